@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The registry of counter blocks and the table of reasons.
+ */
+#include "base/counters.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct reason_info reason_info[N_REASON] = {
+#define DROP(n, t)    [DROP_##n] = {.name = #n, .text = t},
+#define PUNT(n, c, t) [PUNT_##n] = {.name = #n, .text = t, .class = PUNT_CLASS_##c},
+#include "base/reason.def"
+#undef DROP
+#undef PUNT
+};
+
+static struct counters *block[COUNTERS_MAX];
+static atomic_uint n_block;
+
+struct counters *
+counters_register(const char *name)
+{
+	struct counters *c = aligned_alloc(64, sizeof(*c));
+	unsigned int slot = atomic_load(&n_block);
+
+	if (c == NULL || slot >= COUNTERS_MAX)
+		abort();
+	memset(c, 0, sizeof(*c));
+	snprintf(c->name, sizeof(c->name), "%s", name);
+	block[slot] = c;
+	/* Release: who reads the new count also sees the block. */
+	atomic_store_explicit(&n_block, slot + 1, memory_order_release);
+	return c;
+}
+
+unsigned int
+counters_blocks(struct counters *const **blocks)
+{
+	*blocks = block;
+	return atomic_load_explicit(&n_block, memory_order_acquire);
+}
+
+uint64_t
+counters_reason(enum reason reason)
+{
+	struct counters *const *b;
+	unsigned int n = counters_blocks(&b);
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < n; i++)
+		sum += counter_read(&b[i]->reason[reason]);
+	return sum;
+}
+
+void
+counters_port(unsigned int ifidx, struct if_counters *sum)
+{
+	struct counters *const *b;
+	unsigned int n = counters_blocks(&b);
+
+	memset(sum, 0, sizeof(*sum));
+	for (unsigned int i = 0; i < n; i++) {
+		const struct if_counters *c = &b[i]->port[ifidx];
+
+		sum->rx_packets += counter_read(&c->rx_packets);
+		sum->rx_bytes += counter_read(&c->rx_bytes);
+		sum->tx_packets += counter_read(&c->tx_packets);
+		sum->tx_bytes += counter_read(&c->tx_bytes);
+	}
+}

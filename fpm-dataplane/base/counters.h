@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * counters: one block a thread, one writer a block, read by anybody without a lock.
+ *
+ * Never reset: a reader that wants rates subtracts. The ui adds the blocks up.
+ */
+#ifndef BASE_COUNTERS_H
+#define BASE_COUNTERS_H
+
+#include <stdalign.h>
+#include <stdint.h>
+
+#define IFIDX_MAX    256 /* interface indexes are 1..255; 0 means none */
+#define COUNTERS_MAX 68  /* 64 forwarders, punt, and room */
+
+enum reason {
+#define DROP(name, text)       DROP_##name,
+#define PUNT(name, class, text)
+#include "base/reason.def"
+#undef PUNT
+#undef DROP
+	N_DROP,
+	PUNT_before_first = N_DROP - 1,
+#define DROP(name, text)
+#define PUNT(name, class, text) PUNT_##name,
+#include "base/reason.def"
+#undef DROP
+#undef PUNT
+	N_REASON,
+};
+
+enum punt_class { PUNT_CLASS_CONTROL, PUNT_CLASS_BULK, N_PUNT_CLASS };
+
+struct reason_info {
+	const char *name; /* "no_route" */
+	const char *text; /* for `fpmctl show counters` */
+	enum punt_class class; /* of punts */
+};
+extern const struct reason_info reason_info[N_REASON];
+
+struct if_counters {
+	uint64_t rx_packets, rx_bytes; /* frames taken from the port */
+	uint64_t tx_packets, tx_bytes; /* frames given to the port */
+};
+
+struct counters {
+	alignas(64) uint64_t reason[N_REASON];
+	struct if_counters port[IFIDX_MAX]; /* by ifidx */
+	uint64_t forwarded[2];      /* packets forwarded by FIB: [0] IPv4, [1] IPv6 */
+	uint64_t to_kernel;         /* frames written to a TAP */
+	uint64_t from_kernel;       /* frames read from a TAP and sent */
+	uint64_t icmp_sent;         /* ICMP and ICMPv6 errors originated */
+	uint64_t icmp_limited;      /* not sent: rate limit or RFC 1812, 4.3.2.7 */
+	uint64_t held;              /* packets that waited for a neighbour and left */
+	uint64_t bursts, idle_polls;
+	char name[16];              /* "fwd-0", "punt" */
+};
+
+/*
+ * Register the calling thread's block, zeroed. Aborts past COUNTERS_MAX.   [start-up]
+ * Lives as long as the process.
+ */
+struct counters *counters_register(const char *name);
+
+/* The registered blocks, for readers. Returns how many; *blocks stays valid. */
+unsigned int counters_blocks(struct counters *const **blocks);
+
+/* Add up one field: relaxed loads of single-writer counters. */
+uint64_t counters_reason(enum reason reason);
+void counters_port(unsigned int ifidx, struct if_counters *sum);
+
+/* Single-writer increment that a concurrent reader sees whole. */
+static inline void
+counter_add(uint64_t *counter, uint64_t n)
+{
+	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+}
+
+static inline uint64_t
+counter_read(const uint64_t *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+#endif

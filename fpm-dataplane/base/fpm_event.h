@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fpm_event: what fpm understood of the netlink stream, in the order it came.
+ *
+ * Fixed size, so that a batch is one array; the rare rest (inline next hops, group members)
+ * hangs behind `hops` and is owned by the event.
+ */
+#ifndef BASE_FPM_EVENT_H
+#define BASE_FPM_EVENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/msg.h"
+
+enum fpm_event_kind {
+	FPM_SESSION_UP,   /* a client connected: `gen` is the new generation */
+	FPM_SESSION_DOWN, /* it left; what it taught stays in force */
+	FPM_ROUTE,        /* upsert, key (table, prefix) */
+	FPM_ROUTE_DEL,    /* by the same key */
+	FPM_NEXTHOP,      /* upsert of id `nhid`: one hop, a group, or a blackhole */
+	FPM_NEXTHOP_DEL,
+};
+
+enum hop_encap { HOP_PLAIN, HOP_MPLS, HOP_SEG6, HOP_OTHER_ENCAP };
+
+/* One way out; or one member of a group (then only id and weight count). */
+struct fpm_hop {
+	uint32_t id;       /* member: id of a singleton; else 0 */
+	uint32_t ifindex;  /* 0: none given */
+	uint32_t weight;   /* 1..65536; 1 when not given */
+	uint8_t gw_family; /* 0: no gateway (the destination is on the link), 4, 6 */
+	uint8_t encap;     /* enum hop_encap; anything but PLAIN cannot be forwarded yet */
+	bool onlink;
+	struct ipaddr gw;
+};
+
+struct fpm_event {
+	uint8_t kind;       /* enum fpm_event_kind */
+	uint8_t rtm_type;   /* FPM_ROUTE: RTN_UNICAST, RTN_BLACKHOLE, _UNREACHABLE, _PROHIBIT */
+	uint8_t protocol;   /* RTPROT_* as sent */
+	bool is_group;      /* FPM_NEXTHOP: hops are members; FPM_ROUTE: always false */
+	bool blackhole;     /* FPM_NEXTHOP */
+	uint16_t n_hops;    /* entries behind `hops` */
+	uint32_t table;     /* FPM_ROUTE*: 254 is main */
+	uint32_t nhid;      /* FPM_NEXTHOP*: the id; FPM_ROUTE: RTA_NH_ID or 0 (see hops) */
+	uint32_t mtu_bytes; /* FPM_ROUTE: RTAX_MTU, 0 when not given */
+	union {
+		struct prefix prefix; /* FPM_ROUTE* */
+		struct {
+			uint32_t gen; /* FPM_SESSION_UP, _DOWN */
+			uint32_t nl_pid;
+		} session;
+	};
+	struct fpm_hop *hops; /* owned; NULL when n_hops is 0 */
+};
+
+#define FPM_BATCH_MAX 128
+
+struct msg_fpm_batch {
+	struct msg m;
+	uint32_t n;
+	uint32_t bytes; /* accounted against the queue: this message and all behind it */
+	struct fpm_event ev[FPM_BATCH_MAX];
+};
+
+static inline void
+fpm_event_clear(struct fpm_event *ev)
+{
+	free(ev->hops);
+	ev->hops = NULL;
+	ev->n_hops = 0;
+}
+
+/*
+ * What is known of the channel, for ui and rib. Every field has one writer; others read
+ * relaxed.
+ */
+struct fpm_status {
+	_Atomic uint64_t bytes, frames, messages; /* W:fpm since start */
+	_Atomic uint64_t routes, route_dels, nexthops, nexthop_dels; /* W:fpm events made */
+	_Atomic uint64_t skipped_type;  /* W:fpm  netlink types that mean nothing to us */
+	_Atomic uint64_t skipped_route; /* W:fpm  routes of a kind we do not take (MPLS, ...) */
+	_Atomic uint64_t malformed;     /* W:fpm  messages cut or contradictory: skipped */
+	_Atomic uint64_t bad_frames;    /* W:fpm  sessions closed for a broken frame header */
+	_Atomic uint64_t accepts, replaced, closes; /* W:fpm connections */
+	_Atomic uint64_t overflows;     /* W:fpm  sessions closed: queue limit reached */
+	_Atomic uint32_t gen;           /* W:fpm  session generation, 0: none yet */
+	_Atomic uint32_t connected;     /* W:fpm  1 while a client is there */
+	_Atomic uint32_t nl_pid;        /* W:fpm  netlink port id of the zebra last seen */
+	_Atomic uint64_t queue_bytes_in;  /* W:fpm  accounted bytes given to rib */
+	_Atomic uint64_t queue_bytes_out; /* W:rib  of those, handled */
+	_Atomic uint64_t queue_high_bytes; /* W:fpm high water of in - out */
+	_Atomic uint64_t last_rx_ms;    /* W:fpm  CLOCK_MONOTONIC of the last octet */
+	_Atomic uint64_t up_since_ms;   /* W:fpm  CLOCK_MONOTONIC of the accept */
+};
+extern struct fpm_status fpm_status;
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The log: one write(2) a line, so that lines of different threads never mix. Any control
+ * thread; never a forwarder.
+ */
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+static _Atomic int max_level = LOG_LEVEL_INFO;
+
+void
+log_set_level(enum log_level level)
+{
+	atomic_store_explicit(&max_level, (int)level, memory_order_relaxed);
+}
+
+bool
+log_enabled(enum log_level level)
+{
+	return (int)level <= atomic_load_explicit(&max_level, memory_order_relaxed);
+}
+
+void
+log_write(enum log_level level, const char *fmt, ...)
+{
+	static const char tag[] = "EWID";
+	char line[1024];
+	struct timespec now;
+	struct tm tm;
+	va_list ap;
+	int n, m;
+
+	if (!log_enabled(level))
+		return;
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	n = (int)strftime(line, sizeof(line), "%Y-%m-%dT%H:%M:%S", &tm);
+	n += snprintf(line + n, sizeof(line) - (size_t)n, ".%03ldZ %c ", now.tv_nsec / 1000000,
+		      tag[level]);
+	va_start(ap, fmt);
+	m = vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, ap);
+	va_end(ap);
+	if (m < 0)
+		return;
+	n += m;
+	if (n > (int)sizeof(line) - 2)
+		n = (int)sizeof(line) - 2;
+	line[n++] = '\n';
+	if (write(STDERR_FILENO, line, (size_t)n) < 0)
+		return; /* nowhere left to complain */
+}
+
+const char *
+log_escape(const char *in, size_t len, char *out, size_t out_size)
+{
+	static const char hex[] = "0123456789abcdef";
+	size_t o = 0;
+
+	for (size_t i = 0; i < len && o + 5 <= out_size; i++) {
+		unsigned char c = (unsigned char)in[i];
+
+		if (c >= 0x20 && c < 0x7f && c != '\\') {
+			out[o++] = (char)c;
+			continue;
+		}
+		out[o++] = '\\';
+		out[o++] = 'x';
+		out[o++] = hex[c >> 4];
+		out[o++] = hex[c & 15];
+	}
+	out[o] = '\0';
+	return out;
+}
+
+bool
+log_allowed(struct log_limit *limit, unsigned int *missed)
+{
+	struct timespec now;
+	unsigned long long last;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	last = atomic_load_explicit(&limit->last_s, memory_order_relaxed);
+	if (last == (unsigned long long)now.tv_sec + 1 ||
+	    !atomic_compare_exchange_strong(&limit->last_s, &last,
+					    (unsigned long long)now.tv_sec + 1)) {
+		atomic_fetch_add_explicit(&limit->missed, 1, memory_order_relaxed);
+		return false;
+	}
+	*missed = atomic_exchange(&limit->missed, 0);
+	return true;
+}

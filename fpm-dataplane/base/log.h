@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * log: one line an event to stderr: "fpm: session up peer=127.0.0.1:38412 gen=3".
+ *
+ * Event first, then key=value; no prose, no trailing dot. Never under fwd/. Strings that
+ * came from outside are passed through log_escape() first.
+ */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+
+void log_set_level(enum log_level level);
+bool log_enabled(enum log_level level);
+void log_write(enum log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#define log_error(...) log_write(LOG_LEVEL_ERROR, __VA_ARGS__)
+#define log_warn(...)  log_write(LOG_LEVEL_WARN, __VA_ARGS__)
+#define log_info(...)  log_write(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...)                                                                         \
+	do {                                                                                   \
+		if (log_enabled(LOG_LEVEL_DEBUG))                                              \
+			log_write(LOG_LEVEL_DEBUG, __VA_ARGS__);                               \
+	} while (0)
+
+/* Copy `in` with control and non-ASCII octets as \xNN; always terminated. Returns out. */
+const char *log_escape(const char *in, size_t len, char *out, size_t out_size);
+
+/*
+ * At most one line a second for an event that a peer can repeat at will.
+ * Returns true when the line may be written; *missed then tells how many were not.
+ */
+struct log_limit {
+	_Atomic unsigned long long last_s;
+	_Atomic unsigned int missed;
+};
+bool log_allowed(struct log_limit *limit, unsigned int *missed);
+
+#endif

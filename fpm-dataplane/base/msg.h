@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * msg: all that threads say to one another, on one screen.
+ *
+ * A message is malloc'ed by the sender and owned by the receiver, who frees it with
+ * msg_free() or sends it on. Never a pointer into the sender's tables. "Bound" says what
+ * keeps the number in flight finite.
+ */
+#ifndef BASE_MSG_H
+#define BASE_MSG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <urcu/wfcqueue.h>
+
+#include "base/prefix.h"
+
+enum msg_type {
+	MSG_FPM_BATCH,   /* fpm -> rib     decoded events, in order. Bound: fpm's byte account */
+	MSG_LINK,        /* neigh -> rib, punt  an interface of the kernel changed. Bound: kernel */
+	MSG_ADDR,        /* neigh -> rib   a local address came or went. Bound: kernel */
+	MSG_ADJ_WATCH,   /* rib -> neigh   keep adjacency `adj` resolved. Bound: next hops */
+	MSG_ADJ_UNWATCH, /* rib -> neigh   forget it; answered with MSG_ADJ_FREED */
+	MSG_ADJ_FREED,   /* neigh -> rib   neigh writes slot `adj` no more */
+	MSG_ADJ_STATE,   /* neigh -> rib   a watched neighbour failed or came (back) */
+	MSG_GLEAN,       /* punt -> neigh  packets wait for (ifidx, addr). Bound: hold table */
+	MSG_NEIGH,       /* neigh -> punt  (ifidx, addr) resolved or failed. Bound: gleans */
+	MSG_RECLAIM,     /* urcu -> rib, neigh  a grace period is over. Bound: one a commit */
+	MSG_QUERY,       /* ui -> rib, neigh, punt  one slice, please. Bound: one a client */
+	MSG_REPLY,       /* rib, neigh, punt -> ui  the slice */
+};
+
+struct msg {
+	struct cds_wfcq_node node; /* W:sender, then the mailbox */
+	enum msg_type type;
+};
+
+/* MSG_LINK: state of one kernel interface in the control namespace. */
+struct msg_link {
+	struct msg m;
+	uint32_t ifindex;
+	uint16_t ifidx; /* our interface index when a port stands behind it, else 0 */
+	bool gone;      /* interface deleted */
+	bool up;        /* admin up, and (a port's) carrier: usable as an egress */
+	char name[16];
+};
+
+/* MSG_ADDR: `addr` is ours on ifindex; the connected subnet is `subnet`. */
+struct msg_addr {
+	struct msg m;
+	uint32_t ifindex;
+	struct prefix subnet; /* of the address, or of the peer on a point-to-point link */
+	struct ipaddr addr;
+	bool gone;
+};
+
+/* MSG_ADJ_WATCH, _UNWATCH, _FREED, _STATE. Slot numbers are rib's half of fib->adj. */
+struct msg_adj {
+	struct msg m;
+	uint32_t adj;
+	uint32_t ifindex;
+	uint16_t ifidx;
+	uint8_t family;
+	struct ipaddr addr;
+	bool alive; /* _STATE: resolved, or still being tried; false: the kernel gave up */
+};
+
+/* MSG_GLEAN, MSG_NEIGH: an on-link neighbour. */
+struct msg_neigh {
+	struct msg m;
+	uint16_t ifidx;
+	uint8_t family;
+	struct ipaddr addr;
+	bool resolved; /* MSG_NEIGH: false means the kernel gave up */
+};
+
+/* MSG_RECLAIM: `fn(arg)` in the owner's thread. */
+struct msg_reclaim {
+	struct msg m;
+	void (*fn)(void *owner, void *arg);
+	void *arg;
+};
+
+struct worker;
+struct json_t;
+
+enum query_kind { QUERY_ROUTES, QUERY_NEXTHOPS, QUERY_NEIGHBORS, QUERY_SUMMARY };
+
+/*
+ * MSG_QUERY and its MSG_REPLY are one object that travels to and fro. The owner appends at
+ * most `max` rows (JSON objects; base/rows.md has their keys), moves the cursor, sets
+ * `done` at the end, and sends it back to `from`.
+ */
+struct msg_query {
+	struct msg m;
+	enum query_kind kind;
+	struct worker *from; /* where the reply goes */
+	void *client;        /* ui's own; not looked at by the owner */
+	uint64_t client_id;  /* ui's own: the client may be gone when the reply comes */
+	bool has_prefix;     /* only this prefix ... */
+	bool longest;        /* ... or the longest match of its address */
+	bool all_tables;
+	uint8_t family;      /* 4, 6 or 0 for both */
+	struct prefix prefix;
+	unsigned int max;
+	/* The owner's cursor; zero at first. */
+	uint64_t cursor[8];
+	bool done;
+	struct json_t *rows; /* array; the receiver's */
+};
+
+/* Allocate a zeroed message of `size` octets; aborts when memory is out. */
+void *msg_new(enum msg_type type, size_t size);
+void msg_free(struct msg *m);
+
+#endif

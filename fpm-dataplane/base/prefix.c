@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Addresses and prefixes: comparison, masks, hash, text. Any thread, no state.
+ */
+#include "base/prefix.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool
+ipaddr_equal(const struct ipaddr *a, const struct ipaddr *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+bool
+prefix_equal(const struct prefix *a, const struct prefix *b)
+{
+	return a->family == b->family && a->len == b->len && ipaddr_equal(&a->addr, &b->addr);
+}
+
+void
+prefix_mask(struct prefix *p)
+{
+	unsigned int whole = p->len / 8;
+
+	if (whole >= sizeof(p->addr.octet))
+		return;
+	p->addr.octet[whole] &= (uint8_t)~(0xff >> (p->len % 8));
+	memset(p->addr.octet + whole + 1, 0, sizeof(p->addr.octet) - whole - 1);
+}
+
+bool
+prefix_covers(const struct prefix *p, const struct ipaddr *a)
+{
+	struct prefix q = {.addr = *a, .family = p->family, .len = p->len};
+
+	prefix_mask(&q);
+	return ipaddr_equal(&q.addr, &p->addr);
+}
+
+/* Finaliser of Sebastiano Vigna's splitmix64 (public domain): full avalanche. */
+static uint64_t
+mix64(uint64_t x)
+{
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	return x ^ x >> 31;
+}
+
+uint64_t
+ipaddr_hash(const struct ipaddr *a, uint64_t seed)
+{
+	uint64_t w[2];
+
+	memcpy(w, a->octet, sizeof(w));
+	return mix64(mix64(w[0] ^ seed) + w[1]);
+}
+
+uint64_t
+prefix_hash(const struct prefix *p, uint64_t seed)
+{
+	return ipaddr_hash(&p->addr, seed ^ ((uint64_t)p->family << 8 | p->len));
+}
+
+const char *
+ipaddr_str(const struct ipaddr *a, uint8_t family, char buf[PREFIX_STRLEN])
+{
+	if (inet_ntop(family == 4 ? AF_INET : AF_INET6, a->octet, buf, PREFIX_STRLEN) == NULL)
+		buf[0] = '\0';
+	return buf;
+}
+
+const char *
+prefix_str(const struct prefix *p, char buf[PREFIX_STRLEN])
+{
+	size_t n;
+
+	ipaddr_str(&p->addr, p->family, buf);
+	n = strlen(buf);
+	snprintf(buf + n, PREFIX_STRLEN - n, "/%u", p->len);
+	return buf;
+}
+
+int
+prefix_parse(const char *text, struct prefix *out, bool *was_addr)
+{
+	char buf[PREFIX_STRLEN];
+	char *slash, *end;
+	struct prefix p = {0};
+	unsigned long len;
+
+	if (strlen(text) >= sizeof(buf))
+		return -EINVAL;
+	strcpy(buf, text);
+	slash = strchr(buf, '/');
+	if (slash != NULL)
+		*slash = '\0';
+	p.family = strchr(buf, ':') != NULL ? 6 : 4;
+	if (inet_pton(p.family == 4 ? AF_INET : AF_INET6, buf, p.addr.octet) != 1)
+		return -EINVAL;
+	len = family_bits(p.family);
+	if (slash != NULL) {
+		if (slash[1] < '0' || slash[1] > '9')
+			return -EINVAL;
+		len = strtoul(slash + 1, &end, 10);
+		if (*end != '\0' || len > family_bits(p.family))
+			return -EINVAL;
+	}
+	p.len = (uint8_t)len;
+	prefix_mask(&p);
+	if (was_addr != NULL)
+		*was_addr = slash == NULL;
+	*out = p;
+	return 0;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * prefix: an address or prefix of either family, as text and as octets.
+ *
+ * Octets are in the order they are written (network order), IPv4 in the first four.
+ */
+#ifndef BASE_PREFIX_H
+#define BASE_PREFIX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PREFIX_STRLEN 64
+
+struct ipaddr {
+	uint8_t octet[16]; /* unused octets are zero, so that memcmp compares */
+};
+
+struct prefix {
+	struct ipaddr addr; /* host bits are zero */
+	uint8_t family;     /* 4 or 6 */
+	uint8_t len;        /* bits */
+};
+
+static inline unsigned int
+family_bits(uint8_t family)
+{
+	return family == 4 ? 32 : 128;
+}
+
+static inline unsigned int
+family_octets(uint8_t family)
+{
+	return family == 4 ? 4 : 16;
+}
+
+/* First four octets as a host-order number: an IPv4 address inside the house. */
+static inline uint32_t
+ipaddr_v4(const struct ipaddr *a)
+{
+	return (uint32_t)a->octet[0] << 24 | (uint32_t)a->octet[1] << 16 |
+	       (uint32_t)a->octet[2] << 8 | a->octet[3];
+}
+
+static inline struct ipaddr
+ipaddr_from_v4(uint32_t v4)
+{
+	struct ipaddr a = {{(uint8_t)(v4 >> 24), (uint8_t)(v4 >> 16), (uint8_t)(v4 >> 8),
+			    (uint8_t)v4}};
+
+	return a;
+}
+
+/* fe80::/10 */
+static inline bool
+ipaddr_is_linklocal6(const struct ipaddr *a)
+{
+	return a->octet[0] == 0xfe && (a->octet[1] & 0xc0) == 0x80;
+}
+
+bool ipaddr_equal(const struct ipaddr *a, const struct ipaddr *b);
+bool prefix_equal(const struct prefix *a, const struct prefix *b);
+
+/* Zero the host bits of p->addr. */
+void prefix_mask(struct prefix *p);
+
+/* Does `p` cover address `a` of the same family? */
+bool prefix_covers(const struct prefix *p, const struct ipaddr *a);
+
+/* A 64-bit mix of all fields; not for adversarial input without `seed`. */
+uint64_t prefix_hash(const struct prefix *p, uint64_t seed);
+uint64_t ipaddr_hash(const struct ipaddr *a, uint64_t seed);
+
+/* Text; both write at most PREFIX_STRLEN octets into buf and return it. */
+const char *ipaddr_str(const struct ipaddr *a, uint8_t family, char buf[PREFIX_STRLEN]);
+const char *prefix_str(const struct prefix *p, char buf[PREFIX_STRLEN]);
+
+/*
+ * Parse "192.0.2.0/24", "2001:db8::1" (an address is a full-length prefix). Host bits are
+ * cleared. Returns 0 or -EINVAL; `was_addr` (may be NULL) tells that no length was given.
+ */
+int prefix_parse(const char *text, struct prefix *out, bool *was_addr);
+
+#endif

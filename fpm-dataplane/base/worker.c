@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Control threads. The loop waits offline (RCU) and works online; messages are taken in
+ * the order sent, at most a slice a round so that sockets and timers are not starved.
+ */
+#include "base/worker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "base/log.h"
+
+#define ROUND_MSGS 256
+
+__thread enum role thread_role;
+
+void *
+msg_new(enum msg_type type, size_t size)
+{
+	struct msg *m = calloc(1, size);
+
+	if (m == NULL)
+		abort(); /* small control messages: nothing sane is left to do */
+	m->type = type;
+	cds_wfcq_node_init(&m->node);
+	return m;
+}
+
+void
+msg_free(struct msg *m)
+{
+	free(m);
+}
+
+void
+worker_send(struct worker *to, struct msg *m)
+{
+	cds_wfcq_node_init(&m->node);
+	cds_wfcq_enqueue(&to->inbox_head, &to->inbox_tail, &m->node);
+	/* Cheap when the loop is awake: ev_async coalesces and skips the write. */
+	ev_async_send(to->loop, &to->wake);
+}
+
+static struct msg *
+inbox_take(struct worker *w)
+{
+	/* Only this thread dequeues: no dequeue lock is needed (wfcqueue.h). */
+	struct cds_wfcq_node *n =
+		__cds_wfcq_dequeue_blocking(&w->inbox_head, &w->inbox_tail);
+
+	return n == NULL ? NULL : caa_container_of(n, struct msg, node);
+}
+
+static void
+on_wake(struct ev_loop *loop, ev_async *async, int revents)
+{
+	struct worker *w = async->data;
+	unsigned int n = 0;
+
+	for (struct msg *m; n < ROUND_MSGS && (m = inbox_take(w)) != NULL; n++)
+		w->on_msg(w, m);
+	if (n == ROUND_MSGS)
+		ev_async_send(loop, async); /* more is waiting: come again after the others */
+}
+
+static void
+on_stop(struct ev_loop *loop, ev_async *async, int revents)
+{
+	ev_break(loop, EVBREAK_ALL);
+}
+
+/* Runs before each wait: the round is over. */
+static void
+on_prepare(struct ev_loop *loop, ev_prepare *prepare, int revents)
+{
+	struct worker *w = prepare->data;
+
+	if (w->on_round != NULL)
+		w->on_round(w);
+}
+
+static void
+release(struct ev_loop *loop) EV_NOEXCEPT
+{
+	urcu_qsbr_thread_offline();
+}
+
+static void
+acquire(struct ev_loop *loop) EV_NOEXCEPT
+{
+	urcu_qsbr_thread_online();
+}
+
+static void *
+worker_main(void *arg)
+{
+	struct worker *w = arg;
+	char name[16];
+	int rc;
+
+	snprintf(name, sizeof(name), "fdp-%s", w->name);
+	pthread_setname_np(pthread_self(), name);
+	thread_role = w->role;
+	urcu_qsbr_register_thread();
+	rc = w->init_rc = w->init != NULL ? w->init(w) : 0;
+	urcu_qsbr_thread_offline();
+	pthread_barrier_wait(&w->started);
+	urcu_qsbr_thread_online();
+	if (rc == 0) {
+		ev_run(w->loop, 0);
+		if (w->fini != NULL)
+			w->fini(w);
+	}
+	urcu_qsbr_unregister_thread();
+	return NULL;
+}
+
+int
+worker_prepare(struct worker *w)
+{
+	w->loop = ev_loop_new(EVFLAG_AUTO);
+	if (w->loop == NULL)
+		return -ENOMEM;
+	cds_wfcq_init(&w->inbox_head, &w->inbox_tail);
+	ev_async_init(&w->wake, on_wake);
+	ev_async_init(&w->stop, on_stop);
+	ev_prepare_init(&w->round, on_prepare);
+	w->wake.data = w->stop.data = w->round.data = w;
+	ev_async_start(w->loop, &w->wake);
+	ev_async_start(w->loop, &w->stop);
+	ev_prepare_start(w->loop, &w->round);
+	ev_set_loop_release_cb(w->loop, release, acquire);
+	return 0;
+}
+
+int
+worker_start(struct worker *w)
+{
+	int rc;
+
+	pthread_barrier_init(&w->started, NULL, 2);
+	rc = -pthread_create(&w->thread, NULL, worker_main, w);
+	if (rc < 0)
+		return rc;
+	pthread_barrier_wait(&w->started);
+	w->running = w->init_rc == 0;
+	if (!w->running)
+		pthread_join(w->thread, NULL);
+	return w->init_rc;
+}
+
+void
+worker_stop(struct worker *w)
+{
+	struct msg *m;
+
+	if (w->running) {
+		ev_async_send(w->loop, &w->stop);
+		pthread_join(w->thread, NULL);
+		w->running = false;
+	}
+	if (w->loop == NULL)
+		return;
+	while ((m = inbox_take(w)) != NULL)
+		msg_free(m); /* what a message still owns is freed by the process's end */
+	ev_loop_destroy(w->loop);
+	w->loop = NULL;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * worker: a control thread: its event loop (libev), its mailbox, its place in RCU.
+ *
+ * A worker is born registered with liburcu (QSBR) and is *offline* whenever its loop waits
+ * and *online* while callbacks run: between two waits it may follow RCU pointers, and each
+ * wait is a quiescent state. A sleeper that stayed online would hold up every grace period.
+ *
+ * Mailboxes are unbounded queues (wfcqueue): no send ever waits or fails, so no cycle of
+ * threads can block. What bounds them is the sender: each kind of message names its bound in
+ * base/msg.h.
+ */
+#ifndef BASE_WORKER_H
+#define BASE_WORKER_H
+
+#include <ev.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <urcu/wfcqueue.h>
+
+#include "base/msg.h"
+
+enum role { ROLE_NONE, ROLE_MAIN, ROLE_FPM, ROLE_RIB, ROLE_NEIGH, ROLE_PUNT, ROLE_UI, ROLE_FWD };
+
+extern __thread enum role thread_role;
+
+/* Ownership is checked in debug and sanitizer builds. */
+#ifdef DEBUG
+#include <assert.h>
+#define ASSERT_ROLE(r) assert(thread_role == (r) || thread_role == ROLE_NONE)
+#else
+#define ASSERT_ROLE(r) ((void)0)
+#endif
+
+struct worker {
+	const char *name; /* "rib": thread name too */
+	enum role role;
+	struct ev_loop *loop;
+	void *ctx; /* the thread's own state, given to the callbacks */
+
+	/* In the worker's thread, before the first wait. Returns 0 or -errno. May be NULL. */
+	int (*init)(struct worker *w);
+	/* One message; the callee owns it. */
+	void (*on_msg)(struct worker *w, struct msg *m);
+	/* After each round of events and messages (commit here). May be NULL. */
+	void (*on_round)(struct worker *w);
+	/* In the worker's thread, after the last round. May be NULL. */
+	void (*fini)(struct worker *w);
+
+	/* private to base/worker.c */
+	pthread_t thread;
+	bool running;
+	int init_rc;
+	pthread_barrier_t started;
+	struct cds_wfcq_head inbox_head;
+	struct cds_wfcq_tail inbox_tail;
+	ev_async wake;
+	ev_async stop;
+	ev_prepare round;
+};
+
+/*
+ * Start the thread and wait until its init has run. Returns 0 or init's -errno (the thread
+ * is then gone). Messages may be sent from worker_prepare() on.               [main]
+ */
+int worker_prepare(struct worker *w);
+int worker_start(struct worker *w);
+
+/* Ask it to stop, wait for it, free loop and unread messages.                 [main] */
+void worker_stop(struct worker *w);
+
+/* Hand a message over; never blocks, never fails.                       [any thread] */
+void worker_send(struct worker *to, struct msg *m);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * config: the one YAML file, checked wholly before anything starts.          [main]
+ *
+ *   ports:                       # at least one
+ *     - tap: wan0                # the kernel's twin, and the port's name everywhere
+ *       device: net_af_packet,iface=veth-wan   # DPDK devargs or a PCI address
+ *       mtu: 1500                # optional: IP packet octets, default 1500
+ *       queues: 1                # optional: receive queues, default one a core
+ *   cores: [1]                   # optional: CPUs that forward, default: the last one allowed
+ *   control-netns: r1            # optional: where FRR runs; TAPs and FPM listener live there
+ *   fpm:
+ *     listen: 127.0.0.1:2620     # optional
+ *     queue-limit-mib: 512       # optional: undigested events; beyond it the session closes
+ *     sweep-quiet-s: 5           # optional: silence that ends a replay
+ *     sweep-max-s: 120           # optional: sweep at the latest this long after a connect
+ *     sweep-restart-s: 120       # optional: hold after a zebra restart
+ *   control-socket: /run/fpm-dataplane/control.sock   # optional
+ *   metrics: 127.0.0.1:9620      # optional; "off" turns it off
+ *   memory:
+ *     hugepages: false           # optional
+ *     size-mib: 512              # optional: packet buffers and rings
+ *   idle: adaptive               # optional: adaptive or poll
+ *   log-level: info              # optional: error, warn, info, debug
+ */
+#ifndef CONFIG_H
+#define CONFIG_H
+
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+
+#define CONFIG_PORTS_MAX 64
+#define CONFIG_CORES_MAX 64
+
+struct config_port {
+	char tap[IFNAMSIZ];
+	char device[256];
+	unsigned int mtu_bytes;
+	unsigned int n_rxq; /* 0: one a core */
+	int line;           /* in the file, for messages about the device */
+};
+
+struct config {
+	char file[256];
+	struct config_port port[CONFIG_PORTS_MAX];
+	unsigned int n_port;
+	unsigned int core[CONFIG_CORES_MAX]; /* CPU numbers */
+	unsigned int n_core;                 /* 0: choose */
+	char control_netns[64];              /* "": ours */
+	struct sockaddr_storage fpm_listen;
+	uint64_t fpm_queue_limit_bytes;
+	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
+	char control_socket[108];
+	bool metrics_on;
+	struct sockaddr_storage metrics_listen;
+	bool hugepages;
+	unsigned int memory_mib;
+	bool poll_always;
+	enum log_level log_level;
+};
+
+/*
+ * Read and check `file`. Every error found is written to `err` as a line of its own,
+ *   FILE:LINE: KEY: what is wrong; what was expected
+ * among them unknown keys, wrong types, duplicate names, a network interface named in
+ * `iface=` or a namespace that does not exist, a CPU that is not there.
+ * Returns 0, or the number of errors (conf is then not to be used).
+ */
+int config_load(const char *file, struct config *conf, FILE *err);
+
+#endif

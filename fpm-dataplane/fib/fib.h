@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fib: the tables that forwarders read; no thread of its own.
+ *
+ * prefix --poptrie--> group index --group word--> path --adjacency--> MAC, interface.
+ *
+ * A prefix points at a group, never at rewrite data; a change of a group, a neighbour or a
+ * link touches one word, whatever the number of prefixes behind it. Readers follow all of
+ * this under QSBR: what a reader found stays valid until its next quiescent state.
+ */
+#ifndef FIB_FIB_H
+#define FIB_FIB_H
+
+#include <assert.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <urcu/rculfhash.h>
+
+#include "base/counters.h"
+#include "base/prefix.h"
+#include "poptrie.h"
+
+/*
+ * A path: what to do with a packet. Four bits of kind, 28 of index.
+ */
+enum path_kind {
+	PATH_NONE = 0,    /* no route */
+	PATH_ADJ,         /* index: adjacency of a next hop */
+	PATH_ONLINK,      /* index: ifidx; the destination itself is the neighbour */
+	PATH_LOCAL,       /* ours: to the kernel */
+	PATH_BCAST,       /* directed broadcast of a connected subnet: dropped */
+	PATH_BLACKHOLE,   /* silent drop */
+	PATH_UNREACHABLE, /* ICMP host unreachable */
+	PATH_PROHIBIT,    /* ICMP administratively prohibited */
+	PATH_UNRESOLVED,  /* the route names a next hop never announced */
+	PATH_FOREIGN,     /* leaves by an interface that is no port of ours */
+	PATH_ENCAP,       /* needs an encapsulation that is not supported */
+	PATH_DOWN,        /* all its ways out are down */
+};
+
+typedef uint32_t fib_path;
+
+#define PATH(kind, index) ((fib_path)(kind) << 28 | (fib_path)(index))
+
+static inline enum path_kind
+path_kind(fib_path p)
+{
+	return (enum path_kind)(p >> 28);
+}
+
+static inline uint32_t
+path_index(fib_path p)
+{
+	return p & 0x0fffffff;
+}
+
+/*
+ * A group word: either one path (bits 63..48 zero, path in the low 32), or the address of a
+ * block of 2^k paths, k >= 1 in bits 63..48. Slot 0 is PATH_NONE for ever (POPTRIE_NONE).
+ */
+#define FIB_GROUP_MAX (1u << 20)
+
+static inline uint64_t
+group_word_single(fib_path p)
+{
+	return p;
+}
+
+static inline uint64_t
+group_word_block(const fib_path *bucket, unsigned int log2_n)
+{
+	return (uint64_t)log2_n << 48 | (uint64_t)(uintptr_t)bucket;
+}
+
+static inline bool
+group_word_is_block(uint64_t w)
+{
+	return w >> 48 != 0;
+}
+
+static inline unsigned int
+group_word_log2(uint64_t w)
+{
+	return (unsigned int)(w >> 48);
+}
+
+static inline const fib_path *
+group_word_buckets(uint64_t w)
+{
+	return (const fib_path *)(uintptr_t)(w & 0xffffffffffffu);
+}
+
+/*
+ * An adjacency: one neighbour on one interface. Slots below FIB_ADJ_HOSTS are given out by
+ * rib (next hops), the rest by neigh (hosts of connected subnets). The key is written by
+ * whoever gives the slot out, before the slot is published anywhere; `hop` only by neigh.
+ */
+#define FIB_ADJ_HOSTS 65536u
+#define FIB_ADJ_MAX   (FIB_ADJ_HOSTS + 131072u)
+
+struct fib_adj {
+	_Atomic uint64_t hop; /* W:neigh R:fwd,punt  MAC << 16 | ifidx; 0: incomplete */
+	uint16_t ifidx;       /* W:owner of the slot */
+	uint8_t family;       /* W:owner  4 or 6: of the neighbour, not of the packet */
+	uint8_t reserved[5];
+	struct ipaddr addr;   /* W:owner */
+};
+static_assert(sizeof(struct fib_adj) == 32, "two adjacencies per 64-byte cache line");
+
+static inline uint64_t
+adj_hop_make(const uint8_t mac[6], uint16_t ifidx)
+{
+	uint64_t h = 0;
+
+	for (int i = 0; i < 6; i++)
+		h = h << 8 | mac[i];
+	return h << 16 | ifidx;
+}
+
+/* An interface of the dataplane. Immutable: neigh publishes a new copy for each change. */
+struct fib_iface {
+	uint16_t ifidx;       /* 1..IFIDX_MAX-1 */
+	uint16_t port_id;     /* DPDK port */
+	uint16_t mtu_bytes;   /* IP packet, L2 header excluded */
+	uint8_t mac[6];       /* ours: the source of what we send, the destination we accept */
+	bool up;              /* admin up with carrier: may send */
+	bool forward4, forward6; /* the kernel's forwarding sysctls of the TAP */
+	uint32_t ifindex;     /* of the TAP, in the control namespace; 0: TAP is gone */
+	uint32_t src4;        /* source of ICMP errors, host order; 0: none on this link */
+	struct ipaddr src6;   /* global one, all zero: none */
+	char name[16];
+};
+
+/* A neighbour of a connected subnet, found by address. */
+struct fib_host {
+	struct cds_lfht_node node;
+	uint16_t ifidx;
+	uint8_t family;
+	struct ipaddr addr;
+	uint32_t adj; /* slot >= FIB_ADJ_HOSTS */
+};
+
+struct fib {
+	/* W:main before the threads start */
+	struct poptrie *pt4, *pt6;    /* values: group slots */
+	_Atomic uint64_t *group;      /* W:rib  FIB_GROUP_MAX words */
+	struct fib_adj *adj;          /* FIB_ADJ_MAX */
+	_Atomic uint8_t *adj_used;    /* W:fwd,punt set 1, neigh clears: traffic since */
+	_Atomic(struct fib_iface *) iface[IFIDX_MAX]; /* W:neigh */
+	struct cds_lfht *hosts;       /* W:neigh  struct fib_host */
+	uint64_t seed;                /* of hashes, fresh at each start: no polarisation */
+};
+
+/*
+ * Make empty tables; `retire` is what rib gives to both tries.             [main]
+ * Returns 0 or -ENOMEM.
+ */
+int fib_create(struct fib **out,
+	       void (*retire)(void *ctx, struct poptrie *pt, struct poptrie_retired *r),
+	       void *retire_ctx);
+void fib_destroy(struct fib *fib);
+
+/* Interface by index, NULL when there is none.                       [RCU reader] */
+static inline const struct fib_iface *
+fib_iface(const struct fib *fib, unsigned int ifidx)
+{
+	return atomic_load_explicit(&fib->iface[ifidx], memory_order_consume);
+}
+
+/* Adjacency slot of an on-link host, 0 when unknown (slot 0 is never used). [RCU reader] */
+uint32_t fib_host_adj(const struct fib *fib, uint16_t ifidx, uint8_t family,
+		      const struct ipaddr *addr);
+
+/*
+ * Resolve a destination to its path: lookup and choice among equals by `flow_hash`; an
+ * on-link destination with a known host becomes PATH_ADJ.              [RCU reader]
+ *
+ * The slow twin of what forwarders do in bulk: punt uses it for packets of its own.
+ */
+fib_path fib_resolve(const struct fib *fib, uint8_t family, const struct ipaddr *dst,
+		     uint32_t flow_hash);
+
+/* Choose the path of one flow in a group. [RCU reader] */
+static inline fib_path
+fib_group_path(const struct fib *fib, uint32_t group, uint32_t flow_hash)
+{
+	uint64_t w = atomic_load_explicit(&fib->group[group], memory_order_consume);
+
+	if (!group_word_is_block(w))
+		return (fib_path)w;
+	/* The high bits of the product use all bits of the hash. */
+	return group_word_buckets(w)[flow_hash >> (32 - group_word_log2(w))];
+}
+
+/* Remember that traffic used an adjacency; a store only when the byte is clear. */
+static inline void
+fib_adj_touch(const struct fib *fib, uint32_t adj)
+{
+	if (atomic_load_explicit(&fib->adj_used[adj], memory_order_relaxed) == 0)
+		atomic_store_explicit(&fib->adj_used[adj], 1, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * neigh: the kernel's view turned into what forwarders need: interfaces, adjacencies,
+ * hosts of connected subnets; and messages to rib and punt about what changed.
+ */
+#ifndef NEIGH_NEIGH_H
+#define NEIGH_NEIGH_H
+
+#include "base/worker.h"
+
+struct fib;
+struct port;
+
+struct neigh_conf {
+	struct fib *fib;
+	struct worker *rib;  /* MSG_LINK, MSG_ADDR, MSG_ADJ_FREED, MSG_ADJ_STATE */
+	struct worker *punt; /* MSG_LINK, MSG_NEIGH */
+	const char *netns;   /* control namespace */
+	struct port *port;   /* array; only name, ifidx, port_id, kernel_if are read here */
+	unsigned int n_port;
+};
+
+/* As rib_setup().                                                                [main] */
+int neigh_setup(struct worker *w, const struct neigh_conf *conf);
+void neigh_teardown(struct worker *w);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * port: a DPDK port and its TAP, made once at start; no thread of its own.
+ *
+ * ifidx is the port's number in the tables (1..): index into fib->iface and the counters.
+ */
+#ifndef PORT_PORT_H
+#define PORT_PORT_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tap.h"
+
+struct rte_mempool;
+
+struct port_conf {
+	const char *tap;    /* name */
+	const char *netns;  /* of the TAP */
+	const char *device; /* devargs or PCI address */
+	unsigned int mtu_bytes;
+	unsigned int n_rxq; /* 0: n_txq */
+	unsigned int n_txq; /* forwarders: one transmit queue each */
+};
+
+struct port {
+	uint16_t ifidx;
+	uint16_t port_id;
+	uint16_t n_rxq, n_txq;
+	uint8_t mac[6];
+	unsigned int mtu_bytes;
+	char name[IFNAMSIZ];      /* of the TAP */
+	char device[256];         /* as configured */
+	char driver[32];          /* "net_af_packet" */
+	char kernel_if[IFNAMSIZ]; /* interface behind the port (iface=), "" for none */
+	bool rx_cksum;            /* port verifies IPv4 header checksums */
+	struct tap tap;           /* W:punt after start */
+};
+
+struct port_stats { /* of the device itself */
+	uint64_t rx_packets, rx_bytes, rx_missed, rx_errors, rx_nombuf;
+	uint64_t tx_packets, tx_bytes, tx_errors;
+};
+
+/*
+ * Attach, configure and start one port, open its TAP.                            [main]
+ * Returns 0 or -errno with everything undone; `why` gets one sentence on failure.
+ */
+int port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
+	      struct rte_mempool *pool, char *why, unsigned int why_size);
+
+/* Stop and close the port; the TAP stays, detached. */
+void port_close(struct port *port);
+
+/* Device statistics. Returns 0 or -errno.                              [any thread] */
+int port_stats(const struct port *port, struct port_stats *st);
+
+/* Link state as the device tells it (af_packet always says up).        [any thread] */
+bool port_link_up(const struct port *port);
+
+/* Give the device a new MTU or MAC; -ENOTSUP where it cannot.          [neigh] */
+int port_set_mtu(const struct port *port, unsigned int mtu_bytes);
+int port_set_mac(const struct port *port, const uint8_t mac[6]);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rib: routes, next hops and groups; the only writer of the tries and the group table.
+ */
+#ifndef RIB_RIB_H
+#define RIB_RIB_H
+
+#include "base/worker.h"
+
+struct fib;
+struct poptrie;
+struct poptrie_retired;
+
+struct rib_conf {
+	struct fib *fib;
+	struct worker *neigh; /* MSG_ADJ_WATCH, _UNWATCH go there */
+	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
+};
+
+/*
+ * Fill `w` with name, role and callbacks; the thread starts with worker_start(). The FIB
+ * may be given later than the setup (it needs rib_retire first) but before the start.
+ * Returns 0 or -ENOMEM.                                                          [main]
+ */
+int rib_setup(struct worker *w, const struct rib_conf *conf);
+void rib_set_fib(struct worker *w, struct fib *fib);
+
+/* Retire hook of both tries; ctx is the worker. */
+void rib_retire(void *ctx, struct poptrie *pt, struct poptrie_retired *r);
+
+/* After worker_stop(): free all. */
+void rib_teardown(struct worker *w);
+
+#endif

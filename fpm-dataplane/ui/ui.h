@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ui: the control socket that fpmctl speaks to, and the metrics page.
+ */
+#ifndef UI_UI_H
+#define UI_UI_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#include "base/worker.h"
+
+struct fib;
+struct port;
+
+struct ui_conf {
+	struct fib *fib;
+	struct worker *rib, *neigh; /* MSG_QUERY goes there, MSG_REPLY comes back */
+	const struct port *port;    /* array; statistics through port/port.h */
+	unsigned int n_port;
+	const char *control_socket; /* path of a Unix stream socket, mode 0660 */
+	bool metrics_on;
+	struct sockaddr_storage metrics_listen;
+	const char *version;
+};
+
+/*
+ * Fill `w`; sockets are opened by the thread's init, so worker_start() returns -EADDRINUSE
+ * when another daemon answers on the control socket (a stale one is replaced).   [main]
+ */
+int ui_setup(struct worker *w, const struct ui_conf *conf);
+void ui_teardown(struct worker *w);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * poptrie: longest-prefix match, prefix -> 32-bit value, for IPv4 or IPv6.
+ *
+ * A library: libc only. After H. Asai and Y. Ohara, "Poptrie: A Compressed Trie with
+ * Population Count for Fast and Scalable Software IP Routing Table Lookup", SIGCOMM 2015,
+ * with the direct-pointing entry fused with the first-level node.
+ *
+ * One writer, any number of readers. The writer stages changes (add, del) and publishes
+ * them with commit; readers look up at any time and see, for each key, the answer of the
+ * table before or after a commit, never a third one. Memory that readers may still hold is
+ * handed to the caller's `retire` hook at commit; the caller gives it back with
+ * poptrie_reclaim() when no reader can hold it any more (a grace period). The library
+ * knows of no RCU flavour.
+ */
+#ifndef POPTRIE_H
+#define POPTRIE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* "No route": what a lookup answers when no prefix covers the key. Never a legal value. */
+#define POPTRIE_NONE      0u
+/* The largest legal value (31 bits). */
+#define POPTRIE_VALUE_MAX 0x7fffffffu
+
+enum poptrie_family { POPTRIE_IP4 = 4, POPTRIE_IP6 = 6 };
+
+struct poptrie;
+
+/* Blocks replaced by one commit. Opaque; chain and queue it as you like through `user`. */
+struct poptrie_retired {
+	void *user[4]; /* W:caller  room for the caller's own bookkeeping (an rcu_head, say) */
+};
+
+struct poptrie_conf {
+	enum poptrie_family family;
+	/*
+	 * Memory hooks; NULL means malloc-like defaults. alloc returns `bytes` octets aligned
+	 * to `align` (a power of two, at most 4096) or NULL.
+	 */
+	void *(*alloc)(void *ctx, size_t bytes, size_t align);
+	void (*free)(void *ctx, void *mem);
+	/*
+	 * Called at most once a commit, by the committing thread, after publication. The
+	 * callee keeps `r` and calls poptrie_reclaim(pt, r) in the writer thread once no reader
+	 * can see the old blocks. NULL: no concurrent readers, blocks are freed at once.
+	 */
+	void (*retire)(void *ctx, struct poptrie *pt, struct poptrie_retired *r);
+	void *ctx;
+};
+
+/*
+ * Make an empty table.                                                   [writer]
+ * Returns 0, -EINVAL for a bad family, -ENOMEM.
+ */
+int poptrie_create(struct poptrie **out, const struct poptrie_conf *conf);
+
+/* Free the table and all its memory. No reader and no retired batch may be left. [writer] */
+void poptrie_destroy(struct poptrie *pt);
+
+/*
+ * Stage one route: add it, or replace its value.                         [writer]
+ *
+ * addr   4 or 16 octets in network order (as written: first octet first). Bits beyond
+ *        `len` are ignored.
+ * value  1..POPTRIE_VALUE_MAX.
+ *
+ * Nothing is visible to readers before poptrie_commit(). Adding the value that the prefix
+ * already has is a cheap no-op.
+ * Returns 0, -EINVAL (len or value out of range), -ENOMEM (nothing changed).
+ */
+int poptrie_add(struct poptrie *pt, const uint8_t *addr, unsigned int len, uint32_t value);
+
+/* Stage a removal. Returns 0, -ENOENT when there is no such prefix, -EINVAL, -ENOMEM. */
+int poptrie_del(struct poptrie *pt, const uint8_t *addr, unsigned int len);
+
+/*
+ * Publish all staged changes: each touched direct slot is rebuilt once and swung with one
+ * release store. Retired blocks go to conf.retire.                       [writer]
+ *
+ * Returns 0 or -ENOMEM: slots not yet published keep answering as before and stay staged;
+ * a later commit tries them again.
+ */
+int poptrie_commit(struct poptrie *pt);
+
+/* Give back what a commit retired, after a grace period.                 [writer] */
+void poptrie_reclaim(struct poptrie *pt, struct poptrie_retired *r);
+
+/*
+ * Look up one IPv4 key, host order. Wait-free.                           [any reader]
+ */
+uint32_t poptrie4_lookup(const struct poptrie *pt, uint32_t addr);
+
+/*
+ * Look up `n` keys (any n; best in 32s and 64s): value[i] answers addr[i] (host order).
+ */
+void poptrie4_lookup_bulk(const struct poptrie *pt, const uint32_t *addr, uint32_t *value,
+			  unsigned int n);
+
+/* Look up one IPv6 key: 16 octets in network order, any alignment.       [any reader] */
+uint32_t poptrie6_lookup(const struct poptrie *pt, const uint8_t *addr);
+
+/* Look up `n` IPv6 keys given by pointer (they stay in the packets). */
+void poptrie6_lookup_bulk(const struct poptrie *pt, const uint8_t *const *addr,
+			  uint32_t *value, unsigned int n);
+
+/*
+ * The staged truth (what readers see after the next commit), for the writer only.
+ * exact:  value of precisely this prefix, POPTRIE_NONE when absent.
+ * match:  longest prefix covering the `len` bits of addr (len = 32/128 for an address);
+ *         fills *match_len, returns its value or POPTRIE_NONE.
+ * next:   first prefix after (addr, len) in (address, length) order, or at or after it when
+ *         `inclusive`; overwrites addr (host bits zero) and *len. Returns its value,
+ *         POPTRIE_NONE at the end. A stable cursor over a changing table.
+ */
+uint32_t poptrie_exact(const struct poptrie *pt, const uint8_t *addr, unsigned int len);
+uint32_t poptrie_match(const struct poptrie *pt, const uint8_t *addr, unsigned int len,
+		       unsigned int *match_len);
+uint32_t poptrie_next(const struct poptrie *pt, uint8_t *addr, unsigned int *len,
+		      bool inclusive);
+
+struct poptrie_stats {
+	uint64_t routes;         /* prefixes in the truth */
+	uint64_t nodes, leaves;  /* live ones, direct slots not counted */
+	size_t direct_bytes;     /* the direct-pointing table */
+	size_t node_bytes;       /* pools as allocated */
+	size_t leaf_bytes;
+	size_t free_bytes;       /* of the pools: not in use (fragmentation included) */
+	size_t retired_bytes;    /* waiting for poptrie_reclaim() */
+	size_t radix_bytes;      /* the truth, never read by lookups */
+	uint64_t commits, slots_rebuilt;
+};
+
+/* Fill `st`. Cheap (no walk).                                            [writer] */
+void poptrie_stats(const struct poptrie *pt, struct poptrie_stats *st);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * kmon: what the kernel of one namespace knows of links, addresses and neighbours.
+ *
+ * Over libnl-3. The monitor keeps a cache, so that after an overrun (ENOBUFS) or a missed
+ * event a resync reports exactly the differences, deletions included. All callbacks run
+ * in the thread that calls kmon_open() and kmon_dispatch().
+ */
+#ifndef TAP_BRIDGE_KMON_H
+#define TAP_BRIDGE_KMON_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct kmon_link {
+	unsigned int ifindex;
+	char name[IFNAMSIZ];
+	uint8_t mac[6];         /* zero when the link has no 6-octet address */
+	unsigned int mtu_bytes; /* IP packet, L2 header excluded */
+	bool admin_up;          /* IFF_UP */
+	bool carrier;           /* IFF_LOWER_UP */
+};
+
+struct kmon_addr {
+	unsigned int ifindex;
+	uint8_t family;    /* 4 or 6 */
+	uint8_t plen;      /* of the connected subnet */
+	uint8_t addr[16];  /* ours, network order; IPv4 in the first 4 octets */
+	uint8_t peer[16];  /* point-to-point peer, or equal to addr: the subnet is peer/plen */
+	bool tentative;    /* IPv6 DAD under way or failed: not yet ours */
+	bool secondary;    /* IFA_F_SECONDARY */
+};
+
+struct kmon_neigh {
+	unsigned int ifindex;
+	uint8_t family;   /* 4 or 6 */
+	uint8_t addr[16]; /* network order; IPv4 in the first 4 octets */
+	uint8_t mac[6];   /* valid when has_mac */
+	bool has_mac;
+	uint16_t nud;     /* NUD_* of linux/neighbour.h; 0 when deleted */
+};
+
+struct kmon_ops {
+	/* `gone`: deleted, only the key (ifindex, address) is valid. */
+	void (*link)(void *ctx, const struct kmon_link *link, bool gone);
+	void (*addr)(void *ctx, const struct kmon_addr *addr, bool gone);
+	void (*neigh)(void *ctx, const struct kmon_neigh *neigh, bool gone);
+};
+
+struct kmon_stats {
+	uint64_t events;    /* messages seen */
+	uint64_t resyncs;   /* full dumps after an overrun */
+	uint64_t last_resync_changes; /* differences that the last one found */
+};
+
+struct kmon;
+
+/*
+ * Open a monitor in namespace `netns` (NULL or "": ours), dump once and report everything
+ * found through `ops` before returning: links, then addresses, then neighbours. A NULL op
+ * leaves that kind out entirely (not subscribed). Returns 0 or -errno.
+ */
+int kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void *ctx);
+
+/* Descriptor to poll for reading. */
+int kmon_fd(const struct kmon *km);
+
+/* Handle all that is waiting; resyncs by itself after an overrun. Returns 0 or -errno. */
+int kmon_dispatch(struct kmon *km);
+
+/* Dump everything again and report the differences (tests; also doubt). 0 or -errno. */
+int kmon_resync(struct kmon *km);
+
+/*
+ * Ask the kernel to resolve or re-confirm a neighbour (RTM_NEWNEIGH with NTF_USE and state
+ * none): it solicits on the link, three tries a second apart, then NUD_FAILED. Not waited
+ * for; the answer arrives as a neigh event. Returns 0 or -errno (-ENODEV: link gone).
+ */
+int kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr);
+
+void kmon_stats(const struct kmon *km, struct kmon_stats *st);
+void kmon_close(struct kmon *km);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * netns: do one thing in another network namespace.
+ *
+ * A namespace is named as `ip netns` names it (/run/netns/NAME); the empty string or NULL
+ * is the caller's own. setns(2) moves the calling thread only, so any thread may do this.
+ */
+#ifndef TAP_BRIDGE_NETNS_H
+#define TAP_BRIDGE_NETNS_H
+
+struct netns_guard {
+	int saved_fd; /* the namespace to return to; -1: nothing to undo */
+};
+
+/* Enter namespace `name`. Returns 0 or -errno (-ENOENT: no such namespace).  [any thread] */
+int netns_enter(const char *name, struct netns_guard *guard);
+
+/* Return to where netns_enter() came from. Aborts when that fails.           [same thread] */
+void netns_leave(struct netns_guard *guard);
+
+#endif

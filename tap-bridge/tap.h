@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tap: the kernel's twin of a port. Frames are bytes; this file knows no routes, no DPDK.
+ *
+ * TAPs are persistent: they, their ifindex and addresses outlive the process; opening an
+ * existing one re-attaches to it and changes nothing but MAC and MTU.
+ */
+#ifndef TAP_BRIDGE_TAP_H
+#define TAP_BRIDGE_TAP_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct tap {
+	int fd;               /* non-blocking; -1: closed */
+	unsigned int ifindex; /* in its own namespace */
+	char name[IFNAMSIZ];
+	char netns[64];
+};
+
+/*
+ * Create or re-attach TAP `name` in namespace `netns` (NULL or "": ours), set its MAC and
+ * MTU, bring it admin-up when it is new, carrier off until tap_carrier().  [any thread]
+ *
+ * Returns 0 or -errno with everything undone: -EBUSY when another process holds it (a
+ * second daemon), -EEXIST when an interface of that name is not a TAP, -ENOENT no such
+ * namespace. `created` (may be NULL) tells a new TAP from a re-attached one.
+ */
+int tap_open(struct tap *tap, const char *name, const char *netns, const uint8_t mac[6],
+	     unsigned int mtu_bytes, bool *created);
+
+/* Drive the kernel's carrier (TUNSETCARRIER). Returns 0 or -errno. */
+int tap_carrier(struct tap *tap, bool up);
+
+/*
+ * Read one frame into buf. Returns octets, 0 when none is waiting, -errno (-EIO or -EBADFD
+ * when the interface was deleted or is down: counted by the caller, tried again later).
+ */
+ssize_t tap_read(struct tap *tap, void *buf, size_t size);
+
+/* Write one frame. Returns 0, or -errno: -EIO interface down, -EAGAIN queue full. */
+int tap_write(struct tap *tap, const void *frame, size_t len);
+
+/* Detach; the interface stays (persistent). */
+void tap_close(struct tap *tap);
+
+/* Close and delete the interface for good. Returns 0 or -errno. */
+int tap_destroy(struct tap *tap);
+
+#endif
