@@ -142,6 +142,12 @@ struct fib_host {
 	uint32_t adj; /* slot >= FIB_ADJ_HOSTS */
 };
 
+struct fib_host_key {
+	uint16_t ifidx;
+	uint8_t family;
+	struct ipaddr addr;
+};
+
 struct fib {
 	/* W:main before the threads start */
 	struct poptrie *pt4, *pt6;    /* values: group slots */
@@ -168,6 +174,10 @@ fib_iface(const struct fib *fib, unsigned int ifidx)
 {
 	return atomic_load_explicit(&fib->iface[ifidx], memory_order_consume);
 }
+
+/* Hash and match of fib->hosts, for its writer. */
+unsigned long fib_host_hash(const struct fib *fib, const struct fib_host_key *key);
+int fib_host_match(struct cds_lfht_node *node, const void *key);
 
 /* Adjacency slot of an on-link host, 0 when unknown (slot 0 is never used). [RCU reader] */
 uint32_t fib_host_adj(const struct fib *fib, uint16_t ifidx, uint8_t family,

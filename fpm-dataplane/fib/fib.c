@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Birth and death of the tables that forwarders read, and the scalar way through them.
+ * No thread of its own; writers are named field by field in fib.h.
+ */
+#include "fib/fib.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <urcu/urcu-qsbr.h>
+
+/* Zeroed, page-aligned, and paid for only where it is touched. */
+static void *
+reserve(size_t bytes)
+{
+	void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return mem == MAP_FAILED ? NULL : mem;
+}
+
+static void
+release(void *mem, size_t bytes)
+{
+	if (mem != NULL)
+		munmap(mem, bytes);
+}
+
+int
+fib_create(struct fib **out,
+	   void (*retire)(void *ctx, struct poptrie *pt, struct poptrie_retired *r),
+	   void *retire_ctx)
+{
+	struct poptrie_conf conf = {.retire = retire, .ctx = retire_ctx};
+	struct fib *fib = calloc(1, sizeof(*fib));
+	int rc = -ENOMEM;
+
+	if (fib == NULL)
+		return -ENOMEM;
+	fib->group = reserve(FIB_GROUP_MAX * sizeof(*fib->group));
+	fib->adj = reserve(FIB_ADJ_MAX * sizeof(*fib->adj));
+	fib->adj_used = reserve(FIB_ADJ_MAX * sizeof(*fib->adj_used));
+	fib->hosts = cds_lfht_new_flavor(1024, 1024, 0, CDS_LFHT_AUTO_RESIZE,
+					 &urcu_qsbr_flavor, NULL);
+	if (fib->group == NULL || fib->adj == NULL || fib->adj_used == NULL ||
+	    fib->hosts == NULL)
+		goto fail;
+	if (getrandom(&fib->seed, sizeof(fib->seed), 0) != sizeof(fib->seed)) {
+		rc = -EIO;
+		goto fail;
+	}
+	conf.family = POPTRIE_IP4;
+	rc = poptrie_create(&fib->pt4, &conf);
+	if (rc < 0)
+		goto fail;
+	conf.family = POPTRIE_IP6;
+	rc = poptrie_create(&fib->pt6, &conf);
+	if (rc < 0)
+		goto fail;
+	*out = fib;
+	return 0;
+fail:
+	fib_destroy(fib);
+	return rc;
+}
+
+void
+fib_destroy(struct fib *fib)
+{
+	if (fib->pt6 != NULL)
+		poptrie_destroy(fib->pt6);
+	if (fib->pt4 != NULL)
+		poptrie_destroy(fib->pt4);
+	if (fib->hosts != NULL)
+		cds_lfht_destroy(fib->hosts, NULL);
+	for (unsigned int i = 0; i < IFIDX_MAX; i++)
+		free(atomic_load_explicit(&fib->iface[i], memory_order_relaxed));
+	release(fib->adj_used, FIB_ADJ_MAX * sizeof(*fib->adj_used));
+	release(fib->adj, FIB_ADJ_MAX * sizeof(*fib->adj));
+	release(fib->group, FIB_GROUP_MAX * sizeof(*fib->group));
+	free(fib);
+}
+
+unsigned long
+fib_host_hash(const struct fib *fib, const struct fib_host_key *key)
+{
+	return ipaddr_hash(&key->addr, fib->seed ^ ((uint64_t)key->family << 16 | key->ifidx));
+}
+
+int
+fib_host_match(struct cds_lfht_node *node, const void *key)
+{
+	const struct fib_host *h = caa_container_of(node, struct fib_host, node);
+	const struct fib_host_key *k = key;
+
+	return h->ifidx == k->ifidx && h->family == k->family && ipaddr_equal(&h->addr, &k->addr);
+}
+
+uint32_t
+fib_host_adj(const struct fib *fib, uint16_t ifidx, uint8_t family, const struct ipaddr *addr)
+{
+	struct fib_host_key key = {.ifidx = ifidx, .family = family, .addr = *addr};
+	struct cds_lfht_iter iter;
+	struct cds_lfht_node *node;
+
+	cds_lfht_lookup(fib->hosts, fib_host_hash(fib, &key), fib_host_match, &key, &iter);
+	node = cds_lfht_iter_get_node(&iter);
+	return node == NULL ? 0 : caa_container_of(node, struct fib_host, node)->adj;
+}
+
+fib_path
+fib_resolve(const struct fib *fib, uint8_t family, const struct ipaddr *dst,
+	    uint32_t flow_hash)
+{
+	uint32_t group = family == 4 ? poptrie4_lookup(fib->pt4, ipaddr_v4(dst))
+				     : poptrie6_lookup(fib->pt6, dst->octet);
+	fib_path path = fib_group_path(fib, group, flow_hash);
+	uint32_t adj;
+
+	if (path_kind(path) != PATH_ONLINK)
+		return path;
+	adj = fib_host_adj(fib, (uint16_t)path_index(path), family, dst);
+	return adj == 0 ? path : PATH(PATH_ADJ, adj);
+}
