@@ -111,6 +111,8 @@ struct msg_query {
 
 /* Allocate a zeroed message of `size` octets; aborts when memory is out. */
 void *msg_new(enum msg_type type, size_t size);
+
+/* Free a message and what a batch of FPM events still holds. */
 void msg_free(struct msg *m);
 
 #endif

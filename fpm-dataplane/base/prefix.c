@@ -3,6 +3,7 @@
  * Addresses and prefixes: comparison, masks, hash, text. Any thread, no state.
  */
 #include "base/prefix.h"
+#include "base/inet.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -40,15 +41,6 @@ prefix_covers(const struct prefix *p, const struct ipaddr *a)
 
 	prefix_mask(&q);
 	return ipaddr_equal(&q.addr, &p->addr);
-}
-
-/* Finaliser of Sebastiano Vigna's splitmix64 (public domain): full avalanche. */
-static uint64_t
-mix64(uint64_t x)
-{
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-	return x ^ x >> 31;
 }
 
 uint64_t

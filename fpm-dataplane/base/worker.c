@@ -11,7 +11,7 @@
 #include <string.h>
 #include <urcu/urcu-qsbr.h>
 
-#include "base/log.h"
+#include "base/fpm_event.h"
 
 #define ROUND_MSGS 256
 
@@ -32,6 +32,12 @@ msg_new(enum msg_type type, size_t size)
 void
 msg_free(struct msg *m)
 {
+	if (m->type == MSG_FPM_BATCH) {
+		struct msg_fpm_batch *batch = caa_container_of(m, struct msg_fpm_batch, m);
+
+		for (uint32_t i = 0; i < batch->n; i++)
+			fpm_event_clear(&batch->ev[i]);
+	}
 	free(m);
 }
 
@@ -153,19 +159,34 @@ worker_start(struct worker *w)
 }
 
 void
+worker_wake(struct worker *w)
+{
+	ev_async_send(w->loop, &w->wake);
+}
+
+void
 worker_stop(struct worker *w)
+{
+	if (!w->running)
+		return;
+	ev_async_send(w->loop, &w->stop);
+	pthread_join(w->thread, NULL);
+	w->running = false;
+}
+
+void
+worker_free(struct worker *w)
 {
 	struct msg *m;
 
-	if (w->running) {
-		ev_async_send(w->loop, &w->stop);
-		pthread_join(w->thread, NULL);
-		w->running = false;
-	}
 	if (w->loop == NULL)
 		return;
-	while ((m = inbox_take(w)) != NULL)
-		msg_free(m); /* what a message still owns is freed by the process's end */
+	while ((m = inbox_take(w)) != NULL) {
+		if (m->type == MSG_RECLAIM)
+			w->on_msg(w, m);
+		else
+			msg_free(m);
+	}
 	ev_loop_destroy(w->loop);
 	w->loop = NULL;
 }

@@ -66,8 +66,17 @@ struct worker {
 int worker_prepare(struct worker *w);
 int worker_start(struct worker *w);
 
-/* Ask it to stop, wait for it, free loop and unread messages.                 [main] */
+/* Ask it to stop and wait for it. Messages may still be sent to it.              [main] */
 void worker_stop(struct worker *w);
+
+/*
+ * After worker_stop() and a urcu_qsbr_barrier(): free the loop and the unread messages;
+ * unread MSG_RECLAIM still reach on_msg, so that what they carry is freed.       [main]
+ */
+void worker_free(struct worker *w);
+
+/* Make the loop go round once more: on_round runs. Cheap when awake.      [any thread] */
+void worker_wake(struct worker *w);
 
 /* Hand a message over; never blocks, never fails.                       [any thread] */
 void worker_send(struct worker *to, struct msg *m);

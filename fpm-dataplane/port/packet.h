@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * packet: what forwarders and the punt thread tell each other about one mbuf, in its
+ * private area; and the rings between them.
+ */
+#ifndef PORT_PACKET_H
+#define PORT_PACKET_H
+
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+#include <stdint.h>
+
+#include "base/counters.h"
+
+struct packet_meta {
+	uint8_t reason;    /* W:fwd  enum reason: a PUNT_ */
+	uint8_t cause;     /* W:fwd  enum reason: the DROP_ behind an ICMP error, already counted */
+	uint8_t family;    /* W:fwd  4, 6, or 0 when not IP */
+	uint16_t in_ifidx; /* W:fwd  where it came in; W:punt 0 for what we originate */
+	uint16_t out_ifidx; /* W:punt where an injected frame goes out */
+	uint16_t mtu_bytes; /* W:fwd  PUNT_too_big: of the egress */
+	uint32_t path;     /* W:fwd  PUNT_unresolved: the path that lacks a neighbour */
+};
+
+static inline struct packet_meta *
+packet_meta(struct rte_mbuf *m)
+{
+	return rte_mbuf_to_priv(m);
+}
+
+#define PACKET_PRIV_BYTES RTE_ALIGN(sizeof(struct packet_meta), RTE_MBUF_PRIV_ALIGN)
+
+/* Between one forwarder and the punt thread; each ring has one producer, one consumer. */
+struct fwd_rings {
+	struct rte_ring *punt[N_PUNT_CLASS]; /* fwd -> punt */
+	struct rte_ring *inject;             /* punt -> fwd  finished frames */
+};
+
+#endif

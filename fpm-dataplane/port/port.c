@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A DPDK port and its TAP: attach, configure, start, and the few calls that other threads
+ * make on it later. Runs in main at start; what a vdev cannot do (promiscuous off, MAC, MTU)
+ * is tolerated, what it lacks and we need is refused with a sentence.
+ */
+#include "port/port.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+
+#include "base/log.h"
+
+#define RX_DESC 1024
+#define TX_DESC 1024
+
+static int
+fail(char *why, unsigned int why_size, int rc, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, why_size, fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+/*
+ * Devargs for the EAL: a virtual device needs a name of its own ("net_af_packet" becomes
+ * "net_af_packet_wan0"), af_packet a queue pair a forwarder and room for bursts.
+ */
+static void
+devargs_make(char *out, size_t size, char *name, size_t name_size, const struct port_conf *conf)
+{
+	const char *args = strchr(conf->device, ',');
+	size_t n = args != NULL ? (size_t)(args - conf->device) : strlen(conf->device);
+	bool vdev = strncmp(conf->device, "net_", 4) == 0;
+	bool numbered = n > 0 && conf->device[n - 1] >= '0' && conf->device[n - 1] <= '9';
+
+	if (vdev && !numbered)
+		snprintf(name, name_size, "%.*s_%s", (int)n, conf->device, conf->tap);
+	else
+		snprintf(name, name_size, "%.*s", (int)n, conf->device);
+	n = (size_t)snprintf(out, size, "%s%s", name, args != NULL ? args : "");
+	if (strncmp(name, "net_af_packet", 13) != 0 || n >= size)
+		return;
+	if (strstr(out, "qpairs=") == NULL)
+		n += (size_t)snprintf(out + n, size - n, ",qpairs=%u", conf->n_txq);
+	if (n < size && strstr(out, "framecnt=") == NULL)
+		snprintf(out + n, size - n, ",framecnt=2048");
+}
+
+static void
+kernel_if_find(struct port *port)
+{
+	const char *p = strstr(port->device, "iface=");
+
+	port->kernel_if[0] = '\0';
+	if (p != NULL)
+		snprintf(port->kernel_if, sizeof(port->kernel_if), "%.*s",
+			 (int)strcspn(p + 6, ","), p + 6);
+}
+
+static int
+configure(struct port *port, const struct port_conf *conf, struct rte_mempool *pool, char *why,
+	  unsigned int why_size)
+{
+	struct rte_eth_conf eth = {.rxmode = {.mtu = (uint16_t)conf->mtu_bytes}};
+	struct rte_eth_dev_info info;
+	struct rte_ether_addr mac;
+	int rc = rte_eth_dev_info_get(port->port_id, &info);
+
+	if (rc < 0)
+		return fail(why, why_size, rc, "device tells nothing of itself");
+	snprintf(port->driver, sizeof(port->driver), "%s", info.driver_name);
+	port->n_txq = (uint16_t)conf->n_txq;
+	port->n_rxq = (uint16_t)(conf->n_rxq != 0 ? conf->n_rxq : conf->n_txq);
+	if (info.max_tx_queues < port->n_txq)
+		return fail(why, why_size, -EINVAL,
+			    "device has %u transmit queues, %u forwarding cores need one each",
+			    info.max_tx_queues, port->n_txq);
+	if (conf->n_rxq == 0 && port->n_rxq > info.max_rx_queues)
+		port->n_rxq = info.max_rx_queues;
+	/* Every queue of an af_packet fanout group gets its share: all must be read. */
+	if (strcmp(port->driver, "net_af_packet") == 0)
+		port->n_rxq = port->n_txq;
+	if (port->n_rxq > info.max_rx_queues)
+		return fail(why, why_size, -EINVAL, "device has %u receive queues, not %u",
+			    info.max_rx_queues, port->n_rxq);
+	port->rx_cksum = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0;
+	if (port->rx_cksum)
+		eth.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
+	if (port->n_rxq > 1 && info.flow_type_rss_offloads != 0) {
+		/* All that the port can hash: the default halves throughput (AINTEC 2015). */
+		eth.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+		eth.rx_adv_conf.rss_conf.rss_hf =
+			info.flow_type_rss_offloads &
+			(RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP | RTE_ETH_RSS_SCTP |
+			 RTE_ETH_RSS_L2_PAYLOAD);
+	}
+	rc = rte_eth_dev_configure(port->port_id, port->n_rxq, port->n_txq, &eth);
+	if (rc < 0)
+		return fail(why, why_size, rc, "device refuses its configuration: %s",
+			    rte_strerror(-rc));
+	for (uint16_t q = 0; q < port->n_rxq && rc >= 0; q++)
+		rc = rte_eth_rx_queue_setup(port->port_id, q, RX_DESC, SOCKET_ID_ANY, NULL,
+					    pool);
+	for (uint16_t q = 0; q < port->n_txq && rc >= 0; q++)
+		rc = rte_eth_tx_queue_setup(port->port_id, q, TX_DESC, SOCKET_ID_ANY, NULL);
+	if (rc < 0)
+		return fail(why, why_size, rc, "device refuses a queue: %s", rte_strerror(-rc));
+	rc = rte_eth_macaddr_get(port->port_id, &mac);
+	if (rc < 0)
+		return fail(why, why_size, rc, "device has no MAC address");
+	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
+	rc = rte_eth_dev_start(port->port_id);
+	if (rc < 0)
+		return fail(why, why_size, rc, "device does not start: %s", rte_strerror(-rc));
+	if (port_set_mtu(port, conf->mtu_bytes) < 0)
+		log_debug("port: mtu not set port=%s mtu=%u", port->name, conf->mtu_bytes);
+	/* OSPF, ND and others come as multicast; virtual devices often have no filter. */
+	if (rte_eth_allmulticast_enable(port->port_id) < 0)
+		log_debug("port: allmulticast not supported port=%s", port->name);
+	return 0;
+}
+
+int
+port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
+	  struct rte_mempool *pool, char *why, unsigned int why_size)
+{
+	char devargs[512], name[64];
+	int rc;
+
+	memset(port, 0, sizeof(*port));
+	port->ifidx = ifidx;
+	port->mtu_bytes = conf->mtu_bytes;
+	port->tap.fd = -1;
+	snprintf(port->name, sizeof(port->name), "%s", conf->tap);
+	snprintf(port->device, sizeof(port->device), "%s", conf->device);
+	kernel_if_find(port);
+	devargs_make(devargs, sizeof(devargs), name, sizeof(name), conf);
+	/* A PCI device may have been probed by the EAL already. */
+	if (rte_eth_dev_get_port_by_name(name, &port->port_id) < 0) {
+		rc = rte_dev_probe(devargs);
+		if (rc < 0)
+			return fail(why, why_size, rc, "no such device, or its driver refuses it");
+		if (rte_eth_dev_get_port_by_name(name, &port->port_id) < 0)
+			return fail(why, why_size, -ENODEV, "device was attached but made no port");
+	}
+	rc = configure(port, conf, pool, why, why_size);
+	if (rc < 0)
+		goto undo_port;
+	rc = tap_open(&port->tap, conf->tap, conf->netns, port->mac, conf->mtu_bytes, NULL);
+	if (rc == -EBUSY)
+		fail(why, why_size, rc, "TAP is held by another process (a second daemon?)");
+	else if (rc == -EEXIST)
+		fail(why, why_size, rc, "an interface of that name exists and is not a TAP");
+	else if (rc < 0)
+		fail(why, why_size, rc, "TAP cannot be made: %s", strerror(-rc));
+	if (rc < 0)
+		goto undo_port;
+	return 0;
+undo_port:
+	rte_eth_dev_stop(port->port_id);
+	rte_eth_dev_close(port->port_id);
+	return rc;
+}
+
+void
+port_close(struct port *port)
+{
+	tap_close(&port->tap);
+	rte_eth_dev_stop(port->port_id);
+	rte_eth_dev_close(port->port_id);
+}
+
+int
+port_stats(const struct port *port, struct port_stats *st)
+{
+	struct rte_eth_stats s;
+	int rc = rte_eth_stats_get(port->port_id, &s);
+
+	if (rc < 0)
+		return rc;
+	*st = (struct port_stats){
+		.rx_packets = s.ipackets,
+		.rx_bytes = s.ibytes,
+		.rx_missed = s.imissed,
+		.rx_errors = s.ierrors,
+		.rx_nombuf = s.rx_nombuf,
+		.tx_packets = s.opackets,
+		.tx_bytes = s.obytes,
+		.tx_errors = s.oerrors,
+	};
+	return 0;
+}
+
+bool
+port_link_up(const struct port *port)
+{
+	struct rte_eth_link link;
+
+	return rte_eth_link_get_nowait(port->port_id, &link) == 0 &&
+	       link.link_status == RTE_ETH_LINK_UP;
+}
+
+int
+port_set_mtu(const struct port *port, unsigned int mtu_bytes)
+{
+	return rte_eth_dev_set_mtu(port->port_id, (uint16_t)mtu_bytes);
+}
+
+int
+port_set_mac(const struct port *port, const uint8_t mac[6])
+{
+	struct rte_ether_addr addr;
+
+	memcpy(addr.addr_bytes, mac, sizeof(addr.addr_bytes));
+	return rte_eth_dev_default_mac_addr_set(port->port_id, &addr);
+}
