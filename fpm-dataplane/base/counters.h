@@ -14,7 +14,7 @@
 #define COUNTERS_MAX 68  /* 64 forwarders, punt, and room */
 
 enum reason {
-#define DROP(name, text)       DROP_##name,
+#define DROP(name, text) DROP_##name,
 #define PUNT(name, class, text)
 #include "base/reason.def"
 #undef PUNT
@@ -32,8 +32,8 @@ enum reason {
 enum punt_class { PUNT_CLASS_CONTROL, PUNT_CLASS_BULK, N_PUNT_CLASS };
 
 struct reason_info {
-	const char *name; /* "no_route" */
-	const char *text; /* for `fpmctl show counters` */
+	const char *name;      /* "no_route" */
+	const char *text;      /* for `fpmctl show counters` */
 	enum punt_class class; /* of punts */
 };
 extern const struct reason_info reason_info[N_REASON];
@@ -46,19 +46,19 @@ struct if_counters {
 struct counters {
 	alignas(64) uint64_t reason[N_REASON];
 	struct if_counters port[IFIDX_MAX]; /* by ifidx */
-	uint64_t forwarded[2];      /* packets forwarded by FIB: [0] IPv4, [1] IPv6 */
-	uint64_t to_kernel;         /* frames written to a TAP */
-	uint64_t from_kernel;       /* frames read from a TAP and sent */
-	uint64_t icmp_sent;         /* ICMP and ICMPv6 errors originated */
-	uint64_t icmp_limited;      /* not sent: rate limit or RFC 1812, 4.3.2.7 */
-	uint64_t held;              /* packets that waited for a neighbour and left */
+	uint64_t forwarded[2]; /* packets forwarded by FIB: [0] IPv4, [1] IPv6 */
+	uint64_t to_kernel;    /* frames written to a TAP */
+	uint64_t from_kernel;  /* frames read from a TAP and sent */
+	uint64_t icmp_sent;    /* ICMP and ICMPv6 errors originated */
+	uint64_t icmp_limited; /* not sent: rate limit or RFC 1812, 4.3.2.7 */
+	uint64_t held;         /* packets that waited for a neighbour and left */
 	uint64_t bursts, idle_polls;
-	char name[16];              /* "fwd-0", "punt" */
+	char name[16]; /* "fwd-0", "punt" */
 };
 
 /*
- * Register the calling thread's block, zeroed. Aborts past COUNTERS_MAX.   [start-up]
- * Lives as long as the process.
+ * Register a zeroed block for one thread. Aborts past COUNTERS_MAX. Lives as long as the
+ * process. Not thread-safe: main registers for all.                              [main]
  */
 struct counters *counters_register(const char *name);
 

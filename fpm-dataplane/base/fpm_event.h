@@ -37,8 +37,8 @@ struct fpm_hop {
 };
 
 struct fpm_event {
-	uint8_t kind;       /* enum fpm_event_kind */
-	uint8_t rtm_type;   /* FPM_ROUTE: RTN_UNICAST, RTN_BLACKHOLE, _UNREACHABLE, _PROHIBIT */
+	uint8_t kind;     /* enum fpm_event_kind */
+	uint8_t rtm_type; /* FPM_ROUTE: RTN_UNICAST, RTN_BLACKHOLE, _UNREACHABLE, _PROHIBIT */
 	uint8_t protocol;   /* RTPROT_* as sent */
 	bool is_group;      /* FPM_NEXTHOP: hops are members; FPM_ROUTE: always false */
 	bool blackhole;     /* FPM_NEXTHOP */
@@ -78,22 +78,23 @@ fpm_event_clear(struct fpm_event *ev)
  * relaxed.
  */
 struct fpm_status {
-	_Atomic uint64_t bytes, frames, messages; /* W:fpm since start */
+	_Atomic uint64_t bytes, frames, messages;                    /* W:fpm since start */
 	_Atomic uint64_t routes, route_dels, nexthops, nexthop_dels; /* W:fpm events made */
-	_Atomic uint64_t skipped_type;  /* W:fpm  netlink types that mean nothing to us */
-	_Atomic uint64_t skipped_route; /* W:fpm  routes of a kind we do not take (MPLS, ...) */
-	_Atomic uint64_t malformed;     /* W:fpm  messages cut or contradictory: skipped */
-	_Atomic uint64_t bad_frames;    /* W:fpm  sessions closed for a broken frame header */
+	_Atomic uint64_t skipped_type; /* W:fpm  netlink types that mean nothing to us */
+	_Atomic uint64_t
+		skipped_route;      /* W:fpm  routes of a kind we do not take (MPLS, ...) */
+	_Atomic uint64_t malformed; /* W:fpm  messages cut or contradictory: skipped */
+	_Atomic uint64_t bad_frames; /* W:fpm  sessions closed for a broken frame header */
 	_Atomic uint64_t accepts, replaced, closes; /* W:fpm connections */
-	_Atomic uint64_t overflows;     /* W:fpm  sessions closed: queue limit reached */
-	_Atomic uint32_t gen;           /* W:fpm  session generation, 0: none yet */
-	_Atomic uint32_t connected;     /* W:fpm  1 while a client is there */
-	_Atomic uint32_t nl_pid;        /* W:fpm  netlink port id of the zebra last seen */
-	_Atomic uint64_t queue_bytes_in;  /* W:fpm  accounted bytes given to rib */
-	_Atomic uint64_t queue_bytes_out; /* W:rib  of those, handled */
+	_Atomic uint64_t overflows;      /* W:fpm  sessions closed: queue limit reached */
+	_Atomic uint32_t gen;            /* W:fpm  session generation, 0: none yet */
+	_Atomic uint32_t connected;      /* W:fpm  1 while a client is there */
+	_Atomic uint32_t nl_pid;         /* W:fpm  netlink port id of the zebra last seen */
+	_Atomic uint64_t queue_bytes_in; /* W:fpm  accounted bytes given to rib */
+	_Atomic uint64_t queue_bytes_out;  /* W:rib  of those, handled */
 	_Atomic uint64_t queue_high_bytes; /* W:fpm high water of in - out */
-	_Atomic uint64_t last_rx_ms;    /* W:fpm  CLOCK_MONOTONIC of the last octet */
-	_Atomic uint64_t up_since_ms;   /* W:fpm  CLOCK_MONOTONIC of the accept */
+	_Atomic uint64_t last_rx_ms;       /* W:fpm  CLOCK_MONOTONIC of the last octet */
+	_Atomic uint64_t up_since_ms;      /* W:fpm  CLOCK_MONOTONIC of the accept */
 };
 extern struct fpm_status fpm_status;
 

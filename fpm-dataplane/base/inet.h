@@ -137,4 +137,11 @@ ip6_flow_hash(const uint8_t *ip, unsigned int len, uint64_t seed)
 	return (uint32_t)(mix64(a[2] + ports) >> 32);
 }
 
+/* `len` octets of the packet may be looked at; at least the fixed header. */
+static inline uint32_t
+flow_hash(const uint8_t *ip, unsigned int len, uint8_t family, uint64_t seed)
+{
+	return family == 4 ? ip4_flow_hash(ip, len, seed) : ip6_flow_hash(ip, len, seed);
+}
+
 #endif

@@ -40,8 +40,8 @@ log_write(enum log_level level, const char *fmt, ...)
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &tm);
 	n = (int)strftime(line, sizeof(line), "%Y-%m-%dT%H:%M:%S", &tm);
-	n += snprintf(line + n, sizeof(line) - (size_t)n, ".%03ldZ %c ", now.tv_nsec / 1000000,
-		      tag[level]);
+	n += snprintf(line + n, sizeof(line) - (size_t)n, ".%03ldZ %c ",
+		      now.tv_nsec / 1000000, tag[level]);
 	va_start(ap, fmt);
 	m = vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, ap);
 	va_end(ap);

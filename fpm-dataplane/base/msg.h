@@ -16,18 +16,18 @@
 #include "base/prefix.h"
 
 enum msg_type {
-	MSG_FPM_BATCH,   /* fpm -> rib     decoded events, in order. Bound: fpm's byte account */
-	MSG_LINK,        /* neigh -> rib, punt  an interface of the kernel changed. Bound: kernel */
-	MSG_ADDR,        /* neigh -> rib   a local address came or went. Bound: kernel */
-	MSG_ADJ_WATCH,   /* rib -> neigh   keep adjacency `adj` resolved. Bound: next hops */
+	MSG_FPM_BATCH, /* fpm -> rib     decoded events, in order. Bound: fpm's byte account */
+	MSG_LINK, /* neigh -> rib, punt  an interface of the kernel changed. Bound: kernel */
+	MSG_ADDR,      /* neigh -> rib   a local address came or went. Bound: kernel */
+	MSG_ADJ_WATCH, /* rib -> neigh   keep adjacency `adj` resolved. Bound: next hops */
 	MSG_ADJ_UNWATCH, /* rib -> neigh   forget it; answered with MSG_ADJ_FREED */
 	MSG_ADJ_FREED,   /* neigh -> rib   neigh writes slot `adj` no more */
 	MSG_ADJ_STATE,   /* neigh -> rib   a watched neighbour failed or came (back) */
-	MSG_GLEAN,       /* punt -> neigh  packets wait for (ifidx, addr). Bound: hold table */
-	MSG_NEIGH,       /* neigh -> punt  (ifidx, addr) resolved or failed. Bound: gleans */
-	MSG_RECLAIM,     /* urcu -> rib, neigh  a grace period is over. Bound: one a commit */
-	MSG_QUERY,       /* ui -> rib, neigh, punt  one slice, please. Bound: one a client */
-	MSG_REPLY,       /* rib, neigh, punt -> ui  the slice */
+	MSG_GLEAN,   /* punt -> neigh  packets wait for (ifidx, addr). Bound: hold table */
+	MSG_NEIGH,   /* neigh -> punt  (ifidx, addr) resolved or failed. Bound: gleans */
+	MSG_RECLAIM, /* urcu -> rib, neigh  a grace period is over. Bound: one a commit */
+	MSG_QUERY,   /* ui -> rib, neigh, punt  one slice, please. Bound: one a client */
+	MSG_REPLY,   /* rib, neigh, punt -> ui  the slice */
 };
 
 struct msg {
@@ -100,7 +100,7 @@ struct msg_query {
 	bool has_prefix;     /* only this prefix ... */
 	bool longest;        /* ... or the longest match of its address */
 	bool all_tables;
-	uint8_t family;      /* 4, 6 or 0 for both */
+	uint8_t family; /* 4, 6 or 0 for both */
 	struct prefix prefix;
 	unsigned int max;
 	/* The owner's cursor; zero at first. */

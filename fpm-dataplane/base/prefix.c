@@ -20,7 +20,8 @@ ipaddr_equal(const struct ipaddr *a, const struct ipaddr *b)
 bool
 prefix_equal(const struct prefix *a, const struct prefix *b)
 {
-	return a->family == b->family && a->len == b->len && ipaddr_equal(&a->addr, &b->addr);
+	return a->family == b->family && a->len == b->len &&
+	       ipaddr_equal(&a->addr, &b->addr);
 }
 
 void
@@ -30,7 +31,7 @@ prefix_mask(struct prefix *p)
 
 	if (whole >= sizeof(p->addr.octet))
 		return;
-	p->addr.octet[whole] &= (uint8_t)~(0xff >> (p->len % 8));
+	p->addr.octet[whole] &= (uint8_t) ~(0xff >> (p->len % 8));
 	memset(p->addr.octet + whole + 1, 0, sizeof(p->addr.octet) - whole - 1);
 }
 
@@ -61,7 +62,8 @@ prefix_hash(const struct prefix *p, uint64_t seed)
 const char *
 ipaddr_str(const struct ipaddr *a, uint8_t family, char buf[PREFIX_STRLEN])
 {
-	if (inet_ntop(family == 4 ? AF_INET : AF_INET6, a->octet, buf, PREFIX_STRLEN) == NULL)
+	if (inet_ntop(family == 4 ? AF_INET : AF_INET6, a->octet, buf, PREFIX_STRLEN) ==
+	    NULL)
 		buf[0] = '\0';
 	return buf;
 }

@@ -69,7 +69,8 @@ on_wake(struct ev_loop *loop, ev_async *async, int revents)
 	for (struct msg *m; n < ROUND_MSGS && (m = inbox_take(w)) != NULL; n++)
 		w->on_msg(w, m);
 	if (n == ROUND_MSGS)
-		ev_async_send(loop, async); /* more is waiting: come again after the others */
+		ev_async_send(loop,
+			      async); /* more is waiting: come again after the others */
 }
 
 static void

@@ -20,7 +20,16 @@
 
 #include "base/msg.h"
 
-enum role { ROLE_NONE, ROLE_MAIN, ROLE_FPM, ROLE_RIB, ROLE_NEIGH, ROLE_PUNT, ROLE_UI, ROLE_FWD };
+enum role {
+	ROLE_NONE,
+	ROLE_MAIN,
+	ROLE_FPM,
+	ROLE_RIB,
+	ROLE_NEIGH,
+	ROLE_PUNT,
+	ROLE_UI,
+	ROLE_FWD
+};
 
 extern __thread enum role thread_role;
 

@@ -87,7 +87,8 @@ fib_destroy(struct fib *fib)
 unsigned long
 fib_host_hash(const struct fib *fib, const struct fib_host_key *key)
 {
-	return ipaddr_hash(&key->addr, fib->seed ^ ((uint64_t)key->family << 16 | key->ifidx));
+	return ipaddr_hash(&key->addr,
+			   fib->seed ^ ((uint64_t)key->family << 16 | key->ifidx));
 }
 
 int
@@ -96,11 +97,13 @@ fib_host_match(struct cds_lfht_node *node, const void *key)
 	const struct fib_host *h = caa_container_of(node, struct fib_host, node);
 	const struct fib_host_key *k = key;
 
-	return h->ifidx == k->ifidx && h->family == k->family && ipaddr_equal(&h->addr, &k->addr);
+	return h->ifidx == k->ifidx && h->family == k->family &&
+	       ipaddr_equal(&h->addr, &k->addr);
 }
 
 uint32_t
-fib_host_adj(const struct fib *fib, uint16_t ifidx, uint8_t family, const struct ipaddr *addr)
+fib_host_adj(const struct fib *fib, uint16_t ifidx, uint8_t family,
+	     const struct ipaddr *addr)
 {
 	struct fib_host_key key = {.ifidx = ifidx, .family = family, .addr = *addr};
 	struct cds_lfht_iter iter;

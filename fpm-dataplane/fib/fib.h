@@ -105,7 +105,7 @@ struct fib_adj {
 	uint16_t ifidx;       /* W:owner of the slot */
 	uint8_t family;       /* W:owner  4 or 6: of the neighbour, not of the packet */
 	uint8_t reserved[5];
-	struct ipaddr addr;   /* W:owner */
+	struct ipaddr addr; /* W:owner */
 };
 static_assert(sizeof(struct fib_adj) == 32, "two adjacencies per 64-byte cache line");
 
@@ -121,15 +121,15 @@ adj_hop_make(const uint8_t mac[6], uint16_t ifidx)
 
 /* An interface of the dataplane. Immutable: neigh publishes a new copy for each change. */
 struct fib_iface {
-	uint16_t ifidx;       /* 1..IFIDX_MAX-1 */
-	uint16_t port_id;     /* DPDK port */
-	uint16_t mtu_bytes;   /* IP packet, L2 header excluded */
-	uint8_t mac[6];       /* ours: the source of what we send, the destination we accept */
-	bool up;              /* admin up with carrier: may send */
+	uint16_t ifidx;     /* 1..IFIDX_MAX-1 */
+	uint16_t port_id;   /* DPDK port */
+	uint16_t mtu_bytes; /* IP packet, L2 header excluded */
+	uint8_t mac[6]; /* ours: the source of what we send, the destination we accept */
+	bool up;        /* admin up with carrier: may send */
 	bool forward4, forward6; /* the kernel's forwarding sysctls of the TAP */
-	uint32_t ifindex;     /* of the TAP, in the control namespace; 0: TAP is gone */
-	uint32_t src4;        /* source of ICMP errors, host order; 0: none on this link */
-	struct ipaddr src6;   /* global one, all zero: none */
+	uint32_t ifindex;        /* of the TAP, in the control namespace; 0: TAP is gone */
+	uint32_t src4;      /* source of ICMP errors, host order; 0: none on this link */
+	struct ipaddr src6; /* global one, all zero: none */
 	char name[16];
 };
 
@@ -150,13 +150,13 @@ struct fib_host_key {
 
 struct fib {
 	/* W:main before the threads start */
-	struct poptrie *pt4, *pt6;    /* values: group slots */
-	_Atomic uint64_t *group;      /* W:rib  FIB_GROUP_MAX words */
-	struct fib_adj *adj;          /* FIB_ADJ_MAX */
-	_Atomic uint8_t *adj_used;    /* W:fwd,punt set 1, neigh clears: traffic since */
+	struct poptrie *pt4, *pt6; /* values: group slots */
+	_Atomic uint64_t *group;   /* W:rib  FIB_GROUP_MAX words */
+	struct fib_adj *adj;       /* FIB_ADJ_MAX */
+	_Atomic uint8_t *adj_used; /* W:fwd,punt set 1, neigh clears: traffic since */
 	_Atomic(struct fib_iface *) iface[IFIDX_MAX]; /* W:neigh */
-	struct cds_lfht *hosts;       /* W:neigh  struct fib_host */
-	uint64_t seed;                /* of hashes, fresh at each start: no polarisation */
+	struct cds_lfht *hosts;                       /* W:neigh  struct fib_host */
+	uint64_t seed; /* of hashes, fresh at each start: no polarisation */
 };
 
 /*

@@ -36,7 +36,8 @@ fail(char *why, unsigned int why_size, int rc, const char *fmt, ...)
  * "net_af_packet_wan0"), af_packet a queue pair a forwarder and room for bursts.
  */
 static void
-devargs_make(char *out, size_t size, char *name, size_t name_size, const struct port_conf *conf)
+devargs_make(char *out, size_t size, char *name, size_t name_size,
+	     const struct port_conf *conf)
 {
 	const char *args = strchr(conf->device, ',');
 	size_t n = args != NULL ? (size_t)(args - conf->device) : strlen(conf->device);
@@ -68,8 +69,8 @@ kernel_if_find(struct port *port)
 }
 
 static int
-configure(struct port *port, const struct port_conf *conf, struct rte_mempool *pool, char *why,
-	  unsigned int why_size)
+configure(struct port *port, const struct port_conf *conf, struct rte_mempool *pool,
+	  char *why, unsigned int why_size)
 {
 	struct rte_eth_conf eth = {.rxmode = {.mtu = (uint16_t)conf->mtu_bytes}};
 	struct rte_eth_dev_info info;
@@ -82,9 +83,10 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 	port->n_txq = (uint16_t)conf->n_txq;
 	port->n_rxq = (uint16_t)(conf->n_rxq != 0 ? conf->n_rxq : conf->n_txq);
 	if (info.max_tx_queues < port->n_txq)
-		return fail(why, why_size, -EINVAL,
-			    "device has %u transmit queues, %u forwarding cores need one each",
-			    info.max_tx_queues, port->n_txq);
+		return fail(
+			why, why_size, -EINVAL,
+			"device has %u transmit queues, %u forwarding cores need one each",
+			info.max_tx_queues, port->n_txq);
 	if (conf->n_rxq == 0 && port->n_rxq > info.max_rx_queues)
 		port->n_rxq = info.max_rx_queues;
 	/* Every queue of an af_packet fanout group gets its share: all must be read. */
@@ -101,8 +103,8 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 		eth.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 		eth.rx_adv_conf.rss_conf.rss_hf =
 			info.flow_type_rss_offloads &
-			(RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP | RTE_ETH_RSS_SCTP |
-			 RTE_ETH_RSS_L2_PAYLOAD);
+			(RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP |
+			 RTE_ETH_RSS_SCTP | RTE_ETH_RSS_L2_PAYLOAD);
 	}
 	rc = rte_eth_dev_configure(port->port_id, port->n_rxq, port->n_txq, &eth);
 	if (rc < 0)
@@ -114,14 +116,16 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 	for (uint16_t q = 0; q < port->n_txq && rc >= 0; q++)
 		rc = rte_eth_tx_queue_setup(port->port_id, q, TX_DESC, SOCKET_ID_ANY, NULL);
 	if (rc < 0)
-		return fail(why, why_size, rc, "device refuses a queue: %s", rte_strerror(-rc));
+		return fail(why, why_size, rc, "device refuses a queue: %s",
+			    rte_strerror(-rc));
 	rc = rte_eth_macaddr_get(port->port_id, &mac);
 	if (rc < 0)
 		return fail(why, why_size, rc, "device has no MAC address");
 	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
 	rc = rte_eth_dev_start(port->port_id);
 	if (rc < 0)
-		return fail(why, why_size, rc, "device does not start: %s", rte_strerror(-rc));
+		return fail(why, why_size, rc, "device does not start: %s",
+			    rte_strerror(-rc));
 	if (port_set_mtu(port, conf->mtu_bytes) < 0)
 		log_debug("port: mtu not set port=%s mtu=%u", port->name, conf->mtu_bytes);
 	/* OSPF, ND and others come as multicast; virtual devices often have no filter. */
@@ -149,18 +153,22 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	if (rte_eth_dev_get_port_by_name(name, &port->port_id) < 0) {
 		rc = rte_dev_probe(devargs);
 		if (rc < 0)
-			return fail(why, why_size, rc, "no such device, or its driver refuses it");
+			return fail(why, why_size, rc,
+				    "no such device, or its driver refuses it");
 		if (rte_eth_dev_get_port_by_name(name, &port->port_id) < 0)
-			return fail(why, why_size, -ENODEV, "device was attached but made no port");
+			return fail(why, why_size, -ENODEV,
+				    "device was attached but made no port");
 	}
 	rc = configure(port, conf, pool, why, why_size);
 	if (rc < 0)
 		goto undo_port;
 	rc = tap_open(&port->tap, conf->tap, conf->netns, port->mac, conf->mtu_bytes, NULL);
 	if (rc == -EBUSY)
-		fail(why, why_size, rc, "TAP is held by another process (a second daemon?)");
+		fail(why, why_size, rc,
+		     "TAP is held by another process (a second daemon?)");
 	else if (rc == -EEXIST)
-		fail(why, why_size, rc, "an interface of that name exists and is not a TAP");
+		fail(why, why_size, rc,
+		     "an interface of that name exists and is not a TAP");
 	else if (rc < 0)
 		fail(why, why_size, rc, "TAP cannot be made: %s", strerror(-rc));
 	if (rc < 0)

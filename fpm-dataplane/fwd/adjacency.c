@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Path to adjacency: what can be sent keeps going with its hop; everything else leaves with
+ * a reason of its own.                                                           [fwd-n]
+ */
+#include "base/inet.h"
+#include "fwd/burst.h"
+
+static void
+use_adj(struct burst *b, unsigned int i, uint32_t adj)
+{
+	const struct fib *fib = b->fwd->fib;
+
+	b->hop[i] = atomic_load_explicit(&fib->adj[adj].hop, memory_order_acquire);
+	fib_adj_touch(fib, adj);
+	if (b->hop[i] == 0)
+		burst_leave(b, i, PUNT_unresolved);
+}
+
+static void
+onlink(struct burst *b, unsigned int i)
+{
+	const uint8_t *ip = burst_l3(b, i);
+	struct ipaddr dst = {0};
+	uint32_t adj;
+
+	if (b->family[i] == 4)
+		memcpy(dst.octet, ip + 16, 4);
+	else
+		memcpy(dst.octet, ip + 24, 16);
+	adj = fib_host_adj(b->fwd->fib, (uint16_t)path_index(b->path[i]), b->family[i],
+			   &dst);
+	if (adj == 0)
+		burst_leave(b, i, PUNT_unresolved);
+	else
+		use_adj(b, i, adj);
+}
+
+/* Paths that send nothing on: ours, refused, or broken. */
+static void
+terminal(struct burst *b, unsigned int i)
+{
+	static const uint8_t cause[] = {
+		[PATH_NONE] = DROP_no_route,       [PATH_UNREACHABLE] = DROP_unreachable,
+		[PATH_PROHIBIT] = DROP_prohibit,   [PATH_UNRESOLVED] = DROP_unresolved_nh,
+		[PATH_FOREIGN] = DROP_foreign_oif, [PATH_ENCAP] = DROP_unsupported_encap,
+		[PATH_DOWN] = DROP_egress_down,
+	};
+	enum path_kind kind = path_kind(b->path[i]);
+
+	switch (kind) {
+	case PATH_LOCAL:
+		burst_leave(
+			b, i,
+			fwd_local_class(burst_l3(b, i), burst_l3_room(b, i), b->family[i]));
+		break;
+	case PATH_BCAST:
+		burst_leave(b, i, DROP_ip4_directed_bcast);
+		break;
+	case PATH_BLACKHOLE:
+		burst_leave(b, i, DROP_blackhole);
+		break;
+	default:
+		burst_icmp(b, i, PUNT_unreach, cause[kind]);
+	}
+}
+
+/* Addresses of link scope are never forwarded: RFC 3927 7, RFC 4291 2.5.6. */
+static bool
+link_scope(struct burst *b, unsigned int i)
+{
+	const uint8_t *ip = burst_l3(b, i);
+
+	if (b->family[i] == 4 && ip[16] == 169 && ip[17] == 254) {
+		burst_leave(b, i, DROP_ip4_linklocal);
+		return true;
+	}
+	if (b->family[i] == 6 && ip[8] == 0xfe && (ip[9] & 0xc0) == 0x80) {
+		burst_leave(b, i, DROP_ip6_linklocal);
+		return true;
+	}
+	return false;
+}
+
+void
+fwd_adjacency(struct burst *b)
+{
+	for (unsigned int i = 0; i < b->n; i++) {
+		enum path_kind kind;
+
+		if (b->verdict[i] != VERDICT_GO)
+			continue;
+		kind = path_kind(b->path[i]);
+		if (kind != PATH_LOCAL && link_scope(b, i))
+			continue;
+		if (kind == PATH_ADJ)
+			use_adj(b, i, path_index(b->path[i]));
+		else if (kind == PATH_ONLINK)
+			onlink(b, i);
+		else
+			terminal(b, i);
+	}
+}

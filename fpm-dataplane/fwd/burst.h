@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * burst: packets of one receive call on their walk, and the state of one forwarder.
+ *
+ * Each stage takes the whole burst and leaves a verdict an entry; what is not VERDICT_GO
+ * any more has dropped out of the fast path.
+ */
+#ifndef FWD_BURST_H
+#define FWD_BURST_H
+
+#include <rte_mbuf.h>
+#include <stdint.h>
+
+#include "base/idle.h"
+#include "fib/fib.h"
+#include "fwd/fwd.h"
+#include "port/packet.h"
+
+#define BURST_MAX  64
+#define VERDICT_GO 255 /* still on the fast path; else an enum reason */
+static_assert(N_REASON < VERDICT_GO, "a verdict is one octet");
+
+#define L2_LEN 14
+
+struct tx_buffer {
+	uint16_t n;
+	uint16_t port_id;
+	struct rte_mbuf *m[BURST_MAX];
+};
+
+struct fwd {
+	const struct fwd_conf *conf;
+	struct fib *fib;
+	struct counters *count;
+	struct idle idle;
+	bool wake_punt; /* something went into a punt ring this round */
+	struct tx_buffer tx[IFIDX_MAX];
+	uint16_t tx_used[IFIDX_MAX]; /* ifidxs whose buffer is not empty */
+	uint16_t n_tx_used;
+};
+
+struct burst {
+	struct fwd *fwd;
+	const struct fib_iface *in; /* interface it came in by */
+	uint16_t n;
+	uint16_t ifidx;
+	bool rx_cksum;
+	struct rte_mbuf *m[BURST_MAX];
+	uint8_t verdict[BURST_MAX];
+	uint8_t cause[BURST_MAX]; /* of a punt that wants an ICMP error: the drop counted */
+	uint8_t family[BURST_MAX];  /* 4, 6, 0 */
+	uint16_t l3_len[BURST_MAX]; /* octets of the IP packet, padding excluded */
+	fib_path path[BURST_MAX];
+	uint64_t hop[BURST_MAX]; /* MAC << 16 | ifidx of the adjacency */
+};
+
+static inline uint8_t *
+burst_l2(const struct burst *b, unsigned int i)
+{
+	return rte_pktmbuf_mtod(b->m[i], uint8_t *);
+}
+
+static inline uint8_t *
+burst_l3(const struct burst *b, unsigned int i)
+{
+	return rte_pktmbuf_mtod_offset(b->m[i], uint8_t *, L2_LEN);
+}
+
+/* Octets of the IP packet that can be looked at: what the first segment holds. */
+static inline unsigned int
+burst_l3_room(const struct burst *b, unsigned int i)
+{
+	unsigned int room = rte_pktmbuf_data_len(b->m[i]) - L2_LEN;
+
+	return b->l3_len[i] < room ? b->l3_len[i] : room;
+}
+
+/* Drop by a DROP_ reason, or punt by a PUNT_ reason; counted when the burst ends. */
+static inline void
+burst_leave(struct burst *b, unsigned int i, enum reason reason)
+{
+	b->verdict[i] = (uint8_t)reason;
+}
+
+/* Drop for `cause`, and ask the punt thread for the ICMP error that belongs to it. */
+static inline void
+burst_icmp(struct burst *b, unsigned int i, enum reason punt, enum reason cause)
+{
+	b->verdict[i] = (uint8_t)punt;
+	b->cause[i] = (uint8_t)cause;
+}
+
+/* The stages, in order. */
+void fwd_parse(struct burst *b); /* Ethernet, RFC 1812 5.2.2, RFC 8200 */
+void fwd_parse4(struct burst *b, unsigned int i);
+void fwd_parse6(struct burst *b, unsigned int i);
+void fwd_lookup(struct burst *b);    /* destination -> path */
+void fwd_adjacency(struct burst *b); /* path -> MAC and interface, or out */
+void fwd_rewrite(struct burst *b);   /* TTL, checksum, MACs */
+void fwd_dispatch(struct burst *b);  /* tx buffers, punt rings, drops */
+
+/* Append to the buffer of an interface; what the port does not take is dropped. */
+void fwd_tx(struct fwd *f, uint16_t ifidx, uint16_t port_id, struct rte_mbuf *m);
+void fwd_tx_flush(struct fwd *f);
+
+/* What kind of packet to us is this? PUNT_local_control or PUNT_local. */
+enum reason fwd_local_class(const uint8_t *l3, unsigned int len, uint8_t family);
+
+#endif

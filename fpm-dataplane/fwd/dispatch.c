@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Last stage: every packet of the burst goes to a transmit buffer, a punt ring, or is
+ * freed; each leaves exactly one mark in the counters.                           [fwd-n]
+ */
+#include <rte_ethdev.h>
+
+#include "fwd/burst.h"
+
+static void
+flush_one(struct fwd *f, uint16_t ifidx)
+{
+	struct tx_buffer *tx = &f->tx[ifidx];
+	struct if_counters *c = &f->count->port[ifidx];
+	uint64_t bytes[BURST_MAX], sum = 0;
+	uint16_t sent;
+
+	/* Lengths first: a sent mbuf is no longer ours to look at. */
+	for (uint16_t i = 0; i < tx->n; i++)
+		bytes[i] = rte_pktmbuf_pkt_len(tx->m[i]);
+	sent = rte_eth_tx_burst(tx->port_id, (uint16_t)f->conf->index, tx->m, tx->n);
+	for (uint16_t i = 0; i < sent; i++)
+		sum += bytes[i];
+	counter_add(&c->tx_packets, sent);
+	counter_add(&c->tx_bytes, sum);
+	if (sent < tx->n) {
+		rte_pktmbuf_free_bulk(tx->m + sent, tx->n - sent);
+		counter_add(&f->count->reason[DROP_tx_full], tx->n - sent);
+	}
+	tx->n = 0;
+}
+
+void
+fwd_tx(struct fwd *f, uint16_t ifidx, uint16_t port_id, struct rte_mbuf *m)
+{
+	struct tx_buffer *tx = &f->tx[ifidx];
+
+	if (tx->n == 0) {
+		tx->port_id = port_id;
+		f->tx_used[f->n_tx_used++] = ifidx;
+	}
+	tx->m[tx->n++] = m;
+	if (tx->n == BURST_MAX) {
+		flush_one(f, ifidx);
+		/* It stays in tx_used, empty, unless it was the last one noted. */
+		if (f->tx_used[f->n_tx_used - 1] == ifidx)
+			f->n_tx_used--;
+		else
+			for (uint16_t i = 0; i < f->n_tx_used; i++)
+				if (f->tx_used[i] == ifidx)
+					f->tx_used[i] = f->tx_used[--f->n_tx_used];
+	}
+}
+
+void
+fwd_tx_flush(struct fwd *f)
+{
+	for (uint16_t i = 0; i < f->n_tx_used; i++)
+		flush_one(f, f->tx_used[i]);
+	f->n_tx_used = 0;
+}
+
+static void
+punt(struct burst *b, unsigned int i, enum reason reason)
+{
+	struct fwd *f = b->fwd;
+	struct packet_meta *meta = packet_meta(b->m[i]);
+	bool icmp = reason == PUNT_ttl_expired || reason == PUNT_unreach;
+
+	meta->reason = (uint8_t)reason;
+	meta->cause = b->cause[i];
+	meta->family = b->family[i];
+	meta->in_ifidx = b->ifidx;
+	meta->path = b->path[i];
+	if (icmp)
+		counter_add(&f->count->reason[b->cause[i]], 1);
+	if (rte_ring_sp_enqueue(f->conf->rings.punt[reason_info[reason].class], b->m[i]) ==
+	    0) {
+		counter_add(&f->count->reason[reason], 1);
+		f->wake_punt = true;
+		return;
+	}
+	rte_pktmbuf_free(b->m[i]);
+	counter_add(icmp ? &f->count->icmp_limited : &f->count->reason[DROP_punt_ring_full],
+		    1);
+}
+
+void
+fwd_dispatch(struct burst *b)
+{
+	struct fwd *f = b->fwd;
+	unsigned int n4 = 0, n6 = 0;
+
+	for (unsigned int i = 0; i < b->n; i++) {
+		uint16_t out;
+
+		if (b->verdict[i] < N_DROP) {
+			counter_add(&f->count->reason[b->verdict[i]], 1);
+			rte_pktmbuf_free(b->m[i]);
+		} else if (b->verdict[i] != VERDICT_GO) {
+			punt(b, i, b->verdict[i]);
+		} else {
+			out = b->hop[i] & 0xffff;
+			n4 += b->family[i] == 4;
+			n6 += b->family[i] == 6;
+			fwd_tx(f, out, fib_iface(f->fib, out)->port_id, b->m[i]);
+		}
+	}
+	counter_add(&f->count->forwarded[0], n4);
+	counter_add(&f->count->forwarded[1], n6);
+}

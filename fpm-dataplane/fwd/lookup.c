@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Destination to path: one bulk lookup a family, then the choice among equals.   [fwd-n]
+ */
+#include "base/inet.h"
+#include "fwd/burst.h"
+
+/* Path of a packet whose group is known; the hash is computed only where it matters. */
+static inline fib_path
+choose(const struct burst *b, unsigned int i, uint32_t group)
+{
+	const struct fib *fib = b->fwd->fib;
+	uint64_t w = atomic_load_explicit(&fib->group[group], memory_order_consume);
+	const uint8_t *ip = burst_l3(b, i);
+	uint32_t hash;
+
+	if (!group_word_is_block(w))
+		return (fib_path)w;
+	hash = flow_hash(ip, burst_l3_room(b, i), b->family[i], fib->seed);
+	return group_word_buckets(w)[hash >> (32 - group_word_log2(w))];
+}
+
+void
+fwd_lookup(struct burst *b)
+{
+	const struct fib *fib = b->fwd->fib;
+	uint32_t dst4[BURST_MAX], group[BURST_MAX];
+	const uint8_t *dst6[BURST_MAX];
+	uint8_t at4[BURST_MAX], at6[BURST_MAX];
+	unsigned int n4 = 0, n6 = 0;
+
+	for (unsigned int i = 0; i < b->n; i++) {
+		if (b->verdict[i] != VERDICT_GO)
+			continue;
+		if (b->family[i] == 4) {
+			dst4[n4] = get_be32(burst_l3(b, i) + 16);
+			at4[n4++] = (uint8_t)i;
+		} else {
+			dst6[n6] = burst_l3(b, i) + 24;
+			at6[n6++] = (uint8_t)i;
+		}
+	}
+	if (n4 > 0) {
+		poptrie4_lookup_bulk(fib->pt4, dst4, group, n4);
+		for (unsigned int k = 0; k < n4; k++)
+			b->path[at4[k]] = choose(b, at4[k], group[k]);
+	}
+	if (n6 > 0) {
+		poptrie6_lookup_bulk(fib->pt6, dst6, group, n6);
+		for (unsigned int k = 0; k < n6; k++)
+			b->path[at6[k]] = choose(b, at6[k], group[k]);
+	}
+}

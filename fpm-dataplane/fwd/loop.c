@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The forwarder's loop: its queues in turn, what the kernel wants sent, flush, and a
+ * quiescent state. Everything an RCU pointer gave is forgotten at the end of a round.
+ */
+#include "fwd/fwd.h"
+
+#include <pthread.h>
+
+#include <rte_ethdev.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "base/worker.h"
+#include "fwd/burst.h"
+
+static unsigned int
+poll_queue(struct fwd *f, const struct fwd_rxq *q, struct burst *b)
+{
+	struct if_counters *c = &f->count->port[q->ifidx];
+	uint64_t bytes = 0;
+
+	b->n = rte_eth_rx_burst(q->port_id, q->queue, b->m, BURST_MAX);
+	if (b->n == 0)
+		return 0;
+	for (unsigned int i = 0; i < b->n; i++)
+		bytes += rte_pktmbuf_pkt_len(b->m[i]);
+	counter_add(&c->rx_packets, b->n);
+	counter_add(&c->rx_bytes, bytes);
+	counter_add(&f->count->bursts, 1);
+	b->fwd = f;
+	b->ifidx = q->ifidx;
+	b->rx_cksum = q->rx_cksum;
+	b->in = fib_iface(f->fib, q->ifidx);
+	if (b->in == NULL || b->in->ifindex == 0) {
+		/* No TAP, no interface: nothing can be for us, nothing may pass. */
+		rte_pktmbuf_free_bulk(b->m, b->n);
+		counter_add(&f->count->reason[DROP_tap_down], b->n);
+		return b->n;
+	}
+	fwd_parse(b);
+	fwd_lookup(b);
+	fwd_adjacency(b);
+	fwd_rewrite(b);
+	fwd_dispatch(b);
+	return b->n;
+}
+
+/* Frames of the kernel and of the punt thread leave as they are. */
+static unsigned int
+drain_inject(struct fwd *f)
+{
+	struct rte_mbuf *m[BURST_MAX];
+	unsigned int n = rte_ring_sc_dequeue_burst(f->conf->rings.inject, (void **)m,
+						   BURST_MAX, NULL);
+
+	for (unsigned int i = 0; i < n; i++) {
+		uint16_t out = packet_meta(m[i])->out_ifidx;
+		const struct fib_iface *iface = fib_iface(f->fib, out);
+
+		if (iface != NULL) {
+			fwd_tx(f, out, iface->port_id, m[i]);
+		} else {
+			rte_pktmbuf_free(m[i]);
+			counter_add(&f->count->reason[DROP_egress_down], 1);
+		}
+	}
+	return n;
+}
+
+int
+fwd_main(void *arg)
+{
+	const struct fwd_conf *conf = arg;
+	struct fwd state = {.conf = conf, .fib = conf->fib, .count = conf->count},
+		   *f = &state;
+	struct burst b = {0};
+
+	pthread_setname_np(pthread_self(), conf->count->name);
+	thread_role = ROLE_FWD;
+	idle_init(&f->idle, conf->poll_always);
+	urcu_qsbr_register_thread();
+	while (!atomic_load_explicit(conf->stop, memory_order_relaxed)) {
+		unsigned int n = drain_inject(f);
+
+		for (unsigned int i = 0; i < conf->n_rxq; i++)
+			n += poll_queue(f, &conf->rxq[i], &b);
+		fwd_tx_flush(f);
+		if (f->wake_punt) {
+			f->wake_punt = false;
+			worker_wake(conf->punt);
+		}
+		urcu_qsbr_quiescent_state();
+		counter_add(&f->count->idle_polls, n == 0);
+		idle_round(&f->idle, n > 0);
+	}
+	urcu_qsbr_unregister_thread();
+	return 0;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * First stage: Ethernet, and the class of what it carries. Frames that are not ours to
+ * route go to the kernel as they are; unicast IP goes on.                        [fwd-n]
+ */
+#include "base/inet.h"
+#include "fwd/burst.h"
+
+static void
+parse_one(struct burst *b, unsigned int i)
+{
+	const uint8_t *eth = burst_l2(b, i);
+	uint16_t type, len = rte_pktmbuf_data_len(b->m[i]);
+
+	b->family[i] = 0;
+	b->verdict[i] = VERDICT_GO;
+	if (len < L2_LEN) {
+		burst_leave(b, i, DROP_l2_short);
+		return;
+	}
+	type = get_be16(eth + 12);
+	if ((eth[0] & 1) == 0 && memcmp(eth, b->in->mac, 6) != 0) {
+		burst_leave(b, i, DROP_l2_foreign);
+		return;
+	}
+	if (type == 0x0800)
+		fwd_parse4(b, i);
+	else if (type == 0x86dd)
+		fwd_parse6(b, i);
+	else
+		burst_leave(b, i, PUNT_not_ip);
+}
+
+void
+fwd_parse(struct burst *b)
+{
+	for (unsigned int i = 0; i < b->n; i++)
+		parse_one(b, i);
+}
+
+/* A port of a control protocol, either end? BGP, BFD (RFC 5881, 5883), LDP, DHCP. */
+static bool
+control_port(uint8_t proto, uint16_t port)
+{
+	if (proto == 6)
+		return port == 179 || port == 646;
+	return port == 3784 || port == 3785 || port == 4784 || port == 646 || port == 67 ||
+	       port == 68 || port == 546 || port == 547;
+}
+
+enum reason
+fwd_local_class(const uint8_t *l3, unsigned int len, uint8_t family)
+{
+	unsigned int off = family == 4 ? (l3[0] & 15u) * 4 : 40;
+	uint8_t proto = family == 4 ? l3[9] : l3[6];
+
+	switch (proto) {
+	case 2:   /* IGMP */
+	case 46:  /* RSVP */
+	case 89:  /* OSPF */
+	case 103: /* PIM */
+	case 112: /* VRRP */
+		return PUNT_local_control;
+	case 58: /* ICMPv6: neighbour discovery (RFC 4861) and MLD, not echo */
+		if (family == 6 && len > off && l3[off] >= 130 && l3[off] <= 143)
+			return PUNT_local_control;
+		return PUNT_local;
+	case 6:
+	case 17:
+		if (family == 4 && (get_be16(l3 + 6) & 0x1fff) != 0)
+			return PUNT_local; /* no ports in a later fragment */
+		if (len >= off + 4 && (control_port(proto, get_be16(l3 + off)) ||
+				       control_port(proto, get_be16(l3 + off + 2))))
+			return PUNT_local_control;
+		return PUNT_local;
+	default:
+		return PUNT_local;
+	}
+}

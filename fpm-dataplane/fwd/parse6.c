@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * IPv6 validation before forwarding, RFC 8200 and RFC 4291.                      [fwd-n]
+ */
+#include "base/inet.h"
+#include "fwd/burst.h"
+
+/* :: or ::1 */
+static bool
+unspecified_or_loopback(const uint8_t *a)
+{
+	uint64_t hi, lo;
+
+	memcpy(&hi, a, 8);
+	memcpy(&lo, a + 8, 8);
+	return hi == 0 && __builtin_bswap64(lo) <= 1;
+}
+
+static bool
+linklocal(const uint8_t *a)
+{
+	return a[0] == 0xfe && (a[1] & 0xc0) == 0x80;
+}
+
+void
+fwd_parse6(struct burst *b, unsigned int i)
+{
+	const uint8_t *ip = burst_l3(b, i), *src = ip + 8, *dst = ip + 24;
+	unsigned int room = rte_pktmbuf_data_len(b->m[i]) - L2_LEN;
+	unsigned int frame = rte_pktmbuf_pkt_len(b->m[i]) - L2_LEN;
+	bool l2_group = (burst_l2(b, i)[0] & 1) != 0;
+	unsigned int len;
+
+	if (room < 40) {
+		burst_leave(b, i, DROP_l2_short);
+		return;
+	}
+	len = 40u + get_be16(ip + 4);
+	b->family[i] = 6;
+	b->l3_len[i] = (uint16_t)len;
+	if (ip[0] >> 4 != 6)
+		burst_leave(b, i, DROP_ip6_version);
+	else if (len > frame || len > 0xffff)
+		burst_leave(b, i, DROP_ip6_length);
+	else if (dst[0] == 0xff) {
+		if (!l2_group)
+			burst_leave(b, i, DROP_ip6_multicast);
+		else /* interface- and link-local scope is control */
+			burst_leave(b, i, (dst[1] & 15) <= 2 ? PUNT_group : PUNT_local);
+	} else if (l2_group)
+		burst_leave(b, i, DROP_l2_not_unicast);
+	else if (src[0] == 0xff || unspecified_or_loopback(src))
+		/* A solicitation from :: has a multicast destination and was seen above. */
+		burst_leave(b, i, DROP_ip6_martian_src);
+	else if (unspecified_or_loopback(dst))
+		burst_leave(b, i, DROP_ip6_martian_dst);
+	else if (linklocal(dst)) /* never forwarded; the kernel knows whether it is ours */
+		burst_leave(b, i, fwd_local_class(ip, burst_l3_room(b, i), 6));
+}

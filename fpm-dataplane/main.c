@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fpm-dataplane: wiring only. Configuration, EAL, ports and TAPs, threads up in order, wait
+ * for a signal, down in reverse. Only main exits; every failure says one sentence.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_mbuf.h>
+#include <rte_version.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "base/log.h"
+#include "base/worker.h"
+#include "config.h"
+#include "fib/fib.h"
+#include "fpm/fpm.h"
+#include "fwd/fwd.h"
+#include "neigh/neigh.h"
+#include "port/packet.h"
+#include "port/port.h"
+#include "punt/punt.h"
+#include "rib/rib.h"
+#include "ui/ui.h"
+
+#define PUNT_RING   1024
+#define INJECT_RING 1024
+
+enum { W_RIB, W_NEIGH, W_PUNT, W_FPM, W_UI, N_WORKER };
+
+static struct {
+	struct config conf;
+	struct rte_mempool *pool;
+	struct port port[CONFIG_PORTS_MAX];
+	unsigned int n_port;
+	struct fwd_conf fwd[CONFIG_CORES_MAX];
+	struct fwd_rings rings[CONFIG_CORES_MAX];
+	struct fib *fib;
+	struct worker worker[N_WORKER];
+	atomic_bool stop_fwd;
+} dp;
+
+static void
+usage(FILE *out)
+{
+	fprintf(out,
+		"usage: fpm-dataplane [-c FILE] [--check] [--version] [--help]\n"
+		"  -c, --config FILE  default /etc/fpm-dataplane/config.yaml\n"
+		"      --check        read and check the configuration, start nothing\n");
+}
+
+/* CPUs that forward when the configuration names none: the last one we may run on. */
+static void
+cores_choose(struct config *conf)
+{
+	cpu_set_t set;
+
+	if (conf->n_core != 0)
+		return;
+	CPU_ZERO(&set);
+	sched_getaffinity(0, sizeof(set), &set);
+	for (unsigned int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			conf->core[0] = cpu;
+	conf->n_core = 1;
+}
+
+/*
+ * lcore 0 is main and the mould of the control threads: it may run on every CPU we have.
+ * lcore k is forwarder k-1, pinned.
+ */
+static int
+eal_start(const struct config *conf)
+{
+	char lcores[1024], mem[16], prefix[32];
+	const char *argv[16];
+	int argc = 0, n = 0;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	sched_getaffinity(0, sizeof(set), &set);
+	n = snprintf(lcores, sizeof(lcores), "0@(");
+	for (unsigned int cpu = 0, first = 1; cpu < CPU_SETSIZE && n < 900; cpu++)
+		if (CPU_ISSET(cpu, &set)) {
+			n += snprintf(lcores + n, sizeof(lcores) - (size_t)n, "%s%u",
+				      first ? "" : ",", cpu);
+			first = 0;
+		}
+	n += snprintf(lcores + n, sizeof(lcores) - (size_t)n, ")");
+	for (unsigned int i = 0; i < conf->n_core; i++)
+		n += snprintf(lcores + n, sizeof(lcores) - (size_t)n, ",%u@%u", i + 1,
+			      conf->core[i]);
+	snprintf(mem, sizeof(mem), "%u", conf->memory_mib);
+	snprintf(prefix, sizeof(prefix), "fdp%d", (int)getpid());
+	argv[argc++] = "fpm-dataplane";
+	argv[argc++] = "--lcores";
+	argv[argc++] = lcores;
+	argv[argc++] = "-m";
+	argv[argc++] = mem;
+	argv[argc++] = "--no-telemetry";
+	argv[argc++] = "--log-level=*:error";
+	if (conf->hugepages) {
+		argv[argc++] = "--in-memory";
+	} else {
+		argv[argc++] = "--no-huge";
+		argv[argc++] = "--no-shconf";
+		argv[argc++] = "--file-prefix";
+		argv[argc++] = prefix;
+	}
+	/* Only configured devices are attached: an empty allow list would probe them all. */
+	argv[argc++] = "--allow=0000:00:00.0";
+	argv[argc] = NULL;
+	return rte_eal_init(argc, (char **)(uintptr_t)argv) < 0 ? -rte_errno : 0;
+}
+
+static int
+pool_make(const struct config *conf)
+{
+	unsigned int room = RTE_MBUF_DEFAULT_DATAROOM, n;
+
+	for (unsigned int i = 0; i < conf->n_port; i++)
+		if (conf->port[i].mtu_bytes + 64 > room)
+			room = RTE_ALIGN(conf->port[i].mtu_bytes + 64, 64);
+	/* Two thirds of the memory are packets; the rest is queues and rings. */
+	n = (unsigned int)((uint64_t)conf->memory_mib * 1024 * 1024 * 2 / 3 /
+			   (room + RTE_PKTMBUF_HEADROOM + 256));
+	if (n > 262143)
+		n = 262143;
+	dp.pool = rte_pktmbuf_pool_create("packets", n, 256, PACKET_PRIV_BYTES,
+					  (uint16_t)(room + RTE_PKTMBUF_HEADROOM), 0);
+	if (dp.pool == NULL) {
+		log_error("main: packet buffers not made n=%u error=%s; is memory.size-mib "
+			  "(%u) "
+			  "there?",
+			  n, rte_strerror(rte_errno), conf->memory_mib);
+		return -rte_errno;
+	}
+	return 0;
+}
+
+static int
+ports_open(const struct config *conf)
+{
+	char why[256];
+	int rc;
+
+	for (unsigned int i = 0; i < conf->n_port; i++) {
+		const struct config_port *cp = &conf->port[i];
+		struct port_conf pc = {.tap = cp->tap,
+				       .netns = conf->control_netns,
+				       .device = cp->device,
+				       .mtu_bytes = cp->mtu_bytes,
+				       .n_rxq = cp->n_rxq,
+				       .n_txq = conf->n_core};
+
+		rc = port_open(&dp.port[i], (uint16_t)(i + 1), &pc, dp.pool, why,
+			       sizeof(why));
+		if (rc < 0) {
+			log_error("%s:%d: port %s device %s: %s", conf->file, cp->line,
+				  cp->tap, cp->device, why);
+			return rc;
+		}
+		dp.n_port++;
+		log_info("port: up name=%s device=%s ifindex=%u queues=%u", cp->tap,
+			 cp->device, dp.port[i].tap.ifindex, dp.port[i].n_rxq);
+	}
+	return 0;
+}
+
+static struct rte_ring *
+ring_make(const char *what, unsigned int fwd, unsigned int size)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "%s-%u", what, fwd);
+	return rte_ring_create(name, size, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+}
+
+/* Queues are dealt out to forwarders in turn, so that each core gets its share. */
+static int
+forwarders_plan(const struct config *conf)
+{
+	unsigned int turn = 0;
+	char name[16];
+
+	for (unsigned int i = 0; i < conf->n_core; i++) {
+		struct fwd_rings *r = &dp.rings[i];
+
+		r->punt[PUNT_CLASS_CONTROL] = ring_make("punt-control", i, PUNT_RING);
+		r->punt[PUNT_CLASS_BULK] = ring_make("punt-bulk", i, PUNT_RING);
+		r->inject = ring_make("inject", i, INJECT_RING);
+		if (r->punt[0] == NULL || r->punt[1] == NULL || r->inject == NULL) {
+			log_error("main: rings not made error=%s", rte_strerror(rte_errno));
+			return -rte_errno;
+		}
+		snprintf(name, sizeof(name), "fwd-%u", i);
+		dp.fwd[i] = (struct fwd_conf){.fib = dp.fib,
+					      .punt = &dp.worker[W_PUNT],
+					      .rings = *r,
+					      .count = counters_register(name),
+					      .index = i,
+					      .poll_always = conf->poll_always,
+					      .stop = &dp.stop_fwd};
+	}
+	for (unsigned int p = 0; p < dp.n_port; p++)
+		for (uint16_t q = 0; q < dp.port[p].n_rxq; q++) {
+			struct fwd_conf *f = &dp.fwd[turn++ % conf->n_core];
+
+			if (f->n_rxq == FWD_RXQ_MAX) {
+				log_error("main: more than %d receive queues a core",
+					  FWD_RXQ_MAX);
+				return -E2BIG;
+			}
+			f->rxq[f->n_rxq++] =
+				(struct fwd_rxq){.ifidx = dp.port[p].ifidx,
+						 .port_id = dp.port[p].port_id,
+						 .queue = q,
+						 .rx_cksum = dp.port[p].rx_cksum};
+		}
+	return 0;
+}
+
+static int
+workers_setup(const struct config *conf)
+{
+	struct worker *w = dp.worker;
+	struct rib_conf rib = {.neigh = &w[W_NEIGH],
+			       .sweep_quiet_s = conf->sweep_quiet_s,
+			       .sweep_max_s = conf->sweep_max_s,
+			       .sweep_restart_s = conf->sweep_restart_s};
+	struct neigh_conf neigh = {.rib = &w[W_RIB],
+				   .punt = &w[W_PUNT],
+				   .netns = conf->control_netns,
+				   .port = dp.port,
+				   .n_port = dp.n_port};
+	struct punt_conf punt = {.neigh = &w[W_NEIGH],
+				 .port = dp.port,
+				 .n_port = dp.n_port,
+				 .rings = dp.rings,
+				 .n_fwd = conf->n_core,
+				 .pool = dp.pool};
+	struct fpm_conf fpm = {.rib = &w[W_RIB],
+			       .netns = conf->control_netns,
+			       .listen = conf->fpm_listen,
+			       .queue_limit_bytes = conf->fpm_queue_limit_bytes};
+	struct ui_conf ui = {.rib = &w[W_RIB],
+			     .neigh = &w[W_NEIGH],
+			     .port = dp.port,
+			     .n_port = dp.n_port,
+			     .control_socket = conf->control_socket,
+			     .metrics_on = conf->metrics_on,
+			     .metrics_listen = conf->metrics_listen,
+			     .version = FPMDP_VERSION};
+	int rc = rib_setup(&w[W_RIB], &rib);
+
+	if (rc == 0)
+		rc = fib_create(&dp.fib, rib_retire, &w[W_RIB]);
+	if (rc < 0)
+		return rc;
+	rib_set_fib(&w[W_RIB], dp.fib);
+	neigh.fib = punt.fib = ui.fib = dp.fib;
+	punt.count = counters_register("punt");
+	rc = neigh_setup(&w[W_NEIGH], &neigh);
+	if (rc == 0)
+		rc = punt_setup(&w[W_PUNT], &punt);
+	if (rc == 0)
+		rc = fpm_setup(&w[W_FPM], &fpm);
+	if (rc == 0)
+		rc = ui_setup(&w[W_UI], &ui);
+	for (unsigned int i = 0; i < N_WORKER && rc == 0; i++)
+		rc = worker_prepare(&w[i]);
+	return rc;
+}
+
+/* The kernel's state first, then the packets, then the world. */
+static int
+start(const struct config *conf)
+{
+	static const int order[] = {W_RIB, W_PUNT, W_NEIGH, W_FPM, W_UI};
+	unsigned int lcore;
+	int rc;
+
+	for (unsigned int i = 0; i < N_WORKER; i++) {
+		struct worker *w = &dp.worker[order[i]];
+
+		rc = worker_start(w);
+		if (rc == -EADDRINUSE)
+			log_error("main: %s: address in use (a second daemon?)", w->name);
+		else if (rc < 0)
+			log_error("main: %s does not start error=%s", w->name,
+				  strerror(-rc));
+		if (rc < 0)
+			return rc;
+	}
+	lcore = 1;
+	for (unsigned int i = 0; i < conf->n_core; i++, lcore++)
+		rte_eal_remote_launch(fwd_main, &dp.fwd[i], lcore);
+	return 0;
+}
+
+static void
+stop(void)
+{
+	static const int order[] = {W_UI, W_FPM, W_NEIGH, W_PUNT, W_RIB};
+
+	worker_stop(&dp.worker[W_UI]);
+	worker_stop(&dp.worker[W_FPM]);
+	atomic_store(&dp.stop_fwd, true);
+	rte_eal_mp_wait_lcore();
+	for (unsigned int i = 2; i < N_WORKER; i++)
+		worker_stop(&dp.worker[order[i]]);
+	/* All callbacks have posted their reclaims before the mailboxes go. */
+	urcu_qsbr_barrier();
+	for (unsigned int i = 0; i < N_WORKER; i++)
+		worker_free(&dp.worker[order[i]]);
+	ui_teardown(&dp.worker[W_UI]);
+	fpm_teardown(&dp.worker[W_FPM]);
+	punt_teardown(&dp.worker[W_PUNT]);
+	neigh_teardown(&dp.worker[W_NEIGH]);
+	rib_teardown(&dp.worker[W_RIB]);
+	while (dp.n_port > 0)
+		port_close(&dp.port[--dp.n_port]);
+	if (dp.fib != NULL)
+		fib_destroy(dp.fib);
+	for (unsigned int i = 0; i < CONFIG_CORES_MAX; i++) {
+		rte_ring_free(dp.rings[i].punt[PUNT_CLASS_CONTROL]);
+		rte_ring_free(dp.rings[i].punt[PUNT_CLASS_BULK]);
+		rte_ring_free(dp.rings[i].inject);
+	}
+	rte_mempool_free(dp.pool);
+	rte_eal_cleanup();
+}
+
+static int
+run(const struct config *conf)
+{
+	sigset_t signals;
+	int rc, sig;
+
+	/* Blocked before any thread is born: all inherit it, main alone waits. */
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	rc = eal_start(conf);
+	if (rc < 0) {
+		log_error("main: DPDK does not start error=%s%s", rte_strerror(-rc),
+			  conf->hugepages ? "; memory.hugepages is true: are there any?"
+					  : "");
+		return 1;
+	}
+	rc = pool_make(conf);
+	if (rc == 0)
+		rc = ports_open(conf);
+	if (rc == 0)
+		rc = workers_setup(conf);
+	if (rc == 0)
+		rc = forwarders_plan(conf);
+	if (rc == 0)
+		rc = start(conf);
+	if (rc == 0) {
+		log_info("main: forwarding version=%s ports=%u cores=%u socket=%s",
+			 FPMDP_VERSION, dp.n_port, conf->n_core, conf->control_socket);
+		do
+			sigwait(&signals, &sig);
+		while (sig == SIGHUP);
+		log_info("main: stopping signal=%d", sig);
+	}
+	stop();
+	return rc == 0 ? 0 : 1;
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"config", required_argument, NULL, 'c'},
+		{"check", no_argument, NULL, 'k'},
+		{"version", no_argument, NULL, 'v'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	const char *file = "/etc/fpm-dataplane/config.yaml";
+	bool check = false;
+	int opt, errors;
+
+	while ((opt = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
+		switch (opt) {
+		case 'c':
+			file = optarg;
+			break;
+		case 'k':
+			check = true;
+			break;
+		case 'v':
+			printf("fpm-dataplane %s, %s\n", FPMDP_VERSION, rte_version());
+			return 0;
+		case 'h':
+			usage(stdout);
+			return 0;
+		default:
+			usage(stderr);
+			return 2;
+		}
+	}
+	if (optind != argc) {
+		usage(stderr);
+		return 2;
+	}
+	errors = config_load(file, &dp.conf, stderr);
+	if (errors > 0) {
+		fprintf(stderr, "%s: %d error%s, nothing started\n", file, errors,
+			errors == 1 ? "" : "s");
+		return 2;
+	}
+	if (check) {
+		printf("%s: good: %u port%s\n", file, dp.conf.n_port,
+		       dp.conf.n_port == 1 ? "" : "s");
+		return 0;
+	}
+	log_set_level(dp.conf.log_level);
+	cores_choose(&dp.conf);
+	return run(&dp.conf);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The slow walk of one packet: held ones whose neighbour came, ICMP errors of our own,
+ * fragments. The same rules as the fast path, one packet at a time.              [punt]
+ */
+#include <string.h>
+
+#include "base/inet.h"
+#include "punt/internal.h"
+
+static void
+send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated, uint64_t hop)
+{
+	const struct fib_iface *out = fib_iface(p->fib, hop & 0xffff);
+	uint8_t *eth = rte_pktmbuf_mtod(m, uint8_t *), *ip = l3_of(m);
+	unsigned int len = family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4);
+	uint64_t mac = __builtin_bswap64(hop);
+	uint8_t *ttl = family == 4 ? ip + 8 : ip + 7;
+
+	if (!originated && *ttl <= 1) {
+		icmp_for_drop(p, m, DROP_ttl);
+		punt_drop(p, m, DROP_ttl);
+		return;
+	}
+	if (out == NULL || !out->up) {
+		icmp_for_drop(p, m, DROP_egress_down);
+		punt_drop(p, m, DROP_egress_down);
+		return;
+	}
+	if (len > out->mtu_bytes) {
+		fragment_and_send(p, m, out->mtu_bytes);
+		return;
+	}
+	if (!originated) {
+		if (family == 4)
+			ip4_ttl_dec(ip);
+		else
+			(*ttl)--;
+		counter_add(&p->count->forwarded[family == 6], 1);
+	}
+	memcpy(eth, &mac, 6);
+	memcpy(eth + 6, out->mac, 6);
+	put_be16(eth + 12, family == 4 ? 0x0800 : 0x86dd);
+	if (rte_pktmbuf_pkt_len(m) > L2_LEN + len)
+		rte_pktmbuf_trim(m, (uint16_t)(rte_pktmbuf_pkt_len(m) - L2_LEN - len));
+	punt_inject(p, m, out->ifidx);
+}
+
+void
+punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
+	     bool may_hold)
+{
+	const uint8_t *ip = l3_of(m);
+	struct packet_meta *meta = packet_meta(m);
+	unsigned int room = rte_pktmbuf_data_len(m) - L2_LEN;
+	struct ipaddr dst = {0};
+	uint64_t hop = 0;
+	fib_path path;
+
+	memcpy(dst.octet, family == 4 ? ip + 16 : ip + 24, family_octets(family));
+	path = fib_resolve(p->fib, family, &dst, flow_hash(ip, room, family, p->fib->seed));
+	if (path_kind(path) == PATH_ADJ) {
+		hop = atomic_load_explicit(&p->fib->adj[path_index(path)].hop,
+					   memory_order_acquire);
+		fib_adj_touch(p->fib, path_index(path));
+	}
+	if (hop != 0) {
+		send_by(p, m, family, originated, hop);
+		return;
+	}
+	if (path_kind(path) == PATH_LOCAL && !originated) {
+		tap_deliver(p, m);
+		return;
+	}
+	if (!may_hold || (path_kind(path) != PATH_ADJ && path_kind(path) != PATH_ONLINK)) {
+		punt_drop(p, m,
+			  path_kind(path) == PATH_ADJ || path_kind(path) == PATH_ONLINK
+				  ? DROP_neigh_failed
+				  : DROP_no_route);
+		return;
+	}
+	meta->family = family;
+	if (originated)
+		meta->in_ifidx = 0;
+	if (path_kind(path) == PATH_ONLINK)
+		hold_packet(p, m, (uint16_t)path_index(path), family, &dst);
+	else
+		hold_packet(p, m, p->fib->adj[path_index(path)].ifidx,
+			    p->fib->adj[path_index(path)].family,
+			    &p->fib->adj[path_index(path)].addr);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Packets larger than the egress MTU: IPv4 without DF is cut (librte_ip_frag), all else is
+ * answered with the MTU. RFC 791 2.3, RFC 1191, RFC 8200 5.                      [punt]
+ */
+#include <rte_ip_frag.h>
+
+#include "base/inet.h"
+#include "punt/internal.h"
+
+#define PIECES_MAX 64
+
+void
+fragment_and_send(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
+{
+	struct packet_meta meta = *packet_meta(m);
+	struct rte_mbuf *piece[PIECES_MAX];
+	uint8_t *ip = l3_of(m);
+	unsigned int len;
+	int n;
+
+	if (meta.family == 6) {
+		icmp_error(p, m, 2, 0, mtu);
+		punt_drop(p, m, DROP_mtu);
+		return;
+	}
+	if ((get_be16(ip + 6) & 0x4000) != 0) {
+		icmp_error(p, m, 3, 4, mtu);
+		punt_drop(p, m, DROP_mtu);
+		return;
+	}
+	len = get_be16(ip + 2);
+	if (rte_pktmbuf_pkt_len(m) > L2_LEN + len)
+		rte_pktmbuf_trim(m, (uint16_t)(rte_pktmbuf_pkt_len(m) - L2_LEN - len));
+	rte_pktmbuf_adj(m, L2_LEN);
+	/* Payload of a piece must be a multiple of 8: the MTU is rounded for the library. */
+	mtu = (uint16_t)(((mtu - 20) & ~7) + 20);
+	n = rte_ipv4_fragment_copy_nonseg_packet(m, piece, PIECES_MAX, mtu, p->conf.pool);
+	rte_pktmbuf_free(m);
+	if (n < 0) {
+		counter_add(&p->count->reason[DROP_mtu], 1);
+		return;
+	}
+	for (int i = 0; i < n; i++) {
+		uint8_t *eth = (uint8_t *)rte_pktmbuf_prepend(piece[i], L2_LEN);
+
+		ip = eth + L2_LEN;
+		put_be16(ip + 10, 0); /* the library leaves the checksum to offload */
+		put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, (ip[0] & 15u) * 4, 0)));
+		*packet_meta(piece[i]) = meta;
+		punt_forward(p, piece[i], 4, false, true);
+	}
+}

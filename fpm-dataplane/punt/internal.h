@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of the punt thread share. Everything here is [punt]. */
+#ifndef PUNT_INTERNAL_H
+#define PUNT_INTERNAL_H
+
+#include <ev.h>
+#include <rte_mbuf.h>
+
+#include "base/counters.h"
+#include "base/msg.h"
+#include "fib/fib.h"
+#include "port/port.h"
+#include "punt/punt.h"
+
+#define L2_LEN             14
+#define TAP_BURST          64
+#define HOLD_NEIGHBOURS    1024 /* unresolved neighbours with packets waiting */
+#define HOLD_PER_NEIGHBOUR 8
+#define HOLD_SECONDS       10 /* nobody waits longer, whatever neigh says */
+
+struct token_bucket {
+	double rate_per_s, burst;
+	double tokens;
+	ev_tstamp last;
+};
+
+bool token_take(struct token_bucket *tb, ev_tstamp now);
+
+struct held {
+	uint16_t ifidx;
+	uint8_t family; /* of the neighbour; 0: free entry */
+	uint8_t n;
+	struct ipaddr addr;
+	ev_tstamp since;
+	struct rte_mbuf *m[HOLD_PER_NEIGHBOUR];
+};
+
+struct punt {
+	struct punt_conf conf;
+	struct fib *fib;
+	struct counters *count;
+	struct worker *worker;
+	ev_io *tap_io; /* one a port */
+	ev_timer tick;
+	struct held *hold; /* HOLD_NEIGHBOURS entries, open addressing by hash */
+	unsigned int n_hold;
+	struct token_bucket icmp[2]; /* [0] ICMP, [1] ICMPv6 */
+	uint8_t *linear;             /* scratch for chained mbufs, LINEAR_BYTES */
+	uint16_t ip_id;
+};
+
+#define LINEAR_BYTES 65600
+
+static inline uint8_t *
+l3_of(struct rte_mbuf *m)
+{
+	return rte_pktmbuf_mtod_offset(m, uint8_t *, L2_LEN);
+}
+
+/* Count a drop and free the packet. */
+void punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason);
+
+/* Give a finished frame to a forwarder, to leave by interface `ifidx`; takes `m`. */
+void punt_inject(struct punt *p, struct rte_mbuf *m, uint16_t ifidx);
+
+/*
+ * Forward one packet the slow way: lookup, neighbour, MTU, TTL (unless we originated it),
+ * MACs. What still lacks a neighbour is held when `may_hold`. Takes `m`.
+ */
+void punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
+		  bool may_hold);
+
+/* Wait for neighbour (ifidx, addr); takes `m`. */
+void hold_packet(struct punt *p, struct rte_mbuf *m, uint16_t ifidx, uint8_t family,
+		 const struct ipaddr *addr);
+/* The answer about a neighbour: its packets leave or die. */
+void hold_answer(struct punt *p, const struct msg_neigh *answer);
+/* Free what waited too long. */
+void hold_expire(struct punt *p, ev_tstamp now);
+void hold_clear(struct punt *p);
+
+/*
+ * Send an ICMP error about `m` (type and code of its family), when RFC 1812, 4.3.2.7 or RFC
+ * 4443, 2.4 (e) allow and the rate does; `arg` goes into octets 4..7 (MTU). Keeps `m`.
+ */
+void icmp_error(struct punt *p, struct rte_mbuf *m, uint8_t type, uint8_t code,
+		uint32_t arg);
+/* The error that belongs to a drop reason. Keeps `m`. */
+void icmp_for_drop(struct punt *p, struct rte_mbuf *m, enum reason cause);
+
+/* Cut an IPv4 packet to fit `mtu` and send the pieces; takes `m`. */
+void fragment_and_send(struct punt *p, struct rte_mbuf *m, uint16_t mtu);
+
+/* TAP side: wire to kernel (takes `m`), kernel to wire. */
+void tap_deliver(struct punt *p, struct rte_mbuf *m);
+void tap_watch(struct punt *p, unsigned int port, bool on);
+int tap_start(struct punt *p);
+void tap_stop(struct punt *p);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The punt thread: takes what forwarders punted, protected classes first, and does with it
+ * what its reason says. It may be slow; it must never hold up a forwarder.
+ */
+#include "punt/punt.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <urcu/urcu-qsbr.h>
+
+#include <rte_errno.h>
+#include <rte_lcore.h>
+#include <rte_ring.h>
+
+#include "base/log.h"
+#include "punt/internal.h"
+
+#define ROUND_BULK \
+	256 /* bulk punts a round and forwarder, so that control is looked at often */
+#define ICMP_RATE  1000
+#define ICMP_BURST 100
+
+bool
+token_take(struct token_bucket *tb, ev_tstamp now)
+{
+	tb->tokens += (now - tb->last) * tb->rate_per_s;
+	tb->last = now;
+	if (tb->tokens > tb->burst)
+		tb->tokens = tb->burst;
+	if (tb->tokens < 1)
+		return false;
+	tb->tokens -= 1;
+	return true;
+}
+
+void
+punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason)
+{
+	counter_add(&p->count->reason[reason], 1);
+	rte_pktmbuf_free(m);
+}
+
+void
+punt_inject(struct punt *p, struct rte_mbuf *m, uint16_t ifidx)
+{
+	struct fwd_rings *r = &p->conf.rings[ifidx % p->conf.n_fwd];
+
+	packet_meta(m)->out_ifidx = ifidx;
+	if (rte_ring_sp_enqueue(r->inject, m) < 0)
+		punt_drop(p, m, DROP_inject_ring_full);
+}
+
+/* Which neighbour does this packet lack? */
+static void
+hold_unresolved(struct punt *p, struct rte_mbuf *m)
+{
+	struct packet_meta *meta = packet_meta(m);
+	struct ipaddr dst = {0};
+	uint32_t index = path_index(meta->path);
+
+	if (path_kind(meta->path) == PATH_ADJ && index < FIB_ADJ_HOSTS) {
+		const struct fib_adj *adj = &p->fib->adj[index];
+
+		hold_packet(p, m, adj->ifidx, adj->family, &adj->addr);
+		return;
+	}
+	if (meta->family == 4)
+		memcpy(dst.octet, l3_of(m) + 16, 4);
+	else
+		memcpy(dst.octet, l3_of(m) + 24, 16);
+	if (path_kind(meta->path) == PATH_ONLINK)
+		hold_packet(p, m, (uint16_t)index, meta->family, &dst);
+	else /* the host vanished between lookup and now: walk again */
+		punt_forward(p, m, meta->family, false, true);
+}
+
+static void
+handle(struct punt *p, struct rte_mbuf *m)
+{
+	struct packet_meta *meta = packet_meta(m);
+
+	switch (meta->reason) {
+	case PUNT_unresolved:
+		hold_unresolved(p, m);
+		break;
+	case PUNT_ttl_expired:
+	case PUNT_unreach:
+		icmp_for_drop(p, m, meta->cause); /* the drop itself is counted already */
+		rte_pktmbuf_free(m);
+		break;
+	case PUNT_too_big:
+		fragment_and_send(p, m, meta->mtu_bytes);
+		break;
+	default:
+		tap_deliver(p, m);
+	}
+}
+
+/* Returns true when more is waiting than one round takes. */
+static bool
+drain(struct punt *p, enum punt_class class, unsigned int limit)
+{
+	struct rte_mbuf *m[32];
+	bool more = false;
+
+	for (unsigned int f = 0; f < p->conf.n_fwd; f++) {
+		struct rte_ring *ring = p->conf.rings[f].punt[class];
+		unsigned int n, done = 0;
+
+		do {
+			n = rte_ring_sc_dequeue_burst(ring, (void **)m, 32, NULL);
+			for (unsigned int i = 0; i < n; i++)
+				handle(p, m[i]);
+			done += n;
+		} while (n == 32 && done < limit);
+		more |= n == 32;
+	}
+	return more;
+}
+
+static void
+punt_round(struct worker *w)
+{
+	struct punt *p = w->ctx;
+	bool more = drain(p, PUNT_CLASS_CONTROL, 4 * ROUND_BULK);
+
+	more |= drain(p, PUNT_CLASS_BULK, ROUND_BULK);
+	if (more)
+		worker_wake(w);
+}
+
+static void
+on_link(struct punt *p, const struct msg_link *link)
+{
+	for (unsigned int i = 0; i < p->conf.n_port; i++)
+		if (link->ifidx != 0 && p->conf.port[i].ifidx == link->ifidx && !link->gone)
+			tap_watch(p, i, true); /* reading stopped when the TAP was down */
+}
+
+static void
+punt_msg(struct worker *w, struct msg *m)
+{
+	struct punt *p = w->ctx;
+
+	switch (m->type) {
+	case MSG_NEIGH:
+		hold_answer(p, caa_container_of(m, struct msg_neigh, m));
+		break;
+	case MSG_LINK:
+		on_link(p, caa_container_of(m, struct msg_link, m));
+		break;
+	default:
+		break;
+	}
+	msg_free(m);
+}
+
+static void
+on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
+{
+	struct punt *p = timer->data;
+
+	if (p->n_hold > 0)
+		hold_expire(p, ev_now(loop));
+}
+
+static int
+punt_init(struct worker *w)
+{
+	struct punt *p = w->ctx;
+
+	/* An lcore id gives this thread its own mbuf cache; without, it works more slowly. */
+	if (rte_thread_register() < 0)
+		log_debug("punt: no lcore id left errno=%d", rte_errno);
+	ev_timer_init(&p->tick, on_tick, 1., 1.);
+	p->tick.data = p;
+	ev_timer_start(w->loop, &p->tick);
+	return tap_start(p);
+}
+
+static void
+punt_fini(struct worker *w)
+{
+	struct punt *p = w->ctx;
+
+	tap_stop(p);
+	ev_timer_stop(w->loop, &p->tick);
+	hold_clear(p);
+	rte_thread_unregister();
+}
+
+int
+punt_setup(struct worker *w, const struct punt_conf *conf)
+{
+	struct punt *p = calloc(1, sizeof(*p));
+
+	if (p == NULL)
+		return -ENOMEM;
+	p->conf = *conf;
+	p->fib = conf->fib;
+	p->count = conf->count;
+	p->worker = w;
+	p->hold = calloc(HOLD_NEIGHBOURS, sizeof(*p->hold));
+	p->tap_io = calloc(conf->n_port, sizeof(*p->tap_io));
+	p->linear = malloc(LINEAR_BYTES);
+	for (int i = 0; i < 2; i++)
+		p->icmp[i] =
+			(struct token_bucket){.rate_per_s = ICMP_RATE, .burst = ICMP_BURST};
+	w->name = "punt";
+	w->role = ROLE_PUNT;
+	w->ctx = p;
+	w->init = punt_init;
+	w->on_msg = punt_msg;
+	w->on_round = punt_round;
+	w->fini = punt_fini;
+	if (p->hold != NULL && p->tap_io != NULL && p->linear != NULL)
+		return 0;
+	punt_teardown(w);
+	return -ENOMEM;
+}
+
+void
+punt_teardown(struct worker *w)
+{
+	struct punt *p = w->ctx;
+
+	if (p == NULL)
+		return;
+	free(p->hold);
+	free(p->tap_io);
+	free(p->linear);
+	free(p);
+	w->ctx = NULL;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * punt: everything complex. TAP to port and port to TAP, ICMP errors, fragments, packets
+ * that wait for a neighbour. One thread; forwarders hand it packets through bounded rings.
+ */
+#ifndef PUNT_PUNT_H
+#define PUNT_PUNT_H
+
+#include "base/worker.h"
+#include "port/packet.h"
+
+struct fib;
+struct port;
+struct rte_mempool;
+
+struct punt_conf {
+	struct fib *fib;
+	struct worker *neigh; /* MSG_GLEAN */
+	struct port *port;    /* array; their TAPs are ours from start on */
+	unsigned int n_port;
+	struct fwd_rings *rings; /* array, one a forwarder */
+	unsigned int n_fwd;
+	struct rte_mempool *pool;
+	struct counters *count;
+};
+
+/* As rib_setup().                                                                [main] */
+int punt_setup(struct worker *w, const struct punt_conf *conf);
+void punt_teardown(struct worker *w);
+
+#endif

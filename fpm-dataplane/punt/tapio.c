@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames between TAPs and ports, unchanged both ways. A TAP that is down or gone costs its
+ * frames (counted) and is not read again until its link comes back.             [punt]
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "punt/internal.h"
+
+void
+tap_deliver(struct punt *p, struct rte_mbuf *m)
+{
+	uint16_t ifidx = packet_meta(m)->in_ifidx;
+	struct port *port = &p->conf.port[ifidx - 1];
+	uint32_t len = rte_pktmbuf_pkt_len(m);
+	const void *frame;
+
+	if (len > LINEAR_BYTES) {
+		punt_drop(p, m, DROP_l2_short);
+		return;
+	}
+	frame = rte_pktmbuf_read(m, 0, len, p->linear);
+	if (tap_write(&port->tap, frame, len) < 0) {
+		punt_drop(p, m, DROP_tap_down);
+		return;
+	}
+	counter_add(&p->count->to_kernel, 1);
+	rte_pktmbuf_free(m);
+}
+
+static void
+on_tap(struct ev_loop *loop, ev_io *io, int revents)
+{
+	struct punt *p = io->data;
+	struct port *port = &p->conf.port[io - p->tap_io];
+	ssize_t len;
+
+	for (unsigned int i = 0; i < TAP_BURST; i++) {
+		struct rte_mbuf *m = rte_pktmbuf_alloc(p->conf.pool);
+
+		if (m == NULL) {
+			/* Take the frame off the queue all the same: it must not wake us for ever. */
+			if (tap_read(&port->tap, p->linear, LINEAR_BYTES) > 0)
+				counter_add(&p->count->reason[DROP_no_mbuf], 1);
+			return;
+		}
+		len = tap_read(&port->tap, rte_pktmbuf_mtod(m, void *),
+			       rte_pktmbuf_tailroom(m));
+		if (len <= 0) {
+			rte_pktmbuf_free(m);
+			if (len < 0)
+				ev_io_stop(loop, io); /* until MSG_LINK says it is back */
+			return;
+		}
+		m->data_len = (uint16_t)len;
+		m->pkt_len = (uint32_t)len;
+		counter_add(&p->count->from_kernel, 1);
+		punt_inject(p, m, port->ifidx);
+	}
+}
+
+void
+tap_watch(struct punt *p, unsigned int port, bool on)
+{
+	if (on)
+		ev_io_start(p->worker->loop, &p->tap_io[port]);
+	else
+		ev_io_stop(p->worker->loop, &p->tap_io[port]);
+}
+
+int
+tap_start(struct punt *p)
+{
+	for (unsigned int i = 0; i < p->conf.n_port; i++) {
+		ev_io_init(&p->tap_io[i], on_tap, p->conf.port[i].tap.fd, EV_READ);
+		p->tap_io[i].data = p;
+		tap_watch(p, i, true);
+	}
+	return 0;
+}
+
+void
+tap_stop(struct punt *p)
+{
+	for (unsigned int i = 0; i < p->conf.n_port; i++)
+		tap_watch(p, i, false);
+}
