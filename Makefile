@@ -9,7 +9,7 @@ PY      := /usr/bin/python3
 PKGS_BUILD := gcc pkg-config libdpdk-dev liburcu-dev libnl-3-dev libnl-route-3-dev \
 	libmnl-dev libev-dev libyaml-dev libjansson-dev libmicrohttpd-dev
 PKGS_RUN   := frr iproute2 iputils-ping traceroute ethtool python3 procps
-PKGS_TEST  := libcmocka-dev python3-pytest python3-scapy python3-yaml clang-format-14 \
+PKGS_TEST  := git libcmocka-dev python3-pytest python3-scapy python3-yaml clang-format-14 \
 	tcpdump
 
 .DEFAULT_GOAL := all
@@ -78,3 +78,68 @@ $(foreach t,$(patsubst tests/unit/%.c,%,$(UNIT_SRC)),$(eval $(call unit_rule,$(t
 unit-bins: $(UNIT_BIN)
 
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
+
+# --- set-up: apt by package name, only what is missing -----------------------------------
+DEPS_ALL := $(PKGS_BUILD) $(PKGS_RUN) $(PKGS_TEST)
+deps: ## install the Debian packages that are missing (root)
+	@missing=""; for p in $(DEPS_ALL); do \
+		dpkg-query -W -f '$${db:Status-Status}' $$p 2>/dev/null | grep -qx installed \
+			|| missing="$$missing $$p"; done; \
+	if [ -n "$$missing" ]; then \
+		[ "$$(id -u)" = 0 ] || { echo "deps: run as root once, to install:$$missing"; exit 1; }; \
+		echo "deps: installing$$missing"; \
+		export DEBIAN_FRONTEND=noninteractive; log=$$(mktemp); \
+		{ apt-get install -y --no-install-recommends $$missing || \
+		  { apt-get update && apt-get install -y --no-install-recommends $$missing; }; } \
+			>$$log 2>&1 || { tail -20 $$log; rm -f $$log; exit 1; }; rm -f $$log; fi
+
+# A sub-make: what pkg-config says is known only after the packages are there.
+build: deps
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=$(BUILD) all
+
+demo: ## the main job, end to end: FRR, BGP, OSPF, the dataplane forwards (ROUTES=100000)
+	@$(MAKE) --no-print-directory build
+	@$(PY) tests/lab/demo.py
+
+demo-down: ## take the demo down, whatever state it is in
+	@$(PY) tests/lab/lab.py down
+
+vtysh: ## a vtysh on the demo's router r1 (C="show ip route summary" for one command)
+	@$(PY) tests/lab/lab.py vtysh $(if $(C),-c "$(C)")
+
+# --- tests -------------------------------------------------------------------------------
+T ?=
+test: ## all tests: lint, unit, sanitizers, system; says what it skipped and why
+	@$(MAKE) --no-print-directory deps
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all unit-bins
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan all unit-bins
+	@$(MAKE) --no-print-directory lint unit unit-asan system
+
+unit: unit-bins ## C unit tests (BUILD=...)
+	@tests/unit/run.sh $(BUILD) $(UNIT_BIN)
+
+unit-asan:
+	@$(MAKE) --no-print-directory BUILD=asan unit
+
+system: ## system tests against the real daemon (T=expression to choose)
+	@$(PY) -m pytest -q -p no:cacheprovider -rs tests/system $(if $(T),-k "$(T)")
+
+lint: ## layers, format, words
+	@$(PY) tests/lint/lint.py
+
+format: ## clang-format over all C
+	@git ls-files '*.c' '*.h' | xargs clang-format-14 -i
+
+bench: ## benchmarks (none yet; see the README's "not there yet")
+	@echo "bench: nothing here yet: benchmarks come with the next milestones"
+
+clean: ## remove build/
+	@rm -rf build
+
+help: ## this list
+	@echo "fpm-dataplane: make TARGET [BUILD=release|debug|asan|tsan]"; echo; \
+	sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | sort | \
+		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
+
+.PHONY: all deps build demo demo-down vtysh test unit unit-asan unit-bins system lint \
+	format bench clean help

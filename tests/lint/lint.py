@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The house rules that a machine can check: who includes whom, what forwarders may call,
+format, licence lines, lengths, words. Prints FILE:LINE: rule; exit code 1 when any."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+THREADS = {"fpm", "rib", "neigh", "fwd", "punt", "ui"}
+SHARED = {"base", "fib", "port"}
+# Header pattern -> folders (or files) that may include it.
+ONLY_IN = {
+    r"rte_.*": {"port", "fwd", "punt", "main.c"},
+    r"libmnl/.*": {"fpm"},
+    r"netlink/.*": {"tap-bridge"},
+    r"yaml\.h": {"config.c"},
+    r"microhttpd\.h": {"ui"},
+    r"jansson\.h": {"ui", "rib", "neigh", "ctl"},
+}
+FORBIDDEN_IN_FWD = re.compile(
+    r"\b(malloc|calloc|realloc|free|aligned_alloc|mmap|printf|fprintf|log_\w+|write|read|"
+    r"open|close|ioctl|nanosleep|usleep|poll|epoll_wait|pthread_mutex_\w+|rte_spinlock_\w+|"
+    r"rte_malloc|rte_free|rte_pktmbuf_alloc)\s*\("
+)
+# The field's words, not their cousins.
+WORDS = re.compile(r"\b(nexthop entry|routing entry|blacklist|whitelist|master/slave)\b", re.I)
+MAX_LINES = 600
+
+problems = []
+
+
+def problem(path, line, text):
+    problems.append(f"{path.relative_to(ROOT)}:{line}: {text}")
+
+
+def tracked(*patterns):
+    out = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", "--", *patterns],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    return [ROOT / name for name in out.splitlines() if (ROOT / name).exists()]
+
+
+def room(path):
+    """The folder that a file belongs to: a library, a thread, or main.c and its like."""
+    parts = path.relative_to(ROOT).parts
+    if parts[0] == "fpm-dataplane":
+        return parts[1]
+    return parts[0]
+
+
+def check_includes(path):
+    here = room(path)
+    if here == "tests":
+        return
+    for n, text in enumerate(path.read_text().splitlines(), 1):
+        m = re.match(r'\s*#\s*include\s+["<]([^">]+)[">]', text)
+        if not m:
+            continue
+        header = m.group(1)
+        for pattern, allowed in ONLY_IN.items():
+            if re.fullmatch(pattern, header) and here not in allowed:
+                problem(path, n, f"{header} belongs to {', '.join(sorted(allowed))} only")
+        first = header.split("/")[0]
+        if "/" not in header or first not in THREADS | SHARED | {"ctl"}:
+            if here == "base" and header in ("poptrie.h", "tap.h", "kmon.h", "netns.h"):
+                problem(path, n, "base includes nothing but libc and liburcu")
+            if here == "poptrie" and header in ("tap.h", "kmon.h", "netns.h"):
+                problem(path, n, "libraries include nothing of ours")
+            if here == "tap-bridge" and header == "poptrie.h":
+                problem(path, n, "libraries include nothing of ours")
+            continue
+        if here in ("poptrie", "tap-bridge"):
+            problem(path, n, "libraries include nothing of ours")
+        elif here == "base" and first != "base":
+            problem(path, n, "base includes nothing but itself")
+        elif here in ("fib", "port") and first not in ("base", "fib", "port"):
+            problem(path, n, f"{here} knows no thread")
+        elif here in THREADS and first in THREADS and first != here:
+            problem(path, n, f"thread {here} includes thread {first}: send a message")
+
+
+def check_fwd(path):
+    if room(path) != "fwd":
+        return
+    for n, text in enumerate(path.read_text().splitlines(), 1):
+        code = re.sub(r"/\*.*?\*/|//.*|^\s*\*.*", "", text)
+        m = FORBIDDEN_IN_FWD.search(code)
+        if m:
+            problem(path, n, f"{m.group(1)}() under fwd/: no allocation, lock, log, system call")
+
+
+def check_text(path):
+    text = path.read_text()
+    lines = text.splitlines()
+    if "SPDX-License-Identifier: BSD-3-Clause" not in "\n".join(lines[:5]):
+        problem(path, 1, "no SPDX licence line")
+    if len(lines) > MAX_LINES:
+        problem(path, len(lines), f"{len(lines)} lines: a room too full (at most {MAX_LINES})")
+    for n, line in enumerate(lines, 1):
+        if WORDS.search(line) and path.name != "lint.py":
+            problem(path, n, f"word: {WORDS.search(line).group(1)}")
+        if re.search(r"\b(TODO|FIXME|XXX)\b", line) and path.name != "lint.py":
+            problem(path, n, "unfinished thought: finish it or open an issue")
+        if line.rstrip() != line:
+            problem(path, n, "trailing blank")
+
+
+def check_format(files):
+    if not files:
+        return
+    out = subprocess.run(
+        ["clang-format-14", "--dry-run", "--Werror", *map(str, files)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    if out.returncode != 0:
+        bad = {l.split(":")[0] for l in out.stderr.splitlines() if ": error:" in l}
+        for name in sorted(bad):
+            problem(Path(name).resolve(), 1, "not formatted: make format")
+
+
+def main():
+    c_files = tracked("*.c", "*.h")
+    for path in c_files:
+        check_includes(path)
+        check_fwd(path)
+    for path in c_files + tracked("*.py", "*.sh", "*.def"):
+        check_text(path)
+    check_format(c_files)
+    for text in problems:
+        print(text)
+    print(f"lint: {len(c_files)} C files, {len(problems)} problem(s)")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
