@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 /* "No route": what a lookup answers when no prefix covers the key. Never a legal value. */
-#define POPTRIE_NONE      0u
+#define POPTRIE_NONE 0u
 /* The largest legal value (31 bits). */
 #define POPTRIE_VALUE_MAX 0x7fffffffu
 
@@ -31,7 +31,7 @@ struct poptrie;
 
 /* Blocks replaced by one commit. Opaque; chain and queue it as you like through `user`. */
 struct poptrie_retired {
-	void *user[4]; /* W:caller  room for the caller's own bookkeeping (an rcu_head, say) */
+	void *user[4]; /* W:caller  room for its own bookkeeping (an rcu_head, say) */
 };
 
 struct poptrie_conf {
@@ -122,14 +122,14 @@ uint32_t poptrie_next(const struct poptrie *pt, uint8_t *addr, unsigned int *len
 		      bool inclusive);
 
 struct poptrie_stats {
-	uint64_t routes;         /* prefixes in the truth */
-	uint64_t nodes, leaves;  /* live ones, direct slots not counted */
-	size_t direct_bytes;     /* the direct-pointing table */
-	size_t node_bytes;       /* pools as allocated */
+	uint64_t routes;        /* prefixes in the truth */
+	uint64_t nodes, leaves; /* live ones, direct slots not counted */
+	size_t direct_bytes;    /* the direct-pointing table */
+	size_t node_bytes;      /* pools as allocated */
 	size_t leaf_bytes;
-	size_t free_bytes;       /* of the pools: not in use (fragmentation included) */
-	size_t retired_bytes;    /* waiting for poptrie_reclaim() */
-	size_t radix_bytes;      /* the truth, never read by lookups */
+	size_t free_bytes;    /* of the pools: not in use (fragmentation included) */
+	size_t retired_bytes; /* waiting for poptrie_reclaim() */
+	size_t radix_bytes;   /* the truth, never read by lookups */
 	uint64_t commits, slots_rebuilt;
 };
 

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Block allocator of the node and leaf arrays: pages of one block size each, so that a
+ * block of n costs n elements (a buddy allocator would round up to the power of two, a
+ * quarter of the memory that lookups have to keep in cache), and a page whose blocks are
+ * all free can take any other size. Writer thread only. It never moves the array and never
+ * writes into a free block: a reader may still look at one until the grace period is over.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "pool.h"
+
+#define HUGE_BYTES ((size_t)2 << 20)
+#define MMAP_BYTES ((size_t)256 << 10)
+
+/* Pages are touched when used: reserving generously costs address space only. */
+static void *
+map_pages(size_t bytes, unsigned int flags)
+{
+	size_t align = bytes >= HUGE_BYTES ? HUGE_BYTES : 4096;
+	size_t room = bytes + align - 4096;
+	uint8_t *raw, *at;
+
+	raw = mmap(NULL, room, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (raw == MAP_FAILED)
+		return NULL;
+	at = (uint8_t *)(((uintptr_t)raw + align - 1) & ~(align - 1));
+	if (at > raw)
+		munmap(raw, at - raw);
+	if (at + bytes < raw + room)
+		munmap(at + bytes, raw + room - (at + bytes));
+	if (flags & PT_MEM_HOT)
+		madvise(at, bytes, MADV_HUGEPAGE); /* a wish; refusal is fine */
+	return at;
+}
+
+static size_t
+map_bytes(size_t bytes)
+{
+	return (bytes + 4095) & ~(size_t)4095;
+}
+
+void *
+pt_mem_get(const struct pt_mem *m, size_t bytes, size_t align, unsigned int flags)
+{
+	void *mem = NULL;
+
+	if (m->alloc) {
+		mem = m->alloc(m->ctx, bytes, align);
+	} else if (bytes >= MMAP_BYTES) {
+		return map_pages(map_bytes(bytes), flags);
+	} else if (posix_memalign(&mem, align < sizeof(void *) ? sizeof(void *) : align,
+				  bytes) != 0) {
+		return NULL;
+	}
+	if (mem)
+		memset(mem, 0, bytes);
+	return mem;
+}
+
+void
+pt_mem_put(const struct pt_mem *m, void *mem, size_t bytes)
+{
+	if (!mem)
+		return;
+	if (m->alloc)
+		m->free(m->ctx, mem);
+	else if (bytes >= MMAP_BYTES)
+		munmap(mem, map_bytes(bytes));
+	else
+		free(mem);
+}
+
+int
+pt_pool_init(struct pt_pool *p, const struct pt_mem *m, uint32_t elem_bytes,
+	     uint32_t page_elems, uint32_t cap, uint32_t skip)
+{
+	memset(p, 0, sizeof(*p));
+	p->elem_bytes = elem_bytes;
+	p->page_elems = page_elems;
+	p->n_pages = (cap + page_elems - 1) / page_elems;
+	p->top = (skip + page_elems - 1) / page_elems;
+	p->free_pages = PT_NIL;
+	memset(p->partial, 0xff, sizeof(p->partial));
+	p->mem =
+		pt_mem_get(m, (size_t)p->n_pages * page_elems * elem_bytes, 64, PT_MEM_HOT);
+	p->page = pt_mem_get(m, (size_t)p->n_pages * sizeof(*p->page), 64, 0);
+	if (p->mem && p->page)
+		return 0;
+	pt_pool_fini(p, m);
+	return -ENOMEM;
+}
+
+void
+pt_pool_fini(struct pt_pool *p, const struct pt_mem *m)
+{
+	pt_mem_put(m, p->mem, (size_t)p->n_pages * p->page_elems * p->elem_bytes);
+	pt_mem_put(m, p->page, (size_t)p->n_pages * sizeof(*p->page));
+	memset(p, 0, sizeof(*p));
+}
+
+static void
+list_push(struct pt_pool *p, uint32_t *head, uint32_t i)
+{
+	p->page[i].prev = PT_NIL;
+	p->page[i].next = *head;
+	if (*head != PT_NIL)
+		p->page[*head].prev = i;
+	*head = i;
+}
+
+static void
+list_drop(struct pt_pool *p, uint32_t *head, uint32_t i)
+{
+	struct pt_page *pg = &p->page[i];
+
+	if (pg->prev != PT_NIL)
+		p->page[pg->prev].next = pg->next;
+	else
+		*head = pg->next;
+	if (pg->next != PT_NIL)
+		p->page[pg->next].prev = pg->prev;
+}
+
+/* Dedicate an unused page to blocks of `n`. */
+static uint32_t
+page_take(struct pt_pool *p, uint32_t n)
+{
+	uint32_t i = p->free_pages, blocks = p->page_elems / n;
+	struct pt_page *pg;
+
+	if (i != PT_NIL)
+		list_drop(p, &p->free_pages, i);
+	else if (p->top < p->n_pages)
+		i = p->top++;
+	else
+		return PT_NIL;
+	pg = &p->page[i];
+	pg->size = n;
+	pg->n_free = blocks;
+	for (uint32_t w = 0; w < 16; w++, blocks -= blocks < 64 ? blocks : 64)
+		pg->free[w] = blocks >= 64 ? ~0ull : (1ull << blocks) - 1;
+	list_push(p, &p->partial[n], i);
+	return i;
+}
+
+uint32_t
+pt_pool_alloc(struct pt_pool *p, uint32_t n)
+{
+	uint32_t i = p->partial[n], w = 0, b;
+	struct pt_page *pg;
+
+	assert(n >= 1 && n <= 64);
+	if (i == PT_NIL)
+		i = page_take(p, n);
+	if (i == PT_NIL)
+		return PT_NIL;
+	pg = &p->page[i];
+	while (pg->free[w] == 0)
+		w++;
+	b = w * 64 + (uint32_t)__builtin_ctzll(pg->free[w]);
+	pg->free[w] &= pg->free[w] - 1;
+	if (--pg->n_free == 0)
+		list_drop(p, &p->partial[n], i);
+	p->live += n;
+	return i * p->page_elems + b * n;
+}
+
+void
+pt_pool_free(struct pt_pool *p, uint32_t idx, uint32_t n)
+{
+	uint32_t i = idx / p->page_elems, b = idx % p->page_elems / n;
+	struct pt_page *pg = &p->page[i];
+
+	assert(pg->size == n && (pg->free[b / 64] >> b % 64 & 1) == 0);
+	pg->free[b / 64] |= 1ull << b % 64;
+	p->live -= n;
+	if (pg->n_free++ == 0)
+		list_push(p, &p->partial[n], i);
+	if (pg->n_free == p->page_elems / n) {
+		list_drop(p, &p->partial[n], i);
+		pg->size = 0;
+		list_push(p, &p->free_pages, i);
+	}
+}
+
+size_t
+pt_pool_bytes(const struct pt_pool *p)
+{
+	return (size_t)p->top * p->page_elems * p->elem_bytes;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Views and batches: what readers see as a whole, and what a commit replaced. A view is
+ * built anew when its pools are full, when values need wider leaves, or when a commit can
+ * not be published slot by slot; one pointer store swings readers over. Writer thread
+ * only. It must never free what has not come back through poptrie_reclaim().
+ */
+#include <errno.h>
+#include <string.h>
+#include "impl.h"
+
+#define LEAF_PAGE 1024u
+#define NODE_PAGE 256u
+/* With mmap, unused room costs nothing; a caller's allocator gets to see small pools. */
+#define LEAF_ROOM  (1u << 24)
+#define NODE_ROOM  (1u << 20)
+#define LEAF_SMALL (1u << 14)
+#define NODE_SMALL (1u << 11)
+#define ROOM_MAX   (1u << 30)
+
+/* Leaves that are their own index: the uniform fused entries point there. */
+static uint32_t
+identity_leaves(const struct poptrie *pt)
+{
+	return pt->wide ? 0 : PT_VALUE16 + 1;
+}
+
+static void
+view_free(struct poptrie *pt, struct pt_view *v)
+{
+	pt_mem_put(&pt->mem, v->entry, v->direct_bytes);
+	pt_pool_fini(&v->leaves, &pt->mem);
+	pt_pool_fini(&v->nodes, &pt->mem);
+	pt_mem_put(&pt->mem, v, sizeof(*v));
+}
+
+/* An empty view; room is chosen when the caps are 0. NULL without memory. */
+struct pt_view *
+pt_view_new(struct poptrie *pt, bool leaf32, uint32_t leaf_cap, uint32_t node_cap)
+{
+	struct pt_view *v = pt_mem_get(&pt->mem, sizeof(*v), 64, 0);
+	uint32_t identity = identity_leaves(pt);
+	size_t entry = pt->wide ? sizeof(uint32_t) : sizeof(struct pt_fused);
+	size_t node = pt->wide ? sizeof(struct pt_wide) : sizeof(struct pt_fused);
+
+	if (!v)
+		return NULL;
+	if (leaf_cap == 0)
+		leaf_cap = identity + (pt->mem.alloc ? LEAF_SMALL : LEAF_ROOM);
+	if (node_cap == 0)
+		node_cap = pt->mem.alloc ? NODE_SMALL : NODE_ROOM;
+	v->wide = pt->wide;
+	v->leaf32 = leaf32;
+	v->refs = 1;
+	v->direct_bytes = pt->n_slots * entry;
+	v->entry = pt_mem_get(&pt->mem, v->direct_bytes, 64, PT_MEM_HOT);
+	if (!v->entry ||
+	    pt_pool_init(&v->leaves, &pt->mem, leaf32 ? 4 : 2, LEAF_PAGE, leaf_cap,
+			 identity) < 0 ||
+	    pt_pool_init(&v->nodes, &pt->mem, (uint32_t)node, NODE_PAGE, node_cap, 0) < 0) {
+		view_free(pt, v);
+		return NULL;
+	}
+	v->leaf = v->leaves.mem;
+	v->node = v->nodes.mem;
+	for (uint32_t i = 0; i < identity; i++) {
+		if (leaf32)
+			((uint32_t *)v->leaves.mem)[i] = i;
+		else
+			((uint16_t *)v->leaves.mem)[i] = (uint16_t)i;
+	}
+	return v;
+}
+
+void
+pt_view_put(struct poptrie *pt, struct pt_view *v)
+{
+	if (--v->refs == 0)
+		view_free(pt, v);
+}
+
+/* Fill a new view from the truth. 0, -ENOMEM or -ENOSPC. */
+static int
+view_fill(struct poptrie *pt, struct pt_view *v)
+{
+	int rc = 0;
+
+	for (uint32_t s = 0; s < pt->n_slots && rc == 0; s++)
+		if (pt->slot[s].root | pt->slot[s].cover)
+			rc = pt_slot_rebuild(pt, v, NULL, s, NULL, 0, 0);
+	atomic_store_explicit(&v->dflt, pt->dflt, memory_order_relaxed);
+	return rc;
+}
+
+/*
+ * Build everything anew and swing readers over; all that is staged is published. The old
+ * view goes into the batch. 0 or -ENOMEM with nothing changed.
+ */
+int
+pt_view_rebuild(struct poptrie *pt, struct pt_batch *batch, bool leaf32)
+{
+	struct pt_view *old = batch->of, *v;
+	uint32_t leaf_cap = old->leaves.n_pages * LEAF_PAGE;
+	uint32_t node_cap = old->nodes.n_pages * NODE_PAGE;
+	uint64_t version;
+	int rc;
+
+	/* Half empty pools are full of holes: the same room will do. */
+	if (old->leaves.live > leaf_cap / 2)
+		leaf_cap *= 2;
+	if (old->nodes.live > node_cap / 2)
+		node_cap *= 2;
+	for (;;) {
+		v = pt_view_new(pt, leaf32, leaf_cap, node_cap);
+		if (!v)
+			return -ENOMEM;
+		rc = view_fill(pt, v);
+		if (rc == 0)
+			break;
+		if (v->leaves.top == v->leaves.n_pages)
+			leaf_cap *= 2;
+		if (v->nodes.top == v->nodes.n_pages)
+			node_cap *= 2;
+		view_free(pt, v);
+		if (rc != -ENOSPC || leaf_cap > ROOM_MAX || node_cap > ROOM_MAX)
+			return -ENOMEM;
+	}
+	/* Values may be equal, but never the versions: readers compare the whole word. */
+	version = atomic_load_explicit(&old->dflt, memory_order_relaxed) >> 32;
+	atomic_store_explicit(&v->dflt, (version + 1) << 32 | pt->dflt,
+			      memory_order_relaxed);
+	batch->gone = old;
+	/* Release: a reader that follows the pointer sees the view complete. */
+	atomic_store_explicit(&pt->view, v, memory_order_release);
+	return 0;
+}
+
+int
+pt_blocks_push(struct poptrie *pt, struct pt_blocks *b, bool node, uint32_t idx, uint32_t n)
+{
+	if (b->n == b->cap) {
+		size_t cap = b->cap ? b->cap * 2 : 32;
+		uint64_t *rec = pt_mem_get(&pt->mem, cap * sizeof(*rec), 8, 0);
+
+		if (!rec)
+			return -ENOMEM;
+		if (b->rec)
+			memcpy(rec, b->rec, b->n * sizeof(*rec));
+		pt_mem_put(&pt->mem, b->rec, b->cap * sizeof(*rec));
+		b->rec = rec;
+		b->cap = cap;
+	}
+	b->rec[b->n++] = (uint64_t)node << 63 | (uint64_t)n << 32 | idx;
+	return 0;
+}
+
+/* Give the blocks back to their pools. */
+void
+pt_blocks_free(struct pt_view *v, struct pt_blocks *b)
+{
+	for (size_t i = 0; i < b->n; i++) {
+		bool node = b->rec[i] >> 63;
+		uint32_t n = (b->rec[i] >> 32) & 0x7fffffff;
+
+		pt_pool_free(node ? &v->nodes : &v->leaves, (uint32_t)b->rec[i], n);
+	}
+	b->n = 0;
+}
+
+/* A batch for one commit, NULL without memory. Batches are used again. */
+struct pt_batch *
+pt_batch_get(struct poptrie *pt, struct pt_view *of)
+{
+	struct pt_batch *batch = pt->idle;
+
+	if (batch)
+		pt->idle = batch->next;
+	else
+		batch = pt_mem_get(&pt->mem, sizeof(*batch), _Alignof(struct pt_batch), 0);
+	if (!batch)
+		return NULL;
+	batch->of = of;
+	batch->gone = NULL;
+	batch->next = NULL;
+	batch->bytes = 0;
+	of->refs++;
+	return batch;
+}
+
+static void
+batch_count(struct poptrie *pt, struct pt_batch *batch, int sign)
+{
+	uint64_t n[2] = {0, 0};
+
+	for (size_t i = 0; i < batch->old.n; i++)
+		n[batch->old.rec[i] >> 63] += (batch->old.rec[i] >> 32) & 0x7fffffff;
+	if (sign > 0)
+		batch->bytes = n[0] * batch->of->leaves.elem_bytes +
+			       n[1] * batch->of->nodes.elem_bytes;
+	if (sign > 0 && batch->gone)
+		batch->bytes += batch->gone->direct_bytes +
+				pt_pool_bytes(&batch->gone->leaves) +
+				pt_pool_bytes(&batch->gone->nodes);
+	pt->retired_bytes += sign > 0 ? batch->bytes : -batch->bytes;
+	if (batch->of == pt_view(pt)) {
+		pt->retired_leaves += sign > 0 ? n[0] : -n[0];
+		pt->retired_nodes += sign > 0 ? n[1] : -n[1];
+	}
+}
+
+/* Hand the batch to the caller's hook, or free it at once when there is none. */
+void
+pt_batch_end(struct poptrie *pt, struct pt_batch *batch)
+{
+	if (batch->gone)
+		pt->retired_leaves = pt->retired_nodes = 0;
+	batch_count(pt, batch, 1);
+	if (pt->retire && (batch->old.n || batch->gone))
+		pt->retire(pt->mem.ctx, pt, &batch->pub);
+	else
+		poptrie_reclaim(pt, &batch->pub);
+}
+
+void
+poptrie_reclaim(struct poptrie *pt, struct poptrie_retired *r)
+{
+	struct pt_batch *batch = (struct pt_batch *)r;
+
+	batch_count(pt, batch, -1);
+	pt_blocks_free(batch->of, &batch->old);
+	if (batch->gone)
+		pt_view_put(pt, batch->gone);
+	pt_view_put(pt, batch->of);
+	memset(&batch->pub, 0, sizeof(batch->pub));
+	batch->next = pt->idle;
+	pt->idle = batch;
+}
