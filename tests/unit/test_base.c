@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Words shared by all: prefixes, header arithmetic, flow hashes, log escapes, workers.
+ * link: fpm-dataplane/base/
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "base/counters.h"
+#include "base/inet.h"
+#include "base/log.h"
+#include "base/prefix.h"
+#include "base/worker.h"
+
+static struct prefix
+parsed(const char *text)
+{
+	struct prefix p;
+
+	assert_int_equal(prefix_parse(text, &p, NULL), 0);
+	return p;
+}
+
+static void
+prefix_text_goes_round(void **state)
+{
+	static const char *const text[] = {"0.0.0.0/0", "192.0.2.0/24",  "203.0.113.7/32",
+					   "::/0",      "2001:db8::/32", "2001:db8::1/128"};
+	char buf[PREFIX_STRLEN];
+
+	for (size_t i = 0; i < sizeof(text) / sizeof(text[0]); i++) {
+		struct prefix p = parsed(text[i]);
+
+		assert_string_equal(prefix_str(&p, buf), text[i]);
+	}
+}
+
+static void
+prefix_parse_clears_host_bits_and_tells_addresses(void **state)
+{
+	struct prefix p = parsed("192.0.2.77/25");
+	char buf[PREFIX_STRLEN];
+	bool was_addr;
+
+	assert_string_equal(prefix_str(&p, buf), "192.0.2.0/25");
+	assert_int_equal(prefix_parse("2001:db8::5", &p, &was_addr), 0);
+	assert_true(was_addr);
+	assert_int_equal(p.len, 128);
+}
+
+static void
+prefix_parse_refuses_nonsense(void **state)
+{
+	static const char *const text[] = {"",
+					   "192.0.2.0/33",
+					   "192.0.2/24",
+					   "::/129",
+					   "192.0.2.0/",
+					   "192.0.2.0/ 24",
+					   "192.0.2.0/-1",
+					   "x",
+					   "2001:db8::/64x"};
+	struct prefix p;
+
+	for (size_t i = 0; i < sizeof(text) / sizeof(text[0]); i++)
+		assert_int_not_equal(prefix_parse(text[i], &p, NULL), 0);
+}
+
+static void
+prefix_covers_its_own_addresses_only(void **state)
+{
+	struct prefix p = parsed("192.0.2.64/26"), in = parsed("192.0.2.127"),
+		      out = parsed("192.0.2.128"), all = parsed("0.0.0.0/0");
+
+	assert_true(prefix_covers(&p, &in.addr));
+	assert_false(prefix_covers(&p, &out.addr));
+	assert_true(prefix_covers(&all, &out.addr));
+}
+
+static void
+header(uint8_t ip[20], uint8_t ttl, uint16_t id)
+{
+	memset(ip, 0, 20);
+	ip[0] = 0x45;
+	put_be16(ip + 2, 20);
+	put_be16(ip + 4, id);
+	ip[8] = ttl;
+	ip[9] = 17;
+	put_be32(ip + 12, 0xc0000201);
+	put_be32(ip + 16, 0xc6336401);
+	put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, 20, 0)));
+}
+
+/* RFC 1624: the incremental checksum equals the computed one, all ids (so all sums). */
+static void
+ttl_decrement_keeps_every_checksum_right(void **state)
+{
+	uint8_t ip[20], fresh[20];
+
+	for (unsigned int ttl = 2; ttl < 256; ttl += 23)
+		for (unsigned int id = 0; id < 65536; id++) {
+			header(ip, (uint8_t)ttl, (uint16_t)id);
+			assert_true(ip4_checksum_ok(ip, 20));
+			ip4_ttl_dec(ip);
+			assert_int_equal(ip[8], ttl - 1);
+			assert_true(ip4_checksum_ok(ip, 20));
+			header(fresh, (uint8_t)(ttl - 1), (uint16_t)id);
+			assert_memory_equal(ip, fresh, 20);
+		}
+}
+
+static void
+checksum_finds_every_flipped_bit(void **state)
+{
+	uint8_t ip[20];
+
+	for (unsigned int bit = 0; bit < 160; bit++) {
+		header(ip, 64, 4711);
+		ip[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		assert_false(ip4_checksum_ok(ip, 20));
+	}
+}
+
+/* All fragments of a datagram take one path: the first has ports, the others have not. */
+static void
+flow_hash_ignores_ports_of_fragments(void **state)
+{
+	uint8_t a[28], b[28];
+
+	header(a, 64, 1);
+	put_be32(a + 20, 0x12345678);
+	put_be16(a + 6, 0x2000);
+	memcpy(b, a, 28);
+	put_be32(b + 20, 0x9abcdef0);
+	put_be16(b + 6, 0x2005);
+	assert_int_equal(ip4_flow_hash(a, 28, 7), ip4_flow_hash(b, 28, 7));
+	put_be16(a + 6, 0);
+	put_be16(b + 6, 0);
+	assert_int_not_equal(ip4_flow_hash(a, 28, 7), ip4_flow_hash(b, 28, 7));
+}
+
+/* Of the flows that one router sends to one side, the next must see both sides. */
+static void
+flow_hash_does_not_polarise_two_stages(void **state)
+{
+	unsigned int first = 0, both = 0;
+	uint8_t ip[28];
+
+	for (uint32_t port = 0; port < 20000; port++) {
+		header(ip, 64, 1);
+		put_be32(ip + 20, port << 16 | 53);
+		if (ip4_flow_hash(ip, 28, 1) >> 31)
+			continue;
+		first++;
+		both += ip4_flow_hash(ip, 28, 2) >> 31;
+	}
+	assert_in_range(first, 9700, 10300);
+	assert_in_range(both, first * 48 / 100, first * 52 / 100);
+}
+
+static void
+flow_hash6_uses_label_and_ports(void **state)
+{
+	uint8_t ip[44] = {0x60};
+	uint32_t h;
+
+	ip[6] = 17;
+	h = ip6_flow_hash(ip, 44, 1);
+	ip[3] = 1;
+	assert_int_not_equal(ip6_flow_hash(ip, 44, 1), h);
+	ip[3] = 0;
+	ip[41] = 9;
+	assert_int_not_equal(ip6_flow_hash(ip, 44, 1), h);
+	assert_int_equal(ip6_flow_hash(ip, 40, 1), h); /* ports cut off: not read */
+}
+
+static void
+log_escape_leaves_nothing_for_a_terminal(void **state)
+{
+	char out[64];
+
+	assert_string_equal(log_escape("a\x1b[2J\n\\", 7, out, sizeof(out)),
+			    "a\\x1b[2J\\x0a\\x5c");
+	assert_string_equal(log_escape("abcdef", 6, out, 6), "ab");
+}
+
+static void
+every_reason_has_a_name_and_a_text(void **state)
+{
+	for (int i = 0; i < N_REASON; i++) {
+		assert_non_null(reason_info[i].name);
+		assert_non_null(reason_info[i].text);
+	}
+}
+
+static atomic_uint received, rounds;
+
+static void
+count_msg(struct worker *w, struct msg *m)
+{
+	atomic_fetch_add(&received, 1);
+	msg_free(m);
+}
+
+static void
+count_round(struct worker *w)
+{
+	atomic_fetch_add(&rounds, 1);
+}
+
+static void
+worker_gets_every_message_and_stops(void **state)
+{
+	struct worker w = {.name = "test", .on_msg = count_msg, .on_round = count_round};
+	struct timespec tick = {.tv_nsec = 1000000};
+
+	assert_int_equal(worker_prepare(&w), 0);
+	worker_send(&w, msg_new(MSG_GLEAN, sizeof(struct msg_neigh)));
+	assert_int_equal(worker_start(&w), 0);
+	for (int i = 0; i < 999; i++)
+		worker_send(&w, msg_new(MSG_GLEAN, sizeof(struct msg_neigh)));
+	for (int i = 0; i < 5000 && atomic_load(&received) < 1000; i++)
+		nanosleep(&tick, NULL);
+	assert_int_equal(atomic_load(&received), 1000);
+	assert_true(atomic_load(&rounds) > 0);
+	worker_stop(&w);
+	worker_send(&w, msg_new(MSG_GLEAN, sizeof(struct msg_neigh)));
+	worker_free(&w);
+}
+
+static int
+failing_init(struct worker *w)
+{
+	return -5;
+}
+
+static void
+worker_start_returns_what_init_returns(void **state)
+{
+	struct worker w = {.name = "test", .on_msg = count_msg, .init = failing_init};
+
+	assert_int_equal(worker_prepare(&w), 0);
+	assert_int_equal(worker_start(&w), -5);
+	worker_stop(&w);
+	worker_free(&w);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(prefix_text_goes_round),
+		cmocka_unit_test(prefix_parse_clears_host_bits_and_tells_addresses),
+		cmocka_unit_test(prefix_parse_refuses_nonsense),
+		cmocka_unit_test(prefix_covers_its_own_addresses_only),
+		cmocka_unit_test(ttl_decrement_keeps_every_checksum_right),
+		cmocka_unit_test(checksum_finds_every_flipped_bit),
+		cmocka_unit_test(flow_hash_ignores_ports_of_fragments),
+		cmocka_unit_test(flow_hash_does_not_polarise_two_stages),
+		cmocka_unit_test(flow_hash6_uses_label_and_ports),
+		cmocka_unit_test(log_escape_leaves_nothing_for_a_terminal),
+		cmocka_unit_test(every_reason_has_a_name_and_a_text),
+		cmocka_unit_test(worker_gets_every_message_and_stops),
+		cmocka_unit_test(worker_start_returns_what_init_returns),
+	};
+
+	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
+}
