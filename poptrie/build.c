@@ -381,9 +381,8 @@ fused_publish(struct pt_fused *slot, struct pt_fused f)
 	__m128i x = _mm_set_epi64x((int64_t)((uint64_t)f.child_base << 32 | f.leaf_base),
 				   (int64_t)f.run);
 
-	/* Release: x86 keeps stores in order, the fence keeps the compiler to it. */
-	atomic_thread_fence(memory_order_release);
-	__asm__ volatile("movdqa %1, %0" : "=m"(*(__m128i *)slot) : "x"(x));
+	/* Release: x86 keeps stores in order, the clobber keeps the compiler to it. */
+	__asm__ volatile("movdqa %1, %0" : "=m"(*(__m128i *)slot) : "x"(x) : "memory");
 }
 
 static int

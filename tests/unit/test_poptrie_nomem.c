@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * poptrie when memory runs out: every allocation of a script is made to fail in turn.
+ * The call says -ENOMEM, answers stay those of before or (slots published already) after,
+ * and the same call works once there is memory again.
+ * link: poptrie/ tests/unit/oracle.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "impl.h"
+#include "oracle.h"
+
+enum { N_ROUTES = 2000, N_COMMITS = 7 };
+
+/* Allocation number `fail_at` fails, counting from 1; 0: none. */
+struct hooks {
+	int calls, fail_at, live;
+};
+
+static void *
+hook_alloc(void *ctx, size_t bytes, size_t align)
+{
+	struct hooks *h = ctx;
+	void *p = NULL;
+
+	if (++h->calls == h->fail_at)
+		return NULL;
+	if (posix_memalign(&p, align < 8 ? 8 : align, bytes) != 0)
+		return NULL;
+	h->live++;
+	return p;
+}
+
+static void
+hook_free(void *ctx, void *mem)
+{
+	struct hooks *h = ctx;
+
+	h->live--;
+	free(mem);
+}
+
+static struct poptrie_conf
+conf_for(bool ip6, struct hooks *h)
+{
+	return (struct poptrie_conf){.family = ip6 ? POPTRIE_IP6 : POPTRIE_IP4,
+				     .alloc = hook_alloc,
+				     .free = hook_free,
+				     .ctx = h};
+}
+
+static void
+a_failed_create_leaves_nothing_behind(void **state)
+{
+	for (int ip6 = 0; ip6 < 2; ip6++) {
+		struct hooks h = {0};
+		struct poptrie_conf conf = conf_for(ip6, &h);
+		struct poptrie *pt;
+		int n;
+
+		assert_int_equal(poptrie_create(&pt, &conf), 0);
+		n = h.calls;
+		poptrie_destroy(pt);
+		assert_int_equal(h.live, 0);
+		for (int k = 1; k <= n; k++) {
+			h.calls = 0;
+			h.fail_at = k;
+			assert_int_equal(poptrie_create(&pt, &conf), -ENOMEM);
+			assert_int_equal(h.live, 0);
+		}
+	}
+}
+
+/* What one table goes through: batches that make every pool and list grow. */
+struct script {
+	bool ip6;
+	struct poptrie *pt;
+	struct oracle *before, *after; /* last good commit, and what is staged */
+	struct rnd r;
+};
+
+static uint32_t
+answer(const struct script *s, const uint8_t *a)
+{
+	if (s->ip6)
+		return poptrie6_lookup(s->pt, a);
+	return poptrie4_lookup(s->pt, (uint32_t)a[0] << 24 | a[1] << 16 | a[2] << 8 | a[3]);
+}
+
+static void
+answers_are_before_or_after(const struct script *s)
+{
+	struct oracle_route *all = oracle_sorted(s->after);
+
+	for (uint32_t i = 0; i < s->after->routes; i += 7) {
+		unsigned int bits = s->ip6 ? 128 : 32;
+		uint32_t got = answer(s, all[i].addr);
+		uint32_t was = oracle_match(s->before, all[i].addr, bits, NULL);
+		uint32_t is = oracle_match(s->after, all[i].addr, bits, NULL);
+
+		if (got != was && got != is)
+			print_error("got %u, before %u, after %u\n", got, was, is);
+		assert_true(got == was || got == is);
+	}
+	free(all);
+}
+
+static void
+answers_are_after(const struct script *s)
+{
+	struct oracle_route *all = oracle_sorted(s->after);
+
+	for (uint32_t i = 0; i < s->after->routes; i += 3)
+		assert_int_equal(
+			answer(s, all[i].addr),
+			oracle_match(s->after, all[i].addr, s->ip6 ? 128 : 32, NULL));
+	free(all);
+}
+
+static void
+add(struct script *s, const uint8_t *a, unsigned int len, uint32_t value)
+{
+	int rc = poptrie_add(s->pt, a, len, value);
+
+	if (rc < 0) {
+		uint32_t was = oracle_exact(s->after, a, len);
+
+		assert_int_equal(rc, -ENOMEM);
+		assert_int_equal(poptrie_exact(s->pt, a, len), was);
+		rc = poptrie_add(s->pt, a, len, value);
+	}
+	assert_int_equal(rc, 0);
+	oracle_set(s->after, a, len, value);
+}
+
+static void
+commit(struct script *s)
+{
+	struct oracle_route *all;
+	int rc = poptrie_commit(s->pt);
+
+	if (rc < 0) {
+		assert_int_equal(rc, -ENOMEM);
+		answers_are_before_or_after(s);
+		rc = poptrie_commit(s->pt);
+	}
+	assert_int_equal(rc, 0);
+	answers_are_after(s);
+	all = oracle_sorted(s->after);
+	oracle_free(s->before);
+	s->before = oracle_new(s->ip6);
+	for (uint32_t i = 0; i < s->after->routes; i++)
+		oracle_set(s->before, all[i].addr, all[i].len, all[i].value);
+	free(all);
+}
+
+static void
+play(struct script *s)
+{
+	for (int c = 0; c < N_COMMITS; c++) {
+		uint8_t a[16] = {0};
+
+		for (int i = 0; i < N_ROUTES; i++) {
+			uint64_t x = rnd_next(&s->r);
+			unsigned int len = s->ip6 ? 20 + (x >> 4) % 45 : 12 + (x >> 4) % 21;
+
+			a[0] = s->ip6 ? 0x20 : 10;
+			a[1] = (uint8_t)(x >> 16) & 3;
+			memcpy(a + 2, &x, s->ip6 ? 6 : 2);
+			if (x >> 62 == 0 && oracle_del(s->after, a, len))
+				assert_int_equal(poptrie_del(s->pt, a, len), 0);
+			else
+				add(s, a, len, 1 + (uint32_t)(x >> 40) % 1000);
+		}
+		if (c % 3 == 1)
+			add(s, a, 0, 1 + (uint32_t)c);
+		if (c == N_COMMITS - 3)
+			add(s, a, 20, 70000);
+		commit(s);
+	}
+}
+
+static int
+run(bool ip6, struct hooks *h, uint64_t seed)
+{
+	struct poptrie_conf conf = conf_for(ip6, h);
+	struct script s = {.ip6 = ip6, .r = {seed}};
+	int fail_at = h->fail_at;
+
+	h->fail_at = 0;
+	assert_int_equal(poptrie_create(&s.pt, &conf), 0);
+	h->calls = 0;
+	h->fail_at = fail_at;
+	s.before = oracle_new(ip6);
+	s.after = oracle_new(ip6);
+	play(&s);
+	poptrie_destroy(s.pt);
+	oracle_free(s.before);
+	oracle_free(s.after);
+	assert_int_equal(h->live, 0);
+	return h->calls;
+}
+
+static void
+any_allocation_may_fail(void **state)
+{
+	struct rnd r = rnd_seeded(__func__);
+
+	for (int ip6 = 0; ip6 < 2; ip6++) {
+		struct hooks h = {0};
+		uint64_t seed = rnd_next(&r) | 1;
+		int n = run(ip6, &h, seed), step = 1;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+		step = 5;
+#endif
+		print_message("%d allocations, IPv%d\n", n, ip6 ? 6 : 4);
+		for (int k = 1; k <= n; k += step) {
+			h.fail_at = k;
+			run(ip6, &h, seed);
+		}
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_failed_create_leaves_nothing_behind),
+		cmocka_unit_test(any_allocation_may_fail),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
