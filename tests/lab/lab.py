@@ -1,0 +1,236 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The lab as a whole: up in steps, down completely, from whatever state.
+
+    lab.py up [--name N] [--routes N]     lab.py status [--name N]
+    lab.py down [--name N]                lab.py vtysh [--name N] [r1|core] [vtysh words]
+    lab.py restart [--name N] r1|core|dp [DAEMON]
+
+The lab called "demo" uses plain names (r1, isp, ...); any other appends its own name, so
+labs run side by side. All files are below /run/fpm-lab/NAME. What a lab makes is written
+down before it is made: `down` works after kill -9 at any moment, and touches nothing else.
+"""
+
+import argparse
+import fcntl
+import json
+import os
+import shutil
+import socket
+import sys
+
+if __name__ == "__main__":
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+from lab import topology
+from lib import netns, procs
+from lib.dataplane import ROOT, Dataplane
+from lib.frr import Frr
+from lib.wait import eventually
+
+RUN = "/run/fpm-lab"
+CONFIG = os.path.join(ROOT, "frr-config", "demo")
+
+
+class LabError(Exception):
+    """The lab cannot be had; the message is one sentence for the user."""
+
+
+class Lab:
+    """One lab. Use it as `with Lab("x") as lab:` to have it torn down at the end."""
+
+    def __init__(self, name="demo"):
+        self.name = name
+        self.dir = os.path.join(RUN, name)
+        suffix = "" if name == "demo" else f"-{name}"
+        self.ns = {role: role + suffix for role in topology.ROLES}
+        self.socket = (
+            "/run/fpm-dataplane/control.sock" if not suffix else self.path("control.sock")
+        )
+        self.r1 = Frr(self.ns["r1"], CONFIG, self.path("r1"), self.dir)
+        core = os.path.join(ROOT, "tests", "lab", "core")
+        self.core = Frr(self.ns["core"], core, self.path("core"), self.dir)
+        self.dp = Dataplane(
+            self.ns["r1-dp"],
+            self.path("fpm-dataplane.yaml"),
+            self.socket,
+            self.path("fpm-dataplane.log"),
+            self.dir,
+        )
+        self._lock = None
+
+    def path(self, *parts):
+        """A file of this lab."""
+        return os.path.join(self.dir, *parts)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.down()
+
+    # -- up, in the order a router boots --------------------------------------------------
+
+    def create(self):
+        """Namespaces and cables, after tearing down a left-over lab of the same name."""
+        if os.geteuid() != 0:
+            raise LabError("The lab makes network namespaces: please run it as root.")
+        self._hold_lock()
+        self.down()
+        for name in self.ns.values():
+            if netns.exists(name):
+                raise LabError(
+                    f"There is a network namespace {name} that this lab did not make; "
+                    f"`ip netns del {name}` removes it if nobody needs it."
+                )
+        os.makedirs(self.dir)
+        with open(self.path("namespaces"), "w", encoding="ascii") as file:
+            file.write("\n".join(self.ns.values()) + "\n")
+        topology.create(self.ns)
+
+    def start_dataplane(self):
+        """The daemon, with the demo's configuration moved into this lab."""
+        with open(os.path.join(CONFIG, "fpm-dataplane.yaml"), encoding="utf-8") as file:
+            text = file.read()
+        text = text.replace("control-netns: r1\n", f"control-netns: {self.ns['r1']}\n")
+        text = text.replace("/run/fpm-dataplane/control.sock", self.socket)
+        with open(self.dp.config, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.makedirs(os.path.dirname(self.socket), exist_ok=True)
+        self.dp.start()
+
+    def start_isp(self, n4=0, n6=0, seed=1):
+        """The BGP speaker; it keeps trying until r1 answers."""
+        argv = [sys.executable, os.path.join(ROOT, "tests", "lab", "bgp_speaker.py")]
+        argv += ["--peer", topology.R1_WAN4, "--local-as", str(topology.ISP_AS)]
+        argv += ["--next-hop4", topology.ISP4, "--next-hop6", topology.ISP6]
+        argv += ["--routes4", str(n4), "--routes6", str(n6), "--seed", str(seed)]
+        argv += ["--control", self.path("isp.sock")]
+        procs.start(argv, self.dir, self.path("isp.log"), self.ns["isp"])
+
+    def up(self, n4=1000, n6=200):
+        """Everything, without waiting for routing to converge."""
+        self.create()
+        self.start_isp(n4, n6)
+        self.start_dataplane()
+        self.core.start()
+        self.r1.start()
+
+    def isp(self, cmd, **args):
+        """Give the BGP speaker one command, return its answer (see bgp_speaker.py)."""
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.settimeout(60)
+            sock.connect(self.path("isp.sock"))
+            sock.sendall(json.dumps({"cmd": cmd, **args}).encode() + b"\n")
+            answer = json.loads(sock.makefile().readline())
+        if "error" in answer:
+            raise LabError(f"isp: {answer['error']}")
+        return answer
+
+    # -- down -----------------------------------------------------------------------------
+
+    def down(self):
+        """End and remove everything this lab made; doing it twice is no error."""
+        ended = procs.end_all(self.dir)
+        self.r1.remove_traces()
+        self.core.remove_traces()
+        for name in self._recorded_namespaces():
+            netns.delete(name)
+        if os.path.isdir(self.dir) and self.name == "demo" and os.path.exists(self.socket):
+            os.unlink(self.socket)
+        shutil.rmtree(self.dir, ignore_errors=True)
+        return ended
+
+    def is_up(self):
+        """Has this lab been made (whatever works in it)?"""
+        return bool(self._recorded_namespaces())
+
+    def _recorded_namespaces(self):
+        try:
+            with open(self.path("namespaces"), encoding="ascii") as file:
+                return [n for n in file.read().split() if n in self.ns.values()]
+        except OSError:
+            return []
+
+    def _hold_lock(self):
+        """Two programs must not build the same lab at once; the kernel drops the lock."""
+        if self._lock is None:
+            os.makedirs(RUN, exist_ok=True)
+            self._lock = open(os.path.join(RUN, self.name + ".lock"), "w", encoding="ascii")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LabError(f"Another program is building the lab {self.name}.") from None
+
+
+def _status(lab):
+    """A few lines on what runs."""
+    if not lab.is_up():
+        print(f"lab {lab.name}: not there")
+        return 1
+    print(f"lab {lab.name}: namespaces {' '.join(lab._recorded_namespaces())}")
+    for pid in sorted(procs.marked(lab.dir)):
+        with open(f"/proc/{pid}/comm", encoding="ascii") as file:
+            print(f"  {pid:7d} {file.read().strip()}")
+    return 0
+
+
+def _restart(lab, role, daemon):
+    """Start a daemon again: of FRR (it is ended first if it lives), or the dataplane."""
+    if role == "dp":
+        for pid in procs.marked(lab.dir):
+            with open(f"/proc/{pid}/comm", encoding="ascii") as file:
+                if file.read().strip() == "fpm-dataplane":
+                    procs.signal_pid(pid, 15)
+                    eventually(lambda pid=pid: not procs.is_alive(pid), what="old one ends")
+        lab.dp.start()
+        return 0
+    frr = lab.r1 if role == "r1" else lab.core
+    try:
+        pid = frr.kill(daemon, 15)
+        eventually(lambda: not procs.is_alive(pid), 10, what=f"{daemon} ends")
+    except OSError:
+        pass
+    frr.restart(daemon)
+    return 0
+
+
+def main():
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="lab.py", description="the lab of make demo")
+    sub = parser.add_subparsers(dest="what", required=True)
+    verbs = {v: sub.add_parser(v) for v in ("up", "down", "status", "restart", "vtysh")}
+    for verb in verbs.values():
+        verb.add_argument("--name", default="demo")
+    verbs["up"].add_argument("--routes", type=int, default=1000)
+    verbs["restart"].add_argument("role", choices=["r1", "core", "dp"])
+    verbs["restart"].add_argument("daemon", nargs="?")
+    args, words = parser.parse_known_args()
+    if words and args.what != "vtysh":
+        parser.error(f"unknown: {' '.join(words)}")
+    lab = Lab(args.name)
+    try:
+        if args.what == "up":
+            lab.up(args.routes, args.routes // 5)
+        elif args.what == "down":
+            there = lab.is_up()
+            lab.down()
+            print(f"lab {lab.name}: " + ("removed" if there else "was not there"))
+        elif args.what == "status":
+            return _status(lab)
+        elif args.what == "restart":
+            return _restart(lab, args.role, args.daemon)
+        elif not lab.is_up():
+            raise LabError(f"The lab {lab.name} is not up; `make demo` makes it.")
+        else:
+            frr = lab.core if words[:1] == ["core"] else lab.r1
+            argv = frr.vtysh_argv() + words[words[:1] in (["r1"], ["core"]) :]
+            os.execvp(argv[0], argv)
+    except (LabError, netns.CommandError) as err:
+        print(err, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The dataplane as a test sees it: a process to start and stop, and fpmctl to ask it."""
+
+import json
+import os
+import signal
+
+from lib import netns, procs
+from lib.wait import eventually
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class Dataplane:
+    """One fpm-dataplane on a configuration file, in namespace `namespace` (None: here)."""
+
+    def __init__(self, namespace, config, socket, log, mark, build=None):
+        self.namespace, self.config, self.socket = namespace, config, socket
+        self.log_file, self.mark = log, mark
+        build = build or os.environ.get("BUILD", "release")
+        self.program = os.path.join(ROOT, "build", build, "fpm-dataplane")
+        self.ctl = os.path.join(ROOT, "build", build, "fpmctl")
+        self.process = None
+
+    def start(self, timeout=20):
+        """Start the daemon and wait until it answers."""
+        self.process = procs.start(
+            [self.program, "-c", self.config], self.mark, self.log_file, self.namespace
+        )
+        eventually(self._ready, timeout, what="fpm-dataplane answers fpmctl")
+
+    def stop(self, number=signal.SIGTERM, timeout=10):
+        """End it with a signal; returns the exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(timeout)
+
+    def show(self, *words):
+        """Rows of `fpmctl --json show WORDS` (see fpm-dataplane/base/rows.md)."""
+        text = netns.command([self.ctl, "-s", self.socket, "--json", "show", *words])
+        if text.lstrip().startswith("["):
+            rows = json.loads(text)
+        else:
+            rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+        return [row for row in rows if "end" not in row]
+
+    def fpm(self):
+        """All rows of `show fpm` and rib's summary in one dictionary."""
+        merged = {}
+        for row in self.show("fpm"):
+            merged.update(row)
+        return merged
+
+    def ports(self):
+        """`show ports`, by name."""
+        return {row["name"]: row for row in self.show("ports")}
+
+    def counter(self, kind, name):
+        """One counter, by kind (drop, punt, total) and name; 0 when it is not there."""
+        rows = self.show("counters")
+        return sum(r["value"] for r in rows if r["kind"] == kind and r["name"] == name)
+
+    def counters(self):
+        """All counters as {(kind, name): value}."""
+        return {(r["kind"], r["name"]): r["value"] for r in self.show("counters")}
+
+    def log(self, lines=15):
+        """The last lines the daemon wrote."""
+        try:
+            with open(self.log_file, errors="replace") as file:
+                return "\n".join(file.read().splitlines()[-lines:])
+        except OSError:
+            return ""
+
+    def _ready(self):
+        code = self.process.poll()
+        if code is not None:
+            raise SystemExit(f"fpm-dataplane ended with code {code}:\n{self.log()}")
+        return self.show("version")

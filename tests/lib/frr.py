@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One FRR in a network namespace, all of its files in one directory of its own.
+
+Several of them run side by side: every path is given on the command lines, nothing below
+/etc/frr or /var/run/frr is read or written. The configuration comes from a folder laid
+out like /etc/frr: `daemons`, `frr.conf`, `vtysh.conf`.
+"""
+
+import glob
+import json
+import os
+import shlex
+import shutil
+import signal
+
+from lib import netns, procs
+from lib.wait import eventually
+
+PROGRAMS = "/usr/lib/frr"
+# zebra first; the others in any order.
+ALWAYS_ON = ["zebra", "staticd"]
+
+
+class Frr:
+    """The routing daemons of one router."""
+
+    def __init__(self, namespace, source, run_dir, mark):
+        self.namespace, self.source, self.dir, self.mark = namespace, source, run_dir, mark
+        self.options = _read_daemons(os.path.join(source, "daemons"))
+
+    @property
+    def daemons(self):
+        """Names of the daemons that run here, zebra first."""
+        on = [d for d, v in self.options.items() if v == "yes" and "_" not in d]
+        return ALWAYS_ON + [d for d in on if d not in ALWAYS_ON]
+
+    def prepare(self):
+        """Make the run directory with a copy of the configuration, owned by user frr."""
+        os.makedirs(self.dir, exist_ok=True)
+        for name in ("frr.conf", "vtysh.conf"):
+            shutil.copy(os.path.join(self.source, name), self.dir)
+        # Daemons start empty and get their part from vtysh, as with Debian's service.
+        with open(os.path.join(self.dir, "empty.conf"), "w", encoding="ascii"):
+            pass
+        for name in (self.dir, *glob.glob(self.dir + "/*")):
+            shutil.chown(name, "frr", "frr")
+
+    def start(self):
+        """Start all daemons and give them the configuration."""
+        self.prepare()
+        for daemon in self.daemons:
+            self.start_daemon(daemon)
+        eventually(lambda: all(map(self._listens, self.daemons)), 10, what="FRR starts")
+        self.vtysh_boot()
+
+    def start_daemon(self, daemon):
+        """Start one daemon; zebra is waited for, since the others connect to it."""
+        path = lambda suffix: os.path.join(self.dir, daemon + suffix)  # noqa: E731
+        argv = [os.path.join(PROGRAMS, daemon)]
+        argv += shlex.split(self.options.get(daemon + "_options", ""))
+        argv += ["-f", os.path.join(self.dir, "empty.conf"), "-i", path(".pid")]
+        argv += ["-z", os.path.join(self.dir, "zserv.api"), "--vty_socket", self.dir]
+        argv += ["--log", "file:" + path(".log"), "--log-level", "informational"]
+        if daemon == "bfdd":
+            argv += ["--bfdctl", path(".sock")]
+        for stale in (path(".vty"), path(".pid")):
+            if os.path.exists(stale):
+                os.unlink(stale)
+        procs.start(argv, self.mark, path(".out"), self.namespace)
+        if daemon == "zebra":
+            eventually(lambda: self._listens("zebra"), 10, what="zebra starts")
+
+    def restart(self, daemon):
+        """Start a daemon that ended (or was killed) again, with its configuration."""
+        self.start_daemon(daemon)
+        eventually(lambda: self._listens(daemon), 10, what=f"{daemon} starts")
+        self.vtysh_boot(daemon)
+
+    def kill(self, daemon, number=signal.SIGKILL):
+        """Send a signal to one daemon. Returns its process id."""
+        pid = self.pid(daemon)
+        procs.signal_pid(pid, number)
+        return pid
+
+    def pid(self, daemon):
+        """Process id of a running daemon, from its pid file."""
+        with open(os.path.join(self.dir, daemon + ".pid"), encoding="ascii") as file:
+            return int(file.read())
+
+    def vtysh_argv(self):
+        """The command that opens this router's shell."""
+        return ["vtysh", "--vty_socket", self.dir, "--config_dir", self.dir]
+
+    def vtysh_boot(self, daemon=None):
+        """Send frr.conf to all daemons, or to one."""
+        only = ["-d", daemon] if daemon else []
+        netns.command([*self.vtysh_argv(), "-b", *only])
+
+    def vtysh(self, *lines):
+        """Run commands in vtysh, return the output."""
+        args = [word for line in lines for word in ("-c", line)]
+        return netns.command([*self.vtysh_argv(), *args])
+
+    def configure(self, *lines):
+        """Run commands in vtysh's configuration mode."""
+        return self.vtysh("configure terminal", *lines)
+
+    def json(self, line):
+        """Run one `show ... json` and return its value ({} for no output)."""
+        return json.loads(self.vtysh(line).strip() or "{}")
+
+    def log(self, daemon, lines=15):
+        """The last lines a daemon wrote."""
+        text = ""
+        for suffix in (".out", ".log"):
+            try:
+                with open(os.path.join(self.dir, daemon + suffix), errors="replace") as file:
+                    text += file.read()
+            except OSError:
+                pass
+        return "\n".join(text.splitlines()[-lines:])
+
+    def remove_traces(self):
+        """Remove the buffers that killed daemons leave in /var/tmp/frr."""
+        for name in glob.glob(self.dir + "/*.pid"):
+            try:
+                with open(name, encoding="ascii") as file:
+                    pid = int(file.read())
+            except (OSError, ValueError):
+                continue
+            if not procs.is_alive(pid):
+                daemon = os.path.basename(name)[: -len(".pid")]
+                shutil.rmtree(f"/var/tmp/frr/{daemon}.{pid}", ignore_errors=True)
+
+    # -- what the router knows, in few words ----------------------------------------------
+
+    def bgp_state(self, peer):
+        """State of the BGP session with `peer`: "Established", "Active", ..."""
+        return self.json(f"show bgp neighbors {peer} json")[peer]["bgpState"]
+
+    def ospf_states(self, family=4):
+        """State of every OSPF (OSPFv3 with family 6) adjacency by interface."""
+        if family == 4:
+            rows = self.json("show ip ospf neighbor json")["neighbors"].values()
+            rows = [row for some in rows for row in some]
+            name = lambda r: r["ifaceName"].split(":")[0]  # noqa: E731
+            return {name(r): r["nbrState"].split("/")[0] for r in rows}
+        rows = self.json("show ipv6 ospf6 neighbor json")["neighbors"]
+        return {r["interfaceName"]: r["state"] for r in rows}
+
+    def route_counts(self, family=4):
+        """Routes zebra has selected, by protocol, and under "total"."""
+        words = "ip" if family == 4 else "ipv6"
+        summary = self.json(f"show {words} route summary json")
+        counts = {row["type"]: row["fib"] for row in summary["routes"]}
+        return {**counts, "total": summary["routesTotalFib"]}
+
+    def _listens(self, daemon):
+        return os.path.exists(os.path.join(self.dir, daemon + ".vty"))
+
+
+def _read_daemons(path):
+    """The KEY=value lines of a Debian style `daemons` file."""
+    values = {}
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            for word in shlex.split(line, comments=True):
+                key, sep, value = word.partition("=")
+                if sep:
+                    values[key] = value
+    return values

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Network namespaces: make them, run commands in them, open sockets in them.
+
+A namespace is named as `ip netns` names it. setns(2) moves the calling thread only, so a
+socket opened inside entered() stays there while the rest of the program stays outside.
+"""
+
+import contextlib
+import ctypes
+import os
+import socket
+import subprocess
+
+CLONE_NEWNET = 0x40000000
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class CommandError(Exception):
+    """A command of the system failed; the message is what it said."""
+
+
+def exists(name):
+    """Is there a namespace of this name?"""
+    return os.path.exists(f"/run/netns/{name}")
+
+
+def command(argv, stdin=None, check=True, timeout=60):
+    """Run `argv`, return its output as text. With `check`, failure raises CommandError."""
+    done = subprocess.run(
+        argv, input=stdin, capture_output=True, text=True, timeout=timeout
+    )
+    if check and done.returncode != 0:
+        said = (done.stderr or done.stdout).strip()
+        raise CommandError(f"{' '.join(argv)}: {said} (exit code {done.returncode})")
+    return done.stdout
+
+
+def run(name, argv, **kw):
+    """command() inside namespace `name`."""
+    return command(["ip", "netns", "exec", name, *argv], **kw)
+
+
+def ip_batch(lines, name=None):
+    """Give many `ip` commands to few processes, in namespace `name` or here.
+
+    Lines that begin with -6 go last, to a process of their own: in a batch the family is
+    one for all.
+    """
+    where = ["-n", name] if name else []
+    lines = list(lines)
+    for family in ("", "-6 "):
+        some = [x.removeprefix("-6 ") for x in lines if x.startswith("-6 ") == bool(family)]
+        if some:
+            argv = ["ip", *where, *family.split(), "-batch", "-"]
+            command(argv, stdin="\n".join(some) + "\n")
+
+
+def sysctl(name, settings):
+    """Set a dictionary of sysctls in a namespace, with one process."""
+    run(name, ["sysctl", "-q", "-w", *(f"{k}={v}" for k, v in settings.items())])
+
+
+def delete(name):
+    """Delete a namespace if it is there; its interfaces go with its last process."""
+    if exists(name):
+        command(["ip", "netns", "del", name], check=False)
+
+
+@contextlib.contextmanager
+def entered(name):
+    """Move this thread into namespace `name` for the length of a with block."""
+    here = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    try:
+        there = os.open(f"/run/netns/{name}", os.O_RDONLY)
+        try:
+            _setns(there)
+        finally:
+            os.close(there)
+        try:
+            yield
+        finally:
+            _setns(here)
+    finally:
+        os.close(here)
+
+
+def open_socket(name, family, kind, proto=0):
+    """A socket that lives in namespace `name`, usable from anywhere."""
+    with entered(name):
+        return socket.socket(family, kind, proto)
+
+
+def read_proc(name, path):
+    """The text of a file of /proc/net (or /proc/sys/net) as namespace `name` sees it."""
+    with entered(name):
+        # /proc/net is a link to the *process*; a thread's own view is under thread-self.
+        if path.startswith("/proc/net/"):
+            path = "/proc/thread-self/net/" + path[len("/proc/net/") :]
+        with open(path, encoding="ascii") as file:
+            return file.read()
+
+
+def forwarded(name):
+    """Packets the kernel of namespace `name` has forwarded so far: (IPv4, IPv6)."""
+    rows = [r.split() for r in read_proc(name, "/proc/net/snmp").splitlines()]
+    ip4 = [r for r in rows if r[0] == "Ip:"]
+    four = int(dict(zip(ip4[0], ip4[1]))["ForwDatagrams"])
+    six = dict(r.split() for r in read_proc(name, "/proc/net/snmp6").splitlines())
+    return four, int(six["Ip6OutForwDatagrams"])
+
+
+def _setns(fd):
+    if _libc.setns(fd, CLONE_NEWNET) != 0:
+        err = ctypes.get_errno()
+        raise OSError(err, f"setns: {os.strerror(err)}")

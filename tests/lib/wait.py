@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Waiting for a condition, never for a time."""
+
+import time
+
+
+class Timeout(AssertionError):
+    """A condition did not come true; the message holds what was seen last."""
+
+
+def eventually(fn, timeout=10.0, every=0.05, what=""):
+    """Call `fn` until it returns something true, and return that.
+
+    An exception of `fn` counts as "not yet": it is shown only when the time is up, with
+    the value seen last. `what` names the condition for the message.
+    """
+    end = time.monotonic() + timeout
+    seen = None
+    while True:
+        try:
+            seen = fn()
+            if seen:
+                return seen
+        except Exception as err:  # a daemon that is still starting refuses in many ways
+            seen = err
+        if time.monotonic() >= end:
+            break
+        time.sleep(every)
+    name = what or getattr(fn, "__doc__", None) or getattr(fn, "__name__", "condition")
+    raise Timeout(f"{name}: not within {timeout:g} s; last seen: {seen!r}") from (
+        seen if isinstance(seen, Exception) else None
+    )
