@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The configuration file: which keys there are, their defaults and bounds, and the file
+ * itself. Runs in main before any thread exists. A new key is one line in a table here, one
+ * in config.h, one in dist/fpm-dataplane.yaml. Nothing here starts or changes anything: the
+ * same code serves --check.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config_check.h"
+
+#define FILE_MAX_BYTES (256u << 10)
+
+#define AT(member)                                 \
+	.offset = offsetof(struct config, member), \
+	.size = sizeof(((struct config *)0)->member)
+#define P_AT(member)                                    \
+	.offset = offsetof(struct config_port, member), \
+	.size = sizeof(((struct config_port *)0)->member)
+/* The same, given to functions that look at the whole port. */
+#define P_OF(member)  .size = sizeof(((struct config_port *)0)->member)
+#define LISTEN_WANTED "ADDRESS:PORT, 127.0.0.1:2620 or \"[::1]:2620\""
+
+/* One word of several. */
+static int
+take_word(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+	  const char *const *word)
+{
+	const char *text = cfg_text(c, key, at, NULL);
+
+	for (int i = 0; text != NULL && word[i] != NULL; i++)
+		if (strcmp(text, word[i]) == 0)
+			return i;
+	if (text != NULL)
+		cfg_error(c, at->line, at->path, "'%s' is none of them; expected %s",
+			  cfg_show(text), key->expected);
+	return -EINVAL;
+}
+
+static void
+take_idle(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	int i = take_word(c, key, at, (const char *const[]){"adaptive", "poll", NULL});
+
+	if (i >= 0)
+		*(bool *)out = i == 1;
+}
+
+static void
+take_log_level(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	int i = take_word(c, key, at,
+			  (const char *const[]){"error", "warn", "info", "debug", NULL});
+
+	if (i >= 0)
+		*(enum log_level *)out = (enum log_level)i;
+}
+
+static void
+take_metrics(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	struct config *conf = c->root;
+
+	conf->metrics_on = at->node->type != YAML_SCALAR_NODE ||
+			   strcmp((const char *)at->node->data.scalar.value, "off") != 0;
+	if (conf->metrics_on)
+		cfg_take_listen(c, key, at, out);
+}
+
+static void
+take_tap(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	struct config_port *port = out;
+
+	cfg_take_tap(c, key, at, port->tap);
+	cfg_check_tap_twin(c, at, c->root, port);
+}
+
+static void
+take_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	struct config_port *port = out;
+
+	port->line = at->line;
+	cfg_take_device(c, key, at, port->device);
+	cfg_check_device_twin(c, at, c->root, port);
+}
+
+static const struct cfg_key port_keys[] = {
+	{"tap", take_tap, P_OF(tap), .required = true,
+	 .expected = "1 to 15 characters without slash, blank or colon, such as wan0"},
+	{"device", take_device, P_OF(device), .required = true,
+	 .expected = "a PCI address (0000:03:00.0) or DPDK devargs "
+		     "(net_af_packet,iface=veth-wan)"},
+	{"mtu", cfg_take_uint, P_AT(mtu_bytes), .min = 68, .max = 9216},
+	{"queues", cfg_take_uint, P_AT(n_rxq), .min = 1, .max = 64},
+	{NULL},
+};
+
+static void
+take_ports(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	struct config *conf = out;
+	const yaml_node_t *n = at->node;
+
+	if (n->type != YAML_SEQUENCE_NODE ||
+	    n->data.sequence.items.start == n->data.sequence.items.top) {
+		cfg_error(c, at->line, at->path, "is no list or an empty one; expected %s",
+			  key->expected);
+		return;
+	}
+	for (yaml_node_item_t *it = n->data.sequence.items.start;
+	     it < n->data.sequence.items.top; it++) {
+		struct config_port *port;
+		char path[CFG_PATH_MAX];
+		struct cfg_at item = {.path = path,
+				      .node = yaml_document_get_node(c->doc, *it)};
+
+		item.line = (int)item.node->start_mark.line + 1;
+		snprintf(path, sizeof(path), "ports[%u]", conf->n_port);
+		if (conf->n_port == CONFIG_PORTS_MAX) {
+			cfg_error(c, item.line, path,
+				  "is one too many; expected at most %u", CONFIG_PORTS_MAX);
+			return;
+		}
+		port = &conf->port[conf->n_port++];
+		*port = (struct config_port){.mtu_bytes = 1500, .line = item.line};
+		cfg_walk(c, port_keys, &item, port);
+	}
+}
+
+static const struct cfg_key fpm_keys[] = {
+	{"listen", cfg_take_listen, AT(fpm_listen), .expected = LISTEN_WANTED},
+	{"queue-limit-mib", cfg_take_mib, AT(fpm_queue_limit_bytes), .min = 1,
+	 .max = 65536},
+	{"sweep-quiet-s", cfg_take_uint, AT(sweep_quiet_s), .min = 1, .max = 3600},
+	{"sweep-max-s", cfg_take_uint, AT(sweep_max_s), .min = 1, .max = 86400},
+	{"sweep-restart-s", cfg_take_uint, AT(sweep_restart_s), .min = 1, .max = 86400},
+	{NULL},
+};
+
+static void
+take_fpm(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	struct config *conf = out;
+
+	cfg_take_map(c, key, at, out);
+	if (conf->sweep_max_s < conf->sweep_quiet_s)
+		cfg_error(c, at->line, "fpm.sweep-max-s",
+			  "%u is less than sweep-quiet-s; expected at least %u",
+			  conf->sweep_max_s, conf->sweep_quiet_s);
+}
+
+static const struct cfg_key memory_keys[] = {
+	{"hugepages", cfg_take_bool, AT(hugepages), .expected = "true or false"},
+	{"size-mib", cfg_take_uint, AT(memory_mib), .min = 64, .max = 1048576},
+	{NULL},
+};
+
+static const struct cfg_key top_keys[] = {
+	{"ports", take_ports, .required = true,
+	 .expected = "a list of ports, each with tap and device"},
+	{"cores", cfg_take_cores,
+	 .expected = "a list of CPU numbers such as [1, 2], or auto"},
+	{"control-netns", cfg_take_netns, AT(control_netns),
+	 .expected = "a name as `ip netns` shows it"},
+	{"fpm", take_fpm, .sub = fpm_keys},
+	{"control-socket", cfg_take_path, AT(control_socket),
+	 .expected = "an absolute path of at most 107 characters"},
+	{"metrics", take_metrics, AT(metrics_listen), .expected = LISTEN_WANTED ", or off"},
+	{"memory", cfg_take_map, .sub = memory_keys},
+	{"idle", take_idle, AT(poll_always), .expected = "adaptive or poll"},
+	{"log-level", take_log_level, AT(log_level),
+	 .expected = "error, warn, info or debug"},
+	{NULL},
+};
+
+static void
+set_defaults(struct config *conf, const char *file)
+{
+	memset(conf, 0, sizeof(*conf));
+	snprintf(conf->file, sizeof(conf->file), "%s", file);
+	snprintf(conf->control_socket, sizeof(conf->control_socket),
+		 "/run/fpm-dataplane/control.sock");
+	cfg_listen_parse("127.0.0.1:2620", &conf->fpm_listen);
+	cfg_listen_parse("127.0.0.1:9620", &conf->metrics_listen);
+	conf->metrics_on = true;
+	conf->fpm_queue_limit_bytes = 512u << 20;
+	conf->sweep_quiet_s = 5;
+	conf->sweep_max_s = 120;
+	conf->sweep_restart_s = 120;
+	conf->memory_mib = 512;
+	conf->log_level = LOG_LEVEL_INFO;
+}
+
+/* Read all of it. Returns octets, or -errno after an error message. */
+static ssize_t
+slurp(const char *file, FILE *err, unsigned char **out)
+{
+	FILE *f = fopen(file, "re");
+	unsigned char *buf = malloc(FILE_MAX_BYTES + 1);
+	size_t n;
+	int rc = f == NULL ? -errno : buf == NULL ? -ENOMEM : 0;
+
+	if (rc == 0) {
+		n = fread(buf, 1, FILE_MAX_BYTES + 1, f);
+		rc = ferror(f) ? -errno : n > FILE_MAX_BYTES ? -EFBIG : 0;
+	}
+	if (f != NULL)
+		fclose(f);
+	if (rc == 0) {
+		*out = buf;
+		return (ssize_t)n;
+	}
+	free(buf);
+	fprintf(err, "%s: cannot be read: %s; expected a YAML file of at most %u KiB\n",
+		file, strerror(-rc), FILE_MAX_BYTES >> 10);
+	return rc;
+}
+
+/* What libyaml stumbled over, and the two commonest reasons in plain words. */
+static void
+syntax_error(struct cfg *c, const yaml_parser_t *p, const unsigned char *text, size_t len)
+{
+	size_t line = p->problem_mark.line, at = 0, n;
+	const char *hint = "YAML";
+	char buf[256];
+
+	if (p->error == YAML_READER_ERROR) { /* knows an offset, not a line */
+		line = 0;
+		for (size_t i = 0; i < p->problem_offset && i < len; i++)
+			line += text[i] == '\n';
+	}
+	for (size_t l = 0; l < line && at < len; at++)
+		l += text[at] == '\n';
+	for (n = 0; at + n < len && text[at + n] != '\n' && n < sizeof(buf) - 1; n++)
+		buf[n] = text[at + n] != '\0' ? (char)text[at + n] : ' ';
+	buf[n] = '\0';
+	if (buf[strspn(buf, " ")] == '\t')
+		hint = "spaces, not tabs, at the start of a line";
+	else if (strstr(buf, "]:") != NULL)
+		hint = "quotes around an IPv6 address: \"[::1]:2620\"";
+	cfg_error(c, (int)line + 1, "syntax", "%s%s%s; expected %s",
+		  p->context != NULL ? p->context : "", p->context != NULL ? ", " : "",
+		  p->problem != NULL ? p->problem : "not readable", hint);
+}
+
+static void
+check_document(struct cfg *c, struct config *conf)
+{
+	struct cfg_at top = {
+		.line = 1, .path = "", .node = yaml_document_get_root_node(c->doc)};
+
+	if (top.node == NULL ||
+	    (top.node->type == YAML_SCALAR_NODE && top.node->data.scalar.length == 0)) {
+		cfg_error(c, 1, "ports", "the file is empty; expected at least one port");
+		return;
+	}
+	if (top.node->type != YAML_MAPPING_NODE) {
+		cfg_error(c, (int)top.node->start_mark.line + 1, "top",
+			  "is not a mapping; expected keys such as `ports:`");
+		return;
+	}
+	cfg_walk(c, top_keys, &top, conf);
+}
+
+int
+config_load(const char *file, struct config *conf, FILE *err)
+{
+	struct cfg c = {.file = file, .err = err, .root = conf};
+	unsigned char *text = NULL;
+	ssize_t len = slurp(file, err, &text);
+	yaml_parser_t parser;
+	yaml_document_t doc;
+
+	set_defaults(conf, file);
+	if (len < 0)
+		return 1;
+	if (!yaml_parser_initialize(&parser)) {
+		free(text);
+		fprintf(err, "%s: out of memory\n", file);
+		return 1;
+	}
+	yaml_parser_set_input_string(&parser, text, (size_t)len);
+	if (!yaml_parser_load(&parser, &doc)) {
+		syntax_error(&c, &parser, text, (size_t)len);
+	} else {
+		c.doc = &doc;
+		check_document(&c, conf);
+		yaml_document_delete(&doc);
+		/* A second document, or rubbish behind the first, is never read silently. */
+		if (!yaml_parser_load(&parser, &doc)) {
+			syntax_error(&c, &parser, text, (size_t)len);
+		} else {
+			if (yaml_document_get_root_node(&doc) != NULL)
+				cfg_error(&c, (int)doc.start_mark.line + 1, "---",
+					  "starts a second document; expected one");
+			yaml_document_delete(&doc);
+		}
+	}
+	if (c.n_err > CFG_ERRORS_SHOWN)
+		fprintf(err, "%s: %u more errors not shown\n", file,
+			c.n_err - CFG_ERRORS_SHOWN);
+	yaml_parser_delete(&parser);
+	free(text);
+	return (int)c.n_err;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * config_check: values that mean something on this machine: names, devices, CPUs,
+ * namespaces, addresses. Functions for struct cfg_key, and checks over all ports.
+ * Private to config*.c.
+ */
+#ifndef CONFIG_CHECK_H
+#define CONFIG_CHECK_H
+
+#include "config.h"
+#include "config_walk.h"
+
+void cfg_take_tap(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
+void cfg_take_device(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
+void cfg_take_cores(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
+void cfg_take_netns(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
+void cfg_take_path(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
+void cfg_take_listen(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
+
+/* Has a port before `port` the same TAP name, the same device? Then one error. */
+void cfg_check_tap_twin(struct cfg *, const struct cfg_at *, const struct config *,
+			const struct config_port *port);
+void cfg_check_device_twin(struct cfg *, const struct cfg_at *, const struct config *,
+			   const struct config_port *port);
+
+/* "127.0.0.1:2620" or "[::1]:2620". Returns 0 or -EINVAL. */
+int cfg_listen_parse(const char *text, struct sockaddr_storage *out);
+
+#endif

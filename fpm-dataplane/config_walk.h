@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * config_walk: a table-driven walk over a YAML document. A table of keys says what a
+ * mapping may hold; each key has a function that takes its value. Errors are told, counted
+ * and walked past, so that one run names them all. Private to config*.c.
+ */
+#ifndef CONFIG_WALK_H
+#define CONFIG_WALK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <yaml.h>
+
+#define CFG_PATH_MAX 128 /* "ports[63].device", octets */
+
+/* One load. */
+struct cfg {
+	const char *file;
+	FILE *err;
+	unsigned int n_err;
+	yaml_document_t *doc;
+	void *root; /* the struct being filled */
+};
+
+/* A value and where it stands. */
+struct cfg_at {
+	int line;         /* of its key, or of the list item */
+	const char *path; /* "fpm.listen" */
+	const yaml_node_t *node;
+};
+
+struct cfg_key {
+	const char *name;
+	/* Check the value and store it at `out`. */
+	void (*take)(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		     void *out);
+	size_t offset;             /* of `out` in the struct that the mapping fills */
+	size_t size;               /* of `out`, where the function has to know */
+	unsigned int min, max;     /* of numbers */
+	const char *expected;      /* ends the messages; NULL: made from min and max */
+	const struct cfg_key *sub; /* keys of a mapping below; ends with a NULL name */
+	bool required;
+};
+
+/* Tell one error; past CFG_ERRORS_SHOWN it is only counted. */
+#define CFG_ERRORS_SHOWN 50
+void cfg_error(struct cfg *c, int line, const char *path, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* Check a mapping against `keys` and fill `base`. */
+void cfg_walk(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at,
+	      void *base);
+
+/*
+ * Text of a scalar that is neither empty nor null; else one error and NULL. `quoted` (may
+ * be NULL) tells a string in quotes from a bare word.
+ */
+const char *cfg_text(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		     bool *quoted);
+
+/* A number within the key's bounds. Returns 0, or -EINVAL after an error. */
+int cfg_number(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+	       unsigned int *out);
+
+/* Value of a key made printable and short, for messages; valid until the next call. */
+const char *cfg_show(const char *text);
+
+/* Functions for struct cfg_key. */
+void cfg_take_uint(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
+void cfg_take_mib(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
+void cfg_take_bool(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
+void cfg_take_map(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
+
+#endif

@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The configuration file: what loads, and the exact words for what does not.
+ *
+ * link: fpm-dataplane/config.c fpm-dataplane/config_walk.c fpm-dataplane/config_check.c
+ * link: fpm-dataplane/base/
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config.h"
+
+#define PORT "ports: [{tap: wan0, device: net_null}]\n"
+
+static struct config conf;
+static char said[65536]; /* what the last load wrote, file name cut off each line */
+
+/* Load `text` of `len` octets; returns the number of errors. */
+static int
+load_octets(const char *text, size_t len)
+{
+	char file[] = "/tmp/test_config.XXXXXX";
+	int fd = mkstemp(file), n;
+	char *err = NULL, *out = said;
+	size_t size;
+	FILE *f = open_memstream(&err, &size);
+
+	assert_int_equal(write(fd, text, len), len);
+	close(fd);
+	n = config_load(file, &conf, f);
+	unlink(file);
+	fclose(f);
+	said[0] = '\0';
+	for (char *line = strtok(err, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+		assert_int_equal(strncmp(line, file, strlen(file)), 0);
+		out += snprintf(out, sizeof(said) - (size_t)(out - said), "%s\n",
+				line + strlen(file) + 1);
+	}
+	free(err);
+	return n;
+}
+
+static int
+load(const char *text)
+{
+	return load_octets(text, strlen(text));
+}
+
+/* `text` after a good port on line 1 yields exactly these lines. */
+static void
+says(const char *text, const char *lines)
+{
+	char all[4096];
+	int n = 0;
+
+	snprintf(all, sizeof(all), "%s%s", PORT, text);
+	n = load(all);
+	assert_string_equal(said, lines);
+	for (const char *p = lines; (p = strchr(p, '\n')) != NULL; p++)
+		n--;
+	assert_int_equal(n, 0); /* an error a line */
+}
+
+static void
+says_alone(const char *text, const char *lines)
+{
+	assert_true(load(text) > 0);
+	assert_string_equal(said, lines);
+}
+
+static uint16_t
+listen_port(const struct sockaddr_storage *ss)
+{
+	return ntohs(((const struct sockaddr_in *)ss)->sin_port); /* same place in v6 */
+}
+
+static void
+one_port_is_enough_and_all_else_has_defaults(void **state)
+{
+	assert_int_equal(load(PORT), 0);
+	assert_string_equal(said, "");
+	assert_int_equal(conf.n_port, 1);
+	assert_string_equal(conf.port[0].tap, "wan0");
+	assert_string_equal(conf.port[0].device, "net_null");
+	assert_int_equal(conf.port[0].mtu_bytes, 1500);
+	assert_int_equal(conf.port[0].n_rxq, 0);
+	assert_int_equal(conf.n_core, 0);
+	assert_string_equal(conf.control_netns, "");
+	assert_int_equal(conf.fpm_listen.ss_family, AF_INET);
+	assert_int_equal(listen_port(&conf.fpm_listen), 2620);
+	assert_int_equal(conf.fpm_queue_limit_bytes, 512u << 20);
+	assert_int_equal(conf.sweep_quiet_s, 5);
+	assert_int_equal(conf.sweep_max_s, 120);
+	assert_int_equal(conf.sweep_restart_s, 120);
+	assert_string_equal(conf.control_socket, "/run/fpm-dataplane/control.sock");
+	assert_true(conf.metrics_on);
+	assert_int_equal(listen_port(&conf.metrics_listen), 9620);
+	assert_false(conf.hugepages);
+	assert_int_equal(conf.memory_mib, 512);
+	assert_false(conf.poll_always);
+	assert_int_equal(conf.log_level, LOG_LEVEL_INFO);
+}
+
+static void
+every_key_is_taken(void **state)
+{
+	cpu_set_t set;
+	unsigned int cpu = 0;
+	char text[1024];
+
+	sched_getaffinity(0, sizeof(set), &set);
+	while (!CPU_ISSET(cpu, &set))
+		cpu++;
+	snprintf(
+		text, sizeof(text),
+		"ports:\n  - {tap: a, device: \"net_af_packet,iface=lo\", mtu: 9000, "
+		"queues: 4}\n"
+		"cores: [%u]\nfpm:\n  listen: \"[::1]:2621\"\n  queue-limit-mib: 65536\n"
+		"  sweep-quiet-s: 1\n  sweep-max-s: 2\n  sweep-restart-s: 3\n"
+		"control-socket: /tmp/x.sock\nmetrics: off\n"
+		"memory: {hugepages: true, size-mib: 1024}\nidle: poll\nlog-level: debug\n",
+		cpu);
+	load(text);
+	assert_string_equal(said, "");
+	assert_string_equal(conf.port[0].device, "net_af_packet,iface=lo");
+	assert_int_equal(conf.port[0].mtu_bytes, 9000);
+	assert_int_equal(conf.port[0].n_rxq, 4);
+	assert_int_equal(conf.port[0].line, 2);
+	assert_int_equal(conf.n_core, 1);
+	assert_int_equal(conf.core[0], cpu);
+	assert_int_equal(conf.fpm_listen.ss_family, AF_INET6);
+	assert_int_equal(listen_port(&conf.fpm_listen), 2621);
+	assert_true(conf.fpm_queue_limit_bytes == 65536ull << 20);
+	assert_int_equal(conf.sweep_restart_s, 3);
+	assert_string_equal(conf.control_socket, "/tmp/x.sock");
+	assert_false(conf.metrics_on);
+	assert_true(conf.hugepages);
+	assert_int_equal(conf.memory_mib, 1024);
+	assert_true(conf.poll_always);
+	assert_int_equal(conf.log_level, LOG_LEVEL_DEBUG);
+}
+
+static void
+the_example_loads_anywhere_and_shows_the_defaults(void **state)
+{
+	struct config plain;
+	FILE *err = fopen("/dev/null", "w");
+
+	load(PORT);
+	plain = conf;
+	assert_int_equal(config_load("fpm-dataplane/dist/fpm-dataplane.yaml", &conf, err),
+			 0);
+	fclose(err);
+	assert_int_equal(conf.n_port, 2);
+	assert_string_equal(conf.port[1].tap, "lan0");
+	memcpy(conf.file, plain.file, sizeof(conf.file));
+	memcpy(conf.port, plain.port, sizeof(conf.port));
+	conf.n_port = plain.n_port;
+	assert_memory_equal(&conf, &plain, sizeof(conf));
+}
+
+static void
+the_example_has_every_key_of_the_comment_in_config_h(void **state)
+{
+	static const char *const key[] = {
+		"ports:",           "- tap:",           "device:",        "mtu:",
+		"queues:",          "cores:",           "control-netns:", "fpm:",
+		"listen:",          "queue-limit-mib:", "sweep-quiet-s:", "sweep-max-s:",
+		"sweep-restart-s:", "control-socket:",  "metrics:",       "memory:",
+		"hugepages:",       "size-mib:",        "idle:",          "log-level:"};
+	static char text[65536];
+	FILE *f = fopen("fpm-dataplane/dist/fpm-dataplane.yaml", "r");
+
+	assert_non_null(f);
+	text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+	fclose(f);
+	for (unsigned int i = 0; i < sizeof(key) / sizeof(key[0]); i++)
+		assert_non_null(strstr(text, key[i]));
+}
+
+static void
+a_file_that_cannot_be_read_is_named(void **state)
+{
+	char *err = NULL;
+	size_t size;
+	FILE *f = open_memstream(&err, &size);
+
+	assert_int_equal(config_load("/nonexistent.yaml", &conf, f), 1);
+	assert_int_equal(config_load("/", &conf, f), 1);
+	fclose(f);
+	assert_string_equal(err,
+			    "/nonexistent.yaml: cannot be read: No such file or directory; "
+			    "expected a YAML file of at most 256 KiB\n"
+			    "/: cannot be read: Is a directory; "
+			    "expected a YAML file of at most 256 KiB\n");
+	free(err);
+}
+
+static void
+no_ports_is_told(void **state)
+{
+	says_alone("", "1: ports: the file is empty; expected at least one port\n");
+	says_alone("# nothing\n\n",
+		   "1: ports: the file is empty; expected at least one port\n");
+	says_alone("idle: poll\n",
+		   "1: ports: is missing; expected a list of ports, each with "
+		   "tap and device\n");
+	says_alone("\nports:\n", "2: ports: is no list or an empty one; expected a list of "
+				 "ports, each with tap and device\n");
+	says_alone("ports: {tap: a}\n",
+		   "1: ports: is no list or an empty one; expected a list "
+		   "of ports, each with tap and device\n");
+	says_alone("just words\n",
+		   "1: top: is not a mapping; expected keys such as `ports:`\n");
+	says_alone("ports:\n  - wan0\n",
+		   "2: ports[0]: is a single value; expected keys such as `tap:`\n");
+	says_alone(
+		"ports:\n  -\n  - tap: b\n",
+		"2: ports[0]: is a single value; expected keys such as `tap:`\n"
+		"3: ports[1].device: is missing; expected a PCI address (0000:03:00.0) or "
+		"DPDK devargs (net_af_packet,iface=veth-wan)\n");
+}
+
+static void
+an_unknown_key_gets_the_nearest_known_one(void **state)
+{
+	says("core: auto\n", "2: core: unknown key; expected cores?\n");
+	says("fpm:\n  sweep_quiet_s: 5\n",
+	     "3: fpm.sweep_quiet_s: unknown key; expected sweep-quiet-s?\n");
+	says("memory: {zzz: 1}\n",
+	     "2: memory.zzz: unknown key; expected one of hugepages, size-mib\n");
+	says("\"\\e[31mx\": 1\n",
+	     "2: \\x1b[31mx: unknown key; expected one of ports, cores, "
+	     "control-netns, fpm, control-socket, metrics, memory, idle, "
+	     "log-level\n");
+	says("? [1]\n: 2\n", "2: top: key is a list; expected a word\n");
+}
+
+static void
+a_wrong_type_or_range_is_told(void **state)
+{
+	says_alone("ports:\n  - tap: a\n    device: net_null\n    mtu: big\n    queues: "
+		   "\"2\"\n",
+		   "4: ports[0].mtu: 'big' is not a plain number; expected a number from "
+		   "68 to "
+		   "9216\n5: ports[0].queues: '2' is a string; expected a number from 1 to "
+		   "64\n");
+	says_alone(
+		"ports:\n  - tap: a\n    device: net_null\n    mtu: 67\n    queues: 65\n",
+		"4: ports[0].mtu: 67 is out of range; expected a number from 68 to 9216\n"
+		"5: ports[0].queues: 65 is out of range; expected a number from 1 to 64\n");
+	says("memory:\n  hugepages: 1\n  size-mib: 0100\n",
+	     "3: memory.hugepages: '1' is neither; expected true or false\n"
+	     "4: memory.size-mib: '0100' is not a plain number; expected a number from 64 "
+	     "to "
+	     "1048576\n");
+	says("memory: 512\n", "2: memory: is a single value; expected keys such as "
+			      "`hugepages:`\n");
+	says("memory: {size-mib: 99999999999999999999999}\n",
+	     "2: memory.size-mib: 99999999999999999999999 is out of range; expected a "
+	     "number "
+	     "from 64 to 1048576\n");
+	says("idle: never\nlog-level:\n  - info\n",
+	     "2: idle: 'never' is none of them; expected adaptive or poll\n"
+	     "3: log-level: is a list; expected error, warn, info or debug\n");
+	says("idle:\n", "2: idle: has no value; expected adaptive or poll\n");
+	says("idle: \"poll\\0\"\n",
+	     "2: idle: has a zero octet inside; expected adaptive or "
+	     "poll\n");
+	says("fpm:\n", "");
+	says("fpm:\n  sweep-quiet-s: 9\n  sweep-max-s: 3\n",
+	     "2: fpm.sweep-max-s: 3 is less than sweep-quiet-s; expected at least 9\n");
+	says("control-socket: run/x\n",
+	     "2: control-socket: 'run/x' is not usable; expected an "
+	     "absolute path of at most 107 characters\n");
+}
+
+static void
+a_key_given_twice_is_told(void **state)
+{
+	says("idle: poll\nidle: poll\n",
+	     "3: idle: given twice, first on line 2; expected once\n");
+}
+
+static void
+a_name_or_device_used_twice_is_told(void **state)
+{
+	says_alone("ports:\n  - tap: a\n    device: net_null\n  - device: net_null\n    "
+		   "tap: a\n",
+		   "5: ports[1].tap: 'a' is the name of ports[0] too; expected another "
+		   "name\n");
+	says_alone(
+		"ports:\n  - tap: a\n    device: net_null0\n"
+		"  - tap: b\n    device: net_null0,size=64\n",
+		"5: ports[1].device: net_null0 belongs to ports[0] too (line 3); expected "
+		"another device\n");
+	says_alone(
+		"ports:\n  - tap: a\n    device: net_af_packet,iface=lo\n"
+		"  - tap: b\n    device: net_af_xdp,x=1,iface=lo,y=2\n",
+		"5: ports[1].device: iface lo belongs to ports[0] too (line 3); expected "
+		"another device\n");
+}
+
+static void
+a_tap_name_is_an_interface_name(void **state)
+{
+	static const char *const bad[] = {"sixteen-letters-", "a/b", "a b", "a:b", ".."};
+
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		char text[128], want[256];
+
+		snprintf(text, sizeof(text), "ports: [{device: net_null, tap: \"%s\"}]",
+			 bad[i]);
+		snprintf(want, sizeof(want),
+			 "1: ports[0].tap: '%s' is not an interface name; expected 1 to 15 "
+			 "characters without slash, blank or colon, such as wan0\n",
+			 bad[i]);
+		says_alone(text, want);
+	}
+}
+
+static void
+a_device_must_be_there(void **state)
+{
+	says_alone(
+		"ports:\n  - tap: a\n    device: net_af_packet,iface=nonesuch0\n",
+		"3: ports[0].device: no network interface 'nonesuch0' here; expected one "
+		"that `ip link` shows in the daemon's network namespace\n");
+	says_alone("ports:\n  - tap: a\n    device: net_af_packet\n",
+		   "3: ports[0].device: names no interface; expected "
+		   "net_af_packet,iface=NAME\n");
+	says_alone("ports:\n  - tap: a\n    device: lo\n",
+		   "3: ports[0].device: 'lo' is a kernel interface; expected "
+		   "net_af_packet,iface=lo\n");
+	says_alone("ports:\n  - tap: a\n    device: ffff:ff:1f.7\n",
+		   "3: ports[0].device: no PCI device ffff:ff:1f.7; expected one that "
+		   "`lspci -D` shows\n");
+	says_alone("ports:\n  - tap: a\n    device: ff:1e.7,opt=1\n",
+		   "3: ports[0].device: no PCI device 0000:ff:1e.7; expected one that "
+		   "`lspci -D` shows\n");
+	says_alone("ports:\n  - tap: a\n    device: eth_nic\n",
+		   "3: ports[0].device: 'eth_nic' is not a device; expected a PCI address "
+		   "(0000:03:00.0) or DPDK devargs (net_af_packet,iface=veth-wan)\n");
+}
+
+static void
+cores_must_be_allowed_and_different(void **state)
+{
+	says("cores: 1\n",
+	     "2: cores: '1' is not a list; expected a list of CPU numbers such as "
+	     "[1, 2], or auto\n");
+	says("cores: []\n",
+	     "2: cores: is an empty list; expected a list of CPU numbers such as "
+	     "[1, 2], or auto\n");
+	says("cores:\n  - 8191\n  - x\n",
+	     "3: cores[0]: no CPU 8191 for this process; expected one that `nproc` and "
+	     "`taskset -p $$` allow\n"
+	     "4: cores[1]: 'x' is not a plain number; expected the number of a CPU\n");
+	says("cores: auto\n", "");
+}
+
+static void
+a_core_listed_twice_is_told(void **state)
+{
+	int cpu = sched_getcpu();
+	char text[64], want[128];
+
+	snprintf(text, sizeof(text), "cores: [%d, %d]\n", cpu, cpu);
+	snprintf(want, sizeof(want), "2: cores[1]: CPU %d is listed twice; expected once\n",
+		 cpu);
+	says(text, want);
+}
+
+static void
+a_namespace_must_be_there(void **state)
+{
+	says("control-netns: nonesuch\n",
+	     "2: control-netns: no network namespace 'nonesuch'; "
+	     "expected one that `ip netns` shows\n");
+	says("control-netns: ../../etc\n",
+	     "2: control-netns: '../../etc' is not a namespace name; expected a name as "
+	     "`ip netns` shows it\n");
+}
+
+static void
+an_address_has_a_port(void **state)
+{
+	static const char *const bad[] = {
+		"127.0.0.1",    "127.0.0.1:0",  "127.0.0.1:65536",
+		"localhost:80", "::1:2620",     "[::1]",
+		"1.2.3.4:+1",   "[1.2.3.4]:80", ":80",
+		"256.0.0.1:80", "[]:1",         "1.2.3.4:99999999999"};
+
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		char text[128], want[256];
+
+		snprintf(text, sizeof(text), "metrics: \"%s\"\n", bad[i]);
+		snprintf(want, sizeof(want),
+			 "2: metrics: '%s' is not an address and port; expected "
+			 "ADDRESS:PORT, "
+			 "127.0.0.1:2620 or \"[::1]:2620\", or off\n",
+			 bad[i]);
+		says(text, want);
+	}
+}
+
+static void
+broken_yaml_has_its_line(void **state)
+{
+	says("fpm:\n\tlisten: 1\n",
+	     "3: syntax: while scanning for the next token, found character that cannot "
+	     "start "
+	     "any token; expected spaces, not tabs, at the start of a line\n");
+	assert_true(load(PORT "metrics: [::1]:9620\n") > 0);
+	assert_non_null(strstr(said, "2: syntax: "));
+	assert_non_null(strstr(said, "expected quotes around an IPv6 address"));
+	assert_true(load(PORT "idle: \"poll\n") > 0);
+	assert_non_null(strstr(said, ": syntax: while scanning a quoted scalar"));
+	says("---\nidle: poll\n", "2: ---: starts a second document; expected one\n");
+	assert_int_equal(load_octets("ports:\n\xff\xfe\n", 10), 1);
+	assert_int_equal(strncmp(said, "2: syntax: ", 11), 0);
+}
+
+static void
+all_errors_are_told_and_many_are_counted(void **state)
+{
+	char text[8192] = PORT;
+	unsigned int lines = 0;
+
+	for (int i = 0; i < 60; i++)
+		snprintf(text + strlen(text), 32, "k%d: 1\n", i);
+	assert_int_equal(load(text), 60);
+	for (const char *p = said; (p = strchr(p, '\n')) != NULL; p++)
+		lines++;
+	assert_int_equal(lines, 51);
+	assert_non_null(strstr(said, "10 more errors not shown\n"));
+}
+
+static void
+limits_hold(void **state)
+{
+	static char text[300 << 10];
+	int n = sprintf(text, "ports:\n");
+
+	for (int i = 0; i < 65; i++)
+		n += sprintf(text + n, "  - {tap: t%d, device: net_null}\n", i);
+	says_alone(text, "66: ports[64]: is one too many; expected at most 64\n");
+	memset(text, '#', sizeof(text));
+	assert_int_equal(load_octets(text, sizeof(text)), 1);
+	/* Nesting and aliases cost nothing: the walk goes no deeper than the tables. */
+	n = sprintf(text, "%s", PORT "idle: ");
+	memset(text + n, '[', 5000);
+	memset(text + n + 5000, ']', 5000);
+	assert_true(load_octets(text, (size_t)n + 10000) > 0);
+	says("fpm: &a\n  listen: *a\n",
+	     "3: fpm.listen: is a mapping; expected ADDRESS:PORT, 127.0.0.1:2620 or "
+	     "\"[::1]:2620\"\n");
+}
+
+static void
+random_octets_never_crash(void **state)
+{
+	static const char seedtext[] =
+		PORT "cores: [0]\nfpm:\n  listen: \"[::1]:1\"\nidle: poll\n";
+	unsigned int seed = (unsigned int)getpid();
+	char text[sizeof(seedtext)];
+
+	printf("seed %u\n", seed);
+	srand(seed);
+	for (int i = 0; i < 2000; i++) {
+		memcpy(text, seedtext, sizeof(text));
+		for (int k = rand() % 6; k >= 0; k--)
+			text[(size_t)rand() % (sizeof(text) - 1)] = (char)rand();
+		load_octets(text, (size_t)rand() % sizeof(text));
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_port_is_enough_and_all_else_has_defaults),
+		cmocka_unit_test(every_key_is_taken),
+		cmocka_unit_test(the_example_loads_anywhere_and_shows_the_defaults),
+		cmocka_unit_test(the_example_has_every_key_of_the_comment_in_config_h),
+		cmocka_unit_test(a_file_that_cannot_be_read_is_named),
+		cmocka_unit_test(no_ports_is_told),
+		cmocka_unit_test(an_unknown_key_gets_the_nearest_known_one),
+		cmocka_unit_test(a_wrong_type_or_range_is_told),
+		cmocka_unit_test(a_key_given_twice_is_told),
+		cmocka_unit_test(a_name_or_device_used_twice_is_told),
+		cmocka_unit_test(a_tap_name_is_an_interface_name),
+		cmocka_unit_test(a_device_must_be_there),
+		cmocka_unit_test(cores_must_be_allowed_and_different),
+		cmocka_unit_test(a_core_listed_twice_is_told),
+		cmocka_unit_test(a_namespace_must_be_there),
+		cmocka_unit_test(an_address_has_a_port),
+		cmocka_unit_test(broken_yaml_has_its_line),
+		cmocka_unit_test(all_errors_are_told_and_many_are_counted),
+		cmocka_unit_test(limits_hold),
+		cmocka_unit_test(random_octets_never_crash),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
