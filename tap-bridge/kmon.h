@@ -24,12 +24,12 @@ struct kmon_link {
 
 struct kmon_addr {
 	unsigned int ifindex;
-	uint8_t family;    /* 4 or 6 */
-	uint8_t plen;      /* of the connected subnet */
-	uint8_t addr[16];  /* ours, network order; IPv4 in the first 4 octets */
-	uint8_t peer[16];  /* point-to-point peer, or equal to addr: the subnet is peer/plen */
-	bool tentative;    /* IPv6 DAD under way or failed: not yet ours */
-	bool secondary;    /* IFA_F_SECONDARY */
+	uint8_t family;   /* 4 or 6 */
+	uint8_t plen;     /* of the connected subnet, which is peer/plen */
+	uint8_t addr[16]; /* ours, network order; IPv4 in the first 4 octets */
+	uint8_t peer[16]; /* point-to-point peer, or equal to addr */
+	bool tentative;   /* IPv6 DAD under way or failed: not yet ours */
+	bool secondary;   /* IPv4: in the subnet of an older address */
 };
 
 struct kmon_neigh {
@@ -38,19 +38,28 @@ struct kmon_neigh {
 	uint8_t addr[16]; /* network order; IPv4 in the first 4 octets */
 	uint8_t mac[6];   /* valid when has_mac */
 	bool has_mac;
-	uint16_t nud;     /* NUD_* of linux/neighbour.h; 0 when deleted */
+	uint16_t nud; /* NUD_* of linux/neighbour.h; 0 when deleted */
 };
 
+/*
+ * `gone`: deleted; the struct is what was last reported (of a neighbour the key only).
+ * Nothing is reported twice without a change in between, nothing on a link before the link
+ * itself, and a link is reported gone after all that was on it. An IPv4 address is one of
+ * its own for each mask and peer. Left out: proxy entries and the kernel's own NOARP
+ * entries (loopback, multicast).
+ *
+ * A neighbour's INCOMPLETE and DELAY often go unannounced by the kernel; FAILED comes once
+ * for each kmon_resolve() that failed. A callback may call kmon_resolve(), nothing else here.
+ */
 struct kmon_ops {
-	/* `gone`: deleted, only the key (ifindex, address) is valid. */
 	void (*link)(void *ctx, const struct kmon_link *link, bool gone);
 	void (*addr)(void *ctx, const struct kmon_addr *addr, bool gone);
 	void (*neigh)(void *ctx, const struct kmon_neigh *neigh, bool gone);
 };
 
 struct kmon_stats {
-	uint64_t events;    /* messages seen */
-	uint64_t resyncs;   /* full dumps after an overrun */
+	uint64_t events;  /* messages seen, dumped ones included */
+	uint64_t resyncs; /* full dumps after the first: overrun or kmon_resync() */
 	uint64_t last_resync_changes; /* differences that the last one found */
 };
 
@@ -66,7 +75,11 @@ int kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, 
 /* Descriptor to poll for reading. */
 int kmon_fd(const struct kmon *km);
 
-/* Handle all that is waiting; resyncs by itself after an overrun. Returns 0 or -errno. */
+/*
+ * Handle what is waiting, some thousand messages at most (the descriptor stays readable
+ * when there are more); resyncs by itself after an overrun. Returns 0, or -errno when that
+ * resync failed: the next call tries again, whether or not the descriptor is readable.
+ */
 int kmon_dispatch(struct kmon *km);
 
 /* Dump everything again and report the differences (tests; also doubt). 0 or -errno. */
@@ -75,9 +88,13 @@ int kmon_resync(struct kmon *km);
 /*
  * Ask the kernel to resolve or re-confirm a neighbour (RTM_NEWNEIGH with NTF_USE and state
  * none): it solicits on the link, three tries a second apart, then NUD_FAILED. Not waited
- * for; the answer arrives as a neigh event. Returns 0 or -errno (-ENODEV: link gone).
+ * for; the answer arrives as a neigh event. Entries that are not the kernel's to resolve
+ * (permanent, NOARP, externally learned, managed) are left alone.
+ *
+ * Returns 0 or -errno: -ENODEV link gone, -EINVAL the link does no IPv4 or IPv6.
  */
-int kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr);
+int kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family,
+		 const uint8_t *addr);
 
 void kmon_stats(const struct kmon *km, struct kmon_stats *st);
 void kmon_close(struct kmon *km);

@@ -3,7 +3,8 @@
  * tap: the kernel's twin of a port. Frames are bytes; this file knows no routes, no DPDK.
  *
  * TAPs are persistent: they, their ifindex and addresses outlive the process; opening an
- * existing one re-attaches to it and changes nothing but MAC and MTU.
+ * existing one re-attaches to it and changes nothing but MAC, MTU and carrier. Frames carry
+ * no header of the kernel's and no unfinished checksum.
  */
 #ifndef TAP_BRIDGE_TAP_H
 #define TAP_BRIDGE_TAP_H
@@ -26,8 +27,9 @@ struct tap {
  * MTU, bring it admin-up when it is new, carrier off until tap_carrier().  [any thread]
  *
  * Returns 0 or -errno with everything undone: -EBUSY when another process holds it (a
- * second daemon), -EEXIST when an interface of that name is not a TAP, -ENOENT no such
- * namespace. `created` (may be NULL) tells a new TAP from a re-attached one.
+ * second daemon), -EEXIST when an interface of that name is not a single-queue TAP, -ENOENT
+ * no such namespace, -EINVAL a name, MAC or MTU the kernel refuses. `created` (may be NULL)
+ * tells a new TAP from a re-attached one.
  */
 int tap_open(struct tap *tap, const char *name, const char *netns, const uint8_t mac[6],
 	     unsigned int mtu_bytes, bool *created);

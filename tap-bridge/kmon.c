@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * kmon: compare what the kernel says with what was reported last, and report the rest.
+ *
+ * Three sockets, made inside the namespace. `events` has joined the groups before the first
+ * dump, so nothing falls between the two: what happens during a dump is in both, and saying
+ * it twice changes nothing. `dumps` and `asks` are apart because a callback may solicit.
+ *
+ * A dump marks what it shows with its generation; what keeps an older one is gone. Hence
+ * the first dump, a resync and an overrun are the same code, and a resync reports exactly
+ * the differences.
+ *
+ * Runs in its owner's thread. kmon_dispatch() and kmon_resolve() never wait for an answer
+ * that the kernel has not yet given.
+ */
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <netlink/msg.h>
+#include <netlink/netlink.h>
+#include <netlink/route/rtnl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include "kmon_impl.h"
+#include "netns.h"
+
+#define EVENT_BUFFER_BYTES (4 << 20)
+#define MSG_BUFFER_BYTES   (32 << 10) /* the kernel fills dump messages up to this */
+#define DUMP_TRIES         8
+#define DISPATCH_BURST     4096 /* datagrams a call: a storm must not starve the owner */
+
+int
+kmon_errno(int nlerr)
+{
+	switch (nlerr < 0 ? -nlerr : nlerr) {
+	case 0:
+		return 0;
+	case NLE_NOMEM:
+		return -ENOMEM;
+	case NLE_PERM:
+	case NLE_NOACCESS:
+		return -EPERM;
+	case NLE_DUMP_INTR:
+	case NLE_AGAIN:
+		return -EAGAIN;
+	case NLE_BUSY:
+		return -EBUSY;
+	case NLE_OPNOTSUPP:
+	case NLE_PROTO_MISMATCH:
+	case NLE_AF_NOSUPPORT:
+		return -EOPNOTSUPP;
+	default:
+		return -EIO;
+	}
+}
+
+void
+kmon_drain(struct nl_sock *sk)
+{
+	char octet;
+
+	while (recv(nl_socket_get_fd(sk), &octet, 1, MSG_DONTWAIT | MSG_TRUNC) >= 0 ||
+	       errno == ENOBUFS || errno == EINTR)
+		;
+}
+
+static int
+on_message(struct nl_msg *msg, void *arg)
+{
+	struct kmon *km = arg;
+	struct kmon_change change;
+	int rc;
+
+	/* Anybody with CAP_NET_ADMIN may send to our port; only the kernel is believed. */
+	if (nlmsg_get_src(msg)->nl_pid != 0)
+		return NL_SKIP;
+	km->stats.events++;
+	if (kmon_parse(msg, &change)) {
+		rc = kmon_apply(km, &change);
+		if (rc < 0)
+			km->apply_rc = rc;
+	}
+	return NL_OK;
+}
+
+/* --- dumps ------------------------------------------------------------------------------ */
+
+static bool
+is_stale(const struct mirror_entry *e, const void *arg)
+{
+	return e->gen != *(const uint64_t *)arg;
+}
+
+static int
+dump(struct kmon *km, enum kmon_kind kind)
+{
+	static const int request[KMON_N_KINDS] = {RTM_GETLINK, RTM_GETADDR, RTM_GETNEIGH};
+	int rc;
+
+	for (int i = 0; i < DUMP_TRIES; i++) {
+		km->gen++;
+		kmon_drain(km->dumps);
+		rc = nl_rtgen_request(km->dumps, request[kind], AF_UNSPEC, NLM_F_DUMP);
+		if (rc >= 0)
+			rc = nl_recvmsgs_default(km->dumps);
+		/* Interrupted: the tables changed under it and something may be missing. */
+		if (rc != -NLE_DUMP_INTR)
+			break;
+	}
+	if (rc < 0)
+		return kmon_errno(rc);
+	if (km->apply_rc < 0)
+		return km->apply_rc;
+	kmon_bury(km, kind, mirror_take(&km->mirror[kind], is_stale, &km->gen));
+	return 0;
+}
+
+static int
+dump_all(struct kmon *km)
+{
+	int rc = 0;
+
+	km->apply_rc = 0;
+	km->lost = true;
+	kmon_drain(km->events);
+	for (int kind = 0; rc == 0 && kind < KMON_N_KINDS; kind++)
+		if (kmon_is_watched(km, kind))
+			rc = dump(km, kind);
+	if (rc == 0)
+		km->lost = false;
+	return rc;
+}
+
+int
+kmon_resync(struct kmon *km)
+{
+	uint64_t before = km->n_reports;
+	int rc = dump_all(km);
+
+	if (rc < 0)
+		return rc;
+	km->stats.resyncs++;
+	km->stats.last_resync_changes = km->n_reports - before;
+	return 0;
+}
+
+int
+kmon_dispatch(struct kmon *km)
+{
+	for (int i = 0; i < DISPATCH_BURST && !km->lost; i++) {
+		int rc = nl_recvmsgs_default(km->events);
+
+		if (rc == -NLE_AGAIN)
+			return 0;
+		/* ENOBUFS above all; but whatever it was, messages may be missing now. */
+		if (rc < 0 || km->apply_rc < 0)
+			km->lost = true;
+	}
+	return km->lost ? kmon_resync(km) : 0;
+}
+
+/* --- opening and closing ---------------------------------------------------------------- */
+
+static int
+socket_open(struct nl_sock **out, struct kmon *km)
+{
+	struct nl_sock *sk = nl_socket_alloc();
+	int rc;
+
+	if (sk == NULL)
+		return -ENOMEM;
+	/* Without an ACK: errors are answered all the same. */
+	nl_socket_disable_auto_ack(sk);
+	/* Drained sockets lose count, and events have none. */
+	nl_socket_disable_seq_check(sk);
+	rc = nl_socket_modify_cb(sk, NL_CB_VALID, NL_CB_CUSTOM, on_message, km);
+	if (rc >= 0)
+		rc = nl_connect(sk, NETLINK_ROUTE);
+	/* A fixed size also spares libnl a recv() with MSG_PEEK before each. */
+	if (rc >= 0)
+		rc = nl_socket_set_msg_buf_size(sk, MSG_BUFFER_BYTES);
+	if (rc < 0) {
+		nl_socket_free(sk);
+		return kmon_errno(rc);
+	}
+	*out = sk;
+	return 0;
+}
+
+static int
+events_open(struct kmon *km)
+{
+	static const int group[KMON_N_KINDS][2] = {
+		[KMON_LINK] = {RTNLGRP_LINK, 0},
+		[KMON_ADDR] = {RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR},
+		[KMON_NEIGH] = {RTNLGRP_NEIGH, 0},
+	};
+	int size = EVENT_BUFFER_BYTES, fd, rc;
+
+	rc = socket_open(&km->events, km);
+	if (rc < 0)
+		return rc;
+	fd = nl_socket_get_fd(km->events);
+	/* Past rmem_max where we may; less room only means earlier resyncs. */
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) < 0)
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	rc = nl_socket_set_nonblocking(km->events);
+	for (int kind = 0; rc >= 0 && kind < KMON_N_KINDS; kind++)
+		if (kmon_is_watched(km, kind))
+			rc = nl_socket_add_memberships(km->events, group[kind][0],
+						       group[kind][1], 0);
+	return kmon_errno(rc);
+}
+
+static int
+requests_open(struct kmon *km)
+{
+	struct timeval limit = {.tv_sec = 10};
+	int rc = socket_open(&km->dumps, km);
+
+	/* A dump ends by itself; this is for the day when one does not. */
+	if (rc == 0 && setsockopt(nl_socket_get_fd(km->dumps), SOL_SOCKET, SO_RCVTIMEO,
+				  &limit, sizeof(limit)) < 0)
+		rc = -errno;
+	if (rc == 0)
+		rc = socket_open(&km->asks, km);
+	return rc;
+}
+
+int
+kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void *ctx)
+{
+	struct netns_guard guard;
+	struct kmon *km;
+	int rc;
+
+	km = calloc(1, sizeof(*km));
+	if (km == NULL)
+		return -ENOMEM;
+	km->ops = *ops;
+	km->ctx = ctx;
+	rc = netns_enter(netns, &guard);
+	if (rc == 0) {
+		rc = events_open(km);
+		if (rc == 0)
+			rc = requests_open(km);
+		netns_leave(&guard);
+	}
+	if (rc == 0)
+		rc = dump_all(km);
+	if (rc < 0) {
+		kmon_close(km);
+		return rc;
+	}
+	*out = km;
+	return 0;
+}
+
+int
+kmon_fd(const struct kmon *km)
+{
+	return nl_socket_get_fd(km->events);
+}
+
+void
+kmon_stats(const struct kmon *km, struct kmon_stats *st)
+{
+	*st = km->stats;
+}
+
+void
+kmon_close(struct kmon *km)
+{
+	if (km == NULL)
+		return;
+	nl_socket_free(km->events);
+	nl_socket_free(km->dumps);
+	nl_socket_free(km->asks);
+	for (int kind = 0; kind < KMON_N_KINDS; kind++)
+		mirror_free(&km->mirror[kind]);
+	free(km);
+}

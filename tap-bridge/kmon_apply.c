@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * kmon_apply: one change against the mirror, and what is new in it to the owner.
+ *
+ * Runs in the monitor's thread, and calls out of it: entries are out of the mirror, or the
+ * mirror is up to date, before a callback sees them. Nothing is reported on a link that has
+ * not been reported, and a link is the last of what it carried to go.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kmon_impl.h"
+
+bool
+kmon_is_watched(const struct kmon *km, enum kmon_kind kind)
+{
+	switch (kind) {
+	case KMON_LINK:
+		return km->ops.link != NULL;
+	case KMON_ADDR:
+		return km->ops.addr != NULL;
+	default:
+		return km->ops.neigh != NULL;
+	}
+}
+
+static void
+report(struct kmon *km, enum kmon_kind kind, const union kmon_item *item, bool gone)
+{
+	struct kmon_neigh dead;
+
+	km->n_reports++;
+	switch (kind) {
+	case KMON_LINK:
+		km->ops.link(km->ctx, &item->link, gone);
+		break;
+	case KMON_ADDR:
+		km->ops.addr(km->ctx, &item->addr, gone);
+		break;
+	default:
+		dead = item->neigh;
+		if (gone) {
+			dead.nud = 0;
+			dead.has_mac = false;
+		}
+		km->ops.neigh(km->ctx, &dead, gone);
+		break;
+	}
+}
+
+static bool
+is_on_link(const struct mirror_entry *e, const void *arg)
+{
+	return e->key.ifindex == *(const uint32_t *)arg;
+}
+
+static void
+bury_flat(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list)
+{
+	for (struct mirror_entry *next; list != NULL; list = next) {
+		next = list->next;
+		report(km, kind, &list->item, true);
+		free(list);
+	}
+}
+
+void
+kmon_bury(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list)
+{
+	if (kind != KMON_LINK) {
+		bury_flat(km, kind, list);
+		return;
+	}
+	for (struct mirror_entry *next; list != NULL; list = next) {
+		next = list->next;
+		list->next = NULL;
+		for (int k = KMON_NEIGH; k > KMON_LINK; k--)
+			bury_flat(km, k,
+				  mirror_take(&km->mirror[k], is_on_link,
+					      &list->key.ifindex));
+		bury_flat(km, KMON_LINK, list);
+	}
+}
+
+/*
+ * Does the mirror have the link of `key`? Where it has not, the link is gone already or not
+ * yet here, and in either case the events that are still waiting will tell.
+ */
+static bool
+has_link(const struct kmon *km, const struct kmon_key *key)
+{
+	struct kmon_key link = {.ifindex = key->ifindex};
+
+	return km->ops.link == NULL || mirror_find(&km->mirror[KMON_LINK], &link) != NULL;
+}
+
+static bool
+same_subnet(const union kmon_item *a, const union kmon_item *b)
+{
+	return a->addr.plen == b->addr.plen &&
+	       memcmp(a->addr.peer, b->addr.peer, sizeof(a->addr.peer)) == 0;
+}
+
+int
+kmon_apply(struct kmon *km, const struct kmon_change *change)
+{
+	enum kmon_kind kind = change->kind;
+	struct mirror *m = &km->mirror[kind];
+	struct kmon_key key = kmon_key_of(kind, &change->item);
+	struct mirror_entry *e;
+	union kmon_item old;
+
+	if (!kmon_is_watched(km, kind))
+		return 0;
+	e = mirror_find(m, &key);
+	if (change->gone) {
+		if (e != NULL) {
+			mirror_take_one(m, e);
+			kmon_bury(km, kind, e);
+		}
+		return 0;
+	}
+	if (kind != KMON_LINK && !has_link(km, &key))
+		return 0;
+	if (e == NULL) {
+		e = mirror_add(m, &key);
+		if (e == NULL)
+			return -ENOMEM;
+		e->gen = km->gen;
+		e->item = change->item;
+		report(km, kind, &change->item, false);
+		return 0;
+	}
+	e->gen = km->gen;
+	if (kmon_item_equal(kind, &e->item, &change->item))
+		return 0;
+	old = e->item;
+	e->item = change->item;
+	/* IPv6 exchanges a peer in place; to whom keeps subnets these are two of them. */
+	if (kind == KMON_ADDR && !same_subnet(&old, &change->item))
+		report(km, kind, &old, true);
+	report(km, kind, &change->item, false);
+	return 0;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * kmon_mirror: what was last reported of links, addresses and neighbours, by key.
+ *
+ * libnl's own caches search linearly, which 10,000 neighbours do not forgive; these are
+ * chained hash tables. No thread of its own, no reporting: an entry taken out is handed to
+ * the caller, who may then call out without this file being in the middle of anything.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kmon_impl.h"
+
+#define MIN_BUCKETS 64
+
+/* FNV-1a; keys are the kernel's own, nobody outside the machine picks an ifindex. */
+static size_t
+hash_of(const struct kmon_key *key)
+{
+	const uint8_t *octet = (const uint8_t *)key;
+	uint64_t h = 0xcbf29ce484222325;
+
+	for (size_t i = 0; i < sizeof(*key); i++)
+		h = (h ^ octet[i]) * 0x100000001b3;
+	return (size_t)(h ^ (h >> 32));
+}
+
+static struct mirror_entry **
+bucket_of(const struct mirror *m, const struct kmon_key *key)
+{
+	return &m->bucket[hash_of(key) & (m->n_buckets - 1)];
+}
+
+struct kmon_key
+kmon_key_of(enum kmon_kind kind, const union kmon_item *item)
+{
+	struct kmon_key key;
+
+	memset(&key, 0, sizeof(key));
+	switch (kind) {
+	case KMON_LINK:
+		key.ifindex = item->link.ifindex;
+		break;
+	case KMON_ADDR:
+		key.ifindex = item->addr.ifindex;
+		key.family = item->addr.family;
+		memcpy(key.addr, item->addr.addr, sizeof(key.addr));
+		/* IPv4 may have one address twice, with another mask or another peer. */
+		if (item->addr.family == 4) {
+			key.plen = item->addr.plen;
+			memcpy(key.peer, item->addr.peer, sizeof(key.peer));
+		}
+		break;
+	default:
+		key.ifindex = item->neigh.ifindex;
+		key.family = item->neigh.family;
+		memcpy(key.addr, item->neigh.addr, sizeof(key.addr));
+		break;
+	}
+	return key;
+}
+
+static bool
+link_equal(const struct kmon_link *a, const struct kmon_link *b)
+{
+	return a->ifindex == b->ifindex && strcmp(a->name, b->name) == 0 &&
+	       memcmp(a->mac, b->mac, sizeof(a->mac)) == 0 &&
+	       a->mtu_bytes == b->mtu_bytes && a->admin_up == b->admin_up &&
+	       a->carrier == b->carrier;
+}
+
+static bool
+addr_equal(const struct kmon_addr *a, const struct kmon_addr *b)
+{
+	return a->ifindex == b->ifindex && a->family == b->family && a->plen == b->plen &&
+	       memcmp(a->addr, b->addr, sizeof(a->addr)) == 0 &&
+	       memcmp(a->peer, b->peer, sizeof(a->peer)) == 0 &&
+	       a->tentative == b->tentative && a->secondary == b->secondary;
+}
+
+static bool
+neigh_equal(const struct kmon_neigh *a, const struct kmon_neigh *b)
+{
+	return a->ifindex == b->ifindex && a->family == b->family &&
+	       memcmp(a->addr, b->addr, sizeof(a->addr)) == 0 && a->has_mac == b->has_mac &&
+	       (!a->has_mac || memcmp(a->mac, b->mac, sizeof(a->mac)) == 0) &&
+	       a->nud == b->nud;
+}
+
+bool
+kmon_item_equal(enum kmon_kind kind, const union kmon_item *a, const union kmon_item *b)
+{
+	switch (kind) {
+	case KMON_LINK:
+		return link_equal(&a->link, &b->link);
+	case KMON_ADDR:
+		return addr_equal(&a->addr, &b->addr);
+	default:
+		return neigh_equal(&a->neigh, &b->neigh);
+	}
+}
+
+struct mirror_entry *
+mirror_find(const struct mirror *m, const struct kmon_key *key)
+{
+	struct mirror_entry *e;
+
+	if (m->n_buckets == 0)
+		return NULL;
+	for (e = *bucket_of(m, key); e != NULL; e = e->next)
+		if (memcmp(&e->key, key, sizeof(*key)) == 0)
+			return e;
+	return NULL;
+}
+
+static int
+grow(struct mirror *m)
+{
+	struct mirror bigger = {.n_buckets = m->n_buckets ? 2 * m->n_buckets : MIN_BUCKETS};
+
+	bigger.bucket = calloc(bigger.n_buckets, sizeof(*bigger.bucket));
+	if (bigger.bucket == NULL)
+		return -1;
+	for (size_t i = 0; i < m->n_buckets; i++) {
+		for (struct mirror_entry *e = m->bucket[i], *next; e != NULL; e = next) {
+			struct mirror_entry **to = bucket_of(&bigger, &e->key);
+
+			next = e->next;
+			e->next = *to;
+			*to = e;
+		}
+	}
+	bigger.n_entries = m->n_entries;
+	free(m->bucket);
+	*m = bigger;
+	return 0;
+}
+
+struct mirror_entry *
+mirror_add(struct mirror *m, const struct kmon_key *key)
+{
+	struct mirror_entry *e, **to;
+
+	if (m->n_entries >= m->n_buckets && grow(m) < 0 && m->n_buckets == 0)
+		return NULL;
+	e = calloc(1, sizeof(*e));
+	if (e == NULL)
+		return NULL;
+	e->key = *key;
+	to = bucket_of(m, key);
+	e->next = *to;
+	*to = e;
+	m->n_entries++;
+	return e;
+}
+
+struct mirror_entry *
+mirror_take(struct mirror *m, bool (*want)(const struct mirror_entry *e, const void *arg),
+	    const void *arg)
+{
+	struct mirror_entry *taken = NULL;
+
+	for (size_t i = 0; i < m->n_buckets; i++) {
+		for (struct mirror_entry **p = &m->bucket[i], *e; (e = *p) != NULL;) {
+			if (!want(e, arg)) {
+				p = &e->next;
+				continue;
+			}
+			*p = e->next;
+			e->next = taken;
+			taken = e;
+			m->n_entries--;
+		}
+	}
+	return taken;
+}
+
+void
+mirror_take_one(struct mirror *m, struct mirror_entry *e)
+{
+	struct mirror_entry **p = bucket_of(m, &e->key);
+
+	while (*p != e)
+		p = &(*p)->next;
+	*p = e->next;
+	e->next = NULL;
+	m->n_entries--;
+}
+
+void
+mirror_free(struct mirror *m)
+{
+	for (size_t i = 0; i < m->n_buckets; i++) {
+		for (struct mirror_entry *e = m->bucket[i], *next; e != NULL; e = next) {
+			next = e->next;
+			free(e);
+		}
+	}
+	free(m->bucket);
+	memset(m, 0, sizeof(*m));
+}

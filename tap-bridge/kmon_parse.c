@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * kmon_parse: one rtnetlink message into one change of the mirror.
+ *
+ * No state, any thread. What is not ours is turned away before libnl parses it: AF_BRIDGE
+ * messages come in the same groups and speak of a bridge's ports and forwarding database,
+ * so an RTM_DELLINK among them does not mean that the link is gone.
+ */
+#include <net/if.h> /* before linux/if.h, which has IFF_LOWER_UP and gives way */
+#include <linux/if.h>
+#include <linux/neighbour.h>
+#include <linux/rtnetlink.h>
+#include <netlink/msg.h>
+#include <netlink/route/addr.h>
+#include <netlink/route/link.h>
+#include <netlink/route/neighbour.h>
+#include <string.h>
+
+#include "kmon_impl.h"
+
+#define MAC_BYTES 6
+
+struct parse {
+	struct kmon_change *change;
+	bool ok;
+};
+
+/* Copy an IP address; returns its family as 4 or 6, or 0 when it is neither. */
+static uint8_t
+ip_copy(uint8_t to[16], const struct nl_addr *from)
+{
+	unsigned int len = from == NULL ? 0 : nl_addr_get_len(from);
+
+	if (len != 4 && len != 16)
+		return 0;
+	memcpy(to, nl_addr_get_binary_addr(from), len);
+	return len == 4 ? 4 : 6;
+}
+
+static bool
+mac_copy(uint8_t to[MAC_BYTES], const struct nl_addr *from)
+{
+	if (from == NULL || nl_addr_get_len(from) != MAC_BYTES)
+		return false;
+	memcpy(to, nl_addr_get_binary_addr(from), MAC_BYTES);
+	return true;
+}
+
+static bool
+parse_link(struct rtnl_link *from, struct kmon_link *link)
+{
+	const char *name = rtnl_link_get_name(from);
+	unsigned int flags = rtnl_link_get_flags(from);
+
+	/* Wireless extensions send RTM_NEWLINK with nothing but an event in it. */
+	if (name == NULL)
+		return false;
+	link->ifindex = (unsigned int)rtnl_link_get_ifindex(from);
+	strncpy(link->name, name, sizeof(link->name) - 1);
+	mac_copy(link->mac, rtnl_link_get_addr(from));
+	link->mtu_bytes = rtnl_link_get_mtu(from);
+	link->admin_up = flags & IFF_UP;
+	link->carrier = flags & IFF_LOWER_UP;
+	return true;
+}
+
+/* IFA_LOCAL is ours, IFA_ADDRESS the far end; libnl knows that IPv6 omits the former. */
+static bool
+parse_addr(struct rtnl_addr *from, struct kmon_addr *addr)
+{
+	unsigned int flags = rtnl_addr_get_flags(from);
+
+	addr->ifindex = (unsigned int)rtnl_addr_get_ifindex(from);
+	addr->family = ip_copy(addr->addr, rtnl_addr_get_local(from));
+	if (addr->family == 0)
+		return false;
+	if (ip_copy(addr->peer, rtnl_addr_get_peer(from)) != addr->family)
+		memcpy(addr->peer, addr->addr, sizeof(addr->peer));
+	addr->plen = (uint8_t)rtnl_addr_get_prefixlen(from);
+	addr->tentative = flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED);
+	addr->secondary = addr->family == 4 && (flags & IFA_F_SECONDARY);
+	return true;
+}
+
+/*
+ * Entries that need no resolving because the link has none (loopback) or the address is a
+ * group are the kernel's own bookkeeping; NOARP with a station's MAC is a static neighbour.
+ */
+static bool
+neigh_is_of_use(const struct kmon_neigh *neigh)
+{
+	static const uint8_t zero[MAC_BYTES];
+
+	if (neigh->nud == NUD_NONE)
+		return false;
+	if ((neigh->nud & NUD_NOARP) == 0)
+		return true;
+	return neigh->has_mac && (neigh->mac[0] & 1) == 0 &&
+	       memcmp(neigh->mac, zero, sizeof(zero)) != 0;
+}
+
+static bool
+parse_neigh(struct rtnl_neigh *from, struct kmon_change *change)
+{
+	struct kmon_neigh *neigh = &change->item.neigh;
+
+	neigh->ifindex = (unsigned int)rtnl_neigh_get_ifindex(from);
+	neigh->family = ip_copy(neigh->addr, rtnl_neigh_get_dst(from));
+	if (neigh->family == 0)
+		return false;
+	neigh->nud = (uint16_t)rtnl_neigh_get_state(from);
+	/* The kernel sends a MAC only while it believes in it (NUD_VALID). */
+	neigh->has_mac = mac_copy(neigh->mac, rtnl_neigh_get_lladdr(from));
+	if (!neigh_is_of_use(neigh))
+		change->gone = true;
+	return true;
+}
+
+static void
+parse_object(struct nl_object *obj, void *arg)
+{
+	struct parse *p = arg;
+
+	switch (p->change->kind) {
+	case KMON_LINK:
+		p->ok = parse_link((struct rtnl_link *)obj, &p->change->item.link);
+		break;
+	case KMON_ADDR:
+		p->ok = parse_addr((struct rtnl_addr *)obj, &p->change->item.addr);
+		break;
+	default:
+		p->ok = parse_neigh((struct rtnl_neigh *)obj, p->change);
+		break;
+	}
+}
+
+static bool
+is_ip(uint8_t family)
+{
+	return family == AF_INET || family == AF_INET6;
+}
+
+bool
+kmon_parse(struct nl_msg *msg, struct kmon_change *change)
+{
+	struct nlmsghdr *hdr = nlmsg_hdr(msg);
+	struct parse p = {.change = change};
+	const struct ndmsg *ndm;
+	uint8_t family;
+
+	/* The family is the first octet of every rtnetlink body. */
+	if (!nlmsg_valid_hdr(hdr, sizeof(struct rtgenmsg)))
+		return false;
+	family = ((struct rtgenmsg *)nlmsg_data(hdr))->rtgen_family;
+
+	memset(change, 0, sizeof(*change));
+	switch (hdr->nlmsg_type) {
+	case RTM_DELLINK:
+		change->gone = true;
+		/* fall through */
+	case RTM_NEWLINK:
+		if (family != AF_UNSPEC)
+			return false;
+		change->kind = KMON_LINK;
+		break;
+	case RTM_DELADDR:
+		change->gone = true;
+		/* fall through */
+	case RTM_NEWADDR:
+		if (!is_ip(family))
+			return false;
+		change->kind = KMON_ADDR;
+		break;
+	case RTM_DELNEIGH:
+		change->gone = true;
+		/* fall through */
+	case RTM_NEWNEIGH:
+		ndm = nlmsg_data(hdr);
+		if (!is_ip(family) || !nlmsg_valid_hdr(hdr, sizeof(*ndm)) ||
+		    (ndm->ndm_flags & NTF_PROXY))
+			return false;
+		change->kind = KMON_NEIGH;
+		break;
+	default:
+		return false;
+	}
+	return nl_msg_parse(msg, parse_object, &p) >= 0 && p.ok;
+}

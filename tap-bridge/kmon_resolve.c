@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * kmon_resolve: have the kernel solicit a neighbour.
+ *
+ * Runs in the monitor's thread, also from within its callbacks; never waits. Looks before
+ * it asks, because asking the wrong entry would destroy it.
+ */
+#include <errno.h>
+#include <linux/neighbour.h>
+#include <linux/rtnetlink.h>
+#include <netlink/msg.h>
+#include <netlink/netlink.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "kmon_impl.h"
+
+/*
+ * Send `msg`, free it, and take what has come back. The kernel works on a request within
+ * our send(), so its answer or its complaint is there already and nothing is waited for.
+ *
+ * Returns the octets put into `buf`, 0 when the kernel had nothing to say, or -errno.
+ */
+static int
+exchange(struct kmon *km, struct nl_msg *msg, void *buf, size_t buf_bytes)
+{
+	const struct nlmsghdr *hdr = buf;
+	ssize_t n;
+	int rc;
+
+	kmon_drain(km->asks);
+	rc = nl_send_auto(km->asks, msg);
+	nlmsg_free(msg);
+	if (rc < 0)
+		return kmon_errno(rc);
+	do
+		n = recv(nl_socket_get_fd(km->asks), buf, buf_bytes, MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	if (!nlmsg_ok(hdr, (int)n))
+		return -EPROTO;
+	if (hdr->nlmsg_type == NLMSG_ERROR)
+		return ((const struct nlmsgerr *)nlmsg_data(hdr))->error;
+	return (int)n;
+}
+
+static struct nl_msg *
+neigh_request(int type, int flags, const struct kmon_neigh *neigh, uint8_t ndm_flags)
+{
+	struct ndmsg ndm = {
+		.ndm_family = neigh->family == 4 ? AF_INET : AF_INET6,
+		.ndm_ifindex = (int)neigh->ifindex,
+		.ndm_state = NUD_NONE,
+		.ndm_flags = ndm_flags,
+	};
+	struct nl_msg *msg = nlmsg_alloc_simple(type, flags);
+
+	if (msg == NULL)
+		return NULL;
+	if (nlmsg_append(msg, &ndm, sizeof(ndm), NLMSG_ALIGNTO) < 0 ||
+	    nla_put(msg, NDA_DST, neigh->family == 4 ? 4 : 16, neigh->addr) < 0) {
+		nlmsg_free(msg);
+		return NULL;
+	}
+	return msg;
+}
+
+/*
+ * NTF_USE turns a permanent entry into an incomplete one, MAC forgotten, and takes the
+ * externally-learned and managed marks off; so look first, and leave those alone.
+ */
+static bool
+is_protected(struct nlmsghdr *hdr)
+{
+	const struct ndmsg *ndm = nlmsg_data(hdr);
+	struct nlattr *ext;
+
+	if (hdr->nlmsg_type != RTM_NEWNEIGH || !nlmsg_valid_hdr(hdr, sizeof(*ndm)))
+		return true;
+	ext = nlmsg_find_attr(hdr, sizeof(*ndm), NDA_FLAGS_EXT);
+	return (ndm->ndm_state & (NUD_PERMANENT | NUD_NOARP)) ||
+	       (ndm->ndm_flags & NTF_EXT_LEARNED) ||
+	       (ext != NULL && (nla_get_u32(ext) & NTF_EXT_MANAGED));
+}
+
+/*
+ * The kernel does not announce that a failed entry is tried again, only that it failed
+ * again: without this the second failure would look like no change and be swallowed.
+ */
+static void
+note_attempt(struct kmon *km, const struct kmon_neigh *neigh)
+{
+	union kmon_item item = {.neigh = *neigh};
+	struct kmon_key key = kmon_key_of(KMON_NEIGH, &item);
+	struct mirror_entry *e = mirror_find(&km->mirror[KMON_NEIGH], &key);
+
+	if (e != NULL && e->item.neigh.nud == NUD_FAILED)
+		e->item.neigh.nud = NUD_INCOMPLETE;
+}
+
+int
+kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
+{
+	struct kmon_neigh neigh = {.ifindex = ifindex, .family = family};
+	uint32_t answer[1024];
+	struct nl_msg *msg;
+	int flags, rc;
+
+	if (ifindex == 0 || (family != 4 && family != 6))
+		return -EINVAL;
+	memcpy(neigh.addr, addr, family == 4 ? 4 : 16);
+
+	msg = neigh_request(RTM_GETNEIGH, NLM_F_REQUEST, &neigh, 0);
+	if (msg == NULL)
+		return -ENOMEM;
+	rc = exchange(km, msg, answer, sizeof(answer));
+	if (rc > 0 && is_protected((struct nlmsghdr *)answer))
+		return 0;
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+
+	/* Exclusively, so that an entry which somebody adds right now is not overwritten. */
+	flags = NLM_F_REQUEST | (rc > 0 ? NLM_F_REPLACE : NLM_F_CREATE | NLM_F_EXCL);
+	msg = neigh_request(RTM_NEWNEIGH, flags, &neigh, NTF_USE);
+	if (msg == NULL)
+		return -ENOMEM;
+	rc = exchange(km, msg, answer, sizeof(answer));
+	if (rc < 0)
+		return rc == -EEXIST ? 0 : rc;
+	note_attempt(km, &neigh);
+	return 0;
+}

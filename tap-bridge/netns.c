@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * netns: step into another network namespace and back.
+ *
+ * The calling thread moves, the others stay. What is opened inside (TAPs, netlink sockets)
+ * belongs to that namespace for good, so callers enter, open and leave; they never work in
+ * there. A thread that could not come back would do everything that follows in the wrong
+ * namespace, unnoticed: netns_leave() aborts instead.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "netns.h"
+
+#define NETNS_DIR "/run/netns/"
+
+static int
+netns_path(const char *name, char *path, size_t path_bytes)
+{
+	if (strchr(name, '/') != NULL || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return -EINVAL;
+	if (strlen(name) > NAME_MAX)
+		return -ENAMETOOLONG;
+	snprintf(path, path_bytes, NETNS_DIR "%s", name);
+	return 0;
+}
+
+int
+netns_enter(const char *name, struct netns_guard *guard)
+{
+	char path[sizeof(NETNS_DIR) + NAME_MAX];
+	int saved, fd, rc;
+
+	guard->saved_fd = -1;
+	if (name == NULL || name[0] == '\0')
+		return 0;
+	rc = netns_path(name, path, sizeof(path));
+	if (rc < 0)
+		return rc;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	saved = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	if (saved < 0) {
+		rc = -errno;
+		goto out_fd;
+	}
+	if (setns(fd, CLONE_NEWNET) < 0) {
+		rc = -errno;
+		close(saved);
+		goto out_fd;
+	}
+	guard->saved_fd = saved;
+out_fd:
+	close(fd);
+	return rc;
+}
+
+void
+netns_leave(struct netns_guard *guard)
+{
+	if (guard->saved_fd < 0)
+		return;
+	if (setns(guard->saved_fd, CLONE_NEWNET) < 0)
+		abort();
+	close(guard->saved_fd);
+	guard->saved_fd = -1;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tap: create, re-attach, read and write the kernel's twin of a port.
+ *
+ * One queue, no packet information header, no offloads: what is read is the frame as it
+ * goes on the wire, checksums complete. A new TAP is made persistent last, so that until
+ * then closing its descriptor is all it takes to undo everything.
+ *
+ * tap_read() and tap_write() neither block nor allocate; the rest is for setting up.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_tun.h>
+#include <net/if_arp.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "netns.h"
+#include "tap.h"
+
+/* The kernel reads '%' as a pattern ("tap%d"): a name must mean one interface. */
+static bool
+name_is_usable(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 0 && len < IFNAMSIZ && strpbrk(name, "%/: \t\n") == NULL &&
+	       strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+static struct ifreq
+request_for(const char *name)
+{
+	struct ifreq ifr;
+
+	memset(&ifr, 0, sizeof(ifr));
+	memcpy(ifr.ifr_name, name, strnlen(name, IFNAMSIZ - 1));
+	return ifr;
+}
+
+static int
+do_ioctl(int fd, unsigned long what, struct ifreq *ifr)
+{
+	return ioctl(fd, what, ifr) < 0 ? -errno : 0;
+}
+
+/*
+ * Bind `tap->fd` to interface `name`, creating it when missing.  [inside the namespace]
+ *
+ * ctl    a socket of the namespace. fresh  out: the interface is new.
+ */
+static int
+attach(struct tap *tap, int ctl, const char *name, bool *fresh)
+{
+	struct ifreq ifr = request_for(name);
+	int off = 0, rc;
+
+	/* Kernels before 6.1 do not know IFF_NO_CARRIER: TUNSETCARRIER corrects these. */
+	ifr.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_NO_CARRIER;
+	rc = do_ioctl(tap->fd, TUNSETIFF, &ifr);
+	if (rc == -EINVAL) {
+		/* Also what a name that is taken by something else is refused with. */
+		ifr = request_for(name);
+		return do_ioctl(ctl, SIOCGIFINDEX, &ifr) == 0 ? -EEXIST : rc;
+	}
+	if (rc == 0)
+		rc = ioctl(tap->fd, TUNSETCARRIER, &off) < 0 ? -errno : 0;
+	if (rc == 0)
+		rc = ioctl(tap->fd, TUNSETOFFLOAD, 0) < 0 ? -errno : 0;
+	if (rc == 0)
+		rc = do_ioctl(tap->fd, TUNGETIFF, &ifr);
+	if (rc < 0)
+		return rc;
+	/* One that had outlived its last owner can only be a persistent one. */
+	*fresh = (ifr.ifr_flags & IFF_PERSIST) == 0;
+	memcpy(tap->name, ifr.ifr_name, sizeof(tap->name));
+	rc = do_ioctl(ctl, SIOCGIFINDEX, &ifr);
+	tap->ifindex = (unsigned int)ifr.ifr_ifindex;
+	return rc;
+}
+
+/* Give the interface its MAC and MTU, both or none; what is right is left alone. */
+static int
+set_mac_and_mtu(const struct tap *tap, int ctl, const uint8_t mac[6],
+		unsigned int mtu_bytes)
+{
+	struct ifreq old_mac = request_for(tap->name);
+	struct ifreq old_mtu = request_for(tap->name);
+	struct ifreq new_mac = request_for(tap->name);
+	struct ifreq new_mtu = request_for(tap->name);
+	bool mac_differs;
+	int rc;
+
+	rc = do_ioctl(ctl, SIOCGIFHWADDR, &old_mac);
+	if (rc == 0)
+		rc = do_ioctl(ctl, SIOCGIFMTU, &old_mtu);
+	if (rc < 0)
+		return rc;
+
+	mac_differs = memcmp(old_mac.ifr_hwaddr.sa_data, mac, 6) != 0;
+	if (mac_differs) {
+		new_mac.ifr_hwaddr.sa_family = ARPHRD_ETHER;
+		memcpy(new_mac.ifr_hwaddr.sa_data, mac, 6);
+		rc = do_ioctl(ctl, SIOCSIFHWADDR, &new_mac);
+		if (rc < 0)
+			return rc;
+	}
+	if ((unsigned int)old_mtu.ifr_mtu != mtu_bytes) {
+		new_mtu.ifr_mtu = (int)mtu_bytes;
+		rc = do_ioctl(ctl, SIOCSIFMTU, &new_mtu);
+		if (rc < 0 && mac_differs)
+			do_ioctl(ctl, SIOCSIFHWADDR, &old_mac);
+	}
+	return rc;
+}
+
+static int
+set_up(const struct tap *tap, int ctl)
+{
+	struct ifreq ifr = request_for(tap->name);
+	int rc = do_ioctl(ctl, SIOCGIFFLAGS, &ifr);
+
+	ifr.ifr_flags |= IFF_UP;
+	return rc < 0 ? rc : do_ioctl(ctl, SIOCSIFFLAGS, &ifr);
+}
+
+/* The part of tap_open() that is done inside the namespace; undoes itself. */
+static int
+open_inside(struct tap *tap, const char *name, const uint8_t mac[6], unsigned int mtu_bytes,
+	    bool *fresh)
+{
+	int ctl, rc;
+
+	ctl = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (ctl < 0)
+		return -errno;
+	tap->fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	rc = tap->fd < 0 ? -errno : 0;
+	if (rc == 0)
+		rc = attach(tap, ctl, name, fresh);
+	if (rc == 0)
+		rc = set_mac_and_mtu(tap, ctl, mac, mtu_bytes);
+	/* An old one may be down because the operator said so. */
+	if (rc == 0 && *fresh)
+		rc = set_up(tap, ctl);
+	if (rc == 0 && *fresh)
+		rc = ioctl(tap->fd, TUNSETPERSIST, 1) < 0 ? -errno : 0;
+	if (rc < 0)
+		tap_close(tap);
+	close(ctl);
+	return rc;
+}
+
+int
+tap_open(struct tap *tap, const char *name, const char *netns, const uint8_t mac[6],
+	 unsigned int mtu_bytes, bool *created)
+{
+	struct netns_guard guard;
+	bool fresh = false;
+	int rc;
+
+	memset(tap, 0, sizeof(*tap));
+	tap->fd = -1;
+	if (!name_is_usable(name))
+		return -EINVAL;
+	if (netns != NULL && strlen(netns) >= sizeof(tap->netns))
+		return -ENAMETOOLONG;
+	rc = netns_enter(netns, &guard);
+	if (rc < 0)
+		return rc;
+	rc = open_inside(tap, name, mac, mtu_bytes, &fresh);
+	netns_leave(&guard);
+	if (rc < 0)
+		return rc;
+	if (netns != NULL)
+		memcpy(tap->netns, netns, strlen(netns) + 1);
+	if (created != NULL)
+		*created = fresh;
+	return 0;
+}
+
+int
+tap_carrier(struct tap *tap, bool up)
+{
+	int on = up;
+
+	return ioctl(tap->fd, TUNSETCARRIER, &on) < 0 ? -errno : 0;
+}
+
+ssize_t
+tap_read(struct tap *tap, void *buf, size_t size)
+{
+	ssize_t n;
+
+	do
+		n = read(tap->fd, buf, size);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	return n;
+}
+
+int
+tap_write(struct tap *tap, const void *frame, size_t len)
+{
+	ssize_t n;
+
+	do
+		n = write(tap->fd, frame, len);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	return (size_t)n == len ? 0 : -EIO;
+}
+
+void
+tap_close(struct tap *tap)
+{
+	if (tap->fd >= 0)
+		close(tap->fd);
+	tap->fd = -1;
+}
+
+int
+tap_destroy(struct tap *tap)
+{
+	int rc = ioctl(tap->fd, TUNSETPERSIST, 0) < 0 ? -errno : 0;
+
+	tap_close(tap);
+	/* EBADFD: somebody else has deleted the interface already. */
+	return rc == -EBADFD ? 0 : rc;
+}

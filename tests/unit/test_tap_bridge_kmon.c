@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The kernel monitor on links and addresses: what kmon.h promises, against the kernel.
+ *
+ * link: tap-bridge/
+ */
+#include "test_tap_bridge_model.h"
+
+/* --- what there is when it opens -------------------------------------------------------- */
+
+static void
+opening_reports_everything_that_is_there(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m;
+
+	bed_tap(bed);
+	ip(bed, "addr add 192.0.2.1/24 dev t0");
+	ip(bed, "neigh add 192.0.2.2 lladdr 02:00:5e:00:53:0b dev t0 nud permanent");
+	m = watch(bed);
+
+	assert_non_null(find_link(m, "lo"));
+	assert_int_equal(find_link(m, "t0")->ifindex, bed->tap.ifindex);
+	assert_int_equal(find_link(m, "t0")->mtu_bytes, 1500);
+	assert_true(find_link(m, "t0")->admin_up);
+	assert_memory_equal(find_link(m, "t0")->mac, mac_a, 6);
+	assert_int_equal(find_addr(m, "192.0.2.1", 24)->ifindex, bed->tap.ifindex);
+	assert_memory_equal(find_addr(m, "192.0.2.1", 24)->peer, ip_octets("192.0.2.1"),
+			    16);
+	assert_true(neigh_is(m, "192.0.2.2", NUD_PERMANENT, mac_b));
+	unwatch(m);
+}
+
+static void
+opening_in_a_namespace_that_is_not_there_is_enoent(void **state)
+{
+	int before = n_open_descriptors();
+	struct kmon *km;
+
+	bed_of(state);
+	assert_int_equal(kmon_open(&km, "tb-no-such", &all_ops, NULL), -ENOENT);
+	assert_int_equal(n_open_descriptors(), before);
+}
+
+static void
+closing_leaks_no_descriptor(void **state)
+{
+	struct bed *bed = bed_of(state);
+	int before = n_open_descriptors();
+
+	unwatch(watch(bed));
+	assert_int_equal(n_open_descriptors(), before);
+}
+
+static void
+a_kind_without_a_callback_is_left_out(void **state)
+{
+	struct kmon_ops links_only = {.link = on_link};
+	struct bed *bed = bed_of(state);
+	struct model *m = calloc(1, sizeof(*m));
+
+	assert_non_null(m);
+	assert_int_equal(kmon_open(&m->km, bed->netns, &links_only, m), 0);
+	bed_tap(bed);
+	ip(bed, "addr add 192.0.2.1/24 dev t0");
+	ip(bed, "neigh add 192.0.2.2 lladdr 02:00:5e:00:53:0b dev t0 nud permanent");
+	ip(bed, "link set t0 mtu 1400");
+	eventually(m, find_link(m, "t0") != NULL && find_link(m, "t0")->mtu_bytes == 1400);
+
+	assert_int_equal(kmon_resync(m->km), 0);
+	assert_int_equal(m->n_addrs + m->n_neighs, 0);
+	unwatch(m);
+}
+
+/* --- links ------------------------------------------------------------------------------ */
+
+static void
+carrier_follows_tap_carrier(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+
+	assert_int_equal(tap_carrier(&bed->tap, false), 0);
+	eventually(m, !find_link(m, "t0")->carrier);
+	assert_true(find_link(m, "t0")->admin_up);
+	assert_int_equal(tap_carrier(&bed->tap, true), 0);
+	eventually(m, find_link(m, "t0")->carrier);
+	unwatch(m);
+}
+
+static void
+a_rename_is_the_same_link_with_another_name(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+
+	ip(bed, "link set t0 down");
+	ip(bed, "link set t0 name t9");
+	eventually(m, find_link(m, "t9") != NULL);
+
+	assert_int_equal(find_link(m, "t9")->ifindex, bed->tap.ifindex);
+	assert_null(find_link(m, "t0"));
+	assert_int_equal(m->n_links_gone, 0);
+	unwatch(m);
+}
+
+static void
+mac_mtu_and_admin_state_are_followed(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+
+	ip(bed, "link set t0 mtu 1400 address 02:00:5e:00:53:0b");
+	ip(bed, "link set t0 down");
+	eventually(m, !find_link(m, "t0")->admin_up);
+
+	assert_int_equal(find_link(m, "t0")->mtu_bytes, 1400);
+	assert_memory_equal(find_link(m, "t0")->mac, mac_b, 6);
+	unwatch(m);
+}
+
+static void
+a_deleted_link_goes_after_what_was_on_it(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+	unsigned int ifindex = bed->tap.ifindex;
+
+	ip(bed, "neigh add 192.0.2.2 lladdr 02:00:5e:00:53:0b dev t0 nud permanent");
+	eventually(m, find_neigh(m, "192.0.2.2") != NULL);
+	assert_int_equal(tap_destroy(&bed->tap), 0);
+	eventually(m, find_link(m, "t0") == NULL);
+
+	assert_true(
+		is_bare(m, ifindex)); /* the model has noted it if the order was wrong */
+	unwatch(m);
+}
+
+static void
+leaving_a_bridge_is_not_leaving(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m;
+
+	if (run("ip -n %s link add br0 type bridge 2>/dev/null", bed->netns) != 0) {
+		print_message("skipped: no bridge in this kernel\n");
+		skip();
+	}
+	m = watched_tap(bed);
+	ip(bed, "link set t0 master br0");
+	ip(bed, "link set t0 nomaster");
+	ip(bed, "link set t0 mtu 1400");
+	eventually(m, find_link(m, "t0")->mtu_bytes == 1400);
+
+	assert_int_equal(m->n_links_gone, 0);
+	assert_non_null(find_addr(m, "192.0.2.1", 24));
+	unwatch(m);
+}
+
+/* --- addresses -------------------------------------------------------------------------- */
+
+static void
+addresses_come_and_go(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+
+	ip(bed, "addr add 198.51.100.1/25 dev t0");
+	ip(bed, "addr add 2001:db8:1::1/64 dev t0 nodad");
+	eventually(m,
+		   find_addr(m, "198.51.100.1", 25) && find_addr(m, "2001:db8:1::1", 64));
+	assert_int_equal(find_addr(m, "198.51.100.1", 25)->family, 4);
+	assert_int_equal(find_addr(m, "2001:db8:1::1", 64)->family, 6);
+
+	ip(bed, "addr del 198.51.100.1/25 dev t0");
+	ip(bed, "addr del 2001:db8:1::1/64 dev t0");
+	eventually(m,
+		   !find_addr(m, "198.51.100.1", 25) && !find_addr(m, "2001:db8:1::1", 64));
+	unwatch(m);
+}
+
+static void
+an_ipv6_address_is_tentative_until_dad_is_done(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+
+	ip(bed, "addr add 2001:db8:2::1/64 dev t0");
+	eventually(m, find_addr(m, "2001:db8:2::1", 64) != NULL);
+	assert_true(find_addr(m, "2001:db8:2::1", 64)->tentative);
+	eventually(m, !find_addr(m, "2001:db8:2::1", 64)->tentative);
+	unwatch(m);
+}
+
+static void
+one_ipv4_address_with_two_masks_is_two(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+
+	ip(bed, "addr add 192.0.2.1/28 dev t0");
+	ip(bed, "addr add 192.0.2.7/24 dev t0");
+	eventually(m, find_addr(m, "192.0.2.1", 28) && find_addr(m, "192.0.2.7", 24));
+	assert_true(find_addr(m, "192.0.2.7", 24)->secondary);
+	assert_non_null(find_addr(m, "192.0.2.1", 24));
+
+	ip(bed, "addr del 192.0.2.1/28 dev t0");
+	eventually(m, find_addr(m, "192.0.2.1", 28) == NULL);
+	assert_non_null(find_addr(m, "192.0.2.1", 24));
+	unwatch(m);
+}
+
+static void
+a_peer_is_told_from_the_address(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+
+	ip(bed, "addr add 203.0.113.1 peer 203.0.113.2/32 dev t0");
+	ip(bed, "addr add 2001:db8:3::1 peer 2001:db8:3::2/128 dev t0 nodad");
+	eventually(m,
+		   find_addr(m, "203.0.113.1", 32) && find_addr(m, "2001:db8:3::1", 128));
+
+	assert_memory_equal(find_addr(m, "203.0.113.1", 32)->peer, ip_octets("203.0.113.2"),
+			    16);
+	assert_memory_equal(find_addr(m, "2001:db8:3::1", 128)->peer,
+			    ip_octets("2001:db8:3::2"), 16);
+	unwatch(m);
+}
+
+static void
+an_ipv6_peer_exchanged_in_place_leaves_no_old_one(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+	size_t n_before = m->n_addrs;
+
+	ip(bed, "addr add 2001:db8:3::1 peer 2001:db8:3::2/128 dev t0 nodad");
+	eventually(m, find_addr(m, "2001:db8:3::1", 128) != NULL);
+	ip(bed, "addr change 2001:db8:3::1 peer 2001:db8:3::3/128 dev t0 nodad");
+	eventually(m, memcmp(find_addr(m, "2001:db8:3::1", 128)->peer,
+			     ip_octets("2001:db8:3::3"), 16) == 0);
+
+	assert_int_equal(m->n_addrs, n_before + 1);
+	assert_model_is_the_kernels(m, bed);
+	unwatch(m);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		bed_test(opening_reports_everything_that_is_there),
+		bed_test(opening_in_a_namespace_that_is_not_there_is_enoent),
+		bed_test(closing_leaks_no_descriptor),
+		bed_test(a_kind_without_a_callback_is_left_out),
+		bed_test(carrier_follows_tap_carrier),
+		bed_test(a_rename_is_the_same_link_with_another_name),
+		bed_test(mac_mtu_and_admin_state_are_followed),
+		bed_test(a_deleted_link_goes_after_what_was_on_it),
+		bed_test(leaving_a_bridge_is_not_leaving),
+		bed_test(addresses_come_and_go),
+		bed_test(an_ipv6_address_is_tentative_until_dad_is_done),
+		bed_test(one_ipv4_address_with_two_masks_is_two),
+		bed_test(a_peer_is_told_from_the_address),
+		bed_test(an_ipv6_peer_exchanged_in_place_leaves_no_old_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a monitor has reported, kept naively.
+ *
+ * Every monitor in the tests feeds a model, which notes any report that breaks kmon.h's
+ * contract: twice the same, gone without having been there, on a link that is not there, a
+ * link gone before what is on it. No test passes with such a note.
+ */
+#ifndef TEST_TAP_BRIDGE_MODEL_H
+#define TEST_TAP_BRIDGE_MODEL_H
+
+#include "test_tap_bridge.h"
+
+#include <linux/neighbour.h>
+
+#include "kmon.h"
+
+#define MODEL_MAX 4096
+
+struct model {
+	struct kmon *km;
+	const char *broken; /* the first breach of the contract */
+	struct kmon_link link[16];
+	struct kmon_addr addr[32];
+	struct kmon_neigh neigh[MODEL_MAX];
+	size_t n_links, n_addrs, n_neighs;
+	unsigned int n_failed;     /* reports of NUD_FAILED */
+	unsigned int n_links_gone; /* reports */
+	bool resolve_in_callback;
+};
+
+static inline void
+breach(struct model *m, const char *what)
+{
+	if (m->broken == NULL)
+		m->broken = what;
+}
+
+static inline struct kmon_link *
+link_by_index(struct model *m, unsigned int ifindex)
+{
+	for (size_t i = 0; i < m->n_links; i++)
+		if (m->link[i].ifindex == ifindex)
+			return &m->link[i];
+	return NULL;
+}
+
+static inline bool
+is_bare(const struct model *m, unsigned int ifindex)
+{
+	for (size_t i = 0; i < m->n_addrs; i++)
+		if (m->addr[i].ifindex == ifindex)
+			return false;
+	for (size_t i = 0; i < m->n_neighs; i++)
+		if (m->neigh[i].ifindex == ifindex)
+			return false;
+	return true;
+}
+
+static inline void
+on_link(void *ctx, const struct kmon_link *link, bool gone)
+{
+	struct model *m = ctx;
+	struct kmon_link *at = link_by_index(m, link->ifindex);
+
+	if (gone) {
+		m->n_links_gone++;
+		if (at == NULL)
+			breach(m, "unknown link gone");
+		else if (!is_bare(m, link->ifindex))
+			breach(m, "link gone before what is on it");
+		else
+			*at = m->link[--m->n_links];
+		return;
+	}
+	if (at == NULL)
+		at = &m->link[m->n_links++];
+	else if (strcmp(at->name, link->name) == 0 && memcmp(at->mac, link->mac, 6) == 0 &&
+		 at->mtu_bytes == link->mtu_bytes && at->admin_up == link->admin_up &&
+		 at->carrier == link->carrier)
+		breach(m, "link reported twice");
+	*at = *link;
+}
+
+static inline struct kmon_addr *
+addr_like(struct model *m, const struct kmon_addr *key)
+{
+	for (size_t i = 0; i < m->n_addrs; i++) {
+		struct kmon_addr *a = &m->addr[i];
+
+		if (a->ifindex == key->ifindex && a->family == key->family &&
+		    a->plen == key->plen && memcmp(a->addr, key->addr, 16) == 0 &&
+		    memcmp(a->peer, key->peer, 16) == 0)
+			return a;
+	}
+	return NULL;
+}
+
+static inline void
+on_addr(void *ctx, const struct kmon_addr *addr, bool gone)
+{
+	struct model *m = ctx;
+	struct kmon_addr *at = addr_like(m, addr);
+
+	if (link_by_index(m, addr->ifindex) == NULL)
+		breach(m, "address on an unknown link");
+	if (gone) {
+		if (at == NULL)
+			breach(m, "unknown address gone");
+		else
+			*at = m->addr[--m->n_addrs];
+		return;
+	}
+	if (at == NULL)
+		at = &m->addr[m->n_addrs++];
+	else if (at->tentative == addr->tentative && at->secondary == addr->secondary)
+		breach(m, "address reported twice");
+	*at = *addr;
+}
+
+static inline struct kmon_neigh *
+neigh_like(struct model *m, unsigned int ifindex, const uint8_t addr[16])
+{
+	for (size_t i = 0; i < m->n_neighs; i++)
+		if (m->neigh[i].ifindex == ifindex &&
+		    memcmp(m->neigh[i].addr, addr, 16) == 0)
+			return &m->neigh[i];
+	return NULL;
+}
+
+static inline void
+on_neigh(void *ctx, const struct kmon_neigh *neigh, bool gone)
+{
+	struct model *m = ctx;
+	struct kmon_neigh *at = neigh_like(m, neigh->ifindex, neigh->addr);
+
+	if (link_by_index(m, neigh->ifindex) == NULL)
+		breach(m, "neighbour on an unknown link");
+	if (gone) {
+		if (at == NULL || neigh->nud != 0 || neigh->has_mac)
+			breach(m, "neighbour gone that is not");
+		else
+			*at = m->neigh[--m->n_neighs];
+		return;
+	}
+	m->n_failed += neigh->nud == NUD_FAILED;
+	if (at == NULL)
+		at = &m->neigh[m->n_neighs++];
+	else if (at->nud == neigh->nud && neigh->nud != NUD_FAILED &&
+		 at->has_mac == neigh->has_mac && memcmp(at->mac, neigh->mac, 6) == 0)
+		breach(m, "neighbour reported twice");
+	*at = *neigh;
+	if (m->resolve_in_callback &&
+	    kmon_resolve(m->km, neigh->ifindex, neigh->family, neigh->addr) < 0)
+		breach(m, "resolve from a callback");
+}
+
+static const struct kmon_ops all_ops = {on_link, on_addr, on_neigh};
+
+static inline struct model *
+watch(struct bed *bed)
+{
+	struct model *m = calloc(1, sizeof(*m));
+
+	assert_non_null(m);
+	assert_int_equal(kmon_open(&m->km, bed->netns, &all_ops, m), 0);
+	return m;
+}
+
+static inline void
+unwatch(struct model *m)
+{
+	if (m->broken != NULL)
+		fail_msg("contract: %s", m->broken);
+	kmon_close(m->km);
+	free(m);
+}
+
+/* Wait for an event, until `end` at most, and handle it. Returns false when none came. */
+static inline bool
+dispatch_until(struct model *m, int64_t end)
+{
+	struct pollfd pfd = {.fd = kmon_fd(m->km), .events = POLLIN};
+	int64_t left = end - now_ms();
+
+	if (left <= 0 || poll(&pfd, 1, (int)left) <= 0)
+		return false;
+	assert_int_equal(kmon_dispatch(m->km), 0);
+	return true;
+}
+
+#define eventually(m, condition)                                  \
+	do {                                                      \
+		int64_t end_ms = now_ms() + DEADLINE_MS;          \
+		while (!(condition) && dispatch_until(m, end_ms)) \
+			;                                         \
+		assert_true(condition);                           \
+	} while (0)
+
+/* As kmon has it; good until four others have been asked for. */
+static inline const uint8_t *
+ip_octets(const char *text)
+{
+	static uint8_t ring[4][16];
+	static unsigned int next;
+	uint8_t *octets = ring[next++ % 4];
+
+	memset(octets, 0, 16);
+	if (strchr(text, ':') != NULL)
+		assert_int_equal(inet_pton(AF_INET6, text, octets), 1);
+	else
+		assert_int_equal(inet_pton(AF_INET, text, octets), 1);
+	return octets;
+}
+
+static inline const struct kmon_link *
+find_link(struct model *m, const char *name)
+{
+	for (size_t i = 0; i < m->n_links; i++)
+		if (strcmp(m->link[i].name, name) == 0)
+			return &m->link[i];
+	return NULL;
+}
+
+static inline const struct kmon_addr *
+find_addr(struct model *m, const char *text, uint8_t plen)
+{
+	const uint8_t *octets = ip_octets(text);
+
+	for (size_t i = 0; i < m->n_addrs; i++)
+		if (memcmp(m->addr[i].addr, octets, 16) == 0 && m->addr[i].plen == plen)
+			return &m->addr[i];
+	return NULL;
+}
+
+static inline const struct kmon_neigh *
+find_neigh(struct model *m, const char *text)
+{
+	const uint8_t *octets = ip_octets(text);
+
+	for (size_t i = 0; i < m->n_neighs; i++)
+		if (memcmp(m->neigh[i].addr, octets, 16) == 0)
+			return &m->neigh[i];
+	return NULL;
+}
+
+static inline bool
+neigh_is(struct model *m, const char *text, uint16_t nud, const uint8_t *mac)
+{
+	const struct kmon_neigh *n = find_neigh(m, text);
+
+	return n != NULL && n->nud == nud && n->has_mac == (mac != NULL) &&
+	       (mac == NULL || memcmp(n->mac, mac, 6) == 0);
+}
+
+/* Does a monitor opened now see what `m` has seen grow? Lists what differs. */
+static inline void
+assert_model_is_the_kernels(struct model *m, struct bed *bed)
+{
+	struct model *fresh = watch(bed);
+
+	assert_int_equal(m->n_links, fresh->n_links);
+	assert_int_equal(m->n_addrs, fresh->n_addrs);
+	assert_int_equal(m->n_neighs, fresh->n_neighs);
+	for (size_t i = 0; i < fresh->n_links; i++) {
+		const struct kmon_link *f = &fresh->link[i];
+		const struct kmon_link *l = link_by_index(m, f->ifindex);
+
+		assert_non_null(l);
+		assert_string_equal(l->name, f->name);
+		assert_int_equal(l->mtu_bytes, f->mtu_bytes);
+		assert_int_equal(l->admin_up, f->admin_up);
+		assert_int_equal(l->carrier, f->carrier);
+		assert_memory_equal(l->mac, f->mac, 6);
+	}
+	for (size_t i = 0; i < fresh->n_addrs; i++) {
+		const struct kmon_addr *a = addr_like(m, &fresh->addr[i]);
+
+		assert_non_null(a);
+		assert_int_equal(a->tentative, fresh->addr[i].tentative);
+		assert_int_equal(a->secondary, fresh->addr[i].secondary);
+	}
+	for (size_t i = 0; i < fresh->n_neighs; i++) {
+		const struct kmon_neigh *f = &fresh->neigh[i];
+		const struct kmon_neigh *n = neigh_like(m, f->ifindex, f->addr);
+
+		assert_non_null(n);
+		assert_int_equal(n->nud, f->nud);
+		assert_memory_equal(n->mac, f->mac, 6);
+	}
+	unwatch(fresh);
+}
+
+/* TAP t0 with an address of each family, watched, its neighbour timers ten times faster. */
+static inline struct model *
+watched_tap(struct bed *bed)
+{
+	struct model *m;
+
+	bed_tap(bed);
+	ip(bed, "addr add 192.0.2.1/24 dev t0");
+	ip(bed, "addr add 2001:db8::1/64 dev t0 nodad");
+	bed_sysctl(bed, "ipv4/neigh/t0/retrans_time_ms", "100");
+	bed_sysctl(bed, "ipv6/neigh/t0/retrans_time_ms", "100");
+	m = watch(bed);
+	eventually(m, find_link(m, "t0") != NULL && find_link(m, "t0")->carrier &&
+			      find_addr(m, "2001:db8::1", 64) != NULL &&
+			      !find_addr(m, "2001:db8::1", 64)->tentative);
+	return m;
+}
+
+#endif

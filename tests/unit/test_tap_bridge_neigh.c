@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The kernel monitor on neighbours, resolving them, and resyncs, against the kernel.
+ *
+ * link: tap-bridge/
+ */
+#include "test_tap_bridge_model.h"
+
+#include <sys/socket.h>
+
+/* --- neighbours ------------------------------------------------------------------------- */
+
+static void
+a_neighbour_is_followed_through_state_mac_and_deletion(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+
+	ip(bed, "neigh replace 192.0.2.2 lladdr 02:00:5e:00:53:0a dev t0 nud reachable");
+	eventually(m, neigh_is(m, "192.0.2.2", NUD_REACHABLE, mac_a));
+	ip(bed, "neigh replace 192.0.2.2 lladdr 02:00:5e:00:53:0b dev t0 nud reachable");
+	eventually(m, neigh_is(m, "192.0.2.2", NUD_REACHABLE, mac_b));
+	ip(bed, "neigh change 192.0.2.2 dev t0 nud stale");
+	eventually(m, neigh_is(m, "192.0.2.2", NUD_STALE, mac_b));
+	ip(bed, "neigh del 192.0.2.2 dev t0");
+	eventually(m, find_neigh(m, "192.0.2.2") == NULL);
+
+	ip(bed, "neigh replace 2001:db8::2 lladdr 02:00:5e:00:53:0b dev t0 nud reachable");
+	eventually(m, neigh_is(m, "2001:db8::2", NUD_REACHABLE, mac_b));
+	assert_int_equal(find_neigh(m, "2001:db8::2")->family, 6);
+	unwatch(m);
+}
+
+static void
+the_kernels_own_noarp_entries_are_left_out_static_ones_are_not(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+
+	/* The link's own multicast reports leave such entries; nobody announces them. */
+	for (int64_t end = now_ms() + DEADLINE_MS; now_ms() < end;)
+		if (run("ip -n %s neigh show nud noarp | grep -q ^ff02:", bed->netns) == 0)
+			break;
+	ip(bed, "neigh show nud noarp | grep -q ^ff02:");
+	ip(bed, "neigh add 192.0.2.2 lladdr 02:00:5e:00:53:0b dev t0 nud noarp");
+	eventually(m, neigh_is(m, "192.0.2.2", NUD_NOARP, mac_b));
+
+	assert_int_equal(kmon_resync(m->km), 0);
+	assert_int_equal(m->n_neighs, 1);
+	unwatch(m);
+}
+
+static bool
+is_arp_request(const uint8_t *frame, size_t len)
+{
+	static const uint8_t target[4] = {192, 0, 2, 9};
+
+	return len >= 42 && frame[12] == 0x08 && frame[13] == 0x06 && frame[21] == 1 &&
+	       memcmp(frame + 38, target, 4) == 0;
+}
+
+static bool
+is_neighbour_solicitation(const uint8_t *frame, size_t len)
+{
+	/* ICMPv6 type 135 for a target that ends in ::9 */
+	return len >= 78 && frame[12] == 0x86 && frame[13] == 0xdd && frame[20] == 58 &&
+	       frame[54] == 135 && frame[77] == 9;
+}
+
+static void
+resolve_makes_the_kernel_send_arp_and_ends_in_failed(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+	uint8_t frame[2048];
+
+	assert_int_equal(kmon_resolve(m->km, bed->tap.ifindex, 4, ip_octets("192.0.2.9")),
+			 0);
+
+	assert_true(tap_read_until(&bed->tap, frame, sizeof(frame), is_arp_request) > 0);
+	eventually(m, neigh_is(m, "192.0.2.9", NUD_FAILED, NULL));
+	unwatch(m);
+}
+
+static bool
+has_usable_link_local(const struct model *m)
+{
+	for (size_t i = 0; i < m->n_addrs; i++)
+		if (m->addr[i].family == 6 && m->addr[i].addr[0] == 0xfe &&
+		    !m->addr[i].tentative)
+			return true;
+	return false;
+}
+
+static void
+resolve_makes_the_kernel_send_ns_and_ends_in_failed(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+	uint8_t frame[2048];
+
+	/* No solicitation goes out until there is a link-local address to send it from. */
+	eventually(m, has_usable_link_local(m));
+	assert_int_equal(kmon_resolve(m->km, bed->tap.ifindex, 6, ip_octets("2001:db8::9")),
+			 0);
+
+	assert_true(tap_read_until(&bed->tap, frame, sizeof(frame),
+				   is_neighbour_solicitation) > 0);
+	eventually(m, neigh_is(m, "2001:db8::9", NUD_FAILED, NULL));
+	unwatch(m);
+}
+
+static void
+every_failed_resolve_is_reported(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+
+	for (unsigned int i = 1; i <= 3; i++) {
+		assert_int_equal(
+			kmon_resolve(m->km, bed->tap.ifindex, 4, ip_octets("192.0.2.9")),
+			0);
+		eventually(m, m->n_failed >= i);
+	}
+	unwatch(m);
+}
+
+static void
+a_resolve_that_is_answered_ends_in_reachable(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+	uint8_t frame[2048], reply[42];
+
+	assert_int_equal(kmon_resolve(m->km, bed->tap.ifindex, 4, ip_octets("192.0.2.9")),
+			 0);
+	assert_true(tap_read_until(&bed->tap, frame, sizeof(frame), is_arp_request) > 0);
+	memcpy(reply, frame, sizeof(reply));
+	memcpy(reply, mac_a, 6);
+	memcpy(reply + 6, mac_b, 6);
+	reply[21] = 2;
+	memcpy(reply + 22, mac_b, 6);
+	memcpy(reply + 28, frame + 38, 4);
+	memcpy(reply + 32, frame + 22, 10);
+	assert_int_equal(tap_write(&bed->tap, reply, sizeof(reply)), 0);
+
+	eventually(m, neigh_is(m, "192.0.2.9", NUD_REACHABLE, mac_b));
+	unwatch(m);
+}
+
+static void
+resolving_a_stale_neighbour_keeps_its_mac(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+
+	ip(bed, "neigh add 192.0.2.9 lladdr 02:00:5e:00:53:0b dev t0 nud stale");
+	eventually(m, neigh_is(m, "192.0.2.9", NUD_STALE, mac_b));
+	assert_int_equal(kmon_resolve(m->km, bed->tap.ifindex, 4, ip_octets("192.0.2.9")),
+			 0);
+
+	assert_int_equal(kmon_resync(m->km), 0);
+	assert_true(neigh_is(m, "192.0.2.9", NUD_DELAY, mac_b));
+	unwatch(m);
+}
+
+static void
+resolving_a_static_neighbour_leaves_it_alone(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+	unsigned int t0 = bed->tap.ifindex;
+
+	/* Not dispatched in between: the monitor does not know them yet. */
+	ip(bed, "neigh add 192.0.2.7 lladdr 02:00:5e:00:53:0b dev t0 nud permanent");
+	ip(bed, "neigh add 192.0.2.8 lladdr 02:00:5e:00:53:0b dev t0 nud noarp");
+	ip(bed,
+	   "neigh add 192.0.2.9 lladdr 02:00:5e:00:53:0b dev t0 nud stale extern_learn");
+	assert_int_equal(kmon_resolve(m->km, t0, 4, ip_octets("192.0.2.7")), 0);
+	assert_int_equal(kmon_resolve(m->km, t0, 4, ip_octets("192.0.2.8")), 0);
+	assert_int_equal(kmon_resolve(m->km, t0, 4, ip_octets("192.0.2.9")), 0);
+
+	assert_int_equal(kmon_resync(m->km), 0);
+	assert_true(neigh_is(m, "192.0.2.7", NUD_PERMANENT, mac_b));
+	assert_true(neigh_is(m, "192.0.2.8", NUD_NOARP, mac_b));
+	assert_true(neigh_is(m, "192.0.2.9", NUD_STALE, mac_b));
+	ip(bed, "neigh show 192.0.2.9 | grep -q extern_learn");
+	unwatch(m);
+}
+
+static void
+resolving_nonsense_is_refused(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+
+	assert_int_equal(kmon_resolve(m->km, 4711, 4, ip_octets("192.0.2.9")), -ENODEV);
+	assert_int_equal(kmon_resolve(m->km, 0, 4, ip_octets("192.0.2.9")), -EINVAL);
+	assert_int_equal(kmon_resolve(m->km, bed->tap.ifindex, 5, ip_octets("192.0.2.9")),
+			 -EINVAL);
+	unwatch(m);
+}
+
+/* --- resync ----------------------------------------------------------------------------- */
+
+/* `count` neighbours 10.x.y.z and so on of t0 in one run of ip(8). */
+static void
+batch_neighbours(struct bed *bed, const char *verb, int count, const char *rest)
+{
+	char command[128];
+	FILE *pipe;
+
+	snprintf(command, sizeof(command), "ip -n %s -batch -", bed->netns);
+	pipe = popen(command, "w");
+	assert_non_null(pipe);
+	for (int i = 0; i < count; i++)
+		fprintf(pipe, "neigh %s 198.18.%d.%d dev t0 %s\n", verb, i / 200,
+			i % 200 + 1, rest);
+	assert_int_equal(pclose(pipe), 0);
+}
+
+static void
+a_resync_without_changes_reports_none(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+	struct kmon_stats st;
+
+	assert_int_equal(kmon_resync(m->km), 0); /* takes up what came meanwhile */
+	assert_int_equal(kmon_resync(m->km), 0);
+	kmon_stats(m->km, &st);
+	assert_int_equal(st.resyncs, 2);
+	assert_int_equal(st.last_resync_changes, 0);
+	unwatch(m);
+}
+
+static void
+an_overrun_is_noticed_and_made_good(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+	struct kmon_stats st;
+	int tiny = 1;
+
+	ip(bed, "link add t1 type dummy 2>/dev/null || ip -n %s tuntap add t1 mode tap",
+	   bed->netns);
+	ip(bed, "link set t1 up");
+	ip(bed, "addr add 203.0.113.1/24 dev t1");
+	ip(bed, "neigh add 203.0.113.2 lladdr 02:00:5e:00:53:0a dev t1 nud permanent");
+	ip(bed, "neigh add 192.0.2.2 lladdr 02:00:5e:00:53:0a dev t0 nud permanent");
+	ip(bed, "neigh add 192.0.2.3 lladdr 02:00:5e:00:53:0a dev t0 nud permanent");
+	eventually(m, find_neigh(m, "203.0.113.2") && find_neigh(m, "192.0.2.3"));
+	assert_int_equal(
+		setsockopt(kmon_fd(m->km), SOL_SOCKET, SO_RCVBUF, &tiny, sizeof(tiny)), 0);
+
+	batch_neighbours(bed, "add", 300, "lladdr 02:00:5e:00:53:0b nud permanent");
+	ip(bed, "link del t1");
+	/* In this order: with its last IPv4 address a link loses its neighbours. */
+	ip(bed, "addr add 198.51.100.1/24 dev t0");
+	ip(bed, "addr del 192.0.2.1/24 dev t0");
+	ip(bed, "neigh del 192.0.2.2 dev t0");
+	ip(bed, "neigh replace 192.0.2.3 lladdr 02:00:5e:00:53:0b dev t0 nud permanent");
+	ip(bed, "link set t0 mtu 1400");
+	eventually(m, find_link(m, "t0")->mtu_bytes == 1400);
+
+	kmon_stats(m->km, &st);
+	assert_true(st.resyncs >= 1);
+	assert_true(st.last_resync_changes >= 300);
+	assert_null(find_link(m, "t1"));
+	assert_null(find_addr(m, "203.0.113.1", 24));
+	assert_null(find_neigh(m, "203.0.113.2"));
+	assert_null(find_addr(m, "192.0.2.1", 24));
+	assert_null(find_neigh(m, "192.0.2.2"));
+	assert_true(neigh_is(m, "192.0.2.3", NUD_PERMANENT, mac_b));
+	assert_int_equal(m->n_neighs, 301);
+	assert_model_is_the_kernels(m, bed);
+	unwatch(m);
+}
+
+static void
+events_after_an_overrun_arrive_again(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+	struct kmon_stats st;
+	int tiny = 1;
+
+	assert_int_equal(
+		setsockopt(kmon_fd(m->km), SOL_SOCKET, SO_RCVBUF, &tiny, sizeof(tiny)), 0);
+	batch_neighbours(bed, "add", 100, "lladdr 02:00:5e:00:53:0b nud permanent");
+	eventually(m, m->n_neighs == 100);
+	kmon_stats(m->km, &st);
+
+	ip(bed, "neigh del 198.18.0.1 dev t0");
+	eventually(m, m->n_neighs == 99);
+	assert_true(st.resyncs >= 1);
+	assert_model_is_the_kernels(m, bed);
+	unwatch(m);
+}
+
+static void
+thousands_of_neighbours_are_followed_without_overrun(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+	struct kmon_stats st;
+
+	batch_neighbours(bed, "add", 3000, "lladdr 02:00:5e:00:53:0b nud permanent");
+	eventually(m, m->n_neighs == 3000);
+	batch_neighbours(bed, "del", 2900, "");
+	eventually(m, m->n_neighs == 100);
+
+	kmon_stats(m->km, &st);
+	assert_int_equal(st.resyncs, 0);
+	assert_model_is_the_kernels(m, bed);
+	unwatch(m);
+}
+
+static void
+a_callback_may_resolve_in_the_middle_of_a_resync(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+
+	/* So many that the dump takes several messages; permanent, as the kernel drops
+	 * others at will when the machine has many. They are looked at, not solicited. */
+	batch_neighbours(bed, "add", 900, "lladdr 02:00:5e:00:53:0b nud permanent");
+	m->resolve_in_callback = true;
+	assert_int_equal(kmon_resync(m->km), 0);
+	m->resolve_in_callback = false;
+
+	assert_int_equal(m->n_neighs, 900);
+	unwatch(m);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		bed_test(a_neighbour_is_followed_through_state_mac_and_deletion),
+		bed_test(the_kernels_own_noarp_entries_are_left_out_static_ones_are_not),
+		bed_test(resolve_makes_the_kernel_send_arp_and_ends_in_failed),
+		bed_test(resolve_makes_the_kernel_send_ns_and_ends_in_failed),
+		bed_test(every_failed_resolve_is_reported),
+		bed_test(a_resolve_that_is_answered_ends_in_reachable),
+		bed_test(resolving_a_stale_neighbour_keeps_its_mac),
+		bed_test(resolving_a_static_neighbour_leaves_it_alone),
+		bed_test(resolving_nonsense_is_refused),
+		bed_test(a_resync_without_changes_reports_none),
+		bed_test(an_overrun_is_noticed_and_made_good),
+		bed_test(events_after_an_overrun_arrive_again),
+		bed_test(thousands_of_neighbours_are_followed_without_overrun),
+		bed_test(a_callback_may_resolve_in_the_middle_of_a_resync),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
