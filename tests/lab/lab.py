@@ -57,6 +57,7 @@ class Lab:
             self.path("fpm-dataplane.log"),
             self.dir,
         )
+        self.owned = False  # did this program make the lab?
         self._lock = None
 
     def path(self, *parts):
@@ -83,6 +84,7 @@ class Lab:
                     f"There is a network namespace {name} that this lab did not make; "
                     f"`ip netns del {name}` removes it if nobody needs it."
                 )
+        self.owned = True
         os.makedirs(self.dir)
         with open(self.path("namespaces"), "w", encoding="ascii") as file:
             file.write("\n".join(self.ns.values()) + "\n")
@@ -126,6 +128,14 @@ class Lab:
         if "error" in answer:
             raise LabError(f"isp: {answer['error']}")
         return answer
+
+    def tail(self, name, lines=10):
+        """The last lines of a file of this lab."""
+        try:
+            with open(self.path(name), errors="replace") as file:
+                return "\n".join(file.read().splitlines()[-lines:])
+        except OSError:
+            return ""
 
     # -- down -----------------------------------------------------------------------------
 

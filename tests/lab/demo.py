@@ -1,0 +1,190 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The main job, end to end, shown to a person: FRR speaks BGP and OSPF, the dataplane
+forwards. Leaves the lab up when all is well; otherwise, and on Ctrl-C, removes it.
+
+    ROUTES=N   IPv4 routes that isp announces (default 100000); IPv6: a fifth of it
+    SEED=N     another Internet (default 1)
+    KEEP=1     leave the lab up after a failure too
+"""
+
+import os
+import signal
+import sys
+import time
+
+sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+from lab import proofs
+from lab.lab import Lab, LabError
+from lab.screen import Screen
+from lib import netns
+from lib.wait import Timeout, eventually
+
+PICTURE = """\
+    isp  AS 65540                     lan  a host
+         |  BGP                            |
+    +----+---------- r1  AS 64500 ---------+----+    r1: FRR on TAPs, and
+    +----+---------------------------------+----+    fpm-dataplane on the cables
+         |  OSPF, two equal links          |
+         +------------- core --------------+"""
+
+NEXT = """\
+The lab is up. Look around:
+  make vtysh                                  the router's shell (C="show ip route ...")
+  {ctl} show fpm
+  {ctl} show routes {host}
+  {ctl} show ports
+  ip netns exec lan ping {host}
+  ip netns exec lan traceroute -I {host}
+  make demo-down                              when you have seen enough"""
+
+
+PATIENCE_S = 60  # without any route arriving
+
+
+class Interrupted(BaseException):
+    """A signal asks us to stop."""
+
+
+def main():
+    """Returns the exit code."""
+    screen = Screen()
+    try:
+        n4 = int(os.environ.get("ROUTES") or 100000)
+        seed = int(os.environ.get("SEED") or 1)
+        if not 1000 <= n4 <= 1000000:
+            raise ValueError
+    except ValueError:
+        print("ROUTES must be a number from 1000 to 1000000, SEED a number.")
+        return 2
+    if os.geteuid() != 0:
+        print("The demo makes network namespaces: please run it as root.")
+        return 1
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    lab = Lab("demo")
+    code = 1
+    try:
+        build(lab, screen, n4, n4 // 5, seed)
+        prove(lab, screen, n4, n4 // 5, seed)
+        code = 0
+    except proofs.ProofError as err:
+        screen.failed(str(err))
+        show_logs(lab, screen, err.logs)
+    except (LabError, Timeout, netns.CommandError, OSError) as err:
+        screen.failed(str(err))
+        show_logs(lab, screen, ("dataplane", "zebra"))
+    except Interrupted as err:
+        screen.text(f"\nStopped by {err}.")
+        code = 130
+    if code and not (os.environ.get("KEEP") and code == 1):
+        _calm()
+        if lab.owned:
+            lab.down()
+            screen.text("Everything the demo made has been removed.")
+    return code
+
+
+def build(lab, screen, n4, n6, seed):
+    """Everything up, and the routes in."""
+    screen.title("fpm-dataplane: FRR speaks BGP and OSPF, the dataplane forwards")
+    screen.text(PICTURE)
+    screen.title(f"Building the lab, {n4:,} IPv4 and {n6:,} IPv6 routes to come")
+    lab.create()
+    screen.step("network namespaces r1, r1-dp, isp, core, lan; four cables")
+    lab.start_isp(n4, n6, seed)
+    lab.start_dataplane()
+    screen.step("fpm-dataplane on four ports, TAPs in r1")
+    lab.core.start()
+    lab.r1.start()
+    screen.step("FRR in r1 (bgpd, ospfd, ospf6d, bfdd, staticd) and in core")
+    watch_routes(lab, screen, n4, n6)
+
+
+def watch_routes(lab, screen, n4, n6):
+    """The line that moves while routes arrive."""
+    changed, before, rate = time.monotonic(), None, Rate()
+    while True:
+        state = proofs.tables(lab)
+        if state != before:
+            changed, before = time.monotonic(), state
+        zebra = [state[f]["zebra"] for f in (4, 6)]
+        fib = [state[f]["fib"] for f in (4, 6)]
+        done = proofs.whole(state, n4, n6)
+        screen.progress(
+            f"routes: zebra {zebra[0]:,} + {zebra[1]:,}  FIB {fib[0]:,} + {fib[1]:,}"
+            f"  {rate.update(sum(fib)):,.0f}/s",
+            force=done,
+        )
+        if done:
+            return
+        if time.monotonic() - changed > PATIENCE_S:
+            raise proofs.ProofError(
+                f"{n4:,} + {n6:,} routes by BGP in zebra and in the FIB",
+                f"{state}, and no change for {PATIENCE_S} s",
+                ("dataplane", "zebra", "bgpd", "isp"),
+            )
+        time.sleep(0.3)
+
+
+class Rate:
+    """Routes a second over the time in which many came; a few late ones do not count."""
+
+    MANY = 500
+
+    def __init__(self):
+        self.last = self.begin = self.idle = (time.monotonic(), 0)
+
+    def update(self, total):
+        """Note a total, return the rate."""
+        if total - self.last[1] >= self.MANY:
+            if self.last is self.begin:
+                self.begin = self.idle
+            self.last = (time.monotonic(), total)
+        self.idle = (time.monotonic(), total)
+        span = self.last[0] - self.begin[0]
+        return (self.last[1] - self.begin[1]) / span if span > 0 else 0
+
+
+def prove(lab, screen, n4, n6, seed):
+    """All proofs, then what to try next."""
+    screen.title("Proofs")
+    screen.passed(proofs.sessions(lab))
+    screen.passed(proofs.same_tables(lab, n4, n6))
+    screen.passed(proofs.reachable(lab, seed))
+    screen.passed(proofs.both_links(lab))
+    screen.passed(proofs.withdrawal(lab, seed))
+    eventually(lambda: proofs.tables(lab)[4]["bgp"] == n4, 10, what="the table is whole again")
+    screen.text(f"\nAll proofs hold, {screen.seconds():.0f} seconds in all.\n")
+    host = lab.isp("sample", count=1, seed=seed)["ipv4"][0]["host"]
+    screen.text(NEXT.format(ctl=os.path.relpath(lab.dp.ctl), host=host))
+
+
+def show_logs(lab, screen, names):
+    """The ends of the logs that may tell why."""
+    for name in dict.fromkeys(names):
+        if name == "dataplane":
+            text = lab.dp.log(12)
+        elif name == "isp":
+            text = lab.tail("isp.log", 6)
+        else:
+            text = lab.r1.log(name, 8)
+        if text:
+            screen.text(f"\n--- end of the log of {name}")
+            screen.text(text, indent=2)
+
+
+def _interrupt(number, _frame):
+    _calm()
+    raise Interrupted(signal.Signals(number).name)
+
+
+def _calm():
+    """A second Ctrl-C must not stop the cleaning up."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

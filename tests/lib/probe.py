@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Packets from a namespace of the lab: ping, traceroute, many flows, a stopwatch."""
+
+import collections
+import ipaddress
+import os
+import re
+import socket
+import struct
+import threading
+import time
+
+from lib import netns
+
+IPV6_FREEBIND = 78  # linux/in6.h
+
+
+def family_of(address):
+    """4 or 6."""
+    return ipaddress.ip_address(address).version
+
+
+def ping(name, address, count=3, timeout=2):
+    """System ping. Returns (answers, smallest round trip in ms or None)."""
+    argv = ["ping", "-n", "-c", str(count), "-i", "0.05", "-W", str(timeout), address]
+    text = netns.run(name, argv, check=False)
+    got = re.search(r"(\d+) received", text)
+    best = re.search(r"= ([\d.]+)/", text)
+    return int(got[1]) if got else 0, float(best[1]) if best else None
+
+
+def traceroute(name, address, hops=5):
+    """System traceroute with ICMP echoes. Returns the list of answering addresses."""
+    argv = ["traceroute", f"-{family_of(address)}", "-I", "-n", "-q", "1", "-w", "2"]
+    text = netns.run(name, [*argv, "-m", str(hops), address], check=False)
+    rows = [row.split() for row in text.splitlines()[1:]]
+    return [row[1] for row in rows if len(row) > 1]
+
+
+def udp_flows(name, address, count, per_flow=1, port=9):
+    """Send UDP packets from `count` source ports. Returns how many were sent."""
+    family = socket.AF_INET if family_of(address) == 4 else socket.AF_INET6
+    sent = 0
+    for _ in range(count):
+        with netns.open_socket(name, family, socket.SOCK_DGRAM) as sock:
+            for _ in range(per_flow):
+                try:
+                    sock.sendto(b"flow", (address, port))
+                    sent += 1
+                except OSError:
+                    pass  # an ICMP error of an earlier packet
+        if not sent % 64:
+            time.sleep(0.005)  # a veth's queue is short
+    return sent
+
+
+class UdpSink:
+    """Counts UDP packets that reach an address; use it in a with block."""
+
+    def __init__(self, name, address, port=9):
+        family = socket.AF_INET if family_of(address) == 4 else socket.AF_INET6
+        self.sock = netns.open_socket(name, family, socket.SOCK_DGRAM)
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        # A local route makes addresses ours without configuring each (AnyIP).
+        if family == socket.AF_INET6:
+            self.sock.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)
+        self.sock.bind((address, port))
+        self.sock.setblocking(False)
+        self._n = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.sock.close()
+
+    def count(self):
+        """Packets so far."""
+        try:
+            while self.sock.recv(2048):
+                self._n += 1
+        except BlockingIOError:
+            pass
+        return self._n
+
+
+class Stopwatch:
+    """Pings one address all the time and notes when what comes back changes.
+
+    with Stopwatch(...) as watch: ...; watch.first("unreachable", since=t)
+    """
+
+    ECHO = {4: (8, 0), 6: (128, 129)}  # request, reply
+    ERROR = {4: 3, 6: 1}  # destination unreachable
+
+    def __init__(self, name, address, every=0.002):
+        self.address, self.every, self.family = address, every, family_of(address)
+        if self.family == 4:
+            kind = (socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+        else:
+            kind = (socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
+        self.sock = netns.open_socket(name, *kind)
+        self.sock.settimeout(self.every)
+        self.seen = collections.deque(maxlen=100_000)  # (time, "reply" | "unreachable", who)
+        self.packed = ipaddress.ip_address(address).packed
+        self._ident = os.getpid() & 0xFFFF
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=f) for f in (self._send, self._receive)]
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *exc):
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+        self.sock.close()
+
+    def first(self, what, since):
+        """(time, who) of the first `what` after `since`, or None."""
+        for t, kind, who in list(self.seen):
+            if kind == what and t > since:
+                return t, who
+        return None
+
+    def _send(self):
+        request, _ = self.ECHO[self.family]
+        seq = 0
+        while not self._stop.wait(self.every):
+            seq = (seq + 1) & 0xFFFF
+            head = struct.pack("!BBHHH", request, 0, 0, self._ident, seq)
+            if self.family == 4:  # the kernel does it for ICMPv6
+                head = head[:2] + struct.pack("!H", _checksum(head)) + head[4:]
+            try:
+                self.sock.sendto(head, (self.address, 0))
+            except OSError:
+                pass
+
+    def _receive(self):
+        while not self._stop.is_set():
+            try:
+                data, who = self.sock.recvfrom(2048)
+            except OSError:
+                continue
+            now = time.monotonic()
+            if self.family == 4:
+                data = data[(data[0] & 15) * 4 :]
+            kind = data[0]
+            ours = struct.pack("!H", self._ident)
+            if kind == self.ECHO[self.family][1] and data[4:6] == ours and who[0] == self.address:
+                self.seen.append((now, "reply", who[0]))
+            elif kind == self.ERROR[self.family]:
+                quoted = data[24:28] if self.family == 4 else data[32:48]
+                if quoted == self.packed:
+                    self.seen.append((now, "unreachable", who[0]))
+
+
+def _checksum(octets):
+    total = sum(struct.unpack(f"!{len(octets) // 2}H", octets))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
