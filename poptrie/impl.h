@@ -61,6 +61,8 @@ struct pt_wide {
 };
 static_assert(sizeof(struct pt_wide) == 32, "two nodes to a cache line");
 
+enum pt_isa { PT_SCALAR, PT_AVX2, PT_AVX512 };
+
 /*
  * What readers follow. Everything they need hangs off one pointer, so that the leaf width
  * can change and pools can move by swinging it.
@@ -72,8 +74,15 @@ struct pt_view {
 	};
 	const void *node; /* pt_fused or pt_wide; W:writer before publication */
 	const void *leaf; /* uint16_t or uint32_t; W:writer before publication */
-	bool wide;        /* W:writer once */
-	bool leaf32;      /* W:writer once */
+	/* The bulk variant for layout, leaf width and CPU; W:writer before publication */
+	union {
+		void (*bulk4)(const struct pt_view *v, const uint32_t *addr,
+			      uint32_t *value, unsigned int n);
+		void (*bulk6)(const struct pt_view *v, const uint8_t *const *addr,
+			      uint32_t *value, unsigned int n);
+	};
+	bool wide;   /* W:writer once */
+	bool leaf32; /* W:writer once */
 	/*
 	 * Value of the zero-length prefix, in the low half, and how often it changed. It
 	 * stands in for leaves of value 0: a default route is one store, not 2^18. Readers
@@ -122,6 +131,7 @@ struct poptrie {
 	void (*retire)(void *ctx, struct poptrie *pt, struct poptrie_retired *r);
 	bool ip6;
 	bool wide;
+	enum pt_isa isa;
 	bool want32;           /* a value that needs 32-bit leaves was staged; never back */
 	bool reader_hit;       /* readers may have met a route since the table was empty */
 	unsigned int bits_max; /* 32 or 128 */
@@ -193,8 +203,21 @@ void pt_blocks_free(struct pt_view *v, struct pt_blocks *b);
 /* stage.c */
 void pt_mark_full(struct poptrie *pt, uint32_t slot);
 
-/* poptrie.c: create with a given layout; poptrie_create chooses by CPU. */
-int pt_create(struct poptrie **out, const struct poptrie_conf *conf, enum pt_layout layout);
+/* poptrie.c: create with a given layout and variant; poptrie_create chooses by CPU. */
+int pt_create(struct poptrie **out, const struct poptrie_conf *conf, enum pt_layout layout,
+	      enum pt_isa isa);
+enum pt_isa pt_isa_best(void);
+
+/* lookup.c, lookup_avx2.c, lookup_avx512.c */
+void pt_bulk_choose(struct pt_view *v, bool ip6, enum pt_isa isa);
+void pt_bulk4_avx2(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
+		   unsigned int n);
+void pt_bulk6_avx2(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
+		   unsigned int n);
+void pt_bulk4_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
+		     unsigned int n);
+void pt_bulk6_avx512(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
+		     unsigned int n);
 
 static inline struct pt_view *
 pt_view(const struct poptrie *pt)

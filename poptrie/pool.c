@@ -75,6 +75,13 @@ pt_mem_put(const struct pt_mem *m, void *mem, size_t bytes)
 		free(mem);
 }
 
+/* A gather of the last 16-bit leaf reads two octets more than that. */
+static size_t
+pool_bytes(const struct pt_pool *p)
+{
+	return (size_t)p->n_pages * p->page_elems * p->elem_bytes + 64;
+}
+
 int
 pt_pool_init(struct pt_pool *p, const struct pt_mem *m, uint32_t elem_bytes,
 	     uint32_t page_elems, uint32_t cap, uint32_t skip)
@@ -86,8 +93,7 @@ pt_pool_init(struct pt_pool *p, const struct pt_mem *m, uint32_t elem_bytes,
 	p->top = (skip + page_elems - 1) / page_elems;
 	p->free_pages = PT_NIL;
 	memset(p->partial, 0xff, sizeof(p->partial));
-	p->mem =
-		pt_mem_get(m, (size_t)p->n_pages * page_elems * elem_bytes, 64, PT_MEM_HOT);
+	p->mem = pt_mem_get(m, pool_bytes(p), 64, PT_MEM_HOT);
 	p->page = pt_mem_get(m, (size_t)p->n_pages * sizeof(*p->page), 64, 0);
 	if (p->mem && p->page)
 		return 0;
@@ -98,7 +104,7 @@ pt_pool_init(struct pt_pool *p, const struct pt_mem *m, uint32_t elem_bytes,
 void
 pt_pool_fini(struct pt_pool *p, const struct pt_mem *m)
 {
-	pt_mem_put(m, p->mem, (size_t)p->n_pages * p->page_elems * p->elem_bytes);
+	pt_mem_put(m, p->mem, pool_bytes(p));
 	pt_mem_put(m, p->page, (size_t)p->n_pages * sizeof(*p->page));
 	memset(p, 0, sizeof(*p));
 }

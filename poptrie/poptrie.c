@@ -20,10 +20,25 @@ layout_for_cpu(enum poptrie_family family)
 	return PT_WIDE;
 }
 
+/* The widest bulk lookup that this CPU runs. */
+enum pt_isa
+pt_isa_best(void)
+{
+#ifndef __SANITIZE_THREAD__
+	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+	    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+	    __builtin_cpu_supports("avx512vpopcntdq"))
+		return PT_AVX512;
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
+		return PT_AVX2;
+#endif
+	return PT_SCALAR;
+}
+
 int
 poptrie_create(struct poptrie **out, const struct poptrie_conf *conf)
 {
-	return pt_create(out, conf, layout_for_cpu(conf->family));
+	return pt_create(out, conf, layout_for_cpu(conf->family), pt_isa_best());
 }
 
 static size_t
@@ -33,7 +48,8 @@ bitmap_bytes(const struct poptrie *pt)
 }
 
 int
-pt_create(struct poptrie **out, const struct poptrie_conf *conf, enum pt_layout layout)
+pt_create(struct poptrie **out, const struct poptrie_conf *conf, enum pt_layout layout,
+	  enum pt_isa isa)
 {
 	struct pt_mem mem = {conf->alloc, conf->free, conf->ctx};
 	struct poptrie *pt;
@@ -50,6 +66,7 @@ pt_create(struct poptrie **out, const struct poptrie_conf *conf, enum pt_layout 
 	pt->retire = conf->retire;
 	pt->ip6 = conf->family == POPTRIE_IP6;
 	pt->wide = pt->ip6 || layout == PT_WIDE;
+	pt->isa = isa;
 	pt->bits_max = pt->ip6 ? 128 : 32;
 	pt->n_slots = pt_slot_count(pt->ip6);
 	pt_radix_init(&pt->radix, &pt->mem);

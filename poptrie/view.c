@@ -63,6 +63,7 @@ pt_view_new(struct poptrie *pt, bool leaf32, uint32_t leaf_cap, uint32_t node_ca
 	}
 	v->leaf = v->leaves.mem;
 	v->node = v->nodes.mem;
+	pt_bulk_choose(v, pt->ip6, pt->isa);
 	for (uint32_t i = 0; i < identity; i++) {
 		if (leaf32)
 			((uint32_t *)v->leaves.mem)[i] = i;

@@ -58,7 +58,7 @@ table(enum poptrie_family family, enum pt_layout layout)
 	struct poptrie_conf conf = {.family = family};
 	struct poptrie *pt;
 
-	assert_int_equal(pt_create(&pt, &conf, layout), 0);
+	assert_int_equal(pt_create(&pt, &conf, layout, pt_isa_best()), 0);
 	return pt;
 }
 

@@ -49,6 +49,9 @@ hook_free(void *ctx, void *mem)
 	free(mem);
 }
 
+/* The bulk variant of the next table. */
+static enum pt_isa isa;
+
 static struct pair
 pair_new(const char *name, enum kind kind, uint32_t values, bool hooks)
 {
@@ -59,7 +62,8 @@ pair_new(const char *name, enum kind kind, uint32_t values, bool hooks)
 		conf.alloc = hook_alloc;
 		conf.free = hook_free;
 	}
-	assert_int_equal(pt_create(&p.pt, &conf, kind == FUSED4 ? PT_FUSED : PT_WIDE), 0);
+	assert_int_equal(pt_create(&p.pt, &conf, kind == FUSED4 ? PT_FUSED : PT_WIDE, isa),
+			 0);
 	p.o = oracle_new(kind == IP6);
 	p.bytes = p.o->bytes;
 	return p;
@@ -285,7 +289,7 @@ a_path_of_host_routes_is_rebuilt_alone(void **state)
 }
 
 static void
-bulk_lookups_of_any_count_agree_with_single_ones(void **state)
+bulk_agrees(enum kind kind, uint32_t values)
 {
 	enum { MAX = 700 };
 	static uint8_t addr[MAX][16];
@@ -293,41 +297,45 @@ bulk_lookups_of_any_count_agree_with_single_ones(void **state)
 	static uint32_t ip4[MAX], value[MAX + 1];
 	static const unsigned int counts[] = {0,  1,  2,  7,  8,   15,  16,  17,  31, 32,
 					      33, 63, 64, 65, 127, 128, 256, 257, MAX};
+	struct pair p = pair_new(__func__, kind, values, false);
+	unsigned int len;
+	uint8_t a[16];
 
-	for (int kind = 0; kind < N_KINDS; kind++) {
-		for (int wide_values = 0; wide_values < 2; wide_values++) {
-			struct pair p =
-				pair_new(__func__, kind, wide_values ? 200000 : 500, false);
-			unsigned int len;
-			uint8_t a[16];
+	for (int i = 0; i < 5000; i++)
+		change(&p, a, &len);
+	assert_int_equal(poptrie_commit(p.pt), 0);
+	for (int round = 0; round < STEPS / 400; round++) {
+		unsigned int c = round % 19, n = counts[c];
 
-			for (int i = 0; i < 5000; i++)
-				change(&p, a, &len);
-			assert_int_equal(poptrie_commit(p.pt), 0);
-			for (int round = 0; round < STEPS / 200; round++) {
-				unsigned int c = round % 19, n = counts[c];
+		for (unsigned int i = 0; i < n; i++) {
+			random_prefix(&p, addr[i]);
+			key[i] = addr[i];
+			ip4[i] = (uint32_t)addr[i][0] << 24 | addr[i][1] << 16 |
+				 addr[i][2] << 8 | addr[i][3];
+		}
+		value[n] = 0xdeadbeef;
+		if (p.bytes == 4)
+			poptrie4_lookup_bulk(p.pt, ip4, value, n);
+		else
+			poptrie6_lookup_bulk(p.pt, key, value, n);
+		for (unsigned int i = 0; i < n; i++)
+			assert_int_equal(value[i],
+					 oracle_match(p.o, addr[i], p.bytes * 8, NULL));
+		assert_int_equal(value[n], 0xdeadbeef);
+	}
+	pair_free(&p);
+}
 
-				for (unsigned int i = 0; i < n; i++) {
-					random_prefix(&p, addr[i]);
-					key[i] = addr[i];
-					ip4[i] = (uint32_t)addr[i][0] << 24 |
-						 addr[i][1] << 16 | addr[i][2] << 8 |
-						 addr[i][3];
-				}
-				value[n] = 0xdeadbeef;
-				if (p.bytes == 4)
-					poptrie4_lookup_bulk(p.pt, ip4, value, n);
-				else
-					poptrie6_lookup_bulk(p.pt, key, value, n);
-				for (unsigned int i = 0; i < n; i++)
-					assert_int_equal(value[i],
-							 oracle_match(p.o, addr[i],
-								      p.bytes * 8, NULL));
-				assert_int_equal(value[n], 0xdeadbeef);
-			}
-			pair_free(&p);
+static void
+all_bulk_variants_agree_for_any_count(void **state)
+{
+	for (isa = PT_SCALAR; isa <= pt_isa_best(); isa++) {
+		for (int kind = 0; kind < N_KINDS; kind++) {
+			bulk_agrees(kind, 500);
+			bulk_agrees(kind, 200000);
 		}
 	}
+	isa = pt_isa_best();
 }
 
 static void
@@ -427,11 +435,12 @@ main(void)
 		cmocka_unit_test(random_tables_agree_at_all_edges),
 		cmocka_unit_test(long_update_sequences_agree_after_each_commit),
 		cmocka_unit_test(a_path_of_host_routes_is_rebuilt_alone),
-		cmocka_unit_test(bulk_lookups_of_any_count_agree_with_single_ones),
+		cmocka_unit_test(all_bulk_variants_agree_for_any_count),
 		cmocka_unit_test(the_cursor_walks_all_prefixes_in_order),
 		cmocka_unit_test(the_cursor_starts_between_prefixes_too),
 		cmocka_unit_test(match_agrees_at_every_length),
 	};
 
+	isa = pt_isa_best();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

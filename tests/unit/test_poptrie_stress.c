@@ -281,7 +281,7 @@ stress(bool ip6, enum pt_layout layout)
 
 	memset(&s, 0, sizeof(s));
 	s.ip6 = ip6;
-	assert_int_equal(pt_create(&s.pt, &conf, layout), 0);
+	assert_int_equal(pt_create(&s.pt, &conf, layout, pt_isa_best()), 0);
 	memset(answers[0], 0, sizeof(answers[0]));
 	for (uint32_t gen = 1; gen <= COMMITS; gen++)
 		for (unsigned int p = 0; p < PLACES; p++)

@@ -63,7 +63,7 @@ load(const char *name, bool ip6, enum pt_layout layout, uint32_t values)
 	char line[128], prefix[64];
 	FILE *f = open_table(name);
 
-	assert_int_equal(pt_create(&t.pt, &conf, layout), 0);
+	assert_int_equal(pt_create(&t.pt, &conf, layout, pt_isa_best()), 0);
 	t.o = oracle_new(ip6);
 	while (fgets(line, sizeof(line), f)) {
 		unsigned int len;

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bulk lookups for CPUs with AVX2 and BMI2: the scalar loop compiled for them (three-operand
+ * shifts, VEX loads). Any reader thread.
+ *
+ * AVX2 has no popcount of 64-bit lanes and no variable-count gather worth its price: the
+ * nibble-table popcount costs more than the scalar POPCNT, three of which issue a cycle.
+ */
+#pragma GCC push_options
+#pragma GCC target("avx2,bmi,bmi2,popcnt")
+#include <immintrin.h>
+#include "walk.h"
+
+void
+pt_bulk4_avx2(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
+	      unsigned int n)
+{
+	if (v->leaf32)
+		scalar_bulk4(v, addr, value, n, false, true);
+	else
+		scalar_bulk4(v, addr, value, n, false, false);
+}
+
+void
+pt_bulk6_avx2(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
+	      unsigned int n)
+{
+	scalar_bulk6(v, addr, value, n);
+}
+#pragma GCC pop_options

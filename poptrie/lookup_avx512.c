@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bulk lookups with AVX-512 (F, BW, DQ, VL, VPOPCNTDQ), 16 IPv4 or 8 IPv6 keys a vector.
+ * Any reader thread. A direct entry is taken by one aligned 16-byte load a key, never by
+ * gathers, which could meet the halves of two entries.
+ *
+ * One load a node and a transpose in registers beat three gathers a node by far: gathers
+ * cost the same a lane even when they hit the L1. Levels that few keys reach (IPv4 beyond
+ * /24, IPv6 beyond /60 or outside 2000::/3) are left to the scalar walk, lane by lane.
+ */
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,avx2,bmi,bmi2")
+#include <immintrin.h>
+#include "walk.h"
+
+#define GROUPS6 8 /* of 8 keys, all at the same level, so that 64 misses overlap */
+
+/* The compiler must neither split nor widen it; VMOVDQA is atomic, other forms may not. */
+PT_INLINE __m128i
+entry_load(const struct pt_fused *f)
+{
+	return *(const volatile __m128i *)f;
+}
+
+/* Entries of keys a, b, c, d, one after the other. */
+PT_INLINE __m512i
+entries4(const struct pt_fused *f, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+	const unsigned int s = 32 - PT4_BITS;
+	__m256i lo = _mm256_inserti128_si256(_mm256_castsi128_si256(entry_load(&f[a >> s])),
+					     entry_load(&f[b >> s]), 1);
+	__m256i hi = _mm256_inserti128_si256(_mm256_castsi128_si256(entry_load(&f[c >> s])),
+					     entry_load(&f[d >> s]), 1);
+
+	return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1);
+}
+
+/* Leaf indices of 8 keys. */
+PT_INLINE __m256i
+fused_index8(const struct pt_fused *f, const uint32_t *addr)
+{
+	__m512i even = entries4(f, addr[0], addr[2], addr[4], addr[6]);
+	__m512i odd = entries4(f, addr[1], addr[3], addr[5], addr[7]);
+	__m512i run = _mm512_unpacklo_epi64(even, odd);
+	__m512i base = _mm512_unpackhi_epi64(even, odd);
+	__m512i key = _mm512_cvtepu32_epi64(_mm256_loadu_si256((const void *)addr));
+	/* 63 - slot: the complement, of which the shift takes six bits. */
+	__m512i up = _mm512_andnot_si512(_mm512_srli_epi64(key, 26 - PT4_BITS),
+					 _mm512_set1_epi64(63));
+
+	run = _mm512_popcnt_epi64(_mm512_sllv_epi64(run, up));
+	return _mm512_cvtepi64_epi32(_mm512_add_epi64(base, run));
+}
+
+PT_INLINE __m512i
+fused_index16(const struct pt_fused *f, const uint32_t *addr)
+{
+	return _mm512_inserti64x4(_mm512_castsi256_si512(fused_index8(f, addr)),
+				  fused_index8(f, addr + 8), 1);
+}
+
+/* Fetch 16 leaves and finish: children by the scalar walk, zeros by the default. */
+PT_INLINE void
+fused_finish16(const struct pt_view *v, __m512i index, const uint32_t *addr,
+	       uint32_t *value, __m512i dflt, bool leaf32)
+{
+	__m512i leaf;
+	__mmask16 child;
+
+	if (leaf32) {
+		leaf = _mm512_i32gather_epi32(index, v->leaf, 4);
+		child = _mm512_movepi32_mask(leaf);
+	} else {
+		leaf = _mm512_i32gather_epi32(index, v->leaf, 2);
+		leaf = _mm512_and_si512(leaf, _mm512_set1_epi32(0xffff));
+		child = _mm512_test_epi32_mask(leaf, _mm512_set1_epi32(0x8000));
+	}
+	leaf = _mm512_mask_mov_epi32(leaf, _mm512_testn_epi32_mask(leaf, leaf), dflt);
+	_mm512_storeu_si512(value, leaf);
+	for (unsigned int m = child; __builtin_expect(m, 0); m &= m - 1) {
+		unsigned int i = (unsigned int)__builtin_ctz(m);
+
+		value[i] =
+			or_dflt(fused4(v, addr[i], leaf32),
+				(uint32_t)_mm_cvtsi128_si32(_mm512_castsi512_si128(dflt)));
+	}
+}
+
+PT_INLINE void
+fused_bulk(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n,
+	   uint64_t dflt, bool leaf32)
+{
+	const __m512i d = _mm512_set1_epi32((int)(uint32_t)dflt);
+	unsigned int i = 0;
+
+	/* All entries first, then all leaves: the misses of 64 keys overlap. */
+	for (; n - i >= 64; i += 64) {
+		__m512i a = fused_index16(v->fused, addr + i);
+		__m512i b = fused_index16(v->fused, addr + i + 16);
+		__m512i c = fused_index16(v->fused, addr + i + 32);
+		__m512i e = fused_index16(v->fused, addr + i + 48);
+
+		fused_finish16(v, a, addr + i, value + i, d, leaf32);
+		fused_finish16(v, b, addr + i + 16, value + i + 16, d, leaf32);
+		fused_finish16(v, c, addr + i + 32, value + i + 32, d, leaf32);
+		fused_finish16(v, e, addr + i + 48, value + i + 48, d, leaf32);
+	}
+	for (; n - i >= 16; i += 16)
+		fused_finish16(v, fused_index16(v->fused, addr + i), addr + i, value + i, d,
+			       leaf32);
+	for (; i < n; i++)
+		value[i] = or_dflt(fused4(v, addr[i], leaf32), dflt);
+}
+
+void
+pt_bulk4_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
+		unsigned int n)
+{
+	uint64_t dflt;
+
+	for (unsigned int i = 0, m; i < n; i += m) {
+		m = n - i > PT_BLOCK ? PT_BLOCK : n - i;
+		do {
+			dflt = dflt_now(v);
+			if (v->leaf32)
+				fused_bulk(v, addr + i, value + i, m, dflt, true);
+			else
+				fused_bulk(v, addr + i, value + i, m, dflt, false);
+		} while (dflt_changed(v, dflt));
+	}
+}
+
+/* Eight keys on their way down. */
+struct group6 {
+	__m512i hi;    /* upper halves of the keys */
+	__m512i index; /* of the node, or of the leaf when the lane is done */
+	__mmask8 active;
+	__mmask8 leaf;  /* `index` is one of a leaf; else it is the value itself */
+	__mmask8 other; /* to be walked lane by lane */
+};
+
+PT_INLINE void
+group_start(const struct pt_view *v, struct group6 *g, const uint8_t *const *addr)
+{
+	const __m512i swap = _mm512_set_epi8(
+		56, 57, 58, 59, 60, 61, 62, 63, 48, 49, 50, 51, 52, 53, 54, 55, 40, 41, 42,
+		43, 44, 45, 46, 47, 32, 33, 34, 35, 36, 37, 38, 39, 24, 25, 26, 27, 28, 29,
+		30, 31, 16, 17, 18, 19, 20, 21, 22, 23, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1,
+		2, 3, 4, 5, 6, 7);
+	__m512i hi = _mm512_i64gather_epi64(_mm512_loadu_si512(addr), NULL, 1), slot;
+	__m256i entry;
+
+	hi = _mm512_shuffle_epi8(hi, swap);
+	g->hi = hi;
+	g->other =
+		_mm512_cmpneq_epi64_mask(_mm512_srli_epi64(hi, 61), _mm512_set1_epi64(1));
+	slot = _mm512_srli_epi64(_mm512_slli_epi64(hi, 3), 67 - PT6_BITS);
+	entry = _mm512_i64gather_epi32(slot, v->entry + (1u << (PT6_OTHER - 3)), 4);
+	g->active = _mm256_movepi32_mask(entry) & (__mmask8)~g->other;
+	g->leaf = 0;
+	g->index = _mm512_cvtepu32_epi64(
+		_mm256_and_si256(entry, _mm256_set1_epi32(0x7fffffff)));
+}
+
+PT_INLINE __m512i
+node_pair(const struct pt_wide *a, const struct pt_wide *b)
+{
+	return _mm512_inserti64x4(
+		_mm512_castsi256_si512(_mm256_load_si256((const void *)a)),
+		_mm256_load_si256((const void *)b), 1);
+}
+
+/* One level down, by the six bits that end `right` bits before the end of `hi`. */
+PT_INLINE void
+group_step(const struct pt_view *v, struct group6 *g, unsigned int right)
+{
+	const __m512i one = _mm512_set1_epi64(1);
+	const __m512i c_at = _mm512_set_epi64(13, 12, 5, 4, 9, 8, 1, 0);
+	const __m512i b_at = _mm512_set_epi64(15, 14, 7, 6, 11, 10, 3, 2);
+	const struct pt_wide *node = v->node;
+	uint64_t at[8] __attribute__((aligned(64)));
+	__m512i z0, z1, z2, z3, child, run, base, s, bit, rank, up, leaf;
+	__mmask8 down, done;
+
+	_mm512_store_si512(at, _mm512_maskz_mov_epi64(g->active, g->index));
+	z0 = node_pair(&node[at[0]], &node[at[4]]);
+	z1 = node_pair(&node[at[1]], &node[at[5]]);
+	z2 = node_pair(&node[at[2]], &node[at[6]]);
+	z3 = node_pair(&node[at[3]], &node[at[7]]);
+	run = _mm512_permutex2var_epi64(_mm512_unpackhi_epi64(z0, z1), c_at,
+					_mm512_unpackhi_epi64(z2, z3));
+	z0 = _mm512_unpacklo_epi64(z0, z1);
+	z2 = _mm512_unpacklo_epi64(z2, z3);
+	child = _mm512_permutex2var_epi64(z0, c_at, z2);
+	base = _mm512_permutex2var_epi64(z0, b_at, z2);
+
+	s = _mm512_and_si512(_mm512_srl_epi64(g->hi, _mm_cvtsi32_si128((int)right)),
+			     _mm512_set1_epi64(63));
+	bit = _mm512_sllv_epi64(one, s);
+	down = _mm512_mask_test_epi64_mask(g->active, child, bit);
+	rank = _mm512_popcnt_epi64(_mm512_and_si512(child, _mm512_sub_epi64(bit, one)));
+	up = _mm512_xor_si512(s, _mm512_set1_epi64(63));
+	leaf = _mm512_popcnt_epi64(_mm512_sllv_epi64(run, up));
+	leaf = _mm512_add_epi64(_mm512_srli_epi64(base, 32), leaf);
+	rank = _mm512_add_epi64(_mm512_and_si512(base, _mm512_set1_epi64(0xffffffff)),
+				rank);
+	done = g->active & (__mmask8)~down;
+	g->index = _mm512_mask_mov_epi64(g->index, done, leaf);
+	g->index = _mm512_mask_mov_epi64(g->index, down, rank);
+	g->leaf |= done;
+	g->active = down;
+}
+
+PT_INLINE void
+group_finish(const struct pt_view *v, struct group6 *g, const uint8_t *const *addr,
+	     uint32_t *value, uint64_t dflt)
+{
+	__m256i r = _mm512_cvtepi64_epi32(g->index);
+
+	if (v->leaf32) {
+		r = _mm256_mmask_i32gather_epi32(r, g->leaf, r, v->leaf, 4);
+	} else {
+		r = _mm256_mmask_i32gather_epi32(r, g->leaf, r, v->leaf, 2);
+		r = _mm256_mask_and_epi32(r, g->leaf, r, _mm256_set1_epi32(0xffff));
+	}
+	r = _mm256_mask_mov_epi32(r, _mm256_testn_epi32_mask(r, r),
+				  _mm256_set1_epi32((int)(uint32_t)dflt));
+	_mm256_storeu_si256((void *)value, r);
+	for (unsigned int m = g->other | g->active; __builtin_expect(m, 0); m &= m - 1) {
+		unsigned int i = (unsigned int)__builtin_ctz(m);
+
+		value[i] = or_dflt(wide6(v, addr[i]), dflt);
+	}
+}
+
+static void
+wide6_groups(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
+	     unsigned int groups, uint64_t dflt)
+{
+	struct group6 g[GROUPS6];
+	unsigned int right = 64 - PT6_BITS - PT_STRIDE;
+	bool more = true;
+
+	for (unsigned int i = 0; i < groups; i++)
+		group_start(v, &g[i], addr + 8 * i);
+	for (int level = 0; level < (64 - PT6_BITS) / PT_STRIDE && more; level++) {
+		more = false;
+		for (unsigned int i = 0; i < groups; i++) {
+			if (g[i].active == 0)
+				continue;
+			group_step(v, &g[i], right);
+			more |= g[i].active != 0;
+		}
+		right -= PT_STRIDE;
+	}
+	for (unsigned int i = 0; i < groups; i++)
+		group_finish(v, &g[i], addr + 8 * i, value + 8 * i, dflt);
+}
+
+void
+pt_bulk6_avx512(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
+		unsigned int n)
+{
+	uint64_t dflt;
+
+	for (unsigned int i = 0, m; i < n; i += m) {
+		m = n - i > 8 * GROUPS6 ? 8 * GROUPS6 : n - i;
+		do {
+			dflt = dflt_now(v);
+			wide6_groups(v, addr + i, value + i, m / 8, dflt);
+			for (unsigned int j = i + (m & ~7u); j < i + m; j++)
+				value[j] = or_dflt(wide6(v, addr[j]), dflt);
+		} while (dflt_changed(v, dflt));
+	}
+}
+#pragma GCC pop_options

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One key through either layout, inlined into each variant and compiled for its CPU.
+ * Never a direct entry in two pieces, nor a second look at the table for the same answer.
+ */
+#ifndef POPTRIE_WALK_H
+#define POPTRIE_WALK_H
+
+#include <string.h>
+#include <emmintrin.h>
+#include "impl.h"
+
+#define PT_BLOCK  256 /* keys between two looks at the default */
+#define PT_INLINE static inline __attribute__((always_inline))
+
+struct pair {
+	uint64_t run;
+	uint64_t base; /* child_base << 32 | leaf_base */
+};
+
+/*
+ * One load of 16 octets: the compiler must not make two of it, as it does with a plain
+ * vector load when it wants both halves in general registers.
+ */
+PT_INLINE struct pair
+load16(const struct pt_fused *f)
+{
+#ifdef __AVX__
+	__m128i x = *(const volatile __m128i *)f;
+#else
+	__m128i x;
+
+	__asm__("movdqa %1, %0" : "=x"(x) : "m"(*(const __m128i *)f));
+#endif
+	return (struct pair){(uint64_t)_mm_cvtsi128_si64(x),
+			     (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(x, x))};
+}
+
+/* `s`: the key, whose next six bits are the top ones. */
+PT_INLINE uint32_t
+fused_leaf(const struct pt_view *v, struct pair e, uint32_t key, bool leaf32)
+{
+	uint32_t i = (uint32_t)e.base +
+		     (uint32_t)__builtin_popcountll(e.run << (63 - (key >> 26)));
+
+	return leaf32 ? ((const uint32_t *)v->leaf)[i] : ((const uint16_t *)v->leaf)[i];
+}
+
+PT_INLINE uint32_t
+fused4(const struct pt_view *v, uint32_t addr, bool leaf32)
+{
+	const uint32_t child = leaf32 ? PT_CHILD : 0x8000u;
+	const struct pt_fused *node = v->node;
+	struct pair e = load16(&v->fused[addr >> (32 - PT4_BITS)]);
+	uint32_t key = addr << PT4_BITS;
+	uint32_t leaf = fused_leaf(v, e, key, leaf32);
+
+	while (__builtin_expect(leaf & child, 0)) {
+		const struct pt_fused *n = &node[(e.base >> 32) + (leaf & ~child)];
+
+		key <<= PT_STRIDE;
+		e = (struct pair){n->run, (uint64_t)n->child_base << 32 | n->leaf_base};
+		leaf = fused_leaf(v, e, key, leaf32);
+	}
+	return leaf;
+}
+
+/* From direct entry `e` on, with the key shifted so that unread bits come first. */
+PT_INLINE uint32_t
+wide_walk(const struct pt_view *v, uint32_t e, uint64_t hi, uint64_t lo)
+{
+	const struct pt_wide *n = v->node;
+	unsigned int s;
+	uint32_t i;
+
+	if ((e & PT_CHILD) == 0)
+		return e;
+	n += e & ~PT_CHILD;
+	s = hi >> 58;
+	while (n->child >> s & 1) {
+		i = n->child_base +
+		    (uint32_t)__builtin_popcountll(n->child & ((1ull << s) - 1));
+		n = (const struct pt_wide *)v->node + i;
+		hi = hi << PT_STRIDE | lo >> (64 - PT_STRIDE);
+		lo <<= PT_STRIDE;
+		s = hi >> 58;
+	}
+	i = n->leaf_base + (uint32_t)__builtin_popcountll(n->run << (63 - s));
+	return v->leaf32 ? ((const uint32_t *)v->leaf)[i] : ((const uint16_t *)v->leaf)[i];
+}
+
+PT_INLINE uint32_t
+wide4(const struct pt_view *v, uint32_t addr)
+{
+	uint32_t e = atomic_load_explicit(&v->entry[addr >> (32 - PT4_BITS)],
+					  memory_order_acquire);
+
+	return wide_walk(v, e, (uint64_t)addr << (32 + PT4_BITS), 0);
+}
+
+PT_INLINE uint32_t
+wide6(const struct pt_view *v, const uint8_t *addr)
+{
+	unsigned int bits;
+	struct pt_key k;
+	uint32_t e;
+
+	memcpy(&k.hi, addr, 8);
+	memcpy(&k.lo, addr + 8, 8);
+	k.hi = __builtin_bswap64(k.hi);
+	k.lo = __builtin_bswap64(k.lo);
+	bits = pt_slot_bits(true, k);
+	e = atomic_load_explicit(&v->entry[pt_slot_of(true, k)], memory_order_acquire);
+	return wide_walk(v, e, k.hi << bits | k.lo >> (64 - bits), k.lo << bits);
+}
+
+PT_INLINE uint64_t
+dflt_now(const struct pt_view *v)
+{
+	return atomic_load_explicit(&v->dflt, memory_order_acquire);
+}
+
+PT_INLINE bool
+dflt_changed(const struct pt_view *v, uint64_t dflt)
+{
+	atomic_signal_fence(memory_order_acquire);
+	return __builtin_expect(dflt != dflt_now(v), 0);
+}
+
+/* Without a branch: whether a key has a route is as random as traffic. */
+PT_INLINE uint32_t
+or_dflt(uint32_t value, uint64_t dflt)
+{
+	uint32_t d = (uint32_t)dflt;
+
+	__asm__("test %0, %0\n\tcmovz %1, %0" : "+r"(value) : "r"(d) : "cc");
+	return value;
+}
+
+/*
+ * Answers for up to PT_BLOCK keys, again from the start when the default changed: a 0 is
+ * the default only if that was in force when the slot was read.
+ */
+PT_INLINE void
+scalar_bulk4(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n,
+	     bool wide, bool leaf32)
+{
+	uint64_t dflt;
+
+	for (unsigned int i = 0, end; i < n; i = end) {
+		end = n - i > PT_BLOCK ? i + PT_BLOCK : n;
+		do {
+			dflt = dflt_now(v);
+			for (unsigned int j = i; j < end; j++)
+				value[j] = or_dflt(wide ? wide4(v, addr[j])
+							: fused4(v, addr[j], leaf32),
+						   dflt);
+		} while (dflt_changed(v, dflt));
+	}
+}
+
+PT_INLINE void
+scalar_bulk6(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
+	     unsigned int n)
+{
+	uint64_t dflt;
+
+	for (unsigned int i = 0, end; i < n; i = end) {
+		end = n - i > PT_BLOCK ? i + PT_BLOCK : n;
+		do {
+			dflt = dflt_now(v);
+			for (unsigned int j = i; j < end; j++)
+				value[j] = or_dflt(wide6(v, addr[j]), dflt);
+		} while (dflt_changed(v, dflt));
+	}
+}
+
+#endif
