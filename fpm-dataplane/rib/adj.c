@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Adjacency slots of next hops: one for each (interface, family, gateway) that some slot
+ * uses, however many. [rib]. neigh keeps their MACs; here is only who has which number.
+ *
+ * References are dropped a grace period after the last published path went (commit.c), so
+ * that neigh is told to forget a neighbour when no forwarder can still send to it; the number
+ * is used again when neigh has answered that it writes there no more.
+ */
+#include <stdlib.h>
+
+#include "rib/rib_impl.h"
+
+static uint64_t
+adj_hash(uint32_t ifindex, uint8_t family, const struct ipaddr *addr)
+{
+	return ipaddr_hash(addr, (uint64_t)family << 32 | ifindex);
+}
+
+static void
+tell_neigh(struct rib *rib, enum msg_type type, uint32_t number, uint16_t ifidx)
+{
+	const struct adj *a = &rib->adj[number];
+	struct msg_adj *m = msg_new(type, sizeof(*m));
+
+	m->adj = number;
+	m->ifindex = a->ifindex;
+	m->ifidx = ifidx;
+	m->family = a->family;
+	m->addr = a->addr;
+	worker_send(rib->conf.neigh, &m->m);
+}
+
+static uint32_t
+number_new(struct rib *rib)
+{
+	uint32_t number;
+
+	if (rib->adj_free_at < rib->adj_free.n) {
+		number = rib->adj_free.v[rib->adj_free_at++];
+		if (rib->adj_free_at == rib->adj_free.n)
+			rib->adj_free_at = rib->adj_free.n = 0;
+		return number;
+	}
+	if (rib->adj_high + 1 >= FIB_ADJ_HOSTS)
+		return 0;
+	return ++rib->adj_high;
+}
+
+/* One reference to the adjacency, new or old; 0 when all numbers are in use. */
+uint32_t
+adj_get(struct rib *rib, const struct link *link, uint8_t family, const struct ipaddr *addr)
+{
+	static struct log_limit limit;
+	uint64_t hash = adj_hash(link->ifindex, family, addr);
+	unsigned int missed;
+	uint32_t number;
+	struct adj *a;
+
+	for (number = hidx_first(&rib->adj_by_key, hash); number != 0;
+	     number = hidx_next(&rib->adj_by_key, number)) {
+		a = &rib->adj[number];
+		if (a->ifindex == link->ifindex && a->family == family &&
+		    rib->fib->adj[number].ifidx == link->ifidx &&
+		    ipaddr_equal(&a->addr, addr)) {
+			a->refs++;
+			return number;
+		}
+	}
+	number = number_new(rib);
+	if (number == 0) {
+		rib->count.adj_full++;
+		if (log_allowed(&limit, &missed))
+			log_error("rib: adjacencies exhausted max=%u missed=%u",
+				  FIB_ADJ_HOSTS - 1, missed);
+		return 0;
+	}
+	a = &rib->adj[number];
+	*a = (struct adj){.ifindex = link->ifindex,
+			  .refs = 1,
+			  .family = family,
+			  .state = ADJ_WATCHED,
+			  .alive = true,
+			  .addr = *addr};
+	CDS_INIT_LIST_HEAD(&a->legs);
+	rib->n_adj++;
+	hidx_add(&rib->adj_by_key, hash, number);
+	/* The key before any path that leads here: publication of the group word orders. */
+	rib->fib->adj[number].ifidx = link->ifidx;
+	rib->fib->adj[number].family = family;
+	rib->fib->adj[number].addr = *addr;
+	if (!rib->stopping)
+		tell_neigh(rib, MSG_ADJ_WATCH, number, link->ifidx);
+	return number;
+}
+
+void
+adj_put(struct rib *rib, uint32_t number)
+{
+	struct adj *a = &rib->adj[number];
+
+	assert(a->refs > 0);
+	if (--a->refs > 0)
+		return;
+	hidx_del(&rib->adj_by_key, number);
+	a->state = ADJ_UNWATCHED;
+	rib->n_adj--;
+	if (!rib->stopping)
+		tell_neigh(rib, MSG_ADJ_UNWATCH, number, rib->fib->adj[number].ifidx);
+}
+
+void
+adj_event_freed(struct rib *rib, const struct msg_adj *m)
+{
+	if (m->adj == 0 || m->adj >= FIB_ADJ_HOSTS ||
+	    rib->adj[m->adj].state != ADJ_UNWATCHED)
+		return;
+	rib->adj[m->adj].state = ADJ_FREE;
+	vec32_push(&rib->adj_free, m->adj);
+}
+
+void
+adj_event_state(struct rib *rib, const struct msg_adj *m)
+{
+	struct adj *a;
+	struct leg *leg;
+
+	if (m->adj == 0 || m->adj >= FIB_ADJ_HOSTS)
+		return;
+	a = &rib->adj[m->adj];
+	/* The number may have a new tenant while the message was under way. */
+	if (a->state != ADJ_WATCHED || a->ifindex != m->ifindex || a->family != m->family ||
+	    !ipaddr_equal(&a->addr, &m->addr) || a->alive == m->alive)
+		return;
+	a->alive = m->alive;
+	cds_list_for_each_entry (leg, &a->legs, on_adj)
+		slot_dirty(rib, leg->slot, SLOT_PATHS);
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where rib writes what forwarders read: group words, the tries; and where what was
+ * replaced waits for its grace period. [rib]; it alone stores to fib->group.
+ *
+ * Order within a commit: group words first, then the tries, so that no trie ever leads to
+ * a word not yet written; slots that lost their last route die only when the trie that no
+ * longer names them is published. One call_rcu a commit; its callback, on liburcu's thread,
+ * posts MSG_RECLAIM and frees nothing.
+ *
+ * When a trie runs out of memory, forwarding goes on with what is published: nothing is
+ * freed that it may still name, and the next rounds try again.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rib/rib_impl.h"
+
+struct reclaim *
+rib_pending(struct rib *rib)
+{
+	if (rib->pending == NULL) {
+		rib->pending = must(calloc(1, sizeof(*rib->pending)));
+		rib->pending->rib = rib;
+	}
+	return rib->pending;
+}
+
+void
+pending_block(struct rib *rib, fib_path *block)
+{
+	struct reclaim *p = rib_pending(rib);
+
+	if (p->n_blocks == p->cap_blocks) {
+		p->cap_blocks = p->cap_blocks == 0 ? 16 : p->cap_blocks * 2;
+		p->blocks = must(realloc(p->blocks, p->cap_blocks * sizeof(fib_path *)));
+	}
+	p->blocks[p->n_blocks++] = block;
+}
+
+/* Retire hook of both tries, called by poptrie_commit(). */
+void
+rib_retire(void *ctx, struct poptrie *pt, struct poptrie_retired *r)
+{
+	struct rib *rib = ((struct worker *)ctx)->ctx;
+	struct reclaim *p = rib_pending(rib);
+
+	r->user[0] = p->retired;
+	r->user[1] = pt;
+	p->retired = r;
+}
+
+/* Grace period over: nobody holds any of it.  [rib, by MSG_RECLAIM] */
+void
+reclaim_run(void *owner, void *arg)
+{
+	struct rib *rib = owner;
+	struct reclaim *p = arg;
+	struct poptrie_retired *next;
+
+	for (struct poptrie_retired *r = p->retired; r != NULL; r = next) {
+		next = r->user[0];
+		poptrie_reclaim(r->user[1], r);
+	}
+	for (uint32_t i = 0; i < p->n_blocks; i++)
+		free(p->blocks[i]);
+	for (uint32_t i = 0; i < p->slots.n; i++) {
+		atomic_store_explicit(&rib->fib->group[p->slots.v[i]],
+				      group_word_single(PATH(PATH_UNRESOLVED, 0)),
+				      memory_order_relaxed);
+		slot_release(rib, p->slots.v[i]);
+	}
+	for (uint32_t i = 0; i < p->adjs.n; i++)
+		adj_put(rib, p->adjs.v[i]);
+	if (p->node.next != NULL) {
+		cds_list_del(&p->node);
+		rib->n_reclaims--;
+	}
+	vec32_free(&p->slots);
+	vec32_free(&p->adjs);
+	free(p->blocks);
+	free(p);
+}
+
+/* On liburcu's thread. */
+static void
+reclaim_due(struct rcu_head *head)
+{
+	struct reclaim *p = caa_container_of(head, struct reclaim, rcu);
+	struct msg_reclaim *m = msg_new(MSG_RECLAIM, sizeof(*m));
+
+	m->fn = reclaim_run;
+	m->arg = p;
+	worker_send(p->rib->worker, &m->m);
+}
+
+/*
+ * The ways of a slot to be used: all of the best class there is, equal paths added up.
+ * Returns how many, at least one.
+ */
+static uint32_t
+choose(struct rib *rib, const struct slot *s)
+{
+	enum leg_class best = LEG_UNRESOLVED + 1, class;
+	struct bucket_member *m;
+	uint32_t n = 0, at;
+	fib_path path;
+
+	if (rib->cap_members < s->n_legs) {
+		rib->cap_members = s->n_legs + 16;
+		rib->members = must(realloc(rib->members, rib->cap_members * sizeof(*m)));
+	}
+	m = rib->members;
+	for (uint32_t i = 0; i < s->n_legs; i++) {
+		class = leg_path(rib, &s->leg[i], &path);
+		if (class < best) {
+			best = class;
+			m[0] = (struct bucket_member){.path = path};
+		}
+	}
+	if (best > LEG_FAILED)
+		return 1; /* several of these would do the same */
+	for (uint32_t i = 0; i < s->n_legs; i++) {
+		if (leg_path(rib, &s->leg[i], &path) != best)
+			continue;
+		/* Legs are sorted: equal ones are neighbours, or near. */
+		for (at = n; at > 0 && n - at < 8 && m[at - 1].path != path;)
+			at--;
+		if (at == 0 || m[at - 1].path != path) {
+			m[n++] = (struct bucket_member){.path = path};
+			at = n;
+		}
+		m[at - 1].weight += s->leg[i].way.weight;
+	}
+	return n;
+}
+
+/* Take the block that the present word points at out of use. */
+static void
+block_drop(struct rib *rib, struct slot *s)
+{
+	pending_block(rib, s->block);
+	rib->block_bytes -= sizeof(*s->block) << s->log2_block;
+	s->block = NULL;
+}
+
+/* Compute the group word of a slot and store it if it differs. */
+static void
+publish(struct rib *rib, struct slot *s)
+{
+	uint64_t old =
+		atomic_load_explicit(&rib->fib->group[s->number], memory_order_relaxed);
+	fib_path single = (fib_path)old, *block = NULL;
+	const fib_path *keep = &single;
+	unsigned int log2_old = 0, log2_n = 0;
+	uint32_t n = choose(rib, s);
+	uint64_t word = group_word_single(rib->members[0].path);
+
+	if (n > 1) {
+		if (group_word_is_block(old)) {
+			keep = group_word_buckets(old);
+			log2_old = group_word_log2(old);
+		}
+		log2_n = group_log2(rib->members, n, log2_old);
+		block = must(aligned_alloc(64, sizeof(*block) << log2_n));
+		group_fill(block, log2_n, rib->members, n, keep, log2_old);
+		if (log2_n == log2_old &&
+		    memcmp(block, keep, sizeof(*block) << log2_n) == 0) {
+			free(block);
+			return;
+		}
+		word = group_word_block(block, log2_n);
+	} else if (word == old) {
+		return;
+	}
+	/* Release: who reads the word also sees the buckets and the adjacencies' keys. */
+	atomic_store_explicit(&rib->fib->group[s->number], word, memory_order_release);
+	rib->count.word_writes++;
+	if (s->block != NULL)
+		block_drop(rib, s);
+	s->block = block;
+	if (block != NULL) {
+		s->log2_block = (uint8_t)log2_n;
+		rib->block_bytes += sizeof(*block) << log2_n;
+	}
+}
+
+void
+rib_flush(struct rib *rib)
+{
+	for (uint32_t i = 0; i < rib->dirty.n; i++) {
+		struct slot *s = slot_at(rib, rib->dirty.v[i]);
+
+		if ((s->dirty & SLOT_CONTENT) != 0 && s->kind == SLOT_ID) {
+			nh_ways(rib, nh_find(rib, s->nhid), &rib->scratch);
+			if (!slot_has_ways(s, &rib->scratch))
+				slot_set_ways(rib, s, &rib->scratch);
+		}
+		if ((s->dirty & SLOT_PATHS) != 0)
+			publish(rib, s);
+		s->dirty = 0;
+		s->queued = false;
+	}
+	rib->dirty.n = 0;
+}
+
+static void
+complain(const char *what, uint64_t count)
+{
+	static struct log_limit limit;
+	unsigned int missed;
+
+	if (log_allowed(&limit, &missed))
+		log_error("rib: out of memory in=%s count=%llu missed=%u", what,
+			  (unsigned long long)count, missed);
+}
+
+/* Bring the trie to what the route says. Returns 0 or -ENOMEM: then a walk repeats it. */
+int
+rib_stage(struct rib *rib, const struct route *r)
+{
+	uint32_t slot = route_effective(r);
+	struct poptrie *pt = route_trie(rib, r);
+	int rc = slot != 0 ? poptrie_add(pt, r->addr.octet, r->len, slot)
+			   : poptrie_del(pt, r->addr.octet, r->len);
+
+	if (rc == -ENOENT)
+		return 0;
+	rib->count.trie_writes++;
+	if (rc == 0) {
+		rib->staged[r->family == 6] = true;
+		return 0;
+	}
+	rib->count.route_nomem++;
+	complain("add", rib->count.route_nomem);
+	/* From the start: the walk may have passed this one already. */
+	rib->resync = true;
+	rib->resync_at = 1;
+	return rc;
+}
+
+/* Some prefix is not in the trie as it should be: compare a slice. */
+bool
+rib_resync(struct rib *rib)
+{
+	uint32_t end = rib->resync_at + RIB_SLICE;
+
+	for (; rib->resync_at < end && rib->resync_at <= rib->main.high; rib->resync_at++) {
+		struct route *r = route_at(&rib->main, rib->resync_at);
+		uint32_t at = rib->resync_at;
+
+		if (r->family == 0 || poptrie_exact(route_trie(rib, r), r->addr.octet,
+						    r->len) == route_effective(r)) {
+			if (r->family != 0 && route_effective(r) == 0)
+				route_settle(rib, r, 0);
+			continue;
+		}
+		if (rib_stage(rib, r) < 0) {
+			rib->resync_at = at;
+			return false; /* not now; the next round or tick */
+		}
+		if (route_effective(r) == 0)
+			route_settle(rib, r, 0);
+	}
+	if (rib->resync_at <= rib->main.high)
+		return true;
+	rib->resync = false;
+	log_info("rib: tries complete again");
+	return false;
+}
+
+static bool
+commit_tries(struct rib *rib)
+{
+	struct poptrie *pt[2] = {rib->fib->pt4, rib->fib->pt6};
+	bool all = true;
+
+	for (unsigned int v = 0; v < 2; v++) {
+		if (!rib->staged[v])
+			continue;
+		if (poptrie_commit(pt[v]) < 0) {
+			rib->count.commit_nomem++;
+			complain("commit", rib->count.commit_nomem);
+			all = false;
+			continue;
+		}
+		rib->staged[v] = false;
+	}
+	return all;
+}
+
+/* Slots that no route names: nobody can find them after this commit. */
+static void
+kill_idle(struct rib *rib)
+{
+	for (uint32_t i = 0; i < rib->idle.n; i++) {
+		struct slot *s = slot_at(rib, rib->idle.v[i]);
+
+		s->idle = false;
+		if (s->refs != 0)
+			continue; /* taken again */
+		slot_kill(rib, s);
+		vec32_push(&rib_pending(rib)->slots, s->number);
+		if (s->block != NULL)
+			block_drop(rib, s);
+	}
+	rib->idle.n = 0;
+}
+
+void
+rib_commit(struct rib *rib)
+{
+	uint64_t words = rib->count.word_writes;
+	bool tries = rib->staged[0] || rib->staged[1];
+	struct reclaim *p;
+
+	rib->n_events = 0;
+	rib_flush(rib);
+	/* A trie that could not be completed may still name slots that no route does. */
+	if (commit_tries(rib) && !rib->resync)
+		kill_idle(rib);
+	if (tries || rib->count.word_writes != words)
+		rib->count.commits++;
+	p = rib->pending;
+	if (p == NULL)
+		return;
+	rib->pending = NULL;
+	cds_list_add_tail(&p->node, &rib->reclaims);
+	rib->n_reclaims++;
+	urcu_qsbr_call_rcu(&p->rcu, reclaim_due);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Small containers: a vector of numbers, and a chained hash over records that have small
+ * dense numbers (slots, ids, links, adjacencies). [rib]. Never for routes: doubling here
+ * rehashes everything at once, which is fine for thousands and not for millions.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rib/rib_impl.h"
+
+void *
+must(void *mem)
+{
+	if (mem == NULL)
+		abort();
+	return mem;
+}
+
+void
+vec32_push(struct vec32 *vec, uint32_t value)
+{
+	if (vec->n == vec->cap) {
+		vec->cap = vec->cap == 0 ? 16 : vec->cap * 2;
+		vec->v = must(realloc(vec->v, vec->cap * sizeof(*vec->v)));
+	}
+	vec->v[vec->n++] = value;
+}
+
+void
+vec32_free(struct vec32 *vec)
+{
+	free(vec->v);
+	*vec = (struct vec32){0};
+}
+
+/* Finaliser of splitmix64 (public domain). */
+uint64_t
+hash32(uint32_t x)
+{
+	uint64_t h = x + 0x9e3779b97f4a7c15u;
+
+	h = (h ^ h >> 30) * 0xbf58476d1ce4e5b9u;
+	h = (h ^ h >> 27) * 0x94d049bb133111ebu;
+	return h ^ h >> 31;
+}
+
+static void
+hidx_rehash(struct hidx *h, uint32_t n_heads)
+{
+	uint32_t *old = h->head;
+	uint32_t n_old = old == NULL ? 0 : h->mask + 1;
+
+	h->head = must(calloc(n_heads, sizeof(*h->head)));
+	h->mask = n_heads - 1;
+	for (uint32_t b = 0; b < n_old; b++)
+		for (uint32_t i = old[b], next; i != 0; i = next) {
+			uint32_t *head = &h->head[h->hash[i] & h->mask];
+
+			next = h->next[i];
+			h->next[i] = *head;
+			*head = i;
+		}
+	free(old);
+}
+
+void
+hidx_add(struct hidx *h, uint64_t hash, uint32_t number)
+{
+	uint32_t *head;
+
+	if (h->head == NULL || h->n > h->mask)
+		hidx_rehash(h, h->head == NULL ? 64 : (h->mask + 1) * 2);
+	if (number >= h->cap) {
+		uint32_t cap = h->cap == 0 ? 64 : h->cap * 2;
+
+		while (cap <= number)
+			cap *= 2;
+		h->next = must(realloc(h->next, cap * sizeof(*h->next)));
+		h->hash = must(realloc(h->hash, cap * sizeof(*h->hash)));
+		h->cap = cap;
+	}
+	h->hash[number] = (uint32_t)hash;
+	head = &h->head[h->hash[number] & h->mask];
+	h->next[number] = *head;
+	*head = number;
+	h->n++;
+}
+
+void
+hidx_del(struct hidx *h, uint32_t number)
+{
+	uint32_t *at = &h->head[h->hash[number] & h->mask];
+
+	while (*at != number)
+		at = &h->next[*at];
+	*at = h->next[number];
+	h->n--;
+}
+
+static uint32_t
+same_hash(const struct hidx *h, uint32_t number, uint32_t hash)
+{
+	while (number != 0 && h->hash[number] != hash)
+		number = h->next[number];
+	return number;
+}
+
+uint32_t
+hidx_first(const struct hidx *h, uint64_t hash)
+{
+	if (h->head == NULL)
+		return 0;
+	return same_hash(h, h->head[(uint32_t)hash & h->mask], (uint32_t)hash);
+}
+
+uint32_t
+hidx_next(const struct hidx *h, uint32_t number)
+{
+	return same_hash(h, h->next[number], h->hash[number]);
+}
+
+void
+hidx_free(struct hidx *h)
+{
+	free(h->head);
+	free(h->next);
+	free(h->hash);
+	*h = (struct hidx){0};
+}
+
+size_t
+hidx_bytes(const struct hidx *h)
+{
+	return (h->head == NULL ? 0 : (h->mask + 1) * sizeof(*h->head)) +
+	       h->cap * (sizeof(*h->next) + sizeof(*h->hash));
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Nexthop ids of the present session: singletons, groups, in any order. [rib].
+ *
+ * A NEWNEXTHOP binds late: it marks the slots of the id and of the groups that name it, and
+ * never touches a prefix. An id that nobody announced yet is kept as a stub, so that its
+ * routes and groups change the moment it comes.
+ *
+ * A DELNEXTHOP of an id still in use marks it absent and keeps its last content in force:
+ * FRR 8.4 to 9.x deletes ids right after a replay whose routes still stand (FRR PR 15183),
+ * and zebra withdraws or re-sends every route that it really wants changed. Such ids are
+ * counted and shown, and forgotten with their last user.
+ *
+ * Ids never outlive a session. Whether it was zebra or the connection that died, the replay
+ * announces all ids again, and a restarted zebra means something else by the same number.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rib/rib_impl.h"
+
+struct nh *
+nh_find(const struct rib *rib, uint32_t id)
+{
+	for (uint32_t i = hidx_first(&rib->nh_by_id, hash32(id)); i != 0;
+	     i = hidx_next(&rib->nh_by_id, i))
+		if (rib->nh[i]->id == id)
+			return rib->nh[i];
+	return NULL;
+}
+
+struct nh *
+nh_get(struct rib *rib, uint32_t id)
+{
+	struct nh *nh = nh_find(rib, id);
+
+	if (nh != NULL)
+		return nh;
+	nh = must(calloc(1, sizeof(*nh)));
+	nh->id = id;
+	CDS_INIT_LIST_HEAD(&nh->member_of);
+	if (rib->nh_free.n > 0) {
+		nh->number = rib->nh_free.v[--rib->nh_free.n];
+	} else {
+		nh->number = ++rib->nh_high;
+		if (nh->number >= rib->nh_cap) {
+			rib->nh_cap = rib->nh_cap == 0 ? 64 : rib->nh_cap * 2;
+			rib->nh = must(realloc(rib->nh, rib->nh_cap * sizeof(struct nh *)));
+		}
+	}
+	rib->nh[nh->number] = nh;
+	rib->n_nh++;
+	hidx_add(&rib->nh_by_id, hash32(id), nh->number);
+	return nh;
+}
+
+static void
+members_drop(struct rib *rib, struct nh *nh)
+{
+	struct member *member = nh->member;
+	uint32_t n = nh->n_member;
+
+	nh->member = NULL;
+	nh->n_member = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		cds_list_del(&member[i].in);
+		nh_maybe_free(rib, member[i].nh);
+	}
+	free(member);
+}
+
+static void
+nh_free(struct rib *rib, struct nh *nh)
+{
+	hidx_del(&rib->nh_by_id, nh->number);
+	rib->nh[nh->number] = NULL;
+	vec32_push(&rib->nh_free, nh->number);
+	rib->n_nh--;
+	members_drop(rib, nh);
+	free(nh);
+}
+
+/*
+ * Forget an id that zebra does not have (any more) and nothing here names. Its members may
+ * follow: one after the other, for a peer can make chains longer than the stack.
+ */
+void
+nh_maybe_free(struct rib *rib, struct nh *nh)
+{
+	if ((nh->known && !nh->absent) || nh->slot != 0 || nh->doomed ||
+	    !cds_list_empty(&nh->member_of))
+		return;
+	nh->doomed = true;
+	vec32_push(&rib->nh_doomed, nh->number);
+	if (rib->nh_dooming)
+		return;
+	rib->nh_dooming = true;
+	while (rib->nh_doomed.n > 0)
+		nh_free(rib, rib->nh[rib->nh_doomed.v[--rib->nh_doomed.n]]);
+	rib->nh_dooming = false;
+}
+
+void
+way_of_hop(struct way *w, const struct fpm_hop *hop)
+{
+	memset(w, 0, sizeof(*w));
+	w->ifindex = hop->ifindex;
+	w->weight = hop->weight == 0 ? 1 : hop->weight;
+	w->gw_family = hop->gw_family;
+	w->encap = hop->encap;
+	w->onlink = hop->onlink;
+	if (hop->gw_family != 0)
+		w->gw = hop->gw;
+	if (hop->gw_family == 0 && hop->ifindex == 0 && hop->encap == HOP_PLAIN)
+		way_special(w, PATH_UNRESOLVED);
+}
+
+void
+nh_ways(struct rib *rib, const struct nh *nh, struct ways *out)
+{
+	ways_clear(out);
+	if (nh->known && !nh->is_group)
+		*ways_push(out) = nh->way;
+	for (uint32_t i = 0; i < nh->n_member; i++) {
+		const struct member *m = &nh->member[i];
+		struct way *w = ways_push(out);
+
+		/* Groups are flat (FPM.md, 3.2): a group inside a group is not followed. */
+		if (m->nh->known && !m->nh->is_group) {
+			*w = m->nh->way;
+			if (w->kind == PATH_NONE)
+				w->weight = m->weight;
+		} else {
+			way_special(w, PATH_UNRESOLVED);
+			out->unresolved = true;
+		}
+	}
+	if (out->n == 0) {
+		way_special(ways_push(out), PATH_UNRESOLVED);
+		out->unresolved = true;
+	}
+	ways_sort(out);
+}
+
+static bool
+same_members(const struct nh *nh, const struct fpm_event *ev)
+{
+	if (!nh->is_group || nh->n_member != ev->n_hops)
+		return false;
+	for (uint32_t i = 0; i < nh->n_member; i++)
+		if (nh->member[i].nh->id != ev->hops[i].id ||
+		    nh->member[i].weight != ev->hops[i].weight)
+			return false;
+	return true;
+}
+
+static void
+set_members(struct rib *rib, struct nh *nh, const struct fpm_event *ev)
+{
+	struct member *member = must(calloc(ev->n_hops + 1u, sizeof(*member)));
+	struct member *old = nh->member;
+	uint32_t n_old = nh->n_member;
+
+	/* The new ones first, so that an id in both is not forgotten in between. */
+	for (uint32_t i = 0; i < ev->n_hops; i++) {
+		member[i].nh = nh_get(rib, ev->hops[i].id);
+		member[i].group = nh;
+		member[i].weight = ev->hops[i].weight == 0 ? 1 : ev->hops[i].weight;
+		cds_list_add(&member[i].in, &member[i].nh->member_of);
+	}
+	nh->member = member;
+	nh->n_member = ev->n_hops;
+	for (uint32_t i = 0; i < n_old; i++) {
+		cds_list_del(&old[i].in);
+		nh_maybe_free(rib, old[i].nh);
+	}
+	free(old);
+}
+
+/* Late binding: whoever names this id follows, at the latest at the end of the round. */
+static void
+nh_changed(struct rib *rib, struct nh *nh)
+{
+	struct member *m;
+
+	if (nh->slot != 0)
+		slot_dirty(rib, slot_at(rib, nh->slot), SLOT_CONTENT);
+	cds_list_for_each_entry (m, &nh->member_of, in) {
+		if (m->group->slot != 0)
+			slot_dirty(rib, slot_at(rib, m->group->slot), SLOT_CONTENT);
+	}
+}
+
+void
+nh_upsert(struct rib *rib, const struct fpm_event *ev)
+{
+	struct nh *nh = nh_get(rib, ev->nhid);
+	struct way way;
+
+	nh->absent = false;
+	if (ev->is_group) {
+		if (nh->known && same_members(nh, ev))
+			return;
+		nh->known = nh->is_group = true;
+		set_members(rib, nh, ev);
+	} else {
+		if (ev->blackhole)
+			way_special(&way, PATH_BLACKHOLE);
+		else if (ev->n_hops == 0)
+			way_special(&way, PATH_UNRESOLVED);
+		else
+			way_of_hop(&way, &ev->hops[0]);
+		if (nh->known && !nh->is_group && memcmp(&way, &nh->way, sizeof(way)) == 0)
+			return;
+		nh->known = true;
+		nh->is_group = false;
+		nh->way = way;
+		members_drop(rib, nh);
+	}
+	nh_changed(rib, nh);
+}
+
+void
+nh_delete(struct rib *rib, uint32_t id)
+{
+	struct nh *nh = nh_find(rib, id);
+
+	if (nh == NULL || !nh->known) {
+		rib->count.nh_del_unknown++;
+		return;
+	}
+	nh->absent = true;
+	nh_maybe_free(rib, nh);
+}
+
+void
+nh_forget_all(struct rib *rib)
+{
+	/* What the session still had to say about its slots, they keep. */
+	rib_flush(rib);
+	for (uint32_t i = 1; i <= rib->nh_high; i++)
+		if (rib->nh[i] != NULL && rib->nh[i]->slot != 0)
+			slot_orphan(rib, slot_at(rib, rib->nh[i]->slot));
+	nhs_free(rib);
+}
+
+void
+nhs_free(struct rib *rib)
+{
+	for (uint32_t i = 1; i <= rib->nh_high; i++)
+		if (rib->nh[i] != NULL) {
+			free(rib->nh[i]->member);
+			free(rib->nh[i]);
+		}
+	free(rib->nh);
+	rib->nh = NULL;
+	rib->nh_high = rib->nh_cap = rib->n_nh = 0;
+	vec32_free(&rib->nh_free);
+	vec32_free(&rib->nh_doomed);
+	hidx_free(&rib->nh_by_id);
+}

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Answers to the ui, a slice at a time; base/rows.md has the keys. [rib]. A slice costs at
+ * most q->max rows and SCAN_MAX steps, so that a listing of a million routes stands in
+ * nobody's way. The cursor is the last prefix shown, not a place in memory: it stays good
+ * while the table changes under it. Changes nothing.
+ */
+#include <inttypes.h>
+#include <jansson.h>
+#include <linux/rtnetlink.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rib/rib_impl.h"
+
+#define SCAN_MAX 16384u
+
+static json_t *
+name_or_number(const char *name, unsigned int number)
+{
+	char text[12];
+
+	if (name != NULL)
+		return json_string(name);
+	snprintf(text, sizeof(text), "%u", number);
+	return json_string(text);
+}
+
+static json_t *
+protocol_json(uint8_t protocol)
+{
+	/* linux/rtnetlink.h has some; the others are FRR's zebra/rt_netlink.h. */
+	static const char *const name[256] = {
+		[0] = "unspec", [1] = "redirect", [2] = "kernel",       [3] = "boot",
+		[4] = "static", [11] = "zebra",   [42] = "babel",       [186] = "bgp",
+		[187] = "isis", [188] = "ospf",   [189] = "rip",        [190] = "ripng",
+		[191] = "nhrp", [192] = "eigrp",  [193] = "ldp",        [194] = "sharp",
+		[195] = "pbr",  [196] = "static", [197] = "openfabric", [198] = "srte",
+	};
+
+	return name_or_number(name[protocol], protocol);
+}
+
+static json_t *
+type_json(uint8_t rtm_type)
+{
+	static const char *const name[] = {
+		[RTN_UNICAST] = "unicast",
+		[RTN_BLACKHOLE] = "blackhole",
+		[RTN_UNREACHABLE] = "unreachable",
+		[RTN_PROHIBIT] = "prohibit",
+	};
+
+	return name_or_number(rtm_type <= RTN_PROHIBIT ? name[rtm_type] : NULL, rtm_type);
+}
+
+static enum path_kind
+slot_path_kind(const struct rib *rib, uint32_t number)
+{
+	return path_kind(fib_group_path(rib->fib, number, 0));
+}
+
+static const char *
+state_name(enum path_kind kind)
+{
+	static const char *const name[] = {
+		[PATH_NONE] = "unresolved",         [PATH_ADJ] = "forwarding",
+		[PATH_ONLINK] = "onlink",           [PATH_LOCAL] = "local",
+		[PATH_BCAST] = "broadcast",         [PATH_BLACKHOLE] = "blackhole",
+		[PATH_UNREACHABLE] = "unreachable", [PATH_PROHIBIT] = "prohibit",
+		[PATH_UNRESOLVED] = "unresolved",   [PATH_FOREIGN] = "foreign",
+		[PATH_ENCAP] = "unsupported",       [PATH_DOWN] = "down",
+	};
+
+	return name[kind];
+}
+
+static json_t *
+dev_json(const struct leg *leg)
+{
+	char text[16];
+	json_t *dev = NULL;
+
+	if (leg->way.ifindex == 0 && leg->link == NULL)
+		return json_null();
+	if (leg->link != NULL && leg->link->name[0] != '\0')
+		dev = json_string(leg->link->name);
+	if (dev == NULL) { /* unknown, or no UTF-8 */
+		snprintf(text, sizeof(text), "if%u",
+			 leg->link != NULL ? leg->link->ifindex : leg->way.ifindex);
+		dev = json_string(text);
+	}
+	return dev;
+}
+
+static json_t *
+legs_json(const struct rib *rib, const struct slot *s)
+{
+	json_t *array = json_array();
+	char buf[PREFIX_STRLEN];
+	fib_path path;
+
+	for (uint32_t i = 0; i < s->n_legs; i++) {
+		const struct leg *leg = &s->leg[i];
+		const struct way *w = &leg->way;
+		json_t *via = json_null();
+
+		if (w->kind != PATH_NONE)
+			continue; /* no way out: blackhole, local, a member not announced */
+		if (w->gw_family != 0)
+			via = json_string(ipaddr_str(&w->gw, w->gw_family, buf));
+		json_array_append_new(
+			array, json_pack("{s:o, s:o, s:I, s:b, s:I}", "via", via, "dev",
+					 dev_json(leg), "weight", (json_int_t)w->weight,
+					 "alive", leg_path(rib, leg, &path) == LEG_ALIVE,
+					 "adj", (json_int_t)leg->adj));
+	}
+	return array;
+}
+
+static json_t *
+route_json(const struct rib *rib, const struct route *r)
+{
+	const struct slot *s = slot_at(rib, route_effective(r));
+	bool zebra = r->kslot == 0, is_main = r->table == RIB_TABLE_MAIN;
+	enum path_kind kind = slot_path_kind(rib, s->number);
+	struct prefix p = route_prefix(r);
+	char buf[PREFIX_STRLEN];
+
+	return json_pack("{s:s, s:I, s:s, s:o, s:o, s:I, s:I, s:s, s:b, s:o}", "prefix",
+			 prefix_str(&p, buf), "table", (json_int_t)r->table, "source",
+			 zebra                ? "zebra"
+			 : kind == PATH_LOCAL ? "local"
+					      : "connected",
+			 "protocol", protocol_json(zebra ? r->protocol : RTPROT_KERNEL),
+			 "type", type_json(zebra ? r->rtm_type : RTN_UNICAST), "nexthop_id",
+			 (json_int_t)(zebra ? s->nhid : 0), "group", (json_int_t)s->number,
+			 "state", is_main ? state_name(kind) : "not-installed", "stale",
+			 is_main && zebra && r->gen != rib->session.gen, "nexthops",
+			 legs_json(rib, s));
+}
+
+static void
+row(struct msg_query *q, json_t *object)
+{
+	if (object != NULL)
+		json_array_append_new(q->rows, object);
+}
+
+static void
+route_row(const struct rib *rib, struct msg_query *q, const struct route *r)
+{
+	if (r != NULL && route_effective(r) != 0)
+		row(q, route_json(rib, r));
+}
+
+static const struct route *
+find_main(const struct rib *rib, const struct prefix *p)
+{
+	return routes_find(&rib->main, RIB_TABLE_MAIN, p,
+			   routes_hash(&rib->main, RIB_TABLE_MAIN, p));
+}
+
+/* Routes of one trie in prefix order. True when the slice is full. */
+static bool
+list_trie(const struct rib *rib, struct msg_query *q, uint8_t family)
+{
+	const struct poptrie *pt = family == 4 ? rib->fib->pt4 : rib->fib->pt6;
+	struct prefix p = {.family = family};
+	unsigned int len = (unsigned int)q->cursor[2];
+
+	memcpy(p.addr.octet, &q->cursor[3], sizeof(p.addr.octet));
+	while (json_array_size(q->rows) < q->max) {
+		if (poptrie_next(pt, p.addr.octet, &len, q->cursor[1] == 0) == POPTRIE_NONE)
+			return false;
+		p.len = (uint8_t)len;
+		q->cursor[1] = 1;
+		q->cursor[2] = len;
+		memcpy(&q->cursor[3], p.addr.octet, sizeof(p.addr.octet));
+		route_row(rib, q, find_main(rib, &p));
+	}
+	return true;
+}
+
+static bool
+wanted(const struct msg_query *q, const struct route *r)
+{
+	struct prefix p = route_prefix(r);
+
+	if (r->family == 0 || (q->family != 0 && q->family != r->family))
+		return false;
+	if (!q->has_prefix)
+		return true;
+	return q->longest ? r->family == q->prefix.family && r->len <= q->prefix.len &&
+				    prefix_covers(&p, &q->prefix.addr)
+			  : prefix_equal(&p, &q->prefix);
+}
+
+/* Tables other than main, in no order. With a prefix: what covers it, or is it. */
+static bool
+list_other(const struct rib *rib, struct msg_query *q)
+{
+	uint32_t steps = 0;
+
+	while (q->cursor[1] < rib->other.high) {
+		const struct route *r;
+
+		if (json_array_size(q->rows) >= q->max || ++steps > SCAN_MAX)
+			return true;
+		r = route_at(&rib->other, (uint32_t)++q->cursor[1]);
+		if (wanted(q, r))
+			route_row(rib, q, r);
+	}
+	return false;
+}
+
+static void
+one_prefix(const struct rib *rib, struct msg_query *q)
+{
+	struct prefix p = q->prefix;
+	unsigned int len;
+
+	prefix_mask(&p);
+	if (q->longest) {
+		const struct poptrie *pt = p.family == 4 ? rib->fib->pt4 : rib->fib->pt6;
+
+		if (poptrie_match(pt, p.addr.octet, p.len, &len) == POPTRIE_NONE)
+			return;
+		p.len = (uint8_t)len;
+		prefix_mask(&p);
+	}
+	route_row(rib, q, find_main(rib, &p));
+}
+
+static void
+list_routes(const struct rib *rib, struct msg_query *q)
+{
+	/* cursor[0]: 0 IPv4, 1 IPv6, 2 other tables; the rest is each one's own. */
+	for (; q->cursor[0] < 2; q->cursor[0]++) {
+		uint8_t family = q->cursor[0] == 0 ? 4 : 6;
+
+		if (q->has_prefix) {
+			if (family == q->prefix.family)
+				one_prefix(rib, q);
+		} else if ((q->family == 0 || q->family == family) &&
+			   list_trie(rib, q, family)) {
+			return;
+		}
+		memset(&q->cursor[1], 0, sizeof(q->cursor) - sizeof(q->cursor[0]));
+	}
+	if (q->all_tables && list_other(rib, q))
+		return;
+	q->done = true;
+}
+
+static void
+list_nexthops(const struct rib *rib, struct msg_query *q)
+{
+	uint32_t steps = 0;
+
+	while (q->cursor[0] < rib->slot_high) {
+		const struct slot *s;
+		const struct nh *nh;
+		uint64_t word;
+
+		if (json_array_size(q->rows) >= q->max || ++steps > SCAN_MAX)
+			return;
+		s = slot_at(rib, (uint32_t)++q->cursor[0]);
+		if (s->kind == SLOT_FREE || s->kind == SLOT_DYING ||
+		    s->refs <= (s->number == rib->slot_unresolved))
+			continue;
+		nh = s->kind == SLOT_ID ? nh_find(rib, s->nhid) : NULL;
+		word = atomic_load_explicit(&rib->fib->group[s->number],
+					    memory_order_relaxed);
+		row(q, json_pack("{s:I, s:I, s:I, s:s, s:I, s:b, s:o}", "group",
+				 (json_int_t)s->number, "nexthop_id", (json_int_t)s->nhid,
+				 "routes", (json_int_t)s->refs, "state",
+				 state_name(slot_path_kind(rib, s->number)), "buckets",
+				 (json_int_t)1 << group_word_log2(word), "absent",
+				 nh != NULL && nh->absent, "nexthops", legs_json(rib, s)));
+	}
+	q->done = true;
+}
+
+static json_t *
+trie_json(const struct poptrie *pt)
+{
+	struct poptrie_stats st;
+
+	poptrie_stats(pt, &st);
+	return json_pack(
+		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "routes", (json_int_t)st.routes,
+		"nodes", (json_int_t)st.nodes, "leaves", (json_int_t)st.leaves, "bytes",
+		(json_int_t)(st.direct_bytes + st.node_bytes + st.leaf_bytes), "free_bytes",
+		(json_int_t)st.free_bytes, "retired_bytes", (json_int_t)st.retired_bytes,
+		"radix_bytes", (json_int_t)st.radix_bytes);
+}
+
+static size_t
+rib_bytes(const struct rib *rib)
+{
+	return sizeof(*rib) + routes_bytes(&rib->main) + routes_bytes(&rib->other) +
+	       (rib->slot_high / SLOT_CHUNK + 1) * SLOT_CHUNK * sizeof(struct slot) +
+	       rib->leg_bytes + rib->block_bytes + rib->n_nh * sizeof(struct nh) +
+	       rib->adj_high * sizeof(struct adj) + hidx_bytes(&rib->by_content) +
+	       hidx_bytes(&rib->nh_by_id) + hidx_bytes(&rib->adj_by_key) +
+	       hidx_bytes(&rib->link_by_ifindex);
+}
+
+static void
+set_int(json_t *o, const char *key, uint64_t value)
+{
+	json_object_set_new(o, key, json_integer((json_int_t)value));
+}
+
+static void
+summary(const struct rib *rib, struct msg_query *q)
+{
+	json_t *o = json_object();
+	int64_t sweep_ms = sweep_in_ms(rib, rib->clock_ms());
+	uint64_t unresolved = 0, absent = 0;
+
+	for (uint32_t i = 1; i <= rib->slot_high; i++)
+		if (slot_path_kind(rib, i) == PATH_UNRESOLVED)
+			unresolved += slot_at(rib, i)->refs - (i == rib->slot_unresolved);
+	for (uint32_t i = 1; i <= rib->nh_high; i++)
+		absent += rib->nh[i] != NULL && rib->nh[i]->absent;
+	set_int(o, "routes4", rib->n_main[0]);
+	set_int(o, "routes6", rib->n_main[1]);
+	set_int(o, "zebra4", rib->n_zebra[0]);
+	set_int(o, "zebra6", rib->n_zebra[1]);
+	set_int(o, "other_tables", rib->other.n);
+	set_int(o, "unresolved", unresolved);
+	set_int(o, "groups", rib->n_slots);
+	set_int(o, "nexthop_ids", rib->n_nh);
+	set_int(o, "nexthop_ids_absent", absent);
+	set_int(o, "adjacencies", rib->n_adj);
+	set_int(o, "generation", rib->session.gen);
+	set_int(o, "stale", rib->stale);
+	json_object_set_new(o, "replaying", json_boolean(rib->session.replaying));
+	json_object_set_new(o, "sweep_in_s",
+			    sweep_ms < 0 ? json_null() : json_real((double)sweep_ms / 1e3));
+	set_int(o, "sweeps", rib->count.sweeps);
+	set_int(o, "swept_routes", rib->count.swept_routes);
+	set_int(o, "commits", rib->count.commits);
+	set_int(o, "reclaim_pending", rib->n_reclaims);
+	set_int(o, "ignored_kernel", rib->count.ignored_kernel);
+	set_int(o, "ignored_linklocal", rib->count.ignored_linklocal);
+	set_int(o, "out_of_memory", rib->count.route_nomem + rib->count.commit_nomem);
+	set_int(o, "groups_full", rib->count.slot_full);
+	set_int(o, "adjacencies_full", rib->count.adj_full);
+	set_int(o, "groups_adopted", rib->count.adopted);
+	set_int(o, "prefix_writes", rib->count.trie_writes);
+	set_int(o, "group_writes", rib->count.word_writes);
+	set_int(o, "rib_bytes", rib_bytes(rib));
+	json_object_set_new(o, "fib4", trie_json(rib->fib->pt4));
+	json_object_set_new(o, "fib6", trie_json(rib->fib->pt6));
+	row(q, o);
+	q->done = true;
+}
+
+void
+rib_query(struct rib *rib, struct msg_query *q)
+{
+	/* What was said before the question is part of the answer. */
+	rib_flush(rib);
+	if (q->rows == NULL)
+		q->rows = json_array();
+	switch (q->kind) {
+	case QUERY_ROUTES:
+		list_routes(rib, q);
+		break;
+	case QUERY_NEXTHOPS:
+		list_nexthops(rib, q);
+		break;
+	case QUERY_SUMMARY:
+		summary(rib, q);
+		break;
+	case QUERY_NEIGHBORS:
+		q->done = true;
+		break;
+	}
+	q->m.type = MSG_REPLY;
+	worker_send(q->from, &q->m);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The rib thread: its wiring, and nothing else. Messages go to the file whose word they
+ * are; after each round what they changed is committed, within the same round, so that a
+ * single route waits for nothing but itself. [rib]. Never reads a socket, never waits.
+ */
+#include "rib/rib.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "rib/rib_impl.h"
+
+#define TICK_S 0.1 /* while something waits for a time */
+
+uint64_t
+rib_clock_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void
+status_add(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_store_explicit(counter,
+			      atomic_load_explicit(counter, memory_order_relaxed) + n,
+			      memory_order_relaxed);
+}
+
+void
+rib_on_msg(struct rib *rib, struct msg *m)
+{
+	struct msg_reclaim *reclaim;
+
+	ASSERT_ROLE(ROLE_RIB);
+	switch (m->type) {
+	case MSG_FPM_BATCH:
+		zebra_batch(rib, (struct msg_fpm_batch *)m);
+		status_add(&fpm_status.queue_bytes_out, ((struct msg_fpm_batch *)m)->bytes);
+		break;
+	case MSG_LINK:
+		link_event(rib, (struct msg_link *)m);
+		break;
+	case MSG_ADDR:
+		addr_event(rib, (struct msg_addr *)m);
+		break;
+	case MSG_ADJ_FREED:
+		adj_event_freed(rib, (struct msg_adj *)m);
+		break;
+	case MSG_ADJ_STATE:
+		adj_event_state(rib, (struct msg_adj *)m);
+		break;
+	case MSG_RECLAIM:
+		reclaim = (struct msg_reclaim *)m;
+		reclaim->fn(rib, reclaim->arg);
+		break;
+	case MSG_QUERY:
+		rib_query(rib, (struct msg_query *)m);
+		return; /* it is on its way back */
+	default:
+		assert(!"message not for rib");
+		break;
+	}
+	msg_free(m);
+	if (rib->n_events >= RIB_COMMIT_EVENTS) {
+		rib_commit(rib);
+		/* Nothing that RCU guards is held between messages. */
+		urcu_qsbr_quiescent_state();
+	}
+}
+
+bool
+rib_round(struct rib *rib)
+{
+	bool more = sweep_round(rib);
+
+	if (rib->resync)
+		more |= rib_resync(rib);
+	rib_commit(rib);
+	return more;
+}
+
+static void
+on_msg(struct worker *w, struct msg *m)
+{
+	rib_on_msg(w->ctx, m);
+}
+
+static void
+on_round(struct worker *w)
+{
+	struct rib *rib = w->ctx;
+	bool timed;
+
+	/* An idle watcher keeps the loop from waiting while a walk has more to do. */
+	if (rib_round(rib))
+		ev_idle_start(w->loop, &rib->more);
+	else
+		ev_idle_stop(w->loop, &rib->more);
+	timed = rib->session.replaying || rib->resync || rib->staged[0] || rib->staged[1];
+	if (timed && !ev_is_active(&rib->tick))
+		ev_timer_again(w->loop, &rib->tick);
+	else if (!timed && ev_is_active(&rib->tick))
+		ev_timer_stop(w->loop, &rib->tick);
+}
+
+static void
+on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
+{
+}
+
+static void
+on_more(struct ev_loop *loop, ev_idle *idle, int revents)
+{
+}
+
+static int
+init(struct worker *w)
+{
+	struct rib *rib = w->ctx;
+
+	ev_init(&rib->tick, on_tick);
+	rib->tick.repeat = TICK_S;
+	ev_idle_init(&rib->more, on_more);
+	return 0;
+}
+
+static void
+fini(struct worker *w)
+{
+	struct rib *rib = w->ctx;
+
+	/* neigh is gone already: reclaims that still come must not write to it. */
+	rib->stopping = true;
+	ev_timer_stop(w->loop, &rib->tick);
+	ev_idle_stop(w->loop, &rib->more);
+}
+
+struct rib *
+rib_new(struct worker *w, const struct rib_conf *conf)
+{
+	struct rib *rib = calloc(1, sizeof(*rib));
+
+	if (rib == NULL)
+		return NULL;
+	rib->adj = calloc(FIB_ADJ_HOSTS, sizeof(*rib->adj));
+	if (rib->adj == NULL) {
+		free(rib);
+		return NULL;
+	}
+	rib->conf = *conf;
+	rib->worker = w;
+	rib->clock_ms = rib_clock_ms;
+	CDS_INIT_LIST_HEAD(&rib->floating);
+	CDS_INIT_LIST_HEAD(&rib->reclaims);
+	return rib;
+}
+
+int
+rib_setup(struct worker *w, const struct rib_conf *conf)
+{
+	w->name = "rib";
+	w->role = ROLE_RIB;
+	w->init = init;
+	w->on_msg = on_msg;
+	w->on_round = on_round;
+	w->fini = fini;
+	w->ctx = rib_new(w, conf);
+	if (w->ctx == NULL)
+		return -ENOMEM;
+	if (conf->fib != NULL)
+		rib_set_fib(w, conf->fib);
+	return 0;
+}
+
+void
+rib_set_fib(struct worker *w, struct fib *fib)
+{
+	struct rib *rib = w->ctx;
+
+	rib->fib = fib;
+	routes_init(&rib->main, fib->seed);
+	routes_init(&rib->other, fib->seed);
+	slots_init(rib);
+}
+
+void
+rib_teardown(struct worker *w)
+{
+	struct rib *rib = w->ctx;
+	struct reclaim *p, *next;
+
+	if (rib == NULL)
+		return;
+	rib->stopping = true;
+	cds_list_for_each_entry_safe (p, next, &rib->reclaims, node)
+		reclaim_run(rib, p);
+	if (rib->pending != NULL)
+		reclaim_run(rib, rib->pending);
+	nhs_free(rib);
+	slots_free(rib);
+	links_free(rib);
+	own_free(rib);
+	routes_free(&rib->main);
+	routes_free(&rib->other);
+	vec32_free(&rib->adj_free);
+	hidx_free(&rib->adj_by_key);
+	free(rib->adj);
+	free(rib->scratch.v);
+	free(rib->members);
+	free(rib);
+	w->ctx = NULL;
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the files of rib/ (and its tests) share. All of it is [rib]'s own: no other thread
+ * looks at any of these structs; what others read is in fib/fib.h.
+ *
+ *     struct route --zslot, kslot--> struct slot --legs--> struct leg --> struct link
+ *     struct nh (id of zebra) --slot--^                        `-------> struct adj
+ *
+ * A slot is one entry of fib->group: the value that prefixes carry in the tries.
+ */
+#ifndef RIB_RIB_IMPL_H
+#define RIB_RIB_IMPL_H
+
+#include <assert.h>
+#include <ev.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <urcu/list.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "base/fpm_event.h"
+#include "base/log.h"
+#include "base/msg.h"
+#include "base/worker.h"
+#include "fib/fib.h"
+#include "rib/rib.h"
+
+#define RIB_TABLE_MAIN    254u
+#define RIB_SLICE         4096u /* routes looked at in one round of a background walk */
+#define RIB_COMMIT_EVENTS 4096u /* events after which a long round commits in between */
+
+struct json_t;
+
+/* --- small containers (index.c) --------------------------------------------------- */
+
+/* Returns mem; aborts when it is NULL: small control data, nothing sane is left to do. */
+void *must(void *mem);
+
+struct vec32 {
+	uint32_t *v;
+	uint32_t n, cap;
+};
+void vec32_push(struct vec32 *vec, uint32_t value);
+void vec32_free(struct vec32 *vec);
+
+/* Hash of small dense numbers (1..): the caller keeps the records and compares them. */
+struct hidx {
+	uint32_t *head;
+	uint32_t *next, *hash; /* by number */
+	uint32_t mask, cap, n;
+};
+void hidx_add(struct hidx *h, uint64_t hash, uint32_t number);
+void hidx_del(struct hidx *h, uint32_t number);
+uint32_t hidx_first(const struct hidx *h, uint64_t hash); /* 0: none */
+uint32_t hidx_next(const struct hidx *h, uint32_t number);
+void hidx_free(struct hidx *h);
+size_t hidx_bytes(const struct hidx *h);
+uint64_t hash32(uint32_t x);
+
+/* --- routes (routes.c) ------------------------------------------------------------- */
+
+struct route {
+	struct ipaddr addr;
+	uint32_t table;
+	uint32_t zslot; /* what zebra taught; 0: nothing */
+	uint32_t kslot; /* own address, connected subnet, directed broadcast; 0: none */
+	uint32_t gen;   /* session in which zebra said so last */
+	uint32_t next;
+	uint8_t family, len; /* family 0: entry is free */
+	uint8_t protocol, rtm_type;
+};
+static_assert(sizeof(struct route) == 40, "1.2 M routes and their buckets in 58 MB");
+
+#define ROUTE_CHUNK  16384u /* routes, and buckets, allocated at a time */
+#define ROUTE_CHUNKS 4096u
+
+/* Linear hashing (Litwin 1980): grows one bucket an insert, so no insert ever stalls. */
+struct routes {
+	struct route *chunk[ROUTE_CHUNKS];
+	uint32_t *bucket[ROUTE_CHUNKS];
+	uint64_t seed;
+	uint32_t n, high, free; /* routes; highest number given out; list of free ones */
+	uint32_t n_buckets, mask;
+};
+
+void routes_init(struct routes *t, uint64_t seed);
+void routes_free(struct routes *t);
+uint64_t routes_hash(const struct routes *t, uint32_t table, const struct prefix *p);
+struct route *routes_find(const struct routes *t, uint32_t table, const struct prefix *p,
+			  uint64_t hash);
+/* The key must be absent. Returns NULL when memory is out. */
+struct route *routes_insert(struct routes *t, uint32_t table, const struct prefix *p,
+			    uint64_t hash);
+void routes_remove(struct routes *t, struct route *r);
+size_t routes_bytes(const struct routes *t);
+/* Two steps, so that the cache misses of a batch overlap. */
+void routes_prefetch_bucket(const struct routes *t, uint64_t hash);
+void routes_prefetch_route(const struct routes *t, uint64_t hash);
+
+static inline struct route *
+route_at(const struct routes *t, uint32_t number)
+{
+	return &t->chunk[number / ROUTE_CHUNK][number % ROUTE_CHUNK];
+}
+
+static inline struct prefix
+route_prefix(const struct route *r)
+{
+	return (struct prefix){.addr = r->addr, .family = r->family, .len = r->len};
+}
+
+/* --- ways, slots ------------------------------------------------------------------- */
+
+/* One way out, as content: compared and sorted with memcmp, so every octet counts. */
+struct way {
+	struct ipaddr gw;
+	uint32_t ifindex;
+	uint32_t weight;
+	uint8_t gw_family;
+	uint8_t encap;
+	uint8_t onlink;
+	uint8_t kind; /* PATH_NONE: a hop; else this path, and all else is zero */
+};
+static_assert(sizeof(struct way) == 28, "no padding: memcmp compares");
+
+struct ways {
+	struct way *v;
+	uint32_t n, cap;
+	bool unresolved; /* some member is not known yet */
+};
+
+struct slot;
+
+/* A way of a slot, tied to the link and the adjacency it needs. */
+struct leg {
+	struct way way;
+	uint32_t adj;      /* 0: none */
+	struct link *link; /* NULL: needs none, or its interface is not known */
+	struct slot *slot;
+	struct cds_list_head on_link;  /* in link->legs, when link */
+	struct cds_list_head on_adj;   /* in adj->legs, when adj */
+	struct cds_list_head floating; /* in rib->floating: gateway without interface */
+};
+
+enum slot_kind {
+	SLOT_FREE,
+	SLOT_ID,     /* follows nexthop id `nhid`, alone */
+	SLOT_ORPHAN, /* followed an id of an older session; content frozen, may be adopted */
+	SLOT_INLINE, /* content without an id: shared by all routes with that content */
+	SLOT_DYING,  /* no route left; waits for a grace period */
+};
+
+#define SLOT_CONTENT 1 /* dirty: ask the id for its ways again */
+#define SLOT_PATHS   2 /* dirty: a link or neighbour changed; choose paths again */
+
+struct slot {
+	uint32_t number;
+	uint32_t refs; /* routes */
+	uint32_t nhid;
+	uint32_t n_legs;
+	struct leg *leg;
+	fib_path *block; /* what the group word points at, NULL when inline */
+	uint8_t kind;
+	uint8_t dirty;
+	uint8_t log2_block;
+	bool queued; /* in rib->dirty */
+	bool idle;   /* in rib->idle */
+	bool indexed;
+};
+
+#define SLOT_CHUNK 1024u
+
+/* --- nexthop ids (nexthop.c) ------------------------------------------------------- */
+
+struct member {
+	struct nh *nh;    /* the singleton */
+	struct nh *group; /* that names it */
+	uint32_t weight;
+	struct cds_list_head in; /* nh->member_of */
+};
+
+struct nh {
+	uint32_t id;
+	uint32_t number; /* in rib->nh */
+	uint32_t slot;   /* 0: no route names it */
+	uint32_t n_member;
+	bool known;  /* announced in this session */
+	bool absent; /* deleted while in use: last content stays in force */
+	bool is_group;
+	bool doomed;    /* in rib->nh_doomed */
+	struct way way; /* of a singleton */
+	struct member *member;
+	struct cds_list_head member_of;
+};
+
+/* --- links, adjacencies ------------------------------------------------------------ */
+
+struct link {
+	uint32_t ifindex;
+	uint32_t number;
+	uint16_t ifidx; /* 0: no port of ours */
+	bool known, up;
+	char name[16];
+	struct cds_list_head legs;
+};
+
+enum adj_state { ADJ_FREE, ADJ_WATCHED, ADJ_UNWATCHED };
+
+struct adj {
+	uint32_t ifindex;
+	uint32_t refs;
+	uint8_t family;
+	uint8_t state;
+	bool alive;
+	struct ipaddr addr;
+	struct cds_list_head legs;
+};
+
+/* An own address as the kernel has it. */
+struct own {
+	uint32_t ifindex;
+	struct prefix subnet;
+	struct ipaddr addr;
+};
+
+/* --- buckets (group.c) ------------------------------------------------------------- */
+
+struct bucket_member {
+	fib_path path;
+	uint64_t weight;
+	uint32_t target, have;
+};
+
+/* --- commit ------------------------------------------------------------------------ */
+
+/* What one commit took out of the readers' sight; freed a grace period later. */
+struct reclaim {
+	struct rcu_head rcu;
+	struct cds_list_head node; /* rib->reclaims, from call_rcu on */
+	struct rib *rib;
+	struct poptrie_retired *retired; /* chained by user[0]; user[1] is the trie */
+	struct vec32 slots;
+	struct vec32 adjs; /* one reference each */
+	fib_path **blocks;
+	uint32_t n_blocks, cap_blocks;
+};
+
+struct rib_counters {
+	uint64_t commits, commit_nomem, route_nomem, slot_full, adj_full;
+	uint64_t ignored_kernel, ignored_linklocal, del_unknown, nh_del_unknown;
+	uint64_t trie_writes; /* prefixes staged: what a change costs */
+	uint64_t word_writes; /* group words published */
+	uint64_t adopted;     /* slots taken over by a newer session's id */
+	uint64_t sweeps, swept_routes;
+};
+
+struct session {
+	uint32_t gen, nl_pid;
+	bool connected;
+	bool restarted; /* another zebra than the one before */
+	bool replaying; /* its end is not known yet */
+	bool sweeping;  /* end known, stale routes are being taken out */
+	bool sentinel;  /* seen in this generation */
+	uint64_t up_ms, last_event_ms;
+	uint64_t n_events, n_routes; /* the sentinel not counted */
+	uint64_t swept;
+	uint32_t sweep_at;
+};
+
+struct rib {
+	struct rib_conf conf;
+	struct worker *worker;
+	struct fib *fib;
+	uint64_t (*clock_ms)(void);
+	bool stopping; /* send nothing any more */
+
+	struct routes main, other;
+	uint32_t n_main[2], n_zebra[2]; /* IPv4, IPv6 */
+	uint32_t stale; /* routes of zebra in main not seen in session.gen */
+
+	struct slot *slot_chunk[FIB_GROUP_MAX / SLOT_CHUNK];
+	uint32_t slot_high, n_slots, n_orphans;
+	struct vec32 slot_free; /* first in, first out from slot_free_at */
+	uint32_t slot_free_at;
+	uint32_t slot_unresolved; /* permanent; also what is left when slots run out */
+	struct hidx by_content;   /* SLOT_INLINE and SLOT_ORPHAN */
+	struct vec32 dirty, idle;
+	size_t leg_bytes, block_bytes;
+
+	struct nh **nh;
+	uint32_t nh_high, nh_cap, n_nh;
+	struct vec32 nh_free, nh_doomed;
+	bool nh_dooming;
+	struct hidx nh_by_id;
+
+	struct link **link;
+	uint32_t link_high, link_cap;
+	struct vec32 link_free;
+	struct hidx link_by_ifindex;
+	struct cds_list_head floating;
+
+	struct own *own;
+	uint32_t n_own, cap_own;
+
+	struct adj *adj; /* FIB_ADJ_HOSTS */
+	uint32_t adj_high, n_adj;
+	struct vec32 adj_free;
+	uint32_t adj_free_at;
+	struct hidx adj_by_key;
+
+	bool staged[2];
+	bool resync; /* a trie refused a prefix: walk and compare until all is in */
+	uint32_t resync_at;
+	uint32_t n_events; /* since the last commit */
+	struct reclaim *pending;
+	struct cds_list_head reclaims;
+	uint32_t n_reclaims;
+
+	struct session session;
+	struct rib_counters count;
+
+	struct ways scratch;
+	struct bucket_member *members;
+	uint32_t cap_members;
+
+	ev_timer tick;
+	ev_idle more;
+};
+
+/* rib.c: without a thread, for tests. Returns NULL when memory is out. */
+struct rib *rib_new(struct worker *w, const struct rib_conf *conf);
+/* One message; the callee owns it. */
+void rib_on_msg(struct rib *rib, struct msg *m);
+/* End of a round: walks, commit. Returns true when a walk wants another round at once. */
+bool rib_round(struct rib *rib);
+uint64_t rib_clock_ms(void);
+
+/* zebra.c: what FPM says. */
+void zebra_batch(struct rib *rib, const struct msg_fpm_batch *b);
+void zebra_withdraw(struct rib *rib, struct route *r);
+/* The sources of `r` changed; `was` is what the trie has. Removes an empty route. */
+void route_settle(struct rib *rib, struct route *r, uint32_t was);
+static inline uint32_t
+route_effective(const struct route *r)
+{
+	return r->kslot != 0 ? r->kslot : r->zslot;
+}
+static inline struct poptrie *
+route_trie(const struct rib *rib, const struct route *r)
+{
+	return r->family == 4 ? rib->fib->pt4 : rib->fib->pt6;
+}
+
+/* slot.c */
+static inline struct slot *
+slot_at(const struct rib *rib, uint32_t number)
+{
+	return &rib->slot_chunk[number / SLOT_CHUNK][number % SLOT_CHUNK];
+}
+void way_special(struct way *w, enum path_kind kind);
+void ways_clear(struct ways *ways);
+struct way *ways_push(struct ways *ways);
+void ways_sort(struct ways *ways);
+bool slot_has_ways(const struct slot *s, const struct ways *ways);
+/* Slot of content without an id; `hint` is the slot that the route has now, or 0. */
+uint32_t slot_for_ways(struct rib *rib, const struct ways *ways, uint32_t hint);
+uint32_t slot_for_kind(struct rib *rib, enum path_kind kind);
+/* Slot of a nexthop id, announced or not. */
+uint32_t slot_for_id(struct rib *rib, uint32_t id, uint32_t hint);
+void slot_set_ways(struct rib *rib, struct slot *s, const struct ways *ways);
+void slot_ref(struct rib *rib, uint32_t number);
+void slot_unref(struct rib *rib, uint32_t number);
+void slot_dirty(struct rib *rib, struct slot *s, uint8_t what);
+/* The id is of an older session: keep the content, stop following. */
+void slot_orphan(struct rib *rib, struct slot *s);
+void slot_kill(struct rib *rib, struct slot *s);
+void slot_release(struct rib *rib, uint32_t number);
+int slots_init(struct rib *rib);
+void slots_free(struct rib *rib);
+
+/* nexthop.c */
+void nh_upsert(struct rib *rib, const struct fpm_event *ev);
+void nh_delete(struct rib *rib, uint32_t id);
+struct nh *nh_find(const struct rib *rib, uint32_t id);
+struct nh *nh_get(struct rib *rib, uint32_t id);
+void nh_ways(struct rib *rib, const struct nh *nh, struct ways *out);
+void nh_maybe_free(struct rib *rib, struct nh *nh);
+void nh_forget_all(struct rib *rib); /* session over: slots become orphans */
+void nhs_free(struct rib *rib);
+void way_of_hop(struct way *w, const struct fpm_hop *hop);
+
+/* link.c */
+struct link *link_find(const struct rib *rib, uint32_t ifindex);
+void link_event(struct rib *rib, const struct msg_link *m);
+void leg_attach(struct rib *rib, struct leg *leg);
+void leg_detach(struct rib *rib, struct leg *leg);
+void legs_float(struct rib *rib); /* connected subnets changed */
+void links_free(struct rib *rib);
+
+/* In the order of preference: a slot uses the best class that it has. */
+enum leg_class {
+	LEG_ALIVE,
+	LEG_FAILED, /* the neighbour does not answer; packets make the kernel try again */
+	LEG_SPECIAL,
+	LEG_FOREIGN,
+	LEG_ENCAP,
+	LEG_DOWN,
+	LEG_UNRESOLVED,
+};
+enum leg_class leg_path(const struct rib *rib, const struct leg *leg, fib_path *path);
+
+/* adj.c */
+uint32_t adj_get(struct rib *rib, const struct link *link, uint8_t family,
+		 const struct ipaddr *addr);
+void adj_put(struct rib *rib, uint32_t number);
+void adj_event_state(struct rib *rib, const struct msg_adj *m);
+void adj_event_freed(struct rib *rib, const struct msg_adj *m);
+
+/* kernel.c */
+void addr_event(struct rib *rib, const struct msg_addr *m);
+void own_link_changed(struct rib *rib, uint32_t ifindex, bool gone);
+void own_free(struct rib *rib);
+/* The one interface whose connected subnet covers `addr` best; 0: none or several. */
+uint32_t own_ifindex_of(const struct rib *rib, uint8_t family, const struct ipaddr *addr);
+
+/* group.c: pure */
+unsigned int group_log2(struct bucket_member *m, uint32_t n, unsigned int old_log2);
+void group_fill(fib_path *out, unsigned int log2_n, struct bucket_member *m, uint32_t n,
+		const fib_path *old, unsigned int old_log2);
+
+/* commit.c */
+void rib_flush(struct rib *rib); /* dirty slots -> group words */
+int rib_stage(struct rib *rib, const struct route *r);
+void rib_commit(struct rib *rib);
+bool rib_resync(struct rib *rib); /* one slice; true: more at once */
+struct reclaim *rib_pending(struct rib *rib);
+void pending_block(struct rib *rib, fib_path *block);
+void reclaim_run(void *owner, void *arg);
+
+/* sweep.c */
+void session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid);
+void session_down(struct rib *rib);
+void session_event(struct rib *rib, const struct fpm_event *ev);
+bool sweep_round(struct rib *rib);                           /* true: more at once */
+int64_t sweep_in_ms(const struct rib *rib, uint64_t now_ms); /* -1: not in sight */
+
+/* query.c */
+void rib_query(struct rib *rib, struct msg_query *q);
+
+#endif

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Slots of fib->group: which content has which number, who shares, who takes over. [rib].
+ *
+ * A nexthop id has a slot of its own while routes name it: a later NEWNEXTHOP must be able
+ * to change it alone. When a session ends, zebra may number anew: its slots become orphans,
+ * with their content frozen, and the next session's id that means the same takes one over,
+ * so that a replay rewrites no prefix. Content without an id is shared by all its routes.
+ *
+ * A slot without routes lives until the end of the round (a replace often takes the last
+ * route away and gives it back), then dies: its word stays as it is until no reader can
+ * hold its number, and only then the number is free. Nothing here writes group words.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rib/rib_impl.h"
+
+void
+way_special(struct way *w, enum path_kind kind)
+{
+	memset(w, 0, sizeof(*w));
+	w->kind = (uint8_t)kind;
+}
+
+void
+ways_clear(struct ways *ways)
+{
+	ways->n = 0;
+	ways->unresolved = false;
+}
+
+struct way *
+ways_push(struct ways *ways)
+{
+	if (ways->n == ways->cap) {
+		ways->cap = ways->cap == 0 ? 16 : ways->cap * 2;
+		ways->v = must(realloc(ways->v, ways->cap * sizeof(*ways->v)));
+	}
+	return &ways->v[ways->n++];
+}
+
+static int
+way_order(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct way));
+}
+
+void
+ways_sort(struct ways *ways)
+{
+	if (ways->n > 1)
+		qsort(ways->v, ways->n, sizeof(*ways->v), way_order);
+}
+
+static uint64_t
+ways_hash(const struct ways *ways)
+{
+	uint64_t h = ways->n;
+
+	for (uint32_t i = 0; i < ways->n; i++) {
+		const struct way *w = &ways->v[i];
+
+		h = ipaddr_hash(&w->gw, h ^ ((uint64_t)w->ifindex << 32 | w->weight)) +
+		    ((uint64_t)w->kind << 24 | (uint64_t)w->encap << 16 |
+		     (uint64_t)w->onlink << 8 | w->gw_family);
+	}
+	return h ^ h >> 32;
+}
+
+bool
+slot_has_ways(const struct slot *s, const struct ways *ways)
+{
+	if (s->n_legs != ways->n)
+		return false;
+	for (uint32_t i = 0; i < ways->n; i++)
+		if (memcmp(&s->leg[i].way, &ways->v[i], sizeof(struct way)) != 0)
+			return false;
+	return true;
+}
+
+static void
+index_add(struct rib *rib, struct slot *s, uint64_t hash)
+{
+	hidx_add(&rib->by_content, hash, s->number);
+	s->indexed = true;
+}
+
+static void
+index_del(struct rib *rib, struct slot *s)
+{
+	if (s->indexed)
+		hidx_del(&rib->by_content, s->number);
+	s->indexed = false;
+}
+
+/* First slot with this content and one of the two kinds, NULL when there is none. */
+static struct slot *
+index_find(struct rib *rib, const struct ways *ways, uint64_t hash, enum slot_kind kind,
+	   enum slot_kind or_kind)
+{
+	for (uint32_t i = hidx_first(&rib->by_content, hash); i != 0;
+	     i = hidx_next(&rib->by_content, i)) {
+		struct slot *s = slot_at(rib, i);
+
+		if ((s->kind == kind || s->kind == or_kind) && slot_has_ways(s, ways))
+			return s;
+	}
+	return NULL;
+}
+
+static void
+idle_push(struct rib *rib, struct slot *s)
+{
+	if (!s->idle)
+		vec32_push(&rib->idle, s->number);
+	s->idle = true;
+}
+
+/* Number of a fresh slot; 0 when all are in use. */
+static struct slot *
+slot_new(struct rib *rib, enum slot_kind kind)
+{
+	uint32_t number;
+	struct slot *s;
+
+	if (rib->slot_free_at < rib->slot_free.n) {
+		number = rib->slot_free.v[rib->slot_free_at++];
+		if (rib->slot_free_at == rib->slot_free.n)
+			rib->slot_free_at = rib->slot_free.n = 0;
+	} else {
+		if (rib->slot_high + 1 >= FIB_GROUP_MAX) {
+			rib->count.slot_full++;
+			return NULL;
+		}
+		number = ++rib->slot_high;
+		if (rib->slot_chunk[number / SLOT_CHUNK] == NULL)
+			rib->slot_chunk[number / SLOT_CHUNK] =
+				must(calloc(SLOT_CHUNK, sizeof(*s)));
+	}
+	s = slot_at(rib, number);
+	*s = (struct slot){.number = number, .kind = (uint8_t)kind};
+	rib->n_slots++;
+	idle_push(rib, s); /* until a route takes it */
+	return s;
+}
+
+static void
+legs_drop(struct rib *rib, struct slot *s)
+{
+	for (uint32_t i = 0; i < s->n_legs; i++)
+		leg_detach(rib, &s->leg[i]);
+	rib->leg_bytes -= s->n_legs * sizeof(*s->leg);
+	free(s->leg);
+	s->leg = NULL;
+	s->n_legs = 0;
+}
+
+void
+slot_set_ways(struct rib *rib, struct slot *s, const struct ways *ways)
+{
+	struct leg *leg = must(calloc(ways->n, sizeof(*leg)));
+
+	/* The new legs first: an adjacency that stays keeps its slot and its watch. */
+	for (uint32_t i = 0; i < ways->n; i++) {
+		leg[i].way = ways->v[i];
+		leg[i].slot = s;
+		leg_attach(rib, &leg[i]);
+	}
+	legs_drop(rib, s);
+	s->leg = leg;
+	s->n_legs = ways->n;
+	rib->leg_bytes += ways->n * sizeof(*leg);
+	slot_dirty(rib, s, SLOT_PATHS);
+}
+
+void
+slot_dirty(struct rib *rib, struct slot *s, uint8_t what)
+{
+	s->dirty |= what;
+	if (!s->queued)
+		vec32_push(&rib->dirty, s->number);
+	s->queued = true;
+}
+
+uint32_t
+slot_for_ways(struct rib *rib, const struct ways *ways, uint32_t hint)
+{
+	struct slot *s = hint == 0 ? NULL : slot_at(rib, hint);
+	uint64_t hash;
+
+	if (s != NULL && s->kind == SLOT_INLINE && slot_has_ways(s, ways))
+		return hint;
+	hash = ways_hash(ways);
+	s = index_find(rib, ways, hash, SLOT_INLINE, SLOT_INLINE);
+	if (s == NULL && (s = index_find(rib, ways, hash, SLOT_ORPHAN, SLOT_ORPHAN))) {
+		/* zebra stopped using nexthop ids: same content, same slot. */
+		s->kind = SLOT_INLINE;
+		s->nhid = 0;
+		rib->n_orphans--;
+		rib->count.adopted++;
+	}
+	if (s == NULL) {
+		s = slot_new(rib, SLOT_INLINE);
+		if (s == NULL)
+			return rib->slot_unresolved;
+		slot_set_ways(rib, s, ways);
+		index_add(rib, s, hash);
+	}
+	return s->number;
+}
+
+uint32_t
+slot_for_kind(struct rib *rib, enum path_kind kind)
+{
+	struct way way;
+	struct ways ways = {.v = &way, .n = 1, .cap = 1};
+
+	way_special(&way, kind);
+	return slot_for_ways(rib, &ways, 0);
+}
+
+/* An orphan that already means what `nh` means: preferably the one the route has now. */
+static struct slot *
+adoptable(struct rib *rib, const struct ways *ways, uint32_t hint)
+{
+	struct slot *s = hint == 0 ? NULL : slot_at(rib, hint);
+
+	if (rib->n_orphans == 0 || ways->unresolved)
+		return NULL;
+	if (s != NULL && s->kind == SLOT_ORPHAN && slot_has_ways(s, ways))
+		return s;
+	return index_find(rib, ways, ways_hash(ways), SLOT_ORPHAN, SLOT_ORPHAN);
+}
+
+uint32_t
+slot_for_id(struct rib *rib, uint32_t id, uint32_t hint)
+{
+	struct nh *nh = nh_get(rib, id);
+	struct slot *s;
+
+	if (nh->slot != 0)
+		return nh->slot;
+	nh_ways(rib, nh, &rib->scratch);
+	s = adoptable(rib, &rib->scratch, hint);
+	if (s != NULL) {
+		index_del(rib, s);
+		s->kind = SLOT_ID;
+		rib->n_orphans--;
+		rib->count.adopted++;
+	} else {
+		s = slot_new(rib, SLOT_ID);
+		if (s == NULL) {
+			nh_maybe_free(rib, nh);
+			return rib->slot_unresolved;
+		}
+		slot_set_ways(rib, s, &rib->scratch);
+	}
+	s->nhid = id;
+	nh->slot = s->number;
+	return s->number;
+}
+
+void
+slot_ref(struct rib *rib, uint32_t number)
+{
+	slot_at(rib, number)->refs++;
+}
+
+void
+slot_unref(struct rib *rib, uint32_t number)
+{
+	struct slot *s = slot_at(rib, number);
+
+	assert(s->refs > 0);
+	if (--s->refs == 0)
+		idle_push(rib, s);
+}
+
+void
+slot_orphan(struct rib *rib, struct slot *s)
+{
+	struct ways ways = {0};
+
+	for (uint32_t i = 0; i < s->n_legs; i++)
+		*ways_push(&ways) = s->leg[i].way;
+	s->kind = SLOT_ORPHAN;
+	rib->n_orphans++;
+	index_add(rib, s, ways_hash(&ways));
+	free(ways.v);
+}
+
+/* No route names it and none can any more; the word stays until readers are done. */
+void
+slot_kill(struct rib *rib, struct slot *s)
+{
+	struct nh *nh;
+
+	if (s->kind == SLOT_ORPHAN)
+		rib->n_orphans--;
+	index_del(rib, s);
+	if (s->kind == SLOT_ID) {
+		nh = nh_find(rib, s->nhid);
+		nh->slot = 0;
+		nh_maybe_free(rib, nh);
+	}
+	s->kind = SLOT_DYING;
+	legs_drop(rib, s);
+}
+
+/* After the grace period. */
+void
+slot_release(struct rib *rib, uint32_t number)
+{
+	struct slot *s = slot_at(rib, number);
+
+	assert(s->kind == SLOT_DYING && s->refs == 0);
+	s->kind = SLOT_FREE;
+	rib->n_slots--;
+	vec32_push(&rib->slot_free, number);
+}
+
+int
+slots_init(struct rib *rib)
+{
+	rib->slot_unresolved = slot_for_kind(rib, PATH_UNRESOLVED);
+	slot_ref(rib, rib->slot_unresolved);
+	return 0;
+}
+
+void
+slots_free(struct rib *rib)
+{
+	for (uint32_t i = 1; i <= rib->slot_high; i++) {
+		free(slot_at(rib, i)->leg);
+		free(slot_at(rib, i)->block);
+	}
+	for (uint32_t i = 0; i < FIB_GROUP_MAX / SLOT_CHUNK; i++)
+		free(rib->slot_chunk[i]);
+	vec32_free(&rib->slot_free);
+	vec32_free(&rib->dirty);
+	vec32_free(&rib->idle);
+	hidx_free(&rib->by_content);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sessions of zebra: generations, the end of a replay, the sweep of what it left out. [rib].
+ *
+ * FPM has neither an end mark nor a "delete all": each connect is a generation, forwarding
+ * goes on with the old routes, and what the replay did not confirm is taken out when it is
+ * over. Over is: the sentinel route ffff:...:ffff/128 (blackhole) after some other route; or
+ * quiet time; or the upper bound. After a restart of zebra, whose protocols learn their
+ * routes again over many seconds, not before the hold time. Nothing is swept while zebra is
+ * away, and nothing of other tables than main ever: those are not replayed (FPM.md, 5.1).
+ *
+ * The sweep goes in slices, so that live updates never wait for it. Nexthop ids need none:
+ * they do not outlive their session (nexthop.c), and a slot goes with its last route.
+ */
+#include <inttypes.h>
+#include <linux/rtnetlink.h>
+#include <string.h>
+
+#include "rib/rib_impl.h"
+
+void
+session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
+{
+	struct session *s = &rib->session;
+	uint32_t was_pid = s->nl_pid;
+
+	nh_forget_all(rib);
+	*s = (struct session){.gen = gen,
+			      .nl_pid = nl_pid != 0 ? nl_pid : was_pid,
+			      .connected = true,
+			      .replaying = true,
+			      .restarted =
+				      was_pid != 0 && nl_pid != 0 && nl_pid != was_pid};
+	s->up_ms = s->last_event_ms = rib->clock_ms();
+	/* All of it, in one step: a route is stale by its generation (struct route). */
+	rib->stale = rib->n_zebra[0] + rib->n_zebra[1];
+	log_info("rib: session up gen=%u stale=%u zebra_restarted=%d", gen, rib->stale,
+		 s->restarted);
+}
+
+void
+session_down(struct rib *rib)
+{
+	struct session *s = &rib->session;
+
+	if (!s->connected)
+		return;
+	s->connected = s->replaying = s->sweeping = false;
+	log_info("rib: session down gen=%u routes=%u", s->gen,
+		 rib->n_zebra[0] + rib->n_zebra[1]);
+}
+
+static bool
+is_sentinel(const struct fpm_event *ev)
+{
+	static const struct ipaddr ones = {{255, 255, 255, 255, 255, 255, 255, 255, 255,
+					    255, 255, 255, 255, 255, 255, 255}};
+
+	return ev->prefix.len == 128 && ev->rtm_type == RTN_BLACKHOLE &&
+	       ipaddr_equal(&ev->prefix.addr, &ones);
+}
+
+void
+session_event(struct rib *rib, const struct fpm_event *ev)
+{
+	struct session *s = &rib->session;
+
+	s->n_events++;
+	if (ev->kind != FPM_ROUTE)
+		return;
+	/* One that comes before any other route is a live one of a restarted staticd. */
+	if (!is_sentinel(ev))
+		s->n_routes++;
+	else if (s->n_routes > 0)
+		s->sentinel = true;
+}
+
+/*
+ * When the replay counts as over, as far as can be told now: CLOCK_MONOTONIC ms.
+ * Events that are still to come may move it.
+ */
+static uint64_t
+end_ms(const struct rib *rib)
+{
+	const struct session *s = &rib->session;
+	uint64_t quiet = s->last_event_ms + rib->conf.sweep_quiet_s * 1000ull;
+	uint64_t most = s->up_ms + rib->conf.sweep_max_s * 1000ull;
+
+	if (s->sentinel)
+		return s->up_ms;
+	return quiet < most ? quiet : most;
+}
+
+static uint64_t
+hold_ms(const struct rib *rib)
+{
+	const struct session *s = &rib->session;
+
+	return s->restarted ? s->up_ms + rib->conf.sweep_restart_s * 1000ull : 0;
+}
+
+int64_t
+sweep_in_ms(const struct rib *rib, uint64_t now_ms)
+{
+	const struct session *s = &rib->session;
+	uint64_t end, hold;
+
+	if (!s->connected || !s->replaying || s->n_events == 0 || rib->stale == 0)
+		return -1;
+	end = end_ms(rib);
+	hold = hold_ms(rib);
+	if (hold > end)
+		end = hold;
+	return end <= now_ms ? 0 : (int64_t)(end - now_ms);
+}
+
+static void
+replay_done(struct rib *rib, const char *by)
+{
+	struct session *s = &rib->session;
+
+	s->replaying = s->sweeping = false;
+	log_info("rib: replay done gen=%u routes=%u swept=%" PRIu64 " end=%s", s->gen,
+		 rib->n_zebra[0] + rib->n_zebra[1], s->swept, by);
+}
+
+/* Is it time? Decides once; then the slices run. */
+static void
+look_for_end(struct rib *rib)
+{
+	struct session *s = &rib->session;
+	uint64_t now = rib->clock_ms();
+
+	if (s->n_events == 0 || now < end_ms(rib))
+		return;
+	if (rib->stale == 0) {
+		replay_done(rib, s->sentinel ? "sentinel" : "time");
+		return;
+	}
+	if (now < hold_ms(rib))
+		return;
+	s->sweeping = true;
+	s->sweep_at = 1;
+}
+
+bool
+sweep_round(struct rib *rib)
+{
+	struct session *s = &rib->session;
+	uint32_t end;
+
+	if (!s->connected || !s->replaying)
+		return false;
+	if (!s->sweeping)
+		look_for_end(rib);
+	if (!s->sweeping)
+		return false;
+	end = s->sweep_at + RIB_SLICE;
+	for (; s->sweep_at < end && s->sweep_at <= rib->main.high; s->sweep_at++) {
+		struct route *r = route_at(&rib->main, s->sweep_at);
+
+		if (r->family == 0 || r->zslot == 0 || r->gen == s->gen)
+			continue;
+		zebra_withdraw(rib, r);
+		s->swept++;
+		rib->count.swept_routes++;
+	}
+	if (s->sweep_at <= rib->main.high && rib->stale > 0)
+		return true;
+	rib->count.sweeps++;
+	replay_done(rib, s->sentinel ? "sentinel" : "time");
+	return false;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What zebra says, applied to the tables in the order it came. [rib].
+ *
+ * A NEWROUTE is an upsert by (table, prefix); protocol and priority are no part of the key.
+ * A DELROUTE that is followed by the NEWROUTE of the same key is a replace and skipped: no
+ * other thread could see the gap, but two trie updates would be spent on it.
+ *
+ * Own addresses and connected subnets come from the kernel: routes of protocol kernel
+ * without a gateway are not taken (some FRR versions never delete them), and since a route
+ * message replaces what was there, one of them withdraws what zebra taught before. Of
+ * fe80::/10 nothing is taken. Tables other than main are kept apart and never in the FIB.
+ */
+#include <linux/rtnetlink.h>
+
+#include "rib/rib_impl.h"
+
+static uint32_t
+table_of(const struct fpm_event *ev)
+{
+	return ev->table == 0 ? RIB_TABLE_MAIN : ev->table;
+}
+
+static struct routes *
+routes_of(struct rib *rib, uint32_t table)
+{
+	return table == RIB_TABLE_MAIN ? &rib->main : &rib->other;
+}
+
+static bool
+is_linklocal(const struct prefix *p)
+{
+	return p->family == 6 && p->len >= 10 && ipaddr_is_linklocal6(&p->addr);
+}
+
+static bool
+is_route(const struct fpm_event *ev)
+{
+	return ev->kind == FPM_ROUTE || ev->kind == FPM_ROUTE_DEL;
+}
+
+void
+route_settle(struct rib *rib, struct route *r, uint32_t was)
+{
+	uint32_t now = route_effective(r);
+	bool is_main = r->table == RIB_TABLE_MAIN;
+
+	if (is_main && now != was && rib_stage(rib, r) < 0)
+		return; /* kept, though empty, until the trie has let it go */
+	if (now != 0)
+		return;
+	if (is_main)
+		rib->n_main[r->family == 6]--;
+	routes_remove(routes_of(rib, r->table), r);
+}
+
+void
+zebra_withdraw(struct rib *rib, struct route *r)
+{
+	uint32_t was = route_effective(r), old = r->zslot;
+
+	r->zslot = 0;
+	if (r->table == RIB_TABLE_MAIN) {
+		rib->n_zebra[r->family == 6]--;
+		if (r->gen != rib->session.gen)
+			rib->stale--;
+	}
+	route_settle(rib, r, was);
+	slot_unref(rib, old);
+}
+
+static bool
+way_is_on_link(const struct way *w)
+{
+	return w->kind == PATH_NONE && w->gw_family == 0 && w->encap == HOP_PLAIN;
+}
+
+/* A connected or local route as zebra sees it: the kernel tells us better. */
+static bool
+is_kernels_own(struct rib *rib, const struct fpm_event *ev)
+{
+	struct ways *ways = &rib->scratch;
+	const struct nh *nh;
+
+	if (ev->protocol != RTPROT_KERNEL || ev->rtm_type != RTN_UNICAST)
+		return false;
+	ways_clear(ways);
+	if (ev->nhid != 0) {
+		nh = nh_find(rib, ev->nhid);
+		if (nh == NULL || !nh->known)
+			return true; /* FRR 10.3 names ids it never announces */
+		nh_ways(rib, nh, ways);
+	} else {
+		for (uint32_t i = 0; i < ev->n_hops; i++)
+			way_of_hop(ways_push(ways), &ev->hops[i]);
+	}
+	for (uint32_t i = 0; i < ways->n; i++)
+		if (!way_is_on_link(&ways->v[i]))
+			return false;
+	return true;
+}
+
+static uint32_t
+slot_of_event(struct rib *rib, const struct fpm_event *ev, uint32_t hint)
+{
+	struct ways *ways = &rib->scratch;
+
+	ways_clear(ways);
+	switch (ev->rtm_type) {
+	case RTN_BLACKHOLE:
+		way_special(ways_push(ways), PATH_BLACKHOLE);
+		break;
+	case RTN_UNREACHABLE:
+		way_special(ways_push(ways), PATH_UNREACHABLE);
+		break;
+	case RTN_PROHIBIT:
+		way_special(ways_push(ways), PATH_PROHIBIT);
+		break;
+	default:
+		if (ev->nhid != 0)
+			return slot_for_id(rib, ev->nhid, hint);
+		for (uint32_t i = 0; i < ev->n_hops; i++)
+			way_of_hop(ways_push(ways), &ev->hops[i]);
+		if (ev->n_hops == 0)
+			way_special(ways_push(ways), PATH_UNRESOLVED);
+		ways_sort(ways);
+	}
+	return slot_for_ways(rib, ways, hint);
+}
+
+static void
+route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
+{
+	uint32_t table = table_of(ev), slot, was, old;
+	struct routes *t = routes_of(rib, table);
+	struct route *r = routes_find(t, table, &ev->prefix, hash);
+	unsigned int v = ev->prefix.family == 6;
+
+	if (is_kernels_own(rib, ev)) {
+		rib->count.ignored_kernel++;
+		if (r != NULL && r->zslot != 0)
+			zebra_withdraw(rib, r);
+		return;
+	}
+	slot = slot_of_event(rib, ev, r == NULL ? 0 : r->zslot);
+	if (r == NULL) {
+		r = routes_insert(t, table, &ev->prefix, hash);
+		if (r == NULL) {
+			rib->count.route_nomem++;
+			return;
+		}
+		rib->n_main[v] += table == RIB_TABLE_MAIN;
+	}
+	if (table == RIB_TABLE_MAIN) {
+		if (r->zslot == 0)
+			rib->n_zebra[v]++;
+		else if (r->gen != rib->session.gen)
+			rib->stale--;
+	}
+	r->gen = rib->session.gen;
+	r->protocol = ev->protocol;
+	r->rtm_type = ev->rtm_type;
+	if (r->zslot == slot)
+		return;
+	slot_ref(rib, slot);
+	was = route_effective(r);
+	old = r->zslot;
+	r->zslot = slot;
+	route_settle(rib, r, was);
+	if (old != 0)
+		slot_unref(rib, old);
+}
+
+static void
+route_delete(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
+{
+	uint32_t table = table_of(ev);
+	struct route *r = routes_find(routes_of(rib, table), table, &ev->prefix, hash);
+
+	if (r == NULL || r->zslot == 0)
+		rib->count.del_unknown++;
+	else
+		zebra_withdraw(rib, r);
+}
+
+/* DELROUTE and at once the NEWROUTE of the same key: how FRR up to 9.0 replaces. */
+static bool
+is_half_of_replace(const struct fpm_event *ev, const struct fpm_event *next)
+{
+	return ev->kind == FPM_ROUTE_DEL && next->kind == FPM_ROUTE &&
+	       table_of(ev) == table_of(next) && prefix_equal(&ev->prefix, &next->prefix);
+}
+
+static void
+apply(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
+{
+	switch ((enum fpm_event_kind)ev->kind) {
+	case FPM_SESSION_UP:
+		session_up(rib, ev->session.gen, ev->session.nl_pid);
+		return;
+	case FPM_SESSION_DOWN:
+		session_down(rib);
+		return;
+	case FPM_ROUTE:
+	case FPM_ROUTE_DEL:
+		if (is_linklocal(&ev->prefix))
+			rib->count.ignored_linklocal++;
+		else if (ev->kind == FPM_ROUTE)
+			route_upsert(rib, ev, hash);
+		else
+			route_delete(rib, ev, hash);
+		break;
+	case FPM_NEXTHOP:
+		nh_upsert(rib, ev);
+		break;
+	case FPM_NEXTHOP_DEL:
+		nh_delete(rib, ev->nhid);
+		break;
+	}
+	session_event(rib, ev);
+}
+
+void
+zebra_batch(struct rib *rib, const struct msg_fpm_batch *b)
+{
+	uint64_t hash[FPM_BATCH_MAX];
+
+	/* Cache misses of the whole batch side by side, not one after the other. */
+	for (uint32_t i = 0; i < b->n; i++) {
+		uint32_t table = table_of(&b->ev[i]);
+
+		hash[i] = 0;
+		if (!is_route(&b->ev[i]))
+			continue;
+		hash[i] = routes_hash(routes_of(rib, table), table, &b->ev[i].prefix);
+		routes_prefetch_bucket(routes_of(rib, table), hash[i]);
+	}
+	for (uint32_t i = 0; i < b->n; i++)
+		if (is_route(&b->ev[i]))
+			routes_prefetch_route(routes_of(rib, table_of(&b->ev[i])), hash[i]);
+	rib->session.last_event_ms = rib->clock_ms();
+	for (uint32_t i = 0; i < b->n; i++)
+		if (i + 1 == b->n || !is_half_of_replace(&b->ev[i], &b->ev[i + 1]))
+			apply(rib, &b->ev[i], hash[i]);
+	rib->n_events += b->n;
+}

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rib without its thread, see rib_rig.h.
+ */
+#include "rib_rig.h"
+
+#include <stdio.h>
+#include <urcu/urcu-qsbr.h>
+
+uint64_t rig_now_ms = 1000000;
+
+static uint64_t
+rig_clock(void)
+{
+	return rig_now_ms;
+}
+
+static struct msg *
+take(struct worker *w)
+{
+	struct cds_wfcq_node *n =
+		__cds_wfcq_dequeue_blocking(&w->inbox_head, &w->inbox_tail);
+
+	return n == NULL ? NULL : caa_container_of(n, struct msg, node);
+}
+
+struct rig *
+rig_new_with(struct fib *fib)
+{
+	static __thread bool registered;
+	struct rig *g = calloc(1, sizeof(*g));
+	struct rib_conf conf = {
+		.sweep_quiet_s = 5, .sweep_max_s = 120, .sweep_restart_s = 60};
+
+	if (!registered)
+		urcu_qsbr_register_thread();
+	registered = true;
+	conf.neigh = &g->neigh;
+	assert_int_equal(worker_prepare(&g->neigh), 0);
+	assert_int_equal(worker_prepare(&g->ui), 0);
+	assert_int_equal(rib_setup(&g->w, &conf), 0);
+	assert_int_equal(worker_prepare(&g->w), 0);
+	g->rib = g->w.ctx;
+	g->rib->clock_ms = rig_clock;
+	g->fib = fib;
+	if (fib == NULL)
+		assert_int_equal(fib_create(&g->fib, rib_retire, &g->w), 0);
+	rib_set_fib(&g->w, g->fib);
+	return g;
+}
+
+struct rig *
+rig_new(void)
+{
+	return rig_new_with(NULL);
+}
+
+void
+rig_free(struct rig *g)
+{
+	if (g->batch != NULL)
+		msg_free(&g->batch->m);
+	g->rib->stopping = true;
+	urcu_qsbr_barrier();
+	worker_free(&g->w);
+	worker_free(&g->neigh);
+	worker_free(&g->ui);
+	rib_teardown(&g->w);
+	fib_destroy(g->fib);
+	free(g);
+}
+
+struct fpm_event *
+rig_event(struct rig *g, enum fpm_event_kind kind)
+{
+	struct fpm_event *ev;
+
+	if (g->batch != NULL && g->batch->n == FPM_BATCH_MAX)
+		rig_flush_batch(g);
+	if (g->batch == NULL)
+		g->batch = msg_new(MSG_FPM_BATCH, sizeof(*g->batch));
+	ev = &g->batch->ev[g->batch->n++];
+	ev->kind = (uint8_t)kind;
+	ev->rtm_type = RTN_UNICAST;
+	ev->protocol = 186;
+	ev->table = 254;
+	g->batch->bytes += 56;
+	return ev;
+}
+
+void
+rig_flush_batch(struct rig *g)
+{
+	struct msg_fpm_batch *b = g->batch;
+
+	g->batch = NULL;
+	if (b != NULL)
+		rib_on_msg(g->rib, &b->m);
+}
+
+void
+rig_go(struct rig *g)
+{
+	rig_flush_batch(g);
+	while (rib_round(g->rib))
+		;
+}
+
+void
+rig_session(struct rig *g, uint32_t nl_pid)
+{
+	struct fpm_event *ev = rig_event(g, FPM_SESSION_UP);
+
+	ev->session.gen = ++g->gen;
+	ev->session.nl_pid = nl_pid;
+}
+
+void
+rig_session_down(struct rig *g)
+{
+	rig_event(g, FPM_SESSION_DOWN)->session.gen = g->gen;
+}
+
+static struct prefix
+prefix(const char *text)
+{
+	struct prefix p;
+
+	assert_int_equal(prefix_parse(text, &p, NULL), 0);
+	return p;
+}
+
+void
+rig_route(struct rig *g, const char *text, uint32_t nhid)
+{
+	struct fpm_event *ev = rig_event(g, FPM_ROUTE);
+
+	ev->prefix = prefix(text);
+	ev->nhid = nhid;
+}
+
+static void
+set_hop(struct fpm_hop *h, const char *gw, uint32_t ifindex)
+{
+	*h = (struct fpm_hop){.ifindex = ifindex, .weight = 1};
+	if (gw != NULL) {
+		struct prefix p = prefix(gw);
+
+		h->gw_family = p.family;
+		h->gw = p.addr;
+	}
+}
+
+void
+rig_route_inline(struct rig *g, const char *text, const char *gw, uint32_t ifindex)
+{
+	struct fpm_event *ev = rig_event(g, FPM_ROUTE);
+
+	ev->prefix = prefix(text);
+	ev->n_hops = 1;
+	ev->hops = calloc(1, sizeof(*ev->hops));
+	set_hop(ev->hops, gw, ifindex);
+}
+
+void
+rig_route_type(struct rig *g, const char *text, uint8_t rtm_type)
+{
+	struct fpm_event *ev = rig_event(g, FPM_ROUTE);
+
+	ev->prefix = prefix(text);
+	ev->rtm_type = rtm_type;
+}
+
+void
+rig_del(struct rig *g, const char *text)
+{
+	rig_event(g, FPM_ROUTE_DEL)->prefix = prefix(text);
+}
+
+void
+rig_sentinel(struct rig *g)
+{
+	rig_route_type(g, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128", RTN_BLACKHOLE);
+}
+
+void
+rig_hop(struct rig *g, uint32_t id, const char *gw, uint32_t ifindex)
+{
+	struct fpm_event *ev = rig_event(g, FPM_NEXTHOP);
+
+	ev->nhid = id;
+	ev->n_hops = 1;
+	ev->hops = calloc(1, sizeof(*ev->hops));
+	set_hop(ev->hops, gw, ifindex);
+}
+
+void
+rig_group(struct rig *g, uint32_t id, unsigned int n, ...)
+{
+	struct fpm_event *ev = rig_event(g, FPM_NEXTHOP);
+	va_list ap;
+
+	ev->nhid = id;
+	ev->is_group = true;
+	ev->n_hops = (uint16_t)n;
+	ev->hops = calloc(n, sizeof(*ev->hops));
+	va_start(ap, n);
+	for (unsigned int i = 0; i < n; i++) {
+		ev->hops[i].id = va_arg(ap, uint32_t);
+		ev->hops[i].weight = va_arg(ap, uint32_t);
+	}
+	va_end(ap);
+}
+
+void
+rig_nh_del(struct rig *g, uint32_t id)
+{
+	rig_event(g, FPM_NEXTHOP_DEL)->nhid = id;
+}
+
+void
+rig_link(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up)
+{
+	struct msg_link *m = msg_new(MSG_LINK, sizeof(*m));
+
+	m->ifindex = ifindex;
+	m->ifidx = ifidx;
+	m->up = up;
+	snprintf(m->name, sizeof(m->name), "p%u", ifindex);
+	rib_on_msg(g->rib, &m->m);
+	rig_go(g);
+}
+
+void
+rig_link_gone(struct rig *g, uint32_t ifindex)
+{
+	struct msg_link *m = msg_new(MSG_LINK, sizeof(*m));
+
+	m->ifindex = ifindex;
+	m->gone = true;
+	rib_on_msg(g->rib, &m->m);
+	rig_go(g);
+}
+
+void
+rig_addr(struct rig *g, uint32_t ifindex, const char *addr_len, bool gone)
+{
+	struct msg_addr *m = msg_new(MSG_ADDR, sizeof(*m));
+	char text[PREFIX_STRLEN];
+
+	m->ifindex = ifindex;
+	m->subnet = prefix(addr_len);
+	m->gone = gone;
+	snprintf(text, sizeof(text), "%s", addr_len);
+	*strchr(text, '/') = '\0';
+	m->addr = prefix(text).addr;
+	rib_on_msg(g->rib, &m->m);
+	rig_go(g);
+}
+
+uint32_t
+rig_adj(struct rig *g, const char *gw, uint32_t ifindex)
+{
+	struct prefix p = prefix(gw);
+
+	for (uint32_t i = 1; i <= g->rib->adj_high; i++) {
+		const struct adj *a = &g->rib->adj[i];
+
+		if (a->state == ADJ_WATCHED && a->ifindex == ifindex &&
+		    a->family == p.family && ipaddr_equal(&a->addr, &p.addr))
+			return i;
+	}
+	return 0;
+}
+
+void
+rig_alive(struct rig *g, const char *gw, uint32_t ifindex, bool alive)
+{
+	struct msg_adj *m = msg_new(MSG_ADJ_STATE, sizeof(*m));
+	struct prefix p = prefix(gw);
+
+	m->adj = rig_adj(g, gw, ifindex);
+	assert_int_not_equal(m->adj, 0);
+	m->ifindex = ifindex;
+	m->family = p.family;
+	m->addr = p.addr;
+	m->alive = alive;
+	rib_on_msg(g->rib, &m->m);
+	rig_go(g);
+}
+
+void
+rig_neigh_serve(struct rig *g)
+{
+	struct msg *m;
+
+	while ((m = take(&g->neigh)) != NULL) {
+		if (m->type == MSG_ADJ_WATCH)
+			g->n_watch++;
+		else if (m->type == MSG_ADJ_UNWATCH)
+			g->n_unwatch++;
+		if (m->type != MSG_ADJ_UNWATCH || g->hold_freed) {
+			msg_free(m);
+			continue;
+		}
+		m->type = MSG_ADJ_FREED;
+		g->n_freed++;
+		rib_on_msg(g->rib, m);
+	}
+}
+
+void
+rig_settle(struct rig *g)
+{
+	struct msg *m;
+
+	do {
+		rig_go(g);
+		urcu_qsbr_barrier();
+		while ((m = take(&g->w)) != NULL)
+			rib_on_msg(g->rib, m);
+		rig_neigh_serve(g);
+	} while (g->rib->n_reclaims > 0 || g->rib->pending != NULL);
+}
+
+struct rig *
+rig_two_ports(void)
+{
+	struct rig *g = rig_new();
+
+	rig_link(g, 11, 1, true);
+	rig_link(g, 12, 2, true);
+	rig_addr(g, 11, "192.0.2.126/25", false);
+	rig_addr(g, 12, "192.0.2.254/25", false);
+	rig_addr(g, 11, "2001:db8:1::ff/64", false);
+	rig_addr(g, 12, "2001:db8:2::ff/64", false);
+	return g;
+}
+
+static void
+path_text(const struct rig *g, fib_path path, char *out, size_t size)
+{
+	static const char *const name[] = {
+		[PATH_NONE] = "none",
+		[PATH_LOCAL] = "local",
+		[PATH_BCAST] = "bcast",
+		[PATH_BLACKHOLE] = "blackhole",
+		[PATH_UNREACHABLE] = "unreachable",
+		[PATH_PROHIBIT] = "prohibit",
+		[PATH_UNRESOLVED] = "unresolved",
+		[PATH_FOREIGN] = "foreign",
+		[PATH_ENCAP] = "encap",
+		[PATH_DOWN] = "down",
+	};
+	char buf[PREFIX_STRLEN];
+
+	if (path_kind(path) == PATH_ADJ) {
+		const struct fib_adj *a = &g->fib->adj[path_index(path)];
+
+		snprintf(out, size, "%s@%u", ipaddr_str(&a->addr, a->family, buf),
+			 a->ifidx);
+	} else if (path_kind(path) == PATH_ONLINK) {
+		snprintf(out, size, "onlink@%u", path_index(path));
+	} else {
+		snprintf(out, size, "%s", name[path_kind(path)]);
+	}
+}
+
+static int
+text_order(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+const char *
+rig_seen(const struct rig *g, const char *dst)
+{
+	static char out[8192], seen[4096][80];
+	struct prefix p = prefix(dst);
+	size_t n = 0;
+
+	for (unsigned int i = 0; i < 4096; i++)
+		path_text(g, fib_resolve(g->fib, p.family, &p.addr, i << 20), seen[i],
+			  sizeof(seen[i]));
+	qsort(seen, 4096, sizeof(seen[0]), text_order);
+	if (strcmp(seen[0], seen[4095]) == 0)
+		return seen[0];
+	for (unsigned int i = 0, j; i < 4096; i = j) {
+		for (j = i; j < 4096 && strcmp(seen[i], seen[j]) == 0;)
+			j++;
+		n += (size_t)snprintf(out + n, sizeof(out) - n, "%s%s*%u",
+				      i == 0 ? "" : " ", seen[i], j - i);
+		assert_true(n < sizeof(out));
+	}
+	return out;
+}
+
+uint32_t
+rig_group_of(const struct rig *g, const char *dst)
+{
+	struct prefix p = prefix(dst);
+
+	return p.family == 4 ? poptrie4_lookup(g->fib->pt4, ipaddr_v4(&p.addr))
+			     : poptrie6_lookup(g->fib->pt6, p.addr.octet);
+}
+
+json_t *
+rig_ask(struct rig *g, const struct msg_query *proto, unsigned int *slices)
+{
+	struct msg_query *q = msg_new(MSG_QUERY, sizeof(*q));
+	json_t *all = json_array();
+	struct msg *m = &q->m;
+
+	*q = *proto;
+	q->m.type = MSG_QUERY;
+	q->from = &g->ui;
+	if (slices != NULL)
+		*slices = 0;
+	for (;;) {
+		if (slices != NULL)
+			++*slices;
+		m->type = MSG_QUERY;
+		rib_on_msg(g->rib, m);
+		m = take(&g->ui);
+		assert_non_null(m);
+		assert_int_equal(m->type, MSG_REPLY);
+		q = (struct msg_query *)m;
+		assert_true(json_array_size(q->rows) <= q->max);
+		json_array_extend(all, q->rows);
+		json_decref(q->rows);
+		q->rows = NULL;
+		if (q->done)
+			break;
+	}
+	msg_free(m);
+	return all;
+}
+
+json_t *
+rig_summary(struct rig *g)
+{
+	struct msg_query q = {.kind = QUERY_SUMMARY, .max = 1};
+	json_t *rows = rig_ask(g, &q, NULL), *row = json_array_get(rows, 0);
+
+	json_incref(row);
+	json_decref(rows);
+	return row;
+}
+
+json_int_t
+rig_summary_int(struct rig *g, const char *key)
+{
+	json_t *row = rig_summary(g), *value = json_object_get(row, key);
+	json_int_t n = json_integer_value(value);
+
+	assert_true(json_is_integer(value));
+	json_decref(row);
+	return n;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rib without its thread: the test is the rib thread (registered with QSBR), speaks for
+ * fpm and neigh, and looks at the result through fib_resolve() as a forwarder does.
+ */
+#ifndef RIB_RIG_H
+#define RIB_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <jansson.h>
+#include <linux/rtnetlink.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rib/rib_impl.h"
+
+struct rig {
+	struct worker w, neigh, ui;
+	struct fib *fib;
+	struct rib *rib;
+	struct msg_fpm_batch *batch;
+	uint32_t gen;
+	unsigned int n_watch, n_unwatch, n_freed;
+	bool hold_freed; /* do not answer MSG_ADJ_UNWATCH by itself */
+};
+
+extern uint64_t rig_now_ms; /* the clock of all rigs */
+
+struct rig *rig_new(void);
+struct rig *rig_new_with(struct fib *fib); /* own FIB, retire ctx set up by the caller */
+void rig_free(struct rig *g);
+
+/* fpm: queued in order, given to rib by rig_go() (or when a batch is full). */
+struct fpm_event *rig_event(struct rig *g, enum fpm_event_kind kind);
+void rig_session(struct rig *g, uint32_t nl_pid); /* FPM_SESSION_UP, next generation */
+void rig_session_down(struct rig *g);
+void rig_route(struct rig *g, const char *prefix, uint32_t nhid);
+void rig_route_inline(struct rig *g, const char *prefix, const char *gw, uint32_t ifindex);
+void rig_route_type(struct rig *g, const char *prefix, uint8_t rtm_type);
+void rig_del(struct rig *g, const char *prefix);
+void rig_sentinel(struct rig *g);
+void rig_hop(struct rig *g, uint32_t id, const char *gw, uint32_t ifindex); /* gw NULL */
+void rig_group(struct rig *g, uint32_t id, unsigned int n, ...); /* n times (id, weight) */
+void rig_nh_del(struct rig *g, uint32_t id);
+void rig_flush_batch(struct rig *g); /* applied, not committed */
+void rig_go(struct rig *g);          /* applied, rounds until nothing is left, no grace */
+
+/* neigh: at once. */
+void rig_link(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up);
+void rig_link_gone(struct rig *g, uint32_t ifindex);
+void rig_addr(struct rig *g, uint32_t ifindex, const char *addr_len, bool gone);
+void rig_alive(struct rig *g, const char *gw, uint32_t ifindex, bool alive);
+uint32_t rig_adj(struct rig *g, const char *gw, uint32_t ifindex); /* 0: none */
+void rig_neigh_serve(struct rig *g); /* count watches, answer unwatches */
+
+/* Grace periods over, reclaims done, neigh has answered; again until it is quiet. */
+void rig_settle(struct rig *g);
+
+/* Two ports (ifindex 11, 12; ifidx 1, 2) with 192.0.2.126/25 and 192.0.2.254/25, v6 too. */
+struct rig *rig_two_ports(void);
+
+/*
+ * What happens to packets for `dst`, over all flow hashes: "192.0.2.1@1", "onlink@2",
+ * "local", "none"; of several ways "192.0.2.1@1*2048 192.0.2.129@2*2048" (of 4096, sorted).
+ * Valid until the next call.
+ */
+const char *rig_seen(const struct rig *g, const char *dst);
+uint32_t rig_group_of(const struct rig *g, const char *dst);
+
+#define assert_seen(g, dst, want) assert_string_equal(rig_seen(g, dst), want)
+
+/* One query to its end, in slices of `max`; the caller decrefs. */
+json_t *rig_ask(struct rig *g, const struct msg_query *proto, unsigned int *slices);
+json_t *rig_summary(struct rig *g);
+json_int_t rig_summary_int(struct rig *g, const char *key);
+
+#endif
