@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The decoder: one frame in, events out. Pure: any thread, no state, no log, and it never
+ * reads past the frame nor trusts a length in it; tests/fuzz/fuzz_fpm.c holds it to that.
+ *
+ * Messages lie 4-aligned in a frame that is; the rare frame that is not (only a peer that is
+ * no zebra sends odd lengths) is copied once, so that everything below may load words.
+ */
+#include "fpm/decode.h"
+
+#include <linux/nexthop.h>
+#include <linux/rtnetlink.h>
+
+#include "fpm/attr.h"
+#include "fpm/hops.h"
+
+enum verdict { TAKEN, SKIP_TYPE, SKIP_ROUTE };
+
+int
+attrs_index(struct attrs *attrs, const void *p, size_t len)
+{
+	const uint8_t *at = p;
+
+	memset(attrs, 0, sizeof(*attrs));
+	while (len > 0) {
+		const struct nlattr *a = (const struct nlattr *)at;
+		size_t step;
+
+		if (!mnl_attr_ok(a, (int)len))
+			return -EBADMSG;
+		if (mnl_attr_get_type(a) < ATTR_MAX)
+			attrs->by_type[mnl_attr_get_type(a)] = a;
+		step = MNL_ALIGN(mnl_attr_get_len(a));
+		if (step >= len)
+			break; /* the last one may lack its padding */
+		at += step;
+		len -= step;
+	}
+	return 0;
+}
+
+/* Index what follows the fixed header of `fixed` octets in a message. */
+static int
+message_attrs(const struct nlmsghdr *nlh, size_t fixed, struct attrs *attrs)
+{
+	size_t len = nlh->nlmsg_len - MNL_NLMSG_HDRLEN;
+
+	if (len < fixed)
+		return -EBADMSG;
+	return attrs_index(attrs, (const uint8_t *)mnl_nlmsg_get_payload(nlh) + fixed,
+			   len - fixed);
+}
+
+/* RTA_DST and its length; zebra masks its prefixes, so host bits mean a broken message. */
+static int
+route_prefix(struct prefix *p, const struct attrs *attrs, uint8_t family, uint8_t len)
+{
+	struct prefix masked;
+
+	memset(p, 0, sizeof(*p));
+	p->family = family;
+	p->len = len;
+	if (len > family_bits(family))
+		return -EBADMSG;
+	if (attrs->by_type[RTA_DST] == NULL)
+		return len == 0 ? 0 : -EBADMSG;
+	if (attr_copy(attrs->by_type[RTA_DST], p->addr.octet, family_octets(family)) < 0)
+		return -EBADMSG;
+	masked = *p;
+	prefix_mask(&masked);
+	return ipaddr_equal(&masked.addr, &p->addr) ? 0 : -EBADMSG;
+}
+
+static int
+route_mtu(struct fpm_event *ev, const struct nlattr *metrics)
+{
+	struct attrs nested;
+
+	if (attrs_index(&nested, mnl_attr_get_payload(metrics),
+			mnl_attr_get_payload_len(metrics)) < 0)
+		return -EBADMSG;
+	return attrs_copy(&nested, RTAX_MTU, &ev->mtu_bytes, sizeof(ev->mtu_bytes));
+}
+
+static int
+route_hops(struct fpm_event *ev, const struct attrs *attrs, unsigned int flags)
+{
+	if (attrs_copy(attrs, RTA_NH_ID, &ev->nhid, sizeof(ev->nhid)) < 0)
+		return -EBADMSG;
+	if (ev->nhid != 0)
+		return 0;
+	if (attrs->by_type[RTA_MULTIPATH] != NULL)
+		return hops_multipath(ev, attrs->by_type[RTA_MULTIPATH], ev->prefix.family);
+	return hops_inline(ev, attrs, ev->prefix.family, flags);
+}
+
+/* May a route of this type be taken? Deletes carry type 0. */
+static bool
+route_type_taken(uint8_t type, bool del)
+{
+	return type == RTN_UNICAST || type == RTN_BLACKHOLE || type == RTN_UNREACHABLE ||
+	       type == RTN_PROHIBIT || (del && type == RTN_UNSPEC);
+}
+
+/* Returns a verdict, -EBADMSG or -ENOMEM; fills `ev` when TAKEN. */
+static int
+decode_route(const struct nlmsghdr *nlh, struct fpm_event *ev)
+{
+	const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
+	bool del = nlh->nlmsg_type == RTM_DELROUTE;
+	struct attrs attrs;
+	int rc;
+
+	rc = message_attrs(nlh, sizeof(*rtm), &attrs);
+	if (rc < 0)
+		return rc;
+	if (family_of_af(rtm->rtm_family) == 0)
+		return SKIP_ROUTE; /* MPLS */
+	rc = route_prefix(&ev->prefix, &attrs, family_of_af(rtm->rtm_family),
+			  rtm->rtm_dst_len);
+	if (rc < 0)
+		return rc;
+	if (rtm->rtm_src_len != 0 || attrs.by_type[RTA_SRC] != NULL)
+		return SKIP_ROUTE; /* source-specific */
+	if (!route_type_taken(rtm->rtm_type, del))
+		return SKIP_ROUTE;
+	/* fe80::/64 comes once, for whichever interface won: the kernel has all of them. */
+	if (ev->prefix.family == 6 && ev->prefix.len >= 10 &&
+	    ipaddr_is_linklocal6(&ev->prefix.addr))
+		return SKIP_ROUTE;
+
+	ev->kind = del ? FPM_ROUTE_DEL : FPM_ROUTE;
+	ev->rtm_type = rtm->rtm_type;
+	ev->protocol = rtm->rtm_protocol;
+	ev->table = rtm->rtm_table;
+	rc = attrs_copy(&attrs, RTA_TABLE, &ev->table, sizeof(ev->table));
+	if (ev->table == RT_TABLE_UNSPEC)
+		ev->table = RT_TABLE_MAIN;
+	if (rc < 0 || del)
+		return rc;
+	if (attrs.by_type[RTA_METRICS] != NULL)
+		rc = route_mtu(ev, attrs.by_type[RTA_METRICS]);
+	if (rc == 0 && rtm->rtm_type == RTN_UNICAST)
+		rc = route_hops(ev, &attrs, rtm->rtm_flags);
+	return rc;
+}
+
+/* As decode_route(). */
+static int
+decode_nexthop(const struct nlmsghdr *nlh, struct fpm_event *ev)
+{
+	const struct nhmsg *nhm = mnl_nlmsg_get_payload(nlh);
+	struct attrs attrs;
+	int rc;
+
+	rc = message_attrs(nlh, sizeof(*nhm), &attrs);
+	if (rc < 0)
+		return rc;
+	if (attrs_copy(&attrs, NHA_ID, &ev->nhid, sizeof(ev->nhid)) < 0 || ev->nhid == 0)
+		return -EBADMSG;
+	if (nlh->nlmsg_type == RTM_DELNEXTHOP) {
+		ev->kind = FPM_NEXTHOP_DEL;
+		return TAKEN;
+	}
+	ev->kind = FPM_NEXTHOP;
+	ev->protocol = nhm->nh_protocol;
+	ev->blackhole = attrs.by_type[NHA_BLACKHOLE] != NULL;
+	ev->is_group = attrs.by_type[NHA_GROUP] != NULL;
+	if (ev->blackhole)
+		return ev->is_group ? -EBADMSG : TAKEN;
+	if (ev->is_group)
+		return hops_group(ev, attrs.by_type[NHA_GROUP]);
+	return hops_nexthop(ev, &attrs, family_of_af(nhm->nh_family), nhm->nh_flags);
+}
+
+static void
+tally_event(struct fpm_tally *tally, enum fpm_event_kind kind)
+{
+	if (kind == FPM_ROUTE)
+		tally->routes++;
+	else if (kind == FPM_ROUTE_DEL)
+		tally->route_dels++;
+	else if (kind == FPM_NEXTHOP)
+		tally->nexthops++;
+	else
+		tally->nexthop_dels++;
+}
+
+static int
+decode_message(const struct nlmsghdr *nlh, fpm_sink *sink, void *arg,
+	       struct fpm_tally *tally)
+{
+	struct fpm_event ev = {0};
+	int rc;
+
+	tally->messages++;
+	if (nlh->nlmsg_pid != 0)
+		tally->nl_pid = nlh->nlmsg_pid;
+	switch (nlh->nlmsg_type) {
+	case RTM_NEWROUTE:
+	case RTM_DELROUTE:
+		rc = decode_route(nlh, &ev);
+		break;
+	case RTM_NEWNEXTHOP:
+	case RTM_DELNEXTHOP:
+		rc = decode_nexthop(nlh, &ev);
+		break;
+	default:
+		rc = SKIP_TYPE;
+	}
+	switch (rc) {
+	case TAKEN:
+		tally_event(tally, ev.kind);
+		return sink(arg, &ev);
+	case SKIP_TYPE:
+		tally->skipped_type++;
+		return 0;
+	case SKIP_ROUTE:
+		tally->skipped_route++;
+		return 0;
+	case -EBADMSG:
+		tally->malformed++;
+		return 0;
+	default:
+		return rc;
+	}
+}
+
+static int
+decode_aligned(const uint8_t *p, size_t left, fpm_sink *sink, void *arg,
+	       struct fpm_tally *tally)
+{
+	int rc;
+
+	while (left > 0) {
+		const struct nlmsghdr *nlh = (const struct nlmsghdr *)p;
+		size_t step;
+
+		/* Not mnl_nlmsg_ok() alone: libmnl 1.0.4 takes a length above 2^31. */
+		if (left < sizeof(*nlh) || nlh->nlmsg_len > left ||
+		    !mnl_nlmsg_ok(nlh, (int)left)) {
+			tally->malformed++;
+			return 0; /* where the next message starts is anybody's guess */
+		}
+		rc = decode_message(nlh, sink, arg, tally);
+		if (rc < 0)
+			return rc;
+		step = MNL_ALIGN(nlh->nlmsg_len);
+		if (step >= left)
+			break;
+		p += step;
+		left -= step;
+	}
+	return 0;
+}
+
+static __attribute__((noinline)) int
+decode_copied(const struct fpm_frame *frame, fpm_sink *sink, void *arg,
+	      struct fpm_tally *tally)
+{
+	uint32_t copy[(FPM_FRAME_MAX + 3) / 4];
+	size_t len = frame->len <= FPM_FRAME_MAX ? frame->len : FPM_FRAME_MAX;
+
+	memcpy(copy, frame->payload, len);
+	return decode_aligned((const uint8_t *)copy, len, sink, arg, tally);
+}
+
+int
+fpm_decode(const struct fpm_frame *frame, fpm_sink *sink, void *arg,
+	   struct fpm_tally *tally)
+{
+	if ((uintptr_t)frame->payload % 4 != 0)
+		return decode_copied(frame, sink, arg, tally);
+	return decode_aligned(frame->payload, frame->len, sink, arg, tally);
+}

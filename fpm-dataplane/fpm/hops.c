@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Next hops of a message: attributes in, an array of struct fpm_hop out. Any thread, no
+ * state. Judges form only: whether an id or an interface exists is rib's business, since the
+ * channel names things in any order.
+ */
+#include "fpm/hops.h"
+
+#include <linux/lwtunnel.h>
+#include <linux/nexthop.h>
+#include <linux/rtnetlink.h>
+#include <sys/socket.h>
+
+/* struct nexthop_grp with the high weight octet (Linux 6.12, zebra --nexthop-weight-16-bit). */
+struct group_member {
+	uint32_t id;
+	uint8_t weight, weight_high;
+	uint16_t reserved;
+};
+static_assert(sizeof(struct group_member) == sizeof(struct nexthop_grp), "same place");
+
+/* One hop's worth of attributes, whichever name space they came from. */
+struct hop_attrs {
+	const struct nlattr *gateway, *via, *encap_type, *encap;
+};
+
+uint8_t
+family_of_af(unsigned int af)
+{
+	return af == AF_INET ? 4 : af == AF_INET6 ? 6 : 0;
+}
+
+static uint8_t
+encap_kind(uint16_t type)
+{
+	switch (type) {
+	case LWTUNNEL_ENCAP_NONE:
+		return HOP_PLAIN;
+	case LWTUNNEL_ENCAP_MPLS:
+		return HOP_MPLS;
+	case LWTUNNEL_ENCAP_SEG6:
+		return HOP_SEG6;
+	default:
+		return HOP_OTHER_ENCAP; /* seg6local, ip, ip6, FRR's private vxlan (100) */
+	}
+}
+
+/* RTA_VIA: a gateway of another family than the route's (RFC 8950). */
+static int
+hop_via(struct fpm_hop *hop, const struct nlattr *via)
+{
+	const uint8_t *p = mnl_attr_get_payload(via);
+	uint16_t af;
+
+	if (mnl_attr_get_payload_len(via) < sizeof(af))
+		return -EBADMSG;
+	memcpy(&af, p, sizeof(af));
+	hop->gw_family = family_of_af(af);
+	if (hop->gw_family == 0 ||
+	    mnl_attr_get_payload_len(via) != sizeof(af) + family_octets(hop->gw_family))
+		return -EBADMSG;
+	memcpy(hop->gw.octet, p + sizeof(af), family_octets(hop->gw_family));
+	return 0;
+}
+
+static int
+hop_fill(struct fpm_hop *hop, const struct hop_attrs *a, uint8_t family)
+{
+	uint16_t type = UINT16_MAX;
+
+	if (a->gateway != NULL) {
+		if (family == 0)
+			return -EBADMSG;
+		hop->gw_family = family;
+		if (attr_copy(a->gateway, hop->gw.octet, family_octets(family)) < 0)
+			return -EBADMSG;
+	} else if (a->via != NULL && hop_via(hop, a->via) < 0) {
+		return -EBADMSG;
+	}
+	if (a->encap_type != NULL && attr_copy(a->encap_type, &type, sizeof(type)) < 0)
+		return -EBADMSG;
+	if (a->encap_type != NULL || a->encap != NULL)
+		hop->encap = encap_kind(type);
+	return 0;
+}
+
+static int
+hops_own(struct fpm_event *ev, const struct fpm_hop *hops, unsigned int n)
+{
+	struct fpm_hop *copy = malloc(n * sizeof(*copy));
+
+	if (copy == NULL)
+		return -ENOMEM;
+	memcpy(copy, hops, n * sizeof(*copy));
+	ev->hops = copy;
+	ev->n_hops = (uint16_t)n;
+	return 0;
+}
+
+/* The attributes of a route or of one RTA_MULTIPATH entry. */
+static struct hop_attrs
+rta_hop_attrs(const struct attrs *attrs)
+{
+	return (struct hop_attrs){
+		.gateway = attrs->by_type[RTA_GATEWAY],
+		.via = attrs->by_type[RTA_VIA],
+		.encap_type = attrs->by_type[RTA_ENCAP_TYPE],
+		.encap = attrs->by_type[RTA_ENCAP],
+	};
+}
+
+int
+hops_inline(struct fpm_event *ev, const struct attrs *attrs, uint8_t family,
+	    unsigned int flags)
+{
+	struct fpm_hop hop = {.weight = 1, .onlink = (flags & RTNH_F_ONLINK) != 0};
+	struct hop_attrs a = rta_hop_attrs(attrs);
+
+	if (hop_fill(&hop, &a, family) < 0 ||
+	    attrs_copy(attrs, RTA_OIF, &hop.ifindex, sizeof(hop.ifindex)) < 0)
+		return -EBADMSG;
+	if (hop.gw_family == 0 && hop.ifindex == 0)
+		return 0; /* no way out at all: the route stays, unusable */
+	return hops_own(ev, &hop, 1);
+}
+
+int
+hops_nexthop(struct fpm_event *ev, const struct attrs *attrs, uint8_t family,
+	     unsigned int flags)
+{
+	struct fpm_hop hop = {.weight = 1, .onlink = (flags & RTNH_F_ONLINK) != 0};
+	struct hop_attrs a = {
+		.gateway = attrs->by_type[NHA_GATEWAY],
+		.encap_type = attrs->by_type[NHA_ENCAP_TYPE],
+		.encap = attrs->by_type[NHA_ENCAP],
+	};
+
+	if (hop_fill(&hop, &a, family) < 0 ||
+	    attrs_copy(attrs, NHA_OIF, &hop.ifindex, sizeof(hop.ifindex)) < 0)
+		return -EBADMSG;
+	if (hop.gw_family == 0 && hop.ifindex == 0)
+		return -EBADMSG;
+	return hops_own(ev, &hop, 1);
+}
+
+/* One RTA_MULTIPATH entry of `left` octets at most. Returns octets used or -EBADMSG. */
+static int
+multipath_entry(struct fpm_hop *hop, const uint8_t *p, size_t left, uint8_t family)
+{
+	struct hop_attrs a;
+	struct attrs attrs;
+	struct rtnexthop nh;
+
+	if (left < sizeof(nh))
+		return -EBADMSG;
+	memcpy(&nh, p, sizeof(nh));
+	if (nh.rtnh_len < sizeof(nh) || nh.rtnh_len > left)
+		return -EBADMSG;
+	if (attrs_index(&attrs, p + sizeof(nh), nh.rtnh_len - sizeof(nh)) < 0)
+		return -EBADMSG;
+	*hop = (struct fpm_hop){
+		.ifindex = (uint32_t)nh.rtnh_ifindex,
+		.weight = nh.rtnh_hops + 1u,
+		.onlink = (nh.rtnh_flags & RTNH_F_ONLINK) != 0,
+	};
+	a = rta_hop_attrs(&attrs);
+	if (hop_fill(hop, &a, family) < 0)
+		return -EBADMSG;
+	return nh.rtnh_len;
+}
+
+int
+hops_multipath(struct fpm_event *ev, const struct nlattr *multipath, uint8_t family)
+{
+	const uint8_t *p = mnl_attr_get_payload(multipath);
+	size_t left = mnl_attr_get_payload_len(multipath);
+	unsigned int max = (unsigned int)(left / sizeof(struct rtnexthop)), n = 0;
+	struct fpm_hop *hops;
+	int used;
+
+	if (max == 0)
+		return -EBADMSG;
+	hops = malloc(max * sizeof(*hops));
+	if (hops == NULL)
+		return -ENOMEM;
+	for (; left > 0; n++) {
+		used = multipath_entry(&hops[n], p, left, family);
+		if (used < 0) {
+			free(hops);
+			return used;
+		}
+		used = (int)MNL_ALIGN((unsigned int)used);
+		if ((size_t)used > left)
+			used = (int)left;
+		p += used;
+		left -= (size_t)used;
+	}
+	/* Entries are mostly longer than their minimum: return what was not needed. */
+	ev->hops = n == max ? hops : realloc(hops, n * sizeof(*hops));
+	if (ev->hops == NULL)
+		ev->hops = hops;
+	ev->n_hops = (uint16_t)n;
+	return 0;
+}
+
+int
+hops_group(struct fpm_event *ev, const struct nlattr *group)
+{
+	const uint8_t *p = mnl_attr_get_payload(group);
+	size_t len = mnl_attr_get_payload_len(group);
+	unsigned int n = (unsigned int)(len / sizeof(struct group_member));
+	struct fpm_hop *hops;
+
+	if (n == 0 || len % sizeof(struct group_member) != 0)
+		return -EBADMSG;
+	hops = calloc(n, sizeof(*hops));
+	if (hops == NULL)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < n; i++) {
+		struct group_member m;
+
+		memcpy(&m, p + i * sizeof(m), sizeof(m));
+		if (m.id == 0) {
+			free(hops);
+			return -EBADMSG;
+		}
+		hops[i].id = m.id;
+		hops[i].weight = m.weight + 256u * m.weight_high + 1u;
+	}
+	ev->hops = hops;
+	ev->n_hops = (uint16_t)n;
+	return 0;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From events to batches for rib, and the account that bounds them. fpm's thread only.
+ *
+ * Mailboxes have no limit of their own, so what rib has not handled yet is counted in octets
+ * here; the session ends at the limit, since nothing else makes zebra wait and lose nothing:
+ * it connects again and replays. This file never waits for rib and never drops an event of a
+ * session that goes on.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "fpm/server.h"
+
+/* The smallest message that becomes an event: nlmsghdr and rtmsg of a default route. */
+#define EVENT_WIRE_BYTES 28u
+
+uint64_t
+queue_depth(void)
+{
+	/* `out` first: rib adds to it only what it found in a batch that is in `in` already. */
+	uint64_t out =
+		atomic_load_explicit(&fpm_status.queue_bytes_out, memory_order_acquire);
+	uint64_t in = status_get(&fpm_status.queue_bytes_in);
+
+	return in > out ? in - out : 0;
+}
+
+bool
+queue_over_limit(const struct fpm_queue *q)
+{
+	return queue_depth() > q->limit_bytes;
+}
+
+bool
+queue_over_half(const struct fpm_queue *q)
+{
+	return queue_depth() > q->limit_bytes / 2;
+}
+
+/* Memory is out: keep what says where sessions begin and end, let the rest go. */
+static void
+keep_session_events(struct fpm_queue *q)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < q->n; i++) {
+		if (q->ev[i].kind == FPM_SESSION_UP || q->ev[i].kind == FPM_SESSION_DOWN)
+			q->ev[kept++] = q->ev[i];
+		else
+			fpm_event_clear(&q->ev[i]);
+	}
+	q->n = kept;
+	q->hops_bytes = 0;
+}
+
+static void
+account(struct fpm_queue *q, uint32_t bytes)
+{
+	uint64_t depth;
+
+	status_add(&fpm_status.queue_bytes_in, bytes);
+	depth = queue_depth();
+	if (depth > status_get(&fpm_status.queue_high_bytes))
+		atomic_store_explicit(&fpm_status.queue_high_bytes, depth,
+				      memory_order_relaxed);
+	if (depth <= q->limit_bytes / 2) {
+		q->warned = false;
+	} else if (!q->warned && depth > q->limit_bytes / 4 * 3) {
+		q->warned = true;
+		log_warn("fpm: queue at 75%% bytes=%llu limit=%llu",
+			 (unsigned long long)depth, (unsigned long long)q->limit_bytes);
+	}
+}
+
+int
+queue_flush(struct fpm_queue *q)
+{
+	size_t events_bytes = q->n * sizeof(q->ev[0]);
+	size_t bytes = offsetof(struct msg_fpm_batch, ev) + events_bytes;
+	struct msg_fpm_batch *batch;
+
+	ASSERT_ROLE(ROLE_FPM);
+	if (q->n == 0)
+		return 0;
+	/* Not msg_new(): as long as needed, and no abort when a flood ate the memory. */
+	batch = malloc(bytes);
+	if (batch == NULL) {
+		keep_session_events(q);
+		return -ENOMEM;
+	}
+	batch->m.type = MSG_FPM_BATCH;
+	batch->n = q->n;
+	batch->bytes = (uint32_t)bytes + q->hops_bytes;
+	memcpy(batch->ev, q->ev, events_bytes);
+	q->n = 0;
+	q->hops_bytes = 0;
+	account(q, batch->bytes);
+	worker_send(q->rib, &batch->m);
+	return 0;
+}
+
+int
+queue_begin_frame(struct fpm_queue *q, size_t len)
+{
+	/* One more for the FPM_SESSION_UP that may come first. */
+	if (q->n + len / EVENT_WIRE_BYTES + 1 > FPM_BATCH_MAX)
+		return queue_flush(q);
+	return 0;
+}
+
+int
+queue_put(struct fpm_queue *q, const struct fpm_event *ev)
+{
+	/*
+	 * In a frame of more events than a batch holds (no zebra sends one), a delete still
+	 * never takes the last place: what comes right behind it stays with it.
+	 */
+	unsigned int room = ev->kind == FPM_ROUTE_DEL ? 2 : 1;
+
+	if (q->n + room > FPM_BATCH_MAX && queue_flush(q) < 0) {
+		free(ev->hops);
+		return -ENOMEM;
+	}
+	q->ev[q->n++] = *ev;
+	q->hops_bytes += ev->n_hops * (uint32_t)sizeof(struct fpm_hop);
+	return 0;
+}
+
+void
+queue_put_session(struct fpm_queue *q, enum fpm_event_kind kind, uint32_t gen,
+		  uint32_t nl_pid)
+{
+	struct fpm_event ev = {.kind = (uint8_t)kind};
+
+	ev.session.gen = gen;
+	ev.session.nl_pid = nl_pid;
+	if (q->n == FPM_BATCH_MAX && queue_flush(q) < 0 && q->n == FPM_BATCH_MAX)
+		abort(); /* 64 sessions and not one small allocation: nothing sane is left */
+	q->ev[q->n++] = ev;
+}
+
+void
+queue_drop(struct fpm_queue *q)
+{
+	for (unsigned int i = 0; i < q->n; i++)
+		fpm_event_clear(&q->ev[i]);
+	q->n = 0;
+	q->hops_bytes = 0;
+}

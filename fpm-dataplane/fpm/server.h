@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * server: the inside of the fpm thread. Private to fpm/ and its tests.
+ *
+ *   socket -> session.c (bytes, frames) -> decode.c (events) -> queue.c (batches) -> rib
+ *                 ^ server.c: listen, accept, one client at a time
+ */
+#ifndef FPM_SERVER_H
+#define FPM_SERVER_H
+
+#include <ev.h>
+#include <stdatomic.h>
+
+#include "base/fpm_event.h"
+#include "base/log.h"
+#include "fpm/decode.h"
+#include "fpm/fpm.h"
+
+/* Room for the largest frame that is not complete yet, and for a large read behind it. */
+#define SESSION_READ_BYTES   (512u << 10)
+#define SESSION_BUFFER_BYTES (SESSION_READ_BYTES + FPM_FRAME_MAX + 1)
+
+/* Events on their way to rib, and the account of those it has not handled yet. */
+struct fpm_queue {
+	struct worker *rib;
+	uint64_t limit_bytes;
+	bool warned;         /* above 75 %; again only after it was below half */
+	unsigned int n;      /* events in `ev` */
+	uint32_t hops_bytes; /* behind them */
+	struct fpm_event ev[FPM_BATCH_MAX];
+};
+
+enum session_end {
+	SESSION_EOF,
+	SESSION_ERROR,    /* of the socket */
+	SESSION_REPLACED, /* by a new client */
+	SESSION_BAD_FRAME,
+	SESSION_OVERFLOW, /* rib is too far behind */
+	SESSION_NO_MEMORY,
+	SESSION_STOP, /* the daemon goes down: rib is not told */
+};
+
+struct fpm_session {
+	int fd; /* -1: nobody is connected */
+	ev_io io;
+	uint8_t *buf; /* SESSION_BUFFER_BYTES, 4-aligned; `len` octets wait for more */
+	size_t len;
+	uint32_t gen;
+	uint32_t nl_pid;
+	bool announced; /* FPM_SESSION_UP was sent */
+	char peer[72];
+};
+
+struct fpm {
+	struct worker *w;
+	struct fpm_conf conf;
+	char netns[256];
+	int listen_fd;
+	uint16_t port; /* that we listen on: tests ask for port 0 */
+	ev_io accept;  /* off while rib is too far behind */
+	ev_timer hold; /* looks whether it may be on again */
+	struct fpm_session session;
+	struct fpm_queue queue;
+	struct fpm_tally tally;
+	struct log_limit bad_frame_log, malformed_log, accept_log, memory_log;
+};
+
+/* fpm_status has one writer, this thread: a plain add that others read whole. */
+static inline void
+status_add(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_store_explicit(counter,
+			      atomic_load_explicit(counter, memory_order_relaxed) + n,
+			      memory_order_relaxed);
+}
+
+static inline uint64_t
+status_get(const _Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+uint64_t monotonic_ms(void);
+
+/* --- queue.c                                                                  [fpm] */
+
+/*
+ * A frame of `len` octets follows: make room, so that what came in one frame is handed over
+ * in one batch (rib commits between batches; DEL+NEW of one prefix must not be torn apart).
+ * Returns 0 or -ENOMEM.
+ */
+int queue_begin_frame(struct fpm_queue *q, size_t len);
+
+/* Add one event; owns ev->hops whatever happens. Returns 0 or -ENOMEM. */
+int queue_put(struct fpm_queue *q, const struct fpm_event *ev);
+
+/* Add FPM_SESSION_UP or _DOWN; unlike routes, these are never given up. */
+void queue_put_session(struct fpm_queue *q, enum fpm_event_kind kind, uint32_t gen,
+		       uint32_t nl_pid);
+
+/*
+ * Hand over what is there, accounted. Returns 0 or -ENOMEM: then the routes in it are
+ * gone (the session must end, its successor replays them) and session events wait on.
+ */
+int queue_flush(struct fpm_queue *q);
+
+/* Octets rib has not handled. */
+uint64_t queue_depth(void);
+bool queue_over_limit(const struct fpm_queue *q);
+bool queue_over_half(const struct fpm_queue *q);
+
+/* Free what was never handed over. */
+void queue_drop(struct fpm_queue *q);
+
+/* --- session.c                                                                [fpm] */
+
+/* Take over the connected, non-blocking socket `fd`. Returns 0 or -ENOMEM (fd is closed). */
+int session_open(struct fpm *fpm, int fd, const struct sockaddr_storage *peer);
+
+/* End it: tell rib, free all. Nothing when there is none. */
+void session_close(struct fpm *fpm, enum session_end why, int err);
+
+/* --- server.c                                                                 [fpm] */
+
+/* Stop accepting until rib has caught up. */
+void server_hold(struct fpm *fpm);
+
+#endif

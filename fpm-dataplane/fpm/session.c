@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One connection of zebra: read, cut, decode, put into the queue. fpm's thread only.
+ *
+ * zebra resets the session after 15 s of back-pressure, and a full buffer costs it stalls of
+ * one second each: so this reads whatever is there in large gulps and never waits for rib.
+ * It never writes to zebra. Any doubt about the byte stream ends the session: zebra comes
+ * back after 3 s and replays everything.
+ */
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fpm/server.h"
+
+/* Then other sockets and the round's flush get their turn; libev calls again at once. */
+#define ROUND_BYTES (4u << 20)
+
+static const char *const end_name[] = {
+	[SESSION_EOF] = "eof",
+	[SESSION_ERROR] = "error",
+	[SESSION_REPLACED] = "replaced",
+	[SESSION_BAD_FRAME] = "bad-frame",
+	[SESSION_OVERFLOW] = "queue-limit",
+	[SESSION_NO_MEMORY] = "no-memory",
+	[SESSION_STOP] = "stop",
+};
+
+uint64_t
+monotonic_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/*
+ * FPM_SESSION_UP waits for the first message, which brings zebra's netlink port id: by that
+ * rib tells a reconnect from a restart. Silence starts no replay, so nothing is lost by it.
+ */
+static void
+announce(struct fpm *fpm)
+{
+	struct fpm_session *s = &fpm->session;
+
+	if (s->announced)
+		return;
+	s->announced = true;
+	s->nl_pid = fpm->tally.nl_pid;
+	queue_put_session(&fpm->queue, FPM_SESSION_UP, s->gen, s->nl_pid);
+}
+
+static int
+on_event(void *arg, const struct fpm_event *ev)
+{
+	struct fpm *fpm = arg;
+
+	announce(fpm);
+	return queue_put(&fpm->queue, ev);
+}
+
+static void
+publish_tally(struct fpm *fpm)
+{
+	struct fpm_tally *t = &fpm->tally;
+	unsigned int missed;
+
+	status_add(&fpm_status.messages, t->messages);
+	status_add(&fpm_status.routes, t->routes);
+	status_add(&fpm_status.route_dels, t->route_dels);
+	status_add(&fpm_status.nexthops, t->nexthops);
+	status_add(&fpm_status.nexthop_dels, t->nexthop_dels);
+	status_add(&fpm_status.skipped_type, t->skipped_type);
+	status_add(&fpm_status.skipped_route, t->skipped_route);
+	status_add(&fpm_status.malformed, t->malformed);
+	if (t->nl_pid != 0)
+		atomic_store_explicit(&fpm_status.nl_pid, t->nl_pid, memory_order_relaxed);
+	if (t->malformed > 0 && log_allowed(&fpm->malformed_log, &missed))
+		log_warn("fpm: malformed messages peer=%s gen=%u n=%llu missed=%u",
+			 fpm->session.peer, fpm->session.gen,
+			 (unsigned long long)t->malformed, missed);
+	*t = (struct fpm_tally){.nl_pid = t->nl_pid};
+}
+
+/*
+ * Decode all complete frames in the buffer and move the rest to its front. Returns 0,
+ * -EPROTO or -ENOMEM; what came before the trouble is in the queue.
+ */
+static int
+session_digest(struct fpm *fpm)
+{
+	struct fpm_session *s = &fpm->session;
+	struct fpm_frame frame;
+	uint64_t frames = 0;
+	size_t used = 0;
+	int rc;
+
+	while ((rc = fpm_frame_next(s->buf + used, s->len - used, &frame)) > 0) {
+		used += (size_t)rc;
+		frames++;
+		rc = queue_begin_frame(&fpm->queue, frame.len);
+		if (rc == 0)
+			rc = fpm_decode(&frame, on_event, fpm, &fpm->tally);
+		if (rc < 0)
+			break;
+		if (fpm->tally.nl_pid != 0)
+			announce(fpm);
+	}
+	s->len -= used;
+	memmove(s->buf, s->buf + used, s->len);
+	status_add(&fpm_status.frames, frames);
+	publish_tally(fpm);
+	return rc;
+}
+
+/* Digest, and end the session when it must. Returns false when it ended. */
+static bool
+session_advance(struct fpm *fpm)
+{
+	int rc = session_digest(fpm);
+
+	if (rc == -EPROTO) {
+		status_add(&fpm_status.bad_frames, 1);
+		session_close(fpm, SESSION_BAD_FRAME, 0);
+		return false;
+	}
+	if (rc == 0 && !queue_over_limit(&fpm->queue))
+		return true;
+	status_add(&fpm_status.overflows, 1);
+	session_close(fpm, rc < 0 ? SESSION_NO_MEMORY : SESSION_OVERFLOW, 0);
+	server_hold(fpm);
+	return false;
+}
+
+static void
+on_readable(struct ev_loop *loop, ev_io *io, int revents)
+{
+	struct fpm *fpm = io->data;
+	struct fpm_session *s = &fpm->session;
+	size_t round = 0;
+
+	while (round < ROUND_BYTES) {
+		size_t want = SESSION_BUFFER_BYTES - s->len;
+		ssize_t n = recv(s->fd, s->buf + s->len, want, MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			break;
+		if (n <= 0) {
+			session_close(fpm, n == 0 ? SESSION_EOF : SESSION_ERROR, errno);
+			return;
+		}
+		s->len += (size_t)n;
+		round += (size_t)n;
+		status_add(&fpm_status.bytes, (uint64_t)n);
+		if (!session_advance(fpm))
+			return;
+		if ((size_t)n < want)
+			break; /* the socket was empty: no need to be told so */
+	}
+	if (round > 0)
+		atomic_store_explicit(&fpm_status.last_rx_ms, monotonic_ms(),
+				      memory_order_relaxed);
+}
+
+static void
+peer_name(char *out, size_t size, const struct sockaddr_storage *peer)
+{
+	char host[48], port[8];
+
+	if (getnameinfo((const struct sockaddr *)peer, sizeof(*peer), host, sizeof(host),
+			port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+		snprintf(out, size, "?");
+	else
+		snprintf(out, size, peer->ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host,
+			 port);
+}
+
+int
+session_open(struct fpm *fpm, int fd, const struct sockaddr_storage *peer)
+{
+	struct fpm_session *s = &fpm->session;
+	uint32_t gen;
+
+	s->buf = malloc(SESSION_BUFFER_BYTES);
+	if (s->buf == NULL) {
+		close(fd);
+		return -ENOMEM;
+	}
+	gen = atomic_load_explicit(&fpm_status.gen, memory_order_relaxed) + 1;
+	s->fd = fd;
+	s->len = 0;
+	s->gen = gen;
+	s->nl_pid = 0;
+	s->announced = false;
+	fpm->tally = (struct fpm_tally){0};
+	peer_name(s->peer, sizeof(s->peer), peer);
+	ev_io_init(&s->io, on_readable, fd, EV_READ);
+	s->io.data = fpm;
+	ev_io_start(fpm->w->loop, &s->io);
+
+	status_add(&fpm_status.accepts, 1);
+	atomic_store_explicit(&fpm_status.gen, gen, memory_order_relaxed);
+	atomic_store_explicit(&fpm_status.up_since_ms, monotonic_ms(),
+			      memory_order_relaxed);
+	atomic_store_explicit(&fpm_status.connected, 1, memory_order_relaxed);
+	log_info("fpm: session up peer=%s gen=%u", s->peer, gen);
+	return 0;
+}
+
+static void
+log_close(struct fpm *fpm, enum session_end why, int err)
+{
+	const struct fpm_session *s = &fpm->session;
+	unsigned int missed = 0;
+
+	if (why == SESSION_BAD_FRAME && log_allowed(&fpm->bad_frame_log, &missed))
+		log_warn("fpm: bad frame header peer=%s gen=%u missed=%u", s->peer, s->gen,
+			 missed);
+	if (why == SESSION_OVERFLOW)
+		log_error("fpm: queue limit reached bytes=%llu limit=%llu gen=%u",
+			  (unsigned long long)queue_depth(),
+			  (unsigned long long)fpm->queue.limit_bytes, s->gen);
+	if (why == SESSION_NO_MEMORY)
+		log_error("fpm: out of memory gen=%u", s->gen);
+	if (why == SESSION_ERROR)
+		log_info("fpm: session down peer=%s gen=%u why=error errno=%d", s->peer,
+			 s->gen, err);
+	else
+		log_info("fpm: session down peer=%s gen=%u why=%s", s->peer, s->gen,
+			 end_name[why]);
+}
+
+void
+session_close(struct fpm *fpm, enum session_end why, int err)
+{
+	struct fpm_session *s = &fpm->session;
+
+	if (s->fd < 0)
+		return;
+	log_close(fpm, why, err);
+	ev_io_stop(fpm->w->loop, &s->io);
+	close(s->fd);
+	s->fd = -1;
+	free(s->buf);
+	s->buf = NULL;
+	atomic_store_explicit(&fpm_status.connected, 0, memory_order_relaxed);
+	if (why == SESSION_STOP)
+		return;
+	announce(fpm);
+	queue_put_session(&fpm->queue, FPM_SESSION_DOWN, s->gen, s->nl_pid);
+	status_add(&fpm_status.closes, 1);
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the fpm thread promises, over a real socket on loopback, with a rib that writes down.
+ * link: fpm-dataplane/fpm/ fpm-dataplane/base/ tap-bridge/netns.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <errno.h>
+#include <cmocka.h>
+
+#include "test_fpm_bench.h"
+
+static void
+session_is_announced_with_generation_and_port_id(void **state)
+{
+	struct bench *b = bench_new(1 << 20);
+	int fd = client(b);
+
+	send_route(fd, "192.0.2.0/24", 1);
+	rib_hears(&b->rib, "up gen1 pid4242;route 192.0.2.0/24 t254 nh1;");
+	assert_int_equal(fpm_status.connected, 1);
+	assert_int_equal(fpm_status.nl_pid, ZEBRA_PID);
+	close(fd);
+	rib_hears(&b->rib, "down gen1 pid4242;");
+	assert_int_equal(fpm_status.connected, 0);
+
+	fd = client(b);
+	send_route(fd, "192.0.2.0/24", 2);
+	rib_hears(&b->rib, "up gen2 pid4242;route 192.0.2.0/24 t254 nh2;");
+	close(fd);
+	bench_free(b);
+}
+
+static void
+silent_session_is_announced_when_it_ends(void **state)
+{
+	struct bench *b = bench_new(1 << 20);
+	int fd = client(b);
+
+	eventually(fpm_status.accepts == 1);
+	assert_true(rib_text_is(&b->rib, ""));
+	close(fd);
+	rib_hears(&b->rib, "up gen1 pid0;down gen1 pid0;");
+	bench_free(b);
+}
+
+static void
+new_client_replaces_the_old_one(void **state)
+{
+	struct bench *b = bench_new(1 << 20);
+	int old = client(b), new;
+
+	send_route(old, "192.0.2.0/24", 1);
+	rib_hears(&b->rib, "up gen1 pid4242;route 192.0.2.0/24 t254 nh1;");
+	new = client(b);
+	send_route(new, "192.0.2.0/24", 2);
+	rib_hears(&b->rib, "down gen1 pid4242;"
+			   "up gen2 pid4242;route 192.0.2.0/24 t254 nh2;");
+	is_hung_up(old);
+	assert_int_equal(fpm_status.replaced, 1);
+	close(new);
+	rib_hears(&b->rib, "down gen2 pid4242;");
+	bench_free(b);
+}
+
+static void
+garbage_ends_the_session_and_what_came_before_counts(void **state)
+{
+	struct bench *b = bench_new(1 << 20);
+	int fd = client(b);
+
+	send_route(fd, "192.0.2.0/24", 1);
+	client_send(fd, "GET / HTTP/1.1\r\n", 16);
+	rib_hears(&b->rib,
+		  "up gen1 pid4242;route 192.0.2.0/24 t254 nh1;down gen1 pid4242;");
+	is_hung_up(fd);
+	assert_int_equal(fpm_status.bad_frames, 1);
+
+	fd = client(b);
+	send_route(fd, "192.0.2.0/24", 1);
+	rib_hears(&b->rib, "up gen2 pid4242;route 192.0.2.0/24 t254 nh1;");
+	close(fd);
+	bench_free(b);
+}
+
+static void
+malformed_message_does_not_end_the_session(void **state)
+{
+	struct bench *b = bench_new(1 << 20);
+	struct wire *w = one_frame();
+	int fd = client(b);
+
+	put_route(w, "192.0.2.0/24", 1);
+	w->octet[w->msg] = 255;
+	frame_end(w);
+	client_send(fd, w->octet, w->len);
+	send_route(fd, "192.0.2.0/24", 2);
+	rib_hears(&b->rib, "up gen1 pid4242;route 192.0.2.0/24 t254 nh2;");
+	assert_int_equal(fpm_status.malformed, 1);
+	free(w);
+	close(fd);
+	bench_free(b);
+}
+
+static void
+stream_may_be_cut_anywhere(void **state)
+{
+	struct bench *b = bench_new(1 << 20);
+	struct wire *w = calloc(1, sizeof(*w));
+	struct seen whole;
+	char expected[2048];
+
+	assert_non_null(w);
+	put_samples(w);
+	whole = decode_stream(w->octet, w->len);
+	for (size_t cut = 1; cut < w->len; cut++) {
+		uint64_t before = status_get(&fpm_status.bytes);
+		int fd = client(b);
+
+		client_send(fd, w->octet, cut);
+		eventually(status_get(&fpm_status.bytes) == before + cut);
+		client_send(fd, w->octet + cut, w->len - cut);
+		close(fd);
+		snprintf(expected, sizeof(expected),
+			 "up gen%zu pid4242;%sdown gen%zu pid4242;", cut, whole.text.s,
+			 cut);
+		rib_hears(&b->rib, expected);
+	}
+	free(whole.text.s);
+	free(w);
+	bench_free(b);
+}
+
+static void
+delete_and_route_of_one_frame_stay_in_one_batch(void **state)
+{
+	struct bench *b = bench_new(64 << 20);
+	struct wire *w = calloc(1, sizeof(*w));
+	int fd = client(b);
+
+	assert_non_null(w);
+	for (unsigned int i = 0; i < 1000; i++) {
+		if (i % 3 == 0) {
+			frame_begin(w);
+			put_route(w, "203.0.113.0/24", 1);
+			frame_end(w);
+		}
+		frame_begin(w);
+		put_route_del(w, "192.0.2.0/24");
+		if (i % 2 == 0)
+			put_route(w, "203.0.113.0/24", NHID_MIDDLE);
+		put_route(w, "192.0.2.0/24", i);
+		frame_end(w);
+		if (i % 500 == 499) { /* much at once: that fills batches to the brim */
+			client_send(fd, w->octet, w->len);
+			w->len = 0;
+		}
+	}
+	eventually(rib_events(&b->rib) == 1 + 2834);
+	assert_true(b->rib.n_batches >= 2834 / FPM_BATCH_MAX);
+
+	/* The largest frame there is: ten times what a batch holds. */
+	w->len = 0;
+	frame_begin(w);
+	put_route(w, "203.0.113.0/24", 1);
+	for (unsigned int i = 0; i < 650; i++) {
+		put_route_del(w, "192.0.2.0/24");
+		put_route(w, "192.0.2.0/24", i);
+	}
+	frame_end(w);
+	assert_in_range(w->len, 62000, 65535);
+	client_send(fd, w->octet, w->len);
+	eventually(rib_events(&b->rib) == 1 + 2834 + 1301);
+	assert_int_equal(b->rib.torn, 0);
+	free(w);
+	close(fd);
+	bench_free(b);
+}
+
+static void
+account_is_settled_when_rib_has_handled_all(void **state)
+{
+	struct bench *b = bench_new(64 << 20);
+	struct wire *w = calloc(1, sizeof(*w));
+	int fd = client(b);
+
+	assert_non_null(w);
+	for (unsigned int i = 0; i < 1000; i++) {
+		w->len = 0;
+		put_samples(w);
+		client_send(fd, w->octet, w->len);
+	}
+	eventually(rib_events(&b->rib) == 1 + 12000);
+	eventually(queue_depth() == 0);
+	assert_true(fpm_status.queue_bytes_in >= 12000 * sizeof(struct fpm_event));
+	assert_true(fpm_status.queue_high_bytes > 0);
+	assert_int_equal(fpm_status.frames, 11000);
+	assert_int_equal(fpm_status.routes, 5000);
+	free(w);
+	close(fd);
+	bench_free(b);
+}
+
+static void
+rib_that_is_too_far_behind_ends_the_session_until_it_caught_up(void **state)
+{
+	const uint64_t limit = 256 << 10;
+	struct bench *b = bench_new(limit);
+	struct wire *w = calloc(1, sizeof(*w));
+	uint64_t end_ms;
+	int fd = client(b);
+
+	assert_non_null(w);
+	rib_set_stuck(&b->rib, true);
+	for (unsigned int i = 0; i < 1000; i++) {
+		frame_begin(w);
+		put_route(w, "192.0.2.0/24", i);
+		frame_end(w);
+	}
+	for (unsigned int i = 0; i < 20 && fpm_status.overflows == 0; i++)
+		client_send(fd, w->octet, w->len);
+	is_hung_up(fd);
+	eventually(fpm_status.closes == 1);
+	assert_int_equal(fpm_status.overflows, 1);
+	assert_true(queue_depth() > limit);
+	/* What is already in the socket is not worth more than one read beyond the limit. */
+	assert_true(queue_depth() < limit + SESSION_READ_BYTES * 2);
+
+	/* In vain, for as long as three looks at the queue take. */
+	fd = client(b);
+	end_ms = monotonic_ms() + 300;
+	while (monotonic_ms() < end_ms) {
+		assert_int_equal(fpm_status.accepts, 1);
+		poll(NULL, 0, 10);
+	}
+
+	rib_set_stuck(&b->rib, false);
+	pthread_mutex_lock(&b->rib.lock);
+	assert_non_null(strstr(b->rib.text.s, "down gen1 pid4242;"));
+	b->rib.text.len = 0;
+	pthread_mutex_unlock(&b->rib.lock);
+	send_route(fd, "192.0.2.0/24", 1);
+	rib_hears(&b->rib, "up gen2 pid4242;route 192.0.2.0/24 t254 nh1;");
+	assert_int_equal(fpm_status.overflows, 1);
+	free(w);
+	close(fd);
+	bench_free(b);
+}
+
+static void
+nobody_is_accepted_while_rib_is_more_than_half_the_limit_behind(void **state)
+{
+	struct bench *b = bench_new(1 << 20);
+	struct wire *w = calloc(1, sizeof(*w));
+	uint64_t end_ms;
+	int fd = client(b);
+
+	assert_non_null(w);
+	rib_set_stuck(&b->rib, true);
+	for (unsigned int i = 0; i < 1500; i++) {
+		frame_begin(w);
+		put_route(w, "192.0.2.0/24", i);
+		frame_end(w);
+	}
+	for (unsigned int i = 0; i < 10; i++)
+		client_send(fd, w->octet, w->len);
+	close(fd);
+	eventually(fpm_status.closes == 1);
+	assert_int_equal(fpm_status.overflows, 0);
+
+	fd = client(b);
+	end_ms = monotonic_ms() + 300;
+	while (monotonic_ms() < end_ms) {
+		assert_int_equal(fpm_status.accepts, 1);
+		poll(NULL, 0, 10);
+	}
+	rib_set_stuck(&b->rib, false);
+	eventually(fpm_status.accepts == 2);
+	free(w);
+	close(fd);
+	bench_free(b);
+}
+
+static void
+listens_on_ipv6_too(void **state)
+{
+	struct bench *b = bench_start(AF_INET6, 1 << 20);
+	int rc = worker_start(&b->w), fd;
+
+	if (rc == -EADDRNOTAVAIL || rc == -EAFNOSUPPORT) {
+		bench_free(b);
+		print_message("skipping: no IPv6 loopback\n");
+		skip();
+	}
+	assert_int_equal(rc, 0);
+	fd = client(b);
+	send_route(fd, "2001:db8::/32", 1);
+	rib_hears(&b->rib, "up gen1 pid4242;route 2001:db8::/32 t254 nh1;");
+	close(fd);
+	bench_free(b);
+}
+
+static int
+start_refused(struct bench *b, const char *netns, uint16_t port)
+{
+	struct fpm_conf conf = {
+		.rib = &b->rib.w, .netns = netns, .listen = loopback(AF_INET, port)};
+	struct worker w = {0};
+	int rc;
+
+	assert_int_equal(fpm_setup(&w, &conf), 0);
+	assert_int_equal(worker_prepare(&w), 0);
+	rc = worker_start(&w);
+	worker_free(&w);
+	fpm_teardown(&w);
+	return rc;
+}
+
+static void
+start_fails_where_it_cannot_listen(void **state)
+{
+	struct bench *b = bench_new(1 << 20);
+
+	assert_int_equal(start_refused(b, "", ((struct fpm *)b->w.ctx)->port), -EADDRINUSE);
+	assert_int_equal(start_refused(b, "no-such-namespace", 0), -ENOENT);
+	bench_free(b);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(session_is_announced_with_generation_and_port_id),
+		cmocka_unit_test(silent_session_is_announced_when_it_ends),
+		cmocka_unit_test(new_client_replaces_the_old_one),
+		cmocka_unit_test(garbage_ends_the_session_and_what_came_before_counts),
+		cmocka_unit_test(malformed_message_does_not_end_the_session),
+		cmocka_unit_test(stream_may_be_cut_anywhere),
+		cmocka_unit_test(delete_and_route_of_one_frame_stay_in_one_batch),
+		cmocka_unit_test(account_is_settled_when_rib_has_handled_all),
+		cmocka_unit_test(
+			rib_that_is_too_far_behind_ends_the_session_until_it_caught_up),
+		cmocka_unit_test(
+			nobody_is_accepted_while_rib_is_more_than_half_the_limit_behind),
+		cmocka_unit_test(listens_on_ipv6_too),
+		cmocka_unit_test(start_fails_where_it_cannot_listen),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
