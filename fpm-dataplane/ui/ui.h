@@ -22,13 +22,18 @@ struct ui_conf {
 	bool metrics_on;
 	struct sockaddr_storage metrics_listen;
 	const char *version;
+	const char *dpdk;        /* its version, NULL: not told */
+	const char *config_file; /* NULL: not told */
 };
 
 /*
  * Fill `w`; sockets are opened by the thread's init, so worker_start() returns -EADDRINUSE
- * when another daemon answers on the control socket (a stale one is replaced).   [main]
+ * when another daemon answers on the control socket (a stale one is replaced).
+ * Strings and the ports outlive the thread. Returns 0 or -ENOMEM.                [main]
  */
 int ui_setup(struct worker *w, const struct ui_conf *conf);
+
+/* After worker_free(), when no thread is left that could answer a query.         [main] */
 void ui_teardown(struct worker *w);
 
 #endif

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One connection to the control socket, from request line to `end`. Runs in ui. Writes
+ * never wait: rows come a slice at a time, and the next slice is asked for only when the
+ * client has taken the last, so that a client that reads slowly or not at all holds one
+ * slice of memory and nothing else.
+ */
+#include "ui/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "ui/client.h"
+
+static void client_pump(struct client *c);
+
+static void
+client_free(struct client *c)
+{
+	struct ui *ui = c->ui;
+
+	ev_io_stop(ui->w->loop, &c->io);
+	ev_timer_stop(ui->w->loop, &c->patience);
+	if (c->flight != NULL)
+		c->flight->client = NULL; /* the reply will find nobody */
+	if (c->query != NULL)
+		msg_free(&c->query->m);
+	cds_list_del(&c->list);
+	ui->n_client--;
+	close(c->fd);
+	buf_free(&c->out);
+	free(c);
+}
+
+void
+clients_free(struct ui *ui)
+{
+	struct client *c, *next;
+
+	cds_list_for_each_entry_safe (c, next, &ui->clients, list)
+		client_free(c);
+}
+
+static void
+put_error(struct client *c, int code, const char *text)
+{
+	json_t *row = json_pack("{s:s, s:i}", "error", text, "code", code);
+
+	buf_json(&c->out, row);
+	json_decref(row);
+	c->state = CLIENT_IDLE;
+}
+
+static void
+put_end(struct client *c)
+{
+	buf_printf(&c->out, "{\"end\":true,\"rows\":%llu}\n",
+		   (unsigned long long)c->n_rows);
+	c->state = CLIENT_IDLE;
+}
+
+static void
+answer_here(struct client *c)
+{
+	c->n_rows = show_rows(c->ui, c->req.show, &c->out);
+	put_end(c);
+}
+
+static void
+ask_first(struct client *c, enum query_kind kind)
+{
+	struct msg_query *q = msg_new(MSG_QUERY, sizeof(*q));
+
+	q->kind = kind;
+	q->has_prefix = c->req.has_prefix;
+	q->longest = c->req.longest;
+	q->all_tables = c->req.all_tables;
+	q->family = c->req.family;
+	q->prefix = c->req.prefix;
+	q->max = UI_SLICE_ROWS;
+	c->state = CLIENT_ASKING;
+	ui_ask(c->ui, q, c);
+}
+
+static void
+serve(struct client *c, const char *line, size_t len)
+{
+	char why[256];
+
+	c->n_rows = 0;
+	if (request_parse(line, len, &c->req, why, sizeof(why)) < 0) {
+		put_error(c, 2, why);
+		return;
+	}
+	switch (c->req.show) {
+	case SHOW_ROUTES:
+		ask_first(c, QUERY_ROUTES);
+		break;
+	case SHOW_NEXTHOPS:
+		ask_first(c, QUERY_NEXTHOPS);
+		break;
+	case SHOW_NEIGHBORS:
+		ask_first(c, QUERY_NEIGHBORS);
+		break;
+	case SHOW_FPM:
+	case SHOW_MEMORY:
+		/* Fresh if rib is quick; behind a long queue the last one known will do. */
+		c->state = CLIENT_WAITING;
+		ev_timer_set(&c->patience, UI_SUMMARY_WAIT_S, 0);
+		ev_timer_start(c->ui->w->loop, &c->patience);
+		ui_summary_ask(c->ui);
+		break;
+	default:
+		answer_here(c);
+	}
+}
+
+/* Take the next line from what has been read. Returns false when there is none yet. */
+static bool
+serve_line(struct client *c)
+{
+	char *nl = memchr(c->in, '\n', c->in_len);
+	size_t len = nl != NULL ? (size_t)(nl - c->in) : c->in_len, used;
+
+	if (nl == NULL && c->in_len >= UI_REQUEST_MAX) {
+		put_error(c, 2, "request longer than 4096 octets");
+		c->closing = true; /* where the next one starts is not known */
+		c->in_len = 0;
+		return true;
+	}
+	if (nl == NULL && (!c->eof || c->in_len == 0))
+		return false;
+	used = nl != NULL ? len + 1 : len;
+	if (strspn(c->in, " \t\r\n") < len)
+		serve(c, c->in, len);
+	memmove(c->in, c->in + used, c->in_len - used);
+	c->in_len -= used;
+	c->in[c->in_len] = '\0';
+	return true;
+}
+
+/* Write what there is. Returns 0 (all out or socket full), or -errno: the client left. */
+static int
+flush(struct client *c)
+{
+	while (c->out.off < c->out.len) {
+		ssize_t n = send(c->fd, c->out.data + c->out.off, c->out.len - c->out.off,
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN ? 0 : -errno;
+		c->out.off += (size_t)n;
+	}
+	buf_reset(&c->out);
+	return 0;
+}
+
+static void
+watch(struct client *c, int events)
+{
+	if (events == c->io.events && ev_is_active(&c->io))
+		return;
+	ev_io_stop(c->ui->w->loop, &c->io);
+	ev_io_set(&c->io, c->fd, events);
+	if (events != 0)
+		ev_io_start(c->ui->w->loop, &c->io);
+}
+
+/* Go on as far as possible: write, ask for the next slice, take the next request. */
+static void
+client_pump(struct client *c)
+{
+	for (;;) {
+		if (flush(c) < 0) {
+			client_free(c);
+			return;
+		}
+		if (c->out.len != 0) {
+			watch(c, EV_WRITE);
+			return;
+		}
+		if (c->state == CLIENT_SENDING) {
+			struct msg_query *q = c->query;
+
+			c->query = NULL;
+			c->state = CLIENT_ASKING;
+			ui_ask(c->ui, q, c);
+		}
+		if (c->state != CLIENT_IDLE) {
+			watch(c, 0);
+			return;
+		}
+		if (c->closing || !serve_line(c)) {
+			if (c->closing || c->eof)
+				client_free(c);
+			else
+				watch(c, EV_READ);
+			return;
+		}
+	}
+}
+
+void
+client_reply(struct client *c, struct msg_query *q, const json_t *rows)
+{
+	size_t i;
+	const json_t *row;
+
+	json_array_foreach (rows, i, row)
+		buf_json(&c->out, row);
+	c->n_rows += json_array_size(rows);
+	if (q->done) {
+		msg_free(&q->m);
+		put_end(c);
+	} else {
+		c->query = q;
+		c->state = CLIENT_SENDING;
+	}
+	client_pump(c);
+}
+
+void
+clients_summary(struct ui *ui)
+{
+	struct client *c, *next;
+
+	cds_list_for_each_entry_safe (c, next, &ui->clients, list) {
+		if (c->state != CLIENT_WAITING)
+			continue;
+		ev_timer_stop(ui->w->loop, &c->patience);
+		answer_here(c);
+		client_pump(c);
+	}
+}
+
+static void
+on_patience(struct ev_loop *loop, ev_timer *t, int revents)
+{
+	struct client *c = t->data;
+
+	answer_here(c);
+	client_pump(c);
+}
+
+static void
+on_io(struct ev_loop *loop, ev_io *io, int revents)
+{
+	struct client *c = io->data;
+	ssize_t n;
+
+	if (revents & EV_READ) {
+		n = recv(c->fd, c->in + c->in_len, sizeof(c->in) - 1 - c->in_len,
+			 MSG_DONTWAIT);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n < 0) {
+			client_free(c);
+			return;
+		}
+		c->eof = n == 0;
+		c->in_len += (size_t)n;
+		c->in[c->in_len] = '\0';
+	}
+	client_pump(c);
+}
+
+void
+client_new(struct ui *ui, int fd)
+{
+	struct client *c = calloc(1, sizeof(*c));
+
+	if (c == NULL) {
+		close(fd);
+		return;
+	}
+	c->ui = ui;
+	c->fd = fd;
+	c->id = ++ui->last_id;
+	ev_io_init(&c->io, on_io, fd, EV_READ);
+	ev_timer_init(&c->patience, on_patience, 0, 0);
+	c->io.data = c->patience.data = c;
+	cds_list_add(&c->list, &ui->clients);
+	ui->n_client++;
+	ev_io_start(ui->w->loop, &c->io);
+	if (ui->n_client + ui->n_flight > UI_CLIENTS_MAX) {
+		put_error(c, 1, "too many clients");
+		c->closing = true;
+		client_pump(c);
+	}
+}

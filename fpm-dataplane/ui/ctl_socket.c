@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The control socket itself: its place in the file system, and who comes in. Runs in ui. It
+ * replaces a socket that nobody answers on, never one that a daemon answers on, never a
+ * file that is no socket.
+ */
+#include "ui/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "ui/client.h"
+
+#define BACKLOG        64
+#define ACCEPT_PAUSE_S 0.2
+
+/* Make the directories above `path`. Returns 0 or -errno. */
+static int
+parents_make(const char *path)
+{
+	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
+
+	snprintf(dir, sizeof(dir), "%s", path);
+	for (char *slash = dir; (slash = strchr(slash + 1, '/')) != NULL;) {
+		*slash = '\0';
+		if (mkdir(dir, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	return 0;
+}
+
+/* Clear the way. Returns 0, -EADDRINUSE when somebody answers, -EEXIST: not a socket. */
+static int
+stale_remove(const struct sockaddr_un *sun)
+{
+	struct stat st;
+	int fd, rc;
+
+	if (lstat(sun->sun_path, &st) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode))
+		return -EEXIST;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	rc = connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) < 0 ? -errno : 0;
+	close(fd);
+	/* Only a refusal proves that nobody listens; a full backlog is somebody. */
+	if (rc == 0 || rc == -EAGAIN)
+		return -EADDRINUSE;
+	if (rc != -ECONNREFUSED)
+		return rc;
+	return unlink(sun->sun_path) < 0 ? -errno : 0;
+}
+
+static void
+on_accept(struct ev_loop *loop, ev_io *io, int revents)
+{
+	struct ui *ui = io->data;
+	int fd = accept4(ui->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd >= 0) {
+		client_new(ui, fd);
+	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+		   errno == ENOBUFS) {
+		log_warn("ui: accept paused error=%s", strerror(errno));
+		ev_io_stop(loop, io);
+		ev_timer_set(&ui->accept_pause, ACCEPT_PAUSE_S, 0);
+		ev_timer_start(loop, &ui->accept_pause);
+	}
+}
+
+static void
+on_accept_pause(struct ev_loop *loop, ev_timer *t, int revents)
+{
+	struct ui *ui = t->data;
+
+	ev_io_start(loop, &ui->accept);
+}
+
+int
+ctl_socket_open(struct ui *ui)
+{
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	struct stat st;
+	int fd, rc;
+
+	if (strlen(ui->conf.control_socket) >= sizeof(sun.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(sun.sun_path, ui->conf.control_socket);
+	rc = parents_make(sun.sun_path);
+	if (rc == 0)
+		rc = stale_remove(&sun);
+	if (rc < 0)
+		return rc;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	/* Before bind: at no moment is the path open to others (the kernel takes this mode). */
+	if (fchmod(fd, 0660) < 0 || bind(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0)
+		goto undo_fd;
+	if (chmod(sun.sun_path, 0660) < 0 || stat(sun.sun_path, &st) < 0 ||
+	    listen(fd, BACKLOG) < 0)
+		goto undo_path;
+	ui->socket_dev = st.st_dev;
+	ui->socket_ino = st.st_ino;
+	ui->listen_fd = fd;
+	ev_io_init(&ui->accept, on_accept, fd, EV_READ);
+	ev_timer_init(&ui->accept_pause, on_accept_pause, 0, 0);
+	ui->accept.data = ui->accept_pause.data = ui;
+	ev_io_start(ui->w->loop, &ui->accept);
+	return 0;
+undo_path:
+	rc = -errno;
+	unlink(sun.sun_path);
+	close(fd);
+	return rc;
+undo_fd:
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+void
+ctl_socket_close(struct ui *ui)
+{
+	struct stat st;
+
+	if (ui->listen_fd < 0)
+		return;
+	clients_free(ui);
+	ev_io_stop(ui->w->loop, &ui->accept);
+	ev_timer_stop(ui->w->loop, &ui->accept_pause);
+	if (stat(ui->conf.control_socket, &st) == 0 && st.st_dev == ui->socket_dev &&
+	    st.st_ino == ui->socket_ino)
+		unlink(ui->conf.control_socket);
+	close(ui->listen_fd);
+	ui->listen_fd = -1;
+}

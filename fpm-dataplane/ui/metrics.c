@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The metrics page: every counter by its reason and thread, ports, the channel, the tables.
+ * Runs in ui. One row of a table is one metric; names end in their unit, counters are never
+ * reset. Reads counters, fpm_status and the last summary; writes nothing, waits for nobody.
+ */
+#include "ui/internal.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/counters.h"
+#include "base/fpm_event.h"
+#include "port/port.h"
+
+#define P "fpmdp_"
+
+static void
+head(struct buf *b, const char *name, const char *type, const char *help)
+{
+	buf_printf(b, "# HELP " P "%s %s\n# TYPE " P "%s %s\n", name, help, name, type);
+}
+
+/* A label's value: the format escapes backslash, quote and newline. */
+static const char *
+label(const char *value, char out[64])
+{
+	size_t o = 0;
+
+	for (; *value != '\0' && o < 60; value++) {
+		if (*value == '\\' || *value == '"' || *value == '\n')
+			out[o++] = '\\';
+		out[o++] = *value == '\n' ? 'n' : *value;
+	}
+	out[o] = '\0';
+	return out;
+}
+
+static void
+reasons(struct buf *b, const char *name, const char *help, unsigned int from,
+	unsigned int to)
+{
+	struct counters *const *block;
+	unsigned int n = counters_blocks(&block);
+	char lcore[64];
+
+	head(b, name, "counter", help);
+	for (unsigned int i = 0; i < n; i++)
+		for (unsigned int r = from; r < to; r++)
+			buf_printf(b, P "%s{reason=\"%s\",lcore=\"%s\"} %llu\n", name,
+				   reason_info[r].name, label(block[i]->name, lcore),
+				   (unsigned long long)counter_read(&block[i]->reason[r]));
+}
+
+static void
+thread_counters(struct buf *b)
+{
+	static const struct {
+		const char *name, *labels, *help; /* help NULL: the metric above goes on */
+		size_t offset;
+	} metric[] = {
+		{"forwarded_packets_total", "family=\"ipv4\",", "Packets forwarded.",
+		 offsetof(struct counters, forwarded[0])},
+		{"forwarded_packets_total", "family=\"ipv6\",", NULL,
+		 offsetof(struct counters, forwarded[1])},
+		{"to_kernel_packets_total", "", "Frames given to the kernel.",
+		 offsetof(struct counters, to_kernel)},
+		{"from_kernel_packets_total", "", "Frames of the kernel sent.",
+		 offsetof(struct counters, from_kernel)},
+		{"icmp_sent_packets_total", "", "ICMP errors sent.",
+		 offsetof(struct counters, icmp_sent)},
+		{"icmp_limited_packets_total", "",
+		 "ICMP errors withheld: rate limit or RFC 1812.",
+		 offsetof(struct counters, icmp_limited)},
+		{"held_packets_total", "", "Packets that waited for a neighbour and left.",
+		 offsetof(struct counters, held)},
+		{"bursts_total", "", "Bursts handled.", offsetof(struct counters, bursts)},
+		{"idle_polls_total", "", "Polls that found nothing.",
+		 offsetof(struct counters, idle_polls)},
+	};
+	struct counters *const *block;
+	unsigned int n = counters_blocks(&block);
+	char lcore[64];
+
+	for (unsigned int m = 0; m < sizeof(metric) / sizeof(metric[0]); m++) {
+		if (metric[m].help != NULL)
+			head(b, metric[m].name, "counter", metric[m].help);
+		for (unsigned int i = 0; i < n; i++)
+			buf_printf(b, P "%s{%slcore=\"%s\"} %llu\n", metric[m].name,
+				   metric[m].labels, label(block[i]->name, lcore),
+				   (unsigned long long)counter_read(
+					   (const uint64_t *)((const char *)block[i] +
+							      metric[m].offset)));
+	}
+}
+
+static void
+ports(const struct ui *ui, struct buf *b)
+{
+	static const struct {
+		const char *name, *key, *help;
+	} metric[] = {
+		{"port_rx_packets_total", "rx_packets", "Frames taken from the port."},
+		{"port_rx_bytes_total", "rx_bytes", "Octets taken from the port."},
+		{"port_tx_packets_total", "tx_packets", "Frames given to the port."},
+		{"port_tx_bytes_total", "tx_bytes", "Octets given to the port."},
+		{"port_rx_missed_packets_total", "rx_missed",
+		 "Frames the device had no room for."},
+		{"port_rx_errors_total", "rx_errors", "Receive errors of the device."},
+		{"port_tx_errors_total", "tx_errors", "Transmit errors of the device."},
+	};
+	json_t *rows = json_array();
+	json_t *row;
+	char name[64];
+	size_t i;
+
+	for (unsigned int p = 0; p < ui->conf.n_port; p++)
+		json_array_append_new(rows, show_port(ui, &ui->conf.port[p]));
+	for (unsigned int m = 0; m < sizeof(metric) / sizeof(metric[0]); m++) {
+		head(b, metric[m].name, "counter", metric[m].help);
+		json_array_foreach (rows, i, row)
+			buf_printf(b, P "%s{port=\"%s\"} %lld\n", metric[m].name,
+				   label(ui->conf.port[i].name, name),
+				   (long long)json_integer_value(
+					   json_object_get(row, metric[m].key)));
+	}
+	head(b, "port_up", "gauge", "1 when the port may send: admin up with carrier.");
+	json_array_foreach (rows, i, row)
+		buf_printf(b, P "port_up{port=\"%s\"} %d\n",
+			   label(ui->conf.port[i].name, name),
+			   strcmp(json_string_value(json_object_get(row, "link")), "up") ==
+				   0);
+	json_decref(rows);
+}
+
+static void
+gauge(struct buf *b, const char *name, const char *help, uint64_t value)
+{
+	head(b, name, "gauge", help);
+	buf_printf(b, P "%s %llu\n", name, (unsigned long long)value);
+}
+
+static void
+channel(struct buf *b)
+{
+	char name[64];
+
+	gauge(b, "fpm_connected", "1 while zebra is connected.", fpm_status.connected);
+	gauge(b, "fpm_generation", "Number of the session; 0: none yet.", fpm_status.gen);
+	gauge(b, "fpm_queue_bytes", "Events received and not yet digested.",
+	      fpm_queue_bytes());
+	gauge(b, "fpm_queue_high_bytes", "High water of fpm_queue_bytes.",
+	      fpm_status.queue_high_bytes);
+	for (unsigned int i = 0; i < n_fpm_counts; i++) {
+		snprintf(name, sizeof(name), "fpm_%s_total", fpm_counts[i].name);
+		head(b, name, "counter", fpm_counts[i].text);
+		buf_printf(b, P "%s %llu\n", name,
+			   (unsigned long long)fpm_count_read(&fpm_counts[i]));
+	}
+}
+
+/* From rib's summary; a key that is not there makes no line. */
+static void
+tables(const struct ui *ui, struct buf *b)
+{
+	static const struct {
+		const char *name, *type, *key, *labels, *help;
+	} metric[] = {
+		{"rib_routes", "gauge", "routes4", "{family=\"ipv4\"}",
+		 "Prefixes of table main, all sources."},
+		{"rib_routes", "gauge", "routes6", "{family=\"ipv6\"}", NULL},
+		{"rib_zebra_routes", "gauge", "zebra4", "{family=\"ipv4\"}",
+		 "Of those, taught by zebra."},
+		{"rib_zebra_routes", "gauge", "zebra6", "{family=\"ipv6\"}", NULL},
+		{"rib_other_table_routes", "gauge", "other_tables", "",
+		 "Prefixes of other tables."},
+		{"rib_unresolved_routes", "gauge", "unresolved", "",
+		 "Routes whose next hop was never announced."},
+		{"rib_groups", "gauge", "groups", "", "Next-hop groups in use."},
+		{"rib_nexthop_ids", "gauge", "nexthop_ids", "",
+		 "Next-hop ids zebra has announced."},
+		{"rib_adjacencies", "gauge", "adjacencies", "",
+		 "Next hops with an adjacency."},
+		{"rib_stale_routes", "gauge", "stale", "",
+		 "Not yet confirmed by the replay."},
+		{"rib_sweeps_total", "counter", "sweeps", "", "Sweeps after a replay."},
+		{"rib_swept_routes_total", "counter", "swept_routes", "",
+		 "Routes removed by sweeps."},
+		{"rib_commits_total", "counter", "commits", "", "Commits to the FIB."},
+		{"rib_reclaim_pending", "gauge", "reclaim_pending", "",
+		 "Grace periods that have not ended."},
+		{"rib_bytes", "gauge", "rib_bytes", "", "Memory of the route tables."},
+	};
+	static const char *const of_fib[][2] = {
+		{"routes", "Prefixes in the trie."},
+		{"nodes", "Inner nodes of the trie."},
+		{"leaves", "Leaves of the trie."},
+		{"bytes", "Memory of the trie that forwarders read."},
+		{"free_bytes", "Of it, free."},
+		{"retired_bytes", "Of it, waiting for a grace period."},
+		{"radix_bytes", "Memory of the writer's own tree."},
+	};
+	char name[64];
+
+	for (unsigned int m = 0; m < sizeof(metric) / sizeof(metric[0]); m++) {
+		const json_t *v = json_object_get(ui->summary, metric[m].key);
+
+		if (!json_is_integer(v))
+			continue;
+		if (metric[m].help != NULL)
+			head(b, metric[m].name, metric[m].type, metric[m].help);
+		buf_printf(b, P "%s%s %lld\n", metric[m].name, metric[m].labels,
+			   (long long)json_integer_value(v));
+	}
+	for (unsigned int m = 0; m < sizeof(of_fib) / sizeof(of_fib[0]); m++) {
+		const json_t *v4 =
+			json_object_get(json_object_get(ui->summary, "fib4"), of_fib[m][0]);
+		const json_t *v6 =
+			json_object_get(json_object_get(ui->summary, "fib6"), of_fib[m][0]);
+
+		if (!json_is_integer(v4) || !json_is_integer(v6))
+			continue;
+		snprintf(name, sizeof(name), "fib_%s", of_fib[m][0]);
+		head(b, name, "gauge", of_fib[m][1]);
+		buf_printf(b, P "%s{family=\"ipv4\"} %lld\n" P "%s{family=\"ipv6\"} %lld\n",
+			   name, (long long)json_integer_value(v4), name,
+			   (long long)json_integer_value(v6));
+	}
+}
+
+void
+metrics_page(struct ui *ui, struct buf *b)
+{
+	char version[64];
+
+	head(b, "build_info", "gauge", "Always 1; its labels tell the build.");
+	buf_printf(b, P "build_info{version=\"%s\"} 1\n", label(ui->conf.version, version));
+	gauge(b, "uptime_seconds", "Since the start.",
+	      (uint64_t)(mono_s() - ui->started_s));
+	gauge(b, "resident_memory_bytes", "Memory of the process.",
+	      proc_status_bytes("VmRSS"));
+	gauge(b, "resident_memory_peak_bytes", "High water of it.",
+	      proc_status_bytes("VmHWM"));
+	reasons(b, "drop_packets_total", "Packets dropped, by reason.", 0, N_DROP);
+	reasons(b, "punt_packets_total", "Packets that left the fast path, by reason.",
+		N_DROP, N_REASON);
+	thread_counters(b);
+	ports(ui, b);
+	channel(b);
+	tables(ui, b);
+}

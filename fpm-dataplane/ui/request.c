@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One request line of the control protocol (base/rows.md). Runs in ui; no state. A line is
+ * hostile until understood: what is not known is refused with a sentence, never guessed.
+ */
+#include "ui/internal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+
+static const char *const show_name[N_SHOW] = {
+	[SHOW_ROUTES] = "routes",       [SHOW_NEXTHOPS] = "nexthops",
+	[SHOW_NEIGHBORS] = "neighbors", [SHOW_PORTS] = "ports",
+	[SHOW_COUNTERS] = "counters",   [SHOW_FPM] = "fpm",
+	[SHOW_MEMORY] = "memory",       [SHOW_VERSION] = "version",
+};
+
+/* What a request holds, before its keys have been checked against one another. */
+struct parse {
+	struct request *req;
+	bool has_show, has_longest, was_addr;
+	char *why;
+	size_t why_size;
+};
+
+static int
+bad(struct parse *p, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(p->why, p->why_size, fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+/* Octets of the client, printable and short. */
+static const char *
+echo(const char *text, char buf[128])
+{
+	size_t len = strlen(text);
+
+	return log_escape(text, len > 30 ? 30 : len, buf, 128);
+}
+
+static int
+take_show(struct parse *p, const json_t *value)
+{
+	char buf[128];
+
+	if (!json_is_string(value))
+		return bad(p, "show is not a string");
+	for (unsigned int i = 0; i < N_SHOW; i++)
+		if (strcmp(json_string_value(value), show_name[i]) == 0) {
+			p->req->show = (enum show)i;
+			p->has_show = true;
+			return 0;
+		}
+	return bad(p,
+		   "cannot show '%s'; known are routes, nexthops, neighbors, ports, "
+		   "counters, fpm, memory, version",
+		   echo(json_string_value(value), buf));
+}
+
+static int
+take_prefix(struct parse *p, const json_t *value)
+{
+	char buf[128];
+
+	if (!json_is_string(value) ||
+	    prefix_parse(json_string_value(value), &p->req->prefix, &p->was_addr) < 0)
+		return bad(p, "'%s' is not an address or prefix",
+			   json_is_string(value) ? echo(json_string_value(value), buf)
+						 : "?");
+	p->req->has_prefix = true;
+	return 0;
+}
+
+static int
+take_family(struct parse *p, const json_t *value)
+{
+	json_int_t family = json_integer_value(value);
+
+	if (!json_is_integer(value) || (family != 4 && family != 6 && family != 0))
+		return bad(p, "family is not 4, 6 or 0");
+	p->req->family = (uint8_t)family;
+	return 0;
+}
+
+static int
+take_key(struct parse *p, const char *key, const json_t *value)
+{
+	char buf[128];
+
+	if (strcmp(key, "show") == 0)
+		return take_show(p, value);
+	if (strcmp(key, "prefix") == 0)
+		return take_prefix(p, value);
+	if (strcmp(key, "family") == 0)
+		return take_family(p, value);
+	if (strcmp(key, "longest") != 0 && strcmp(key, "all_tables") != 0)
+		return bad(p,
+			   "unknown key '%s'; known are show, prefix, longest, family, "
+			   "all_tables",
+			   echo(key, buf));
+	if (!json_is_boolean(value))
+		return bad(p, "%s is not true or false", key);
+	if (key[0] == 'l') {
+		p->req->longest = json_is_true(value);
+		p->has_longest = true;
+	} else {
+		p->req->all_tables = json_is_true(value);
+	}
+	return 0;
+}
+
+int
+request_parse(const char *line, size_t len, struct request *req, char *why, size_t why_size)
+{
+	struct parse p = {.req = req, .why = why, .why_size = why_size};
+	json_error_t error;
+	json_t *root, *value;
+	const char *key;
+	int rc = 0;
+
+	*req = (struct request){.all_tables = true};
+	root = json_loadb(line, len, JSON_REJECT_DUPLICATES, &error);
+	if (!json_is_object(root)) {
+		rc = bad(&p, "not a JSON object, such as {\"show\": \"ports\"}");
+	} else {
+		json_object_foreach (root, key, value) {
+			rc = take_key(&p, key, value);
+			if (rc < 0)
+				break;
+		}
+	}
+	json_decref(root);
+	if (rc < 0)
+		return rc;
+	if (!p.has_show)
+		return bad(&p, "what to show is missing");
+	if (req->has_prefix && req->show != SHOW_ROUTES && req->show != SHOW_NEIGHBORS)
+		return bad(&p, "%s are not found by prefix", show_name[req->show]);
+	/* An address alone asks for the route a packet would take. */
+	if (req->has_prefix && !p.has_longest)
+		req->longest = p.was_addr;
+	if (req->longest && !req->has_prefix)
+		return bad(&p, "longest needs a prefix or address");
+	if (req->has_prefix && req->family != 0 && req->family != req->prefix.family)
+		return bad(&p, "the prefix is not of family %u", req->family);
+	return 0;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The answers made here: ports, counters, the channel, memory, version. Runs in ui. Reads
+ * single-writer counters and what neigh published under RCU (callbacks of a worker are
+ * online); takes rib's part from the last summary, and never waits for it.
+ */
+#include "ui/internal.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/counters.h"
+#include "base/fpm_event.h"
+#include "fib/fib.h"
+#include "port/port.h"
+
+#define LOAD(field) \
+	((json_int_t)atomic_load_explicit(&fpm_status.field, memory_order_relaxed))
+
+const struct total totals[] = {
+	{"forwarded4", "IPv4 packets forwarded", offsetof(struct counters, forwarded[0])},
+	{"forwarded6", "IPv6 packets forwarded", offsetof(struct counters, forwarded[1])},
+	{"to_kernel", "frames given to the kernel", offsetof(struct counters, to_kernel)},
+	{"from_kernel", "frames of the kernel sent",
+	 offsetof(struct counters, from_kernel)},
+	{"icmp_sent", "ICMP errors sent", offsetof(struct counters, icmp_sent)},
+	{"icmp_limited", "ICMP errors not sent: rate limit, or not allowed for that packet",
+	 offsetof(struct counters, icmp_limited)},
+	{"held", "packets that waited for a neighbour and left",
+	 offsetof(struct counters, held)},
+};
+const unsigned int n_totals = sizeof(totals) / sizeof(totals[0]);
+
+#define COUNT(field, what)                                       \
+	{                                                        \
+#field, what, offsetof(struct fpm_status, field) \
+	}
+const struct fpm_count fpm_counts[] = {
+	COUNT(bytes, "Octets received."),
+	COUNT(frames, "FPM frames received."),
+	COUNT(messages, "Netlink messages received."),
+	COUNT(routes, "Routes taught."),
+	COUNT(route_dels, "Routes withdrawn."),
+	COUNT(nexthops, "Next-hop objects taught."),
+	COUNT(nexthop_dels, "Next-hop objects withdrawn."),
+	COUNT(skipped_type, "Messages of a type that means nothing here."),
+	COUNT(skipped_route, "Routes of a kind not taken."),
+	COUNT(malformed, "Messages cut or contradictory, skipped."),
+	COUNT(bad_frames, "Sessions closed for a broken frame header."),
+	COUNT(accepts, "Sessions accepted."),
+	COUNT(replaced, "Sessions replaced by a newer one."),
+	COUNT(closes, "Sessions ended."),
+	COUNT(overflows, "Sessions closed at the queue limit."),
+};
+const unsigned int n_fpm_counts = sizeof(fpm_counts) / sizeof(fpm_counts[0]);
+
+static uint64_t
+total_sum(const struct total *t)
+{
+	struct counters *const *block;
+	unsigned int n = counters_blocks(&block);
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < n; i++)
+		sum += counter_read((const uint64_t *)((const char *)block[i] + t->offset));
+	return sum;
+}
+
+static json_t *
+addr_or_null(uint8_t family, const struct ipaddr *addr)
+{
+	static const struct ipaddr none;
+	char text[PREFIX_STRLEN];
+
+	if (ipaddr_equal(addr, &none))
+		return json_null();
+	return json_string(ipaddr_str(addr, family, text));
+}
+
+json_t *
+show_port(const struct ui *ui, const struct port *port)
+{
+	const struct fib_iface *i = fib_iface(ui->conf.fib, port->ifidx);
+	const uint8_t *mac = i != NULL ? i->mac : port->mac;
+	struct ipaddr src4 = i != NULL ? ipaddr_from_v4(i->src4) : (struct ipaddr){0};
+	struct ipaddr src6 = i != NULL ? i->src6 : (struct ipaddr){0};
+	struct port_stats st = {0};
+	struct if_counters c;
+	char text[18];
+
+	counters_port(port->ifidx, &c);
+	if (port_stats(port, &st) < 0)
+		st = (struct port_stats){0};
+	snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1],
+		 mac[2], mac[3], mac[4], mac[5]);
+	/* Missed: the device had a frame and no room for it, in its ring or in our pool. */
+	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:i, s:s, s:i, s:I, s:I, s:I, s:I, "
+			 "s:I, s:I, s:I, "
+			 "s:o, s:o}",
+			 "name", port->name, "device", port->device, "driver", port->driver,
+			 "ifindex", i != NULL ? (int)i->ifindex : 0, "mac", text, "mtu",
+			 i != NULL ? (int)i->mtu_bytes : (int)port->mtu_bytes, "link",
+			 (i != NULL ? i->up : port_link_up(port)) ? "up" : "down", "queues",
+			 (int)port->n_rxq, "rx_packets", (json_int_t)c.rx_packets,
+			 "rx_bytes", (json_int_t)c.rx_bytes, "tx_packets",
+			 (json_int_t)c.tx_packets, "tx_bytes", (json_int_t)c.tx_bytes,
+			 "rx_missed", (json_int_t)(st.rx_missed + st.rx_nombuf),
+			 "rx_errors", (json_int_t)st.rx_errors, "tx_errors",
+			 (json_int_t)st.tx_errors, "addresses4", addr_or_null(4, &src4),
+			 "addresses6", addr_or_null(6, &src6));
+}
+
+static void
+row_put(struct buf *out, json_t *row)
+{
+	buf_json(out, row);
+	json_decref(row);
+}
+
+static unsigned int
+show_counters(struct buf *out)
+{
+	for (unsigned int r = 0; r < N_REASON; r++)
+		row_put(out, json_pack("{s:s, s:s, s:I, s:s}", "name", reason_info[r].name,
+				       "kind", r < N_DROP ? "drop" : "punt", "value",
+				       (json_int_t)counters_reason((enum reason)r), "text",
+				       reason_info[r].text));
+	for (unsigned int t = 0; t < n_totals; t++)
+		row_put(out,
+			json_pack("{s:s, s:s, s:I, s:s}", "name", totals[t].name, "kind",
+				  "total", "value", (json_int_t)total_sum(&totals[t]),
+				  "text", totals[t].text));
+	return N_REASON + n_totals;
+}
+
+uint64_t
+fpm_count_read(const struct fpm_count *count)
+{
+	const char *at = (const char *)&fpm_status + count->offset;
+
+	return atomic_load_explicit((const _Atomic uint64_t *)at, memory_order_relaxed);
+}
+
+uint64_t
+fpm_queue_bytes(void)
+{
+	/* Out before in: the other order could show more digested than received. */
+	uint64_t out = atomic_load(&fpm_status.queue_bytes_out);
+
+	return atomic_load(&fpm_status.queue_bytes_in) - out;
+}
+
+/* Seconds since a CLOCK_MONOTONIC stamp in ms, null when `known` is false. */
+static json_t *
+age_s(bool known, json_int_t stamp_ms)
+{
+	double age = mono_s() - (double)stamp_ms / 1000;
+
+	if (!known || stamp_ms == 0)
+		return json_null();
+	return json_real(age > 0 ? (double)(long long)(age * 1000) / 1000 : 0);
+}
+
+static json_t *
+fpm_row(const struct ui *ui)
+{
+	bool connected = LOAD(connected) != 0;
+	json_t *row = json_pack(
+		"{s:b, s:I, s:o, s:o, s:I, s:I, s:I}", "connected", connected, "generation",
+		LOAD(gen), "uptime_s", age_s(connected, LOAD(up_since_ms)), "last_rx_age_s",
+		age_s(true, LOAD(last_rx_ms)), "nl_pid", LOAD(nl_pid), "queue_bytes",
+		(json_int_t)fpm_queue_bytes(), "queue_high_bytes", LOAD(queue_high_bytes));
+
+	for (unsigned int i = 0; i < n_fpm_counts; i++)
+		json_object_set_new(
+			row, fpm_counts[i].name,
+			json_integer((json_int_t)fpm_count_read(&fpm_counts[i])));
+	/* Where both know a number (generation), fpm's is the newer. */
+	json_object_update_missing(row, ui->summary);
+	if (ui->summary != NULL)
+		json_object_set_new(row, "summary_age_s",
+				    age_s(true, (json_int_t)(ui->summary_s * 1000)));
+	return row;
+}
+
+uint64_t
+proc_status_bytes(const char *key)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	size_t n = strlen(key);
+	unsigned long long kib = 0;
+	char line[256];
+
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+		if (strncmp(line, key, n) == 0 && line[n] == ':') {
+			kib = strtoull(line + n + 1, NULL, 10);
+			break;
+		}
+	if (f != NULL)
+		fclose(f);
+	return kib << 10;
+}
+
+static json_t *
+memory_row(const struct ui *ui)
+{
+	static const char *const of_rib[] = {"rib_bytes", "fib4", "fib6"};
+	json_t *row = json_pack("{s:I, s:I, s:I}", "rss_bytes",
+				(json_int_t)proc_status_bytes("VmRSS"), "peak_rss_bytes",
+				(json_int_t)proc_status_bytes("VmHWM"), "queue_bytes",
+				(json_int_t)fpm_queue_bytes());
+
+	for (unsigned int i = 0; i < 3; i++) {
+		json_t *value = json_object_get(ui->summary, of_rib[i]);
+
+		if (value != NULL)
+			json_object_set(row, of_rib[i], value);
+	}
+	return row;
+}
+
+static json_t *
+version_row(const struct ui *ui)
+{
+	return json_pack("{s:s, s:s?, s:i, s:I, s:s?}", "version", ui->conf.version, "dpdk",
+			 ui->conf.dpdk, "pid", (int)getpid(), "uptime_s",
+			 (json_int_t)(mono_s() - ui->started_s), "config",
+			 ui->conf.config_file);
+}
+
+unsigned int
+show_rows(struct ui *ui, enum show show, struct buf *out)
+{
+	switch (show) {
+	case SHOW_PORTS:
+		for (unsigned int i = 0; i < ui->conf.n_port; i++)
+			row_put(out, show_port(ui, &ui->conf.port[i]));
+		return ui->conf.n_port;
+	case SHOW_COUNTERS:
+		return show_counters(out);
+	case SHOW_FPM:
+		row_put(out, fpm_row(ui));
+		return 1;
+	case SHOW_MEMORY:
+		row_put(out, memory_row(ui));
+		return 1;
+	case SHOW_VERSION:
+		row_put(out, version_row(ui));
+		return 1;
+	default:
+		return 0;
+	}
+}

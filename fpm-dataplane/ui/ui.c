@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Wiring of the ui thread: sockets up and down, queries out, replies in, and a summary of
+ * rib once a second. Runs in ui. It waits for nobody: a query that rib has not answered
+ * costs its client time and everybody else nothing.
+ */
+#include "ui/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+
+double
+mono_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Send a query on its way; ui holds its rows and finds its client by the flight. */
+void
+ui_ask(struct ui *ui, struct msg_query *q, struct client *client)
+{
+	struct flight *f = calloc(1, sizeof(*f));
+
+	if (f == NULL)
+		abort();
+	f->client = client;
+	f->rows = q->rows = json_array();
+	cds_list_add(&f->list, &ui->flights);
+	ui->n_flight++;
+	if (client != NULL) {
+		client->flight = f;
+		q->client_id = client->id;
+	}
+	q->m.type = MSG_QUERY;
+	q->from = ui->w;
+	q->client = f;
+	q->done = false;
+	worker_send(q->kind == QUERY_NEIGHBORS ? ui->conf.neigh : ui->conf.rib, &q->m);
+}
+
+void
+ui_summary_ask(struct ui *ui)
+{
+	struct msg_query *q;
+
+	if (ui->summary_asked)
+		return;
+	q = msg_new(MSG_QUERY, sizeof(*q));
+	q->kind = QUERY_SUMMARY;
+	q->max = 1;
+	ui->summary_asked = true;
+	ui_ask(ui, q, NULL);
+}
+
+static void
+on_summary_timer(struct ev_loop *loop, ev_timer *t, int revents)
+{
+	ui_summary_ask(t->data);
+}
+
+static void
+on_summary(struct ui *ui, const json_t *rows)
+{
+	json_t *row = json_array_get(rows, 0);
+
+	ui->summary_asked = false;
+	if (json_is_object(row)) {
+		json_decref(ui->summary);
+		ui->summary = json_incref(row);
+		ui->summary_s = mono_s();
+	}
+	clients_summary(ui);
+}
+
+static void
+on_reply(struct ui *ui, struct msg_query *q)
+{
+	struct flight *f = q->client;
+	json_t *rows = q->rows;
+
+	cds_list_del(&f->list);
+	ui->n_flight--;
+	if (f->rows != rows) /* the owner made an array of its own */
+		json_decref(f->rows);
+	q->rows = NULL;
+	q->client = NULL;
+	if (q->kind == QUERY_SUMMARY) {
+		on_summary(ui, rows);
+		msg_free(&q->m);
+	} else if (f->client != NULL) {
+		f->client->flight = NULL;
+		client_reply(f->client, q, rows);
+	} else {
+		msg_free(&q->m); /* the client left meanwhile */
+	}
+	json_decref(rows);
+	free(f);
+}
+
+static void
+on_msg(struct worker *w, struct msg *m)
+{
+	if (m->type == MSG_REPLY)
+		on_reply(w->ctx, caa_container_of(m, struct msg_query, m));
+	else
+		msg_free(m);
+}
+
+static int
+init(struct worker *w)
+{
+	struct ui *ui = w->ctx;
+	int rc = ctl_socket_open(ui);
+
+	if (rc < 0) {
+		log_error("ui: control socket not opened path=%s error=%s",
+			  ui->conf.control_socket,
+			  rc == -EADDRINUSE ? "a daemon answers on it" : strerror(-rc));
+		return rc;
+	}
+	if (ui->conf.metrics_on) {
+		rc = metrics_open(ui);
+		if (rc < 0) {
+			log_error("ui: metrics address not opened error=%s", strerror(-rc));
+			ctl_socket_close(ui);
+			return rc;
+		}
+	}
+	ev_timer_init(&ui->summary_timer, on_summary_timer, 0, UI_SUMMARY_EVERY_S);
+	ui->summary_timer.data = ui;
+	ev_timer_start(w->loop, &ui->summary_timer);
+	return 0;
+}
+
+static void
+fini(struct worker *w)
+{
+	struct ui *ui = w->ctx;
+
+	ev_timer_stop(w->loop, &ui->summary_timer);
+	metrics_close(ui);
+	ctl_socket_close(ui);
+}
+
+int
+ui_setup(struct worker *w, const struct ui_conf *conf)
+{
+	struct ui *ui = calloc(1, sizeof(*ui));
+
+	if (ui == NULL)
+		return -ENOMEM;
+	ui->conf = *conf;
+	ui->w = w;
+	ui->listen_fd = -1;
+	ui->started_s = mono_s();
+	CDS_INIT_LIST_HEAD(&ui->clients);
+	CDS_INIT_LIST_HEAD(&ui->flights);
+	*w = (struct worker){.name = "ui",
+			     .role = ROLE_UI,
+			     .ctx = ui,
+			     .init = init,
+			     .on_msg = on_msg,
+			     .fini = fini};
+	return 0;
+}
+
+void
+ui_teardown(struct worker *w)
+{
+	struct ui *ui = w->ctx;
+	struct flight *f, *next;
+
+	if (ui == NULL)
+		return;
+	/* Queries that travelled when the threads stopped: the message is freed with the
+	 * mailbox it lies in, the rows here. */
+	cds_list_for_each_entry_safe (f, next, &ui->flights, list) {
+		json_decref(f->rows);
+		free(f);
+	}
+	json_decref(ui->summary);
+	free(ui);
+	w->ctx = NULL;
+}
