@@ -45,7 +45,7 @@ TAP_SRC     := $(wildcard tap-bridge/*.c)
 DAEMON_SRC  := $(wildcard fpm-dataplane/*.c) \
 	$(foreach d,$(DAEMON_DIRS),$(wildcard fpm-dataplane/$(d)/*.c))
 CTL_SRC     := $(wildcard fpm-dataplane/ctl/*.c)
-obj          = $(patsubst %.c,$(O)/%.o,$(1))
+obj          = $(patsubst %.c,$(O)/obj/%.o,$(1))
 
 all: $(O)/fpm-dataplane $(O)/fpmctl ## build the daemon and fpmctl
 
@@ -57,7 +57,7 @@ $(O)/fpmctl: $(call obj,$(CTL_SRC))
 	@echo "  LD    $@"
 	@$(CC) $(ALL_CFLAGS) -o $@ $^ $(shell $(PC) --libs jansson) $(LDFLAGS)
 
-$(O)/%.o: %.c Makefile
+$(O)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	@echo "  CC    $<"
 	@$(CC) $(ALL_CFLAGS) -DFPMDP_VERSION='"$(VERSION)"' -MMD -MP -c -o $@ $<
@@ -70,6 +70,7 @@ link_of   = $(foreach p,$(shell sed -n 's/^ \* link: *//p' $(1)),$(if $(filter %
 
 define unit_rule
 $(O)/tests/unit/$(1): $(call obj,tests/unit/$(1).c $(call link_of,tests/unit/$(1).c))
+	@mkdir -p $$(@D)
 	@echo "  LD    $$@"
 	@$$(CC) $$(ALL_CFLAGS) -o $$@ $$^ $$(PC_LIBS) -lcmocka $$(LDFLAGS)
 endef

@@ -15,6 +15,16 @@
 
 #define ROUND_MSGS 256
 
+/* ThreadSanitizer does not see the barriers of liburcu 0.13: tell it what they order. */
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#define MSG_RELEASE(m) __tsan_release(m)
+#define MSG_ACQUIRE(m) __tsan_acquire(m)
+#else
+#define MSG_RELEASE(m) ((void)(m))
+#define MSG_ACQUIRE(m) ((void)(m))
+#endif
+
 __thread enum role thread_role;
 
 void *
@@ -45,6 +55,7 @@ void
 worker_send(struct worker *to, struct msg *m)
 {
 	cds_wfcq_node_init(&m->node);
+	MSG_RELEASE(m);
 	cds_wfcq_enqueue(&to->inbox_head, &to->inbox_tail, &m->node);
 	/* Cheap when the loop is awake: ev_async coalesces and skips the write. */
 	ev_async_send(to->loop, &to->wake);
@@ -57,7 +68,11 @@ inbox_take(struct worker *w)
 	struct cds_wfcq_node *n =
 		__cds_wfcq_dequeue_blocking(&w->inbox_head, &w->inbox_tail);
 
-	return n == NULL ? NULL : caa_container_of(n, struct msg, node);
+	struct msg *m = n == NULL ? NULL : caa_container_of(n, struct msg, node);
+
+	if (m != NULL)
+		MSG_ACQUIRE(m);
+	return m;
 }
 
 static void

@@ -16,7 +16,7 @@ ONLY_IN = {
     r"rte_.*": {"port", "fwd", "punt", "main.c"},
     r"libmnl/.*": {"fpm"},
     r"netlink/.*": {"tap-bridge"},
-    r"yaml\.h": {"config.c"},
+    r"yaml\.h": {"config.c", "config_walk.c", "config_check.c"},
     r"microhttpd\.h": {"ui"},
     r"jansson\.h": {"ui", "rib", "neigh", "ctl"},
 }
