@@ -128,9 +128,8 @@ adj_event_state(struct rib *rib, const struct msg_adj *m)
 	if (m->adj == 0 || m->adj >= FIB_ADJ_HOSTS)
 		return;
 	a = &rib->adj[m->adj];
-	/* The number may have a new tenant while the message was under way. */
-	if (a->state != ADJ_WATCHED || a->ifindex != m->ifindex || a->family != m->family ||
-	    !ipaddr_equal(&a->addr, &m->addr) || a->alive == m->alive)
+	/* A number gets no new tenant before neigh has said the old one's last word. */
+	if (a->state != ADJ_WATCHED || a->alive == m->alive)
 		return;
 	a->alive = m->alive;
 	cds_list_for_each_entry (leg, &a->legs, on_adj)

@@ -17,7 +17,7 @@
 static bool
 on_link_now(const struct rib *rib, const struct own *o)
 {
-	const struct link *link = link_find(rib, o->ifindex);
+	const struct link *link = rib_link_find(rib, o->ifindex);
 
 	if (o->subnet.family == 6 && ipaddr_is_linklocal6(&o->subnet.addr))
 		return false;
@@ -121,7 +121,7 @@ reconsider_all_of(struct rib *rib, const struct own *o)
 }
 
 void
-addr_event(struct rib *rib, const struct msg_addr *m)
+rib_addr_event(struct rib *rib, const struct msg_addr *m)
 {
 	struct own o = {.ifindex = m->ifindex, .subnet = m->subnet, .addr = m->addr};
 	uint32_t i = 0;

@@ -13,7 +13,7 @@
 #include "rib/rib_impl.h"
 
 struct link *
-link_find(const struct rib *rib, uint32_t ifindex)
+rib_link_find(const struct rib *rib, uint32_t ifindex)
 {
 	for (uint32_t i = hidx_first(&rib->link_by_ifindex, hash32(ifindex)); i != 0;
 	     i = hidx_next(&rib->link_by_ifindex, i))
@@ -25,7 +25,7 @@ link_find(const struct rib *rib, uint32_t ifindex)
 static struct link *
 link_get(struct rib *rib, uint32_t ifindex)
 {
-	struct link *link = link_find(rib, ifindex);
+	struct link *link = rib_link_find(rib, ifindex);
 
 	if (link != NULL)
 		return link;
@@ -188,10 +188,10 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 }
 
 void
-link_event(struct rib *rib, const struct msg_link *m)
+rib_link_event(struct rib *rib, const struct msg_link *m)
 {
 	struct link *link =
-		m->gone ? link_find(rib, m->ifindex) : link_get(rib, m->ifindex);
+		m->gone ? rib_link_find(rib, m->ifindex) : link_get(rib, m->ifindex);
 	uint16_t ifidx = m->gone ? 0 : m->ifidx;
 	struct leg *leg;
 	bool up = m->up && !m->gone;
@@ -218,7 +218,7 @@ link_event(struct rib *rib, const struct msg_link *m)
 		slot_dirty(rib, leg->slot, SLOT_PATHS);
 	own_link_changed(rib, m->ifindex, m->gone);
 	/* Legs may have left meanwhile, and the link with them. */
-	link = link_find(rib, m->ifindex);
+	link = rib_link_find(rib, m->ifindex);
 	if (link != NULL)
 		link_maybe_free(rib, link);
 }

@@ -43,10 +43,10 @@ rib_on_msg(struct rib *rib, struct msg *m)
 		status_add(&fpm_status.queue_bytes_out, ((struct msg_fpm_batch *)m)->bytes);
 		break;
 	case MSG_LINK:
-		link_event(rib, (struct msg_link *)m);
+		rib_link_event(rib, (struct msg_link *)m);
 		break;
 	case MSG_ADDR:
-		addr_event(rib, (struct msg_addr *)m);
+		rib_addr_event(rib, (struct msg_addr *)m);
 		break;
 	case MSG_ADJ_FREED:
 		adj_event_freed(rib, (struct msg_adj *)m);

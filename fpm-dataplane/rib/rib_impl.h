@@ -390,8 +390,8 @@ void nhs_free(struct rib *rib);
 void way_of_hop(struct way *w, const struct fpm_hop *hop);
 
 /* link.c */
-struct link *link_find(const struct rib *rib, uint32_t ifindex);
-void link_event(struct rib *rib, const struct msg_link *m);
+struct link *rib_link_find(const struct rib *rib, uint32_t ifindex);
+void rib_link_event(struct rib *rib, const struct msg_link *m);
 void leg_attach(struct rib *rib, struct leg *leg);
 void leg_detach(struct rib *rib, struct leg *leg);
 void legs_float(struct rib *rib); /* connected subnets changed */
@@ -417,7 +417,7 @@ void adj_event_state(struct rib *rib, const struct msg_adj *m);
 void adj_event_freed(struct rib *rib, const struct msg_adj *m);
 
 /* kernel.c */
-void addr_event(struct rib *rib, const struct msg_addr *m);
+void rib_addr_event(struct rib *rib, const struct msg_addr *m);
 void own_link_changed(struct rib *rib, uint32_t ifindex, bool gone);
 void own_free(struct rib *rib);
 /* The one interface whose connected subnet covers `addr` best; 0: none or several. */

@@ -6,6 +6,8 @@
  */
 #include "rib_rig.h"
 
+#include <stdio.h>
+
 static void
 a_route_by_nexthop_id_is_seen_after_one_round(void **state)
 {

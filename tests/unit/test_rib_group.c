@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Groups: buckets by weight, resilience, members that die and come back.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/rib_rig.c
+ */
+#include "rib_rig.h"
+
+#include <stdio.h>
+
+/* Fill members with weights; returns log2 of the bucket count. */
+static unsigned int
+plan(struct bucket_member *m, uint32_t n, const uint32_t *weight)
+{
+	for (uint32_t i = 0; i < n; i++)
+		m[i] = (struct bucket_member){.path = PATH(PATH_ADJ, i + 1),
+					      .weight = weight == NULL ? 1 : weight[i]};
+	return group_log2(m, n, 0);
+}
+
+static void
+up_to_8_members_have_16_buckets_each_and_64_have_4(void **state)
+{
+	struct bucket_member m[64];
+
+	for (uint32_t n = 2; n <= 64; n++) {
+		unsigned int k = plan(m, n, NULL);
+
+		assert_true(k <= 12);
+		assert_true((1u << k) >= n * (n <= 8 ? 16 : 4));
+	}
+	assert_int_equal(plan(m, 2, NULL), 5);
+	assert_int_equal(plan(m, 8, NULL), 7);
+	assert_int_equal(plan(m, 64, NULL), 8);
+}
+
+static void
+shares_follow_weights_within_2_percent(void **state)
+{
+	static const uint32_t weights[][8] = {
+		{1, 1, 1},
+		{1, 3},
+		{1, 2, 4},
+		{84, 254},
+		{25, 75},
+		{1, 254},
+		{1, 1, 1, 1, 1, 1, 1},
+		{5, 7, 11, 13},
+		{100, 200, 400, 6400},
+	};
+	struct bucket_member m[8];
+
+	for (size_t i = 0; i < sizeof(weights) / sizeof(weights[0]); i++) {
+		uint64_t total = 0;
+		uint32_t n = 0, sum = 0;
+		unsigned int k;
+
+		while (n < 8 && weights[i][n] != 0)
+			total += weights[i][n++];
+		k = plan(m, n, weights[i]);
+		for (uint32_t j = 0; j < n; j++) {
+			double want = (double)weights[i][j] / (double)total;
+			double got = m[j].target / (double)(1u << k);
+
+			sum += m[j].target;
+			assert_true(got > want * 0.98 && got < want * 1.02);
+		}
+		assert_int_equal(sum, 1u << k);
+	}
+}
+
+static void
+hopeless_weights_stop_at_4096_buckets(void **state)
+{
+	static const uint32_t weight[] = {1, 65536};
+	struct bucket_member m[2];
+
+	assert_int_equal(plan(m, 2, weight), 12);
+	assert_int_equal(m[0].target + m[1].target, 4096);
+}
+
+static void
+more_members_than_buckets_still_fill_the_block(void **state)
+{
+	static struct bucket_member m[8190];
+	static fib_path out[4096];
+
+	assert_int_equal(plan(m, 8190, NULL), 12);
+	group_fill(out, 12, m, 8190, NULL, 0);
+	for (unsigned int b = 0; b < 4096; b++)
+		assert_int_equal(path_kind(out[b]), PATH_ADJ);
+}
+
+static uint32_t
+moved(const fib_path *a, unsigned int log2_a, const fib_path *b, unsigned int log2_b,
+      fib_path except)
+{
+	uint32_t n = 0;
+
+	for (uint32_t h = 0; h < 4096; h++) {
+		fib_path was = a[h >> (12 - log2_a)];
+
+		n += was != except && was != b[h >> (12 - log2_b)];
+	}
+	return n;
+}
+
+static void
+a_member_that_goes_takes_only_its_own_flows_along(void **state)
+{
+	struct bucket_member m[16];
+	static fib_path before[4096], after[4096];
+
+	for (uint32_t n = 3; n <= 16; n++) {
+		for (uint32_t gone = 0; gone < n; gone++) {
+			unsigned int k = plan(m, n, NULL), k2;
+
+			group_fill(before, k, m, n, NULL, 0);
+			memmove(&m[gone], &m[gone + 1], (n - gone - 1) * sizeof(*m));
+			k2 = group_log2(m, n - 1, k);
+			group_fill(after, k2, m, n - 1, before, k);
+			assert_int_equal(
+				moved(before, k, after, k2, PATH(PATH_ADJ, gone + 1)), 0);
+		}
+	}
+}
+
+static void
+a_member_that_comes_takes_its_share_and_no_flow_moves_between_others(void **state)
+{
+	struct bucket_member m[9];
+	static fib_path before[4096], after[4096];
+
+	for (uint32_t n = 2; n <= 8; n++) {
+		unsigned int k = plan(m, n, NULL), k2;
+		uint32_t to_new = 0;
+
+		group_fill(before, k, m, n, NULL, 0);
+		m[n] = (struct bucket_member){.path = PATH(PATH_ADJ, n + 1), .weight = 1};
+		k2 = group_log2(m, n + 1, k);
+		group_fill(after, k2, m, n + 1, before, k);
+		for (uint32_t h = 0; h < 4096; h++) {
+			fib_path was = before[h >> (12 - k)], is = after[h >> (12 - k2)];
+
+			assert_true(is == was || is == PATH(PATH_ADJ, n + 1));
+			to_new += is != was;
+		}
+		assert_true(to_new <= 4096 / (n + 1) * 102 / 100 + 1);
+	}
+}
+
+static struct rig *
+three_ways(void)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_hop(g, 2, "192.0.2.2", 11);
+	rig_hop(g, 3, "192.0.2.129", 12);
+	rig_group(g, 20, 3, 1, 2, 2, 1, 3, 1);
+	rig_route(g, "198.51.100.0/24", 20);
+	rig_go(g);
+	return g;
+}
+
+static void
+weights_are_seen_in_the_buckets(void **state)
+{
+	struct rig *g = three_ways();
+
+	assert_seen(g, "198.51.100.1",
+		    "192.0.2.129@2*1024 192.0.2.1@1*2048 192.0.2.2@1*1024");
+	rig_free(g);
+}
+
+static void
+a_way_named_twice_counts_twice(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_hop(g, 2, "192.0.2.1", 11);
+	rig_hop(g, 3, "192.0.2.129", 12);
+	rig_group(g, 20, 3, 1, 2, 2, 1, 3, 1);
+	rig_route(g, "198.51.100.0/24", 20);
+	rig_go(g);
+	assert_seen(g, "198.51.100.1", "192.0.2.129@2*1024 192.0.2.1@1*3072");
+	rig_free(g);
+}
+
+static void
+link_loss_takes_members_out_at_once_and_link_up_brings_them_back(void **state)
+{
+	struct rig *g = three_ways();
+	uint64_t writes = g->rib->count.trie_writes;
+
+	rig_addr(g, 11, "192.0.2.126/25", true); /* so that no connected prefix moves */
+	rig_addr(g, 11, "2001:db8:1::ff/64", true);
+	writes = g->rib->count.trie_writes;
+	rig_link(g, 11, 1, false);
+	assert_seen(g, "198.51.100.1", "192.0.2.129@2");
+	rig_link(g, 11, 1, true);
+	assert_seen(g, "198.51.100.1",
+		    "192.0.2.129@2*1024 192.0.2.1@1*2048 192.0.2.2@1*1024");
+	assert_int_equal(g->rib->count.trie_writes, writes);
+	rig_free(g);
+}
+
+static void
+all_members_down_is_down(void **state)
+{
+	struct rig *g = three_ways();
+
+	rig_link(g, 11, 1, false);
+	rig_link(g, 12, 2, false);
+	assert_seen(g, "198.51.100.1", "down");
+	rig_link(g, 12, 2, true);
+	assert_seen(g, "198.51.100.1", "192.0.2.129@2");
+	rig_free(g);
+}
+
+static void
+a_failed_neighbour_leaves_the_group_and_comes_back(void **state)
+{
+	struct rig *g = three_ways();
+
+	rig_alive(g, "192.0.2.1", 11, false);
+	assert_seen(g, "198.51.100.1", "192.0.2.129@2*2048 192.0.2.2@1*2048");
+	rig_alive(g, "192.0.2.1", 11, true);
+	assert_seen(g, "198.51.100.1",
+		    "192.0.2.129@2*1024 192.0.2.1@1*2048 192.0.2.2@1*1024");
+	rig_free(g);
+}
+
+static void
+when_all_neighbours_fail_all_stay_so_that_packets_retry(void **state)
+{
+	struct rig *g = three_ways();
+
+	rig_alive(g, "192.0.2.1", 11, false);
+	rig_alive(g, "192.0.2.2", 11, false);
+	rig_alive(g, "192.0.2.129", 12, false);
+	assert_seen(g, "198.51.100.1",
+		    "192.0.2.129@2*1024 192.0.2.1@1*2048 192.0.2.2@1*1024");
+	rig_link(g, 12, 2, false); /* no link is worse than no answer */
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1*2752 192.0.2.2@1*1344");
+	rig_free(g);
+}
+
+static void
+a_failed_single_way_keeps_its_adjacency(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_route(g, "198.51.100.0/24", 1);
+	rig_go(g);
+	rig_alive(g, "192.0.2.1", 11, false);
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
+	rig_free(g);
+}
+
+static void
+an_interface_deleted_and_made_again_works_when_zebra_says_so(void **state)
+{
+	struct rig *g = three_ways();
+
+	rig_link_gone(g, 11);
+	rig_settle(g);
+	assert_seen(g, "198.51.100.1", "192.0.2.129@2");
+	assert_int_equal(rig_adj(g, "192.0.2.1", 11), 0);
+	rig_link(g, 31, 1, true);
+	assert_seen(g, "198.51.100.1", "192.0.2.129@2");
+	rig_hop(g, 1, "192.0.2.1", 31);
+	rig_hop(g, 2, "192.0.2.2", 31);
+	rig_settle(g);
+	assert_seen(g, "198.51.100.1",
+		    "192.0.2.129@2*1024 192.0.2.1@1*2048 192.0.2.2@1*1024");
+	assert_null(rib_link_find(g->rib, 11));
+	rig_free(g);
+}
+
+static void
+a_member_on_an_interface_not_seen_yet_waits_for_it(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_hop(g, 1, "192.0.2.1", 40);
+	rig_route(g, "198.51.100.0/24", 1);
+	rig_go(g);
+	assert_seen(g, "198.51.100.1", "down");
+	rig_link(g, 40, 9, true);
+	assert_seen(g, "198.51.100.1", "192.0.2.1@9");
+	rig_free(g);
+}
+
+static void
+ways_by_ports_are_preferred_to_foreign_ones(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_link(g, 3, 0, true);
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_hop(g, 2, "10.0.0.1", 3);
+	rig_group(g, 20, 2, 1, 1, 2, 1);
+	rig_route(g, "198.51.100.0/24", 20);
+	rig_go(g);
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
+	rig_link(g, 11, 1, false);
+	assert_seen(g, "198.51.100.1", "foreign");
+	rig_free(g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(up_to_8_members_have_16_buckets_each_and_64_have_4),
+		cmocka_unit_test(shares_follow_weights_within_2_percent),
+		cmocka_unit_test(hopeless_weights_stop_at_4096_buckets),
+		cmocka_unit_test(more_members_than_buckets_still_fill_the_block),
+		cmocka_unit_test(a_member_that_goes_takes_only_its_own_flows_along),
+		cmocka_unit_test(
+			a_member_that_comes_takes_its_share_and_no_flow_moves_between_others),
+		cmocka_unit_test(weights_are_seen_in_the_buckets),
+		cmocka_unit_test(a_way_named_twice_counts_twice),
+		cmocka_unit_test(
+			link_loss_takes_members_out_at_once_and_link_up_brings_them_back),
+		cmocka_unit_test(all_members_down_is_down),
+		cmocka_unit_test(a_failed_neighbour_leaves_the_group_and_comes_back),
+		cmocka_unit_test(when_all_neighbours_fail_all_stay_so_that_packets_retry),
+		cmocka_unit_test(a_failed_single_way_keeps_its_adjacency),
+		cmocka_unit_test(
+			an_interface_deleted_and_made_again_works_when_zebra_says_so),
+		cmocka_unit_test(a_member_on_an_interface_not_seen_yet_waits_for_it),
+		cmocka_unit_test(ways_by_ports_are_preferred_to_foreign_ones),
+	};
+
+	return cmocka_run_group_tests_name("rib groups", tests, NULL, NULL);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the kernel says: own addresses, connected subnets, and who wins over whom.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/rib_rig.c
+ */
+#include "rib_rig.h"
+
+static void
+an_own_address_is_local_and_its_subnet_on_link(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	assert_seen(g, "192.0.2.126", "local");
+	assert_seen(g, "192.0.2.1", "onlink@1");
+	assert_seen(g, "192.0.2.129", "onlink@2");
+	assert_seen(g, "2001:db8:1::ff", "local");
+	assert_seen(g, "2001:db8:1::1", "onlink@1");
+	rig_addr(g, 11, "192.0.2.126/25", true);
+	assert_seen(g, "192.0.2.126", "none");
+	assert_seen(g, "192.0.2.1", "none");
+	assert_seen(g, "192.0.2.127", "none");
+	rig_free(g);
+}
+
+static void
+ipv4_subnets_up_to_30_have_two_broadcast_addresses(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	assert_seen(g, "192.0.2.0", "bcast");
+	assert_seen(g, "192.0.2.127", "bcast");
+	assert_seen(g, "192.0.2.128", "bcast");
+	assert_seen(g, "192.0.2.255", "bcast");
+	rig_addr(g, 11, "203.0.113.1/30", false);
+	assert_seen(g, "203.0.113.0", "bcast");
+	assert_seen(g, "203.0.113.1", "local");
+	assert_seen(g, "203.0.113.2", "onlink@1");
+	assert_seen(g, "203.0.113.3", "bcast");
+	rig_addr(g, 11, "203.0.113.17/31", false);
+	assert_seen(g, "203.0.113.16", "onlink@1");
+	rig_addr(g, 11, "203.0.113.33/32", false);
+	assert_seen(g, "203.0.113.33", "local");
+	assert_seen(g, "203.0.113.32", "none");
+	assert_seen(g, "2001:db8:1::", "onlink@1"); /* IPv6 has none */
+	rig_free(g);
+}
+
+static void
+local_beats_connected_beats_zebra(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_route_inline(g, "192.0.2.0/25", "192.0.2.200", 12);
+	rig_route_inline(g, "192.0.2.126/32", "192.0.2.200", 12);
+	rig_route_inline(g, "192.0.2.127/32", "192.0.2.200", 12);
+	rig_go(g);
+	assert_seen(g, "192.0.2.126", "local");
+	assert_seen(g, "192.0.2.1", "onlink@1");
+	assert_seen(g, "192.0.2.127", "bcast");
+	assert_int_equal(g->rib->n_main[0], 8);
+	rig_addr(g, 11, "192.0.2.126/25", true);
+	assert_seen(g, "192.0.2.126", "192.0.2.200@2");
+	assert_seen(g, "192.0.2.1", "192.0.2.200@2");
+	assert_seen(g, "192.0.2.127", "192.0.2.200@2");
+	rig_addr(g, 11, "192.0.2.126/25", false);
+	assert_seen(g, "192.0.2.1", "onlink@1");
+	rig_del(g, "192.0.2.0/25");
+	rig_go(g);
+	assert_seen(g, "192.0.2.1", "onlink@1");
+	rig_free(g);
+}
+
+static void
+a_subnet_whose_link_is_down_gives_way_to_zebras_route(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_route_inline(g, "192.0.2.0/25", "192.0.2.200",
+			 12); /* OSPF, around the other way */
+	rig_go(g);
+	assert_seen(g, "192.0.2.1", "onlink@1");
+	rig_link(g, 11, 1, false);
+	assert_seen(g, "192.0.2.1", "192.0.2.200@2");
+	assert_seen(g, "192.0.2.126", "local");
+	rig_link(g, 11, 1, true);
+	assert_seen(g, "192.0.2.1", "onlink@1");
+	rig_free(g);
+}
+
+static void
+one_slot_serves_all_subnets_of_an_interface(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_addr(g, 11, "203.0.113.1/24", false);
+	assert_int_equal(rig_group_of(g, "192.0.2.1"), rig_group_of(g, "203.0.113.9"));
+	assert_int_equal(rig_group_of(g, "192.0.2.126"), rig_group_of(g, "2001:db8:1::ff"));
+	rig_free(g);
+}
+
+static void
+an_address_said_twice_counts_once(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_addr(g, 11, "192.0.2.126/25", false);
+	rig_addr(g, 11, "192.0.2.126/25", true);
+	assert_seen(g, "192.0.2.1", "none");
+	rig_addr(g, 11, "192.0.2.126/25", true);
+	rig_free(g);
+}
+
+static void
+a_second_address_in_a_subnet_keeps_it_when_the_first_goes(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_addr(g, 11, "192.0.2.125/25", false);
+	rig_addr(g, 11, "192.0.2.126/25", true);
+	assert_seen(g, "192.0.2.1", "onlink@1");
+	assert_seen(g, "192.0.2.127", "bcast");
+	assert_seen(g, "192.0.2.126", "onlink@1");
+	rig_free(g);
+}
+
+static void
+addresses_may_come_before_their_link(void **state)
+{
+	struct rig *g = rig_new();
+
+	rig_addr(g, 11, "192.0.2.126/25", false);
+	assert_seen(g, "192.0.2.126", "local");
+	assert_seen(g, "192.0.2.1", "none");
+	rig_link(g, 11, 1, true);
+	assert_seen(g, "192.0.2.1", "onlink@1");
+	rig_free(g);
+}
+
+static void
+addresses_go_with_their_interface(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_link_gone(g, 11);
+	assert_seen(g, "192.0.2.126", "none");
+	assert_seen(g, "192.0.2.1", "none");
+	assert_seen(g, "192.0.2.254", "local");
+	rig_addr(g, 11, "192.0.2.126/25", true); /* late word: no harm */
+	assert_int_equal(g->rib->n_own, 2);
+	rig_settle(g);
+	assert_null(rib_link_find(g->rib, 11));
+	rig_free(g);
+}
+
+static void
+link_local_subnets_are_in_no_table_but_own_ones_are_local(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_addr(g, 11, "fe80::1/64", false);
+	rig_addr(g, 12, "fe80::1/64", false);
+	assert_seen(g, "fe80::1", "local");
+	assert_seen(g, "fe80::2", "none");
+	rig_addr(g, 11, "fe80::1/64", true);
+	assert_seen(g, "fe80::1", "local");
+	rig_addr(g, 12, "fe80::1/64", true);
+	assert_seen(g, "fe80::1", "none");
+	rig_free(g);
+}
+
+static void
+own_addresses_of_interfaces_that_are_no_ports_are_local_too(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_link(g, 1, 0, true);
+	rig_addr(g, 1, "203.0.113.254/32", false);
+	rig_addr(g, 1, "10.0.0.1/8", false);
+	assert_seen(g, "203.0.113.254", "local");
+	assert_seen(g, "10.0.0.1", "local");
+	assert_seen(g, "10.0.0.2", "foreign");
+	rig_free(g);
+}
+
+static void
+a_point_to_point_peer_is_on_link(void **state)
+{
+	struct rig *g = rig_two_ports();
+	struct msg_addr *m = msg_new(MSG_ADDR, sizeof(*m));
+
+	m->ifindex = 12;
+	assert_int_equal(prefix_parse("203.0.113.2", &m->subnet, NULL), 0);
+	m->addr = ipaddr_from_v4(0xcb007101);
+	rib_on_msg(g->rib, &m->m);
+	rig_go(g);
+	assert_seen(g, "203.0.113.1", "local");
+	assert_seen(g, "203.0.113.2", "onlink@2");
+	rig_free(g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_own_address_is_local_and_its_subnet_on_link),
+		cmocka_unit_test(ipv4_subnets_up_to_30_have_two_broadcast_addresses),
+		cmocka_unit_test(local_beats_connected_beats_zebra),
+		cmocka_unit_test(a_subnet_whose_link_is_down_gives_way_to_zebras_route),
+		cmocka_unit_test(one_slot_serves_all_subnets_of_an_interface),
+		cmocka_unit_test(an_address_said_twice_counts_once),
+		cmocka_unit_test(a_second_address_in_a_subnet_keeps_it_when_the_first_goes),
+		cmocka_unit_test(addresses_may_come_before_their_link),
+		cmocka_unit_test(addresses_go_with_their_interface),
+		cmocka_unit_test(link_local_subnets_are_in_no_table_but_own_ones_are_local),
+		cmocka_unit_test(
+			own_addresses_of_interfaces_that_are_no_ports_are_local_too),
+		cmocka_unit_test(a_point_to_point_peer_is_on_link),
+	};
+
+	return cmocka_run_group_tests_name("rib kernel", tests, NULL, NULL);
+}

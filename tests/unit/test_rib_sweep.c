@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sessions: what a replay left out is swept, when, and what never is.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/rib_rig.c
+ */
+#include "rib_rig.h"
+
+#include <stdio.h>
+
+/* A session of zebra 100 that taught two routes and ended. */
+static struct rig *
+taught(void)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_session(g, 100);
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_route(g, "198.51.100.0/24", 7);
+	rig_route(g, "203.0.113.0/24", 7);
+	rig_sentinel(g);
+	rig_go(g);
+	assert_false(g->rib->session.replaying);
+	rig_session_down(g);
+	rig_settle(g);
+	return g;
+}
+
+static void
+later(struct rig *g, unsigned int s)
+{
+	rig_now_ms += s * 1000;
+	rig_settle(g);
+}
+
+static void
+routes_stay_while_zebra_is_away_however_long(void **state)
+{
+	struct rig *g = taught();
+
+	later(g, 100000);
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
+	rig_free(g);
+}
+
+static void
+the_sentinel_ends_a_replay_and_what_was_not_in_it_is_swept(void **state)
+{
+	struct rig *g = taught();
+
+	rig_session(g, 100);
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_route(g, "198.51.100.0/24", 7);
+	rig_go(g);
+	assert_int_equal(g->rib->stale, 2); /* the sentinel is one */
+	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
+	rig_sentinel(g);
+	rig_go(g);
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
+	assert_seen(g, "203.0.113.1", "none");
+	assert_int_equal(g->rib->stale, 0);
+	assert_int_equal(g->rib->count.sweeps, 1);
+	assert_int_equal(g->rib->count.swept_routes, 1);
+	assert_false(g->rib->session.replaying);
+	rig_free(g);
+}
+
+static void
+a_sentinel_before_any_other_route_ends_nothing(void **state)
+{
+	struct rig *g = taught();
+
+	rig_session(g, 100);
+	rig_sentinel(g);
+	rig_route(g, "198.51.100.0/24", 7);
+	rig_go(g);
+	assert_true(g->rib->session.replaying);
+	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
+	rig_free(g);
+}
+
+static void
+quiet_time_ends_a_replay_without_sentinel(void **state)
+{
+	struct rig *g = taught();
+
+	rig_session(g, 100);
+	rig_route(g, "198.51.100.0/24", 7);
+	rig_go(g);
+	later(g, 4);
+	rig_hop(g, 7, "192.0.2.1", 11); /* any event starts the time again */
+	rig_go(g);
+	later(g, 4);
+	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
+	assert_int_equal(sweep_in_ms(g->rib, rig_now_ms), 1000);
+	later(g, 1);
+	assert_seen(g, "203.0.113.1", "none");
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
+	rig_free(g);
+}
+
+static void
+silence_from_the_start_sweeps_nothing(void **state)
+{
+	struct rig *g = taught();
+
+	rig_session(g, 100);
+	rig_go(g);
+	later(g, 1000);
+	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
+	assert_true(g->rib->session.replaying);
+	rig_free(g);
+}
+
+static void
+a_stream_that_never_pauses_is_swept_at_the_upper_bound(void **state)
+{
+	struct rig *g = taught();
+
+	rig_session(g, 100);
+	rig_go(g);
+	for (unsigned int s = 0; s < 119; s++) {
+		rig_route(g, "198.51.100.0/24", 7);
+		later(g, 1);
+	}
+	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
+	rig_route(g, "198.51.100.0/24", 7);
+	later(g, 1);
+	assert_seen(g, "203.0.113.1", "none");
+	rig_free(g);
+}
+
+static void
+a_restarted_zebra_is_given_the_hold_time(void **state)
+{
+	struct rig *g = taught();
+
+	rig_session(g, 200);
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_route(g, "198.51.100.0/24", 1);
+	rig_sentinel(g);
+	rig_go(g);
+	later(g, 59);
+	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
+	assert_int_equal(sweep_in_ms(g->rib, rig_now_ms), 1000);
+	later(g, 1);
+	assert_seen(g, "203.0.113.1", "none");
+	rig_free(g);
+}
+
+static void
+a_restarted_zebra_that_knows_all_again_needs_no_sweep(void **state)
+{
+	struct rig *g = taught();
+
+	rig_session(g, 200);
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_route(g, "198.51.100.0/24", 1);
+	rig_route(g, "203.0.113.0/24", 1);
+	rig_sentinel(g);
+	rig_go(g);
+	assert_false(g->rib->session.replaying);
+	assert_int_equal(g->rib->count.sweeps, 0);
+	rig_free(g);
+}
+
+static void
+a_session_lost_during_the_sweep_stops_it(void **state)
+{
+	struct rig *g = rig_two_ports();
+	char text[32];
+
+	rig_session(g, 100);
+	rig_hop(g, 7, "192.0.2.1", 11);
+	for (unsigned int i = 0; i < 20000; i++) {
+		snprintf(text, sizeof(text), "10.%u.%u.0/24", i >> 8, i & 255);
+		rig_route(g, text, 7);
+	}
+	rig_sentinel(g);
+	rig_go(g);
+	rig_session(g, 100);
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_route(g, "198.51.100.0/24", 7);
+	rig_sentinel(g);
+	rig_flush_batch(g);
+	assert_true(rib_round(g->rib)); /* one slice */
+	assert_true(g->rib->stale > 0 && g->rib->stale < 20000);
+	rig_session_down(g);
+	rig_flush_batch(g);
+	assert_false(rib_round(g->rib));
+	assert_true(g->rib->stale >= 20000 - RIB_SLICE);
+	rig_free(g);
+}
+
+static void
+live_updates_between_slices_are_not_swept(void **state)
+{
+	struct rig *g = rig_two_ports();
+	char text[32];
+
+	rig_session(g, 100);
+	rig_hop(g, 7, "192.0.2.1", 11);
+	for (unsigned int i = 0; i < 20000; i++) {
+		snprintf(text, sizeof(text), "10.%u.%u.0/24", i >> 8, i & 255);
+		rig_route(g, text, 7);
+	}
+	rig_go(g);
+	rig_session(g, 100);
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_route(g, "198.51.100.0/24", 7);
+	rig_sentinel(g);
+	rig_flush_batch(g);
+	rib_round(g->rib);
+	rig_route(g, "10.78.0.0/24", 7); /* 19968th: still to be looked at */
+	rig_go(g);
+	assert_int_equal(g->rib->stale, 0);
+	assert_int_equal(g->rib->count.swept_routes, 19999);
+	assert_seen(g, "10.78.0.1", "192.0.2.1@1");
+	assert_seen(g, "10.1.0.1", "none");
+	rig_settle(g);
+	rig_free(g);
+}
+
+static void
+other_tables_and_the_kernels_routes_are_never_swept(void **state)
+{
+	struct rig *g = taught();
+
+	rig_route(g, "198.51.100.0/24", 7);
+	g->batch->ev[g->batch->n - 1].table = 100;
+	rig_go(g);
+	rig_session(g, 100);
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_route(g, "198.51.100.0/24", 7);
+	rig_sentinel(g);
+	rig_go(g);
+	assert_int_equal(g->rib->count.sweeps, 1);
+	assert_int_equal(g->rib->other.n, 1);
+	assert_seen(g, "192.0.2.126", "local");
+	rig_free(g);
+}
+
+static void
+a_stale_route_deleted_or_refreshed_is_counted_once(void **state)
+{
+	struct rig *g = taught();
+
+	rig_session(g, 100);
+	rig_go(g);
+	assert_int_equal(g->rib->stale, 3);
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_route(g, "198.51.100.0/24", 7);
+	rig_route(g, "198.51.100.0/24", 7);
+	rig_del(g, "203.0.113.0/24");
+	rig_del(g, "203.0.113.0/24");
+	rig_go(g);
+	assert_int_equal(g->rib->stale, 1);
+	rig_free(g);
+}
+
+static void
+a_route_that_the_replay_hides_behind_the_kernels_is_swept_behind_it(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_session(g, 100);
+	rig_route_inline(g, "192.0.2.0/25", "192.0.2.200", 12);
+	rig_go(g);
+	rig_session(g, 100);
+	rig_route_inline(g, "198.51.100.0/24", "192.0.2.200", 12);
+	rig_sentinel(g);
+	rig_go(g);
+	assert_seen(g, "192.0.2.1", "onlink@1");
+	rig_addr(g, 11, "192.0.2.126/25", true);
+	assert_seen(g, "192.0.2.1", "none");
+	rig_free(g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(routes_stay_while_zebra_is_away_however_long),
+		cmocka_unit_test(
+			the_sentinel_ends_a_replay_and_what_was_not_in_it_is_swept),
+		cmocka_unit_test(a_sentinel_before_any_other_route_ends_nothing),
+		cmocka_unit_test(quiet_time_ends_a_replay_without_sentinel),
+		cmocka_unit_test(silence_from_the_start_sweeps_nothing),
+		cmocka_unit_test(a_stream_that_never_pauses_is_swept_at_the_upper_bound),
+		cmocka_unit_test(a_restarted_zebra_is_given_the_hold_time),
+		cmocka_unit_test(a_restarted_zebra_that_knows_all_again_needs_no_sweep),
+		cmocka_unit_test(a_session_lost_during_the_sweep_stops_it),
+		cmocka_unit_test(live_updates_between_slices_are_not_swept),
+		cmocka_unit_test(other_tables_and_the_kernels_routes_are_never_swept),
+		cmocka_unit_test(a_stale_route_deleted_or_refreshed_is_counted_once),
+		cmocka_unit_test(
+			a_route_that_the_replay_hides_behind_the_kernels_is_swept_behind_it),
+	};
+
+	return cmocka_run_group_tests_name("rib sweep", tests, NULL, NULL);
+}
