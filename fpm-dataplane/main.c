@@ -127,14 +127,17 @@ eal_start(const struct config *conf)
 static int
 pool_make(const struct config *conf)
 {
-	unsigned int room = RTE_MBUF_DEFAULT_DATAROOM, n;
+	unsigned int room = RTE_MBUF_DEFAULT_DATAROOM, each, n;
 
 	for (unsigned int i = 0; i < conf->n_port; i++)
 		if (conf->port[i].mtu_bytes + 64 > room)
 			room = RTE_ALIGN(conf->port[i].mtu_bytes + 64, 64);
-	/* Two thirds of the memory are packets; the rest is queues and rings. */
-	n = (unsigned int)((uint64_t)conf->memory_mib * 1024 * 1024 * 2 / 3 /
-			   (room + RTE_PKTMBUF_HEADROOM + 256));
+	/* No packet crosses a page: without hugepages each takes whole ones. */
+	each = room + RTE_PKTMBUF_HEADROOM + 256;
+	if (!conf->hugepages)
+		each = RTE_ALIGN(each, 4096);
+	/* Three quarters of the memory are packets; the rest is queues and rings. */
+	n = (unsigned int)((uint64_t)conf->memory_mib * 1024 * 1024 * 3 / 4 / each);
 	if (n > 262143)
 		n = 262143;
 	dp.pool = rte_pktmbuf_pool_create("packets", n, 256, PACKET_PRIV_BYTES,

@@ -59,22 +59,43 @@ fused_index16(const struct pt_fused *f, const uint32_t *addr)
 				  fused_index8(f, addr + 8), 1);
 }
 
+/* Eight leaves: scalar loads, see above. */
+PT_INLINE __m256i
+leaves8(const void *leaf, __m256i index, bool leaf32)
+{
+	const uint32_t *l32 = leaf;
+	const uint16_t *l16 = leaf;
+	uint32_t at[8] __attribute__((aligned(32)));
+
+	_mm256_store_si256((void *)at, index);
+	if (leaf32)
+		return _mm256_set_epi32((int)l32[at[7]], (int)l32[at[6]], (int)l32[at[5]],
+					(int)l32[at[4]], (int)l32[at[3]], (int)l32[at[2]],
+					(int)l32[at[1]], (int)l32[at[0]]);
+	return _mm256_cvtepu16_epi32(_mm_set_epi16(
+		(short)l16[at[7]], (short)l16[at[6]], (short)l16[at[5]], (short)l16[at[4]],
+		(short)l16[at[3]], (short)l16[at[2]], (short)l16[at[1]],
+		(short)l16[at[0]]));
+}
+
+PT_INLINE __m512i
+leaves16(const void *leaf, __m512i index, bool leaf32)
+{
+	__m256i lo = leaves8(leaf, _mm512_castsi512_si256(index), leaf32);
+	__m256i hi = leaves8(leaf, _mm512_extracti64x4_epi64(index, 1), leaf32);
+
+	return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1);
+}
+
 /* Fetch 16 leaves and finish: children by the scalar walk, zeros by the default. */
 PT_INLINE void
 fused_finish16(const struct pt_view *v, __m512i index, const uint32_t *addr,
 	       uint32_t *value, __m512i dflt, bool leaf32)
 {
-	__m512i leaf;
-	__mmask16 child;
+	__m512i leaf = leaves16(v->leaf, index, leaf32);
+	__mmask16 child = _mm512_test_epi32_mask(
+		leaf, _mm512_set1_epi32(leaf32 ? (int)PT_CHILD : 0x8000));
 
-	if (leaf32) {
-		leaf = _mm512_i32gather_epi32(index, v->leaf, 4);
-		child = _mm512_movepi32_mask(leaf);
-	} else {
-		leaf = _mm512_i32gather_epi32(index, v->leaf, 2);
-		leaf = _mm512_and_si512(leaf, _mm512_set1_epi32(0xffff));
-		child = _mm512_test_epi32_mask(leaf, _mm512_set1_epi32(0x8000));
-	}
 	leaf = _mm512_mask_mov_epi32(leaf, _mm512_testn_epi32_mask(leaf, leaf), dflt);
 	_mm512_storeu_si512(value, leaf);
 	for (unsigned int m = child; __builtin_expect(m, 0); m &= m - 1) {
@@ -139,6 +160,22 @@ struct group6 {
 	__mmask8 other; /* to be walked lane by lane */
 };
 
+/* The upper half of a key that lies in a packet, unaligned. */
+PT_INLINE int64_t
+key_hi(const uint8_t *addr)
+{
+	int64_t x;
+
+	memcpy(&x, addr, sizeof(x));
+	return x;
+}
+
+PT_INLINE int
+entry6(const _Atomic uint32_t *entry, int64_t slot)
+{
+	return (int)atomic_load_explicit(&entry[slot], memory_order_acquire);
+}
+
 PT_INLINE void
 group_start(const struct pt_view *v, struct group6 *g, const uint8_t *const *addr)
 {
@@ -147,15 +184,23 @@ group_start(const struct pt_view *v, struct group6 *g, const uint8_t *const *add
 		43, 44, 45, 46, 47, 32, 33, 34, 35, 36, 37, 38, 39, 24, 25, 26, 27, 28, 29,
 		30, 31, 16, 17, 18, 19, 20, 21, 22, 23, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1,
 		2, 3, 4, 5, 6, 7);
-	__m512i hi = _mm512_i64gather_epi64(_mm512_loadu_si512(addr), NULL, 1), slot;
+	const _Atomic uint32_t *e = v->entry + (1u << (PT6_OTHER - 3));
+	int64_t at[8] __attribute__((aligned(64)));
+	__m512i hi, slot;
 	__m256i entry;
 
+	hi = _mm512_set_epi64(key_hi(addr[7]), key_hi(addr[6]), key_hi(addr[5]),
+			      key_hi(addr[4]), key_hi(addr[3]), key_hi(addr[2]),
+			      key_hi(addr[1]), key_hi(addr[0]));
 	hi = _mm512_shuffle_epi8(hi, swap);
 	g->hi = hi;
-	g->other =
-		_mm512_cmpneq_epi64_mask(_mm512_srli_epi64(hi, 61), _mm512_set1_epi64(1));
+	g->other = _mm512_cmpneq_epi64_mask(_mm512_srli_epi64(hi, 61),
+					    _mm512_set1_epi64(1));
 	slot = _mm512_srli_epi64(_mm512_slli_epi64(hi, 3), 67 - PT6_BITS);
-	entry = _mm512_i64gather_epi32(slot, v->entry + (1u << (PT6_OTHER - 3)), 4);
+	_mm512_store_si512(at, slot);
+	entry = _mm256_set_epi32(entry6(e, at[7]), entry6(e, at[6]), entry6(e, at[5]),
+				 entry6(e, at[4]), entry6(e, at[3]), entry6(e, at[2]),
+				 entry6(e, at[1]), entry6(e, at[0]));
 	g->active = _mm256_movepi32_mask(entry) & (__mmask8)~g->other;
 	g->leaf = 0;
 	g->index = _mm512_cvtepu32_epi64(
@@ -217,12 +262,8 @@ group_finish(const struct pt_view *v, struct group6 *g, const uint8_t *const *ad
 {
 	__m256i r = _mm512_cvtepi64_epi32(g->index);
 
-	if (v->leaf32) {
-		r = _mm256_mmask_i32gather_epi32(r, g->leaf, r, v->leaf, 4);
-	} else {
-		r = _mm256_mmask_i32gather_epi32(r, g->leaf, r, v->leaf, 2);
-		r = _mm256_mask_and_epi32(r, g->leaf, r, _mm256_set1_epi32(0xffff));
-	}
+	r = _mm256_mask_mov_epi32(
+		r, g->leaf, leaves8(v->leaf, _mm256_maskz_mov_epi32(g->leaf, r), v->leaf32));
 	r = _mm256_mask_mov_epi32(r, _mm256_testn_epi32_mask(r, r),
 				  _mm256_set1_epi32((int)(uint32_t)dflt));
 	_mm256_storeu_si256((void *)value, r);

@@ -25,7 +25,7 @@ if __name__ == "__main__":
 from lab import topology
 from lib import netns, procs
 from lib.dataplane import ROOT, Dataplane
-from lib.frr import Frr
+from lib.frr import Frr, remove_traces
 from lib.wait import eventually
 
 RUN = "/run/fpm-lab"
@@ -142,8 +142,7 @@ class Lab:
     def down(self):
         """End and remove everything this lab made; doing it twice is no error."""
         ended = procs.end_all(self.dir)
-        self.r1.remove_traces()
-        self.core.remove_traces()
+        remove_traces(ended)
         for name in self._recorded_namespaces():
             netns.delete(name)
         if os.path.isdir(self.dir) and self.name == "demo" and os.path.exists(self.socket):

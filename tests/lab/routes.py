@@ -80,7 +80,7 @@ def host(prefix, family, rnd):
     if family == 4:
         size = 1 << (32 - plen)
         return str(ipaddress.IPv4Address(addr + rnd.randrange(1, max(size - 1, 2))))
-    return str(ipaddress.IPv6Address((addr << 64) + rnd.randrange(1, 1 << (128 - plen))))
+    return str(ipaddress.IPv6Address((addr << 64) + rnd.randrange(1, 1 << 16)))
 
 
 def lonely(table, family, n, rnd):

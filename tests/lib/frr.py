@@ -120,18 +120,6 @@ class Frr:
                 pass
         return "\n".join(text.splitlines()[-lines:])
 
-    def remove_traces(self):
-        """Remove the buffers that killed daemons leave in /var/tmp/frr."""
-        for name in glob.glob(self.dir + "/*.pid"):
-            try:
-                with open(name, encoding="ascii") as file:
-                    pid = int(file.read())
-            except (OSError, ValueError):
-                continue
-            if not procs.is_alive(pid):
-                daemon = os.path.basename(name)[: -len(".pid")]
-                shutil.rmtree(f"/var/tmp/frr/{daemon}.{pid}", ignore_errors=True)
-
     # -- what the router knows, in few words ----------------------------------------------
 
     def bgp_state(self, peer):
@@ -157,6 +145,13 @@ class Frr:
 
     def _listens(self, daemon):
         return os.path.exists(os.path.join(self.dir, daemon + ".vty"))
+
+
+def remove_traces(pids):
+    """Remove the log buffers that daemons which were killed leave in /var/tmp/frr."""
+    for pid in pids:
+        for name in glob.glob(f"/var/tmp/frr/*.{pid}"):
+            shutil.rmtree(name, ignore_errors=True)
 
 
 def _read_daemons(path):
