@@ -22,7 +22,7 @@ static const char *const show_name[N_SHOW] = {
 /* What a request holds, before its keys have been checked against one another. */
 struct parse {
 	struct request *req;
-	bool has_show, has_longest, was_addr;
+	bool has_show, has_longest, has_tables, was_addr;
 	char *why;
 	size_t why_size;
 };
@@ -114,6 +114,7 @@ take_key(struct parse *p, const char *key, const json_t *value)
 		p->has_longest = true;
 	} else {
 		p->req->all_tables = json_is_true(value);
+		p->has_tables = true;
 	}
 	return 0;
 }
@@ -127,7 +128,7 @@ request_parse(const char *line, size_t len, struct request *req, char *why, size
 	const char *key;
 	int rc = 0;
 
-	*req = (struct request){.all_tables = true};
+	*req = (struct request){0};
 	root = json_loadb(line, len, JSON_REJECT_DUPLICATES, &error);
 	if (!json_is_object(root)) {
 		rc = bad(&p, "not a JSON object, such as {\"show\": \"ports\"}");
@@ -148,6 +149,9 @@ request_parse(const char *line, size_t len, struct request *req, char *why, size
 	/* An address alone asks for the route a packet would take. */
 	if (req->has_prefix && !p.has_longest)
 		req->longest = p.was_addr;
+	/* Packets look into the main table only. */
+	if (!p.has_tables)
+		req->all_tables = !req->longest;
 	if (req->longest && !req->has_prefix)
 		return bad(&p, "longest needs a prefix or address");
 	if (req->has_prefix && req->family != 0 && req->family != req->prefix.family)

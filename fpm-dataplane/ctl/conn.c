@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One request over the control socket, its rows handed on one by one: memory stays that of
+ * one row, however many there are. Waits for a silent daemon at most half a minute.
+ */
+#include "ctl/ctl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define SILENCE_S 30
+
+static int
+no_daemon(const char *path, int error)
+{
+	const char *hint = "is fpm-dataplane running? -s SOCKET names another socket";
+
+	if (error == EACCES || error == EPERM)
+		hint = "only root and the socket's group may ask";
+	fprintf(stderr, "fpmctl: no daemon answers on %s: %s; %s\n", path, strerror(error),
+		hint);
+	return CTL_NO_DAEMON;
+}
+
+/* Returns a stream on the connection, or NULL with errno set. */
+static FILE *
+connect_to(const char *path)
+{
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	struct timeval silence = {.tv_sec = SILENCE_S};
+	FILE *f = NULL;
+	int fd, error;
+
+	if (strlen(path) >= sizeof(sun.sun_path)) {
+		errno = ENAMETOOLONG;
+		return NULL;
+	}
+	strcpy(sun.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return NULL;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof(silence));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &silence, sizeof(silence));
+	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun)) == 0)
+		f = fdopen(fd, "r");
+	if (f == NULL) {
+		error = errno;
+		close(fd);
+		errno = error;
+	}
+	return f;
+}
+
+static bool
+send_request(FILE *f, const json_t *request)
+{
+	char *text = json_dumps(request, JSON_COMPACT);
+	size_t len = text != NULL ? strlen(text) : 0;
+	bool ok = false;
+
+	if (text != NULL) {
+		text[len] = '\n'; /* in place of the terminator: one write, one line */
+		ok = send(fileno(f), text, len + 1, MSG_NOSIGNAL) == (ssize_t)(len + 1);
+	}
+	free(text);
+	return ok;
+}
+
+static int
+lost(const char *path, int error)
+{
+	if (error == EAGAIN || error == EWOULDBLOCK)
+		fprintf(stderr,
+			"fpmctl: the daemon on %s has been silent for %d s; it is stuck, "
+			"or "
+			"very busy: see its log\n",
+			path, SILENCE_S);
+	else
+		fprintf(stderr,
+			"fpmctl: the connection to %s was lost before the answer was "
+			"complete; "
+			"has the daemon stopped? Ask again\n",
+			path);
+	return CTL_NO_DAEMON;
+}
+
+/* Returns an exit code when `row` ends the answer, else -1. */
+static int
+is_last(const json_t *row)
+{
+	const json_t *error = json_object_get(row, "error");
+	long long code = row_int(row, "code");
+
+	if (json_is_true(json_object_get(row, "end")))
+		return CTL_OK;
+	if (!json_is_string(error))
+		return -1;
+	fprintf(stderr, "fpmctl: %s\n", json_string_value(error));
+	return code >= CTL_NO_DAEMON && code <= CTL_NOT_FOUND ? (int)code : CTL_NO_DAEMON;
+}
+
+int
+conn_ask(const char *path, const json_t *request,
+	 bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx)
+{
+	FILE *f = connect_to(path);
+	char *line = NULL;
+	size_t size = 0;
+	ssize_t len;
+	int rc = -1;
+
+	if (f == NULL)
+		return no_daemon(path, errno);
+	if (!send_request(f, request))
+		rc = lost(path, errno);
+	while (rc < 0) {
+		json_t *row;
+
+		errno = 0;
+		len = getline(&line, &size, f);
+		if (len <= 0 || line[len - 1] != '\n') {
+			rc = lost(path, errno);
+			break;
+		}
+		line[len - 1] = '\0';
+		row = json_loads(line, 0, NULL);
+		if (!json_is_object(row)) {
+			fprintf(stderr,
+				"fpmctl: what answers on %s is no fpm-dataplane, or of "
+				"another "
+				"version\n",
+				path);
+			rc = CTL_NO_DAEMON;
+		} else {
+			rc = is_last(row);
+			if (rc < 0 && !on_row(row, line, ctx))
+				rc = CTL_OK;
+		}
+		json_decref(row);
+	}
+	free(line);
+	fclose(f);
+	return rc;
+}

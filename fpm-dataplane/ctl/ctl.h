@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fpmctl: asks the daemon on its control socket and shows the answer. Knows the protocol
+ * and the keys of base/rows.md, nothing of the daemon's insides.
+ */
+#ifndef CTL_CTL_H
+#define CTL_CTL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#define CTL_SOCKET "/run/fpm-dataplane/control.sock"
+
+/* Exit codes; scripts rely on them. */
+enum { CTL_OK, CTL_NO_DAEMON, CTL_USAGE, CTL_NOT_FOUND };
+
+/*
+ * Send `request` to the daemon on `path` and hand each row to on_row(row, text, ctx), where
+ * `text` is the row as it came. on_row returns false to stop early. Says what went wrong on
+ * stderr. Returns an exit code.
+ */
+int conn_ask(const char *path, const json_t *request,
+	     bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx);
+
+/* How one kind of rows is shown to people. All print to stdout. */
+struct view {
+	const char *show;   /* "routes" */
+	void (*head)(void); /* before the first row; NULL: nothing */
+	void (*row)(const json_t *row);
+};
+const struct view *view_find(const char *show);
+
+/* Members of a row; 0, "" and false when they are missing or of another type. */
+long long row_int(const json_t *row, const char *key);
+double row_real(const json_t *row, const char *key);
+const char *row_str(const json_t *row, const char *key);
+bool row_true(const json_t *row, const char *key);
+bool row_has(const json_t *row, const char *key); /* and it is not null */
+
+/* "12.3 MiB", "1 h 02 min": for people. Returns buf. */
+const char *human_bytes(long long bytes, char buf[32]);
+const char *human_seconds(double seconds, char buf[32]);
+
+/* The channel, memory and version, each one row (ctl/status.c). */
+void status_fpm(const json_t *row);
+void status_memory(const json_t *row);
+void status_version(const json_t *row);
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fpmctl: words of the command line to one request, its answer to a table or to JSON, what
+ * became of it to the exit code. Holds no state between runs and changes nothing.
+ */
+#include "ctl/ctl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef FPMDP_VERSION
+#define FPMDP_VERSION "unknown"
+#endif
+
+static const struct {
+	const char *show, *words, *text;
+} command[] = {
+	{"ports", "", "ports: link, counters, addresses"},
+	{"routes", " [PREFIX|ADDRESS] [longest|exact] [-4|-6]",
+	 "routes; an ADDRESS finds its longest match, a PREFIX itself"},
+	{"nexthops", "", "next-hop groups and how many routes use them"},
+	{"neighbors", " [-4|-6]", "neighbours and their MAC addresses"},
+	{"counters", " [all]",
+	 "drops, punts, totals; without `all` those that are not zero"},
+	{"fpm", "", "the channel to zebra, and what came of it"},
+	{"memory", "", "memory, by what it is used for"},
+	{"version", "", "version, uptime, configuration of the daemon"},
+};
+#define N_COMMAND (sizeof(command) / sizeof(command[0]))
+
+struct ask {
+	const char *socket, *show, *prefix;
+	bool json, all, has_longest, longest;
+	int family; /* 0: both */
+
+	unsigned long long n_rows;
+	int write_error; /* errno of a failed write to stdout */
+};
+
+static int
+usage(const char *show)
+{
+	for (unsigned int i = 0; i < N_COMMAND && show != NULL; i++)
+		if (strcmp(show, command[i].show) == 0) {
+			fprintf(stderr, "usage: fpmctl [-s SOCKET] [--json] show %s%s\n",
+				show, command[i].words);
+			return CTL_USAGE;
+		}
+	fputs("usage: fpmctl [-s SOCKET] [--json] show "
+	      "ports|routes|nexthops|neighbors|counters|fpm|memory|version\n"
+	      "       fpmctl help\n",
+	      stderr);
+	return CTL_USAGE;
+}
+
+static void
+help(void)
+{
+	puts("usage: fpmctl [-s SOCKET] [--json] show WHAT ...\n\nWHAT is one of");
+	for (unsigned int i = 0; i < N_COMMAND; i++)
+		printf("  %s%s\n      %s\n", command[i].show, command[i].words,
+		       command[i].text);
+	printf("\n  -s, --socket SOCKET  the daemon's control socket; else $FPMCTL_SOCKET, "
+	       "else\n"
+	       "                       " CTL_SOCKET "\n"
+	       "      --json           one JSON array; the keys are stable\n"
+	       "      --version        of fpmctl itself\n\n"
+	       "Exit codes: 0 done, 1 no daemon or connection lost, 2 wrong words, "
+	       "3 nothing found.\n");
+}
+
+static bool
+on_row(const json_t *row, const char *text, void *ctx)
+{
+	struct ask *ask = ctx;
+	const struct view *view = view_find(ask->show);
+
+	errno = 0;
+	if (ask->json) {
+		printf("%s%s", ask->n_rows == 0 ? "[" : ",\n", text);
+	} else if (strcmp(ask->show, "counters") == 0 && !ask->all &&
+		   row_int(row, "value") == 0) {
+		return true;
+	} else {
+		if (ask->n_rows == 0 && view->head != NULL)
+			view->head();
+		view->row(row);
+	}
+	ask->n_rows++;
+	if (ferror(stdout))
+		ask->write_error = errno;
+	return !ferror(stdout); /* nobody reads any more: `| head` */
+}
+
+/* The answer is complete; what there is to say about none or no rows. */
+static int
+finish(const struct ask *ask)
+{
+	int rc = ask->n_rows == 0 && ask->prefix != NULL ? CTL_NOT_FOUND : CTL_OK;
+
+	if (ask->json)
+		puts(ask->n_rows == 0 ? "[]" : "]");
+	else if (rc == CTL_NOT_FOUND)
+		printf("no route to %s\n", ask->prefix);
+	else if (ask->n_rows == 0 && strcmp(ask->show, "counters") == 0)
+		puts("all counters are zero; `fpmctl show counters all` lists them");
+	else if (ask->n_rows == 0)
+		printf("no %s\n", ask->show);
+	return rc;
+}
+
+/* The exit code when all has been written, or could not be. */
+static int
+flushed(int rc, int error)
+{
+	if (error == 0 && fflush(stdout) != 0)
+		error = errno;
+	/* A reader that has seen enough (`| head`) is no error. */
+	if (error == 0 || error == EPIPE)
+		return rc;
+	fprintf(stderr, "fpmctl: cannot write: %s\n", strerror(error));
+	return CTL_NO_DAEMON;
+}
+
+static int
+run(struct ask *ask)
+{
+	json_t *request = json_pack("{s:s}", "show", ask->show);
+	int rc;
+
+	if (ask->prefix != NULL)
+		json_object_set_new(request, "prefix", json_string(ask->prefix));
+	if (ask->has_longest)
+		json_object_set_new(request, "longest", json_boolean(ask->longest));
+	if (ask->family != 0)
+		json_object_set_new(request, "family", json_integer(ask->family));
+	rc = conn_ask(ask->socket, request, on_row, ask);
+	json_decref(request);
+	if (rc == CTL_OK)
+		rc = finish(ask);
+	else if (rc == CTL_USAGE)
+		usage(ask->show);
+	return flushed(rc, ask->write_error);
+}
+
+static int
+unexpected(const char *word, const char *show)
+{
+	fprintf(stderr, "fpmctl: unexpected word '%s'\n", word);
+	return usage(show);
+}
+
+/* Words after `show WHAT`. Returns CTL_OK or CTL_USAGE. */
+static int
+take_words(struct ask *ask, int n, char **word)
+{
+	bool routes = strcmp(ask->show, "routes") == 0;
+
+	for (int i = 0; i < n; i++) {
+		bool longest = strcmp(word[i], "longest") == 0;
+
+		if (routes && ask->prefix != NULL && !ask->has_longest &&
+		    (longest || strcmp(word[i], "exact") == 0)) {
+			ask->has_longest = true;
+			ask->longest = longest;
+		} else if (routes && ask->prefix == NULL && i == 0) {
+			ask->prefix = word[i];
+		} else if (strcmp(ask->show, "counters") == 0 &&
+			   strcmp(word[i], "all") == 0) {
+			ask->all = true;
+		} else {
+			return unexpected(word[i], ask->show);
+		}
+	}
+	if (ask->family != 0 && !routes && strcmp(ask->show, "neighbors") != 0) {
+		fputs("fpmctl: -4 and -6 choose routes or neighbors\n", stderr);
+		return usage(ask->show);
+	}
+	return CTL_OK;
+}
+
+/* A closed descriptor 1 would become the socket, and rows requests. */
+static void
+stdio_secure(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 &&
+		    open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0)
+			exit(CTL_NO_DAEMON);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"socket", required_argument, NULL, 's'},
+		{"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'v'},
+		{NULL, 0, NULL, 0},
+	};
+	struct ask ask = {.socket = getenv("FPMCTL_SOCKET")};
+	int opt;
+
+	stdio_secure();
+	if (ask.socket == NULL || ask.socket[0] == '\0')
+		ask.socket = CTL_SOCKET;
+	while ((opt = getopt_long(argc, argv, "s:jh46", options, NULL)) != -1) {
+		switch (opt) {
+		case 's':
+			ask.socket = optarg;
+			break;
+		case 'j':
+			ask.json = true;
+			break;
+		case 'h':
+			help();
+			return flushed(CTL_OK, 0);
+		case 'v':
+			puts("fpmctl " FPMDP_VERSION);
+			return flushed(CTL_OK, 0);
+		case '4':
+		case '6':
+			ask.family = opt - '0';
+			break;
+		default:
+			return usage(NULL);
+		}
+	}
+	argc -= optind;
+	argv += optind;
+	if (argc == 1 && strcmp(argv[0], "help") == 0) {
+		help();
+		return flushed(CTL_OK, 0);
+	}
+	if (argc == 0)
+		return usage(NULL);
+	if (strcmp(argv[0], "show") != 0)
+		return unexpected(argv[0], NULL);
+	if (argc == 1) {
+		fputs("fpmctl: show what?\n", stderr);
+		return usage(NULL);
+	}
+	ask.show = argv[1];
+	if (view_find(ask.show) == NULL)
+		return unexpected(ask.show, NULL);
+	if (take_words(&ask, argc - 2, argv + 2) != CTL_OK)
+		return CTL_USAGE;
+	return run(&ask);
+}

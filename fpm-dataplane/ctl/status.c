@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * State for people: the channel to zebra, memory, version. One row each, a line a subject;
+ * what the daemon did not tell makes no line.
+ */
+#include "ctl/ctl.h"
+
+#include <stdio.h>
+
+const char *
+human_bytes(long long bytes, char buf[32])
+{
+	static const char *const unit[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
+	double value = (double)bytes / 1024;
+	unsigned int u = 0;
+
+	if (bytes < 1024) {
+		snprintf(buf, 32, "%lld B", bytes);
+		return buf;
+	}
+	for (; value >= 1024 && u < 4; u++)
+		value /= 1024;
+	snprintf(buf, 32, "%.1f %s", value, unit[u]);
+	return buf;
+}
+
+const char *
+human_seconds(double seconds, char buf[32])
+{
+	long long s = (long long)seconds;
+
+	if (s < 60)
+		snprintf(buf, 32, "%.1f s", seconds);
+	else if (s < 3600)
+		snprintf(buf, 32, "%lld min %02lld s", s / 60, s % 60);
+	else if (s < 86400)
+		snprintf(buf, 32, "%lld h %02lld min", s / 3600, s / 60 % 60);
+	else
+		snprintf(buf, 32, "%lld d %02lld h", s / 86400, s / 3600 % 24);
+	return buf;
+}
+
+static void
+session_print(const json_t *row)
+{
+	char text[32];
+
+	if (row_true(row, "connected"))
+		printf("Session    zebra is connected, generation %lld, up %s\n",
+		       row_int(row, "generation"),
+		       human_seconds(row_real(row, "uptime_s"), text));
+	else if (row_int(row, "generation") != 0)
+		printf("Session    zebra has gone (generation %lld): its routes stay in "
+		       "force\n",
+		       row_int(row, "generation"));
+	else
+		puts("Session    zebra has never connected: is it started with "
+		     "`-M dplane_fpm_nl`?");
+}
+
+static void
+replay_print(const json_t *row)
+{
+	char text[32];
+
+	if (!row_has(row, "replaying"))
+		return;
+	printf("Replay     %s, %lld routes stale",
+	       row_true(row, "replaying") ? "running" : "none", row_int(row, "stale"));
+	if (row_has(row, "sweep_in_s"))
+		printf(", sweep in %s", human_seconds(row_real(row, "sweep_in_s"), text));
+	printf("; %lld sweeps removed %lld\n", row_int(row, "sweeps"),
+	       row_int(row, "swept_routes"));
+}
+
+void
+status_fpm(const json_t *row)
+{
+	char text[32], high[32];
+
+	session_print(row);
+	printf("Received   %lld messages in %lld frames, %s", row_int(row, "messages"),
+	       row_int(row, "frames"), human_bytes(row_int(row, "bytes"), text));
+	if (row_has(row, "last_rx_age_s"))
+		printf("; the last %s ago",
+		       human_seconds(row_real(row, "last_rx_age_s"), text));
+	printf("\nRoutes     %lld taught, %lld withdrawn\n", row_int(row, "routes"),
+	       row_int(row, "route_dels"));
+	printf("Next hops  %lld taught, %lld withdrawn\n", row_int(row, "nexthops"),
+	       row_int(row, "nexthop_dels"));
+	printf("Not taken  %lld other types, %lld other routes, %lld malformed, %lld bad "
+	       "frames\n",
+	       row_int(row, "skipped_type"), row_int(row, "skipped_route"),
+	       row_int(row, "malformed"), row_int(row, "bad_frames"));
+	printf("Sessions   %lld accepted, %lld replaced, %lld ended, %lld over the queue "
+	       "limit\n",
+	       row_int(row, "accepts"), row_int(row, "replaced"), row_int(row, "closes"),
+	       row_int(row, "overflows"));
+	printf("Queue      %s now, %s at most\n",
+	       human_bytes(row_int(row, "queue_bytes"), text),
+	       human_bytes(row_int(row, "queue_high_bytes"), high));
+	replay_print(row);
+	if (!row_has(row, "routes4"))
+		return;
+	printf("Table IPv4 %lld prefixes, %lld of them from zebra\n",
+	       row_int(row, "routes4"), row_int(row, "zebra4"));
+	printf("Table IPv6 %lld prefixes, %lld of them from zebra\n",
+	       row_int(row, "routes6"), row_int(row, "zebra6"));
+	printf("Behind     %lld groups, %lld next-hop ids, %lld adjacencies, %lld routes "
+	       "unresolved\n",
+	       row_int(row, "groups"), row_int(row, "nexthop_ids"),
+	       row_int(row, "adjacencies"), row_int(row, "unresolved"));
+}
+
+static void
+fib_print(const json_t *row, const char *key, const char *name)
+{
+	const json_t *fib = json_object_get(row, key);
+	char all[32], radix[32], spare[32];
+
+	if (!json_is_object(fib))
+		return;
+	printf("%s   %lld prefixes; forwarders read %s, of it free %s; writer's tree %s\n",
+	       name, row_int(fib, "routes"), human_bytes(row_int(fib, "bytes"), all),
+	       human_bytes(row_int(fib, "free_bytes"), spare),
+	       human_bytes(row_int(fib, "radix_bytes"), radix));
+}
+
+void
+status_memory(const json_t *row)
+{
+	char now[32], peak[32];
+
+	printf("Process    %s, at most %s\n", human_bytes(row_int(row, "rss_bytes"), now),
+	       human_bytes(row_int(row, "peak_rss_bytes"), peak));
+	fib_print(row, "fib4", "FIB IPv4");
+	fib_print(row, "fib6", "FIB IPv6");
+	if (row_has(row, "rib_bytes"))
+		printf("RIB        %s\n", human_bytes(row_int(row, "rib_bytes"), now));
+	printf("FPM queue  %s\n", human_bytes(row_int(row, "queue_bytes"), now));
+}
+
+void
+status_version(const json_t *row)
+{
+	char up[32];
+
+	printf("fpm-dataplane %s", row_str(row, "version"));
+	if (row_has(row, "dpdk"))
+		printf(", %s", row_str(row, "dpdk"));
+	printf(", pid %lld, up %s", row_int(row, "pid"),
+	       human_seconds((double)row_int(row, "uptime_s"), up));
+	if (row_has(row, "config"))
+		printf(", %s", row_str(row, "config"));
+	putchar('\n');
+}
