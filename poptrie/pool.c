@@ -75,11 +75,10 @@ pt_mem_put(const struct pt_mem *m, void *mem, size_t bytes)
 		free(mem);
 }
 
-/* A gather of the last 16-bit leaf reads two octets more than that. */
 static size_t
 pool_bytes(const struct pt_pool *p)
 {
-	return (size_t)p->n_pages * p->page_elems * p->elem_bytes + 64;
+	return (size_t)p->n_pages * p->page_elems * p->elem_bytes;
 }
 
 int
