@@ -98,6 +98,7 @@ def build(lab, screen, n4, n6, seed):
     screen.step("fpm-dataplane on four ports, TAPs in r1")
     lab.core.start()
     lab.r1.start()
+    lab.watch_r1()
     screen.step("FRR in r1 (bgpd, ospfd, ospf6d, bfdd, staticd) and in core")
     watch_routes(lab, screen, n4, n6)
 

@@ -4,7 +4,7 @@
 
     lab.py up [--name N] [--routes N]     lab.py status [--name N]
     lab.py down [--name N]                lab.py vtysh [--name N] [r1|core] [vtysh words]
-    lab.py restart [--name N] r1|core|dp [DAEMON]
+    lab.py start|stop|restart [--name N] r1|core|dp [DAEMON]
 
 The lab called "demo" uses plain names (r1, isp, ...); any other appends its own name, so
 labs run side by side. All files are below /run/fpm-lab/NAME. What a lab makes is written
@@ -16,6 +16,7 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import socket
 import sys
 
@@ -25,7 +26,7 @@ if __name__ == "__main__":
 from lab import topology
 from lib import netns, procs
 from lib.dataplane import ROOT, Dataplane
-from lib.frr import Frr, remove_traces
+from lib.frr import Frr
 from lib.wait import eventually
 
 RUN = "/run/fpm-lab"
@@ -69,6 +70,11 @@ class Lab:
 
     def __exit__(self, *exc):
         self.down()
+
+    def watch_r1(self):
+        """From now on r1's routing daemons are started again when they end."""
+        me = os.path.abspath(__file__)
+        self.r1.watch(f"{sys.executable} {me} %VERB --name {self.name} r1")
 
     # -- up, in the order a router boots --------------------------------------------------
 
@@ -142,7 +148,8 @@ class Lab:
     def down(self):
         """End and remove everything this lab made; doing it twice is no error."""
         ended = procs.end_all(self.dir)
-        remove_traces(ended)
+        self.r1.remove_traces()
+        self.core.remove_traces()
         for name in self._recorded_namespaces():
             netns.delete(name)
         if os.path.isdir(self.dir) and self.name == "demo" and os.path.exists(self.socket):
@@ -179,28 +186,29 @@ def _status(lab):
         return 1
     print(f"lab {lab.name}: namespaces {' '.join(lab._recorded_namespaces())}")
     for pid in sorted(procs.marked(lab.dir)):
-        with open(f"/proc/{pid}/comm", encoding="ascii") as file:
-            print(f"  {pid:7d} {file.read().strip()}")
+        print(f"  {pid:7d} {procs.comm(pid)}")
     return 0
 
 
-def _restart(lab, role, daemon):
-    """Start a daemon again: of FRR (it is ended first if it lives), or the dataplane."""
+def _daemon(lab, verb, role, daemon):
+    """Start, stop or restart a daemon: one of FRR, or the dataplane."""
     if role == "dp":
-        for pid in procs.marked(lab.dir):
-            with open(f"/proc/{pid}/comm", encoding="ascii") as file:
-                if file.read().strip() == "fpm-dataplane":
-                    procs.signal_pid(pid, 15)
-                    eventually(lambda pid=pid: not procs.is_alive(pid), what="old one ends")
-        lab.dp.start()
+        if verb != "start":
+            for pid in procs.marked(lab.dir, "fpm-dataplane"):
+                procs.signal_pid(pid, signal.SIGTERM)
+                eventually(lambda pid=pid: not procs.is_alive(pid), 10, what="it ends")
+        if verb != "stop":
+            lab.dp.start()
         return 0
     frr = lab.r1 if role == "r1" else lab.core
-    try:
-        pid = frr.kill(daemon, 15)
-        eventually(lambda: not procs.is_alive(pid), 10, what=f"{daemon} ends")
-    except OSError:
-        pass
-    frr.restart(daemon)
+    if daemon in (None, "all") and verb == "restart":
+        frr.restart_all()
+    elif daemon not in frr.daemons:
+        raise LabError(f"{role} runs {', '.join(frr.daemons)}; not {daemon}.")
+    elif verb == "stop":
+        frr.stop(daemon)
+    else:
+        frr.restart(daemon)
     return 0
 
 
@@ -208,12 +216,14 @@ def main():
     """The command line."""
     parser = argparse.ArgumentParser(prog="lab.py", description="the lab of make demo")
     sub = parser.add_subparsers(dest="what", required=True)
-    verbs = {v: sub.add_parser(v) for v in ("up", "down", "status", "restart", "vtysh")}
+    names = ("up", "down", "status", "vtysh", "start", "stop", "restart")
+    verbs = {v: sub.add_parser(v) for v in names}
     for verb in verbs.values():
         verb.add_argument("--name", default="demo")
     verbs["up"].add_argument("--routes", type=int, default=1000)
-    verbs["restart"].add_argument("role", choices=["r1", "core", "dp"])
-    verbs["restart"].add_argument("daemon", nargs="?")
+    for verb in ("start", "stop", "restart"):
+        verbs[verb].add_argument("role", choices=["r1", "core", "dp"])
+        verbs[verb].add_argument("daemon", nargs="?")
     args, words = parser.parse_known_args()
     if words and args.what != "vtysh":
         parser.error(f"unknown: {' '.join(words)}")
@@ -227,10 +237,10 @@ def main():
             print(f"lab {lab.name}: " + ("removed" if there else "was not there"))
         elif args.what == "status":
             return _status(lab)
-        elif args.what == "restart":
-            return _restart(lab, args.role, args.daemon)
         elif not lab.is_up():
             raise LabError(f"The lab {lab.name} is not up; `make demo` makes it.")
+        elif args.what != "vtysh":
+            return _daemon(lab, args.what, args.role, args.daemon)
         else:
             frr = lab.core if words[:1] == ["core"] else lab.r1
             argv = frr.vtysh_argv() + words[words[:1] in (["r1"], ["core"]) :]

@@ -46,8 +46,22 @@ class Frr:
             shutil.chown(name, "frr", "frr")
 
     def start(self):
-        """Start all daemons and give them the configuration."""
+        """Start all daemons and give them the configuration of the source folder."""
         self.prepare()
+        self._start_all()
+
+    def restart_all(self):
+        """End what runs, start all again with the configuration as it is now."""
+        pids = []
+        for daemon in reversed(self.daemons):
+            try:
+                pids.append(self.kill(daemon, signal.SIGTERM))
+            except OSError:
+                pass  # it does not run: no pid file
+        eventually(lambda: not any(map(procs.is_alive, pids)), 30, what="FRR ends")
+        self._start_all()
+
+    def _start_all(self):
         for daemon in self.daemons:
             self.start_daemon(daemon)
         eventually(lambda: all(map(self._listens, self.daemons)), 10, what="FRR starts")
@@ -66,12 +80,38 @@ class Frr:
         for stale in (path(".vty"), path(".pid")):
             if os.path.exists(stale):
                 os.unlink(stale)
-        procs.start(argv, self.mark, path(".out"), self.namespace)
+        process = procs.start(argv, self.mark, path(".out"), self.namespace)
+        with open(os.path.join(self.dir, "pids"), "a", encoding="ascii") as file:
+            file.write(f"{process.pid}\n")
         if daemon == "zebra":
             eventually(lambda: self._listens("zebra"), 10, what="zebra starts")
 
+    def watch(self, command):
+        """Run watchfrr, as Debian's service does: it starts again what ends.
+
+        `command`, with start, stop or restart in the place of %VERB and a daemon's name
+        appended, does that. When zebra ends, watchfrr restarts them all: bgpd 8.4 does
+        not tell a new zebra its routes.
+        """
+        argv = [os.path.join(PROGRAMS, "watchfrr"), "-S", self.dir]
+        argv += ["-p", os.path.join(self.dir, "watchfrr.pid"), "-i", "2"]
+        argv += ["--min-restart-interval", "2", "--max-restart-interval", "20"]
+        for flag, verb in (("-s", "start"), ("-k", "stop"), ("-r", "restart")):
+            argv += [flag, command.replace("%VERB", verb) + " %s"]
+        log = os.path.join(self.dir, "watchfrr.out")
+        procs.start([*argv, *self.daemons], self.mark, log, self.namespace)
+
+    def stop(self, daemon, timeout=10):
+        """End a daemon if it runs."""
+        try:
+            pid = self.kill(daemon, signal.SIGTERM)
+        except OSError:
+            return
+        eventually(lambda: not procs.is_alive(pid), timeout, what=f"{daemon} ends")
+
     def restart(self, daemon):
-        """Start a daemon that ended (or was killed) again, with its configuration."""
+        """Start a daemon again (it is ended first if it lives), with its configuration."""
+        self.stop(daemon)
         self.start_daemon(daemon)
         eventually(lambda: self._listens(daemon), 10, what=f"{daemon} starts")
         self.vtysh_boot(daemon)
@@ -120,6 +160,18 @@ class Frr:
                 pass
         return "\n".join(text.splitlines()[-lines:])
 
+    def remove_traces(self):
+        """Remove the log buffers that daemons which were killed leave in /var/tmp/frr."""
+        try:
+            with open(os.path.join(self.dir, "pids"), encoding="ascii") as file:
+                pids = file.read().split()
+        except OSError:
+            return
+        for pid in pids:
+            for name in glob.glob(f"/var/tmp/frr/*.{pid}"):
+                if not procs.is_alive(pid):
+                    shutil.rmtree(name, ignore_errors=True)
+
     # -- what the router knows, in few words ----------------------------------------------
 
     def bgp_state(self, peer):
@@ -145,13 +197,6 @@ class Frr:
 
     def _listens(self, daemon):
         return os.path.exists(os.path.join(self.dir, daemon + ".vty"))
-
-
-def remove_traces(pids):
-    """Remove the log buffers that daemons which were killed leave in /var/tmp/frr."""
-    for pid in pids:
-        for name in glob.glob(f"/var/tmp/frr/*.{pid}"):
-            shutil.rmtree(name, ignore_errors=True)
 
 
 def _read_daemons(path):

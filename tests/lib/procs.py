@@ -35,8 +35,8 @@ def start(argv, mark, log, netns=None, cwd=None):
         )
 
 
-def marked(mark):
-    """The ids of all living processes that carry `mark`."""
+def marked(mark, name=None):
+    """The ids of all processes that carry `mark` (and run the program `name`)."""
     want = f"{MARK}={mark}".encode()
     found = []
     for entry in os.listdir("/proc"):
@@ -44,11 +44,22 @@ def marked(mark):
             continue
         try:
             with open(f"/proc/{entry}/environ", "rb") as file:
-                if want in file.read().split(b"\0"):
-                    found.append(int(entry))
+                if want not in file.read().split(b"\0"):
+                    continue
+            if name in (None, comm(entry)):
+                found.append(int(entry))
         except OSError:
             pass  # it has just ended
     return found
+
+
+def comm(pid):
+    """Name of the program that `pid` runs, "" when it is gone (15 letters at most)."""
+    try:
+        with open(f"/proc/{pid}/comm", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
 
 
 def is_alive(pid):
