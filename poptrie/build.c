@@ -113,14 +113,6 @@ node_child(const struct pt_view *v, const struct node *n, unsigned int s)
 	return node_get(v, n->child_base + (uint32_t)__builtin_popcountll(below));
 }
 
-/* The leaf of `n` at slot s, which has no child. */
-static uint32_t
-node_leaf(const struct pt_view *v, const struct node *n, unsigned int s)
-{
-	return leaf_get(v,
-			n->leaf_base + (uint32_t)__builtin_popcountll(n->run << (63 - s)));
-}
-
 /* A new block, undone by pt_slot_rebuild() when a later step fails. */
 static int
 block_new(struct build *b, bool node, uint32_t n, uint32_t *idx)
@@ -199,23 +191,70 @@ plan_fill(const struct pt_radix *rx, struct plan *p, uint32_t i, unsigned int d)
 	}
 }
 
+/* Take an old node apart: what no changed prefix touches stays. */
+static void
+plan_open(const struct pt_view *v, struct plan *p, const struct node *old)
+{
+	uint32_t i = old->leaf_base;
+	unsigned int s = 0, end;
+
+	for (uint64_t m = old->run; s < 64; m &= m - 1) {
+		uint32_t value = leaf_get(v, i++);
+
+		end = m ? (unsigned int)__builtin_ctzll(m) : 64;
+		for (; s < end; s++)
+			p->value[s] = value;
+	}
+	p->kids = old->child;
+}
+
+/* Value of the longest prefix covering (key, len) in subtree `root`, else `cover`. */
+static uint32_t
+value_above(const struct pt_radix *rx, uint32_t root, struct pt_key key, unsigned int len,
+	    uint32_t cover)
+{
+	uint32_t i = pt_radix_match(rx, root, key, len);
+
+	return i ? pt_rnode(rx, i)->value : cover;
+}
+
 /*
- * Which slots the changed prefixes touch: whole (the value above may have changed) or
- * somewhere inside.
+ * Plan anew the slots that changed prefixes touch, whole (the value above may differ) or
+ * in part (somewhere inside), by a descent for each rather than a walk over all routes of
+ * the node: in a full table a slot has a hundred.
  */
 static void
-dirty_masks(const struct pt_dirty *dirty, uint32_t n, unsigned int d, uint64_t *whole,
-	    uint64_t *part)
+plan_patch(const struct pt_radix *rx, struct plan *p, uint32_t root, unsigned int d,
+	   uint32_t cover, const struct pt_dirty *dirty, uint32_t n, uint64_t *whole,
+	   uint64_t *part)
 {
 	*whole = *part = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		unsigned int s = pt_key_bits6(dirty[i].key, d);
+		unsigned int len = dirty[i].len;
+		bool inside = len > d + PT_STRIDE;
+		struct pt_key key = dirty[i].key;
+		uint64_t range = 1ull << s;
+		uint32_t value;
 
-		if (dirty[i].len > d + PT_STRIDE)
-			*part |= 1ull << s;
+		if (inside) {
+			len = d + PT_STRIDE;
+			key = pt_key_edge(key, len, false);
+		} else {
+			range = (~0ull >> (64 - (1u << (d + PT_STRIDE - len)))) << s;
+		}
+		/* Sorted: a shorter prefix has been here before those inside it. */
+		if ((range & ~(*whole | *part)) == 0)
+			continue;
+		value = value_above(rx, root, key, len, cover);
+		for (uint64_t m = range; m; m &= m - 1)
+			p->value[__builtin_ctzll(m)] = value;
+		p->kids &= ~range;
+		plan_fill(rx, p, pt_radix_under(rx, root, key, len), d);
+		if (inside)
+			*part |= range;
 		else
-			*whole |= (~0ull >> (64 - (1u << (d + PT_STRIDE - dirty[i].len))))
-				  << s;
+			*whole |= range;
 	}
 	*part &= ~*whole;
 }
@@ -321,12 +360,16 @@ node_build(struct build *b, const struct node *old, unsigned int d, uint32_t roo
 	struct plan p;
 	int rc;
 
-	p.kids = 0;
-	for (unsigned int s = 0; s < 64; s++)
-		p.value[s] = cover;
-	plan_fill(&b->pt->radix, &p, root, d);
-	if (n_dirty)
-		dirty_masks(dirty, n_dirty, d, &whole, &part);
+	if (n_dirty) {
+		plan_open(b->v, &p, old);
+		plan_patch(&b->pt->radix, &p, root, d, cover, dirty, n_dirty, &whole,
+			   &part);
+	} else {
+		p.kids = 0;
+		for (unsigned int s = 0; s < 64; s++)
+			p.value[s] = cover;
+		plan_fill(&b->pt->radix, &p, root, d);
+	}
 
 	for (uint64_t m = p.kids; m; m &= m - 1) {
 		unsigned int s = (unsigned int)__builtin_ctzll(m);
@@ -351,11 +394,8 @@ node_build(struct build *b, const struct node *old, unsigned int d, uint32_t roo
 					dirty + at, end - at, &r);
 			if (rc < 0)
 				return rc;
-		} else if (had) {
-			r = (struct built){.node = was};
 		} else {
-			r = (struct built){.uniform = true,
-					   .value = node_leaf(b->v, old, s)};
+			r = (struct built){.node = was};
 		}
 		if (r.uniform) {
 			p.value[s] = r.value;
