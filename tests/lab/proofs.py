@@ -31,9 +31,11 @@ def check(condition, expected, seen, logs=()):
 
 
 def tables(lab):
-    """Routes per family: what zebra has selected, what of that is BGP's, what the FIB has.
+    """Routes per family: what zebra has selected, how much of that is BGP's and OSPF's,
+    and what it has put into the FIB.
 
-    fe80::/64 is not counted: every interface has one, no FIB needs it.
+    Connected subnets are not counted here: the dataplane has those from the kernel, before
+    zebra does (see connected()).
     """
     both = lab.r1.vtysh("show ip route summary json", "show ipv6 route summary json")
     decoder, at, found = json.JSONDecoder(), 0, {}
@@ -41,11 +43,8 @@ def tables(lab):
     for family in (4, 6):
         summary, at = decoder.raw_decode(both, both.index("{", at))
         counts = {row["type"]: row["fib"] for row in summary["routes"]}
-        zebra = summary["routesTotalFib"]
-        if family == 6:
-            zebra -= link_locals(lab) if counts.get("connected") else 0
         found[family] = {
-            "zebra": zebra,
+            "zebra": summary["routesTotalFib"] - counts.get("connected", 0),
             "bgp": counts.get("ebgp", 0),
             "ospf": counts.get("ospf", 0) + counts.get("ospf6", 0),
             "fib": fpm[f"zebra{family}"],
@@ -53,10 +52,19 @@ def tables(lab):
     return found
 
 
-def link_locals(lab):
-    """How many fe80::/64 zebra counts as installed."""
-    rows = lab.r1.json("show ipv6 route fe80::/64 json").get("fe80::/64", [])
-    return sum(1 for row in rows if any(hop.get("fib") for hop in row["nexthops"]))
+def connected(lab, family):
+    """Connected subnets: (how many zebra has, how many of those are in the FIB).
+
+    fe80::/64 is left out: every interface has one, and none is ever routed.
+    """
+    words = "ip" if family == 4 else "ipv6"
+    known = lab.r1.json(f"show {words} route connected json")
+    known = {prefix for prefix in known if not prefix.startswith("fe80:")}
+    there = 0
+    for prefix in known:
+        rows = lab.dp.show("routes", prefix, "exact")
+        there += any(row["source"] in ("connected", "local") for row in rows)
+    return len(known), there
 
 
 def whole(state, n4, n6):
@@ -123,11 +131,20 @@ def same_tables(lab, n4, n6):
             tables(lab),
             logs,
         ) from None
-    spoken = [
-        f"IPv{f}: {t['fib']:,} routes in the FIB, {t['zebra']:,} in zebra "
-        f"({t['bgp']:,} by BGP, {t['ospf']} by OSPF)"
-        for f, t in now.items()
-    ]
+    spoken = []
+    for family, t in now.items():
+        subnets, there = connected(lab, family)
+        check(
+            there == subnets,
+            f"{subnets} connected IPv{family} subnets in the FIB",
+            there,
+            logs,
+        )
+        spoken.append(
+            f"IPv{family}: {t['zebra'] + subnets:,} routes in zebra, "
+            f"{t['fib'] + there:,} of them in the FIB ({t['bgp']:,} BGP, {t['ospf']} OSPF, "
+            f"{subnets} connected)"
+        )
     return "; ".join(spoken) + "."
 
 

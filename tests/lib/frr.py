@@ -80,9 +80,7 @@ class Frr:
         for stale in (path(".vty"), path(".pid")):
             if os.path.exists(stale):
                 os.unlink(stale)
-        process = procs.start(argv, self.mark, path(".out"), self.namespace)
-        with open(os.path.join(self.dir, "pids"), "a", encoding="ascii") as file:
-            file.write(f"{process.pid}\n")
+        self._spawn(argv, path(".out"))
         if daemon == "zebra":
             eventually(lambda: self._listens("zebra"), 10, what="zebra starts")
 
@@ -99,7 +97,7 @@ class Frr:
         for flag, verb in (("-s", "start"), ("-k", "stop"), ("-r", "restart")):
             argv += [flag, command.replace("%VERB", verb) + " %s"]
         log = os.path.join(self.dir, "watchfrr.out")
-        procs.start([*argv, *self.daemons], self.mark, log, self.namespace)
+        self._spawn([*argv, *self.daemons], log)
 
     def stop(self, daemon, timeout=10):
         """End a daemon if it runs."""
@@ -194,6 +192,11 @@ class Frr:
         summary = self.json(f"show {words} route summary json")
         counts = {row["type"]: row["fib"] for row in summary["routes"]}
         return {**counts, "total": summary["routesTotalFib"]}
+
+    def _spawn(self, argv, log):
+        process = procs.start(argv, self.mark, log, self.namespace)
+        with open(os.path.join(self.dir, "pids"), "a", encoding="ascii") as file:
+            file.write(f"{process.pid}\n")
 
     def _listens(self, daemon):
         return os.path.exists(os.path.join(self.dir, daemon + ".vty"))
