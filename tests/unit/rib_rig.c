@@ -25,7 +25,7 @@ take(struct worker *w)
 }
 
 struct rig *
-rig_new_with(struct fib *fib)
+rig_new(void)
 {
 	static __thread bool registered;
 	struct rig *g = calloc(1, sizeof(*g));
@@ -42,17 +42,9 @@ rig_new_with(struct fib *fib)
 	assert_int_equal(worker_prepare(&g->w), 0);
 	g->rib = g->w.ctx;
 	g->rib->clock_ms = rig_clock;
-	g->fib = fib;
-	if (fib == NULL)
-		assert_int_equal(fib_create(&g->fib, rib_retire, &g->w), 0);
+	assert_int_equal(fib_create(&g->fib, rib_retire, &g->w), 0);
 	rib_set_fib(&g->w, g->fib);
 	return g;
-}
-
-struct rig *
-rig_new(void)
-{
-	return rig_new_with(NULL);
 }
 
 void

@@ -31,7 +31,6 @@ struct rig {
 extern uint64_t rig_now_ms; /* the clock of all rigs */
 
 struct rig *rig_new(void);
-struct rig *rig_new_with(struct fib *fib); /* own FIB, retire ctx set up by the caller */
 void rig_free(struct rig *g);
 
 /* fpm: queued in order, given to rib by rig_go() (or when a batch is full). */

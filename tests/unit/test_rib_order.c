@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Any order of messages about different things ends in the same forwarding.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/rib_rig.c tests/unit/oracle.c
+ */
+#include "rib_rig.h"
+
+#include <stdio.h>
+
+#include "oracle.h"
+
+#define N_ID     10u /* singletons 1..10 */
+#define N_GROUP  6u  /* groups 20..25 */
+#define N_ROUTE  40u
+#define N_LINK   4u /* ifindex 11..14; 14 is no port */
+#define N_STREAM (N_ID + N_GROUP + N_ROUTE + N_LINK + N_LINK)
+#define N_STEP   4u /* of each stream, in order */
+#define N_PROBE  64u
+
+/* Step `step` of stream `s`: what it says depends on these two and the seed alone. */
+static void
+say(struct rig *g, uint64_t seed, uint32_t s, uint32_t step)
+{
+	struct rnd r = {seed ^ (s * 131u + step + 1) * 0x9e3779b97f4a7c15u};
+	char text[48], gw[48];
+
+	rnd_next(&r);
+	if (s < N_ID) {
+		if (step < N_STEP - 1 && rnd_below(&r, 4) == 0) {
+			rig_nh_del(
+				g,
+				s + 1); /* and comes again: the last step never deletes */
+			return;
+		}
+		snprintf(gw, sizeof(gw), "10.255.%u.%u", rnd_below(&r, N_LINK) + 1,
+			 rnd_below(&r, 3) + 1);
+		rig_hop(g, s + 1, rnd_below(&r, 5) == 0 ? NULL : gw,
+			11 + rnd_below(&r, N_LINK));
+		return;
+	}
+	s -= N_ID;
+	if (s < N_GROUP) {
+		rig_group(g, 20 + s, 3, rnd_below(&r, N_ID) + 1, rnd_below(&r, 4) + 1,
+			  rnd_below(&r, N_ID) + 1, rnd_below(&r, 4) + 1,
+			  rnd_below(&r, N_ID + 2) + 1, 1u);
+		return;
+	}
+	s -= N_GROUP;
+	if (s < N_ROUTE) {
+		/* Nested, so that deletes uncover something. */
+		snprintf(text, sizeof(text), "10.%u.%u.0/%u", s % 4, s / 4 * 16,
+			 s < 4 ? 16 : 20 + s % 3);
+		switch (rnd_below(&r, 6)) {
+		case 0:
+			rig_del(g, text);
+			break;
+		case 1:
+			rig_route_type(g, text,
+				       rnd_below(&r, 2) ? RTN_BLACKHOLE : RTN_PROHIBIT);
+			break;
+		case 2:
+			rig_route_inline(g, text, "10.255.2.9",
+					 0); /* by the connected subnet */
+			break;
+		case 3:
+			rig_route_inline(g, text, "10.255.1.1", 11 + rnd_below(&r, N_LINK));
+			break;
+		default:
+			rig_route(g, text,
+				  rnd_below(&r, 2) ? 20 + rnd_below(&r, N_GROUP)
+						   : 1 + rnd_below(&r, N_ID + 1));
+		}
+		return;
+	}
+	s -= N_ROUTE;
+	if (s < N_LINK) {
+		rig_flush_batch(g);
+		if (rnd_below(&r, 5) == 0 && step < N_STEP - 1)
+			rig_link_gone(g, 11 + s);
+		else
+			rig_link(g, 11 + s, s == 3 ? 0 : (uint16_t)(s + 1),
+				 rnd_below(&r, 3) > 0);
+		return;
+	}
+	s -= N_LINK;
+	snprintf(text, sizeof(text), "10.255.%u.254/24", s + 1);
+	rig_flush_batch(g);
+	rig_addr(g, 11 + s, text, rnd_below(&r, 3) == 0);
+}
+
+/* The ways of a destination without their shares: those depend on history, by design. */
+static void
+ways_of(const struct rig *g, const char *dst, char *out, size_t size)
+{
+	const char *seen = rig_seen(g, dst);
+	size_t n = 0;
+	bool skip = false;
+
+	for (; *seen != '\0' && n + 1 < size; seen++) {
+		skip = *seen == '*' || (skip && *seen != ' ');
+		if (!skip)
+			out[n++] = *seen;
+	}
+	out[n] = '\0';
+}
+
+static void
+probe(uint32_t i, char *dst, size_t size)
+{
+	if (i < 8)
+		snprintf(dst, size, "10.255.%u.%u", i / 2 + 1, i % 2 ? 254 : 7);
+	else
+		snprintf(dst, size, "10.%u.%u.9", i % 4, i / 4 * 16 & 255);
+}
+
+/* Interleave the streams at random; rounds and grace periods at random places. */
+static struct rig *
+run(uint64_t seed, struct rnd *r, bool in_order)
+{
+	struct rig *g = rig_new();
+	uint32_t at[N_STREAM] = {0}, left = N_STREAM * N_STEP, s = 0;
+
+	rig_session(g, 1);
+	while (left > 0) {
+		if (in_order)
+			s = at[s] == N_STEP ? s + 1 : s;
+		else
+			do {
+				s = rnd_below(r, N_STREAM);
+			} while (at[s] == N_STEP);
+		/* An interface's addresses go with it: their order is the kernel's. */
+		if (s >= N_STREAM - N_LINK && at[s - N_LINK] < N_STEP)
+			s -= N_LINK;
+		say(g, seed, s, at[s]++);
+		left--;
+		if (!in_order && rnd_below(r, 20) == 0)
+			rig_go(g);
+		if (!in_order && rnd_below(r, 100) == 0)
+			rig_settle(g);
+	}
+	rig_settle(g);
+	return g;
+}
+
+static void
+any_interleaving_ends_in_the_same_forwarding(void **state)
+{
+	struct rnd r = rnd_seeded("rib order");
+	static char want[N_PROBE][512];
+	char dst[32], got[512];
+
+	for (unsigned int round = 0; round < 15; round++) {
+		uint64_t seed = rnd_next(&r);
+		struct rig *g = run(seed, &r, true);
+
+		for (uint32_t i = 0; i < N_PROBE; i++) {
+			probe(i, dst, sizeof(dst));
+			ways_of(g, dst, want[i], sizeof(want[i]));
+		}
+		rig_free(g);
+		for (unsigned int perm = 0; perm < 6; perm++) {
+			g = run(seed, &r, false);
+			for (uint32_t i = 0; i < N_PROBE; i++) {
+				probe(i, dst, sizeof(dst));
+				ways_of(g, dst, got, sizeof(got));
+				assert_string_equal(got, want[i]);
+			}
+			rig_free(g);
+		}
+	}
+}
+
+static void
+everything_withdrawn_leaves_nothing_behind(void **state)
+{
+	struct rnd r = rnd_seeded("rib leave");
+
+	for (unsigned int round = 0; round < 10; round++) {
+		struct rig *g = run(rnd_next(&r), &r, false);
+
+		rig_session(g, 2);
+		rig_route(g, "203.0.113.0/24", 1);
+		rig_sentinel(g);
+		rig_del(g, "203.0.113.0/24");
+		rig_go(g);
+		rig_now_ms += 1000000; /* past the hold time of a restarted zebra */
+		for (uint32_t i = 0; i < N_LINK; i++)
+			rig_link_gone(g, 11 + i);
+		rig_settle(g);
+		rig_settle(g);
+		assert_int_equal(g->rib->n_main[0], 0);
+		assert_int_equal(g->rib->n_main[1], 1); /* the sentinel */
+		assert_int_equal(g->rib->n_slots, 2);   /* its, and the permanent one */
+		assert_int_equal(g->rib->n_adj, 0);
+		assert_int_equal(g->n_watch, g->n_unwatch);
+		assert_int_equal(g->rib->n_nh, 0);
+		assert_int_equal(g->rib->block_bytes, 0);
+		assert_int_equal(g->rib->link_by_ifindex.n, 0);
+		rig_free(g);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(any_interleaving_ends_in_the_same_forwarding),
+		cmocka_unit_test(everything_withdrawn_leaves_nothing_behind),
+	};
+
+	return cmocka_run_group_tests_name("rib order", tests, NULL, NULL);
+}

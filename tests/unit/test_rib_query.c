@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Answers to the ui: rows as base/rows.md has them, in slices.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/rib_rig.c
+ */
+#include "rib_rig.h"
+
+#include <stdio.h>
+
+static const char *
+str(const json_t *rows, size_t i, const char *key)
+{
+	const char *s = json_string_value(json_object_get(json_array_get(rows, i), key));
+
+	assert_non_null(s);
+	return s;
+}
+
+static json_int_t
+num(const json_t *rows, size_t i, const char *key)
+{
+	const json_t *v = json_object_get(json_array_get(rows, i), key);
+
+	assert_true(json_is_integer(v));
+	return json_integer_value(v);
+}
+
+static struct msg_query
+one(const char *prefix, bool longest)
+{
+	struct msg_query q = {
+		.kind = QUERY_ROUTES, .has_prefix = true, .longest = longest, .max = 10};
+
+	assert_int_equal(prefix_parse(prefix, &q.prefix, NULL), 0);
+	return q;
+}
+
+static void
+a_route_row_has_all_its_keys(void **state)
+{
+	struct rig *g = rig_two_ports();
+	struct msg_query q;
+	json_t *rows, *hop, *hops;
+
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_hop(g, 8, NULL, 99);
+	rig_group(g, 20, 2, 7, 3, 8, 1);
+	rig_route(g, "198.51.100.0/24", 20);
+	rig_go(g);
+	q = one("198.51.100.0/24", false);
+	rows = rig_ask(g, &q, NULL);
+	assert_int_equal(json_array_size(rows), 1);
+	assert_string_equal(str(rows, 0, "prefix"), "198.51.100.0/24");
+	assert_int_equal(num(rows, 0, "table"), 254);
+	assert_string_equal(str(rows, 0, "source"), "zebra");
+	assert_string_equal(str(rows, 0, "protocol"), "bgp");
+	assert_string_equal(str(rows, 0, "type"), "unicast");
+	assert_int_equal(num(rows, 0, "nexthop_id"), 20);
+	assert_int_equal(num(rows, 0, "group"), rig_group_of(g, "198.51.100.1"));
+	assert_string_equal(str(rows, 0, "state"), "forwarding");
+	assert_true(json_is_false(json_object_get(json_array_get(rows, 0), "stale")));
+	hops = json_object_get(json_array_get(rows, 0), "nexthops");
+	assert_int_equal(json_array_size(hops), 2);
+	for (size_t i = 0; i < 2; i++) {
+		hop = json_array_get(hops, i);
+		if (json_is_null(json_object_get(hop, "via"))) {
+			assert_string_equal(str(hops, i, "dev"), "if99");
+			assert_true(json_is_false(json_object_get(hop, "alive")));
+			assert_int_equal(num(hops, i, "adj"), 0);
+		} else {
+			assert_string_equal(str(hops, i, "via"), "192.0.2.1");
+			assert_string_equal(str(hops, i, "dev"), "p11");
+			assert_true(json_is_true(json_object_get(hop, "alive")));
+			assert_int_equal(num(hops, i, "weight"), 3);
+			assert_int_equal(num(hops, i, "adj"), rig_adj(g, "192.0.2.1", 11));
+		}
+	}
+	json_decref(rows);
+	rig_free(g);
+}
+
+static void
+states_and_sources_are_told_apart(void **state)
+{
+	static const struct {
+		const char *prefix, *source, *protocol, *type, *what;
+	} want[] = {
+		{"192.0.2.126/32", "local", "kernel", "unicast", "local"},
+		{"192.0.2.0/25", "connected", "kernel", "unicast", "onlink"},
+		{"192.0.2.127/32", "connected", "kernel", "unicast", "broadcast"},
+		{"10.1.0.0/16", "zebra", "ospf", "unicast", "unresolved"},
+		{"10.2.0.0/16", "zebra", "bgp", "blackhole", "blackhole"},
+		{"10.3.0.0/16", "zebra", "bgp", "unreachable", "unreachable"},
+		{"10.4.0.0/16", "zebra", "bgp", "prohibit", "prohibit"},
+		{"10.5.0.0/16", "zebra", "bgp", "unicast", "foreign"},
+		{"10.6.0.0/16", "zebra", "bgp", "unicast", "down"},
+		{"10.7.0.0/16", "zebra", "77", "unicast", "unsupported"},
+	};
+	struct rig *g = rig_two_ports();
+
+	rig_link(g, 3, 0, true);
+	rig_route(g, "10.1.0.0/16", 4711);
+	g->batch->ev[g->batch->n - 1].protocol = 188;
+	rig_route_type(g, "10.2.0.0/16", RTN_BLACKHOLE);
+	rig_route_type(g, "10.3.0.0/16", RTN_UNREACHABLE);
+	rig_route_type(g, "10.4.0.0/16", RTN_PROHIBIT);
+	rig_route_inline(g, "10.5.0.0/16", "10.0.0.1", 3);
+	rig_route_inline(g, "10.6.0.0/16", "10.0.0.1", 4);
+	rig_route_inline(g, "10.7.0.0/16", "10.0.0.1", 11);
+	g->batch->ev[g->batch->n - 1].protocol = 77;
+	g->batch->ev[g->batch->n - 1].hops->encap = HOP_SEG6;
+	rig_go(g);
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		struct msg_query q = one(want[i].prefix, false);
+		json_t *rows = rig_ask(g, &q, NULL);
+
+		assert_int_equal(json_array_size(rows), 1);
+		assert_string_equal(str(rows, 0, "source"), want[i].source);
+		assert_string_equal(str(rows, 0, "protocol"), want[i].protocol);
+		assert_string_equal(str(rows, 0, "type"), want[i].type);
+		assert_string_equal(str(rows, 0, "state"), want[i].what);
+		json_decref(rows);
+	}
+	rig_free(g);
+}
+
+static void
+exact_and_longest_match_answer_one_row_or_none(void **state)
+{
+	struct rig *g = rig_two_ports();
+	struct msg_query q;
+	json_t *rows;
+
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_route(g, "10.0.0.0/8", 7);
+	rig_route(g, "10.1.0.0/16", 7);
+	rig_go(g);
+	q = one("10.1.2.3", true);
+	rows = rig_ask(g, &q, NULL);
+	assert_int_equal(json_array_size(rows), 1);
+	assert_string_equal(str(rows, 0, "prefix"), "10.1.0.0/16");
+	json_decref(rows);
+	q = one("10.1.2.3", false);
+	rows = rig_ask(g, &q, NULL);
+	assert_int_equal(json_array_size(rows), 0);
+	json_decref(rows);
+	q = one("172.16.0.1", true);
+	rows = rig_ask(g, &q, NULL);
+	assert_int_equal(json_array_size(rows), 0);
+	json_decref(rows);
+	rig_free(g);
+}
+
+static void
+routes_come_in_prefix_order_then_other_tables_in_slices(void **state)
+{
+	static const char *const want[] = {"0.0.0.0/0",   "10.0.0.0/8",      "10.0.0.0/16",
+					   "10.1.0.0/16", "2001:db8:f::/48", "10.9.0.0/16"};
+	struct rig *g = rig_new();
+	unsigned int slices;
+
+	rig_route(g, "10.1.0.0/16", 7);
+	rig_route(g, "10.0.0.0/16", 7);
+	rig_route(g, "10.9.0.0/16", 7);
+	g->batch->ev[g->batch->n - 1].table = 100;
+	rig_route(g, "2001:db8:f::/48", 7);
+	rig_route(g, "0.0.0.0/0", 7);
+	rig_route(g, "10.0.0.0/8", 7);
+	rig_go(g);
+	for (unsigned int max = 1; max < 9; max++) {
+		struct msg_query q = {.kind = QUERY_ROUTES, .all_tables = true, .max = max};
+		json_t *rows = rig_ask(g, &q, &slices);
+
+		assert_int_equal(json_array_size(rows), 6);
+		for (size_t i = 0; i < 6; i++)
+			assert_string_equal(str(rows, i, "prefix"), want[i]);
+		assert_string_equal(str(rows, 5, "state"), "not-installed");
+		assert_int_equal(num(rows, 5, "table"), 100);
+		assert_true(slices >= 6 / max);
+		json_decref(rows);
+	}
+	rig_free(g);
+}
+
+static void
+a_family_may_be_chosen_and_other_tables_left_out(void **state)
+{
+	struct rig *g = rig_new();
+	struct msg_query q = {.kind = QUERY_ROUTES, .family = 6, .max = 10};
+	json_t *rows;
+
+	rig_route(g, "10.1.0.0/16", 7);
+	rig_route(g, "2001:db8:f::/48", 7);
+	rig_route(g, "2001:db8:e::/48", 7);
+	g->batch->ev[g->batch->n - 1].table = 100;
+	rig_go(g);
+	rows = rig_ask(g, &q, NULL);
+	assert_int_equal(json_array_size(rows), 1);
+	json_decref(rows);
+	q.all_tables = true;
+	rows = rig_ask(g, &q, NULL);
+	assert_int_equal(json_array_size(rows), 2);
+	json_decref(rows);
+	rig_free(g);
+}
+
+static void
+a_listing_survives_a_table_that_changes_under_it(void **state)
+{
+	struct rig *g = rig_new();
+	struct msg_query *q = msg_new(MSG_QUERY, sizeof(*q));
+	char text[32];
+	size_t n = 0;
+
+	for (unsigned int i = 0; i < 1000; i++) {
+		snprintf(text, sizeof(text), "10.%u.%u.0/24", i >> 8, i & 255);
+		rig_route(g, text, 7);
+	}
+	rig_go(g);
+	q->kind = QUERY_ROUTES;
+	q->from = &g->ui;
+	q->max = 10;
+	for (unsigned int slice = 0; !q->done; slice++) {
+		struct cds_wfcq_node *node;
+
+		q->m.type = MSG_QUERY;
+		rib_on_msg(g->rib, &q->m);
+		node = __cds_wfcq_dequeue_blocking(&g->ui.inbox_head, &g->ui.inbox_tail);
+		q = (struct msg_query *)caa_container_of(node, struct msg, node);
+		n += json_array_size(q->rows);
+		json_decref(q->rows);
+		q->rows = NULL;
+		/* The last one shown goes away. */
+		snprintf(text, sizeof(text), "10.%u.%u.0/24", (slice * 10 + 9) >> 8,
+			 (slice * 10 + 9) & 255);
+		rig_del(g, text);
+		rig_settle(g);
+	}
+	assert_int_equal(n, 1000);
+	msg_free(&q->m);
+	rig_free(g);
+}
+
+static void
+nexthops_are_listed_by_group_with_their_routes(void **state)
+{
+	struct rig *g = rig_new();
+	struct msg_query q = {.kind = QUERY_NEXTHOPS, .max = 1};
+	json_t *rows;
+
+	rig_link(g, 11, 1, true);
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_hop(g, 8, "192.0.2.2", 11);
+	rig_group(g, 20, 2, 7, 1, 8, 1);
+	rig_route(g, "10.1.0.0/16", 20);
+	rig_route(g, "10.2.0.0/16", 20);
+	rig_route_type(g, "10.3.0.0/16", RTN_BLACKHOLE);
+	rig_nh_del(g, 20);
+	rig_go(g);
+	rows = rig_ask(g, &q, NULL);
+	assert_int_equal(json_array_size(rows), 2);
+	assert_int_equal(num(rows, 0, "nexthop_id"), 20);
+	assert_int_equal(num(rows, 0, "routes"), 2);
+	assert_int_equal(num(rows, 0, "buckets"), 32);
+	assert_string_equal(str(rows, 0, "state"), "forwarding");
+	assert_true(json_is_true(json_object_get(json_array_get(rows, 0), "absent")));
+	assert_string_equal(str(rows, 1, "state"), "blackhole");
+	assert_int_equal(num(rows, 1, "buckets"), 1);
+	json_decref(rows);
+	rig_free(g);
+}
+
+static void
+the_summary_has_every_key(void **state)
+{
+	static const char *const key[] = {
+		"routes4",      "routes6",    "zebra4",          "zebra6",
+		"other_tables", "unresolved", "groups",          "nexthop_ids",
+		"adjacencies",  "generation", "stale",           "sweeps",
+		"swept_routes", "commits",    "reclaim_pending", "rib_bytes"};
+	static const char *const fib_key[] = {"routes",     "nodes",      "leaves",
+					      "bytes",      "free_bytes", "retired_bytes",
+					      "radix_bytes"};
+	struct rig *g = rig_two_ports();
+	json_t *row;
+
+	rig_session(g, 100);
+	rig_route(g, "10.1.0.0/16", 20);
+	rig_go(g);
+	row = rig_summary(g);
+	for (size_t i = 0; i < sizeof(key) / sizeof(key[0]); i++)
+		assert_true(json_is_integer(json_object_get(row, key[i])));
+	for (size_t i = 0; i < sizeof(fib_key) / sizeof(fib_key[0]); i++) {
+		assert_true(json_is_integer(
+			json_object_get(json_object_get(row, "fib4"), fib_key[i])));
+		assert_true(json_is_integer(
+			json_object_get(json_object_get(row, "fib6"), fib_key[i])));
+	}
+	assert_true(json_is_true(json_object_get(row, "replaying")));
+	assert_true(json_is_null(json_object_get(row, "sweep_in_s")));
+	json_decref(row);
+	assert_int_equal(rig_summary_int(g, "zebra4"), 1);
+	assert_int_equal(rig_summary_int(g, "routes4"), 9);
+	assert_int_equal(rig_summary_int(g, "generation"), 1);
+
+	rig_session(g, 100);
+	rig_hop(g, 7, NULL, 11);
+	rig_go(g);
+	row = rig_summary(g);
+	assert_true(json_is_real(json_object_get(row, "sweep_in_s")));
+	json_decref(row);
+	rig_free(g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_route_row_has_all_its_keys),
+		cmocka_unit_test(states_and_sources_are_told_apart),
+		cmocka_unit_test(exact_and_longest_match_answer_one_row_or_none),
+		cmocka_unit_test(routes_come_in_prefix_order_then_other_tables_in_slices),
+		cmocka_unit_test(a_family_may_be_chosen_and_other_tables_left_out),
+		cmocka_unit_test(a_listing_survives_a_table_that_changes_under_it),
+		cmocka_unit_test(nexthops_are_listed_by_group_with_their_routes),
+		cmocka_unit_test(the_summary_has_every_key),
+	};
+
+	return cmocka_run_group_tests_name("rib query", tests, NULL, NULL);
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What readers may still hold stays as it is until their grace period is over; and what
+ * happens when memory is out. The test thread is an online QSBR reader itself: as long as it
+ * does not say so, no grace period ends.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/rib_rig.c
+ */
+#include "rib_rig.h"
+
+#include <stdio.h>
+
+static void
+a_slot_keeps_its_word_and_its_number_until_readers_are_done(void **state)
+{
+	struct rig *g = rig_two_ports();
+	uint32_t slot;
+	uint64_t word;
+
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_hop(g, 8, "192.0.2.129", 12);
+	rig_route(g, "198.51.100.0/24", 7);
+	rig_settle(g);
+	slot = rig_group_of(g, "198.51.100.1");
+	word = atomic_load(&g->fib->group[slot]);
+
+	rig_del(g, "198.51.100.0/24");
+	rig_go(g);
+	rig_route(g, "203.0.113.0/24", 8);
+	rig_go(g);
+	assert_int_not_equal(rig_group_of(g, "203.0.113.1"), slot);
+	assert_int_equal(atomic_load(&g->fib->group[slot]), word);
+
+	rig_settle(g);
+	assert_int_equal(path_kind((fib_path)atomic_load(&g->fib->group[slot])),
+			 PATH_UNRESOLVED);
+	rig_route(g, "203.0.113.0/25", 7);
+	rig_go(g);
+	assert_int_equal(rig_group_of(g, "203.0.113.1"), slot);
+	rig_free(g);
+}
+
+static void
+a_slot_taken_again_in_the_same_round_lives_on(void **state)
+{
+	struct rig *g = rig_two_ports();
+	uint32_t slot;
+
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_route(g, "198.51.100.0/24", 7);
+	rig_settle(g);
+	slot = rig_group_of(g, "198.51.100.1");
+	rig_del(g, "198.51.100.0/24");
+	rig_route(g, "203.0.113.0/24", 7);
+	rig_settle(g);
+	assert_int_equal(rig_group_of(g, "203.0.113.1"), slot);
+	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
+	rig_free(g);
+}
+
+static void
+an_old_block_of_buckets_stays_readable_until_readers_are_done(void **state)
+{
+	struct rig *g = rig_two_ports();
+	const fib_path *bucket;
+	uint64_t word;
+
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_hop(g, 2, "192.0.2.129", 12);
+	rig_group(g, 20, 2, 1, 1, 2, 1);
+	rig_route(g, "198.51.100.0/24", 20);
+	rig_settle(g);
+	word = atomic_load(&g->fib->group[rig_group_of(g, "198.51.100.1")]);
+	assert_true(group_word_is_block(word));
+	bucket = group_word_buckets(word);
+	rig_link(g, 11, 1, false);
+	/* AddressSanitizer watches this one. */
+	for (unsigned int i = 0; i < 1u << group_word_log2(word); i++)
+		assert_int_equal(path_kind(bucket[i]), PATH_ADJ);
+	rig_settle(g);
+	assert_int_equal(g->rib->block_bytes, 0);
+	rig_free(g);
+}
+
+static void
+neigh_hears_of_an_adjacency_once_and_of_its_end_after_the_grace_period(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_hop(g, 2, "192.0.2.1", 11);
+	rig_group(g, 20, 2, 1, 1, 2, 1);
+	rig_route(g, "198.51.100.0/24", 20);
+	rig_route(g, "203.0.113.0/24", 1);
+	rig_route_inline(g, "203.0.113.0/25", "192.0.2.1", 11);
+	rig_settle(g);
+	assert_int_equal(g->n_watch, 1);
+	rig_del(g, "198.51.100.0/24");
+	rig_del(g, "203.0.113.0/24");
+	rig_settle(g);
+	assert_int_equal(g->n_unwatch, 0);
+	rig_del(g, "203.0.113.0/25");
+	rig_go(g);
+	rig_neigh_serve(g);
+	assert_int_equal(g->n_unwatch, 0);
+	rig_settle(g);
+	assert_int_equal(g->n_unwatch, 1);
+	assert_int_equal(g->rib->n_adj, 0);
+	rig_free(g);
+}
+
+static void
+an_adjacency_number_is_used_again_only_when_neigh_has_freed_it(void **state)
+{
+	struct rig *g = rig_two_ports();
+	struct msg_adj *m;
+	uint32_t adj;
+
+	g->hold_freed = true;
+	rig_route_inline(g, "198.51.100.0/24", "192.0.2.1", 11);
+	rig_settle(g);
+	adj = rig_adj(g, "192.0.2.1", 11);
+	rig_del(g, "198.51.100.0/24");
+	rig_settle(g);
+	assert_int_equal(g->n_unwatch, 1);
+	rig_route_inline(g, "198.51.100.0/24", "192.0.2.1", 11);
+	rig_settle(g);
+	assert_int_not_equal(rig_adj(g, "192.0.2.1", 11), adj);
+
+	m = msg_new(MSG_ADJ_FREED, sizeof(*m));
+	m->adj = adj;
+	rib_on_msg(g->rib, &m->m);
+	rig_route_inline(g, "203.0.113.0/24", "192.0.2.2", 11);
+	rig_settle(g);
+	assert_int_equal(rig_adj(g, "192.0.2.2", 11), adj);
+	rig_free(g);
+}
+
+static void
+a_gateway_that_stays_keeps_its_adjacency_through_any_change(void **state)
+{
+	struct rig *g = rig_two_ports();
+	uint32_t adj;
+
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_hop(g, 2, "192.0.2.129", 12);
+	rig_group(g, 20, 1, 1, 1);
+	rig_route(g, "198.51.100.0/24", 20);
+	rig_settle(g);
+	adj = rig_adj(g, "192.0.2.1", 11);
+	rig_group(g, 20, 2, 1, 1, 2, 1);
+	rig_settle(g);
+	rig_group(g, 20, 2, 1, 5, 2, 1);
+	rig_settle(g);
+	rig_link(g, 11, 1, false);
+	rig_link(g, 11, 1, true);
+	rig_settle(g);
+	assert_int_equal(rig_adj(g, "192.0.2.1", 11), adj);
+	assert_int_equal(g->n_watch, 2);
+	assert_int_equal(g->n_unwatch, 0);
+	rig_free(g);
+}
+
+static void
+adjacencies_that_run_out_are_counted_and_drop_nothing_else(void **state)
+{
+	struct rig *g = rig_two_ports();
+	char gw[32], text[32];
+
+	for (unsigned int i = 0; i < FIB_ADJ_HOSTS + 10; i++) {
+		snprintf(gw, sizeof(gw), "10.%u.%u.%u", i >> 16, i >> 8 & 255, i & 255);
+		snprintf(text, sizeof(text), "11.%u.%u.%u/32", i >> 16, i >> 8 & 255,
+			 i & 255);
+		rig_route_inline(g, text, gw, 11);
+	}
+	rig_go(g);
+	assert_int_equal(g->rib->n_adj, FIB_ADJ_HOSTS - 1);
+	assert_int_equal(g->rib->count.adj_full, 11);
+	assert_seen(g, "11.0.0.1", "10.0.0.1@1");
+	assert_seen(g, "11.1.0.9", "down");
+	rig_free(g);
+}
+
+/* --- memory runs out in a trie ------------------------------------------------------- */
+
+static bool no_memory;
+
+static void *
+alloc(void *ctx, size_t bytes, size_t align)
+{
+	void *mem = NULL;
+
+	if (no_memory || posix_memalign(&mem, align < 8 ? 8 : align, bytes) != 0)
+		return NULL;
+	return mem;
+}
+
+static void
+release(void *ctx, void *mem)
+{
+	free(mem);
+}
+
+static struct rig *
+poor(void)
+{
+	struct rig *g = rig_new();
+	struct poptrie_conf conf = {.family = POPTRIE_IP4,
+				    .alloc = alloc,
+				    .free = release,
+				    .retire = rib_retire,
+				    .ctx = &g->w};
+
+	no_memory = false;
+	poptrie_destroy(g->fib->pt4);
+	assert_int_equal(poptrie_create(&g->fib->pt4, &conf), 0);
+	rig_link(g, 11, 1, true);
+	rig_link(g, 12, 2, true);
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_hop(g, 8, "192.0.2.129", 12);
+	return g;
+}
+
+static void
+feed(struct rig *g, unsigned int from, unsigned int to, uint32_t id)
+{
+	char text[32];
+
+	for (unsigned int i = from; i < to; i++) {
+		uint32_t a = i * 2654435761u;
+
+		snprintf(text, sizeof(text), "%u.%u.%u.%u/%u", (a >> 24) % 223 + 1,
+			 a >> 16 & 255, a >> 8 & 255, i & 255, 24 + i % 9);
+		if (id == 0)
+			rig_del(g, text);
+		else
+			rig_route(g, text, id);
+	}
+}
+
+static void
+expect_truth(struct rig *g)
+{
+	uint64_t n = 0;
+	struct poptrie_stats st;
+
+	for (uint32_t i = 1; i <= g->rib->main.high; i++) {
+		const struct route *r = route_at(&g->rib->main, i);
+
+		if (r->family != 4)
+			continue;
+		n++;
+		assert_int_equal(poptrie_exact(g->fib->pt4, r->addr.octet, r->len),
+				 route_effective(r));
+	}
+	poptrie_stats(g->fib->pt4, &st);
+	assert_int_equal(st.routes, n);
+	assert_int_equal(g->rib->n_main[0], n);
+}
+
+static void
+a_trie_out_of_memory_is_completed_when_there_is_some_again(void **state)
+{
+	struct rig *g = poor();
+
+	feed(g, 0, 20000, 7);
+	rig_settle(g);
+	no_memory = true;
+	feed(g, 20000, 60000, 7);
+	rig_flush_batch(g);
+	rib_round(g->rib);
+	assert_true(g->rib->count.route_nomem + g->rib->count.commit_nomem > 0);
+	rib_round(g->rib);    /* nor does it spin */
+	feed(g, 0, 30000, 8); /* replaced meanwhile, some of them never in */
+	feed(g, 30000, 40000, 0);
+	rig_flush_batch(g);
+	rib_round(g->rib);
+	no_memory = false;
+	rig_settle(g);
+	rig_settle(g);
+	assert_false(g->rib->resync || g->rib->staged[0]);
+	expect_truth(g);
+	for (unsigned int i = 0; i < 30000; i += 97) {
+		uint32_t a = i * 2654435761u;
+		char text[32];
+
+		snprintf(text, sizeof(text), "%u.%u.%u.%u", (a >> 24) % 223 + 1,
+			 a >> 16 & 255, a >> 8 & 255, i & 255);
+		assert_seen(g, text, "192.0.2.129@2");
+	}
+	rig_free(g);
+}
+
+static void
+no_slot_dies_while_a_trie_may_still_name_it(void **state)
+{
+	struct rig *g = poor();
+	uint32_t slot;
+
+	feed(g, 0, 20000, 7);
+	rig_settle(g);
+	slot = rig_group_of(g, "1.0.0.0/32");
+	for (unsigned int i = 0; slot == 0 && i < 20000; i++) {
+		uint32_t a = i * 2654435761u;
+		char text[32];
+
+		snprintf(text, sizeof(text), "%u.%u.%u.%u", (a >> 24) % 223 + 1,
+			 a >> 16 & 255, a >> 8 & 255, i & 255);
+		slot = rig_group_of(g, text);
+	}
+	no_memory = true;
+	feed(g, 20000, 60000, 8); /* until it fails */
+	feed(g, 0, 20000, 8);     /* the last routes of id 7 go */
+	rig_flush_batch(g);
+	rib_round(g->rib);
+	assert_true(g->rib->resync || g->rib->staged[0]);
+	assert_int_equal(slot_at(g->rib, slot)->refs, 0);
+	assert_int_equal(slot_at(g->rib, slot)->kind, SLOT_ID);
+	no_memory = false;
+	rig_settle(g);
+	rig_settle(g);
+	assert_int_equal(slot_at(g->rib, slot)->kind, SLOT_FREE);
+	expect_truth(g);
+	rig_free(g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			a_slot_keeps_its_word_and_its_number_until_readers_are_done),
+		cmocka_unit_test(a_slot_taken_again_in_the_same_round_lives_on),
+		cmocka_unit_test(
+			an_old_block_of_buckets_stays_readable_until_readers_are_done),
+		cmocka_unit_test(
+			neigh_hears_of_an_adjacency_once_and_of_its_end_after_the_grace_period),
+		cmocka_unit_test(
+			an_adjacency_number_is_used_again_only_when_neigh_has_freed_it),
+		cmocka_unit_test(
+			a_gateway_that_stays_keeps_its_adjacency_through_any_change),
+		cmocka_unit_test(
+			adjacencies_that_run_out_are_counted_and_drop_nothing_else),
+		cmocka_unit_test(
+			a_trie_out_of_memory_is_completed_when_there_is_some_again),
+		cmocka_unit_test(no_slot_dies_while_a_trie_may_still_name_it),
+	};
+
+	return cmocka_run_group_tests_name("rib reclaim", tests, NULL, NULL);
+}
