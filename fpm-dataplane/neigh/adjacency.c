@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the kernel says of a neighbour, carried to all that hangs on it: the adjacencies of
+ * watched next hops, the host entry, packets that wait. Runs in neigh; the only writer of
+ * fib_adj.hop. It never resolves anything itself: it asks the kernel, which solicits, and
+ * it never touches what an operator set by hand.
+ *
+ * A watched next hop that the kernel's GC evicts (a scan fills its table) has not failed:
+ * its MAC stays in use while the kernel is made to look again (`grace`).
+ */
+#include "neigh/internal.h"
+
+#include <linux/neighbour.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+#define NUD_USABLE \
+	(NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_PERMANENT | NUD_NOARP)
+#define ASKS_A_ROUND 512
+
+bool
+nb_usable(const struct neigh *n, const struct nb *nb)
+{
+	static const uint8_t zero[6];
+
+	if (!n->iface[nb->ifidx].up)
+		return false;
+	if (nb->grace)
+		return true;
+	if (!nb->known || !nb->has_mac || (nb->nud & NUD_USABLE) == 0)
+		return false;
+	/* RFC 1812, 3.3.2: no ARP reply makes a unicast neighbour a group; an operator may. */
+	if ((nb->mac[0] & 1) != 0 && (nb->nud & NUD_PERMANENT) == 0)
+		return false;
+	return memcmp(nb->mac, zero, sizeof(zero)) != 0;
+}
+
+/* --- asking the kernel -------------------------------------------------------------------- */
+
+void
+nb_ask(struct neigh *n, struct nb *nb)
+{
+	/* Else asked by nb_apply_iface() as soon as there is a way out. */
+	if (n->iface[nb->ifidx].can_ask && cds_list_empty(&nb->wish))
+		cds_list_add_tail(&nb->wish, &n->wish);
+}
+
+static void
+ask_now(struct neigh *n, struct nb *nb)
+{
+	static struct log_limit limit;
+	const struct iface *ifc = &n->iface[nb->ifidx];
+	unsigned int missed;
+	int rc;
+
+	if (!ifc->can_ask)
+		return;
+	rc = kmon_resolve(n->control, ifc->tap.ifindex, nb->family, nb->addr.octet);
+	if (rc == 0) {
+		/* The kernel starts again, and tells nobody until it is done. */
+		if (nb->known && nb->nud == NUD_FAILED)
+			nb->nud = NUD_INCOMPLETE;
+		return;
+	}
+	/* Its table is full, or the TAP just went: next hops are tried again by the timer. */
+	if (log_allowed(&limit, &missed))
+		log_warn("neigh: kernel refuses to resolve dev=%s error=%s missed=%u",
+			 ifc->tap.name, strerror(-rc), missed);
+	glean_answer(n, nb, false);
+	nb_release(n, nb);
+}
+
+void
+nb_ask_flush(struct neigh *n)
+{
+	for (int i = 0; !cds_list_empty(&n->wish); i++) {
+		struct nb *nb = cds_list_first_entry(&n->wish, struct nb, wish);
+
+		if (i == ASKS_A_ROUND) {
+			worker_wake(n->worker); /* the rest after what else is waiting */
+			return;
+		}
+		cds_list_del_init(&nb->wish);
+		ask_now(n, nb);
+	}
+}
+
+void
+nb_retry(struct neigh *n)
+{
+	struct nb *nb;
+
+	cds_list_for_each_entry (nb, &n->retry, retry)
+		nb_ask(n, nb);
+}
+
+/* --- watched next hops -------------------------------------------------------------------- */
+
+static void
+watch_tell(struct neigh *n, struct watch *w, bool alive)
+{
+	struct msg_adj *m;
+
+	if (w->alive == alive)
+		return;
+	w->alive = alive;
+	m = msg_new(MSG_ADJ_STATE, sizeof(*m));
+	m->adj = w->adj;
+	m->ifidx = w->nb->ifidx;
+	m->ifindex = n->iface[w->nb->ifidx].tap.ifindex;
+	m->family = w->nb->family;
+	m->addr = w->nb->addr;
+	m->alive = alive;
+	worker_send(n->conf.rib, &m->m);
+}
+
+static void
+watches_apply(struct neigh *n, struct nb *nb, uint64_t hop)
+{
+	struct watch *w;
+	bool unsettled = nb_is_watched(nb) && (hop == 0 || nb->grace);
+
+	cds_list_for_each_entry (w, &nb->watches, list) {
+		/* Release: who reads the MAC sees the interface that was published before. */
+		atomic_store_explicit(&n->fib->adj[w->adj].hop, hop, memory_order_release);
+		if (hop != 0)
+			watch_tell(n, w, true);
+	}
+	if (unsettled && cds_list_empty(&nb->retry)) {
+		cds_list_add_tail(&nb->retry, &n->retry);
+		nb_ask(n, nb);
+	} else if (!unsettled) {
+		cds_list_del_init(&nb->retry);
+	}
+}
+
+static void
+watch_forget(struct neigh *n, struct watch *w)
+{
+	struct nb *nb = w->nb;
+
+	atomic_store_explicit(&n->fib->adj[w->adj].hop, 0, memory_order_release);
+	n->watch[w->adj] = NULL;
+	cds_list_del(&w->list);
+	free(w);
+	if (!nb_is_watched(nb))
+		nb->grace = false;
+	nb_apply(n, nb);
+}
+
+void
+watch_add(struct neigh *n, const struct msg_adj *m)
+{
+	struct watch *w;
+	struct nb *nb;
+
+	assert(m->adj > 0 && m->adj < FIB_ADJ_HOSTS && m->ifidx < IFIDX_MAX);
+	if (n->watch[m->adj] != NULL)
+		watch_forget(n, n->watch[m->adj]);
+	nb = nb_get(n, m->ifidx, m->family, &m->addr);
+	w = nb == NULL ? NULL : calloc(1, sizeof(*w));
+	if (w == NULL) {
+		log_error("neigh: cannot watch a next hop adj=%u", m->adj);
+		if (nb != NULL)
+			nb_release(n, nb);
+		return;
+	}
+	w->nb = nb;
+	w->adj = m->adj;
+	w->alive = true;
+	n->watch[m->adj] = w;
+	cds_list_add_tail(&w->list, &nb->watches);
+	nb_apply(n, nb);
+	if (nb->nud & NUD_STALE)
+		nb_ask(n, nb);
+}
+
+void
+watch_remove(struct neigh *n, struct msg_adj *m)
+{
+	assert(m->adj > 0 && m->adj < FIB_ADJ_HOSTS);
+	if (n->watch[m->adj] != NULL)
+		watch_forget(n, n->watch[m->adj]);
+	m->m.type = MSG_ADJ_FREED;
+	worker_send(n->conf.rib, &m->m);
+}
+
+/* --- the kernel's word -------------------------------------------------------------------- */
+
+void
+nb_apply(struct neigh *n, struct nb *nb)
+{
+	bool usable = nb_usable(n, nb);
+	uint64_t hop = usable ? adj_hop_make(nb->mac, nb->ifidx) : 0;
+
+	watches_apply(n, nb, hop);
+	host_apply(n, nb, hop);
+	/* Last: who is told finds it published. */
+	if (usable)
+		glean_answer(n, nb, true);
+	nb_release(n, nb);
+}
+
+void
+nb_apply_iface(struct neigh *n, uint16_t ifidx)
+{
+	bool up = n->iface[ifidx].up;
+
+	for (uint32_t i = 0; i < n->n_slot; i++) {
+		struct nb *nb = n->nb_slot[i];
+
+		if (nb == NULL || nb->ifidx != ifidx)
+			continue;
+		if (!up) {
+			nb->grace = false;
+			glean_answer(n, nb, false);
+		}
+		nb_apply(n, nb);
+		if (n->nb_slot[i] == nb &&
+		    (!cds_list_empty(&nb->retry) || nb_is_waited_for(nb)))
+			nb_ask(n, nb);
+	}
+}
+
+static void
+on_failed(struct neigh *n, struct nb *nb)
+{
+	struct watch *w;
+
+	nb->grace = false;
+	nb_apply(n, nb);
+	glean_answer(n, nb, false);
+	/* On a link that is down nothing was tried: rib has heard of the link. */
+	if (!n->iface[nb->ifidx].up)
+		return;
+	cds_list_for_each_entry (w, &nb->watches, list)
+		watch_tell(n, w, false);
+}
+
+static void
+on_gone(struct neigh *n, struct nb *nb)
+{
+	/* Deleted by hand it fails first; deleted while in use it was the GC. */
+	nb->grace = nb_is_watched(nb) && nb_usable(n, nb);
+	nb->known = nb->has_mac = false;
+	nb->nud = NUD_NONE;
+	glean_answer(n, nb, false);
+	nb_apply(n, nb);
+}
+
+static bool
+is_group(const struct kmon_neigh *kn)
+{
+	return kn->family == 4 ? kn->addr[0] >= 224 : kn->addr[0] == 0xff;
+}
+
+void
+neigh_event(void *ctx, const struct kmon_neigh *kn, bool gone)
+{
+	static struct log_limit limit;
+	struct neigh *n = ctx;
+	uint16_t ifidx = iface_by_ifindex(n, kn->ifindex);
+	struct ipaddr addr = {{0}};
+	unsigned int missed;
+	struct nb *nb;
+
+	if (ifidx == 0 || is_group(kn))
+		return;
+	memcpy(addr.octet, kn->addr, family_octets(kn->family));
+	if (gone) {
+		nb = nb_find(n, ifidx, kn->family, &addr);
+		if (nb != NULL)
+			on_gone(n, nb);
+		return;
+	}
+	nb = nb_get(n, ifidx, kn->family, &addr);
+	if (nb == NULL) {
+		if (log_allowed(&limit, &missed))
+			log_warn("neigh: too many neighbours max=%u missed=%u", NB_MAX,
+				 missed);
+		return;
+	}
+	nb->known = true;
+	nb->nud = kn->nud;
+	nb->has_mac = kn->has_mac;
+	if (kn->has_mac)
+		memcpy(nb->mac, kn->mac, sizeof(nb->mac));
+	if (kn->nud & NUD_FAILED) {
+		on_failed(n, nb);
+		return;
+	}
+	if (kn->has_mac && (kn->nud & NUD_USABLE))
+		nb->grace = false;
+	nb_apply(n, nb);
+	/* Nothing the kernel sees would ever confirm it. */
+	if ((kn->nud & NUD_STALE) && nb_is_watched(nb))
+		nb_ask(n, nb);
+}

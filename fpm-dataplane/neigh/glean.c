@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Packets wait in punt for a neighbour: have the kernel ask for it, once at a time, and say
+ * how it went. Runs in neigh; keeps a bounded number of questions, and answers each exactly
+ * once, at the latest after GLEAN_S: whatever the kernel does, no packet waits for ever.
+ */
+#include "neigh/internal.h"
+
+#include "base/log.h"
+
+static void
+answer(struct neigh *n, uint16_t ifidx, uint8_t family, const struct ipaddr *addr,
+       bool resolved)
+{
+	struct msg_neigh *m = msg_new(MSG_NEIGH, sizeof(*m));
+
+	m->ifidx = ifidx;
+	m->family = family;
+	m->addr = *addr;
+	m->resolved = resolved;
+	worker_send(n->conf.punt, &m->m);
+}
+
+/* Can a forwarder find it now? A host that got no slot stays unknown. */
+static bool
+is_published(const struct neigh *n, struct nb *nb)
+{
+	return nb_usable(n, nb) && (nb->host != NULL || nb_is_watched(nb));
+}
+
+static void
+arm_timer(struct neigh *n)
+{
+	struct ev_loop *loop = n->worker->loop;
+	struct nb *oldest;
+
+	ev_timer_stop(loop, &n->glean_timer);
+	if (cds_list_empty(&n->gleans))
+		return;
+	oldest = cds_list_first_entry(&n->gleans, struct nb, glean);
+	/* A moment late rather than early: an early timer would fire for nothing. */
+	ev_timer_set(&n->glean_timer, oldest->glean_until - ev_now(loop) + 0.01, 0.0);
+	ev_timer_start(loop, &n->glean_timer);
+}
+
+void
+glean_ask(struct neigh *n, const struct msg_neigh *m)
+{
+	static struct log_limit limit;
+	unsigned int missed;
+	struct nb *nb;
+
+	if (m->ifidx == 0 || m->ifidx >= IFIDX_MAX || !n->iface[m->ifidx].up ||
+	    n->n_gleans >= GLEAN_MAX) {
+		if (n->n_gleans >= GLEAN_MAX && log_allowed(&limit, &missed))
+			log_warn("neigh: too many unresolved max=%u missed=%u", GLEAN_MAX,
+				 missed);
+		answer(n, m->ifidx, m->family, &m->addr, false);
+		return;
+	}
+	nb = nb_get(n, m->ifidx, m->family, &m->addr);
+	if (nb == NULL) {
+		answer(n, m->ifidx, m->family, &m->addr, false);
+		return;
+	}
+	if (nb_usable(n, nb)) {
+		answer(n, m->ifidx, m->family, &m->addr, is_published(n, nb));
+		nb_release(n, nb);
+		return;
+	}
+	if (nb_is_waited_for(nb))
+		return; /* the answer on its way is for all that wait */
+	nb->glean_until = ev_now(n->worker->loop) + GLEAN_S;
+	cds_list_add_tail(&nb->glean, &n->gleans);
+	if (n->n_gleans++ == 0)
+		arm_timer(n);
+	nb_ask(n, nb);
+}
+
+void
+glean_answer(struct neigh *n, struct nb *nb, bool resolved)
+{
+	if (!nb_is_waited_for(nb))
+		return;
+	cds_list_del_init(&nb->glean);
+	n->n_gleans--;
+	answer(n, nb->ifidx, nb->family, &nb->addr, resolved && is_published(n, nb));
+}
+
+void
+glean_expire(struct neigh *n)
+{
+	ev_tstamp now = ev_now(n->worker->loop);
+
+	while (!cds_list_empty(&n->gleans)) {
+		struct nb *nb = cds_list_first_entry(&n->gleans, struct nb, glean);
+
+		if (nb->glean_until > now)
+			break;
+		glean_answer(n, nb, false);
+		nb_release(n, nb);
+	}
+	arm_timer(n);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Hosts of connected subnets: what the kernel has resolved on our ports, by address, in
+ * fib->hosts, each with an adjacency slot of neigh's half. Runs in neigh. A slot and its
+ * host are used again only after a grace period, so no forwarder ever meets a slot whose
+ * key has changed under it. Never more hosts than slots: that bounds the memory of a scan.
+ */
+#include "neigh/internal.h"
+
+#include <linux/neighbour.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+
+static uint32_t
+slot_take(struct neigh *n)
+{
+	if (n->n_free_adj > 0)
+		return n->free_adj[--n->n_free_adj];
+	return n->next_adj < FIB_ADJ_MAX ? n->next_adj++ : 0;
+}
+
+static void
+host_bury(struct neigh *n, struct grave *g)
+{
+	struct host *h = caa_container_of(g, struct host, grave);
+
+	n->free_adj[n->n_free_adj++] = h->fib.adj;
+	free(h);
+}
+
+static void
+host_add(struct neigh *n, struct nb *nb, uint64_t hop)
+{
+	static struct log_limit limit;
+	struct fib_host_key key = {
+		.ifidx = nb->ifidx, .family = nb->family, .addr = nb->addr};
+	uint32_t slot = slot_take(n);
+	struct host *h = slot == 0 ? NULL : calloc(1, sizeof(*h));
+	unsigned int missed;
+
+	if (h == NULL) {
+		if (slot != 0)
+			n->free_adj[n->n_free_adj++] = slot;
+		if (log_allowed(&limit, &missed))
+			log_warn("neigh: no slot for a host ifidx=%u missed=%u", nb->ifidx,
+				 missed);
+		return;
+	}
+	h->fib.ifidx = n->fib->adj[slot].ifidx = nb->ifidx;
+	h->fib.family = n->fib->adj[slot].family = nb->family;
+	h->fib.addr = n->fib->adj[slot].addr = nb->addr;
+	h->fib.adj = slot;
+	atomic_store_explicit(&n->fib->adj_used[slot], 0, memory_order_relaxed);
+	atomic_store_explicit(&n->fib->adj[slot].hop, hop, memory_order_release);
+	cds_lfht_node_init(&h->fib.node);
+	/* A full barrier inside: who finds the host sees its slot filled. */
+	cds_lfht_add(n->fib->hosts, fib_host_hash(n->fib, &key), &h->fib.node);
+	nb->host = h;
+}
+
+static void
+host_remove(struct neigh *n, struct nb *nb)
+{
+	struct host *h = nb->host;
+
+	/* At once: a forwarder that still holds the slot asks again instead of sending. */
+	atomic_store_explicit(&n->fib->adj[h->fib.adj].hop, 0, memory_order_release);
+	cds_lfht_del(n->fib->hosts, &h->fib.node);
+	neigh_retire(n, &h->grave, host_bury);
+	nb->host = NULL;
+}
+
+void
+host_apply(struct neigh *n, struct nb *nb, uint64_t hop)
+{
+	if (hop == 0 && nb->host != NULL)
+		host_remove(n, nb);
+	else if (hop != 0 && nb->host == NULL)
+		host_add(n, nb, hop);
+	else if (hop != 0)
+		atomic_store_explicit(&n->fib->adj[nb->host->fib.adj].hop, hop,
+				      memory_order_release);
+}
+
+static bool
+was_used(struct neigh *n, const struct host *h)
+{
+	return atomic_exchange_explicit(&n->fib->adj_used[h->fib.adj], 0,
+					memory_order_relaxed) != 0;
+}
+
+/*
+ * The kernel sees none of the traffic that forwarders send to a neighbour, and would let it
+ * grow stale and go: have it confirm those that are used. The rest is left to its GC.
+ */
+void
+host_sweep(struct neigh *n)
+{
+	for (uint32_t i = 0; i < n->n_slot; i++) {
+		struct nb *nb = n->nb_slot[i];
+		bool used;
+
+		if (nb == NULL)
+			continue;
+		if (nb->host == NULL && nb_usable(n, nb)) {
+			nb_apply(n,
+				 nb); /* there was no slot for it; perhaps there is now */
+			continue;
+		}
+		used = nb->host != NULL && was_used(n, nb->host);
+		if (nb->known && (nb->nud & NUD_STALE) && (used || nb_is_watched(nb)))
+			nb_ask(n, nb);
+	}
+}

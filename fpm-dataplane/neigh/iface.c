@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ports as forwarders see them. What the operator says of a TAP (state, MTU, MAC, addresses,
+ * forwarding) becomes a fresh immutable fib_iface and, where the device can, the device's
+ * own; what the device says of its link becomes the TAP's carrier. Runs in neigh; it never
+ * writes to a TAP, and never changes what it has published.
+ *
+ * AF_PACKET ports claim to be up for ever, so the carrier of the interface behind them is
+ * taken from the kernel; of all other devices the link state is polled.
+ */
+#include "neigh/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "netns.h"
+#include "tap.h"
+
+/* fib_destroy() frees the last copy, by the address of its first member. */
+struct iface_copy {
+	struct fib_iface fib;
+	struct grave grave;
+};
+static_assert(offsetof(struct iface_copy, fib) == 0, "freed as a fib_iface");
+
+uint16_t
+iface_by_ifindex(struct neigh *n, uint32_t ifindex)
+{
+	const struct link *l = link_find(n, ifindex);
+
+	return l == NULL ? 0 : l->ifidx;
+}
+
+/* --- publication -------------------------------------------------------------------------- */
+
+static void
+copy_bury(struct neigh *n, struct grave *g)
+{
+	free(caa_container_of(g, struct iface_copy, grave));
+}
+
+/* How good an address is as the source of an ICMP error; 0: not at all. */
+static int
+source_rank(const struct kmon_addr *ka)
+{
+	const uint8_t *a = ka->addr;
+
+	if (ka->tentative)
+		return 0;
+	if (ka->family == 4) {
+		if (a[0] == 127 || ka->secondary)
+			return 0;
+		return a[0] == 169 && a[1] == 254 ? 1 : 2;
+	}
+	if ((a[0] & 0xe0) == 0x20)
+		return 2;                     /* 2000::/3 */
+	return (a[0] & 0xfe) == 0xfc ? 1 : 0; /* fc00::/7 */
+}
+
+static void
+choose_sources(struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
+{
+	struct link *l = ifc->present ? link_find(n, ifc->tap.ifindex) : NULL;
+	int best4 = 0, best6 = 0;
+	struct local *a;
+
+	if (l == NULL)
+		return;
+	cds_list_for_each_entry (a, &l->locals, list) {
+		int *best = a->addr.family == 4 ? &best4 : &best6;
+		int rank = source_rank(&a->addr);
+		struct ipaddr addr;
+
+		if (rank <= *best)
+			continue; /* the kernel's first is its primary */
+		*best = rank;
+		memcpy(addr.octet, a->addr.addr, sizeof(addr.octet));
+		if (a->addr.family == 4)
+			fi->src4 = ipaddr_v4(&addr);
+		else
+			fi->src6 = addr;
+	}
+}
+
+void
+iface_publish(struct neigh *n, uint16_t ifidx)
+{
+	struct iface *ifc = &n->iface[ifidx];
+	struct fib_iface *old =
+		atomic_load_explicit(&n->fib->iface[ifidx], memory_order_relaxed);
+	struct iface_copy *copy = calloc(1, sizeof(*copy));
+	struct fib_iface *fi = &copy->fib;
+	unsigned int mtu_bytes = ifc->present ? ifc->tap.mtu_bytes : ifc->port->mtu_bytes;
+
+	if (copy == NULL)
+		abort(); /* a few hundred octets */
+	fi->ifidx = ifidx;
+	fi->port_id = ifc->port->port_id;
+	fi->mtu_bytes = (uint16_t)(mtu_bytes > UINT16_MAX ? UINT16_MAX : mtu_bytes);
+	memcpy(fi->mac, ifc->present ? ifc->tap.mac : ifc->port->mac, sizeof(fi->mac));
+	fi->up = ifc->up;
+	fi->forward4 = ifc->forward4;
+	fi->forward6 = ifc->forward6;
+	fi->ifindex = ifc->present ? ifc->tap.ifindex : 0;
+	memcpy(fi->name, ifc->present ? ifc->tap.name : ifc->port->name, sizeof(fi->name));
+	choose_sources(n, ifc, fi);
+
+	/* Padding is zero in both: calloc, and stores member by member. */
+	if (old != NULL && memcmp(old, fi, sizeof(*fi)) == 0) {
+		free(copy);
+		return;
+	}
+	/* Release: who reads the pointer sees the copy filled. */
+	atomic_store_explicit(&n->fib->iface[ifidx], fi, memory_order_release);
+	if (old != NULL)
+		neigh_retire(n, &caa_container_of(old, struct iface_copy, fib)->grave,
+			     copy_bury);
+}
+
+/* Something that decides on `up` may have changed: publish, tell, and see to neighbours. */
+static void
+refresh(struct neigh *n, uint16_t ifidx)
+{
+	struct iface *ifc = &n->iface[ifidx];
+	struct link *l = ifc->present ? link_find(n, ifc->tap.ifindex) : NULL;
+	bool up = ifc->present && ifc->tap.admin_up && ifc->carrier;
+	/* Before that, solicitations would go nowhere, and the next is a second away. */
+	bool can_ask = up && ifc->tap.carrier;
+	bool news = up != ifc->up || (can_ask && !ifc->can_ask);
+
+	ifc->up = up;
+	ifc->can_ask = can_ask;
+	iface_publish(n, ifidx);
+	if (l != NULL)
+		link_tell_up(n, l, up);
+	if (news)
+		nb_apply_iface(n, ifidx);
+}
+
+/* --- forwarding sysctls ------------------------------------------------------------------- */
+
+/* True unless the kernel clearly says no. */
+static bool
+sysctl_on(const char *family, const char *dev)
+{
+	char path[64 + IFNAMSIZ], value;
+	bool on = true;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/sys/net/%s/conf/%s/forwarding", family, dev);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	if (read(fd, &value, 1) == 1)
+		on = value != '0';
+	close(fd);
+	return on;
+}
+
+void
+iface_read_sysctls(struct neigh *n)
+{
+	static struct log_limit limit;
+	struct netns_guard guard;
+	unsigned int missed;
+	int rc = netns_enter(n->conf.netns, &guard);
+
+	n->sysctl_dirty = false;
+	if (rc < 0 && log_allowed(&limit, &missed))
+		log_warn("neigh: sysctls not readable netns=%s error=%s", n->conf.netns,
+			 strerror(-rc));
+	for (uint16_t i = 1; i < IFIDX_MAX; i++) {
+		struct iface *ifc = &n->iface[i];
+
+		if (!ifc->present)
+			continue;
+		ifc->forward4 = rc < 0 || sysctl_on("ipv4", ifc->tap.name);
+		ifc->forward6 = rc < 0 || sysctl_on("ipv6", ifc->tap.name);
+	}
+	if (rc == 0)
+		netns_leave(&guard);
+	for (uint16_t i = 1; i < IFIDX_MAX; i++)
+		if (n->iface[i].present)
+			iface_publish(n, i);
+}
+
+/* --- TAPs --------------------------------------------------------------------------------- */
+
+/* Hand MTU and MAC on to the device; one that cannot take them is told once a change. */
+static void
+follow_tap(struct iface *ifc, const struct kmon_link *kl)
+{
+	static const uint8_t zero[6];
+	int rc;
+
+	if (kl->mtu_bytes != ifc->dev_mtu_bytes) {
+		ifc->dev_mtu_bytes = kl->mtu_bytes;
+		rc = port_set_mtu(ifc->port, kl->mtu_bytes);
+		log_info("neigh: mtu changed port=%s mtu=%u device=%s", ifc->port->name,
+			 kl->mtu_bytes, rc < 0 ? strerror(-rc) : "ok");
+	}
+	if (memcmp(kl->mac, zero, sizeof(zero)) != 0 &&
+	    memcmp(kl->mac, ifc->dev_mac, sizeof(ifc->dev_mac)) != 0) {
+		memcpy(ifc->dev_mac, kl->mac, sizeof(ifc->dev_mac));
+		rc = port_set_mac(ifc->port, kl->mac);
+		log_info("neigh: mac changed port=%s mac=%02x:%02x:%02x:%02x:%02x:%02x "
+			 "device=%s",
+			 ifc->port->name, kl->mac[0], kl->mac[1], kl->mac[2], kl->mac[3],
+			 kl->mac[4], kl->mac[5], rc < 0 ? strerror(-rc) : "ok");
+	}
+}
+
+void
+iface_tap_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
+{
+	struct iface *ifc = &n->iface[ifidx];
+
+	ifc->present = true;
+	ifc->tap = *kl;
+	n->sysctl_dirty = true;
+	follow_tap(ifc, kl);
+	refresh(n, ifidx);
+}
+
+void
+iface_tap_gone(struct neigh *n, uint16_t ifidx)
+{
+	struct iface *ifc = &n->iface[ifidx];
+
+	log_warn("neigh: tap deleted port=%s", ifc->port->name);
+	ifc->present = false;
+	ifc->lost = true;
+	refresh(n, ifidx);
+}
+
+/* --- carrier ------------------------------------------------------------------------------ */
+
+static void
+set_carrier(struct neigh *n, uint16_t ifidx, bool up)
+{
+	struct iface *ifc = &n->iface[ifidx];
+	int rc;
+
+	if (ifc->carrier == up)
+		return;
+	ifc->carrier = up;
+	log_info("neigh: carrier %s port=%s", up ? "up" : "down", ifc->port->name);
+	rc = ifc->lost ? 0 : tap_carrier(&ifc->port->tap, up);
+	if (rc < 0)
+		log_warn("neigh: carrier not set port=%s error=%s", ifc->port->name,
+			 strerror(-rc));
+	refresh(n, ifidx);
+}
+
+void
+iface_behind_event(void *ctx, const struct kmon_link *kl, bool gone)
+{
+	struct neigh *n = ctx;
+
+	for (uint16_t i = 1; i < IFIDX_MAX; i++) {
+		struct iface *ifc = &n->iface[i];
+
+		if (ifc->port == NULL || ifc->port->kernel_if[0] == '\0')
+			continue;
+		if (!gone && ifc->behind == 0 && !ifc->behind_lost &&
+		    strcmp(ifc->port->kernel_if, kl->name) == 0)
+			ifc->behind = kl->ifindex;
+		if (ifc->behind != kl->ifindex)
+			continue;
+		if (gone) {
+			log_warn("neigh: device deleted port=%s device=%s", ifc->port->name,
+				 ifc->port->kernel_if);
+			ifc->behind = 0;
+			ifc->behind_lost = true;
+		}
+		set_carrier(n, i, !gone && kl->admin_up && kl->carrier);
+	}
+}
+
+void
+iface_poll_carriers(struct neigh *n)
+{
+	for (uint16_t i = 1; i < IFIDX_MAX; i++) {
+		struct iface *ifc = &n->iface[i];
+
+		if (ifc->port != NULL && ifc->port->kernel_if[0] == '\0')
+			set_carrier(n, i, port_link_up(ifc->port));
+	}
+}
+
+void
+iface_setup(struct neigh *n)
+{
+	for (unsigned int i = 0; i < n->conf.n_port; i++) {
+		struct port *port = &n->conf.port[i];
+		struct iface *ifc = &n->iface[port->ifidx];
+
+		assert(port->ifidx > 0 && port->ifidx < IFIDX_MAX && ifc->port == NULL);
+		ifc->port = port;
+		ifc->forward4 = ifc->forward6 = true;
+		ifc->dev_mtu_bytes = port->mtu_bytes;
+		memcpy(ifc->dev_mac, port->mac, sizeof(ifc->dev_mac));
+	}
+}

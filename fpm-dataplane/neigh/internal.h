@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of the neigh thread share; nobody else includes this. All is [neigh]. */
+#ifndef NEIGH_INTERNAL_H
+#define NEIGH_INTERNAL_H
+
+#include <ev.h>
+#include <urcu/urcu-qsbr.h>
+#include <urcu/list.h>
+
+#include "base/msg.h"
+#include "fib/fib.h"
+#include "kmon.h"
+#include "neigh/neigh.h"
+#include "port/port.h"
+
+#define RETRY_S        1.0 /* unresolved next hops are asked for, sysctls are read */
+#define CARRIER_POLL_S 0.1 /* devices whose link state no kernel event tells */
+#define SWEEP_S        5.0 /* hosts in use are kept fresh */
+#define GLEAN_S        5.0 /* packets wait no longer for an answer */
+#define GLEAN_MAX      4096
+#define LINK_CHAINS    256
+#define NB_KERNEL_MAX  (FIB_ADJ_MAX - FIB_ADJ_HOSTS) /* more than that has no slot anyway */
+#define NB_MAX         (FIB_ADJ_MAX + GLEAN_MAX)     /* room for all next hops and gleans */
+
+struct neigh;
+
+/* Something forwarders may still see: buried after a grace period. */
+struct grave {
+	struct grave *next;
+	void (*bury)(struct neigh *n, struct grave *g);
+};
+
+/* A local address of the control namespace. */
+struct local {
+	struct cds_list_head list; /* link.locals, in the kernel's order */
+	struct kmon_addr addr;
+	bool told; /* rib knows it */
+};
+
+/* An interface of the control namespace, be it a port's TAP or not. */
+struct link {
+	struct link *next; /* chain */
+	uint32_t ifindex;
+	uint16_t ifidx; /* 0: no port */
+	bool known;     /* false: only addresses have been heard of */
+	bool told;      /* rib and punt know of it ... */
+	bool told_up;   /* ... as up */
+	char name[16];
+	struct cds_list_head locals;
+};
+
+/* A port and its TAP. */
+struct iface {
+	struct port *port;    /* NULL: no such port */
+	struct kmon_link tap; /* newest; valid while `present` */
+	bool present;         /* the TAP exists */
+	bool lost;            /* it was deleted: what comes back is not ours */
+	bool carrier;         /* of the port */
+	bool up;              /* TAP admin up && carrier */
+	bool can_ask;         /* up, and the kernel's own view of the TAP is too */
+	bool forward4, forward6;
+	unsigned int behind; /* ifindex of kernel_if in our namespace; 0: not seen */
+	bool behind_lost;    /* it was deleted; AF_PACKET sockets do not move */
+	uint8_t dev_mac[6];  /* what the device was given last */
+	unsigned int dev_mtu_bytes;
+};
+
+/* A published neighbour of a connected subnet. */
+struct host {
+	struct fib_host fib;
+	struct grave grave;
+};
+
+/* A next hop of rib's: adjacency `adj` follows neighbour `nb`. */
+struct watch {
+	struct cds_list_head list; /* nb.watches */
+	struct nb *nb;
+	uint32_t adj;
+	bool alive; /* as rib knows it */
+};
+
+/*
+ * A neighbour: of the kernel's table, or watched, or waited for, or several of these.
+ * Lists are empty heads when the neighbour is not on them.
+ */
+struct nb {
+	struct nb *next; /* chain */
+	uint32_t slot;   /* place in neigh.nb_slot: never moves, so queries resume by it */
+	uint16_t ifidx;
+	uint8_t family;
+	bool known; /* the kernel has an entry */
+	bool has_mac;
+	bool grace; /* entry evicted by the kernel's GC: forward on until it is settled */
+	uint8_t mac[6];
+	uint16_t nud;
+	struct ipaddr addr;
+	struct cds_list_head watches;
+	struct host *host;
+	struct cds_list_head retry; /* neigh.retry: watched and not resolved */
+	struct cds_list_head wish;  /* neigh.wish: ask the kernel at the end of the round */
+	struct cds_list_head glean; /* neigh.gleans, oldest first */
+	ev_tstamp glean_until;
+};
+
+struct neigh {
+	struct neigh_conf conf;
+	struct fib *fib;
+	struct worker *worker;
+	struct kmon *control; /* control namespace */
+	struct kmon *behind;  /* our namespace: links behind ports; NULL: none needed */
+	bool resync;          /* a monitor failed: try again at the next tick */
+	ev_io control_io, behind_io;
+	ev_timer retry_timer, carrier_timer, sweep_timer, glean_timer;
+
+	struct iface iface[IFIDX_MAX];
+	struct link *link[LINK_CHAINS];
+	bool sysctl_dirty;
+
+	struct nb **nb_chain;
+	uint32_t n_chain; /* power of two */
+	struct nb **nb_slot;
+	uint32_t n_slot, room_slot; /* used once, allocated */
+	uint32_t *free_slot;
+	uint32_t n_free_slot;
+	uint32_t n_nb;
+	struct cds_list_head retry, wish, gleans;
+	unsigned int n_gleans;
+
+	struct watch **watch; /* by adjacency, FIB_ADJ_HOSTS entries */
+	uint32_t *free_adj;   /* host slots given back */
+	uint32_t n_free_adj, next_adj;
+
+	struct grave *graves; /* retired in this round */
+};
+
+/* --- neigh.c ---------------------------------------------------------------------------- */
+
+/* Free something after a grace period; one call_rcu a round. */
+void neigh_retire(struct neigh *n, struct grave *g,
+		  void (*bury)(struct neigh *n, struct grave *g));
+
+/* --- link.c: interfaces and addresses, told to rib and punt ------------------------------ */
+
+void link_event(void *ctx, const struct kmon_link *kl, bool gone);
+void addr_event(void *ctx, const struct kmon_addr *ka, bool gone);
+struct link *link_find(struct neigh *n, uint32_t ifindex);
+/* Send MSG_LINK when `up` is news. */
+void link_tell_up(struct neigh *n, struct link *l, bool up);
+void link_free_all(struct neigh *n);
+
+/* --- iface.c: ports as forwarders see them ------------------------------------------------ */
+
+/* Port of a TAP; 0 when the interface is none of ours. */
+uint16_t iface_by_ifindex(struct neigh *n, uint32_t ifindex);
+void iface_setup(struct neigh *n);
+void iface_tap_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl);
+void iface_tap_gone(struct neigh *n, uint16_t ifidx);
+void iface_publish(struct neigh *n, uint16_t ifidx);
+void iface_read_sysctls(struct neigh *n);
+/* Event of the namespace where the devices are. */
+void iface_behind_event(void *ctx, const struct kmon_link *kl, bool gone);
+void iface_poll_carriers(struct neigh *n);
+
+/* --- table.c: neighbour records ------------------------------------------------------------ */
+
+struct nb *nb_find(const struct neigh *n, uint16_t ifidx, uint8_t family,
+		   const struct ipaddr *addr);
+/* Find or make one; NULL when the table is full. */
+struct nb *nb_get(struct neigh *n, uint16_t ifidx, uint8_t family,
+		  const struct ipaddr *addr);
+/* Free a record that nobody has a use for any more. */
+void nb_release(struct neigh *n, struct nb *nb);
+void nb_free_all(struct neigh *n);
+
+/* --- adjacency.c: the kernel's word, and watched next hops --------------------------------- */
+
+void neigh_event(void *ctx, const struct kmon_neigh *kn, bool gone);
+/* Bring everything that hangs on `nb` in line with its state; may free it. */
+void nb_apply(struct neigh *n, struct nb *nb);
+/* The same for all neighbours of an interface that went up or down. */
+void nb_apply_iface(struct neigh *n, uint16_t ifidx);
+/* Is the kernel's entry one to send to? */
+bool nb_usable(const struct neigh *n, const struct nb *nb);
+/* Ask the kernel for `nb` at the end of this round. */
+void nb_ask(struct neigh *n, struct nb *nb);
+void nb_ask_flush(struct neigh *n);
+void nb_retry(struct neigh *n);
+void watch_add(struct neigh *n, const struct msg_adj *m);
+/* Takes the message: it becomes the answer. */
+void watch_remove(struct neigh *n, struct msg_adj *m);
+
+/* --- hosts.c: neighbours of connected subnets ---------------------------------------------- */
+
+/* Publish, update or (hop 0) withdraw. */
+void host_apply(struct neigh *n, struct nb *nb, uint64_t hop);
+void host_sweep(struct neigh *n);
+
+/* --- glean.c: packets that wait ------------------------------------------------------------- */
+
+void glean_ask(struct neigh *n, const struct msg_neigh *m);
+/* Answer when there is somebody waiting for `nb`. */
+void glean_answer(struct neigh *n, struct nb *nb, bool resolved);
+void glean_expire(struct neigh *n);
+
+/* --- query.c --------------------------------------------------------------------------------- */
+
+/* Takes the message: it becomes the answer. */
+void query_answer(struct neigh *n, struct msg_query *q);
+
+static inline bool
+nb_is_waited_for(struct nb *nb)
+{
+	return !cds_list_empty(&nb->glean);
+}
+
+static inline bool
+nb_is_watched(struct nb *nb)
+{
+	return !cds_list_empty(&nb->watches);
+}
+
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Interfaces and addresses of the control namespace, told to rib (both) and punt (links) in
+ * an order that needs no second thought: a link before its addresses, and after them when
+ * it goes. Runs in neigh. Link-local IPv6 addresses are ours on one link only, so no table
+ * of prefixes may have them: forwarders give such packets to the kernel by themselves.
+ */
+#include "neigh/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+static struct link **
+chain_of(struct neigh *n, uint32_t ifindex)
+{
+	return &n->link[ifindex % LINK_CHAINS];
+}
+
+struct link *
+link_find(struct neigh *n, uint32_t ifindex)
+{
+	struct link *l = *chain_of(n, ifindex);
+
+	while (l != NULL && l->ifindex != ifindex)
+		l = l->next;
+	return l;
+}
+
+static struct link *
+link_get(struct neigh *n, uint32_t ifindex)
+{
+	struct link *l = link_find(n, ifindex), **to = chain_of(n, ifindex);
+
+	if (l != NULL)
+		return l;
+	l = calloc(1, sizeof(*l));
+	if (l == NULL) {
+		log_error("neigh: no memory for an interface ifindex=%u", ifindex);
+		return NULL;
+	}
+	l->ifindex = ifindex;
+	CDS_INIT_LIST_HEAD(&l->locals);
+	l->next = *to;
+	*to = l;
+	return l;
+}
+
+static void
+link_free(struct neigh *n, struct link *l)
+{
+	struct link **p = chain_of(n, l->ifindex);
+	struct local *a, *next;
+
+	while (*p != l)
+		p = &(*p)->next;
+	*p = l->next;
+	cds_list_for_each_entry_safe (a, next, &l->locals, list)
+		free(a);
+	free(l);
+}
+
+void
+link_free_all(struct neigh *n)
+{
+	for (unsigned int i = 0; i < LINK_CHAINS; i++)
+		while (n->link[i] != NULL)
+			link_free(n, n->link[i]);
+}
+
+/* --- addresses ---------------------------------------------------------------------------- */
+
+static void
+addr_send(struct neigh *n, const struct kmon_addr *ka, bool gone)
+{
+	struct msg_addr *m = msg_new(MSG_ADDR, sizeof(*m));
+
+	m->ifindex = ka->ifindex;
+	m->gone = gone;
+	m->subnet.family = ka->family;
+	m->subnet.len = ka->plen;
+	memcpy(m->addr.octet, ka->addr, family_octets(ka->family));
+	memcpy(m->subnet.addr.octet, ka->peer, family_octets(ka->family));
+	prefix_mask(&m->subnet);
+	worker_send(n->conf.rib, &m->m);
+}
+
+static bool
+is_told(const struct link *l, const struct kmon_addr *ka)
+{
+	struct ipaddr addr = {{0}};
+
+	memcpy(addr.octet, ka->addr, family_octets(ka->family));
+	return l->known && !ka->tentative &&
+	       (ka->family == 4 || !ipaddr_is_linklocal6(&addr));
+}
+
+/* Let rib know of `a` or of its end, where it does not yet. */
+static void
+addr_tell(struct neigh *n, const struct link *l, struct local *a)
+{
+	bool tell = is_told(l, &a->addr);
+
+	if (tell != a->told)
+		addr_send(n, &a->addr, !tell);
+	a->told = tell;
+}
+
+/* IPv4 may have one address several times, with different subnets; IPv6 may not. */
+static bool
+same_addr(const struct kmon_addr *a, const struct kmon_addr *b)
+{
+	if (a->family != b->family ||
+	    memcmp(a->addr, b->addr, family_octets(a->family)) != 0)
+		return false;
+	return a->family == 6 || (a->plen == b->plen && memcmp(a->peer, b->peer, 4) == 0);
+}
+
+static struct local *
+local_find(struct link *l, const struct kmon_addr *ka)
+{
+	struct local *a;
+
+	cds_list_for_each_entry (a, &l->locals, list)
+		if (same_addr(&a->addr, ka))
+			return a;
+	return NULL;
+}
+
+static bool
+same_subnet(const struct kmon_addr *a, const struct kmon_addr *b)
+{
+	return a->plen == b->plen && memcmp(a->peer, b->peer, sizeof(a->peer)) == 0;
+}
+
+static void
+addr_gone(struct neigh *n, struct local *a)
+{
+	if (a->told)
+		addr_send(n, &a->addr, true);
+	cds_list_del(&a->list);
+	free(a);
+}
+
+static void
+addr_changed(struct neigh *n, struct link *l, const struct kmon_addr *ka)
+{
+	struct local *a = local_find(l, ka);
+
+	if (a == NULL) {
+		a = calloc(1, sizeof(*a));
+		if (a == NULL) {
+			log_error("neigh: no memory for an address dev=%s", l->name);
+			return;
+		}
+		cds_list_add_tail(&a->list, &l->locals);
+	} else if (a->told && !same_subnet(&a->addr, ka)) {
+		addr_send(n, &a->addr, true);
+		a->told = false;
+	}
+	a->addr = *ka;
+	addr_tell(n, l, a);
+}
+
+void
+addr_event(void *ctx, const struct kmon_addr *ka, bool gone)
+{
+	struct neigh *n = ctx;
+	struct link *l = gone ? link_find(n, ka->ifindex) : link_get(n, ka->ifindex);
+	struct local *a;
+
+	if (l == NULL)
+		return;
+	if (!gone) {
+		addr_changed(n, l, ka);
+	} else {
+		a = local_find(l, ka);
+		if (a != NULL)
+			addr_gone(n, a);
+	}
+	if (l->ifidx != 0) {
+		n->sysctl_dirty = true;
+		iface_publish(n, l->ifidx);
+	} else if (!l->known && cds_list_empty(&l->locals)) {
+		link_free(n, l);
+	}
+}
+
+/* --- links -------------------------------------------------------------------------------- */
+
+static void
+link_send(struct neigh *n, struct worker *to, const struct link *l, bool gone)
+{
+	struct msg_link *m = msg_new(MSG_LINK, sizeof(*m));
+
+	m->ifindex = l->ifindex;
+	m->ifidx = l->ifidx;
+	m->gone = gone;
+	m->up = !gone && l->told_up;
+	memcpy(m->name, l->name, sizeof(m->name));
+	worker_send(to, &m->m);
+}
+
+static void
+link_tell(struct neigh *n, const struct link *l, bool gone)
+{
+	link_send(n, n->conf.rib, l, gone);
+	link_send(n, n->conf.punt, l, gone);
+}
+
+void
+link_tell_up(struct neigh *n, struct link *l, bool up)
+{
+	if (l->told && l->told_up == up)
+		return;
+	l->told = true;
+	l->told_up = up;
+	link_tell(n, l, false);
+}
+
+static void
+link_gone(struct neigh *n, struct link *l)
+{
+	struct local *a, *next;
+
+	cds_list_for_each_entry_safe (a, next, &l->locals, list)
+		addr_gone(n, a);
+	if (l->ifidx != 0)
+		iface_tap_gone(n, l->ifidx);
+	if (l->known)
+		link_tell(n, l, true);
+	link_free(n, l);
+}
+
+static void
+link_first(struct neigh *n, struct link *l, const struct kmon_link *kl)
+{
+	l->known = true;
+	for (uint16_t i = 1; i < IFIDX_MAX; i++) {
+		const struct iface *ifc = &n->iface[i];
+
+		if (ifc->port == NULL)
+			continue;
+		if (!ifc->lost && ifc->port->tap.ifindex == kl->ifindex)
+			l->ifidx = i;
+		else if (strcmp(ifc->port->name, kl->name) == 0)
+			log_warn("neigh: interface of a port's name is not its tap name=%s "
+				 "ifindex=%u",
+				 kl->name, kl->ifindex);
+	}
+}
+
+void
+link_event(void *ctx, const struct kmon_link *kl, bool gone)
+{
+	struct neigh *n = ctx;
+	struct link *l = gone ? link_find(n, kl->ifindex) : link_get(n, kl->ifindex);
+	struct local *a;
+	bool first;
+
+	if (l == NULL)
+		return;
+	if (gone) {
+		link_gone(n, l);
+		return;
+	}
+	first = !l->known;
+	if (first)
+		link_first(n, l, kl);
+	if (strcmp(l->name, kl->name) != 0) {
+		snprintf(l->name, sizeof(l->name), "%s", kl->name);
+		l->told = false;
+	}
+	if (l->ifidx != 0)
+		iface_tap_changed(n, l->ifidx, kl);
+	else
+		link_tell_up(n, l, kl->admin_up);
+	if (!first)
+		return;
+	/* Addresses that were heard of before their link. */
+	cds_list_for_each_entry (a, &l->locals, list)
+		addr_tell(n, l, a);
+}

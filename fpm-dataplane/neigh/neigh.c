@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The neigh thread: two kernel monitors, a few timers and a mailbox, wired to the files
+ * beside this one. Events come in and are acted on at once; what is asked of the kernel and
+ * what waits for a grace period is gathered and sent once a round. It waits for nobody, and
+ * frees what forwarders may still read only after a grace period, here.
+ *
+ * The end: worker_stop(), urcu_qsbr_barrier(), worker_free(), neigh_teardown(), and only
+ * then fib_destroy(): it needs the hosts gone.
+ */
+#include "neigh/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+/* --- what waits for a grace period -------------------------------------------------------- */
+
+struct burial {
+	struct msg_reclaim reclaim; /* first: the message is the whole */
+	struct rcu_head rcu;
+	struct worker *to;
+};
+
+void
+neigh_retire(struct neigh *n, struct grave *g,
+	     void (*bury)(struct neigh *n, struct grave *g))
+{
+	g->bury = bury;
+	g->next = n->graves;
+	n->graves = g;
+}
+
+static void
+bury_all(void *owner, void *arg)
+{
+	for (struct grave *g = arg, *next; g != NULL; g = next) {
+		next = g->next;
+		g->bury(owner, g);
+	}
+}
+
+/* On liburcu's thread: frees nothing. */
+static void
+grace_over(struct rcu_head *head)
+{
+	struct burial *b = caa_container_of(head, struct burial, rcu);
+
+	worker_send(b->to, &b->reclaim.m);
+}
+
+static void
+retire_flush(struct neigh *n)
+{
+	struct burial *b;
+
+	if (n->graves == NULL)
+		return;
+	b = msg_new(MSG_RECLAIM, sizeof(*b));
+	b->reclaim.fn = bury_all;
+	b->reclaim.arg = n->graves;
+	b->to = n->worker;
+	n->graves = NULL;
+	urcu_qsbr_call_rcu(&b->rcu, grace_over);
+}
+
+/* --- events ------------------------------------------------------------------------------- */
+
+static void
+dispatch(struct neigh *n, struct kmon *km)
+{
+	static struct log_limit limit;
+	unsigned int missed;
+	int rc = kmon_dispatch(km);
+
+	if (rc == 0)
+		return;
+	n->resync = true;
+	if (log_allowed(&limit, &missed))
+		log_warn("neigh: kernel monitor failed error=%s missed=%u", strerror(-rc),
+			 missed);
+}
+
+static void
+on_control(struct ev_loop *loop, ev_io *io, int revents)
+{
+	struct neigh *n = io->data;
+
+	dispatch(n, n->control);
+}
+
+static void
+on_behind(struct ev_loop *loop, ev_io *io, int revents)
+{
+	struct neigh *n = io->data;
+
+	dispatch(n, n->behind);
+}
+
+static void
+on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
+{
+	struct neigh *n = timer->data;
+
+	if (n->resync) {
+		n->resync = kmon_resync(n->control) < 0 ||
+			    (n->behind != NULL && kmon_resync(n->behind) < 0);
+	}
+	nb_retry(n);
+	iface_read_sysctls(n);
+}
+
+static void
+on_carrier(struct ev_loop *loop, ev_timer *timer, int revents)
+{
+	iface_poll_carriers(timer->data);
+}
+
+static void
+on_sweep(struct ev_loop *loop, ev_timer *timer, int revents)
+{
+	host_sweep(timer->data);
+}
+
+static void
+on_glean(struct ev_loop *loop, ev_timer *timer, int revents)
+{
+	glean_expire(timer->data);
+}
+
+static void
+on_msg(struct worker *w, struct msg *m)
+{
+	struct neigh *n = w->ctx;
+
+	switch (m->type) {
+	case MSG_RECLAIM: {
+		/* Also from worker_free(), hence in main. */
+		struct msg_reclaim *r = caa_container_of(m, struct msg_reclaim, m);
+
+		if (n != NULL)
+			r->fn(n, r->arg);
+		break;
+	}
+	case MSG_ADJ_WATCH:
+		ASSERT_ROLE(ROLE_NEIGH);
+		watch_add(n, caa_container_of(m, struct msg_adj, m));
+		break;
+	case MSG_ADJ_UNWATCH:
+		watch_remove(n, caa_container_of(m, struct msg_adj, m));
+		return;
+	case MSG_GLEAN:
+		glean_ask(n, caa_container_of(m, struct msg_neigh, m));
+		break;
+	case MSG_QUERY:
+		query_answer(n, caa_container_of(m, struct msg_query, m));
+		return;
+	default:
+		log_error("neigh: message not for us type=%d", (int)m->type);
+		break;
+	}
+	msg_free(m);
+}
+
+static void
+on_round(struct worker *w)
+{
+	struct neigh *n = w->ctx;
+
+	if (n->sysctl_dirty)
+		iface_read_sysctls(n);
+	nb_ask_flush(n);
+	retire_flush(n);
+}
+
+/* --- birth and death ---------------------------------------------------------------------- */
+
+static bool
+has_devices(const struct neigh *n, bool of_kernel)
+{
+	for (unsigned int i = 0; i < n->conf.n_port; i++)
+		if ((n->conf.port[i].kernel_if[0] != '\0') == of_kernel)
+			return true;
+	return false;
+}
+
+static void
+timer_start(struct neigh *n, ev_timer *timer, double every_s)
+{
+	ev_timer_set(timer, every_s, every_s);
+	ev_timer_start(n->worker->loop, timer);
+}
+
+static void
+io_start(struct neigh *n, ev_io *io, const struct kmon *km)
+{
+	ev_io_set(io, kmon_fd(km), EV_READ);
+	ev_io_start(n->worker->loop, io);
+}
+
+static void
+fini(struct worker *w)
+{
+	struct neigh *n = w->ctx;
+
+	ev_io_stop(w->loop, &n->control_io);
+	ev_io_stop(w->loop, &n->behind_io);
+	ev_timer_stop(w->loop, &n->retry_timer);
+	ev_timer_stop(w->loop, &n->carrier_timer);
+	ev_timer_stop(w->loop, &n->sweep_timer);
+	ev_timer_stop(w->loop, &n->glean_timer);
+	kmon_close(n->control);
+	kmon_close(n->behind);
+	n->control = n->behind = NULL;
+	/* Here, because only a thread known to RCU may take nodes out. */
+	for (uint32_t i = 0; i < n->n_slot; i++)
+		if (n->nb_slot[i] != NULL)
+			host_apply(n, n->nb_slot[i], 0);
+	retire_flush(n);
+}
+
+static int
+init(struct worker *w)
+{
+	static const struct kmon_ops control_ops = {
+		.link = link_event, .addr = addr_event, .neigh = neigh_event};
+	static const struct kmon_ops behind_ops = {.link = iface_behind_event};
+	struct neigh *n = w->ctx;
+	int rc = 0;
+
+	iface_setup(n);
+	/* Carriers first: TAPs are then reported as they will be. */
+	if (has_devices(n, true))
+		rc = kmon_open(&n->behind, NULL, &behind_ops, n);
+	iface_poll_carriers(n);
+	if (rc == 0)
+		rc = kmon_open(&n->control, n->conf.netns, &control_ops, n);
+	if (rc < 0) {
+		log_error("neigh: kernel monitor not opened netns=%s error=%s",
+			  n->conf.netns != NULL ? n->conf.netns : "", strerror(-rc));
+		fini(w);
+		return rc;
+	}
+	for (unsigned int i = 0; i < n->conf.n_port; i++)
+		iface_publish(n, n->conf.port[i].ifidx); /* one whose TAP is gone already */
+	iface_read_sysctls(n);
+
+	io_start(n, &n->control_io, n->control);
+	if (n->behind != NULL)
+		io_start(n, &n->behind_io, n->behind);
+	timer_start(n, &n->retry_timer, RETRY_S);
+	timer_start(n, &n->sweep_timer, SWEEP_S);
+	if (has_devices(n, false))
+		timer_start(n, &n->carrier_timer, CARRIER_POLL_S);
+	return 0;
+}
+
+int
+neigh_setup(struct worker *w, const struct neigh_conf *conf)
+{
+	struct neigh *n = calloc(1, sizeof(*n));
+
+	if (n == NULL)
+		return -ENOMEM;
+	n->watch = calloc(FIB_ADJ_HOSTS, sizeof(*n->watch));
+	n->free_adj = calloc(FIB_ADJ_MAX - FIB_ADJ_HOSTS, sizeof(*n->free_adj));
+	if (n->watch == NULL || n->free_adj == NULL) {
+		free(n->watch);
+		free(n->free_adj);
+		free(n);
+		return -ENOMEM;
+	}
+	n->conf = *conf;
+	n->fib = conf->fib;
+	n->worker = w;
+	n->next_adj = FIB_ADJ_HOSTS;
+	CDS_INIT_LIST_HEAD(&n->retry);
+	CDS_INIT_LIST_HEAD(&n->wish);
+	CDS_INIT_LIST_HEAD(&n->gleans);
+	ev_init(&n->control_io, on_control);
+	ev_init(&n->behind_io, on_behind);
+	ev_init(&n->retry_timer, on_retry);
+	ev_init(&n->carrier_timer, on_carrier);
+	ev_init(&n->sweep_timer, on_sweep);
+	ev_init(&n->glean_timer, on_glean);
+	n->control_io.data = n->behind_io.data = n->retry_timer.data = n;
+	n->carrier_timer.data = n->sweep_timer.data = n->glean_timer.data = n;
+
+	memset(w, 0, sizeof(*w));
+	w->name = "neigh";
+	w->role = ROLE_NEIGH;
+	w->ctx = n;
+	w->init = init;
+	w->on_msg = on_msg;
+	w->on_round = on_round;
+	w->fini = fini;
+	return 0;
+}
+
+void
+neigh_teardown(struct worker *w)
+{
+	struct neigh *n = w->ctx;
+
+	if (n == NULL)
+		return;
+	w->ctx = NULL;
+	for (uint32_t i = 0; i < FIB_ADJ_HOSTS; i++)
+		free(n->watch[i]);
+	nb_free_all(n);
+	link_free_all(n);
+	free(n->watch);
+	free(n->free_adj);
+	free(n);
+}

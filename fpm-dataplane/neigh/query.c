@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * `show neighbors`, a slice at a time (keys: base/rows.md). Runs in neigh; the cursor is the
+ * number of the next slot to look at, and records never change slots, so that none that
+ * stays is shown twice or missed between two slices.
+ */
+#include "neigh/internal.h"
+
+#include <jansson.h>
+#include <linux/neighbour.h>
+#include <stdio.h>
+
+#define SLOTS_A_SLICE 65536 /* looked at, matching or not */
+
+static const char *
+state_name(struct nb *nb)
+{
+	static const struct {
+		uint16_t nud;
+		const char *name;
+	} state[] = {
+		{NUD_PERMANENT, "permanent"}, {NUD_NOARP, "noarp"},
+		{NUD_REACHABLE, "reachable"}, {NUD_STALE, "stale"},
+		{NUD_DELAY, "delay"},         {NUD_PROBE, "probe"},
+		{NUD_FAILED, "failed"},       {NUD_INCOMPLETE, "incomplete"},
+	};
+
+	for (unsigned int i = 0; i < sizeof(state) / sizeof(state[0]); i++)
+		if (nb->nud & state[i].nud)
+			return state[i].name;
+	return nb_is_watched(nb) || nb_is_waited_for(nb) ? "incomplete" : "none";
+}
+
+static json_t *
+mac_json(const struct nb *nb)
+{
+	char text[18];
+
+	if (!nb->has_mac && !nb->grace)
+		return json_null();
+	snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", nb->mac[0],
+		 nb->mac[1], nb->mac[2], nb->mac[3], nb->mac[4], nb->mac[5]);
+	return json_string(text);
+}
+
+static json_t *
+row(const struct neigh *n, struct nb *nb)
+{
+	const struct iface *ifc = &n->iface[nb->ifidx];
+	const char *dev = ifc->present ? ifc->tap.name : ifc->port ? ifc->port->name : "";
+	char addr[PREFIX_STRLEN];
+	json_int_t adj = 0;
+
+	if (nb_is_watched(nb))
+		adj = cds_list_first_entry(&nb->watches, struct watch, list)->adj;
+	else if (nb->host != NULL)
+		adj = nb->host->fib.adj;
+	return json_pack("{s:s, s:s, s:o, s:s, s:I, s:s}", "address",
+			 ipaddr_str(&nb->addr, nb->family, addr), "dev", dev, "mac",
+			 mac_json(nb), "state", state_name(nb), "adj", adj, "use",
+			 nb_is_watched(nb) ? "nexthop" : "host");
+}
+
+static bool
+is_wanted(const struct msg_query *q, const struct nb *nb)
+{
+	if (q->family != 0 && q->family != nb->family)
+		return false;
+	return !q->has_prefix ||
+	       (q->prefix.family == nb->family && prefix_covers(&q->prefix, &nb->addr));
+}
+
+void
+query_answer(struct neigh *n, struct msg_query *q)
+{
+	uint64_t slot = q->cursor[0];
+	uint64_t end = slot + SLOTS_A_SLICE;
+	unsigned int n_rows = 0;
+
+	if (q->rows == NULL)
+		q->rows = json_array();
+	if (end > n->n_slot)
+		end = n->n_slot;
+	if (q->kind != QUERY_NEIGHBORS)
+		end = 0;
+	for (; slot < end && n_rows < q->max; slot++) {
+		struct nb *nb = n->nb_slot[slot];
+
+		if (nb == NULL || !is_wanted(q, nb))
+			continue;
+		json_array_append_new(q->rows, row(n, nb));
+		n_rows++;
+	}
+	q->cursor[0] = slot;
+	q->done = q->kind != QUERY_NEIGHBORS || slot >= n->n_slot;
+	q->m.type = MSG_REPLY;
+	worker_send(q->from, &q->m);
+}

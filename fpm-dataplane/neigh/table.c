@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Records of neighbours: a hash table by (interface, family, address), seeded because hosts
+ * on a link choose addresses; and numbered slots, so that a query can stop and resume and
+ * meet each record once whatever came and went between. Runs in neigh; sends nothing.
+ */
+#include "neigh/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CHAINS_MIN 1024u
+
+static struct nb **
+chain_of(const struct neigh *n, uint16_t ifidx, uint8_t family, const struct ipaddr *addr)
+{
+	struct fib_host_key key = {.ifidx = ifidx, .family = family, .addr = *addr};
+
+	return &n->nb_chain[fib_host_hash(n->fib, &key) & (n->n_chain - 1)];
+}
+
+struct nb *
+nb_find(const struct neigh *n, uint16_t ifidx, uint8_t family, const struct ipaddr *addr)
+{
+	struct nb *nb = NULL;
+
+	if (n->n_chain > 0)
+		nb = *chain_of(n, ifidx, family, addr);
+	while (nb != NULL && (nb->ifidx != ifidx || nb->family != family ||
+			      !ipaddr_equal(&nb->addr, addr)))
+		nb = nb->next;
+	return nb;
+}
+
+/* Double the chains. Failing to is harmless once there are some: they get longer. */
+static void
+grow_chains(struct neigh *n)
+{
+	uint32_t n_chain = n->n_chain == 0 ? CHAINS_MIN : 2 * n->n_chain;
+	struct nb **chain = calloc(n_chain, sizeof(*chain));
+
+	if (chain == NULL)
+		return;
+	free(n->nb_chain);
+	n->nb_chain = chain;
+	n->n_chain = n_chain;
+	for (uint32_t i = 0; i < n->n_slot; i++) {
+		struct nb *nb = n->nb_slot[i], **to;
+
+		if (nb == NULL)
+			continue;
+		to = chain_of(n, nb->ifidx, nb->family, &nb->addr);
+		nb->next = *to;
+		*to = nb;
+	}
+}
+
+static bool
+grow_slots(struct neigh *n)
+{
+	uint32_t room = n->room_slot == 0 ? CHAINS_MIN : 2 * n->room_slot;
+	struct nb **slot = realloc(n->nb_slot, room * sizeof(*slot));
+	uint32_t *spare;
+
+	if (slot == NULL)
+		return false;
+	n->nb_slot = slot;
+	spare = realloc(n->free_slot, room * sizeof(*spare));
+	if (spare == NULL)
+		return false;
+	n->free_slot = spare;
+	n->room_slot = room;
+	return true;
+}
+
+static bool
+make_room(struct neigh *n)
+{
+	if (n->n_nb >= NB_MAX)
+		return false;
+	if (n->n_nb >= n->n_chain)
+		grow_chains(n);
+	if (n->n_free_slot == 0 && n->n_slot == n->room_slot && !grow_slots(n))
+		return false;
+	return n->n_chain > 0;
+}
+
+struct nb *
+nb_get(struct neigh *n, uint16_t ifidx, uint8_t family, const struct ipaddr *addr)
+{
+	struct nb *nb = nb_find(n, ifidx, family, addr), **to;
+
+	if (nb != NULL)
+		return nb;
+	if (!make_room(n))
+		return NULL;
+	nb = calloc(1, sizeof(*nb));
+	if (nb == NULL)
+		return NULL;
+	nb->ifidx = ifidx;
+	nb->family = family;
+	nb->addr = *addr;
+	CDS_INIT_LIST_HEAD(&nb->watches);
+	CDS_INIT_LIST_HEAD(&nb->retry);
+	CDS_INIT_LIST_HEAD(&nb->wish);
+	CDS_INIT_LIST_HEAD(&nb->glean);
+	to = chain_of(n, ifidx, family, addr);
+	nb->next = *to;
+	*to = nb;
+	nb->slot = n->n_free_slot > 0 ? n->free_slot[--n->n_free_slot] : n->n_slot++;
+	n->nb_slot[nb->slot] = nb;
+	n->n_nb++;
+	return nb;
+}
+
+void
+nb_release(struct neigh *n, struct nb *nb)
+{
+	struct nb **p;
+
+	if (nb->known || nb->host != NULL || nb_is_watched(nb) || nb_is_waited_for(nb))
+		return;
+	p = chain_of(n, nb->ifidx, nb->family, &nb->addr);
+	while (*p != nb)
+		p = &(*p)->next;
+	*p = nb->next;
+	n->nb_slot[nb->slot] = NULL;
+	n->free_slot[n->n_free_slot++] = nb->slot;
+	n->n_nb--;
+	cds_list_del(&nb->retry);
+	cds_list_del(&nb->wish);
+	free(nb);
+}
+
+void
+nb_free_all(struct neigh *n)
+{
+	for (uint32_t i = 0; i < n->n_slot; i++)
+		free(n->nb_slot[i]);
+	free(n->nb_slot);
+	free(n->free_slot);
+	free(n->nb_chain);
+}

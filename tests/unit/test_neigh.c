@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Interfaces, addresses and carrier: what `ip` says of a TAP is what forwarders see, and
+ * what rib and punt are told, in an order they can rely on.
+ *
+ * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ tap-bridge/ poptrie/
+ */
+#include "test_neigh.h"
+
+static void
+interface_is_published_as_the_kernel_has_it(void **state)
+{
+	struct rig *r = rig_up(state);
+	struct fib_iface fi = iface_now(r);
+
+	assert_int_equal(fi.ifidx, IFIDX);
+	assert_int_equal(fi.port_id, 7);
+	assert_int_equal(fi.mtu_bytes, 1500);
+	assert_memory_equal(fi.mac, mac_a, 6);
+	assert_int_equal(fi.ifindex, r->port.tap.ifindex);
+	assert_string_equal(fi.name, "t0");
+	assert_true(fi.up && fi.forward4 && fi.forward6);
+	assert_int_equal(link_said(&r->rib, "t0")->ifidx, IFIDX);
+	rig_stop(r);
+}
+
+static void
+mtu_and_mac_of_the_tap_reach_forwarders_and_device(void **state)
+{
+	static const uint8_t mac_c[6] = {0x02, 0, 0x5e, 0, 0x53, 0x0c};
+	struct rig *r = rig_up(state);
+
+	ip(r->bed, "link set t0 mtu 1400 address 02:00:5e:00:53:0c");
+
+	wait_for(r, iface_now(r).mtu_bytes == 1400);
+	wait_for(r, memcmp(iface_now(r).mac, mac_c, 6) == 0);
+	assert_int_equal(atomic_load(&device_mtu_bytes), 1400);
+	assert_int_equal(atomic_load(&device_mac), adj_hop_make(mac_c, 0));
+	rig_stop(r);
+}
+
+static void
+admin_down_is_told_and_published(void **state)
+{
+	struct rig *r = rig_up(state);
+
+	ip(r->bed, "link set t0 down");
+	wait_for(r, said_up(&r->rib, "t0", false) && said_up(&r->punt, "t0", false));
+	assert_false(iface_now(r).up);
+
+	ip(r->bed, "link set t0 up");
+	wait_for(r, said_up(&r->rib, "t0", true) && said_up(&r->punt, "t0", true));
+	assert_true(iface_now(r).up);
+	rig_stop(r);
+}
+
+static bool
+source6_is(struct rig *r, const char *text)
+{
+	struct fib_iface fi = iface_now(r);
+	struct ipaddr addr = addr_of(text);
+
+	return ipaddr_equal(&fi.src6, &addr);
+}
+
+static void
+sources_of_icmp_errors_are_global_addresses(void **state)
+{
+	struct rig *r = rig_of(state);
+
+	ip(r->bed, "addr flush dev t0");
+	ip(r->bed, "addr add 169.254.7.7/16 dev t0");
+	rig_start(r);
+	wait_for(r, iface_now(r).src4 == 0xa9fe0707);
+	assert_true(source6_is(r, "::"));
+
+	ip(r->bed, "addr add 192.0.2.1/24 dev t0");
+	ip(r->bed, "addr add 192.0.2.2/24 dev t0"); /* secondary */
+	wait_for(r, iface_now(r).src4 == 0xc0000201);
+	ip(r->bed, "addr add fd00::1/64 dev t0");
+	wait_for(r, source6_is(r, "fd00::1"));
+	ip(r->bed, "addr add 2001:db8::1/64 dev t0");
+	wait_for(r, source6_is(r, "2001:db8::1"));
+	ip(r->bed, "addr del 192.0.2.1/24 dev t0");
+	wait_for(r, iface_now(r).src4 == 0xa9fe0707);
+	rig_stop(r);
+}
+
+static void
+addresses_are_told_but_link_local_ones(void **state)
+{
+	struct rig *r = rig_up(state);
+	struct prefix subnet, peer;
+
+	assert_int_equal(prefix_parse("198.51.100.0/25", &subnet, NULL), 0);
+	assert_int_equal(prefix_parse("203.0.113.9/32", &peer, NULL), 0);
+	ip(r->bed, "addr add fe80::1/64 dev t0");
+	ip(r->bed, "addr add 198.51.100.5/25 dev t0");
+	ip(r->bed, "addr add 203.0.113.8 peer 203.0.113.9 dev t0");
+	wait_for(r, addr_said(&r->rib, "198.51.100.5") != NULL);
+	wait_for(r, addr_said(&r->rib, "203.0.113.8") != NULL);
+	wait_for(r, addr_said(&r->rib, "2001:db8::1") != NULL);
+
+	assert_true(prefix_equal(&addr_said(&r->rib, "198.51.100.5")->subnet, &subnet));
+	assert_true(prefix_equal(&addr_said(&r->rib, "203.0.113.8")->subnet, &peer));
+	assert_int_equal(addr_said(&r->rib, "203.0.113.8")->ifindex, r->port.tap.ifindex);
+	assert_non_null(addr_said(&r->rib, "127.0.0.1")); /* on lo */
+	assert_null(addr_said(&r->rib, "fe80::1"));
+
+	ip(r->bed, "addr del 198.51.100.5/25 dev t0");
+	wait_for(r, addr_said(&r->rib, "198.51.100.5")->gone);
+	assert_true(prefix_equal(&addr_said(&r->rib, "198.51.100.5")->subnet, &subnet));
+	rig_stop(r);
+}
+
+static void
+tentative_address_is_not_ours_yet(void **state)
+{
+	struct rig *r = rig_of(state);
+
+	bed_sysctl(r->bed, "ipv6/conf/t0/accept_dad", "1");
+	bed_sysctl(r->bed, "ipv6/conf/t0/dad_transmits", "1");
+	bed_sysctl(r->bed, "ipv6/neigh/t0/retrans_time_ms", "1000");
+	rig_start(r);
+	wait_for(r, said_up(&r->rib, "t0", true));
+	ip(r->bed, "addr add 2001:db8::5/64 dev t0");
+	ip(r->bed, "addr add 192.0.2.77/24 dev t0");
+
+	/* Later in the kernel's order, and told first. */
+	wait_for(r, addr_said(&r->rib, "192.0.2.77") != NULL);
+	assert_null(addr_said(&r->rib, "2001:db8::5"));
+	wait_for(r, addr_said(&r->rib, "2001:db8::5") != NULL);
+	assert_false(addr_said(&r->rib, "2001:db8::5")->gone);
+	rig_stop(r);
+}
+
+static void
+all_links_come_before_the_first_address(void **state)
+{
+	struct rig *r = rig_of(state);
+	unsigned int i, n_links = 0;
+
+	ip(r->bed, "link add f0 type veth peer name f1");
+	rig_start(r);
+	wait_for(r, addr_said(&r->rib, "192.0.2.1") != NULL);
+
+	for (i = 0; r->rib.m[i]->type == MSG_LINK; i++)
+		n_links++;
+	assert_true(n_links >= 4); /* lo, t0, f0, f1 */
+	assert_int_equal(r->rib.m[i]->type, MSG_ADDR);
+	rig_stop(r);
+}
+
+static void
+foreign_interface_is_told_without_an_index_of_ours(void **state)
+{
+	struct rig *r = rig_up(state);
+
+	ip(r->bed, "link add f0 type veth peer name f1");
+	ip(r->bed, "link set f0 up");
+	ip(r->bed, "addr add 198.51.100.1/24 dev f0");
+	wait_for(r, said_up(&r->rib, "f0", true) && said_up(&r->punt, "f0", true));
+	wait_for(r, addr_said(&r->rib, "198.51.100.1") != NULL);
+	assert_int_equal(link_said(&r->rib, "f0")->ifidx, 0);
+
+	ip(r->bed, "link del f0");
+	wait_for(r, said_gone(&r->rib, "f0") && said_gone(&r->punt, "f0"));
+	assert_true(addr_said(&r->rib, "198.51.100.1")->gone);
+	rig_stop(r);
+}
+
+static void
+renamed_tap_stays_the_port(void **state)
+{
+	struct rig *r = rig_up(state);
+
+	ip(r->bed, "link set t0 name t9");
+
+	wait_for(r, link_said(&r->rib, "t9") != NULL);
+	assert_int_equal(link_said(&r->rib, "t9")->ifidx, IFIDX);
+	wait_for(r, strcmp(iface_now(r).name, "t9") == 0);
+	assert_true(iface_now(r).forward4);
+	rig_stop(r);
+}
+
+static void
+deleted_tap_is_gone_and_its_namesake_is_not_ours(void **state)
+{
+	struct rig *r = rig_up(state);
+
+	ip(r->bed, "link del t0");
+	wait_for(r, said_gone(&r->rib, "t0") && said_gone(&r->punt, "t0"));
+	assert_int_equal(link_said(&r->rib, "t0")->ifidx, IFIDX);
+	assert_int_equal(iface_now(r).ifindex, 0);
+	assert_false(iface_now(r).up);
+	assert_true(addr_said(&r->rib, "192.0.2.1")->gone);
+
+	ip(r->bed, "tuntap add t0 mode tap");
+	wait_for(r, !said_gone(&r->rib, "t0"));
+	assert_int_equal(link_said(&r->rib, "t0")->ifidx, 0);
+	assert_int_equal(iface_now(r).ifindex, 0);
+	rig_stop(r);
+}
+
+static void
+forwarding_sysctls_are_followed(void **state)
+{
+	struct rig *r = rig_up(state);
+
+	bed_sysctl(r->bed, "ipv4/conf/t0/forwarding", "0");
+	wait_for(r, !iface_now(r).forward4);
+	assert_true(iface_now(r).forward6);
+
+	bed_sysctl(r->bed, "ipv6/conf/t0/forwarding", "0");
+	bed_sysctl(r->bed, "ipv4/conf/t0/forwarding", "1");
+	wait_for(r, iface_now(r).forward4 && !iface_now(r).forward6);
+	rig_stop(r);
+}
+
+/* Does the kernel see carrier on t0? */
+static bool
+tap_has_carrier(struct rig *r)
+{
+	return run("ip -n %s link show t0 | grep -q LOWER_UP", r->bed->netns) == 0;
+}
+
+static void
+carrier_follows_the_link_of_the_device(void **state)
+{
+	struct rig *r = rig_up(state);
+
+	wait_for(r, tap_has_carrier(r));
+	atomic_store(&device_link, false);
+	wait_for(r, said_up(&r->rib, "t0", false));
+	wait_for(r, !tap_has_carrier(r));
+	assert_false(iface_now(r).up);
+
+	atomic_store(&device_link, true);
+	wait_for(r, said_up(&r->rib, "t0", true));
+	wait_for(r, tap_has_carrier(r));
+	rig_stop(r);
+}
+
+static void
+carrier_follows_the_interface_behind_an_af_packet_port(void **state)
+{
+	struct rig *r = rig_of(state);
+
+	/* In our own namespace, with the far end in the bed's. */
+	snprintf(r->port.kernel_if, sizeof(r->port.kernel_if), "tn%d", getpid());
+	assert_int_equal(run("ip link add %s up type veth peer name far netns %s",
+			     r->port.kernel_if, r->bed->netns),
+			 0);
+	ip(r->bed, "link set far up");
+	rig_start(r);
+	wait_for(r, said_up(&r->rib, "t0", true) && tap_has_carrier(r));
+
+	ip(r->bed, "link set far down");
+	wait_for(r, said_up(&r->rib, "t0", false) && !tap_has_carrier(r));
+	ip(r->bed, "link set far up");
+	wait_for(r, said_up(&r->rib, "t0", true) && tap_has_carrier(r));
+	assert_int_equal(run("ip link set %s down", r->port.kernel_if), 0);
+	wait_for(r, said_up(&r->rib, "t0", false) && !tap_has_carrier(r));
+	assert_int_equal(run("ip link set %s up", r->port.kernel_if), 0);
+	wait_for(r, said_up(&r->rib, "t0", true) && tap_has_carrier(r));
+	ip(r->bed, "link del far");
+	wait_for(r, said_up(&r->rib, "t0", false) && !tap_has_carrier(r));
+	rig_stop(r);
+}
+
+static void
+missing_namespace_is_an_error_at_start(void **state)
+{
+	struct rig *r = rig_of(state);
+	struct neigh_conf conf = {
+		.netns = "no-such-namespace", .port = &r->port, .n_port = 1};
+	struct worker w;
+
+	assert_int_equal(fib_create(&r->fib, NULL, NULL), 0);
+	conf.fib = r->fib;
+	assert_int_equal(neigh_setup(&w, &conf), 0);
+	assert_int_equal(worker_prepare(&w), 0);
+
+	assert_int_equal(worker_start(&w), -ENOENT);
+
+	worker_stop(&w);
+	urcu_qsbr_barrier();
+	worker_free(&w);
+	neigh_teardown(&w);
+	fib_destroy(r->fib);
+	tap_close(&r->port.tap);
+	free(r);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		bed_test(interface_is_published_as_the_kernel_has_it),
+		bed_test(mtu_and_mac_of_the_tap_reach_forwarders_and_device),
+		bed_test(admin_down_is_told_and_published),
+		bed_test(sources_of_icmp_errors_are_global_addresses),
+		bed_test(addresses_are_told_but_link_local_ones),
+		bed_test(tentative_address_is_not_ours_yet),
+		bed_test(all_links_come_before_the_first_address),
+		bed_test(foreign_interface_is_told_without_an_index_of_ours),
+		bed_test(renamed_tap_stays_the_port),
+		bed_test(deleted_tap_is_gone_and_its_namesake_is_not_ours),
+		bed_test(forwarding_sysctls_are_followed),
+		bed_test(carrier_follows_the_link_of_the_device),
+		bed_test(carrier_follows_the_interface_behind_an_af_packet_port),
+		bed_test(missing_namespace_is_an_error_at_start),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
