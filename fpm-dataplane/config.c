@@ -193,7 +193,7 @@ set_defaults(struct config *conf, const char *file)
 	conf->sweep_quiet_s = 5;
 	conf->sweep_max_s = 120;
 	conf->sweep_restart_s = 120;
-	conf->memory_mib = 512;
+	conf->memory_mib = 256;
 	conf->log_level = LOG_LEVEL_INFO;
 }
 

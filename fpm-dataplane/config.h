@@ -19,7 +19,7 @@
  *   metrics: 127.0.0.1:9620      # optional; "off" turns it off
  *   memory:
  *     hugepages: false           # optional
- *     size-mib: 512              # optional: packet buffers and rings
+ *     size-mib: 256              # optional: packet buffers and rings
  *   idle: adaptive               # optional: adaptive or poll
  *   log-level: info              # optional: error, warn, info, debug
  */

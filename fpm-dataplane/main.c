@@ -264,7 +264,9 @@ workers_setup(const struct config *conf)
 			     .control_socket = conf->control_socket,
 			     .metrics_on = conf->metrics_on,
 			     .metrics_listen = conf->metrics_listen,
-			     .version = FPMDP_VERSION};
+			     .version = FPMDP_VERSION,
+			     .dpdk = rte_version(),
+			     .config_file = conf->file};
 	int rc = rib_setup(&w[W_RIB], &rib);
 
 	if (rc == 0)

@@ -59,6 +59,15 @@ ipaddr_is_linklocal6(const struct ipaddr *a)
 	return a->octet[0] == 0xfe && (a->octet[1] & 0xc0) == 0x80;
 }
 
+/* ::1 */
+static inline bool
+ipaddr_is_loopback6(const struct ipaddr *a)
+{
+	static const struct ipaddr loopback = {.octet[15] = 1};
+
+	return __builtin_memcmp(a, &loopback, sizeof(*a)) == 0;
+}
+
 bool ipaddr_equal(const struct ipaddr *a, const struct ipaddr *b);
 bool prefix_equal(const struct prefix *a, const struct prefix *b);
 

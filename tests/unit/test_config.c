@@ -104,7 +104,7 @@ one_port_is_enough_and_all_else_has_defaults(void **state)
 	assert_true(conf.metrics_on);
 	assert_int_equal(listen_port(&conf.metrics_listen), 9620);
 	assert_false(conf.hugepages);
-	assert_int_equal(conf.memory_mib, 512);
+	assert_int_equal(conf.memory_mib, 256);
 	assert_false(conf.poll_always);
 	assert_int_equal(conf.log_level, LOG_LEVEL_INFO);
 }
