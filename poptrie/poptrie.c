@@ -3,6 +3,9 @@
  * A table's life and its commits. Writer thread only. A commit must never let a reader
  * see an answer that neither the table before nor the one after has; how the default
  * route keeps to that is told at commit_slots().
+ *
+ * Tried without gain: prefetching the tops of the trees of the slots to come. A /8 over a
+ * thousand full slots walks a hundred thousand routes, at 3 ns each.
  */
 #include <errno.h>
 #include <stdlib.h>

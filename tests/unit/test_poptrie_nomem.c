@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * poptrie when memory runs out: every allocation of a script is made to fail in turn.
+ * poptrie when memory runs out: the allocations of a script are made to fail in turn.
  * The call says -ENOMEM, answers stay those of before or (slots published already) after,
  * and the same call works once there is memory again.
  * link: poptrie/ tests/unit/oracle.c
@@ -216,11 +216,14 @@ any_allocation_may_fail(void **state)
 		uint64_t seed = rnd_next(&r) | 1;
 		int n = run(ip6, &h, seed), step = 1;
 
+		/* An IPv6 table zeroes 24 MiB at birth: a third of them, by the seed. */
+		if (ip6)
+			step = 3;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 		step = 5;
 #endif
 		print_message("%d allocations, IPv%d\n", n, ip6 ? 6 : 4);
-		for (int k = 1; k <= n; k += step) {
+		for (int k = 1 + (int)(seed % (uint64_t)step); k <= n; k += step) {
 			h.fail_at = k;
 			run(ip6, &h, seed);
 		}

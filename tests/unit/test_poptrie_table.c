@@ -156,7 +156,7 @@ a_full_ipv4_table_with_wide_values_agrees(void **state)
 {
 	struct loaded t = load("pyasn-20140513-v4.txt.xz", false, PT_WIDE, 300000);
 
-	edges_agree(&t, 4 * EVERY);
+	edges_agree(&t, 8 * EVERY);
 	unload(&t);
 }
 
