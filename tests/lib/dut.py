@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The device under test: one dataplane between four wires, in namespaces of its own.
+
+    ctl: TAPs lan0 wan0 alt0 ext0        FRR's place: addresses, neighbours, FPM
+    dp:  veths p-lan p-wan p-alt p-ext   the daemon
+    far: veths lan wan alt ext           the neighbours: raw sockets, no kernel addresses
+
+The kernel of `far` has no addresses and answers nothing: whoever is there is played by
+the test (Wire.answer) or written into the kernel of `ctl` as a static neighbour.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+
+from lib import netns, procs
+from lib.dataplane import Dataplane
+from lib.wait import eventually
+
+NAMES = ("lan", "wan", "alt", "ext")
+MARK = "system-"
+
+CONFIG = """\
+ports:
+{ports}
+control-netns: {ctl}
+fpm:
+  listen: 127.0.0.1:2620
+  sweep-quiet-s: 1
+  sweep-max-s: 10
+  sweep-restart-s: 2
+control-socket: {socket}
+metrics: {metrics}
+memory:
+  size-mib: 96
+log-level: info
+"""
+
+# A router's kernel, without the chatter that would mix with what tests count.
+SYSCTL = {
+    "net.ipv4.ip_forward": 1,
+    "net.ipv4.conf.all.rp_filter": 0,
+    "net.ipv4.conf.default.rp_filter": 0,
+    "net.ipv4.icmp_ratelimit": 0,
+    "net.ipv6.conf.all.forwarding": 1,
+    "net.ipv6.conf.default.accept_dad": 0,
+    "net.ipv6.conf.default.router_solicitations": 0,
+    "net.ipv6.conf.default.ndisc_notify": 0,
+    "net.ipv6.icmp.ratelimit": 0,
+}
+
+
+class Control:
+    """A connection to the control socket, kept open: a question costs no process."""
+
+    def __init__(self, path):
+        self.path, self.file, self.sock = path, None, None
+
+    def ask(self, show, **words):
+        """All rows that answer; a refusal raises LookupError."""
+        if self.file is None:
+            self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self.sock.settimeout(10)
+            self.sock.connect(self.path)
+            self.file = self.sock.makefile("rw", encoding="utf-8")
+        try:
+            self.file.write(json.dumps({"show": show, **words}) + "\n")
+            self.file.flush()
+            rows = []
+            for line in self.file:
+                row = json.loads(line)
+                if "error" in row:
+                    raise LookupError(row["error"])
+                if "end" in row:
+                    return rows
+                rows.append(row)
+            raise ConnectionError("the daemon closed the control connection")
+        except OSError:
+            self.close()
+            raise
+
+    def close(self):
+        """Forget the connection; the next question opens a new one."""
+        if self.sock is not None:
+            self.sock.close()
+        self.sock = self.file = None
+
+
+class Dut:
+    """Namespaces, wires, a daemon. start() and stop() may be called many times.
+
+    `wire` makes an end of a link from (namespace, interface); `collector` reads them all.
+    """
+
+    def __init__(self, wire, collector, name="", build=None, metrics="off"):
+        tag = f"{os.getpid()}{name}"
+        self.mark = MARK + str(os.getpid())
+        self.ctl, self.dp, self.far = (f"fdp-{k}-{tag}" for k in ("ctl", "dp", "far"))
+        self.dir = f"/tmp/fdp-{tag}"
+        self.names, self.metrics = NAMES, metrics
+        self.socket, self.config = self.dir + "/control.sock", self.dir + "/config.yaml"
+        self.log_file = self.dir + "/daemon.log"
+        self.daemon = Dataplane(
+            self.dp, self.config, self.socket, self.log_file, self.mark, build
+        )
+        self.control = Control(self.socket)
+        self.collector, self._wire = collector, wire
+        self.wires, self.taps = {}, {}
+
+    # -- life -----------------------------------------------------------------------------
+
+    def build(self):
+        """Make directories, namespaces, veths and the configuration file."""
+        shutil.rmtree(self.dir, ignore_errors=True)
+        os.makedirs(self.dir)
+        for name in (self.ctl, self.dp, self.far):
+            netns.command(["ip", "netns", "add", name])
+        for name in (self.dp, self.far):
+            quiet = {"net.ipv6.conf.default.disable_ipv6": 1, "net.ipv4.ip_forward": 0}
+            netns.sysctl(name, quiet)
+        netns.sysctl(self.ctl, SYSCTL)
+        for name in (self.ctl, self.dp):
+            netns.ip_batch(["link set lo up"], name)
+        lines = []
+        for n, name in enumerate(self.names):
+            # Ends of unequal index: where both are alike the kernel takes the veth for a
+            # plain device and may report its carrier as much as a second late.
+            lines += [
+                f"link add {name} index {100 + n} address {far_mac(n)} "
+                f"type veth peer name p-{name} "
+                f"address {port_mac(n)} netns {self.dp}",
+                f"link set {name} up",
+            ]
+        netns.ip_batch(lines, self.far)
+        netns.ip_batch([f"link set p-{name} up" for name in self.names], self.dp)
+        for name in self.names:
+            off = "tx off gso off tso off gro off".split()
+            netns.run(self.far, ["ethtool", "-K", name, *off], check=False)
+            netns.run(self.dp, ["ethtool", "-K", "p-" + name, *off], check=False)
+        self.write_config()
+        for n, name in enumerate(self.names):
+            wire = self._wire(self.far, name)
+            wire.name, wire.tap = name, name + "0"
+            wire.mac, wire.port_mac = far_mac(n), port_mac(n)
+            wire.ip4, wire.peer4 = f"192.0.2.{64 * n + 1}", f"192.0.2.{64 * n + 2}"
+            wire.host4 = f"192.0.2.{64 * n}/26"
+            # Not 0: addresses are compared as text, and :0: is not how it is written.
+            net6 = f"2001:db8:{n or len(self.names)}"
+            wire.ip6, wire.peer6 = f"{net6}::1", f"{net6}::2"
+            self.wires[name] = wire
+            self.collector.add(wire)
+
+    def write_config(self, text=None):
+        """Write the configuration: the standard one, or `text`."""
+        if text is None:
+            ports = "\n".join(
+                f"  - tap: {name}0\n    device: net_af_packet,iface=p-{name}"
+                for name in self.names
+            )
+            text = CONFIG.format(
+                ports=ports, ctl=self.ctl, socket=self.socket, metrics=self.metrics
+            )
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def start(self):
+        """Start the daemon and wait until it answers; open the TAPs for listening."""
+        self.control.close()
+        self.daemon.start()
+        for name in self.names:
+            if name not in self.taps:
+                self.taps[name] = self._wire(self.ctl, name + "0")
+                self.collector.add(self.taps[name])
+
+    def stop(self, number=signal.SIGTERM, timeout=15):
+        """End the daemon with a signal. Returns its exit code, minus the signal if killed."""
+        self.control.close()
+        return self.daemon.stop(number, timeout)
+
+    def alive(self):
+        """Does the daemon run?"""
+        return self.daemon.process is not None and self.daemon.process.poll() is None
+
+    def destroy(self):
+        """Remove everything; works from any half-built state."""
+        self.control.close()
+        self.collector.close()
+        if self.alive():
+            self.daemon.process.terminate()
+            try:
+                self.daemon.process.wait(5)
+            except subprocess.TimeoutExpired:
+                self.daemon.process.kill()
+                self.daemon.process.wait(5)
+        for name in (self.far, self.dp, self.ctl):
+            netns.delete(name)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    # -- the kernel beside it ---------------------------------------------------------------
+
+    def ip(self, *lines):
+        """Run `ip` commands in the control namespace, in one process."""
+        netns.ip_batch(lines, self.ctl)
+
+    def kernel_defaults(self):
+        """Bring TAPs, addresses and neighbours back to the standard; only what differs.
+
+        Standard: up, MTU 1500, an address a family, every wire's peer a static neighbour.
+        """
+        netns.ip_batch([f"link set {name} up" for name in self.names], self.far)
+        links = self._ip_json("addr")
+        neighbours = self._ip_json("neigh", "show", "nud", "all")
+        lines = []
+        for wire in self.wires.values():
+            link = next(row for row in links if row.get("ifname") == wire.tap)
+            if "UP" not in link["flags"] or link["mtu"] != 1500:
+                lines.append(f"link set {wire.tap} up mtu 1500")
+            if link["address"] != wire.port_mac:
+                lines.append(f"link set {wire.tap} address {wire.port_mac}")
+            want = {f"{wire.ip4}/26", f"{wire.ip6}/64"}
+            rows = [r for r in link["addr_info"] if r.get("scope") == "global"]
+            have = {f"{r['local']}/{r['prefixlen']}" for r in rows}
+            lines += [f"addr del {a} dev {wire.tap}" for a in sorted(have - want)]
+            lines += [f"addr add {a} dev {wire.tap} nodad" for a in sorted(want - have)]
+            lines += self._neighbour_lines(wire, neighbours, bool(want - have))
+        if lines:
+            self.ip(*lines)
+
+    def _neighbour_lines(self, wire, rows, all_anew):
+        lines, right = [], set()
+        for row in rows:
+            if row["dev"] != wire.tap or row["state"] == ["NOARP"]:
+                continue
+            address = row["dst"]
+            permanent = row["state"] == ["PERMANENT"] and row.get("lladdr") == wire.mac
+            if address in (wire.peer4, wire.peer6) and permanent and not all_anew:
+                right.add(address)
+            elif not all_anew:
+                lines.append(f"neigh del {address} dev {wire.tap}")
+        for address in {wire.peer4, wire.peer6} - right:
+            lines.append(
+                f"neigh replace {address} lladdr {wire.mac} dev {wire.tap} nud permanent"
+            )
+        return lines
+
+    def _ip_json(self, *words):
+        return json.loads(netns.command(["ip", "-n", self.ctl, "-j", *words]) or "[]")
+
+    def neighbor(self, address, wire, mac=None):
+        """Write a static neighbour, wait until the dataplane knows. Returns its MAC."""
+        mac = mac or wire.mac
+        self.ip(f"neigh replace {address} lladdr {mac} dev {wire.tap} nud permanent")
+        eventually(
+            lambda: (self.neighbor_row(address, wire) or {}).get("mac") == mac,
+            5,
+            0.005,
+            f"neighbour {address} at {mac}",
+        )
+        return mac
+
+    def neighbor_row(self, address, wire):
+        """The dataplane's row of one neighbour, or None."""
+        for row in self.control.ask("neighbors"):
+            if row["address"] == address and row["dev"] == wire.tap:
+                return row
+        return None
+
+    def ifindex(self, wire):
+        """Index of a port's TAP, as FPM names it."""
+        with netns.entered(self.ctl):
+            return socket.if_nametoindex(wire.tap)
+
+    def link_row(self, tap):
+        """`ip -j link` of a TAP."""
+        return self._ip_json("link", "show", tap)[0]
+
+    def links(self):
+        """All interfaces of the control namespace, as `ip -j link`."""
+        return self._ip_json("link")
+
+    # -- what it says -------------------------------------------------------------------------
+
+    def counters(self, kind=None):
+        """{name: value} of one kind (drop, punt, total), or {(kind, name): value}."""
+        rows = self.control.ask("counters")
+        if kind:
+            return {r["name"]: r["value"] for r in rows if r["kind"] == kind}
+        return {(r["kind"], r["name"]): r["value"] for r in rows}
+
+    def moved(self, before, kind):
+        """What moved since `before` (of counters()): {name: by}, only what is not 0."""
+        now = self.counters()
+        by = {name: v - before.get((k, name), 0) for (k, name), v in now.items() if k == kind}
+        return {name: value for name, value in by.items() if value}
+
+    def fpm(self):
+        """All rows of `show fpm` in one dictionary."""
+        merged = {}
+        for row in self.control.ask("fpm"):
+            merged.update(row)
+        return merged
+
+    def port_row(self, wire):
+        """The row of one port."""
+        return next(r for r in self.control.ask("ports") if r["name"] == wire.tap)
+
+    def route_row(self, prefix, longest=False):
+        """The main table's row of a prefix, or None."""
+        rows = self.control.ask("routes", prefix=prefix, longest=longest)
+        rows = [r for r in rows if r.get("table", 254) == 254]
+        return rows[0] if rows else None
+
+    def fpmctl(self, *words, socket_path=None, timeout=30):
+        """Run fpmctl; returns the finished process with text output."""
+        path = socket_path or self.socket
+        return subprocess.run(
+            [self.daemon.ctl, "-s", path, *words],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    def log(self, lines=40):
+        """The last lines the daemon wrote."""
+        return self.daemon.log(lines)
+
+
+def port_mac(n):
+    """MAC of the router's port number n."""
+    return f"02:00:00:00:{n:02x}:01"
+
+
+def far_mac(n):
+    """MAC of the neighbour on port number n."""
+    return f"02:00:00:00:{n:02x}:02"
+
+
+def why_not():
+    """One sentence why system tests cannot run here, or None."""
+    build = os.environ.get("BUILD", "release")
+    program = Dataplane(None, "", "", "", "").program
+    if os.geteuid() != 0:
+        return "system tests need root (namespaces, TAPs, raw sockets)"
+    if not os.path.exists("/dev/net/tun"):
+        return "system tests need /dev/net/tun"
+    if not os.access(program, os.X_OK):
+        return f"{os.path.relpath(program)} is not built: make BUILD={build} all"
+    for tool in ("ip", "ethtool"):
+        if shutil.which(tool) is None:
+            return f"system tests need the command {tool}"
+    return None
+
+
+def sweep_leftovers():
+    """Remove what an earlier run left that was killed before it could clean up."""
+    for name in os.listdir("/run/netns") if os.path.isdir("/run/netns") else []:
+        m = re.fullmatch(r"fdp-(?:ctl|dp|far)-(\d+)(\D.*)?", name)
+        if m and not procs.is_alive(int(m.group(1))):
+            procs.end_all(MARK + m.group(1))
+            netns.delete(name)
+            shutil.rmtree(f"/tmp/fdp-{m.group(1)}{m.group(2) or ''}", ignore_errors=True)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fixtures of the system tests: one router for the session, in its standard state for
+every test, and its four wires by name."""
+
+import os
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from lib.dut import sweep_leftovers, why_not  # noqa: E402
+from router import Router  # noqa: E402
+from wire import Collector, Wire  # noqa: E402
+
+
+@pytest.fixture(scope="session", autouse=True)
+def possible():
+    """Skip everything, with one sentence why, where it cannot run."""
+    reason = why_not()
+    if reason:
+        pytest.skip(reason)
+    sweep_leftovers()
+
+
+@pytest.fixture(scope="session")
+def session_dut(possible):
+    """The router that most tests share."""
+    router = Router(Wire, Collector())
+    try:
+        router.build()
+        router.start()
+        yield router
+    finally:
+        router.destroy()
+
+
+@pytest.fixture
+def dut(session_dut):
+    """The shared router in its standard state; a test that kills it fails by name."""
+    router = session_dut
+    if not router.alive():
+        router.start()
+    router.ready()
+    router.log_from = os.path.getsize(router.log_file)
+    yield router
+    if not router.alive():
+        code = router.daemon.process.poll()
+        router.daemon.process = None
+        pytest.fail(f"the daemon died during this test: exit code {code}")
+
+
+@pytest.fixture
+def own_dut():
+    """Makes routers for tests that restart, kill or reconfigure: own_dut(build=...)."""
+    made = []
+
+    def make(**kw):
+        router = Router(Wire, Collector(), name=f"x{len(made)}", **kw)
+        made.append(router)
+        router.build()
+        return router
+
+    make.made = made
+    yield make
+    for router in made:
+        router.destroy()
+
+
+@pytest.fixture
+def lan(dut):
+    """The wire most probes come from."""
+    return dut.wires["lan"]
+
+
+@pytest.fixture
+def wan(dut):
+    """The wire most routes point to."""
+    return dut.wires["wan"]
+
+
+@pytest.fixture
+def alt(dut):
+    """A second way out."""
+    return dut.wires["alt"]
+
+
+@pytest.fixture
+def ext(dut):
+    """A third way out."""
+    return dut.wires["ext"]
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Attach the tail of the daemon's log to a failure."""
+    outcome = yield
+    report = outcome.get_result()
+    if not report.failed:
+        return
+    routers = [item.funcargs["dut"]] if "dut" in item.funcargs else []
+    routers += getattr(item.funcargs.get("own_dut"), "made", [])
+    for router in routers:
+        report.sections.append(("daemon log", router.log()))

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The device under test in a test's words: routes, counters, fences, streams."""
+
+import struct
+import threading
+import time
+
+from scapy.layers.inet import ICMP, IP
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+
+from lib.dut import Dut
+from lib.wait import eventually
+from wire import token, token_of
+from zebra import Zebra
+
+LOCAL_EXPERIMENT = 0x88B5  # IEEE 802, EtherType for nobody: the kernel does not answer it
+
+
+class Router(Dut):
+    """A Dut with a zebra beside it."""
+
+    def __init__(self, *args, **kw):
+        super().__init__(*args, **kw)
+        self.zebra = Zebra(self)
+
+    def start(self):
+        super().start()
+        self.ready()
+
+    def destroy(self):
+        self.zebra.close()
+        super().destroy()
+
+    def ready(self):
+        """The state every test starts from: standard kernel, zebra there, no routes."""
+        self.kernel_defaults()
+        if self.zebra.speaker is None or not self.fpm().get("connected"):
+            self.zebra.connect()
+        self.zebra.flush()
+        eventually(self._is_ready, 15, 0.01, "standard neighbours and no routes of zebra")
+        for wire in [*self.wires.values(), *self.taps.values()]:
+            wire.silence()
+            wire.clear()
+
+    def _is_ready(self):
+        rows = self.control.ask("routes")
+        routes = [r["prefix"] for r in rows if r["source"] == "zebra"]
+        known = {(r["dev"], r["address"]): r["mac"] for r in self.control.ask("neighbors")}
+        wires = self.wires.values()
+        missing = [w.tap for w in wires if known.get((w.tap, w.peer4)) != w.mac]
+        missing += [w.tap for w in wires if known.get((w.tap, w.peer6)) != w.mac]
+        down = [r["name"] for r in self.control.ask("ports") if r["link"] != "up"]
+        own = {r["prefix"] for r in rows if r["source"] == "local"}
+        own = [w.ip4 for w in wires if not {f"{w.ip4}/32", f"{w.ip6}/128"} <= own]
+        trouble = (routes[:5], missing, down, own)
+        if any(trouble) or not self.fpm().get("connected"):
+            raise LookupError(f"routes, neighbours, ports, addresses amiss: {trouble}")
+        return True
+
+    # -- routes -------------------------------------------------------------------------------
+
+    def route(self, prefix, via=None, wire=None, **kinds):
+        """A route as zebra sends it, and in force when this returns.
+
+        via + wire: by a next-hop object; else what Zebra.add() takes (rtm_type=, nhid=, ...).
+        """
+        if via:
+            self.zebra.route(prefix, via, wire)
+        else:
+            self.zebra.add(prefix, **kinds)
+        self.in_force(prefix)
+
+    def in_force(self, prefix):
+        """Wait until forwarders have a route."""
+
+        def there():
+            row = self.route_row(prefix)
+            return row if row and row["source"] == "zebra" else None
+
+        row = eventually(there, 5, 0.005, f"route {prefix}")
+        # The row is rib's; forwarders have it when rib's round ends, before the next answer.
+        return self.route_row(prefix) and row
+
+    # -- what it did ---------------------------------------------------------------------------
+
+    def counter(self, kind, reason):
+        """One counter."""
+        return self.counters(kind)[reason]
+
+    def drops(self, before):
+        """Drops since `before`: {reason: count}."""
+        return self.moved(before, "drop")
+
+    def fence(self, wire):
+        """Return when everything sent on `wire` before has been judged and its outcome sent.
+
+        Frames of one port stay in order, so a frame that has come up the TAP tells that
+        those before it have passed. The second goes with the bulk of the punts, behind
+        whatever asked for an ICMP error; the third is in a later burst than all of those.
+        """
+        for bulk in (False, True, False):
+            mark = token()
+            head = Ether(src=wire.mac, dst=wire.port_mac)
+            if bulk:  # an answer nobody asked for: the kernel ignores it
+                ip = IP(src=wire.peer4, dst=wire.ip4)
+                packet = head / ip / ICMP(type=0, id=0xFE7C) / Raw(mark)
+            else:
+                packet = head / Raw(mark)
+                packet[Ether].type = LOCAL_EXPERIMENT
+            wire.send(packet)
+            self.taps[wire.name].expect_raw(mark, 5)
+
+    def forwarded(self, wire, probe, out, timeout=2):
+        """Send one probe; return it dissected as it left on `out`."""
+        wire.send(probe)
+        return out.expect(token_of(probe), timeout)
+
+    def not_forwarded(self, wire, *probes):
+        """Send probes; assert that none of them leaves on any port. Returns the drops."""
+        before = self.counters()
+        wire.send(*probes)
+        self.fence(wire)
+        tokens = [t for t in map(token_of, probes) if t]
+        for out in self.wires.values():
+            for data in out.got():
+                if any(t in data for t in tokens) and data[:6] != out.port_mac:
+                    assert _is_icmp_error(data), f"left on {out.name}: {Ether(data)!r}"
+        return self.drops(before)
+
+    def stream(self, wire, dst, **kw):
+        """Numbered packets at a steady rate until stop(): see Stream."""
+        return Stream(self, wire, dst, **kw)
+
+
+class Stream(threading.Thread):
+    """Steady traffic from one wire, every packet numbered: what is lost is known exactly.
+
+    with dut.stream(lan, "198.51.100.1") as stream: ...; assert stream.lost(wan) == []
+    """
+
+    def __init__(self, dut, wire, dst, rate=1000, flows=1):
+        super().__init__(daemon=True, name="stream")
+        self.dut, self.wire, self.rate, self.flows = dut, wire, rate, flows
+        dsts = dst if isinstance(dst, (list, tuple)) else [dst]
+        self.mark = token()
+        self.templates = []
+        for at in dsts:
+            for flow in range(flows):
+                data = bytes(wire.probe(at, sport=10000 + flow, size=100))
+                at_token = data.index(token_of(data))
+                self.templates.append(data[:at_token] + self.mark)
+                self.tail = bytes(len(data) - at_token - len(self.mark) - 4)
+        self.sent = 0
+        self.times = []
+        self.ending = threading.Event()
+
+    def run(self):
+        begin = time.monotonic()
+        while not self.ending.is_set():
+            due = int((time.monotonic() - begin) * self.rate) + 1
+            while self.sent < due and not self.ending.is_set():
+                head = self.templates[self.sent % len(self.templates)]
+                self.times.append(time.monotonic())
+                self.wire.send(head + struct.pack("!I", self.sent) + self.tail)
+                self.sent += 1
+            self.ending.wait(0.5 / self.rate)
+
+    def __enter__(self):
+        self.start()
+        eventually(lambda: self.sent > 20, 5, 0.005, "the stream runs")
+        return self
+
+    def __exit__(self, *exc):
+        self.stop()
+
+    def stop(self):
+        """End it; all its packets have been judged when this returns."""
+        self.ending.set()
+        self.join()
+        if self.dut.alive():
+            self.dut.fence(self.wire)
+
+    def arrived(self, *wires):
+        """{number: how often} of the packets seen on `wires`."""
+        seen = {}
+        for wire in wires:
+            for data in wire.got(self.mark):
+                at = data.index(self.mark) + len(self.mark)
+                number = struct.unpack("!I", data[at : at + 4])[0]
+                seen[number] = seen.get(number, 0) + 1
+        return seen
+
+    def lost(self, *wires):
+        """Numbers that came out on none of `wires`."""
+        seen = self.arrived(*wires)
+        return [n for n in range(self.sent) if n not in seen]
+
+    def late(self, seconds, *wires):
+        """Numbers of packets that arrived more than `seconds` after they were sent."""
+        found = []
+        for wire in wires:
+            for when, data in wire.timed(self.mark):
+                at = data.index(self.mark) + len(self.mark)
+                number = struct.unpack("!I", data[at : at + 4])[0]
+                if when - self.times[number] > seconds:
+                    found.append(number)
+        return found
+
+    def time_of(self, number):
+        """When a packet was sent (monotonic)."""
+        return self.times[number]
+
+
+def _is_icmp_error(data):
+    if data[12:14] == b"\x08\x00" and data[23] == 1:
+        return data[14 + (data[14] & 15) * 4] in (3, 11, 12)
+    return data[12:14] == b"\x86\xdd" and data[20] == 58 and data[54] < 128

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The same daemon built with AddressSanitizer and UBSan lives through nonsense and churn,
+then stops: no report, no leak, exit code 0."""
+
+import glob
+import os
+import random
+
+import pytest
+
+import chaos
+from lib.wait import eventually
+
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
+
+
+@pytest.fixture
+def watched(own_dut, monkeypatch, tmp_path):
+    """A daemon with sanitizers, and the files they write."""
+    log = str(tmp_path / "asan")
+    monkeypatch.setenv("ASAN_OPTIONS", f"log_path={log}:detect_leaks=1:exitcode=99")
+    monkeypatch.setenv("UBSAN_OPTIONS", f"log_path={log}:print_stacktrace=1")
+    router = own_dut(build="asan")
+    if not os.access(router.daemon.program, os.X_OK):
+        pytest.skip("build/asan/fpm-dataplane is not built: make BUILD=asan all")
+    router.reports = lambda: "\n".join(
+        open(name, errors="replace", encoding="utf-8").read() for name in glob.glob(log + "*")
+    )
+    router.start()
+    return router
+
+
+def test_no_sanitizer_report_after_nonsense_and_churn(watched):
+    """Random frames on every port, damaged FPM, reconnects, churn, neighbours that come
+    and go, links that flap, every show; then SIGTERM."""
+    dut, seed = watched, random.randrange(1 << 30)
+    print("seed", seed)
+    rng = random.Random(seed)
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.route(NET6, via=wan.peer6, wire=wan)
+    dut.zebra.group(list(dut.zebra.nexthops))
+
+    for wire in dut.wires.values():
+        for n, data in enumerate(chaos.frames(rng, wire, 1500)):
+            wire.send(data)
+            if n % 100 == 99:
+                dut.fence(wire)
+    for _ in range(10):
+        chaos.fpm_session(dut, rng, 8000)
+        dut.zebra.close()
+        dut.zebra.connect()
+    for n in range(60):
+        dut.ip(f"neigh replace 192.0.2.{100 + n % 20} lladdr {wan.mac} dev wan0")
+        lan.send(lan.probe(f"192.0.2.{100 + n}"))
+        if n % 20 == 0:
+            dut.ip("link set wan0 down", "link set wan0 up", "link set wan0 mtu 1400")
+            dut.ip("addr add 203.0.113.1/28 dev wan0", "addr del 203.0.113.1/28 dev wan0")
+    for _ in range(3):
+        dut.zebra.speaker.routes("2001:db8:e000::/64", 3000, 77)
+        dut.zebra.hop(wan.peer6, wan, nhid=77)
+        dut.zebra.speaker.routes_del("2001:db8:e000::/64", 3000)
+    for show in ("routes", "nexthops", "neighbors", "ports", "counters", "fpm", "memory"):
+        dut.control.ask(show)
+    eventually(lambda: not dut.alive() or dut.fpm()["queue_bytes"] == 0, 20)
+
+    code = dut.stop(timeout=30) if dut.alive() else dut.daemon.process.poll()
+
+    assert dut.reports() == ""
+    assert code == 0, dut.log()
+
+
+def test_no_sanitizer_report_on_forwarding_and_errors(watched):
+    """Every slow path once: ICMP errors, fragments, waiting packets; then SIGTERM."""
+    dut = watched
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.route(NET6, via=wan.peer6, wire=wan)
+    dut.ip("link set wan0 mtu 1300")
+    wan.answer("192.0.2.99")
+    for dst in (HOST, HOST6, "203.0.113.1", "2001:db8:ffff::1", "192.0.2.99", "192.0.2.98"):
+        for size in (60, 1300, 1301, 1500):
+            lan.send(lan.probe(dst, size=size))
+            hop = {"hlim": 1} if ":" in dst else {"ttl": 1}
+            lan.send(lan.probe(dst, size=size, **hop))
+    dut.fence(lan)
+    dut.forwarded(lan, lan.probe("192.0.2.99"), wan, timeout=5)
+
+    code = dut.stop(timeout=30)
+
+    assert dut.reports() == ""
+    assert code == 0, dut.log()

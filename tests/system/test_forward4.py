@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""IPv4 in, IPv4 out: what is forwarded and how it looks afterwards; what is dropped, each
+under its own name."""
+
+import pytest
+from scapy.layers.inet import IP, UDP, IPOption_RR, IPOption_Router_Alert, IPOption_Timestamp
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+
+from lib.wait import eventually
+from wire import token_of
+
+NET = "198.51.100.0/24"
+HOST = "198.51.100.9"
+N = 7  # how many of each bad packet are sent
+
+
+def checksum(header):
+    """The ones' complement sum of a header whose checksum field counts as it is."""
+    total = sum(int.from_bytes(header[i : i + 2], "big") for i in range(0, len(header), 2))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+def ip_of(data):
+    """The IPv4 header of a frame."""
+    return data[14 : 14 + (data[14] & 15) * 4]
+
+
+def test_ttl_minus_one_new_macs_and_nothing_else(dut, lan, wan):
+    """RFC 1812, 5.3.1 and 5.2.1: one hop is spent, the link layer is rewritten."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    probe = lan.probe(HOST, ttl=64, tos=0xB8, id=4660, size=200)
+
+    out = dut.forwarded(lan, probe, wan)
+
+    assert (out.dst, out.src, out.type) == (wan.mac, wan.port_mac, 0x0800)
+    assert out[IP].ttl == 63
+    want = Ether(bytes(probe))[IP]
+    want.ttl = 63
+    del want.chksum
+    assert bytes(out[IP]) == bytes(want)
+
+
+@pytest.mark.parametrize("size", [42, 64, 576, 1280, 1499, 1500])
+def test_every_size_is_forwarded_whole(dut, lan, wan, size):
+    """RFC 2544, 9.1: frames from the smallest to the largest."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    probe = lan.probe(HOST, size=size)
+
+    out = dut.forwarded(lan, probe, wan)
+
+    assert bytes(out[IP])[20 : out[IP].len] == bytes(probe[IP])[20:]
+    assert out[IP].len == size
+
+
+def test_order_is_kept_within_a_flow(dut, lan, wan):
+    """RFC 1812, 2.2.1 as all expect it: one flow, one order."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    probes = [lan.probe(HOST) for _ in range(200)]
+
+    lan.send(*map(bytes, probes))
+    dut.fence(lan)
+
+    tokens = [token_of(data) for data in wan.got() if token_of(data)]
+    assert tokens == [token_of(p) for p in probes]
+
+
+@pytest.mark.parametrize(
+    "before", [0x0000, 0x0001, 0xFEFF, 0xFF00, 0xFEFE, 0x00FF, 0xFFFE, 0x0100]
+)
+def test_checksum_corner_cases(dut, lan, wan, before):
+    """RFC 1624, 3: an incremental update must be right where ones' complement has two
+    zeros; the identification is chosen so that the checksum sent is `before`."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    for ttl in (2, 64, 255):
+        probe = lan.probe(HOST, ttl=ttl, id=0)
+        data = bytearray(bytes(probe))
+        data[24:26] = b"\0\0"
+        data[18:20] = (0xFFFF - (checksum(ip_of(data)) + before) % 0xFFFF).to_bytes(2, "big")
+        data[24:26] = before.to_bytes(2, "big")
+        assert checksum(ip_of(data)) == 0xFFFF
+
+        lan.send(bytes(data))
+
+        out = wan.expect_raw(token_of(data))
+        assert checksum(ip_of(out)) == 0xFFFF, f"ttl={ttl}: {ip_of(out).hex()}"
+        assert out[24:26] != b"\xff\xff", "ones' complement zero is written 0x0000"
+        assert out[22] == ttl - 1
+
+
+def test_every_checksum_survives_the_walk(dut, lan, wan):
+    """RFC 1624: 3,000 headers of all sums arrive with a right sum."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    probe = bytearray(bytes(lan.probe(HOST, id=0)))
+    mark = token_of(probe)
+
+    for ident in range(0, 65536, 22):
+        probe[18:20] = ident.to_bytes(2, "big")
+        probe[24:26] = b"\0\0"
+        probe[24:26] = (0xFFFF - checksum(ip_of(probe))).to_bytes(2, "big")
+        lan.send(bytes(probe))
+        if ident % 2200 == 0:
+            dut.fence(lan)
+
+    frames = wan.expect_many(mark, len(range(0, 65536, 22)), 5)
+    assert all(checksum(ip_of(data)) == 0xFFFF for data in frames)
+
+
+def test_ethernet_padding_is_trimmed(dut, lan, wan):
+    """RFC 894: octets after the IP total length are padding, not data."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    probe = lan.probe(HOST, size=38)
+    padded = bytes(probe) + b"\xee" * 23
+
+    lan.send(padded)
+
+    data = wan.expect_raw(token_of(probe))
+    assert b"\xee" not in data[14:]
+    assert len(data) == 52 or data[52:] == bytes(len(data) - 52)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [IPOption_RR(routers=["0.0.0.0"] * 3), IPOption_Timestamp(), IPOption_Router_Alert()],
+    ids=["record-route", "timestamp", "router-alert"],
+)
+def test_options_are_forwarded(dut, lan, wan, option):
+    """RFC 1812, 4.2.2.1 and 5.3.13: options pass; the sum covers the whole header."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    probe = lan.probe(HOST, options=[option])
+
+    out = dut.forwarded(lan, probe, wan)
+
+    data = bytes(out)
+    assert out[IP].ihl == Ether(bytes(probe))[IP].ihl > 5
+    assert checksum(ip_of(data)) == 0xFFFF
+
+
+def test_the_longest_prefix_wins(dut, lan, wan, alt, ext):
+    """RFC 1812, 5.2.4.3: longest match, from /0 to /32, under one another."""
+    dut.route("0.0.0.0/0", via=ext.peer4, wire=ext)
+    dut.route("198.51.100.0/24", via=wan.peer4, wire=wan)
+    dut.route("198.51.100.128/25", via=alt.peer4, wire=alt)
+    dut.route("198.51.100.200/32", via=wan.peer4, wire=wan)
+
+    dut.forwarded(lan, lan.probe("203.0.113.1"), ext)
+    dut.forwarded(lan, lan.probe("198.51.100.1"), wan)
+    dut.forwarded(lan, lan.probe("198.51.100.199"), alt)
+    dut.forwarded(lan, lan.probe("198.51.100.200"), wan)
+    dut.forwarded(lan, lan.probe("198.51.100.201"), alt)
+
+
+def test_no_packet_is_lost_while_a_longer_prefix_comes_and_goes(dut, lan, wan, alt):
+    """RFC 1812, 5.2.4.3: at every moment one of the two routes matches."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    nhid = dut.zebra.hop(alt.peer4, alt)
+
+    with dut.stream(lan, HOST) as stream:
+        for _ in range(60):
+            dut.route("198.51.100.8/30", nhid=nhid)
+            dut.zebra.drop("198.51.100.8/30")
+            eventually(lambda: dut.route_row("198.51.100.8/30") is None, 5, 0.002)
+
+    assert stream.lost(wan, alt) == []
+    assert len(stream.arrived(alt)) > 0
+
+
+def test_source_equal_to_destination_is_forwarded(dut, lan, wan):
+    """RFC 1812, 5.3.7 does not list it among martians: it is routed."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+    dut.forwarded(lan, lan.probe(HOST, src=HOST), wan)
+
+
+def test_out_of_the_interface_it_came_in_by(dut, lan):
+    """RFC 1812, 5.2.1: forwarded back; redirects are off."""
+    dut.route(NET, via=lan.peer4, wire=lan)
+    probe = lan.probe(HOST)
+
+    out = dut.forwarded(lan, probe, lan)
+
+    assert out[IP].ttl == 63
+    dut.fence(lan)
+    assert len(lan.got(token_of(probe))) == 1
+
+
+def test_a_first_hop_on_the_connected_subnet(dut, lan, wan):
+    """RFC 1812, 5.2.4.2: a destination on a connected subnet is its own next hop."""
+    out = dut.forwarded(lan, lan.probe(wan.peer4), wan)
+
+    assert out.dst == wan.mac
+
+
+# -- what must not pass, each under its own name ----------------------------------------------
+
+
+def _cut(octets):
+    return lambda data: data[:-octets]
+
+
+def _set(at, value):
+    def change(data):
+        data = bytearray(data)
+        data[at] = value
+        data[24:26] = b"\0\0"
+        data[24:26] = (0xFFFF - checksum(bytes(data[14:34]))).to_bytes(2, "big")
+        return bytes(data)
+
+    return change
+
+
+def _bad_sum(data):
+    return data[:24] + bytes([data[24] ^ 0x40]) + data[25:]
+
+
+SHAPES = {
+    "IP of 10 octets": (lambda d: d[:24], "l2_short"),
+    "IP of 19 octets": (lambda d: d[:33], "l2_short"),
+    "no IP at all": (lambda d: d[:14], "l2_short"),
+    "version 5": (_set(14, 0x55), "ip4_version"),
+    "version 6": (_set(14, 0x65), "ip4_version"),
+    "version 0": (_set(14, 0x05), "ip4_version"),
+    "header of 16 octets": (_set(14, 0x44), "ip4_ihl"),
+    "header of 0 octets": (_set(14, 0x40), "ip4_ihl"),
+    "header beyond the frame": (lambda d: _set(14, 0x4F)(d[:40]), "ip4_ihl"),
+    "length below the header": (_set(17, 19), "ip4_length"),
+    "length of 0": (_set(17, 0), "ip4_length"),
+    "length beyond the frame": (_cut(1), "ip4_length"),
+    "wrong checksum": (_bad_sum, "ip4_checksum"),
+    "checksum 0xffff for 0x0000": (
+        lambda d: d[:18] + _ident_for_zero(d) + d[20:24] + b"\xff\xfe" + d[26:],
+        "ip4_checksum",
+    ),
+    "another unicast MAC": (lambda d: b"\x02\0\0\0\x77\x77" + d[6:], "l2_foreign"),
+    "broadcast MAC": (lambda d: b"\xff" * 6 + d[6:], "l2_not_unicast"),
+    "multicast MAC": (lambda d: b"\x01\0\x5e\0\0\x09" + d[6:], "l2_not_unicast"),
+}
+
+
+def _ident_for_zero(data):
+    """Identification with which the right checksum is 0x0000."""
+    header = bytearray(ip_of(data))
+    header[4:6] = header[10:12] = b"\0\0"
+    return (0xFFFF - checksum(header)).to_bytes(2, "big")
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_bad_shape_is_dropped_and_counted(dut, lan, wan, name):
+    """RFC 1812, 5.2.2: the tests before forwarding; each failure has its own counter."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    change, reason = SHAPES[name]
+    probes = [change(bytes(lan.probe(HOST, size=60))) for _ in range(N)]
+
+    drops = dut.not_forwarded(lan, *probes)
+
+    assert drops == {reason: N}
+
+
+def test_length_beyond_the_frame_is_not_hidden_by_padding(dut, lan, wan):
+    """RFC 1812, 5.2.2 (5): the total length must fit the frame as received."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    data = bytes(lan.probe(HOST, size=100))[:60]
+
+    assert dut.not_forwarded(lan, *[data] * N) == {"ip4_length": N}
+
+
+MARTIANS = {
+    "src 0.0.0.0": ("0.0.0.0", HOST, "ip4_martian_src"),
+    "src 0.1.2.3": ("0.1.2.3", HOST, "ip4_martian_src"),
+    "src 127.0.0.1": ("127.0.0.1", HOST, "ip4_martian_src"),
+    "src 127.255.255.254": ("127.255.255.254", HOST, "ip4_martian_src"),
+    "src multicast": ("233.252.0.1", HOST, "ip4_martian_src"),
+    "src 240/4": ("240.0.0.1", HOST, "ip4_martian_src"),
+    "src limited broadcast": ("255.255.255.255", HOST, "ip4_martian_src"),
+    "dst 0.0.0.0": (None, "0.0.0.0", "ip4_martian_dst"),
+    "dst 0.1.2.3": (None, "0.1.2.3", "ip4_martian_dst"),
+    "dst 127.0.0.1": (None, "127.0.0.1", "ip4_martian_dst"),
+    "dst 240.0.0.1": (None, "240.0.0.1", "ip4_martian_dst"),
+    "dst 255.255.255.255 in unicast": (None, "255.255.255.255", "ip4_martian_dst"),
+    "dst multicast in unicast": (None, "233.252.0.1", "ip4_multicast"),
+    "dst 224.0.0.5 in unicast": (None, "224.0.0.5", "ip4_multicast"),
+    "dst 169.254.1.1": (None, "169.254.1.1", "ip4_linklocal"),
+}
+
+
+@pytest.mark.parametrize("name", MARTIANS)
+def test_martians_are_dropped_and_counted(dut, lan, wan, name):
+    """RFC 1812, 5.3.7: invalid sources and destinations, even with a default route."""
+    dut.route("0.0.0.0/0", via=wan.peer4, wire=wan)
+    src, dst, reason = MARTIANS[name]
+    probes = [lan.probe(dst, src=src) for _ in range(N)]
+
+    assert dut.not_forwarded(lan, *probes) == {reason: N}
+
+
+def test_directed_broadcast_is_dropped(dut, lan, wan):
+    """RFC 2644: a directed broadcast of a connected subnet is not forwarded."""
+    probes = [lan.probe("192.0.2.127") for _ in range(N)]
+
+    assert dut.not_forwarded(lan, *probes) == {"ip4_directed_bcast": N}
+
+
+def test_the_kernels_own_routes_do_not_leak_into_the_dataplane(dut, lan):
+    """No route of zebra, no forwarding: the kernel's table is not ours."""
+    dut.ip("route replace 203.0.113.0/24 via 192.0.2.66")
+    try:
+        assert dut.not_forwarded(lan, lan.probe("203.0.113.7")) == {"no_route": 1}
+    finally:
+        dut.ip("route del 203.0.113.0/24")
+
+
+def test_slash_31_has_no_broadcast_address(dut, lan, wan):
+    """RFC 3021, 2.1: both addresses of a /31 are hosts."""
+    dut.ip("addr add 203.0.113.0/31 dev wan0")
+    dut.neighbor("203.0.113.1", wan)
+
+    out = dut.forwarded(lan, lan.probe("203.0.113.1"), wan)
+
+    assert out.dst == wan.mac
+
+
+def test_counters_of_the_good_count_what_passed(dut, lan, wan):
+    """RFC 2863, 3.1: ports count frames in and out, the total counts what was routed."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    before = dut.counters()
+    ports = {row["name"]: row for row in dut.control.ask("ports")}
+
+    lan.send(*(lan.probe(HOST, size=100) for _ in range(50)))
+    wan.expect_many(lambda d: token_of(d) is not None, 50)
+
+    now = eventually(
+        lambda: (rows := {r["name"]: r for r in dut.control.ask("ports")})
+        and rows["wan0"]["tx_packets"] - ports["wan0"]["tx_packets"] >= 50
+        and rows
+    )
+    assert now["lan0"]["rx_packets"] - ports["lan0"]["rx_packets"] == 50
+    assert now["lan0"]["rx_bytes"] - ports["lan0"]["rx_bytes"] == 50 * 114
+    assert now["wan0"]["tx_bytes"] - ports["wan0"]["tx_bytes"] >= 50 * 114
+    assert sum(dut.moved(before, "total").get(n, 0) for n in ("forwarded4", "forwarded6")) == 50
+    assert dut.drops(before) == {}
+
+
+def test_udp_payload_is_left_alone(dut, lan, wan):
+    """RFC 1812, 5.2.1: the payload is not looked at, right or wrong."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    probe = lan.probe(HOST)
+    probe[UDP].chksum = 0xBAD1
+    probe = probe / Raw(b"tail")
+
+    out = dut.forwarded(lan, probe, wan)
+
+    assert out[UDP].chksum == 0xBAD1

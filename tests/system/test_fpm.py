@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What zebra says over FPM is what packets do: every message, any order, in time."""
+
+import time
+
+import pytest
+
+from lib import fpm_speaker as fpm
+from lib.wait import eventually
+from wire import token_of
+
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
+IN_TIME = 0.1  # seconds from the message to the packet
+FAMILIES = {4: (NET, HOST, "peer4"), 6: (NET6, HOST6, "peer6")}
+
+
+@pytest.fixture(params=[4, 6], ids=["IPv4", "IPv6"])
+def case(request):
+    """(prefix, destination, name of a wire's neighbour address)."""
+    return FAMILIES[request.param]
+
+
+def seconds_until(wire, dst, out, deadline=2.0):
+    """Send probes until one comes out at `out`; seconds from now to the first such."""
+    begin = time.monotonic()
+    while time.monotonic() - begin < deadline:
+        probe = wire.probe(dst)
+        sent = time.monotonic()
+        wire.send(probe)
+        try:
+            out.expect_raw(token_of(probe), 0.02)
+            return sent - begin
+        except AssertionError:
+            pass
+    raise AssertionError(f"nothing on {out.name} within {deadline} s")
+
+
+def test_a_route_is_added_replaced_and_withdrawn_in_time(dut, lan, wan, alt, case):
+    """Issue of the whole chain: what zebra says is in packets within 100 ms."""
+    net, dst, peer = case
+    one, two = dut.zebra.hop(getattr(wan, peer), wan), dut.zebra.hop(getattr(alt, peer), alt)
+    for _ in range(5):
+        dut.zebra.add(net, one)
+        assert seconds_until(lan, dst, wan) < IN_TIME
+        dut.zebra.add(net, two)
+        assert seconds_until(lan, dst, alt) < IN_TIME
+        dut.zebra.drop(net)
+        begin = time.monotonic()
+        eventually(lambda: dut.not_forwarded(lan, lan.probe(dst)) == {"no_route": 1}, 2, 0.001)
+        assert time.monotonic() - begin < IN_TIME
+
+
+def test_delete_and_add_in_one_frame_shows_no_gap(dut, lan, wan, alt, case):
+    """FRR up to 9.0 replaces with DELROUTE + NEWROUTE in one frame: not a packet lost."""
+    net, dst, peer = case
+    one, two = dut.zebra.hop(getattr(wan, peer), wan), dut.zebra.hop(getattr(alt, peer), alt)
+    dut.route(net, nhid=one)
+
+    with dut.stream(lan, dst, rate=1500) as stream:
+        for n in range(150):
+            nhid = (two, one)[n % 2]
+            dut.zebra.together(dut.zebra.drop_message(net), dut.zebra.add_message(net, nhid))
+            sent = stream.sent
+            eventually(lambda s=sent: stream.sent > s, 2, 0.001)
+
+    assert stream.lost(wan, alt) == []
+    assert len(stream.arrived(wan)) > 0 and len(stream.arrived(alt)) > 0
+
+
+def test_replace_without_delete_shows_no_gap(dut, lan, wan, alt, case):
+    """FRR from 9.1 on: NEWROUTE over what is there is an upsert."""
+    net, dst, peer = case
+    one, two = dut.zebra.hop(getattr(wan, peer), wan), dut.zebra.hop(getattr(alt, peer), alt)
+    dut.route(net, nhid=one)
+
+    with dut.stream(lan, dst, rate=1500) as stream:
+        for n in range(150):
+            dut.zebra.add(net, (two, one)[n % 2])
+            sent = stream.sent
+            eventually(lambda s=sent: stream.sent > s, 2, 0.001)
+
+    assert stream.lost(wan, alt) == []
+    assert len(stream.arrived(alt)) > 0
+
+
+def test_a_changed_next_hop_moves_its_routes(dut, lan, wan, alt, case):
+    """NEWNEXTHOP is an upsert with late binding: no route message follows, none is needed;
+    and not a packet is lost on the way."""
+    net, dst, peer = case
+    nhid = dut.zebra.hop(getattr(wan, peer), wan)
+    dut.route(net, nhid=nhid)
+
+    with dut.stream(lan, dst) as stream:
+        dut.zebra.hop(getattr(alt, peer), alt, nhid=nhid)
+        assert seconds_until(lan, dst, alt) < IN_TIME
+
+    assert stream.lost(wan, alt) == []
+
+
+def test_a_changed_group_moves_its_routes(dut, lan, wan, alt, case):
+    """The same for groups."""
+    net, dst, peer = case
+    one, two = dut.zebra.hop(getattr(wan, peer), wan), dut.zebra.hop(getattr(alt, peer), alt)
+    group = dut.zebra.group([one])
+    dut.route(net, nhid=group)
+    dut.forwarded(lan, lan.probe(dst), wan)
+
+    dut.zebra.group([two], nhid=group)
+
+    assert seconds_until(lan, dst, alt) < IN_TIME
+
+
+def test_a_changed_member_moves_the_routes_of_its_group(dut, lan, wan, alt, case):
+    """Late binding over two levels: route -> group -> member."""
+    net, dst, peer = case
+    one = dut.zebra.hop(getattr(wan, peer), wan)
+    group = dut.zebra.group([one])
+    dut.route(net, nhid=group)
+    dut.forwarded(lan, lan.probe(dst), wan)
+
+    dut.zebra.hop(getattr(alt, peer), alt, nhid=one)
+
+    assert seconds_until(lan, dst, alt) < IN_TIME
+
+
+def test_route_before_group_before_member(dut, lan, wan, case):
+    """Any order: every replay has groups before their members; routes may come first."""
+    net, dst, peer = case
+    dut.zebra.add(net, 901)
+    dut.zebra.group([902], nhid=901)
+    eventually(lambda: dut.route_row(net)["state"] == "unresolved")
+
+    dut.zebra.hop(getattr(wan, peer), wan, nhid=902)
+
+    assert seconds_until(lan, dst, wan) < IN_TIME
+
+
+def test_an_id_never_announced_is_unresolved_and_hides_shorter_prefixes(dut, lan, wan, case):
+    """The route is there but its way is unknown: its traffic must not slip elsewhere."""
+    net, dst, peer = case
+    default = "0.0.0.0/0" if peer == "peer4" else "::/0"
+    dut.route(default, via=getattr(wan, peer), wire=wan)
+    dut.route(net, nhid=77777)
+
+    drops = dut.not_forwarded(lan, lan.probe(dst), lan.probe(dst))
+
+    assert drops == {"unresolved_nh": 2}
+    assert dut.route_row(net)["state"] == "unresolved"
+
+
+def test_delnexthop_keeps_the_route(dut, lan, wan, alt, case):
+    """DELNEXTHOP while referenced, as FRR 8.4 sends after a replay: the route stays and its
+    last way stays in force until the id, or the route, is sent again."""
+    net, dst, peer = case
+    nhid = dut.zebra.hop(getattr(wan, peer), wan)
+    dut.route(net, nhid=nhid)
+    dut.forwarded(lan, lan.probe(dst), wan)
+
+    dut.zebra.drop_hop(nhid)
+    group = dut.route_row(net)["group"]
+    rows = lambda: [r for r in dut.control.ask("nexthops") if r["group"] == group]  # noqa: E731
+    eventually(lambda: rows()[0]["absent"])
+    dut.forwarded(lan, lan.probe(dst), wan)
+
+    dut.zebra.hop(getattr(alt, peer), alt, nhid=nhid)
+    assert seconds_until(lan, dst, alt) < IN_TIME
+    dut.forwarded(lan, lan.probe(dst), alt)
+
+
+def test_inline_gateway(dut, lan, wan, case):
+    """Kernel routes added by hand come with RTA_GATEWAY, without an id."""
+    net, dst, peer = case
+    dut.route(net, gateway=getattr(wan, peer), oif=dut.ifindex(wan))
+
+    assert dut.forwarded(lan, lan.probe(dst), wan).dst == wan.mac
+
+
+def test_inline_multipath(dut, lan, wan, alt, case):
+    """RTA_MULTIPATH: `no fpm use-next-hop-groups`."""
+    net, dst, peer = case
+    hops = [{"gateway": getattr(w, peer), "oif": dut.ifindex(w)} for w in (wan, alt)]
+    dut.route(net, multipath=hops)
+    probes = [lan.probe(dst, sport=5000 + n) for n in range(200)]
+
+    lan.send(*map(bytes, probes))
+    dut.fence(lan)
+
+    on_wan, on_alt = (sum(1 for d in w.got() if token_of(d)) for w in (wan, alt))
+    assert on_wan + on_alt == 200 and on_wan > 50 and on_alt > 50
+
+
+def test_ipv4_over_an_ipv6_next_hop(dut, lan, wan):
+    """RFC 8950: EtherType 0x0800 to the MAC of an IPv6 neighbour."""
+    mac = dut.neighbor("fe80::89", wan, "02:00:00:00:89:50")
+    nhid = dut.zebra.hop("fe80::89", wan)
+    dut.route(NET, nhid=nhid)
+    dut.route("203.0.113.0/24", gateway="fe80::89", oif=dut.ifindex(wan))
+    # The same id serves both families.
+    dut.route(NET6, nhid=nhid)
+
+    for dst, kind in ((HOST, 0x800), ("203.0.113.9", 0x800), (HOST6, 0x86DD)):
+        out = dut.forwarded(lan, lan.probe(dst), wan)
+        assert (out.dst, out.type) == (mac, kind)
+
+
+def test_an_onlink_gateway_outside_the_subnet(dut, lan, wan):
+    """RTNH_F_ONLINK: resolved on the given interface whatever the addresses say; so comes
+    IPv4 over IPv6 from FRR up to 10.5 (169.254.0.1)."""
+    mac = dut.neighbor("169.254.0.1", wan, "02:00:00:00:16:92")
+    dut.route(NET, nhid=dut.zebra.hop("169.254.0.1", wan, onlink=True))
+
+    assert dut.forwarded(lan, lan.probe(HOST), wan).dst == mac
+
+
+def test_a_next_hop_without_gateway_is_onlink(dut, lan, wan, case):
+    """A route that names only an interface: every destination is a neighbour there."""
+    net, dst, _ = case
+    wan.answer(dst, "02:00:00:00:99:01")
+    dut.route(net, nhid=dut.zebra.hop(wire=wan))
+
+    assert dut.forwarded(lan, lan.probe(dst), wan, timeout=3).dst == "02:00:00:00:99:01"
+
+
+def test_link_local_prefixes_of_zebra_are_ignored(dut, lan):
+    """fe80::/64 arrives for whichever interface won: it must mean nothing."""
+    dut.zebra.add("fe80::/64", dut.zebra.hop(wire=dut.wires["wan"]), protocol=2)
+    dut.route("2001:db8:f000::/64", rtm_type=fpm.RTN_BLACKHOLE)  # in order behind it
+
+    assert dut.route_row("fe80::/64") is None
+
+
+def test_connected_routes_of_zebra_are_not_trusted(dut, lan, wan, alt):
+    """Connected subnets are the kernel's word: a stale or wrong one of zebra (protocol
+    kernel) neither replaces nor outlives it."""
+    wrong = dut.zebra.hop(alt.peer4, alt)
+    dut.zebra.add(wan.host4, wrong, protocol=fpm.PROTO_KERNEL)
+    dut.zebra.add("203.0.113.0/24", dut.zebra.hop(wire=wan), protocol=fpm.PROTO_KERNEL)
+    dut.route(NET, rtm_type=fpm.RTN_BLACKHOLE)
+
+    assert dut.forwarded(lan, lan.probe(wan.peer4), wan).dst == wan.mac
+    assert dut.route_row(wan.host4)["source"] == "connected"
+
+
+def test_other_tables_are_not_forwarded(dut, lan, wan):
+    """Table 100 is for somebody else: known, shown, not in the main FIB."""
+    nhid = dut.zebra.hop(wan.peer4, wan)
+    for table in (100, 1000):
+        dut.zebra.add(NET, nhid, table=table)
+    eventually(lambda: dut.fpm()["other_tables"] == 2)
+
+    assert dut.not_forwarded(lan, lan.probe(HOST)) == {"no_route": 1}
+    rows = [r for r in dut.control.ask("routes") if r["prefix"] == NET]
+    assert {(r["table"], r["state"]) for r in rows} == {
+        (100, "not-installed"),
+        (1000, "not-installed"),
+    }
+
+
+def test_a_route_out_of_no_port_is_not_leaked(dut, lan, wan):
+    """A way out by an interface of the kernel that is no port: counted, told, not sent."""
+    dut.route("0.0.0.0/0", via=wan.peer4, wire=wan)
+    dut.route(NET, nhid=dut.zebra.hop("127.0.0.9", oif=1))
+
+    assert dut.not_forwarded(lan, lan.probe(HOST)) == {"foreign_oif": 1}
+
+
+def test_an_encapsulation_not_supported_is_counted(dut, lan, wan):
+    """A labelled next hop cannot be sent bare: that would be another network."""
+    message = fpm.nexthop_message(990, gateway=wan.peer4, oif=dut.ifindex(wan))
+    label = fpm.attr(fpm.NHA_ENCAP_TYPE, b"\1\0") + fpm.attr(
+        fpm.NHA_ENCAP, fpm.attr(1, b"\0\6\x41\0")
+    )
+    dut.zebra.nexthops.add(990)
+    dut.zebra.send(fpm.message(fpm.RTM_NEWNEXTHOP, message[16:] + label))
+    dut.route(NET, nhid=990)
+
+    assert dut.not_forwarded(lan, lan.probe(HOST)) == {"unsupported_encap": 1}
+    assert dut.route_row(NET)["state"] == "unsupported"
+
+
+def test_unknown_types_are_skipped_and_counted(dut, lan, wan):
+    """Rules, neighbours of EVPN, what later versions send: by length, never by guess."""
+    before = dut.fpm()
+    nhid = dut.zebra.hop(wan.peer4, wan)
+    dut.zebra.together(
+        fpm.message(fpm.RTM_NEWNEIGH, b"\7" + bytes(11)),
+        fpm.message(4242, bytes(40)),
+        dut.zebra.add_message(NET, nhid),
+        fpm.message(fpm.RTM_NEWROUTE, bytes([28, 20, 0, 0, 254, 11, 0, 1]) + bytes(4)),
+    )
+
+    dut.in_force(NET)
+    dut.forwarded(lan, lan.probe(HOST), wan)
+    now = dut.fpm()
+    assert now["skipped_type"] + now["skipped_route"] == (
+        before["skipped_type"] + before["skipped_route"] + 3
+    )
+
+
+def test_frames_may_be_cut_anywhere(dut, lan, wan):
+    """TCP knows no frames: octet by octet is the same stream."""
+    message = dut.zebra.add_message(NET, dut.zebra.hop(wan.peer4, wan))
+    for octet in fpm.frame(message) * 2:
+        dut.zebra.raw(bytes([octet]))
+
+    dut.in_force(NET)
+    dut.forwarded(lan, lan.probe(HOST), wan)
+
+
+def test_all_messages_of_a_large_frame_count(dut, lan, wan):
+    """A frame may be 65,535 octets of messages."""
+    nhid = dut.zebra.hop(wan.peer6, wan)
+    nets = [f"2001:db8:f{n:03x}::/48" for n in range(900)]
+    dut.zebra.together(*(dut.zebra.add_message(net, nhid) for net in nets))
+
+    eventually(lambda: dut.fpm()["zebra6"] == 900)
+    dut.forwarded(lan, lan.probe("2001:db8:f383::1"), wan)
+
+
+def test_delete_of_what_is_not_there_is_nothing(dut, lan, wan):
+    """zebra deletes what it never announced; later messages count all the same."""
+    before = dut.fpm()
+    dut.zebra.drop("203.0.113.0/25", "2001:db8:ffff::/48")
+    dut.zebra.drop_hop(4040404)
+
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.forwarded(lan, lan.probe(HOST), wan)
+    assert dut.fpm()["malformed"] == before["malformed"]
+
+
+def test_identical_messages_change_nothing(dut, lan, wan):
+    """A BGP update of attributes only re-sends the route as it is."""
+    nhid = dut.zebra.hop(wan.peer4, wan)
+    dut.route(NET, nhid=nhid)
+
+    with dut.stream(lan, HOST) as stream:
+        for _ in range(200):
+            dut.zebra.hop(wan.peer4, wan, nhid=nhid)
+            dut.zebra.add(NET, nhid)
+        eventually(lambda: stream.sent > 400)
+
+    assert stream.lost(wan) == []

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The FPM session comes and goes; forwarding does not. Garbage is counted and survived."""
+
+import os
+
+import pytest
+
+from lib import fpm_speaker as fpm
+from lib.wait import eventually
+from known import EARLY_ROUTE, QUIET_SESSION
+from zebra import Zebra
+
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+OTHER, OTHER_HOST = "203.0.113.0/24", "203.0.113.9"
+SENTINEL = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128"
+
+
+def test_loss_of_the_session_loses_no_packet(dut, lan, wan):
+    """What zebra taught stays in force while it is away."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+    with dut.stream(lan, HOST) as stream:
+        dut.zebra.close()
+        eventually(lambda: not dut.fpm()["connected"], 2)
+        sent = stream.sent
+        eventually(lambda: stream.sent > sent + 500)
+
+    assert stream.lost(wan) == []
+    dut.zebra.connect()
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["reconnect", "zebra restarted"])
+@pytest.mark.parametrize("sentinel", [False, True], ids=["quiet", "sentinel"])
+def test_what_a_replay_does_not_confirm_is_swept(dut, lan, wan, alt, restarted, sentinel):
+    """Mark and sweep: stale routes go, kept ones never lose a packet, new ids for the same
+    next hops (a restarted zebra counts anew) move nothing."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.route(OTHER, via=alt.peer4, wire=alt)
+    swept = dut.fpm()["swept_routes"]
+
+    with dut.stream(lan, HOST) as stream:
+        dut.zebra.close()
+        if restarted:
+            old, dut.zebra = dut.zebra, Zebra(dut, first_id=5000, pid=os.getpid() ^ 0x5555)
+            dut.zebra.connect()
+            dut.zebra.prefixes.update(old.prefixes)
+        else:
+            dut.zebra.connect()
+        # Groups come before their members in a replay, routes behind both.
+        dut.zebra.group([6000], nhid=6001)
+        dut.zebra.hop(wan.peer4, wan, nhid=6000)
+        dut.zebra.add(NET, 6001)
+        if sentinel:
+            dut.zebra.add(SENTINEL, rtm_type=fpm.RTN_BLACKHOLE)
+        eventually(lambda: dut.route_row(OTHER) is None, 15, what="the stale route is swept")
+
+    assert stream.lost(wan) == []
+    assert dut.fpm()["swept_routes"] == swept + 1
+    assert dut.route_row(NET)["stale"] is False
+    assert dut.not_forwarded(lan, lan.probe(OTHER_HOST)) == {"no_route": 1}
+
+
+@EARLY_ROUTE
+def test_a_replayed_route_ahead_of_its_next_hop_loses_nothing(dut, lan, wan):
+    """In a replay a route may precede its next-hop object (live updates overtake the walk):
+    until the id means something the way that worked goes on."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+    with dut.stream(lan, HOST) as stream:
+        dut.zebra.close()
+        dut.zebra.connect()
+        dut.zebra.add(NET, 6000)
+        sent = stream.sent
+        eventually(lambda: stream.sent > sent + 200)
+        dut.zebra.hop(wan.peer4, wan, nhid=6000)
+
+    assert stream.lost(wan) == []
+
+
+@QUIET_SESSION
+def test_a_zebra_without_routes_sweeps_them_all(dut, wan):
+    """A reconnect that replays nothing confirms nothing: quiet time ends it all the same."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+    dut.zebra.close()
+    dut.zebra.connect()
+
+    eventually(lambda: dut.route_row(NET) is None, 5, what="all routes are swept")
+
+
+def test_stale_routes_are_marked_until_they_are_swept(dut, wan):
+    """`stale` says what a replay has not confirmed."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    assert dut.route_row(NET)["stale"] is False
+
+    dut.zebra.close()
+    dut.zebra.connect()
+    dut.zebra.hop(wan.peer4, wan, nhid=7)
+
+    eventually(lambda: dut.route_row(NET)["stale"] is True, 1, 0.005)
+    dut.zebra.add(NET, 7)
+    eventually(lambda: dut.route_row(NET)["stale"] is False, 1, 0.005)
+
+
+def test_a_second_client_replaces_the_first(dut, lan, wan):
+    """One session at a time: the newest is zebra."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    before = dut.fpm()["replaced"]
+
+    with dut.stream(lan, HOST) as stream:
+        second = Zebra(dut, first_id=9000)
+        second.connect()
+        assert dut.zebra.speaker.wait_closed(3), "the first session is closed"
+        second.route(NET, wan.peer4, wan)
+        second.route(OTHER, wan.peer4, wan)
+        dut.in_force(OTHER)
+
+    assert stream.lost(wan) == []
+    assert dut.fpm()["replaced"] == before + 1
+    second.flush()
+    second.close()
+    dut.zebra.connect()
+
+
+def _is_closed(dut):
+    return dut.zebra.speaker.wait_closed(3)
+
+
+BROKEN = {
+    "version 2": b"\2\1\0\x20" + bytes(28),
+    "protobuf": b"\1\2\0\x20" + bytes(28),
+    "length 0": b"\1\1\0\0",
+    "length 3": b"\1\1\0\3" + bytes(8),
+    "text": b"GET / HTTP/1.1\r\nHost: r1\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_frame_header_closes_the_session(dut, lan, wan, name):
+    """A stream that lost its frames cannot be trusted again: closed, counted, never
+    resynchronised; forwarding goes on, a new session is welcome."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    before = dut.fpm()["bad_frames"]
+
+    dut.zebra.raw(BROKEN[name])
+
+    assert _is_closed(dut)
+    assert dut.fpm()["bad_frames"] == before + 1
+    dut.forwarded(lan, lan.probe(HOST), wan)
+    dut.zebra.connect()
+    dut.route(OTHER, via=wan.peer4, wire=wan)
+
+
+def _with_length(message, length):
+    return length.to_bytes(4, "little") + message[4:]
+
+
+def malformed_messages():
+    """{name: octets inside a right frame} that are wrong in themselves."""
+    route = fpm.route_message(NET, nhid=1)
+    hop = fpm.nexthop_message(1, gateway="192.0.2.66", oif=1)
+    head = bytes([2, 24, 0, 0, 254, 186, 0, 1]) + bytes(4)
+    return {
+        "nlmsg_len beyond the frame": _with_length(route, 4096),
+        "nlmsg_len below its header": _with_length(route, 8),
+        "nlmsg_len 0": _with_length(route, 0),
+        "message of 5 octets": route[:5],
+        "rtmsg cut": fpm.message(fpm.RTM_NEWROUTE, b"\2\x18\0\0"),
+        "attribute beyond the message": fpm.message(fpm.RTM_NEWROUTE, head + b"\xff\0\1\0\1\2"),
+        "attribute of length 0": fpm.message(fpm.RTM_NEWROUTE, head + bytes(8)),
+        "prefix of 33 bits": fpm.message(
+            fpm.RTM_NEWROUTE, bytes([2, 33]) + head[2:] + fpm.attr(1, bytes(4))
+        ),
+        "address of 2 octets": fpm.message(fpm.RTM_NEWROUTE, head + fpm.attr(1, b"\1\2")),
+        "no destination": fpm.message(fpm.RTM_NEWROUTE, head + fpm.attr(30, 1)),
+        "next hop without an id": fpm.message(fpm.RTM_NEWNEXTHOP, bytes(8)),
+        "id of 1 octet": fpm.message(fpm.RTM_NEWNEXTHOP, bytes(8) + fpm.attr(1, b"\1")),
+        "group of 5 octets": fpm.message(
+            fpm.RTM_NEWNEXTHOP, bytes(8) + fpm.attr(1, 3) + fpm.attr(2, bytes(5))
+        ),
+        "a group inside itself": fpm.group_message(7001, [7001]),
+        "gateway of 3 octets": fpm.message(
+            fpm.RTM_NEWNEXTHOP, b"\2" + bytes(7) + fpm.attr(1, 3) + fpm.attr(6, b"abc")
+        ),
+        "multipath cut": fpm.message(
+            fpm.RTM_NEWROUTE, head + fpm.attr(1, bytes(4)) + fpm.attr(9, b"\x40\0\0\0")
+        ),
+        "next hop cut": hop[:20],
+    }
+
+
+@pytest.mark.parametrize("name", list(malformed_messages()))
+def test_a_malformed_message_is_survived(dut, lan, wan, name):
+    """Skipped or the session closed, but counted; forwarding unharmed, a replay heals."""
+    dut.route(OTHER, via=wan.peer4, wire=wan)
+    before = dut.fpm()
+
+    dut.zebra.raw(fpm.frame(malformed_messages()[name]))
+    try:
+        dut.zebra.add("2001:db8:f000::/48", rtm_type=fpm.RTN_BLACKHOLE)
+    except OSError:
+        pass  # closed meanwhile
+
+    def judged():
+        now = dut.fpm()
+        return not now["connected"] or now["routes"] > before["routes"]
+
+    eventually(judged, 3, 0.01)
+    now = dut.fpm()
+    keys = ("malformed", "bad_frames", "skipped_type", "skipped_route", "nexthops", "routes")
+    assert sum(now[k] - before[k] for k in keys) >= 1
+    if not now["connected"]:
+        dut.zebra.connect()
+    dut.forwarded(lan, lan.probe(OTHER_HOST), wan)
+
+
+def test_truncated_frames_and_sudden_ends(dut, lan, wan):
+    """A session that ends in the middle of a frame leaves nothing behind."""
+    dut.route(OTHER, via=wan.peer4, wire=wan)
+    whole = fpm.frame(fpm.route_message("198.51.100.0/25", rtm_type=fpm.RTN_BLACKHOLE))
+
+    for cut in range(1, len(whole), 3):
+        dut.zebra.raw(whole[:cut])
+        dut.zebra.close()
+        dut.zebra.connect()
+
+    dut.route(OTHER, via=wan.peer4, wire=wan)
+    dut.forwarded(lan, lan.probe(OTHER_HOST), wan)
+    assert dut.route_row("198.51.100.0/25") is None

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""fpmctl shows what is, for people and for scripts, and its exit code says how it went:
+0 done, 1 no daemon, 2 wrong words, 3 nothing found."""
+
+import http.client
+import ipaddress
+import json
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+from lib import netns
+from lib.fpm_speaker import RTN_BLACKHOLE
+from lib.wait import eventually
+from wire import token_of
+
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+NET6 = "2001:db8:f000::/36"
+
+# The keys of base/rows.md, which scripts may rely on.
+KEYS = {
+    "routes": "prefix table source protocol type nexthop_id group state stale nexthops",
+    "nexthops": "group nexthop_id routes state buckets nexthops",
+    "neighbors": "address dev mac state adj use",
+    "ports": "name device driver ifindex mac mtu link queues rx_packets rx_bytes tx_packets "
+    "tx_bytes rx_missed rx_errors tx_errors addresses4 addresses6",
+    "counters": "name kind value text",
+    "memory": "rss_bytes peak_rss_bytes fib4 fib6 rib_bytes queue_bytes",
+    "version": "version dpdk pid uptime_s config",
+    "fpm": "connected generation routes4 routes6 zebra4 zebra6 other_tables unresolved groups "
+    "nexthop_ids adjacencies stale replaying sweep_in_s sweeps swept_routes commits "
+    "reclaim_pending rib_bytes fib4 fib6",
+}
+
+
+@pytest.fixture
+def taught(dut, wan, alt):
+    """A few routes of every kind."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.route("198.51.100.128/25", via=alt.peer4, wire=alt)
+    dut.route(NET6, via=wan.peer6, wire=wan)
+    dut.route("203.0.113.0/24", rtm_type=RTN_BLACKHOLE)
+    return dut
+
+
+def rows(dut, *words):
+    """Rows of `fpmctl --json show ...`, which must succeed."""
+    done = dut.fpmctl("--json", "show", *words)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("what", KEYS)
+def test_every_show_for_scripts(taught, what):
+    """--json: one array of objects with the promised keys."""
+    found = rows(taught, what)
+
+    merged = set().union(*(row.keys() for row in found))
+    assert set(KEYS[what].split()) <= merged
+    if what not in ("fpm",):
+        assert all(set(KEYS[what].split()) <= set(row) for row in found)
+
+
+WORDS = {
+    "routes": ["198.51.100.0/24", "192.0.2.66", "wan0", "203.0.113.0/24", "blackhole"],
+    "nexthops": ["192.0.2.66", "wan0"],
+    "neighbors": ["192.0.2.66", "02:00:00:00:01:02", "wan0", "permanent"],
+    "ports": ["lan0", "wan0", "up", "02:00:00:00:00:01"],
+    "fpm": ["connected"],
+    "memory": ["process", "IPv4", "RIB"],
+    "version": ["fpm-dataplane", "DPDK"],
+}
+
+
+@pytest.mark.parametrize("what", WORDS)
+def test_every_show_for_people(taught, what):
+    """Without --json: a table that names what matters, lines of bearable length."""
+    done = taught.fpmctl("show", what)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    text = done.stdout.lower()
+    assert [w for w in WORDS[what] if w.lower() not in text] == [], done.stdout
+    assert "{" not in text and max(map(len, text.splitlines())) <= 160
+
+
+def test_counters_for_people_hide_zeros_unless_asked(taught, lan):
+    """`show counters` is what happened, `all` is everything."""
+    lan.srp1(lan.probe("198.51.100.9", ttl=1))
+
+    short = taught.fpmctl("show", "counters").stdout
+    full = taught.fpmctl("show", "counters", "all").stdout
+
+    assert "ttl" in short and "unsupported_encap" in full
+    assert "unsupported_encap" not in short or len(full) > len(short)
+
+
+def test_counters_tell_of_exactly_what_was_sent(taught, lan):
+    """Single-writer counters, read at rest, are exact."""
+    before = {(r["kind"], r["name"]): r["value"] for r in rows(taught, "counters")}
+    lan.send(*(lan.probe("203.0.113.9") for _ in range(37)))
+    taught.fence(lan)
+
+    now = {(r["kind"], r["name"]): r["value"] for r in rows(taught, "counters")}
+
+    assert now[("drop", "blackhole")] - before[("drop", "blackhole")] == 37
+
+
+def test_exact_and_longest(taught):
+    """A prefix finds itself, an address its longest match; words turn that round."""
+    dut = taught
+    one = lambda *words: [r["prefix"] for r in rows(dut, "routes", *words)]  # noqa: E731
+
+    assert one(NET) == [NET]
+    assert one("198.51.100.200") == ["198.51.100.128/25"]
+    assert one("198.51.100.1") == [NET]
+    assert one("198.51.100.64/26", "longest") == [NET]
+    assert one("2001:db8:f123::1") == [NET6]
+    assert one("192.0.2.70") == ["192.0.2.64/26"]
+    assert one("192.0.2.65") == ["192.0.2.65/32"]
+
+
+def test_family_filters(taught):
+    """-4 and -6."""
+    assert all(":" not in r["prefix"] for r in rows(taught, "routes", "-4"))
+    assert all(":" in r["prefix"] for r in rows(taught, "routes", "-6"))
+    assert all(":" in r["address"] for r in rows(taught, "neighbors", "-6"))
+
+
+@pytest.mark.parametrize("words", [["198.51.100.0/26"], ["198.51.100.9", "exact"], ["8::8"]])
+def test_nothing_found_is_3(taught, words):
+    """Exit code 3, for scripts that ask whether there is a route."""
+    for extra in ([], ["--json"]):
+        done = taught.fpmctl(*extra, "show", "routes", *words)
+        assert done.returncode == 3
+
+
+WRONG = [
+    [],
+    ["show"],
+    ["frobnicate"],
+    ["show", "frobs"],
+    ["show", "ports", "surplus"],
+    ["show", "routes", "300.1.1.1"],
+    ["show", "routes", "198.51.100.0/33"],
+    ["show", "routes", "2001:db8::/129"],
+    ["show", "routes", "198.51.100.9", "shortest"],
+    ["--frobnicate", "show", "ports"],
+]
+
+
+@pytest.mark.parametrize("words", WRONG, ids=lambda w: " ".join(w) or "none")
+def test_wrong_words_are_2_with_the_usage(dut, words):
+    """A usage line on stderr, nothing on stdout, exit code 2."""
+    done = dut.fpmctl(*words)
+
+    assert done.returncode == 2 and done.stdout == ""
+    assert "usage:" in done.stderr or "routes" in done.stderr
+
+
+def test_no_daemon_is_1_with_one_sentence(dut, tmp_path):
+    """Neither a missing socket nor one that nobody serves is a riddle."""
+    stale = str(tmp_path / "stale.sock")
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.bind(stale)
+    for path in ("/nowhere/control.sock", stale, "/etc/passwd"):
+        done = dut.fpmctl("show", "ports", socket_path=path)
+        assert done.returncode == 1 and done.stdout == ""
+        assert len(done.stderr.strip().splitlines()) == 1 and path in done.stderr
+
+
+def test_help_is_0(dut):
+    """--help and help say everything, on stdout."""
+    for words in (["--help"], ["help"]):
+        done = dut.fpmctl(*words)
+        assert done.returncode == 0 and "usage:" in done.stdout
+
+
+def test_fifty_thousand_routes_are_streamed(dut, lan, wan):
+    """The list is complete, in order, and made in slices: forwarding, other questions and
+    routes go on meanwhile, and a reader that does not read stalls nobody."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    nhid = dut.zebra.hop(wan.peer6, wan)
+    dut.zebra.speaker.routes("2001:db8:e000::/64", 50000, nhid)
+    eventually(lambda: dut.fpm()["zebra6"] == 50000, 30, 0.05)
+    argv = [dut.daemon.ctl, "-s", dut.socket, "--json", "show", "routes"]
+
+    with dut.stream(lan, HOST) as stream:
+        lazy = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        found = []
+        reader = threading.Thread(target=lambda: found.extend(rows(dut, "routes")))
+        reader.start()
+        longest = 0.0
+        while reader.is_alive():
+            begin = time.monotonic()
+            assert dut.control.ask("version")
+            longest = max(longest, time.monotonic() - begin)
+            time.sleep(0.01)
+        reader.join()
+        begin = time.monotonic()
+        dut.route("203.0.113.0/24", rtm_type=RTN_BLACKHOLE)
+        added = time.monotonic() - begin
+        lazy.kill()
+        lazy.communicate()
+
+    try:
+        assert len([r for r in found if r["source"] == "zebra"]) == 50001
+        six = [r["prefix"] for r in found if r["prefix"].startswith("2001:db8:e")]
+        assert six == sorted(six, key=_packed) and len(set(six)) == 50000
+        assert stream.lost(wan) == []
+        assert longest < 0.5 and added < 0.5
+    finally:
+        dut.zebra.speaker.routes_del("2001:db8:e000::/64", 50000)
+        eventually(lambda: dut.fpm()["zebra6"] == 0, 30, 0.05)
+
+
+def _packed(prefix):
+    return ipaddress.ip_network(prefix).network_address
+
+
+def test_a_reader_that_stops_is_no_error(taught):
+    """`fpmctl show routes | head -1`: a closed pipe ends it without noise."""
+    line = f"{taught.daemon.ctl} -s {taught.socket} show routes | head -1"
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0 and done.stderr == ""
+
+
+def test_the_version_tells_who_answers(dut):
+    """pid and configuration of the daemon that runs."""
+    row = rows(dut, "version")[0]
+
+    assert row["pid"] == dut.daemon.process.pid
+    assert row["config"] == dut.config
+
+
+def test_a_million_questions_leave_nothing_behind(dut):
+    """Well, three hundred: connections come and go, memory stays."""
+    before = rows(dut, "memory")[0]["rss_bytes"]
+    for _ in range(300):
+        dut.control.close()
+        dut.control.ask("ports")
+
+    assert rows(dut, "memory")[0]["rss_bytes"] - before < 4 << 20
+
+
+def test_metrics_agree_with_counters(own_dut):
+    """The metrics page: text format, names with units, the same values."""
+    dut = own_dut(metrics="127.0.0.1:9620")
+    dut.start()
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    lan.send(*(lan.probe(HOST) for _ in range(5)), *(lan.probe("203.0.113.1") for _ in range(3)))
+    wan.expect_many(lambda d: token_of(d) is not None, 5)
+    dut.fence(lan)
+
+    with netns.entered(dut.dp):
+        page = http.client.HTTPConnection("127.0.0.1", 9620, timeout=5)
+        page.request("GET", "/metrics")
+        reply = page.getresponse()
+    text = reply.read().decode()
+
+    assert reply.status == 200 and "text/plain" in reply.getheader("Content-Type")
+    values = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            name, _, value = line.rpartition(" ")
+            values[name] = float(value)
+    total = sum(v for n, v in values.items() if n.startswith("fpmdp_drop_packets_total")
+                and 'reason="no_route"' in n)  # fmt: skip
+    assert total == 3
+    passed = sum(v for n, v in values.items() if n.startswith("fpmdp_forwarded_packets_total"))
+    assert passed == 5

@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""ICMP and ICMPv6 errors: when, from whom, what they quote, how often; fragments."""
+
+import time
+
+import pytest
+from scapy.layers.inet import ICMP, IP, UDP, fragment
+from scapy.layers.inet6 import (
+    ICMPv6DestUnreach,
+    ICMPv6EchoReply,
+    ICMPv6EchoRequest,
+    ICMPv6PacketTooBig,
+    ICMPv6TimeExceeded,
+    IPv6,
+    IPv6ExtHdrFragment,
+)
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+
+from lib.fpm_speaker import RTN_BLACKHOLE, RTN_PROHIBIT, RTN_UNREACHABLE
+from lib.wait import eventually
+from known import DEFRAG
+from wire import token, token_of
+
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
+
+
+@pytest.fixture(autouse=True)
+def full_bucket(dut):
+    """The rate limit of errors has recovered before each test."""
+    lan = dut.wires["lan"]
+
+    def answered():
+        for dst, src in (("203.0.113.250", None), ("2001:db8:ffff::250", None)):
+            lan.srp1(lan.probe(dst, src=src), timeout=0.3)
+        return True
+
+    eventually(answered, 10, 0.05, "ICMP errors are answered again")
+    lan.clear()
+
+
+def right_sums(packet):
+    """Do the checksums in a dissected frame hold?"""
+    again = Ether(bytes(packet))
+    for layer in (IP, ICMP, ICMPv6DestUnreach, ICMPv6TimeExceeded, ICMPv6PacketTooBig):
+        if layer in again:
+            field = "cksum" if "ICMPv6" in layer.__name__ else "chksum"
+            sent = getattr(again[layer], field)
+            delattr(again[layer], field)
+            built = Ether(bytes(again))
+            if getattr(built[layer], field) != sent:
+                return False
+            setattr(again[layer], field, sent)
+    return True
+
+
+@pytest.mark.parametrize("ttl", [0, 1])
+def test_expiring_ttl_is_answered_and_not_forwarded(dut, lan, wan, ttl):
+    """RFC 1812, 5.3.1 and 4.3.3.4: time exceeded in transit, to the source, from an
+    address of the interface it came in by."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    before = dut.counters()
+    probe = lan.probe(HOST, ttl=ttl)
+
+    reply = lan.srp1(probe)
+
+    assert (reply[ICMP].type, reply[ICMP].code) == (11, 0)
+    assert (reply[IP].src, reply[IP].dst) == (lan.ip4, lan.peer4)
+    assert (reply.src, reply.dst) == (lan.port_mac, lan.mac)
+    assert right_sums(reply)
+    assert wan.got(token_of(probe)) == []
+    assert dut.drops(before) == {"ttl": 1}
+    assert dut.moved(before, "punt")["ttl_expired"] == 1
+
+
+@pytest.mark.parametrize("hlim", [0, 1])
+def test_expiring_hop_limit_is_answered_and_not_forwarded(dut, lan, wan, hlim):
+    """RFC 4443, 3.3: hop limit exceeded in transit."""
+    dut.route(NET6, via=wan.peer6, wire=wan)
+    before = dut.counters()
+    probe = lan.probe(HOST6, hlim=hlim)
+
+    reply = lan.srp1(probe)
+
+    assert (reply[ICMPv6TimeExceeded].type, reply[ICMPv6TimeExceeded].code) == (3, 0)
+    assert (reply[IPv6].src, reply[IPv6].dst) == (lan.ip6, lan.peer6)
+    assert right_sums(reply)
+    assert wan.got(token_of(probe)) == []
+    assert dut.drops(before) == {"ttl": 1}
+
+
+@pytest.mark.parametrize("size", [40, 128, 548, 549, 1500])
+def test_the_quote_is_the_packet_as_it_came(dut, lan, wan, size):
+    """RFC 1812, 4.3.2.3: as much of it as fits 576 octets, unchanged."""
+    probe = lan.probe(HOST, size=size, ttl=1)
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+    reply = lan.srp1(probe)
+
+    quote = bytes(reply[IP])[28 : reply[IP].len]
+    assert quote == bytes(probe[IP])[: 576 - 28]
+    assert reply[IP].len <= 576
+
+
+@pytest.mark.parametrize("size", [60, 700, 1232, 1500])
+def test_the_quote_of_icmpv6_fits_the_minimum_mtu(dut, lan, wan, size):
+    """RFC 4443, 2.4 (c): as much as fits 1280 octets, unchanged."""
+    probe = lan.probe(HOST6, size=size, hlim=1)
+    dut.route(NET6, via=wan.peer6, wire=wan)
+
+    reply = lan.srp1(probe)
+
+    quote = bytes(reply[IPv6])[48 : 40 + reply[IPv6].plen]
+    assert quote == bytes(probe[IPv6])[: 1280 - 48]
+
+
+def test_the_quote_leaves_padding_out(dut, lan, wan):
+    """RFC 1812, 4.3.2.3: the quote is of the datagram, not of the frame's padding."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    probe = lan.probe(HOST, ttl=1)
+
+    lan.send(bytes(probe) + b"\xee" * 22)
+
+    reply = lan.expect(token_of(probe))
+    assert b"\xee" not in bytes(reply[IP])[: reply[IP].len]
+    assert reply[IP].len == 28 + len(probe[IP])
+
+
+KINDS = {
+    "no route": (None, "no_route", (3, 0), (1, 0)),
+    "unreachable": (RTN_UNREACHABLE, "unreachable", (3, 1), (1, 3)),
+    "prohibit": (RTN_PROHIBIT, "prohibit", (3, 13), (1, 1)),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_refusing_routes_answer(dut, lan, name):
+    """RFC 1812, 5.2.7.1 and RFC 4443, 3.1: the code says why."""
+    kind, reason, code4, code6 = KINDS[name]
+    for prefix, dst, code in ((NET, HOST, code4), (NET6, HOST6, code6)):
+        if kind:
+            dut.route(prefix, rtm_type=kind)
+        before = dut.counters()
+
+        reply = lan.srp1(lan.probe(dst))
+
+        layer = reply[ICMP] if ICMP in reply else reply[ICMPv6DestUnreach]
+        assert (layer.type, layer.code) == code
+        assert right_sums(reply)
+        assert dut.drops(before) == {reason: 1}
+
+
+def test_blackhole_routes_are_silent(dut, lan):
+    """`blackhole` and `Null0`: dropped, counted, nobody told."""
+    for prefix, dst in ((NET, HOST), (NET6, HOST6)):
+        dut.route(prefix, rtm_type=RTN_BLACKHOLE)
+        probes = [lan.probe(dst) for _ in range(5)]
+        assert dut.not_forwarded(lan, *probes) == {"blackhole": 5}
+        assert [p for p in probes if lan.got(token_of(p))] == []
+
+
+def test_errors_are_rate_limited_and_the_limit_recovers(dut, lan):
+    """RFC 1812, 4.3.2.8 and RFC 4443, 2.4 (f)."""
+    for dst in ("198.51.100.77", "2001:db8:f000::77"):
+        before = dut.counters()
+        probes = [lan.probe(dst) for _ in range(2000)]
+        begin = time.monotonic()
+        lan.send(*map(bytes, probes))
+        dut.fence(lan)
+        took = time.monotonic() - begin
+
+        assert dut.drops(before) == {"no_route": 2000}
+        moved = dut.moved(before, "total")
+        assert 0 < moved["icmp_sent"] < 100 + 1100 * took
+        assert moved["icmp_sent"] + moved["icmp_limited"] == 2000
+        eventually(lambda d=dst: lan.srp1(lan.probe(d), 0.2), 5, what="the limit recovers")
+
+
+def _inner_error(kind):
+    return ICMP(type=kind) / Raw(token() + bytes(28))
+
+
+NO_ERROR_ABOUT = {
+    "an ICMP unreachable": lambda lan: IP(src=lan.peer4, dst=HOST, ttl=1) / _inner_error(3),
+    "an ICMP time exceeded": lambda lan: IP(src=lan.peer4, dst=HOST) / _inner_error(11),
+    "an ICMP redirect": lambda lan: IP(src=lan.peer4, dst=HOST) / _inner_error(5),
+    "a later fragment": lambda lan: IP(src=lan.peer4, dst=HOST, frag=8) / Raw(token()),
+    "a directed broadcast": lambda lan: IP(src=lan.peer4, dst="192.0.2.127", ttl=1)
+    / UDP()
+    / Raw(token()),
+    "a multicast": lambda lan: IP(src=lan.peer4, dst="233.252.0.1", ttl=1)
+    / UDP()
+    / Raw(token()),
+    "a source of zeros": lambda lan: IP(src="0.0.0.0", dst=HOST) / UDP() / Raw(token()),
+    "an ICMPv6 error": lambda lan: IPv6(src=lan.peer6, dst=HOST6, hlim=1)
+    / ICMPv6DestUnreach()
+    / Raw(token() + bytes(40)),
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=DEFRAG if n == "a later fragment" else ()) for n in NO_ERROR_ABOUT],
+)
+def test_no_error_about(dut, lan, name):
+    """RFC 1812, 4.3.2.7 and RFC 4443, 2.4 (e): what must never cause an ICMP error."""
+    packet = Ether(src=lan.mac, dst=lan.port_mac) / NO_ERROR_ABOUT[name](lan)
+
+    drops = dut.not_forwarded(lan, packet)
+
+    assert lan.got(token_of(packet)) == []
+    assert sum(drops.values()) == 1
+
+
+def test_a_later_ipv6_fragment_is_answered(dut, lan):
+    """RFC 4443, 2.4 (e) does not list fragments, unlike RFC 1812 for IPv4."""
+    piece = IPv6(src=lan.peer6, dst=HOST6) / IPv6ExtHdrFragment(nh=17, offset=8) / Raw(token())
+
+    reply = lan.srp1(Ether(src=lan.mac, dst=lan.port_mac) / piece)
+
+    assert reply[ICMPv6DestUnreach].code == 0
+
+
+def test_no_error_about_a_link_layer_broadcast(dut, lan):
+    """RFC 1122, 3.2.2: not for a datagram that came as a link-layer broadcast."""
+    probe = bytes(lan.probe(HOST, ttl=1))
+
+    dut.not_forwarded(lan, b"\xff" * 6 + probe[6:])
+
+    assert lan.got(token_of(probe)) == []
+
+
+@pytest.mark.parametrize("kind", [0, 8])
+def test_echo_is_answered_with_an_error(dut, lan, kind):
+    """RFC 1122, 3.2.2: ICMP queries are no errors: traceroute with echo works."""
+    mark = token()
+    packet = IP(src=lan.peer4, dst=HOST, ttl=1) / ICMP(type=kind) / Raw(mark)
+
+    lan.send(Ether(src=lan.mac, dst=lan.port_mac) / packet)
+
+    assert lan.expect(mark)[ICMP].type == 3  # no route is found first
+
+
+def test_echo6_is_answered_with_an_error(dut, lan):
+    """RFC 4443, 2.4: informational messages may be answered with errors."""
+    for echo in (ICMPv6EchoRequest, ICMPv6EchoReply):
+        mark = token()
+        packet = IPv6(src=lan.peer6, dst=HOST6) / echo(data=mark)
+
+        lan.send(Ether(src=lan.mac, dst=lan.port_mac) / packet)
+
+        assert lan.expect(mark)[ICMPv6DestUnreach].type == 1
+
+
+def test_the_error_goes_where_the_source_is_routed(dut, lan, wan, alt):
+    """RFC 1812, 4.3.2.4 and 5.2.4: an error is routed like any datagram."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.route("203.0.113.0/24", via=alt.peer4, wire=alt)
+    probe = lan.probe(HOST, src="203.0.113.5", ttl=1)
+
+    lan.send(probe)
+
+    reply = alt.expect(token_of(probe))
+    assert reply[IP].dst == "203.0.113.5" and reply[IP].src == lan.ip4
+    assert reply.dst == alt.mac
+
+
+# -- larger than the way out ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def narrow(dut, wan):
+    """A way out with a smaller MTU, in force."""
+    dut.ip(f"link set {wan.tap} mtu 1300")
+    eventually(lambda: _mtu(dut, wan) == 1300, 5, 0.01, "MTU 1300")
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.route(NET6, via=wan.peer6, wire=wan)
+    yield 1300
+    dut.ip(f"link set {wan.tap} mtu 1500")
+    eventually(lambda: _mtu(dut, wan) == 1500, 5, 0.01, "MTU 1500")
+
+
+def _mtu(dut, wire):
+    return dut.port_row(wire)["mtu"]
+
+
+def test_df_and_too_big_says_the_mtu(dut, lan, wan, narrow):
+    """RFC 1191, 4: fragmentation needed and DF set, with the next-hop MTU."""
+    before = dut.counters()
+    probe = lan.probe(HOST, size=1301, flags="DF")
+
+    reply = lan.srp1(probe)
+
+    assert (reply[ICMP].type, reply[ICMP].code) == (3, 4)
+    assert reply[ICMP].nexthopmtu == narrow
+    assert right_sums(reply)
+    assert wan.got(token_of(probe)) == []
+    assert dut.drops(before) == {"mtu": 1}
+    dut.forwarded(lan, lan.probe(HOST, size=1300, flags="DF"), wan)
+
+
+def test_too_big_for_ipv6_says_the_mtu(dut, lan, wan, narrow):
+    """RFC 4443, 3.2 and RFC 8200, 5: routers never fragment."""
+    before = dut.counters()
+    probe = lan.probe(HOST6, size=1301)
+
+    reply = lan.srp1(probe)
+
+    assert reply[ICMPv6PacketTooBig].mtu == narrow
+    assert right_sums(reply)
+    assert wan.got(token_of(probe)) == []
+    assert dut.drops(before) == {"mtu": 1}
+    dut.forwarded(lan, lan.probe(HOST6, size=1300), wan)
+
+
+def reassemble(frames):
+    """The payload of all fragments, and the checks every fragment must pass."""
+    pieces = sorted((Ether(f)[IP] for f in frames), key=lambda ip: ip.frag)
+    at, data = 0, b""
+    for piece in pieces:
+        assert right_sums(Ether() / piece)
+        assert piece.frag * 8 == at
+        body = bytes(piece)[piece.ihl * 4 : piece.len]
+        data, at = data + body, at + len(body)
+    assert [p.flags.MF for p in pieces] == [True] * (len(pieces) - 1) + [False]
+    assert len({p.id for p in pieces}) == 1
+    return pieces, data
+
+
+def _pieces(dut, lan, wan, ident):
+    dut.fence(lan)
+    return wan.got(lambda d: d[12:14] == b"\x08\x00" and d[18:20] == ident.to_bytes(2, "big"))
+
+
+@pytest.mark.parametrize("size", [1301, 1400, 1500])
+def test_df_clear_is_fragmented_and_reassembles(dut, lan, wan, narrow, size):
+    """RFC 791, 3.2: offsets, MF, identification; TTL spent once; sums right."""
+    probe = lan.probe(HOST, size=size, id=0x7A01, ttl=33, tos=0x20)
+
+    lan.send(probe)
+    eventually(lambda: len(_pieces(dut, lan, wan, 0x7A01)) >= 2)
+
+    pieces, data = reassemble(_pieces(dut, lan, wan, 0x7A01))
+    assert data == bytes(probe[IP])[20:]
+    assert {p.ttl for p in pieces} == {32} and {p.tos for p in pieces} == {0x20}
+    assert max(p.len for p in pieces) <= narrow
+
+
+@DEFRAG
+def test_a_fragment_is_fragmented_again(dut, lan, wan, narrow):
+    """RFC 791, 3.2: offsets add up and the MF of the original stays on the last piece."""
+    whole = IP(src=lan.peer4, dst=HOST, id=0x7A02) / UDP(sport=1, dport=2) / Raw(bytes(2800))
+    for piece in fragment(whole, 1400):
+        lan.send(Ether(src=lan.mac, dst=lan.port_mac) / piece)
+    eventually(lambda: len(_pieces(dut, lan, wan, 0x7A02)) >= 5, 2)
+
+    _, data = reassemble(_pieces(dut, lan, wan, 0x7A02))
+    assert data == bytes(whole)[20:]
+
+
+def test_only_copied_options_go_into_later_fragments(dut, lan, wan, narrow):
+    """RFC 791, 3.1: the copied flag of an option decides."""
+    # Router alert (148, copied) and record route (7, not copied), padded.
+    options = bytes([148, 4, 0, 0, 7, 7, 4, 0, 0, 0, 0, 0])
+    probe = lan.probe(HOST, size=1400, id=0x7A03)
+    header = bytearray(bytes(probe[IP])[:20])
+    header[0] = 0x40 + 8
+    header[2:4] = (1400 + 12).to_bytes(2, "big")
+    head = IP(bytes(header) + options)
+    del head.chksum
+    lan.send(Ether(src=lan.mac, dst=lan.port_mac) / head / Raw(bytes(probe[IP])[20:]))
+    eventually(lambda: len(_pieces(dut, lan, wan, 0x7A03)) >= 2)
+
+    pieces, data = reassemble(_pieces(dut, lan, wan, 0x7A03))
+    assert data == bytes(probe[IP])[20:]
+    first, later = bytes(pieces[0])[20 : pieces[0].ihl * 4], bytes(pieces[1])[20:]
+    assert first == options
+    assert later[: pieces[1].ihl * 4 - 20].rstrip(b"\0\1") == bytes([148, 4])

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Neighbours: found by the kernel, used by the dataplane, and what waits meanwhile."""
+
+import pytest
+from scapy.layers.inet import ICMP
+from scapy.layers.inet6 import ICMPv6DestUnreach
+from scapy.layers.l2 import ARP, Ether
+
+from lib.wait import eventually
+from wire import token_of
+
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
+# (gateway on wan, prefix, destination) of both families; tests take addresses of their own.
+CASES = {4: ("192.0.2.{}", NET, HOST), 6: ("2001:db8:1::{}", NET6, HOST6)}
+
+
+@pytest.fixture(params=[4, 6], ids=["IPv4", "IPv6"])
+def family(request):
+    """Both families."""
+    return request.param
+
+
+def case(family, number):
+    """(gateway, prefix, destination): gateway 192.0.2.N or 2001:db8:1::N on wan."""
+    gateway, prefix, dst = CASES[family]
+    return gateway.format(number), prefix, dst
+
+
+def test_an_unresolved_gateway_is_asked_for_and_the_first_packets_wait(dut, lan, wan, family):
+    """RFC 1122, 2.3.2.2 and RFC 4861, 7.2.2: at least one packet is kept, and sent when
+    the answer is there; those that waited leave in order and before later ones."""
+    gateway, prefix, dst = case(family, 70)
+    dut.route(prefix, via=gateway, wire=wan)
+    probes = [lan.probe(dst) for _ in range(5)]
+
+    lan.send(*probes[:3])
+    eventually(lambda: wan.solicitations(gateway), 3, 0.005, "a solicitation")
+    wan.answer(gateway, "02:00:00:00:70:01")
+    frames = wan.expect_many(lambda d: token_of(d) is not None, 3, 3)
+    lan.send(*probes[3:])
+    frames = wan.expect_many(lambda d: token_of(d) is not None, 5)
+
+    assert [token_of(f) for f in frames] == [token_of(p) for p in probes]
+    assert {Ether(f).dst for f in frames} == {"02:00:00:00:70:01"}
+
+
+def test_an_unresolved_host_on_the_link_is_asked_for(dut, lan, wan, family):
+    """RFC 1812, 3.3.2: connected destinations are resolved one by one."""
+    host, _, _ = case(family, 71)
+    wan.answer(host, "02:00:00:00:71:01")
+    probe = lan.probe(host)
+
+    out = dut.forwarded(lan, probe, wan, timeout=3)
+
+    assert out.dst == "02:00:00:00:71:01"
+    before = dut.counters()
+    dut.forwarded(lan, lan.probe(host), wan)
+    assert "unresolved" not in dut.moved(before, "punt")
+
+
+def test_one_solicitation_at_a_time(dut, lan, wan, family):
+    """RFC 1122, 2.3.2.1: at most one request a second for one address, however many
+    packets want it."""
+    host, _, _ = case(family, 72)
+
+    lan.send(*(lan.probe(host) for _ in range(100)))
+    eventually(lambda: wan.solicitations(host), 3, 0.005, "a solicitation")
+    dut.fence(lan)
+
+    assert len(wan.solicitations(host)) <= 2
+
+
+def test_failure_is_told_to_the_sources(dut, lan, wan, family):
+    """RFC 1812, 4.3.3.1 and RFC 4443, 3.1: host/address unreachable when nobody answers."""
+    host, _, _ = case(family, 73)
+    before = dut.counters()
+
+    reply = lan.srp1(lan.probe(host), timeout=8)
+
+    layer = reply[ICMP] if ICMP in reply else reply[ICMPv6DestUnreach]
+    assert (layer.type, layer.code) == ((3, 1) if family == 4 else (1, 3))
+    assert dut.drops(before) == {"neigh_failed": 1}
+
+
+def test_a_failed_neighbour_that_comes_back_is_found(dut, lan, wan, family):
+    """RFC 4861, 7.3.3: failure is not for ever; the next packet asks again."""
+    host, _, _ = case(family, 74)
+    lan.srp1(lan.probe(host), timeout=8)
+    wan.answer(host, "02:00:00:00:74:01")
+
+    def comes():
+        probe = lan.probe(host)
+        lan.send(probe)
+        return wan.expect(token_of(probe), 0.3)
+
+    assert eventually(comes, 10, what="traffic to the host that came back").dst
+
+
+def test_what_waits_is_bounded(dut, lan, wan, family):
+    """RFC 1812, 3.3.2: the queue for an unresolved neighbour is small, the rest counted."""
+    host, _, _ = case(family, 75)
+    before = dut.counters()
+
+    lan.send(*(lan.probe(host) for _ in range(200)))
+    dut.fence(lan)
+    full = dut.drops(before).get("hold_full", 0)
+    wan.answer(host, "02:00:00:00:75:01")
+    frames = eventually(lambda: wan.got(lambda d: token_of(d) is not None), 5)
+
+    assert 100 < full < 200
+    assert 1 <= len(frames) == 200 - full
+
+
+def test_a_changed_mac_is_used_at_once(dut, lan, wan, family):
+    """RFC 4861, 7.2.5 and RFC 826: an update of the cache is an update of the way."""
+    gateway, prefix, dst = case(family, 76)
+    dut.neighbor(gateway, wan, "02:00:00:00:76:01")
+    dut.route(prefix, via=gateway, wire=wan)
+    assert dut.forwarded(lan, lan.probe(dst), wan).dst == "02:00:00:00:76:01"
+
+    dut.neighbor(gateway, wan, "02:00:00:00:76:02")
+
+    assert dut.forwarded(lan, lan.probe(dst), wan).dst == "02:00:00:00:76:02"
+
+
+def test_no_packet_is_lost_while_the_mac_changes(dut, lan, wan, family):
+    """A rewrite of an adjacency is whole at every moment: old MAC or new, nothing else."""
+    gateway, prefix, dst = case(family, 77)
+    macs = ["02:00:00:00:77:01", "02:00:00:00:77:02"]
+    dut.neighbor(gateway, wan, macs[0])
+    dut.route(prefix, via=gateway, wire=wan)
+
+    with dut.stream(lan, dst) as stream:
+        for n in range(20):
+            dut.neighbor(gateway, wan, macs[n % 2])
+
+    assert stream.lost(wan) == []
+    assert {Ether(d).dst for d in wan.got(stream.mark)} == set(macs)
+
+
+def test_a_gratuitous_arp_moves_the_traffic(dut, lan, wan):
+    """RFC 5227, 3 with RFC 826: an announcement for a known address is believed."""
+    gateway = "192.0.2.78"
+    wan.answer(gateway, "02:00:00:00:78:01")
+    dut.route(NET, via=gateway, wire=wan)
+    dut.forwarded(lan, lan.probe(HOST), wan, timeout=3)
+    # The kernel believes a change only when the entry is older than a second (locktime).
+    dut.ip(f"neigh replace {gateway} lladdr 02:00:00:00:78:01 dev {wan.tap} nud stale")
+    wan.answer(gateway, "02:00:00:00:78:02")
+    arp = ARP(op=2, hwsrc="02:00:00:00:78:02", psrc=gateway, hwdst=wan.port_mac, pdst=wan.ip4)
+
+    def moved():
+        wan.send(Ether(src="02:00:00:00:78:02", dst="ff:ff:ff:ff:ff:ff") / arp)
+        row = dut.neighbor_row(gateway, wan)
+        return row["mac"] == "02:00:00:00:78:02"
+
+    eventually(moved, 5, 0.1, "the announcement is believed")
+    assert dut.forwarded(lan, lan.probe(HOST), wan).dst == "02:00:00:00:78:02"
+
+
+def test_a_stale_neighbour_keeps_forwarding(dut, lan, wan, family):
+    """RFC 4861, 7.3.3: STALE means unproved, not unusable."""
+    gateway, prefix, dst = case(family, 79)
+    wan.answer(gateway, "02:00:00:00:79:01")
+    dut.ip(f"neigh replace {gateway} lladdr 02:00:00:00:79:01 dev {wan.tap} nud stale")
+    dut.route(prefix, via=gateway, wire=wan)
+
+    with dut.stream(lan, dst, rate=300) as stream:
+        eventually(lambda: stream.sent > 300)
+
+    assert stream.lost(wan) == []
+
+
+def test_a_static_neighbour_is_never_overwritten(dut, lan, wan, family):
+    """A permanent entry is the operator's: traffic and resolution leave it alone."""
+    gateway, prefix, dst = case(family, 80)
+    dut.neighbor(gateway, wan, "02:00:00:00:80:01")
+    wan.answer(gateway, "02:00:00:00:80:02")
+    dut.route(prefix, via=gateway, wire=wan)
+
+    for _ in range(20):
+        assert dut.forwarded(lan, lan.probe(dst), wan).dst == "02:00:00:00:80:01"
+    assert wan.solicitations(gateway) == []
+
+
+def test_a_deleted_neighbour_is_resolved_again(dut, lan, wan, family):
+    """The kernel's cache is the truth: an entry taken away is asked for anew."""
+    gateway, prefix, dst = case(family, 81)
+    dut.neighbor(gateway, wan, "02:00:00:00:81:01")
+    dut.route(prefix, via=gateway, wire=wan)
+    dut.forwarded(lan, lan.probe(dst), wan)
+    wan.answer(gateway, "02:00:00:00:81:02")
+
+    dut.ip(f"neigh del {gateway} dev {wan.tap}")
+
+    def new_mac():
+        return dut.forwarded(lan, lan.probe(dst), wan).dst == "02:00:00:00:81:02"
+
+    eventually(new_mac, 5, what="resolved again")
+
+
+def test_a_gateway_is_resolved_before_there_is_traffic(dut, wan, family):
+    """A next hop that routes name is worth asking for ahead of the first packet."""
+    gateway, prefix, _ = case(family, 82)
+    wan.answer(gateway, "02:00:00:00:82:01")
+
+    dut.route(prefix, via=gateway, wire=wan)
+
+    eventually(lambda: dut.neighbor_row(gateway, wan)["mac"], 5, what="asked for ahead")
+
+
+def test_two_routes_share_the_wait(dut, lan, wan, family):
+    """Packets of many flows wait for one neighbour together and leave together."""
+    gateway, prefix, dst = case(family, 83)
+    dut.route(prefix, via=gateway, wire=wan)
+    probes = [lan.probe(dst, sport=5000 + n) for n in range(4)]
+
+    lan.send(*probes)
+    eventually(lambda: wan.solicitations(gateway), 3, 0.005)
+    wan.answer(gateway, "02:00:00:00:83:01")
+
+    for probe in probes:
+        wan.expect(token_of(probe), 3)
+
+
+def test_ttl_is_spent_once_by_a_packet_that_waited(dut, lan, wan, family):
+    """RFC 1812, 5.3.1: waiting costs no hop more."""
+    host, _, _ = case(family, 84)
+    wan.answer(host, "02:00:00:00:84:01")
+    field = "ttl" if family == 4 else "hlim"
+
+    out = dut.forwarded(lan, lan.probe(host, **{field: 9}), wan, timeout=3)
+
+    assert getattr(out.payload, field) == 8
+    assert (out.src, out.dst) == (wan.port_mac, "02:00:00:00:84:01")
+
+
+def test_a_scan_of_a_subnet_leaves_the_gateway_alone(dut, lan, wan, alt):
+    """Hundreds of unanswered hosts neither stop the known neighbours nor stay for ever."""
+    dut.route(NET6, via=alt.peer6, wire=alt)
+
+    with dut.stream(lan, HOST6) as stream:
+        for n in range(1000):
+            lan.send(bytes(lan.probe(f"2001:db8:1::a:{n:x}")))
+
+    assert stream.lost(alt) == []
+    assert dut.fpm()["connected"]

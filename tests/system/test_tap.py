@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""TAPs are the ports' twins, and what is done to them with `ip` is done to the port."""
+
+import json
+import time
+
+import pytest
+from scapy.layers.inet import ICMP, IP
+from scapy.layers.l2 import Ether
+
+from lib import netns
+from lib.wait import eventually
+from known import ADMIN_DOWN
+from wire import token_of
+
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+IN_TIME = 0.1
+
+
+def in_time(fn):
+    """Assert that fn() becomes true within the 100 ms that a change may take."""
+    begin = time.monotonic()
+    eventually(fn, 3, 0.002)
+    assert time.monotonic() - begin < IN_TIME
+
+
+def test_a_tap_has_name_mac_and_mtu_of_its_port(dut):
+    """Same MAC: what the kernel answers ARP with is what the port listens to."""
+    for wire in dut.wires.values():
+        link = dut.link_row(wire.tap)
+        row = dut.port_row(wire)
+        assert link["address"] == wire.port_mac == row["mac"]
+        assert link["mtu"] == row["mtu"] == 1500
+        assert link["ifindex"] == row["ifindex"]
+        assert {"UP", "LOWER_UP"} <= set(link["flags"])
+
+
+def test_a_tap_is_persistent(dut, lan):
+    """It must outlive the daemon."""
+    text = netns.command(["ip", "-n", dut.ctl, "-d", "-j", "link", "show", lan.tap])
+    assert json.loads(text)[0]["linkinfo"]["info_data"]["persist"] is True
+
+
+def test_carrier_follows_the_port(dut, wan):
+    """The far end goes down: so does the TAP, and FRR learns it as on any router."""
+    netns.ip_batch([f"link set {wan.name} down"], dut.far)
+    eventually(lambda: "LOWER_UP" not in dut.link_row(wan.tap)["flags"], 2, 0.005)
+    eventually(lambda: dut.port_row(wan)["link"] == "down", 2, 0.005)
+
+    netns.ip_batch([f"link set {wan.name} up"], dut.far)
+    eventually(lambda: "LOWER_UP" in dut.link_row(wan.tap)["flags"], 2, 0.005)
+    eventually(lambda: dut.port_row(wan)["link"] == "up", 2, 0.005)
+
+
+def test_a_down_link_comes_back_to_work(dut, lan, wan):
+    """A single way out that was down forwards again after it is up."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    netns.ip_batch([f"link set {wan.name} down"], dut.far)
+    eventually(lambda: dut.port_row(wan)["link"] == "down", 2, 0.005)
+    assert dut.not_forwarded(lan, lan.probe(HOST)) == {"egress_down": 1}
+    netns.ip_batch([f"link set {wan.name} up"], dut.far)
+
+    def passes():
+        lan.send(probe := lan.probe(HOST))
+        return wan.expect_raw(token_of(probe), 0.05)
+
+    eventually(passes, 3, 0.01)
+
+
+def test_an_address_added_is_ours_at_once(dut, lan, wan):
+    """RFC 1812, 5.2.3: and its subnet is connected; both go with it."""
+    dut.route("203.0.113.0/24", via=wan.peer4, wire=wan)
+    dut.forwarded(lan, lan.probe("203.0.113.1"), wan)
+
+    dut.ip(f"addr add 203.0.113.1/28 dev {lan.tap}")
+
+    def ours():
+        lan.send(probe := lan.probe("203.0.113.1"))
+        return dut.taps["lan"].expect_raw(token_of(probe), 0.02)
+
+    in_time(ours)
+    assert dut.route_row("203.0.113.0/28")["source"] == "connected"
+
+    dut.ip(f"addr del 203.0.113.1/28 dev {lan.tap}")
+
+    def zebras_again():
+        lan.send(probe := lan.probe("203.0.113.1"))
+        return wan.expect_raw(token_of(probe), 0.02)
+
+    in_time(zebras_again)
+    assert dut.route_row("203.0.113.0/28") is None
+
+
+def test_an_own_address_beats_every_route(dut, lan, wan):
+    """RFC 1812, 5.2.3: a packet to one of our addresses is for us, whatever zebra says."""
+    nhid = dut.zebra.hop(wan.peer4, wan)
+    dut.zebra.add(f"{lan.ip4}/32", nhid)
+    dut.zebra.add("192.0.2.0/26", nhid)
+    dut.route(NET, nhid=nhid)
+    probe = lan.probe(lan.ip4)
+
+    assert dut.not_forwarded(lan, probe) == {}
+    assert len(dut.taps["lan"].got(token_of(probe))) == 1
+
+
+def test_errors_come_from_an_address_that_is_there(dut, lan):
+    """RFC 1812, 4.3.2.4: the source of an error is an address of the interface now."""
+    dut.ip(
+        f"addr del {lan.ip4}/26 dev {lan.tap}",
+        f"addr add 192.0.2.5/26 dev {lan.tap}",
+        f"neigh replace {lan.peer4} lladdr {lan.mac} dev {lan.tap} nud permanent",
+    )
+    eventually(lambda: dut.port_row(lan)["addresses4"] == "192.0.2.5", 2, 0.005)
+
+    reply = lan.srp1(lan.probe(HOST))
+
+    assert reply[ICMP].type == 3 and reply[IP].src == "192.0.2.5"
+
+
+@pytest.fixture
+def new_mac(dut, lan):
+    """Another MAC for the port, the old one back afterwards."""
+    yield "02:00:00:00:ab:cd"
+    dut.ip(f"link set {lan.tap} address {lan.port_mac}")
+    eventually(lambda: dut.port_row(lan)["mac"] == lan.port_mac, 3, 0.01)
+
+
+def test_a_mac_changed_with_ip_is_the_ports(dut, lan, wan, new_mac):
+    """`ip link set address`: frames to the new MAC are ours, frames we send bear it."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+    dut.ip(f"link set {lan.tap} address {new_mac}")
+
+    def accepted():
+        probe = lan.probe(HOST)
+        probe[Ether].dst = new_mac
+        lan.send(probe)
+        return wan.expect_raw(token_of(probe), 0.02)
+
+    in_time(accepted)
+    # A new address of the device empties the kernel's cache of neighbours, static ones too.
+    dut.neighbor(lan.peer4, lan)
+    assert dut.forwarded(wan, wan.probe(lan.peer4), lan).src == new_mac
+
+
+def test_a_larger_and_a_smaller_mtu_are_in_force(dut, lan, wan):
+    """RFC 1812, 5.2.7.1 code 4: the MTU of the TAP is the MTU of the way out."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    for mtu in (1400, 1280, 1500):
+        dut.ip(f"link set {wan.tap} mtu {mtu}")
+        begin = time.monotonic()
+        eventually(lambda m=mtu: dut.port_row(wan)["mtu"] == m, 3, 0.002)
+        assert time.monotonic() - begin < IN_TIME
+        dut.forwarded(lan, lan.probe(HOST, size=mtu, flags="DF"), wan)
+        if mtu < 1500:
+            reply = lan.srp1(lan.probe(HOST, size=mtu + 1, flags="DF"))
+            assert reply[ICMP].nexthopmtu == mtu
+
+
+def test_an_interface_set_down_forwards_nothing(dut, lan, wan, alt):
+    """RFC 1812, 5.2.1 with ifAdminStatus: shutdown means neither in nor out."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.route("203.0.113.0/24", via=alt.peer4, wire=alt)
+    dut.forwarded(lan, lan.probe(HOST), wan)
+
+    dut.ip(f"link set {wan.tap} down")
+
+    in_time(lambda: dut.not_forwarded(lan, lan.probe(HOST)) == {"egress_down": 1})
+    dut.ip(f"link set {wan.tap} up")
+    dut.neighbor(wan.peer4, wan)
+
+    def passes():
+        lan.send(probe := lan.probe(HOST))
+        return wan.expect_raw(token_of(probe), 0.05)
+
+    eventually(passes, 3, 0.01)
+
+
+@ADMIN_DOWN
+def test_an_interface_set_down_takes_nothing(dut, lan, wan, alt):
+    """RFC 2863, 3.1.13: a port that is administratively down passes no packets in."""
+    dut.route("203.0.113.0/24", via=alt.peer4, wire=alt)
+    dut.ip(f"link set {wan.tap} down")
+    eventually(lambda: dut.port_row(wan)["link"] == "down", 2, 0.005)
+    probe = wan.probe("203.0.113.9")
+
+    wan.send(probe)
+    lan.send(behind := lan.probe("203.0.113.9"))
+
+    alt.expect_raw(token_of(behind))
+    dut.fence(lan)
+    assert alt.got(token_of(probe)) == []
+
+
+def test_a_restart_keeps_taps_and_addresses_and_recovers(own_dut):
+    """The kernel's half outlives the daemon: ifindex, addresses; after the start zebra
+    comes back, replays, and packets flow."""
+    dut = own_dut()
+    dut.start()
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.forwarded(lan, lan.probe(HOST), wan)
+    before = {w.tap: dut.link_row(w.tap)["ifindex"] for w in dut.wires.values()}
+    addresses = netns.command(["ip", "-n", dut.ctl, "-o", "-4", "addr"])
+
+    assert dut.stop() == 0
+    assert {w.tap: dut.link_row(w.tap)["ifindex"] for w in dut.wires.values()} == before
+    dut.start()
+
+    assert {w.tap: dut.link_row(w.tap)["ifindex"] for w in dut.wires.values()} == before
+    now = netns.command(["ip", "-n", dut.ctl, "-o", "-4", "addr"])
+    assert now == addresses
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.forwarded(lan, lan.probe(HOST), wan)

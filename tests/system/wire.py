@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One end of a link as raw frames: what comes is collected, what is given is sent.
+
+AF_PACKET sockets opened inside a namespace and used from outside; scapy builds and
+dissects, it neither sends nor sniffs. One thread collects from all wires, so that frames
+are taken off the sockets while the test does something else, and plays the neighbours
+that a test put on the wire with answer().
+"""
+
+import ipaddress
+import itertools
+import os
+import selectors
+import socket
+import struct
+import threading
+import time
+
+from scapy.layers.inet import IP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+
+from lib import netns
+
+ETH_P_ALL = 3
+SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
+SO_RCVBUFFORCE = 33
+_numbers = itertools.count(1)
+# The first octets of every probe's payload: no frame of anybody else has them.
+_SALT = os.urandom(6)
+
+
+def token():
+    """Ten octets that no other probe carries."""
+    return _SALT + struct.pack("!I", next(_numbers))
+
+
+def token_of(packet):
+    """The token inside a probe (scapy packet or octets), or None."""
+    data = bytes(packet)
+    at = data.find(_SALT)
+    return data[at : at + 10] if at >= 0 else None
+
+
+class Wire:
+    """Send, collect, wait, and answer ARP and neighbour solicitations."""
+
+    # Filled in by the topology: see lib/dut.py.
+    name = tap = mac = port_mac = ip4 = peer4 = ip6 = peer6 = host4 = None
+
+    def __init__(self, namespace, ifname):
+        self.ifname = ifname
+        self.sock = netns.open_socket(namespace, socket.AF_PACKET, socket.SOCK_RAW)
+        self.sock.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+        self.sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 16 << 20)
+        with netns.entered(namespace):
+            self.sock.bind((ifname, ETH_P_ALL))
+        self.sock.setblocking(False)
+        self.came = threading.Condition()
+        self.frames = []  # (monotonic time, octets)
+        self.hosts = {}  # packed address: MAC, of the neighbours played here
+        self.asked = []  # (monotonic time, address as text) solicitations seen
+
+    # -- out --------------------------------------------------------------------------------
+
+    def send(self, *packets):
+        """Send frames: octets or scapy packets, in this order."""
+        for packet in packets:
+            data = packet if isinstance(packet, bytes) else bytes(packet)
+            while True:
+                try:
+                    self.sock.send(data)
+                    break
+                except (BlockingIOError, OSError) as err:
+                    if err.errno not in (11, 105):  # EAGAIN, ENOBUFS: the queue is full
+                        raise
+                    time.sleep(0.001)
+
+    def probe(self, dst, size=0, src=None, sport=4000, dport=4001, **fields):
+        """A UDP packet from this wire's peer through the router, to be known again.
+
+        `size` pads the IP packet to that many octets; `fields` go into the IP header.
+        """
+        six = ":" in dst
+        if six:
+            ip = IPv6(src=src or self.peer6, dst=dst, **fields)
+        else:
+            ip = IP(src=src or self.peer4, dst=dst, **fields)
+        load = token()
+        header = len(ip / UDP()) if size else 0
+        load += bytes(max(0, size - header - len(load)))
+        packet = Ether(src=self.mac, dst=self.port_mac) / ip
+        return packet / UDP(sport=sport, dport=dport) / Raw(load)
+
+    def srp1(self, probe, timeout=2):
+        """Send a probe, return the first frame that comes back with its token."""
+        self.send(probe)
+        return self.expect(token_of(probe), timeout)
+
+    # -- in ---------------------------------------------------------------------------------
+
+    def got(self, want=None):
+        """The octets of all frames that match: a token they hold, or a function's yes."""
+        match = _matcher(want)
+        with self.came:
+            return [data for _, data in self.frames if match(data)]
+
+    def timed(self, want=None):
+        """The same with the time each came: [(monotonic, octets)]."""
+        match = _matcher(want)
+        with self.came:
+            return [(when, data) for when, data in self.frames if match(data)]
+
+    def sniffed(self, layer=None):
+        """All frames so far that hold a scapy layer, dissected."""
+        packets = [Ether(data) for data in self.got()]
+        return [p for p in packets if layer is None or layer in p]
+
+    def expect(self, want, timeout=2):
+        """Wait for the first frame that matches; returns it dissected."""
+        return Ether(self.expect_raw(want, timeout))
+
+    def expect_raw(self, want, timeout=2):
+        """Wait for the first frame that matches; returns its octets."""
+        return self.expect_many(want, 1, timeout)[0]
+
+    def expect_many(self, want, count, timeout=2):
+        """Wait until `count` frames match; returns the octets of all that do."""
+        match, seen, found = _matcher(want), 0, []
+        end = time.monotonic() + timeout
+        with self.came:
+            while True:
+                found += [data for _, data in self.frames[seen:] if match(data)]
+                seen = len(self.frames)
+                left = end - time.monotonic()
+                if len(found) >= count:
+                    return found
+                if left <= 0:
+                    break
+                self.came.wait(left)
+            what = f"{len(found)} of {count} expected frames on {self.ifname}"
+            rest = [Ether(data).summary() for _, data in self.frames[-5:]]
+        raise AssertionError(f"{what} within {timeout:g} s; last seen: {rest}")
+
+    def clear(self):
+        """Forget what came so far."""
+        with self.came:
+            self.frames.clear()
+            self.asked.clear()
+
+    # -- the neighbours played here ----------------------------------------------------------
+
+    def answer(self, address, mac=None):
+        """From now on answer ARP or solicitations for an address. Returns the MAC."""
+        mac = mac or self.mac
+        self.hosts[ipaddress.ip_address(address).packed] = _mac_octets(mac)
+        return mac
+
+    def silence(self, address=None):
+        """Stop answering for one address, or for all."""
+        if address is None:
+            self.hosts.clear()
+        else:
+            self.hosts.pop(ipaddress.ip_address(address).packed, None)
+
+    def solicitations(self, address):
+        """Times at which the router asked for an address."""
+        with self.came:
+            return [when for when, who in self.asked if who == address]
+
+    def take(self, data):
+        """One frame has come: note it, answer it.  [collector thread]"""
+        now = time.monotonic()
+        target = _solicited(data)
+        with self.came:
+            self.frames.append((now, data))
+            if target:
+                self.asked.append((now, str(ipaddress.ip_address(target))))
+            self.came.notify_all()
+        mac = self.hosts.get(target) if target else None
+        if mac:
+            reply = _arp_reply(data, mac) if len(target) == 4 else _advert(data, mac)
+            try:
+                self.sock.send(reply)
+            except OSError:
+                pass  # the link went down meanwhile: then nobody hears us
+
+
+class Collector(threading.Thread):
+    """The thread that empties the sockets of all wires."""
+
+    def __init__(self):
+        super().__init__(daemon=True, name="collector")
+        self.selector = selectors.DefaultSelector()
+        self.stop_r, self.stop_w = os.pipe()
+        self.selector.register(self.stop_r, selectors.EVENT_READ, None)
+        self.start()
+
+    def add(self, wire):
+        """Collect from one more wire."""
+        self.selector.register(wire.sock, selectors.EVENT_READ, wire)
+
+    def run(self):
+        while True:
+            for key, _ in self.selector.select():
+                if key.data is None:
+                    return
+                for _ in range(64):
+                    try:
+                        data = key.data.sock.recv(65535)
+                    except BlockingIOError:
+                        break
+                    except OSError:
+                        break  # ENETDOWN is reported once; the socket lives on
+                    key.data.take(data)
+
+    def close(self):
+        """End the thread and close all sockets."""
+        if self.is_alive():
+            os.write(self.stop_w, b"x")
+            self.join(5)
+        for key in list(self.selector.get_map().values()):
+            if key.data is not None:
+                key.data.sock.close()
+        self.selector.close()
+
+
+def _matcher(want):
+    if want is None:
+        return lambda data: True
+    if isinstance(want, bytes):
+        return lambda data: want in data
+    return want
+
+
+def _mac_octets(mac):
+    return bytes.fromhex(mac.replace(":", ""))
+
+
+def _solicited(data):
+    """Packed address that an ARP request or a neighbour solicitation asks for, or None."""
+    if data[12:14] == b"\x08\x06" and data[20:22] == b"\x00\x01":
+        return data[38:42]
+    if data[12:14] == b"\x86\xdd" and len(data) >= 78 and data[20] == 58 and data[54] == 135:
+        return data[62:78]
+    return None
+
+
+def _arp_reply(request, mac):
+    asker = request[22:32]
+    head = asker[:6] + mac + b"\x08\x06\x00\x01\x08\x00\x06\x04\x00\x02"
+    return (head + mac + request[38:42] + asker).ljust(60, b"\0")
+
+
+def _advert(solicitation, mac):
+    target, asker = solicitation[62:78], solicitation[22:38]
+    # Solicited, override (RFC 4861, 4.4), with the target link-layer address option.
+    body = b"\x88\x00\x00\x00\x60\x00\x00\x00" + target + b"\x02\x01" + mac
+    total = sum(struct.unpack("!16H", target + asker)) + len(body) + 58
+    total += sum(struct.unpack(f"!{len(body) // 2}H", body))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    body = body[:2] + struct.pack("!H", ~total & 0xFFFF) + body[4:]
+    head = solicitation[6:12] + mac + b"\x86\xdd" + struct.pack("!IHBB", 6 << 28, 32, 58, 255)
+    return head + target + asker + body
