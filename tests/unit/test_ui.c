@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The control socket: answers, hostile and slow clients, clients that leave.
+ *
+ * link: fpm-dataplane/ui/ fpm-dataplane/base/
+ */
+#include "test_ui.h"
+
+static void
+every_show_is_answered_with_its_keys(void **state)
+{
+	struct peer p = peer_open();
+	json_t *rows = peer_ask(&p, "{\"show\": \"ports\"}");
+	json_t *row = json_array_get(rows, 0);
+
+	assert_int_equal(json_array_size(rows), 2);
+	assert_string_equal(str_of(row, "name"), "wan0");
+	assert_string_equal(str_of(row, "link"), "up");
+	assert_int_equal(int_of(row, "ifindex"), 33);
+	assert_int_equal(int_of(row, "mtu"), 1400);
+	assert_int_equal(int_of(row, "rx_packets"), 1234);
+	assert_int_equal(int_of(row, "rx_missed"), 8);
+	assert_string_equal(str_of(row, "addresses4"), "10.0.1.1");
+	assert_true(json_is_null(json_object_get(row, "addresses6")));
+	json_decref(rows);
+	rows = peer_ask(&p, "{\"show\": \"counters\"}");
+	row = json_array_get(rows, DROP_ttl);
+	assert_int_equal(json_array_size(rows), N_REASON + 7);
+	assert_string_equal(str_of(row, "name"), "ttl");
+	assert_string_equal(str_of(row, "kind"), "drop");
+	assert_int_equal(int_of(row, "value"), 17);
+	assert_string_equal(str_of(row, "text"), reason_info[DROP_ttl].text);
+	json_decref(rows);
+	rows = peer_ask(&p, "{\"show\": \"version\"}");
+	assert_int_equal(int_of(json_array_get(rows, 0), "pid"), getpid());
+	json_decref(rows);
+	rows = peer_ask(&p, "{\"show\": \"neighbors\"}");
+	assert_int_equal(json_array_size(rows), 1);
+	json_decref(rows);
+	rows = peer_ask(&p, "{\"show\": \"memory\"}");
+	assert_true(int_of(json_array_get(rows, 0), "rss_bytes") > 1 << 20);
+	assert_int_equal(int_of(json_object_get(json_array_get(rows, 0), "fib6"), "bytes"),
+			 2000);
+	json_decref(rows);
+	peer_close(&p);
+}
+
+static void
+a_listing_comes_whole_in_order_a_slice_at_a_time(void **state)
+{
+	struct peer p = peer_open();
+	json_t *row;
+	uint64_t n = 0;
+
+	t.n_routes = 30000;
+	peer_say(&p, "{\"show\": \"routes\"}\n");
+	while ((row = peer_row(&p)) != NULL && json_object_get(row, "end") == NULL) {
+		json_t *want = fake_route(n++);
+
+		assert_true(t.n_travelling <= 1);
+		assert_true(json_equal(row, want));
+		json_decref(want);
+		json_decref(row);
+	}
+	assert_int_equal(int_of(row, "rows"), 30000);
+	assert_int_equal(n, 30000);
+	assert_int_equal(t.max_asked, 256);
+	json_decref(row);
+	peer_close(&p);
+}
+
+static void
+a_client_that_does_not_read_stalls_nobody(void **state)
+{
+	struct peer stopped = peer_open(), p = peer_open();
+	uint64_t before;
+
+	t.n_routes = 1u << 24;
+	peer_say(&stopped, "{\"show\": \"routes\"}\n");
+	/* Its socket is full when only our own queries reach rib. */
+	do {
+		before = t.n_asked;
+		for (int i = 0; i < 50; i++)
+			json_decref(peer_ask(
+				&p, "{\"show\": \"routes\", \"prefix\": \"10.0.0.1\"}"));
+	} while (t.n_asked != before + 50);
+	assert_true(before < 1000); /* of 65536 slices */
+	for (int i = 0; i < 200; i++) {
+		json_t *rows = peer_ask(&p, "{\"show\": \"counters\"}");
+
+		assert_int_equal(json_array_size(rows), N_REASON + 7);
+		json_decref(rows);
+	}
+	assert_true(t.n_asked < 1100);
+	/* It wakes up and finds the rest where it left. */
+	for (uint64_t n = 0; n < 30000; n++) {
+		json_t *row = peer_row(&stopped), *want = fake_route(n);
+
+		assert_true(json_equal(row, want));
+		json_decref(row);
+		json_decref(want);
+	}
+	peer_close(&stopped);
+	peer_close(&p);
+}
+
+static void
+a_client_may_leave_while_its_query_travels(void **state)
+{
+	struct peer p;
+
+	t.n_routes = 1000;
+	rib_hold(true);
+	for (unsigned int i = 0; i < 20; i++) {
+		p = peer_open();
+		peer_say(&p, "{\"show\": \"routes\"}\n");
+		wait_until(t.n_asked == i + 1);
+		peer_close(&p);
+	}
+	/* One stays: its own answer finds it among those of the others. */
+	p = peer_open();
+	peer_say(&p, "{\"show\": \"nexthops\"}\n");
+	wait_until(t.n_asked == 21);
+	rib_hold(false);
+	json_decref(peer_rows(&p));
+	peer_close(&p);
+}
+
+static void
+a_client_may_leave_between_two_slices(void **state)
+{
+	struct peer p;
+
+	t.n_routes = 1u << 24;
+	for (unsigned int i = 0; i < 20; i++) {
+		p = peer_open();
+		peer_say(&p, "{\"show\": \"routes\"}\n");
+		json_decref(peer_row(&p));
+		peer_close(&p);
+	}
+	p = peer_open();
+	json_decref(peer_ask(&p, "{\"show\": \"version\"}"));
+	peer_close(&p);
+}
+
+static void
+the_end_may_come_while_queries_travel(void **state)
+{
+	struct peer p = peer_open();
+
+	rib_hold(true);
+	peer_say(&p, "{\"show\": \"routes\"}\n{\"show\": \"fpm\"}\n");
+	wait_until(t.n_asked == 1);
+	peer_close(&p); /* house_down() stops all now; nothing may leak */
+}
+
+static void
+what_is_not_understood_gets_a_sentence(void **state)
+{
+	static const char *const bad[][2] = {
+		{"hello", "not a JSON object, such as {\"show\": \"ports\"}"},
+		{"[]", "not a JSON object, such as {\"show\": \"ports\"}"},
+		{"{}", "what to show is missing"},
+		{"{\"show\": 1}", "show is not a string"},
+		{"{\"show\": \"x\\u001b[1m\"}",
+		 "cannot show 'x\\x1b[1m'; known are routes, nexthops, neighbors, ports, "
+		 "counters, fpm, memory, version"},
+		{"{\"show\": \"routes\", \"prefix\": \"10.0.0.0/33\"}",
+		 "'10.0.0.0/33' is not an address or prefix"},
+		{"{\"show\": \"routes\", \"prefix\": 10}",
+		 "'?' is not an address or prefix"},
+		{"{\"show\": \"routes\", \"longest\": true}",
+		 "longest needs a prefix or address"},
+		{"{\"show\": \"routes\", \"family\": 5}", "family is not 4, 6 or 0"},
+		{"{\"show\": \"routes\", \"family\": 6, \"prefix\": \"10.0.0.0/8\"}",
+		 "the prefix is not of family 6"},
+		{"{\"show\": \"routes\", \"longest\": 1}", "longest is not true or false"},
+		{"{\"show\": \"ports\", \"prefix\": \"10.0.0.0/8\"}",
+		 "ports are not found by prefix"},
+		{"{\"show\": \"ports\", \"who\": 1}",
+		 "unknown key 'who'; known are show, prefix, longest, family, all_tables"},
+		{"{\"show\": \"ports\", \"show\": \"fpm\"}",
+		 "not a JSON object, such as {\"show\": \"ports\"}"},
+	};
+	struct peer p = peer_open();
+	char line[256];
+
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		json_t *row;
+
+		snprintf(line, sizeof(line), "%s\n", bad[i][0]);
+		row = peer_error(&p, line);
+		assert_string_equal(str_of(row, "error"), bad[i][1]);
+		assert_int_equal(int_of(row, "code"), 2);
+		json_decref(row);
+	}
+	json_decref(peer_ask(&p, "{\"show\": \"ports\"}")); /* still served */
+	peer_close(&p);
+}
+
+static void
+a_line_without_end_is_cut_at_4_kib(void **state)
+{
+	struct peer p = peer_open();
+	char flood[8192];
+	json_t *row;
+
+	memset(flood, ' ', sizeof(flood));
+	flood[sizeof(flood) - 1] = '\0';
+	row = peer_error(&p, flood);
+	assert_string_equal(str_of(row, "error"), "request longer than 4096 octets");
+	json_decref(row);
+	assert_null(peer_row(&p));
+	peer_close(&p);
+}
+
+static void
+random_octets_never_crash(void **state)
+{
+	static const char good[] = "{\"show\": \"routes\", \"prefix\": \"10.0.0.0/8\"}\n";
+	unsigned int seed = (unsigned int)time(NULL) ^ (unsigned int)getpid();
+	struct peer p;
+
+	printf("seed %u\n", seed);
+	srand(seed);
+	for (int i = 0; i < 500; i++) {
+		char text[sizeof(good)];
+		ssize_t n;
+
+		memcpy(text, good, sizeof(text));
+		for (int k = rand() % 8; k >= 0; k--)
+			text[(size_t)rand() % (sizeof(text) - 1)] = (char)rand();
+		p = peer_open();
+		n = send(p.fd, text, (size_t)rand() % sizeof(text), MSG_NOSIGNAL);
+		assert_true(n >= 0);
+		if (rand() % 2 != 0) {
+			shutdown(p.fd, SHUT_WR);
+			for (json_t *row; (row = peer_row(&p)) != NULL;)
+				json_decref(row);
+		}
+		peer_close(&p);
+	}
+	p = peer_open();
+	json_decref(peer_ask(&p, good));
+	peer_close(&p);
+}
+
+static void
+requests_in_one_write_are_answered_in_order(void **state)
+{
+	struct peer p = peer_open();
+	json_t *rows;
+
+	t.n_routes = 600;
+	peer_say(&p, "{\"show\": \"routes\"}\n\n{\"show\": \"ports\"}\r\n{\"show\": "
+		     "\"version\"}");
+	shutdown(p.fd, SHUT_WR); /* the last line needs no newline */
+	rows = peer_rows(&p);
+	assert_int_equal(json_array_size(rows), 600);
+	json_decref(rows);
+	rows = peer_rows(&p);
+	assert_int_equal(json_array_size(rows), 2);
+	json_decref(rows);
+	rows = peer_rows(&p);
+	assert_string_equal(str_of(json_array_get(rows, 0), "version"), "1.0-test");
+	json_decref(rows);
+	assert_null(peer_row(&p));
+	peer_close(&p);
+}
+
+static void
+a_hundred_clients_are_served_at_once(void **state)
+{
+	struct peer p[100];
+
+	t.n_routes = 3000;
+	for (int i = 0; i < 100; i++)
+		p[i] = peer_open();
+	for (int i = 0; i < 100; i++)
+		peer_say(&p[i], "{\"show\": \"routes\"}\n");
+	for (int i = 99; i >= 0; i--) {
+		json_t *rows = peer_rows(&p[i]);
+
+		assert_int_equal(json_array_size(rows), 3000);
+		json_decref(rows);
+		peer_close(&p[i]);
+	}
+}
+
+static void
+too_many_clients_are_told_and_room_comes_back(void **state)
+{
+	struct peer p[256], one_more;
+	json_t *row;
+
+	for (int i = 0; i < 256; i++) {
+		p[i] = peer_open();
+		json_decref(peer_ask(&p[i], "{\"show\": \"version\"}"));
+	}
+	one_more = peer_open();
+	row = peer_row(&one_more);
+	assert_string_equal(str_of(row, "error"), "too many clients");
+	assert_int_equal(int_of(row, "code"), 1);
+	json_decref(row);
+	assert_null(peer_row(&one_more));
+	peer_close(&one_more);
+	for (int i = 0; i < 256; i++)
+		peer_close(&p[i]);
+	for (bool served = false; !served;) {
+		one_more = peer_open();
+		peer_say(&one_more, "{\"show\": \"version\"}\n");
+		row = peer_row(&one_more);
+		served = row != NULL && json_object_get(row, "version") != NULL;
+		json_decref(row);
+		peer_close(&one_more);
+	}
+}
+
+static void
+the_channel_is_shown_with_ribs_summary_and_fpm_wins(void **state)
+{
+	struct peer p = peer_open();
+	json_t *rows, *row;
+
+	fpm_status.connected = 1;
+	fpm_status.gen = 3;
+	fpm_status.queue_bytes_in = 1000;
+	fpm_status.queue_bytes_out = 400;
+	rows = peer_ask(&p, "{\"show\": \"fpm\"}");
+	row = json_array_get(rows, 0);
+	assert_true(json_is_true(json_object_get(row, "connected")));
+	assert_int_equal(int_of(row, "generation"), 3);
+	assert_int_equal(int_of(row, "queue_bytes"), 600);
+	assert_int_equal(int_of(row, "routes4"), 42);
+	assert_int_equal(int_of(row, "stale"), 5);
+	json_decref(rows);
+	peer_close(&p);
+}
+
+static void
+a_rib_that_does_not_answer_leaves_the_last_summary(void **state)
+{
+	struct peer p = peer_open();
+	json_t *rows = peer_ask(&p, "{\"show\": \"fpm\"}");
+
+	json_decref(rows);
+	rib_hold(true);
+	for (int i = 0; i < 3; i++) {
+		rows = peer_ask(&p, "{\"show\": \"fpm\"}");
+		assert_int_equal(int_of(json_array_get(rows, 0), "routes4"), 42);
+		json_decref(rows);
+	}
+	assert_true(t.n_held <= 1); /* asked once, however often people ask */
+	rib_hold(false);
+	peer_close(&p);
+}
+
+static void
+the_socket_is_for_owner_and_group_only(void **state)
+{
+	struct stat st;
+
+	assert_int_equal(stat(t.socket, &st), 0);
+	assert_true(S_ISSOCK(st.st_mode));
+	assert_int_equal(st.st_mode & 07777, 0660);
+}
+
+static void
+a_second_daemon_is_refused_and_the_first_goes_on(void **state)
+{
+	struct ui_conf conf = ui_conf_make();
+	struct worker second;
+	struct peer p;
+
+	conf.metrics_on = false;
+	assert_int_equal(ui_start(&second, &conf), -EADDRINUSE);
+	ui_end(&second);
+	p = peer_open();
+	json_decref(peer_ask(&p, "{\"show\": \"version\"}"));
+	peer_close(&p);
+}
+
+static void
+a_busy_metrics_address_is_refused_and_leaves_no_socket(void **state)
+{
+	struct ui_conf conf = ui_conf_make();
+	struct worker second;
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/second.sock", t.dir);
+	conf.control_socket = path;
+	assert_int_equal(ui_start(&second, &conf), -EADDRINUSE);
+	ui_end(&second);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+static void
+a_stale_socket_is_replaced_a_file_is_not(void **state)
+{
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	struct ui_conf conf = ui_conf_make();
+	struct worker second;
+	FILE *f;
+
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/stale.sock", t.dir);
+	conf.control_socket = sun.sun_path;
+	conf.metrics_on = false;
+	assert_int_equal(bind(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
+	close(fd);
+	assert_int_equal(ui_start(&second, &conf), 0);
+	worker_stop(&second);
+	worker_stop(&t.rib); /* before the mailbox goes: it may be answering */
+	ui_end(&second);
+	assert_int_equal(access(sun.sun_path, F_OK), -1);
+	f = fopen(sun.sun_path, "w");
+	fclose(f);
+	assert_int_equal(ui_start(&second, &conf), -EEXIST);
+	ui_end(&second);
+	assert_int_equal(unlink(sun.sun_path), 0);
+}
+
+#define ui_test(name) cmocka_unit_test_setup_teardown(name, house_up, house_down)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ui_test(every_show_is_answered_with_its_keys),
+		ui_test(a_listing_comes_whole_in_order_a_slice_at_a_time),
+		ui_test(a_client_that_does_not_read_stalls_nobody),
+		ui_test(a_client_may_leave_while_its_query_travels),
+		ui_test(a_client_may_leave_between_two_slices),
+		ui_test(the_end_may_come_while_queries_travel),
+		ui_test(what_is_not_understood_gets_a_sentence),
+		ui_test(a_line_without_end_is_cut_at_4_kib),
+		ui_test(random_octets_never_crash),
+		ui_test(requests_in_one_write_are_answered_in_order),
+		ui_test(a_hundred_clients_are_served_at_once),
+		ui_test(too_many_clients_are_told_and_room_comes_back),
+		ui_test(the_channel_is_shown_with_ribs_summary_and_fpm_wins),
+		ui_test(a_rib_that_does_not_answer_leaves_the_last_summary),
+		ui_test(the_socket_is_for_owner_and_group_only),
+		ui_test(a_second_daemon_is_refused_and_the_first_goes_on),
+		ui_test(a_busy_metrics_address_is_refused_and_leaves_no_socket),
+		ui_test(a_stale_socket_is_replaced_a_file_is_not),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
