@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fpmctl, the program, against a ui worker: words, tables, JSON, exit codes. Skipped where
+ * the program has not been built beside the tests.
+ *
+ * link: fpm-dataplane/ui/ fpm-dataplane/base/
+ */
+#include "test_ui.h"
+
+#include <libgen.h>
+#include <sys/wait.h>
+
+static char fpmctl[512];
+static char out[1 << 20]; /* stdout and stderr of the last run */
+
+/* Run `fpmctl ARGS` in a shell with $FPMCTL_SOCKET set; returns the exit code. */
+static int
+ctl(const char *args)
+{
+	char command[1024];
+	size_t len;
+	FILE *f;
+
+	if (access(fpmctl, X_OK) < 0) {
+		print_message("skip: %s is not built\n", fpmctl);
+		skip();
+	}
+	snprintf(command, sizeof(command), "exec 2>&1; FPMCTL_SOCKET=%s %s %s", t.socket,
+		 fpmctl, args);
+	f = popen(command, "r");
+	assert_non_null(f);
+	len = fread(out, 1, sizeof(out) - 1, f);
+	out[len] = '\0';
+	return WEXITSTATUS(pclose(f));
+}
+
+#define has(text) assert_non_null(strstr(out, text))
+
+static void
+tables_are_for_people(void **state)
+{
+	t.n_routes = 2;
+	assert_int_equal(ctl("show routes"), 0);
+	assert_string_equal(out,
+			    "10.0.0.0/32         bgp       via 10.0.1.2 dev wan0\n"
+			    "                              dev wan1 weight 2 (dead)\n"
+			    "10.0.0.1/32         bgp       via 10.0.1.2 dev wan0\n"
+			    "                              dev wan1 weight 2 (dead)\n");
+	assert_int_equal(ctl("show counters"), 0);
+	has("drop  ttl                            17  time to live expired (an ICMP error "
+	    "is\n"
+	    "                                         sent within its rate)\n");
+	assert_null(strstr(out, "no_route"));
+	assert_int_equal(ctl("show counters all"), 0);
+	has("no_route");
+	assert_int_equal(ctl("show ports"), 0);
+	has("wan0            up    1400 ");
+	assert_int_equal(ctl("show neighbors -4"), 0);
+	has("10.0.1.2                  wan0        -                 stale      host\n");
+	assert_int_equal(ctl("show fpm"), 0);
+	has("Table IPv4 42 prefixes");
+	assert_int_equal(ctl("show memory"), 0);
+	has("Process ");
+	assert_int_equal(ctl("show version"), 0);
+	has("fpm-dataplane 1.0-test");
+	assert_int_equal(ctl("show nexthops"), 0);
+	for (char *line = strtok(out, "\n"); line != NULL; line = strtok(NULL, "\n"))
+		assert_true(strlen(line) <= 80);
+}
+
+static void
+json_is_one_array_of_the_rows(void **state)
+{
+	static const char *const words[] = {"routes",   "nexthops", "neighbors", "ports",
+					    "counters", "fpm",      "memory",    "version"};
+
+	t.n_routes = 600;
+	for (unsigned int i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		char args[64];
+		json_t *rows;
+
+		snprintf(args, sizeof(args), "--json show %s", words[i]);
+		assert_int_equal(ctl(args), 0);
+		rows = json_loads(out, 0, NULL);
+		assert_true(json_is_array(rows));
+		assert_int_equal(json_array_size(rows), i < 2    ? 600
+							: i == 3 ? 2
+							: i == 4 ? N_REASON + 7
+								 : 1);
+		json_decref(rows);
+	}
+	t.n_routes = 0;
+	assert_int_equal(ctl("--json show routes"), 0);
+	assert_string_equal(out, "[]\n");
+	assert_int_equal(ctl("show routes"), 0);
+	assert_string_equal(out, "no routes\n");
+}
+
+static void
+a_route_not_found_is_code_3(void **state)
+{
+	assert_int_equal(ctl("show routes 10.0.0.1"), 0);
+	assert_int_equal(ctl("show routes 192.0.2.1"), 3);
+	assert_string_equal(out, "no route to 192.0.2.1\n");
+	assert_int_equal(ctl("show routes 192.0.2.0/24 longest"), 3);
+	assert_int_equal(ctl("--json show routes 192.0.2.1 exact"), 3);
+	assert_string_equal(out, "[]\n");
+}
+
+static void
+wrong_words_are_code_2_with_a_usage_line(void **state)
+{
+	static const char *const wrong[] = {"",
+					    "show",
+					    "shew ports",
+					    "show prts",
+					    "show ports all",
+					    "show routes bgp",
+					    "show routes longest",
+					    "show routes 10.0.0.0/8 longest exact",
+					    "show routes 10.0.0.0/33",
+					    "show routes 10.0.0.0/8 -6",
+					    "show ports -4",
+					    "show counters non",
+					    "--jsn show ports",
+					    "-s"};
+
+	for (unsigned int i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_int_equal(ctl(wrong[i]), 2);
+		has("usage: fpmctl [-s SOCKET] [--json] show ");
+	}
+}
+
+static void
+no_daemon_is_code_1_with_one_sentence(void **state)
+{
+	assert_int_equal(ctl("-s /nonexistent/x.sock show ports"), 1);
+	assert_string_equal(
+		out, "fpmctl: no daemon answers on /nonexistent/x.sock: No such file "
+		     "or directory; is fpm-dataplane running? -s SOCKET names "
+		     "another socket\n");
+}
+
+static void
+a_daemon_that_ends_in_the_middle_is_code_1(void **state)
+{
+	char command[1024];
+	FILE *f;
+
+	assert_true(ctl("--version") == 0);
+	rib_hold(true);
+	snprintf(command, sizeof(command), "exec 2>&1; %s -s %s show routes", fpmctl,
+		 t.socket);
+	f = popen(command, "r");
+	wait_until(t.n_asked == 1);
+	worker_stop(&t.ui);
+	out[fread(out, 1, sizeof(out) - 1, f)] = '\0';
+	assert_int_equal(WEXITSTATUS(pclose(f)), 1);
+	has("was lost before the answer was complete");
+}
+
+static void
+a_million_rows_into_head_and_nowhere(void **state)
+{
+	t.n_routes = 1000000;
+	assert_int_equal(ctl("show routes | head -2"), 0);
+	has("10.0.0.0/32");
+	assert_int_equal(ctl("show routes >/dev/full"), 1);
+	assert_string_equal(out, "fpmctl: cannot write: No space left on device\n");
+	assert_int_equal(ctl("show routes >&-"), 1);
+	t.n_routes = 1;
+	assert_int_equal(ctl("help >/dev/full"), 1);
+	assert_int_equal(ctl("help"), 0);
+	assert_int_equal(ctl("--help"), 0);
+	assert_int_equal(ctl("--version"), 0);
+}
+
+#define ui_test(name) cmocka_unit_test_setup_teardown(name, house_up, house_down)
+
+int
+main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		ui_test(tables_are_for_people),
+		ui_test(json_is_one_array_of_the_rows),
+		ui_test(a_route_not_found_is_code_3),
+		ui_test(wrong_words_are_code_2_with_a_usage_line),
+		ui_test(no_daemon_is_code_1_with_one_sentence),
+		ui_test(a_daemon_that_ends_in_the_middle_is_code_1),
+		ui_test(a_million_rows_into_head_and_nowhere),
+	};
+	char self[256];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	/* build/VARIANT/tests/unit/test_ui_ctl -> build/VARIANT/fpmctl */
+	self[n > 0 ? n : 0] = '\0';
+	snprintf(fpmctl, sizeof(fpmctl), "%s/fpmctl", dirname(dirname(dirname(self))));
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

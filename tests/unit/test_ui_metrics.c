@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The metrics page, read as a scraper would.
+ *
+ * link: fpm-dataplane/ui/ fpm-dataplane/base/
+ */
+#include "test_ui.h"
+
+#include <ctype.h>
+
+static int
+http_open(void)
+{
+	struct sockaddr_in sin = {.sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+				  .sin_port = htons(t.metrics_port)};
+	struct timeval limit = {.tv_sec = ANSWER_S};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	assert_int_equal(connect(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+	return fd;
+}
+
+/* The answer to one request, head and body, until the server closes; the caller's. */
+static char *
+http(const char *request)
+{
+	int fd = http_open();
+	size_t len = 0, size = 1 << 20;
+	char *text = calloc(1, size);
+	ssize_t n;
+
+	assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+	while ((n = recv(fd, text + len, size - 1 - len, 0)) > 0)
+		len += (size_t)n;
+	assert_int_equal(n, 0);
+	close(fd);
+	return text;
+}
+
+static char *
+page(void)
+{
+	char *text = http("GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+	char *body = strstr(text, "\r\n\r\n");
+
+	assert_int_equal(strncmp(text, "HTTP/1.1 200 ", 13), 0);
+	assert_non_null(strstr(text, "Content-Type: text/plain; version=0.0.4"));
+	assert_non_null(body);
+	memmove(text, body + 4, strlen(body + 4) + 1);
+	return text;
+}
+
+/* Skip {name="value",...}; returns NULL when it is not well-formed. */
+static const char *
+skip_labels(const char *p)
+{
+	if (*p != '{')
+		return p;
+	do {
+		p++;
+		if (!isalpha((unsigned char)*p))
+			return NULL;
+		p += strspn(p, "abcdefghijklmnopqrstuvwxyz0123456789_");
+		if (p[0] != '=' || p[1] != '"')
+			return NULL;
+		for (p += 2; *p != '"'; p++)
+			if (*p == '\0' || (*p == '\\' && strchr("\\\"n", *++p) == NULL))
+				return NULL;
+		p++;
+	} while (*p == ',');
+	return *p == '}' ? p + 1 : NULL;
+}
+
+static void
+every_line_is_a_sample_under_its_help_and_type(void **state)
+{
+	char *text = page(), *save = NULL;
+	char family[128] = "", *samples[2000];
+	unsigned int n = 0, n_family = 0;
+
+	for (char *line = strtok_r(text, "\n", &save); line != NULL;
+	     line = strtok_r(NULL, "\n", &save)) {
+		const char *p = line;
+		char type[16], *end;
+		size_t len;
+
+		if (strncmp(line, "# HELP fpmdp_", 13) == 0) {
+			snprintf(family, sizeof(family), "%.*s",
+				 (int)strcspn(line + 7, " "), line + 7);
+			assert_int_equal(line[strlen(line) - 1], '.');
+			n_family++;
+			continue;
+		}
+		if (line[0] == '#') {
+			char name[128];
+
+			assert_int_equal(sscanf(line, "# TYPE %127s %15s", name, type), 2);
+			assert_string_equal(name, family);
+			if (strcmp(type, "counter") == 0)
+				assert_string_equal(family + strlen(family) - 6, "_total");
+			else
+				assert_string_equal(type, "gauge");
+			continue;
+		}
+		len = strcspn(line, "{ ");
+		assert_int_equal(len, strlen(family));
+		assert_int_equal(strncmp(line, family, len), 0);
+		p = skip_labels(line + len);
+		assert_non_null(p);
+		assert_int_equal(*p, ' ');
+		strtod(p + 1, &end);
+		assert_int_equal(*end, '\0');
+		line[p - line] = '\0'; /* name and labels: once only */
+		for (unsigned int i = 0; i < n; i++)
+			assert_string_not_equal(samples[i], line);
+		assert_true(n < 2000);
+		samples[n++] = line;
+	}
+	assert_true(n_family > 30);
+	assert_true(n > N_REASON + 30);
+	free(text);
+}
+
+static void
+values_are_those_of_the_counters(void **state)
+{
+	struct peer p = peer_open();
+	char *text;
+
+	json_decref(peer_ask(&p, "{\"show\": \"fpm\"}")); /* the summary is known now */
+	peer_close(&p);
+	fpm_status.connected = 1;
+	text = page();
+	assert_non_null(strstr(
+		text, "\nfpmdp_drop_packets_total{reason=\"ttl\",lcore=\"fwd-0\"} 17\n"));
+	assert_non_null(strstr(
+		text, "\nfpmdp_punt_packets_total{reason=\"local\",lcore=\"fwd-0\"} 5\n"));
+	assert_non_null(
+		strstr(text, "\nfpmdp_port_rx_packets_total{port=\"wan0\"} 1234\n"));
+	assert_non_null(strstr(text, "\nfpmdp_port_up{port=\"la\\\"n\\\\0\"} 1\n"));
+	assert_non_null(strstr(
+		text,
+		"\nfpmdp_forwarded_packets_total{family=\"ipv6\",lcore=\"fwd-0\"} 66\n"));
+	assert_non_null(strstr(text, "\nfpmdp_fpm_connected 1\n"));
+	assert_non_null(strstr(text, "\nfpmdp_fpm_messages_total 0\n"));
+	assert_non_null(strstr(text, "\nfpmdp_rib_routes{family=\"ipv4\"} 42\n"));
+	assert_non_null(strstr(text, "\nfpmdp_fib_bytes{family=\"ipv6\"} 2000\n"));
+	assert_non_null(strstr(text, "\nfpmdp_build_info{version=\"1.0-test\"} 1\n"));
+	free(text);
+}
+
+static void
+all_else_is_refused(void **state)
+{
+	static const char *const request[][2] = {
+		{"GET / HTTP/1.0\r\n\r\n", " 404 "},
+		{"GET /metrics/x HTTP/1.0\r\n\r\n", " 404 "},
+		{"PUT /metrics HTTP/1.0\r\nContent-Length: 3\r\n\r\nabc", " 405 "},
+		{"rubbish\r\n\r\n", " 400 "},
+	};
+
+	for (unsigned int i = 0; i < sizeof(request) / sizeof(request[0]); i++) {
+		char *text = http(request[i][0]);
+
+		/* Rubbish may be cut off without a word. */
+		assert_true(strstr(text, request[i][1]) != NULL ||
+			    (i == 3 && *text == '\0'));
+		free(text);
+	}
+}
+
+static void
+connections_that_say_nothing_do_not_shut_others_out_of_the_socket(void **state)
+{
+	struct peer p = peer_open();
+	int fd[64];
+
+	for (int i = 0; i < 64; i++)
+		fd[i] = http_open();
+	for (int i = 0; i < 50; i++)
+		json_decref(peer_ask(&p, "{\"show\": \"ports\"}"));
+	for (int i = 0; i < 64; i++)
+		close(fd[i]);
+	free(page());
+	peer_close(&p);
+}
+
+#define ui_test(name) cmocka_unit_test_setup_teardown(name, house_up, house_down)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ui_test(every_line_is_a_sample_under_its_help_and_type),
+		ui_test(values_are_those_of_the_counters),
+		ui_test(all_else_is_refused),
+		ui_test(connections_that_say_nothing_do_not_shut_others_out_of_the_socket),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
