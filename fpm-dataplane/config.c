@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <yaml.h>
 
 #include "config_check.h"
 
@@ -203,7 +204,7 @@ slurp(const char *file, FILE *err, unsigned char **out)
 {
 	FILE *f = fopen(file, "re");
 	unsigned char *buf = malloc(FILE_MAX_BYTES + 1);
-	size_t n;
+	size_t n = 0;
 	int rc = f == NULL ? -errno : buf == NULL ? -ENOMEM : 0;
 
 	if (rc == 0) {

@@ -11,16 +11,18 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <yaml.h>
 
 #define CFG_PATH_MAX 128 /* "ports[63].device", octets */
+
+struct yaml_document_s; /* yaml.h: yaml_document_t */
+struct yaml_node_s;     /* yaml.h: yaml_node_t */
 
 /* One load. */
 struct cfg {
 	const char *file;
 	FILE *err;
 	unsigned int n_err;
-	yaml_document_t *doc;
+	struct yaml_document_s *doc;
 	void *root; /* the struct being filled */
 };
 
@@ -28,7 +30,7 @@ struct cfg {
 struct cfg_at {
 	int line;         /* of its key, or of the list item */
 	const char *path; /* "fpm.listen" */
-	const yaml_node_t *node;
+	const struct yaml_node_s *node;
 };
 
 struct cfg_key {

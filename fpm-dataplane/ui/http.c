@@ -15,6 +15,7 @@
 
 #define CONNECTIONS_MAX 32
 #define IDLE_S          10
+#define WAIT_MAX_MS     1000
 
 struct metrics {
 	struct MHD_Daemon *mhd;
@@ -68,6 +69,11 @@ on_request(void *ctx, struct MHD_Connection *conn, const char *url, const char *
 		"text/plain; version=0.0.4; charset=utf-8");
 }
 
+/*
+ * At its limit of connections libmicrohttpd 0.9.75 stops listening, and starts again only
+ * when it is run once more after one has closed, which it does not ask for: hence no wait is
+ * longer than a second.
+ */
 static void
 run(struct metrics *m)
 {
@@ -75,11 +81,11 @@ run(struct metrics *m)
 	MHD_UNSIGNED_LONG_LONG ms;
 
 	MHD_run(m->mhd);
+	if (MHD_get_timeout(m->mhd, &ms) != MHD_YES || ms > WAIT_MAX_MS)
+		ms = WAIT_MAX_MS;
 	ev_timer_stop(loop, &m->timeout);
-	if (MHD_get_timeout(m->mhd, &ms) == MHD_YES) {
-		ev_timer_set(&m->timeout, (double)ms / 1000, 0);
-		ev_timer_start(loop, &m->timeout);
-	}
+	ev_timer_set(&m->timeout, (double)ms / 1000, 0);
+	ev_timer_start(loop, &m->timeout);
 }
 
 static void
@@ -147,6 +153,7 @@ metrics_open(struct ui *ui)
 	m->io.data = m->timeout.data = m;
 	ev_io_start(ui->w->loop, &m->io);
 	ui->metrics = m;
+	run(m);
 	return 0;
 }
 
