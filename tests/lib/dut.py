@@ -111,7 +111,7 @@ class Dut:
         self.collector, self._wire = collector, wire
         self.wires, self.taps = {}, {}
 
-    # -- life -----------------------------------------------------------------------------
+    # -- life --
 
     def build(self):
         """Make directories, namespaces, veths and the configuration file."""
@@ -177,7 +177,7 @@ class Dut:
                 self.collector.add(self.taps[name])
 
     def stop(self, number=signal.SIGTERM, timeout=15):
-        """End the daemon with a signal. Returns its exit code, minus the signal if killed."""
+        """End the daemon with a signal. Returns its exit code (-signal if killed)."""
         self.control.close()
         return self.daemon.stop(number, timeout)
 
@@ -200,7 +200,7 @@ class Dut:
             netns.delete(name)
         shutil.rmtree(self.dir, ignore_errors=True)
 
-    # -- the kernel beside it ---------------------------------------------------------------
+    # -- the kernel beside it --
 
     def ip(self, *lines):
         """Run `ip` commands in the control namespace, in one process."""
@@ -282,7 +282,7 @@ class Dut:
         """All interfaces of the control namespace, as `ip -j link`."""
         return self._ip_json("link")
 
-    # -- what it says -------------------------------------------------------------------------
+    # -- what it says --
 
     def counters(self, kind=None):
         """{name: value} of one kind (drop, punt, total), or {(kind, name): value}."""
@@ -294,7 +294,9 @@ class Dut:
     def moved(self, before, kind):
         """What moved since `before` (of counters()): {name: by}, only what is not 0."""
         now = self.counters()
-        by = {name: v - before.get((k, name), 0) for (k, name), v in now.items() if k == kind}
+        by = {
+            name: v - before.get((k, name), 0) for (k, name), v in now.items() if k == kind
+        }
         return {name: value for name, value in by.items() if value}
 
     def fpm(self):

@@ -43,7 +43,9 @@ def fpm_session(dut, rng, octets=20000):
 def frames(rng, wire, count):
     """Frames a broken or hostile neighbour might send: random octets, right packets
     damaged, and right packets cut short."""
-    eth4 = bytes.fromhex(wire.port_mac.replace(":", "") + wire.mac.replace(":", "") + "0800")
+    eth4 = bytes.fromhex(
+        wire.port_mac.replace(":", "") + wire.mac.replace(":", "") + "0800"
+    )
     eth6 = eth4[:12] + b"\x86\xdd"
     good = [
         bytes(wire.probe("198.51.100.9", size=100)),
@@ -79,5 +81,7 @@ def extension_headers(rng, eth6):
         body += bytes([rng.choice(kinds), rng.choice((0, 0, 1, 255))]) + rng.randbytes(6)
     source = bytes.fromhex("20010db8000000000000000000000002")
     target = bytes.fromhex("20010db8f00000000000000000000009")
-    head = b"\x60\0\0\0" + len(body).to_bytes(2, "big") + bytes([first, rng.choice((1, 64))])
+    head = (
+        b"\x60\0\0\0" + len(body).to_bytes(2, "big") + bytes([first, rng.choice((1, 64))])
+    )
     return eth6 + head + source + target + body

@@ -58,12 +58,12 @@ class Router(Dut):
             raise LookupError(f"routes, neighbours, ports, addresses amiss: {trouble}")
         return True
 
-    # -- routes -------------------------------------------------------------------------------
+    # -- routes --
 
     def route(self, prefix, via=None, wire=None, **kinds):
         """A route as zebra sends it, and in force when this returns.
 
-        via + wire: by a next-hop object; else what Zebra.add() takes (rtm_type=, nhid=, ...).
+        via + wire: by a next-hop object; else as Zebra.add() (rtm_type=, nhid=, ...).
         """
         if via:
             self.zebra.route(prefix, via, wire)
@@ -79,10 +79,10 @@ class Router(Dut):
             return row if row and row["source"] == "zebra" else None
 
         row = eventually(there, 5, 0.005, f"route {prefix}")
-        # The row is rib's; forwarders have it when rib's round ends, before the next answer.
+        # The row is rib's; forwarders have it when its round ends, before it answers again.
         return self.route_row(prefix) and row
 
-    # -- what it did ---------------------------------------------------------------------------
+    # -- what it did --
 
     def counter(self, kind, reason):
         """One counter."""
@@ -93,7 +93,7 @@ class Router(Dut):
         return self.moved(before, "drop")
 
     def fence(self, wire):
-        """Return when everything sent on `wire` before has been judged and its outcome sent.
+        """Return when everything sent on `wire` before has been judged, its outcome sent.
 
         Frames of one port stay in order, so a frame that has come up the TAP tells that
         those before it have passed. The second goes with the bulk of the punts, behind

@@ -25,7 +25,8 @@ def watched(own_dut, monkeypatch, tmp_path):
     if not os.access(router.daemon.program, os.X_OK):
         pytest.skip("build/asan/fpm-dataplane is not built: make BUILD=asan all")
     router.reports = lambda: "\n".join(
-        open(name, errors="replace", encoding="utf-8").read() for name in glob.glob(log + "*")
+        open(name, errors="replace", encoding="utf-8").read()
+        for name in glob.glob(log + "*")
     )
     router.start()
     return router

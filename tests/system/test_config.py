@@ -39,21 +39,39 @@ BAD = {
     "duplicate TAP": ("tap: wan0", "tap: lan0", 4, "ports[1].tap", "ports[0]"),
     "duplicate device": ("iface=p-wan", "iface=p-lan", 5, "ports[1].device", "ports[0]"),
     "missing device": ("iface=p-wan", "iface=p-nowhere", 5, "ports[1].device", "p-nowhere"),
-    "kernel name as device": ("net_af_packet,iface=p-wan", "p-wan", 5, "ports[1].device", "iface"),
+    "kernel name as device": (
+        "net_af_packet,iface=p-wan",
+        "p-wan",
+        5,
+        "ports[1].device",
+        "iface",
+    ),
     "TAP name too long": ("tap: wan0", "tap: a-very-long-name-0", 4, "ports[1].tap", "15"),
-    "no such namespace": ("control-netns: {ctl}", "control-netns: nowhere", 9, "control-netns", "nowhere"),
+    "no such namespace": (
+        "control-netns: {ctl}",
+        "control-netns: nowhere",
+        9,
+        "control-netns",
+        "nowhere",
+    ),
     "no such CPU": ("cores: [0]", "cores: [9999]", 8, "cores[0]", "9999"),
     "a CPU twice": ("cores: [0]", "cores: [0, 0]", 8, "cores[1]", "once"),
     "bad listen": ("127.0.0.1:2620", "127.0.0.1", 11, "fpm.listen", "PORT"),
     "bad port number": ("127.0.0.1:2620", "127.0.0.1:99999", 11, "fpm.listen", "PORT"),
     "relative socket": ("{dir}/other.sock", "other.sock", 12, "control-socket", "absolute"),
-    "not a boolean": ("hugepages: false", "hugepages: maybe", 15, "memory.hugepages", "true"),
+    "not a boolean": (
+        "hugepages: false",
+        "hugepages: maybe",
+        15,
+        "memory.hugepages",
+        "true",
+    ),
     "not a word of idle": ("idle: adaptive", "idle: sometimes", 17, "idle", "poll"),
     "not a level": ("log-level: info", "log-level: loud", 18, "log-level", "debug"),
     "a key twice": ("idle: adaptive", "cores: [1]", 17, "cores", "twice"),
     "no ports": ("ports:\n", "", 1, "", ""),
     "tab": ("    mtu: 1500", "\tmtu: 1500", 6, "syntax", "tab"),
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -101,7 +119,9 @@ def test_all_errors_are_told_at_once(check):
 
     done = check(text.replace("log-level: info", "loglevel: info"))
 
-    lines = [t.split(":")[1] for t in done.stderr.splitlines() if t.startswith(done.file + ":")]
+    lines = [
+        t.split(":")[1] for t in done.stderr.splitlines() if t.startswith(done.file + ":")
+    ]
     assert {"6", "17", "18"} <= set(lines)
 
 
@@ -145,6 +165,8 @@ def test_the_example_is_good_but_for_its_devices(dut):
         argv = [dut.daemon.program, "-c", str(example), "--check"]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
 
-        wrong = [text for text in done.stderr.splitlines() if text.startswith(f"{example}:")]
+        wrong = [
+            text for text in done.stderr.splitlines() if text.startswith(f"{example}:")
+        ]
         here = (".device:", "control-netns:", "nothing started")
         assert [text for text in wrong if not any(word in text for word in here)] == []

@@ -98,7 +98,9 @@ def test_fragments_of_one_datagram_take_one_path(dut, lan, wan, alt):
     group_route(dut, NET, "peer4", [wan, alt])
     ways = set()
     for n in range(40):
-        whole = IP(src=lan.peer4, dst=HOST, id=n) / UDP(sport=n, dport=n) / Raw(token() * 300)
+        whole = (
+            IP(src=lan.peer4, dst=HOST, id=n) / UDP(sport=n, dport=n) / Raw(token() * 300)
+        )
         pieces = [Ether(src=lan.mac, dst=lan.port_mac) / p for p in fragment(whole, 1200)]
         wan.clear()
         alt.clear()

@@ -3,7 +3,13 @@
 under its own name."""
 
 import pytest
-from scapy.layers.inet import IP, UDP, IPOption_RR, IPOption_Router_Alert, IPOption_Timestamp
+from scapy.layers.inet import (
+    IP,
+    UDP,
+    IPOption_RR,
+    IPOption_Router_Alert,
+    IPOption_Timestamp,
+)
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
@@ -78,7 +84,9 @@ def test_checksum_corner_cases(dut, lan, wan, before):
         probe = lan.probe(HOST, ttl=ttl, id=0)
         data = bytearray(bytes(probe))
         data[24:26] = b"\0\0"
-        data[18:20] = (0xFFFF - (checksum(ip_of(data)) + before) % 0xFFFF).to_bytes(2, "big")
+        data[18:20] = (0xFFFF - (checksum(ip_of(data)) + before) % 0xFFFF).to_bytes(
+            2, "big"
+        )
         data[24:26] = before.to_bytes(2, "big")
         assert checksum(ip_of(data)) == 0xFFFF
 
@@ -193,7 +201,7 @@ def test_a_first_hop_on_the_connected_subnet(dut, lan, wan):
     assert out.dst == wan.mac
 
 
-# -- what must not pass, each under its own name ----------------------------------------------
+# -- what must not pass, each under its own name --
 
 
 def _cut(octets):
@@ -338,7 +346,10 @@ def test_counters_of_the_good_count_what_passed(dut, lan, wan):
     assert now["lan0"]["rx_packets"] - ports["lan0"]["rx_packets"] == 50
     assert now["lan0"]["rx_bytes"] - ports["lan0"]["rx_bytes"] == 50 * 114
     assert now["wan0"]["tx_bytes"] - ports["wan0"]["tx_bytes"] >= 50 * 114
-    assert sum(dut.moved(before, "total").get(n, 0) for n in ("forwarded4", "forwarded6")) == 50
+    assert (
+        sum(dut.moved(before, "total").get(n, 0) for n in ("forwarded4", "forwarded6"))
+        == 50
+    )
     assert dut.drops(before) == {}
 
 

@@ -120,7 +120,7 @@ def test_hop_by_hop_options_are_forwarded(dut, lan, wan):
 
 
 def test_routing_header_0_to_another_node_is_forwarded(dut, lan, wan):
-    """RFC 5095, 3 with RFC 8200, 4.4: only the addressed node processes a routing header."""
+    """RFC 5095, 3 with RFC 8200, 4.4: only the node addressed looks at a routing header."""
     dut.route(NET, via=wan.peer6, wire=wan)
     mark = token()
     head = Ether(src=lan.mac, dst=lan.port_mac) / IPv6(src=lan.peer6, dst=HOST)
@@ -131,7 +131,7 @@ def test_routing_header_0_to_another_node_is_forwarded(dut, lan, wan):
     assert wan.expect(mark)[IPv6].dst == HOST
 
 
-# -- what must not pass, each under its own name ----------------------------------------------
+# -- what must not pass, each under its own name --
 
 
 SHAPES = {

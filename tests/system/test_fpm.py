@@ -39,7 +39,9 @@ def seconds_until(wire, dst, out, deadline=2.0):
 def test_a_route_is_added_replaced_and_withdrawn_in_time(dut, lan, wan, alt, case):
     """Issue of the whole chain: what zebra says is in packets within 100 ms."""
     net, dst, peer = case
-    one, two = dut.zebra.hop(getattr(wan, peer), wan), dut.zebra.hop(getattr(alt, peer), alt)
+    one, two = dut.zebra.hop(getattr(wan, peer), wan), dut.zebra.hop(
+        getattr(alt, peer), alt
+    )
     for _ in range(5):
         dut.zebra.add(net, one)
         assert seconds_until(lan, dst, wan) < IN_TIME
@@ -47,20 +49,26 @@ def test_a_route_is_added_replaced_and_withdrawn_in_time(dut, lan, wan, alt, cas
         assert seconds_until(lan, dst, alt) < IN_TIME
         dut.zebra.drop(net)
         begin = time.monotonic()
-        eventually(lambda: dut.not_forwarded(lan, lan.probe(dst)) == {"no_route": 1}, 2, 0.001)
+        eventually(
+            lambda: dut.not_forwarded(lan, lan.probe(dst)) == {"no_route": 1}, 2, 0.001
+        )
         assert time.monotonic() - begin < IN_TIME
 
 
 def test_delete_and_add_in_one_frame_shows_no_gap(dut, lan, wan, alt, case):
     """FRR up to 9.0 replaces with DELROUTE + NEWROUTE in one frame: not a packet lost."""
     net, dst, peer = case
-    one, two = dut.zebra.hop(getattr(wan, peer), wan), dut.zebra.hop(getattr(alt, peer), alt)
+    one, two = dut.zebra.hop(getattr(wan, peer), wan), dut.zebra.hop(
+        getattr(alt, peer), alt
+    )
     dut.route(net, nhid=one)
 
     with dut.stream(lan, dst, rate=1500) as stream:
         for n in range(150):
             nhid = (two, one)[n % 2]
-            dut.zebra.together(dut.zebra.drop_message(net), dut.zebra.add_message(net, nhid))
+            dut.zebra.together(
+                dut.zebra.drop_message(net), dut.zebra.add_message(net, nhid)
+            )
             sent = stream.sent
             eventually(lambda s=sent: stream.sent > s, 2, 0.001)
 
@@ -71,7 +79,9 @@ def test_delete_and_add_in_one_frame_shows_no_gap(dut, lan, wan, alt, case):
 def test_replace_without_delete_shows_no_gap(dut, lan, wan, alt, case):
     """FRR from 9.1 on: NEWROUTE over what is there is an upsert."""
     net, dst, peer = case
-    one, two = dut.zebra.hop(getattr(wan, peer), wan), dut.zebra.hop(getattr(alt, peer), alt)
+    one, two = dut.zebra.hop(getattr(wan, peer), wan), dut.zebra.hop(
+        getattr(alt, peer), alt
+    )
     dut.route(net, nhid=one)
 
     with dut.stream(lan, dst, rate=1500) as stream:
@@ -101,7 +111,9 @@ def test_a_changed_next_hop_moves_its_routes(dut, lan, wan, alt, case):
 def test_a_changed_group_moves_its_routes(dut, lan, wan, alt, case):
     """The same for groups."""
     net, dst, peer = case
-    one, two = dut.zebra.hop(getattr(wan, peer), wan), dut.zebra.hop(getattr(alt, peer), alt)
+    one, two = dut.zebra.hop(getattr(wan, peer), wan), dut.zebra.hop(
+        getattr(alt, peer), alt
+    )
     group = dut.zebra.group([one])
     dut.route(net, nhid=group)
     dut.forwarded(lan, lan.probe(dst), wan)
@@ -136,7 +148,9 @@ def test_route_before_group_before_member(dut, lan, wan, case):
     assert seconds_until(lan, dst, wan) < IN_TIME
 
 
-def test_an_id_never_announced_is_unresolved_and_hides_shorter_prefixes(dut, lan, wan, case):
+def test_an_id_never_announced_is_unresolved_and_hides_shorter_prefixes(
+    dut, lan, wan, case
+):
     """The route is there but its way is unknown: its traffic must not slip elsewhere."""
     net, dst, peer = case
     default = "0.0.0.0/0" if peer == "peer4" else "::/0"
@@ -159,7 +173,9 @@ def test_delnexthop_keeps_the_route(dut, lan, wan, alt, case):
 
     dut.zebra.drop_hop(nhid)
     group = dut.route_row(net)["group"]
-    rows = lambda: [r for r in dut.control.ask("nexthops") if r["group"] == group]  # noqa: E731
+    rows = lambda: [
+        r for r in dut.control.ask("nexthops") if r["group"] == group
+    ]  # noqa: E731
     eventually(lambda: rows()[0]["absent"])
     dut.forwarded(lan, lan.probe(dst), wan)
 

@@ -52,7 +52,9 @@ def test_what_a_replay_does_not_confirm_is_swept(dut, lan, wan, alt, restarted, 
         dut.zebra.add(NET, 6001)
         if sentinel:
             dut.zebra.add(SENTINEL, rtm_type=fpm.RTN_BLACKHOLE)
-        eventually(lambda: dut.route_row(OTHER) is None, 15, what="the stale route is swept")
+        eventually(
+            lambda: dut.route_row(OTHER) is None, 15, what="the stale route is swept"
+        )
 
     assert stream.lost(wan) == []
     assert dut.fpm()["swept_routes"] == swept + 1
@@ -79,7 +81,7 @@ def test_a_replayed_route_ahead_of_its_next_hop_loses_nothing(dut, lan, wan):
 
 @QUIET_SESSION
 def test_a_zebra_without_routes_sweeps_them_all(dut, wan):
-    """A reconnect that replays nothing confirms nothing: quiet time ends it all the same."""
+    """A reconnect that replays nothing confirms nothing: silence ends it all the same."""
     dut.route(NET, via=wan.peer4, wire=wan)
 
     dut.zebra.close()
@@ -166,7 +168,9 @@ def malformed_messages():
         "nlmsg_len 0": _with_length(route, 0),
         "message of 5 octets": route[:5],
         "rtmsg cut": fpm.message(fpm.RTM_NEWROUTE, b"\2\x18\0\0"),
-        "attribute beyond the message": fpm.message(fpm.RTM_NEWROUTE, head + b"\xff\0\1\0\1\2"),
+        "attribute beyond the message": fpm.message(
+            fpm.RTM_NEWROUTE, head + b"\xff\0\1\0\1\2"
+        ),
         "attribute of length 0": fpm.message(fpm.RTM_NEWROUTE, head + bytes(8)),
         "prefix of 33 bits": fpm.message(
             fpm.RTM_NEWROUTE, bytes([2, 33]) + head[2:] + fpm.attr(1, bytes(4))
@@ -207,7 +211,14 @@ def test_a_malformed_message_is_survived(dut, lan, wan, name):
 
     eventually(judged, 3, 0.01)
     now = dut.fpm()
-    keys = ("malformed", "bad_frames", "skipped_type", "skipped_route", "nexthops", "routes")
+    keys = (
+        "malformed",
+        "bad_frames",
+        "skipped_type",
+        "skipped_route",
+        "nexthops",
+        "routes",
+    )
     assert sum(now[k] - before[k] for k in keys) >= 1
     if not now["connected"]:
         dut.zebra.connect()

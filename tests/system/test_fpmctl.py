@@ -25,13 +25,13 @@ KEYS = {
     "routes": "prefix table source protocol type nexthop_id group state stale nexthops",
     "nexthops": "group nexthop_id routes state buckets nexthops",
     "neighbors": "address dev mac state adj use",
-    "ports": "name device driver ifindex mac mtu link queues rx_packets rx_bytes tx_packets "
-    "tx_bytes rx_missed rx_errors tx_errors addresses4 addresses6",
+    "ports": "name device driver ifindex mac mtu link queues rx_packets rx_bytes "
+    "tx_packets tx_bytes rx_missed rx_errors tx_errors addresses4 addresses6",
     "counters": "name kind value text",
     "memory": "rss_bytes peak_rss_bytes fib4 fib6 rib_bytes queue_bytes",
     "version": "version dpdk pid uptime_s config",
-    "fpm": "connected generation routes4 routes6 zebra4 zebra6 other_tables unresolved groups "
-    "nexthop_ids adjacencies stale replaying sweep_in_s sweeps swept_routes commits "
+    "fpm": "connected generation routes4 routes6 zebra4 zebra6 other_tables unresolved "
+    "groups nexthop_ids adjacencies stale replaying sweep_in_s sweeps swept_routes commits "
     "reclaim_pending rib_bytes fib4 fib6",
 }
 
@@ -129,7 +129,9 @@ def test_family_filters(taught):
     assert all(":" in r["address"] for r in rows(taught, "neighbors", "-6"))
 
 
-@pytest.mark.parametrize("words", [["198.51.100.0/26"], ["198.51.100.9", "exact"], ["8::8"]])
+@pytest.mark.parametrize(
+    "words", [["198.51.100.0/26"], ["198.51.100.9", "exact"], ["8::8"]]
+)
 def test_nothing_found_is_3(taught, words):
     """Exit code 3, for scripts that ask whether there is a route."""
     for extra in ([], ["--json"]):
@@ -252,7 +254,9 @@ def test_metrics_agree_with_counters(own_dut):
     dut.start()
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
-    lan.send(*(lan.probe(HOST) for _ in range(5)), *(lan.probe("203.0.113.1") for _ in range(3)))
+    lan.send(
+        *(lan.probe(HOST) for _ in range(5)), *(lan.probe("203.0.113.1") for _ in range(3))
+    )
     wan.expect_many(lambda d: token_of(d) is not None, 5)
     dut.fence(lan)
 
@@ -271,5 +275,7 @@ def test_metrics_agree_with_counters(own_dut):
     total = sum(v for n, v in values.items() if n.startswith("fpmdp_drop_packets_total")
                 and 'reason="no_route"' in n)  # fmt: skip
     assert total == 3
-    passed = sum(v for n, v in values.items() if n.startswith("fpmdp_forwarded_packets_total"))
+    passed = sum(
+        v for n, v in values.items() if n.startswith("fpmdp_forwarded_packets_total")
+    )
     assert passed == 5

@@ -201,7 +201,10 @@ NO_ERROR_ABOUT = {
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=DEFRAG if n == "a later fragment" else ()) for n in NO_ERROR_ABOUT],
+    [
+        pytest.param(n, marks=DEFRAG if n == "a later fragment" else ())
+        for n in NO_ERROR_ABOUT
+    ],
 )
 def test_no_error_about(dut, lan, name):
     """RFC 1812, 4.3.2.7 and RFC 4443, 2.4 (e): what must never cause an ICMP error."""
@@ -215,7 +218,9 @@ def test_no_error_about(dut, lan, name):
 
 def test_a_later_ipv6_fragment_is_answered(dut, lan):
     """RFC 4443, 2.4 (e) does not list fragments, unlike RFC 1812 for IPv4."""
-    piece = IPv6(src=lan.peer6, dst=HOST6) / IPv6ExtHdrFragment(nh=17, offset=8) / Raw(token())
+    piece = (
+        IPv6(src=lan.peer6, dst=HOST6) / IPv6ExtHdrFragment(nh=17, offset=8) / Raw(token())
+    )
 
     reply = lan.srp1(Ether(src=lan.mac, dst=lan.port_mac) / piece)
 
@@ -266,7 +271,7 @@ def test_the_error_goes_where_the_source_is_routed(dut, lan, wan, alt):
     assert reply.dst == alt.mac
 
 
-# -- larger than the way out ---------------------------------------------------------------------
+# -- larger than the way out --
 
 
 @pytest.fixture
@@ -330,7 +335,9 @@ def reassemble(frames):
 
 def _pieces(dut, lan, wan, ident):
     dut.fence(lan)
-    return wan.got(lambda d: d[12:14] == b"\x08\x00" and d[18:20] == ident.to_bytes(2, "big"))
+    return wan.got(
+        lambda d: d[12:14] == b"\x08\x00" and d[18:20] == ident.to_bytes(2, "big")
+    )
 
 
 @pytest.mark.parametrize("size", [1301, 1400, 1500])
@@ -350,7 +357,9 @@ def test_df_clear_is_fragmented_and_reassembles(dut, lan, wan, narrow, size):
 @DEFRAG
 def test_a_fragment_is_fragmented_again(dut, lan, wan, narrow):
     """RFC 791, 3.2: offsets add up and the MF of the original stays on the last piece."""
-    whole = IP(src=lan.peer4, dst=HOST, id=0x7A02) / UDP(sport=1, dport=2) / Raw(bytes(2800))
+    whole = (
+        IP(src=lan.peer4, dst=HOST, id=0x7A02) / UDP(sport=1, dport=2) / Raw(bytes(2800))
+    )
     for piece in fragment(whole, 1400):
         lan.send(Ether(src=lan.mac, dst=lan.port_mac) / piece)
     eventually(lambda: len(_pieces(dut, lan, wan, 0x7A02)) >= 5, 2)

@@ -27,7 +27,9 @@ def case(family, number):
     return gateway.format(number), prefix, dst
 
 
-def test_an_unresolved_gateway_is_asked_for_and_the_first_packets_wait(dut, lan, wan, family):
+def test_an_unresolved_gateway_is_asked_for_and_the_first_packets_wait(
+    dut, lan, wan, family
+):
     """RFC 1122, 2.3.2.2 and RFC 4861, 7.2.2: at least one packet is kept, and sent when
     the answer is there; those that waited leave in order and before later ones."""
     gateway, prefix, dst = case(family, 70)
@@ -148,7 +150,9 @@ def test_a_gratuitous_arp_moves_the_traffic(dut, lan, wan):
     # The kernel believes a change only when the entry is older than a second (locktime).
     dut.ip(f"neigh replace {gateway} lladdr 02:00:00:00:78:01 dev {wan.tap} nud stale")
     wan.answer(gateway, "02:00:00:00:78:02")
-    arp = ARP(op=2, hwsrc="02:00:00:00:78:02", psrc=gateway, hwdst=wan.port_mac, pdst=wan.ip4)
+    arp = ARP(
+        op=2, hwsrc="02:00:00:00:78:02", psrc=gateway, hwdst=wan.port_mac, pdst=wan.ip4
+    )
 
     def moved():
         wan.send(Ether(src="02:00:00:00:78:02", dst="ff:ff:ff:ff:ff:ff") / arp)

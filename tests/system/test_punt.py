@@ -30,26 +30,53 @@ def frames_for_us(lan):
     ns = IPv6(src=lan.peer6, dst="ff02::1:ff00:1", hlim=255) / ICMPv6ND_NS(tgt=lan.ip6)
     return {
         "BGP": (eth / ip / TCP(dport=179, flags="A") / Raw(token()), "local_control"),
-        "BGP answer": (eth / ip / TCP(sport=179, flags="A") / Raw(token()), "local_control"),
-        "BGP over IPv6": (eth / ip6 / TCP(dport=179, flags="A") / Raw(token()), "local_control"),
+        "BGP answer": (
+            eth / ip / TCP(sport=179, flags="A") / Raw(token()),
+            "local_control",
+        ),
+        "BGP over IPv6": (
+            eth / ip6 / TCP(dport=179, flags="A") / Raw(token()),
+            "local_control",
+        ),
         "BFD": (eth / ip / UDP(sport=49152, dport=3784) / Raw(token()), "local_control"),
-        "OSPF unicast": (eth / ip / OSPF_Hdr() / OSPF_Hello() / Raw(token()), "local_control"),
+        "OSPF unicast": (
+            eth / ip / OSPF_Hdr() / OSPF_Hello() / Raw(token()),
+            "local_control",
+        ),
         "echo": (eth / ip / ICMP(type=0) / Raw(token()), "local"),
         "UDP": (eth / ip / UDP(dport=9, chksum=1) / Raw(token()), "local"),
         "UDP over IPv6": (eth / ip6 / UDP(dport=9, chksum=1) / Raw(token()), "local"),
         "ttl 1": (eth / to(lan.ip4) / ICMP(type=0) / Raw(token()), "local"),
-        "another port's address": (eth / to("192.0.2.65") / ICMP(type=0) / Raw(token()), "local"),
-        "ARP request": (Ether(src=lan.mac, dst="ff:ff:ff:ff:ff:ff") / arp / Raw(token()), "not_ip"),
-        "ARP reply": (eth / ARP(op=2, psrc=lan.peer4, hwsrc=lan.mac) / Raw(token()), "not_ip"),
+        "another port's address": (
+            eth / to("192.0.2.65") / ICMP(type=0) / Raw(token()),
+            "local",
+        ),
+        "ARP request": (
+            Ether(src=lan.mac, dst="ff:ff:ff:ff:ff:ff") / arp / Raw(token()),
+            "not_ip",
+        ),
+        "ARP reply": (
+            eth / ARP(op=2, psrc=lan.peer4, hwsrc=lan.mac) / Raw(token()),
+            "not_ip",
+        ),
         "neighbour solicitation": (all6 / ns / Raw(token()), "group"),
-        "OSPF hello": (group / to("224.0.0.5") / OSPF_Hdr() / OSPF_Hello() / Raw(token()), "group"),
+        "OSPF hello": (
+            group / to("224.0.0.5") / OSPF_Hdr() / OSPF_Hello() / Raw(token()),
+            "group",
+        ),
         "OSPFv3 hello": (
             group6 / IPv6(src="fe80::2", dst="ff02::5", hlim=1, nh=89) / Raw(token()),
             "group",
         ),
         "RIP": (group / to("224.0.0.9") / UDP(dport=520, chksum=1) / Raw(token()), "group"),
-        "IGMP": (group / IP(src=lan.peer4, dst="224.0.0.22", proto=2) / Raw(token()), "group"),
-        "VRRP": (group / IP(src=lan.peer4, dst="224.0.0.18", proto=112) / Raw(token()), "group"),
+        "IGMP": (
+            group / IP(src=lan.peer4, dst="224.0.0.22", proto=2) / Raw(token()),
+            "group",
+        ),
+        "VRRP": (
+            group / IP(src=lan.peer4, dst="224.0.0.18", proto=112) / Raw(token()),
+            "group",
+        ),
         "DHCP discover": (
             Ether(src=lan.mac, dst="ff:ff:ff:ff:ff:ff")
             / IP(src="0.0.0.0", dst="255.255.255.255")
@@ -58,15 +85,30 @@ def frames_for_us(lan):
             "group",
         ),
         "LLDP": (Ether(LLDP + bytes(6) + b"\x88\xcc") / Raw(token()), "not_ip"),
-        "IS-IS": (Dot3(dst=ISIS, src=lan.mac) / LLC(dsap=0xFE, ssap=0xFE) / Raw(token()), "not_ip"),
-        "LACP": (Ether(dst="01:80:c2:00:00:02", src=lan.mac, type=0x8809) / Raw(token()), "not_ip"),
-        "unknown EtherType": (Ether(src=lan.mac, dst=lan.port_mac, type=0x9999) / Raw(token()), "not_ip"),
-        "MPLS": (Ether(src=lan.mac, dst=lan.port_mac, type=0x8847) / Raw(token()), "not_ip"),
+        "IS-IS": (
+            Dot3(dst=ISIS, src=lan.mac) / LLC(dsap=0xFE, ssap=0xFE) / Raw(token()),
+            "not_ip",
+        ),
+        "LACP": (
+            Ether(dst="01:80:c2:00:00:02", src=lan.mac, type=0x8809) / Raw(token()),
+            "not_ip",
+        ),
+        "unknown EtherType": (
+            Ether(src=lan.mac, dst=lan.port_mac, type=0x9999) / Raw(token()),
+            "not_ip",
+        ),
+        "MPLS": (
+            Ether(src=lan.mac, dst=lan.port_mac, type=0x8847) / Raw(token()),
+            "not_ip",
+        ),
         "link-local unicast": (
-            eth / IPv6(src="fe80::2", dst="fe80::1") / UDP(dport=9, chksum=1) / Raw(token()),
+            eth
+            / IPv6(src="fe80::2", dst="fe80::1")
+            / UDP(dport=9, chksum=1)
+            / Raw(token()),
             "local",
         ),
-    }  # fmt: skip
+    }
 
 
 NAMES = [
@@ -201,7 +243,9 @@ def test_a_tcp_session_with_the_kernel(dut, lan, wan):
         lan.send(Ether(src=lan.mac, dst=lan.port_mac) / syn)
 
         def syn_ack():
-            return [p for p in lan.sniffed(TCP) if p[TCP].flags == "SA" and p[TCP].ack == 10]
+            return [
+                p for p in lan.sniffed(TCP) if p[TCP].flags == "SA" and p[TCP].ack == 10
+            ]
 
         eventually(syn_ack, 2)
 

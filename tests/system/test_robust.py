@@ -93,8 +93,9 @@ def test_random_octets_on_the_fpm_port(tough, rng):
 
 def test_nonsense_on_the_control_socket(dut, rng):
     """Whatever a script writes there: an error or the end, and the next one is served."""
-    for text in ("", "x", "{}", '{"show": 7}', '{"show": "routes", "prefix": 9}', "[" * 9999,
-                 '{"show": "routes", "prefix": "300.1.1.1/99"}', "\0" * 70000):  # fmt: skip
+    texts = ["", "x", "{}", '{"show": 7}', "[" * 9999, "\0" * 70000]
+    texts += ['{"show": "routes", "prefix": %s}' % p for p in ("9", '"300.1.1.1/99"')]
+    for text in texts:
         dut.control.close()
         try:
             dut.control.ask("version")

@@ -7,6 +7,7 @@ are taken off the sockets while the test does something else, and plays the neig
 that a test put on the wire with answer().
 """
 
+import errno
 import ipaddress
 import itertools
 import os
@@ -62,18 +63,19 @@ class Wire:
         self.hosts = {}  # packed address: MAC, of the neighbours played here
         self.asked = []  # (monotonic time, address as text) solicitations seen
 
-    # -- out --------------------------------------------------------------------------------
+    # -- out --
 
     def send(self, *packets):
         """Send frames: octets or scapy packets, in this order."""
         for packet in packets:
             data = packet if isinstance(packet, bytes) else bytes(packet)
-            while True:
+            for _ in range(200):
                 try:
                     self.sock.send(data)
                     break
-                except (BlockingIOError, OSError) as err:
-                    if err.errno not in (11, 105):  # EAGAIN, ENOBUFS: the queue is full
+                except OSError as err:
+                    # Full for now; or, for ever, larger than the other end's MTU: lost.
+                    if err.errno not in (errno.EAGAIN, errno.ENOBUFS):
                         raise
                     time.sleep(0.001)
 
@@ -98,7 +100,7 @@ class Wire:
         self.send(probe)
         return self.expect(token_of(probe), timeout)
 
-    # -- in ---------------------------------------------------------------------------------
+    # -- in --
 
     def got(self, want=None):
         """The octets of all frames that match: a token they hold, or a function's yes."""
@@ -149,7 +151,7 @@ class Wire:
             self.frames.clear()
             self.asked.clear()
 
-    # -- the neighbours played here ----------------------------------------------------------
+    # -- the neighbours played here --
 
     def answer(self, address, mac=None):
         """From now on answer ARP or solicitations for an address. Returns the MAC."""
@@ -242,7 +244,12 @@ def _solicited(data):
     """Packed address that an ARP request or a neighbour solicitation asks for, or None."""
     if data[12:14] == b"\x08\x06" and data[20:22] == b"\x00\x01":
         return data[38:42]
-    if data[12:14] == b"\x86\xdd" and len(data) >= 78 and data[20] == 58 and data[54] == 135:
+    if (
+        data[12:14] == b"\x86\xdd"
+        and len(data) >= 78
+        and data[20] == 58
+        and data[54] == 135
+    ):
         return data[62:78]
     return None
 
@@ -262,5 +269,7 @@ def _advert(solicitation, mac):
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     body = body[:2] + struct.pack("!H", ~total & 0xFFFF) + body[4:]
-    head = solicitation[6:12] + mac + b"\x86\xdd" + struct.pack("!IHBB", 6 << 28, 32, 58, 255)
+    head = (
+        solicitation[6:12] + mac + b"\x86\xdd" + struct.pack("!IHBB", 6 << 28, 32, 58, 255)
+    )
     return head + target + asker + body

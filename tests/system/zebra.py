@@ -46,7 +46,7 @@ class Zebra:
         """All messages in one frame, as zebra 8.4 sends a replace."""
         self.raw(frame(*messages))
 
-    # -- each as a message, and sent at once -----------------------------------------------------
+    # -- each as a message, and sent at once --
 
     def hop_message(self, nhid, via=None, wire=None, **more):
         """NEWNEXTHOP of a single next hop; more as fpm_speaker.nexthop_message()."""
@@ -95,7 +95,7 @@ class Zebra:
         """Withdraw routes."""
         self.send(*(self.drop_message(prefix, table) for prefix in prefixes))
 
-    # -- the usual case in one line ----------------------------------------------------------------
+    # -- the usual case in one line --
 
     def route(self, prefix, via, wire):
         """Next hop (shared when it is known already) and route, as zebra sends them."""
