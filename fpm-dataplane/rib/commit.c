@@ -89,10 +89,15 @@ reclaim_due(struct rcu_head *head)
 {
 	struct reclaim *p = caa_container_of(head, struct reclaim, rcu);
 	struct msg_reclaim *m = msg_new(MSG_RECLAIM, sizeof(*m));
+	struct rib *rib;
 
+	GRACE_ACQUIRE(p);
+	rib = p->rib;
+	GRACE_ACQUIRE(rib->fib); /* whose readers have all let go */
 	m->fn = reclaim_run;
 	m->arg = p;
-	worker_send(p->rib->worker, &m->m);
+	worker_send(rib->worker, &m->m);
+	GRACE_RELEASE(rib);
 }
 
 /*
@@ -328,5 +333,6 @@ rib_commit(struct rib *rib)
 	rib->pending = NULL;
 	cds_list_add_tail(&p->node, &rib->reclaims);
 	rib->n_reclaims++;
+	GRACE_RELEASE(p);
 	urcu_qsbr_call_rcu(&p->rcu, reclaim_due);
 }

@@ -31,6 +31,16 @@
 
 struct json_t;
 
+/* TSan cannot see into liburcu: tell it what a grace period orders. */
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#define GRACE_RELEASE(p) __tsan_release(p)
+#define GRACE_ACQUIRE(p) __tsan_acquire(p)
+#else
+#define GRACE_RELEASE(p) ((void)(p))
+#define GRACE_ACQUIRE(p) ((void)(p))
+#endif
+
 /* --- small containers (index.c) --------------------------------------------------- */
 
 /* Returns mem; aborts when it is NULL: small control data, nothing sane is left to do. */

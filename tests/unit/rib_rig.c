@@ -15,13 +15,16 @@ rig_clock(void)
 	return rig_now_ms;
 }
 
-static struct msg *
-take(struct worker *w)
+struct msg *
+rig_take(struct worker *w)
 {
 	struct cds_wfcq_node *n =
 		__cds_wfcq_dequeue_blocking(&w->inbox_head, &w->inbox_tail);
 
-	return n == NULL ? NULL : caa_container_of(n, struct msg, node);
+	if (n == NULL)
+		return NULL;
+	GRACE_ACQUIRE(caa_container_of(n, struct msg, node)); /* as base/worker.c does */
+	return caa_container_of(n, struct msg, node);
 }
 
 struct rig *
@@ -54,6 +57,7 @@ rig_free(struct rig *g)
 		msg_free(&g->batch->m);
 	g->rib->stopping = true;
 	urcu_qsbr_barrier();
+	GRACE_ACQUIRE(g->rib);
 	worker_free(&g->w);
 	worker_free(&g->neigh);
 	worker_free(&g->ui);
@@ -286,7 +290,7 @@ rig_neigh_serve(struct rig *g)
 {
 	struct msg *m;
 
-	while ((m = take(&g->neigh)) != NULL) {
+	while ((m = rig_take(&g->neigh)) != NULL) {
 		if (m->type == MSG_ADJ_WATCH)
 			g->n_watch++;
 		else if (m->type == MSG_ADJ_UNWATCH)
@@ -309,7 +313,7 @@ rig_settle(struct rig *g)
 	do {
 		rig_go(g);
 		urcu_qsbr_barrier();
-		while ((m = take(&g->w)) != NULL)
+		while ((m = rig_take(&g->w)) != NULL)
 			rib_on_msg(g->rib, m);
 		rig_neigh_serve(g);
 	} while (g->rib->n_reclaims > 0 || g->rib->pending != NULL);
@@ -413,7 +417,7 @@ rig_ask(struct rig *g, const struct msg_query *proto, unsigned int *slices)
 			++*slices;
 		m->type = MSG_QUERY;
 		rib_on_msg(g->rib, m);
-		m = take(&g->ui);
+		m = rig_take(&g->ui);
 		assert_non_null(m);
 		assert_int_equal(m->type, MSG_REPLY);
 		q = (struct msg_query *)m;

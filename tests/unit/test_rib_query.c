@@ -222,12 +222,9 @@ a_listing_survives_a_table_that_changes_under_it(void **state)
 	q->from = &g->ui;
 	q->max = 10;
 	for (unsigned int slice = 0; !q->done; slice++) {
-		struct cds_wfcq_node *node;
-
 		q->m.type = MSG_QUERY;
 		rib_on_msg(g->rib, &q->m);
-		node = __cds_wfcq_dequeue_blocking(&g->ui.inbox_head, &g->ui.inbox_tail);
-		q = (struct msg_query *)caa_container_of(node, struct msg, node);
+		q = (struct msg_query *)rig_take(&g->ui);
 		n += json_array_size(q->rows);
 		json_decref(q->rows);
 		q->rows = NULL;

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Figures, printed and not judged: a full table in, the same again, a restarted zebra, one
+ * link with all of it behind. Sanitizer and debug builds take a small table.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/rib_rig.c tests/unit/oracle.c
+ */
+#include "rib_rig.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "oracle.h"
+
+#ifdef DEBUG
+#define N_V4 20000u
+#define N_V6 4000u
+#else
+#define N_V4 1100000u /* before twins are taken out */
+#define N_V6 200000u
+#endif
+#define N_ID 64u
+
+static double
+now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static int
+prefix_order(const void *a, const void *b)
+{
+	const struct prefix *x = a, *y = b;
+	int c = memcmp(&x->addr, &y->addr, sizeof(x->addr));
+
+	return c != 0 ? c : x->len - y->len;
+}
+
+static uint32_t n_routes;
+
+static uint32_t
+without_twins(struct prefix *p, uint32_t n)
+{
+	uint32_t out = 0;
+
+	qsort(p, n, sizeof(*p), prefix_order);
+	for (uint32_t i = 0; i < n; i++)
+		if (out == 0 || prefix_order(&p[out - 1], &p[i]) != 0)
+			p[out++] = p[i];
+	return out;
+}
+
+/* Lengths as in a full table: most IPv4 are /24, most IPv6 /48. Sorted, as zebra replays. */
+static struct prefix *
+table(void)
+{
+	static const uint8_t len4[] = {24, 24, 24, 24, 24, 24, 23,
+				       22, 22, 21, 20, 19, 18, 16};
+	static const uint8_t len6[] = {48, 48, 48, 48, 44, 40, 36, 32, 32, 29};
+	struct prefix *p = calloc(N_V4 + N_V6, sizeof(*p));
+	struct rnd r = {4711};
+
+	for (uint32_t i = 0; i < N_V4 + N_V6; i++) {
+		uint64_t x = rnd_next(&r);
+
+		if (i < N_V4) {
+			p[i].family = 4;
+			p[i].len = len4[rnd_below(&r, sizeof(len4))];
+			p[i].addr = ipaddr_from_v4(0x01000000 +
+						   (uint32_t)(x >> 32) % 0xde000000u);
+		} else {
+			p[i].family = 6;
+			p[i].len = len6[rnd_below(&r, sizeof(len6))];
+			memcpy(p[i].addr.octet, &x, sizeof(x));
+			p[i].addr.octet[0] = 0x20 | (p[i].addr.octet[0] & 1);
+			p[i].addr.octet[1] &= 0x0f;
+		}
+		prefix_mask(&p[i]);
+	}
+	n_routes = without_twins(p, N_V4);
+	memmove(p + n_routes, p + N_V4, N_V6 * sizeof(*p));
+	n_routes += without_twins(p + n_routes, N_V6);
+	return p;
+}
+
+static void
+ids(struct rig *g, uint32_t base)
+{
+	char gw[32];
+
+	for (uint32_t i = 0; i < N_ID; i++) {
+		snprintf(gw, sizeof(gw), "192.0.2.%u", i % 100 + 1 + (i & 1) * 128);
+		rig_hop(g, base + i, gw, 11 + (i & 1));
+	}
+	for (uint32_t i = 0; i < N_ID; i++)
+		rig_group(g, base + N_ID + i, 2, base + i, 1, base + (i + 1) % N_ID, 1);
+	rig_flush_batch(g);
+}
+
+/* Time of rib's own work for all routes, grace periods running beside. */
+static double
+feed(struct rig *g, const struct prefix *p, uint32_t base)
+{
+	struct msg *m;
+	struct rnd r = {42};
+	double spent = 0, start;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < n_routes; i++) {
+		struct fpm_event *ev = rig_event(g, FPM_ROUTE);
+		bool last = i + 1 == n_routes;
+
+		ev->prefix = p[i];
+		ev->nhid = base + rnd_below(&r, 2 * N_ID);
+		if (g->batch->n < FPM_BATCH_MAX && !last)
+			continue;
+		start = now_s();
+		rig_flush_batch(g);
+		if (++n % 32 == 0 || last) {
+			rib_round(g->rib);
+			urcu_qsbr_quiescent_state();
+			while ((m = rig_take(&g->w)) != NULL)
+				rib_on_msg(g->rib, m);
+		}
+		spent += now_s() - start;
+	}
+	return spent;
+}
+
+static void
+report(const char *what, double spent)
+{
+	printf("{\"bench\": \"rib %s\", \"routes\": %u, \"s\": %.3f, \"routes_per_s\": "
+	       "%.0f}\n",
+	       what, n_routes, spent, (n_routes) / spent);
+}
+
+static void
+a_full_table_goes_in(void **state)
+{
+	struct rig *g = rig_two_ports();
+	struct prefix *p = table();
+	uint64_t writes;
+	double start;
+	json_t *row;
+
+	rig_session(g, 100);
+	ids(g, 1000);
+	report("ingest", feed(g, p, 1000));
+	rig_settle(g);
+	row = rig_summary(g);
+	printf("{\"bench\": \"rib memory\", \"rib_bytes\": %lld, \"trie_bytes\": %lld}\n",
+	       json_integer_value(json_object_get(row, "rib_bytes")),
+	       json_integer_value(json_object_get(json_object_get(row, "fib4"), "bytes")) +
+		       json_integer_value(json_object_get(json_object_get(row, "fib4"),
+							  "radix_bytes")) +
+		       json_integer_value(
+			       json_object_get(json_object_get(row, "fib6"), "bytes")) +
+		       json_integer_value(json_object_get(json_object_get(row, "fib6"),
+							  "radix_bytes")));
+	assert_true(json_integer_value(json_object_get(row, "rib_bytes")) < 100000000);
+	json_decref(row);
+
+	writes = g->rib->count.trie_writes;
+	rig_session(g, 100);
+	ids(g, 1000);
+	report("identical replay", feed(g, p, 1000));
+	assert_int_equal(g->rib->count.trie_writes, writes);
+	rig_session(g, 200);
+	ids(g, 5000);
+	report("replay of a restarted zebra", feed(g, p, 5000));
+	assert_int_equal(g->rib->count.trie_writes, writes);
+	assert_int_equal(g->rib->stale, 0);
+
+	/* So that no connected prefix is part of the figure. */
+	rig_addr(g, 11, "192.0.2.126/25", true);
+	rig_addr(g, 11, "2001:db8:1::ff/64", true);
+	rig_settle(g);
+	writes = g->rib->count.trie_writes;
+	start = now_s();
+	rig_link(g, 11, 1, false);
+	printf("{\"bench\": \"rib link loss\", \"routes\": %u, \"us\": %.1f}\n", n_routes,
+	       (now_s() - start) * 1e6);
+	start = now_s();
+	rig_hop(g, 5001, "192.0.2.200", 12);
+	rig_go(g);
+	printf("{\"bench\": \"rib nexthop change\", \"routes\": %u, \"us\": %.1f}\n",
+	       n_routes, (now_s() - start) * 1e6);
+	assert_int_equal(g->rib->count.trie_writes, writes);
+
+	rig_link(g, 11, 1, true);
+	rig_settle(g);
+	start = now_s();
+	rig_session(g, 200);
+	ids(g, 5000);
+	rig_event(g, FPM_ROUTE)->prefix = p[0];
+	rig_sentinel(g);
+	rig_go(g);
+	report("sweep of all", now_s() - start);
+	assert_int_equal(g->rib->stale, 0);
+	free(p);
+	rig_free(g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_full_table_goes_in),
+	};
+
+	return cmocka_run_group_tests_name("rib speed", tests, NULL, NULL);
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The rib as the thread it is: messages by mailbox, forwarders reading along, its timers.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <jansson.h>
+#include <linux/rtnetlink.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "rib/rib_impl.h"
+
+struct house {
+	struct worker rib, neigh;
+	struct fib *fib;
+};
+
+static double
+now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* neigh: every watched neighbour is at 02:00:00:00:00:<adj> at once. */
+static void
+neigh_on_msg(struct worker *w, struct msg *m)
+{
+	struct house *h = w->ctx;
+	struct msg_adj *a = (struct msg_adj *)m;
+	uint8_t mac[6] = {2, 0, 0, 0, (uint8_t)(a->adj >> 8), (uint8_t)a->adj};
+
+	if (m->type == MSG_ADJ_WATCH) {
+		atomic_store(&h->fib->adj[a->adj].hop, adj_hop_make(mac, a->ifidx));
+		msg_free(m);
+	} else if (m->type == MSG_ADJ_UNWATCH) {
+		atomic_store(&h->fib->adj[a->adj].hop, 0);
+		m->type = MSG_ADJ_FREED;
+		worker_send(&h->rib, m);
+	}
+}
+
+static struct house *
+house_new(void)
+{
+	struct house *h = calloc(1, sizeof(*h));
+	struct rib_conf conf = {.neigh = &h->neigh,
+				.sweep_quiet_s = 1,
+				.sweep_max_s = 5,
+				.sweep_restart_s = 1};
+
+	assert_int_equal(rib_setup(&h->rib, &conf), 0);
+	assert_int_equal(fib_create(&h->fib, rib_retire, &h->rib), 0);
+	rib_set_fib(&h->rib, h->fib);
+	h->neigh.name = "neigh";
+	h->neigh.role = ROLE_NEIGH;
+	h->neigh.ctx = h;
+	h->neigh.on_msg = neigh_on_msg;
+	assert_int_equal(worker_prepare(&h->rib), 0);
+	assert_int_equal(worker_prepare(&h->neigh), 0);
+	assert_int_equal(worker_start(&h->rib), 0);
+	assert_int_equal(worker_start(&h->neigh), 0);
+	for (uint32_t i = 1; i <= 2; i++) {
+		struct msg_link *m = msg_new(MSG_LINK, sizeof(*m));
+
+		m->ifindex = 10 + i;
+		m->ifidx = (uint16_t)i;
+		m->up = true;
+		worker_send(&h->rib, &m->m);
+	}
+	return h;
+}
+
+static void
+house_free(struct house *h)
+{
+	/* In the order of main.c. */
+	worker_stop(&h->neigh);
+	worker_stop(&h->rib);
+	urcu_qsbr_barrier();
+	GRACE_ACQUIRE(h->rib.ctx);
+	worker_free(&h->neigh);
+	worker_free(&h->rib);
+	rib_teardown(&h->rib);
+	fib_destroy(h->fib);
+	free(h);
+}
+
+static struct fpm_event *
+add(struct msg_fpm_batch *b, enum fpm_event_kind kind)
+{
+	struct fpm_event *ev = &b->ev[b->n++];
+
+	ev->kind = (uint8_t)kind;
+	ev->rtm_type = RTN_UNICAST;
+	ev->protocol = 186;
+	ev->table = 254;
+	return ev;
+}
+
+static void
+add_hop(struct msg_fpm_batch *b, uint32_t id, uint32_t gw4, uint32_t ifindex)
+{
+	struct fpm_event *ev = add(b, FPM_NEXTHOP);
+
+	ev->nhid = id;
+	ev->n_hops = 1;
+	ev->hops = calloc(1, sizeof(*ev->hops));
+	*ev->hops = (struct fpm_hop){
+		.ifindex = ifindex, .weight = 1, .gw_family = 4, .gw = ipaddr_from_v4(gw4)};
+}
+
+static void
+add_route(struct msg_fpm_batch *b, enum fpm_event_kind kind, uint32_t dst, uint8_t len,
+	  uint32_t id)
+{
+	struct fpm_event *ev = add(b, kind);
+
+	ev->prefix = (struct prefix){.addr = ipaddr_from_v4(dst), .family = 4, .len = len};
+	ev->nhid = id;
+}
+
+static void
+add_session(struct msg_fpm_batch *b, uint32_t gen)
+{
+	struct fpm_event *ev = add(b, FPM_SESSION_UP);
+
+	ev->session.gen = gen;
+	ev->session.nl_pid = 100;
+}
+
+static struct msg_fpm_batch *
+batch(void)
+{
+	return msg_new(MSG_FPM_BATCH, sizeof(struct msg_fpm_batch));
+}
+
+/* As a forwarder asks; the answer stays valid until its next quiescent state. */
+static fib_path
+ask(const struct house *h, uint32_t dst, uint32_t flow_hash)
+{
+	struct ipaddr a = ipaddr_from_v4(dst);
+
+	return fib_resolve(h->fib, 4, &a, flow_hash);
+}
+
+static void
+quiescent(const struct house *h)
+{
+	GRACE_RELEASE(h->fib);
+	urcu_qsbr_quiescent_state();
+}
+
+static bool
+wait_for(const struct house *h, uint32_t dst, enum path_kind kind, double seconds)
+{
+	double end = now_s() + seconds;
+	bool found;
+
+	urcu_qsbr_thread_online();
+	while (!(found = path_kind(ask(h, dst, 0)) == kind) && now_s() < end) {
+		quiescent(h);
+		sched_yield();
+	}
+	GRACE_RELEASE(h->fib);
+	urcu_qsbr_thread_offline();
+	return found;
+}
+
+static void
+one_route_is_in_the_fib_at_once(void **state)
+{
+	struct house *h = house_new();
+	double sum = 0, worst = 0;
+
+	for (uint32_t i = 0; i < 100; i++) {
+		struct msg_fpm_batch *b = batch();
+		double start, took;
+
+		add_hop(b, 7, 0xc0000201, 11);
+		add_route(b, FPM_ROUTE, 0x0a000000 + (i << 8), 24, 7);
+		start = now_s();
+		worker_send(&h->rib, &b->m);
+		assert_true(wait_for(h, 0x0a000001 + (i << 8), PATH_ADJ, 5));
+		took = now_s() - start;
+		sum += took;
+		worst = took > worst ? took : worst;
+	}
+	printf("{\"bench\": \"rib one route\", \"mean_us\": %.0f, \"worst_us\": %.0f}\n",
+	       sum / 100 * 1e6, worst * 1e6);
+	house_free(h);
+}
+
+static void
+a_replay_is_swept_by_the_threads_own_timer(void **state)
+{
+	struct house *h = house_new();
+	struct msg_fpm_batch *b = batch();
+
+	add_session(b, 1);
+	add_hop(b, 7, 0xc0000201, 11);
+	add_route(b, FPM_ROUTE, 0x0a000000, 24, 7);
+	add_route(b, FPM_ROUTE, 0x0a000100, 24, 7);
+	worker_send(&h->rib, &b->m);
+	assert_true(wait_for(h, 0x0a000101, PATH_ADJ, 5));
+	b = batch();
+	add_session(b, 2);
+	add_hop(b, 7, 0xc0000201, 11);
+	add_route(b, FPM_ROUTE, 0x0a000000, 24, 7);
+	worker_send(&h->rib, &b->m);
+	assert_true(wait_for(h, 0x0a000101, PATH_NONE, 10));
+	assert_true(wait_for(h, 0x0a000001, PATH_ADJ, 0.1));
+	house_free(h);
+}
+
+/* --- forwarders read while everything changes ------------------------------------------- */
+
+struct reader {
+	pthread_t thread;
+	struct house *h;
+	_Atomic bool *stop;
+	uint64_t n, holes, wrong;
+};
+
+static void *
+reader_main(void *arg)
+{
+	struct reader *r = arg;
+	uint32_t x = 1;
+
+	urcu_qsbr_register_thread();
+	while (!atomic_load(r->stop)) {
+		for (unsigned int i = 0; i < 64; i++) {
+			fib_path p;
+
+			x = x * 1664525 + 1013904223;
+			p = ask(r->h, 0x0a000001 + (x >> 24 << 8), x);
+			r->n++;
+			/*
+			 * These routes are replaced for ever and never absent. Each of their ways
+			 * has a gateway 192.0.2.x or 198.51.100.x by the interface of that name.
+			 */
+			if (path_kind(p) == PATH_ADJ) {
+				const struct fib_adj *a = &r->h->fib->adj[path_index(p)];
+				uint32_t gw = ipaddr_v4(&a->addr);
+
+				if ((a->ifidx == 1 && gw >> 8 != 0xc00002) ||
+				    (a->ifidx == 2 && gw >> 8 != 0xc63364))
+					r->wrong++;
+			} else {
+				r->holes++;
+			}
+		}
+		quiescent(r->h);
+	}
+	urcu_qsbr_unregister_thread();
+	return NULL;
+}
+
+static void
+add_group(struct msg_fpm_batch *b, uint32_t id, uint32_t m1, uint32_t m2)
+{
+	struct fpm_event *ev = add(b, FPM_NEXTHOP);
+
+	ev->nhid = id;
+	ev->is_group = true;
+	ev->n_hops = 2;
+	ev->hops = calloc(2, sizeof(*ev->hops));
+	ev->hops[0] = (struct fpm_hop){.id = m1, .weight = 1};
+	ev->hops[1] = (struct fpm_hop){.id = m2, .weight = 2};
+}
+
+static void
+readers_see_no_hole_and_no_stranger_while_all_is_replaced(void **state)
+{
+#ifdef DEBUG
+	const uint32_t rounds = 300;
+#else
+	const uint32_t rounds = 3000;
+#endif
+	struct house *h = house_new();
+	struct reader reader[2];
+	_Atomic bool stop = false;
+	uint64_t n = 0;
+
+	for (uint32_t round = 0; round <= rounds; round++) {
+		uint32_t id = round % 7 + 1;
+		struct msg_fpm_batch *b = batch();
+
+		if (round % 50 == 0)
+			add_session(b, round / 50 + 1);
+		add_hop(b, 100 + id, 0xc0000201 + round % 100, 11);
+		add_hop(b, 200 + id, 0xc6336401 + round % 90, 12);
+		add_group(b, id, 100 + id, 200 + id);
+		worker_send(&h->rib, &b->m);
+		for (uint32_t half = 0; half < 4; half++) {
+			b = batch();
+			for (uint32_t i = half * 64; i < half * 64 + 64; i++) {
+				if (i % 3 == 0) /* as FRR 8.4 replaces */
+					add_route(b, FPM_ROUTE_DEL, 0x0a000000 + (i << 8),
+						  24, 0);
+				add_route(b, FPM_ROUTE, 0x0a000000 + (i << 8), 24,
+					  round % 5 == 0 ? 200 + id : id);
+			}
+			worker_send(&h->rib, &b->m);
+		}
+		if (round % 11 == 5) {
+			struct msg_link *m = msg_new(MSG_LINK, sizeof(*m));
+
+			m->ifindex = 11;
+			m->ifidx = 1;
+			m->up = round % 2;
+			worker_send(&h->rib, &m->m);
+		}
+		if (round > 0)
+			continue;
+		assert_true(wait_for(h, 0x0a00ff01, PATH_ADJ, 10));
+		for (unsigned int i = 0; i < 2; i++) {
+			reader[i] = (struct reader){.h = h, .stop = &stop};
+			pthread_create(&reader[i].thread, NULL, reader_main, &reader[i]);
+		}
+	}
+	{
+		struct msg_fpm_batch *b = batch();
+
+		add_hop(b, 7, 0xc0000201, 12);
+		add_route(b, FPM_ROUTE, 0x0b000000, 8, 7);
+		worker_send(&h->rib, &b->m);
+	}
+	assert_true(wait_for(h, 0x0b000001, PATH_ADJ, 120));
+	atomic_store(&stop, true);
+	for (unsigned int i = 0; i < 2; i++) {
+		pthread_join(reader[i].thread, NULL);
+		n += reader[i].n;
+		assert_int_equal(reader[i].holes, 0);
+		assert_int_equal(reader[i].wrong, 0);
+	}
+	printf("%llu lookups beside %u replacements\n", (unsigned long long)n,
+	       rounds * 256);
+	house_free(h);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_route_is_in_the_fib_at_once),
+		cmocka_unit_test(a_replay_is_swept_by_the_threads_own_timer),
+		cmocka_unit_test(readers_see_no_hole_and_no_stranger_while_all_is_replaced),
+	};
+
+	urcu_qsbr_register_thread();
+	urcu_qsbr_thread_offline();
+	return cmocka_run_group_tests_name("rib thread", tests, NULL, NULL);
+}
