@@ -9,7 +9,8 @@
  * Own addresses and connected subnets come from the kernel: routes of protocol kernel
  * without a gateway are not taken (some FRR versions never delete them), and since a route
  * message replaces what was there, one of them withdraws what zebra taught before. Of
- * fe80::/10 nothing is taken. Tables other than main are kept apart and never in the FIB.
+ * fe80::/10 nothing is taken. Tables other than main are kept apart and never in the FIB;
+ * their next hops are bound and resolved all the same, so that they can be shown.
  */
 #include <linux/rtnetlink.h>
 

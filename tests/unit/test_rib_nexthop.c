@@ -292,6 +292,48 @@ equal_contents_under_two_ids_are_adopted_apart(void **state)
 }
 
 static void
+which_of_two_equal_slots_is_taken_over_does_not_depend_on_order(void **state)
+{
+	for (unsigned int swap = 0; swap < 2; swap++) {
+		struct rig *g = rig_two_ports();
+		uint64_t writes;
+
+		rig_session(g, 100);
+		rig_hop(g, 7, "192.0.2.1", 11);
+		rig_hop(g, 8, "192.0.2.1", 11);
+		rig_route(g, "198.51.100.0/24", 7);
+		rig_route(g, "203.0.113.0/24", 8);
+		rig_settle(g);
+		writes = g->rib->count.trie_writes;
+		rig_session(g, 200);
+		rig_hop(g, 1, "192.0.2.1", 11);
+		rig_hop(g, 2, "192.0.2.1", 11);
+		rig_route(g, swap ? "203.0.113.0/24" : "198.51.100.0/24", 1);
+		rig_route(g, swap ? "198.51.100.0/24" : "203.0.113.0/24", 2);
+		rig_settle(g);
+		assert_int_equal(g->rib->count.trie_writes, writes);
+		rig_free(g);
+	}
+}
+
+static void
+the_last_word_of_a_session_stays_in_force_after_it(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_session(g, 100);
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_route(g, "198.51.100.0/24", 7);
+	rig_settle(g);
+	rig_hop(g, 7, "192.0.2.129", 12);
+	rig_session_down(g);
+	rig_session(g, 200); /* all in one batch: no round in between */
+	rig_settle(g);
+	assert_seen(g, "198.51.100.1", "192.0.2.129@2");
+	rig_free(g);
+}
+
+static void
 an_old_id_with_a_new_meaning_does_not_bend_old_routes(void **state)
 {
 	struct rig *g = rig_two_ports();
@@ -372,6 +414,9 @@ main(void)
 		cmocka_unit_test(
 			a_replay_with_new_ids_adopts_the_slots_and_rewrites_no_prefix),
 		cmocka_unit_test(equal_contents_under_two_ids_are_adopted_apart),
+		cmocka_unit_test(
+			which_of_two_equal_slots_is_taken_over_does_not_depend_on_order),
+		cmocka_unit_test(the_last_word_of_a_session_stays_in_force_after_it),
 		cmocka_unit_test(an_old_id_with_a_new_meaning_does_not_bend_old_routes),
 		cmocka_unit_test(orphans_still_follow_their_links),
 		cmocka_unit_test(leaving_nexthop_ids_for_inline_hops_rewrites_no_prefix),
