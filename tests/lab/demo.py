@@ -19,6 +19,7 @@ from lab import proofs
 from lab.lab import Lab, LabError
 from lab.screen import Screen
 from lib import netns
+from lib.dataplane import DataplaneError
 from lib.wait import Timeout, eventually
 
 PICTURE = """\
@@ -63,27 +64,38 @@ def main():
         return 1
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
-    lab = Lab("demo")
-    code = 1
+    lab, code = Lab("demo"), 1
     try:
-        build(lab, screen, n4, n4 // 5, seed)
-        prove(lab, screen, n4, n4 // 5, seed)
-        code = 0
-    except proofs.ProofError as err:
-        screen.failed(str(err))
-        show_logs(lab, screen, err.logs)
-    except (LabError, Timeout, netns.CommandError, OSError) as err:
-        screen.failed(str(err))
-        show_logs(lab, screen, ("dataplane", "zebra"))
+        code = run(lab, screen, n4, seed)
+    except BrokenPipeError:
+        # Nobody reads any more: nothing can be said, cleaning up below still happens.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Interrupted as err:
-        screen.text(f"\nStopped by {err}.")
         code = 130
-    if code and not (os.environ.get("KEEP") and code == 1):
-        _calm()
-        if lab.owned:
+        screen.text(f"\nStopped by {err}.")
+    finally:
+        if code and lab.owned and not (os.environ.get("KEEP") and code == 1):
+            _calm()
             lab.down()
             screen.text("Everything the demo made has been removed.")
     return code
+
+
+def run(lab, screen, n4, seed):
+    """The demo itself. Returns the exit code."""
+    try:
+        build(lab, screen, n4, n4 // 5, seed)
+        prove(lab, screen, n4, n4 // 5, seed)
+        return 0
+    except proofs.ProofError as err:
+        screen.failed(str(err))
+        show_logs(lab, screen, err.logs)
+    except BrokenPipeError:
+        raise
+    except (LabError, Timeout, DataplaneError, netns.CommandError, OSError) as err:
+        screen.failed(str(err))
+        show_logs(lab, screen, ("dataplane", "zebra"))
+    return 1
 
 
 def build(lab, screen, n4, n6, seed):
@@ -156,7 +168,7 @@ def prove(lab, screen, n4, n6, seed):
     screen.passed(proofs.reachable(lab, seed))
     screen.passed(proofs.both_links(lab))
     screen.passed(proofs.withdrawal(lab, seed))
-    eventually(lambda: proofs.tables(lab)[4]["bgp"] == n4, 10, what="the table is whole again")
+    eventually(lambda: proofs.whole(proofs.tables(lab), n4, n6), 10, what="all routes back")
     screen.text(f"\nAll proofs hold, {screen.seconds():.0f} seconds in all.\n")
     host = lab.isp("sample", count=1, seed=seed)["ipv4"][0]["host"]
     screen.text(NEXT.format(ctl=os.path.relpath(lab.dp.ctl), host=host))

@@ -230,8 +230,9 @@ def withdrawal(lab, seed):
 def _withdraw_once(lab, prefix, host):
     """Milliseconds from withdraw to the first unreachable, from announce to an answer."""
     logs = ("dataplane", "bgpd", "isp")
+    steps = {"start": "reply", "withdraw": "unreachable", "announce": "reply"}
     with probe.Stopwatch(lab.ns["lan"], host) as watch:
-        for verb, what in (("start", "reply"), ("withdraw", "unreachable"), ("announce", "reply")):
+        for verb, what in steps.items():
             since = time.monotonic()
             if verb != "start":
                 since = lab.isp(verb, prefixes=[prefix])["t"]

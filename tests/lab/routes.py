@@ -91,7 +91,7 @@ def lonely(table, family, n, rnd):
     longest, masks = (24, _MASK4) if family == 4 else (48, _MASK6)
     known = set(table)
     found = []
-    for prefix in rnd.sample(table, len(table)) if len(table) < 5000 else _stream(table, rnd):
+    for prefix in (rnd.choice(table) for _ in range(len(table))):
         if len(found) == n:
             break
         addr, plen = prefix >> 8, prefix & 255
@@ -100,9 +100,3 @@ def lonely(table, family, n, rnd):
         if not any((addr & masks[m]) << 8 | m in known for m in range(8, plen)):
             found.append(prefix)
     return found
-
-
-def _stream(table, rnd):
-    """Random members of a large table, for as long as anybody asks (within reason)."""
-    for _ in range(len(table)):
-        yield rnd.choice(table)

@@ -11,6 +11,10 @@ from lib.wait import eventually
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
+class DataplaneError(BaseException):
+    """The daemon ended by itself. No Exception, so that eventually() does not retry."""
+
+
 class Dataplane:
     """One fpm-dataplane on a configuration file, in namespace `namespace` (None: here)."""
 
@@ -74,5 +78,5 @@ class Dataplane:
     def _ready(self):
         code = self.process.poll()
         if code is not None:
-            raise SystemExit(f"fpm-dataplane ended with code {code}:\n{self.log()}")
+            raise DataplaneError(f"fpm-dataplane ended with code {code}")
         return self.show("version")

@@ -152,7 +152,9 @@ class Frr:
         text = ""
         for suffix in (".out", ".log"):
             try:
-                with open(os.path.join(self.dir, daemon + suffix), errors="replace") as file:
+                with open(
+                    os.path.join(self.dir, daemon + suffix), errors="replace"
+                ) as file:
                     text += file.read()
             except OSError:
                 pass

@@ -101,7 +101,8 @@ class Stopwatch:
             kind = (socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
         self.sock = netns.open_socket(name, *kind)
         self.sock.settimeout(self.every)
-        self.seen = collections.deque(maxlen=100_000)  # (time, "reply" | "unreachable", who)
+        # (time, "reply" or "unreachable", who)
+        self.seen = collections.deque(maxlen=100_000)
         self.packed = ipaddress.ip_address(address).packed
         self._ident = os.getpid() & 0xFFFF
         self._stop = threading.Event()
@@ -147,9 +148,8 @@ class Stopwatch:
             now = time.monotonic()
             if self.family == 4:
                 data = data[(data[0] & 15) * 4 :]
-            kind = data[0]
-            ours = struct.pack("!H", self._ident)
-            if kind == self.ECHO[self.family][1] and data[4:6] == ours and who[0] == self.address:
+            kind, ident = struct.unpack_from("!BxxxH", data)
+            if kind == self.ECHO[self.family][1] and ident == self._ident:
                 self.seen.append((now, "reply", who[0]))
             elif kind == self.ERROR[self.family]:
                 quoted = data[24:28] if self.family == 4 else data[32:48]
