@@ -49,9 +49,10 @@ obj          = $(patsubst %.c,$(O)/obj/%.o,$(1))
 
 all: $(O)/fpm-dataplane $(O)/fpmctl ## build the daemon and fpmctl
 
+# setsockopt: see fpm-dataplane/port/fanout.c
 $(O)/fpm-dataplane: $(call obj,$(DAEMON_SRC) $(POPTRIE_SRC) $(TAP_SRC))
 	@echo "  LD    $@"
-	@$(CC) $(ALL_CFLAGS) -o $@ $^ $(PC_LIBS) $(LDFLAGS)
+	@$(CC) $(ALL_CFLAGS) -o $@ $^ -Wl,--export-dynamic-symbol=setsockopt $(PC_LIBS) $(LDFLAGS)
 
 $(O)/fpmctl: $(call obj,$(CTL_SRC))
 	@echo "  LD    $@"

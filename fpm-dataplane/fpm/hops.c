@@ -69,8 +69,12 @@ hop_fill(struct fpm_hop *hop, const struct hop_attrs *a, uint8_t family)
 	uint16_t type = UINT16_MAX;
 
 	if (a->gateway != NULL) {
+		/*
+		 * zebra 8.4 sends a group of which one member is left as a single hop that
+		 * still bears the group's family, none: the length tells.
+		 */
 		if (family == 0)
-			return -EBADMSG;
+			family = mnl_attr_get_payload_len(a->gateway) == 16 ? 6 : 4;
 		hop->gw_family = family;
 		if (attr_copy(a->gateway, hop->gw.octet, family_octets(family)) < 0)
 			return -EBADMSG;

@@ -43,7 +43,8 @@ enum session_end {
 struct fpm_session {
 	int fd; /* -1: nobody is connected */
 	ev_io io;
-	uint8_t *buf; /* SESSION_BUFFER_BYTES, 4-aligned; `len` octets wait for more */
+	ev_timer silence; /* announces a session that says nothing */
+	uint8_t *buf;     /* SESSION_BUFFER_BYTES, 4-aligned; `len` octets wait for more */
 	size_t len;
 	uint32_t gen;
 	uint32_t nl_pid;

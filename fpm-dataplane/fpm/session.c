@@ -19,6 +19,7 @@
 
 /* Then other sockets and the round's flush get their turn; libev calls again at once. */
 #define ROUND_BYTES (4u << 20)
+#define SILENCE_S   1.
 
 static const char *const end_name[] = {
 	[SESSION_EOF] = "eof",
@@ -41,7 +42,8 @@ monotonic_ms(void)
 
 /*
  * FPM_SESSION_UP waits for the first message, which brings zebra's netlink port id: by that
- * rib tells a reconnect from a restart. Silence starts no replay, so nothing is lost by it.
+ * rib tells a reconnect from a restart. A zebra with nothing to say is announced after
+ * SILENCE_S without its id: what an earlier session taught must not stay for ever.
  */
 static void
 announce(struct fpm *fpm)
@@ -53,6 +55,15 @@ announce(struct fpm *fpm)
 	s->announced = true;
 	s->nl_pid = fpm->tally.nl_pid;
 	queue_put_session(&fpm->queue, FPM_SESSION_UP, s->gen, s->nl_pid);
+}
+
+static void
+on_silence(struct ev_loop *loop, ev_timer *timer, int revents)
+{
+	struct fpm *fpm = timer->data;
+
+	ev_timer_stop(loop, timer);
+	announce(fpm);
 }
 
 static int
@@ -204,6 +215,9 @@ session_open(struct fpm *fpm, int fd, const struct sockaddr_storage *peer)
 	ev_io_init(&s->io, on_readable, fd, EV_READ);
 	s->io.data = fpm;
 	ev_io_start(fpm->w->loop, &s->io);
+	ev_timer_init(&s->silence, on_silence, SILENCE_S, 0.);
+	s->silence.data = fpm;
+	ev_timer_start(fpm->w->loop, &s->silence);
 
 	status_add(&fpm_status.accepts, 1);
 	atomic_store_explicit(&fpm_status.gen, gen, memory_order_relaxed);
@@ -246,6 +260,7 @@ session_close(struct fpm *fpm, enum session_end why, int err)
 		return;
 	log_close(fpm, why, err);
 	ev_io_stop(fpm->w->loop, &s->io);
+	ev_timer_stop(fpm->w->loop, &s->silence);
 	close(s->fd);
 	s->fd = -1;
 	free(s->buf);

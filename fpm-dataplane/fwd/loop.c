@@ -37,6 +37,12 @@ poll_queue(struct fwd *f, const struct fwd_rxq *q, struct burst *b)
 		counter_add(&f->count->reason[DROP_tap_down], b->n);
 		return b->n;
 	}
+	if (!b->in->up) {
+		/* Set down by the operator: deaf as well as dumb. */
+		rte_pktmbuf_free_bulk(b->m, b->n);
+		counter_add(&f->count->reason[DROP_ingress_down], b->n);
+		return b->n;
+	}
 	fwd_parse(b);
 	fwd_lookup(b);
 	fwd_adjacency(b);

@@ -95,8 +95,9 @@ is_told(const struct link *l, const struct kmon_addr *ka)
 	memcpy(addr.octet, ka->addr, family_octets(ka->family));
 	/* 127/8 and ::1 never come from or go to a wire: no entry of the FIB is theirs. */
 	return l->known && !ka->tentative &&
-	       (ka->family == 4 ? addr.octet[0] != 127
-				: !ipaddr_is_linklocal6(&addr) && !ipaddr_is_loopback6(&addr));
+	       (ka->family == 4
+			? addr.octet[0] != 127
+			: !ipaddr_is_linklocal6(&addr) && !ipaddr_is_loopback6(&addr));
 }
 
 /* Let rib know of `a` or of its end, where it does not yet. */

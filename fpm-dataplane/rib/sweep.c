@@ -29,8 +29,9 @@ session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
 			      .nl_pid = nl_pid != 0 ? nl_pid : was_pid,
 			      .connected = true,
 			      .replaying = true,
-			      .restarted =
-				      was_pid != 0 && nl_pid != 0 && nl_pid != was_pid};
+			      /* An unknown id (0) is held as long as another one: the
+			       * longer wait harms nobody, the shorter could. */
+			      .restarted = was_pid != 0 && nl_pid != was_pid};
 	s->up_ms = s->last_event_ms = rib->clock_ms();
 	/* All of it, in one step: a route is stale by its generation (struct route). */
 	rib->stale = rib->n_zebra[0] + rib->n_zebra[1];
@@ -99,13 +100,20 @@ hold_ms(const struct rib *rib)
 	return s->restarted ? s->up_ms + rib->conf.sweep_restart_s * 1000ull : 0;
 }
 
+/* Silence ends a replay that said something; a silent zebra has the hold of a restart. */
+static bool
+has_begun(const struct session *s)
+{
+	return s->n_events > 0 || s->restarted;
+}
+
 int64_t
 sweep_in_ms(const struct rib *rib, uint64_t now_ms)
 {
 	const struct session *s = &rib->session;
 	uint64_t end, hold;
 
-	if (!s->connected || !s->replaying || s->n_events == 0 || rib->stale == 0)
+	if (!s->connected || !s->replaying || !has_begun(s) || rib->stale == 0)
 		return -1;
 	end = end_ms(rib);
 	hold = hold_ms(rib);
@@ -131,7 +139,7 @@ look_for_end(struct rib *rib)
 	struct session *s = &rib->session;
 	uint64_t now = rib->clock_ms();
 
-	if (s->n_events == 0 || now < end_ms(rib))
+	if (!has_begun(s) || now < end_ms(rib))
 		return;
 	if (rib->stale == 0) {
 		replay_done(rib, s->sentinel ? "sentinel" : "time");

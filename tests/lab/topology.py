@@ -62,9 +62,10 @@ def create(names):
         # Before the interfaces: each takes the defaults when it is born.
         netns.sysctl(names[role], _SYSCTLS[role])
     netns.ip_batch(
-        f"link add port-{tap} netns {names['r1-dp']} type veth"
+        f"link add port-{tap} netns {names['r1-dp']} index {101 + i} type veth"
         f" peer name {dev} netns {names[role]}"
-        for tap, role, dev in LINKS
+        # Unequal at the two ends: the kernel tells a carrier loss up to 1 s late otherwise.
+        for i, (tap, role, dev) in enumerate(LINKS)
     )
     for tap, role, dev in LINKS:
         _plain_frames(names["r1-dp"], "port-" + tap)

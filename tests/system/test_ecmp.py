@@ -11,7 +11,6 @@ from scapy.packet import Raw
 
 from lib import netns
 from lib.wait import eventually
-from known import DEFRAG
 from wire import token, token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -92,7 +91,6 @@ def test_one_flow_takes_one_path(dut, lan, wan, alt, ext, case):
         assert len(set(spread(dut, lan, [wan, alt, ext], probes).values())) == 1
 
 
-@DEFRAG
 def test_fragments_of_one_datagram_take_one_path(dut, lan, wan, alt):
     """Later fragments have no ports: the ports of the first must not count either."""
     group_route(dut, NET, "peer4", [wan, alt])

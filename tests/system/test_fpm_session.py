@@ -7,7 +7,7 @@ import pytest
 
 from lib import fpm_speaker as fpm
 from lib.wait import eventually
-from known import EARLY_ROUTE, QUIET_SESSION
+from known import EARLY_ROUTE
 from zebra import Zebra
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -79,7 +79,6 @@ def test_a_replayed_route_ahead_of_its_next_hop_loses_nothing(dut, lan, wan):
     assert stream.lost(wan) == []
 
 
-@QUIET_SESSION
 def test_a_zebra_without_routes_sweeps_them_all(dut, wan):
     """A reconnect that replays nothing confirms nothing: silence ends it all the same."""
     dut.route(NET, via=wan.peer4, wire=wan)

@@ -19,7 +19,6 @@ from scapy.packet import Raw
 
 from lib.fpm_speaker import RTN_BLACKHOLE, RTN_PROHIBIT, RTN_UNREACHABLE
 from lib.wait import eventually
-from known import DEFRAG
 from wire import token, token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -199,13 +198,7 @@ NO_ERROR_ABOUT = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(n, marks=DEFRAG if n == "a later fragment" else ())
-        for n in NO_ERROR_ABOUT
-    ],
-)
+@pytest.mark.parametrize("name", NO_ERROR_ABOUT)
 def test_no_error_about(dut, lan, name):
     """RFC 1812, 4.3.2.7 and RFC 4443, 2.4 (e): what must never cause an ICMP error."""
     packet = Ether(src=lan.mac, dst=lan.port_mac) / NO_ERROR_ABOUT[name](lan)
@@ -354,7 +347,6 @@ def test_df_clear_is_fragmented_and_reassembles(dut, lan, wan, narrow, size):
     assert max(p.len for p in pieces) <= narrow
 
 
-@DEFRAG
 def test_a_fragment_is_fragmented_again(dut, lan, wan, narrow):
     """RFC 791, 3.2: offsets add up and the MF of the original stays on the last piece."""
     whole = (

@@ -11,7 +11,6 @@ from scapy.packet import Raw
 
 from lib import netns
 from lib.wait import eventually
-from known import DEFRAG
 from wire import token, token_of
 
 LLDP = bytes.fromhex("0180c200000e")
@@ -150,7 +149,6 @@ def test_padding_of_a_frame_for_us_is_kept(dut, lan):
     assert dut.taps["lan"].expect_raw(token_of(data)) == data
 
 
-@DEFRAG
 def test_fragments_for_us_are_all_delivered(dut, lan):
     """RFC 1812, 5.2.3 and RFC 791: reassembly is the kernel's; it needs every piece."""
     request = IP(src=lan.peer4, dst=lan.ip4, id=77) / ICMP(id=9) / Raw(bytes(3000))

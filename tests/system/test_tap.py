@@ -10,7 +10,6 @@ from scapy.layers.l2 import Ether
 
 from lib import netns
 from lib.wait import eventually
-from known import ADMIN_DOWN
 from wire import token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -176,7 +175,6 @@ def test_an_interface_set_down_forwards_nothing(dut, lan, wan, alt):
     eventually(passes, 3, 0.01)
 
 
-@ADMIN_DOWN
 def test_an_interface_set_down_takes_nothing(dut, lan, wan, alt):
     """RFC 2863, 3.1.13: a port that is administratively down passes no packets in."""
     dut.route("203.0.113.0/24", via=alt.peer4, wire=alt)

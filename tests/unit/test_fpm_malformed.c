@@ -143,10 +143,10 @@ next_hop_to_nowhere(struct wire *w)
 }
 
 static void
-gateway_without_family(struct wire *w)
+gateway_of_no_length_known(struct wire *w)
 {
 	nexthop_begin(w, RTM_NEWNEXTHOP, AF_UNSPEC, 4);
-	attr_addr(w, NHA_GATEWAY, "192.0.2.1");
+	attr(w, NHA_GATEWAY, "\300\0\2\1\0\0\0\0", 8);
 }
 
 static void
@@ -176,7 +176,7 @@ contradictions_are_counted_and_no_neighbour_is_lost(void **state)
 		next_hop_without_id,
 		next_hop_of_id_0,
 		next_hop_to_nowhere,
-		gateway_without_family,
+		gateway_of_no_length_known,
 		group_that_is_a_blackhole,
 	};
 

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * DPDK's net_af_packet joins its sockets to a PACKET_FANOUT group with FLAG_DEFRAG, even a
+ * single one: the kernel then reassembles IPv4 fragments before the port sees them, and cuts
+ * to a ring slot what is then longer. A router must pass fragments on as they come. The PMD
+ * has no option for it, so the program stands between it and libc (the linker exports this
+ * symbol, see the Makefile) and takes the flag away; every other call goes through. Any
+ * thread, no state.
+ */
+#include <linux/if_packet.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int
+setsockopt(int fd, int level, int name, const void *value, socklen_t len)
+{
+	unsigned int fanout; /* id, and type and flags in the high half: packet(7) */
+
+	if (level != SOL_PACKET || name != PACKET_FANOUT || len != sizeof(fanout))
+		return (int)syscall(SYS_setsockopt, fd, level, name, value, len);
+	memcpy(&fanout, value, sizeof(fanout));
+	fanout &= ~((unsigned int)PACKET_FANOUT_FLAG_DEFRAG << 16);
+	return (int)syscall(SYS_setsockopt, fd, level, name, &fanout, len);
+}
