@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Real FRR behind the dataplane: what vtysh and BGP change is seen in packets, and what
+dies comes back without a person."""
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from lab import proofs, topology
+from lab.lab import Lab
+from lib import netns
+from lib.probe import Stopwatch, UdpSink
+from lib.wait import eventually
+
+N4, N6 = 2000, 400
+STATIC, STATIC_HOST = "192.0.2.64/28", "192.0.2.65"
+
+
+@pytest.fixture(scope="module")
+def lab(possible):
+    """The demo's lab under a name of its own, routes there."""
+    with Lab(f"t{os.getpid()}") as made:
+        made.up(N4, N6)
+        settled(made)
+        yield made
+
+
+def settled(lab, timeout=60):
+    """Wait until BGP is up and the FIB holds what zebra holds, all of it."""
+    peer = topology.ISP4
+    eventually(lambda: lab.r1.bgp_state(peer) == "Established", timeout, what="BGP is up")
+    eventually(
+        lambda: proofs.whole(proofs.tables(lab), N4, N6), timeout, 0.2, "FIB = zebra = isp"
+    )
+
+
+def announced(lab):
+    """(prefix, host in it) that isp announces and nothing else covers."""
+    sample = lab.isp("lonely", count=1, seed=7)["ipv4"]
+    row = sample[0]
+    return row["prefix"], row["host"]
+
+
+class Load:
+    """Numbered UDP packets from lan to an address behind isp, one a millisecond."""
+
+    def __init__(self, lab, address):
+        self.sink = UdpSink(lab.ns["isp"], address)
+        self.sock = netns.open_socket(lab.ns["lan"], 2, 2)
+        self.address, self.sent, self._stop = address, 0, threading.Event()
+        self._thread = threading.Thread(target=self._send)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc):
+        self._stop.set()
+        self._thread.join()
+        self.sock.close()
+        self.sink.sock.close()
+
+    def _send(self):
+        while not self._stop.wait(0.001):
+            self.sock.sendto(b"load", (self.address, 9))
+            self.sent += 1
+
+    def lost(self):
+        """Packets that did not arrive; ends the load."""
+        self._stop.set()
+        self._thread.join()
+        try:
+            eventually(lambda: self.sink.count() == self.sent, 2)
+        except AssertionError:
+            pass
+        return self.sent - self.sink.count()
+
+
+def change(watch, what, command):
+    """Seconds from the end of `command` until packets show `what` (negative: before)."""
+    start = time.monotonic()
+    command()
+    done = time.monotonic()
+    return eventually(lambda: watch.first(what, start), 5, 0.01, what)[0] - done
+
+
+def test_a_route_of_vtysh_is_in_packets_within_100_ms(lab):
+    """Added, replaced by a reject, removed: each is seen at once."""
+    add = f"ip route {STATIC} {topology.ISP4}"
+    reject = f"ip route {STATIC} reject"
+
+    with Stopwatch(lab.ns["lan"], STATIC_HOST) as watch:
+        eventually(lambda: watch.first("unreachable", 0), 5, what="unreachable at first")
+        took = [
+            change(watch, "reply", lambda: lab.r1.configure(add)),
+            change(watch, "unreachable", lambda: lab.r1.configure("no " + add, reject)),
+            change(watch, "reply", lambda: lab.r1.configure("no " + reject, add)),
+            change(watch, "unreachable", lambda: lab.r1.configure("no " + add)),
+        ]
+
+    assert max(took) < 0.1, took
+
+
+def test_the_kernel_of_the_router_forwards_nothing(lab):
+    """Transit goes through the dataplane alone."""
+    _, host = announced(lab)
+    before = proofs.forwarded(lab)
+
+    with Load(lab, host) as load:
+        eventually(lambda: load.sent > 500, 10)
+        assert load.lost() == 0
+
+    assert proofs.forwarded(lab) - before >= 500
+    snmp = netns.run(lab.ns["r1"], ["cat", "/proc/net/snmp"])
+    keys, values = [row.split() for row in snmp.splitlines() if row.startswith("Ip:")]
+    assert dict(zip(keys, values))["ForwDatagrams"] == "0"
+
+
+def test_the_loss_of_zebra_and_all_of_frr_loses_no_transit_packet(lab):
+    """kill -9 of zebra, then a restart of all daemons: forwarding goes on, the replay is
+    reconciled, the routes are there again."""
+    _, host = announced(lab)
+    generation = lab.dp.fpm()["generation"]
+
+    with Load(lab, host) as load:
+        eventually(lambda: load.sent > 100, 10)
+        lab.r1.kill("zebra", signal.SIGKILL)
+        eventually(lambda: not lab.dp.fpm()["connected"], 10, what="the session ends")
+        lab.r1.restart_all()
+        eventually(lambda: lab.dp.fpm()["generation"] > generation, 20, what="it is back")
+        settled(lab)
+        assert load.lost() == 0
+
+    assert lab.dp.fpm()["malformed"] == 0
+
+
+def test_a_killed_bgpd_takes_its_routes_along_and_brings_them_back(lab):
+    """bgpd dies: zebra withdraws; bgpd comes: all is as before."""
+    lab.r1.kill("bgpd", signal.SIGKILL)
+    eventually(lambda: proofs.tables(lab)[4]["fib"] < 100, 20, what="BGP routes are gone")
+
+    lab.r1.restart("bgpd")
+
+    settled(lab)
+
+
+def test_a_killed_daemon_recovers_alone_when_started_again(lab):
+    """kill -9 of the dataplane: TAPs keep their addresses, FRR comes back, packets flow."""
+    _, host = announced(lab)
+    addresses = netns.run(lab.ns["r1"], ["ip", "-br", "-4", "addr", "show", "wan0"])
+
+    lab.dp.stop(signal.SIGKILL)
+    lab.dp.start()
+
+    settled(lab)
+    now = netns.run(lab.ns["r1"], ["ip", "-br", "-4", "addr", "show", "wan0"])
+    assert addresses.split()[2:] == now.split()[2:]
+    with Stopwatch(lab.ns["lan"], host) as watch:
+        eventually(lambda: watch.first("reply", 0), 10, what="ping is answered")
+    assert lab.dp.fpm()["malformed"] == 0
