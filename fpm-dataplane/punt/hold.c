@@ -47,11 +47,12 @@ hold_packet(struct punt *p, struct rte_mbuf *m, uint16_t ifidx, uint8_t family,
 	struct held *e = find(p, ifidx, family, addr);
 	struct msg_neigh *glean;
 
+	if (e->family == 0 &&
+	    (p->n_hold >= HOLD_NEIGHBOURS * 3 / 4 || p->n_held >= HOLD_PACKETS)) {
+		punt_drop(p, m, DROP_hold_full);
+		return;
+	}
 	if (e->family == 0) {
-		if (p->n_hold >= HOLD_NEIGHBOURS * 3 / 4) {
-			punt_drop(p, m, DROP_hold_full);
-			return;
-		}
 		*e = (struct held){.ifidx = ifidx,
 				   .family = family,
 				   .addr = *addr,
@@ -63,13 +64,15 @@ hold_packet(struct punt *p, struct rte_mbuf *m, uint16_t ifidx, uint8_t family,
 		glean->addr = *addr;
 		worker_send(p->conf.neigh, &glean->m);
 	}
-	if (e->n == HOLD_PER_NEIGHBOUR) {
+	if (e->n == HOLD_PER_NEIGHBOUR || p->n_held >= HOLD_PACKETS) {
 		/* RFC 1122, 2.3.2.2: save at least the latest. The oldest makes room. */
 		punt_drop(p, e->m[0], DROP_hold_full);
-		memmove(e->m, e->m + 1, (HOLD_PER_NEIGHBOUR - 1) * sizeof(e->m[0]));
+		memmove(e->m, e->m + 1, (e->n - 1u) * sizeof(e->m[0]));
 		e->n--;
+		p->n_held--;
 	}
 	e->m[e->n++] = m;
+	p->n_held++;
 }
 
 /* Let the packets of an entry go: on their way, or to an ICMP error. */
@@ -79,6 +82,7 @@ finish(struct punt *p, struct held *e, bool resolved)
 	struct held copy = *e;
 
 	remove_entry(p, e);
+	p->n_held -= copy.n;
 	for (unsigned int i = 0; i < copy.n; i++) {
 		struct rte_mbuf *m = copy.m[i];
 
@@ -120,5 +124,5 @@ hold_clear(struct punt *p)
 			rte_pktmbuf_free_bulk(e->m, e->n);
 		e->family = 0;
 	}
-	p->n_hold = 0;
+	p->n_hold = p->n_held = 0;
 }

@@ -12,11 +12,16 @@
 #include "port/port.h"
 #include "punt/punt.h"
 
-#define L2_LEN             14
-#define TAP_BURST          64
-#define HOLD_NEIGHBOURS    1024 /* unresolved neighbours with packets waiting */
-#define HOLD_PER_NEIGHBOUR 8
-#define HOLD_SECONDS       10 /* nobody waits longer, whatever neigh says */
+#define L2_LEN          14
+#define TAP_BURST       64
+#define HOLD_NEIGHBOURS 1024 /* unresolved neighbours with packets waiting */
+/*
+ * The next hop of a route that changes is resolved within the millisecond, but on a busy
+ * machine neigh may be late by ten: enough for a few thousand packets a second.
+ */
+#define HOLD_PER_NEIGHBOUR 64
+#define HOLD_PACKETS       2048 /* of all neighbours: never the whole pool */
+#define HOLD_SECONDS       10   /* nobody waits longer, whatever neigh says */
 
 struct token_bucket {
 	double rate_per_s, burst;
@@ -42,8 +47,9 @@ struct punt {
 	struct worker *worker;
 	ev_io *tap_io; /* one a port */
 	ev_timer tick;
-	struct held *hold; /* HOLD_NEIGHBOURS entries, open addressing by hash */
-	unsigned int n_hold;
+	struct held *hold;           /* HOLD_NEIGHBOURS entries, open addressing by hash */
+	unsigned int n_hold;         /* entries in use */
+	unsigned int n_held;         /* packets in them */
 	struct token_bucket icmp[2]; /* [0] ICMP, [1] ICMPv6 */
 	uint8_t *linear;             /* scratch for chained mbufs, LINEAR_BYTES */
 	uint16_t ip_id;
