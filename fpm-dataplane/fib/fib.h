@@ -92,6 +92,15 @@ group_word_buckets(uint64_t w)
 	return (const fib_path *)(uintptr_t)(w & 0xffffffffffffu);
 }
 
+/* The path of one flow. The high bits choose: they depend on all bits of the hash. */
+static inline fib_path
+group_word_path(uint64_t w, uint32_t flow_hash)
+{
+	if (!group_word_is_block(w))
+		return (fib_path)w;
+	return group_word_buckets(w)[flow_hash >> (32 - group_word_log2(w))];
+}
+
 /*
  * An adjacency: one neighbour on one interface. Slots below FIB_ADJ_HOSTS are given out by
  * rib (next hops), the rest by neigh (hosts of connected subnets). The key is written by
@@ -196,12 +205,8 @@ fib_path fib_resolve(const struct fib *fib, uint8_t family, const struct ipaddr 
 static inline fib_path
 fib_group_path(const struct fib *fib, uint32_t group, uint32_t flow_hash)
 {
-	uint64_t w = atomic_load_explicit(&fib->group[group], memory_order_consume);
-
-	if (!group_word_is_block(w))
-		return (fib_path)w;
-	/* The high bits of the product use all bits of the hash. */
-	return group_word_buckets(w)[flow_hash >> (32 - group_word_log2(w))];
+	return group_word_path(
+		atomic_load_explicit(&fib->group[group], memory_order_consume), flow_hash);
 }
 
 /* Remember that traffic used an adjacency; a store only when the byte is clear. */

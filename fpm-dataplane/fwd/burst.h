@@ -25,6 +25,7 @@ static_assert(N_REASON < VERDICT_GO, "a verdict is one octet");
 struct tx_buffer {
 	uint16_t n;
 	uint16_t port_id;
+	bool listed; /* in fwd.tx_used, until the round's flush */
 	struct rte_mbuf *m[BURST_MAX];
 };
 
@@ -35,7 +36,7 @@ struct fwd {
 	struct idle idle;
 	bool wake_punt; /* something went into a punt ring this round */
 	struct tx_buffer tx[IFIDX_MAX];
-	uint16_t tx_used[IFIDX_MAX]; /* ifidxs whose buffer is not empty */
+	uint16_t tx_used[IFIDX_MAX]; /* ifidxs sent to in this round */
 	uint16_t n_tx_used;
 };
 

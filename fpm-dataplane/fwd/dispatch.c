@@ -35,28 +35,26 @@ fwd_tx(struct fwd *f, uint16_t ifidx, uint16_t port_id, struct rte_mbuf *m)
 {
 	struct tx_buffer *tx = &f->tx[ifidx];
 
-	if (tx->n == 0) {
+	if (!tx->listed) {
+		tx->listed = true;
 		tx->port_id = port_id;
 		f->tx_used[f->n_tx_used++] = ifidx;
 	}
 	tx->m[tx->n++] = m;
-	if (tx->n == BURST_MAX) {
+	if (tx->n == BURST_MAX)
 		flush_one(f, ifidx);
-		/* It stays in tx_used, empty, unless it was the last one noted. */
-		if (f->tx_used[f->n_tx_used - 1] == ifidx)
-			f->n_tx_used--;
-		else
-			for (uint16_t i = 0; i < f->n_tx_used; i++)
-				if (f->tx_used[i] == ifidx)
-					f->tx_used[i] = f->tx_used[--f->n_tx_used];
-	}
 }
 
 void
 fwd_tx_flush(struct fwd *f)
 {
-	for (uint16_t i = 0; i < f->n_tx_used; i++)
-		flush_one(f, f->tx_used[i]);
+	for (uint16_t i = 0; i < f->n_tx_used; i++) {
+		struct tx_buffer *tx = &f->tx[f->tx_used[i]];
+
+		if (tx->n > 0)
+			flush_one(f, f->tx_used[i]);
+		tx->listed = false;
+	}
 	f->n_tx_used = 0;
 }
 

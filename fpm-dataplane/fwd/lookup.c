@@ -11,13 +11,12 @@ choose(const struct burst *b, unsigned int i, uint32_t group)
 {
 	const struct fib *fib = b->fwd->fib;
 	uint64_t w = atomic_load_explicit(&fib->group[group], memory_order_consume);
-	const uint8_t *ip = burst_l3(b, i);
-	uint32_t hash;
+	uint32_t hash = 0;
 
-	if (!group_word_is_block(w))
-		return (fib_path)w;
-	hash = flow_hash(ip, burst_l3_room(b, i), b->family[i], fib->seed);
-	return group_word_buckets(w)[hash >> (32 - group_word_log2(w))];
+	if (group_word_is_block(w))
+		hash = flow_hash(burst_l3(b, i), burst_l3_room(b, i), b->family[i],
+				 fib->seed);
+	return group_word_path(w, hash);
 }
 
 void

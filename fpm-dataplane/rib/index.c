@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/inet.h"
 #include "rib/rib_impl.h"
 
 void *
@@ -34,15 +35,10 @@ vec32_free(struct vec32 *vec)
 	*vec = (struct vec32){0};
 }
 
-/* Finaliser of splitmix64 (public domain). */
 uint64_t
 hash32(uint32_t x)
 {
-	uint64_t h = x + 0x9e3779b97f4a7c15u;
-
-	h = (h ^ h >> 30) * 0xbf58476d1ce4e5b9u;
-	h = (h ^ h >> 27) * 0x94d049bb133111ebu;
-	return h ^ h >> 31;
+	return mix64(x + 0x9e3779b97f4a7c15u);
 }
 
 static void
