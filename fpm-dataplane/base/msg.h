@@ -20,6 +20,7 @@ enum msg_type {
 	MSG_LINK, /* neigh -> rib, punt  an interface of the kernel changed. Bound: kernel */
 	MSG_ADDR,      /* neigh -> rib   a local address came or went. Bound: kernel */
 	MSG_ADJ_WATCH, /* rib -> neigh   keep adjacency `adj` resolved. Bound: next hops */
+	MSG_ADJ_READY, /* neigh -> rib   watched, and what the kernel knows of it is there */
 	MSG_ADJ_UNWATCH, /* rib -> neigh   forget it; answered with MSG_ADJ_FREED */
 	MSG_ADJ_FREED,   /* neigh -> rib   neigh writes slot `adj` no more */
 	MSG_ADJ_STATE,   /* neigh -> rib   a watched neighbour failed or came (back) */
@@ -54,7 +55,7 @@ struct msg_addr {
 	bool gone;
 };
 
-/* MSG_ADJ_WATCH, _UNWATCH, _FREED, _STATE. Slot numbers are rib's half of fib->adj. */
+/* MSG_ADJ_WATCH, _READY, _UNWATCH, _FREED, _STATE. Slot numbers are rib's half of fib->adj. */
 struct msg_adj {
 	struct msg m;
 	uint32_t adj;

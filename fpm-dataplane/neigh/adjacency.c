@@ -150,8 +150,9 @@ watch_forget(struct neigh *n, struct watch *w)
 	nb_apply(n, nb);
 }
 
+/* Answered in any case: rib publishes nothing before. */
 void
-watch_add(struct neigh *n, const struct msg_adj *m)
+watch_add(struct neigh *n, struct msg_adj *m)
 {
 	struct watch *w;
 	struct nb *nb;
@@ -165,16 +166,18 @@ watch_add(struct neigh *n, const struct msg_adj *m)
 		log_error("neigh: cannot watch a next hop adj=%u", m->adj);
 		if (nb != NULL)
 			nb_release(n, nb);
-		return;
+	} else {
+		w->nb = nb;
+		w->adj = m->adj;
+		w->alive = true;
+		n->watch[m->adj] = w;
+		cds_list_add_tail(&w->list, &nb->watches);
+		nb_apply(n, nb);
+		if (nb->nud & NUD_STALE)
+			nb_ask(n, nb);
 	}
-	w->nb = nb;
-	w->adj = m->adj;
-	w->alive = true;
-	n->watch[m->adj] = w;
-	cds_list_add_tail(&w->list, &nb->watches);
-	nb_apply(n, nb);
-	if (nb->nud & NUD_STALE)
-		nb_ask(n, nb);
+	m->m.type = MSG_ADJ_READY;
+	worker_send(n->conf.rib, &m->m);
 }
 
 void

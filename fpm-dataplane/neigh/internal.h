@@ -185,7 +185,7 @@ bool nb_usable(const struct neigh *n, const struct nb *nb);
 void nb_ask(struct neigh *n, struct nb *nb);
 void nb_ask_flush(struct neigh *n);
 void nb_retry(struct neigh *n);
-void watch_add(struct neigh *n, const struct msg_adj *m);
+void watch_add(struct neigh *n, struct msg_adj *m); /* sends m back */
 /* Takes the message: it becomes the answer. */
 void watch_remove(struct neigh *n, struct msg_adj *m);
 

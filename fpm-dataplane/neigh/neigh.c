@@ -147,7 +147,7 @@ on_msg(struct worker *w, struct msg *m)
 	case MSG_ADJ_WATCH:
 		ASSERT_ROLE(ROLE_NEIGH);
 		watch_add(n, caa_container_of(m, struct msg_adj, m));
-		break;
+		return;
 	case MSG_ADJ_UNWATCH:
 		watch_remove(n, caa_container_of(m, struct msg_adj, m));
 		return;

@@ -13,7 +13,7 @@ struct port;
 
 struct neigh_conf {
 	struct fib *fib;
-	struct worker *rib;  /* MSG_LINK, MSG_ADDR, MSG_ADJ_FREED, MSG_ADJ_STATE */
+	struct worker *rib;  /* MSG_LINK, MSG_ADDR, MSG_ADJ_READY, _FREED, _STATE */
 	struct worker *punt; /* MSG_LINK, MSG_NEIGH */
 	const char *netns;   /* control namespace */
 	struct port *port;   /* array; only name, ifidx, port_id, kernel_if are read here */

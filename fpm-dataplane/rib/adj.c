@@ -6,10 +6,16 @@
  * References are dropped a grace period after the last published path went (commit.c), so
  * that neigh is told to forget a neighbour when no forwarder can still send to it; the number
  * is used again when neigh has answered that it writes there no more.
+ *
+ * A commit waits for neigh's answer about new ones (adj_awaited), so that no packet meets an
+ * adjacency whose MAC the kernel knows and the forwarders do not. neigh answers at once from
+ * what it has; should it be stuck, nobody waits for it longer than ANSWER_MS.
  */
 #include <stdlib.h>
 
 #include "rib/rib_impl.h"
+
+#define ANSWER_MS 50
 
 static uint64_t
 adj_hash(uint32_t ifindex, uint8_t family, const struct ipaddr *addr)
@@ -89,9 +95,28 @@ adj_get(struct rib *rib, const struct link *link, uint8_t family, const struct i
 	rib->fib->adj[number].ifidx = link->ifidx;
 	rib->fib->adj[number].family = family;
 	rib->fib->adj[number].addr = *addr;
-	if (!rib->stopping)
+	if (!rib->stopping) {
+		a->asked = true;
+		if (rib->n_asked++ == 0)
+			rib->asked_ms = rib->clock_ms();
 		tell_neigh(rib, MSG_ADJ_WATCH, number, link->ifidx);
+	}
 	return number;
+}
+
+void
+adj_event_ready(struct rib *rib, const struct msg_adj *m)
+{
+	if (m->adj == 0 || m->adj >= FIB_ADJ_HOSTS || !rib->adj[m->adj].asked)
+		return;
+	rib->adj[m->adj].asked = false;
+	rib->n_asked--;
+}
+
+bool
+adj_awaited(const struct rib *rib)
+{
+	return rib->n_asked > 0 && rib->clock_ms() - rib->asked_ms < ANSWER_MS;
 }
 
 void

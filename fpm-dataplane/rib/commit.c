@@ -3,7 +3,8 @@
  * Where rib writes what forwarders read: group words, the tries; and where what was
  * replaced waits for its grace period. [rib]; it alone stores to fib->group.
  *
- * Order within a commit: group words first, then the tries, so that no trie ever leads to
+ * A commit begins when neigh has filled the adjacencies that are new in it (adj.c); until
+ * then what is published stays. Order within a commit: group words first, then the tries, so that no trie ever leads to
  * a word not yet written; slots that lost their last route die only when the trie that no
  * longer names them is published. One call_rcu a commit; its callback, on liburcu's thread,
  * posts MSG_RECLAIM and frees nothing.
@@ -191,8 +192,9 @@ publish(struct rib *rib, struct slot *s)
 	}
 }
 
-void
-rib_flush(struct rib *rib)
+/* Dirty slots take the ways that their ids have now; new adjacencies are asked for. */
+static void
+bind_dirty(struct rib *rib)
 {
 	for (uint32_t i = 0; i < rib->dirty.n; i++) {
 		struct slot *s = slot_at(rib, rib->dirty.v[i]);
@@ -202,6 +204,17 @@ rib_flush(struct rib *rib)
 			if (!slot_has_ways(s, &rib->scratch))
 				slot_set_ways(rib, s, &rib->scratch);
 		}
+		s->dirty &= (uint8_t)~SLOT_CONTENT;
+	}
+}
+
+void
+rib_flush(struct rib *rib)
+{
+	bind_dirty(rib);
+	for (uint32_t i = 0; i < rib->dirty.n; i++) {
+		struct slot *s = slot_at(rib, rib->dirty.v[i]);
+
 		if ((s->dirty & SLOT_PATHS) != 0)
 			publish(rib, s);
 		s->dirty = 0;
@@ -313,8 +326,8 @@ kill_idle(struct rib *rib)
 	rib->idle.n = 0;
 }
 
-void
-rib_commit(struct rib *rib)
+static void
+commit(struct rib *rib)
 {
 	uint64_t words = rib->count.word_writes;
 	bool tries = rib->staged[0] || rib->staged[1];
@@ -335,4 +348,16 @@ rib_commit(struct rib *rib)
 	rib->n_reclaims++;
 	GRACE_RELEASE(p);
 	urcu_qsbr_call_rcu(&p->rcu, reclaim_due);
+}
+
+void
+rib_commit(struct rib *rib)
+{
+	if (rib->ids_changed && rib->n_early > 0)
+		early_bind(rib, false);
+	bind_dirty(rib);
+	if (adj_awaited(rib))
+		return;
+	commit(rib);
+	query_answer_all(rib);
 }

@@ -183,6 +183,7 @@ nh_changed(struct rib *rib, struct nh *nh)
 {
 	struct member *m;
 
+	rib->ids_changed = true;
 	if (nh->slot != 0)
 		slot_dirty(rib, slot_at(rib, nh->slot), SLOT_CONTENT);
 	cds_list_for_each_entry (m, &nh->member_of, in) {

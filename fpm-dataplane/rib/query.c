@@ -359,11 +359,9 @@ summary(const struct rib *rib, struct msg_query *q)
 	q->done = true;
 }
 
-void
-rib_query(struct rib *rib, struct msg_query *q)
+static void
+answer(struct rib *rib, struct msg_query *q)
 {
-	/* What was said before the question is part of the answer. */
-	rib_flush(rib);
 	if (q->rows == NULL)
 		q->rows = json_array();
 	switch (q->kind) {
@@ -382,4 +380,22 @@ rib_query(struct rib *rib, struct msg_query *q)
 	}
 	q->m.type = MSG_REPLY;
 	worker_send(q->from, &q->m);
+}
+
+void
+query_put(struct rib *rib, struct msg_query *q)
+{
+	if (rib->n_query == rib->cap_query) {
+		rib->cap_query = rib->cap_query == 0 ? 16 : rib->cap_query * 2;
+		rib->query = must(realloc(rib->query, rib->cap_query * sizeof(q)));
+	}
+	rib->query[rib->n_query++] = q;
+}
+
+void
+query_answer_all(struct rib *rib)
+{
+	for (uint32_t i = 0; i < rib->n_query; i++)
+		answer(rib, rib->query[i]);
+	rib->n_query = 0;
 }

@@ -48,6 +48,9 @@ rib_on_msg(struct rib *rib, struct msg *m)
 	case MSG_ADDR:
 		rib_addr_event(rib, (struct msg_addr *)m);
 		break;
+	case MSG_ADJ_READY:
+		adj_event_ready(rib, (struct msg_adj *)m);
+		break;
 	case MSG_ADJ_FREED:
 		adj_event_freed(rib, (struct msg_adj *)m);
 		break;
@@ -59,8 +62,8 @@ rib_on_msg(struct rib *rib, struct msg *m)
 		reclaim->fn(rib, reclaim->arg);
 		break;
 	case MSG_QUERY:
-		rib_query(rib, (struct msg_query *)m);
-		return; /* it is on its way back */
+		query_put(rib, (struct msg_query *)m);
+		return; /* answered after the commit */
 	default:
 		assert(!"message not for rib");
 		break;
@@ -101,7 +104,8 @@ on_round(struct worker *w)
 		ev_idle_start(w->loop, &rib->more);
 	else
 		ev_idle_stop(w->loop, &rib->more);
-	timed = rib->session.replaying || rib->resync || rib->staged[0] || rib->staged[1];
+	timed = rib->session.replaying || rib->resync || rib->staged[0] || rib->staged[1] ||
+		rib->n_asked > 0;
 	if (timed && !ev_is_active(&rib->tick))
 		ev_timer_again(w->loop, &rib->tick);
 	else if (!timed && ev_is_active(&rib->tick))
@@ -136,6 +140,7 @@ fini(struct worker *w)
 
 	/* neigh is gone already: reclaims that still come must not write to it. */
 	rib->stopping = true;
+	query_answer_all(rib);
 	ev_timer_stop(w->loop, &rib->tick);
 	ev_idle_stop(w->loop, &rib->more);
 }
@@ -201,6 +206,7 @@ rib_teardown(struct worker *w)
 		reclaim_run(rib, p);
 	if (rib->pending != NULL)
 		reclaim_run(rib, rib->pending);
+	early_free(rib);
 	nhs_free(rib);
 	slots_free(rib);
 	links_free(rib);
@@ -210,6 +216,7 @@ rib_teardown(struct worker *w)
 	vec32_free(&rib->adj_free);
 	hidx_free(&rib->adj_by_key);
 	free(rib->adj);
+	free(rib->query);
 	free(rib->scratch.v);
 	free(rib->members);
 	free(rib);

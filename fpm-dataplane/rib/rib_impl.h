@@ -203,6 +203,12 @@ struct nh {
 	struct cds_list_head member_of;
 };
 
+/* A route whose id means nothing yet: it keeps the way it had (early.c). */
+struct early {
+	struct route *route; /* NULL: entry is free */
+	uint32_t nhid;
+};
+
 /* --- links, adjacencies ------------------------------------------------------------ */
 
 struct link {
@@ -222,6 +228,7 @@ struct adj {
 	uint8_t family;
 	uint8_t state;
 	bool alive;
+	bool asked; /* neigh has not answered MSG_ADJ_WATCH yet */
 	struct ipaddr addr;
 	struct cds_list_head legs;
 };
@@ -303,6 +310,12 @@ struct rib {
 	bool nh_dooming;
 	struct hidx nh_by_id;
 
+	struct early *early; /* by number, from 1 */
+	uint32_t early_high, early_cap, n_early;
+	struct vec32 early_unused;
+	struct hidx early_by_route;
+	bool ids_changed; /* since the last early_bind() */
+
 	struct link **link;
 	uint32_t link_high, link_cap;
 	struct vec32 link_free;
@@ -314,6 +327,8 @@ struct rib {
 
 	struct adj *adj; /* FIB_ADJ_HOSTS */
 	uint32_t adj_high, n_adj;
+	uint32_t n_asked;  /* adjacencies that a commit waits for */
+	uint64_t asked_ms; /* since when there are some */
 	struct vec32 adj_free;
 	uint32_t adj_free_at;
 	struct hidx adj_by_key;
@@ -328,6 +343,9 @@ struct rib {
 
 	struct session session;
 	struct rib_counters count;
+
+	struct msg_query **query; /* to be answered after the commit. Bound: clients */
+	uint32_t n_query, cap_query;
 
 	struct ways scratch;
 	struct bucket_member *members;
@@ -350,6 +368,8 @@ void zebra_batch(struct rib *rib, const struct msg_fpm_batch *b);
 void zebra_withdraw(struct rib *rib, struct route *r);
 /* The sources of `r` changed; `was` is what the trie has. Removes an empty route. */
 void route_settle(struct rib *rib, struct route *r, uint32_t was);
+/* The route takes slot `slot`, which may be the one it has. */
+void route_bind(struct rib *rib, struct route *r, uint32_t slot);
 static inline uint32_t
 route_effective(const struct route *r)
 {
@@ -399,6 +419,14 @@ void nh_forget_all(struct rib *rib); /* session over: slots become orphans */
 void nhs_free(struct rib *rib);
 void way_of_hop(struct way *w, const struct fpm_hop *hop);
 
+/* early.c */
+/* Is `nhid` to be waited for by `r` (NULL: no such route), which then stays as it is? */
+bool early_put(struct rib *rib, struct route *r, uint32_t nhid);
+void early_forget(struct rib *rib, const struct route *r); /* it means something else now */
+void early_bind(struct rib *rib, bool all); /* those whose id is known by now, or all */
+void early_clear(struct rib *rib);
+void early_free(struct rib *rib);
+
 /* link.c */
 struct link *rib_link_find(const struct rib *rib, uint32_t ifindex);
 void rib_link_event(struct rib *rib, const struct msg_link *m);
@@ -425,6 +453,9 @@ uint32_t adj_get(struct rib *rib, const struct link *link, uint8_t family,
 void adj_put(struct rib *rib, uint32_t number);
 void adj_event_state(struct rib *rib, const struct msg_adj *m);
 void adj_event_freed(struct rib *rib, const struct msg_adj *m);
+void adj_event_ready(struct rib *rib, const struct msg_adj *m);
+/* Is neigh still to say what it knows of a new adjacency? */
+bool adj_awaited(const struct rib *rib);
 
 /* kernel.c */
 void rib_addr_event(struct rib *rib, const struct msg_addr *m);
@@ -454,7 +485,8 @@ void session_event(struct rib *rib, const struct fpm_event *ev);
 bool sweep_round(struct rib *rib);                           /* true: more at once */
 int64_t sweep_in_ms(const struct rib *rib, uint64_t now_ms); /* -1: not in sight */
 
-/* query.c */
-void rib_query(struct rib *rib, struct msg_query *q);
+/* query.c: what is said is what forwarders have, so questions wait for the commit. */
+void query_put(struct rib *rib, struct msg_query *q);
+void query_answer_all(struct rib *rib);
 
 #endif

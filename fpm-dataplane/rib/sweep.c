@@ -24,6 +24,7 @@ session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
 	struct session *s = &rib->session;
 	uint32_t was_pid = s->nl_pid;
 
+	early_clear(rib);
 	nh_forget_all(rib);
 	*s = (struct session){.gen = gen,
 			      .nl_pid = nl_pid != 0 ? nl_pid : was_pid,
@@ -141,12 +142,13 @@ look_for_end(struct rib *rib)
 
 	if (!has_begun(s) || now < end_ms(rib))
 		return;
-	if (rib->stale == 0) {
+	if (rib->stale == 0 && rib->n_early == 0) {
 		replay_done(rib, s->sentinel ? "sentinel" : "time");
 		return;
 	}
 	if (now < hold_ms(rib))
 		return;
+	early_bind(rib, true);
 	s->sweeping = true;
 	s->sweep_at = 1;
 }

@@ -61,6 +61,7 @@ zebra_withdraw(struct rib *rib, struct route *r)
 	uint32_t was = route_effective(r), old = r->zslot;
 
 	r->zslot = 0;
+	early_forget(rib, r);
 	if (r->table == RIB_TABLE_MAIN) {
 		rib->n_zebra[r->family == 6]--;
 		if (r->gen != rib->session.gen)
@@ -101,6 +102,19 @@ is_kernels_own(struct rib *rib, const struct fpm_event *ev)
 	return true;
 }
 
+static bool
+has_hops(const struct fpm_event *ev)
+{
+	return ev->rtm_type != RTN_BLACKHOLE && ev->rtm_type != RTN_UNREACHABLE &&
+	       ev->rtm_type != RTN_PROHIBIT;
+}
+
+static bool
+is_early(struct rib *rib, const struct fpm_event *ev, struct route *r)
+{
+	return ev->nhid != 0 && has_hops(ev) && early_put(rib, r, ev->nhid);
+}
+
 static uint32_t
 slot_of_event(struct rib *rib, const struct fpm_event *ev, uint32_t hint)
 {
@@ -129,10 +143,24 @@ slot_of_event(struct rib *rib, const struct fpm_event *ev, uint32_t hint)
 	return slot_for_ways(rib, ways, hint);
 }
 
+void
+route_bind(struct rib *rib, struct route *r, uint32_t slot)
+{
+	uint32_t was = route_effective(r), old = r->zslot;
+
+	if (slot == old)
+		return;
+	slot_ref(rib, slot);
+	r->zslot = slot;
+	route_settle(rib, r, was);
+	if (old != 0)
+		slot_unref(rib, old);
+}
+
 static void
 route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 {
-	uint32_t table = table_of(ev), slot, was, old;
+	uint32_t table = table_of(ev), slot;
 	struct routes *t = routes_of(rib, table);
 	struct route *r = routes_find(t, table, &ev->prefix, hash);
 	unsigned int v = ev->prefix.family == 6;
@@ -143,7 +171,13 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 			zebra_withdraw(rib, r);
 		return;
 	}
-	slot = slot_of_event(rib, ev, r == NULL ? 0 : r->zslot);
+	if (is_early(rib, ev, r)) {
+		slot = r->zslot;
+	} else {
+		if (r != NULL)
+			early_forget(rib, r);
+		slot = slot_of_event(rib, ev, r == NULL ? 0 : r->zslot);
+	}
 	if (r == NULL) {
 		r = routes_insert(t, table, &ev->prefix, hash);
 		if (r == NULL) {
@@ -161,15 +195,7 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 	r->gen = rib->session.gen;
 	r->protocol = ev->protocol;
 	r->rtm_type = ev->rtm_type;
-	if (r->zslot == slot)
-		return;
-	slot_ref(rib, slot);
-	was = route_effective(r);
-	old = r->zslot;
-	r->zslot = slot;
-	route_settle(rib, r, was);
-	if (old != 0)
-		slot_unref(rib, old);
+	route_bind(rib, r, slot);
 }
 
 static void

@@ -7,7 +7,6 @@ import pytest
 
 from lib import fpm_speaker as fpm
 from lib.wait import eventually
-from known import EARLY_ROUTE
 from zebra import Zebra
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -62,7 +61,6 @@ def test_what_a_replay_does_not_confirm_is_swept(dut, lan, wan, alt, restarted, 
     assert dut.not_forwarded(lan, lan.probe(OTHER_HOST)) == {"no_route": 1}
 
 
-@EARLY_ROUTE
 def test_a_replayed_route_ahead_of_its_next_hop_loses_nothing(dut, lan, wan):
     """In a replay a route may precede its next-hop object (live updates overtake the walk):
     until the id means something the way that worked goes on."""

@@ -141,6 +141,27 @@ def test_no_packet_is_lost_while_the_mac_changes(dut, lan, wan, family):
     assert {Ether(d).dst for d in wan.got(stream.mark)} == set(macs)
 
 
+def test_a_new_next_hop_whose_mac_is_known_is_used_without_asking(
+    dut, lan, wan, family
+):
+    """A route that moves to a gateway no route used before, resolved in the kernel: the
+    forwarders have its MAC before they have the route, so no packet waits or is lost."""
+    gateways = [case(family, 80 + n)[0] for n in range(10)]
+    _, prefix, dst = case(family, 80)
+    for n, gateway in enumerate(gateways):
+        dut.neighbor(gateway, wan, f"02:00:00:00:80:{n:02x}")
+    dut.route(prefix, via=gateways[0], wire=wan)
+    before = dut.counters()
+
+    with dut.stream(lan, dst) as stream:
+        for gateway in gateways:
+            dut.route(prefix, via=gateway, wire=wan)
+
+    assert stream.lost(wan) == []
+    assert "unresolved" not in dut.moved(before, "punt")
+    assert len({Ether(d).dst for d in wan.got(stream.mark)}) > 1
+
+
 def test_a_gratuitous_arp_moves_the_traffic(dut, lan, wan):
     """RFC 5227, 3 with RFC 826: an announcement for a known address is believed."""
     gateway = "192.0.2.78"

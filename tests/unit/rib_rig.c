@@ -97,9 +97,25 @@ rig_flush_batch(struct rig *g)
 void
 rig_go(struct rig *g)
 {
+	uint32_t asked;
+
 	rig_flush_batch(g);
-	while (rib_round(g->rib))
-		;
+	do {
+		while (rib_round(g->rib))
+			;
+		asked = g->rib->n_asked;
+		rig_neigh_serve(g);
+	} while (g->rib->n_asked < asked);
+}
+
+void
+rig_ready(struct rig *g, const char *gw, uint32_t ifindex)
+{
+	struct msg_adj *m = msg_new(MSG_ADJ_READY, sizeof(*m));
+
+	m->adj = rig_adj(g, gw, ifindex);
+	rib_on_msg(g->rib, &m->m);
+	rig_go(g);
 }
 
 void
@@ -291,17 +307,17 @@ rig_neigh_serve(struct rig *g)
 	struct msg *m;
 
 	while ((m = rig_take(&g->neigh)) != NULL) {
-		if (m->type == MSG_ADJ_WATCH)
+		if (m->type == MSG_ADJ_WATCH) {
 			g->n_watch++;
-		else if (m->type == MSG_ADJ_UNWATCH)
+			m->type = MSG_ADJ_READY;
+		} else {
 			g->n_unwatch++;
-		if (m->type != MSG_ADJ_UNWATCH || g->hold_freed) {
-			msg_free(m);
-			continue;
+			m->type = MSG_ADJ_FREED;
 		}
-		m->type = MSG_ADJ_FREED;
-		g->n_freed++;
-		rib_on_msg(g->rib, m);
+		if (m->type == MSG_ADJ_READY ? g->hold_ready : g->hold_freed)
+			msg_free(m);
+		else
+			rib_on_msg(g->rib, m);
 	}
 }
 
@@ -417,6 +433,7 @@ rig_ask(struct rig *g, const struct msg_query *proto, unsigned int *slices)
 			++*slices;
 		m->type = MSG_QUERY;
 		rib_on_msg(g->rib, m);
+		rib_round(g->rib);
 		m = rig_take(&g->ui);
 		assert_non_null(m);
 		assert_int_equal(m->type, MSG_REPLY);

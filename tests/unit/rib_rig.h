@@ -24,7 +24,8 @@ struct rig {
 	struct rib *rib;
 	struct msg_fpm_batch *batch;
 	uint32_t gen;
-	unsigned int n_watch, n_unwatch, n_freed;
+	unsigned int n_watch, n_unwatch;
+	bool hold_ready; /* do not answer MSG_ADJ_WATCH by itself */
 	bool hold_freed; /* do not answer MSG_ADJ_UNWATCH by itself */
 };
 
@@ -53,6 +54,7 @@ void rig_link(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up);
 void rig_link_gone(struct rig *g, uint32_t ifindex);
 void rig_addr(struct rig *g, uint32_t ifindex, const char *addr_len, bool gone);
 void rig_alive(struct rig *g, const char *gw, uint32_t ifindex, bool alive);
+void rig_ready(struct rig *g, const char *gw, uint32_t ifindex);   /* neigh's answer */
 uint32_t rig_adj(struct rig *g, const char *gw, uint32_t ifindex); /* 0: none */
 void rig_neigh_serve(struct rig *g); /* count watches, answer unwatches */
 

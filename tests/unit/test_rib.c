@@ -14,6 +14,8 @@ a_route_by_nexthop_id_is_seen_after_one_round(void **state)
 	struct rig *g = rig_two_ports();
 
 	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_route(g, "203.0.113.0/24", 7);
+	rig_go(g); /* a gateway that is new takes neigh's answer and a second round */
 	rig_route(g, "198.51.100.0/24", 7);
 	rig_flush_batch(g);
 	assert_seen(g, "198.51.100.9", "none");
@@ -290,6 +292,8 @@ a_long_round_commits_in_between(void **state)
 	char text[32];
 
 	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_route(g, "203.0.113.0/24", 7);
+	rig_go(g);
 	for (unsigned int i = 0; i < RIB_COMMIT_EVENTS + 200; i++) {
 		snprintf(text, sizeof(text), "10.%u.%u.0/24", i >> 8, i & 255);
 		rig_route(g, text, 7);

@@ -224,6 +224,7 @@ a_listing_survives_a_table_that_changes_under_it(void **state)
 	for (unsigned int slice = 0; !q->done; slice++) {
 		q->m.type = MSG_QUERY;
 		rib_on_msg(g->rib, &q->m);
+		rig_go(g);
 		q = (struct msg_query *)rig_take(&g->ui);
 		n += json_array_size(q->rows);
 		json_decref(q->rows);

@@ -44,7 +44,8 @@ neigh_on_msg(struct worker *w, struct msg *m)
 
 	if (m->type == MSG_ADJ_WATCH) {
 		atomic_store(&h->fib->adj[a->adj].hop, adj_hop_make(mac, a->ifidx));
-		msg_free(m);
+		m->type = MSG_ADJ_READY;
+		worker_send(&h->rib, m);
 	} else if (m->type == MSG_ADJ_UNWATCH) {
 		atomic_store(&h->fib->adj[a->adj].hop, 0);
 		m->type = MSG_ADJ_FREED;

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Replayed routes that came before the nexthop object they name. [rib].
+ *
+ * Live updates interleave with a replay and groups come before their members (FPM.md, 5),
+ * so a route that works may be confirmed with an id that means nothing yet. It keeps its
+ * old way until the id, and each member of a group, is known; at the latest until the
+ * replay is over, for then zebra has said all it has to say. A route without an old way
+ * needs none of this: it is bound at once, and late binding does the rest (nexthop.c).
+ */
+#include <stdlib.h>
+
+#include "rib/rib_impl.h"
+
+static uint64_t
+hash_of(const struct route *r)
+{
+	return hash32((uint32_t)((uintptr_t)r / sizeof(void *)));
+}
+
+static uint32_t
+find(const struct rib *rib, const struct route *r)
+{
+	uint32_t i = hidx_first(&rib->early_by_route, hash_of(r));
+
+	while (i != 0 && rib->early[i].route != r)
+		i = hidx_next(&rib->early_by_route, i);
+	return i;
+}
+
+static bool
+means_nothing(struct rib *rib, const struct nh *nh)
+{
+	if (nh == NULL || !nh->known)
+		return true;
+	nh_ways(rib, nh, &rib->scratch);
+	return rib->scratch.unresolved;
+}
+
+bool
+early_put(struct rib *rib, struct route *r, uint32_t nhid)
+{
+	uint32_t i;
+
+	if (!rib->session.replaying || r == NULL || r->zslot == 0 ||
+	    r->table != RIB_TABLE_MAIN)
+		return false;
+	i = rib->n_early == 0 ? 0 : find(rib, r);
+	/* What it has is this session's own word already: that is over now. */
+	if (r->gen == rib->session.gen && i == 0)
+		return false;
+	if (!means_nothing(rib, nh_find(rib, nhid)))
+		return false;
+	if (i == 0) {
+		if (rib->early_unused.n > 0) {
+			i = rib->early_unused.v[--rib->early_unused.n];
+		} else {
+			i = ++rib->early_high;
+			if (i >= rib->early_cap) {
+				rib->early_cap =
+					rib->early_cap == 0 ? 64 : rib->early_cap * 2;
+				rib->early = must(realloc(
+					rib->early, rib->early_cap * sizeof(*rib->early)));
+			}
+		}
+		hidx_add(&rib->early_by_route, hash_of(r), i);
+		rib->n_early++;
+	}
+	rib->early[i] = (struct early){.route = r, .nhid = nhid};
+	return true;
+}
+
+static void
+drop(struct rib *rib, uint32_t i)
+{
+	hidx_del(&rib->early_by_route, i);
+	rib->early[i].route = NULL;
+	vec32_push(&rib->early_unused, i);
+	rib->n_early--;
+}
+
+void
+early_forget(struct rib *rib, const struct route *r)
+{
+	uint32_t i = rib->n_early == 0 ? 0 : find(rib, r);
+
+	if (i != 0)
+		drop(rib, i);
+}
+
+void
+early_bind(struct rib *rib, bool all)
+{
+	for (uint32_t i = 1; rib->n_early > 0 && i <= rib->early_high; i++) {
+		struct route *r = rib->early[i].route;
+		uint32_t nhid = rib->early[i].nhid;
+
+		if (r == NULL || (!all && means_nothing(rib, nh_find(rib, nhid))))
+			continue;
+		drop(rib, i);
+		route_bind(rib, r, slot_for_id(rib, nhid, r->zslot));
+	}
+	rib->ids_changed = false;
+}
+
+void
+early_clear(struct rib *rib)
+{
+	for (uint32_t i = 1; i <= rib->early_high; i++)
+		if (rib->early[i].route != NULL)
+			drop(rib, i);
+}
+
+void
+early_free(struct rib *rib)
+{
+	free(rib->early);
+	vec32_free(&rib->early_unused);
+	hidx_free(&rib->early_by_route);
+}

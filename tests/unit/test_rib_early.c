@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is not known yet changes nothing yet: a commit waits for neigh's word on a new next
+ * hop, a replayed route for the object it names.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/rib_rig.c
+ */
+#include "rib_rig.h"
+
+#define NET "198.51.100.0/24"
+#define DST "198.51.100.9"
+
+/* --- a new next hop -------------------------------------------------------------------- */
+
+static void
+a_new_next_hop_is_used_when_neigh_has_answered(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_route_inline(g, NET, "192.0.2.1", 11);
+	rig_settle(g);
+	g->hold_ready = true;
+	rig_route_inline(g, NET, "192.0.2.129", 12);
+	rig_route_type(g, "203.0.113.0/24", RTN_BLACKHOLE);
+	rig_go(g);
+	assert_seen(g, DST, "192.0.2.1@1");
+	assert_seen(g, "203.0.113.1", "none");
+	rig_ready(g, "192.0.2.129", 12);
+	assert_seen(g, DST, "192.0.2.129@2");
+	assert_seen(g, "203.0.113.1", "blackhole");
+	rig_settle(g);
+	rig_free(g);
+}
+
+static void
+late_binding_waits_too_and_for_all_members(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_group(g, 20, 1, 1, 1);
+	rig_route(g, NET, 20);
+	rig_settle(g);
+	g->hold_ready = true;
+	rig_hop(g, 2, "192.0.2.2", 11);
+	rig_hop(g, 3, "192.0.2.129", 12);
+	rig_group(g, 20, 2, 2, 1, 3, 1);
+	rig_go(g);
+	assert_seen(g, DST, "192.0.2.1@1");
+	rig_ready(g, "192.0.2.2", 11);
+	assert_seen(g, DST, "192.0.2.1@1");
+	rig_ready(g, "192.0.2.2", 11); /* said twice counts once */
+	assert_seen(g, DST, "192.0.2.1@1");
+	rig_ready(g, "192.0.2.129", 12);
+	assert_seen(g, DST, "192.0.2.129@2*2048 192.0.2.2@1*2048");
+	rig_settle(g);
+	rig_free(g);
+}
+
+static void
+what_is_shown_is_what_is_forwarded(void **state)
+{
+	struct rig *g = rig_two_ports();
+	struct msg_query *q = msg_new(MSG_QUERY, sizeof(*q));
+	struct msg *m;
+
+	g->hold_ready = true;
+	rig_route_inline(g, NET, "192.0.2.129", 12);
+	rig_go(g);
+	q->kind = QUERY_ROUTES;
+	q->from = &g->ui;
+	q->max = 10;
+	rib_on_msg(g->rib, &q->m);
+	rig_go(g);
+	assert_null(rig_take(&g->ui));
+	rig_ready(g, "192.0.2.129", 12);
+	m = rig_take(&g->ui);
+	assert_ptr_equal(m, &q->m);
+	assert_int_not_equal(json_array_size(q->rows), 0);
+	json_decref(q->rows);
+	msg_free(m);
+	rig_settle(g);
+	rig_free(g);
+}
+
+static void
+a_silent_neigh_holds_nothing_up_for_long(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	g->hold_ready = true;
+	rig_route_inline(g, NET, "192.0.2.1", 11);
+	rig_go(g);
+	assert_seen(g, DST, "none");
+	rig_now_ms += 1000;
+	rig_go(g);
+	assert_seen(g, DST, "192.0.2.1@1");
+	rig_now_ms += 1000;
+	rig_route_inline(g, NET, "192.0.2.2", 11);
+	rig_go(g);
+	assert_seen(g, DST, "192.0.2.2@1");
+	rig_settle(g);
+	rig_free(g);
+}
+
+static void
+a_next_hop_that_goes_before_neigh_answers_is_not_waited_for_for_ever(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	g->hold_ready = true;
+	rig_route_inline(g, NET, "192.0.2.1", 11);
+	rig_go(g);
+	rig_ready(g, "192.0.2.1", 11);
+	rig_route_inline(g, NET, "192.0.2.2", 11);
+	rig_go(g);
+	rig_route_inline(g, NET, "192.0.2.1", 11);
+	rig_go(g);
+	assert_seen(g, DST, "192.0.2.1@1");
+	rig_ready(g, "192.0.2.2", 11);
+	assert_int_equal(g->rib->n_asked, 0);
+	g->hold_ready = false;
+	rig_settle(g);
+	assert_int_equal(g->rib->n_adj, 1);
+	rig_free(g);
+}
+
+/* --- a replayed route ------------------------------------------------------------------ */
+
+static struct rig *
+replaying(void)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_session(g, 100);
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_route(g, NET, 1);
+	rig_settle(g);
+	rig_session_down(g);
+	rig_session(g, 100);
+	return g;
+}
+
+static void
+a_replayed_route_keeps_its_way_until_its_id_is_known(void **state)
+{
+	struct rig *g = replaying();
+	uint64_t writes = g->rib->count.trie_writes;
+
+	rig_route(g, NET, 7);
+	rig_settle(g);
+	assert_seen(g, DST, "192.0.2.1@1");
+	assert_int_equal(rig_summary_int(g, "stale"), 0);
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_settle(g);
+	assert_seen(g, DST, "192.0.2.1@1");
+	assert_int_equal(g->rib->count.trie_writes, writes);
+	rig_hop(g, 7, "192.0.2.129", 12); /* and it follows the id now */
+	rig_settle(g);
+	assert_seen(g, DST, "192.0.2.129@2");
+	rig_free(g);
+}
+
+static void
+until_all_members_of_its_group_are_known(void **state)
+{
+	struct rig *g = replaying();
+
+	rig_group(g, 20, 2, 7, 1, 8, 1);
+	rig_route(g, NET, 20);
+	rig_hop(g, 7, "192.0.2.2", 11);
+	rig_settle(g);
+	assert_seen(g, DST, "192.0.2.1@1");
+	rig_hop(g, 8, "192.0.2.129", 12);
+	rig_settle(g);
+	assert_seen(g, DST, "192.0.2.129@2*2048 192.0.2.2@1*2048");
+	rig_free(g);
+}
+
+static void
+at_the_latest_until_the_replay_is_over(void **state)
+{
+	struct rig *g = replaying();
+
+	rig_route(g, NET, 7);
+	rig_settle(g);
+	assert_seen(g, DST, "192.0.2.1@1");
+	rig_now_ms += 6000;
+	rig_settle(g);
+	assert_seen(g, DST, "unresolved");
+	rig_hop(g, 7, "192.0.2.2", 11);
+	rig_settle(g);
+	assert_seen(g, DST, "192.0.2.2@1");
+	rig_free(g);
+}
+
+static void
+what_zebra_says_next_of_the_route_counts(void **state)
+{
+	struct rig *g = replaying();
+
+	rig_route(g, NET, 7);
+	rig_settle(g);
+	rig_route_inline(g, NET, "192.0.2.129", 12);
+	rig_hop(g, 7, "192.0.2.2", 11);
+	rig_settle(g);
+	assert_seen(g, DST, "192.0.2.129@2");
+
+	rig_session(g, 100);
+	rig_route(g, NET, 9);
+	rig_settle(g);
+	rig_route(g, NET, 10);
+	rig_settle(g);
+	assert_seen(g, DST, "192.0.2.129@2");
+	rig_hop(g, 9, "192.0.2.3", 11);
+	rig_settle(g);
+	assert_seen(g, DST, "192.0.2.129@2");
+	rig_hop(g, 10, "192.0.2.4", 11);
+	rig_settle(g);
+	assert_seen(g, DST, "192.0.2.4@1");
+
+	rig_session(g, 100);
+	rig_route(g, NET, 11);
+	rig_settle(g);
+	rig_del(g, NET);
+	rig_settle(g);
+	assert_seen(g, DST, "none");
+	rig_hop(g, 11, "192.0.2.5", 11);
+	rig_settle(g);
+	assert_seen(g, DST, "none");
+	assert_int_equal(g->rib->n_early, 0);
+	rig_free(g);
+}
+
+static void
+a_session_that_dies_in_between_forgets_what_waited(void **state)
+{
+	struct rig *g = replaying();
+
+	rig_route(g, NET, 7);
+	rig_settle(g);
+	rig_session_down(g);
+	rig_session(g, 100);
+	rig_hop(g, 7, "192.0.2.2", 11); /* another 7 */
+	rig_settle(g);
+	assert_seen(g, DST, "192.0.2.1@1");
+	assert_int_equal(rig_summary_int(g, "stale"), 1);
+	rig_free(g);
+}
+
+static void
+outside_of_a_replay_an_unknown_id_is_what_it_is(void **state)
+{
+	struct rig *g = replaying();
+
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_route(g, NET, 1);
+	rig_route(g, "203.0.113.0/24", 8); /* new: no way to keep */
+	rig_settle(g);
+	assert_seen(g, "203.0.113.1", "unresolved");
+	rig_route(g, NET, 7); /* understood once in this session */
+	rig_settle(g);
+	assert_seen(g, DST, "unresolved");
+	rig_free(g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_new_next_hop_is_used_when_neigh_has_answered),
+		cmocka_unit_test(late_binding_waits_too_and_for_all_members),
+		cmocka_unit_test(what_is_shown_is_what_is_forwarded),
+		cmocka_unit_test(a_silent_neigh_holds_nothing_up_for_long),
+		cmocka_unit_test(
+			a_next_hop_that_goes_before_neigh_answers_is_not_waited_for_for_ever),
+		cmocka_unit_test(a_replayed_route_keeps_its_way_until_its_id_is_known),
+		cmocka_unit_test(until_all_members_of_its_group_are_known),
+		cmocka_unit_test(at_the_latest_until_the_replay_is_over),
+		cmocka_unit_test(what_zebra_says_next_of_the_route_counts),
+		cmocka_unit_test(a_session_that_dies_in_between_forgets_what_waited),
+		cmocka_unit_test(outside_of_a_replay_an_unknown_id_is_what_it_is),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
