@@ -5,21 +5,16 @@
  *
  * A node is computed anew from the few radix nodes of its own six bits; children that no
  * changed prefix touches are carried over as they are, so that a /32 among thousands of
- * neighbours rewrites one path. Blocks that come out equal are kept.
+ * neighbours touches one path. Blocks that come out equal are kept, and so are those that
+ * differ in what one store can change: the value of a leaf, where a node has its blocks.
+ * Such stores need no order among them or with that of the slot, as each key has but one
+ * place on its way where the old table and the new one part.
  *
- * It must never write into a block that a reader may see, and never publish before all
- * that can fail has been done.
+ * It must never change a block that a reader may see in any other way, and never publish
+ * before all that can fail has been done.
  */
 #include <errno.h>
-#include <string.h>
-#include <emmintrin.h>
-#include "impl.h"
-
-/* A node of either layout, taken apart. */
-struct node {
-	uint64_t run, child;
-	uint32_t leaf_base, child_base;
-};
+#include "plan.h"
 
 struct built {
 	bool uniform;
@@ -27,91 +22,23 @@ struct built {
 	struct node node;
 };
 
+/* A store into what readers see, put off until nothing can fail any more. */
+struct swing {
+	bool leaf;
+	uint32_t idx;
+	uint32_t value;   /* of the leaf */
+	struct node node; /* or the node */
+};
+
+#define N_SWINGS 32 /* more for one slot: blocks are written anew instead */
+
 struct build {
 	struct poptrie *pt;
 	struct pt_view *v;
 	struct pt_batch *batch;
+	unsigned int n_swings;
+	struct swing swing[N_SWINGS];
 };
-
-static uint32_t
-leaf_get(const struct pt_view *v, uint32_t i)
-{
-	uint32_t leaf;
-
-	if (v->leaf32)
-		return ((const uint32_t *)v->leaf)[i];
-	leaf = ((const uint16_t *)v->leaf)[i];
-	return (leaf & 0x8000u) << 16 | (leaf & PT_VALUE16);
-}
-
-static void
-leaf_put(const struct pt_view *v, uint32_t i, uint32_t leaf)
-{
-	if (v->leaf32)
-		((uint32_t *)v->leaves.mem)[i] = leaf;
-	else
-		((uint16_t *)v->leaves.mem)[i] = (uint16_t)(leaf >> 16 | leaf);
-}
-
-static uint32_t
-n_leaves(const struct node *n)
-{
-	return (uint32_t)__builtin_popcountll(n->run) + 1;
-}
-
-static struct node
-fused_open(const struct pt_view *v, const struct pt_fused *f)
-{
-	struct node n = {
-		.run = f->run, .leaf_base = f->leaf_base, .child_base = f->child_base};
-	uint64_t starts = f->run | 1;
-
-	for (uint32_t i = f->leaf_base; starts; i++, starts &= starts - 1)
-		if (leaf_get(v, i) & PT_CHILD)
-			n.child |= starts & -starts;
-	return n;
-}
-
-static struct node
-node_get(const struct pt_view *v, uint32_t i)
-{
-	const struct pt_wide *w = (const struct pt_wide *)v->node + i;
-
-	if (!v->wide)
-		return fused_open(v, (const struct pt_fused *)v->node + i);
-	return (struct node){w->run, w->child, w->leaf_base, w->child_base};
-}
-
-static void
-node_put(const struct pt_view *v, uint32_t i, const struct node *n)
-{
-	if (v->wide)
-		((struct pt_wide *)v->nodes.mem)[i] = (struct pt_wide){
-			.child = n->child,
-			.run = n->run,
-			.child_base = n->child_base,
-			.leaf_base = n->leaf_base,
-		};
-	else
-		((struct pt_fused *)v->nodes.mem)[i] =
-			(struct pt_fused){n->run, n->leaf_base, n->child_base};
-}
-
-static bool
-node_same(const struct node *a, const struct node *b)
-{
-	return a->run == b->run && a->child == b->child && a->leaf_base == b->leaf_base &&
-	       a->child_base == b->child_base;
-}
-
-/* The child of `n` at slot s. */
-static struct node
-node_child(const struct pt_view *v, const struct node *n, unsigned int s)
-{
-	uint64_t below = n->child & ((1ull << s) - 1);
-
-	return node_get(v, n->child_base + (uint32_t)__builtin_popcountll(below));
-}
 
 /* A new block, undone by pt_slot_rebuild() when a later step fails. */
 static int
@@ -151,129 +78,56 @@ node_retire(struct build *b, const struct node *n)
 	return rc;
 }
 
-/* What a node is made of: a value or a subtree for each of its 64 slots. */
-struct plan {
-	uint32_t value[64]; /* with a subtree: of the longest prefix above it */
-	uint32_t root[64];
-	uint64_t kids;
-	struct node kid[64]; /* one after the other */
-};
-
-/* Spread radix subtree `i` over the slots of a node at depth d, shorter prefixes first. */
-static void
-plan_fill(const struct pt_radix *rx, struct plan *p, uint32_t i, unsigned int d)
-{
-	while (i) {
-		const struct pt_rnode *n = pt_rnode(rx, i);
-		unsigned int s = pt_key_bits6(n->key, d), end;
-
-		if (n->len > d + PT_STRIDE)
-			break;
-		if (n->value) {
-			end = s + (1u << (d + PT_STRIDE - n->len));
-			for (unsigned int at = s; at < end; at++)
-				p->value[at] = n->value;
-		}
-		if (n->len == d + PT_STRIDE) {
-			if ((n->child[0] | n->child[1]) == 0)
-				return;
-			break;
-		}
-		if (n->child[0] && n->child[1])
-			plan_fill(rx, p, n->child[0], d);
-		i = n->child[1] ? n->child[1] : n->child[0];
-	}
-	if (i) {
-		unsigned int s = pt_key_bits6(pt_rnode(rx, i)->key, d);
-
-		p->root[s] = i;
-		p->kids |= 1ull << s;
-	}
-}
-
-/* Take an old node apart: what no changed prefix touches stays. */
-static void
-plan_open(const struct pt_view *v, struct plan *p, const struct node *old)
-{
-	uint32_t i = old->leaf_base;
-	unsigned int s = 0, end;
-
-	for (uint64_t m = old->run; s < 64; m &= m - 1) {
-		uint32_t value = leaf_get(v, i++);
-
-		end = m ? (unsigned int)__builtin_ctzll(m) : 64;
-		for (; s < end; s++)
-			p->value[s] = value;
-	}
-	p->kids = old->child;
-}
-
-/* Value of the longest prefix covering (key, len) in subtree `root`, else `cover`. */
-static uint32_t
-value_above(const struct pt_radix *rx, uint32_t root, struct pt_key key, unsigned int len,
-	    uint32_t cover)
-{
-	uint32_t i = pt_radix_match(rx, root, key, len);
-
-	return i ? pt_rnode(rx, i)->value : cover;
-}
-
 /*
- * Plan anew the slots that changed prefixes touch, whole (the value above may differ) or
- * in part (somewhere inside), by a descent for each rather than a walk over all routes of
- * the node: in a full table a slot has a hundred.
+ * Have the leaves of `old` take the values of `p` in place, if runs and children are the
+ * same: then each key keeps its leaf. False when they are not or too many differ.
  */
-static void
-plan_patch(const struct pt_radix *rx, struct plan *p, uint32_t root, unsigned int d,
-	   uint32_t cover, const struct pt_dirty *dirty, uint32_t n, uint64_t *whole,
-	   uint64_t *part)
+static bool
+leaves_keep(struct build *b, const struct plan *p, const struct node *old,
+	    const struct node *now)
 {
-	*whole = *part = 0;
-	for (uint32_t i = 0; i < n; i++) {
-		unsigned int s = pt_key_bits6(dirty[i].key, d);
-		unsigned int len = dirty[i].len;
-		bool inside = len > d + PT_STRIDE;
-		struct pt_key key = dirty[i].key;
-		uint64_t range = 1ull << s;
-		uint32_t value;
+	unsigned int was = b->n_swings;
+	uint32_t i;
 
-		if (inside) {
-			len = d + PT_STRIDE;
-			key = pt_key_edge(key, len, false);
-		} else {
-			range = (~0ull >> (64 - (1u << (d + PT_STRIDE - len)))) << s;
-		}
-		/* Sorted: a shorter prefix has been here before those inside it. */
-		if ((range & ~(*whole | *part)) == 0)
+	/* With other children, a key may have left the run that now changes. */
+	if (!old || old->run != now->run || old->child != now->child)
+		return false;
+	i = old->leaf_base;
+	for (uint64_t m = now->run | 1; m; m &= m - 1, i++) {
+		uint32_t value = p->value[__builtin_ctzll(m)];
+
+		if (leaf_get(b->v, i) == value)
 			continue;
-		value = value_above(rx, root, key, len, cover);
-		for (uint64_t m = range; m; m &= m - 1)
-			p->value[__builtin_ctzll(m)] = value;
-		p->kids &= ~range;
-		plan_fill(rx, p, pt_radix_under(rx, root, key, len), d);
-		if (inside)
-			*part |= range;
-		else
-			*whole |= range;
+		if (b->n_swings == N_SWINGS) {
+			b->n_swings = was;
+			return false;
+		}
+		b->swing[b->n_swings++] = (struct swing){true, i, value, {0}};
 	}
-	*part &= ~*whole;
+	return true;
 }
 
-/* Bit s > 0: value[s] differs from value[s - 1]. */
-static uint64_t
-runs_of(const uint32_t *value)
+/* The same for the block of children, one store or two for each that differs. */
+static bool
+kids_keep(struct build *b, const struct node *kid, uint32_t n, const struct node *old)
 {
-	uint64_t same = 0;
+	unsigned int was = b->n_swings;
 
-	for (unsigned int s = 0; s < 64; s += 4) {
-		__m128i a = _mm_loadu_si128((const void *)(value + s));
-		__m128i before = s ? _mm_loadu_si128((const void *)(value + s - 1))
-				   : _mm_shuffle_epi32(a, 0x90); /* 0 0 1 2 */
-		__m128i eq = _mm_cmpeq_epi32(a, before);
+	for (uint32_t i = 0; i < n; i++) {
+		struct node now = node_get(b->v, old->child_base + i);
 
-		same |= (uint64_t)_mm_movemask_ps(_mm_castsi128_ps(eq)) << s;
+		if (node_same(&now, &kid[i]))
+			continue;
+		if (!node_can_swing(b->v, &now, &kid[i]) || b->n_swings == N_SWINGS) {
+			b->n_swings = was;
+			return false;
+		}
+		b->swing[b->n_swings++] =
+			(struct swing){false, old->child_base + i, 0, kid[i]};
 	}
-	return ~same;
+	for (uint32_t i = 0; i < n; i++)
+		node_put_bare(b->v, old->child_base + i, kid[i].bare);
+	return true;
 }
 
 /* Write the plan as a node, keeping the old blocks that hold the same. */
@@ -282,28 +136,31 @@ plan_write(struct build *b, struct plan *p, uint64_t child, const struct node *o
 	   struct built *out)
 {
 	const struct pt_view *v = b->v;
+	uint64_t bare = p->bare;
 	uint32_t rank = 0, last, n, i;
 	bool keep;
 	int rc;
 
-	last = ~child ? p->value[__builtin_ctzll(~child)] : 0;
 	for (uint64_t m = child; m && !v->wide; m &= m - 1)
 		p->value[__builtin_ctzll(m)] = PT_CHILD | rank++;
+	last = ~child ? (uint32_t)__builtin_ctzll(~child) : 0;
 	for (uint32_t s = 0; child && v->wide && s < 64; s++) {
-		if (child >> s & 1)
-			p->value[s] = last;
-		else
-			last = p->value[s];
+		if (child >> s & 1) {
+			p->value[s] = p->value[last];
+			bare = (bare & ~(1ull << s)) | (bare >> last & 1) << s;
+		} else {
+			last = s;
+		}
 	}
-	out->node = (struct node){.run = runs_of(p->value), .child = child};
+	/* A value that shows from above the slot has its own runs: it may change alone. */
+	out->node =
+		(struct node){.run = pt_plan_runs(p->value) | ((bare ^ bare << 1) & ~1ull),
+			      .child = child,
+			      .bare = p->bare};
 	out->uniform = (out->node.run | child) == 0;
 	out->value = p->value[0];
 
-	n = n_leaves(&out->node);
-	keep = !out->uniform && old && old->run == out->node.run;
-	i = keep ? old->leaf_base : 0;
-	for (uint64_t m = out->node.run | 1; keep && m; m &= m - 1)
-		keep = leaf_get(v, i++) == p->value[__builtin_ctzll(m)];
+	keep = !out->uniform && leaves_keep(b, p, old, &out->node);
 	if (keep) {
 		out->node.leaf_base = old->leaf_base;
 	} else if (old) {
@@ -312,7 +169,7 @@ plan_write(struct build *b, struct plan *p, uint64_t child, const struct node *o
 			return rc;
 	}
 	if (!keep && !out->uniform) {
-		rc = block_new(b, false, n, &i);
+		rc = block_new(b, false, n_leaves(&out->node), &i);
 		if (rc < 0)
 			return rc;
 		out->node.leaf_base = i;
@@ -321,13 +178,7 @@ plan_write(struct build *b, struct plan *p, uint64_t child, const struct node *o
 	}
 
 	n = (uint32_t)__builtin_popcountll(child);
-	keep = child && old && old->child == child;
-	for (i = 0; keep && i < n; i++) {
-		struct node was = node_get(v, old->child_base + i);
-
-		keep = node_same(&was, &p->kid[i]);
-	}
-	if (keep) {
+	if (child && old && old->child == child && kids_keep(b, p->kid, n, old)) {
 		out->node.child_base = old->child_base;
 		return 0;
 	}
@@ -345,6 +196,72 @@ plan_write(struct build *b, struct plan *p, uint64_t child, const struct node *o
 	return rc;
 }
 
+static int node_build(struct build *b, const struct node *old, unsigned int d,
+		      uint32_t root, struct above above, const struct pt_dirty *dirty,
+		      uint32_t n_dirty, struct built *out);
+
+/*
+ * When all changes lie in one child, `old` itself has nothing to be computed anew. Returns
+ * the slot of the child that *r has been built for, -1 when there is no such child.
+ */
+static int
+node_descend(struct build *b, const struct node *old, unsigned int d, uint32_t root,
+	     struct above above, const struct pt_dirty *dirty, uint32_t n_dirty,
+	     struct built *r, int *rc)
+{
+	const struct pt_radix *rx = &b->pt->radix;
+	unsigned int s = pt_key_bits6(dirty->key, d);
+	struct pt_key key = pt_key_edge(dirty->key, d + PT_STRIDE, false);
+	uint32_t kid, match;
+	struct node was;
+
+	if ((old->child >> s & 1) == 0)
+		return -1;
+	for (uint32_t i = 0; i < n_dirty; i++)
+		if (dirty[i].len <= d + PT_STRIDE || pt_key_bits6(dirty[i].key, d) != s)
+			return -1;
+	kid = pt_radix_under(rx, root, key, d + PT_STRIDE);
+	if (kid == 0 || (pt_rnode(rx, kid)->len == d + PT_STRIDE &&
+			 (pt_rnode(rx, kid)->child[0] | pt_rnode(rx, kid)->child[1]) == 0))
+		return -1;
+	match = pt_radix_match(rx, root, key, d + PT_STRIDE);
+	if (match)
+		above = (struct above){pt_rnode(rx, match)->value, false};
+	was = node_child(b->v, old, s);
+	*rc = node_build(b, &was, d + PT_STRIDE, kid, above, dirty, n_dirty, r);
+	return (int)s;
+}
+
+/* `old` with the child at slot s become `kid`, no more. */
+static int
+node_with_child(struct build *b, const struct node *old, unsigned int s,
+		const struct node *kid, struct node *out)
+{
+	uint32_t n = (uint32_t)__builtin_popcountll(old->child);
+	uint32_t at = (uint32_t)__builtin_popcountll(old->child & ((1ull << s) - 1));
+	struct node was = node_get(b->v, old->child_base + at);
+	int rc;
+
+	*out = *old;
+	if (node_same(&was, kid)) {
+		node_put_bare(b->v, old->child_base + at, kid->bare);
+		return 0;
+	}
+	if (node_can_swing(b->v, &was, kid) && b->n_swings < N_SWINGS) {
+		b->swing[b->n_swings++] =
+			(struct swing){false, old->child_base + at, 0, *kid};
+		return 0;
+	}
+	rc = block_retire(b, true, old->child_base, n);
+	if (rc == 0)
+		rc = block_new(b, true, n, &out->child_base);
+	if (rc < 0)
+		return rc;
+	nodes_copy(b->v, out->child_base, old->child_base, n);
+	node_put(b->v, out->child_base + at, kid);
+	return 0;
+}
+
 /*
  * Build the node at depth d over radix subtree `root`. `old` is what readers see there
  * (NULL: no node). n_dirty = 0 means that all of it may have changed; else `dirty`, sorted,
@@ -352,36 +269,52 @@ plan_write(struct build *b, struct plan *p, uint64_t child, const struct node *o
  */
 static int
 node_build(struct build *b, const struct node *old, unsigned int d, uint32_t root,
-	   uint32_t cover, const struct pt_dirty *dirty, uint32_t n_dirty,
+	   struct above above, const struct pt_dirty *dirty, uint32_t n_dirty,
 	   struct built *out)
 {
 	uint64_t whole = ~0ull, part = 0, child = 0;
 	uint32_t n_kids = 0, at = 0, end;
+	struct built below;
+	int rc = 0, only = -1;
 	struct plan p;
-	int rc;
 
-	if (n_dirty) {
-		plan_open(b->v, &p, old);
-		plan_patch(&b->pt->radix, &p, root, d, cover, dirty, n_dirty, &whole,
-			   &part);
+	if (n_dirty)
+		only = node_descend(b, old, d, root, above, dirty, n_dirty, &below, &rc);
+	if (rc < 0)
+		return rc;
+	if (only >= 0 && !below.uniform) {
+		out->uniform = false;
+		return node_with_child(b, old, (unsigned int)only, &below.node, &out->node);
+	}
+	if (only >= 0) {
+		pt_plan_open(b->v, &p, old);
+		whole = 0;
+	} else if (n_dirty) {
+		pt_plan_open(b->v, &p, old);
+		pt_plan_patch(&b->pt->radix, &p, root, d, above, dirty, n_dirty, &whole,
+			      &part);
 	} else {
 		p.kids = 0;
+		p.bare = above.bare ? ~0ull : 0;
 		for (unsigned int s = 0; s < 64; s++)
-			p.value[s] = cover;
-		plan_fill(&b->pt->radix, &p, root, d);
+			p.value[s] = above.value;
+		pt_plan_fill(&b->pt->radix, &p, root, d);
 	}
 
 	for (uint64_t m = p.kids; m; m &= m - 1) {
 		unsigned int s = (unsigned int)__builtin_ctzll(m);
+		struct above top = {p.value[s], p.bare >> s & 1};
 		bool had = old && (old->child >> s & 1);
 		struct node was;
 		struct built r;
 
 		if (had)
 			was = node_child(b->v, old, s);
-		if ((whole >> s & 1) || ((part >> s & 1) && !had)) {
-			rc = node_build(b, had ? &was : NULL, d + PT_STRIDE, p.root[s],
-					p.value[s], NULL, 0, &r);
+		if ((int)s == only) {
+			r = below;
+		} else if ((whole >> s & 1) || ((part >> s & 1) && !had)) {
+			rc = node_build(b, had ? &was : NULL, d + PT_STRIDE, p.root[s], top,
+					NULL, 0, &r);
 			if (rc < 0)
 				return rc;
 		} else if (part >> s & 1) {
@@ -390,8 +323,8 @@ node_build(struct build *b, const struct node *old, unsigned int d, uint32_t roo
 			for (end = at; end < n_dirty; end++)
 				if (pt_key_bits6(dirty[end].key, d) != s)
 					break;
-			rc = node_build(b, &was, d + PT_STRIDE, p.root[s], p.value[s],
-					dirty + at, end - at, &r);
+			rc = node_build(b, &was, d + PT_STRIDE, p.root[s], top, dirty + at,
+					end - at, &r);
 			if (rc < 0)
 				return rc;
 		} else {
@@ -399,6 +332,7 @@ node_build(struct build *b, const struct node *old, unsigned int d, uint32_t roo
 		}
 		if (r.uniform) {
 			p.value[s] = r.value;
+			p.bare &= ~(1ull << s); /* there is a prefix, and it fills it */
 		} else {
 			p.kid[n_kids++] = r.node;
 			child |= 1ull << s;
@@ -412,17 +346,6 @@ node_build(struct build *b, const struct node *old, unsigned int d, uint32_t roo
 			return rc;
 	}
 	return plan_write(b, &p, child, old, out);
-}
-
-/* One aligned vector store: no reader can meet half of an entry. */
-static void
-fused_publish(struct pt_fused *slot, struct pt_fused f)
-{
-	__m128i x = _mm_set_epi64x((int64_t)((uint64_t)f.child_base << 32 | f.leaf_base),
-				   (int64_t)f.run);
-
-	/* Release: x86 keeps stores in order, the clobber keeps the compiler to it. */
-	__asm__ volatile("movdqa %1, %0" : "=m"(*(__m128i *)slot) : "x"(x) : "memory");
 }
 
 static int
@@ -439,10 +362,11 @@ fused_slot(struct build *b, uint32_t slot, const struct pt_dirty *dirty, uint32_
 	if (leaf)
 		value = leaf_get(b->v, was.leaf_base);
 	if (was.run)
-		old = fused_open(b->v, &was);
+		old = fused_open(b->v, &was, b->v->bare_slot[slot]);
 	if (was.run || root) {
-		rc = node_build(b, was.run ? &old : NULL, PT4_BITS, root, cover, dirty,
-				was.run ? n_dirty : 0, &r);
+		rc = node_build(b, was.run ? &old : NULL, PT4_BITS, root,
+				(struct above){cover, true}, dirty, was.run ? n_dirty : 0,
+				&r);
 		if (rc < 0)
 			return rc;
 	}
@@ -458,6 +382,7 @@ fused_slot(struct build *b, uint32_t slot, const struct pt_dirty *dirty, uint32_
 			now.leaf_base = idx;
 		}
 	} else {
+		b->v->bare_slot[slot] = r.node.bare;
 		if (was.run && node_same(&old, &r.node))
 			return 0;
 		now = (struct pt_fused){r.node.run, r.node.leaf_base, r.node.child_base};
@@ -485,8 +410,8 @@ wide_slot(struct build *b, uint32_t slot, const struct pt_dirty *dirty, uint32_t
 	if (node)
 		old = node_get(b->v, was & ~PT_CHILD);
 	if (node || root) {
-		rc = node_build(b, node ? &old : NULL, bits, root, cover, dirty,
-				node ? n_dirty : 0, &r);
+		rc = node_build(b, node ? &old : NULL, bits, root,
+				(struct above){cover, true}, dirty, node ? n_dirty : 0, &r);
 		if (rc < 0)
 			return rc;
 	}
@@ -495,8 +420,10 @@ wide_slot(struct build *b, uint32_t slot, const struct pt_dirty *dirty, uint32_t
 		if (now == was)
 			return 0;
 	} else {
-		if (node && node_same(&old, &r.node))
+		if (node && node_can_swing(b->v, &old, &r.node)) {
+			node_swing(b->v, was & ~PT_CHILD, &r.node);
 			return 0;
+		}
 		rc = block_new(b, true, 1, &now);
 		if (rc < 0)
 			return rc;
@@ -523,12 +450,16 @@ pt_slot_rebuild(struct poptrie *pt, struct pt_view *v, struct pt_batch *batch,
 		uint32_t slot, const struct pt_dirty *dirty, uint32_t n_dirty,
 		uint32_t uncovered)
 {
-	struct build b = {.pt = pt, .v = v, .batch = batch};
+	struct build b;
 	size_t mark = batch ? batch->old.n : 0;
 	uint32_t cover = pt->slot[slot].cover ? pt->slot[slot].cover : uncovered;
 	unsigned int bits = PT6_OTHER;
 	int rc;
 
+	b.pt = pt;
+	b.v = v;
+	b.batch = batch;
+	b.n_swings = 0;
 	if (v->wide) {
 		if (!pt->ip6)
 			bits = PT4_BITS;
@@ -542,6 +473,12 @@ pt_slot_rebuild(struct poptrie *pt, struct pt_view *v, struct pt_batch *batch,
 		pt_blocks_free(v, &pt->fresh);
 		if (batch)
 			batch->old.n = mark;
+	}
+	for (unsigned int i = 0; rc == 0 && i < b.n_swings; i++) {
+		if (b.swing[i].leaf)
+			leaf_swing(v, b.swing[i].idx, b.swing[i].value);
+		else
+			node_swing(v, b.swing[i].idx, &b.swing[i].node);
 	}
 	pt->fresh.n = 0;
 	pt->slots_rebuilt++;

@@ -51,13 +51,16 @@ struct pt_fused {
 } __attribute__((aligned(16)));
 static_assert(sizeof(struct pt_fused) == 16, "one aligned vector load and store");
 
-/* Slots with a child (bit in `child`) do not break a run of leaves. */
+/*
+ * Slots with a child (bit in `child`) do not break a run of leaves. The way down needs the
+ * first 16 octets only, the leaf at its end the 16 from child_base on.
+ */
 struct pt_wide {
 	uint64_t child;
-	uint64_t run;
 	uint32_t child_base;
 	uint32_t leaf_base;
-	uint64_t spare;
+	uint64_t run;
+	uint64_t bare; /* for the writer, see struct node */
 };
 static_assert(sizeof(struct pt_wide) == 32, "two nodes to a cache line");
 
@@ -92,6 +95,8 @@ struct pt_view {
 
 	/* Writer only from here. */
 	struct pt_pool nodes, leaves;
+	uint64_t *bare;      /* fused: `bare` of the nodes in the pool, see struct node */
+	uint64_t *bare_slot; /* fused: of those in the direct table */
 	size_t direct_bytes;
 	unsigned int refs; /* 1 while current or retired, 1 more for each batch */
 };
@@ -140,8 +145,9 @@ struct poptrie {
 	struct pt_radix radix;
 	uint32_t top; /* tree of the prefixes shorter than a slot */
 	struct pt_slot *slot;
-	uint64_t *used;            /* a bit a slot with a root, for the cursor */
-	uint64_t *full;            /* a bit a slot to rebuild as a whole */
+	uint64_t *used;  /* a bit a slot with a root, for the cursor */
+	uint64_t *full;  /* a bit a slot to visit, its prefixes not being listed */
+	uint64_t *whole; /* of those, to rebuild; else only the cover changed */
 	uint32_t full_lo, full_hi; /* words of `full` that may be set: lo <= w < hi */
 	struct pt_dirty *dirty;
 	uint32_t n_dirty;
@@ -189,6 +195,10 @@ int pt_slot_rebuild(struct poptrie *pt, struct pt_view *v, struct pt_batch *batc
 		    uint32_t slot, const struct pt_dirty *dirty, uint32_t n_dirty,
 		    uint32_t uncovered);
 
+/* cover.c */
+bool pt_slot_recover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,
+		     uint32_t uncovered);
+
 /* view.c */
 struct pt_view *pt_view_new(struct poptrie *pt, bool leaf32, uint32_t leaf_cap,
 			    uint32_t node_cap);
@@ -201,6 +211,7 @@ int pt_blocks_push(struct poptrie *pt, struct pt_blocks *b, bool node, uint32_t 
 void pt_blocks_free(struct pt_view *v, struct pt_blocks *b);
 
 /* stage.c */
+void pt_mark_cover(struct poptrie *pt, uint32_t slot);
 void pt_mark_full(struct poptrie *pt, uint32_t slot);
 
 /* poptrie.c: create with a given layout and variant; poptrie_create chooses by CPU. */

@@ -160,11 +160,11 @@ pt_bulk4_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
 
 /* Eight keys on their way down. */
 struct group6 {
-	__m512i hi;    /* upper halves of the keys */
-	__m512i index; /* of the node, or of the leaf when the lane is done */
-	__mmask8 active;
-	__mmask8 leaf;  /* `index` is one of a leaf; else it is the value itself */
-	__mmask8 other; /* to be walked lane by lane */
+	__m512i key;     /* the next six bits on top */
+	__m512i index;   /* of the node reached, or the value itself */
+	__mmask8 node;   /* `index` is one of a node */
+	__mmask8 active; /* there may be a node below it */
+	__mmask8 other;  /* to be walked lane by lane */
 };
 
 /* The upper half of a key that lies in a packet, unaligned. */
@@ -200,7 +200,7 @@ group_start(const struct pt_view *v, struct group6 *g, const uint8_t *const *add
 			      key_hi(addr[4]), key_hi(addr[3]), key_hi(addr[2]),
 			      key_hi(addr[1]), key_hi(addr[0]));
 	hi = _mm512_shuffle_epi8(hi, swap);
-	g->hi = hi;
+	g->key = _mm512_slli_epi64(hi, PT6_BITS);
 	g->other =
 		_mm512_cmpneq_epi64_mask(_mm512_srli_epi64(hi, 61), _mm512_set1_epi64(1));
 	slot = _mm512_srli_epi64(_mm512_slli_epi64(hi, 3), 67 - PT6_BITS);
@@ -209,57 +209,51 @@ group_start(const struct pt_view *v, struct group6 *g, const uint8_t *const *add
 				 entry6(e, at[4]), entry6(e, at[3]), entry6(e, at[2]),
 				 entry6(e, at[1]), entry6(e, at[0]));
 	g->active = _mm256_movepi32_mask(entry) & (__mmask8)~g->other;
-	g->leaf = 0;
+	g->node = g->active;
 	g->index = _mm512_cvtepu32_epi64(
 		_mm256_and_si256(entry, _mm256_set1_epi32(0x7fffffff)));
 }
 
-PT_INLINE __m512i
-node_pair(const struct pt_wide *a, const struct pt_wide *b)
+/* 16 octets of 8 nodes, from octet `from` on, as two vectors of their halves. */
+PT_INLINE void
+nodes8(const void *node, const uint64_t *at, size_t from, __m512i *lo, __m512i *hi)
 {
-	return _mm512_inserti64x4(
-		_mm512_castsi256_si512(_mm256_load_si256((const void *)a)),
-		_mm256_load_si256((const void *)b), 1);
+	const uint8_t *n = (const uint8_t *)node + from;
+	__m128i x[8];
+	__m256i y[4];
+	__m512i even, odd;
+
+	for (int i = 0; i < 8; i++)
+		x[i] = _mm_loadu_si128((const void *)(n + at[i]));
+	for (int i = 0; i < 2; i++) {
+		y[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(x[4 * i]),
+					       x[4 * i + 2], 1);
+		y[i + 2] = _mm256_inserti128_si256(_mm256_castsi128_si256(x[4 * i + 1]),
+						   x[4 * i + 3], 1);
+	}
+	even = _mm512_inserti64x4(_mm512_castsi256_si512(y[0]), y[1], 1);
+	odd = _mm512_inserti64x4(_mm512_castsi256_si512(y[2]), y[3], 1);
+	*lo = _mm512_unpacklo_epi64(even, odd);
+	*hi = _mm512_unpackhi_epi64(even, odd);
 }
 
-/* One level down, by the six bits that end `right` bits before the end of `hi`. */
+/* One level down, by the top six bits of `key`, for the lanes that have a child there. */
 PT_INLINE void
-group_step(const struct pt_view *v, struct group6 *g, unsigned int right)
+group_step(const struct pt_view *v, struct group6 *g)
 {
 	const __m512i one = _mm512_set1_epi64(1);
-	const __m512i c_at = _mm512_set_epi64(13, 12, 5, 4, 9, 8, 1, 0);
-	const __m512i b_at = _mm512_set_epi64(15, 14, 7, 6, 11, 10, 3, 2);
-	const struct pt_wide *node = v->node;
 	uint64_t at[8] __attribute__((aligned(64)));
-	__m512i z0, z1, z2, z3, child, run, base, s, bit, rank, up, leaf;
-	__mmask8 down, done;
+	__m512i child, base, bit;
+	__mmask8 down;
 
-	_mm512_store_si512(at, _mm512_maskz_mov_epi64(g->active, g->index));
-	z0 = node_pair(&node[at[0]], &node[at[4]]);
-	z1 = node_pair(&node[at[1]], &node[at[5]]);
-	z2 = node_pair(&node[at[2]], &node[at[6]]);
-	z3 = node_pair(&node[at[3]], &node[at[7]]);
-	run = _mm512_permutex2var_epi64(_mm512_unpackhi_epi64(z0, z1), c_at,
-					_mm512_unpackhi_epi64(z2, z3));
-	z0 = _mm512_unpacklo_epi64(z0, z1);
-	z2 = _mm512_unpacklo_epi64(z2, z3);
-	child = _mm512_permutex2var_epi64(z0, c_at, z2);
-	base = _mm512_permutex2var_epi64(z0, b_at, z2);
-
-	s = _mm512_and_si512(_mm512_srl_epi64(g->hi, _mm_cvtsi32_si128((int)right)),
-			     _mm512_set1_epi64(63));
-	bit = _mm512_sllv_epi64(one, s);
+	_mm512_store_si512(at, _mm512_maskz_slli_epi64(g->node, g->index, 5));
+	nodes8(v->node, at, 0, &child, &base);
+	bit = _mm512_sllv_epi64(one, _mm512_srli_epi64(g->key, 58));
 	down = _mm512_mask_test_epi64_mask(g->active, child, bit);
-	rank = _mm512_popcnt_epi64(_mm512_and_si512(child, _mm512_sub_epi64(bit, one)));
-	up = _mm512_xor_si512(s, _mm512_set1_epi64(63));
-	leaf = _mm512_popcnt_epi64(_mm512_sllv_epi64(run, up));
-	leaf = _mm512_add_epi64(_mm512_srli_epi64(base, 32), leaf);
-	rank = _mm512_add_epi64(_mm512_and_si512(base, _mm512_set1_epi64(0xffffffff)),
-				rank);
-	done = g->active & (__mmask8)~down;
-	g->index = _mm512_mask_mov_epi64(g->index, done, leaf);
-	g->index = _mm512_mask_mov_epi64(g->index, down, rank);
-	g->leaf |= done;
+	child = _mm512_popcnt_epi64(_mm512_and_si512(child, _mm512_sub_epi64(bit, one)));
+	base = _mm512_and_si512(base, _mm512_set1_epi64(0xffffffff));
+	g->index = _mm512_mask_add_epi64(g->index, down, base, child);
+	g->key = _mm512_mask_slli_epi64(g->key, down, g->key, PT_STRIDE);
 	g->active = down;
 }
 
@@ -267,11 +261,19 @@ PT_INLINE void
 group_finish(const struct pt_view *v, struct group6 *g, const uint8_t *const *addr,
 	     uint32_t *value, uint64_t dflt)
 {
-	__m256i r = _mm512_cvtepi64_epi32(g->index);
+	uint64_t at[8] __attribute__((aligned(64)));
+	__m512i base, run, up;
+	__m256i r, leaf;
 
-	r = _mm256_mask_mov_epi32(
-		r, g->leaf,
-		leaves8(v->leaf, _mm256_maskz_mov_epi32(g->leaf, r), v->leaf32));
+	_mm512_store_si512(at, _mm512_maskz_slli_epi64(g->node, g->index, 5));
+	nodes8(v->node, at, offsetof(struct pt_wide, child_base), &base, &run);
+	/* 63 - slot: the complement, of which the shift takes six bits. */
+	up = _mm512_andnot_si512(_mm512_srli_epi64(g->key, 58), _mm512_set1_epi64(63));
+	run = _mm512_popcnt_epi64(_mm512_sllv_epi64(run, up));
+	base = _mm512_add_epi64(_mm512_srli_epi64(base, 32), run);
+	leaf = _mm256_maskz_mov_epi32(g->node, _mm512_cvtepi64_epi32(base));
+	r = _mm256_mask_mov_epi32(_mm512_cvtepi64_epi32(g->index), g->node,
+				  leaves8(v->leaf, leaf, v->leaf32));
 	r = _mm256_mask_mov_epi32(r, _mm256_testn_epi32_mask(r, r),
 				  _mm256_set1_epi32((int)(uint32_t)dflt));
 	_mm256_storeu_si256((void *)value, r);
@@ -287,7 +289,6 @@ wide6_groups(const struct pt_view *v, const uint8_t *const *addr, uint32_t *valu
 	     unsigned int groups, uint64_t dflt)
 {
 	struct group6 g[GROUPS6];
-	unsigned int right = 64 - PT6_BITS - PT_STRIDE;
 	bool more = true;
 
 	for (unsigned int i = 0; i < groups; i++)
@@ -297,10 +298,9 @@ wide6_groups(const struct pt_view *v, const uint8_t *const *addr, uint32_t *valu
 		for (unsigned int i = 0; i < groups; i++) {
 			if (g[i].active == 0)
 				continue;
-			group_step(v, &g[i], right);
+			group_step(v, &g[i]);
 			more |= g[i].active != 0;
 		}
-		right -= PT_STRIDE;
 	}
 	for (unsigned int i = 0; i < groups; i++)
 		group_finish(v, &g[i], addr + 8 * i, value + 8 * i, dflt);

@@ -7,8 +7,9 @@
 #include <string.h>
 #include "impl.h"
 
+/* The value of what covers the slot changed, and maybe nothing else. */
 void
-pt_mark_full(struct poptrie *pt, uint32_t slot)
+pt_mark_cover(struct poptrie *pt, uint32_t slot)
 {
 	uint32_t w = slot / 64;
 
@@ -23,12 +24,22 @@ pt_mark_full(struct poptrie *pt, uint32_t slot)
 		pt->full_hi = w + 1;
 }
 
+/* Anything in the slot may have changed. */
+void
+pt_mark_full(struct poptrie *pt, uint32_t slot)
+{
+	pt_mark_cover(pt, slot);
+	pt->whole[slot / 64] |= 1ull << slot % 64;
+}
+
 /* Remember one prefix; when there are too many, whole slots instead. */
 static void
 mark_prefix(struct poptrie *pt, struct pt_key key, unsigned int len, uint32_t slot)
 {
-	if (pt->full[slot / 64] >> slot % 64 & 1)
+	if (pt->full[slot / 64] >> slot % 64 & 1) {
+		pt->whole[slot / 64] |= 1ull << slot % 64;
 		return;
+	}
 	if (pt->n_dirty == PT_DIRTY) {
 		for (uint32_t i = 0; i < PT_DIRTY; i++)
 			pt_mark_full(pt, pt->dirty[i].slot);
@@ -45,7 +56,7 @@ cover_span(struct poptrie *pt, uint32_t lo, uint32_t hi, uint32_t value)
 		if (pt->slot[s].cover == value)
 			continue;
 		pt->slot[s].cover = value;
-		pt_mark_full(pt, s);
+		pt_mark_cover(pt, s);
 	}
 }
 

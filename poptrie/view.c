@@ -25,10 +25,18 @@ identity_leaves(const struct poptrie *pt)
 	return pt->wide ? 0 : PT_VALUE16 + 1;
 }
 
+static size_t
+bare_bytes(const struct pt_view *v)
+{
+	return (size_t)v->nodes.n_pages * NODE_PAGE * sizeof(*v->bare);
+}
+
 static void
 view_free(struct poptrie *pt, struct pt_view *v)
 {
 	pt_mem_put(&pt->mem, v->entry, v->direct_bytes);
+	pt_mem_put(&pt->mem, v->bare_slot, pt->n_slots * sizeof(*v->bare_slot));
+	pt_mem_put(&pt->mem, v->bare, bare_bytes(v));
 	pt_pool_fini(&v->leaves, &pt->mem);
 	pt_pool_fini(&v->nodes, &pt->mem);
 	pt_mem_put(&pt->mem, v, sizeof(*v));
@@ -60,6 +68,15 @@ pt_view_new(struct poptrie *pt, bool leaf32, uint32_t leaf_cap, uint32_t node_ca
 	    pt_pool_init(&v->nodes, &pt->mem, (uint32_t)node, NODE_PAGE, node_cap, 0) < 0) {
 		view_free(pt, v);
 		return NULL;
+	}
+	if (!v->wide) {
+		v->bare_slot =
+			pt_mem_get(&pt->mem, pt->n_slots * sizeof(*v->bare_slot), 64, 0);
+		v->bare = pt_mem_get(&pt->mem, bare_bytes(v), 64, 0);
+		if (!v->bare_slot || !v->bare) {
+			view_free(pt, v);
+			return NULL;
+		}
 	}
 	v->leaf = v->leaves.mem;
 	v->node = v->nodes.mem;

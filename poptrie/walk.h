@@ -36,6 +36,16 @@ load16(const struct pt_fused *f)
 			     (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(x, x))};
 }
 
+/* Leaves may change in place, see cover.c: one load, which on x86 is a plain one. */
+PT_INLINE uint32_t
+leaf_load(const void *leaf, uint32_t i, bool leaf32)
+{
+	return leaf32 ? atomic_load_explicit((const _Atomic uint32_t *)leaf + i,
+					     memory_order_relaxed)
+		      : atomic_load_explicit((const _Atomic uint16_t *)leaf + i,
+					     memory_order_relaxed);
+}
+
 /* `s`: the key, whose next six bits are the top ones. */
 PT_INLINE uint32_t
 fused_leaf(const struct pt_view *v, struct pair e, uint32_t key, bool leaf32)
@@ -43,7 +53,7 @@ fused_leaf(const struct pt_view *v, struct pair e, uint32_t key, bool leaf32)
 	uint32_t i = (uint32_t)e.base +
 		     (uint32_t)__builtin_popcountll(e.run << (63 - (key >> 26)));
 
-	return leaf32 ? ((const uint32_t *)v->leaf)[i] : ((const uint16_t *)v->leaf)[i];
+	return leaf_load(v->leaf, i, leaf32);
 }
 
 PT_INLINE uint32_t
@@ -56,10 +66,8 @@ fused4(const struct pt_view *v, uint32_t addr, bool leaf32)
 	uint32_t leaf = fused_leaf(v, e, key, leaf32);
 
 	while (__builtin_expect(leaf & child, 0)) {
-		const struct pt_fused *n = &node[(e.base >> 32) + (leaf & ~child)];
-
+		e = load16(&node[(e.base >> 32) + (leaf & ~child)]);
 		key <<= PT_STRIDE;
-		e = (struct pair){n->run, (uint64_t)n->child_base << 32 | n->leaf_base};
 		leaf = fused_leaf(v, e, key, leaf32);
 	}
 	return leaf;
@@ -78,15 +86,16 @@ wide_walk(const struct pt_view *v, uint32_t e, uint64_t hi, uint64_t lo)
 	n += e & ~PT_CHILD;
 	s = hi >> 58;
 	while (n->child >> s & 1) {
-		i = n->child_base +
+		i = __atomic_load_n(&n->child_base, __ATOMIC_ACQUIRE) +
 		    (uint32_t)__builtin_popcountll(n->child & ((1ull << s) - 1));
 		n = (const struct pt_wide *)v->node + i;
 		hi = hi << PT_STRIDE | lo >> (64 - PT_STRIDE);
 		lo <<= PT_STRIDE;
 		s = hi >> 58;
 	}
-	i = n->leaf_base + (uint32_t)__builtin_popcountll(n->run << (63 - s));
-	return v->leaf32 ? ((const uint32_t *)v->leaf)[i] : ((const uint16_t *)v->leaf)[i];
+	i = __atomic_load_n(&n->leaf_base, __ATOMIC_ACQUIRE) +
+	    (uint32_t)__builtin_popcountll(n->run << (63 - s));
+	return leaf_load(v->leaf, i, v->leaf32);
 }
 
 PT_INLINE uint32_t

@@ -377,7 +377,7 @@ a_prefix_equal_to_its_cover_takes_no_memory(void **state)
 
 	FOR_LAYOUTS(pt)
 	{
-		set(pt, "10.0.0.0/8", 1);
+		set(pt, "10.1.0.0/18", 1);
 		set(pt, "10.1.2.0/24", 1);
 		set(pt, "10.1.2.3/32", 1);
 		commit(pt);

@@ -43,10 +43,14 @@ struct stress {
 	unsigned int n_waiting;
 };
 
-/* Only some prefixes change from one generation to the next. */
+/*
+ * Only some prefixes change from one generation to the next: those shorter than a direct
+ * slot in the even ones, for which leaves change in place.
+ */
 static uint32_t
 epoch(uint32_t gen, unsigned int place, unsigned int level)
 {
+	gen = (gen + (level >= 3)) / 2;
 	return (gen + place * 7 + level * 3) / (level == 0 ? 3 : 2 + (place + level) % 5);
 }
 

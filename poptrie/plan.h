@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The contents of one node on their way from the truth to the pools; see plan.c. */
+#ifndef POPTRIE_PLAN_H
+#define POPTRIE_PLAN_H
+
+#include "node.h"
+
+/* What a node is made of: a value or a subtree for each of its 64 slots. */
+struct plan {
+	uint32_t value[64]; /* with a subtree: of the longest prefix above it */
+	uint32_t root[64];
+	uint64_t kids;
+	uint64_t bare;       /* see struct node */
+	struct node kid[64]; /* one after the other */
+};
+
+/* What is above a node: the value of the longest prefix, and whether the slot's tree has it. */
+struct above {
+	uint32_t value;
+	bool bare;
+};
+
+void pt_plan_fill(const struct pt_radix *rx, struct plan *p, uint32_t i, unsigned int d);
+void pt_plan_open(const struct pt_view *v, struct plan *p, const struct node *old);
+void pt_plan_patch(const struct pt_radix *rx, struct plan *p, uint32_t root, unsigned int d,
+		   struct above above, const struct pt_dirty *dirty, uint32_t n,
+		   uint64_t *whole, uint64_t *part);
+uint64_t pt_plan_runs(const uint32_t *value);
+
+#endif
