@@ -11,6 +11,7 @@ PKGS_BUILD := gcc pkg-config libdpdk-dev liburcu-dev libnl-3-dev libnl-route-3-d
 PKGS_RUN   := frr iproute2 iputils-ping traceroute ethtool python3 procps
 PKGS_TEST  := git libcmocka-dev python3-pytest python3-scapy python3-yaml clang-format-14 \
 	tcpdump
+PKGS_BENCH := xz-utils bzip2 bgpdump python3-matplotlib
 
 .DEFAULT_GOAL := all
 .SUFFIXES:
@@ -132,8 +133,18 @@ lint: ## layers, format, words
 format: ## clang-format over all C
 	@git ls-files '*.c' '*.h' | xargs clang-format-14 -i
 
-bench: ## benchmarks (none yet; see the README's "not there yet")
-	@echo "bench: nothing here yet: benchmarks come with the next milestones"
+# --- benchmarks: JSON on stdout, tables on stderr; never a verdict on a time ------------------
+bench: bench-fib ## all benchmarks
+
+bench-fib: ## lookup benchmark against DPDK's rte_fib and rte_lpm (QUICK=1, TABLE=file, ...)
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_BENCH)" >&2
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release build/release/tests/bench/bench_fib >&2
+	@$(PY) tests/bench/bench_fib.py build/release/tests/bench/bench_fib
+
+$(O)/tests/bench/bench_fib: $(call obj,$(wildcard tests/bench/*.c) $(POPTRIE_SRC))
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	@$(CC) $(ALL_CFLAGS) -o $@ $^ $(PC_LIBS) -lm $(LDFLAGS)
 
 clean: ## remove build/
 	@rm -rf build
@@ -144,4 +155,4 @@ help: ## this list
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
 .PHONY: all deps build demo demo-down vtysh test unit unit-asan unit-bins system lint \
-	format bench clean help
+	format bench bench-fib clean help
