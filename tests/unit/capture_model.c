@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The decode of a capture, applied by the rules of FPM.md; see capture_model.h.
+ */
+#include "capture_model.h"
+
+#include <assert.h>
+#include <linux/rtnetlink.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The place for one more of `n` things of `size` octets. */
+static void *
+grow(void *v, uint32_t n, size_t size)
+{
+	uint8_t *p = realloc(v, (n + 1) * size);
+
+	if (p == NULL)
+		abort();
+	memset(p + n * size, 0, size);
+	return p;
+}
+
+static struct prefix
+parsed(const char *text)
+{
+	struct prefix p;
+
+	if (prefix_parse(text, &p, NULL) < 0) {
+		fprintf(stderr, "no prefix: %s\n", text);
+		abort();
+	}
+	return p;
+}
+
+/* --- what is known ------------------------------------------------------------------- */
+
+static struct cm_nh *
+nh_find(const struct model *m, uint32_t id)
+{
+	for (uint32_t i = 0; i < m->n_nh; i++)
+		if (m->nh[i].id == id)
+			return &m->nh[i];
+	return NULL;
+}
+
+static struct cm_nh *
+nh_get(struct model *m, uint32_t id)
+{
+	struct cm_nh *nh = nh_find(m, id);
+
+	if (nh != NULL)
+		return nh;
+	m->nh = grow(m->nh, m->n_nh, sizeof(*nh));
+	nh = &m->nh[m->n_nh++];
+	nh->id = id;
+	return nh;
+}
+
+static bool
+named_by_a_route(const struct model *m, uint32_t id)
+{
+	for (uint32_t i = 0; i < m->n_route; i++)
+		if (m->route[i].nhid == id && !m->route[i].frozen)
+			return true;
+	return false;
+}
+
+/* Somebody needs the id, or zebra says that it has it. */
+bool
+model_nh_exists(const struct model *m, const struct cm_nh *nh)
+{
+	if ((nh->known && !nh->absent) || named_by_a_route(m, nh->id))
+		return true;
+	for (uint32_t i = 0; i < m->n_nh; i++)
+		for (uint32_t j = 0; j < m->nh[i].n_member; j++)
+			if (m->nh[i].member[j].id == nh->id && &m->nh[i] != nh &&
+			    model_nh_exists(m, &m->nh[i]))
+				return true;
+	return false;
+}
+
+static void
+forget_unused(struct model *m)
+{
+	for (uint32_t i = 0; i < m->n_nh; i++) {
+		struct cm_nh *nh = &m->nh[i];
+
+		if (!nh->absent || model_nh_exists(m, nh))
+			continue;
+		free(nh->member);
+		*nh = (struct cm_nh){.id = nh->id};
+	}
+}
+
+static void
+ways_add(struct cm_ways *ways, struct cm_way way)
+{
+	ways->v = grow(ways->v, ways->n, sizeof(way));
+	ways->v[ways->n++] = way;
+}
+
+static void
+ways_of_nh(const struct model *m, uint32_t id, struct cm_ways *out)
+{
+	const struct cm_nh *nh = nh_find(m, id), *one;
+	static const struct cm_way unresolved = {.kind = CM_UNRESOLVED};
+
+	if (nh == NULL || !nh->known) {
+		ways_add(out, unresolved);
+		return;
+	}
+	if (!nh->group) {
+		ways_add(out, nh->way);
+		return;
+	}
+	for (uint32_t i = 0; i < nh->n_member; i++) {
+		one = nh_find(m, nh->member[i].id);
+		if (one == NULL || !one->known || one->group) {
+			ways_add(out, unresolved);
+			continue;
+		}
+		ways_add(out, one->way);
+		out->v[out->n - 1].weight = nh->member[i].weight;
+	}
+}
+
+struct cm_ways
+model_ways(const struct model *m, const struct cm_route *r)
+{
+	struct cm_ways ways = {0};
+
+	if (r->type == RTN_BLACKHOLE)
+		ways_add(&ways, (struct cm_way){.kind = CM_BLACKHOLE});
+	else if (r->type == RTN_UNREACHABLE)
+		ways_add(&ways, (struct cm_way){.kind = CM_UNREACHABLE});
+	else if (r->type == RTN_PROHIBIT)
+		ways_add(&ways, (struct cm_way){.kind = CM_PROHIBIT});
+	else if (r->nhid != 0 && !r->frozen)
+		ways_of_nh(m, r->nhid, &ways);
+	else
+		for (uint32_t i = 0; i < r->ways.n; i++)
+			ways_add(&ways, r->ways.v[i]);
+	if (ways.n == 0)
+		ways_add(&ways, (struct cm_way){.kind = CM_UNRESOLVED});
+	return ways;
+}
+
+static void
+route_drop(struct model *m, struct cm_route *r)
+{
+	free(r->ways.v);
+	*r = m->route[--m->n_route];
+}
+
+/* --- the text ------------------------------------------------------------------------- */
+
+/* Value behind " KEY=", NULL when there is none. */
+static const char *
+value(const char *attrs, const char *key)
+{
+	char with[32];
+	const char *at;
+
+	snprintf(with, sizeof(with), " %s=", key);
+	at = strstr(attrs, with);
+	return at == NULL ? NULL : at + strlen(with);
+}
+
+static uint32_t
+number(const char *attrs, const char *key)
+{
+	const char *v = value(attrs, key);
+
+	return v == NULL ? 0 : (uint32_t)strtoul(v, NULL, 0);
+}
+
+static uint32_t
+number_in_brackets(const char *attrs, const char *key)
+{
+	const char *v = value(attrs, key);
+
+	return v == NULL ? 0 : (uint32_t)strtoul(strchr(v, '(') + 1, NULL, 0);
+}
+
+/* What stands in the braces of an ENCAP has keys of its own: blank it out. */
+static void
+blank_encaps(char *attrs)
+{
+	while ((attrs = strstr(attrs, " ENCAP(")) != NULL) {
+		attrs = strchr(attrs, '{');
+		while (*attrs != '}')
+			*attrs++ = '_';
+		*attrs = '_';
+	}
+}
+
+/* A hop as attributes of a next hop, of a route, or of one entry of a MULTIPATH. */
+static struct cm_way
+way_of(const char *attrs)
+{
+	struct cm_way way = {.weight = 1, .encap = value(attrs, "ENCAP_TYPE") != NULL};
+	const char *gw = value(attrs, "GATEWAY"), *via = value(attrs, "VIA");
+	char text[64];
+	struct prefix p;
+
+	if (gw == NULL && via != NULL)
+		gw = strchr(via, ':') + 1; /* INET6:2001:db8::1 */
+	if (gw != NULL) {
+		snprintf(text, sizeof(text), "%.*s", (int)strcspn(gw, " ]"), gw);
+		p = parsed(text);
+		way.gw = p.addr;
+		way.gw_family = p.family;
+	}
+	way.ifindex = number(attrs, "OIF");
+	return way;
+}
+
+static void
+multipath(struct cm_ways *out, char *attrs)
+{
+	char *save = NULL;
+
+	for (char *s = strtok_r(strstr(attrs, "MULTIPATH"), "[", &save);
+	     (s = strtok_r(NULL, "[", &save)) != NULL;) {
+		struct cm_way way;
+
+		s[strcspn(s, "]")] = '\0';
+		way = way_of(s);
+		way.weight = (uint32_t)strtoul(s + strlen("hops="), NULL, 10) + 1;
+		way.ifindex = number(s, "oif");
+		ways_add(out, way);
+	}
+}
+
+static bool
+is_link_local(const struct prefix *p)
+{
+	return p->family == 6 && p->len >= 10 && p->addr.octet[0] == 0xfe &&
+	       p->addr.octet[1] >> 6 == 2;
+}
+
+/* Rule 9: connected and local routes of the kernel, gateway-less by nature. */
+static bool
+is_kernels_own(const struct model *m, const struct cm_route *r)
+{
+	const struct cm_nh *nh = r->nhid == 0 ? NULL : nh_find(m, r->nhid);
+	struct cm_ways ways;
+	bool own = true;
+
+	if (r->protocol != RTPROT_KERNEL || r->type != RTN_UNICAST)
+		return false;
+	if (r->nhid != 0 && (nh == NULL || !nh->known))
+		return true;
+	ways = model_ways(m, r);
+	for (uint32_t i = 0; i < ways.n; i++)
+		own = own && ways.v[i].kind == CM_HOP && ways.v[i].gw_family == 0 &&
+		      !ways.v[i].encap;
+	free(ways.v);
+	return own;
+}
+
+static void
+read_route(struct model *m, bool del, const char *rtm, char *attrs)
+{
+	static const struct {
+		const char *name;
+		uint32_t type;
+	} types[] = {{"unicast", RTN_UNICAST},
+		     {"BLACKHOLE", RTN_BLACKHOLE},
+		     {"UNREACHABLE", RTN_UNREACHABLE},
+		     {"PROHIBIT", RTN_PROHIBIT}};
+	struct cm_route r = {.session = m->session}, *old = NULL;
+	const char *dst = value(attrs, "DST");
+	char text[80];
+
+	if (strstr(rtm, "fam=MPLS") != NULL)
+		return;
+	snprintf(text, sizeof(text), "%.*s/%u", dst == NULL ? 2 : (int)strcspn(dst, " "),
+		 dst == NULL ? (strstr(rtm, "INET6") ? "::" : "0.0.0.0") : dst,
+		 number(rtm, "dst_len"));
+	r.prefix = parsed(text);
+	if (is_link_local(&r.prefix))
+		return;
+	r.table = value(attrs, "TABLE") != NULL ? number(attrs, "TABLE")
+						: number(rtm, "table");
+	r.protocol = number_in_brackets(rtm, "proto");
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (strncmp(value(rtm, "type"), types[i].name, strlen(types[i].name)) == 0)
+			r.type = types[i].type;
+	for (uint32_t i = 0; i < m->n_route; i++)
+		if (m->route[i].table == r.table &&
+		    prefix_equal(&m->route[i].prefix, &r.prefix))
+			old = &m->route[i];
+	if (old != NULL)
+		route_drop(m, old);
+	if (del)
+		return;
+	r.nhid = r.type == RTN_UNICAST ? number(attrs, "NH_ID") : 0;
+	if (r.nhid != 0)
+		nh_get(m, r.nhid); /* it may never be announced */
+	if (strstr(attrs, "MULTIPATH") != NULL)
+		multipath(&r.ways, attrs);
+	else if (r.nhid == 0 && (value(attrs, "OIF") || value(attrs, "GATEWAY")))
+		ways_add(&r.ways, way_of(attrs));
+	if (is_kernels_own(m, &r)) {
+		free(r.ways.v);
+		return;
+	}
+	m->route = grow(m->route, m->n_route, sizeof(r));
+	m->route[m->n_route++] = r;
+}
+
+static void
+read_nexthop(struct model *m, bool del, const char *attrs)
+{
+	struct cm_nh *nh = nh_get(m, number(attrs, "ID"));
+	const char *group = strstr(attrs, "GROUP=[");
+	uint32_t id = nh->id;
+
+	if (del) {
+		nh->absent = nh->known;
+		return;
+	}
+	free(nh->member);
+	*nh = (struct cm_nh){.id = nh->id, .known = true, .group = group != NULL};
+	if (strstr(attrs, " BLACKHOLE") != NULL)
+		nh->way.kind = CM_BLACKHOLE;
+	else
+		nh->way = way_of(attrs);
+	/* id23/w1(raw 0)/000000 */
+	while (group != NULL && (group = strstr(group, "id")) != NULL) {
+		struct cm_member one = {0};
+
+		if (sscanf(group, "id%u/w%u(", &one.id, &one.weight) != 2)
+			abort();
+		nh_get(m, one.id);
+		nh = nh_find(m, id); /* the array may have moved */
+		nh->member = grow(nh->member, nh->n_member, sizeof(one));
+		nh->member[nh->n_member++] = one;
+		group += 2;
+	}
+}
+
+/* A message is three lines: head, fixed fields, attributes. */
+void
+model_read(struct model *m, char *text)
+{
+	char *save = NULL, *head, *fixed, *attrs;
+
+	for (char *l = strtok_r(text, "\n", &save); l != NULL;
+	     l = strtok_r(NULL, "\n", &save)) {
+		if (strncmp(l, "  +", 3) != 0)
+			continue;
+		head = l;
+		fixed = strtok_r(NULL, "\n", &save);
+		attrs = strtok_r(NULL, "\n", &save);
+		blank_encaps(attrs);
+		if (strstr(head, " NEWROUTE ") || strstr(head, " DELROUTE "))
+			read_route(m, strstr(head, " DELROUTE ") != NULL, fixed, attrs);
+		else if (strstr(head, " NEWNEXTHOP ") || strstr(head, " DELNEXTHOP "))
+			read_nexthop(m, strstr(head, " DELNEXTHOP ") != NULL, attrs);
+		forget_unused(m);
+	}
+}
+
+void
+model_session(struct model *m)
+{
+	for (uint32_t i = 0; i < m->n_route; i++) {
+		struct cm_route *r = &m->route[i];
+		struct cm_ways ways = model_ways(m, r);
+
+		free(r->ways.v);
+		r->ways = ways;
+		r->frozen = true;
+	}
+	for (uint32_t i = 0; i < m->n_nh; i++)
+		free(m->nh[i].member);
+	m->n_nh = 0;
+	m->session++;
+}
+
+void
+model_replay_over(struct model *m)
+{
+	for (uint32_t i = m->n_route; i-- > 0;)
+		if (m->route[i].table == RT_TABLE_MAIN && m->route[i].session != m->session)
+			route_drop(m, &m->route[i]);
+	forget_unused(m);
+}
+
+void
+model_free(struct model *m)
+{
+	for (uint32_t i = 0; i < m->n_route; i++)
+		free(m->route[i].ways.v);
+	for (uint32_t i = 0; i < m->n_nh; i++)
+		free(m->nh[i].member);
+	free(m->route);
+	free(m->nh);
+	memset(m, 0, sizeof(*m));
+}

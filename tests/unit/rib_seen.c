@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A whole rib against the model of a capture, see rib_seen.h.
+ */
+#include "rib_seen.h"
+
+#include <stdio.h>
+
+#define N_HASH 4096u /* the largest block of buckets */
+
+/* --- what is shown -------------------------------------------------------------------- */
+
+static const char *
+text_of(json_t *row, const char *key)
+{
+	json_t *v = json_object_get(row, key);
+
+	return json_is_string(v) ? json_string_value(v) : "-";
+}
+
+static unsigned int
+int_of(json_t *row, const char *key)
+{
+	return (unsigned int)json_integer_value(json_object_get(row, key));
+}
+
+static void
+row_line(struct lines *l, json_t *row)
+{
+	json_t *hops = json_object_get(row, "nexthops"), *hop;
+	bool is_main = int_of(row, "table") == RIB_TABLE_MAIN;
+	struct lines ways = {0};
+	size_t i;
+	char *text;
+
+	json_array_foreach (hops, i, hop)
+		lines_add(&ways, "[%s %s w%u%s]", text_of(hop, "via"), text_of(hop, "dev"),
+			  int_of(hop, "weight"),
+			  json_is_true(json_object_get(hop, "alive")) ? " alive" : "");
+	text = lines_join(&ways, " ");
+	lines_add(l, "route %s t%u %s %s %s nh%u %s %s", text_of(row, "prefix"),
+		  int_of(row, "table"), text_of(row, "source"), text_of(row, "protocol"),
+		  text_of(row, "type"), is_main ? int_of(row, "nexthop_id") : 0,
+		  text_of(row, "state"), text);
+	free(text);
+}
+
+static void
+nh_line(struct lines *l, const struct nh *nh)
+{
+	const char *absent = nh->absent ? " absent" : "";
+	const struct way *w = &nh->way;
+	struct lines members = {0};
+	char gw[PREFIX_STRLEN], *text;
+
+	for (uint32_t i = 0; i < nh->n_member; i++)
+		lines_add(&members, "id%u*%u", nh->member[i].nh->id, nh->member[i].weight);
+	text = lines_join(&members, " ");
+	if (!nh->known)
+		lines_add(l, "id %u unknown", nh->id);
+	else if (nh->is_group)
+		lines_add(l, "id %u%s group %s", nh->id, absent, text);
+	else if (w->kind != PATH_NONE)
+		lines_add(l, "id %u%s %s", nh->id, absent,
+			  w->kind == PATH_BLACKHOLE ? "blackhole" : "special");
+	else
+		lines_add(l, "id %u%s %s if%u%s", nh->id, absent,
+			  w->gw_family == 0 ? "-" : ipaddr_str(&w->gw, w->gw_family, gw),
+			  w->ifindex, w->encap != HOP_PLAIN ? " encap" : "");
+	free(text);
+}
+
+static char *
+rig_text(struct rig *g)
+{
+	struct msg_query q = {.kind = QUERY_ROUTES, .max = 100, .all_tables = true};
+	json_t *rows = rig_ask(g, &q, NULL), *row;
+	struct lines l = {0};
+	size_t i;
+
+	for (uint32_t n = 1; n <= g->rib->nh_high; n++)
+		if (g->rib->nh[n] != NULL)
+			nh_line(&l, g->rib->nh[n]);
+	json_array_foreach (rows, i, row)
+		row_line(&l, row);
+	json_decref(rows);
+	return lines_join(&l, "\n");
+}
+
+/* --- where packets go ----------------------------------------------------------------- */
+
+static void
+path_text(const struct rig *g, fib_path path, char out[80])
+{
+	static const char *const name[] = {
+		[PATH_NONE] = "none",
+		[PATH_LOCAL] = "local",
+		[PATH_BCAST] = "bcast",
+		[PATH_BLACKHOLE] = "blackhole",
+		[PATH_UNREACHABLE] = "unreachable",
+		[PATH_PROHIBIT] = "prohibit",
+		[PATH_UNRESOLVED] = "unresolved",
+		[PATH_FOREIGN] = "foreign",
+		[PATH_ENCAP] = "encap",
+		[PATH_DOWN] = "down",
+	};
+	const struct fib_adj *a = &g->fib->adj[path_index(path)];
+	char buf[PREFIX_STRLEN];
+
+	if (path_kind(path) == PATH_ADJ)
+		snprintf(out, 80, "%s@%u", ipaddr_str(&a->addr, a->family, buf), a->ifidx);
+	else if (path_kind(path) == PATH_ONLINK)
+		snprintf(out, 80, "onlink@%u", path_index(path));
+	else
+		snprintf(out, 80, "%s", name[path_kind(path)]);
+}
+
+/* Every way that is expected has its share within 2 %, and there is no other. */
+static void
+assert_answer(struct rig *g, const struct model *m, uint8_t family,
+	      const struct ipaddr *dst, const char *what)
+{
+	struct cm_answer want;
+	uint64_t total = 0;
+	unsigned int count[300] = {0};
+	fib_path last = 0;
+	uint32_t at = 0;
+	char text[80], addr[PREFIX_STRLEN];
+
+	model_answer(m, family, dst, &want);
+	for (unsigned int i = 0; i < N_HASH; i++) {
+		fib_path path = fib_resolve(g->fib, family, dst, i << 20);
+
+		if (i == 0 || path != last) {
+			path_text(g, path, text);
+			for (at = 0; at < want.n && strcmp(want.way[at].text, text) != 0;)
+				at++;
+			if (at == want.n)
+				fail_msg("%s: %s goes to %s, expected %s of %u", what,
+					 ipaddr_str(dst, family, addr), text,
+					 want.way[0].text, want.n);
+		}
+		last = path;
+		count[at]++;
+	}
+	for (uint32_t i = 0; i < want.n; i++)
+		total += want.way[i].weight;
+	for (uint32_t i = 0; i < want.n && want.n > 1; i++) {
+		uint64_t share = want.way[i].weight * N_HASH / total;
+		uint64_t off = count[i] > share ? count[i] - share : share - count[i];
+
+		if (off * 50 > share + 50)
+			fail_msg("%s: %s by %s has %u of 4096, expected %u", what,
+				 ipaddr_str(dst, family, addr), want.way[i].text, count[i],
+				 (unsigned int)share);
+	}
+}
+
+/* First and last address of a prefix, and its neighbours outside. */
+static void
+assert_answers(struct rig *g, const struct model *m, const struct prefix *p,
+	       const char *what)
+{
+	struct ipaddr a = p->addr;
+	unsigned int octets = family_octets(p->family);
+
+	assert_answer(g, m, p->family, &a, what);
+	for (unsigned int i = octets; i-- > 0 && a.octet[i]-- == 0;)
+		;
+	assert_answer(g, m, p->family, &a, what);
+	a = p->addr;
+	for (unsigned int bit = p->len; bit < octets * 8; bit++)
+		a.octet[bit / 8] |= (uint8_t)(0x80u >> bit % 8);
+	assert_answer(g, m, p->family, &a, what);
+	for (unsigned int i = octets; i-- > 0 && ++a.octet[i] == 0;)
+		;
+	assert_answer(g, m, p->family, &a, what);
+}
+
+/* Lines of `a` that `b` lacks. */
+static void
+print_missing(const char *a, const char *b, const char *title)
+{
+	char *copy = strdup(a), *save = NULL;
+
+	assert_non_null(copy);
+	for (char *l = strtok_r(copy, "\n", &save); l != NULL;
+	     l = strtok_r(NULL, "\n", &save))
+		if (strstr(b, l) == NULL)
+			print_message("%s: %s\n", title, l);
+	free(copy);
+}
+
+void
+assert_rig_is(struct rig *g, const struct model *m, const char *what)
+{
+	char *want = model_text(m), *got = rig_text(g);
+	uint32_t n_zebra[2] = {0}, n_other = 0;
+
+	if (strcmp(want, got) != 0) {
+		print_missing(want, got, "only by the decode");
+		print_missing(got, want, "only in the rib");
+		fail_msg("%s differs", what);
+	}
+	free(want);
+	free(got);
+	for (uint32_t i = 0; i < m->n_route; i++) {
+		const struct cm_route *r = &m->route[i];
+
+		assert_answers(g, m, &r->prefix, what);
+		if (r->table == RIB_TABLE_MAIN)
+			n_zebra[r->prefix.family == 6]++;
+		else
+			n_other++;
+	}
+	assert_int_equal(g->rib->n_zebra[0], n_zebra[0]);
+	assert_int_equal(g->rib->n_zebra[1], n_zebra[1]);
+	assert_int_equal(g->rib->other.n, n_other);
+	assert_int_equal(g->rib->stale, 0);
+	assert_int_equal(g->rib->n_early, 0);
+}
+
+/* --- as a number ---------------------------------------------------------------------- */
+
+static uint64_t
+mix(uint64_t h, uint64_t v)
+{
+	h = (h ^ v) * 0x9e3779b97f4a7c15u;
+	return h ^ h >> 29;
+}
+
+/* Where a slot leads: the set of its paths, in any order and shares. */
+static uint64_t
+slot_print(const struct rig *g, uint32_t number)
+{
+	fib_path seen[300];
+	unsigned int n = 0;
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < N_HASH; i++) {
+		fib_path path = fib_group_path(g->fib, number, i << 20);
+		const struct fib_adj *a = &g->fib->adj[path_index(path)];
+		unsigned int at = n;
+
+		while (at > 0 && seen[at - 1] != path)
+			at--;
+		if (at > 0)
+			continue;
+		assert_true(n < 300);
+		seen[n++] = path;
+		sum += path_kind(path) == PATH_ADJ
+			       ? mix(ipaddr_hash(&a->addr, a->family), a->ifidx)
+			       : mix(path, 1);
+		if (!group_word_is_block(g->fib->group[number]))
+			break;
+	}
+	return sum;
+}
+
+static uint64_t
+routes_print(const struct rig *g, const struct routes *t)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 1; i <= t->high; i++) {
+		const struct route *r = route_at(t, i);
+		struct prefix p = route_prefix(r);
+		uint64_t h;
+		uint32_t slot = route_effective(r);
+
+		if (r->family == 0)
+			continue;
+		h = mix(prefix_hash(&p, 1), r->table);
+		h = mix(h, r->zslot != 0 ? r->protocol * 256u + r->rtm_type : 0);
+		h = mix(h, slot_at(g->rib, slot)->nhid);
+		h = mix(h, r->kslot != 0);
+		h = mix(h, slot_print(g, slot));
+		if (r->table == RIB_TABLE_MAIN)
+			assert_int_equal(
+				r->family == 4
+					? poptrie_exact(g->fib->pt4, r->addr.octet, r->len)
+					: poptrie_exact(g->fib->pt6, r->addr.octet, r->len),
+				slot);
+		sum += h;
+	}
+	return sum;
+}
+
+uint64_t
+rig_fingerprint(const struct rig *g)
+{
+	uint64_t sum = routes_print(g, &g->rib->main) + routes_print(g, &g->rib->other);
+
+	for (uint32_t i = 1; i <= g->rib->nh_high; i++) {
+		const struct nh *nh = g->rib->nh[i];
+		uint64_t h, members = 0;
+
+		if (nh == NULL)
+			continue;
+		h = mix(mix(nh->id, nh->known), nh->absent * 2u + nh->is_group);
+		if (nh->known && !nh->is_group)
+			h = mix(h, mix(ipaddr_hash(&nh->way.gw, nh->way.gw_family),
+				       nh->way.ifindex * 16u + nh->way.encap));
+		for (uint32_t j = 0; j < nh->n_member; j++)
+			members += mix(nh->member[j].nh->id, nh->member[j].weight);
+		sum += mix(h, members);
+	}
+	return sum;
+}
