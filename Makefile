@@ -45,7 +45,7 @@ POPTRIE_SRC := $(wildcard poptrie/*.c)
 TAP_SRC     := $(wildcard tap-bridge/*.c)
 DAEMON_SRC  := $(wildcard fpm-dataplane/*.c) \
 	$(foreach d,$(DAEMON_DIRS),$(wildcard fpm-dataplane/$(d)/*.c))
-CTL_SRC     := $(wildcard fpm-dataplane/ctl/*.c)
+CTL_SRC     := $(wildcard fpm-dataplane/ctl/*.c) fpm-dataplane/base/prefix.c
 obj          = $(patsubst %.c,$(O)/obj/%.o,$(1))
 
 all: $(O)/fpm-dataplane $(O)/fpmctl ## build the daemon and fpmctl

@@ -259,6 +259,7 @@ workers_setup(const struct config *conf)
 			       .queue_limit_bytes = conf->fpm_queue_limit_bytes};
 	struct ui_conf ui = {.rib = &w[W_RIB],
 			     .neigh = &w[W_NEIGH],
+			     .fpm = &w[W_FPM],
 			     .port = dp.port,
 			     .n_port = dp.n_port,
 			     .control_socket = conf->control_socket,

@@ -24,8 +24,9 @@ enum msg_type {
 	MSG_ADJ_UNWATCH, /* rib -> neigh   forget it; answered with MSG_ADJ_FREED */
 	MSG_ADJ_FREED,   /* neigh -> rib   neigh writes slot `adj` no more */
 	MSG_ADJ_STATE,   /* neigh -> rib   a watched neighbour failed or came (back) */
-	MSG_GLEAN,   /* punt -> neigh  packets wait for (ifidx, addr). Bound: hold table */
-	MSG_NEIGH,   /* neigh -> punt  (ifidx, addr) resolved or failed. Bound: gleans */
+	MSG_GLEAN, /* punt -> neigh  packets wait for (ifidx, addr). Bound: hold table */
+	MSG_NEIGH, /* neigh -> punt  (ifidx, addr) resolved or failed. Bound: gleans */
+	MSG_REPLAY, /* ui -> fpm      end the session, so that zebra comes and says all again */
 	MSG_RECLAIM, /* urcu -> rib, neigh  a grace period is over. Bound: one a commit */
 	MSG_QUERY,   /* ui -> rib, neigh, punt  one slice, please. Bound: one a client */
 	MSG_REPLY,   /* rib, neigh, punt -> ui  the slice */
@@ -85,7 +86,16 @@ struct msg_reclaim {
 struct worker;
 struct json_t;
 
-enum query_kind { QUERY_ROUTES, QUERY_NEXTHOPS, QUERY_NEIGHBORS, QUERY_SUMMARY };
+enum query_kind {
+	QUERY_ROUTES,
+	QUERY_NEXTHOPS,
+	QUERY_NEIGHBORS,
+	QUERY_SUMMARY,
+	QUERY_AUDIT, /* FIB against RIB; `repair` */
+	QUERY_BREAK, /* tests only: make `breaking` of `prefix` wrong */
+};
+
+enum query_break { BREAK_NOTHING, BREAK_ROUTE, BREAK_TABLE, BREAK_GROUP };
 
 /*
  * MSG_QUERY and its MSG_REPLY are one object that travels to and fro. The owner appends at
@@ -101,7 +111,9 @@ struct msg_query {
 	bool has_prefix;     /* only this prefix ... */
 	bool longest;        /* ... or the longest match of its address */
 	bool all_tables;
-	uint8_t family; /* 4, 6 or 0 for both */
+	bool repair;
+	uint8_t breaking; /* enum query_break */
+	uint8_t family;   /* 4, 6 or 0 for both */
 	struct prefix prefix;
 	unsigned int max;
 	/* The owner's cursor; zero at first. */

@@ -139,7 +139,7 @@ conn_ask(const char *path, const json_t *request,
 			rc = CTL_NO_DAEMON;
 		} else {
 			rc = is_last(row);
-			if (rc < 0 && !on_row(row, line, ctx))
+			if (rc < 0 && on_row != NULL && !on_row(row, line, ctx))
 				rc = CTL_OK;
 		}
 		json_decref(row);

@@ -12,15 +12,22 @@
 #define CTL_SOCKET "/run/fpm-dataplane/control.sock"
 
 /* Exit codes; scripts rely on them. */
-enum { CTL_OK, CTL_NO_DAEMON, CTL_USAGE, CTL_NOT_FOUND };
+enum { CTL_OK, CTL_NO_DAEMON, CTL_USAGE, CTL_NOT_FOUND, CTL_DIFFERENT = CTL_NOT_FOUND };
 
 /*
  * Send `request` to the daemon on `path` and hand each row to on_row(row, text, ctx), where
- * `text` is the row as it came. on_row returns false to stop early. Says what went wrong on
+ * `text` is the row as it came. on_row (NULL: rows are of no interest) returns false to stop
+ * early. Says what went wrong on
  * stderr. Returns an exit code.
  */
 int conn_ask(const char *path, const json_t *request,
 	     bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx);
+
+/*
+ * Compare zebra (asked by the command `vtysh`), RIB and FIB; print what differs, with
+ * `repair` have it mended. Returns an exit code: CTL_DIFFERENT when anything differed.
+ */
+int audit_run(const char *socket, const char *vtysh, bool repair, bool json);
 
 /* How one kind of rows is shown to people. All print to stdout. */
 struct view {

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/prefix.h"
+
 #ifndef FPMDP_VERSION
 #define FPMDP_VERSION "unknown"
 #endif
@@ -54,6 +56,8 @@ usage(const char *show)
 		}
 	fputs("usage: fpmctl [-s SOCKET] [--json] show "
 	      "ports|routes|nexthops|neighbors|counters|fpm|memory|version\n"
+	      "       fpmctl [-s SOCKET] [--json] audit [--repair] [--vtysh COMMAND]\n"
+	      "       fpmctl [-s SOCKET] replay\n"
 	      "       fpmctl help\n",
 	      stderr);
 	return CTL_USAGE;
@@ -66,13 +70,19 @@ help(void)
 	for (unsigned int i = 0; i < N_COMMAND; i++)
 		printf("  %s%s\n      %s\n", command[i].show, command[i].words,
 		       command[i].text);
+	puts("\nfpmctl audit [--repair] [--vtysh COMMAND]\n"
+	     "      compare what zebra has, the RIB and the FIB; print what differs\n"
+	     "      --repair          write the FIB again, ask zebra for a replay\n"
+	     "      --vtysh COMMAND   how to ask zebra (vtysh), such as 'vtysh -N r1'\n"
+	     "fpmctl replay\n"
+	     "      have zebra connect anew and say everything again");
 	printf("\n  -s, --socket SOCKET  the daemon's control socket; else $FPMCTL_SOCKET, "
 	       "else\n"
 	       "                       " CTL_SOCKET "\n"
 	       "      --json           one JSON array; the keys are stable\n"
 	       "      --version        of fpmctl itself\n\n"
 	       "Exit codes: 0 done, 1 no daemon or connection lost, 2 wrong words, "
-	       "3 nothing found.\n");
+	       "3 nothing found,\nor found to differ.\n");
 }
 
 static bool
@@ -150,6 +160,20 @@ run(struct ask *ask)
 }
 
 static int
+replay(const char *socket)
+{
+	json_t *request = json_pack("{s:s}", "do", "replay");
+	int rc = conn_ask(socket, request, NULL, NULL);
+
+	json_decref(request);
+	if (rc == CTL_OK)
+		puts("The FPM session is closed; zebra connects again within 3 s and "
+		     "replays.\nForwarding goes on meanwhile. `fpmctl show fpm` shows the "
+		     "progress.");
+	return flushed(rc, 0);
+}
+
+static int
 unexpected(const char *word, const char *show)
 {
 	fprintf(stderr, "fpmctl: unexpected word '%s'\n", word);
@@ -170,7 +194,15 @@ take_words(struct ask *ask, int n, char **word)
 			ask->has_longest = true;
 			ask->longest = longest;
 		} else if (routes && ask->prefix == NULL && i == 0) {
+			struct prefix p;
+
 			ask->prefix = word[i];
+			if (prefix_parse(word[i], &p, NULL) < 0) {
+				fprintf(stderr,
+					"fpmctl: '%s' is not an address or prefix\n",
+					word[i]);
+				return usage(ask->show);
+			}
 		} else if (strcmp(ask->show, "counters") == 0 &&
 			   strcmp(word[i], "all") == 0) {
 			ask->all = true;
@@ -204,9 +236,13 @@ main(int argc, char **argv)
 		{"json", no_argument, NULL, 'j'},
 		{"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, 'v'},
+		{"repair", no_argument, NULL, 'r'},
+		{"vtysh", required_argument, NULL, 'V'},
 		{NULL, 0, NULL, 0},
 	};
 	struct ask ask = {.socket = getenv("FPMCTL_SOCKET")};
+	const char *vtysh = NULL;
+	bool repair = false;
 	int opt;
 
 	stdio_secure();
@@ -226,6 +262,12 @@ main(int argc, char **argv)
 		case 'v':
 			puts("fpmctl " FPMDP_VERSION);
 			return flushed(CTL_OK, 0);
+		case 'r':
+			repair = true;
+			break;
+		case 'V':
+			vtysh = optarg;
+			break;
 		case '4':
 		case '6':
 			ask.family = opt - '0';
@@ -242,6 +284,18 @@ main(int argc, char **argv)
 	}
 	if (argc == 0)
 		return usage(NULL);
+	if (strcmp(argv[0], "audit") == 0 && argc == 1)
+		return flushed(audit_run(ask.socket, vtysh != NULL ? vtysh : "vtysh",
+					 repair, ask.json),
+			       0);
+	if (repair || vtysh != NULL) {
+		fputs("fpmctl: --repair and --vtysh belong to audit\n", stderr);
+		return usage(NULL);
+	}
+	if (strcmp(argv[0], "replay") == 0 && argc == 1)
+		return replay(ask.socket);
+	if (strcmp(argv[0], "audit") == 0 || strcmp(argv[0], "replay") == 0)
+		return unexpected(argv[1], NULL);
 	if (strcmp(argv[0], "show") != 0)
 		return unexpected(argv[0], NULL);
 	if (argc == 1) {

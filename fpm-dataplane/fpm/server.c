@@ -7,6 +7,7 @@
  * While rib is more than half the queue limit behind, nobody is accepted: a replay on top of
  * that would only end at the limit again. Callers wait in the listen backlog meanwhile.
  */
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -183,10 +184,11 @@ fpm_round(struct worker *w)
 	server_hold(fpm); /* its timer brings the next round, which tries again */
 }
 
-/* Nobody sends fpm anything. */
 static void
 fpm_on_msg(struct worker *w, struct msg *m)
 {
+	assert(m->type == MSG_REPLAY);
+	session_close(w->ctx, SESSION_REPLAY, 0); /* zebra comes again after 3 s */
 	msg_free(m);
 }
 

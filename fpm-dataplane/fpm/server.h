@@ -37,7 +37,8 @@ enum session_end {
 	SESSION_BAD_FRAME,
 	SESSION_OVERFLOW, /* rib is too far behind */
 	SESSION_NO_MEMORY,
-	SESSION_STOP, /* the daemon goes down: rib is not told */
+	SESSION_REPLAY, /* an operator wants to hear it all again */
+	SESSION_STOP,   /* the daemon goes down: rib is not told */
 };
 
 struct fpm_session {

@@ -28,6 +28,7 @@ static const char *const end_name[] = {
 	[SESSION_BAD_FRAME] = "bad-frame",
 	[SESSION_OVERFLOW] = "queue-limit",
 	[SESSION_NO_MEMORY] = "no-memory",
+	[SESSION_REPLAY] = "replay-asked-for",
 	[SESSION_STOP] = "stop",
 };
 

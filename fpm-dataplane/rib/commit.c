@@ -151,44 +151,80 @@ block_drop(struct rib *rib, struct slot *s)
 	s->block = NULL;
 }
 
+/* Buckets of a word that is rib's to free. */
+static fib_path *
+own_buckets(uint64_t word)
+{
+	return (fib_path *)(uintptr_t)group_word_buckets(word);
+}
+
+/*
+ * The group word of a slot as its next hops ask for now. Returns the published one when
+ * nothing has changed; else a word that points to buckets of its own when there are several
+ * ways.
+ */
+static uint64_t
+compute(struct rib *rib, const struct slot *s)
+{
+	uint64_t old =
+		atomic_load_explicit(&rib->fib->group[s->number], memory_order_relaxed);
+	fib_path single = (fib_path)old, *block;
+	const fib_path *keep = &single;
+	unsigned int log2_old = 0, log2_n;
+	uint32_t n = choose(rib, s);
+
+	if (n == 1)
+		return group_word_single(rib->members[0].path);
+	if (group_word_is_block(old)) {
+		keep = group_word_buckets(old);
+		log2_old = group_word_log2(old);
+	}
+	log2_n = group_log2(rib->members, n, log2_old);
+	block = must(aligned_alloc(64, sizeof(*block) << log2_n));
+	group_fill(block, log2_n, rib->members, n, keep, log2_old);
+	if (log2_n == log2_old && memcmp(block, keep, sizeof(*block) << log2_n) == 0) {
+		free(block);
+		return old;
+	}
+	return group_word_block(block, log2_n);
+}
+
+bool
+slot_is_current(struct rib *rib, const struct slot *s)
+{
+	uint64_t word = compute(rib, s);
+
+	if (s->kind == SLOT_ID) {
+		nh_ways(rib, nh_find(rib, s->nhid), &rib->scratch);
+		if (!slot_has_ways(s, &rib->scratch))
+			return false;
+	}
+	if (word == atomic_load_explicit(&rib->fib->group[s->number], memory_order_relaxed))
+		return true;
+	if (group_word_is_block(word))
+		free(own_buckets(word));
+	return false;
+}
+
 /* Compute the group word of a slot and store it if it differs. */
 static void
 publish(struct rib *rib, struct slot *s)
 {
 	uint64_t old =
 		atomic_load_explicit(&rib->fib->group[s->number], memory_order_relaxed);
-	fib_path single = (fib_path)old, *block = NULL;
-	const fib_path *keep = &single;
-	unsigned int log2_old = 0, log2_n = 0;
-	uint32_t n = choose(rib, s);
-	uint64_t word = group_word_single(rib->members[0].path);
+	uint64_t word = compute(rib, s);
 
-	if (n > 1) {
-		if (group_word_is_block(old)) {
-			keep = group_word_buckets(old);
-			log2_old = group_word_log2(old);
-		}
-		log2_n = group_log2(rib->members, n, log2_old);
-		block = must(aligned_alloc(64, sizeof(*block) << log2_n));
-		group_fill(block, log2_n, rib->members, n, keep, log2_old);
-		if (log2_n == log2_old &&
-		    memcmp(block, keep, sizeof(*block) << log2_n) == 0) {
-			free(block);
-			return;
-		}
-		word = group_word_block(block, log2_n);
-	} else if (word == old) {
+	if (word == old)
 		return;
-	}
 	/* Release: who reads the word also sees the buckets and the adjacencies' keys. */
 	atomic_store_explicit(&rib->fib->group[s->number], word, memory_order_release);
 	rib->count.word_writes++;
 	if (s->block != NULL)
 		block_drop(rib, s);
-	s->block = block;
-	if (block != NULL) {
-		s->log2_block = (uint8_t)log2_n;
-		rib->block_bytes += sizeof(*block) << log2_n;
+	if (group_word_is_block(word)) {
+		s->block = own_buckets(word);
+		s->log2_block = (uint8_t)group_word_log2(word);
+		rib->block_bytes += sizeof(*s->block) << s->log2_block;
 	}
 }
 

@@ -374,6 +374,12 @@ answer(struct rib *rib, struct msg_query *q)
 	case QUERY_SUMMARY:
 		summary(rib, q);
 		break;
+	case QUERY_AUDIT:
+		audit_slice(rib, q);
+		break;
+	case QUERY_BREAK:
+		audit_break(rib, q);
+		break;
 	case QUERY_NEIGHBORS:
 		q->done = true;
 		break;

@@ -471,6 +471,8 @@ void group_fill(fib_path *out, unsigned int log2_n, struct bucket_member *m, uin
 
 /* commit.c */
 void rib_flush(struct rib *rib); /* dirty slots -> group words */
+/* Is what is published of a slot what its next hops, as they are now, ask for? */
+bool slot_is_current(struct rib *rib, const struct slot *s);
 int rib_stage(struct rib *rib, const struct route *r);
 void rib_commit(struct rib *rib);
 bool rib_resync(struct rib *rib); /* one slice; true: more at once */
@@ -484,6 +486,10 @@ void session_down(struct rib *rib);
 void session_event(struct rib *rib, const struct fpm_event *ev);
 bool sweep_round(struct rib *rib);                           /* true: more at once */
 int64_t sweep_in_ms(const struct rib *rib, uint64_t now_ms); /* -1: not in sight */
+
+/* audit.c */
+void audit_slice(struct rib *rib, struct msg_query *q);
+void audit_break(struct rib *rib, struct msg_query *q);
 
 /* query.c: what is said is what forwarders have, so questions wait for the commit. */
 void query_put(struct rib *rib, struct msg_query *q);

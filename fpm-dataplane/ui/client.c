@@ -8,11 +8,13 @@
 #include "ui/internal.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fpm_event.h"
 #include "ui/client.h"
 
 static void client_pump(struct client *c);
@@ -78,11 +80,24 @@ ask_first(struct client *c, enum query_kind kind)
 	q->has_prefix = c->req.has_prefix;
 	q->longest = c->req.longest;
 	q->all_tables = c->req.all_tables;
+	q->repair = c->req.repair;
+	q->breaking = c->req.breaking;
 	q->family = c->req.family;
 	q->prefix = c->req.prefix;
 	q->max = UI_SLICE_ROWS;
 	c->state = CLIENT_ASKING;
 	ui_ask(c->ui, q, c);
+}
+
+static void
+replay(struct client *c)
+{
+	if (atomic_load_explicit(&fpm_status.connected, memory_order_relaxed) == 0) {
+		put_error(c, 3, "zebra is not connected; it will replay when it comes");
+		return;
+	}
+	worker_send(c->ui->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
+	put_end(c);
 }
 
 static void
@@ -95,7 +110,18 @@ serve(struct client *c, const char *line, size_t len)
 		put_error(c, 2, why);
 		return;
 	}
+	if (c->req.replay) {
+		replay(c);
+		return;
+	}
+	if (c->req.breaking != BREAK_NOTHING) {
+		ask_first(c, QUERY_BREAK);
+		return;
+	}
 	switch (c->req.show) {
+	case SHOW_AUDIT:
+		ask_first(c, QUERY_AUDIT);
+		break;
 	case SHOW_ROUTES:
 		ask_first(c, QUERY_ROUTES);
 		break;

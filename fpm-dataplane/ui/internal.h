@@ -45,12 +45,15 @@ enum show {
 	SHOW_FPM,
 	SHOW_MEMORY,
 	SHOW_VERSION,
+	SHOW_AUDIT,
 	N_SHOW
 };
 
 struct request {
 	enum show show;
-	bool has_prefix, longest, all_tables;
+	bool replay;      /* nothing to show: end the FPM session */
+	uint8_t breaking; /* enum query_break; nothing to show either */
+	bool has_prefix, longest, all_tables, repair;
 	uint8_t family;
 	struct prefix prefix;
 };

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -17,12 +18,13 @@ static const char *const show_name[N_SHOW] = {
 	[SHOW_NEIGHBORS] = "neighbors", [SHOW_PORTS] = "ports",
 	[SHOW_COUNTERS] = "counters",   [SHOW_FPM] = "fpm",
 	[SHOW_MEMORY] = "memory",       [SHOW_VERSION] = "version",
+	[SHOW_AUDIT] = "audit",
 };
 
 /* What a request holds, before its keys have been checked against one another. */
 struct parse {
 	struct request *req;
-	bool has_show, has_longest, has_tables, was_addr;
+	bool has_show, has_longest, has_tables, has_repair, was_addr;
 	char *why;
 	size_t why_size;
 };
@@ -62,7 +64,7 @@ take_show(struct parse *p, const json_t *value)
 		}
 	return bad(p,
 		   "cannot show '%s'; known are routes, nexthops, neighbors, ports, "
-		   "counters, fpm, memory, version",
+		   "counters, fpm, memory, version, audit",
 		   echo(json_string_value(value), buf));
 }
 
@@ -78,6 +80,27 @@ take_prefix(struct parse *p, const json_t *value)
 						 : "?");
 	p->req->has_prefix = true;
 	return 0;
+}
+
+static int
+take_do(struct parse *p, const json_t *value)
+{
+	if (!json_is_string(value) || strcmp(json_string_value(value), "replay") != 0)
+		return bad(p, "the only thing to do is 'replay'");
+	p->req->replay = true;
+	return 0;
+}
+
+/* Tests only; any other daemon knows no such key. */
+static int
+take_break(struct parse *p, const json_t *value)
+{
+	static const char *const name[] = {"", "route", "table", "group"};
+
+	for (unsigned int i = BREAK_ROUTE; i <= BREAK_GROUP; i++)
+		if (json_is_string(value) && strcmp(json_string_value(value), name[i]) == 0)
+			p->req->breaking = (uint8_t)i;
+	return p->req->breaking == BREAK_NOTHING ? bad(p, "break what?") : 0;
 }
 
 static int
@@ -102,14 +125,22 @@ take_key(struct parse *p, const char *key, const json_t *value)
 		return take_prefix(p, value);
 	if (strcmp(key, "family") == 0)
 		return take_family(p, value);
-	if (strcmp(key, "longest") != 0 && strcmp(key, "all_tables") != 0)
+	if (strcmp(key, "do") == 0)
+		return take_do(p, value);
+	if (strcmp(key, "break") == 0 && getenv("FPM_DATAPLANE_TEST_HOOKS") != NULL)
+		return take_break(p, value);
+	if (strcmp(key, "longest") != 0 && strcmp(key, "all_tables") != 0 &&
+	    strcmp(key, "repair") != 0)
 		return bad(p,
 			   "unknown key '%s'; known are show, prefix, longest, family, "
-			   "all_tables",
+			   "all_tables, repair, do",
 			   echo(key, buf));
 	if (!json_is_boolean(value))
 		return bad(p, "%s is not true or false", key);
-	if (key[0] == 'l') {
+	if (key[0] == 'r') {
+		p->req->repair = json_is_true(value);
+		p->has_repair = true;
+	} else if (key[0] == 'l') {
 		p->req->longest = json_is_true(value);
 		p->has_longest = true;
 	} else {
@@ -142,8 +173,12 @@ request_parse(const char *line, size_t len, struct request *req, char *why, size
 	json_decref(root);
 	if (rc < 0)
 		return rc;
+	if (req->replay || req->breaking != BREAK_NOTHING)
+		return 0;
 	if (!p.has_show)
 		return bad(&p, "what to show is missing");
+	if (p.has_repair && req->show != SHOW_AUDIT)
+		return bad(&p, "repair goes with audit");
 	if (req->has_prefix && req->show != SHOW_ROUTES && req->show != SHOW_NEIGHBORS)
 		return bad(&p, "%s are not found by prefix", show_name[req->show]);
 	/* An address alone asks for the route a packet would take. */

@@ -61,14 +61,18 @@ class Control:
         self.path, self.file, self.sock = path, None, None
 
     def ask(self, show, **words):
-        """All rows that answer; a refusal raises LookupError."""
+        """All rows that answer `show`; a refusal raises LookupError."""
+        return self.request({"show": show, **words})
+
+    def request(self, request):
+        """All rows that answer a request; a refusal raises LookupError."""
         if self.file is None:
             self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self.sock.settimeout(10)
             self.sock.connect(self.path)
             self.file = self.sock.makefile("rw", encoding="utf-8")
         try:
-            self.file.write(json.dumps({"show": show, **words}) + "\n")
+            self.file.write(json.dumps(request) + "\n")
             self.file.flush()
             rows = []
             for line in self.file:

@@ -14,6 +14,10 @@ from router import Router  # noqa: E402
 from wire import Collector, Wire  # noqa: E402
 
 
+# `fpmctl audit` is shown state that was broken on purpose (test_audit.py).
+os.environ["FPM_DATAPLANE_TEST_HOOKS"] = "1"
+
+
 @pytest.fixture(scope="session", autouse=True)
 def possible():
     """Skip everything, with one sentence why, where it cannot run."""

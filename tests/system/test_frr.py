@@ -4,6 +4,7 @@ dies comes back without a person."""
 
 import os
 import signal
+import subprocess
 import threading
 import time
 
@@ -12,6 +13,7 @@ import pytest
 from lab import proofs, topology
 from lab.lab import Lab
 from lib import netns
+from lib.dut import Control
 from lib.probe import Stopwatch, UdpSink
 from lib.wait import eventually
 
@@ -102,6 +104,27 @@ def test_a_route_of_vtysh_is_in_packets_within_100_ms(lab):
         ]
 
     assert max(took) < 0.1, took
+
+
+def test_the_audit_finds_what_is_broken_and_nothing_else(lab):
+    """zebra's own tables, all protocols, rejects, ECMP; a lost route comes by a replay."""
+    vtysh = ["--vtysh", " ".join(lab.r1.vtysh_argv())]
+    prefix, _ = announced(lab)
+    lab.r1.configure(f"ip route {STATIC} reject", f"ip route 192.0.2.80/28 {topology.ISP4}")
+
+    def audit(*words):
+        argv = [lab.dp.ctl, "-s", lab.socket, "audit", *vtysh, *words]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    eventually(lambda: audit()[0] == 0, 10, what="equal at first")
+    Control(lab.socket).request({"break": "route", "prefix": prefix})
+    code, text = audit("--repair")
+    assert code == 3 and f"DIFFERS {prefix}: zebra has via {topology.ISP4}" in text, text
+    eventually(lambda: audit()[0] == 0, 20, what="the replay heals it")
+    lab.r1.configure(
+        f"no ip route {STATIC} reject", f"no ip route 192.0.2.80/28 {topology.ISP4}"
+    )
 
 
 def test_the_kernel_of_the_router_forwards_nothing(lab):

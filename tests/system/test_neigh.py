@@ -141,9 +141,7 @@ def test_no_packet_is_lost_while_the_mac_changes(dut, lan, wan, family):
     assert {Ether(d).dst for d in wan.got(stream.mark)} == set(macs)
 
 
-def test_a_new_next_hop_whose_mac_is_known_is_used_without_asking(
-    dut, lan, wan, family
-):
+def test_a_new_next_hop_whose_mac_is_known_is_used_without_asking(dut, lan, wan, family):
     """A route that moves to a gateway no route used before, resolved in the kernel: the
     forwarders have its MAC before they have the route, so no packet waits or is lost."""
     gateways = [case(family, 80 + n)[0] for n in range(10)]

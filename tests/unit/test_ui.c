@@ -164,7 +164,7 @@ what_is_not_understood_gets_a_sentence(void **state)
 		{"{\"show\": 1}", "show is not a string"},
 		{"{\"show\": \"x\\u001b[1m\"}",
 		 "cannot show 'x\\x1b[1m'; known are routes, nexthops, neighbors, ports, "
-		 "counters, fpm, memory, version"},
+		 "counters, fpm, memory, version, audit"},
 		{"{\"show\": \"routes\", \"prefix\": \"10.0.0.0/33\"}",
 		 "'10.0.0.0/33' is not an address or prefix"},
 		{"{\"show\": \"routes\", \"prefix\": 10}",
@@ -178,7 +178,8 @@ what_is_not_understood_gets_a_sentence(void **state)
 		{"{\"show\": \"ports\", \"prefix\": \"10.0.0.0/8\"}",
 		 "ports are not found by prefix"},
 		{"{\"show\": \"ports\", \"who\": 1}",
-		 "unknown key 'who'; known are show, prefix, longest, family, all_tables"},
+		 "unknown key 'who'; known are show, prefix, longest, family, all_tables, "
+		 "repair, do"},
 		{"{\"show\": \"ports\", \"show\": \"fpm\"}",
 		 "not a JSON object, such as {\"show\": \"ports\"}"},
 	};

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fpmctl audit: zebra, the RIB and the compiled FIB, prefix by prefix and next hop by next
+ * hop. The daemon compares its RIB with its FIB itself (rib/audit.c); here zebra's table is
+ * compared with the RIB's. Both change while they are read, so what differs is asked for
+ * again, by prefix, until both say the same or have said different things ROUNDS times.
+ * Memory: 32 octets a route and side.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/inet.h"
+#include "ctl/ctl.h"
+#include "ctl/zebra.h"
+
+#define ROUNDS     3
+#define PAUSE_MS   300
+#define CHECK_MAX  200 /* differences asked for again; more are a broken channel */
+#define DETAIL_MAX 20
+
+struct entry {
+	struct prefix prefix;
+	uint64_t ways; /* hash of their text */
+};
+
+struct table {
+	struct entry *entry;
+	size_t n, cap;
+};
+
+#define UNDECIDED 0 /* hash of ZEBRA_UNDECIDED; no other text has it */
+
+struct audit {
+	const char *socket, *vtysh;
+	bool json, repair;
+	struct table rib, zebra;
+	json_t *differences; /* rows for --json */
+	unsigned long long n_found, n_fib, n_undecided;
+	json_t *checked; /* the daemon's last row */
+	char *one;       /* ways of the one route that was asked for, NULL: no route */
+};
+
+/* --- tables ----------------------------------------------------------------------------- */
+
+static uint64_t
+text_hash(const char *text)
+{
+	uint64_t h = 1;
+
+	for (; *text != '\0'; text++)
+		h = mix64(h + (unsigned char)*text);
+	return h;
+}
+
+static bool
+is_undecided(const char *ways)
+{
+	return ways != NULL && strcmp(ways, ZEBRA_UNDECIDED) == 0;
+}
+
+static void
+table_add(struct table *t, const struct prefix *p, struct ways_text *w)
+{
+	char *text = ways_join(w);
+
+	if (t->n == t->cap) {
+		t->cap = t->cap == 0 ? 4096 : t->cap * 2;
+		t->entry = realloc(t->entry, t->cap * sizeof(*t->entry));
+		if (t->entry == NULL)
+			abort();
+	}
+	t->entry[t->n++] = (struct entry){
+		.prefix = *p, .ways = is_undecided(text) ? UNDECIDED : text_hash(text) | 1};
+	free(text);
+}
+
+static int
+prefix_order(const void *a, const void *b)
+{
+	const struct prefix *p = a, *q = b;
+	int rc = p->family - q->family;
+
+	if (rc == 0)
+		rc = memcmp(p->addr.octet, q->addr.octet, sizeof(p->addr.octet));
+	return rc != 0 ? rc : p->len - q->len;
+}
+
+static int
+entry_order(const void *a, const void *b)
+{
+	return prefix_order(&((const struct entry *)a)->prefix,
+			    &((const struct entry *)b)->prefix);
+}
+
+static void
+on_zebra(const struct prefix *p, struct ways_text *w, void *ctx)
+{
+	table_add(&((struct audit *)ctx)->zebra, p, w);
+}
+
+/* The ways of a row of `show routes` in the spelling of zebra.h; false: not zebra's. */
+static bool
+row_ways(const json_t *row, struct ways_text *w)
+{
+	const json_t *hop;
+	size_t i;
+
+	ways_reset(w);
+	if (strcmp(row_str(row, "source"), "zebra") != 0 || row_int(row, "table") != 254)
+		return false;
+	json_array_foreach (json_object_get(row, "nexthops"), i, hop)
+		ways_add(w, row_has(hop, "via") ? row_str(hop, "via") : NULL,
+			 row_str(hop, "dev"), row_int(hop, "weight"));
+	if (w->n == 0)
+		ways_add_kind(w, row_str(row, "state")); /* blackhole, unresolved, ... */
+	return true;
+}
+
+static bool
+on_rib(const json_t *row, const char *text, void *ctx)
+{
+	static struct ways_text w;
+	struct prefix p;
+
+	if (row_ways(row, &w) && prefix_parse(row_str(row, "prefix"), &p, NULL) == 0)
+		table_add(&((struct audit *)ctx)->rib, &p, &w);
+	ways_reset(&w);
+	return true;
+}
+
+static bool
+on_one(const json_t *row, const char *text, void *ctx)
+{
+	struct audit *a = ctx;
+	struct ways_text w = {0};
+
+	if (row_ways(row, &w)) {
+		free(a->one);
+		a->one = ways_join(&w);
+	}
+	ways_free(&w);
+	return true;
+}
+
+/* --- questions to the daemon ------------------------------------------------------------ */
+
+static int
+ask(struct audit *a, json_t *request,
+    bool (*on_row)(const json_t *row, const char *text, void *ctx))
+{
+	int rc = conn_ask(a->socket, request, on_row, a);
+
+	json_decref(request);
+	return rc;
+}
+
+static bool
+on_fib(const json_t *row, const char *text, void *ctx)
+{
+	struct audit *a = ctx;
+	const char *what = row_str(row, "what");
+
+	if (strcmp(what, "checked") == 0) {
+		json_decref(a->checked);
+		a->checked = json_deep_copy(row);
+		return true;
+	}
+	if (a->n_fib++ < DETAIL_MAX && !a->json) {
+		if (strcmp(what, "group") == 0)
+			printf("DIFFERS next hops of group %lld: what forwarders use is "
+			       "not "
+			       "what the RIB says\n",
+			       row_int(row, "group"));
+		else if (strcmp(what, "table") == 0)
+			printf("DIFFERS %s: group %lld in the RIB, %lld in the FIB\n",
+			       row_str(row, "prefix"), row_int(row, "group"),
+			       row_int(row, "found"));
+		else
+			printf("DIFFERS %s: a packet for %s takes group %lld, not %lld\n",
+			       row_str(row, "prefix"), row_str(row, "address"),
+			       row_int(row, "found"), row_int(row, "group"));
+	}
+	if (a->json)
+		json_array_append_new(a->differences, json_deep_copy(row));
+	return true;
+}
+
+/* --- the verdict ------------------------------------------------------------------------ */
+
+static const char *
+or_none(const char *ways)
+{
+	return ways != NULL ? ways : "no route";
+}
+
+static void
+report(struct audit *a, const struct prefix *p, const char *zebra, const char *rib)
+{
+	char text[PREFIX_STRLEN];
+
+	if (a->n_found++ >= DETAIL_MAX && !a->json)
+		return;
+	if (a->json)
+		json_array_append_new(a->differences,
+				      json_pack("{s:s, s:s, s:s?, s:s?}", "what", "zebra",
+						"prefix", prefix_str(p, text), "zebra",
+						zebra, "rib", rib));
+	else
+		printf("DIFFERS %s: zebra has %s, the dataplane has %s\n",
+		       prefix_str(p, text), or_none(zebra), or_none(rib));
+}
+
+/* Ask both sides again about one prefix. Returns 1 same, 0 different, -1 no answer. */
+static int
+settle(struct audit *a, const struct prefix *p)
+{
+	static const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
+	char text[PREFIX_STRLEN], *zebra = NULL;
+	bool same = false;
+	int rc;
+
+	for (int round = 0; round < ROUNDS && !same; round++) {
+		if (round > 0)
+			nanosleep(&pause, NULL);
+		free(zebra);
+		free(a->one);
+		a->one = NULL;
+		if (zebra_prefix(a->vtysh, p, &zebra) < 0)
+			return -1;
+		rc = ask(a,
+			 json_pack("{s:s, s:s, s:b}", "show", "routes", "prefix",
+				   prefix_str(p, text), "longest", 0),
+			 on_one);
+		if (rc != CTL_OK) {
+			free(zebra);
+			return -1;
+		}
+		same = is_undecided(zebra) || strcmp(or_none(zebra), or_none(a->one)) == 0;
+	}
+	if (!same)
+		report(a, p, zebra, a->one);
+	free(zebra);
+	return same;
+}
+
+/* Returns 0, or -1 when a side stopped answering. */
+static int
+compare(struct audit *a)
+{
+	size_t r = 0, z = 0, asked = 0;
+
+	qsort(a->rib.entry, a->rib.n, sizeof(struct entry), entry_order);
+	qsort(a->zebra.entry, a->zebra.n, sizeof(struct entry), entry_order);
+	while (r < a->rib.n || z < a->zebra.n) {
+		const struct entry *in_rib = r < a->rib.n ? &a->rib.entry[r] : NULL;
+		const struct entry *in_zebra = z < a->zebra.n ? &a->zebra.entry[z] : NULL;
+		int order = in_rib == NULL     ? 1
+			    : in_zebra == NULL ? -1
+					       : entry_order(in_rib, in_zebra);
+		const struct prefix *p = order <= 0 ? &in_rib->prefix : &in_zebra->prefix;
+
+		r += order <= 0;
+		z += order >= 0;
+		if (order >= 0 && in_zebra->ways == UNDECIDED) {
+			a->n_undecided++;
+			continue;
+		}
+		if (order == 0 && in_rib->ways == in_zebra->ways)
+			continue;
+		if (asked++ >= CHECK_MAX)
+			a->n_found++;
+		else if (settle(a, p) < 0)
+			return -1;
+		if (asked == CHECK_MAX && a->n_found == 0) {
+			fputs("fpmctl: the table that vtysh shows is not understood, or "
+			      "changes too fast to be compared\n",
+			      stderr);
+			return -1;
+		}
+	}
+	if (asked > CHECK_MAX && !a->json)
+		printf("%zu more differ (not asked for again)\n", asked - CHECK_MAX);
+	return 0;
+}
+
+static void
+conclude(struct audit *a, double seconds)
+{
+	unsigned long long all = a->n_found + a->n_fib;
+
+	if (a->json) {
+		json_t *out =
+			json_pack("{s:b, s:I, s:I, s:I, s:O, s:O, s:f}", "equal", all == 0,
+				  "zebra_routes", (json_int_t)a->zebra.n, "undecided",
+				  (json_int_t)a->n_undecided, "rib_routes",
+				  (json_int_t)a->rib.n, "fib", a->checked, "differences",
+				  a->differences, "seconds", seconds);
+
+		json_dumpf(out, stdout, JSON_COMPACT);
+		putchar('\n');
+		json_decref(out);
+		return;
+	}
+	if (all > DETAIL_MAX)
+		printf("... and more; --json has them all\n");
+	printf("zebra   %zu routes", a->zebra.n);
+	if (a->n_undecided > 0)
+		printf(", %llu of them refused by the kernel or not yet there: not "
+		       "compared",
+		       a->n_undecided);
+	printf("\n"
+	       "RIB     %zu routes of zebra's: %llu differ\n"
+	       "FIB     %lld prefixes, %lld lookups, %lld groups of next hops: %llu "
+	       "differ\n"
+	       "%s (%.1f s)\n",
+	       a->rib.n, a->n_found, row_int(a->checked, "prefixes"),
+	       row_int(a->checked, "lookups"), row_int(a->checked, "groups"), a->n_fib,
+	       all == 0 ? "Equal." : "NOT equal.", seconds);
+}
+
+static double
+now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+int
+audit_run(const char *socket, const char *vtysh, bool repair, bool json)
+{
+	struct audit a = {.socket = socket, .vtysh = vtysh, .json = json, .repair = repair};
+	double start = now_s();
+	int rc;
+
+	a.differences = json_array();
+	a.checked = json_object();
+	rc = ask(&a, json_pack("{s:s, s:b}", "show", "audit", "repair", repair), on_fib);
+	if (rc == CTL_OK && (zebra_table(vtysh, 4, on_zebra, &a) < 0 ||
+			     zebra_table(vtysh, 6, on_zebra, &a) < 0))
+		rc = CTL_NO_DAEMON;
+	if (rc == CTL_OK)
+		rc = ask(&a, json_pack("{s:s, s:b}", "show", "routes", "all_tables", 0),
+			 on_rib);
+	if (rc == CTL_OK && compare(&a) < 0)
+		rc = CTL_NO_DAEMON;
+	if (rc == CTL_OK) {
+		conclude(&a, now_s() - start);
+		rc = a.n_found + a.n_fib == 0 ? CTL_OK : CTL_DIFFERENT;
+	}
+	if (rc == CTL_DIFFERENT && repair && a.n_found > 0) {
+		rc = ask(&a, json_pack("{s:s}", "do", "replay"), NULL);
+		if (rc == CTL_OK)
+			rc = CTL_DIFFERENT;
+		if (!json && rc == CTL_DIFFERENT)
+			puts("zebra has been asked for a replay: it comes within 3 s, "
+			     "forwarding goes on meanwhile.");
+	}
+	json_decref(a.differences);
+	json_decref(a.checked);
+	free(a.one);
+	free(a.rib.entry);
+	free(a.zebra.entry);
+	return rc;
+}

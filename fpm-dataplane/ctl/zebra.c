@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * vtysh, run and read. Its words are not ours to choose: what is not understood is skipped,
+ * for a route that is missing here is asked for once more, as JSON.
+ */
+#include "ctl/zebra.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WORDS_MAX 32
+
+extern char **environ;
+
+/* --- ways ---------------------------------------------------------------------------- */
+
+void
+ways_reset(struct ways_text *w)
+{
+	while (w->n > 0)
+		free(w->way[--w->n]);
+}
+
+void
+ways_free(struct ways_text *w)
+{
+	ways_reset(w);
+	free(w->way);
+	*w = (struct ways_text){0};
+}
+
+static void
+push(struct ways_text *w, char *way)
+{
+	if (w->n == w->cap) {
+		w->cap = w->cap == 0 ? 8 : w->cap * 2;
+		w->way = realloc(w->way, w->cap * sizeof(*w->way));
+	}
+	if (w->way == NULL || way == NULL)
+		abort();
+	w->way[w->n++] = way;
+}
+
+void
+ways_add_kind(struct ways_text *w, const char *kind)
+{
+	push(w, strdup(kind));
+}
+
+void
+ways_add(struct ways_text *w, const char *via, const char *dev, long long weight)
+{
+	char *way;
+
+	if (asprintf(&way, "%s%s%sdev %s weight %lld", via != NULL ? "via " : "",
+		     via != NULL ? via : "", via != NULL ? " " : "", dev,
+		     weight > 0 ? weight : 1) < 0)
+		abort();
+	push(w, way);
+}
+
+static int
+text_order(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+char *
+ways_join(struct ways_text *w)
+{
+	size_t size = 1;
+	char *text, *end;
+
+	if (w->n == 0)
+		return NULL;
+	qsort(w->way, w->n, sizeof(*w->way), text_order);
+	for (unsigned int i = 0; i < w->n; i++)
+		size += strlen(w->way[i]) + 2;
+	end = text = malloc(size);
+	if (text == NULL)
+		abort();
+	for (unsigned int i = 0; i < w->n; i++)
+		end += sprintf(end, "%s%s", i == 0 ? "" : "; ", w->way[i]);
+	return text;
+}
+
+/* --- vtysh --------------------------------------------------------------------------- */
+
+struct run {
+	pid_t pid;
+	FILE *out;
+};
+
+/* Start `vtysh -c command`, its output to be read. Returns 0, or -1 and says why. */
+static int
+run_start(struct run *run, const char *vtysh, const char *command)
+{
+	char *words = strdup(vtysh), *save = NULL, *argv[WORDS_MAX];
+	posix_spawn_file_actions_t actions;
+	int fd[2], n = 0, rc;
+
+	for (char *w = strtok_r(words, " ", &save); w != NULL && n < WORDS_MAX - 3;
+	     w = strtok_r(NULL, " ", &save))
+		argv[n++] = w;
+	argv[n++] = (char *)(uintptr_t) "-c";
+	argv[n++] = (char *)(uintptr_t)command;
+	argv[n] = NULL;
+	rc = n == 2 || pipe(fd) < 0 ? EINVAL : 0;
+	if (rc == 0) {
+		posix_spawn_file_actions_init(&actions);
+		posix_spawn_file_actions_adddup2(&actions, fd[1], 1);
+		posix_spawn_file_actions_addclose(&actions, fd[0]);
+		posix_spawn_file_actions_addclose(&actions, fd[1]);
+		rc = posix_spawnp(&run->pid, argv[0], &actions, NULL, argv, environ);
+		posix_spawn_file_actions_destroy(&actions);
+		close(fd[1]);
+		run->out = rc == 0 ? fdopen(fd[0], "r") : NULL;
+		if (rc != 0)
+			close(fd[0]);
+	}
+	if (rc != 0)
+		fprintf(stderr, "fpmctl: cannot run '%s': %s; --vtysh names another\n",
+			vtysh, strerror(rc));
+	free(words);
+	return rc == 0 ? 0 : -1;
+}
+
+/* Returns 0 when it ended well and said what was asked for. */
+static int
+run_end(struct run *run, const char *vtysh, bool said)
+{
+	int status = 0;
+
+	fclose(run->out);
+	while (waitpid(run->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && said)
+		return 0;
+	fprintf(stderr,
+		"fpmctl: '%s' gives no routes of zebra; is zebra running? --vtysh names "
+		"another command\n",
+		vtysh);
+	return -1;
+}
+
+/* --- the table, as text -------------------------------------------------------------- */
+
+/*
+ * "B>* 1.0.0.0/13 [20/0] via 192.0.2.2, wan0, weight 1, 00:00:33": code, selected, state;
+ * further ways stand below in lines that begin with blanks. A way in use has a star, or t
+ * or o: installed in the kernel, while the dataplane's word was another.
+ */
+#define STATE_OF_WAY 2
+
+static bool
+in_use(char state)
+{
+	return state == '*' || state == 't' || state == 'o';
+}
+
+static bool
+undecided(char state)
+{
+	return state == 'r' || state == 'q';
+}
+
+/* One way, from "via " or "is directly connected" or "unreachable" on. Cuts the line. */
+static void
+take_way(char *line, struct ways_text *w)
+{
+	char *via = strstr(line, " via "), *dev, *end, *weight;
+
+	if (strstr(line, " unreachable") != NULL) {
+		ways_add_kind(w, strstr(line, "(blackhole)") != NULL  ? "blackhole"
+				 : strstr(line, "prohibited") != NULL ? "prohibit"
+								      : "unreachable");
+		return;
+	}
+	weight = strstr(line, ", weight ");
+	if (via != NULL) {
+		via += strlen(" via ");
+		dev = strstr(via, ", ");
+	} else {
+		dev = strstr(line, " is directly connected, ");
+		if (dev != NULL)
+			dev += strlen(" is directly connected");
+	}
+	if (dev == NULL)
+		return;
+	*dev = '\0';
+	dev += 2;
+	end = dev + strcspn(dev, ", \n"); /* "wan0 onlink, weight 1" */
+	*end = '\0';
+	ways_add(w, via, dev, weight != NULL ? atoll(weight + strlen(", weight ")) : 1);
+}
+
+/* Returns true when the line begins a route that counts, and fills the prefix. */
+static bool
+take_head(const char *line, struct prefix *p)
+{
+	char text[PREFIX_STRLEN];
+	bool addr;
+
+	if (line[1] != '>' || line[0] == 'C' || line[0] == 'L' ||
+	    sscanf(line + 3, " %63s", text) != 1)
+		return false;
+	/* The kernel's own routes are its own, but for those with a gateway. */
+	if (line[0] == 'K' && strstr(line, " via ") == NULL)
+		return false;
+	return strchr(text, '/') != NULL && prefix_parse(text, p, &addr) == 0;
+}
+
+int
+zebra_table(const char *vtysh, uint8_t family,
+	    void (*on_route)(const struct prefix *p, struct ways_text *w, void *ctx),
+	    void *ctx)
+{
+	struct ways_text w = {0};
+	struct prefix p = {0};
+	char *line = NULL;
+	size_t size = 0;
+	struct run run;
+	bool open = false, is_table = false;
+
+	if (run_start(&run, vtysh, family == 4 ? "show ip route" : "show ipv6 route") < 0)
+		return -1;
+	while (getline(&line, &size, run.out) > 0) {
+		if (strlen(line) <= STATE_OF_WAY)
+			continue;
+		if (line[0] != ' ') {
+			is_table |= strncmp(line, "Codes:", 6) == 0;
+			if (open && w.n > 0)
+				on_route(&p, &w, ctx);
+			ways_reset(&w);
+			open = isalnum((unsigned char)line[0]) && take_head(line, &p);
+		}
+		if (open && in_use(line[STATE_OF_WAY]))
+			take_way(line, &w);
+		else if (open && undecided(line[STATE_OF_WAY]) && w.n == 0)
+			ways_add_kind(&w, ZEBRA_UNDECIDED);
+	}
+	if (open && w.n > 0)
+		on_route(&p, &w, ctx);
+	ways_free(&w);
+	free(line);
+	return run_end(&run, vtysh, is_table);
+}
+
+/* --- one prefix, as JSON --------------------------------------------------------------- */
+
+static const char *
+str(const json_t *o, const char *key)
+{
+	return json_string_value(json_object_get(o, key));
+}
+
+static bool
+is_true(const json_t *o, const char *key)
+{
+	return json_is_true(json_object_get(o, key));
+}
+
+static void
+take_nexthop(const json_t *hop, struct ways_text *w)
+{
+	if (!is_true(hop, "fib") || is_true(hop, "recursive"))
+		return;
+	if (is_true(hop, "unreachable"))
+		ways_add_kind(w, is_true(hop, "blackhole")         ? "blackhole"
+				 : is_true(hop, "adminProhibited") ? "prohibit"
+								   : "unreachable");
+	else if (str(hop, "interfaceName") != NULL)
+		ways_add(w, str(hop, "ip"), str(hop, "interfaceName"),
+			 json_integer_value(json_object_get(hop, "weight")));
+}
+
+static bool
+is_kernels_own(const json_t *route, const struct ways_text *w)
+{
+	const char *protocol = str(route, "protocol");
+
+	if (protocol == NULL || strcmp(protocol, "connected") == 0 ||
+	    strcmp(protocol, "local") == 0)
+		return true;
+	if (strcmp(protocol, "kernel") != 0)
+		return false;
+	for (unsigned int i = 0; i < w->n; i++)
+		if (strncmp(w->way[i], "via ", 4) == 0)
+			return false;
+	return true;
+}
+
+int
+zebra_prefix(const char *vtysh, const struct prefix *p, char **ways)
+{
+	struct ways_text w = {0};
+	char text[PREFIX_STRLEN], command[PREFIX_STRLEN + 32];
+	json_t *root, *route, *hop;
+	struct run run;
+	size_t i, j;
+	int rc;
+
+	*ways = NULL;
+	snprintf(command, sizeof(command), "show %s route %s json",
+		 p->family == 4 ? "ip" : "ipv6", prefix_str(p, text));
+	if (run_start(&run, vtysh, command) < 0)
+		return -1;
+	root = json_loadf(run.out, 0, NULL);
+	json_array_foreach (json_object_get(root, text), i, route) {
+		if (!is_true(route, "selected"))
+			continue;
+		if (!is_true(route, "installed")) {
+			ways_add_kind(&w, ZEBRA_UNDECIDED);
+			continue;
+		}
+		json_array_foreach (json_object_get(route, "nexthops"), j, hop)
+			take_nexthop(hop, &w);
+		if (is_kernels_own(route, &w))
+			ways_reset(&w);
+	}
+	*ways = ways_join(&w);
+	ways_free(&w);
+	rc = run_end(&run, vtysh, root != NULL);
+	json_decref(root);
+	return rc;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Does the FIB say what the RIB means? [rib], between commits, a slice at a time.
+ *
+ * Three comparisons, each row of the answer one difference (base/rows.md, audit):
+ *   table   the slot of each route against the truth that the trie is compiled from
+ *   lookup  that truth against what the compiled trie answers, at the edges of each prefix,
+ *           one address outside each edge and one inside: between two edges of prefixes all
+ *           addresses have one answer
+ *   group   the published word and buckets of each slot against its next hops as they are
+ * What zebra has is compared by fpmctl, which can ask it.
+ *
+ * Repair stages what differs again; the commit at the end of the round publishes it.
+ */
+#include <jansson.h>
+
+#include "rib/rib_impl.h"
+
+#define STEPS_A_SLICE 1024u
+#define ROWS_A_ROUTE  6u /* at most */
+
+enum phase { GROUPS, ROUTES, END };
+
+/* Places in msg_query.cursor. */
+enum { PHASE, AT, N_PREFIXES, N_LOOKUPS, N_GROUPS, N_DIFFERENT };
+
+static void
+differs(struct msg_query *q, const char *what, const char *prefix, const char *address,
+	uint32_t group, uint32_t found)
+{
+	q->cursor[N_DIFFERENT]++;
+	json_array_append_new(q->rows,
+			      json_pack("{s:s, s:s?, s:s?, s:I, s:I}", "what", what,
+					"prefix", prefix, "address", address, "group",
+					(json_int_t)group, "found", (json_int_t)found));
+}
+
+static uint32_t
+compiled(const struct poptrie *pt, uint8_t family, const struct ipaddr *addr)
+{
+	return family == 4 ? poptrie4_lookup(pt, ipaddr_v4(addr))
+			   : poptrie6_lookup(pt, addr->octet);
+}
+
+/* Remove and add: a route that is there already is not compiled again. */
+static void
+stage_again(struct rib *rib, const struct route *r)
+{
+	(void)poptrie_del(route_trie(rib, r), r->addr.octet, r->len);
+	(void)rib_stage(rib, r);
+}
+
+/* All bits behind the prefix set (or clear, as stored). */
+static struct ipaddr
+last_address(const struct route *r)
+{
+	struct ipaddr a = r->addr;
+
+	for (unsigned int bit = r->len; bit < family_bits(r->family); bit++)
+		a.octet[bit / 8] |= (uint8_t)(0x80 >> bit % 8);
+	return a;
+}
+
+/* One address up or down; wraps, which is an address like any other. */
+static struct ipaddr
+beside(struct ipaddr a, uint8_t family, int step)
+{
+	for (unsigned int i = family_octets(family); i-- > 0;) {
+		a.octet[i] = (uint8_t)(a.octet[i] + step);
+		if (a.octet[i] != (step > 0 ? 0 : 0xff))
+			break;
+	}
+	return a;
+}
+
+static struct ipaddr
+inside(const struct route *r, const struct ipaddr *last)
+{
+	struct ipaddr a = r->addr;
+	uint64_t bits = hash32((uint32_t)((uintptr_t)r / sizeof(*r)));
+
+	for (unsigned int i = 0; i < family_octets(r->family); i++)
+		a.octet[i] |= (uint8_t)((a.octet[i] ^ last->octet[i]) & bits >> i % 8 * 8);
+	return a;
+}
+
+static void
+check_route(struct rib *rib, struct msg_query *q, const struct route *r)
+{
+	const struct poptrie *pt = route_trie(rib, r);
+	uint32_t slot = route_effective(r), found;
+	struct prefix p = route_prefix(r);
+	struct ipaddr last = last_address(r);
+	const struct ipaddr probe[] = {r->addr, last, inside(r, &last),
+				       beside(r->addr, r->family, -1),
+				       beside(last, r->family, 1)};
+	char prefix[PREFIX_STRLEN], address[PREFIX_STRLEN];
+	bool bad = false;
+
+	q->cursor[N_PREFIXES]++;
+	found = poptrie_exact(pt, r->addr.octet, r->len);
+	if (found != slot) {
+		differs(q, "table", prefix_str(&p, prefix), NULL, slot, found);
+		bad = true;
+	}
+	for (unsigned int i = 0; i < sizeof(probe) / sizeof(probe[0]); i++) {
+		unsigned int len;
+		uint32_t truth =
+			poptrie_match(pt, probe[i].octet, family_bits(r->family), &len);
+
+		q->cursor[N_LOOKUPS]++;
+		found = compiled(pt, r->family, &probe[i]);
+		if (found == truth)
+			continue;
+		differs(q, "lookup", prefix_str(&p, prefix),
+			ipaddr_str(&probe[i], r->family, address), truth, found);
+		bad = true;
+	}
+	if (bad && q->repair)
+		stage_again(rib, r);
+}
+
+static void
+check_group(struct rib *rib, struct msg_query *q, struct slot *s)
+{
+	q->cursor[N_GROUPS]++;
+	if (slot_is_current(rib, s))
+		return;
+	differs(q, "group", NULL, NULL, s->number, s->number);
+	if (q->repair)
+		slot_dirty(rib, s, SLOT_PATHS);
+}
+
+void
+audit_slice(struct rib *rib, struct msg_query *q)
+{
+	for (uint32_t steps = 0; steps < STEPS_A_SLICE; steps++) {
+		uint32_t at;
+
+		if (json_array_size(q->rows) + ROWS_A_ROUTE > q->max)
+			return;
+		at = (uint32_t)++q->cursor[AT];
+		if (q->cursor[PHASE] == GROUPS && at <= rib->slot_high) {
+			struct slot *s = slot_at(rib, at);
+
+			if (s->kind != SLOT_FREE && s->kind != SLOT_DYING)
+				check_group(rib, q, s);
+		} else if (q->cursor[PHASE] == ROUTES && at <= rib->main.high) {
+			const struct route *r = route_at(&rib->main, at);
+
+			if (r->family != 0)
+				check_route(rib, q, r);
+		} else if (++q->cursor[PHASE] == END) {
+			break;
+		} else {
+			q->cursor[AT] = 0;
+		}
+	}
+	if (q->cursor[PHASE] != END)
+		return;
+	json_array_append_new(q->rows,
+			      json_pack("{s:s, s:I, s:I, s:I, s:I}", "what", "checked",
+					"prefixes", (json_int_t)q->cursor[N_PREFIXES],
+					"lookups", (json_int_t)q->cursor[N_LOOKUPS],
+					"groups", (json_int_t)q->cursor[N_GROUPS],
+					"differences", (json_int_t)q->cursor[N_DIFFERENT]));
+	q->done = true;
+}
+
+/* For tests of this very file: FPM_DATAPLANE_TEST_HOOKS in the environment allows it. */
+void
+audit_break(struct rib *rib, struct msg_query *q)
+{
+	struct prefix p = q->prefix;
+	struct route *r;
+
+	q->done = true;
+	prefix_mask(&p);
+	r = routes_find(&rib->main, RIB_TABLE_MAIN, &p,
+			routes_hash(&rib->main, RIB_TABLE_MAIN, &p));
+	if (r == NULL)
+		return;
+	switch (q->breaking) {
+	case BREAK_NOTHING:
+		break;
+	case BREAK_ROUTE:
+		if (r->zslot != 0)
+			zebra_withdraw(rib, r);
+		break;
+	case BREAK_TABLE:
+		(void)poptrie_del(route_trie(rib, r), p.addr.octet, p.len);
+		rib->staged[p.family == 6] = true;
+		break;
+	case BREAK_GROUP:
+		atomic_store_explicit(&rib->fib->group[route_effective(r)],
+				      group_word_single(PATH(PATH_BLACKHOLE, 0)),
+				      memory_order_release);
+		break;
+	}
+}

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`fpmctl audit`: zebra, RIB and FIB compared. zebra is played by a script that speaks as
+vtysh 8.4 does; test_frr.py has the real one."""
+
+import json
+import shlex
+
+import pytest
+
+from lib.wait import eventually
+
+HEAD = """Codes: K - kernel route, C - connected, S - static, R - RIP,
+       > - selected route, * - FIB route, q - queued, r - rejected, b - backup
+
+"""
+NET, NET6 = "198.51.100.0/24", "2001:db8:f000::/36"
+
+SCRIPT = """#!/bin/sh
+shift
+case "$*" in
+"show ip route") cat {dir}/ip ;;
+"show ipv6 route") cat {dir}/ipv6 ;;
+*) echo '{{}}' ;;
+esac
+"""
+
+
+@pytest.fixture
+def vtysh(tmp_path):
+    """Make the command of a zebra that shows these lines: vtysh(ipv4, ipv6)."""
+
+    def make(ipv4="", ipv6=""):
+        (tmp_path / "ip").write_text(HEAD + ipv4)
+        (tmp_path / "ipv6").write_text(HEAD + ipv6)
+        script = tmp_path / "vtysh"
+        script.write_text(SCRIPT.format(dir=shlex.quote(str(tmp_path))))
+        return f"sh {script}"
+
+    return make
+
+
+def audit(dut, vtysh, *words):
+    """(exit code, stdout, stderr) of one audit."""
+    done = dut.fpmctl("audit", "--vtysh", vtysh, *words)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_equal_tables_are_equal_in_every_spelling(dut, lan, wan, vtysh):
+    """Gateways, on-link, several ways in any order, rejects; what is the kernel's own, and
+    what is not selected, is no part of it."""
+    dut.zebra.hop(wan.peer4, wan, nhid=1)
+    dut.zebra.hop(lan.peer4, lan, nhid=2)
+    dut.zebra.group([1, 2], nhid=3)
+    dut.zebra.add(NET, 3)
+    dut.route("203.0.113.0/25", rtm_type=6)
+    dut.route(NET6, via=wan.peer6, wire=wan)
+    zebra = vtysh(
+        f"C>* 192.0.2.0/24 is directly connected, {wan.tap}, 00:00:07\n"
+        f"O   192.0.2.0/24 [110/10] is directly connected, {wan.tap}, weight 1, 00:00:07\n"
+        f"B>* {NET} [20/0] via {lan.peer4}, {lan.tap}, weight 1, 00:00:06\n"
+        f"  *                   via {wan.peer4}, {wan.tap}, weight 1, 00:00:06\n"
+        f"S   {NET} [200/0] via {wan.peer4}, {wan.tap}, weight 1, 00:00:06\n"
+        "S>* 203.0.113.0/25 [1/0] unreachable (blackhole), weight 1, 00:00:01\n"
+        "K>* 0.0.0.0/0 is directly connected, eth0, 00:00:07\n",
+        f"B>* {NET6} [20/0] via {wan.peer6}, {wan.tap}, weight 1, 00:00:06\n"
+        "C * fe80::/64 is directly connected, lan0, 00:00:08\n",
+    )
+
+    code, out, _ = audit(dut, zebra)
+
+    assert (code, out.splitlines()[-1].split(" (")[0]) == (0, "Equal."), out
+    assert out.startswith("zebra   3 routes\n")
+
+
+def test_every_kind_of_difference_is_told(dut, wan, vtysh):
+    """Missing, left over, another way, another weight: a line each, exit code 3."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.route("198.18.0.0/24", via=wan.peer4, wire=wan)
+    way = f"via {wan.peer4}, {wan.tap}, weight 1, 00:00:06"
+    other = f"via {wan.peer4}, {wan.tap}, weight 9, 00:00:06"
+    zebra = vtysh(f"S>* {NET} [1/0] {other}\nS>* 198.18.9.0/24 [1/0] {way}\n")
+
+    code, out, _ = audit(dut, zebra)
+
+    # The script denies all when it is asked by prefix.
+    has = f"the dataplane has via {wan.peer4} dev {wan.tap} weight 1"
+    assert code == 3
+    assert f"DIFFERS {NET}: zebra has no route, {has}" in out
+    assert f"DIFFERS 198.18.0.0/24: zebra has no route, {has}" in out
+    assert "198.18.9.0/24" not in out  # zebra said, when asked again, that it is gone
+    assert "2 differ" in out and "NOT equal." in out
+
+
+def test_what_the_kernel_refused_is_no_difference(dut, wan, vtysh):
+    """zebra keeps such a route selected; a replay sends it and a live update does not."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    way = f"via {wan.peer4}, {wan.tap}, weight 1, 00:00:06"
+    zebra = vtysh(f"S>r {NET} [1/0] {way}\nS>q 198.18.9.0/24 [1/0] {way}\n")
+
+    code, out, _ = audit(dut, zebra)
+
+    assert code == 0, out
+    assert "2 of them refused by the kernel or not yet there" in out
+
+
+def test_a_broken_fib_is_found_and_repaired(dut, wan, vtysh):
+    """The forwarders' tables are compared, not only the RIB's."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    way = f"via {wan.peer4}, {wan.tap}, weight 1, 00:00:06"
+    zebra = vtysh(f"S>* {NET} [1/0] {way}\n")
+
+    for what in ("table", "group"):
+        dut.control.request({"break": what, "prefix": NET})
+        code, out, _ = audit(dut, zebra, "--json")
+        found = json.loads(out)
+        assert (code, found["equal"]) == (3, False)
+        assert what in {row["what"] for row in found["differences"]}
+        assert audit(dut, zebra, "--repair")[0] == 3
+        eventually(lambda: audit(dut, zebra)[0] == 0, 3, what="the FIB is mended")
+
+
+def test_a_route_that_got_lost_is_asked_for_again(dut, wan, vtysh):
+    """--repair has zebra come again: what it says then is the truth."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.control.request({"break": "route", "prefix": NET})
+    eventually(lambda: dut.route_row(NET) is None, 2)
+    dut.route("198.18.0.0/24", via=wan.peer4, wire=wan)
+    closes = dut.fpm()["closes"]
+
+    code, out, _ = audit(dut, vtysh(), "--repair")
+
+    assert code == 3
+    assert "asked for a replay" in out
+    eventually(lambda: dut.fpm()["closes"] == closes + 1, 3, what="the session is closed")
+    dut.zebra.close()
+    dut.zebra.connect()
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+
+@pytest.mark.parametrize(
+    "command", ["nosuch-command", "false", "true", "echo hello", "sh -c exit"]
+)
+def test_a_zebra_that_does_not_answer_is_no_verdict(dut, command):
+    """One sentence and exit code 1, not a list of a million differences."""
+    code, out, err = audit(dut, command)
+
+    assert (code, out) == (1, "")
+    assert err.startswith("fpmctl: ") and len(err.splitlines()) == 1
+
+
+def test_replay_needs_a_zebra(dut):
+    """`fpmctl replay` without a session says so."""
+    dut.zebra.close()
+    eventually(lambda: not dut.fpm()["connected"], 3)
+
+    done = dut.fpmctl("replay")
+
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "zebra is not connected" in done.stderr
+    dut.zebra.connect()
+
+
+def test_only_tests_may_break(own_dut, monkeypatch):
+    """Without the environment's word the key does not exist."""
+    monkeypatch.delenv("FPM_DATAPLANE_TEST_HOOKS")
+    router = own_dut()
+    router.start()
+
+    with pytest.raises(LookupError, match="unknown key 'break'"):
+        router.control.request({"break": "route", "prefix": NET})

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The audit finds what is broken on purpose, and nothing else; repair mends it.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/rib_rig.c
+ */
+#include "rib_rig.h"
+
+#include <stdio.h>
+
+/* All rows of one audit, the last of which says what was checked. */
+static json_t *
+audit(struct rig *g, bool repair)
+{
+	struct msg_query q = {.kind = QUERY_AUDIT, .repair = repair, .max = 16};
+
+	return rig_ask(g, &q, NULL);
+}
+
+static json_int_t
+num(const json_t *row, const char *key)
+{
+	assert_true(json_is_integer(json_object_get(row, key)));
+	return json_integer_value(json_object_get(row, key));
+}
+
+static json_int_t
+n_different(struct rig *g, bool repair)
+{
+	json_t *rows = audit(g, repair);
+	const json_t *last = json_array_get(rows, json_array_size(rows) - 1);
+	json_int_t n = num(last, "differences");
+
+	assert_string_equal(json_string_value(json_object_get(last, "what")), "checked");
+	assert_int_equal(json_array_size(rows), n + 1);
+	json_decref(rows);
+	return n;
+}
+
+static void
+break_it(struct rig *g, enum query_break what, const char *prefix)
+{
+	struct msg_query q = {.kind = QUERY_BREAK, .breaking = (uint8_t)what, .max = 1};
+
+	assert_int_equal(prefix_parse(prefix, &q.prefix, NULL), 0);
+	json_decref(rig_ask(g, &q, NULL));
+	rig_settle(g);
+}
+
+/* Nested routes of both families behind ids, groups, inline hops and none. */
+static struct rig *
+with_routes(void)
+{
+	struct rig *g = rig_two_ports();
+	char text[48];
+
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_hop(g, 2, "192.0.2.129", 12);
+	rig_hop(g, 3, "2001:db8:1::1", 11);
+	rig_group(g, 20, 2, 1, 3, 2, 1);
+	for (unsigned int i = 0; i < 3000; i++) {
+		snprintf(text, sizeof(text), "10.%u.%u.0/%u", i % 7, i / 7 % 256,
+			 16 + i % 17);
+		rig_route(g, text, i % 3 == 0 ? 20 : 1 + i % 2);
+		snprintf(text, sizeof(text), "2001:db8:%x::/%u", i, 32 + i % 97);
+		rig_route(g, text, 3);
+	}
+	rig_route_inline(g, "198.51.100.0/24", "192.0.2.2", 11);
+	rig_route_type(g, "203.0.113.0/24", RTN_BLACKHOLE);
+	rig_route_type(g, "0.0.0.0/0", RTN_UNREACHABLE);
+	rig_route(g, "::/0", 3);
+	rig_route(g, "255.255.255.255/32", 1);
+	rig_settle(g);
+	return g;
+}
+
+static void
+a_sound_fib_has_no_differences(void **state)
+{
+	struct rig *g = with_routes();
+	json_t *rows = audit(g, false);
+	const json_t *last = json_array_get(rows, 0);
+
+	assert_int_equal(json_array_size(rows), 1);
+	assert_int_equal(num(last, "differences"), 0);
+	assert_int_equal(num(last, "prefixes"), g->rib->main.n);
+	assert_int_equal(num(last, "lookups"), 5 * g->rib->main.n);
+	assert_true(num(last, "groups") >= 6);
+	json_decref(rows);
+	rig_free(g);
+}
+
+static void
+a_prefix_that_the_fib_lost_is_found_and_mended(void **state)
+{
+	struct rig *g = with_routes();
+
+	assert_seen(g, "198.51.100.7", "192.0.2.2@1");
+	break_it(g, BREAK_TABLE, "198.51.100.0/24");
+	assert_seen(g, "198.51.100.7", "unreachable");
+	assert_int_equal(n_different(g, false), 1);
+	assert_int_equal(n_different(g, true), 1);
+	rig_settle(g);
+	assert_seen(g, "198.51.100.7", "192.0.2.2@1");
+	assert_int_equal(n_different(g, false), 0);
+	rig_free(g);
+}
+
+static void
+next_hops_that_are_not_the_ribs_are_found_and_mended(void **state)
+{
+	struct rig *g = with_routes();
+
+	/* One way, and several. */
+	break_it(g, BREAK_GROUP, "198.51.100.0/24");
+	break_it(g, BREAK_GROUP, "10.0.0.0/16");
+	assert_seen(g, "198.51.100.7", "blackhole");
+	assert_int_equal(n_different(g, false), 2);
+	assert_int_equal(n_different(g, true), 2);
+	rig_settle(g);
+	assert_seen(g, "198.51.100.7", "192.0.2.2@1");
+	assert_int_equal(n_different(g, false), 0);
+	rig_free(g);
+}
+
+static void
+a_lost_route_is_not_the_fibs_fault(void **state)
+{
+	struct rig *g = with_routes();
+
+	break_it(g, BREAK_ROUTE, "198.51.100.0/24");
+	assert_seen(g, "198.51.100.7", "unreachable");
+	assert_int_equal(n_different(g, false), 0);
+	break_it(g, BREAK_ROUTE, "198.51.100.0/24"); /* nothing there any more */
+	break_it(g, BREAK_TABLE, "192.0.2.0/30");
+	rig_free(g);
+}
+
+static void
+more_differences_than_a_slice_holds_are_all_told(void **state)
+{
+	struct rig *g = with_routes();
+	unsigned int n = 0;
+	char text[48];
+
+	for (unsigned int i = 0; i < 300; i++) {
+		if (i % 97 < 16)
+			continue; /* one prefix for several i */
+		snprintf(text, sizeof(text), "2001:db8:%x::/%u", i, 32 + i % 97);
+		break_it(g, BREAK_TABLE, text);
+		n++;
+	}
+	assert_int_equal(n_different(g, true), n);
+	rig_settle(g);
+	assert_int_equal(n_different(g, false), 0);
+	rig_free(g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_sound_fib_has_no_differences),
+		cmocka_unit_test(a_prefix_that_the_fib_lost_is_found_and_mended),
+		cmocka_unit_test(next_hops_that_are_not_the_ribs_are_found_and_mended),
+		cmocka_unit_test(a_lost_route_is_not_the_fibs_fault),
+		cmocka_unit_test(more_differences_than_a_slice_holds_are_all_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
