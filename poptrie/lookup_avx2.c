@@ -6,9 +6,16 @@
  * AVX2 has no popcount of 64-bit lanes and no variable-count gather worth its price: the
  * nibble-table popcount costs more than the scalar POPCNT, three of which issue a cycle.
  */
+#include <string.h>
+#include <immintrin.h>
+#include "impl.h"
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2,popcnt"))), \
+			     apply_to = function)
+#else
 #pragma GCC push_options
 #pragma GCC target("avx2,bmi,bmi2,popcnt")
-#include <immintrin.h>
+#endif
 #include "walk.h"
 
 void
@@ -27,4 +34,8 @@ pt_bulk6_avx2(const struct pt_view *v, const uint8_t *const *addr, uint32_t *val
 {
 	scalar_bulk6(v, addr, value, n);
 }
+#ifdef __clang__
+#pragma clang attribute pop
+#else
 #pragma GCC pop_options
+#endif

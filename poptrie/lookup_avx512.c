@@ -15,9 +15,18 @@
  * times as long), extracting lanes through memory, and collecting keys and entries in
  * arrays before (a third slower: the vector loads wait for the stores).
  */
+#include <string.h>
+#include <immintrin.h>
+#include "impl.h"
+#ifdef __clang__
+#pragma clang attribute push(                                                          \
+	__attribute__((target(                                                         \
+		"avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,avx2,bmi,bmi2"))), \
+	apply_to = function)
+#else
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,avx2,bmi,bmi2")
-#include <immintrin.h>
+#endif
 #include "walk.h"
 
 #define GROUPS6 8 /* of 8 keys, all at the same level, so that 64 misses overlap */
@@ -322,4 +331,8 @@ pt_bulk6_avx512(const struct pt_view *v, const uint8_t *const *addr, uint32_t *v
 		} while (dflt_changed(v, dflt));
 	}
 }
+#ifdef __clang__
+#pragma clang attribute pop
+#else
 #pragma GCC pop_options
+#endif

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An update script for poptrie, played against the naive twin: after each commit all
+ * lookups around what changed agree, at the end those around every prefix.
+ *
+ * A libFuzzer target; lib=poptrie, with clang:
+ *
+ *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -march=x86-64-v2 \
+ *       -Ipoptrie -Itests/unit tests/fuzz/fuzz_poptrie.c poptrie/[a-z]*.c \
+ *       tests/unit/oracle.c -o build/fuzz_poptrie && build/fuzz_poptrie CORPUS
+ *
+ * Built with -DFUZZ_STANDALONE by any compiler (without "fuzzer") it replays files.
+ *
+ * First octet: family and layout, bulk variant, whether a grace period passes at once or
+ * after some commits, small pools. Then one octet an operation, and what it needs.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "impl.h"
+#include "oracle.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define MUST(claim)                                                                 \
+	do {                                                                        \
+		if (!(claim)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #claim); \
+			abort();                                                    \
+		}                                                                   \
+	} while (0)
+
+enum { MAX_STAGED = 64, MAX_WAITING = 8, MAX_OPS = 600 };
+
+struct script {
+	const uint8_t *at, *end;
+	struct poptrie *pt;
+	struct oracle *o;
+	unsigned int bytes;
+	uint32_t value_max;
+	struct {
+		uint8_t addr[16];
+		unsigned int len;
+	} staged[MAX_STAGED];
+	unsigned int n_staged; /* more than MAX_STAGED: the rest is seen at the end */
+	struct poptrie_retired *waiting[MAX_WAITING];
+	unsigned int n_waiting, keep;
+};
+
+static uint8_t
+octet(struct script *s)
+{
+	return s->at < s->end ? *s->at++ : 0;
+}
+
+/* Few octets make a prefix: places that nest and share nodes, at any length. */
+static unsigned int
+prefix(struct script *s, uint8_t *addr)
+{
+	static const uint8_t top[8] = {0x20, 0x2a, 0x00, 0x3f, 0x1f, 0x40, 0xff, 0x24};
+	uint8_t a = octet(s), b = octet(s), c = octet(s), len = octet(s);
+
+	memset(addr, 0, 16);
+	addr[0] = top[a & 7];
+	addr[1] = a >> 3 & 3 ? 0x10 : 0;
+	addr[2] = b;
+	addr[3] = c;
+	if (s->bytes == 16) {
+		memset(addr + 3, a & 0x80 ? c : 0, 12);
+		addr[4 + (b & 7)] = c;
+		addr[15] = c;
+	}
+	len %= s->bytes * 8 + 1;
+	oracle_mask(addr, s->bytes, len, false);
+	return len;
+}
+
+static uint32_t
+value(struct script *s)
+{
+	uint8_t x = octet(s);
+
+	/* Few values, so that neighbours are equal at times, and the largest ones. */
+	return x < 0xf0 ? 1 + x % 5 : s->value_max - (x & 7);
+}
+
+static void
+agree(const struct script *s, uint8_t (*addr)[16], unsigned int n)
+{
+	uint32_t ip4[16], got[16];
+	const uint8_t *key[16];
+
+	for (unsigned int i = 0; i < n; i++) {
+		uint8_t *a = addr[i];
+
+		key[i] = a;
+		ip4[i] = (uint32_t)a[0] << 24 | a[1] << 16 | a[2] << 8 | a[3];
+	}
+	if (s->bytes == 16)
+		poptrie6_lookup_bulk(s->pt, key, got, n);
+	else
+		poptrie4_lookup_bulk(s->pt, ip4, got, n);
+	for (unsigned int i = 0; i < n; i++) {
+		uint32_t want = oracle_match(s->o, addr[i], s->bytes * 8, NULL);
+
+		MUST(got[i] == want);
+		MUST(want == (s->bytes == 16 ? poptrie6_lookup(s->pt, key[i])
+					     : poptrie4_lookup(s->pt, ip4[i])));
+	}
+}
+
+/* Sixteen keys at both ends of a prefix, and beyond. */
+static void
+agree_around(const struct script *s, const uint8_t *prefix_addr, unsigned int len)
+{
+	uint8_t addr[16][16];
+
+	for (int i = 0; i < 16; i++) {
+		memcpy(addr[i], prefix_addr, 16);
+		oracle_mask(addr[i], s->bytes, len, i & 1);
+		oracle_step(addr[i], s->bytes, i / 2 % 3 - 1);
+		if (i >= 6 && len < s->bytes * 8)
+			addr[i][len / 8] ^= (uint8_t)(0x80 >> (len + i) % 8);
+	}
+	agree(s, addr, 16);
+}
+
+static void
+retire(void *ctx, struct poptrie *pt, struct poptrie_retired *r)
+{
+	struct script *s = ctx;
+
+	s->waiting[s->n_waiting++] = r;
+	while (s->n_waiting > s->keep) {
+		poptrie_reclaim(pt, s->waiting[0]);
+		s->n_waiting--;
+		memmove(s->waiting, s->waiting + 1, s->n_waiting * sizeof(*s->waiting));
+	}
+}
+
+static void *
+hook_alloc(void *ctx, size_t bytes, size_t align)
+{
+	void *p = NULL;
+
+	(void)ctx;
+	return posix_memalign(&p, align < 8 ? 8 : align, bytes) == 0 ? p : NULL;
+}
+
+static void
+hook_free(void *ctx, void *mem)
+{
+	(void)ctx;
+	free(mem);
+}
+
+static void
+commit(struct script *s)
+{
+	MUST(poptrie_commit(s->pt) == 0);
+	for (unsigned int i = 0; i < s->n_staged && i < MAX_STAGED; i++)
+		agree_around(s, s->staged[i].addr, s->staged[i].len);
+	s->n_staged = 0;
+}
+
+static void
+stage(struct script *s, const uint8_t *addr, unsigned int len, uint32_t v)
+{
+	int rc;
+
+	if (v) {
+		MUST(poptrie_add(s->pt, addr, len, v) == 0);
+		oracle_set(s->o, addr, len, v);
+	} else {
+		rc = poptrie_del(s->pt, addr, len);
+		MUST((rc == 0) == (oracle_del(s->o, addr, len) != 0));
+	}
+	MUST(poptrie_exact(s->pt, addr, len) == v);
+	if (s->n_staged < MAX_STAGED) {
+		memcpy(s->staged[s->n_staged].addr, addr, 16);
+		s->staged[s->n_staged].len = len;
+	}
+	s->n_staged++;
+}
+
+static void
+step(struct script *s)
+{
+	uint8_t op = octet(s), addr[16];
+	unsigned int len;
+	uint32_t v;
+
+	switch (op & 15) {
+	case 0:
+	case 1:
+	case 2:
+	case 3: /* and commit, as a daemon with little to do */
+	case 4:
+	case 5:
+	case 6:
+		len = prefix(s, addr);
+		stage(s, addr, len, value(s));
+		if ((op & 15) <= 3)
+			commit(s);
+		break;
+	case 7:
+	case 8:
+		len = prefix(s, addr);
+		stage(s, addr, len, 0);
+		if (op & 16)
+			commit(s);
+		break;
+	case 9:
+	case 10: /* one that is there, or all from there on of that length */
+		len = prefix(s, addr);
+		v = poptrie_next(s->pt, addr, &len, true);
+		if (v == 0)
+			break;
+		MUST(oracle_exact(s->o, addr, len) == v);
+		stage(s, addr, len, op & 16 ? value(s) : 0);
+		if (op & 32)
+			commit(s);
+		break;
+	case 11: /* a run of siblings: full nodes, many changes in a slot */
+		len = prefix(s, addr);
+		for (unsigned int i = op >> 4; len > 8 && i < 16; i++) {
+			addr[(len - 1) / 8] ^= (uint8_t)(0x80 >> (len - 1) % 8);
+			addr[(len - 1) / 8 - 1] ^= (uint8_t)i;
+			stage(s, addr, len, 1 + i);
+		}
+		break;
+	case 12:
+		s->value_max = POPTRIE_VALUE_MAX;
+		break;
+	case 13:
+		len = prefix(s, addr);
+		commit(s);
+		agree_around(s, addr, len);
+		break;
+	default:
+		commit(s);
+	}
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct script s = {.at = data, .end = data + size, .value_max = PT_VALUE16};
+	struct poptrie_conf conf = {.ctx = &s};
+	struct oracle_route *all;
+	struct poptrie_stats st;
+	uint8_t how = octet(&s);
+	enum pt_isa isa = (how >> 2 & 3) % (pt_isa_best() + 1u);
+
+	conf.family = how & 1 ? POPTRIE_IP6 : POPTRIE_IP4;
+	s.bytes = how & 1 ? 16 : 4;
+	if (how & 16) {
+		s.keep = how >> 5 & 7;
+		conf.retire = retire;
+	} else if (!(how & 1) && (how & 32)) {
+		conf.alloc = hook_alloc;
+		conf.free = hook_free;
+	}
+	MUST(pt_create(&s.pt, &conf, how & 2 ? PT_WIDE : PT_FUSED, isa) == 0);
+	s.o = oracle_new(how & 1);
+	for (int i = 0; i < MAX_OPS && s.at < s.end; i++)
+		step(&s);
+	commit(&s);
+	all = oracle_sorted(s.o);
+	for (uint32_t i = 0; i < s.o->routes; i++)
+		agree_around(&s, all[i].addr, all[i].len);
+	for (uint32_t i = 0; i < s.o->routes; i++)
+		MUST(poptrie_del(s.pt, all[i].addr, all[i].len) == 0);
+	MUST(poptrie_commit(s.pt) == 0);
+	s.keep = 0;
+	while (s.n_waiting)
+		poptrie_reclaim(s.pt, s.waiting[--s.n_waiting]);
+	poptrie_stats(s.pt, &st);
+	MUST(st.routes == 0 && st.nodes == 0 && st.leaves == 0 && st.retired_bytes == 0);
+	free(all);
+	oracle_free(s.o);
+	poptrie_destroy(s.pt);
+	return 0;
+}
+
+#ifdef FUZZ_STANDALONE
+int
+main(int argc, char **argv)
+{
+	static uint8_t buf[1 << 16];
+
+	for (int i = 1; i < argc; i++) {
+		FILE *f = fopen(argv[i], "rb");
+
+		if (!f) {
+			perror(argv[i]);
+			return 1;
+		}
+		LLVMFuzzerTestOneInput(buf, fread(buf, 1, sizeof(buf), f));
+		fclose(f);
+	}
+	return 0;
+}
+#endif
