@@ -5,7 +5,7 @@
  * underneath.
  *
  * Tried without gain: holding back lanes that need a second level and finishing them
- * together. The out-of-order core overlaps a dozen plain lookups already.
+ * together.
  */
 #include "walk.h"
 
