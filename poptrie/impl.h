@@ -23,6 +23,7 @@
 #define PT_DIRTY   4096 /* exactly remembered changes; above, whole slots are rebuilt */
 #define PT_CHILD   0x80000000u /* in 32-bit words: a child or node, not a value */
 #define PT_VALUE16 0x7fffu     /* the largest value of a 16-bit leaf */
+#define PT_FRAG    (1u << 20)  /* octets of a pool that may lie idle beside those used */
 
 enum pt_layout {
 	/*
@@ -154,6 +155,7 @@ struct poptrie {
 	struct pt_blocks fresh; /* blocks of the slot being rebuilt, to undo */
 	struct pt_batch *idle;
 	uint64_t routes, commits, slots_rebuilt;
+	uint64_t depth[POPTRIE_DEPTHS];
 	size_t retired_bytes;
 	uint64_t retired_nodes, retired_leaves;
 };

@@ -89,7 +89,7 @@ pt_pool_init(struct pt_pool *p, const struct pt_mem *m, uint32_t elem_bytes,
 	p->elem_bytes = elem_bytes;
 	p->page_elems = page_elems;
 	p->n_pages = (cap + page_elems - 1) / page_elems;
-	p->top = (skip + page_elems - 1) / page_elems;
+	p->skip = p->top = (skip + page_elems - 1) / page_elems;
 	p->free_pages = PT_NIL;
 	memset(p->partial, 0xff, sizeof(p->partial));
 	p->mem = pt_mem_get(m, pool_bytes(p), 64, PT_MEM_HOT);
@@ -138,12 +138,14 @@ page_take(struct pt_pool *p, uint32_t n)
 	uint32_t i = p->free_pages, blocks = p->page_elems / n;
 	struct pt_page *pg;
 
-	if (i != PT_NIL)
+	if (i != PT_NIL) {
 		list_drop(p, &p->free_pages, i);
-	else if (p->top < p->n_pages)
+		p->n_free_pages--;
+	} else if (p->top < p->n_pages) {
 		i = p->top++;
-	else
+	} else {
 		return PT_NIL;
+	}
 	pg = &p->page[i];
 	pg->size = n;
 	pg->n_free = blocks;
@@ -190,6 +192,7 @@ pt_pool_free(struct pt_pool *p, uint32_t idx, uint32_t n)
 		list_drop(p, &p->partial[n], i);
 		pg->size = 0;
 		list_push(p, &p->free_pages, i);
+		p->n_free_pages++;
 	}
 }
 
@@ -197,4 +200,12 @@ size_t
 pt_pool_bytes(const struct pt_pool *p)
 {
 	return (size_t)p->top * p->page_elems * p->elem_bytes;
+}
+
+size_t
+pt_pool_frag(const struct pt_pool *p)
+{
+	size_t used = (size_t)(p->top - p->skip - p->n_free_pages) * p->page_elems;
+
+	return (used - p->live) * p->elem_bytes;
 }

@@ -38,10 +38,12 @@ struct pt_pool {
 	void *mem;
 	struct pt_page *page;
 	uint32_t elem_bytes;
-	uint32_t page_elems;  /* a power of two, at most 1024 */
-	uint32_t n_pages;     /* capacity */
-	uint32_t top;         /* pages ever used */
-	uint32_t free_pages;  /* list of pages given back */
+	uint32_t page_elems; /* a power of two, at most 1024 */
+	uint32_t n_pages;    /* capacity */
+	uint32_t top;        /* pages ever used */
+	uint32_t skip;       /* of those, never handed out */
+	uint32_t free_pages; /* list of pages given back */
+	uint32_t n_free_pages;
 	uint32_t partial[65]; /* pages with a free block of that size */
 	uint32_t live;        /* elements handed out */
 };
@@ -57,5 +59,8 @@ void pt_pool_free(struct pt_pool *p, uint32_t idx, uint32_t n);
 
 /* Octets of the pages in use so far. */
 size_t pt_pool_bytes(const struct pt_pool *p);
+
+/* Octets of blocks that are free in pages of which others are not. */
+size_t pt_pool_frag(const struct pt_pool *p);
 
 #endif

@@ -207,6 +207,26 @@ fail:
 	return rc;
 }
 
+/*
+ * Holes are given back by building the pools anew: rarely, since it takes as long as all
+ * the routes do, so not before there are as many holes as blocks. Failure does no harm.
+ */
+static void
+defragment(struct poptrie *pt, struct pt_batch *batch)
+{
+	const struct pt_view *v = pt_view(pt);
+	const struct pt_pool *pool[] = {&v->nodes, &v->leaves};
+
+	for (int i = 0; i < 2; i++) {
+		if (pt_pool_frag(pool[i]) <
+		    PT_FRAG + (size_t)pool[i]->live * pool[i]->elem_bytes)
+			continue;
+		if (pt_view_rebuild(pt, batch, v->leaf32) == 0)
+			dirty_clear(pt);
+		return;
+	}
+}
+
 int
 poptrie_commit(struct poptrie *pt)
 {
@@ -238,6 +258,8 @@ poptrie_commit(struct poptrie *pt)
 		/* Release: who sees the new default sees the slots that went before it. */
 		atomic_store_explicit(&v->dflt, dflt, memory_order_release);
 	}
+	if (rc == 0 && !batch->gone && pt->commits % 64 == 0)
+		defragment(pt, batch);
 	pt->reader_hit = rc < 0 || pt->routes > 0;
 	pt->commits++;
 	pt_batch_end(pt, batch);
@@ -268,4 +290,6 @@ poptrie_stats(const struct poptrie *pt, struct poptrie_stats *st)
 			  PT_DIRTY * sizeof(*pt->dirty);
 	st->commits = pt->commits;
 	st->slots_rebuilt = pt->slots_rebuilt;
+	memcpy(st->depth, pt->depth, sizeof(st->depth));
+	st->frag_bytes = pt_pool_frag(&v->nodes) + pt_pool_frag(&v->leaves);
 }

@@ -121,6 +121,8 @@ uint32_t poptrie_match(const struct poptrie *pt, const uint8_t *addr, unsigned i
 uint32_t poptrie_next(const struct poptrie *pt, uint8_t *addr, unsigned int *len,
 		      bool inclusive);
 
+#define POPTRIE_DEPTHS 21
+
 struct poptrie_stats {
 	uint64_t routes;        /* prefixes in the truth */
 	uint64_t nodes, leaves; /* live ones, direct slots not counted */
@@ -131,6 +133,16 @@ struct poptrie_stats {
 	size_t retired_bytes; /* waiting for poptrie_reclaim() */
 	size_t radix_bytes;   /* the truth, never read by lookups */
 	uint64_t commits, slots_rebuilt;
+	/*
+	 * Routes by the number of nodes that a lookup reads below the direct entry. Their
+	 * length decides: IPv4 up to /24 and IPv6 up to /24 in 2000::/3 are at 0.
+	 */
+	uint64_t depth[POPTRIE_DEPTHS];
+	/*
+	 * Of free_bytes, what only blocks of certain sizes can use. Kept below what is in
+	 * use plus 2 MiB: beyond, a commit builds the pools anew.
+	 */
+	size_t frag_bytes;
 };
 
 /* Fill `st`. Cheap (no walk).                                            [writer] */

@@ -137,6 +137,15 @@ key_write(const struct poptrie *pt, struct pt_key k, uint8_t *addr)
 		memcpy(addr + 8, &lo, 8);
 }
 
+/* How many nodes a lookup of a prefix reads: told by its length. */
+static unsigned int
+depth_of(const struct poptrie *pt, struct pt_key key, unsigned int len)
+{
+	unsigned int direct = pt_slot_bits(pt->ip6, key) + (pt->wide ? 0 : PT_STRIDE);
+
+	return len <= direct ? 0 : (len - direct + PT_STRIDE - 1) / PT_STRIDE;
+}
+
 int
 poptrie_add(struct poptrie *pt, const uint8_t *addr, unsigned int len, uint32_t value)
 {
@@ -167,8 +176,10 @@ poptrie_add(struct poptrie *pt, const uint8_t *addr, unsigned int len, uint32_t 
 	}
 	if (value > PT_VALUE16)
 		pt->want32 = true;
-	if (old == 0)
+	if (old == 0) {
 		pt->routes++;
+		pt->depth[depth_of(pt, key, len)]++;
+	}
 	return 0;
 }
 
@@ -198,6 +209,7 @@ poptrie_del(struct poptrie *pt, const uint8_t *addr, unsigned int len)
 	if (old == 0)
 		return -ENOENT;
 	pt->routes--;
+	pt->depth[depth_of(pt, key, len)]--;
 	return 0;
 }
 

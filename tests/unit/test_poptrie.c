@@ -447,6 +447,81 @@ all_memory_comes_back_when_the_routes_are_gone(void **state)
 }
 
 static void
+stats_count_routes_by_the_nodes_that_lookups_read(void **state)
+{
+	struct poptrie *pt6 = table(POPTRIE_IP6, PT_WIDE);
+	struct poptrie_stats st;
+
+	FOR_LAYOUTS(pt)
+	{
+		unsigned int first = pt->wide ? 1 : 0; /* fused: the entry is the node */
+
+		set(pt, "0.0.0.0/0", 1);
+		set(pt, "10.0.0.0/18", 2);
+		set(pt, "10.0.0.0/24", 3);
+		set(pt, "10.0.0.0/25", 4);
+		set(pt, "10.0.0.0/30", 5);
+		set(pt, "10.0.0.0/31", 6);
+		set(pt, "10.0.0.0/31", 7);
+		poptrie_stats(pt, &st);
+		assert_int_equal(st.depth[0], pt->wide ? 2 : 3);
+		assert_int_equal(st.depth[first], pt->wide ? 1 : 3);
+		assert_int_equal(st.depth[first + 1], 2);
+		assert_int_equal(st.depth[first + 2], 1);
+		assert_int_equal(drop(pt, "10.0.0.0/31"), 0);
+		poptrie_stats(pt, &st);
+		assert_int_equal(st.depth[first + 2], 0);
+	}
+	set(pt6, "2001:db8::/32", 1);
+	set(pt6, "2001:db8::/128", 2);
+	set(pt6, "ff00::/128", 3);
+	poptrie_stats(pt6, &st);
+	assert_int_equal(st.depth[2], 1);
+	assert_int_equal(st.depth[18], 1);
+	assert_int_equal(st.depth[20], 1);
+	poptrie_destroy(pt6);
+}
+
+/* Each page keeps one block: the worst that the allocator can be brought to. */
+static void
+holes_in_the_pools_are_bounded(void **state)
+{
+	FOR_LAYOUTS(pt)
+	{
+		struct poptrie_stats st;
+		size_t most = 0;
+
+		for (int pass = 0; pass < 2; pass++) {
+			for (uint32_t i = 0; i < 200000; i++) {
+				uint32_t x = i << 12 | (i & 7) << 4;
+				uint8_t a[4] = {(uint8_t)(x >> 24), (uint8_t)(x >> 16),
+						(uint8_t)(x >> 8), (uint8_t)x};
+
+				if (pass == 0)
+					assert_int_equal(poptrie_add(pt, a, 28, 1 + i % 99),
+							 0);
+				else if (i % 64)
+					assert_int_equal(poptrie_del(pt, a, 28), 0);
+				if (i % 256 == 0)
+					commit(pt);
+			}
+			commit(pt);
+			poptrie_stats(pt, &st);
+			most = st.frag_bytes > most ? st.frag_bytes : most;
+		}
+		for (int i = 0; i < 64; i++) {
+			set(pt, "240.0.0.0/8", 1 + (uint32_t)i);
+			commit(pt);
+		}
+		poptrie_stats(pt, &st);
+		print_message("holes: at most %zu, then %zu of %zu octets\n", most,
+			      st.frag_bytes, st.node_bytes + st.leaf_bytes);
+		assert_true(st.frag_bytes <= 2u * PT_FRAG + st.nodes * 32 + st.leaves * 2);
+		assert_true(st.frag_bytes <= st.free_bytes);
+	}
+}
+
+static void
 match_and_exact_read_the_staged_truth(void **state)
 {
 	unsigned int len;
@@ -492,6 +567,8 @@ main(void)
 		cmocka_unit_test(a_prefix_equal_to_its_cover_takes_no_memory),
 		cmocka_unit_test(one_commit_rebuilds_a_slot_once),
 		cmocka_unit_test(all_memory_comes_back_when_the_routes_are_gone),
+		cmocka_unit_test(stats_count_routes_by_the_nodes_that_lookups_read),
+		cmocka_unit_test(holes_in_the_pools_are_bounded),
 		cmocka_unit_test(match_and_exact_read_the_staged_truth),
 	};
 
