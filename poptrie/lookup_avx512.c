@@ -11,10 +11,10 @@
  * reach (IPv4 beyond /24, IPv6 beyond /60 or outside 2000::/3) are left to the scalar
  * walk, lane by lane.
  *
- * Lanes become addresses by a store and scalar loads, behind a barrier: left alone, the
- * compiler extracts them from registers (IPv6 192 against 250 M/s, medians of 21 on the
- * full table). On the way down of IPv6 16 octets of a node do; the leaf runs of all eight
- * lanes are taken once, at the end.
+ * Lanes of IPv6 become addresses by a store and scalar loads, behind a barrier: left alone,
+ * the compiler extracts them from registers (193 against 235 M/s). Indices of leaves it may
+ * extract: there the barrier costs (IPv4 678 against 730). On the way down of IPv6 16
+ * octets of a node do; the leaf runs of all eight lanes are taken once, at the end.
  *
  * Tried without gain for IPv6: 26 direct bits (a level less for a /32, but a table four
  * times as long), collecting keys and entries in arrays before (a third slower: the vector
@@ -92,7 +92,6 @@ leaves8(const void *leaf, __m256i index, bool leaf32)
 	uint32_t at[8] __attribute__((aligned(32)));
 
 	_mm256_store_si256((void *)at, index);
-	IN_MEMORY(at);
 	if (leaf32)
 		return _mm256_set_epi32((int)l32[at[7]], (int)l32[at[6]], (int)l32[at[5]],
 					(int)l32[at[4]], (int)l32[at[3]], (int)l32[at[2]],
