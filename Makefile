@@ -26,9 +26,10 @@ CFLAGS_release := -O3 -g
 CFLAGS_debug   := -Og -g3 -DDEBUG
 CFLAGS_asan    := -O1 -g3 -DDEBUG -fsanitize=address,undefined -fno-omit-frame-pointer \
 	-fno-sanitize-recover=undefined
+CFLAGS_fuzz    := $(CFLAGS_asan) -fsanitize=fuzzer-no-link
 CFLAGS_tsan    := -O1 -g3 -DDEBUG -fsanitize=thread -fno-omit-frame-pointer
 ifeq ($(CFLAGS_$(BUILD)),)
-$(error BUILD=$(BUILD) is not one of release, debug, asan, tsan)
+$(error BUILD=$(BUILD) is not one of release, debug, asan, tsan, fuzz)
 endif
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 # Evaluated once, when first used: `make help` must work before anything is installed.
@@ -146,6 +147,33 @@ $(O)/tests/bench/bench_fib: $(call obj,$(wildcard tests/bench/*.c) $(POPTRIE_SRC
 	@echo "  LD    $@"
 	@$(CC) $(ALL_CFLAGS) -o $@ $^ $(PC_LIBS) -lm $(LDFLAGS)
 
+# --- fuzzing: libFuzzer, seeded with the captures; what it finds new lands in build/fuzz/ --
+FUZZ_S    ?= 60
+FUZZ_SRC  := $(wildcard tests/fuzz/*.c)
+FUZZ_LIB  := $(addprefix fpm-dataplane/fpm/,decode.c hops.c frame.c queue.c) \
+	$(foreach d,rib fib base,$(wildcard fpm-dataplane/$(d)/*.c)) $(POPTRIE_SRC) \
+	$(addprefix tests/unit/,rib_rig.c rib_stream.c grace.c oracle.c)
+FUZZ_BIN  := build/fuzz/fuzz_fpm build/fuzz/fuzz_fpm_rib
+
+# clang knows no `#pragma GCC target`: what each file of poptrie asks for, it gets whole.
+ifeq ($(BUILD),fuzz)
+# Its walks over large tables would be most of the time, and it has tests of its own.
+$(O)/obj/poptrie/%.o: CFLAGS += -O2 -fno-sanitize=fuzzer-no-link
+$(O)/obj/poptrie/lookup_avx2.o: CFLAGS += -mavx2 -mbmi -mbmi2 -mpopcnt -Wno-unknown-pragmas
+$(O)/obj/poptrie/lookup_avx512.o: CFLAGS += -mavx512f -mavx512bw -mavx512dq -mavx512vl \
+	-mavx512vpopcntdq -mavx2 -mbmi -mbmi2 -Wno-unknown-pragmas
+endif
+build/fuzz/fuzz_fpm: $(call obj,tests/fuzz/fuzz_fpm.c $(FUZZ_LIB))
+build/fuzz/fuzz_fpm_rib: $(call obj,$(filter-out %/fuzz_fpm.c,$(FUZZ_SRC)) $(FUZZ_LIB))
+$(FUZZ_BIN):
+	@echo "  LD    $@"
+	@$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -o $@ $^ $(PC_LIBS) -lcmocka $(LDFLAGS)
+
+fuzz: ## fuzz frame, decoder and RIB with clang for FUZZ_S=60 seconds
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(DEPS_ALL) $(PKGS_FUZZ)"
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=fuzz CC=clang-14 $(FUZZ_BIN)
+	@tests/fuzz/run.sh $(FUZZ_S)
+
 clean: ## remove build/
 	@rm -rf build
 
@@ -155,4 +183,4 @@ help: ## this list
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
 .PHONY: all deps build demo demo-down vtysh test unit unit-asan unit-bins system lint \
-	format bench bench-fib clean help
+	format bench bench-fib fuzz clean help

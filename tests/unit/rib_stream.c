@@ -129,6 +129,7 @@ stream_withdraw_all(struct rig *g)
 
 	rig_session(g, rib->session.nl_pid + 1);
 	rig_flush_batch(g);
+	rig_del(g, "203.0.113.255/32"); /* silence alone would not begin a replay */
 	delete_other_tables(g);
 	rig_now_ms += 10000000; /* past any hold time */
 	rig_settle(g);

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The corpus of fuzz_fpm_rib, kept as text: one input a line, in hex.
+
+    corpus.py unpack DIR   inputs of corpus/*.hex, seeds made here, captures if there are any
+    corpus.py pack DIR     the smallest inputs of DIR, at most 96 KiB, to corpus/fpm_rib.hex
+
+What pack is given should be minimised: fuzz_fpm_rib -merge=1 SMALL BIG.
+"""
+
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from lib import fpm_speaker as fpm  # noqa: E402
+
+LIMIT = 96 << 10
+ROUND, SETTLE, LINK, ADDR, NEIGH, SESSION, TIME, SEGMENT, ASK = range(9)  # control.h
+
+
+def control(*pairs):
+    payload = bytes(octet for pair in pairs for octet in pair)
+    return b"\x01\xee" + (len(payload) + 4).to_bytes(2, "big") + payload
+
+
+def frames(*messages):
+    return b"".join(fpm.frame(m) for m in messages)
+
+
+def seeds():
+    """What the mutator would take long to find: whole stories, each a few messages."""
+    hops = frames(
+        fpm.nexthop_message(1, gateway="10.0.1.2", oif=2),
+        fpm.nexthop_message(2, gateway="10.0.2.2", oif=3),
+    )
+    group = frames(fpm.group_message(20, {1: 1, 2: 3}))
+    routes = frames(
+        fpm.route_message("192.0.2.0/24", nhid=20), fpm.route_message("198.51.100.0/24", nhid=1)
+    )
+    sentinel = frames(
+        fpm.route_message("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128", rtm_type=6)
+    )
+    everything = hops + group + routes
+    settle = control((SETTLE, 0))
+    yield everything + settle
+    yield routes + settle + group + settle + hops + settle
+    yield everything + control((LINK, 8), (SETTLE, 0), (LINK, 0), (SETTLE, 0))
+    yield everything + control((NEIGH, 0), (SETTLE, 0), (ASK, 0), (NEIGH, 0x80))
+    yield everything + control((SESSION, 0)) + everything + sentinel + settle
+    yield everything + control((SESSION, 0)) + routes + settle + hops + group + settle
+    yield everything + control((SESSION, 0)) + hops + sentinel + control((TIME, 90)) + settle
+    yield everything + frames(fpm.nexthop_del_message(20), fpm.nexthop_del_message(1)) + settle
+    yield everything + control((LINK, 0x10), (SETTLE, 0), (LINK, 0), (ADDR, 0), (SETTLE, 0))
+    yield control((SEGMENT, 7)) + everything + settle
+    yield hops + fpm.frame(
+        fpm.route_del_message("192.0.2.0/24"), fpm.route_message("192.0.2.0/24", nhid=2)
+    )
+
+
+def unpack(folder):
+    captures = Path(os.environ.get("SHARED", "../shared")) / "fpm-captures"
+    inputs = list(seeds())
+    for text in sorted((HERE / "corpus").glob("*.hex")):
+        lines = text.read_text().split("\n")
+        inputs += [bytes.fromhex(l) for l in lines if l and not l.startswith("#")]
+    found = sorted(captures.glob("*.bin"))
+    if not found:
+        print(f"fuzz: no captures at {captures}: seeded without them")
+    inputs += [path.read_bytes() for path in found]
+    folder.mkdir(parents=True, exist_ok=True)
+    for octets in inputs:
+        if octets:
+            (folder / hashlib.sha1(octets).hexdigest()).write_bytes(octets)
+    print(f"fuzz: {len(inputs)} seeds in {folder}")
+
+
+def pack(folder):
+    inputs = sorted((path.read_bytes() for path in folder.iterdir()), key=lambda b: (len(b), b))
+    text = (
+        "# SPDX-License-Identifier: BSD-3-Clause\n"
+        "# Inputs of fuzz_fpm_rib, one a line; corpus.py packs and unpacks them.\n"
+    )
+    kept = 0
+    for octets in inputs:
+        if octets and len(text) + len(octets) * 2 < LIMIT:
+            text += octets.hex() + "\n"
+            kept += 1
+    (HERE / "corpus" / "fpm_rib.hex").write_text(text)
+    print(f"fuzz: kept {kept} of {len(inputs)} inputs, {len(text)} octets of text")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3 or sys.argv[1] not in ("pack", "unpack"):
+        sys.exit(__doc__)
+    {"pack": pack, "unpack": unpack}[sys.argv[1]](Path(sys.argv[2]))

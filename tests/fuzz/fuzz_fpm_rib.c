@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Any octets through frame cutter, decoder, queue and RIB, while links, addresses,
+ * neighbours, sessions and time do what they like: the RIB stays sound (invariants.c), and
+ * when zebra has nothing any more, nothing of it is left.
+ *
+ * A libFuzzer target (`make fuzz`; mutate.c is its mutator). Built into a unit test it
+ * replays the corpus with any compiler. control.h says what an input is.
+ */
+#include "../unit/rib_stream.h"
+#include "control.h"
+#include "invariants.h"
+
+/* A rig costs more than most inputs; each leaves it as it found it, which is checked. */
+#define INPUTS_A_RIG 500u
+#define N_LINK       4u
+/* No more than this of the expensive ones an input. */
+#define MAX_SETTLE 40u
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+void fuzz_end(void); /* for a program that ends in another way than libFuzzer's */
+
+static const char *const addr_of[N_LINK][2] = {
+	{"10.0.1.1/24", "2001:db8:1::1/64"},
+	{"10.0.2.1/24", "2001:db8:2::1/64"},
+	{"10.0.2.2/24", "2001:db8:2::2/64"}, /* the same subnet on another link */
+	{"10.0.0.1/16", "fe80::1/64"},
+};
+
+static struct rig *rig;
+static unsigned int n_inputs, n_settles;
+
+/* Links 2 to 5; the last is no port. */
+static void
+kernel_at_rest(void)
+{
+	for (unsigned int i = 0; i < N_LINK; i++) {
+		rig_link(rig, 2 + i, i == N_LINK - 1 ? 0 : (uint16_t)(1 + i), true);
+		for (unsigned int v = 0; v < 2; v++)
+			rig_addr(rig, 2 + i, addr_of[i][v], false);
+	}
+	rig_settle(rig);
+}
+
+static void
+settle(void)
+{
+	if (++n_settles > MAX_SETTLE)
+		return;
+	rig_settle(rig);
+	rib_must_be_sound(rig);
+}
+
+static void
+link_changes(uint8_t arg)
+{
+	unsigned int i = arg % N_LINK;
+
+	if ((arg & 0x10) != 0)
+		rig_link_gone(rig, 2 + i);
+	else
+		rig_link(rig, 2 + i, (arg & 0x20) != 0 ? 0 : (uint16_t)(1 + i),
+			 (arg & 8) == 0);
+}
+
+static void
+neighbour_changes(uint8_t arg)
+{
+	struct rib *rib = rig->rib;
+	uint32_t seen = 0;
+
+	for (uint32_t i = 1; i <= rib->adj_high; i++) {
+		struct msg_adj *m;
+
+		if (rib->adj[i].state != ADJ_WATCHED || seen++ != arg % 8u)
+			continue;
+		m = msg_new(MSG_ADJ_STATE, sizeof(*m));
+		m->adj = i;
+		m->alive = (arg & 0x80) != 0;
+		rib_on_msg(rib, &m->m);
+		return;
+	}
+}
+
+static void
+ask(void)
+{
+	static const enum query_kind kind[] = {QUERY_ROUTES, QUERY_NEXTHOPS, QUERY_SUMMARY};
+
+	rig_go(rig);
+	for (unsigned int i = 0; i < 3; i++) {
+		struct msg_query q = {.kind = kind[i], .max = 50, .all_tables = true};
+		json_t *rows = rig_ask(rig, &q, NULL), *row;
+		size_t at;
+
+		json_array_foreach (rows, at, row)
+			MUST(json_is_object(row));
+		MUST(kind[i] != QUERY_ROUTES || at == rig->rib->main.n + rig->rib->other.n);
+		json_decref(rows);
+	}
+}
+
+static void
+control(struct stream *s, uint8_t what, uint8_t arg, size_t *segment)
+{
+	switch ((enum control)(what % CONTROL_N)) {
+	case CONTROL_ROUND:
+		rig_go(rig);
+		break;
+	case CONTROL_SETTLE:
+		settle();
+		break;
+	case CONTROL_LINK:
+		link_changes(arg);
+		break;
+	case CONTROL_ADDR:
+		rig_addr(rig, 2 + arg % N_LINK, addr_of[arg % N_LINK][arg >> 2 & 1],
+			 (arg & 8) != 0);
+		break;
+	case CONTROL_NEIGH:
+		neighbour_changes(arg);
+		break;
+	case CONTROL_SESSION:
+		stream_close(s);
+		stream_open(s, rig);
+		break;
+	case CONTROL_TIME:
+		rig_now_ms += arg * 1000u;
+		rig_go(rig);
+		break;
+	case CONTROL_SEGMENT:
+		*segment = arg;
+		break;
+	case CONTROL_ASK:
+		if (++n_settles <= MAX_SETTLE)
+			ask();
+		break;
+	case CONTROL_N:
+		break;
+	}
+}
+
+/* Octets of the next well-formed frame; 0 when there is none. */
+static size_t
+frame_octets(const uint8_t *p, size_t left, bool *is_control)
+{
+	size_t len;
+
+	if (left < 4 || p[0] != 1 || (p[1] != 1 && p[1] != CONTROL_TYPE))
+		return 0;
+	*is_control = p[1] == CONTROL_TYPE;
+	len = (size_t)p[2] << 8 | p[3];
+	return len < 4 || len > left ? 0 : len;
+}
+
+static int
+feed(struct stream *s, const uint8_t *p, size_t len, size_t segment)
+{
+	int rc = 0;
+
+	for (size_t n; len > 0 && rc == 0; p += n, len -= n) {
+		n = segment == 0 || segment > len ? len : segment;
+		rc = stream_feed(s, p, n);
+		if (segment != 0)
+			rig_go(rig);
+	}
+	return rc;
+}
+
+static void
+play(const uint8_t *p, size_t left)
+{
+	size_t segment = 0, n;
+	bool is_control;
+	struct stream s;
+
+	stream_open(&s, rig);
+	for (; left > 0; p += n, left -= n) {
+		n = frame_octets(p, left, &is_control);
+		if (n > 0 && is_control) {
+			for (size_t i = 4; i + 1 < n; i += 2)
+				control(&s, p[i], p[i + 1], &segment);
+			continue;
+		}
+		if (n == 0)
+			n = left;
+		if (feed(&s, p, n, segment) == 0)
+			continue;
+		/* As the daemon: the session ends, zebra connects again. */
+		stream_close(&s);
+		stream_open(&s, rig);
+	}
+	stream_close(&s);
+}
+
+void
+fuzz_end(void)
+{
+	if (rig != NULL)
+		rig_free(rig);
+	rig = NULL;
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	log_set_level(LOG_LEVEL_ERROR);
+	if (rig == NULL) {
+		rig = rig_new();
+		kernel_at_rest();
+	}
+	n_settles = 0;
+	play(data, size);
+	rig_settle(rig);
+	rib_must_be_sound(rig);
+	kernel_at_rest();
+	stream_withdraw_all(rig);
+	rib_must_be_sound(rig);
+	if (++n_inputs % INPUTS_A_RIG == 0)
+		fuzz_end();
+	return 0;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What holds in a rib after every round, counted anew from what is there: routes against
+ * tries, slots against routes, ids against slots, legs against links and adjacencies, group
+ * words against legs. Reads everything, changes nothing.
+ */
+#include "invariants.h"
+
+#include "../unit/rib_rig.h"
+
+/* References counted from the referring side, by number. */
+struct counts {
+	uint32_t *slot, *adj;
+	uint32_t n_legs;
+	size_t leg_bytes, block_bytes;
+};
+
+static bool
+is_live(const struct slot *s)
+{
+	return s->kind == SLOT_ID || s->kind == SLOT_ORPHAN || s->kind == SLOT_INLINE;
+}
+
+static void
+count_route(const struct rib *rib, const struct route *r, struct counts *c)
+{
+	MUST(r->zslot != 0 || r->kslot != 0);
+	MUST(r->zslot <= rib->slot_high && r->kslot <= rib->slot_high);
+	MUST(r->len <= family_bits(r->family));
+	c->slot[r->zslot]++;
+	c->slot[r->kslot]++;
+}
+
+static void
+routes_must_be_sound(const struct rib *rib, struct counts *c)
+{
+	uint32_t n_main[2] = {0}, n_zebra[2] = {0}, n_other = 0, stale = 0;
+	struct poptrie_stats st[2];
+
+	for (uint32_t i = 1; i <= rib->main.high; i++) {
+		const struct route *r = route_at(&rib->main, i);
+		struct prefix p = route_prefix(r);
+		unsigned int v = r->family == 6;
+
+		if (r->family == 0)
+			continue;
+		count_route(rib, r, c);
+		MUST(r->table == RIB_TABLE_MAIN);
+		MUST(routes_find(&rib->main, r->table, &p,
+				 routes_hash(&rib->main, r->table, &p)) == r);
+		MUST(poptrie_exact(route_trie(rib, r), r->addr.octet, r->len) ==
+		     route_effective(r));
+		n_main[v]++;
+		n_zebra[v] += r->zslot != 0;
+		stale += r->zslot != 0 && r->gen != rib->session.gen;
+	}
+	for (uint32_t i = 1; i <= rib->other.high; i++) {
+		const struct route *r = route_at(&rib->other, i);
+
+		if (r->family == 0)
+			continue;
+		count_route(rib, r, c);
+		MUST(r->table != RIB_TABLE_MAIN && r->kslot == 0);
+		n_other++;
+	}
+	poptrie_stats(rib->fib->pt4, &st[0]);
+	poptrie_stats(rib->fib->pt6, &st[1]);
+	for (unsigned int v = 0; v < 2; v++) {
+		MUST(rib->n_main[v] == n_main[v]);
+		MUST(rib->n_zebra[v] == n_zebra[v]);
+		MUST(st[v].routes == n_main[v]);
+	}
+	MUST(rib->main.n == n_main[0] + n_main[1]);
+	MUST(rib->other.n == n_other);
+	MUST(rib->stale == stale);
+}
+
+/* A group word leads where a leg of its slot leads, and nowhere else. */
+static void
+word_must_be_sound(const struct rib *rib, const struct slot *s)
+{
+	uint64_t word = rib->fib->group[s->number];
+	unsigned int log2_n = group_word_log2(word);
+	fib_path last = 0;
+
+	MUST(group_word_is_block(word) == (s->block != NULL));
+	MUST(s->block == NULL ||
+	     (group_word_buckets(word) == s->block && log2_n == s->log2_block));
+	for (uint32_t i = 0; i < 1u << log2_n; i++) {
+		fib_path path = s->block == NULL ? (fib_path)word : s->block[i], leads;
+		bool found = false;
+
+		if (i > 0 && path == last)
+			continue;
+		last = path;
+		for (uint32_t j = 0; j < s->n_legs && !found; j++) {
+			(void)leg_path(rib, &s->leg[j], &leads);
+			found = leads == path;
+		}
+		MUST(found);
+	}
+}
+
+static void
+slot_must_be_sound(const struct rib *rib, const struct slot *s, struct counts *c)
+{
+	const struct nh *nh;
+
+	MUST(s->refs == c->slot[s->number] + (s->number == rib->slot_unresolved));
+	MUST(s->refs > 0 && s->n_legs > 0);
+	MUST(!s->queued && !s->idle && s->dirty == 0);
+	MUST(s->indexed == (s->kind != SLOT_ID));
+	if (s->kind == SLOT_ID) {
+		nh = nh_find(rib, s->nhid);
+		MUST(nh != NULL && nh->slot == s->number);
+	}
+	for (uint32_t i = 0; i < s->n_legs; i++) {
+		const struct leg *leg = &s->leg[i];
+
+		MUST(leg->slot == s);
+		MUST(leg->link == NULL ||
+		     rib_link_find(rib, leg->link->ifindex) == leg->link);
+		MUST(leg->adj <= rib->adj_high);
+		c->adj[leg->adj]++;
+		c->n_legs += leg->link != NULL;
+	}
+	c->leg_bytes += s->n_legs * sizeof(*s->leg);
+	if (s->block != NULL)
+		c->block_bytes += sizeof(*s->block) << s->log2_block;
+	word_must_be_sound(rib, s);
+}
+
+static void
+slots_must_be_sound(const struct rib *rib, struct counts *c)
+{
+	uint32_t n = 0, orphans = 0;
+
+	for (uint32_t i = 1; i <= rib->slot_high; i++) {
+		const struct slot *s = slot_at(rib, i);
+
+		if (!is_live(s)) {
+			MUST(s->kind == SLOT_FREE); /* all grace periods are over */
+			MUST(c->slot[i] == 0 && s->n_legs == 0 && s->block == NULL);
+			continue;
+		}
+		n++;
+		orphans += s->kind == SLOT_ORPHAN;
+		slot_must_be_sound(rib, s, c);
+	}
+	MUST(rib->n_slots == n && rib->n_orphans == orphans);
+	MUST(rib->leg_bytes == c->leg_bytes && rib->block_bytes == c->block_bytes);
+	MUST(rib->idle.n == 0 && rib->dirty.n == 0);
+}
+
+static void
+ids_must_be_sound(const struct rib *rib)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 1; i <= rib->nh_high; i++) {
+		struct nh *nh = rib->nh[i];
+		const struct member *m;
+
+		if (nh == NULL)
+			continue;
+		n++;
+		MUST(nh->number == i && nh_find(rib, nh->id) == nh);
+		MUST(nh->slot == 0 || (slot_at(rib, nh->slot)->kind == SLOT_ID &&
+				       slot_at(rib, nh->slot)->nhid == nh->id));
+		/* Who is neither announced nor named by anybody is forgotten. */
+		MUST((nh->known && !nh->absent) || nh->slot != 0 ||
+		     !cds_list_empty(&nh->member_of));
+		MUST(!nh->doomed);
+		cds_list_for_each_entry (m, &nh->member_of, in) {
+			MUST(m->nh == nh && nh_find(rib, m->group->id) == m->group);
+			MUST(m >= m->group->member &&
+			     m < m->group->member + m->group->n_member);
+		}
+		for (uint32_t j = 0; j < nh->n_member; j++)
+			MUST(nh_find(rib, nh->member[j].nh->id) == nh->member[j].nh);
+	}
+	MUST(rib->n_nh == n && rib->nh_doomed.n == 0);
+}
+
+static void
+links_must_be_sound(const struct rib *rib, const struct counts *c)
+{
+	uint32_t n_legs = 0, n_adj = 0;
+	const struct leg *leg;
+
+	for (uint32_t i = 1; i <= rib->link_high; i++) {
+		struct link *link = rib->link[i];
+
+		if (link == NULL)
+			continue;
+		MUST(rib_link_find(rib, link->ifindex) == link);
+		MUST(link->known || !cds_list_empty(&link->legs));
+		cds_list_for_each_entry (leg, &link->legs, on_link) {
+			MUST(leg->link == link);
+			n_legs++;
+		}
+	}
+	MUST(n_legs == c->n_legs);
+	for (uint32_t i = 1; i <= rib->adj_high; i++) {
+		const struct adj *a = &rib->adj[i];
+		uint32_t refs = 0;
+
+		MUST(a->state != ADJ_UNWATCHED); /* neigh has answered */
+		if (a->state == ADJ_FREE) {
+			MUST(c->adj[i] == 0);
+			continue;
+		}
+		n_adj++;
+		MUST(a->refs == c->adj[i] && !a->asked);
+		cds_list_for_each_entry (leg, &a->legs, on_adj) {
+			MUST(leg->adj == i);
+			refs++;
+		}
+		MUST(refs == a->refs);
+		MUST(rib->fib->adj[i].family == a->family &&
+		     ipaddr_equal(&rib->fib->adj[i].addr, &a->addr));
+	}
+	MUST(rib->n_adj == n_adj && rib->n_asked == 0);
+}
+
+static void
+early_must_be_sound(const struct rib *rib)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 1; i <= rib->early_high; i++) {
+		const struct route *r = rib->early[i].route;
+
+		if (r == NULL)
+			continue;
+		n++;
+		MUST(r->family != 0 && r->zslot != 0 && rib->early[i].nhid != 0);
+		MUST(r->gen == rib->session.gen);
+	}
+	MUST(rib->n_early == n);
+}
+
+void
+rib_must_be_sound(struct rig *g)
+{
+	const struct rib *rib = g->rib;
+	struct counts c = {0};
+
+	c.slot = calloc(rib->slot_high + 1u, sizeof(*c.slot));
+	c.adj = calloc(rib->adj_high + 1u, sizeof(*c.adj));
+	MUST(c.slot != NULL && c.adj != NULL);
+	MUST(!rib->staged[0] && !rib->staged[1] && !rib->resync);
+	MUST(rib->pending == NULL && rib->n_reclaims == 0);
+	routes_must_be_sound(rib, &c);
+	slots_must_be_sound(rib, &c);
+	ids_must_be_sound(rib);
+	links_must_be_sound(rib, &c);
+	early_must_be_sound(rib);
+	free(c.slot);
+	free(c.adj);
+}

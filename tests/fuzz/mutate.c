@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The mutator of fuzz_fpm_rib: it knows frames, messages and attributes, changes what is in
+ * them, and mends every length afterwards, so that an input reaches the RIB instead of dying
+ * at the first length that lies. Ids, prefixes, gateways and interfaces come from small
+ * pools: messages must name one another to be interesting. One time in sixteen it lets
+ * libFuzzer loose on the raw octets all the same.
+ */
+#include <stddef.h>
+
+#include "../unit/oracle.h"
+#include "../unit/test_fpm_build.h"
+#include "control.h"
+
+#define MAX_FRAME 4000u
+
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size,
+			       unsigned int seed);
+size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t a_len, const uint8_t *b,
+				 size_t b_len, uint8_t *out, size_t max_size,
+				 unsigned int seed);
+
+struct piece {
+	const uint8_t *p;
+	size_t len;
+};
+
+#define MAX_PIECES 512u
+
+static bool
+once_in(struct rnd *r, uint32_t n)
+{
+	return rnd_below(r, n) == 0;
+}
+
+#define PICK(r, pool) (pool)[rnd_below(r, sizeof(pool) / sizeof((pool)[0]))]
+
+/* --- pools ---------------------------------------------------------------------------- */
+
+static uint32_t
+some_id(struct rnd *r)
+{
+	return once_in(r, 50) ? (uint32_t)rnd_next(r) : 1 + rnd_below(r, 12);
+}
+
+static uint32_t
+some_group(struct rnd *r)
+{
+	return once_in(r, 12) ? some_id(r) : 20 + rnd_below(r, 6);
+}
+
+static uint32_t
+some_oif(struct rnd *r)
+{
+	return once_in(r, 12) ? rnd_below(r, 300) : 2 + rnd_below(r, 5);
+}
+
+static const char *
+some_gateway(struct rnd *r)
+{
+	static const char *const pool[] = {
+		"10.0.1.2",      "10.0.1.3", "10.0.2.2",    "10.0.2.9",
+		"10.0.9.9",      "10.0.1.1", "169.254.0.1", "2001:db8:1::2",
+		"2001:db8:2::2", "fe80::1",  "fe80::2",
+	};
+
+	return PICK(r, pool);
+}
+
+static const char *
+some_prefix(struct rnd *r)
+{
+	static const char *const pool[] = {
+		"0.0.0.0/0",
+		"10.0.1.0/24",
+		"10.0.1.1/32",
+		"10.0.1.255/32",
+		"192.0.2.0/24",
+		"192.0.2.128/25",
+		"192.0.2.129/32",
+		"192.0.0.0/16",
+		"198.51.100.0/24",
+		"198.51.100.0/30",
+		"203.0.113.0/24",
+		"::/0",
+		"2001:db8:1::/64",
+		"2001:db8:f::/48",
+		"2001:db8::/32",
+		"2001:db8:f::1/128",
+		"fe80::/64",
+		"255.255.255.255/32",
+		"ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128",
+	};
+
+	return PICK(r, pool);
+}
+
+/* --- fresh messages ------------------------------------------------------------------- */
+
+static void
+put_hop(struct wire *w, struct rnd *r, bool is_object)
+{
+	/* NHA_* and RTA_* name the same things by other numbers. */
+	if (!once_in(r, 4))
+		attr_addr(w, is_object ? NHA_GATEWAY : RTA_GATEWAY, some_gateway(r));
+	else if (!is_object && once_in(r, 2))
+		attr_via(w, some_gateway(r));
+	if (!once_in(r, 8))
+		attr_u32(w, is_object ? NHA_OIF : RTA_OIF, some_oif(r));
+	if (once_in(r, 10))
+		attr_u16(w, is_object ? NHA_ENCAP_TYPE : RTA_ENCAP_TYPE,
+			 (uint16_t)rnd_below(r, 9));
+}
+
+static void
+put_object(struct wire *w, struct rnd *r)
+{
+	struct nexthop_grp grp[8];
+	uint32_t n = 1 + rnd_below(r, 8);
+
+	if (once_in(r, 5)) {
+		nexthop_begin(w, RTM_DELNEXTHOP, 0,
+			      once_in(r, 3) ? some_group(r) : some_id(r));
+	} else if (once_in(r, 3)) {
+		nexthop_begin(w, RTM_NEWNEXTHOP, AF_UNSPEC, some_group(r));
+		memset(grp, 0, sizeof(grp));
+		for (uint32_t i = 0; i < n; i++) {
+			grp[i].id = once_in(r, 10) ? some_group(r) : some_id(r);
+			grp[i].weight = (uint8_t)(once_in(r, 3) ? rnd_next(r) : 0);
+		}
+		attr(w, NHA_GROUP, grp, n * sizeof(grp[0]));
+	} else {
+		nexthop_begin(w, RTM_NEWNEXTHOP,
+			      once_in(r, 3)   ? AF_INET6
+			      : once_in(r, 4) ? 0
+					      : AF_INET,
+			      some_id(r));
+		if (once_in(r, 10))
+			attr(w, NHA_BLACKHOLE, NULL, 0);
+		else
+			put_hop(w, r, true);
+	}
+	msg_end(w);
+}
+
+static void
+put_multipath(struct wire *w, struct rnd *r)
+{
+	size_t nest = attr_nest(w, RTA_MULTIPATH), at;
+
+	for (uint32_t n = 1 + rnd_below(r, 5); n > 0; n--) {
+		rtnexthop_begin(w, &at, (uint8_t)rnd_below(r, 4), (int)some_oif(r));
+		if (!once_in(r, 6))
+			attr_addr(w, RTA_GATEWAY, some_gateway(r));
+		rtnexthop_end(w, at);
+	}
+	attr_nest_end(w, nest);
+}
+
+static void
+put_new_route(struct wire *w, struct rnd *r, const char *prefix)
+{
+	static const uint8_t type[] = {RTN_BLACKHOLE, RTN_UNREACHABLE, RTN_PROHIBIT};
+	size_t at = w->len + sizeof(struct nlmsghdr);
+
+	route_begin(w, RTM_NEWROUTE, prefix, once_in(r, 8) ? PICK(r, type) : RTN_UNICAST);
+	if (once_in(r, 6))
+		w->octet[at + offsetof(struct rtmsg, rtm_protocol)] = RTPROT_KERNEL;
+	if (once_in(r, 10))
+		attr_u32(w, RTA_TABLE, 100 + rnd_below(r, 2));
+	switch (rnd_below(r, 6)) {
+	case 0:
+		put_hop(w, r, false);
+		break;
+	case 1:
+		put_multipath(w, r);
+		break;
+	case 2:
+		attr_u32(w, RTA_NH_ID, some_id(r));
+		break;
+	default:
+		attr_u32(w, RTA_NH_ID, some_group(r));
+	}
+	msg_end(w);
+}
+
+static void
+put_fresh_message(struct wire *w, struct rnd *r)
+{
+	const char *prefix = some_prefix(r);
+
+	switch (rnd_below(r, 6)) {
+	case 0:
+	case 1:
+		put_object(w, r);
+		break;
+	case 2:
+		put_route_del(w, prefix);
+		break;
+	case 3:
+		put_route_del(w, prefix);
+		put_new_route(w, r, once_in(r, 8) ? some_prefix(r) : prefix);
+		break;
+	default:
+		put_new_route(w, r, prefix);
+	}
+}
+
+static void
+put_control(struct wire *w, struct rnd *r)
+{
+	static const uint8_t settle[] = {CONTROL_SETTLE, 0};
+	uint8_t pair[2];
+
+	frame_begin(w);
+	w->octet[w->frame + 1] = CONTROL_TYPE;
+	for (uint32_t n = 1 + rnd_below(r, 4); n > 0; n--) {
+		pair[0] = (uint8_t)rnd_below(r, CONTROL_N);
+		pair[1] = (uint8_t)rnd_next(r);
+		wire_put(w, pair, sizeof(pair));
+	}
+	if (once_in(r, 2))
+		wire_put(w, settle, sizeof(settle));
+	frame_end(w);
+}
+
+static void
+put_fresh(struct wire *w, struct rnd *r)
+{
+	if (once_in(r, 3)) {
+		put_control(w, r);
+		return;
+	}
+	frame_begin(w);
+	put_fresh_message(w, r);
+	frame_end(w);
+}
+
+/* --- what is there, changed ----------------------------------------------------------- */
+
+static size_t
+fixed_octets(uint16_t type)
+{
+	switch (type) {
+	case RTM_NEWROUTE:
+	case RTM_DELROUTE:
+		return sizeof(struct rtmsg);
+	case RTM_NEWNEXTHOP:
+	case RTM_DELNEXTHOP:
+		return sizeof(struct nhmsg);
+	default:
+		return 12; /* struct ndmsg */
+	}
+}
+
+/* Attributes of `len` octets; how many. */
+static unsigned int
+split_attrs(const uint8_t *p, size_t len, struct piece *out, unsigned int max)
+{
+	unsigned int n = 0;
+
+	while (n < max && len >= sizeof(struct nlattr)) {
+		struct nlattr a;
+		size_t step;
+
+		memcpy(&a, p, sizeof(a));
+		if (a.nla_len < sizeof(a) || a.nla_len > len)
+			break;
+		out[n++] = (struct piece){p, a.nla_len};
+		step = NLA_ALIGN(a.nla_len);
+		step = step > len ? len : step;
+		p += step;
+		len -= step;
+	}
+	return n;
+}
+
+static void
+put_same_attr(struct wire *w, const struct piece *a)
+{
+	struct nlattr head;
+
+	memcpy(&head, a->p, sizeof(head));
+	attr(w, head.nla_type, a->p + sizeof(head), a->len - sizeof(head));
+}
+
+/* The value of an attribute, or a field in the middle of it, as some other thing's. */
+static void
+put_changed_attr(struct wire *w, struct rnd *r, const struct piece *a)
+{
+	uint8_t value[512];
+	size_t len = a->len - sizeof(struct nlattr);
+	struct nlattr head;
+	uint32_t v;
+
+	memcpy(&head, a->p, sizeof(head));
+	if (len > sizeof(value) - 64) {
+		attr(w, head.nla_type, a->p + sizeof(head), len);
+		return;
+	}
+	memcpy(value, a->p + sizeof(head), len);
+	v = once_in(r, 3) ? some_id(r) : once_in(r, 2) ? some_group(r) : some_oif(r);
+	switch (rnd_below(r, 6)) {
+	case 0:
+		head.nla_type = (uint16_t)rnd_below(r, 34);
+		break;
+	case 1:
+		len = rnd_below(r, (uint32_t)len + 12);
+		break;
+	case 2:
+		if (len > 0)
+			len = LLVMFuzzerMutate(value, len, sizeof(value));
+		break;
+	case 3: /* one member more or less, of a group as of a label stack */
+		len = len >= 8 && once_in(r, 2) ? len - 8 : len + 8;
+		break;
+	default:
+		if (len >= 4)
+			memcpy(value + rnd_below(r, (uint32_t)len / 4) * 4, &v, 4);
+	}
+	attr(w, head.nla_type, value, len);
+}
+
+static void
+change_fixed(uint8_t *p, uint16_t type, struct rnd *r)
+{
+	static const uint8_t family[] = {AF_INET, AF_INET6, AF_UNSPEC, 28};
+	static const uint8_t table[] = {254, 0, 100, 255};
+	static const uint8_t protocol[] = {2, 11, 186, 196};
+	struct rtmsg *rtm = (struct rtmsg *)p;
+
+	if (type != RTM_NEWROUTE && type != RTM_DELROUTE) {
+		p[rnd_below(r, sizeof(struct nhmsg))] = (uint8_t)rnd_next(r);
+		return;
+	}
+	switch (rnd_below(r, 5)) {
+	case 0:
+		rtm->rtm_family = PICK(r, family);
+		break;
+	case 1:
+		rtm->rtm_table = PICK(r, table);
+		break;
+	case 2:
+		rtm->rtm_protocol = PICK(r, protocol);
+		break;
+	case 3:
+		rtm->rtm_type = (uint8_t)rnd_below(r, 12);
+		break;
+	default:
+		rtm->rtm_dst_len = (uint8_t)rnd_below(r, 130);
+	}
+}
+
+/* One message again, with one thing changed. */
+static void
+put_changed_message(struct wire *w, struct rnd *r, const uint8_t *p, size_t len)
+{
+	static const uint16_t types[] = {RTM_NEWROUTE, RTM_DELROUTE, RTM_NEWNEXTHOP,
+					 RTM_DELNEXTHOP, RTM_NEWNEIGH};
+	struct nlmsghdr h;
+	struct piece a[64];
+	unsigned int n, at, what = rnd_below(r, 8);
+	uint8_t fixed[16] __attribute__((aligned(4))) = {0};
+	size_t n_fixed;
+
+	memcpy(&h, p, sizeof(h));
+	n_fixed = fixed_octets(h.nlmsg_type);
+	w->msg = w->len;
+	if (len < sizeof(h) + n_fixed) {
+		wire_put(w, p, len);
+		msg_end(w);
+		return;
+	}
+	n = split_attrs(p + sizeof(h) + n_fixed, len - sizeof(h) - n_fixed, a, 64);
+	at = n == 0 ? 0 : rnd_below(r, n);
+	memcpy(fixed, p + sizeof(h), n_fixed);
+	if (what == 0)
+		change_fixed(fixed, h.nlmsg_type, r);
+	else if (what == 1 && once_in(r, 2))
+		h.nlmsg_type = PICK(r, types);
+	else if (what == 1)
+		h.nlmsg_pid = 1 + rnd_below(r, 2);
+	wire_put(w, &h, sizeof(h));
+	wire_put(w, fixed, n_fixed);
+	for (unsigned int i = 0; i < n; i++) {
+		struct piece *twin = &a[rnd_below(r, n)];
+
+		if (i != at || what < 2 || what == 5)
+			put_same_attr(w, &a[i]);
+		else if (what == 2)
+			continue; /* gone */
+		else if (what == 3)
+			put_changed_attr(w, r, twin); /* another one in its place */
+		else
+			put_changed_attr(w, r, &a[i]);
+	}
+	if (what == 5)
+		put_hop(w, r, fixed_octets(h.nlmsg_type) == sizeof(struct nhmsg));
+	msg_end(w);
+}
+
+/* A frame again, one of its messages changed, dropped, doubled, or a new one behind it. */
+static void
+put_changed_frame(struct wire *w, struct rnd *r, const struct piece *f)
+{
+	struct piece m[32];
+	unsigned int n = 0, at, what = rnd_below(r, 8);
+	size_t left = f->len - 4;
+	struct nlmsghdr h;
+
+	for (const uint8_t *p = f->p + 4; n < 32 && left >= sizeof(h);) {
+		size_t step;
+
+		memcpy(&h, p, sizeof(h));
+		if (h.nlmsg_len < sizeof(h) || h.nlmsg_len > left)
+			break;
+		m[n++] = (struct piece){p, h.nlmsg_len};
+		step = NLMSG_ALIGN(h.nlmsg_len);
+		step = step > left ? left : step;
+		p += step;
+		left -= step;
+	}
+	if (n == 0) {
+		put_fresh(w, r);
+		return;
+	}
+	at = rnd_below(r, n);
+	frame_begin(w);
+	for (unsigned int i = 0; i < n; i++) {
+		if (i == at && what == 0 && n > 1)
+			continue;
+		if (i == at && what >= 2) {
+			put_changed_message(w, r, m[i].p, m[i].len);
+			continue;
+		}
+		for (unsigned int times = i == at && what == 1 ? 2 : 1; times > 0;
+		     times--) {
+			w->msg = w->len;
+			wire_put(w, m[i].p, m[i].len);
+			msg_end(w);
+		}
+	}
+	if (once_in(r, 8) && w->len - w->frame < MAX_FRAME)
+		put_fresh_message(w, r);
+	frame_end(w);
+}
+
+/* --- whole inputs --------------------------------------------------------------------- */
+
+/* The frames of an input; what is no frame is left out. */
+static unsigned int
+split_frames(const uint8_t *p, size_t left, struct piece *out)
+{
+	unsigned int n = 0;
+
+	while (n < MAX_PIECES && left >= 4) {
+		size_t len = (size_t)p[2] << 8 | p[3];
+
+		if (p[0] != 1 || (p[1] != 1 && p[1] != CONTROL_TYPE) || len < 4 ||
+		    len > left)
+			break;
+		out[n++] = (struct piece){p, len};
+		p += len;
+		left -= len;
+	}
+	return n;
+}
+
+static bool
+is_control(const struct piece *f)
+{
+	return f->p[1] == CONTROL_TYPE;
+}
+
+static void
+put_frames(struct wire *w, struct rnd *r, const struct piece *f, unsigned int n)
+{
+	unsigned int at = n == 0 ? 0 : rnd_below(r, n),
+		     other = n == 0 ? 0 : rnd_below(r, n);
+	unsigned int what = n == 0 ? 0 : rnd_below(r, 12);
+
+	for (unsigned int i = 0; i <= n; i++) {
+		if (i == at && what < 3) /* something new here */
+			put_fresh(w, r);
+		if (i == n)
+			break;
+		if (i != at || what < 3)
+			wire_put(w, f[i].p, f[i].len);
+		else if (what == 3)
+			continue;   /* gone */
+		else if (what == 4) /* moved, or said twice */
+			wire_put(w, f[other].p, f[other].len);
+		else if (what == 5 && i + 1 < n) { /* the other way round */
+			wire_put(w, f[i + 1].p, f[i + 1].len);
+			wire_put(w, f[i].p, f[i].len);
+			i++;
+		} else if (is_control(&f[i]))
+			put_control(w, r);
+		else
+			put_changed_frame(w, r, &f[i]);
+	}
+}
+
+static size_t
+deliver(const struct wire *w, uint8_t *out, size_t max_size)
+{
+	struct piece f[MAX_PIECES];
+	unsigned int n = split_frames(w->octet, w->len, f);
+	size_t len = 0;
+
+	for (unsigned int i = 0; i < n && len + f[i].len <= max_size; i++) {
+		memcpy(out + len, f[i].p, f[i].len);
+		len += f[i].len;
+	}
+	return len;
+}
+
+size_t
+LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
+{
+	static struct wire w[2];
+	struct rnd r = {seed * 0x9e3779b97f4a7c15u + 1};
+	struct piece f[MAX_PIECES];
+	unsigned int n, which = 0;
+
+	rnd_next(&r);
+	if (once_in(&r, 16) || size > sizeof(w[0].octet) / 2)
+		return LLVMFuzzerMutate(data, size, max_size);
+	n = split_frames(data, size, f);
+	for (uint32_t times = 1 + rnd_below(&r, 4); times > 0; times--, which ^= 1) {
+		w[which].len = 0;
+		put_frames(&w[which], &r, f, n);
+		if (w[which].len > sizeof(w[0].octet) / 2)
+			break;
+		n = split_frames(w[which].octet, w[which].len, f);
+	}
+	return deliver(&w[which ^ 1], data, max_size);
+}
+
+/* Frames of both in turns, a few at a time: messages of one meet the ids of the other. */
+size_t
+LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len,
+			  uint8_t *out, size_t max_size, unsigned int seed)
+{
+	struct rnd r = {seed * 0x9e3779b97f4a7c15u + 1};
+	struct piece f[2][MAX_PIECES];
+	unsigned int n[2], at[2] = {0}, from = rnd_below(&r, 2);
+	size_t len = 0;
+
+	n[0] = split_frames(a, a_len, f[0]);
+	n[1] = split_frames(b, b_len, f[1]);
+	while (at[from] < n[from]) {
+		const struct piece *p = &f[from][at[from]++];
+
+		if (len + p->len > max_size)
+			break;
+		memcpy(out + len, p->p, p->len);
+		len += p->len;
+		if (once_in(&r, 4))
+			from ^= 1;
+	}
+	return len;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The corpus of the fuzzer, played once by any compiler: what was found stays found, and the
+ * RIB is sound after each input. Also the invariants themselves: a rib that is not sound
+ * must not pass for one.
+ *
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: fpm-dataplane/fpm/decode.c fpm-dataplane/fpm/hops.c fpm-dataplane/fpm/frame.c
+ * link: fpm-dataplane/fpm/queue.c tests/unit/rib_rig.c tests/unit/oracle.c
+ * link: tests/unit/rib_stream.c tests/unit/grace.c
+ * link: tests/fuzz/fuzz_fpm_rib.c tests/fuzz/invariants.c
+ */
+#include "rib_rig.h"
+
+#include <glob.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../fuzz/invariants.h"
+#include "grace.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+void fuzz_end(void);
+
+/* Hex digits to octets, in place. Returns how many. */
+static size_t
+unhex(char *line)
+{
+	size_t n = 0;
+	unsigned int octet;
+
+	for (; sscanf(line + 2 * n, "%2x", &octet) == 1; n++)
+		line[n] = (char)octet;
+	return n;
+}
+
+static unsigned int
+play_file(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	unsigned int inputs = 0;
+	char *line = NULL;
+	size_t size = 0;
+
+	assert_non_null(f);
+	while (getline(&line, &size, f) > 0) {
+		uint8_t *input;
+		size_t n;
+
+		if (line[0] == '#' || line[0] == '\n')
+			continue;
+		n = unhex(line);
+		assert_int_not_equal(n, 0);
+		input = malloc(n); /* as long as it is: a look behind it is seen */
+		assert_non_null(input);
+		memcpy(input, line, n);
+		assert_int_equal(LLVMFuzzerTestOneInput(input, n), 0);
+		free(input);
+		inputs++;
+	}
+	free(line);
+	fclose(f);
+	return inputs;
+}
+
+static void
+the_corpus_leaves_the_rib_sound_and_empty(void **state)
+{
+	unsigned int inputs = 0;
+	glob_t found;
+
+	assert_int_equal(glob("tests/fuzz/corpus/*.hex", 0, NULL, &found), 0);
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		inputs += play_file(found.gl_pathv[i]);
+	globfree(&found);
+	fuzz_end();
+	print_message("%u inputs\n", inputs);
+	assert_true(inputs > 50);
+}
+
+static bool
+is_sound(struct rig *g)
+{
+	pid_t child = fork();
+	int status;
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		signal(SIGABRT, SIG_DFL);
+		fclose(stderr);
+		rib_must_be_sound(g);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* Each of these is a mistake that the code could make. */
+static void
+what_is_not_sound_is_seen(void **state)
+{
+	struct rig *g = rig_two_ports();
+	struct slot *s;
+	struct nh *nh;
+	uint64_t word;
+
+	rig_session(g, 1);
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_hop(g, 2, "192.0.2.129", 12);
+	rig_group(g, 3, 2, 1u, 1u, 2u, 1u);
+	rig_route(g, "198.51.100.0/24", 3);
+	rig_settle(g);
+	assert_true(is_sound(g));
+	nh = nh_find(g->rib, 3);
+	s = slot_at(g->rib, nh->slot);
+
+	s->refs++; /* a reference forgotten */
+	assert_false(is_sound(g));
+	s->refs--;
+	nh->slot = 0; /* an id that lost its slot */
+	assert_false(is_sound(g));
+	nh->slot = s->number;
+	g->rib->adj[s->leg[0].adj].refs++;
+	assert_false(is_sound(g));
+	g->rib->adj[s->leg[0].adj].refs--;
+	word = g->fib->group[s->number]; /* a word that leads elsewhere */
+	g->fib->group[s->number] = group_word_single(PATH(PATH_LOCAL, 0));
+	assert_false(is_sound(g));
+	g->fib->group[s->number] = word;
+	g->rib->stale++;
+	assert_false(is_sound(g));
+	g->rib->stale--;
+	assert_true(is_sound(g));
+	rig_free(g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_corpus_leaves_the_rib_sound_and_empty),
+		cmocka_unit_test(what_is_not_sound_is_seen),
+	};
+
+	log_set_level(LOG_LEVEL_ERROR);
+	return cmocka_run_group_tests_name("rib corpus", tests, NULL, NULL);
+}
