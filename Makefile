@@ -149,7 +149,7 @@ $(O)/tests/bench/bench_fib: $(call obj,$(wildcard tests/bench/*.c) $(POPTRIE_SRC
 
 # --- fuzzing: libFuzzer, seeded with the captures; what it finds new lands in build/fuzz/ --
 FUZZ_S    ?= 60
-FUZZ_SRC  := $(wildcard tests/fuzz/*.c)
+FUZZ_SRC  := $(addprefix tests/fuzz/,fuzz_fpm_rib.c invariants.c mutate.c)
 FUZZ_LIB  := $(addprefix fpm-dataplane/fpm/,decode.c hops.c frame.c queue.c) \
 	$(foreach d,rib fib base,$(wildcard fpm-dataplane/$(d)/*.c)) $(POPTRIE_SRC) \
 	$(addprefix tests/unit/,rib_rig.c rib_stream.c grace.c oracle.c)
@@ -164,7 +164,7 @@ $(O)/obj/poptrie/lookup_avx512.o: CFLAGS += -mavx512f -mavx512bw -mavx512dq -mav
 	-mavx512vpopcntdq -mavx2 -mbmi -mbmi2 -Wno-unknown-pragmas
 endif
 build/fuzz/fuzz_fpm: $(call obj,tests/fuzz/fuzz_fpm.c $(FUZZ_LIB))
-build/fuzz/fuzz_fpm_rib: $(call obj,$(filter-out %/fuzz_fpm.c,$(FUZZ_SRC)) $(FUZZ_LIB))
+build/fuzz/fuzz_fpm_rib: $(call obj,$(FUZZ_SRC) $(FUZZ_LIB))
 $(FUZZ_BIN):
 	@echo "  LD    $@"
 	@$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -o $@ $^ $(PC_LIBS) -lcmocka $(LDFLAGS)
