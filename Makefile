@@ -142,6 +142,11 @@ bench-fib: ## lookup benchmark against DPDK's rte_fib and rte_lpm (QUICK=1, TABL
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release build/release/tests/bench/bench_fib >&2
 	@$(PY) tests/bench/bench_fib.py build/release/tests/bench/bench_fib
 
+# A call before every load of this one file: tests/bench/trace.c says why.
+$(O)/obj/tests/bench/trace.o: ALL_CFLAGS += -mavx -fsanitize=kernel-address \
+	--param=asan-instrumentation-with-call-threshold=0 --param=asan-stack=0 \
+	--param=asan-globals=0
+
 $(O)/tests/bench/bench_fib: $(call obj,$(wildcard tests/bench/*.c) $(POPTRIE_SRC))
 	@mkdir -p $(@D)
 	@echo "  LD    $@"

@@ -71,9 +71,10 @@ struct structure {
 	const char *name;
 	int family;
 	const struct ops *ops;
-	int arg;          /* its own: entry size, variant */
-	bool update;      /* measure its updates */
-	const char *note; /* printed with its build time */
+	int arg;                  /* its own: entry size, variant */
+	unsigned int entry_bytes; /* DPDK's: of its 24-bit array and groups; ours: 0 */
+	bool update;              /* measure its updates */
+	const char *note;         /* printed with its build time */
 
 	void *h;       /* open: the handle */
 	size_t n_tbl8; /* open: groups that a DIR24-8 or 8-bit trie uses */
@@ -187,7 +188,8 @@ void update_bench(struct structure *s, const struct table *t, const char *kind,
 void update_worst(struct structure *s, const struct table *t);
 
 /* lines.c */
-void lines_print(const struct impl *im, const struct table *t, const struct keys *k);
+void lines_print(const struct structure *s, const struct table *t, const struct keys *k,
+		 uint32_t nexthops, const char *hash);
 
 /* machine.c */
 struct gaps {

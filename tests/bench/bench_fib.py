@@ -145,13 +145,16 @@ def main():
     except KeyboardInterrupt:
         say("interrupted")
         return 130
+    except BrokenPipeError:  # nobody reads on: `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 1
     fib_report.tables(lines, sys.stderr)
     png = Path(os.environ.get("PNG") or Path(sys.argv[1]).parent / "bench-fib.png")
     if fib_report.plot(lines, png):
         say(f"plot: {png}")
     if code != 0:
-        say("FAILED: see above")
-    return code
+        say(f"died of signal {-code}" if code < 0 else "FAILED: see above")
+    return 1 if code else 0
 
 
 if __name__ == "__main__":

@@ -234,7 +234,7 @@ verified_again(const struct run *r, struct impl *const *im, unsigned int n,
 	unsigned int n_kept = 0;
 
 	for (unsigned int i = 0; i < n; i++)
-		if (im[i]->s->refused == 0)
+		if (im[i]->s->up && im[i]->s->refused == 0)
 			kept[n_kept++] = im[i];
 	return verified(r, kept, n_kept, 4, when);
 }
@@ -277,6 +277,24 @@ updates(struct run *r)
 	return good && verified_again(r, im, n, "after the update stream");
 }
 
+/* Ours are the same whatever the variant: traced once. */
+static void
+lines(const struct run *r)
+{
+	const struct structure *last = NULL;
+
+	for (unsigned int i = 0; i < r->n; i++) {
+		const struct structure *s = r->im[i]->s;
+
+		if (s == last || (last && !last->entry_bytes && !s->entry_bytes))
+			continue;
+		last = s;
+		for (int k = 0; k < N_STREAMS; k++)
+			if (r->keys[k].n)
+				lines_print(s, r->t, &r->keys[k], r->nexthops, r->hash);
+	}
+}
+
 /* All that is asked for, with one assignment of next hops. */
 static bool
 variant(struct run *r)
@@ -299,10 +317,7 @@ variant(struct run *r)
 	}
 	fprintf(stderr, "\r%78s\r", "");
 	if (good && r->main) {
-		for (unsigned int i = 0; i < r->n; i++)
-			for (int s = 0; s < N_STREAMS; s++)
-				if (r->keys[s].n && !(i && r->im[i]->s == r->im[i - 1]->s))
-					lines_print(r->im[i], r->t, &r->keys[s]);
+		lines(r);
 		if (!opt.no_update)
 			good = updates(r);
 	}

@@ -95,9 +95,10 @@ is_mrt(const char *path)
 	struct pipe p;
 	char head[12];
 	size_t n;
+	int rc = open_unpacked(&p, path);
 
-	if (open_unpacked(&p, path) < 0)
-		return -EIO;
+	if (rc < 0)
+		return rc;
 	n = fread(head, 1, sizeof(head), p.f);
 	fclose(p.f);
 	waitpid(p.pid, NULL, 0);

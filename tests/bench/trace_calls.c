@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the compiler calls before each load and store in trace.c. Stores are of no interest. */
+#include "trace.h"
+
+#define LOAD(n)                                         \
+	void __asan_load##n##_noabort(uintptr_t addr);  \
+	void __asan_load##n##_noabort(uintptr_t addr)   \
+	{                                               \
+		trace_load(addr, n);                    \
+	}                                               \
+	void __asan_store##n##_noabort(uintptr_t addr); \
+	void __asan_store##n##_noabort(uintptr_t addr)  \
+	{                                               \
+	}
+LOAD(1)
+LOAD(2)
+LOAD(4)
+LOAD(8)
+LOAD(16)
+
+void __asan_loadN_noabort(uintptr_t addr, size_t bytes);
+void __asan_storeN_noabort(uintptr_t addr, size_t bytes);
+void __asan_handle_no_return(void);
+
+void
+__asan_loadN_noabort(uintptr_t addr, size_t bytes)
+{
+	trace_load(addr, bytes);
+	trace_load(addr + bytes - 1, bytes);
+}
+
+void
+__asan_storeN_noabort(uintptr_t addr, size_t bytes)
+{
+}
+
+void
+__asan_handle_no_return(void)
+{
+}
