@@ -18,7 +18,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 import fib_report  # noqa: E402
 
 HUGE_2M = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
-QUICK = {"STREAM": "random,inprefix,zipf", "NEXTHOPS": "64", "HASH": "prefix", "BATCH": "64"}
+QUICK = {
+    "STREAM": "random,inprefix,zipf",
+    "NEXTHOPS": "64",
+    "HASH": "prefix",
+    "BATCH": "64",
+}
 LISTS = {
     "FAMILY": "-f",
     "STREAM": "-s",
@@ -30,6 +35,8 @@ LISTS = {
     "REPS": "-r",
     "ROUTES": "-g",
     "ROUTES6": "-G",
+    "KEYS": "-k",
+    "KEYS6": "-K",
 }
 
 
@@ -105,7 +112,11 @@ def arguments():
         args += ["-L"]
     tables = env.get("TABLE", "").split()
     updates = env.get("UPDATES") or next(
-        (u for t in tables for u in glob.glob(f"{glob.escape(os.path.dirname(t) or '.')}/*update*.xz")),
+        (
+            u
+            for t in tables
+            for u in glob.glob(f"{glob.escape(os.path.dirname(t) or '.')}/*update*.xz")
+        ),
         None,
     )
     if updates:

@@ -29,7 +29,11 @@ class Results:
 
 def rate_goals(res):
     """(what, at least, aim, measured) of the lookups; one row a stream."""
-    vector, scalar, base = "poptrie-avx512", "poptrie-scalar", {"batch": 64, "hash": "prefix"}
+    vector, scalar, base = (
+        "poptrie-avx512",
+        "poptrie-scalar",
+        {"batch": 64, "hash": "prefix"},
+    )
     four = [
         (vector, "rte_fib-4B-avx512", "idle", {"random": (4, 6), "inprefix": (2.5, 3.5)}),
         (vector, "rte_fib-8B-avx512", "idle", {"random": (4, 6), "inprefix": (2.5, 3.5)}),
@@ -76,7 +80,9 @@ def other_goals(res):
             got = line.get("worst_us")
             yield f"update{family} {kind}{length}", 200, 50, got, " us", False
     line = res.find("build4", impl=ours) or {}
-    yield f"build4 of {line.get('routes')} routes", 150, 50, line.get("build_ms"), " ms", False
+    yield f"build4 of {line.get('routes')} routes", 150, 50, line.get(
+        "build_ms"
+    ), " ms", False
 
 
 def print_goals(res, out):
@@ -89,7 +95,9 @@ def print_goals(res, out):
             verdict = "met"
         if got >= aim if more else got <= aim:
             verdict = "met, and the aim"
-        rows.append((what, f"{least:g}{unit}", f"{aim:g}{unit}", f"{got:.2f}{unit}", verdict))
+        rows.append(
+            (what, f"{least:g}{unit}", f"{aim:g}{unit}", f"{got:.2f}{unit}", verdict)
+        )
     if rows:
         print(f"\n{res.table}: goals", file=out)
         print_columns([HEAD, *rows], out)
@@ -164,13 +172,17 @@ def print_touched(res, out):
     rows = [("MiB of cache lines touched", *streams)]
     for impl in unique(line["impl"] for line in lines):
         cells = {line["stream"]: line["touched"] for line in lines if line["impl"] == impl}
-        rows.append((impl, *(f"{cells[s] / MIB:.2f}" if s in cells else "-" for s in streams)))
+        rows.append(
+            (impl, *(f"{cells[s] / MIB:.2f}" if s in cells else "-" for s in streams))
+        )
     print(f"\n{res.table}: memory that the streams touch", file=out)
     print_columns(rows, out)
 
 
 def print_updates(res, out):
-    rows = [("updates, us", "n", "mean", "p50", "p99", "p99.9", "max", "raw max", "gap max")]
+    rows = [
+        ("updates, us", "n", "mean", "p50", "p99", "p99.9", "max", "raw max", "gap max")
+    ]
     for line in res.lines:
         if not line["bench"].startswith("update"):
             continue
@@ -198,7 +210,11 @@ def tables(lines, out=sys.stderr):
             part(res, out)
     for line in lines:
         if line["bench"] == "machine":
-            quiet = "quiet" if line["gap_max_us"] < 100 and line["others_busy"] < 0.1 else "noisy"
+            quiet = (
+                "quiet"
+                if line["gap_max_us"] < 100 and line["others_busy"] < 0.1
+                else "noisy"
+            )
             print(
                 f"\nmachine: {line['cpu']}, {line['cores']} cores, kernel {line['kernel']}, "
                 f"{line['dpdk']}; {quiet} at the start: {line['gaps_a_second']} gaps/s, longest "
@@ -235,7 +251,9 @@ def plot(lines, path):
     )
     for axis, (table, l3, of) in zip(axes[:, 0], panels):
         draw(axis, [line for line in of if line["l3"] == l3])
-        axis.set_title(f"{table}, {of[0]['nexthops']} next hops, batch {of[0]['batch']}, {l3} L3")
+        axis.set_title(
+            f"{table}, {of[0]['nexthops']} next hops, batch {of[0]['batch']}, {l3} L3"
+        )
     fig.savefig(path, dpi=110)
     return True
 
@@ -250,7 +268,9 @@ def draw(axis, lines):
         low = [cell[s]["mlps"] - cell[s]["min"] for s in streams if s in cell]
         high = [cell[s]["max"] - cell[s]["mlps"] for s in streams if s in cell]
         color = None if impl.startswith("poptrie") else f"{0.35 + 0.5 * i / len(impls):.2f}"
-        axis.bar(at, mid, width, yerr=[low, high], label=impl, color=color, error_kw={"lw": 0.6})
+        axis.bar(
+            at, mid, width, yerr=[low, high], label=impl, color=color, error_kw={"lw": 0.6}
+        )
     axis.set_xticks([x + 0.4 for x in range(len(streams))], streams)
     axis.set_ylabel("M lookups/s")
-    axis.legend(fontsize=7, ncols=2)
+    axis.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))

@@ -26,7 +26,7 @@ static struct {
 	const char *family, *stream, *impl, *nexthops, *hash, *l3, *batch;
 	unsigned int reps, builds;
 	bool quick, cross, no_huge, no_update;
-	size_t routes4, routes6;
+	size_t routes4, routes6, keys4, keys6;
 	const char *updates;
 } opt = {
 	.cpu = 0,
@@ -42,6 +42,9 @@ static struct {
 	.builds = 3,
 	.routes4 = 900000,
 	.routes6 = 160000,
+	/* They go through the caches too: more of them, and no L3 is idle any more. */
+	.keys4 = 1 << 20,
+	.keys6 = 1 << 19,
 };
 
 struct run {
@@ -136,6 +139,13 @@ structure_build(const struct run *r, struct structure *s, unsigned int times)
 	return 0;
 }
 
+/* Our builds are always timed several times, the peers' when there is time. */
+static unsigned int
+builds_of(const struct run *r, const struct structure *s)
+{
+	return r->main && !s->note && !(opt.quick && s->entry_bytes) ? opt.builds : 1;
+}
+
 /* Build what the chosen impls need, and keep those that work here. */
 static void
 impls_open(struct run *r)
@@ -151,9 +161,7 @@ impls_open(struct run *r)
 			if (s->family != r->t->family || !listed(opt.impl, im->name) ||
 			    s == refused)
 				continue;
-			if (!s->up &&
-			    structure_build(r, s, r->main && !s->note ? opt.builds : 1) <
-				    0) {
+			if (!s->up && structure_build(r, s, builds_of(r, s)) < 0) {
 				refused = s;
 				continue;
 			}
@@ -199,10 +207,10 @@ rates(struct run *r, const struct keys *k, const char *l3, unsigned int batch)
 		printf("{\"bench\":\"fib%d\",\"impl\":\"%s\",\"table\":\"%s\","
 		       "\"stream\":\"%s\",\"nexthops\":%u,\"hash\":\"%s\",\"l3\":\"%s\","
 		       "\"batch\":%u,\"mlps\":%.1f,\"min\":%.1f,\"max\":%.1f,"
-		       "\"others_busy\":%.2f,\"hog_gbs\":%.1f}\n",
+		       "\"keys\":%zu,\"others_busy\":%.2f,\"hog_gbs\":%.1f}\n",
 		       r->t->family, im[i]->name, r->t->name, k->stream, r->nexthops,
-		       r->hash, l3, batch, res[i].median, res[i].min, res[i].max, others,
-		       hog);
+		       r->hash, l3, batch, res[i].median, res[i].min, res[i].max, k->n,
+		       others, hog);
 	fflush(stdout);
 	fprintf(stderr, "\r%-20.20s %3u next hops by %-6s %-10s %-9s batch %-2u ",
 		r->t->name, r->nexthops, r->hash, k->stream, l3, batch);
@@ -286,7 +294,8 @@ lines(const struct run *r)
 	for (unsigned int i = 0; i < r->n; i++) {
 		const struct structure *s = r->im[i]->s;
 
-		if (s == last || (last && !last->entry_bytes && !s->entry_bytes))
+		if (s == last || (last && !last->entry_bytes && !s->entry_bytes) ||
+		    (opt.quick && s->entry_bytes))
 			continue;
 		last = s;
 		for (int k = 0; k < N_STREAMS; k++)
@@ -304,7 +313,7 @@ variant(struct run *r)
 
 	table_values(r->t, r->nexthops, strcmp(r->hash, "as") == 0);
 	impls_open(r);
-	good = r->n && verified(r, r->im, r->n, r->main && !opt.quick ? 1 : 8, "built");
+	good = r->n && verified(r, r->im, r->n, r->main && !opt.quick ? 1 : 16, "built");
 	for (int s = 0; s < N_STREAMS && good; s++) {
 		if (!r->keys[s].n)
 			continue;
@@ -338,7 +347,8 @@ table_run(struct table *t)
 	for (int s = 0; s < N_STREAMS; s++) {
 		if (!listed(opt.stream, stream_name[s]))
 			continue;
-		if (keys_make(&r.keys[s], s, t, t->family == 4 ? KEYS4 : KEYS6, SEED) < 0) {
+		if (keys_make(&r.keys[s], s, t, t->family == 4 ? opt.keys4 : opt.keys6,
+			      SEED) < 0) {
 			fprintf(stderr, "bench-fib: no memory for keys\n");
 			return false;
 		}
@@ -399,7 +409,8 @@ usage(void)
 		"usage: bench_fib [-c CPU] [-C CPU] [-f 4,6] [-s STREAMS] [-i IMPLS]\n"
 		"  [-n NEXTHOPS] [-a prefix,as] [-l idle,contended] [-b BATCHES] [-r "
 		"REPS]\n"
-		"  [-u UPDATES] [-g ROUTES4] [-G ROUTES6] [-q] [-x] [-H] [-L] [-U] "
+		"  [-u UPDATES] [-g ROUTES4] [-G ROUTES6] [-k KEYS4] [-K KEYS6] [-q] [-x] "
+		"[-H] [-L] [-U] "
 		"[TABLE...]\n"
 		"-C core that streams through the L3  -q quick  -x cross all lists\n"
 		"-H no huge pages  -L load rte_lpm by rte_lpm_add()  -U no updates\n");
@@ -411,7 +422,7 @@ options(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "c:C:f:s:i:n:a:l:b:r:u:g:G:qxHLU")) != -1) {
+	while ((c = getopt(argc, argv, "c:C:f:s:i:n:a:l:b:r:u:g:G:k:K:qxHLU")) != -1) {
 		switch (c) {
 		case 'c':
 			opt.cpu = atoi(optarg);
@@ -452,6 +463,12 @@ options(int argc, char **argv)
 		case 'G':
 			opt.routes6 = strtoul(optarg, NULL, 10);
 			break;
+		case 'k':
+			opt.keys4 = strtoul(optarg, NULL, 10);
+			break;
+		case 'K':
+			opt.keys6 = strtoul(optarg, NULL, 10);
+			break;
 		case 'q':
 			opt.quick = true;
 			break;
@@ -471,7 +488,8 @@ options(int argc, char **argv)
 			usage();
 		}
 	}
-	if (opt.reps < 1 || opt.reps > REPS_MAX)
+	if (opt.reps < 1 || opt.reps > REPS_MAX || opt.keys4 < BATCH_MAX ||
+	    opt.keys6 < BATCH_MAX)
 		usage();
 }
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Rates, and the check before them. Impls take turns (A, B, C, A, B, C, ...), so that a
- * noisy minute of the machine hits all of them; each turn warms up on a quarter of the
- * keys, for the peer before has had the caches, and then times one pass over all of them.
+ * noisy minute of the machine hits all of them; each turn warms up on a pass over the keys,
+ * for the peer before has had the caches, and then times another (several when short).
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <rte_cycles.h>
 #include "bench.h"
+
+#define TIMED4 ((size_t)4 << 20) /* lookups timed at least, milliseconds */
+#define TIMED6 ((size_t)1 << 20)
 
 static int
 double_order(const void *a, const void *b)
@@ -28,17 +31,19 @@ measure(struct impl *const *im, unsigned int n, const struct keys *k, unsigned i
 	unsigned int reps, struct result *out)
 {
 	static double mlps[IMPLS_MAX][REPS_MAX];
+	size_t least = k->v4 ? TIMED4 : TIMED6, passes = k->n < least ? least / k->n : 1;
 	uint64_t t;
 
 	for (unsigned int r = 0; r < reps; r++) {
 		for (unsigned int i = 0; i < n; i++) {
 			if (im[i]->select)
 				im[i]->select(im[i]);
-			im[i]->run(im[i], k, k->n / 4, batch);
-			t = rte_rdtsc_precise();
 			im[i]->run(im[i], k, k->n, batch);
+			t = rte_rdtsc_precise();
+			for (size_t p = 0; p < passes; p++)
+				im[i]->run(im[i], k, k->n, batch);
 			t = rte_rdtsc_precise() - t;
-			mlps[i][r] = (double)(k->n / batch * batch) / tsc_us(t);
+			mlps[i][r] = (double)(k->n / batch * batch * passes) / tsc_us(t);
 		}
 	}
 	for (unsigned int i = 0; i < n; i++) {
