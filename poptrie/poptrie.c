@@ -195,8 +195,9 @@ commit_slots(struct poptrie *pt, struct pt_view *v, struct pt_batch *batch,
 		rc = pt_slot_rebuild(pt, v, batch, s, pt->dirty + i, end - i, uncovered);
 		if (rc < 0)
 			goto fail;
+		/* What was not dirty still says 0: runs differ that need not. */
 		if (uncovered && pt->slot[s].cover == 0)
-			pt_mark_cover(pt, s);
+			pt_mark_full(pt, s);
 	}
 	pt->n_dirty = 0;
 	return 0;

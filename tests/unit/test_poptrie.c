@@ -180,6 +180,29 @@ a_default_route_and_prefixes_can_change_in_one_commit(void **state)
 }
 
 static void
+a_default_that_comes_as_a_prefix_goes_leaves_no_node(void **state)
+{
+	struct poptrie_stats st;
+
+	FOR_LAYOUTS(pt)
+	{
+		set(pt, "198.51.100.0/24", 1);
+		commit(pt);
+		set(pt, "0.0.0.0/0", 2);
+		assert_int_equal(drop(pt, "198.51.100.0/24"), 0);
+		commit(pt);
+		assert_int_equal(get(pt, "198.51.100.1"), 2);
+		assert_int_equal(get(pt, "198.51.101.1"), 2);
+		set(pt, "203.0.113.0/24", 2);
+		assert_int_equal(drop(pt, "203.0.113.0/24"), 0);
+		commit(pt);
+		poptrie_stats(pt, &st);
+		assert_int_equal(st.nodes, 0);
+		assert_int_equal(st.leaves, 0);
+	}
+}
+
+static void
 a_removed_prefix_uncovers_the_shorter_one(void **state)
 {
 	FOR_LAYOUTS(pt)
@@ -556,6 +579,7 @@ main(void)
 		cmocka_unit_test(nothing_is_visible_before_the_commit),
 		cmocka_unit_test(a_default_route_covers_what_no_prefix_does),
 		cmocka_unit_test(a_default_route_and_prefixes_can_change_in_one_commit),
+		cmocka_unit_test(a_default_that_comes_as_a_prefix_goes_leaves_no_node),
 		cmocka_unit_test(a_removed_prefix_uncovers_the_shorter_one),
 		cmocka_unit_test(the_last_bits_of_an_ipv4_address_count),
 		cmocka_unit_test(the_last_bits_of_an_ipv6_address_count),
