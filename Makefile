@@ -157,7 +157,7 @@ FUZZ_S    ?= 60
 FUZZ_SRC  := $(addprefix tests/fuzz/,fuzz_fpm_rib.c invariants.c mutate.c)
 FUZZ_LIB  := $(addprefix fpm-dataplane/fpm/,decode.c hops.c frame.c queue.c) \
 	$(foreach d,rib fib base,$(wildcard fpm-dataplane/$(d)/*.c)) $(POPTRIE_SRC) \
-	$(addprefix tests/unit/,rib_rig.c rib_stream.c grace.c oracle.c)
+	$(addprefix tests/unit/,rib_rig.c rib_stream.c rib_print.c grace.c oracle.c)
 FUZZ_BIN  := build/fuzz/fuzz_fpm build/fuzz/fuzz_fpm_rib
 
 # clang knows no `#pragma GCC target`: what each file of poptrie asks for, it gets whole.

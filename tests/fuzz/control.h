@@ -23,6 +23,7 @@ enum control {
 	CONTROL_TIME,    /* arg seconds pass */
 	CONTROL_SEGMENT, /* from here in pieces of arg octets; 0: whole */
 	CONTROL_ASK,     /* show everything */
+	CONTROL_HOLD,    /* neigh does not answer what it watches (1), what it frees (2) */
 	CONTROL_N
 };
 

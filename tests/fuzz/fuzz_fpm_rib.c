@@ -7,6 +7,7 @@
  * A libFuzzer target (`make fuzz`; mutate.c is its mutator). Built into a unit test it
  * replays the corpus with any compiler. control.h says what an input is.
  */
+#include "../unit/rib_print.h"
 #include "../unit/rib_stream.h"
 #include "control.h"
 #include "invariants.h"
@@ -42,11 +43,32 @@ kernel_at_rest(void)
 	rig_settle(rig);
 }
 
+/* neigh says what it did not say while it was held: of one number ready, then freed. */
+static void
+neigh_answers(void)
+{
+	static const enum msg_type said[] = {MSG_ADJ_READY, MSG_ADJ_FREED};
+
+	rig->hold_ready = rig->hold_freed = false;
+	for (unsigned int which = 0; which < 2; which++)
+		for (uint32_t i = 1; i <= rig->rib->adj_high; i++) {
+			const struct adj *a = &rig->rib->adj[i];
+			struct msg_adj *m;
+
+			if (which == 0 ? !a->asked : a->state != ADJ_UNWATCHED)
+				continue;
+			m = msg_new(said[which], sizeof(*m));
+			m->adj = i;
+			rib_on_msg(rig->rib, &m->m);
+		}
+}
+
 static void
 settle(void)
 {
 	if (++n_settles > MAX_SETTLE)
 		return;
+	neigh_answers();
 	rig_settle(rig);
 	rib_must_be_sound(rig);
 }
@@ -87,6 +109,7 @@ ask(void)
 {
 	static const enum query_kind kind[] = {QUERY_ROUTES, QUERY_NEXTHOPS, QUERY_SUMMARY};
 
+	neigh_answers();
 	rig_go(rig);
 	for (unsigned int i = 0; i < 3; i++) {
 		struct msg_query q = {.kind = kind[i], .max = 50, .all_tables = true};
@@ -135,6 +158,11 @@ control(struct stream *s, uint8_t what, uint8_t arg, size_t *segment)
 		if (++n_settles <= MAX_SETTLE)
 			ask();
 		break;
+	case CONTROL_HOLD:
+		neigh_answers();
+		rig->hold_ready = (arg & 1) != 0;
+		rig->hold_freed = (arg & 2) != 0;
+		break;
 	case CONTROL_N:
 		break;
 	}
@@ -167,10 +195,11 @@ feed(struct stream *s, const uint8_t *p, size_t len, size_t segment)
 	return rc;
 }
 
-static void
+/* Returns the octets of FPM that it took in one session; 0 when there was more to it. */
+static size_t
 play(const uint8_t *p, size_t left)
 {
-	size_t segment = 0, n;
+	size_t segment = 0, n, plain = left;
 	bool is_control;
 	struct stream s;
 
@@ -180,6 +209,7 @@ play(const uint8_t *p, size_t left)
 		if (n > 0 && is_control) {
 			for (size_t i = 4; i + 1 < n; i += 2)
 				control(&s, p[i], p[i + 1], &segment);
+			plain = 0;
 			continue;
 		}
 		if (n == 0)
@@ -189,8 +219,36 @@ play(const uint8_t *p, size_t left)
 		/* As the daemon: the session ends, zebra connects again. */
 		stream_close(&s);
 		stream_open(&s, rig);
+		plain = 0;
+	}
+	/* A DELNEXTHOP of what is in use means what the rounds make of it (nexthop.c). */
+	plain = s.tally.nexthop_dels == 0 ? plain : 0;
+	stream_close(&s);
+	neigh_answers();
+	return plain;
+}
+
+/* The same octets, other pieces, other rounds: the rib comes to the same. */
+static void
+again_in_pieces(const uint8_t *p, size_t len)
+{
+	uint64_t want = rig_fingerprint(rig);
+	struct stream s;
+
+	stream_withdraw_all(rig);
+	stream_open(&s, rig);
+	for (size_t n; len > 0; p += n, len -= n) {
+		n = 1 + (p[0] + 8 * len) % 300;
+		n = n > len ? len : n;
+		MUST(stream_feed(&s, p, n) == 0);
+		if ((len & 1) != 0)
+			rig_settle(rig);
+		else
+			rig_go(rig);
 	}
 	stream_close(&s);
+	rig_settle(rig);
+	MUST(rig_fingerprint(rig) == want);
 }
 
 void
@@ -204,15 +262,19 @@ fuzz_end(void)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	size_t plain;
+
 	log_set_level(LOG_LEVEL_ERROR);
 	if (rig == NULL) {
 		rig = rig_new();
 		kernel_at_rest();
 	}
 	n_settles = 0;
-	play(data, size);
+	plain = play(data, size);
 	rig_settle(rig);
 	rib_must_be_sound(rig);
+	if (plain > 0)
+		again_in_pieces(data, plain);
 	kernel_at_rest();
 	stream_withdraw_all(rig);
 	rib_must_be_sound(rig);

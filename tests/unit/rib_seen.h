@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A whole rib, as text that the model of a capture can be compared with, and as a number.
+ * A whole rib, as text that the model of a capture can be compared with.
  */
 #ifndef RIB_SEEN_H
 #define RIB_SEEN_H
@@ -11,8 +11,5 @@
 
 /* Ids, routes as shown, counts, and where packets go: all as the model has it. */
 void assert_rig_is(struct rig *g, const struct model *m, const char *what);
-
-/* The same for ribs of the same content, whatever numbers things have in them. */
-uint64_t rig_fingerprint(const struct rig *g);
 
 #endif

@@ -33,6 +33,7 @@
  * link: fpm-dataplane/fpm/decode.c fpm-dataplane/fpm/hops.c fpm-dataplane/fpm/frame.c
  * link: fpm-dataplane/fpm/queue.c tests/unit/rib_rig.c tests/unit/oracle.c
  * link: tests/unit/rib_stream.c tests/unit/grace.c tests/unit/rib_seen.c
+ * link: tests/unit/rib_print.c
  * link: tests/unit/capture_model.c tests/unit/capture_answer.c tests/unit/capture_file.c
  */
 #include "rib_stream.h"
@@ -43,6 +44,7 @@
 #include "capture_model.h"
 #include "grace.h"
 #include "oracle.h"
+#include "rib_print.h"
 #include "rib_seen.h"
 
 #define CUT_BYTES 4096u

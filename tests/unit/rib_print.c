@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A whole rib as one number, see rib_print.h.
+ */
+#include "rib_print.h"
+
+#define N_HASH 4096u /* the largest block of buckets */
+
+static uint64_t
+mix(uint64_t h, uint64_t v)
+{
+	h = (h ^ v) * 0x9e3779b97f4a7c15u;
+	return h ^ h >> 29;
+}
+
+/* Where a slot leads: the set of its paths, in any order and shares. */
+static uint64_t
+slot_print(const struct rig *g, uint32_t number)
+{
+	fib_path seen[300];
+	unsigned int n = 0;
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < N_HASH; i++) {
+		fib_path path = fib_group_path(g->fib, number, i << 20);
+		const struct fib_adj *a = &g->fib->adj[path_index(path)];
+		unsigned int at = n;
+
+		while (at > 0 && seen[at - 1] != path)
+			at--;
+		if (at > 0)
+			continue;
+		assert_true(n < 300);
+		seen[n++] = path;
+		sum += path_kind(path) == PATH_ADJ
+			       ? mix(ipaddr_hash(&a->addr, a->family), a->ifidx)
+			       : mix(path, 1);
+		if (!group_word_is_block(g->fib->group[number]))
+			break;
+	}
+	return sum;
+}
+
+static uint64_t
+routes_print(const struct rig *g, const struct routes *t)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 1; i <= t->high; i++) {
+		const struct route *r = route_at(t, i);
+		struct prefix p = route_prefix(r);
+		uint64_t h;
+		uint32_t slot = route_effective(r);
+
+		if (r->family == 0)
+			continue;
+		h = mix(prefix_hash(&p, 1), r->table);
+		h = mix(h, r->zslot != 0 ? r->protocol * 256u + r->rtm_type : 0);
+		h = mix(h, slot_at(g->rib, slot)->nhid);
+		h = mix(h, r->kslot != 0);
+		h = mix(h, slot_print(g, slot));
+		if (r->table == RIB_TABLE_MAIN)
+			assert_int_equal(
+				r->family == 4
+					? poptrie_exact(g->fib->pt4, r->addr.octet, r->len)
+					: poptrie_exact(g->fib->pt6, r->addr.octet, r->len),
+				slot);
+		sum += h;
+	}
+	return sum;
+}
+
+uint64_t
+rig_fingerprint(const struct rig *g)
+{
+	uint64_t sum = routes_print(g, &g->rib->main) + routes_print(g, &g->rib->other);
+
+	for (uint32_t i = 1; i <= g->rib->nh_high; i++) {
+		const struct nh *nh = g->rib->nh[i];
+		uint64_t h, members = 0;
+
+		if (nh == NULL)
+			continue;
+		h = mix(mix(nh->id, nh->known), nh->absent * 2u + nh->is_group);
+		if (nh->known && !nh->is_group)
+			h = mix(h, mix(ipaddr_hash(&nh->way.gw, nh->way.gw_family),
+				       nh->way.ifindex * 16u + nh->way.encap));
+		for (uint32_t j = 0; j < nh->n_member; j++)
+			members += mix(nh->member[j].nh->id, nh->member[j].weight);
+		sum += mix(h, members);
+	}
+	return sum;
+}
