@@ -16,9 +16,7 @@
 #include <rte_eal.h>
 #include "bench.h"
 
-#define KEYS4 (4u << 20) /* 16 MiB either way */
-#define KEYS6 (1u << 20)
-#define SEED  20261121u
+#define SEED 20261121u
 
 /* What to run; comma-separated lists as given, each with its default. */
 static struct {
