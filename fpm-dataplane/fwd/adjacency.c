@@ -65,13 +65,15 @@ terminal(struct burst *b, unsigned int i)
 	}
 }
 
-/* Addresses of link scope are never forwarded: RFC 3927 7, RFC 4291 2.5.6. */
+/* Addresses of link scope, source or destination, are never forwarded: RFC 3927 7,
+ * RFC 4291 2.5.6. */
 static bool
 link_scope(struct burst *b, unsigned int i)
 {
 	const uint8_t *ip = burst_l3(b, i);
 
-	if (b->family[i] == 4 && ip[16] == 169 && ip[17] == 254) {
+	if (b->family[i] == 4 &&
+	    ((ip[12] == 169 && ip[13] == 254) || (ip[16] == 169 && ip[17] == 254))) {
 		burst_leave(b, i, DROP_ip4_linklocal);
 		return true;
 	}

@@ -106,5 +106,12 @@ void fwd_tx_flush(struct fwd *f);
 
 /* What kind of packet to us is this? PUNT_local_control or PUNT_local. */
 enum reason fwd_local_class(const uint8_t *l3, unsigned int len, uint8_t family);
+/* And of one to a link-local group or broadcast? PUNT_group_control or PUNT_group. */
+static inline enum reason
+fwd_group_class(const uint8_t *l3, unsigned int len, uint8_t family)
+{
+	return fwd_local_class(l3, len, family) == PUNT_local_control ? PUNT_group_control
+								      : PUNT_group;
+}
 
 #endif

@@ -6,6 +6,18 @@
 #include "base/inet.h"
 #include "fwd/burst.h"
 
+/*
+ * Neighbours, links and routing without IP: ARP, LLDP (IEEE 802.1AB), LACP and other slow
+ * protocols (802.3), 802.1X, and LLC frames, which have a length in the place of the type:
+ * IS-IS (ISO 10589) and spanning tree.
+ */
+static bool
+control_type(uint16_t type)
+{
+	return type == 0x0806 || type == 0x88cc || type == 0x8809 || type == 0x888e ||
+	       type < 0x0600;
+}
+
 static void
 parse_one(struct burst *b, unsigned int i)
 {
@@ -28,7 +40,7 @@ parse_one(struct burst *b, unsigned int i)
 	else if (type == 0x86dd)
 		fwd_parse6(b, i);
 	else
-		burst_leave(b, i, PUNT_not_ip);
+		burst_leave(b, i, control_type(type) ? PUNT_l2_control : PUNT_not_ip);
 }
 
 void
@@ -38,14 +50,14 @@ fwd_parse(struct burst *b)
 		parse_one(b, i);
 }
 
-/* A port of a control protocol, either end? BGP, BFD (RFC 5881, 5883), LDP, DHCP. */
+/* A port of a control protocol, either end? BGP, BFD (RFC 5881, 5883), LDP, DHCP, RIP. */
 static bool
 control_port(uint8_t proto, uint16_t port)
 {
 	if (proto == 6)
 		return port == 179 || port == 646;
 	return port == 3784 || port == 3785 || port == 4784 || port == 646 || port == 67 ||
-	       port == 68 || port == 546 || port == 547;
+	       port == 68 || port == 546 || port == 547 || port == 520 || port == 521;
 }
 
 enum reason
@@ -57,10 +69,13 @@ fwd_local_class(const uint8_t *l3, unsigned int len, uint8_t family)
 	switch (proto) {
 	case 2:   /* IGMP */
 	case 46:  /* RSVP */
+	case 88:  /* EIGRP */
 	case 89:  /* OSPF */
 	case 103: /* PIM */
 	case 112: /* VRRP */
 		return PUNT_local_control;
+	case 0: /* IPv6 hop-by-hop options: MLD (RFC 3810, 5) has a router alert there */
+		return family == 6 ? PUNT_local_control : PUNT_local;
 	case 58: /* ICMPv6: neighbour discovery (RFC 4861) and MLD, not echo */
 		if (family == 6 && len > off && l3[off] >= 130 && l3[off] <= 143)
 			return PUNT_local_control;

@@ -12,12 +12,16 @@ group4(struct burst *b, unsigned int i, uint32_t dst)
 	bool l2_group = (burst_l2(b, i)[0] & 1) != 0;
 
 	if (dst == 0xffffffff && l2_group) {
-		burst_leave(b, i, PUNT_group);
+		burst_leave(b, i, fwd_group_class(burst_l3(b, i), burst_l3_room(b, i), 4));
 	} else if (dst >> 28 == 14) {
 		if (!l2_group)
 			burst_leave(b, i, DROP_ip4_multicast);
-		else /* 224.0.0.0/24 is control; the rest may interest an application */
-			burst_leave(b, i, dst >> 8 == 0xe00000 ? PUNT_group : PUNT_local);
+		else if (dst >> 8 == 0xe00000)
+			burst_leave(
+				b, i,
+				fwd_group_class(burst_l3(b, i), burst_l3_room(b, i), 4));
+		else /* may interest an application */
+			burst_leave(b, i, PUNT_local);
 	} else if (l2_group) {
 		/* RFC 1122, 3.3.6: only a directed broadcast may come in such a frame. */
 		struct ipaddr addr = ipaddr_from_v4(dst);

@@ -45,8 +45,11 @@ fwd_parse6(struct burst *b, unsigned int i)
 	else if (dst[0] == 0xff) {
 		if (!l2_group)
 			burst_leave(b, i, DROP_ip6_multicast);
-		else /* interface- and link-local scope is control */
-			burst_leave(b, i, (dst[1] & 15) <= 2 ? PUNT_group : PUNT_local);
+		else /* of wider scope it may interest an application */
+			burst_leave(b, i,
+				    (dst[1] & 15) <= 2
+					    ? fwd_group_class(ip, burst_l3_room(b, i), 6)
+					    : PUNT_local);
 	} else if (l2_group)
 		burst_leave(b, i, DROP_l2_not_unicast);
 	else if (src[0] == 0xff || unspecified_or_loopback(src))

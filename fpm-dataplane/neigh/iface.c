@@ -102,7 +102,10 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 		abort(); /* a few hundred octets */
 	fi->ifidx = ifidx;
 	fi->port_id = ifc->port->port_id;
-	fi->mtu_bytes = (uint16_t)(mtu_bytes > UINT16_MAX ? UINT16_MAX : mtu_bytes);
+	/* The kernel's TAP takes any MTU, the device behind the port may not. */
+	if (mtu_bytes > ifc->dev_mtu_bytes)
+		mtu_bytes = ifc->dev_mtu_bytes;
+	fi->mtu_bytes = (uint16_t)mtu_bytes;
 	memcpy(fi->mac, ifc->present ? ifc->tap.mac : ifc->port->mac, sizeof(fi->mac));
 	fi->up = ifc->up;
 	fi->forward4 = ifc->forward4;
@@ -192,6 +195,27 @@ iface_read_sysctls(struct neigh *n)
 
 /* --- TAPs --------------------------------------------------------------------------------- */
 
+/* What the device does not take, it keeps: the smaller of the two is in force. */
+static void
+follow_mtu(struct iface *ifc, unsigned int mtu_bytes)
+{
+	const struct port *port = ifc->port;
+	unsigned int want =
+		mtu_bytes < port->mtu_max_bytes ? mtu_bytes : port->mtu_max_bytes;
+	int rc = port_set_mtu(port, want);
+
+	/* Some devices have no such thing as an MTU: then anything up to their longest frame. */
+	if (rc == 0 || rc == -ENOTSUP)
+		ifc->dev_mtu_bytes = want;
+	if (mtu_bytes <= ifc->dev_mtu_bytes)
+		log_info("neigh: mtu changed port=%s mtu=%u", port->name, mtu_bytes);
+	else
+		log_warn("neigh: mtu of the tap is more than the device takes port=%s "
+			 "tap=%u "
+			 "in_force=%u max=%u",
+			 port->name, mtu_bytes, ifc->dev_mtu_bytes, port->mtu_max_bytes);
+}
+
 /* Hand MTU and MAC on to the device; one that cannot take them is told once a change. */
 static void
 follow_tap(struct iface *ifc, const struct kmon_link *kl)
@@ -199,11 +223,9 @@ follow_tap(struct iface *ifc, const struct kmon_link *kl)
 	static const uint8_t zero[6];
 	int rc;
 
-	if (kl->mtu_bytes != ifc->dev_mtu_bytes) {
-		ifc->dev_mtu_bytes = kl->mtu_bytes;
-		rc = port_set_mtu(ifc->port, kl->mtu_bytes);
-		log_info("neigh: mtu changed port=%s mtu=%u device=%s", ifc->port->name,
-			 kl->mtu_bytes, rc < 0 ? strerror(-rc) : "ok");
+	if (kl->mtu_bytes != ifc->tap_mtu_bytes) {
+		ifc->tap_mtu_bytes = kl->mtu_bytes;
+		follow_mtu(ifc, kl->mtu_bytes);
 	}
 	if (memcmp(kl->mac, zero, sizeof(zero)) != 0 &&
 	    memcmp(kl->mac, ifc->dev_mac, sizeof(ifc->dev_mac)) != 0) {
@@ -304,7 +326,7 @@ iface_setup(struct neigh *n)
 		assert(port->ifidx > 0 && port->ifidx < IFIDX_MAX && ifc->port == NULL);
 		ifc->port = port;
 		ifc->forward4 = ifc->forward6 = true;
-		ifc->dev_mtu_bytes = port->mtu_bytes;
+		ifc->dev_mtu_bytes = ifc->tap_mtu_bytes = port->mtu_bytes;
 		memcpy(ifc->dev_mac, port->mac, sizeof(ifc->dev_mac));
 	}
 }

@@ -59,10 +59,11 @@ struct iface {
 	bool up;              /* TAP admin up && carrier */
 	bool can_ask;         /* up, and the kernel's own view of the TAP is too */
 	bool forward4, forward6;
-	unsigned int behind; /* ifindex of kernel_if in our namespace; 0: not seen */
-	bool behind_lost;    /* it was deleted; AF_PACKET sockets do not move */
-	uint8_t dev_mac[6];  /* what the device was given last */
-	unsigned int dev_mtu_bytes;
+	unsigned int behind;        /* ifindex of kernel_if in our namespace; 0: not seen */
+	bool behind_lost;           /* it was deleted; AF_PACKET sockets do not move */
+	uint8_t dev_mac[6];         /* what the device was given last */
+	unsigned int dev_mtu_bytes; /* what the device has */
+	unsigned int tap_mtu_bytes; /* what it was asked for last */
 };
 
 /* A published neighbour of a connected subnet. */

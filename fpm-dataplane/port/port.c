@@ -57,6 +57,9 @@ devargs_make(char *out, size_t size, char *name, size_t name_size,
 		snprintf(out + n, size - n, ",framecnt=2048");
 }
 
+/* Beside an IP packet in a buffer: Ethernet header, two VLAN tags, checksum, reserve. */
+#define L2_ROOM_BYTES 64
+
 static void
 kernel_if_find(struct port *port)
 {
@@ -68,6 +71,22 @@ kernel_if_find(struct port *port)
 			 (int)strcspn(p + 6, ","), p + 6);
 }
 
+/*
+ * The largest MTU of a device, as rte_eth_dev_set_mtu() reckons it: a driver tells the
+ * longest frame, and with a largest MTU of its own also what it counts beside it.
+ */
+static unsigned int
+device_mtu_max(const struct rte_eth_dev_info *info)
+{
+	uint32_t frame = info->max_rx_pktlen,
+		 overhead = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
+
+	if (info->max_mtu != UINT16_MAX && frame > info->max_mtu)
+		overhead = frame - info->max_mtu;
+	frame = frame > overhead ? frame - overhead : 0;
+	return frame < info->max_mtu ? frame : info->max_mtu;
+}
+
 static int
 configure(struct port *port, const struct port_conf *conf, struct rte_mempool *pool,
 	  char *why, unsigned int why_size)
@@ -75,11 +94,20 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 	struct rte_eth_conf eth = {.rxmode = {.mtu = (uint16_t)conf->mtu_bytes}};
 	struct rte_eth_dev_info info;
 	struct rte_ether_addr mac;
+	unsigned int room;
 	int rc = rte_eth_dev_info_get(port->port_id, &info);
 
 	if (rc < 0)
 		return fail(why, why_size, rc, "device tells nothing of itself");
 	snprintf(port->driver, sizeof(port->driver), "%s", info.driver_name);
+	port->mtu_max_bytes = device_mtu_max(&info);
+	room = rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM - L2_ROOM_BYTES;
+	if (port->mtu_max_bytes > room)
+		port->mtu_max_bytes = room;
+	if (conf->mtu_bytes > port->mtu_max_bytes)
+		return fail(why, why_size, -EINVAL,
+			    "mtu %u is more than the device (%s) takes: %u at most",
+			    conf->mtu_bytes, port->driver, port->mtu_max_bytes);
 	port->n_txq = (uint16_t)conf->n_txq;
 	port->n_rxq = (uint16_t)(conf->n_rxq != 0 ? conf->n_rxq : conf->n_txq);
 	if (info.max_tx_queues < port->n_txq)

@@ -29,13 +29,14 @@ struct port {
 	uint16_t port_id;
 	uint16_t n_rxq, n_txq;
 	uint8_t mac[6];
-	unsigned int mtu_bytes;
-	char name[IFNAMSIZ];      /* of the TAP */
-	char device[256];         /* as configured */
-	char driver[32];          /* "net_af_packet" */
-	char kernel_if[IFNAMSIZ]; /* interface behind the port (iface=), "" for none */
-	bool rx_cksum;            /* port verifies IPv4 header checksums */
-	struct tap tap;           /* W:punt after start */
+	unsigned int mtu_bytes;     /* at start */
+	unsigned int mtu_max_bytes; /* that the device and a packet buffer can take */
+	char name[IFNAMSIZ];        /* of the TAP */
+	char device[256];           /* as configured */
+	char driver[32];            /* "net_af_packet" */
+	char kernel_if[IFNAMSIZ];   /* interface behind the port (iface=), "" for none */
+	bool rx_cksum;              /* port verifies IPv4 header checksums */
+	struct tap tap;             /* W:punt after start */
 };
 
 struct port_stats { /* of the device itself */

@@ -8,6 +8,8 @@
 
 #include "punt/internal.h"
 
+#define L2_BYTES_MAX 22u /* Ethernet header and two VLAN tags */
+
 void
 tap_deliver(struct punt *p, struct rte_mbuf *m)
 {
@@ -27,6 +29,18 @@ tap_deliver(struct punt *p, struct rte_mbuf *m)
 	}
 	counter_add(&p->count->to_kernel, 1);
 	rte_pktmbuf_free(m);
+}
+
+/*
+ * Does the port take a frame of the kernel's? A TAP may have a larger MTU than the device,
+ * and a frame larger than a buffer is cut by the read: none of it may go out.
+ */
+static bool
+fits(const struct punt *p, const struct port *port, uint32_t len)
+{
+	const struct fib_iface *out = fib_iface(p->fib, port->ifidx);
+
+	return out == NULL || len <= out->mtu_bytes + L2_BYTES_MAX;
 }
 
 static void
@@ -55,6 +69,10 @@ on_tap(struct ev_loop *loop, ev_io *io, int revents)
 		}
 		m->data_len = (uint16_t)len;
 		m->pkt_len = (uint32_t)len;
+		if (!fits(p, port, (uint32_t)len)) {
+			punt_drop(p, m, DROP_mtu);
+			continue;
+		}
 		counter_add(&p->count->from_kernel, 1);
 		punt_inject(p, m, port->ifidx);
 	}

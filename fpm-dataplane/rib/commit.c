@@ -229,8 +229,8 @@ publish(struct rib *rib, struct slot *s)
 }
 
 /* Dirty slots take the ways that their ids have now; new adjacencies are asked for. */
-static void
-bind_dirty(struct rib *rib)
+void
+slots_bind(struct rib *rib)
 {
 	for (uint32_t i = 0; i < rib->dirty.n; i++) {
 		struct slot *s = slot_at(rib, rib->dirty.v[i]);
@@ -244,10 +244,9 @@ bind_dirty(struct rib *rib)
 	}
 }
 
-void
-rib_flush(struct rib *rib)
+static void
+publish_all(struct rib *rib)
 {
-	bind_dirty(rib);
 	for (uint32_t i = 0; i < rib->dirty.n; i++) {
 		struct slot *s = slot_at(rib, rib->dirty.v[i]);
 
@@ -370,7 +369,7 @@ commit(struct rib *rib)
 	struct reclaim *p;
 
 	rib->n_events = 0;
-	rib_flush(rib);
+	publish_all(rib);
 	/* A trie that could not be completed may still name slots that no route does. */
 	if (commit_tries(rib) && !rib->resync)
 		kill_idle(rib);
@@ -391,7 +390,7 @@ rib_commit(struct rib *rib)
 {
 	if (rib->ids_changed && rib->n_early > 0)
 		early_bind(rib, false);
-	bind_dirty(rib);
+	slots_bind(rib);
 	if (adj_awaited(rib))
 		return;
 	commit(rib);

@@ -8,20 +8,30 @@
  * zebra learned for it by another way takes over. Own addresses stay: the kernel knows best
  * what it answers. Link-local subnets exist once a link and are in no table.
  *
- * The work is by the addresses of one interface, never by routes of zebra.
+ * The work is by the subnets of one interface, never by routes of zebra, and each step finds
+ * what it needs by hash: thousands of addresses on a port that fails cost some milliseconds.
  */
 #include <stdlib.h>
 
 #include "rib/rib_impl.h"
 
-static bool
-on_link_now(const struct rib *rib, const struct own *o)
-{
-	const struct link *link = rib_link_find(rib, o->ifindex);
+struct own_subnet {
+	struct prefix prefix; /* masked; len 0 and family 0: entry is free */
+	uint32_t ifindex;
+	uint32_t refs; /* own addresses in it */
+};
 
-	if (o->subnet.family == 6 && ipaddr_is_linklocal6(&o->subnet.addr))
-		return false;
-	return link != NULL && link->known && link->up;
+struct own {
+	uint32_t subnet; /* number; 0: entry is free */
+	struct ipaddr addr;
+};
+
+/* --- the two tables: subnets by interface, addresses in them; numbers from 1 ------------ */
+
+static uint64_t
+hash_of(const struct prefix *p)
+{
+	return prefix_hash(p, 0);
 }
 
 static struct prefix
@@ -31,48 +41,175 @@ host_prefix(uint8_t family, const struct ipaddr *addr)
 		.addr = *addr, .family = family, .len = (uint8_t)family_bits(family)};
 }
 
-/* The all-zeros (0) or all-ones (1) host of an IPv4 subnet that has them. */
 static bool
-broadcast_of(const struct own *o, unsigned int which, struct prefix *out)
+is_linklocal(const struct own_subnet *s)
 {
-	const struct prefix *s = &o->subnet;
+	return s->prefix.family == 6 && ipaddr_is_linklocal6(&s->prefix.addr);
+}
+
+/*
+ * Addresses of a subnet that are no host's. IPv4: the all-zeros (0) and all-ones (1) host.
+ * IPv6: the subnet-router anycast address (0), which is ours (RFC 4291, 2.6.1), but not on a
+ * link of two (RFC 6164).
+ */
+static bool
+special_of(const struct own_subnet *s, unsigned int which, struct prefix *out)
+{
+	const struct prefix *p = &s->prefix;
 	uint32_t host;
 	struct ipaddr addr;
 
-	if (s->family != 4 || s->len > 30)
+	if (p->family == 6) {
+		*out = host_prefix(6, &p->addr);
+		return which == 0 && p->len <= 126 && !is_linklocal(s);
+	}
+	if (p->len > 30)
 		return false;
-	host = s->len == 0 ? 0xffffffffu : (1u << (32 - s->len)) - 1;
-	addr = ipaddr_from_v4(ipaddr_v4(&s->addr) | (which == 0 ? 0 : host));
+	host = p->len == 0 ? 0xffffffffu : (1u << (32 - p->len)) - 1;
+	addr = ipaddr_from_v4(ipaddr_v4(&p->addr) | (which == 0 ? 0 : host));
 	*out = host_prefix(4, &addr);
 	return true;
+}
+
+static uint32_t
+subnet_find(const struct rib *rib, uint32_t ifindex, const struct prefix *p)
+{
+	uint32_t i = hidx_first(&rib->subnet_by_prefix, hash_of(p));
+
+	while (i != 0 && !(rib->subnet[i].ifindex == ifindex &&
+			   prefix_equal(&rib->subnet[i].prefix, p)))
+		i = hidx_next(&rib->subnet_by_prefix, i);
+	return i;
+}
+
+static uint32_t
+own_find(const struct rib *rib, uint32_t subnet, const struct ipaddr *addr)
+{
+	struct prefix p = host_prefix(rib->subnet[subnet].prefix.family, addr);
+	uint32_t i = hidx_first(&rib->own_by_addr, hash_of(&p));
+
+	while (i != 0 &&
+	       !(rib->own[i].subnet == subnet && ipaddr_equal(&rib->own[i].addr, addr)))
+		i = hidx_next(&rib->own_by_addr, i);
+	return i;
+}
+
+/* A free number of a table of `size` octet records that starts at 1. */
+static uint32_t
+number_get(struct vec32 *unused, uint32_t *high, uint32_t *cap, void **table, size_t size)
+{
+	if (unused->n > 0)
+		return unused->v[--unused->n];
+	if (++*high >= *cap) {
+		*cap = *cap == 0 ? 16 : *cap * 2;
+		*table = must(realloc(*table, *cap * size));
+	}
+	return *high;
+}
+
+static uint32_t
+subnet_get(struct rib *rib, uint32_t ifindex, const struct prefix *p)
+{
+	uint32_t i = subnet_find(rib, ifindex, p);
+	struct prefix special;
+
+	if (i != 0)
+		return i;
+	i = number_get(&rib->subnet_unused, &rib->subnet_high, &rib->subnet_cap,
+		       (void **)&rib->subnet, sizeof(*rib->subnet));
+	rib->subnet[i] = (struct own_subnet){.prefix = *p, .ifindex = ifindex};
+	hidx_add(&rib->subnet_by_prefix, hash_of(p), i);
+	for (unsigned int which = 0; which < 2; which++)
+		if (special_of(&rib->subnet[i], which, &special))
+			hidx_add(&rib->subnet_by_special[which], hash_of(&special), i);
+	return i;
+}
+
+static void
+subnet_put(struct rib *rib, uint32_t i)
+{
+	struct own_subnet *s = &rib->subnet[i];
+	struct prefix special;
+
+	if (--s->refs > 0)
+		return;
+	hidx_del(&rib->subnet_by_prefix, i);
+	for (unsigned int which = 0; which < 2; which++)
+		if (special_of(s, which, &special))
+			hidx_del(&rib->subnet_by_special[which], i);
+	*s = (struct own_subnet){0};
+	vec32_push(&rib->subnet_unused, i);
+}
+
+/* --- what follows from them --------------------------------------------------------------- */
+
+static bool
+on_link_now(const struct rib *rib, const struct own_subnet *s)
+{
+	const struct link *link = rib_link_find(rib, s->ifindex);
+
+	return !is_linklocal(s) && link != NULL && link->known && link->up;
+}
+
+static bool
+is_own_address(const struct rib *rib, const struct prefix *p)
+{
+	if (p->len != family_bits(p->family))
+		return false;
+	for (uint32_t i = hidx_first(&rib->own_by_addr, hash_of(p)); i != 0;
+	     i = hidx_next(&rib->own_by_addr, i))
+		if (rib->subnet[rib->own[i].subnet].prefix.family == p->family &&
+		    ipaddr_equal(&rib->own[i].addr, &p->addr))
+			return true;
+	return false;
+}
+
+/* Of two interfaces in one subnet the older: the same one each time. 0: none. */
+static uint32_t
+connected_ifindex(const struct rib *rib, const struct prefix *p)
+{
+	uint32_t ifindex = 0;
+
+	for (uint32_t i = hidx_first(&rib->subnet_by_prefix, hash_of(p)); i != 0;
+	     i = hidx_next(&rib->subnet_by_prefix, i)) {
+		const struct own_subnet *s = &rib->subnet[i];
+
+		if (prefix_equal(&s->prefix, p) && on_link_now(rib, s) &&
+		    (ifindex == 0 || s->ifindex < ifindex))
+			ifindex = s->ifindex;
+	}
+	return ifindex;
+}
+
+static bool
+is_special(const struct rib *rib, const struct prefix *p)
+{
+	struct prefix special;
+
+	for (unsigned int which = 0; which < 2; which++)
+		for (uint32_t i = hidx_first(&rib->subnet_by_special[which], hash_of(p));
+		     i != 0; i = hidx_next(&rib->subnet_by_special[which], i))
+			if (special_of(&rib->subnet[i], which, &special) &&
+			    prefix_equal(&special, p) && on_link_now(rib, &rib->subnet[i]))
+				return true;
+	return false;
 }
 
 /* The slot that the kernel's side gives to `p`; 0 when it has no say. */
 static uint32_t
 kernel_slot(struct rib *rib, const struct prefix *p)
 {
-	uint32_t ifindex = 0;
-	bool broadcast = false;
 	struct ways *ways = &rib->scratch;
+	uint32_t ifindex;
 	struct way *w;
 
-	for (uint32_t i = 0; i < rib->n_own; i++) {
-		const struct own *o = &rib->own[i];
-		struct prefix b, host = host_prefix(o->subnet.family, &o->addr);
-
-		if (prefix_equal(&host, p))
-			return slot_for_kind(rib, PATH_LOCAL);
-		if (!on_link_now(rib, o))
-			continue;
-		/* Of two interfaces in one subnet the older: the same one each time. */
-		if (prefix_equal(&o->subnet, p) && (ifindex == 0 || o->ifindex < ifindex))
-			ifindex = o->ifindex;
-		for (unsigned int which = 0; which < 2; which++)
-			if (broadcast_of(o, which, &b) && prefix_equal(&b, p))
-				broadcast = true;
-	}
+	if (is_own_address(rib, p))
+		return slot_for_kind(rib, PATH_LOCAL);
+	ifindex = connected_ifindex(rib, p);
+	if (ifindex == 0 && is_special(rib, p))
+		return slot_for_kind(rib, p->family == 4 ? PATH_BCAST : PATH_LOCAL);
 	if (ifindex == 0)
-		return broadcast ? slot_for_kind(rib, PATH_BCAST) : 0;
+		return 0;
 	ways_clear(ways);
 	w = ways_push(ways);
 	*w = (struct way){.ifindex = ifindex, .weight = 1};
@@ -109,60 +246,77 @@ reconsider(struct rib *rib, const struct prefix *p)
 }
 
 static void
-reconsider_all_of(struct rib *rib, const struct own *o)
+reconsider_subnet(struct rib *rib, const struct own_subnet *s)
 {
-	struct prefix p = host_prefix(o->subnet.family, &o->addr);
+	struct own_subnet copy = *s; /* it may be gone already */
+	struct prefix p;
 
-	reconsider(rib, &p);
-	reconsider(rib, &o->subnet);
+	reconsider(rib, &copy.prefix);
 	for (unsigned int which = 0; which < 2; which++)
-		if (broadcast_of(o, which, &p))
+		if (special_of(&copy, which, &p))
 			reconsider(rib, &p);
+}
+
+static void
+own_remove(struct rib *rib, uint32_t i)
+{
+	struct own o = rib->own[i];
+	struct own_subnet s = rib->subnet[o.subnet];
+	struct prefix host = host_prefix(s.prefix.family, &o.addr);
+
+	hidx_del(&rib->own_by_addr, i);
+	rib->own[i].subnet = 0;
+	vec32_push(&rib->own_unused, i);
+	subnet_put(rib, o.subnet);
+	reconsider(rib, &host);
+	if (s.refs == 1)
+		reconsider_subnet(rib, &s);
+}
+
+static void
+own_add(struct rib *rib, uint32_t subnet, const struct ipaddr *addr)
+{
+	struct prefix host = host_prefix(rib->subnet[subnet].prefix.family, addr);
+	uint32_t i = number_get(&rib->own_unused, &rib->own_high, &rib->own_cap,
+				(void **)&rib->own, sizeof(*rib->own));
+
+	rib->own[i] = (struct own){.subnet = subnet, .addr = *addr};
+	hidx_add(&rib->own_by_addr, hash_of(&host), i);
+	reconsider(rib, &host);
+	if (rib->subnet[subnet].refs++ == 0)
+		reconsider_subnet(rib, &rib->subnet[subnet]);
 }
 
 void
 rib_addr_event(struct rib *rib, const struct msg_addr *m)
 {
-	struct own o = {.ifindex = m->ifindex, .subnet = m->subnet, .addr = m->addr};
-	uint32_t i = 0;
+	struct prefix p = m->subnet;
+	uint32_t subnet, own;
 
-	prefix_mask(&o.subnet);
-	while (i < rib->n_own && !(rib->own[i].ifindex == o.ifindex &&
-				   prefix_equal(&rib->own[i].subnet, &o.subnet) &&
-				   ipaddr_equal(&rib->own[i].addr, &o.addr)))
-		i++;
-	if ((i == rib->n_own) == m->gone)
+	prefix_mask(&p);
+	subnet = m->gone ? subnet_find(rib, m->ifindex, &p)
+			 : subnet_get(rib, m->ifindex, &p);
+	own = subnet == 0 ? 0 : own_find(rib, subnet, &m->addr);
+	if ((own == 0) == m->gone)
 		return; /* said before */
-	if (m->gone) {
-		rib->own[i] = rib->own[--rib->n_own];
-	} else {
-		if (rib->n_own == rib->cap_own) {
-			rib->cap_own = rib->cap_own == 0 ? 16 : rib->cap_own * 2;
-			rib->own = must(realloc(rib->own, rib->cap_own * sizeof(o)));
-		}
-		rib->own[rib->n_own++] = o;
-	}
-	reconsider_all_of(rib, &o);
+	if (m->gone)
+		own_remove(rib, own);
+	else
+		own_add(rib, subnet, &m->addr);
 	legs_float(rib);
 }
 
 void
 own_link_changed(struct rib *rib, uint32_t ifindex, bool gone)
 {
-	for (uint32_t i = 0; i < rib->n_own;) {
-		struct own o = rib->own[i];
-
-		if (o.ifindex != ifindex) {
-			i++;
-			continue;
-		}
-		/* The addresses went with the interface, whether that is said or not. */
-		if (gone)
-			rib->own[i] = rib->own[--rib->n_own];
-		else
-			i++;
-		reconsider_all_of(rib, &o);
-	}
+	/* The addresses went with the interface, whether that is said or not. */
+	for (uint32_t i = 1; gone && i <= rib->own_high; i++)
+		if (rib->own[i].subnet != 0 &&
+		    rib->subnet[rib->own[i].subnet].ifindex == ifindex)
+			own_remove(rib, i);
+	for (uint32_t i = 1; i <= rib->subnet_high; i++)
+		if (rib->subnet[i].refs > 0 && rib->subnet[i].ifindex == ifindex)
+			reconsider_subnet(rib, &rib->subnet[i]);
 	if (gone)
 		legs_float(rib);
 }
@@ -173,17 +327,17 @@ own_ifindex_of(const struct rib *rib, uint8_t family, const struct ipaddr *addr)
 	uint32_t ifindex = 0;
 	int best = -1;
 
-	for (uint32_t i = 0; i < rib->n_own; i++) {
-		const struct own *o = &rib->own[i];
+	for (uint32_t i = 1; i <= rib->subnet_high; i++) {
+		const struct own_subnet *s = &rib->subnet[i];
 
-		if (o->subnet.family != family || o->subnet.len < best ||
-		    !prefix_covers(&o->subnet, addr))
+		if (s->refs == 0 || s->prefix.family != family || s->prefix.len < best ||
+		    !prefix_covers(&s->prefix, addr))
 			continue;
-		if (o->subnet.len > best)
-			ifindex = o->ifindex;
-		else if (ifindex != o->ifindex)
+		if (s->prefix.len > best)
+			ifindex = s->ifindex;
+		else if (ifindex != s->ifindex)
 			ifindex = 0; /* two links: nobody can say which */
-		best = o->subnet.len;
+		best = s->prefix.len;
 	}
 	return ifindex;
 }
@@ -192,4 +346,11 @@ void
 own_free(struct rib *rib)
 {
 	free(rib->own);
+	free(rib->subnet);
+	vec32_free(&rib->own_unused);
+	vec32_free(&rib->subnet_unused);
+	hidx_free(&rib->own_by_addr);
+	hidx_free(&rib->subnet_by_prefix);
+	for (unsigned int which = 0; which < 2; which++)
+		hidx_free(&rib->subnet_by_special[which]);
 }

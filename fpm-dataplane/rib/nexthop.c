@@ -237,8 +237,9 @@ nh_delete(struct rib *rib, uint32_t id)
 void
 nh_forget_all(struct rib *rib)
 {
-	/* What the session still had to say about its slots, they keep. */
-	rib_flush(rib);
+	/* What the session still had to say about its slots, they keep; published when neigh
+	 * is ready (commit.c), for their legs stay as they are. */
+	slots_bind(rib);
 	for (uint32_t i = 1; i <= rib->nh_high; i++)
 		if (rib->nh[i] != NULL && rib->nh[i]->slot != 0)
 			slot_orphan(rib, slot_at(rib, rib->nh[i]->slot));

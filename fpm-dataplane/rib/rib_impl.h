@@ -233,12 +233,8 @@ struct adj {
 	struct cds_list_head legs;
 };
 
-/* An own address as the kernel has it. */
-struct own {
-	uint32_t ifindex;
-	struct prefix subnet;
-	struct ipaddr addr;
-};
+struct own;        /* an own address as the kernel has it (kernel.c) */
+struct own_subnet; /* and the subnet that it is in */
 
 /* --- buckets (group.c) ------------------------------------------------------------- */
 
@@ -322,8 +318,14 @@ struct rib {
 	struct hidx link_by_ifindex;
 	struct cds_list_head floating;
 
-	struct own *own;
-	uint32_t n_own, cap_own;
+	struct own *own; /* by number, from 1 */
+	uint32_t own_high, own_cap;
+	struct vec32 own_unused;
+	struct hidx own_by_addr;
+	struct own_subnet *subnet; /* by number, from 1 */
+	uint32_t subnet_high, subnet_cap;
+	struct vec32 subnet_unused;
+	struct hidx subnet_by_prefix, subnet_by_special[2];
 
 	struct adj *adj; /* FIB_ADJ_HOSTS */
 	uint32_t adj_high, n_adj;
@@ -470,7 +472,7 @@ void group_fill(fib_path *out, unsigned int log2_n, struct bucket_member *m, uin
 		const fib_path *old, unsigned int old_log2);
 
 /* commit.c */
-void rib_flush(struct rib *rib); /* dirty slots -> group words */
+void slots_bind(struct rib *rib); /* dirty slots take the ways of their ids */
 /* Is what is published of a slot what its next hops, as they are now, ask for? */
 bool slot_is_current(struct rib *rib, const struct slot *s);
 int rib_stage(struct rib *rib, const struct route *r);

@@ -107,7 +107,9 @@ def sessions(lab):
         "r1 to have nothing but TAPs",
         kinds,
     )
-    carried = lab.dp.counter("punt", "local_control") + lab.dp.counter("punt", "group")
+    carried = lab.dp.counter("punt", "local_control") + lab.dp.counter(
+        "punt", "group_control"
+    )
     check(carried > 0, "control packets carried to the TAPs", carried, logs)
     return (
         "BGP with isp is Established; OSPF and OSPFv3 with core are Full on core0 and "

@@ -2,10 +2,19 @@
 """What is for the kernel comes up the port's TAP as it was on the wire; what the kernel
 sends leaves the port as it was sent."""
 
+import ipaddress
+
 import pytest
 from scapy.contrib.ospf import OSPF_Hdr, OSPF_Hello
 from scapy.layers.inet import ICMP, IP, TCP, UDP, fragment
-from scapy.layers.inet6 import ICMPv6EchoRequest, ICMPv6ND_NS, IPv6
+from scapy.layers.inet6 import (
+    ICMPv6EchoRequest,
+    ICMPv6MLReport2,
+    ICMPv6ND_NS,
+    IPv6,
+    IPv6ExtHdrHopByHop,
+    RouterAlert,
+)
 from scapy.layers.l2 import ARP, Dot3, Ether, LLC
 from scapy.packet import Raw
 
@@ -25,6 +34,7 @@ def frames_for_us(lan):
     group6 = Ether(src=lan.mac, dst="33:33:00:00:00:05")
     all6 = Ether(src=lan.mac, dst="33:33:ff:00:00:01")
     to = lambda dst: IP(src=lan.peer4, dst=dst, ttl=1)  # noqa: E731
+    subnet = str(ipaddress.ip_network(lan.ip6 + "/64", strict=False).network_address)
     arp = ARP(op=1, hwsrc=lan.mac, psrc=lan.peer4, pdst=lan.ip4)
     ns = IPv6(src=lan.peer6, dst="ff02::1:ff00:1", hlim=255) / ICMPv6ND_NS(tgt=lan.ip6)
     return {
@@ -52,45 +62,71 @@ def frames_for_us(lan):
         ),
         "ARP request": (
             Ether(src=lan.mac, dst="ff:ff:ff:ff:ff:ff") / arp / Raw(token()),
-            "not_ip",
+            "l2_control",
         ),
         "ARP reply": (
             eth / ARP(op=2, psrc=lan.peer4, hwsrc=lan.mac) / Raw(token()),
-            "not_ip",
+            "l2_control",
         ),
-        "neighbour solicitation": (all6 / ns / Raw(token()), "group"),
+        "neighbour solicitation": (all6 / ns / Raw(token()), "group_control"),
         "OSPF hello": (
             group / to("224.0.0.5") / OSPF_Hdr() / OSPF_Hello() / Raw(token()),
-            "group",
+            "group_control",
         ),
         "OSPFv3 hello": (
             group6 / IPv6(src="fe80::2", dst="ff02::5", hlim=1, nh=89) / Raw(token()),
-            "group",
+            "group_control",
         ),
-        "RIP": (group / to("224.0.0.9") / UDP(dport=520, chksum=1) / Raw(token()), "group"),
+        "RIP": (
+            group / to("224.0.0.9") / UDP(dport=520, chksum=1) / Raw(token()),
+            "group_control",
+        ),
         "IGMP": (
             group / IP(src=lan.peer4, dst="224.0.0.22", proto=2) / Raw(token()),
-            "group",
+            "group_control",
         ),
         "VRRP": (
             group / IP(src=lan.peer4, dst="224.0.0.18", proto=112) / Raw(token()),
-            "group",
+            "group_control",
         ),
         "DHCP discover": (
             Ether(src=lan.mac, dst="ff:ff:ff:ff:ff:ff")
             / IP(src="0.0.0.0", dst="255.255.255.255")
             / UDP(sport=68, dport=67, chksum=1)
             / Raw(token()),
+            "group_control",
+        ),
+        "mDNS": (
+            group / to("224.0.0.251") / UDP(dport=5353, chksum=1) / Raw(token()),
             "group",
         ),
-        "LLDP": (Ether(LLDP + bytes(6) + b"\x88\xcc") / Raw(token()), "not_ip"),
+        "a broadcast of nobody's": (
+            Ether(src=lan.mac, dst="ff:ff:ff:ff:ff:ff")
+            / IP(src=lan.peer4, dst="255.255.255.255")
+            / UDP(dport=9, chksum=1)
+            / Raw(token()),
+            "group",
+        ),
+        "MLD": (
+            group6
+            / IPv6(src="fe80::2", dst="ff02::16", hlim=1)
+            / IPv6ExtHdrHopByHop(options=[RouterAlert()])
+            / ICMPv6MLReport2()
+            / Raw(token()),
+            "group_control",
+        ),
+        "subnet-router anycast": (
+            eth / IPv6(src=lan.peer6, dst=subnet) / UDP(dport=9, chksum=1) / Raw(token()),
+            "local",
+        ),
+        "LLDP": (Ether(LLDP + bytes(6) + b"\x88\xcc") / Raw(token()), "l2_control"),
         "IS-IS": (
             Dot3(dst=ISIS, src=lan.mac) / LLC(dsap=0xFE, ssap=0xFE) / Raw(token()),
-            "not_ip",
+            "l2_control",
         ),
         "LACP": (
             Ether(dst="01:80:c2:00:00:02", src=lan.mac, type=0x8809) / Raw(token()),
-            "not_ip",
+            "l2_control",
         ),
         "unknown EtherType": (
             Ether(src=lan.mac, dst=lan.port_mac, type=0x9999) / Raw(token()),
@@ -114,7 +150,7 @@ NAMES = [
     "BGP", "BGP answer", "BGP over IPv6", "BFD", "OSPF unicast", "echo", "UDP",
     "UDP over IPv6", "ttl 1", "another port's address", "ARP request", "ARP reply",
     "neighbour solicitation", "OSPF hello", "OSPFv3 hello", "RIP", "IGMP", "VRRP",
-    "DHCP discover", "LLDP", "IS-IS", "LACP", "unknown EtherType", "MPLS",
+    "DHCP discover", "mDNS", "a broadcast of nobody's", "MLD", "subnet-router anycast", "LLDP", "IS-IS", "LACP", "unknown EtherType", "MPLS",
     "link-local unicast",
 ]  # fmt: skip
 
@@ -260,11 +296,12 @@ def test_the_kernel_forwards_nothing(dut, lan, wan):
     assert netns.forwarded(dut.ctl) == before
 
 
-def test_a_flood_for_us_does_not_starve_control(dut, lan, wan):
+@pytest.mark.parametrize("name", ["echo", "UDP", "mDNS", "unknown EtherType", "MPLS"])
+def test_a_flood_for_the_kernel_does_not_starve_control(dut, lan, wan, name):
     """RFC 1812, 5.3.8 in spirit: bulk for the kernel has its own room, BGP passes."""
     dut.route("198.51.100.0/24", via=wan.peer4, wire=wan)
     eth = Ether(src=lan.mac, dst=lan.port_mac) / IP(src=lan.peer4, dst=lan.ip4)
-    flood = [bytes(eth / ICMP(type=0, id=n) / Raw(bytes(32))) for n in range(2000)]
+    flood = [bytes(frames_for_us(lan)[name][0])] * 2000
     bgp = [bytes(eth / TCP(dport=179, flags="A", seq=n) / Raw(token())) for n in range(20)]
 
     with dut.stream(wan, lan.peer4, rate=500) as stream:

@@ -156,6 +156,24 @@ def test_a_larger_and_a_smaller_mtu_are_in_force(dut, lan, wan):
             assert reply[ICMP].nexthopmtu == mtu
 
 
+def test_an_mtu_beyond_the_device_is_not_in_force(dut, lan, wan):
+    """The kernel's TAP takes any MTU, the device behind the port does not: its own stays in
+    force, and a frame of the kernel that is too large is dropped whole, never cut."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.ip(f"link set {wan.tap} mtu 9000")
+    eventually(lambda: "in_force=1500 max=1500" in dut.log(), 3, what="a warning")
+    assert dut.port_row(wan)["mtu"] == 1500
+    dut.forwarded(lan, lan.probe(HOST, size=1500, flags="DF"), wan)
+    before = dut.counters()
+
+    for size in (1800, 3000, 8900):
+        head = Ether(dst=wan.mac, src=wan.port_mac, type=0x88B5)
+        dut.taps["wan"].send(bytes(head) + bytes(size))
+
+    eventually(lambda: dut.drops(before).get("mtu") == 3, 3)
+    assert wan.got(lambda d: len(d) > 1514) == []
+
+
 def test_an_interface_set_down_forwards_nothing(dut, lan, wan, alt):
     """RFC 1812, 5.2.1 with ifAdminStatus: shutdown means neither in nor out."""
     dut.route(NET, via=wan.peer4, wire=wan)

@@ -151,12 +151,12 @@ static void
 own_host(struct own *o, const struct prefix *subnet, uint32_t bits, const char *text)
 {
 	*o = (struct own){.prefix = *subnet};
-	o->prefix.len = 32;
+	o->prefix.len = subnet->family == 4 ? 32 : 128;
 	o->prefix.addr.octet[3] |= (uint8_t)bits;
 	snprintf(o->text, sizeof(o->text), "%s", text);
 }
 
-/* Host routes to us, subnets of links that are up, their broadcasts (all are /24, /64). */
+/* Host routes to us, subnets of links that are up, their special addresses (all are /24, /64). */
 static uint32_t
 owns_of(const struct model *m, struct own out[64])
 {
@@ -182,10 +182,10 @@ owns_of(const struct model *m, struct own out[64])
 					      .is_subnet = true,
 					      .ifindex = m->link[i].ifindex};
 			snprintf(out[n++].text, 80, "onlink@%u", m->link[i].ifidx);
-			if (v == 1)
-				continue;
-			own_host(&out[n++], &p, 0, "bcast");
-			own_host(&out[n++], &p, 255, "bcast");
+			/* IPv6: the subnet-router anycast address (RFC 4291, 2.6.1). */
+			own_host(&out[n++], &p, 0, v == 0 ? "bcast" : "local");
+			if (v == 0)
+				own_host(&out[n++], &p, 255, "bcast");
 		}
 	return n;
 }

@@ -35,6 +35,12 @@ mtu_and_mac_of_the_tap_reach_forwarders_and_device(void **state)
 	wait_for(r, iface_now(r).mtu_bytes == 1400);
 	wait_for(r, memcmp(iface_now(r).mac, mac_c, 6) == 0);
 	assert_int_equal(atomic_load(&device_mtu_bytes), 1400);
+	/* The device takes 1600 at most, and that is then in force. */
+	ip(r->bed, "link set t0 mtu 9000");
+	wait_for(r, iface_now(r).mtu_bytes == 1600);
+	assert_int_equal(atomic_load(&device_mtu_bytes), 1600);
+	ip(r->bed, "link set t0 mtu 1400");
+	wait_for(r, iface_now(r).mtu_bytes == 1400);
 	assert_int_equal(atomic_load(&device_mac), adj_hop_make(mac_c, 0));
 	rig_stop(r);
 }

@@ -365,8 +365,11 @@ rig_of(void **state)
 
 	assert_non_null(r);
 	r->bed = bed;
-	r->port = (struct port){
-		.ifidx = IFIDX, .port_id = 7, .mtu_bytes = 1500, .name = "t0"};
+	r->port = (struct port){.ifidx = IFIDX,
+				.port_id = 7,
+				.mtu_bytes = 1500,
+				.mtu_max_bytes = 1600,
+				.name = "t0"};
 	memcpy(r->port.mac, mac_a, 6);
 	memcpy(r->peer_mac, mac_b, 6);
 	r->answers = true;

@@ -42,7 +42,7 @@ ipv4_subnets_up_to_30_have_two_broadcast_addresses(void **state)
 	rig_addr(g, 11, "203.0.113.33/32", false);
 	assert_seen(g, "203.0.113.33", "local");
 	assert_seen(g, "203.0.113.32", "none");
-	assert_seen(g, "2001:db8:1::", "onlink@1"); /* IPv6 has none */
+	assert_seen(g, "2001:db8:1::", "local"); /* IPv6: anycast */
 	rig_free(g);
 }
 
@@ -147,9 +147,64 @@ addresses_go_with_their_interface(void **state)
 	assert_seen(g, "192.0.2.1", "none");
 	assert_seen(g, "192.0.2.254", "local");
 	rig_addr(g, 11, "192.0.2.126/25", true); /* late word: no harm */
-	assert_int_equal(g->rib->n_own, 2);
+	assert_int_equal(g->rib->own_high - g->rib->own_unused.n, 2);
 	rig_settle(g);
 	assert_null(rib_link_find(g->rib, 11));
+	rig_free(g);
+}
+
+static void
+the_subnet_router_anycast_address_is_ours_while_the_link_is_up(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	assert_seen(g, "2001:db8:1::", "local");
+	assert_seen(g, "2001:db8:1::1", "onlink@1");
+	rig_link(g, 11, 1, false);
+	rig_go(g);
+	assert_seen(g, "2001:db8:1::", "none");
+	assert_seen(g, "2001:db8:1::ff", "local");
+	rig_link(g, 11, 1, true);
+	rig_addr(g, 11, "2001:db8:3::1/127", false);
+	rig_go(g);
+	assert_seen(g, "2001:db8:1::", "local");
+	assert_seen(g, "2001:db8:3::", "onlink@1"); /* RFC 6164: the other end */
+	rig_addr(g, 11, "2001:db8:1::ff/64", true);
+	rig_settle(g);
+	assert_seen(g, "2001:db8:1::", "none");
+	rig_free(g);
+}
+
+static void
+thousands_of_addresses_come_and_go_in_a_subnet_and_in_subnets_of_their_own(void **state)
+{
+	struct rig *g = rig_two_ports();
+	uint32_t routes = g->rib->n_main[0];
+	char text[32];
+
+	for (int gone = 0; gone < 2; gone++) {
+		for (unsigned int i = 0; i < 4000; i++) {
+			snprintf(text, sizeof(text), "10.1.%u.%u/16", i / 250, i % 250 + 1);
+			rig_addr(g, 11, text, gone);
+			snprintf(text, sizeof(text), "172.%u.%u.1/24", 16 + i / 256,
+				 i % 256);
+			rig_addr(g, 11, text, gone);
+		}
+		if (gone == 0) {
+			assert_seen(g, "10.1.15.200", "local");
+			assert_seen(g, "172.31.100.2", "onlink@1");
+			assert_int_equal(g->rib->n_main[0], routes + 4000 + 3 + 4000 * 4);
+			rig_link(g, 11, 1, false);
+			rig_go(g);
+			assert_seen(g, "172.31.100.1", "local");
+			assert_seen(g, "172.31.100.2", "none");
+			rig_link(g, 11, 1, true);
+			rig_go(g);
+			assert_seen(g, "172.31.100.2", "onlink@1");
+		}
+	}
+	rig_settle(g);
+	assert_int_equal(g->rib->n_main[0], routes);
 	rig_free(g);
 }
 
@@ -212,6 +267,10 @@ main(void)
 		cmocka_unit_test(a_second_address_in_a_subnet_keeps_it_when_the_first_goes),
 		cmocka_unit_test(addresses_may_come_before_their_link),
 		cmocka_unit_test(addresses_go_with_their_interface),
+		cmocka_unit_test(
+			the_subnet_router_anycast_address_is_ours_while_the_link_is_up),
+		cmocka_unit_test(
+			thousands_of_addresses_come_and_go_in_a_subnet_and_in_subnets_of_their_own),
 		cmocka_unit_test(link_local_subnets_are_in_no_table_but_own_ones_are_local),
 		cmocka_unit_test(
 			own_addresses_of_interfaces_that_are_no_ports_are_local_too),
