@@ -24,6 +24,7 @@ enum control {
 	CONTROL_SEGMENT, /* from here in pieces of arg octets; 0: whole */
 	CONTROL_ASK,     /* show everything */
 	CONTROL_HOLD,    /* neigh does not answer what it watches (1), what it frees (2) */
+	CONTROL_MEMORY,  /* the tries get memory arg times more; 255: always */
 	CONTROL_N
 };
 

@@ -19,7 +19,7 @@ sys.path.insert(0, str(HERE.parent))
 from lib import fpm_speaker as fpm  # noqa: E402
 
 LIMIT = 96 << 10
-ROUND, SETTLE, LINK, ADDR, NEIGH, SESSION, TIME, SEGMENT, ASK, HOLD = range(10)  # control.h
+ROUND, SETTLE, LINK, ADDR, NEIGH, SESSION, TIME, SEGMENT, ASK, HOLD, MEMORY = range(11)  # control.h
 
 
 def control(*pairs):
@@ -57,6 +57,7 @@ def seeds():
     yield everything + control((LINK, 0x10), (SETTLE, 0), (LINK, 0), (ADDR, 0), (SETTLE, 0))
     yield control((HOLD, 1)) + everything + control((ROUND, 0), (TIME, 3), (HOLD, 0), (SETTLE, 0))
     yield everything + settle + control((HOLD, 2)) + group + hops + settle
+    yield control((MEMORY, 1)) + everything + control((ROUND, 0), (MEMORY, 255), (SETTLE, 0))
     yield control((SEGMENT, 7)) + everything + settle
     yield hops + fpm.frame(
         fpm.route_del_message("192.0.2.0/24"), fpm.route_message("192.0.2.0/24", nhid=2)

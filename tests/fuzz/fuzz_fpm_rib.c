@@ -7,6 +7,8 @@
  * A libFuzzer target (`make fuzz`; mutate.c is its mutator). Built into a unit test it
  * replays the corpus with any compiler. control.h says what an input is.
  */
+#include <limits.h>
+
 #include "../unit/rib_print.h"
 #include "../unit/rib_stream.h"
 #include "control.h"
@@ -30,6 +32,43 @@ static const char *const addr_of[N_LINK][2] = {
 
 static struct rig *rig;
 static unsigned int n_inputs, n_settles;
+static unsigned int memory_left = UINT_MAX; /* allocations of the tries that succeed */
+
+static void *
+alloc(void *ctx, size_t bytes, size_t align)
+{
+	void *mem = NULL;
+
+	if (memory_left == 0 || posix_memalign(&mem, align < 8 ? 8 : align, bytes) != 0)
+		return NULL;
+	memory_left -= memory_left != UINT_MAX;
+	return mem;
+}
+
+static void
+release(void *ctx, void *mem)
+{
+	free(mem);
+}
+
+static struct rig *
+rig_with_poor_tries(void)
+{
+	struct rig *g = rig_new();
+	struct poptrie **pt[2] = {&g->fib->pt4, &g->fib->pt6};
+
+	for (unsigned int v = 0; v < 2; v++) {
+		struct poptrie_conf conf = {.family = v == 0 ? POPTRIE_IP4 : POPTRIE_IP6,
+					    .alloc = alloc,
+					    .free = release,
+					    .retire = rib_retire,
+					    .ctx = &g->w};
+
+		poptrie_destroy(*pt[v]);
+		assert_int_equal(poptrie_create(pt[v], &conf), 0);
+	}
+	return g;
+}
 
 /* Links 2 to 5; the last is no port. */
 static void
@@ -43,12 +82,16 @@ kernel_at_rest(void)
 	rig_settle(rig);
 }
 
-/* neigh says what it did not say while it was held: of one number ready, then freed. */
+/*
+ * All that was withheld is given: memory, and what neigh did not say while it was held (of
+ * one number: ready, then freed). Then nothing is left to wait for.
+ */
 static void
-neigh_answers(void)
+give_all(void)
 {
 	static const enum msg_type said[] = {MSG_ADJ_READY, MSG_ADJ_FREED};
 
+	memory_left = UINT_MAX;
 	rig->hold_ready = rig->hold_freed = false;
 	for (unsigned int which = 0; which < 2; which++)
 		for (uint32_t i = 1; i <= rig->rib->adj_high; i++) {
@@ -61,6 +104,10 @@ neigh_answers(void)
 			m->adj = i;
 			rib_on_msg(rig->rib, &m->m);
 		}
+	rig_settle(rig);
+	/* A walk that repairs a trie gives up for a round when it fails. */
+	while (rig->rib->resync)
+		rig_settle(rig);
 }
 
 static void
@@ -68,8 +115,7 @@ settle(void)
 {
 	if (++n_settles > MAX_SETTLE)
 		return;
-	neigh_answers();
-	rig_settle(rig);
+	give_all();
 	rib_must_be_sound(rig);
 }
 
@@ -109,8 +155,7 @@ ask(void)
 {
 	static const enum query_kind kind[] = {QUERY_ROUTES, QUERY_NEXTHOPS, QUERY_SUMMARY};
 
-	neigh_answers();
-	rig_go(rig);
+	give_all();
 	for (unsigned int i = 0; i < 3; i++) {
 		struct msg_query q = {.kind = kind[i], .max = 50, .all_tables = true};
 		json_t *rows = rig_ask(rig, &q, NULL), *row;
@@ -159,9 +204,14 @@ control(struct stream *s, uint8_t what, uint8_t arg, size_t *segment)
 			ask();
 		break;
 	case CONTROL_HOLD:
-		neigh_answers();
+		if (++n_settles > MAX_SETTLE)
+			break;
+		give_all();
 		rig->hold_ready = (arg & 1) != 0;
 		rig->hold_freed = (arg & 2) != 0;
+		break;
+	case CONTROL_MEMORY:
+		memory_left = arg == 255 ? UINT_MAX : arg;
 		break;
 	case CONTROL_N:
 		break;
@@ -224,7 +274,7 @@ play(const uint8_t *p, size_t left)
 	/* A DELNEXTHOP of what is in use means what the rounds make of it (nexthop.c). */
 	plain = s.tally.nexthop_dels == 0 ? plain : 0;
 	stream_close(&s);
-	neigh_answers();
+	give_all();
 	return plain;
 }
 
@@ -266,7 +316,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	log_set_level(LOG_LEVEL_ERROR);
 	if (rig == NULL) {
-		rig = rig_new();
+		rig = rig_with_poor_tries();
 		kernel_at_rest();
 	}
 	n_settles = 0;
