@@ -185,7 +185,9 @@ others_busy(int cpu, int hog_cpu, bool start)
 	while (f && getline(&line, &cap, f) > 0) {
 		unsigned long long v[8];
 
-		if (sscanf(line, "cpu%d %llu %llu %llu %llu %llu %llu %llu %llu", &at,
+		/* The first line, "cpu ", has the sum of all. */
+		if (!isdigit((unsigned char)line[3]) ||
+		    sscanf(line, "cpu%d %llu %llu %llu %llu %llu %llu %llu %llu", &at,
 			   &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]) != 9 ||
 		    at == cpu || at == hog_cpu)
 			continue;
