@@ -3,6 +3,7 @@
 """The house rules that a machine can check: who includes whom, what forwarders may call,
 format, licence lines, lengths, words. Prints FILE:LINE: rule; exit code 1 when any."""
 
+import os
 import re
 import subprocess
 import sys
@@ -36,15 +37,13 @@ def problem(path, line, text):
     problems.append(f"{path.relative_to(ROOT)}:{line}: {text}")
 
 
-def tracked(*patterns):
-    out = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", "--", *patterns],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    return [ROOT / name for name in out.splitlines() if (ROOT / name).exists()]
+def sources(*suffixes):
+    """All files of the project of these kinds; git is not asked: a tarball has none."""
+    found = []
+    for folder, below, names in os.walk(ROOT):
+        below[:] = sorted(d for d in below if d != "build" and not d.startswith("."))
+        found += [Path(folder, n) for n in sorted(names) if n.endswith(suffixes)]
+    return found
 
 
 def room(path):
@@ -115,12 +114,16 @@ def check_text(path):
 def check_format(files):
     if not files:
         return
-    out = subprocess.run(
-        ["clang-format-14", "--dry-run", "--Werror", *map(str, files)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+    try:
+        out = subprocess.run(
+            ["clang-format-14", "--dry-run", "--Werror", *map(str, files)],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        )
+    except FileNotFoundError:
+        problems.append("clang-format-14 is not installed: make deps")
+        return
     if out.returncode != 0:
         bad = {l.split(":")[0] for l in out.stderr.splitlines() if ": error:" in l}
         for name in sorted(bad):
@@ -128,11 +131,11 @@ def check_format(files):
 
 
 def main():
-    c_files = tracked("*.c", "*.h")
+    c_files = sources(".c", ".h")
     for path in c_files:
         check_includes(path)
         check_fwd(path)
-    for path in c_files + tracked("*.py", "*.sh", "*.def"):
+    for path in c_files + sources(".py", ".sh", ".def"):
         check_text(path)
     check_format(c_files)
     for text in problems:
