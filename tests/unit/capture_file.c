@@ -44,7 +44,7 @@ captures_open(void **state)
 	snprintf(path, sizeof(path), "%s/fpm-captures/*.bin",
 		 shared != NULL ? shared : "../shared");
 	if (glob(path, 0, NULL, &found) != 0) {
-		print_message("skipping: no captures at %s\n", path);
+		print_message("skipped: no captures %s (not part of the project)\n", path);
 		return 0;
 	}
 	captures.v = calloc(found.gl_pathc, sizeof(*captures.v));

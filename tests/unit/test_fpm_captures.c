@@ -39,7 +39,8 @@ find_captures(void **state)
 		 shared != NULL ? shared : "../shared");
 	(void)glob(pattern, 0, NULL, &captures);
 	if (captures.gl_pathc == 0)
-		print_message("skipping: no captures at %s\n", pattern);
+		print_message("skipped: no captures %s (not part of the project)\n",
+			      pattern);
 	return 0;
 }
 

@@ -290,7 +290,7 @@ listens_on_ipv6_too(void **state)
 
 	if (rc == -EADDRNOTAVAIL || rc == -EAFNOSUPPORT) {
 		bench_free(b);
-		print_message("skipping: no IPv6 loopback\n");
+		print_message("skipped: no IPv6 loopback\n");
 		skip();
 	}
 	assert_int_equal(rc, 0);

@@ -30,7 +30,7 @@ open_table(const char *name)
 
 	snprintf(path, sizeof(path), DATA "%s", name);
 	if (access(path, R_OK) != 0) {
-		print_message("%s is not here: skipped\n", path);
+		print_message("skipped: no table %s (not part of the project)\n", path);
 		skip();
 	}
 	snprintf(cmd, sizeof(cmd), "xzcat %s", path);

@@ -22,7 +22,7 @@ ctl(const char *args)
 	FILE *f;
 
 	if (access(fpmctl, X_OK) < 0) {
-		print_message("skip: %s is not built\n", fpmctl);
+		print_message("skipped: %s is not built\n", fpmctl);
 		skip();
 	}
 	snprintf(command, sizeof(command), "exec 2>&1; FPMCTL_SOCKET=%s %s %s", t.socket,
