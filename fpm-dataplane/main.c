@@ -121,7 +121,12 @@ eal_start(const struct config *conf)
 	/* Only configured devices are attached: an empty allow list would probe them all. */
 	argv[argc++] = "--allow=0000:00:00.0";
 	argv[argc] = NULL;
-	return rte_eal_init(argc, (char **)(uintptr_t)argv) < 0 ? -rte_errno : 0;
+	if (rte_eal_init(argc, (char **)(uintptr_t)argv) < 0)
+		return -rte_errno;
+	/* Without shared configuration it stays empty, and the EAL never removes it. */
+	if (!conf->hugepages)
+		(void)rmdir(rte_eal_get_runtime_dir());
+	return 0;
 }
 
 static int
