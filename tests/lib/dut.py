@@ -22,7 +22,6 @@ from lib.dataplane import Dataplane
 from lib.wait import eventually
 
 NAMES = ("lan", "wan", "alt", "ext")
-MARK = "system-"
 
 CONFIG = """\
 ports:
@@ -102,14 +101,13 @@ class Dut:
 
     def __init__(self, wire, collector, name="", build=None, metrics="off"):
         tag = f"{os.getpid()}{name}"
-        self.mark = MARK + str(os.getpid())
         self.ctl, self.dp, self.far = (f"fdp-{k}-{tag}" for k in ("ctl", "dp", "far"))
         self.dir = f"/tmp/fdp-{tag}"
         self.names, self.metrics = NAMES, metrics
         self.socket, self.config = self.dir + "/control.sock", self.dir + "/config.yaml"
         self.log_file = self.dir + "/daemon.log"
         self.daemon = Dataplane(
-            self.dp, self.config, self.socket, self.log_file, self.mark, build
+            self.dp, self.config, self.socket, self.log_file, self.dir, build
         )
         self.control = Control(self.socket)
         self.collector, self._wire = collector, wire
@@ -365,8 +363,8 @@ def why_not():
 def sweep_leftovers():
     """Remove what an earlier run left that was killed before it could clean up."""
     for name in os.listdir("/run/netns") if os.path.isdir("/run/netns") else []:
-        m = re.fullmatch(r"fdp-(?:ctl|dp|far)-(\d+)(\D.*)?", name)
-        if m and not procs.is_alive(int(m.group(1))):
-            procs.end_all(MARK + m.group(1))
+        m = re.fullmatch(r"fdp-(?:ctl|dp|far)-((\d+)(?:\D.*)?)", name)
+        if m and not procs.is_alive(int(m.group(2))):
+            procs.end_all(f"/tmp/fdp-{m.group(1)}")
             netns.delete(name)
-            shutil.rmtree(f"/tmp/fdp-{m.group(1)}{m.group(2) or ''}", ignore_errors=True)
+            shutil.rmtree(f"/tmp/fdp-{m.group(1)}", ignore_errors=True)

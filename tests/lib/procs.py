@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Processes that can always be found and ended again, even after kill -9 of their parent.
 
-Every process started here carries a mark in its environment (FPM_LAB=...), which its
-children inherit. The kernel keeps that record in /proc, so nothing can be lost between a
-fork and the writing of a pid file, and a process id used anew by a stranger is no danger:
-a stranger has no mark.
+Every process started here carries a mark in its environment (FPM_LAB=DIRECTORY), which
+its children inherit. The kernel keeps that record in /proc, so nothing can be lost between
+a fork and the writing of a pid file, and a process id used anew by a stranger is no danger:
+a stranger has no mark. A container on this machine may have a lab of the same name: its
+processes are in another pid namespace, or DIRECTORY is another one to them.
 """
 
 import os
@@ -18,6 +19,7 @@ MARK = "FPM_LAB"
 def start(argv, mark, log, netns=None, cwd=None):
     """Start `argv` in the background, output to the file `log`. Returns the Popen.
 
+    `mark` is the directory that whatever belongs together has for itself.
     A session of its own keeps Ctrl-C at the terminal away: ending it is the lab's job.
     `ip netns exec` replaces itself, so the pid is that of the program.
     """
@@ -37,20 +39,33 @@ def start(argv, mark, log, netns=None, cwd=None):
 
 def marked(mark, name=None):
     """The ids of all processes that carry `mark` (and run the program `name`)."""
-    want = f"{MARK}={mark}".encode()
-    found = []
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit() or int(entry) == os.getpid():
-            continue
-        try:
-            with open(f"/proc/{entry}/environ", "rb") as file:
-                if want not in file.read().split(b"\0"):
-                    continue
-            if name in (None, comm(entry)):
-                found.append(int(entry))
-        except OSError:
-            pass  # it has just ended
-    return found
+    pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+    return [
+        pid
+        for pid in pids
+        if pid != os.getpid() and carries(pid, mark) and name in (None, comm(pid))
+    ]
+
+
+def carries(pid, mark):
+    """Does `pid` run with `mark`, in the same container as we do?"""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            if f"{MARK}={mark}".encode() not in file.read().split(b"\0"):
+                return False
+        spaces = [os.readlink(f"/proc/{who}/ns/pid") for who in (pid, "self")]
+    except OSError:
+        return False  # it has just ended
+    return len(set(spaces)) == 1 and _identity(f"/proc/{pid}/root{mark}") == _identity(mark)
+
+
+def _identity(path):
+    """What tells one directory from another of the same name; None: there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def comm(pid):
@@ -79,19 +94,11 @@ def signal_pid(pid, number):
         pass
 
 
-def end_all(mark, grace=3.0):
-    """End every process with `mark`: SIGTERM, and SIGKILL for what is left after `grace`."""
-    ended = set()
-    end = time.monotonic() + grace
-    while True:
-        left = [pid for pid in marked(mark) if is_alive(pid)]
-        if not left:
-            return ended
-        late = time.monotonic() >= end
+def end_all(mark):
+    """Kill every process with `mark`: nothing in a lab needs to end gracefully."""
+    while left := [pid for pid in marked(mark) if is_alive(pid)]:
         for pid in left:
-            if late or pid not in ended:
-                signal_pid(pid, signal.SIGKILL if late else signal.SIGTERM)
-                ended.add(pid)
+            signal_pid(pid, signal.SIGKILL)
         _reap()
         time.sleep(0.02)
 
