@@ -12,6 +12,7 @@ down before it is made: `down` works after kill -9 at any moment, and touches no
 """
 
 import argparse
+import contextlib
 import fcntl
 import json
 import os
@@ -70,6 +71,7 @@ class Lab:
 
     def __exit__(self, *exc):
         self.down()
+        self.unlock()
 
     def watch_r1(self):
         """From now on r1's routing daemons are started again when they end."""
@@ -82,7 +84,7 @@ class Lab:
         """Namespaces and cables, after tearing down a left-over lab of the same name."""
         if os.geteuid() != 0:
             raise LabError("The lab makes network namespaces: please run it as root.")
-        self._hold_lock()
+        self.lock()
         self.down()
         for name in self.ns.values():
             if netns.exists(name):
@@ -147,15 +149,12 @@ class Lab:
 
     def down(self):
         """End and remove everything this lab made; doing it twice is no error."""
-        ended = procs.end_all(self.dir)
-        self.r1.remove_traces()
-        self.core.remove_traces()
+        procs.end_all(self.dir)
         for name in self._recorded_namespaces():
             netns.delete(name)
         if os.path.isdir(self.dir) and self.name == "demo" and os.path.exists(self.socket):
             os.unlink(self.socket)
         shutil.rmtree(self.dir, ignore_errors=True)
-        return ended
 
     def is_up(self):
         """Has this lab been made (whatever works in it)?"""
@@ -168,15 +167,50 @@ class Lab:
         except OSError:
             return []
 
-    def _hold_lock(self):
+    # -- one program at a time ------------------------------------------------------------
+
+    def lock(self):
         """Two programs must not build the same lab at once; the kernel drops the lock."""
-        if self._lock is None:
-            os.makedirs(RUN, exist_ok=True)
-            self._lock = open(os.path.join(RUN, self.name + ".lock"), "w", encoding="ascii")
+        os.makedirs(RUN, exist_ok=True)
+        path = os.path.join(RUN, self.name + ".lock")
+        while self._lock is None:
+            file = open(path, "a+", encoding="ascii")
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                raise LabError(
+                    f"The lab {self.name} is being built by process {file.read().strip()}: "
+                    "wait until it is done, or end it with Ctrl-C, and try again."
+                ) from None
+            if os.fstat(file.fileno()).st_nlink:  # its last holder has not removed it
+                file.truncate(0)
+                print(os.getpid(), file=file, flush=True)
+                self._lock = file
+
+    def unlock(self):
+        """Let others build it; the file goes as well."""
+        if self._lock is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._lock.name)
+            self._lock.close()
+            self._lock = None
+
+    def missing(self):
+        """The programs of this lab that do not run, by name."""
+        found = [
+            f"{daemon} of {role}"
+            for role, frr in (("r1", self.r1), ("core", self.core))
+            for daemon in frr.daemons
+            if not frr.runs(daemon)
+        ]
+        if not procs.marked(self.dir, "fpm-dataplane"):
+            found.append("fpm-dataplane")
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise LabError(f"Another program is building the lab {self.name}.") from None
+            self.isp("status")
+        except OSError:
+            found.append("isp's BGP speaker")
+        return found
 
 
 def _status(lab):
@@ -187,7 +221,10 @@ def _status(lab):
     print(f"lab {lab.name}: namespaces {' '.join(lab._recorded_namespaces())}")
     for pid in sorted(procs.marked(lab.dir)):
         print(f"  {pid:7d} {procs.comm(pid)}")
-    return 0
+    missing = lab.missing()
+    if missing:
+        print(f"does not run: {', '.join(missing)}")
+    return 1 if missing else 0
 
 
 def _daemon(lab, verb, role, daemon):
@@ -234,6 +271,8 @@ def main():
         elif args.what == "down":
             there = lab.is_up()
             lab.down()
+            with contextlib.suppress(LabError):
+                lab.lock()  # the file of a program that was killed goes when we unlock
             print(f"lab {lab.name}: " + ("removed" if there else "was not there"))
         elif args.what == "status":
             return _status(lab)
@@ -242,12 +281,20 @@ def main():
         elif args.what != "vtysh":
             return _daemon(lab, args.what, args.role, args.daemon)
         else:
-            frr = lab.core if words[:1] == ["core"] else lab.r1
-            argv = frr.vtysh_argv() + words[words[:1] in (["r1"], ["core"]) :]
+            role = words.pop(0) if words[:1] in (["r1"], ["core"]) else "r1"
+            frr = lab.r1 if role == "r1" else lab.core
+            if not any(map(frr.runs, frr.daemons)):
+                raise LabError(
+                    f"No daemon of {role} runs any more; its logs are in {frr.dir}. "
+                    f"`tests/lab/lab.py restart {role}` starts them again, `make demo` all."
+                )
+            argv = frr.vtysh_argv() + words
             os.execvp(argv[0], argv)
     except (LabError, netns.CommandError) as err:
         print(err, file=sys.stderr)
         return 1
+    finally:
+        lab.unlock()
     return 0
 
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One FRR in a network namespace, all of its files in one directory of its own.
 
-Several of them run side by side: every path is given on the command lines, nothing below
-/etc/frr or /var/run/frr is read or written. The configuration comes from a folder laid
-out like /etc/frr: `daemons`, `frr.conf`, `vtysh.conf`.
+Several of them run side by side, and beside the FRR of the machine: FRR 8.4 has names of
+files that no option changes, so every process of a router lives in a mount namespace where
+that one directory is /etc/frr, /var/run/frr and /var/tmp/frr; those of the machine are
+neither read nor written. The configuration comes from a folder laid out like /etc/frr:
+`daemons`, `frr.conf`, `vtysh.conf`.
 """
 
 import glob
@@ -14,9 +16,17 @@ import shutil
 import signal
 
 from lib import netns, procs
-from lib.wait import eventually
+from lib.wait import Timeout, eventually
 
 PROGRAMS = "/usr/lib/frr"
+# Run by sh with the directory and a command; the mount namespace is that of `ip netns exec`.
+PRIVATE = """\
+for there in /etc/frr /var/run/frr /var/tmp/frr; do
+	[ -d $there ] || install -d -o frr -g frr $there
+	mount --bind "$0" $there || exit 1
+done
+exec "$@"
+"""
 # zebra first; the others in any order.
 ALWAYS_ON = ["zebra", "staticd"]
 
@@ -39,9 +49,6 @@ class Frr:
         os.makedirs(self.dir, exist_ok=True)
         for name in ("frr.conf", "vtysh.conf"):
             shutil.copy(os.path.join(self.source, name), self.dir)
-        # Daemons start empty and get their part from vtysh, as with Debian's service.
-        with open(os.path.join(self.dir, "empty.conf"), "w", encoding="ascii"):
-            pass
         for name in (self.dir, *glob.glob(self.dir + "/*")):
             shutil.chown(name, "frr", "frr")
 
@@ -52,13 +59,7 @@ class Frr:
 
     def restart_all(self):
         """End what runs, start all again with the configuration as it is now."""
-        pids = []
-        for daemon in reversed(self.daemons):
-            try:
-                pids.append(self.kill(daemon, signal.SIGTERM))
-            except OSError:
-                pass  # it does not run: no pid file
-        eventually(lambda: not any(map(procs.is_alive, pids)), 30, what="FRR ends")
+        self.stop(*reversed(self.daemons))
         self._start_all()
 
     def _start_all(self):
@@ -72,11 +73,7 @@ class Frr:
         path = lambda suffix: os.path.join(self.dir, daemon + suffix)  # noqa: E731
         argv = [os.path.join(PROGRAMS, daemon)]
         argv += shlex.split(self.options.get(daemon + "_options", ""))
-        argv += ["-f", os.path.join(self.dir, "empty.conf"), "-i", path(".pid")]
-        argv += ["-z", os.path.join(self.dir, "zserv.api"), "--vty_socket", self.dir]
         argv += ["--log", "file:" + path(".log"), "--log-level", "informational"]
-        if daemon == "bfdd":
-            argv += ["--bfdctl", path(".sock")]
         for stale in (path(".vty"), path(".pid")):
             if os.path.exists(stale):
                 os.unlink(stale)
@@ -91,21 +88,29 @@ class Frr:
         appended, does that. When zebra ends, watchfrr restarts them all: bgpd 8.4 does
         not tell a new zebra its routes.
         """
-        argv = [os.path.join(PROGRAMS, "watchfrr"), "-S", self.dir]
-        argv += ["-p", os.path.join(self.dir, "watchfrr.pid"), "-i", "2"]
+        argv = [os.path.join(PROGRAMS, "watchfrr"), "-i", "2"]
         argv += ["--min-restart-interval", "2", "--max-restart-interval", "20"]
         for flag, verb in (("-s", "start"), ("-k", "stop"), ("-r", "restart")):
             argv += [flag, command.replace("%VERB", verb) + " %s"]
         log = os.path.join(self.dir, "watchfrr.out")
         self._spawn([*argv, *self.daemons], log)
 
-    def stop(self, daemon, timeout=10):
-        """End a daemon if it runs."""
+    def stop(self, *daemons, patience=10):
+        """End those daemons that run; zebra 8.4 hangs half the time when asked to."""
+        pids = [self.kill(d, signal.SIGTERM) for d in daemons if self.runs(d)]
         try:
-            pid = self.kill(daemon, signal.SIGTERM)
+            eventually(lambda: not any(map(procs.is_alive, pids)), patience)
+        except Timeout:
+            for pid in filter(procs.is_alive, pids):
+                procs.signal_pid(pid, signal.SIGKILL)
+            eventually(lambda: not any(map(procs.is_alive, pids)), 5, what="FRR ends")
+
+    def runs(self, daemon):
+        """Is the process of its pid file there, and of this lab?"""
+        try:
+            return procs.carries(self.pid(daemon), self.mark)
         except OSError:
-            return
-        eventually(lambda: not procs.is_alive(pid), timeout, what=f"{daemon} ends")
+            return False
 
     def restart(self, daemon):
         """Start a daemon again (it is ended first if it lives), with its configuration."""
@@ -160,18 +165,6 @@ class Frr:
                 pass
         return "\n".join(text.splitlines()[-lines:])
 
-    def remove_traces(self):
-        """Remove the log buffers that daemons which were killed leave in /var/tmp/frr."""
-        try:
-            with open(os.path.join(self.dir, "pids"), encoding="ascii") as file:
-                pids = file.read().split()
-        except OSError:
-            return
-        for pid in pids:
-            for name in glob.glob(f"/var/tmp/frr/*.{pid}"):
-                if not procs.is_alive(pid):
-                    shutil.rmtree(name, ignore_errors=True)
-
     # -- what the router knows, in few words ----------------------------------------------
 
     def bgp_state(self, peer):
@@ -196,9 +189,8 @@ class Frr:
         return {**counts, "total": summary["routesTotalFib"]}
 
     def _spawn(self, argv, log):
-        process = procs.start(argv, self.mark, log, self.namespace)
-        with open(os.path.join(self.dir, "pids"), "a", encoding="ascii") as file:
-            file.write(f"{process.pid}\n")
+        argv = ["sh", "-c", PRIVATE, self.dir, *argv]
+        procs.start(argv, self.mark, log, self.namespace)
 
     def _listens(self, daemon):
         return os.path.exists(os.path.join(self.dir, daemon + ".vty"))

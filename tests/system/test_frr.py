@@ -25,6 +25,7 @@ STATIC, STATIC_HOST = "192.0.2.64/28", "192.0.2.65"
 def lab(possible):
     """The demo's lab under a name of its own, routes there."""
     with Lab(f"t{os.getpid()}") as made:
+        made.of_machine = of_machine()
         made.up(N4, N6)
         settled(made)
         yield made
@@ -37,6 +38,12 @@ def settled(lab, timeout=60):
     eventually(
         lambda: proofs.whole(proofs.tables(lab), N4, N6), timeout, 0.2, "FIB = zebra = isp"
     )
+
+
+def of_machine():
+    """The files that the machine's own FRR keeps while it runs, and when they changed."""
+    rows = os.scandir("/run/frr") if os.path.isdir("/run/frr") else []
+    return {row.path: (row.inode(), row.stat().st_mtime_ns) for row in rows}
 
 
 def announced(lab):
@@ -184,3 +191,15 @@ def test_a_killed_daemon_recovers_alone_when_started_again(lab):
     with Stopwatch(lab.ns["lan"], host) as watch:
         eventually(lambda: watch.first("reply", 0), 10, what="ping is answered")
     assert lab.dp.fpm()["malformed"] == 0
+
+
+def test_watchfrr_brings_a_daemon_back_and_leaves_the_machines_frr_alone(lab):
+    """FRR 8.4 has one path for watchfrr's vty and for what OSPF keeps over a restart."""
+    lab.watch_r1()
+    state = lambda: lab.r1.vtysh("show watchfrr")  # noqa: E731
+    eventually(lambda: state().count(" Up") == len(lab.r1.daemons), 10, what="all are up")
+
+    killed = lab.r1.kill("staticd")
+
+    eventually(lambda: lab.r1.runs("staticd") and lab.r1.pid("staticd") != killed, 10)
+    assert of_machine() == lab.of_machine

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The lab finds its own processes, all of them, and nobody else's; two do not build it."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from lab.lab import RUN, Lab, LabError
+from lib import netns, procs
+from lib.wait import eventually
+
+
+@pytest.fixture
+def started(tmp_path):
+    """Starts commands with the mark of this test's directory; ends them."""
+    children = []
+
+    def start(*argv):
+        child = procs.start(argv, str(tmp_path), tmp_path / "out")
+        children.append(child)
+        return child
+
+    yield start
+    for child in children:
+        child.kill()
+        child.wait()
+
+
+def test_a_process_in_another_mount_namespace_is_found_and_ended(started, tmp_path):
+    """FRR's daemons live so; a process of the same program without the mark is let live."""
+    stranger = subprocess.Popen(["sleep", "99"])
+    try:
+        child = started("unshare", "-m", "sleep", "99")
+        eventually(lambda: procs.marked(str(tmp_path), "sleep") == [child.pid], 5)
+
+        procs.end_all(str(tmp_path))
+
+        assert not procs.is_alive(child.pid) and procs.is_alive(stranger.pid)
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_containers_with_a_lab_of_the_same_name_are_not_ours(started, tmp_path):
+    """Neither one with process ids of its own, nor one with only files of its own."""
+    ids = started("unshare", "--pid", "--fork", "--kill-child", "sleep", "99")
+    hide = f"mount -t tmpfs none {tmp_path.parent}; mkdir {tmp_path}; exec sleep 99"
+    files = started("unshare", "-m", "sh", "-c", hide)
+    eventually(lambda: procs.comm(files.pid) == "sleep", 5)
+    task = f"/proc/{ids.pid}/task/{ids.pid}/children"
+    inside = eventually(lambda: int(open(task, encoding="ascii").read()), 5)
+    eventually(lambda: procs.comm(inside) == "sleep", 5)
+
+    assert procs.marked(str(tmp_path)) == [ids.pid]  # unshare itself has stayed outside
+
+
+def test_a_lab_is_built_by_one_program_at_a_time_and_no_lock_is_left():
+    """The second is told who the first is; one that was killed hinders nobody."""
+    name = f"lock{os.getpid()}"
+    first, second = Lab(name), Lab(name)
+
+    first.lock()
+    with pytest.raises(LabError, match=f"process {os.getpid()}"):
+        second.lock()
+    first.unlock()
+    second.lock()
+    second.unlock()
+
+    assert not os.path.exists(f"{RUN}/{name}.lock")
+
+
+def test_status_and_vtysh_of_a_lab_without_daemons_fail_and_say_why():
+    """Namespaces are there, nothing runs in them."""
+    with Lab(f"dead{os.getpid()}") as lab:
+        lab.create()
+
+        def run(*words):
+            program = os.path.join(os.path.dirname(netns.__file__), "../lab/lab.py")
+            argv = [sys.executable, program, words[0], "--name", lab.name, *words[1:]]
+            done = subprocess.run(argv, capture_output=True, text=True, check=False)
+            return done.returncode, done.stdout + done.stderr
+
+        code, text = run("status")
+        assert code == 1 and "zebra of r1" in text and "fpm-dataplane" in text
+        code, text = run("vtysh", "-c", "show version")
+        assert code == 1 and "No daemon of r1 runs" in text
