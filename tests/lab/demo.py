@@ -38,6 +38,7 @@ The lab is up. Look around:
   {ctl} show ports
   ip netns exec lan ping {host}
   ip netns exec lan traceroute -I {host}
+  ip netns exec r1-dp curl http://127.0.0.1:9620/metrics    for Prometheus
   make demo-down                              when you have seen enough"""
 
 
@@ -78,6 +79,7 @@ def main():
             _calm()
             lab.down()
             screen.text("Everything the demo made has been removed.")
+        lab.unlock()
     return code
 
 
@@ -94,7 +96,8 @@ def run(lab, screen, n4, seed):
         raise
     except (LabError, Timeout, DataplaneError, netns.CommandError, OSError) as err:
         screen.failed(str(err))
-        show_logs(lab, screen, ("dataplane", "zebra"))
+        if lab.owned:  # or they would be another lab's
+            show_logs(lab, screen, ("dataplane", "zebra"))
     return 1
 
 
@@ -103,6 +106,9 @@ def build(lab, screen, n4, n6, seed):
     screen.title("fpm-dataplane: FRR speaks BGP and OSPF, the dataplane forwards")
     screen.text(PICTURE)
     screen.title(f"Building the lab, {n4:,} IPv4 and {n6:,} IPv6 routes to come")
+    lab.lock()
+    if lab.is_up():
+        screen.step("the lab of an earlier demo is up: it is removed")
     lab.create()
     screen.step("network namespaces r1, r1-dp, isp, core, lan; four cables")
     lab.start_isp(n4, n6, seed)
@@ -125,11 +131,10 @@ def watch_routes(lab, screen, n4, n6):
         zebra = [state[f]["zebra"] for f in (4, 6)]
         fib = [state[f]["fib"] for f in (4, 6)]
         done = proofs.whole(state, n4, n6)
-        screen.progress(
-            f"routes: zebra {zebra[0]:,} + {zebra[1]:,}  FIB {fib[0]:,} + {fib[1]:,}"
-            f"  {rate.update(sum(fib)):,.0f}/s",
-            force=done,
-        )
+        speed = f"FIB {fib[0]:,} + {fib[1]:,}  {rate.update(sum(fib)):,.0f}/s"
+        if not sum(fib):
+            speed = "FIB 0: zebra connects every 3 s"
+        screen.progress(f"routes: zebra {zebra[0]:,} + {zebra[1]:,}  {speed}", force=done)
         if done:
             return
         if time.monotonic() - changed > PATIENCE_S:

@@ -55,15 +55,16 @@ def udp_flows(name, address, count, per_flow=1, port=9):
 
 
 class UdpSink:
-    """Counts UDP packets that reach an address; use it in a with block."""
+    """Counts UDP packets that reach an address (by `device`); use it in a with block."""
 
-    def __init__(self, name, address, port=9):
+    def __init__(self, name, address, port=9, device=""):
         family = socket.AF_INET if family_of(address) == 4 else socket.AF_INET6
         self.sock = netns.open_socket(name, family, socket.SOCK_DGRAM)
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
         # A local route makes addresses ours without configuring each (AnyIP).
         if family == socket.AF_INET6:
             self.sock.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
         self.sock.bind((address, port))
         self.sock.setblocking(False)
         self._n = 0
