@@ -5,11 +5,12 @@ BUILD   ?= release
 O       := build/$(BUILD)
 DAEMON_DIRS := base fpm rib neigh fwd punt ui fib port
 PY      := /usr/bin/python3
+export PYTHONDONTWRITEBYTECODE := 1
 
 PKGS_BUILD := gcc pkg-config libdpdk-dev liburcu-dev libnl-3-dev libnl-route-3-dev \
 	libmnl-dev libev-dev libyaml-dev libjansson-dev libmicrohttpd-dev
 PKGS_RUN   := frr iproute2 iputils-ping traceroute ethtool python3 procps
-PKGS_TEST  := git libcmocka-dev python3-pytest python3-scapy python3-yaml clang-format-14 \
+PKGS_TEST  := libcmocka-dev python3-pytest python3-scapy python3-yaml clang-format-14 \
 	tcpdump
 PKGS_BENCH := xz-utils bzip2 bgpdump python3-matplotlib
 
@@ -31,7 +32,9 @@ CFLAGS_tsan    := -O1 -g3 -DDEBUG -fsanitize=thread -fno-omit-frame-pointer
 ifeq ($(CFLAGS_$(BUILD)),)
 $(error BUILD=$(BUILD) is not one of release, debug, asan, tsan, fuzz)
 endif
-VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+# A tarball has no history: `git archive` writes the commit into the file VERSION.
+VERSION := $(shell test -e .git && git describe --always --dirty 2>/dev/null || \
+	sed 's/-.Format.*//' VERSION)
 # Evaluated once, when first used: `make help` must work before anything is installed.
 PC_CFLAGS = $(eval PC_CFLAGS := $$(shell $(PC) --cflags libdpdk $(LIBS_PC)))$(PC_CFLAGS)
 PC_LIBS   = $(eval PC_LIBS := $$(shell $(PC) --libs libdpdk $(LIBS_PC)) -lev)$(PC_LIBS)
@@ -50,6 +53,7 @@ CTL_SRC     := $(wildcard fpm-dataplane/ctl/*.c) fpm-dataplane/base/prefix.c
 obj          = $(patsubst %.c,$(O)/obj/%.o,$(1))
 
 all: $(O)/fpm-dataplane $(O)/fpmctl ## build the daemon and fpmctl
+	@:
 
 # setsockopt: see fpm-dataplane/port/fanout.c
 $(O)/fpm-dataplane: $(call obj,$(DAEMON_SRC) $(POPTRIE_SRC) $(TAP_SRC))
@@ -80,22 +84,25 @@ endef
 $(foreach t,$(patsubst tests/unit/%.c,%,$(UNIT_SRC)),$(eval $(call unit_rule,$(t))))
 
 unit-bins: $(UNIT_BIN)
+	@:
 
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
 
 # --- set-up: apt by package name, only what is missing -----------------------------------
 DEPS_ALL := $(PKGS_BUILD) $(PKGS_RUN) $(PKGS_TEST)
+APT      := DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+	-o DPkg::Lock::Timeout=120
 deps: ## install the Debian packages that are missing (root)
-	@missing=""; for p in $(DEPS_ALL); do \
+	@missing() { for p in $(DEPS_ALL); do \
 		dpkg-query -W -f '$${db:Status-Status}' $$p 2>/dev/null | grep -qx installed \
-			|| missing="$$missing $$p"; done; \
-	if [ -n "$$missing" ]; then \
-		[ "$$(id -u)" = 0 ] || { echo "deps: run as root once, to install:$$missing"; exit 1; }; \
-		echo "deps: installing$$missing"; \
-		export DEBIAN_FRONTEND=noninteractive; log=$$(mktemp); \
-		{ apt-get install -y --no-install-recommends $$missing || \
-		  { apt-get update && apt-get install -y --no-install-recommends $$missing; }; } \
-			>$$log 2>&1 || { tail -20 $$log; rm -f $$log; exit 1; }; rm -f $$log; fi
+			|| echo $$p; done; }; \
+	want=$$(missing | xargs); [ -n "$$want" ] || exit 0; \
+	[ "$$(id -u)" = 0 ] || { echo "deps: run as root once, to install: $$want"; exit 1; }; \
+	echo "deps: installing, with what they need: $$want"; \
+	mkdir -p build; { $(APT) $$want || { apt-get update && $(APT) $$want; }; } 2>&1 \
+		| tee build/deps.log | awk '/^Waiting|newly installed/ {print "  " $$0} \
+			/^Unpacking/ {printf "."} /^Setting up/ {printf ":"} {fflush()} END {print ""}'; \
+	[ -z "$$(missing)" ] || { tail -20 build/deps.log; exit 1; }
 
 # A sub-make: what pkg-config says is known only after the packages are there.
 build: deps
@@ -113,11 +120,11 @@ vtysh: ## a vtysh on the demo's router r1 (C="show ip route summary" for one com
 
 # --- tests -------------------------------------------------------------------------------
 T ?=
-test: ## all tests: lint, unit, sanitizers, system; says what it skipped and why
+test: ## all tests: lint, unit, sanitizers, system; says what it skipped and why (T=...)
 	@$(MAKE) --no-print-directory deps
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all unit-bins
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan all unit-bins
-	@$(MAKE) --no-print-directory lint unit unit-asan system
+	@$(PY) tests/all.py $(MAKE) --no-print-directory
 
 unit: unit-bins ## C unit tests (BUILD=...)
 	@tests/unit/run.sh $(BUILD) $(UNIT_BIN)
@@ -126,13 +133,16 @@ unit-asan:
 	@$(MAKE) --no-print-directory BUILD=asan unit
 
 system: ## system tests against the real daemon (T=expression to choose)
-	@$(PY) -m pytest -q -p no:cacheprovider -rs tests/system $(if $(T),-k "$(T)")
+	@mkdir -p build
+	@$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest -rs \
+		tests/system $(if $(T),-k "$(T)")
 
 lint: ## layers, format, words
 	@$(PY) tests/lint/lint.py
 
 format: ## clang-format over all C
-	@git ls-files '*.c' '*.h' | xargs clang-format-14 -i
+	@find . \( -name build -o -name '.?*' \) -prune -o -name '*.[ch]' -print \
+		| xargs clang-format-14 -i
 
 # --- benchmarks: JSON on stdout, tables on stderr; never a verdict on a time ------------------
 bench: bench-fib ## all benchmarks
