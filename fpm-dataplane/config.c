@@ -136,6 +136,7 @@ take_ports(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, vo
 
 static const struct cfg_key fpm_keys[] = {
 	{"listen", cfg_take_listen, AT(fpm_listen), .expected = LISTEN_WANTED},
+	{"feedback", cfg_take_bool, AT(fpm_feedback), .expected = "true or false"},
 	{"queue-limit-mib", cfg_take_mib, AT(fpm_queue_limit_bytes), .min = 1,
 	 .max = 65536},
 	{"sweep-quiet-s", cfg_take_uint, AT(sweep_quiet_s), .min = 1, .max = 3600},

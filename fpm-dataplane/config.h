@@ -11,6 +11,7 @@
  *   control-netns: r1            # optional: where FRR runs; TAPs and FPM listener live there
  *   fpm:
  *     listen: 127.0.0.1:2620     # optional
+ *     feedback: false           # optional: tell zebra which routes are forwarded
  *     queue-limit-mib: 512       # optional: undigested events; beyond it the session closes
  *     sweep-quiet-s: 5           # optional: silence that ends a replay
  *     sweep-max-s: 120           # optional: sweep at the latest this long after a connect
@@ -55,6 +56,7 @@ struct config {
 	char control_netns[64];              /* "": ours */
 	struct sockaddr_storage fpm_listen;
 	uint64_t fpm_queue_limit_bytes;
+	bool fpm_feedback;
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
 	char control_socket[108];
 	bool metrics_on;

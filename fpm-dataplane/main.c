@@ -244,6 +244,7 @@ workers_setup(const struct config *conf)
 {
 	struct worker *w = dp.worker;
 	struct rib_conf rib = {.neigh = &w[W_NEIGH],
+			       .fpm = conf->fpm_feedback ? &w[W_FPM] : NULL,
 			       .sweep_quiet_s = conf->sweep_quiet_s,
 			       .sweep_max_s = conf->sweep_max_s,
 			       .sweep_restart_s = conf->sweep_restart_s};

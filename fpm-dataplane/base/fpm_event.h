@@ -73,6 +73,23 @@ fpm_event_clear(struct fpm_event *ev)
 	ev->n_hops = 0;
 }
 
+/* What became of a route that zebra sent, for zebra: MSG_FEEDBACK, rib -> fpm. */
+struct fpm_feedback {
+	struct prefix prefix;
+	uint8_t protocol, rtm_type; /* as they came: zebra finds its route by them */
+	bool failed;                /* not forwarded: not supported, or no memory */
+};
+
+#define FPM_FEEDBACK_MAX 1024
+
+struct msg_feedback {
+	struct msg m;
+	struct msg_feedback *next; /* rib's own, before it is sent */
+	uint32_t gen;              /* of the session that the routes came by */
+	uint32_t n;
+	struct fpm_feedback route[FPM_FEEDBACK_MAX];
+};
+
 /*
  * What is known of the channel, for ui and rib. Every field has one writer; others read
  * relaxed.
@@ -86,9 +103,11 @@ struct fpm_status {
 	_Atomic uint64_t malformed; /* W:fpm  messages cut or contradictory: skipped */
 	_Atomic uint64_t bad_frames; /* W:fpm  sessions closed for a broken frame header */
 	_Atomic uint64_t accepts, replaced, closes; /* W:fpm connections */
-	_Atomic uint64_t overflows;      /* W:fpm  sessions closed: queue limit reached */
-	_Atomic uint32_t gen;            /* W:fpm  session generation, 0: none yet */
-	_Atomic uint32_t connected;      /* W:fpm  1 while a client is there */
+	_Atomic uint64_t feedback;        /* W:fpm  routes acknowledged to zebra */
+	_Atomic uint64_t feedback_failed; /* W:fpm  and of those, as failed */
+	_Atomic uint64_t overflows;       /* W:fpm  sessions closed: queue limit reached */
+	_Atomic uint32_t gen;             /* W:fpm  session generation, 0: none yet */
+	_Atomic uint32_t connected;       /* W:fpm  1 while a client is there */
 	_Atomic uint32_t nl_pid;         /* W:fpm  netlink port id of the zebra last seen */
 	_Atomic uint64_t queue_bytes_in; /* W:fpm  accounted bytes given to rib */
 	_Atomic uint64_t queue_bytes_out;  /* W:rib  of those, handled */

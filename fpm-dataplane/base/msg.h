@@ -24,8 +24,9 @@ enum msg_type {
 	MSG_ADJ_UNWATCH, /* rib -> neigh   forget it; answered with MSG_ADJ_FREED */
 	MSG_ADJ_FREED,   /* neigh -> rib   neigh writes slot `adj` no more */
 	MSG_ADJ_STATE,   /* neigh -> rib   a watched neighbour failed or came (back) */
-	MSG_GLEAN, /* punt -> neigh  packets wait for (ifidx, addr). Bound: hold table */
-	MSG_NEIGH, /* neigh -> punt  (ifidx, addr) resolved or failed. Bound: gleans */
+	MSG_GLEAN,    /* punt -> neigh  packets wait for (ifidx, addr). Bound: hold table */
+	MSG_NEIGH,    /* neigh -> punt  (ifidx, addr) resolved or failed. Bound: gleans */
+	MSG_FEEDBACK, /* rib -> fpm    routes that are forwarded by now. Bound: the queue */
 	MSG_REPLAY, /* ui -> fpm      end the session, so that zebra comes and says all again */
 	MSG_RECLAIM, /* urcu -> rib, neigh  a grace period is over. Bound: one a commit */
 	MSG_QUERY,   /* ui -> rib, neigh, punt  one slice, please. Bound: one a client */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The fpm thread: listens where zebra connects, one client at a time; a new client replaces
- * the old one, which is a zebra that died without a word. The thread does nothing but take
- * bytes off zebra's hands; it never waits for rib and never answers.
+ * the old one, which is a zebra that died without a word. The thread takes bytes off
+ * zebra's hands and never waits for rib; it acknowledges routes when told to (feedback.c).
  *
  * While rib is more than half the queue limit behind, nobody is accepted: a replay on top of
  * that would only end at the limit again. Callers wait in the listen backlog meanwhile.
@@ -187,8 +187,12 @@ fpm_round(struct worker *w)
 static void
 fpm_on_msg(struct worker *w, struct msg *m)
 {
-	assert(m->type == MSG_REPLAY);
-	session_close(w->ctx, SESSION_REPLAY, 0); /* zebra comes again after 3 s */
+	if (m->type == MSG_FEEDBACK)
+		feedback_take(w->ctx, (struct msg_feedback *)m);
+	else if (m->type == MSG_REPLAY)
+		session_close(w->ctx, SESSION_REPLAY, 0); /* zebra comes again after 3 s */
+	else
+		assert(!"message not for fpm");
 	msg_free(m);
 }
 

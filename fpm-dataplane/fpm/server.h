@@ -3,6 +3,7 @@
  * server: the inside of the fpm thread. Private to fpm/ and its tests.
  *
  *   socket -> session.c (bytes, frames) -> decode.c (events) -> queue.c (batches) -> rib
+ *      ^---- feedback.c (acknowledgements) <-------------------------------------------'
  *                 ^ server.c: listen, accept, one client at a time
  */
 #ifndef FPM_SERVER_H
@@ -37,6 +38,7 @@ enum session_end {
 	SESSION_BAD_FRAME,
 	SESSION_OVERFLOW, /* rib is too far behind */
 	SESSION_NO_MEMORY,
+	SESSION_DEAF,   /* zebra does not take its acknowledgements */
 	SESSION_REPLAY, /* an operator wants to hear it all again */
 	SESSION_STOP,   /* the daemon goes down: rib is not told */
 };
@@ -47,6 +49,9 @@ struct fpm_session {
 	ev_timer silence; /* announces a session that says nothing */
 	uint8_t *buf;     /* SESSION_BUFFER_BYTES, 4-aligned; `len` octets wait for more */
 	size_t len;
+	ev_io writable; /* while `out` holds something */
+	uint8_t *out;   /* acknowledgements from out_at to out_len */
+	size_t out_at, out_len, out_size;
 	uint32_t gen;
 	uint32_t nl_pid;
 	bool announced; /* FPM_SESSION_UP was sent */
@@ -121,6 +126,13 @@ int session_open(struct fpm *fpm, int fd, const struct sockaddr_storage *peer);
 
 /* End it: tell rib, free all. Nothing when there is none. */
 void session_close(struct fpm *fpm, enum session_end why, int err);
+
+/* --- feedback.c                                                               [fpm] */
+
+void feedback_open(struct fpm *fpm);
+void feedback_close(struct fpm *fpm);
+/* Acknowledge routes, if the session that they came by is still there. */
+void feedback_take(struct fpm *fpm, const struct msg_feedback *m);
 
 /* --- server.c                                                                 [fpm] */
 

@@ -4,7 +4,7 @@
  *
  * zebra resets the session after 15 s of back-pressure, and a full buffer costs it stalls of
  * one second each: so this reads whatever is there in large gulps and never waits for rib.
- * It never writes to zebra. Any doubt about the byte stream ends the session: zebra comes
+ * Any doubt about the byte stream ends the session: zebra comes
  * back after 3 s and replays everything.
  */
 #include <errno.h>
@@ -28,6 +28,7 @@ static const char *const end_name[] = {
 	[SESSION_BAD_FRAME] = "bad-frame",
 	[SESSION_OVERFLOW] = "queue-limit",
 	[SESSION_NO_MEMORY] = "no-memory",
+	[SESSION_DEAF] = "acknowledgements-not-taken",
 	[SESSION_REPLAY] = "replay-asked-for",
 	[SESSION_STOP] = "stop",
 };
@@ -216,6 +217,7 @@ session_open(struct fpm *fpm, int fd, const struct sockaddr_storage *peer)
 	ev_io_init(&s->io, on_readable, fd, EV_READ);
 	s->io.data = fpm;
 	ev_io_start(fpm->w->loop, &s->io);
+	feedback_open(fpm);
 	ev_timer_init(&s->silence, on_silence, SILENCE_S, 0.);
 	s->silence.data = fpm;
 	ev_timer_start(fpm->w->loop, &s->silence);
@@ -262,6 +264,7 @@ session_close(struct fpm *fpm, enum session_end why, int err)
 	log_close(fpm, why, err);
 	ev_io_stop(fpm->w->loop, &s->io);
 	ev_timer_stop(fpm->w->loop, &s->silence);
+	feedback_close(fpm);
 	close(s->fd);
 	s->fd = -1;
 	free(s->buf);

@@ -24,6 +24,7 @@ rib_pending(struct rib *rib)
 	if (rib->pending == NULL) {
 		rib->pending = must(calloc(1, sizeof(*rib->pending)));
 		rib->pending->rib = rib;
+		rib->pending->feedback_end = &rib->pending->feedback;
 	}
 	return rib->pending;
 }
@@ -78,6 +79,7 @@ reclaim_run(void *owner, void *arg)
 		cds_list_del(&p->node);
 		rib->n_reclaims--;
 	}
+	feedback_send(rib, p->feedback);
 	vec32_free(&p->slots);
 	vec32_free(&p->adjs);
 	free(p->blocks);
@@ -375,6 +377,7 @@ commit(struct rib *rib)
 		kill_idle(rib);
 	if (tries || rib->count.word_writes != words)
 		rib->count.commits++;
+	feedback_seal(rib);
 	p = rib->pending;
 	if (p == NULL)
 		return;

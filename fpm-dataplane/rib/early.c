@@ -99,6 +99,7 @@ early_bind(struct rib *rib, bool all)
 			continue;
 		drop(rib, i);
 		route_bind(rib, r, slot_for_id(rib, nhid, r->zslot));
+		feedback_put(rib, r);
 	}
 	rib->ids_changed = false;
 }

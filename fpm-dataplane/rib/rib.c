@@ -217,6 +217,7 @@ rib_teardown(struct worker *w)
 	hidx_free(&rib->adj_by_key);
 	free(rib->adj);
 	free(rib->query);
+	free(rib->said);
 	free(rib->scratch.v);
 	free(rib->members);
 	free(rib);

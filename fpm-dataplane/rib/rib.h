@@ -14,6 +14,7 @@ struct poptrie_retired;
 struct rib_conf {
 	struct fib *fib;
 	struct worker *neigh; /* MSG_ADJ_WATCH, _UNWATCH go there */
+	struct worker *fpm;   /* MSG_FEEDBACK goes there; NULL: zebra is told nothing */
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
 };
 

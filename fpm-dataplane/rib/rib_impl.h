@@ -254,6 +254,7 @@ struct reclaim {
 	struct poptrie_retired *retired; /* chained by user[0]; user[1] is the trie */
 	struct vec32 slots;
 	struct vec32 adjs; /* one reference each */
+	struct msg_feedback *feedback, **feedback_end;
 	fib_path **blocks;
 	uint32_t n_blocks, cap_blocks;
 };
@@ -348,6 +349,9 @@ struct rib {
 
 	struct msg_query **query; /* to be answered after the commit. Bound: clients */
 	uint32_t n_query, cap_query;
+
+	struct said *said; /* routes to be acknowledged after the commit */
+	uint32_t n_said, cap_said;
 
 	struct ways scratch;
 	struct bucket_member *members;
@@ -488,6 +492,11 @@ void session_down(struct rib *rib);
 void session_event(struct rib *rib, const struct fpm_event *ev);
 bool sweep_round(struct rib *rib);                           /* true: more at once */
 int64_t sweep_in_ms(const struct rib *rib, uint64_t now_ms); /* -1: not in sight */
+
+/* feedback.c */
+void feedback_put(struct rib *rib, const struct route *r); /* zebra has sent it */
+void feedback_seal(struct rib *rib);                       /* all so far is committed */
+void feedback_send(struct rib *rib, struct msg_feedback *m);
 
 /* audit.c */
 void audit_slice(struct rib *rib, struct msg_query *q);

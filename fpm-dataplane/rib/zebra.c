@@ -164,6 +164,7 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 	struct routes *t = routes_of(rib, table);
 	struct route *r = routes_find(t, table, &ev->prefix, hash);
 	unsigned int v = ev->prefix.family == 6;
+	bool early;
 
 	if (is_kernels_own(rib, ev)) {
 		rib->count.ignored_kernel++;
@@ -171,7 +172,8 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 			zebra_withdraw(rib, r);
 		return;
 	}
-	if (is_early(rib, ev, r)) {
+	early = is_early(rib, ev, r);
+	if (early) {
 		slot = r->zslot;
 	} else {
 		if (r != NULL)
@@ -196,6 +198,8 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 	r->protocol = ev->protocol;
 	r->rtm_type = ev->rtm_type;
 	route_bind(rib, r, slot);
+	if (!early)
+		feedback_put(rib, r);
 }
 
 static void

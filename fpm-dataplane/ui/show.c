@@ -54,6 +54,8 @@ const struct fpm_count fpm_counts[] = {
 	COUNT(accepts, "Sessions accepted."),
 	COUNT(replaced, "Sessions replaced by a newer one."),
 	COUNT(closes, "Sessions ended."),
+	COUNT(feedback, "Routes acknowledged to zebra."),
+	COUNT(feedback_failed, "Routes acknowledged as failed."),
 	COUNT(overflows, "Sessions closed at the queue limit."),
 };
 const unsigned int n_fpm_counts = sizeof(fpm_counts) / sizeof(fpm_counts[0]);

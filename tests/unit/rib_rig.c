@@ -41,6 +41,7 @@ rig_new(void)
 	conf.neigh = &g->neigh;
 	assert_int_equal(worker_prepare(&g->neigh), 0);
 	assert_int_equal(worker_prepare(&g->ui), 0);
+	assert_int_equal(worker_prepare(&g->fpm), 0);
 	assert_int_equal(rib_setup(&g->w, &conf), 0);
 	assert_int_equal(worker_prepare(&g->w), 0);
 	g->rib = g->w.ctx;
@@ -61,6 +62,7 @@ rig_free(struct rig *g)
 	worker_free(&g->w);
 	worker_free(&g->neigh);
 	worker_free(&g->ui);
+	worker_free(&g->fpm);
 	rib_teardown(&g->w);
 	fib_destroy(g->fib);
 	free(g);

@@ -19,7 +19,7 @@
 #include "rib/rib_impl.h"
 
 struct rig {
-	struct worker w, neigh, ui;
+	struct worker w, neigh, ui, fpm;
 	struct fib *fib;
 	struct rib *rib;
 	struct msg_fpm_batch *batch;

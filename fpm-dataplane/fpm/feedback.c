@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Acknowledgements to zebra: one RTM_NEWROUTE a frame with RTM_F_OFFLOAD or _FAILED. fpm's
+ * thread only. FRR 8.5 to 10.2 and from 10.4 on read them, when zebra runs with
+ * --asic-offload=notify_on_offload; 8.4 throws them away (FPM.md, 8).
+ *
+ * Never waits: what the socket does not take stays here and goes when it does. zebra reads
+ * slowly beside a full table, so the limit is that of the queue; beyond it the session ends
+ * and the next one acknowledges the replay.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "fpm/server.h"
+
+#ifndef RTM_F_OFFLOAD_FAILED
+#define RTM_F_OFFLOAD_FAILED 0x20000000
+#endif
+
+#define SEND_BYTES (256u << 10) /* before other sockets get their turn */
+
+/* One acknowledgement on the wire: host byte order but for frame length and address. */
+struct ack {
+	uint8_t version, type;
+	uint16_t len;
+	struct nlmsghdr nl;
+	struct rtmsg rtm;
+	struct rtattr dst;
+	uint8_t addr[16];
+};
+
+static size_t
+ack_make(struct ack *a, const struct fpm_feedback *f)
+{
+	unsigned int octets = family_octets(f->prefix.family);
+	size_t nl = sizeof(a->nl) + sizeof(a->rtm) + sizeof(a->dst) + octets;
+	size_t len = nl + offsetof(struct ack, nl);
+
+	*a = (struct ack){
+		.version = 1,
+		.type = 1,
+		.len = htons((uint16_t)len),
+		.nl = {.nlmsg_len = (uint32_t)nl,
+		       .nlmsg_type = RTM_NEWROUTE,
+		       .nlmsg_flags = NLM_F_REQUEST},
+		.rtm = {.rtm_family = f->prefix.family == 4 ? AF_INET : AF_INET6,
+			.rtm_dst_len = f->prefix.len,
+			.rtm_table = RT_TABLE_MAIN,
+			.rtm_protocol = f->protocol,
+			.rtm_type = f->rtm_type,
+			.rtm_flags = f->failed ? RTM_F_OFFLOAD_FAILED : RTM_F_OFFLOAD},
+		.dst = {.rta_len = (uint16_t)(sizeof(a->dst) + octets),
+			.rta_type = RTA_DST},
+	};
+	memcpy(a->addr, f->prefix.addr.octet, octets);
+	return len;
+}
+
+/* Send what is there, as far as the socket takes it. */
+static void
+push(struct fpm *fpm)
+{
+	struct fpm_session *s = &fpm->session;
+	size_t round = 0;
+
+	while (s->out_at < s->out_len && round < SEND_BYTES) {
+		ssize_t n = send(s->fd, s->out + s->out_at, s->out_len - s->out_at,
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			break;
+		if (n < 0) {
+			session_close(fpm, SESSION_ERROR, errno);
+			return;
+		}
+		s->out_at += (size_t)n;
+		round += (size_t)n;
+	}
+	if (s->out_at == s->out_len) {
+		s->out_at = s->out_len = 0;
+		ev_io_stop(fpm->w->loop, &s->writable);
+	} else {
+		ev_io_start(fpm->w->loop, &s->writable);
+	}
+}
+
+static void
+on_writable(struct ev_loop *loop, ev_io *io, int revents)
+{
+	push(io->data);
+}
+
+void
+feedback_open(struct fpm *fpm)
+{
+	struct fpm_session *s = &fpm->session;
+
+	ev_io_init(&s->writable, on_writable, s->fd, EV_WRITE);
+	s->writable.data = fpm;
+}
+
+void
+feedback_close(struct fpm *fpm)
+{
+	struct fpm_session *s = &fpm->session;
+
+	ev_io_stop(fpm->w->loop, &s->writable);
+	free(s->out);
+	s->out = NULL;
+	s->out_at = s->out_len = s->out_size = 0;
+}
+
+/* Room for `more` octets. Returns 0 or -ENOMEM. */
+static int
+make_room(struct fpm_session *s, size_t more)
+{
+	size_t size = s->out_size == 0 ? 64u << 10 : s->out_size;
+	uint8_t *out;
+
+	if (s->out_at > 0 && s->out_len + more > s->out_size) {
+		s->out_len -= s->out_at;
+		memmove(s->out, s->out + s->out_at, s->out_len);
+		s->out_at = 0;
+	}
+	while (size < s->out_len + more)
+		size *= 2;
+	if (size == s->out_size)
+		return 0;
+	out = realloc(s->out, size);
+	if (out == NULL)
+		return -ENOMEM;
+	s->out = out;
+	s->out_size = size;
+	return 0;
+}
+
+void
+feedback_take(struct fpm *fpm, const struct msg_feedback *m)
+{
+	struct fpm_session *s = &fpm->session;
+	uint64_t failed = 0;
+	struct ack ack;
+
+	if (s->fd < 0 || s->gen != m->gen)
+		return; /* of a session that is over: the replay will be acknowledged */
+	if (make_room(s, m->n * sizeof(ack)) < 0 ||
+	    s->out_len - s->out_at > fpm->conf.queue_limit_bytes) {
+		session_close(fpm, SESSION_DEAF, 0);
+		return;
+	}
+	for (uint32_t i = 0; i < m->n; i++) {
+		size_t len = ack_make(&ack, &m->route[i]);
+
+		memcpy(s->out + s->out_len, &ack, len);
+		s->out_len += len;
+		failed += m->route[i].failed;
+	}
+	status_add(&fpm_status.feedback, m->n);
+	status_add(&fpm_status.feedback_failed, failed);
+	push(fpm);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * zebra is told of each route once, after the forwarders have it.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/rib_rig.c
+ */
+#include "rib_rig.h"
+
+#include <stdio.h>
+
+static struct rig *
+rig_with_feedback(void)
+{
+	struct rig *g = rig_two_ports();
+
+	g->rib->conf.fpm = &g->fpm;
+	rig_session(g, 100);
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_go(g);
+	return g;
+}
+
+/* What was said since the last call, a blank behind each: "198.51.100.0/24 !10.0.0.0/8 ". */
+static const char *
+said(struct rig *g)
+{
+	static char out[65536];
+	char buf[PREFIX_STRLEN];
+	size_t n = 0;
+	struct msg *m;
+
+	out[0] = '\0';
+	while ((m = rig_take(&g->fpm)) != NULL) {
+		const struct msg_feedback *f = (const struct msg_feedback *)m;
+
+		assert_int_equal(m->type, MSG_FEEDBACK);
+		assert_int_equal(f->gen, g->gen);
+		for (uint32_t i = 0; i < f->n; i++)
+			n += (size_t)snprintf(out + n, sizeof(out) - n, "%s%s ",
+					      f->route[i].failed ? "!" : "",
+					      prefix_str(&f->route[i].prefix, buf));
+		msg_free(m);
+	}
+	return out;
+}
+
+static void
+a_route_is_acknowledged_after_the_grace_period_and_once(void **state)
+{
+	struct rig *g = rig_with_feedback();
+
+	rig_route(g, "198.51.100.0/24", 1);
+	rig_route(g, "2001:db8:f::/48", 1);
+	rig_go(g);
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
+	assert_string_equal(said(g), "");
+	rig_settle(g);
+	assert_string_equal(said(g), "198.51.100.0/24 2001:db8:f::/48 ");
+	rig_settle(g);
+	assert_string_equal(said(g), "");
+	rig_free(g);
+}
+
+static void
+a_new_next_hop_is_waited_for(void **state)
+{
+	struct rig *g = rig_with_feedback();
+
+	g->hold_ready = true;
+	rig_route_inline(g, "198.51.100.0/24", "192.0.2.9", 11);
+	rig_settle(g);
+	assert_string_equal(said(g), "");
+	rig_ready(g, "192.0.2.9", 11);
+	rig_settle(g);
+	assert_string_equal(said(g), "198.51.100.0/24 ");
+	rig_free(g);
+}
+
+static void
+a_route_sent_again_is_acknowledged_again_though_nothing_changes(void **state)
+{
+	struct rig *g = rig_with_feedback();
+	uint64_t writes;
+
+	rig_route(g, "198.51.100.0/24", 1);
+	rig_settle(g);
+	said(g);
+	writes = g->rib->count.trie_writes;
+	rig_route(g, "198.51.100.0/24", 1);
+	rig_settle(g);
+	assert_string_equal(said(g), "198.51.100.0/24 ");
+	assert_int_equal(g->rib->count.trie_writes, writes);
+	rig_free(g);
+}
+
+static void
+what_cannot_be_forwarded_has_failed(void **state)
+{
+	struct rig *g = rig_with_feedback();
+	struct fpm_event *ev;
+
+	rig_route(g, "198.51.100.0/24", 2);
+	ev = rig_event(g, FPM_NEXTHOP);
+	ev->nhid = 2;
+	ev->n_hops = 1;
+	ev->hops = calloc(1, sizeof(*ev->hops));
+	*ev->hops = (struct fpm_hop){.ifindex = 11, .weight = 1, .encap = HOP_MPLS};
+	rig_route_type(g, "203.0.113.0/24", RTN_BLACKHOLE);
+	rig_settle(g);
+	assert_string_equal(said(g), "!198.51.100.0/24 203.0.113.0/24 ");
+	rig_free(g);
+}
+
+static void
+nothing_is_said_of_what_is_not_ours_to_forward(void **state)
+{
+	struct rig *g = rig_with_feedback();
+	struct fpm_event *ev;
+
+	rig_route(g, "198.51.100.0/24", 1);
+	rig_settle(g);
+	said(g);
+	rig_del(g, "198.51.100.0/24");
+	rig_route(g, "fe80::/64", 1);
+	rig_route(g, "203.0.113.0/24", 1);
+	ev = &g->batch->ev[g->batch->n - 1];
+	ev->table = 100;
+	rig_settle(g);
+	assert_string_equal(said(g), "");
+	rig_free(g);
+}
+
+static void
+a_replayed_route_ahead_of_its_id_is_acknowledged_when_it_is_bound(void **state)
+{
+	struct rig *g = rig_with_feedback();
+
+	rig_route(g, "198.51.100.0/24", 1);
+	rig_settle(g);
+	said(g);
+	rig_session_down(g);
+	rig_session(g, 100);
+	rig_route(g, "198.51.100.0/24", 7);
+	rig_settle(g);
+	assert_string_equal(said(g), "");
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_settle(g);
+	assert_string_equal(said(g), "198.51.100.0/24 ");
+	rig_free(g);
+}
+
+static void
+a_full_batch_goes_in_several_messages_and_in_order(void **state)
+{
+	struct rig *g = rig_with_feedback();
+	char text[32], *at;
+
+	for (unsigned int i = 0; i < 2500; i++) {
+		snprintf(text, sizeof(text), "10.%u.%u.0/24", i >> 8, i & 255);
+		rig_route(g, text, 1);
+	}
+	rig_settle(g);
+	at = strdup(said(g));
+	assert_int_equal(strncmp(at, "10.0.0.0/24 10.0.1.0/24 ", 24), 0);
+	assert_non_null(strstr(at, "10.9.194.0/24 10.9.195.0/24 "));
+	free(at);
+	rig_free(g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_route_is_acknowledged_after_the_grace_period_and_once),
+		cmocka_unit_test(a_new_next_hop_is_waited_for),
+		cmocka_unit_test(
+			a_route_sent_again_is_acknowledged_again_though_nothing_changes),
+		cmocka_unit_test(what_cannot_be_forwarded_has_failed),
+		cmocka_unit_test(nothing_is_said_of_what_is_not_ours_to_forward),
+		cmocka_unit_test(
+			a_replayed_route_ahead_of_its_id_is_acknowledged_when_it_is_bound),
+		cmocka_unit_test(a_full_batch_goes_in_several_messages_and_in_order),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
