@@ -14,7 +14,14 @@
 
 #include "config_check.h"
 
-#define FILE_MAX_BYTES (256u << 10)
+/* All ports with all keys and long device arguments are 30 KiB; the rest is for comments. */
+#define FILE_MAX_BYTES (64u << 10)
+/* The tables go three deep. What libyaml does for a token grows with the depth. */
+#define DEPTH_MAX 8
+/* 1.2 million routes of 48 octets, should rib not have digested one of them: 55 MiB. */
+#define QUEUE_MIN_MIB 64
+/* Buffers for all packets that there can be (pool_make() in main.c) are 4 GiB. */
+#define MEMORY_MAX_MIB 16384
 
 #define AT(member)                                 \
 	.offset = offsetof(struct config, member), \
@@ -66,10 +73,23 @@ take_metrics(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, 
 {
 	struct config *conf = c->root;
 
+	unsigned int n_err = c->n_err;
+
 	conf->metrics_on = at->node->type != YAML_SCALAR_NODE ||
 			   strcmp((const char *)at->node->data.scalar.value, "off") != 0;
 	if (conf->metrics_on)
 		cfg_take_listen(c, key, at, out);
+	c->metrics_line = n_err == c->n_err ? at->line : -1;
+}
+
+static void
+take_fpm_listen(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		void *out)
+{
+	unsigned int n_err = c->n_err;
+
+	cfg_take_listen(c, key, at, out);
+	c->listen_line = n_err == c->n_err ? at->line : -1;
 }
 
 static void
@@ -77,6 +97,7 @@ take_tap(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void
 {
 	struct config_port *port = out;
 
+	port->tap_line = at->line;
 	cfg_take_tap(c, key, at, port->tap);
 	cfg_check_tap_twin(c, at, c->root, port);
 }
@@ -93,7 +114,7 @@ take_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, v
 
 static const struct cfg_key port_keys[] = {
 	{"tap", take_tap, P_OF(tap), .required = true,
-	 .expected = "1 to 15 characters without slash, blank or colon, such as wan0"},
+	 .expected = "1 to 15 characters, no slash, blank, colon or percent, such as wan0"},
 	{"device", take_device, P_OF(device), .required = true,
 	 .expected = "a PCI address (0000:03:00.0) or DPDK devargs "
 		     "(net_af_packet,iface=veth-wan)"},
@@ -135,9 +156,9 @@ take_ports(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, vo
 }
 
 static const struct cfg_key fpm_keys[] = {
-	{"listen", cfg_take_listen, AT(fpm_listen), .expected = LISTEN_WANTED},
+	{"listen", take_fpm_listen, AT(fpm_listen), .expected = LISTEN_WANTED},
 	{"feedback", cfg_take_bool, AT(fpm_feedback), .expected = "true or false"},
-	{"queue-limit-mib", cfg_take_mib, AT(fpm_queue_limit_bytes), .min = 1,
+	{"queue-limit-mib", cfg_take_mib, AT(fpm_queue_limit_bytes), .min = QUEUE_MIN_MIB,
 	 .max = 65536},
 	{"sweep-quiet-s", cfg_take_uint, AT(sweep_quiet_s), .min = 1, .max = 3600},
 	{"sweep-max-s", cfg_take_uint, AT(sweep_max_s), .min = 1, .max = 86400},
@@ -159,7 +180,7 @@ take_fpm(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void
 
 static const struct cfg_key memory_keys[] = {
 	{"hugepages", cfg_take_bool, AT(hugepages), .expected = "true or false"},
-	{"size-mib", cfg_take_uint, AT(memory_mib), .min = 64, .max = 1048576},
+	{"size-mib", cfg_take_memory, AT(memory_mib), .min = 64, .max = MEMORY_MAX_MIB},
 	{NULL},
 };
 
@@ -251,6 +272,41 @@ syntax_error(struct cfg *c, const yaml_parser_t *p, const unsigned char *text, s
 		  p->problem != NULL ? p->problem : "not readable", hint);
 }
 
+/*
+ * Is anything nested deeper than DEPTH_MAX? Looked for event by event, so that reading ends
+ * there: a file of nothing but brackets costs libyaml minutes to load. Bad syntax is left
+ * to be told by the load.
+ */
+static bool
+too_deep(struct cfg *c, const unsigned char *text, size_t len)
+{
+	bool more = true;
+	yaml_parser_t parser;
+	yaml_event_t event;
+	int depth = 0;
+
+	if (!yaml_parser_initialize(&parser))
+		return false; /* out of memory: the load tells */
+	yaml_parser_set_input_string(&parser, text, len);
+	while (more && depth <= DEPTH_MAX && yaml_parser_parse(&parser, &event)) {
+		more = event.type != YAML_STREAM_END_EVENT;
+		if (event.type == YAML_SEQUENCE_START_EVENT ||
+		    event.type == YAML_MAPPING_START_EVENT)
+			depth++;
+		else if (event.type == YAML_SEQUENCE_END_EVENT ||
+			 event.type == YAML_MAPPING_END_EVENT)
+			depth--;
+		if (depth > DEPTH_MAX)
+			cfg_error(c, (int)event.start_mark.line + 1, "syntax",
+				  "lists and mappings stand one in another more than %d "
+				  "deep; expected at most 3",
+				  DEPTH_MAX);
+		yaml_event_delete(&event);
+	}
+	yaml_parser_delete(&parser);
+	return depth > DEPTH_MAX;
+}
+
 static void
 check_document(struct cfg *c, struct config *conf)
 {
@@ -268,6 +324,7 @@ check_document(struct cfg *c, struct config *conf)
 		return;
 	}
 	cfg_walk(c, top_keys, &top, conf);
+	cfg_check_whole(c, conf);
 }
 
 int
@@ -282,6 +339,10 @@ config_load(const char *file, struct config *conf, FILE *err)
 	set_defaults(conf, file);
 	if (len < 0)
 		return 1;
+	if (too_deep(&c, text, (size_t)len)) {
+		free(text);
+		return (int)c.n_err;
+	}
 	if (!yaml_parser_initialize(&parser)) {
 		free(text);
 		fprintf(err, "%s: out of memory\n", file);

@@ -11,8 +11,9 @@
  *   control-netns: r1            # optional: where FRR runs; TAPs and FPM listener live there
  *   fpm:
  *     listen: 127.0.0.1:2620     # optional
- *     feedback: false           # optional: tell zebra which routes are forwarded
- *     queue-limit-mib: 512       # optional: undigested events; beyond it the session closes
+ *     feedback: false            # optional: tell zebra which routes are forwarded
+ *     queue-limit-mib: 512       # optional: undigested events; beyond it the session closes;
+ *                                # at least 64: a full table that waits, all of it
  *     sweep-quiet-s: 5           # optional: silence that ends a replay
  *     sweep-max-s: 120           # optional: sweep at the latest this long after a connect
  *     sweep-restart-s: 120       # optional: hold after a zebra restart
@@ -45,6 +46,7 @@ struct config_port {
 	unsigned int mtu_bytes;
 	unsigned int n_rxq; /* 0: one a core */
 	int line;           /* in the file, for messages about the device */
+	int tap_line;       /* and about the TAP */
 };
 
 struct config {
@@ -71,9 +73,15 @@ struct config {
  * Read and check `file`. Every error found is written to `err` as a line of its own,
  *   FILE:LINE: KEY: what is wrong; what was expected
  * among them unknown keys, wrong types, duplicate names, a network interface named in
- * `iface=` or a namespace that does not exist, a CPU that is not there.
+ * `iface=` or a namespace that does not exist, a CPU that is not there, a TAP's name or a
+ * socket's path that something else has.
  * Returns 0, or the number of errors (conf is then not to be used).
  */
 int config_load(const char *file, struct config *conf, FILE *err);
+
+/* "127.0.0.1:2620" or "[::1]:2620", as in the file; returns buf. */
+#define CONFIG_LISTEN_STRLEN 64
+const char *config_listen_str(const struct sockaddr_storage *addr,
+			      char buf[CONFIG_LISTEN_STRLEN]);
 
 #endif

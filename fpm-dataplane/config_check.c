@@ -2,18 +2,26 @@
 /*
  * Configuration values that mean something on this machine: interface names, devices,
  * CPUs, namespaces, addresses. Runs in main before any thread exists; it looks (sysfs,
- * /run/netns, the affinity mask) and never opens, makes or changes what it looks at.
+ * /run/netns, the affinity mask, drivers of interfaces) and never makes or changes what it
+ * looks at. What it may not see without being root is left for the start to tell.
  */
 #include "config_check.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 #include <yaml.h>
+
+#include "netns.h"
 
 /* The kernel's dev_valid_name(). */
 static bool
@@ -36,10 +44,16 @@ cfg_take_tap(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, 
 
 	if (text == NULL)
 		return;
-	if (!ifname_valid(text))
+	/* The kernel makes a number of "%d", and keeps "all" and "default" for sysctl. */
+	if (!ifname_valid(text) || strchr(text, '%') != NULL)
 		cfg_error(c, at->line, at->path,
 			  "'%s' is not an interface name; expected %s", cfg_show(text),
 			  key->expected);
+	else if (strcmp(text, "lo") == 0 || strcmp(text, "all") == 0 ||
+		 strcmp(text, "default") == 0)
+		cfg_error(c, at->line, at->path,
+			  "'%s' is the kernel's own name; expected another, such as wan0",
+			  text);
 	else
 		snprintf(out, key->size, "%s", text);
 }
@@ -257,6 +271,7 @@ cfg_take_netns(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at
 	const char *text = cfg_text(c, key, at, NULL);
 	char path[128];
 
+	c->netns_bad = true;
 	if (text == NULL)
 		return;
 	if (strlen(text) >= key->size || strchr(text, '/') != NULL || text[0] == '.') {
@@ -270,22 +285,58 @@ cfg_take_netns(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at
 		cfg_error(c, at->line, at->path,
 			  "no network namespace '%s'; expected one that `ip netns` shows",
 			  cfg_show(text));
-	else
+	else {
 		snprintf(out, key->size, "%s", text);
+		c->netns_bad = false;
+	}
 }
 
 void
 cfg_take_path(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
 {
 	const char *text = cfg_text(c, key, at, NULL);
+	struct stat st;
 
 	if (text == NULL)
 		return;
 	if (text[0] != '/' || text[strlen(text) - 1] == '/' || strlen(text) >= key->size)
 		cfg_error(c, at->line, at->path, "'%s' is not usable; expected %s",
 			  cfg_show(text), key->expected);
+	else if (lstat(text, &st) == 0 && !S_ISSOCK(st.st_mode))
+		cfg_error(c, at->line, at->path,
+			  "'%s' is %s; expected a path where nothing is, or a socket",
+			  cfg_show(text),
+			  S_ISDIR(st.st_mode)   ? "a directory"
+			  : S_ISREG(st.st_mode) ? "a plain file"
+			  : S_ISLNK(st.st_mode) ? "a symbolic link"
+						: "no socket");
+	else if (stat(text, &st) < 0 && errno == ENOTDIR)
+		cfg_error(c, at->line, at->path,
+			  "'%s' leads through a file; expected directories above it",
+			  cfg_show(text));
 	else
 		snprintf(out, key->size, "%s", text);
+}
+
+/* More memory than there is makes the EAL fail late and without a word. */
+void
+cfg_take_memory(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		void *out)
+{
+	unsigned long long ram_mib;
+	struct sysinfo info;
+	unsigned int mib;
+
+	if (cfg_number(c, key, at, &mib) < 0 || sysinfo(&info) < 0)
+		return;
+	ram_mib = (unsigned long long)info.totalram * info.mem_unit >> 20;
+	if (mib > ram_mib / 4 * 3)
+		cfg_error(c, at->line, at->path,
+			  "%u is too much for the %llu MiB of this machine; expected at "
+			  "most %llu, three quarters",
+			  mib, ram_mib, ram_mib / 4 * 3);
+	else
+		*(unsigned int *)out = mib;
 }
 
 int
@@ -334,4 +385,106 @@ cfg_take_listen(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 			  key->expected);
 	else
 		memcpy(out, &ss, sizeof(ss));
+}
+
+const char *
+config_listen_str(const struct sockaddr_storage *addr, char buf[CONFIG_LISTEN_STRLEN])
+{
+	const struct sockaddr_in *sin = (const struct sockaddr_in *)addr;
+	const struct sockaddr_in6 *sin6 = (const struct sockaddr_in6 *)addr;
+	char text[INET6_ADDRSTRLEN];
+
+	if (addr->ss_family == AF_INET6)
+		snprintf(buf, CONFIG_LISTEN_STRLEN, "[%s]:%u",
+			 inet_ntop(AF_INET6, &sin6->sin6_addr, text, sizeof(text)),
+			 ntohs(sin6->sin6_port));
+	else
+		snprintf(buf, CONFIG_LISTEN_STRLEN, "%s:%u",
+			 inet_ntop(AF_INET, &sin->sin_addr, text, sizeof(text)),
+			 ntohs(sin->sin_port));
+	return buf;
+}
+
+/* Would two listeners in one namespace be in each other's way? */
+static bool
+listeners_clash(const struct sockaddr_storage *fpm, const struct sockaddr_storage *metrics)
+{
+	const struct sockaddr_in6 *f6 = (const struct sockaddr_in6 *)fpm;
+	const struct sockaddr_in6 *m6 = (const struct sockaddr_in6 *)metrics;
+	const struct sockaddr_in *f4 = (const struct sockaddr_in *)fpm;
+	const struct sockaddr_in *m4 = (const struct sockaddr_in *)metrics;
+
+	if (f4->sin_port != m4->sin_port) /* at the same place in both families */
+		return false;
+	if (fpm->ss_family != metrics->ss_family) /* "::" of fpm takes IPv4 callers too */
+		return fpm->ss_family == AF_INET6 &&
+		       IN6_IS_ADDR_UNSPECIFIED(&f6->sin6_addr);
+	if (fpm->ss_family == AF_INET6)
+		return IN6_IS_ADDR_UNSPECIFIED(&f6->sin6_addr) ||
+		       IN6_IS_ADDR_UNSPECIFIED(&m6->sin6_addr) ||
+		       IN6_ARE_ADDR_EQUAL(&f6->sin6_addr, &m6->sin6_addr);
+	return f4->sin_addr.s_addr == 0 || m4->sin_addr.s_addr == 0 ||
+	       f4->sin_addr.s_addr == m4->sin_addr.s_addr;
+}
+
+static void
+check_listeners(struct cfg *c, const struct config *conf)
+{
+	char text[CONFIG_LISTEN_STRLEN];
+
+	/* fpm listens in the control namespace, the metrics page in the daemon's. */
+	if (!conf->metrics_on || conf->control_netns[0] != '\0' || c->listen_line < 0 ||
+	    c->metrics_line < 0 ||
+	    !listeners_clash(&conf->fpm_listen, &conf->metrics_listen))
+		return;
+	if (c->metrics_line > 0)
+		cfg_error(c, c->metrics_line, "metrics",
+			  "its port is that of fpm.listen (%s); expected another",
+			  config_listen_str(&conf->fpm_listen, text));
+	else
+		cfg_error(c, c->listen_line, "fpm.listen",
+			  "its port is that of metrics (%s); expected another",
+			  config_listen_str(&conf->metrics_listen, text));
+}
+
+/* Is there an interface of that name which is no TAP?  [inside the namespace] */
+static bool
+name_taken(const char *name)
+{
+	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
+	struct ifreq ifr = {.ifr_data = (void *)&info};
+	int fd, rc;
+
+	if (if_nametoindex(name) == 0)
+		return false;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	memcpy(ifr.ifr_name, name, strlen(name) + 1);
+	rc = ioctl(fd, SIOCETHTOOL, &ifr);
+	close(fd);
+	return rc < 0 || strcmp(info.driver, "tun") != 0 ||
+	       strcmp(info.bus_info, "tap") != 0;
+}
+
+void
+cfg_check_whole(struct cfg *c, const struct config *conf)
+{
+	struct netns_guard guard;
+	char path[CFG_PATH_MAX];
+
+	if (c->netns_bad)
+		return;
+	check_listeners(c, conf);
+	if (netns_enter(conf->control_netns, &guard) < 0)
+		return; /* not root: the start will tell */
+	for (unsigned int i = 0; i < conf->n_port; i++) {
+		snprintf(path, sizeof(path), "ports[%u].tap", i);
+		if (conf->port[i].tap[0] != '\0' && name_taken(conf->port[i].tap))
+			cfg_error(c, conf->port[i].tap_line, path,
+				  "an interface '%s' is there and is no TAP; expected "
+				  "another name",
+				  conf->port[i].tap);
+	}
+	netns_leave(&guard);
 }

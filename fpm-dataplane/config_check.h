@@ -16,12 +16,16 @@ void cfg_take_cores(struct cfg *, const struct cfg_key *, const struct cfg_at *,
 void cfg_take_netns(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
 void cfg_take_path(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
 void cfg_take_listen(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
+void cfg_take_memory(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
 
 /* Has a port before `port` the same TAP name, the same device? Then one error. */
 void cfg_check_tap_twin(struct cfg *, const struct cfg_at *, const struct config *,
 			const struct config_port *port);
 void cfg_check_device_twin(struct cfg *, const struct cfg_at *, const struct config *,
 			   const struct config_port *port);
+
+/* What shows only when the whole file is known: names in the control namespace, twins. */
+void cfg_check_whole(struct cfg *, const struct config *);
 
 /* "127.0.0.1:2620" or "[::1]:2620". Returns 0 or -EINVAL. */
 int cfg_listen_parse(const char *text, struct sockaddr_storage *out);

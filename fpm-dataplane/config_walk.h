@@ -24,6 +24,10 @@ struct cfg {
 	unsigned int n_err;
 	struct yaml_document_s *doc;
 	void *root; /* the struct being filled */
+
+	/* Lines of two keys that are held against each other; 0: not given, < 0: bad. */
+	int listen_line, metrics_line;
+	bool netns_bad; /* control-netns is not known */
 };
 
 /* A value and where it stands. */

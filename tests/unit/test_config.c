@@ -3,7 +3,7 @@
  * The configuration file: what loads, and the exact words for what does not.
  *
  * link: fpm-dataplane/config.c fpm-dataplane/config_walk.c fpm-dataplane/config_check.c
- * link: fpm-dataplane/base/
+ * link: fpm-dataplane/base/ tap-bridge/netns.c tests/unit/config_said.c
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,67 +14,10 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "config.h"
-
-#define PORT "ports: [{tap: wan0, device: net_null}]\n"
-
-static struct config conf;
-static char said[65536]; /* what the last load wrote, file name cut off each line */
-
-/* Load `text` of `len` octets; returns the number of errors. */
-static int
-load_octets(const char *text, size_t len)
-{
-	char file[] = "/tmp/test_config.XXXXXX";
-	int fd = mkstemp(file), n;
-	char *err = NULL, *out = said;
-	size_t size;
-	FILE *f = open_memstream(&err, &size);
-
-	assert_int_equal(write(fd, text, len), len);
-	close(fd);
-	n = config_load(file, &conf, f);
-	unlink(file);
-	fclose(f);
-	said[0] = '\0';
-	for (char *line = strtok(err, "\n"); line != NULL; line = strtok(NULL, "\n")) {
-		assert_int_equal(strncmp(line, file, strlen(file)), 0);
-		out += snprintf(out, sizeof(said) - (size_t)(out - said), "%s\n",
-				line + strlen(file) + 1);
-	}
-	free(err);
-	return n;
-}
-
-static int
-load(const char *text)
-{
-	return load_octets(text, strlen(text));
-}
-
-/* `text` after a good port on line 1 yields exactly these lines. */
-static void
-says(const char *text, const char *lines)
-{
-	char all[4096];
-	int n = 0;
-
-	snprintf(all, sizeof(all), "%s%s", PORT, text);
-	n = load(all);
-	assert_string_equal(said, lines);
-	for (const char *p = lines; (p = strchr(p, '\n')) != NULL; p++)
-		n--;
-	assert_int_equal(n, 0); /* an error a line */
-}
-
-static void
-says_alone(const char *text, const char *lines)
-{
-	assert_true(load(text) > 0);
-	assert_string_equal(said, lines);
-}
+#include "config_said.h"
 
 static uint16_t
 listen_port(const struct sockaddr_storage *ss)
@@ -198,9 +141,9 @@ a_file_that_cannot_be_read_is_named(void **state)
 	fclose(f);
 	assert_string_equal(err,
 			    "/nonexistent.yaml: cannot be read: No such file or directory; "
-			    "expected a YAML file of at most 256 KiB\n"
+			    "expected a YAML file of at most 64 KiB\n"
 			    "/: cannot be read: Is a directory; "
-			    "expected a YAML file of at most 256 KiB\n");
+			    "expected a YAML file of at most 64 KiB\n");
 	free(err);
 }
 
@@ -260,14 +203,12 @@ a_wrong_type_or_range_is_told(void **state)
 	says("memory:\n  hugepages: 1\n  size-mib: 0100\n",
 	     "3: memory.hugepages: '1' is neither; expected true or false\n"
 	     "4: memory.size-mib: '0100' is not a plain number; expected a number from 64 "
-	     "to "
-	     "1048576\n");
+	     "to 16384\n");
 	says("memory: 512\n", "2: memory: is a single value; expected keys such as "
 			      "`hugepages:`\n");
 	says("memory: {size-mib: 99999999999999999999999}\n",
 	     "2: memory.size-mib: 99999999999999999999999 is out of range; expected a "
-	     "number "
-	     "from 64 to 1048576\n");
+	     "number from 64 to 16384\n");
 	says("idle: never\nlog-level:\n  - info\n",
 	     "2: idle: 'never' is none of them; expected adaptive or poll\n"
 	     "3: log-level: is a list; expected error, warn, info or debug\n");
@@ -307,87 +248,6 @@ a_name_or_device_used_twice_is_told(void **state)
 		"  - tap: b\n    device: net_af_xdp,x=1,iface=lo,y=2\n",
 		"5: ports[1].device: iface lo belongs to ports[0] too (line 3); expected "
 		"another device\n");
-}
-
-static void
-a_tap_name_is_an_interface_name(void **state)
-{
-	static const char *const bad[] = {"sixteen-letters-", "a/b", "a b", "a:b", ".."};
-
-	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		char text[128], want[256];
-
-		snprintf(text, sizeof(text), "ports: [{device: net_null, tap: \"%s\"}]",
-			 bad[i]);
-		snprintf(want, sizeof(want),
-			 "1: ports[0].tap: '%s' is not an interface name; expected 1 to 15 "
-			 "characters without slash, blank or colon, such as wan0\n",
-			 bad[i]);
-		says_alone(text, want);
-	}
-}
-
-static void
-a_device_must_be_there(void **state)
-{
-	says_alone(
-		"ports:\n  - tap: a\n    device: net_af_packet,iface=nonesuch0\n",
-		"3: ports[0].device: no network interface 'nonesuch0' here; expected one "
-		"that `ip link` shows in the daemon's network namespace\n");
-	says_alone("ports:\n  - tap: a\n    device: net_af_packet\n",
-		   "3: ports[0].device: names no interface; expected "
-		   "net_af_packet,iface=NAME\n");
-	says_alone("ports:\n  - tap: a\n    device: lo\n",
-		   "3: ports[0].device: 'lo' is a kernel interface; expected "
-		   "net_af_packet,iface=lo\n");
-	says_alone("ports:\n  - tap: a\n    device: ffff:ff:1f.7\n",
-		   "3: ports[0].device: no PCI device ffff:ff:1f.7; expected one that "
-		   "`lspci -D` shows\n");
-	says_alone("ports:\n  - tap: a\n    device: ff:1e.7,opt=1\n",
-		   "3: ports[0].device: no PCI device 0000:ff:1e.7; expected one that "
-		   "`lspci -D` shows\n");
-	says_alone("ports:\n  - tap: a\n    device: eth_nic\n",
-		   "3: ports[0].device: 'eth_nic' is not a device; expected a PCI address "
-		   "(0000:03:00.0) or DPDK devargs (net_af_packet,iface=veth-wan)\n");
-}
-
-static void
-cores_must_be_allowed_and_different(void **state)
-{
-	says("cores: 1\n",
-	     "2: cores: '1' is not a list; expected a list of CPU numbers such as "
-	     "[1, 2], or auto\n");
-	says("cores: []\n",
-	     "2: cores: is an empty list; expected a list of CPU numbers such as "
-	     "[1, 2], or auto\n");
-	says("cores:\n  - 8191\n  - x\n",
-	     "3: cores[0]: no CPU 8191 for this process; expected one that `nproc` and "
-	     "`taskset -p $$` allow\n"
-	     "4: cores[1]: 'x' is not a plain number; expected the number of a CPU\n");
-	says("cores: auto\n", "");
-}
-
-static void
-a_core_listed_twice_is_told(void **state)
-{
-	int cpu = sched_getcpu();
-	char text[64], want[128];
-
-	snprintf(text, sizeof(text), "cores: [%d, %d]\n", cpu, cpu);
-	snprintf(want, sizeof(want), "2: cores[1]: CPU %d is listed twice; expected once\n",
-		 cpu);
-	says(text, want);
-}
-
-static void
-a_namespace_must_be_there(void **state)
-{
-	says("control-netns: nonesuch\n",
-	     "2: control-netns: no network namespace 'nonesuch'; "
-	     "expected one that `ip netns` shows\n");
-	says("control-netns: ../../etc\n",
-	     "2: control-netns: '../../etc' is not a namespace name; expected a name as "
-	     "`ip netns` shows it\n");
 }
 
 static void
@@ -455,14 +315,46 @@ limits_hold(void **state)
 	says_alone(text, "66: ports[64]: is one too many; expected at most 64\n");
 	memset(text, '#', sizeof(text));
 	assert_int_equal(load_octets(text, sizeof(text)), 1);
-	/* Nesting and aliases cost nothing: the walk goes no deeper than the tables. */
-	n = sprintf(text, "%s", PORT "idle: ");
-	memset(text + n, '[', 5000);
-	memset(text + n + 5000, ']', 5000);
-	assert_true(load_octets(text, (size_t)n + 10000) > 0);
 	says("fpm: &a\n  listen: *a\n",
 	     "3: fpm.listen: is a mapping; expected ADDRESS:PORT, 127.0.0.1:2620 or "
 	     "\"[::1]:2620\"\n");
+}
+
+/* CPU seconds of this process. */
+static double
+cpu_s(void)
+{
+	return (double)clock() / CLOCKS_PER_SEC;
+}
+
+static void
+deep_nesting_is_refused_where_it_begins_and_costs_nothing(void **state)
+{
+	static const char *const opening[] = {"[", "{a: ", "- ", "? ", "[? "};
+	static char text[64 << 10];
+
+	for (unsigned int i = 0; i < sizeof(opening) / sizeof(opening[0]); i++) {
+		size_t n = (size_t)sprintf(text, "idle:\n ");
+		double begin = cpu_s();
+
+		while (n + 8 < sizeof(text))
+			n += (size_t)sprintf(text + n, "%s", opening[i]);
+		assert_int_equal(load_octets(text, n), 1);
+		assert_string_equal(said, "2: syntax: lists and mappings stand one in "
+					  "another more than 8 deep; expected at most 3\n");
+		assert_true(cpu_s() - begin < 1);
+	}
+	/* What is deep and not too deep is told in the words of the tables. */
+	says("idle: [[[[[[poll]]]]]]\n", "2: idle: is a list; expected adaptive or poll\n");
+}
+
+static void
+a_queue_that_no_table_fits_is_refused(void **state)
+{
+	says("fpm: {queue-limit-mib: 63}\n",
+	     "2: fpm.queue-limit-mib: 63 is out of range; expected a number from 64 to "
+	     "65536\n");
+	says("fpm: {queue-limit-mib: 64}\n", "");
 }
 
 static void
@@ -497,15 +389,12 @@ main(void)
 		cmocka_unit_test(a_wrong_type_or_range_is_told),
 		cmocka_unit_test(a_key_given_twice_is_told),
 		cmocka_unit_test(a_name_or_device_used_twice_is_told),
-		cmocka_unit_test(a_tap_name_is_an_interface_name),
-		cmocka_unit_test(a_device_must_be_there),
-		cmocka_unit_test(cores_must_be_allowed_and_different),
-		cmocka_unit_test(a_core_listed_twice_is_told),
-		cmocka_unit_test(a_namespace_must_be_there),
 		cmocka_unit_test(an_address_has_a_port),
 		cmocka_unit_test(broken_yaml_has_its_line),
 		cmocka_unit_test(all_errors_are_told_and_many_are_counted),
 		cmocka_unit_test(limits_hold),
+		cmocka_unit_test(deep_nesting_is_refused_where_it_begins_and_costs_nothing),
+		cmocka_unit_test(a_queue_that_no_table_fits_is_refused),
 		cmocka_unit_test(random_octets_never_crash),
 	};
 

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Loads texts as configuration files and compares what is said about them word by word.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config_said.h"
+
+struct config conf;
+char said[65536];
+
+int
+load_octets(const char *text, size_t len)
+{
+	char file[] = "/tmp/test_config.XXXXXX";
+	int fd = mkstemp(file), n;
+	char *err = NULL, *out = said;
+	size_t size;
+	FILE *f = open_memstream(&err, &size);
+
+	assert_int_equal(write(fd, text, len), len);
+	close(fd);
+	n = config_load(file, &conf, f);
+	unlink(file);
+	fclose(f);
+	said[0] = '\0';
+	for (char *line = strtok(err, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+		assert_int_equal(strncmp(line, file, strlen(file)), 0);
+		out += snprintf(out, sizeof(said) - (size_t)(out - said), "%s\n",
+				line + strlen(file) + 1);
+	}
+	free(err);
+	return n;
+}
+
+int
+load(const char *text)
+{
+	return load_octets(text, strlen(text));
+}
+
+void
+says(const char *text, const char *lines)
+{
+	char all[4096];
+	int n = 0;
+
+	snprintf(all, sizeof(all), "%s%s", PORT, text);
+	n = load(all);
+	assert_string_equal(said, lines);
+	for (const char *p = lines; (p = strchr(p, '\n')) != NULL; p++)
+		n--;
+	assert_int_equal(n, 0); /* an error a line */
+}
+
+void
+says_alone(const char *text, const char *lines)
+{
+	assert_true(load(text) > 0);
+	assert_string_equal(said, lines);
+}

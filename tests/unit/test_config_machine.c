@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The configuration file: what is held against the machine that it stands on.
+ *
+ * link: fpm-dataplane/config.c fpm-dataplane/config_walk.c fpm-dataplane/config_check.c
+ * link: fpm-dataplane/base/ tap-bridge/netns.c tests/unit/config_said.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "config_said.h"
+
+/* In the place of libc's: the memory of this machine is 8 GiB. */
+int
+sysinfo(struct sysinfo *info)
+{
+	*info = (struct sysinfo){.totalram = 8192, .mem_unit = 1 << 20};
+	return 0;
+}
+
+static void
+a_tap_name_is_an_interface_name(void **state)
+{
+	static const char *const bad[] = {
+		"sixteen-letters-", "a/b", "a b", "a:b", "..", "rt%d"};
+
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		char text[128], want[256];
+
+		snprintf(text, sizeof(text), "ports: [{device: net_null, tap: \"%s\"}]",
+			 bad[i]);
+		snprintf(want, sizeof(want),
+			 "1: ports[0].tap: '%s' is not an interface name; expected 1 to 15 "
+			 "characters, no slash, blank, colon or percent, such as wan0\n",
+			 bad[i]);
+		says_alone(text, want);
+	}
+}
+
+static void
+a_device_must_be_there(void **state)
+{
+	says_alone(
+		"ports:\n  - tap: a\n    device: net_af_packet,iface=nonesuch0\n",
+		"3: ports[0].device: no network interface 'nonesuch0' here; expected one "
+		"that `ip link` shows in the daemon's network namespace\n");
+	says_alone("ports:\n  - tap: a\n    device: net_af_packet\n",
+		   "3: ports[0].device: names no interface; expected "
+		   "net_af_packet,iface=NAME\n");
+	says_alone("ports:\n  - tap: a\n    device: lo\n",
+		   "3: ports[0].device: 'lo' is a kernel interface; expected "
+		   "net_af_packet,iface=lo\n");
+	says_alone("ports:\n  - tap: a\n    device: ffff:ff:1f.7\n",
+		   "3: ports[0].device: no PCI device ffff:ff:1f.7; expected one that "
+		   "`lspci -D` shows\n");
+	says_alone("ports:\n  - tap: a\n    device: ff:1e.7,opt=1\n",
+		   "3: ports[0].device: no PCI device 0000:ff:1e.7; expected one that "
+		   "`lspci -D` shows\n");
+	says_alone("ports:\n  - tap: a\n    device: eth_nic\n",
+		   "3: ports[0].device: 'eth_nic' is not a device; expected a PCI address "
+		   "(0000:03:00.0) or DPDK devargs (net_af_packet,iface=veth-wan)\n");
+}
+
+static void
+cores_must_be_allowed_and_different(void **state)
+{
+	says("cores: 1\n",
+	     "2: cores: '1' is not a list; expected a list of CPU numbers such as "
+	     "[1, 2], or auto\n");
+	says("cores: []\n",
+	     "2: cores: is an empty list; expected a list of CPU numbers such as "
+	     "[1, 2], or auto\n");
+	says("cores:\n  - 8191\n  - x\n",
+	     "3: cores[0]: no CPU 8191 for this process; expected one that `nproc` and "
+	     "`taskset -p $$` allow\n"
+	     "4: cores[1]: 'x' is not a plain number; expected the number of a CPU\n");
+	says("cores: auto\n", "");
+}
+
+static void
+a_core_listed_twice_is_told(void **state)
+{
+	int cpu = sched_getcpu();
+	char text[64], want[128];
+
+	snprintf(text, sizeof(text), "cores: [%d, %d]\n", cpu, cpu);
+	snprintf(want, sizeof(want), "2: cores[1]: CPU %d is listed twice; expected once\n",
+		 cpu);
+	says(text, want);
+}
+
+static void
+a_namespace_must_be_there(void **state)
+{
+	says("control-netns: nonesuch\n",
+	     "2: control-netns: no network namespace 'nonesuch'; "
+	     "expected one that `ip netns` shows\n");
+	says("control-netns: ../../etc\n",
+	     "2: control-netns: '../../etc' is not a namespace name; expected a name as "
+	     "`ip netns` shows it\n");
+}
+
+static void
+memory_is_no_more_than_the_machine_has(void **state)
+{
+	says("memory: {size-mib: 1048576}\n",
+	     "2: memory.size-mib: 1048576 is out of range; expected a number from 64 to "
+	     "16384\n");
+	says("memory:\n  size-mib: 6145\n",
+	     "3: memory.size-mib: 6145 is too much for the 8192 MiB of this machine; "
+	     "expected at most 6144, three quarters\n");
+	says("memory: {size-mib: 6144}\n", "");
+}
+
+static void
+a_tap_name_is_not_that_of_another_interface(void **state)
+{
+	static const char *const kernels[] = {"lo", "all", "default"};
+	char text[128], want[256];
+	struct if_nameindex *all = if_nameindex();
+
+	for (unsigned int i = 0; i < 3; i++) {
+		snprintf(text, sizeof(text), "ports: [{device: net_null, tap: %s}]\n",
+			 kernels[i]);
+		snprintf(want, sizeof(want),
+			 "1: ports[0].tap: '%s' is the kernel's own name; expected "
+			 "another, such as wan0\n",
+			 kernels[i]);
+		says_alone(text, want);
+	}
+	/* A machine's Ethernet or the like; the system tests make one to be sure. */
+	for (struct if_nameindex *i = all; i->if_index != 0; i++)
+		if (strncmp(i->if_name, "eth", 3) == 0) {
+			snprintf(text, sizeof(text),
+				 "\nports: [{device: net_null, tap: %s}]\n", i->if_name);
+			snprintf(want, sizeof(want),
+				 "2: ports[0].tap: an interface '%s' is there and is no "
+				 "TAP; expected another name\n",
+				 i->if_name);
+			says_alone(text, want);
+		}
+	if_freenameindex(all);
+}
+
+static void
+the_control_socket_has_a_place_of_its_own(void **state)
+{
+	char dir[] = "/tmp/test_config.XXXXXX", text[128], want[256], path[64];
+	const char *const kind[] = {"a directory", "a plain file", "a symbolic link"};
+	FILE *f = NULL;
+
+	assert_non_null(mkdtemp(dir));
+	for (int i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), "%s/%d", dir, i);
+		if (i == 0)
+			assert_int_equal(mkdir(path, 0700), 0);
+		else if (i == 1)
+			assert_non_null(f = fopen(path, "w"));
+		else
+			assert_int_equal(symlink("nowhere", path), 0);
+		snprintf(text, sizeof(text), "control-socket: %s\n", path);
+		snprintf(want, sizeof(want),
+			 "2: control-socket: '%s' is %s; expected a path where nothing is, "
+			 "or a socket\n",
+			 path, kind[i]);
+		says(text, want);
+	}
+	fclose(f);
+	snprintf(text, sizeof(text), "control-socket: %s/1/x\n", dir);
+	snprintf(want, sizeof(want),
+		 "2: control-socket: '%s/1/x' leads through a file; expected directories "
+		 "above it\n",
+		 dir);
+	says(text, want);
+	snprintf(text, sizeof(text), "control-socket: %s/new/x\n", dir);
+	says(text, "");
+	for (int i = 2; i >= 0; i--) {
+		snprintf(path, sizeof(path), "%s/%d", dir, i);
+		remove(path);
+	}
+	rmdir(dir);
+}
+
+static void
+two_listeners_need_two_ports(void **state)
+{
+	says("metrics: 127.0.0.1:2620\n",
+	     "2: metrics: its port is that of fpm.listen (127.0.0.1:2620); expected "
+	     "another\n");
+	says("fpm: {listen: 127.0.0.1:9620}\n",
+	     "2: fpm.listen: its port is that of metrics (127.0.0.1:9620); expected "
+	     "another\n");
+	says("metrics: 0.0.0.0:2620\n",
+	     "2: metrics: its port is that of fpm.listen (127.0.0.1:2620); expected "
+	     "another\n");
+	says("fpm: {listen: \"[::]:7\"}\nmetrics: 127.0.0.1:7\n",
+	     "3: metrics: its port is that of fpm.listen ([::]:7); expected another\n");
+	says("metrics: 127.0.0.2:2620\n", "");
+	says("metrics: \"[::]:2620\"\n", "");
+	says("fpm: {listen: 127.0.0.1:7}\nmetrics: off\n", "");
+	/* One that is bad anyway is not held against the other. */
+	says("fpm: {listen: x}\nmetrics: 127.0.0.1:2620\n",
+	     "2: fpm.listen: 'x' is not an address and port; expected ADDRESS:PORT, "
+	     "127.0.0.1:2620 or \"[::1]:2620\"\n");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_tap_name_is_an_interface_name),
+		cmocka_unit_test(a_device_must_be_there),
+		cmocka_unit_test(cores_must_be_allowed_and_different),
+		cmocka_unit_test(a_core_listed_twice_is_told),
+		cmocka_unit_test(a_namespace_must_be_there),
+		cmocka_unit_test(memory_is_no_more_than_the_machine_has),
+		cmocka_unit_test(a_tap_name_is_not_that_of_another_interface),
+		cmocka_unit_test(the_control_socket_has_a_place_of_its_own),
+		cmocka_unit_test(two_listeners_need_two_ports),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
