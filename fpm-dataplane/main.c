@@ -30,6 +30,7 @@
 #include "neigh/neigh.h"
 #include "port/packet.h"
 #include "port/port.h"
+#include "preflight.h"
 #include "punt/punt.h"
 #include "rib/rib.h"
 #include "ui/ui.h"
@@ -43,6 +44,7 @@ static struct {
 	struct config conf;
 	struct rte_mempool *pool;
 	struct port port[CONFIG_PORTS_MAX];
+	bool tap_new[CONFIG_PORTS_MAX]; /* made by this start */
 	unsigned int n_port;
 	struct fwd_conf fwd[CONFIG_CORES_MAX];
 	struct fwd_rings rings[CONFIG_CORES_MAX];
@@ -172,6 +174,7 @@ ports_open(const struct config *conf)
 				       .n_rxq = cp->n_rxq,
 				       .n_txq = conf->n_core};
 
+		dp.tap_new[i] = !preflight_if_exists(conf->control_netns, cp->tap);
 		rc = port_open(&dp.port[i], (uint16_t)(i + 1), &pc, dp.pool, why,
 			       sizeof(why));
 		if (rc < 0) {
@@ -307,9 +310,7 @@ start(const struct config *conf)
 		struct worker *w = &dp.worker[order[i]];
 
 		rc = worker_start(w);
-		if (rc == -EADDRINUSE)
-			log_error("main: %s: address in use (a second daemon?)", w->name);
-		else if (rc < 0)
+		if (rc < 0)
 			log_error("main: %s does not start error=%s", w->name,
 				  strerror(-rc));
 		if (rc < 0)
@@ -321,8 +322,21 @@ start(const struct config *conf)
 	return 0;
 }
 
+/* TAPs outlive a daemon that ran; a start that failed takes away again what it made. */
 static void
-stop(void)
+ports_close(bool failed)
+{
+	while (dp.n_port > 0) {
+		struct port *port = &dp.port[--dp.n_port];
+
+		if (failed && dp.tap_new[dp.n_port])
+			tap_destroy(&port->tap);
+		port_close(port);
+	}
+}
+
+static void
+stop(bool failed)
 {
 	static const int order[] = {W_UI, W_FPM, W_NEIGH, W_PUNT, W_RIB};
 
@@ -341,8 +355,7 @@ stop(void)
 	punt_teardown(&dp.worker[W_PUNT]);
 	neigh_teardown(&dp.worker[W_NEIGH]);
 	rib_teardown(&dp.worker[W_RIB]);
-	while (dp.n_port > 0)
-		port_close(&dp.port[--dp.n_port]);
+	ports_close(failed);
 	if (dp.fib != NULL)
 		fib_destroy(dp.fib);
 	for (unsigned int i = 0; i < CONFIG_CORES_MAX; i++) {
@@ -367,6 +380,8 @@ run(const struct config *conf)
 	sigaddset(&signals, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	if (preflight(conf) < 0)
+		return 1;
 	rc = eal_start(conf);
 	if (rc < 0) {
 		log_error("main: DPDK does not start error=%s%s", rte_strerror(-rc),
@@ -391,7 +406,7 @@ run(const struct config *conf)
 		while (sig == SIGHUP);
 		log_info("main: stopping signal=%d", sig);
 	}
-	stop();
+	stop(rc != 0);
 	return rc == 0 ? 0 : 1;
 }
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lib import netns
+
 GOOD = """\
 ports:
   - tap: lan0
@@ -69,6 +71,38 @@ BAD = {
     "not a word of idle": ("idle: adaptive", "idle: sometimes", 17, "idle", "poll"),
     "not a level": ("log-level: info", "log-level: loud", 18, "log-level", "debug"),
     "a key twice": ("idle: adaptive", "cores: [1]", 17, "cores", "twice"),
+    "TAP name of the loopback": ("tap: wan0", "tap: lo", 4, "ports[1].tap", "another"),
+    "TAP name that is a pattern": ("tap: wan0", "tap: rt%d", 4, "ports[1].tap", "percent"),
+    "TAP name of something else": ("tap: wan0", "tap: other", 4, "ports[1].tap", "no TAP"),
+    "a socket that is a directory": (
+        "{dir}/other.sock",
+        "{dir}",
+        12,
+        "control-socket",
+        "directory",
+    ),
+    "two listeners on one port": (
+        'metrics: "off"',
+        "metrics: 127.0.0.1:2620",
+        13,
+        "metrics",
+        "fpm.listen",
+    ),
+    "more memory than any": (
+        "size-mib: 64",
+        "size-mib: 1048576",
+        16,
+        "memory.size",
+        "16384",
+    ),
+    "a queue too short": (
+        "  listen: 127.0.0.1:2620",
+        "  queue-limit-mib: 1",
+        11,
+        "fpm.queue-limit-mib",
+        "64",
+    ),
+    "nested too deep": ("idle: adaptive", "idle: " + "[" * 20000, 17, "syntax", "deep"),
     "no ports": ("ports:\n", "", 1, "", ""),
     "tab": ("    mtu: 1500", "\tmtu: 1500", 6, "syntax", "tab"),
 }
@@ -78,10 +112,10 @@ BAD = {
 def check(dut, tmp_path):
     """Run --check (or more) on a text; returns the finished process."""
 
-    def run(text, start=False):
+    def run(text, start=False, before=()):
         file = tmp_path / "config.yaml"
         file.write_text(text.format(ctl=dut.ctl, dir=dut.dir), encoding="utf-8")
-        argv = ["ip", "netns", "exec", dut.dp, dut.daemon.program, "-c", str(file)]
+        argv = ["ip", "netns", "exec", dut.dp, *before, dut.daemon.program, "-c", str(file)]
         argv += [] if start else ["--check"]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
         done.file = str(file)
@@ -99,12 +133,20 @@ def test_a_good_file_is_called_good(check):
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_an_error_has_file_line_key_and_expectation(check, name):
+def test_an_error_has_file_line_key_and_expectation(check, dut, name):
     """FILE:LINE: KEY: what is wrong; what was expected. Exit code 2."""
     old, new, line, key, word = BAD[name]
-    assert old in GOOD
+    good = GOOD
+    if "listeners" in name:  # in two namespaces they would not meet
+        good = GOOD.replace("control-netns", "# control-netns")
+    if "something else" in name:
+        netns.ip_batch(["link add other type veth peer name other-peer"], dut.ctl)
+    assert old in good
 
-    done = check(GOOD.replace(old, new, 1))
+    done = check(good.replace(old, new, 1))
+
+    if "something else" in name:
+        netns.ip_batch(["link del other"], dut.ctl)
 
     assert done.returncode == 2
     want = f"{done.file}:{line}: {key}"
@@ -131,6 +173,88 @@ def test_a_bad_file_starts_nothing(check, dut):
 
     assert done.returncode == 2
     assert "new0" not in [link["ifname"] for link in dut.links()]
+
+
+# What starts beside the shared daemon but for one thing.
+STARTS = """\
+ports:
+  - tap: new0
+    device: net_null
+  - tap: new1
+    device: net_null
+control-netns: {ctl}
+fpm:
+  listen: 127.0.0.1:2621
+control-socket: {dir}/other.sock
+metrics: "off"
+memory:
+  size-mib: 64
+"""
+
+# name: (what to replace, with what, words of the one sentence)
+START_FAILS = {
+    "fpm.listen is not local": (
+        "127.0.0.1:2621",
+        "10.9.9.9:2620",
+        "fpm.listen 10.9.9.9:2620: Cannot assign requested address",
+    ),
+    "fpm.listen is another daemon's": (
+        "127.0.0.1:2621",
+        "127.0.0.1:2620",
+        "fpm.listen 127.0.0.1:2620: Address already in use (a second daemon?)",
+    ),
+    "metrics is not local": (
+        '"off"',
+        '"[2001:db8::9]:9620"',
+        "metrics [2001:db8::9]:9620: Cannot assign requested address",
+    ),
+    "the control socket is another daemon's": (
+        "other.sock",
+        "control.sock",
+        "control.sock: a daemon answers on it (a second daemon?)",
+    ),
+    "a device does not start": (
+        "new1\n    device: net_null",
+        "new1\n    device: net_pcap,rx_pcap=/nowhere.pcap",
+        "port new1 device net_pcap,rx_pcap=/nowhere.pcap",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", START_FAILS)
+def test_a_start_that_fails_says_why_and_leaves_no_tap(check, dut, name):
+    """The key and value in one sentence, exit code 1; TAPs that this start made are gone."""
+    old, new, words = START_FAILS[name]
+    assert old in STARTS
+
+    done = check(STARTS.replace(old, new, 1), start=True)
+
+    assert done.returncode == 1
+    assert [line for line in done.stderr.splitlines() if words in line], done.stderr
+    assert not {"new0", "new1"} & {link["ifname"] for link in dut.links()}
+
+
+def test_a_start_that_fails_keeps_the_taps_of_an_earlier_one(check, dut):
+    """They have addresses and sessions that wait for the daemon to come back."""
+    dut.ip("tuntap add dev new0 mode tap", "addr add 203.0.113.1/24 dev new0")
+    try:
+        done = check(STARTS.replace("new1\n    device: net_null",
+                                    "new1\n    device: net_pcap"), start=True)  # fmt: skip
+
+        assert done.returncode == 1
+        assert "new0" in [link["ifname"] for link in dut.links()]
+    finally:
+        dut.ip("link del new0")
+
+
+@pytest.mark.parametrize("files", [8, 16, 63])
+def test_too_few_open_files_are_refused_in_words(check, files):
+    """Libraries would abort the process in the middle of its start."""
+    done = check(STARTS, start=True, before=["prlimit", f"--nofile={files}"])
+
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert f"only {files} open files are allowed" in done.stderr
 
 
 def test_a_missing_file_is_one_sentence(dut):

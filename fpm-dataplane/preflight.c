@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a start needs of the machine, tried in main before DPDK, ports and TAPs: what can be
+ * refused is refused while there is nothing to undo, and with the words of the configuration.
+ */
+#include "preflight.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "netns.h"
+
+/*
+ * EAL, event loops, monitors, zebra and a few dozen fpmctl: libraries abort the process when
+ * they get none. A port has its TAP, an event queue and a socket a forwarder.
+ */
+#define FILES_OWN 64
+
+static int
+files_try(const struct config *conf)
+{
+	rlim_t want = FILES_OWN + conf->n_port * (2 + conf->n_core);
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)
+		return -errno;
+	if (lim.rlim_cur >= want)
+		return 0;
+	if (lim.rlim_max >= want) { /* what is ours to raise needs no operator */
+		lim.rlim_cur = want;
+		if (setrlimit(RLIMIT_NOFILE, &lim) == 0)
+			return 0;
+	}
+	log_error(
+		"main: only %llu open files are allowed, %llu are needed; see `ulimit -n`",
+		(unsigned long long)lim.rlim_max, (unsigned long long)want);
+	return -EMFILE;
+}
+
+static int
+bind_try(const struct sockaddr_storage *addr)
+{
+	socklen_t len = addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+						    : sizeof(struct sockaddr_in);
+	int fd = socket(addr->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int on = 1, rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	/* As the listeners do: old connections that linger are in nobody's way. */
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (bind(fd, (const struct sockaddr *)addr, len) < 0)
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
+static int
+listen_try(const char *key, const char *netns, const struct sockaddr_storage *addr)
+{
+	char text[CONFIG_LISTEN_STRLEN];
+	struct netns_guard guard;
+	int rc = netns_enter(netns, &guard);
+
+	if (rc < 0) {
+		log_error("main: control-netns %s: %s", netns, strerror(-rc));
+		return rc;
+	}
+	rc = bind_try(addr);
+	netns_leave(&guard);
+	if (rc < 0)
+		log_error("main: %s %s: %s%s", key, config_listen_str(addr, text),
+			  strerror(-rc), rc == -EADDRINUSE ? " (a second daemon?)" : "");
+	return rc;
+}
+
+static int
+control_try(const char *path)
+{
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	bool answered;
+
+	if (fd < 0)
+		return -errno;
+	memcpy(sun.sun_path, path, strlen(path) + 1);
+	answered = connect(fd, (const struct sockaddr *)&sun, sizeof(sun)) == 0 ||
+		   errno == EAGAIN; /* so many callers: somebody is there */
+	close(fd);
+	if (!answered)
+		return 0; /* nothing there, or what a dead daemon left */
+	log_error("main: control-socket %s: a daemon answers on it (a second daemon?)",
+		  path);
+	return -EADDRINUSE;
+}
+
+int
+preflight(const struct config *conf)
+{
+	int rc = files_try(conf);
+
+	if (rc == 0)
+		rc = control_try(conf->control_socket);
+	if (rc == 0)
+		rc = listen_try("fpm.listen", conf->control_netns, &conf->fpm_listen);
+	if (rc == 0 && conf->metrics_on)
+		rc = listen_try("metrics", "", &conf->metrics_listen);
+	return rc;
+}
+
+bool
+preflight_if_exists(const char *netns, const char *name)
+{
+	struct netns_guard guard;
+	bool there;
+
+	if (netns_enter(netns, &guard) < 0)
+		return false;
+	there = if_nametoindex(name) != 0;
+	netns_leave(&guard);
+	return there;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * preflight: what a start needs of the machine, tried before anything is made.
+ */
+#ifndef PREFLIGHT_H
+#define PREFLIGHT_H
+
+#include "config.h"
+
+/*
+ * Are there enough file descriptors, can the addresses be listened on, does no other daemon
+ * answer on the control socket? A refusal is logged as one sentence. What is tried is given
+ * back at once: the threads open their own, and another may still be quicker.     [main]
+ *
+ * Returns 0 or -errno.
+ */
+int preflight(const struct config *conf);
+
+/* Is there an interface `name` in namespace `netns` ("": ours)? */
+bool preflight_if_exists(const char *netns, const char *name);
+
+#endif
