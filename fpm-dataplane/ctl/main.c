@@ -180,6 +180,32 @@ unexpected(const char *word, const char *show)
 	return usage(show);
 }
 
+/*
+ * An ADDRESS or PREFIX. An address with its interface's length (192.0.2.1/24) means the
+ * prefix: it is looked up, and said on stderr, where no script trips over it.
+ */
+static int
+take_prefix(struct ask *ask, const char *word)
+{
+	static char masked[PREFIX_STRLEN];
+	struct prefix net, given;
+	bool is_addr;
+	char addr[PREFIX_STRLEN];
+
+	ask->prefix = word;
+	if (prefix_parse(word, &net, &is_addr) < 0) {
+		fprintf(stderr, "fpmctl: '%s' is not an address or prefix\n", word);
+		return CTL_USAGE;
+	}
+	snprintf(addr, sizeof(addr), "%.*s", (int)strcspn(word, "/"), word);
+	if (is_addr || prefix_parse(addr, &given, NULL) < 0 ||
+	    memcmp(&given.addr, &net.addr, sizeof(net.addr)) == 0)
+		return CTL_OK;
+	ask->prefix = prefix_str(&net, masked);
+	fprintf(stderr, "fpmctl: %s has host bits set; looking up %s\n", word, ask->prefix);
+	return CTL_OK;
+}
+
 /* Words after `show WHAT`. Returns CTL_OK or CTL_USAGE. */
 static int
 take_words(struct ask *ask, int n, char **word)
@@ -194,15 +220,8 @@ take_words(struct ask *ask, int n, char **word)
 			ask->has_longest = true;
 			ask->longest = longest;
 		} else if (routes && ask->prefix == NULL && i == 0) {
-			struct prefix p;
-
-			ask->prefix = word[i];
-			if (prefix_parse(word[i], &p, NULL) < 0) {
-				fprintf(stderr,
-					"fpmctl: '%s' is not an address or prefix\n",
-					word[i]);
+			if (take_prefix(ask, word[i]) != CTL_OK)
 				return usage(ask->show);
-			}
 		} else if (strcmp(ask->show, "counters") == 0 &&
 			   strcmp(word[i], "all") == 0) {
 			ask->all = true;
@@ -278,7 +297,9 @@ main(int argc, char **argv)
 	}
 	argc -= optind;
 	argv += optind;
-	if (argc == 1 && strcmp(argv[0], "help") == 0) {
+	if (argc >= 1 && strcmp(argv[0], "help") == 0) {
+		if (argc > 1)
+			return unexpected(argv[1], NULL);
 		help();
 		return flushed(CTL_OK, 0);
 	}

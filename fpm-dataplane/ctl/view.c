@@ -109,6 +109,12 @@ ways_print(const json_t *row, int indent)
 }
 
 static void
+route_head(void)
+{
+	printf("%-19s %-9s %s\n", "PREFIX", "SOURCE", "WAYS OUT");
+}
+
+static void
 route_row(const json_t *row)
 {
 	const char *source = row_str(row, "source");
@@ -222,7 +228,7 @@ const struct view *
 view_find(const char *show)
 {
 	static const struct view view[] = {
-		{"routes", NULL, route_row},
+		{"routes", route_head, route_row},
 		{"nexthops", nexthop_head, nexthop_row},
 		{"neighbors", neighbor_head, neighbor_row},
 		{"ports", port_head, port_row},

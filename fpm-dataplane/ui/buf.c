@@ -59,7 +59,8 @@ dump(const char *text, size_t len, void *b)
 void
 buf_json(struct buf *b, const json_t *row)
 {
-	json_dump_callback(row, dump, b, JSON_COMPACT);
+	/* Digits that a double holds for sure: seconds stay as short as they were made. */
+	json_dump_callback(row, dump, b, JSON_COMPACT | JSON_REAL_PRECISION(15));
 	buf_put(b, "\n", 1);
 }
 

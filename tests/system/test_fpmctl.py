@@ -5,6 +5,7 @@
 import http.client
 import ipaddress
 import json
+import re
 import socket
 import subprocess
 import threading
@@ -122,6 +123,38 @@ def test_exact_and_longest(taught):
     assert one("192.0.2.65") == ["192.0.2.65/32"]
 
 
+def test_host_bits_are_masked_and_said(taught):
+    """An interface's way of writing finds the prefix; where nothing is masked nothing is
+    said, and what is printed for scripts stays pure."""
+    done = taught.fpmctl("--json", "show", "routes", "198.51.100.9/24")
+
+    assert done.returncode == 0
+    assert [row["prefix"] for row in json.loads(done.stdout)] == [NET]
+    said = "fpmctl: 198.51.100.9/24 has host bits set; looking up 198.51.100.0/24\n"
+    assert done.stderr == said
+    assert taught.fpmctl("show", "routes", NET).stderr == ""
+    assert taught.fpmctl("show", "routes", "2001:db8:f000::/36").stderr == ""
+    missing = taught.fpmctl("show", "routes", "8.8.8.8/8")
+    assert (missing.returncode, missing.stdout) == (3, "no route to 8.0.0.0/8\n")
+
+
+def test_tables_for_people_have_one_header(taught):
+    """A line that names the columns, once."""
+    text = taught.fpmctl("show", "routes").stdout.splitlines()
+
+    assert text[0].split() == ["PREFIX", "SOURCE", "WAYS", "OUT"]
+    assert [line for line in text[1:] if "PREFIX" in line] == []
+
+
+def test_seconds_have_three_decimals(taught):
+    """As they were measured, not as binary fractions read."""
+    taught.control.close()
+    text = taught.fpmctl("--json", "show", "fpm").stdout
+
+    ages = re.findall(r'"(?:uptime|last_rx_age|summary_age)_s": ?([0-9.]+)', text)
+    assert len(ages) == 3 and all(len(age.partition(".")[2]) <= 3 for age in ages), ages
+
+
 def test_family_filters(taught):
     """-4 and -6."""
     assert all(":" not in r["prefix"] for r in rows(taught, "routes", "-4"))
@@ -150,6 +183,7 @@ WRONG = [
     ["show", "routes", "2001:db8::/129"],
     ["show", "routes", "198.51.100.9", "shortest"],
     ["--frobnicate", "show", "ports"],
+    ["help", "me"],
 ]
 
 
@@ -160,6 +194,14 @@ def test_wrong_words_are_2_with_the_usage(dut, words):
 
     assert done.returncode == 2 and done.stdout == ""
     assert "usage:" in done.stderr or "routes" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [["help", "me"], ["show", "me"], ["show", "ports", "me"], ["me", "show"]]
+)
+def test_the_word_to_blame_is_named(dut, words):
+    """The first that is not understood, not the ones before it."""
+    assert dut.fpmctl(*words).stderr.startswith("fpmctl: unexpected word 'me'\n")
 
 
 def test_no_daemon_is_1_with_one_sentence(dut, tmp_path):
