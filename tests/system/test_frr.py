@@ -4,6 +4,8 @@ dies comes back without a person."""
 
 import os
 import signal
+import socket
+import statistics
 import subprocess
 import threading
 import time
@@ -88,29 +90,87 @@ class Load:
         return self.sent - self.sink.count()
 
 
+class Vty:
+    """One daemon's shell, kept open as vtysh keeps it: a command costs no process, so the
+    clock can be started when the daemon gets it."""
+
+    def __init__(self, frr, daemon):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(5)
+        self.sock.connect(os.path.join(frr.dir, daemon + ".vty"))
+        self.run("enable", "configure terminal")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.sock.close()
+
+    def run(self, *lines):
+        """Each line with its answer, which ends with three zeros and a result code."""
+        for line in lines:
+            self.sock.sendall(line.encode() + b"\0")
+            said = b""
+            while said[-4:-1] != b"\0\0\0":
+                more = self.sock.recv(4096)
+                assert more, f"{line}: the daemon hung up"
+                said += more
+            assert said[-1] == 0, (line, said)
+
+
 def change(watch, what, command):
-    """Seconds from the end of `command` until packets show `what` (negative: before)."""
+    """Seconds from before `command` is given until packets show `what`, which they must not
+    show before. `command` may return the (later) moment at which the change was sent."""
+    shown = lambda: {kind for _, kind, _ in list(watch.seen)[-10:]}  # noqa: E731
+    eventually(
+        lambda: what not in shown(), 2, 0.005, f"no {what} before {what} is asked for"
+    )
     start = time.monotonic()
-    command()
-    done = time.monotonic()
-    return eventually(lambda: watch.first(what, start), 5, 0.01, what)[0] - done
+    start = command() or start
+    return eventually(lambda: watch.first(what, start), 5, 0.01, what)[0] - start
 
 
-def test_a_route_of_vtysh_is_in_packets_within_100_ms(lab):
-    """Added, replaced by a reject, removed: each is seen at once."""
+def test_a_static_route_is_in_packets_within_100_ms(lab):
+    """Added, replaced by a reject, back, removed: each is seen in packets within 100 ms of
+    the moment at which staticd is given the command (which vtysh itself takes 50 ms and
+    more to do). Medians: the claim is about the router, not about a machine that does
+    something else for a while."""
     add = f"ip route {STATIC} {topology.ISP4}"
     reject = f"ip route {STATIC} reject"
+    took = [[], [], [], []]
 
-    with Stopwatch(lab.ns["lan"], STATIC_HOST) as watch:
+    with Stopwatch(lab.ns["lan"], STATIC_HOST) as watch, Vty(lab.r1, "staticd") as vty:
         eventually(lambda: watch.first("unreachable", 0), 5, what="unreachable at first")
-        took = [
-            change(watch, "reply", lambda: lab.r1.configure(add)),
-            change(watch, "unreachable", lambda: lab.r1.configure("no " + add, reject)),
-            change(watch, "reply", lambda: lab.r1.configure("no " + reject, add)),
-            change(watch, "unreachable", lambda: lab.r1.configure("no " + add)),
-        ]
+        for _ in range(5):
+            took[0].append(change(watch, "reply", lambda: vty.run(add)))
+            took[1].append(
+                change(watch, "unreachable", lambda: vty.run("no " + add, reject))
+            )
+            took[2].append(change(watch, "reply", lambda: vty.run("no " + reject, add)))
+            took[3].append(change(watch, "unreachable", lambda: vty.run("no " + add)))
 
-    assert max(took) < 0.1, took
+    print([f"{statistics.median(t) * 1000:.0f} ms" for t in took])
+    assert max(map(statistics.median, took)) < 0.1, took
+
+
+@pytest.mark.parametrize("family", ["ipv4", "ipv6"])
+def test_a_bgp_route_is_in_packets_within_100_ms(lab, family):
+    """Withdrawn and announced by the neighbour: seen in packets within 100 ms of the moment
+    at which the speaker writes the UPDATE. No timer of bgpd's stands in the way: its MRAI
+    is for what it sends, its route-map delay for changed policy. Medians of seven, since
+    five daemons on the way share two cores with everybody else's work."""
+    row = lab.isp("lonely", count=1, seed=7)[family][0]
+    took = {"withdraw": [], "announce": []}
+
+    with Stopwatch(lab.ns["lan"], row["host"]) as watch:
+        eventually(lambda: watch.first("reply", 0), 5, what="a reply at first")
+        for _ in range(7):
+            for verb, what in (("withdraw", "unreachable"), ("announce", "reply")):
+                ask = lambda v=verb: lab.isp(v, prefixes=[row["prefix"]])["t"]  # noqa: E731
+                took[verb].append(change(watch, what, ask))
+
+    print({verb: f"{statistics.median(t) * 1000:.0f} ms" for verb, t in took.items()})
+    assert max(map(statistics.median, took.values())) < 0.1, took
 
 
 def test_the_audit_finds_what_is_broken_and_nothing_else(lab):

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A full table: what it costs in time and memory, and that nobody else notices."""
+
+import json
+import random
+import time
+
+import pytest
+
+from lab import routes
+from lib import fpm_speaker as fpm
+from lib.wait import eventually
+
+N4, N6 = 1_000_000, 200_000
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
+ALL_S = 25.0  # for loading, looking and withdrawing: some three times what it takes
+HELD_S = 1.0  # zebra's buffer grows and its other work waits while its socket is full
+RSS_MAX = 600 << 20
+
+PLEN_AT, DST_AT = 4 + 16 + 1, 4 + 16 + 12 + 4  # in an FPM frame of one route message
+
+
+def stream_of(table, family, nhids, delete=False):
+    """FPM frames of a table of lab.routes as one octet string; ways out in turn."""
+    any_prefix, octets = ("0.0.0.0/0", 4) if family == 4 else ("::/0", 16)
+    parts = []
+    for nhid in nhids:
+        if delete:
+            one = fpm.frame(fpm.route_del_message(any_prefix))
+        else:
+            one = fpm.frame(fpm.route_message(any_prefix, nhid=nhid))
+        parts.append((one[:PLEN_AT], one[PLEN_AT + 1 : DST_AT], one[DST_AT + octets :]))
+    zeros = bytes(octets - 8 if family == 6 else 0)
+    size = octets - len(zeros)
+    out = []
+    for n, prefix in enumerate(table):
+        head, middle, tail = parts[n % len(parts)]
+        address = (prefix >> 8).to_bytes(size, "big") + zeros
+        out.append(b"%b%c%b%b%b" % (head, prefix & 255, middle, address, tail))
+    return b"".join(out)
+
+
+def send(speaker, octets):
+    """Send all as zebra does, piece by piece. Returns the longest that one was held."""
+    worst, view = 0.0, memoryview(octets)
+    for at in range(0, len(view), 65536):
+        begin = time.monotonic()
+        speaker.send_raw(view[at : at + 65536])
+        worst = max(worst, time.monotonic() - begin)
+    return worst
+
+
+def test_a_full_table_comes_and_goes_and_nothing_waits(own_dut):
+    """1 M IPv4 and 200 k IPv6 routes over FPM: zebra is never held back, every route is in
+    the FIB and leads where it should, transit loses nothing, memory is bounded, and all of
+    it goes again."""
+    dut = own_dut()
+    if "/release/" not in dut.daemon.program:
+        pytest.skip("time and memory are measured on the release build")
+    dut.start()
+    lan, outs = dut.wires["lan"], [dut.wires[name] for name in ("wan", "alt", "ext")]
+    dut.route(NET, via=outs[0].peer4, wire=outs[0])
+    dut.route(NET6, via=outs[0].peer6, wire=outs[0])
+    tables = {4: routes.table4(N4), 6: routes.table6(N6)}
+    hops = {4: [dut.zebra.hop(o.peer4, o) for o in outs]}
+    hops[6] = [dut.zebra.hop(o.peer6, o) for o in outs]
+    teach = [stream_of(tables[f], f, hops[f]) for f in (4, 6)]
+    unteach = [stream_of(tables[f], f, hops[f], delete=True) for f in (4, 6)]
+
+    def counts():
+        row = dut.fpm()
+        return row["zebra4"] - 1, row["zebra6"] - 1
+
+    with dut.stream(lan, HOST, rate=500) as four, dut.stream(lan, HOST6, rate=500) as six:
+        begin = time.monotonic()
+        held = [send(dut.zebra.speaker, octets) for octets in teach]
+        eventually(lambda: counts() == (N4, N6), ALL_S, 0.1, "all routes are in the FIB")
+        loaded = time.monotonic()
+        memory = json.loads(dut.fpmctl("--json", "show", "memory").stdout)[0]
+        text = dut.fpmctl("show", "memory").stdout
+        status = dut.fpm()
+        for family in (4, 6):
+            some = routes.lonely(tables[family], family, 6, random.Random(7))
+            for prefix in some:
+                out = outs[tables[family].index(prefix) % len(outs)]
+                host = routes.host(prefix, family, random.Random(7))
+                dut.forwarded(lan, lan.probe(host), out)
+        looked = time.monotonic()
+        held += [send(dut.zebra.speaker, octets) for octets in unteach]
+        eventually(lambda: counts() == (0, 0), ALL_S, 0.1, "all routes are gone")
+        done = time.monotonic()
+
+    print(f"loaded in {loaded - begin:.1f} s, withdrawn in {done - looked:.1f} s, held at "
+          f"most {max(held) * 1000:.0f} ms, queue at most "
+          f"{status['queue_high_bytes'] >> 20} MiB, rss {memory['rss_bytes'] >> 20} MiB, "
+          f"rib {memory['rib_bytes'] >> 20} MiB")  # fmt: skip
+    assert max(held) < HELD_S, held
+    assert (four.lost(outs[0]), six.lost(outs[0])) == ([], [])
+    assert min(four.sent, six.sent) > 500
+    assert done - begin < ALL_S
+    assert (status["malformed"], status["overflows"]) == (0, 0)
+    assert memory["rss_bytes"] < RSS_MAX, memory
+    assert [w for w in ("Process", "FIB IPv4", "FIB IPv6", "RIB") if w not in text] == []
