@@ -42,6 +42,7 @@ tables_are_for_people(void **state)
 	t.n_routes = 2;
 	assert_int_equal(ctl("show routes"), 0);
 	assert_string_equal(out,
+			    "PREFIX              SOURCE    WAYS OUT\n"
 			    "10.0.0.0/32         bgp       via 10.0.1.2 dev wan0\n"
 			    "                              dev wan1 weight 2 (dead)\n"
 			    "10.0.0.1/32         bgp       via 10.0.1.2 dev wan0\n"
