@@ -66,7 +66,8 @@ every_key_is_taken(void **state)
 		text, sizeof(text),
 		"ports:\n  - {tap: a, device: \"net_af_packet,iface=lo\", mtu: 9000, "
 		"queues: 4}\n"
-		"cores: [%u]\nfpm:\n  listen: \"[::1]:2621\"\n  queue-limit-mib: 65536\n"
+		"cores: [%u]\nfpm:\n  listen: \"[::1]:2621\"\n  feedback: true\n  "
+		"queue-limit-mib: 65536\n"
 		"  sweep-quiet-s: 1\n  sweep-max-s: 2\n  sweep-restart-s: 3\n"
 		"control-socket: /tmp/x.sock\nmetrics: off\n"
 		"memory: {hugepages: true, size-mib: 1024}\nidle: poll\nlog-level: debug\n",
@@ -81,6 +82,7 @@ every_key_is_taken(void **state)
 	assert_int_equal(conf.core[0], cpu);
 	assert_int_equal(conf.fpm_listen.ss_family, AF_INET6);
 	assert_int_equal(listen_port(&conf.fpm_listen), 2621);
+	assert_true(conf.fpm_feedback);
 	assert_true(conf.fpm_queue_limit_bytes == 65536ull << 20);
 	assert_int_equal(conf.sweep_restart_s, 3);
 	assert_string_equal(conf.control_socket, "/tmp/x.sock");
@@ -114,11 +116,12 @@ static void
 the_example_has_every_key_of_the_comment_in_config_h(void **state)
 {
 	static const char *const key[] = {
-		"ports:",           "- tap:",           "device:",        "mtu:",
-		"queues:",          "cores:",           "control-netns:", "fpm:",
-		"listen:",          "queue-limit-mib:", "sweep-quiet-s:", "sweep-max-s:",
-		"sweep-restart-s:", "control-socket:",  "metrics:",       "memory:",
-		"hugepages:",       "size-mib:",        "idle:",          "log-level:"};
+		"ports:",       "- tap:",           "device:",          "mtu:",
+		"queues:",      "cores:",           "control-netns:",   "fpm:",
+		"listen:",      "feedback:",        "queue-limit-mib:", "sweep-quiet-s:",
+		"sweep-max-s:", "sweep-restart-s:", "control-socket:",  "metrics:",
+		"memory:",      "hugepages:",       "size-mib:",        "idle:",
+		"log-level:"};
 	static char text[65536];
 	FILE *f = fopen("fpm-dataplane/dist/fpm-dataplane.yaml", "r");
 
