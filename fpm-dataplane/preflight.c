@@ -42,17 +42,19 @@ files_try(const struct config *conf)
 }
 
 static int
-bind_try(const struct sockaddr_storage *addr)
+bind_try(const struct sockaddr_storage *addr, bool v6only)
 {
 	socklen_t len = addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 						    : sizeof(struct sockaddr_in);
 	int fd = socket(addr->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int on = 1, rc = 0;
+	int on = 1, only = v6only, rc = 0;
 
 	if (fd < 0)
 		return -errno;
 	/* As the listeners do: old connections that linger are in nobody's way. */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (addr->ss_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only));
 	if (bind(fd, (const struct sockaddr *)addr, len) < 0)
 		rc = -errno;
 	close(fd);
@@ -60,7 +62,8 @@ bind_try(const struct sockaddr_storage *addr)
 }
 
 static int
-listen_try(const char *key, const char *netns, const struct sockaddr_storage *addr)
+listen_try(const char *key, const char *netns, const struct sockaddr_storage *addr,
+	   bool v6only)
 {
 	char text[CONFIG_LISTEN_STRLEN];
 	struct netns_guard guard;
@@ -70,7 +73,7 @@ listen_try(const char *key, const char *netns, const struct sockaddr_storage *ad
 		log_error("main: control-netns %s: %s", netns, strerror(-rc));
 		return rc;
 	}
-	rc = bind_try(addr);
+	rc = bind_try(addr, v6only);
 	netns_leave(&guard);
 	if (rc < 0)
 		log_error("main: %s %s: %s%s", key, config_listen_str(addr, text),
@@ -106,9 +109,10 @@ preflight(const struct config *conf)
 	if (rc == 0)
 		rc = control_try(conf->control_socket);
 	if (rc == 0)
-		rc = listen_try("fpm.listen", conf->control_netns, &conf->fpm_listen);
+		rc = listen_try("fpm.listen", conf->control_netns, &conf->fpm_listen,
+				false);
 	if (rc == 0 && conf->metrics_on)
-		rc = listen_try("metrics", "", &conf->metrics_listen);
+		rc = listen_try("metrics", "", &conf->metrics_listen, true);
 	return rc;
 }
 
