@@ -137,6 +137,9 @@ system: ## system tests against the real daemon (T=expression to choose)
 	@$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest -rs \
 		tests/system $(if $(T),-k "$(T)")
 
+frr-root: ## a newer FRR in build/frr-root, for the tests of feedback (FRR_ROOT=)
+	@tests/lab/frr_root.sh $(CURDIR)/build/frr-root
+
 lint: ## layers, format, words
 	@$(PY) tests/lint/lint.py
 
@@ -197,5 +200,5 @@ help: ## this list
 	sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | sort | \
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
-.PHONY: all deps build demo demo-down vtysh test unit unit-asan unit-bins system lint \
+.PHONY: all deps build demo demo-down vtysh test unit unit-asan unit-bins system frr-root lint \
 	format bench bench-fib fuzz clean help
