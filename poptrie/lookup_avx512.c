@@ -22,14 +22,15 @@
  * 250: 16 more instructions a step, for what the reorder buffer does anyway).
  *
  * Prototyped and left as too little (inprefix / zipf of 160 k real routes, against the loop
- * below in the same run; the machine wavered by 5 to 10 %):
+ * below in the same run; one to four runs each, among which that loop itself went from 258
+ * to 325 M/s zipf, so read them as hints):
  * - the last node of a /48 loaded whole, which saves the step that only learns that there is
  *   no child, and keys kept complemented, which makes the rank of a child shorter: 1.02 /
  *   1.07; in the library 0.97 / 1.07, less than its spread;
  * - eight bits a level, two direct and six counted (three levels instead of four, but
  *   4.6 MiB of nodes instead of 2.1): 1.09 / 1.09, with the former 1.08 / 1.14;
  * - two plain tables before the nodes: 22 and 10 bits, then eight a level, 0.8 to 1.07 / 1.0
- *   to 1.2, the least steady (8.6 MiB of second tables); 24 and 8, then eight, 0.7 / 0.86;
+ *   to 1.27, the least steady (8.6 MiB of second tables); 24 and 8, then eight, 0.7 / 0.86;
  *   22 and 8, then six, no better than one table with the first of these;
  * - broadcasts under a mask instead of inserts: 1.0.
  * Even 64 keys that stay in the L1 gained 1.09 by the first and 1.17 by the first two.
