@@ -4,10 +4,10 @@
  * replaced waits for its grace period. [rib]; it alone stores to fib->group.
  *
  * A commit begins when neigh has filled the adjacencies that are new in it (adj.c); until
- * then what is published stays. Order within a commit: group words first, then the tries, so that no trie ever leads to
- * a word not yet written; slots that lost their last route die only when the trie that no
- * longer names them is published. One call_rcu a commit; its callback, on liburcu's thread,
- * posts MSG_RECLAIM and frees nothing.
+ * then what is published stays. Order within a commit: group words first, then the tries,
+ * so that no trie ever leads to a word not yet written; slots that lost their last route
+ * die only when the trie that no longer names them is published. One call_rcu a commit;
+ * its callback, on liburcu's thread, posts MSG_RECLAIM and frees nothing.
  *
  * When a trie runs out of memory, forwarding goes on with what is published: nothing is
  * freed that it may still name, and the next rounds try again.
@@ -194,13 +194,14 @@ compute(struct rib *rib, const struct slot *s)
 bool
 slot_is_current(struct rib *rib, const struct slot *s)
 {
-	uint64_t word = compute(rib, s);
+	uint64_t word;
 
 	if (s->kind == SLOT_ID) {
 		nh_ways(rib, nh_find(rib, s->nhid), &rib->scratch);
 		if (!slot_has_ways(s, &rib->scratch))
 			return false;
 	}
+	word = compute(rib, s);
 	if (word == atomic_load_explicit(&rib->fib->group[s->number], memory_order_relaxed))
 		return true;
 	if (group_word_is_block(word))

@@ -52,17 +52,9 @@ early_put(struct rib *rib, struct route *r, uint32_t nhid)
 	if (!means_nothing(rib, nh_find(rib, nhid)))
 		return false;
 	if (i == 0) {
-		if (rib->early_unused.n > 0) {
-			i = rib->early_unused.v[--rib->early_unused.n];
-		} else {
-			i = ++rib->early_high;
-			if (i >= rib->early_cap) {
-				rib->early_cap =
-					rib->early_cap == 0 ? 64 : rib->early_cap * 2;
-				rib->early = must(realloc(
-					rib->early, rib->early_cap * sizeof(*rib->early)));
-			}
-		}
+		i = number_get(&rib->early_unused, &rib->early_high);
+		rib->early =
+			table_grow(rib->early, &rib->early_cap, i, sizeof(*rib->early));
 		hidx_add(&rib->early_by_route, hash_of(r), i);
 		rib->n_early++;
 	}

@@ -35,6 +35,21 @@ vec32_free(struct vec32 *vec)
 	*vec = (struct vec32){0};
 }
 
+uint32_t
+number_get(struct vec32 *unused, uint32_t *high)
+{
+	return unused->n > 0 ? unused->v[--unused->n] : ++*high;
+}
+
+void *
+table_grow(void *table, uint32_t *cap, uint32_t number, size_t record_bytes)
+{
+	if (number < *cap)
+		return table;
+	*cap = *cap == 0 ? 64 : *cap * 2;
+	return must(realloc(table, *cap * record_bytes));
+}
+
 uint64_t
 hash32(uint32_t x)
 {

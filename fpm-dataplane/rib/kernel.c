@@ -94,19 +94,6 @@ own_find(const struct rib *rib, uint32_t subnet, const struct ipaddr *addr)
 	return i;
 }
 
-/* A free number of a table of `size` octet records that starts at 1. */
-static uint32_t
-number_get(struct vec32 *unused, uint32_t *high, uint32_t *cap, void **table, size_t size)
-{
-	if (unused->n > 0)
-		return unused->v[--unused->n];
-	if (++*high >= *cap) {
-		*cap = *cap == 0 ? 16 : *cap * 2;
-		*table = must(realloc(*table, *cap * size));
-	}
-	return *high;
-}
-
 static uint32_t
 subnet_get(struct rib *rib, uint32_t ifindex, const struct prefix *p)
 {
@@ -115,8 +102,8 @@ subnet_get(struct rib *rib, uint32_t ifindex, const struct prefix *p)
 
 	if (i != 0)
 		return i;
-	i = number_get(&rib->subnet_unused, &rib->subnet_high, &rib->subnet_cap,
-		       (void **)&rib->subnet, sizeof(*rib->subnet));
+	i = number_get(&rib->subnet_unused, &rib->subnet_high);
+	rib->subnet = table_grow(rib->subnet, &rib->subnet_cap, i, sizeof(*rib->subnet));
 	rib->subnet[i] = (struct own_subnet){.prefix = *p, .ifindex = ifindex};
 	hidx_add(&rib->subnet_by_prefix, hash_of(p), i);
 	for (unsigned int which = 0; which < 2; which++)
@@ -277,9 +264,9 @@ static void
 own_add(struct rib *rib, uint32_t subnet, const struct ipaddr *addr)
 {
 	struct prefix host = host_prefix(rib->subnet[subnet].prefix.family, addr);
-	uint32_t i = number_get(&rib->own_unused, &rib->own_high, &rib->own_cap,
-				(void **)&rib->own, sizeof(*rib->own));
+	uint32_t i = number_get(&rib->own_unused, &rib->own_high);
 
+	rib->own = table_grow(rib->own, &rib->own_cap, i, sizeof(*rib->own));
 	rib->own[i] = (struct own){.subnet = subnet, .addr = *addr};
 	hidx_add(&rib->own_by_addr, hash_of(&host), i);
 	reconsider(rib, &host);

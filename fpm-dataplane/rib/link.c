@@ -32,16 +32,8 @@ link_get(struct rib *rib, uint32_t ifindex)
 	link = must(calloc(1, sizeof(*link)));
 	link->ifindex = ifindex;
 	CDS_INIT_LIST_HEAD(&link->legs);
-	if (rib->link_free.n > 0) {
-		link->number = rib->link_free.v[--rib->link_free.n];
-	} else {
-		link->number = ++rib->link_high;
-		if (link->number >= rib->link_cap) {
-			rib->link_cap = rib->link_cap == 0 ? 64 : rib->link_cap * 2;
-			rib->link = must(
-				realloc(rib->link, rib->link_cap * sizeof(struct link *)));
-		}
-	}
+	link->number = number_get(&rib->link_free, &rib->link_high);
+	rib->link = table_grow(rib->link, &rib->link_cap, link->number, sizeof(*rib->link));
 	rib->link[link->number] = link;
 	hidx_add(&rib->link_by_ifindex, hash32(ifindex), link->number);
 	return link;

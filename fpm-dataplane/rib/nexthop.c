@@ -39,15 +39,8 @@ nh_get(struct rib *rib, uint32_t id)
 	nh = must(calloc(1, sizeof(*nh)));
 	nh->id = id;
 	CDS_INIT_LIST_HEAD(&nh->member_of);
-	if (rib->nh_free.n > 0) {
-		nh->number = rib->nh_free.v[--rib->nh_free.n];
-	} else {
-		nh->number = ++rib->nh_high;
-		if (nh->number >= rib->nh_cap) {
-			rib->nh_cap = rib->nh_cap == 0 ? 64 : rib->nh_cap * 2;
-			rib->nh = must(realloc(rib->nh, rib->nh_cap * sizeof(struct nh *)));
-		}
-	}
+	nh->number = number_get(&rib->nh_free, &rib->nh_high);
+	rib->nh = table_grow(rib->nh, &rib->nh_cap, nh->number, sizeof(*rib->nh));
 	rib->nh[nh->number] = nh;
 	rib->n_nh++;
 	hidx_add(&rib->nh_by_id, hash32(id), nh->number);

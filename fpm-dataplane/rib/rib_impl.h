@@ -53,6 +53,11 @@ struct vec32 {
 void vec32_push(struct vec32 *vec, uint32_t value);
 void vec32_free(struct vec32 *vec);
 
+/* A number for a new record, from 1: one that was given back, else the next. */
+uint32_t number_get(struct vec32 *unused, uint32_t *high);
+/* The table with room for record `number`; the caller's pointer is the returned one. */
+void *table_grow(void *table, uint32_t *cap, uint32_t number, size_t record_bytes);
+
 /* Hash of small dense numbers (1..): the caller keeps the records and compares them. */
 struct hidx {
 	uint32_t *head;

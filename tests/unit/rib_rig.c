@@ -351,8 +351,8 @@ rig_two_ports(void)
 	return g;
 }
 
-static void
-path_text(const struct rig *g, fib_path path, char *out, size_t size)
+void
+rig_path_text(const struct rig *g, fib_path path, char *out, size_t size)
 {
 	static const char *const name[] = {
 		[PATH_NONE] = "none",
@@ -394,8 +394,8 @@ rig_seen(const struct rig *g, const char *dst)
 	size_t n = 0;
 
 	for (unsigned int i = 0; i < 4096; i++)
-		path_text(g, fib_resolve(g->fib, p.family, &p.addr, i << 20), seen[i],
-			  sizeof(seen[i]));
+		rig_path_text(g, fib_resolve(g->fib, p.family, &p.addr, i << 20), seen[i],
+			      sizeof(seen[i]));
 	qsort(seen, 4096, sizeof(seen[0]), text_order);
 	if (strcmp(seen[0], seen[4095]) == 0)
 		return seen[0];

@@ -64,6 +64,9 @@ void rig_settle(struct rig *g);
 /* Two ports (ifindex 11, 12; ifidx 1, 2) with 192.0.2.126/25 and 192.0.2.254/25, v6 too. */
 struct rig *rig_two_ports(void);
 
+/* "192.0.2.1@1", "onlink@2", "local", ... */
+void rig_path_text(const struct rig *g, fib_path path, char *out, size_t size);
+
 /*
  * What happens to packets for `dst`, over all flow hashes: "192.0.2.1@1", "onlink@2",
  * "local", "none"; of several ways "192.0.2.1@1*2048 192.0.2.129@2*2048" (of 4096, sorted).

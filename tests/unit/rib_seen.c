@@ -89,32 +89,6 @@ rig_text(struct rig *g)
 
 /* --- where packets go ----------------------------------------------------------------- */
 
-static void
-path_text(const struct rig *g, fib_path path, char out[80])
-{
-	static const char *const name[] = {
-		[PATH_NONE] = "none",
-		[PATH_LOCAL] = "local",
-		[PATH_BCAST] = "bcast",
-		[PATH_BLACKHOLE] = "blackhole",
-		[PATH_UNREACHABLE] = "unreachable",
-		[PATH_PROHIBIT] = "prohibit",
-		[PATH_UNRESOLVED] = "unresolved",
-		[PATH_FOREIGN] = "foreign",
-		[PATH_ENCAP] = "encap",
-		[PATH_DOWN] = "down",
-	};
-	const struct fib_adj *a = &g->fib->adj[path_index(path)];
-	char buf[PREFIX_STRLEN];
-
-	if (path_kind(path) == PATH_ADJ)
-		snprintf(out, 80, "%s@%u", ipaddr_str(&a->addr, a->family, buf), a->ifidx);
-	else if (path_kind(path) == PATH_ONLINK)
-		snprintf(out, 80, "onlink@%u", path_index(path));
-	else
-		snprintf(out, 80, "%s", name[path_kind(path)]);
-}
-
 /* Every way that is expected has its share within 2 %, and there is no other. */
 static void
 assert_answer(struct rig *g, const struct model *m, uint8_t family,
@@ -132,7 +106,7 @@ assert_answer(struct rig *g, const struct model *m, uint8_t family,
 		fib_path path = fib_resolve(g->fib, family, dst, i << 20);
 
 		if (i == 0 || path != last) {
-			path_text(g, path, text);
+			rig_path_text(g, path, text, 80);
 			for (at = 0; at < want.n && strcmp(want.way[at].text, text) != 0;)
 				at++;
 			if (at == want.n)

@@ -150,6 +150,19 @@ a_replayed_route_ahead_of_its_id_is_acknowledged_when_it_is_bound(void **state)
 }
 
 static void
+a_session_is_told_of_its_own_routes_only(void **state)
+{
+	struct rig *g = rig_with_feedback();
+
+	rig_route(g, "198.51.100.0/24", 1);
+	rig_session(g, 100); /* in the same batch */
+	rig_route_type(g, "203.0.113.0/24", RTN_BLACKHOLE);
+	rig_settle(g);
+	assert_string_equal(said(g), "203.0.113.0/24 ");
+	rig_free(g);
+}
+
+static void
 a_full_batch_goes_in_several_messages_and_in_order(void **state)
 {
 	struct rig *g = rig_with_feedback();
@@ -179,6 +192,7 @@ main(void)
 		cmocka_unit_test(nothing_is_said_of_what_is_not_ours_to_forward),
 		cmocka_unit_test(
 			a_replayed_route_ahead_of_its_id_is_acknowledged_when_it_is_bound),
+		cmocka_unit_test(a_session_is_told_of_its_own_routes_only),
 		cmocka_unit_test(a_full_batch_goes_in_several_messages_and_in_order),
 	};
 
