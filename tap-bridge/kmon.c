@@ -96,7 +96,8 @@ is_stale(const struct mirror_entry *e, const void *arg)
 static int
 dump(struct kmon *km, enum kmon_kind kind)
 {
-	static const int request[KMON_N_KINDS] = {RTM_GETLINK, RTM_GETADDR, RTM_GETNEIGH};
+	static const int request[KMON_N_KINDS] = {RTM_GETLINK, RTM_GETNETCONF, RTM_GETADDR,
+						  RTM_GETNEIGH};
 	int rc;
 
 	for (int i = 0; i < DUMP_TRIES; i++) {
@@ -194,6 +195,7 @@ events_open(struct kmon *km)
 {
 	static const int group[KMON_N_KINDS][2] = {
 		[KMON_LINK] = {RTNLGRP_LINK, 0},
+		[KMON_CONF] = {RTNLGRP_IPV4_NETCONF, RTNLGRP_IPV6_NETCONF},
 		[KMON_ADDR] = {RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR},
 		[KMON_NEIGH] = {RTNLGRP_NEIGH, 0},
 	};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kmon: what the kernel of one namespace knows of links, addresses and neighbours.
+ * kmon: what the kernel of one namespace knows of links, whether they forward, addresses
+ * and neighbours.
  *
  * Over libnl-3. The monitor keeps a cache, so that after an overrun (ENOBUFS) or a missed
  * event a resync reports exactly the differences, deletions included. All callbacks run
@@ -41,6 +42,15 @@ struct kmon_neigh {
 	uint16_t nud; /* NUD_* of linux/neighbour.h; 0 when deleted */
 };
 
+/* The `forwarding` sysctl of one interface, or of all. */
+struct kmon_conf {
+	unsigned int ifindex; /* KMON_CONF_ALL: net.*.conf.all */
+	uint8_t family;       /* 4 or 6 */
+	bool forwarding;
+};
+
+#define KMON_CONF_ALL ((unsigned int)-1)
+
 /*
  * `gone`: deleted; the struct is what was last reported (of a neighbour the key only).
  * Nothing is reported twice without a change in between, nothing on a link before the link
@@ -53,6 +63,7 @@ struct kmon_neigh {
  */
 struct kmon_ops {
 	void (*link)(void *ctx, const struct kmon_link *link, bool gone);
+	void (*conf)(void *ctx, const struct kmon_conf *conf, bool gone);
 	void (*addr)(void *ctx, const struct kmon_addr *addr, bool gone);
 	void (*neigh)(void *ctx, const struct kmon_neigh *neigh, bool gone);
 };
@@ -67,8 +78,8 @@ struct kmon;
 
 /*
  * Open a monitor in namespace `netns` (NULL or "": ours), dump once and report everything
- * found through `ops` before returning: links, then addresses, then neighbours. A NULL op
- * leaves that kind out entirely (not subscribed). Returns 0 or -errno.
+ * found through `ops` before returning: links, then settings, addresses, neighbours. A NULL
+ * op leaves that kind out entirely (not subscribed). Returns 0 or -errno.
  */
 int kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void *ctx);
 

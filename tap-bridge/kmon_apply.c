@@ -18,6 +18,8 @@ kmon_is_watched(const struct kmon *km, enum kmon_kind kind)
 	switch (kind) {
 	case KMON_LINK:
 		return km->ops.link != NULL;
+	case KMON_CONF:
+		return km->ops.conf != NULL;
 	case KMON_ADDR:
 		return km->ops.addr != NULL;
 	default:
@@ -34,6 +36,9 @@ report(struct kmon *km, enum kmon_kind kind, const union kmon_item *item, bool g
 	switch (kind) {
 	case KMON_LINK:
 		km->ops.link(km->ctx, &item->link, gone);
+		break;
+	case KMON_CONF:
+		km->ops.conf(km->ctx, &item->conf, gone);
 		break;
 	case KMON_ADDR:
 		km->ops.addr(km->ctx, &item->addr, gone);
@@ -92,7 +97,8 @@ has_link(const struct kmon *km, const struct kmon_key *key)
 {
 	struct kmon_key link = {.ifindex = key->ifindex};
 
-	return km->ops.link == NULL || mirror_find(&km->mirror[KMON_LINK], &link) != NULL;
+	return km->ops.link == NULL || key->ifindex == KMON_CONF_ALL ||
+	       mirror_find(&km->mirror[KMON_LINK], &link) != NULL;
 }
 
 static bool

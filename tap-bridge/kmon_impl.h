@@ -19,10 +19,11 @@
 struct nl_msg;
 struct nl_sock;
 
-enum kmon_kind { KMON_LINK, KMON_ADDR, KMON_NEIGH, KMON_N_KINDS };
+enum kmon_kind { KMON_LINK, KMON_CONF, KMON_ADDR, KMON_NEIGH, KMON_N_KINDS };
 
 union kmon_item {
 	struct kmon_link link;
+	struct kmon_conf conf;
 	struct kmon_addr addr;
 	struct kmon_neigh neigh;
 };

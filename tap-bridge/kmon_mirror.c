@@ -41,6 +41,10 @@ kmon_key_of(enum kmon_kind kind, const union kmon_item *item)
 	case KMON_LINK:
 		key.ifindex = item->link.ifindex;
 		break;
+	case KMON_CONF:
+		key.ifindex = item->conf.ifindex;
+		key.family = item->conf.family;
+		break;
 	case KMON_ADDR:
 		key.ifindex = item->addr.ifindex;
 		key.family = item->addr.family;
@@ -93,6 +97,8 @@ kmon_item_equal(enum kmon_kind kind, const union kmon_item *a, const union kmon_
 	switch (kind) {
 	case KMON_LINK:
 		return link_equal(&a->link, &b->link);
+	case KMON_CONF:
+		return a->conf.forwarding == b->conf.forwarding;
 	case KMON_ADDR:
 		return addr_equal(&a->addr, &b->addr);
 	default:

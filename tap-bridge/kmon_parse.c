@@ -9,6 +9,7 @@
 #include <net/if.h> /* before linux/if.h, which has IFF_LOWER_UP and gives way */
 #include <linux/if.h>
 #include <linux/neighbour.h>
+#include <linux/netconf.h>
 #include <linux/rtnetlink.h>
 #include <netlink/msg.h>
 #include <netlink/route/addr.h>
@@ -116,6 +117,28 @@ parse_neigh(struct rtnl_neigh *from, struct kmon_change *change)
 	return true;
 }
 
+/* libnl would do, at the price of one more kind of object; the message is two numbers. */
+static bool
+parse_conf(struct nlmsghdr *hdr, uint8_t family, struct kmon_change *change)
+{
+	struct kmon_conf *conf = &change->item.conf;
+	struct nlattr *attr[NETCONFA_MAX + 1];
+
+	if (nlmsg_parse(hdr, sizeof(struct netconfmsg), attr, NETCONFA_MAX, NULL) < 0 ||
+	    attr[NETCONFA_IFINDEX] == NULL)
+		return false;
+	conf->ifindex = (unsigned int)nla_get_s32(attr[NETCONFA_IFINDEX]);
+	conf->family = family == AF_INET ? 4 : 6;
+	if (change->gone)
+		return true;
+	/* Without, it is about another setting; the defaults concern no link that is there. */
+	if (attr[NETCONFA_FORWARDING] == NULL ||
+	    (int)conf->ifindex == NETCONFA_IFINDEX_DEFAULT)
+		return false;
+	conf->forwarding = nla_get_s32(attr[NETCONFA_FORWARDING]) != 0;
+	return true;
+}
+
 static void
 parse_object(struct nl_object *obj, void *arg)
 {
@@ -163,6 +186,12 @@ kmon_parse(struct nl_msg *msg, struct kmon_change *change)
 			return false;
 		change->kind = KMON_LINK;
 		break;
+	case RTM_DELNETCONF:
+		change->gone = true;
+		/* fall through */
+	case RTM_NEWNETCONF:
+		change->kind = KMON_CONF;
+		return is_ip(family) && parse_conf(hdr, family, change);
 	case RTM_DELADDR:
 		change->gone = true;
 		/* fall through */

@@ -175,6 +175,8 @@ port_row(const json_t *row)
 	       row_int(row, "rx_packets"), row_int(row, "tx_packets"));
 	printf("    %s, %lld queue%s", row_str(row, "device"), row_int(row, "queues"),
 	       row_int(row, "queues") == 1 ? "" : "s");
+	if (row_has(row, "forwarding") && strcmp(row_str(row, "forwarding"), "on") != 0)
+		printf(", forwarding %s (sysctl)", row_str(row, "forwarding"));
 	if (row_has(row, "addresses4"))
 		printf(", %s", row_str(row, "addresses4"));
 	if (row_has(row, "addresses6"))

@@ -135,7 +135,7 @@ struct fib_iface {
 	uint16_t mtu_bytes; /* IP packet, L2 header excluded */
 	uint8_t mac[6]; /* ours: the source of what we send, the destination we accept */
 	bool up;        /* admin up with carrier: may send */
-	bool forward4, forward6; /* the kernel's forwarding sysctls of the TAP */
+	bool forward4, forward6; /* what comes in may pass: the kernel's sysctls */
 	uint32_t ifindex;        /* of the TAP, in the control namespace; 0: TAP is gone */
 	uint32_t src4;      /* source of ICMP errors, host order; 0: none on this link */
 	struct ipaddr src6; /* global one, all zero: none */

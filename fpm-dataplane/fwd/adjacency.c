@@ -84,6 +84,18 @@ link_scope(struct burst *b, unsigned int i)
 	return false;
 }
 
+/* May this packet go on to another link at all? On a host's interface none may, and a host
+ * is silent about it: RFC 1122, 3.2.1.3. */
+static bool
+may_pass(struct burst *b, unsigned int i)
+{
+	if (!(b->family[i] == 4 ? b->in->forward4 : b->in->forward6)) {
+		burst_leave(b, i, DROP_forwarding_off);
+		return false;
+	}
+	return !link_scope(b, i);
+}
+
 void
 fwd_adjacency(struct burst *b)
 {
@@ -93,7 +105,7 @@ fwd_adjacency(struct burst *b)
 		if (b->verdict[i] != VERDICT_GO)
 			continue;
 		kind = path_kind(b->path[i]);
-		if (kind != PATH_LOCAL && link_scope(b, i))
+		if (kind != PATH_LOCAL && !may_pass(b, i))
 			continue;
 		if (kind == PATH_ADJ)
 			use_adj(b, i, path_index(b->path[i]));

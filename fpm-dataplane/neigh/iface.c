@@ -11,15 +11,11 @@
 #include "neigh/internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
-#include "netns.h"
 #include "tap.h"
 
 /* fib_destroy() frees the last copy, by the address of its first member. */
@@ -88,7 +84,7 @@ choose_sources(struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 	}
 }
 
-void
+bool
 iface_publish(struct neigh *n, uint16_t ifidx)
 {
 	struct iface *ifc = &n->iface[ifidx];
@@ -109,7 +105,7 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	memcpy(fi->mac, ifc->present ? ifc->tap.mac : ifc->port->mac, sizeof(fi->mac));
 	fi->up = ifc->up;
 	fi->forward4 = ifc->forward4;
-	fi->forward6 = ifc->forward6;
+	fi->forward6 = ifc->forward6 && n->forward6_all;
 	fi->ifindex = ifc->present ? ifc->tap.ifindex : 0;
 	memcpy(fi->name, ifc->present ? ifc->tap.name : ifc->port->name, sizeof(fi->name));
 	choose_sources(n, ifc, fi);
@@ -117,13 +113,14 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	/* Padding is zero in both: calloc, and stores member by member. */
 	if (old != NULL && memcmp(old, fi, sizeof(*fi)) == 0) {
 		free(copy);
-		return;
+		return false;
 	}
 	/* Release: who reads the pointer sees the copy filled. */
 	atomic_store_explicit(&n->fib->iface[ifidx], fi, memory_order_release);
 	if (old != NULL)
 		neigh_retire(n, &caa_container_of(old, struct iface_copy, fib)->grave,
 			     copy_bury);
+	return true;
 }
 
 /* Something that decides on `up` may have changed: publish, tell, and see to neighbours. */
@@ -148,49 +145,48 @@ refresh(struct neigh *n, uint16_t ifidx)
 
 /* --- forwarding sysctls ------------------------------------------------------------------- */
 
-/* True unless the kernel clearly says no. */
-static bool
-sysctl_on(const char *family, const char *dev)
+/* Tell the operator, who may wonder for long why nothing passes. */
+static void
+forwarding_tell(struct neigh *n, uint16_t ifidx)
 {
-	char path[64 + IFNAMSIZ], value;
-	bool on = true;
-	int fd;
+	const struct fib_iface *fi =
+		atomic_load_explicit(&n->fib->iface[ifidx], memory_order_relaxed);
 
-	snprintf(path, sizeof(path), "/proc/sys/net/%s/conf/%s/forwarding", family, dev);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return true;
-	if (read(fd, &value, 1) == 1)
-		on = value != '0';
-	close(fd);
-	return on;
+	if (fi->forward4 && fi->forward6)
+		log_info("neigh: forwarding on port=%s", fi->name);
+	else
+		log_warn("neigh: forwarding off by sysctl port=%s ipv4=%s ipv6=%s",
+			 fi->name, fi->forward4 ? "on" : "off",
+			 fi->forward6 ? "on" : "off");
 }
 
+/*
+ * IPv4: the kernel writes what is said for all to every interface, so an interface's own
+ * word counts. IPv6: that of all has to be on as well (ip-sysctl.rst).
+ */
 void
-iface_read_sysctls(struct neigh *n)
+iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
 {
-	static struct log_limit limit;
-	struct netns_guard guard;
-	unsigned int missed;
-	int rc = netns_enter(n->conf.netns, &guard);
+	struct neigh *n = ctx;
+	uint16_t of_tap = iface_by_ifindex(n, kc->ifindex);
+	bool of_all = kc->ifindex == KMON_CONF_ALL && kc->family == 6;
 
-	n->sysctl_dirty = false;
-	if (rc < 0 && log_allowed(&limit, &missed))
-		log_warn("neigh: sysctls not readable netns=%s error=%s", n->conf.netns,
-			 strerror(-rc));
+	if (gone)
+		return; /* and so is the link, or its IPv6 */
+	if (of_all)
+		n->forward6_all = kc->forwarding;
 	for (uint16_t i = 1; i < IFIDX_MAX; i++) {
 		struct iface *ifc = &n->iface[i];
 
-		if (!ifc->present)
+		if (ifc->port == NULL || !(of_all || i == of_tap))
 			continue;
-		ifc->forward4 = rc < 0 || sysctl_on("ipv4", ifc->tap.name);
-		ifc->forward6 = rc < 0 || sysctl_on("ipv6", ifc->tap.name);
+		if (!of_all && kc->family == 4)
+			ifc->forward4 = kc->forwarding;
+		else if (!of_all)
+			ifc->forward6 = kc->forwarding;
+		if (iface_publish(n, i))
+			forwarding_tell(n, i);
 	}
-	if (rc == 0)
-		netns_leave(&guard);
-	for (uint16_t i = 1; i < IFIDX_MAX; i++)
-		if (n->iface[i].present)
-			iface_publish(n, i);
 }
 
 /* --- TAPs --------------------------------------------------------------------------------- */
@@ -245,7 +241,6 @@ iface_tap_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
 
 	ifc->present = true;
 	ifc->tap = *kl;
-	n->sysctl_dirty = true;
 	follow_tap(ifc, kl);
 	refresh(n, ifidx);
 }
@@ -319,6 +314,7 @@ iface_poll_carriers(struct neigh *n)
 void
 iface_setup(struct neigh *n)
 {
+	n->forward6_all = true;
 	for (unsigned int i = 0; i < n->conf.n_port; i++) {
 		struct port *port = &n->conf.port[i];
 		struct iface *ifc = &n->iface[port->ifidx];

@@ -13,7 +13,7 @@
 #include "neigh/neigh.h"
 #include "port/port.h"
 
-#define RETRY_S        1.0 /* unresolved next hops are asked for, sysctls are read */
+#define RETRY_S        1.0 /* unresolved next hops are asked for */
 #define CARRIER_POLL_S 0.1 /* devices whose link state no kernel event tells */
 #define SWEEP_S        5.0 /* hosts in use are kept fresh */
 #define GLEAN_S        5.0 /* packets wait no longer for an answer */
@@ -51,14 +51,14 @@ struct link {
 
 /* A port and its TAP. */
 struct iface {
-	struct port *port;    /* NULL: no such port */
-	struct kmon_link tap; /* newest; valid while `present` */
-	bool present;         /* the TAP exists */
-	bool lost;            /* it was deleted: what comes back is not ours */
-	bool carrier;         /* of the port */
-	bool up;              /* TAP admin up && carrier */
-	bool can_ask;         /* up, and the kernel's own view of the TAP is too */
-	bool forward4, forward6;
+	struct port *port;          /* NULL: no such port */
+	struct kmon_link tap;       /* newest; valid while `present` */
+	bool present;               /* the TAP exists */
+	bool lost;                  /* it was deleted: what comes back is not ours */
+	bool carrier;               /* of the port */
+	bool up;                    /* TAP admin up && carrier */
+	bool can_ask;               /* up, and the kernel's own view of the TAP is too */
+	bool forward4, forward6;    /* the sysctls of the TAP */
 	unsigned int behind;        /* ifindex of kernel_if in our namespace; 0: not seen */
 	bool behind_lost;           /* it was deleted; AF_PACKET sockets do not move */
 	uint8_t dev_mac[6];         /* what the device was given last */
@@ -115,7 +115,7 @@ struct neigh {
 
 	struct iface iface[IFIDX_MAX];
 	struct link *link[LINK_CHAINS];
-	bool sysctl_dirty;
+	bool forward6_all; /* net.ipv6.conf.all.forwarding */
 
 	struct nb **nb_chain;
 	uint32_t n_chain; /* power of two */
@@ -156,8 +156,9 @@ uint16_t iface_by_ifindex(struct neigh *n, uint32_t ifindex);
 void iface_setup(struct neigh *n);
 void iface_tap_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl);
 void iface_tap_gone(struct neigh *n, uint16_t ifidx);
-void iface_publish(struct neigh *n, uint16_t ifidx);
-void iface_read_sysctls(struct neigh *n);
+/* Show forwarders the port as it is; false when they see it so already. */
+bool iface_publish(struct neigh *n, uint16_t ifidx);
+void iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone);
 /* Event of the namespace where the devices are. */
 void iface_behind_event(void *ctx, const struct kmon_link *kl, bool gone);
 void iface_poll_carriers(struct neigh *n);

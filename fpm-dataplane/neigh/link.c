@@ -184,7 +184,6 @@ addr_event(void *ctx, const struct kmon_addr *ka, bool gone)
 			addr_gone(n, a);
 	}
 	if (l->ifidx != 0) {
-		n->sysctl_dirty = true;
 		iface_publish(n, l->ifidx);
 	} else if (!l->known && cds_list_empty(&l->locals)) {
 		link_free(n, l);

@@ -109,7 +109,6 @@ on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 			    (n->behind != NULL && kmon_resync(n->behind) < 0);
 	}
 	nb_retry(n);
-	iface_read_sysctls(n);
 }
 
 static void
@@ -169,8 +168,6 @@ on_round(struct worker *w)
 {
 	struct neigh *n = w->ctx;
 
-	if (n->sysctl_dirty)
-		iface_read_sysctls(n);
 	nb_ask_flush(n);
 	retire_flush(n);
 }
@@ -224,8 +221,10 @@ fini(struct worker *w)
 static int
 init(struct worker *w)
 {
-	static const struct kmon_ops control_ops = {
-		.link = link_event, .addr = addr_event, .neigh = neigh_event};
+	static const struct kmon_ops control_ops = {.link = link_event,
+						    .conf = iface_conf_event,
+						    .addr = addr_event,
+						    .neigh = neigh_event};
 	static const struct kmon_ops behind_ops = {.link = iface_behind_event};
 	struct neigh *n = w->ctx;
 	int rc = 0;
@@ -245,7 +244,6 @@ init(struct worker *w)
 	}
 	for (unsigned int i = 0; i < n->conf.n_port; i++)
 		iface_publish(n, n->conf.port[i].ifidx); /* one whose TAP is gone already */
-	iface_read_sysctls(n);
 
 	io_start(n, &n->control_io, n->control);
 	if (n->behind != NULL)

@@ -72,6 +72,15 @@ total_sum(const struct total *t)
 	return sum;
 }
 
+/* Which families a port forwards. */
+static const char *
+forwarding_text(const struct fib_iface *i)
+{
+	if (i == NULL || (!i->forward4 && !i->forward6))
+		return "off";
+	return !i->forward6 ? "ipv4" : !i->forward4 ? "ipv6" : "on";
+}
+
 static json_t *
 addr_or_null(uint8_t family, const struct ipaddr *addr)
 {
@@ -102,7 +111,7 @@ show_port(const struct ui *ui, const struct port *port)
 	/* Missed: the device had a frame and no room for it, in its ring or in our pool. */
 	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:i, s:s, s:i, s:I, s:I, s:I, s:I, "
 			 "s:I, s:I, s:I, "
-			 "s:o, s:o}",
+			 "s:s, s:o, s:o}",
 			 "name", port->name, "device", port->device, "driver", port->driver,
 			 "ifindex", i != NULL ? (int)i->ifindex : 0, "mac", text, "mtu",
 			 i != NULL ? (int)i->mtu_bytes : (int)port->mtu_bytes, "link",
@@ -112,8 +121,9 @@ show_port(const struct ui *ui, const struct port *port)
 			 (json_int_t)c.tx_packets, "tx_bytes", (json_int_t)c.tx_bytes,
 			 "rx_missed", (json_int_t)(st.rx_missed + st.rx_nombuf),
 			 "rx_errors", (json_int_t)st.rx_errors, "tx_errors",
-			 (json_int_t)st.tx_errors, "addresses4", addr_or_null(4, &src4),
-			 "addresses6", addr_or_null(6, &src6));
+			 (json_int_t)st.tx_errors, "forwarding", forwarding_text(i),
+			 "addresses4", addr_or_null(4, &src4), "addresses6",
+			 addr_or_null(6, &src6));
 }
 
 static void

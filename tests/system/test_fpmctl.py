@@ -27,7 +27,7 @@ KEYS = {
     "nexthops": "group nexthop_id routes state buckets nexthops",
     "neighbors": "address dev mac state adj use",
     "ports": "name device driver ifindex mac mtu link queues rx_packets rx_bytes "
-    "tx_packets tx_bytes rx_missed rx_errors tx_errors addresses4 addresses6",
+    "tx_packets tx_bytes rx_missed rx_errors tx_errors forwarding addresses4 addresses6",
     "counters": "name kind value text",
     "memory": "rss_bytes peak_rss_bytes fib4 fib6 rib_bytes queue_bytes",
     "version": "version dpdk pid uptime_s config",

@@ -352,6 +352,7 @@ hurry(struct bed *bed)
 	bed_sysctl(bed, "ipv4/neigh/t0/delay_first_probe_time", "1");
 	bed_sysctl(bed, "ipv4/neigh/t0/locktime", "0");
 	bed_sysctl(bed, "ipv6/conf/t0/accept_dad", "0");
+	bed_sysctl(bed, "ipv6/conf/all/forwarding", "1");
 	bed_sysctl(bed, "ipv4/conf/t0/forwarding", "1");
 	bed_sysctl(bed, "ipv6/conf/t0/forwarding", "1");
 }

@@ -72,6 +72,35 @@ a_kind_without_a_callback_is_left_out(void **state)
 	unwatch(m);
 }
 
+/* --- forwarding ------------------------------------------------------------------------- */
+
+static void
+forwarding_of_one_and_of_all_is_followed(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m;
+	unsigned int t0;
+
+	bed_tap(bed);
+	t0 = bed->tap.ifindex;
+	bed_sysctl(bed, "ipv4/conf/all/forwarding", "0");
+	bed_sysctl(bed, "ipv4/conf/t0/forwarding", "1");
+	bed_sysctl(bed, "ipv6/conf/all/forwarding", "1");
+	m = watch(bed);
+	assert_true(is_forwarding(m, t0, 4) && !is_forwarding(m, KMON_CONF_ALL, 4));
+	assert_true(is_forwarding(m, t0, 6) && is_forwarding(m, KMON_CONF_ALL, 6));
+
+	bed_sysctl(bed, "ipv4/conf/t0/forwarding", "0");
+	bed_sysctl(bed, "ipv6/conf/all/forwarding", "0");
+	eventually(m, !is_forwarding(m, t0, 4) && !is_forwarding(m, t0, 6));
+	assert_false(is_forwarding(m, KMON_CONF_ALL, 6));
+
+	bed_sysctl(bed, "ipv4/conf/t0/rp_filter", "1"); /* not of interest: no report */
+	bed_sysctl(bed, "ipv4/conf/all/forwarding", "1");
+	eventually(m, is_forwarding(m, t0, 4) && is_forwarding(m, KMON_CONF_ALL, 4));
+	unwatch(m);
+}
+
 /* --- links ------------------------------------------------------------------------------ */
 
 static void
@@ -254,6 +283,7 @@ main(void)
 		bed_test(opening_in_a_namespace_that_is_not_there_is_enoent),
 		bed_test(closing_leaks_no_descriptor),
 		bed_test(a_kind_without_a_callback_is_left_out),
+		bed_test(forwarding_of_one_and_of_all_is_followed),
 		bed_test(carrier_follows_tap_carrier),
 		bed_test(a_rename_is_the_same_link_with_another_name),
 		bed_test(mac_mtu_and_admin_state_are_followed),

@@ -21,9 +21,10 @@ struct model {
 	struct kmon *km;
 	const char *broken; /* the first breach of the contract */
 	struct kmon_link link[16];
+	struct kmon_conf conf[64];
 	struct kmon_addr addr[32];
 	struct kmon_neigh neigh[MODEL_MAX];
-	size_t n_links, n_addrs, n_neighs;
+	size_t n_links, n_confs, n_addrs, n_neighs;
 	unsigned int n_failed;     /* reports of NUD_FAILED */
 	unsigned int n_links_gone; /* reports */
 	bool resolve_in_callback;
@@ -48,6 +49,9 @@ link_by_index(struct model *m, unsigned int ifindex)
 static inline bool
 is_bare(const struct model *m, unsigned int ifindex)
 {
+	for (size_t i = 0; i < m->n_confs; i++)
+		if (m->conf[i].ifindex == ifindex)
+			return false;
 	for (size_t i = 0; i < m->n_addrs; i++)
 		if (m->addr[i].ifindex == ifindex)
 			return false;
@@ -80,6 +84,37 @@ on_link(void *ctx, const struct kmon_link *link, bool gone)
 		 at->carrier == link->carrier)
 		breach(m, "link reported twice");
 	*at = *link;
+}
+
+static inline struct kmon_conf *
+conf_like(struct model *m, unsigned int ifindex, uint8_t family)
+{
+	for (size_t i = 0; i < m->n_confs; i++)
+		if (m->conf[i].ifindex == ifindex && m->conf[i].family == family)
+			return &m->conf[i];
+	return NULL;
+}
+
+static inline void
+on_conf(void *ctx, const struct kmon_conf *conf, bool gone)
+{
+	struct model *m = ctx;
+	struct kmon_conf *at = conf_like(m, conf->ifindex, conf->family);
+
+	if (conf->ifindex != KMON_CONF_ALL && link_by_index(m, conf->ifindex) == NULL)
+		breach(m, "setting on an unknown link");
+	if (gone) {
+		if (at == NULL)
+			breach(m, "unknown setting gone");
+		else
+			*at = m->conf[--m->n_confs];
+		return;
+	}
+	if (at == NULL)
+		at = &m->conf[m->n_confs++];
+	else if (at->forwarding == conf->forwarding)
+		breach(m, "setting reported twice");
+	*at = *conf;
 }
 
 static inline struct kmon_addr *
@@ -155,7 +190,8 @@ on_neigh(void *ctx, const struct kmon_neigh *neigh, bool gone)
 		breach(m, "resolve from a callback");
 }
 
-static const struct kmon_ops all_ops = {on_link, on_addr, on_neigh};
+static const struct kmon_ops all_ops = {
+	.link = on_link, .conf = on_conf, .addr = on_addr, .neigh = on_neigh};
 
 static inline struct model *
 watch(struct bed *bed)
@@ -220,6 +256,14 @@ find_link(struct model *m, const char *name)
 		if (strcmp(m->link[i].name, name) == 0)
 			return &m->link[i];
 	return NULL;
+}
+
+static inline bool
+is_forwarding(struct model *m, unsigned int ifindex, uint8_t family)
+{
+	const struct kmon_conf *c = conf_like(m, ifindex, family);
+
+	return c != NULL && c->forwarding;
 }
 
 static inline const struct kmon_addr *

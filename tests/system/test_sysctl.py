@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The kernel's `forwarding` sysctls of a TAP are the port's: router or host, by family."""
+
+import time
+
+import pytest
+from scapy.layers.inet import ICMP, IP
+from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+
+from lib import netns
+from lib.wait import eventually
+from wire import token, token_of
+
+CASES = {
+    4: ("198.51.100.0/24", "198.51.100.9", "peer4", "ipv4"),
+    6: ("2001:db8:f000::/36", "2001:db8:f000::9", "peer6", "ipv6"),
+}
+IN_TIME = 0.1
+N = 5
+
+
+@pytest.fixture
+def sysctl(dut):
+    """Set net.FAMILY.conf.DEV.forwarding in FRR's namespace; all back on afterwards."""
+
+    def write(family, dev, value):
+        netns.sysctl(dut.ctl, {f"net.{family}.conf.{dev}.forwarding": value})
+
+    yield write
+    for family in ("ipv4", "ipv6"):
+        write(family, "all", 0)  # only a change of `all` reaches every interface
+        write(family, "all", 1)
+    eventually(lambda: {shown(dut, w) for w in dut.wires.values()} == {"on"}, 3, 0.01)
+
+
+@pytest.fixture(params=[4, 6], ids=["IPv4", "IPv6"])
+def case(request, dut, wan, alt):
+    """(destination, name of the family, of the other), with a route for both by wan."""
+    for prefix, _, peer, _ in CASES.values():
+        dut.route(prefix, via=getattr(wan, peer), wire=wan)
+    return CASES[request.param][1], CASES[request.param][3], CASES[10 - request.param]
+
+
+def shown(dut, wire):
+    """What fpmctl says of a port."""
+    return dut.port_row(wire)["forwarding"]
+
+
+def in_time(fn):
+    """Assert that fn() becomes true within the 100 ms that a change may take."""
+    begin = time.monotonic()
+    eventually(fn, 3, 0.002)
+    assert time.monotonic() - begin < IN_TIME
+
+
+def test_an_interface_that_does_not_forward_is_a_host(dut, lan, wan, alt, case, sysctl):
+    """RFC 1122, 3.2.1.3 and RFC 4861, 2.1: what is not for a host it drops, silently. Other
+    interfaces and the other family go on; what is for us is delivered."""
+    dst, family, other = case
+
+    sysctl(family, lan.tap, 0)
+
+    in_time(lambda: shown(dut, lan) == other[3])
+    probes = [lan.probe(dst) for _ in range(N)]
+    assert dut.not_forwarded(lan, *probes) == {"forwarding_off": N}
+    assert [p for p in probes if lan.got(token_of(p))] == [], "no ICMP error"
+    dut.forwarded(lan, lan.probe(other[1]), wan)
+    dut.forwarded(alt, alt.probe(dst), wan)
+    echo = _echo(lan, dst)
+    lan.send(echo)
+    assert lan.expect(token_of(echo)).src == lan.port_mac, "the kernel answers a ping"
+
+    sysctl(family, lan.tap, 1)
+
+    in_time(lambda: shown(dut, lan) == "on")
+    dut.forwarded(lan, lan.probe(dst), wan)
+
+
+def _echo(lan, dst):
+    eth = Ether(src=lan.mac, dst=lan.port_mac)
+    if ":" in dst:
+        return eth / IPv6(src=lan.peer6, dst=lan.ip6) / ICMPv6EchoRequest() / Raw(token())
+    return eth / IP(src=lan.peer4, dst=lan.ip4) / ICMP() / Raw(token())
+
+
+def test_all_interfaces_at_once(dut, lan, wan, case, sysctl):
+    """`no ip forwarding` in vtysh writes conf.all: no interface forwards that family."""
+    dst, family, other = case
+
+    sysctl(family, "all", 0)
+
+    in_time(lambda: {shown(dut, w) for w in dut.wires.values()} == {other[3]})
+    assert dut.not_forwarded(lan, lan.probe(dst)) == {"forwarding_off": 1}
+    dut.forwarded(lan, lan.probe(other[1]), wan)
+
+    sysctl(family, "all", 1)
+
+    in_time(lambda: {shown(dut, w) for w in dut.wires.values()} == {"on"})
+    dut.forwarded(lan, lan.probe(dst), wan)
+
+
+def test_an_exception_from_all_is_linuxs(dut, lan, wan, case, sysctl):
+    """ip-sysctl.rst: in IPv4 an interface's own setting decides, in IPv6 all's must be on
+    as well."""
+    dst, family, _ = case
+    sysctl(family, "all", 0)
+
+    sysctl(family, lan.tap, 1)
+
+    if family == "ipv4":
+        in_time(lambda: shown(dut, lan) == "on")
+        dut.forwarded(lan, lan.probe(dst), wan)
+    else:
+        assert dut.not_forwarded(lan, lan.probe(dst)) == {"forwarding_off": 1}
+        assert shown(dut, lan) == "ipv4"
+
+
+def test_traffic_goes_on_while_another_family_is_switched(dut, lan, wan, case, sysctl):
+    """A switch is a new copy of the port, never a half-written one."""
+    dst, _, other = case
+
+    with dut.stream(lan, dst) as stream:
+        for value in (0, 1) * 10:
+            sysctl(other[3], "all", value)
+
+    assert stream.lost(wan) == []
