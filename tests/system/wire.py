@@ -25,7 +25,8 @@ from scapy.packet import Raw
 from lib import netns
 
 ETH_P_ALL = 3
-SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
+SOL_PACKET, PACKET_AUXDATA, PACKET_IGNORE_OUTGOING = 263, 8, 23
+TP_STATUS_VLAN_VALID, TP_STATUS_VLAN_TPID_VALID = 1 << 4, 1 << 6
 SO_RCVBUFFORCE = 33
 _numbers = itertools.count(1)
 # The first octets of every probe's payload: no frame of anybody else has them.
@@ -54,6 +55,7 @@ class Wire:
         self.ifname = ifname
         self.sock = netns.open_socket(namespace, socket.AF_PACKET, socket.SOCK_RAW)
         self.sock.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+        self.sock.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
         self.sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 16 << 20)
         with netns.entered(namespace):
             self.sock.bind((ifname, ETH_P_ALL))
@@ -171,6 +173,18 @@ class Wire:
         with self.came:
             return [when for when, who in self.asked if who == address]
 
+    def receive(self):
+        """One frame as it was on the wire: the kernel takes a VLAN tag out of it."""
+        data, control, _, _ = self.sock.recvmsg(65535, 64)
+        for level, kind, aux in control:
+            if (level, kind) == (SOL_PACKET, PACKET_AUXDATA):
+                status, tci, tpid = struct.unpack_from("=I12xHH", aux)
+                if status & TP_STATUS_VLAN_VALID:
+                    tagged = status & TP_STATUS_VLAN_TPID_VALID
+                    tag = struct.pack("!HH", tpid if tagged else 0x8100, tci)
+                    data = data[:12] + tag + data[12:]
+        return data
+
     def take(self, data):
         """One frame has come: note it, answer it.  [collector thread]"""
         now = time.monotonic()
@@ -210,7 +224,7 @@ class Collector(threading.Thread):
                     return
                 for _ in range(64):
                     try:
-                        data = key.data.sock.recv(65535)
+                        data = key.data.receive()
                     except BlockingIOError:
                         break
                     except OSError:
