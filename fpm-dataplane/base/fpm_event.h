@@ -62,6 +62,7 @@ struct msg_fpm_batch {
 	struct msg m;
 	uint32_t n;
 	uint32_t bytes; /* accounted against the queue: this message and all behind it */
+	uint64_t rx_ms; /* CLOCK_MONOTONIC when it was handed over */
 	struct fpm_event ev[FPM_BATCH_MAX];
 };
 
@@ -110,11 +111,23 @@ struct fpm_status {
 	_Atomic uint32_t connected;       /* W:fpm  1 while a client is there */
 	_Atomic uint32_t nl_pid;         /* W:fpm  netlink port id of the zebra last seen */
 	_Atomic uint64_t queue_bytes_in; /* W:fpm  accounted bytes given to rib */
-	_Atomic uint64_t queue_bytes_out;  /* W:rib  of those, handled */
-	_Atomic uint64_t queue_high_bytes; /* W:fpm high water of in - out */
-	_Atomic uint64_t last_rx_ms;       /* W:fpm  CLOCK_MONOTONIC of the last octet */
-	_Atomic uint64_t up_since_ms;      /* W:fpm  CLOCK_MONOTONIC of the accept */
+	_Atomic uint64_t queue_bytes_out;   /* W:rib  of those, handled */
+	_Atomic uint64_t queue_high_bytes;  /* W:fpm high water of in - out */
+	_Atomic uint64_t queue_limit_bytes; /* W:main before the threads start */
+	_Atomic uint64_t queue_since_ms;    /* W:fpm CLOCK_MONOTONIC when it last filled */
+	_Atomic uint64_t handled_rx_ms; /* W:rib rx_ms of the last batch that it handled */
+	_Atomic uint64_t lag_high_ms;   /* W:rib high water: handed over -> in the FIB */
+	_Atomic uint32_t refusing;    /* W:fpm 1 while nobody is accepted: rib is behind */
+	_Atomic uint64_t last_rx_ms;  /* W:fpm  CLOCK_MONOTONIC of the last octet */
+	_Atomic uint64_t up_since_ms; /* W:fpm  CLOCK_MONOTONIC of the accept */
 };
 extern struct fpm_status fpm_status;
+
+/* From here on the queue is near its limit: told in the log and by `fpmctl show fpm`. */
+static inline uint64_t
+queue_warn_bytes(uint64_t limit_bytes)
+{
+	return limit_bytes / 4 * 3;
+}
 
 #endif

@@ -42,7 +42,8 @@ struct ask {
 	int family; /* 0: both */
 
 	unsigned long long n_rows;
-	int write_error; /* errno of a failed write to stdout */
+	int write_error;  /* errno of a failed write to stdout */
+	json_t *unsorted; /* rows of neighbors, which the daemon has in no order */
 };
 
 static int
@@ -86,9 +87,8 @@ help(void)
 }
 
 static bool
-on_row(const json_t *row, const char *text, void *ctx)
+row_print(struct ask *ask, const json_t *row, const char *text)
 {
-	struct ask *ask = ctx;
 	const struct view *view = view_find(ask->show);
 
 	errno = 0;
@@ -106,6 +106,56 @@ on_row(const json_t *row, const char *text, void *ctx)
 	if (ferror(stdout))
 		ask->write_error = errno;
 	return !ferror(stdout); /* nobody reads any more: `| head` */
+}
+
+static bool
+on_row(const json_t *row, const char *text, void *ctx)
+{
+	struct ask *ask = ctx;
+
+	if (ask->unsorted == NULL)
+		return row_print(ask, row, text);
+	return json_array_append(ask->unsorted, (json_t *)(uintptr_t)row) == 0;
+}
+
+static int
+by_device_and_address(const void *a, const void *b)
+{
+	const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
+	struct prefix p = {0}, q = {0};
+	int order = strcmp(row_str(x, "dev"), row_str(y, "dev"));
+
+	if (order != 0)
+		return order;
+	(void)prefix_parse(row_str(x, "address"), &p, NULL);
+	(void)prefix_parse(row_str(y, "address"), &q, NULL);
+	if (p.family != q.family)
+		return p.family < q.family ? -1 : 1;
+	return memcmp(&p.addr, &q.addr, sizeof(p.addr));
+}
+
+/* Rows that were kept until all of them were there. */
+static void
+sorted_print(struct ask *ask)
+{
+	size_t n = json_array_size(ask->unsorted);
+	const json_t **row = calloc(n + 1, sizeof(const json_t *));
+
+	if (row == NULL)
+		abort();
+	for (size_t i = 0; i < n; i++)
+		row[i] = json_array_get(ask->unsorted, i);
+	qsort(row, n, sizeof(*row), by_device_and_address);
+	for (size_t i = 0; i < n; i++) {
+		char *text = json_dumps(row[i], JSON_COMPACT);
+		bool more = text != NULL && row_print(ask, row[i], text);
+
+		free(text);
+		if (!more)
+			break;
+	}
+	free(row);
+	json_decref(ask->unsorted);
 }
 
 /* The answer is complete; what there is to say about none or no rows. */
@@ -150,8 +200,12 @@ run(struct ask *ask)
 		json_object_set_new(request, "longest", json_boolean(ask->longest));
 	if (ask->family != 0)
 		json_object_set_new(request, "family", json_integer(ask->family));
+	if (strcmp(ask->show, "neighbors") == 0)
+		ask->unsorted = json_array();
 	rc = conn_ask(ask->socket, request, on_row, ask);
 	json_decref(request);
+	if (ask->unsorted != NULL)
+		sorted_print(ask);
 	if (rc == CTL_OK)
 		rc = finish(ask);
 	else if (rc == CTL_USAGE)

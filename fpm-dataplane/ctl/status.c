@@ -6,6 +6,7 @@
 #include "ctl/ctl.h"
 
 #include <stdio.h>
+#include <string.h>
 
 const char *
 human_bytes(long long bytes, char buf[32])
@@ -43,19 +44,53 @@ human_seconds(double seconds, char buf[32])
 static void
 session_print(const json_t *row)
 {
+	static const char *const meaning[][2] = {
+		{"in-step", "in step"},
+		{"replaying", "a replay is running"},
+		{"holding", "replay over, zebra was restarted: waiting for its peers"},
+		{"sweeping", "replay over, sweeping what it left out"},
+	};
+	const char *state = row_str(row, "state");
 	char text[32];
 
-	if (row_true(row, "connected"))
-		printf("Session    zebra is connected, generation %lld, up %s\n",
-		       row_int(row, "generation"),
-		       human_seconds(row_real(row, "uptime_s"), text));
-	else if (row_int(row, "generation") != 0)
+	if (strcmp(state, "never-connected") == 0) {
+		puts("Session    zebra has never connected: is it started with "
+		     "`-M dplane_fpm_nl`?");
+	} else if (!row_true(row, "connected")) {
 		printf("Session    zebra has gone (generation %lld): its routes stay in "
 		       "force\n",
 		       row_int(row, "generation"));
-	else
-		puts("Session    zebra has never connected: is it started with "
-		     "`-M dplane_fpm_nl`?");
+	} else {
+		printf("Session    zebra is connected, generation %lld, up %s",
+		       row_int(row, "generation"),
+		       human_seconds(row_real(row, "uptime_s"), text));
+		for (unsigned int i = 0; i < sizeof(meaning) / sizeof(meaning[0]); i++)
+			if (strcmp(state, meaning[i][0]) == 0)
+				printf("; %s", meaning[i][1]);
+		putchar('\n');
+	}
+}
+
+static void
+queue_print(const json_t *row)
+{
+	char now[32], high[32], limit[32];
+
+	printf("Queue      %s now, %s at most, limit %s\n",
+	       human_bytes(row_int(row, "queue_bytes"), now),
+	       human_bytes(row_int(row, "queue_high_bytes"), high),
+	       human_bytes(row_int(row, "queue_limit_bytes"), limit));
+	printf("Lag        %lld ms now, %lld ms at most, from zebra's word to the FIB\n",
+	       row_int(row, "lag_ms"), row_int(row, "lag_high_ms"));
+	if (strcmp(row_str(row, "state"), "refusing") == 0)
+		puts("WARNING    the RIB is too far behind: the session was closed, zebra "
+		     "is "
+		     "refused until\n           the queue is down to half its limit, and "
+		     "will then send all again");
+	else if (row_true(row, "queue_warning"))
+		puts("WARNING    the RIB is behind, the queue above 75 % of its limit "
+		     "(fpm.queue-limit-mib):\n           there the session is closed and "
+		     "zebra sends all again");
 }
 
 static void
@@ -65,18 +100,33 @@ replay_print(const json_t *row)
 
 	if (!row_has(row, "replaying"))
 		return;
-	printf("Replay     %s, %lld routes stale",
-	       row_true(row, "replaying") ? "running" : "none", row_int(row, "stale"));
+	if (row_has(row, "replay_s"))
+		printf("Replay     %s %s: %lld of %lld routes confirmed, %lld stale",
+		       row_true(row, "replaying") ? "running for" : "took",
+		       human_seconds(row_real(row, "replay_s"), text),
+		       row_int(row, "replay_confirmed"), row_int(row, "replay_before"),
+		       row_int(row, "stale"));
+	else
+		printf("Replay     none yet");
 	if (row_has(row, "sweep_in_s"))
 		printf(", sweep in %s", human_seconds(row_real(row, "sweep_in_s"), text));
 	printf("; %lld sweeps removed %lld\n", row_int(row, "sweeps"),
 	       row_int(row, "swept_routes"));
+	printf("Timers     sweep after the sentinel, else %lld s of silence, at most %lld "
+	       "s; not before\n           %lld s when zebra was restarted\n",
+	       row_int(row, "sweep_quiet_s"), row_int(row, "sweep_max_s"),
+	       row_int(row, "sweep_restart_s"));
+	if (row_true(row, "feedback_enabled"))
+		printf("Feedback   %lld routes acknowledged, %lld of them as failed\n",
+		       row_int(row, "feedback"), row_int(row, "feedback_failed"));
+	else
+		puts("Feedback   off (fpm.feedback)");
 }
 
 void
 status_fpm(const json_t *row)
 {
-	char text[32], high[32];
+	char text[32];
 
 	session_print(row);
 	printf("Received   %lld messages in %lld frames, %s", row_int(row, "messages"),
@@ -96,9 +146,7 @@ status_fpm(const json_t *row)
 	       "limit\n",
 	       row_int(row, "accepts"), row_int(row, "replaced"), row_int(row, "closes"),
 	       row_int(row, "overflows"));
-	printf("Queue      %s now, %s at most\n",
-	       human_bytes(row_int(row, "queue_bytes"), text),
-	       human_bytes(row_int(row, "queue_high_bytes"), high));
+	queue_print(row);
 	replay_print(row);
 	if (!row_has(row, "routes4"))
 		return;
@@ -106,10 +154,12 @@ status_fpm(const json_t *row)
 	       row_int(row, "routes4"), row_int(row, "zebra4"));
 	printf("Table IPv6 %lld prefixes, %lld of them from zebra\n",
 	       row_int(row, "routes6"), row_int(row, "zebra6"));
-	printf("Behind     %lld groups, %lld next-hop ids, %lld adjacencies, %lld routes "
-	       "unresolved\n",
+	printf("Behind     %lld groups, %lld next-hop ids (%lld deleted while in use), "
+	       "%lld "
+	       "adjacencies, %lld routes unresolved\n",
 	       row_int(row, "groups"), row_int(row, "nexthop_ids"),
-	       row_int(row, "adjacencies"), row_int(row, "unresolved"));
+	       row_int(row, "nexthop_ids_absent"), row_int(row, "adjacencies"),
+	       row_int(row, "unresolved"));
 }
 
 static void

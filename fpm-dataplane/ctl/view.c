@@ -100,6 +100,8 @@ ways_print(const json_t *row, int indent)
 		printf("  (table %lld: not forwarded by)", row_int(row, "table"));
 	if (row_true(row, "stale"))
 		fputs("  (stale)", stdout);
+	if (row_true(row, "absent"))
+		fputs("  (deleted by FRR while in use: the last way stays)", stdout);
 	putchar('\n');
 	for (size_t i = 1; i < json_array_size(hops); i++) {
 		printf("%*s", indent, "");

@@ -54,23 +54,38 @@ keep_session_events(struct fpm_queue *q)
 	q->hops_bytes = 0;
 }
 
+/* One warning, a second one only after half of the limit was free again. */
 static void
-account(struct fpm_queue *q, uint32_t bytes)
+warn(struct fpm_queue *q, uint64_t depth)
 {
-	uint64_t depth;
+	unsigned int missed;
 
-	status_add(&fpm_status.queue_bytes_in, bytes);
-	depth = queue_depth();
+	if (depth <= q->limit_bytes / 2)
+		q->warned = false;
+	if (q->warned || depth <= queue_warn_bytes(q->limit_bytes))
+		return;
+	q->warned = true;
+	if (log_allowed(&q->warn_log, &missed))
+		log_warn("fpm: queue at 75%% of its limit, where the session is closed "
+			 "bytes=%llu limit=%llu missed=%u",
+			 (unsigned long long)depth, (unsigned long long)q->limit_bytes,
+			 missed);
+}
+
+static void
+account(struct fpm_queue *q, const struct msg_fpm_batch *batch)
+{
+	uint64_t depth = queue_depth();
+
+	if (depth == 0)
+		atomic_store_explicit(&fpm_status.queue_since_ms, batch->rx_ms,
+				      memory_order_relaxed);
+	status_add(&fpm_status.queue_bytes_in, batch->bytes);
+	depth += batch->bytes;
 	if (depth > status_get(&fpm_status.queue_high_bytes))
 		atomic_store_explicit(&fpm_status.queue_high_bytes, depth,
 				      memory_order_relaxed);
-	if (depth <= q->limit_bytes / 2) {
-		q->warned = false;
-	} else if (!q->warned && depth > q->limit_bytes / 4 * 3) {
-		q->warned = true;
-		log_warn("fpm: queue at 75%% bytes=%llu limit=%llu",
-			 (unsigned long long)depth, (unsigned long long)q->limit_bytes);
-	}
+	warn(q, depth);
 }
 
 int
@@ -92,10 +107,11 @@ queue_flush(struct fpm_queue *q)
 	batch->m.type = MSG_FPM_BATCH;
 	batch->n = q->n;
 	batch->bytes = (uint32_t)bytes + q->hops_bytes;
+	batch->rx_ms = monotonic_ms();
 	memcpy(batch->ev, q->ev, events_bytes);
 	q->n = 0;
 	q->hops_bytes = 0;
-	account(q, batch->bytes);
+	account(q, batch);
 	worker_send(q->rib, &batch->m);
 	return 0;
 }

@@ -5,7 +5,9 @@
  * zebra's hands and never waits for rib; it acknowledges routes when told to (feedback.c).
  *
  * While rib is more than half the queue limit behind, nobody is accepted: a replay on top of
- * that would only end at the limit again. Callers wait in the listen backlog meanwhile.
+ * that would only end at the limit again. The listening socket is closed meanwhile: zebra is
+ * refused and tries again every 3 s, while a connection left in the backlog would look like
+ * a session whose reader has stalled, with all that does to zebra (FPM.md, 7).
  */
 #include <assert.h>
 #include <errno.h>
@@ -77,35 +79,80 @@ listen_open_in(const char *netns, const struct sockaddr_storage *addr)
 	return rc;
 }
 
-static uint16_t
-bound_port(int fd)
+/* The address that was really bound: asked for with port 0, it has one from now on. */
+static void
+note_bound(struct fpm *fpm)
 {
-	struct sockaddr_storage a = {0};
-	socklen_t len = sizeof(a);
+	struct sockaddr_storage *a = &fpm->conf.listen;
+	socklen_t len = sizeof(*a);
 
-	if (getsockname(fd, (struct sockaddr *)&a, &len) < 0)
-		return 0;
-	return ntohs(a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port
-					     : ((struct sockaddr_in *)&a)->sin_port);
+	if (getsockname(fpm->listen_fd, (struct sockaddr *)a, &len) < 0)
+		return;
+	fpm->port = ntohs(a->ss_family == AF_INET6 ? ((struct sockaddr_in6 *)a)->sin6_port
+						   : ((struct sockaddr_in *)a)->sin_port);
+}
+
+static void
+refusing(bool yes)
+{
+	atomic_store_explicit(&fpm_status.refusing, yes, memory_order_relaxed);
+}
+
+/* Returns 0 or -errno. */
+static int
+listen_start(struct fpm *fpm)
+{
+	int fd = listen_open_in(fpm->netns, &fpm->conf.listen);
+
+	if (fd < 0)
+		return fd;
+	fpm->listen_fd = fd;
+	note_bound(fpm);
+	ev_io_set(&fpm->accept, fd, EV_READ);
+	ev_io_start(fpm->w->loop, &fpm->accept);
+	refusing(false);
+	return 0;
+}
+
+static void
+listen_stop(struct fpm *fpm)
+{
+	if (fpm->listen_fd < 0)
+		return;
+	ev_io_stop(fpm->w->loop, &fpm->accept);
+	close(fpm->listen_fd);
+	fpm->listen_fd = -1;
 }
 
 void
 server_hold(struct fpm *fpm)
 {
-	ev_io_stop(fpm->w->loop, &fpm->accept);
-	if (!ev_is_active(&fpm->hold))
-		ev_timer_again(fpm->w->loop, &fpm->hold);
+	refusing(true);
+	listen_stop(fpm);
+	if (ev_is_active(&fpm->hold))
+		return;
+	ev_timer_again(fpm->w->loop, &fpm->hold);
+	log_info("fpm: not listening until the queue is down to half queue_bytes=%llu",
+		 (unsigned long long)queue_depth());
 }
 
 static void
 on_hold(struct ev_loop *loop, ev_timer *timer, int revents)
 {
 	struct fpm *fpm = timer->data;
+	unsigned int missed;
+	int rc;
 
 	if (queue_over_half(&fpm->queue))
 		return;
-	ev_timer_stop(loop, timer);
-	ev_io_start(loop, &fpm->accept);
+	rc = listen_start(fpm);
+	if (rc == 0) {
+		ev_timer_stop(loop, timer);
+		log_info("fpm: listening again queue_bytes=%llu",
+			 (unsigned long long)queue_depth());
+	} else if (log_allowed(&fpm->listen_log, &missed)) {
+		log_error("fpm: cannot listen again errno=%d missed=%u", -rc, missed);
+	}
 }
 
 /* A peer that vanished without a FIN is noticed after half a minute. */
@@ -156,17 +203,11 @@ static int
 fpm_init(struct worker *w)
 {
 	struct fpm *fpm = w->ctx;
-	int fd = listen_open_in(fpm->netns, &fpm->conf.listen);
 
-	if (fd < 0)
-		return fd;
-	fpm->listen_fd = fd;
-	fpm->port = bound_port(fd);
 	ev_timer_init(&fpm->hold, on_hold, 0., HOLD_CHECK_S);
-	ev_io_init(&fpm->accept, on_accept, fd, EV_READ);
+	ev_init(&fpm->accept, on_accept);
 	fpm->hold.data = fpm->accept.data = fpm;
-	ev_io_start(w->loop, &fpm->accept);
-	return 0;
+	return listen_start(fpm);
 }
 
 /* Each round's end hands over what the round brought. */
@@ -204,9 +245,7 @@ fpm_fini(struct worker *w)
 	session_close(fpm, SESSION_STOP, 0);
 	queue_drop(&fpm->queue);
 	ev_timer_stop(w->loop, &fpm->hold);
-	ev_io_stop(w->loop, &fpm->accept);
-	close(fpm->listen_fd);
-	fpm->listen_fd = -1;
+	listen_stop(fpm);
 }
 
 int
@@ -225,6 +264,8 @@ fpm_setup(struct worker *w, const struct fpm_conf *conf)
 	fpm->session.fd = -1;
 	fpm->queue.rib = conf->rib;
 	fpm->queue.limit_bytes = conf->queue_limit_bytes;
+	atomic_store_explicit(&fpm_status.queue_limit_bytes, conf->queue_limit_bytes,
+			      memory_order_relaxed);
 	w->name = "fpm";
 	w->role = ROLE_FPM;
 	w->ctx = fpm;

@@ -12,6 +12,7 @@
 #include <ev.h>
 #include <stdatomic.h>
 
+#include "base/clock.h"
 #include "base/fpm_event.h"
 #include "base/log.h"
 #include "fpm/decode.h"
@@ -25,7 +26,8 @@
 struct fpm_queue {
 	struct worker *rib;
 	uint64_t limit_bytes;
-	bool warned;         /* above 75 %; again only after it was below half */
+	bool warned; /* above 75 %; again only after it was below half */
+	struct log_limit warn_log;
 	unsigned int n;      /* events in `ev` */
 	uint32_t hops_bytes; /* behind them */
 	struct fpm_event ev[FPM_BATCH_MAX];
@@ -62,14 +64,14 @@ struct fpm {
 	struct worker *w;
 	struct fpm_conf conf;
 	char netns[256];
-	int listen_fd;
+	int listen_fd; /* -1 while rib is too far behind: connects are refused */
 	uint16_t port; /* that we listen on: tests ask for port 0 */
-	ev_io accept;  /* off while rib is too far behind */
-	ev_timer hold; /* looks whether it may be on again */
+	ev_io accept;
+	ev_timer hold; /* looks whether to listen again */
 	struct fpm_session session;
 	struct fpm_queue queue;
 	struct fpm_tally tally;
-	struct log_limit bad_frame_log, malformed_log, accept_log, memory_log;
+	struct log_limit bad_frame_log, malformed_log, accept_log, memory_log, listen_log;
 };
 
 /* fpm_status has one writer, this thread: a plain add that others read whole. */
@@ -86,8 +88,6 @@ status_get(const _Atomic uint64_t *counter)
 {
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
-
-uint64_t monotonic_ms(void);
 
 /* --- queue.c                                                                  [fpm] */
 
@@ -136,7 +136,7 @@ void feedback_take(struct fpm *fpm, const struct msg_feedback *m);
 
 /* --- server.c                                                                 [fpm] */
 
-/* Stop accepting until rib has caught up. */
+/* Refuse connections until rib has caught up. */
 void server_hold(struct fpm *fpm);
 
 #endif

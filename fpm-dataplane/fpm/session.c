@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "fpm/server.h"
@@ -32,15 +31,6 @@ static const char *const end_name[] = {
 	[SESSION_REPLAY] = "replay-asked-for",
 	[SESSION_STOP] = "stop",
 };
-
-uint64_t
-monotonic_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /*
  * FPM_SESSION_UP waits for the first message, which brings zebra's netlink port id: by that

@@ -364,6 +364,22 @@ kill_idle(struct rib *rib)
 	rib->idle.n = 0;
 }
 
+/* How long the oldest of what is in this commit has waited for it. */
+static void
+note_lag(struct rib *rib)
+{
+	uint64_t now, lag_ms;
+
+	if (rib->oldest_rx_ms == 0)
+		return;
+	now = rib->clock_ms();
+	lag_ms = now > rib->oldest_rx_ms ? now - rib->oldest_rx_ms : 0;
+	rib->oldest_rx_ms = 0;
+	if (lag_ms > atomic_load_explicit(&fpm_status.lag_high_ms, memory_order_relaxed))
+		atomic_store_explicit(&fpm_status.lag_high_ms, lag_ms,
+				      memory_order_relaxed);
+}
+
 static void
 commit(struct rib *rib)
 {
@@ -378,6 +394,7 @@ commit(struct rib *rib)
 		kill_idle(rib);
 	if (tries || rib->count.word_writes != words)
 		rib->count.commits++;
+	note_lag(rib);
 	feedback_seal(rib);
 	p = rib->pending;
 	if (p == NULL)

@@ -253,6 +253,24 @@ list_routes(const struct rib *rib, struct msg_query *q)
 	q->done = true;
 }
 
+/* zebra has deleted the id, or a member of it; what it meant last stays in force. */
+static bool
+is_absent(const struct nh *nh)
+{
+	for (uint32_t i = 0; i < nh->n_member; i++)
+		if (nh->member[i].nh->absent)
+			return true;
+	return nh->absent;
+}
+
+/* Group 1 is kept for the day when numbers run out: nobody's until a route has it. */
+static bool
+is_used(const struct rib *rib, const struct slot *s)
+{
+	return s->kind != SLOT_FREE && s->kind != SLOT_DYING &&
+	       s->refs > (s->number == rib->slot_unresolved);
+}
+
 static void
 list_nexthops(const struct rib *rib, struct msg_query *q)
 {
@@ -266,18 +284,18 @@ list_nexthops(const struct rib *rib, struct msg_query *q)
 		if (json_array_size(q->rows) >= q->max || ++steps > SCAN_MAX)
 			return;
 		s = slot_at(rib, (uint32_t)++q->cursor[0]);
-		if (s->kind == SLOT_FREE || s->kind == SLOT_DYING ||
-		    s->refs <= (s->number == rib->slot_unresolved))
+		if (!is_used(rib, s))
 			continue;
 		nh = s->kind == SLOT_ID ? nh_find(rib, s->nhid) : NULL;
 		word = atomic_load_explicit(&rib->fib->group[s->number],
 					    memory_order_relaxed);
-		row(q, json_pack("{s:I, s:I, s:I, s:s, s:I, s:b, s:o}", "group",
-				 (json_int_t)s->number, "nexthop_id", (json_int_t)s->nhid,
-				 "routes", (json_int_t)s->refs, "state",
-				 state_name(slot_path_kind(rib, s->number)), "buckets",
-				 (json_int_t)1 << group_word_log2(word), "absent",
-				 nh != NULL && nh->absent, "nexthops", legs_json(rib, s)));
+		row(q,
+		    json_pack("{s:I, s:I, s:I, s:s, s:I, s:b, s:o}", "group",
+			      (json_int_t)s->number, "nexthop_id", (json_int_t)s->nhid,
+			      "routes", (json_int_t)s->refs, "state",
+			      state_name(slot_path_kind(rib, s->number)), "buckets",
+			      (json_int_t)1 << group_word_log2(word), "absent",
+			      nh != NULL && is_absent(nh), "nexthops", legs_json(rib, s)));
 	}
 	q->done = true;
 }
@@ -313,16 +331,49 @@ set_int(json_t *o, const char *key, uint64_t value)
 	json_object_set_new(o, key, json_integer((json_int_t)value));
 }
 
+/* Where the session stands, and the times that it goes by. */
+static void
+summary_session(const struct rib *rib, json_t *o)
+{
+	const struct session *s = &rib->session;
+	uint64_t now = rib->clock_ms();
+	uint64_t replay_ms = (s->done_ms != 0 ? s->done_ms : now) - s->up_ms;
+	int64_t sweep_ms = sweep_in_ms(rib, now);
+
+	set_int(o, "generation", s->gen);
+	json_object_set_new(o, "phase", json_string(session_phase(rib)));
+	json_object_set_new(o, "replaying", json_boolean(s->replaying));
+	json_object_set_new(o, "zebra_restarted", json_boolean(s->restarted));
+	json_object_set_new(o, "sentinel", json_boolean(s->sentinel));
+	set_int(o, "replay_before", s->n_before);
+	set_int(o, "replay_confirmed", s->n_before - rib->stale - s->swept);
+	set_int(o, "stale", rib->stale);
+	json_object_set_new(o, "replay_s",
+			    s->up_ms == 0 ? json_null()
+					  : json_real((double)replay_ms / 1e3));
+	json_object_set_new(o, "sweep_in_s",
+			    sweep_ms < 0 ? json_null() : json_real((double)sweep_ms / 1e3));
+	set_int(o, "sweeps", rib->count.sweeps);
+	set_int(o, "swept_routes", rib->count.swept_routes);
+	set_int(o, "sweep_quiet_s", rib->conf.sweep_quiet_s);
+	set_int(o, "sweep_max_s", rib->conf.sweep_max_s);
+	set_int(o, "sweep_restart_s", rib->conf.sweep_restart_s);
+	json_object_set_new(o, "feedback_enabled", json_boolean(rib->conf.fpm != NULL));
+}
+
 static void
 summary(const struct rib *rib, struct msg_query *q)
 {
 	json_t *o = json_object();
-	int64_t sweep_ms = sweep_in_ms(rib, rib->clock_ms());
-	uint64_t unresolved = 0, absent = 0;
+	uint64_t unresolved = 0, absent = 0, groups = 0;
 
-	for (uint32_t i = 1; i <= rib->slot_high; i++)
+	for (uint32_t i = 1; i <= rib->slot_high; i++) {
+		const struct slot *s = slot_at(rib, i);
+
+		groups += is_used(rib, s);
 		if (slot_path_kind(rib, i) == PATH_UNRESOLVED)
-			unresolved += slot_at(rib, i)->refs - (i == rib->slot_unresolved);
+			unresolved += s->refs - (i == rib->slot_unresolved);
+	}
 	for (uint32_t i = 1; i <= rib->nh_high; i++)
 		absent += rib->nh[i] != NULL && rib->nh[i]->absent;
 	set_int(o, "routes4", rib->n_main[0]);
@@ -331,17 +382,11 @@ summary(const struct rib *rib, struct msg_query *q)
 	set_int(o, "zebra6", rib->n_zebra[1]);
 	set_int(o, "other_tables", rib->other.n);
 	set_int(o, "unresolved", unresolved);
-	set_int(o, "groups", rib->n_slots);
+	set_int(o, "groups", groups);
 	set_int(o, "nexthop_ids", rib->n_nh);
 	set_int(o, "nexthop_ids_absent", absent);
 	set_int(o, "adjacencies", rib->n_adj);
-	set_int(o, "generation", rib->session.gen);
-	set_int(o, "stale", rib->stale);
-	json_object_set_new(o, "replaying", json_boolean(rib->session.replaying));
-	json_object_set_new(o, "sweep_in_s",
-			    sweep_ms < 0 ? json_null() : json_real((double)sweep_ms / 1e3));
-	set_int(o, "sweeps", rib->count.sweeps);
-	set_int(o, "swept_routes", rib->count.swept_routes);
+	summary_session(rib, o);
 	set_int(o, "commits", rib->count.commits);
 	set_int(o, "reclaim_pending", rib->n_reclaims);
 	set_int(o, "ignored_kernel", rib->count.ignored_kernel);

@@ -8,20 +8,11 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "rib/rib_impl.h"
 
 #define TICK_S 0.1 /* while something waits for a time */
-
-uint64_t
-rib_clock_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static void
 status_add(_Atomic uint64_t *counter, uint64_t n)
@@ -29,6 +20,16 @@ status_add(_Atomic uint64_t *counter, uint64_t n)
 	atomic_store_explicit(counter,
 			      atomic_load_explicit(counter, memory_order_relaxed) + n,
 			      memory_order_relaxed);
+}
+
+static void
+batch_event(struct rib *rib, const struct msg_fpm_batch *b)
+{
+	zebra_batch(rib, b);
+	if (rib->oldest_rx_ms == 0)
+		rib->oldest_rx_ms = b->rx_ms;
+	atomic_store_explicit(&fpm_status.handled_rx_ms, b->rx_ms, memory_order_relaxed);
+	status_add(&fpm_status.queue_bytes_out, b->bytes);
 }
 
 void
@@ -39,8 +40,7 @@ rib_on_msg(struct rib *rib, struct msg *m)
 	ASSERT_ROLE(ROLE_RIB);
 	switch (m->type) {
 	case MSG_FPM_BATCH:
-		zebra_batch(rib, (struct msg_fpm_batch *)m);
-		status_add(&fpm_status.queue_bytes_out, ((struct msg_fpm_batch *)m)->bytes);
+		batch_event(rib, (struct msg_fpm_batch *)m);
 		break;
 	case MSG_LINK:
 		rib_link_event(rib, (struct msg_link *)m);
@@ -159,7 +159,7 @@ rib_new(struct worker *w, const struct rib_conf *conf)
 	}
 	rib->conf = *conf;
 	rib->worker = w;
-	rib->clock_ms = rib_clock_ms;
+	rib->clock_ms = monotonic_ms;
 	CDS_INIT_LIST_HEAD(&rib->floating);
 	CDS_INIT_LIST_HEAD(&rib->reclaims);
 	return rib;

@@ -280,7 +280,8 @@ struct session {
 	bool replaying; /* its end is not known yet */
 	bool sweeping;  /* end known, stale routes are being taken out */
 	bool sentinel;  /* seen in this generation */
-	uint64_t up_ms, last_event_ms;
+	uint64_t up_ms, last_event_ms, done_ms;
+	uint32_t n_before; /* routes of zebra when it came: to be confirmed or swept */
 	uint64_t n_events, n_routes; /* the sentinel not counted */
 	uint64_t swept;
 	uint32_t sweep_at;
@@ -344,7 +345,8 @@ struct rib {
 	bool staged[2];
 	bool resync; /* a trie refused a prefix: walk and compare until all is in */
 	uint32_t resync_at;
-	uint32_t n_events; /* since the last commit */
+	uint32_t n_events;     /* since the last commit */
+	uint64_t oldest_rx_ms; /* of those: when fpm handed the first over; 0: none */
 	struct reclaim *pending;
 	struct cds_list_head reclaims;
 	uint32_t n_reclaims;
@@ -372,7 +374,6 @@ struct rib *rib_new(struct worker *w, const struct rib_conf *conf);
 void rib_on_msg(struct rib *rib, struct msg *m);
 /* End of a round: walks, commit. Returns true when a walk wants another round at once. */
 bool rib_round(struct rib *rib);
-uint64_t rib_clock_ms(void);
 
 /* zebra.c: what FPM says. */
 void zebra_batch(struct rib *rib, const struct msg_fpm_batch *b);
@@ -496,6 +497,7 @@ void session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid);
 void session_down(struct rib *rib);
 void session_event(struct rib *rib, const struct fpm_event *ev);
 bool sweep_round(struct rib *rib);                           /* true: more at once */
+const char *session_phase(const struct rib *rib);            /* base/rows.md, phase */
 int64_t sweep_in_ms(const struct rib *rib, uint64_t now_ms); /* -1: not in sight */
 
 /* feedback.c */

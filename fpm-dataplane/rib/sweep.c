@@ -36,7 +36,7 @@ session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
 			      .restarted = was_pid != 0 && nl_pid != was_pid};
 	s->up_ms = s->last_event_ms = rib->clock_ms();
 	/* All of it, in one step: a route is stale by its generation (struct route). */
-	rib->stale = rib->n_zebra[0] + rib->n_zebra[1];
+	rib->stale = s->n_before = rib->n_zebra[0] + rib->n_zebra[1];
 	log_info("rib: session up gen=%u stale=%u zebra_restarted=%d", gen, rib->stale,
 		 s->restarted);
 }
@@ -124,12 +124,27 @@ sweep_in_ms(const struct rib *rib, uint64_t now_ms)
 	return end <= now_ms ? 0 : (int64_t)(end - now_ms);
 }
 
+const char *
+session_phase(const struct rib *rib)
+{
+	const struct session *s = &rib->session;
+
+	if (!s->connected)
+		return "away";
+	if (!s->replaying)
+		return "in-step";
+	if (s->sweeping)
+		return "sweeping";
+	return has_begun(s) && rib->clock_ms() >= end_ms(rib) ? "holding" : "replaying";
+}
+
 static void
 replay_done(struct rib *rib, const char *by)
 {
 	struct session *s = &rib->session;
 
 	s->replaying = s->sweeping = false;
+	s->done_ms = rib->clock_ms();
 	log_info("rib: replay done gen=%u routes=%u swept=%" PRIu64 " end=%s", s->gen,
 		 rib->n_zebra[0] + rib->n_zebra[1], s->swept, by);
 }

@@ -153,6 +153,14 @@ channel(struct buf *b)
 	      fpm_queue_bytes());
 	gauge(b, "fpm_queue_high_bytes", "High water of fpm_queue_bytes.",
 	      fpm_status.queue_high_bytes);
+	gauge(b, "fpm_queue_limit_bytes", "There the session is closed.",
+	      fpm_status.queue_limit_bytes);
+	gauge(b, "fpm_refusing", "1 while zebra is refused: the RIB is too far behind.",
+	      fpm_status.refusing);
+	gauge(b, "fpm_lag_milliseconds", "How long what zebra said waits for the RIB.",
+	      fpm_lag_ms());
+	gauge(b, "fpm_lag_high_milliseconds", "High water, from zebra's word to the FIB.",
+	      fpm_status.lag_high_ms);
 	for (unsigned int i = 0; i < n_fpm_counts; i++) {
 		snprintf(name, sizeof(name), "fpm_%s_total", fpm_counts[i].name);
 		head(b, name, "counter", fpm_counts[i].text);

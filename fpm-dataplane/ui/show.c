@@ -177,15 +177,49 @@ age_s(bool known, json_int_t stamp_ms)
 	return json_real(age > 0 ? (double)(long long)(age * 1000) / 1000 : 0);
 }
 
+/* In one word; rib's word counts when it has heard of this session. */
+static const char *
+channel_state(const struct ui *ui)
+{
+	const json_t *phase = json_object_get(ui->summary, "phase");
+	json_int_t gen = json_integer_value(json_object_get(ui->summary, "generation"));
+
+	if (LOAD(refusing) != 0)
+		return "refusing";
+	if (LOAD(connected) == 0)
+		return LOAD(gen) == 0 ? "never-connected" : "away";
+	return gen == LOAD(gen) && json_is_string(phase) ? json_string_value(phase)
+							 : "replaying";
+}
+
+uint64_t
+fpm_lag_ms(void)
+{
+	/* What is waited for is younger than what was handled last, and than the moment when
+	 * the queue was last empty. */
+	uint64_t since = (uint64_t)LOAD(queue_since_ms),
+		 done = (uint64_t)LOAD(handled_rx_ms);
+	uint64_t now = (uint64_t)(mono_s() * 1000);
+
+	if (done > since)
+		since = done;
+	return fpm_queue_bytes() == 0 || now < since ? 0 : now - since;
+}
+
 static json_t *
 fpm_row(const struct ui *ui)
 {
 	bool connected = LOAD(connected) != 0;
+	uint64_t depth = fpm_queue_bytes();
+	bool warning = depth > queue_warn_bytes((uint64_t)LOAD(queue_limit_bytes));
 	json_t *row = json_pack(
-		"{s:b, s:I, s:o, s:o, s:I, s:I, s:I}", "connected", connected, "generation",
-		LOAD(gen), "uptime_s", age_s(connected, LOAD(up_since_ms)), "last_rx_age_s",
+		"{s:s, s:b, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:b, s:I, s:I}", "state",
+		channel_state(ui), "connected", connected, "generation", LOAD(gen),
+		"uptime_s", age_s(connected, LOAD(up_since_ms)), "last_rx_age_s",
 		age_s(true, LOAD(last_rx_ms)), "nl_pid", LOAD(nl_pid), "queue_bytes",
-		(json_int_t)fpm_queue_bytes(), "queue_high_bytes", LOAD(queue_high_bytes));
+		(json_int_t)depth, "queue_high_bytes", LOAD(queue_high_bytes),
+		"queue_limit_bytes", LOAD(queue_limit_bytes), "queue_warning", warning,
+		"lag_ms", (json_int_t)fpm_lag_ms(), "lag_high_ms", LOAD(lag_high_ms));
 
 	for (unsigned int i = 0; i < n_fpm_counts; i++)
 		json_object_set_new(

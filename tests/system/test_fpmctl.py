@@ -24,7 +24,7 @@ NET6 = "2001:db8:f000::/36"
 # The keys of base/rows.md, which scripts may rely on.
 KEYS = {
     "routes": "prefix table source protocol type nexthop_id group state stale nexthops",
-    "nexthops": "group nexthop_id routes state buckets nexthops",
+    "nexthops": "group nexthop_id routes state buckets absent nexthops",
     "neighbors": "address dev mac state adj use",
     "ports": "name device driver ifindex mac mtu link queues rx_packets rx_bytes "
     "tx_packets tx_bytes rx_missed rx_errors tx_errors forwarding addresses4 addresses6",
@@ -33,7 +33,10 @@ KEYS = {
     "version": "version dpdk pid uptime_s config",
     "fpm": "connected generation routes4 routes6 zebra4 zebra6 other_tables unresolved "
     "groups nexthop_ids adjacencies stale replaying sweep_in_s sweeps swept_routes commits "
-    "reclaim_pending rib_bytes fib4 fib6",
+    "reclaim_pending rib_bytes fib4 fib6 state queue_bytes queue_high_bytes lag_ms lag_high_ms "
+    "queue_limit_bytes queue_warning phase zebra_restarted sentinel replay_s replay_before "
+    "replay_confirmed sweep_quiet_s sweep_max_s sweep_restart_s feedback_enabled feedback "
+    "feedback_failed",
 }
 
 
@@ -70,7 +73,17 @@ WORDS = {
     "nexthops": ["192.0.2.66", "wan0"],
     "neighbors": ["192.0.2.66", "02:00:00:00:01:02", "wan0", "permanent"],
     "ports": ["lan0", "wan0", "up", "02:00:00:00:00:01"],
-    "fpm": ["connected"],
+    "fpm": [
+        "connected",
+        "generation",
+        "limit 512.0 MiB",
+        "1 s of silence",
+        "at most 10",
+        "lag",
+        "confirmed",
+        "2 s when zebra was restarted",
+        "Feedback   off",
+    ],
     "memory": ["process", "IPv4", "RIB"],
     "version": ["fpm-dataplane", "DPDK"],
 }
@@ -153,6 +166,44 @@ def test_seconds_have_three_decimals(taught):
 
     ages = re.findall(r'"(?:uptime|last_rx_age|summary_age)_s": ?([0-9.]+)', text)
     assert len(ages) == 3 and all(len(age.partition(".")[2]) <= 3 for age in ages), ages
+
+
+def test_neighbors_are_sorted(taught):
+    """By port, family and number: what stands beside each other belongs together."""
+    order = lambda r: (
+        r["dev"],
+        ":" in r["address"],
+        ipaddress.ip_address(r["address"]),
+    )  # noqa: E731
+    found = rows(taught, "neighbors")
+
+    assert len(found) >= 8 and found == sorted(found, key=order)
+    text = taught.fpmctl("show", "neighbors").stdout.splitlines()[1:]
+    assert [line.split()[0] for line in text] == [r["address"] for r in found]
+
+
+def test_groups_are_counted_as_they_are_shown(taught):
+    """`show fpm` and `show nexthops` mean the same by a group."""
+    assert rows(taught, "fpm")[0]["groups"] == len(rows(taught, "nexthops"))
+
+
+def test_an_id_that_zebra_deleted_is_told(taught, wan):
+    """DELNEXTHOP of an id, or a member, in use: the last way stays, and that is seen."""
+    zebra = taught.zebra
+    member = zebra.hop(wan.peer4, wan)
+    group = zebra.group([member])
+    zebra.add("198.18.0.0/24", group)
+    taught.in_force("198.18.0.0/24")
+    told = lambda: [
+        r["nexthop_id"] for r in rows(taught, "nexthops") if r["absent"]
+    ]  # noqa: E731
+    assert told() == []
+
+    zebra.drop_hop(member)
+
+    eventually(lambda: told() == [group], 3)
+    assert "deleted by FRR while in use" in taught.fpmctl("show", "nexthops").stdout
+    assert "(1 deleted while in use)" in taught.fpmctl("show", "fpm").stdout
 
 
 def test_family_filters(taught):

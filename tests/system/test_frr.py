@@ -12,10 +12,11 @@ import time
 
 import pytest
 
-from lab import proofs, topology
+from lab import proofs, routes, topology
 from lab.lab import Lab
 from lib import netns
 from lib.dut import Control
+from lib.freeze import frozen
 from lib.probe import Stopwatch, UdpSink
 from lib.wait import eventually
 
@@ -171,6 +172,46 @@ def test_a_bgp_route_is_in_packets_within_100_ms(lab, family):
 
     print({verb: f"{statistics.median(t) * 1000:.0f} ms" for verb, t in took.items()})
     assert max(map(statistics.median, took.values())) < 0.1, took
+
+
+def test_a_rib_that_stands_still_is_not_felt_by_zebra(lab):
+    """A load of BGP routes while the rib thread stands still for DRAIN_PAUSE_S: by zebra's
+    own counters its output never met a full buffer, and all is in the FIB afterwards."""
+    pause_s = float(os.environ.get("DRAIN_PAUSE_S", "3"))
+    taken = set(routes.table4(N4, 1))
+    more = [
+        f"{net}.{a}.{b}.0/24" for net in (11, 12) for a in range(80) for b in range(250)
+    ]
+    more = [prefix for prefix in more if routes.parse(prefix)[0] not in taken]
+
+    def counters():
+        return lab.r1.json("show fpm counters json")
+
+    def in_step():
+        rows = proofs.tables(lab).values()
+        return all(row["zebra"] == row["fib"] for row in rows)
+
+    before = counters()
+
+    with frozen(lab.dp.process.pid, "fdp-rib"):
+        begin = time.monotonic()
+        for at in range(0, len(more), 5000):
+            lab.isp("announce", prefixes=more[at : at + 5000])
+        eventually(
+            lambda: lab.r1.route_counts()["ebgp"] >= len(more), 60, 0.2, "zebra has all"
+        )
+        eventually(lambda: time.monotonic() > begin + pause_s, pause_s + 1)
+        waiting = lab.dp.fpm()
+    eventually(in_step, 30, 0.2, "the FIB is what zebra has")
+    now = counters()
+    for at in range(0, len(more), 5000):
+        lab.isp("withdraw", prefixes=more[at : at + 5000])
+    settled(lab)
+
+    print(before, now)
+    assert waiting["queue_bytes"] > 40 * len(more), "all of it was taken and waits"
+    for key in ("buffer-full-hits", "connection-closes", "connection-errors"):
+        assert now[key] == before[key], (key, now)
 
 
 def test_the_audit_finds_what_is_broken_and_nothing_else(lab):

@@ -177,17 +177,52 @@ bench_free(struct bench *b)
 	free(b);
 }
 
+/* Returns a connected socket or -errno. */
+static inline int
+client_try(struct bench *b)
+{
+	struct sockaddr_storage a = loopback(b->listen_af, ((struct fpm *)b->w.ctx)->port);
+	int fd = socket(b->listen_af, SOCK_STREAM, 0), rc;
+
+	assert_true(fd >= 0);
+	rc = connect(fd, (struct sockaddr *)&a,
+		     b->listen_af == AF_INET ? sizeof(struct sockaddr_in)
+					     : sizeof(struct sockaddr_in6));
+	if (rc == 0)
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
 static inline int
 client(struct bench *b)
 {
-	struct sockaddr_storage a = loopback(b->listen_af, ((struct fpm *)b->w.ctx)->port);
-	int fd = socket(b->listen_af, SOCK_STREAM, 0);
+	int fd = client_try(b);
 
 	assert_true(fd >= 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&a,
-				 b->listen_af == AF_INET ? sizeof(struct sockaddr_in)
-							 : sizeof(struct sockaddr_in6)),
-			 0);
+	return fd;
+}
+
+/* Refused, for as long as three looks at the queue take. */
+static inline void
+clients_are_refused(struct bench *b)
+{
+	uint64_t end_ms = monotonic_ms() + 300;
+
+	while (monotonic_ms() < end_ms) {
+		assert_int_equal(client_try(b), -ECONNREFUSED);
+		assert_int_equal(fpm_status.refusing, 1);
+		poll(NULL, 0, 10);
+	}
+}
+
+static inline int
+client_when_welcome(struct bench *b)
+{
+	int fd = -1;
+
+	eventually(fd >= 0 || (fd = client_try(b)) >= 0);
 	return fd;
 }
 

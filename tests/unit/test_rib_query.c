@@ -276,7 +276,8 @@ the_summary_has_every_key(void **state)
 		"routes4",      "routes6",    "zebra4",          "zebra6",
 		"other_tables", "unresolved", "groups",          "nexthop_ids",
 		"adjacencies",  "generation", "stale",           "sweeps",
-		"swept_routes", "commits",    "reclaim_pending", "rib_bytes"};
+		"swept_routes", "commits",    "reclaim_pending", "rib_bytes",
+		"sweep_max_s",  "stale",      "sweep_restart_s", "sweep_quiet_s"};
 	static const char *const fib_key[] = {"routes",     "nodes",      "leaves",
 					      "bytes",      "free_bytes", "retired_bytes",
 					      "radix_bytes"};

@@ -276,6 +276,47 @@ a_route_that_the_replay_hides_behind_the_kernels_is_swept_behind_it(void **state
 	rig_free(g);
 }
 
+static void
+the_session_tells_where_it_stands(void **state)
+{
+	struct rig *g = rig_two_ports();
+	json_t *row;
+
+	assert_string_equal(session_phase(g->rib), "away");
+	rig_session(g, 100);
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_route(g, "198.51.100.0/24", 7);
+	rig_route(g, "203.0.113.0/24", 7);
+	rig_go(g);
+	assert_string_equal(session_phase(g->rib), "replaying");
+	later(g, 5);
+	assert_string_equal(session_phase(g->rib), "in-step");
+	rig_session_down(g);
+	rig_go(g);
+	assert_string_equal(session_phase(g->rib), "away");
+
+	rig_session(g, 200); /* another zebra */
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_route(g, "198.51.100.0/24", 1);
+	rig_go(g);
+	later(g, 7);
+	assert_string_equal(session_phase(g->rib), "holding");
+	row = rig_summary(g);
+	assert_string_equal(json_string_value(json_object_get(row, "phase")), "holding");
+	assert_true(json_is_true(json_object_get(row, "zebra_restarted")));
+	assert_true(json_is_false(json_object_get(row, "sentinel")));
+	assert_int_equal(json_integer_value(json_object_get(row, "replay_before")), 2);
+	assert_int_equal(json_integer_value(json_object_get(row, "replay_confirmed")), 1);
+	assert_int_equal(json_integer_value(json_object_get(row, "stale")), 1);
+	assert_true(json_real_value(json_object_get(row, "replay_s")) == 7.0);
+	json_decref(row);
+	later(g, 53);
+	assert_string_equal(session_phase(g->rib), "in-step");
+	assert_int_equal(rig_summary_int(g, "replay_confirmed"), 1);
+	assert_int_equal(rig_summary_int(g, "swept_routes"), 1);
+	rig_free(g);
+}
+
 int
 main(void)
 {
@@ -292,6 +333,7 @@ main(void)
 		cmocka_unit_test(a_session_lost_during_the_sweep_stops_it),
 		cmocka_unit_test(live_updates_between_slices_are_not_swept),
 		cmocka_unit_test(other_tables_and_the_kernels_routes_are_never_swept),
+		cmocka_unit_test(the_session_tells_where_it_stands),
 		cmocka_unit_test(a_stale_route_deleted_or_refreshed_is_counted_once),
 		cmocka_unit_test(
 			a_route_that_the_replay_hides_behind_the_kernels_is_swept_behind_it),

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A RIB that stands still: zebra does not notice, memory has a bound that is announced, and
+afterwards everything is in step again."""
+
+import os
+import time
+
+import pytest
+
+from lab import routes
+from lib.freeze import frozen
+from lib.wait import eventually
+from test_scale import send, stream_of
+
+LIMIT = 64 << 20  # the shortest queue that the configuration allows
+N4, N6 = 1_000_000, 200_000  # 55 of those 64 MiB
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+PAUSE_S = float(os.environ.get("DRAIN_PAUSE_S", "20"))
+HELD_S = 1.0  # what zebra's walk sleeps when its buffer is full
+ROOM = 48 << 20  # above what is accounted: malloc's own, socket buffers, answers
+
+
+@pytest.fixture
+def short(own_dut):
+    """A router with the shortest queue, one route in use, and its neighbours' next hops."""
+    router = own_dut()
+    if "/release/" not in router.daemon.program:
+        pytest.skip("memory is measured on the release build")
+    with open(router.config, encoding="utf-8") as file:
+        router.write_config(file.read().replace("fpm:", "fpm:\n  queue-limit-mib: 64"))
+    router.start()
+    wan = router.wires["wan"]
+    router.route(NET, via=wan.peer4, wire=wan)
+    return router
+
+
+def rss(dut):
+    """Resident memory of the daemon in octets."""
+    with open(f"/proc/{dut.daemon.process.pid}/status", encoding="ascii") as file:
+        line = next(line for line in file if line.startswith("VmRSS:"))
+    return int(line.split()[1]) << 10
+
+
+def table(dut):
+    """A full table as octets of FPM; its next hops are announced."""
+    wan = dut.wires["wan"]
+    hops = {4: [dut.zebra.hop(wan.peer4, wan)], 6: [dut.zebra.hop(wan.peer6, wan)]}
+    eventually(lambda: dut.fpm()["queue_bytes"] == 0, 5)
+    made = {4: routes.table4(N4), 6: routes.table6(N6)}
+    return b"".join(stream_of(made[f], f, hops[f]) for f in (4, 6))
+
+
+def warnings(dut, text):
+    """Lines of the daemon's log that hold `text`."""
+    with open(dut.log_file, encoding="utf-8") as file:
+        return [line for line in file if text in line]
+
+
+def test_a_rib_that_stands_still_holds_up_neither_zebra_nor_packets(short):
+    """20 s without the rib thread while a full table comes at full speed: no send waits, the
+    queue warns in log and show before it is full, transit goes on; then all is there."""
+    dut, lan, wan = short, short.wires["lan"], short.wires["wan"]
+    octets = table(dut)
+    generation, before = dut.fpm()["generation"], rss(dut)
+
+    with dut.stream(lan, HOST, rate=200) as stream:
+        with frozen(dut.daemon.process.pid, "fdp-rib"):
+            begin = time.monotonic()
+            held = send(dut.zebra.speaker, octets)
+            sent = time.monotonic()
+            eventually(lambda: dut.fpm()["queue_warning"], 10, what="the queue warns")
+            shown = dut.fpmctl("show", "fpm").stdout
+            eventually(lambda: time.monotonic() > begin + PAUSE_S, PAUSE_S + 1)
+            paused, grown = dut.fpm(), rss(dut) - before
+        begin = time.monotonic()
+        eventually(
+            lambda: (dut.fpm()["zebra4"] - 1, dut.fpm()["zebra6"]) == (N4, N6), 30, 0.1
+        )
+        done = time.monotonic()
+
+    print(f"{len(octets) >> 20} MiB sent in {sent - begin + PAUSE_S:.1f} s, held at most "
+          f"{held * 1000:.0f} ms, queue {paused['queue_bytes'] >> 20} MiB, rss grew by "
+          f"{grown >> 20} MiB, digested {done - begin:.1f} s after the pause")  # fmt: skip
+    assert held < HELD_S
+    assert "WARNING    the RIB is behind" in shown and "75 %" in shown, shown
+    assert len(warnings(dut, "fpm: queue at 75%")) == 1
+    assert LIMIT * 3 // 4 < paused["queue_bytes"] <= LIMIT and grown < LIMIT + ROOM
+    assert paused["lag_ms"] > (PAUSE_S - 1) * 1000
+    now = dut.fpm()
+    assert (now["generation"], now["overflows"], now["queue_warning"]) == (
+        generation,
+        0,
+        False,
+    )
+    assert (now["queue_bytes"], now["lag_ms"]) == (0, 0)
+    assert now["lag_high_ms"] >= paused["lag_ms"]
+    assert stream.lost(wan) == [] and stream.sent > PAUSE_S * 100
+
+
+def test_at_the_limit_the_session_ends_and_a_new_one_brings_all_in_step(short):
+    """Two full tables into a queue for one: the session is closed, not the process; zebra is
+    refused, not left hanging, until there is room; then it replays and what it did not
+    repeat is swept."""
+    dut, lan, wan = short, short.wires["lan"], short.wires["wan"]
+    octets = table(dut)
+    before = rss(dut)
+
+    with dut.stream(lan, HOST, rate=200) as stream:
+        with frozen(dut.daemon.process.pid, "fdp-rib"):
+            with pytest.raises(OSError):
+                for _ in range(3):
+                    send(dut.zebra.speaker, octets)
+            row = eventually(lambda: dut.fpm()["overflows"] == 1 and dut.fpm(), 5)
+            shown = dut.fpmctl("show", "fpm").stdout
+            with pytest.raises(ConnectionRefusedError):
+                dut.zebra.speaker.connect(timeout=1)  # again and again
+            grown = rss(dut) - before
+        # zebra tries again every 3 s.
+        eventually(lambda: dut.fpm()["state"] != "refusing", 30, 0.1, "there is room again")
+        dut.zebra.connect()
+        dut.zebra.route(NET, wan.peer4, wan)
+        eventually(lambda: dut.fpm()["state"] == "in-step", 30, 0.1, "replay and sweep")
+
+    print(f"rss grew by {grown >> 20} MiB, queue {row['queue_high_bytes'] >> 20} MiB")
+    assert (row["state"], row["connected"], row["closes"]) == ("refusing", False, 1)
+    assert "WARNING    the RIB is too far behind" in shown, shown
+    assert LIMIT < row["queue_high_bytes"] < LIMIT + (8 << 20) and grown < LIMIT + ROOM
+    assert len(warnings(dut, "fpm: queue limit reached")) == 1
+    assert len(warnings(dut, "fpm: listening again")) == 1
+    now = dut.fpm()
+    assert (now["zebra4"], now["zebra6"], now["stale"]) == (1, 0, 0)
+    assert now["swept_routes"] > N4 // 2
+    assert dut.route_row(NET)["stale"] is False
+    assert stream.lost(wan) == []
