@@ -148,12 +148,17 @@ format: ## clang-format over all C
 		| xargs clang-format-14 -i
 
 # --- benchmarks: JSON on stdout, tables on stderr; never a verdict on a time ------------------
-bench: bench-fib ## all benchmarks
+bench: bench-fib bench-fpm ## all benchmarks
 
 bench-fib: ## lookup benchmark against DPDK's rte_fib and rte_lpm (QUICK=1, TABLE=file, ...)
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_BENCH)" >&2
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release build/release/tests/bench/bench_fib >&2
 	@$(PY) tests/bench/bench_fib.py build/release/tests/bench/bench_fib
+
+bench-fpm: ## from what zebra says to what is forwarded: rates, latencies, memory (QUICK=1, ROWS=bgp, ...)
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_RUN)" >&2
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all >&2
+	@$(PY) tests/bench/bench_fpm.py
 
 # A call before every load of this one file: tests/bench/trace.c says why.
 $(O)/obj/tests/bench/trace.o: ALL_CFLAGS += -mavx -fsanitize=kernel-address \
@@ -201,4 +206,4 @@ help: ## this list
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
 .PHONY: all deps build demo demo-down vtysh test unit unit-asan unit-bins system frr-root lint \
-	format bench bench-fib fuzz clean help
+	format bench bench-fib bench-fpm fuzz clean help

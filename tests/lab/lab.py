@@ -100,6 +100,11 @@ class Lab:
 
     def start_dataplane(self):
         """The daemon, with the demo's configuration moved into this lab."""
+        self.write_dataplane_config()
+        self.dp.start()
+
+    def write_dataplane_config(self):
+        """The demo's configuration, moved into this lab."""
         with open(os.path.join(CONFIG, "fpm-dataplane.yaml"), encoding="utf-8") as file:
             text = file.read()
         text = text.replace("control-netns: r1\n", f"control-netns: {self.ns['r1']}\n")
@@ -107,7 +112,6 @@ class Lab:
         with open(self.dp.config, "w", encoding="utf-8") as file:
             file.write(text)
         os.makedirs(os.path.dirname(self.socket), exist_ok=True)
-        self.dp.start()
 
     def start_isp(self, n4=0, n6=0, seed=1):
         """The BGP speaker; it keeps trying until r1 answers."""

@@ -45,6 +45,8 @@ NHA_ID, NHA_GROUP, NHA_BLACKHOLE, NHA_OIF, NHA_GATEWAY = 1, 2, 4, 5, 6
 NHA_ENCAP_TYPE, NHA_ENCAP = 7, 8
 
 RTNH_F_ONLINK = 4
+# In an FPM frame of one route message, RTA_DST being the first attribute.
+PLEN_AT, DST_AT = 4 + 16 + 1, 4 + 16 + 12 + 4
 DEFAULT_PID = 4242
 
 # --- octets -------------------------------------------------------------------------------
@@ -206,12 +208,32 @@ def route_block(first, count, nhid, delete=False, **words):
     else:
         template = frame(route_message(first, nhid=nhid, **words))
     size = net.max_prefixlen // 8
-    at = 4 + 16 + 12 + 4  # behind FPM header, nlmsghdr, rtmsg and RTA_DST's header
-    head, tail = template[:at], template[at + size :]
+    head, tail = template[:DST_AT], template[DST_AT + size :]
     address, step = int(net.network_address), 1 << (net.max_prefixlen - net.prefixlen)
     return b"".join(
         head + (address + n * step).to_bytes(size, "big") + tail for n in range(count)
     )
+
+
+def table_stream(table, family, nhids, delete=False, pick=None, **words):
+    """FPM frames, one message each, of a table of lab.routes; ids in turn, or that of index
+    pick(prefix)."""
+    any_prefix, octets = ("0.0.0.0/0", 4) if family == 4 else ("::/0", 16)
+    parts = []
+    for nhid in nhids:
+        if delete:
+            one = frame(route_del_message(any_prefix, **words))
+        else:
+            one = frame(route_message(any_prefix, nhid=nhid, **words))
+        parts.append((one[:PLEN_AT], one[PLEN_AT + 1 : DST_AT], one[DST_AT + octets :]))
+    zeros = bytes(octets - 8 if family == 6 else 0)
+    size = octets - len(zeros)
+    out = []
+    for n, prefix in enumerate(table):
+        head, middle, tail = parts[pick(prefix) if pick else n % len(parts)]
+        address = (prefix >> 8).to_bytes(size, "big") + zeros
+        out.append(b"%b%c%b%b%b" % (head, prefix & 255, middle, address, tail))
+    return b"".join(out)
 
 
 # --- the connection -----------------------------------------------------------------------

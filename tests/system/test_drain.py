@@ -9,8 +9,9 @@ import pytest
 
 from lab import routes
 from lib.freeze import frozen
+from lib.fpm_speaker import table_stream
 from lib.wait import eventually
-from test_scale import send, stream_of
+from test_scale import send
 
 LIMIT = 64 << 20  # the shortest queue that the configuration allows
 N4, N6 = 1_000_000, 200_000  # 55 of those 64 MiB
@@ -47,7 +48,7 @@ def table(dut):
     hops = {4: [dut.zebra.hop(wan.peer4, wan)], 6: [dut.zebra.hop(wan.peer6, wan)]}
     eventually(lambda: dut.fpm()["queue_bytes"] == 0, 5)
     made = {4: routes.table4(N4), 6: routes.table6(N6)}
-    return b"".join(stream_of(made[f], f, hops[f]) for f in (4, 6))
+    return b"".join(table_stream(made[f], f, hops[f]) for f in (4, 6))
 
 
 def warnings(dut, text):

@@ -18,28 +18,6 @@ ALL_S = 25.0  # for loading, looking and withdrawing: some three times what it t
 HELD_S = 1.0  # zebra's buffer grows and its other work waits while its socket is full
 RSS_MAX = 600 << 20
 
-PLEN_AT, DST_AT = 4 + 16 + 1, 4 + 16 + 12 + 4  # in an FPM frame of one route message
-
-
-def stream_of(table, family, nhids, delete=False):
-    """FPM frames of a table of lab.routes as one octet string; ways out in turn."""
-    any_prefix, octets = ("0.0.0.0/0", 4) if family == 4 else ("::/0", 16)
-    parts = []
-    for nhid in nhids:
-        if delete:
-            one = fpm.frame(fpm.route_del_message(any_prefix))
-        else:
-            one = fpm.frame(fpm.route_message(any_prefix, nhid=nhid))
-        parts.append((one[:PLEN_AT], one[PLEN_AT + 1 : DST_AT], one[DST_AT + octets :]))
-    zeros = bytes(octets - 8 if family == 6 else 0)
-    size = octets - len(zeros)
-    out = []
-    for n, prefix in enumerate(table):
-        head, middle, tail = parts[n % len(parts)]
-        address = (prefix >> 8).to_bytes(size, "big") + zeros
-        out.append(b"%b%c%b%b%b" % (head, prefix & 255, middle, address, tail))
-    return b"".join(out)
-
 
 def send(speaker, octets):
     """Send all as zebra does, piece by piece. Returns the longest that one was held."""
@@ -67,8 +45,8 @@ def test_a_full_table_comes_and_goes_and_nothing_waits(own_dut):
     tables = {4: routes.table4(N4), 6: routes.table6(N6)}
     hops = {4: [dut.zebra.hop(o.peer4, o) for o in outs]}
     hops[6] = [dut.zebra.hop(o.peer6, o) for o in outs]
-    teach = [stream_of(tables[f], f, hops[f]) for f in (4, 6)]
-    unteach = [stream_of(tables[f], f, hops[f], delete=True) for f in (4, 6)]
+    teach = [fpm.table_stream(tables[f], f, hops[f]) for f in (4, 6)]
+    unteach = [fpm.table_stream(tables[f], f, hops[f], delete=True) for f in (4, 6)]
 
     def counts():
         row = dut.fpm()

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""How fast what zebra says becomes what is forwarded: JSON lines on stdout, a readable
+table on stderr; options from the environment (tests/bench/README.md). Root."""
+
+import json
+import os
+import platform
+import signal
+import sys
+
+sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+from bench.fpm import change, frr, group, ingest, report
+from bench.fpm.rig import Rig
+from bench.fpm.table import Table
+from lib.dut import sweep_leftovers, why_not
+
+ROWS = ("ingest", "replay", "change", "group", "bgp")
+ZEBRA_RATE = 500_000  # routes a second: somewhat more than zebra itself replays
+FULL = {"ROUTES": 1_000_000, "ROUTES6": 200_000, "REPS": 7, "BGP_REPS": 3}
+QUICK = {"ROUTES": 1_000_000, "ROUTES6": 200_000, "REPS": 3, "BGP_REPS": 0}
+
+
+def options():
+    """Numbers by name, and the rows that are wanted."""
+    default = QUICK if os.environ.get("QUICK", "0") not in ("", "0") else FULL
+    found = {name: int(os.environ.get(name) or n) for name, n in default.items()}
+    names = [r for r in (os.environ.get("ROWS") or ",".join(ROWS)).split(",") if r]
+    unknown = [name for name in names if name not in ROWS]
+    if unknown:
+        sys.exit(f"bench-fpm: ROWS is a list of {', '.join(ROWS)}; not {unknown[0]}")
+    if os.environ.get("ROWS") and "bgp" in names:
+        found["BGP_REPS"] = found["BGP_REPS"] or 1
+    return found, names
+
+
+def measure(found, names):
+    """All JSON objects, as they come."""
+    n4, n6, reps = found["ROUTES"], found["ROUTES6"], found["REPS"]
+    with Rig() as rig:
+        rig.fresh()
+        yield {"bench": "machine", **machine(rig)}
+        if {"ingest", "replay", "change"} & set(names):
+            table = Table(rig, n4, n6)
+            if "ingest" in names:
+                yield from ingest.ingest(rig, table, reps)
+            # The later ones find a table as BGP brought it, and replay it as zebra does.
+            shuffled = Table(rig, n4, n6, "shuffled")
+            yield from ingest.ingest(rig, shuffled, reps if "ingest" in names else 1)
+            if "replay" in names:
+                yield from ingest.replay(rig, table, reps)
+            if "change" in names:
+                yield from change.change_idle(rig, 40 * reps)
+                yield from change.change_in_replay(rig, table, ZEBRA_RATE, reps)
+                yield from change.change_in_replay(rig, table, None, reps)
+        if "group" in names:
+            for n in (1000, 100_000, 1_000_000):
+                yield from group.next_hops(rig, n, 10 * reps)
+    if "bgp" in names and found["BGP_REPS"]:
+        yield from frr.bgp(n4, n6, found["BGP_REPS"])
+
+
+def machine(rig):
+    """What it ran on."""
+    with open("/proc/cpuinfo", encoding="ascii") as file:
+        model = next(
+            (x.partition(":")[2].strip() for x in file if x.startswith("model name")), "?"
+        )
+    version = rig.control.ask("version")[0]
+    return {
+        "cpu": model,
+        "cores": os.cpu_count(),
+        "kernel": platform.release(),
+        "dpdk": version["dpdk"],
+        "version": version["version"],
+        "control_cpu": rig.control_cpu,
+        "own_cpu": rig.own_cpu,
+        "idle": "adaptive",
+    }
+
+
+def steal():
+    """(ticks stolen by the host, all ticks) since boot."""
+    with open("/proc/stat", encoding="ascii") as file:
+        ticks = [int(x) for x in file.readline().split()[1:9]]
+    return ticks[7], sum(ticks)
+
+
+def main():
+    """Returns the exit code."""
+    found, names = options()
+    reason = why_not()
+    if reason:
+        sys.exit(f"bench-fpm: {reason}")
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(130))
+    sweep_leftovers()
+    lines, before = [], steal()
+    try:
+        for line in measure(found, names):
+            print(json.dumps(line), flush=True)
+            lines.append(line)
+    except KeyboardInterrupt:
+        print("bench-fpm: interrupted", file=sys.stderr)
+        return 130
+    after = steal()
+    lines[0]["steal"] = (after[0] - before[0]) / max(1, after[1] - before[1])
+    report.tables(lines)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Next hops that change below many prefixes: a member of a group, a member's link."""
+
+import fcntl
+import socket
+import struct
+import threading
+
+from bench.fpm.figures import microseconds
+from bench.fpm.rig import IDLE_S, now
+from bench.fpm.table import MARKER, MARKER_HOST
+from lab import routes
+from lib import fpm_speaker as fpm
+from lib import netns
+from lib.wait import eventually
+
+SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
+RTMGRP_LINK = 1
+
+
+class Behind:
+    """`n` prefixes behind a group of two ways, by wan and by alt."""
+
+    NHID = 20
+
+    def __init__(self, rig, n):
+        self.rig = rig
+        self.wan, self.alt, self.ext = (rig.wires[w] for w in ("wan", "alt", "ext"))
+        octets = b""
+        for i, wire in enumerate((self.wan, self.alt, self.ext), 1):
+            nhid, oif = self.NHID + i, rig.ifindex(wire)
+            octets += fpm.frame(fpm.nexthop_message(nhid, gateway=wire.peer4, oif=oif))
+        octets += self.group(1, 2)
+        octets += fpm.table_stream(sorted(routes.table4(n)), 4, [self.NHID])
+        octets += fpm.frame(fpm.route_message(MARKER, nhid=self.NHID))
+        rig.speaker.send_raw(octets)
+        eventually(lambda: rig.fpm()["zebra4"] == n + 1, 30, what="routes are there")
+
+    def group(self, *members):
+        """The frame that gives the group these hops: 1 wan, 2 alt, 3 ext."""
+        members = dict.fromkeys((self.NHID + m for m in members), 1)
+        return fpm.frame(fpm.group_message(self.NHID, members))
+
+    def flow_by(self, out):
+        """Source port of a flow that leaves by `out` now."""
+
+        def find():
+            for sport in range(4000, 4064):
+                out.drain()
+                self.rig.wires["lan"].send(self.rig.probe(MARKER_HOST, sport))
+                end = now() + 0.01
+                while now() < end:
+                    if out.came(sport=sport) is not None:
+                        return sport
+            return None
+
+        return eventually(find, 10, 0.01, f"a flow by {out.name}")
+
+
+def next_hops(rig, n, reps):
+    """Both measurements with `n` prefixes behind the group."""
+    rig.fresh()
+    rig.connect()
+    behind = Behind(rig, n)
+    for bench, measure in (("group-change", group_change), ("link-loss", link_loss)):
+        before = rig.fpm()["prefix_writes"]
+        figures = measure(rig, behind, reps)
+        writes = rig.fpm()["prefix_writes"] - before
+        yield {"bench": bench, "routes": n, "prefix_writes": writes, **figures}
+
+
+def group_change(rig, behind, reps):
+    """One of two members is exchanged for another: its flows move over at once."""
+    took, outs = [], (behind.wan, behind.ext)
+    sport = behind.flow_by(behind.wan)
+    frame = rig.probe(MARKER_HOST, sport)
+    for i in range(reps):
+        change = behind.group(*((3, 2) if i % 2 == 0 else (1, 2)))
+        rig.warm(frame, outs)
+        begin = now()
+        rig.speaker.send_raw(change)
+        took.append(rig.wait_for(frame, outs[1 - i % 2], begin, sport) - begin)
+    rig.speaker.send_raw(behind.group(1, 2))
+    return microseconds(took)
+
+
+class LinkNews(threading.Thread):
+    """When the kernel tells the daemon's namespace that a link changed."""
+
+    def __init__(self, namespace):
+        super().__init__(daemon=True)
+        with netns.entered(namespace):
+            self.sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+            self.sock.bind((0, RTMGRP_LINK))
+        self.came = None
+
+    def run(self):
+        """The first word."""
+        self.sock.recv(65536)
+        self.came = now()
+        self.sock.close()
+
+
+class Switch(threading.Thread):
+    """Sets the far end of a wire down: one ioctl, which blocks for a grace period."""
+
+    def __init__(self, wire):
+        super().__init__(daemon=True)
+        self.sock = netns.open_socket(wire.namespace, socket.AF_INET, socket.SOCK_DGRAM)
+        answer = self._ioctl(SIOCGIFFLAGS, wire.ifname, 0)
+        self.name, self.flags = wire.ifname, struct.unpack_from("H", answer, 16)[0]
+
+    def _ioctl(self, number, name, flags):
+        return fcntl.ioctl(self.sock, number, struct.pack("16sH14x", name.encode(), flags))
+
+    def run(self):
+        """Down."""
+        self._ioctl(SIOCSIFFLAGS, self.name, self.flags & ~IFF_UP)
+
+    def back(self):
+        """Up again."""
+        self.join()
+        self._ioctl(SIOCSIFFLAGS, self.name, self.flags | IFF_UP)
+        self.sock.close()
+
+
+def link_loss(rig, behind, reps):
+    """The far end of a member goes down; its flow comes out by the other. Counted from the
+    call that sets the link down: what the kernel needs until it says so is in it.
+    """
+    from_word, from_call = [], []
+    for _ in range(reps):
+        sport = behind.flow_by(behind.wan)
+        frame, news, switch = rig.probe(MARKER_HOST, sport), LinkNews(rig.dp), None
+        news.start()
+        switch = Switch(behind.wan)
+        rig.warm(frame, (behind.wan, behind.alt))
+        begin = now()
+        switch.start()
+        at = rig.wait_for(frame, behind.alt, begin, sport, work=lambda: IDLE_S)
+        news.join()
+        from_call.append(at - begin)
+        from_word.append(at - news.came)
+        switch.back()
+        eventually(lambda: rig.port_row(behind.wan)["link"] == "up", 10, 0.01, "link up")
+    # Negative when the daemon had acted before the benchmark itself was told.
+    return {**microseconds(from_call), "from_word": microseconds(from_word)}

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reads the JSON lines of bench-fpm: the goals beside what was measured, then where the
+time went. A goal is looked at, never enforced: machines differ."""
+
+import sys
+
+from bench.fib_report import print_columns
+
+HEAD = ("goal", "at least", "aim", "median", "min..max", "p99", "")
+# (bench, what it is, at least, aim, unit, of the line's unit, is more better?)
+GOALS = (
+    ("ingest", "ingest of a replay", 600, 1500, "k routes/s", 1e3, True),
+    ("replay", "identical replay", 1500, 3000, "k routes/s", 1e3, True),
+    ("bgp", "lag behind zebra's last octet", 100, 20, "ms", 1, False),
+    ("change-idle", "one route, idle", 1000, 200, "us", 1, False),
+    ("change-replay", "one route, during a replay", 20000, 5000, "us", 1, False),
+    ("group-change", "group change", 1000, 200, "us", 1, False),
+    ("link-loss", "link loss of a member", 1000, 200, "us", 1, False),
+    ("memory", "RIB and FIB", 250, 120, "MiB", 1, False),
+)
+
+
+def detail(line):
+    """What tells lines of one kind apart."""
+    words = []
+    if "routes" in line:
+        words.append(f"{line['routes']:,} routes")
+    if line.get("order") == "shuffled":
+        words.append("shuffled")
+    if "rate" in line:
+        rate = line["rate"]
+        words.append(f"{rate / 1000:g} k routes/s" if rate else "as fast as the socket")
+    return ", ".join(words)
+
+
+def goals(lines):
+    """Rows for print_columns(): every measured line of a kind that has a goal."""
+    for bench, what, least, aim, unit, scale, more in GOALS:
+        for line in lines:
+            if line["bench"] != bench or "median" not in line:
+                continue
+            got, low, high = (line[key] / scale for key in ("median", "min", "max"))
+            verdict = "not met"
+            if got >= least if more else got <= least:
+                verdict = "met"
+            if got >= aim if more else got <= aim:
+                verdict = "met, and the aim"
+            cells = [f"{least} {unit}", f"{aim} {unit}", f"{got:,.0f} {unit}"]
+            cells += [f"{low:,.0f}..{high:,.0f}"]
+            cells += [f"{line['p99']:,.0f}" if "p99" in line else "", verdict]
+            yield (f"{what}: {detail(line)}".rstrip(": "), *cells)
+
+
+def cpu(lines):
+    """ns a route by thread."""
+    for line in lines:
+        if "cpu_ns_a_route" in line:
+            cost = line["cpu_ns_a_route"]
+            spent = ", ".join(f"{k} {v}" for k, v in cost.items() if v >= 5)
+            yield f"{line['bench']}: {detail(line)}", spent, str(line["prefix_writes"])
+
+
+def bgp(lines):
+    """The same load with and without us."""
+    for line in lines:
+        if line["bench"] in ("bgp", "bgp-sink"):
+            who = "fpm-dataplane" if line["bench"] == "bgp" else "a sink"
+            visible = f"{line['visible_s']['median']:.2f} s" if "visible_s" in line else "-"
+            last, spent = line["last_octet_s"], line["cpu_s"]
+            replay = line.get("replay_routes_s")
+            yield (
+                who,
+                f"{last['median']:.2f} s ({last['min']:.2f}..{last['max']:.2f})",
+                visible,
+                ", ".join(f"{k} {v:.1f}" for k, v in spent.items()),
+                f"{replay['median'] / 1000:.0f} k routes/s" if replay else "-",
+            )
+
+
+def tables(lines, out=sys.stderr):
+    """All of it, for people."""
+    print("\nbench-fpm: goals", file=out)
+    print_columns([HEAD, *goals(lines)], out)
+    rows = list(cpu(lines))
+    if rows:
+        head = ("", "ns of CPU a route, by thread", "prefixes written")
+        print("\nwho spent the time", file=out)
+        print_columns([head, *rows], out)
+    rows = list(bgp(lines))
+    if rows:
+        head = ("who listens to zebra", "BGP up to zebra's last octet", "all in the FIB")
+        print("\na full table by bgpd and zebra", file=out)
+        print_columns([(*head, "CPU seconds", "zebra's replay"), *rows], out)
+    for line in lines:
+        if line["bench"] == "machine":
+            print(
+                f"\nmachine: {line['cpu']}, {line['cores']} cores, kernel "
+                f"{line['kernel']}, {line['dpdk']}, version {line['version']}; CPU "
+                f"{line['control_cpu']}: the daemon's control threads; CPU "
+                f"{line['own_cpu']}: forwarder ({line['idle']}), sender, prober; "
+                f"{line['steal']:.1%} of the CPUs were stolen meanwhile",
+                file=out,
+            )
