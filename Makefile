@@ -12,6 +12,7 @@ PKGS_BUILD := gcc pkg-config libdpdk-dev liburcu-dev libnl-3-dev libnl-route-3-d
 PKGS_RUN   := frr iproute2 iputils-ping traceroute ethtool python3 procps
 PKGS_TEST  := libcmocka-dev python3-pytest python3-scapy python3-yaml clang-format-14 \
 	tcpdump
+PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps
 PKGS_BENCH := xz-utils bzip2 bgpdump python3-matplotlib
 
 .DEFAULT_GOAL := all
@@ -148,7 +149,7 @@ format: ## clang-format over all C
 		| xargs clang-format-14 -i
 
 # --- benchmarks: JSON on stdout, tables on stderr; never a verdict on a time ------------------
-bench: bench-fib bench-fpm ## all benchmarks
+bench: bench-fib bench-fpm bench-forward ## all benchmarks
 
 bench-fib: ## lookup benchmark against DPDK's rte_fib and rte_lpm (QUICK=1, TABLE=file, ...)
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_BENCH)" >&2
@@ -160,6 +161,12 @@ bench-fpm: ## from what zebra says to what is forwarded: rates, latencies, memor
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all >&2
 	@$(PY) tests/bench/bench_fpm.py
 
+bench-forward: ## forwarding rate of a core against testpmd and l3fwd (TABLE=files, REPS=7, ...)
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_BENCH) $(PKGS_PEERS)" >&2
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all \
+		build/release/tests/bench/bench_frames >&2
+	@$(PY) tests/bench/bench_forward.py build/release
+
 # A call before every load of this one file: tests/bench/trace.c says why.
 $(O)/obj/tests/bench/trace.o: ALL_CFLAGS += -mavx -fsanitize=kernel-address \
 	--param=asan-instrumentation-with-call-threshold=0 --param=asan-stack=0 \
@@ -169,6 +176,13 @@ $(O)/tests/bench/bench_fib: $(call obj,$(wildcard tests/bench/*.c) $(POPTRIE_SRC
 	@mkdir -p $(@D)
 	@echo "  LD    $@"
 	@$(CC) $(ALL_CFLAGS) -o $@ $^ $(PC_LIBS) -lm $(LDFLAGS)
+
+BENCH_TABLE := $(addprefix tests/bench/,table.c generate.c streams.c)
+
+$(O)/tests/bench/bench_frames: $(call obj,tests/bench/forward/frames.c $(BENCH_TABLE))
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	@$(CC) $(ALL_CFLAGS) -o $@ $^ $(PC_LIBS) $(LDFLAGS)
 
 # --- fuzzing: libFuzzer, seeded with the captures; what it finds new lands in build/fuzz/ --
 FUZZ_S    ?= 60
@@ -206,4 +220,4 @@ help: ## this list
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
 .PHONY: all deps build demo demo-down vtysh test unit unit-asan unit-bins system frr-root lint \
-	format bench bench-fib bench-fpm fuzz clean help
+	format bench bench-fib bench-fpm bench-forward fuzz clean help

@@ -196,6 +196,8 @@ static const struct cfg_key top_keys[] = {
 	 .expected = "an absolute path of at most 107 characters"},
 	{"metrics", take_metrics, AT(metrics_listen), .expected = LISTEN_WANTED ", or off"},
 	{"memory", cfg_take_map, .sub = memory_keys},
+	{"plugins", cfg_take_plugins,
+	 .expected = "a list of absolute paths of shared objects"},
 	{"idle", take_idle, AT(poll_always), .expected = "adaptive or poll"},
 	{"log-level", take_log_level, AT(log_level),
 	 .expected = "error, warn, info or debug"},

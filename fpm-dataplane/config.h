@@ -22,6 +22,7 @@
  *   memory:
  *     hugepages: false           # optional
  *     size-mib: 256              # optional: packet buffers and rings
+ *   plugins: [/usr/lib/pmd/librte_net_x.so]   # optional: drivers that DPDK does not know
  *   idle: adaptive               # optional: adaptive or poll
  *   log-level: info              # optional: error, warn, info, debug
  */
@@ -37,8 +38,9 @@
 
 #include "base/log.h"
 
-#define CONFIG_PORTS_MAX 64
-#define CONFIG_CORES_MAX 64
+#define CONFIG_PORTS_MAX   64
+#define CONFIG_CORES_MAX   64
+#define CONFIG_PLUGINS_MAX 8
 
 struct config_port {
 	char tap[IFNAMSIZ];
@@ -65,6 +67,8 @@ struct config {
 	struct sockaddr_storage metrics_listen;
 	bool hugepages;
 	unsigned int memory_mib;
+	char plugin[CONFIG_PLUGINS_MAX][256]; /* shared objects for the EAL to load */
+	unsigned int n_plugin;
 	bool poll_always;
 	enum log_level log_level;
 };

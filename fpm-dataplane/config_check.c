@@ -265,6 +265,76 @@ cfg_take_cores(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at
 	}
 }
 
+/*
+ * The EAL loads no plugin that lies below a folder which everybody may write to, and says so
+ * to nobody: anyone could put code of his there. Returns that folder, or NULL.
+ */
+static const char *
+open_folder(const char *path, char dir[256])
+{
+	struct stat st;
+
+	snprintf(dir, 256, "%s", path);
+	for (char *slash; (slash = strrchr(dir, '/')) != NULL;) {
+		slash[slash == dir] = '\0';
+		if (stat(dir, &st) == 0 && (st.st_mode & S_IWOTH) != 0)
+			return dir;
+		if (slash == dir)
+			break;
+	}
+	return NULL;
+}
+
+void
+cfg_take_plugins(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		 void *out)
+{
+	struct config *conf = out;
+	const yaml_node_t *n = at->node;
+	unsigned int i = 0;
+
+	if (n->type != YAML_SEQUENCE_NODE) {
+		cfg_error(c, at->line, at->path, "is not a list; expected %s",
+			  key->expected);
+		return;
+	}
+	for (yaml_node_item_t *it = n->data.sequence.items.start;
+	     it < n->data.sequence.items.top; it++, i++) {
+		static const struct cfg_key file = {
+			.expected = "an absolute path of at most 255 characters"};
+		char path[CFG_PATH_MAX], dir[256];
+		struct cfg_at item = {.path = path,
+				      .node = yaml_document_get_node(c->doc, *it)};
+		const char *text;
+
+		item.line = (int)item.node->start_mark.line + 1;
+		snprintf(path, sizeof(path), "%s[%u]", at->path, i);
+		text = cfg_text(c, &file, &item, NULL);
+		if (text == NULL)
+			continue;
+		if (conf->n_plugin == CONFIG_PLUGINS_MAX)
+			cfg_error(c, item.line, path,
+				  "is one too many; expected at most %u",
+				  CONFIG_PLUGINS_MAX);
+		else if (text[0] != '/' || strlen(text) >= sizeof(conf->plugin[0]))
+			cfg_error(c, item.line, path, "'%s' is not usable; expected %s",
+				  cfg_show(text), file.expected);
+		else if (access(text, R_OK) < 0)
+			cfg_error(c, item.line, path,
+				  "'%s' cannot be read: %s; expected a "
+				  "shared object",
+				  cfg_show(text), strerror(errno));
+		else if (open_folder(text, dir) != NULL)
+			cfg_error(c, item.line, path,
+				  "'%s' lies below %s, where everybody may write; expected "
+				  "a folder that only root writes to",
+				  cfg_show(text), cfg_show(dir));
+		else
+			snprintf(conf->plugin[conf->n_plugin++], sizeof(conf->plugin[0]),
+				 "%s", text);
+	}
+}
+
 void
 cfg_take_netns(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
 {

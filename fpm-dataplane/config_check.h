@@ -13,6 +13,7 @@
 void cfg_take_tap(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
 void cfg_take_device(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
 void cfg_take_cores(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
+void cfg_take_plugins(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
 void cfg_take_netns(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
 void cfg_take_path(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
 void cfg_take_listen(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);

@@ -86,7 +86,7 @@ static int
 eal_start(const struct config *conf)
 {
 	char lcores[1024], mem[16], prefix[32];
-	const char *argv[16];
+	const char *argv[16 + 2 * CONFIG_PLUGINS_MAX];
 	int argc = 0, n = 0;
 	cpu_set_t set;
 
@@ -122,6 +122,10 @@ eal_start(const struct config *conf)
 	}
 	/* Only configured devices are attached: an empty allow list would probe them all. */
 	argv[argc++] = "--allow=0000:00:00.0";
+	for (unsigned int i = 0; i < conf->n_plugin; i++) {
+		argv[argc++] = "-d";
+		argv[argc++] = conf->plugin[i];
+	}
 	argv[argc] = NULL;
 	if (rte_eal_init(argc, (char **)(uintptr_t)argv) < 0)
 		return -rte_errno;

@@ -171,6 +171,8 @@ enum { STREAM_RANDOM, STREAM_INPREFIX, STREAM_ZIPF, STREAM_SEQUENTIAL, N_STREAMS
 extern const char *const stream_name[N_STREAMS];
 int keys_make(struct keys *k, int stream, const struct table *t, size_t n, uint64_t seed);
 void keys_free(struct keys *k);
+/* A random address inside a random prefix: 16 octets, IPv4 in the first four. */
+void table_inside(const struct table *t, struct rnd *r, uint8_t *addr);
 
 /* measure.c */
 struct result {

@@ -67,9 +67,8 @@ alias_draw(const struct alias *a, uint32_t n, struct rnd *r)
 	return rnd_unit(r) < a->keep[i] ? i : a->other[i];
 }
 
-/* A random address inside a random prefix. */
-static void
-inside(const struct table *t, struct rnd *r, uint8_t *addr)
+void
+table_inside(const struct table *t, struct rnd *r, uint8_t *addr)
 {
 	const struct prefix *p = &t->p[rnd_below(r, (uint32_t)t->n)];
 	uint64_t w[2] = {rnd64(r), rnd64(r)};
@@ -115,7 +114,7 @@ fill_zipf(struct keys *k, const struct table *t, struct rnd *r)
 	if (!flow || alias_make(&a, FLOWS) < 0)
 		abort();
 	for (uint32_t i = 0; i < FLOWS; i++)
-		inside(t, r, flow[i]);
+		table_inside(t, r, flow[i]);
 	for (size_t i = 0; i < k->n; i++)
 		put(k, i, flow[alias_draw(&a, FLOWS, r)]);
 	free(a.keep);
@@ -163,7 +162,7 @@ keys_make(struct keys *k, int stream, const struct table *t, size_t n, uint64_t 
 		for (size_t i = 0; i < n; i++) {
 			uint8_t a[16];
 
-			inside(t, &r, a);
+			table_inside(t, &r, a);
 			put(k, i, a);
 		}
 		break;

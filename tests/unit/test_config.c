@@ -120,8 +120,8 @@ the_example_has_every_key_of_the_comment_in_config_h(void **state)
 		"queues:",      "cores:",           "control-netns:",   "fpm:",
 		"listen:",      "feedback:",        "queue-limit-mib:", "sweep-quiet-s:",
 		"sweep-max-s:", "sweep-restart-s:", "control-socket:",  "metrics:",
-		"memory:",      "hugepages:",       "size-mib:",        "idle:",
-		"log-level:"};
+		"memory:",      "hugepages:",       "size-mib:",        "plugins:",
+		"idle:",        "log-level:"};
 	static char text[65536];
 	FILE *f = fopen("fpm-dataplane/dist/fpm-dataplane.yaml", "r");
 
@@ -185,7 +185,7 @@ an_unknown_key_gets_the_nearest_known_one(void **state)
 	     "2: memory.zzz: unknown key; expected one of hugepages, size-mib\n");
 	says("\"\\e[31mx\": 1\n",
 	     "2: \\x1b[31mx: unknown key; expected one of ports, cores, "
-	     "control-netns, fpm, control-socket, metrics, memory, idle, "
+	     "control-netns, fpm, control-socket, metrics, memory, plugins, idle, "
 	     "log-level\n");
 	says("? [1]\n: 2\n", "2: top: key is a list; expected a word\n");
 }

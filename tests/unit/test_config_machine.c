@@ -71,6 +71,33 @@ a_device_must_be_there(void **state)
 }
 
 static void
+plugins_lie_where_only_root_writes(void **state)
+{
+	char file[] = "/tmp/fdp-plugin-XXXXXX", text[128], want[256];
+	int fd = mkstemp(file);
+
+	assert_true(fd >= 0);
+	close(fd);
+	says("plugins: x.so\n", "2: plugins: is not a list; expected a list of absolute "
+				"paths of shared objects\n");
+	says("plugins: [x.so]\n",
+	     "2: plugins[0]: 'x.so' is not usable; expected an absolute "
+	     "path of at most 255 characters\n");
+	says("plugins: [/nonesuch/x.so]\n",
+	     "2: plugins[0]: '/nonesuch/x.so' cannot be read: No such file or directory; "
+	     "expected a shared object\n");
+	snprintf(text, sizeof(text), "plugins: [%s]\n", file);
+	snprintf(want, sizeof(want),
+		 "2: plugins[0]: '%s' lies below /tmp, where everybody may write; expected "
+		 "a "
+		 "folder that only root writes to\n",
+		 file);
+	says(text, want);
+	says("plugins: [/usr/bin/env]\n", "");
+	unlink(file);
+}
+
+static void
 cores_must_be_allowed_and_different(void **state)
 {
 	says("cores: 1\n",
@@ -219,6 +246,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_tap_name_is_an_interface_name),
 		cmocka_unit_test(a_device_must_be_there),
+		cmocka_unit_test(plugins_lie_where_only_root_writes),
 		cmocka_unit_test(cores_must_be_allowed_and_different),
 		cmocka_unit_test(a_core_listed_twice_is_told),
 		cmocka_unit_test(a_namespace_must_be_there),

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Forwarding benchmarks: programs, sources, reports."""

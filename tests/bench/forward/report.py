@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tables and goals of the forwarding benchmarks, from their JSON lines. A goal is looked at,
+never enforced: machines differ."""
+
+from fib_report import print_columns
+
+HEAD = ("program", "Mpps", "min", "max", "cycles", "min", "max", "wrong")
+# (table, traffic, what, peers of which the best counts, at least, aim)
+RATIOS = [
+    ("full", "v4", "v4 full table / l3fwd's best", ("l3fwd",), 1.0, 1.3),
+    ("few", "v4", "v4 4 routes / l3fwd LPM", ("l3fwd-lpm",), 0.85, 1.0),
+    ("full", "v6", "v6 full table / l3fwd FIB", ("l3fwd-fib-4B",), 1.2, 2.0),
+]
+
+
+def rates(lines, table, traffic):
+    """Rows of one table and traffic."""
+    return [
+        r
+        for r in lines
+        if r["bench"] == "forward" and (r["table"], r["traffic"]) == (table, traffic)
+    ]
+
+
+def print_rates(lines, out):
+    """One block for each table and traffic."""
+    for table, traffic in dict.fromkeys(
+        (r["table"], r["traffic"]) for r in lines if r["bench"] == "forward"
+    ):
+        rows = [HEAD]
+        for r in rates(lines, table, traffic):
+            cells = [f"{r[k]:.1f}" for k in ("mpps", "mpps_min", "mpps_max")]
+            cells += [f"{r[k]:.1f}" for k in ("cycles", "cycles_min", "cycles_max")]
+            wrong = r.get("wrong_port")
+            wrong = "-" if wrong is None else wrong + r["wrong_header"]
+            rows.append((r["program"], *cells, wrong))
+        length = rates(lines, table, traffic)[0]["len"]
+        runs = rates(lines, table, traffic)[0]["runs"]
+        print(f"\n{table} table, {traffic}, {length} octets, medians of {runs}", file=out)
+        print_columns(rows, out)
+
+
+def verdict(got, least, aim, more=True):
+    """How a figure stands to its goal."""
+    sign = 1 if more else -1
+    if sign * got >= sign * aim:
+        return "met, and the aim"
+    return "met" if sign * got >= sign * least else "not met"
+
+
+def goals(lines):
+    """(what, at least, aim, measured, verdict)."""
+    for table, traffic, what, names, least, aim in RATIOS:
+        rows = rates(lines, table, traffic)
+        ours = [r["mpps"] for r in rows if r["program"] == "ours"]
+        theirs = [r["mpps"] for r in rows if r["program"].startswith(names)]
+        if ours and theirs:
+            got = ours[0] / max(theirs)
+            yield what, f"{least:g}x", f"{aim:g}x", f"{got:.2f}x", verdict(got, least, aim)
+    for r in rates(lines, "full", "v4"):
+        if r["program"] == "ours":
+            got = r["cycles"]
+            yield (
+                "cycles a packet, v4 full table",
+                "54",
+                "40",
+                f"{got:.1f}",
+                verdict(got, 54, 40, more=False),
+            )
+
+
+def tables(lines, out):
+    """Everything for people."""
+    print_rates(lines, out)
+    rows = [("goal", "at least", "aim", "measured", ""), *goals(lines)]
+    if len(rows) > 1:
+        print("\ngoals", file=out)
+        print_columns(rows, out)
+    for r in lines:
+        if r["bench"] == "skipped":
+            print(f"\nskipped: {r['what']}: {r['why']}", file=out)

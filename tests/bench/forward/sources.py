@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is built of Debian's dpdk source package when a benchmark needs it, under build/: the
+traffic port (drivers need headers that libdpdk-dev has not) and l3fwd with its limits raised.
+Nothing of it is kept in the project. The system's own apt configuration is read, not changed.
+"""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+PACKAGE = "dpdk"
+
+# l3fwd as shipped takes 1024 routes (LPM) or 65536 (FIB): (file, pattern, instead).
+RAISED = [
+    ("l3fwd_lpm.c", r"(IPV[46]_L3FWD_LPM_MAX_RULES\s+)1024", r"\1(1 << 20)"),
+    ("l3fwd_lpm.c", r"(IPV4_L3FWD_LPM_NUMBER_TBL8S\s+)\(1 << 8\)", r"\1(1 << 16)"),
+    ("l3fwd_fib.c", r"max_routes = \(1 << 16\);", "max_routes = 3 << 19;"),
+]
+# IPv6 reserves a group for every octet beyond 24 bits of every route.
+FOUR_BYTES = [
+    ("l3fwd_fib.c", r"max_routes = \(1 << 16\) - 1;", "max_routes = 1 << 19;"),
+    ("l3fwd_fib.c", r"trie\.num_tbl8 = \(1 << 15\)", "trie.num_tbl8 = 1 << 19"),
+]
+# As small as entries can be; for IPv4 alone.
+TWO_BYTES = [
+    ("l3fwd_fib.c", r"RTE_FIB_DIR24_8_4B", "RTE_FIB_DIR24_8_2B"),
+    ("l3fwd_fib.c", r"dir24_8\.num_tbl8 = \(1 << 15\)", "dir24_8.num_tbl8 = (1 << 15) - 1"),
+]
+
+
+class SourceError(Exception):
+    """Why something cannot be built, one sentence."""
+
+
+def run(argv, **words):
+    """A command; what it said goes into the error."""
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, **words)
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["no word"]
+        raise SourceError(f"{argv[0]}: {said[0]}")
+    return done.stdout
+
+
+def package_version():
+    """Version of the installed package: source and library must be the same."""
+    return run(["dpkg-query", "-W", "-f", "${Version}", "libdpdk-dev"])
+
+
+def fetch(folder):
+    """Unpack the source of the installed version below `folder`; returns where."""
+    version = package_version()
+    upstream = re.sub(r"^\d+:", "", version).rsplit("-", 1)[0]
+    tree = folder / f"{PACKAGE}-{upstream}"
+    if (tree / "meson.build").exists():
+        return tree
+    apt = folder / "apt"
+    for sub in ("parts", "lists/partial", "cache/archives/partial"):
+        (apt / sub).mkdir(parents=True, exist_ok=True)
+    sources = [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]
+    for path in sources:
+        if path.suffix in (".list", ".sources") and path.exists():
+            text = re.sub(r"(?m)^deb\s", "deb-src ", path.read_text())
+            text = re.sub(r"(?m)^Types:.*", "Types: deb-src", text)
+            (apt / "parts" / path.name).write_text(text)
+    words = [
+        f"Dir::Etc::sourcelist={apt}/none",
+        f"Dir::Etc::sourceparts={apt}/parts",
+        f"Dir::State::lists={apt}/lists",
+        f"Dir::Cache={apt}/cache",
+        "APT::Sandbox::User=root",
+    ]
+    options = [x for word in words for x in ("-o", word)]
+    run(["apt-get", *options, "update"])
+    run(
+        ["apt-get", *options, "source", "--only-source", f"{PACKAGE}={version}"],
+        cwd=folder,
+    )
+    if not (tree / "meson.build").exists():
+        raise SourceError(
+            f"the source of {PACKAGE} {version} did not unpack to {tree.name}"
+        )
+    return tree
+
+
+def flags(kind):
+    """What pkg-config says of DPDK."""
+    return run(["pkg-config", f"--{kind}", "libdpdk"]).split()
+
+
+def build_port(tree, source, out):
+    """Compile the traffic port: pmd.c to a plugin."""
+    if newer(out, source, source.parent / "page.h"):
+        return out
+    argv = ["gcc", "-std=gnu17", "-O3", "-g", "-shared", "-fPIC", "-Wall"]
+    argv += ["-DALLOW_INTERNAL_API", "-DALLOW_EXPERIMENTAL_API", *flags("cflags")]
+    argv += ["-march=native", f"-I{tree}/lib/ethdev", f"-I{tree}/drivers/bus/vdev"]
+    argv += [f"-I{tree}/lib/eal/include", "-o", str(out), str(source)]
+    # Not every program has the bus of virtual devices in it.
+    run(argv + ["-Wl,--no-as-needed", "-lrte_bus_vdev", "-lrte_ethdev", "-lrte_eal"])
+    return out
+
+
+def build_l3fwd(tree, folder, name, two_bytes):
+    """Compile l3fwd for this CPU, limits raised; FIB entries of 2 or 4 bytes."""
+    out = folder / name
+    if out.exists():
+        return out
+    work = folder / (name + "-src")
+    shutil.rmtree(work, ignore_errors=True)
+    shutil.copytree(tree / "examples/l3fwd", work)
+    for file, pattern, instead in RAISED + (TWO_BYTES if two_bytes else FOUR_BYTES):
+        text, n = re.subn(pattern, instead, (work / file).read_text())
+        if n == 0:
+            raise SourceError(f"l3fwd's {file} is not as expected: no {pattern}")
+        (work / file).write_text(text)
+    argv = ["gcc", "-O3", *flags("cflags"), "-march=native", "-DALLOW_EXPERIMENTAL_API"]
+    argv += [f"-I{tree}/examples/common", "-o", str(out)]
+    argv += [str(path) for path in sorted(work.glob("*.c")) if compiled(work, path)]
+    run(argv + flags("libs"))
+    return out
+
+
+def compiled(work, path):
+    """Is a file compiled by itself? Some are included by others."""
+    included = "".join(p.read_text() for p in work.glob("*.c"))
+    return f'#include "{path.name}"' not in included
+
+
+def newer(out, *inputs):
+    """Is `out` there, and not older than what it is made of?"""
+    return out.exists() and all(
+        out.stat().st_mtime >= path.stat().st_mtime for path in inputs
+    )
