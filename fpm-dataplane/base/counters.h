@@ -50,7 +50,7 @@ struct counters {
 	uint64_t to_kernel;    /* frames written to a TAP */
 	uint64_t from_kernel;  /* frames read from a TAP and sent */
 	uint64_t icmp_sent;    /* ICMP and ICMPv6 errors originated */
-	uint64_t icmp_limited; /* not sent: rate limit or RFC 1812, 4.3.2.7 */
+	uint64_t icmp_limited; /* not sent: rate, RFC 1812 4.3.2.7, or no way back */
 	uint64_t held;         /* packets that waited for a neighbour and left */
 	uint64_t bursts, idle_polls;
 	char name[16]; /* "fwd-0", "punt" */

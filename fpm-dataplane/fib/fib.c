@@ -115,16 +115,22 @@ fib_host_adj(const struct fib *fib, uint16_t ifidx, uint8_t family,
 }
 
 fib_path
+fib_onlink(const struct fib *fib, uint16_t ifidx, uint8_t family, const struct ipaddr *dst)
+{
+	uint32_t adj = fib_host_adj(fib, ifidx, family, dst);
+
+	return adj == 0 ? PATH(PATH_ONLINK, ifidx) : PATH(PATH_ADJ, adj);
+}
+
+fib_path
 fib_resolve(const struct fib *fib, uint8_t family, const struct ipaddr *dst,
 	    uint32_t flow_hash)
 {
 	uint32_t group = family == 4 ? poptrie4_lookup(fib->pt4, ipaddr_v4(dst))
 				     : poptrie6_lookup(fib->pt6, dst->octet);
 	fib_path path = fib_group_path(fib, group, flow_hash);
-	uint32_t adj;
 
-	if (path_kind(path) != PATH_ONLINK)
-		return path;
-	adj = fib_host_adj(fib, (uint16_t)path_index(path), family, dst);
-	return adj == 0 ? path : PATH(PATH_ADJ, adj);
+	return path_kind(path) != PATH_ONLINK
+		       ? path
+		       : fib_onlink(fib, (uint16_t)path_index(path), family, dst);
 }

@@ -137,8 +137,9 @@ struct fib_iface {
 	bool up;        /* admin up with carrier: may send */
 	bool forward4, forward6; /* what comes in may pass: the kernel's sysctls */
 	uint32_t ifindex;        /* of the TAP, in the control namespace; 0: TAP is gone */
-	uint32_t src4;      /* source of ICMP errors, host order; 0: none on this link */
-	struct ipaddr src6; /* global one, all zero: none */
+	uint32_t src4; /* source of ICMP errors, host order, own or borrowed; 0: none */
+	struct ipaddr src6;       /* global one, all zero: none */
+	struct ipaddr linklocal6; /* ours on this link, all zero: none */
 	char name[16];
 };
 
@@ -191,6 +192,10 @@ int fib_host_match(struct cds_lfht_node *node, const void *key);
 /* Adjacency slot of an on-link host, 0 when unknown (slot 0 is never used). [RCU reader] */
 uint32_t fib_host_adj(const struct fib *fib, uint16_t ifidx, uint8_t family,
 		      const struct ipaddr *addr);
+
+/* A destination on the link of interface `ifidx`: its host, or PATH_ONLINK. [RCU reader] */
+fib_path fib_onlink(const struct fib *fib, uint16_t ifidx, uint8_t family,
+		    const struct ipaddr *dst);
 
 /*
  * Resolve a destination to its path: lookup and choice among equals by `flow_hash`; an

@@ -6,6 +6,16 @@
 #include "base/inet.h"
 #include "fwd/burst.h"
 
+/* A packet at its last hop waits for nobody: RFC 1812, 5.3.1. */
+static void
+unresolved(struct burst *b, unsigned int i)
+{
+	if (burst_l3(b, i)[b->family[i] == 4 ? 8 : 7] <= 1)
+		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
+	else
+		burst_leave(b, i, PUNT_unresolved);
+}
+
 static void
 use_adj(struct burst *b, unsigned int i, uint32_t adj)
 {
@@ -14,7 +24,7 @@ use_adj(struct burst *b, unsigned int i, uint32_t adj)
 	b->hop[i] = atomic_load_explicit(&fib->adj[adj].hop, memory_order_acquire);
 	fib_adj_touch(fib, adj);
 	if (b->hop[i] == 0)
-		burst_leave(b, i, PUNT_unresolved);
+		unresolved(b, i);
 }
 
 static void
@@ -31,7 +41,7 @@ onlink(struct burst *b, unsigned int i)
 	adj = fib_host_adj(b->fwd->fib, (uint16_t)path_index(b->path[i]), b->family[i],
 			   &dst);
 	if (adj == 0)
-		burst_leave(b, i, PUNT_unresolved);
+		unresolved(b, i);
 	else
 		use_adj(b, i, adj);
 }
@@ -66,7 +76,7 @@ terminal(struct burst *b, unsigned int i)
 }
 
 /* Addresses of link scope, source or destination, are never forwarded: RFC 3927 7,
- * RFC 4291 2.5.6. */
+ * RFC 4291 2.5.6; in IPv6 the source is told, RFC 4007 9. */
 static bool
 link_scope(struct burst *b, unsigned int i)
 {
@@ -78,7 +88,7 @@ link_scope(struct burst *b, unsigned int i)
 		return true;
 	}
 	if (b->family[i] == 6 && ip[8] == 0xfe && (ip[9] & 0xc0) == 0x80) {
-		burst_leave(b, i, DROP_ip6_linklocal);
+		burst_icmp(b, i, PUNT_unreach, DROP_ip6_linklocal);
 		return true;
 	}
 	return false;

@@ -5,15 +5,16 @@
 #include "base/inet.h"
 #include "fwd/burst.h"
 
-/* :: or ::1 */
+/* ::, ::1 and ::ffff:0:0/96 are on no wire: RFC 4291 2.5.2, 2.5.3; RFC 6890 2.2.3. */
 static bool
-unspecified_or_loopback(const uint8_t *a)
+is_martian(const uint8_t *a)
 {
 	uint64_t hi, lo;
 
 	memcpy(&hi, a, 8);
 	memcpy(&lo, a + 8, 8);
-	return hi == 0 && __builtin_bswap64(lo) <= 1;
+	lo = __builtin_bswap64(lo);
+	return hi == 0 && (lo <= 1 || lo >> 32 == 0xffff);
 }
 
 static bool
@@ -40,7 +41,8 @@ fwd_parse6(struct burst *b, unsigned int i)
 	b->l3_len[i] = (uint16_t)len;
 	if (ip[0] >> 4 != 6)
 		burst_leave(b, i, DROP_ip6_version);
-	else if (len > frame || len > 0xffff)
+	else if (len > frame || len > 0xffff || (len == 40 && ip[6] == 0))
+		/* The last is a jumbogram (RFC 2675), or lacks the header it announces. */
 		burst_leave(b, i, DROP_ip6_length);
 	else if (dst[0] == 0xff) {
 		if (!l2_group)
@@ -52,10 +54,10 @@ fwd_parse6(struct burst *b, unsigned int i)
 					    : PUNT_local);
 	} else if (l2_group)
 		burst_leave(b, i, DROP_l2_not_unicast);
-	else if (src[0] == 0xff || unspecified_or_loopback(src))
+	else if (src[0] == 0xff || is_martian(src))
 		/* A solicitation from :: has a multicast destination and was seen above. */
 		burst_leave(b, i, DROP_ip6_martian_src);
-	else if (unspecified_or_loopback(dst))
+	else if (is_martian(dst))
 		burst_leave(b, i, DROP_ip6_martian_dst);
 	else if (linklocal(dst)) /* never forwarded; the kernel knows whether it is ours */
 		burst_leave(b, i, fwd_local_class(ip, burst_l3_room(b, i), 6));

@@ -41,6 +41,13 @@ copy_bury(struct neigh *n, struct grave *g)
 	free(caa_container_of(g, struct iface_copy, grave));
 }
 
+#define RANK_GLOBAL      2
+#define LOOPBACK_IFINDEX 1 /* in every namespace */
+
+struct ranks {
+	int v4, v6;
+};
+
 /* How good an address is as the source of an ICMP error; 0: not at all. */
 static int
 source_rank(const struct kmon_addr *ka)
@@ -52,35 +59,82 @@ source_rank(const struct kmon_addr *ka)
 	if (ka->family == 4) {
 		if (a[0] == 127 || ka->secondary)
 			return 0;
-		return a[0] == 169 && a[1] == 254 ? 1 : 2;
+		return a[0] == 169 && a[1] == 254 ? 1 : RANK_GLOBAL;
 	}
 	if ((a[0] & 0xe0) == 0x20)
-		return 2;                     /* 2000::/3 */
+		return RANK_GLOBAL;           /* 2000::/3 */
 	return (a[0] & 0xfe) == 0xfc ? 1 : 0; /* fc00::/7 */
 }
 
+/* The best of the addresses on a link, where it beats what `fi` has. */
 static void
-choose_sources(struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
+sources_of(const struct link *l, struct fib_iface *fi, struct ranks *best)
 {
-	struct link *l = ifc->present ? link_find(n, ifc->tap.ifindex) : NULL;
-	int best4 = 0, best6 = 0;
 	struct local *a;
 
-	if (l == NULL)
-		return;
 	cds_list_for_each_entry (a, &l->locals, list) {
-		int *best = a->addr.family == 4 ? &best4 : &best6;
-		int rank = source_rank(&a->addr);
+		int *rank = a->addr.family == 4 ? &best->v4 : &best->v6;
+		int its = source_rank(&a->addr);
 		struct ipaddr addr;
 
-		if (rank <= *best)
+		if (its <= *rank)
 			continue; /* the kernel's first is its primary */
-		*best = rank;
+		*rank = its;
 		memcpy(addr.octet, a->addr.addr, sizeof(addr.octet));
 		if (a->addr.family == 4)
 			fi->src4 = ipaddr_v4(&addr);
 		else
 			fi->src6 = addr;
+	}
+}
+
+static void
+linklocal_of(const struct link *l, struct fib_iface *fi)
+{
+	struct local *a;
+
+	cds_list_for_each_entry (a, &l->locals, list) {
+		struct ipaddr addr;
+
+		memcpy(addr.octet, a->addr.addr, sizeof(addr.octet));
+		if (a->addr.family == 6 && !a->addr.tentative &&
+		    ipaddr_is_linklocal6(&addr)) {
+			fi->linklocal6 = addr;
+			return;
+		}
+	}
+}
+
+/*
+ * Whose address an ICMP error about a packet from this port bears: the port's own; an
+ * unnumbered port borrows, of the loopback interface first (RFC 1812, 2.2.7: the router-id),
+ * then of another port. An address of the link is no source for what leaves the link while
+ * there is a better one.
+ */
+static void
+choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
+{
+	const struct link *l = ifc->present ? link_find(n, ifc->tap.ifindex) : NULL;
+	const struct link *lo = link_find(n, LOOPBACK_IFINDEX);
+	struct ranks best = {0, 0};
+
+	if (l == NULL)
+		return;
+	linklocal_of(l, fi);
+	sources_of(l, fi, &best);
+	ifc->borrows = best.v4 < RANK_GLOBAL || best.v6 == 0;
+	/* What is not missing is not replaced. */
+	if (best.v6 != 0)
+		best.v6 = RANK_GLOBAL;
+	if (lo != NULL)
+		sources_of(lo, fi, &best);
+	for (uint16_t i = 1; i < IFIDX_MAX && (best.v4 < RANK_GLOBAL || best.v6 == 0);
+	     i++) {
+		const struct iface *other = &n->iface[i];
+
+		l = other->present ? link_find(n, other->tap.ifindex) : NULL;
+		if (l != NULL)
+			sources_of(l, fi, &best);
 	}
 }
 
@@ -121,6 +175,14 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 		neigh_retire(n, &caa_container_of(old, struct iface_copy, fib)->grave,
 			     copy_bury);
 	return true;
+}
+
+void
+iface_addresses_changed(struct neigh *n, uint16_t ifidx)
+{
+	for (uint16_t i = 1; i < IFIDX_MAX; i++)
+		if (n->iface[i].port != NULL && (i == ifidx || n->iface[i].borrows))
+			iface_publish(n, i);
 }
 
 /* Something that decides on `up` may have changed: publish, tell, and see to neighbours. */
@@ -254,6 +316,7 @@ iface_tap_gone(struct neigh *n, uint16_t ifidx)
 	ifc->present = false;
 	ifc->lost = true;
 	refresh(n, ifidx);
+	iface_addresses_changed(n, ifidx);
 }
 
 /* --- carrier ------------------------------------------------------------------------------ */

@@ -59,6 +59,7 @@ struct iface {
 	bool up;                    /* TAP admin up && carrier */
 	bool can_ask;               /* up, and the kernel's own view of the TAP is too */
 	bool forward4, forward6;    /* the sysctls of the TAP */
+	bool borrows;               /* lacks an address of its own for ICMP errors */
 	unsigned int behind;        /* ifindex of kernel_if in our namespace; 0: not seen */
 	bool behind_lost;           /* it was deleted; AF_PACKET sockets do not move */
 	uint8_t dev_mac[6];         /* what the device was given last */
@@ -158,6 +159,8 @@ void iface_tap_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *
 void iface_tap_gone(struct neigh *n, uint16_t ifidx);
 /* Show forwarders the port as it is; false when they see it so already. */
 bool iface_publish(struct neigh *n, uint16_t ifidx);
+/* Addresses of port `ifidx`, or (0) of an interface that is none, have changed. */
+void iface_addresses_changed(struct neigh *n, uint16_t ifidx);
 void iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone);
 /* Event of the namespace where the devices are. */
 void iface_behind_event(void *ctx, const struct kmon_link *kl, bool gone);

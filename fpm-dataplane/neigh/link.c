@@ -183,11 +183,9 @@ addr_event(void *ctx, const struct kmon_addr *ka, bool gone)
 		if (a != NULL)
 			addr_gone(n, a);
 	}
-	if (l->ifidx != 0) {
-		iface_publish(n, l->ifidx);
-	} else if (!l->known && cds_list_empty(&l->locals)) {
+	iface_addresses_changed(n, l->ifidx);
+	if (!l->known && l->ifidx == 0 && cds_list_empty(&l->locals))
 		link_free(n, l);
-	}
 }
 
 /* --- links -------------------------------------------------------------------------------- */

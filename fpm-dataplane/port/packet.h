@@ -17,7 +17,8 @@ struct packet_meta {
 	uint8_t cause; /* W:fwd  enum reason: the DROP_ behind an ICMP error, already counted */
 	uint8_t family;     /* W:fwd  4, 6, or 0 when not IP */
 	uint16_t in_ifidx;  /* W:fwd  where it came in; W:punt 0 for what we originate */
-	uint16_t out_ifidx; /* W:punt where an injected frame goes out */
+	uint16_t out_ifidx; /* W:punt where an injected frame goes out; the link of our
+			     * own packet to a link-local destination */
 	uint16_t mtu_bytes; /* W:fwd  PUNT_too_big: of the egress */
 	uint32_t path;      /* W:fwd  PUNT_unresolved: the path that lacks a neighbour */
 };

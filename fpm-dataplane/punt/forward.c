@@ -58,7 +58,11 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 	fib_path path;
 
 	memcpy(dst.octet, family == 4 ? ip + 16 : ip + 24, family_octets(family));
-	path = fib_resolve(p->fib, family, &dst, flow_hash(ip, room, family, p->fib->seed));
+	if (originated && family == 6 && ipaddr_is_linklocal6(&dst))
+		path = fib_onlink(p->fib, meta->out_ifidx, 6, &dst);
+	else
+		path = fib_resolve(p->fib, family, &dst,
+				   flow_hash(ip, room, family, p->fib->seed));
 	if (path_kind(path) == PATH_ADJ) {
 		hop = atomic_load_explicit(&p->fib->adj[path_index(path)].hop,
 					   memory_order_acquire);

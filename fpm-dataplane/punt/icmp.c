@@ -79,31 +79,45 @@ allowed6(const struct rte_mbuf *m, const uint8_t *ip, unsigned int room, uint8_t
 	return true;
 }
 
-/* Source of the error: the ingress interface's, else any of ours (unnumbered). */
-static bool
-source4(const struct punt *p, uint16_t in_ifidx, uint32_t *src)
+/*
+ * Source of the error: an address of the interface the packet came in by, or what that one
+ * borrows (neigh/iface.c); without any IPv4 address the dummy of RFC 7600, 4.8.
+ */
+static uint32_t
+source4(const struct punt *p, uint16_t in_ifidx)
 {
 	const struct fib_iface *in = fib_iface(p->fib, in_ifidx);
 
-	for (unsigned int i = 0; in == NULL || in->src4 == 0; in = fib_iface(p->fib, ++i))
-		if (i == IFIDX_MAX - 1)
-			return false;
-	*src = in->src4;
-	return true;
+	return in == NULL || in->src4 == 0 ? 0xc0000008 : in->src4;
 }
 
+/* The scope of the source is that of who is told: RFC 6724, 5 (rule 2). */
 static bool
-source6(const struct punt *p, uint16_t in_ifidx, struct ipaddr *src)
+source6(const struct punt *p, uint16_t in_ifidx, const uint8_t *ip, struct ipaddr *src)
 {
 	static const struct ipaddr none;
 	const struct fib_iface *in = fib_iface(p->fib, in_ifidx);
+	struct ipaddr to;
 
-	for (unsigned int i = 0; in == NULL || ipaddr_equal(&in->src6, &none);
-	     in = fib_iface(p->fib, ++i))
-		if (i == IFIDX_MAX - 1)
-			return false;
-	*src = in->src6;
-	return true;
+	memcpy(to.octet, ip + 8, 16);
+	if (in == NULL)
+		return false;
+	*src = ipaddr_is_linklocal6(&to) ? in->linklocal6 : in->src6;
+	return !ipaddr_equal(src, &none);
+}
+
+/* Not to ourselves, not to a broadcast address, not where no route leads. */
+static bool
+has_way_back(const struct punt *p, const struct packet_meta *meta, const uint8_t *ip)
+{
+	struct ipaddr to = {0};
+	fib_path path;
+
+	memcpy(to.octet, meta->family == 4 ? ip + 12 : ip + 8, family_octets(meta->family));
+	if (meta->family == 6 && ipaddr_is_linklocal6(&to))
+		return true;
+	path = fib_resolve(p->fib, meta->family, &to, 0);
+	return path_kind(path) == PATH_ADJ || path_kind(path) == PATH_ONLINK;
 }
 
 static void
@@ -169,12 +183,10 @@ icmp_error(struct punt *p, struct rte_mbuf *m, uint8_t type, uint8_t code, uint3
 	bool v6 = meta->family == 6;
 	struct ipaddr src6 = {0};
 	struct rte_mbuf *e;
-	uint32_t src4 = 0;
 
 	if ((v6 ? !allowed6(m, ip, room, type) : !allowed4(m, ip, room)) ||
-	    meta->in_ifidx == 0 ||
-	    (v6 ? !source6(p, meta->in_ifidx, &src6)
-		: !source4(p, meta->in_ifidx, &src4)) ||
+	    meta->in_ifidx == 0 || !has_way_back(p, meta, ip) ||
+	    (v6 && !source6(p, meta->in_ifidx, ip, &src6)) ||
 	    !token_take(&p->icmp[v6], ev_now(p->worker->loop))) {
 		counter_add(&p->count->icmp_limited, 1);
 		return;
@@ -187,9 +199,10 @@ icmp_error(struct punt *p, struct rte_mbuf *m, uint8_t type, uint8_t code, uint3
 	if (v6)
 		error6(p, m, e, type, code, arg, &src6);
 	else
-		error4(p, m, e, type, code, arg, src4);
+		error4(p, m, e, type, code, arg, source4(p, meta->in_ifidx));
 	counter_add(&p->count->icmp_sent, 1);
-	*packet_meta(e) = (struct packet_meta){.family = meta->family};
+	*packet_meta(e) =
+		(struct packet_meta){.family = meta->family, .out_ifidx = meta->in_ifidx};
 	punt_forward(p, e, meta->family, true, true);
 }
 
@@ -209,12 +222,12 @@ icmp_for_drop(struct punt *p, struct rte_mbuf *m, enum reason cause)
 		[DROP_unreachable] = {3, 1, 1, 3},
 		[DROP_prohibit] = {3, 13, 1, 1},
 		[DROP_neigh_failed] = {3, 1, 1, 3},
+		[DROP_ip6_linklocal] = {0, 0, 1, 2},
 	};
 
-	if (icmp[cause].type4 == 0)
-		return; /* silent by design */
-	if (packet_meta(m)->family == 6)
+	/* What has no entry is silent by design. */
+	if (packet_meta(m)->family == 6 && icmp[cause].type6 != 0)
 		icmp_error(p, m, icmp[cause].type6, icmp[cause].code6, 0);
-	else
+	else if (packet_meta(m)->family == 4 && icmp[cause].type4 != 0)
 		icmp_error(p, m, icmp[cause].type4, icmp[cause].code4, 0);
 }

@@ -225,7 +225,12 @@ class Dut:
                 lines.append(f"link set {wire.tap} address {wire.port_mac}")
             want = {f"{wire.ip4}/26", f"{wire.ip6}/64"}
             rows = [r for r in link["addr_info"] if r.get("scope") == "global"]
-            have = {f"{r['local']}/{r['prefixlen']}" for r in rows}
+            have = {
+                r["local"]
+                + (f" peer {r['address']}" if "address" in r else "")
+                + f"/{r['prefixlen']}"
+                for r in rows
+            }
             lines += [f"addr del {a} dev {wire.tap}" for a in sorted(have - want)]
             lines += [f"addr add {a} dev {wire.tap} nodad" for a in sorted(want - have)]
             lines += self._neighbour_lines(wire, neighbours, bool(want - have))

@@ -98,6 +98,19 @@ def test_checksum_corner_cases(dut, lan, wan, before):
         assert out[22] == ttl - 1
 
 
+def test_a_checksum_of_ones_is_one_of_zeros(dut, lan, wan):
+    """RFC 1071, 2 (B): ones' complement has two zeros and a sum that is right with one is
+    right with the other; a sender may write 0xffff."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    data = bytes(lan.probe(HOST, size=60))
+    data = data[:18] + _ident_for_zero(data) + data[20:24] + b"\xff\xff" + data[26:]
+
+    lan.send(data)
+
+    out = wan.expect_raw(token_of(data))
+    assert checksum(ip_of(out)) == 0xFFFF and out[24:26] != b"\xff\xff"
+
+
 def test_every_checksum_survives_the_walk(dut, lan, wan):
     """RFC 1624: 3,000 headers of all sums arrive with a right sum."""
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -303,11 +316,42 @@ def test_martians_are_dropped_and_counted(dut, lan, wan, name):
     assert dut.not_forwarded(lan, *probes) == {reason: N}
 
 
-def test_directed_broadcast_is_dropped(dut, lan, wan):
-    """RFC 2644: a directed broadcast of a connected subnet is not forwarded."""
-    probes = [lan.probe("192.0.2.127") for _ in range(N)]
+@pytest.mark.parametrize("dst", ["192.0.2.127", "192.0.2.64"], ids=["ones", "zeros"])
+def test_directed_broadcast_is_dropped(dut, lan, wan, dst):
+    """RFC 2644 and RFC 1812, 4.2.3.1: neither form of a broadcast to a connected subnet is
+    forwarded, the old one with a host part of zeros included; nor is its sender told."""
+    probes = [lan.probe(dst) for _ in range(N)]
 
     assert dut.not_forwarded(lan, *probes) == {"ip4_directed_bcast": N}
+    assert [p for p in probes if lan.got(token_of(p))] == []
+
+
+def test_a_directed_broadcast_beyond_the_connected_subnets_is_a_unicast(dut, lan, wan):
+    """RFC 1812, 5.3.5.2: only the last router can tell; the others forward it."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+    dut.forwarded(lan, lan.probe("198.51.100.255"), wan)
+
+
+def test_a_tagged_packet_is_not_routed_as_if_it_had_no_tag(dut, lan, wan):
+    """IEEE 802.1Q: another VLAN is another link; it is the kernel's until there are VLANs."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    probe = lan.probe(HOST)
+    data = bytes(probe)
+
+    assert dut.not_forwarded(lan, data[:12] + b"\x81\0\0\x07" + data[12:]) == {}
+
+
+def test_a_far_end_of_a_point_to_point_address_is_a_host(dut, lan, wan):
+    """RFC 3021 for /32: `ip addr add A peer B/32`; no address of it is a broadcast."""
+    dut.ip("addr add 203.0.113.4 peer 203.0.113.7/32 dev wan0")
+    dut.neighbor("203.0.113.7", wan)
+
+    assert dut.forwarded(lan, lan.probe("203.0.113.7"), wan).dst == wan.mac
+    assert dut.not_forwarded(lan, lan.probe("203.0.113.6")) == {"no_route": 1}
+    probe = lan.probe("203.0.113.4")
+    lan.send(probe)
+    dut.taps["lan"].expect_raw(token_of(probe))
 
 
 def test_the_kernels_own_routes_do_not_leak_into_the_dataplane(dut, lan):

@@ -5,7 +5,13 @@ import struct
 
 import pytest
 from scapy.layers.inet import UDP
-from scapy.layers.inet6 import IPv6, IPv6ExtHdrHopByHop, IPv6ExtHdrRouting, PadN
+from scapy.layers.inet6 import (
+    ICMPv6ParamProblem,
+    IPv6,
+    IPv6ExtHdrHopByHop,
+    IPv6ExtHdrRouting,
+    PadN,
+)
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
@@ -119,6 +125,69 @@ def test_hop_by_hop_options_are_forwarded(dut, lan, wan):
     assert wan.expect(mark)[IPv6].nh == 0
 
 
+@pytest.mark.parametrize(
+    "kind", [0x1E, 0x5E, 0x9E, 0xDE], ids="skip drop tell tell1".split()
+)
+def test_hop_by_hop_options_unknown_to_us_are_passed_on(dut, lan, wan, kind):
+    """RFC 8200, 4.3 and RFC 9673, 5: a router that is not configured to look at hop-by-hop
+    options forwards whatever the action bits of an unknown one say."""
+    dut.route(NET, via=wan.peer6, wire=wan)
+    mark = token()
+    options = bytes([17, 0, kind, 4]) + bytes(4)
+    head = Ether(src=lan.mac, dst=lan.port_mac) / IPv6(src=lan.peer6, dst=HOST, nh=0)
+    frame = head / Raw(options + bytes(UDP(sport=1, dport=2) / Raw(mark)))
+
+    lan.send(frame)
+
+    want = bytearray(bytes(frame))
+    want[21] -= 1
+    assert wan.expect_raw(mark)[14:] == bytes(want[14:])
+
+
+def test_a_long_chain_of_extension_headers_is_bounded_work(dut, lan, wan):
+    """RFC 8200, 4.1: forwarded by the fixed header alone; no chain, right or nonsense, is
+    walked to its end in the fast path, nor crashes the slow one."""
+    dut.route(NET, via=wan.peer6, wire=wan)
+    eth = Ether(src=lan.mac, dst=lan.port_mac)
+    chain = bytes([60, 0, 1, 4, 0, 0, 0, 0]) * 170
+    for load in (chain, chain[:-5], b"\x3c\xff" + chain, b"\x33\x00" * 40):
+        mark = token()
+        packet = IPv6(src=lan.peer6, dst=HOST, nh=60) / Raw(mark + load)
+        lan.send(eth / packet)
+        wan.expect_raw(mark)
+        packet.hlim = 1
+        lan.send(eth / packet)
+        assert lan.expect(mark).payload.nh == 58, "time exceeded"
+
+
+def test_a_routing_header_0_for_us_is_refused_by_the_kernel(dut, lan, wan):
+    """RFC 5095, 3: with segments left an error goes to the source, nothing to the segment."""
+    dut.route(NET, via=wan.peer6, wire=wan)
+    mark = token()
+    head = Ether(src=lan.mac, dst=lan.port_mac) / IPv6(src=lan.peer6, dst=lan.ip6)
+    routing = IPv6ExtHdrRouting(addresses=[HOST])
+
+    lan.send(head / routing / UDP(sport=1, dport=2) / Raw(mark))
+
+    reply = lan.expect(mark)
+    assert (reply[ICMPv6ParamProblem].code, reply[ICMPv6ParamProblem].ptr) == (0, 42)
+    assert wan.got(mark) == []
+
+
+def test_an_unknown_option_for_us_is_answered_by_the_kernel(dut, lan):
+    """RFC 8200, 4.2: action bits 10, discard and tell the source: parameter problem 2."""
+    mark = token()
+    options = bytes([17, 0, 0x9E, 4]) + bytes(4)
+    head = Ether(src=lan.mac, dst=lan.port_mac)
+    packet = IPv6(src=lan.peer6, dst=lan.ip6, nh=0) / Raw(
+        options + bytes(UDP() / Raw(mark))
+    )
+
+    lan.send(head / packet)
+
+    assert lan.expect(mark)[ICMPv6ParamProblem].code == 2
+
+
 def test_routing_header_0_to_another_node_is_forwarded(dut, lan, wan):
     """RFC 5095, 3 with RFC 8200, 4.4: only the node addressed looks at a routing header."""
     dut.route(NET, via=wan.peer6, wire=wan)
@@ -134,6 +203,8 @@ def test_routing_header_0_to_another_node_is_forwarded(dut, lan, wan):
 # -- what must not pass, each under its own name --
 
 
+# Hop-by-hop header with the jumbo payload option, 65536 octets: RFC 2675, 2.
+JUMBO = bytes([17, 0, 0xC2, 4, 0, 1, 0, 0])
 SHAPES = {
     "IP of 39 octets": (lambda d: d[:53], "l2_short"),
     "no IP at all": (lambda d: d[:14], "l2_short"),
@@ -144,6 +215,8 @@ SHAPES = {
         lambda d: d[:18] + struct.pack("!H", 65535) + d[20:],
         "ip6_length",
     ),
+    "jumbogram": (lambda d: d[:18] + b"\0\0\0" + d[21:54] + JUMBO + d[62:], "ip6_length"),
+    "options of no octets": (lambda d: d[:18] + b"\0\0\0" + d[21:54], "ip6_length"),
     "another unicast MAC": (lambda d: b"\x02\0\0\0\x77\x77" + d[6:], "l2_foreign"),
     "broadcast MAC": (lambda d: b"\xff" * 6 + d[6:], "l2_not_unicast"),
     "multicast MAC": (lambda d: b"\x33\x33\0\0\0\x09" + d[6:], "l2_not_unicast"),
@@ -164,6 +237,8 @@ MARTIANS = {
     "src multicast": ("ff02::1", HOST, "ip6_martian_src"),
     "src ::": ("::", HOST, "ip6_martian_src"),
     "src ::1": ("::1", HOST, "ip6_martian_src"),
+    "src IPv4-mapped": ("::ffff:198.51.100.1", HOST, "ip6_martian_src"),
+    "dst IPv4-mapped": (None, "::ffff:198.51.100.1", "ip6_martian_dst"),
     "src link-local": ("fe80::99", HOST, "ip6_linklocal"),
     "dst ::": (None, "::", "ip6_martian_dst"),
     "dst ::1": (None, "::1", "ip6_martian_dst"),
@@ -174,7 +249,7 @@ MARTIANS = {
 
 @pytest.mark.parametrize("name", MARTIANS)
 def test_martians_are_dropped_and_counted(dut, lan, wan, name):
-    """RFC 4291, 2.5.2, 2.5.3, 2.5.6, 2.7: addresses that never pass a router."""
+    """RFC 4291, 2.5.2, 2.5.3, 2.5.6, 2.7 and RFC 6890, 2.2.3: addresses that never pass a router."""
     dut.route("::/0", via=wan.peer6, wire=wan)
     src, dst, reason = MARTIANS[name]
     probes = [lan.probe(dst, src=src) for _ in range(N)]
