@@ -30,15 +30,17 @@
 #include "neigh/neigh.h"
 #include "port/packet.h"
 #include "port/port.h"
+#include "port/watch.h"
 #include "preflight.h"
 #include "punt/punt.h"
 #include "rib/rib.h"
+#include "trace/trace.h"
 #include "ui/ui.h"
 
 #define PUNT_RING   1024
 #define INJECT_RING 1024
 
-enum { W_RIB, W_NEIGH, W_PUNT, W_FPM, W_UI, N_WORKER };
+enum { W_RIB, W_NEIGH, W_PUNT, W_FPM, W_UI, W_TRACE, N_WORKER };
 
 static struct {
 	struct config conf;
@@ -49,6 +51,7 @@ static struct {
 	struct fwd_conf fwd[CONFIG_CORES_MAX];
 	struct fwd_rings rings[CONFIG_CORES_MAX];
 	struct fib *fib;
+	struct watch *watch;
 	struct worker worker[N_WORKER];
 	atomic_bool stop_fwd;
 } dp;
@@ -224,9 +227,14 @@ forwarders_plan(const struct config *conf)
 					      .punt = &dp.worker[W_PUNT],
 					      .rings = *r,
 					      .count = counters_register(name),
+					      .watch = dp.watch,
 					      .index = i,
 					      .poll_always = conf->poll_always,
 					      .stop = &dp.stop_fwd};
+		dp.fwd[i].watch_ring =
+			watch_ring_add(dp.watch, &dp.fwd[i].count->watch_lost);
+		if (dp.fwd[i].watch_ring == NULL)
+			return -ENOMEM;
 	}
 	for (unsigned int p = 0; p < dp.n_port; p++)
 		for (uint16_t q = 0; q < dp.port[p].n_rxq; q++) {
@@ -270,9 +278,16 @@ workers_setup(const struct config *conf)
 			       .netns = conf->control_netns,
 			       .listen = conf->fpm_listen,
 			       .queue_limit_bytes = conf->fpm_queue_limit_bytes};
+	struct trace_conf trace = {.rib = &w[W_RIB],
+				   .neigh = &w[W_NEIGH],
+				   .port = dp.port,
+				   .n_port = dp.n_port,
+				   .version = FPMDP_VERSION,
+				   .explain = fwd_explain};
 	struct ui_conf ui = {.rib = &w[W_RIB],
 			     .neigh = &w[W_NEIGH],
 			     .fpm = &w[W_FPM],
+			     .trace = &w[W_TRACE],
 			     .port = dp.port,
 			     .n_port = dp.n_port,
 			     .control_socket = conf->control_socket,
@@ -288,13 +303,21 @@ workers_setup(const struct config *conf)
 	if (rc < 0)
 		return rc;
 	rib_set_fib(&w[W_RIB], dp.fib);
-	neigh.fib = punt.fib = ui.fib = dp.fib;
+	neigh.fib = punt.fib = ui.fib = trace.fib = dp.fib;
 	punt.count = counters_register("punt");
+	punt.watch = trace.watch = dp.watch = watch_create();
+	if (dp.watch == NULL)
+		return -ENOMEM;
+	punt.watch_ring = watch_ring_add(dp.watch, &punt.count->watch_lost);
+	if (punt.watch_ring == NULL)
+		return -ENOMEM;
 	rc = neigh_setup(&w[W_NEIGH], &neigh);
 	if (rc == 0)
 		rc = punt_setup(&w[W_PUNT], &punt);
 	if (rc == 0)
 		rc = fpm_setup(&w[W_FPM], &fpm);
+	if (rc == 0)
+		rc = trace_setup(&w[W_TRACE], &trace);
 	if (rc == 0)
 		rc = ui_setup(&w[W_UI], &ui);
 	for (unsigned int i = 0; i < N_WORKER && rc == 0; i++)
@@ -306,7 +329,7 @@ workers_setup(const struct config *conf)
 static int
 start(const struct config *conf)
 {
-	static const int order[] = {W_RIB, W_PUNT, W_NEIGH, W_FPM, W_UI};
+	static const int order[] = {W_RIB, W_PUNT, W_NEIGH, W_TRACE, W_FPM, W_UI};
 	unsigned int lcore;
 	int rc;
 
@@ -342,7 +365,7 @@ ports_close(bool failed)
 static void
 stop(bool failed)
 {
-	static const int order[] = {W_UI, W_FPM, W_NEIGH, W_PUNT, W_RIB};
+	static const int order[] = {W_UI, W_FPM, W_TRACE, W_NEIGH, W_PUNT, W_RIB};
 
 	worker_stop(&dp.worker[W_UI]);
 	worker_stop(&dp.worker[W_FPM]);
@@ -355,6 +378,7 @@ stop(bool failed)
 	for (unsigned int i = 0; i < N_WORKER; i++)
 		worker_free(&dp.worker[order[i]]);
 	ui_teardown(&dp.worker[W_UI]);
+	trace_teardown(&dp.worker[W_TRACE]);
 	fpm_teardown(&dp.worker[W_FPM]);
 	punt_teardown(&dp.worker[W_PUNT]);
 	neigh_teardown(&dp.worker[W_NEIGH]);
@@ -362,6 +386,7 @@ stop(bool failed)
 	ports_close(failed);
 	if (dp.fib != NULL)
 		fib_destroy(dp.fib);
+	watch_free(dp.watch);
 	for (unsigned int i = 0; i < CONFIG_CORES_MAX; i++) {
 		rte_ring_free(dp.rings[i].punt[PUNT_CLASS_CONTROL]);
 		rte_ring_free(dp.rings[i].punt[PUNT_CLASS_BULK]);

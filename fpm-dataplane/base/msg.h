@@ -28,9 +28,9 @@ enum msg_type {
 	MSG_NEIGH,    /* neigh -> punt  (ifidx, addr) resolved or failed. Bound: gleans */
 	MSG_FEEDBACK, /* rib -> fpm    routes that are forwarded by now. Bound: the queue */
 	MSG_REPLAY, /* ui -> fpm      end the session, so that zebra comes and says all again */
-	MSG_RECLAIM, /* urcu -> rib, neigh  a grace period is over. Bound: one a commit */
-	MSG_QUERY,   /* ui -> rib, neigh, punt  one slice, please. Bound: one a client */
-	MSG_REPLY,   /* rib, neigh, punt -> ui  the slice */
+	MSG_RECLAIM, /* urcu -> rib, neigh, trace  a grace period is over. Bound: one a commit */
+	MSG_QUERY, /* ui, trace -> rib, neigh; ui -> trace  a slice, please. Bound: clients */
+	MSG_REPLY, /* rib, neigh, trace -> who asked  the slice */
 };
 
 struct msg {
@@ -93,6 +93,7 @@ enum query_kind {
 	QUERY_NEIGHBORS,
 	QUERY_SUMMARY,
 	QUERY_AUDIT, /* FIB against RIB; `repair` */
+	QUERY_WATCH, /* to trace: one of port/watch.h */
 	QUERY_BREAK, /* tests only: make `breaking` of `prefix` wrong */
 };
 

@@ -28,6 +28,7 @@ enum role {
 	ROLE_NEIGH,
 	ROLE_PUNT,
 	ROLE_UI,
+	ROLE_TRACE,
 	ROLE_FWD
 };
 

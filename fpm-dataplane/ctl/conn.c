@@ -6,6 +6,7 @@
 #include "ctl/ctl.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,12 +29,20 @@ no_daemon(const char *path, int error)
 	return CTL_NO_DAEMON;
 }
 
-/* Returns a stream on the connection, or NULL with errno set. */
+static volatile sig_atomic_t stopped;
+
+static void
+on_signal(int number)
+{
+	stopped = 1;
+}
+
+/* Returns a stream on the connection, or NULL with errno set. `silence_s` 0: for ever. */
 static FILE *
-connect_to(const char *path)
+connect_to(const char *path, int silence_s)
 {
 	struct sockaddr_un sun = {.sun_family = AF_UNIX};
-	struct timeval silence = {.tv_sec = SILENCE_S};
+	struct timeval silence = {.tv_sec = silence_s};
 	FILE *f = NULL;
 	int fd, error;
 
@@ -105,11 +114,11 @@ is_last(const json_t *row)
 	return code >= CTL_NO_DAEMON && code <= CTL_NOT_FOUND ? (int)code : CTL_NO_DAEMON;
 }
 
-int
-conn_ask(const char *path, const json_t *request,
+static int
+converse(const char *path, const json_t *request, int silence_s,
 	 bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx)
 {
-	FILE *f = connect_to(path);
+	FILE *f = connect_to(path, silence_s);
 	char *line = NULL;
 	size_t size = 0;
 	ssize_t len;
@@ -125,7 +134,7 @@ conn_ask(const char *path, const json_t *request,
 		errno = 0;
 		len = getline(&line, &size, f);
 		if (len <= 0 || line[len - 1] != '\n') {
-			rc = lost(path, errno);
+			rc = stopped ? CTL_OK : lost(path, errno);
 			break;
 		}
 		line[len - 1] = '\0';
@@ -147,4 +156,23 @@ conn_ask(const char *path, const json_t *request,
 	free(line);
 	fclose(f);
 	return rc;
+}
+
+int
+conn_ask(const char *path, const json_t *request,
+	 bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx)
+{
+	return converse(path, request, SILENCE_S, on_row, ctx);
+}
+
+int
+conn_watch(const char *path, const json_t *request,
+	   bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx)
+{
+	/* Without SA_RESTART: the read that waits for the next row ends. */
+	struct sigaction end = {.sa_handler = on_signal};
+
+	sigaction(SIGINT, &end, NULL);
+	sigaction(SIGTERM, &end, NULL);
+	return converse(path, request, 0, on_row, ctx);
 }

@@ -12,7 +12,14 @@
 #define CTL_SOCKET "/run/fpm-dataplane/control.sock"
 
 /* Exit codes; scripts rely on them. */
-enum { CTL_OK, CTL_NO_DAEMON, CTL_USAGE, CTL_NOT_FOUND, CTL_DIFFERENT = CTL_NOT_FOUND };
+enum {
+	CTL_OK,
+	CTL_NO_DAEMON,
+	CTL_USAGE,
+	CTL_NOT_FOUND,
+	CTL_DIFFERENT = CTL_NOT_FOUND,
+	CTL_DROPPED = CTL_NOT_FOUND,
+};
 
 /*
  * Send `request` to the daemon on `path` and hand each row to on_row(row, text, ctx), where
@@ -24,10 +31,32 @@ int conn_ask(const char *path, const json_t *request,
 	     bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx);
 
 /*
+ * The same for an answer that may be silent for hours, and that SIGINT and SIGTERM end well:
+ * then CTL_OK.
+ */
+int conn_watch(const char *path, const json_t *request,
+	       bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx);
+
+/*
  * Compare zebra (asked by the command `vtysh`), RIB and FIB; print what differs, with
  * `repair` have it mended. Returns an exit code: CTL_DIFFERENT when anything differed.
  */
 int audit_run(const char *socket, const char *vtysh, bool repair, bool json);
+
+/* What would become of a packet that the words describe. Returns an exit code. */
+int explain_run(const char *socket, bool json, int n, char **word);
+
+/*
+ * What becomes of live packets: shown (trace), or as pcapng to `file` ("-", NULL: stdout).
+ * Returns an exit code.
+ */
+int watch_run(const char *socket, bool capture, const char *file, bool json, int n,
+	      char **word);
+
+/* A row of either, a line a stage. */
+void walk_print(const json_t *row);
+/* What to look at first when packets leave for this reason; NULL: nothing. */
+const char *advice(const char *reason);
 
 /* How one kind of rows is shown to people. All print to stdout. */
 struct view {

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/prefix.h"
+#include "ctl/words.h"
 
 #ifndef FPMDP_VERSION
 #define FPMDP_VERSION "unknown"
@@ -59,6 +60,9 @@ usage(const char *show)
 	      "ports|routes|nexthops|neighbors|counters|fpm|memory|version\n"
 	      "       fpmctl [-s SOCKET] [--json] audit [--repair] [--vtysh COMMAND]\n"
 	      "       fpmctl [-s SOCKET] replay\n"
+	      "       fpmctl [-s SOCKET] [--json] explain dst ADDRESS [port NAME] [WORDS]\n"
+	      "       fpmctl [-s SOCKET] [--json] trace [WORDS]\n"
+	      "       fpmctl [-s SOCKET] capture -w FILE|- [WORDS]\n"
 	      "       fpmctl help\n",
 	      stderr);
 	return CTL_USAGE;
@@ -76,14 +80,24 @@ help(void)
 	     "      --repair          write the FIB again, ask zebra for a replay\n"
 	     "      --vtysh COMMAND   how to ask zebra (vtysh), such as 'vtysh -N r1'\n"
 	     "fpmctl replay\n"
-	     "      have zebra connect anew and say everything again");
+	     "      have zebra connect anew and say everything again\n"
+	     "fpmctl explain dst ADDRESS [port NAME] [WORDS]\n"
+	     "      what would become of a packet, stage by stage; nothing is sent");
+	words_help(stdout, WORDS_EXPLAIN);
+	puts("fpmctl trace [WORDS]\n"
+	     "      what becomes of live packets, stage by stage (10 of them)");
+	words_help(stdout, WORDS_TRACE);
+	puts("fpmctl capture -w FILE|- [WORDS]\n"
+	     "      live packets as pcapng, a dropped one with the reason as its comment");
+	words_help(stdout, WORDS_CAPTURE);
 	printf("\n  -s, --socket SOCKET  the daemon's control socket; else $FPMCTL_SOCKET, "
 	       "else\n"
 	       "                       " CTL_SOCKET "\n"
 	       "      --json           one JSON array; the keys are stable\n"
 	       "      --version        of fpmctl itself\n\n"
 	       "Exit codes: 0 done, 1 no daemon or connection lost, 2 wrong words, "
-	       "3 nothing found,\nor found to differ.\n");
+	       "3 nothing found,\nor found to differ; of explain: the packet would be "
+	       "dropped.\n");
 }
 
 static bool
@@ -310,18 +324,19 @@ main(int argc, char **argv)
 		{"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, 'v'},
 		{"repair", no_argument, NULL, 'r'},
+		{"write", required_argument, NULL, 'w'},
 		{"vtysh", required_argument, NULL, 'V'},
 		{NULL, 0, NULL, 0},
 	};
 	struct ask ask = {.socket = getenv("FPMCTL_SOCKET")};
-	const char *vtysh = NULL;
+	const char *vtysh = NULL, *file = NULL;
 	bool repair = false;
 	int opt;
 
 	stdio_secure();
 	if (ask.socket == NULL || ask.socket[0] == '\0')
 		ask.socket = CTL_SOCKET;
-	while ((opt = getopt_long(argc, argv, "s:jh46", options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "s:jhw:46", options, NULL)) != -1) {
 		switch (opt) {
 		case 's':
 			ask.socket = optarg;
@@ -337,6 +352,9 @@ main(int argc, char **argv)
 			return flushed(CTL_OK, 0);
 		case 'r':
 			repair = true;
+			break;
+		case 'w':
+			file = optarg;
 			break;
 		case 'V':
 			vtysh = optarg;
@@ -367,6 +385,19 @@ main(int argc, char **argv)
 		fputs("fpmctl: --repair and --vtysh belong to audit\n", stderr);
 		return usage(NULL);
 	}
+	if (strcmp(argv[0], "capture") == 0)
+		return flushed(
+			watch_run(ask.socket, true, file, ask.json, argc - 1, argv + 1), 0);
+	if (file != NULL) {
+		fputs("fpmctl: -w belongs to capture\n", stderr);
+		return usage(NULL);
+	}
+	if (strcmp(argv[0], "trace") == 0)
+		return flushed(
+			watch_run(ask.socket, false, NULL, ask.json, argc - 1, argv + 1),
+			0);
+	if (strcmp(argv[0], "explain") == 0)
+		return flushed(explain_run(ask.socket, ask.json, argc - 1, argv + 1), 0);
 	if (strcmp(argv[0], "replay") == 0 && argc == 1)
 		return replay(ask.socket);
 	if (strcmp(argv[0], "audit") == 0 || strcmp(argv[0], "replay") == 0)

@@ -214,12 +214,15 @@ fib_group_path(const struct fib *fib, uint32_t group, uint32_t flow_hash)
 		atomic_load_explicit(&fib->group[group], memory_order_consume), flow_hash);
 }
 
-/* Remember that traffic used an adjacency; a store only when the byte is clear. */
+/*
+ * Remember in `used` (fib->adj_used, of FIB_ADJ_MAX) that traffic used an adjacency; a
+ * store only when the byte is clear.
+ */
 static inline void
-fib_adj_touch(const struct fib *fib, uint32_t adj)
+fib_adj_touch(_Atomic uint8_t *used, uint32_t adj)
 {
-	if (atomic_load_explicit(&fib->adj_used[adj], memory_order_relaxed) == 0)
-		atomic_store_explicit(&fib->adj_used[adj], 1, memory_order_relaxed);
+	if (atomic_load_explicit(&used[adj], memory_order_relaxed) == 0)
+		atomic_store_explicit(&used[adj], 1, memory_order_relaxed);
 }
 
 #endif

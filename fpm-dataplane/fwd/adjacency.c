@@ -22,7 +22,7 @@ use_adj(struct burst *b, unsigned int i, uint32_t adj)
 	const struct fib *fib = b->fwd->fib;
 
 	b->hop[i] = atomic_load_explicit(&fib->adj[adj].hop, memory_order_acquire);
-	fib_adj_touch(fib, adj);
+	fib_adj_touch(b->fwd->adj_used, adj);
 	if (b->hop[i] == 0)
 		unresolved(b, i);
 }

@@ -15,6 +15,7 @@
 #include "fib/fib.h"
 #include "fwd/fwd.h"
 #include "port/packet.h"
+#include "port/watch.h"
 
 #define BURST_MAX  64
 #define VERDICT_GO 255 /* still on the fast path; else an enum reason */
@@ -33,11 +34,20 @@ struct fwd {
 	const struct fwd_conf *conf;
 	struct fib *fib;
 	struct counters *count;
+	_Atomic uint8_t *adj_used;     /* fib->adj_used */
+	const struct watch_set *watch; /* who looks, in this round; NULL: nobody */
 	struct idle idle;
 	bool wake_punt; /* something went into a punt ring this round */
 	struct tx_buffer tx[IFIDX_MAX];
 	uint16_t tx_used[IFIDX_MAX]; /* ifidxs sent to in this round */
 	uint16_t n_tx_used;
+};
+
+/* What the lookup of one family found: entry at[k] of the burst leads to group[k]. */
+struct fwd_found {
+	unsigned int n;
+	uint32_t group[BURST_MAX];
+	uint8_t at[BURST_MAX];
 };
 
 struct burst {
@@ -52,7 +62,9 @@ struct burst {
 	uint8_t family[BURST_MAX];  /* 4, 6, 0 */
 	uint16_t l3_len[BURST_MAX]; /* octets of the IP packet, padding excluded */
 	fib_path path[BURST_MAX];
-	uint64_t hop[BURST_MAX]; /* MAC << 16 | ifidx of the adjacency */
+	uint64_t hop[BURST_MAX];             /* MAC << 16 | ifidx of the adjacency */
+	struct fwd_found found[2];           /* [0] IPv4, [1] IPv6 */
+	struct watch_record *rec[BURST_MAX]; /* only while somebody looks; may be NULL */
 };
 
 static inline uint8_t *
@@ -92,6 +104,7 @@ burst_icmp(struct burst *b, unsigned int i, enum reason punt, enum reason cause)
 }
 
 /* The stages, in order. */
+bool fwd_admit(struct burst *b); /* the interface; false: all have left */
 void fwd_parse(struct burst *b); /* Ethernet, RFC 1812 5.2.2, RFC 8200 */
 void fwd_parse4(struct burst *b, unsigned int i);
 void fwd_parse6(struct burst *b, unsigned int i);

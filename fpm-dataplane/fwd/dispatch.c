@@ -3,9 +3,8 @@
  * Last stage: every packet of the burst goes to a transmit buffer, a punt ring, or is
  * freed; each leaves exactly one mark in the counters.                           [fwd-n]
  */
-#include <rte_ethdev.h>
-
 #include "fwd/burst.h"
+#include "fwd/watch.h"
 
 static void
 flush_one(struct fwd *f, uint16_t ifidx)
@@ -18,7 +17,10 @@ flush_one(struct fwd *f, uint16_t ifidx)
 	/* Lengths first: a sent mbuf is no longer ours to look at. */
 	for (uint16_t i = 0; i < tx->n; i++)
 		bytes[i] = rte_pktmbuf_pkt_len(tx->m[i]);
-	sent = rte_eth_tx_burst(tx->port_id, (uint16_t)f->conf->index, tx->m, tx->n);
+	if (f->watch == NULL)
+		sent = fwd_send(f, tx);
+	else
+		sent = fwd_send_watched(f, ifidx, tx);
 	for (uint16_t i = 0; i < sent; i++)
 		sum += bytes[i];
 	counter_add(&c->tx_packets, sent);

@@ -15,6 +15,9 @@
 #include "port/packet.h"
 
 struct fib;
+struct watch;
+struct watch_record;
+struct watch_ring;
 struct worker;
 
 #define FWD_RXQ_MAX 64
@@ -29,7 +32,9 @@ struct fwd_conf {
 	struct worker *punt;    /* woken when its rings got something */
 	struct fwd_rings rings; /* this forwarder's */
 	struct counters *count; /* this forwarder's; its name names the thread */
-	unsigned int index;     /* 0..: also its transmit queue on every port */
+	const struct watch *watch;
+	struct watch_ring *watch_ring; /* this forwarder's */
+	unsigned int index;            /* 0..: also its transmit queue on every port */
 	struct fwd_rxq rxq[FWD_RXQ_MAX];
 	unsigned int n_rxq;
 	bool poll_always; /* never wait */
@@ -38,5 +43,17 @@ struct fwd_conf {
 
 /* Body of an EAL lcore; `conf` is a struct fwd_conf that outlives it. Returns 0. [fwd-n] */
 int fwd_main(void *conf);
+
+/*
+ * Walk a frame that was not received as if it had come in by interface `ifidx`: the stages
+ * that every packet takes, and their verdict. Sends nothing, counts nothing, marks no
+ * neighbour as used.                                  [one thread at a time, RCU reader]
+ *
+ * frame    `n` octets of it, network order; zeros follow up to `frame_bytes` (at most
+ *          65535).
+ * rec      out: what fwd_walk_noted() sets down, and up to WATCH_SNAP_MAX octets of it.
+ */
+void fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
+		 uint32_t frame_bytes, struct watch_record *rec);
 
 #endif

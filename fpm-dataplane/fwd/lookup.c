@@ -23,9 +23,9 @@ void
 fwd_lookup(struct burst *b)
 {
 	const struct fib *fib = b->fwd->fib;
-	uint32_t dst4[BURST_MAX], group[BURST_MAX];
+	struct fwd_found *v4 = &b->found[0], *v6 = &b->found[1];
+	uint32_t dst4[BURST_MAX];
 	const uint8_t *dst6[BURST_MAX];
-	uint8_t at4[BURST_MAX], at6[BURST_MAX];
 	unsigned int n4 = 0, n6 = 0;
 
 	for (unsigned int i = 0; i < b->n; i++) {
@@ -33,20 +33,22 @@ fwd_lookup(struct burst *b)
 			continue;
 		if (b->family[i] == 4) {
 			dst4[n4] = get_be32(burst_l3(b, i) + 16);
-			at4[n4++] = (uint8_t)i;
+			v4->at[n4++] = (uint8_t)i;
 		} else {
 			dst6[n6] = burst_l3(b, i) + 24;
-			at6[n6++] = (uint8_t)i;
+			v6->at[n6++] = (uint8_t)i;
 		}
 	}
+	v4->n = n4;
+	v6->n = n6;
 	if (n4 > 0) {
-		poptrie4_lookup_bulk(fib->pt4, dst4, group, n4);
+		poptrie4_lookup_bulk(fib->pt4, dst4, v4->group, n4);
 		for (unsigned int k = 0; k < n4; k++)
-			b->path[at4[k]] = choose(b, at4[k], group[k]);
+			b->path[v4->at[k]] = choose(b, v4->at[k], v4->group[k]);
 	}
 	if (n6 > 0) {
-		poptrie6_lookup_bulk(fib->pt6, dst6, group, n6);
+		poptrie6_lookup_bulk(fib->pt6, dst6, v6->group, n6);
 		for (unsigned int k = 0; k < n6; k++)
-			b->path[at6[k]] = choose(b, at6[k], group[k]);
+			b->path[v6->at[k]] = choose(b, v6->at[k], v6->group[k]);
 	}
 }

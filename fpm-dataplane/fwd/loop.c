@@ -12,6 +12,26 @@
 
 #include "base/worker.h"
 #include "fwd/burst.h"
+#include "fwd/watch.h"
+
+bool
+fwd_admit(struct burst *b)
+{
+	enum reason reason;
+
+	b->in = fib_iface(b->fwd->fib, b->ifidx);
+	if (b->in == NULL || b->in->ifindex == 0)
+		reason = DROP_tap_down; /* nothing can be for us, nothing may pass */
+	else if (!b->in->up)
+		reason = DROP_ingress_down; /* by the operator: deaf as well as dumb */
+	else
+		return true;
+	for (unsigned int i = 0; i < b->n; i++) {
+		b->family[i] = 0;
+		burst_leave(b, i, reason);
+	}
+	return false;
+}
 
 static unsigned int
 poll_queue(struct fwd *f, const struct fwd_rxq *q, struct burst *b)
@@ -30,23 +50,10 @@ poll_queue(struct fwd *f, const struct fwd_rxq *q, struct burst *b)
 	b->fwd = f;
 	b->ifidx = q->ifidx;
 	b->rx_cksum = q->rx_cksum;
-	b->in = fib_iface(f->fib, q->ifidx);
-	if (b->in == NULL || b->in->ifindex == 0) {
-		/* No TAP, no interface: nothing can be for us, nothing may pass. */
-		rte_pktmbuf_free_bulk(b->m, b->n);
-		counter_add(&f->count->reason[DROP_tap_down], b->n);
-		return b->n;
-	}
-	if (!b->in->up) {
-		/* Set down by the operator: deaf as well as dumb. */
-		rte_pktmbuf_free_bulk(b->m, b->n);
-		counter_add(&f->count->reason[DROP_ingress_down], b->n);
-		return b->n;
-	}
-	fwd_parse(b);
-	fwd_lookup(b);
-	fwd_adjacency(b);
-	fwd_rewrite(b);
+	if (f->watch == NULL)
+		fwd_walk(b, NULL);
+	else
+		fwd_walk_watched(b);
 	fwd_dispatch(b);
 	return b->n;
 }
@@ -77,7 +84,10 @@ int
 fwd_main(void *arg)
 {
 	const struct fwd_conf *conf = arg;
-	struct fwd state = {.conf = conf, .fib = conf->fib, .count = conf->count},
+	struct fwd state = {.conf = conf,
+			    .fib = conf->fib,
+			    .count = conf->count,
+			    .adj_used = conf->fib->adj_used},
 		   *f = &state;
 	struct burst b = {0};
 
@@ -86,8 +96,10 @@ fwd_main(void *arg)
 	idle_init(&f->idle, conf->poll_always);
 	urcu_qsbr_register_thread();
 	while (!atomic_load_explicit(conf->stop, memory_order_relaxed)) {
-		unsigned int n = drain_inject(f);
+		unsigned int n;
 
+		f->watch = watch_set(conf->watch);
+		n = drain_inject(f);
 		for (unsigned int i = 0; i < conf->n_rxq; i++)
 			n += poll_queue(f, &conf->rxq[i], &b);
 		fwd_tx_flush(f);

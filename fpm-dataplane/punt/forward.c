@@ -66,7 +66,7 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 	if (path_kind(path) == PATH_ADJ) {
 		hop = atomic_load_explicit(&p->fib->adj[path_index(path)].hop,
 					   memory_order_acquire);
-		fib_adj_touch(p->fib, path_index(path));
+		fib_adj_touch(p->fib->adj_used, path_index(path));
 	}
 	if (hop != 0) {
 		send_by(p, m, family, originated, hop);

@@ -15,6 +15,7 @@
 #include <rte_ring.h>
 
 #include "base/log.h"
+#include "port/watch.h"
 #include "punt/internal.h"
 
 #define ROUND_BULK \
@@ -38,7 +39,11 @@ token_take(struct token_bucket *tb, ev_tstamp now)
 void
 punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason)
 {
+	const struct watch_set *set = watch_set(p->conf.watch);
+
 	counter_add(&p->count->reason[reason], 1);
+	if (set != NULL)
+		watch_lost(p->conf.watch_ring, set, packet_meta(m)->in_ifidx, m, reason);
 	rte_pktmbuf_free(m);
 }
 

@@ -12,6 +12,8 @@
 struct fib;
 struct port;
 struct rte_mempool;
+struct watch;
+struct watch_ring;
 
 struct punt_conf {
 	struct fib *fib;
@@ -22,6 +24,8 @@ struct punt_conf {
 	unsigned int n_fwd;
 	struct rte_mempool *pool;
 	struct counters *count;
+	const struct watch *watch;
+	struct watch_ring *watch_ring; /* ours */
 };
 
 /* As rib_setup().                                                                [main] */

@@ -67,6 +67,7 @@ on_tap(struct ev_loop *loop, ev_io *io, int revents)
 				ev_io_stop(loop, io); /* until MSG_LINK says it is back */
 			return;
 		}
+		*packet_meta(m) = (struct packet_meta){.in_ifidx = 0};
 		m->data_len = (uint16_t)len;
 		m->pkt_len = (uint32_t)len;
 		if (!fits(p, port, (uint32_t)len)) {

@@ -426,6 +426,7 @@ answer(struct rib *rib, struct msg_query *q)
 		audit_break(rib, q);
 		break;
 	case QUERY_NEIGHBORS:
+	case QUERY_WATCH:
 		q->done = true;
 		break;
 	}

@@ -8,6 +8,7 @@
 #include "ui/internal.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@ client_free(struct client *c)
 	if (c->flight != NULL)
 		c->flight->client = NULL; /* the reply will find nobody */
 	if (c->query != NULL)
-		msg_free(&c->query->m);
+		query_drop(ui, c->query);
 	cds_list_del(&c->list);
 	ui->n_client--;
 	close(c->fd);
@@ -89,6 +90,37 @@ ask_first(struct client *c, enum query_kind kind)
 	ui_ask(c->ui, q, c);
 }
 
+/* Does the other end still read? A trace may have nothing to say for hours. */
+static bool
+is_gone(const struct client *c)
+{
+	struct pollfd p = {.fd = c->fd};
+
+	return poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+static void
+ask_trace(struct client *c)
+{
+	struct msg_watch *mw = msg_new(MSG_QUERY, sizeof(*mw));
+	const struct ui_conf *conf = &c->ui->conf;
+	uint16_t ifidx = 0;
+
+	for (unsigned int i = 0; i < conf->n_port; i++)
+		if (strcmp(conf->port[i].name, c->req.port) == 0)
+			ifidx = conf->port[i].ifidx;
+	if (c->req.port[0] != '\0' && ifidx == 0) {
+		put_error(c, 2, "no such port; `fpmctl show ports` lists them");
+		msg_free(&mw->q.m);
+		return;
+	}
+	mw->want = c->req.want;
+	mw->want.ifidx = mw->want.filter.ifidx = ifidx;
+	mw->q.kind = QUERY_WATCH;
+	c->state = CLIENT_ASKING;
+	ui_ask(c->ui, &mw->q, c);
+}
+
 static void
 replay(struct client *c)
 {
@@ -116,6 +148,10 @@ serve(struct client *c, const char *line, size_t len)
 	}
 	if (c->req.breaking != BREAK_NOTHING) {
 		ask_first(c, QUERY_BREAK);
+		return;
+	}
+	if (c->req.want.ask != WATCH_ASK_NONE) {
+		ask_trace(c);
 		return;
 	}
 	switch (c->req.show) {
@@ -213,6 +249,10 @@ client_pump(struct client *c)
 		if (c->state == CLIENT_SENDING) {
 			struct msg_query *q = c->query;
 
+			if (q->kind == QUERY_WATCH && is_gone(c)) {
+				client_free(c);
+				return;
+			}
 			c->query = NULL;
 			c->state = CLIENT_ASKING;
 			ui_ask(c->ui, q, c);
@@ -241,8 +281,16 @@ client_reply(struct client *c, struct msg_query *q, const json_t *rows)
 		buf_json(&c->out, row);
 	c->n_rows += json_array_size(rows);
 	if (q->done) {
+		const char *error =
+			q->kind == QUERY_WATCH
+				? caa_container_of(q, struct msg_watch, q)->error
+				: NULL;
+
 		msg_free(&q->m);
-		put_end(c);
+		if (error != NULL)
+			put_error(c, 1, error);
+		else
+			put_end(c);
 	} else {
 		c->query = q;
 		c->state = CLIENT_SENDING;

@@ -14,6 +14,8 @@
 #include <urcu/list.h>
 
 #include "base/msg.h"
+#include "port/port.h"
+#include "port/watch.h"
 #include "ui/ui.h"
 
 #define UI_CLIENTS_MAX     256  /* connections, and queries of connections that are gone */
@@ -56,6 +58,8 @@ struct request {
 	bool has_prefix, longest, all_tables, repair;
 	uint8_t family;
 	struct prefix prefix;
+	struct watch_want want; /* .ask: nothing to show, trace answers */
+	char port[IFNAMSIZ];    /* of `want`; "": any */
 };
 
 /*
@@ -64,6 +68,15 @@ struct request {
  */
 int request_parse(const char *line, size_t len, struct request *req, char *why,
 		  size_t why_size);
+
+#define ONE_THING "one thing at a time: show, do, trace, capture or explain"
+
+/*
+ * The same for the value of a key "trace", "capture" or "explain" (`ask`), from ui/watch.c;
+ * the port's name remains to be looked up.
+ */
+int watch_parse(const char *ask, const json_t *value, struct request *req, char *why,
+		size_t why_size);
 
 /*
  * A query under way to rib or neigh. Its rows are ui's at all times, so that what still
@@ -130,6 +143,8 @@ double mono_s(void);
 /* ui.c */
 void ui_ask(struct ui *ui, struct msg_query *q, struct client *client);
 void ui_summary_ask(struct ui *ui);
+/* Nobody wants the rest of this answer. */
+void query_drop(struct ui *ui, struct msg_query *q);
 
 /* ctl_socket.c. Returns 0 or -errno. */
 int ctl_socket_open(struct ui *ui);

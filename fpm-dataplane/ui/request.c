@@ -127,13 +127,16 @@ take_key(struct parse *p, const char *key, const json_t *value)
 		return take_family(p, value);
 	if (strcmp(key, "do") == 0)
 		return take_do(p, value);
+	if (strcmp(key, "trace") == 0 || strcmp(key, "capture") == 0 ||
+	    strcmp(key, "explain") == 0)
+		return watch_parse(key, value, p->req, p->why, p->why_size);
 	if (strcmp(key, "break") == 0 && getenv("FPM_DATAPLANE_TEST_HOOKS") != NULL)
 		return take_break(p, value);
 	if (strcmp(key, "longest") != 0 && strcmp(key, "all_tables") != 0 &&
 	    strcmp(key, "repair") != 0)
 		return bad(p,
 			   "unknown key '%s'; known are show, prefix, longest, family, "
-			   "all_tables, repair, do",
+			   "all_tables, repair, do, trace, capture, explain",
 			   echo(key, buf));
 	if (!json_is_boolean(value))
 		return bad(p, "%s is not true or false", key);
@@ -173,7 +176,10 @@ request_parse(const char *line, size_t len, struct request *req, char *why, size
 	json_decref(root);
 	if (rc < 0)
 		return rc;
-	if (req->replay || req->breaking != BREAK_NOTHING)
+	if (req->want.ask != WATCH_ASK_NONE && (p.has_show || req->replay))
+		return bad(&p, ONE_THING);
+	if (req->replay || req->breaking != BREAK_NOTHING ||
+	    req->want.ask != WATCH_ASK_NONE)
 		return 0;
 	if (!p.has_show)
 		return bad(&p, "what to show is missing");

@@ -32,6 +32,8 @@ const struct total totals[] = {
 	 offsetof(struct counters, icmp_limited)},
 	{"held", "packets that waited for a neighbour and left",
 	 offsetof(struct counters, held)},
+	{"watch_lost", "packets that a trace or capture missed: its ring was full",
+	 offsetof(struct counters, watch_lost)},
 };
 const unsigned int n_totals = sizeof(totals) / sizeof(totals[0]);
 

@@ -42,7 +42,23 @@ ui_ask(struct ui *ui, struct msg_query *q, struct client *client)
 	q->from = ui->w;
 	q->client = f;
 	q->done = false;
-	worker_send(q->kind == QUERY_NEIGHBORS ? ui->conf.neigh : ui->conf.rib, &q->m);
+	worker_send(q->kind == QUERY_NEIGHBORS ? ui->conf.neigh
+		    : q->kind == QUERY_WATCH   ? ui->conf.trace
+					       : ui->conf.rib,
+		    &q->m);
+}
+
+void
+query_drop(struct ui *ui, struct msg_query *q)
+{
+	if (q->kind != QUERY_WATCH || q->done) {
+		msg_free(&q->m);
+		return;
+	}
+	/* trace keeps a session: it goes when the question comes back for the last time. */
+	caa_container_of(q, struct msg_watch, q)->cancel = true;
+	q->m.type = MSG_QUERY;
+	worker_send(ui->conf.trace, &q->m);
 }
 
 void
@@ -98,7 +114,7 @@ on_reply(struct ui *ui, struct msg_query *q)
 		f->client->flight = NULL;
 		client_reply(f->client, q, rows);
 	} else {
-		msg_free(&q->m); /* the client left meanwhile */
+		query_drop(ui, q); /* the client left meanwhile */
 	}
 	json_decref(rows);
 	free(f);

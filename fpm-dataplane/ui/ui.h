@@ -17,6 +17,7 @@ struct ui_conf {
 	struct fib *fib;
 	struct worker *rib, *neigh; /* MSG_QUERY goes there, MSG_REPLY comes back */
 	struct worker *fpm;         /* MSG_REPLAY goes there */
+	struct worker *trace;       /* MSG_QUERY of port/watch.h goes there */
 	const struct port *port;    /* array; statistics through port/port.h */
 	unsigned int n_port;
 	const char *control_socket; /* path of a Unix stream socket, mode 0660 */

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-THREADS = {"fpm", "rib", "neigh", "fwd", "punt", "ui"}
+THREADS = {"fpm", "rib", "neigh", "fwd", "punt", "trace", "ui"}
 SHARED = {"base", "fib", "port"}
 # Header pattern -> folders (or files) that may include it.
 ONLY_IN = {
@@ -19,7 +19,7 @@ ONLY_IN = {
     r"netlink/.*": {"tap-bridge"},
     r"yaml\.h": {"config.c", "config_walk.c", "config_check.c"},
     r"microhttpd\.h": {"ui"},
-    r"jansson\.h": {"ui", "rib", "neigh", "ctl"},
+    r"jansson\.h": {"ui", "rib", "neigh", "trace", "ctl"},
 }
 FORBIDDEN_IN_FWD = re.compile(
     r"\b(malloc|calloc|realloc|free|aligned_alloc|mmap|printf|fprintf|log_\w+|write|read|"

@@ -263,7 +263,7 @@ stale_host_in_use_is_confirmed_and_an_unused_one_is_not(void **state)
 	ip(r->bed, "neigh add 192.0.2.7 dev t0 lladdr 02:00:5e:00:53:0b nud stale");
 	ip(r->bed, "neigh add 192.0.2.8 dev t0 lladdr 02:00:5e:00:53:0b nud stale");
 	wait_for(r, host_adj(r, "192.0.2.7") != 0 && host_adj(r, "192.0.2.8") != 0);
-	fib_adj_touch(r->fib, host_adj(r, "192.0.2.7"));
+	fib_adj_touch(r->fib->adj_used, host_adj(r, "192.0.2.7"));
 
 	wait_for(r, r->n_asked_unicast > 0);
 	wait_for(r, kernel_says(r, "192.0.2.7", "REACHABLE"));

@@ -25,7 +25,7 @@ every_show_is_answered_with_its_keys(void **state)
 	json_decref(rows);
 	rows = peer_ask(&p, "{\"show\": \"counters\"}");
 	row = json_array_get(rows, DROP_ttl);
-	assert_int_equal(json_array_size(rows), N_REASON + 7);
+	assert_int_equal(json_array_size(rows), N_REASON + 8);
 	assert_string_equal(str_of(row, "name"), "ttl");
 	assert_string_equal(str_of(row, "kind"), "drop");
 	assert_int_equal(int_of(row, "value"), 17);
@@ -88,7 +88,7 @@ a_client_that_does_not_read_stalls_nobody(void **state)
 	for (int i = 0; i < 200; i++) {
 		json_t *rows = peer_ask(&p, "{\"show\": \"counters\"}");
 
-		assert_int_equal(json_array_size(rows), N_REASON + 7);
+		assert_int_equal(json_array_size(rows), N_REASON + 8);
 		json_decref(rows);
 	}
 	assert_true(t.n_asked < 1100);
@@ -179,7 +179,28 @@ what_is_not_understood_gets_a_sentence(void **state)
 		 "ports are not found by prefix"},
 		{"{\"show\": \"ports\", \"who\": 1}",
 		 "unknown key 'who'; known are show, prefix, longest, family, all_tables, "
-		 "repair, do"},
+		 "repair, do, trace, capture, explain"},
+		{"{\"trace\": 1}", "trace, capture and explain take an object"},
+		{"{\"trace\": {}, \"show\": \"ports\"}",
+		 "one thing at a time: show, do, trace, capture or explain"},
+		{"{\"trace\": {}, \"capture\": {}}",
+		 "one thing at a time: show, do, trace, capture or explain"},
+		{"{\"trace\": {\"src\": \"10.0.0.0/33\"}}",
+		 "src, dst and host are addresses or prefixes"},
+		{"{\"trace\": {\"sport\": 65536}}", "sport and dport are 1 to 65535"},
+		{"{\"trace\": {\"proto\": -1}}", "proto is 0 to 255"},
+		{"{\"trace\": {\"verdict\": \"lost\"}}",
+		 "verdict is forwarded, punted or dropped"},
+		{"{\"trace\": {\"reason\": \"x\"}}",
+		 "no such reason; `fpmctl show counters all` lists them"},
+		{"{\"trace\": {\"port\": \"eth9\"}}",
+		 "no such port; `fpmctl show ports` lists them"},
+		{"{\"capture\": {\"points\": [\"up\"]}}", "points are rx, tx and drop"},
+		{"{\"explain\": {}}", "explain needs a port"},
+		{"{\"explain\": {\"port\": \"wan0\", \"frame\": \"0g\"}}",
+		 "frame is not an even number of hexadecimal digits"},
+		{"{\"explain\": {\"port\": \"wan0\", \"count\": 1}}",
+		 "explain knows port, frame, frame_bytes"},
 		{"{\"show\": \"ports\", \"show\": \"fpm\"}",
 		 "not a JSON object, such as {\"show\": \"ports\"}"},
 	};

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What somebody who is woken at night looks at first, by the reason a packet left for
+ * (base/reason.def). One line each; nothing here where there is nothing to do. ADDRESS stands
+ * for the destination, PORT for the port it came in by.
+ */
+#include "ctl/ctl.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static const char *const known[][2] = {
+	{"l2_short", "the sender or its link cuts frames: capture it (reason l2_short)"},
+	{"l2_foreign",
+	 "the sender has a wrong MAC for us, or a switch floods: look at its ARP"},
+	{"l2_not_unicast",
+	 "the sender puts unicast into broadcast frames: look at its ARP"},
+	{"ip4_version", "the sender is broken: capture it (reason ip4_version)"},
+	{"ip4_ihl", "the sender is broken: capture it (reason ip4_ihl)"},
+	{"ip4_length", "the frame was cut on its way: look at MTUs and cables before us"},
+	{"ip4_checksum", "damaged on its way: look at cables, and at offloads of a veth"},
+	{"ip4_martian_src",
+	 "spoofed or misconfigured sender: find it by its MAC (src above)"},
+	{"ip4_martian_dst", "the sender routes loopback or reserved addresses to us"},
+	{"ip4_linklocal",
+	 "169.254/16 stays on its link: the sender got no address (DHCP?)"},
+	{"ip4_multicast", "multicast is not routed here"},
+	{"ip4_directed_bcast", "by design (RFC 2644); nothing turns it on"},
+	{"ip6_version", "the sender is broken: capture it (reason ip6_version)"},
+	{"ip6_length", "the frame was cut on its way: look at MTUs and cables before us"},
+	{"ip6_martian_src",
+	 "spoofed or misconfigured sender: find it by its MAC (src above)"},
+	{"ip6_martian_dst", "the sender routes loopback addresses to us"},
+	{"ip6_linklocal",
+	 "the sender has no global address: look at its router advertisements"},
+	{"ip6_multicast", "multicast is not routed here"},
+	{"ttl", "a traceroute, or a loop: traceroute to the destination tells which"},
+	{"no_route",
+	 "FRR has none either? vtysh: show bgp ADDRESS; fpmctl audit tells if we differ"},
+	{"blackhole",
+	 "somebody configured it: fpmctl show routes ADDRESS, and vtysh knows who"},
+	{"unreachable",
+	 "somebody configured it: fpmctl show routes ADDRESS, and vtysh knows who"},
+	{"prohibit",
+	 "somebody configured it: fpmctl show routes ADDRESS, and vtysh knows who"},
+	{"unresolved_nh", "zebra owes us a next hop: fpmctl audit, then fpmctl replay"},
+	{"foreign_oif",
+	 "the way out is no port of the dataplane: add it, or change the route"},
+	{"unsupported_encap", "MPLS and SRv6 are not there yet: route it without"},
+	{"mtu",
+	 "the sender must send less: is ICMP filtered before it? ip link set mtu here"},
+	{"ingress_down", "ip link set PORT up, in the control namespace"},
+	{"egress_down", "fpmctl show ports: is the link up, and set up with ip link?"},
+	{"neigh_failed",
+	 "the neighbour does not answer: fpmctl show neighbors, is it alive?"},
+	{"hold_full",
+	 "too many silent neighbours at once: a scan? capture it (reason hold_full)"},
+	{"punt_ring_full", "a flood for the host: fpmctl show counters tells the class"},
+	{"tx_full", "more goes out than the port takes: look at its rate and queues"},
+	{"inject_ring_full", "the kernel sends faster than the port takes"},
+	{"tap_down", "the TAP is gone or down: ip link show, in the control namespace"},
+	{"no_mbuf", "raise memory.size-mib in the configuration"},
+	{"unresolved",
+	 "it waits up to some seconds for the neighbour; then ICMP unreachable"},
+	{"too_big", "cut into fragments, or answered with the MTU (DF, IPv6)"},
+};
+
+const char *
+advice(const char *reason)
+{
+	for (unsigned int i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (strcmp(known[i][0], reason) == 0)
+			return known[i][1];
+	return NULL;
+}

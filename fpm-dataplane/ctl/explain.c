@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * `fpmctl explain`: makes the frame that was described, asks the daemon what it would do with
+ * it, prints the answer. What was not said is guessed, and the guess is printed.
+ */
+#include "ctl/ctl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/inet.h"
+#include "base/prefix.h"
+#include "ctl/words.h"
+
+#define L2_LEN      14
+#define HEADERS_MAX 128
+
+struct explain {
+	struct words words;
+	const char *socket;
+	json_t *ports; /* rows of show ports */
+	const json_t *port;
+	struct prefix src, dst;
+	uint8_t frame[HEADERS_MAX];
+	unsigned int n_frame, frame_bytes;
+	json_t *answer;
+};
+
+static bool
+collect(const json_t *row, const char *text, void *rows)
+{
+	json_array_append(rows, (json_t *)(uintptr_t)row);
+	return true;
+}
+
+static const json_t *
+port_find(const struct explain *e, const char *name)
+{
+	const json_t *port;
+	size_t i;
+
+	json_array_foreach (e->ports, i, port)
+		if (strcmp(row_str(port, "name"), name) == 0)
+			return port;
+	return NULL;
+}
+
+static const char *
+port_address(const json_t *port, uint8_t family)
+{
+	return row_str(port, family == 4 ? "addresses4" : "addresses6");
+}
+
+/* The port by which the source would be reached, else the first with an address. */
+static const json_t *
+port_guess(const struct explain *e, const char *src)
+{
+	json_t *request =
+		json_pack("{s:s, s:s}", "show", "routes", "prefix", src != NULL ? src : "");
+	json_t *rows = json_array();
+	const json_t *hop, *port = NULL;
+	size_t i;
+
+	if (src != NULL && conn_ask(e->socket, request, collect, rows) == CTL_OK) {
+		hop = json_array_get(json_object_get(json_array_get(rows, 0), "nexthops"),
+				     0);
+		port = port_find(e, row_str(hop, "dev"));
+	}
+	json_decref(rows);
+	json_decref(request);
+	if (port != NULL)
+		return port;
+	json_array_foreach (e->ports, i, port)
+		if (port_address(port, e->dst.family)[0] != '\0')
+			return port;
+	return json_array_get(e->ports, 0);
+}
+
+static int
+choose_port(struct explain *e)
+{
+	const char *name = e->words.port;
+
+	e->port = name != NULL ? port_find(e, name) : port_guess(e, e->words.src);
+	if (e->port != NULL)
+		return CTL_OK;
+	fprintf(stderr, "fpmctl: no port '%s'; `fpmctl show ports` lists them\n",
+		name != NULL ? name : "");
+	return CTL_USAGE;
+}
+
+/* A neighbour of the port: the address beside its own. */
+static int
+choose_src(struct explain *e)
+{
+	const char *own = port_address(e->port, e->dst.family);
+	uint8_t *last = &e->src.addr.octet[family_octets(e->dst.family) - 1];
+
+	if (e->words.src != NULL)
+		return prefix_parse(e->words.src, &e->src, NULL) == 0 ? CTL_OK : CTL_USAGE;
+	if (prefix_parse(own, &e->src, NULL) < 0) {
+		fprintf(stderr,
+			"fpmctl: port %s has no IPv%d address to guess a source by: say "
+			"src\n",
+			row_str(e->port, "name"), e->dst.family);
+		return CTL_USAGE;
+	}
+	*last = (uint8_t)((*last & 1) != 0 ? *last + 1 : *last - 1);
+	return CTL_OK;
+}
+
+/* Ports, and what else the flow hash and the classes look at. Returns its octets. */
+static unsigned int
+put_upper(const struct words *w, uint8_t *p, int proto, unsigned int room)
+{
+	memset(p, 0, 20);
+	if (proto == 1 || proto == 58) {
+		p[0] = proto == 1 ? 8 : 128; /* echo request */
+		return 8;
+	}
+	if (!proto_has_ports((uint8_t)proto))
+		return 0;
+	put_be16(p, (uint16_t)(w->sport != 0 ? w->sport : 49152));
+	put_be16(p + 2, (uint16_t)(w->dport != 0 ? w->dport : 33434));
+	if (proto == 17)
+		put_be16(p + 4, (uint16_t)room);
+	if (proto == 6)
+		p[12] = 5 << 4;
+	return proto == 6 ? 20 : 8;
+}
+
+static int
+make_frame(struct explain *e)
+{
+	const struct words *w = &e->words;
+	uint8_t family = e->dst.family, *ip = e->frame + L2_LEN;
+	unsigned int header = family == 4 ? 20 : 40, upper;
+	unsigned int len = w->len > 0 ? (unsigned int)w->len : 84;
+	int proto = w->proto >= 0 ? w->proto : 17;
+	uint8_t ttl = (uint8_t)(w->ttl >= 0 ? w->ttl : 64);
+	unsigned int mac[6];
+
+	if (proto == 1 && family == 6)
+		proto = 58; /* who says icmp means ping */
+	sscanf(row_str(e->port, "mac"), "%2x:%2x:%2x:%2x:%2x:%2x", &mac[0], &mac[1],
+	       &mac[2], &mac[3], &mac[4], &mac[5]);
+	for (int i = 0; i < 6; i++)
+		e->frame[i] = (uint8_t)mac[i];
+	e->frame[6] = 2; /* of nobody: a locally administered address */
+	put_be16(e->frame + 12, family == 4 ? 0x0800 : 0x86dd);
+	upper = put_upper(w, ip + header, proto, len - header);
+	if (len < header + upper) {
+		fprintf(stderr, "fpmctl: len is at least %u for this packet\n",
+			header + upper);
+		return CTL_USAGE;
+	}
+	if (family == 4) {
+		ip[0] = 0x45;
+		put_be16(ip + 2, (uint16_t)len);
+		put_be16(ip + 6, w->df ? 0x4000 : 0);
+		ip[8] = ttl;
+		ip[9] = (uint8_t)proto;
+		memcpy(ip + 12, e->src.addr.octet, 4);
+		memcpy(ip + 16, e->dst.addr.octet, 4);
+		put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, 20, 0)));
+	} else {
+		put_be32(ip, 6u << 28 | (uint32_t)(w->label > 0 ? w->label : 0));
+		put_be16(ip + 4, (uint16_t)(len - 40));
+		ip[6] = (uint8_t)proto;
+		ip[7] = ttl;
+		memcpy(ip + 8, e->src.addr.octet, 16);
+		memcpy(ip + 24, e->dst.addr.octet, 16);
+	}
+	e->n_frame = L2_LEN + header + upper;
+	e->frame_bytes = L2_LEN + len;
+	return CTL_OK;
+}
+
+static char *
+hex_of(const uint8_t *data, unsigned int len)
+{
+	char *text = malloc(2 * len + 1);
+
+	for (unsigned int i = 0; i < len && text != NULL; i++)
+		snprintf(text + 2 * i, 3, "%02x", data[i]);
+	return text;
+}
+
+static int
+describe(struct explain *e)
+{
+	const struct words *w = &e->words;
+	int rc;
+
+	if (w->hex != NULL)
+		return choose_port(e);
+	if (w->dst == NULL || prefix_parse(w->dst, &e->dst, NULL) < 0) {
+		fputs("fpmctl: explain what? Say at least dst ADDRESS, or hex OCTETS\n",
+		      stderr);
+		return CTL_USAGE;
+	}
+	rc = choose_port(e);
+	if (rc == CTL_OK)
+		rc = choose_src(e);
+	if (rc == CTL_OK && e->src.family != e->dst.family) {
+		fputs("fpmctl: src and dst are of different families\n", stderr);
+		rc = CTL_USAGE;
+	}
+	return rc == CTL_OK ? make_frame(e) : rc;
+}
+
+static int
+ask(struct explain *e)
+{
+	char *made = e->words.hex == NULL ? hex_of(e->frame, e->n_frame) : NULL;
+	unsigned int bytes = e->words.hex == NULL ? e->frame_bytes
+			     : e->words.len > 0   ? (unsigned int)e->words.len
+						  : 0;
+	json_t *request = json_pack(
+		"{s:{s:s, s:s, s:i}}", "explain", "port", row_str(e->port, "name"), "frame",
+		made != NULL ? made : e->words.hex, "frame_bytes", (int)bytes);
+	int rc = conn_ask(e->socket, request, collect, e->answer);
+
+	json_decref(request);
+	free(made);
+	return rc;
+}
+
+int
+explain_run(const char *socket, bool json, int n, char **word)
+{
+	struct explain e = {
+		.socket = socket, .ports = json_array(), .answer = json_array()};
+	json_t *request = json_pack("{s:s}", "show", "ports");
+	const json_t *row;
+	int rc = words_take(&e.words, WORDS_EXPLAIN, n, word);
+
+	if (rc == CTL_OK)
+		rc = conn_ask(socket, request, collect, e.ports);
+	if (rc == CTL_OK)
+		rc = describe(&e);
+	if (rc == CTL_OK)
+		rc = ask(&e);
+	row = json_array_get(e.answer, 0);
+	if (rc == CTL_OK && json) {
+		json_dumpf(e.answer, stdout, JSON_COMPACT);
+		putchar('\n');
+	} else if (rc == CTL_OK) {
+		walk_print(row);
+	}
+	if (rc == CTL_OK && strcmp(row_str(row, "verdict"), "dropped") == 0)
+		rc = CTL_DROPPED;
+	json_decref(request);
+	json_decref(e.ports);
+	json_decref(e.answer);
+	return rc;
+}

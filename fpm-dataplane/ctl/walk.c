@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The way of one packet for people, a line a stage: rows of explain and trace alike.
+ */
+#include "ctl/ctl.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/words.h"
+
+static void
+line(const char *what, const char *fmt, ...)
+{
+	va_list ap;
+
+	printf("%-10s ", what);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	putchar('\n');
+}
+
+static bool
+reached(const json_t *row, const char *stage)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (json_object_get(row, "stages"), i, one)
+		if (strcmp(json_string_value(one), stage) == 0)
+			return true;
+	return false;
+}
+
+/* A stage was passed when the packet got to the next. */
+static bool
+passed(const json_t *row, const char *next)
+{
+	return reached(row, next);
+}
+
+static void
+packet_print(const json_t *row)
+{
+	char buf[16], ports[32] = "", when[32] = "";
+	long long ns = row_int(row, "time_ns");
+	time_t s = (time_t)(ns / 1000000000);
+	struct tm tm;
+
+	if (ns != 0) {
+		localtime_r(&s, &tm);
+		strftime(when, sizeof(when), "%H:%M:%S", &tm);
+		snprintf(when + strlen(when), sizeof(when) - strlen(when), ".%06lld  ",
+			 ns % 1000000000 / 1000);
+	}
+	if (!row_has(row, "family")) {
+		line("packet", "%sEtherType 0x%04llx from %s to %s, %lld octets", when,
+		     row_int(row, "eth_type"), row_str(row, "eth_src"),
+		     row_str(row, "eth_dst"), row_int(row, "frame_bytes"));
+		return;
+	}
+	if (row_has(row, "dport"))
+		snprintf(ports, sizeof(ports), " %lld -> %lld", row_int(row, "sport"),
+			 row_int(row, "dport"));
+	line("packet", "%s%s -> %s, %s%s, ttl %lld, %lld octets%s%s", when,
+	     row_str(row, "src"), row_str(row, "dst"),
+	     proto_name((int)row_int(row, "proto"), buf), ports, row_int(row, "ttl"),
+	     row_int(row, "length"), row_true(row, "df") ? ", DF" : "",
+	     row_true(row, "fragment") ? ", a fragment" : "");
+}
+
+static void
+ways_line(const json_t *route)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (json_object_get(route, "nexthops"), i, one) {
+		const char *via = row_str(one, "via");
+
+		line("", "  %s%s%sdev %s weight %lld%s", via[0] != '\0' ? "via " : "", via,
+		     via[0] != '\0' ? " " : "", row_str(one, "dev"), row_int(one, "weight"),
+		     row_true(one, "alive") ? "" : " (dead)");
+	}
+}
+
+static void
+route_print(const json_t *row)
+{
+	const json_t *route = json_object_get(row, "route");
+	const char *source = row_str(route, "source");
+
+	if (route == NULL) {
+		line("route", "none");
+		return;
+	}
+	if (strcmp(source, "zebra") == 0)
+		source = row_str(route, "protocol");
+	line("route", "%s %s, group %lld, %s%s", row_str(route, "prefix"), source,
+	     row_int(row, "group"), row_str(row, "path"),
+	     row_true(row, "route_changed") ? " (the route has changed since)" : "");
+	ways_line(route);
+	if (row_has(row, "bucket"))
+		line("choice", "flow hash 0x%08llx, bucket %lld of %lld: via %s",
+		     row_int(row, "hash"), row_int(row, "bucket"), row_int(row, "buckets"),
+		     row_has(row, "via") ? row_str(row, "via") : row_str(row, "path"));
+}
+
+static void
+neighbor_print(const json_t *row)
+{
+	const json_t *neighbor = json_object_get(row, "neighbor");
+	const char *who = row_has(row, "via") ? row_str(row, "via") : row_str(row, "dst");
+
+	if (row_has(row, "mac"))
+		line("neighbour", "%s is %s%s%s%s", who, row_str(row, "mac"),
+		     neighbor != NULL ? " (" : "", row_str(neighbor, "state"),
+		     neighbor != NULL ? ")" : "");
+	else
+		line("neighbour", "%s has no MAC yet%s%s%s", who,
+		     neighbor != NULL ? " (" : "", row_str(neighbor, "state"),
+		     neighbor != NULL ? ")" : "");
+}
+
+/* With what it stands for in the place of the words in capitals. */
+static void
+advice_print(const json_t *row, const char *text)
+{
+	static const char *const key[][2] = {{"ADDRESS", "dst"}, {"PORT", "port"}};
+
+	if (text == NULL)
+		return;
+	printf("%-10s ", "");
+	while (*text != '\0') {
+		size_t n = 0;
+
+		for (unsigned int i = 0; i < 2 && n == 0; i++)
+			if (strncmp(text, key[i][0], strlen(key[i][0])) == 0) {
+				n = strlen(key[i][0]);
+				fputs(row_str(row, key[i][1]), stdout);
+			}
+		if (n == 0)
+			putchar(*text);
+		text += n > 0 ? n : 1;
+	}
+	putchar('\n');
+}
+
+static void
+verdict_print(const json_t *row)
+{
+	const char *verdict = row_str(row, "verdict"), *reason = row_str(row, "reason");
+
+	if (strcmp(verdict, "forwarded") == 0) {
+		line("rewrite", "ttl %lld, from %s to %s", row_int(row, "out_ttl"),
+		     row_str(row, "out_src_mac"), row_str(row, "mac"));
+		line("verdict", "FORWARDED by %s", row_str(row, "out"));
+		return;
+	}
+	if (strcmp(verdict, "punted") == 0) {
+		line("verdict", "TO THE HOST, %s: %s (class %s)", reason,
+		     row_str(row, "text"), row_str(row, "class"));
+	} else {
+		line("verdict", "DROPPED, %s: %s", reason, row_str(row, "text"));
+		if (row_true(row, "icmp"))
+			line("", "an ICMP error goes to %s, within its rate",
+			     row_str(row, "src"));
+	}
+	advice_print(row, advice(reason));
+}
+
+void
+walk_print(const json_t *row)
+{
+	bool onward =
+		reached(row, "adjacency") && (row_has(row, "via") || row_has(row, "mac") ||
+					      strcmp(row_str(row, "path"), "onlink") == 0);
+
+	packet_print(row);
+	if (strcmp(row_str(row, "point"), "lost") == 0) {
+		line("arrived", "%s; dropped after its walk",
+		     row_has(row, "port") ? row_str(row, "port") : "from ourselves");
+		verdict_print(row);
+		return;
+	}
+	line("arrived", "%s%s", row_str(row, "port"),
+	     passed(row, "parse") ? "" : ", which takes nothing");
+	if (reached(row, "parse"))
+		line("headers", "%s", passed(row, "lookup") ? "good" : "end its walk here");
+	if (reached(row, "lookup"))
+		route_print(row);
+	if (onward)
+		neighbor_print(row);
+	if (row_has(row, "mtu"))
+		line("size", "%lld of %lld octets (MTU of %s)", row_int(row, "length"),
+		     row_int(row, "mtu"), row_str(row, "out"));
+	verdict_print(row);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * `fpmctl trace` and `fpmctl capture`: live packets, until the count, the time or the person
+ * has enough. Neither keeps more than one row in memory.
+ */
+#include "ctl/ctl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/words.h"
+
+#define TRACE_COUNT 10
+
+struct watch {
+	bool capture, json;
+	FILE *out;
+	unsigned long long n_rows; /* of trace: shown */
+	unsigned long long packets, lost;
+	int write_error;
+};
+
+static int
+digit_of(char c)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const char *at = c != '\0' ? strchr(digits, c) : NULL;
+
+	return at != NULL ? (int)(at - digits) : 0;
+}
+
+/* Write what base64 text stands for. */
+static void
+write_base64(FILE *out, const char *text)
+{
+	for (size_t len = strlen(text); len >= 4; len -= 4, text += 4) {
+		unsigned int v = (unsigned int)digit_of(text[0]) << 18 |
+				 (unsigned int)digit_of(text[1]) << 12 |
+				 (unsigned int)digit_of(text[2]) << 6 |
+				 (unsigned int)digit_of(text[3]);
+		char octet[3] = {(char)(v >> 16), (char)(v >> 8), (char)v};
+
+		fwrite(octet, 1, text[2] == '=' ? 1 : text[3] == '=' ? 2 : 3, out);
+	}
+}
+
+static bool
+on_row(const json_t *row, const char *text, void *ctx)
+{
+	struct watch *w = ctx;
+
+	errno = 0;
+	if (row_has(row, "lost")) {
+		w->packets = (unsigned long long)row_int(row, "packets");
+		w->lost = (unsigned long long)row_int(row, "lost");
+	}
+	if (!row_has(row, w->capture ? "pcapng" : "point"))
+		return true; /* the sum at the end */
+	if (w->capture) {
+		write_base64(w->out, row_str(row, "pcapng"));
+	} else if (w->json) {
+		printf("%s%s", w->n_rows == 0 ? "[" : ",\n", text);
+	} else {
+		if (w->n_rows > 0)
+			putchar('\n');
+		walk_print(row);
+	}
+	w->n_rows++;
+	if (fflush(w->out) != 0)
+		w->write_error = errno;
+	return w->write_error == 0;
+}
+
+static void
+put(json_t *filter, const char *key, const char *value)
+{
+	if (value != NULL)
+		json_object_set_new(filter, key, json_string(value));
+}
+
+static void
+put_number(json_t *filter, const char *key, long long value)
+{
+	if (value > 0)
+		json_object_set_new(filter, key, json_integer(value));
+}
+
+static json_t *
+filter_of(const struct words *w, bool capture)
+{
+	json_t *filter = json_object(), *points = json_array();
+
+	put(filter, "port", w->port);
+	put(filter, "src", w->src);
+	put(filter, "dst", w->dst);
+	put(filter, "host", w->host);
+	put(filter, "verdict", w->verdict);
+	put(filter, "reason", w->reason);
+	if (w->proto >= 0)
+		json_object_set_new(filter, "proto", json_integer(w->proto));
+	put_number(filter, "sport", w->sport);
+	put_number(filter, "dport", w->dport);
+	put_number(filter, "snap", w->snap);
+	put_number(filter, "count",
+		   w->count > 0 || capture || w->for_s > 0 ? w->count : TRACE_COUNT);
+	if (w->for_s > 0)
+		json_object_set_new(filter, "for_s", json_real(w->for_s));
+	if (w->rx)
+		json_array_append_new(points, json_string("rx"));
+	if (w->tx)
+		json_array_append_new(points, json_string("tx"));
+	if (w->drop)
+		json_array_append_new(points, json_string("drop"));
+	if (json_array_size(points) > 0)
+		json_object_set(filter, "points", points);
+	json_decref(points);
+	return filter;
+}
+
+/* Where a capture goes; says why not on stderr. */
+static FILE *
+open_file(const char *file)
+{
+	FILE *out;
+
+	if (file != NULL && strcmp(file, "-") != 0) {
+		out = fopen(file, "wb");
+		if (out == NULL)
+			fprintf(stderr, "fpmctl: cannot write %s: %s\n", file,
+				strerror(errno));
+		return out;
+	}
+	if (!isatty(STDOUT_FILENO))
+		return stdout;
+	fputs("fpmctl: a terminal cannot read pcapng: -w FILE, or `-w - | tshark -r -`\n",
+	      stderr);
+	return NULL;
+}
+
+int
+watch_run(const char *socket, bool capture, const char *file, bool json, int n, char **word)
+{
+	struct watch w = {.capture = capture, .json = json, .out = stdout};
+	struct words words;
+	json_t *request;
+	int rc = words_take(&words, capture ? WORDS_CAPTURE : WORDS_TRACE, n, word);
+
+	if (rc != CTL_OK)
+		return rc;
+	if (capture)
+		w.out = open_file(file);
+	if (w.out == NULL)
+		return CTL_USAGE;
+	request = json_pack("{s:o}", capture ? "capture" : "trace",
+			    filter_of(&words, capture));
+	rc = conn_watch(socket, request, on_row, &w);
+	json_decref(request);
+	if (rc == CTL_OK && json && !capture)
+		puts(w.n_rows == 0 ? "[]" : "]");
+	if (w.lost > 0)
+		fprintf(stderr, "fpmctl: %llu more were lost: they came too fast\n",
+			w.lost);
+	if (rc == CTL_OK && capture && file != NULL && strcmp(file, "-") != 0)
+		fprintf(stderr, "%llu packets in %s\n", w.packets, file);
+	if (w.out != stdout && fclose(w.out) != 0)
+		w.write_error = errno;
+	if (w.write_error != 0 && w.write_error != EPIPE) {
+		fprintf(stderr, "fpmctl: cannot write: %s\n", strerror(w.write_error));
+		return CTL_NO_DAEMON;
+	}
+	return rc;
+}

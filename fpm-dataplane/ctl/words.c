@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Words of explain, trace and capture: a table, so that help, use and refusal agree.
+ */
+#include "ctl/words.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/prefix.h"
+#include "ctl/ctl.h"
+
+enum kind { TEXT, ADDRESS, PREFIX, PROTO, NUMBER, COUNT, SECONDS, FLAG, VERDICT };
+
+static const struct word {
+	const char *word, *value, *text;
+	unsigned int of; /* enum words_of together */
+	enum kind kind;
+	size_t offset; /* in struct words */
+	int min, max;
+} known[] = {
+#define AT(field) offsetof(struct words, field)
+	{"port", "NAME", "came in by this port", 7, TEXT, AT(port), 0, 0},
+	{"src", "ADDRESS", "source", WORDS_EXPLAIN, ADDRESS, AT(src), 0, 0},
+	{"dst", "ADDRESS", "destination", WORDS_EXPLAIN, ADDRESS, AT(dst), 0, 0},
+	{"src", "PREFIX", "source", 6, PREFIX, AT(src), 0, 0},
+	{"dst", "PREFIX", "destination", 6, PREFIX, AT(dst), 0, 0},
+	{"host", "PREFIX", "source or destination", 6, PREFIX, AT(host), 0, 0},
+	{"proto", "NAME", "tcp, udp, icmp, icmp6, ospf, ... or a number", 7, PROTO,
+	 AT(proto), 0, 255},
+	{"sport", "N", "source port", 7, NUMBER, AT(sport), 1, 65535},
+	{"dport", "N", "destination port", 7, NUMBER, AT(dport), 1, 65535},
+	{"ttl", "N", "time to live or hop limit (64)", 1, NUMBER, AT(ttl), 0, 255},
+	{"len", "N", "octets of the IP packet (84)", 1, NUMBER, AT(len), 1, 65500},
+	{"df", NULL, "do not fragment", 1, FLAG, AT(df), 0, 0},
+	{"label", "N", "IPv6 flow label (0)", 1, NUMBER, AT(label), 0, 0xfffff},
+	{"hex", "OCTETS", "the frame itself, in place of the other words", 1, TEXT, AT(hex),
+	 0, 0},
+	{"forwarded", NULL, "only what is forwarded", 2, VERDICT, AT(verdict), 0, 0},
+	{"punted", NULL, "only what goes to the kernel, or waits", 2, VERDICT, AT(verdict),
+	 0, 0},
+	{"dropped", NULL, "only what is dropped", 2, VERDICT, AT(verdict), 0, 0},
+	{"reason", "NAME", "only what leaves for this reason (`show counters all`)", 6,
+	 TEXT, AT(reason), 0, 0},
+	{"rx", NULL, "what comes in", 4, FLAG, AT(rx), 0, 0},
+	{"tx", NULL, "what goes out", 4, FLAG, AT(tx), 0, 0},
+	{"drop", NULL, "what is dropped (rx, tx and drop: all three when none is named)", 4,
+	 FLAG, AT(drop), 0, 0},
+	{"snap", "N", "octets kept of each frame (1518)", 4, NUMBER, AT(snap), 14, 1920},
+	{"count", "N", "stop after so many packets", 6, COUNT, AT(count), 0, 0},
+	{"for", "S", "stop after so many seconds", 6, SECONDS, AT(for_s), 0, 0},
+#undef AT
+};
+#define N_KNOWN (sizeof(known) / sizeof(known[0]))
+
+/* As /etc/protocols, which a small image may lack. */
+static const struct {
+	const char *name;
+	int number;
+} protocol[] = {
+	{"icmp", 1},  {"igmp", 2},   {"tcp", 6},    {"udp", 17},   {"rsvp", 46},
+	{"gre", 47},  {"esp", 50},   {"icmp6", 58}, {"eigrp", 88}, {"ospf", 89},
+	{"pim", 103}, {"vrrp", 112}, {"sctp", 132},
+};
+#define N_PROTOCOL (sizeof(protocol) / sizeof(protocol[0]))
+
+const char *
+proto_name(int proto, char buf[16])
+{
+	for (unsigned int i = 0; i < N_PROTOCOL; i++)
+		if (protocol[i].number == proto)
+			return protocol[i].name;
+	snprintf(buf, 16, "proto %d", proto);
+	return buf;
+}
+
+static int
+wrong(const char *word, const char *value, const char *want)
+{
+	fprintf(stderr, "fpmctl: %s '%s' is not %s\n", word, value, want);
+	return CTL_USAGE;
+}
+
+static int
+take_number(const struct word *k, const char *value, int *to)
+{
+	char *end, want[48];
+	long n = strtol(value, &end, 10);
+
+	snprintf(want, sizeof(want), "a number of %d to %d", k->min, k->max);
+	if (*value == '\0' || *end != '\0' || n < k->min || n > k->max)
+		return wrong(k->word, value, want);
+	*to = (int)n;
+	return CTL_OK;
+}
+
+static int
+take_address(const struct word *k, const char *value, const char **to)
+{
+	struct prefix p;
+	bool is_addr;
+
+	if (prefix_parse(value, &p, &is_addr) < 0 || (k->kind == ADDRESS && !is_addr))
+		return wrong(k->word, value,
+			     k->kind == ADDRESS ? "an address" : "an address or prefix");
+	*to = value;
+	return CTL_OK;
+}
+
+static int
+take_limit(const struct word *k, const char *value, void *to)
+{
+	char *end;
+	double n = strtod(value, &end);
+
+	if (*value == '\0' || *end != '\0' || !(n > 0) || n > 86400e3)
+		return wrong(k->word, value, "a number above 0");
+	if (k->kind == COUNT)
+		*(long long *)to = (long long)n;
+	else
+		*(double *)to = n;
+	return CTL_OK;
+}
+
+static int
+take_value(const struct word *k, const char *value, void *to)
+{
+	switch (k->kind) {
+	case TEXT:
+		*(const char **)to = value;
+		return CTL_OK;
+	case ADDRESS:
+	case PREFIX:
+		return take_address(k, value, to);
+	case PROTO:
+		for (unsigned int i = 0; i < N_PROTOCOL; i++)
+			if (strcmp(protocol[i].name, value) == 0) {
+				*(int *)to = protocol[i].number;
+				return CTL_OK;
+			}
+		return take_number(k, value, to);
+	case NUMBER:
+		return take_number(k, value, to);
+	case COUNT:
+	case SECONDS:
+		return take_limit(k, value, to);
+	case FLAG:
+		*(bool *)to = true;
+		return CTL_OK;
+	case VERDICT:
+		*(const char **)to = k->word;
+		return CTL_OK;
+	}
+	return CTL_USAGE;
+}
+
+static const struct word *
+find(const char *word, enum words_of of)
+{
+	for (unsigned int i = 0; i < N_KNOWN; i++)
+		if ((known[i].of & of) != 0 && strcmp(known[i].word, word) == 0)
+			return &known[i];
+	return NULL;
+}
+
+int
+words_take(struct words *w, enum words_of of, int n, char **word)
+{
+	*w = (struct words){.proto = -1, .ttl = -1, .label = -1};
+	for (int i = 0; i < n; i++) {
+		const struct word *k = find(word[i], of);
+		const char *value = "";
+
+		if (k == NULL) {
+			fprintf(stderr, "fpmctl: unexpected word '%s'; known are\n",
+				word[i]);
+			words_help(stderr, of);
+			return CTL_USAGE;
+		}
+		if (k->value != NULL && ++i == n) {
+			fprintf(stderr, "fpmctl: %s needs %s\n", k->word, k->value);
+			return CTL_USAGE;
+		}
+		if (k->value != NULL)
+			value = word[i];
+		if (take_value(k, value, (char *)w + k->offset) != CTL_OK)
+			return CTL_USAGE;
+	}
+	return CTL_OK;
+}
+
+void
+words_help(FILE *out, enum words_of of)
+{
+	for (unsigned int i = 0; i < N_KNOWN; i++)
+		if ((known[i].of & of) != 0)
+			fprintf(out, "      %-9s %-8s %s\n", known[i].word,
+				known[i].value != NULL ? known[i].value : "",
+				known[i].text);
+}

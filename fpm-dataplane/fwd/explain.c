@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A packet that was not received, through the stages that every packet takes. It has memory
+ * of its own in place of a port's, and counters and marks of use that nobody reads: so there
+ * is no second model of forwarding that could differ from the first.            [trace]
+ */
+#include <string.h>
+
+#include "base/worker.h"
+#include "fwd/watch.h"
+
+#define FRAME_MAX 65535
+
+static struct {
+	struct rte_mbuf m;
+	struct packet_meta meta; /* rte_mbuf_to_priv(): right behind */
+	uint8_t frame[FRAME_MAX];
+} packet;
+
+static struct counters count;
+static _Atomic uint8_t adj_used[FIB_ADJ_MAX];
+static struct fwd fwd;
+static struct burst burst;
+
+void
+fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
+	    uint32_t frame_bytes, struct watch_record *rec)
+{
+	ASSERT_ROLE(ROLE_TRACE);
+	memset(&packet.m, 0, sizeof(packet.m));
+	memset(&packet.meta, 0, sizeof(packet.meta));
+	memcpy(packet.frame, frame, n);
+	memset(packet.frame + n, 0, frame_bytes - n);
+	packet.m.buf_addr = packet.frame;
+	packet.m.buf_len = FRAME_MAX;
+	packet.m.data_len = (uint16_t)frame_bytes;
+	packet.m.pkt_len = frame_bytes;
+	packet.m.nb_segs = 1;
+	packet.m.priv_size = PACKET_PRIV_BYTES;
+	rte_mbuf_refcnt_set(&packet.m, 1);
+	memset(rec, 0, sizeof(*rec));
+	watch_copy(rec, &packet.m, WATCH_SNAP_MAX);
+	fwd.fib = fib;
+	fwd.count = &count;
+	fwd.adj_used = adj_used;
+	burst.fwd = &fwd;
+	burst.ifidx = ifidx;
+	burst.n = 1;
+	burst.m[0] = &packet.m;
+	burst.rec[0] = rec;
+	fwd_walk_noted(&burst);
+}

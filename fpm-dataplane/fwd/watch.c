@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The walk and the sending while somebody looks: frames that a filter wants are copied to
+ * this forwarder's ring, with what became of them. What nobody wants goes its way as ever;
+ * a full ring costs the record, never the packet.                                [fwd-n]
+ */
+#include "fwd/watch.h"
+
+#include <string.h>
+
+#include "base/inet.h"
+
+static_assert(WATCH_GO == VERDICT_GO, "a record says what the burst says");
+
+/* Group, hash and path of what was looked up, before the way through is decided. */
+static void
+note_found(struct burst *b, const struct fwd_found *found)
+{
+	const struct fib *fib = b->fwd->fib;
+
+	for (unsigned int k = 0; k < found->n; k++) {
+		unsigned int i = found->at[k];
+		struct watch_record *rec = b->rec[i];
+		uint64_t w;
+
+		if (rec == NULL)
+			continue;
+		w = atomic_load_explicit(&fib->group[found->group[k]],
+					 memory_order_consume);
+		if (path_kind(b->path[i]) == PATH_ADJ) {
+			const struct fib_adj *adj = &fib->adj[path_index(b->path[i])];
+
+			rec->via_family = adj->family;
+			rec->via = adj->addr;
+		}
+		rec->looked_up = true;
+		rec->group = found->group[k];
+		rec->path = b->path[i];
+		rec->log2_buckets = (uint8_t)group_word_log2(w);
+		rec->flow_hash = flow_hash(burst_l3(b, i), burst_l3_room(b, i),
+					   b->family[i], fib->seed);
+	}
+}
+
+static void
+note_stage(struct burst *b, enum watch_stage stage)
+{
+	if (stage == STAGE_LOOKUP) {
+		note_found(b, &b->found[0]);
+		note_found(b, &b->found[1]);
+	}
+	for (unsigned int i = 0; i < b->n; i++)
+		if (b->rec[i] != NULL && b->rec[i]->stage == STAGE_SEND &&
+		    b->verdict[i] != VERDICT_GO)
+			b->rec[i]->stage = (uint8_t)stage;
+}
+
+static void
+note_verdict(const struct burst *b, unsigned int i, struct watch_record *rec)
+{
+	const struct fib_iface *out;
+
+	rec->verdict = b->verdict[i];
+	rec->family = b->family[i];
+	if (rec->verdict == PUNT_ttl_expired || rec->verdict == PUNT_unreach)
+		rec->cause = b->cause[i];
+	if (rec->family != 0)
+		rec->l3_bytes = b->l3_len[i];
+	if (rec->stage < STAGE_ADJACENCY)
+		return;
+	/* The stage may have left before it got to a neighbour: then this hop is old. */
+	if (rec->stage >= STAGE_REWRITE)
+		rec->hop = b->hop[i];
+	rec->out_ifidx = rec->hop & 0xffff;
+	out = fib_iface(b->fwd->fib, rec->out_ifidx);
+	if (out != NULL)
+		rec->mtu_bytes = out->mtu_bytes;
+	if (rec->verdict == VERDICT_GO)
+		memcpy(rec->rewritten, burst_l2(b, i), sizeof(rec->rewritten));
+}
+
+void
+fwd_walk_noted(struct burst *b)
+{
+	for (unsigned int i = 0; i < b->n; i++)
+		if (b->rec[i] != NULL) {
+			b->rec[i]->stage = STAGE_SEND;
+			b->rec[i]->in_ifidx = b->ifidx;
+		}
+	fwd_walk(b, note_stage);
+	for (unsigned int i = 0; i < b->n; i++)
+		if (b->rec[i] != NULL)
+			note_verdict(b, i, b->rec[i]);
+}
+
+void
+fwd_walk_watched(struct burst *b)
+{
+	struct fwd *f = b->fwd;
+	uint64_t now_ns = 0;
+
+	for (unsigned int i = 0; i < b->n; i++)
+		b->rec[i] = watch_note(f->conf->watch_ring, f->watch, WATCH_WALK, b->ifidx,
+				       b->m[i], &now_ns);
+	fwd_walk_noted(b);
+	for (unsigned int i = 0; i < b->n; i++)
+		if (b->rec[i] != NULL)
+			b->rec[i]->sessions =
+				watch_wanted_verdict(f->watch, b->rec[i]->sessions,
+						     b->verdict[i], b->rec[i]->cause);
+	watch_publish(f->conf->watch_ring);
+}
+
+uint16_t
+fwd_send_watched(struct fwd *f, uint16_t ifidx, struct tx_buffer *tx)
+{
+	struct watch_ring *ring = f->conf->watch_ring;
+	struct watch_record *rec[BURST_MAX];
+	uint64_t now_ns = 0;
+	uint16_t sent;
+
+	/* Before: a sent frame is no longer ours to look at. */
+	for (unsigned int i = 0; i < tx->n; i++) {
+		rec[i] = watch_note(ring, f->watch, WATCH_SENT, ifidx, tx->m[i], &now_ns);
+		if (rec[i] != NULL) {
+			rec[i]->out_ifidx = ifidx;
+			rec[i]->verdict = VERDICT_GO;
+		}
+	}
+	sent = fwd_send(f, tx);
+	for (unsigned int i = sent; i < tx->n; i++)
+		if (rec[i] != NULL)
+			rec[i]->sessions = 0; /* it did not leave */
+	for (unsigned int i = sent; i < tx->n; i++)
+		watch_lost(ring, f->watch, ifidx, tx->m[i], DROP_tx_full);
+	watch_publish(ring);
+	return sent;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Filters on octets, and the rings of records. Whatever the octets are, they are only looked
+ * at; no thread of its own, no lock, nothing allocated after start.
+ */
+#include "port/watch.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include <rte_mbuf.h>
+
+#include "base/inet.h"
+
+#define L2_LEN 14
+
+struct watch *
+watch_create(void)
+{
+	struct watch *w = aligned_alloc(64, sizeof(*w));
+
+	if (w != NULL)
+		memset(w, 0, sizeof(*w));
+	return w;
+}
+
+void
+watch_free(struct watch *w)
+{
+	for (unsigned int i = 0; w != NULL && i < w->n_ring; i++)
+		munmap(w->ring[i].record, WATCH_RING_SLOTS * sizeof(struct watch_record));
+	free(w);
+}
+
+struct watch_ring *
+watch_ring_add(struct watch *w, uint64_t *n_lost)
+{
+	struct watch_ring *ring = &w->ring[w->n_ring];
+	void *mem = mmap(NULL, WATCH_RING_SLOTS * sizeof(struct watch_record),
+			 PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (mem == MAP_FAILED)
+		return NULL;
+	ring->record = mem;
+	ring->n_lost = n_lost;
+	w->n_ring++;
+	return ring;
+}
+
+void
+watch_populate(struct watch *w)
+{
+	/* Where the kernel cannot (before 5.14), pages come when they are written to. */
+	for (unsigned int i = 0; i < w->n_ring; i++)
+		(void)madvise(w->ring[i].record,
+			      WATCH_RING_SLOTS * sizeof(struct watch_record),
+			      MADV_POPULATE_WRITE);
+}
+
+uint64_t
+watch_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static bool
+covers(const struct prefix *p, uint8_t family, const uint8_t *octets)
+{
+	struct ipaddr addr = {0};
+
+	if (p->family != family)
+		return false;
+	memcpy(addr.octet, octets, family_octets(family));
+	return prefix_covers(p, &addr);
+}
+
+/* Ports where they follow the IP header and it is no later fragment; else 0. */
+static void
+ports_of(const uint8_t *ip, unsigned int len, uint8_t family, uint16_t port[2])
+{
+	unsigned int off = family == 4 ? (ip[0] & 15u) * 4 : 40;
+	bool later = family == 4 && (get_be16(ip + 6) & 0x1fff) != 0;
+
+	port[0] = port[1] = 0;
+	if (later || !proto_has_ports(family == 4 ? ip[9] : ip[6]) || len < off + 4)
+		return;
+	port[0] = get_be16(ip + off);
+	port[1] = get_be16(ip + off + 2);
+}
+
+static bool
+matches_ip(const struct watch_filter *f, const uint8_t *ip, unsigned int len,
+	   uint8_t family)
+{
+	const uint8_t *src = family == 4 ? ip + 12 : ip + 8;
+	const uint8_t *dst = src + family_octets(family);
+	uint16_t port[2];
+
+	if (f->has_proto && f->proto != (family == 4 ? ip[9] : ip[6]))
+		return false;
+	if (f->src.family != 0 && !covers(&f->src, family, src))
+		return false;
+	if (f->dst.family != 0 && !covers(&f->dst, family, dst))
+		return false;
+	if (f->host.family != 0 && !covers(&f->host, family, src) &&
+	    !covers(&f->host, family, dst))
+		return false;
+	if (f->sport == 0 && f->dport == 0)
+		return true;
+	ports_of(ip, len, family, port);
+	return (f->sport == 0 || f->sport == port[0]) &&
+	       (f->dport == 0 || f->dport == port[1]);
+}
+
+static bool
+matches(const struct watch_filter *f, const uint8_t *frame, unsigned int len)
+{
+	uint16_t type;
+
+	if (!f->packet)
+		return true;
+	if (len < L2_LEN + 20)
+		return false;
+	type = get_be16(frame + 12);
+	if (type == 0x0800)
+		return matches_ip(f, frame + L2_LEN, len - L2_LEN, 4);
+	return type == 0x86dd && len >= L2_LEN + 40 &&
+	       matches_ip(f, frame + L2_LEN, len - L2_LEN, 6);
+}
+
+uint8_t
+watch_wanted(const struct watch_set *set, enum watch_point point, uint16_t ifidx,
+	     const uint8_t *frame, unsigned int len)
+{
+	uint8_t wanted = 0;
+
+	if ((set->points & 1u << point) == 0)
+		return 0;
+	for (unsigned int i = 0; i < WATCH_SESSIONS; i++) {
+		const struct watch_filter *f = &set->filter[i];
+
+		if ((set->live & 1u << i) != 0 && (f->points & 1u << point) != 0 &&
+		    (f->ifidx == 0 || f->ifidx == ifidx) && matches(f, frame, len))
+			wanted |= (uint8_t)(1u << i);
+	}
+	return wanted;
+}
+
+uint8_t
+watch_wanted_verdict(const struct watch_set *set, uint8_t sessions, uint8_t verdict,
+		     uint8_t cause)
+{
+	/* A punt that asks for an ICMP error was dropped for its cause. */
+	bool icmp = verdict == PUNT_ttl_expired || verdict == PUNT_unreach;
+	uint8_t kind = verdict == WATCH_GO        ? WATCH_FORWARDED
+		       : verdict < N_DROP || icmp ? WATCH_DROPPED
+						  : WATCH_PUNTED;
+
+	for (unsigned int i = 0; i < WATCH_SESSIONS; i++) {
+		const struct watch_filter *f = &set->filter[i];
+
+		if ((f->verdicts & kind) == 0 ||
+		    (f->reason != N_REASON && f->reason != verdict &&
+		     !(icmp && f->reason == cause)))
+			sessions &= (uint8_t) ~(1u << i);
+	}
+	return sessions;
+}
+
+uint16_t
+watch_snap(const struct watch_set *set, uint8_t sessions)
+{
+	uint16_t snap = 0;
+
+	for (unsigned int i = 0; i < WATCH_SESSIONS; i++)
+		if ((sessions & 1u << i) != 0 && set->filter[i].snap_bytes > snap)
+			snap = set->filter[i].snap_bytes;
+	return snap;
+}
+
+struct watch_record *
+watch_open(struct watch_ring *ring)
+{
+	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+	struct watch_record *r;
+
+	if (ring->next - tail >= WATCH_RING_SLOTS) {
+		counter_add(ring->n_lost, 1);
+		return NULL;
+	}
+	r = &ring->record[ring->next++ % WATCH_RING_SLOTS];
+	memset(r, 0, offsetof(struct watch_record, frame));
+	return r;
+}
+
+void
+watch_publish(struct watch_ring *ring)
+{
+	/* Release: who reads the head also sees the records below it. */
+	atomic_store_explicit(&ring->head, ring->next, memory_order_release);
+}
+
+void
+watch_copy(struct watch_record *rec, const struct rte_mbuf *m, uint16_t snap)
+{
+	uint32_t left = rte_pktmbuf_pkt_len(m), at = 0;
+
+	rec->frame_bytes = left;
+	if (left > snap)
+		left = snap;
+	for (; left > 0 && m != NULL; m = m->next) {
+		uint32_t n =
+			rte_pktmbuf_data_len(m) < left ? rte_pktmbuf_data_len(m) : left;
+
+		memcpy(rec->frame + at, rte_pktmbuf_mtod(m, const uint8_t *), n);
+		at += n;
+		left -= n;
+	}
+	rec->snap_bytes = (uint16_t)at;
+}
+
+struct watch_record *
+watch_note(struct watch_ring *ring, const struct watch_set *set, enum watch_point point,
+	   uint16_t ifidx, const struct rte_mbuf *m, uint64_t *now_ns)
+{
+	uint8_t wanted =
+		watch_wanted(set, point, ifidx, rte_pktmbuf_mtod(m, const uint8_t *),
+			     rte_pktmbuf_data_len(m));
+	struct watch_record *rec = wanted != 0 ? watch_open(ring) : NULL;
+
+	if (rec == NULL)
+		return NULL;
+	if (*now_ns == 0)
+		*now_ns = watch_now_ns();
+	rec->time_ns = *now_ns;
+	rec->epoch = set->epoch;
+	rec->point = (uint8_t)point;
+	rec->sessions = wanted;
+	watch_copy(rec, m, watch_snap(set, wanted));
+	return rec;
+}
+
+void
+watch_lost(struct watch_ring *ring, const struct watch_set *set, uint16_t ifidx,
+	   const struct rte_mbuf *m, enum reason reason)
+{
+	uint64_t now_ns = 0;
+	struct watch_record *rec = watch_note(ring, set, WATCH_LOST, ifidx, m, &now_ns);
+
+	if (rec != NULL) {
+		rec->in_ifidx = ifidx;
+		rec->verdict = (uint8_t)reason;
+		rec->sessions =
+			watch_wanted_verdict(set, rec->sessions, (uint8_t)reason, 0);
+	}
+	watch_publish(ring);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pcapng as in the IETF draft "PCAP Next Generation (pcapng) Capture File Format", written in
+ * the machine's byte order, as it demands. One interface a port, nanoseconds, direction
+ * flags; what became of a packet is its comment. (rte_pcapng of DPDK 22.11 knows no comments,
+ * and rte_pdump does not serve the process that owns the ports.)                [trace]
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/internal.h"
+
+#define BLOCK_SECTION     0x0a0d0d0au
+#define BLOCK_INTERFACE   1u
+#define BLOCK_PACKET      6u
+#define BYTE_ORDER_MAGIC  0x1a2b3c4du
+#define LINKTYPE_ETHERNET 1u
+
+#define OPT_END        0u
+#define OPT_COMMENT    1u
+#define SHB_USERAPPL   4u
+#define IF_NAME        2u
+#define IF_DESCRIPTION 3u
+#define IF_MAC         6u
+#define IF_TSRESOL     9u
+#define EPB_FLAGS      2u
+#define EPB_INBOUND    1u
+#define EPB_OUTBOUND   2u
+
+void
+octets_put(struct octets *out, const void *data, size_t len)
+{
+	if (out->len + len > out->size) {
+		while (out->len + len > out->size)
+			out->size = out->size == 0 ? 65536 : out->size * 2;
+		out->data = realloc(out->data, out->size);
+		if (out->data == NULL)
+			abort();
+	}
+	memcpy(out->data + out->len, data, len);
+	out->len += len;
+}
+
+static void
+put32(struct octets *out, uint32_t v)
+{
+	octets_put(out, &v, sizeof(v));
+}
+
+static void
+put16(struct octets *out, uint16_t v)
+{
+	octets_put(out, &v, sizeof(v));
+}
+
+/* Octets, and zeros up to a multiple of four. */
+static void
+put_padded(struct octets *out, const void *data, size_t len)
+{
+	static const uint8_t zero[4];
+
+	octets_put(out, data, len);
+	octets_put(out, zero, (4 - len % 4) % 4);
+}
+
+static void
+option(struct octets *out, uint16_t code, const void *data, size_t len)
+{
+	put16(out, code);
+	put16(out, (uint16_t)len);
+	put_padded(out, data, len);
+}
+
+/* Begin a block, its length not known yet. Returns where it begins. */
+static size_t
+begin(struct octets *out, uint32_t type)
+{
+	size_t at = out->len;
+
+	put32(out, type);
+	put32(out, 0);
+	return at;
+}
+
+static void
+finish(struct octets *out, size_t at)
+{
+	uint32_t len;
+
+	put16(out, OPT_END);
+	put16(out, 0);
+	len = (uint32_t)(out->len - at + 4);
+	put32(out, len);
+	memcpy(out->data + at + 4, &len, sizeof(len));
+}
+
+void
+pcapng_header(struct octets *out, const struct trace_conf *conf)
+{
+	static const uint64_t unknown = UINT64_MAX;
+	static const uint8_t nanoseconds = 9;
+	char text[64];
+	size_t at = begin(out, BLOCK_SECTION);
+
+	put32(out, BYTE_ORDER_MAGIC);
+	put16(out, 1); /* version 1.0 */
+	put16(out, 0);
+	octets_put(out, &unknown, sizeof(unknown));
+	snprintf(text, sizeof(text), "fpm-dataplane %s", conf->version);
+	option(out, SHB_USERAPPL, text, strlen(text));
+	finish(out, at);
+	for (unsigned int i = 0; i < conf->n_port; i++) {
+		const struct port *port = &conf->port[i];
+
+		at = begin(out, BLOCK_INTERFACE);
+		put16(out, LINKTYPE_ETHERNET);
+		put16(out, 0);
+		put32(out, 0); /* no limit of its own */
+		option(out, IF_NAME, port->name, strlen(port->name));
+		option(out, IF_DESCRIPTION, port->device, strlen(port->device));
+		option(out, IF_MAC, port->mac, sizeof(port->mac));
+		option(out, IF_TSRESOL, &nanoseconds, 1);
+		finish(out, at);
+	}
+}
+
+/* What became of it, in a line; "" when there is nothing to say. */
+static void
+comment(const struct watch_record *rec, char text[160])
+{
+	bool icmp = rec->verdict == PUNT_ttl_expired || rec->verdict == PUNT_unreach;
+	uint8_t reason = icmp ? rec->cause : rec->verdict;
+
+	text[0] = '\0';
+	if (rec->verdict != WATCH_GO)
+		snprintf(text, 160, "%s %s: %s", reason < N_DROP ? "drop" : "punt",
+			 reason_info[reason].name, reason_info[reason].text);
+}
+
+void
+pcapng_packet(struct octets *out, const struct trace_conf *conf,
+	      const struct watch_record *rec, uint16_t snap)
+{
+	uint16_t ifidx = rec->point == WATCH_SENT ? rec->out_ifidx : rec->in_ifidx;
+	uint32_t len = rec->snap_bytes < snap ? rec->snap_bytes : snap;
+	uint32_t flags = rec->point == WATCH_WALK   ? EPB_INBOUND
+			 : rec->point == WATCH_SENT ? EPB_OUTBOUND
+						    : 0;
+	char text[160];
+	size_t at = begin(out, BLOCK_PACKET);
+
+	/* What we originate came in nowhere: the first port stands for that. */
+	put32(out, ifidx >= 1 && ifidx <= conf->n_port ? ifidx - 1u : 0);
+	put32(out, (uint32_t)(rec->time_ns >> 32));
+	put32(out, (uint32_t)rec->time_ns);
+	put32(out, len);
+	put32(out, rec->frame_bytes);
+	put_padded(out, rec->frame, len);
+	option(out, EPB_FLAGS, &flags, sizeof(flags));
+	comment(rec, text);
+	if (text[0] != '\0')
+		option(out, OPT_COMMENT, text, strlen(text));
+	finish(out, at);
+}
+
+char *
+base64(const uint8_t *data, size_t len)
+{
+	static const char digit[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	char *text = malloc((len + 2) / 3 * 4 + 1), *to = text;
+
+	if (text == NULL)
+		abort();
+	for (size_t i = 0; i < len; i += 3) {
+		uint32_t v = (uint32_t)data[i] << 16;
+
+		if (i + 1 < len)
+			v |= (uint32_t)data[i + 1] << 8;
+		if (i + 2 < len)
+			v |= data[i + 2];
+		*to++ = digit[v >> 18];
+		*to++ = digit[v >> 12 & 63];
+		*to++ = i + 1 < len ? digit[v >> 6 & 63] : '=';
+		*to++ = i + 2 < len ? digit[v & 63] : '=';
+	}
+	*to = '\0';
+	return text;
+}

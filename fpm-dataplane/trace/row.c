@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A record as a row of JSON (keys: base/rows.md): what the packet was, what the stages found,
+ * what became of it. Nothing is decided here: all of it was, by the forwarder.  [trace]
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/inet.h"
+#include "trace/internal.h"
+
+#define L2_LEN         14
+#define HEX_BYTES      128 /* of the frame shown */
+#define REWRITTEN_TTL4 (L2_LEN + 8)
+#define REWRITTEN_TTL6 (L2_LEN + 7)
+
+static void
+set(json_t *row, const char *key, json_t *value)
+{
+	json_object_set_new(row, key, value);
+}
+
+static json_t *
+port_name(const struct trace *t, uint16_t ifidx)
+{
+	for (unsigned int i = 0; i < t->conf.n_port; i++)
+		if (t->conf.port[i].ifidx == ifidx)
+			return json_string(t->conf.port[i].name);
+	return json_null();
+}
+
+static json_t *
+mac_json(const uint8_t *mac)
+{
+	char text[18];
+
+	snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1],
+		 mac[2], mac[3], mac[4], mac[5]);
+	return json_string(text);
+}
+
+static json_t *
+hex_json(const uint8_t *data, unsigned int len)
+{
+	char text[2 * HEX_BYTES + 1] = "";
+
+	for (unsigned int i = 0; i < len && i < HEX_BYTES; i++)
+		snprintf(text + 2 * i, 3, "%02x", data[i]);
+	return json_string(text);
+}
+
+static json_t *
+addr_json(uint8_t family, const uint8_t *octets)
+{
+	struct ipaddr addr = {0};
+	char text[PREFIX_STRLEN];
+
+	memcpy(addr.octet, octets, family_octets(family));
+	return json_string(ipaddr_str(&addr, family, text));
+}
+
+static json_t *
+via_json(const struct watch_record *rec)
+{
+	char text[PREFIX_STRLEN];
+
+	return json_string(ipaddr_str(&rec->via, rec->via_family, text));
+}
+
+/* The fields of an IP header, as far as the frame has them. */
+static void
+add_ip(json_t *row, const uint8_t *ip, unsigned int len, uint8_t family)
+{
+	unsigned int off = family == 4 ? (ip[0] & 15u) * 4 : 40;
+	uint8_t proto = family == 4 ? ip[9] : ip[6];
+	uint16_t frag = family == 4 ? get_be16(ip + 6) : 0;
+
+	set(row, "family", json_integer(family));
+	set(row, "src", addr_json(family, family == 4 ? ip + 12 : ip + 8));
+	set(row, "dst", addr_json(family, family == 4 ? ip + 16 : ip + 24));
+	set(row, "proto", json_integer(proto));
+	set(row, "ttl", json_integer(family == 4 ? ip[8] : ip[7]));
+	set(row, "length",
+	    json_integer(family == 4 ? get_be16(ip + 2) : 40 + get_be16(ip + 4)));
+	set(row, "df", json_boolean((frag & 0x4000) != 0));
+	set(row, "fragment", json_boolean((frag & 0x3fff) != 0));
+	if ((frag & 0x1fff) == 0 && proto_has_ports(proto) && len >= off + 4) {
+		set(row, "sport", json_integer(get_be16(ip + off)));
+		set(row, "dport", json_integer(get_be16(ip + off + 2)));
+	}
+}
+
+static void
+add_frame(json_t *row, const struct watch_record *rec)
+{
+	const uint8_t *f = rec->frame;
+	uint16_t type;
+
+	set(row, "frame_bytes", json_integer(rec->frame_bytes));
+	set(row, "frame", hex_json(f, rec->snap_bytes));
+	if (rec->snap_bytes < L2_LEN)
+		return;
+	type = get_be16(f + 12);
+	set(row, "eth_dst", mac_json(f));
+	set(row, "eth_src", mac_json(f + 6));
+	set(row, "eth_type", json_integer(type));
+	if (type == 0x0800 && rec->snap_bytes >= L2_LEN + 20)
+		add_ip(row, f + L2_LEN, rec->snap_bytes - L2_LEN, 4);
+	else if (type == 0x86dd && rec->snap_bytes >= L2_LEN + 40)
+		add_ip(row, f + L2_LEN, rec->snap_bytes - L2_LEN, 6);
+}
+
+static void
+add_verdict(json_t *row, const struct watch_record *rec)
+{
+	bool icmp = rec->verdict == PUNT_ttl_expired || rec->verdict == PUNT_unreach;
+	enum reason reason = icmp ? rec->cause : rec->verdict;
+
+	if (rec->verdict == WATCH_GO) {
+		set(row, "verdict", json_string("forwarded"));
+		return;
+	}
+	/* A punt that asks for an ICMP error was dropped for its cause, and counted so. */
+	set(row, "verdict", json_string(reason < N_DROP ? "dropped" : "punted"));
+	set(row, "reason", json_string(reason_info[reason].name));
+	set(row, "text", json_string(reason_info[reason].text));
+	set(row, "icmp", json_boolean(icmp));
+	if (reason >= N_DROP)
+		set(row, "class",
+		    json_string(reason_info[reason].class == PUNT_CLASS_CONTROL ? "control"
+										: "bulk"));
+}
+
+static void
+add_found(json_t *row, const struct trace *t, const struct watch_record *rec)
+{
+	static const char *const kind[16] = {
+		[PATH_NONE] = "none",
+		[PATH_ADJ] = "adjacency",
+		[PATH_ONLINK] = "onlink",
+		[PATH_LOCAL] = "local",
+		[PATH_BCAST] = "broadcast",
+		[PATH_BLACKHOLE] = "blackhole",
+		[PATH_UNREACHABLE] = "unreachable",
+		[PATH_PROHIBIT] = "prohibit",
+		[PATH_UNRESOLVED] = "unresolved",
+		[PATH_FOREIGN] = "foreign",
+		[PATH_ENCAP] = "unsupported",
+		[PATH_DOWN] = "down",
+	};
+
+	if (!rec->looked_up)
+		return;
+	set(row, "group", json_integer(rec->group));
+	set(row, "path", json_string(kind[path_kind(rec->path)]));
+	set(row, "hash", json_integer(rec->flow_hash));
+	set(row, "buckets", json_integer((json_int_t)1 << rec->log2_buckets));
+	if (rec->log2_buckets > 0)
+		set(row, "bucket",
+		    json_integer(rec->flow_hash >> (32 - rec->log2_buckets)));
+	if (rec->via_family != 0)
+		set(row, "via", via_json(rec));
+	if (path_kind(rec->path) == PATH_ADJ)
+		set(row, "adj", json_integer(path_index(rec->path)));
+	if (path_kind(rec->path) == PATH_ONLINK)
+		set(row, "dev", port_name(t, (uint16_t)path_index(rec->path)));
+}
+
+/* The stages, "ok" up to the one that decided; the rest was not reached. */
+static json_t *
+stages_json(const struct watch_record *rec)
+{
+	static const char *const name[N_STAGE] = {
+		[STAGE_ADMIT] = "admit",     [STAGE_PARSE] = "parse",
+		[STAGE_LOOKUP] = "lookup",   [STAGE_ADJACENCY] = "adjacency",
+		[STAGE_REWRITE] = "rewrite", [STAGE_SEND] = "send",
+	};
+	json_t *array = json_array();
+
+	for (unsigned int i = 0; i <= rec->stage; i++)
+		json_array_append_new(array, json_string(name[i]));
+	return array;
+}
+
+json_t *
+row_make(const struct trace *t, const struct watch_record *rec)
+{
+	static const char *const point[] = {
+		[WATCH_WALK] = "walk", [WATCH_SENT] = "sent", [WATCH_LOST] = "lost"};
+	json_t *row = json_object();
+	uint64_t mac = rec->hop >> 16;
+	uint8_t octets[6];
+
+	if (rec->time_ns != 0)
+		set(row, "time_ns", json_integer((json_int_t)rec->time_ns));
+	set(row, "point", json_string(point[rec->point]));
+	set(row, "port", port_name(t, rec->in_ifidx));
+	add_frame(row, rec);
+	if (rec->point == WATCH_WALK)
+		set(row, "stages", stages_json(rec));
+	add_found(row, t, rec);
+	if (rec->hop != 0) {
+		for (int i = 5; i >= 0; i--, mac >>= 8)
+			octets[i] = (uint8_t)mac;
+		set(row, "mac", mac_json(octets));
+		set(row, "out", port_name(t, rec->out_ifidx));
+		set(row, "mtu", json_integer(rec->mtu_bytes));
+	}
+	if (rec->point == WATCH_WALK && rec->verdict == WATCH_GO) {
+		set(row, "out_src_mac", mac_json(rec->rewritten + 6));
+		set(row, "out_ttl",
+		    json_integer(rec->rewritten[rec->family == 4 ? REWRITTEN_TTL4
+								 : REWRITTEN_TTL6]));
+	}
+	add_verdict(row, rec);
+	return row;
+}
+
+void
+row_add(json_t *row, enum query_kind kind, const json_t *rows)
+{
+	const char *out = json_string_value(json_object_get(row, "out"));
+	const char *dev = json_string_value(json_object_get(row, "dev"));
+	size_t i;
+	json_t *one;
+
+	if (kind == QUERY_ROUTES) {
+		one = json_array_get(rows, 0);
+		if (one == NULL)
+			return;
+		json_object_set(row, "route", one);
+		/* rib answers now; the packet was looked up then. */
+		set(row, "route_changed",
+		    json_boolean(json_integer_value(json_object_get(one, "group")) !=
+				 json_integer_value(json_object_get(row, "group"))));
+		return;
+	}
+	json_array_foreach ((json_t *)(uintptr_t)rows, i, one) {
+		const char *on = json_string_value(json_object_get(one, "dev"));
+
+		if (json_object_get(row, "neighbor") == NULL || on == NULL ||
+		    (out != NULL && strcmp(on, out) == 0) ||
+		    (dev != NULL && strcmp(on, dev) == 0))
+			json_object_set(row, "neighbor", one);
+	}
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The requests trace, capture and explain (base/rows.md), understood. Runs in ui; no state.
+ * As hostile as any other request: what is not known is refused with a sentence.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/internal.h"
+
+#define SNAP_DEFAULT 1518
+#define TRACE_SNAP   160 /* headers, as far as a row shows them */
+
+struct parse {
+	struct request *req;
+	bool rx, tx, drop; /* capture: points named */
+	char *why;
+	size_t why_size;
+};
+
+static int
+bad(struct parse *p, const char *sentence)
+{
+	snprintf(p->why, p->why_size, "%s", sentence);
+	return -EINVAL;
+}
+
+static int
+take_prefix(struct parse *p, const json_t *value, struct prefix *to)
+{
+	if (!json_is_string(value) || prefix_parse(json_string_value(value), to, NULL) < 0)
+		return bad(p, "src, dst and host are addresses or prefixes");
+	p->req->want.filter.packet = true;
+	return 0;
+}
+
+/* An integer of min..max. Returns -1 when it is none. */
+static json_int_t
+number(const json_t *value, json_int_t min, json_int_t max)
+{
+	json_int_t n = json_integer_value(value);
+
+	return json_is_integer(value) && n >= min && n <= max ? n : -1;
+}
+
+static int
+take_port_number(struct parse *p, const json_t *value, uint16_t *to)
+{
+	json_int_t n = number(value, 1, 65535);
+
+	if (n < 0)
+		return bad(p, "sport and dport are 1 to 65535");
+	*to = (uint16_t)n;
+	p->req->want.filter.packet = true;
+	return 0;
+}
+
+static int
+take_proto(struct parse *p, const json_t *value)
+{
+	json_int_t n = number(value, 0, 255);
+
+	if (n < 0)
+		return bad(p, "proto is 0 to 255");
+	p->req->want.filter.proto = (uint8_t)n;
+	p->req->want.filter.has_proto = p->req->want.filter.packet = true;
+	return 0;
+}
+
+static int
+take_verdict(struct parse *p, const json_t *value)
+{
+	static const char *const name[] = {"forwarded", "punted", "dropped"};
+
+	for (unsigned int i = 0; i < 3; i++)
+		if (json_is_string(value) &&
+		    strcmp(json_string_value(value), name[i]) == 0) {
+			p->req->want.filter.verdicts = (uint8_t)(1u << i);
+			return 0;
+		}
+	return bad(p, "verdict is forwarded, punted or dropped");
+}
+
+static int
+take_reason(struct parse *p, const json_t *value)
+{
+	for (unsigned int r = 0; r < N_REASON; r++)
+		if (json_is_string(value) &&
+		    strcmp(json_string_value(value), reason_info[r].name) == 0) {
+			p->req->want.filter.reason = (uint8_t)r;
+			return 0;
+		}
+	return bad(p, "no such reason; `fpmctl show counters all` lists them");
+}
+
+static int
+take_points(struct parse *p, const json_t *value)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (value, i, one) {
+		const char *name = json_string_value(one);
+
+		p->rx |= name != NULL && strcmp(name, "rx") == 0;
+		p->tx |= name != NULL && strcmp(name, "tx") == 0;
+		p->drop |= name != NULL && strcmp(name, "drop") == 0;
+	}
+	return p->rx || p->tx || p->drop ? 0 : bad(p, "points are rx, tx and drop");
+}
+
+static int
+take_frame(struct parse *p, const json_t *value)
+{
+	const char *hex = json_string_value(value);
+	size_t len = json_string_length(value);
+	unsigned int octet;
+
+	if (hex == NULL || len % 2 != 0 || strspn(hex, "0123456789abcdefABCDEF") != len)
+		return bad(p, "frame is not an even number of hexadecimal digits");
+	if (len / 2 > WATCH_FRAME_MAX)
+		return bad(p, "frame is too long; frame_bytes adds zeros behind it");
+	for (size_t i = 0; i < len / 2; i++) {
+		sscanf(hex + 2 * i, "%2x", &octet);
+		p->req->want.frame[i] = (uint8_t)octet;
+	}
+	p->req->want.n_frame = (uint16_t)(len / 2);
+	return 0;
+}
+
+static int
+take_limit(struct parse *p, const char *key, const json_t *value)
+{
+	struct watch_want *want = &p->req->want;
+	json_int_t n;
+
+	if (strcmp(key, "count") == 0) {
+		n = number(value, 0, 1000000000);
+		want->count = (uint64_t)n;
+	} else if (strcmp(key, "for_s") == 0) {
+		n = json_is_number(value) && json_number_value(value) >= 0 &&
+				    json_number_value(value) <= 86400
+			    ? 0
+			    : -1;
+		want->for_s = json_number_value(value);
+	} else if (strcmp(key, "snap") == 0) {
+		n = number(value, 14, WATCH_SNAP_MAX);
+		want->filter.snap_bytes = (uint16_t)n;
+	} else {
+		n = number(value, 0, 65535);
+		want->frame_bytes = (uint32_t)n;
+	}
+	return n < 0 ? bad(p, "count is 0 to 1000000000, for_s 0 to 86400 seconds, snap 14 "
+			      "to 1920, frame_bytes 0 to 65535")
+		     : 0;
+}
+
+static int
+take_key(struct parse *p, const char *key, const json_t *value)
+{
+	struct watch_filter *f = &p->req->want.filter;
+
+	if (strcmp(key, "port") == 0) {
+		snprintf(p->req->port, sizeof(p->req->port), "%s",
+			 json_is_string(value) ? json_string_value(value) : "");
+		return p->req->port[0] != '\0' ? 0 : bad(p, "port is a name");
+	}
+	if (p->req->want.ask == WATCH_ASK_EXPLAIN) {
+		if (strcmp(key, "frame") == 0)
+			return take_frame(p, value);
+		if (strcmp(key, "frame_bytes") == 0)
+			return take_limit(p, key, value);
+		return bad(p, "explain knows port, frame, frame_bytes");
+	}
+	if (strcmp(key, "src") == 0)
+		return take_prefix(p, value, &f->src);
+	if (strcmp(key, "dst") == 0)
+		return take_prefix(p, value, &f->dst);
+	if (strcmp(key, "host") == 0)
+		return take_prefix(p, value, &f->host);
+	if (strcmp(key, "proto") == 0)
+		return take_proto(p, value);
+	if (strcmp(key, "sport") == 0)
+		return take_port_number(p, value, &f->sport);
+	if (strcmp(key, "dport") == 0)
+		return take_port_number(p, value, &f->dport);
+	if (strcmp(key, "reason") == 0)
+		return take_reason(p, value);
+	if (strcmp(key, "count") == 0 || strcmp(key, "for_s") == 0)
+		return take_limit(p, key, value);
+	if (p->req->want.ask == WATCH_ASK_TRACE && strcmp(key, "verdict") == 0)
+		return take_verdict(p, value);
+	if (p->req->want.ask == WATCH_ASK_CAPTURE && strcmp(key, "points") == 0)
+		return take_points(p, value);
+	if (p->req->want.ask == WATCH_ASK_CAPTURE && strcmp(key, "snap") == 0)
+		return take_limit(p, key, value);
+	return bad(p, "unknown key; known are port, src, dst, host, proto, sport, dport, "
+		      "reason, count, for_s; of trace verdict, of capture points, snap");
+}
+
+/* Points and verdicts that follow from what is asked for. */
+static void
+choose_points(struct parse *p)
+{
+	struct watch_filter *f = &p->req->want.filter;
+	bool all = !p->rx && !p->tx && !p->drop;
+
+	if (f->verdicts == 0)
+		f->verdicts = WATCH_ANY;
+	if (p->req->want.ask == WATCH_ASK_TRACE) {
+		f->points = 1u << WATCH_WALK | 1u << WATCH_LOST;
+		f->snap_bytes = TRACE_SNAP;
+		return;
+	}
+	if (f->snap_bytes == 0)
+		f->snap_bytes = SNAP_DEFAULT;
+	if (all || p->rx || p->drop)
+		f->points |= 1u << WATCH_WALK;
+	if (all || p->drop)
+		f->points |= 1u << WATCH_LOST;
+	/* What leaves has no reason. */
+	if ((all || p->tx) && f->reason == N_REASON)
+		f->points |= 1u << WATCH_SENT;
+	if (!all && !p->rx)
+		f->verdicts = WATCH_DROPPED;
+}
+
+int
+watch_parse(const char *ask, const json_t *value, struct request *req, char *why,
+	    size_t why_size)
+{
+	struct parse p = {.req = req, .why = why, .why_size = why_size};
+	const char *key;
+	json_t *one;
+	int rc = 0;
+
+	if (req->want.ask != WATCH_ASK_NONE)
+		return bad(&p, ONE_THING);
+	req->want.ask = ask[0] == 't'   ? WATCH_ASK_TRACE
+			: ask[0] == 'c' ? WATCH_ASK_CAPTURE
+					: WATCH_ASK_EXPLAIN;
+	req->want.filter.reason = N_REASON;
+	if (!json_is_object(value))
+		return bad(&p, "trace, capture and explain take an object");
+	json_object_foreach ((json_t *)(uintptr_t)value, key, one) {
+		rc = take_key(&p, key, one);
+		if (rc < 0)
+			return rc;
+	}
+	if (req->want.ask != WATCH_ASK_EXPLAIN)
+		choose_points(&p);
+	else if (req->port[0] == '\0')
+		return bad(&p, "explain needs a port");
+	else if (req->want.frame_bytes < req->want.n_frame)
+		req->want.frame_bytes = req->want.n_frame;
+	return 0;
+}
