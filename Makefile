@@ -51,9 +51,10 @@ TAP_SRC     := $(wildcard tap-bridge/*.c)
 DAEMON_SRC  := $(wildcard fpm-dataplane/*.c) \
 	$(foreach d,$(DAEMON_DIRS),$(wildcard fpm-dataplane/$(d)/*.c))
 CTL_SRC     := $(wildcard fpm-dataplane/ctl/*.c) fpm-dataplane/base/prefix.c
+SUPER_SRC   := $(wildcard fpm-dataplane/supervise/*.c) fpm-dataplane/base/log.c
 obj          = $(patsubst %.c,$(O)/obj/%.o,$(1))
 
-all: $(O)/fpm-dataplane $(O)/fpmctl ## build the daemon and fpmctl
+all: $(O)/fpm-dataplane $(O)/fpmctl $(O)/fpm-supervise ## build the daemon, its supervisor, fpmctl
 	@:
 
 # setsockopt: see fpm-dataplane/port/fanout.c
@@ -64,6 +65,10 @@ $(O)/fpm-dataplane: $(call obj,$(DAEMON_SRC) $(POPTRIE_SRC) $(TAP_SRC))
 $(O)/fpmctl: $(call obj,$(CTL_SRC))
 	@echo "  LD    $@"
 	@$(CC) $(ALL_CFLAGS) -o $@ $^ $(shell $(PC) --libs jansson) $(LDFLAGS)
+
+$(O)/fpm-supervise: $(call obj,$(SUPER_SRC))
+	@echo "  LD    $@"
+	@$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDFLAGS)
 
 $(O)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)

@@ -22,11 +22,13 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/log.h"
+#include "base/service.h"
 #include "base/worker.h"
 #include "config.h"
 #include "fib/fib.h"
 #include "fpm/fpm.h"
 #include "fwd/fwd.h"
+#include "keep.h"
 #include "neigh/neigh.h"
 #include "port/packet.h"
 #include "port/port.h"
@@ -177,6 +179,7 @@ ports_open(const struct config *conf)
 		struct port_conf pc = {.tap = cp->tap,
 				       .netns = conf->control_netns,
 				       .device = cp->device,
+				       .tap_fd = keep_take_tap(cp->tap),
 				       .mtu_bytes = cp->mtu_bytes,
 				       .n_rxq = cp->n_rxq,
 				       .n_txq = conf->n_core};
@@ -190,8 +193,11 @@ ports_open(const struct config *conf)
 			return rc;
 		}
 		dp.n_port++;
-		log_info("port: up name=%s device=%s ifindex=%u queues=%u", cp->tap,
-			 cp->device, dp.port[i].tap.ifindex, dp.port[i].n_rxq);
+		log_info("port: up name=%s device=%s ifindex=%u queues=%u tap=%s", cp->tap,
+			 cp->device, dp.port[i].tap.ifindex, dp.port[i].n_rxq,
+			 dp.port[i].tap_kept ? "kept"
+			 : dp.tap_new[i]     ? "made"
+					     : "found");
 	}
 	return 0;
 }
@@ -430,9 +436,11 @@ run(const struct config *conf)
 	if (rc == 0) {
 		log_info("main: forwarding version=%s ports=%u cores=%u socket=%s",
 			 FPMDP_VERSION, dp.n_port, conf->n_core, conf->control_socket);
+		keep_ready(dp.port, dp.n_port);
 		do
-			sigwait(&signals, &sig);
+			sig = keep_wait(&signals, dp.worker, N_WORKER);
 		while (sig == SIGHUP);
+		service_say("STOPPING=1");
 		log_info("main: stopping signal=%d", sig);
 	}
 	stop(rc != 0);
@@ -487,6 +495,7 @@ main(int argc, char **argv)
 		       dp.conf.n_port == 1 ? "" : "s");
 		return 0;
 	}
+	service_init();
 	log_set_level(dp.conf.log_level);
 	cores_choose(&dp.conf);
 	return run(&dp.conf);

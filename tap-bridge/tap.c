@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "netns.h"
@@ -179,6 +180,79 @@ tap_open(struct tap *tap, const char *name, const char *netns, const uint8_t mac
 	if (created != NULL)
 		*created = fresh;
 	return 0;
+}
+
+/* Is the device behind `fd` in the namespace that this thread is in? 0 or -errno. */
+static int
+is_in_this_netns(int fd)
+{
+	struct stat device, here;
+	int ns, rc = 0;
+
+	ns = ioctl(fd, TUNGETDEVNETNS);
+	if (ns < 0)
+		return -errno;
+	if (fstat(ns, &device) < 0 || stat("/proc/thread-self/ns/net", &here) < 0)
+		rc = -errno;
+	else if (device.st_ino != here.st_ino || device.st_dev != here.st_dev)
+		rc = -EXDEV;
+	close(ns);
+	return rc;
+}
+
+/* What tap_open() would have made of it, and nothing else.  [inside the namespace] */
+static int
+adopt_inside(struct tap *tap, const char *name)
+{
+	struct ifreq ifr = {0};
+	unsigned int ifindex;
+	int rc;
+
+	rc = do_ioctl(tap->fd, TUNGETIFF, &ifr);
+	if (rc == -EBADFD)
+		return -ENODEV;
+	if (rc < 0)
+		return rc;
+	if (strncmp(ifr.ifr_name, name, IFNAMSIZ) != 0 ||
+	    (ifr.ifr_flags & (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR | IFF_MULTI_QUEUE)) !=
+		    (IFF_TAP | IFF_NO_PI))
+		return -EINVAL;
+	rc = is_in_this_netns(tap->fd);
+	if (rc == 0)
+		rc = ioctl(tap->fd, TUNSETOFFLOAD, 0) < 0 ? -errno : 0;
+	if (rc == 0 && fcntl(tap->fd, F_SETFL, O_RDWR | O_NONBLOCK) < 0)
+		rc = -errno;
+	if (rc < 0)
+		return rc;
+	ifindex = if_nametoindex(name);
+	if (ifindex == 0)
+		return -ENODEV;
+	tap->ifindex = ifindex;
+	memcpy(tap->name, ifr.ifr_name, sizeof(tap->name));
+	return 0;
+}
+
+int
+tap_adopt(struct tap *tap, int fd, const char *name, const char *netns)
+{
+	struct netns_guard guard;
+	int rc;
+
+	memset(tap, 0, sizeof(*tap));
+	tap->fd = fd;
+	if (netns != NULL && strlen(netns) >= sizeof(tap->netns))
+		rc = -ENAMETOOLONG;
+	else
+		rc = netns_enter(netns, &guard);
+	if (rc == 0) {
+		rc = adopt_inside(tap, name);
+		netns_leave(&guard);
+	}
+	if (rc < 0)
+		tap_close(tap);
+	else if (netns != NULL)
+		memcpy(tap->netns, netns, strlen(netns) + 1);
+	return rc;
 }
 
 int

@@ -34,6 +34,16 @@ struct tap {
 int tap_open(struct tap *tap, const char *name, const char *netns, const uint8_t mac[6],
 	     unsigned int mtu_bytes, bool *created);
 
+/*
+ * Go on with the descriptor `fd` of TAP `name` that an earlier process had from tap_open()
+ * and somebody kept open: carrier never went, addresses, MAC, MTU and state are as the
+ * operator left them, and what the kernel sent meanwhile waits to be read.   [any thread]
+ *
+ * Takes `fd` over. Returns 0 or -errno with it closed: -ENODEV the interface was deleted,
+ * -EXDEV it is in another namespace, -EINVAL another name, or not a TAP of our kind.
+ */
+int tap_adopt(struct tap *tap, int fd, const char *name, const char *netns);
+
 /* Drive the kernel's carrier (TUNSETCARRIER). Returns 0 or -errno. */
 int tap_carrier(struct tap *tap, bool up);
 

@@ -6,6 +6,7 @@
 #include "base/worker.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,6 +101,7 @@ on_prepare(struct ev_loop *loop, ev_prepare *prepare, int revents)
 {
 	struct worker *w = prepare->data;
 
+	atomic_fetch_add_explicit(&w->rounds, 1, memory_order_relaxed);
 	if (w->on_round != NULL)
 		w->on_round(w);
 }
@@ -178,6 +180,12 @@ void
 worker_wake(struct worker *w)
 {
 	ev_async_send(w->loop, &w->wake);
+}
+
+unsigned long
+worker_rounds(const struct worker *w)
+{
+	return atomic_load_explicit(&w->rounds, memory_order_relaxed);
 }
 
 void

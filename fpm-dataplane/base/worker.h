@@ -62,6 +62,7 @@ struct worker {
 	bool running;
 	int init_rc;
 	pthread_barrier_t started;
+	_Atomic unsigned long rounds; /* W:the worker */
 	struct cds_wfcq_head inbox_head;
 	struct cds_wfcq_tail inbox_tail;
 	ev_async wake;
@@ -87,6 +88,9 @@ void worker_free(struct worker *w);
 
 /* Make the loop go round once more: on_round runs. Cheap when awake.      [any thread] */
 void worker_wake(struct worker *w);
+
+/* How often its loop has gone round: it hangs when this stands still. [any thread] */
+unsigned long worker_rounds(const struct worker *w);
 
 /* Hand a message over; never blocks, never fails.                       [any thread] */
 void worker_send(struct worker *to, struct msg *m);

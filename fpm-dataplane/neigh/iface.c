@@ -327,9 +327,11 @@ set_carrier(struct neigh *n, uint16_t ifidx, bool up)
 	struct iface *ifc = &n->iface[ifidx];
 	int rc;
 
-	if (ifc->carrier == up)
+	/* The first word is the daemon's: a TAP kept over a restart has its old carrier. */
+	if (ifc->carrier == up && ifc->carrier_set)
 		return;
 	ifc->carrier = up;
+	ifc->carrier_set = true;
 	log_info("neigh: carrier %s port=%s", up ? "up" : "down", ifc->port->name);
 	rc = ifc->lost ? 0 : tap_carrier(&ifc->port->tap, up);
 	if (rc < 0)
@@ -372,6 +374,14 @@ iface_poll_carriers(struct neigh *n)
 		if (ifc->port != NULL && ifc->port->kernel_if[0] == '\0')
 			set_carrier(n, i, port_link_up(ifc->port));
 	}
+}
+
+void
+iface_settle_carriers(struct neigh *n)
+{
+	for (uint16_t i = 1; i < IFIDX_MAX; i++)
+		if (n->iface[i].port != NULL && !n->iface[i].carrier_set)
+			set_carrier(n, i, false);
 }
 
 void

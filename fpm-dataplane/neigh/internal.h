@@ -56,6 +56,7 @@ struct iface {
 	bool present;               /* the TAP exists */
 	bool lost;                  /* it was deleted: what comes back is not ours */
 	bool carrier;               /* of the port */
+	bool carrier_set;           /* and the TAP has been told */
 	bool up;                    /* TAP admin up && carrier */
 	bool can_ask;               /* up, and the kernel's own view of the TAP is too */
 	bool forward4, forward6;    /* the sysctls of the TAP */
@@ -165,6 +166,7 @@ void iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone);
 /* Event of the namespace where the devices are. */
 void iface_behind_event(void *ctx, const struct kmon_link *kl, bool gone);
 void iface_poll_carriers(struct neigh *n);
+void iface_settle_carriers(struct neigh *n); /* of ports that nobody spoke of: down */
 
 /* --- table.c: neighbour records ------------------------------------------------------------ */
 

@@ -234,6 +234,7 @@ init(struct worker *w)
 	if (has_devices(n, true))
 		rc = kmon_open(&n->behind, NULL, &behind_ops, n);
 	iface_poll_carriers(n);
+	iface_settle_carriers(n);
 	if (rc == 0)
 		rc = kmon_open(&n->control, n->conf.netns, &control_ops, n);
 	if (rc < 0) {

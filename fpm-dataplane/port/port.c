@@ -162,6 +162,27 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 	return 0;
 }
 
+/*
+ * The TAP: the one that was kept over a restart if it is still good, else by its name.
+ * Returns 0 or -errno.
+ */
+static int
+tap_get(struct port *port, const struct port_conf *conf)
+{
+	int rc;
+
+	if (conf->tap_fd >= 0) {
+		rc = tap_adopt(&port->tap, conf->tap_fd, conf->tap, conf->netns);
+		port->tap_kept = rc == 0;
+		if (rc == 0)
+			return 0;
+		log_warn("port: kept tap is of no use name=%s error=%s", port->name,
+			 strerror(-rc));
+	}
+	return tap_open(&port->tap, conf->tap, conf->netns, port->mac, conf->mtu_bytes,
+			NULL);
+}
+
 int
 port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	  struct rte_mempool *pool, char *why, unsigned int why_size)
@@ -190,10 +211,11 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	rc = configure(port, conf, pool, why, why_size);
 	if (rc < 0)
 		goto undo_port;
-	rc = tap_open(&port->tap, conf->tap, conf->netns, port->mac, conf->mtu_bytes, NULL);
+	rc = tap_get(port, conf);
 	if (rc == -EBUSY)
 		fail(why, why_size, rc,
-		     "TAP is held by another process (a second daemon?)");
+		     "TAP is held by another process (a second daemon, or the "
+		     "fpm-supervise of one?)");
 	else if (rc == -EEXIST)
 		fail(why, why_size, rc,
 		     "an interface of that name exists and is not a TAP");

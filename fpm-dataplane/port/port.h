@@ -19,6 +19,7 @@ struct port_conf {
 	const char *tap;    /* name */
 	const char *netns;  /* of the TAP */
 	const char *device; /* devargs or PCI address */
+	int tap_fd;         /* of the TAP, from an earlier life (taken over); -1: none */
 	unsigned int mtu_bytes;
 	unsigned int n_rxq; /* 0: n_txq */
 	unsigned int n_txq; /* forwarders: one transmit queue each */
@@ -36,6 +37,7 @@ struct port {
 	char driver[32];            /* "net_af_packet" */
 	char kernel_if[IFNAMSIZ];   /* interface behind the port (iface=), "" for none */
 	bool rx_cksum;              /* port verifies IPv4 header checksums */
+	bool tap_kept;              /* its descriptor is from an earlier life */
 	struct tap tap;             /* W:punt after start */
 };
 

@@ -58,6 +58,7 @@ class Lab:
             self.socket,
             self.path("fpm-dataplane.log"),
             self.dir,
+            supervised=True,
         )
         self.owned = False  # did this program make the lab?
         self._lock = None

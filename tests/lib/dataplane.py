@@ -18,25 +18,45 @@ class DataplaneError(BaseException):
 class Dataplane:
     """One fpm-dataplane on a configuration file, in namespace `namespace` (None: here)."""
 
-    def __init__(self, namespace, config, socket, log, mark, build=None):
+    def __init__(self, namespace, config, socket, log, mark, build=None, supervised=False):
         self.namespace, self.config, self.socket = namespace, config, socket
         self.log_file, self.mark = log, mark
         build = build or os.environ.get("BUILD", "release")
         self.program = os.path.join(ROOT, "build", build, "fpm-dataplane")
         self.ctl = os.path.join(ROOT, "build", build, "fpmctl")
+        self.supervisor = os.path.join(ROOT, "build", build, "fpm-supervise")
+        self.supervised = supervised  # then `process` is the supervisor
+        self.supervisor_words = []
         self.process = None
 
     def start(self, timeout=20):
         """Start the daemon and wait until it answers."""
-        self.process = procs.start(
-            [self.program, "-c", self.config], self.mark, self.log_file, self.namespace
-        )
+        argv = [self.program, "-c", self.config]
+        if self.supervised:
+            argv = [self.supervisor, *self.supervisor_words, *argv]
+        self.process = procs.start(argv, self.mark, self.log_file, self.namespace)
         eventually(self._ready, timeout, what="fpm-dataplane answers fpmctl")
 
     def stop(self, number=signal.SIGTERM, timeout=10):
         """End it with a signal; returns the exit code."""
         self.process.send_signal(number)
         return self.process.wait(timeout)
+
+    def pid(self):
+        """The process id of the daemon itself."""
+        return self.show("version")[0]["pid"]
+
+    def crash(self):
+        """kill -9 of the daemon, not of its supervisor. Returns the pid it had."""
+        pid = self.pid()
+        procs.signal_pid(pid, signal.SIGKILL)
+        return pid
+
+    def back(self, was, timeout=20):
+        """Wait until another daemon than `was` answers. Returns its pid."""
+        return eventually(
+            lambda: (now := self.pid()) != was and now, timeout, 0.01, "a new daemon answers"
+        )
 
     def show(self, *words):
         """Rows of `fpmctl --json show WORDS` (see fpm-dataplane/base/rows.md)."""

@@ -99,7 +99,9 @@ class Dut:
     `wire` makes an end of a link from (namespace, interface); `collector` reads them all.
     """
 
-    def __init__(self, wire, collector, name="", build=None, metrics="off"):
+    def __init__(
+        self, wire, collector, name="", build=None, metrics="off", supervised=False
+    ):
         tag = f"{os.getpid()}{name}"
         self.ctl, self.dp, self.far = (f"fdp-{k}-{tag}" for k in ("ctl", "dp", "far"))
         self.dir = f"/tmp/fdp-{tag}"
@@ -107,7 +109,7 @@ class Dut:
         self.socket, self.config = self.dir + "/control.sock", self.dir + "/config.yaml"
         self.log_file = self.dir + "/daemon.log"
         self.daemon = Dataplane(
-            self.dp, self.config, self.socket, self.log_file, self.dir, build
+            self.dp, self.config, self.socket, self.log_file, self.dir, build, supervised
         )
         self.control = Control(self.socket)
         self.collector, self._wire = collector, wire

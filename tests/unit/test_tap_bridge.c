@@ -6,7 +6,9 @@
  */
 #include "test_tap_bridge.h"
 
+#include <linux/ethtool.h>
 #include <linux/if_packet.h>
+#include <linux/sockios.h>
 #include <net/ethernet.h>
 #include <net/if_arp.h>
 #include <sys/ioctl.h>
@@ -403,6 +405,66 @@ closing_keeps_the_interface_and_destroying_removes_it(void **state)
 	assert_int_equal(query(bed, "t0", SIOCGIFINDEX, &ifr), -ENODEV);
 }
 
+/* At this moment: flags such as IFF_RUNNING follow as much as a second later. */
+static bool
+has_carrier(struct bed *bed)
+{
+	struct ethtool_value link = {.cmd = ETHTOOL_GLINK};
+	struct netns_guard guard;
+	struct ifreq ifr = {.ifr_name = "t0", .ifr_data = (void *)&link};
+	int fd;
+
+	assert_int_equal(netns_enter(bed->netns, &guard), 0);
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	netns_leave(&guard);
+	assert_int_equal(ioctl(fd, SIOCETHTOOL, &ifr), 0);
+	close(fd);
+	return link.data != 0;
+}
+
+static void
+a_descriptor_kept_open_keeps_carrier_and_is_adopted_with_it(void **state)
+{
+	struct bed *bed = bed_of(state);
+	uint8_t frame[64];
+	int kept;
+
+	bed_tap(bed);
+	assert_int_equal(tap_carrier(&bed->tap, true), 0);
+	ip(bed, "link set t0 mtu 1400");
+	kept = dup(bed->tap.fd);
+	tap_close(&bed->tap);
+	assert_true(has_carrier(bed));
+
+	assert_int_equal(tap_adopt(&bed->tap, kept, "t0", bed->netns), 0);
+
+	assert_true(has_carrier(bed));
+	assert_int_equal(mtu_of(bed), 1400);
+	assert_true(has_mac(bed, mac_a));
+	assert_int_equal(tap_write(&bed->tap, frame, test_frame(frame)), 0);
+	tap_close(&bed->tap);
+	assert_false(has_carrier(bed));
+}
+
+static void
+a_descriptor_of_another_thing_is_not_adopted(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct tap tap;
+	int other = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	assert_true(other >= 0);
+	bed_tap(bed);
+	assert_int_equal(tap_adopt(&tap, dup(bed->tap.fd), "t1", bed->netns), -EINVAL);
+	assert_int_equal(tap_adopt(&tap, dup(bed->tap.fd), "t0", NULL), -EXDEV);
+	assert_true(tap_adopt(&tap, other, "t0", bed->netns) < 0);
+	assert_int_equal(tap.fd, -1);
+	assert_int_equal(fcntl(other, F_GETFD), -1); /* taken over, closed */
+
+	ip(bed, "link del t0");
+	assert_int_equal(tap_adopt(&tap, dup(bed->tap.fd), "t0", bed->netns), -ENODEV);
+}
+
 int
 main(void)
 {
@@ -425,6 +487,8 @@ main(void)
 		bed_test(an_interface_down_refuses_frames_and_works_again_when_up),
 		bed_test(a_deleted_interface_is_an_error_not_a_crash),
 		bed_test(closing_keeps_the_interface_and_destroying_removes_it),
+		bed_test(a_descriptor_kept_open_keeps_carrier_and_is_adopted_with_it),
+		bed_test(a_descriptor_of_another_thing_is_not_adopted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The service manager's protocol: datagrams of VARIABLE=value lines to a Unix socket, with
+ * descriptors as ancillary data; inherited descriptors count from 3. [main]. Spoken here and
+ * not by libsystemd: it is a screenful, and a daemon that must not fall over gets by without
+ * the compressors and ciphers that library brings along.
+ */
+#include "base/service.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define FIRST_FD 3
+#define FDS_MAX  256
+
+static struct {
+	struct sockaddr_un addr;
+	socklen_t addr_len; /* 0: nobody listens */
+	unsigned int watchdog_ms;
+	struct {
+		int fd; /* -1: taken */
+		char name[104];
+	} in[FDS_MAX];
+	unsigned int n_in;
+} service;
+
+/* A number of the environment; 0 when it is not there or not one. */
+static unsigned long
+env_number(const char *name)
+{
+	const char *text = getenv(name);
+	char *end;
+	unsigned long n;
+
+	if (text == NULL)
+		return 0;
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	return errno != 0 || end == text || *end != '\0' ? 0 : n;
+}
+
+/* The manager's variables may be another process's: LISTEN_PID tells whose. */
+static bool
+is_for_us(const char *pid_name, bool must_be_there)
+{
+	if (getenv(pid_name) == NULL)
+		return !must_be_there;
+	return env_number(pid_name) == (unsigned long)getpid();
+}
+
+static void
+inherit_fds(void)
+{
+	unsigned long n = env_number("LISTEN_FDS");
+	const char *names = getenv("LISTEN_FDNAMES");
+
+	if (!is_for_us("LISTEN_PID", true))
+		return;
+	if (n > FDS_MAX)
+		n = FDS_MAX;
+	for (unsigned int i = 0; i < n; i++) {
+		size_t len = names == NULL ? 0 : strcspn(names, ":");
+		int fd = FIRST_FD + (int)i;
+
+		if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+			break; /* fewer than promised */
+		service.in[i].fd = fd;
+		snprintf(service.in[i].name, sizeof(service.in[i].name), "%.*s", (int)len,
+			 len == 0 ? "" : names);
+		service.n_in++;
+		names = names == NULL || names[len] == '\0' ? NULL : names + len + 1;
+	}
+}
+
+static void
+find_manager(void)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	size_t len = path == NULL ? 0 : strlen(path);
+
+	if (len < 2 || len >= sizeof(service.addr.sun_path) ||
+	    strchr("/@", path[0]) == NULL)
+		return;
+	service.addr.sun_family = AF_UNIX;
+	memcpy(service.addr.sun_path, path, len);
+	if (path[0] == '@') /* the abstract namespace: its length is part of the name */
+		service.addr.sun_path[0] = '\0';
+	service.addr_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len +
+				       (path[0] == '/'));
+}
+
+void
+service_init(void)
+{
+	static const char *const ours[] = {"LISTEN_PID",     "LISTEN_FDS",
+					   "LISTEN_FDNAMES", "NOTIFY_SOCKET",
+					   "WATCHDOG_PID",   "WATCHDOG_USEC"};
+
+	inherit_fds();
+	find_manager();
+	if (is_for_us("WATCHDOG_PID", false))
+		service.watchdog_ms = (unsigned int)(env_number("WATCHDOG_USEC") / 2000);
+	for (unsigned int i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		unsetenv(ours[i]);
+}
+
+bool
+service_is_kept(void)
+{
+	return service.addr_len != 0;
+}
+
+unsigned int
+service_watchdog_ms(void)
+{
+	return service.watchdog_ms;
+}
+
+int
+service_take(const char *name)
+{
+	int fd = -1;
+
+	for (unsigned int i = 0; i < service.n_in; i++) {
+		if (service.in[i].fd < 0 || strcmp(service.in[i].name, name) != 0)
+			continue;
+		if (fd >= 0)
+			close(fd);
+		fd = service.in[i].fd;
+		service.in[i].fd = -1;
+	}
+	return fd;
+}
+
+int
+service_take_rest(char *name, unsigned int size)
+{
+	for (unsigned int i = 0; i < service.n_in; i++) {
+		if (service.in[i].fd < 0)
+			continue;
+		snprintf(name, size, "%s", service.in[i].name);
+		return service_take(service.in[i].name);
+	}
+	return -1;
+}
+
+static int
+send_state(const char *state, int fd)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {{0}};
+	struct iovec iov = {.iov_base = (void *)(unsigned long)state,
+			    .iov_len = strlen(state)};
+	struct msghdr msg = {.msg_name = &service.addr,
+			     .msg_namelen = service.addr_len,
+			     .msg_iov = &iov,
+			     .msg_iovlen = 1};
+	int sock, rc = 0;
+
+	if (!service_is_kept())
+		return -ENOTCONN;
+	if (fd >= 0) {
+		struct cmsghdr *c = &control.align;
+
+		msg.msg_control = control.buf;
+		msg.msg_controllen = sizeof(control.buf);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	}
+	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (sock < 0)
+		return -errno;
+	/* Blocks while the manager's queue is full, which it empties without us. */
+	if (sendmsg(sock, &msg, MSG_NOSIGNAL) < 0)
+		rc = -errno;
+	close(sock);
+	return rc;
+}
+
+int
+service_say(const char *state)
+{
+	return send_state(state, -1);
+}
+
+int
+service_keep(const char *name, int fd)
+{
+	char state[160];
+
+	/* Not polled for its end: whether it is still good is ours to judge, and to say. */
+	snprintf(state, sizeof(state), "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
+	return send_state(state, fd);
+}
+
+int
+service_forget(const char *name)
+{
+	char state[160];
+
+	snprintf(state, sizeof(state), "FDSTOREREMOVE=1\nFDNAME=%s", name);
+	return send_state(state, -1);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * service: the daemon's side of the service manager's protocol, as sd_notify(3) and
+ * sd_listen_fds(3) describe it: it says how it is, and gives descriptors away for safe
+ * keeping, which its next incarnation is born with. systemd speaks the other side, and so
+ * does our own fpm-supervise. Without either every call here does nothing.      [main]
+ */
+#ifndef BASE_SERVICE_H
+#define BASE_SERVICE_H
+
+#include <stdbool.h>
+
+#define SERVICE_EXIT_CONFIG  2  /* the configuration is wrong: do not start it again */
+#define SERVICE_EXIT_RESTART 75 /* start it again at once: it was asked for */
+
+/*
+ * Read and remove LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES, NOTIFY_SOCKET of the environment,
+ * make the descriptors close-on-exec. Before any other call here, once.
+ */
+void service_init(void);
+
+/* Does somebody listen, who starts us again and keeps descriptors? */
+bool service_is_kept(void);
+
+/*
+ * The inherited descriptor `name`, now the caller's to close; -1: there is none. Of several
+ * of one name the last.
+ */
+int service_take(const char *name);
+
+/* The name of a descriptor that nobody took, into `name`; returns it or -1. Repeat. */
+int service_take_rest(char *name, unsigned int size);
+
+/* "READY=1", "STOPPING=1", "WATCHDOG=1", several with newlines between. 0 or -errno. */
+int service_say(const char *state);
+
+/*
+ * Have a copy of `fd` kept under `name` (printable, no ':', at most 100 octets) until
+ * service_forget(name), or until the service is stopped for good. 0 or -errno, -ENOTCONN
+ * when nobody listens.
+ */
+int service_keep(const char *name, int fd);
+int service_forget(const char *name);
+
+/* How often WATCHDOG=1 is to be said, ms: half of what was asked for; 0: never. */
+unsigned int service_watchdog_ms(void);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What outlives the daemon, and the signs of life by which it is told that it should not. A
+ * sign is given only when every worker has gone round since the last one: a thread that
+ * hangs is a daemon that hangs.                                                   [main]
+ */
+#include "keep.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/service.h"
+
+#define N_WORKER_MAX 8
+
+/* A descriptor's name must not hold ':', which TAP names do not (tap_open()). */
+static const char *
+key_of(const char *tap, char buf[64])
+{
+	snprintf(buf, 64, "tap-%s", tap);
+	return buf;
+}
+
+int
+keep_take_tap(const char *tap)
+{
+	char key[64];
+
+	return service_take(key_of(tap, key));
+}
+
+void
+keep_ready(const struct port *port, unsigned int n_port)
+{
+	char name[128], key[64];
+	int fd, rc;
+
+	while ((fd = service_take_rest(name, sizeof(name))) >= 0) {
+		char shown[128];
+
+		close(fd);
+		service_forget(name);
+		log_info("main: kept descriptor let go name=%s",
+			 log_escape(name, strlen(name), shown, sizeof(shown)));
+	}
+	for (unsigned int i = 0; i < n_port; i++) {
+		if (port[i].tap_kept)
+			continue;
+		rc = service_keep(key_of(port[i].name, key), port[i].tap.fd);
+		if (rc < 0 && rc != -ENOTCONN)
+			log_warn("main: tap not kept over a restart name=%s error=%s",
+				 port[i].name, strerror(-rc));
+	}
+	service_say("READY=1");
+}
+
+/* Has every worker gone round since the last call? Asks them to for the next one. */
+static bool
+all_alive(struct worker *w, unsigned int n_worker)
+{
+	static unsigned long seen[N_WORKER_MAX];
+	bool all = true;
+
+	for (unsigned int i = 0; i < n_worker && i < N_WORKER_MAX; i++) {
+		unsigned long now = worker_rounds(&w[i]);
+
+		if (now == seen[i]) {
+			log_warn("main: no sign of life thread=%s", w[i].name);
+			all = false;
+		}
+		seen[i] = now;
+		worker_wake(&w[i]);
+	}
+	return all;
+}
+
+int
+keep_wait(const sigset_t *set, struct worker *w, unsigned int n_worker)
+{
+	unsigned int every_ms = service_watchdog_ms();
+	struct timespec wait = {.tv_sec = every_ms / 1000,
+				.tv_nsec = every_ms % 1000 * 1000000L};
+	int sig;
+
+	if (every_ms == 0) {
+		sigwait(set, &sig);
+		return sig;
+	}
+	while ((sig = sigtimedwait(set, NULL, &wait)) < 0)
+		if (errno == EAGAIN && all_alive(w, n_worker))
+			service_say("WATCHDOG=1");
+	return sig;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * keep: what of the daemon outlives it while a service manager stands behind it
+ * (base/service.h): the TAPs' descriptors, and with them their carrier.          [main]
+ */
+#ifndef KEEP_H
+#define KEEP_H
+
+#include "base/worker.h"
+#include "port/port.h"
+
+/* The kept descriptor of TAP `tap`, the caller's; -1: none. */
+int keep_take_tap(const char *tap);
+
+/*
+ * Forwarding has begun: have all TAPs kept that are not, let go of what was kept and is not
+ * wanted any more, and say that we are ready.
+ */
+void keep_ready(const struct port *port, unsigned int n_port);
+
+/*
+ * Wait for a signal of `set` as sigwait(3) does, telling the service manager meanwhile that
+ * all workers are alive, as often as it wants to hear that. Returns the signal.
+ */
+int keep_wait(const sigset_t *set, struct worker *w, unsigned int n_worker);
+
+#endif

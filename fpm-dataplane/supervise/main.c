@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fpm-supervise: runs fpm-dataplane where there is no systemd (containers, labs) and is to
+ * it what systemd is: it keeps the descriptors that the program gives it, so that TAPs do
+ * not lose their carrier while the program is away, and starts it again when it crashed.
+ * The protocol is systemd's (sd_notify(3)); the program cannot tell the two apart.
+ *
+ * It never touches a packet, allocates nothing while it runs, and has one thread: what holds
+ * the others up must itself not fall. What ends and what starts again:
+ *
+ *   exit code 0, or asked to stop   ends, with that code
+ *   exit code 2 (configuration)     ends with 2: starting again would not mend it
+ *   another code before the first READY=1    ends with that code
+ *   exit code 75 after READY=1      starts again at once: a restart that was asked for
+ *   anything else, or a signal      starts again: at once, then after 100 ms, 200 ms, ... 10 s,
+ *                                   for ever; ten good seconds and it begins with "at once"
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/service.h"
+#include "supervise/store.h"
+
+#define BACKOFF_MIN_MS 100u
+#define BACKOFF_MAX_MS 10000u
+#define GOOD_RUN_MS    10000u /* after which a crash counts as the first one */
+#define START_MS       90000u /* until READY=1 */
+#define STOP_MS        10000u /* between SIGTERM, or SIGABRT, and SIGKILL */
+#define NEVER          UINT64_MAX
+
+static struct {
+	char **argv;
+	int signal_fd, notify_fd;
+	char notify_name[16]; /* for NOTIFY_SOCKET */
+	unsigned int watchdog_ms;
+	sigset_t old_mask;
+	struct store store;
+
+	pid_t pid; /* 0: it does not run */
+	bool ready, was_ready;
+	uint64_t ready_ms;
+	uint64_t next_ms; /* when to start it, or what the next line is about */
+	enum { DO_NOTHING, DO_START, DO_ABORT, DO_KILL } next;
+	unsigned int backoff_ms;
+	unsigned int restarts;
+	bool stopping;
+} sup;
+
+static uint64_t
+now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void
+plan(int what, uint64_t in_ms)
+{
+	sup.next = what;
+	sup.next_ms = what == DO_NOTHING ? NEVER : now_ms() + in_ms;
+}
+
+/* --- the child ---------------------------------------------------------------------------- */
+
+static void
+child_run(void)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%d", (int)getpid());
+	if (store_pass_on(&sup.store) < 0 ||
+	    setenv("NOTIFY_SOCKET", sup.notify_name, 1) < 0 ||
+	    (sup.watchdog_ms != 0 && setenv("WATCHDOG_PID", text, 1) < 0))
+		goto failed;
+	snprintf(text, sizeof(text), "%llu", sup.watchdog_ms * 1000ull);
+	if (sup.watchdog_ms != 0 && setenv("WATCHDOG_USEC", text, 1) < 0)
+		goto failed;
+	sigprocmask(SIG_SETMASK, &sup.old_mask, NULL);
+	execvp(sup.argv[0], sup.argv);
+failed:
+	log_error("supervise: %s cannot be run: %s", sup.argv[0], strerror(errno));
+	_exit(errno == ENOENT ? 127 : 126);
+}
+
+static void
+child_start(void)
+{
+	sup.ready = false;
+	sup.pid = fork();
+	if (sup.pid == 0)
+		child_run();
+	if (sup.pid < 0) { /* out of processes or memory: that may pass */
+		log_error("supervise: fork failed error=%s", strerror(errno));
+		sup.pid = 0;
+		plan(DO_START, BACKOFF_MAX_MS);
+		return;
+	}
+	plan(DO_ABORT, START_MS);
+	log_info("supervise: started pid=%d restarts=%u kept=%u", (int)sup.pid,
+		 sup.restarts, sup.store.n);
+}
+
+static void
+again(const char *why, int number, bool asked_for)
+{
+	if (sup.ready && now_ms() - sup.ready_ms >= GOOD_RUN_MS)
+		sup.backoff_ms = 0;
+	if (asked_for)
+		log_info("supervise: restart asked for");
+	else
+		log_error("supervise: ended %s=%d, next start in_ms=%u", why, number,
+			  sup.backoff_ms);
+	plan(DO_START, asked_for ? 0 : sup.backoff_ms);
+	sup.restarts++;
+	if (!asked_for)
+		sup.backoff_ms = sup.backoff_ms == 0                   ? BACKOFF_MIN_MS
+				 : sup.backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS
+								       : sup.backoff_ms * 2;
+}
+
+/* The program ended. Returns the exit code for ourselves, or -1 to go on. */
+static int
+child_ended(int status)
+{
+	int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+
+	sup.pid = 0;
+	plan(DO_NOTHING, 0);
+	if (sup.stopping)
+		return code;
+	if (WIFSIGNALED(status)) {
+		again("signal", WTERMSIG(status), false);
+		return -1;
+	}
+	if (code == 0 || code == SERVICE_EXIT_CONFIG || !sup.was_ready) {
+		if (code != 0)
+			log_error("supervise: ended code=%d, not started again", code);
+		return code;
+	}
+	again("code", code, code == SERVICE_EXIT_RESTART && sup.ready);
+	return -1;
+}
+
+/* --- what it says ------------------------------------------------------------------------- */
+
+static void
+fd_put(const char *name, int fd)
+{
+	int rc = store_put(&sup.store, name, fd);
+
+	if (rc < 0)
+		log_warn("supervise: descriptor not kept error=%s", strerror(-rc));
+}
+
+static void
+on_ready(void)
+{
+	if (!sup.ready)
+		sup.ready_ms = now_ms();
+	sup.ready = sup.was_ready = true;
+}
+
+/* One datagram: lines of VARIABLE=value; `fd` (or -1) is ours. */
+static void
+understand(char *text, int fd)
+{
+	const char *name = "stored";
+	bool keep = false, drop = false, alive = false;
+	char *rest = text;
+
+	for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
+		keep |= strcmp(line, "FDSTORE=1") == 0;
+		drop |= strcmp(line, "FDSTOREREMOVE=1") == 0;
+		alive |= strcmp(line, "WATCHDOG=1") == 0;
+		if (strncmp(line, "FDNAME=", 7) == 0)
+			name = line + 7;
+		if (strcmp(line, "READY=1") == 0)
+			on_ready();
+		if (strcmp(line, "READY=1") == 0)
+			alive = true;
+		if (strcmp(line, "STOPPING=1") == 0)
+			plan(DO_KILL, STOP_MS);
+	}
+	if (alive && sup.ready && sup.next != DO_KILL)
+		plan(sup.watchdog_ms != 0 ? DO_ABORT : DO_NOTHING, sup.watchdog_ms);
+	if (drop)
+		store_drop(&sup.store, name);
+	if (fd >= 0 && keep)
+		fd_put(name, fd);
+	else if (fd >= 0)
+		close(fd);
+}
+
+static void
+on_notify(void)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+		struct cmsghdr align;
+	} control;
+	char text[512];
+	struct iovec iov = {.iov_base = text, .iov_len = sizeof(text) - 1};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.buf,
+			     .msg_controllen = sizeof(control.buf)};
+	ssize_t n = recvmsg(sup.notify_fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	pid_t from = 0;
+	int fd = -1;
+
+	if (n < 0)
+		return;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c != NULL; c = CMSG_NXTHDR(&msg, c)) {
+		struct ucred cred;
+
+		if (c->cmsg_level != SOL_SOCKET)
+			continue;
+		if (c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
+			memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+		if (c->cmsg_type == SCM_CREDENTIALS) {
+			memcpy(&cred, CMSG_DATA(c), sizeof(cred));
+			from = cred.pid;
+		}
+	}
+	/* Anybody may write to an abstract socket: only the program is listened to. */
+	if (sup.pid == 0 || from != sup.pid || (msg.msg_flags & MSG_TRUNC) != 0) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	text[n] = '\0';
+	understand(text, fd);
+}
+
+/* --- signals, times ----------------------------------------------------------------------- */
+
+/* Returns an exit code, or -1 to go on. */
+static int
+on_signal(void)
+{
+	struct signalfd_siginfo info;
+	int status, code = -1;
+
+	if (read(sup.signal_fd, &info, sizeof(info)) != sizeof(info))
+		return -1;
+	if (info.ssi_signo == SIGCHLD) {
+		for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+			if (pid == sup.pid)
+				code = child_ended(status);
+		return code;
+	}
+	if (info.ssi_signo == SIGHUP) {
+		if (sup.pid != 0)
+			kill(sup.pid, SIGHUP);
+		return -1;
+	}
+	if (sup.pid == 0)
+		return 0;
+	kill(sup.pid, (int)info.ssi_signo);
+	if (!sup.stopping)
+		plan(DO_KILL, STOP_MS);
+	sup.stopping = true;
+	return -1;
+}
+
+static void
+on_time(void)
+{
+	switch (sup.next) {
+	case DO_START:
+		child_start();
+		break;
+	case DO_ABORT:
+		log_error("supervise: no sign of life pid=%d ready=%d, it is aborted",
+			  (int)sup.pid, sup.ready);
+		kill(sup.pid, SIGABRT);
+		plan(DO_KILL, STOP_MS);
+		break;
+	case DO_KILL:
+		log_error("supervise: does not end pid=%d, it is killed", (int)sup.pid);
+		kill(sup.pid, SIGKILL);
+		plan(DO_NOTHING, 0);
+		break;
+	default:
+		break;
+	}
+}
+
+static int
+wait_ms(void)
+{
+	uint64_t now = now_ms();
+
+	if (sup.next_ms == NEVER)
+		return -1;
+	return sup.next_ms <= now ? 0 : (int)(sup.next_ms - now);
+}
+
+static int
+loop(void)
+{
+	struct pollfd p[] = {{.fd = sup.signal_fd, .events = POLLIN},
+			     {.fd = sup.notify_fd, .events = POLLIN}};
+	int code = -1;
+
+	child_start();
+	while (code < 0) {
+		p[0].revents = p[1].revents = 0;
+		if (poll(p, 2, wait_ms()) < 0 && errno != EINTR)
+			return 1;
+		/* What it said before it died is heard before its death. */
+		while (p[1].revents != 0 && poll(&p[1], 1, 0) > 0)
+			on_notify();
+		if (p[0].revents != 0)
+			code = on_signal();
+		if (code < 0 && sup.next_ms <= now_ms())
+			on_time();
+	}
+	return code;
+}
+
+/* An abstract name of the kernel's choice: nothing is left in any directory. */
+static int
+notify_open(void)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	socklen_t len = sizeof(addr.sun_family);
+	int on = 1;
+
+	sup.notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (sup.notify_fd < 0 ||
+	    setsockopt(sup.notify_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ||
+	    bind(sup.notify_fd, (struct sockaddr *)&addr, len) < 0)
+		return -errno;
+	len = sizeof(addr);
+	if (getsockname(sup.notify_fd, (struct sockaddr *)&addr, &len) < 0)
+		return -errno;
+	len -= (socklen_t)sizeof(addr.sun_family) + 1;
+	snprintf(sup.notify_name, sizeof(sup.notify_name), "@%.*s", (int)len,
+		 addr.sun_path + 1);
+	return 0;
+}
+
+static int
+signals_open(void)
+{
+	static const int ours[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP};
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (unsigned int i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		sigaddset(&set, ours[i]);
+	sigprocmask(SIG_BLOCK, &set, &sup.old_mask);
+	sup.signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return sup.signal_fd < 0 ? -errno : 0;
+}
+
+static void
+usage(FILE *out)
+{
+	fprintf(out,
+		"usage: fpm-supervise [--watchdog SECONDS] PROGRAM [ARGUMENT...]\n"
+		"Runs `fpm-dataplane -c FILE`, keeps its TAPs while it is away, starts it\n"
+		"again when it crashes. SIGTERM and SIGINT end both, SIGHUP is passed on.\n"
+		"      --watchdog SECONDS  abort a program that shows no sign of life for "
+		"so\n"
+		"                          long; default 30, 0: never\n");
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"watchdog", required_argument, NULL, 'w'},
+		{"version", no_argument, NULL, 'v'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	unsigned long seconds = 30;
+	char *end;
+	int opt, rc;
+
+	while ((opt = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+		switch (opt) {
+		case 'w':
+			seconds = strtoul(optarg, &end, 10);
+			if (end != optarg && *end == '\0' && seconds <= 3600)
+				break;
+			fprintf(stderr, "fpm-supervise: --watchdog takes 0 to 3600\n");
+			return 2;
+		case 'v':
+			printf("fpm-supervise %s\n", FPMDP_VERSION);
+			return 0;
+		case 'h':
+			usage(stdout);
+			return 0;
+		default:
+			usage(stderr);
+			return 2;
+		}
+	}
+	if (optind == argc) {
+		usage(stderr);
+		return 2;
+	}
+	sup.argv = argv + optind;
+	sup.watchdog_ms = (unsigned int)seconds * 1000;
+	plan(DO_NOTHING, 0);
+	rc = signals_open();
+	if (rc == 0)
+		rc = notify_open();
+	if (rc < 0) {
+		log_error("supervise: does not start error=%s", strerror(-rc));
+		return 1;
+	}
+	rc = loop();
+	store_clear(&sup.store);
+	return rc;
+}

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the kernel of a namespace announced of its links while a test did something."""
+
+import subprocess
+import tempfile
+
+from lib import netns
+from lib.wait import eventually
+
+MARK = "watchmark"
+
+
+class LinkWatch:
+    """with LinkWatch("r1") as watch: ...; assert watch.lost_carrier() == []"""
+
+    def __init__(self, name):
+        self.name, self.lines = name, []
+        self._file = self._process = None
+
+    def __enter__(self):
+        self._file = tempfile.TemporaryFile("a+", encoding="utf-8")
+        self._process = subprocess.Popen(
+            ["ip", "-n", self.name, "-o", "monitor", "link"], stdout=self._file
+        )
+        # Again and again: the monitor may not listen yet.
+        eventually(lambda: self._mark() and self._said(), 5, 0.1, "the watch listens")
+        self._begin = len(self._said())
+        return self
+
+    def __exit__(self, *exc):
+        try:
+            if exc[0] is None:
+                self._mark("end")
+                eventually(lambda: MARK + "end" in "".join(self._said()), 5)
+                lines = self._said()[self._begin :]
+                self.lines = [line for line in lines if MARK not in line]
+        finally:
+            self._process.kill()
+            self._process.wait()
+            self._file.close()
+
+    def _mark(self, word=""):
+        """An event of our own: when it is seen, so is all that came before it."""
+        name = MARK + word
+        netns.ip_batch([f"link add {name} type bridge", f"link del {name}"], self.name)
+        return True
+
+    def _said(self):
+        self._file.seek(0)
+        return self._file.readlines()
+
+    def lost_carrier(self):
+        """Announcements of a link that is down, or gone, or without carrier."""
+        bad = ("NO-CARRIER", "state DOWN", "Deleted")
+        return [line for line in self.lines if any(word in line for word in bad)]

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The daemon dies and comes back: TAPs keep carrier, addresses and index, and FRR does not
+notice. Under fpm-supervise, which speaks systemd's protocol (base/service.h)."""
+
+import json
+import os
+import random
+import signal
+
+import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+
+from lab import proofs, topology
+from lab.lab import Lab
+from lib import netns, procs
+from lib.linkwatch import LinkWatch
+from lib.wait import eventually
+from wire import token, token_of
+
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+N4, N6 = 1000, 200
+
+
+@pytest.fixture
+def kept(own_dut):
+    """A router of its own, under the supervisor."""
+    dut = own_dut(supervised=True)
+    dut.start()
+    return dut
+
+
+def forwards(dut):
+    """A route taught now, a packet through it."""
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.zebra.connect()
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.forwarded(lan, lan.probe(HOST), wan)
+
+
+def taps(dut):
+    """All that the kernel says of the TAPs, but what it counts."""
+    rows = json.loads(netns.command(["ip", "-n", dut.ctl, "-j", "addr"]))
+    return {row["ifname"]: row for row in rows}
+
+
+def come_back(dut, was):
+    """Wait for the next daemon, and until it knows what the kernel knows."""
+    dut.control.close()
+    dut.daemon.back(was)
+    eventually(lambda: all(r["link"] == "up" for r in dut.control.ask("ports")), 5)
+    own = [f"{w.ip4}/32" for w in dut.wires.values()]
+    eventually(lambda: all(dut.route_row(prefix) for prefix in own), 5)
+
+
+def test_kill_takes_no_carrier(kept):
+    """kill -9: index, MAC, MTU, state, addresses, carrier are as the operator left them, and
+    the kernel announces nothing else in between."""
+    dut = kept
+    dut.ip("link set lan0 mtu 1400", "link set alt0 down")
+    eventually(lambda: dut.port_row(dut.wires["lan"])["mtu"] == 1400, 5)
+    before = taps(dut)
+
+    with LinkWatch(dut.ctl) as watch:
+        was = dut.daemon.crash()
+        dut.control.close()
+        dut.daemon.back(was)
+
+    assert taps(dut) == before
+    assert watch.lost_carrier() == []
+    eventually(lambda: dut.port_row(dut.wires["lan"])["mtu"] == 1400, 5)
+    dut.ip("link set alt0 up")
+    forwards(dut)
+    assert dut.stop() == 0
+
+
+def test_five_kills_at_random_moments_under_traffic(kept):
+    """Whatever it was doing: carrier stays, it comes back, it forwards what it is taught."""
+    dut, rng = kept, random.Random(8)
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+
+    with LinkWatch(dut.ctl) as watch:
+        for _ in range(5):
+            forwards(dut)
+            nhid = dut.zebra.hop(wan.peer6, wan)
+            with dut.stream(lan, HOST) as stream:
+                sent = stream.sent + rng.randrange(1, 400)
+                dut.zebra.speaker.routes("2001:db8:e000::/64", 20000, nhid)
+                eventually(lambda: stream.sent > sent, 10, 0.001)
+                was = dut.daemon.crash()
+                come_back(dut, was)
+    forwards(dut)
+
+    assert watch.lost_carrier() == []
+    assert dut.stop() == 0
+
+
+def test_what_the_kernel_sent_meanwhile_is_sent_after_all(kept):
+    """A BGP keepalive or an ARP answer of the gap waits in the TAP's queue: that is sooner
+    than any protocol's next try."""
+    dut, wan = kept, kept.wires["wan"]
+    was = dut.daemon.pid()
+    procs.signal_pid(dut.daemon.process.pid, signal.SIGSTOP)
+    try:
+        dut.daemon.crash()
+        eventually(lambda: not procs.is_alive(was), 5, 0.005)
+        mark = token()
+        frame = Ether(src=wan.port_mac, dst=wan.mac)
+        frame /= IP(src=wan.ip4, dst=wan.peer4) / UDP(sport=9, dport=9) / Raw(mark)
+        dut.taps["wan"].send(frame)
+    finally:
+        procs.signal_pid(dut.daemon.process.pid, signal.SIGCONT)
+    dut.daemon.back(was)
+
+    wan.expect_raw(mark, 5)
+
+
+def test_a_tap_deleted_meanwhile_is_made_anew(kept):
+    """The kept descriptor leads nowhere: said in the log, and the port gets a new TAP."""
+    dut = kept
+    index = dut.link_row("ext0")["ifindex"]
+    was = dut.daemon.pid()
+    procs.signal_pid(dut.daemon.process.pid, signal.SIGSTOP)
+    try:
+        dut.daemon.crash()
+        dut.ip("link del ext0")
+    finally:
+        procs.signal_pid(dut.daemon.process.pid, signal.SIGCONT)
+    dut.control.close()
+    dut.daemon.back(was)
+
+    assert dut.link_row("ext0")["ifindex"] != index
+    assert "kept tap is of no use name=ext0 error=No such device" in dut.daemon.log(40)
+    dut.kernel_defaults()
+    forwards(dut)
+
+
+def test_a_port_that_is_configured_no_more_is_let_go(kept):
+    """Its TAP loses carrier with the restart: nobody is behind it."""
+    dut = kept
+    with open(dut.config, encoding="utf-8") as file:
+        text = file.read()
+    dut.write_config(text.replace("  - tap: ext0\n    device: net_af_packet,iface=p-ext\n", ""))
+
+    was = dut.daemon.crash()
+    dut.control.close()
+    dut.daemon.back(was)
+
+    eventually(lambda: "NO-CARRIER" in dut.link_row("ext0")["flags"], 5)
+    assert "NO-CARRIER" not in dut.link_row("wan0")["flags"]
+    assert "kept descriptor let go name=tap-ext0" in dut.daemon.log(40)
+
+
+def test_a_carrier_lost_meanwhile_is_told(kept):
+    """A cable pulled while nobody looked: the TAP follows when somebody looks again."""
+    dut = kept
+    was = dut.daemon.pid()
+    procs.signal_pid(dut.daemon.process.pid, signal.SIGSTOP)
+    try:
+        dut.daemon.crash()
+        netns.ip_batch(["link set ext down"], dut.far)
+    finally:
+        procs.signal_pid(dut.daemon.process.pid, signal.SIGCONT)
+    dut.control.close()
+    dut.daemon.back(was)
+
+    eventually(lambda: "NO-CARRIER" in dut.link_row("ext0")["flags"], 5)
+    assert "NO-CARRIER" not in dut.link_row("wan0")["flags"]
+
+
+def test_stop_ends_both_and_carrier_with_them(kept):
+    """A stop is a stop: FRR is told at once that nobody forwards."""
+    dut = kept
+    was = dut.daemon.pid()
+
+    assert dut.stop() == 0
+
+    assert not procs.is_alive(was)
+    assert all("NO-CARRIER" in dut.link_row(w.tap)["flags"] for w in dut.wires.values())
+
+
+def test_a_hanging_daemon_is_started_again(own_dut):
+    """No sign of life (here: SIGSTOP) for the watchdog's time: aborted, killed, replaced."""
+    dut = own_dut(supervised=True)
+    dut.daemon.supervisor_words = ["--watchdog", "1"]
+    dut.start()
+    was = dut.daemon.pid()
+
+    with LinkWatch(dut.ctl) as watch:
+        procs.signal_pid(was, signal.SIGSTOP)
+        dut.control.close()
+        eventually(lambda: not procs.is_alive(was), 30, 0.05, "the hanging one is gone")
+        dut.daemon.back(was)
+
+    assert watch.lost_carrier() == []
+    assert "no sign of life" in dut.daemon.log(60)
+
+
+@pytest.fixture
+def lab(possible):
+    """The demo's lab, real FRR, under a name of its own."""
+    with Lab(f"k{os.getpid()}") as made:
+        made.up(N4, N6)
+        eventually(
+            lambda: made.r1.bgp_state(topology.ISP4) == "Established",
+            60,
+            what="BGP is up",
+        )
+        eventually(
+            lambda: proofs.whole(proofs.tables(made), N4, N6),
+            60,
+            0.2,
+            "FIB = zebra = isp",
+        )
+        links = {"core0": "Full", "core1": "Full"}
+        eventually(lambda: made.r1.ospf_states(4) == links, 30)
+        eventually(lambda: len(bfd_up(made)) == 4, 30, what="BFD is up")
+        yield made
+
+
+def bfd_up(lab):
+    """The BFD sessions that are up."""
+    return [p for p in lab.r1.json("show bfd peers json") if p["status"] == "up"]
+
+
+def flaps(lab):
+    """How often each session has come up, as FRR counts it."""
+    bgp = lab.r1.json("show bgp neighbors json")[topology.ISP4]
+    bfd = lab.r1.json("show bfd peers counters json")
+    ospf = lab.r1.vtysh("show ip ospf neighbor detail").splitlines()
+    ospf = [line.split(",")[-1].strip() for line in ospf if "state changes" in line]
+    assert len(ospf) == 2
+    return {
+        "bgp": bgp["connectionsEstablished"],
+        "bfd": sorted((p["peer"], p["session-up"], p["session-down"]) for p in bfd),
+        "ospf": ospf,
+    }
+
+
+def test_frr_sessions_survive_kills(lab):
+    """BGP (hold 30 s), OSPF (dead 5 s), BFD (2 s): three kills, not one flap, no carrier
+    lost, and all routes are back."""
+    before = flaps(lab)
+
+    with LinkWatch(lab.ns["r1"]) as watch:
+        for _ in range(3):
+            lab.dp.back(lab.dp.crash())
+            eventually(
+                lambda: proofs.whole(proofs.tables(lab), N4, N6), 30, 0.2, "whole again"
+            )
+
+    assert watch.lost_carrier() == []
+    assert flaps(lab) == before
+    assert lab.r1.bgp_state(topology.ISP4) == "Established"

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""fpm-supervise by itself: what it starts again and what not, and that it leaves nothing."""
+
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+from lib import procs
+from lib.dataplane import Dataplane
+from lib.wait import eventually
+
+# A program in the daemon's place; READY=1 as sd_notify(3) has it.
+READY = """
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.sendto(b"READY=1", os.environ["NOTIFY_SOCKET"].replace("@", "\\0", 1))
+"""
+
+
+class Supervised:
+    """A supervisor with a program under it, and what both wrote."""
+
+    def __init__(self, tmp_path):
+        self.dir, self.log = str(tmp_path), str(tmp_path / "log")
+        self.program = Dataplane(None, "", "", self.log, self.dir).supervisor
+        self.process = None
+
+    def start(self, *argv):
+        """Start `fpm-supervise ARGV`."""
+        self.process = procs.start([self.program, *argv], self.dir, self.log)
+        return self
+
+    def python(self, text, *words):
+        """Start it on a Python program."""
+        return self.start(*words, "/usr/bin/python3", "-c", text)
+
+    def said(self, pattern):
+        """All that matches in the log."""
+        with open(self.log, encoding="utf-8") as file:
+            return re.findall(pattern, file.read())
+
+    def end(self, number=signal.SIGTERM):
+        """A signal, then its exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(15)
+
+
+@pytest.fixture
+def sup(tmp_path):
+    """One that is gone after the test, with all it started."""
+    made = Supervised(tmp_path)
+    yield made
+    procs.end_all(made.dir)
+
+
+def test_a_crash_loop_slows_down_and_does_not_end(sup):
+    """At once, then 100 ms and twice as long each time, each said; SIGTERM ends the wait."""
+    sup.python(READY + "os.abort()")
+
+    eventually(lambda: len(sup.said("next start")) >= 5, 20)
+    waits = [int(n) for n in sup.said(r"next start in_ms=(\d+)")][:4]
+    assert waits == [0, 100, 200, 400]
+    assert sup.process.poll() is None
+    assert sup.end() in (0, 128 + signal.SIGTERM)  # in the wait, or just started
+    assert procs.marked(sup.dir) == []
+
+
+def test_a_wrong_configuration_is_not_tried_again(sup):
+    """Exit code 2 is the operator's to mend; the supervisor ends with it."""
+    daemon = Dataplane(None, "", "", sup.log, sup.dir).program
+    sup.start(daemon, "-c", sup.dir + "/not-there.yaml")
+
+    assert sup.process.wait(20) == 2
+    assert len(sup.said("started pid=")) == 1
+    assert sup.said("ended code=2, not started again")
+
+
+def test_a_wrong_configuration_found_after_a_crash_ends_too(sup):
+    """It was ready once, crashed, and meanwhile somebody broke the file."""
+    flag = sup.dir + "/flag"
+    sup.python(
+        READY + f"\nif os.path.exists({flag!r}): sys.exit(2)\n"
+        f"open({flag!r}, 'w').close()\nos.abort()"
+    )
+
+    assert sup.process.wait(20) == 2
+    assert len(sup.said("started pid=")) == 2
+
+
+def test_a_start_that_fails_is_reported_not_repeated(sup):
+    """As without a supervisor: a port that is not there ends the command."""
+    sup.python("import sys; sys.exit(1)")
+
+    assert sup.process.wait(20) == 1
+    assert len(sup.said("started pid=")) == 1
+
+
+def test_a_program_that_is_not_there(sup):
+    """One sentence, exit code 127 as from a shell."""
+    sup.start("/not/there")
+
+    assert sup.process.wait(20) == 127
+    assert sup.said("/not/there cannot be run: No such file")
+
+
+def test_a_restart_asked_for_is_at_once_and_no_crash(sup):
+    """Exit code 75 after READY=1, many times over: never a wait."""
+    sup.python(READY + "sys.exit(75)")
+
+    eventually(lambda: len(sup.said("started pid=")) >= 8, 20)
+    assert sup.said("next start in_ms") == []
+    sup.end()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_reach_the_program_and_both_end(sup, number):
+    """The program's exit code is the supervisor's."""
+    sup.python(
+        READY + "import signal, time\n"
+        f"signal.signal({int(number)}, lambda *_: sys.exit(7))\n"
+        "print('waits', flush=True)\nwhile True: time.sleep(1)"
+    )
+    eventually(lambda: sup.said("waits"), 10)
+
+    assert sup.end(number) == 7
+    assert procs.marked(sup.dir) == []
+
+
+def test_hangup_is_passed_on_and_ends_nothing(sup):
+    """SIGHUP is the program's own affair."""
+    sup.python(
+        READY + "import signal, time\n"
+        "signal.signal(signal.SIGHUP, lambda *_: print('heard', flush=True))\n"
+        "print('waits', flush=True)\nwhile True: time.sleep(1)"
+    )
+    eventually(lambda: sup.said("waits"), 10)
+
+    sup.process.send_signal(signal.SIGHUP)
+
+    eventually(lambda: sup.said("heard"), 10)
+    assert sup.process.poll() is None
+    sup.end()
+
+
+def test_ctrl_c_at_a_terminal_leaves_nothing(sup):
+    """The terminal signals the whole process group: the program gets it twice."""
+    sup.python(READY + "import time\nprint('waits', flush=True)\nwhile True: time.sleep(1)")
+    eventually(lambda: sup.said("waits"), 10)
+
+    os.killpg(sup.process.pid, signal.SIGINT)
+
+    sup.process.wait(15)
+    assert procs.marked(sup.dir) == []
+
+
+def test_descriptors_come_back_by_name_and_only_those_kept(sup):
+    """What was given away is inherited after a crash, under its name; what was taken back,
+    or given by a stranger, is not. One name has one descriptor, the last."""
+    sup.python(
+        READY + "import array\n"
+        "addr = os.environ['NOTIFY_SOCKET'].replace('@', '\\0', 1)\n"
+        "def say(text, *fds):\n"
+        "    s.sendmsg([text.encode()], [(1, 1, array.array('i', fds))] if fds else [],\n"
+        "              0, addr)\n"
+        "def keep(name, text):\n"
+        "    fd = os.memfd_create(name)\n"
+        "    os.write(fd, text)\n"
+        "    say(f'FDSTORE=1\\nFDNAME={name}\\nFDPOLL=0', fd)\n"
+        "if 'LISTEN_FDS' not in os.environ:\n"
+        "    keep('one', b'old'); keep('two', b'2'); keep('three', b'3')\n"
+        "    keep('one', b'new'); say('FDSTOREREMOVE=1\\nFDNAME=two')\n"
+        "    keep('no:name', b'x'); keep('n' * 101, b'x')\n"
+        "    if os.fork() == 0:\n"
+        "        keep('stranger', b'x'); os._exit(0)\n"
+        "    os.wait(); os.abort()\n"
+        "n = int(os.environ['LISTEN_FDS'])\n"
+        "assert int(os.environ['LISTEN_PID']) == os.getpid()\n"
+        "names = os.environ['LISTEN_FDNAMES'].split(':')\n"
+        "text = {names[i]: os.pread(3 + i, 9, 0) for i in range(n)}\n"
+        "print('inherited', sorted(text.items()), flush=True)\n"
+        "sys.exit(0)"
+    )
+
+    assert sup.process.wait(20) == 0
+    assert sup.said(r"inherited (.*)") == ["[('one', b'new'), ('three', b'3')]"]
+    assert len(sup.said("descriptor not kept")) == 2
+
+
+def test_one_that_does_not_end_is_killed(sup):
+    """SIGTERM ignored: ten seconds, then SIGKILL, and said."""
+    sup.python(
+        READY + "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "print('waits', flush=True)\nwhile True: time.sleep(1)"
+    )
+    eventually(lambda: sup.said("waits"), 10)
+
+    assert sup.end() == 128 + signal.SIGKILL
+    assert sup.said("does not end pid=")
+
+
+def test_help_and_nonsense():
+    """Words for the operator."""
+    program = Dataplane(None, "", "", "", "").supervisor
+
+    def run(*words):
+        return subprocess.run([program, *words], capture_output=True, text=True, check=False)
+
+    assert run("--help").returncode == 0 and "usage" in run("--help").stdout
+    assert run().returncode == 2 and "usage" in run().stderr
+    assert run("--watchdog", "x", "true").returncode == 2
