@@ -332,9 +332,9 @@ def fpm_stream(path, family, hops):
     for port, nhid in enumerate(hops):
         one = frame(route_message(any_prefix, nhid=nhid))
         parts[str(port)] = (
-            one[:plen_at],
-            one[plen_at + 1 : dst_at],
-            one[dst_at + octets :],
+            one[:PLEN_AT],
+            one[PLEN_AT + 1 : DST_AT],
+            one[DST_AT + octets :],
         )
     out = []
     with open(path, encoding="ascii") as file:
