@@ -96,6 +96,8 @@ ways_print(const json_t *row, int indent)
 		hop_print(json_array_get(hops, 0));
 	if (note != NULL)
 		printf("%s%s", more ? "  " : "", note);
+	if (row_has(row, "mtu"))
+		printf("  mtu %lld", row_int(row, "mtu"));
 	if (row_has(row, "table") && row_int(row, "table") != 254)
 		printf("  (table %lld: not forwarded by)", row_int(row, "table"));
 	if (row_true(row, "stale"))

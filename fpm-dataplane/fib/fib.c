@@ -40,6 +40,7 @@ fib_create(struct fib **out,
 
 	if (fib == NULL)
 		return -ENOMEM;
+	atomic_init(&fib->mtu_bytes[0], UINT16_MAX);
 	fib->group = reserve(FIB_GROUP_MAX * sizeof(*fib->group));
 	fib->adj = reserve(FIB_ADJ_MAX * sizeof(*fib->adj));
 	fib->adj_used = reserve(FIB_ADJ_MAX * sizeof(*fib->adj_used));
@@ -130,7 +131,8 @@ fib_resolve(const struct fib *fib, uint8_t family, const struct ipaddr *dst,
 				     : poptrie6_lookup(fib->pt6, dst->octet);
 	fib_path path = fib_group_path(fib, group, flow_hash);
 
-	return path_kind(path) != PATH_ONLINK
-		       ? path
-		       : fib_onlink(fib, (uint16_t)path_index(path), family, dst);
+	if (path_kind(path) != PATH_ONLINK)
+		return path;
+	return path_with_mtu(fib_onlink(fib, (uint16_t)path_index(path), family, dst),
+			     path_mtu_class(path));
 }

@@ -23,7 +23,9 @@
 #include "poptrie.h"
 
 /*
- * A path: what to do with a packet. Four bits of kind, 28 of index.
+ * A path: what to do with a packet. Four bits of kind, ten of MTU class (paths that send),
+ * 18 of index. The MTU of a route (RTAX_MTU) is here because here it costs nothing: the word
+ * that chooses the way says it, and ways of one route on different interfaces share it.
  */
 enum path_kind {
 	PATH_NONE = 0,    /* no route */
@@ -53,7 +55,22 @@ path_kind(fib_path p)
 static inline uint32_t
 path_index(fib_path p)
 {
-	return p & 0x0fffffff;
+	return p & 0x3ffff;
+}
+
+/* Index of fib->mtu_bytes; 0: the interface's MTU alone counts. */
+#define FIB_MTU_MAX 1024u
+
+static inline uint32_t
+path_mtu_class(fib_path p)
+{
+	return p >> 18 & (FIB_MTU_MAX - 1);
+}
+
+static inline fib_path
+path_with_mtu(fib_path p, uint32_t mtu_class)
+{
+	return p | mtu_class << 18;
 }
 
 /*
@@ -108,6 +125,7 @@ group_word_path(uint64_t w, uint32_t flow_hash)
  */
 #define FIB_ADJ_HOSTS 65536u
 #define FIB_ADJ_MAX   (FIB_ADJ_HOSTS + 131072u)
+static_assert(FIB_ADJ_MAX <= 1u << 18 && IFIDX_MAX <= 1u << 18, "an index fits a path");
 
 struct fib_adj {
 	_Atomic uint64_t hop; /* W:neigh R:fwd,punt  MAC << 16 | ifidx; 0: incomplete */
@@ -166,6 +184,8 @@ struct fib {
 	_Atomic uint8_t *adj_used; /* W:fwd,punt set 1, neigh clears: traffic since */
 	_Atomic(struct fib_iface *) iface[IFIDX_MAX]; /* W:neigh */
 	struct cds_lfht *hosts;                       /* W:neigh  struct fib_host */
+	_Atomic uint16_t
+		mtu_bytes[FIB_MTU_MAX]; /* W:rib once, before a path has the class */
 	uint64_t seed; /* of hashes, fresh at each start: no polarisation */
 };
 
@@ -205,6 +225,16 @@ fib_path fib_onlink(const struct fib *fib, uint16_t ifidx, uint8_t family,
  */
 fib_path fib_resolve(const struct fib *fib, uint8_t family, const struct ipaddr *dst,
 		     uint32_t flow_hash);
+
+/* Octets of the largest packet that may leave `out` by `path`. [any thread] */
+static inline uint16_t
+fib_mtu(const struct fib *fib, fib_path path, const struct fib_iface *out)
+{
+	uint16_t most = atomic_load_explicit(&fib->mtu_bytes[path_mtu_class(path)],
+					     memory_order_relaxed);
+
+	return most < out->mtu_bytes ? most : out->mtu_bytes;
+}
 
 /* Choose the path of one flow in a group. [RCU reader] */
 static inline fib_path

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Spend the hop and write the new header: TTL (RFC 1812 5.3.1), checksum (RFC 1624),
- * egress MTU, padding cut off, MACs. After this stage a packet only waits to be sent.
+ * MTU of egress and route, padding cut off, MACs. After this stage a packet only waits to be sent.
  * A packet that leaves before is untouched: the punt thread sees what came.     [fwd-n]
  */
 #include "base/inet.h"
@@ -14,7 +14,7 @@ rewrite_one(struct burst *b, unsigned int i)
 	const struct fib_iface *out = fib_iface(b->fwd->fib, b->hop[i] & 0xffff);
 	uint64_t mac = __builtin_bswap64(b->hop[i]);
 	uint8_t *ttl = b->family[i] == 4 ? ip + 8 : ip + 7;
-	unsigned int excess;
+	unsigned int excess, mtu;
 
 	if (*ttl <= 1) {
 		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
@@ -24,9 +24,10 @@ rewrite_one(struct burst *b, unsigned int i)
 		burst_icmp(b, i, PUNT_unreach, DROP_egress_down);
 		return;
 	}
-	if (b->l3_len[i] > out->mtu_bytes) {
+	mtu = fib_mtu(b->fwd->fib, b->path[i], out);
+	if (b->l3_len[i] > mtu) {
 		burst_leave(b, i, PUNT_too_big);
-		packet_meta(b->m[i])->mtu_bytes = out->mtu_bytes;
+		packet_meta(b->m[i])->mtu_bytes = (uint16_t)mtu;
 		return;
 	}
 	if (b->family[i] == 4)

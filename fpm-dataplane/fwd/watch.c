@@ -74,7 +74,7 @@ note_verdict(const struct burst *b, unsigned int i, struct watch_record *rec)
 	rec->out_ifidx = rec->hop & 0xffff;
 	out = fib_iface(b->fwd->fib, rec->out_ifidx);
 	if (out != NULL)
-		rec->mtu_bytes = out->mtu_bytes;
+		rec->mtu_bytes = fib_mtu(b->fwd->fib, b->path[i], out);
 	if (rec->verdict == VERDICT_GO)
 		memcpy(rec->rewritten, burst_l2(b, i), sizeof(rec->rewritten));
 }

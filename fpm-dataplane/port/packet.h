@@ -19,7 +19,7 @@ struct packet_meta {
 	uint16_t in_ifidx;  /* W:fwd  where it came in; W:punt 0 for what we originate */
 	uint16_t out_ifidx; /* W:punt where an injected frame goes out; the link of our
 			     * own packet to a link-local destination */
-	uint16_t mtu_bytes; /* W:fwd  PUNT_too_big: of the egress */
+	uint16_t mtu_bytes; /* W:fwd  PUNT_too_big: of egress and route */
 	uint32_t path;      /* W:fwd  PUNT_unresolved: the path that lacks a neighbour */
 };
 

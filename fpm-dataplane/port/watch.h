@@ -75,7 +75,7 @@ struct watch_record {
 	uint32_t frame_bytes; /* on the wire */
 	uint16_t snap_bytes;  /* of them in `frame` */
 	uint16_t in_ifidx, out_ifidx;
-	uint16_t mtu_bytes; /* of the egress, 0: not got there */
+	uint16_t mtu_bytes; /* of egress and route, 0: not got there */
 	uint16_t l3_bytes;  /* of the IP packet */
 	uint8_t point;      /* enum watch_point */
 	uint8_t sessions;   /* bit a session that wants it; 0: none, skip it */

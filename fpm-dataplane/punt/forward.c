@@ -9,7 +9,8 @@
 #include "punt/internal.h"
 
 static void
-send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated, uint64_t hop)
+send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated, fib_path path,
+	uint64_t hop)
 {
 	const struct fib_iface *out = fib_iface(p->fib, hop & 0xffff);
 	uint8_t *eth = rte_pktmbuf_mtod(m, uint8_t *), *ip = l3_of(m);
@@ -27,8 +28,8 @@ send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated, uin
 		punt_drop(p, m, DROP_egress_down);
 		return;
 	}
-	if (len > out->mtu_bytes) {
-		fragment_and_send(p, m, out->mtu_bytes);
+	if (len > fib_mtu(p->fib, path, out)) {
+		fragment_and_send(p, m, fib_mtu(p->fib, path, out));
 		return;
 	}
 	if (!originated) {
@@ -69,7 +70,7 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 		fib_adj_touch(p->fib->adj_used, path_index(path));
 	}
 	if (hop != 0) {
-		send_by(p, m, family, originated, hop);
+		send_by(p, m, family, originated, path, hop);
 		return;
 	}
 	if (path_kind(path) == PATH_LOCAL && !originated) {

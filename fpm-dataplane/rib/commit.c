@@ -197,7 +197,7 @@ slot_is_current(struct rib *rib, const struct slot *s)
 	uint64_t word;
 
 	if (s->kind == SLOT_ID) {
-		nh_ways(rib, nh_find(rib, s->nhid), &rib->scratch);
+		nh_ways(rib, nh_find(rib, s->nhid), s->mtu_class, &rib->scratch);
 		if (!slot_has_ways(s, &rib->scratch))
 			return false;
 	}
@@ -239,7 +239,7 @@ slots_bind(struct rib *rib)
 		struct slot *s = slot_at(rib, rib->dirty.v[i]);
 
 		if ((s->dirty & SLOT_CONTENT) != 0 && s->kind == SLOT_ID) {
-			nh_ways(rib, nh_find(rib, s->nhid), &rib->scratch);
+			nh_ways(rib, nh_find(rib, s->nhid), s->mtu_class, &rib->scratch);
 			if (!slot_has_ways(s, &rib->scratch))
 				slot_set_ways(rib, s, &rib->scratch);
 		}

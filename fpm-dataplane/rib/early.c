@@ -33,12 +33,12 @@ means_nothing(struct rib *rib, const struct nh *nh)
 {
 	if (nh == NULL || !nh->known)
 		return true;
-	nh_ways(rib, nh, &rib->scratch);
+	nh_ways(rib, nh, 0, &rib->scratch);
 	return rib->scratch.unresolved;
 }
 
 bool
-early_put(struct rib *rib, struct route *r, uint32_t nhid)
+early_put(struct rib *rib, struct route *r, uint32_t nhid, uint16_t mtu_class)
 {
 	uint32_t i;
 
@@ -58,7 +58,7 @@ early_put(struct rib *rib, struct route *r, uint32_t nhid)
 		hidx_add(&rib->early_by_route, hash_of(r), i);
 		rib->n_early++;
 	}
-	rib->early[i] = (struct early){.route = r, .nhid = nhid};
+	rib->early[i] = (struct early){.route = r, .nhid = nhid, .mtu_class = mtu_class};
 	return true;
 }
 
@@ -86,11 +86,12 @@ early_bind(struct rib *rib, bool all)
 	for (uint32_t i = 1; rib->n_early > 0 && i <= rib->early_high; i++) {
 		struct route *r = rib->early[i].route;
 		uint32_t nhid = rib->early[i].nhid;
+		uint16_t mtu_class = rib->early[i].mtu_class;
 
 		if (r == NULL || (!all && means_nothing(rib, nh_find(rib, nhid))))
 			continue;
 		drop(rib, i);
-		route_bind(rib, r, slot_for_id(rib, nhid, r->zslot));
+		route_bind(rib, r, slot_for_id(rib, nhid, mtu_class, r->zslot));
 		feedback_put(rib, r);
 	}
 	rib->ids_changed = false;

@@ -170,12 +170,12 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 		return LEG_FOREIGN;
 	}
 	if (w->gw_family == 0) {
-		*path = PATH(PATH_ONLINK, link->ifidx);
+		*path = path_with_mtu(PATH(PATH_ONLINK, link->ifidx), w->mtu_class);
 		return LEG_ALIVE;
 	}
 	if (leg->adj == 0)
 		return LEG_DOWN; /* adjacencies exhausted */
-	*path = PATH(PATH_ADJ, leg->adj);
+	*path = path_with_mtu(PATH(PATH_ADJ, leg->adj), w->mtu_class);
 	return rib->adj[leg->adj].alive ? LEG_ALIVE : LEG_FAILED;
 }
 

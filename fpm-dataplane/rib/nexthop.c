@@ -109,7 +109,7 @@ way_of_hop(struct way *w, const struct fpm_hop *hop)
 }
 
 void
-nh_ways(struct rib *rib, const struct nh *nh, struct ways *out)
+nh_ways(struct rib *rib, const struct nh *nh, uint16_t mtu_class, struct ways *out)
 {
 	ways_clear(out);
 	if (nh->known && !nh->is_group)
@@ -132,6 +132,7 @@ nh_ways(struct rib *rib, const struct nh *nh, struct ways *out)
 		way_special(ways_push(out), PATH_UNRESOLVED);
 		out->unresolved = true;
 	}
+	ways_set_mtu(out, mtu_class);
 	ways_sort(out);
 }
 
@@ -170,6 +171,13 @@ set_members(struct rib *rib, struct nh *nh, const struct fpm_event *ev)
 	free(old);
 }
 
+static void
+slots_follow(struct rib *rib, const struct nh *nh)
+{
+	for (uint32_t i = nh->slot; i != 0; i = slot_at(rib, i)->sibling)
+		slot_dirty(rib, slot_at(rib, i), SLOT_CONTENT);
+}
+
 /* Late binding: whoever names this id follows, at the latest at the end of the round. */
 static void
 nh_changed(struct rib *rib, struct nh *nh)
@@ -177,12 +185,9 @@ nh_changed(struct rib *rib, struct nh *nh)
 	struct member *m;
 
 	rib->ids_changed = true;
-	if (nh->slot != 0)
-		slot_dirty(rib, slot_at(rib, nh->slot), SLOT_CONTENT);
-	cds_list_for_each_entry (m, &nh->member_of, in) {
-		if (m->group->slot != 0)
-			slot_dirty(rib, slot_at(rib, m->group->slot), SLOT_CONTENT);
-	}
+	slots_follow(rib, nh);
+	cds_list_for_each_entry (m, &nh->member_of, in)
+		slots_follow(rib, m->group);
 }
 
 void
@@ -234,8 +239,11 @@ nh_forget_all(struct rib *rib)
 	 * is ready (commit.c), for their legs stay as they are. */
 	slots_bind(rib);
 	for (uint32_t i = 1; i <= rib->nh_high; i++)
-		if (rib->nh[i] != NULL && rib->nh[i]->slot != 0)
-			slot_orphan(rib, slot_at(rib, rib->nh[i]->slot));
+		for (uint32_t at = rib->nh[i] == NULL ? 0 : rib->nh[i]->slot, next; at != 0;
+		     at = next) {
+			next = slot_at(rib, at)->sibling;
+			slot_orphan(rib, slot_at(rib, at));
+		}
 	nhs_free(rib);
 }
 

@@ -118,6 +118,17 @@ legs_json(const struct rib *rib, const struct slot *s)
 	return array;
 }
 
+/* The MTU that a slot's routes came with, or null. */
+static json_t *
+mtu_json(const struct rib *rib, const struct slot *s)
+{
+	uint16_t class = s->n_legs == 0 ? 0 : s->leg[0].way.mtu_class;
+
+	return class == 0 ? json_null()
+			  : json_integer(atomic_load_explicit(&rib->fib->mtu_bytes[class],
+							      memory_order_relaxed));
+}
+
 static json_t *
 route_json(const struct rib *rib, const struct route *r)
 {
@@ -127,8 +138,9 @@ route_json(const struct rib *rib, const struct route *r)
 	struct prefix p = route_prefix(r);
 	char buf[PREFIX_STRLEN];
 
-	return json_pack("{s:s, s:I, s:s, s:o, s:o, s:I, s:I, s:s, s:b, s:o}", "prefix",
-			 prefix_str(&p, buf), "table", (json_int_t)r->table, "source",
+	return json_pack("{s:s, s:I, s:s, s:o, s:o, s:I, s:I, s:s, s:b, s:o, s:o}",
+			 "prefix", prefix_str(&p, buf), "table", (json_int_t)r->table,
+			 "source",
 			 zebra                ? "zebra"
 			 : kind == PATH_LOCAL ? "local"
 					      : "connected",
@@ -136,8 +148,8 @@ route_json(const struct rib *rib, const struct route *r)
 			 "type", type_json(zebra ? r->rtm_type : RTN_UNICAST), "nexthop_id",
 			 (json_int_t)(zebra ? s->nhid : 0), "group", (json_int_t)s->number,
 			 "state", is_main ? state_name(kind) : "not-installed", "stale",
-			 is_main && zebra && r->gen != rib->session.gen, "nexthops",
-			 legs_json(rib, s));
+			 is_main && zebra && r->gen != rib->session.gen, "mtu",
+			 mtu_json(rib, s), "nexthops", legs_json(rib, s));
 }
 
 static void
@@ -289,13 +301,13 @@ list_nexthops(const struct rib *rib, struct msg_query *q)
 		nh = s->kind == SLOT_ID ? nh_find(rib, s->nhid) : NULL;
 		word = atomic_load_explicit(&rib->fib->group[s->number],
 					    memory_order_relaxed);
-		row(q,
-		    json_pack("{s:I, s:I, s:I, s:s, s:I, s:b, s:o}", "group",
-			      (json_int_t)s->number, "nexthop_id", (json_int_t)s->nhid,
-			      "routes", (json_int_t)s->refs, "state",
-			      state_name(slot_path_kind(rib, s->number)), "buckets",
-			      (json_int_t)1 << group_word_log2(word), "absent",
-			      nh != NULL && is_absent(nh), "nexthops", legs_json(rib, s)));
+		row(q, json_pack("{s:I, s:I, s:I, s:s, s:I, s:b, s:o, s:o}", "group",
+				 (json_int_t)s->number, "nexthop_id", (json_int_t)s->nhid,
+				 "routes", (json_int_t)s->refs, "state",
+				 state_name(slot_path_kind(rib, s->number)), "buckets",
+				 (json_int_t)1 << group_word_log2(word), "absent",
+				 nh != NULL && is_absent(nh), "mtu", mtu_json(rib, s),
+				 "nexthops", legs_json(rib, s)));
 	}
 	q->done = true;
 }
@@ -394,6 +406,7 @@ summary(const struct rib *rib, struct msg_query *q)
 	set_int(o, "out_of_memory", rib->count.route_nomem + rib->count.commit_nomem);
 	set_int(o, "groups_full", rib->count.slot_full);
 	set_int(o, "adjacencies_full", rib->count.adj_full);
+	set_int(o, "mtus_full", rib->count.mtu_full);
 	set_int(o, "groups_adopted", rib->count.adopted);
 	set_int(o, "prefix_writes", rib->count.trie_writes);
 	set_int(o, "group_writes", rib->count.word_writes);

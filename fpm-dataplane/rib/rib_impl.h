@@ -134,9 +134,11 @@ struct way {
 	uint8_t gw_family;
 	uint8_t encap;
 	uint8_t onlink;
-	uint8_t kind; /* PATH_NONE: a hop; else this path, and all else is zero */
+	uint8_t kind;       /* PATH_NONE: a hop; else this path, and all above is zero */
+	uint16_t mtu_class; /* of the route: the same in all ways of a slot */
+	uint16_t zero;
 };
-static_assert(sizeof(struct way) == 28, "no padding: memcmp compares");
+static_assert(sizeof(struct way) == 32, "no padding: memcmp compares");
 
 struct ways {
 	struct way *v;
@@ -159,7 +161,7 @@ struct leg {
 
 enum slot_kind {
 	SLOT_FREE,
-	SLOT_ID,     /* follows nexthop id `nhid`, alone */
+	SLOT_ID,     /* follows nexthop id `nhid`, alone of its MTU class */
 	SLOT_ORPHAN, /* followed an id of an older session; content frozen, may be adopted */
 	SLOT_INLINE, /* content without an id: shared by all routes with that content */
 	SLOT_DYING,  /* no route left; waits for a grace period */
@@ -172,9 +174,12 @@ struct slot {
 	uint32_t number;
 	uint32_t refs; /* routes */
 	uint32_t nhid;
+	uint32_t
+		sibling; /* next slot of `nhid`, for routes of another MTU class; 0: none */
 	uint32_t n_legs;
 	struct leg *leg;
-	fib_path *block; /* what the group word points at, NULL when inline */
+	fib_path *block;    /* what the group word points at, NULL when inline */
+	uint16_t mtu_class; /* SLOT_ID */
 	uint8_t kind;
 	uint8_t dirty;
 	uint8_t log2_block;
@@ -197,7 +202,7 @@ struct member {
 struct nh {
 	uint32_t id;
 	uint32_t number; /* in rib->nh */
-	uint32_t slot;   /* 0: no route names it */
+	uint32_t slot;   /* first of its slots, one an MTU class; 0: no route names it */
 	uint32_t n_member;
 	bool known;  /* announced in this session */
 	bool absent; /* deleted while in use: last content stays in force */
@@ -212,6 +217,7 @@ struct nh {
 struct early {
 	struct route *route; /* NULL: entry is free */
 	uint32_t nhid;
+	uint16_t mtu_class;
 };
 
 /* --- links, adjacencies ------------------------------------------------------------ */
@@ -265,7 +271,7 @@ struct reclaim {
 };
 
 struct rib_counters {
-	uint64_t commits, commit_nomem, route_nomem, slot_full, adj_full;
+	uint64_t commits, commit_nomem, route_nomem, slot_full, adj_full, mtu_full;
 	uint64_t ignored_kernel, ignored_linklocal, del_unknown, nh_del_unknown;
 	uint64_t trie_writes; /* prefixes staged: what a change costs */
 	uint64_t word_writes; /* group words published */
@@ -336,6 +342,7 @@ struct rib {
 
 	struct adj *adj; /* FIB_ADJ_HOSTS */
 	uint32_t adj_high, n_adj;
+	uint32_t mtu_high; /* classes of fib->mtu_bytes in use, for good */
 	uint32_t n_asked;  /* adjacencies that a commit waits for */
 	uint64_t asked_ms; /* since when there are some */
 	struct vec32 adj_free;
@@ -407,8 +414,16 @@ bool slot_has_ways(const struct slot *s, const struct ways *ways);
 /* Slot of content without an id; `hint` is the slot that the route has now, or 0. */
 uint32_t slot_for_ways(struct rib *rib, const struct ways *ways, uint32_t hint);
 uint32_t slot_for_kind(struct rib *rib, enum path_kind kind);
-/* Slot of a nexthop id, announced or not. */
-uint32_t slot_for_id(struct rib *rib, uint32_t id, uint32_t hint);
+/* Slot of a nexthop id, announced or not, for routes of one MTU class. */
+uint32_t slot_for_id(struct rib *rib, uint32_t id, uint16_t mtu_class, uint32_t hint);
+/* The same when it is there; 0 when not. */
+uint32_t slot_of_id(const struct rib *rib, const struct nh *nh, uint16_t mtu_class);
+/*
+ * Class of a route's MTU, of the family's least and 65535 octets at most; 0 when `mtu_bytes`
+ * is 0, limits nothing, or all classes mean something else (counted).
+ */
+uint16_t mtu_class_of(struct rib *rib, uint8_t family, uint32_t mtu_bytes);
+void ways_set_mtu(struct ways *ways, uint16_t mtu_class);
 void slot_set_ways(struct rib *rib, struct slot *s, const struct ways *ways);
 void slot_ref(struct rib *rib, uint32_t number);
 void slot_unref(struct rib *rib, uint32_t number);
@@ -425,7 +440,7 @@ void nh_upsert(struct rib *rib, const struct fpm_event *ev);
 void nh_delete(struct rib *rib, uint32_t id);
 struct nh *nh_find(const struct rib *rib, uint32_t id);
 struct nh *nh_get(struct rib *rib, uint32_t id);
-void nh_ways(struct rib *rib, const struct nh *nh, struct ways *out);
+void nh_ways(struct rib *rib, const struct nh *nh, uint16_t mtu_class, struct ways *out);
 void nh_maybe_free(struct rib *rib, struct nh *nh);
 void nh_forget_all(struct rib *rib); /* session over: slots become orphans */
 void nhs_free(struct rib *rib);
@@ -433,7 +448,7 @@ void way_of_hop(struct way *w, const struct fpm_hop *hop);
 
 /* early.c */
 /* Is `nhid` to be waited for by `r` (NULL: no such route), which then stays as it is? */
-bool early_put(struct rib *rib, struct route *r, uint32_t nhid);
+bool early_put(struct rib *rib, struct route *r, uint32_t nhid, uint16_t mtu_class);
 void early_forget(struct rib *rib, const struct route *r); /* it means something else now */
 void early_bind(struct rib *rib, bool all); /* those whose id is known by now, or all */
 void early_clear(struct rib *rib);

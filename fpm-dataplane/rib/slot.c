@@ -53,6 +53,37 @@ ways_sort(struct ways *ways)
 		qsort(ways->v, ways->n, sizeof(*ways->v), way_order);
 }
 
+void
+ways_set_mtu(struct ways *ways, uint16_t mtu_class)
+{
+	for (uint32_t i = 0; i < ways->n; i++)
+		ways->v[i].mtu_class = mtu_class;
+}
+
+uint16_t
+mtu_class_of(struct rib *rib, uint8_t family, uint32_t mtu_bytes)
+{
+	/* What each link must carry: RFC 791, 3.2; RFC 8200, 5. */
+	uint32_t least = family == 4 ? 68 : 1280;
+	uint16_t mtu;
+
+	if (mtu_bytes == 0 || mtu_bytes >= UINT16_MAX)
+		return 0;
+	mtu = (uint16_t)(mtu_bytes < least ? least : mtu_bytes);
+	for (uint32_t c = 1; c <= rib->mtu_high; c++)
+		if (atomic_load_explicit(&rib->fib->mtu_bytes[c], memory_order_relaxed) ==
+		    mtu)
+			return (uint16_t)c;
+	if (rib->mtu_high + 1 == FIB_MTU_MAX) {
+		rib->count.mtu_full++;
+		return 0;
+	}
+	/* Never changed again; a path of this class is published later, with release. */
+	atomic_store_explicit(&rib->fib->mtu_bytes[++rib->mtu_high], mtu,
+			      memory_order_relaxed);
+	return (uint16_t)rib->mtu_high;
+}
+
 static uint64_t
 ways_hash(const struct ways *ways)
 {
@@ -62,8 +93,8 @@ ways_hash(const struct ways *ways)
 		const struct way *w = &ways->v[i];
 
 		h = ipaddr_hash(&w->gw, h ^ ((uint64_t)w->ifindex << 32 | w->weight)) +
-		    ((uint64_t)w->kind << 24 | (uint64_t)w->encap << 16 |
-		     (uint64_t)w->onlink << 8 | w->gw_family);
+		    ((uint64_t)w->mtu_class << 32 | (uint64_t)w->kind << 24 |
+		     (uint64_t)w->encap << 16 | (uint64_t)w->onlink << 8 | w->gw_family);
 	}
 	return h ^ h >> 32;
 }
@@ -234,14 +265,25 @@ adoptable(struct rib *rib, const struct ways *ways, uint32_t hint)
 }
 
 uint32_t
-slot_for_id(struct rib *rib, uint32_t id, uint32_t hint)
+slot_of_id(const struct rib *rib, const struct nh *nh, uint16_t mtu_class)
+{
+	uint32_t number = nh->slot;
+
+	while (number != 0 && slot_at(rib, number)->mtu_class != mtu_class)
+		number = slot_at(rib, number)->sibling;
+	return number;
+}
+
+uint32_t
+slot_for_id(struct rib *rib, uint32_t id, uint16_t mtu_class, uint32_t hint)
 {
 	struct nh *nh = nh_get(rib, id);
+	uint32_t number = slot_of_id(rib, nh, mtu_class);
 	struct slot *s;
 
-	if (nh->slot != 0)
-		return nh->slot;
-	nh_ways(rib, nh, &rib->scratch);
+	if (number != 0)
+		return number;
+	nh_ways(rib, nh, mtu_class, &rib->scratch);
 	s = adoptable(rib, &rib->scratch, hint);
 	if (s != NULL) {
 		index_del(rib, s);
@@ -257,6 +299,8 @@ slot_for_id(struct rib *rib, uint32_t id, uint32_t hint)
 		slot_set_ways(rib, s, &rib->scratch);
 	}
 	s->nhid = id;
+	s->mtu_class = mtu_class;
+	s->sibling = nh->slot;
 	nh->slot = s->number;
 	return s->number;
 }
@@ -285,6 +329,7 @@ slot_orphan(struct rib *rib, struct slot *s)
 	for (uint32_t i = 0; i < s->n_legs; i++)
 		*ways_push(&ways) = s->leg[i].way;
 	s->kind = SLOT_ORPHAN;
+	s->sibling = 0;
 	rib->n_orphans++;
 	index_add(rib, s, ways_hash(&ways));
 	free(ways.v);
@@ -295,13 +340,16 @@ void
 slot_kill(struct rib *rib, struct slot *s)
 {
 	struct nh *nh;
+	uint32_t *at;
 
 	if (s->kind == SLOT_ORPHAN)
 		rib->n_orphans--;
 	index_del(rib, s);
 	if (s->kind == SLOT_ID) {
 		nh = nh_find(rib, s->nhid);
-		nh->slot = 0;
+		for (at = &nh->slot; *at != s->number;)
+			at = &slot_at(rib, *at)->sibling;
+		*at = s->sibling;
 		nh_maybe_free(rib, nh);
 	}
 	s->kind = SLOT_DYING;

@@ -91,7 +91,7 @@ is_kernels_own(struct rib *rib, const struct fpm_event *ev)
 		nh = nh_find(rib, ev->nhid);
 		if (nh == NULL || !nh->known)
 			return true; /* FRR 10.3 names ids it never announces */
-		nh_ways(rib, nh, ways);
+		nh_ways(rib, nh, 0, ways);
 	} else {
 		for (uint32_t i = 0; i < ev->n_hops; i++)
 			way_of_hop(ways_push(ways), &ev->hops[i]);
@@ -110,13 +110,14 @@ has_hops(const struct fpm_event *ev)
 }
 
 static bool
-is_early(struct rib *rib, const struct fpm_event *ev, struct route *r)
+is_early(struct rib *rib, const struct fpm_event *ev, struct route *r, uint16_t mtu_class)
 {
-	return ev->nhid != 0 && has_hops(ev) && early_put(rib, r, ev->nhid);
+	return ev->nhid != 0 && has_hops(ev) && early_put(rib, r, ev->nhid, mtu_class);
 }
 
 static uint32_t
-slot_of_event(struct rib *rib, const struct fpm_event *ev, uint32_t hint)
+slot_of_event(struct rib *rib, const struct fpm_event *ev, uint16_t mtu_class,
+	      uint32_t hint)
 {
 	struct ways *ways = &rib->scratch;
 
@@ -133,11 +134,12 @@ slot_of_event(struct rib *rib, const struct fpm_event *ev, uint32_t hint)
 		break;
 	default:
 		if (ev->nhid != 0)
-			return slot_for_id(rib, ev->nhid, hint);
+			return slot_for_id(rib, ev->nhid, mtu_class, hint);
 		for (uint32_t i = 0; i < ev->n_hops; i++)
 			way_of_hop(ways_push(ways), &ev->hops[i]);
 		if (ev->n_hops == 0)
 			way_special(ways_push(ways), PATH_UNRESOLVED);
+		ways_set_mtu(ways, mtu_class);
 		ways_sort(ways);
 	}
 	return slot_for_ways(rib, ways, hint);
@@ -164,6 +166,7 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 	struct routes *t = routes_of(rib, table);
 	struct route *r = routes_find(t, table, &ev->prefix, hash);
 	unsigned int v = ev->prefix.family == 6;
+	uint16_t mtu_class;
 	bool early;
 
 	if (is_kernels_own(rib, ev)) {
@@ -172,13 +175,14 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 			zebra_withdraw(rib, r);
 		return;
 	}
-	early = is_early(rib, ev, r);
+	mtu_class = mtu_class_of(rib, ev->prefix.family, ev->mtu_bytes);
+	early = is_early(rib, ev, r, mtu_class);
 	if (early) {
 		slot = r->zslot;
 	} else {
 		if (r != NULL)
 			early_forget(rib, r);
-		slot = slot_of_event(rib, ev, r == NULL ? 0 : r->zslot);
+		slot = slot_of_event(rib, ev, mtu_class, r == NULL ? 0 : r->zslot);
 	}
 	if (r == NULL) {
 		r = routes_insert(t, table, &ev->prefix, hash);

@@ -112,7 +112,7 @@ slot_must_be_sound(const struct rib *rib, const struct slot *s, struct counts *c
 	MUST(s->indexed == (s->kind != SLOT_ID));
 	if (s->kind == SLOT_ID) {
 		nh = nh_find(rib, s->nhid);
-		MUST(nh != NULL && nh->slot == s->number);
+		MUST(nh != NULL && slot_of_id(rib, nh, s->mtu_class) == s->number);
 	}
 	for (uint32_t i = 0; i < s->n_legs; i++) {
 		const struct leg *leg = &s->leg[i];
@@ -165,8 +165,9 @@ ids_must_be_sound(const struct rib *rib)
 			continue;
 		n++;
 		MUST(nh->number == i && nh_find(rib, nh->id) == nh);
-		MUST(nh->slot == 0 || (slot_at(rib, nh->slot)->kind == SLOT_ID &&
-				       slot_at(rib, nh->slot)->nhid == nh->id));
+		for (uint32_t at = nh->slot; at != 0; at = slot_at(rib, at)->sibling)
+			MUST(slot_at(rib, at)->kind == SLOT_ID &&
+			     slot_at(rib, at)->nhid == nh->id);
 		/* Who is neither announced nor named by anybody is forgotten. */
 		MUST((nh->known && !nh->absent) || nh->slot != 0 ||
 		     !cds_list_empty(&nh->member_of));

@@ -267,9 +267,14 @@ def test_the_error_goes_where_the_source_is_routed(dut, lan, wan, alt):
 # -- larger than the way out --
 
 
-@pytest.fixture
-def narrow(dut, wan):
-    """A way out with a smaller MTU, in force."""
+@pytest.fixture(params=["interface", "route"])
+def narrow(request, dut, wan):
+    """A way out with a smaller MTU, in force: the interface's, or the routes' own."""
+    if request.param == "route":
+        dut.route(NET, nhid=dut.zebra.hop(wan.peer4, wan), mtu=1300)
+        dut.route(NET6, nhid=dut.zebra.hop(wan.peer6, wan), mtu=1300)
+        yield 1300
+        return
     dut.ip(f"link set {wan.tap} mtu 1300")
     eventually(lambda: _mtu(dut, wan) == 1300, 5, 0.01, "MTU 1300")
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -277,6 +282,36 @@ def narrow(dut, wan):
     yield 1300
     dut.ip(f"link set {wan.tap} mtu 1500")
     eventually(lambda: _mtu(dut, wan) == 1500, 5, 0.01, "MTU 1500")
+
+
+def test_a_routes_mtu_is_that_routes_and_the_smaller_one_counts(dut, lan, wan):
+    """RTAX_MTU: routes by the same next hop have their own; it never beats the interface's;
+    fpmctl shows it; a route sent again without it is free of it."""
+    nhid = dut.zebra.hop(wan.peer4, wan)
+    dut.route(NET, nhid=nhid, mtu=1400)
+    dut.route("203.0.113.0/24", nhid=nhid)
+    dut.route("198.51.100.0/26", nhid=nhid, mtu=9000)
+    large = lambda dst: lan.probe(dst, size=1500, flags="DF")  # noqa: E731
+
+    assert lan.srp1(large("198.51.100.129"))[ICMP].nexthopmtu == 1400
+    dut.forwarded(lan, large("203.0.113.9"), wan)
+    dut.forwarded(lan, large(HOST), wan)
+    assert dut.route_row(NET)["mtu"] == 1400
+    assert dut.route_row("203.0.113.0/24")["mtu"] is None
+    assert "mtu 1400" in dut.fpmctl("show", "routes", NET).stdout
+    dut.route(NET, nhid=nhid)
+    dut.forwarded(lan, large("198.51.100.129"), wan)
+
+
+def test_the_mtu_of_an_onlink_route_counts(dut, lan, wan):
+    """A route without a gateway has no adjacency of its own to keep an MTU in."""
+    wan.answer(HOST, "02:00:00:00:99:01")
+    dut.route(NET, nhid=dut.zebra.hop(wire=wan), mtu=1400)
+    dut.forwarded(lan, lan.probe(HOST, size=1400, flags="DF"), wan, timeout=3)
+
+    reply = lan.srp1(lan.probe(HOST, size=1401, flags="DF"))
+
+    assert (reply[ICMP].type, reply[ICMP].code, reply[ICMP].nexthopmtu) == (3, 4, 1400)
 
 
 def _mtu(dut, wire):

@@ -33,7 +33,8 @@ slot_print(const struct rig *g, uint32_t number)
 		assert_true(n < 300);
 		seen[n++] = path;
 		sum += path_kind(path) == PATH_ADJ
-			       ? mix(ipaddr_hash(&a->addr, a->family), a->ifidx)
+			       ? mix(ipaddr_hash(&a->addr, a->family),
+				     a->ifidx | (uint64_t)path_mtu_class(path) << 16)
 			       : mix(path, 1);
 		if (!group_word_is_block(g->fib->group[number]))
 			break;

@@ -367,17 +367,21 @@ rig_path_text(const struct rig *g, fib_path path, char *out, size_t size)
 		[PATH_DOWN] = "down",
 	};
 	char buf[PREFIX_STRLEN];
+	int n;
 
 	if (path_kind(path) == PATH_ADJ) {
 		const struct fib_adj *a = &g->fib->adj[path_index(path)];
 
-		snprintf(out, size, "%s@%u", ipaddr_str(&a->addr, a->family, buf),
-			 a->ifidx);
+		n = snprintf(out, size, "%s@%u", ipaddr_str(&a->addr, a->family, buf),
+			     a->ifidx);
 	} else if (path_kind(path) == PATH_ONLINK) {
-		snprintf(out, size, "onlink@%u", path_index(path));
+		n = snprintf(out, size, "onlink@%u", path_index(path));
 	} else {
-		snprintf(out, size, "%s", name[path_kind(path)]);
+		n = snprintf(out, size, "%s", name[path_kind(path)]);
 	}
+	if (path_mtu_class(path) != 0)
+		snprintf(out + n, size - (size_t)n, " mtu %u",
+			 g->fib->mtu_bytes[path_mtu_class(path)]);
 }
 
 static int
