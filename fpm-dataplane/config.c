@@ -178,6 +178,38 @@ take_fpm(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void
 			  conf->sweep_max_s, conf->sweep_quiet_s);
 }
 
+/* Packets a second. */
+static void
+take_rate(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	if (at->node->type == YAML_SCALAR_NODE &&
+	    strcmp((const char *)at->node->data.scalar.value, "unlimited") == 0)
+		*(uint32_t *)out = POLICER_UNLIMITED;
+	else
+		cfg_take_uint(c, key, at, out);
+}
+
+#define C_AT(member) .offset = offsetof(struct policer_conf, member)
+#define RATE_WANTED  "a number from 0 to 10000000, or unlimited"
+static const struct cfg_key policer_keys[] = {
+	{"rate", take_rate, C_AT(rate), .max = POLICER_RATE_MAX, .expected = RATE_WANTED},
+	{"burst", cfg_take_uint, C_AT(burst), .min = 1, .max = POLICER_BURST_MAX},
+	{"source-rate", take_rate, C_AT(source_rate), .max = POLICER_RATE_MAX,
+	 .expected = RATE_WANTED},
+	{"source-burst", cfg_take_uint, C_AT(source_burst), .min = 1,
+	 .max = POLICER_BURST_MAX},
+	{NULL},
+};
+
+static const struct cfg_key class_keys[] = {
+#define CLASS(id, name, key, rate, burst, source_rate, source_burst, text)           \
+	{name, cfg_take_map, .offset = offsetof(struct config, policer[CLASS_##id]), \
+	 .sub = policer_keys},
+#include "base/punt_class.def"
+#undef CLASS
+	{NULL},
+};
+
 static const struct cfg_key memory_keys[] = {
 	{"hugepages", cfg_take_bool, AT(hugepages), .expected = "true or false"},
 	{"size-mib", cfg_take_memory, AT(memory_mib), .min = 64, .max = MEMORY_MAX_MIB},
@@ -192,6 +224,7 @@ static const struct cfg_key top_keys[] = {
 	{"control-netns", cfg_take_netns, AT(control_netns),
 	 .expected = "a name as `ip netns` shows it"},
 	{"fpm", take_fpm, .sub = fpm_keys},
+	{"policers", cfg_take_map, .sub = class_keys},
 	{"control-socket", cfg_take_path, AT(control_socket),
 	 .expected = "an absolute path of at most 107 characters"},
 	{"metrics", take_metrics, AT(metrics_listen), .expected = LISTEN_WANTED ", or off"},
@@ -218,6 +251,7 @@ set_defaults(struct config *conf, const char *file)
 	conf->sweep_quiet_s = 5;
 	conf->sweep_max_s = 120;
 	conf->sweep_restart_s = 120;
+	memcpy(conf->policer, policer_default, sizeof(conf->policer));
 	conf->memory_mib = 256;
 	conf->log_level = LOG_LEVEL_INFO;
 }

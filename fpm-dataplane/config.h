@@ -17,6 +17,12 @@
  *     sweep-quiet-s: 5           # optional: silence that ends a replay
  *     sweep-max-s: 120           # optional: sweep at the latest this long after a connect
  *     sweep-restart-s: 120       # optional: hold after a zebra restart
+ *   policers:                    # optional: what of each class may go to the host
+ *     icmp:                      # a class of base/punt_class.def; each key optional
+ *       rate: 2000               # packets a second; 0 closes; or unlimited
+ *       burst: 1000              # packets
+ *       source-rate: 1000        # of each source
+ *       source-burst: 500
  *   control-socket: /run/fpm-dataplane/control.sock   # optional
  *   metrics: 127.0.0.1:9620      # optional; "off" turns it off
  *   memory:
@@ -37,6 +43,7 @@
 #include <sys/socket.h>
 
 #include "base/log.h"
+#include "base/policer.h"
 
 #define CONFIG_PORTS_MAX   64
 #define CONFIG_CORES_MAX   64
@@ -62,6 +69,7 @@ struct config {
 	uint64_t fpm_queue_limit_bytes;
 	bool fpm_feedback;
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
+	struct policer_conf policer[N_PUNT_CLASS];
 	char control_socket[108];
 	bool metrics_on;
 	struct sockaddr_storage metrics_listen;

@@ -78,7 +78,7 @@ unknown_key(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at)
 {
 	const struct cfg_key *nearest = NULL;
 	unsigned int best = NEAR_MAX;
-	char all[256] = "";
+	char all[1024] = "";
 	size_t n = 0;
 
 	for (const struct cfg_key *k = keys; k->name != NULL; k++) {
@@ -89,8 +89,9 @@ unknown_key(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at)
 			best = d;
 			nearest = k;
 		}
-		n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s",
-				      k == keys ? "" : ", ", k->name);
+		if (n < sizeof(all))
+			n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s",
+					      k == keys ? "" : ", ", k->name);
 	}
 	if (nearest != NULL)
 		cfg_error(c, at->line, at->path, "unknown key; expected %s?",
@@ -131,7 +132,7 @@ void
 cfg_walk(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at, void *base)
 {
 	const yaml_node_t *map = at->node;
-	int seen[32] = {0}; /* line where key i stood; tables are shorter than this */
+	int seen[64] = {0}; /* line where key i stood; tables are shorter than this */
 
 	if (map->type != YAML_MAPPING_NODE) {
 		cfg_error(c, at->line, at->path, "is %s; expected keys such as `%s:`",

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_launch.h>
@@ -39,8 +40,9 @@
 #include "trace/trace.h"
 #include "ui/ui.h"
 
-#define PUNT_RING   1024
-#define INJECT_RING 1024
+#define PUNT_RING_PROTECTED 1024
+#define PUNT_RING_OPEN      512
+#define INJECT_RING         1024
 
 enum { W_RIB, W_NEIGH, W_PUNT, W_FPM, W_UI, W_TRACE, N_WORKER };
 
@@ -202,13 +204,35 @@ ports_open(const struct config *conf)
 	return 0;
 }
 
+/* NULL when memory is out. */
 static struct rte_ring *
 ring_make(const char *what, unsigned int fwd, unsigned int size)
 {
-	char name[32];
+	char name[RTE_RING_NAMESIZE];
 
 	snprintf(name, sizeof(name), "%s-%u", what, fwd);
 	return rte_ring_create(name, size, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+}
+
+/* A ring a class: what fills one leaves the others their room. */
+static int
+rings_make(struct fwd_rings *r, unsigned int fwd)
+{
+	bool made = true;
+	char name[16];
+
+	for (unsigned int c = 0; c < N_PUNT_CLASS; c++) {
+		snprintf(name, sizeof(name), "punt-%u", c);
+		r->punt[c] = ring_make(name, fwd,
+				       c < CLASS_FIRST_OPEN ? PUNT_RING_PROTECTED
+							    : PUNT_RING_OPEN);
+		made &= r->punt[c] != NULL;
+	}
+	r->inject = ring_make("inject", fwd, INJECT_RING);
+	if (made && r->inject != NULL)
+		return 0;
+	log_error("main: rings not made error=%s", rte_strerror(rte_errno));
+	return -rte_errno;
 }
 
 /* Queues are dealt out to forwarders in turn, so that each core gets its share. */
@@ -217,17 +241,14 @@ forwarders_plan(const struct config *conf)
 {
 	unsigned int turn = 0;
 	char name[16];
+	int rc;
 
 	for (unsigned int i = 0; i < conf->n_core; i++) {
 		struct fwd_rings *r = &dp.rings[i];
 
-		r->punt[PUNT_CLASS_CONTROL] = ring_make("punt-control", i, PUNT_RING);
-		r->punt[PUNT_CLASS_BULK] = ring_make("punt-bulk", i, PUNT_RING);
-		r->inject = ring_make("inject", i, INJECT_RING);
-		if (r->punt[0] == NULL || r->punt[1] == NULL || r->inject == NULL) {
-			log_error("main: rings not made error=%s", rte_strerror(rte_errno));
-			return -rte_errno;
-		}
+		rc = rings_make(r, i);
+		if (rc < 0)
+			return rc;
 		snprintf(name, sizeof(name), "fwd-%u", i);
 		dp.fwd[i] = (struct fwd_conf){.fib = dp.fib,
 					      .punt = &dp.worker[W_PUNT],
@@ -394,8 +415,8 @@ stop(bool failed)
 		fib_destroy(dp.fib);
 	watch_free(dp.watch);
 	for (unsigned int i = 0; i < CONFIG_CORES_MAX; i++) {
-		rte_ring_free(dp.rings[i].punt[PUNT_CLASS_CONTROL]);
-		rte_ring_free(dp.rings[i].punt[PUNT_CLASS_BULK]);
+		for (unsigned int c = 0; c < N_PUNT_CLASS; c++)
+			rte_ring_free(dp.rings[i].punt[c]);
 		rte_ring_free(dp.rings[i].inject);
 	}
 	rte_mempool_free(dp.pool);
@@ -424,6 +445,7 @@ run(const struct config *conf)
 					  : "");
 		return 1;
 	}
+	policer_init(rte_get_tsc_hz(), conf->policer);
 	rc = pool_make(conf);
 	if (rc == 0)
 		rc = ports_open(conf);

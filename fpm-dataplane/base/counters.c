@@ -10,8 +10,8 @@
 #include <string.h>
 
 const struct reason_info reason_info[N_REASON] = {
-#define DROP(n, t)    [DROP_##n] = {.name = #n, .text = t},
-#define PUNT(n, c, t) [PUNT_##n] = {.name = #n, .text = t, .class = PUNT_CLASS_##c},
+#define DROP(n, t) [DROP_##n] = {.name = #n, .text = t},
+#define PUNT(n, t) [PUNT_##n] = {.name = #n, .text = t},
 #include "base/reason.def"
 #undef DROP
 #undef PUNT
@@ -70,4 +70,24 @@ counters_port(unsigned int ifidx, struct if_counters *sum)
 		sum->tx_packets += counter_read(&c->tx_packets);
 		sum->tx_bytes += counter_read(&c->tx_bytes);
 	}
+}
+
+void
+counters_class(enum punt_class class, struct class_counters *sum)
+{
+	struct counters *const *b;
+	unsigned int n = counters_blocks(&b);
+
+	memset(sum, 0, sizeof(*sum));
+	for (unsigned int i = 0; i < n; i++) {
+		const struct class_counters *c = &b[i]->class[class];
+
+		sum->policed += counter_read(&c->policed);
+		sum->over_share += counter_read(&c->over_share);
+		sum->ring_full += counter_read(&c->ring_full);
+		/* Taken before passed: nothing is taken on that has not passed. */
+		sum->taken += counter_read(&c->taken);
+	}
+	for (unsigned int i = 0; i < n; i++)
+		sum->passed += counter_read(&b[i]->class[class].passed);
 }

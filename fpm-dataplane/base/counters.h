@@ -10,31 +10,30 @@
 #include <stdalign.h>
 #include <stdint.h>
 
+#include "base/policer.h"
+
 #define IFIDX_MAX    256 /* interface indexes are 1..255; 0 means none */
 #define COUNTERS_MAX 68  /* 64 forwarders, punt, and room */
 
 enum reason {
 #define DROP(name, text) DROP_##name,
-#define PUNT(name, class, text)
+#define PUNT(name, text)
 #include "base/reason.def"
 #undef PUNT
 #undef DROP
 	N_DROP,
 	PUNT_before_first = N_DROP - 1,
 #define DROP(name, text)
-#define PUNT(name, class, text) PUNT_##name,
+#define PUNT(name, text) PUNT_##name,
 #include "base/reason.def"
 #undef DROP
 #undef PUNT
 	N_REASON,
 };
 
-enum punt_class { PUNT_CLASS_CONTROL, PUNT_CLASS_BULK, N_PUNT_CLASS };
-
 struct reason_info {
-	const char *name;      /* "no_route" */
-	const char *text;      /* for `fpmctl show counters` */
-	enum punt_class class; /* of punts */
+	const char *name; /* "no_route" */
+	const char *text; /* for `fpmctl show counters` */
 };
 extern const struct reason_info reason_info[N_REASON];
 
@@ -43,9 +42,19 @@ struct if_counters {
 	uint64_t tx_packets, tx_bytes; /* frames given to the port */
 };
 
+/* Packets of one punt class: passed + policed + over_share + ring_full is all of them. */
+struct class_counters {
+	uint64_t passed;     /* given to the host, or an ICMP error sent */
+	uint64_t policed;    /* dropped: over the rate of the class */
+	uint64_t over_share; /* dropped: over the rate of their source */
+	uint64_t ring_full;  /* dropped: within the rates, but the host is behind */
+	uint64_t taken;      /* of those passed, taken on by the punt thread */
+};
+
 struct counters {
 	alignas(64) uint64_t reason[N_REASON];
 	struct if_counters port[IFIDX_MAX]; /* by ifidx */
+	struct class_counters class[N_PUNT_CLASS];
 	uint64_t forwarded[2]; /* packets forwarded by FIB: [0] IPv4, [1] IPv6 */
 	uint64_t to_kernel;    /* frames written to a TAP */
 	uint64_t from_kernel;  /* frames read from a TAP and sent */
@@ -69,6 +78,7 @@ unsigned int counters_blocks(struct counters *const **blocks);
 /* Add up one field: relaxed loads of single-writer counters. */
 uint64_t counters_reason(enum reason reason);
 void counters_port(unsigned int ifidx, struct if_counters *sum);
+void counters_class(enum punt_class class, struct class_counters *sum);
 
 /* Single-writer increment that a concurrent reader sees whole. */
 static inline void

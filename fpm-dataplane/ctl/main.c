@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fpmctl: words of the command line to one request, its answer to a table or to JSON, what
- * became of it to the exit code. Holds no state between runs and changes nothing.
+ * became of it to the exit code. Holds no state between runs.
  */
 #include "ctl/ctl.h"
 
@@ -31,6 +31,7 @@ static const struct {
 	{"neighbors", " [-4|-6]", "neighbours and their MAC addresses"},
 	{"counters", " [all]",
 	 "drops, punts, totals; without `all` those that are not zero"},
+	{"punt", "", "classes of packets for the host: their policers, and what they did"},
 	{"fpm", "", "the channel to zebra, and what came of it"},
 	{"memory", "", "memory, by what it is used for"},
 	{"version", "", "version, uptime, configuration of the daemon"},
@@ -57,7 +58,9 @@ usage(const char *show)
 			return CTL_USAGE;
 		}
 	fputs("usage: fpmctl [-s SOCKET] [--json] show "
-	      "ports|routes|nexthops|neighbors|counters|fpm|memory|version\n"
+	      "ports|routes|nexthops|neighbors|counters|punt|fpm|memory|version\n"
+	      "       fpmctl [-s SOCKET] set policer CLASS [rate N] [burst N] "
+	      "[source-rate N] [source-burst N]\n"
 	      "       fpmctl [-s SOCKET] [--json] audit [--repair] [--vtysh COMMAND]\n"
 	      "       fpmctl [-s SOCKET] replay\n"
 	      "       fpmctl [-s SOCKET] [--json] explain dst ADDRESS [port NAME] [WORDS]\n"
@@ -79,6 +82,11 @@ help(void)
 	     "      compare what zebra has, the RIB and the FIB; print what differs\n"
 	     "      --repair          write the FIB again, ask zebra for a replay\n"
 	     "      --vtysh COMMAND   how to ask zebra (vtysh), such as 'vtysh -N r1'\n"
+	     "fpmctl set policer CLASS [rate N] [burst N] [source-rate N] [source-burst "
+	     "N]\n"
+	     "      packets a second (or unlimited; 0: none) and packets, of a class and "
+	     "of\n"
+	     "      each source in it, until the daemon ends; `show punt` has the classes\n"
 	     "fpmctl replay\n"
 	     "      have zebra connect anew and say everything again\n"
 	     "fpmctl explain dst ADDRESS [port NAME] [WORDS]\n"
@@ -238,6 +246,61 @@ replay(const char *socket)
 		puts("The FPM session is closed; zebra connects again within 3 s and "
 		     "replays.\nForwarding goes on meanwhile. `fpmctl show fpm` shows the "
 		     "progress.");
+	return flushed(rc, 0);
+}
+
+static bool
+on_class(const json_t *row, const char *text, void *ctx)
+{
+	const struct view *view = view_find("punt");
+
+	if (*(const bool *)ctx) {
+		printf("[%s]\n", text);
+	} else {
+		view->head();
+		view->row(row);
+	}
+	return true;
+}
+
+/* Words after `set policer`. */
+static int
+set_policer(const struct ask *ask, int n, char **word)
+{
+	static const char *const key[][2] = {{"rate", "rate"},
+					     {"burst", "burst"},
+					     {"source-rate", "source_rate"},
+					     {"source-burst", "source_burst"}};
+	bool json = ask->json;
+	json_t *request;
+	int rc;
+
+	if (n < 3 || n % 2 == 0) {
+		fputs("fpmctl: set policer CLASS, then pairs such as `rate 1000`\n",
+		      stderr);
+		return usage(NULL);
+	}
+	request = json_pack("{s:s, s:s}", "set", "policer", "class", word[0]);
+	for (int i = 1; i < n; i += 2) {
+		unsigned int k = 0;
+		char *end;
+		long long value = strtoll(word[i + 1], &end, 10);
+
+		while (k < 4 && strcmp(word[i], key[k][0]) != 0)
+			k++;
+		if (k == 4) {
+			json_decref(request);
+			fprintf(stderr, "fpmctl: unexpected word '%s'\n", word[i]);
+			return usage(NULL);
+		}
+		/* What is no number is the daemon's to judge: `unlimited` is one of its words. */
+		json_object_set_new(request, key[k][1],
+				    *end == '\0' && end != word[i + 1]
+					    ? json_integer(value)
+					    : json_string(word[i + 1]));
+	}
+	rc = conn_ask(ask->socket, request, on_class, &json);
+	json_decref(request);
 	return flushed(rc, 0);
 }
 
@@ -402,6 +465,8 @@ main(int argc, char **argv)
 		return replay(ask.socket);
 	if (strcmp(argv[0], "audit") == 0 || strcmp(argv[0], "replay") == 0)
 		return unexpected(argv[1], NULL);
+	if (strcmp(argv[0], "set") == 0 && argc >= 2 && strcmp(argv[1], "policer") == 0)
+		return set_policer(&ask, argc - 2, argv + 2);
 	if (strcmp(argv[0], "show") != 0)
 		return unexpected(argv[0], NULL);
 	if (argc == 1) {

@@ -230,6 +230,35 @@ counter_row(const json_t *row)
 			     row_str(row, "name"), row_int(row, "value")));
 }
 
+static const char *
+rate_text(const json_t *row, const char *key, char buf[24])
+{
+	if (row_has(row, key))
+		snprintf(buf, 24, "%lld", row_int(row, key));
+	else
+		snprintf(buf, 24, "unlimited");
+	return buf;
+}
+
+static void
+punt_head(void)
+{
+	printf("%-13s %9s %6s %9s %6s %12s %12s %12s %9s\n", "CLASS", "RATE/S", "BURST",
+	       "SOURCE/S", "BURST", "PASSED", "POLICED", "OVER SHARE", "RING FULL");
+}
+
+static void
+punt_row(const json_t *row)
+{
+	char rate[24], source[24];
+
+	printf("%-13s %9s %6lld %9s %6lld %12lld %12lld %12lld %9lld\n",
+	       row_str(row, "class"), rate_text(row, "rate", rate), row_int(row, "burst"),
+	       rate_text(row, "source_rate", source), row_int(row, "source_burst"),
+	       row_int(row, "passed"), row_int(row, "policed"), row_int(row, "over_share"),
+	       row_int(row, "ring_full"));
+}
+
 const struct view *
 view_find(const char *show)
 {
@@ -239,6 +268,7 @@ view_find(const char *show)
 		{"neighbors", neighbor_head, neighbor_row},
 		{"ports", port_head, port_row},
 		{"counters", counter_head, counter_row},
+		{"punt", punt_head, punt_row},
 		{"fpm", NULL, status_fpm},
 		{"memory", NULL, status_memory},
 		{"version", NULL, status_version},

@@ -65,6 +65,7 @@ struct burst {
 	uint64_t hop[BURST_MAX];             /* MAC << 16 | ifidx of the adjacency */
 	struct fwd_found found[2];           /* [0] IPv4, [1] IPv6 */
 	struct watch_record *rec[BURST_MAX]; /* only while somebody looks; may be NULL */
+	uint64_t now; /* ticks, read when the first packet wants to leave; 0 */
 };
 
 static inline uint8_t *
@@ -112,6 +113,13 @@ void fwd_lookup(struct burst *b);    /* destination -> path */
 void fwd_adjacency(struct burst *b); /* path -> MAC and interface, or out */
 void fwd_rewrite(struct burst *b);   /* TTL, checksum, MACs */
 void fwd_dispatch(struct burst *b);  /* tx buffers, punt rings, drops */
+
+/*
+ * Which class does a packet that leaves by `reason` belong to, and may it pass? Counts what
+ * may not.
+ */
+enum punt_class fwd_class(const struct burst *b, unsigned int i, enum reason reason);
+bool fwd_police(struct burst *b, unsigned int i, enum punt_class class);
 
 /* Append to the buffer of an interface; what the port does not take is dropped. */
 void fwd_tx(struct fwd *f, uint16_t ifidx, uint16_t port_id, struct rte_mbuf *m);

@@ -60,29 +60,48 @@ fwd_tx_flush(struct fwd *f)
 	f->n_tx_used = 0;
 }
 
+/*
+ * Hand a packet to the punt thread, if its class lets it. What does not pass is dropped for
+ * its own cause when an ICMP error was wanted: then the error is what was withheld.
+ */
 static void
 punt(struct burst *b, unsigned int i, enum reason reason)
 {
 	struct fwd *f = b->fwd;
 	struct packet_meta *meta = packet_meta(b->m[i]);
+	enum punt_class class;
 	bool icmp = reason == PUNT_ttl_expired || reason == PUNT_unreach;
+	enum reason drop = DROP_policed;
 
-	meta->reason = (uint8_t)reason;
-	meta->cause = b->cause[i];
-	meta->family = b->family[i];
-	meta->in_ifidx = b->ifidx;
-	meta->path = b->path[i];
+	if (b->now == 0)
+		b->now = policer_ticks();
+	class = fwd_class(b, i, reason);
 	if (icmp)
 		counter_add(&f->count->reason[b->cause[i]], 1);
-	if (rte_ring_sp_enqueue(f->conf->rings.punt[reason_info[reason].class], b->m[i]) ==
-	    0) {
-		counter_add(&f->count->reason[reason], 1);
-		f->wake_punt = true;
-		return;
+	if (fwd_police(b, i, class)) {
+		meta->reason = (uint8_t)reason;
+		meta->class = (uint8_t) class;
+		meta->cause = b->cause[i];
+		meta->family = b->family[i];
+		meta->in_ifidx = b->ifidx;
+		meta->path = b->path[i];
+		if (rte_ring_sp_enqueue(f->conf->rings.punt[class], b->m[i]) == 0) {
+			counter_add(&f->count->reason[reason], 1);
+			counter_add(&f->count->class[class].passed, 1);
+			f->wake_punt = true;
+			return;
+		}
+		counter_add(&f->count->class[class].ring_full, 1);
+		drop = DROP_punt_ring_full;
 	}
+	if (reason == PUNT_too_big && class != CLASS_cut) {
+		counter_add(&f->count->reason[DROP_mtu], 1);
+		icmp = true;
+	}
+	counter_add(icmp ? &f->count->icmp_limited : &f->count->reason[drop], 1);
+	if (f->watch != NULL)
+		watch_lost(f->conf->watch_ring, f->watch, b->ifidx, b->m[i], drop);
 	rte_pktmbuf_free(b->m[i]);
-	counter_add(icmp ? &f->count->icmp_limited : &f->count->reason[DROP_punt_ring_full],
-		    1);
 }
 
 void
@@ -91,6 +110,7 @@ fwd_dispatch(struct burst *b)
 	struct fwd *f = b->fwd;
 	unsigned int n4 = 0, n6 = 0;
 
+	b->now = 0;
 	for (unsigned int i = 0; i < b->n; i++) {
 		uint16_t out;
 

@@ -50,14 +50,16 @@ fwd_parse(struct burst *b)
 		parse_one(b, i);
 }
 
-/* A port of a control protocol, either end? BGP, BFD (RFC 5881, 5883), LDP, DHCP, RIP. */
+/* A port of a control protocol, either end? BGP, BFD (RFC 5881, 5883, 7881), LDP, DHCP, RIP,
+ * Babel. */
 static bool
 control_port(uint8_t proto, uint16_t port)
 {
 	if (proto == 6)
 		return port == 179 || port == 646;
-	return port == 3784 || port == 3785 || port == 4784 || port == 646 || port == 67 ||
-	       port == 68 || port == 546 || port == 547 || port == 520 || port == 521;
+	return port == 3784 || port == 3785 || port == 4784 || port == 7784 ||
+	       port == 646 || port == 67 || port == 68 || port == 546 || port == 547 ||
+	       port == 520 || port == 521 || port == 6696;
 }
 
 enum reason

@@ -6,6 +6,7 @@
 #ifndef PORT_PACKET_H
 #define PORT_PACKET_H
 
+#include <rte_cycles.h>
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 #include <stdint.h>
@@ -16,6 +17,7 @@ struct packet_meta {
 	uint8_t reason; /* W:fwd  enum reason: a PUNT_ */
 	uint8_t cause; /* W:fwd  enum reason: the DROP_ behind an ICMP error, already counted */
 	uint8_t family;     /* W:fwd  4, 6, or 0 when not IP */
+	uint8_t class;      /* W:fwd  enum punt_class: the policer that let it pass */
 	uint16_t in_ifidx;  /* W:fwd  where it came in; W:punt 0 for what we originate */
 	uint16_t out_ifidx; /* W:punt where an injected frame goes out; the link of our
 			     * own packet to a link-local destination */
@@ -33,8 +35,16 @@ packet_meta(struct rte_mbuf *m)
 
 /* Between one forwarder and the punt thread; each ring has one producer, one consumer. */
 struct fwd_rings {
-	struct rte_ring *punt[N_PUNT_CLASS]; /* fwd -> punt */
-	struct rte_ring *inject;             /* punt -> fwd  finished frames */
+	struct rte_ring
+		*punt[N_PUNT_CLASS]; /* fwd -> punt, one a class: each has its room */
+	struct rte_ring *inject;     /* punt -> fwd  finished frames */
 };
+
+/* The clock of base/policer.h. */
+static inline uint64_t
+policer_ticks(void)
+{
+	return rte_rdtsc() << POLICER_TICK_SHIFT;
+}
 
 #endif

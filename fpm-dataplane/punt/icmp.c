@@ -2,7 +2,7 @@
 /*
  * ICMP and ICMPv6 errors: whether one may be sent, what it quotes, whose address it bears.
  * RFC 792, RFC 1812 4.3.2, RFC 4443 2.4. Never an error about an error, never towards a
- * group, never faster than the token bucket.                                     [punt]
+ * group, never faster than the policers of base/punt_class.def.                                     [punt]
  */
 #include <string.h>
 
@@ -174,6 +174,31 @@ error6(struct punt *p, struct rte_mbuf *m, struct rte_mbuf *e, uint8_t type, uin
 	e->data_len = e->pkt_len = (uint16_t)(L2_LEN + len);
 }
 
+/* Has the forwarder not asked for this very error, the policer is asked now. */
+static bool
+within_rate(struct punt *p, struct rte_mbuf *m, enum punt_class class)
+{
+	struct packet_meta *meta = packet_meta(m);
+	const uint8_t *ip = l3_of(m);
+	struct class_counters *count = &p->count->class[class];
+	struct ipaddr net = {0};
+	enum policer_verdict verdict;
+
+	if (meta->class == class)
+		return true;
+	/* KEY_NET, as fwd/police.c has it; its hash may be another one. */
+	memcpy(net.octet, meta->family == 4 ? ip + 12 : ip + 8, meta->family == 4 ? 4 : 8);
+	verdict = policer_take(class, (uint32_t)ipaddr_hash(&net, p->fib->seed),
+			       policer_ticks());
+	counter_add(verdict == POLICER_PASS     ? &count->passed
+		    : verdict == POLICER_SOURCE ? &count->over_share
+						: &count->policed,
+		    1);
+	/* Nobody takes it on but we ourselves. */
+	counter_add(&count->taken, verdict == POLICER_PASS);
+	return verdict == POLICER_PASS;
+}
+
 void
 icmp_error(struct punt *p, struct rte_mbuf *m, uint8_t type, uint8_t code, uint32_t arg)
 {
@@ -187,7 +212,7 @@ icmp_error(struct punt *p, struct rte_mbuf *m, uint8_t type, uint8_t code, uint3
 	if ((v6 ? !allowed6(m, ip, room, type) : !allowed4(m, ip, room)) ||
 	    meta->in_ifidx == 0 || !has_way_back(p, meta, ip) ||
 	    (v6 && !source6(p, meta->in_ifidx, ip, &src6)) ||
-	    !token_take(&p->icmp[v6], ev_now(p->worker->loop))) {
+	    !within_rate(p, m, punt_class_icmp(meta->family, type, code))) {
 		counter_add(&p->count->icmp_limited, 1);
 		return;
 	}

@@ -23,14 +23,6 @@
 #define HOLD_PACKETS       2048 /* of all neighbours: never the whole pool */
 #define HOLD_SECONDS       10   /* nobody waits longer, whatever neigh says */
 
-struct token_bucket {
-	double rate_per_s, burst;
-	double tokens;
-	ev_tstamp last;
-};
-
-bool token_take(struct token_bucket *tb, ev_tstamp now);
-
 struct held {
 	uint16_t ifidx;
 	uint8_t family; /* of the neighbour; 0: free entry */
@@ -47,11 +39,10 @@ struct punt {
 	struct worker *worker;
 	ev_io *tap_io; /* one a port */
 	ev_timer tick;
-	struct held *hold;           /* HOLD_NEIGHBOURS entries, open addressing by hash */
-	unsigned int n_hold;         /* entries in use */
-	unsigned int n_held;         /* packets in them */
-	struct token_bucket icmp[2]; /* [0] ICMP, [1] ICMPv6 */
-	uint8_t *linear;             /* scratch for chained mbufs, LINEAR_BYTES */
+	struct held *hold;   /* HOLD_NEIGHBOURS entries, open addressing by hash */
+	unsigned int n_hold; /* entries in use */
+	unsigned int n_held; /* packets in them */
+	uint8_t *linear;     /* scratch for chained mbufs, LINEAR_BYTES */
 	uint16_t ip_id;
 };
 
@@ -93,6 +84,9 @@ void icmp_error(struct punt *p, struct rte_mbuf *m, uint8_t type, uint8_t code,
 		uint32_t arg);
 /* The error that belongs to a drop reason. Keeps `m`. */
 void icmp_for_drop(struct punt *p, struct rte_mbuf *m, enum reason cause);
+
+/* Whom does the kernel speak with? One frame of its own, about to be sent on `ifidx`. */
+void learn_peer(struct punt *p, const uint8_t *frame, uint32_t len, uint16_t ifidx);
 
 /* Cut an IPv4 packet to fit `mtu` and send the pieces; takes `m`. */
 void fragment_and_send(struct punt *p, struct rte_mbuf *m, uint16_t mtu);

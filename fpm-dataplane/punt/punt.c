@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The punt thread: takes what forwarders punted, protected classes first, and does with it
+ * The punt thread: takes what forwarders punted, class by class, and does with it
  * what its reason says. It may be slow; it must never hold up a forwarder.
  */
 #include "punt/punt.h"
@@ -18,23 +18,13 @@
 #include "port/watch.h"
 #include "punt/internal.h"
 
-#define ROUND_BULK \
-	256 /* bulk punts a round and forwarder, so that control is looked at often */
-#define ICMP_RATE  1000
-#define ICMP_BURST 100
-
-bool
-token_take(struct token_bucket *tb, ev_tstamp now)
-{
-	tb->tokens += (now - tb->last) * tb->rate_per_s;
-	tb->last = now;
-	if (tb->tokens > tb->burst)
-		tb->tokens = tb->burst;
-	if (tb->tokens < 1)
-		return false;
-	tb->tokens -= 1;
-	return true;
-}
+/*
+ * A turn serves all classes in their order, each with so much at most: whatever waits below
+ * the line, a peer's packet waits for a few dozen of the others. Then sockets and timers.
+ */
+#define TURNS          16
+#define TURN_PROTECTED 64
+#define TURN_OPEN      8
 
 void
 punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason)
@@ -103,37 +93,41 @@ handle(struct punt *p, struct rte_mbuf *m)
 	}
 }
 
-/* Returns true when more is waiting than one round takes. */
-static bool
-drain(struct punt *p, enum punt_class class, unsigned int limit)
+/* One forwarder's packets of a class, `most` of them. Returns how many there were. */
+static unsigned int
+drain(struct punt *p, unsigned int fwd, enum punt_class class, unsigned int most)
 {
-	struct rte_mbuf *m[32];
-	bool more = false;
+	struct rte_mbuf *m[TURN_PROTECTED];
+	unsigned int n = rte_ring_sc_dequeue_burst(p->conf.rings[fwd].punt[class],
+						   (void **)m, most, NULL);
 
-	for (unsigned int f = 0; f < p->conf.n_fwd; f++) {
-		struct rte_ring *ring = p->conf.rings[f].punt[class];
-		unsigned int n, done = 0;
+	for (unsigned int i = 0; i < n; i++)
+		handle(p, m[i]);
+	counter_add(&p->count->class[class].taken, n);
+	return n;
+}
 
-		do {
-			n = rte_ring_sc_dequeue_burst(ring, (void **)m, 32, NULL);
-			for (unsigned int i = 0; i < n; i++)
-				handle(p, m[i]);
-			done += n;
-		} while (n == 32 && done < limit);
-		more |= n == 32;
-	}
-	return more;
+static unsigned int
+turn(struct punt *p)
+{
+	unsigned int n = 0;
+
+	for (enum punt_class c = 0; c < N_PUNT_CLASS; c++)
+		for (unsigned int f = 0; f < p->conf.n_fwd; f++)
+			n += drain(p, f, c,
+				   c < CLASS_FIRST_OPEN ? TURN_PROTECTED : TURN_OPEN);
+	return n;
 }
 
 static void
 punt_round(struct worker *w)
 {
 	struct punt *p = w->ctx;
-	bool more = drain(p, PUNT_CLASS_CONTROL, 4 * ROUND_BULK);
 
-	more |= drain(p, PUNT_CLASS_BULK, ROUND_BULK);
-	if (more)
-		worker_wake(w);
+	for (unsigned int i = 0; i < TURNS; i++)
+		if (turn(p) == 0)
+			return;
+	worker_wake(w);
 }
 
 static void
@@ -210,9 +204,6 @@ punt_setup(struct worker *w, const struct punt_conf *conf)
 	p->hold = calloc(HOLD_NEIGHBOURS, sizeof(*p->hold));
 	p->tap_io = calloc(conf->n_port, sizeof(*p->tap_io));
 	p->linear = malloc(LINEAR_BYTES);
-	for (int i = 0; i < 2; i++)
-		p->icmp[i] =
-			(struct token_bucket){.rate_per_s = ICMP_RATE, .burst = ICMP_BURST};
 	w->name = "punt";
 	w->role = ROLE_PUNT;
 	w->ctx = p;

@@ -74,6 +74,7 @@ on_tap(struct ev_loop *loop, ev_io *io, int revents)
 			punt_drop(p, m, DROP_mtu);
 			continue;
 		}
+		learn_peer(p, rte_pktmbuf_mtod(m, uint8_t *), (uint32_t)len, port->ifidx);
 		counter_add(&p->count->from_kernel, 1);
 		punt_inject(p, m, port->ifidx);
 	}

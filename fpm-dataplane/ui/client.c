@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/fpm_event.h"
+#include "base/log.h"
 #include "ui/client.h"
 
 static void client_pump(struct client *c);
@@ -133,6 +134,33 @@ replay(struct client *c)
 }
 
 static void
+policer_change(struct client *c)
+{
+	enum punt_class class = c->req.class;
+	struct policer_conf conf;
+	json_t *row;
+
+	policer_get(class, &conf);
+#define CHANGE(field)                             \
+	if (c->req.policer.field != POLICER_KEEP) \
+		conf.field = c->req.policer.field;
+	CHANGE(rate)
+	CHANGE(burst)
+	CHANGE(source_rate)
+	CHANGE(source_burst)
+#undef CHANGE
+	policer_set(class, &conf);
+	row = show_class(class);
+	log_info("ui: policer set class=%s rate=%d burst=%u source_rate=%d source_burst=%u",
+		 punt_class_info[class].name, (int)conf.rate, conf.burst,
+		 (int)conf.source_rate, conf.source_burst);
+	buf_json(&c->out, row);
+	json_decref(row);
+	c->n_rows = 1;
+	put_end(c);
+}
+
+static void
 serve(struct client *c, const char *line, size_t len)
 {
 	char why[256];
@@ -144,6 +172,10 @@ serve(struct client *c, const char *line, size_t len)
 	}
 	if (c->req.replay) {
 		replay(c);
+		return;
+	}
+	if (c->req.set_policer) {
+		policer_change(c);
 		return;
 	}
 	if (c->req.breaking != BREAK_NOTHING) {

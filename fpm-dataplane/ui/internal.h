@@ -14,6 +14,7 @@
 #include <urcu/list.h>
 
 #include "base/msg.h"
+#include "base/policer.h"
 #include "port/port.h"
 #include "port/watch.h"
 #include "ui/ui.h"
@@ -48,13 +49,20 @@ enum show {
 	SHOW_MEMORY,
 	SHOW_VERSION,
 	SHOW_AUDIT,
+	SHOW_PUNT,
 	N_SHOW
 };
+
+/* A number of a policer that the request leaves as it is. */
+#define POLICER_KEEP (POLICER_UNLIMITED - 1)
 
 struct request {
 	enum show show;
 	bool replay;      /* nothing to show: end the FPM session */
 	uint8_t breaking; /* enum query_break; nothing to show either */
+	bool set_policer; /* of `class`, to what is given ... */
+	enum punt_class class;
+	struct policer_conf policer; /* ... where it is not POLICER_KEEP */
 	bool has_prefix, longest, all_tables, repair;
 	uint8_t family;
 	struct prefix prefix;
@@ -156,6 +164,7 @@ void clients_summary(struct ui *ui);
 
 /* show.c: the answers made here. Append rows to `out`; return how many. */
 unsigned int show_rows(struct ui *ui, enum show show, struct buf *out);
+json_t *show_class(enum punt_class class);
 json_t *show_port(const struct ui *ui, const struct port *port);
 uint64_t proc_status_bytes(const char *key); /* "VmRSS"; 0 when unknown */
 

@@ -55,6 +55,47 @@ reasons(struct buf *b, const char *name, const char *help, unsigned int from,
 }
 
 static void
+punt_classes(struct buf *b)
+{
+	static const struct {
+		const char *verdict;
+		size_t offset; /* of the uint64_t in struct class_counters */
+	} verdict[] = {
+		{"passed", offsetof(struct class_counters, passed)},
+		{"policed", offsetof(struct class_counters, policed)},
+		{"over_share", offsetof(struct class_counters, over_share)},
+		{"ring_full", offsetof(struct class_counters, ring_full)},
+	};
+	static const char name[] = "punt_class_packets_total";
+	struct policer_conf conf;
+
+	head(b, name, "counter",
+	     "Packets for the host, by class and by what its policer said.");
+	for (unsigned int c = 0; c < N_PUNT_CLASS; c++) {
+		struct class_counters sum;
+
+		counters_class((enum punt_class)c, &sum);
+		for (unsigned int v = 0; v < sizeof(verdict) / sizeof(verdict[0]); v++)
+			buf_printf(
+				b, P "%s{class=\"%s\",verdict=\"%s\"} %llu\n", name,
+				punt_class_info[c].name, verdict[v].verdict,
+				(unsigned long long)*(const uint64_t *)((const char *)&sum +
+									verdict[v].offset));
+	}
+	head(b, "policer_rate_packets_per_second", "gauge",
+	     "Rate of a punt class; +Inf: unlimited.");
+	for (unsigned int c = 0; c < N_PUNT_CLASS; c++) {
+		policer_get((enum punt_class)c, &conf);
+		buf_printf(b, P "policer_rate_packets_per_second{class=\"%s\"} ",
+			   punt_class_info[c].name);
+		if (conf.rate == POLICER_UNLIMITED)
+			buf_printf(b, "+Inf\n");
+		else
+			buf_printf(b, "%u\n", conf.rate);
+	}
+}
+
+static void
 thread_counters(struct buf *b)
 {
 	static const struct {
@@ -254,6 +295,7 @@ metrics_page(struct ui *ui, struct buf *b)
 	reasons(b, "drop_packets_total", "Packets dropped, by reason.", 0, N_DROP);
 	reasons(b, "punt_packets_total", "Packets that left the fast path, by reason.",
 		N_DROP, N_REASON);
+	punt_classes(b);
 	thread_counters(b);
 	ports(ui, b);
 	channel(b);

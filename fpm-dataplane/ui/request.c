@@ -18,13 +18,14 @@ static const char *const show_name[N_SHOW] = {
 	[SHOW_NEIGHBORS] = "neighbors", [SHOW_PORTS] = "ports",
 	[SHOW_COUNTERS] = "counters",   [SHOW_FPM] = "fpm",
 	[SHOW_MEMORY] = "memory",       [SHOW_VERSION] = "version",
-	[SHOW_AUDIT] = "audit",
+	[SHOW_AUDIT] = "audit",         [SHOW_PUNT] = "punt",
 };
 
 /* What a request holds, before its keys have been checked against one another. */
 struct parse {
 	struct request *req;
 	bool has_show, has_longest, has_tables, has_repair, was_addr;
+	bool has_set, has_class, has_rate; /* of a policer; any of its numbers */
 	char *why;
 	size_t why_size;
 };
@@ -64,7 +65,7 @@ take_show(struct parse *p, const json_t *value)
 		}
 	return bad(p,
 		   "cannot show '%s'; known are routes, nexthops, neighbors, ports, "
-		   "counters, fpm, memory, version, audit",
+		   "counters, punt, fpm, memory, version, audit",
 		   echo(json_string_value(value), buf));
 }
 
@@ -88,6 +89,63 @@ take_do(struct parse *p, const json_t *value)
 	if (!json_is_string(value) || strcmp(json_string_value(value), "replay") != 0)
 		return bad(p, "the only thing to do is 'replay'");
 	p->req->replay = true;
+	return 0;
+}
+
+static int
+take_set(struct parse *p, const json_t *value)
+{
+	if (!json_is_string(value) || strcmp(json_string_value(value), "policer") != 0)
+		return bad(p, "the only thing to set is a 'policer'");
+	p->req->set_policer = p->has_set = true;
+	return 0;
+}
+
+static int
+take_class(struct parse *p, const json_t *value)
+{
+	const char *name = json_is_string(value) ? json_string_value(value) : "";
+	char buf[128];
+
+	p->has_class = true;
+	p->req->class = punt_class_find(name);
+	return p->req->class == N_PUNT_CLASS
+		       ? bad(p, "no class '%s'; `fpmctl show punt` lists them",
+			     echo(name, buf))
+		       : 0;
+}
+
+/* One number of a policer. Returns 0, -EINVAL, or 1: `key` is no such number. */
+static int
+take_rate(struct parse *p, const char *key, const json_t *value)
+{
+	struct policer_conf *conf = &p->req->policer;
+	const struct {
+		const char *key;
+		uint32_t *out, min, max;
+	} of[] = {
+		{"rate", &conf->rate, 0, POLICER_RATE_MAX},
+		{"source_rate", &conf->source_rate, 0, POLICER_RATE_MAX},
+		{"burst", &conf->burst, 1, POLICER_BURST_MAX},
+		{"source_burst", &conf->source_burst, 1, POLICER_BURST_MAX},
+	};
+	unsigned int i = 0, n = sizeof(of) / sizeof(of[0]);
+
+	while (i < n && strcmp(key, of[i].key) != 0)
+		i++;
+	if (i == n)
+		return 1;
+	p->has_rate = true;
+	if (of[i].min == 0 && json_is_string(value) &&
+	    strcmp(json_string_value(value), "unlimited") == 0) {
+		*of[i].out = POLICER_UNLIMITED;
+		return 0;
+	}
+	if (!json_is_integer(value) || json_integer_value(value) < of[i].min ||
+	    json_integer_value(value) > of[i].max)
+		return bad(p, "%s is not a number from %u to %u%s", key, of[i].min,
+			   of[i].max, of[i].min == 0 ? ", or unlimited" : "");
+	*of[i].out = (uint32_t)json_integer_value(value);
 	return 0;
 }
 
@@ -118,7 +176,14 @@ static int
 take_key(struct parse *p, const char *key, const json_t *value)
 {
 	char buf[128];
+	int rc = take_rate(p, key, value);
 
+	if (rc <= 0)
+		return rc;
+	if (strcmp(key, "set") == 0)
+		return take_set(p, value);
+	if (strcmp(key, "class") == 0)
+		return take_class(p, value);
 	if (strcmp(key, "show") == 0)
 		return take_show(p, value);
 	if (strcmp(key, "prefix") == 0)
@@ -136,7 +201,8 @@ take_key(struct parse *p, const char *key, const json_t *value)
 	    strcmp(key, "repair") != 0)
 		return bad(p,
 			   "unknown key '%s'; known are show, prefix, longest, family, "
-			   "all_tables, repair, do, trace, capture, explain",
+			   "all_tables, repair, do, trace, capture, explain, set, class, "
+			   "rate, burst, source_rate, source_burst",
 			   echo(key, buf));
 	if (!json_is_boolean(value))
 		return bad(p, "%s is not true or false", key);
@@ -162,7 +228,10 @@ request_parse(const char *line, size_t len, struct request *req, char *why, size
 	const char *key;
 	int rc = 0;
 
-	*req = (struct request){0};
+	*req = (struct request){.policer = {.rate = POLICER_KEEP,
+					    .burst = POLICER_KEEP,
+					    .source_rate = POLICER_KEEP,
+					    .source_burst = POLICER_KEEP}};
 	root = json_loadb(line, len, JSON_REJECT_DUPLICATES, &error);
 	if (!json_is_object(root)) {
 		rc = bad(&p, "not a JSON object, such as {\"show\": \"ports\"}");
@@ -176,9 +245,14 @@ request_parse(const char *line, size_t len, struct request *req, char *why, size
 	json_decref(root);
 	if (rc < 0)
 		return rc;
-	if (req->want.ask != WATCH_ASK_NONE && (p.has_show || req->replay))
+	if (p.has_set && (!p.has_class || !p.has_rate))
+		return bad(&p, "set needs a class, and a rate, burst, source_rate or "
+			       "source_burst");
+	if (!p.has_set && (p.has_class || p.has_rate))
+		return bad(&p, "class and rates go with set");
+	if ((req->want.ask != WATCH_ASK_NONE) + p.has_show + req->replay + p.has_set > 1)
 		return bad(&p, ONE_THING);
-	if (req->replay || req->breaking != BREAK_NOTHING ||
+	if (req->replay || req->breaking != BREAK_NOTHING || req->set_policer ||
 	    req->want.ask != WATCH_ASK_NONE)
 		return 0;
 	if (!p.has_show)

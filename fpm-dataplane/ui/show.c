@@ -151,6 +151,32 @@ show_counters(struct buf *out)
 	return N_REASON + n_totals;
 }
 
+/* null: unlimited. */
+static json_t *
+rate_or_null(uint32_t rate)
+{
+	return rate == POLICER_UNLIMITED ? json_null() : json_integer(rate);
+}
+
+json_t *show_class(enum punt_class class)
+{
+	const struct punt_class_info *info = &punt_class_info[class];
+	struct class_counters n;
+	struct policer_conf conf;
+
+	policer_get(class, &conf);
+	counters_class(class, &n);
+	return json_pack("{s:s, s:o, s:i, s:o, s:i, s:I, s:I, s:I, s:I, s:I, s:s}", "class",
+			 info->name, "rate", rate_or_null(conf.rate), "burst",
+			 (int)conf.burst, "source_rate", rate_or_null(conf.source_rate),
+			 "source_burst", (int)conf.source_burst, "passed",
+			 (json_int_t)n.passed, "policed", (json_int_t)n.policed,
+			 "over_share", (json_int_t)n.over_share, "ring_full",
+			 (json_int_t)n.ring_full, "waiting",
+			 (json_int_t)(n.passed > n.taken ? n.passed - n.taken : 0), "text",
+			 info->text);
+}
+
 uint64_t
 fpm_count_read(const struct fpm_count *count)
 {
@@ -290,6 +316,10 @@ show_rows(struct ui *ui, enum show show, struct buf *out)
 		return ui->conf.n_port;
 	case SHOW_COUNTERS:
 		return show_counters(out);
+	case SHOW_PUNT:
+		for (unsigned int c = 0; c < N_PUNT_CLASS; c++)
+			row_put(out, show_class((enum punt_class)c));
+		return N_PUNT_CLASS;
 	case SHOW_FPM:
 		row_put(out, fpm_row(ui));
 		return 1;

@@ -121,7 +121,8 @@ the_example_has_every_key_of_the_comment_in_config_h(void **state)
 		"listen:",      "feedback:",        "queue-limit-mib:", "sweep-quiet-s:",
 		"sweep-max-s:", "sweep-restart-s:", "control-socket:",  "metrics:",
 		"memory:",      "hugepages:",       "size-mib:",        "plugins:",
-		"idle:",        "log-level:"};
+		"idle:",        "log-level:",       "policers:",        "rate:",
+		"burst:",       "source-rate:",     "source-burst:"};
 	static char text[65536];
 	FILE *f = fopen("fpm-dataplane/dist/fpm-dataplane.yaml", "r");
 
@@ -130,6 +131,60 @@ the_example_has_every_key_of_the_comment_in_config_h(void **state)
 	fclose(f);
 	for (unsigned int i = 0; i < sizeof(key) / sizeof(key[0]); i++)
 		assert_non_null(strstr(text, key[i]));
+}
+
+static void
+the_example_has_every_class(void **state)
+{
+	char *text = NULL, line[64];
+	size_t size;
+	FILE *f = fopen("fpm-dataplane/dist/fpm-dataplane.yaml", "r");
+
+	assert_non_null(f);
+	assert_true(getdelim(&text, &size, '\0', f) > 0);
+	fclose(f);
+	for (unsigned int c = 0; c < N_PUNT_CLASS; c++) {
+		snprintf(line, sizeof(line), "\n  %s: ", punt_class_info[c].name);
+		assert_non_null(strstr(text, line));
+	}
+	free(text);
+}
+
+static void
+policers_are_taken_key_by_key(void **state)
+{
+	load(PORT "policers:\n  icmp: {rate: 7}\n  bgp:\n    rate: unlimited\n    "
+		  "source-rate: 0\n  arp-new: {burst: 9, source-burst: 1}\n  tcp:\n");
+	assert_string_equal(said, "");
+	assert_int_equal(conf.policer[CLASS_icmp].rate, 7);
+	assert_int_equal(conf.policer[CLASS_icmp].burst, policer_default[CLASS_icmp].burst);
+	assert_int_equal(conf.policer[CLASS_bgp].rate, POLICER_UNLIMITED);
+	assert_int_equal(conf.policer[CLASS_bgp].source_rate, 0);
+	assert_int_equal(conf.policer[CLASS_arp_new].burst, 9);
+	assert_int_equal(conf.policer[CLASS_arp_new].source_burst, 1);
+	assert_memory_equal(&conf.policer[CLASS_tcp], &policer_default[CLASS_tcp],
+			    sizeof(conf.policer[0]));
+}
+
+static void
+wrong_policers_are_told(void **state)
+{
+	says("policers:\n  icmp: {rate: 10000001}\n",
+	     "3: policers.icmp.rate: 10000001 is out of range; expected a number from 0 to "
+	     "10000000, or unlimited\n");
+	says("policers:\n  icmp: {rate: -1, burst: 0}\n",
+	     "3: policers.icmp.rate: '-1' is not a plain number; expected a number from 0 "
+	     "to "
+	     "10000000, or unlimited\n"
+	     "3: policers.icmp.burst: 0 is out of range; expected a number from 1 to "
+	     "1000000\n");
+	says("policers:\n  icmp: {burst: unlimited}\n",
+	     "3: policers.icmp.burst: 'unlimited' is not a plain number; expected a number "
+	     "from 1 to 1000000\n");
+	says("policers:\n  icnp: {rate: 1}\n",
+	     "3: policers.icnp: unknown key; expected icmp?\n");
+	says("policers:\n  icmp: 100\n",
+	     "3: policers.icmp: is a single value; expected keys such as `rate:`\n");
 }
 
 static void
@@ -185,7 +240,7 @@ an_unknown_key_gets_the_nearest_known_one(void **state)
 	     "2: memory.zzz: unknown key; expected one of hugepages, size-mib\n");
 	says("\"\\e[31mx\": 1\n",
 	     "2: \\x1b[31mx: unknown key; expected one of ports, cores, "
-	     "control-netns, fpm, control-socket, metrics, memory, plugins, idle, "
+	     "control-netns, fpm, policers, control-socket, metrics, memory, plugins, idle, "
 	     "log-level\n");
 	says("? [1]\n: 2\n", "2: top: key is a list; expected a word\n");
 }
@@ -386,6 +441,9 @@ main(void)
 		cmocka_unit_test(every_key_is_taken),
 		cmocka_unit_test(the_example_loads_anywhere_and_shows_the_defaults),
 		cmocka_unit_test(the_example_has_every_key_of_the_comment_in_config_h),
+		cmocka_unit_test(the_example_has_every_class),
+		cmocka_unit_test(policers_are_taken_key_by_key),
+		cmocka_unit_test(wrong_policers_are_told),
 		cmocka_unit_test(a_file_that_cannot_be_read_is_named),
 		cmocka_unit_test(no_ports_is_told),
 		cmocka_unit_test(an_unknown_key_gets_the_nearest_known_one),

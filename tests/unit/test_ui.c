@@ -164,7 +164,7 @@ what_is_not_understood_gets_a_sentence(void **state)
 		{"{\"show\": 1}", "show is not a string"},
 		{"{\"show\": \"x\\u001b[1m\"}",
 		 "cannot show 'x\\x1b[1m'; known are routes, nexthops, neighbors, ports, "
-		 "counters, fpm, memory, version, audit"},
+		 "counters, punt, fpm, memory, version, audit"},
 		{"{\"show\": \"routes\", \"prefix\": \"10.0.0.0/33\"}",
 		 "'10.0.0.0/33' is not an address or prefix"},
 		{"{\"show\": \"routes\", \"prefix\": 10}",

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The tables of peers. punt writes, forwarders read; no lock, no allocation, nothing but the
+ * words themselves.
+ */
+#include "base/peers.h"
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/inet.h"
+
+#define SETS 1024
+#define WAYS 4
+
+static alignas(64) _Atomic uint64_t table[N_PEER_KIND][SETS][WAYS]; /* W:punt R:fwd */
+
+static uint64_t
+mix_addr(uint64_t h, const uint8_t *addr, uint8_t family)
+{
+	uint64_t w[2] = {0};
+
+	memcpy(w, addr, family == 4 ? 4 : 16);
+	return mix64(mix64(h ^ w[0]) ^ w[1]);
+}
+
+uint64_t
+peer_addr_key(const uint8_t *remote, uint8_t family, uint32_t what, uint64_t seed)
+{
+	return mix_addr(mix64(seed ^ ((uint64_t)what << 8 | family)), remote, family);
+}
+
+uint64_t
+peer_tcp_key(const uint8_t *remote, const uint8_t *own, uint8_t family,
+	     uint16_t remote_port, uint16_t own_port, uint64_t seed)
+{
+	uint64_t h =
+		peer_addr_key(remote, family, (uint32_t)remote_port << 16 | own_port, seed);
+
+	return mix_addr(h, own, family);
+}
+
+/* A word: 31 bits of the key, whether it is proved, the second. An empty one is 0. */
+#define PROOF (1ull << 32)
+
+static uint64_t
+tag_of(uint64_t key)
+{
+	uint64_t tag = key >> 33 << 33;
+
+	return tag != 0 ? tag : 1ull << 33;
+}
+
+static bool
+same(uint64_t word, uint64_t key)
+{
+	return word >> 33 << 33 == tag_of(key);
+}
+
+static bool
+fresh(uint64_t word, uint32_t now_s)
+{
+	/* Clocks of cores may differ: a second ahead is no age. */
+	return word != 0 && (int32_t)(now_s - (uint32_t)word) < PEER_SECONDS;
+}
+
+/* How worth keeping is a word? Nothing, then old, then unproved, then proved ones. */
+static uint64_t
+worth(uint64_t word, uint32_t now_s)
+{
+	if (!fresh(word, now_s))
+		return 0;
+	return (word & PROOF) + 1 + (uint32_t)word;
+}
+
+void
+peers_learn(enum peer_kind kind, uint64_t key, bool proof, uint32_t now_s)
+{
+	_Atomic uint64_t *set = table[kind][key % SETS], *at = NULL;
+	uint64_t word = tag_of(key) | (proof ? PROOF : 0) | now_s, least = UINT64_MAX,
+		 old = 0;
+
+	for (unsigned int i = 0; i < WAYS; i++) {
+		uint64_t w = atomic_load_explicit(&set[i], memory_order_relaxed);
+
+		if (same(w, key)) {
+			word |= w & PROOF;
+			at = &set[i];
+			old = w;
+			break;
+		}
+		if (worth(w, now_s) < least) {
+			least = worth(w, now_s);
+			at = &set[i];
+			old = w;
+		}
+	}
+	if (!same(old, key) && !proof && fresh(old, now_s) && (old & PROOF) != 0)
+		return;
+	/* Once a second is enough: readers keep their copy of the line. */
+	if (old != word)
+		atomic_store_explicit(at, word, memory_order_relaxed);
+}
+
+void
+peers_forget(enum peer_kind kind, uint64_t key)
+{
+	_Atomic uint64_t *set = table[kind][key % SETS];
+
+	for (unsigned int i = 0; i < WAYS; i++)
+		if (same(atomic_load_explicit(&set[i], memory_order_relaxed), key))
+			atomic_store_explicit(&set[i], 0, memory_order_relaxed);
+}
+
+bool
+peers_know(enum peer_kind kind, uint64_t key, uint32_t now_s)
+{
+	const _Atomic uint64_t *set = table[kind][key % SETS];
+
+	for (unsigned int i = 0; i < WAYS; i++) {
+		uint64_t w = atomic_load_explicit(&set[i], memory_order_relaxed);
+
+		if (same(w, key))
+			return fresh(w, now_s);
+	}
+	return false;
+}

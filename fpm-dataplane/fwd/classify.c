@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which class of base/punt_class.def a packet for the host belongs to. Only what the host is
+ * known to expect is let into the protected ones: protocols that cross no router, peers it
+ * speaks with (base/peers.h), neighbours it has or asks for. The packet itself is taken at
+ * its word in nothing that a stranger could write.                                [fwd-n]
+ */
+#include "base/inet.h"
+#include "base/peers.h"
+#include "fwd/burst.h"
+
+/* One packet being looked at. */
+struct view {
+	const struct burst *b;
+	const uint8_t *l3;
+	unsigned int room; /* octets of it that may be looked at */
+	uint8_t family;
+	bool group; /* destination is multicast or broadcast */
+	bool link;  /* destination is of link scope: no router has passed it on */
+	uint32_t now_s;
+};
+
+static const uint8_t *
+source_of(const struct view *v)
+{
+	return v->family == 4 ? v->l3 + 12 : v->l3 + 8;
+}
+
+static bool
+knows(const struct view *v, enum peer_kind kind, uint32_t what)
+{
+	uint64_t seed = v->b->fwd->fib->seed;
+
+	return peers_know(kind, peer_addr_key(source_of(v), v->family, what, seed),
+			  v->now_s);
+}
+
+/* A neighbour that the kernel has under this MAC, or one that it is asking for. */
+static bool
+neighbour(const struct burst *b, unsigned int i, uint8_t family, const uint8_t *addr,
+	  uint32_t now_s)
+{
+	const struct fib *fib = b->fwd->fib;
+	const uint8_t *src = burst_l2(b, i) + 6;
+	struct ipaddr a = {0};
+	uint32_t adj;
+
+	memcpy(a.octet, addr, family_octets(family));
+	adj = fib_host_adj(fib, b->ifidx, family, &a);
+	if (adj != 0 &&
+	    atomic_load_explicit(&fib->adj[adj].hop, memory_order_relaxed) >> 16 ==
+		    adj_hop_make(src, 0) >> 16)
+		return true;
+	return peers_know(PEER_ASKED, peer_addr_key(addr, family, b->ifidx, fib->seed),
+			  now_s);
+}
+
+static enum punt_class
+class_l2(const struct burst *b, unsigned int i, uint32_t now_s)
+{
+	const uint8_t *l3 = burst_l3(b, i);
+	unsigned int room = rte_pktmbuf_data_len(b->m[i]) - L2_LEN;
+	uint16_t type = get_be16(burst_l2(b, i) + 12);
+
+	if (type == 0x0806) /* RFC 826; the sender's protocol address */
+		return room >= 28 && neighbour(b, i, 4, l3 + 14, now_s) ? CLASS_arp
+									: CLASS_arp_new;
+	/* LLC of IS-IS: ISO 10589, 8.4.8 */
+	if (type < 0x0600 && room >= 2 && l3[0] == 0xfe && l3[1] == 0xfe)
+		return CLASS_igp;
+	return CLASS_l2;
+}
+
+/* What is neither a protocol's nor a session's. */
+static enum punt_class
+rest(const struct view *v)
+{
+	return v->group ? CLASS_group : CLASS_local;
+}
+
+/* `class` for what came over this link only or from a peer, else the strangers' room. */
+static enum punt_class
+trusted(const struct view *v, enum punt_class class, uint32_t what)
+{
+	return v->link || knows(v, PEER_CONTROL, what) ? class : CLASS_control_new;
+}
+
+static enum punt_class
+class_tcp(const struct view *v, unsigned int off)
+{
+	const uint8_t *tcp = v->l3 + off;
+	uint16_t from, to;
+	bool bgp, known;
+	uint64_t key;
+
+	if (v->room < off + 14)
+		return rest(v);
+	from = get_be16(tcp);
+	to = get_be16(tcp + 2);
+	bgp = from == 179 || to == 179;
+	key = peer_tcp_key(source_of(v), source_of(v) + family_octets(v->family), v->family,
+			   from, to, v->b->fwd->fib->seed);
+	/* A SYN alone begins a session, whatever it pretends to belong to. */
+	known = (tcp[13] & 0x12) != 0x02 &&
+		peers_know(bgp ? PEER_BGP : PEER_TCP, key, v->now_s);
+	if (bgp)
+		return known ? CLASS_bgp : CLASS_bgp_new;
+	if (from == 646 || to == 646)
+		return known ? CLASS_signalling : CLASS_control_new;
+	return known ? CLASS_tcp : rest(v);
+}
+
+/* RFC 5881, 5 and 4: one hop, proved by a TTL of 255; an echo has been looped back. */
+static bool
+bfd_ttl(const struct view *v, uint16_t port)
+{
+	uint8_t ttl = v->family == 4 ? v->l3[8] : v->l3[7];
+
+	return port == 3784 ? ttl == 255 : port == 3785 ? ttl >= 254 : true;
+}
+
+static enum punt_class
+class_udp(const struct view *v, unsigned int off)
+{
+	uint16_t from, to;
+
+	if (v->room < off + 8)
+		return rest(v);
+	from = get_be16(v->l3 + off);
+	to = get_be16(v->l3 + off + 2);
+	/* The answers of an S-BFD reflector come from its port: RFC 7881, 2. */
+	if (to == 3784 || to == 3785 || to == 4784 || to == 7784 || from == 7784)
+		return bfd_ttl(v, to) && knows(v, PEER_BFD, 0) ? CLASS_bfd
+							       : CLASS_control_new;
+	if (to == 646)
+		return trusted(v, CLASS_signalling, 646u << 8);
+	if (to == 520 || to == 521 || to == 6696)
+		return trusted(v, CLASS_igp, (uint32_t)to << 8);
+	if (to == 67 || to == 68 || to == 546 || to == 547)
+		return CLASS_dhcp;
+	return rest(v);
+}
+
+static enum punt_class
+class_icmp6(const struct view *v, unsigned int i, unsigned int off)
+{
+	uint8_t type;
+
+	if (v->room < off + 8)
+		return rest(v);
+	type = v->l3[off];
+	if ((type >= 130 && type <= 132) || type == 143)
+		return CLASS_membership;
+	if (type < 133 || type > 137)
+		return CLASS_icmp;
+	/* RFC 4861, 6.1 and 7.1: no router has passed it on. Else nobody will look at it. */
+	if (v->l3[7] != 255)
+		return rest(v);
+	/* An advertisement is about its target, all others about their source. */
+	if (type == 136 && v->room < off + 24)
+		return CLASS_nd_new;
+	return neighbour(v->b, i, 6, type == 136 ? v->l3 + off + 8 : source_of(v), v->now_s)
+		       ? CLASS_nd
+		       : CLASS_nd_new;
+}
+
+static enum punt_class
+class_ip(const struct view *v, unsigned int i)
+{
+	unsigned int off = v->family == 4 ? (v->l3[0] & 15u) * 4 : 40;
+	uint8_t proto = v->family == 4 ? v->l3[9] : v->l3[6];
+	bool piece = v->family == 4 ? (get_be16(v->l3 + 6) & 0x3fff) != 0 : proto == 44;
+
+	/* MLD has a router alert before it: RFC 3810, 5. No further than that. */
+	if (v->family == 6 && proto == 0 && v->room >= 48) {
+		proto = v->l3[40];
+		off = 48 + v->l3[41] * 8u;
+		if (proto != 58)
+			return rest(v);
+	}
+	switch (proto) {
+	case 2: /* IGMP */
+		return CLASS_membership;
+	case 88: /* EIGRP */
+	case 89: /* OSPF; its fragments too: RFC 2328, A.1 */
+		return trusted(v, CLASS_igp, proto);
+	case 46:  /* RSVP */
+	case 103: /* PIM */
+	case 112: /* VRRP */
+		return trusted(v, CLASS_signalling, proto);
+	}
+	if (piece)
+		return CLASS_fragment;
+	switch (proto) {
+	case 1:
+		return v->family == 4 ? CLASS_icmp : rest(v);
+	case 58:
+		return v->family == 6 ? class_icmp6(v, i, off) : rest(v);
+	case 6:
+		return class_tcp(v, off);
+	case 17:
+		return class_udp(v, off);
+	default:
+		return rest(v);
+	}
+}
+
+static enum punt_class
+class_for_host(const struct burst *b, unsigned int i, uint32_t now_s)
+{
+	const uint8_t *l3 = burst_l3(b, i);
+	struct view v = {.b = b,
+			 .l3 = l3,
+			 .room = burst_l3_room(b, i),
+			 .family = b->family[i],
+			 .now_s = now_s};
+
+	if (v.family == 4) {
+		v.group = l3[16] >= 224 || (burst_l2(b, i)[0] & 1) != 0;
+		v.link = get_be32(l3 + 16) >> 8 == 0xe00000 ||
+			 get_be32(l3 + 16) == 0xffffffff;
+	} else {
+		v.group = l3[24] == 0xff;
+		v.link = v.group ? (l3[25] & 15) <= 2
+				 : l3[24] == 0xfe && (l3[25] & 0xc0) == 0x80;
+	}
+	return class_ip(&v, i);
+}
+
+/* The class of the ICMP error that belongs to a packet; its type is the cause's. */
+static enum punt_class
+class_of_error(const struct burst *b, unsigned int i, enum reason reason)
+{
+	bool six = b->family[i] == 6;
+
+	if (reason == PUNT_ttl_expired)
+		return six ? CLASS_icmp6_ttl : CLASS_icmp4_ttl;
+	if (reason == PUNT_unreach)
+		return six ? CLASS_icmp6_unreach : CLASS_icmp4_unreach;
+	if (six)
+		return CLASS_icmp6_too_big;
+	return (burst_l3(b, i)[6] & 0x40) != 0 ? CLASS_icmp4_too_big : CLASS_cut;
+}
+
+enum punt_class
+fwd_class(const struct burst *b, unsigned int i, enum reason reason)
+{
+	switch (reason) {
+	case PUNT_l2_control:
+		return class_l2(b, i, policer_seconds(b->now));
+	case PUNT_not_ip:
+		return CLASS_group;
+	case PUNT_unresolved:
+		return CLASS_glean;
+	case PUNT_ttl_expired:
+	case PUNT_unreach:
+	case PUNT_too_big:
+		return class_of_error(b, i, reason);
+	default:
+		return class_for_host(b, i, policer_seconds(b->now));
+	}
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * May a packet go to the host? Asked here, before the ring, so that what is refused costs
+ * the forwarder two loads and the host nothing.                                  [fwd-n]
+ */
+#include "base/inet.h"
+#include "fwd/burst.h"
+
+static uint32_t
+hash(const struct burst *b, const uint8_t *octets, unsigned int n)
+{
+	uint64_t w[2] = {0};
+
+	memcpy(w, octets, n);
+	return (uint32_t)(mix64(mix64(w[0] ^ b->fwd->fib->seed) ^ w[1]) >> 32);
+}
+
+/* Whose share of the class is it? */
+static uint32_t
+source(const struct burst *b, unsigned int i, enum punt_key key)
+{
+	if (key == KEY_MAC || b->family[i] == 0)
+		return hash(b, burst_l2(b, i) + 6, 6);
+	if (b->family[i] == 4)
+		return hash(b, burst_l3(b, i) + 12, 4);
+	return hash(b, burst_l3(b, i) + 8, key == KEY_NET ? 8 : 16);
+}
+
+/* The neighbour that a packet waits for: its next hop, or its destination on the link. */
+static uint32_t
+neighbour(const struct burst *b, unsigned int i)
+{
+	uint32_t index = path_index(b->path[i]);
+
+	if (path_kind(b->path[i]) == PATH_ADJ)
+		return hash(b, (const uint8_t *)&index, sizeof(index));
+	return b->family[i] == 4 ? hash(b, burst_l3(b, i) + 16, 4)
+				 : hash(b, burst_l3(b, i) + 24, 16);
+}
+
+bool
+fwd_police(struct burst *b, unsigned int i, enum punt_class class)
+{
+	struct class_counters *count = &b->fwd->count->class[class];
+	uint32_t key = source(b, i, punt_class_info[class].key);
+
+	/* Nobody may use up the room of all who wait, neither as sender nor as target. */
+	if (class == CLASS_glean && !policer_share_take(class, neighbour(b, i), b->now)) {
+		counter_add(&count->over_share, 1);
+		return false;
+	}
+	switch (policer_take(class, key, b->now)) {
+	case POLICER_PASS:
+		return true;
+	case POLICER_SOURCE:
+		counter_add(&count->over_share, 1);
+		return false;
+	default:
+		counter_add(&count->policed, 1);
+		return false;
+	}
+}

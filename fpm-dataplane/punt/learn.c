@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whom the kernel speaks with, read off its own frames as they leave: TCP connections, BFD
+ * and other unicast control protocols, neighbours it asks for. Answers that anybody can draw
+ * out of it (RST, SYN-ACK, echo and ARP replies) say nothing.                    [punt]
+ */
+#include "base/inet.h"
+#include "base/peers.h"
+#include "punt/internal.h"
+
+struct frame {
+	const struct punt *p;
+	const uint8_t *l3, *l4, *own, *remote;
+	unsigned int room; /* octets from l4 on, padding excluded */
+	uint8_t family, proto;
+	uint32_t now_s;
+};
+
+static void
+learn_addr(const struct frame *f, enum peer_kind kind, uint32_t what)
+{
+	peers_learn(kind, peer_addr_key(f->remote, f->family, what, f->p->fib->seed), true,
+		    f->now_s);
+}
+
+static void
+learn_tcp(const struct frame *f)
+{
+	uint16_t own, remote;
+	enum peer_kind kind;
+	uint64_t key;
+	uint8_t flags;
+
+	if (f->room < 20)
+		return;
+	own = get_be16(f->l4);
+	remote = get_be16(f->l4 + 2);
+	kind = own == 179 || remote == 179 ? PEER_BGP : PEER_TCP;
+	key = peer_tcp_key(f->remote, f->own, f->family, remote, own, f->p->fib->seed);
+	flags = f->l4[13];
+	if ((flags & 0x05) != 0) /* FIN, RST */
+		peers_forget(kind, key);
+	else if ((flags & 0x12) == 0x02) /* SYN alone: we begin, to a peer we want */
+		peers_learn(kind, key, true, f->now_s);
+	else if ((flags & 0x02) == 0) /* data: an application talks; else only TCP does */
+		peers_learn(kind, key, f->room > (f->l4[12] >> 4) * 4u, f->now_s);
+}
+
+static void
+learn_udp(const struct frame *f)
+{
+	uint16_t to;
+
+	if (f->room < 8)
+		return;
+	to = get_be16(f->l4 + 2);
+	if (to == 3784 || to == 3785 || to == 4784 || to == 7784)
+		learn_addr(f, PEER_BFD, 0);
+	else if (to == 646 || to == 520 || to == 521 || to == 6696)
+		learn_addr(f, PEER_CONTROL, (uint32_t)to << 8);
+}
+
+static void
+learn_ip(struct frame *f, uint16_t ifidx)
+{
+	/* RFC 4861, 4.3: the target is asked for, whatever address the question goes to. */
+	if (f->family == 6 && f->proto == 58) {
+		if (f->room >= 24 && f->l4[0] == 135) {
+			f->remote = f->l4 + 8;
+			learn_addr(f, PEER_ASKED, ifidx);
+		}
+		return;
+	}
+	if (f->family == 4 ? f->remote[0] >= 224 : f->remote[0] == 0xff)
+		return; /* a group is no peer */
+	switch (f->proto) {
+	case 6:
+		learn_tcp(f);
+		break;
+	case 17:
+		learn_udp(f);
+		break;
+	case 46:
+	case 88:
+	case 89:
+	case 103:
+	case 112:
+		learn_addr(f, PEER_CONTROL, f->proto);
+		break;
+	}
+}
+
+void
+learn_peer(struct punt *p, const uint8_t *frame, uint32_t len, uint16_t ifidx)
+{
+	struct frame f = {.p = p, .l3 = frame + L2_LEN};
+	uint16_t type;
+	unsigned int head, total;
+
+	if (len < L2_LEN + 28)
+		return;
+	type = get_be16(frame + 12);
+	f.now_s = policer_seconds(policer_ticks());
+	if (type == 0x0806) {
+		/* RFC 826: a request names the address that is asked for. */
+		if (get_be16(f.l3 + 6) == 1) {
+			f.family = 4;
+			f.remote = f.l3 + 24;
+			learn_addr(&f, PEER_ASKED, ifidx);
+		}
+		return;
+	}
+	if (type == 0x0800) {
+		f.family = 4;
+		head = (f.l3[0] & 15u) * 4;
+		total = get_be16(f.l3 + 2);
+		f.proto = f.l3[9];
+		f.own = f.l3 + 12;
+		f.remote = f.l3 + 16;
+		if ((get_be16(f.l3 + 6) & 0x1fff) != 0)
+			return; /* a later fragment: ports were in the first */
+	} else if (type == 0x86dd && len >= L2_LEN + 40) {
+		f.family = 6;
+		head = 40;
+		total = 40u + get_be16(f.l3 + 4);
+		f.proto = f.l3[6];
+		f.own = f.l3 + 8;
+		f.remote = f.l3 + 24;
+	} else {
+		return;
+	}
+	if (total > len - L2_LEN)
+		total = len - L2_LEN;
+	if (head < 20 || head > total)
+		return;
+	f.l4 = f.l3 + head;
+	f.room = total - head;
+	learn_ip(&f, ifidx);
+}
