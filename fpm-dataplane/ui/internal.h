@@ -77,7 +77,7 @@ struct request {
 int request_parse(const char *line, size_t len, struct request *req, char *why,
 		  size_t why_size);
 
-#define ONE_THING "one thing at a time: show, do, trace, capture or explain"
+#define ONE_THING "one thing at a time: show, do, set, trace, capture or explain"
 
 /*
  * The same for the value of a key "trace", "capture" or "explain" (`ask`), from ui/watch.c;

@@ -29,6 +29,8 @@ KEYS = {
     "ports": "name device driver ifindex mac mtu link queues rx_packets rx_bytes "
     "tx_packets tx_bytes rx_missed rx_errors tx_errors forwarding addresses4 addresses6",
     "counters": "name kind value text",
+    "punt": "class rate burst source_rate source_burst passed policed over_share ring_full "
+    "waiting text",
     "memory": "rss_bytes peak_rss_bytes fib4 fib6 rib_bytes queue_bytes",
     "version": "version dpdk pid uptime_s config",
     "fpm": "connected generation routes4 routes6 zebra4 zebra6 other_tables unresolved "
@@ -73,6 +75,7 @@ WORDS = {
     "nexthops": ["192.0.2.66", "wan0"],
     "neighbors": ["192.0.2.66", "02:00:00:00:01:02", "wan0", "permanent"],
     "ports": ["lan0", "wan0", "up", "02:00:00:00:00:01"],
+    "punt": ["class", "bgp-new", "icmp6-too-big", "policed", "1000"],
     "fpm": [
         "connected",
         "generation",
@@ -315,6 +318,43 @@ def _packed(prefix):
     return ipaddress.ip_network(prefix).network_address
 
 
+def test_a_policer_is_changed_while_packets_pass(dut):
+    """`set policer`: what is given changes, the rest stays; the row says what is now."""
+    row = lambda: next(r for r in rows(dut, "punt") if r["class"] == "dhcp")  # noqa: E731
+    before = row()
+    try:
+        words = ["set", "policer", "dhcp", "rate", "unlimited", "source-burst", "7"]
+        done = dut.fpmctl("--json", *words)
+        assert (done.returncode, done.stderr) == (0, "")
+        now = json.loads(done.stdout)[0]
+        assert now == row()
+        assert (now["rate"], now["source_burst"]) == (None, 7)
+        assert now["burst"] == before["burst"] and now["source_rate"] == before["source_rate"]
+        assert "unlimited" in dut.fpmctl("set", "policer", "dhcp", "burst", "9").stdout
+    finally:
+        dut.fpmctl("set", "policer", "dhcp", "rate", str(before["rate"]), "burst",
+                   str(before["burst"]), "source-burst", str(before["source_burst"]))  # fmt: skip
+    assert row() == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "", "dhcp", "dhcp rate", "dhcp rate x", "dhcp rate 1.5", "dhcp rate 10000001",
+        "dhcp burst 0", "dhcp burst unlimited", "dhcp speed 5", "dhcq rate 5",
+        "dhcp rate 5 burst",
+    ],
+)  # fmt: skip
+def test_a_wrong_policer_is_refused_and_changes_nothing(dut, words):
+    """Exit code 2 and a sentence; never half of a change."""
+    before = [r["rate"] for r in rows(dut, "punt")]
+
+    done = dut.fpmctl("set", "policer", *words.split())
+
+    assert done.returncode == 2 and done.stderr.startswith("fpmctl: ") and done.stdout == ""
+    assert [r["rate"] for r in rows(dut, "punt")] == before
+
+
 def test_a_reader_that_stops_is_no_error(taught):
     """`fpmctl show routes | head -1`: a closed pipe ends it without noise."""
     line = f"{taught.daemon.ctl} -s {taught.socket} show routes | head -1"
@@ -374,3 +414,5 @@ def test_metrics_agree_with_counters(own_dut):
         v for n, v in values.items() if n.startswith("fpmdp_forwarded_packets_total")
     )
     assert passed == 5
+    assert values['fpmdp_punt_class_packets_total{class="icmp4-unreach",verdict="passed"}'] == 3
+    assert values['fpmdp_policer_rate_packets_per_second{class="icmp"}'] == 2000

@@ -240,7 +240,8 @@ an_unknown_key_gets_the_nearest_known_one(void **state)
 	     "2: memory.zzz: unknown key; expected one of hugepages, size-mib\n");
 	says("\"\\e[31mx\": 1\n",
 	     "2: \\x1b[31mx: unknown key; expected one of ports, cores, "
-	     "control-netns, fpm, policers, control-socket, metrics, memory, plugins, idle, "
+	     "control-netns, fpm, policers, control-socket, metrics, memory, plugins, "
+	     "idle, "
 	     "log-level\n");
 	says("? [1]\n: 2\n", "2: top: key is a list; expected a word\n");
 }

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Classes of packets for the host: what belongs to which, who is no stranger, and what the
+policers do. The floods are in test_flood.py."""
+
+import pytest
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.inet6 import ICMPv6ND_NS, IPv6
+from scapy.layers.l2 import ARP, Ether
+from scapy.packet import Raw
+
+from lib.wait import eventually
+from test_punt import frames_for_us
+from wire import token
+
+# The class of each when it comes from a stranger: the lan's peer is a static neighbour, and
+# nobody in the router has spoken with it.
+CLASSES = {
+    "BGP": "bgp-new", "BGP answer": "bgp-new", "BGP over IPv6": "bgp-new",
+    "BFD": "control-new", "OSPF unicast": "control-new", "echo": "icmp", "UDP": "local",
+    "UDP over IPv6": "local", "ARP request": "arp", "ARP reply": "arp",
+    "neighbour solicitation": "nd", "OSPF hello": "igp", "OSPFv3 hello": "igp",
+    "RIP": "igp", "IGMP": "membership", "VRRP": "signalling", "DHCP discover": "dhcp",
+    "mDNS": "group", "a broadcast of nobody's": "group", "MLD": "membership",
+    "LLDP": "l2", "IS-IS": "igp", "LACP": "l2", "unknown EtherType": "group",
+    "link-local unicast": "local", "LDP session": "control-new", "LDP hello": "signalling",
+    "PIM hello": "signalling", "PIM hello over IPv6": "signalling", "EIGRP": "igp",
+    "RSVP with router alert": "control-new", "VRRP over IPv6": "signalling",
+    "BFD over IPv6": "control-new", "BFD multihop": "control-new", "BFD echo": "control-new",
+    "DHCP answer": "dhcp", "DHCPv6 solicit": "dhcp", "RIPng": "igp",
+    "echo over IPv6": "icmp", "first fragment": "fragment", "later fragment": "fragment",
+    "first fragment of BGP": "fragment", "first fragment over IPv6": "fragment",
+    "later fragment over IPv6": "fragment", "fragment of an OSPF update": "control-new",
+    "destination options for us": "local", "GRE": "local", "802.1X": "l2",
+    "multicast beyond the link": "group", "multicast beyond the link over IPv6": "group",
+    "broadcast of our subnet": "group", "spanning tree": "l2", "VLAN": "group",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_each_kind_of_packet_is_counted_in_its_class(dut, lan, name):
+    """RFC 6192, 3: what is for the router itself is told apart by what it is, and each kind
+    has a policer of its own."""
+    before = passed(dut)
+
+    lan.send(frames_for_us(lan)[name][0])
+    dut.fence(lan)
+
+    assert passed(dut)[CLASSES[name]] - before[CLASSES[name]] >= 1
+
+
+def passed(dut):
+    """Packets that passed the policers, by class."""
+    return {row["class"]: row["passed"] for row in dut.control.ask("punt")}
+
+
+def moves(dut, lan, frame):
+    """The class in which one frame is counted as passed (fences are of class group)."""
+    dut.fence(lan)
+    before = passed(dut)
+    lan.send(frame)
+    dut.fence(lan)
+    now = passed(dut)
+    return [c for c in now if now[c] != before[c] and c != "group"]
+
+
+def test_a_host_that_is_no_neighbour_asks_from_the_strangers_room(dut, lan):
+    """RFC 826: an ARP request of an unknown address, or of a known one under another MAC."""
+    eth = Ether(src="02:00:00:00:99:01", dst="ff:ff:ff:ff:ff:ff")
+    arp = lambda who: ARP(op=1, hwsrc=eth.src, psrc=who, pdst="192.0.2.61")  # noqa: E731
+
+    assert moves(dut, lan, eth / arp("192.0.2.50")) == ["arp-new"]
+    assert moves(dut, lan, eth / arp(lan.peer4)) == ["arp-new"]
+    ns = ICMPv6ND_NS(tgt="2001:db8:4::99")
+    head = Ether(src=eth.src, dst="33:33:ff:00:00:99")
+    assert moves(
+        dut, lan, head / IPv6(src="2001:db8:4::50", dst="ff02::1:ff00:99", hlim=255) / ns
+    ) == ["nd-new"]
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_the_answer_to_our_own_question_has_protected_room(dut, lan, family):
+    """RFC 826, RFC 4861, 7.2: a neighbour the kernel asks for may answer while strangers
+    flood."""
+    host, name = ("192.0.2.51", "arp") if family == 4 else ("2001:db8:4::51", "nd")
+    before = passed(dut)
+
+    lan.answer(host, "02:00:00:00:99:02")
+    lan.send(lan.probe(host))
+
+    eventually(lambda: passed(dut)[name] > before[name], 3, 0.02, f"an answer in {name}")
+
+
+def test_bfd_is_known_by_whom_we_send_it_to_and_by_its_ttl(dut, lan):
+    """RFC 5881, 5: a TTL of 255 proves that no router was passed; RFC 5883 has none."""
+    eth = Ether(src=lan.mac, dst=lan.port_mac)
+    bfd = lambda ttl, port: (  # noqa: E731
+        eth / IP(src=lan.peer4, dst=lan.ip4, ttl=ttl) / UDP(sport=49152, dport=port)
+    )
+    ours = Ether(src=lan.port_mac, dst=lan.mac) / IP(src=lan.ip4, dst=lan.peer4, ttl=255)
+    mark = token()
+
+    dut.taps["lan"].send(ours / UDP(sport=49153, dport=3784) / Raw(mark))
+    lan.expect(mark)
+
+    assert moves(dut, lan, bfd(255, 3784)) == ["bfd"]
+    assert moves(dut, lan, bfd(254, 3784)) == ["control-new"]
+    assert moves(dut, lan, bfd(64, 4784)) == ["bfd"]
+
+
+def test_a_bgp_session_is_known_by_what_the_router_says_in_it(dut, lan):
+    """Data sent on a connection makes it a session; a SYN is never part of one, and a RST
+    ends it (RFC 9293, 3.10.7)."""
+    eth = Ether(src=lan.mac, dst=lan.port_mac) / IP(src=lan.peer4, dst=lan.ip4)
+    ours = Ether(src=lan.port_mac, dst=lan.mac) / IP(src=lan.ip4, dst=lan.peer4)
+    theirs = lambda flags, port=40001: (  # noqa: E731
+        eth / TCP(sport=port, dport=179, flags=flags, seq=5)
+    )
+
+    def say(flags):
+        mark = token()
+        dut.taps["lan"].send(ours / TCP(sport=179, dport=40001, flags=flags) / Raw(mark))
+        lan.expect(mark)
+
+    say("SA")
+    assert moves(dut, lan, theirs("R")) == ["bgp-new"]
+    say("PA")
+    assert moves(dut, lan, theirs("R")) == ["bgp"]
+    assert moves(dut, lan, theirs("S")) == ["bgp-new"]
+    assert moves(dut, lan, theirs("R", 40002)) == ["bgp-new"]
+    say("RA")
+    assert moves(dut, lan, theirs("R")) == ["bgp-new"]
+
+
+def test_what_is_over_the_rate_is_dropped_and_counted_exactly(dut, lan):
+    """A policer at its burst: so many pass, the others are policed, by rate or by share."""
+    flood = Ether(src=lan.mac, dst=lan.port_mac, type=0x9999) / Raw(token())
+    done = dut.fpmctl("set", "policer", "group", "rate", "1", "burst", "100")
+    assert done.returncode == 0, done.stderr
+    try:
+        one = lambda: next(  # noqa: E731
+            r for r in dut.control.ask("punt") if r["class"] == "group"
+        )
+        before, drops = one(), dut.counters()
+        lan.send(*[bytes(flood)] * 500)
+        eventually(lambda: sum(one()[k] - before[k] for k in ("passed", "policed")) >= 500)
+        now = one()
+        assert 100 <= now["passed"] - before["passed"] <= 102
+        assert now["over_share"] == before["over_share"]
+        assert dut.drops(drops) == {"policed": now["policed"] - before["policed"]}
+        dut.fpmctl("set", "policer", "group", "rate", "unlimited", "source-rate", "0")
+        lan.send(*[bytes(flood)] * 50)
+        eventually(lambda: one()["over_share"] - now["over_share"] == 50)
+    finally:
+        dut.fpmctl("set", "policer", "group", "rate", "1000", "burst", "1000",
+                   "source-rate", "500")  # fmt: skip
