@@ -104,6 +104,15 @@ burst_icmp(struct burst *b, unsigned int i, enum reason punt, enum reason cause)
 	b->cause[i] = (uint8_t)cause;
 }
 
+/* The moment of the burst, in ticks. */
+static inline uint64_t
+burst_now(struct burst *b)
+{
+	if (b->now == 0)
+		b->now = policer_ticks();
+	return b->now;
+}
+
 /* The stages, in order. */
 bool fwd_admit(struct burst *b); /* the interface; false: all have left */
 void fwd_parse(struct burst *b); /* Ethernet, RFC 1812 5.2.2, RFC 8200 */
@@ -118,7 +127,7 @@ void fwd_dispatch(struct burst *b);  /* tx buffers, punt rings, drops */
  * Which class does a packet that leaves by `reason` belong to, and may it pass? Counts what
  * may not.
  */
-enum punt_class fwd_class(const struct burst *b, unsigned int i, enum reason reason);
+enum punt_class fwd_class(struct burst *b, unsigned int i, enum reason reason);
 bool fwd_police(struct burst *b, unsigned int i, enum punt_class class);
 
 /* Append to the buffer of an interface; what the port does not take is dropped. */

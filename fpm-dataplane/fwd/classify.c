@@ -243,11 +243,11 @@ class_of_error(const struct burst *b, unsigned int i, enum reason reason)
 }
 
 enum punt_class
-fwd_class(const struct burst *b, unsigned int i, enum reason reason)
+fwd_class(struct burst *b, unsigned int i, enum reason reason)
 {
 	switch (reason) {
 	case PUNT_l2_control:
-		return class_l2(b, i, policer_seconds(b->now));
+		return class_l2(b, i, policer_seconds(burst_now(b)));
 	case PUNT_not_ip:
 		return CLASS_group;
 	case PUNT_unresolved:
@@ -257,6 +257,6 @@ fwd_class(const struct burst *b, unsigned int i, enum reason reason)
 	case PUNT_too_big:
 		return class_of_error(b, i, reason);
 	default:
-		return class_for_host(b, i, policer_seconds(b->now));
+		return class_for_host(b, i, policer_seconds(burst_now(b)));
 	}
 }

@@ -69,13 +69,10 @@ punt(struct burst *b, unsigned int i, enum reason reason)
 {
 	struct fwd *f = b->fwd;
 	struct packet_meta *meta = packet_meta(b->m[i]);
-	enum punt_class class;
+	enum punt_class class = fwd_class(b, i, reason);
 	bool icmp = reason == PUNT_ttl_expired || reason == PUNT_unreach;
 	enum reason drop = DROP_policed;
 
-	if (b->now == 0)
-		b->now = policer_ticks();
-	class = fwd_class(b, i, reason);
 	if (icmp)
 		counter_add(&f->count->reason[b->cause[i]], 1);
 	if (fwd_police(b, i, class)) {
@@ -110,7 +107,6 @@ fwd_dispatch(struct burst *b)
 	struct fwd *f = b->fwd;
 	unsigned int n4 = 0, n6 = 0;
 
-	b->now = 0;
 	for (unsigned int i = 0; i < b->n; i++) {
 		uint16_t out;
 

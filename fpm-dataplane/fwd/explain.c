@@ -45,6 +45,7 @@ fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 	fwd.adj_used = adj_used;
 	burst.fwd = &fwd;
 	burst.ifidx = ifidx;
+	burst.now = 0;
 	burst.n = 1;
 	burst.m[0] = &packet.m;
 	burst.rec[0] = rec;

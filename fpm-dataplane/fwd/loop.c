@@ -48,6 +48,7 @@ poll_queue(struct fwd *f, const struct fwd_rxq *q, struct burst *b)
 	counter_add(&c->rx_bytes, bytes);
 	counter_add(&f->count->bursts, 1);
 	b->fwd = f;
+	b->now = 0;
 	b->ifidx = q->ifidx;
 	b->rx_cksum = q->rx_cksum;
 	if (f->watch == NULL)

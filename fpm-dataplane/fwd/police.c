@@ -45,11 +45,12 @@ fwd_police(struct burst *b, unsigned int i, enum punt_class class)
 	uint32_t key = source(b, i, punt_class_info[class].key);
 
 	/* Nobody may use up the room of all who wait, neither as sender nor as target. */
-	if (class == CLASS_glean && !policer_share_take(class, neighbour(b, i), b->now)) {
+	if (class == CLASS_glean &&
+	    !policer_share_take(class, neighbour(b, i), burst_now(b))) {
 		counter_add(&count->over_share, 1);
 		return false;
 	}
-	switch (policer_take(class, key, b->now)) {
+	switch (policer_take(class, key, burst_now(b))) {
 	case POLICER_PASS:
 		return true;
 	case POLICER_SOURCE:

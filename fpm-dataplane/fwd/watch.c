@@ -56,12 +56,14 @@ note_stage(struct burst *b, enum watch_stage stage)
 }
 
 static void
-note_verdict(const struct burst *b, unsigned int i, struct watch_record *rec)
+note_verdict(struct burst *b, unsigned int i, struct watch_record *rec)
 {
 	const struct fib_iface *out;
 
 	rec->verdict = b->verdict[i];
 	rec->family = b->family[i];
+	if (rec->verdict >= N_DROP && rec->verdict != VERDICT_GO)
+		rec->class = (uint8_t)fwd_class(b, i, rec->verdict);
 	if (rec->verdict == PUNT_ttl_expired || rec->verdict == PUNT_unreach)
 		rec->cause = b->cause[i];
 	if (rec->family != 0)

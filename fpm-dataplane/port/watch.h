@@ -81,6 +81,7 @@ struct watch_record {
 	uint8_t sessions;   /* bit a session that wants it; 0: none, skip it */
 	uint8_t stage;      /* enum watch_stage */
 	uint8_t verdict;    /* enum reason, or WATCH_GO: forwarded */
+	uint8_t class;      /* of a punt: enum punt_class */
 	uint8_t cause;      /* of a punt that asks for an ICMP error: the drop */
 	uint8_t family;     /* 4, 6, 0 */
 	uint8_t log2_buckets;

@@ -125,10 +125,8 @@ add_verdict(json_t *row, const struct watch_record *rec)
 	set(row, "reason", json_string(reason_info[reason].name));
 	set(row, "text", json_string(reason_info[reason].text));
 	set(row, "icmp", json_boolean(icmp));
-	if (reason >= N_DROP)
-		set(row, "class",
-		    json_string(reason_info[reason].class == PUNT_CLASS_CONTROL ? "control"
-										: "bulk"));
+	if (rec->verdict >= N_DROP)
+		set(row, "class", json_string(punt_class_info[rec->class].name));
 }
 
 static void

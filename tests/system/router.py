@@ -22,6 +22,7 @@ class Router(Dut):
     def __init__(self, *args, **kw):
         super().__init__(*args, **kw)
         self.zebra = Zebra(self)
+        self.marks = 0  # frames for the kernel that fences have sent
 
     def start(self):
         super().start()
@@ -109,6 +110,7 @@ class Router(Dut):
         def comes():
             # Again and again: a test may have used up the room of its class.
             seen.append(token())
+            self.marks += 1
             wire.send(packet / Raw(seen[-1]))
             return self.taps[wire.name].expect_raw(seen[-1], 0.5)
 
