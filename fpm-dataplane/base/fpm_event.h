@@ -23,6 +23,9 @@ enum fpm_event_kind {
 	FPM_NEXTHOP_DEL,
 };
 
+/* Table of what is no IP route (FAMILY_LABEL, FAMILY_MAC). */
+#define FPM_TABLE_NONE UINT32_MAX
+
 enum hop_encap { HOP_PLAIN, HOP_MPLS, HOP_SEG6, HOP_OTHER_ENCAP };
 
 /* One way out; or one member of a group (then only id and weight count). */
@@ -98,6 +101,7 @@ struct msg_feedback {
 struct fpm_status {
 	_Atomic uint64_t bytes, frames, messages;                    /* W:fpm since start */
 	_Atomic uint64_t routes, route_dels, nexthops, nexthop_dels; /* W:fpm events made */
+	_Atomic uint64_t labels, macs; /* W:fpm of those: MPLS label routes, EVPN's MACs */
 	_Atomic uint64_t skipped_type; /* W:fpm  netlink types that mean nothing to us */
 	_Atomic uint64_t
 		skipped_route;      /* W:fpm  routes of a kind we do not take (MPLS, ...) */

@@ -71,8 +71,18 @@ ipaddr_str(const struct ipaddr *a, uint8_t family, char buf[PREFIX_STRLEN])
 const char *
 prefix_str(const struct prefix *p, char buf[PREFIX_STRLEN])
 {
+	const uint8_t *o = p->addr.octet;
 	size_t n;
 
+	if (p->family == FAMILY_LABEL) {
+		snprintf(buf, PREFIX_STRLEN, "label %u", ipaddr_v4(&p->addr));
+		return buf;
+	}
+	if (p->family == FAMILY_MAC) {
+		snprintf(buf, PREFIX_STRLEN, "mac %02x:%02x:%02x:%02x:%02x:%02x vlan %u",
+			 o[0], o[1], o[2], o[3], o[4], o[5], o[10] << 8 | o[11]);
+		return buf;
+	}
 	ipaddr_str(&p->addr, p->family, buf);
 	n = strlen(buf);
 	snprintf(buf + n, PREFIX_STRLEN - n, "/%u", p->len);

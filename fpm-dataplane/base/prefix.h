@@ -23,6 +23,19 @@ struct prefix {
 	uint8_t len;        /* bits */
 };
 
+/*
+ * Keys of what zebra teaches beside IP routes: kept and shown, never looked up. In `addr`: the
+ * label, 20 bits in four octets; or MAC (6), ifindex (4) and VLAN (2). All in network order.
+ */
+#define FAMILY_LABEL 28
+#define FAMILY_MAC   7
+
+static inline bool
+family_is_ip(uint8_t family)
+{
+	return family == 4 || family == 6;
+}
+
 static inline unsigned int
 family_bits(uint8_t family)
 {

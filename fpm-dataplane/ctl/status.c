@@ -156,10 +156,10 @@ status_fpm(const json_t *row)
 	       row_int(row, "routes6"), row_int(row, "zebra6"));
 	printf("Behind     %lld groups, %lld next-hop ids (%lld deleted while in use), "
 	       "%lld "
-	       "adjacencies, %lld routes unresolved\n",
+	       "adjacencies, %lld routes unresolved, %lld unsupported\n",
 	       row_int(row, "groups"), row_int(row, "nexthop_ids"),
 	       row_int(row, "nexthop_ids_absent"), row_int(row, "adjacencies"),
-	       row_int(row, "unresolved"));
+	       row_int(row, "unresolved"), row_int(row, "unsupported"));
 }
 
 static void

@@ -98,7 +98,7 @@ ways_print(const json_t *row, int indent)
 		printf("%s%s", more ? "  " : "", note);
 	if (row_has(row, "mtu"))
 		printf("  mtu %lld", row_int(row, "mtu"));
-	if (row_has(row, "table") && row_int(row, "table") != 254)
+	if (row_int(row, "table") != 0 && row_int(row, "table") != 254)
 		printf("  (table %lld: not forwarded by)", row_int(row, "table"));
 	if (row_true(row, "stale"))
 		fputs("  (stale)", stdout);

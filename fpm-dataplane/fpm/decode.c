@@ -8,6 +8,8 @@
  */
 #include "fpm/decode.h"
 
+#include <arpa/inet.h>
+#include <linux/neighbour.h>
 #include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
 
@@ -102,6 +104,93 @@ route_type_taken(uint8_t type, bool del)
 	       type == RTN_PROHIBIT || (del && type == RTN_UNSPEC);
 }
 
+static void
+key_u32(uint8_t *at, uint32_t v)
+{
+	v = htonl(v);
+	memcpy(at, &v, sizeof(v));
+}
+
+/* All hops of `ev`, at least one, are behind this encapsulation. Returns 0 or -ENOMEM. */
+static int
+hops_encapsulate(struct fpm_event *ev, enum hop_encap encap)
+{
+	if (ev->n_hops == 0) {
+		ev->hops = calloc(1, sizeof(*ev->hops));
+		if (ev->hops == NULL)
+			return -ENOMEM;
+		ev->n_hops = 1;
+		ev->hops->weight = 1;
+	}
+	for (unsigned int i = 0; i < ev->n_hops; i++)
+		ev->hops[i].encap = (uint8_t)encap;
+	return 0;
+}
+
+/* A label switched path: FPM.md, 5.2. As decode_route(). */
+static int
+decode_label(const struct rtmsg *rtm, const struct attrs *attrs, bool del,
+	     struct fpm_event *ev)
+{
+	uint32_t entry;
+	int rc;
+
+	if (attrs->by_type[RTA_DST] == NULL || rtm->rtm_dst_len != 20 ||
+	    attr_copy(attrs->by_type[RTA_DST], &entry, sizeof(entry)) < 0)
+		return -EBADMSG;
+	ev->kind = del ? FPM_ROUTE_DEL : FPM_ROUTE;
+	ev->rtm_type = del ? RTN_UNSPEC : RTN_UNICAST;
+	ev->protocol = rtm->rtm_protocol;
+	ev->table = FPM_TABLE_NONE;
+	ev->prefix = (struct prefix){.family = FAMILY_LABEL, .len = 32};
+	key_u32(ev->prefix.addr.octet, ntohl(entry) >> 12);
+	if (del)
+		return TAKEN;
+	rc = attrs->by_type[RTA_MULTIPATH] != NULL
+		     ? hops_multipath(ev, attrs->by_type[RTA_MULTIPATH], 0)
+		     : hops_inline(ev, attrs, 0, 0);
+	return rc < 0 ? rc : hops_encapsulate(ev, HOP_MPLS);
+}
+
+/* A MAC behind a VTEP: FPM.md, 5.5. As decode_route(). */
+static int
+decode_neighbour(const struct nlmsghdr *nlh, struct fpm_event *ev)
+{
+	const struct ndmsg *ndm = mnl_nlmsg_get_payload(nlh);
+	const struct nlattr *vtep;
+	struct attrs attrs;
+	uint8_t *key = ev->prefix.addr.octet;
+	uint16_t vlan = 0;
+
+	if (message_attrs(nlh, sizeof(*ndm), &attrs) < 0)
+		return -EBADMSG;
+	if (ndm->ndm_family != AF_BRIDGE)
+		return SKIP_TYPE;
+	if (attrs.by_type[NDA_LLADDR] == NULL ||
+	    attr_copy(attrs.by_type[NDA_LLADDR], key, 6) < 0 ||
+	    attrs_copy(&attrs, NDA_VLAN, &vlan, sizeof(vlan)) < 0 ||
+	    attrs_copy(&attrs, NDA_PROTOCOL, &ev->protocol, sizeof(ev->protocol)) < 0)
+		return -EBADMSG;
+	ev->kind = nlh->nlmsg_type == RTM_DELNEIGH ? FPM_ROUTE_DEL : FPM_ROUTE;
+	ev->table = FPM_TABLE_NONE;
+	ev->prefix.family = FAMILY_MAC;
+	ev->prefix.len = 96;
+	key_u32(key + 6, (uint32_t)ndm->ndm_ifindex);
+	key[10] = (uint8_t)(vlan >> 8);
+	key[11] = (uint8_t)vlan;
+	if (ev->kind == FPM_ROUTE_DEL)
+		return TAKEN;
+	ev->rtm_type = RTN_UNICAST;
+	if (hops_encapsulate(ev, HOP_OTHER_ENCAP) < 0)
+		return -ENOMEM;
+	ev->hops->ifindex = (uint32_t)ndm->ndm_ifindex;
+	vtep = attrs.by_type[NDA_DST];
+	if (vtep == NULL)
+		return TAKEN;
+	ev->hops->gw_family = mnl_attr_get_payload_len(vtep) == 16 ? 6 : 4;
+	return attr_copy(vtep, ev->hops->gw.octet, family_octets(ev->hops->gw_family));
+}
+
 /* Returns a verdict, -EBADMSG or -ENOMEM; fills `ev` when TAKEN. */
 static int
 decode_route(const struct nlmsghdr *nlh, struct fpm_event *ev)
@@ -114,8 +203,10 @@ decode_route(const struct nlmsghdr *nlh, struct fpm_event *ev)
 	rc = message_attrs(nlh, sizeof(*rtm), &attrs);
 	if (rc < 0)
 		return rc;
+	if (rtm->rtm_family == AF_MPLS)
+		return decode_label(rtm, &attrs, del, ev);
 	if (family_of_af(rtm->rtm_family) == 0)
-		return SKIP_ROUTE; /* MPLS */
+		return SKIP_ROUTE;
 	rc = route_prefix(&ev->prefix, &attrs, family_of_af(rtm->rtm_family),
 			  rtm->rtm_dst_len);
 	if (rc < 0)
@@ -136,6 +227,8 @@ decode_route(const struct nlmsghdr *nlh, struct fpm_event *ev)
 	rc = attrs_copy(&attrs, RTA_TABLE, &ev->table, sizeof(ev->table));
 	if (ev->table == RT_TABLE_UNSPEC)
 		ev->table = RT_TABLE_MAIN;
+	if (ev->table == FPM_TABLE_NONE)
+		return SKIP_ROUTE;
 	if (rc < 0 || del)
 		return rc;
 	if (attrs.by_type[RTA_METRICS] != NULL)
@@ -174,8 +267,14 @@ decode_nexthop(const struct nlmsghdr *nlh, struct fpm_event *ev)
 }
 
 static void
-tally_event(struct fpm_tally *tally, enum fpm_event_kind kind)
+tally_event(struct fpm_tally *tally, const struct fpm_event *ev)
 {
+	enum fpm_event_kind kind = (enum fpm_event_kind)ev->kind;
+
+	if (kind == FPM_ROUTE || kind == FPM_ROUTE_DEL) {
+		tally->labels += ev->prefix.family == FAMILY_LABEL;
+		tally->macs += ev->prefix.family == FAMILY_MAC;
+	}
 	if (kind == FPM_ROUTE)
 		tally->routes++;
 	else if (kind == FPM_ROUTE_DEL)
@@ -205,12 +304,16 @@ decode_message(const struct nlmsghdr *nlh, fpm_sink *sink, void *arg,
 	case RTM_DELNEXTHOP:
 		rc = decode_nexthop(nlh, &ev);
 		break;
+	case RTM_NEWNEIGH:
+	case RTM_DELNEIGH:
+		rc = decode_neighbour(nlh, &ev);
+		break;
 	default:
 		rc = SKIP_TYPE;
 	}
 	switch (rc) {
 	case TAKEN:
-		tally_event(tally, ev.kind);
+		tally_event(tally, &ev);
 		return sink(arg, &ev);
 	case SKIP_TYPE:
 		tally->skipped_type++;
@@ -219,6 +322,7 @@ decode_message(const struct nlmsghdr *nlh, fpm_sink *sink, void *arg,
 		tally->skipped_route++;
 		return 0;
 	case -EBADMSG:
+		fpm_event_clear(&ev);
 		tally->malformed++;
 		return 0;
 	default:

@@ -3,6 +3,8 @@
  * decode: the netlink messages of one FPM frame, as events.
  *
  * Taken: RTM_NEWROUTE and RTM_DELROUTE of IPv4 and IPv6, RTM_NEWNEXTHOP, RTM_DELNEXTHOP.
+ * Taken to be shown only: label routes (AF_MPLS), and the bridge neighbours of EVPN; they are
+ * routes of table FPM_TABLE_NONE, each with one or more hops that have an encapsulation.
  * All else is skipped by length and counted. A message that is cut or contradicts itself
  * is skipped as a whole; half a message never becomes an event.
  *
@@ -22,6 +24,7 @@
 struct fpm_tally {
 	uint64_t messages;
 	uint64_t routes, route_dels, nexthops, nexthop_dels;
+	uint64_t labels, macs; /* of routes and route_dels: no IP */
 	uint64_t skipped_type, skipped_route, malformed;
 	uint32_t nl_pid; /* last nlmsg_pid that was not 0; set before its event is given */
 };

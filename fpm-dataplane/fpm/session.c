@@ -78,6 +78,8 @@ publish_tally(struct fpm *fpm)
 	status_add(&fpm_status.route_dels, t->route_dels);
 	status_add(&fpm_status.nexthops, t->nexthops);
 	status_add(&fpm_status.nexthop_dels, t->nexthop_dels);
+	status_add(&fpm_status.labels, t->labels);
+	status_add(&fpm_status.macs, t->macs);
 	status_add(&fpm_status.skipped_type, t->skipped_type);
 	status_add(&fpm_status.skipped_route, t->skipped_route);
 	status_add(&fpm_status.malformed, t->malformed);

@@ -134,22 +134,25 @@ route_json(const struct rib *rib, const struct route *r)
 {
 	const struct slot *s = slot_at(rib, route_effective(r));
 	bool zebra = r->kslot == 0, is_main = r->table == RIB_TABLE_MAIN;
+	bool beside = r->table == FPM_TABLE_NONE;
 	enum path_kind kind = slot_path_kind(rib, s->number);
 	struct prefix p = route_prefix(r);
 	char buf[PREFIX_STRLEN];
 
-	return json_pack("{s:s, s:I, s:s, s:o, s:o, s:I, s:I, s:s, s:b, s:o, s:o}",
-			 "prefix", prefix_str(&p, buf), "table", (json_int_t)r->table,
-			 "source",
-			 zebra                ? "zebra"
-			 : kind == PATH_LOCAL ? "local"
-					      : "connected",
-			 "protocol", protocol_json(zebra ? r->protocol : RTPROT_KERNEL),
-			 "type", type_json(zebra ? r->rtm_type : RTN_UNICAST), "nexthop_id",
-			 (json_int_t)(zebra ? s->nhid : 0), "group", (json_int_t)s->number,
-			 "state", is_main ? state_name(kind) : "not-installed", "stale",
-			 is_main && zebra && r->gen != rib->session.gen, "mtu",
-			 mtu_json(rib, s), "nexthops", legs_json(rib, s));
+	return json_pack(
+		"{s:s, s:I, s:s, s:o, s:o, s:I, s:I, s:s, s:b, s:o, s:o}", "prefix",
+		prefix_str(&p, buf), "table", (json_int_t)(beside ? 0 : r->table), "source",
+		zebra                ? "zebra"
+		: kind == PATH_LOCAL ? "local"
+				     : "connected",
+		"protocol", protocol_json(zebra ? r->protocol : RTPROT_KERNEL), "type",
+		type_json(zebra ? r->rtm_type : RTN_UNICAST), "nexthop_id",
+		(json_int_t)(zebra ? s->nhid : 0), "group", (json_int_t)s->number, "state",
+		is_main  ? state_name(kind)
+		: beside ? "unsupported"
+			 : "not-installed",
+		"stale", is_replayed(r) && zebra && r->gen != rib->session.gen, "mtu",
+		mtu_json(rib, s), "nexthops", legs_json(rib, s));
 }
 
 static void
@@ -377,7 +380,7 @@ static void
 summary(const struct rib *rib, struct msg_query *q)
 {
 	json_t *o = json_object();
-	uint64_t unresolved = 0, absent = 0, groups = 0;
+	uint64_t unresolved = 0, unsupported = 0, absent = 0, groups = 0;
 
 	for (uint32_t i = 1; i <= rib->slot_high; i++) {
 		const struct slot *s = slot_at(rib, i);
@@ -385,6 +388,8 @@ summary(const struct rib *rib, struct msg_query *q)
 		groups += is_used(rib, s);
 		if (slot_path_kind(rib, i) == PATH_UNRESOLVED)
 			unresolved += s->refs - (i == rib->slot_unresolved);
+		if (slot_path_kind(rib, i) == PATH_ENCAP)
+			unsupported += s->refs;
 	}
 	for (uint32_t i = 1; i <= rib->nh_high; i++)
 		absent += rib->nh[i] != NULL && rib->nh[i]->absent;
@@ -392,7 +397,8 @@ summary(const struct rib *rib, struct msg_query *q)
 	set_int(o, "routes6", rib->n_main[1]);
 	set_int(o, "zebra4", rib->n_zebra[0]);
 	set_int(o, "zebra6", rib->n_zebra[1]);
-	set_int(o, "other_tables", rib->other.n);
+	set_int(o, "other_tables", rib->other.n - rib->n_beside);
+	set_int(o, "unsupported", unsupported);
 	set_int(o, "unresolved", unresolved);
 	set_int(o, "groups", groups);
 	set_int(o, "nexthop_ids", rib->n_nh);

@@ -302,7 +302,8 @@ struct rib {
 
 	struct routes main, other;
 	uint32_t n_main[2], n_zebra[2]; /* IPv4, IPv6 */
-	uint32_t stale; /* routes of zebra in main not seen in session.gen */
+	uint32_t n_beside, n_labels;    /* in `other`: no IP routes; of those, labels */
+	uint32_t stale; /* of n_zebra and n_labels not seen in session.gen */
 
 	struct slot *slot_chunk[FIB_GROUP_MAX / SLOT_CHUNK];
 	uint32_t slot_high, n_slots, n_orphans;
@@ -385,6 +386,8 @@ bool rib_round(struct rib *rib);
 /* zebra.c: what FPM says. */
 void zebra_batch(struct rib *rib, const struct msg_fpm_batch *b);
 void zebra_withdraw(struct rib *rib, struct route *r);
+/* Does zebra say it again to a new session? Not so other tables and MACs (FPM.md, 6.1). */
+bool is_replayed(const struct route *r);
 /* The sources of `r` changed; `was` is what the trie has. Removes an empty route. */
 void route_settle(struct rib *rib, struct route *r, uint32_t was);
 /* The route takes slot `slot`, which may be the one it has. */

@@ -7,7 +7,7 @@
  * over. Over is: the sentinel route ffff:...:ffff/128 (blackhole) after some other route; or
  * quiet time; or the upper bound. After a restart of zebra, whose protocols learn their
  * routes again over many seconds, not before the hold time. Nothing is swept while zebra is
- * away, and nothing of other tables than main ever: those are not replayed (FPM.md, 5.1).
+ * away, and nothing that is not replayed ever: tables other than main, MACs (FPM.md, 6.1).
  *
  * The sweep goes in slices, so that live updates never wait for it. Nexthop ids need none:
  * they do not outlive their session (nexthop.c), and a slot goes with its last route.
@@ -36,7 +36,7 @@ session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
 			      .restarted = was_pid != 0 && nl_pid != was_pid};
 	s->up_ms = s->last_event_ms = rib->clock_ms();
 	/* All of it, in one step: a route is stale by its generation (struct route). */
-	rib->stale = s->n_before = rib->n_zebra[0] + rib->n_zebra[1];
+	rib->stale = s->n_before = rib->n_zebra[0] + rib->n_zebra[1] + rib->n_labels;
 	log_info("rib: session up gen=%u stale=%u zebra_restarted=%d", gen, rib->stale,
 		 s->restarted);
 }
@@ -173,7 +173,7 @@ bool
 sweep_round(struct rib *rib)
 {
 	struct session *s = &rib->session;
-	uint32_t end;
+	uint32_t end, all = rib->main.high + rib->other.high;
 
 	if (!s->connected || !s->replaying)
 		return false;
@@ -182,16 +182,19 @@ sweep_round(struct rib *rib)
 	if (!s->sweeping)
 		return false;
 	end = s->sweep_at + RIB_SLICE;
-	for (; s->sweep_at < end && s->sweep_at <= rib->main.high; s->sweep_at++) {
-		struct route *r = route_at(&rib->main, s->sweep_at);
+	for (; s->sweep_at < end && s->sweep_at <= all; s->sweep_at++) {
+		struct route *r =
+			s->sweep_at <= rib->main.high
+				? route_at(&rib->main, s->sweep_at)
+				: route_at(&rib->other, s->sweep_at - rib->main.high);
 
-		if (r->family == 0 || r->zslot == 0 || r->gen == s->gen)
+		if (r->family == 0 || r->zslot == 0 || r->gen == s->gen || !is_replayed(r))
 			continue;
 		zebra_withdraw(rib, r);
 		s->swept++;
 		rib->count.swept_routes++;
 	}
-	if (s->sweep_at <= rib->main.high && rib->stale > 0)
+	if (s->sweep_at <= all && rib->stale > 0)
 		return true;
 	rib->count.sweeps++;
 	replay_done(rib, s->sentinel ? "sentinel" : "time");

@@ -10,7 +10,8 @@
  * without a gateway are not taken (some FRR versions never delete them), and since a route
  * message replaces what was there, one of them withdraws what zebra taught before. Of
  * fe80::/10 nothing is taken. Tables other than main are kept apart and never in the FIB;
- * their next hops are bound and resolved all the same, so that they can be shown.
+ * their next hops are bound and resolved all the same, so that they can be shown. So it is
+ * with what is no IP route (labels, MACs of EVPN): table FPM_TABLE_NONE, always unsupported.
  */
 #include <linux/rtnetlink.h>
 
@@ -52,7 +53,21 @@ route_settle(struct rib *rib, struct route *r, uint32_t was)
 		return;
 	if (is_main)
 		rib->n_main[r->family == 6]--;
+	rib->n_beside -= r->table == FPM_TABLE_NONE;
 	routes_remove(routes_of(rib, r->table), r);
+}
+
+bool
+is_replayed(const struct route *r)
+{
+	return r->table == RIB_TABLE_MAIN || r->family == FAMILY_LABEL;
+}
+
+/* Where routes such as `r` are counted, if they are replayed. */
+static uint32_t *
+replayed_count(struct rib *rib, const struct route *r)
+{
+	return r->family == FAMILY_LABEL ? &rib->n_labels : &rib->n_zebra[r->family == 6];
 }
 
 void
@@ -62,11 +77,9 @@ zebra_withdraw(struct rib *rib, struct route *r)
 
 	r->zslot = 0;
 	early_forget(rib, r);
-	if (r->table == RIB_TABLE_MAIN) {
-		rib->n_zebra[r->family == 6]--;
-		if (r->gen != rib->session.gen)
-			rib->stale--;
-	}
+	*replayed_count(rib, r) -= is_replayed(r);
+	if (is_replayed(r) && r->gen != rib->session.gen)
+		rib->stale--;
 	route_settle(rib, r, was);
 	slot_unref(rib, old);
 }
@@ -191,10 +204,11 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 			return;
 		}
 		rib->n_main[v] += table == RIB_TABLE_MAIN;
+		rib->n_beside += table == FPM_TABLE_NONE;
 	}
-	if (table == RIB_TABLE_MAIN) {
+	if (is_replayed(r)) {
 		if (r->zslot == 0)
-			rib->n_zebra[v]++;
+			++*replayed_count(rib, r);
 		else if (r->gen != rib->session.gen)
 			rib->stale--;
 	}

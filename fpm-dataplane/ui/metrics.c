@@ -227,6 +227,8 @@ tables(const struct ui *ui, struct buf *b)
 		 "Prefixes of other tables."},
 		{"rib_unresolved_routes", "gauge", "unresolved", "",
 		 "Routes whose next hop was never announced."},
+		{"rib_unsupported_routes", "gauge", "unsupported", "",
+		 "Routes that need an encapsulation: MPLS, SRv6, EVPN."},
 		{"rib_groups", "gauge", "groups", "", "Next-hop groups in use."},
 		{"rib_nexthop_ids", "gauge", "nexthop_ids", "",
 		 "Next-hop ids zebra has announced."},

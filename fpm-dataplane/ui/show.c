@@ -49,6 +49,8 @@ const struct fpm_count fpm_counts[] = {
 	COUNT(route_dels, "Routes withdrawn."),
 	COUNT(nexthops, "Next-hop objects taught."),
 	COUNT(nexthop_dels, "Next-hop objects withdrawn."),
+	COUNT(labels, "Of those, MPLS label routes: kept to be shown."),
+	COUNT(macs, "Of those, MAC addresses of EVPN: kept to be shown."),
 	COUNT(skipped_type, "Messages of a type that means nothing here."),
 	COUNT(skipped_route, "Routes of a kind not taken."),
 	COUNT(malformed, "Messages cut or contradictory, skipped."),

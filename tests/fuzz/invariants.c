@@ -35,6 +35,7 @@ static void
 routes_must_be_sound(const struct rib *rib, struct counts *c)
 {
 	uint32_t n_main[2] = {0}, n_zebra[2] = {0}, n_other = 0, stale = 0;
+	uint32_t n_beside = 0, n_labels = 0;
 	struct poptrie_stats st[2];
 
 	for (uint32_t i = 1; i <= rib->main.high; i++) {
@@ -61,7 +62,11 @@ routes_must_be_sound(const struct rib *rib, struct counts *c)
 			continue;
 		count_route(rib, r, c);
 		MUST(r->table != RIB_TABLE_MAIN && r->kslot == 0);
+		MUST(family_is_ip(r->family) || r->table == FPM_TABLE_NONE);
 		n_other++;
+		n_beside += r->table == FPM_TABLE_NONE;
+		n_labels += r->family == FAMILY_LABEL;
+		stale += r->family == FAMILY_LABEL && r->gen != rib->session.gen;
 	}
 	poptrie_stats(rib->fib->pt4, &st[0]);
 	poptrie_stats(rib->fib->pt6, &st[1]);
@@ -72,6 +77,7 @@ routes_must_be_sound(const struct rib *rib, struct counts *c)
 	}
 	MUST(rib->main.n == n_main[0] + n_main[1]);
 	MUST(rib->other.n == n_other);
+	MUST(rib->n_beside == n_beside && rib->n_labels == n_labels);
 	MUST(rib->stale == stale);
 }
 

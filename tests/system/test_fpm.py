@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What zebra says over FPM is what packets do: every message, any order, in time."""
 
+import struct
 import time
 
 import pytest
@@ -295,23 +296,78 @@ def test_an_encapsulation_not_supported_is_counted(dut, lan, wan):
     assert dut.route_row(NET)["state"] == "unsupported"
 
 
+def test_an_srv6_encapsulation_is_counted_and_shown(dut, lan, wan):
+    """seg6 (5) and seg6local (7) next hops, by id and inside the route: the same."""
+    head = fpm.nexthop_message(991, gateway=wan.peer6, oif=dut.ifindex(wan))[16:]
+    sids = fpm.attr(fpm.NHA_ENCAP_TYPE, b"\5\0") + fpm.attr(fpm.NHA_ENCAP, bytes(28))
+    dut.zebra.nexthops.add(991)
+    dut.zebra.send(fpm.message(fpm.RTM_NEWNEXTHOP, head + sids))
+    dut.route(NET6, nhid=991)
+    local = fpm.route_message("2001:db8:51d::1/128", oif=dut.ifindex(wan))[16:]
+    local += fpm.attr(fpm.RTA_ENCAP_TYPE, b"\7\0") + fpm.attr(fpm.RTA_ENCAP, bytes(12))
+    dut.zebra.prefixes[(254, "2001:db8:51d::1/128")] = None
+    dut.zebra.send(fpm.message(fpm.RTM_NEWROUTE, local))
+    dut.in_force("2001:db8:51d::1/128")
+
+    probes = [lan.probe(HOST6), lan.probe("2001:db8:51d::1")]
+    assert dut.not_forwarded(lan, *probes) == {"unsupported_encap": 2}
+    for prefix in (NET6, "2001:db8:51d::1/128"):
+        assert dut.route_row(prefix)["state"] == "unsupported"
+    assert dut.fpm()["unsupported"] == 2
+
+
+LSP = bytes([fpm.AF_MPLS, 20, 0, 0, 254, 196, 0, 1]) + bytes(4)
+
+
+def test_labels_and_macs_of_evpn_are_counted_and_shown(dut, lan, wan):
+    """What is no IP route is recognised, counted, kept as unsupported in `show routes`, and
+    goes when zebra deletes it."""
+    before = dut.fpm()
+    oif = dut.ifindex(wan)
+    lsp = LSP + fpm.attr(fpm.RTA_DST, b"\0\6\x41\0")  # label 100, bottom of stack
+    via = fpm.attr(fpm.RTA_VIA, b"\2\0\xc0\0\2\x42") + fpm.attr(fpm.RTA_OIF, oif)
+    mac = struct.pack("=BBHiHBB", 7, 0, 0, oif, 2, 0x16, 0)
+    mac += fpm.attr(12, b"\x0b") + fpm.attr(2, bytes.fromhex("021122334455"))
+    vtep = fpm.attr(1, bytes([192, 0, 2, 66]))
+    dut.zebra.send(
+        fpm.message(fpm.RTM_NEWROUTE, lsp + via), fpm.message(fpm.RTM_NEWNEIGH, mac + vtep)
+    )
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+    rows = {r["prefix"]: r for r in dut.control.ask("routes") if r["table"] == 0}
+    assert set(rows) == {"label 100", "mac 02:11:22:33:44:55 vlan 0"}
+    for row in rows.values():
+        assert (row["state"], row["source"]) == ("unsupported", "zebra")
+        assert [(h["via"], h["dev"]) for h in row["nexthops"]] == [("192.0.2.66", wan.tap)]
+    shown = dut.fpmctl("show", "routes").stdout
+    assert "label 100" in shown and "(encapsulation not supported)" in shown
+    now = dut.fpm()
+    assert (now["labels"], now["macs"]) == (before["labels"] + 1, before["macs"] + 1)
+    assert now["unsupported"] == 2 and now["malformed"] == before["malformed"]
+
+    dut.zebra.send(
+        fpm.message(fpm.RTM_DELROUTE, lsp), fpm.message(fpm.RTM_NEWNEIGH + 1, mac)
+    )
+    eventually(lambda: dut.fpm()["unsupported"] == 0, 3)
+    dut.forwarded(lan, lan.probe(HOST), wan)
+
+
 def test_unknown_types_are_skipped_and_counted(dut, lan, wan):
-    """Rules, neighbours of EVPN, what later versions send: by length, never by guess."""
+    """Rules, traffic control, what later versions send: by length, never by guess."""
     before = dut.fpm()
     nhid = dut.zebra.hop(wan.peer4, wan)
     dut.zebra.together(
-        fpm.message(fpm.RTM_NEWNEIGH, b"\7" + bytes(11)),
+        fpm.message(32, bytes(12)),  # RTM_NEWRULE
         fpm.message(4242, bytes(40)),
         dut.zebra.add_message(NET, nhid),
-        fpm.message(fpm.RTM_NEWROUTE, bytes([28, 20, 0, 0, 254, 11, 0, 1]) + bytes(4)),
+        fpm.message(fpm.RTM_NEWROUTE, bytes([12]) + LSP[1:]),  # DECnet
     )
 
     dut.in_force(NET)
     dut.forwarded(lan, lan.probe(HOST), wan)
     now = dut.fpm()
-    assert now["skipped_type"] + now["skipped_route"] == (
-        before["skipped_type"] + before["skipped_route"] + 3
-    )
+    assert now["skipped_type"] == before["skipped_type"] + 2
+    assert now["skipped_route"] == before["skipped_route"] + 1
 
 
 def test_frames_may_be_cut_anywhere(dut, lan, wan):

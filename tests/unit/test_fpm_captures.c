@@ -18,6 +18,7 @@
 /* What a stream says, as sums: equal sums over more than a hundred streams do not lie. */
 struct sums {
 	uint64_t frames, routes, dels, nexthops, nexthop_dels;
+	uint64_t labels, macs; /* of routes and dels */
 	uint64_t skipped_route, skipped_type;
 	uint64_t nhids;                         /* of routes */
 	uint64_t ids;                           /* of next hop objects */
@@ -101,8 +102,13 @@ expect_route(struct sums *e, bool del, const char *rtm, const char *attrs)
 {
 	uint64_t n = 0;
 
-	if (strstr(rtm, "fam=MPLS") != NULL || is_link_local(rtm, attrs)) {
+	if (is_link_local(rtm, attrs)) {
 		e->skipped_route++;
+		return;
+	}
+	if (strstr(rtm, "fam=MPLS") != NULL) {
+		e->labels++;
+		*(del ? &e->dels : &e->routes) += 1;
 		return;
 	}
 	if (del) {
@@ -137,6 +143,13 @@ expect_nexthop(struct sums *e, const char *attrs)
 }
 
 static void
+expect_mac(struct sums *e, bool del)
+{
+	e->macs++;
+	*(del ? &e->dels : &e->routes) += 1;
+}
+
+static void
 expect_message(struct sums *e, const char *head, const char *fixed, const char *attrs)
 {
 	uint64_t n = 0, pid = sum_of(head, "pid=", &n);
@@ -151,6 +164,8 @@ expect_message(struct sums *e, const char *head, const char *fixed, const char *
 		expect_nexthop(e, attrs);
 	else if (strstr(head, " DELNEXTHOP ") != NULL)
 		e->nexthop_dels++;
+	else if (strstr(fixed, "fam=BRIDGE") != NULL)
+		expect_mac(e, strstr(head, " DELNEIGH ") != NULL);
 	else
 		e->skipped_type++;
 }
@@ -189,7 +204,7 @@ sum_event(void *arg, const struct fpm_event *ev)
 	s->ids += ev->kind == FPM_NEXTHOP ? ev->nhid : 0;
 	s->blackholes +=
 		ev->blackhole || (ev->kind == FPM_ROUTE && ev->rtm_type != RTN_UNICAST);
-	for (unsigned int i = 0; i < ev->n_hops; i++) {
+	for (unsigned int i = 0; i < ev->n_hops && ev->table != FPM_TABLE_NONE; i++) {
 		const struct fpm_hop *h = &ev->hops[i];
 
 		s->encaps += h->encap != HOP_PLAIN;
@@ -225,6 +240,8 @@ sums_of_stream(const uint8_t *p, size_t len)
 	s.dels = t.route_dels;
 	s.nexthops = t.nexthops;
 	s.nexthop_dels = t.nexthop_dels;
+	s.labels = t.labels;
+	s.macs = t.macs;
 	s.skipped_route = t.skipped_route;
 	s.skipped_type = t.skipped_type;
 	s.pid = t.nl_pid;

@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <cmocka.h>
 
+#include <linux/neighbour.h>
+
 #include "test_fpm_events.h"
 
 static void
@@ -160,13 +162,16 @@ unwanted_kinds_of_routes_are_counted_as_such(void **state)
 {
 	static const uint8_t type[] = {RTN_LOCAL, RTN_BROADCAST, RTN_MULTICAST, RTN_THROW,
 				       99};
-	struct rtmsg mpls = {.rtm_family = 28, .rtm_dst_len = 20, .rtm_type = RTN_UNICAST};
+	struct rtmsg other = {.rtm_family = AF_DECnet, .rtm_type = RTN_UNICAST};
 	struct wire *w;
 
 	w = one_frame();
 	msg_begin(w, RTM_NEWROUTE);
-	wire_put(w, &mpls, sizeof(mpls));
-	attr_u32(w, RTA_DST, htonl(100u << 12 | 1u << 8));
+	wire_put(w, &other, sizeof(other));
+	assert_int_equal(last_is_nothing(w).skipped_route, 1);
+	w = one_frame();
+	route_begin(w, RTM_NEWROUTE, "192.0.2.0/24", RTN_UNICAST);
+	attr_u32(w, RTA_TABLE, FPM_TABLE_NONE);
 	assert_int_equal(last_is_nothing(w).skipped_route, 1);
 	for (size_t i = 0; i < sizeof(type); i++) {
 		w = one_frame();
@@ -179,6 +184,103 @@ unwanted_kinds_of_routes_are_counted_as_such(void **state)
 	attr_addr(w, RTA_SRC, "2001:db8:1::");
 	attr_u32(w, RTA_NH_ID, 1);
 	assert_int_equal(last_is_nothing(w).skipped_route, 1);
+}
+
+static void
+label_begin(struct wire *w, uint16_t type, uint8_t len)
+{
+	struct rtmsg mpls = {.rtm_family = AF_MPLS,
+			     .rtm_dst_len = len,
+			     .rtm_table = RT_TABLE_MAIN,
+			     .rtm_protocol = 196,
+			     .rtm_type = RTN_UNICAST};
+
+	msg_begin(w, type);
+	wire_put(w, &mpls, sizeof(mpls));
+	attr_u32(w, RTA_DST, htonl(100u << 12 | 1u << 8));
+}
+
+static void
+label_routes_become_routes_of_no_table(void **state)
+{
+	struct wire *w = one_frame();
+	struct fpm_tally t;
+	size_t nest, at;
+
+	label_begin(w, RTM_NEWROUTE, 20);
+	attr_via(w, "10.0.1.2");
+	attr_u32(w, RTA_OIF, 2);
+	msg_end(w);
+	label_begin(w, RTM_NEWROUTE, 20);
+	nest = attr_nest(w, RTA_MULTIPATH);
+	rtnexthop_begin(w, &at, 0, 2);
+	attr_via(w, "10.0.1.2");
+	rtnexthop_end(w, at);
+	rtnexthop_begin(w, &at, 0, 3);
+	attr_via(w, "2001:db8::1");
+	rtnexthop_end(w, at);
+	attr_nest_end(w, nest);
+	msg_end(w);
+	label_begin(w, RTM_NEWROUTE, 20); /* popped and delivered: no way out */
+	msg_end(w);
+	label_begin(w, RTM_DELROUTE, 20);
+	attr_u32(w, RTA_OIF, 2);
+	msg_end(w);
+	frame_end(w);
+	t = becomes(w, "route label 100 t4294967295 [10.0.1.2 if2 w1 mpls];"
+		       "route label 100 t4294967295 [10.0.1.2 if2 w1 mpls]"
+		       " [2001:db8::1 if3 w1 mpls];"
+		       "route label 100 t4294967295 [if0 w1 mpls];"
+		       "del label 100 t4294967295;");
+	assert_int_equal(t.labels, 4);
+	w = one_frame();
+	label_begin(w, RTM_NEWROUTE, 19);
+	assert_int_equal(last_is_nothing(w).malformed, 1);
+}
+
+static void
+neighbour_begin(struct wire *w, uint16_t type, uint8_t family, size_t mac_octets)
+{
+	struct ndmsg ndm = {.ndm_family = family, .ndm_ifindex = 4, .ndm_state = 2};
+
+	msg_begin(w, type);
+	wire_put(w, &ndm, sizeof(ndm));
+	attr(w, NDA_PROTOCOL, "\x0b", 1);
+	attr(w, NDA_LLADDR, "\2\x11\x22\x33\x44\x55", mac_octets);
+}
+
+static void
+macs_of_evpn_become_routes_of_no_table(void **state)
+{
+	struct wire *w = one_frame();
+	struct fpm_tally t;
+
+	neighbour_begin(w, RTM_NEWNEIGH, AF_BRIDGE, 6);
+	attr_addr(w, NDA_DST, "10.0.1.2");
+	msg_end(w);
+	neighbour_begin(w, RTM_NEWNEIGH, AF_BRIDGE, 6);
+	attr_addr(w, NDA_DST, "2001:db8::1");
+	attr_u16(w, NDA_VLAN, 300);
+	msg_end(w);
+	neighbour_begin(w, RTM_DELNEIGH, AF_BRIDGE, 6);
+	msg_end(w);
+	frame_end(w);
+	t = becomes(w, "route mac 02:11:22:33:44:55 vlan 0 t4294967295"
+		       " [10.0.1.2 if4 w1 other-encap];"
+		       "route mac 02:11:22:33:44:55 vlan 300 t4294967295"
+		       " [2001:db8::1 if4 w1 other-encap];"
+		       "del mac 02:11:22:33:44:55 vlan 0 t4294967295;");
+	assert_int_equal(t.macs, 3);
+	w = one_frame();
+	neighbour_begin(w, RTM_NEWNEIGH, AF_BRIDGE, 5);
+	assert_int_equal(last_is_nothing(w).malformed, 1);
+	w = one_frame();
+	neighbour_begin(w, RTM_NEWNEIGH, AF_BRIDGE, 6);
+	attr(w, NDA_DST, "abc", 3);
+	assert_int_equal(last_is_nothing(w).malformed, 1);
+	w = one_frame();
+	neighbour_begin(w, RTM_NEWNEIGH, AF_INET, 6); /* ARP is the kernel's */
+	assert_int_equal(last_is_nothing(w).skipped_type, 1);
 }
 
 static void
@@ -203,7 +305,7 @@ link_local_prefixes_are_skipped_and_their_neighbours_not(void **state)
 static void
 other_netlink_types_are_skipped_by_length(void **state)
 {
-	static const uint16_t type[] = {RTM_NEWNEIGH, RTM_NEWLINK, NLMSG_DONE, 0xffff};
+	static const uint16_t type[] = {RTM_NEWRULE, RTM_NEWLINK, NLMSG_DONE, 0xffff};
 	struct wire *w = one_frame();
 	struct fpm_tally t;
 
@@ -287,6 +389,8 @@ main(void)
 		cmocka_unit_test(onlink_is_kept_of_route_and_of_next_hop),
 		cmocka_unit_test(unicast_without_any_way_out_is_still_an_upsert),
 		cmocka_unit_test(unwanted_kinds_of_routes_are_counted_as_such),
+		cmocka_unit_test(label_routes_become_routes_of_no_table),
+		cmocka_unit_test(macs_of_evpn_become_routes_of_no_table),
 		cmocka_unit_test(link_local_prefixes_are_skipped_and_their_neighbours_not),
 		cmocka_unit_test(other_netlink_types_are_skipped_by_length),
 		cmocka_unit_test(port_id_0_of_neighbour_messages_is_not_zebras),

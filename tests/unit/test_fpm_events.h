@@ -107,7 +107,9 @@ event_is_sound(const struct fpm_event *ev)
 	if (ev->kind == FPM_ROUTE || ev->kind == FPM_ROUTE_DEL) {
 		struct prefix masked = ev->prefix;
 
-		assert_true(masked.family == 4 || masked.family == 6);
+		assert_true(family_is_ip(masked.family) == (ev->table != FPM_TABLE_NONE));
+		assert_true(family_is_ip(masked.family) || ev->kind == FPM_ROUTE_DEL ||
+			    ev->n_hops > 0);
 		assert_true(masked.len <= family_bits(masked.family));
 		prefix_mask(&masked);
 		assert_true(prefix_equal(&masked, &ev->prefix));

@@ -241,6 +241,48 @@ other_tables_and_the_kernels_routes_are_never_swept(void **state)
 }
 
 static void
+beside(struct rig *g, uint8_t family, uint8_t key)
+{
+	struct fpm_event *ev = rig_event(g, FPM_ROUTE);
+
+	ev->table = FPM_TABLE_NONE;
+	ev->rtm_type = RTN_UNICAST;
+	ev->prefix = (struct prefix){.family = family, .len = 32};
+	ev->prefix.addr.octet[3] = key;
+	ev->hops = calloc(1, sizeof(*ev->hops));
+	ev->n_hops = 1;
+	*ev->hops = (struct fpm_hop){.ifindex = 11, .weight = 1, .encap = HOP_MPLS};
+}
+
+static void
+labels_are_replayed_and_swept_and_macs_are_neither(void **state)
+{
+	struct rig *g = taught();
+
+	rig_session(g, 100);
+	beside(g, FAMILY_LABEL, 16);
+	beside(g, FAMILY_LABEL, 17);
+	beside(g, FAMILY_MAC, 2);
+	rig_sentinel(g);
+	rig_go(g);
+	assert_int_equal(rig_summary_int(g, "unsupported"), 3);
+	assert_int_equal(rig_summary_int(g, "other_tables"), 0);
+
+	rig_session(g, 100);
+	rig_go(g);
+	assert_int_equal(g->rib->stale, 3); /* labels and the sentinel */
+	beside(g, FAMILY_LABEL, 17);
+	rig_route_type(g, "10.0.0.0/8", RTN_BLACKHOLE);
+	rig_sentinel(g);
+	rig_go(g);
+	assert_int_equal(g->rib->n_labels, 1);
+	assert_int_equal(g->rib->n_beside, 2);
+	assert_int_equal(g->rib->stale, 0);
+	assert_int_equal(rig_summary_int(g, "unsupported"), 2);
+	rig_free(g);
+}
+
+static void
 a_stale_route_deleted_or_refreshed_is_counted_once(void **state)
 {
 	struct rig *g = taught();
@@ -333,6 +375,7 @@ main(void)
 		cmocka_unit_test(a_session_lost_during_the_sweep_stops_it),
 		cmocka_unit_test(live_updates_between_slices_are_not_swept),
 		cmocka_unit_test(other_tables_and_the_kernels_routes_are_never_swept),
+		cmocka_unit_test(labels_are_replayed_and_swept_and_macs_are_neither),
 		cmocka_unit_test(the_session_tells_where_it_stands),
 		cmocka_unit_test(a_stale_route_deleted_or_refreshed_is_counted_once),
 		cmocka_unit_test(
