@@ -71,16 +71,6 @@ def test_destinations_spread_too(dut, lan, wan, alt):
     assert 80 < counts["wan"] < 176, counts
 
 
-def test_weights_are_honoured(dut, lan, wan, alt, case):
-    """RFC 2992 with weights: 1 to 3 is a quarter and three quarters."""
-    net, dst, peer = case
-    group_route(dut, net, peer, [wan, alt], [1, 3])
-
-    counts = Counter(spread(dut, lan, [wan, alt], flows(lan, dst, 3000)).values())
-
-    assert abs(counts["wan"] / 3000 - 0.25) < 0.03, counts
-
-
 def test_one_flow_takes_one_path(dut, lan, wan, alt, ext, case):
     """RFC 2991, 2: packets of one flow are never reordered by taking two ways."""
     net, dst, peer = case

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Many ways to one place: shares over ten thousand flows, groups of 8 and of 64, members of
+both families, two routers in a row. A member is known by the MAC its packets go to."""
+
+import itertools
+from collections import Counter
+
+import pytest
+from scapy.layers.inet import UDP
+from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+
+from lib.wait import eventually
+from wire import token, token_of
+
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
+FLOWS = 10_000
+
+
+@pytest.fixture(params=[4, 6], ids=["IPv4", "IPv6"])
+def case(request):
+    """(prefix, destination, gateway number n of wire number w)."""
+    if request.param == 4:
+        return NET, HOST, lambda w, n: f"192.0.2.{64 * w + 10 + n}"
+    return NET6, HOST6, lambda w, n: f"2001:db8:{w or 4}::10:{n + 1:x}"
+
+
+def gateways(dut, wires, count, address):
+    """`count` gateways in turn on `wires`: [(address, wire, MAC)], known to the kernel."""
+    numbers = {w.name: n for n, w in enumerate(dut.wires.values())}
+    found = []
+    for n in range(count):
+        wire = wires[n % len(wires)]
+        found.append((address(numbers[wire.name], n), wire, f"02:00:00:00:e0:{n:02x}"))
+    dut.ip(
+        *(
+            f"neigh replace {a} lladdr {mac} dev {w.tap} nud permanent"
+            for a, w, mac in found
+        )
+    )
+    return found
+
+
+def flow_frames(lan, dst, count):
+    """Frames of `count` flows that differ in ports only; the same ones for equal arguments
+    but for their tokens."""
+    head = bytes(lan.probe(dst, sport=0, dport=0))
+    at, ports = head.index(token_of(head)), 34 if head[12:14] == b"\x08\x00" else 54
+    frames = []
+    for n in range(count):
+        key = (1024 + n * 7 % 60000).to_bytes(2, "big") + (2000 + n // 8).to_bytes(2, "big")
+        frames.append(head[:ports] + key + b"\0\x1a\0\0" + token())
+    return frames
+
+
+def members(dut, lan, outs, frames):
+    """MAC that each frame went to, in order; every one must have left."""
+    for wire in outs:
+        wire.clear()
+    for at in range(0, len(frames), 250):  # no more than a port's ring holds
+        lan.send(*frames[at : at + 250])
+        dut.fence(lan)
+    found = {token_of(d): d[:6].hex(":") for w in outs for d in w.got() if token_of(d)}
+    ways = [found.get(token_of(f)) for f in frames]
+    assert None not in ways, f"{ways.count(None)} lost"
+    return ways
+
+
+def group_of(dut, prefix, hops, weights=None):
+    """A route over gateways; returns (group id, ids in order)."""
+    ids = [dut.zebra.hop(a, w) for a, w, _ in hops]
+    group = dut.zebra.group(dict(zip(ids, weights or itertools.repeat(1))))
+    dut.route(prefix, nhid=group)
+    return group, ids
+
+
+@pytest.mark.parametrize("weights", [(1, 3), (10, 20, 70), (1, 254)], ids=str)
+def test_weights_are_honoured_within_two_percent(dut, lan, wan, alt, ext, case, weights):
+    """RFC 2992 with weights, over ten thousand flows."""
+    prefix, dst, address = case
+    hops = gateways(dut, [wan, alt, ext][: len(weights)], len(weights), address)
+    group_of(dut, prefix, hops, weights)
+
+    got = Counter(members(dut, lan, [wan, alt, ext], flow_frames(lan, dst, FLOWS)))
+
+    for (_, _, mac), weight in zip(hops, weights):
+        assert abs(got[mac] / FLOWS - weight / sum(weights)) < 0.02, got
+
+
+def test_one_of_eight_goes_and_comes_back(dut, lan, wan, alt, ext, case):
+    """Resilience: a member that goes takes only its own flows along, spread over all the
+    others; when it is back only its share moves, and all of that to it."""
+    prefix, dst, address = case
+    outs = [wan, alt, ext]
+    hops = gateways(dut, outs, 8, address)
+    group, ids = group_of(dut, prefix, hops)
+    gone = hops[3][2]
+
+    def ways(count):
+        eventually(lambda: len(dut.route_row(prefix)["nexthops"]) == count, 3, 0.005)
+        return members(dut, lan, outs, flow_frames(lan, dst, 4000))
+
+    before = ways(8)
+    dut.zebra.group([n for n in ids if n != ids[3]], nhid=group)
+    during = ways(7)
+    dut.zebra.group(ids, nhid=group)
+    after = ways(8)
+
+    moved = Counter(d for b, d in zip(before, during) if b != d)
+    assert {b for b, d in zip(before, during) if b != d} == {gone}
+    assert gone not in moved and len(moved) == 7, "the others share what it had"
+    shares = Counter(during)
+    assert all(abs(n / 4000 - 1 / 7) < 0.03 for n in shares.values()), shares
+    back = Counter(a for d, a in zip(during, after) if d != a)
+    assert set(back) == {gone}
+    assert abs(back[gone] / 4000 - 1 / 8) < 0.03
+
+
+def test_sixty_four_ways(dut, lan, wan, alt, ext, case):
+    """A group as wide as FRR makes them: every member has its share."""
+    prefix, dst, address = case
+    hops = gateways(dut, [wan, alt, ext], 36 if address(0, 0)[0] == "1" else 64, address)
+    if len(hops) < 64:  # a /26 a wire: the rest on the fourth, where the packets come from
+        hops += [(f"192.0.2.{10 + n}", lan, f"02:00:00:00:e1:{n:02x}") for n in range(28)]
+        dut.ip(
+            *(
+                f"neigh replace {a} lladdr {m} dev {lan.tap} nud permanent"
+                for a, _, m in hops[36:]
+            )
+        )
+    group_of(dut, prefix, hops)
+    assert len(dut.route_row(prefix)["nexthops"]) == 64
+
+    got = Counter(members(dut, lan, [wan, alt, ext, lan], flow_frames(lan, dst, 6400)))
+
+    assert set(got) == {mac for _, _, mac in hops}
+    assert 50 < min(got.values()) and max(got.values()) < 170, got
+
+
+def test_members_of_both_families(dut, lan, wan, alt):
+    """RFC 8950: IPv4 over an IPv4 and an IPv6 gateway at once, each with its own MAC and
+    the EtherType of the packet."""
+    mac4 = dut.neighbor("192.0.2.90", wan, "02:00:00:00:e4:04")
+    mac6 = dut.neighbor("fe80::90", alt, "02:00:00:00:e6:06")
+    ids = [dut.zebra.hop("192.0.2.90", wan), dut.zebra.hop("fe80::90", alt)]
+    dut.route(NET, nhid=dut.zebra.group(ids))
+
+    got = Counter(members(dut, lan, [wan, alt], flow_frames(lan, HOST, 1000)))
+
+    assert set(got) == {mac4, mac6} and min(got.values()) > 400
+    assert {d[12:14] for w in (wan, alt) for d in w.got() if token_of(d)} == {b"\x08\0"}
+
+
+def test_the_flow_label_counts(dut, lan, wan, alt):
+    """RFC 6437, 3: flows that the label alone tells apart spread; equal ones stay."""
+    group_of(dut, NET6, [(wan.peer6, wan, None), (alt.peer6, alt, None)])
+
+    frames = [bytes(lan.probe(HOST6, fl=n)) for n in range(400)]
+    got = Counter(members(dut, lan, [wan, alt], frames))
+    same = [bytes(lan.probe(HOST6, fl=7)) for _ in range(50)]
+
+    assert min(got.values()) > 120, got
+    assert len(set(members(dut, lan, [wan, alt], same))) == 1
+
+
+def test_fragments_of_one_ipv6_datagram_take_one_path(dut, lan, wan, alt):
+    """RFC 6438, 3: only the first has ports, so they count for none; many datagrams spread
+    over both ways."""
+    group_of(dut, NET6, [(wan.peer6, wan, None), (alt.peer6, alt, None)])
+    eth, ways = Ether(src=lan.mac, dst=lan.port_mac), set()
+    for n in range(40):
+        ip = IPv6(src=f"2001:db8:4::1:{n:x}", dst=HOST6)
+        first = IPv6ExtHdrFragment(nh=17, m=1, id=n) / UDP(sport=n, dport=n, len=64)
+        pieces = [
+            eth / ip / first / Raw(token() * 4),
+            eth / ip / IPv6ExtHdrFragment(nh=17, m=1, offset=6, id=n) / Raw(token() * 4),
+            eth / ip / IPv6ExtHdrFragment(nh=17, offset=11, id=n) / Raw(token()),
+        ]
+        used = set(members(dut, lan, [wan, alt], list(map(bytes, pieces))))
+        assert len(used) == 1
+        ways |= used
+
+    assert len(ways) == 2
+
+
+def test_two_routers_in_a_row_do_not_choose_alike(dut, lan, wan, alt, own_dut):
+    """No polarisation: of the flows that the first router sends one way, the second, with
+    the same ways and a seed of its own, sends half either way."""
+    second = own_dut()
+    second.start()
+    for router in (dut, second):
+        w, a = router.wires["wan"], router.wires["alt"]
+        group_of(router, NET, [(w.peer4, w, None), (a.peer4, a, None)])
+
+    frames = flow_frames(lan, HOST, 2000)
+    ways = members(dut, lan, [wan, alt], frames)
+    one_way = [f for f, way in zip(frames, ways) if way == wan.mac]
+    other = second.wires
+    again = Counter(members(second, other["lan"], [other["wan"], other["alt"]], one_way))
+
+    assert abs(again[wan.mac] / len(one_way) - 0.5) < 0.08, again
