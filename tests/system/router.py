@@ -157,8 +157,8 @@ class Stream(threading.Thread):
             for flow in range(flows):
                 data = bytes(wire.probe(at, sport=10000 + flow, size=100))
                 at_token = data.index(token_of(data))
-                self.templates.append(data[:at_token] + self.mark)
-                self.tail = bytes(len(data) - at_token - len(self.mark) - 4)
+                tail = bytes(len(data) - at_token - len(self.mark) - 4)
+                self.templates.append((data[:at_token] + self.mark, tail))
         self.sent = 0
         self.times = []
         self.ending = threading.Event()
@@ -168,9 +168,9 @@ class Stream(threading.Thread):
         while not self.ending.is_set():
             due = int((time.monotonic() - begin) * self.rate) + 1
             while self.sent < due and not self.ending.is_set():
-                head = self.templates[self.sent % len(self.templates)]
+                head, tail = self.templates[self.sent % len(self.templates)]
                 self.times.append(time.monotonic())
-                self.wire.send(head + struct.pack("!I", self.sent) + self.tail)
+                self.wire.send(head + struct.pack("!I", self.sent) + tail)
                 self.sent += 1
             self.ending.wait(0.5 / self.rate)
 

@@ -2,6 +2,7 @@
 """Real FRR behind the dataplane: what vtysh and BGP change is seen in packets, and what
 dies comes back without a person."""
 
+import json
 import os
 import signal
 import socket
@@ -212,6 +213,56 @@ def test_a_rib_that_stands_still_is_not_felt_by_zebra(lab):
     assert waiting["queue_bytes"] > 40 * len(more), "all of it was taken and waits"
     for key in ("buffer-full-hits", "connection-closes", "connection-errors"):
         assert now[key] == before[key], (key, now)
+
+
+def in_force(fn):
+    """Seconds until fn() is true from now on."""
+    begin = time.monotonic()
+    eventually(fn, 5, 0.002)
+    return time.monotonic() - begin
+
+
+def test_what_vtysh_says_of_an_interface_is_in_force_within_100_ms(lab):
+    """`ip address`, `ipv6 address`, `shutdown`, `ip forwarding` and their opposites: kernel
+    and dataplane have them 100 ms after zebra was told. Medians, as above."""
+    control, took = Control(lab.socket), {}
+
+    def local(address):
+        rows = control.ask("routes", prefix=address, longest=False)
+        return [row["source"] for row in rows] == ["local"]
+
+    def port():
+        return next(row for row in control.ask("ports") if row["name"] == "lan0")
+
+    def up():
+        argv = ["ip", "-n", lab.ns["r1"], "-j", "link", "show", "lan0"]
+        kernel = "UP" in json.loads(netns.command(argv))[0]["flags"]
+        return kernel and port()["link"] == "up"
+
+    changes = [
+        ("interface lan0", "ip address 192.0.2.97/28", lambda: local("192.0.2.97/32")),
+        (
+            "interface lan0",
+            "ipv6 address 2001:db8:97::1/64",
+            lambda: local("2001:db8:97::1/128"),
+        ),
+        ("", "no ip forwarding", lambda: port()["forwarding"] == "ipv6"),
+        ("interface lan0", "shutdown", lambda: not up() and port()["link"] == "down"),
+    ]
+    with Vty(lab.r1, "zebra") as vty:
+        for _ in range(3):
+            for where, line, there in changes:
+                undo = line[3:] if line.startswith("no ") else "no " + line
+                for command, wanted in ((line, there), (undo, lambda t=there: not t())):
+                    assert not wanted(), command
+                    vty.run(*([where] if where else []), command)
+                    took.setdefault(command, []).append(in_force(wanted))
+                    vty.run(*(["exit"] if where else []))
+    control.close()
+    settled(lab)
+
+    late = {line: t for line, t in took.items() if statistics.median(t) > 0.1}
+    assert late == {}
 
 
 def test_the_audit_finds_what_is_broken_and_nothing_else(lab):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """TAPs are the ports' twins, and what is done to them with `ip` is done to the port."""
 
+import ipaddress
 import json
+import random
 import time
 
 import pytest
@@ -88,6 +90,72 @@ def test_an_address_added_is_ours_at_once(dut, lan, wan):
 
     in_time(zebras_again)
     assert dut.route_row("203.0.113.0/28") is None
+
+
+def test_an_ipv6_address_added_is_ours_at_once(dut, lan, wan):
+    """RFC 4291, 2.8: the same for IPv6; subnet-router anycast comes and goes with it."""
+    new, subnet = "2001:db8:77::5", "2001:db8:77::"
+    dut.route(f"{subnet}/48", via=wan.peer6, wire=wan)
+    dut.forwarded(lan, lan.probe(new), wan)
+
+    dut.ip(f"addr add {new}/64 dev {lan.tap} nodad")
+
+    def ours(dst):
+        lan.send(probe := lan.probe(dst))
+        return dut.taps["lan"].expect_raw(token_of(probe), 0.02)
+
+    in_time(lambda: ours(new))
+    assert ours(subnet)
+    assert dut.route_row(f"{subnet}/64")["source"] == "connected"
+
+    dut.ip(f"addr del {new}/64 dev {lan.tap}")
+
+    def zebras_again():
+        lan.send(probe := lan.probe(new))
+        return wan.expect_raw(token_of(probe), 0.02)
+
+    in_time(zebras_again)
+    assert dut.route_row(f"{subnet}/64") is None
+
+
+def test_kernel_and_fpmctl_say_the_same(dut):
+    """Whatever `ip` does to addresses and links, in any order, 100 ms later both have the
+    same: every address of the kernel is local, nothing else is; MTU, MAC and state agree.
+    """
+    rng = random.Random(4)
+    addresses = [f"203.0.113.{16 * n + 1}/28" for n in range(8)]
+    addresses += [f"2001:db8:{n:x}77::1/64" for n in range(8)] + ["203.0.113.2/28"]
+    taps, there = [w.tap for w in dut.wires.values()], set()
+
+    def agree():
+        links = json.loads(netns.command(["ip", "-n", dut.ctl, "-j", "addr"]))
+        links = {link["ifname"]: link for link in links if link["ifname"] in taps}
+        ports = {row["name"]: row for row in dut.control.ask("ports")}
+        routes = dut.control.ask("routes")
+        shown = {r["prefix"].split("/")[0] for r in routes if r["source"] == "local"}
+        wanted = set()
+        for name, link in links.items():
+            port = ports[name]
+            assert (port["mtu"], port["mac"]) == (link["mtu"], link["address"])
+            assert (port["link"] == "up") == ("UP" in link["flags"])
+            info = [a for a in link["addr_info"] if a["scope"] == "global"]
+            wanted |= {a["local"] for a in info}
+            for a in info:
+                net = ipaddress.ip_interface(f"{a['local']}/{a['prefixlen']}").network
+                wanted |= {str(net[0])} if net.version == 6 else set()  # RFC 4291, 2.6.1
+        assert shown == wanted
+        return True
+
+    for _ in range(12):
+        lines = []
+        for address in rng.sample(addresses, 5):
+            tap = taps[addresses.index(address) % len(taps)]
+            lines.append(f"addr {'del' if address in there else 'add'} {address} dev {tap}")
+            lines[-1] += " nodad" if ":" in address and address not in there else ""
+            there ^= {address}
+        lines.append(f"link set {rng.choice(taps)} mtu {rng.choice([1280, 1400, 1500])}")
+        dut.ip(*lines)
+        in_time(agree)
 
 
 def test_an_own_address_beats_every_route(dut, lan, wan):

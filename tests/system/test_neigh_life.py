@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Neighbours over time: used ones stay, dead ones are noticed, links flap, scans go by."""
+
+import itertools
+import socket
+import threading
+import time
+
+import pytest
+from scapy.layers.inet import ICMP
+from scapy.layers.inet6 import ICMPv6DestUnreach, ICMPv6ND_NA, ICMPv6NDOptDstLLAddr, IPv6
+from scapy.layers.l2 import ARP, Ether
+
+from lib import netns
+from lib.wait import eventually
+from router import Router
+from wire import Collector, Wire, token_of
+
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
+CASES = {4: ("192.0.2.{}", NET, HOST), 6: ("2001:db8:1::{}", NET6, HOST6)}
+USABLE = {"reachable", "stale", "delay", "probe"}
+
+
+@pytest.fixture(params=[4, 6], ids=["IPv4", "IPv6"])
+def family(request):
+    """Both families."""
+    return request.param
+
+
+def case(family, number):
+    """(gateway, prefix, destination): gateway 192.0.2.N or 2001:db8:1::N on wan."""
+    gateway, prefix, dst = CASES[family]
+    return gateway.format(number), prefix, dst
+
+
+@pytest.fixture
+def fast_time(dut, wan):
+    """Neighbours of wan grow old in a second instead of half a minute, and are given up in
+    a third of one instead of three."""
+    fast = {
+        "base_reachable_time_ms": 600,
+        "delay_first_probe_time": 1,
+        "retrans_time_ms": 100,
+    }
+    slow = {
+        "base_reachable_time_ms": 30000,
+        "delay_first_probe_time": 5,
+        "retrans_time_ms": 1000,
+    }
+
+    def write(values):
+        names = [f"net.{f}.neigh.{wan.tap}" for f in ("ipv4", "ipv6")]
+        rows = {f"{n}.{k}": v for n in names for k, v in values.items()}
+        netns.sysctl(dut.ctl, rows)
+
+    write(fast)
+    yield
+    write(slow)
+
+
+def test_neighbours_in_use_are_kept_and_missed_when_they_die(dut, lan, wan, fast_time):
+    """RFC 4861, 7.3.3 and RFC 1122, 2.3.2.1: the kernel sees nothing of the traffic, yet
+    asks those that are used, unicast, again and again; no packet is lost meanwhile. One
+    that does not answer any more is found out, and the sources are told. Gateways and a
+    host on the link, both families at once: it is the time that the test costs."""
+    life = {}
+    for family in (4, 6):
+        gateway, prefix, dst = case(family, 120)
+        host = case(family, 121)[0]
+        wan.answer(gateway, "02:00:00:00:12:00")
+        wan.answer(host, "02:00:00:00:12:01")
+        dut.route(prefix, via=gateway, wire=wan)
+        for address, at in ((gateway, dst), (host, host)):
+            dut.forwarded(lan, lan.probe(at), wan, timeout=3)
+            life[address] = at
+    seen = set()
+
+    def unicast(address):
+        def asks(data):
+            v4 = data[12:14] == b"\x08\x06" and data[38:42] == packed
+            v6 = (
+                data[12:14] == b"\x86\xdd"
+                and data[54:55] == b"\x87"
+                and data[62:78] == packed
+            )
+            return (v4 or v6) and not data[0] & 1
+
+        packed = socket.inet_pton(
+            socket.AF_INET6 if ":" in address else socket.AF_INET, address
+        )
+        return len(wan.got(asks))
+
+    def asked_twice():
+        seen.update(row["state"] for row in map(lambda a: dut.neighbor_row(a, wan), life))
+        return all(unicast(address) >= 2 for address in life)
+
+    with dut.stream(lan, list(life.values()), rate=400) as stream:
+        eventually(asked_twice, 25, 0.1, "every neighbour is asked twice")
+
+    assert stream.lost(wan) == []
+    assert seen <= USABLE, "never unknown, never failed"
+    wan.silence()
+    for address, at in life.items():
+
+        def told(at=at):
+            reply = lan.srp1(lan.probe(at), 1)
+            return ICMP in reply or ICMPv6DestUnreach in reply
+
+        eventually(told, 20, 0.05, f"{address} is missed")
+
+
+def test_every_source_is_told_of_a_failure(dut, lan, wan, alt, family):
+    """RFC 1812, 5.2.7.1: each held packet is answered to its own source, and freed."""
+    host, _, _ = case(family, 122)
+    before = dut.counters()
+    probes = [(w, w.probe(host)) for w in (lan, alt, lan, alt, lan)]
+
+    for wire, probe in probes:
+        wire.send(probe)
+
+    for wire, probe in probes:
+        reply = wire.expect(token_of(probe), 8)
+        own, peer = (wire.ip4, wire.peer4) if family == 4 else (wire.ip6, wire.peer6)
+        assert (reply.payload.src, reply.payload.dst) == (own, peer)
+    assert dut.drops(before) == {"neigh_failed": 5}
+
+
+def test_a_neighbour_that_asked_us_is_known(dut, lan, wan):
+    """RFC 826: who asks tells where he is; his traffic waits for nothing."""
+    arp = ARP(op=1, hwsrc="02:00:00:00:12:03", psrc="192.0.2.123", pdst=wan.ip4)
+    wan.send(Ether(src="02:00:00:00:12:03", dst="ff:ff:ff:ff:ff:ff") / arp)
+    eventually(lambda: dut.neighbor_row("192.0.2.123", wan), 3, 0.005)
+    before = dut.counters()
+
+    out = dut.forwarded(lan, lan.probe("192.0.2.123"), wan)
+
+    assert out.dst == "02:00:00:00:12:03"
+    assert "unresolved" not in dut.moved(before, "punt")
+
+
+def test_an_unsolicited_advertisement_moves_the_traffic(dut, lan, wan):
+    """RFC 4861, 7.2.5: with the override flag it replaces the cached address."""
+    gateway = "2001:db8:1::124"
+    wan.answer(gateway, "02:00:00:00:12:04")
+    dut.route(NET6, via=gateway, wire=wan)
+    dut.forwarded(lan, lan.probe(HOST6), wan, timeout=3)
+    wan.answer(gateway, "02:00:00:00:12:14")
+
+    na = ICMPv6ND_NA(tgt=gateway, O=1, S=0) / ICMPv6NDOptDstLLAddr(
+        lladdr="02:00:00:00:12:14"
+    )
+    ip = IPv6(src=gateway, dst="ff02::1", hlim=255)
+    wan.send(Ether(src="02:00:00:00:12:14", dst="33:33:00:00:00:01") / ip / na)
+
+    eventually(
+        lambda: dut.neighbor_row(gateway, wan)["mac"] == "02:00:00:00:12:14", 3, 0.005
+    )
+    assert dut.forwarded(lan, lan.probe(HOST6), wan).dst == "02:00:00:00:12:14"
+
+
+WAYS = {
+    "over an IPv6 next hop": "fe80::125",
+    "on-link": "169.254.0.1",
+}
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_ipv4_waits_for_a_gateway(dut, lan, wan, name):
+    """RFC 8950, and 169.254.0.1 as FRR up to 10.5 has it: resolved by the gateway's own
+    protocol when nobody knew it; what waited leaves in order as IPv4."""
+    gateway = WAYS[name]
+    wan.silence()
+    dut.route(NET, nhid=dut.zebra.hop(gateway, wan, onlink=True))
+    probes = [lan.probe(HOST) for _ in range(5)]
+
+    lan.send(*probes)
+    eventually(lambda: wan.solicitations(gateway), 3, 0.005, "a solicitation")
+    wan.answer(gateway, "02:00:00:00:12:05")
+
+    frames = wan.expect_many(lambda d: token_of(d) is not None, 5, 4)
+    assert [token_of(f) for f in frames] == [token_of(p) for p in probes]
+    assert {(Ether(f).dst, Ether(f).type) for f in frames} == {("02:00:00:00:12:05", 0x800)}
+
+
+def test_a_slash_31_neighbour_is_resolved(dut, lan, wan):
+    """RFC 3021, 2.2.1: both ends are hosts; the other is asked for like any."""
+    dut.ip("addr add 203.0.113.1/31 dev wan0")
+    wan.answer("203.0.113.0", "02:00:00:00:12:06")
+    eventually(lambda: dut.route_row("203.0.113.0/31"), 3, 0.005)
+
+    assert dut.forwarded(lan, lan.probe("203.0.113.0"), wan, 4).dst == "02:00:00:00:12:06"
+
+
+def test_a_link_that_flaps_resolves_again(dut, lan, wan, family):
+    """RFC 4861, 7.3.3 in spirit: behind a link that was away may be another world. What was
+    learned is forgotten, asked for again when it is back, and traffic flows by itself."""
+    gateway, prefix, dst = case(family, 126)
+    wan.answer(gateway, "02:00:00:00:12:07")
+    dut.route(prefix, via=gateway, wire=wan)
+    dut.forwarded(lan, lan.probe(dst), wan, timeout=3)
+
+    netns.ip_batch([f"link set {wan.name} down"], dut.far)
+    eventually(lambda: dut.port_row(wan)["link"] == "down", 3, 0.005)
+    eventually(lambda: not dut.neighbor_row(gateway, wan)["mac"], 3, 0.005, "MAC forgotten")
+    assert dut.not_forwarded(lan, lan.probe(dst)) == {"egress_down": 1}
+    wan.answer(gateway, "02:00:00:00:12:17")
+    netns.ip_batch([f"link set {wan.name} up"], dut.far)
+
+    def passes():
+        lan.send(probe := lan.probe(dst))
+        return wan.expect(token_of(probe), 0.05).dst == "02:00:00:00:12:17"
+
+    eventually(passes, 5, 0.01)
+
+
+# -- scans --
+
+
+class Talk(threading.Thread):
+    """The router's own packets to a neighbour, as a BGP session would send them."""
+
+    def __init__(self, dut, address):
+        super().__init__(daemon=True, name="talk")
+        self.sock = netns.open_socket(dut.ctl, 10 if ":" in address else 2, 2)
+        self.address, self.ending, self.sent = address, threading.Event(), 0
+
+    def run(self):
+        while not self.ending.wait(0.02):
+            try:
+                self.sock.sendto(b"talk%08d" % self.sent, (self.address, 179))
+                self.sent += 1
+            except OSError:
+                pass  # no room in the kernel's table right now
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *exc):
+        self.ending.set()
+        self.join()
+        self.sock.close()
+
+
+@pytest.fixture(scope="module")
+def scanned(possible):
+    """A router of its own: a scan leaves the kernel's table full for a while."""
+    router = Router(Wire, Collector(), name="scan")
+    try:
+        router.build()
+        router.start()
+        yield router
+    finally:
+        router.destroy()
+
+
+def scan_frames(lan, family):
+    """Frames to 65,000 addresses of a /16 or of a /64 on wan, none of which is there."""
+    if family == 6:
+        head = bytearray(bytes(lan.probe("2001:db8:1::aaaa:0")))
+        for n in range(1, 65001):
+            head[52:54] = n.to_bytes(2, "big")
+            yield bytes(head)
+        return
+    head = bytearray(bytes(lan.probe("198.18.0.0", id=0)))
+    for n in range(1000, 65500):
+        head[32:34] = n.to_bytes(2, "big")
+        # Identification takes what the address gives: the sum stays as it was.
+        head[18:20] = (0xFFFF - n).to_bytes(2, "big")
+        yield bytes(head)
+
+
+def test_a_scan_leaves_gateways_alone_and_memory_bounded(scanned, family):
+    """RFC 1812, 3.3.2 and RFC 6583, 6.2: a whole /16, or as much of a /64, is scanned. A
+    gateway learned by ARP or ND forwards every packet of transit traffic, the router's own
+    talk with it goes on, and a new gateway is found in the middle of it. Neither the table
+    of neighbours nor memory grows with the scan."""
+    dut = scanned
+    dut.ready()
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    gateway, prefix, dst = case(family, 70)
+    other, _, _ = case(family, 71)
+    wan.answer(gateway, "02:00:00:00:70:01")
+    wan.answer(other, "02:00:00:00:71:01")
+    if family == 4:
+        dut.ip("addr add 198.18.0.1/16 dev wan0")
+        eventually(lambda: dut.route_row("198.18.0.0/16"), 3, 0.005)
+    dut.route(prefix, via=gateway, wire=wan)
+    dut.forwarded(lan, lan.probe(dst), wan, timeout=3)
+    memory = dut.control.ask("memory")[0]["rss_bytes"]
+    before = dut.counters()
+    frames, sent = scan_frames(lan, family), 0
+
+    with dut.stream(lan, dst, rate=500) as stream, Talk(dut, gateway) as talk:
+        for n in itertools.count():
+            some = list(itertools.islice(frames, 200))
+            if not some:
+                break
+            lan.send(*some)
+            sent += len(some)
+            dut.fence(lan)
+            if n == 100:
+                far = "203.0.113.0/24" if family == 4 else "2001:db8:e000::/36"
+                dut.route(far, via=other, wire=wan)
+        begin = time.monotonic()
+        at = "203.0.113.9" if family == 4 else "2001:db8:e000::9"
+        out = dut.forwarded(lan, lan.probe(at), wan, timeout=3)
+        waited = time.monotonic() - begin
+
+    assert stream.lost(wan) == []
+    assert out.dst == "02:00:00:00:71:01" and waited < 3
+    heard = len(wan.got(b"talk"))
+    assert heard > 0.95 * talk.sent > 20, "the kernel reaches the gateway all the time"
+    rows = dut.control.ask("neighbors")
+    assert len(rows) < 4096, "the kernel's table has at most gc_thresh3 entries"
+    assert next(r for r in rows if r["address"] == gateway)["mac"] == "02:00:00:00:70:01"
+    grown = dut.control.ask("memory")[0]["rss_bytes"] - memory
+    assert grown < 16 << 20, f"{grown} octets more"
+    assert sum(dut.drops(before).values()) > 0.9 * sent
