@@ -6,14 +6,28 @@
  *
  * One load a node and a transpose in registers beat three gathers a node by far, and
  * scalar loads beat the other gathers too: those of the keys and direct entries of IPv6
- * halved its rate (82 against 195 M/s), those of the leaves made no difference on a CPU
- * where gathers are fast and cost dearly where microcode slows them. Levels that few keys
- * reach (IPv4 beyond /24, IPv6 beyond /60 or outside 2000::/3) are left to the scalar
- * walk, lane by lane.
+ * halved its rate (82 against 195 M/s), those of the leaves cost a tenth on a CPU where
+ * gathers are fast and dearly where microcode slows them. Levels that few keys reach (IPv4
+ * beyond /24, IPv6 beyond /60 or outside 2000::/3) are left to the scalar walk, lane by
+ * lane.
+ *
+ * The loops of IPv4 are short on purpose. Unrolled to a batch, as the compiler likes it, the
+ * same instructions are no slower on a table in the L1, but 0.9 / 0.8 / 0.9 times as fast on
+ * a full one (random / inprefix / zipf); what prefetchers learn, they learn by the address
+ * of an instruction. Eight keys a round beat 4 and 16 by 1.03 to 1.06.
+ *
+ * Tried without gain for IPv4, relative to the same loop without, random / inprefix / zipf:
+ * - prefetching the entries of all 64 keys first: 0.97 / 0.96 / 0.96; their leaves: 0.69 /
+ *   0.72 / 0.70. A hundred instructions more for what the reorder buffer does anyway;
+ * - gathers of the leaves: 0.91 / 0.92 / 0.91;
+ * - making the addresses in vectors: 0.96 / 0.95 / 0.97. Loads forwarded from a vector store
+ *   use the two pipes that vector loads need; out of registers they are no cheaper;
+ * - entries inserted from memory or broadcast under a mask: 1.0, and not always atomic;
+ * - a leaf loaded and stored as a scalar, zeros and children looked for afterwards: 0.76 /
+ *   0.70 / 0.73; leaves as 32-bit loads, two of which overlap: 1.0.
  *
  * Lanes of IPv6 become addresses by a store and scalar loads, behind a barrier: left alone,
- * the compiler extracts them from registers (193 against 235 M/s). Indices of leaves it may
- * extract: there the barrier costs (IPv4 678 against 730). On the way down of IPv6 16
+ * the compiler extracts them from registers (193 against 235 M/s). On the way down 16
  * octets of a node do; the leaf runs of all eight lanes are taken once, at the end.
  *
  * Tried without gain for IPv6: 26 direct bits (a level less for a /32, but a table four
@@ -51,25 +65,37 @@
 
 /* Lanes that become addresses go through memory: the compiler knows a dearer way. */
 #define IN_MEMORY(x) __asm__("" : "+m"(x))
-#define GROUPS6      8 /* of 8 keys, all at the same level, so that 64 misses overlap */
+/* SHRX with a key in memory is one instruction, if its count is in a register. */
+#define IN_REGISTER(x) __asm__("" : "+r"(x))
+#define GROUP4         64 /* keys whose misses overlap */
+#define GROUPS6        8  /* of 8 keys, all at the same level, so that 64 misses overlap */
 
-/* The compiler must neither split nor widen it; VMOVDQA is atomic, other forms may not. */
+/*
+ * VMOVDQA is atomic where other forms may not be, so the compiler has no choice of the
+ * instruction; of the address it has.
+ */
 PT_INLINE __m128i
-entry_load(const struct pt_fused *f)
+entry_load(const struct pt_fused *f, uint32_t addr, unsigned int to_octet)
 {
-	return *(const volatile __m128i *)f;
+	const uint8_t *at = (const uint8_t *)f + (addr >> to_octet & ~15u);
+	__m128i x;
+
+	__asm__("vmovdqa %1, %0" : "=x"(x) : "m"(*(const __m128i *)at));
+	return x;
 }
 
 /* Entries of keys a, b, c, d, one after the other. */
 PT_INLINE __m512i
 entries4(const struct pt_fused *f, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {
-	const unsigned int s = 32 - PT4_BITS;
-	__m256i lo = _mm256_inserti128_si256(_mm256_castsi128_si256(entry_load(&f[a >> s])),
-					     entry_load(&f[b >> s]), 1);
-	__m256i hi = _mm256_inserti128_si256(_mm256_castsi128_si256(entry_load(&f[c >> s])),
-					     entry_load(&f[d >> s]), 1);
+	unsigned int s = 32 - PT4_BITS - 4; /* from key to octet, 16 an entry */
+	__m256i lo, hi;
 
+	IN_REGISTER(s);
+	lo = _mm256_inserti128_si256(_mm256_castsi128_si256(entry_load(f, a, s)),
+				     entry_load(f, b, s), 1);
+	hi = _mm256_inserti128_si256(_mm256_castsi128_si256(entry_load(f, c, s)),
+				     entry_load(f, d, s), 1);
 	return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1);
 }
 
@@ -90,47 +116,54 @@ fused_index8(const struct pt_fused *f, const uint32_t *addr)
 	return _mm512_cvtepi64_epi32(_mm512_add_epi64(base, run));
 }
 
-PT_INLINE __m512i
-fused_index16(const struct pt_fused *f, const uint32_t *addr)
+/* Eight 16-bit leaves: scalar loads, see above. */
+PT_INLINE __m128i
+words8(const uint16_t *leaf, const uint32_t *at)
 {
-	return _mm512_inserti64x4(_mm512_castsi256_si512(fused_index8(f, addr)),
-				  fused_index8(f, addr + 8), 1);
+	__m128i x = _mm_setzero_si128();
+
+	x = _mm_insert_epi16(x, leaf[at[0]], 0);
+	x = _mm_insert_epi16(x, leaf[at[1]], 1);
+	x = _mm_insert_epi16(x, leaf[at[2]], 2);
+	x = _mm_insert_epi16(x, leaf[at[3]], 3);
+	x = _mm_insert_epi16(x, leaf[at[4]], 4);
+	x = _mm_insert_epi16(x, leaf[at[5]], 5);
+	x = _mm_insert_epi16(x, leaf[at[6]], 6);
+	return _mm_insert_epi16(x, leaf[at[7]], 7);
 }
 
-/* Eight leaves: scalar loads, see above. */
 PT_INLINE __m256i
-leaves8(const void *leaf, __m256i index, bool leaf32)
+leaves8(const void *leaf, const uint32_t *at, bool leaf32)
 {
-	const uint32_t *l32 = leaf;
-	const uint16_t *l16 = leaf;
-	uint32_t at[8] __attribute__((aligned(32)));
+	const uint32_t *l = leaf;
 
-	_mm256_store_si256((void *)at, index);
-	if (leaf32)
-		return _mm256_set_epi32((int)l32[at[7]], (int)l32[at[6]], (int)l32[at[5]],
-					(int)l32[at[4]], (int)l32[at[3]], (int)l32[at[2]],
-					(int)l32[at[1]], (int)l32[at[0]]);
-	return _mm256_cvtepu16_epi32(_mm_set_epi16((short)l16[at[7]], (short)l16[at[6]],
-						   (short)l16[at[5]], (short)l16[at[4]],
-						   (short)l16[at[3]], (short)l16[at[2]],
-						   (short)l16[at[1]], (short)l16[at[0]]));
+	if (!leaf32)
+		return _mm256_cvtepu16_epi32(words8(leaf, at));
+	return _mm256_set_epi32((int)l[at[7]], (int)l[at[6]], (int)l[at[5]], (int)l[at[4]],
+				(int)l[at[3]], (int)l[at[2]], (int)l[at[1]], (int)l[at[0]]);
 }
 
 PT_INLINE __m512i
-leaves16(const void *leaf, __m512i index, bool leaf32)
+leaves16(const void *leaf, const uint32_t *at, bool leaf32)
 {
-	__m256i lo = leaves8(leaf, _mm512_castsi512_si256(index), leaf32);
-	__m256i hi = leaves8(leaf, _mm512_extracti64x4_epi64(index, 1), leaf32);
+	__m256i lo, hi;
 
+	if (!leaf32) {
+		lo = _mm256_castsi128_si256(words8(leaf, at));
+		return _mm512_cvtepu16_epi32(
+			_mm256_inserti128_si256(lo, words8(leaf, at + 8), 1));
+	}
+	lo = leaves8(leaf, at, true);
+	hi = leaves8(leaf, at + 8, true);
 	return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1);
 }
 
 /* Fetch 16 leaves and finish: children by the scalar walk, zeros by the default. */
 PT_INLINE void
-fused_finish16(const struct pt_view *v, __m512i index, const uint32_t *addr,
+fused_finish16(const struct pt_view *v, const uint32_t *at, const uint32_t *addr,
 	       uint32_t *value, __m512i dflt, bool leaf32)
 {
-	__m512i leaf = leaves16(v->leaf, index, leaf32);
+	__m512i leaf = leaves16(v->leaf, at, leaf32);
 	__mmask16 child = _mm512_test_epi32_mask(
 		leaf, _mm512_set1_epi32(leaf32 ? (int)PT_CHILD : 0x8000));
 
@@ -145,48 +178,49 @@ fused_finish16(const struct pt_view *v, __m512i index, const uint32_t *addr,
 	}
 }
 
+/*
+ * Up to GROUP4 keys: all entries first, then all leaves, so that the misses overlap. The
+ * compiler cannot unroll what it does not know the length of: see above.
+ */
 PT_INLINE void
-fused_bulk(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n,
-	   uint64_t dflt, bool leaf32)
+fused_group(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n,
+	    uint64_t dflt, bool leaf32)
 {
 	const __m512i d = _mm512_set1_epi32((int)(uint32_t)dflt);
-	unsigned int i = 0;
+	uint32_t at[GROUP4] __attribute__((aligned(64)));
+	unsigned int in16 = n & ~15u;
 
-	/* All entries first, then all leaves: the misses of 64 keys overlap. */
-	for (; n - i >= 64; i += 64) {
-		__m512i a = fused_index16(v->fused, addr + i);
-		__m512i b = fused_index16(v->fused, addr + i + 16);
-		__m512i c = fused_index16(v->fused, addr + i + 32);
-		__m512i e = fused_index16(v->fused, addr + i + 48);
-
-		fused_finish16(v, a, addr + i, value + i, d, leaf32);
-		fused_finish16(v, b, addr + i + 16, value + i + 16, d, leaf32);
-		fused_finish16(v, c, addr + i + 32, value + i + 32, d, leaf32);
-		fused_finish16(v, e, addr + i + 48, value + i + 48, d, leaf32);
-	}
-	for (; n - i >= 16; i += 16)
-		fused_finish16(v, fused_index16(v->fused, addr + i), addr + i, value + i, d,
-			       leaf32);
-	for (; i < n; i++)
+	for (unsigned int i = 0; i < in16; i += 8)
+		_mm256_store_si256((void *)(at + i), fused_index8(v->fused, addr + i));
+	for (unsigned int i = 0; i < in16; i += 16)
+		fused_finish16(v, at + i, addr + i, value + i, d, leaf32);
+	for (unsigned int i = in16; i < n; i++)
 		value[i] = or_dflt(fused4(v, addr[i], leaf32), dflt);
+}
+
+PT_INLINE void
+fused_bulk(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n,
+	   bool leaf32)
+{
+	uint64_t dflt;
+
+	for (unsigned int m; n; n -= m, addr += m, value += m) {
+		m = n < GROUP4 ? n : GROUP4;
+		do {
+			dflt = dflt_now(v);
+			fused_group(v, addr, value, m, dflt, leaf32);
+		} while (dflt_changed(v, dflt));
+	}
 }
 
 void
 pt_bulk4_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
 		unsigned int n)
 {
-	uint64_t dflt;
-
-	for (unsigned int i = 0, m; i < n; i += m) {
-		m = n - i > PT_BLOCK ? PT_BLOCK : n - i;
-		do {
-			dflt = dflt_now(v);
-			if (v->leaf32)
-				fused_bulk(v, addr + i, value + i, m, dflt, true);
-			else
-				fused_bulk(v, addr + i, value + i, m, dflt, false);
-		} while (dflt_changed(v, dflt));
-	}
+	if (v->leaf32)
+		fused_bulk(v, addr, value, n, true);
+	else
+		fused_bulk(v, addr, value, n, false);
 }
 
 /* Eight keys on their way down. */
@@ -296,8 +330,9 @@ group_finish(const struct pt_view *v, struct group6 *g, const uint8_t *const *ad
 	     uint32_t *value, uint64_t dflt)
 {
 	__m512i key = _mm512_load_si512(g->key), base, run, up;
+	uint32_t at[8] __attribute__((aligned(32)));
 	__mmask8 node;
-	__m256i r, leaf;
+	__m256i r;
 
 	nodes8(v->node, g->at, offsetof(struct pt_wide, child_base), &base, &run);
 	/* 63 - slot: the complement, of which the shift takes six bits. */
@@ -305,8 +340,9 @@ group_finish(const struct pt_view *v, struct group6 *g, const uint8_t *const *ad
 	run = _mm512_popcnt_epi64(_mm512_sllv_epi64(run, up));
 	base = _mm512_add_epi64(_mm512_srli_epi64(base, 32), run);
 	node = _mm256_movepi32_mask(g->entry) & (__mmask8)~g->other;
-	leaf = _mm256_maskz_mov_epi32(node, _mm512_cvtepi64_epi32(base));
-	r = _mm256_mask_mov_epi32(g->entry, node, leaves8(v->leaf, leaf, v->leaf32));
+	_mm256_store_si256((void *)at,
+			   _mm256_maskz_mov_epi32(node, _mm512_cvtepi64_epi32(base)));
+	r = _mm256_mask_mov_epi32(g->entry, node, leaves8(v->leaf, at, v->leaf32));
 	r = _mm256_mask_mov_epi32(r, _mm256_testn_epi32_mask(r, r),
 				  _mm256_set1_epi32((int)(uint32_t)dflt));
 	_mm256_storeu_si256((void *)value, r);
