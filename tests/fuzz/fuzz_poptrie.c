@@ -3,7 +3,7 @@
  * An update script for poptrie, played against the naive twin: after each commit all
  * lookups around what changed agree, at the end those around every prefix.
  *
- * A libFuzzer target; lib=poptrie, with clang:
+ * A libFuzzer target, built and run by `make fuzz`; by hand with clang:
  *
  *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -march=x86-64-v2 \
  *       -Ipoptrie -Itests/unit tests/fuzz/fuzz_poptrie.c poptrie/[a-z]*.c \

@@ -1,16 +1,20 @@
 #!/bin/sh
-# Fuzz for $1 seconds; five parts of six go to the RIB, one to the decoder alone.
-# What is new stays in build/fuzz/corpus; an input that failed is build/fuzz/crash-*.
+# Fuzz for $1 seconds; of six parts four go to the RIB, one to the decoder alone, one to
+# poptrie, whose update scripts are another language and have a corpus of their own.
+# What is new stays in build/fuzz/corpus*; an input that failed is build/fuzz/crash-*.
 # SPDX-License-Identifier: BSD-3-Clause
 seconds=$1
 work=build/fuzz
 log=$work/log
 /usr/bin/python3 tests/fuzz/corpus.py unpack $work/corpus || exit 1
+mkdir -p $work/corpus-poptrie
 failed=0
-for target in fuzz_fpm fuzz_fpm_rib; do
-	[ $target = fuzz_fpm ] && part=$((seconds / 6 + 1)) || part=$((seconds * 5 / 6))
+for target in fuzz_fpm fuzz_poptrie fuzz_fpm_rib; do
+	[ $target = fuzz_fpm_rib ] && part=$((seconds * 4 / 6)) || part=$((seconds / 6 + 1))
+	inputs="-dict=tests/fuzz/fpm.dict $work/corpus"
+	[ $target = fuzz_poptrie ] && inputs=$work/corpus-poptrie
 	if $work/$target -max_total_time=$part -max_len=3000 -timeout=20 -print_final_stats=1 \
-		-dict=tests/fuzz/fpm.dict -artifact_prefix=$work/ $work/corpus >$log 2>&1; then
+		-artifact_prefix=$work/ $inputs >$log 2>&1; then
 		sed -n 's/^stat::\(number_of_executed_units\|average_exec_per_sec\): */\1 /p' $log |
 			tr '\n' ' ' | sed "s/^/fuzz: $target clean, /; s/ *$/\n/"
 	else
