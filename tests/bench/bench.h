@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * bench_fib: what its files share. One process, one measuring thread; the only other
- * thread is the one that streams through the L3 on request (machine.c).
+ * thread is the one that copies through the L3 on request (machine.c).
  *
  * A *structure* is a built table (a Poptrie, an rte_fib with 4-byte entries); an *impl* is
  * one way to look up in it (scalar, AVX-512). Several impls share a structure.
@@ -201,6 +201,7 @@ struct gaps {
 void machine_print(int cpu, int hog_cpu);
 void gaps_print(const char *when);
 struct gaps gaps_watch(double seconds);
+double chase_ns(size_t bytes);
 double others_busy(int cpu, int hog_cpu, bool start);
 int hog_start(int cpu);
 double hog_stop(void);

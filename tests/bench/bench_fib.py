@@ -85,7 +85,7 @@ def cpus_that_share(cpu, what):
 
 
 def choose_cpus():
-    """The last CPU measures; another one behind the same L3, no sibling, streams."""
+    """The last CPU measures; another one behind the same L3, no sibling, copies."""
     allowed = sorted(os.sched_getaffinity(0))
     cpu = int(os.environ.get("CPU") or allowed[-1])
     others = set(allowed) - {cpu} - cpus_that_share(cpu, "topology/thread_siblings_list")
@@ -98,7 +98,7 @@ def arguments():
     cpu, hog = choose_cpus()
     args = ["-c", str(cpu), "-C", str(hog)]
     if hog < 0:
-        say("one core only: nothing can stream through the L3, contended results left out")
+        say("one core only: nothing can copy through the L3, contended results left out")
     if env.get("QUICK", "0") not in ("", "0"):
         env = {**QUICK, **{k: v for k, v in env.items() if v}}
         args += ["-q"]

@@ -52,6 +52,10 @@ def rate_goals(res):
             for stream, (least, aim) in streams.items():
                 got = res.ratio(ours, theirs, bench, l3=l3, stream=stream, **base)
                 what = f"{bench} {ours} / {theirs}, {stream}, {l3}"
+                line = res.find(bench, l3=l3, stream=stream, **base)
+                if line and l3 == "contended":
+                    # Near that of an idle machine: the second core has another L3.
+                    what += f" (chase {min(line['chase_8mib_ns']):.0f} ns)"
                 yield what, least, aim, got, "x", True
 
 
@@ -128,6 +132,13 @@ def print_rates(res, out):
         for impl in unique(line["impl"] for line in here):
             cells = {line["stream"]: line for line in here if line["impl"] == impl}
             rows.append((impl, *(rate_cell(cells.get(s)) for s in streams)))
+        chases = {s: next(x for x in here if x["stream"] == s) for s in streams}
+        rows.append(
+            (
+                "8 MiB chase before, after: ns",
+                *("{:.0f}, {:.0f}".format(*chases[s]["chase_8mib_ns"]) for s in streams),
+            )
+        )
         hops, by, l3, batch = block
         print(f"\n{res.table}: {hops} next hops by {by}, {l3} L3, batch {batch}", file=out)
         print_columns(rows, out)

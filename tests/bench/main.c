@@ -188,7 +188,7 @@ rates(struct run *r, const struct keys *k, const char *l3, unsigned int batch)
 	bool contended = strcmp(l3, "contended") == 0;
 	struct impl *im[IMPLS_MAX];
 	struct result res[IMPLS_MAX];
-	double hog = 0, others;
+	double hog = 0, others, chase[2];
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < r->n; i++)
@@ -196,19 +196,22 @@ rates(struct run *r, const struct keys *k, const char *l3, unsigned int batch)
 			im[n++] = r->im[i];
 	if (contended && (opt.hog_cpu < 0 || hog_start(opt.hog_cpu) < 0))
 		return;
+	chase[0] = chase_ns(8 << 20);
 	others_busy(opt.cpu, contended ? opt.hog_cpu : -1, true);
 	measure(im, n, k, batch, opt.reps, res);
 	others = others_busy(opt.cpu, contended ? opt.hog_cpu : -1, false);
+	chase[1] = chase_ns(8 << 20);
 	if (contended)
 		hog = hog_stop();
 	for (unsigned int i = 0; i < n; i++)
 		printf("{\"bench\":\"fib%d\",\"impl\":\"%s\",\"table\":\"%s\","
 		       "\"stream\":\"%s\",\"nexthops\":%u,\"hash\":\"%s\",\"l3\":\"%s\","
 		       "\"batch\":%u,\"mlps\":%.1f,\"min\":%.1f,\"max\":%.1f,"
-		       "\"keys\":%zu,\"others_busy\":%.2f,\"hog_gbs\":%.1f}\n",
+		       "\"keys\":%zu,\"others_busy\":%.2f,\"hog_gbs\":%.1f,"
+		       "\"chase_8mib_ns\":[%.1f,%.1f]}\n",
 		       r->t->family, im[i]->name, r->t->name, k->stream, r->nexthops,
 		       r->hash, l3, batch, res[i].median, res[i].min, res[i].max, k->n,
-		       others, hog);
+		       others, hog, chase[0], chase[1]);
 	fflush(stdout);
 	fprintf(stderr, "\r%-20.20s %3u next hops by %-6s %-10s %-9s batch %-2u ",
 		r->t->name, r->nexthops, r->hash, k->stream, l3, batch);
@@ -410,7 +413,7 @@ usage(void)
 		"  [-u UPDATES] [-g ROUTES4] [-G ROUTES6] [-k KEYS4] [-K KEYS6] [-q] [-x] "
 		"[-H] [-L] [-U] "
 		"[TABLE...]\n"
-		"-C core that streams through the L3  -q quick  -x cross all lists\n"
+		"-C core that copies through the L3  -q quick  -x cross all lists\n"
 		"-H no huge pages  -L load rte_lpm by rte_lpm_add()  -U no updates\n");
 	exit(2);
 }
