@@ -77,15 +77,29 @@ ip4_checksum_ok(const uint8_t *ip, unsigned int len)
 	return (uint16_t)((sum & 0xffff) + (sum >> 16)) == 0xffff;
 }
 
-/* Spend one hop: TTL - 1, checksum by RFC 1624, eqn. 3: HC' = ~(~HC + ~m + m'). */
+/*
+ * Octets 8 to 11 (TTL, protocol, checksum) with one hop spent, as they lie in memory. With
+ * m' = m - 0x100, RFC 1624, eqn. 3 (HC' = ~(~HC + ~m + m')) is HC + 0x100 with the carry
+ * added at the end, and never 0xffff. Octets swapped, 0x100 is 1: RFC 1071, 2 (B).
+ */
+static inline uint32_t
+ip4_hop_spent(const uint8_t *ip)
+{
+	uint32_t v, sum;
+
+	memcpy(&v, ip + 8, sizeof(v));
+	sum = (v >> 16) + 1;
+	sum += sum >= 0xffff;
+	return ((v & 0xffff) - 1) | sum << 16;
+}
+
+/* Spend one hop. */
 static inline void
 ip4_ttl_dec(uint8_t *ip)
 {
-	uint32_t m = get_be16(ip + 8); /* TTL and protocol share a word */
-	uint32_t sum = (uint16_t)~get_be16(ip + 10) + (uint16_t)~m + (m - 0x100);
+	uint32_t v = ip4_hop_spent(ip);
 
-	ip[8]--;
-	put_be16(ip + 10, (uint16_t)~inet_fold(sum));
+	memcpy(ip + 8, &v, sizeof(v));
 }
 
 /* Finaliser of splitmix64 (Sebastiano Vigna, public domain). */

@@ -106,10 +106,36 @@ may_pass(struct burst *b, unsigned int i)
 	return !link_scope(b, i);
 }
 
+/* Plain packets to a neighbour that is there; the others are plain no more. */
+static void
+plain(struct burst *b)
+{
+	const struct fib_adj *slot = b->fwd->fib->adj;
+	uint64_t odd = 0;
+
+	for (uint64_t rest = b->plain4 | b->plain6; rest != 0; rest &= rest - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(rest);
+		fib_path path = b->path[i];
+		uint32_t adj = path_kind(path) == PATH_ADJ ? path_index(path) : 0;
+		uint64_t hop = atomic_load_explicit(&slot[adj].hop, memory_order_acquire);
+
+		b->hop[i] = hop;
+		if (hop != 0)
+			fib_adj_touch(b->fwd->adj_used, adj);
+		else
+			odd |= rest & -rest;
+	}
+	b->plain4 &= ~odd;
+	b->plain6 &= ~odd;
+}
+
 void
 fwd_adjacency(struct burst *b)
 {
-	for (unsigned int i = 0; i < b->n; i++) {
+	plain(b);
+	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6); rest != 0;
+	     rest &= rest - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 		enum path_kind kind;
 
 		if (b->verdict[i] != VERDICT_GO)

@@ -21,9 +21,12 @@
 #define VERDICT_GO 255 /* still on the fast path; else an enum reason */
 static_assert(N_REASON < VERDICT_GO, "a verdict is one octet");
 
+static_assert(BURST_MAX <= 64, "a bit an entry");
+
 #define L2_LEN 14
 
 struct tx_buffer {
+	uint32_t bytes; /* of the frames in it */
 	uint16_t n;
 	uint16_t port_id;
 	bool listed; /* in fwd.tx_used, until the round's flush */
@@ -56,11 +59,16 @@ struct burst {
 	uint16_t n;
 	uint16_t ifidx;
 	bool rx_cksum;
+	uint64_t plain4,
+		plain6; /* a bit an entry: of the dominant class, see fwd/plain.h */
 	struct rte_mbuf *m[BURST_MAX];
+	uint8_t *l2[BURST_MAX]; /* first octet; from fwd_parse() on */
 	uint8_t verdict[BURST_MAX];
 	uint8_t cause[BURST_MAX]; /* of a punt that wants an ICMP error: the drop counted */
 	uint8_t family[BURST_MAX];  /* 4, 6, 0 */
 	uint16_t l3_len[BURST_MAX]; /* octets of the IP packet, padding excluded */
+	uint32_t dst4[BURST_MAX];   /* of plain4: destination, host order */
+	uint32_t hop4[BURST_MAX];   /* of plain4: octets 8 to 11 of the header sent on */
 	fib_path path[BURST_MAX];
 	uint64_t hop[BURST_MAX];             /* MAC << 16 | ifidx of the adjacency */
 	struct fwd_found found[2];           /* [0] IPv4, [1] IPv6 */
@@ -71,13 +79,13 @@ struct burst {
 static inline uint8_t *
 burst_l2(const struct burst *b, unsigned int i)
 {
-	return rte_pktmbuf_mtod(b->m[i], uint8_t *);
+	return b->l2[i];
 }
 
 static inline uint8_t *
 burst_l3(const struct burst *b, unsigned int i)
 {
-	return rte_pktmbuf_mtod_offset(b->m[i], uint8_t *, L2_LEN);
+	return b->l2[i] + L2_LEN;
 }
 
 /* Octets of the IP packet that can be looked at: what the first segment holds. */
@@ -87,6 +95,20 @@ burst_l3_room(const struct burst *b, unsigned int i)
 	unsigned int room = rte_pktmbuf_data_len(b->m[i]) - L2_LEN;
 
 	return b->l3_len[i] < room ? b->l3_len[i] : room;
+}
+
+/* All entries of a burst, a bit each. */
+static inline uint64_t
+burst_all(const struct burst *b)
+{
+	return b->n == 64 ? UINT64_MAX : (1ull << b->n) - 1;
+}
+
+/* What the port says of an IPv4 header checksum, when it is one that looks. */
+static inline uint64_t
+burst_cksum(const struct burst *b, unsigned int i)
+{
+	return b->m[i]->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK;
 }
 
 /* Drop by a DROP_ reason, or punt by a PUNT_ reason; counted when the burst ends. */
@@ -131,7 +153,7 @@ enum punt_class fwd_class(struct burst *b, unsigned int i, enum reason reason);
 bool fwd_police(struct burst *b, unsigned int i, enum punt_class class);
 
 /* Append to the buffer of an interface; what the port does not take is dropped. */
-void fwd_tx(struct fwd *f, uint16_t ifidx, uint16_t port_id, struct rte_mbuf *m);
+void fwd_tx(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m);
 void fwd_tx_flush(struct fwd *f);
 
 /* What kind of packet to us is this? PUNT_local_control or PUNT_local. */

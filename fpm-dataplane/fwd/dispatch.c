@@ -11,40 +11,45 @@ flush_one(struct fwd *f, uint16_t ifidx)
 {
 	struct tx_buffer *tx = &f->tx[ifidx];
 	struct if_counters *c = &f->count->port[ifidx];
-	uint64_t bytes[BURST_MAX], sum = 0;
 	uint16_t sent;
 
-	/* Lengths first: a sent mbuf is no longer ours to look at. */
-	for (uint16_t i = 0; i < tx->n; i++)
-		bytes[i] = rte_pktmbuf_pkt_len(tx->m[i]);
 	if (f->watch == NULL)
 		sent = fwd_send(f, tx);
 	else
 		sent = fwd_send_watched(f, ifidx, tx);
-	for (uint16_t i = 0; i < sent; i++)
-		sum += bytes[i];
+	/* Only what was not sent is still ours to look at. */
+	for (uint16_t i = sent; i < tx->n; i++)
+		tx->bytes -= rte_pktmbuf_pkt_len(tx->m[i]);
 	counter_add(&c->tx_packets, sent);
-	counter_add(&c->tx_bytes, sum);
+	counter_add(&c->tx_bytes, tx->bytes);
 	if (sent < tx->n) {
 		rte_pktmbuf_free_bulk(tx->m + sent, tx->n - sent);
 		counter_add(&f->count->reason[DROP_tx_full], tx->n - sent);
 	}
 	tx->n = 0;
+	tx->bytes = 0;
 }
 
-void
-fwd_tx(struct fwd *f, uint16_t ifidx, uint16_t port_id, struct rte_mbuf *m)
+static inline void
+put(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m, uint32_t bytes)
 {
 	struct tx_buffer *tx = &f->tx[ifidx];
 
 	if (!tx->listed) {
 		tx->listed = true;
-		tx->port_id = port_id;
+		tx->port_id = fib_iface(f->fib, ifidx)->port_id;
 		f->tx_used[f->n_tx_used++] = ifidx;
 	}
-	tx->m[tx->n++] = m;
-	if (tx->n == BURST_MAX)
+	tx->m[tx->n] = m;
+	tx->bytes += bytes;
+	if (++tx->n == BURST_MAX)
 		flush_one(f, ifidx);
+}
+
+void
+fwd_tx(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
+{
+	put(f, ifidx, m, rte_pktmbuf_pkt_len(m));
 }
 
 void
@@ -101,25 +106,36 @@ punt(struct burst *b, unsigned int i, enum reason reason)
 	rte_pktmbuf_free(b->m[i]);
 }
 
+/* Rewritten: as long as its packet, padding is cut off. */
+static inline void
+forward(struct burst *b, unsigned int i)
+{
+	put(b->fwd, b->hop[i] & 0xffff, b->m[i], (uint32_t)b->l3_len[i] + L2_LEN);
+}
+
 void
 fwd_dispatch(struct burst *b)
 {
 	struct fwd *f = b->fwd;
-	unsigned int n4 = 0, n6 = 0;
+	uint64_t plain = b->plain4 | b->plain6;
+	unsigned int n4 = (unsigned int)__builtin_popcountll(b->plain4);
+	unsigned int n6 = (unsigned int)__builtin_popcountll(b->plain6);
 
-	for (unsigned int i = 0; i < b->n; i++) {
-		uint16_t out;
-
+	for (unsigned int i = 0; plain == burst_all(b) && i < b->n; i++)
+		forward(b, i);
+	/* In the order of arrival, plain or not. */
+	for (unsigned int i = 0; plain != burst_all(b) && i < b->n; i++) {
 		if (b->verdict[i] < N_DROP) {
 			counter_add(&f->count->reason[b->verdict[i]], 1);
 			rte_pktmbuf_free(b->m[i]);
 		} else if (b->verdict[i] != VERDICT_GO) {
 			punt(b, i, b->verdict[i]);
 		} else {
-			out = b->hop[i] & 0xffff;
-			n4 += b->family[i] == 4;
-			n6 += b->family[i] == 6;
-			fwd_tx(f, out, fib_iface(f->fib, out)->port_id, b->m[i]);
+			forward(b, i);
+			if ((plain >> i & 1) == 0) {
+				n4 += b->family[i] == 4;
+				n6 += b->family[i] == 6;
+			}
 		}
 	}
 	counter_add(&f->count->forwarded[0], n4);

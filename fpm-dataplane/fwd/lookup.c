@@ -5,18 +5,47 @@
 #include "base/inet.h"
 #include "fwd/burst.h"
 
-/* Path of a packet whose group is known; the hash is computed only where it matters. */
-static inline fib_path
-choose(const struct burst *b, unsigned int i, uint32_t group)
+/* Paths of what one family's lookup found; the hash is computed only where it matters. */
+static void
+choose(struct burst *b, const struct fwd_found *found)
 {
 	const struct fib *fib = b->fwd->fib;
-	uint64_t w = atomic_load_explicit(&fib->group[group], memory_order_consume);
-	uint32_t hash = 0;
+	uint64_t any = 0;
 
-	if (group_word_is_block(w))
-		hash = flow_hash(burst_l3(b, i), burst_l3_room(b, i), b->family[i],
-				 fib->seed);
-	return group_word_path(w, hash);
+	for (unsigned int k = 0; k < found->n; k++) {
+		uint64_t w = atomic_load_explicit(&fib->group[found->group[k]],
+						  memory_order_consume);
+
+		b->path[found->at[k]] = (fib_path)w;
+		any |= w;
+	}
+	if (!group_word_is_block(any))
+		return;
+	for (unsigned int k = 0; k < found->n; k++) {
+		unsigned int i = found->at[k];
+		uint64_t w = atomic_load_explicit(&fib->group[found->group[k]],
+						  memory_order_consume);
+		uint32_t hash = 0;
+
+		if (group_word_is_block(w))
+			hash = flow_hash(burst_l3(b, i), burst_l3_room(b, i), b->family[i],
+					 fib->seed);
+		b->path[i] = group_word_path(w, hash);
+	}
+}
+
+/* All of them plain IPv4: the keys lie ready. */
+static void
+lookup_plain4(struct burst *b)
+{
+	struct fwd_found *v4 = &b->found[0];
+
+	v4->n = b->n;
+	b->found[1].n = 0;
+	for (unsigned int i = 0; i < BURST_MAX; i++)
+		v4->at[i] = (uint8_t)i;
+	poptrie4_lookup_bulk(b->fwd->fib->pt4, b->dst4, v4->group, b->n);
+	choose(b, v4);
 }
 
 void
@@ -28,6 +57,10 @@ fwd_lookup(struct burst *b)
 	const uint8_t *dst6[BURST_MAX];
 	unsigned int n4 = 0, n6 = 0;
 
+	if (b->plain4 == burst_all(b)) {
+		lookup_plain4(b);
+		return;
+	}
 	for (unsigned int i = 0; i < b->n; i++) {
 		if (b->verdict[i] != VERDICT_GO)
 			continue;
@@ -43,12 +76,10 @@ fwd_lookup(struct burst *b)
 	v6->n = n6;
 	if (n4 > 0) {
 		poptrie4_lookup_bulk(fib->pt4, dst4, v4->group, n4);
-		for (unsigned int k = 0; k < n4; k++)
-			b->path[v4->at[k]] = choose(b, v4->at[k], v4->group[k]);
+		choose(b, v4);
 	}
 	if (n6 > 0) {
 		poptrie6_lookup_bulk(fib->pt6, dst6, v6->group, n6);
-		for (unsigned int k = 0; k < n6; k++)
-			b->path[v6->at[k]] = choose(b, v6->at[k], v6->group[k]);
+		choose(b, v6);
 	}
 }

@@ -14,6 +14,9 @@
 #include "fwd/burst.h"
 #include "fwd/watch.h"
 
+/* A packet waits at most for so many rounds, and only while bursts come in full. */
+#define TX_HOLD_ROUNDS 1
+
 bool
 fwd_admit(struct burst *b)
 {
@@ -69,10 +72,9 @@ drain_inject(struct fwd *f)
 
 	for (unsigned int i = 0; i < n; i++) {
 		uint16_t out = packet_meta(m[i])->out_ifidx;
-		const struct fib_iface *iface = fib_iface(f->fib, out);
 
-		if (iface != NULL) {
-			fwd_tx(f, out, iface->port_id, m[i]);
+		if (fib_iface(f->fib, out) != NULL) {
+			fwd_tx(f, out, m[i]);
 		} else {
 			rte_pktmbuf_free(m[i]);
 			counter_add(&f->count->reason[DROP_egress_down], 1);
@@ -91,6 +93,7 @@ fwd_main(void *arg)
 			    .adj_used = conf->fib->adj_used},
 		   *f = &state;
 	struct burst b = {0};
+	unsigned int held = 0;
 
 	pthread_setname_np(pthread_self(), conf->count->name);
 	thread_role = ROLE_FWD;
@@ -98,12 +101,21 @@ fwd_main(void *arg)
 	urcu_qsbr_register_thread();
 	while (!atomic_load_explicit(conf->stop, memory_order_relaxed)) {
 		unsigned int n;
+		bool more = false;
 
 		f->watch = watch_set(conf->watch);
 		n = drain_inject(f);
-		for (unsigned int i = 0; i < conf->n_rxq; i++)
-			n += poll_queue(f, &conf->rxq[i], &b);
-		fwd_tx_flush(f);
+		for (unsigned int i = 0; i < conf->n_rxq; i++) {
+			unsigned int got = poll_queue(f, &conf->rxq[i], &b);
+
+			more = more || got == BURST_MAX;
+			n += got;
+		}
+		/* While more is waiting, transmit buffers may fill up first. */
+		if (!more || ++held == TX_HOLD_ROUNDS) {
+			fwd_tx_flush(f);
+			held = 0;
+		}
 		if (f->wake_punt) {
 			f->wake_punt = false;
 			worker_wake(conf->punt);

@@ -5,6 +5,7 @@
  */
 #include "base/inet.h"
 #include "fwd/burst.h"
+#include "fwd/plain.h"
 
 /*
  * Neighbours, links and routing without IP: ARP, LLDP (IEEE 802.1AB), LACP and other slow
@@ -25,7 +26,6 @@ parse_one(struct burst *b, unsigned int i)
 	uint16_t type, len = rte_pktmbuf_data_len(b->m[i]);
 
 	b->family[i] = 0;
-	b->verdict[i] = VERDICT_GO;
 	if (len < L2_LEN) {
 		burst_leave(b, i, DROP_l2_short);
 		return;
@@ -47,7 +47,12 @@ void
 fwd_parse(struct burst *b)
 {
 	for (unsigned int i = 0; i < b->n; i++)
-		parse_one(b, i);
+		b->l2[i] = rte_pktmbuf_mtod(b->m[i], uint8_t *);
+	memset(b->verdict, VERDICT_GO, sizeof(b->verdict));
+	fwd_plain(b);
+	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6); rest != 0;
+	     rest &= rest - 1)
+		parse_one(b, (unsigned int)__builtin_ctzll(rest));
 }
 
 /* A port of a control protocol, either end? BGP, BFD (RFC 5881, 5883, 7881), LDP, DHCP, RIP,

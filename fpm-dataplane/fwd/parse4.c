@@ -58,9 +58,9 @@ fwd_parse4(struct burst *b, unsigned int i)
 		burst_leave(b, i, DROP_ip4_ihl);
 	else if (len < ihl || len > frame)
 		burst_leave(b, i, DROP_ip4_length);
-	else if (b->rx_cksum ? (b->m[i]->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) ==
-				       RTE_MBUF_F_RX_IP_CKSUM_BAD
-			     : !ip4_checksum_ok(ip, ihl))
+	else if (b->rx_cksum && burst_cksum(b, i) != RTE_MBUF_F_RX_IP_CKSUM_UNKNOWN
+			 ? burst_cksum(b, i) == RTE_MBUF_F_RX_IP_CKSUM_BAD
+			 : !ip4_checksum_ok(ip, ihl))
 		burst_leave(b, i, DROP_ip4_checksum);
 	else if (dst >= 0xe0000000 ? dst >> 28 == 14 || dst == 0xffffffff
 				   : (burst_l2(b, i)[0] & 1) != 0)

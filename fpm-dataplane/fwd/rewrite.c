@@ -7,12 +7,26 @@
 #include "base/inet.h"
 #include "fwd/burst.h"
 
+/* Both MAC addresses with two stores: `hop` has theirs, `out` ours. */
+static inline void
+write_macs(uint8_t *eth, uint64_t hop, const struct fib_iface *out)
+{
+	uint16_t head;
+	uint32_t tail;
+	uint64_t mac;
+
+	memcpy(&head, out->mac, sizeof(head));
+	memcpy(&tail, out->mac + 2, sizeof(tail));
+	mac = __builtin_bswap64(hop & ~0xffffull) | (uint64_t)head << 48;
+	memcpy(eth, &mac, 8);
+	memcpy(eth + 8, &tail, 4);
+}
+
 static void
 rewrite_one(struct burst *b, unsigned int i)
 {
 	uint8_t *ip = burst_l3(b, i), *eth = burst_l2(b, i);
 	const struct fib_iface *out = fib_iface(b->fwd->fib, b->hop[i] & 0xffff);
-	uint64_t mac = __builtin_bswap64(b->hop[i]);
 	uint8_t *ttl = b->family[i] == 4 ? ip + 8 : ip + 7;
 	unsigned int excess, mtu;
 
@@ -34,17 +48,46 @@ rewrite_one(struct burst *b, unsigned int i)
 		ip4_ttl_dec(ip);
 	else
 		(*ttl)--;
-	memcpy(eth, &mac, 6);
-	memcpy(eth + 6, out->mac, 6);
+	write_macs(eth, b->hop[i], out);
 	excess = rte_pktmbuf_pkt_len(b->m[i]) - L2_LEN - b->l3_len[i];
 	if (excess > 0)
 		rte_pktmbuf_trim(b->m[i], (uint16_t)excess);
 }
 
+/* Plain packets that fit their way out; the others are plain no more. */
+static void
+plain(struct burst *b)
+{
+	uint64_t odd = 0;
+
+	for (uint64_t rest = b->plain4 | b->plain6; rest != 0; rest &= rest - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(rest);
+		const struct fib_iface *out = fib_iface(b->fwd->fib, b->hop[i] & 0xffff);
+		uint8_t *eth = burst_l2(b, i);
+
+		if (out == NULL || !out->up || b->l3_len[i] > out->mtu_bytes) {
+			odd |= rest & -rest;
+			continue;
+		}
+		write_macs(eth, b->hop[i], out);
+		if (b->family[i] == 4)
+			memcpy(eth + L2_LEN + 8, &b->hop4[i], 4);
+		else
+			eth[L2_LEN + 7]--;
+	}
+	b->plain4 &= ~odd;
+	b->plain6 &= ~odd;
+}
+
 void
 fwd_rewrite(struct burst *b)
 {
-	for (unsigned int i = 0; i < b->n; i++)
+	plain(b);
+	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6); rest != 0;
+	     rest &= rest - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(rest);
+
 		if (b->verdict[i] == VERDICT_GO)
 			rewrite_one(b, i);
+	}
 }

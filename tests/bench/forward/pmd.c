@@ -29,6 +29,7 @@
 #include <rte_cycles.h>
 #include <rte_ip.h>
 #include <rte_kvargs.h>
+#include <rte_malloc.h>
 #include <rte_mbuf.h>
 #include <rte_udp.h>
 
@@ -38,6 +39,7 @@
 #define QUEUES      16
 #define SPORT       0x4000 /* + the port to leave by */
 #define L2_LEN      14
+#define AHEAD       256 /* frames that are prefetched */
 
 struct frame4 {
 	rte_be32_t dst;
@@ -103,6 +105,7 @@ write4(struct queue *q, const struct dev *d, struct rte_mbuf *m)
 	memcpy(p + 24, &f->checksum, 2);
 	memcpy(p + 30, &f->dst, 4);
 	memcpy(p + 34, &sport, 2);
+	rte_prefetch0(f + AHEAD);
 	m->data_len = d->len4;
 	m->pkt_len = d->len4;
 	m->packet_type = RTE_PTYPE_L2_ETHER | RTE_PTYPE_L3_IPV4 | RTE_PTYPE_L4_UDP;
@@ -120,6 +123,7 @@ write6(struct queue *q, const struct dev *d, struct rte_mbuf *m)
 	rte_mov64(p, d->head6);
 	memcpy(p + 38, f->dst, 16);
 	memcpy(p + 54, &sport, 2);
+	rte_prefetch0(f + AHEAD);
 	m->data_len = d->len6;
 	m->pkt_len = d->len6;
 	m->packet_type = RTE_PTYPE_L2_ETHER | RTE_PTYPE_L3_IPV6 | RTE_PTYPE_L4_UDP;
@@ -376,22 +380,44 @@ static const struct eth_dev_ops ops = {
 	.dev_supported_ptypes_get = ptypes,
 };
 
-/* Map a file; *size in octets. NULL when it cannot be. */
-static void *
-map(const char *path, int protection, int flags, size_t *size)
+static struct page *
+page_map(const char *path)
 {
-	struct stat st;
-	int fd = open(path,
-		      protection & PROT_WRITE && flags & MAP_SHARED ? O_RDWR : O_RDONLY);
 	void *mem = MAP_FAILED;
+	struct stat st;
+	int fd = open(path, O_RDWR);
 
-	if (fd >= 0 && fstat(fd, &st) == 0) {
-		*size = (size_t)st.st_size;
-		mem = mmap(NULL, *size, protection, flags, fd, 0);
-	}
+	if (fd >= 0 && fstat(fd, &st) == 0 && (size_t)st.st_size >= sizeof(struct page))
+		mem = mmap(NULL, sizeof(struct page), PROT_READ | PROT_WRITE, MAP_SHARED,
+			   fd, 0);
 	if (fd >= 0)
 		close(fd);
 	return mem == MAP_FAILED ? NULL : mem;
+}
+
+/* A whole file in huge pages, so that reading on costs little; *n elements of `each`. */
+static void *
+frames_read(const char *path, size_t each, uint32_t *n)
+{
+	int fd = open(path, O_RDONLY);
+	struct stat st;
+	char *mem = NULL;
+	ssize_t got = 0;
+
+	if (fd >= 0 && fstat(fd, &st) == 0)
+		mem = rte_malloc(NULL, (size_t)st.st_size, 0);
+	for (off_t at = 0; mem != NULL && at < st.st_size; at += got) {
+		got = read(fd, mem + at, (size_t)(st.st_size - at));
+		if (got <= 0) {
+			rte_free(mem);
+			mem = NULL;
+		}
+	}
+	if (mem != NULL)
+		*n = (uint32_t)((size_t)st.st_size / each);
+	if (fd >= 0)
+		close(fd);
+	return *n == 0 ? NULL : mem;
 }
 
 static void
@@ -468,21 +494,17 @@ take(const char *key, const char *value, void *ctx)
 static int
 files_open(struct dev *d, const struct args *a)
 {
-	size_t size = 0;
-
-	d->page = map(a->page, PROT_READ | PROT_WRITE, MAP_SHARED, &size);
-	if (d->page == NULL || size < sizeof(*d->page) || a->n >= PAGE_PORTS)
+	d->page = page_map(a->page);
+	if (d->page == NULL || a->n >= PAGE_PORTS)
 		return -EINVAL;
 	if (a->frames4[0] != '\0') {
-		d->f4 = map(a->frames4, PROT_READ | PROT_WRITE, MAP_PRIVATE, &size);
-		d->n4 = (uint32_t)(size / sizeof(*d->f4));
-		if (d->f4 == NULL || d->n4 == 0)
+		d->f4 = frames_read(a->frames4, sizeof(*d->f4), &d->n4);
+		if (d->f4 == NULL)
 			return -EINVAL;
 	}
 	if (a->frames6[0] != '\0') {
-		d->f6 = map(a->frames6, PROT_READ, MAP_PRIVATE | MAP_POPULATE, &size);
-		d->n6 = (uint32_t)(size / sizeof(*d->f6));
-		if (d->f6 == NULL || d->n6 == 0)
+		d->f6 = frames_read(a->frames6, sizeof(*d->f6), &d->n6);
+		if (d->f6 == NULL)
 			return -EINVAL;
 	}
 	return 0;

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The dominant class, packet by packet: what it is in words that a person can check, the
+ * reference for the vector form (plain_avx512.c), and what CPUs without vectors run.
+ */
+#include "fwd/plain.h"
+
+#include "base/inet.h"
+
+/* Neither 0/8, 127/8, 169.254/16 nor from 224/3 on. */
+static bool
+passes4(uint32_t addr)
+{
+	uint32_t top = addr >> 24;
+
+	return top != 0 && top != 127 && top < 224 && addr >> 16 != 0xa9fe;
+}
+
+/* Global unicast (2000::/3) or unique local (fc00::/7): by the first octet. */
+static bool
+passes6(uint8_t first)
+{
+	return (first & 0xe0) == 0x20 || (first & 0xfe) == 0xfc;
+}
+
+static bool
+plain4(struct burst *b, unsigned int i, unsigned int l3_len)
+{
+	const uint8_t *ip = b->l2[i] + L2_LEN;
+	uint32_t dst;
+
+	if (l3_len < 20 || ip[0] != 0x45 || get_be16(ip + 2) != l3_len || ip[8] <= 1)
+		return false;
+	dst = get_be32(ip + 16);
+	if (!passes4(get_be32(ip + 12)) || !passes4(dst))
+		return false;
+	if (b->rx_cksum && burst_cksum(b, i) == RTE_MBUF_F_RX_IP_CKSUM_BAD)
+		return false;
+	if (!(b->rx_cksum && burst_cksum(b, i) == RTE_MBUF_F_RX_IP_CKSUM_GOOD) &&
+	    !ip4_checksum_ok(ip, 20))
+		return false;
+	b->dst4[i] = dst;
+	b->hop4[i] = ip4_hop_spent(ip);
+	return true;
+}
+
+static bool
+plain6(const struct burst *b, unsigned int i, unsigned int l3_len)
+{
+	const uint8_t *ip = b->l2[i] + L2_LEN;
+
+	/* Options hop by hop (0) are looked at by somebody with more time. */
+	return l3_len >= 40 && ip[0] >> 4 == 6 && 40u + get_be16(ip + 4) == l3_len &&
+	       ip[6] != 0 && ip[7] > 1 && passes6(ip[8]) && passes6(ip[24]);
+}
+
+uint8_t
+fwd_plain_one(struct burst *b, unsigned int i)
+{
+	const uint8_t *eth = b->l2[i];
+	const struct rte_mbuf *m = b->m[i];
+	unsigned int l3_len = m->pkt_len - L2_LEN;
+	uint16_t type;
+
+	if (m->data_len != m->pkt_len || m->pkt_len < L2_LEN + 20 ||
+	    memcmp(eth, b->in->mac, 6) != 0)
+		return 0;
+	type = get_be16(eth + 12);
+	b->l3_len[i] = (uint16_t)l3_len;
+	if (type == 0x0800 && b->in->forward4 && plain4(b, i, l3_len))
+		return b->family[i] = 4;
+	if (type == 0x86dd && b->in->forward6 && plain6(b, i, l3_len))
+		return b->family[i] = 6;
+	return 0;
+}
+
+static unsigned int
+none(struct burst *b)
+{
+	return 0;
+}
+
+static unsigned int (*whole_sixteens)(struct burst *b) = none;
+
+/* Before main, so that nobody can come too early. */
+__attribute__((constructor)) static void
+choose(void)
+{
+	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+	    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+		whole_sixteens = fwd_plain_avx512;
+}
+
+void
+fwd_plain(struct burst *b)
+{
+	unsigned int i;
+
+	b->plain4 = b->plain6 = 0;
+	for (i = whole_sixteens(b); i < b->n; i++) {
+		uint8_t family = fwd_plain_one(b, i);
+
+		b->plain4 |= (uint64_t)(family == 4) << i;
+		b->plain6 |= (uint64_t)(family == 6) << i;
+	}
+}

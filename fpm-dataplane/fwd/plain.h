@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * plain: the dominant class, recognised in one sweep over the headers of a burst: unicast IP
+ * to our MAC, without options, nothing amiss, between addresses that may pass, with hops
+ * left, the frame as long as the packet. It is a promise, never a verdict: what is not
+ * plain is walked by the rules (parse.c), which alone know what is wrong with a packet; what
+ * is plain they would have let go on. test_fwd_plain.c holds one against the other.
+ *
+ * Private to fwd/. Everything here reads the packet and writes the burst.          [fwd-n]
+ */
+#ifndef FWD_PLAIN_H
+#define FWD_PLAIN_H
+
+#include "fwd/burst.h"
+
+/*
+ * Fill b->plain4 and b->plain6, and of their packets family, l3_len, and (IPv4) dst4 and
+ * hop4. b->in must be there, b->l2 filled, and 36 octets from each packet's first on be
+ * memory, which any packet buffer is.
+ */
+void fwd_plain(struct burst *b);
+
+/* One packet, whatever the CPU. Returns its family, 0 when it is not plain. */
+uint8_t fwd_plain_one(struct burst *b, unsigned int i);
+
+/* As many whole sixteens as there are, with AVX-512; returns the entries looked at. */
+unsigned int fwd_plain_avx512(struct burst *b);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The dominant class with AVX-512: sixteen packets at once. 32 octets of each header, from
+ * the fifth on, are turned into eight vectors, one a word of the header, and compared there.
+ * What plain.c says, in other words; nothing of its own.                          [fwd-n]
+ */
+#include <stddef.h>
+#include <immintrin.h>
+
+#include "fwd/plain.h"
+
+#ifdef __clang__
+#pragma clang attribute push(                                          \
+	__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))), \
+	apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl")
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* pkt_len, data_len and vlan_tci are one load. */
+static_assert(offsetof(struct rte_mbuf, data_len) == offsetof(struct rte_mbuf, pkt_len) + 4,
+	      "lengths side by side");
+
+/* Words of sixteen headers, little-endian as loaded: [0] octets 4 to 7, ... [7] 32 to 35. */
+struct words {
+	__m512i w[8];
+};
+
+INLINE __m512i
+two(const uint8_t *a, const uint8_t *b)
+{
+	return _mm512_inserti64x4(
+		_mm512_castsi256_si512(_mm256_loadu_si256((const void *)(a + 4))),
+		_mm256_loadu_si256((const void *)(b + 4)), 1);
+}
+
+/* Transpose; the order of loading makes lane k packet k. */
+INLINE void
+words_load(struct words *x, uint8_t *const *p)
+{
+	__m512i u[2][4], r[4], t[4];
+
+	for (int h = 0; h < 2; h++, p += 8) {
+		for (int j = 0; j < 4; j++)
+			r[j] = two(p[j], p[j + 4]);
+		t[0] = _mm512_unpacklo_epi32(r[0], r[1]);
+		t[1] = _mm512_unpackhi_epi32(r[0], r[1]);
+		t[2] = _mm512_unpacklo_epi32(r[2], r[3]);
+		t[3] = _mm512_unpackhi_epi32(r[2], r[3]);
+		u[h][0] = _mm512_unpacklo_epi64(t[0], t[2]);
+		u[h][1] = _mm512_unpackhi_epi64(t[0], t[2]);
+		u[h][2] = _mm512_unpacklo_epi64(t[1], t[3]);
+		u[h][3] = _mm512_unpackhi_epi64(t[1], t[3]);
+	}
+	for (int c = 0; c < 4; c++) {
+		x->w[c] = _mm512_shuffle_i64x2(u[0][c], u[1][c], 0x88);
+		x->w[c + 4] = _mm512_shuffle_i64x2(u[0][c], u[1][c], 0xdd);
+	}
+}
+
+INLINE long long
+lengths(const struct rte_mbuf *m)
+{
+	long long x;
+
+	memcpy(&x, &m->pkt_len, sizeof(x));
+	return x;
+}
+
+INLINE __m512i
+lengths8(struct rte_mbuf *const *m)
+{
+	return _mm512_set_epi64(lengths(m[7]), lengths(m[6]), lengths(m[5]), lengths(m[4]),
+				lengths(m[3]), lengths(m[2]), lengths(m[1]), lengths(m[0]));
+}
+
+INLINE __m512i
+low16(__m512i x)
+{
+	return _mm512_and_si512(x, _mm512_set1_epi32(0xffff));
+}
+
+INLINE __m512i
+swap32(__m512i x)
+{
+	return _mm512_shuffle_epi8(
+		x, _mm512_broadcast_i32x4(_mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5,
+						       6, 7, 0, 1, 2, 3)));
+}
+
+INLINE __mmask16
+passes4(__mmask16 k, __m512i addr)
+{
+	__m512i top = _mm512_srli_epi32(addr, 24);
+
+	k = _mm512_mask_cmplt_epu32_mask(k, _mm512_sub_epi32(top, _mm512_set1_epi32(1)),
+					 _mm512_set1_epi32(223));
+	k = _mm512_mask_cmpneq_epi32_mask(k, top, _mm512_set1_epi32(127));
+	return _mm512_mask_cmpneq_epi32_mask(k, _mm512_srli_epi32(addr, 16),
+					     _mm512_set1_epi32(0xa9fe));
+}
+
+/* The one's complement sum of the ten half-words is all ones. */
+INLINE __mmask16
+checksum_ok(const struct words *x)
+{
+	__m512i s = _mm512_srli_epi32(x->w[2], 16);
+
+	for (int c = 3; c < 7; c++)
+		s = _mm512_add_epi32(s, _mm512_add_epi32(low16(x->w[c]),
+							 _mm512_srli_epi32(x->w[c], 16)));
+	s = _mm512_add_epi32(s, low16(x->w[7]));
+	s = _mm512_add_epi32(low16(s), _mm512_srli_epi32(s, 16));
+	s = _mm512_add_epi32(low16(s), _mm512_srli_epi32(s, 16));
+	return _mm512_cmpeq_epi32_mask(s, _mm512_set1_epi32(0xffff));
+}
+
+/* Right by what the port found, where it is one that looks, else by our own sum. */
+INLINE __mmask16
+checksums_ok(const struct burst *b, unsigned int from, const struct words *x)
+{
+	unsigned int good = 0, bad = 0;
+
+	for (unsigned int j = 0; b->rx_cksum && j < 16; j++) {
+		uint64_t said = burst_cksum(b, from + j);
+
+		good |= (unsigned int)(said == RTE_MBUF_F_RX_IP_CKSUM_GOOD) << j;
+		bad |= (unsigned int)(said == RTE_MBUF_F_RX_IP_CKSUM_BAD) << j;
+	}
+	return (__mmask16)((checksum_ok(x) | good) & ~bad);
+}
+
+/* ip4_hop_spent() of all: TTL less one, checksum by RFC 1624. */
+INLINE __m512i
+hop_spent(const struct words *x)
+{
+	__m512i sum = _mm512_add_epi32(low16(x->w[5]), _mm512_set1_epi32(1));
+	__mmask16 wrap = _mm512_cmpge_epu32_mask(sum, _mm512_set1_epi32(0xffff));
+
+	sum = _mm512_mask_add_epi32(sum, wrap, sum, _mm512_set1_epi32(1));
+	return _mm512_or_si512(
+		_mm512_srli_epi32(_mm512_sub_epi32(x->w[4], _mm512_set1_epi32(1 << 16)),
+				  16),
+		_mm512_slli_epi32(sum, 16));
+}
+
+INLINE __mmask16
+sixteen4(struct burst *b, unsigned int from, const struct words *x, __mmask16 k,
+	 __m512i l3_len)
+{
+	__m512i src, dst, len;
+
+	/* Octets 12 to 14: type and version with header length. */
+	k = _mm512_mask_cmpeq_epi32_mask(
+		k, _mm512_and_si512(x->w[2], _mm512_set1_epi32(0xffffff)),
+		_mm512_set1_epi32(0x450008));
+	if (k == 0)
+		return 0;
+	len = _mm512_srli_epi32(swap32(x->w[3]), 16);
+	k = _mm512_mask_cmpeq_epi32_mask(k, len, l3_len);
+	k = _mm512_mask_cmpgt_epu32_mask(
+		k, _mm512_and_si512(x->w[4], _mm512_set1_epi32(0xff0000)),
+		_mm512_set1_epi32(1 << 16));
+	src = swap32(_mm512_or_si512(_mm512_srli_epi32(x->w[5], 16),
+				     _mm512_slli_epi32(x->w[6], 16)));
+	dst = swap32(_mm512_or_si512(_mm512_srli_epi32(x->w[6], 16),
+				     _mm512_slli_epi32(x->w[7], 16)));
+	k = passes4(passes4(k, src), dst) & checksums_ok(b, from, x);
+	_mm512_storeu_si512(&b->dst4[from], dst);
+	_mm512_storeu_si512(&b->hop4[from], hop_spent(x));
+	return k;
+}
+
+/* 2000::/3 or fc00::/7, by the first octet in `x`. */
+INLINE __mmask16
+passes6(__mmask16 k, __m512i x)
+{
+	return _mm512_mask_cmpeq_epi32_mask(k, _mm512_and_si512(x, _mm512_set1_epi32(0xe0)),
+					    _mm512_set1_epi32(0x20)) |
+	       _mm512_mask_cmpeq_epi32_mask(k, _mm512_and_si512(x, _mm512_set1_epi32(0xfe)),
+					    _mm512_set1_epi32(0xfc));
+}
+
+INLINE __mmask16
+sixteen6(const struct burst *b, unsigned int from, const struct words *x, __mmask16 k,
+	 __m512i l3_len)
+{
+	__m512i len;
+	unsigned int m;
+
+	k = _mm512_mask_cmpeq_epi32_mask(
+		k, _mm512_and_si512(x->w[2], _mm512_set1_epi32(0xf0ffff)),
+		_mm512_set1_epi32(0x60dd86));
+	if (k == 0)
+		return 0;
+	len = _mm512_add_epi32(low16(swap32(x->w[3])), _mm512_set1_epi32(40));
+	k = _mm512_mask_cmpeq_epi32_mask(k, len, l3_len);
+	k = _mm512_mask_test_epi32_mask(k, x->w[4], _mm512_set1_epi32(0xff));
+	k = _mm512_mask_cmpgt_epu32_mask(
+		k, _mm512_and_si512(x->w[4], _mm512_set1_epi32(0xff00)),
+		_mm512_set1_epi32(1 << 8));
+	k = passes6(k, _mm512_srli_epi32(x->w[4], 16));
+	/* The destination lies beyond the words; what is plain so far is as long. */
+	for (m = k; m != 0; m &= m - 1) {
+		unsigned int j = (unsigned int)__builtin_ctz(m);
+		uint8_t first = b->l2[from + j][L2_LEN + 24];
+
+		if ((first & 0xe0) != 0x20 && (first & 0xfe) != 0xfc)
+			k &= (__mmask16) ~(1u << j);
+	}
+	return k;
+}
+
+unsigned int
+fwd_plain_avx512(struct burst *b)
+{
+	const __m512i even =
+		_mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+	const __m512i odd =
+		_mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+	const uint8_t *mac = b->in->mac;
+	uint32_t mac_head;
+	unsigned int i;
+
+	memcpy(&mac_head, mac, sizeof(mac_head));
+	for (i = 0; i + 16 <= b->n; i += 16) {
+		uint8_t *const *p = &b->l2[i];
+		__m512i lo = lengths8(&b->m[i]), hi = lengths8(&b->m[i + 8]);
+		__m512i pkt_len = _mm512_permutex2var_epi32(lo, even, hi);
+		__m512i data_len = low16(_mm512_permutex2var_epi32(lo, odd, hi));
+		__m512i l3_len = _mm512_sub_epi32(pkt_len, _mm512_set1_epi32(L2_LEN));
+		uint32_t head, foreign = 0;
+		__mmask16 ok, four = 0, six = 0;
+		struct words x;
+
+		words_load(&x, p);
+		/* A frame for another MAC: rare enough to let all sixteen take the long way. */
+		for (int j = 0; j < 16; j++) {
+			memcpy(&head, p[j], sizeof(head));
+			foreign |= head ^ mac_head;
+		}
+		ok = foreign == 0 ? 0xffff : 0;
+		ok = _mm512_mask_cmpeq_epi32_mask(ok, pkt_len, data_len);
+		ok = _mm512_mask_cmpge_epu32_mask(ok, pkt_len,
+						  _mm512_set1_epi32(L2_LEN + 20));
+		ok = _mm512_mask_cmpeq_epi32_mask(ok, low16(x.w[0]),
+						  _mm512_set1_epi32(mac[4] | mac[5] << 8));
+		if (b->in->forward4)
+			four = sixteen4(b, i, &x, ok, l3_len);
+		if (b->in->forward6)
+			six = sixteen6(b, i, &x, ok & (__mmask16)~four, l3_len);
+		_mm256_storeu_si256((void *)&b->l3_len[i], _mm512_cvtepi32_epi16(l3_len));
+		_mm_storeu_si128(
+			(void *)&b->family[i],
+			_mm_mask_mov_epi8(_mm_set1_epi8(4), six, _mm_set1_epi8(6)));
+		b->plain4 |= (uint64_t)four << i;
+		b->plain6 |= (uint64_t)six << i;
+	}
+	return i;
+}
+
+#ifdef __clang__
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif

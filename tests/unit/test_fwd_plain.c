@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The dominant class: what is promised of a packet is what the rules say of it, and the
+ * vector form says what the scalar one says. Frames are good ones with octets changed at
+ * random; the seed is printed.
+ *
+ * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
+ * link: poptrie/
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/inet.h"
+#include "fwd/plain.h"
+
+#define ROUNDS 10000
+
+static const uint8_t mac[6] = {2, 0, 0, 0, 1, 1};
+static uint8_t frame[BURST_MAX][128];
+static struct rte_mbuf mbuf[BURST_MAX];
+static struct fib_iface in = {.ifidx = 1, .ifindex = 1, .up = true};
+static struct fwd fwd;
+static struct burst burst, scalar, rules;
+
+static unsigned int
+below(unsigned int n)
+{
+	return (unsigned int)random() % n;
+}
+
+static void
+checksum_write(uint8_t *ip)
+{
+	put_be16(ip + 10, 0);
+	put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, 20, 0)));
+}
+
+/* A frame that nobody can complain of. */
+static void
+good_frame(unsigned int i, unsigned int family, unsigned int payload)
+{
+	uint8_t *p = frame[i], *ip = p + L2_LEN;
+	unsigned int head = family == 4 ? 20 : 40;
+
+	for (unsigned int k = 0; k < sizeof(frame[i]); k++)
+		p[k] = (uint8_t)random();
+	memcpy(p, mac, 6);
+	put_be16(p + 12, family == 4 ? 0x0800 : 0x86dd);
+	if (family == 4) {
+		ip[0] = 0x45;
+		put_be16(ip + 2, (uint16_t)(head + payload));
+		ip[8] = (uint8_t)(2 + below(254));
+		put_be32(ip + 12, 0x0a000000 | below(1 << 24));
+		put_be32(ip + 16, 0xc6000000 | below(1 << 24));
+		checksum_write(ip);
+	} else {
+		ip[0] = 0x60;
+		put_be16(ip + 4, (uint16_t)payload);
+		ip[6] = 17;
+		ip[7] = (uint8_t)(2 + below(254));
+		ip[8] = 0x20;
+		ip[24] = below(2) ? 0x2a : 0xfd;
+	}
+	mbuf[i] = (struct rte_mbuf){.buf_addr = p,
+				    .data_len = (uint16_t)(L2_LEN + head + payload),
+				    .pkt_len = L2_LEN + head + payload,
+				    .nb_segs = 1};
+}
+
+/* Addresses and lengths at which classes end, and any octet. */
+static void
+change(unsigned int i)
+{
+	static const uint8_t octet[] = {0,    1,    2,    10,   127,  128,  169,  192,
+					223,  224,  239,  240,  254,  255,  0x20, 0x3f,
+					0x40, 0xfc, 0xfd, 0xfe, 0x80, 0x60, 0x45, 0x46};
+	uint8_t *ip = frame[i] + L2_LEN;
+
+	switch (below(6)) {
+	case 0:
+		mbuf[i].data_len = mbuf[i].pkt_len = (uint16_t)(14 + below(100));
+		break;
+	case 1:
+		mbuf[i].pkt_len += below(3);
+		break;
+	case 2:
+		mbuf[i].ol_flags = (uint64_t[]){0, RTE_MBUF_F_RX_IP_CKSUM_GOOD,
+						RTE_MBUF_F_RX_IP_CKSUM_BAD}[below(3)];
+		break;
+	default:
+		frame[i][below(60)] = octet[below(sizeof(octet))];
+	}
+	/* Most changes of a header come with a checksum that suits them. */
+	if (frame[i][12] == 8 && below(4) != 0)
+		checksum_write(ip);
+}
+
+static void
+burst_make(unsigned int n)
+{
+	unsigned int changed = below(4);
+
+	in.forward4 = below(8) != 0;
+	in.forward6 = below(8) != 0;
+	memcpy(in.mac, mac, 6);
+	burst = (struct burst){
+		.fwd = &fwd, .in = &in, .n = (uint16_t)n, .ifidx = 1, .rx_cksum = below(2)};
+	for (unsigned int i = 0; i < n; i++) {
+		good_frame(i, below(2) ? 4 : 6, below(20));
+		for (unsigned int k = 0; changed > 0 && k < below(4); k++)
+			change(i);
+		burst.m[i] = &mbuf[i];
+		burst.l2[i] = frame[i];
+	}
+	scalar = rules = burst;
+}
+
+static bool
+link_local(const uint8_t *ip, unsigned int family)
+{
+	if (family == 4)
+		return (ip[12] == 169 && ip[13] == 254) || (ip[16] == 169 && ip[17] == 254);
+	return (ip[8] == 0xfe && (ip[9] & 0xc0) == 0x80) ||
+	       (ip[24] == 0xfe && (ip[25] & 0xc0) == 0x80);
+}
+
+static void
+what_is_promised_is_what_the_rules_say(void **state)
+{
+	unsigned long n_plain = 0, n_rest = 0;
+
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		bool forward[2];
+
+		burst_make(1 + below(BURST_MAX));
+		fwd_parse(&burst);
+		/* On a host's interface nothing is plain: all take the rules. */
+		forward[0] = in.forward4;
+		forward[1] = in.forward6;
+		in.forward4 = in.forward6 = false;
+		fwd_parse(&rules);
+		assert_int_equal(rules.plain4 | rules.plain6, 0);
+		for (unsigned int i = 0; i < burst.n; i++) {
+			uint64_t bit = 1ull << i;
+			unsigned int family = burst.plain4 & bit   ? 4
+					      : burst.plain6 & bit ? 6
+								   : 0;
+			const uint8_t *ip = frame[i] + L2_LEN;
+
+			assert_int_equal(burst.verdict[i], rules.verdict[i]);
+			assert_int_equal(burst.family[i], rules.family[i]);
+			n_plain += family != 0;
+			n_rest += family == 0;
+			if (family == 0)
+				continue;
+			assert_int_equal(rules.verdict[i], VERDICT_GO);
+			assert_int_equal(rules.family[i], family);
+			assert_int_equal(burst.l3_len[i], rules.l3_len[i]);
+			assert_int_equal(burst.l3_len[i] + L2_LEN, mbuf[i].pkt_len);
+			assert_true(ip[family == 4 ? 8 : 7] > 1);
+			assert_false(link_local(ip, family));
+			assert_true(forward[family == 6]);
+		}
+	}
+	assert_true(n_plain > ROUNDS && n_rest > ROUNDS);
+}
+
+/* A frame that is not for us sends the other fifteen the long way, too. */
+static bool
+all_for_us(unsigned int i)
+{
+	for (unsigned int k = i & ~15u; k < (i | 15u) + 1; k++)
+		if (memcmp(frame[k], mac, 4) != 0)
+			return false;
+	return true;
+}
+
+static void
+sixteen_at_once_are_sixteen_one_by_one(void **state)
+{
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		burst_make(BURST_MAX);
+		fwd_plain(&burst);
+		for (unsigned int i = 0; i < burst.n; i++) {
+			uint8_t family = fwd_plain_one(&scalar, i);
+
+			if (!all_for_us(i) && ((burst.plain4 | burst.plain6) >> i & 1) == 0)
+				continue;
+			assert_int_equal(burst.plain4 >> i & 1, family == 4);
+			assert_int_equal(burst.plain6 >> i & 1, family == 6);
+			if (family != 0)
+				assert_int_equal(burst.l3_len[i], scalar.l3_len[i]);
+			if (family == 4) {
+				assert_int_equal(burst.dst4[i], scalar.dst4[i]);
+				assert_int_equal(burst.hop4[i], scalar.hop4[i]);
+			}
+		}
+	}
+}
+
+static void
+good_frames_are_plain(void **state)
+{
+	in = (struct fib_iface){.ifidx = 1, .forward4 = true, .forward6 = true};
+	memcpy(in.mac, mac, 6);
+	burst = (struct burst){.fwd = &fwd, .in = &in, .n = BURST_MAX};
+	for (unsigned int i = 0; i < BURST_MAX; i++) {
+		good_frame(i, i % 2 ? 4 : 6, i);
+		burst.m[i] = &mbuf[i];
+		burst.l2[i] = frame[i];
+	}
+	fwd_plain(&burst);
+	assert_int_equal(burst.plain4, 0xaaaaaaaaaaaaaaaaull);
+	assert_int_equal(burst.plain6, 0x5555555555555555ull);
+}
+
+static int
+setup(void **state)
+{
+	unsigned int seed = (unsigned int)getpid();
+
+	print_message("seed %u\n", seed);
+	srandom(seed);
+	return fib_create(&fwd.fib, NULL, NULL);
+}
+
+static int
+teardown(void **state)
+{
+	fib_destroy(fwd.fib);
+	return 0;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(good_frames_are_plain),
+		cmocka_unit_test(what_is_promised_is_what_the_rules_say),
+		cmocka_unit_test(sixteen_at_once_are_sixteen_one_by_one),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
