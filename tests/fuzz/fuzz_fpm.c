@@ -38,7 +38,7 @@ sound(void *arg, const struct fpm_event *ev)
 	MUST(ev->kind >= FPM_ROUTE && ev->kind <= FPM_NEXTHOP_DEL);
 	MUST((ev->n_hops == 0) == (ev->hops == NULL));
 	if (ev->kind == FPM_ROUTE || ev->kind == FPM_ROUTE_DEL) {
-		MUST(masked.family == 4 || masked.family == 6);
+		MUST(family_is_ip(masked.family) == (ev->table != FPM_TABLE_NONE));
 		MUST(masked.len <= family_bits(masked.family));
 		prefix_mask(&masked);
 		MUST(prefix_equal(&masked, &ev->prefix));

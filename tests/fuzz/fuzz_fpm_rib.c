@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Any octets through frame cutter, decoder, queue and RIB, while links, addresses,
- * neighbours, sessions and time do what they like: the RIB stays sound (invariants.c), and
- * when zebra has nothing any more, nothing of it is left.
+ * neighbours, sessions and time do what they like, zebra is restarted, rib stands still up to
+ * the queue limit and beyond, and the FIB is broken on purpose: the RIB stays sound
+ * (invariants.c), the audit finds what is wrong and nothing else, and when zebra has nothing
+ * any more, nothing of it is left.
  *
  * A libFuzzer target (`make fuzz`; mutate.c is its mutator). Built into a unit test it
  * replays the corpus with any compiler. control.h says what an input is.
  */
+#include <errno.h>
 #include <limits.h>
 
 #include "../unit/rib_print.h"
@@ -168,10 +171,63 @@ ask(void)
 	}
 }
 
+/* Compare all, as `fpmctl audit` does. Returns how many differences there are. */
+static json_int_t
+audit(bool repair)
+{
+	struct msg_query q = {.kind = QUERY_AUDIT, .max = 20, .repair = repair};
+	json_t *rows = rig_ask(rig, &q, NULL);
+	const json_t *last = json_array_get(rows, json_array_size(rows) - 1);
+	json_int_t n = json_integer_value(json_object_get(last, "differences"));
+
+	MUST(json_array_size(rows) == (size_t)n + 1);
+	json_decref(rows);
+	rig_settle(rig);
+	return n;
+}
+
+static void
+breaks_and_mends(uint8_t arg)
+{
+	struct msg_query q = {.kind = QUERY_BREAK,
+			      .max = 1,
+			      .has_prefix = true,
+			      .breaking = (uint8_t)(BREAK_ROUTE + arg % 3)};
+	uint32_t seen = 0;
+
+	give_all();
+	for (uint32_t i = 1; i <= rig->rib->main.high; i++) {
+		const struct route *r = route_at(&rig->rib->main, i);
+
+		if (r->family == 0 || seen++ != arg / 4u)
+			continue;
+		q.prefix = route_prefix(r);
+		json_decref(rig_ask(rig, &q, NULL));
+		rig_settle(rig);
+		(void)audit(true);
+		break;
+	}
+	MUST(audit(false) == 0);
+	rib_must_be_sound(rig);
+}
+
+static void
+session_changes(struct stream *s, uint8_t arg)
+{
+	uint32_t other_pid = s->other_pid + (arg & 1);
+
+	stream_close(s);
+	stream_open(s, rig);
+	s->other_pid = other_pid;
+}
+
 static void
 control(struct stream *s, uint8_t what, uint8_t arg, size_t *segment)
 {
-	switch ((enum control)(what % CONTROL_N)) {
+	what %= CONTROL_N;
+	if (what == CONTROL_SETTLE || what >= CONTROL_ASK)
+		stream_go_on(s); /* these look at what all that was said comes to */
+	switch ((enum control)what) {
 	case CONTROL_ROUND:
 		rig_go(rig);
 		break;
@@ -189,8 +245,7 @@ control(struct stream *s, uint8_t what, uint8_t arg, size_t *segment)
 		neighbour_changes(arg);
 		break;
 	case CONTROL_SESSION:
-		stream_close(s);
-		stream_open(s, rig);
+		session_changes(s, arg);
 		break;
 	case CONTROL_TIME:
 		rig_now_ms += arg * 1000u;
@@ -212,6 +267,20 @@ control(struct stream *s, uint8_t what, uint8_t arg, size_t *segment)
 		break;
 	case CONTROL_MEMORY:
 		memory_left = arg == 255 ? UINT_MAX : arg;
+		break;
+	case CONTROL_AUDIT:
+		if (++n_settles > MAX_SETTLE)
+			break;
+		give_all();
+		MUST(audit((arg & 1) != 0) == 0);
+		break;
+	case CONTROL_BREAK:
+		if (++n_settles <= MAX_SETTLE)
+			breaks_and_mends(arg);
+		break;
+	case CONTROL_LIMIT:
+		if (arg != 0)
+			stream_hold(s, arg * 512u);
 		break;
 	case CONTROL_N:
 		break;
@@ -239,6 +308,8 @@ feed(struct stream *s, const uint8_t *p, size_t len, size_t segment)
 	for (size_t n; len > 0 && rc == 0; p += n, len -= n) {
 		n = segment == 0 || segment > len ? len : segment;
 		rc = stream_feed(s, p, n);
+		if (rc == 0 && queue_over_limit(&s->queue))
+			rc = -ENOBUFS;
 		if (segment != 0)
 			rig_go(rig);
 	}
@@ -266,9 +337,8 @@ play(const uint8_t *p, size_t left)
 			n = left;
 		if (feed(&s, p, n, segment) == 0)
 			continue;
-		/* As the daemon: the session ends, zebra connects again. */
-		stream_close(&s);
-		stream_open(&s, rig);
+		/* As the daemon: the session ends, zebra connects again; rib has gone on. */
+		session_changes(&s, 0);
 		plain = 0;
 	}
 	/* A DELNEXTHOP of what is in use means what the rounds make of it (nexthop.c). */

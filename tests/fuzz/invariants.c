@@ -79,6 +79,8 @@ routes_must_be_sound(const struct rib *rib, struct counts *c)
 	MUST(rib->other.n == n_other);
 	MUST(rib->n_beside == n_beside && rib->n_labels == n_labels);
 	MUST(rib->stale == stale);
+	/* A replay that is over has confirmed or swept all that it could. */
+	MUST(!rib->session.connected || rib->session.replaying || stale == 0);
 }
 
 /* A group word leads where a leg of its slot leads, and nowhere else. */

@@ -18,7 +18,8 @@ static void
 announce(struct stream *s)
 {
 	if (!s->announced)
-		queue_put_session(&s->queue, FPM_SESSION_UP, ++s->g->gen, s->tally.nl_pid);
+		queue_put_session(&s->queue, FPM_SESSION_UP, ++s->g->gen,
+				  s->tally.nl_pid ^ s->other_pid);
 	s->announced = true;
 }
 
@@ -37,6 +38,8 @@ deliver(struct stream *s)
 	struct msg *m;
 
 	assert_int_equal(queue_flush(&s->queue), 0);
+	if (s->held)
+		return;
 	while ((m = rig_take(&s->g->w)) != NULL)
 		rib_on_msg(s->g->rib, m);
 	assert_int_equal(queue_depth(), 0);
@@ -74,11 +77,27 @@ stream_feed(struct stream *s, const uint8_t *p, size_t len)
 }
 
 void
+stream_hold(struct stream *s, uint64_t limit_bytes)
+{
+	s->held = true;
+	s->queue.limit_bytes = limit_bytes;
+}
+
+void
+stream_go_on(struct stream *s)
+{
+	s->held = false;
+	s->queue.limit_bytes = UINT64_MAX;
+	deliver(s);
+}
+
+void
 stream_close(struct stream *s)
 {
 	if (s->announced)
-		queue_put_session(&s->queue, FPM_SESSION_DOWN, s->g->gen, s->tally.nl_pid);
-	deliver(s);
+		queue_put_session(&s->queue, FPM_SESSION_DOWN, s->g->gen,
+				  s->tally.nl_pid ^ s->other_pid);
+	stream_go_on(s);
 	free(s->rest);
 	s->rest = NULL;
 	s->n_rest = 0;

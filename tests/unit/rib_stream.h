@@ -17,7 +17,9 @@ struct stream {
 	struct fpm_tally tally;
 	uint8_t *rest; /* of a frame that is not complete */
 	size_t n_rest;
+	uint32_t other_pid; /* not 0: another zebra than the one of the octets */
 	bool announced;
+	bool held; /* rib stands still: what is handed over waits in its mailbox */
 };
 
 void stream_open(struct stream *s, struct rig *g);
@@ -27,6 +29,10 @@ void stream_open(struct stream *s, struct rig *g);
  * committed. Returns 0 or -EPROTO, after which nothing more may be fed.
  */
 int stream_feed(struct stream *s, const uint8_t *p, size_t len);
+
+/* Rib stands still, and the queue has a limit; or it goes on with what waits. */
+void stream_hold(struct stream *s, uint64_t limit_bytes);
+void stream_go_on(struct stream *s);
 
 /* The connection ends; what it taught stays. */
 void stream_close(struct stream *s);

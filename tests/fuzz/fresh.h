@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the mutator of fuzz_fpm_rib puts in: whole frames, messages, values. Ids, prefixes,
+ * gateways and interfaces come from small pools: messages must name one another to be
+ * interesting.
+ */
+#ifndef FRESH_H
+#define FRESH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "../unit/oracle.h"
+#include "../unit/test_fpm_build.h"
+
+#define PICK(r, pool) (pool)[rnd_below(r, sizeof(pool) / sizeof((pool)[0]))]
+
+bool once_in(struct rnd *r, uint32_t n);
+
+uint32_t some_id(struct rnd *r);
+uint32_t some_group(struct rnd *r);
+uint32_t some_oif(struct rnd *r);
+
+/* Gateway, interface and encapsulation, as attributes of a next-hop object or a route. */
+void put_hop(struct wire *w, struct rnd *r, bool is_object);
+void put_fresh_message(struct wire *w,
+		       struct rnd *r);           /* one, or two that belong together */
+void put_control(struct wire *w, struct rnd *r); /* a frame of control.h */
+void put_fresh(struct wire *w, struct rnd *r);   /* a frame of either kind */
+
+#endif
