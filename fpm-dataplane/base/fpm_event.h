@@ -8,6 +8,7 @@
 #ifndef BASE_FPM_EVENT_H
 #define BASE_FPM_EVENT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -126,6 +127,19 @@ struct fpm_status {
 	_Atomic uint64_t up_since_ms; /* W:fpm  CLOCK_MONOTONIC of the accept */
 };
 extern struct fpm_status fpm_status;
+
+/* Octets that fpm has given to rib and rib has not handled.                  [any thread] */
+static inline uint64_t
+queue_depth(void)
+{
+	/* `out` first: rib adds to it only what it found in a batch that is in `in` already. */
+	uint64_t out =
+		atomic_load_explicit(&fpm_status.queue_bytes_out, memory_order_acquire);
+	uint64_t in =
+		atomic_load_explicit(&fpm_status.queue_bytes_in, memory_order_relaxed);
+
+	return in > out ? in - out : 0;
+}
 
 /* From here on the queue is near its limit: told in the log and by `fpmctl show fpm`. */
 static inline uint64_t

@@ -15,17 +15,6 @@
 /* The smallest message that becomes an event: nlmsghdr and rtmsg of a default route. */
 #define EVENT_WIRE_BYTES 28u
 
-uint64_t
-queue_depth(void)
-{
-	/* `out` first: rib adds to it only what it found in a batch that is in `in` already. */
-	uint64_t out =
-		atomic_load_explicit(&fpm_status.queue_bytes_out, memory_order_acquire);
-	uint64_t in = status_get(&fpm_status.queue_bytes_in);
-
-	return in > out ? in - out : 0;
-}
-
 bool
 queue_over_limit(const struct fpm_queue *q)
 {

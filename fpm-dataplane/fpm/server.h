@@ -111,8 +111,6 @@ void queue_put_session(struct fpm_queue *q, enum fpm_event_kind kind, uint32_t g
  */
 int queue_flush(struct fpm_queue *q);
 
-/* Octets rib has not handled. */
-uint64_t queue_depth(void);
 bool queue_over_limit(const struct fpm_queue *q);
 bool queue_over_half(const struct fpm_queue *q);
 

@@ -4,8 +4,8 @@
  *
  * FPM has neither an end mark nor a "delete all": each connect is a generation, forwarding
  * goes on with the old routes, and what the replay did not confirm is taken out when it is
- * over. Over is: the sentinel route ffff:...:ffff/128 (blackhole) after some other route; or
- * quiet time; or the upper bound. After a restart of zebra, whose protocols learn their
+ * over and rib has handled all that waited. Over is: the sentinel route ffff:...:ffff/128
+ * (blackhole) after some other route; or quiet time; or the upper bound. After a restart of zebra, whose protocols learn their
  * routes again over many seconds, not before the hold time. Nothing is swept while zebra is
  * away, and nothing that is not replayed ever: tables other than main, MACs (FPM.md, 6.1).
  *
@@ -109,6 +109,14 @@ has_begun(const struct session *s)
 	return s->n_events > 0 || s->restarted;
 }
 
+/* What still waits in the queue may be of the replay: rib's silence is not zebra's. */
+static bool
+is_over(const struct rib *rib)
+{
+	return has_begun(&rib->session) && rib->clock_ms() >= end_ms(rib) &&
+	       queue_depth() == 0;
+}
+
 int64_t
 sweep_in_ms(const struct rib *rib, uint64_t now_ms)
 {
@@ -135,7 +143,7 @@ session_phase(const struct rib *rib)
 		return "in-step";
 	if (s->sweeping)
 		return "sweeping";
-	return has_begun(s) && rib->clock_ms() >= end_ms(rib) ? "holding" : "replaying";
+	return is_over(rib) ? "holding" : "replaying";
 }
 
 static void
@@ -156,7 +164,7 @@ look_for_end(struct rib *rib)
 	struct session *s = &rib->session;
 	uint64_t now = rib->clock_ms();
 
-	if (!has_begun(s) || now < end_ms(rib))
+	if (!is_over(rib))
 		return;
 	if (rib->stale == 0 && rib->n_early == 0) {
 		replay_done(rib, s->sentinel ? "sentinel" : "time");

@@ -183,7 +183,6 @@ struct fpm_count {
 extern const struct fpm_count fpm_counts[];
 extern const unsigned int n_fpm_counts;
 uint64_t fpm_count_read(const struct fpm_count *count);
-uint64_t fpm_queue_bytes(void);
 uint64_t fpm_lag_ms(void); /* how long the oldest in the queue has waited */
 
 /* http.c. Returns 0 or -errno. */

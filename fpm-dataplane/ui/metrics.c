@@ -190,8 +190,7 @@ channel(struct buf *b)
 
 	gauge(b, "fpm_connected", "1 while zebra is connected.", fpm_status.connected);
 	gauge(b, "fpm_generation", "Number of the session; 0: none yet.", fpm_status.gen);
-	gauge(b, "fpm_queue_bytes", "Events received and not yet digested.",
-	      fpm_queue_bytes());
+	gauge(b, "fpm_queue_bytes", "Events received and not yet digested.", queue_depth());
 	gauge(b, "fpm_queue_high_bytes", "High water of fpm_queue_bytes.",
 	      fpm_status.queue_high_bytes);
 	gauge(b, "fpm_queue_limit_bytes", "There the session is closed.",

@@ -187,15 +187,6 @@ fpm_count_read(const struct fpm_count *count)
 	return atomic_load_explicit((const _Atomic uint64_t *)at, memory_order_relaxed);
 }
 
-uint64_t
-fpm_queue_bytes(void)
-{
-	/* Out before in: the other order could show more digested than received. */
-	uint64_t out = atomic_load(&fpm_status.queue_bytes_out);
-
-	return atomic_load(&fpm_status.queue_bytes_in) - out;
-}
-
 /* Seconds since a CLOCK_MONOTONIC stamp in ms, null when `known` is false. */
 static json_t *
 age_s(bool known, json_int_t stamp_ms)
@@ -233,14 +224,14 @@ fpm_lag_ms(void)
 
 	if (done > since)
 		since = done;
-	return fpm_queue_bytes() == 0 || now < since ? 0 : now - since;
+	return queue_depth() == 0 || now < since ? 0 : now - since;
 }
 
 static json_t *
 fpm_row(const struct ui *ui)
 {
 	bool connected = LOAD(connected) != 0;
-	uint64_t depth = fpm_queue_bytes();
+	uint64_t depth = queue_depth();
 	bool warning = depth > queue_warn_bytes((uint64_t)LOAD(queue_limit_bytes));
 	json_t *row = json_pack(
 		"{s:s, s:b, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:b, s:I, s:I}", "state",
@@ -288,7 +279,7 @@ memory_row(const struct ui *ui)
 	json_t *row = json_pack("{s:I, s:I, s:I}", "rss_bytes",
 				(json_int_t)proc_status_bytes("VmRSS"), "peak_rss_bytes",
 				(json_int_t)proc_status_bytes("VmHWM"), "queue_bytes",
-				(json_int_t)fpm_queue_bytes());
+				(json_int_t)queue_depth());
 
 	for (unsigned int i = 0; i < 3; i++) {
 		json_t *value = json_object_get(ui->summary, of_rib[i]);

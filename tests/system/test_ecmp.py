@@ -220,3 +220,75 @@ def test_all_members_down_is_told(dut, lan, wan, alt):
     eventually(lambda: dut.route_row(NET)["state"] == "forwarding", 5, 0.01)
     lan.send(again := lan.probe(HOST))
     eventually(lambda: wan.got(token_of(again)) or alt.got(token_of(again)))
+
+
+GATEWAY = "192.0.2.99"  # on wan, nobody but this test knows it
+
+
+def carrier(dut, wan, dead):
+    """The far end of the port goes down."""
+    far_link(dut, wan, "down" if dead else "up")
+
+
+def admin(dut, wan, dead):
+    """`ip link set down`; the kernel forgets the neighbours of that interface."""
+    dut.ip(f"link set {wan.tap} {'down' if dead else 'up'}")
+    if not dead:
+        dut.neighbor(GATEWAY, wan)
+
+
+def neighbour(dut, wan, dead):
+    """The gateway does not answer any more: the kernel says failed."""
+    if dead:
+        dut.ip(f"neigh replace {GATEWAY} dev {wan.tap} nud failed")
+    else:
+        dut.neighbor(GATEWAY, wan)
+
+
+def address(dut, wan, dead):
+    """zebra 8.4 tells the member's id anew and not its group (FPM.md, 0.8): by an interface
+    that is not there, and back."""
+    oif = 4711 if dead else dut.ifindex(wan)
+    dut.zebra.hop(GATEWAY, nhid=881, oif=oif)
+
+
+@pytest.mark.parametrize("cause", [carrier, admin, neighbour, address])
+def test_a_member_is_dead_by_any_cause_and_comes_back(dut, lan, wan, alt, ext, cause):
+    """No carrier, admin-down, neighbour failed, interface missing: it leaves its group at
+    once and without a word of zebra's about it, comes back when the cause has gone, and
+    the flows of the others stay where they are."""
+    dut.neighbor(GATEWAY, wan)
+    dut.zebra.hop(GATEWAY, wan, nhid=881)
+    ids = [881, dut.zebra.hop(alt.peer4, alt), dut.zebra.hop(ext.peer4, ext)]
+    dut.route(NET, nhid=dut.zebra.group(ids))
+
+    def ways():
+        again = flows(lan, HOST, 300)
+        found = spread(dut, lan, [wan, alt, ext], again)
+        return [found[token_of(p)] for p in again]
+
+    def alive():
+        hops = dut.route_row(NET)["nexthops"]
+        return {hop["via"]: hop["alive"] for hop in hops}[GATEWAY]
+
+    before = ways()
+    cause(dut, wan, dead=True)
+    eventually(lambda: not alive(), 3, 0.005)
+    during = ways()
+    cause(dut, wan, dead=False)
+    eventually(alive, 5, 0.005)
+    after = ways()
+
+    assert {b for b, d in zip(before, during) if b != d} == {"wan"} and "wan" not in during
+    assert {a for d, a in zip(during, after) if a != d} == {"wan"}
+
+
+def test_weights_have_sixteen_bits(dut, lan, wan, alt):
+    """zebra --nexthop-weight-16-bit (10.5): 16384 to 49152 is a quarter, and shown whole."""
+    group_route(dut, NET, "peer4", [wan, alt], [16384, 49152])
+
+    counts = Counter(spread(dut, lan, [wan, alt], flows(lan, HOST, 3000)).values())
+
+    assert abs(counts["wan"] / 3000 - 0.25) < 0.03, counts
+    weights = {hop["dev"]: hop["weight"] for hop in dut.route_row(NET)["nexthops"]}
+    assert weights == {wan.tap: 16384, alt.tap: 49152}

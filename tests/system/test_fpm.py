@@ -226,8 +226,13 @@ def test_an_onlink_gateway_outside_the_subnet(dut, lan, wan):
     IPv4 over IPv6 from FRR up to 10.5 (169.254.0.1)."""
     mac = dut.neighbor("169.254.0.1", wan, "02:00:00:00:16:92")
     dut.route(NET, nhid=dut.zebra.hop("169.254.0.1", wan, onlink=True))
+    # As it comes without next-hop groups: inside the route.
+    inside = {"gateway": "169.254.0.1", "oif": dut.ifindex(wan), "onlink": True}
+    dut.route("203.0.113.0/24", **inside)
+    dut.route("203.0.113.0/25", multipath=[inside])
 
-    assert dut.forwarded(lan, lan.probe(HOST), wan).dst == mac
+    for dst in (HOST, "203.0.113.200", "203.0.113.9"):
+        assert dut.forwarded(lan, lan.probe(dst), wan).dst == mac
 
 
 def test_a_next_hop_without_gateway_is_onlink(dut, lan, wan, case):

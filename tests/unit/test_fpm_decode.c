@@ -187,6 +187,29 @@ unwanted_kinds_of_routes_are_counted_as_such(void **state)
 }
 
 static void
+unknown_attributes_are_skipped_by_length(void **state)
+{
+	struct wire *w = one_frame();
+
+	nexthop_begin(w, RTM_NEWNEXTHOP, AF_INET, 5);
+	attr(w, 31, "later", 5);
+	attr(w, 4000, "much later", 10);
+	attr_addr(w, NHA_GATEWAY, "192.0.2.1");
+	attr_u32(w, NHA_OIF, 2);
+	attr(w, 0x3fff, NULL, 0);
+	msg_end(w);
+	route_begin(w, RTM_NEWROUTE, "192.0.2.0/24", RTN_UNICAST);
+	attr(w, RTA_PREFSRC, "\xc0\0\2\1", 4);
+	attr(w, 30 | 0x2000, "no id",
+	     5); /* above what is known, in spite of its low bits */
+	attr_u32(w, RTA_NH_ID, 5);
+	attr(w, 333, "x", 1);
+	msg_end(w);
+	frame_end(w);
+	becomes(w, "nexthop 5 [192.0.2.1 if2 w1];route 192.0.2.0/24 t254 nh5;");
+}
+
+static void
 label_begin(struct wire *w, uint16_t type, uint8_t len)
 {
 	struct rtmsg mpls = {.rtm_family = AF_MPLS,
@@ -389,6 +412,7 @@ main(void)
 		cmocka_unit_test(onlink_is_kept_of_route_and_of_next_hop),
 		cmocka_unit_test(unicast_without_any_way_out_is_still_an_upsert),
 		cmocka_unit_test(unwanted_kinds_of_routes_are_counted_as_such),
+		cmocka_unit_test(unknown_attributes_are_skipped_by_length),
 		cmocka_unit_test(label_routes_become_routes_of_no_table),
 		cmocka_unit_test(macs_of_evpn_become_routes_of_no_table),
 		cmocka_unit_test(link_local_prefixes_are_skipped_and_their_neighbours_not),

@@ -23,11 +23,14 @@
  *    9 the kernel's own        test_rib: kernel_routes_without_gateway_are_ignored_...,
  *                              link_local_prefixes_from_fpm_are_ignored; here: all
  *   10 RFC 8950                test_rib: an_ipv4_route_may_have_an_ipv6_gateway
- *   11 drain always            test_fpm_server: rib_that_is_too_far_behind_ends_the_...
+ *   11 drain always            test_fpm_server: rib_that_is_too_far_behind_ends_the_...;
+ *                              with the daemon and with zebra: system/test_drain.py, test_frr.py
  *   12 reconnect is a replay   test_rib_sweep; here: a_lab_day_of_reconnects_ends_as_...
- *   13 never answer garbage    nothing is ever written to zebra (fpm/ has no send)
+ *   13 never answer garbage    nothing is written but acknowledgements, when asked for:
+ *                              system/test_feedback.py
  *   14 65 535 octets, unknown  test_fpm_frame: largest_frame_is_65535_octets
- *      types and attributes    test_fpm_decode: other_netlink_types_are_skipped_by_length
+ *      types and attributes    test_fpm_decode: other_netlink_types_are_skipped_by_length,
+ *                              unknown_attributes_are_skipped_by_length
  *
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: fpm-dataplane/fpm/decode.c fpm-dataplane/fpm/hops.c fpm-dataplane/fpm/frame.c

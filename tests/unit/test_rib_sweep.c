@@ -100,6 +100,31 @@ quiet_time_ends_a_replay_without_sentinel(void **state)
 }
 
 static void
+what_waits_in_the_queue_is_no_silence(void **state)
+{
+	struct rig *g = taught();
+
+	rig_session(g, 100);
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_go(g);
+	/* rib gets no time for ten seconds, while the rest of the replay comes. */
+	fpm_status.queue_bytes_in = fpm_status.queue_bytes_out + 1000;
+	later(g, 10);
+	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
+	later(g, 1000); /* not even at the upper bound */
+	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
+	assert_string_equal(session_phase(g->rib), "replaying");
+
+	rig_route(g, "203.0.113.0/24", 7);
+	rig_go(g);
+	fpm_status.queue_bytes_out = fpm_status.queue_bytes_in;
+	later(g, 5);
+	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
+	assert_seen(g, "198.51.100.1", "none");
+	rig_free(g);
+}
+
+static void
 silence_from_the_start_sweeps_nothing(void **state)
 {
 	struct rig *g = taught();
@@ -368,6 +393,7 @@ main(void)
 			the_sentinel_ends_a_replay_and_what_was_not_in_it_is_swept),
 		cmocka_unit_test(a_sentinel_before_any_other_route_ends_nothing),
 		cmocka_unit_test(quiet_time_ends_a_replay_without_sentinel),
+		cmocka_unit_test(what_waits_in_the_queue_is_no_silence),
 		cmocka_unit_test(silence_from_the_start_sweeps_nothing),
 		cmocka_unit_test(a_stream_that_never_pauses_is_swept_at_the_upper_bound),
 		cmocka_unit_test(a_restarted_zebra_is_given_the_hold_time),
