@@ -37,7 +37,7 @@ def short(own_dut):
 
 def rss(dut):
     """Resident memory of the daemon in octets."""
-    with open(f"/proc/{dut.daemon.process.pid}/status", encoding="ascii") as file:
+    with open(f"/proc/{dut.daemon.pid()}/status", encoding="ascii") as file:
         line = next(line for line in file if line.startswith("VmRSS:"))
     return int(line.split()[1]) << 10
 
@@ -65,10 +65,10 @@ def test_a_rib_that_stands_still_holds_up_neither_zebra_nor_packets(short):
     generation, before = dut.fpm()["generation"], rss(dut)
 
     with dut.stream(lan, HOST, rate=200) as stream:
-        with frozen(dut.daemon.process.pid, "fdp-rib"):
+        with frozen(dut.daemon.pid(), "fdp-rib"):
             begin = time.monotonic()
             held = send(dut.zebra.speaker, octets)
-            sent = time.monotonic()
+            took = time.monotonic() - begin
             eventually(lambda: dut.fpm()["queue_warning"], 10, what="the queue warns")
             shown = dut.fpmctl("show", "fpm").stdout
             eventually(lambda: time.monotonic() > begin + PAUSE_S, PAUSE_S + 1)
@@ -79,7 +79,7 @@ def test_a_rib_that_stands_still_holds_up_neither_zebra_nor_packets(short):
         )
         done = time.monotonic()
 
-    print(f"{len(octets) >> 20} MiB sent in {sent - begin + PAUSE_S:.1f} s, held at most "
+    print(f"{len(octets) >> 20} MiB sent in {took:.1f} s, held at most "
           f"{held * 1000:.0f} ms, queue {paused['queue_bytes'] >> 20} MiB, rss grew by "
           f"{grown >> 20} MiB, digested {done - begin:.1f} s after the pause")  # fmt: skip
     assert held < HELD_S
@@ -107,7 +107,7 @@ def test_at_the_limit_the_session_ends_and_a_new_one_brings_all_in_step(short):
     before = rss(dut)
 
     with dut.stream(lan, HOST, rate=200) as stream:
-        with frozen(dut.daemon.process.pid, "fdp-rib"):
+        with frozen(dut.daemon.pid(), "fdp-rib"):
             with pytest.raises(OSError):
                 for _ in range(3):
                     send(dut.zebra.speaker, octets)

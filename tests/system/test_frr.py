@@ -194,7 +194,7 @@ def test_a_rib_that_stands_still_is_not_felt_by_zebra(lab):
 
     before = counters()
 
-    with frozen(lab.dp.process.pid, "fdp-rib"):
+    with frozen(lab.dp.pid(), "fdp-rib"):
         begin = time.monotonic()
         for at in range(0, len(more), 5000):
             lab.isp("announce", prefixes=more[at : at + 5000])
@@ -209,7 +209,7 @@ def test_a_rib_that_stands_still_is_not_felt_by_zebra(lab):
         lab.isp("withdraw", prefixes=more[at : at + 5000])
     settled(lab)
 
-    print(before, now)
+    print(f"longest queue {waiting['queue_bytes'] >> 10} KiB; zebra before and after: {before} {now}")
     assert waiting["queue_bytes"] > 40 * len(more), "all of it was taken and waits"
     for key in ("buffer-full-hits", "connection-closes", "connection-errors"):
         assert now[key] == before[key], (key, now)
