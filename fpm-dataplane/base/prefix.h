@@ -27,7 +27,7 @@ struct prefix {
  * Keys of what zebra teaches beside IP routes: kept and shown, never looked up. In `addr`: the
  * label, 20 bits in four octets; or MAC (6), ifindex (4) and VLAN (2). All in network order.
  */
-#define FAMILY_LABEL 28
+#define FAMILY_LABEL 8
 #define FAMILY_MAC   7
 
 static inline bool

@@ -46,7 +46,7 @@ compiled(const struct poptrie *pt, uint8_t family, const struct ipaddr *addr)
 static void
 stage_again(struct rib *rib, const struct route *r)
 {
-	(void)poptrie_del(route_trie(rib, r), r->addr.octet, r->len);
+	(void)poptrie_del(route_trie(rib, r), r->octet, r->len);
 	(void)rib_stage(rib, r);
 }
 
@@ -54,7 +54,7 @@ stage_again(struct rib *rib, const struct route *r)
 static struct ipaddr
 last_address(const struct route *r)
 {
-	struct ipaddr a = r->addr;
+	struct ipaddr a = route_addr(r);
 
 	for (unsigned int bit = r->len; bit < family_bits(r->family); bit++)
 		a.octet[bit / 8] |= (uint8_t)(0x80 >> bit % 8);
@@ -76,7 +76,7 @@ beside(struct ipaddr a, uint8_t family, int step)
 static struct ipaddr
 inside(const struct route *r, const struct ipaddr *last)
 {
-	struct ipaddr a = r->addr;
+	struct ipaddr a = route_addr(r);
 	uint64_t bits = hash32((uint32_t)((uintptr_t)r / sizeof(*r)));
 
 	for (unsigned int i = 0; i < family_octets(r->family); i++)
@@ -91,14 +91,14 @@ check_route(struct rib *rib, struct msg_query *q, const struct route *r)
 	uint32_t slot = route_effective(r), found;
 	struct prefix p = route_prefix(r);
 	struct ipaddr last = last_address(r);
-	const struct ipaddr probe[] = {r->addr, last, inside(r, &last),
-				       beside(r->addr, r->family, -1),
+	const struct ipaddr probe[] = {p.addr, last, inside(r, &last),
+				       beside(p.addr, r->family, -1),
 				       beside(last, r->family, 1)};
 	char prefix[PREFIX_STRLEN], address[PREFIX_STRLEN];
 	bool bad = false;
 
 	q->cursor[N_PREFIXES]++;
-	found = poptrie_exact(pt, r->addr.octet, r->len);
+	found = poptrie_exact(pt, r->octet, r->len);
 	if (found != slot) {
 		differs(q, "table", prefix_str(&p, prefix), NULL, slot, found);
 		bad = true;

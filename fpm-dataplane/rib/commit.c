@@ -278,8 +278,8 @@ rib_stage(struct rib *rib, const struct route *r)
 {
 	uint32_t slot = route_effective(r);
 	struct poptrie *pt = route_trie(rib, r);
-	int rc = slot != 0 ? poptrie_add(pt, r->addr.octet, r->len, slot)
-			   : poptrie_del(pt, r->addr.octet, r->len);
+	int rc = slot != 0 ? poptrie_add(pt, r->octet, r->len, slot)
+			   : poptrie_del(pt, r->octet, r->len);
 
 	if (rc == -ENOENT)
 		return 0;
@@ -306,8 +306,8 @@ rib_resync(struct rib *rib)
 		struct route *r = route_at(&rib->main, rib->resync_at);
 		uint32_t at = rib->resync_at;
 
-		if (r->family == 0 || poptrie_exact(route_trie(rib, r), r->addr.octet,
-						    r->len) == route_effective(r)) {
+		if (r->family == 0 || poptrie_exact(route_trie(rib, r), r->octet, r->len) ==
+					      route_effective(r)) {
 			if (r->family != 0 && route_effective(r) == 0)
 				route_settle(rib, r, 0);
 			continue;

@@ -45,8 +45,8 @@ has_failed(const struct rib *rib, const struct said *s)
 	/* A trie is out of memory: is it this prefix that is missing? */
 	r = routes_find(&rib->main, RIB_TABLE_MAIN, &s->prefix,
 			routes_hash(&rib->main, RIB_TABLE_MAIN, &s->prefix));
-	return r != NULL && poptrie_exact(route_trie(rib, r), r->addr.octet, r->len) !=
-				    route_effective(r);
+	return r != NULL &&
+	       poptrie_exact(route_trie(rib, r), r->octet, r->len) != route_effective(r);
 }
 
 void

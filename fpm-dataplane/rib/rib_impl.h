@@ -15,10 +15,12 @@
 #include <ev.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <urcu/list.h>
 #include <urcu/urcu-qsbr.h>
 
 #include "base/fpm_event.h"
+#include "base/huge.h"
 #include "base/log.h"
 #include "base/msg.h"
 #include "base/worker.h"
@@ -74,28 +76,43 @@ uint64_t hash32(uint32_t x);
 
 /* --- routes (routes.c) ------------------------------------------------------------- */
 
+/* Its address is behind it, 4 or 16 octets: most routes are IPv4, and there are many. */
 struct route {
-	struct ipaddr addr;
-	uint32_t table;
-	uint32_t zslot; /* what zebra taught; 0: nothing */
-	uint32_t kslot; /* own address, connected subnet, directed broadcast; 0: none */
-	uint32_t gen;   /* session in which zebra said so last */
+	uint32_t gen; /* session in which zebra said so last */
 	uint32_t next;
-	uint8_t family, len; /* family 0: entry is free */
-	uint8_t protocol, rtm_type;
+	uint32_t table;
+	uint32_t zslot : 20; /* what zebra taught; 0: nothing */
+	uint32_t len : 8;
+	uint32_t rtm_type : 4;
+	uint32_t
+		kslot : 20; /* own address, connected subnet, directed broadcast; 0: none */
+	uint32_t protocol : 8;
+	uint32_t family : 4; /* 0: entry is free */
+	uint8_t octet[];
 };
-static_assert(sizeof(struct route) == 40, "1.2 M routes and their buckets in 58 MB");
+static_assert(sizeof(struct route) == 20, "24 octets an IPv4 route, 36 an IPv6 route");
+static_assert(FIB_GROUP_MAX <= 1u << 20, "a slot's number fits");
+static_assert(FAMILY_LABEL < 16 && FAMILY_MAC < 16, "a family fits");
 
-#define ROUTE_CHUNK  16384u /* routes, and buckets, allocated at a time */
-#define ROUTE_CHUNKS 4096u
+#define ROUTE_CHUNK   4096u /* numbers dealt out to one size at a time */
+#define ROUTE_CHUNKS  16384u
+#define BUCKET_CHUNK  (uint32_t)(HUGE_BYTES / sizeof(uint32_t))
+#define BUCKET_CHUNKS 128u
 
 /* Linear hashing (Litwin 1980): grows one bucket an insert, so no insert ever stalls. */
 struct routes {
-	struct route *chunk[ROUTE_CHUNKS];
-	uint32_t *bucket[ROUTE_CHUNKS];
+	uint8_t *chunk[ROUTE_CHUNKS];
+	uint8_t route_bytes[ROUTE_CHUNKS]; /* of each route in the chunk */
+	uint32_t *bucket[BUCKET_CHUNKS];
 	uint64_t seed;
-	uint32_t n, high, free; /* routes; highest number given out; list of free ones */
-	uint32_t n_buckets, mask;
+	uint32_t n, high; /* routes; highest number given out */
+	uint32_t n_buckets, mask, n_chunks;
+	struct {
+		uint32_t free;    /* list of free numbers */
+		uint32_t at, end; /* numbers never given out */
+	} of[2];                  /* 4 octets of address, 16 */
+	uint8_t *room;            /* what is left of the last huge page */
+	size_t room_bytes;
 };
 
 void routes_init(struct routes *t, uint64_t seed);
@@ -115,13 +132,29 @@ void routes_prefetch_route(const struct routes *t, uint64_t hash);
 static inline struct route *
 route_at(const struct routes *t, uint32_t number)
 {
-	return &t->chunk[number / ROUTE_CHUNK][number % ROUTE_CHUNK];
+	uint32_t c = number / ROUTE_CHUNK;
+
+	return (struct route *)(t->chunk[c] + number % ROUTE_CHUNK * t->route_bytes[c]);
+}
+
+static inline struct ipaddr
+route_addr(const struct route *r)
+{
+	struct ipaddr a = {0};
+
+	if (r->family == 4)
+		memcpy(a.octet, r->octet, 4);
+	else
+		memcpy(a.octet, r->octet, 16);
+	return a;
 }
 
 static inline struct prefix
 route_prefix(const struct route *r)
 {
-	return (struct prefix){.addr = r->addr, .family = r->family, .len = r->len};
+	return (struct prefix){.addr = route_addr(r),
+			       .family = (uint8_t)r->family,
+			       .len = (uint8_t)r->len};
 }
 
 /* --- ways, slots ------------------------------------------------------------------- */

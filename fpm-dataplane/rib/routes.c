@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of routes: a hash keyed (table, prefix), 40 octets a route and 4 a bucket.
- * [rib]. Routes live in chunks that never move, so a number or a pointer stays good until
- * the route is removed; walks go by number. Buckets grow one at a time (W. Litwin, "Linear
- * Hashing: A New Tool for File and Table Addressing", 1980): never a rehash of all.
+ * The table of routes: a hash keyed (table, prefix), 24 octets an IPv4 route, 36 an IPv6
+ * route, and 4 a bucket. [rib]. Routes live in chunks that never move, so a number or a
+ * pointer stays good until the route is removed; walks go by number, free ones among them.
+ * Buckets grow one at a time (W. Litwin, "Linear Hashing: A New Tool for File and Table
+ * Addressing", 1980): never a rehash of all.
  */
 #include <stdlib.h>
 
@@ -17,18 +18,19 @@ routes_init(struct routes *t, uint64_t seed)
 	t->seed = seed;
 	t->n_buckets = N_BUCKETS_MIN;
 	t->mask = N_BUCKETS_MIN - 1;
-	t->bucket[0] = must(calloc(ROUTE_CHUNK, sizeof(*t->bucket[0])));
-	t->chunk[0] = must(calloc(ROUTE_CHUNK, sizeof(*t->chunk[0])));
+	t->bucket[0] = must(huge_new());
 	t->high = 0; /* number 0 means none */
 }
 
 void
 routes_free(struct routes *t)
 {
-	for (uint32_t i = 0; i < ROUTE_CHUNKS; i++) {
-		free(t->chunk[i]);
-		free(t->bucket[i]);
-	}
+	/* The first chunk of each huge page is where that begins. */
+	for (uint32_t c = 0; c < t->n_chunks; c++)
+		if ((uintptr_t)t->chunk[c] % HUGE_BYTES == 0)
+			huge_free(t->chunk[c]);
+	for (uint32_t i = 0; i < BUCKET_CHUNKS; i++)
+		huge_free(t->bucket[i]);
 }
 
 uint64_t
@@ -38,13 +40,19 @@ routes_hash(const struct routes *t, uint32_t table, const struct prefix *p)
 }
 
 static uint32_t *
+bucket_at(const struct routes *t, uint32_t b)
+{
+	return &t->bucket[b / BUCKET_CHUNK][b % BUCKET_CHUNK];
+}
+
+static uint32_t *
 bucket_of(const struct routes *t, uint64_t hash)
 {
 	uint32_t b = (uint32_t)hash & (t->mask << 1 | 1);
 
 	if (b >= t->n_buckets)
 		b &= t->mask;
-	return &t->bucket[b / ROUTE_CHUNK][b % ROUTE_CHUNK];
+	return bucket_at(t, b);
 }
 
 void
@@ -56,7 +64,20 @@ routes_prefetch_bucket(const struct routes *t, uint64_t hash)
 void
 routes_prefetch_route(const struct routes *t, uint64_t hash)
 {
-	__builtin_prefetch(route_at(t, *bucket_of(t, hash)));
+	uint32_t number = *bucket_of(t, hash);
+
+	if (number != 0)
+		__builtin_prefetch(route_at(t, number));
+}
+
+static bool
+is_route_of(const struct route *r, uint32_t table, const struct prefix *p)
+{
+	if (r->len != p->len || r->family != p->family || r->table != table)
+		return false;
+	/* Two constant lengths: no call. */
+	return p->family == 4 ? memcmp(r->octet, p->addr.octet, 4) == 0
+			      : memcmp(r->octet, p->addr.octet, 16) == 0;
 }
 
 struct route *
@@ -65,8 +86,7 @@ routes_find(const struct routes *t, uint32_t table, const struct prefix *p, uint
 	for (uint32_t i = *bucket_of(t, hash); i != 0;) {
 		struct route *r = route_at(t, i);
 
-		if (r->len == p->len && r->family == p->family && r->table == table &&
-		    ipaddr_equal(&r->addr, &p->addr))
+		if (is_route_of(r, table, p))
 			return r;
 		i = r->next;
 	}
@@ -81,15 +101,15 @@ split(struct routes *t)
 	uint32_t both = t->mask << 1 | 1;
 	uint32_t *old, *new;
 
-	if (nb / ROUTE_CHUNK >= ROUTE_CHUNKS)
+	if (nb / BUCKET_CHUNK >= BUCKET_CHUNKS)
 		return;
-	if (t->bucket[nb / ROUTE_CHUNK] == NULL) {
-		t->bucket[nb / ROUTE_CHUNK] = calloc(ROUTE_CHUNK, sizeof(uint32_t));
-		if (t->bucket[nb / ROUTE_CHUNK] == NULL)
+	if (t->bucket[nb / BUCKET_CHUNK] == NULL) {
+		t->bucket[nb / BUCKET_CHUNK] = huge_new();
+		if (t->bucket[nb / BUCKET_CHUNK] == NULL)
 			return;
 	}
-	old = &t->bucket[from / ROUTE_CHUNK][from % ROUTE_CHUNK];
-	new = &t->bucket[nb / ROUTE_CHUNK][nb % ROUTE_CHUNK];
+	old = bucket_at(t, from);
+	new = bucket_at(t, nb);
 	for (uint32_t i; (i = *old) != 0;) {
 		struct route *r = route_at(t, i);
 		struct prefix p = route_prefix(r);
@@ -106,34 +126,74 @@ split(struct routes *t)
 		t->mask = both;
 }
 
+/* Keys that are no IPv4 prefix are all as long. */
+static unsigned int
+size_of(uint8_t family)
+{
+	return family != 4;
+}
+
+/* A chunk of numbers more for one size. False when memory or numbers are out. */
+static bool
+chunk_new(struct routes *t, uint8_t family)
+{
+	size_t each = sizeof(struct route) + family_octets(family);
+	unsigned int v = size_of(family);
+	uint32_t c = t->n_chunks;
+
+	if (c == ROUTE_CHUNKS)
+		return false;
+	if (t->room_bytes < ROUTE_CHUNK * each) {
+		uint8_t *room = huge_new();
+
+		if (room == NULL)
+			return false;
+		t->room = room;
+		t->room_bytes = HUGE_BYTES;
+	}
+	t->chunk[c] = t->room;
+	t->route_bytes[c] = (uint8_t)each;
+	t->room += ROUTE_CHUNK * each;
+	t->room_bytes -= ROUTE_CHUNK * each;
+	t->n_chunks++;
+	t->of[v].at = c == 0 ? 1 : c * ROUTE_CHUNK;
+	t->of[v].end = (c + 1) * ROUTE_CHUNK;
+	return true;
+}
+
+/* Returns 0 when there is none. */
+static uint32_t
+number_new(struct routes *t, uint8_t family)
+{
+	unsigned int v = size_of(family);
+	uint32_t number = t->of[v].free;
+
+	if (number != 0) {
+		t->of[v].free = route_at(t, number)->next;
+		return number;
+	}
+	if (t->of[v].at == t->of[v].end && !chunk_new(t, family))
+		return 0;
+	number = t->of[v].at++;
+	if (number > t->high)
+		t->high = number;
+	return number;
+}
+
 struct route *
 routes_insert(struct routes *t, uint32_t table, const struct prefix *p, uint64_t hash)
 {
-	uint32_t number = t->free;
+	uint32_t number = number_new(t, p->family);
 	struct route *r;
 	uint32_t *bucket;
 
-	if (number != 0) {
-		t->free = route_at(t, number)->next;
-	} else {
-		number = t->high + 1;
-		if (number / ROUTE_CHUNK >= ROUTE_CHUNKS)
-			return NULL;
-		if (t->chunk[number / ROUTE_CHUNK] == NULL) {
-			t->chunk[number / ROUTE_CHUNK] =
-				calloc(ROUTE_CHUNK, sizeof(struct route));
-			if (t->chunk[number / ROUTE_CHUNK] == NULL)
-				return NULL;
-		}
-		t->high = number;
-	}
+	if (number == 0)
+		return NULL;
 	bucket = bucket_of(t, hash);
 	r = route_at(t, number);
-	*r = (struct route){.addr = p->addr,
-			    .family = p->family,
-			    .len = p->len,
-			    .table = table,
-			    .next = *bucket};
+	*r = (struct route){
+		.family = p->family, .len = p->len, .table = table, .next = *bucket};
+	memcpy(r->octet, p->addr.octet, family_octets(p->family));
 	*bucket = number;
 	if (++t->n > t->n_buckets)
 		split(t);
@@ -152,8 +212,8 @@ routes_remove(struct routes *t, struct route *r)
 	number = *at;
 	*at = r->next;
 	r->family = 0;
-	r->next = t->free;
-	t->free = number;
+	r->next = t->of[size_of(p.family)].free;
+	t->of[size_of(p.family)].free = number;
 	t->n--;
 }
 
@@ -162,11 +222,7 @@ routes_bytes(const struct routes *t)
 {
 	size_t bytes = 0;
 
-	for (uint32_t i = 0; i < ROUTE_CHUNKS; i++) {
-		if (t->chunk[i] != NULL)
-			bytes += ROUTE_CHUNK * sizeof(struct route);
-		if (t->bucket[i] != NULL)
-			bytes += ROUTE_CHUNK * sizeof(uint32_t);
-	}
-	return bytes;
+	for (uint32_t c = 0; c < t->n_chunks; c++)
+		bytes += ROUTE_CHUNK * t->route_bytes[c];
+	return bytes + t->n_buckets * sizeof(uint32_t);
 }

@@ -49,7 +49,7 @@ routes_must_be_sound(const struct rib *rib, struct counts *c)
 		MUST(r->table == RIB_TABLE_MAIN);
 		MUST(routes_find(&rib->main, r->table, &p,
 				 routes_hash(&rib->main, r->table, &p)) == r);
-		MUST(poptrie_exact(route_trie(rib, r), r->addr.octet, r->len) ==
+		MUST(poptrie_exact(route_trie(rib, r), r->octet, r->len) ==
 		     route_effective(r));
 		n_main[v]++;
 		n_zebra[v] += r->zslot != 0;

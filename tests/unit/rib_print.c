@@ -63,8 +63,8 @@ routes_print(const struct rig *g, const struct routes *t)
 		if (r->table == RIB_TABLE_MAIN)
 			assert_int_equal(
 				r->family == 4
-					? poptrie_exact(g->fib->pt4, r->addr.octet, r->len)
-					: poptrie_exact(g->fib->pt6, r->addr.octet, r->len),
+					? poptrie_exact(g->fib->pt4, r->octet, r->len)
+					: poptrie_exact(g->fib->pt6, r->octet, r->len),
 				slot);
 		sum += h;
 	}

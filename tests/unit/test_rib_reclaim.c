@@ -250,7 +250,7 @@ expect_truth(struct rig *g)
 		if (r->family != 4)
 			continue;
 		n++;
-		assert_int_equal(poptrie_exact(g->fib->pt4, r->addr.octet, r->len),
+		assert_int_equal(poptrie_exact(g->fib->pt4, r->octet, r->len),
 				 route_effective(r));
 	}
 	poptrie_stats(g->fib->pt4, &st);
