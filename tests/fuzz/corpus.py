@@ -19,7 +19,7 @@ sys.path.insert(0, str(HERE.parent))
 from lib import fpm_speaker as fpm  # noqa: E402
 
 LIMIT = 96 << 10
-ROUND, SETTLE, LINK, ADDR, NEIGH, SESSION, TIME, SEGMENT, ASK, HOLD, MEMORY, AUDIT, BREAK, LIMIT = range(14)  # control.h
+ROUND, SETTLE, LINK, ADDR, NEIGH, SESSION, TIME, SEGMENT, ASK, HOLD, MEMORY, AUDIT, BREAK, QUEUE = range(14)  # control.h
 
 
 def control(*pairs):
@@ -62,8 +62,8 @@ def seeds():
     yield everything + control((AUDIT, 0), (BREAK, 1), (BREAK, 5), (BREAK, 10), (AUDIT, 1))
     yield everything + control((SESSION, 1)) + everything + control((TIME, 70)) + settle
     yield everything + control((SESSION, 1)) + hops + sentinel + control((TIME, 90)) + settle
-    yield control((LIMIT, 200)) + everything + control((LIMIT, 0), (SETTLE, 0))
-    yield control((LIMIT, 1)) + everything + routes + group + settle + everything + settle
+    yield control((QUEUE, 200)) + everything + control((QUEUE, 0), (SETTLE, 0))
+    yield control((QUEUE, 1)) + everything + routes + group + settle + everything + settle
     yield hops + frames(
         fpm.route_message("192.0.2.0/24", nhid=1, mtu=1400),
         fpm.route_message("198.51.100.0/24", nhid=1, mtu=1280),
