@@ -11,7 +11,7 @@ PKGS_BUILD := gcc pkg-config libdpdk-dev liburcu-dev libnl-3-dev libnl-route-3-d
 	libmnl-dev libev-dev libyaml-dev libjansson-dev libmicrohttpd-dev
 PKGS_RUN   := frr iproute2 iputils-ping traceroute ethtool python3 procps
 PKGS_TEST  := libcmocka-dev python3-pytest python3-scapy python3-yaml clang-format-14 \
-	tcpdump
+	tcpdump tshark
 PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps
 PKGS_BENCH := xz-utils bzip2 bgpdump python3-matplotlib
 

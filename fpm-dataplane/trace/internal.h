@@ -15,7 +15,7 @@
 #include "trace/trace.h"
 
 #define TICK_S      0.001
-#define SILENCE_S   0.25  /* then ui hears from us, to see whether its client is there */
+#define SILENCE_S   0.05  /* then ui hears from us, to see whether its client is there */
 #define ROWS_MAX    256   /* of a session, on their way */
 #define CHUNK_BYTES 49152 /* of pcapng in one row */
 #define PCAPNG_MAX  (1u << 20) /* not yet taken; more is lost */

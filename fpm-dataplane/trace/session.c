@@ -132,21 +132,34 @@ lost(const struct trace *t, const struct session *s)
 	return (json_int_t)(trace_lost(t) - s->lost_before + s->n_lost);
 }
 
+/* Whole blocks from `at` on, up to CHUNK_BYTES: who stops in between has a whole file. */
+static size_t
+whole_blocks(const struct octets *o, size_t at)
+{
+	size_t n = 0;
+	uint32_t len;
+
+	while (at + n < o->len) {
+		memcpy(&len, o->data + at + n + 4, sizeof(len));
+		if (n > 0 && n + len > CHUNK_BYTES)
+			break;
+		n += len;
+	}
+	return n;
+}
+
 static void
 pcapng_take(const struct trace *t, struct session *s, json_t *rows)
 {
-	size_t at = 0;
+	for (size_t at = 0, n; at < s->pcapng.len; at += n) {
+		char *text;
 
-	while (at < s->pcapng.len) {
-		size_t n =
-			s->pcapng.len - at < CHUNK_BYTES ? s->pcapng.len - at : CHUNK_BYTES;
-		char *text = base64(s->pcapng.data + at, n);
-
+		n = whole_blocks(&s->pcapng, at);
+		text = base64(s->pcapng.data + at, n);
 		json_array_append_new(rows, json_pack("{s:s, s:I, s:I}", "pcapng", text,
 						      "packets", (json_int_t)s->n_seen,
 						      "lost", lost(t, s)));
 		free(text);
-		at += n;
 	}
 	s->pcapng.len = 0;
 }

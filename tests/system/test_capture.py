@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""fpmctl capture: pcapng of what comes in, goes out and is dropped, with the reason; read
+back here block by block, and by tshark."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from lib.fpm_speaker import RTN_BLACKHOLE
+from lib.wait import eventually
+from wire import token_of
+from watching import Watching, blocks, count_of, packets
+
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+
+
+@pytest.fixture
+def taught(dut, wan):
+    """A route and a hole."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.route("203.0.113.0/24", rtm_type=RTN_BLACKHOLE)
+    return dut
+
+
+def capture(dut, lan, probes, n, **want):
+    """Rows of packets() of a capture over these probes, until there are `n`."""
+    with Watching(dut, capture=want) as watch:
+        lan.send(*probes)
+        return packets(blocks(watch.octets(lambda found: count_of(found) >= n)))
+
+
+def test_in_out_and_dropped(taught, lan, wan):
+    """Interface names, directions, both forms of a forwarded packet, reasons, times."""
+    good, bad, expired = lan.probe(HOST), lan.probe("203.0.113.1"), lan.probe(HOST, ttl=1)
+    begin = time.time()
+
+    rows = capture(taught, lan, [good, bad, expired], 5, host=lan.peer4)
+
+    def of(probe, way):
+        """The one row that holds this probe's token, went this way and is no ICMP error."""
+        (row,) = [
+            r for r in rows if token_of(probe) in r[2] and r[1] == way and r[2][23] == 17
+        ]
+        return row
+
+    came, left = of(good, "in"), of(good, "out")
+    assert came[:5] == (lan.tap, "in", bytes(good), len(good), "")
+    assert left[0] == wan.tap and left[2] == wan.expect_raw(token_of(good))
+    assert of(bad, "in")[2] == bytes(bad)
+    assert of(bad, "in")[4] == "drop blackhole: blackhole route"
+    assert of(expired, "in")[4].startswith("drop ttl: ")
+    (error,) = [row for row in rows if row[2][23] == 1]
+    assert error[:2] == (lan.tap, "out") and error[2][34:36] == b"\x0b\x00"
+    assert all(begin - 1 < row[5] < time.time() + 1 for row in rows)
+
+
+POINTS = {
+    "rx": (["rx"], [("in", False), ("in", True)]),
+    "tx": (["tx"], [("out", False)]),
+    "drop": (["drop"], [("in", True)]),
+    "tx and drop": (["tx", "drop"], [("out", False), ("in", True)]),
+}
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_only_the_points_that_were_named(taught, lan, name):
+    """rx, tx and drop, each alone and together."""
+    points, want = POINTS[name]
+
+    with Watching(taught, capture={"points": points, "proto": 17, "for_s": 0.5}) as watch:
+        lan.send(lan.probe(HOST), lan.probe("203.0.113.1"))
+        found = blocks(watch.octets(lambda found: False))
+
+    assert sorted((row[1], row[4] != "") for row in packets(found)) == sorted(want)
+
+
+def test_snap_cuts_and_says_how_long_it_was(taught, lan):
+    """Captured length and original length differ."""
+    probe = lan.probe(HOST, size=1000)
+
+    ((_, _, data, whole, _, _),) = capture(taught, lan, [probe], 1, points=["rx"], snap=60)[
+        :1
+    ]
+
+    assert data == bytes(probe)[:60] and whole == 1014
+
+
+def test_punted_frames_say_whereto(taught, lan, wan):
+    """What goes to the kernel has that as its comment."""
+    rows = capture(taught, lan, [lan.probe(wan.ip4)], 1, dst=wan.ip4, points=["rx"])
+
+    assert rows[0][4].startswith("punt local: ")
+
+
+def run(dut, *words, **kw):
+    """fpmctl capture as a process."""
+    return subprocess.Popen([dut.daemon.ctl, "-s", dut.socket, "capture", *words], **kw)
+
+
+def test_a_file_until_interrupted(taught, lan, tmp_path):
+    """-w FILE; SIGINT ends it with a whole file, a sum on stderr, exit code 0."""
+    path = str(tmp_path / "all.pcapng")
+    probes = [lan.probe(HOST) for _ in range(50)]
+    with run(
+        taught, "-w", path, "proto", "udp", stderr=subprocess.PIPE, text=True
+    ) as child:
+        eventually(lambda: os.path.exists(path) and os.path.getsize(path) > 0, 5)
+        lan.send(*probes)
+        eventually(lambda: _count(path) >= 100, 10)
+        child.send_signal(signal.SIGINT)
+        said = child.stderr.read()
+
+    assert child.returncode == 0 and f"100 packets in {path}" in said
+    seen = {token_of(row[2]) for row in packets(_blocks(path))}
+    assert seen == {token_of(probe) for probe in probes}
+
+
+def _blocks(path):
+    with open(path, "rb") as file:
+        return blocks(file.read())
+
+
+def _count(path):
+    return count_of(_blocks(path))
+
+
+def test_tshark_opens_it(taught, lan, wan):
+    """`fpmctl capture -w - | tshark -r -`: names, directions, comments."""
+    if shutil.which("tshark") is None:
+        pytest.skip("tshark is not installed: make deps")
+    fields = ["frame.interface_name", "frame.packet_flags_direction", "frame.comment"]
+    fields += ["ip.dst", "ip.ttl", "udp.srcport"]
+    tshark = ["tshark", "-n", "-r", "-", "-T", "fields", "-E", "separator=|"]
+    for field in fields:
+        tshark += ["-e", field]
+    with run(
+        taught, "-w", "-", "proto", "udp", "count", "3", stdout=subprocess.PIPE
+    ) as child:
+        with subprocess.Popen(
+            tshark,
+            stdin=child.stdout,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as shark:
+
+            def sent_until_done():
+                if child.poll() is None:
+                    lan.send(lan.probe("203.0.113.1", sport=7001))
+                return child.poll() is not None
+
+            eventually(sent_until_done, 10, 0.05)
+            lines = shark.communicate(timeout=20)[0].splitlines()
+
+    assert child.returncode == 0 and shark.returncode == 0
+    want = "lan0|0x00000001|drop blackhole: blackhole route|203.0.113.1|64|7001"
+    assert lines == [want] * 3
+
+
+def test_where_it_may_not_write(taught, tmp_path):
+    """A sentence and an exit code; -w belongs to capture."""
+    done = taught.fpmctl("capture", "-w", str(tmp_path / "no" / "such"))
+    assert done.returncode == 2 and "cannot write" in done.stderr
+    done = taught.fpmctl("trace", "-w", "x")
+    assert done.returncode == 2 and "-w belongs to capture" in done.stderr
+
+
+def test_a_flood_is_forwarded_whatever_is_captured(taught, lan, wan):
+    """Nothing of the traffic is lost to a capture whose reader is slow."""
+    with Watching(taught, capture={}) as watch:
+        with taught.stream(lan, HOST, rate=4000) as stream:
+            eventually(lambda: stream.sent > 6000, 20)
+        assert stream.lost(wan) == []
+        found = blocks(watch.octets(lambda found: count_of(found) > 1000))
+
+    assert count_of(found) > 1000

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""fpmctl trace: what becomes of live packets, of those that were asked for; the others, and
+the forwarding of all, are as ever."""
+
+import contextlib
+import json
+import signal
+import subprocess
+import time
+
+import pytest
+from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+
+from lib.fpm_speaker import RTN_BLACKHOLE
+from lib.wait import eventually
+from wire import token
+from watching import Watching
+
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
+
+
+@pytest.fixture
+def taught(dut, wan, alt):
+    """Routes to wan, over both, and into a hole."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.route(NET6, via=wan.peer6, wire=wan)
+    ids = [dut.zebra.hop(w.peer4, w) for w in (wan, alt)]
+    dut.route("203.0.113.0/25", nhid=dut.zebra.group(dict.fromkeys(ids, 1)))
+    dut.route("203.0.113.128/27", rtm_type=RTN_BLACKHOLE)
+    return dut
+
+
+def explained(dut, wire, packet):
+    """The row of explain for the same frame."""
+    data = bytes(packet)
+    want = {"port": wire.tap, "frame": data[:300].hex(), "frame_bytes": len(data)}
+    return dut.control.request({"explain": want})[0]
+
+
+def mixed(lan, wan):
+    """One packet of each kind."""
+    head = Ether(src=lan.mac, dst=lan.port_mac)
+    return {
+        "udp": lan.probe(HOST, sport=1001, dport=53),
+        "tcp": head
+        / IP(src=lan.peer4, dst=HOST)
+        / TCP(sport=1002, dport=80)
+        / Raw(token()),
+        "udp6": lan.probe(HOST6, sport=1003, dport=53),
+        "other host": lan.probe("198.51.100.77", sport=1004, dport=53),
+        "from elsewhere": lan.probe(HOST, src="192.0.2.9", sport=1005),
+        "many": lan.probe("203.0.113.9", sport=1006),
+        "hole": lan.probe("203.0.113.129", sport=1007),
+        "ttl": lan.probe(HOST, ttl=1, sport=1008),
+        "no route": lan.probe("100.64.0.1", sport=1009),
+        "ping": head / IP(src=lan.peer4, dst=wan.ip4) / ICMP(type=0) / Raw(token()),
+    }
+
+
+def test_live_packets_are_told_as_explain_tells_them(taught, lan, wan):
+    """Stages, prefix, group, path and verdict: one truth for both."""
+    probes = list(mixed(lan, wan).values())
+    told = [explained(taught, lan, p) for p in probes]
+
+    with Watching(taught, trace={"port": lan.tap, "count": len(probes)}) as watch:
+        lan.send(*probes)
+        seen = watch.rest()
+
+    assert seen.pop() == {"packets": len(probes), "lost": 0}
+    for row, want in zip(seen, told):
+        assert abs(row.pop("time_ns") / 1e9 - time.time()) < 60
+        want.pop("neighbor", None)  # which trace does not ask for
+        assert row == want
+
+
+FILTERS = {
+    "port": ({"port": "lan0"}, "all"),
+    "another port": ({"port": "wan0"}, ""),
+    "destination": ({"dst": HOST}, "udp, tcp, from elsewhere, ttl"),
+    "prefix": ({"dst": NET}, "udp, tcp, other host, from elsewhere, ttl"),
+    "source": ({"src": "192.0.2.9"}, "from elsewhere"),
+    "either end": ({"host": "192.0.2.64/26"}, "ping"),
+    "IPv6": ({"dst": NET6}, "udp6"),
+    "protocol": ({"proto": 6}, "tcp"),
+    "source port": ({"sport": 1006}, "many"),
+    "destination port": ({"dport": 53}, "udp, udp6, other host"),
+    "5-tuple": ({"dst": HOST, "proto": 17, "sport": 1001, "dport": 53}, "udp"),
+    "dropped": ({"verdict": "dropped"}, "hole, ttl, no route"),
+    "punted": ({"verdict": "punted"}, "ping"),
+    "forwarded": (
+        {"verdict": "forwarded", "dst": "0.0.0.0/0"},
+        "udp, tcp, other host, from elsewhere, many",
+    ),
+    "reason": ({"reason": "blackhole"}, "hole"),
+    "cause of an ICMP error": ({"reason": "no_route"}, "no route"),
+}
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_only_what_was_asked_for_is_told(taught, lan, wan, name):
+    """By port, prefix, 5-tuple, verdict, reason."""
+    want, names = FILTERS[name]
+    probes = mixed(lan, wan)
+    names = list(probes) if names == "all" else [n for n in names.split(", ") if n]
+
+    with Watching(taught, trace={"count": 100, "for_s": 0.7, **want}) as watch:
+        lan.send(*probes.values())
+        rows = watch.rest()
+
+    frames = [row["frame"] for row in rows[:-1] if row["port"] != "wan0"]
+    own = [f for f in frames if f in {bytes(p)[:128].hex() for p in probes.values()}]
+    assert own == [bytes(probes[n])[:128].hex() for n in names]
+    assert rows[-1]["lost"] == 0
+
+
+def test_count_and_time_end_it(taught, lan):
+    """Whichever comes first; the sum is the last row."""
+    with Watching(taught, trace={"dst": HOST, "count": 2}) as watch:
+        lan.send(*[lan.probe(HOST) for _ in range(5)])
+        assert watch.rest()[2:] == [{"packets": 2, "lost": 0}]
+    with Watching(taught, trace={"dst": HOST, "for_s": 0.3}) as watch:
+        begin = time.monotonic()
+        assert watch.rest() == [{"packets": 0, "lost": 0}]
+        assert time.monotonic() - begin < 5
+
+
+def test_a_later_drop_is_told_too(taught, lan, wan):
+    """The punt thread's: a neighbour that never answers costs the packet that waited."""
+    with Watching(taught, trace={"dst": "192.0.2.99", "count": 2}) as watch:
+        lan.send(lan.probe("192.0.2.99"))
+        held, gone = watch.take(2)
+
+    assert (held["verdict"], held["reason"]) == ("punted", "unresolved")
+    assert (gone["point"], gone["verdict"]) == ("lost", "dropped")
+    assert gone["reason"] == "neigh_failed" and gone["frame"] == held["frame"]
+
+
+def test_a_reader_that_does_not_read_harms_nobody(taught, lan, wan):
+    """Its records are lost and counted; every packet is forwarded."""
+    with Watching(taught, trace={"dst": HOST}) as watch:
+        with taught.stream(lan, HOST, rate=4000) as stream:
+            eventually(lambda: stream.sent > 6000, 20)
+        assert stream.lost(wan) == []
+        taught.fence(lan)
+        n_sent = stream.sent
+        rows = []
+        while not rows or "point" in rows[-1]:
+            lan.send(lan.probe(HOST))  # the end comes by count
+            rows.append(watch.row())
+            if len(rows) == 300:
+                break
+
+    assert n_sent > 6000 and len(rows) == 300
+    assert taught.alive()
+
+
+def test_eight_at_a_time_and_places_come_back(taught):
+    """The ninth is refused with a sentence; who leaves makes room."""
+
+    def eight():
+        with contextlib.ExitStack() as all_of_them:
+            for _ in range(8):
+                all_of_them.enter_context(Watching(taught, trace={}))
+            with pytest.raises(LookupError, match="8 traces"):
+                Watching(taught, trace={})
+        return True
+
+    assert eight()
+    eventually(eight, 5)
+    eventually(eight, 5)
+
+
+def test_the_place_of_another_brings_no_strangers(taught, lan):
+    """A new session never gets what an old one asked for."""
+    for n in range(30):
+        want = {"sport": 2000 + n, "count": 1}
+        # The places of the test before come back as soon as it is noticed that it left.
+        with eventually(lambda w=want: Watching(taught, trace=w), 5) as watch:
+            lan.send(*[lan.probe(HOST, sport=2000 + k) for k in range(30)])
+            row, total = watch.rest()
+            assert row["sport"] == 2000 + n and total["lost"] == 0
+
+
+def test_trace_for_people_and_scripts(taught, lan):
+    """fpmctl trace: stages a line each; --json one array; exit code 0."""
+    for words in ([], ["--json"]):
+        argv = [taught.daemon.ctl, "-s", taught.socket, *words, "trace"]
+        argv += ["dst", HOST, "proto", "udp", "count", "2"]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as child:
+
+            def sent_until_done():
+                lan.send(lan.probe(HOST))
+                return child.poll() is not None
+
+            eventually(sent_until_done, 10, 0.02)
+            text = child.stdout.read()
+            assert child.returncode == 0
+        if words:
+            assert [r["verdict"] for r in json.loads(text)] == ["forwarded"] * 2
+        else:
+            assert text.count("FORWARDED by wan0") == 2 and f"route      {NET} bgp" in text
+
+
+def test_a_signal_ends_it_well(taught, lan):
+    """Ctrl-C: the array is closed, exit code 0."""
+    argv = [taught.daemon.ctl, "-s", taught.socket, "--json", "trace", "dst", HOST]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as child:
+        with taught.stream(lan, HOST, rate=100):
+            assert child.stdout.read(1) == "["
+            child.send_signal(signal.SIGINT)
+            rest = child.stdout.read()
+
+    assert child.returncode == 0 and json.loads("[" + rest)
