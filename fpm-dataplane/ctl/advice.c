@@ -49,6 +49,8 @@ static const char *const known[][2] = {
 	{"unsupported_encap", "MPLS and SRv6 are not there yet: route it without"},
 	{"mtu",
 	 "the sender must send less: is ICMP filtered before it? ip link set mtu here"},
+	{"forwarding_off",
+	 "sysctl net.ipv4.ip_forward, net.ipv6.conf.all.forwarding, and those of PORT"},
 	{"ingress_down", "ip link set PORT up, in the control namespace"},
 	{"egress_down", "fpmctl show ports: is the link up, and set up with ip link?"},
 	{"neigh_failed",
@@ -64,7 +66,7 @@ static const char *const known[][2] = {
 	{"no_mbuf", "raise memory.size-mib in the configuration"},
 	{"unresolved",
 	 "it waits up to some seconds for the neighbour; then ICMP unreachable"},
-	{"too_big", "cut into fragments, or answered with the MTU (DF, IPv6)"},
+	{"too_big", "it is cut into fragments, which are forwarded"},
 };
 
 const char *

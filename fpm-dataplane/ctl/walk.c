@@ -161,8 +161,11 @@ verdict_print(const json_t *row)
 		return;
 	}
 	if (strcmp(verdict, "punted") == 0) {
-		line("verdict", "TO THE HOST, %s: %s (class %s)", reason,
-		     row_str(row, "text"), row_str(row, "class"));
+		line("verdict", "%s, %s: %s (class %s)",
+		     strcmp(reason, "unresolved") == 0 ? "HELD"
+		     : strcmp(reason, "too_big") == 0  ? "CUT AND FORWARDED"
+						       : "TO THE HOST",
+		     reason, row_str(row, "text"), row_str(row, "class"));
 	} else {
 		line("verdict", "DROPPED, %s: %s", reason, row_str(row, "text"));
 		if (row_true(row, "icmp"))

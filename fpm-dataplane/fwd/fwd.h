@@ -49,7 +49,7 @@ int fwd_main(void *conf);
  * that every packet takes, and their verdict. Sends nothing, counts nothing, marks no
  * neighbour as used.                                  [one thread at a time, RCU reader]
  *
- * frame    `n` octets of it, network order; zeros follow up to `frame_bytes` (at most
+ * frame    `n` octets of it, network order; zeros follow up to `frame_bytes` (`n` to
  *          65535).
  * rec      out: what fwd_walk_noted() sets down, and up to WATCH_SNAP_MAX octets of it.
  */

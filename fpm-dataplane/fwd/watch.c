@@ -64,8 +64,13 @@ note_verdict(struct burst *b, unsigned int i, struct watch_record *rec)
 	rec->family = b->family[i];
 	if (rec->verdict >= N_DROP && rec->verdict != VERDICT_GO)
 		rec->class = (uint8_t)fwd_class(b, i, rec->verdict);
-	if (rec->verdict == PUNT_ttl_expired || rec->verdict == PUNT_unreach)
+	if (rec->verdict == PUNT_ttl_expired || rec->verdict == PUNT_unreach) {
+		rec->icmp = true;
 		rec->cause = b->cause[i];
+	} else if (rec->verdict == PUNT_too_big && rec->class != CLASS_cut) {
+		rec->icmp = true;
+		rec->cause = DROP_mtu;
+	}
 	if (rec->family != 0)
 		rec->l3_bytes = b->l3_len[i];
 	if (rec->stage < STAGE_ADJACENCY)
@@ -107,9 +112,7 @@ fwd_walk_watched(struct burst *b)
 	fwd_walk_noted(b);
 	for (unsigned int i = 0; i < b->n; i++)
 		if (b->rec[i] != NULL)
-			b->rec[i]->sessions =
-				watch_wanted_verdict(f->watch, b->rec[i]->sessions,
-						     b->verdict[i], b->rec[i]->cause);
+			b->rec[i]->sessions = watch_wanted_verdict(f->watch, b->rec[i]);
 	watch_publish(f->conf->watch_ring);
 }
 

@@ -153,21 +153,20 @@ watch_wanted(const struct watch_set *set, enum watch_point point, uint16_t ifidx
 }
 
 uint8_t
-watch_wanted_verdict(const struct watch_set *set, uint8_t sessions, uint8_t verdict,
-		     uint8_t cause)
+watch_wanted_verdict(const struct watch_set *set, const struct watch_record *rec)
 {
-	/* A punt that asks for an ICMP error was dropped for its cause. */
-	bool icmp = verdict == PUNT_ttl_expired || verdict == PUNT_unreach;
-	uint8_t kind = verdict == WATCH_GO        ? WATCH_FORWARDED
-		       : verdict < N_DROP || icmp ? WATCH_DROPPED
-						  : WATCH_PUNTED;
+	uint8_t sessions = rec->sessions;
+	enum reason reason = watch_reason(rec);
+	uint8_t kind = rec->verdict == WATCH_GO ? WATCH_FORWARDED
+		       : reason < N_DROP        ? WATCH_DROPPED
+						: WATCH_PUNTED;
 
 	for (unsigned int i = 0; i < WATCH_SESSIONS; i++) {
 		const struct watch_filter *f = &set->filter[i];
 
 		if ((f->verdicts & kind) == 0 ||
-		    (f->reason != N_REASON && f->reason != verdict &&
-		     !(icmp && f->reason == cause)))
+		    (f->reason != N_REASON && f->reason != reason &&
+		     f->reason != rec->verdict))
 			sessions &= (uint8_t) ~(1u << i);
 	}
 	return sessions;
@@ -256,8 +255,7 @@ watch_lost(struct watch_ring *ring, const struct watch_set *set, uint16_t ifidx,
 	if (rec != NULL) {
 		rec->in_ifidx = ifidx;
 		rec->verdict = (uint8_t)reason;
-		rec->sessions =
-			watch_wanted_verdict(set, rec->sessions, (uint8_t)reason, 0);
+		rec->sessions = watch_wanted_verdict(set, rec);
 	}
 	watch_publish(ring);
 }

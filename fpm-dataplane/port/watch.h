@@ -82,7 +82,8 @@ struct watch_record {
 	uint8_t stage;      /* enum watch_stage */
 	uint8_t verdict;    /* enum reason, or WATCH_GO: forwarded */
 	uint8_t class;      /* of a punt: enum punt_class */
-	uint8_t cause;      /* of a punt that asks for an ICMP error: the drop */
+	uint8_t cause;      /* with `icmp`: the drop that the error tells of */
+	bool icmp;          /* a punt that asks for an ICMP error */
 	uint8_t family;     /* 4, 6, 0 */
 	uint8_t log2_buckets;
 	bool looked_up;        /* group, path, flow_hash and log2_buckets hold something */
@@ -135,9 +136,18 @@ watch_set(const struct watch *w)
 uint8_t watch_wanted(const struct watch_set *set, enum watch_point point, uint16_t ifidx,
 		     const uint8_t *frame, unsigned int len);
 
-/* Of `sessions`, those that want this verdict too. */
-uint8_t watch_wanted_verdict(const struct watch_set *set, uint8_t sessions, uint8_t verdict,
-			     uint8_t cause);
+/*
+ * Why the packet left: the drop behind an ICMP error, else the verdict itself. Not of what is
+ * forwarded.
+ */
+static inline enum reason
+watch_reason(const struct watch_record *rec)
+{
+	return (enum reason)(rec->icmp ? rec->cause : rec->verdict);
+}
+
+/* Of the sessions of a record, those that want its verdict too. */
+uint8_t watch_wanted_verdict(const struct watch_set *set, const struct watch_record *rec);
 
 /* The longest part of a frame that one of `sessions` wants, in octets. */
 uint16_t watch_snap(const struct watch_set *set, uint8_t sessions);

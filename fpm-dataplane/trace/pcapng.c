@@ -129,8 +129,7 @@ pcapng_header(struct octets *out, const struct trace_conf *conf)
 static void
 comment(const struct watch_record *rec, char text[160])
 {
-	bool icmp = rec->verdict == PUNT_ttl_expired || rec->verdict == PUNT_unreach;
-	uint8_t reason = icmp ? rec->cause : rec->verdict;
+	enum reason reason = watch_reason(rec);
 
 	text[0] = '\0';
 	if (rec->verdict != WATCH_GO)

@@ -113,8 +113,7 @@ add_frame(json_t *row, const struct watch_record *rec)
 static void
 add_verdict(json_t *row, const struct watch_record *rec)
 {
-	bool icmp = rec->verdict == PUNT_ttl_expired || rec->verdict == PUNT_unreach;
-	enum reason reason = icmp ? rec->cause : rec->verdict;
+	enum reason reason = watch_reason(rec);
 
 	if (rec->verdict == WATCH_GO) {
 		set(row, "verdict", json_string("forwarded"));
@@ -124,7 +123,7 @@ add_verdict(json_t *row, const struct watch_record *rec)
 	set(row, "verdict", json_string(reason < N_DROP ? "dropped" : "punted"));
 	set(row, "reason", json_string(reason_info[reason].name));
 	set(row, "text", json_string(reason_info[reason].text));
-	set(row, "icmp", json_boolean(icmp));
+	set(row, "icmp", json_boolean(rec->icmp));
 	if (rec->verdict >= N_DROP)
 		set(row, "class", json_string(punt_class_info[rec->class].name));
 }

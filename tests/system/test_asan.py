@@ -10,6 +10,7 @@ import pytest
 
 import chaos
 from lib.wait import eventually
+from watching import Watching
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
@@ -92,3 +93,34 @@ def test_no_sanitizer_report_on_forwarding_and_errors(watched):
 
     assert dut.reports() == ""
     assert code == 0, dut.log()
+
+
+def test_no_sanitizer_report_while_packets_are_looked_at(watched):
+    """Nonsense on every port under traces and captures whose clients read, do not read, and
+    go away; explained nonsense; the end comes while they run."""
+    dut, seed = watched, random.randrange(1 << 30)
+    print("seed", seed)
+    rng = random.Random(seed)
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.route(NET6, via=wan.peer6, wire=wan)
+    silent = [Watching(dut, trace={}), Watching(dut, capture={"snap": 64})]
+
+    for wire in (lan, wan):
+        for n, data in enumerate(chaos.frames(rng, wire, 600)):
+            want = {"port": wire.tap, "frame": data[:1900].hex(), "frame_bytes": len(data)}
+            (row,) = dut.control.request({"explain": want})
+            assert row["verdict"] in ("forwarded", "punted", "dropped")
+            wire.send(data)
+            if n % 50 == 49:
+                dut.fence(wire)
+                with Watching(dut, capture={"points": ["drop"]}):
+                    wire.send(data)
+                Watching(dut, trace={"dst": NET, "count": 1}).close()
+
+    code = dut.stop(timeout=30)
+
+    assert dut.reports() == ""
+    assert code == 0, dut.log()
+    for watch in silent:
+        watch.close()

@@ -129,6 +129,12 @@ def kinds(lan, wan):
             "punted",
             "too_big",
         ),
+        "too big, DF": (
+            frame(lan, udp(p4, HOST, flags="DF") / Raw(bytes(1450))),
+            "dropped",
+            "mtu",
+        ),
+        "too big, IPv6": (frame(lan, udp(p6, HOST6) / Raw(bytes(1450))), "dropped", "mtu"),
     }
 
 
@@ -300,7 +306,9 @@ def test_it_is_what_happens(taught, lan, wan):
     moved[("punted", "not_ip")] = moved.get(("punted", "not_ip"), 0) - taught.marks + marks
     for reason in ("ttl_expired", "unreach"):
         moved.pop(("punted", reason), None)
-    for reason in ("mtu", "neigh_failed", "hold_full"):  # the punt thread's, later
+    big = moved.get(("dropped", "mtu"), 0)  # answered with the MTU: counted as both
+    moved[("punted", "too_big")] = moved.get(("punted", "too_big"), 0) - big
+    for reason in ("neigh_failed", "hold_full"):  # the punt thread's, later
         moved.pop(("dropped", reason), None)
     want_left = want.pop(("forwarded", None), 0)
     assert {k: v for k, v in moved.items() if v} == dict(want), f"seed {seed}"

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What fpmctl advises: every reason for which a packet is dropped has a line of it.
+ *
+ * link: fpm-dataplane/ctl/advice.c fpm-dataplane/base/counters.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/counters.h"
+#include "ctl/ctl.h"
+
+static void
+every_drop_has_advice(void **state)
+{
+	unsigned int missing = 0;
+
+	for (unsigned int r = 0; r < N_DROP; r++)
+		if (advice(reason_info[r].name) == NULL) {
+			print_error("no advice for %s\n", reason_info[r].name);
+			missing++;
+		}
+	assert_int_equal(missing, 0);
+}
+
+static void
+advice_fits_a_line(void **state)
+{
+	for (unsigned int r = 0; r < N_REASON; r++) {
+		const char *text = advice(reason_info[r].name);
+
+		if (text != NULL && strlen(text) > 80)
+			fail_msg("%s: %zu columns", reason_info[r].name, strlen(text));
+	}
+}
+
+static void
+what_is_no_reason_has_none(void **state)
+{
+	assert_null(advice(""));
+	assert_null(advice("nonsense"));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_drop_has_advice),
+		cmocka_unit_test(advice_fits_a_line),
+		cmocka_unit_test(what_is_no_reason_has_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The walk of a packet that does not exist, over tables made by hand; filters and rings of
+ * those that do.
+ *
+ * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/port/watch.c
+ * link: fpm-dataplane/base/ poptrie/
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "base/inet.h"
+#include "fib/fib.h"
+#include "fwd/fwd.h"
+#include "port/watch.h"
+
+#define IN    1
+#define OUT   2
+#define ADJ   7
+#define GROUP 5
+#define DST4  0xc6336409u /* 198.51.100.9 */
+#define SRC4  0xc0000202u /* 192.0.2.2 */
+
+static const uint8_t mac_in[6] = {2, 0, 0, 0, 0, 1}, mac_out[6] = {2, 0, 0, 0, 1, 1};
+static const uint8_t mac_peer[6] = {2, 0, 0, 0, 1, 2};
+
+static void
+iface_make(struct fib *fib, uint16_t ifidx, const uint8_t mac[6])
+{
+	struct fib_iface *i = calloc(1, sizeof(*i));
+
+	*i = (struct fib_iface){.ifidx = ifidx,
+				.mtu_bytes = 1400,
+				.up = true,
+				.forward4 = true,
+				.forward6 = true,
+				.ifindex = ifidx + 10u};
+	memcpy(i->mac, mac, 6);
+	fib->iface[ifidx] = i;
+}
+
+static int
+fib_up(void **state)
+{
+	static const uint8_t net[4] = {198, 51, 100, 0};
+	struct fib *fib;
+
+	urcu_qsbr_register_thread();
+	assert_int_equal(fib_create(&fib, NULL, NULL), 0);
+	iface_make(fib, IN, mac_in);
+	iface_make(fib, OUT, mac_out);
+	fib->adj[ADJ].ifidx = OUT;
+	fib->adj[ADJ].family = 4;
+	fib->adj[ADJ].addr = ipaddr_from_v4(0xc0000242);
+	fib->adj[ADJ].hop = adj_hop_make(mac_peer, OUT);
+	fib->group[GROUP] = group_word_single(PATH(PATH_ADJ, ADJ));
+	assert_int_equal(poptrie_add(fib->pt4, net, 24, GROUP), 0);
+	assert_int_equal(poptrie_commit(fib->pt4), 0);
+	*state = fib;
+	return 0;
+}
+
+static int
+fib_down(void **state)
+{
+	fib_destroy(*state);
+	urcu_qsbr_unregister_thread();
+	return 0;
+}
+
+/* Ethernet, IPv4 and UDP headers of a packet of `len` octets. Returns the octets written. */
+static uint16_t
+frame_make(uint8_t *f, uint16_t len, uint8_t ttl, bool df)
+{
+	uint8_t *ip = f + 14;
+
+	memset(f, 0, 42);
+	memcpy(f, mac_in, 6);
+	put_be16(f + 12, 0x0800);
+	ip[0] = 0x45;
+	put_be16(ip + 2, len);
+	put_be16(ip + 6, df ? 0x4000 : 0);
+	ip[8] = ttl;
+	ip[9] = 17;
+	put_be32(ip + 12, SRC4);
+	put_be32(ip + 16, DST4);
+	put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, 20, 0)));
+	put_be16(ip + 20, 4000);
+	put_be16(ip + 22, 53);
+	return 42;
+}
+
+static struct watch_record
+explain(struct fib *fib, uint16_t len, uint8_t ttl, bool df)
+{
+	uint8_t f[64];
+	uint16_t n = frame_make(f, len, ttl, df);
+	struct watch_record rec;
+
+	fwd_explain(fib, IN, f, n, len < 100 ? 114 : 14u + len, &rec);
+	return rec;
+}
+
+static void
+a_packet_passes_all_stages(void **state)
+{
+	struct fib *fib = *state;
+	struct watch_record rec = explain(fib, 100, 64, false);
+
+	assert_int_equal(rec.verdict, WATCH_GO);
+	assert_int_equal(rec.stage, STAGE_SEND);
+	assert_true(rec.looked_up);
+	assert_int_equal(rec.group, GROUP);
+	assert_int_equal(rec.path, PATH(PATH_ADJ, ADJ));
+	assert_int_equal(rec.out_ifidx, OUT);
+	assert_int_equal(rec.mtu_bytes, 1400);
+	assert_int_equal(rec.l3_bytes, 100);
+	assert_int_equal(rec.via_family, 4);
+	assert_int_equal(ipaddr_v4(&rec.via), 0xc0000242);
+	assert_memory_equal(rec.rewritten, mac_peer, 6);
+	assert_memory_equal(rec.rewritten + 6, mac_out, 6);
+	assert_int_equal(rec.rewritten[22], 63);
+	assert_int_equal(rec.frame[22], 64); /* as it came */
+}
+
+static void
+nothing_is_marked_as_used(void **state)
+{
+	struct fib *fib = *state;
+
+	explain(fib, 100, 64, false);
+
+	assert_int_equal(fib->adj_used[ADJ], 0);
+}
+
+static void
+each_stage_can_be_the_last(void **state)
+{
+	struct fib *fib = *state;
+	struct watch_record rec = explain(fib, 100, 1, false);
+
+	assert_int_equal(rec.stage, STAGE_REWRITE);
+	assert_true(rec.icmp);
+	assert_int_equal(watch_reason(&rec), DROP_ttl);
+	fib->adj[ADJ].hop = 0;
+	rec = explain(fib, 100, 64, false);
+	assert_int_equal(rec.stage, STAGE_ADJACENCY);
+	assert_int_equal(rec.verdict, PUNT_unresolved);
+	assert_int_equal(rec.hop, 0);
+	fib->group[GROUP] = group_word_single(PATH(PATH_BLACKHOLE, 0));
+	rec = explain(fib, 100, 64, false);
+	assert_int_equal(watch_reason(&rec), DROP_blackhole);
+	fib->iface[IN]->forward4 = false;
+	fib->group[GROUP] = group_word_single(PATH(PATH_ADJ, ADJ));
+	rec = explain(fib, 100, 64, false);
+	assert_int_equal(watch_reason(&rec), DROP_forwarding_off);
+	rec = explain(fib, 19, 64, false);
+	assert_int_equal(rec.stage, STAGE_PARSE);
+	assert_int_equal(watch_reason(&rec), DROP_ip4_length);
+	assert_false(rec.looked_up);
+	fib->iface[IN]->up = false;
+	rec = explain(fib, 100, 64, false);
+	assert_int_equal(rec.stage, STAGE_ADMIT);
+	assert_int_equal(watch_reason(&rec), DROP_ingress_down);
+}
+
+static void
+too_big_is_cut_or_answered(void **state)
+{
+	struct fib *fib = *state;
+	struct watch_record rec = explain(fib, 1401, 64, false);
+
+	assert_int_equal(rec.verdict, PUNT_too_big);
+	assert_false(rec.icmp);
+	rec = explain(fib, 1401, 64, true);
+	assert_int_equal(rec.verdict, PUNT_too_big);
+	assert_true(rec.icmp);
+	assert_int_equal(watch_reason(&rec), DROP_mtu);
+	rec = explain(fib, 1400, 64, true);
+	assert_int_equal(rec.verdict, WATCH_GO);
+}
+
+static void
+filters_match_what_they_say(void **state)
+{
+	struct watch_set set = {.points = 1, .live = 1};
+	struct watch_filter *f = &set.filter[0];
+	uint8_t frame[64];
+	uint16_t n = frame_make(frame, 100, 64, false);
+
+	f->points = 1;
+	assert_int_equal(watch_wanted(&set, WATCH_WALK, IN, frame, n), 1);
+	assert_int_equal(watch_wanted(&set, WATCH_SENT, IN, frame, n), 0);
+	f->ifidx = OUT;
+	assert_int_equal(watch_wanted(&set, WATCH_WALK, IN, frame, n), 0);
+	*f = (struct watch_filter){.points = 1, .packet = true, .sport = 4000, .dport = 53};
+	assert_int_equal(watch_wanted(&set, WATCH_WALK, IN, frame, n), 1);
+	assert_int_equal(watch_wanted(&set, WATCH_WALK, IN, frame, 37), 0); /* cut */
+	put_be16(frame + 20, 1); /* a later fragment has no ports */
+	assert_int_equal(watch_wanted(&set, WATCH_WALK, IN, frame, n), 0);
+	for (unsigned int len = 0; len < 34; len++)
+		assert_int_equal(watch_wanted(&set, WATCH_WALK, IN, frame, len), 0);
+}
+
+static void
+a_full_ring_costs_records_and_counts_them(void **state)
+{
+	struct watch *w = watch_create();
+	uint64_t lost = 0;
+	struct watch_ring *ring = watch_ring_add(w, &lost);
+
+	for (unsigned int i = 0; i < WATCH_RING_SLOTS; i++)
+		assert_non_null(watch_open(ring));
+	watch_publish(ring);
+	assert_null(watch_open(ring));
+	assert_int_equal(lost, 1);
+	atomic_store(&ring->tail, 1);
+	assert_ptr_equal(watch_open(ring), &ring->record[0]);
+	watch_free(w);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_packet_passes_all_stages, fib_up,
+						fib_down),
+		cmocka_unit_test_setup_teardown(nothing_is_marked_as_used, fib_up,
+						fib_down),
+		cmocka_unit_test_setup_teardown(each_stage_can_be_the_last, fib_up,
+						fib_down),
+		cmocka_unit_test_setup_teardown(too_big_is_cut_or_answered, fib_up,
+						fib_down),
+		cmocka_unit_test(filters_match_what_they_say),
+		cmocka_unit_test(a_full_ring_costs_records_and_counts_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
