@@ -51,6 +51,19 @@ struct class_counters {
 	uint64_t taken;      /* of those passed, taken on by the punt thread */
 };
 
+/* Stages of a forwarder, as its time is told. */
+enum cycles {
+	CYCLES_RECEIVE,   /* the port's receive function */
+	CYCLES_PARSE,     /* headers */
+	CYCLES_LOOKUP,    /* route and path */
+	CYCLES_ADJACENCY, /* neighbour */
+	CYCLES_REWRITE,   /* TTL, checksum, MACs */
+	CYCLES_DISPATCH,  /* into transmit buffers, to the punt thread, dropped */
+	CYCLES_SEND,      /* the port's transmit function */
+	N_CYCLES
+};
+extern const char *const cycles_name[N_CYCLES];
+
 struct counters {
 	alignas(64) uint64_t reason[N_REASON];
 	struct if_counters port[IFIDX_MAX]; /* by ifidx */
@@ -63,7 +76,9 @@ struct counters {
 	uint64_t held;         /* packets that waited for a neighbour and left */
 	uint64_t watch_lost;   /* records of fpmctl trace and capture without room */
 	uint64_t bursts, idle_polls;
-	char name[16]; /* "fwd-0", "punt" */
+	uint64_t cycles[N_CYCLES];            /* TSC ticks, in the rounds that were timed */
+	uint64_t timed_packets, timed_bursts; /* received in those */
+	char name[16];                        /* "fwd-0", "punt" */
 };
 
 /*

@@ -33,6 +33,7 @@ static const struct {
 	 "drops, punts, totals; without `all` those that are not zero"},
 	{"punt", "", "classes of packets for the host: their policers, and what they did"},
 	{"fpm", "", "the channel to zebra, and what came of it"},
+	{"cycles", "", "where the forwarders' time goes, stage by stage"},
 	{"memory", "", "memory, by what it is used for"},
 	{"version", "", "version, uptime, configuration of the daemon"},
 };
@@ -58,7 +59,7 @@ usage(const char *show)
 			return CTL_USAGE;
 		}
 	fputs("usage: fpmctl [-s SOCKET] [--json] show "
-	      "ports|routes|nexthops|neighbors|counters|punt|fpm|memory|version\n"
+	      "ports|routes|nexthops|neighbors|counters|punt|cycles|fpm|memory|version\n"
 	      "       fpmctl [-s SOCKET] set policer CLASS [rate N] [burst N] "
 	      "[source-rate N] [source-burst N]\n"
 	      "       fpmctl [-s SOCKET] [--json] audit [--repair] [--vtysh COMMAND]\n"

@@ -259,6 +259,22 @@ punt_row(const json_t *row)
 	       row_int(row, "ring_full"));
 }
 
+static void
+cycles_head(void)
+{
+	printf("%-8s %-10s %14s %16s\n", "THREAD", "STAGE", "CYCLES/PACKET",
+	       "PACKETS A BURST");
+}
+
+static void
+cycles_row(const json_t *row)
+{
+	double packets = row_real(row, "packets");
+
+	printf("%-8s %-10s %14.1f %16.1f\n", row_str(row, "thread"), row_str(row, "stage"),
+	       row_real(row, "cycles") / packets, packets / row_real(row, "bursts"));
+}
+
 const struct view *
 view_find(const char *show)
 {
@@ -270,6 +286,7 @@ view_find(const char *show)
 		{"counters", counter_head, counter_row},
 		{"punt", punt_head, punt_row},
 		{"fpm", NULL, status_fpm},
+		{"cycles", cycles_head, cycles_row},
 		{"memory", NULL, status_memory},
 		{"version", NULL, status_version},
 	};

@@ -40,6 +40,8 @@ struct fwd {
 	_Atomic uint8_t *adj_used;     /* fib->adj_used */
 	const struct watch_set *watch; /* who looks, in this round; NULL: nobody */
 	struct idle idle;
+	bool timed; /* this round is, see fwd/cycles.h */
+	uint64_t mark_tsc;
 	bool wake_punt; /* something went into a punt ring this round */
 	struct tx_buffer tx[IFIDX_MAX];
 	uint16_t tx_used[IFIDX_MAX]; /* ifidxs sent to in this round */

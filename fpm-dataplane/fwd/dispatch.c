@@ -4,6 +4,7 @@
  * freed; each leaves exactly one mark in the counters.                           [fwd-n]
  */
 #include "fwd/burst.h"
+#include "fwd/cycles.h"
 #include "fwd/watch.h"
 
 static void
@@ -11,12 +12,14 @@ flush_one(struct fwd *f, uint16_t ifidx)
 {
 	struct tx_buffer *tx = &f->tx[ifidx];
 	struct if_counters *c = &f->count->port[ifidx];
+	uint64_t begin_tsc = cycles_send(f);
 	uint16_t sent;
 
 	if (f->watch == NULL)
 		sent = fwd_send(f, tx);
 	else
 		sent = fwd_send_watched(f, ifidx, tx);
+	cycles_sent(f, begin_tsc);
 	/* Only what was not sent is still ours to look at. */
 	for (uint16_t i = sent; i < tx->n; i++)
 		tx->bytes -= rte_pktmbuf_pkt_len(tx->m[i]);

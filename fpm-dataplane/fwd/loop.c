@@ -12,6 +12,7 @@
 
 #include "base/worker.h"
 #include "fwd/burst.h"
+#include "fwd/cycles.h"
 #include "fwd/watch.h"
 
 /* A packet waits at most for so many rounds, and only while bursts come in full. */
@@ -36,12 +37,38 @@ fwd_admit(struct burst *b)
 	return false;
 }
 
+static void
+mark_stage(struct burst *b, enum watch_stage stage)
+{
+	static const uint8_t of[N_STAGE] = {
+		[STAGE_ADMIT] = CYCLES_PARSE,     [STAGE_PARSE] = CYCLES_PARSE,
+		[STAGE_LOOKUP] = CYCLES_LOOKUP,   [STAGE_ADJACENCY] = CYCLES_ADJACENCY,
+		[STAGE_REWRITE] = CYCLES_REWRITE,
+	};
+
+	cycles_mark(b->fwd, of[stage]);
+}
+
+/* The walk of a round that is timed. */
+static void
+walk_timed(struct burst *b)
+{
+	cycles_mark(b->fwd, CYCLES_RECEIVE);
+	counter_add(&b->fwd->count->timed_packets, b->n);
+	counter_add(&b->fwd->count->timed_bursts, 1);
+	fwd_walk(b, mark_stage);
+	fwd_dispatch(b);
+	cycles_mark(b->fwd, CYCLES_DISPATCH);
+}
+
 static unsigned int
 poll_queue(struct fwd *f, const struct fwd_rxq *q, struct burst *b)
 {
 	struct if_counters *c = &f->count->port[q->ifidx];
 	uint64_t bytes = 0;
 
+	if (f->timed)
+		f->mark_tsc = rte_rdtsc();
 	b->n = rte_eth_rx_burst(q->port_id, q->queue, b->m, BURST_MAX);
 	if (b->n == 0)
 		return 0;
@@ -54,6 +81,10 @@ poll_queue(struct fwd *f, const struct fwd_rxq *q, struct burst *b)
 	b->now = 0;
 	b->ifidx = q->ifidx;
 	b->rx_cksum = q->rx_cksum;
+	if (f->timed) {
+		walk_timed(b);
+		return b->n;
+	}
 	if (f->watch == NULL)
 		fwd_walk(b, NULL);
 	else
@@ -93,7 +124,7 @@ fwd_main(void *arg)
 			    .adj_used = conf->fib->adj_used},
 		   *f = &state;
 	struct burst b = {0};
-	unsigned int held = 0;
+	unsigned int held = 0, busy = 0;
 
 	pthread_setname_np(pthread_self(), conf->count->name);
 	thread_role = ROLE_FWD;
@@ -104,6 +135,7 @@ fwd_main(void *arg)
 		bool more = false;
 
 		f->watch = watch_set(conf->watch);
+		f->timed = busy % CYCLES_EVERY == 0 && f->watch == NULL;
 		n = drain_inject(f);
 		for (unsigned int i = 0; i < conf->n_rxq; i++) {
 			unsigned int got = poll_queue(f, &conf->rxq[i], &b);
@@ -111,6 +143,7 @@ fwd_main(void *arg)
 			more = more || got == BURST_MAX;
 			n += got;
 		}
+		busy += n > 0;
 		/* While more is waiting, transmit buffers may fill up first. */
 		if (!more || ++held == TX_HOLD_ROUNDS) {
 			fwd_tx_flush(f);

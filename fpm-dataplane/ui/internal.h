@@ -50,6 +50,7 @@ enum show {
 	SHOW_VERSION,
 	SHOW_AUDIT,
 	SHOW_PUNT,
+	SHOW_CYCLES,
 	N_SHOW
 };
 

@@ -19,6 +19,7 @@ static const char *const show_name[N_SHOW] = {
 	[SHOW_COUNTERS] = "counters",   [SHOW_FPM] = "fpm",
 	[SHOW_MEMORY] = "memory",       [SHOW_VERSION] = "version",
 	[SHOW_AUDIT] = "audit",         [SHOW_PUNT] = "punt",
+	[SHOW_CYCLES] = "cycles",
 };
 
 /* What a request holds, before its keys have been checked against one another. */

@@ -153,6 +153,27 @@ show_counters(struct buf *out)
 	return N_REASON + n_totals;
 }
 
+/* A row a stage of each forwarder that has had something to do. */
+static unsigned int
+show_cycles(struct buf *out)
+{
+	struct counters *const *block;
+	unsigned int n_block = counters_blocks(&block), n = 0;
+
+	for (unsigned int i = 0; i < n_block; i++) {
+		const struct counters *c = block[i];
+		uint64_t packets = counter_read(&c->timed_packets);
+
+		for (unsigned int s = 0; packets > 0 && s < N_CYCLES; s++, n++)
+			row_put(out, json_pack("{s:s, s:s, s:I, s:I, s:I}", "thread",
+					       c->name, "stage", cycles_name[s], "cycles",
+					       (json_int_t)counter_read(&c->cycles[s]),
+					       "packets", (json_int_t)packets, "bursts",
+					       (json_int_t)counter_read(&c->timed_bursts)));
+	}
+	return n;
+}
+
 /* null: unlimited. */
 static json_t *
 rate_or_null(uint32_t rate)
@@ -309,6 +330,8 @@ show_rows(struct ui *ui, enum show show, struct buf *out)
 		return ui->conf.n_port;
 	case SHOW_COUNTERS:
 		return show_counters(out);
+	case SHOW_CYCLES:
+		return show_cycles(out);
 	case SHOW_PUNT:
 		for (unsigned int c = 0; c < N_PUNT_CLASS; c++)
 			row_put(out, show_class((enum punt_class)c));

@@ -31,6 +31,7 @@ KEYS = {
     "counters": "name kind value text",
     "punt": "class rate burst source_rate source_burst passed policed over_share ring_full "
     "waiting text",
+    "cycles": "thread stage cycles packets bursts",
     "memory": "rss_bytes peak_rss_bytes fib4 fib6 rib_bytes queue_bytes",
     "version": "version dpdk pid uptime_s config",
     "fpm": "connected generation routes4 routes6 zebra4 zebra6 other_tables unresolved "
@@ -87,6 +88,7 @@ WORDS = {
         "2 s when zebra was restarted",
         "Feedback   off",
     ],
+    "cycles": ["thread", "fwd-0", "receive", "lookup", "send", "cycles/packet"],
     "memory": ["process", "IPv4", "RIB"],
     "version": ["fpm-dataplane", "DPDK"],
 }

@@ -38,6 +38,10 @@ def print_rates(lines, out):
         runs = rates(lines, table, traffic)[0]["runs"]
         print(f"\n{table} table, {traffic}, {length} octets, medians of {runs}", file=out)
         print_columns(rows, out)
+        for r in rates(lines, table, traffic):
+            if "stages" in r:
+                cells = ", ".join(f"{name} {took}" for name, took in r["stages"].items())
+                print(f"  {r['program']}, cycles a packet by stage: {cells}", file=out)
 
 
 def verdict(got, least, aim, more=True):
