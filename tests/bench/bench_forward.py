@@ -227,6 +227,35 @@ def stages(program, family):
     return {"stages": {name: round(value, 1) for name, value in took.items()}}
 
 
+IDLE_GAP_S, IDLE_FRAMES = 0.02, 100
+
+
+def idle(program):
+    """Nothing comes: what does it cost? Then now and then a frame: how late is it?"""
+    with program.awake() as page:
+        page.end()
+        time.sleep(0.2)
+        begin, one, all_ = time.monotonic(), program.cpu_s(), program.process_cpu_s()
+        time.sleep(3)
+        one, all_ = program.cpu_s() - one, program.process_cpu_s() - all_
+        wall = time.monotonic() - begin
+        hz, before = page.get(TSC_HZ, "Q"), page.counts()
+        gap = int(IDLE_GAP_S * hz) << 16
+        page.begin(4, check=2, gap_q16=gap, limit=IDLE_FRAMES)
+        time.sleep(IDLE_GAP_S * (IDLE_FRAMES + 10))
+        after = page.counts()
+        late = [ticks * 1e6 / hz for ticks, n in page.latencies() for _ in range(n)]
+    return {
+        "bench": "idle",
+        "forwarder_percent": round(one / wall * 100, 2),
+        "process_percent": round(all_ / wall * 100, 2),
+        "frames": after["rx"] - before["rx"],
+        "lost": after["rx"] - before["rx"] - (after["tx"] - before["tx"]),
+        "first_us": round(statistics.median(late), 1) if late else None,
+        "first_max_us": round(max(late), 1) if late else None,
+    }
+
+
 def run_table(bench, table, lines):
     """Start everybody, measure, end everybody."""
     bench.use(table)
@@ -246,6 +275,8 @@ def run_table(bench, table, lines):
                 continue
             say(f"{program.name} ready after {time.monotonic() - begin:.1f} s")
         measure(bench, table, running, lines)
+        if table == "few":
+            emit(lines, idle(running[0]))
     finally:
         for program in programs:
             program.stop()

@@ -143,6 +143,11 @@ class Program:
         text = Path(f"/proc/{self.process.pid}/task/{tid}/schedstat").read_text()
         return int(text.split()[0]) / 1e9
 
+    def process_cpu_s(self):
+        """Seconds that all its threads have had a CPU."""
+        tasks = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
+        return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+
     def awake(self):
         """Context: it runs, the others do not."""
         return Awake(self)

@@ -73,10 +73,26 @@ def goals(lines):
             )
 
 
+def idle_goals(lines):
+    """What an idle router costs, and the first packet after."""
+    for r in lines:
+        if r["bench"] == "idle" and r["frames"]:
+            got = r["process_percent"]
+            yield "idle: all threads, of a core", "2 %", "2 %", f"{got:.2f} %", verdict(
+                got, 2, 2, more=False
+            )
+            lost = r["lost"]
+            late = r["first_max_us"] if lost == 0 else float("inf")
+            said = f"{r['first_us']:.0f} us, at most {r['first_max_us']:.0f}, {lost} lost"
+            yield "first packet after 20 ms of nothing", "1000 us", "1000 us", said, verdict(
+                late, 1000, 1000, more=False
+            )
+
+
 def tables(lines, out):
     """Everything for people."""
     print_rates(lines, out)
-    rows = [("goal", "at least", "aim", "measured", ""), *goals(lines)]
+    rows = [("goal", "at least", "aim", "measured", ""), *goals(lines), *idle_goals(lines)]
     if len(rows) > 1:
         print("\ngoals", file=out)
         print_columns(rows, out)
