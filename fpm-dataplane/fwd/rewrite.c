@@ -65,7 +65,8 @@ plain(struct burst *b)
 		const struct fib_iface *out = fib_iface(b->fwd->fib, b->hop[i] & 0xffff);
 		uint8_t *eth = burst_l2(b, i);
 
-		if (out == NULL || !out->up || b->l3_len[i] > out->mtu_bytes) {
+		if (out == NULL || !out->up ||
+		    b->l3_len[i] > fib_mtu(b->fwd->fib, b->path[i], out)) {
 			odd |= rest & -rest;
 			continue;
 		}
