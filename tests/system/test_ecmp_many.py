@@ -2,7 +2,9 @@
 """Many ways to one place: shares over ten thousand flows, groups of 8 and of 64, members of
 both families, two routers in a row. A member is known by the MAC its packets go to."""
 
+import ipaddress
 import itertools
+import time
 from collections import Counter
 
 import pytest
@@ -11,6 +13,8 @@ from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
+from lib import netns
+from lib.fpm_speaker import route_block
 from lib.wait import eventually
 from wire import token, token_of
 
@@ -183,6 +187,29 @@ def test_fragments_of_one_ipv6_datagram_take_one_path(dut, lan, wan, alt):
         ways |= used
 
     assert len(ways) == 2
+
+
+def test_a_lost_link_moves_twenty_thousand_prefixes_at_once(dut, lan, wan, alt):
+    """Prefixes point at groups: what a lost link costs does not grow with them. A stream to
+    addresses all over the table loses nothing sent later than 100 ms after the loss."""
+    count, ids = 20_000, [dut.zebra.hop(wan.peer4, wan), dut.zebra.hop(alt.peer4, alt)]
+    group = dut.zebra.group(ids)
+    first = ipaddress.ip_network("198.18.0.0/29")
+    prefixes = [f"{first[0] + 8 * n}/29" for n in range(count)]
+    dut.zebra.prefixes.update({(254, p): group for p in prefixes})
+    dut.zebra.raw(route_block(str(first), count, group))
+    dut.in_force(prefixes[-1])
+    dsts = [str(first[1] + 8 * n) for n in range(0, count, 400)]
+
+    with dut.stream(lan, dsts, rate=1000) as stream:
+        down = time.monotonic()
+        netns.ip_batch([f"link set {wan.name} down"], dut.far)
+        sent = stream.sent
+        eventually(lambda: stream.sent > sent + 500)
+
+    late = [stream.time_of(n) - down for n in stream.lost(wan, alt)]
+    assert [t for t in late if t > 0.1] == []
+    assert len(stream.arrived(alt)) > 400
 
 
 def test_two_routers_in_a_row_do_not_choose_alike(dut, lan, wan, alt, own_dut):
