@@ -228,6 +228,8 @@ static const struct cfg_key top_keys[] = {
 	{"control-socket", cfg_take_path, AT(control_socket),
 	 .expected = "an absolute path of at most 107 characters"},
 	{"metrics", take_metrics, AT(metrics_listen), .expected = LISTEN_WANTED ", or off"},
+	{"checkpoint-max-age-s", cfg_take_uint, AT(checkpoint_max_age_s), .min = 0,
+	 .max = 3600},
 	{"memory", cfg_take_map, .sub = memory_keys},
 	{"plugins", cfg_take_plugins,
 	 .expected = "a list of absolute paths of shared objects"},
@@ -252,6 +254,7 @@ set_defaults(struct config *conf, const char *file)
 	conf->sweep_max_s = 120;
 	conf->sweep_restart_s = 120;
 	memcpy(conf->policer, policer_default, sizeof(conf->policer));
+	conf->checkpoint_max_age_s = 60;
 	conf->memory_mib = 256;
 	conf->log_level = LOG_LEVEL_INFO;
 }

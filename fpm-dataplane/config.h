@@ -23,6 +23,7 @@
  *       burst: 1000              # packets
  *       source-rate: 1000        # of each source
  *       source-burst: 500
+ *   checkpoint-max-age-s: 60     # optional: forward by an older checkpoint no more; 0: none
  *   control-socket: /run/fpm-dataplane/control.sock   # optional
  *   metrics: 127.0.0.1:9620      # optional; "off" turns it off
  *   memory:
@@ -70,6 +71,7 @@ struct config {
 	bool fpm_feedback;
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
 	struct policer_conf policer[N_PUNT_CLASS];
+	unsigned int checkpoint_max_age_s; /* 0: none */
 	char control_socket[108];
 	bool metrics_on;
 	struct sockaddr_storage metrics_listen;

@@ -35,7 +35,7 @@ keep_take_tap(const char *tap)
 }
 
 void
-keep_ready(const struct port *port, unsigned int n_port)
+keep_ready(const struct port *port, unsigned int n_port, int checkpoint_fd)
 {
 	char name[128], key[64];
 	int fd, rc;
@@ -56,6 +56,10 @@ keep_ready(const struct port *port, unsigned int n_port)
 			log_warn("main: tap not kept over a restart name=%s error=%s",
 				 port[i].name, strerror(-rc));
 	}
+	/* The old one is not wanted even where there is no new one. */
+	service_forget(KEEP_CHECKPOINT);
+	if (checkpoint_fd >= 0)
+		service_keep(KEEP_CHECKPOINT, checkpoint_fd);
 	service_say("READY=1");
 }
 

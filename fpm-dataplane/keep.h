@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * keep: what of the daemon outlives it while a service manager stands behind it
- * (base/service.h): the TAPs' descriptors, and with them their carrier.          [main]
+ * (base/service.h): the TAPs' descriptors, and with them their carrier; the checkpoint of
+ * what zebra taught (rib/checkpoint.h).                                          [main]
  */
 #ifndef KEEP_H
 #define KEEP_H
@@ -9,14 +10,17 @@
 #include "base/worker.h"
 #include "port/port.h"
 
+#define KEEP_CHECKPOINT "checkpoint" /* name of its descriptor; not of a TAP: "tap-..." */
+
 /* The kept descriptor of TAP `tap`, the caller's; -1: none. */
 int keep_take_tap(const char *tap);
 
 /*
- * Forwarding has begun: have all TAPs kept that are not, let go of what was kept and is not
+ * Forwarding has begun: have all TAPs kept that are not, and the checkpoint (-1: none) in
+ * place of the one of the last daemon, let go of what was kept and is not
  * wanted any more, and say that we are ready.
  */
-void keep_ready(const struct port *port, unsigned int n_port);
+void keep_ready(const struct port *port, unsigned int n_port, int checkpoint_fd);
 
 /*
  * Wait for a signal of `set` as sigwait(3) does, telling the service manager meanwhile that

@@ -31,6 +31,7 @@
 #include "fwd/fwd.h"
 #include "keep.h"
 #include "neigh/neigh.h"
+#include "netns.h"
 #include "port/packet.h"
 #include "port/port.h"
 #include "port/watch.h"
@@ -281,15 +282,38 @@ forwarders_plan(const struct config *conf)
 	return 0;
 }
 
+/*
+ * rib first of all: the checkpoint of a large table takes longer to read than DPDK and the
+ * ports take to start, and needs neither. Nobody hears of it before start() awaits it.
+ */
 static int
-workers_setup(const struct config *conf)
+rib_begin(const struct config *conf)
 {
 	struct worker *w = dp.worker;
 	struct rib_conf rib = {.neigh = &w[W_NEIGH],
 			       .fpm = conf->fpm_feedback ? &w[W_FPM] : NULL,
 			       .sweep_quiet_s = conf->sweep_quiet_s,
 			       .sweep_max_s = conf->sweep_max_s,
-			       .sweep_restart_s = conf->sweep_restart_s};
+			       .sweep_restart_s = conf->sweep_restart_s,
+			       .checkpoint = service_is_kept(),
+			       .checkpoint_fd = service_take(KEEP_CHECKPOINT),
+			       .checkpoint_max_age_s = conf->checkpoint_max_age_s,
+			       .netns_id = netns_id(conf->control_netns)};
+	int rc = rib_setup(&w[W_RIB], &rib);
+
+	if (rc == 0)
+		rc = fib_create(&dp.fib, rib_retire, &w[W_RIB]);
+	if (rc < 0)
+		return rc;
+	rib_set_fib(&w[W_RIB], dp.fib);
+	rc = worker_prepare(&w[W_RIB]);
+	return rc < 0 ? rc : worker_launch(&w[W_RIB]);
+}
+
+static int
+workers_setup(const struct config *conf)
+{
+	struct worker *w = dp.worker;
 	struct neigh_conf neigh = {.rib = &w[W_RIB],
 				   .punt = &w[W_PUNT],
 				   .netns = conf->control_netns,
@@ -323,13 +347,8 @@ workers_setup(const struct config *conf)
 			     .version = FPMDP_VERSION,
 			     .dpdk = rte_version(),
 			     .config_file = conf->file};
-	int rc = rib_setup(&w[W_RIB], &rib);
+	int rc;
 
-	if (rc == 0)
-		rc = fib_create(&dp.fib, rib_retire, &w[W_RIB]);
-	if (rc < 0)
-		return rc;
-	rib_set_fib(&w[W_RIB], dp.fib);
 	neigh.fib = punt.fib = ui.fib = trace.fib = dp.fib;
 	punt.count = counters_register("punt");
 	punt.watch = trace.watch = dp.watch = watch_create();
@@ -347,7 +366,7 @@ workers_setup(const struct config *conf)
 		rc = trace_setup(&w[W_TRACE], &trace);
 	if (rc == 0)
 		rc = ui_setup(&w[W_UI], &ui);
-	for (unsigned int i = 0; i < N_WORKER && rc == 0; i++)
+	for (unsigned int i = W_RIB + 1; i < N_WORKER && rc == 0; i++)
 		rc = worker_prepare(&w[i]);
 	return rc;
 }
@@ -363,7 +382,7 @@ start(const struct config *conf)
 	for (unsigned int i = 0; i < N_WORKER; i++) {
 		struct worker *w = &dp.worker[order[i]];
 
-		rc = worker_start(w);
+		rc = order[i] == W_RIB ? worker_await(w) : worker_start(w);
 		if (rc < 0)
 			log_error("main: %s does not start error=%s", w->name,
 				  strerror(-rc));
@@ -438,8 +457,14 @@ run(const struct config *conf)
 	signal(SIGPIPE, SIG_IGN);
 	if (preflight(conf) < 0)
 		return 1;
+	rc = rib_begin(conf);
+	if (rc < 0) {
+		log_error("main: rib does not start error=%s", strerror(-rc));
+		return 1;
+	}
 	rc = eal_start(conf);
 	if (rc < 0) {
+		worker_stop(&dp.worker[W_RIB]);
 		log_error("main: DPDK does not start error=%s%s", rte_strerror(-rc),
 			  conf->hugepages ? "; memory.hugepages is true: are there any?"
 					  : "");
@@ -458,7 +483,7 @@ run(const struct config *conf)
 	if (rc == 0) {
 		log_info("main: forwarding version=%s ports=%u cores=%u socket=%s",
 			 FPMDP_VERSION, dp.n_port, conf->n_core, conf->control_socket);
-		keep_ready(dp.port, dp.n_port);
+		keep_ready(dp.port, dp.n_port, rib_checkpoint_fd(&dp.worker[W_RIB]));
 		do
 			sig = keep_wait(&signals, dp.worker, N_WORKER);
 		while (sig == SIGHUP);

@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -60,6 +61,20 @@ netns_enter(const char *name, struct netns_guard *guard)
 out_fd:
 	close(fd);
 	return rc;
+}
+
+uint64_t
+netns_id(const char *name)
+{
+	struct netns_guard guard;
+	struct stat st = {0};
+
+	if (netns_enter(name, &guard) < 0)
+		return 0;
+	if (stat("/proc/thread-self/ns/net", &st) < 0)
+		st.st_ino = 0;
+	netns_leave(&guard);
+	return st.st_ino;
 }
 
 void

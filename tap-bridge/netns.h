@@ -8,12 +8,20 @@
 #ifndef TAP_BRIDGE_NETNS_H
 #define TAP_BRIDGE_NETNS_H
 
+#include <stdint.h>
+
 struct netns_guard {
 	int saved_fd; /* the namespace to return to; -1: nothing to undo */
 };
 
 /* Enter namespace `name`. Returns 0 or -errno (-ENOENT: no such namespace).  [any thread] */
 int netns_enter(const char *name, struct netns_guard *guard);
+
+/*
+ * What tells namespace `name` from all others since boot; 0: no such namespace, or no /proc.
+ * [any thread]
+ */
+uint64_t netns_id(const char *name);
 
 /* Return to where netns_enter() came from. Aborts when that fails.           [same thread] */
 void netns_leave(struct netns_guard *guard);

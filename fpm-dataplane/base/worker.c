@@ -161,19 +161,33 @@ worker_prepare(struct worker *w)
 }
 
 int
-worker_start(struct worker *w)
+worker_launch(struct worker *w)
 {
 	int rc;
 
 	pthread_barrier_init(&w->started, NULL, 2);
 	rc = -pthread_create(&w->thread, NULL, worker_main, w);
-	if (rc < 0)
-		return rc;
+	w->launched = rc == 0;
+	return rc;
+}
+
+int
+worker_await(struct worker *w)
+{
 	pthread_barrier_wait(&w->started);
+	w->launched = false;
 	w->running = w->init_rc == 0;
 	if (!w->running)
 		pthread_join(w->thread, NULL);
 	return w->init_rc;
+}
+
+int
+worker_start(struct worker *w)
+{
+	int rc = worker_launch(w);
+
+	return rc < 0 ? rc : worker_await(w);
 }
 
 void
@@ -191,6 +205,8 @@ worker_rounds(const struct worker *w)
 void
 worker_stop(struct worker *w)
 {
+	if (w->launched)
+		worker_await(w);
 	if (!w->running)
 		return;
 	ev_async_send(w->loop, &w->stop);

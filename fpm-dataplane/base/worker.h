@@ -59,7 +59,7 @@ struct worker {
 
 	/* private to base/worker.c */
 	pthread_t thread;
-	bool running;
+	bool launched, running;
 	int init_rc;
 	pthread_barrier_t started;
 	_Atomic unsigned long rounds; /* W:the worker */
@@ -76,6 +76,10 @@ struct worker {
  */
 int worker_prepare(struct worker *w);
 int worker_start(struct worker *w);
+
+/* worker_start() in two steps, for an init that takes long: other work goes between. */
+int worker_launch(struct worker *w);
+int worker_await(struct worker *w);
 
 /* Ask it to stop and wait for it. Messages may still be sent to it.              [main] */
 void worker_stop(struct worker *w);

@@ -123,6 +123,26 @@ replay_print(const json_t *row)
 		puts("Feedback   off (fpm.feedback)");
 }
 
+static void
+checkpoint_print(const json_t *row)
+{
+	const json_t *c = json_object_get(row, "checkpoint");
+	char text[32];
+
+	if (!json_is_object(c)) {
+		puts("Checkpoint none: nobody keeps one for us (fpm-supervise, systemd), "
+		     "or "
+		     "it is turned off");
+		return;
+	}
+	printf("Checkpoint %lld routes, %lld groups, %s; this start restored %lld routes, "
+	       "%lld not%s\n",
+	       row_int(c, "routes"), row_int(c, "groups"),
+	       human_bytes(row_int(c, "bytes"), text), row_int(c, "restored"),
+	       row_int(c, "restore_lost"),
+	       row_int(c, "discarded") > 0 ? "; the one it found was discarded" : "");
+}
+
 void
 status_fpm(const json_t *row)
 {
@@ -160,6 +180,7 @@ status_fpm(const json_t *row)
 	       row_int(row, "groups"), row_int(row, "nexthop_ids"),
 	       row_int(row, "nexthop_ids_absent"), row_int(row, "adjacencies"),
 	       row_int(row, "unresolved"), row_int(row, "unsupported"));
+	checkpoint_print(row);
 }
 
 static void

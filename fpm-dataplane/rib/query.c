@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rib/checkpoint.h"
 #include "rib/rib_impl.h"
 
 #define SCAN_MAX 16384u
@@ -376,6 +377,24 @@ summary_session(const struct rib *rib, json_t *o)
 	json_object_set_new(o, "feedback_enabled", json_boolean(rib->conf.fpm != NULL));
 }
 
+static json_t *
+checkpoint_json(const struct rib *rib)
+{
+	json_t *o;
+
+	if (rib->ckpt == NULL)
+		return json_null();
+	o = json_object();
+	set_int(o, "routes", rib->ckpt->head->n_routes);
+	set_int(o, "groups", rib->ckpt->head->n_slots);
+	set_int(o, "groups_full", rib->ckpt->full);
+	set_int(o, "bytes", ckpt_bytes(rib->ckpt));
+	set_int(o, "restored", rib->count.restored);
+	set_int(o, "restore_lost", rib->count.restore_lost);
+	set_int(o, "discarded", rib->count.restore_refused);
+	return o;
+}
+
 static void
 summary(const struct rib *rib, struct msg_query *q)
 {
@@ -419,6 +438,7 @@ summary(const struct rib *rib, struct msg_query *q)
 	set_int(o, "rib_bytes", rib_bytes(rib));
 	json_object_set_new(o, "fib4", trie_json(rib->fib->pt4));
 	json_object_set_new(o, "fib6", trie_json(rib->fib->pt6));
+	json_object_set_new(o, "checkpoint", checkpoint_json(rib));
 	row(q, o);
 	q->done = true;
 }

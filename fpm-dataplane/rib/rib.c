@@ -10,9 +10,11 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "rib/checkpoint.h"
 #include "rib/rib_impl.h"
 
-#define TICK_S 0.1 /* while something waits for a time */
+#define TICK_S  0.1 /* while something waits for a time */
+#define ALIVE_S 1.0 /* the checkpoint's age is this exact */
 
 static void
 status_add(_Atomic uint64_t *counter, uint64_t n)
@@ -122,6 +124,12 @@ on_more(struct ev_loop *loop, ev_idle *idle, int revents)
 {
 }
 
+static void
+on_alive(struct ev_loop *loop, ev_timer *timer, int revents)
+{
+	mirror_alive(timer->data);
+}
+
 static int
 init(struct worker *w)
 {
@@ -130,6 +138,11 @@ init(struct worker *w)
 	ev_init(&rib->tick, on_tick);
 	rib->tick.repeat = TICK_S;
 	ev_idle_init(&rib->more, on_more);
+	ev_timer_init(&rib->alive, on_alive, ALIVE_S, ALIVE_S);
+	rib->alive.data = rib;
+	checkpoint_begin(rib, rib->conf.checkpoint_fd);
+	if (rib->ckpt != NULL)
+		ev_timer_start(w->loop, &rib->alive);
 	return 0;
 }
 
@@ -142,7 +155,9 @@ fini(struct worker *w)
 	rib->stopping = true;
 	query_answer_all(rib);
 	ev_timer_stop(w->loop, &rib->tick);
+	ev_timer_stop(w->loop, &rib->alive);
 	ev_idle_stop(w->loop, &rib->more);
+	mirror_alive(rib);
 }
 
 struct rib *
@@ -193,6 +208,14 @@ rib_set_fib(struct worker *w, struct fib *fib)
 	slots_init(rib);
 }
 
+int
+rib_checkpoint_fd(const struct worker *w)
+{
+	const struct rib *rib = w->ctx;
+
+	return rib->ckpt == NULL ? -1 : rib->ckpt->fd;
+}
+
 void
 rib_teardown(struct worker *w)
 {
@@ -206,6 +229,7 @@ rib_teardown(struct worker *w)
 		reclaim_run(rib, p);
 	if (rib->pending != NULL)
 		reclaim_run(rib, rib->pending);
+	ckpt_free(rib->ckpt);
 	early_free(rib);
 	nhs_free(rib);
 	slots_free(rib);

@@ -16,6 +16,10 @@ struct rib_conf {
 	struct worker *neigh; /* MSG_ADJ_WATCH, _UNWATCH go there */
 	struct worker *fpm;   /* MSG_FEEDBACK goes there; NULL: zebra is told nothing */
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
+	bool checkpoint;                   /* somebody keeps it: have one */
+	int checkpoint_fd;                 /* of the last daemon (taken over); -1: none */
+	unsigned int checkpoint_max_age_s; /* 0: none is read or kept */
+	uint64_t netns_id;                 /* what interface numbers refer to */
 };
 
 /*
@@ -25,6 +29,9 @@ struct rib_conf {
  */
 int rib_setup(struct worker *w, const struct rib_conf *conf);
 void rib_set_fib(struct worker *w, struct fib *fib);
+
+/* Our checkpoint, rib's own; -1: none. After worker_start().                     [main] */
+int rib_checkpoint_fd(const struct worker *w);
 
 /* Retire hook of both tries; ctx is the worker. */
 void rib_retire(void *ctx, struct poptrie *pt, struct poptrie_retired *r);

@@ -32,6 +32,7 @@
 #define RIB_COMMIT_EVENTS 4096u /* events after which a long round commits in between */
 
 struct json_t;
+struct ckpt;
 
 /* TSan cannot see into liburcu: tell it what a grace period orders. */
 #ifdef __SANITIZE_THREAD__
@@ -110,6 +111,7 @@ struct routes {
 	struct {
 		uint32_t free;    /* list of free numbers */
 		uint32_t at, end; /* numbers never given out */
+		uint32_t found;   /* chunk in which routes_number() found the last one */
 	} of[2];                  /* 4 octets of address, 16 */
 	uint8_t *room;            /* what is left of the last huge page */
 	size_t room_bytes;
@@ -124,6 +126,7 @@ struct route *routes_find(const struct routes *t, uint32_t table, const struct p
 struct route *routes_insert(struct routes *t, uint32_t table, const struct prefix *p,
 			    uint64_t hash);
 void routes_remove(struct routes *t, struct route *r);
+uint32_t routes_number(struct routes *t, const struct route *r);
 size_t routes_bytes(const struct routes *t);
 /* Two steps, so that the cache misses of a batch overlap. */
 void routes_prefetch_bucket(const struct routes *t, uint64_t hash);
@@ -310,6 +313,8 @@ struct rib_counters {
 	uint64_t word_writes; /* group words published */
 	uint64_t adopted;     /* slots taken over by a newer session's id */
 	uint64_t sweeps, swept_routes;
+	uint64_t restored, restore_lost; /* routes of the checkpoint, at start */
+	uint64_t restore_refused;        /* checkpoints discarded: 0 or 1 */
 };
 
 struct session {
@@ -394,6 +399,7 @@ struct rib {
 
 	struct session session;
 	struct rib_counters count;
+	struct ckpt *ckpt; /* NULL: none is kept */
 
 	struct msg_query **query; /* to be answered after the commit. Bound: clients */
 	uint32_t n_query, cap_query;
@@ -405,7 +411,7 @@ struct rib {
 	struct bucket_member *members;
 	uint32_t cap_members;
 
-	ev_timer tick;
+	ev_timer tick, alive;
 	ev_idle more;
 };
 
@@ -449,6 +455,8 @@ void ways_sort(struct ways *ways);
 bool slot_has_ways(const struct slot *s, const struct ways *ways);
 /* Slot of content without an id; `hint` is the slot that the route has now, or 0. */
 uint32_t slot_for_ways(struct rib *rib, const struct ways *ways, uint32_t hint);
+/* A slot with the content of one of an older process; 0 when all are in use. */
+uint32_t slot_restore(struct rib *rib, const struct ways *ways);
 uint32_t slot_for_kind(struct rib *rib, enum path_kind kind);
 /* Slot of a nexthop id, announced or not, for routes of one MTU class. */
 uint32_t slot_for_id(struct rib *rib, uint32_t id, uint16_t mtu_class, uint32_t hint);
@@ -481,6 +489,16 @@ void nh_maybe_free(struct rib *rib, struct nh *nh);
 void nh_forget_all(struct rib *rib); /* session over: slots become orphans */
 void nhs_free(struct rib *rib);
 void way_of_hop(struct way *w, const struct fpm_hop *hop);
+
+/* restore.c */
+/* Begin a checkpoint of our own and take over the old one, if any: its memfd is ours. */
+void checkpoint_begin(struct rib *rib, int old_fd);
+void mirror_route(struct rib *rib,
+		  const struct route *r); /* it has another slot, or kind */
+void mirror_route_gone(struct rib *rib, const struct route *r);
+void mirror_slot(struct rib *rib, uint32_t slot, const struct ways *ways);
+void mirror_slot_gone(struct rib *rib, uint32_t slot);
+void mirror_alive(struct rib *rib);
 
 /* early.c */
 /* Is `nhid` to be waited for by `r` (NULL: no such route), which then stays as it is? */

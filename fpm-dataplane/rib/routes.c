@@ -217,6 +217,21 @@ routes_remove(struct routes *t, struct route *r)
 	t->n--;
 }
 
+/* Of a route in the table. Routes that change together are mostly in one chunk. */
+uint32_t
+routes_number(struct routes *t, const struct route *r)
+{
+	uint32_t *found = &t->of[size_of((uint8_t)r->family)].found, c = *found;
+	uintptr_t at;
+
+	/* As numbers: pointers into different objects do not compare. */
+	while ((at = (uintptr_t)r - (uintptr_t)t->chunk[c]) >=
+	       ROUTE_CHUNK * (size_t)t->route_bytes[c])
+		c = (c + 1) % t->n_chunks;
+	*found = c;
+	return c * ROUTE_CHUNK + (uint32_t)(at / t->route_bytes[c]);
+}
+
 size_t
 routes_bytes(const struct routes *t)
 {

@@ -202,6 +202,7 @@ slot_set_ways(struct rib *rib, struct slot *s, const struct ways *ways)
 	s->leg = leg;
 	s->n_legs = ways->n;
 	rib->leg_bytes += ways->n * sizeof(*leg);
+	mirror_slot(rib, s->number, ways);
 	slot_dirty(rib, s, SLOT_PATHS);
 }
 
@@ -238,6 +239,19 @@ slot_for_ways(struct rib *rib, const struct ways *ways, uint32_t hint)
 		slot_set_ways(rib, s, ways);
 		index_add(rib, s, hash);
 	}
+	return s->number;
+}
+
+uint32_t
+slot_restore(struct rib *rib, const struct ways *ways)
+{
+	struct slot *s = slot_new(rib, SLOT_ORPHAN);
+
+	if (s == NULL)
+		return 0;
+	slot_set_ways(rib, s, ways);
+	index_add(rib, s, ways_hash(ways));
+	rib->n_orphans++;
 	return s->number;
 }
 
@@ -352,6 +366,7 @@ slot_kill(struct rib *rib, struct slot *s)
 		*at = s->sibling;
 		nh_maybe_free(rib, nh);
 	}
+	mirror_slot_gone(rib, s->number);
 	s->kind = SLOT_DYING;
 	legs_drop(rib, s);
 }

@@ -16,6 +16,7 @@
 #include <linux/rtnetlink.h>
 #include <string.h>
 
+#include "rib/checkpoint.h"
 #include "rib/rib_impl.h"
 
 void
@@ -35,6 +36,8 @@ session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
 			       * longer wait harms nobody, the shorter could. */
 			      .restarted = was_pid != 0 && nl_pid != was_pid};
 	s->up_ms = s->last_event_ms = rib->clock_ms();
+	if (rib->ckpt != NULL)
+		rib->ckpt->head->nl_pid = s->nl_pid;
 	/* All of it, in one step: a route is stale by its generation (struct route). */
 	rib->stale = s->n_before = rib->n_zebra[0] + rib->n_zebra[1] + rib->n_labels;
 	log_info("rib: session up gen=%u stale=%u zebra_restarted=%d", gen, rib->stale,

@@ -75,6 +75,7 @@ zebra_withdraw(struct rib *rib, struct route *r)
 {
 	uint32_t was = route_effective(r), old = r->zslot;
 
+	mirror_route_gone(rib, r);
 	r->zslot = 0;
 	early_forget(rib, r);
 	*replayed_count(rib, r) -= is_replayed(r);
@@ -167,6 +168,7 @@ route_bind(struct rib *rib, struct route *r, uint32_t slot)
 		return;
 	slot_ref(rib, slot);
 	r->zslot = slot;
+	mirror_route(rib, r);
 	route_settle(rib, r, was);
 	if (old != 0)
 		slot_unref(rib, old);
@@ -180,7 +182,7 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 	struct route *r = routes_find(t, table, &ev->prefix, hash);
 	unsigned int v = ev->prefix.family == 6;
 	uint16_t mtu_class;
-	bool early;
+	bool early, same;
 
 	if (is_kernels_own(rib, ev)) {
 		rib->count.ignored_kernel++;
@@ -213,8 +215,11 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 			rib->stale--;
 	}
 	r->gen = rib->session.gen;
+	same = r->protocol == ev->protocol && r->rtm_type == ev->rtm_type;
 	r->protocol = ev->protocol;
 	r->rtm_type = ev->rtm_type;
+	if (!same && slot == r->zslot)
+		mirror_route(rib, r);
 	route_bind(rib, r, slot);
 	if (!early)
 		feedback_put(rib, r);

@@ -14,6 +14,7 @@ from scapy.packet import Raw
 
 from lab import proofs, topology
 from lab.lab import Lab
+from lib import fpm_speaker as fpm
 from lib import netns, procs
 from lib.linkwatch import LinkWatch
 from lib.wait import eventually
@@ -43,6 +44,11 @@ def taps(dut):
     """All that the kernel says of the TAPs, but what it counts."""
     rows = json.loads(netns.command(["ip", "-n", dut.ctl, "-j", "addr"]))
     return {row["ifname"]: row for row in rows}
+
+
+def differences(dut):
+    """Between RIB and FIB, as the audit counts them."""
+    return dut.control.ask("audit")[-1]["differences"]
 
 
 def come_back(dut, was):
@@ -88,8 +94,11 @@ def test_five_kills_at_random_moments_under_traffic(kept):
                 sent = stream.sent + rng.randrange(1, 400)
                 dut.zebra.speaker.routes("2001:db8:e000::/64", 20000, nhid)
                 eventually(lambda: stream.sent > sent, 10, 0.001)
-                was = dut.daemon.crash()
-                come_back(dut, was)
+                come_back(dut, dut.daemon.crash())
+                dut.forwarded(lan, lan.probe(HOST), wan)  # zebra has not come yet
+                found = dut.fpm()["checkpoint"]
+                assert found["restored"] > 0 and found["discarded"] == 0
+                assert differences(dut) == 0
     forwards(dut)
 
     assert watch.lost_carrier() == []
@@ -114,6 +123,53 @@ def test_what_the_kernel_sent_meanwhile_is_sent_after_all(kept):
     dut.daemon.back(was)
 
     wan.expect_raw(mark, 5)
+
+
+def test_transit_is_back_before_zebra_is(kept):
+    """The checkpoint: what zebra taught is in force again while zebra is still away, both
+    families, groups, blackholes; what it withdrew is not; and it is all one to the audit."""
+    dut = kept
+    lan, wan, alt = (dut.wires[n] for n in ("lan", "wan", "alt"))
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.route("2001:db8:e000::/48", via=alt.peer6, wire=alt)
+    dut.route("203.0.113.0/24", nhid=dut.zebra.group([dut.zebra.hop(wan.peer4, wan)]))
+    dut.zebra.add("203.0.113.128/25", rtm_type=fpm.RTN_BLACKHOLE)
+    dut.route("192.0.2.250/32", via=wan.peer4, wire=wan)
+    dut.zebra.drop("192.0.2.250/32")
+    eventually(lambda: dut.fpm()["checkpoint"]["routes"] == 4, 5)
+    dut.zebra.close()
+
+    come_back(dut, dut.daemon.crash())
+
+    dut.forwarded(lan, lan.probe(HOST), wan)
+    dut.forwarded(lan, lan.probe("2001:db8:e000::9"), alt)
+    dut.forwarded(lan, lan.probe("203.0.113.9"), wan)
+    assert dut.not_forwarded(lan, lan.probe("203.0.113.200")) == {"blackhole": 1}
+    found = dut.fpm()["checkpoint"]
+    assert (found["restored"], found["restore_lost"], found["discarded"]) == (4, 0, 0)
+    assert dut.route_row("192.0.2.250/32") is None
+    assert differences(dut) == 0
+    # The replay has the last word.
+    dut.zebra.connect()
+    dut.zebra.route(NET, wan.peer4, wan)
+    eventually(lambda: dut.fpm()["phase"] == "in-step" and dut.fpm()["zebra4"] == 1, 20)
+    dut.forwarded(lan, lan.probe(HOST), wan)
+
+
+def test_a_checkpoint_that_is_turned_off_is_not_there(own_dut):
+    """checkpoint-max-age-s: 0."""
+    dut = own_dut(supervised=True)
+    with open(dut.config, encoding="utf-8") as file:
+        text = file.read()
+    dut.write_config(text + "checkpoint-max-age-s: 0\n")
+    dut.start()
+    dut.route(NET, via=dut.wires["wan"].peer4, wire=dut.wires["wan"])
+    assert dut.fpm()["checkpoint"] is None
+    dut.zebra.close()
+
+    come_back(dut, dut.daemon.crash())
+
+    assert dut.route_row(NET) is None
 
 
 def test_a_tap_deleted_meanwhile_is_made_anew(kept):
@@ -224,6 +280,12 @@ def bfd_up(lab):
     return [p for p in lab.r1.json("show bfd peers json") if p["status"] == "up"]
 
 
+def in_step(lab):
+    """Is the replay of this daemon's first session over, nothing stale left?"""
+    seen = lab.dp.fpm()
+    return seen["state"] == "in-step" and seen["stale"] == 0
+
+
 def flaps(lab):
     """How often each session has come up, as FRR counts it."""
     bgp = lab.r1.json("show bgp neighbors json")[topology.ISP4]
@@ -246,9 +308,8 @@ def test_frr_sessions_survive_kills(lab):
     with LinkWatch(lab.ns["r1"]) as watch:
         for _ in range(3):
             lab.dp.back(lab.dp.crash())
-            eventually(
-                lambda: proofs.whole(proofs.tables(lab), N4, N6), 30, 0.2, "whole again"
-            )
+            eventually(lambda: in_step(lab), 30, 0.1, "zebra has said all again")
+    assert proofs.whole(proofs.tables(lab), N4, N6)
 
     assert watch.lost_carrier() == []
     assert flaps(lab) == before

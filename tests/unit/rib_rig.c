@@ -32,8 +32,10 @@ rig_new(void)
 {
 	static __thread bool registered;
 	struct rig *g = calloc(1, sizeof(*g));
-	struct rib_conf conf = {
-		.sweep_quiet_s = 5, .sweep_max_s = 120, .sweep_restart_s = 60};
+	struct rib_conf conf = {.sweep_quiet_s = 5,
+				.sweep_max_s = 120,
+				.sweep_restart_s = 60,
+				.checkpoint_fd = -1};
 
 	if (!registered)
 		urcu_qsbr_register_thread();

@@ -43,6 +43,7 @@ one_port_is_enough_and_all_else_has_defaults(void **state)
 	assert_int_equal(conf.sweep_quiet_s, 5);
 	assert_int_equal(conf.sweep_max_s, 120);
 	assert_int_equal(conf.sweep_restart_s, 120);
+	assert_int_equal(conf.checkpoint_max_age_s, 60);
 	assert_string_equal(conf.control_socket, "/run/fpm-dataplane/control.sock");
 	assert_true(conf.metrics_on);
 	assert_int_equal(listen_port(&conf.metrics_listen), 9620);
@@ -69,6 +70,7 @@ every_key_is_taken(void **state)
 		"cores: [%u]\nfpm:\n  listen: \"[::1]:2621\"\n  feedback: true\n  "
 		"queue-limit-mib: 65536\n"
 		"  sweep-quiet-s: 1\n  sweep-max-s: 2\n  sweep-restart-s: 3\n"
+		"checkpoint-max-age-s: 0\n"
 		"control-socket: /tmp/x.sock\nmetrics: off\n"
 		"memory: {hugepages: true, size-mib: 1024}\nidle: poll\nlog-level: debug\n",
 		cpu);
@@ -85,6 +87,7 @@ every_key_is_taken(void **state)
 	assert_true(conf.fpm_feedback);
 	assert_true(conf.fpm_queue_limit_bytes == 65536ull << 20);
 	assert_int_equal(conf.sweep_restart_s, 3);
+	assert_int_equal(conf.checkpoint_max_age_s, 0);
 	assert_string_equal(conf.control_socket, "/tmp/x.sock");
 	assert_false(conf.metrics_on);
 	assert_true(conf.hugepages);
@@ -115,14 +118,34 @@ the_example_loads_anywhere_and_shows_the_defaults(void **state)
 static void
 the_example_has_every_key_of_the_comment_in_config_h(void **state)
 {
-	static const char *const key[] = {
-		"ports:",       "- tap:",           "device:",          "mtu:",
-		"queues:",      "cores:",           "control-netns:",   "fpm:",
-		"listen:",      "feedback:",        "queue-limit-mib:", "sweep-quiet-s:",
-		"sweep-max-s:", "sweep-restart-s:", "control-socket:",  "metrics:",
-		"memory:",      "hugepages:",       "size-mib:",        "plugins:",
-		"idle:",        "log-level:",       "policers:",        "rate:",
-		"burst:",       "source-rate:",     "source-burst:"};
+	static const char *const key[] = {"ports:",
+					  "- tap:",
+					  "device:",
+					  "mtu:",
+					  "queues:",
+					  "cores:",
+					  "control-netns:",
+					  "fpm:",
+					  "listen:",
+					  "feedback:",
+					  "queue-limit-mib:",
+					  "sweep-quiet-s:",
+					  "sweep-max-s:",
+					  "sweep-restart-s:",
+					  "control-socket:",
+					  "metrics:",
+					  "memory:",
+					  "hugepages:",
+					  "size-mib:",
+					  "plugins:",
+					  "idle:",
+					  "log-level:",
+					  "policers:",
+					  "rate:",
+					  "burst:",
+					  "source-rate:",
+					  "source-burst:",
+					  "checkpoint-max-age-s:"};
 	static char text[65536];
 	FILE *f = fopen("fpm-dataplane/dist/fpm-dataplane.yaml", "r");
 
@@ -240,7 +263,8 @@ an_unknown_key_gets_the_nearest_known_one(void **state)
 	     "2: memory.zzz: unknown key; expected one of hugepages, size-mib\n");
 	says("\"\\e[31mx\": 1\n",
 	     "2: \\x1b[31mx: unknown key; expected one of ports, cores, "
-	     "control-netns, fpm, policers, control-socket, metrics, memory, plugins, "
+	     "control-netns, fpm, policers, control-socket, metrics, checkpoint-max-age-s, "
+	     "memory, plugins, "
 	     "idle, "
 	     "log-level\n");
 	says("? [1]\n: 2\n", "2: top: key is a list; expected a word\n");

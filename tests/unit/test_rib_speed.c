@@ -9,8 +9,10 @@
 
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "oracle.h"
+#include "rib/checkpoint.h"
 
 #ifdef DEBUG
 #define N_V4 20000u
@@ -139,6 +141,46 @@ report(const char *what, double spent)
 }
 
 static void
+slot_mirror(struct rib *rib, const struct slot *s)
+{
+	struct ways ways = {0};
+
+	for (uint32_t i = 0; i < s->n_legs; i++)
+		*ways_push(&ways) = s->leg[i].way;
+	if (s->kind != SLOT_FREE && ways.n > 0)
+		mirror_slot(rib, s->number, &ways);
+	free(ways.v);
+}
+
+/* A checkpoint of all that, and a start with it. */
+static void
+restored(struct rig *g)
+{
+	struct rib_conf *conf = &g->rib->conf;
+	struct rig *next = rig_new();
+	double start = now_s();
+	int fd;
+
+	conf->checkpoint = true;
+	conf->checkpoint_max_age_s = 60;
+	checkpoint_begin(g->rib, -1);
+	for (uint32_t i = 1; i <= g->rib->slot_high; i++)
+		slot_mirror(g->rib, slot_at(g->rib, i));
+	for (uint32_t i = 1; i <= g->rib->main.high; i++)
+		if (route_at(&g->rib->main, i)->zslot != 0)
+			mirror_route(g->rib, route_at(&g->rib->main, i));
+	report("checkpoint written whole", now_s() - start);
+	fd = dup(g->rib->ckpt->fd);
+	start = now_s();
+	next->rib->conf.checkpoint = true;
+	next->rib->conf.checkpoint_max_age_s = 60;
+	checkpoint_begin(next->rib, fd);
+	report("restored", now_s() - start);
+	assert_int_equal(next->rib->count.restored, n_routes);
+	rig_free(next);
+}
+
+static void
 a_full_table_goes_in(void **state)
 {
 	struct rig *g = rig_two_ports();
@@ -174,6 +216,8 @@ a_full_table_goes_in(void **state)
 	report("replay of a restarted zebra", feed(g, p, 5000));
 	assert_int_equal(g->rib->count.trie_writes, writes);
 	assert_int_equal(g->rib->stale, 0);
+
+	restored(g);
 
 	/* So that no connected prefix is part of the figure. */
 	rig_addr(g, 11, "192.0.2.126/25", true);

@@ -57,7 +57,8 @@ static struct house *
 house_new(void)
 {
 	struct house *h = calloc(1, sizeof(*h));
-	struct rib_conf conf = {.neigh = &h->neigh,
+	struct rib_conf conf = {.checkpoint_fd = -1,
+				.neigh = &h->neigh,
 				.sweep_quiet_s = 1,
 				.sweep_max_s = 5,
 				.sweep_restart_s = 1};

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The checkpoint's memory: writing records as they change, reading them after a crash. [rib].
+ *
+ * kill -9 stops a thread between two instructions, and what it had stored is there: no
+ * fsync, no log, no pause. A record is invalid (CRC 0) while it is written. A slot's new
+ * ways are all written, under a new turn, before its old ones are dropped; of two complete
+ * sets the later counts. The memory is reserved for the largest table there can be and
+ * costs what is written of it.
+ */
+#include "rib/checkpoint.h"
+
+#include <linux/rtnetlink.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rib/rib_impl.h"
+
+#define MAGIC        "FPMDPCKP"
+#define HEADER_BYTES 4096u
+#define ROUTES       ((size_t)ROUTE_CHUNK * ROUTE_CHUNKS)
+#define WAYS         ((size_t)8 << 20)
+#define ROUTES_BYTES (ROUTES * sizeof(struct ckpt_route))
+#define ALL_BYTES    (HEADER_BYTES + ROUTES_BYTES + WAYS * sizeof(struct ckpt_way))
+#define TRIES_MAX    3u
+
+/* The order of stores as a killed thread leaves them: the processor keeps it, so must gcc. */
+#define IN_ORDER() atomic_signal_fence(memory_order_seq_cst)
+
+/* CRC-32C (RFC 3720, 12.1) of `len` octets, a multiple of 4; never 0. */
+static uint32_t
+crc_of(const void *record, size_t len)
+{
+	const uint8_t *p = record;
+	uint32_t crc = ~0u, word;
+
+	for (; len >= 4; p += 4, len -= 4) {
+		memcpy(&word, p, 4);
+		crc = __builtin_ia32_crc32si(crc, word);
+	}
+	return crc == 0 ? 1 : crc;
+}
+
+#define RECORD_CRC(r) crc_of(r, offsetof(__typeof__(*(r)), crc))
+
+static bool
+map(struct ckpt *c)
+{
+	void *mem = mmap(NULL, ALL_BYTES, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_NORESERVE, c->fd, 0);
+
+	if (mem == MAP_FAILED)
+		return false;
+	(void)madvise(mem, ALL_BYTES, MADV_DONTDUMP); /* reserved, hardly any of it there */
+	c->head = mem;
+	c->route = (void *)((char *)mem + HEADER_BYTES);
+	c->way = (void *)((char *)mem + HEADER_BYTES + ROUTES_BYTES);
+	/* Numbers are from 1. */
+	c->route--;
+	c->way--;
+	return true;
+}
+
+static struct ckpt_header
+header_for(uint64_t netns)
+{
+	struct ckpt_header h = {.magic = MAGIC,
+				.layout = CKPT_LAYOUT,
+				.header_bytes = HEADER_BYTES,
+				.route_bytes = sizeof(struct ckpt_route),
+				.way_bytes = sizeof(struct ckpt_way),
+				.netns = netns};
+
+	h.crc = RECORD_CRC(&h);
+	return h;
+}
+
+struct ckpt *
+ckpt_new(uint64_t netns)
+{
+	struct ckpt *c = calloc(1, sizeof(*c));
+
+	if (c == NULL)
+		return NULL;
+	c->fd = memfd_create("fpm-dataplane-checkpoint", MFD_CLOEXEC);
+	if (c->fd < 0 || ftruncate(c->fd, (off_t)ALL_BYTES) < 0 || !map(c)) {
+		ckpt_free(c);
+		return NULL;
+	}
+	*c->head = header_for(netns);
+	return c;
+}
+
+void
+ckpt_free(struct ckpt *c)
+{
+	if (c == NULL)
+		return;
+	if (c->head != NULL)
+		munmap(c->head, ALL_BYTES);
+	if (c->fd >= 0)
+		close(c->fd);
+	free(c->next_way);
+	free(c->first_way);
+	free(c->sorted);
+	free(c);
+}
+
+size_t
+ckpt_bytes(const struct ckpt *c)
+{
+	return HEADER_BYTES + c->head->route_high * sizeof(struct ckpt_route) +
+	       c->head->way_high * sizeof(struct ckpt_way);
+}
+
+void
+ckpt_alive(struct ckpt *c, uint64_t now_ms)
+{
+	c->head->alive_ms = now_ms;
+}
+
+/* --- writing ------------------------------------------------------------------------------ */
+
+void
+ckpt_put_route(struct ckpt *c, uint32_t number, const struct prefix *p, uint32_t slot,
+	       uint8_t protocol, uint8_t rtm_type)
+{
+	struct ckpt_route *r = &c->route[number];
+	struct ckpt_route new = {.addr = p->addr,
+				 .slot = slot,
+				 .family = p->family,
+				 .len = p->len,
+				 .protocol = protocol,
+				 .rtm_type = rtm_type,
+				 .number = number};
+	bool fresh = r->family == 0;
+
+	if (number > c->head->route_high)
+		c->head->route_high = number;
+	IN_ORDER();
+	*r = new;
+	IN_ORDER();
+	r->crc = RECORD_CRC(&new);
+	IN_ORDER();
+	c->head->n_routes += fresh;
+}
+
+void
+ckpt_drop_route(struct ckpt *c, uint32_t number)
+{
+	struct ckpt_route *r = &c->route[number];
+
+	if (number > c->head->route_high || r->family == 0)
+		return;
+	r->crc = 0;
+	IN_ORDER();
+	*r = (struct ckpt_route){0};
+	IN_ORDER();
+	c->head->n_routes--;
+}
+
+/* Room in the writer's own tables for that number. */
+static uint32_t *
+grow(uint32_t *table, uint32_t *cap, uint32_t number)
+{
+	uint32_t want = *cap == 0 ? 1024 : *cap;
+
+	while (want <= number)
+		want *= 2;
+	if (want == *cap)
+		return table;
+	table = must(realloc(table, want * sizeof(*table)));
+	memset(table + *cap, 0, (want - *cap) * sizeof(*table));
+	*cap = want;
+	return table;
+}
+
+/* A free way's number, taken; 0: none. */
+static uint32_t
+way_take(struct ckpt *c)
+{
+	uint32_t number = c->free_way;
+
+	if (number != 0) {
+		c->free_way = c->next_way[number];
+		return number;
+	}
+	if (c->head->way_high == WAYS)
+		return 0;
+	number = ++c->head->way_high;
+	c->next_way = grow(c->next_way, &c->cap_way, number);
+	return number;
+}
+
+static void
+ways_drop(struct ckpt *c, uint32_t first)
+{
+	for (uint32_t next; first != 0; first = next) {
+		next = c->next_way[first];
+		c->way[first].crc = 0;
+		IN_ORDER();
+		c->way[first] = (struct ckpt_way){0};
+		c->next_way[first] = c->free_way;
+		c->free_way = first;
+	}
+}
+
+static void
+way_write(struct ckpt *c, uint32_t number, uint32_t slot, uint32_t at, uint32_t n,
+	  const struct way *w, uint32_t mtu_bytes)
+{
+	struct ckpt_way new = {.slot = slot,
+			       .turn = c->turn,
+			       .at = at,
+			       .n = n,
+			       .gw = w->gw,
+			       .ifindex = w->ifindex,
+			       .weight = w->weight,
+			       .gw_family = w->gw_family,
+			       .encap = w->encap,
+			       .onlink = w->onlink,
+			       .kind = w->kind,
+			       .mtu_bytes = mtu_bytes,
+			       .number = number};
+
+	c->way[number] = new;
+	IN_ORDER();
+	c->way[number].crc = RECORD_CRC(&new);
+}
+
+void
+ckpt_put_slot(struct ckpt *c, uint32_t slot, const struct ways *ways, uint32_t mtu_bytes)
+{
+	uint32_t first = 0, number, old;
+
+	c->first_way = grow(c->first_way, &c->cap_slot, slot);
+	old = c->first_way[slot];
+	c->turn++;
+	for (uint32_t i = 0; i < ways->n; i++) {
+		number = way_take(c);
+		if (number == 0) { /* its routes will be missed, not misled */
+			c->full++;
+			ways_drop(c, first);
+			first = 0;
+			break;
+		}
+		way_write(c, number, slot, i, ways->n, &ways->v[i], mtu_bytes);
+		c->next_way[number] = first;
+		first = number;
+	}
+	IN_ORDER();
+	c->first_way[slot] = first;
+	c->head->n_slots += (first != 0) - (old != 0);
+	IN_ORDER();
+	ways_drop(c, old);
+}
+
+void
+ckpt_drop_slot(struct ckpt *c, uint32_t slot)
+{
+	uint32_t old = slot < c->cap_slot ? c->first_way[slot] : 0;
+
+	if (old == 0)
+		return;
+	c->first_way[slot] = 0;
+	c->head->n_slots--;
+	IN_ORDER();
+	ways_drop(c, old);
+}
+
+/* --- reading ------------------------------------------------------------------------------ */
+
+static bool
+route_is_good(const struct ckpt_route *r, uint32_t number)
+{
+	struct prefix p = {.addr = r->addr, .family = r->family, .len = r->len};
+
+	if (r->crc != RECORD_CRC(r) || r->number != number || r->slot == 0 ||
+	    r->slot >= FIB_GROUP_MAX || r->rtm_type > RTN_PROHIBIT ||
+	    (r->family != 4 && r->family != 6) || r->len > family_bits(r->family))
+		return false;
+	prefix_mask(&p);
+	return ipaddr_equal(&p.addr, &r->addr);
+}
+
+const struct ckpt_route *
+ckpt_route(const struct ckpt *c, uint32_t number)
+{
+	const struct ckpt_route *r = &c->route[number];
+
+	return r->family != 0 && route_is_good(r, number) ? r : NULL;
+}
+
+static bool
+is_blank(const void *record, size_t len)
+{
+	const uint8_t *p = record;
+
+	for (size_t i = 0; i < len; i++)
+		if (p[i] != 0)
+			return false;
+	return true;
+}
+
+/* What rib makes of nexthop objects and routes, and nothing else (way_of_hop()). */
+static bool
+way_makes_sense(const struct ckpt_way *w)
+{
+	switch (w->kind) {
+	case PATH_NONE:
+		return (w->gw_family == 0 || w->gw_family == 4 || w->gw_family == 6) &&
+		       w->encap <= HOP_OTHER_ENCAP && w->onlink <= 1 && w->weight > 0;
+	case PATH_BLACKHOLE:
+	case PATH_UNREACHABLE:
+	case PATH_PROHIBIT:
+	case PATH_UNRESOLVED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool
+way_is_good(const struct ckpt_way *w, uint32_t number)
+{
+	return w->crc == RECORD_CRC(w) && w->number == number && w->at < w->n &&
+	       w->slot != 0 && w->slot < FIB_GROUP_MAX && w->mtu_bytes < UINT16_MAX &&
+	       way_makes_sense(w);
+}
+
+static const struct ckpt *sorting; /* qsort() has no argument for it */
+
+static int
+set_order(const void *a, const void *b)
+{
+	const struct ckpt_way *x = &sorting->way[*(const uint32_t *)a];
+	const struct ckpt_way *y = &sorting->way[*(const uint32_t *)b];
+
+	if (x->slot != y->slot)
+		return x->slot < y->slot ? -1 : 1;
+	if (x->turn != y->turn) /* the later one first */
+		return x->turn > y->turn ? -1 : 1;
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Is there a whole set from `at` on? */
+static bool
+set_is_whole(const struct ckpt *c, uint32_t at)
+{
+	const struct ckpt_way *w = &c->way[c->sorted[at]];
+
+	if (w->at != 0 || w->n > c->n_sorted - at)
+		return false;
+	for (uint32_t i = 1; i < w->n; i++) {
+		const struct ckpt_way *x = &c->way[c->sorted[at + i]];
+
+		if (x->slot != w->slot || x->turn != w->turn || x->at != i ||
+		    x->n != w->n || x->mtu_bytes != w->mtu_bytes)
+			return false;
+	}
+	return true;
+}
+
+uint32_t
+ckpt_next_slot(const struct ckpt *c, uint32_t *at, struct ways *out, uint32_t *mtu_bytes)
+{
+	uint32_t last = *at == 0 ? 0 : c->way[c->sorted[*at - 1]].slot;
+
+	for (; *at < c->n_sorted; ++*at) {
+		const struct ckpt_way *w = &c->way[c->sorted[*at]];
+
+		if (w->slot == last || !set_is_whole(c, *at))
+			continue; /* an older set, or an unfinished one */
+		ways_clear(out);
+		for (uint32_t i = 0; i < w->n; i++) {
+			const struct ckpt_way *x = &c->way[c->sorted[*at + i]];
+
+			*ways_push(out) = (struct way){.gw = x->gw,
+						       .ifindex = x->ifindex,
+						       .weight = x->weight,
+						       .gw_family = x->gw_family,
+						       .encap = x->encap,
+						       .onlink = x->onlink,
+						       .kind = x->kind};
+		}
+		*mtu_bytes = w->mtu_bytes;
+		*at += w->n;
+		return w->slot;
+	}
+	return 0;
+}
+
+/* All ways: good ones are noted and sorted. Returns whether what is there adds up. */
+static bool
+ways_verify(struct ckpt *c)
+{
+	struct ways ways = {0};
+	uint32_t at = 0, n = 0, bad = 0, mtu;
+
+	c->sorted = malloc((c->head->way_high + 1u) * sizeof(*c->sorted));
+	if (c->sorted == NULL)
+		return false;
+	for (uint32_t i = 1; i <= c->head->way_high; i++) {
+		if (way_is_good(&c->way[i], i))
+			c->sorted[c->n_sorted++] = i;
+		else
+			bad += !is_blank(&c->way[i], sizeof(c->way[i]));
+	}
+	sorting = c;
+	qsort(c->sorted, c->n_sorted, sizeof(*c->sorted), set_order);
+	while (ckpt_next_slot(c, &at, &ways, &mtu) != 0)
+		n++;
+	free(ways.v);
+	c->n_bad += bad;
+	return bad <= 1 && n + 1 >= c->head->n_slots && n <= c->head->n_slots + 1;
+}
+
+static bool
+routes_verify(struct ckpt *c)
+{
+	uint32_t n = 0, bad = 0;
+
+	for (uint32_t i = 1; i <= c->head->route_high; i++) {
+		const struct ckpt_route *r = &c->route[i];
+
+		if (ckpt_route(c, i) != NULL)
+			n++;
+		else
+			bad += !is_blank(r, sizeof(*r));
+	}
+	c->n_bad += bad;
+	return bad <= 1 && n + 1 >= c->head->n_routes && n <= c->head->n_routes + 1;
+}
+
+/* What is wrong with it; NULL: nothing. */
+static const char *
+verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms)
+{
+	struct ckpt_header want = header_for(netns);
+	struct ckpt_header *h = c->head;
+
+	if (memcmp(h->magic, MAGIC, sizeof(h->magic)) != 0)
+		return "not a checkpoint";
+	if (h->layout != CKPT_LAYOUT)
+		return "another version's layout";
+	if (h->crc != RECORD_CRC(h))
+		return "damaged header";
+	if (h->netns != netns)
+		return "another namespace's interfaces";
+	if (h->crc != want.crc)
+		return "another version's layout";
+	if (h->alive_ms > now_ms || now_ms - h->alive_ms > max_age_ms)
+		return "too old";
+	if (h->tries >= TRIES_MAX)
+		return "every start with it has crashed";
+	if (h->route_high > ROUTES || h->way_high > WAYS)
+		return "damaged header";
+	h->tries++;
+	if (!ways_verify(c))
+		return "damaged next hops";
+	if (!routes_verify(c))
+		return "damaged routes";
+	return NULL;
+}
+
+struct ckpt *
+ckpt_open(int fd, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms, const char **why)
+{
+	struct ckpt *c = calloc(1, sizeof(*c));
+	struct stat st;
+
+	*why = "out of memory";
+	if (c == NULL) {
+		close(fd);
+		return NULL;
+	}
+	c->fd = fd;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (size_t)st.st_size != ALL_BYTES)
+		*why = "not a checkpoint";
+	else if (map(c))
+		*why = verify(c, netns, now_ms, max_age_ms);
+	if (*why == NULL)
+		return c;
+	ckpt_free(c);
+	return NULL;
+}

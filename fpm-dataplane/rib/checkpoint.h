@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * checkpoint: what zebra taught, mirrored into memory that outlives the process (a memfd,
+ * kept by the service manager), record by record as it changes. [rib]. The next daemon
+ * forwards by it until zebra has come and said all again.
+ *
+ *   page 0      header
+ *   routes      32 octets each, by the route's number; of table main, zebra's only
+ *   ways        56 octets each: way `at` of `n` of a slot, written as a set of one `turn`
+ *
+ * All in host order: it never leaves the machine, nor outlives its boot. Each record has a
+ * CRC and its own number in it; a writer that is killed leaves at most one record, or one
+ * slot's set, unfinished, and that is all that a reader forgives.
+ */
+#ifndef RIB_CHECKPOINT_H
+#define RIB_CHECKPOINT_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/prefix.h"
+
+struct way;
+struct ways;
+
+/* Counts up whenever a record, or the meaning of an octet in it, changes. */
+#define CKPT_LAYOUT 1u
+
+struct ckpt_header {
+	char magic[8];
+	uint32_t layout, header_bytes, route_bytes, way_bytes;
+	uint64_t netns; /* of the TAPs: what interface numbers refer to */
+	uint32_t crc;   /* of all above */
+	/* Each one a store of its own, no CRC: the records are counted against them. */
+	uint32_t tries;                /* how many starts have begun to read it */
+	uint32_t route_high, way_high; /* highest number ever in use */
+	uint32_t n_routes, n_slots;    /* there now */
+	uint32_t nl_pid;               /* of the last zebra */
+	uint64_t alive_ms;             /* CLOCK_BOOTTIME of the last sign of life */
+};
+
+struct ckpt_route {
+	struct ipaddr addr;
+	uint32_t slot;
+	uint8_t family, len, protocol, rtm_type; /* family 0: free, all octets zero */
+	uint32_t number;
+	uint32_t crc; /* of all above; never 0 */
+};
+static_assert(sizeof(struct ckpt_route) == 32, "two records a cache line");
+
+struct ckpt_way {
+	uint32_t slot, turn, at, n; /* n 0: free, all octets zero */
+	struct ipaddr gw;
+	uint32_t ifindex, weight;
+	uint8_t gw_family, encap, onlink,
+		kind;       /* enum hop_encap, path_kind: part of the layout */
+	uint32_t mtu_bytes; /* of the slot's routes, 0: none; the same in a whole set */
+	uint32_t number;
+	uint32_t crc; /* of all above; never 0 */
+};
+static_assert(sizeof(struct ckpt_way) == 56, "no padding");
+
+struct ckpt {
+	int fd;
+	struct ckpt_header *head; /* the mapping */
+	struct ckpt_route *route; /* by number, from 1 */
+	struct ckpt_way *way;     /* by number, from 1 */
+	/* A writer's, in its own memory. */
+	uint32_t turn;
+	uint32_t *next_way; /* by way number: next of the same slot, or of the free ones */
+	uint32_t cap_way, free_way;
+	uint32_t *first_way; /* by slot */
+	uint32_t cap_slot;
+	uint64_t full; /* slots that found no room */
+	/* A reader's: numbers of the good ways, sets together, in order. */
+	uint32_t *sorted;
+	uint32_t n_sorted;
+	uint32_t n_bad; /* records that did not verify, forgiven */
+};
+
+/* An empty one. NULL: out of memory, or the kernel has no memfd. */
+struct ckpt *ckpt_new(uint64_t netns);
+
+/*
+ * That of an earlier process, for reading; takes `fd` over. Everything is verified. NULL
+ * when it is not to be used, and `why` has the reason in a few words: other layout, other
+ * namespace, older than `max_age_ms` at `now_ms` (CLOCK_BOOTTIME), damaged, or tried three
+ * times, each of which ended in a crash.
+ */
+struct ckpt *ckpt_open(int fd, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms,
+		       const char **why);
+void ckpt_free(struct ckpt *c);
+
+void ckpt_put_route(struct ckpt *c, uint32_t number, const struct prefix *p, uint32_t slot,
+		    uint8_t protocol, uint8_t rtm_type);
+void ckpt_drop_route(struct ckpt *c, uint32_t number);
+void ckpt_put_slot(struct ckpt *c, uint32_t slot, const struct ways *ways,
+		   uint32_t mtu_bytes);
+void ckpt_drop_slot(struct ckpt *c, uint32_t slot);
+void ckpt_alive(struct ckpt *c, uint64_t now_ms);
+size_t ckpt_bytes(const struct ckpt *c);
+
+/* The good route of that number, from 1 to head->route_high; NULL: none. */
+const struct ckpt_route *ckpt_route(const struct ckpt *c, uint32_t number);
+/*
+ * The next complete slot: its number, its ways into `out` (without MTU class), its MTU; 0: no
+ * more. *at is 0 at first.
+ */
+uint32_t ckpt_next_slot(const struct ckpt *c, uint32_t *at, struct ways *out,
+			uint32_t *mtu_bytes);
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A start with a checkpoint: what the last daemon was taught is in force again before the
+ * first packet, as the word of a session that is over. [rib]. Slots come back as orphans, by
+ * content, so that zebra's replay adopts them and rewrites no prefix; the replay confirms
+ * routes and the sweep takes out the rest, as after any reconnect. Links, addresses and
+ * neighbours are not in it: neigh reads them from the kernel at every start.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rib/checkpoint.h"
+#include "rib/rib_impl.h"
+
+#define BATCH 128u
+
+static uint64_t
+boottime_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* --- from now on ---------------------------------------------------------------------------- */
+
+void
+mirror_route(struct rib *rib, const struct route *r)
+{
+	struct prefix p = route_prefix(r);
+
+	if (rib->ckpt != NULL && r->table == RIB_TABLE_MAIN)
+		ckpt_put_route(rib->ckpt, routes_number(&rib->main, r), &p, r->zslot,
+			       r->protocol, r->rtm_type);
+}
+
+void
+mirror_route_gone(struct rib *rib, const struct route *r)
+{
+	if (rib->ckpt != NULL && r->table == RIB_TABLE_MAIN)
+		ckpt_drop_route(rib->ckpt, routes_number(&rib->main, r));
+}
+
+/* Content that only the kernel gives (kernel.c): read from it again at every start. */
+static bool
+is_kernels(const struct ways *ways)
+{
+	return ways->v[0].kind == PATH_LOCAL || ways->v[0].kind == PATH_BCAST;
+}
+
+void
+mirror_slot(struct rib *rib, uint32_t slot, const struct ways *ways)
+{
+	uint16_t class = ways->v[0].mtu_class; /* a number of this process: not kept */
+
+	if (rib->ckpt != NULL && !is_kernels(ways))
+		ckpt_put_slot(rib->ckpt, slot, ways,
+			      class == 0 ? 0
+					 : atomic_load_explicit(&rib->fib->mtu_bytes[class],
+								memory_order_relaxed));
+}
+
+void
+mirror_slot_gone(struct rib *rib, uint32_t slot)
+{
+	if (rib->ckpt != NULL)
+		ckpt_drop_slot(rib->ckpt, slot);
+}
+
+void
+mirror_alive(struct rib *rib)
+{
+	if (rib->ckpt != NULL)
+		ckpt_alive(rib->ckpt, boottime_ms());
+}
+
+/* --- from before ---------------------------------------------------------------------------- */
+
+static struct prefix
+prefix_of(const struct ckpt_route *r)
+{
+	return (struct prefix){.addr = r->addr, .family = r->family, .len = r->len};
+}
+
+static bool
+route_restore(struct rib *rib, const struct ckpt_route *old, uint32_t slot, uint64_t hash)
+{
+	struct prefix p = prefix_of(old);
+	unsigned int v = p.family == 6;
+	struct route *r;
+
+	if (routes_find(&rib->main, RIB_TABLE_MAIN, &p, hash) != NULL)
+		return false;
+	r = routes_insert(&rib->main, RIB_TABLE_MAIN, &p, hash);
+	if (r == NULL)
+		return false;
+	rib->n_main[v]++;
+	rib->n_zebra[v]++;
+	r->protocol = old->protocol;
+	r->rtm_type = old->rtm_type;
+	r->gen = rib->session.gen; /* 0: no session yet, so stale in every one */
+	route_bind(rib, r, slot);
+	return true;
+}
+
+/* Slots as orphans; returns which number they have now, by the old one. */
+static uint32_t *
+slots_restore(struct rib *rib, const struct ckpt *old)
+{
+	uint32_t *now = must(calloc(FIB_GROUP_MAX, sizeof(*now)));
+	struct ways ways = {0};
+	uint32_t at = 0, slot, mtu_bytes;
+
+	while ((slot = ckpt_next_slot(old, &at, &ways, &mtu_bytes)) != 0) {
+		/* What a family asks for at least was seen to when it came. */
+		ways_set_mtu(&ways, mtu_class_of(rib, 4, mtu_bytes));
+		now[slot] = slot_restore(rib, &ways);
+	}
+	free(ways.v);
+	return now;
+}
+
+/* As zebra_batch(): the cache misses of all side by side. */
+static void
+batch_restore(struct rib *rib, const struct ckpt_route *const *r, uint32_t n,
+	      const uint32_t *slot)
+{
+	uint64_t hash[BATCH];
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct prefix p = prefix_of(r[i]);
+
+		hash[i] = routes_hash(&rib->main, RIB_TABLE_MAIN, &p);
+		routes_prefetch_bucket(&rib->main, hash[i]);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		routes_prefetch_route(&rib->main, hash[i]);
+	for (uint32_t i = 0; i < n; i++)
+		if (slot[r[i]->slot] != 0 &&
+		    route_restore(rib, r[i], slot[r[i]->slot], hash[i]))
+			rib->count.restored++;
+		else
+			rib->count.restore_lost++;
+}
+
+/* What the records say, in force. */
+static void
+restore(struct rib *rib, const struct ckpt *old)
+{
+	uint32_t *slot = slots_restore(rib, old);
+	const struct ckpt_route *batch[BATCH];
+	uint32_t n = 0;
+
+	for (uint32_t i = 1; i <= old->head->route_high; i++) {
+		batch[n] = ckpt_route(old, i);
+		n += batch[n] != NULL;
+		if (n == BATCH) {
+			batch_restore(rib, batch, n, slot);
+			n = 0;
+		}
+	}
+	batch_restore(rib, batch, n, slot);
+	free(slot);
+	rib->session.nl_pid = old->head->nl_pid;
+	if (rib->ckpt != NULL)
+		rib->ckpt->head->nl_pid = old->head->nl_pid;
+	rib_commit(rib);
+}
+
+/* The one slot that was there before the checkpoint. */
+static void
+mirror_unresolved(struct rib *rib)
+{
+	struct ways ways = {0};
+
+	way_special(ways_push(&ways), PATH_UNRESOLVED);
+	mirror_slot(rib, rib->slot_unresolved, &ways);
+	free(ways.v);
+}
+
+void
+checkpoint_begin(struct rib *rib, int old_fd)
+{
+	uint64_t max_age_ms = rib->conf.checkpoint_max_age_s * 1000ull;
+	uint64_t begin_ms = boottime_ms();
+	const char *why = "turned off";
+	struct ckpt *old = NULL;
+
+	if (max_age_ms > 0 && rib->conf.checkpoint) {
+		rib->ckpt = ckpt_new(rib->conf.netns_id);
+		if (rib->ckpt == NULL)
+			log_warn("rib: no checkpoint error=%s", strerror(errno));
+		mirror_alive(rib);
+		mirror_unresolved(rib);
+	}
+	if (old_fd < 0)
+		return;
+	if (max_age_ms > 0)
+		old = ckpt_open(old_fd, rib->conf.netns_id, boottime_ms(), max_age_ms,
+				&why);
+	else
+		close(old_fd);
+	if (old == NULL) {
+		rib->count.restore_refused++;
+		log_warn("rib: checkpoint discarded why=\"%s\"", why);
+		return;
+	}
+	restore(rib, old);
+	log_info(
+		"rib: checkpoint restored routes=%llu lost=%llu bad_records=%u age_ms=%llu "
+		"took_ms=%llu",
+		(unsigned long long)rib->count.restored,
+		(unsigned long long)rib->count.restore_lost, old->n_bad,
+		(unsigned long long)(begin_ms - old->head->alive_ms),
+		(unsigned long long)(boottime_ms() - begin_ms));
+	ckpt_free(old);
+}

@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a daemon that died was taught, in the next one: restored, reconciled by the replay,
+ * and refused when anything is wrong with it.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/rib_rig.c tests/unit/oracle.c
+ */
+#include "rib_rig.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "oracle.h"
+#include "rib/checkpoint.h"
+
+#define NETNS 4711
+
+static uint64_t
+now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* A rib that begins as a daemon does: with the checkpoint `fd`, or -1. */
+static struct rig *
+begun(int fd)
+{
+	struct rig *g = rig_new();
+
+	g->rib->conf.checkpoint = true;
+	g->rib->conf.checkpoint_max_age_s = 60;
+	g->rib->conf.netns_id = NETNS;
+	checkpoint_begin(g->rib, fd);
+	rig_link(g, 11, 1, true);
+	rig_link(g, 12, 2, true);
+	rig_addr(g, 11, "192.0.2.126/25", false);
+	rig_addr(g, 12, "192.0.2.254/25", false);
+	rig_settle(g);
+	return g;
+}
+
+/* Its death; what outlives it. */
+static int
+killed(struct rig *g)
+{
+	int fd = dup(g->rib->ckpt->fd);
+
+	assert_true(fd >= 0);
+	rig_free(g);
+	return fd;
+}
+
+static void
+teach(struct rig *g)
+{
+	rig_session(g, 100);
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_hop(g, 8, "192.0.2.129", 12);
+	rig_group(g, 9, 2, 7, 1, 8, 3);
+	rig_route(g, "198.51.100.0/24", 7);
+	rig_route(g, "2001:db8:77::/48", 8);
+	rig_route(g, "203.0.113.0/24", 9);
+	rig_route_type(g, "198.51.100.128/25", RTN_BLACKHOLE);
+	rig_route_inline(g, "203.0.113.128/25", "192.0.2.2", 11);
+	g->batch->ev[g->batch->n - 1].mtu_bytes = 1400;
+	rig_sentinel(g);
+	rig_go(g);
+	rig_settle(g);
+}
+
+static int
+taught(void)
+{
+	struct rig *g = begun(-1);
+
+	teach(g);
+	return killed(g);
+}
+
+static void
+what_was_taught_is_in_force_before_zebra_comes(void **state)
+{
+	struct rig *g = begun(taught());
+
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
+	assert_seen(g, "2001:db8:77::1", "192.0.2.129@2");
+	assert_seen(g, "203.0.113.1", "192.0.2.129@2*3072 192.0.2.1@1*1024");
+	assert_seen(g, "198.51.100.129", "blackhole");
+	assert_seen(g, "203.0.113.129", "192.0.2.2@1 mtu 1400");
+	assert_seen(g, "192.0.2.126", "local");
+	assert_int_equal(g->rib->count.restored, 6);
+	assert_int_equal(g->rib->count.restore_lost, 0);
+	rig_free(g);
+}
+
+static void
+a_replay_adopts_what_was_restored_and_sweeps_the_rest(void **state)
+{
+	struct rig *g = begun(taught());
+	uint64_t writes = g->rib->count.trie_writes;
+
+	rig_session(g, 100);
+	rig_hop(g, 1007, "192.0.2.1", 11); /* numbers may differ, contents count */
+	rig_route(g, "198.51.100.0/24", 1007);
+	rig_route_type(g, "198.51.100.128/25", RTN_BLACKHOLE);
+	rig_go(g);
+	assert_int_equal(g->rib->count.trie_writes, writes);
+	assert_seen(g, "203.0.113.129", "192.0.2.2@1 mtu 1400");
+	rig_sentinel(g);
+	rig_go(g);
+
+	assert_int_equal(g->rib->count.swept_routes, 3);
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
+	assert_seen(g, "198.51.100.129", "blackhole");
+	assert_seen(g, "203.0.113.129", "none");
+	rig_free(g);
+}
+
+static void
+a_restored_checkpoint_is_one_itself(void **state)
+{
+	struct rig *g = begun(killed(begun(taught())));
+
+	assert_int_equal(g->rib->count.restored, 6);
+	assert_seen(g, "203.0.113.1", "192.0.2.129@2*3072 192.0.2.1@1*1024");
+	rig_free(g);
+}
+
+static void
+what_was_withdrawn_or_changed_is_not_as_it_was(void **state)
+{
+	struct rig *g = begun(-1);
+
+	teach(g);
+	rig_del(g, "198.51.100.0/24");
+	rig_hop(g, 7, "192.0.2.3", 11); /* late binding: no route is touched */
+	rig_route(g, "2001:db8:77::/48", 7);
+	rig_go(g);
+	rig_settle(g);
+	g = begun(killed(g));
+
+	assert_seen(g, "198.51.100.1", "none");
+	assert_seen(g, "2001:db8:77::1", "192.0.2.3@1");
+	assert_seen(g, "203.0.113.1", "192.0.2.129@2*3072 192.0.2.3@1*1024");
+	assert_int_equal(g->rib->count.restored, 5);
+	rig_free(g);
+}
+
+static void
+a_restart_of_zebra_is_told_from_a_reconnect(void **state)
+{
+	struct rig *g = begun(taught());
+
+	rig_session(g, 100);
+	rig_go(g);
+	assert_false(g->rib->session.restarted);
+	rig_free(g);
+
+	g = begun(taught());
+	rig_session(g, 200);
+	rig_go(g);
+	assert_true(g->rib->session.restarted);
+	rig_free(g);
+}
+
+/* --- wrong ones --------------------------------------------------------------------------- */
+
+/* The memory behind `fd`, to be damaged. */
+static struct ckpt *
+opened(int fd)
+{
+	const char *why;
+	struct ckpt *c = ckpt_open(dup(fd), NETNS, now_ms(), 60000, &why);
+
+	assert_non_null(c);
+	c->head->tries = 0;
+	return c;
+}
+
+/* The n-th route there is, from 1. */
+static struct ckpt_route *
+nth(struct ckpt *c, unsigned int n)
+{
+	uint32_t i = 0;
+
+	while (n > 0)
+		n -= ckpt_route(c, ++i) != NULL;
+	return &c->route[i];
+}
+
+static void
+refused(int fd, uint64_t netns, uint64_t at_ms, const char *want)
+{
+	const char *why = NULL;
+	struct ckpt *c = ckpt_open(dup(fd), netns, at_ms, 60000, &why);
+
+	assert_null(c);
+	assert_string_equal(why, want);
+}
+
+static void
+other_versions_places_and_times_are_refused(void **state)
+{
+	int fd = taught(), null = open("/dev/null", O_RDWR);
+	struct ckpt *c = opened(fd);
+
+	refused(null, NETNS, now_ms(), "not a checkpoint");
+	refused(fd, NETNS + 1, now_ms(), "another namespace's interfaces");
+	refused(fd, NETNS, now_ms() + 61000, "too old");
+	refused(fd, NETNS, c->head->alive_ms - 1, "too old");
+	c->head->layout++;
+	refused(fd, NETNS, now_ms(), "another version's layout");
+	c->head->layout--;
+	c->head->tries = 3;
+	refused(fd, NETNS, now_ms(), "every start with it has crashed");
+	c->head->tries = 0;
+	ckpt_free(opened(fd));
+	ckpt_free(c);
+	close(fd);
+	close(null);
+}
+
+static void
+three_starts_that_crash_are_enough(void **state)
+{
+	int fd = taught();
+	const char *why;
+
+	for (int i = 0; i < 3; i++) {
+		struct ckpt *c = ckpt_open(dup(fd), NETNS, now_ms(), 60000, &why);
+
+		assert_non_null(c);
+		ckpt_free(c);
+	}
+	refused(fd, NETNS, now_ms(), "every start with it has crashed");
+	close(fd);
+}
+
+static void
+a_file_of_another_size_is_refused(void **state)
+{
+	int fd = taught();
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	for (off_t bytes = 0; bytes <= 1 << 20; bytes = bytes * 8 + 1) {
+		assert_int_equal(ftruncate(fd, bytes), 0);
+		refused(fd, NETNS, now_ms(), "not a checkpoint");
+	}
+	assert_int_equal(ftruncate(fd, st.st_size + 1), 0);
+	refused(fd, NETNS, now_ms(), "not a checkpoint");
+	/* The right size, and nothing in it any more. */
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(ftruncate(fd, st.st_size), 0);
+	refused(fd, NETNS, now_ms(), "not a checkpoint");
+	close(fd);
+}
+
+static void
+each_octet_of_the_header_counts(void **state)
+{
+	int fd = taught();
+	struct ckpt *c = opened(fd);
+	uint8_t *octet = (uint8_t *)c->head;
+	uint32_t high;
+
+	for (size_t i = 0; i < offsetof(struct ckpt_header, tries); i++) {
+		const char *why;
+		struct ckpt *got;
+
+		octet[i] ^= 0x10;
+		got = ckpt_open(dup(fd), NETNS, now_ms(), 60000, &why);
+		assert_null(got);
+		octet[i] ^= 0x10;
+	}
+	c->head->n_routes += 2;
+	refused(fd, NETNS, now_ms(), "damaged routes");
+	c->head->n_routes -= 4;
+	refused(fd, NETNS, now_ms(), "damaged routes");
+	c->head->n_routes += 2;
+	c->head->n_slots += 2;
+	refused(fd, NETNS, now_ms(), "damaged next hops");
+	c->head->n_slots -= 2;
+	c->head->tries = 0;
+	high = c->head->route_high;
+	c->head->route_high = ~0u;
+	refused(fd, NETNS, now_ms(), "damaged header");
+	c->head->route_high = 2;
+	refused(fd, NETNS, now_ms(), "damaged routes");
+	c->head->route_high = high + 1000; /* over blank memory: harms nobody */
+	c->head->tries = 0;
+	ckpt_free(opened(fd));
+	ckpt_free(c);
+	close(fd);
+}
+
+/* Flip each octet of a record: it is not believed; of two records: nothing is. */
+static void
+octets_count(int fd, uint8_t *one, uint8_t *other, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++) {
+		struct ckpt *c;
+		const char *why;
+
+		one[i] ^= 0x21;
+		c = opened(fd);
+		assert_int_equal(c->n_bad, 1);
+		ckpt_free(c);
+		other[bytes - 1 - i] ^= 0x21;
+		assert_null(ckpt_open(dup(fd), NETNS, now_ms(), 60000, &why));
+		one[i] ^= 0x21;
+		other[bytes - 1 - i] ^= 0x21;
+		c = opened(fd); /* and that was all */
+		assert_int_equal(c->n_bad, 0);
+		ckpt_free(c);
+	}
+}
+
+static void
+each_octet_of_a_record_counts(void **state)
+{
+	int fd = taught();
+	struct ckpt *c = opened(fd);
+
+	octets_count(fd, (uint8_t *)nth(c, 1), (uint8_t *)nth(c, 3),
+		     sizeof(struct ckpt_route));
+	octets_count(fd, (uint8_t *)&c->way[2], (uint8_t *)&c->way[3], sizeof(c->way[2]));
+	ckpt_free(c);
+	close(fd);
+}
+
+static void
+records_that_changed_places_are_not_believed(void **state)
+{
+	int fd = taught();
+	struct ckpt *c = opened(fd);
+	struct ckpt_route *one = nth(c, 1), *other = nth(c, 2), was = *one;
+	const char *why;
+
+	*one = *other;
+	*other = was;
+	assert_null(ckpt_open(dup(fd), NETNS, now_ms(), 60000, &why));
+	assert_string_equal(why, "damaged routes");
+	ckpt_free(c);
+	close(fd);
+}
+
+static void
+a_refused_one_is_counted_and_the_start_is_a_plain_one(void **state)
+{
+	int fd = taught();
+	struct ckpt *c = opened(fd);
+	struct rig *g;
+
+	memset(nth(c, 1), 0xff, 4 * sizeof(struct ckpt_route));
+	ckpt_free(c);
+	g = begun(fd);
+
+	assert_int_equal(g->rib->count.restore_refused, 1);
+	assert_int_equal(g->rib->count.restored, 0);
+	assert_seen(g, "198.51.100.1", "none");
+	teach(g);
+	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
+	rig_free(g);
+}
+
+static void
+kills_between_two_stores_cost_a_record_at_most(void **state)
+{
+	int fd = taught();
+	struct ckpt *c = opened(fd);
+	struct rig *g;
+
+	nth(c, 1)->crc = 0; /* as ckpt_put_route() leaves it in its middle */
+	c->head->n_routes--;
+	ckpt_free(c);
+	g = begun(fd);
+	assert_int_equal(g->rib->count.restored, 5);
+	assert_seen(g, "198.51.100.1", "none");
+	assert_seen(g, "203.0.113.129", "192.0.2.2@1 mtu 1400");
+	rig_free(g);
+}
+
+static void
+a_slot_half_written_has_its_old_content(void **state)
+{
+	struct ways two = {0}, got = {0};
+	struct ckpt *c = ckpt_new(NETNS), *old;
+	struct ckpt_way first[2];
+	const char *why;
+	uint32_t at = 0, mtu;
+
+	*ways_push(&two) = (struct way){.ifindex = 1, .weight = 1};
+	*ways_push(&two) = (struct way){.ifindex = 2, .weight = 1};
+	ckpt_alive(c, now_ms());
+	ckpt_put_slot(c, 5, &two, 0);
+	memcpy(first, &c->way[1], sizeof(first));
+	two.v[0].ifindex = 9;
+	ckpt_put_slot(c, 5, &two, 0); /* ways 3 and 4 */
+	/* Before its last steps: the old set is there, of the new one the first. */
+	memcpy(&c->way[1], first, sizeof(first));
+	memset(&c->way[4], 0, sizeof(c->way[4]));
+
+	old = ckpt_open(dup(c->fd), NETNS, now_ms(), 60000, &why);
+	assert_non_null(old);
+	assert_int_equal(ckpt_next_slot(old, &at, &got, &mtu), 5);
+	assert_int_equal(got.n, 2);
+	assert_int_equal(got.v[0].ifindex, 1);
+	assert_int_equal(got.v[1].ifindex, 2);
+	assert_int_equal(ckpt_next_slot(old, &at, &got, &mtu), 0);
+	ckpt_free(old);
+	ckpt_free(c);
+	free(two.v);
+	free(got.v);
+}
+
+/* Any order of changes, killed anywhere: what is there is what was there last. */
+static void
+random_changes_are_all_there(void **state)
+{
+	enum { N = 300 };
+	struct rnd r = {20261121};
+	uint32_t route[N + 1] = {0}, slot[N + 1] = {0};
+	struct ckpt *c = ckpt_new(NETNS);
+	struct ways ways = {0};
+
+	for (uint32_t i = 0; i < 20000; i++) {
+		uint32_t k = 1 + rnd_below(&r, N), n = 1 + rnd_below(&r, 4);
+		struct prefix p = {.family = 4, .len = 32, .addr = ipaddr_from_v4(k)};
+
+		switch (rnd_below(&r, 4)) {
+		case 0:
+			route[k] = 1 + rnd_below(&r, N);
+			ckpt_put_route(c, k, &p, route[k], 186, RTN_UNICAST);
+			break;
+		case 1:
+			route[k] = 0;
+			ckpt_drop_route(c, k);
+			break;
+		case 2:
+			ways_clear(&ways);
+			for (uint32_t w = 0; w < n; w++)
+				*ways_push(&ways) =
+					(struct way){.ifindex = i, .weight = w + 1};
+			slot[k] = i;
+			ckpt_put_slot(c, k, &ways, n * 1000);
+			break;
+		default:
+			slot[k] = 0;
+			ckpt_drop_slot(c, k);
+		}
+		if (i % 500 == 0) {
+			uint32_t seen[N + 1] = {0}, at = 0, s, mtu;
+			struct ckpt *old;
+			const char *why;
+
+			ckpt_alive(c, now_ms());
+			c->head->tries = 0;
+			old = ckpt_open(dup(c->fd), NETNS, now_ms(), 60000, &why);
+			assert_non_null(old);
+			assert_int_equal(old->n_bad, 0);
+			while ((s = ckpt_next_slot(old, &at, &ways, &mtu)) != 0) {
+				seen[s] = ways.v[0].ifindex;
+				assert_int_equal(mtu, ways.n * 1000);
+			}
+			assert_memory_equal(seen, slot, sizeof(slot));
+			for (uint32_t x = 1; x <= N; x++) {
+				const struct ckpt_route *cr = x <= old->head->route_high
+								      ? ckpt_route(old, x)
+								      : NULL;
+
+				assert_int_equal(cr == NULL ? 0 : cr->slot, route[x]);
+			}
+			ckpt_free(old);
+		}
+	}
+	free(ways.v);
+	ckpt_free(c);
+}
+
+static void
+none_is_kept_where_nobody_keeps_it(void **state)
+{
+	struct rig *g = rig_new();
+
+	g->rib->conf.checkpoint_max_age_s = 60;
+	checkpoint_begin(g->rib, -1);
+	assert_null(g->rib->ckpt);
+	rig_free(g);
+
+	g = rig_new(); /* and where it is turned off, one that is there is not used */
+	checkpoint_begin(g->rib, taught());
+	assert_int_equal(g->rib->count.restore_refused, 1);
+	assert_int_equal(g->rib->count.restored, 0);
+	rig_free(g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_was_taught_is_in_force_before_zebra_comes),
+		cmocka_unit_test(a_replay_adopts_what_was_restored_and_sweeps_the_rest),
+		cmocka_unit_test(a_restored_checkpoint_is_one_itself),
+		cmocka_unit_test(what_was_withdrawn_or_changed_is_not_as_it_was),
+		cmocka_unit_test(a_restart_of_zebra_is_told_from_a_reconnect),
+		cmocka_unit_test(other_versions_places_and_times_are_refused),
+		cmocka_unit_test(three_starts_that_crash_are_enough),
+		cmocka_unit_test(a_file_of_another_size_is_refused),
+		cmocka_unit_test(each_octet_of_the_header_counts),
+		cmocka_unit_test(each_octet_of_a_record_counts),
+		cmocka_unit_test(records_that_changed_places_are_not_believed),
+		cmocka_unit_test(a_refused_one_is_counted_and_the_start_is_a_plain_one),
+		cmocka_unit_test(kills_between_two_stores_cost_a_record_at_most),
+		cmocka_unit_test(a_slot_half_written_has_its_old_content),
+		cmocka_unit_test(random_changes_are_all_there),
+		cmocka_unit_test(none_is_kept_where_nobody_keeps_it),
+	};
+
+	return cmocka_run_group_tests_name("rib checkpoint", tests, NULL, NULL);
+}
