@@ -138,7 +138,13 @@ unit: unit-bins ## C unit tests (BUILD=...)
 unit-asan:
 	@$(MAKE) --no-print-directory BUILD=asan unit
 
-system: ## system tests against the real daemon (T=expression to choose)
+# The flood generator of tests/system/test_flood.py.
+$(O)/tests/flood: $(call obj,tests/lib/flood.c)
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	@$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDFLAGS)
+
+system: $(O)/tests/flood ## system tests against the real daemon (T=expression to choose)
 	@mkdir -p build
 	@$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest -rs \
 		tests/system $(if $(T),-k "$(T)")

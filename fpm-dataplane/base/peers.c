@@ -41,6 +41,15 @@ peer_tcp_key(const uint8_t *remote, const uint8_t *own, uint8_t family,
 	return mix_addr(h, own, family);
 }
 
+uint64_t
+peer_mac_key(const uint8_t mac[6], uint16_t ifidx, uint64_t seed)
+{
+	uint8_t octet[16] = {0};
+
+	memcpy(octet, mac, 6);
+	return peer_addr_key(octet, 6, ifidx, seed);
+}
+
 /* A word: 31 bits of the key, whether it is proved, the second. An empty one is 0. */
 #define PROOF (1ull << 32)
 

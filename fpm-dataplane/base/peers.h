@@ -22,7 +22,8 @@ enum peer_kind {
 	PEER_TCP,     /* all other TCP connections */
 	PEER_BFD,     /* addresses: peer_addr_key() with what = 0 */
 	PEER_CONTROL, /* addresses, `what` the IP protocol, or UDP port << 8 */
-	PEER_ASKED,   /* neighbours being asked for, `what` the ifidx */
+	PEER_ASKED,   /* neighbours that the kernel asks for, `what` the ifidx */
+	PEER_LINK,    /* MAC addresses behind which peers are: peer_mac_key() */
 	N_PEER_KIND
 };
 
@@ -33,6 +34,7 @@ enum peer_kind {
 uint64_t peer_addr_key(const uint8_t *remote, uint8_t family, uint32_t what, uint64_t seed);
 uint64_t peer_tcp_key(const uint8_t *remote, const uint8_t *own, uint8_t family,
 		      uint16_t remote_port, uint16_t own_port, uint64_t seed);
+uint64_t peer_mac_key(const uint8_t mac[6], uint16_t ifidx, uint64_t seed);
 
 /*
  * The host has spoken to this peer now (seconds of any steady clock). `proof`: in a way that

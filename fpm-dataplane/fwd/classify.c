@@ -2,7 +2,7 @@
 /*
  * Which class of base/punt_class.def a packet for the host belongs to. Only what the host is
  * known to expect is let into the protected ones: protocols that cross no router, peers it
- * speaks with (base/peers.h), neighbours it has or asks for. The packet itself is taken at
+ * speaks with, neighbours it asks for (base/peers.h). The packet itself is taken at
  * its word in nothing that a stranger could write.                                [fwd-n]
  */
 #include "base/inet.h"
@@ -35,23 +35,18 @@ knows(const struct view *v, enum peer_kind kind, uint32_t what)
 			  v->now_s);
 }
 
-/* A neighbour that the kernel has under this MAC, or one that it is asking for. */
+/*
+ * A neighbour that the kernel asks for or has asked for, or one whose sessions it speaks in.
+ * That it has an entry is no sign: a stranger's own question makes it one.
+ */
 static bool
 neighbour(const struct burst *b, unsigned int i, uint8_t family, const uint8_t *addr,
 	  uint32_t now_s)
 {
-	const struct fib *fib = b->fwd->fib;
-	const uint8_t *src = burst_l2(b, i) + 6;
-	struct ipaddr a = {0};
-	uint32_t adj;
+	uint64_t seed = b->fwd->fib->seed;
 
-	memcpy(a.octet, addr, family_octets(family));
-	adj = fib_host_adj(fib, b->ifidx, family, &a);
-	if (adj != 0 &&
-	    atomic_load_explicit(&fib->adj[adj].hop, memory_order_relaxed) >> 16 ==
-		    adj_hop_make(src, 0) >> 16)
-		return true;
-	return peers_know(PEER_ASKED, peer_addr_key(addr, family, b->ifidx, fib->seed),
+	return peers_know(PEER_ASKED, peer_addr_key(addr, family, b->ifidx, seed), now_s) ||
+	       peers_know(PEER_LINK, peer_mac_key(burst_l2(b, i) + 6, b->ifidx, seed),
 			  now_s);
 }
 

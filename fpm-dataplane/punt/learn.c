@@ -10,17 +10,37 @@
 
 struct frame {
 	const struct punt *p;
-	const uint8_t *l3, *l4, *own, *remote;
+	const uint8_t *l2, *l3, *l4, *own, *remote;
 	unsigned int room; /* octets from l4 on, padding excluded */
+	uint16_t ifidx;
 	uint8_t family, proto;
 	uint32_t now_s;
 };
+
+/* The peer itself, or its gateway. */
+static void
+learn_link(const struct frame *f, bool proof)
+{
+	if ((f->l2[0] & 1) == 0)
+		peers_learn(PEER_LINK, peer_mac_key(f->l2, f->ifidx, f->p->fib->seed),
+			    proof, f->now_s);
+}
 
 static void
 learn_addr(const struct frame *f, enum peer_kind kind, uint32_t what)
 {
 	peers_learn(kind, peer_addr_key(f->remote, f->family, what, f->p->fib->seed), true,
 		    f->now_s);
+	learn_link(f, true);
+}
+
+/* A scan makes the kernel ask for many; only whom it has once found does it ask directly. */
+static void
+learn_asked(const struct frame *f, const uint8_t *target, bool direct)
+{
+	uint64_t key = peer_addr_key(target, f->family, f->ifidx, f->p->fib->seed);
+
+	peers_learn(PEER_ASKED, key, direct, f->now_s);
 }
 
 static void
@@ -30,6 +50,7 @@ learn_tcp(const struct frame *f)
 	enum peer_kind kind;
 	uint64_t key;
 	uint8_t flags;
+	bool proof;
 
 	if (f->room < 20)
 		return;
@@ -38,12 +59,17 @@ learn_tcp(const struct frame *f)
 	kind = own == 179 || remote == 179 ? PEER_BGP : PEER_TCP;
 	key = peer_tcp_key(f->remote, f->own, f->family, remote, own, f->p->fib->seed);
 	flags = f->l4[13];
-	if ((flags & 0x05) != 0) /* FIN, RST */
+	if ((flags & 0x05) != 0) { /* FIN, RST */
 		peers_forget(kind, key);
-	else if ((flags & 0x12) == 0x02) /* SYN alone: we begin, to a peer we want */
-		peers_learn(kind, key, true, f->now_s);
-	else if ((flags & 0x02) == 0) /* data: an application talks; else only TCP does */
-		peers_learn(kind, key, f->room > (f->l4[12] >> 4) * 4u, f->now_s);
+		return;
+	}
+	/* A SYN alone: we begin, to a peer we want. Data: an application talks; else TCP. */
+	proof = (flags & 0x12) == 0x02 || f->room > (f->l4[12] >> 4) * 4u;
+	if ((flags & 0x12) == 0x12)
+		return;
+	peers_learn(kind, key, proof, f->now_s);
+	if (kind == PEER_BGP || own == 646 || remote == 646)
+		learn_link(f, proof);
 }
 
 static void
@@ -61,14 +87,12 @@ learn_udp(const struct frame *f)
 }
 
 static void
-learn_ip(struct frame *f, uint16_t ifidx)
+learn_ip(const struct frame *f)
 {
 	/* RFC 4861, 4.3: the target is asked for, whatever address the question goes to. */
 	if (f->family == 6 && f->proto == 58) {
-		if (f->room >= 24 && f->l4[0] == 135) {
-			f->remote = f->l4 + 8;
-			learn_addr(f, PEER_ASKED, ifidx);
-		}
+		if (f->room >= 24 && f->l4[0] == 135)
+			learn_asked(f, f->l4 + 8, f->remote[0] != 0xff);
 		return;
 	}
 	if (f->family == 4 ? f->remote[0] >= 224 : f->remote[0] == 0xff)
@@ -93,7 +117,7 @@ learn_ip(struct frame *f, uint16_t ifidx)
 void
 learn_peer(struct punt *p, const uint8_t *frame, uint32_t len, uint16_t ifidx)
 {
-	struct frame f = {.p = p, .l3 = frame + L2_LEN};
+	struct frame f = {.p = p, .l2 = frame, .l3 = frame + L2_LEN, .ifidx = ifidx};
 	uint16_t type;
 	unsigned int head, total;
 
@@ -103,11 +127,9 @@ learn_peer(struct punt *p, const uint8_t *frame, uint32_t len, uint16_t ifidx)
 	f.now_s = policer_seconds(policer_ticks());
 	if (type == 0x0806) {
 		/* RFC 826: a request names the address that is asked for. */
-		if (get_be16(f.l3 + 6) == 1) {
-			f.family = 4;
-			f.remote = f.l3 + 24;
-			learn_addr(&f, PEER_ASKED, ifidx);
-		}
+		f.family = 4;
+		if (get_be16(f.l3 + 6) == 1)
+			learn_asked(&f, f.l3 + 24, (frame[0] & 1) == 0);
 		return;
 	}
 	if (type == 0x0800) {
@@ -135,5 +157,5 @@ learn_peer(struct punt *p, const uint8_t *frame, uint32_t len, uint16_t ifidx)
 		return;
 	f.l4 = f.l3 + head;
 	f.room = total - head;
-	learn_ip(&f, ifidx);
+	learn_ip(&f);
 }

@@ -2,23 +2,26 @@
 """Classes of packets for the host: what belongs to which, who is no stranger, and what the
 policers do. The floods are in test_flood.py."""
 
+import socket
+
 import pytest
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import ICMPv6ND_NS, IPv6
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
+from lib import netns
 from lib.wait import eventually
 from test_punt import frames_for_us
 from wire import token
 
 # The class of each when it comes from a stranger: the lan's peer is a static neighbour, and
-# nobody in the router has spoken with it.
+# nobody in the router has spoken with it (tests before may have, by its MAC: then arp, nd).
 CLASSES = {
     "BGP": "bgp-new", "BGP answer": "bgp-new", "BGP over IPv6": "bgp-new",
     "BFD": "control-new", "OSPF unicast": "control-new", "echo": "icmp", "UDP": "local",
-    "UDP over IPv6": "local", "ARP request": "arp", "ARP reply": "arp",
-    "neighbour solicitation": "nd", "OSPF hello": "igp", "OSPFv3 hello": "igp",
+    "UDP over IPv6": "local", "ARP request": "arp arp-new", "ARP reply": "arp arp-new",
+    "neighbour solicitation": "nd nd-new", "OSPF hello": "igp", "OSPFv3 hello": "igp",
     "RIP": "igp", "IGMP": "membership", "VRRP": "signalling", "DHCP discover": "dhcp",
     "mDNS": "group", "a broadcast of nobody's": "group", "MLD": "membership",
     "LLDP": "l2", "IS-IS": "igp", "LACP": "l2", "unknown EtherType": "group",
@@ -45,7 +48,8 @@ def test_each_kind_of_packet_is_counted_in_its_class(dut, lan, name):
     lan.send(frames_for_us(lan)[name][0])
     dut.fence(lan)
 
-    assert passed(dut)[CLASSES[name]] - before[CLASSES[name]] >= 1
+    now = passed(dut)
+    assert sum(now[c] - before[c] for c in CLASSES[name].split()) >= 1
 
 
 def passed(dut):
@@ -63,18 +67,49 @@ def moves(dut, lan, frame):
     return [c for c in now if now[c] != before[c] and c != "group"]
 
 
-def test_a_host_that_is_no_neighbour_asks_from_the_strangers_room(dut, lan):
-    """RFC 826: an ARP request of an unknown address, or of a known one under another MAC."""
-    eth = Ether(src="02:00:00:00:99:01", dst="ff:ff:ff:ff:ff:ff")
-    arp = lambda who: ARP(op=1, hwsrc=eth.src, psrc=who, pdst="192.0.2.61")  # noqa: E731
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_neighbour_of_ours_asks_from_protected_room(dut, lan, family):
+    """RFC 826, RFC 4861, 7.2.4: one that the kernel has made sure of, not one that merely
+    has an entry since it asked before."""
+    host = "192.0.2.50" if family == 4 else "2001:db8:4::50"
+    mac, stranger = "02:00:00:00:99:01", "02:00:00:00:99:03"
 
-    assert moves(dut, lan, eth / arp("192.0.2.50")) == ["arp-new"]
-    assert moves(dut, lan, eth / arp(lan.peer4)) == ["arp-new"]
-    ns = ICMPv6ND_NS(tgt="2001:db8:4::99")
-    head = Ether(src=eth.src, dst="33:33:ff:00:00:99")
-    assert moves(
-        dut, lan, head / IPv6(src="2001:db8:4::50", dst="ff02::1:ff00:99", hlim=255) / ns
-    ) == ["nd-new"]
+    def question(src, who):
+        """Where is (nobody's) ...? so that no answer disturbs."""
+        if family == 4:
+            arp = ARP(op=1, hwsrc=src, psrc=who, pdst="192.0.2.61")
+            return Ether(src=src, dst="ff:ff:ff:ff:ff:ff") / arp
+        ip = IPv6(src=who, dst="ff02::1:ff00:99", hlim=255)
+        ns = ICMPv6ND_NS(tgt="2001:db8:4::99")
+        return Ether(src=src, dst="33:33:ff:00:00:99") / ip / ns
+
+    new, known = ("arp-new", "arp") if family == 4 else ("nd-new", "nd")
+    dut.ip(f"neigh replace {host} lladdr {mac} dev {lan.tap} nud stale")
+    assert moves(dut, lan, question(mac, host)) == [new]
+
+    lan.answer(host, mac)
+    mark = token()
+    with netns.open_socket(dut.ctl, socket.AF_INET if family == 4 else socket.AF_INET6,
+                           socket.SOCK_DGRAM) as sock:  # fmt: skip
+        sock.sendto(mark, (host, 9))
+        eventually(lambda: lan.solicitations(host), 8, what="the kernel makes sure")
+
+    assert moves(dut, lan, question(mac, host)) == [known]
+    assert moves(dut, lan, question(stranger, "192.0.2.52" if family == 4 else
+                                    "2001:db8:4::52")) == [new]  # fmt: skip
+
+
+def test_a_bgp_peer_asks_from_protected_room(dut, lan):
+    """RFC 826: its MAC is known by the session, whatever the kernel's table does."""
+    eth = Ether(src=lan.mac, dst="ff:ff:ff:ff:ff:ff")
+    arp = eth / ARP(op=1, hwsrc=lan.mac, psrc=lan.peer4, pdst="192.0.2.61")
+    ours = Ether(src=lan.port_mac, dst=lan.mac) / IP(src=lan.ip4, dst=lan.peer4)
+    mark = token()
+
+    dut.taps["lan"].send(ours / TCP(sport=179, dport=40009, flags="PA") / Raw(mark))
+    lan.expect(mark)
+
+    assert moves(dut, lan, arp) == ["arp"]
 
 
 @pytest.mark.parametrize("family", [4, 6])

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Send frames by an interface as fast as one core can, for a while:
+ *
+ *     flood INTERFACE FILE SECONDS
+ *
+ * FILE holds the frames, each after its length (two octets, most significant first); they
+ * are sent in turn, past the queueing discipline. Prints how many the interface took and how
+ * long that lasted. SIGTERM ends it early.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FRAMES_MAX 65536
+#define BATCH      64
+
+static volatile sig_atomic_t ended;
+
+static void
+on_term(int number)
+{
+	ended = 1;
+}
+
+static double
+now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static int
+fail(const char *what)
+{
+	fprintf(stderr, "flood: %s: %s\n", what, strerror(errno));
+	return 1;
+}
+
+/* Returns how many frames the file holds; they are never freed. */
+static unsigned int
+frames_read(FILE *f, struct iovec *frame)
+{
+	unsigned int n = 0;
+	uint16_t len;
+
+	while (n < FRAMES_MAX && fread(&len, sizeof(len), 1, f) == 1) {
+		frame[n].iov_len = ntohs(len);
+		frame[n].iov_base = malloc(frame[n].iov_len);
+		if (frame[n].iov_base == NULL ||
+		    fread(frame[n].iov_base, frame[n].iov_len, 1, f) != 1)
+			return 0;
+		n++;
+	}
+	return n;
+}
+
+static int
+socket_open(const char *interface)
+{
+	struct sockaddr_ll to = {.sll_family = AF_PACKET,
+				 .sll_ifindex = (int)if_nametoindex(interface)};
+	int fd = socket(AF_PACKET, SOCK_RAW, 0), one = 1;
+
+	if (fd < 0 || to.sll_ifindex == 0 ||
+	    setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof(one)) < 0 ||
+	    bind(fd, (struct sockaddr *)&to, sizeof(to)) < 0)
+		return -1;
+	return fd;
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct iovec frame[FRAMES_MAX];
+	static struct mmsghdr msg[FRAMES_MAX];
+	unsigned long long sent = 0, refused = 0;
+	unsigned int n, at = 0;
+	double begin, end;
+	FILE *file;
+	int fd;
+
+	if (argc != 4) {
+		fputs("usage: flood INTERFACE FILE SECONDS\n", stderr);
+		return 2;
+	}
+	file = fopen(argv[2], "re");
+	if (file == NULL)
+		return fail(argv[2]);
+	n = frames_read(file, frame);
+	fclose(file);
+	fd = socket_open(argv[1]);
+	if (n == 0 || fd < 0)
+		return fail(n == 0 ? argv[2] : argv[1]);
+	for (unsigned int i = 0; i < n; i++)
+		msg[i].msg_hdr = (struct msghdr){.msg_iov = &frame[i], .msg_iovlen = 1};
+	signal(SIGTERM, on_term);
+	begin = now_s();
+	end = begin + atof(argv[3]);
+	while (!ended && now_s() < end) {
+		unsigned int batch = n - at < BATCH ? n - at : BATCH;
+		int rc = sendmmsg(fd, msg + at, batch, 0);
+
+		if (rc < 0 && errno != ENOBUFS && errno != EAGAIN && errno != EINTR)
+			return fail("sendmmsg");
+		/* A frame that the other end had no room for is lost, as on a wire. */
+		at = (at + (rc > 0 ? (unsigned int)rc : 1)) % n;
+		sent += rc > 0 ? (unsigned int)rc : 0;
+		refused += rc <= 0;
+	}
+	printf("%llu %llu %.3f\n", sent, refused, now_s() - begin);
+	return 0;
+}

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A router under attack: real FRR with BGP and BFD to a real FRR, transit traffic over the
+route it learned, and a generator that floods one port.
+
+    peer: FRR, AS 64501     peer0 -- the router -- ext0     the attacker: on this link, and
+    BGP 1/3 s, BFD 3x100 ms                 `-- lan0     any number of hosts behind it
+    announces 198.51.100.0/24                  transit comes from here
+
+Two cores carry all of it: the forwarder has the last one, the generator gets the first at
+the lowest priority, everything else runs where the kernel puts it.
+"""
+
+import contextlib
+import glob
+import os
+import random
+import struct
+import time
+
+from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.inet6 import ICMPv6EchoRequest, ICMPv6ND_NS, IPv6
+from scapy.layers.l2 import ARP, Ether
+from scapy.packet import Raw
+
+from lib import netns, procs
+from lib.dut import CONFIG, Dut
+from lib.frr import Frr
+from lib.wait import eventually
+from router import Router, Stream
+from wire import Collector, Wire
+
+OUR4, PEER4 = "203.0.113.1", "203.0.113.2"
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+LINK4, LINK6 = "198.18.0.1", "2001:db8:3::1"  # ext0; RFC 2544's addresses: a /16
+VARIANTS = 2048  # different frames of a flood
+
+DAEMONS = """\
+zebra=yes
+bgpd=yes
+bfdd=yes
+zebra_options="-A 127.0.0.1 -s 90000000 {zebra}"
+bgpd_options="-A 127.0.0.1"
+bfdd_options="-A 127.0.0.1"
+staticd_options="-A 127.0.0.1"
+"""
+FRR_CONF = """\
+frr defaults traditional
+hostname {name}
+service integrated-vtysh-config
+{extra}
+router bgp {asn}
+ bgp router-id {own}
+ no bgp ebgp-requires-policy
+ timers bgp 1 3
+ neighbor {other} remote-as {other_asn}
+ neighbor {other} timers connect 1
+ neighbor {other} bfd 3 100 100
+ address-family ipv4 unicast
+  redistribute static
+ exit-address-family
+exit
+"""
+
+
+class Flooded:
+    """The whole of it; a context manager."""
+
+    def __init__(self, name=""):
+        self.dut = Router(Wire, Collector(), name=f"flood{name}")
+        self.peer_ns = f"fdp-peer-{os.getpid()}{name}"
+        self.far = None  # frames that reach the peer
+        self.r1 = self.peer = None
+
+    def __enter__(self):
+        try:
+            self._up()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exc):
+        procs.end_all(self.dut.dir)
+        self.dut.destroy()
+        netns.delete(self.peer_ns)
+
+    def _up(self):
+        dut = self.dut
+        dut.build()
+        netns.command(["ip", "netns", "add", self.peer_ns])
+        netns.ip_batch(
+            [
+                "link set lo up",
+                f"link add eth0 index 200 type veth peer name p-peer netns {dut.dp}",
+                "link set eth0 up",
+                f"addr add {PEER4}/30 dev eth0",
+            ],
+            self.peer_ns,
+        )
+        netns.ip_batch(["link set p-peer up"], dut.dp)
+        off = "tx off gso off tso off gro off".split()
+        netns.run(self.peer_ns, ["ethtool", "-K", "eth0", *off], check=False)
+        netns.run(dut.dp, ["ethtool", "-K", "p-peer", *off], check=False)
+        ports = [f"{name}0" for name in dut.names] + ["peer0"]
+        lines = [f"  - tap: {p}\n    device: net_af_packet,iface=p-{p[:-1]}" for p in ports]
+        dut.write_config(
+            CONFIG.format(
+                ports="\n".join(lines), ctl=dut.ctl, socket=dut.socket, metrics="off"
+            )
+        )
+        Dut.start(dut)  # zebra is a real one here
+        dut.kernel_defaults()
+        ext = dut.wires["ext"]
+        dut.ip(
+            "link set peer0 up",
+            f"addr add {OUR4}/30 dev peer0",
+            f"addr add {LINK4}/16 dev ext0",
+            f"route add 198.19.0.0/16 via {ext.peer4} dev ext0",
+            f"-6 route add 2001:db8:f000::/36 via {ext.peer6} dev ext0",
+        )
+        self.r1 = self._frr("r1", dut.ctl, 64500, OUR4, 64501, PEER4, "-M dplane_fpm_nl")
+        extra = f"ip route {NET} Null0"
+        self.peer = self._frr("peer", self.peer_ns, 64501, PEER4, 64500, OUR4, "", extra)
+        self.far = Wire(self.peer_ns, "eth0")
+        dut.collector.add(self.far)
+        eventually(self.is_up, 60, 0.2, "BGP, BFD and the route are there")
+
+    def _frr(self, name, space, asn, own, other_asn, other, zebra, extra=""):
+        source = os.path.join(self.dut.dir, name + ".conf")
+        os.makedirs(source)
+        conf = FRR_CONF.format(
+            name=name, asn=asn, own=own, other=other, other_asn=other_asn,
+            extra=extra or "fpm address 127.0.0.1",
+        )  # fmt: skip
+        texts = {"daemons": DAEMONS.format(zebra=zebra), "frr.conf": conf}
+        texts["vtysh.conf"] = "service integrated-vtysh-config\n"
+        for file, text in texts.items():
+            with open(os.path.join(source, file), "w", encoding="ascii") as out:
+                out.write(text)
+        frr = Frr(space, source, os.path.join(self.dut.dir, name), self.dut.dir)
+        frr.start()
+        return frr
+
+    # -- what is the matter with it --
+
+    def is_up(self):
+        """BGP established, BFD up, the route forwarded."""
+        rows = self.dut.control.ask("routes", prefix=NET)
+        return (
+            self.r1.bgp_state(PEER4) == "Established"
+            and self.bfd()["status"] == "up"
+            and any(r["state"] == "forwarding" for r in rows)
+        )
+
+    def bfd(self):
+        """bfdd's view of the session."""
+        return self.r1.json("show bfd peers json")[0]
+
+    def losses(self):
+        """How often has a session ended so far, at either end: (BGP, BFD)."""
+        bgp = bfd = 0
+        for frr, other in ((self.r1, PEER4), (self.peer, OUR4)):
+            bgp += frr.json(f"show bgp neighbors {other} json")[other]["connectionsDropped"]
+            bfd += frr.json("show bfd peers counters json")[0]["session-down"]
+        return bgp, bfd
+
+    def classes(self):
+        """`show punt`, by class."""
+        return {row["class"]: row for row in self.dut.control.ask("punt")}
+
+    def cpu_seconds(self, thread):
+        """CPU time that a thread of the daemon has used, in the kernel too."""
+        pid = self.dut.daemon.process.pid
+        for path in glob.glob(f"/proc/{pid}/task/*/stat"):
+            with open(path, encoding="ascii") as file:
+                text = file.read()
+            if text[text.index("(") + 1 : text.rindex(")")] == thread:
+                fields = text.rpartition(")")[2].split()
+                return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        raise LookupError(thread)
+
+    # -- traffic --
+
+    def transit(self, rate=2000):
+        """Numbered packets from lan to a host behind the peer; lost(self.far) afterwards."""
+        return Stream(self.dut, self.dut.wires["lan"], HOST, rate=rate)
+
+    def _flood_argv(self, frames, seconds, port):
+        path = os.path.join(self.dut.dir, "frames")
+        with open(path, "wb") as file:
+            for frame in frames:
+                file.write(struct.pack("!H", len(frame)) + frame)
+        space, interface = (
+            (self.dut.far, port) if port != "peer" else (self.peer_ns, "eth0")
+        )
+        program = os.path.join(os.path.dirname(self.dut.daemon.program), "tests", "flood")
+        argv = ["nice", "-n", "19", "taskset", "-c", "0", program, interface, path]
+        return space, [*argv, str(seconds)]
+
+    def flood(self, frames, seconds, port="ext"):
+        """Send frames by a port's far end for so long. Returns (sent, refused, seconds)."""
+        sent, refused, took = netns.run(*self._flood_argv(frames, seconds, port)).split()
+        return int(sent), int(refused), float(took)
+
+    @contextlib.contextmanager
+    def flooding(self, frames, port="ext"):
+        """Flood for the length of a with block."""
+        space, argv = self._flood_argv(frames, 60, port)
+        flood = procs.start(argv, self.dut.dir, self.dut.log_file, space)
+        try:
+            yield
+            assert flood.poll() is None, "the flood ended early"
+        finally:
+            flood.terminate()
+            flood.wait(10)
+
+
+# -- what is sent: {name: (class it belongs to, a maker of one frame)} -------------------------
+
+
+class Maker:
+    """Frames of an attacker at a port with MAC `port_mac`."""
+
+    def __init__(self, port_mac, seed):
+        self.port_mac, self.rng = port_mac, random.Random(seed)
+
+    def mac(self):
+        """Some unicast address."""
+        return (b"\x02\x66" + self.rng.randbytes(4)).hex(":")
+
+    def _eth(self, dst=None):
+        return Ether(src=self.mac(), dst=dst or self.port_mac)
+
+    def _host(self, net="198.19"):
+        return f"{net}.{self.rng.randrange(256)}.{self.rng.randrange(1, 255)}"
+
+    def _host6(self, net="2001:db8:f000"):
+        return f"{net}:{self.rng.randrange(1, 0xFFFF):x}::{self.rng.randrange(1, 0xFFFF):x}"
+
+    def arp(self):
+        """Who has the router? asks everybody on the link (RFC 826)."""
+        eth = self._eth("ff:ff:ff:ff:ff:ff")
+        return eth / ARP(op=1, hwsrc=eth.src, psrc=self._host("198.18"), pdst=LINK4)
+
+    def nd(self):
+        """The same for IPv6 (RFC 4861, 4.3)."""
+        eth = self._eth("33:33:ff:00:00:01")
+        src = f"2001:db8:3::{self.rng.randrange(2, 0xFFFF):x}"
+        return eth / IPv6(src=src, dst="ff02::1:ff00:1", hlim=255) / ICMPv6ND_NS(tgt=LINK6)
+
+    def ttl(self):
+        """Transit that expires here."""
+        return (
+            self._eth()
+            / IP(src=self._host(), dst=HOST, ttl=1)
+            / UDP(dport=33434)
+            / Raw(b"x")
+        )
+
+    def no_route(self):
+        """Transit to nowhere."""
+        ip = IP(src=self._host(), dst=self._host("198.51"))  # but for one /24 of them
+        return self._eth() / ip / UDP(dport=9) / Raw(b"x")
+
+    def echo(self):
+        """Pings of the router."""
+        return self._eth() / IP(src=self._host(), dst=LINK4) / ICMP() / Raw(bytes(24))
+
+    def echo6(self):
+        """The same over IPv6, each from a /64 of its own."""
+        return self._eth() / IPv6(src=self._host6(), dst=LINK6) / ICMPv6EchoRequest()
+
+    def syn(self):
+        """Connects to BGP, at the address that the session is bound to."""
+        tcp = TCP(sport=self.rng.randrange(1024, 65535), dport=179, flags="S")
+        return self._eth() / IP(src=self._host(), dst=OUR4) / tcp
+
+    def ack(self):
+        """Segments of no session, from the peer's very address."""
+        tcp = TCP(sport=self.rng.randrange(1024, 65535), dport=179, flags="A")
+        return self._eth() / IP(src=PEER4, dst=OUR4, ttl=1) / tcp
+
+    def bfd(self):
+        """BFD control packets of strangers (RFC 5881, 5: their TTL is right)."""
+        ip = IP(src=self._host(), dst=OUR4, ttl=255)
+        return self._eth() / ip / UDP(sport=49152, dport=3784) / Raw(bytes(24))
+
+    def bfd_spoofed(self):
+        """BFD in the peer's name from beyond a router (RFC 5881, 5: the TTL tells)."""
+        ip = IP(src=PEER4, dst=OUR4, ttl=254)
+        return self._eth() / ip / UDP(sport=49152, dport=3784) / Raw(bytes(24))
+
+    def unresolved(self):
+        """A scan of the connected /16 (RFC 1812, 3.3.2)."""
+        ip = IP(src=self._host(), dst=self._host("198.18"))
+        return self._eth() / ip / UDP(dport=9) / Raw(b"x")
+
+    def fragment(self):
+        """First fragments for the router that never become a datagram (RFC 791)."""
+        ip = IP(src=self._host(), dst=LINK4, id=self.rng.randrange(65536), flags="MF")
+        return self._eth() / ip / UDP(dport=9, chksum=1) / Raw(bytes(32))
+
+    def fragment6(self):
+        """The same over IPv6 (RFC 8200, 4.5)."""
+        piece = struct.pack("!BBHI", 17, 0, 1, self.rng.randrange(1 << 32)) + bytes(32)
+        return self._eth() / IPv6(src=self._host6(), dst=LINK6, nh=44) / Raw(piece)
+
+    def udp(self):
+        """Anything else for the router."""
+        return self._eth() / IP(src=self._host(), dst=LINK4) / UDP(dport=9) / Raw(b"x")
+
+    def frames(self, kind, count=VARIANTS):
+        """Many of one kind, no two alike."""
+        return [bytes(getattr(self, kind)()) for _ in range(count)]
+
+
+def measure(flooded, frames, seconds, port="ext"):
+    """One flood with transit beside it. Returns a dictionary of what there is to say."""
+    before, losses = flooded.classes(), flooded.losses()
+    drops = flooded.dut.counters("drop")
+    cpu, begin = flooded.cpu_seconds("fdp-punt"), time.monotonic()
+    with flooded.transit() as stream:
+        eventually(lambda: stream.sent > 500, 5)
+        sent, refused, took = flooded.flood(frames, seconds, port)
+        at_end = flooded.cpu_seconds("fdp-punt"), time.monotonic()
+    lost = len(stream.lost(flooded.far))
+    flooded.far.clear()
+    now = flooded.classes()
+    keys = ("passed", "policed", "over_share", "ring_full")
+    moved = {c: {k: now[c][k] - before[c][k] for k in keys} for c in now}
+    after = flooded.losses()
+    drops = {k: v - drops.get(k, 0) for k, v in flooded.dut.counters("drop").items()}
+    return {
+        "sent": sent, "refused": refused, "seconds": took,
+        "classes": {c: row for c, row in moved.items() if any(row.values())},
+        "bgp_lost": after[0] - losses[0], "bfd_lost": after[1] - losses[1],
+        "transit": stream.sent, "transit_lost": lost,
+        "punt_cpu": (at_end[0] - cpu) / (at_end[1] - begin),
+        "drops": {k: v for k, v in drops.items() if v},
+    }  # fmt: skip

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Floods as fast as one core can send them, beside a BGP session with a hold time of 3 s, a
+BFD session of 3 x 100 ms and transit traffic: nothing of these is lost (RFC 6192, 1; RFC
+1812, 5.3.8). Each prints what it measured: PYTEST_ADDOPTS=-s shows it."""
+
+import pytest
+
+from flooded import PEER4, Flooded, Maker, measure
+from lib.wait import eventually
+
+SECONDS = 4  # longer than the hold time
+
+# What is flooded (flooded.Maker says what it is and by which RFC), and what is policed.
+FLOODS = {
+    "arp": "arp-new", "nd": "nd-new", "ttl": "icmp4-ttl", "no_route": "icmp4-unreach",
+    "echo": "icmp", "echo6": "icmp", "syn": "bgp-new", "ack": "bgp-new",
+    "bfd": "control-new", "bfd_spoofed": "control-new", "unresolved": "glean",
+    "fragment": "fragment", "fragment6": "fragment", "udp": "local",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def flooded(possible):
+    """The router, FRR at both ends, sessions up."""
+    with Flooded() as made:
+        yield made
+
+
+def frames(flooded, kind, port):
+    """A flood of a kind towards a port."""
+    return Maker(flooded.dut.daemon.ports()[port + "0"]["mac"], kind).frames(kind)
+
+
+@pytest.mark.parametrize("kind", FLOODS)
+def test_no_session_and_no_transit_is_lost_under_a_flood_of(flooded, kind):
+    """From another link than the peer's."""
+    holds(flooded, kind, "ext")
+
+
+@pytest.mark.parametrize("kind", ["arp", "nd", "syn", "bfd_spoofed", "echo", "fragment"])
+def test_nor_from_the_peers_own_link(flooded, kind):
+    """Through the very port, and its receive queue, that the sessions use."""
+    holds(flooded, kind, "peer")
+
+
+def holds(flooded, kind, port):
+    """Flood; what must hold of every class holds."""
+    eventually(flooded.is_up, 20, 0.2, "all is well at first")
+    row = flooded.classes()[FLOODS[kind]]
+
+    said = measure(flooded, frames(flooded, kind, port), SECONDS, port)
+
+    of = said["classes"][FLOODS[kind]]
+    refused = of["policed"] + of["over_share"]
+    print(
+        f"{kind} by {port}0: {said['sent'] / said['seconds'] / 1000:.0f} k/s sent,"
+        f" {of['passed'] / said['seconds']:.0f}/s passed, {refused} policed,"
+        f" {of['ring_full']} ring full; BGP lost {said['bgp_lost']}, BFD {said['bfd_lost']},"
+        f" transit {said['transit_lost']} of {said['transit']},"
+        f" punt thread {said['punt_cpu']:.1%}, drops {said['drops']}"
+    )
+    assert (said["bgp_lost"], said["bfd_lost"], said["transit_lost"]) == (0, 0, 0)
+    assert flooded.is_up()
+    assert said["sent"] > 100_000, "that was no flood"
+    # A second more: the flood ends before the counters are read.
+    assert of["passed"] <= row["burst"] + row["rate"] * (said["seconds"] + 1)
+    assert refused > said["sent"] / 2
+    protected = [c for c in ("bfd", "bgp", "igp", "arp", "nd") if c in said["classes"]]
+    assert [c for c in protected if said["classes"][c]["policed"]] == []
+    assert said["punt_cpu"] < 0.5  # a sanity bound: measured are a few per cent
+
+
+def test_a_session_comes_up_again_under_a_flood_of_syn(flooded):
+    """RFC 4271, 8: what our side begins is known to be wanted, and has the room of peers."""
+    eventually(flooded.is_up, 20, 0.2, "all is well at first")
+    went = flooded.losses()[0]
+    with flooded.flooding(frames(flooded, "syn", "ext"), "ext"):
+        flooded.r1.vtysh("clear bgp *")
+        eventually(lambda: flooded.losses()[0] > went, 10, what="the session ends")
+        eventually(lambda: flooded.r1.bgp_state(PEER4) == "Established", 20)
+    assert flooded.classes()["bgp-new"]["policed"] > 0
