@@ -194,7 +194,8 @@ class Flooded:
             (self.dut.far, port) if port != "peer" else (self.peer_ns, "eth0")
         )
         program = os.path.join(os.path.dirname(self.dut.daemon.program), "tests", "flood")
-        argv = ["nice", "-n", "19", "taskset", "-c", "0", program, interface, path]
+        cpu = str(min(os.sched_getaffinity(0)))
+        argv = ["nice", "-n", "19", "taskset", "-c", cpu, program, interface, path]
         return space, [*argv, str(seconds)]
 
     def flood(self, frames, seconds, port="ext"):
