@@ -276,10 +276,10 @@ hog_main(void *arg)
  * second core reads packets and writes them. Measured by what is left of an 8 MiB chase
  * (14 ns alone), which kind of stream it is makes no difference: reads from one end to the
  * other or backwards, sixteen at a time, over 1.5, 2 or 4 times the L3, in huge or small
- * pages; random reads; copies; writes, also around the caches: each takes all of it (145 to
- * 200 ns) while both cores have the same L3, and nothing (15 ns) while the host of a
- * virtual machine has put them on different ones. That changed within seconds: so a chase
- * stands beside every rate.
+ * pages; random reads; copies; writes, also around the caches: at times each takes all of
+ * it (145 to 200 ns), at times none does anything (15 ns), and it changed for all of them at
+ * once, within seconds: probably the host of the virtual machine had moved the cores to
+ * L3s of their own. So a chase stands beside every rate.
  * 0 or -errno.
  */
 int
