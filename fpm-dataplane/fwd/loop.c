@@ -15,9 +15,6 @@
 #include "fwd/cycles.h"
 #include "fwd/watch.h"
 
-/* A packet waits at most for so many rounds, and only while bursts come in full. */
-#define TX_HOLD_ROUNDS 1
-
 bool
 fwd_admit(struct burst *b)
 {
@@ -124,7 +121,7 @@ fwd_main(void *arg)
 			    .adj_used = conf->fib->adj_used},
 		   *f = &state;
 	struct burst b = {0};
-	unsigned int held = 0, busy = 0;
+	unsigned int busy = 0;
 
 	pthread_setname_np(pthread_self(), conf->count->name);
 	thread_role = ROLE_FWD;
@@ -132,23 +129,14 @@ fwd_main(void *arg)
 	urcu_qsbr_register_thread();
 	while (!atomic_load_explicit(conf->stop, memory_order_relaxed)) {
 		unsigned int n;
-		bool more = false;
 
 		f->watch = watch_set(conf->watch);
 		f->timed = busy % CYCLES_EVERY == 0 && f->watch == NULL;
 		n = drain_inject(f);
-		for (unsigned int i = 0; i < conf->n_rxq; i++) {
-			unsigned int got = poll_queue(f, &conf->rxq[i], &b);
-
-			more = more || got == BURST_MAX;
-			n += got;
-		}
+		for (unsigned int i = 0; i < conf->n_rxq; i++)
+			n += poll_queue(f, &conf->rxq[i], &b);
 		busy += n > 0;
-		/* While more is waiting, transmit buffers may fill up first. */
-		if (!more || ++held == TX_HOLD_ROUNDS) {
-			fwd_tx_flush(f);
-			held = 0;
-		}
+		fwd_tx_flush(f);
 		if (f->wake_punt) {
 			f->wake_punt = false;
 			worker_wake(conf->punt);
