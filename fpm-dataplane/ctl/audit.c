@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/inet.h"
 #include "ctl/ctl.h"
 #include "ctl/zebra.h"
@@ -320,20 +321,11 @@ conclude(struct audit *a, double seconds)
 	       all == 0 ? "Equal." : "NOT equal.", seconds);
 }
 
-static double
-now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 int
 audit_run(const char *socket, const char *vtysh, bool repair, bool json)
 {
 	struct audit a = {.socket = socket, .vtysh = vtysh, .json = json, .repair = repair};
-	double start = now_s();
+	double start = monotonic_s();
 	int rc;
 
 	a.differences = json_array();
@@ -348,7 +340,7 @@ audit_run(const char *socket, const char *vtysh, bool repair, bool json)
 	if (rc == CTL_OK && compare(&a) < 0)
 		rc = CTL_NO_DAEMON;
 	if (rc == CTL_OK) {
-		conclude(&a, now_s() - start);
+		conclude(&a, monotonic_s() - start);
 		rc = a.n_found + a.n_fib == 0 ? CTL_OK : CTL_DIFFERENT;
 	}
 	if (rc == CTL_DIFFERENT && repair && a.n_found > 0) {

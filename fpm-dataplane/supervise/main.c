@@ -27,9 +27,9 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/service.h"
 #include "supervise/store.h"
@@ -59,20 +59,11 @@ static struct {
 	bool stopping;
 } sup;
 
-static uint64_t
-now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 static void
 plan(int what, uint64_t in_ms)
 {
 	sup.next = what;
-	sup.next_ms = what == DO_NOTHING ? NEVER : now_ms() + in_ms;
+	sup.next_ms = what == DO_NOTHING ? NEVER : monotonic_ms() + in_ms;
 }
 
 /* --- the child ---------------------------------------------------------------------------- */
@@ -118,7 +109,7 @@ child_start(void)
 static void
 again(const char *why, int number, bool asked_for)
 {
-	if (sup.ready && now_ms() - sup.ready_ms >= GOOD_RUN_MS)
+	if (sup.ready && monotonic_ms() - sup.ready_ms >= GOOD_RUN_MS)
 		sup.backoff_ms = 0;
 	if (asked_for)
 		log_info("supervise: restart asked for");
@@ -171,7 +162,7 @@ static void
 on_ready(void)
 {
 	if (!sup.ready)
-		sup.ready_ms = now_ms();
+		sup.ready_ms = monotonic_ms();
 	sup.ready = sup.was_ready = true;
 }
 
@@ -304,7 +295,7 @@ on_time(void)
 static int
 wait_ms(void)
 {
-	uint64_t now = now_ms();
+	uint64_t now = monotonic_ms();
 
 	if (sup.next_ms == NEVER)
 		return -1;
@@ -328,7 +319,7 @@ loop(void)
 			on_notify();
 		if (p[0].revents != 0)
 			code = on_signal();
-		if (code < 0 && sup.next_ms <= now_ms())
+		if (code < 0 && sup.next_ms <= monotonic_ms())
 			on_time();
 	}
 	return code;

@@ -6,18 +6,9 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "trace/internal.h"
-
-static double
-mono_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 static struct session *
 find(struct trace *t, uint64_t id)
@@ -35,7 +26,7 @@ start(struct trace *t, struct session *s, const struct watch_want *want)
 	s->filter = want->filter;
 	s->capture = want->ask == WATCH_ASK_CAPTURE;
 	s->n_max = want->count;
-	s->until_s = want->for_s > 0 ? mono_s() + want->for_s : 0;
+	s->until_s = want->for_s > 0 ? monotonic_s() + want->for_s : 0;
 	s->lost_before = trace_lost(t);
 	if (s->capture)
 		pcapng_header(&s->pcapng, &t->conf);
@@ -193,7 +184,7 @@ void
 session_row_done(struct trace *t, struct session *s)
 {
 	if (s->query != NULL)
-		answer(t, s, mono_s());
+		answer(t, s, monotonic_s());
 }
 
 void
@@ -225,7 +216,7 @@ session_ask(struct trace *t, struct msg_watch *mw)
 		return;
 	}
 	s->query = mw;
-	s->asked_s = mono_s();
+	s->asked_s = monotonic_s();
 	if (s->pcapng.len > 0 || s->ended || json_array_size(mw->q.rows) > 0)
 		answer(t, s, s->asked_s);
 }
@@ -233,7 +224,7 @@ session_ask(struct trace *t, struct msg_watch *mw)
 void
 sessions_tick(struct trace *t)
 {
-	double now = mono_s();
+	double now = monotonic_s();
 
 	for (unsigned int i = 0; i < WATCH_SESSIONS; i++) {
 		struct session *s = &t->session[i];

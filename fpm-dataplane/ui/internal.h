@@ -147,8 +147,6 @@ struct ui {
 	struct metrics *metrics;
 };
 
-double mono_s(void);
-
 /* ui.c */
 void ui_ask(struct ui *ui, struct msg_query *q, struct client *client);
 void ui_summary_ask(struct ui *ui);

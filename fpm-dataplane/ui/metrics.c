@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/counters.h"
 #include "base/fpm_event.h"
 #include "port/port.h"
@@ -288,7 +289,7 @@ metrics_page(struct ui *ui, struct buf *b)
 	head(b, "build_info", "gauge", "Always 1; its labels tell the build.");
 	buf_printf(b, P "build_info{version=\"%s\"} 1\n", label(ui->conf.version, version));
 	gauge(b, "uptime_seconds", "Since the start.",
-	      (uint64_t)(mono_s() - ui->started_s));
+	      (uint64_t)(monotonic_s() - ui->started_s));
 	gauge(b, "resident_memory_bytes", "Memory of the process.",
 	      proc_status_bytes("VmRSS"));
 	gauge(b, "resident_memory_peak_bytes", "High water of it.",

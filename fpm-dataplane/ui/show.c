@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/counters.h"
 #include "base/fpm_event.h"
 #include "fib/fib.h"
@@ -212,7 +213,7 @@ fpm_count_read(const struct fpm_count *count)
 static json_t *
 age_s(bool known, json_int_t stamp_ms)
 {
-	double age = mono_s() - (double)stamp_ms / 1000;
+	double age = monotonic_s() - (double)stamp_ms / 1000;
 
 	if (!known || stamp_ms == 0)
 		return json_null();
@@ -241,7 +242,7 @@ fpm_lag_ms(void)
 	 * the queue was last empty. */
 	uint64_t since = (uint64_t)LOAD(queue_since_ms),
 		 done = (uint64_t)LOAD(handled_rx_ms);
-	uint64_t now = (uint64_t)(mono_s() * 1000);
+	uint64_t now = (uint64_t)(monotonic_s() * 1000);
 
 	if (done > since)
 		since = done;
@@ -316,7 +317,7 @@ version_row(const struct ui *ui)
 {
 	return json_pack("{s:s, s:s?, s:i, s:I, s:s?}", "version", ui->conf.version, "dpdk",
 			 ui->conf.dpdk, "pid", (int)getpid(), "uptime_s",
-			 (json_int_t)(mono_s() - ui->started_s), "config",
+			 (json_int_t)(monotonic_s() - ui->started_s), "config",
 			 ui->conf.config_file);
 }
 

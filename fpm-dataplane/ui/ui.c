@@ -9,18 +9,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
-
-double
-mono_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 /* Send a query on its way; ui holds its rows and finds its client by the flight. */
 void
@@ -90,7 +81,7 @@ on_summary(struct ui *ui, const json_t *rows)
 	if (json_is_object(row)) {
 		json_decref(ui->summary);
 		ui->summary = json_incref(row);
-		ui->summary_s = mono_s();
+		ui->summary_s = monotonic_s();
 	}
 	clients_summary(ui);
 }
@@ -175,7 +166,7 @@ ui_setup(struct worker *w, const struct ui_conf *conf)
 	ui->conf = *conf;
 	ui->w = w;
 	ui->listen_fd = -1;
-	ui->started_s = mono_s();
+	ui->started_s = monotonic_s();
 	CDS_INIT_LIST_HEAD(&ui->clients);
 	CDS_INIT_LIST_HEAD(&ui->flights);
 	*w = (struct worker){.name = "ui",

@@ -19,8 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 #define FRAMES_MAX 65536
 #define BATCH      64
@@ -31,15 +32,6 @@ static void
 on_term(int number)
 {
 	ended = 1;
-}
-
-static double
-now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static int
@@ -107,9 +99,9 @@ main(int argc, char **argv)
 	for (unsigned int i = 0; i < n; i++)
 		msg[i].msg_hdr = (struct msghdr){.msg_iov = &frame[i], .msg_iovlen = 1};
 	signal(SIGTERM, on_term);
-	begin = now_s();
+	begin = monotonic_s();
 	end = begin + atof(argv[3]);
-	while (!ended && now_s() < end) {
+	while (!ended && monotonic_s() < end) {
 		unsigned int batch = n - at < BATCH ? n - at : BATCH;
 		int rc = sendmmsg(fd, msg + at, batch, 0);
 
@@ -120,6 +112,6 @@ main(int argc, char **argv)
 		sent += rc > 0 ? (unsigned int)rc : 0;
 		refused += rc <= 0;
 	}
-	printf("%llu %llu %.3f\n", sent, refused, now_s() - begin);
+	printf("%llu %llu %.3f\n", sent, refused, monotonic_s() - begin);
 	return 0;
 }

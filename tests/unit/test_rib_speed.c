@@ -8,9 +8,9 @@
 #include "rib_rig.h"
 
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "oracle.h"
 #include "rib/checkpoint.h"
 
@@ -22,15 +22,6 @@
 #define N_V6 200000u
 #endif
 #define N_ID 64u
-
-static double
-now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static int
 prefix_order(const void *a, const void *b)
@@ -119,7 +110,7 @@ feed(struct rig *g, const struct prefix *p, uint32_t base)
 		ev->nhid = base + rnd_below(&r, 2 * N_ID);
 		if (g->batch->n < FPM_BATCH_MAX && !last)
 			continue;
-		start = now_s();
+		start = monotonic_s();
 		rig_flush_batch(g);
 		if (++n % 32 == 0 || last) {
 			rib_round(g->rib);
@@ -127,7 +118,7 @@ feed(struct rig *g, const struct prefix *p, uint32_t base)
 			while ((m = rig_take(&g->w)) != NULL)
 				rib_on_msg(g->rib, m);
 		}
-		spent += now_s() - start;
+		spent += monotonic_s() - start;
 	}
 	return spent;
 }
@@ -158,7 +149,7 @@ restored(struct rig *g)
 {
 	struct rib_conf *conf = &g->rib->conf;
 	struct rig *next = rig_new();
-	double start = now_s();
+	double start = monotonic_s();
 	int fd;
 
 	conf->checkpoint = true;
@@ -169,13 +160,13 @@ restored(struct rig *g)
 	for (uint32_t i = 1; i <= g->rib->main.high; i++)
 		if (route_at(&g->rib->main, i)->zslot != 0)
 			mirror_route(g->rib, route_at(&g->rib->main, i));
-	report("checkpoint written whole", now_s() - start);
+	report("checkpoint written whole", monotonic_s() - start);
 	fd = dup(g->rib->ckpt->fd);
-	start = now_s();
+	start = monotonic_s();
 	next->rib->conf.checkpoint = true;
 	next->rib->conf.checkpoint_max_age_s = 60;
 	checkpoint_begin(next->rib, fd);
-	report("restored", now_s() - start);
+	report("restored", monotonic_s() - start);
 	assert_int_equal(next->rib->count.restored, n_routes);
 	rig_free(next);
 }
@@ -224,26 +215,26 @@ a_full_table_goes_in(void **state)
 	rig_addr(g, 11, "2001:db8:1::ff/64", true);
 	rig_settle(g);
 	writes = g->rib->count.trie_writes;
-	start = now_s();
+	start = monotonic_s();
 	rig_link(g, 11, 1, false);
 	printf("{\"bench\": \"rib link loss\", \"routes\": %u, \"us\": %.1f}\n", n_routes,
-	       (now_s() - start) * 1e6);
-	start = now_s();
+	       (monotonic_s() - start) * 1e6);
+	start = monotonic_s();
 	rig_hop(g, 5001, "192.0.2.200", 12);
 	rig_go(g);
 	printf("{\"bench\": \"rib nexthop change\", \"routes\": %u, \"us\": %.1f}\n",
-	       n_routes, (now_s() - start) * 1e6);
+	       n_routes, (monotonic_s() - start) * 1e6);
 	assert_int_equal(g->rib->count.trie_writes, writes);
 
 	rig_link(g, 11, 1, true);
 	rig_settle(g);
-	start = now_s();
+	start = monotonic_s();
 	rig_session(g, 200);
 	ids(g, 5000);
 	rig_event(g, FPM_ROUTE)->prefix = p[0];
 	rig_sentinel(g);
 	rig_go(g);
-	report("sweep of all", now_s() - start);
+	report("sweep of all", monotonic_s() - start);
 	assert_int_equal(g->rib->stale, 0);
 	free(p);
 	rig_free(g);

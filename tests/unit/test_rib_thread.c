@@ -15,24 +15,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <urcu/urcu-qsbr.h>
 
+#include "base/clock.h"
 #include "rib/rib_impl.h"
 
 struct house {
 	struct worker rib, neigh;
 	struct fib *fib;
 };
-
-static double
-now_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 /* neigh: every watched neighbour is at 02:00:00:00:00:<adj> at once. */
 static void
@@ -168,11 +159,11 @@ quiescent(const struct house *h)
 static bool
 wait_for(const struct house *h, uint32_t dst, enum path_kind kind, double seconds)
 {
-	double end = now_s() + seconds;
+	double end = monotonic_s() + seconds;
 	bool found;
 
 	urcu_qsbr_thread_online();
-	while (!(found = path_kind(ask(h, dst, 0)) == kind) && now_s() < end) {
+	while (!(found = path_kind(ask(h, dst, 0)) == kind) && monotonic_s() < end) {
 		quiescent(h);
 		sched_yield();
 	}
@@ -193,10 +184,10 @@ one_route_is_in_the_fib_at_once(void **state)
 
 		add_hop(b, 7, 0xc0000201, 11);
 		add_route(b, FPM_ROUTE, 0x0a000000 + (i << 8), 24, 7);
-		start = now_s();
+		start = monotonic_s();
 		worker_send(&h->rib, &b->m);
 		assert_true(wait_for(h, 0x0a000001 + (i << 8), PATH_ADJ, 5));
-		took = now_s() - start;
+		took = monotonic_s() - start;
 		sum += took;
 		worst = took > worst ? took : worst;
 	}

@@ -21,9 +21,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "netns.h"
 #include "tap.h"
 
@@ -40,10 +40,7 @@ struct bed {
 static inline int64_t
 now_ms(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+	return (int64_t)monotonic_ms(); /* signed: what is left may be less than nothing */
 }
 
 static inline int
