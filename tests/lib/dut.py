@@ -171,6 +171,13 @@ class Dut:
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(text)
 
+    def edit_config(self, old, new):
+        """Put `new` wherever `old` stands in the configuration, which it must."""
+        with open(self.config, encoding="utf-8") as file:
+            text = file.read()
+        assert old in text, f"no {old!r} in {self.config}"
+        self.write_config(text.replace(old, new))
+
     def start(self):
         """Start the daemon and wait until it answers; open the TAPs for listening."""
         self.control.close()
@@ -335,6 +342,11 @@ class Dut:
             timeout=timeout,
             check=False,
         )
+
+    def rss(self):
+        """Octets of the daemon in memory; asks the kernel, none of its threads but ui."""
+        with open(f"/proc/{self.daemon.pid()}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
     def log(self, lines=40):
         """The last lines the daemon wrote."""

@@ -2,7 +2,9 @@
 """Fixtures of the system tests: one router for the session, in its standard state for
 every test, and its four wires by name."""
 
+import contextlib
 import os
+import random
 import sys
 
 import pytest
@@ -10,8 +12,7 @@ import pytest
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from lib.dut import sweep_leftovers, why_not  # noqa: E402
-from router import Router  # noqa: E402
-from wire import Collector, Wire  # noqa: E402
+from router import Router, running  # noqa: E402
 
 
 # `fpmctl audit` is shown state that was broken on purpose (test_audit.py).
@@ -30,13 +31,8 @@ def possible():
 @pytest.fixture(scope="session")
 def session_dut(possible):
     """The router that most tests share."""
-    router = Router(Wire, Collector())
-    try:
-        router.build()
-        router.start()
+    with running() as router:
         yield router
-    finally:
-        router.destroy()
 
 
 @pytest.fixture
@@ -60,15 +56,41 @@ def own_dut():
     made = []
 
     def make(**kw):
-        router = Router(Wire, Collector(), name=f"x{len(made)}", **kw)
+        router = Router(name=f"x{len(made)}", **kw)
+        ending.callback(router.destroy)
         made.append(router)
         router.build()
         return router
 
     make.made = made
-    yield make
-    for router in made:
-        router.destroy()
+    with contextlib.ExitStack() as ending:  # one that fails to end holds up no other
+        yield make
+
+
+@pytest.fixture
+def short_queue(own_dut):
+    """A router of the release build, as memory and time are judged by it, that has the
+    shortest queue for zebra which the configuration allows: 64 MiB."""
+    router = own_dut()
+    if "/release/" not in router.daemon.program:
+        pytest.skip("time and memory are measured on the release build")
+    router.edit_config("fpm:", "fpm:\n  queue-limit-mib: 64")
+    router.start()
+    return router
+
+
+@pytest.fixture
+def rng():
+    """Chance, its seed printed."""
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    return random.Random(seed)
+
+
+@pytest.fixture(params=[4, 6], ids=["IPv4", "IPv6"])
+def family(request):
+    """Both families."""
+    return request.param
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from lib.dut import CONFIG, Dut
 from lib.frr import Frr
 from lib.wait import eventually
 from router import Router, Stream
-from wire import Collector, Wire
+from wire import Wire
 
 OUR4, PEER4 = "203.0.113.1", "203.0.113.2"
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -66,7 +66,7 @@ class Flooded:
     """The whole of it; a context manager."""
 
     def __init__(self, name=""):
-        self.dut = Router(Wire, Collector(), name=f"flood{name}")
+        self.dut = Router(name=f"flood{name}")
         self.peer_ns = f"fdp-peer-{os.getpid()}{name}"
         self.far = None  # frames that reach the peer
         self.r1 = self.peer = None

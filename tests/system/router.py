@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The device under test in a test's words: routes, counters, fences, streams."""
 
+import contextlib
 import struct
 import threading
 import time
@@ -10,7 +11,7 @@ from scapy.packet import Raw
 
 from lib.dut import Dut
 from lib.wait import eventually
-from wire import token, token_of
+from wire import Collector, Wire, token, token_of
 from zebra import Zebra
 
 LOCAL_EXPERIMENT = 0x88B5  # IEEE 802, EtherType for nobody: the kernel does not answer it
@@ -19,8 +20,8 @@ LOCAL_EXPERIMENT = 0x88B5  # IEEE 802, EtherType for nobody: the kernel does not
 class Router(Dut):
     """A Dut with a zebra beside it."""
 
-    def __init__(self, *args, **kw):
-        super().__init__(*args, **kw)
+    def __init__(self, **kw):
+        super().__init__(Wire, Collector(), **kw)
         self.zebra = Zebra(self)
         self.marks = 0  # frames for the kernel that fences have sent
 
@@ -139,6 +140,18 @@ class Router(Dut):
     def stream(self, wire, dst, **kw):
         """Numbered packets at a steady rate until stop(): see Stream."""
         return Stream(self, wire, dst, **kw)
+
+
+@contextlib.contextmanager
+def running(name=""):
+    """A router that runs for the length of a with block, and leaves nothing."""
+    router = Router(name=name)
+    try:
+        router.build()
+        router.start()
+        yield router
+    finally:
+        router.destroy()
 
 
 class Stream(threading.Thread):

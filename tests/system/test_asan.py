@@ -4,7 +4,6 @@ then stops: no report, no leak, exit code 0."""
 
 import glob
 import os
-import random
 
 import pytest
 
@@ -18,7 +17,7 @@ NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
 
 @pytest.fixture
 def watched(own_dut, monkeypatch, tmp_path):
-    """A daemon with sanitizers, and the files they write."""
+    """A daemon with sanitizers and a route of each family; reports() is what they wrote."""
     log = str(tmp_path / "asan")
     monkeypatch.setenv("ASAN_OPTIONS", f"log_path={log}:detect_leaks=1:exitcode=99")
     monkeypatch.setenv("UBSAN_OPTIONS", f"log_path={log}:print_stacktrace=1")
@@ -30,18 +29,24 @@ def watched(own_dut, monkeypatch, tmp_path):
         for name in glob.glob(log + "*")
     )
     router.start()
+    wan = router.wires["wan"]
+    router.route(NET, via=wan.peer4, wire=wan)
+    router.route(NET6, via=wan.peer6, wire=wan)
     return router
 
 
-def test_no_sanitizer_report_after_nonsense_and_churn(watched):
+def ends_clean(dut):
+    """Stop it, if it lives: exit code 0, and the sanitizers wrote nothing."""
+    code = dut.stop(timeout=30) if dut.alive() else dut.daemon.process.poll()
+    assert dut.reports() == ""
+    assert code == 0, dut.log()
+
+
+def test_no_sanitizer_report_after_nonsense_and_churn(watched, rng):
     """Random frames on every port, damaged FPM, reconnects, churn, neighbours that come
     and go, links that flap, every show; then SIGTERM."""
-    dut, seed = watched, random.randrange(1 << 30)
-    print("seed", seed)
-    rng = random.Random(seed)
+    dut = watched
     lan, wan = dut.wires["lan"], dut.wires["wan"]
-    dut.route(NET, via=wan.peer4, wire=wan)
-    dut.route(NET6, via=wan.peer6, wire=wan)
     dut.zebra.group(list(dut.zebra.nexthops))
 
     for wire in dut.wires.values():
@@ -67,18 +72,13 @@ def test_no_sanitizer_report_after_nonsense_and_churn(watched):
         dut.control.ask(show)
     eventually(lambda: not dut.alive() or dut.fpm()["queue_bytes"] == 0, 20)
 
-    code = dut.stop(timeout=30) if dut.alive() else dut.daemon.process.poll()
-
-    assert dut.reports() == ""
-    assert code == 0, dut.log()
+    ends_clean(dut)
 
 
 def test_no_sanitizer_report_on_forwarding_and_errors(watched):
     """Every slow path once: ICMP errors, fragments, waiting packets; then SIGTERM."""
     dut = watched
     lan, wan = dut.wires["lan"], dut.wires["wan"]
-    dut.route(NET, via=wan.peer4, wire=wan)
-    dut.route(NET6, via=wan.peer6, wire=wan)
     dut.ip("link set wan0 mtu 1300")
     wan.answer("192.0.2.99")
     for dst in (HOST, HOST6, "203.0.113.1", "2001:db8:ffff::1", "192.0.2.99", "192.0.2.98"):
@@ -89,21 +89,14 @@ def test_no_sanitizer_report_on_forwarding_and_errors(watched):
     dut.fence(lan)
     dut.forwarded(lan, lan.probe("192.0.2.99"), wan, timeout=5)
 
-    code = dut.stop(timeout=30)
-
-    assert dut.reports() == ""
-    assert code == 0, dut.log()
+    ends_clean(dut)
 
 
-def test_no_sanitizer_report_while_packets_are_looked_at(watched):
+def test_no_sanitizer_report_while_packets_are_looked_at(watched, rng):
     """Nonsense on every port under traces and captures whose clients read, do not read, and
     go away; explained nonsense; the end comes while they run."""
-    dut, seed = watched, random.randrange(1 << 30)
-    print("seed", seed)
-    rng = random.Random(seed)
+    dut = watched
     lan, wan = dut.wires["lan"], dut.wires["wan"]
-    dut.route(NET, via=wan.peer4, wire=wan)
-    dut.route(NET6, via=wan.peer6, wire=wan)
     silent = [Watching(dut, trace={}), Watching(dut, capture={"snap": 64})]
 
     for wire in (lan, wan):
@@ -118,9 +111,6 @@ def test_no_sanitizer_report_while_packets_are_looked_at(watched):
                     wire.send(data)
                 Watching(dut, trace={"dst": NET, "count": 1}).close()
 
-    code = dut.stop(timeout=30)
-
-    assert dut.reports() == ""
-    assert code == 0, dut.log()
+    ends_clean(dut)
     for watch in silent:
         watch.close()

@@ -20,9 +20,7 @@ def two(own_dut):
     if len(cpus) < 2:
         pytest.skip("two forwarders need two cores")
     router = own_dut()
-    with open(router.config, encoding="utf-8") as file:
-        text = file.read()
-    router.write_config(text + f"cores: [{cpus[0]}, {cpus[1]}]\n")
+    router.edit_config("log-level:", f"cores: [{cpus[0]}, {cpus[1]}]\nlog-level:")
     router.start()
     return router
 

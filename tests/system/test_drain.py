@@ -7,39 +7,24 @@ import time
 
 import pytest
 
+from full_table import HELD_S, N4, N6, send
 from lab import routes
 from lib.freeze import frozen
 from lib.fpm_speaker import table_stream
 from lib.wait import eventually
-from test_scale import send
 
 LIMIT = 64 << 20  # the shortest queue that the configuration allows
-N4, N6 = 1_000_000, 200_000  # 55 of those 64 MiB
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 PAUSE_S = float(os.environ.get("DRAIN_PAUSE_S", "20"))
-HELD_S = 1.0  # what zebra's walk sleeps when its buffer is full
 ROOM = 48 << 20  # above what is accounted: malloc's own, socket buffers, answers
 
 
 @pytest.fixture
-def short(own_dut):
-    """A router with the shortest queue, one route in use, and its neighbours' next hops."""
-    router = own_dut()
-    if "/release/" not in router.daemon.program:
-        pytest.skip("memory is measured on the release build")
-    with open(router.config, encoding="utf-8") as file:
-        router.write_config(file.read().replace("fpm:", "fpm:\n  queue-limit-mib: 64"))
-    router.start()
-    wan = router.wires["wan"]
-    router.route(NET, via=wan.peer4, wire=wan)
-    return router
-
-
-def rss(dut):
-    """Resident memory of the daemon in octets."""
-    with open(f"/proc/{dut.daemon.pid()}/status", encoding="ascii") as file:
-        line = next(line for line in file if line.startswith("VmRSS:"))
-    return int(line.split()[1]) << 10
+def short(short_queue):
+    """A router with the shortest queue and one route in use."""
+    wan = short_queue.wires["wan"]
+    short_queue.route(NET, via=wan.peer4, wire=wan)
+    return short_queue
 
 
 def table(dut):
@@ -62,7 +47,7 @@ def test_a_rib_that_stands_still_holds_up_neither_zebra_nor_packets(short):
     queue warns in log and show before it is full, transit goes on; then all is there."""
     dut, lan, wan = short, short.wires["lan"], short.wires["wan"]
     octets = table(dut)
-    generation, before = dut.fpm()["generation"], rss(dut)
+    generation, before = dut.fpm()["generation"], dut.rss()
 
     with dut.stream(lan, HOST, rate=200) as stream:
         with frozen(dut.daemon.pid(), "fdp-rib"):
@@ -72,7 +57,7 @@ def test_a_rib_that_stands_still_holds_up_neither_zebra_nor_packets(short):
             eventually(lambda: dut.fpm()["queue_warning"], 10, what="the queue warns")
             shown = dut.fpmctl("show", "fpm").stdout
             eventually(lambda: time.monotonic() > begin + PAUSE_S, PAUSE_S + 1)
-            paused, grown = dut.fpm(), rss(dut) - before
+            paused, grown = dut.fpm(), dut.rss() - before
         begin = time.monotonic()
         eventually(
             lambda: (dut.fpm()["zebra4"] - 1, dut.fpm()["zebra6"]) == (N4, N6), 30, 0.1
@@ -104,7 +89,7 @@ def test_at_the_limit_the_session_ends_and_a_new_one_brings_all_in_step(short):
     repeat is swept."""
     dut, lan, wan = short, short.wires["lan"], short.wires["wan"]
     octets = table(dut)
-    before = rss(dut)
+    before = dut.rss()
 
     with dut.stream(lan, HOST, rate=200) as stream:
         with frozen(dut.daemon.pid(), "fdp-rib"):
@@ -115,7 +100,7 @@ def test_at_the_limit_the_session_ends_and_a_new_one_brings_all_in_step(short):
             shown = dut.fpmctl("show", "fpm").stdout
             with pytest.raises(ConnectionRefusedError):
                 dut.zebra.speaker.connect(timeout=1)  # again and again
-            grown = rss(dut) - before
+            grown = dut.rss() - before
         # zebra tries again every 3 s.
         eventually(lambda: dut.fpm()["state"] != "refusing", 30, 0.1, "there is room again")
         dut.zebra.connect()

@@ -3,7 +3,6 @@
 nothing is sent, nothing counted, and it is what happens when the packet comes."""
 
 import json
-import random
 import struct
 from collections import Counter
 
@@ -290,12 +289,10 @@ def asked(dut):
     )
 
 
-def test_it_is_what_happens(taught, lan, wan):
+def test_it_is_what_happens(taught, lan, wan, rng):
     """A few hundred random packets, explained first and sent then: every one leaves by the
     port, to the MAC and with the TTL that were told, or moves the counters that were told.
     """
-    seed = random.randrange(1 << 32)
-    rng = random.Random(seed)
     told, packets = [], []
     for _ in range(400):
         data = random_packet(rng, lan, wan)
@@ -321,13 +318,13 @@ def test_it_is_what_happens(taught, lan, wan):
     for reason in ("neigh_failed", "hold_full"):  # the punt thread's, later
         moved.pop(("dropped", reason), None)
     want_left = want.pop(("forwarded", None), 0)
-    assert {k: v for k, v in moved.items() if v} == dict(want), f"seed {seed}"
-    assert want_left > 30, f"seed {seed}: the mix is too dull"
+    assert {k: v for k, v in moved.items() if v} == dict(want)
+    assert want_left > 30, "the mix is too dull"
     for data, row in zip(packets, told):
         if row["verdict"] != "forwarded" or token_of(data) is None:
             continue
         wire, got = seen(taught, token_of(data))
-        assert wire and wire.tap == row["out"], f"seed {seed}: {row}"
-        assert got[:6].hex(":") == row["mac"], f"seed {seed}: {row}"
+        assert wire and wire.tap == row["out"], row
+        assert got[:6].hex(":") == row["mac"], row
         ttl = got[22] if row["family"] == 4 else got[21]
-        assert ttl == row["out_ttl"], f"seed {seed}: {row}"
+        assert ttl == row["out_ttl"], row

@@ -58,10 +58,7 @@ class Acks:
 def router(own_dut):
     """A router that acknowledges, with its lan and wan."""
     dut = own_dut()
-    dut.write_config()
-    with open(dut.config, encoding="utf-8") as file:
-        text = file.read().replace("fpm:\n", "fpm:\n  feedback: true\n")
-    dut.write_config(text)
+    dut.edit_config("fpm:\n", "fpm:\n  feedback: true\n")
     dut.start()
     return dut
 

@@ -131,10 +131,7 @@ def test_what_is_advertised_is_what_is_forwarded(own_dut, tmp_path, feedback):
     """`bgp suppress-fib-pending`: with acknowledgements all routes go on to the next
     router, without them none, for nobody has said that packets would arrive."""
     dut = own_dut()
-    dut.write_config()
-    with open(dut.config, encoding="utf-8") as file:
-        text = file.read().replace("fpm:\n", f"fpm:\n  feedback: {str(feedback).lower()}\n")
-    dut.write_config(text)
+    dut.edit_config("fpm:\n", f"fpm:\n  feedback: {str(feedback).lower()}\n")
     dut.start()
     dut.zebra.close()
     frr = NewFrr(dut, tmp_path)

@@ -26,12 +26,6 @@ HOST, HOST6 = "198.51.100.9", "2001:db8:f000::9"
 LO4, LO6 = "203.0.113.255", "2001:db8:ffff::1"
 
 
-@pytest.fixture(params=[4, 6], ids=["IPv4", "IPv6"])
-def family(request):
-    """Both families."""
-    return request.param
-
-
 @pytest.fixture
 def loopback(dut):
     """Give `lo` its global addresses; they are gone afterwards."""

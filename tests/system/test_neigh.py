@@ -1,30 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Neighbours: found by the kernel, used by the dataplane, and what waits meanwhile."""
 
-import pytest
 from scapy.layers.inet import ICMP
 from scapy.layers.inet6 import ICMPv6DestUnreach
 from scapy.layers.l2 import ARP, Ether
 
+from gateways import HOST, HOST6, NET, NET6, case
 from lib.wait import eventually
 from wire import token_of
-
-NET, HOST = "198.51.100.0/24", "198.51.100.9"
-NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
-# (gateway on wan, prefix, destination) of both families; tests take addresses of their own.
-CASES = {4: ("192.0.2.{}", NET, HOST), 6: ("2001:db8:1::{}", NET6, HOST6)}
-
-
-@pytest.fixture(params=[4, 6], ids=["IPv4", "IPv6"])
-def family(request):
-    """Both families."""
-    return request.param
-
-
-def case(family, number):
-    """(gateway, prefix, destination): gateway 192.0.2.N or 2001:db8:1::N on wan."""
-    gateway, prefix, dst = CASES[family]
-    return gateway.format(number), prefix, dst
 
 
 def test_an_unresolved_gateway_is_asked_for_and_the_first_packets_wait(

@@ -11,27 +11,13 @@ from scapy.layers.inet import ICMP
 from scapy.layers.inet6 import ICMPv6DestUnreach, ICMPv6ND_NA, ICMPv6NDOptDstLLAddr, IPv6
 from scapy.layers.l2 import ARP, Ether
 
+from gateways import HOST, HOST6, NET, NET6, case
 from lib import netns
 from lib.wait import eventually
-from router import Router
-from wire import Collector, Wire, token_of
+from router import running
+from wire import token_of
 
-NET, HOST = "198.51.100.0/24", "198.51.100.9"
-NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
-CASES = {4: ("192.0.2.{}", NET, HOST), 6: ("2001:db8:1::{}", NET6, HOST6)}
 USABLE = {"reachable", "stale", "delay", "probe"}
-
-
-@pytest.fixture(params=[4, 6], ids=["IPv4", "IPv6"])
-def family(request):
-    """Both families."""
-    return request.param
-
-
-def case(family, number):
-    """(gateway, prefix, destination): gateway 192.0.2.N or 2001:db8:1::N on wan."""
-    gateway, prefix, dst = CASES[family]
-    return gateway.format(number), prefix, dst
 
 
 @pytest.fixture
@@ -246,13 +232,8 @@ class Talk(threading.Thread):
 @pytest.fixture(scope="module")
 def scanned(possible):
     """A router of its own: a scan leaves the kernel's table full for a while."""
-    router = Router(Wire, Collector(), name="scan")
-    try:
-        router.build()
-        router.start()
+    with running("scan") as router:
         yield router
-    finally:
-        router.destroy()
 
 
 def scan_frames(lan, family):
@@ -288,7 +269,7 @@ def test_a_scan_leaves_gateways_alone_and_memory_bounded(scanned, family):
         eventually(lambda: dut.route_row("198.18.0.0/16"), 3, 0.005)
     dut.route(prefix, via=gateway, wire=wan)
     dut.forwarded(lan, lan.probe(dst), wan, timeout=3)
-    memory = dut.control.ask("memory")[0]["rss_bytes"]
+    memory = dut.rss()
     before = dut.counters()
     frames, sent = scan_frames(lan, family), 0
 
@@ -315,6 +296,6 @@ def test_a_scan_leaves_gateways_alone_and_memory_bounded(scanned, family):
     rows = dut.control.ask("neighbors")
     assert len(rows) < 4096, "the kernel's table has at most gc_thresh3 entries"
     assert next(r for r in rows if r["address"] == gateway)["mac"] == "02:00:00:00:70:01"
-    grown = dut.control.ask("memory")[0]["rss_bytes"] - memory
+    grown = dut.rss() - memory
     assert grown < 16 << 20, f"{grown} octets more"
     assert sum(dut.drops(before).values()) > 0.9 * sent

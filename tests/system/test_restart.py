@@ -18,7 +18,7 @@ from lib import fpm_speaker as fpm
 from lib import netns, procs
 from lib.linkwatch import LinkWatch
 from lib.wait import eventually
-from wire import token, token_of
+from wire import token
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 N4, N6 = 1000, 200
@@ -159,9 +159,7 @@ def test_transit_is_back_before_zebra_is(kept):
 def test_a_checkpoint_that_is_turned_off_is_not_there(own_dut):
     """checkpoint-max-age-s: 0."""
     dut = own_dut(supervised=True)
-    with open(dut.config, encoding="utf-8") as file:
-        text = file.read()
-    dut.write_config(text + "checkpoint-max-age-s: 0\n")
+    dut.edit_config("log-level:", "checkpoint-max-age-s: 0\nlog-level:")
     dut.start()
     dut.route(NET, via=dut.wires["wan"].peer4, wire=dut.wires["wan"])
     assert dut.fpm()["checkpoint"] is None
@@ -195,9 +193,7 @@ def test_a_tap_deleted_meanwhile_is_made_anew(kept):
 def test_a_port_that_is_configured_no_more_is_let_go(kept):
     """Its TAP loses carrier with the restart: nobody is behind it."""
     dut = kept
-    with open(dut.config, encoding="utf-8") as file:
-        text = file.read()
-    dut.write_config(text.replace("  - tap: ext0\n    device: net_af_packet,iface=p-ext\n", ""))
+    dut.edit_config("  - tap: ext0\n    device: net_af_packet,iface=p-ext\n", "")
 
     was = dut.daemon.crash()
     dut.control.close()

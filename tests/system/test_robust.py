@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What must not happen whatever comes: a crash, a stall, two daemons on one machine."""
 
-import random
 import signal
 import subprocess
 
@@ -14,14 +13,6 @@ from wire import token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
-
-
-@pytest.fixture
-def rng():
-    """Chance, its seed printed."""
-    seed = random.randrange(1 << 30)
-    print("seed", seed)
-    return random.Random(seed)
 
 
 @pytest.fixture

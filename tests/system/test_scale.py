@@ -5,40 +5,22 @@ import json
 import random
 import time
 
-import pytest
-
+from full_table import HELD_S, N4, N6, send
 from lab import routes
 from lib import fpm_speaker as fpm
 from lib.wait import eventually
 
-N4, N6 = 1_000_000, 200_000
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
 ALL_S = 25.0  # for loading, looking and withdrawing: some three times what it takes
-HELD_S = 1.0  # zebra's buffer grows and its other work waits while its socket is full
 RSS_MAX = 600 << 20
 
 
-def send(speaker, octets):
-    """Send all as zebra does, piece by piece. Returns the longest that one was held."""
-    worst, view = 0.0, memoryview(octets)
-    for at in range(0, len(view), 65536):
-        begin = time.monotonic()
-        speaker.send_raw(view[at : at + 65536])
-        worst = max(worst, time.monotonic() - begin)
-    return worst
-
-
-def test_a_full_table_comes_and_goes_and_nothing_waits(own_dut):
+def test_a_full_table_comes_and_goes_and_nothing_waits(short_queue):
     """1 M IPv4 and 200 k IPv6 routes over FPM, the queue as short as the configuration
     allows: zebra is never held back, every route is in the FIB and leads where it should,
     transit loses nothing, memory is bounded, and all of it goes again."""
-    dut = own_dut()
-    if "/release/" not in dut.daemon.program:
-        pytest.skip("time and memory are measured on the release build")
-    with open(dut.config, encoding="utf-8") as file:
-        dut.write_config(file.read().replace("fpm:", "fpm:\n  queue-limit-mib: 64"))
-    dut.start()
+    dut = short_queue
     lan, outs = dut.wires["lan"], [dut.wires[name] for name in ("wan", "alt", "ext")]
     dut.route(NET, via=outs[0].peer4, wire=outs[0])
     dut.route(NET6, via=outs[0].peer6, wire=outs[0])

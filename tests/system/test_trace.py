@@ -9,7 +9,7 @@ import subprocess
 import time
 
 import pytest
-from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.inet import ICMP, IP, TCP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 

@@ -198,11 +198,6 @@ class Rig(Dut):
                 found[name] = found.get(name, 0.0) + int(file.read().split()[0]) / 1e9
         return found
 
-    def rss(self):
-        """Octets of the daemon in memory."""
-        with open(f"/proc/{self.daemon.process.pid}/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
-
     def memory(self):
         """`show memory`."""
         return json.loads(self.fpmctl("--json", "show", "memory").stdout)[0]

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A full table on its way from zebra, as its socket sees it."""
+
+import time
+
+N4, N6 = 1_000_000, 200_000  # 55 MiB of the daemon's queue
+# zebra's buffer grows and its other work waits while its socket is full; its walk sleeps
+# that long then.
+HELD_S = 1.0
+
+
+def send(speaker, octets):
+    """Send all as zebra does, piece by piece. Returns the longest that one was held."""
+    worst, view = 0.0, memoryview(octets)
+    for at in range(0, len(view), 65536):
+        begin = time.monotonic()
+        speaker.send_raw(view[at : at + 65536])
+        worst = max(worst, time.monotonic() - begin)
+    return worst

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Gateways on wan that nobody else has, and what is routed by them, in both families."""
+
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
+_WAYS = {4: ("192.0.2.{}", NET, HOST), 6: ("2001:db8:1::{}", NET6, HOST6)}
+
+
+def case(family, number):
+    """(gateway, prefix, destination): gateway 192.0.2.N or 2001:db8:1::N on wan.
+
+    The kernel remembers neighbours: tests take numbers of their own.
+    """
+    gateway, prefix, dst = _WAYS[family]
+    return gateway.format(number), prefix, dst
