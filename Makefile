@@ -144,8 +144,9 @@ $(O)/tests/flood: $(call obj,tests/lib/flood.c)
 	@echo "  LD    $@"
 	@$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDFLAGS)
 
-system: $(O)/tests/flood ## system tests against the real daemon (T=expression to choose)
-	@mkdir -p build
+# test_asan.py runs the daemon of another build.
+system: all $(O)/tests/flood ## system tests against the real daemon (T=expression to choose)
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan all
 	@$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest -rs \
 		tests/system $(if $(T),-k "$(T)")
 
