@@ -13,6 +13,7 @@ PKGS_RUN   := frr iproute2 iputils-ping traceroute ethtool python3 procps
 PKGS_TEST  := libcmocka-dev python3-pytest python3-scapy python3-yaml clang-format-14 \
 	tcpdump tshark
 PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps
+PKGS_DEB   := debhelper dpkg-dev lintian
 PKGS_BENCH := xz-utils bzip2 bgpdump python3-matplotlib
 
 .DEFAULT_GOAL := all
@@ -160,6 +161,11 @@ format: ## clang-format over all C
 	@find . \( -name build -o -name '.?*' \) -prune -o -name '*.[ch]' -print \
 		| xargs clang-format-14 -i
 
+# --- packages ------------------------------------------------------------------------------
+deb: ## a Debian package of the daemon, its supervisor and fpmctl, in build/deb/
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_DEB)"
+	@fpm-dataplane/dist/deb.sh "$(VERSION)"
+
 # --- benchmarks: JSON on stdout, tables on stderr; never a verdict on a time ------------------
 bench: bench-fib bench-fpm bench-forward ## all benchmarks
 
@@ -241,4 +247,4 @@ help: ## this list
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
 .PHONY: all deps build demo demo-down vtysh test unit unit-asan unit-bins system frr-root lint \
-	format bench bench-fib bench-fpm bench-forward fuzz clean help
+	format bench bench-fib bench-fpm bench-forward fuzz deb clean help

@@ -1,0 +1,33 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Builds the Debian package of the tree that this file is in, into build/deb/. The source that
+# is packaged is a copy: debian/ has to lie at its top. $1 is the version of the programs.
+set -e
+cd "$(dirname "$0")/../.."
+out=$PWD/build/deb src=$PWD/build/deb/src
+# Rising with every commit, and before 0.1 itself.
+when=$(git log -1 --format=%ct 2>/dev/null || stat -c %Y VERSION)
+version=0.1~$(date -u -d "@$when" +%Y%m%d.%H%M%S).$(echo "$1" | tr -c 'a-zA-Z0-9.\n' .)
+
+rm -rf "$out"
+mkdir -p "$src"
+tar -c --exclude=./build --exclude=./.?* --exclude=./tests --exclude=__pycache__ . | tar -x -C "$src"
+mv "$src/fpm-dataplane/dist/debian" "$src/"
+cp fpm-dataplane/dist/fpm-dataplane.service fpm-dataplane/dist/fpm-dataplane.sysusers "$src/debian/"
+echo "$1" >"$src/VERSION"
+cat >"$src/debian/changelog" <<END
+fpm-dataplane ($version) unstable; urgency=medium
+
+  * Built from commit $1.
+
+ -- $(sed -n 's/^Maintainer: //p' "$src/debian/control")  $(date -u -R -d "@$when")
+END
+
+cd "$src"
+dpkg-buildpackage -b -us -uc >"$out/build.log" 2>&1 || { tail -30 "$out/build.log"; exit 1; }
+cd "$out"
+rm -rf "$src"
+# The project has no mail address yet, and no distribution that the package is for.
+no=bogus-mail-host,bogus-mail-host-in-debian-changelog,bad-distribution-in-changes-file
+lintian --fail-on error --allow-root --suppress-tags $no ./*.changes
+ls "$out"/*.deb
