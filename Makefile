@@ -166,6 +166,14 @@ deb: ## a Debian package of the daemon, its supervisor and fpmctl, in build/deb/
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_DEB)"
 	@fpm-dataplane/dist/deb.sh "$(VERSION)"
 
+test-deb: deb ## install, run, upgrade and purge the package in a clean Debian root
+	@$(MAKE) --no-print-directory deps DEPS_ALL="python3-pytest debootstrap"
+	@tests/lib/debian_root.sh $(CURDIR)/build/deb-root bookworm >build/deb-root.log 2>&1 || \
+		{ tail -20 build/deb-root.log; exit 1; }
+	@DEB=$$(ls $(CURDIR)/build/deb/fpm-dataplane_*.deb) DEB_ROOT=$(CURDIR)/build/deb-root \
+		$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest-deb \
+		-rs tests/package
+
 # --- benchmarks: JSON on stdout, tables on stderr; never a verdict on a time ------------------
 bench: bench-fib bench-fpm bench-forward ## all benchmarks
 
@@ -247,4 +255,4 @@ help: ## this list
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
 .PHONY: all deps build demo demo-down vtysh test unit unit-asan unit-bins system frr-root lint \
-	format bench bench-fib bench-fpm bench-forward fuzz deb clean help
+	format bench bench-fib bench-fpm bench-forward fuzz deb test-deb clean help

@@ -1,0 +1,24 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# A small Debian in directory $1: suite $2 with the packages $3 and on, taken from where this
+# machine's own packages come from. Nothing is done when $1 is complete already. root.
+set -e
+[ $# -ge 2 ] || { echo "usage: $0 /ABSOLUTE/DIRECTORY SUITE [PACKAGE ...]" >&2; exit 2; }
+case $1 in /?*) dir=$1 suite=$2 ;; *) echo "$0: $1 is not absolute" >&2; exit 2 ;; esac
+shift 2
+[ ! -e "$dir/.complete" ] || exit 0
+command -v debootstrap >/dev/null || apt-get install -y --no-install-recommends debootstrap
+mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' |
+	grep -v security | head -1)
+rm -rf --one-file-system "$dir"
+# sid's script is every suite's: debootstrap of Debian 12 has none for the later ones.
+debootstrap --variant=minbase --include=ca-certificates "$suite" "$dir" "$mirror" \
+	/usr/share/debootstrap/scripts/sid
+cp /etc/apt/apt.conf.d/* "$dir/etc/apt/apt.conf.d/"
+echo "deb [trusted=yes] $mirror $suite main" >"$dir/etc/apt/sources.list"
+printf '#!/bin/sh\nexit 101\n' >"$dir/usr/sbin/policy-rc.d"
+chmod +x "$dir/usr/sbin/policy-rc.d"
+chroot "$dir" apt-get update
+[ $# = 0 ] || DEBIAN_FRONTEND=noninteractive chroot "$dir" \
+	apt-get install -y --no-install-recommends "$@"
+touch "$dir/.complete"
