@@ -14,6 +14,7 @@ PKGS_TEST  := libcmocka-dev python3-pytest python3-scapy python3-yaml clang-form
 	tcpdump tshark
 PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps
 PKGS_DEB   := debhelper dpkg-dev lintian
+PKGS_FUZZ  := clang-14 libclang-rt-14-dev
 PKGS_BENCH := xz-utils bzip2 bgpdump python3-matplotlib
 
 .DEFAULT_GOAL := all
