@@ -102,6 +102,20 @@ fib_host_match(struct cds_lfht_node *node, const void *key)
 	       ipaddr_equal(&h->addr, &k->addr);
 }
 
+bool
+fib_iface_has_linklocal(const struct fib_iface *iface, const uint8_t *addr)
+{
+	static const uint8_t anycast[16] = {0xfe, 0x80};
+
+	if (iface->n_on_link6 > FIB_ON_LINK_MAX ||
+	    memcmp(addr, anycast, sizeof(anycast)) == 0)
+		return true;
+	for (unsigned int i = 0; i < iface->n_on_link6; i++)
+		if (memcmp(addr, iface->on_link6[i].octet, 16) == 0)
+			return true;
+	return false;
+}
+
 uint32_t
 fib_host_adj(const struct fib *fib, uint16_t ifidx, uint8_t family,
 	     const struct ipaddr *addr)

@@ -146,6 +146,8 @@ adj_hop_make(const uint8_t mac[6], uint16_t ifidx)
 	return h << 16 | ifidx;
 }
 
+#define FIB_ON_LINK_MAX 8
+
 /* An interface of the dataplane. Immutable: neigh publishes a new copy for each change. */
 struct fib_iface {
 	uint16_t ifidx;     /* 1..IFIDX_MAX-1 */
@@ -157,9 +159,18 @@ struct fib_iface {
 	uint32_t ifindex;        /* of the TAP, in the control namespace; 0: TAP is gone */
 	uint32_t src4; /* source of ICMP errors, host order, own or borrowed; 0: none */
 	struct ipaddr src6;       /* global one, all zero: none */
-	struct ipaddr linklocal6; /* ours on this link, all zero: none */
+	struct ipaddr linklocal6; /* of ours on this link the one for errors, zero: none */
+	/* All of ours on this link; more than there is room for: the kernel decides. */
+	struct ipaddr on_link6[FIB_ON_LINK_MAX];
+	uint8_t n_on_link6;
 	char name[16];
 };
+
+/*
+ * Is an IPv6 address of link scope (16 octets, network order) ours on this link, the
+ * routers' anycast address of RFC 4291, 2.6.1 included?               [any thread]
+ */
+bool fib_iface_has_linklocal(const struct fib_iface *iface, const uint8_t *addr);
 
 /* A neighbour of a connected subnet, found by address. */
 struct fib_host {

@@ -35,6 +35,10 @@ parse_one(struct burst *b, unsigned int i)
 		burst_leave(b, i, DROP_l2_foreign);
 		return;
 	}
+	if ((eth[6] & 1) != 0) { /* IEEE 802.3, 3.2.3: a source is one station */
+		burst_leave(b, i, DROP_l2_group_source);
+		return;
+	}
 	if (type == 0x0800)
 		fwd_parse4(b, i);
 	else if (type == 0x86dd)

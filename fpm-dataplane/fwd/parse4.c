@@ -5,24 +5,28 @@
 #include "base/inet.h"
 #include "fwd/burst.h"
 
-/* Multicast and broadcast at either layer: for the kernel, or wrong. */
-static void
-group4(struct burst *b, unsigned int i, uint32_t dst)
+/* No address of a single host on a wire: RFC 1122, 3.2.1.3; RFC 6890, 2.2.2 for 240/4. */
+static bool
+martian_src(uint32_t src)
 {
-	bool l2_group = (burst_l2(b, i)[0] & 1) != 0;
+	return src >> 24 == 0 || src >> 24 == 127 || src >= 0xe0000000;
+}
 
-	if (dst == 0xffffffff && l2_group) {
+/*
+ * Multicast and broadcast at either layer: for the kernel, or wrong. To an IP group it may
+ * come in a frame for us alone, too: some links have no others, as RFC 6085 says for IPv6.
+ */
+static void
+group4(struct burst *b, unsigned int i, uint32_t src, uint32_t dst)
+{
+	if (src != 0 && martian_src(src)) {
+		/* Only who has no address yet (DHCP, IGMP) may send from none. */
+		burst_leave(b, i, DROP_ip4_martian_src);
+	} else if (dst == 0xffffffff || dst >> 8 == 0xe00000) {
 		burst_leave(b, i, fwd_group_class(burst_l3(b, i), burst_l3_room(b, i), 4));
-	} else if (dst >> 28 == 14) {
-		if (!l2_group)
-			burst_leave(b, i, DROP_ip4_multicast);
-		else if (dst >> 8 == 0xe00000)
-			burst_leave(
-				b, i,
-				fwd_group_class(burst_l3(b, i), burst_l3_room(b, i), 4));
-		else /* may interest an application */
-			burst_leave(b, i, PUNT_local);
-	} else if (l2_group) {
+	} else if (dst >> 28 == 14) { /* may interest an application */
+		burst_leave(b, i, PUNT_local);
+	} else if ((burst_l2(b, i)[0] & 1) != 0) {
 		/* RFC 1122, 3.3.6: only a directed broadcast may come in such a frame. */
 		struct ipaddr addr = ipaddr_from_v4(dst);
 		fib_path path = fib_resolve(b->fwd->fib, 4, &addr, 0);
@@ -62,12 +66,11 @@ fwd_parse4(struct burst *b, unsigned int i)
 			 ? burst_cksum(b, i) == RTE_MBUF_F_RX_IP_CKSUM_BAD
 			 : !ip4_checksum_ok(ip, ihl))
 		burst_leave(b, i, DROP_ip4_checksum);
-	else if (dst >= 0xe0000000 ? dst >> 28 == 14 || dst == 0xffffffff
-				   : (burst_l2(b, i)[0] & 1) != 0)
-		group4(b, i, dst);
+	else if (dst >> 28 == 14 || dst == 0xffffffff || (burst_l2(b, i)[0] & 1) != 0)
+		group4(b, i, src, dst);
 	if (b->verdict[i] != VERDICT_GO)
 		return;
-	if (src >> 24 == 0 || src >> 24 == 127 || src >= 0xe0000000)
+	if (martian_src(src))
 		burst_leave(b, i, DROP_ip4_martian_src);
 	else if (dst >> 24 == 0 || dst >> 24 == 127 || dst >= 0xf0000000)
 		burst_leave(b, i, DROP_ip4_martian_dst);

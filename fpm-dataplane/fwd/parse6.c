@@ -18,6 +18,14 @@ is_martian(const uint8_t *a)
 }
 
 static bool
+is_zero(const uint8_t *a)
+{
+	static const uint8_t zero[16];
+
+	return memcmp(a, zero, sizeof(zero)) == 0;
+}
+
+static bool
 linklocal(const uint8_t *a)
 {
 	return a[0] == 0xfe && (a[1] & 0xc0) == 0x80;
@@ -44,21 +52,23 @@ fwd_parse6(struct burst *b, unsigned int i)
 	else if (len > frame || len > 0xffff || (len == 40 && ip[6] == 0))
 		/* The last is a jumbogram (RFC 2675), or lacks the header it announces. */
 		burst_leave(b, i, DROP_ip6_length);
-	else if (dst[0] == 0xff) {
-		if (!l2_group)
-			burst_leave(b, i, DROP_ip6_multicast);
-		else /* of wider scope it may interest an application */
-			burst_leave(b, i,
-				    (dst[1] & 15) <= 2
-					    ? fwd_group_class(ip, burst_l3_room(b, i), 6)
-					    : PUNT_local);
-	} else if (l2_group)
-		burst_leave(b, i, DROP_l2_not_unicast);
-	else if (src[0] == 0xff || is_martian(src))
-		/* A solicitation from :: has a multicast destination and was seen above. */
+	else if (src[0] == 0xff || (is_martian(src) && !(dst[0] == 0xff && is_zero(src))))
+		/* Only to a group does who has no address yet send from :: (RFC 4861, 4.3). */
 		burst_leave(b, i, DROP_ip6_martian_src);
+	else if (dst[0] == 0xff) /* in any frame: RFC 6085, 3 */
+		/* Of wider scope it may interest an application. */
+		burst_leave(b, i,
+			    (dst[1] & 15) <= 2 ? fwd_group_class(ip, burst_l3_room(b, i), 6)
+					       : PUNT_local);
+	else if (l2_group)
+		burst_leave(b, i, DROP_l2_not_unicast);
 	else if (is_martian(dst))
 		burst_leave(b, i, DROP_ip6_martian_dst);
-	else if (linklocal(dst)) /* never forwarded; the kernel knows whether it is ours */
-		burst_leave(b, i, fwd_local_class(ip, burst_l3_room(b, i), 6));
+	else if (
+		linklocal(
+			dst)) /* never forwarded, not even by the kernel: RFC 4291, 2.5.6 */
+		burst_leave(b, i,
+			    fib_iface_has_linklocal(b->in, dst)
+				    ? fwd_local_class(ip, burst_l3_room(b, i), 6)
+				    : DROP_ip6_linklocal_dst);
 }

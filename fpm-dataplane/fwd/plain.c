@@ -63,7 +63,7 @@ fwd_plain_one(struct burst *b, unsigned int i)
 	uint16_t type;
 
 	if (m->data_len != m->pkt_len || m->pkt_len < L2_LEN + 20 ||
-	    memcmp(eth, b->in->mac, 6) != 0)
+	    memcmp(eth, b->in->mac, 6) != 0 || (eth[6] & 1) != 0)
 		return 0;
 	type = get_be16(eth + 12);
 	b->l3_len[i] = (uint16_t)l3_len;

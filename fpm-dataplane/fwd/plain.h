@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * plain: the dominant class, recognised in one sweep over the headers of a burst: unicast IP
- * to our MAC, without options, nothing amiss, between addresses that may pass, with hops
+ * from one station to our MAC, without options, nothing amiss, between addresses that may pass, with hops
  * left, the frame as long as the packet. It is a promise, never a verdict: what is not
  * plain is walked by the rules (parse.c), which alone know what is wrong with a packet; what
  * is plain they would have let go on. test_fwd_plain.c holds one against the other.

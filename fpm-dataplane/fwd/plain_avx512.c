@@ -246,8 +246,10 @@ fwd_plain_avx512(struct burst *b)
 		ok = _mm512_mask_cmpeq_epi32_mask(ok, pkt_len, data_len);
 		ok = _mm512_mask_cmpge_epu32_mask(ok, pkt_len,
 						  _mm512_set1_epi32(L2_LEN + 20));
-		ok = _mm512_mask_cmpeq_epi32_mask(ok, low16(x.w[0]),
-						  _mm512_set1_epi32(mac[4] | mac[5] << 8));
+		/* The rest of our MAC, and no group as the source. */
+		ok = _mm512_mask_cmpeq_epi32_mask(
+			ok, _mm512_and_si512(x.w[0], _mm512_set1_epi32(0x1ffff)),
+			_mm512_set1_epi32(mac[4] | mac[5] << 8));
 		if (b->in->forward4)
 			four = sixteen4(b, i, &x, ok, l3_len);
 		if (b->in->forward6)

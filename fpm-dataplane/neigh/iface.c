@@ -88,20 +88,25 @@ sources_of(const struct link *l, struct fib_iface *fi, struct ranks *best)
 	}
 }
 
+/* Ours on the link; one that is still being tried (DAD) is no source of anything yet. */
 static void
 linklocal_of(const struct link *l, struct fib_iface *fi)
 {
+	static const struct ipaddr none;
 	struct local *a;
 
 	cds_list_for_each_entry (a, &l->locals, list) {
 		struct ipaddr addr;
 
 		memcpy(addr.octet, a->addr.addr, sizeof(addr.octet));
-		if (a->addr.family == 6 && !a->addr.tentative &&
-		    ipaddr_is_linklocal6(&addr)) {
+		if (a->addr.family != 6 || !ipaddr_is_linklocal6(&addr))
+			continue;
+		if (!a->addr.tentative && ipaddr_equal(&fi->linklocal6, &none))
 			fi->linklocal6 = addr;
-			return;
-		}
+		if (fi->n_on_link6 < FIB_ON_LINK_MAX)
+			fi->on_link6[fi->n_on_link6] = addr;
+		if (fi->n_on_link6 <= FIB_ON_LINK_MAX)
+			fi->n_on_link6++;
 	}
 }
 

@@ -8,7 +8,8 @@
 #include "base/inet.h"
 #include "punt/internal.h"
 
-#define PIECES_MAX 64
+/* 1500 octets under 60 of header and an MTU of 68 are 180. */
+#define PIECES_MAX 256
 
 void
 fragment_and_send(struct punt *p, struct rte_mbuf *m, uint16_t mtu)

@@ -26,8 +26,8 @@ allowed4(const struct rte_mbuf *m, const uint8_t *ip, unsigned int room)
 		return false; /* not the first fragment */
 	if (src >> 24 == 0 || src >> 24 == 127 || src >= 0xe0000000 || dst >= 0xe0000000)
 		return false;
-	if (ip[9] == 1 && room > ihl) {
-		uint8_t type = ip[ihl];
+	if (ip[9] == 1) {
+		uint8_t type = room > ihl ? ip[ihl] : 255;
 
 		/* Only queries and their answers may be complained about. */
 		return type == 0 || type == 8 || (type >= 9 && type <= 10) ||

@@ -255,6 +255,7 @@ SHAPES = {
         "ip4_checksum",
     ),
     "another unicast MAC": (lambda d: b"\x02\0\0\0\x77\x77" + d[6:], "l2_foreign"),
+    "a group as source": (lambda d: d[:6] + b"\x01" + d[7:], "l2_group_source"),
     "broadcast MAC": (lambda d: b"\xff" * 6 + d[6:], "l2_not_unicast"),
     "multicast MAC": (lambda d: b"\x01\0\x5e\0\0\x09" + d[6:], "l2_not_unicast"),
 }
@@ -299,9 +300,6 @@ MARTIANS = {
     "dst 0.1.2.3": (None, "0.1.2.3", "ip4_martian_dst"),
     "dst 127.0.0.1": (None, "127.0.0.1", "ip4_martian_dst"),
     "dst 240.0.0.1": (None, "240.0.0.1", "ip4_martian_dst"),
-    "dst 255.255.255.255 in unicast": (None, "255.255.255.255", "ip4_martian_dst"),
-    "dst multicast in unicast": (None, "233.252.0.1", "ip4_multicast"),
-    "dst 224.0.0.5 in unicast": (None, "224.0.0.5", "ip4_multicast"),
     "dst 169.254.1.1": (None, "169.254.1.1", "ip4_linklocal"),
 }
 
@@ -314,6 +312,17 @@ def test_martians_are_dropped_and_counted(dut, lan, wan, name):
     probes = [lan.probe(dst, src=src) for _ in range(N)]
 
     assert dut.not_forwarded(lan, *probes) == {reason: N}
+
+
+@pytest.mark.parametrize("src", ["127.0.0.1", "0.1.2.3", "224.0.0.9", "255.255.255.255"])
+@pytest.mark.parametrize("dst", ["224.0.0.5", "255.255.255.255"])
+def test_no_group_hears_of_martians(dut, lan, src, dst):
+    """RFC 1122, 3.2.1.3: an invalid source is silently discarded, wherever it sends to."""
+    mac = "ff:ff:ff:ff:ff:ff" if dst.startswith("255") else "01:00:5e:00:00:05"
+    probe = Ether(src=lan.mac, dst=mac) / lan.probe(dst, src=src).payload
+
+    assert dut.not_forwarded(lan, *[probe] * N) == {"ip4_martian_src": N}
+    assert dut.taps["lan"].got(token_of(probe)) == []
 
 
 @pytest.mark.parametrize("dst", ["192.0.2.127", "192.0.2.64"], ids=["ones", "zeros"])

@@ -218,6 +218,7 @@ SHAPES = {
     "jumbogram": (lambda d: d[:18] + b"\0\0\0" + d[21:54] + JUMBO + d[62:], "ip6_length"),
     "options of no octets": (lambda d: d[:18] + b"\0\0\0" + d[21:54], "ip6_length"),
     "another unicast MAC": (lambda d: b"\x02\0\0\0\x77\x77" + d[6:], "l2_foreign"),
+    "a group as source": (lambda d: d[:6] + b"\x33" + d[7:], "l2_group_source"),
     "broadcast MAC": (lambda d: b"\xff" * 6 + d[6:], "l2_not_unicast"),
     "multicast MAC": (lambda d: b"\x33\x33\0\0\0\x09" + d[6:], "l2_not_unicast"),
 }
@@ -242,8 +243,9 @@ MARTIANS = {
     "src link-local": ("fe80::99", HOST, "ip6_linklocal"),
     "dst ::": (None, "::", "ip6_martian_dst"),
     "dst ::1": (None, "::1", "ip6_martian_dst"),
-    "dst multicast in unicast": (None, "ff0e::9", "ip6_multicast"),
-    "dst ff02::5 in unicast": (None, "ff02::5", "ip6_multicast"),
+    "dst link-local of nobody here": (None, "fe80::99", "ip6_linklocal_dst"),
+    "src multicast to a group": ("ff02::1", "ff02::5", "ip6_martian_src"),
+    "src ::1 to a group": ("::1", "ff02::5", "ip6_martian_src"),
 }
 
 
@@ -257,10 +259,44 @@ def test_martians_are_dropped_and_counted(dut, lan, wan, name):
     assert dut.not_forwarded(lan, *probes) == {reason: N}
 
 
-def test_link_local_destination_is_never_forwarded(dut, lan, wan):
-    """RFC 4291, 2.5.6: a router must not forward it; whose it is the kernel knows."""
-    dut.route("::/0", via=wan.peer6, wire=wan)
+def test_a_link_local_destination_is_never_forwarded_not_even_back(dut, lan):
+    """RFC 4291, 2.5.6: nobody passes it on. The kernel would, to its own link, and send a
+    redirect beside: it gets only what is for itself."""
+    lan.answer("fe80::99")
     probe = lan.probe("fe80::99", src="fe80::98")
 
-    assert dut.not_forwarded(lan, probe) == {}
-    assert dut.taps["lan"].got(token_of(probe)) == [bytes(probe)]
+    assert dut.not_forwarded(lan, probe) == {"ip6_linklocal_dst": 1}
+    assert dut.taps["lan"].got(token_of(probe)) == [] == lan.got(token_of(probe))
+
+
+def test_every_link_local_address_of_a_port_is_ours_and_only_there(dut, lan, wan):
+    """RFC 4291, 2.8: any number of them, each on its link; RFC 4291, 2.6.1: and that of all
+    routers. One that is taken away is ours no more."""
+    own = [f"fe80::5:{n}" for n in range(3)]
+    dut.ip(*(f"addr add {address}/64 dev lan0 nodad" for address in own))
+
+    def comes(wire, address):
+        wire.send(probe := wire.probe(address, src="fe80::98"))
+        return dut.taps[wire.name].expect_raw(token_of(probe), 0.2) == bytes(probe)
+
+    for address in [*own, "fe80::"]:
+        eventually(lambda a=address: comes(lan, a), 3)
+    assert dut.not_forwarded(wan, wan.probe(own[0])) == {"ip6_linklocal_dst": 1}
+    dut.ip(*(f"addr del {address}/64 dev lan0" for address in own))
+    gone = lambda: dut.not_forwarded(lan, lan.probe(own[2])) == {"ip6_linklocal_dst": 1}  # noqa: E731
+    eventually(gone, 3)
+
+
+def test_more_link_local_addresses_than_anybody_has_are_the_kernels_to_tell(dut, lan):
+    """Of a port with more than eight the kernel is asked: none of ours may be lost."""
+    own = [f"fe80::6:{n}" for n in range(12)]
+    dut.ip(*(f"addr add {address}/64 dev lan0 nodad" for address in own))
+    try:
+
+        def comes():
+            lan.send(probe := lan.probe(own[-1], src="fe80::98"))
+            return dut.taps["lan"].expect_raw(token_of(probe), 0.2) == bytes(probe)
+
+        eventually(comes, 3)
+    finally:
+        dut.ip(*(f"addr del {address}/64 dev lan0" for address in own))

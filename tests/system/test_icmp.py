@@ -382,6 +382,24 @@ def test_df_clear_is_fragmented_and_reassembles(dut, lan, wan, narrow, size):
     assert max(p.len for p in pieces) <= narrow
 
 
+def test_the_smallest_mtu_and_the_longest_header_make_180_pieces(dut, lan, wan):
+    """RFC 791, 3.2: 68 octets are enough for 60 of header and 8 of data."""
+    dut.route(NET, nhid=dut.zebra.hop(wan.peer4, wan), mtu=68)
+    options = bytes([148, 4, 0, 0] * 10)  # copied into every piece
+    head = IP(src=lan.peer4, dst=HOST, id=0x7A04, proto=17, options=[])
+    probe = bytearray(bytes(head))
+    probe[0] = 0x4F
+    probe[2:4] = (1500).to_bytes(2, "big")
+    whole = IP(bytes(probe) + options)
+    del whole.chksum
+    data = bytes(i % 251 for i in range(1440))
+    lan.send(Ether(src=lan.mac, dst=lan.port_mac) / whole / Raw(data))
+    eventually(lambda: len(_pieces(dut, lan, wan, 0x7A04)) >= 180)
+
+    pieces, again = reassemble(_pieces(dut, lan, wan, 0x7A04))
+    assert again == data and max(p.len for p in pieces) <= 68
+
+
 def test_a_fragment_is_fragmented_again(dut, lan, wan, narrow):
     """RFC 791, 3.2: offsets add up and the MF of the original stays on the last piece."""
     whole = (

@@ -189,6 +189,10 @@ NOBODY = {
     "source our own": (lambda lan: _ip(lan, src=lan.ip4) / _udp(), "ttl"),
     "source without a route": (lambda lan: _ip(lan, src="203.0.113.77") / _udp(), "ttl"),
     "unknown ICMP type": (lambda lan: _ip(lan) / ICMP(type=44) / Raw(token()), "ttl"),
+    "ICMP without a type": (
+        lambda lan: _ip(lan, proto=1, options=[b"\x9e\x0c" + token()]),
+        "ttl",
+    ),
     "ICMP source quench": (lambda lan: _ip(lan) / ICMP(type=4) / Raw(token()), "ttl"),
     "ICMP parameter problem": (lambda lan: _ip(lan) / ICMP(type=12) / Raw(token()), "ttl"),
     "ICMP error behind options": (

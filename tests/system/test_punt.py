@@ -338,9 +338,25 @@ def frames_for_us(lan):
             Ether(src=lan.mac, dst=lan.port_mac, type=0x8847) / Raw(token()),
             "not_ip",
         ),
+        # RFC 6085 for IPv6; links without multicast know no other way.
+        "OSPF hello in a unicast frame": (
+            eth / to("224.0.0.5") / OSPF_Hdr() / OSPF_Hello() / Raw(token()),
+            "group_control",
+        ),
+        "OSPFv3 hello in a unicast frame": (
+            eth / IPv6(src="fe80::2", dst="ff02::5", hlim=1, nh=89) / Raw(token()),
+            "group_control",
+        ),
+        "DHCP discover in a unicast frame": (
+            eth
+            / IP(src="0.0.0.0", dst="255.255.255.255")
+            / UDP(sport=68, dport=67)
+            / Raw(token()),
+            "group_control",
+        ),
         "link-local unicast": (
             eth
-            / IPv6(src="fe80::2", dst="fe80::1")
+            / IPv6(src="fe80::2", dst="fe80::ff:fe00:1")
             / UDP(dport=9, chksum=1)
             / Raw(token()),
             "local",
@@ -361,7 +377,8 @@ NAMES = [
     "fragment of an OSPF update", "destination options for us", "routing header 0 for us",
     "source route for us", "GRE", "wrong UDP checksum", "multicast beyond the link",
     "multicast beyond the link over IPv6", "broadcast of our subnet", "spanning tree",
-    "802.1X", "VLAN", "VLAN, through", "VLAN 0",
+    "802.1X", "VLAN", "VLAN, through", "VLAN 0", "OSPF hello in a unicast frame",
+    "OSPFv3 hello in a unicast frame", "DHCP discover in a unicast frame",
 ]  # fmt: skip
 
 

@@ -51,6 +51,7 @@ good_frame(unsigned int i, unsigned int family, unsigned int payload)
 	for (unsigned int k = 0; k < sizeof(frame[i]); k++)
 		p[k] = (uint8_t)random();
 	memcpy(p, mac, 6);
+	p[6] &= 0xfe;
 	put_be16(p + 12, family == 4 ? 0x0800 : 0x86dd);
 	if (family == 4) {
 		ip[0] = 0x45;
