@@ -27,6 +27,7 @@ fwd_admit(struct burst *b)
 		reason = DROP_ingress_down; /* by the operator: deaf as well as dumb */
 	else
 		return true;
+	b->plain4 = b->plain6 = 0; /* they are of the burst before, maybe another port's */
 	for (unsigned int i = 0; i < b->n; i++) {
 		b->family[i] = 0;
 		burst_leave(b, i, reason);

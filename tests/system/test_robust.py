@@ -177,9 +177,12 @@ def test_a_tap_that_vanishes_takes_nothing_along(tough):
 
     dut.route(NET, via=wan.peer4, wire=wan)
     eventually(lambda: dut.route_row(ext.host4) is None, 5, 0.01)
-    ext.send(*(ext.probe(HOST) for _ in range(50)))
-    for _ in range(50):
+    probes = [ext.probe(HOST) for _ in range(50)]
+    for probe in probes:
+        ext.send(probe)
         dut.forwarded(lan, lan.probe(HOST), wan)
+    dut.fence(lan)
+    assert [p for p in probes if wan.got(token_of(p))] == []
     assert dut.stop() == 0
 
 

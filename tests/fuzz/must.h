@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A claim of a fuzzer's, with the place where it did not hold.
+ */
+#ifndef MUST_H
+#define MUST_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* abort() instead of assert(): it must hold in any build. */
+#define MUST(claim)                                                                 \
+	do {                                                                        \
+		if (!(claim)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #claim); \
+			abort();                                                    \
+		}                                                                   \
+	} while (0)
+
+#endif
