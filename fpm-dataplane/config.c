@@ -44,8 +44,8 @@ take_word(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 		if (strcmp(text, word[i]) == 0)
 			return i;
 	if (text != NULL)
-		cfg_error(c, at->line, at->path, "'%s' is none of them; expected %s",
-			  cfg_show(text), key->expected);
+		cfg_error(c, at, "'%s' is none of them; expected %s", cfg_show(text),
+			  key->expected);
 	return -EINVAL;
 }
 
@@ -72,14 +72,15 @@ static void
 take_metrics(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
 {
 	struct config *conf = c->root;
-
 	unsigned int n_err = c->n_err;
 
 	conf->metrics_on = at->node->type != YAML_SCALAR_NODE ||
 			   strcmp((const char *)at->node->data.scalar.value, "off") != 0;
 	if (conf->metrics_on)
 		cfg_take_listen(c, key, at, out);
-	c->metrics_line = n_err == c->n_err ? at->line : -1;
+	c->metrics_pos = at->pos;
+	if (n_err != c->n_err)
+		c->metrics_pos.line = -1;
 }
 
 static void
@@ -89,7 +90,9 @@ take_fpm_listen(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 	unsigned int n_err = c->n_err;
 
 	cfg_take_listen(c, key, at, out);
-	c->listen_line = n_err == c->n_err ? at->line : -1;
+	c->listen_pos = at->pos;
+	if (n_err != c->n_err)
+		c->listen_pos.line = -1;
 }
 
 static void
@@ -97,7 +100,7 @@ take_tap(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void
 {
 	struct config_port *port = out;
 
-	port->tap_line = at->line;
+	port->tap_pos = at->pos;
 	cfg_take_tap(c, key, at, port->tap);
 	cfg_check_tap_twin(c, at, c->root, port);
 }
@@ -107,19 +110,23 @@ take_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, v
 {
 	struct config_port *port = out;
 
-	port->line = at->line;
+	port->pos = at->pos;
 	cfg_take_device(c, key, at, port->device);
 	cfg_check_device_twin(c, at, c->root, port);
 }
 
-static const struct cfg_key port_keys[] = {
+const struct cfg_key cfg_port_keys[] = {
 	{"tap", take_tap, P_OF(tap), .required = true,
-	 .expected = "1 to 15 characters, no slash, blank, colon or percent, such as wan0"},
+	 .expected = "1 to 15 characters, no slash, blank, colon or percent, such as wan0",
+	 .text = cfg_text_tap},
 	{"device", take_device, P_OF(device), .required = true,
 	 .expected = "a PCI address (0000:03:00.0) or DPDK devargs "
-		     "(net_af_packet,iface=veth-wan)"},
-	{"mtu", cfg_take_uint, P_AT(mtu_bytes), .min = 68, .max = 9216},
-	{"queues", cfg_take_uint, P_AT(n_rxq), .min = 1, .max = 64},
+		     "(net_af_packet,iface=veth-wan)",
+	 .text = cfg_text_device, .live = true},
+	{"mtu", cfg_take_uint, P_AT(mtu_bytes), .min = 68, .max = 9216,
+	 .text = cfg_text_uint, .live = true},
+	{"queues", cfg_take_uint, P_AT(n_rxq), .min = 1, .max = 64, .text = cfg_text_queues,
+	 .live = true},
 	{NULL},
 };
 
@@ -131,8 +138,7 @@ take_ports(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, vo
 
 	if (n->type != YAML_SEQUENCE_NODE ||
 	    n->data.sequence.items.start == n->data.sequence.items.top) {
-		cfg_error(c, at->line, at->path, "is no list or an empty one; expected %s",
-			  key->expected);
+		cfg_error(c, at, "is no list or an empty one; expected %s", key->expected);
 		return;
 	}
 	for (yaml_node_item_t *it = n->data.sequence.items.start;
@@ -142,27 +148,32 @@ take_ports(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, vo
 		struct cfg_at item = {.path = path,
 				      .node = yaml_document_get_node(c->doc, *it)};
 
-		item.line = (int)item.node->start_mark.line + 1;
+		cfg_place(&item, item.node);
 		snprintf(path, sizeof(path), "ports[%u]", conf->n_port);
 		if (conf->n_port == CONFIG_PORTS_MAX) {
-			cfg_error(c, item.line, path,
-				  "is one too many; expected at most %u", CONFIG_PORTS_MAX);
+			cfg_error(c, &item, "is one too many; expected at most %u",
+				  CONFIG_PORTS_MAX);
 			return;
 		}
 		port = &conf->port[conf->n_port++];
-		*port = (struct config_port){.mtu_bytes = 1500, .line = item.line};
-		cfg_walk(c, port_keys, &item, port);
+		*port = (struct config_port){.mtu_bytes = 1500, .pos = item.pos};
+		cfg_walk(c, cfg_port_keys, &item, port);
 	}
 }
 
 static const struct cfg_key fpm_keys[] = {
-	{"listen", take_fpm_listen, AT(fpm_listen), .expected = LISTEN_WANTED},
-	{"feedback", cfg_take_bool, AT(fpm_feedback), .expected = "true or false"},
+	{"listen", take_fpm_listen, AT(fpm_listen), .expected = LISTEN_WANTED,
+	 .text = cfg_text_listen},
+	{"feedback", cfg_take_bool, AT(fpm_feedback), .expected = "true or false",
+	 .text = cfg_text_bool, .live = true},
 	{"queue-limit-mib", cfg_take_mib, AT(fpm_queue_limit_bytes), .min = QUEUE_MIN_MIB,
-	 .max = 65536},
-	{"sweep-quiet-s", cfg_take_uint, AT(sweep_quiet_s), .min = 1, .max = 3600},
-	{"sweep-max-s", cfg_take_uint, AT(sweep_max_s), .min = 1, .max = 86400},
-	{"sweep-restart-s", cfg_take_uint, AT(sweep_restart_s), .min = 1, .max = 86400},
+	 .max = 65536, .text = cfg_text_mib, .live = true},
+	{"sweep-quiet-s", cfg_take_uint, AT(sweep_quiet_s), .min = 1, .max = 3600,
+	 .text = cfg_text_uint, .live = true},
+	{"sweep-max-s", cfg_take_uint, AT(sweep_max_s), .min = 1, .max = 86400,
+	 .text = cfg_text_uint, .live = true},
+	{"sweep-restart-s", cfg_take_uint, AT(sweep_restart_s), .min = 1, .max = 86400,
+	 .text = cfg_text_uint, .live = true},
 	{NULL},
 };
 
@@ -173,9 +184,9 @@ take_fpm(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void
 
 	cfg_take_map(c, key, at, out);
 	if (conf->sweep_max_s < conf->sweep_quiet_s)
-		cfg_error(c, at->line, "fpm.sweep-max-s",
-			  "%u is less than sweep-quiet-s; expected at least %u",
-			  conf->sweep_max_s, conf->sweep_quiet_s);
+		cfg_error_at(c, at->pos, "fpm.sweep-max-s",
+			     "%u is less than sweep-quiet-s; expected at least %u",
+			     conf->sweep_max_s, conf->sweep_quiet_s);
 }
 
 /* Packets a second. */
@@ -192,12 +203,14 @@ take_rate(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, voi
 #define C_AT(member) .offset = offsetof(struct policer_conf, member)
 #define RATE_WANTED  "a number from 0 to 10000000, or unlimited"
 static const struct cfg_key policer_keys[] = {
-	{"rate", take_rate, C_AT(rate), .max = POLICER_RATE_MAX, .expected = RATE_WANTED},
-	{"burst", cfg_take_uint, C_AT(burst), .min = 1, .max = POLICER_BURST_MAX},
+	{"rate", take_rate, C_AT(rate), .max = POLICER_RATE_MAX, .expected = RATE_WANTED,
+	 .text = cfg_text_rate, .live = true},
+	{"burst", cfg_take_uint, C_AT(burst), .min = 1, .max = POLICER_BURST_MAX,
+	 .text = cfg_text_uint, .live = true},
 	{"source-rate", take_rate, C_AT(source_rate), .max = POLICER_RATE_MAX,
-	 .expected = RATE_WANTED},
+	 .expected = RATE_WANTED, .text = cfg_text_rate, .live = true},
 	{"source-burst", cfg_take_uint, C_AT(source_burst), .min = 1,
-	 .max = POLICER_BURST_MAX},
+	 .max = POLICER_BURST_MAX, .text = cfg_text_uint, .live = true},
 	{NULL},
 };
 
@@ -211,31 +224,37 @@ static const struct cfg_key class_keys[] = {
 };
 
 static const struct cfg_key memory_keys[] = {
-	{"hugepages", cfg_take_bool, AT(hugepages), .expected = "true or false"},
-	{"size-mib", cfg_take_memory, AT(memory_mib), .min = 64, .max = MEMORY_MAX_MIB},
+	{"hugepages", cfg_take_bool, AT(hugepages), .expected = "true or false",
+	 .text = cfg_text_bool},
+	{"size-mib", cfg_take_memory, AT(memory_mib), .min = 64, .max = MEMORY_MAX_MIB,
+	 .text = cfg_text_uint},
 	{NULL},
 };
 
-static const struct cfg_key top_keys[] = {
-	{"ports", take_ports, .required = true,
+const struct cfg_key cfg_top_keys[] = {
+	{"ports", take_ports, .required = true, .sub = cfg_port_keys,
 	 .expected = "a list of ports, each with tap and device"},
 	{"cores", cfg_take_cores,
-	 .expected = "a list of CPU numbers such as [1, 2], or auto"},
+	 .expected = "a list of CPU numbers such as [1, 2], or auto",
+	 .text = cfg_text_cores},
 	{"control-netns", cfg_take_netns, AT(control_netns),
-	 .expected = "a name as `ip netns` shows it"},
+	 .expected = "a name as `ip netns` shows it", .text = cfg_text_string},
 	{"fpm", take_fpm, .sub = fpm_keys},
 	{"policers", cfg_take_map, .sub = class_keys},
 	{"control-socket", cfg_take_path, AT(control_socket),
-	 .expected = "an absolute path of at most 107 characters"},
-	{"metrics", take_metrics, AT(metrics_listen), .expected = LISTEN_WANTED ", or off"},
+	 .expected = "an absolute path of at most 107 characters", .text = cfg_text_string},
+	{"metrics", take_metrics, AT(metrics_listen), .expected = LISTEN_WANTED ", or off",
+	 .text = cfg_text_metrics},
 	{"checkpoint-max-age-s", cfg_take_uint, AT(checkpoint_max_age_s), .min = 0,
-	 .max = 3600},
+	 .max = 3600, .text = cfg_text_uint, .live = true},
 	{"memory", cfg_take_map, .sub = memory_keys},
 	{"plugins", cfg_take_plugins,
-	 .expected = "a list of absolute paths of shared objects"},
-	{"idle", take_idle, AT(poll_always), .expected = "adaptive or poll"},
+	 .expected = "a list of absolute paths of shared objects",
+	 .text = cfg_text_plugins},
+	{"idle", take_idle, AT(poll_always), .expected = "adaptive or poll",
+	 .text = cfg_text_idle},
 	{"log-level", take_log_level, AT(log_level),
-	 .expected = "error, warn, info or debug"},
+	 .expected = "error, warn, info or debug", .text = cfg_text_level, .live = true},
 	{NULL},
 };
 
@@ -284,18 +303,26 @@ slurp(const char *file, FILE *err, unsigned char **out)
 	return rc;
 }
 
+static struct config_pos
+pos_of(const yaml_mark_t *mark)
+{
+	return (struct config_pos){(int)mark->line + 1, (int)mark->column + 1};
+}
+
 /* What libyaml stumbled over, and the two commonest reasons in plain words. */
 static void
 syntax_error(struct cfg *c, const yaml_parser_t *p, const unsigned char *text, size_t len)
 {
-	size_t line = p->problem_mark.line, at = 0, n;
+	size_t line = p->problem_mark.line, column = p->problem_mark.column, at = 0, n;
 	const char *hint = "YAML";
 	char buf[256];
 
 	if (p->error == YAML_READER_ERROR) { /* knows an offset, not a line */
-		line = 0;
-		for (size_t i = 0; i < p->problem_offset && i < len; i++)
+		line = column = 0;
+		for (size_t i = 0; i < p->problem_offset && i < len; i++) {
+			column = text[i] == '\n' ? 0 : column + 1;
 			line += text[i] == '\n';
+		}
 	}
 	for (size_t l = 0; l < line && at < len; at++)
 		l += text[at] == '\n';
@@ -306,9 +333,10 @@ syntax_error(struct cfg *c, const yaml_parser_t *p, const unsigned char *text, s
 		hint = "spaces, not tabs, at the start of a line";
 	else if (strstr(buf, "]:") != NULL)
 		hint = "quotes around an IPv6 address: \"[::1]:2620\"";
-	cfg_error(c, (int)line + 1, "syntax", "%s%s%s; expected %s",
-		  p->context != NULL ? p->context : "", p->context != NULL ? ", " : "",
-		  p->problem != NULL ? p->problem : "not readable", hint);
+	cfg_error_at(c, (struct config_pos){(int)line + 1, (int)column + 1}, "syntax",
+		     "%s%s%s; expected %s", p->context != NULL ? p->context : "",
+		     p->context != NULL ? ", " : "",
+		     p->problem != NULL ? p->problem : "not readable", hint);
 }
 
 /*
@@ -336,10 +364,10 @@ too_deep(struct cfg *c, const unsigned char *text, size_t len)
 			 event.type == YAML_MAPPING_END_EVENT)
 			depth--;
 		if (depth > DEPTH_MAX)
-			cfg_error(c, (int)event.start_mark.line + 1, "syntax",
-				  "lists and mappings stand one in another more than %d "
-				  "deep; expected at most 3",
-				  DEPTH_MAX);
+			cfg_error_at(c, pos_of(&event.start_mark), "syntax",
+				     "lists and mappings stand one in another more than %d "
+				     "deep; expected at most 3",
+				     DEPTH_MAX);
 		yaml_event_delete(&event);
 	}
 	yaml_parser_delete(&parser);
@@ -350,19 +378,20 @@ static void
 check_document(struct cfg *c, struct config *conf)
 {
 	struct cfg_at top = {
-		.line = 1, .path = "", .node = yaml_document_get_root_node(c->doc)};
+		.pos = {1, 1}, .path = "", .node = yaml_document_get_root_node(c->doc)};
 
 	if (top.node == NULL ||
 	    (top.node->type == YAML_SCALAR_NODE && top.node->data.scalar.length == 0)) {
-		cfg_error(c, 1, "ports", "the file is empty; expected at least one port");
+		cfg_error_at(c, top.pos, "ports",
+			     "the file is empty; expected at least one port");
 		return;
 	}
 	if (top.node->type != YAML_MAPPING_NODE) {
-		cfg_error(c, (int)top.node->start_mark.line + 1, "top",
-			  "is not a mapping; expected keys such as `ports:`");
+		cfg_error_at(c, pos_of(&top.node->start_mark), "top",
+			     "is not a mapping; expected keys such as `ports:`");
 		return;
 	}
-	cfg_walk(c, top_keys, &top, conf);
+	cfg_walk(c, cfg_top_keys, &top, conf);
 	cfg_check_whole(c, conf);
 }
 
@@ -399,8 +428,8 @@ config_load(const char *file, struct config *conf, FILE *err)
 			syntax_error(&c, &parser, text, (size_t)len);
 		} else {
 			if (yaml_document_get_root_node(&doc) != NULL)
-				cfg_error(&c, (int)doc.start_mark.line + 1, "---",
-					  "starts a second document; expected one");
+				cfg_error_at(&c, pos_of(&doc.start_mark), "---",
+					     "starts a second document; expected one");
 			yaml_document_delete(&doc);
 		}
 	}

@@ -50,13 +50,18 @@
 #define CONFIG_CORES_MAX   64
 #define CONFIG_PLUGINS_MAX 8
 
+/* A place in the file, from 1. */
+struct config_pos {
+	int line, column;
+};
+
 struct config_port {
 	char tap[IFNAMSIZ];
 	char device[256];
 	unsigned int mtu_bytes;
-	unsigned int n_rxq; /* 0: one a core */
-	int line;           /* in the file, for messages about the device */
-	int tap_line;       /* and about the TAP */
+	unsigned int n_rxq;        /* 0: one a core */
+	struct config_pos pos;     /* in the file, for messages about the device */
+	struct config_pos tap_pos; /* and about the TAP */
 };
 
 struct config {
@@ -85,13 +90,31 @@ struct config {
 
 /*
  * Read and check `file`. Every error found is written to `err` as a line of its own,
- *   FILE:LINE: KEY: what is wrong; what was expected
+ *   FILE:LINE:COLUMN: KEY: what is wrong; what was expected
  * among them unknown keys, wrong types, duplicate names, a network interface named in
  * `iface=` or a namespace that does not exist, a CPU that is not there, a TAP's name or a
  * socket's path that something else has.
  * Returns 0, or the number of errors (conf is then not to be used).
  */
 int config_load(const char *file, struct config *conf, FILE *err);
+
+/* Every key but defaults that have no value, as a file that config_load() reads back. */
+void config_show(const struct config *conf, FILE *out);
+
+/* The port of that name, or NULL. */
+const struct config_port *config_port(const struct config *conf, const char *tap);
+
+/* One difference of two configurations. Valid during the call that tells it. */
+struct config_change {
+	const char *path; /* "fpm.listen", "ports[wan0].mtu"; "ports[wan0]": a whole port */
+	const char *from, *to; /* as YAML; NULL: is not there */
+	bool live;             /* a running daemon can take it */
+};
+
+/* Tell all that differs, ports by their names; returns how many there were. */
+unsigned int config_diff(const struct config *from, const struct config *to,
+			 void (*tell)(void *ctx, const struct config_change *change),
+			 void *ctx);
 
 /* "127.0.0.1:2620" or "[::1]:2620", as in the file; returns buf. */
 #define CONFIG_LISTEN_STRLEN 64

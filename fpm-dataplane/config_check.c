@@ -46,12 +46,11 @@ cfg_take_tap(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, 
 		return;
 	/* The kernel makes a number of "%d", and keeps "all" and "default" for sysctl. */
 	if (!ifname_valid(text) || strchr(text, '%') != NULL)
-		cfg_error(c, at->line, at->path,
-			  "'%s' is not an interface name; expected %s", cfg_show(text),
-			  key->expected);
+		cfg_error(c, at, "'%s' is not an interface name; expected %s",
+			  cfg_show(text), key->expected);
 	else if (strcmp(text, "lo") == 0 || strcmp(text, "all") == 0 ||
 		 strcmp(text, "default") == 0)
-		cfg_error(c, at->line, at->path,
+		cfg_error(c, at,
 			  "'%s' is the kernel's own name; expected another, such as wan0",
 			  text);
 	else
@@ -82,14 +81,13 @@ check_iface(struct cfg *c, const struct cfg_at *at, const char *device)
 		/* The drivers that stand on a kernel interface do nothing without one. */
 		if (strncmp(device, "net_af_packet", 13) == 0 ||
 		    strncmp(device, "net_af_xdp", 10) == 0)
-			cfg_error(c, at->line, at->path,
-				  "names no interface; expected %.*s,iface=NAME",
+			cfg_error(c, at, "names no interface; expected %.*s,iface=NAME",
 				  (int)strcspn(device, ","), device);
 		return;
 	}
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(p + 7, ","), p + 7);
 	if (!ifname_valid(name) || if_nametoindex(name) == 0)
-		cfg_error(c, at->line, at->path,
+		cfg_error(c, at,
 			  "no network interface '%s' here; expected one that "
 			  "`ip link` shows in the daemon's network namespace",
 			  cfg_show(name));
@@ -108,7 +106,7 @@ cfg_take_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 		return;
 	for (const char *p = text; *p != '\0'; p++)
 		if (!isgraph((unsigned char)*p)) {
-			cfg_error(c, at->line, at->path,
+			cfg_error(c, at,
 				  "'%s' has blanks or control characters; expected %s",
 				  cfg_show(text), key->expected);
 			return;
@@ -120,11 +118,11 @@ cfg_take_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 			 bdf[3]);
 		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", pci);
 		if (access(path, F_OK) < 0)
-			cfg_error(c, at->line, at->path,
+			cfg_error(c, at,
 				  "no PCI device %s; expected one that `lspci -D` shows",
 				  pci);
 		else if (strlen(text + n) + strlen(pci) >= key->size)
-			cfg_error(c, at->line, at->path,
+			cfg_error(c, at,
 				  "is too long; expected at most %zu "
 				  "characters",
 				  key->size - 1);
@@ -133,20 +131,20 @@ cfg_take_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 		return;
 	}
 	if (strlen(text) >= key->size) {
-		cfg_error(c, at->line, at->path,
-			  "is too long; expected at most %zu characters", key->size - 1);
+		cfg_error(c, at, "is too long; expected at most %zu characters",
+			  key->size - 1);
 		return;
 	}
 	if (strncmp(text, "net_", 4) == 0) {
 		snprintf(out, key->size, "%s", text);
 		check_iface(c, at, text);
 	} else if (ifname_valid(text) && if_nametoindex(text) != 0) {
-		cfg_error(c, at->line, at->path,
+		cfg_error(c, at,
 			  "'%s' is a kernel interface; expected net_af_packet,iface=%s",
 			  text, text);
 	} else {
-		cfg_error(c, at->line, at->path, "'%s' is not a device; expected %s",
-			  cfg_show(text), key->expected);
+		cfg_error(c, at, "'%s' is not a device; expected %s", cfg_show(text),
+			  key->expected);
 	}
 }
 
@@ -177,7 +175,7 @@ cfg_check_tap_twin(struct cfg *c, const struct cfg_at *at, const struct config *
 	     p++)
 		if (strcmp(p->tap, port->tap) == 0) {
 			cfg_error(
-				c, at->line, at->path,
+				c, at,
 				"'%s' is the name of ports[%u] too; expected another name",
 				port->tap, (unsigned int)(p - conf->port));
 			return;
@@ -194,10 +192,10 @@ cfg_check_device_twin(struct cfg *c, const struct cfg_at *at, const struct confi
 	for (const struct config_port *p = conf->port; p < port && mine[0] != '\0'; p++) {
 		device_identity(p->device, theirs, sizeof(theirs));
 		if (strcmp(mine, theirs) == 0) {
-			cfg_error(c, at->line, at->path,
+			cfg_error(c, at,
 				  "%s belongs to ports[%u] too (line %d); expected another "
 				  "device",
-				  mine, (unsigned int)(p - conf->port), p->line);
+				  mine, (unsigned int)(p - conf->port), p->pos.line);
 			return;
 		}
 	}
@@ -224,13 +222,12 @@ cfg_take_cores(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at
 		const char *text = cfg_text(c, key, at, NULL);
 
 		if (text != NULL && strcmp(text, "auto") != 0)
-			cfg_error(c, at->line, at->path, "'%s' is not a list; expected %s",
-				  cfg_show(text), key->expected);
+			cfg_error(c, at, "'%s' is not a list; expected %s", cfg_show(text),
+				  key->expected);
 		return;
 	}
 	if (n->data.sequence.items.start == n->data.sequence.items.top)
-		cfg_error(c, at->line, at->path, "is an empty list; expected %s",
-			  key->expected);
+		cfg_error(c, at, "is an empty list; expected %s", key->expected);
 	for (yaml_node_item_t *it = n->data.sequence.items.start;
 	     it < n->data.sequence.items.top; it++, i++) {
 		static const struct cfg_key number = {.max = 8191,
@@ -240,11 +237,11 @@ cfg_take_cores(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at
 				      .node = yaml_document_get_node(c->doc, *it)};
 		unsigned int cpu, j = 0;
 
-		item.line = (int)item.node->start_mark.line + 1;
+		cfg_place(&item, item.node);
 		snprintf(path, sizeof(path), "%s[%u]", at->path, i);
 		if (i == CONFIG_CORES_MAX) {
-			cfg_error(c, item.line, path,
-				  "is one too many; expected at most %u", CONFIG_CORES_MAX);
+			cfg_error(c, &item, "is one too many; expected at most %u",
+				  CONFIG_CORES_MAX);
 			return;
 		}
 		if (cfg_number(c, &number, &item, &cpu) < 0)
@@ -252,11 +249,10 @@ cfg_take_cores(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at
 		while (j < conf->n_core && conf->core[j] != cpu)
 			j++;
 		if (j < conf->n_core)
-			cfg_error(c, item.line, path,
-				  "CPU %u is listed twice; expected once", cpu);
+			cfg_error(c, &item, "CPU %u is listed twice; expected once", cpu);
 		else if (!cpu_allowed(cpu))
 			cfg_error(
-				c, item.line, path,
+				c, &item,
 				"no CPU %u for this process; expected one that `nproc` and "
 				"`taskset -p $$` allow",
 				cpu);
@@ -294,8 +290,7 @@ cfg_take_plugins(struct cfg *c, const struct cfg_key *key, const struct cfg_at *
 	unsigned int i = 0;
 
 	if (n->type != YAML_SEQUENCE_NODE) {
-		cfg_error(c, at->line, at->path, "is not a list; expected %s",
-			  key->expected);
+		cfg_error(c, at, "is not a list; expected %s", key->expected);
 		return;
 	}
 	for (yaml_node_item_t *it = n->data.sequence.items.start;
@@ -307,25 +302,24 @@ cfg_take_plugins(struct cfg *c, const struct cfg_key *key, const struct cfg_at *
 				      .node = yaml_document_get_node(c->doc, *it)};
 		const char *text;
 
-		item.line = (int)item.node->start_mark.line + 1;
+		cfg_place(&item, item.node);
 		snprintf(path, sizeof(path), "%s[%u]", at->path, i);
 		text = cfg_text(c, &file, &item, NULL);
 		if (text == NULL)
 			continue;
 		if (conf->n_plugin == CONFIG_PLUGINS_MAX)
-			cfg_error(c, item.line, path,
-				  "is one too many; expected at most %u",
+			cfg_error(c, &item, "is one too many; expected at most %u",
 				  CONFIG_PLUGINS_MAX);
 		else if (text[0] != '/' || strlen(text) >= sizeof(conf->plugin[0]))
-			cfg_error(c, item.line, path, "'%s' is not usable; expected %s",
+			cfg_error(c, &item, "'%s' is not usable; expected %s",
 				  cfg_show(text), file.expected);
 		else if (access(text, R_OK) < 0)
-			cfg_error(c, item.line, path,
+			cfg_error(c, &item,
 				  "'%s' cannot be read: %s; expected a "
 				  "shared object",
 				  cfg_show(text), strerror(errno));
 		else if (open_folder(text, dir) != NULL)
-			cfg_error(c, item.line, path,
+			cfg_error(c, &item,
 				  "'%s' lies below %s, where everybody may write; expected "
 				  "a folder that only root writes to",
 				  cfg_show(text), cfg_show(dir));
@@ -345,14 +339,13 @@ cfg_take_netns(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at
 	if (text == NULL)
 		return;
 	if (strlen(text) >= key->size || strchr(text, '/') != NULL || text[0] == '.') {
-		cfg_error(c, at->line, at->path,
-			  "'%s' is not a namespace name; expected %s", cfg_show(text),
-			  key->expected);
+		cfg_error(c, at, "'%s' is not a namespace name; expected %s",
+			  cfg_show(text), key->expected);
 		return;
 	}
 	snprintf(path, sizeof(path), "/run/netns/%s", text);
 	if (access(path, F_OK) < 0)
-		cfg_error(c, at->line, at->path,
+		cfg_error(c, at,
 			  "no network namespace '%s'; expected one that `ip netns` shows",
 			  cfg_show(text));
 	else {
@@ -370,10 +363,10 @@ cfg_take_path(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 	if (text == NULL)
 		return;
 	if (text[0] != '/' || text[strlen(text) - 1] == '/' || strlen(text) >= key->size)
-		cfg_error(c, at->line, at->path, "'%s' is not usable; expected %s",
-			  cfg_show(text), key->expected);
+		cfg_error(c, at, "'%s' is not usable; expected %s", cfg_show(text),
+			  key->expected);
 	else if (lstat(text, &st) == 0 && !S_ISSOCK(st.st_mode))
-		cfg_error(c, at->line, at->path,
+		cfg_error(c, at,
 			  "'%s' is %s; expected a path where nothing is, or a socket",
 			  cfg_show(text),
 			  S_ISDIR(st.st_mode)   ? "a directory"
@@ -381,8 +374,7 @@ cfg_take_path(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 			  : S_ISLNK(st.st_mode) ? "a symbolic link"
 						: "no socket");
 	else if (stat(text, &st) < 0 && errno == ENOTDIR)
-		cfg_error(c, at->line, at->path,
-			  "'%s' leads through a file; expected directories above it",
+		cfg_error(c, at, "'%s' leads through a file; expected directories above it",
 			  cfg_show(text));
 	else
 		snprintf(out, key->size, "%s", text);
@@ -401,7 +393,7 @@ cfg_take_memory(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 		return;
 	ram_mib = (unsigned long long)info.totalram * info.mem_unit >> 20;
 	if (mib > ram_mib / 4 * 3)
-		cfg_error(c, at->line, at->path,
+		cfg_error(c, at,
 			  "%u is too much for the %llu MiB of this machine; expected at "
 			  "most %llu, three quarters",
 			  mib, ram_mib, ram_mib / 4 * 3);
@@ -450,9 +442,8 @@ cfg_take_listen(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 	if (text == NULL)
 		return;
 	if (cfg_listen_parse(text, &ss) < 0)
-		cfg_error(c, at->line, at->path,
-			  "'%s' is not an address and port; expected %s", cfg_show(text),
-			  key->expected);
+		cfg_error(c, at, "'%s' is not an address and port; expected %s",
+			  cfg_show(text), key->expected);
 	else
 		memcpy(out, &ss, sizeof(ss));
 }
@@ -503,18 +494,18 @@ check_listeners(struct cfg *c, const struct config *conf)
 	char text[CONFIG_LISTEN_STRLEN];
 
 	/* fpm listens in the control namespace, the metrics page in the daemon's. */
-	if (!conf->metrics_on || conf->control_netns[0] != '\0' || c->listen_line < 0 ||
-	    c->metrics_line < 0 ||
+	if (!conf->metrics_on || conf->control_netns[0] != '\0' || c->listen_pos.line < 0 ||
+	    c->metrics_pos.line < 0 ||
 	    !listeners_clash(&conf->fpm_listen, &conf->metrics_listen))
 		return;
-	if (c->metrics_line > 0)
-		cfg_error(c, c->metrics_line, "metrics",
-			  "its port is that of fpm.listen (%s); expected another",
-			  config_listen_str(&conf->fpm_listen, text));
+	if (c->metrics_pos.line > 0)
+		cfg_error_at(c, c->metrics_pos, "metrics",
+			     "its port is that of fpm.listen (%s); expected another",
+			     config_listen_str(&conf->fpm_listen, text));
 	else
-		cfg_error(c, c->listen_line, "fpm.listen",
-			  "its port is that of metrics (%s); expected another",
-			  config_listen_str(&conf->metrics_listen, text));
+		cfg_error_at(c, c->listen_pos, "fpm.listen",
+			     "its port is that of metrics (%s); expected another",
+			     config_listen_str(&conf->metrics_listen, text));
 }
 
 /* Is there an interface of that name which is no TAP?  [inside the namespace] */
@@ -551,10 +542,10 @@ cfg_check_whole(struct cfg *c, const struct config *conf)
 	for (unsigned int i = 0; i < conf->n_port; i++) {
 		snprintf(path, sizeof(path), "ports[%u].tap", i);
 		if (conf->port[i].tap[0] != '\0' && name_taken(conf->port[i].tap))
-			cfg_error(c, conf->port[i].tap_line, path,
-				  "an interface '%s' is there and is no TAP; expected "
-				  "another name",
-				  conf->port[i].tap);
+			cfg_error_at(c, conf->port[i].tap_pos, path,
+				     "an interface '%s' is there and is no TAP; expected "
+				     "another name",
+				     conf->port[i].tap);
 	}
 	netns_leave(&guard);
 }

@@ -17,17 +17,40 @@
 #define NEAR_MAX 32 /* longest key that is compared for likeness */
 
 void
-cfg_error(struct cfg *c, int line, const char *path, const char *fmt, ...)
+cfg_place(struct cfg_at *at, const yaml_node_t *node)
+{
+	at->pos.line = (int)node->start_mark.line + 1;
+	at->pos.column = (int)node->start_mark.column + 1;
+}
+
+static void
+tell(struct cfg *c, struct config_pos pos, const char *path, const char *fmt, va_list ap)
+{
+	if (++c->n_err > CFG_ERRORS_SHOWN)
+		return;
+	fprintf(c->err, "%s:%d:%d: %s: ", c->file, pos.line, pos.column, path);
+	vfprintf(c->err, fmt, ap);
+	fputc('\n', c->err);
+}
+
+void
+cfg_error(struct cfg *c, const struct cfg_at *at, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (++c->n_err > CFG_ERRORS_SHOWN)
-		return;
-	fprintf(c->err, "%s:%d: %s: ", c->file, line, path);
 	va_start(ap, fmt);
-	vfprintf(c->err, fmt, ap);
+	tell(c, at->pos, at->path, fmt, ap);
 	va_end(ap);
-	fputc('\n', c->err);
+}
+
+void
+cfg_error_at(struct cfg *c, struct config_pos pos, const char *path, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	tell(c, pos, path, fmt, ap);
+	va_end(ap);
 }
 
 const char *
@@ -94,10 +117,9 @@ unknown_key(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at)
 					      k == keys ? "" : ", ", k->name);
 	}
 	if (nearest != NULL)
-		cfg_error(c, at->line, at->path, "unknown key; expected %s?",
-			  nearest->name);
+		cfg_error(c, at, "unknown key; expected %s?", nearest->name);
 	else
-		cfg_error(c, at->line, at->path, "unknown key; expected one of %s", all);
+		cfg_error(c, at, "unknown key; expected one of %s", all);
 }
 
 static const char *
@@ -135,8 +157,8 @@ cfg_walk(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at, voi
 	int seen[64] = {0}; /* line where key i stood; tables are shorter than this */
 
 	if (map->type != YAML_MAPPING_NODE) {
-		cfg_error(c, at->line, at->path, "is %s; expected keys such as `%s:`",
-			  kind_name(map), keys->name);
+		cfg_error(c, at, "is %s; expected keys such as `%s:`", kind_name(map),
+			  keys->name);
 		return;
 	}
 	for (yaml_node_pair_t *p = map->data.mapping.pairs.start;
@@ -144,11 +166,12 @@ cfg_walk(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at, voi
 		const yaml_node_t *key = yaml_document_get_node(c->doc, p->key);
 		const struct cfg_key *k = keys;
 		char path[CFG_PATH_MAX];
-		struct cfg_at sub = {.line = (int)key->start_mark.line + 1, .path = path};
+		struct cfg_at sub = {.path = path};
 
+		cfg_place(&sub, key);
 		if (key->type != YAML_SCALAR_NODE) {
-			cfg_error(c, sub.line, at->path[0] != '\0' ? at->path : "top",
-				  "key is %s; expected a word", kind_name(key));
+			cfg_error_at(c, sub.pos, at->path[0] != '\0' ? at->path : "top",
+				     "key is %s; expected a word", kind_name(key));
 			continue;
 		}
 		snprintf(path, sizeof(path), "%s%s%s", at->path,
@@ -163,12 +186,11 @@ cfg_walk(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at, voi
 			continue;
 		}
 		if (seen[k - keys] != 0) {
-			cfg_error(c, sub.line, path,
-				  "given twice, first on line %d; expected once",
+			cfg_error(c, &sub, "given twice, first on line %d; expected once",
 				  seen[k - keys]);
 			continue;
 		}
-		seen[k - keys] = sub.line;
+		seen[k - keys] = sub.pos.line;
 		sub.node = yaml_document_get_node(c->doc, p->value);
 		k->take(c, k, &sub, (char *)base + k->offset);
 	}
@@ -178,8 +200,8 @@ cfg_walk(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at, voi
 
 			snprintf(path, sizeof(path), "%s%s%s", at->path,
 				 at->path[0] != '\0' ? "." : "", k->name);
-			cfg_error(c, at->line, path, "is missing; expected %s",
-				  expected(k, buf));
+			cfg_error_at(c, at->pos, path, "is missing; expected %s",
+				     expected(k, buf));
 		}
 }
 
@@ -190,17 +212,15 @@ cfg_text(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, bool
 	char buf[64];
 
 	if (n->type != YAML_SCALAR_NODE) {
-		cfg_error(c, at->line, at->path, "is %s; expected %s", kind_name(n),
-			  expected(key, buf));
+		cfg_error(c, at, "is %s; expected %s", kind_name(n), expected(key, buf));
 		return NULL;
 	}
 	if (is_null(n) || n->data.scalar.length == 0) {
-		cfg_error(c, at->line, at->path, "has no value; expected %s",
-			  expected(key, buf));
+		cfg_error(c, at, "has no value; expected %s", expected(key, buf));
 		return NULL;
 	}
 	if (strlen((const char *)n->data.scalar.value) != n->data.scalar.length) {
-		cfg_error(c, at->line, at->path, "has a zero octet inside; expected %s",
+		cfg_error(c, at, "has a zero octet inside; expected %s",
 			  expected(key, buf));
 		return NULL;
 	}
@@ -224,15 +244,15 @@ cfg_number(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 	digits = strspn(text, "0123456789");
 	/* "010" is eight to some YAML readers and ten to people: refused. */
 	if (quoted || digits != strlen(text) || (digits > 1 && text[0] == '0')) {
-		cfg_error(c, at->line, at->path, "'%s' is %s; expected %s", cfg_show(text),
+		cfg_error(c, at, "'%s' is %s; expected %s", cfg_show(text),
 			  quoted ? "a string" : "not a plain number", expected(key, buf));
 		return -EINVAL;
 	}
 	errno = 0;
 	n = strtoul(text, NULL, 10);
 	if (errno != 0 || n < key->min || n > key->max) {
-		cfg_error(c, at->line, at->path, "%s is out of range; expected %s",
-			  cfg_show(text), expected(key, buf));
+		cfg_error(c, at, "%s is out of range; expected %s", cfg_show(text),
+			  expected(key, buf));
 		return -EINVAL;
 	}
 	*out = (unsigned int)n;
@@ -269,7 +289,7 @@ cfg_take_bool(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 			*(bool *)out = i % 2 != 0;
 			return;
 		}
-	cfg_error(c, at->line, at->path, "'%s' is %s; expected %s", cfg_show(text),
+	cfg_error(c, at, "'%s' is %s; expected %s", cfg_show(text),
 		  quoted ? "a string" : "neither", key->expected);
 }
 

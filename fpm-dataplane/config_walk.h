@@ -12,7 +12,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "config.h"
+
 #define CFG_PATH_MAX 128 /* "ports[63].device", octets */
+#define CFG_TEXT_MAX 768 /* a path of 255 octets, each escaped */
 
 struct yaml_document_s; /* yaml.h: yaml_document_t */
 struct yaml_node_s;     /* yaml.h: yaml_node_t */
@@ -25,17 +28,20 @@ struct cfg {
 	struct yaml_document_s *doc;
 	void *root; /* the struct being filled */
 
-	/* Lines of two keys that are held against each other; 0: not given, < 0: bad. */
-	int listen_line, metrics_line;
+	/* Of two keys that are held against each other; line 0: not given, < 0: bad. */
+	struct config_pos listen_pos, metrics_pos;
 	bool netns_bad; /* control-netns is not known */
 };
 
 /* A value and where it stands. */
 struct cfg_at {
-	int line;         /* of its key, or of the list item */
-	const char *path; /* "fpm.listen" */
+	struct config_pos pos; /* of its key, or of the list item */
+	const char *path;      /* "fpm.listen" */
 	const struct yaml_node_s *node;
 };
+
+struct cfg_key;
+typedef const char *cfg_text_fn(const struct cfg_key *, const void *, char[CFG_TEXT_MAX]);
 
 struct cfg_key {
 	const char *name;
@@ -48,12 +54,26 @@ struct cfg_key {
 	const char *expected;      /* ends the messages; NULL: made from min and max */
 	const struct cfg_key *sub; /* keys of a mapping below; ends with a NULL name */
 	bool required;
+
+	/*
+	 * The value in `base`, which the mapping fills, as YAML into `buf`; NULL: it has none,
+	 * the key is left out. Not of keys with a `sub`.
+	 */
+	cfg_text_fn *text;
+	bool live; /* a running daemon takes another value */
 };
+
+extern const struct cfg_key cfg_top_keys[], cfg_port_keys[];
+
+/* Where `node` begins. */
+void cfg_place(struct cfg_at *at, const struct yaml_node_s *node);
 
 /* Tell one error; past CFG_ERRORS_SHOWN it is only counted. */
 #define CFG_ERRORS_SHOWN 50
-void cfg_error(struct cfg *c, int line, const char *path, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+void cfg_error(struct cfg *c, const struct cfg_at *at, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void cfg_error_at(struct cfg *c, struct config_pos pos, const char *path, const char *fmt,
+		  ...) __attribute__((format(printf, 4, 5)));
 
 /* Check a mapping against `keys` and fill `base`. */
 void cfg_walk(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at,
@@ -78,5 +98,10 @@ void cfg_take_uint(struct cfg *, const struct cfg_key *, const struct cfg_at *, 
 void cfg_take_mib(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
 void cfg_take_bool(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
 void cfg_take_map(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
+
+/* Values as YAML (config_show.c). */
+cfg_text_fn cfg_text_uint, cfg_text_mib, cfg_text_bool, cfg_text_string, cfg_text_listen,
+	cfg_text_metrics, cfg_text_rate, cfg_text_tap, cfg_text_device, cfg_text_queues,
+	cfg_text_cores, cfg_text_plugins, cfg_text_idle, cfg_text_level;
 
 #endif

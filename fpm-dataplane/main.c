@@ -191,7 +191,7 @@ ports_open(const struct config *conf)
 		rc = port_open(&dp.port[i], (uint16_t)(i + 1), &pc, dp.pool, why,
 			       sizeof(why));
 		if (rc < 0) {
-			log_error("%s:%d: port %s device %s: %s", conf->file, cp->line,
+			log_error("%s:%d: port %s device %s: %s", conf->file, cp->pos.line,
 				  cp->tap, cp->device, why);
 			return rc;
 		}

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The configuration file is checked wholly before anything starts; every error has its
-file, line, key, and what was expected."""
+file, line, column, key, and what was expected."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -134,7 +135,7 @@ def test_a_good_file_is_called_good(check):
 
 @pytest.mark.parametrize("name", BAD)
 def test_an_error_has_file_line_key_and_expectation(check, dut, name):
-    """FILE:LINE: KEY: what is wrong; what was expected. Exit code 2."""
+    """FILE:LINE:COLUMN: KEY: what is wrong; what was expected. Exit code 2."""
     old, new, line, key, word = BAD[name]
     good = GOOD
     if "listeners" in name:  # in two namespaces they would not meet
@@ -149,8 +150,8 @@ def test_an_error_has_file_line_key_and_expectation(check, dut, name):
         netns.ip_batch(["link del other"], dut.ctl)
 
     assert done.returncode == 2
-    want = f"{done.file}:{line}: {key}"
-    matching = [text for text in done.stderr.splitlines() if text.startswith(want)]
+    want = re.escape(f"{done.file}:{line}:") + r"\d+" + re.escape(f": {key}")
+    matching = [text for text in done.stderr.splitlines() if re.match(want, text)]
     assert matching, done.stderr
     assert "expected" in matching[0] and word in matching[0]
 

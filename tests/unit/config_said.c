@@ -14,14 +14,14 @@
 #include "config_said.h"
 
 struct config conf;
-char said[65536];
+char said[65536], placed[65536];
 
 int
 load_octets(const char *text, size_t len)
 {
 	char file[] = "/tmp/test_config.XXXXXX";
 	int fd = mkstemp(file), n;
-	char *err = NULL, *out = said;
+	char *err = NULL, *out = said, *at = placed;
 	size_t size;
 	FILE *f = open_memstream(&err, &size);
 
@@ -30,11 +30,19 @@ load_octets(const char *text, size_t len)
 	n = config_load(file, &conf, f);
 	unlink(file);
 	fclose(f);
-	said[0] = '\0';
+	said[0] = placed[0] = '\0';
 	for (char *line = strtok(err, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+		int lno, column, head = 0;
+
 		assert_int_equal(strncmp(line, file, strlen(file)), 0);
-		out += snprintf(out, sizeof(said) - (size_t)(out - said), "%s\n",
-				line + strlen(file) + 1);
+		line += strlen(file) + 1;
+		at += snprintf(at, sizeof(placed) - (size_t)(at - placed), "%s\n", line);
+		if (sscanf(line, "%d:%d:%n", &lno, &column, &head) < 2 || head == 0)
+			out += snprintf(out, sizeof(said) - (size_t)(out - said), "%s\n",
+					line);
+		else
+			out += snprintf(out, sizeof(said) - (size_t)(out - said), "%d:%s\n",
+					lno, line + head);
 	}
 	free(err);
 	return n;

@@ -10,7 +10,8 @@
 #define PORT "ports: [{tap: wan0, device: net_null}]\n"
 
 extern struct config conf; /* of the last load */
-extern char said[65536];   /* what it wrote, file name cut off each line */
+extern char said[65536];   /* what it wrote, without file name and columns */
+extern char placed[65536]; /* with the columns */
 
 /* Load a text; return the number of errors. */
 int load(const char *text);

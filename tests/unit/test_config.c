@@ -3,6 +3,7 @@
  * The configuration file: what loads, and the exact words for what does not.
  *
  * link: fpm-dataplane/config.c fpm-dataplane/config_walk.c fpm-dataplane/config_check.c
+ * link: fpm-dataplane/config_show.c
  * link: fpm-dataplane/base/ tap-bridge/netns.c tests/unit/config_said.c
  */
 #include <setjmp.h>
@@ -79,7 +80,7 @@ every_key_is_taken(void **state)
 	assert_string_equal(conf.port[0].device, "net_af_packet,iface=lo");
 	assert_int_equal(conf.port[0].mtu_bytes, 9000);
 	assert_int_equal(conf.port[0].n_rxq, 4);
-	assert_int_equal(conf.port[0].line, 2);
+	assert_int_equal(conf.port[0].pos.line, 2);
 	assert_int_equal(conf.n_core, 1);
 	assert_int_equal(conf.core[0], cpu);
 	assert_int_equal(conf.fpm_listen.ss_family, AF_INET6);

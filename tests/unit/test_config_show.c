@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A configuration written out is the same one when it is read back; differences are told;
+ * errors have their columns.
+ *
+ * link: fpm-dataplane/config.c fpm-dataplane/config_walk.c fpm-dataplane/config_check.c
+ * link: fpm-dataplane/config_show.c
+ * link: fpm-dataplane/base/ tap-bridge/netns.c tests/unit/config_said.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config_said.h"
+
+/* What config_show() makes of `conf`; the caller's to free. */
+static char *
+shown(void)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	config_show(&conf, f);
+	fclose(f);
+	return text;
+}
+
+/* Places in the file are not part of what it says. */
+static struct config
+bare(struct config c)
+{
+	memset(c.file, 0, sizeof(c.file));
+	for (unsigned int i = 0; i < c.n_port; i++)
+		c.port[i].pos = c.port[i].tap_pos = (struct config_pos){0, 0};
+	return c;
+}
+
+static void
+reads_back(void)
+{
+	struct config before = bare(conf), after;
+	char *text = shown();
+
+	assert_int_equal(load(text), 0);
+	assert_string_equal(said, "");
+	after = bare(conf);
+	assert_memory_equal(&before, &after, sizeof(before));
+	free(text);
+}
+
+static void
+what_is_shown_reads_back_as_the_same(void **state)
+{
+	cpu_set_t set;
+	unsigned int cpu = 0;
+	char text[2048];
+
+	load(PORT);
+	reads_back();
+	assert_int_equal(
+		config_load("fpm-dataplane/dist/fpm-dataplane.yaml", &conf, stderr), 0);
+	reads_back();
+	sched_getaffinity(0, sizeof(set), &set);
+	while (!CPU_ISSET(cpu, &set))
+		cpu++;
+	snprintf(text, sizeof(text),
+		 "ports:\n  - {tap: a, device: \"net_af_packet,iface=lo\", mtu: 9000, "
+		 "queues: 4}\n  - {tap: \"-x'\\\"y#\", device: net_null2}\n"
+		 "cores: [%u]\nfpm: {listen: \"[::1]:2621\", feedback: true, "
+		 "queue-limit-mib: 64, sweep-quiet-s: 1, sweep-max-s: 2, "
+		 "sweep-restart-s: 3}\npolicers: {icmp: {rate: unlimited, burst: 1, "
+		 "source-rate: 0}}\ncheckpoint-max-age-s: 0\n"
+		 "control-socket: \"/tmp/a b\\\\\\\"#: c.sock\"\nmetrics: off\n"
+		 "memory: {hugepages: true, size-mib: 1024}\nidle: poll\nlog-level: "
+		 "debug\n",
+		 cpu);
+	assert_int_equal(load(text), 0);
+	reads_back();
+	load(PORT "metrics: \"[::]:9\"\n");
+	reads_back();
+}
+
+static void
+the_example_has_every_key_that_is_shown(void **state)
+{
+	char *text, *example = NULL, *line;
+	size_t size;
+	FILE *f = fopen("fpm-dataplane/dist/fpm-dataplane.yaml", "r");
+
+	assert_non_null(f);
+	assert_true(getdelim(&example, &size, '\0', f) > 0);
+	fclose(f);
+	load(PORT);
+	text = shown();
+	for (line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+		char key[64];
+
+		snprintf(key, sizeof(key), "%.*s:", (int)strcspn(line, ":"),
+			 line + strspn(line, " -"));
+		key[strcspn(key, ":") + 1] = '\0';
+		if (strstr(example, key) == NULL)
+			fail_msg("the example does not have %s", key);
+	}
+	free(text);
+	free(example);
+}
+
+static char told[4096];
+
+static void
+tell(void *ctx, const struct config_change *c)
+{
+	size_t n = strlen(told);
+
+	snprintf(told + n, sizeof(told) - n, "%s %s -> %s%s\n", c->path,
+		 c->from != NULL ? c->from : "none", c->to != NULL ? c->to : "none",
+		 c->live ? "" : " (restart)");
+}
+
+static void
+differs(const char *from, const char *to, const char *lines)
+{
+	struct config was;
+	unsigned int n;
+
+	assert_int_equal(load(from), 0);
+	was = conf;
+	assert_int_equal(load(to), 0);
+	told[0] = '\0';
+	n = config_diff(&was, &conf, tell, NULL);
+	assert_string_equal(told, lines);
+	for (const char *p = lines; (p = strchr(p, '\n')) != NULL; p++)
+		n--;
+	assert_int_equal(n, 0);
+}
+
+static void
+what_differs_is_told_with_what_a_running_daemon_can_take(void **state)
+{
+	differs(PORT, "# the same, otherwise written\n" PORT "idle: adaptive\n", "");
+	differs(PORT, PORT "idle: poll\nlog-level: warn\npolicers: {icmp: {burst: 7}}\n",
+		"policers.icmp.burst 1000 -> 7\n"
+		"idle adaptive -> poll (restart)\nlog-level info -> warn\n");
+	differs("ports: [{tap: a, device: net_null}, {tap: b, device: net_null}]\n",
+		"ports: [{tap: b, device: net_null, queues: 2, mtu: 1400}, "
+		"{tap: c, device: net_null}]\nplugins: []\n",
+		"ports[a] net_null -> none\nports[b].mtu 1500 -> 1400\n"
+		"ports[b].queues none -> 2\nports[c] none -> net_null\n");
+}
+
+static void
+errors_have_their_column(void **state)
+{
+	load("ports: [{tap: wan0, device: net_null, mtu: 5}]\n"
+	     "fpm:\n    listem: x\ncores: [0, 99999]\nidle: never\n");
+	assert_string_equal(
+		placed,
+		"1:39: ports[0].mtu: 5 is out of range; expected a number from 68 to 9216\n"
+		"3:5: fpm.listem: unknown key; expected listen?\n"
+		"4:12: cores[1]: 99999 is out of range; expected the number of a CPU\n"
+		"5:1: idle: 'never' is none of them; expected adaptive or poll\n");
+	load("ports: [\n  }\n");
+	assert_int_equal(strncmp(placed, "2:3: syntax: ", 13), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_shown_reads_back_as_the_same),
+		cmocka_unit_test(the_example_has_every_key_that_is_shown),
+		cmocka_unit_test(what_differs_is_told_with_what_a_running_daemon_can_take),
+		cmocka_unit_test(errors_have_their_column),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
