@@ -267,11 +267,25 @@ poptrie_commit(struct poptrie *pt)
 	return rc;
 }
 
+/* What only the writer reads: the truth, what is staged, its notes about pools and nodes. */
+static size_t
+writer_bytes(const struct poptrie *pt, const struct pt_view *v)
+{
+	size_t bytes = (pt->radix.top - 1) * sizeof(struct pt_rnode) +
+		       pt->n_slots * sizeof(*pt->slot) + 3 * bitmap_bytes(pt) +
+		       PT_DIRTY * sizeof(*pt->dirty) +
+		       (v->nodes.top + v->leaves.top) * sizeof(struct pt_page);
+
+	if (!v->wide)
+		bytes += (pt->n_slots + (size_t)v->nodes.top * v->nodes.page_elems) *
+			 sizeof(*v->bare);
+	return bytes;
+}
+
 void
 poptrie_stats(const struct poptrie *pt, struct poptrie_stats *st)
 {
 	const struct pt_view *v = pt_view(pt);
-	const struct pt_radix *rx = &pt->radix;
 
 	memset(st, 0, sizeof(*st));
 	st->routes = pt->routes;
@@ -286,9 +300,7 @@ poptrie_stats(const struct poptrie *pt, struct poptrie_stats *st)
 	if (!v->wide)
 		st->free_bytes -= (size_t)(PT_VALUE16 + 1) * v->leaves.elem_bytes;
 	st->retired_bytes = pt->retired_bytes;
-	st->radix_bytes = (rx->top - 1) * sizeof(struct pt_rnode) +
-			  pt->n_slots * sizeof(*pt->slot) + 3 * bitmap_bytes(pt) +
-			  PT_DIRTY * sizeof(*pt->dirty);
+	st->radix_bytes = writer_bytes(pt, v);
 	st->commits = pt->commits;
 	st->slots_rebuilt = pt->slots_rebuilt;
 	memcpy(st->depth, pt->depth, sizeof(st->depth));

@@ -53,7 +53,7 @@ struct poptrie_conf {
 
 /*
  * Make an empty table.                                                   [writer]
- * Returns 0, -EINVAL for a bad family, -ENOMEM.
+ * Returns 0, -EINVAL (a bad family, one of alloc and free without the other), -ENOMEM.
  */
 int poptrie_create(struct poptrie **out, const struct poptrie_conf *conf);
 
@@ -127,11 +127,11 @@ struct poptrie_stats {
 	uint64_t routes;        /* prefixes in the truth */
 	uint64_t nodes, leaves; /* live ones, direct slots not counted */
 	size_t direct_bytes;    /* the direct-pointing table */
-	size_t node_bytes;      /* pools as allocated */
+	size_t node_bytes;      /* pools, as far as they were ever used */
 	size_t leaf_bytes;
 	size_t free_bytes;    /* of the pools: not in use (fragmentation included) */
 	size_t retired_bytes; /* waiting for poptrie_reclaim() */
-	size_t radix_bytes;   /* the truth, never read by lookups */
+	size_t radix_bytes;   /* the truth and all else that lookups never read */
 	uint64_t commits, slots_rebuilt;
 	/*
 	 * Routes by the number of nodes that a lookup reads below the direct entry. Their
@@ -140,7 +140,7 @@ struct poptrie_stats {
 	uint64_t depth[POPTRIE_DEPTHS];
 	/*
 	 * Of free_bytes, what only blocks of certain sizes can use. Kept below what is in
-	 * use plus 2 MiB: beyond, a commit builds the pools anew.
+	 * use plus 2 MiB: beyond, one of the next 64 commits builds the pools anew.
 	 */
 	size_t frag_bytes;
 };

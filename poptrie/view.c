@@ -120,7 +120,6 @@ pt_view_rebuild(struct poptrie *pt, struct pt_batch *batch, bool leaf32)
 	struct pt_view *old = batch->of, *v;
 	uint32_t leaf_cap = old->leaves.n_pages * LEAF_PAGE;
 	uint32_t node_cap = old->nodes.n_pages * NODE_PAGE;
-	uint64_t version;
 	int rc;
 
 	/* Half empty pools are full of holes: the same room will do. */
@@ -143,10 +142,6 @@ pt_view_rebuild(struct poptrie *pt, struct pt_batch *batch, bool leaf32)
 		if (rc != -ENOSPC || leaf_cap > ROOM_MAX || node_cap > ROOM_MAX)
 			return -ENOMEM;
 	}
-	/* Values may be equal, but never the versions: readers compare the whole word. */
-	version = atomic_load_explicit(&old->dflt, memory_order_relaxed) >> 32;
-	atomic_store_explicit(&v->dflt, (version + 1) << 32 | pt->dflt,
-			      memory_order_relaxed);
 	batch->gone = old;
 	/* Release: a reader that follows the pointer sees the view complete. */
 	atomic_store_explicit(&pt->view, v, memory_order_release);

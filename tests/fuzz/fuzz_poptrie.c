@@ -12,8 +12,10 @@
  * Built with -DFUZZ_STANDALONE by any compiler (without "fuzzer") it replays files.
  *
  * First octet: family and layout, bulk variant, whether a grace period passes at once or
- * after some commits, small pools. Then one octet an operation, and what it needs.
+ * after some commits, small pools from an allocator that can be told to fail. Then one octet
+ * an operation, and what it needs.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +47,8 @@ struct script {
 	unsigned int n_staged; /* more than MAX_STAGED: the rest is seen at the end */
 	struct poptrie_retired *waiting[MAX_WAITING];
 	unsigned int n_waiting, keep;
+	unsigned int fail_in; /* allocations until one fails; 0: none does */
+	bool failed;
 };
 
 static uint8_t
@@ -144,9 +148,13 @@ retire(void *ctx, struct poptrie *pt, struct poptrie_retired *r)
 static void *
 hook_alloc(void *ctx, size_t bytes, size_t align)
 {
+	struct script *s = ctx;
 	void *p = NULL;
 
-	(void)ctx;
+	if (s->fail_in && --s->fail_in == 0) {
+		s->failed = true;
+		return NULL;
+	}
 	return posix_memalign(&p, align < 8 ? 8 : align, bytes) == 0 ? p : NULL;
 }
 
@@ -157,10 +165,20 @@ hook_free(void *ctx, void *mem)
 	free(mem);
 }
 
+/* Whether a call is to be made again: once, and only after memory ran out in it. */
+static bool
+again(struct script *s, int rc)
+{
+	MUST(rc == (s->failed ? -ENOMEM : 0) || rc == 0);
+	s->failed = false;
+	return rc < 0;
+}
+
 static void
 commit(struct script *s)
 {
-	MUST(poptrie_commit(s->pt) == 0);
+	if (again(s, poptrie_commit(s->pt)))
+		MUST(poptrie_commit(s->pt) == 0);
 	for (unsigned int i = 0; i < s->n_staged && i < MAX_STAGED; i++)
 		agree_around(s, s->staged[i].addr, s->staged[i].len);
 	s->n_staged = 0;
@@ -172,7 +190,8 @@ stage(struct script *s, const uint8_t *addr, unsigned int len, uint32_t v)
 	int rc;
 
 	if (v) {
-		MUST(poptrie_add(s->pt, addr, len, v) == 0);
+		if (again(s, poptrie_add(s->pt, addr, len, v)))
+			MUST(poptrie_add(s->pt, addr, len, v) == 0);
 		oracle_set(s->o, addr, len, v);
 	} else {
 		rc = poptrie_del(s->pt, addr, len);
@@ -240,6 +259,9 @@ step(struct script *s)
 		commit(s);
 		agree_around(s, addr, len);
 		break;
+	case 14:
+		s->fail_in = 1 + octet(s) % 32;
+		break;
 	default:
 		commit(s);
 	}
@@ -258,9 +280,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	conf.family = how & 1 ? POPTRIE_IP6 : POPTRIE_IP4;
 	s.bytes = how & 1 ? 16 : 4;
 	if (how & 16) {
-		s.keep = how >> 5 & 7;
+		s.keep = how >> 5 & 6;
 		conf.retire = retire;
-	} else if (!(how & 1) && (how & 32)) {
+	}
+	if (how & 32) {
 		conf.alloc = hook_alloc;
 		conf.free = hook_free;
 	}
@@ -269,6 +292,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int i = 0; i < MAX_OPS && s.at < s.end; i++)
 		step(&s);
 	commit(&s);
+	s.fail_in = 0;
 	all = oracle_sorted(s.o);
 	for (uint32_t i = 0; i < s.o->routes; i++)
 		agree_around(&s, all[i].addr, all[i].len);

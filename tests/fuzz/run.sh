@@ -8,11 +8,18 @@ work=build/fuzz
 log=$work/log
 /usr/bin/python3 tests/fuzz/corpus.py unpack $work/corpus || exit 1
 mkdir -p $work/corpus-poptrie
+# Any octets are a script; left to itself libFuzzer would try none longer than a few changes.
+for kib in 1 2 3; do
+	for n in 1 2 3 4 5 6 7 8; do
+		[ -e $work/corpus-poptrie/seed-$kib-$n ] ||
+			head -c ${kib}000 /dev/urandom >$work/corpus-poptrie/seed-$kib-$n
+	done
+done
 failed=0
 for target in fuzz_fpm fuzz_poptrie fuzz_fpm_rib; do
 	[ $target = fuzz_fpm_rib ] && part=$((seconds * 4 / 6)) || part=$((seconds / 6 + 1))
 	inputs="-dict=tests/fuzz/fpm.dict $work/corpus"
-	[ $target = fuzz_poptrie ] && inputs=$work/corpus-poptrie
+	[ $target = fuzz_poptrie ] && inputs="-len_control=0 $work/corpus-poptrie"
 	if $work/$target -max_total_time=$part -max_len=3000 -timeout=20 -print_final_stats=1 \
 		-artifact_prefix=$work/ $inputs >$log 2>&1; then
 		sed -n 's/^stat::\(number_of_executed_units\|average_exec_per_sec\): */\1 /p' $log |

@@ -45,13 +45,15 @@ struct stress {
 
 /*
  * Only some prefixes change from one generation to the next: those shorter than a direct
- * slot in the even ones, for which leaves change in place.
+ * slot in the even ones, for which leaves change in place, and the default in all.
  */
 static uint32_t
 epoch(uint32_t gen, unsigned int place, unsigned int level)
 {
+	if (level == 0)
+		return gen / 3;
 	gen = (gen + (level >= 3)) / 2;
-	return (gen + place * 7 + level * 3) / (level == 0 ? 3 : 2 + (place + level) % 5);
+	return (gen + place * 7 + level * 3) / (2 + (place + level) % 5);
 }
 
 /* Value of a prefix at a generation, 0 when it is not there. */
@@ -62,6 +64,9 @@ value_at(uint32_t gen, unsigned int place, unsigned int level)
 
 	if (level == 0)
 		place = 0;
+	/* A quarter of the places have one prefix, and often but the default. */
+	else if (level != 3 && place / 4 % 4 == 3)
+		return 0;
 	e = epoch(gen, place, level);
 	h = (e * 2654435761u) ^ (place * 40503u + level * 97u);
 	if ((h >> 9) % 3 == 0)

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What poptrie costs: slots rebuilt, memory, holes in it, and that the statistics tell so.
+ * link: poptrie/ tests/unit/oracle.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "poptrie_rig.h"
+
+static void
+an_equal_value_rebuilds_nothing(void **state)
+{
+	struct poptrie_stats a, b;
+
+	FOR_LAYOUTS(pt)
+	{
+		set(pt, "10.0.0.0/8", 1);
+		set(pt, "10.0.0.0/30", 2);
+		commit(pt);
+		poptrie_stats(pt, &a);
+		set(pt, "10.0.0.0/8", 1);
+		set(pt, "10.0.0.0/30", 2);
+		commit(pt);
+		poptrie_stats(pt, &b);
+		assert_int_equal(a.slots_rebuilt, b.slots_rebuilt);
+	}
+}
+
+static void
+a_prefix_equal_to_its_cover_takes_no_memory(void **state)
+{
+	struct poptrie_stats st;
+
+	FOR_LAYOUTS(pt)
+	{
+		set(pt, "10.1.0.0/18", 1);
+		set(pt, "10.1.2.0/24", 1);
+		set(pt, "10.1.2.3/32", 1);
+		commit(pt);
+		poptrie_stats(pt, &st);
+		assert_int_equal(st.routes, 3);
+		assert_int_equal(st.nodes, 0);
+		assert_int_equal(st.leaves, 0);
+	}
+}
+
+static void
+one_commit_rebuilds_a_slot_once(void **state)
+{
+	struct poptrie_stats st;
+
+	FOR_LAYOUTS(pt)
+	{
+		for (int i = 0; i < 64; i++) {
+			uint8_t a[4] = {192, 0, 2, (uint8_t)(i * 4)};
+
+			assert_int_equal(poptrie_add(pt, a, 30, 1 + (uint32_t)i), 0);
+		}
+		commit(pt);
+		poptrie_stats(pt, &st);
+		assert_int_equal(st.slots_rebuilt, 1);
+		assert_int_equal(st.commits, 1);
+	}
+}
+
+/* More than are remembered one by one, some twice, with what covers their slots. */
+static void
+a_large_commit_rebuilds_each_slot_once_too(void **state)
+{
+	struct poptrie_stats st;
+
+	FOR_LAYOUTS(pt)
+	{
+		for (uint32_t n = 64, before = 0; n <= PT_DIRTY; n *= 64) {
+			for (uint32_t i = 0; i < 2 * n; i++) {
+				uint32_t x = 10u << 24 | (i % n / 4) << 14 | (i & 3) << 5;
+				uint8_t a[4] = {(uint8_t)(x >> 24), (uint8_t)(x >> 16),
+						(uint8_t)(x >> 8), (uint8_t)x};
+
+				if (i % n == n / 2)
+					set(pt, "10.0.0.0/8", n + i);
+				assert_int_equal(poptrie_add(pt, a, 27, 1 + n + i), 0);
+				if (i % 7 == 0)
+					assert_int_equal(poptrie_del(pt, a, 27), 0);
+			}
+			commit(pt);
+			poptrie_stats(pt, &st);
+			assert_int_equal(st.slots_rebuilt - before, n / 4);
+			before = (uint32_t)st.slots_rebuilt;
+			assert_int_equal(get(pt, "10.0.0.33"), 1 + n + n + 1);
+			assert_int_equal(get(pt, "10.0.1.33"), n + n + n / 2);
+		}
+	}
+}
+
+struct counted {
+	size_t bytes[64];
+	void *mem[64];
+	size_t live;
+};
+
+static void *
+count_alloc(void *ctx, size_t bytes, size_t align)
+{
+	struct counted *c = ctx;
+	int i = 0;
+
+	while (c->mem[i])
+		assert_true(++i < 64);
+	assert_int_equal(posix_memalign(&c->mem[i], align < 8 ? 8 : align, bytes), 0);
+	c->bytes[i] = bytes;
+	c->live += bytes;
+	return c->mem[i];
+}
+
+static void
+count_free(void *ctx, void *mem)
+{
+	struct counted *c = ctx;
+	int i = 0;
+
+	while (c->mem[i] != mem)
+		assert_true(++i < 64);
+	c->mem[i] = NULL;
+	c->live -= c->bytes[i];
+	free(mem);
+}
+
+/* The caller's allocator knows better: all but the room ahead in pools and arena. */
+static void
+stats_name_all_memory(void **state)
+{
+	for (int kind = 0; kind < 3; kind++) {
+		struct counted c = {.live = 0};
+		struct poptrie_conf conf = {.family = kind == 2 ? POPTRIE_IP6 : POPTRIE_IP4,
+					    .alloc = count_alloc,
+					    .free = count_free,
+					    .ctx = &c};
+		struct poptrie_stats st;
+		struct poptrie *pt;
+		size_t said, ahead;
+
+		assert_int_equal(pt_create(&pt, &conf, kind, pt_isa_best()), 0);
+		for (uint32_t i = 0; i < 60000; i++) {
+			uint8_t a[16] = {0x20, (uint8_t)(i >> 12), (uint8_t)(i >> 4),
+					 (uint8_t)(i << 4)};
+
+			assert_int_equal(poptrie_add(pt, a, 28, 1 + i % 99), 0);
+		}
+		commit(pt);
+		poptrie_stats(pt, &st);
+		said = st.direct_bytes + st.node_bytes + st.leaf_bytes + st.radix_bytes;
+		ahead = (size_t)(pt->radix.n_chunks << PT_CHUNK_SHIFT) - pt->radix.top;
+		ahead *= sizeof(struct pt_rnode);
+		for (int i = 0; i < 2; i++) {
+			const struct pt_view *v = pt_view(pt);
+			const struct pt_pool *p = i ? &v->nodes : &v->leaves;
+
+			ahead += (size_t)(p->n_pages - p->top) * p->page_elems *
+				 (p->elem_bytes + (i && !v->wide ? sizeof(*v->bare) : 0));
+		}
+		print_message("said %zu, ahead %zu, of %zu octets\n", said, ahead, c.live);
+		assert_true(said + ahead <= c.live);
+		assert_true(said + ahead >= c.live - c.live / 50);
+		poptrie_destroy(pt);
+		assert_int_equal(c.live, 0);
+	}
+}
+
+static void
+all_memory_comes_back_when_the_routes_are_gone(void **state)
+{
+	struct rnd r = rnd_seeded(__func__);
+	struct poptrie_stats st;
+
+	FOR_LAYOUTS(pt)
+	{
+		struct oracle *o = oracle_new(false);
+		struct oracle_route *all;
+
+		for (int i = 0; i < 5000; i++) {
+			uint32_t x = rnd_below(&r, 1u << 20) << 8,
+				 len = 10 + rnd_below(&r, 23);
+			uint8_t a[4] = {10, (uint8_t)(x >> 20), (uint8_t)(x >> 8),
+					(uint8_t)x};
+
+			oracle_set(o, a, len, 1);
+			assert_int_equal(poptrie_add(pt, a, len, 1 + rnd_below(&r, 9)), 0);
+			if (i % 10 == 0)
+				commit(pt);
+		}
+		commit(pt);
+		all = oracle_sorted(o);
+		for (uint32_t i = 0; i < o->routes; i++)
+			assert_int_equal(poptrie_del(pt, all[i].addr, all[i].len), 0);
+		commit(pt);
+		poptrie_stats(pt, &st);
+		assert_int_equal(st.routes, 0);
+		assert_int_equal(st.nodes, 0);
+		assert_int_equal(st.leaves, 0);
+		assert_int_equal(st.retired_bytes, 0);
+		assert_int_equal(st.free_bytes + (pt->wide ? 0 : 65536),
+				 st.node_bytes + st.leaf_bytes);
+		free(all);
+		oracle_free(o);
+	}
+}
+
+static void
+stats_count_routes_by_the_nodes_that_lookups_read(void **state)
+{
+	struct poptrie *pt6 = table(POPTRIE_IP6, PT_WIDE);
+	struct poptrie_stats st;
+
+	FOR_LAYOUTS(pt)
+	{
+		unsigned int first = pt->wide ? 1 : 0; /* fused: the entry is the node */
+
+		set(pt, "0.0.0.0/0", 1);
+		set(pt, "10.0.0.0/18", 2);
+		set(pt, "10.0.0.0/24", 3);
+		set(pt, "10.0.0.0/25", 4);
+		set(pt, "10.0.0.0/30", 5);
+		set(pt, "10.0.0.0/31", 6);
+		set(pt, "10.0.0.0/31", 7);
+		poptrie_stats(pt, &st);
+		assert_int_equal(st.depth[0], pt->wide ? 2 : 3);
+		assert_int_equal(st.depth[first], pt->wide ? 1 : 3);
+		assert_int_equal(st.depth[first + 1], 2);
+		assert_int_equal(st.depth[first + 2], 1);
+		assert_int_equal(drop(pt, "10.0.0.0/31"), 0);
+		poptrie_stats(pt, &st);
+		assert_int_equal(st.depth[first + 2], 0);
+	}
+	set(pt6, "2001:db8::/32", 1);
+	set(pt6, "2001:db8::/128", 2);
+	set(pt6, "ff00::/128", 3);
+	poptrie_stats(pt6, &st);
+	assert_int_equal(st.depth[2], 1);
+	assert_int_equal(st.depth[18], 1);
+	assert_int_equal(st.depth[20], 1);
+	poptrie_destroy(pt6);
+}
+
+static void
+keep_batch(void *ctx, struct poptrie *pt, struct poptrie_retired *r)
+{
+	struct poptrie_retired **first = ctx;
+
+	r->user[0] = *first;
+	*first = r;
+}
+
+/* What waits for readers is counted as that, not as nodes and leaves of the table. */
+static void
+what_was_replaced_is_counted_until_it_is_reclaimed(void **state)
+{
+	for (int layout = PT_FUSED; layout <= PT_WIDE; layout++) {
+		struct poptrie_retired *first = NULL, *next;
+		struct poptrie_conf conf = {
+			.family = POPTRIE_IP4, .retire = keep_batch, .ctx = &first};
+		struct poptrie *pt, *twin = table(POPTRIE_IP4, layout);
+		struct poptrie_stats st, want;
+
+		assert_int_equal(pt_create(&pt, &conf, layout, PT_SCALAR), 0);
+		for (uint32_t i = 0; i < 200; i++) {
+			uint8_t a[4] = {192, 0, (uint8_t)(i % 7), (uint8_t)(i * 4)};
+
+			assert_int_equal(poptrie_add(pt, a, 30, 1 + i), 0);
+			assert_int_equal(poptrie_add(twin, a, 30, 1 + i), 0);
+			commit(pt);
+			commit(twin);
+		}
+		poptrie_stats(pt, &st);
+		poptrie_stats(twin, &want);
+		assert_int_equal(st.nodes, want.nodes);
+		assert_int_equal(st.leaves, want.leaves);
+		assert_true(st.retired_bytes > 0);
+		for (; first; first = next) {
+			next = first->user[0];
+			poptrie_reclaim(pt, first);
+		}
+		poptrie_stats(pt, &st);
+		assert_int_equal(st.nodes, want.nodes);
+		assert_int_equal(st.leaves, want.leaves);
+		assert_int_equal(st.retired_bytes, 0);
+		poptrie_destroy(pt);
+		poptrie_destroy(twin);
+	}
+}
+
+/* Two or three slots keep each page: about the worst that the allocator can be brought to. */
+static void
+holes_in_the_pools_are_bounded(void **state)
+{
+	FOR_LAYOUTS(pt)
+	{
+		struct poptrie_stats st;
+		size_t bound, most;
+
+		for (int pass = 0; pass < 2; pass++) {
+			for (uint32_t i = 0; i < 1u << 19; i++) {
+				uint32_t x = i << 12 | (i & 7) << 4;
+				uint8_t a[4] = {(uint8_t)(x >> 24), (uint8_t)(x >> 16),
+						(uint8_t)(x >> 8), (uint8_t)x};
+
+				if (pass == 0)
+					assert_int_equal(poptrie_add(pt, a, 28, 1 + i % 99),
+							 0);
+				else if (i / 4 % 64)
+					assert_int_equal(poptrie_del(pt, a, 28), 0);
+			}
+			commit(pt);
+		}
+		poptrie_stats(pt, &st);
+		bound = 2u * PT_FRAG + st.nodes * (pt->wide ? 32 : 16) + st.leaves * 2;
+		most = st.frag_bytes;
+		assert_true(most > bound && most <= st.free_bytes);
+		for (int i = 0; i < 64; i++) {
+			set(pt, "240.0.0.0/8", 1 + (uint32_t)i);
+			commit(pt);
+		}
+		poptrie_stats(pt, &st);
+		print_message("holes: at most %zu, then %zu of %zu octets\n", most,
+			      st.frag_bytes, st.node_bytes + st.leaf_bytes);
+		assert_true(st.frag_bytes <= bound);
+		assert_int_equal(get(pt, "4.0.0.1"), 1 + (4u << 12) % 99);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_equal_value_rebuilds_nothing),
+		cmocka_unit_test(a_prefix_equal_to_its_cover_takes_no_memory),
+		cmocka_unit_test(one_commit_rebuilds_a_slot_once),
+		cmocka_unit_test(a_large_commit_rebuilds_each_slot_once_too),
+		cmocka_unit_test(all_memory_comes_back_when_the_routes_are_gone),
+		cmocka_unit_test(stats_count_routes_by_the_nodes_that_lookups_read),
+		cmocka_unit_test(stats_name_all_memory),
+		cmocka_unit_test(what_was_replaced_is_counted_until_it_is_reclaimed),
+		cmocka_unit_test(holes_in_the_pools_are_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
