@@ -34,6 +34,7 @@
 #include "netns.h"
 #include "port/packet.h"
 #include "port/port.h"
+#include "port/rxq.h"
 #include "port/watch.h"
 #include "preflight.h"
 #include "punt/punt.h"
@@ -55,6 +56,7 @@ static struct {
 	unsigned int n_port;
 	struct fwd_conf fwd[CONFIG_CORES_MAX];
 	struct fwd_rings rings[CONFIG_CORES_MAX];
+	struct serving serving[CONFIG_CORES_MAX];
 	struct fib *fib;
 	struct watch *watch;
 	struct worker worker[N_WORKER];
@@ -65,9 +67,10 @@ static void
 usage(FILE *out)
 {
 	fprintf(out,
-		"usage: fpm-dataplane [-c FILE] [--check] [--version] [--help]\n"
+		"usage: fpm-dataplane [-c FILE] [--check] [--poll] [--version] [--help]\n"
 		"  -c, --config FILE  default /etc/fpm-dataplane/config.yaml\n"
-		"      --check        read and check the configuration, start nothing\n");
+		"      --check        read and check the configuration, start nothing\n"
+		"      --poll         never sleep, as `idle: poll` in the file\n");
 }
 
 /* CPUs that forward when the configuration names none: the last one we may run on. */
@@ -185,7 +188,8 @@ ports_open(const struct config *conf)
 				       .tap_fd = keep_take_tap(cp->tap),
 				       .mtu_bytes = cp->mtu_bytes,
 				       .n_rxq = cp->n_rxq,
-				       .n_txq = conf->n_core};
+				       .n_txq = conf->n_core,
+				       .interrupts = !conf->poll_always};
 
 		dp.tap_new[i] = !preflight_if_exists(conf->control_netns, cp->tap);
 		rc = port_open(&dp.port[i], (uint16_t)(i + 1), &pc, dp.pool, why,
@@ -236,50 +240,53 @@ rings_make(struct fwd_rings *r, unsigned int fwd)
 	return -rte_errno;
 }
 
+/* All but its queues: for those it need not stop. */
+static int
+forwarder_make(const struct config *conf, unsigned int i)
+{
+	struct fwd_conf *f = &dp.fwd[i];
+	struct serving *s = &dp.serving[i];
+	char name[16];
+	int rc = rings_make(&dp.rings[i], i);
+
+	if (rc < 0)
+		return rc;
+	snprintf(name, sizeof(name), "fwd-%u", i);
+	*f = (struct fwd_conf){.fib = dp.fib,
+			       .punt = &dp.worker[W_PUNT],
+			       .count = counters_register(name),
+			       .watch = dp.watch,
+			       .index = i,
+			       .serving = s,
+			       .stop = &dp.stop_fwd};
+	rc = serve_open(s, conf->poll_always, &f->count->sleeps);
+	if (rc < 0)
+		return rc;
+	dp.rings[i].idle = &s->idle;
+	f->rings = dp.rings[i];
+	f->watch_ring = watch_ring_add(dp.watch, &f->count->watch_lost);
+	return f->watch_ring == NULL ? -ENOMEM : 0;
+}
+
 /* Queues are dealt out to forwarders in turn, so that each core gets its share. */
 static int
 forwarders_plan(const struct config *conf)
 {
 	unsigned int turn = 0;
-	char name[16];
-	int rc;
+	int rc = 0;
 
-	for (unsigned int i = 0; i < conf->n_core; i++) {
-		struct fwd_rings *r = &dp.rings[i];
+	for (unsigned int i = 0; i < conf->n_core && rc == 0; i++)
+		rc = forwarder_make(conf, i);
+	for (unsigned int p = 0; p < dp.n_port && rc == 0; p++)
+		for (uint16_t q = 0; q < dp.port[p].n_rxq && rc == 0; q++) {
+			struct rxq rxq;
 
-		rc = rings_make(r, i);
-		if (rc < 0)
-			return rc;
-		snprintf(name, sizeof(name), "fwd-%u", i);
-		dp.fwd[i] = (struct fwd_conf){.fib = dp.fib,
-					      .punt = &dp.worker[W_PUNT],
-					      .rings = *r,
-					      .count = counters_register(name),
-					      .watch = dp.watch,
-					      .index = i,
-					      .poll_always = conf->poll_always,
-					      .stop = &dp.stop_fwd};
-		dp.fwd[i].watch_ring =
-			watch_ring_add(dp.watch, &dp.fwd[i].count->watch_lost);
-		if (dp.fwd[i].watch_ring == NULL)
-			return -ENOMEM;
-	}
-	for (unsigned int p = 0; p < dp.n_port; p++)
-		for (uint16_t q = 0; q < dp.port[p].n_rxq; q++) {
-			struct fwd_conf *f = &dp.fwd[turn++ % conf->n_core];
-
-			if (f->n_rxq == FWD_RXQ_MAX) {
-				log_error("main: more than %d receive queues a core",
-					  FWD_RXQ_MAX);
-				return -E2BIG;
-			}
-			f->rxq[f->n_rxq++] =
-				(struct fwd_rxq){.ifidx = dp.port[p].ifidx,
-						 .port_id = dp.port[p].port_id,
-						 .queue = q,
-						 .rx_cksum = dp.port[p].rx_cksum};
+			port_rxq(&dp.port[p], q, &rxq);
+			rc = serve_begin(&dp.serving[turn++ % conf->n_core], &rxq);
 		}
-	return 0;
+	if (rc < 0)
+		log_error("main: forwarders not made error=%s", strerror(-rc));
+	return rc;
 }
 
 /*
@@ -416,6 +423,8 @@ stop(bool failed)
 	worker_stop(&dp.worker[W_UI]);
 	worker_stop(&dp.worker[W_FPM]);
 	atomic_store(&dp.stop_fwd, true);
+	for (unsigned int i = 0; i < dp.conf.n_core; i++)
+		idle_wake(&dp.serving[i].idle);
 	rte_eal_mp_wait_lcore();
 	for (unsigned int i = 2; i < N_WORKER; i++)
 		worker_stop(&dp.worker[order[i]]);
@@ -434,6 +443,7 @@ stop(bool failed)
 		fib_destroy(dp.fib);
 	watch_free(dp.watch);
 	for (unsigned int i = 0; i < CONFIG_CORES_MAX; i++) {
+		serve_close(&dp.serving[i]);
 		for (unsigned int c = 0; c < N_PUNT_CLASS; c++)
 			rte_ring_free(dp.rings[i].punt[c]);
 		rte_ring_free(dp.rings[i].inject);
@@ -500,12 +510,13 @@ main(int argc, char **argv)
 	static const struct option options[] = {
 		{"config", required_argument, NULL, 'c'},
 		{"check", no_argument, NULL, 'k'},
+		{"poll", no_argument, NULL, 'p'},
 		{"version", no_argument, NULL, 'v'},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
 	const char *file = "/etc/fpm-dataplane/config.yaml";
-	bool check = false;
+	bool check = false, poll_always = false;
 	int opt, errors;
 
 	while ((opt = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
@@ -515,6 +526,9 @@ main(int argc, char **argv)
 			break;
 		case 'k':
 			check = true;
+			break;
+		case 'p':
+			poll_always = true;
 			break;
 		case 'v':
 			printf("fpm-dataplane %s, %s\n", FPMDP_VERSION, rte_version());
@@ -544,6 +558,7 @@ main(int argc, char **argv)
 	}
 	service_init();
 	log_set_level(dp.conf.log_level);
+	dp.conf.poll_always |= poll_always;
 	cores_choose(&dp.conf);
 	return run(&dp.conf);
 }

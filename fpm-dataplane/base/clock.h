@@ -8,17 +8,24 @@
 #include <stdint.h>
 #include <time.h>
 
-/* CLOCK_MONOTONIC in milliseconds.                                         [any thread] */
+/* CLOCK_MONOTONIC in nanoseconds.                                          [any thread] */
 static inline uint64_t
-monotonic_ms(void)
+monotonic_ns(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* The same in seconds, for ages and rates.                                 [any thread] */
+/* The same in milliseconds.                                                [any thread] */
+static inline uint64_t
+monotonic_ms(void)
+{
+	return monotonic_ns() / 1000000;
+}
+
+/* And in seconds, for ages and rates.                                      [any thread] */
 static inline double
 monotonic_s(void)
 {

@@ -11,7 +11,6 @@
 #include <rte_mbuf.h>
 #include <stdint.h>
 
-#include "base/idle.h"
 #include "fib/fib.h"
 #include "fwd/fwd.h"
 #include "port/packet.h"
@@ -39,8 +38,7 @@ struct fwd {
 	struct counters *count;
 	_Atomic uint8_t *adj_used;     /* fib->adj_used */
 	const struct watch_set *watch; /* who looks, in this round; NULL: nobody */
-	struct idle idle;
-	bool timed; /* this round is, see fwd/cycles.h */
+	bool timed;                    /* this round is, see fwd/cycles.h */
 	uint64_t mark_tsc;
 	bool wake_punt; /* something went into a punt ring this round */
 	struct tx_buffer tx[IFIDX_MAX];

@@ -15,17 +15,11 @@
 #include "port/packet.h"
 
 struct fib;
+struct serving;
 struct watch;
 struct watch_record;
 struct watch_ring;
 struct worker;
-
-#define FWD_RXQ_MAX 64
-
-struct fwd_rxq {
-	uint16_t ifidx, port_id, queue;
-	bool rx_cksum; /* the port has verified IPv4 header checksums */
-};
 
 struct fwd_conf {
 	struct fib *fib;
@@ -35,10 +29,8 @@ struct fwd_conf {
 	const struct watch *watch;
 	struct watch_ring *watch_ring; /* this forwarder's */
 	unsigned int index;            /* 0..: also its transmit queue on every port */
-	struct fwd_rxq rxq[FWD_RXQ_MAX];
-	unsigned int n_rxq;
-	bool poll_always; /* never wait */
-	const atomic_bool *stop;
+	struct serving *serving;       /* this forwarder's queues, and how it waits */
+	const atomic_bool *stop;       /* to be followed by idle_wake() */
 };
 
 /* Body of an EAL lcore; `conf` is a struct fwd_conf that outlives it. Returns 0. [fwd-n] */

@@ -14,6 +14,7 @@
 #include "fwd/burst.h"
 #include "fwd/cycles.h"
 #include "fwd/watch.h"
+#include "port/rxq.h"
 
 bool
 fwd_admit(struct burst *b)
@@ -60,7 +61,7 @@ walk_timed(struct burst *b)
 }
 
 static unsigned int
-poll_queue(struct fwd *f, const struct fwd_rxq *q, struct burst *b)
+poll_queue(struct fwd *f, const struct rxq *q, struct burst *b)
 {
 	struct if_counters *c = &f->count->port[q->ifidx];
 	uint64_t bytes = 0;
@@ -121,21 +122,25 @@ fwd_main(void *arg)
 			    .count = conf->count,
 			    .adj_used = conf->fib->adj_used},
 		   *f = &state;
+	struct idle *idle = &conf->serving->idle;
 	struct burst b = {0};
 	unsigned int busy = 0;
 
 	pthread_setname_np(pthread_self(), conf->count->name);
 	thread_role = ROLE_FWD;
-	idle_init(&f->idle, conf->poll_always);
+	idle->arm = port_rxqs_arm;
+	idle->ctx = conf->serving;
+	idle_begin();
 	urcu_qsbr_register_thread();
 	while (!atomic_load_explicit(conf->stop, memory_order_relaxed)) {
+		const struct rxq_set *set = serve_set(conf->serving);
 		unsigned int n;
 
 		f->watch = watch_set(conf->watch);
 		f->timed = busy % CYCLES_EVERY == 0 && f->watch == NULL;
 		n = drain_inject(f);
-		for (unsigned int i = 0; i < conf->n_rxq; i++)
-			n += poll_queue(f, &conf->rxq[i], &b);
+		for (unsigned int i = 0; i < set->n; i++)
+			n += poll_queue(f, &set->q[i], &b);
 		busy += n > 0;
 		fwd_tx_flush(f);
 		if (f->wake_punt) {
@@ -144,7 +149,7 @@ fwd_main(void *arg)
 		}
 		urcu_qsbr_quiescent_state();
 		counter_add(&f->count->idle_polls, n == 0);
-		idle_round(&f->idle, n > 0);
+		idle_round(idle, n > 0);
 	}
 	urcu_qsbr_unregister_thread();
 	return 0;

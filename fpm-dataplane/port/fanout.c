@@ -4,14 +4,27 @@
  * single one: the kernel then reassembles IPv4 fragments before the port sees them, and cuts
  * to a ring slot what is then longer. A router must pass fragments on as they come. The PMD
  * has no option for it, so the program stands between it and libc (the linker exports this
- * symbol, see the Makefile) and takes the flag away; every other call goes through. Any
- * thread, no state.
+ * symbol, see the Makefile) and takes the flag away; every other call goes through. Standing
+ * there it also learns which socket is behind which queue, for the PMD tells nobody: each
+ * queue's socket joins the group in turn. Any thread.
  */
+#include "port/fanout.h"
+
 #include <linux/if_packet.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+static __thread struct fanout_seen *seen;
+
+void
+fanout_learn(struct fanout_seen *into)
+{
+	seen = into;
+	if (into != NULL)
+		into->n = 0;
+}
 
 int
 setsockopt(int fd, int level, int name, const void *value, socklen_t len)
@@ -21,6 +34,8 @@ setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 	if (level != SOL_PACKET || name != PACKET_FANOUT || len != sizeof(fanout))
 		return (int)syscall(SYS_setsockopt, fd, level, name, value, len);
 	memcpy(&fanout, value, sizeof(fanout));
+	if (seen != NULL && seen->n < FANOUT_QUEUES)
+		seen->fd[seen->n++] = fd;
 	fanout &= ~((unsigned int)PACKET_FANOUT_FLAG_DEFRAG << 16);
 	return (int)syscall(SYS_setsockopt, fd, level, name, &fanout, len);
 }

@@ -33,11 +33,14 @@ packet_meta(struct rte_mbuf *m)
 
 #define PACKET_PRIV_BYTES RTE_ALIGN(sizeof(struct packet_meta), RTE_MBUF_PRIV_ALIGN)
 
+struct idle;
+
 /* Between one forwarder and the punt thread; each ring has one producer, one consumer. */
 struct fwd_rings {
 	struct rte_ring
 		*punt[N_PUNT_CLASS]; /* fwd -> punt, one a class: each has its room */
 	struct rte_ring *inject;     /* punt -> fwd  finished frames */
+	struct idle *idle;           /* the forwarder's: to be woken after an inject */
 };
 
 /* The clock of base/policer.h. */

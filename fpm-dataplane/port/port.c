@@ -87,6 +87,34 @@ device_mtu_max(const struct rte_eth_dev_info *info)
 	return frame < info->max_mtu ? frame : info->max_mtu;
 }
 
+/*
+ * Configure and start the device with as many queues as *port says. Returns 0 or -errno with
+ * the reason in `why`.
+ */
+static int
+device_start(const struct port *port, const struct rte_eth_conf *eth,
+	     struct rte_mempool *pool, char *why, unsigned int why_size)
+{
+	int rc = rte_eth_dev_configure(port->port_id, port->n_rxq, port->n_txq, eth);
+
+	if (rc < 0)
+		return fail(why, why_size, rc, "device refuses its configuration: %s",
+			    rte_strerror(-rc));
+	for (uint16_t q = 0; q < port->n_rxq && rc >= 0; q++)
+		rc = rte_eth_rx_queue_setup(port->port_id, q, RX_DESC, SOCKET_ID_ANY, NULL,
+					    pool);
+	for (uint16_t q = 0; q < port->n_txq && rc >= 0; q++)
+		rc = rte_eth_tx_queue_setup(port->port_id, q, TX_DESC, SOCKET_ID_ANY, NULL);
+	if (rc < 0)
+		return fail(why, why_size, rc, "device refuses a queue: %s",
+			    rte_strerror(-rc));
+	rc = rte_eth_dev_start(port->port_id);
+	if (rc < 0)
+		return fail(why, why_size, rc, "device does not start: %s",
+			    rte_strerror(-rc));
+	return 0;
+}
+
 static int
 configure(struct port *port, const struct port_conf *conf, struct rte_mempool *pool,
 	  char *why, unsigned int why_size)
@@ -134,26 +162,19 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 			(RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP |
 			 RTE_ETH_RSS_SCTP | RTE_ETH_RSS_L2_PAYLOAD);
 	}
-	rc = rte_eth_dev_configure(port->port_id, port->n_rxq, port->n_txq, &eth);
+	eth.intr_conf.rxq = port->interrupts = conf->interrupts;
+	rc = device_start(port, &eth, pool, why, why_size);
+	if (rc < 0 && port->interrupts) {
+		/* Not every driver that has none takes no notice of the wish. */
+		eth.intr_conf.rxq = port->interrupts = false;
+		rc = device_start(port, &eth, pool, why, why_size);
+	}
 	if (rc < 0)
-		return fail(why, why_size, rc, "device refuses its configuration: %s",
-			    rte_strerror(-rc));
-	for (uint16_t q = 0; q < port->n_rxq && rc >= 0; q++)
-		rc = rte_eth_rx_queue_setup(port->port_id, q, RX_DESC, SOCKET_ID_ANY, NULL,
-					    pool);
-	for (uint16_t q = 0; q < port->n_txq && rc >= 0; q++)
-		rc = rte_eth_tx_queue_setup(port->port_id, q, TX_DESC, SOCKET_ID_ANY, NULL);
-	if (rc < 0)
-		return fail(why, why_size, rc, "device refuses a queue: %s",
-			    rte_strerror(-rc));
+		return rc;
 	rc = rte_eth_macaddr_get(port->port_id, &mac);
 	if (rc < 0)
 		return fail(why, why_size, rc, "device has no MAC address");
 	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
-	rc = rte_eth_dev_start(port->port_id);
-	if (rc < 0)
-		return fail(why, why_size, rc, "device does not start: %s",
-			    rte_strerror(-rc));
 	if (port_set_mtu(port, conf->mtu_bytes) < 0)
 		log_debug("port: mtu not set port=%s mtu=%u", port->name, conf->mtu_bytes);
 	/* OSPF, ND and others come as multicast; virtual devices often have no filter. */
@@ -200,7 +221,13 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	devargs_make(devargs, sizeof(devargs), name, sizeof(name), conf);
 	/* A PCI device may have been probed by the EAL already. */
 	if (rte_eth_dev_get_port_by_name(name, &port->port_id) < 0) {
+		struct fanout_seen sockets;
+
+		fanout_learn(&sockets);
 		rc = rte_dev_probe(devargs);
+		fanout_learn(NULL);
+		port->n_socket = sockets.n;
+		memcpy(port->socket, sockets.fd, sizeof(port->socket));
 		if (rc < 0)
 			return fail(why, why_size, rc,
 				    "no such device, or its driver refuses it");

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "port/fanout.h"
 #include "tap.h"
 
 struct rte_mempool;
@@ -23,6 +24,7 @@ struct port_conf {
 	unsigned int mtu_bytes;
 	unsigned int n_rxq; /* 0: n_txq */
 	unsigned int n_txq; /* forwarders: one transmit queue each */
+	bool interrupts;    /* of receive queues: wanted */
 };
 
 struct port {
@@ -37,8 +39,11 @@ struct port {
 	char driver[32];            /* "net_af_packet" */
 	char kernel_if[IFNAMSIZ];   /* interface behind the port (iface=), "" for none */
 	bool rx_cksum;              /* port verifies IPv4 header checksums */
-	bool tap_kept;              /* its descriptor is from an earlier life */
-	struct tap tap;             /* W:punt after start */
+	bool interrupts;            /* it may have them, a queue each */
+	unsigned int n_socket;
+	int socket[FANOUT_QUEUES]; /* behind each queue, of net_af_packet */
+	bool tap_kept;             /* its descriptor is from an earlier life */
+	struct tap tap;            /* W:punt after start */
 };
 
 struct port_stats { /* of the device itself */

@@ -14,6 +14,7 @@
 #include <rte_lcore.h>
 #include <rte_ring.h>
 
+#include "base/idle.h"
 #include "base/log.h"
 #include "port/watch.h"
 #include "punt/internal.h"
@@ -45,6 +46,7 @@ punt_inject(struct punt *p, struct rte_mbuf *m, uint16_t ifidx)
 	packet_meta(m)->out_ifidx = ifidx;
 	if (rte_ring_sp_enqueue(r->inject, m) < 0)
 		punt_drop(p, m, DROP_inject_ring_full);
+	idle_wake(r->idle);
 }
 
 /* Which neighbour does this packet lack? */

@@ -121,6 +121,8 @@ thread_counters(struct buf *b)
 		{"bursts_total", "", "Bursts handled.", offsetof(struct counters, bursts)},
 		{"idle_polls_total", "", "Polls that found nothing.",
 		 offsetof(struct counters, idle_polls)},
+		{"sleeps_total", "", "Times a forwarder fell asleep for want of work.",
+		 offsetof(struct counters, sleeps)},
 	};
 	struct counters *const *block;
 	unsigned int n = counters_blocks(&block);

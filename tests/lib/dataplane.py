@@ -27,11 +27,12 @@ class Dataplane:
         self.supervisor = os.path.join(ROOT, "build", build, "fpm-supervise")
         self.supervised = supervised  # then `process` is the supervisor
         self.supervisor_words = []
+        self.options = []  # of the daemon
         self.process = None
 
     def start(self, timeout=20):
         """Start the daemon and wait until it answers."""
-        argv = [self.program, "-c", self.config]
+        argv = [self.program, "-c", self.config, *self.options]
         if self.supervised:
             argv = [self.supervisor, *self.supervisor_words, *argv]
         self.process = procs.start(argv, self.mark, self.log_file, self.namespace)

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How a forwarder waits and is woken, and how queues change hands, with threads that look
+ * at counters where forwarders look at ports.
+ *
+ * link: fpm-dataplane/base/ fpm-dataplane/port/serve.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "base/clock.h"
+#include "port/serve.h"
+
+#define QUEUES 8
+
+/* A forwarder: what it finds in `given` it takes; of a queue it serves it takes a turn. */
+struct fake {
+	struct serving serving;
+	pthread_t thread;
+	atomic_bool stop;
+	atomic_ulong given, taken;
+	uint64_t n_sleeps;
+	int drain_fd; /* read until empty, -1: none */
+};
+
+static atomic_int in_hands[QUEUES]; /* forwarders that hold a queue */
+static atomic_ulong turns[QUEUES];
+static atomic_bool shared; /* a queue was in two hands */
+
+static uint64_t
+slept(const struct fake *f)
+{
+	return __atomic_load_n(&f->n_sleeps, __ATOMIC_RELAXED);
+}
+
+static bool
+asleep(struct fake *f)
+{
+	return atomic_load(&f->serving.idle.asleep);
+}
+
+static void *
+fake_main(void *arg)
+{
+	struct fake *f = arg;
+	char octet[64];
+
+	urcu_qsbr_register_thread();
+	idle_begin();
+	while (!atomic_load_explicit(&f->stop, memory_order_relaxed)) {
+		const struct rxq_set *set = serve_set(&f->serving);
+		unsigned long given = atomic_load_explicit(&f->given, memory_order_acquire);
+		bool worked = given != atomic_load(&f->taken);
+
+		atomic_store(&f->taken, given);
+		for (unsigned int i = 0; i < set->n; i++)
+			if (atomic_fetch_add(&in_hands[set->q[i].queue], 1) != 0)
+				atomic_store(&shared, true);
+		for (unsigned int i = 0; i < set->n; i++) {
+			atomic_fetch_add(&turns[set->q[i].queue], 1);
+			atomic_fetch_sub(&in_hands[set->q[i].queue], 1);
+		}
+		while (f->drain_fd >= 0 &&
+		       recv(f->drain_fd, octet, sizeof(octet), MSG_DONTWAIT) > 0)
+			atomic_fetch_add(&f->given, 1);
+		urcu_qsbr_quiescent_state();
+		idle_round(&f->serving.idle, worked);
+	}
+	urcu_qsbr_unregister_thread();
+	return NULL;
+}
+
+static void
+fake_start(struct fake *f, bool never_sleep)
+{
+	memset(f, 0, sizeof(*f));
+	f->drain_fd = -1;
+	assert_int_equal(serve_open(&f->serving, never_sleep, &f->n_sleeps), 0);
+}
+
+static void
+fake_run(struct fake *f)
+{
+	assert_int_equal(pthread_create(&f->thread, NULL, fake_main, f), 0);
+}
+
+static void
+fake_stop(struct fake *f)
+{
+	atomic_store(&f->stop, true);
+	idle_wake(&f->serving.idle);
+	pthread_join(f->thread, NULL);
+	serve_close(&f->serving);
+}
+
+static void
+wait_asleep(struct fake *f)
+{
+	uint64_t before = slept(f);
+
+	while (!asleep(f) || slept(f) == before)
+		sched_yield();
+}
+
+static void
+who_is_given_work_wakes_up_every_time(void **state)
+{
+	unsigned int late = 0, rounds = 20000;
+	struct fake f;
+
+	fake_start(&f, false);
+	fake_run(&f);
+	for (unsigned int i = 1; i <= rounds; i++) {
+		uint64_t begin = monotonic_ms();
+
+		/* Now early, now late in its way to sleep. */
+		for (unsigned int j = 0; j < i % 64 * 100; j++)
+			__asm__ volatile("" ::: "memory");
+		atomic_store(&f.given, i);
+		idle_wake(&f.serving.idle);
+		while (atomic_load(&f.taken) != i)
+			sched_yield();
+		/* A wake-up that got lost would be made good after 100 ms. */
+		late += monotonic_ms() - begin > 80;
+	}
+	assert_true(slept(&f) > 0);
+	assert_true(late < 10);
+	fake_stop(&f);
+}
+
+static void
+a_descriptor_ends_a_sleep(void **state)
+{
+	struct rxq q = {.ifidx = 1};
+	unsigned int late = 0;
+	int pair[2];
+	struct fake f;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
+	fake_start(&f, false);
+	f.drain_fd = q.fd = pair[0];
+	assert_int_equal(serve_begin(&f.serving, &q), 0);
+	fake_run(&f);
+	for (unsigned int i = 1; i <= 100; i++) {
+		uint64_t begin;
+
+		wait_asleep(&f);
+		begin = monotonic_ms();
+		assert_int_equal(send(pair[1], "x", 1, 0), 1);
+		while (atomic_load(&f.taken) != i)
+			sched_yield();
+		late += monotonic_ms() - begin > 80;
+	}
+	assert_true(late < 10);
+	fake_stop(&f);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+static void
+a_queue_without_a_descriptor_is_looked_at(void **state)
+{
+	struct rxq q = {.ifidx = 1, .fd = -1};
+	unsigned int late = 0;
+	struct fake f;
+
+	fake_start(&f, false);
+	assert_int_equal(serve_begin(&f.serving, &q), 0);
+	fake_run(&f);
+	for (unsigned int i = 1; i <= 50; i++) {
+		uint64_t begin;
+
+		wait_asleep(&f);
+		begin = monotonic_ms();
+		atomic_store(&f.given, i); /* and nobody tells */
+		while (atomic_load(&f.taken) != i)
+			sched_yield();
+		late += monotonic_ms() - begin > 50;
+	}
+	assert_true(late < 10);
+	/* Without it the sleeps are long again: descriptors tell of everything. */
+	assert_int_equal(serve_end(&f.serving, 1, 0), 0);
+	assert_int_equal(atomic_load(&f.serving.idle.n_blind), 0);
+	fake_stop(&f);
+}
+
+static void
+who_shall_never_sleep_does_not(void **state)
+{
+	struct fake f;
+
+	fake_start(&f, true);
+	fake_run(&f);
+	for (unsigned int i = 1; i <= 3; i++) {
+		unsigned long before = atomic_load(&turns[0]);
+		struct rxq q = {.ifidx = 1, .fd = -1};
+
+		assert_int_equal(serve_begin(&f.serving, &q), 0);
+		while (atomic_load(&turns[0]) < before + 100000)
+			sched_yield();
+		assert_int_equal(serve_end(&f.serving, 1, 0), 0);
+	}
+	assert_int_equal(slept(&f), 0);
+	fake_stop(&f);
+}
+
+/* CPU time of a thread in ms. */
+static uint64_t
+cpu_ms(pthread_t thread)
+{
+	struct timespec t;
+	clockid_t clock;
+
+	assert_int_equal(pthread_getcpuclockid(thread, &clock), 0);
+	assert_int_equal(clock_gettime(clock, &t), 0);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void
+a_descriptor_that_cries_wolf_costs_little(void **state)
+{
+	struct rxq q = {.ifidx = 1};
+	uint64_t begin, cpu;
+	int pair[2];
+	struct fake f;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
+	assert_int_equal(send(pair[1], "x", 1, 0), 1); /* and nobody reads it */
+	fake_start(&f, false);
+	q.fd = pair[0];
+	assert_int_equal(serve_begin(&f.serving, &q), 0);
+	fake_run(&f);
+	wait_asleep(&f);
+	begin = monotonic_ms();
+	cpu = cpu_ms(f.thread);
+	while (monotonic_ms() - begin < 300)
+		usleep(10000);
+	assert_true(cpu_ms(f.thread) - cpu < 200);
+	fake_stop(&f);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+static void
+a_queue_is_never_in_two_hands(void **state)
+{
+	unsigned long before[QUEUES];
+	struct fake f[2];
+
+	fake_start(&f[0], false);
+	fake_start(&f[1], true);
+	for (uint16_t i = 0; i < QUEUES; i++) {
+		struct rxq q = {.ifidx = 1, .queue = i, .fd = -1};
+
+		assert_int_equal(serve_begin(&f[i % 2].serving, &q), 0);
+	}
+	fake_run(&f[0]);
+	fake_run(&f[1]);
+	for (unsigned int n = 0; n < 300; n++) {
+		uint16_t queue = (uint16_t)(n * 5 % QUEUES);
+		unsigned int who = serve_who(&f[0].serving, 1, 1, queue);
+
+		assert_int_equal(serve_move(&f[who].serving, &f[!who].serving, 1, queue),
+				 0);
+	}
+	assert_false(atomic_load(&shared));
+	for (unsigned int i = 0; i < QUEUES; i++)
+		before[i] = atomic_load(&turns[i]);
+	for (unsigned int i = 0; i < QUEUES; i++)
+		while (atomic_load(&turns[i]) == before[i])
+			sched_yield();
+	assert_int_equal(serve_move(&f[0].serving, &f[1].serving, 2, 0), -ENOENT);
+	fake_stop(&f[0]);
+	fake_stop(&f[1]);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_is_given_work_wakes_up_every_time),
+		cmocka_unit_test(a_descriptor_ends_a_sleep),
+		cmocka_unit_test(a_queue_without_a_descriptor_is_looked_at),
+		cmocka_unit_test(who_shall_never_sleep_does_not),
+		cmocka_unit_test(a_descriptor_that_cries_wolf_costs_little),
+		cmocka_unit_test(a_queue_is_never_in_two_hands),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
