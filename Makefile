@@ -237,7 +237,7 @@ $(FUZZ_BIN):
 # Its own objects: the others have a poptrie that the fuzzer does not look into. Any octets
 # are a script, so there is nothing to guess by tracing comparisons: most of the time went there.
 build/fuzz/fuzz_poptrie: tests/fuzz/fuzz_poptrie.c tests/unit/oracle.c $(POPTRIE_SRC) \
-		$(wildcard poptrie/*.h) tests/unit/oracle.h
+		$(wildcard poptrie/*.h) tests/fuzz/must.h tests/unit/oracle.h
 	@mkdir -p $(@D)
 	@echo "  LD    $@"
 	@$(CC) $(ALL_CFLAGS) -O2 -Wno-unknown-pragmas -Itests/unit -fsanitize=fuzzer \

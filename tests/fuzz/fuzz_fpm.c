@@ -18,17 +18,9 @@
 
 #include "fpm/decode.h"
 #include "fpm/frame.h"
+#include "must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* abort() instead of assert(): it must hold in any build. */
-#define MUST(claim)                                                                 \
-	do {                                                                        \
-		if (!(claim)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #claim); \
-			abort();                                                    \
-		}                                                                   \
-	} while (0)
 
 static int
 sound(void *arg, const struct fpm_event *ev)

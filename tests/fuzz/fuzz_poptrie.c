@@ -20,17 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "impl.h"
+#include "must.h"
 #include "oracle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define MUST(claim)                                                                 \
-	do {                                                                        \
-		if (!(claim)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #claim); \
-			abort();                                                    \
-		}                                                                   \
-	} while (0)
 
 enum { MAX_STAGED = 64, MAX_WAITING = 8, MAX_OPS = 600 };
 
@@ -149,20 +142,12 @@ static void *
 hook_alloc(void *ctx, size_t bytes, size_t align)
 {
 	struct script *s = ctx;
-	void *p = NULL;
 
 	if (s->fail_in && --s->fail_in == 0) {
 		s->failed = true;
 		return NULL;
 	}
-	return posix_memalign(&p, align < 8 ? 8 : align, bytes) == 0 ? p : NULL;
-}
-
-static void
-hook_free(void *ctx, void *mem)
-{
-	(void)ctx;
-	free(mem);
+	return heap_alloc(NULL, bytes, align);
 }
 
 /* Whether a call is to be made again: once, and only after memory ran out in it. */
@@ -285,7 +270,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (how & 32) {
 		conf.alloc = hook_alloc;
-		conf.free = hook_free;
+		conf.free = heap_free;
 	}
 	MUST(pt_create(&s.pt, &conf, how & 2 ? PT_WIDE : PT_FUSED, isa) == 0);
 	s.o = oracle_new(how & 1);

@@ -249,3 +249,19 @@ oracle_prefix(const char *text, uint8_t *addr)
 		return (unsigned int)atoi(slash + 1);
 	return strchr(copy, ':') ? 128 : 32;
 }
+
+void *
+heap_alloc(void *ctx, size_t bytes, size_t align)
+{
+	void *p = NULL;
+
+	(void)ctx;
+	return posix_memalign(&p, align < 8 ? 8 : align, bytes) == 0 ? p : NULL;
+}
+
+void
+heap_free(void *ctx, void *mem)
+{
+	(void)ctx;
+	free(mem);
+}

@@ -8,6 +8,7 @@
 #define ORACLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct oracle_route {
@@ -64,5 +65,12 @@ struct rnd rnd_seeded(const char *name);
 
 /* Parse "10.0.0.0/8" or "2001:db8::/32"; returns the length. */
 unsigned int oracle_prefix(const char *text, uint8_t *addr);
+
+/*
+ * A caller's allocator for struct poptrie_conf, with the alignment asked for: pools that have
+ * one start small and have to grow.
+ */
+void *heap_alloc(void *ctx, size_t bytes, size_t align);
+void heap_free(void *ctx, void *mem);
 
 #endif

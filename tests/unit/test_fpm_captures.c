@@ -5,14 +5,15 @@
  * NAME.bin holds the octets, NAME.txt the decode. They are looked for in $SHARED/fpm-captures
  * and ../shared/fpm-captures, and are skipped when there are none.
  * link: fpm-dataplane/fpm/decode.c fpm-dataplane/fpm/hops.c fpm-dataplane/fpm/frame.c fpm-dataplane/base/prefix.c
+ * link: tests/unit/capture_file.c tests/unit/capture_model.c
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <errno.h>
-#include <glob.h>
 #include <cmocka.h>
 
+#include "capture_file.h"
 #include "test_fpm_events.h"
 
 /* What a stream says, as sums: equal sums over more than a hundred streams do not lie. */
@@ -27,50 +28,6 @@ struct sums {
 	uint64_t encaps, blackholes;
 	uint64_t pid;
 };
-
-static glob_t captures;
-
-static int
-find_captures(void **state)
-{
-	const char *shared = getenv("SHARED");
-	char pattern[512];
-
-	snprintf(pattern, sizeof(pattern), "%s/fpm-captures/*.bin",
-		 shared != NULL ? shared : "../shared");
-	(void)glob(pattern, 0, NULL, &captures);
-	if (captures.gl_pathc == 0)
-		print_message("skipped: no captures %s (not part of the project)\n",
-			      pattern);
-	return 0;
-}
-
-static int
-forget_captures(void **state)
-{
-	globfree(&captures);
-	return 0;
-}
-
-static uint8_t *
-slurp(const char *path, size_t *len)
-{
-	FILE *f = fopen(path, "rb");
-	uint8_t *p;
-	long size;
-
-	if (f == NULL)
-		return NULL;
-	fseek(f, 0, SEEK_END);
-	size = ftell(f);
-	rewind(f);
-	p = calloc(1, (size_t)size + 1);
-	assert_non_null(p);
-	*len = fread(p, 1, (size_t)size, f);
-	assert_int_equal(*len, size);
-	fclose(f);
-	return p;
-}
 
 /* --- the decode beside it ------------------------------------------------------------- */
 
@@ -253,29 +210,19 @@ every_capture_decodes_as_the_text_beside_it_says(void **state)
 {
 	uint64_t routes = 0;
 
-	if (captures.gl_pathc == 0)
+	if (captures.n == 0)
 		skip();
-	for (size_t i = 0; i < captures.gl_pathc; i++) {
-		char txt[512];
-		size_t len, text_len;
-		struct sums got, expected;
-		uint8_t *text, *bin = slurp(captures.gl_pathv[i], &len);
+	for (size_t i = 0; i < captures.n; i++) {
+		const struct capture *c = &captures.v[i];
+		struct sums expected = sums_of_text(c->text);
+		struct sums got = sums_of_stream(c->bin, c->len);
 
-		snprintf(txt, sizeof(txt), "%s", captures.gl_pathv[i]);
-		strcpy(strrchr(txt, '.'), ".txt");
-		text = slurp(txt, &text_len);
-		assert_non_null(bin);
-		assert_non_null(text);
-		expected = sums_of_text((char *)text);
-		got = sums_of_stream(bin, len);
 		if (memcmp(&got, &expected, sizeof(got)) != 0)
-			print_message("differs: %s\n", captures.gl_pathv[i]);
+			print_message("differs: %s\n", c->name);
 		assert_memory_equal(&got, &expected, sizeof(got));
 		routes += got.routes;
-		free(bin);
-		free(text);
 	}
-	print_message("%zu captures, %llu routes\n", captures.gl_pathc,
+	print_message("%zu captures, %llu routes\n", captures.n,
 		      (unsigned long long)routes);
 }
 
@@ -284,11 +231,11 @@ every_octet_of_a_capture_may_change_and_nothing_is_read_beyond(void **state)
 {
 	struct seen seen = {0};
 
-	if (captures.gl_pathc == 0)
+	if (captures.n == 0)
 		skip();
-	for (size_t i = 0; i < captures.gl_pathc; i += 7) {
-		size_t len;
-		uint8_t *bin = slurp(captures.gl_pathv[i], &len);
+	for (size_t i = 0; i < captures.n; i += 7) {
+		const uint8_t *bin = captures.v[i].bin;
+		size_t len = captures.v[i].len;
 
 		for (size_t at = 0; at < len && at < 1500; at++) {
 			uint8_t *copy = malloc(len), *p = copy;
@@ -308,7 +255,6 @@ every_octet_of_a_capture_may_change_and_nothing_is_read_beyond(void **state)
 			seen.text.len = 0;
 			free(copy);
 		}
-		free(bin);
 	}
 	free(seen.text.s);
 }
@@ -322,5 +268,5 @@ main(void)
 			every_octet_of_a_capture_may_change_and_nothing_is_read_beyond),
 	};
 
-	return cmocka_run_group_tests(tests, find_captures, forget_captures);
+	return cmocka_run_group_tests(tests, captures_open, captures_close);
 }

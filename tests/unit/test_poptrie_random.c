@@ -32,23 +32,6 @@ struct pair {
 
 enum kind { FUSED4, WIDE4, IP6, N_KINDS };
 
-/* A caller's allocator: pools start small and have to grow. */
-static void *
-hook_alloc(void *ctx, size_t bytes, size_t align)
-{
-	void *p = NULL;
-
-	(void)ctx;
-	return posix_memalign(&p, align < 8 ? 8 : align, bytes) == 0 ? p : NULL;
-}
-
-static void
-hook_free(void *ctx, void *mem)
-{
-	(void)ctx;
-	free(mem);
-}
-
 /* The bulk variant of the next table. */
 static enum pt_isa isa;
 
@@ -59,8 +42,8 @@ pair_new(const char *name, enum kind kind, uint32_t values, bool hooks)
 	struct pair p = {.r = rnd_seeded(name), .values = values};
 
 	if (hooks) {
-		conf.alloc = hook_alloc;
-		conf.free = hook_free;
+		conf.alloc = heap_alloc;
+		conf.free = heap_free;
 	}
 	assert_int_equal(pt_create(&p.pt, &conf, kind == FUSED4 ? PT_FUSED : PT_WIDE, isa),
 			 0);

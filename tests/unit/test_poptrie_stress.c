@@ -235,22 +235,6 @@ hook_retire(void *ctx, struct poptrie *pt, struct poptrie_retired *r)
 	s->waiting[s->n_waiting++] = r;
 }
 
-static void *
-hook_alloc(void *ctx, size_t bytes, size_t align)
-{
-	void *p = NULL;
-
-	(void)ctx;
-	return posix_memalign(&p, align < 8 ? 8 : align, bytes) == 0 ? p : NULL;
-}
-
-static void
-hook_free(void *ctx, void *mem)
-{
-	(void)ctx;
-	free(mem);
-}
-
 static void
 write_generation(struct stress *s, uint32_t gen)
 {
@@ -281,8 +265,8 @@ stress(bool ip6, enum pt_layout layout)
 {
 	static struct stress s;
 	struct poptrie_conf conf = {.family = ip6 ? POPTRIE_IP6 : POPTRIE_IP4,
-				    .alloc = hook_alloc,
-				    .free = hook_free,
+				    .alloc = heap_alloc,
+				    .free = heap_free,
 				    .retire = hook_retire,
 				    .ctx = &s};
 	struct reader_arg arg[READERS];
