@@ -126,6 +126,8 @@ def check_format(files):
         return
     if out.returncode != 0:
         bad = {l.split(":")[0] for l in out.stderr.splitlines() if ": error:" in l}
+        if not bad:
+            problems.append(f"clang-format-14: {out.stderr.strip() or out.returncode}")
         for name in sorted(bad):
             problem(Path(name).resolve(), 1, "not formatted: make format")
 

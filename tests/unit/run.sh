@@ -1,31 +1,50 @@
 #!/bin/sh
-# Run the C unit tests named on the command line; one line each, the whole output on failure,
-# the sum at the end. A test that skips says why in a line `skipped: ...`.
+# Run the C unit tests named on the command line, as many at a time as there are CPUs; one
+# line each when it has ended, the whole output on failure, the sum at the end. A test that
+# skips says why in a line `skipped: ...`.
 # SPDX-License-Identifier: BSD-3-Clause
+
+# $1 build, $2 directory for the output and for one line "passed skipped failed", $3 program
+one() {
+	name=$(basename "$3")
+	out=$2/$name start=$(date +%s) failed=1
+	"$3" >"$out" 2>&1 && failed=0
+	ok=$(grep -c '^\[ *OK *\]' "$out")
+	# cmocka names a skipped test twice: when it runs, and in the list at the end.
+	skip=$(awk '/^\[ *SKIPPED *\] [0-9]+ test/ {n += $4} END {print n + 0}' "$out")
+	# Exit code 0 without a test is no success.
+	if [ $failed -eq 0 ] && [ $((ok + skip)) -gt 0 ]; then
+		printf 'unit %-8s %-28s %3d passed, %d skipped, %d s\n' "$1" "$name" \
+			"$ok" "$skip" $(($(date +%s) - start))
+		grep '^skipped: ' "$out" | sort -u | sed 's/^/    /'
+	else
+		ok=0 skip=0 failed=1
+		printf 'unit %-8s %-28s FAILED\n' "$1" "$name"
+		tail -60 "$out" | sed 's/^/    /'
+	fi >"$out.said"
+	echo "$ok $skip $failed" >"$out.sum"
+	cat "$out.said" # in one piece: others write too
+}
+
+if [ "$1" = --one ]; then
+	shift
+	one "$@"
+	exit 0
+fi
 build=$1
 shift
-passed=0 skipped=0 failed=0 begin=$(date +%s)
-out=$(mktemp)
-trap 'rm -f "$out"' EXIT
+begin=$(date +%s)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
 export ASAN_OPTIONS="detect_leaks=1:abort_on_error=0" UBSAN_OPTIONS="print_stacktrace=1"
 export TSAN_OPTIONS="ignore_noninstrumented_modules=1"
-for bin in "$@"; do
-	start=$(date +%s)
-	if "$bin" >"$out" 2>&1; then
-		ok=$(grep -c '^\[ *OK *\]' "$out")
-		# cmocka names a skipped test twice: when it runs, and in the list at the end.
-		skip=$(awk '/^\[ *SKIPPED *\] [0-9]+ test/ {n += $4} END {print n + 0}' "$out")
-		printf 'unit %-8s %-28s %3d passed, %d skipped, %d s\n' "$build" \
-			"$(basename "$bin")" "$ok" "$skip" $(($(date +%s) - start))
-		grep '^skipped: ' "$out" | sort -u | sed 's/^/    /'
-		passed=$((passed + ok)) skipped=$((skipped + skip))
-	else
-		printf 'unit %-8s %-28s FAILED\n' "$build" "$(basename "$bin")"
-		tail -60 "$out" | sed 's/^/    /'
-		failed=$((failed + 1))
-	fi
-done
-printf 'unit %s: %d passed, %d skipped, %d of %d programs failed, %d s\n' "$build" \
-	$passed $skipped $failed $# $(($(date +%s) - begin))
-[ $failed -eq 0 ]
+printf '%s\n' "$@" | xargs -P "$(nproc)" -n 1 "$0" --one "$build" "$dir"
+cat "$dir"/*.sum | awk -v build="$build" -v n=$# -v s=$(($(date +%s) - begin)) '
+	{passed += $1; skipped += $2; failed += $3; ran++}
+	END {
+		failed += n - ran # one that was killed has no sum
+		printf "unit %s: %d passed, %d skipped, %d of %d programs failed, %d s\n",
+			build, passed, skipped, failed, n, s
+		exit failed > 0
+	}'
