@@ -207,6 +207,7 @@ class Dut:
             except subprocess.TimeoutExpired:
                 self.daemon.process.kill()
                 self.daemon.process.wait(5)
+        procs.end_all(self.dir)  # what a supervisor, or a test, has left behind
         for name in (self.far, self.dp, self.ctl):
             netns.delete(name)
         shutil.rmtree(self.dir, ignore_errors=True)
@@ -382,7 +383,7 @@ def why_not():
 def sweep_leftovers():
     """Remove what an earlier run left that was killed before it could clean up."""
     for name in os.listdir("/run/netns") if os.path.isdir("/run/netns") else []:
-        m = re.fullmatch(r"fdp-(?:ctl|dp|far)-((\d+)(?:\D.*)?)", name)
+        m = re.fullmatch(r"fdp-[a-z]+-((\d+)(?:\D.*)?)", name)
         if m and not procs.is_alive(int(m.group(2))):
             procs.end_all(f"/tmp/fdp-{m.group(1)}")
             netns.delete(name)

@@ -2,10 +2,11 @@
 /*
  * Send frames by an interface as fast as one core can, for a while:
  *
- *     flood INTERFACE FILE SECONDS
+ *     flood INTERFACE FILE SECONDS FRAMES
  *
  * FILE holds the frames, each after its length (two octets, most significant first); they
- * are sent in turn, past the queueing discipline. Prints how many the interface took and how
+ * are sent in turn, past the queueing discipline, for SECONDS at least and until FRAMES have
+ * been taken: a machine with other work takes longer. Prints how many the interface took and how
  * long that lasted. SIGTERM ends it early.
  */
 #include <arpa/inet.h>
@@ -78,14 +79,14 @@ main(int argc, char **argv)
 {
 	static struct iovec frame[FRAMES_MAX];
 	static struct mmsghdr msg[FRAMES_MAX];
-	unsigned long long sent = 0, refused = 0;
+	unsigned long long sent = 0, refused = 0, least;
 	unsigned int n, at = 0;
 	double begin, end;
 	FILE *file;
 	int fd;
 
-	if (argc != 4) {
-		fputs("usage: flood INTERFACE FILE SECONDS\n", stderr);
+	if (argc != 5) {
+		fputs("usage: flood INTERFACE FILE SECONDS FRAMES\n", stderr);
 		return 2;
 	}
 	file = fopen(argv[2], "re");
@@ -101,7 +102,8 @@ main(int argc, char **argv)
 	signal(SIGTERM, on_term);
 	begin = monotonic_s();
 	end = begin + atof(argv[3]);
-	while (!ended && monotonic_s() < end) {
+	least = strtoull(argv[4], NULL, 10);
+	while (!ended && (monotonic_s() < end || sent < least)) {
 		unsigned int batch = n - at < BATCH ? n - at : BATCH;
 		int rc = sendmmsg(fd, msg + at, batch, 0);
 

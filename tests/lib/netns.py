@@ -7,11 +7,14 @@ socket opened inside entered() stays there while the rest of the program stays o
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import socket
+import struct
 import subprocess
 
 CLONE_NEWNET = 0x40000000
+SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1  # netdevice(7)
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -58,6 +61,15 @@ def ip_batch(lines, name=None):
 def sysctl(name, settings):
     """Set a dictionary of sysctls in a namespace, with one process."""
     run(name, ["sysctl", "-q", "-w", *(f"{k}={v}" for k, v in settings.items())])
+
+
+def link_set(name, ifname, up):
+    """Take an interface up or down without a process, so that the moment is known."""
+    with open_socket(name, socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        row = struct.pack("16sH14x", ifname.encode(), 0)
+        (flags,) = struct.unpack_from("H", fcntl.ioctl(sock, SIOCGIFFLAGS, row), 16)
+        flags = flags | IFF_UP if up else flags & ~IFF_UP
+        fcntl.ioctl(sock, SIOCSIFFLAGS, struct.pack("16sH14x", ifname.encode(), flags))
 
 
 def delete(name):

@@ -33,6 +33,7 @@ OUR4, PEER4 = "203.0.113.1", "203.0.113.2"
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 LINK4, LINK6 = "198.18.0.1", "2001:db8:3::1"  # ext0; RFC 2544's addresses: a /16
 VARIANTS = 2048  # different frames of a flood
+FLOOD = 100_000  # frames at least, of which a busy machine sends fewer in a second
 
 DAEMONS = """\
 zebra=yes
@@ -80,9 +81,11 @@ class Flooded:
         return self
 
     def __exit__(self, *exc):
-        procs.end_all(self.dut.dir)
-        self.dut.destroy()
-        netns.delete(self.peer_ns)
+        try:
+            procs.end_all(self.dut.dir)
+            self.dut.destroy()
+        finally:
+            netns.delete(self.peer_ns)
 
     def _up(self):
         dut = self.dut
@@ -196,7 +199,7 @@ class Flooded:
         program = os.path.join(os.path.dirname(self.dut.daemon.program), "tests", "flood")
         cpu = str(min(os.sched_getaffinity(0)))
         argv = ["nice", "-n", "19", "taskset", "-c", cpu, program, interface, path]
-        return space, [*argv, str(seconds)]
+        return space, [*argv, str(seconds), str(FLOOD)]
 
     def flood(self, frames, seconds, port="ext"):
         """Send frames by a port's far end for so long. Returns (sent, refused, seconds)."""

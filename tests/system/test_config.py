@@ -125,6 +125,14 @@ def check(dut, tmp_path):
     return run
 
 
+@pytest.fixture
+def other(dut):
+    """An interface of that name, which is no TAP, in FRR's namespace."""
+    netns.ip_batch(["link add other type veth peer name other-peer"], dut.ctl)
+    yield
+    netns.ip_batch(["link del other"], dut.ctl)
+
+
 def test_a_good_file_is_called_good(check):
     """Exit code 0, one line, nothing on stderr."""
     done = check(GOOD)
@@ -134,20 +142,15 @@ def test_a_good_file_is_called_good(check):
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_an_error_has_file_line_key_and_expectation(check, dut, name):
+def test_an_error_has_file_line_key_and_expectation(check, other, name):
     """FILE:LINE:COLUMN: KEY: what is wrong; what was expected. Exit code 2."""
     old, new, line, key, word = BAD[name]
     good = GOOD
     if "listeners" in name:  # in two namespaces they would not meet
         good = GOOD.replace("control-netns", "# control-netns")
-    if "something else" in name:
-        netns.ip_batch(["link add other type veth peer name other-peer"], dut.ctl)
     assert old in good
 
     done = check(good.replace(old, new, 1))
-
-    if "something else" in name:
-        netns.ip_batch(["link del other"], dut.ctl)
 
     assert done.returncode == 2
     want = re.escape(f"{done.file}:{line}:") + r"\d+" + re.escape(f": {key}")
@@ -286,12 +289,15 @@ def test_version_and_help(dut):
 def test_the_example_is_good_but_for_its_devices(dut):
     """The configuration that is shipped has no error but devices that are not here."""
     dist = Path(dut.daemon.program).parents[2] / "fpm-dataplane" / "dist"
-    for example in dist.glob("*.yaml"):
+    examples = list(dist.glob("*.yaml"))
+    assert examples
+    for example in examples:
         argv = [dut.daemon.program, "-c", str(example), "--check"]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
 
         wrong = [
             text for text in done.stderr.splitlines() if text.startswith(f"{example}:")
         ]
+        assert done.returncode == (2 if wrong else 0), done.stderr
         here = (".device:", "control-netns:", "nothing started")
         assert [text for text in wrong if not any(word in text for word in here)] == []

@@ -82,12 +82,15 @@ def test_one_flow_takes_one_path(dut, lan, wan, alt, ext, case):
 
 
 def test_fragments_of_one_datagram_take_one_path(dut, lan, wan, alt):
-    """Later fragments have no ports: the ports of the first must not count either."""
+    """Later fragments have no ports: the ports of the first must not count either. Many
+    datagrams spread over both ways."""
     group_route(dut, NET, "peer4", [wan, alt])
     ways = set()
     for n in range(40):
         whole = (
-            IP(src=lan.peer4, dst=HOST, id=n) / UDP(sport=n, dport=n) / Raw(token() * 300)
+            IP(src=f"192.0.2.{3 + n}", dst=HOST, id=n)
+            / UDP(sport=n, dport=n)
+            / Raw(token() * 300)
         )
         pieces = [Ether(src=lan.mac, dst=lan.port_mac) / p for p in fragment(whole, 1200)]
         wan.clear()
@@ -99,12 +102,14 @@ def test_fragments_of_one_datagram_take_one_path(dut, lan, wan, alt):
         assert sorted(counts) == [0, len(pieces)], counts
         ways.add(counts[0] > 0)
 
+    assert len(ways) == 2, "datagrams of many sources spread"
+
 
 def test_a_lost_link_moves_its_flows_and_only_those(dut, lan, wan, alt, ext, case):
     """Resilience: within 100 ms, the flows of other members stay where they are; nothing is
     lost afterwards; and when the link is back, only its share comes back."""
     net, dst, peer = case
-    outs, probes = [wan, alt, ext], flows(lan, dst, 400)
+    outs = [wan, alt, ext]
     group_route(dut, net, peer, outs)
 
     def ways():
@@ -114,7 +119,6 @@ def test_a_lost_link_moves_its_flows_and_only_those(dut, lan, wan, alt, ext, cas
         return [found[token_of(p)] for p in again]
 
     before = ways()
-    assert len(probes) == len(before)
     far_link(dut, wan, "down")
     time.sleep(0.1)  # the deadline itself
     during = ways()
@@ -132,7 +136,7 @@ def test_a_lost_link_moves_its_flows_and_only_those(dut, lan, wan, alt, ext, cas
 
 def far_link(dut, wire, state):
     """Take the far end of a port up or down."""
-    netns.ip_batch([f"link set {wire.name} {state}"], dut.far)
+    netns.link_set(dut.far, wire.name, state == "up")
 
 
 def link(dut, wire):
@@ -182,7 +186,7 @@ def test_a_group_that_loses_a_member_by_message_is_resilient(dut, lan, wan, alt,
     after = ways()
 
     assert {b for b, d in zip(before, during) if b != d} == {"wan"}
-    assert {a for d, a in zip(during, after) if a != d} <= {"wan"}
+    assert {a for d, a in zip(during, after) if a != d} == {"wan"}
 
 
 def test_a_failed_neighbour_moves_its_flows(dut, lan, wan, alt):

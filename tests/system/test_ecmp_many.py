@@ -203,7 +203,7 @@ def test_a_lost_link_moves_twenty_thousand_prefixes_at_once(dut, lan, wan, alt):
 
     with dut.stream(lan, dsts, rate=1000) as stream:
         down = time.monotonic()
-        netns.ip_batch([f"link set {wan.name} down"], dut.far)
+        netns.link_set(dut.far, wan.name, up=False)
         sent = stream.sent
         eventually(lambda: stream.sent > sent + 500)
 

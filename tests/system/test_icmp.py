@@ -224,7 +224,7 @@ def test_no_error_about_a_link_layer_broadcast(dut, lan):
     """RFC 1122, 3.2.2: not for a datagram that came as a link-layer broadcast."""
     probe = bytes(lan.probe(HOST, ttl=1))
 
-    dut.not_forwarded(lan, b"\xff" * 6 + probe[6:])
+    assert dut.not_forwarded(lan, b"\xff" * 6 + probe[6:]) == {"l2_not_unicast": 1}
 
     assert lan.got(token_of(probe)) == []
 

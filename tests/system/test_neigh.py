@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Neighbours: found by the kernel, used by the dataplane, and what waits meanwhile."""
 
+import time
+
 from scapy.layers.inet import ICMP
 from scapy.layers.inet6 import ICMPv6DestUnreach
 from scapy.layers.l2 import ARP, Ether
@@ -48,12 +50,13 @@ def test_one_solicitation_at_a_time(dut, lan, wan, family):
     """RFC 1122, 2.3.2.1: at most one request a second for one address, however many
     packets want it."""
     host, _, _ = case(family, 72)
+    begin = time.monotonic()
 
     lan.send(*(lan.probe(host) for _ in range(100)))
     eventually(lambda: wan.solicitations(host), 3, 0.005, "a solicitation")
     dut.fence(lan)
 
-    assert len(wan.solicitations(host)) <= 2
+    assert len(wan.solicitations(host)) <= 2 + int(time.monotonic() - begin)
 
 
 def test_failure_is_told_to_the_sources(dut, lan, wan, family):
@@ -91,10 +94,11 @@ def test_what_waits_is_bounded(dut, lan, wan, family):
     dut.fence(lan)
     full = dut.drops(before).get("hold_full", 0)
     wan.answer(host, "02:00:00:00:75:01")
-    frames = eventually(lambda: wan.got(lambda d: token_of(d) is not None), 5)
+    wan.expect_many(lambda d: token_of(d) is not None, 200 - full, 5)
+    dut.fence(lan)
 
     assert 100 < full < 200
-    assert 1 <= len(frames) == 200 - full
+    assert len(wan.got(lambda d: token_of(d) is not None)) == 200 - full
 
 
 def test_a_changed_mac_is_used_at_once(dut, lan, wan, family):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The kernel's `forwarding` sysctls of a TAP are the port's: router or host, by family."""
 
-import time
-
 import pytest
 from scapy.layers.inet import ICMP, IP
 from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6
@@ -11,13 +9,13 @@ from scapy.packet import Raw
 
 from lib import netns
 from lib.wait import eventually
+from on_time import in_time
 from wire import token, token_of
 
 CASES = {
     4: ("198.51.100.0/24", "198.51.100.9", "peer4", "ipv4"),
     6: ("2001:db8:f000::/36", "2001:db8:f000::9", "peer6", "ipv6"),
 }
-IN_TIME = 0.1
 N = 5
 
 
@@ -48,13 +46,6 @@ def shown(dut, wire):
     return dut.port_row(wire)["forwarding"]
 
 
-def in_time(fn):
-    """Assert that fn() becomes true within the 100 ms that a change may take."""
-    begin = time.monotonic()
-    eventually(fn, 3, 0.002)
-    assert time.monotonic() - begin < IN_TIME
-
-
 def test_an_interface_that_does_not_forward_is_a_host(dut, lan, wan, alt, case, sysctl):
     """RFC 1122, 3.2.1.3 and RFC 4861, 2.1: what is not for a host it drops, silently. Other
     interfaces and the other family go on; what is for us is delivered."""
@@ -62,7 +53,7 @@ def test_an_interface_that_does_not_forward_is_a_host(dut, lan, wan, alt, case, 
 
     sysctl(family, lan.tap, 0)
 
-    in_time(lambda: shown(dut, lan) == other[3])
+    in_time(dut, lambda: shown(dut, lan) == other[3])
     probes = [lan.probe(dst) for _ in range(N)]
     assert dut.not_forwarded(lan, *probes) == {"forwarding_off": N}
     assert [p for p in probes if lan.got(token_of(p))] == [], "no ICMP error"
@@ -74,7 +65,7 @@ def test_an_interface_that_does_not_forward_is_a_host(dut, lan, wan, alt, case, 
 
     sysctl(family, lan.tap, 1)
 
-    in_time(lambda: shown(dut, lan) == "on")
+    in_time(dut, lambda: shown(dut, lan) == "on")
     dut.forwarded(lan, lan.probe(dst), wan)
 
 
@@ -91,13 +82,13 @@ def test_all_interfaces_at_once(dut, lan, wan, case, sysctl):
 
     sysctl(family, "all", 0)
 
-    in_time(lambda: {shown(dut, w) for w in dut.wires.values()} == {other[3]})
+    in_time(dut, lambda: {shown(dut, w) for w in dut.wires.values()} == {other[3]})
     assert dut.not_forwarded(lan, lan.probe(dst)) == {"forwarding_off": 1}
     dut.forwarded(lan, lan.probe(other[1]), wan)
 
     sysctl(family, "all", 1)
 
-    in_time(lambda: {shown(dut, w) for w in dut.wires.values()} == {"on"})
+    in_time(dut, lambda: {shown(dut, w) for w in dut.wires.values()} == {"on"})
     dut.forwarded(lan, lan.probe(dst), wan)
 
 
@@ -110,7 +101,7 @@ def test_an_exception_from_all_is_linuxs(dut, lan, wan, case, sysctl):
     sysctl(family, lan.tap, 1)
 
     if family == "ipv4":
-        in_time(lambda: shown(dut, lan) == "on")
+        in_time(dut, lambda: shown(dut, lan) == "on")
         dut.forwarded(lan, lan.probe(dst), wan)
     else:
         assert dut.not_forwarded(lan, lan.probe(dst)) == {"forwarding_off": 1}
