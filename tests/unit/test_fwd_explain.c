@@ -3,7 +3,7 @@
  * The walk of a packet that does not exist, over tables made by hand; filters and rings of
  * those that do.
  *
- * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/port/watch.c
+ * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/port/watch.c fpm-dataplane/port/rxq.c
  * link: fpm-dataplane/base/ poptrie/
  */
 #include <setjmp.h>
