@@ -124,6 +124,13 @@ struct msg_query {
 	struct json_t *rows; /* array; the receiver's */
 };
 
+/* Does it wait while others are there? Never overtaken by one of its own kind.  [any thread] */
+static inline bool
+msg_is_bulk(enum msg_type type)
+{
+	return type == MSG_FPM_BATCH;
+}
+
 /* Allocate a zeroed message of `size` octets; aborts when memory is out. */
 void *msg_new(enum msg_type type, size_t size);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Control threads. The loop waits offline (RCU) and works online; messages are taken in
- * the order sent, at most a slice a round so that sockets and timers are not starved.
+ * Control threads. The loop waits offline (RCU) and works online; messages are taken at
+ * most a slice a round so that sockets and timers are not starved, and so that what is prompt
+ * cannot starve the bulk: each round takes one of it at least.
  */
 #include "base/worker.h"
 
@@ -55,20 +56,20 @@ msg_free(struct msg *m)
 void
 worker_send(struct worker *to, struct msg *m)
 {
+	struct mailbox *box = msg_is_bulk(m->type) ? &to->bulk : &to->prompt;
+
 	cds_wfcq_node_init(&m->node);
 	MSG_RELEASE(m);
-	cds_wfcq_enqueue(&to->inbox_head, &to->inbox_tail, &m->node);
+	cds_wfcq_enqueue(&box->head, &box->tail, &m->node);
 	/* Cheap when the loop is awake: ev_async coalesces and skips the write. */
 	ev_async_send(to->loop, &to->wake);
 }
 
 static struct msg *
-inbox_take(struct worker *w)
+mailbox_take(struct mailbox *box)
 {
-	/* Only this thread dequeues: no dequeue lock is needed (wfcqueue.h). */
-	struct cds_wfcq_node *n =
-		__cds_wfcq_dequeue_blocking(&w->inbox_head, &w->inbox_tail);
-
+	/* Only its owner dequeues: no dequeue lock is needed (wfcqueue.h). */
+	struct cds_wfcq_node *n = __cds_wfcq_dequeue_blocking(&box->head, &box->tail);
 	struct msg *m = n == NULL ? NULL : caa_container_of(n, struct msg, node);
 
 	if (m != NULL)
@@ -76,17 +77,31 @@ inbox_take(struct worker *w)
 	return m;
 }
 
+/* Bulk when nothing else is there. */
+struct msg *
+worker_take(struct worker *w)
+{
+	struct msg *m = mailbox_take(&w->prompt);
+
+	return m != NULL ? m : mailbox_take(&w->bulk);
+}
+
 static void
 on_wake(struct ev_loop *loop, ev_async *async, int revents)
 {
 	struct worker *w = async->data;
 	unsigned int n = 0;
+	struct msg *m;
 
-	for (struct msg *m; n < ROUND_MSGS && (m = inbox_take(w)) != NULL; n++)
+	for (; n < ROUND_MSGS && (m = worker_take(w)) != NULL; n++)
 		w->on_msg(w, m);
-	if (n == ROUND_MSGS)
-		ev_async_send(loop,
-			      async); /* more is waiting: come again after the others */
+	if (n < ROUND_MSGS)
+		return;
+	m = mailbox_take(&w->bulk);
+	if (m != NULL)
+		w->on_msg(w, m);
+	/* More is waiting: come again after the others. */
+	ev_async_send(loop, async);
 }
 
 static void
@@ -148,7 +163,8 @@ worker_prepare(struct worker *w)
 	w->loop = ev_loop_new(EVFLAG_AUTO);
 	if (w->loop == NULL)
 		return -ENOMEM;
-	cds_wfcq_init(&w->inbox_head, &w->inbox_tail);
+	cds_wfcq_init(&w->prompt.head, &w->prompt.tail);
+	cds_wfcq_init(&w->bulk.head, &w->bulk.tail);
 	ev_async_init(&w->wake, on_wake);
 	ev_async_init(&w->stop, on_stop);
 	ev_prepare_init(&w->round, on_prepare);
@@ -221,7 +237,7 @@ worker_free(struct worker *w)
 
 	if (w->loop == NULL)
 		return;
-	while ((m = inbox_take(w)) != NULL) {
+	while ((m = worker_take(w)) != NULL) {
 		if (m->type == MSG_RECLAIM)
 			w->on_msg(w, m);
 		else

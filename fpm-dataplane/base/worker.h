@@ -8,7 +8,9 @@
  *
  * Mailboxes are unbounded queues (wfcqueue): no send ever waits or fails, so no cycle of
  * threads can block. What bounds them is the sender: each kind of message names its bound in
- * base/msg.h.
+ * base/msg.h. There are two of them: bulk (msg_is_bulk()) comes by the million and waits for
+ * all else, so that a lost link or a question does not stand behind a full table. Within each,
+ * messages are taken in the order sent.
  */
 #ifndef BASE_WORKER_H
 #define BASE_WORKER_H
@@ -19,6 +21,11 @@
 #include <urcu/wfcqueue.h>
 
 #include "base/msg.h"
+
+struct mailbox {
+	struct cds_wfcq_head head;
+	struct cds_wfcq_tail tail;
+};
 
 enum role {
 	ROLE_NONE,
@@ -63,8 +70,7 @@ struct worker {
 	int init_rc;
 	pthread_barrier_t started;
 	_Atomic unsigned long rounds; /* W:the worker */
-	struct cds_wfcq_head inbox_head;
-	struct cds_wfcq_tail inbox_tail;
+	struct mailbox prompt, bulk;
 	ev_async wake;
 	ev_async stop;
 	ev_prepare round;
@@ -98,5 +104,8 @@ unsigned long worker_rounds(const struct worker *w);
 
 /* Hand a message over; never blocks, never fails.                       [any thread] */
 void worker_send(struct worker *to, struct msg *m);
+
+/* The next message, now the caller's; NULL: none. For one that has no loop (tests). */
+struct msg *worker_take(struct worker *w);
 
 #endif

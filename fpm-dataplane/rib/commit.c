@@ -4,7 +4,8 @@
  * replaced waits for its grace period. [rib]; it alone stores to fib->group.
  *
  * A commit begins when neigh has filled the adjacencies that are new in it (adj.c); until
- * then what is published stays. Order within a commit: group words first, then the tries,
+ * then what is published stays, but for what links and neighbours do to it: a member that
+ * is dead waits for nobody (words_publish()). Order within a commit: group words first, then the tries,
  * so that no trie ever leads to a word not yet written; slots that lost their last route
  * die only when the trie that no longer names them is published. One call_rcu a commit;
  * its callback, on liburcu's thread, posts MSG_RECLAIM and frees nothing.
@@ -261,6 +262,36 @@ publish_all(struct rib *rib)
 	rib->dirty.n = 0;
 }
 
+/* Has neigh still to say what it knows of an adjacency of this slot? */
+static bool
+slot_is_awaited(const struct rib *rib, const struct slot *s)
+{
+	for (uint32_t i = 0; i < s->n_legs; i++)
+		if (s->leg[i].adj != 0 && rib->adj[s->leg[i].adj].asked)
+			return true;
+	return false;
+}
+
+void
+words_publish(struct rib *rib)
+{
+	uint32_t kept = 0;
+
+	rib->words_due = false;
+	for (uint32_t i = 0; i < rib->dirty.n; i++) {
+		struct slot *s = slot_at(rib, rib->dirty.v[i]);
+
+		if ((s->dirty & SLOT_PATHS) != 0 && !slot_is_awaited(rib, s)) {
+			publish(rib, s);
+			s->dirty &= (uint8_t)~SLOT_PATHS;
+		}
+		s->queued = s->dirty != 0;
+		if (s->queued)
+			rib->dirty.v[kept++] = s->number;
+	}
+	rib->dirty.n = kept;
+}
+
 static void
 complain(const char *what, uint64_t count)
 {
@@ -383,17 +414,18 @@ note_lag(struct rib *rib)
 static void
 commit(struct rib *rib)
 {
-	uint64_t words = rib->count.word_writes;
 	bool tries = rib->staged[0] || rib->staged[1];
 	struct reclaim *p;
 
 	rib->n_events = 0;
+	rib->words_due = false;
 	publish_all(rib);
 	/* A trie that could not be completed may still name slots that no route does. */
 	if (commit_tries(rib) && !rib->resync)
 		kill_idle(rib);
-	if (tries || rib->count.word_writes != words)
+	if (tries || rib->count.word_writes != rib->words_before)
 		rib->count.commits++;
+	rib->words_before = rib->count.word_writes;
 	note_lag(rib);
 	feedback_seal(rib);
 	p = rib->pending;
@@ -412,8 +444,11 @@ rib_commit(struct rib *rib)
 	if (rib->ids_changed && rib->n_early > 0)
 		early_bind(rib, false);
 	slots_bind(rib);
-	if (adj_awaited(rib))
+	if (adj_awaited(rib)) {
+		if (rib->words_due)
+			words_publish(rib);
 		return;
+	}
 	commit(rib);
 	query_answer_all(rib);
 }

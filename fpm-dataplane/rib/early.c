@@ -29,12 +29,17 @@ find(const struct rib *rib, const struct route *r)
 }
 
 static bool
-means_nothing(struct rib *rib, const struct nh *nh)
+means_nothing(struct rib *rib, struct nh *nh)
 {
 	if (nh == NULL || !nh->known)
 		return true;
-	nh_ways(rib, nh, 0, &rib->scratch);
-	return rib->scratch.unresolved;
+	/* Asked for every route of a replay, after ids that have mostly come before. */
+	if (nh->judged != rib->ids_turn) {
+		nh_ways(rib, nh, 0, &rib->scratch);
+		nh->means_nothing = rib->scratch.unresolved;
+		nh->judged = rib->ids_turn;
+	}
+	return nh->means_nothing;
 }
 
 bool

@@ -185,6 +185,7 @@ nh_changed(struct rib *rib, struct nh *nh)
 	struct member *m;
 
 	rib->ids_changed = true;
+	rib->ids_turn++;
 	slots_follow(rib, nh);
 	cds_list_for_each_entry (m, &nh->member_of, in)
 		slots_follow(rib, m->group);

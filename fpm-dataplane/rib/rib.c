@@ -27,6 +27,8 @@ status_add(_Atomic uint64_t *counter, uint64_t n)
 static void
 batch_event(struct rib *rib, const struct msg_fpm_batch *b)
 {
+	if (rib->words_due)
+		words_publish(rib);
 	zebra_batch(rib, b);
 	if (rib->oldest_rx_ms == 0)
 		rib->oldest_rx_ms = b->rx_ms;

@@ -243,8 +243,10 @@ struct nh {
 	bool known;  /* announced in this session */
 	bool absent; /* deleted while in use: last content stays in force */
 	bool is_group;
-	bool doomed;    /* in rib->nh_doomed */
-	struct way way; /* of a singleton */
+	bool doomed;        /* in rib->nh_doomed */
+	bool means_nothing; /* early.c's judgement ... */
+	uint64_t judged;    /* ... when rib->ids_turn was this */
+	struct way way;     /* of a singleton */
 	struct member *member;
 	struct cds_list_head member_of;
 };
@@ -362,7 +364,8 @@ struct rib {
 	uint32_t early_high, early_cap, n_early;
 	struct vec32 early_unused;
 	struct hidx early_by_route;
-	bool ids_changed; /* since the last early_bind() */
+	bool ids_changed;  /* since the last early_bind() */
+	uint64_t ids_turn; /* counts changes of ids, from 1 */
 
 	struct link **link;
 	uint32_t link_high, link_cap;
@@ -388,10 +391,12 @@ struct rib {
 	uint32_t adj_free_at;
 	struct hidx adj_by_key;
 
+	bool words_due; /* a link or a neighbour changed: do not wait for the commit */
 	bool staged[2];
 	bool resync; /* a trie refused a prefix: walk and compare until all is in */
 	uint32_t resync_at;
 	uint32_t n_events;     /* since the last commit */
+	uint64_t words_before; /* count.word_writes at the last commit */
 	uint64_t oldest_rx_ms; /* of those: when fpm handed the first over; 0: none */
 	struct reclaim *pending;
 	struct cds_list_head reclaims;
@@ -552,6 +557,8 @@ void group_fill(fib_path *out, unsigned int log2_n, struct bucket_member *m, uin
 
 /* commit.c */
 void slots_bind(struct rib *rib); /* dirty slots take the ways of their ids */
+/* What links and neighbours have changed is stored now, before more routes are looked at. */
+void words_publish(struct rib *rib);
 /* Is what is published of a slot what its next hops, as they are now, ask for? */
 bool slot_is_current(struct rib *rib, const struct slot *s);
 int rib_stage(struct rib *rib, const struct route *r);

@@ -53,7 +53,9 @@ def measure(found, names):
             if "change" in names:
                 yield from change.change_idle(rig, 40 * reps)
                 yield from change.change_in_replay(rig, table, ZEBRA_RATE, reps)
+                yield from change.change_in_replay(rig, table, 2 * ZEBRA_RATE, reps)
                 yield from change.change_in_replay(rig, table, None, reps)
+                yield from group.link_loss_in_replay(rig, table, 3 * reps)
         if "group" in names:
             for n in (1000, 100_000, 1_000_000):
                 yield from group.next_hops(rig, n, 10 * reps)

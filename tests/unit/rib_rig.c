@@ -15,18 +15,6 @@ rig_clock(void)
 	return rig_now_ms;
 }
 
-struct msg *
-rig_take(struct worker *w)
-{
-	struct cds_wfcq_node *n =
-		__cds_wfcq_dequeue_blocking(&w->inbox_head, &w->inbox_tail);
-
-	if (n == NULL)
-		return NULL;
-	GRACE_ACQUIRE(caa_container_of(n, struct msg, node)); /* as base/worker.c does */
-	return caa_container_of(n, struct msg, node);
-}
-
 struct rig *
 rig_new(void)
 {
@@ -310,7 +298,7 @@ rig_neigh_serve(struct rig *g)
 {
 	struct msg *m;
 
-	while ((m = rig_take(&g->neigh)) != NULL) {
+	while ((m = worker_take(&g->neigh)) != NULL) {
 		if (m->type == MSG_ADJ_WATCH) {
 			g->n_watch++;
 			m->type = MSG_ADJ_READY;
@@ -333,7 +321,7 @@ rig_settle(struct rig *g)
 	do {
 		rig_go(g);
 		urcu_qsbr_barrier();
-		while ((m = rig_take(&g->w)) != NULL)
+		while ((m = worker_take(&g->w)) != NULL)
 			rib_on_msg(g->rib, m);
 		rig_neigh_serve(g);
 	} while (g->rib->n_reclaims > 0 || g->rib->pending != NULL);
@@ -442,7 +430,7 @@ rig_ask(struct rig *g, const struct msg_query *proto, unsigned int *slices)
 		m->type = MSG_QUERY;
 		rib_on_msg(g->rib, m);
 		rib_round(g->rib);
-		m = rig_take(&g->ui);
+		m = worker_take(&g->ui);
 		assert_non_null(m);
 		assert_int_equal(m->type, MSG_REPLY);
 		q = (struct msg_query *)m;

@@ -77,9 +77,6 @@ uint32_t rig_group_of(const struct rig *g, const char *dst);
 
 #define assert_seen(g, dst, want) assert_string_equal(rig_seen(g, dst), want)
 
-/* Next message for a worker that is only its mailbox; NULL: none. */
-struct msg *rig_take(struct worker *w);
-
 /* One query to its end, in slices of `max`; the caller decrefs. */
 json_t *rig_ask(struct rig *g, const struct msg_query *proto, unsigned int *slices);
 json_t *rig_summary(struct rig *g);

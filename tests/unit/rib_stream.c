@@ -40,7 +40,7 @@ deliver(struct stream *s)
 	assert_int_equal(queue_flush(&s->queue), 0);
 	if (s->held)
 		return;
-	while ((m = rig_take(&s->g->w)) != NULL)
+	while ((m = worker_take(&s->g->w)) != NULL)
 		rib_on_msg(s->g->rib, m);
 	assert_int_equal(queue_depth(), 0);
 }

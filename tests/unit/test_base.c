@@ -237,6 +237,58 @@ worker_gets_every_message_and_stops(void **state)
 	worker_free(&w);
 }
 
+#define N_EACH 1000
+
+/* Kinds of messages in the order they were taken. */
+static enum msg_type taken[2 * N_EACH];
+static atomic_uint n_taken;
+static uint32_t n_of[2];
+
+struct numbered {
+	struct msg m;
+	uint32_t number;
+};
+
+static void
+note_msg(struct worker *w, struct msg *m)
+{
+	struct numbered *n = caa_container_of(m, struct numbered, m);
+	unsigned int at = atomic_load(&n_taken);
+
+	assert_int_equal(n->number, n_of[msg_is_bulk(m->type)]++);
+	taken[at] = m->type;
+	free(n);
+	atomic_store(&n_taken, at + 1);
+}
+
+static void
+worker_takes_routes_last_but_in_every_round_and_each_kind_in_order(void **state)
+{
+	struct worker w = {.name = "test", .on_msg = note_msg};
+	struct timespec tick = {.tv_nsec = 1000000};
+	unsigned int last = 0;
+
+	assert_int_equal(worker_prepare(&w), 0);
+	for (uint32_t i = 0; i < N_EACH; i++)
+		for (unsigned int bulk = 0; bulk < 2; bulk++) {
+			struct numbered *n =
+				msg_new(bulk ? MSG_FPM_BATCH : MSG_LINK, sizeof(*n));
+
+			n->number = i;
+			worker_send(&w, &n->m);
+		}
+	assert_int_equal(worker_start(&w), 0);
+	for (int i = 0; i < 5000 && atomic_load(&n_taken) < 2 * N_EACH; i++)
+		nanosleep(&tick, NULL);
+	worker_stop(&w);
+	assert_int_equal(atomic_load(&n_taken), 2 * N_EACH);
+	while (taken[2 * N_EACH - 1 - last] == MSG_FPM_BATCH)
+		last++;
+	/* Of the routes, few came before the last of the others, but some did. */
+	assert_in_range(last, N_EACH * 49 / 50, N_EACH - 1);
+	worker_free(&w);
+}
+
 static int
 failing_init(struct worker *w)
 {
@@ -270,6 +322,8 @@ main(void)
 		cmocka_unit_test(log_escape_leaves_nothing_for_a_terminal),
 		cmocka_unit_test(every_reason_has_a_name_and_a_text),
 		cmocka_unit_test(worker_gets_every_message_and_stops),
+		cmocka_unit_test(
+			worker_takes_routes_last_but_in_every_round_and_each_kind_in_order),
 		cmocka_unit_test(worker_start_returns_what_init_returns),
 	};
 

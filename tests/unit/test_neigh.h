@@ -19,14 +19,6 @@
 #include "neigh/neigh.h"
 #include "port/port.h"
 
-/* As base/worker.c: the mailbox orders, though ThreadSanitizer cannot see how. */
-#ifdef __SANITIZE_THREAD__
-#include <sanitizer/tsan_interface.h>
-#define MSG_ACQUIRE(m) __tsan_acquire(m)
-#else
-#define MSG_ACQUIRE(m) ((void)(m))
-#endif
-
 #define IFIDX    1
 #define MSGS_MAX 8192
 
@@ -130,14 +122,11 @@ is_ns(const uint8_t *f, ssize_t n)
 static inline void
 inbox_drain(struct inbox *in)
 {
-	struct cds_wfcq_node *node;
+	struct msg *m;
 
-	while ((node = __cds_wfcq_dequeue_blocking(&in->w.inbox_head, &in->w.inbox_tail)) !=
-	       NULL) {
+	while ((m = worker_take(&in->w)) != NULL) {
 		assert_true(in->n < MSGS_MAX);
-		in->m[in->n] = caa_container_of(node, struct msg, node);
-		MSG_ACQUIRE(in->m[in->n]);
-		in->n++;
+		in->m[in->n++] = m;
 	}
 }
 

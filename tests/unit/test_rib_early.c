@@ -72,9 +72,9 @@ what_is_shown_is_what_is_forwarded(void **state)
 	q->max = 10;
 	rib_on_msg(g->rib, &q->m);
 	rig_go(g);
-	assert_null(rig_take(&g->ui));
+	assert_null(worker_take(&g->ui));
 	rig_ready(g, "192.0.2.129", 12);
-	m = rig_take(&g->ui);
+	m = worker_take(&g->ui);
 	assert_ptr_equal(m, &q->m);
 	assert_int_not_equal(json_array_size(q->rows), 0);
 	json_decref(q->rows);
@@ -99,6 +99,56 @@ a_silent_neigh_holds_nothing_up_for_long(void **state)
 	rig_route_inline(g, NET, "192.0.2.2", 11);
 	rig_go(g);
 	assert_seen(g, DST, "192.0.2.2@1");
+	rig_settle(g);
+	rig_free(g);
+}
+
+static void
+a_lost_link_waits_for_no_answer_of_neigh(void **state)
+{
+	struct rig *g = rig_two_ports();
+
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_hop(g, 2, "192.0.2.129", 12);
+	rig_group(g, 20, 2, 1, 1, 2, 1);
+	rig_route(g, NET, 20);
+	rig_settle(g);
+	g->hold_ready = true;
+	rig_route_inline(g, "203.0.113.0/24", "192.0.2.7", 11);
+	rig_go(g);
+	rig_link(g, 12, 2, false);
+	assert_seen(g, DST, "192.0.2.1@1");
+	assert_seen(g, "203.0.113.1", "none");
+	rig_ready(g, "192.0.2.7", 11);
+	assert_seen(g, "203.0.113.1", "192.0.2.7@1");
+	assert_seen(g, DST, "192.0.2.1@1");
+	rig_settle(g);
+	rig_free(g);
+}
+
+static void
+a_lost_link_is_left_before_the_next_route_is_looked_at(void **state)
+{
+	struct rig *g = rig_two_ports();
+	struct msg_link *down = msg_new(MSG_LINK, sizeof(*down));
+
+	rig_hop(g, 1, "192.0.2.1", 11);
+	rig_hop(g, 2, "192.0.2.129", 12);
+	rig_group(g, 20, 2, 1, 1, 2, 1);
+	rig_route(g, NET, 20);
+	rig_settle(g);
+	rig_group(g, 20, 1, 2, 1); /* applied, not committed */
+	rig_flush_batch(g);
+	down->ifindex = 12;
+	down->ifidx = 2;
+	rib_on_msg(g->rib, &down->m);
+	rig_route(g, "203.0.113.0/24", 1);
+	rig_flush_batch(g);
+	assert_seen(g, DST, "192.0.2.1@1");
+	assert_seen(g, "203.0.113.1", "none");
+	rig_go(g);
+	assert_seen(g, DST, "down");
+	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
 	rig_settle(g);
 	rig_free(g);
 }
@@ -271,6 +321,8 @@ main(void)
 		cmocka_unit_test(a_new_next_hop_is_used_when_neigh_has_answered),
 		cmocka_unit_test(late_binding_waits_too_and_for_all_members),
 		cmocka_unit_test(what_is_shown_is_what_is_forwarded),
+		cmocka_unit_test(a_lost_link_waits_for_no_answer_of_neigh),
+		cmocka_unit_test(a_lost_link_is_left_before_the_next_route_is_looked_at),
 		cmocka_unit_test(a_silent_neigh_holds_nothing_up_for_long),
 		cmocka_unit_test(
 			a_next_hop_that_goes_before_neigh_answers_is_not_waited_for_for_ever),

@@ -30,7 +30,7 @@ said(struct rig *g)
 	struct msg *m;
 
 	out[0] = '\0';
-	while ((m = rig_take(&g->fpm)) != NULL) {
+	while ((m = worker_take(&g->fpm)) != NULL) {
 		const struct msg_feedback *f = (const struct msg_feedback *)m;
 
 		assert_int_equal(m->type, MSG_FEEDBACK);

@@ -225,7 +225,7 @@ a_listing_survives_a_table_that_changes_under_it(void **state)
 		q->m.type = MSG_QUERY;
 		rib_on_msg(g->rib, &q->m);
 		rig_go(g);
-		q = (struct msg_query *)rig_take(&g->ui);
+		q = (struct msg_query *)worker_take(&g->ui);
 		n += json_array_size(q->rows);
 		json_decref(q->rows);
 		q->rows = NULL;

@@ -115,7 +115,7 @@ feed(struct rig *g, const struct prefix *p, uint32_t base)
 		if (++n % 32 == 0 || last) {
 			rib_round(g->rib);
 			urcu_qsbr_quiescent_state();
-			while ((m = rig_take(&g->w)) != NULL)
+			while ((m = worker_take(&g->w)) != NULL)
 				rib_on_msg(g->rib, m);
 		}
 		spent += monotonic_s() - start;

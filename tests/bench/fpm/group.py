@@ -7,7 +7,7 @@ import struct
 import threading
 
 from bench.fpm.figures import microseconds
-from bench.fpm.rig import IDLE_S, now
+from bench.fpm.rig import IDLE_S, Pour, now
 from bench.fpm.table import MARKER, MARKER_HOST
 from lab import routes
 from lib import fpm_speaker as fpm
@@ -34,7 +34,6 @@ class Behind:
         octets += fpm.table_stream(sorted(routes.table4(n)), 4, [self.NHID])
         octets += fpm.frame(fpm.route_message(MARKER, nhid=self.NHID))
         rig.speaker.send_raw(octets)
-        eventually(lambda: rig.fpm()["zebra4"] == n + 1, 30, what="routes are there")
 
     def group(self, *members):
         """The frame that gives the group these hops: 1 wan, 2 alt, 3 ext."""
@@ -62,6 +61,7 @@ def next_hops(rig, n, reps):
     rig.fresh()
     rig.connect()
     behind = Behind(rig, n)
+    eventually(lambda: rig.fpm()["zebra4"] == n + 1, 30, what="routes are there")
     for bench, measure in (("group-change", group_change), ("link-loss", link_loss)):
         before = rig.fpm()["prefix_writes"]
         figures = measure(rig, behind, reps)
@@ -124,24 +124,46 @@ class Switch(threading.Thread):
         self.sock.close()
 
 
-def link_loss(rig, behind, reps):
-    """The far end of a member goes down; its flow comes out by the other. Counted from the
-    call that sets the link down: what the kernel needs until it says so is in it.
+def link_lost(rig, behind, stream=None):
+    """The far end of a member goes down, amid `stream` when there is one; its flow comes out
+    by the other. Returns seconds from the call that sets the link down (what the kernel
+    needs until it says so is in it), and from the kernel's word on.
     """
-    from_word, from_call = [], []
-    for _ in range(reps):
-        sport = behind.flow_by(behind.wan)
-        frame, news, switch = rig.probe(MARKER_HOST, sport), LinkNews(rig.dp), None
-        news.start()
-        switch = Switch(behind.wan)
-        rig.warm(frame, (behind.wan, behind.alt))
-        begin = now()
-        switch.start()
-        at = rig.wait_for(frame, behind.alt, begin, sport, work=lambda: IDLE_S)
-        news.join()
-        from_call.append(at - begin)
-        from_word.append(at - news.came)
-        switch.back()
-        eventually(lambda: rig.port_row(behind.wan)["link"] == "up", 10, 0.01, "link up")
+    sport = behind.flow_by(behind.wan)
+    frame, news, switch = rig.probe(MARKER_HOST, sport), LinkNews(rig.dp), None
+    news.start()
+    switch = Switch(behind.wan)
+    rig.warm(frame, (behind.wan, behind.alt))
+    while stream and stream.at < len(stream.view) // 2:
+        stream.step()
+    begin = now()
+    switch.start()
+    work = stream.step if stream else lambda: IDLE_S
+    at = rig.wait_for(frame, behind.alt, begin, sport, work=work)
+    news.join()
+    while stream and not stream.done_at:
+        stream.step()
+    switch.back()
+    eventually(lambda: rig.port_row(behind.wan)["link"] == "up", 10, 0.01, "link up")
+    return at - begin, at - news.came
+
+
+def link_loss(rig, behind, reps):
+    """A member's link is lost, nothing else going on."""
+    took = [link_lost(rig, behind) for _ in range(reps)]
     # Negative when the daemon had acted before the benchmark itself was told.
-    return {**microseconds(from_call), "from_word": microseconds(from_word)}
+    from_word = microseconds([word for _, word in took])
+    return {**microseconds([call for call, _ in took]), "from_word": from_word}
+
+
+def link_loss_in_replay(rig, table, reps):
+    """The same amid a full replay that comes as fast as the socket takes it."""
+    took = []
+    for _ in range(reps):
+        rig.connect()
+        behind = Behind(rig, 0)
+        stream = Pour(rig.speaker.socket, table.octets)
+        took.append(link_lost(rig, behind, stream)[0])
+        # With more than half the limit in the queue nobody may connect.
+        eventually(lambda: rig.fpm()["queue_bytes"] == 0, 10, 0.01, "all digested")
+    yield {"bench": "link-loss-replay", "rate": 0, **microseconds(took)}

@@ -16,6 +16,7 @@ GOALS = (
     ("change-replay", "one route, during a replay", 20000, 5000, "us", 1, False),
     ("group-change", "group change", 1000, 200, "us", 1, False),
     ("link-loss", "link loss of a member", 1000, 200, "us", 1, False),
+    ("link-loss-replay", "the same, during a replay", 20000, 5000, "us", 1, False),
     ("memory", "RIB and FIB", 250, 120, "MiB", 1, False),
 )
 
