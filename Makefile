@@ -152,6 +152,9 @@ system: all $(O)/tests/flood ## system tests against the real daemon (T=expressi
 	@$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest -rs \
 		tests/system $(if $(T),-k "$(T)")
 
+chaos: all $(O)/tests/flood ## everything goes wrong at random, each packet is checked (T=60 SEED= ROUTES=20000)
+	@T="$(T)" SEED="$(SEED)" ROUTES="$(ROUTES)" RATE="$(RATE)" ONLY="$(ONLY)" $(PY) tests/chaos/run.py
+
 frr-root: ## a newer FRR in build/frr-root, for the tests of feedback (FRR_ROOT=)
 	@tests/lab/frr_root.sh $(CURDIR)/build/frr-root
 

@@ -465,6 +465,8 @@ run(const struct config *conf)
 	sigaddset(&signals, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	/* Its thread is born here: from a worker it would have that worker's name. */
+	(void)urcu_qsbr_get_default_call_rcu_data();
 	if (preflight(conf) < 0)
 		return 1;
 	rc = rib_begin(conf);

@@ -209,6 +209,9 @@ status_memory(const json_t *row)
 	if (row_has(row, "rib_bytes"))
 		printf("RIB        %s\n", human_bytes(row_int(row, "rib_bytes"), now));
 	printf("FPM queue  %s\n", human_bytes(row_int(row, "queue_bytes"), now));
+	printf("Packets    %lld of %lld buffers in use\n",
+	       row_int(row, "packet_buffers") - row_int(row, "packet_buffers_free"),
+	       row_int(row, "packet_buffers"));
 }
 
 void

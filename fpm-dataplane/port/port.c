@@ -213,6 +213,7 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 
 	memset(port, 0, sizeof(*port));
 	port->ifidx = ifidx;
+	port->pool = pool;
 	port->mtu_bytes = conf->mtu_bytes;
 	port->tap.fd = -1;
 	snprintf(port->name, sizeof(port->name), "%s", conf->tap);
@@ -284,6 +285,13 @@ port_stats(const struct port *port, struct port_stats *st)
 		.tx_errors = s.oerrors,
 	};
 	return 0;
+}
+
+void
+port_buffers(const struct port *port, unsigned int *n, unsigned int *n_free)
+{
+	*n = port->pool->size;
+	*n_free = rte_mempool_avail_count(port->pool);
 }
 
 bool

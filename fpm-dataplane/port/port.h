@@ -44,6 +44,7 @@ struct port {
 	int socket[FANOUT_QUEUES]; /* behind each queue, of net_af_packet */
 	bool tap_kept;             /* its descriptor is from an earlier life */
 	struct tap tap;            /* W:punt after start */
+	struct rte_mempool *pool;  /* packet buffers, of all ports alike */
 };
 
 struct port_stats { /* of the device itself */
@@ -63,6 +64,9 @@ void port_close(struct port *port);
 
 /* Device statistics. Returns 0 or -errno.                              [any thread] */
 int port_stats(const struct port *port, struct port_stats *st);
+
+/* Packet buffers there are, and how many of them nobody holds.         [any thread] */
+void port_buffers(const struct port *port, unsigned int *n, unsigned int *n_free);
 
 /* Link state as the device tells it (af_packet always says up).        [any thread] */
 bool port_link_up(const struct port *port);

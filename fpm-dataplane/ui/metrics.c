@@ -287,6 +287,7 @@ void
 metrics_page(struct ui *ui, struct buf *b)
 {
 	char version[64];
+	unsigned int n, n_free;
 
 	head(b, "build_info", "gauge", "Always 1; its labels tell the build.");
 	buf_printf(b, P "build_info{version=\"%s\"} 1\n", label(ui->conf.version, version));
@@ -296,6 +297,9 @@ metrics_page(struct ui *ui, struct buf *b)
 	      proc_status_bytes("VmRSS"));
 	gauge(b, "resident_memory_peak_bytes", "High water of it.",
 	      proc_status_bytes("VmHWM"));
+	port_buffers(&ui->conf.port[0], &n, &n_free);
+	gauge(b, "packet_buffers", "Packet buffers there are.", n);
+	gauge(b, "packet_buffers_free", "Packet buffers that nobody holds.", n_free);
 	reasons(b, "drop_packets_total", "Packets dropped, by reason.", 0, N_DROP);
 	reasons(b, "punt_packets_total", "Packets that left the fast path, by reason.",
 		N_DROP, N_REASON);

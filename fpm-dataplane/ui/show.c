@@ -302,7 +302,11 @@ memory_row(const struct ui *ui)
 				(json_int_t)proc_status_bytes("VmRSS"), "peak_rss_bytes",
 				(json_int_t)proc_status_bytes("VmHWM"), "queue_bytes",
 				(json_int_t)queue_depth());
+	unsigned int n, n_free;
 
+	port_buffers(&ui->conf.port[0], &n, &n_free);
+	json_object_set_new(row, "packet_buffers", json_integer(n));
+	json_object_set_new(row, "packet_buffers_free", json_integer(n_free));
 	for (unsigned int i = 0; i < 3; i++) {
 		json_t *value = json_object_get(ui->summary, of_rib[i]);
 

@@ -71,7 +71,7 @@ def create(names):
         _plain_frames(names["r1-dp"], "port-" + tap)
         _plain_frames(names[role], dev)
     for role in ROLES:
-        netns.ip_batch(_commands(role), names[role])
+        netns.ip_batch(commands(role), names[role])
 
 
 def _plain_frames(name, dev):
@@ -80,7 +80,7 @@ def _plain_frames(name, dev):
     netns.run(name, ["ethtool", "-K", dev, *offloads])
 
 
-def _commands(role):
+def commands(role):
     """The `ip` commands that give a role its addresses and routes."""
     up = ["link set lo up"]
     up += [f"link set {dev} up" for _, at, dev in LINKS if at == role]

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-import chaos
+from lib import nonsense
 from lib.wait import eventually
 from watching import Watching
 
@@ -50,12 +50,12 @@ def test_no_sanitizer_report_after_nonsense_and_churn(watched, rng):
     dut.zebra.group(list(dut.zebra.nexthops))
 
     for wire in dut.wires.values():
-        for n, data in enumerate(chaos.frames(rng, wire, 1500)):
+        for n, data in enumerate(nonsense.frames(rng, wire, 1500)):
             wire.send(data)
             if n % 100 == 99:
                 dut.fence(wire)
     for _ in range(10):
-        chaos.fpm_session(dut, rng, 8000)
+        nonsense.fpm_session(dut, rng, 8000)
         dut.zebra.close()
         dut.zebra.connect()
     for n in range(60):
@@ -100,7 +100,7 @@ def test_no_sanitizer_report_while_packets_are_looked_at(watched, rng):
     silent = [Watching(dut, trace={}), Watching(dut, capture={"snap": 64})]
 
     for wire in (lan, wan):
-        for n, data in enumerate(chaos.frames(rng, wire, 600)):
+        for n, data in enumerate(nonsense.frames(rng, wire, 600)):
             want = {"port": wire.tap, "frame": data[:1900].hex(), "frame_bytes": len(data)}
             (row,) = dut.control.request({"explain": want})
             assert row["verdict"] in ("forwarded", "punted", "dropped")

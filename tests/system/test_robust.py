@@ -6,8 +6,7 @@ import subprocess
 
 import pytest
 
-import chaos
-from lib import netns
+from lib import netns, nonsense
 from lib.wait import eventually
 from wire import token_of
 
@@ -55,7 +54,7 @@ def test_random_frames_on_every_port(dut, wan, rng, name):
     dut.route(NET6, via=wan.peer6, wire=wan)
     before, port = dut.counters(), dut.port_row(wire)
 
-    for n, data in enumerate(chaos.frames(rng, wire, 10000)):
+    for n, data in enumerate(nonsense.frames(rng, wire, 10000)):
         wire.send(data)
         if n % 400 == 399:
             dut.fence(wire)
@@ -72,7 +71,7 @@ def test_random_frames_on_every_port(dut, wan, rng, name):
 def test_random_fpm_messages(tough, rng):
     """Damaged netlink in right frames, forty sessions of it."""
     for _ in range(40):
-        chaos.fpm_session(tough, rng)
+        nonsense.fpm_session(tough, rng)
         tough.zebra.close()
         tough.zebra.connect()
 

@@ -43,6 +43,13 @@ port_stats(const struct port *port, struct port_stats *st)
 	return 0;
 }
 
+void
+port_buffers(const struct port *port, unsigned int *n, unsigned int *n_free)
+{
+	*n = 1000;
+	*n_free = 990;
+}
+
 bool
 port_link_up(const struct port *port)
 {

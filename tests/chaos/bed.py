@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The demo's lab, with a second way for everything: what isp does not announce, or cannot,
+goes to core by a static route over core0, or over core1 when that is down."""
+
+import json
+import os
+import subprocess
+
+from chaos.oracle import Cell, Oracle, zebra_view
+from chaos.traffic import Traffic, frame_head
+from lab import proofs, routes, topology
+from lab.lab import CONFIG, Lab
+from lib import netns, procs
+from lib.frr import Frr
+from lib.wait import eventually
+
+CHURN4 = [f"198.18.{n}.0/24" for n in range(256)]  # RFC 2544's
+CHURN6 = [f"2001:db8:{0x4000 + n:x}::/48" for n in range(256)]
+CORE4, CORE6 = "198.51.100.2", "2001:db8:10::2"
+SPARE4, SPARE6 = "198.51.100.6", "2001:db8:11::2"
+STATICS = f"""
+ip route 0.0.0.0/0 {CORE4} 200
+ip route 0.0.0.0/0 {SPARE4} 210
+ipv6 route ::/0 {CORE6} 200
+ipv6 route ::/0 {SPARE6} 210
+router bgp {topology.R1_AS}
+ neighbor {topology.ISP4} timers 3 9
+ neighbor {topology.ISP4} timers connect 2
+exit
+"""
+SWEEP = """\
+  sweep-quiet-s: 2
+  sweep-max-s: 60
+  sweep-restart-s: 25
+"""
+LINKS = {"wan0": "wan", "core0": "core0", "core1": "core1"}
+SINKS = {"wan": ("isp", "eth0"), "core0": ("core", "eth0"), "core1": ("core", "eth1")}
+SINKS["lan"] = ("lan", "eth0")
+IN_USE = 8  # churned prefixes of each family that carry traffic
+
+
+class _TwoWays(Frr):
+    """The demo's r1 with the statics."""
+
+    def prepare(self):
+        super().prepare()
+        with open(os.path.join(self.dir, "frr.conf"), "a", encoding="ascii") as file:
+            file.write(STATICS)
+
+
+class Bed(Lab):
+    """The lab and the traffic through it."""
+
+    def __init__(self, name, n4, n6, rng):
+        super().__init__(name)
+        self.n4, self.n6, self.rng = n4, n6, rng
+        self.oracle = self.traffic = None
+        self.quiet_udp = []
+        self.r1 = _TwoWays(self.ns["r1"], CONFIG, self.path("r1"), self.dir)
+
+    def write_dataplane_config(self):
+        super().write_dataplane_config()
+        with open(self.dp.config, encoding="utf-8") as file:
+            text = file.read().replace("fpm:\n", "fpm:\n" + SWEEP)
+        with open(self.dp.config, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def build(self, rate):
+        """All of it up, routes learned, traffic not yet begun."""
+        self.up(self.n4, self.n6)
+        self.watch_r1()
+        # What reaches core goes no further: it would come back by its default route.
+        for dev in ("eth0", "eth1"):
+            rule = f"rule add pref 500 iif {dev} blackhole"
+            netns.ip_batch([rule, "-6 " + rule], self.ns["core"])
+        for role in ("isp", "core"):
+            netns.sysctl(self.ns[role], {"net.ipv6.conf.eth0.keep_addr_on_down": 1})
+            netns.sysctl(self.ns[role], {"net.ipv6.conf.all.keep_addr_on_down": 1})
+        self.quiet_udp = [self._swallow(role) for role in ("isp", "core", "lan")]
+        eventually(lambda: self.r1.bgp_state(topology.ISP4) == "Established", 60)
+        eventually(self._converged, 30 + (self.n4 + self.n6) / 10000, 0.5)
+        self.announce(CHURN4 + CHURN6)
+        self.oracle = Oracle(self._cells())
+        self._addresses(rate)
+        eventually(lambda: not self.amiss(), 60, 0.2, "zebra has chosen as expected")
+        eventually(self.in_step, 60, 0.2, "the dataplane is in step")
+
+    def _swallow(self, role):
+        """A socket that nobody reads, so that the kernel answers no packet of ours."""
+        sock = netns.open_socket(self.ns[role], 10, 2)
+        sock.bind(("::", 7))
+        return sock
+
+    def _converged(self):
+        seen = proofs.tables(self)
+        return seen[4]["bgp"] >= self.n4 and seen[6]["bgp"] >= self.n6
+
+    def _cells(self):
+        some = self.isp("lonely", count=4, seed=self.rng.randrange(1 << 16))
+        cells = [
+            Cell("isp", row["prefix"], row["host"])
+            for row in some["ipv4"] + some["ipv6"]
+        ]
+        for table, family in ((CHURN4, 4), (CHURN6, 6)):
+            for text in self.rng.sample(table, IN_USE):
+                host = routes.host(routes.parse(text)[0], family, self.rng)
+                cells.append(Cell("isp", text, host))
+        for text in topology.CORE_NETS4 + topology.CORE_NETS6:
+            base = text.split("/")[0]
+            for n in range(3, 6):
+                host = base + str(n) if ":" in base else _plus(base, n)
+                cells.append(Cell("core", text, host))
+        cells.append(Cell("lan", "", topology.LAN4, "isp"))
+        cells.append(Cell("lan", "", topology.LAN6, "isp"))
+        return cells
+
+    def _addresses(self, rate):
+        macs = {egress: self.mac_of(*SINKS[egress]) for egress in SINKS}
+        self.oracle.macs = {e: {bytes.fromhex(m.replace(":", ""))} for e, m in macs.items()}
+        ports = {r["ifname"]: r["address"] for r in self._links("r1")}
+        for cell in self.oracle.cells:
+            if cell.source == "lan":
+                ends = macs["lan"], ports["lan0"]
+                source = topology.LAN4 if cell.family == 4 else topology.LAN6
+            else:
+                ends = macs["wan"], ports["wan0"]
+                source = topology.ISP4 if cell.family == 4 else topology.ISP6
+            cell.head = frame_head(*ends, source, cell.host, cell.index)
+        sources = {"lan": (self.ns["lan"], "eth0"), "isp": (self.ns["isp"], "eth0")}
+        sinks = {e: (self.ns[role], dev) for e, (role, dev) in SINKS.items()}
+        self.traffic = Traffic(self.oracle, sources, sinks, rate)
+
+    def _links(self, role):
+        return json.loads(netns.command(["ip", "-n", self.ns[role], "-j", "link"]))
+
+    def mac_of(self, role, dev):
+        """MAC of an interface."""
+        return next(r["address"] for r in self._links(role) if r["ifname"] == dev)
+
+    # -- what is told, in pieces that a speaker can do --
+
+    def announce(self, prefixes):
+        """isp announces."""
+        self.isp("announce", prefixes=list(prefixes))
+
+    def withdraw(self, prefixes):
+        """isp withdraws."""
+        self.isp("withdraw", prefixes=list(prefixes))
+
+    def link(self, egress, word):
+        """The neighbour's end of a link up or down."""
+        role, dev = SINKS[egress]
+        lines = [f"link set {dev} {word}"]
+        if (role, word) == ("isp", "up"):  # its kernel has forgotten them
+            some = [x for x in topology.commands("isp") if "route add table" in x]
+            lines.append(f"-6 addr replace {topology.ISP6}/64 dev eth0 nodad")
+            # The gateway first: all other addresses of the world are isp's own.
+            lines += sorted(some, key=lambda x: " via " in x)
+        netns.ip_batch(lines, self.ns[role])
+
+    # -- what is seen --
+
+    def view(self):
+        """zebra's choices for the cells."""
+        return zebra_view(self.r1, self.oracle.cells, LINKS)
+
+    def amiss(self):
+        """Cells for which zebra has chosen otherwise than expected."""
+        view = self.view()
+        return [
+            cell
+            for cell in self.oracle.cells
+            if cell.kind != "lan"
+            and (view.get(cell.prefix) or view.get("0.0.0.0/0" if cell.family == 4 else "::/0"))
+            != self.oracle.expected(cell)
+        ]
+
+    def in_step(self):
+        """Is the dataplane through with what zebra has said?"""
+        seen = self.dp.fpm()
+        return seen["state"] == "in-step" and seen["queue_bytes"] == 0 and seen["stale"] == 0
+
+    def audit(self):
+        """zebra = RIB = FIB: (exit code, last line)."""
+        shell = " ".join(self.r1.vtysh_argv())
+        argv = [self.dp.ctl, "-s", self.socket, "audit", "--vtysh", shell]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=180, check=False)
+        return done.returncode, (done.stdout + done.stderr).strip()
+
+    def daemon_pids(self):
+        """Ids of the dataplane's process (not of its supervisor)."""
+        return [p for p in procs.marked(self.dir, "fpm-dataplane") if procs.is_alive(p)]
+
+    def down(self):
+        for sock in self.quiet_udp:
+            sock.close()
+        self.quiet_udp = []
+        super().down()
+
+
+def _plus(address, n):
+    head, _, last = address.rpartition(".")
+    return f"{head}.{int(last) + n}"

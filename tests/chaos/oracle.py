@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which way each packet must take, known from what was done to the network and never from
+what the dataplane says.
+
+A cell is a destination with the way out it should have now. When something is done that
+moves it, old and new way are both right until zebra has selected the new one and LAG_S have
+passed; from then on only the new one is.
+"""
+
+import bisect
+import json
+import threading
+import time
+
+LAG_S = 1.0  # from zebra's choice to the last forwarder, on two cores that do everything
+FALLBACK = {4: "0.0.0.0/0", 6: "::/0"}
+
+
+class Cell:
+    """One destination."""
+
+    def __init__(self, kind, prefix, host, source="lan"):
+        self.kind, self.prefix, self.host, self.source = kind, prefix, host, source
+        self.family = 6 if ":" in host else 4
+        self.index, self.head = 0, b""
+        self.since, self.ways = [], []  # from when on which ways out were right
+        self.changed_at = self.agreed_at = 0.0
+
+    def __repr__(self):
+        return f"{self.kind} {self.host}"
+
+
+class Oracle:
+    """What is true of the network, and what follows for each cell."""
+
+    def __init__(self, cells):
+        self.cells = cells
+        for index, cell in enumerate(cells):
+            cell.index = index
+        self.macs = {}  # egress: the MACs (octets) that its frames may go to
+        self.lock = threading.Lock()
+        self.up = {"wan": True, "core0": True, "core1": True}
+        self.session, self.ospf = True, True
+        self.withdrawn = set()
+        self.late = []
+        now = time.monotonic()
+        for cell in cells:
+            cell.since, cell.ways = [now], [self.expected(cell)]
+
+    def expected(self, cell):
+        """The ways out that are right when all is quiet."""
+        spare = [link for link in ("core0", "core1") if self.up[link]]
+        if cell.kind == "lan":
+            return frozenset({"lan"})
+        if cell.kind == "core" and self.ospf and spare:
+            return frozenset(spare)
+        if cell.kind == "isp" and self.session and self.up["wan"]:
+            if cell.prefix not in self.withdrawn:
+                return frozenset({"wan"})
+        return frozenset(spare[:1])
+
+    def change(self, withdraw=(), announce=(), up=None, **state):
+        """Before something is done: what will be true afterwards."""
+        with self.lock:
+            self.withdrawn.update(withdraw)
+            self.withdrawn.difference_update(announce)
+            self.up.update(up or {})
+            for name, value in state.items():
+                setattr(self, name, value)
+            now = time.monotonic()
+            for cell in self.cells:
+                want = self.expected(cell)
+                if not want <= cell.ways[-1]:
+                    self._note(cell, now, cell.ways[-1] | want)
+                if want != cell.ways[-1]:
+                    cell.changed_at = now
+
+    def flux(self, kinds=("isp", "core")):
+        """Something may move cells of these kinds to their fallback and back, or not."""
+        with self.lock:
+            now = time.monotonic()
+            spare = {link for link in ("core0", "core1") if self.up[link]}
+            for cell in self.cells:
+                if cell.kind in kinds:
+                    if not spare <= cell.ways[-1]:
+                        self._note(cell, now, cell.ways[-1] | spare)
+                    cell.changed_at = now
+
+    @staticmethod
+    def _note(cell, now, ways):
+        # A reader finds the time only after the ways are there.
+        cell.ways.append(frozenset(ways))
+        cell.since.append(now)
+
+    def allowed(self, cell, begin, end):
+        """All ways that were right at some moment from `begin` to `end`."""
+        at = bisect.bisect_right(cell.since, begin) - 1
+        ways = cell.ways[max(at, 0)]
+        for later in range(at + 1, len(cell.since)):
+            if cell.since[later] > end:
+                break
+            ways = ways | cell.ways[later]
+        return ways
+
+    def unsettled(self):
+        """Cells that may still take more than one way they should not."""
+        return [c for c in self.cells if c.ways[-1] != self.expected(c)]
+
+    def agree(self, view, seen_at):
+        """zebra's choices, {prefix: links}, as asked for at `seen_at`."""
+        with self.lock:
+            for cell in self.cells:
+                want = self.expected(cell)
+                known = view.get(cell.prefix) or view.get(FALLBACK[cell.family])
+                if cell.ways[-1] == want:
+                    continue
+                if cell.kind == "lan":  # the kernel's own, zebra is not asked
+                    known = want
+                if known != want or cell.changed_at > seen_at:
+                    cell.agreed_at = 0.0
+                elif cell.agreed_at <= cell.changed_at:
+                    cell.agreed_at = seen_at
+                elif time.monotonic() - cell.agreed_at > LAG_S:
+                    self._note(cell, time.monotonic(), want)
+
+
+def zebra_view(frr, cells, links):
+    """{prefix: the links zebra has chosen} for all prefixes of `cells` and the fallback.
+
+    links: {interface of r1: egress}. Prefixes without a route are missing.
+    """
+    wanted = sorted({c.prefix for c in cells if c.kind != "lan"} | set(FALLBACK.values()))
+    lines = [
+        f"show {'ipv6' if ':' in prefix else 'ip'} route {prefix} json" for prefix in wanted
+    ]
+    text, decoder, at, view = frr.vtysh(*lines), json.JSONDecoder(), 0, {}
+    while (at := text.find("{", at)) >= 0:
+        table, at = decoder.raw_decode(text, at)
+        for prefix, routes in table.items():
+            hops = [
+                hop
+                for route in routes
+                if route.get("selected") and route.get("installed")
+                for hop in route["nexthops"]
+                if hop.get("fib")
+            ]
+            names = {links.get(hop.get("interfaceName")) for hop in hops}
+            view[prefix] = frozenset(names - {None})
+    return view

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What became of it all: a table by fault, and what must not have been."""
+
+import collections
+import statistics
+import time
+
+SLACK_S = 0.05  # a packet on its way when a fault begins
+
+
+class Verdict:
+    """Reads the run when it is over; `errors` is empty when all is well."""
+
+    def __init__(self, run, traffic):
+        self.run, self.traffic, self.errors = run, traffic, []
+        self.rows = collections.defaultdict(lambda: [0, 0, 0, 0, 0, [], 0.0])
+        self._losses()
+        self._strays()
+
+    def must(self, holds, text):
+        """Note what does not hold."""
+        if not holds:
+            self.errors.append(text)
+
+    def _losses(self):
+        lost = sorted(self.traffic.lost())
+        begins = [h.begin - SLACK_S for h in self.run.happenings]
+        ends = begins[1:] + [float("inf")]
+        outside = []
+        for when, cell in lost:
+            near = [h for h in self.run.happenings if h.begin - SLACK_S <= when]
+            excused = [h for h in near if when <= h.may_lose_until]
+            if excused:
+                excused[-1].lost.append(when)
+            else:
+                outside.append((when, self.run.oracle.cells[cell], near[-1:] or None))
+                if near:
+                    near[-1].bad += 1
+        for happening, begin, end in zip(self.run.happenings, begins, ends):
+            row = self.rows[happening.name]
+            row[0] += 1
+            row[1] += self.traffic.sent_between(begin, end)
+            row[2] += len(happening.lost)
+            row[3] += happening.bad
+            if happening.lost:
+                row[5].append(happening.lost[-1] - happening.begin)
+            row[6] = max(row[6], happening.may_lose_until - happening.begin)
+        self.must(
+            not outside,
+            f"{len(outside)} packets lost outside every window, such as "
+            + "; ".join(self._where(*some) for some in _spread(outside)),
+        )
+
+    def _where(self, when, cell, near):
+        text = f"{cell} at {when - self.run.begin:.3f} s"
+        return text + (f" ({near[0].name} {when - near[0].begin:+.3f} s)" if near else "")
+
+    def _strays(self):
+        for now, out, allowed, cell, sent in self.traffic.wrong:
+            near = [h for h in self.run.happenings if h.begin - SLACK_S <= sent]
+            if near:
+                self.rows[near[-1].name][4] += 1
+        first = [
+            f"{cell} sent {sent - self.run.begin:.3f} s, seen {now - sent:.3f} s later on {out},"
+            f" allowed {'/'.join(sorted(allowed))}"
+            for now, out, allowed, cell, sent in _spread(self.traffic.wrong)
+        ]
+        self.must(not first, f"{len(self.traffic.wrong)} by a wrong way: " + "; ".join(first))
+        bad = [f"on {out}: {data.hex()}" for _, out, data in self.traffic.mangled[:3]]
+        self.must(not bad, f"{len(self.traffic.mangled)} damaged: " + "; ".join(bad))
+        two = [f"{c} at {s - self.run.begin:.3f} s" for _, _, c, s in self.traffic.twice[:3]]
+        self.must(not two, f"{len(self.traffic.twice)} came twice: " + "; ".join(two))
+
+    def table(self):
+        """Lines of text."""
+        head = ("fault", "times", "sent", "lost", "outside", "wrong", "back: median", "max", "window")
+        yield "{:<18} {:>5} {:>8} {:>7} {:>8} {:>6} {:>13} {:>8} {:>8}".format(*head)
+        for name, (times, sent, lost, bad, wrong, back, window) in sorted(self.rows.items()):
+            some = [f"{statistics.median(back):.2f} s", f"{max(back):.2f} s"] if back else "--"
+            limit = f"{window:.1f} s" if window > 0 else "none"
+            yield (
+                f"{name:<18} {times:>5} {sent:>8} {lost:>7} {bad:>8} {wrong:>6} "
+                f"{some[0]:>13} {some[1]:>8} {limit:>8}"
+            )
+
+
+def _spread(rows, most=4):
+    """A few of many, from all over."""
+    step = max(1, len(rows) // most)
+    return rows[::step][:most]
+
+
+def stamp(run, text):
+    """A line with the time since the beginning."""
+    print(f"{time.monotonic() - run.begin:7.2f} s  {text}", flush=True)

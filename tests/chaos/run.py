@@ -1,0 +1,193 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Chaos for T seconds, the same schedule for the same SEED. Exit code 0: nothing was lost
+outside the declared windows, nothing took a wrong way, and all was whole in the end.
+
+    T=60 SEED=1 ROUTES=20000 RATE=1500 ONLY=fault,fault
+
+FRR, the kernel and the machine are not in our hands: two runs of one seed do the same things
+at nearly the same times, and no more than that.
+"""
+
+import os
+import random
+import re
+import signal
+import sys
+import threading
+import time
+
+if __name__ == "__main__":
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+from chaos import faults
+from chaos.bed import Bed
+from chaos.report import Verdict, stamp
+from lib.wait import Timeout, eventually
+
+LEAK_BYTES = 48 << 20  # what malloc and a replay may leave behind
+
+
+def _settle(run, ending):
+    """Ask zebra again and again, and narrow what is allowed."""
+    while not ending.wait(0.2):
+        if not run.oracle.unsettled():
+            continue
+        seen_at = time.monotonic()
+        try:
+            view = run.bed.view()
+            if run.bed.dp.fpm()["queue_bytes"] == 0:
+                run.oracle.agree(view, seen_at)
+        except Exception:  # one of them is away at the moment
+            continue
+
+
+def schedule(run, seconds, only):
+    """Faults, one after the other or into one another, until the time is up."""
+    names = [n for n in faults.FAULTS if not only or n in only]
+    weights = [faults.FAULTS[n].weight for n in names]
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        name = run.rng.choices(names, weights)[0]
+        pause, quiet = run.rng.uniform(0.1, 1.5), run.rng.random() < 0.4
+        function = faults.FAULTS[name]
+        if function.longest > max(end - time.monotonic(), 8):
+            continue
+        stamp(run, f"{name}: {function.__doc__.splitlines()[0]}")
+        function(run)
+        time.sleep(pause)
+        if quiet:
+            wait_quiet(run, 20)
+
+
+def wait_quiet(run, patience):
+    """Wait until every cell has its one right way again; not for ever."""
+    try:
+        eventually(lambda: not run.oracle.unsettled(), patience, 0.1)
+    except Timeout:
+        pass
+
+
+def memory(bed):
+    """`show memory`."""
+    return bed.dp.show("memory")[0]
+
+
+def log_rates(bed):
+    """(most lines of one kind in one second, that kind) of the daemon's log."""
+    counts = {}
+    with open(bed.dp.log_file, encoding="utf-8", errors="replace") as file:
+        for line in file:
+            found = re.match(r"(\S+) (\S+ )?(\w+: [^=]*?)( \S+=|$)", line)
+            key = (found[1][:19], found[3]) if found else (line[:19], "?")
+            counts[key] = counts.get(key, 0) + 1
+    most = max(counts, key=counts.get, default=("", ""))
+    return counts.get(most, 0), most[1]
+
+
+def chaos(seconds, seed, n4, rate, only):
+    """The whole of it. Returns the exit code."""
+    rng = random.Random(seed)
+    print(f"chaos: seed {seed}, {seconds:g} s, {n4} + {n4 // 5} routes, {rate} packets/s")
+    with Bed(f"chaos{os.getpid()}", n4, n4 // 5, rng) as bed:
+        bed.build(rate)
+        run = faults.Run(bed, rng)
+        before, ending = memory(bed), threading.Event()
+        run.begin = time.monotonic()
+        settler = threading.Thread(target=_settle, args=(run, ending), daemon=True)
+        settler.start()
+        bed.traffic.start()
+        time.sleep(1)
+        schedule(run, seconds, only)
+        wait_quiet(run, 45)
+        stamp(run, "the end: traffic stops")
+        still = run.oracle.unsettled()
+        ending.set()
+        settler.join()
+        bed.traffic.stop()
+        return _judge(run, before, still)
+
+
+def _judge(run, before, still):
+    bed, verdict = run.bed, Verdict(run, run.bed.traffic)
+    verdict.must(not still, f"never again as they should be: {_why(bed, still)}")
+    try:
+        eventually(bed.in_step, 90, 0.5, "zebra and the dataplane are in step")
+    except Timeout as err:
+        verdict.must(False, str(err))
+    code, said = bed.audit()
+    verdict.must(code == 0, f"audit: {said}")
+    try:
+        eventually(lambda: _no_buffers(bed), 15, 0.2, "all packet buffers are back")
+    except Timeout as err:
+        verdict.must(False, str(err))
+    after = memory(bed)
+    grown = after["rss_bytes"] - before["rss_bytes"]
+    verdict.must(grown < LEAK_BYTES, f"memory grew by {grown >> 20} MiB")
+    starts = bed.tail("fpm-dataplane.log", 1 << 20).count("supervise: started")
+    verdict.must(
+        starts == 1 + run.fell, f"the daemon was started {starts} times, killed {run.fell}"
+    )
+    lines, kind = log_rates(bed)
+    for line in verdict.table():
+        print(line)
+    sent = len(bed.traffic.came) - bed.traffic.refused
+    print(
+        f"sent {sent}, lost {len(bed.traffic.lost())}, refused by links that were down "
+        f"{bed.traffic.refused}; memory {before['rss_bytes'] >> 20} -> "
+        f"{after['rss_bytes'] >> 20} MiB; audit: {said.splitlines()[-1] if said else ''}; "
+        f"log: at most {lines} lines a second of one kind ({kind})"
+    )
+    for error in verdict.errors:
+        print(f"FAILED: {error}")
+    if verdict.errors and os.environ.get("KEEP_LOGS"):
+        keep_logs(bed, os.environ["KEEP_LOGS"])
+    print("chaos: " + ("failed" if verdict.errors else "all as it must be"))
+    return 1 if verdict.errors else 0
+
+
+def keep_logs(bed, folder):
+    """The logs, for who wants to know more."""
+    os.makedirs(folder, exist_ok=True)
+    for name in ("fpm-dataplane.log", "r1/zebra.log", "r1/bgpd.log", "r1/watchfrr.out"):
+        with open(os.path.join(folder, os.path.basename(name)), "w", encoding="utf-8") as file:
+            file.write(bed.tail(name, 100000))
+
+
+def _why(bed, cells):
+    """A few cells with what zebra says of them."""
+    view = bed.view() if cells else {}
+    return "; ".join(
+        f"{c}: {set(c.ways[-1])}, expected {set(bed.oracle.expected(c))}, zebra has "
+        f"{set(view.get(c.prefix, ()))}"
+        for c in cells[:4]
+    )
+
+
+def _no_buffers(bed):
+    row = memory(bed)
+    if row["packet_buffers"] != row["packet_buffers_free"]:
+        raise LookupError(f"{row['packet_buffers'] - row['packet_buffers_free']} in use")
+    return True
+
+
+def main():
+    """The command line: the environment, as make gives it."""
+    seed = int(os.environ.get("SEED") or random.randrange(1 << 30))
+    only = [w for w in (os.environ.get("ONLY") or "").split(",") if w]
+    unknown = [w for w in only if w not in faults.FAULTS]
+    if unknown:
+        print(f"no such fault: {unknown}; there are {' '.join(faults.FAULTS)}")
+        return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    return chaos(
+        float(os.environ.get("T") or 60),
+        seed,
+        int(os.environ.get("ROUTES") or 20000),
+        int(os.environ.get("RATE") or 1500),
+        only,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Numbered packets from the lan and from the isp, and what became of each.
+
+A packet carries its number only; when it was sent, to which cell (oracle.py) and whether it
+came is kept here. It is judged when it arrives: the way out must have been right at some
+moment between its departure and its arrival. Raw sockets on both sides: the kernels of the
+neighbours take no part in it.
+"""
+
+import array
+import ctypes
+import ipaddress
+import selectors
+import socket
+import struct
+import threading
+import time
+
+from lib import netns
+
+PORT = 7
+MAGIC = 0xC4A05EED
+HOPS = 64
+SO_ATTACH_FILTER, SOL_PACKET, PACKET_IGNORE_OUTGOING, SO_RCVBUFFORCE = 26, 263, 23, 33
+HEAD4, HEAD6 = 42, 62  # Ethernet, IP, UDP
+# Classic BPF: the magic number where the payload of IPv4 or of IPv6 begins.
+FILTER = [
+    (0x20, 0, 0, HEAD4),
+    (0x15, 2, 0, MAGIC),
+    (0x20, 0, 0, HEAD6),
+    (0x15, 0, 1, MAGIC),
+    (0x06, 0, 0, 0xFFFF),
+    (0x06, 0, 0, 0),
+]
+PENDING_S = 0.25  # a sender that had no time for longer does not make up for it
+
+
+def listener(namespace, dev):
+    """A socket that sees the packets of this program that come in by `dev`."""
+    sock = netns.open_socket(namespace, socket.AF_PACKET, socket.SOCK_RAW)
+    code = b"".join(struct.pack("=HBBI", *line) for line in FILTER)
+    held = ctypes.create_string_buffer(code)
+    program = struct.pack("@HxxxxxxP", len(FILTER), ctypes.addressof(held))
+    sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, program)
+    sock.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+    sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 32 << 20)
+    with netns.entered(namespace):
+        sock.bind((dev, 3))
+    sock.setblocking(False)
+    return sock
+
+
+def _sum(octets):
+    total = sum(struct.unpack(f"!{len(octets) // 2}H", octets))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+def frame_head(src_mac, dst_mac, src, dst, flow):
+    """All of a packet to `dst` but its number, which does not change its checksums."""
+    source, target = ipaddress.ip_address(src).packed, ipaddress.ip_address(dst).packed
+    macs = bytes.fromhex((dst_mac + src_mac).replace(":", ""))
+    # After the number its complement: the sum is always the same.
+    load = struct.pack("!IIi", MAGIC, 0, -1)
+    udp = struct.pack("!HHHH", 20000 + flow, PORT, 8 + len(load), 0)
+    total = _sum(source + target + struct.pack("!HH", 17, len(udp) + len(load)) + udp + load)
+    udp = udp[:6] + struct.pack("!H", ~total & 0xFFFF or 0xFFFF)
+    if len(target) == 4:
+        ip = struct.pack("!BBHHHBBH", 0x45, 0, 28 + len(load), 0, 0, HOPS, 17, 0)
+        ip += source + target
+        ip = ip[:10] + struct.pack("!H", ~_sum(ip) & 0xFFFF) + ip[12:]
+        return macs + b"\x08\x00" + ip + udp + load[:4]
+    ip = struct.pack("!IHBB", 6 << 28, 8 + len(load), 17, HOPS) + source + target
+    return macs + b"\x86\xdd" + ip + udp + load[:4]
+
+
+class Traffic:
+    """sources: {name: (namespace, dev)}; sinks: {egress: (namespace, dev)}."""
+
+    def __init__(self, oracle, sources, sinks, rate):
+        self.oracle, self.rate = oracle, rate
+        self.out = {}
+        for name, (space, dev) in sources.items():
+            sock = netns.open_socket(space, socket.AF_PACKET, socket.SOCK_RAW)
+            with netns.entered(space):
+                sock.bind((dev, 0))
+            sock.setblocking(False)
+            self.out[name] = sock
+        self.selector = selectors.DefaultSelector()
+        self.sinks = []
+        for egress, (space, dev) in sinks.items():
+            sock = listener(space, dev)
+            self.sinks.append(sock)
+            self.selector.register(sock, selectors.EVENT_READ, egress)
+        self.sent_at = array.array("d")  # by number
+        self.cell = array.array("H")
+        self.came = bytearray()  # how often
+        self.refused = 0  # by the sender's own link
+        self.wrong, self.mangled, self.twice = [], [], []
+        self.ending, self.closing = threading.Event(), threading.Event()
+        self.threads = [
+            threading.Thread(target=f, name=f.__name__, daemon=True)
+            for f in (self._send, self._receive)
+        ]
+
+    def start(self):
+        """Begin."""
+        for thread in self.threads:
+            thread.start()
+
+    def stop(self, patience=3.0):
+        """Send no more, wait for what is still under way, close."""
+        self.ending.set()
+        self.threads[0].join()
+        time.sleep(patience)  # a packet that comes later counts as lost
+        self.closing.set()
+        self.threads[1].join()
+        for sock in [*self.out.values(), *self.sinks]:
+            sock.close()
+
+    def lost(self):
+        """(when sent, cell) of each packet that never came."""
+        return [
+            (self.sent_at[n], self.cell[n]) for n, times in enumerate(self.came) if not times
+        ]
+
+    def sent_between(self, begin, end):
+        """How many packets were sent in that time."""
+        return sum(1 for t in self.sent_at if begin <= t <= end)
+
+    def _send(self):
+        cells = self.oracle.cells
+        begin, due_from, turn = time.monotonic(), 0, 0
+        while not self.ending.wait(0.002):
+            due = int((time.monotonic() - begin) * self.rate)
+            due_from = max(due_from, due - int(PENDING_S * self.rate))
+            for _ in range(due_from, due):
+                cell = cells[turn % len(cells)]
+                turn += 1
+                number = len(self.came)
+                self.sent_at.append(time.monotonic())
+                self.cell.append(cell.index)
+                self.came.append(0)
+                try:
+                    self.out[cell.source].send(
+                        cell.head + struct.pack("!Ii", number, ~number)
+                    )
+                except OSError:
+                    self.came[number] = 255
+                    self.refused += 1
+            due_from = due
+
+    def _receive(self):
+        while not self.closing.is_set():
+            for key, _ in self.selector.select(0.1):
+                for _ in range(256):
+                    try:
+                        data = key.fileobj.recv(256)
+                    except OSError:  # none left; ENETDOWN is told once
+                        break
+                    self._judge(key.data, data)
+
+    def _judge(self, egress, data):
+        now = time.monotonic()
+        head = HEAD4 if data[12] == 8 else HEAD6
+        number = struct.unpack_from("!I", data, head + 4)[0]
+        if number >= len(self.came):
+            self.mangled.append((now, egress, data))
+            return
+        cell = self.oracle.cells[self.cell[number]]
+        hops = data[22] if head == HEAD4 else data[21]
+        if (
+            hops != HOPS - 1
+            or data[head - 8 : head + 4] != cell.head[-12:]
+            or data[head + 8 : head + 12] != struct.pack("!i", ~number)
+            or data[:6] not in self.oracle.macs[egress]
+            or (head == HEAD4 and _sum(data[14:34]) != 0xFFFF)
+        ):
+            self.mangled.append((now, egress, data))
+        if self.came[number]:
+            self.twice.append((now, egress, cell, self.sent_at[number]))
+        else:
+            self.came[number] = 1
+        allowed = self.oracle.allowed(cell, self.sent_at[number], now)
+        if egress not in allowed:
+            self.wrong.append((now, egress, allowed, cell, self.sent_at[number]))
