@@ -27,8 +27,10 @@ pt_plan_fill(const struct pt_radix *rx, struct plan *p, uint32_t i, unsigned int
 				return;
 			break;
 		}
-		if (n->child[0] && n->child[1])
+		if (n->child[0] && n->child[1]) {
+			__builtin_prefetch(pt_rnode(rx, n->child[1]));
 			pt_plan_fill(rx, p, n->child[0], d);
+		}
 		i = n->child[1] ? n->child[1] : n->child[0];
 	}
 	if (i) {

@@ -80,6 +80,12 @@ int poptrie_del(struct poptrie *pt, const uint8_t *addr, unsigned int len);
  * Publish all staged changes: each touched direct slot is rebuilt once and swung with one
  * release store. Retired blocks go to conf.retire.                       [writer]
  *
+ * A change takes about a microsecond; a prefix shorter than a direct slot (IPv4 /18, IPv6
+ * /24 in 2000::/3, else /12) some 8 ns for each slot that it shows through to: 10 us for an
+ * IPv4 /8, but 16 ms for 2000::/3 (the default route is one store). All is built anew, 50
+ * to 100 ns a route, when pools are full or have too many holes, once for the first value that
+ * needs wide leaves, and when the default route is withdrawn together with others.
+ *
  * Returns 0 or -ENOMEM: slots not yet published keep answering as before and stay staged;
  * a later commit tries them again.
  */
@@ -94,7 +100,8 @@ void poptrie_reclaim(struct poptrie *pt, struct poptrie_retired *r);
 uint32_t poptrie4_lookup(const struct poptrie *pt, uint32_t addr);
 
 /*
- * Look up `n` keys (any n; best in 32s and 64s): value[i] answers addr[i] (host order).
+ * Look up `n` keys (any n; best in 32s and 64s): value[i] answers addr[i] (host order). The
+ * arrays do not overlap.
  */
 void poptrie4_lookup_bulk(const struct poptrie *pt, const uint32_t *addr, uint32_t *value,
 			  unsigned int n);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Staged changes: add and del write the truth at once and remember which slots the next
- * commit has to rebuild. Writer thread only. It must never touch what readers see.
+ * commit has to rebuild. Writer thread only. It must never write what readers see.
  */
 #include <errno.h>
 #include <string.h>
-#include "impl.h"
+#include "walk.h"
 
 /* The value of what covers the slot changed, and maybe nothing else. */
 void
@@ -146,6 +146,25 @@ depth_of(const struct poptrie *pt, struct pt_key key, unsigned int len)
 	return len <= direct ? 0 : (len - direct + PT_STRIDE - 1) / PT_STRIDE;
 }
 
+/*
+ * Go the way of a lookup, so that what the commit will want of it comes from memory while the
+ * truth is searched: two chains of cache misses beside each other, not one after the other
+ * (0.98 to 0.79 of an update, least where the L3 is fast; with the entry and its first node
+ * alone, half of that).
+ */
+static void
+way_ahead(const struct poptrie *pt, struct pt_key key, const uint8_t *addr)
+{
+	const struct pt_view *v = pt_view(pt);
+	uint32_t ip4 = (uint32_t)(key.hi >> 32), got;
+
+	if (pt->ip6)
+		got = wide6(v, addr);
+	else
+		got = v->wide ? wide4(v, ip4) : fused4(v, ip4, v->leaf32);
+	__asm__ volatile("" : : "r"(got)); /* the loads are what is wanted */
+}
+
 int
 poptrie_add(struct poptrie *pt, const uint8_t *addr, unsigned int len, uint32_t value)
 {
@@ -167,6 +186,7 @@ poptrie_add(struct poptrie *pt, const uint8_t *addr, unsigned int len, uint32_t 
 			mark_short(pt, key, len);
 	} else {
 		slot = pt_slot_of(pt->ip6, key);
+		way_ahead(pt, key, addr);
 		rc = pt_radix_set(&pt->radix, &pt->slot[slot].root, key, len, value, &old);
 		if (rc < 0)
 			return rc;
@@ -201,6 +221,7 @@ poptrie_del(struct poptrie *pt, const uint8_t *addr, unsigned int len)
 			mark_short(pt, key, len);
 	} else {
 		slot = pt_slot_of(pt->ip6, key);
+		way_ahead(pt, key, addr);
 		old = pt_radix_del(&pt->radix, &pt->slot[slot].root, key, len);
 		if (old)
 			mark_prefix(pt, key, len, slot);

@@ -63,7 +63,7 @@ class HugePages:
             if missing > 0:
                 self.set(before + missing)
                 self.added = self.count("nr_hugepages") - before
-            self.enough = self.count("free_hugepages") >= self.want
+            self.enough = 0 < self.want <= self.count("free_hugepages")
         except OSError as error:
             say(f"no huge pages: {error}")
             self.enough = False
