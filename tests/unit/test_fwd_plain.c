@@ -4,7 +4,7 @@
  * vector form says what the scalar one says. Frames are good ones with octets changed at
  * random; the seed is printed.
  *
- * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c 
+ * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/port/rxq.c
  * link: poptrie/
  */
