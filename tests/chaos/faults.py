@@ -454,8 +454,8 @@ def flood(run):
     run.note("flood", kind)
     program = os.path.join(os.path.dirname(run.bed.dp.program), "tests", "flood")
     cpu = str(min(os.sched_getaffinity(0)))
-    argv = ["nice", "-n", "19", "taskset", "-c", cpu, program, "eth0", path, str(FLOOD_S)]
-    netns.run(run.bed.ns["lan"], argv)
+    argv = ["nice", "-n", "19", "taskset", "-c", cpu, program, "eth0", path]
+    netns.run(run.bed.ns["lan"], [*argv, str(FLOOD_S), "0"])
 
 
 CRASH_S = 3.0  # until transit flows again after a crash, with other programs on its cores
