@@ -17,20 +17,9 @@
 #include <string.h>
 
 #include "../bench.h"
+#include "frame.h"
 
 #define NONE SIZE_MAX
-
-struct frame4 { /* as in pmd.c */
-	uint8_t dst[4];
-	uint16_t checksum;
-	uint16_t port;
-};
-
-struct frame6 {
-	uint8_t dst[16];
-	uint16_t port;
-	uint8_t reserved[6];
-};
 
 static bool
 covers(const struct prefix *p, const uint8_t *addr)

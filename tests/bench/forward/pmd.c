@@ -33,6 +33,7 @@
 #include <rte_mbuf.h>
 #include <rte_udp.h>
 
+#include "frame.h"
 #include "page.h"
 
 #define DESCRIPTORS 1024
@@ -40,18 +41,6 @@
 #define SPORT       0x4000 /* + the port to leave by */
 #define L2_LEN      14
 #define AHEAD       256 /* frames that are prefetched */
-
-struct frame4 {
-	rte_be32_t dst;
-	uint16_t checksum;
-	uint16_t port;
-};
-
-struct frame6 {
-	uint8_t dst[16];
-	uint16_t port;
-	uint8_t reserved[6];
-};
 
 struct dev;
 
@@ -103,7 +92,7 @@ write4(struct queue *q, const struct dev *d, struct rte_mbuf *m)
 
 	rte_mov64(p, d->head4);
 	memcpy(p + 24, &f->checksum, 2);
-	memcpy(p + 30, &f->dst, 4);
+	memcpy(p + 30, f->dst, 4);
 	memcpy(p + 34, &sport, 2);
 	rte_prefetch0(f + AHEAD);
 	m->data_len = d->len4;
@@ -463,7 +452,7 @@ checksums_make(struct dev *d)
 	memcpy(&ip, d->head4 + L2_LEN, sizeof(ip));
 	for (uint32_t i = 0; i < d->n4; i++) {
 		ip.hdr_checksum = 0;
-		ip.dst_addr = d->f4[i].dst;
+		memcpy(&ip.dst_addr, d->f4[i].dst, 4);
 		d->f4[i].checksum = rte_ipv4_cksum(&ip);
 	}
 }

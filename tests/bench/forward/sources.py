@@ -90,7 +90,7 @@ def flags(kind):
 
 def build_port(tree, source, out):
     """Compile the traffic port: pmd.c to a plugin."""
-    if newer(out, source, source.parent / "page.h"):
+    if newer(out, source, *source.parent.glob("*.h")):
         return out
     argv = ["gcc", "-std=gnu17", "-O3", "-g", "-shared", "-fPIC", "-Wall"]
     argv += ["-DALLOW_INTERNAL_API", "-DALLOW_EXPERIMENTAL_API", *flags("cflags")]
