@@ -191,11 +191,29 @@ bench-fpm: ## from what zebra says to what is forwarded: rates, latencies, memor
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all >&2
 	@$(PY) tests/bench/bench_fpm.py
 
-bench-forward: ## forwarding rate of a core against testpmd and l3fwd (TABLE=files, REPS=7, ...)
+.PHONY: bench-forwarder bench-loss bench-latency bench-sync bench-quick
+
+# What the forwarding benchmarks need: the packages, the programs.
+bench-forwarder:
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_BENCH) $(PKGS_PEERS)" >&2
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all \
-		build/release/tests/bench/bench_frames >&2
+		$(addprefix build/release/tests/bench/,bench_frames bench_fib) >&2
+
+bench-forward: bench-forwarder ## forwarding rate of a core against testpmd and l3fwd (ROWS=tables, TABLE=files, ...)
 	@$(PY) tests/bench/bench_forward.py build/release
+
+bench-loss: bench-forwarder ## frames lost and wrong at 10..100 % load, while routes change (SECONDS=60, QUICK=1, ...)
+	@$(PY) tests/bench/bench_loss.py build/release
+
+bench-latency: bench-forwarder ## how late frames leave at 10..95 % load, and the machine's own gaps (QUICK=1, ...)
+	@$(PY) tests/bench/bench_latency.py build/release
+
+bench-sync: bench-forwarder ## QSBR, other RCU flavours, locks: rate, and time to publish a FIB (QUICK=1, ...)
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release $(SYNC_BIN) >&2
+	@$(PY) tests/bench/bench_sync.py build/release
+
+bench-quick: bench-forwarder ## the ratios to the peers beside the last accepted ones (ACCEPT=1)
+	@$(PY) tests/bench/bench_quick.py build/release
 
 # A call before every load of this one file: tests/bench/trace.c says why.
 $(O)/obj/tests/bench/trace.o: ALL_CFLAGS += -mavx -fsanitize=kernel-address \
@@ -213,6 +231,29 @@ $(O)/tests/bench/bench_frames: $(call obj,tests/bench/forward/frames.c $(BENCH_T
 	@mkdir -p $(@D)
 	@echo "  LD    $@"
 	@$(CC) $(ALL_CFLAGS) -o $@ $^ $(PC_LIBS) $(LDFLAGS)
+
+# The daemon once for each way to synchronise: the same object files, other functions in
+# place of QSBR's. KIND: file in tests/bench/sync, what it is compiled with, libraries.
+SYNC_qsbr         := qsbr
+SYNC_mb           := flavor -DFLAVOR=mb '-DHEADER=<urcu/urcu-mb.h>'
+SYNC_memb         := flavor -DFLAVOR=memb '-DHEADER=<urcu/urcu-memb.h>'
+SYNC_signal       := flavor -DFLAVOR=signal '-DHEADER=<urcu/urcu-signal.h>'
+SYNC_thread-mutex := locks -DLOCK_THREAD
+SYNC_global-mutex := locks -DLOCK_GLOBAL
+SYNC_rwlock       := locks -DLOCK_RW
+SYNC_none         := locks -DLOCK_NONE
+SYNC_KINDS        := qsbr mb memb signal thread-mutex global-mutex rwlock none
+SYNC_BIN          := $(SYNC_KINDS:%=build/sync-%/fpm-dataplane)
+
+$(SYNC_BIN): build/sync-%/fpm-dataplane: $(call obj,$(DAEMON_SRC) $(POPTRIE_SRC) $(TAP_SRC)) \
+		$(wildcard tests/bench/sync/*.[ch]) $(O)/fpmctl
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	@cp $(O)/fpmctl $(@D)/
+	@$(CC) $(ALL_CFLAGS) $(wordlist 2,9,$(SYNC_$*)) -o $@ $(filter %.o,$^) \
+		tests/bench/sync/publisher.c tests/bench/sync/$(firstword $(SYNC_$*)).c \
+		-Wl,--export-dynamic-symbol=setsockopt -lurcu-mb -lurcu-memb -lurcu-signal \
+		$(PC_LIBS) $(LDFLAGS)
 
 # --- fuzzing: libFuzzer, seeded with the captures; what it finds new lands in build/fuzz/ --
 FUZZ_S    ?= 60

@@ -4,6 +4,9 @@
  * directory: routes ("PREFIX PORT" a line), the same for l3fwd ("RPREFIX PORT"), and frames:
  * destinations random over the prefixes, each with the port that it must leave by.
  *
+ * "frames" are over the table given, "few" over it with the answers of four routes, "one"
+ * with those of a default route; "set" has a destination in every /24 that is routed.
+ *
  *   bench_frames DIR N_PORTS N_FRAMES4 N_FRAMES6 ROUTES4 ROUTES6 [TABLE ...]
  *
  * Without tables ROUTES4 and ROUTES6 routes are made up. The port of a route is a hash of
@@ -166,6 +169,48 @@ frames_write(const struct table *routes, const struct table *over, const char *d
 	done(f);
 }
 
+/*
+ * Frames to as many /24s as there are that have a route, each in one of its own and in no
+ * order: the first 2^n of them are a working set of that size.
+ */
+static void
+set_write(const struct table *t, const char *dir)
+{
+	FILE *f = create(dir, "set", 4);
+	size_t *cover = covers_find(t);
+	struct rnd r = {.at = 7};
+
+	for (uint32_t i = 0; i < 1u << 24; i++) {
+		uint32_t x = i ^ i >> 12;
+		struct frame4 one = {0};
+		uint8_t addr[16] = {0};
+
+		/* A permutation of 24 bits. */
+		x = (x * 0xd6e8feb9u) & 0xffffff;
+		x = ((x ^ x >> 12) * 0x9e3779b1u) & 0xffffff;
+		x ^= x >> 12;
+		for (int k = 0; k < 3; k++)
+			addr[k] = (uint8_t)(x >> (16 - 8 * k));
+		addr[3] = (uint8_t)rnd_below(&r, 256);
+		one.port = (uint16_t)answer(t, cover, addr);
+		if (one.port == 0 || unfit(4, addr))
+			continue;
+		memcpy(one.dst, addr, 4);
+		fwrite(&one, sizeof(one), 1, f);
+	}
+	free(cover);
+	done(f);
+}
+
+static void
+default_route(struct table *t)
+{
+	struct prefix p = {.value = 1};
+
+	*t = (struct table){.family = 4};
+	table_push(t, &p);
+}
+
 /* The four routes that everybody can hold: one for each quarter of the addresses. */
 static void
 quarters(struct table *t, int family, uint32_t n_ports)
@@ -212,6 +257,11 @@ main(int argc, char **argv)
 		frames_write(&t[k], &t[k], dir, "frames", (size_t)atol(argv[3 + k]));
 		quarters(&few, t[k].family, n_ports);
 		frames_write(&few, &t[k], dir, "few", (size_t)atol(argv[3 + k]));
+		if (t[k].family == 4) {
+			default_route(&few);
+			frames_write(&few, &t[k], dir, "one", (size_t)atol(argv[3 + k]));
+			set_write(&t[k], dir);
+		}
 		printf("%s %zu\n", t[k].name, t[k].n);
 	}
 	return 0;

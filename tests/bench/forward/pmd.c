@@ -8,9 +8,10 @@
  *   net_bench1,page=FILE,n=1                                    only sends
  *
  * Each frame has the number of the port that it should leave by in its UDP source port, so
- * that the sending side can tell (page.h: check). With a rate it is paced like a NIC of 1024
- * descriptors: what comes due while they are full is missed, and each frame knows when it
- * was due. One thread a port, no locks.
+ * that the sending side can tell (page.h: check). With a rate it is paced like a NIC's queue:
+ * what comes due while its descriptors are full is missed, and each frame knows when it was
+ * due. One thread a port, no locks; a length other than that of the start (page.h: len) is
+ * for one queue alone.
  *
  * Needs driver headers of DPDK's source. Mind: EAL takes plugins only from folders that not
  * everybody may write to.
@@ -29,39 +30,30 @@
 #include <rte_cycles.h>
 #include <rte_ip.h>
 #include <rte_kvargs.h>
-#include <rte_malloc.h>
 #include <rte_mbuf.h>
-#include <rte_udp.h>
 
-#include "frame.h"
 #include "page.h"
+#include "stream.h"
 
-#define DESCRIPTORS 1024
-#define QUEUES      16
-#define SPORT       0x4000 /* + the port to leave by */
-#define L2_LEN      14
-#define AHEAD       256 /* frames that are prefetched */
+#define QUEUES 16
 
 struct dev;
 
 struct queue {
 	struct dev *dev;
 	struct rte_mempool *pool;
-	uint32_t at4, at6, turn;
+	struct stream_at at;
 	uint32_t epoch;
-	uint64_t begin_tsc, taken; /* of this epoch */
+	uint64_t begin_tsc, taken, last_tsc; /* of this epoch */
 } __rte_cache_aligned;
 
 struct dev {
 	struct queue rx[QUEUES], tx[QUEUES];
 	struct page *page;
 	struct page_port *port;
-	struct frame4 *f4;
-	const struct frame6 *f6;
-	uint32_t n4, n6;
-	uint16_t n, port_id, len4, len6;
-	struct rte_ether_addr mac;
-	uint8_t head4[64] __rte_aligned(64), head6[64] __rte_aligned(64);
+	struct stream stream;
+	uint32_t len; /* as made */
+	uint16_t n, port_id;
 };
 
 /* Where the time of arrival travels: beside the packet, in a field that nobody registered. */
@@ -71,76 +63,42 @@ stamp(struct rte_mbuf *m)
 	return (uint64_t *)(uintptr_t)&m->dynfield1[1];
 }
 
-/* Bucket of a time: 16 to an octave. */
-static inline unsigned int
-slot(uint64_t ticks)
-{
-	unsigned int octave;
-
-	if (ticks < 16)
-		return (unsigned int)ticks;
-	octave = 63 - (unsigned int)__builtin_clzll(ticks) - 4;
-	return (octave + 1) * 16 + ((ticks >> octave) & 15);
-}
-
-static inline void
-write4(struct queue *q, const struct dev *d, struct rte_mbuf *m)
-{
-	const struct frame4 *f = &d->f4[q->at4];
-	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *);
-	uint16_t sport = rte_cpu_to_be_16(SPORT + f->port);
-
-	rte_mov64(p, d->head4);
-	memcpy(p + 24, &f->checksum, 2);
-	memcpy(p + 30, f->dst, 4);
-	memcpy(p + 34, &sport, 2);
-	rte_prefetch0(f + AHEAD);
-	m->data_len = d->len4;
-	m->pkt_len = d->len4;
-	m->packet_type = RTE_PTYPE_L2_ETHER | RTE_PTYPE_L3_IPV4 | RTE_PTYPE_L4_UDP;
-	if (++q->at4 == d->n4)
-		q->at4 = 0;
-}
-
-static inline void
-write6(struct queue *q, const struct dev *d, struct rte_mbuf *m)
-{
-	const struct frame6 *f = &d->f6[q->at6];
-	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *);
-	uint16_t sport = rte_cpu_to_be_16(SPORT + f->port);
-
-	rte_mov64(p, d->head6);
-	memcpy(p + 38, f->dst, 16);
-	memcpy(p + 54, &sport, 2);
-	rte_prefetch0(f + AHEAD);
-	m->data_len = d->len6;
-	m->pkt_len = d->len6;
-	m->packet_type = RTE_PTYPE_L2_ETHER | RTE_PTYPE_L3_IPV6 | RTE_PTYPE_L4_UDP;
-	if (++q->at6 == d->n6)
-		q->at6 = 0;
-}
-
 /* How many of `n` have come by now, as a NIC at this rate would have them. */
 static uint16_t
-due(struct queue *q, const struct page *page, uint16_t n)
+due(struct queue *q, struct page *page, uint16_t n)
 {
 	uint64_t now = rte_rdtsc(), have;
+	uint64_t depth = page->depth != 0 ? page->depth : PAGE_DEPTH;
 
 	if (q->epoch != page->epoch) {
 		q->epoch = page->epoch;
 		q->begin_tsc = now;
+		q->last_tsc = now;
 		q->taken = 0;
 	}
+	page->polls[page_slot(now - q->last_tsc)]++;
+	q->last_tsc = now;
 	have = (uint64_t)(((unsigned __int128)(now - q->begin_tsc) << 16) / page->gap_q16);
 	if (page->limit != 0 && have > page->limit)
 		have = page->limit;
 	have -= q->taken;
-	if (have > DESCRIPTORS) {
-		q->dev->port->missed += have - DESCRIPTORS;
-		q->taken += have - DESCRIPTORS;
-		have = DESCRIPTORS;
+	if (have > depth) {
+		q->dev->port->missed += have - depth;
+		q->taken += have - depth;
+		have = depth;
 	}
 	return have < n ? (uint16_t)have : n;
+}
+
+/* The lengths that the benchmark wants now; takes a while for a file of frames. */
+static void
+relen(struct dev *d)
+{
+	uint32_t want = d->page->len != 0 ? d->page->len : d->len;
+
+	if (d->stream.len != want)
+		stream_len(&d->stream, want);
+	d->page->len_now = d->page->len;
 }
 
 static uint16_t
@@ -150,7 +108,6 @@ receive(void *queue, struct rte_mbuf **m, uint16_t n)
 	struct dev *d = q->dev;
 	struct page *page = d->page;
 	static __thread uint32_t tid;
-	uint32_t family;
 	uint64_t gap;
 
 	if (tid == 0)
@@ -159,19 +116,18 @@ receive(void *queue, struct rte_mbuf **m, uint16_t n)
 		page->tid = tid;
 	if (page->run == 0)
 		return 0;
+	if (page->len_now != page->len)
+		relen(d);
+	if (page->burst != 0 && n > page->burst)
+		n = (uint16_t)page->burst;
 	gap = page->gap_q16;
 	if (gap != 0)
 		n = due(q, page, n);
 	if (n == 0 || rte_pktmbuf_alloc_bulk(q->pool, m, n) != 0)
 		return 0;
-	family = d->f6 == NULL ? 4 : d->f4 == NULL ? 6 : page->family;
-	for (uint16_t i = 0; i < n; i++) {
+	for (uint16_t i = 0; i < n; i++)
 		m[i]->port = d->port_id;
-		if (family == 4 || (family == 0 && (q->turn++ & 1) == 0))
-			write4(q, d, m[i]);
-		else
-			write6(q, d, m[i]);
-	}
+	stream_next(&d->stream, &q->at, page->family, page->window, m, n);
 	if (gap != 0)
 		for (uint16_t i = 0; i < n; i++)
 			*stamp(m[i]) = q->begin_tsc + ((++q->taken * gap) >> 16);
@@ -193,13 +149,13 @@ check(const struct dev *d, struct rte_mbuf *m)
 	const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *);
 	bool four = p[12] == 0x08;
 	const uint8_t *udp = p + (four ? 34 : 54);
-	bool good = four ? p[22] == 63 && rte_ipv4_cksum((const void *)(p + L2_LEN)) == 0
+	bool good = four ? p[22] == 63 && rte_ipv4_cksum((const void *)(p + STREAM_L2)) == 0
 			 : p[21] == 63;
 
 	/* The neighbour that the benchmark made for port n is 02:00:00:00:n:02. */
-	good = good && p[4] == d->n && p[5] == 2 && memcmp(p + 6, &d->mac, 6) == 0;
+	good = good && p[4] == d->n && p[5] == 2 && memcmp(p + 6, &d->stream.mac, 6) == 0;
 	d->port->wrong_header += !good;
-	d->port->wrong_port += udp[0] << 8 != SPORT || udp[1] != d->n;
+	d->port->wrong_port += udp[0] << 8 != STREAM_SPORT || udp[1] != d->n;
 }
 
 static void
@@ -214,10 +170,10 @@ look(struct queue *q, struct rte_mbuf **m, uint16_t n)
 		d->port->first_tsc = now;
 	}
 	for (uint16_t i = 0; i < n; i++) {
-		if (page->check & 1)
+		if (page->check & PAGE_LOOK)
 			check(d, m[i]);
-		if (page->check & 2)
-			page->latency[slot(now - *stamp(m[i]))]++;
+		if (page->check & PAGE_TIME)
+			page->latency[page_slot(now - *stamp(m[i]))]++;
 	}
 }
 
@@ -258,12 +214,13 @@ rx_queue(struct rte_eth_dev *e, uint16_t i, uint16_t n_desc, unsigned int socket
 	 const struct rte_eth_rxconf *conf, struct rte_mempool *pool)
 {
 	struct dev *d = e->data->dev_private;
+	const struct stream *s = &d->stream;
 
 	/* Queues begin at places of their own in the stream. */
 	d->rx[i] = (struct queue){.dev = d,
 				  .pool = pool,
-				  .at4 = (uint32_t)((uint64_t)i * d->n4 / QUEUES),
-				  .at6 = (uint32_t)((uint64_t)i * d->n6 / QUEUES)};
+				  .at = {.at4 = (uint32_t)((uint64_t)i * s->n4 / QUEUES),
+					 .at6 = (uint32_t)((uint64_t)i * s->n6 / QUEUES)}};
 	d->port_id = e->data->port_id;
 	e->data->rx_queues[i] = &d->rx[i];
 	return 0;
@@ -284,7 +241,7 @@ static int
 info(struct rte_eth_dev *e, struct rte_eth_dev_info *i)
 {
 	i->max_mac_addrs = 1;
-	i->max_rx_pktlen = 9216 + L2_LEN + RTE_ETHER_CRC_LEN;
+	i->max_rx_pktlen = 9216 + STREAM_L2 + RTE_ETHER_CRC_LEN;
 	i->max_mtu = 9216;
 	i->min_mtu = 68;
 	i->max_rx_queues = QUEUES;
@@ -384,79 +341,6 @@ page_map(const char *path)
 	return mem == MAP_FAILED ? NULL : mem;
 }
 
-/* A whole file in huge pages, so that reading on costs little; *n elements of `each`. */
-static void *
-frames_read(const char *path, size_t each, uint32_t *n)
-{
-	int fd = open(path, O_RDONLY);
-	struct stat st;
-	char *mem = NULL;
-	ssize_t got = 0;
-
-	if (fd >= 0 && fstat(fd, &st) == 0)
-		mem = rte_malloc(NULL, (size_t)st.st_size, 0);
-	for (off_t at = 0; mem != NULL && at < st.st_size; at += got) {
-		got = read(fd, mem + at, (size_t)(st.st_size - at));
-		if (got <= 0) {
-			rte_free(mem);
-			mem = NULL;
-		}
-	}
-	if (mem != NULL)
-		*n = (uint32_t)((size_t)st.st_size / each);
-	if (fd >= 0)
-		close(fd);
-	return *n == 0 ? NULL : mem;
-}
-
-static void
-heads_make(struct dev *d, unsigned int len)
-{
-	static const uint8_t head[64] = {
-		2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 2,
-	};
-	struct rte_ipv4_hdr *ip4 = (void *)(d->head4 + L2_LEN);
-	struct rte_ipv6_hdr *ip6 = (void *)(d->head6 + L2_LEN);
-	struct rte_udp_hdr *udp4 = (void *)(ip4 + 1), *udp6 = (void *)(ip6 + 1);
-	uint8_t src6[16] = {0x20, 0x01, 0x0d, 0xb8, [15] = 2};
-
-	d->len4 = (uint16_t)(len - RTE_ETHER_CRC_LEN);
-	d->len6 = RTE_MAX(d->len4, (uint16_t)(L2_LEN + sizeof(*ip6) + sizeof(*udp6)));
-	memcpy(d->head4, head, sizeof(head));
-	memcpy(d->head4, &d->mac, sizeof(d->mac));
-	memcpy(d->head6, d->head4, sizeof(head));
-	d->head4[12] = 0x08;
-	d->head6[12] = 0x86;
-	d->head6[13] = 0xdd;
-	ip4->version_ihl = 0x45;
-	ip4->total_length = rte_cpu_to_be_16((uint16_t)(d->len4 - L2_LEN));
-	ip4->time_to_live = 64;
-	ip4->next_proto_id = 17;
-	ip4->src_addr = rte_cpu_to_be_32(RTE_IPV4(192, 0, 2, 2));
-	udp4->dst_port = rte_cpu_to_be_16(9);
-	udp4->dgram_len = rte_cpu_to_be_16((uint16_t)(d->len4 - L2_LEN - sizeof(*ip4)));
-	ip6->vtc_flow = rte_cpu_to_be_32(6u << 28);
-	ip6->payload_len = rte_cpu_to_be_16((uint16_t)(d->len6 - L2_LEN - sizeof(*ip6)));
-	ip6->proto = 17;
-	ip6->hop_limits = 64;
-	memcpy(ip6->src_addr, src6, sizeof(src6));
-	udp6->dst_port = udp4->dst_port;
-	udp6->dgram_len = ip6->payload_len;
-}
-
-static void
-checksums_make(struct dev *d)
-{
-	struct rte_ipv4_hdr ip;
-
-	memcpy(&ip, d->head4 + L2_LEN, sizeof(ip));
-	for (uint32_t i = 0; i < d->n4; i++) {
-		ip.hdr_checksum = 0;
-		memcpy(&ip.dst_addr, d->f4[i].dst, 4);
-		d->f4[i].checksum = rte_ipv4_cksum(&ip);
-	}
-}
-
 struct args {
 	char page[256], frames4[256], frames6[256];
 	unsigned int n, len;
@@ -481,25 +365,6 @@ take(const char *key, const char *value, void *ctx)
 }
 
 static int
-files_open(struct dev *d, const struct args *a)
-{
-	d->page = page_map(a->page);
-	if (d->page == NULL || a->n >= PAGE_PORTS)
-		return -EINVAL;
-	if (a->frames4[0] != '\0') {
-		d->f4 = frames_read(a->frames4, sizeof(*d->f4), &d->n4);
-		if (d->f4 == NULL)
-			return -EINVAL;
-	}
-	if (a->frames6[0] != '\0') {
-		d->f6 = frames_read(a->frames6, sizeof(*d->f6), &d->n6);
-		if (d->f6 == NULL)
-			return -EINVAL;
-	}
-	return 0;
-}
-
-static int
 probe(struct rte_vdev_device *vdev)
 {
 	static const char *const keys[] = {"page", "frames4", "frames6", "n", "len", NULL};
@@ -516,7 +381,10 @@ probe(struct rte_vdev_device *vdev)
 	if (e == NULL)
 		return -ENOMEM;
 	d = e->data->dev_private;
-	rc = files_open(d, &a);
+	d->page = page_map(a.page);
+	rc = d->page == NULL || a.n >= PAGE_PORTS
+		     ? -EINVAL
+		     : stream_open(&d->stream, a.frames4, a.frames6);
 	if (rc < 0) {
 		rte_eth_dev_release_port(e);
 		return rc;
@@ -524,17 +392,18 @@ probe(struct rte_vdev_device *vdev)
 	d->n = (uint16_t)a.n;
 	d->port = &d->page->port[a.n];
 	d->page->tsc_hz = rte_get_tsc_hz();
-	d->mac = (struct rte_ether_addr){{2, 0, 0, 0, (uint8_t)a.n, 1}};
-	heads_make(d, a.len);
-	checksums_make(d);
-	e->data->mac_addrs = &d->mac;
+	d->len = a.len;
+	d->stream.mac = (struct rte_ether_addr){{2, 0, 0, 0, (uint8_t)a.n, 1}};
+	stream_len(&d->stream, a.len);
+	e->data->mac_addrs = &d->stream.mac;
 	e->data->dev_link = (struct rte_eth_link){.link_speed = RTE_ETH_SPEED_NUM_100G,
 						  .link_duplex = RTE_ETH_LINK_FULL_DUPLEX,
 						  .link_autoneg = RTE_ETH_LINK_FIXED,
 						  .link_status = RTE_ETH_LINK_UP};
 	e->data->dev_flags |= RTE_ETH_DEV_AUTOFILL_QUEUE_XSTATS;
 	e->dev_ops = &ops;
-	e->rx_pkt_burst = d->n4 != 0 || d->n6 != 0 ? receive : receive_nothing;
+	e->rx_pkt_burst =
+		d->stream.n4 != 0 || d->stream.n6 != 0 ? receive : receive_nothing;
 	e->tx_pkt_burst = transmit;
 	rte_eth_dev_probing_finish(e);
 	return 0;

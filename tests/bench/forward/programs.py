@@ -6,80 +6,20 @@ All of them are started before the first measurement; all but the one that is me
 stopped (SIGSTOP), so that runs can take turns although a full table takes long to load.
 """
 
-import mmap
 import os
 import signal
-import socket
-import struct
 import subprocess
 import time
 from pathlib import Path
 
+from forward.page import TID, Page
+from forward.teacher import Teacher
 from lib import netns
 from lib.dataplane import Dataplane
-from lib.fpm_speaker import DST_AT, PLEN_AT, FpmSpeaker, frame, route_message
 from lib.wait import eventually
 
 N_OUT = 4
 LOAD_S = 240
-
-# The struct page of page.h.
-TSC_HZ, TID, RUN, CHECK, EPOCH, GAP, LIMIT, FAMILY = 0, 8, 12, 16, 20, 24, 32, 40
-PORT0, PORT_BYTES, LATENCY, SLOTS = 64, 64, 64 + 16 * 64, 1024
-PORT = ("rx", "missed", "tx", "wrong_port", "wrong_header", "first_tsc")
-
-
-class Page:
-    """The file that a program's ports map."""
-
-    def __init__(self, path):
-        self.path = path
-        path.write_bytes(bytes(LATENCY + 8 * SLOTS))
-        with open(path, "r+b") as file:
-            self.mem = mmap.mmap(file.fileno(), 0)
-
-    def get(self, at, kind="I"):
-        """One number."""
-        return struct.unpack_from("<" + kind, self.mem, at)[0]
-
-    def put(self, at, value, kind="I"):
-        """Set one number."""
-        struct.pack_into("<" + kind, self.mem, at, value)
-
-    def begin(self, family=0, check=0, gap_q16=0, limit=0):
-        """Let frames come, counted and paced from now on."""
-        self.mem[LATENCY:] = bytes(8 * SLOTS)
-        self.put(FAMILY, family)
-        self.put(CHECK, check)
-        self.put(GAP, gap_q16, "Q")
-        self.put(LIMIT, limit, "Q")
-        self.put(EPOCH, self.get(EPOCH) + 1)
-        self.put(RUN, 1)
-
-    def end(self):
-        """No more frames."""
-        self.put(RUN, 0)
-
-    def counts(self):
-        """What all ports counted, added up; first_tsc: of the first that sent."""
-        rows = [
-            struct.unpack_from("<6Q", self.mem, PORT0 + n * PORT_BYTES)
-            for n in range(N_OUT + 1)
-        ]
-        total = {name: sum(row[i] for row in rows) for i, name in enumerate(PORT)}
-        total["first_tsc"] = min((row[5] for row in rows if row[5]), default=0)
-        return total
-
-    def latencies(self):
-        """[(ticks, frames)], rising; `ticks` is the lower end of a bucket."""
-        counts = struct.unpack_from(f"<{SLOTS}Q", self.mem, LATENCY)
-        return [(slot_ticks(i), n) for i, n in enumerate(counts) if n]
-
-
-def slot_ticks(slot):
-    """Lower end of a bucket of the histogram: 16 to an octave."""
-    octave, part = divmod(slot, 16)
-    return part if octave == 0 else (16 + part) << (octave - 1)
 
 
 class Program:
@@ -248,7 +188,6 @@ class Ours(Program):
         super().__init__(name, bench)
         self.netns = f"fdp-bench-{os.getpid()}-{name}"
         self.idle, self.more = idle, more
-        self.speaker = None
         self.daemon = Dataplane(
             None,
             str(bench.dir / f"{name}.yaml"),
@@ -256,6 +195,9 @@ class Ours(Program):
             str(self.log),
             str(bench.dir),
             build,
+        )
+        self.teacher = Teacher(
+            self.daemon, self.netns, N_OUT, dict(bench.routes), bench.frames[4]
         )
 
     def launch(self):
@@ -288,65 +230,9 @@ class Ours(Program):
         self.process = self.daemon.process
 
     def load(self):
-        lines = []
-        for n in range(N_OUT + 1):
-            dev, mac = f"port{n}", f"02:00:00:00:{n:02x}:02"
-            lines += [
-                f"link set {dev} up",
-                f"addr add 192.0.2.{16 * n + 1}/28 dev {dev}",
-                f"-6 addr add 2001:db8:{n + 1}::1/64 dev {dev} nodad",
-                f"neigh replace 192.0.2.{16 * n + 2} lladdr {mac} dev {dev} nud permanent",
-                f"-6 neigh replace 2001:db8:{n + 1}::2 lladdr {mac} dev {dev} nud permanent",
-            ]
-        netns.ip_batch(lines, self.netns)
-        self.speaker = FpmSpeaker("127.0.0.1", 2620, netns=self.netns).connect()
-        self.speaker.socket.settimeout(60)
-        with netns.entered(self.netns):
-            oif = [socket.if_nametoindex(f"port{n}") for n in range(N_OUT + 1)]
-        hops = {4: [0] * (N_OUT + 1), 6: [0] * (N_OUT + 1)}
-        for n in range(1, N_OUT + 1):
-            hops[4][n], hops[6][n] = 10 + n, 20 + n
-            self.speaker.nexthop(10 + n, gateway=f"192.0.2.{16 * n + 2}", oif=oif[n])
-            self.speaker.nexthop(20 + n, gateway=f"2001:db8:{n + 1}::2", oif=oif[n])
-        want = {}
-        for family in (4, 6):
-            want[family], octets = fpm_stream(
-                self.bench.routes[family], family, hops[family]
-            )
-            self.speaker.send_raw(octets)
-        eventually(
-            lambda: all(self.daemon.fpm().get(f"zebra{f}") == want[f] for f in want),
-            LOAD_S,
-            0.1,
-            "all routes are in the FIB",
-        )
+        self.teacher.load(LOAD_S)
 
     def stop(self):
         super().stop()
-        if self.speaker:
-            self.speaker.close()
+        self.teacher.close()
         netns.delete(self.netns)
-
-
-def fpm_stream(path, family, hops):
-    """Frames that teach the routes of a file ("PREFIX PORT" a line): (number, octets)."""
-    any_prefix, kind = ("0.0.0.0/0", socket.AF_INET) if family == 4 else (
-        "::/0", socket.AF_INET6)  # fmt: skip
-    octets = 4 if family == 4 else 16
-    parts = {}
-    for port, nhid in enumerate(hops):
-        one = frame(route_message(any_prefix, nhid=nhid))
-        parts[str(port)] = (
-            one[:PLEN_AT],
-            one[PLEN_AT + 1 : DST_AT],
-            one[DST_AT + octets :],
-        )
-    out = []
-    with open(path, encoding="ascii") as file:
-        for line in file:
-            prefix, port = line.split()
-            address, length = prefix.split("/")
-            head, middle, tail = parts[port]
-            packed = socket.inet_pton(kind, address)
-            out.append(b"%b%c%b%b%b" % (head, int(length), middle, packed, tail))
-    return len(out), b"".join(out)

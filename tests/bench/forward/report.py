@@ -2,7 +2,7 @@
 """Tables and goals of the forwarding benchmarks, from their JSON lines. A goal is looked at,
 never enforced: machines differ."""
 
-from fib_report import print_columns
+from fib_report import print_columns, unique
 
 HEAD = ("program", "Mpps", "min", "max", "cycles", "min", "max", "wrong")
 # (table, traffic, what, peers of which the best counts, at least, aim)
@@ -42,6 +42,29 @@ def print_rates(lines, out):
             if "stages" in r:
                 cells = ", ".join(f"{name} {took}" for name, took in r["stages"].items())
                 print(f"  {r['program']}, cycles a packet by stage: {cells}", file=out)
+
+
+def print_sweeps(lines, out):
+    """One block for each thing that varied and table: a row a value, a column a program."""
+    sweeps = [r for r in lines if r["bench"] == "sweep"]
+    for what, table in unique((r["what"], r["table"]) for r in sweeps):
+        here = [r for r in sweeps if (r["what"], r["table"]) == (what, table)]
+        programs = unique(r["program"] for r in here)
+        rows = [(f"{what}: Mpps (min..max)", *programs)]
+        for value in unique(r["value"] for r in here):
+            of = {r["program"]: r for r in here if r["value"] == value}
+            cells = [sweep_cell(of.get(p), what) for p in programs]
+            rows.append((f"2^{value}" if what == "set" else value, *cells))
+        print(f"\n{table} table, v4, medians of {here[0]['runs']}", file=out)
+        print_columns(rows, out)
+
+
+def sweep_cell(row, what):
+    """A rate; with the octets it is also Gbit/s on a wire, preamble and gap counted."""
+    if row is None:
+        return "-"
+    wire = f", {row['mpps'] * (row['value'] + 20) * 8e-3:.0f} G" if what == "len" else ""
+    return f"{row['mpps']:.1f} ({row['mpps_min']:.0f}..{row['mpps_max']:.0f}){wire}"
 
 
 def verdict(got, least, aim, more=True):
@@ -92,6 +115,7 @@ def idle_goals(lines):
 def tables(lines, out):
     """Everything for people."""
     print_rates(lines, out)
+    print_sweeps(lines, out)
     rows = [("goal", "at least", "aim", "measured", ""), *goals(lines), *idle_goals(lines)]
     if len(rows) > 1:
         print("\ngoals", file=out)

@@ -88,14 +88,15 @@ def flags(kind):
     return run(["pkg-config", f"--{kind}", "libdpdk"]).split()
 
 
-def build_port(tree, source, out):
-    """Compile the traffic port: pmd.c to a plugin."""
-    if newer(out, source, *source.parent.glob("*.h")):
+def build_port(tree, folder, out):
+    """Compile the traffic port in `folder` to a plugin."""
+    parts = [folder / "pmd.c", folder / "stream.c"]
+    if newer(out, *parts, *folder.glob("*.h")):
         return out
     argv = ["gcc", "-std=gnu17", "-O3", "-g", "-shared", "-fPIC", "-Wall"]
     argv += ["-DALLOW_INTERNAL_API", "-DALLOW_EXPERIMENTAL_API", *flags("cflags")]
     argv += ["-march=native", f"-I{tree}/lib/ethdev", f"-I{tree}/drivers/bus/vdev"]
-    argv += [f"-I{tree}/lib/eal/include", "-o", str(out), str(source)]
+    argv += [f"-I{tree}/lib/eal/include", "-o", str(out), *map(str, parts)]
     # Not every program has the bus of virtual devices in it.
     run(argv + ["-Wl,--no-as-needed", "-lrte_bus_vdev", "-lrte_ethdev", "-lrte_eal"])
     return out

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Frames lost and frames that left wrong at 10 to 100 % load, on the full table: while
+nothing changes, while 10,000 routes a second do, while the whole table is replayed. JSON
+lines on stdout, a table on stderr.
+
+    bench_loss.py BUILD_DIR        (options: tests/bench/README.md)
+"""
+
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+from fib_report import print_columns  # noqa: E402
+from forward import rig  # noqa: E402
+from forward.measure import capacity, gaps, rated, sample  # noqa: E402
+from forward.page import PAGE_DEPTH  # noqa: E402
+from forward.programs import Ours, Testpmd  # noqa: E402
+
+LOADS = (10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 100)
+LOADS_QUICK = (50, 80, 100)
+DOING = ("idle", "updates", "replay")
+# As a NIC has them, and so many that no absence of the machine fills them: what is lost then
+# is the router's.
+DEPTHS = (PAGE_DEPTH, 1 << 20)
+
+
+class Control:
+    """What the control plane does meanwhile, off the core that forwards."""
+
+    def __init__(self, bench, ours, doing):
+        self.bench, self.ours, self.doing = bench, ours, doing
+        self.did = {}
+
+    def __call__(self, end):
+        all_cpus = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {self.bench.other_cpu})
+        try:
+            if self.doing == "updates":
+                rate = rig.option("UPDATE_RATE", 10_000)
+                n, took = self.ours.teacher.changes(rate, end)
+                self.did = {"updates_s": round(n / took)}
+            elif self.doing == "replay":
+                self.did = {"replays": self.ours.teacher.replays(end)}
+        finally:
+            os.sched_setaffinity(0, all_cpus)
+
+
+def point(bench, ours, most, load, doing, depth):
+    """One row."""
+    control = Control(bench, ours, doing)
+    seconds = rig.option("SECONDS", 2.0 if rig.quick() else 60.0)
+    mpps = most * load / 100
+    lost, seen = rated(ours, mpps, seconds, depth=depth, during=control)
+    # The queue bridges so long an absence; a NIC's, at this rate, some 20 us.
+    bridge_us = depth / mpps
+    return {
+        "bench": "loss",
+        "program": "ours",
+        "load": load,
+        "mpps": round(mpps, 2),
+        "doing": doing,
+        "depth": depth,
+        **lost,
+        **gaps(seen["polls"], bridge_us),
+        "bridge_us": round(bridge_us, 1),
+        **control.did,
+    }
+
+
+def reference(bench, io, ours_mpps, depth):
+    """The same rate through a program that does nothing: what the machine loses alone."""
+    seconds = rig.option("SECONDS", 2.0 if rig.quick() else 60.0)
+    lost, seen = rated(io, ours_mpps, seconds, check=0, depth=depth)
+    return {
+        "bench": "loss",
+        "program": "testpmd-io",
+        "mpps": round(ours_mpps, 2),
+        "doing": "idle",
+        "depth": depth,
+        **lost,
+        **gaps(seen["polls"], depth / ours_mpps),
+        "bridge_us": round(depth / ours_mpps, 1),
+    }
+
+
+def rate_drop(bench, ours):
+    """What updates take from the rate, as fast as it goes: rounds with and without."""
+    rates = {doing: [] for doing in DOING}
+    for _ in range(bench.reps):
+        for doing in DOING:
+            control = Control(bench, ours, doing)
+            got = sample(ours, 4, bench.drop_s, control)
+            rates[doing].append(got["mpps"])
+    for doing in DOING:
+        pairs = [a / b for a, b in zip(rates[doing], rates["idle"])]
+        bench.emit({
+            "bench": "rate-while",
+            "program": "ours",
+            "doing": doing,
+            "mpps": round(statistics.median(rates[doing]), 2),
+            "mpps_min": round(min(rates[doing]), 2),
+            "mpps_max": round(max(rates[doing]), 2),
+            "of_idle": round(statistics.median(pairs), 4),
+            "of_idle_min": round(min(pairs), 4),
+            "of_idle_max": round(max(pairs), 4),
+            "runs": len(pairs),
+        })  # fmt: skip
+
+
+def measure(bench):
+    """All loads, all that the control plane does, both depths."""
+    bench.use("full")
+    bench.drop_s = rig.option("DROP_SECONDS", 1.0)
+    ours, io = Ours("ours-full", bench), Testpmd("testpmd-io", bench, "io")
+    with rig.Started(bench, [ours, io]) as running:
+        if rig.option("DROP", 1):
+            rate_drop(bench, ours)
+        for depth in rig.options("DEPTHS", DEPTHS):
+            for load in rig.options("LOADS", LOADS_QUICK if rig.quick() else LOADS):
+                # Each time anew: the machine's own speed changes within minutes.
+                most = capacity(ours)
+                for doing in rig.options("DOING", DOING):
+                    bench.emit(point(bench, ours, most, load, doing, depth))
+                if io in running:
+                    bench.emit(reference(bench, io, most * load / 100, depth))
+
+
+def share(part, whole):
+    """Lost of offered."""
+    return "0" if part == 0 else f"{part / whole * 1e6:.1f} ppm"
+
+
+def report(lines, out):
+    """For people."""
+    rows = [("rate", "Mpps", "min", "max", "of idle", "min", "max")]
+    for r in lines:
+        if r["bench"] == "rate-while":
+            cells = [f"{r[k]:.1f}" for k in ("mpps", "mpps_min", "mpps_max")]
+            cells += [f"{r[k]:.3f}" for k in ("of_idle", "of_idle_min", "of_idle_max")]
+            rows.append((f"while {r['doing']}", *cells))
+    if len(rows) > 1:
+        print(
+            f"\nas fast as it goes, full table, v4, medians of {lines[-1].get('runs', '')}",
+            file=out,
+        )
+        print_columns(rows, out)
+    loss = [r for r in lines if r["bench"] == "loss"]
+    for depth in dict.fromkeys(r["depth"] for r in loss):
+        rows = [("load, control plane", "Mpps", "offered", "inside", "wrong", "missed",
+                 "of offered", "gaps longer", "than us", "longest us")]  # fmt: skip
+        for r in loss:
+            if r["depth"] != depth:
+                continue
+            what = (
+                f"{r['load']} % {r['doing']}"
+                if r["program"] == "ours"
+                else "  testpmd io, same rate"
+            )
+            rows.append((what, f"{r['mpps']:.1f}", r["offered"], r["lost_inside"],
+                         r["wrong_port"] + r["wrong_header"] if r["program"] == "ours" else "-",
+                         r["missed"], share(r["missed"], r["offered"]), r["gaps"],
+                         f"{r['bridge_us']:.0f}", f"{r['gap_max_us']:.0f}"))  # fmt: skip
+        print(
+            f"\nloss with {depth} descriptors, 100 % is the rate measured before each",
+            file=out,
+        )
+        print_columns(rows, out)
+
+
+if __name__ == "__main__":
+    sys.exit(rig.run("bench-loss", measure, report))

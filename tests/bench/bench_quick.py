@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The ratios to the peers in less than two minutes, beside those that were last accepted
+(accepted.json). A fall is shown loudly and fails nothing: machines are noisy.
+
+    bench_quick.py BUILD_DIR        (ACCEPT=1 makes what was measured the accepted ratios)
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+import bench_fib  # noqa: E402
+import bench_forward  # noqa: E402
+import guard  # noqa: E402
+from fib_report import print_columns  # noqa: E402
+from forward import rig  # noqa: E402
+
+ACCEPTED = HERE / "accepted.json"
+FIB = {
+    "QUICK": "1",
+    "L3": "idle",
+    "IMPL": "poptrie-avx*,rte_fib-2B-*,rte_fib-4B-*,rte_fib6-4B-*",
+    "KEYS": "524288",
+    "REPS": "21",
+}
+FORWARD = {
+    "REPS": "9",
+    "SECONDS": "0.2",
+    "PEERS": "ours,l3fwd",
+    "IDLE": "0",
+    "CYCLES": "0",
+}
+
+
+def defaults(words):
+    """What the environment does not say."""
+    for name, value in words.items():
+        os.environ.setdefault(name, value)
+
+
+def measure(bench):
+    """Lookups, then forwarding, then how both stand."""
+    program = str(bench.build / "tests/bench/bench_fib")
+    before = dict(os.environ)
+    defaults(FIB)
+    args, tables = bench_fib.arguments()
+    lines, code = bench_fib.run(program, [*args, "--", *tables], True)
+    bench.lines += lines
+    if code != 0:
+        bench.skip("bench-fib", f"exit code {code}")
+    os.environ.clear()
+    os.environ.update(before)
+    bench_forward.measure_tables(bench)
+    ratios = guard.fib_ratios(bench.lines) | guard.forward_ratios(bench.lines)
+    known = json.loads(ACCEPTED.read_text()) if ACCEPTED.exists() else {"ratios": {}}
+    for row in guard.compare(ratios, known["ratios"]):
+        bench.emit({"bench": "guard", **row, "accepted_cpu": known.get("cpu")})
+    if rig.option("ACCEPT", 0):
+        machine = bench.lines[0]
+        kept = {"cpu": machine["cpu"], "version": machine["version"]}
+        kept["ratios"] = {name: one["ratio"] for name, one in ratios.items()}
+        ACCEPTED.write_text(json.dumps(kept, indent=2) + "\n")
+        bench.say(f"accepted: {ACCEPTED.name}")
+
+
+def cell(value, form="{:.2f}"):
+    """A number, or that there is none."""
+    return "-" if value is None else form.format(value)
+
+
+def report(lines, out):
+    """Ratios for people; what fell last, where it is seen."""
+    rows = [("ratio to the peer", "now", "min", "max", "accepted", "change", "peer")]
+    all_ = [r for r in lines if r["bench"] == "guard"]
+    for r in all_:
+        cells = [cell(r.get(k)) for k in ("ratio", "min", "max", "accepted")]
+        change = cell(r.get("change"), "{:+.0%}")
+        rows.append((r["name"], *cells, change, r.get("peer", "-")))
+    print("", file=out)
+    print_columns(rows, out)
+    if not all_:
+        return
+    cpu = next(r["cpu"] for r in lines if r["bench"] == "machine")
+    if all_[0]["accepted_cpu"] not in (None, cpu):
+        print(f"\naccepted on another machine: {all_[0]['accepted_cpu']}", file=out)
+    fell = [r for r in all_ if r["fell"]]
+    if not fell:
+        print(f"\nno ratio fell by more than {guard.TOLERANCE:.0%}", file=out)
+        return
+    bar = "!" * 78
+    print(
+        f"\n{bar}\n!! FELL BY MORE THAN {guard.TOLERANCE:.0%} AGAINST WHAT WAS ACCEPTED:",
+        file=out,
+    )
+    for r in fell:
+        print(
+            f"!!   {r['name']}: {cell(r['ratio'])}, accepted {cell(r['accepted'])}",
+            file=out,
+        )
+    print("!! Run again before you believe it; ACCEPT=1 if it is meant to be.", file=out)
+    print(bar, file=out)
+
+
+if __name__ == "__main__":
+    defaults(FORWARD)
+    sys.exit(rig.run("bench-quick", measure, report))

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What it costs to keep a forwarder and the writer of its FIB apart: liburcu's flavours,
+locks and nothing at all under the same forwarder (tests/bench/sync/), on the full table; and
+how long each takes until a new FIB is all that any reader can see. JSON lines on stdout, a
+table on stderr.
+
+    bench_sync.py BUILD_DIR        (options: tests/bench/README.md)
+"""
+
+import mmap
+import os
+import statistics
+import struct
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+from fib_report import print_columns  # noqa: E402
+from forward import rig  # noqa: E402
+from forward.measure import sample, tail  # noqa: E402
+from forward.page import SLOTS, slot_ticks  # noqa: E402
+from forward.programs import Ours  # noqa: E402
+
+KINDS = ("none", "qsbr", "memb", "mb", "signal", "thread-mutex", "global-mutex", "rwlock")
+EVERY_US, PUBLISHED, TOOK = 8, 16, 24  # struct sync_page of sync.h
+PUBLISH_US = 1000  # a thousand new FIBs a second
+
+
+class Synced(Ours):
+    """Our daemon with another way to synchronise, and a publisher in it."""
+
+    def __init__(self, kind, bench):
+        super().__init__(f"ours-{kind}", bench, idle="poll", build=f"sync-{kind}")
+        self.kind, self.path = kind, bench.dir / f"sync-{kind}.page"
+        self.path.write_bytes(bytes(TOOK + 8 * SLOTS))
+        with open(self.path, "r+b") as file:
+            self.mem = mmap.mmap(file.fileno(), 0)
+
+    def launch(self):
+        os.environ["SYNC_PAGE"] = str(self.path)
+        super().launch()
+
+    def publish(self, every_us):
+        """So often from now on; forget what was."""
+        self.mem[PUBLISHED:] = bytes(8 + 8 * SLOTS)
+        struct.pack_into("<I", self.mem, EVERY_US, every_us)
+
+    def took(self):
+        """[(us, times)] since publish()."""
+        (hz,) = struct.unpack_from("<Q", self.mem, 0)
+        counts = struct.unpack_from(f"<{SLOTS}Q", self.mem, TOOK)
+        return [(slot_ticks(i) * 1e6 / hz, n) for i, n in enumerate(counts) if n]
+
+
+def round_of(program, seconds):
+    """Mpps quiet, and while it publishes; how long that took."""
+    program.publish(0)
+    quiet = sample(program, 4, seconds)["mpps"]
+    program.publish(PUBLISH_US)
+    busy = sample(program, 4, seconds)["mpps"]
+    took = program.took()
+    program.publish(0)
+    return {"quiet": quiet, "busy": busy, "took": took}
+
+
+def ratios(rounds, key, base):
+    """Round by round to those of `base`: median, least, most."""
+    all_ = [a[key] / b["quiet"] for a, b in zip(rounds, base)]
+    return statistics.median(all_), min(all_), max(all_)
+
+
+def measure(bench):
+    """All kinds in turns."""
+    bench.use("full")
+    programs = [Synced(kind, bench) for kind in rig.options("KINDS", KINDS)]
+    reps = rig.option("REPS", 5 if rig.quick() else 15)
+    seen = {p: [] for p in programs}
+    with rig.Started(bench, programs):
+        for _ in range(reps):
+            for program in programs:
+                seen[program].append(round_of(program, rig.option("SECONDS", 0.3)))
+    base = seen[programs[0]]
+    for program, rounds in seen.items():
+        times = {}
+        for us, n in (pair for r in rounds for pair in r["took"]):
+            times[us] = times.get(us, 0) + n
+        row = {"bench": "sync", "kind": program.kind, "program": program.name}
+        for key in ("quiet", "busy"):
+            rates = [r[key] for r in rounds]
+            row[f"{key}_mpps"] = round(statistics.median(rates), 2)
+            row[f"{key}_mpps_min"] = round(min(rates), 2)
+            row[f"{key}_mpps_max"] = round(max(rates), 2)
+            names = (f"{key}_of_{programs[0].kind}{end}" for end in ("", "_min", "_max"))
+            row |= dict(zip(names, (round(x, 4) for x in ratios(rounds, key, base))))
+        row |= {"published": sum(times.values())}
+        if program.kind != "none":
+            row |= tail(sorted(times.items()), "publish")
+        bench.emit(row | {"runs": reps})
+
+
+def report(lines, out):
+    """For people."""
+    all_ = [r for r in lines if r["bench"] == "sync"]
+    if not all_:
+        return
+    base = all_[0]["kind"]
+    rows = [("kind", "Mpps", "min", "max", f"of {base}", "min", "max", "publishing",
+             f"of {base}", "seen after us: p50", "p99", "max")]  # fmt: skip
+    for r in all_:
+        cells = [f"{r[k]:.1f}" for k in ("quiet_mpps", "quiet_mpps_min", "quiet_mpps_max")]
+        cells += [f"{r[f'quiet_of_{base}{end}']:.3f}" for end in ("", "_min", "_max")]
+        cells += [f"{r['busy_mpps']:.1f}", f"{r[f'busy_of_{base}']:.3f}"]
+        keys = (f"publish_{k}_us" for k in ("p50", "p99", "max"))
+        cells += [f"{r[k]:.1f}" if k in r else "-" for k in keys]
+        rows.append((r["kind"], *cells))
+    print(f"\nfull table, v4, one forwarder, medians of {all_[0]['runs']}; publishing: "
+          f"every {PUBLISH_US} us", file=out)  # fmt: skip
+    print_columns(rows, out)
+
+
+if __name__ == "__main__":
+    sys.exit(rig.run("bench-sync", measure, report))

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What can be measured of one running program, and many samples as a few figures."""
+
+import statistics
+import time
+
+from forward.page import LOOK, TIME, TSC_HZ, percentile
+from lib.wait import eventually
+
+
+def sample(program, family, seconds, during=None):
+    """One run: Mpps and cycles a packet of the forwarding thread's own CPU time.
+
+    during(end): as in rated().
+    """
+    with program.awake() as page:
+        page.begin(family)
+        eventually(page.shaped, 5, 0.005, "frames of the length wanted")
+        time.sleep(0.05)
+        before, cpu = page.counts(), program.cpu_s()
+        begin = time.monotonic()
+        if during is not None:
+            during(begin + seconds)
+        time.sleep(max(0, begin + seconds - time.monotonic()))
+        after, cpu = page.counts(), program.cpu_s() - cpu
+        wall = time.monotonic() - begin
+        packets = after["tx"] - before["tx"]
+        hz = page.get(TSC_HZ, "Q")
+    program.alive()
+    if packets == 0:
+        raise RuntimeError(f"{program.name} forwards nothing: see {program.log}")
+    return {"mpps": packets / cpu / 1e6, "cycles": hz * cpu / packets, "cpu": cpu / wall}
+
+
+def verify(program, family, seconds=0.2):
+    """Does every frame leave where and as it must? Counts of a run with all looked at."""
+    with program.awake() as page:
+        page.begin(family, check=LOOK)
+        before = page.counts()
+        time.sleep(seconds)
+        after = page.counts()
+    return {k: after[k] - before[k] for k in ("tx", "wrong_port", "wrong_header")}
+
+
+def rated(program, mpps, seconds, family=4, check=LOOK, depth=0, during=None):
+    """Frames at a rate for a while, everything counted to the last frame.
+
+    during(end) runs meanwhile and returns at time.monotonic() `end`; None: nothing does.
+    Returns what was offered, lost (missed: no descriptor was free; inside: taken, never
+    sent) and wrong, and the histograms of latency and of polls, in us.
+    """
+    with program.awake() as page:
+        before = page.counts()
+        page.begin(family, check=check, gap_q16=page.gap_of(mpps), depth=depth)
+        end = time.monotonic() + seconds
+        if during is not None:
+            during(end)
+        time.sleep(max(0, end - time.monotonic()))
+        page.end()
+        time.sleep(0.02)  # what is in its hands goes out
+        after = page.counts()
+        latency, polls = page.latencies(), page.polls()
+    program.alive()
+    took = {k: after[k] - before[k] for k in after}
+    return {
+        "offered": took["rx"] + took["missed"],
+        "missed": took["missed"],
+        "lost_inside": took["rx"] - took["tx"],
+        "wrong_port": took["wrong_port"],
+        "wrong_header": took["wrong_header"],
+    }, {"latency": latency, "polls": polls}
+
+
+def capacity(program, family=4, reps=3, seconds=0.3, check=LOOK):
+    """Mpps by the wall clock, as fast as it takes them, frames looked at as in rated()."""
+    rates = []
+    for _ in range(reps):
+        with program.awake() as page:
+            page.begin(family, check=check)
+            time.sleep(0.05)
+            before, begin = page.counts()["tx"], time.monotonic()
+            time.sleep(seconds)
+            rates.append((page.counts()["tx"] - before) / (time.monotonic() - begin) / 1e6)
+    return statistics.median(rates)
+
+
+def summary(samples):
+    """Median, least and most of what was sampled."""
+    row = {}
+    for key in ("mpps", "cycles"):
+        values = [s[key] for s in samples]
+        row[key] = round(statistics.median(values), 2)
+        row[key + "_min"], row[key + "_max"] = round(min(values), 2), round(max(values), 2)
+    row["cpu_min"] = round(min(s["cpu"] for s in samples), 3)
+    row["runs"] = len(samples)
+    return row
+
+
+def in_turns(programs, family, reps, seconds):
+    """{program: samples}: each round has all of them, one after the other."""
+    seen = {p: [] for p in programs}
+    for _ in range(reps):
+        for program in programs:
+            seen[program].append(sample(program, family, seconds))
+    return seen
+
+
+def stages(program, family):
+    """Where its time goes, by its own counters: cycles a packet, in a run of its own."""
+    with program.awake() as page:
+        before = program.daemon.show("cycles")
+        page.begin(family)
+        time.sleep(0.5)
+        page.end()
+        after = program.daemon.show("cycles")
+    packets = after[0]["packets"] - (before[0]["packets"] if before else 0)
+    old = {row["stage"]: row["cycles"] for row in before}
+    new = {row["stage"]: row["cycles"] for row in after}
+    took = {name: (new[name] - old.get(name, 0)) / packets for name in new}
+    return {"stages": {name: round(value, 1) for name, value in took.items()}}
+
+
+TAIL = (("p50", 0.5), ("p99", 0.99), ("p999", 0.999), ("max", 1.0))
+
+
+def tail(histogram, name):
+    """A histogram in us as `NAME_p50_us` and so on."""
+    return {
+        f"{name}_{key}_us": None
+        if (v := percentile(histogram, share)) is None
+        else round(v, 2)
+        for key, share in TAIL
+    }
+
+
+def gaps(polls, least_us):
+    """How often, and for how long in all, nobody polled for `least_us` or more."""
+    long = [(us, n) for us, n in polls if us >= least_us]
+    return {
+        "gaps": sum(n for _, n in long),
+        "gaps_ms": round(sum(us * n for us, n in long) / 1e3, 2),
+        "gap_max_us": round(long[-1][0], 1) if long else 0,
+    }
+
+
+IDLE_GAP_S, IDLE_FRAMES = 0.02, 100
+
+
+def idle(program):
+    """Nothing comes: what does it cost? Then now and then a frame: how late is it?"""
+    with program.awake() as page:
+        page.end()
+        time.sleep(0.2)
+        begin, one, all_ = time.monotonic(), program.cpu_s(), program.process_cpu_s()
+        time.sleep(3)
+        one, all_ = program.cpu_s() - one, program.process_cpu_s() - all_
+        wall = time.monotonic() - begin
+        hz, before = page.get(TSC_HZ, "Q"), page.counts()
+        gap = int(IDLE_GAP_S * hz) << 16
+        page.begin(4, check=TIME, gap_q16=gap, limit=IDLE_FRAMES)
+        time.sleep(IDLE_GAP_S * (IDLE_FRAMES + 10))
+        after = page.counts()
+        late = [us for us, n in page.latencies() for _ in range(n)]
+    return {
+        "bench": "idle",
+        "forwarder_percent": round(one / wall * 100, 2),
+        "process_percent": round(all_ / wall * 100, 2),
+        "frames": after["rx"] - before["rx"],
+        "lost": after["rx"] - before["rx"] - (after["tx"] - before["tx"]),
+        "first_us": round(statistics.median(late), 1) if late else None,
+        "first_max_us": round(max(late), 1) if late else None,
+    }

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What all forwarding benchmarks share: the port and the peers built, tables and frames made,
+huge pages lent, JSON lines out, and one way to start, to end and to fail.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bench_fib import HugePages, choose_cpus
+from forward import sources
+from forward.programs import N_OUT, L3fwd, Ours, ProgramError, Testpmd
+from lib import netns
+from lib.dataplane import DataplaneError
+
+HERE = Path(__file__).resolve().parent
+# Table -> the names that its frames, routes and rules have as files (a family's digit follows).
+FILES = {
+    "none": {4: ("one", "one-routes", "one-l3fwd"), 6: ("few", "few-routes", "few-l3fwd")},
+    "few": {f: ("few", "few-routes", "few-l3fwd") for f in (4, 6)},
+    "full": {f: ("frames", "routes", "l3fwd") for f in (4, 6)},
+    "set": {4: ("set", "routes", "l3fwd"), 6: ("frames", "routes", "l3fwd")},
+}
+# The routes that everybody can hold: (prefix as we and as l3fwd write it, port).
+ONE = {4: [("0.0.0.0/0", "0.0.0.0/0", 1)]}
+FEW = {
+    4: [(f"{a}.0.0.0/2", f"{a}.0.0.0/2", 1 + i) for i, a in enumerate((0, 64, 128, 192))],
+    6: [(f"{a:x}00::/5", f"{a:x}00:0:0:0:0:0:0:0/5", 1 + i)
+        for i, a in enumerate((0x20, 0x28, 0x30, 0x38))],
+}  # fmt: skip
+
+
+def option(name, default):
+    """From the environment; a number where the default is one."""
+    text = os.environ.get(name) or str(default)
+    return type(default)(text)
+
+
+def options(name, default):
+    """A comma-separated list from the environment, of the default's kind."""
+    kind = type(default[0])
+    return [kind(x) for x in os.environ.get(name, "").split(",") if x] or list(default)
+
+
+def quick():
+    """Is a short run wanted?"""
+    return option("QUICK", "0") not in ("", "0")
+
+
+class Bench:
+    """What all programs of a run share: files, the core, the plugin; and what it found."""
+
+    def __init__(self, name, build):
+        self.name, self.build = name, build
+        self.dir = build.parent / "bench-forward"
+        self.dir.mkdir(parents=True, exist_ok=True)
+        self.cpu, hog = choose_cpus()
+        self.other_cpu = hog if hog >= 0 else self.cpu
+        self.frame_len = option("LEN", 64)
+        self.reps = option("REPS", 3 if quick() else 7)
+        self.seconds = option("SECONDS", 0.4)
+        self.plugin_dir = self.plugin = None
+        self.l3fwd = {}
+        self.lines = []
+        self.frames, self.rules, self.routes = {}, {}, {}
+
+    def say(self, text):
+        """A line for people, while it runs."""
+        print(f"{self.name}: {text}", file=sys.stderr, flush=True)
+
+    def emit(self, row):
+        """One JSON line."""
+        print(json.dumps(row), flush=True)
+        self.lines.append(row)
+
+    def skip(self, what, why):
+        """Leave a peer out, and say so."""
+        self.say(f"skipped: {what}: {why}")
+        self.emit({"bench": "skipped", "what": what, "why": str(why)})
+
+    def prepare(self):
+        """Build the port, the peers, the tables."""
+        folder = self.build / "bench-peers"
+        folder.mkdir(parents=True, exist_ok=True)
+        tree = sources.fetch(folder)
+        plugin = folder / "librte_net_bench.so"
+        sources.build_port(tree, HERE, plugin)
+        # EAL takes no plugin from below a folder that everybody may write to.
+        self.plugin_dir = Path(tempfile.mkdtemp(prefix="fdp-bench-", dir="/run"))
+        self.plugin = Path(shutil.copy(plugin, self.plugin_dir))
+        for name, two in (("l3fwd-4B", False), ("l3fwd-2B", True)):
+            try:
+                self.l3fwd[name] = sources.build_l3fwd(tree, folder, name, two)
+            except sources.SourceError as error:
+                self.skip(name, error)
+        self.tables()
+
+    def tables(self):
+        """Routes and frames; made once for the same tables."""
+        argv = [str(self.build / "tests/bench/bench_frames"), str(self.dir), str(N_OUT)]
+        argv += [str(option("FRAMES", 4194304)), str(option("FRAMES6", 1048576))]
+        argv += [str(option("ROUTES", 900000)), str(option("ROUTES6", 160000))]
+        argv += os.environ.get("TABLE", "").split()
+        program = Path(argv[0]).stat().st_mtime
+        known, made = self.dir / "made", f"{program} {' '.join(argv)}"
+        if not known.exists() or known.read_text().split("\n")[0] != made:
+            text = sources.run(argv)
+            known.write_text(f"{made}\n{text}")
+        for line in known.read_text().splitlines()[1:]:
+            name, size = line.rsplit(" ", 1)
+            self.say(f"table {name}: {size} routes")
+        for what, routes in (("one", ONE), ("few", FEW)):
+            for family in routes:
+                text = "".join(f"{ours} {port}\n" for ours, _, port in routes[family])
+                (self.dir / f"{what}-routes{family}").write_text(text)
+                text = "".join(f"R{theirs} {port}\n" for _, theirs, port in routes[family])
+                (self.dir / f"{what}-l3fwd{family}").write_text(text)
+
+    def use(self, table):
+        """Choose between the tables of FILES."""
+        for family, names in FILES[table].items():
+            paths = [self.dir / f"{name}{family}" for name in names]
+            self.frames[family], self.routes[family], self.rules[family] = paths
+
+    def clean(self):
+        """Remove what lies outside build/."""
+        if self.plugin_dir:
+            shutil.rmtree(self.plugin_dir, ignore_errors=True)
+
+    def machine(self):
+        """What it runs on."""
+        text = Path("/proc/cpuinfo").read_text()
+        model = [x for x in text.splitlines() if "model name" in x]
+        version = subprocess.run(
+            [str(self.build / "fpm-dataplane"), "--version"],
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout.strip()
+        return {"bench": "machine", "cpu": model[0].split(":")[1].strip() if model else "?",
+                "cores": os.cpu_count(), "kernel": os.uname().release, "version": version,
+                "dpdk": sources.package_version(), "measured_cpu": self.cpu}  # fmt: skip
+
+
+def peers(bench, table):
+    """The programs of a table, in order; PEERS has parts of the names that are wanted."""
+    made = [Ours(f"ours-{table}", bench, more=os.environ.get("CONFIG", ""))]
+    if table in ("full", "none") and shutil.which("dpdk-testpmd"):
+        made += [Testpmd(f"testpmd-{m}", bench, m) for m in ("io", "macswap")]
+    if table == "few" or option("LPM_FULL", 0):
+        if "l3fwd-4B" in bench.l3fwd:
+            made.append(L3fwd(f"l3fwd-lpm-{table}", bench, "lpm", bench.l3fwd["l3fwd-4B"]))
+    for size in ("4B", "2B"):
+        if f"l3fwd-{size}" in bench.l3fwd and table != "none":
+            program = bench.l3fwd[f"l3fwd-{size}"]
+            name, two = f"l3fwd-fib-{size}-{table}", size == "2B"
+            made.append(L3fwd(name, bench, "fib", program, only4=two))
+    only = options("PEERS", [""])
+    return [p for p in made if any(x in p.name for x in only)]
+
+
+class Started:
+    """Context: programs started and loaded, all stopped (SIGSTOP); peers that do not start
+    are left out, ours must. Ends them all."""
+
+    def __init__(self, bench, programs):
+        self.bench, self.programs = bench, programs
+
+    def __enter__(self):
+        running = []
+        try:
+            for program in self.programs:
+                self.bench.say(f"{program.name} starts")
+                try:
+                    program.start()
+                except (ProgramError, AssertionError, OSError) as error:
+                    if isinstance(program, Ours):
+                        raise
+                    self.bench.skip(program.name, error)
+                    program.stop()
+                    continue
+                running.append(program)
+        except BaseException:
+            self.__exit__()
+            raise
+        return running
+
+    def __exit__(self, *exc):
+        for program in self.programs:
+            program.stop()
+
+
+def run(name, measure, report):
+    """The whole of a benchmark: returns the exit code.
+
+    measure(bench) emits lines; report(lines, file) prints them for people. argv[1] is where
+    the build is. A frame of ours that left wrong, or was answered wrong, is the only failure.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(130))
+    bench = Bench(name, Path(sys.argv[1]).resolve())
+    if os.geteuid() != 0:
+        bench.say("needs root: huge pages, namespaces, TAPs")
+        return 1
+    try:
+        bench.emit(bench.machine())
+        bench.prepare()
+        with HugePages(option("HUGE_MIB", 6144)) as pages:
+            if not pages.enough:
+                bench.say("not enough huge pages")
+                return 1
+            measure(bench)
+    except (sources.SourceError, netns.CommandError, ProgramError, DataplaneError) as error:
+        bench.say(f"cannot run: {error}; logs are in {bench.dir}")
+        return 1
+    except KeyboardInterrupt:
+        bench.say("interrupted")
+        return 130
+    finally:
+        bench.clean()
+    report(bench.lines, sys.stderr)
+    wrong = sum(r.get("wrong_port", 0) + r.get("wrong_header", 0)
+                for r in bench.lines if str(r.get("program", "")).startswith("ours"))  # fmt: skip
+    if wrong:
+        bench.say(f"FAILED: {wrong} frames left wrong")
+    return 1 if wrong else 0

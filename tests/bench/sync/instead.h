@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The functions of liburcu's QSBR that the daemon calls, where others stand in for them. */
+#ifndef INSTEAD_H
+#define INSTEAD_H
+
+struct rcu_head;
+
+void urcu_qsbr_register_thread(void);
+void urcu_qsbr_unregister_thread(void);
+void urcu_qsbr_quiescent_state(void);
+void urcu_qsbr_thread_offline(void);
+void urcu_qsbr_thread_online(void);
+void urcu_qsbr_call_rcu(struct rcu_head *head, void (*func)(struct rcu_head *));
+void urcu_qsbr_barrier(void);
+
+#endif

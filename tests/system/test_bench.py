@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the benchmarks compute from what they measured; nothing here runs one."""
+
+import os
+import struct
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(__file__)), "bench"))
+
+import guard
+from forward import page
+
+
+def forwarded(program, samples, table="full", traffic="v4"):
+    """A line of bench_forward."""
+    return {
+        "bench": "forward",
+        "table": table,
+        "traffic": traffic,
+        "program": program,
+        "mpps": sorted(samples)[len(samples) // 2],
+        "samples": samples,
+    }
+
+
+def test_a_ratio_is_of_rounds_and_to_the_best_peer():
+    lines = [
+        forwarded("ours", [50.0, 25.0, 60.0]),
+        forwarded("l3fwd-fib-4B", [30.0, 30.0, 30.0]),
+        forwarded("l3fwd-fib-2B", [40.0, 20.0, 60.0]),
+        forwarded("testpmd-io", [170.0, 170.0, 170.0]),
+    ]
+
+    (name, got), *more = guard.forward_ratios(lines).items()
+
+    assert (name, more) == ("forward full v4", [])
+    assert got == {"ratio": 1.25, "min": 1.0, "max": 1.25, "peer": "l3fwd-fib-2B"}
+
+
+def test_lookups_are_compared_best_to_best_on_an_idle_l3():
+    def row(impl, mlps, l3="idle"):
+        return {"bench": "fib4", "stream": "zipf", "l3": l3, "impl": impl,
+                "mlps": mlps, "min": mlps, "max": mlps}  # fmt: skip
+
+    lines = [row("poptrie-avx2", 80), row("poptrie-avx512", 100), row("rte_fib-2B", 50),
+             row("rte_lpm", 40), row("rte_fib-2B", 10, "contended")]  # fmt: skip
+
+    assert guard.fib_ratios(lines) == {
+        "fib4 zipf": {"ratio": 2.0, "min": 2.0, "max": 2.0, "peer": "rte_fib-2B"}
+    }
+
+
+@pytest.mark.parametrize(
+    "now, accepted, fell",
+    [(0.91, 1.0, False), (0.89, 1.0, True), (2.0, 1.0, False), (0.5, None, False)],
+)
+def test_only_a_fall_of_more_than_a_tenth_is_shown(now, accepted, fell):
+    known = {} if accepted is None else {"x": accepted}
+
+    (row,) = guard.compare({"x": guard.figure([now])}, known)
+
+    assert row["fell"] is fell
+
+
+def test_an_accepted_ratio_that_was_not_measured_counts_as_fallen():
+    (row,) = guard.compare({}, {"forward full v4": 1.2})
+
+    assert row["fell"] and row["ratio"] is None
+
+
+def test_a_bucket_begins_where_the_one_before_ends():
+    """page.h: page_slot(), the other way round."""
+    ticks = [page.slot_ticks(slot) for slot in range(900)]
+
+    assert ticks[:18] == list(range(18))
+    assert all(a < b <= a * 17 / 16 for a, b in zip(ticks[16:], ticks[17:]))
+
+
+def test_percentiles_of_a_histogram_count_its_entries():
+    rows = [(1.0, 98), (5.0, 1), (100.0, 1)]
+
+    assert page.percentile(rows, 0.5) == 1.0
+    assert page.percentile(rows, 0.99) == 5.0
+    assert page.percentile(rows, 1.0) == 100.0
+    assert page.percentile([], 0.5) is None
+
+
+def test_a_page_is_read_where_the_ports_write_it(tmp_path):
+    """page.h: struct page; two ports count, one bucket of each histogram is filled."""
+    one = page.Page(tmp_path / "page")
+    one.put(page.TSC_HZ, 2_000_000_000, "Q")
+    for port, counts in ((0, (100, 7, 0, 0, 0)), (3, (0, 0, 90, 2, 1))):
+        struct.pack_into("<5Q", one.mem, 64 + 64 * port, *counts)
+    struct.pack_into("<Q", one.mem, 64 + 16 * 64 + 8 * 20, 5)
+    struct.pack_into("<Q", one.mem, 64 + 16 * 64 + 8 * 1024 + 8 * 16, 6)
+
+    got = one.counts()
+
+    assert [got[k] for k in page.PORT[:5]] == [100, 7, 90, 2, 1]
+    assert one.latencies() == [(20 / 2000, 5)] and one.polls() == [(16 / 2000, 6)]
+    assert one.gap_of(50) == 40 * 65536
