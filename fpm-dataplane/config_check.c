@@ -493,9 +493,7 @@ check_listeners(struct cfg *c, const struct config *conf)
 {
 	char text[CONFIG_LISTEN_STRLEN];
 
-	/* fpm listens in the control namespace, the metrics page in the daemon's. */
-	if (!conf->metrics_on || conf->control_netns[0] != '\0' || c->listen_pos.line < 0 ||
-	    c->metrics_pos.line < 0 ||
+	if (!conf->metrics_on || c->listen_pos.line < 0 || c->metrics_pos.line < 0 ||
 	    !listeners_clash(&conf->fpm_listen, &conf->metrics_listen))
 		return;
 	if (c->metrics_pos.line > 0)

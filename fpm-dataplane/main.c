@@ -351,6 +351,7 @@ workers_setup(const struct config *conf)
 			     .control_socket = conf->control_socket,
 			     .metrics_on = conf->metrics_on,
 			     .metrics_listen = conf->metrics_listen,
+			     .netns = conf->control_netns,
 			     .version = FPMDP_VERSION,
 			     .dpdk = rte_version(),
 			     .config_file = conf->file};

@@ -112,7 +112,8 @@ preflight(const struct config *conf)
 		rc = listen_try("fpm.listen", conf->control_netns, &conf->fpm_listen,
 				false);
 	if (rc == 0 && conf->metrics_on)
-		rc = listen_try("metrics", "", &conf->metrics_listen, true);
+		rc = listen_try("metrics", conf->control_netns, &conf->metrics_listen,
+				true);
 	return rc;
 }
 

@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "netns.h"
+
 #define CONNECTIONS_MAX 32
 #define IDLE_S          10
 #define WAIT_MAX_MS     1000
@@ -122,12 +124,27 @@ listen_on(const struct sockaddr_storage *addr)
 	return rc;
 }
 
+/* As listen_on(), in namespace `netns`; a socket stays where it was born. */
+static int
+listen_on_in(const char *netns, const struct sockaddr_storage *addr)
+{
+	struct netns_guard guard;
+	int rc = netns_enter(netns, &guard);
+
+	if (rc < 0)
+		return rc;
+	rc = listen_on(addr);
+	netns_leave(&guard);
+	return rc;
+}
+
 int
 metrics_open(struct ui *ui)
 {
 	struct metrics *m = calloc(1, sizeof(*m));
 	const union MHD_DaemonInfo *info = NULL;
-	int fd = m == NULL ? -ENOMEM : listen_on(&ui->conf.metrics_listen);
+	int fd = m == NULL ? -ENOMEM
+			   : listen_on_in(ui->conf.netns, &ui->conf.metrics_listen);
 
 	if (fd < 0) {
 		free(m);

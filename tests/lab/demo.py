@@ -39,7 +39,7 @@ The lab is up. Look around:
   {ctl} audit --vtysh "tests/lab/lab.py vtysh"    zebra = RIB = FIB?
   ip netns exec lan ping {host}
   ip netns exec lan traceroute -I {host}
-  ip netns exec r1-dp curl http://127.0.0.1:9620/metrics    for Prometheus
+  ip netns exec r1 curl http://127.0.0.1:9620/metrics    for Prometheus
   make demo-down                              when you have seen enough"""
 
 

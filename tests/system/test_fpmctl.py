@@ -409,7 +409,7 @@ def test_metrics_agree_with_counters(own_dut):
     wan.expect_many(lambda d: token_of(d) is not None, 5)
     dut.fence(lan)
 
-    with netns.entered(dut.dp):
+    with netns.entered(dut.ctl):
         page = http.client.HTTPConnection("127.0.0.1", 9620, timeout=5)
         page.request("GET", "/metrics")
         reply = page.getresponse()
