@@ -13,7 +13,7 @@ PKGS_RUN   := frr iproute2 iputils-ping traceroute ethtool python3 procps
 PKGS_TEST  := libcmocka-dev python3-pytest python3-scapy python3-yaml clang-format-14 \
 	tcpdump tshark
 PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps
-PKGS_DEB   := debhelper dpkg-dev lintian
+PKGS_DEB   := build-essential debhelper
 PKGS_FUZZ  := clang-14 libclang-rt-14-dev
 PKGS_BENCH := xz-utils bzip2 bgpdump python3-matplotlib
 
@@ -166,17 +166,31 @@ format: ## clang-format over all C
 		| xargs clang-format-14 -i
 
 # --- packages ------------------------------------------------------------------------------
-deb: ## a Debian package of the daemon, its supervisor and fpmctl, in build/deb/
+deps-deb:
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_DEB)"
+
+deb: deps-deb ## a Debian package of the daemon, its supervisor and fpmctl, in build/deb/
 	@fpm-dataplane/dist/deb.sh "$(VERSION)"
 
 test-deb: deb ## install, run, upgrade and purge the package in a clean Debian root
-	@$(MAKE) --no-print-directory deps DEPS_ALL="python3-pytest debootstrap"
+	@$(MAKE) --no-print-directory deps DEPS_ALL="python3-pytest debootstrap lintian"
 	@tests/lib/debian_root.sh $(CURDIR)/build/deb-root bookworm >build/deb-root.log 2>&1 || \
 		{ tail -20 build/deb-root.log; exit 1; }
 	@DEB=$$(ls $(CURDIR)/build/deb/fpm-dataplane_*.deb) DEB_ROOT=$(CURDIR)/build/deb-root \
 		$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest-deb \
-		-rs tests/package
+		-rs tests/package/test_deb.py
+
+# The engine that is there; podman's own image format has no health checks.
+CONTAINERS = $(firstword $(notdir $(shell command -v docker podman)))
+image: ## the container image fpm-dataplane, with docker or podman
+	@[ -n "$(CONTAINERS)" ] || { echo "image: neither docker nor podman here"; exit 1; }
+	@$(CONTAINERS) build $(if $(filter podman,$(CONTAINERS)),--format docker) --network host \
+		--build-arg VERSION="$(VERSION)" -f docker/Dockerfile -t fpm-dataplane .
+
+test-image: image ## packets through two routers in containers (podman)
+	@$(MAKE) --no-print-directory deps DEPS_ALL="python3-pytest ethtool iproute2"
+	@IMAGE=localhost/fpm-dataplane $(PY) -m pytest --no-header -p no:cacheprovider -rs \
+		--basetemp=build/pytest-image tests/package/test_image.py
 
 # --- benchmarks: JSON on stdout, tables on stderr; never a verdict on a time ------------------
 bench: bench-fib bench-fpm bench-forward ## all benchmarks
@@ -301,4 +315,4 @@ help: ## this list
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
 .PHONY: all deps build demo demo-down vtysh test unit unit-asan unit-bins system frr-root lint \
-	format bench bench-fib bench-fpm bench-forward fuzz deb test-deb clean help
+	format bench bench-fib bench-fpm bench-forward fuzz deb deps-deb test-deb image test-image clean help

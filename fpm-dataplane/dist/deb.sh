@@ -27,7 +27,4 @@ cd "$src"
 dpkg-buildpackage -b -us -uc >"$out/build.log" 2>&1 || { tail -30 "$out/build.log"; exit 1; }
 cd "$out"
 rm -rf "$src"
-# The project has no mail address yet, and no distribution that the package is for.
-no=bogus-mail-host,bogus-mail-host-in-debian-changelog,bad-distribution-in-changes-file
-lintian --fail-on error --allow-root --suppress-tags $no ./*.changes
 ls "$out"/*.deb

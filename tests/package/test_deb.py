@@ -110,6 +110,15 @@ def service(machine, tmp_path):
         log.close()
 
 
+def test_lintian_has_no_errors():
+    """But for the mail address that the project does not have."""
+    tags = "bogus-mail-host,bogus-mail-host-in-debian-changelog,bad-distribution-in-changes-file"
+    done = subprocess.run(
+        ["lintian", "--fail-on", "error", "--allow-root", "--suppress-tags", tags, DEB],
+        capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_installation_starts_and_enables_nothing(machine):
     assert machine.run("systemctl", "is-enabled", "fpm-dataplane", check=False) == "disabled\n"
     running = machine.run("sh", "-c", "readlink /proc/[0-9]*/root/../exe /proc/[0-9]*/exe",
