@@ -253,6 +253,10 @@ const struct cfg_key cfg_top_keys[] = {
 	 .text = cfg_text_plugins},
 	{"idle", take_idle, AT(poll_always), .expected = "adaptive or poll",
 	 .text = cfg_text_idle},
+	{"rx-burst", cfg_take_uint, AT(rx_burst), .min = 1, .max = CONFIG_BURST_MAX,
+	 .text = cfg_text_uint},
+	{"tx-burst", cfg_take_uint, AT(tx_burst), .min = 1, .max = CONFIG_BURST_MAX,
+	 .text = cfg_text_uint},
 	{"log-level", take_log_level, AT(log_level),
 	 .expected = "error, warn, info or debug", .text = cfg_text_level, .live = true},
 	{NULL},
@@ -275,6 +279,7 @@ set_defaults(struct config *conf, const char *file)
 	memcpy(conf->policer, policer_default, sizeof(conf->policer));
 	conf->checkpoint_max_age_s = 60;
 	conf->memory_mib = 256;
+	conf->rx_burst = conf->tx_burst = 64;
 	conf->log_level = LOG_LEVEL_INFO;
 }
 

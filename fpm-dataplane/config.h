@@ -31,6 +31,8 @@
  *     size-mib: 256              # optional: packet buffers and rings
  *   plugins: [/usr/lib/pmd/librte_net_x.so]   # optional: drivers that DPDK does not know
  *   idle: adaptive               # optional: adaptive or poll
+ *   rx-burst: 64                 # optional: packets a receive call, and a transmit call
+ *   tx-burst: 64
  *   log-level: info              # optional: error, warn, info, debug
  */
 #ifndef CONFIG_H
@@ -49,6 +51,7 @@
 #define CONFIG_PORTS_MAX   64
 #define CONFIG_CORES_MAX   64
 #define CONFIG_PLUGINS_MAX 8
+#define CONFIG_BURST_MAX   256
 
 /* A place in the file, from 1. */
 struct config_pos {
@@ -85,6 +88,7 @@ struct config {
 	char plugin[CONFIG_PLUGINS_MAX][256]; /* shared objects for the EAL to load */
 	unsigned int n_plugin;
 	bool poll_always;
+	unsigned int rx_burst, tx_burst; /* packets */
 	enum log_level log_level;
 };
 

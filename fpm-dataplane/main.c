@@ -257,6 +257,8 @@ forwarder_make(const struct config *conf, unsigned int i)
 			       .count = counters_register(name),
 			       .watch = dp.watch,
 			       .index = i,
+			       .rx_burst = (uint16_t)conf->rx_burst,
+			       .tx_burst = (uint16_t)conf->tx_burst,
 			       .serving = s,
 			       .stop = &dp.stop_fwd};
 	rc = serve_open(s, conf->poll_always, &f->count->sleeps);

@@ -19,7 +19,7 @@
 /* About what a sleep and a wake-up cost: to spin longer is never worth more than twice. */
 #define SPIN_NS 20000
 /* A blind sleep is late by at most this part of the silence before it, and by BLIND_MAX. */
-#define BLIND_PART   32
+#define BLIND_PART   64
 #define BLIND_MIN_NS 5000
 #define BLIND_MAX_NS 800000
 /* With descriptors for all, in case the kernel or a driver forgets one. */
@@ -90,13 +90,15 @@ sleep_ns(struct idle *idle, uint64_t silence_ns)
 	return ns < BLIND_MIN_NS ? BLIND_MIN_NS : ns < BLIND_MAX_NS ? ns : BLIND_MAX_NS;
 }
 
-/* Block for `ns`. Returns whether a queue woke us. */
-static bool
+/* Why a sleep ended. */
+enum end { END_TIME, END_TOLD, END_QUEUE };
+
+static enum end
 block(struct idle *idle, uint64_t ns)
 {
 	struct timespec t = {.tv_sec = 0, .tv_nsec = (long)ns};
 	struct epoll_event e[8];
-	bool queue = false;
+	enum end end = END_TIME;
 	int n = epoll_pwait2(idle->epoll_fd, e, 8, &t, NULL);
 
 	if (n < 0 &&
@@ -106,12 +108,15 @@ block(struct idle *idle, uint64_t ns)
 		int error;
 		socklen_t len = sizeof(error);
 
-		queue = queue || e[i].data.fd != idle->wake_fd;
+		if (e[i].data.fd != idle->wake_fd)
+			end = END_QUEUE;
+		else if (end == END_TIME)
+			end = END_TOLD;
 		/* An interface went down: said again and again until it is taken. */
 		if ((e[i].events & EPOLLERR) != 0)
 			getsockopt(e[i].data.fd, SOL_SOCKET, SO_ERROR, &error, &len);
 	}
-	return queue;
+	return end;
 }
 
 static void
@@ -129,6 +134,7 @@ arm(struct idle *idle, bool on)
 void
 idle_nothing(struct idle *idle)
 {
+	enum end end = END_TIME;
 	uint64_t now;
 
 	if (idle->never_sleep)
@@ -149,11 +155,14 @@ idle_nothing(struct idle *idle)
 
 		nanosleep(&t, NULL);
 		idle->in_vain = 0;
-	} else if (block(idle, sleep_ns(idle, now - idle->silent_ns))) {
-		idle->in_vain++;
+	} else {
+		end = block(idle, sleep_ns(idle, now - idle->silent_ns));
+		idle->in_vain += end == END_QUEUE;
 	}
 	urcu_qsbr_thread_online();
-	arm(idle, false);
+	/* When only time has passed, the next look is the last one before the next sleep. */
+	if (end != END_TIME)
+		arm(idle, false);
 }
 
 void

@@ -16,7 +16,7 @@
 #include "port/packet.h"
 #include "port/watch.h"
 
-#define BURST_MAX  64
+#define BURST_MAX  64  /* packets that walk together */
 #define VERDICT_GO 255 /* still on the fast path; else an enum reason */
 static_assert(N_REASON < VERDICT_GO, "a verdict is one octet");
 
@@ -24,12 +24,15 @@ static_assert(BURST_MAX <= 64, "a bit an entry");
 
 #define L2_LEN 14
 
+/* Packets one transmit call can be given; how many it is given is fwd_conf.tx_burst. */
+#define TX_BURST_MAX FWD_BURST_MAX
+
 struct tx_buffer {
 	uint32_t bytes; /* of the frames in it */
 	uint16_t n;
 	uint16_t port_id;
 	bool listed; /* in fwd.tx_used, until the round's flush */
-	struct rte_mbuf *m[BURST_MAX];
+	struct rte_mbuf *m[TX_BURST_MAX];
 };
 
 struct fwd {
@@ -37,6 +40,7 @@ struct fwd {
 	struct fib *fib;
 	struct counters *count;
 	_Atomic uint8_t *adj_used;     /* fib->adj_used */
+	uint16_t tx_burst;             /* of conf */
 	const struct watch_set *watch; /* who looks, in this round; NULL: nobody */
 	bool timed;                    /* this round is, see fwd/cycles.h */
 	uint64_t mark_tsc;
@@ -44,6 +48,7 @@ struct fwd {
 	struct tx_buffer tx[IFIDX_MAX];
 	uint16_t tx_used[IFIDX_MAX]; /* ifidxs sent to in this round */
 	uint16_t n_tx_used;
+	struct rte_mbuf *rx[FWD_BURST_MAX]; /* received, when more than walk together */
 };
 
 /* What the lookup of one family found: entry at[k] of the burst leads to group[k]. */
@@ -75,6 +80,8 @@ struct burst {
 	struct watch_record *rec[BURST_MAX]; /* only while somebody looks; may be NULL */
 	uint64_t now; /* ticks, read when the first packet wants to leave; 0 */
 };
+static_assert(sizeof(struct burst) <= 64 * (BURST_MAX + 1),
+	      "a cache line of state a packet, and one for all");
 
 static inline uint8_t *
 burst_l2(const struct burst *b, unsigned int i)

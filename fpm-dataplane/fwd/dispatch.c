@@ -45,7 +45,7 @@ put(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m, uint32_t bytes)
 	}
 	tx->m[tx->n] = m;
 	tx->bytes += bytes;
-	if (++tx->n == BURST_MAX)
+	if (++tx->n == f->tx_burst)
 		flush_one(f, ifidx);
 }
 

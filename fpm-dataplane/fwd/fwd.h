@@ -21,6 +21,8 @@ struct watch_record;
 struct watch_ring;
 struct worker;
 
+#define FWD_BURST_MAX 256
+
 struct fwd_conf {
 	struct fib *fib;
 	struct worker *punt;    /* woken when its rings got something */
@@ -29,6 +31,7 @@ struct fwd_conf {
 	const struct watch *watch;
 	struct watch_ring *watch_ring; /* this forwarder's */
 	unsigned int index;            /* 0..: also its transmit queue on every port */
+	uint16_t rx_burst, tx_burst;   /* packets a call of a port, 1 to FWD_BURST_MAX */
 	struct serving *serving;       /* this forwarder's queues, and how it waits */
 	const atomic_bool *stop;       /* to be followed by idle_wake() */
 };

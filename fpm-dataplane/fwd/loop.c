@@ -60,17 +60,13 @@ walk_timed(struct burst *b)
 	cycles_mark(b->fwd, CYCLES_DISPATCH);
 }
 
-static unsigned int
-poll_queue(struct fwd *f, const struct rxq *q, struct burst *b)
+/* The b->n packets of a burst that has been received, or of a part of it. */
+static void
+handle(struct fwd *f, const struct rxq *q, struct burst *b)
 {
 	struct if_counters *c = &f->count->port[q->ifidx];
 	uint64_t bytes = 0;
 
-	if (f->timed)
-		f->mark_tsc = rte_rdtsc();
-	b->n = rte_eth_rx_burst(q->port_id, q->queue, b->m, BURST_MAX);
-	if (b->n == 0)
-		return 0;
 	for (unsigned int i = 0; i < b->n; i++)
 		bytes += rte_pktmbuf_pkt_len(b->m[i]);
 	counter_add(&c->rx_packets, b->n);
@@ -82,13 +78,41 @@ poll_queue(struct fwd *f, const struct rxq *q, struct burst *b)
 	b->rx_cksum = q->rx_cksum;
 	if (f->timed) {
 		walk_timed(b);
-		return b->n;
+		return;
 	}
 	if (f->watch == NULL)
 		fwd_walk(b, NULL);
 	else
 		fwd_walk_watched(b);
 	fwd_dispatch(b);
+}
+
+/* A burst longer than what walks together, in parts. Returns how many came. */
+static unsigned int
+poll_long(struct fwd *f, const struct rxq *q, struct burst *b)
+{
+	unsigned int n = rte_eth_rx_burst(q->port_id, q->queue, f->rx, f->conf->rx_burst);
+
+	for (unsigned int from = 0; from < n; from += BURST_MAX) {
+		b->n = (uint16_t)RTE_MIN(n - from, (unsigned int)BURST_MAX);
+		memcpy(b->m, f->rx + from, b->n * sizeof(b->m[0]));
+		handle(f, q, b);
+	}
+	return n;
+}
+
+static unsigned int
+poll_queue(struct fwd *f, const struct rxq *q, struct burst *b)
+{
+	uint16_t most = f->conf->rx_burst;
+
+	if (f->timed)
+		f->mark_tsc = rte_rdtsc();
+	if (most > BURST_MAX)
+		return poll_long(f, q, b);
+	b->n = rte_eth_rx_burst(q->port_id, q->queue, b->m, most);
+	if (b->n > 0)
+		handle(f, q, b);
 	return b->n;
 }
 
@@ -120,6 +144,7 @@ fwd_main(void *arg)
 	struct fwd state = {.conf = conf,
 			    .fib = conf->fib,
 			    .count = conf->count,
+			    .tx_burst = conf->tx_burst,
 			    .adj_used = conf->fib->adj_used},
 		   *f = &state;
 	struct idle *idle = &conf->serving->idle;

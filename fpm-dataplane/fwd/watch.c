@@ -120,7 +120,7 @@ uint16_t
 fwd_send_watched(struct fwd *f, uint16_t ifidx, struct tx_buffer *tx)
 {
 	struct watch_ring *ring = f->conf->watch_ring;
-	struct watch_record *rec[BURST_MAX];
+	struct watch_record *rec[TX_BURST_MAX];
 	uint64_t now_ns = 0;
 	uint16_t sent;
 
