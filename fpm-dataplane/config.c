@@ -127,6 +127,8 @@ const struct cfg_key cfg_port_keys[] = {
 	 .text = cfg_text_uint, .live = true},
 	{"queues", cfg_take_uint, P_AT(n_rxq), .min = 1, .max = 64, .text = cfg_text_queues,
 	 .live = true},
+	{"cores", cfg_take_port_cores, .expected = "a CPU a queue, such as [1, 2], or auto",
+	 .text = cfg_text_port_cores, .live = true},
 	{NULL},
 };
 

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -198,66 +197,6 @@ cfg_check_device_twin(struct cfg *c, const struct cfg_at *at, const struct confi
 				  mine, (unsigned int)(p - conf->port), p->pos.line);
 			return;
 		}
-	}
-}
-
-static bool
-cpu_allowed(unsigned int cpu)
-{
-	static cpu_set_t set[8]; /* 8192 CPUs: more than any kernel is built for */
-
-	return sched_getaffinity(0, sizeof(set), set) == 0 &&
-	       CPU_ISSET_S(cpu, sizeof(set), set);
-}
-
-void
-cfg_take_cores(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
-{
-	struct config *conf = out;
-	const yaml_node_t *n = at->node;
-	unsigned int i = 0;
-
-	conf->n_core = 0;
-	if (n->type != YAML_SEQUENCE_NODE) {
-		const char *text = cfg_text(c, key, at, NULL);
-
-		if (text != NULL && strcmp(text, "auto") != 0)
-			cfg_error(c, at, "'%s' is not a list; expected %s", cfg_show(text),
-				  key->expected);
-		return;
-	}
-	if (n->data.sequence.items.start == n->data.sequence.items.top)
-		cfg_error(c, at, "is an empty list; expected %s", key->expected);
-	for (yaml_node_item_t *it = n->data.sequence.items.start;
-	     it < n->data.sequence.items.top; it++, i++) {
-		static const struct cfg_key number = {.max = 8191,
-						      .expected = "the number of a CPU"};
-		char path[CFG_PATH_MAX];
-		struct cfg_at item = {.path = path,
-				      .node = yaml_document_get_node(c->doc, *it)};
-		unsigned int cpu, j = 0;
-
-		cfg_place(&item, item.node);
-		snprintf(path, sizeof(path), "%s[%u]", at->path, i);
-		if (i == CONFIG_CORES_MAX) {
-			cfg_error(c, &item, "is one too many; expected at most %u",
-				  CONFIG_CORES_MAX);
-			return;
-		}
-		if (cfg_number(c, &number, &item, &cpu) < 0)
-			continue;
-		while (j < conf->n_core && conf->core[j] != cpu)
-			j++;
-		if (j < conf->n_core)
-			cfg_error(c, &item, "CPU %u is listed twice; expected once", cpu);
-		else if (!cpu_allowed(cpu))
-			cfg_error(
-				c, &item,
-				"no CPU %u for this process; expected one that `nproc` and "
-				"`taskset -p $$` allow",
-				cpu);
-		else
-			conf->core[conf->n_core++] = cpu;
 	}
 }
 
@@ -532,6 +471,7 @@ cfg_check_whole(struct cfg *c, const struct config *conf)
 	struct netns_guard guard;
 	char path[CFG_PATH_MAX];
 
+	cfg_check_port_cores(c, conf);
 	if (c->netns_bad)
 		return;
 	check_listeners(c, conf);

@@ -13,6 +13,8 @@
 void cfg_take_tap(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
 void cfg_take_device(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
 void cfg_take_cores(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
+void cfg_take_port_cores(struct cfg *, const struct cfg_key *, const struct cfg_at *,
+			 void *);
 void cfg_take_plugins(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
 void cfg_take_netns(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
 void cfg_take_path(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
@@ -24,6 +26,9 @@ void cfg_check_tap_twin(struct cfg *, const struct cfg_at *, const struct config
 			const struct config_port *port);
 void cfg_check_device_twin(struct cfg *, const struct cfg_at *, const struct config *,
 			   const struct config_port *port);
+
+/* Do the cores of ports forward, one a queue? Else an error each. */
+void cfg_check_port_cores(struct cfg *, const struct config *);
 
 /* What shows only when the whole file is known: names in the control namespace, twins. */
 void cfg_check_whole(struct cfg *, const struct config *);

@@ -124,19 +124,34 @@ cfg_text_queues(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_M
 	return port->n_rxq == 0 ? NULL : cfg_text_uint(key, base, buf);
 }
 
+static const char *
+cpus_text(const unsigned int *cpu, unsigned int n_cpu, char buf[CFG_TEXT_MAX])
+{
+	size_t n = 0;
+
+	if (n_cpu == 0)
+		return "auto";
+	for (unsigned int i = 0; i < n_cpu; i++)
+		n += (size_t)snprintf(buf + n, CFG_TEXT_MAX - n, "%s%u",
+				      i == 0 ? "[" : ", ", cpu[i]);
+	snprintf(buf + n, CFG_TEXT_MAX - n, "]");
+	return buf;
+}
+
 const char *
 cfg_text_cores(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
 {
 	const struct config *conf = base;
-	size_t n = 0;
 
-	if (conf->n_core == 0)
-		return "auto";
-	for (unsigned int i = 0; i < conf->n_core; i++)
-		n += (size_t)snprintf(buf + n, CFG_TEXT_MAX - n, "%s%u",
-				      i == 0 ? "[" : ", ", conf->core[i]);
-	snprintf(buf + n, CFG_TEXT_MAX - n, "]");
-	return buf;
+	return cpus_text(conf->core, conf->n_core, buf);
+}
+
+const char *
+cfg_text_port_cores(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	const struct config_port *port = base;
+
+	return cpus_text(port->core, port->n_core, buf);
 }
 
 /* As many as there may be are longer than other values: in a buffer of their own. */

@@ -32,6 +32,7 @@
 #include "keep.h"
 #include "neigh/neigh.h"
 #include "netns.h"
+#include "plan.h"
 #include "port/packet.h"
 #include "port/port.h"
 #include "port/rxq.h"
@@ -73,24 +74,8 @@ usage(FILE *out)
 		"      --poll         never sleep, as `idle: poll` in the file\n");
 }
 
-/* CPUs that forward when the configuration names none: the last one we may run on. */
-static void
-cores_choose(struct config *conf)
-{
-	cpu_set_t set;
-
-	if (conf->n_core != 0)
-		return;
-	CPU_ZERO(&set);
-	sched_getaffinity(0, sizeof(set), &set);
-	for (unsigned int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, &set))
-			conf->core[0] = cpu;
-	conf->n_core = 1;
-}
-
 /*
- * lcore 0 is main and the mould of the control threads: it may run on every CPU we have.
+ * lcore 0 is main, where plan_cores() left it, and the mould of the control threads.
  * lcore k is forwarder k-1, pinned.
  */
 static int
@@ -187,7 +172,7 @@ ports_open(const struct config *conf)
 				       .device = cp->device,
 				       .tap_fd = keep_take_tap(cp->tap),
 				       .mtu_bytes = cp->mtu_bytes,
-				       .n_rxq = cp->n_rxq,
+				       .n_rxq = cp->n_rxq != 0 ? cp->n_rxq : cp->n_core,
 				       .n_txq = conf->n_core,
 				       .interrupts = !conf->poll_always};
 
@@ -261,6 +246,7 @@ forwarder_make(const struct config *conf, unsigned int i)
 			       .tx_burst = (uint16_t)conf->tx_burst,
 			       .serving = s,
 			       .stop = &dp.stop_fwd};
+	f->count->cpu = (int)conf->core[i];
 	rc = serve_open(s, conf->poll_always, &f->count->sleeps);
 	if (rc < 0)
 		return rc;
@@ -270,22 +256,56 @@ forwarder_make(const struct config *conf, unsigned int i)
 	return f->watch_ring == NULL ? -ENOMEM : 0;
 }
 
-/* Queues are dealt out to forwarders in turn, so that each core gets its share. */
+/* The forwarder on a CPU, which there is. */
+static unsigned int
+forwarder_on(const struct config *conf, unsigned int cpu)
+{
+	unsigned int i = 0;
+
+	while (i < conf->n_core - 1 && conf->core[i] != cpu)
+		i++;
+	return i;
+}
+
+/* Queues for which the file names a CPU first, then the others as plan.h has it. */
+static int
+queues_deal(const struct config *conf, struct plan *plan, bool fixed)
+{
+	int rc = 0;
+
+	for (unsigned int p = 0; p < dp.n_port && rc == 0; p++)
+		for (uint16_t q = 0; q < dp.port[p].n_rxq && rc == 0; q++) {
+			const struct config_port *cp = &conf->port[p];
+			struct rxq rxq;
+			unsigned int i;
+
+			if (fixed != (q < cp->n_core))
+				continue;
+			i = fixed ? forwarder_on(conf, cp->core[q]) : plan_queue(plan, p);
+			if (fixed)
+				plan_fixed(plan, i);
+			port_rxq(&dp.port[p], q, &rxq);
+			rc = serve_begin(&dp.serving[i], &rxq);
+		}
+	return rc;
+}
+
 static int
 forwarders_plan(const struct config *conf)
 {
-	unsigned int turn = 0;
+	struct plan plan = {.n_fwd = conf->n_core, .n_port = dp.n_port};
 	int rc = 0;
 
-	for (unsigned int i = 0; i < conf->n_core && rc == 0; i++)
+	for (unsigned int i = 0; i < conf->n_core && rc == 0; i++) {
 		rc = forwarder_make(conf, i);
-	for (unsigned int p = 0; p < dp.n_port && rc == 0; p++)
-		for (uint16_t q = 0; q < dp.port[p].n_rxq && rc == 0; q++) {
-			struct rxq rxq;
-
-			port_rxq(&dp.port[p], q, &rxq);
-			rc = serve_begin(&dp.serving[turn++ % conf->n_core], &rxq);
-		}
+		plan.fwd_node[i] = (int)rte_lcore_to_socket_id(i + 1);
+	}
+	for (unsigned int p = 0; p < dp.n_port; p++)
+		plan.port_node[p] = dp.port[p].node;
+	if (rc == 0)
+		rc = queues_deal(conf, &plan, true);
+	if (rc == 0)
+		rc = queues_deal(conf, &plan, false);
 	if (rc < 0)
 		log_error("main: forwarders not made error=%s", strerror(-rc));
 	return rc;
@@ -350,6 +370,9 @@ workers_setup(const struct config *conf)
 			     .trace = &w[W_TRACE],
 			     .port = dp.port,
 			     .n_port = dp.n_port,
+			     .serving = dp.serving,
+			     .cpu = dp.conf.core,
+			     .n_fwd = conf->n_core,
 			     .control_socket = conf->control_socket,
 			     .metrics_on = conf->metrics_on,
 			     .metrics_listen = conf->metrics_listen,
@@ -564,6 +587,6 @@ main(int argc, char **argv)
 	service_init();
 	log_set_level(dp.conf.log_level);
 	dp.conf.poll_always |= poll_always;
-	cores_choose(&dp.conf);
+	plan_cores(dp.conf.core, &dp.conf.n_core);
 	return run(&dp.conf);
 }

@@ -173,12 +173,18 @@ static void
 port_row(const json_t *row)
 {
 	char rx[32], tx[32];
+	const json_t *cpu;
+	size_t q;
 
 	printf("%-15s %-4s %5lld %-17s %15lld %15lld\n", row_str(row, "name"),
 	       row_str(row, "link"), row_int(row, "mtu"), row_str(row, "mac"),
 	       row_int(row, "rx_packets"), row_int(row, "tx_packets"));
 	printf("    %s, %lld queue%s", row_str(row, "device"), row_int(row, "queues"),
 	       row_int(row, "queues") == 1 ? "" : "s");
+	json_array_foreach (json_object_get(row, "cpus"), q, cpu)
+		printf("%s%lld", q == 0 ? " on CPU " : " ", json_integer_value(cpu));
+	if (row_int(row, "queues") > 1)
+		printf(", RSS %s", row_str(row, "rss"));
 	if (row_has(row, "forwarding") && strcmp(row_str(row, "forwarding"), "on") != 0)
 		printf(", forwarding %s (sysctl)", row_str(row, "forwarding"));
 	if (row_has(row, "addresses4"))
@@ -262,7 +268,7 @@ punt_row(const json_t *row)
 static void
 cycles_head(void)
 {
-	printf("%-8s %-10s %14s %16s\n", "THREAD", "STAGE", "CYCLES/PACKET",
+	printf("%-8s %4s %-10s %14s %16s\n", "THREAD", "CPU", "STAGE", "CYCLES/PACKET",
 	       "PACKETS A BURST");
 }
 
@@ -271,7 +277,8 @@ cycles_row(const json_t *row)
 {
 	double packets = row_real(row, "packets");
 
-	printf("%-8s %-10s %14.1f %16.1f\n", row_str(row, "thread"), row_str(row, "stage"),
+	printf("%-8s %4lld %-10s %14.1f %16.1f\n", row_str(row, "thread"),
+	       row_int(row, "cpu"), row_str(row, "stage"),
 	       row_real(row, "cycles") / packets, packets / row_real(row, "bursts"));
 }
 

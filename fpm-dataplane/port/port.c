@@ -115,6 +115,12 @@ device_start(const struct port *port, const struct rte_eth_conf *eth,
 	return 0;
 }
 
+/*
+ * All that the port can hash: the default halves throughput (AINTEC 2015). Not checksums, in
+ * which packets of one flow differ; the bits from 50 on narrow what is hashed of a packet.
+ */
+#define RSS_TYPES (((1ull << 50) - 1) & ~(RTE_ETH_RSS_IPV4_CHKSUM | RTE_ETH_RSS_L4_CHKSUM))
+
 static int
 configure(struct port *port, const struct port_conf *conf, struct rte_mempool *pool,
 	  char *why, unsigned int why_size)
@@ -128,6 +134,7 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 	if (rc < 0)
 		return fail(why, why_size, rc, "device tells nothing of itself");
 	snprintf(port->driver, sizeof(port->driver), "%s", info.driver_name);
+	port->node = rte_eth_dev_socket_id(port->port_id);
 	port->mtu_max_bytes = device_mtu_max(&info);
 	room = rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM - L2_ROOM_BYTES;
 	if (port->mtu_max_bytes > room)
@@ -154,13 +161,11 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 	port->rx_cksum = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0;
 	if (port->rx_cksum)
 		eth.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
-	if (port->n_rxq > 1 && info.flow_type_rss_offloads != 0) {
-		/* All that the port can hash: the default halves throughput (AINTEC 2015). */
+	if (port->n_rxq > 1)
+		port->rss_hf = info.flow_type_rss_offloads & RSS_TYPES;
+	if (port->rss_hf != 0) {
 		eth.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-		eth.rx_adv_conf.rss_conf.rss_hf =
-			info.flow_type_rss_offloads &
-			(RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP |
-			 RTE_ETH_RSS_SCTP | RTE_ETH_RSS_L2_PAYLOAD);
+		eth.rx_adv_conf.rss_conf.rss_hf = port->rss_hf;
 	}
 	eth.intr_conf.rxq = port->interrupts = conf->interrupts;
 	rc = device_start(port, &eth, pool, why, why_size);
@@ -301,6 +306,30 @@ port_link_up(const struct port *port)
 
 	return rte_eth_link_get_nowait(port->port_id, &link) == 0 &&
 	       link.link_status == RTE_ETH_LINK_UP;
+}
+
+const char *
+port_rss(const struct port *port, char buf[64])
+{
+	static const struct {
+		uint64_t types;
+		const char *word;
+	} known[] = {
+		{RTE_ETH_RSS_IP, "ip"},
+		{RTE_ETH_RSS_TCP, "tcp"},
+		{RTE_ETH_RSS_UDP, "udp"},
+		{RTE_ETH_RSS_SCTP, "sctp"},
+		{RTE_ETH_RSS_TUNNEL, "tunnel"},
+		{RTE_ETH_RSS_ETH | RTE_ETH_RSS_L2_PAYLOAD, "l2"},
+	};
+	size_t n = 0;
+
+	snprintf(buf, 64, "none");
+	for (unsigned int i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if ((port->rss_hf & known[i].types) != 0)
+			n += (size_t)snprintf(buf + n, 64 - n, "%s%s", n > 0 ? " " : "",
+					      known[i].word);
+	return buf;
 }
 
 int

@@ -38,6 +38,8 @@ struct port {
 	char device[256];           /* as configured */
 	char driver[32];            /* "net_af_packet" */
 	char kernel_if[IFNAMSIZ];   /* interface behind the port (iface=), "" for none */
+	int node;                   /* NUMA node of the device, -1: unknown */
+	uint64_t rss_hf;            /* what it hashes over its queues, RTE_ETH_RSS_ */
 	bool rx_cksum;              /* port verifies IPv4 header checksums */
 	bool interrupts;            /* it may have them, a queue each */
 	unsigned int n_socket;
@@ -67,6 +69,9 @@ int port_stats(const struct port *port, struct port_stats *st);
 
 /* Packet buffers there are, and how many of them nobody holds.         [any thread] */
 void port_buffers(const struct port *port, unsigned int *n, unsigned int *n_free);
+
+/* What the port hashes over its queues, in words: "ip tcp udp"; "none".  [any thread] */
+const char *port_rss(const struct port *port, char buf[64]);
 
 /* Link state as the device tells it (af_packet always says up).        [any thread] */
 bool port_link_up(const struct port *port);

@@ -18,6 +18,7 @@
 #include "base/fpm_event.h"
 #include "fib/fib.h"
 #include "port/port.h"
+#include "port/serve.h"
 
 #define LOAD(field) \
 	((json_int_t)atomic_load_explicit(&fpm_status.field, memory_order_relaxed))
@@ -97,6 +98,27 @@ addr_or_null(uint8_t family, const struct ipaddr *addr)
 	return json_string(ipaddr_str(addr, family, text));
 }
 
+/* The CPU that serves each receive queue of a port, null while nobody does. */
+static json_t *
+cpus_of(const struct ui *ui, const struct port *port)
+{
+	json_t *cpus = json_array();
+
+	for (uint16_t q = 0; q < port->n_rxq; q++) {
+		json_t *cpu = json_null();
+
+		for (unsigned int f = 0; f < ui->conf.n_fwd; f++) {
+			const struct rxq_set *set = serve_set(&ui->conf.serving[f]);
+
+			for (unsigned int i = 0; i < set->n; i++)
+				if (set->q[i].ifidx == port->ifidx && set->q[i].queue == q)
+					cpu = json_integer(ui->conf.cpu[f]);
+		}
+		json_array_append_new(cpus, cpu);
+	}
+	return cpus;
+}
+
 json_t *
 show_port(const struct ui *ui, const struct port *port)
 {
@@ -106,7 +128,7 @@ show_port(const struct ui *ui, const struct port *port)
 	struct ipaddr src6 = i != NULL ? i->src6 : (struct ipaddr){0};
 	struct port_stats st = {0};
 	struct if_counters c;
-	char text[18];
+	char text[18], rss[64];
 
 	counters_port(port->ifidx, &c);
 	if (port_stats(port, &st) < 0)
@@ -116,7 +138,7 @@ show_port(const struct ui *ui, const struct port *port)
 	/* Missed: the device had a frame and no room for it, in its ring or in our pool. */
 	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:i, s:s, s:i, s:I, s:I, s:I, s:I, "
 			 "s:I, s:I, s:I, "
-			 "s:s, s:o, s:o}",
+			 "s:s, s:o, s:o, s:o, s:s, s:o}",
 			 "name", port->name, "device", port->device, "driver", port->driver,
 			 "ifindex", i != NULL ? (int)i->ifindex : 0, "mac", text, "mtu",
 			 i != NULL ? (int)i->mtu_bytes : (int)port->mtu_bytes, "link",
@@ -128,7 +150,9 @@ show_port(const struct ui *ui, const struct port *port)
 			 "rx_errors", (json_int_t)st.rx_errors, "tx_errors",
 			 (json_int_t)st.tx_errors, "forwarding", forwarding_text(i),
 			 "addresses4", addr_or_null(4, &src4), "addresses6",
-			 addr_or_null(6, &src6));
+			 addr_or_null(6, &src6), "cpus", cpus_of(ui, port), "rss",
+			 port_rss(port, rss), "node",
+			 port->node < 0 ? json_null() : json_integer(port->node));
 }
 
 static void
@@ -166,11 +190,12 @@ show_cycles(struct buf *out)
 		uint64_t packets = counter_read(&c->timed_packets);
 
 		for (unsigned int s = 0; packets > 0 && s < N_CYCLES; s++, n++)
-			row_put(out, json_pack("{s:s, s:s, s:I, s:I, s:I}", "thread",
-					       c->name, "stage", cycles_name[s], "cycles",
-					       (json_int_t)counter_read(&c->cycles[s]),
-					       "packets", (json_int_t)packets, "bursts",
-					       (json_int_t)counter_read(&c->timed_bursts)));
+			row_put(out,
+				json_pack("{s:s, s:i, s:s, s:I, s:I, s:I}", "thread",
+					  c->name, "cpu", c->cpu, "stage", cycles_name[s],
+					  "cycles", (json_int_t)counter_read(&c->cycles[s]),
+					  "packets", (json_int_t)packets, "bursts",
+					  (json_int_t)counter_read(&c->timed_bursts)));
 	}
 	return n;
 }

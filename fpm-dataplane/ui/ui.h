@@ -12,6 +12,7 @@
 
 struct fib;
 struct port;
+struct serving;
 
 struct ui_conf {
 	struct fib *fib;
@@ -20,6 +21,9 @@ struct ui_conf {
 	struct worker *trace;       /* MSG_QUERY of port/watch.h goes there */
 	const struct port *port;    /* array; statistics through port/port.h */
 	unsigned int n_port;
+	const struct serving *serving; /* array, one a forwarder; NULL with n_fwd 0 */
+	const unsigned int *cpu;       /* array, of each forwarder */
+	unsigned int n_fwd;
 	const char *control_socket; /* path of a Unix stream socket, mode 0660 */
 	bool metrics_on;
 	struct sockaddr_storage metrics_listen;

@@ -17,7 +17,7 @@ ONLY_IN = {
     r"rte_.*": {"port", "fwd", "punt", "main.c"},
     r"libmnl/.*": {"fpm"},
     r"netlink/.*": {"tap-bridge"},
-    r"yaml\.h": {"config.c", "config_walk.c", "config_check.c"},
+    r"yaml\.h": {"config.c", "config_walk.c", "config_check.c", "config_cores.c"},
     r"microhttpd\.h": {"ui"},
     r"jansson\.h": {"ui", "rib", "neigh", "trace", "ctl"},
 }

@@ -76,3 +76,53 @@ def test_routes_change_under_two_forwarders(two):
         eventually(lambda: stream.lost(wan, alt) == [], 5, 0.05, "all packets arrived")
 
     assert dut.drops({}) == {}
+
+
+def test_queues_are_served_where_the_file_says(own_dut):
+    """(port, queue, core), and what is left open shared out evenly around it."""
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    if len(cpus) < 2:
+        pytest.skip("two forwarders need two cores")
+    router = own_dut()
+    router.edit_config("log-level:", f"cores: {cpus}\nlog-level:")
+    router.edit_config("iface=p-lan", f"iface=p-lan\n    cores: [{cpus[1]}, {cpus[1]}]")
+    router.edit_config("iface=p-wan", f"iface=p-wan\n    cores: {cpus[::-1]}")
+    router.start()
+    lan, wan = router.wires["lan"], router.wires["wan"]
+
+    rows = router.daemon.ports()
+    served = Counter(cpu for row in rows.values() for cpu in row["cpus"])
+    assert rows["lan0"]["cpus"] == [cpus[1]] * 2 and rows["wan0"]["cpus"] == cpus[::-1]
+    assert served == {cpus[0]: 4, cpus[1]: 4}
+    router.route(NET, via=wan.peer4, wire=wan)
+    for n in range(20):
+        router.forwarded(lan, lan.probe(HOST, sport=7000 + n), wan)
+    assert {row["cpu"] for row in router.daemon.show("cycles")} <= set(cpus)
+
+
+def allowed(folder):
+    """CPUs that a thread may run on."""
+    with open(folder + "/status", encoding="ascii") as file:
+        line = next(row for row in file if row.startswith("Cpus_allowed_list:"))
+    found = set()
+    for part in line.split()[1].split(","):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def test_nobody_else_runs_on_a_core_that_forwards(dut):
+    """Control threads, DPDK's and liburcu's keep to the other CPUs, when there are any."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("there is no other CPU")
+    tasks = f"/proc/{dut.daemon.pid()}/task"
+    threads = {}
+    for tid in os.listdir(tasks):
+        with open(f"{tasks}/{tid}/comm", encoding="ascii") as file:
+            threads[f"{file.read().strip()} {tid}"] = allowed(f"{tasks}/{tid}")
+
+    cores = {name: cpus for name, cpus in threads.items() if name.startswith("fwd-")}
+    busy = set().union(*cores.values())
+    assert cores and all(len(cpus) == 1 for cpus in cores.values())
+    strays = {n: c for n, c in threads.items() if n not in cores and c & busy}
+    assert strays == {}

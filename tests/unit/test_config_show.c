@@ -4,7 +4,7 @@
  * errors have their columns.
  *
  * link: fpm-dataplane/config.c fpm-dataplane/config_walk.c fpm-dataplane/config_check.c
- * link: fpm-dataplane/config_show.c
+ * link: fpm-dataplane/config_show.c fpm-dataplane/config_cores.c
  * link: fpm-dataplane/base/ tap-bridge/netns.c tests/unit/config_said.c
  */
 #include <setjmp.h>
@@ -37,7 +37,8 @@ bare(struct config c)
 {
 	memset(c.file, 0, sizeof(c.file));
 	for (unsigned int i = 0; i < c.n_port; i++)
-		c.port[i].pos = c.port[i].tap_pos = (struct config_pos){0, 0};
+		c.port[i].pos = c.port[i].tap_pos = c.port[i].cores_pos =
+			(struct config_pos){0, 0};
 	return c;
 }
 

@@ -50,6 +50,12 @@ port_buffers(const struct port *port, unsigned int *n, unsigned int *n_free)
 	*n_free = 990;
 }
 
+const char *
+port_rss(const struct port *port, char buf[64])
+{
+	return strcpy(buf, "ip udp");
+}
+
 bool
 port_link_up(const struct port *port)
 {

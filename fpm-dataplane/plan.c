@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Counts of queues and distances in whole numbers; nothing of DPDK, nothing started.
+ */
+#include "plan.h"
+
+#include <sched.h>
+
+void
+plan_cores(unsigned int *core, unsigned int *n_core)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	sched_getaffinity(0, sizeof(set), &set);
+	if (*n_core == 0) {
+		for (unsigned int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+			if (CPU_ISSET(cpu, &set))
+				core[0] = cpu;
+		*n_core = 1;
+	}
+	for (unsigned int i = 0; i < *n_core; i++)
+		CPU_CLR(core[i], &set);
+	if (CPU_COUNT(&set) > 0)
+		sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* How well a forwarder's node suits packets of a port: ways out count, then the way in. */
+static unsigned int
+nearness(const struct plan *plan, unsigned int fwd, unsigned int port)
+{
+	unsigned int near = 0;
+
+	for (unsigned int p = 0; p < plan->n_port; p++)
+		if (plan->port_node[p] >= 0 && plan->port_node[p] == plan->fwd_node[fwd])
+			near += p == port ? 1 : 2;
+	return near;
+}
+
+unsigned int
+plan_queue(struct plan *plan, unsigned int port)
+{
+	unsigned int best = 0;
+
+	for (unsigned int f = 1; f < plan->n_fwd; f++)
+		if (plan->n_queue[f] < plan->n_queue[best] ||
+		    (plan->n_queue[f] == plan->n_queue[best] &&
+		     nearness(plan, f, port) > nearness(plan, best, port)))
+			best = f;
+	plan->n_queue[best]++;
+	return best;
+}
+
+void
+plan_fixed(struct plan *plan, unsigned int fwd)
+{
+	plan->n_queue[fwd]++;
+}
