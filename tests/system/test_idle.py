@@ -168,7 +168,7 @@ def test_poll_never_sleeps(own_dut, how):
 
 def sleeps(dut):
     """How often the forwarder fell asleep, by the metrics page."""
-    with netns.entered(dut.dp):
+    with netns.entered(dut.ctl):
         page = http.client.HTTPConnection("127.0.0.1", 9620, timeout=5)
         page.request("GET", "/metrics")
         text = page.getresponse().read().decode()

@@ -2,7 +2,7 @@
 /*
  * The metrics page, read as a scraper would.
  *
- * link: fpm-dataplane/ui/ fpm-dataplane/base/
+ * link: fpm-dataplane/ui/ fpm-dataplane/base/ tap-bridge/netns.c
  */
 #include "test_ui.h"
 
