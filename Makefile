@@ -132,6 +132,7 @@ test: ## all tests: lint, unit, sanitizers, system; says what it skipped and why
 	@$(MAKE) --no-print-directory deps
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all unit-bins
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan all unit-bins
+	@$(MAKE) --no-print-directory prometheus || true
 	@$(PY) tests/all.py $(MAKE) --no-print-directory
 
 unit: unit-bins ## C unit tests (BUILD=...)
@@ -179,6 +180,12 @@ test-deb: deb ## install, run, upgrade and purge the package in a clean Debian r
 	@DEB=$$(ls $(CURDIR)/build/deb/fpm-dataplane_*.deb) DEB_ROOT=$(CURDIR)/build/deb-root \
 		$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest-deb \
 		-rs tests/package/test_deb.py
+
+# Unpacked, not installed: Debian's package would start a service. Without it tests skip.
+PROMETHEUS := build/prometheus
+prometheus: ## Debian's Prometheus in build/prometheus, for the tests of the metrics page
+	@[ -x $(PROMETHEUS)/usr/bin/promtool ] || { mkdir -p $(PROMETHEUS) && cd $(PROMETHEUS) && \
+		apt-get download prometheus >/dev/null && dpkg-deb -x prometheus_*.deb .; }
 
 # The engine that is there; podman's own image format has no health checks.
 CONTAINERS = $(firstword $(notdir $(shell command -v docker podman)))
@@ -315,4 +322,4 @@ help: ## this list
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
 .PHONY: all deps build demo demo-down vtysh test unit unit-asan unit-bins system frr-root lint \
-	format bench bench-fib bench-fpm bench-forward fuzz deb deps-deb test-deb image test-image clean help
+	format bench bench-fib bench-fpm bench-forward fuzz deb deps-deb test-deb image test-image prometheus clean help

@@ -186,6 +186,15 @@ gauge(struct buf *b, const char *name, const char *help, uint64_t value)
 	buf_printf(b, P "%s %llu\n", name, (unsigned long long)value);
 }
 
+/* A gauge of a time that is known in milliseconds: the format's base unit is the second. */
+static void
+seconds(struct buf *b, const char *name, const char *help, uint64_t ms)
+{
+	head(b, name, "gauge", help);
+	buf_printf(b, P "%s %llu.%03llu\n", name, (unsigned long long)ms / 1000,
+		   (unsigned long long)ms % 1000);
+}
+
 static void
 channel(struct buf *b)
 {
@@ -200,10 +209,10 @@ channel(struct buf *b)
 	      fpm_status.queue_limit_bytes);
 	gauge(b, "fpm_refusing", "1 while zebra is refused: the RIB is too far behind.",
 	      fpm_status.refusing);
-	gauge(b, "fpm_lag_milliseconds", "How long what zebra said waits for the RIB.",
-	      fpm_lag_ms());
-	gauge(b, "fpm_lag_high_milliseconds", "High water, from zebra's word to the FIB.",
-	      fpm_status.lag_high_ms);
+	seconds(b, "fpm_lag_seconds", "How long what zebra said waits for the RIB.",
+		fpm_lag_ms());
+	seconds(b, "fpm_lag_high_seconds", "High water, from zebra's word to the FIB.",
+		fpm_status.lag_high_ms);
 	for (unsigned int i = 0; i < n_fpm_counts; i++) {
 		snprintf(name, sizeof(name), "fpm_%s_total", fpm_counts[i].name);
 		head(b, name, "counter", fpm_counts[i].text);
