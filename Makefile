@@ -200,7 +200,16 @@ test-image: image ## packets through two routers in containers (podman)
 		--basetemp=build/pytest-image tests/package/test_image.py
 
 # --- benchmarks: JSON on stdout, tables on stderr; never a verdict on a time ------------------
-bench: bench-fib bench-fpm bench-forward ## all benchmarks
+BENCHES := bench-quick bench-forward bench-loss bench-latency bench-sync bench-fpm bench-fib
+bench: ## all benchmarks, then the report (QUICK=1: each in its short form)
+	@mkdir -p build/bench
+	@failed=; for b in $(BENCHES); do echo "== make $$b" >&2; \
+		$(MAKE) --no-print-directory -s $$b >build/bench/$$b.jsonl || failed="$$failed $$b"; \
+	done; $(MAKE) --no-print-directory -s bench-report; \
+	[ -z "$$failed" ] || { echo "bench: failed:$$failed" >&2; exit 1; }
+
+bench-report: ## build/bench/report.md, tables and plots of what `make bench` left there
+	@$(PY) tests/bench/bench_report.py build/bench
 
 bench-fib: ## lookup benchmark against DPDK's rte_fib and rte_lpm (QUICK=1, TABLE=file, ...)
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_BENCH)" >&2
@@ -212,7 +221,7 @@ bench-fpm: ## from what zebra says to what is forwarded: rates, latencies, memor
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all >&2
 	@$(PY) tests/bench/bench_fpm.py
 
-.PHONY: bench-forwarder bench-loss bench-latency bench-sync bench-quick
+.PHONY: bench-report bench-forwarder bench-loss bench-latency bench-sync bench-quick
 
 # What the forwarding benchmarks need: the packages, the programs.
 bench-forwarder:

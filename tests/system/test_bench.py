@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the benchmarks compute from what they measured; nothing here runs one."""
 
+import json
 import os
+import socket
 import struct
 import sys
 
@@ -9,8 +11,11 @@ import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(__file__)), "bench"))
 
+import bench_report
 import guard
-from forward import page
+from forward import measure, page
+from forward.teacher import Teacher, nhid
+from lib.fpm_speaker import frame, route_del_message, route_message
 
 
 def forwarded(program, samples, table="full", traffic="v4"):
@@ -101,3 +106,53 @@ def test_a_page_is_read_where_the_ports_write_it(tmp_path):
     assert [got[k] for k in page.PORT[:5]] == [100, 7, 90, 2, 1]
     assert one.latencies() == [(20 / 2000, 5)] and one.polls() == [(16 / 2000, 6)]
     assert one.gap_of(50) == 40 * 65536
+
+
+def test_gaps_are_those_that_descriptors_cannot_bridge():
+    polls = [(0.1, 1000), (30.0, 4), (2000.0, 2)]
+
+    assert measure.gaps(polls, 30) == {"gaps": 6, "gaps_ms": 4.12, "gap_max_us": 2000.0}
+    assert measure.gaps(polls, 5000) == {"gaps": 0, "gaps_ms": 0, "gap_max_us": 0}
+
+
+def test_changes_leave_every_answer_and_undo_themselves(tmp_path):
+    """Routes move between two hops of one port; host routes are added only where none is."""
+    routes, frames = tmp_path / "routes4", tmp_path / "frames4"
+    routes.write_text("198.51.100.0/24 1\n203.0.113.7/32 2\n")
+    frames.write_bytes(
+        b"".join(
+            struct.pack("<4sHH", socket.inet_aton(address), 0, port)
+            for address, port in (("198.51.100.9", 1), ("203.0.113.7", 2))
+        )
+    )
+    teacher = Teacher(None, None, 4, {4: routes}, frames)
+
+    changes = teacher.change_frames()
+
+    def route(prefix, port, second=False):
+        return frame(route_message(prefix, nhid=nhid(4, port, second)))
+
+    assert sorted(changes[:3]) == sorted([
+        route("198.51.100.0/24", 1, True),
+        route("203.0.113.7/32", 2, True),
+        route("198.51.100.9/32", 1),
+    ])  # fmt: skip
+    assert sorted(changes[3:]) == sorted([
+        route("198.51.100.0/24", 1),
+        route("203.0.113.7/32", 2),
+        frame(route_del_message("198.51.100.9/32")),
+    ])  # fmt: skip
+
+
+def test_the_report_tells_what_was_not_run(tmp_path, monkeypatch):
+    row = {"bench": "sync", "kind": "none", "published": 0, "runs": 3}
+    for key in ("quiet_mpps", "busy_mpps", "quiet_of_none", "busy_of_none"):
+        row |= {key + end: 1.0 for end in ("", "_min", "_max")}
+    (tmp_path / "bench-sync.jsonl").write_text(json.dumps(row) + "\n")
+    monkeypatch.setattr(sys, "argv", ["bench_report.py", str(tmp_path)])
+
+    assert bench_report.main() == 0
+
+    text = (tmp_path / "report.md").read_text()
+    assert "none   1.0  1.0  1.0" in text
+    assert "`make bench-loss` has left nothing here" in text

@@ -165,14 +165,16 @@ def latency(lines, path):
 def sync(lines, path):
     """bench_sync: rates above, time to publish below."""
     rows = [r for r in lines if r["bench"] == "sync"]
-    fig, axes = figure(2, 3.0) if rows else (None, None)
+    timed = [r for r in rows if "publish_p50_us" in r]
+    fig, axes = figure(2 if timed else 1, 3.0) if rows else (None, None)
     if fig is None:
         return False
     columns = ([r[k] for r in rows]
                for k in ("kind", "busy_mpps", "busy_mpps_min", "busy_mpps_max"))  # fmt: skip
     bars(axes[0], *columns)
     axes[0].set_xlabel("million packets a second, a thousand new FIBs a second")
-    timed = [r for r in rows if "publish_p50_us" in r]
+    if not timed:
+        return save(fig, path)
     for tail in TAILS:
         axes[1].plot(
             [r[f"publish_{tail}_us"] for r in timed], range(len(timed)), "o", label=tail

@@ -147,9 +147,12 @@ class Bench:
                 "dpdk": sources.package_version(), "measured_cpu": self.cpu}  # fmt: skip
 
 
-def peers(bench, table):
-    """The programs of a table, in order; PEERS has parts of the names that are wanted."""
-    made = [Ours(f"ours-{table}", bench, more=os.environ.get("CONFIG", ""))]
+def peers(bench, table, more=""):
+    """The programs of a table, in order; PEERS has parts of the names that are wanted.
+
+    more: lines of our configuration file, before those of CONFIG.
+    """
+    made = [Ours(f"ours-{table}", bench, more=more + os.environ.get("CONFIG", ""))]
     if table in ("full", "none") and shutil.which("dpdk-testpmd"):
         made += [Testpmd(f"testpmd-{m}", bench, m) for m in ("io", "macswap")]
     if table == "few" or option("LPM_FULL", 0):

@@ -10,10 +10,11 @@ BURSTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 SETS = (8, 10, 12, 14, 16, 17, 18, 19, 20, 21, 22, 24)
 
 
-def points(bench, table, what, values, shape):
-    """One row for each value and program; shape(value): the words of Page.shape()."""
+def points(bench, table, what, values, shape, more=""):
+    """One row for each value and program; shape(value): the words of Page.shape(); more: as
+    in rig.peers()."""
     bench.use(table)
-    with rig.Started(bench, rig.peers(bench, table)) as running:
+    with rig.Started(bench, rig.peers(bench, table, more)) as running:
         for value in values:
             for program in running:
                 program.page.shape(**shape(value))
@@ -33,7 +34,10 @@ def lengths(bench):
 
 def bursts(bench):
     """At most so many frames a receive: what a program asks for itself stays a limit."""
-    points(bench, "full", "burst", rig.options("BURSTS", BURSTS), lambda n: {"burst": n})
+    values = rig.options("BURSTS", BURSTS)
+    points(
+        bench, "full", "burst", values, lambda n: {"burst": n}, f"rx-burst: {max(values)}\n"
+    )
 
 
 def sets(bench):
