@@ -6,7 +6,10 @@ import json
 import os
 import re
 import select
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 
@@ -173,7 +176,25 @@ class Load:
         seen = self._watch_sink() if self.sink else self._watch_fib(base)
         after = self.cpu_s()
         seen["cpu_s"] = {k: round(after[k] - before.get(k, 0), 2) for k in after}
-        return seen
+        return seen if self.sink else {**seen, **self.audit()}
+
+    def audit(self):
+        """How long it takes to compare zebra, RIB and FIB, and what packets notice of it."""
+        lab = self.lab
+        host = lab.isp("sample", count=1, seed=1)["ipv4"][0]["host"]
+        echo = ["ping", "-n", "-q", "-i", "0.002", host]
+        argv = [lab.dp.ctl, "-s", lab.socket, "audit"]
+        argv += ["--vtysh", " ".join(lab.r1.vtysh_argv())]
+        with netns.entered(lab.ns["lan"]):
+            ping = subprocess.Popen(echo, stdout=subprocess.PIPE, text=True)
+        with ping:
+            begin = time.monotonic()
+            code = subprocess.run(argv, stdout=sys.stderr, check=False).returncode
+            seconds = time.monotonic() - begin
+            ping.send_signal(signal.SIGINT)
+            text = ping.communicate()[0]
+        sent, came = map(int, re.search(r"(\d+) packets.*, (\d+) received", text).groups())
+        return {"audit_s": seconds, "audit_code": code, "echoes": sent, "lost": sent - came}
 
     def _watch_sink(self):
         octets = self.sink.octets
@@ -217,7 +238,10 @@ def bgp(n4, n6, reps):
         row = {"bench": bench, "routes": n4 + n6}
         if not sink:
             row |= {"unit": "ms", **spread([run["lag_ms"] for run in runs], 1)}
-        for key in ("last_octet_s", "visible_s", "replay_routes_s", "queue_high_mib"):
+        for key in (
+            *("last_octet_s", "visible_s", "replay_routes_s", "queue_high_mib"),
+            *("audit_s", "audit_code", "echoes", "lost"),
+        ):
             if key in runs[0]:
                 row[key] = spread([run[key] for run in runs])
         row["cpu_s"] = {

@@ -78,6 +78,16 @@ def bgp(lines):
             )
 
 
+def audits(lines):
+    """The comparison of zebra, RIB and FIB, and what packets noticed of it."""
+    for line in lines:
+        if "audit_s" in line:
+            took, code = line["audit_s"], line["audit_code"]["max"]
+            lost = f"{line['lost']['max']} of {line['echoes']['median']:.0f}"
+            seconds = f"{took['median']:.1f} s ({took['min']:.1f}..{took['max']:.1f})"
+            yield f"{line['routes']:,}", seconds, str(code), lost
+
+
 def tables(lines, out=sys.stderr):
     """All of it, for people."""
     print("\nbench-fpm: goals", file=out)
@@ -92,6 +102,10 @@ def tables(lines, out=sys.stderr):
         head = ("who listens to zebra", "BGP up to zebra's last octet", "all in the FIB")
         print("\na full table by bgpd and zebra", file=out)
         print_columns([(*head, "CPU seconds", "zebra's replay"), *rows], out)
+    rows = list(audits(lines))
+    if rows:
+        print("\nfpmctl audit with all of that", file=out)
+        print_columns([("routes", "took", "exit code", "echoes lost"), *rows], out)
     for line in lines:
         if line["bench"] == "machine":
             print(
