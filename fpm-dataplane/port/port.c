@@ -7,6 +7,7 @@
 #include "port/port.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,15 @@
 #include <rte_ethdev.h>
 
 #include "base/log.h"
+
+/*
+ * What is asked of a running device, one question at a time: DPDK leaves that to its callers,
+ * and some devices (vmxnet3) have one register for all answers: a link could seem down
+ * because counters were read meanwhile.
+ */
+static pthread_mutex_t control[RTE_MAX_ETHPORTS] = {
+	[0 ... RTE_MAX_ETHPORTS - 1] = PTHREAD_MUTEX_INITIALIZER,
+};
 
 #define RX_DESC 1024
 #define TX_DESC 1024
@@ -275,8 +285,11 @@ int
 port_stats(const struct port *port, struct port_stats *st)
 {
 	struct rte_eth_stats s;
-	int rc = rte_eth_stats_get(port->port_id, &s);
+	int rc;
 
+	pthread_mutex_lock(&control[port->port_id]);
+	rc = rte_eth_stats_get(port->port_id, &s);
+	pthread_mutex_unlock(&control[port->port_id]);
 	if (rc < 0)
 		return rc;
 	*st = (struct port_stats){
@@ -303,9 +316,12 @@ bool
 port_link_up(const struct port *port)
 {
 	struct rte_eth_link link;
+	int rc;
 
-	return rte_eth_link_get_nowait(port->port_id, &link) == 0 &&
-	       link.link_status == RTE_ETH_LINK_UP;
+	pthread_mutex_lock(&control[port->port_id]);
+	rc = rte_eth_link_get_nowait(port->port_id, &link);
+	pthread_mutex_unlock(&control[port->port_id]);
+	return rc == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
 const char *
@@ -335,14 +351,23 @@ port_rss(const struct port *port, char buf[64])
 int
 port_set_mtu(const struct port *port, unsigned int mtu_bytes)
 {
-	return rte_eth_dev_set_mtu(port->port_id, (uint16_t)mtu_bytes);
+	int rc;
+
+	pthread_mutex_lock(&control[port->port_id]);
+	rc = rte_eth_dev_set_mtu(port->port_id, (uint16_t)mtu_bytes);
+	pthread_mutex_unlock(&control[port->port_id]);
+	return rc;
 }
 
 int
 port_set_mac(const struct port *port, const uint8_t mac[6])
 {
 	struct rte_ether_addr addr;
+	int rc;
 
 	memcpy(addr.addr_bytes, mac, sizeof(addr.addr_bytes));
-	return rte_eth_dev_default_mac_addr_set(port->port_id, &addr);
+	pthread_mutex_lock(&control[port->port_id]);
+	rc = rte_eth_dev_default_mac_addr_set(port->port_id, &addr);
+	pthread_mutex_unlock(&control[port->port_id]);
+	return rc;
 }

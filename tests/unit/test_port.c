@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What threads ask of a running device, the device played here: its calls stand before those
+ * of DPDK's library.
+ *
+ * link: fpm-dataplane/base/ fpm-dataplane/port/port.c fpm-dataplane/port/fanout.c
+ * link: tap-bridge/
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_ethdev.h>
+
+#include "port/port.h"
+
+/* So long a call stays inside, in case another one comes. */
+#define INSIDE_NS 20000000
+
+static atomic_int inside, most;
+static int link_status;
+
+static int
+inside_for_a_while(void)
+{
+	struct timespec while_ns = {.tv_nsec = INSIDE_NS};
+	int n = atomic_fetch_add(&inside, 1) + 1;
+
+	if (n > atomic_load(&most))
+		atomic_store(&most, n);
+	nanosleep(&while_ns, NULL);
+	atomic_fetch_sub(&inside, 1);
+	return 0;
+}
+
+int
+rte_eth_stats_get(uint16_t port_id, struct rte_eth_stats *stats)
+{
+	memset(stats, 0, sizeof(*stats));
+	return inside_for_a_while();
+}
+
+int
+rte_eth_link_get_nowait(uint16_t port_id, struct rte_eth_link *link)
+{
+	*link = (struct rte_eth_link){.link_status = link_status & 1};
+	return inside_for_a_while();
+}
+
+int
+rte_eth_dev_set_mtu(uint16_t port_id, uint16_t mtu)
+{
+	return inside_for_a_while();
+}
+
+int
+rte_eth_dev_default_mac_addr_set(uint16_t port_id, struct rte_ether_addr *addr)
+{
+	return inside_for_a_while();
+}
+
+/* --- tests ----------------------------------------------------------------------------- */
+
+static void *
+ask_stats(void *port)
+{
+	struct port_stats st;
+
+	port_stats(port, &st);
+	return NULL;
+}
+
+static void *
+ask_link(void *port)
+{
+	port_link_up(port);
+	return NULL;
+}
+
+static void *
+change_mtu(void *port)
+{
+	port_set_mtu(port, 1500);
+	return NULL;
+}
+
+static void *
+change_mac(void *port)
+{
+	port_set_mac(port, (const uint8_t[6]){2});
+	return NULL;
+}
+
+/* All four at once, of two ports. Returns how many were inside together at most. */
+static int
+ask_all(struct port *a, struct port *b)
+{
+	static void *(*const ask[])(void *) = {ask_stats, ask_link, change_mtu, change_mac};
+	pthread_t t[4];
+
+	atomic_store(&most, 0);
+	for (unsigned int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, ask[i], i % 2 == 0 ? a : b),
+				 0);
+	for (unsigned int i = 0; i < 4; i++)
+		pthread_join(t[i], NULL);
+	return atomic_load(&most);
+}
+
+static void
+a_device_is_asked_one_thing_at_a_time(void **state)
+{
+	struct port port = {.port_id = 0};
+
+	assert_int_equal(ask_all(&port, &port), 1);
+}
+
+static void
+devices_do_not_wait_for_each_other(void **state)
+{
+	struct port a = {.port_id = 0}, b = {.port_id = 1};
+	int together = 0;
+
+	/* One core may run them one after the other, now and then. */
+	for (unsigned int i = 0; i < 50 && together < 2; i++)
+		together = ask_all(&a, &b);
+	assert_int_equal(together, 2);
+}
+
+static void
+the_link_is_what_the_device_says(void **state)
+{
+	struct port port = {.port_id = 0};
+
+	link_status = RTE_ETH_LINK_UP;
+	assert_true(port_link_up(&port));
+	link_status = RTE_ETH_LINK_DOWN;
+	assert_false(port_link_up(&port));
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_device_is_asked_one_thing_at_a_time),
+		cmocka_unit_test(devices_do_not_wait_for_each_other),
+		cmocka_unit_test(the_link_is_what_the_device_says),
+	};
+
+	return cmocka_run_group_tests_name("port", tests, NULL, NULL);
+}
