@@ -58,6 +58,9 @@ static struct {
 	struct fwd_conf fwd[CONFIG_CORES_MAX];
 	struct fwd_rings rings[CONFIG_CORES_MAX];
 	struct serving serving[CONFIG_CORES_MAX];
+	struct {
+		alignas(64) _Atomic uint32_t n;
+	} gleaned[CONFIG_CORES_MAX]; /* each fwd_rings.n_gleaned */
 	struct fib *fib;
 	struct watch *watch;
 	struct worker worker[N_WORKER];
@@ -219,6 +222,7 @@ rings_make(struct fwd_rings *r, unsigned int fwd)
 		made &= r->punt[c] != NULL;
 	}
 	r->inject = ring_make("inject", fwd, INJECT_RING);
+	r->n_gleaned = &dp.gleaned[fwd].n;
 	if (made && r->inject != NULL)
 		return 0;
 	log_error("main: rings not made error=%s", rte_strerror(rte_errno));

@@ -59,7 +59,7 @@ struct kmon_conf {
  * entries (loopback, multicast).
  *
  * A neighbour's INCOMPLETE and DELAY often go unannounced by the kernel; FAILED comes once
- * for each kmon_resolve() that failed. A callback may call kmon_resolve(), nothing else here.
+ * for each kmon_resolve() that failed. A callback may call kmon_resolve() and kmon_forget(), nothing else here.
  */
 struct kmon_ops {
 	void (*link)(void *ctx, const struct kmon_link *link, bool gone);
@@ -106,6 +106,12 @@ int kmon_resync(struct kmon *km);
  */
 int kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family,
 		 const uint8_t *addr);
+
+/*
+ * Take a question back: an entry without an answer goes, and is solicited for no longer. Any
+ * other stays. Returns 0 or -errno.
+ */
+int kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr);
 
 void kmon_stats(const struct kmon *km, struct kmon_stats *st);
 void kmon_close(struct kmon *km);

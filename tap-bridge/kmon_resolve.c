@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kmon_resolve: have the kernel solicit a neighbour.
+ * kmon_resolve: have the kernel solicit a neighbour; kmon_forget: and stop it.
  *
  * Runs in the monitor's thread, also from within its callbacks; never waits. Looks before
  * it asks, because asking the wrong entry would destroy it.
@@ -130,4 +130,31 @@ kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 		return rc == -EEXIST ? 0 : rc;
 	note_attempt(km, &neigh);
 	return 0;
+}
+
+int
+kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
+{
+	struct kmon_neigh neigh = {.ifindex = ifindex, .family = family};
+	uint32_t answer[1024];
+	const struct ndmsg *ndm;
+	struct nl_msg *msg;
+	int rc;
+
+	memcpy(neigh.addr, addr, family == 4 ? 4 : 16);
+	msg = neigh_request(RTM_GETNEIGH, NLM_F_REQUEST, &neigh, 0);
+	if (msg == NULL)
+		return -ENOMEM;
+	rc = exchange(km, msg, answer, sizeof(answer));
+	if (rc <= 0)
+		return rc == -ENOENT ? 0 : rc;
+	ndm = nlmsg_data((struct nlmsghdr *)answer);
+	if (is_protected((struct nlmsghdr *)answer) ||
+	    (ndm->ndm_state & (NUD_INCOMPLETE | NUD_FAILED)) == 0)
+		return 0;
+	msg = neigh_request(RTM_DELNEIGH, NLM_F_REQUEST, &neigh, 0);
+	if (msg == NULL)
+		return -ENOMEM;
+	rc = exchange(km, msg, answer, sizeof(answer));
+	return rc < 0 && rc != -ENOENT ? rc : 0;
 }

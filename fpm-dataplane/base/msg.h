@@ -24,8 +24,10 @@ enum msg_type {
 	MSG_ADJ_UNWATCH, /* rib -> neigh   forget it; answered with MSG_ADJ_FREED */
 	MSG_ADJ_FREED,   /* neigh -> rib   neigh writes slot `adj` no more */
 	MSG_ADJ_STATE,   /* neigh -> rib   a watched neighbour failed or came (back) */
-	MSG_GLEAN,    /* punt -> neigh  packets wait for (ifidx, addr). Bound: hold table */
-	MSG_NEIGH,    /* neigh -> punt  (ifidx, addr) resolved or failed. Bound: gleans */
+	MSG_GLEAN, /* punt -> neigh  packets wait for (ifidx, addr). Bound: hold table */
+	MSG_GLEAN_OVER, /* punt -> neigh  they wait no more, and need no answer */
+	MSG_NEIGH,      /* neigh -> punt  (ifidx, addr) resolved or failed. Bound: gleans */
+	MSG_TAP,      /* neigh -> punt  a port has a new TAP. Bound: one a port a second */
 	MSG_FEEDBACK, /* rib -> fpm    routes that are forwarded by now. Bound: the queue */
 	MSG_REPLAY, /* ui -> fpm      end the session, so that zebra comes and says all again */
 	MSG_RECLAIM, /* urcu -> rib, neigh, trace  a grace period is over. Bound: one a commit */
@@ -68,13 +70,21 @@ struct msg_adj {
 	bool alive; /* _STATE: resolved, or still being tried; false: the kernel gave up */
 };
 
-/* MSG_GLEAN, MSG_NEIGH: an on-link neighbour. */
+/* MSG_GLEAN, MSG_GLEAN_OVER, MSG_NEIGH: an on-link neighbour. */
 struct msg_neigh {
 	struct msg m;
 	uint16_t ifidx;
 	uint8_t family;
 	struct ipaddr addr;
 	bool resolved; /* MSG_NEIGH: false means the kernel gave up */
+};
+
+/* MSG_TAP: the old one was deleted; `fd` is punt's to close, and neigh's until the next. */
+struct msg_tap {
+	struct msg m;
+	uint32_t ifindex;
+	uint16_t ifidx;
+	int fd;
 };
 
 /* MSG_RECLAIM: `fn(arg)` in the owner's thread. */

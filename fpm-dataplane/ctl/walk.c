@@ -168,9 +168,11 @@ verdict_print(const json_t *row)
 		     reason, row_str(row, "text"), row_str(row, "class"));
 	} else {
 		line("verdict", "DROPPED, %s: %s", reason, row_str(row, "text"));
-		if (row_true(row, "icmp"))
-			line("", "an ICMP error goes to %s, within its rate",
-			     row_str(row, "src"));
+		if (row_has(row, "icmp_refused"))
+			line("", "no ICMP error, because %s", row_str(row, "icmp_refused"));
+		else if (row_true(row, "icmp"))
+			line("", "an ICMP error goes to %s from %s, within its rate",
+			     row_str(row, "src"), row_str(row, "icmp_src"));
 	}
 	advice_print(row, advice(reason));
 }

@@ -42,6 +42,21 @@ enum path_kind {
 	PATH_DOWN,        /* all its ways out are down */
 };
 
+/* Why a packet is dropped that was led to a path which sends nothing on. */
+static inline enum reason
+path_cause(enum path_kind kind)
+{
+	static const uint8_t cause[] = {
+		[PATH_NONE] = DROP_no_route,       [PATH_BCAST] = DROP_ip4_directed_bcast,
+		[PATH_BLACKHOLE] = DROP_blackhole, [PATH_UNREACHABLE] = DROP_unreachable,
+		[PATH_PROHIBIT] = DROP_prohibit,   [PATH_UNRESOLVED] = DROP_unresolved_nh,
+		[PATH_FOREIGN] = DROP_foreign_oif, [PATH_ENCAP] = DROP_unsupported_encap,
+		[PATH_DOWN] = DROP_egress_down,
+	};
+
+	return (enum reason)cause[kind];
+}
+
 typedef uint32_t fib_path;
 
 #define PATH(kind, index) ((fib_path)(kind) << 28 | (fib_path)(index))
@@ -192,7 +207,7 @@ struct fib {
 	struct poptrie *pt4, *pt6; /* values: group slots */
 	_Atomic uint64_t *group;   /* W:rib  FIB_GROUP_MAX words */
 	struct fib_adj *adj;       /* FIB_ADJ_MAX */
-	_Atomic uint8_t *adj_used; /* W:fwd,punt set 1, neigh clears: traffic since */
+	_Atomic uint8_t *adj_used; /* W:fwd,punt,neigh  ADJ_UNUSED, ... */
 	_Atomic(struct fib_iface *) iface[IFIDX_MAX]; /* W:neigh */
 	struct cds_lfht *hosts;                       /* W:neigh  struct fib_host */
 	_Atomic uint16_t
@@ -256,14 +271,34 @@ fib_group_path(const struct fib *fib, uint32_t group, uint32_t flow_hash)
 }
 
 /*
- * Remember in `used` (fib->adj_used, of FIB_ADJ_MAX) that traffic used an adjacency; a
- * store only when the byte is clear.
+ * What a byte of `used` (fib->adj_used, of FIB_ADJ_MAX) says of an adjacency. A forwarder that
+ * sends a packet to wait for it makes it ADJ_BEHIND: while that packet is on its way, others
+ * that come when the MAC is there follow it by the punt thread, so that none is overtaken. That one
+ * makes it ADJ_OPEN when nobody waits any more; a forwarder none of whose packets are still
+ * with the punt thread then makes it ADJ_USED.
  */
-static inline void
+enum { ADJ_UNUSED, ADJ_USED, ADJ_BEHIND, ADJ_OPEN };
+
+/* Note that traffic used it. True for ADJ_USED: nothing to wait for. */
+static inline bool
 fib_adj_touch(_Atomic uint8_t *used, uint32_t adj)
 {
-	if (atomic_load_explicit(&used[adj], memory_order_relaxed) == 0)
-		atomic_store_explicit(&used[adj], 1, memory_order_relaxed);
+	uint8_t was = atomic_load_explicit(&used[adj], memory_order_relaxed);
+
+	if (was == ADJ_UNUSED)
+		atomic_store_explicit(&used[adj], ADJ_USED, memory_order_relaxed);
+	return was <= ADJ_USED;
+}
+
+/* Who waited has been sent. */
+static inline void
+fib_adj_open(_Atomic uint8_t *used, uint32_t adj)
+{
+	uint8_t was = ADJ_BEHIND;
+
+	/* Release: with it forwarders see what was injected. */
+	atomic_compare_exchange_strong_explicit(&used[adj], &was, ADJ_OPEN,
+						memory_order_release, memory_order_relaxed);
 }
 
 #endif

@@ -10,20 +10,54 @@
 static void
 unresolved(struct burst *b, unsigned int i)
 {
-	if (burst_l3(b, i)[b->family[i] == 4 ? 8 : 7] <= 1)
+	if (burst_l3(b, i)[b->family[i] == 4 ? 8 : 7] <= 1) {
 		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
-	else
-		burst_leave(b, i, PUNT_unresolved);
+		return;
+	}
+	burst_leave(b, i, PUNT_unresolved);
+	b->waits = true;
+}
+
+/* A packet waits for those before it no longer than this: order is not worth an outage. */
+#define IN_TURN_PER_S 50 /* 20 ms */
+
+/*
+ * Is it this packet's turn, of those for a neighbour that was waited for? What waited leaves
+ * by the inject ring, which is emptied before a burst is received.
+ */
+static bool
+its_turn(struct burst *b, uint32_t adj)
+{
+	struct fwd *f = b->fwd;
+	const struct fwd_rings *r = &f->conf->rings;
+	uint64_t now = burst_now(b),
+		 most = (rte_get_tsc_hz() << POLICER_TICK_SHIFT) / IN_TURN_PER_S;
+
+	/* Acquire: with ADJ_OPEN, and with the count, comes what was injected before. */
+	if (b->waits ||
+	    atomic_load_explicit(&f->adj_used[adj], memory_order_acquire) != ADJ_OPEN ||
+	    atomic_load_explicit(r->n_gleaned, memory_order_acquire) != f->n_gleaned ||
+	    !rte_ring_empty(r->inject)) {
+		if (now - f->turn_last > most)
+			f->turn_since = now;
+		f->turn_last = now;
+		if (now - f->turn_since <= most)
+			return false;
+	}
+	atomic_store_explicit(&f->adj_used[adj], ADJ_USED, memory_order_relaxed);
+	return true;
 }
 
 static void
 use_adj(struct burst *b, unsigned int i, uint32_t adj)
 {
 	const struct fib *fib = b->fwd->fib;
+	_Atomic uint8_t *used = b->fwd->adj_used;
 
 	b->hop[i] = atomic_load_explicit(&fib->adj[adj].hop, memory_order_acquire);
-	fib_adj_touch(b->fwd->adj_used, adj);
 	if (b->hop[i] == 0)
+		atomic_store_explicit(&used[adj], ADJ_BEHIND, memory_order_relaxed);
+	if (!fib_adj_touch(used, adj) && (b->hop[i] == 0 || !its_turn(b, adj)))
 		unresolved(b, i);
 }
 
@@ -50,12 +84,6 @@ onlink(struct burst *b, unsigned int i)
 static void
 terminal(struct burst *b, unsigned int i)
 {
-	static const uint8_t cause[] = {
-		[PATH_NONE] = DROP_no_route,       [PATH_UNREACHABLE] = DROP_unreachable,
-		[PATH_PROHIBIT] = DROP_prohibit,   [PATH_UNRESOLVED] = DROP_unresolved_nh,
-		[PATH_FOREIGN] = DROP_foreign_oif, [PATH_ENCAP] = DROP_unsupported_encap,
-		[PATH_DOWN] = DROP_egress_down,
-	};
 	enum path_kind kind = path_kind(b->path[i]);
 
 	switch (kind) {
@@ -65,13 +93,11 @@ terminal(struct burst *b, unsigned int i)
 			fwd_local_class(burst_l3(b, i), burst_l3_room(b, i), b->family[i]));
 		break;
 	case PATH_BCAST:
-		burst_leave(b, i, DROP_ip4_directed_bcast);
-		break;
 	case PATH_BLACKHOLE:
-		burst_leave(b, i, DROP_blackhole);
+		burst_leave(b, i, path_cause(kind));
 		break;
 	default:
-		burst_icmp(b, i, PUNT_unreach, cause[kind]);
+		burst_icmp(b, i, PUNT_unreach, path_cause(kind));
 	}
 }
 
@@ -120,9 +146,7 @@ plain(struct burst *b)
 		uint64_t hop = atomic_load_explicit(&slot[adj].hop, memory_order_acquire);
 
 		b->hop[i] = hop;
-		if (hop != 0)
-			fib_adj_touch(b->fwd->adj_used, adj);
-		else
+		if (hop == 0 || !fib_adj_touch(b->fwd->adj_used, adj))
 			odd |= rest & -rest;
 	}
 	b->plain4 &= ~odd;
@@ -132,6 +156,7 @@ plain(struct burst *b)
 void
 fwd_adjacency(struct burst *b)
 {
+	b->waits = false;
 	plain(b);
 	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6); rest != 0;
 	     rest &= rest - 1) {

@@ -44,7 +44,9 @@ struct fwd {
 	const struct watch_set *watch; /* who looks, in this round; NULL: nobody */
 	bool timed;                    /* this round is, see fwd/cycles.h */
 	uint64_t mark_tsc;
-	bool wake_punt; /* something went into a punt ring this round */
+	uint32_t n_gleaned; /* packets given to the punt thread to wait for a neighbour */
+	uint64_t turn_since, turn_last; /* ticks, see its_turn(); 0: never */
+	bool wake_punt;                 /* something went into a punt ring this round */
 	struct tx_buffer tx[IFIDX_MAX];
 	uint16_t tx_used[IFIDX_MAX]; /* ifidxs sent to in this round */
 	uint16_t n_tx_used;
@@ -78,6 +80,7 @@ struct burst {
 	uint64_t hop[BURST_MAX];             /* MAC << 16 | ifidx of the adjacency */
 	struct fwd_found found[2];           /* [0] IPv4, [1] IPv6 */
 	struct watch_record *rec[BURST_MAX]; /* only while somebody looks; may be NULL */
+	bool waits;                          /* one of them is to wait for a neighbour */
 	uint64_t now; /* ticks, read when the first packet wants to leave; 0 */
 };
 static_assert(sizeof(struct burst) <= 64 * (BURST_MAX + 1),

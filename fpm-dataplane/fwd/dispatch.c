@@ -93,6 +93,7 @@ punt(struct burst *b, unsigned int i, enum reason reason)
 		if (rte_ring_sp_enqueue(f->conf->rings.punt[class], b->m[i]) == 0) {
 			counter_add(&f->count->reason[reason], 1);
 			counter_add(&f->count->class[class].passed, 1);
+			f->n_gleaned += class == CLASS_glean;
 			f->wake_punt = true;
 			return;
 		}

@@ -43,6 +43,7 @@ fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 	fwd.fib = fib;
 	fwd.count = &count;
 	fwd.adj_used = adj_used;
+	memset(adj_used, ADJ_UNUSED, sizeof(adj_used)); /* nobody is before it */
 	burst.fwd = &fwd;
 	burst.ifidx = ifidx;
 	burst.now = 0;

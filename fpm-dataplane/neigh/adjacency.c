@@ -5,8 +5,8 @@
  * fib_adj.hop. It never resolves anything itself: it asks the kernel, which solicits, and
  * it never touches what an operator set by hand.
  *
- * A watched next hop that the kernel's GC evicts (a scan fills its table) has not failed:
- * its MAC stays in use while the kernel is made to look again (`grace`).
+ * A watched next hop, or a host in use, that the kernel's GC evicts (a scan fills its table)
+ * has not failed: its MAC stays in use while the kernel is made to look again (`grace`).
  */
 #include "neigh/internal.h"
 
@@ -120,7 +120,7 @@ static void
 watches_apply(struct neigh *n, struct nb *nb, uint64_t hop)
 {
 	struct watch *w;
-	bool unsettled = nb_is_watched(nb) && (hop == 0 || nb->grace);
+	bool unsettled = nb->grace || (nb_is_watched(nb) && hop == 0);
 
 	cds_list_for_each_entry (w, &nb->watches, list) {
 		/* Release: who reads the MAC sees the interface that was published before. */
@@ -171,6 +171,8 @@ watch_add(struct neigh *n, struct msg_adj *m)
 		w->adj = m->adj;
 		w->alive = true;
 		n->watch[m->adj] = w;
+		atomic_store_explicit(&n->fib->adj_used[m->adj], ADJ_UNUSED,
+				      memory_order_relaxed);
 		cds_list_add_tail(&w->list, &nb->watches);
 		nb_apply(n, nb);
 		if (nb->nud & NUD_STALE)
@@ -246,7 +248,7 @@ static void
 on_gone(struct neigh *n, struct nb *nb)
 {
 	/* Deleted by hand it fails first; deleted while in use it was the GC. */
-	nb->grace = nb_is_watched(nb) && nb_usable(n, nb);
+	nb->grace = (nb_is_watched(nb) || host_in_use(n, nb)) && nb_usable(n, nb);
 	nb->known = nb->has_mac = false;
 	nb->nud = NUD_NONE;
 	glean_answer(n, nb, false);

@@ -88,6 +88,22 @@ glean_answer(struct neigh *n, struct nb *nb, bool resolved)
 }
 
 void
+glean_over(struct neigh *n, const struct msg_neigh *m)
+{
+	struct nb *nb = nb_find(n, m->ifidx, m->family, &m->addr);
+
+	if (nb == NULL || !nb_is_waited_for(nb))
+		return;
+	cds_list_del_init(&nb->glean);
+	n->n_gleans--;
+	/* The kernel's table has room for a thousand by default: leave none to the scanner. */
+	if (!nb_is_watched(nb) && !nb_usable(n, nb))
+		kmon_forget(n->control, n->iface[m->ifidx].tap.ifindex, m->family,
+			    m->addr.octet);
+	nb_release(n, nb);
+}
+
+void
 glean_expire(struct neigh *n)
 {
 	ev_tstamp now = ev_now(n->worker->loop);

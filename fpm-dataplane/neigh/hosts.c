@@ -51,7 +51,9 @@ host_add(struct neigh *n, struct nb *nb, uint64_t hop)
 	h->fib.family = n->fib->adj[slot].family = nb->family;
 	h->fib.addr = n->fib->adj[slot].addr = nb->addr;
 	h->fib.adj = slot;
-	atomic_store_explicit(&n->fib->adj_used[slot], 0, memory_order_relaxed);
+	atomic_store_explicit(&n->fib->adj_used[slot],
+			      nb_is_waited_for(nb) ? ADJ_BEHIND : ADJ_UNUSED,
+			      memory_order_relaxed);
 	atomic_store_explicit(&n->fib->adj[slot].hop, hop, memory_order_release);
 	cds_lfht_node_init(&h->fib.node);
 	/* A full barrier inside: who finds the host sees its slot filled. */
@@ -83,11 +85,24 @@ host_apply(struct neigh *n, struct nb *nb, uint64_t hop)
 				      memory_order_release);
 }
 
+bool
+host_in_use(const struct neigh *n, const struct nb *nb)
+{
+	const struct host *h = nb->host;
+
+	return h != NULL &&
+	       (h->used || atomic_load_explicit(&n->fib->adj_used[h->fib.adj],
+						memory_order_relaxed) != ADJ_UNUSED);
+}
+
 static bool
 was_used(struct neigh *n, const struct host *h)
 {
-	return atomic_exchange_explicit(&n->fib->adj_used[h->fib.adj], 0,
-					memory_order_relaxed) != 0;
+	uint8_t used = ADJ_USED;
+
+	return atomic_compare_exchange_strong_explicit(&n->fib->adj_used[h->fib.adj], &used,
+						       ADJ_UNUSED, memory_order_relaxed,
+						       memory_order_relaxed);
 }
 
 /*
@@ -109,6 +124,8 @@ host_sweep(struct neigh *n)
 			continue;
 		}
 		used = nb->host != NULL && was_used(n, nb->host);
+		if (nb->host != NULL)
+			nb->host->used = used;
 		if (nb->known && (nb->nud & NUD_STALE) && (used || nb_is_watched(nb)))
 			nb_ask(n, nb);
 	}

@@ -324,6 +324,56 @@ iface_tap_gone(struct neigh *n, uint16_t ifidx)
 	iface_addresses_changed(n, ifidx);
 }
 
+uint16_t
+iface_of_tap(const struct neigh *n, const struct kmon_link *kl)
+{
+	for (uint16_t i = 1; i < IFIDX_MAX; i++) {
+		const struct iface *ifc = &n->iface[i];
+
+		if (ifc->port != NULL && !ifc->lost && ifc->twin.ifindex == kl->ifindex)
+			return i;
+	}
+	return 0;
+}
+
+static void
+reopen(struct neigh *n, struct iface *ifc)
+{
+	struct msg_tap *m;
+	struct tap tap;
+	int rc = tap_open(&tap, ifc->port->name, n->conf.netns, ifc->dev_mac,
+			  ifc->port->mtu_bytes, NULL);
+
+	if (rc < 0) {
+		if (rc != ifc->lost_error)
+			log_warn("neigh: tap cannot be made anew port=%s error=%s, tried "
+				 "every second",
+				 ifc->port->name, strerror(-rc));
+		ifc->lost_error = rc;
+		return;
+	}
+	ifc->twin = tap;
+	ifc->lost = false;
+	ifc->lost_error = 0;
+	log_warn("neigh: tap made anew port=%s ifindex=%u, without addresses",
+		 ifc->port->name, tap.ifindex);
+	m = msg_new(MSG_TAP, sizeof(*m));
+	m->ifidx = ifc->port->ifidx;
+	m->ifindex = tap.ifindex;
+	m->fd = tap.fd;
+	worker_send(n->conf.punt, &m->m);
+	/* Whatever the kernel has told of it by now is told again with this, if not before. */
+	tap_carrier(&ifc->twin, ifc->carrier);
+}
+
+void
+iface_reopen_lost(struct neigh *n)
+{
+	for (uint16_t i = 1; i < IFIDX_MAX; i++)
+		if (n->iface[i].port != NULL && n->iface[i].lost)
+			reopen(n, &n->iface[i]);
+}
+
 /* --- carrier ------------------------------------------------------------------------------ */
 
 static void
@@ -338,7 +388,7 @@ set_carrier(struct neigh *n, uint16_t ifidx, bool up)
 	ifc->carrier = up;
 	ifc->carrier_set = true;
 	log_info("neigh: carrier %s port=%s", up ? "up" : "down", ifc->port->name);
-	rc = ifc->lost ? 0 : tap_carrier(&ifc->port->tap, up);
+	rc = ifc->lost ? 0 : tap_carrier(&ifc->twin, up);
 	if (rc < 0)
 		log_warn("neigh: carrier not set port=%s error=%s", ifc->port->name,
 			 strerror(-rc));
@@ -399,6 +449,7 @@ iface_setup(struct neigh *n)
 
 		assert(port->ifidx > 0 && port->ifidx < IFIDX_MAX && ifc->port == NULL);
 		ifc->port = port;
+		ifc->twin = port->tap;
 		ifc->forward4 = ifc->forward6 = true;
 		ifc->dev_mtu_bytes = ifc->tap_mtu_bytes = port->mtu_bytes;
 		memcpy(ifc->dev_mac, port->mac, sizeof(ifc->dev_mac));

@@ -52,9 +52,11 @@ struct link {
 /* A port and its TAP. */
 struct iface {
 	struct port *port;          /* NULL: no such port */
+	struct tap twin;            /* its TAP; punt reads and writes it, and closes it */
 	struct kmon_link tap;       /* newest; valid while `present` */
 	bool present;               /* the TAP exists */
-	bool lost;                  /* it was deleted: what comes back is not ours */
+	bool lost;                  /* it was deleted, and there is no other yet */
+	int lost_error;             /* why not, as told last; 0: not tried */
 	bool carrier;               /* of the port */
 	bool carrier_set;           /* and the TAP has been told */
 	bool up;                    /* TAP admin up && carrier */
@@ -72,6 +74,7 @@ struct iface {
 struct host {
 	struct fib_host fib;
 	struct grave grave;
+	bool used; /* before the last sweep; fib->adj_used tells of what came since */
 };
 
 /* A next hop of rib's: adjacency `adj` follows neighbour `nb`. */
@@ -99,7 +102,7 @@ struct nb {
 	struct ipaddr addr;
 	struct cds_list_head watches;
 	struct host *host;
-	struct cds_list_head retry; /* neigh.retry: watched and not resolved */
+	struct cds_list_head retry; /* neigh.retry: wanted and not settled */
 	struct cds_list_head wish;  /* neigh.wish: ask the kernel at the end of the round */
 	struct cds_list_head glean; /* neigh.gleans, oldest first */
 	ev_tstamp glean_until;
@@ -158,6 +161,10 @@ uint16_t iface_by_ifindex(struct neigh *n, uint32_t ifindex);
 void iface_setup(struct neigh *n);
 void iface_tap_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl);
 void iface_tap_gone(struct neigh *n, uint16_t ifidx);
+/* Port whose TAP this is, be it known by then or not; 0: none. */
+uint16_t iface_of_tap(const struct neigh *n, const struct kmon_link *kl);
+/* Make TAPs anew in place of those that somebody deleted. */
+void iface_reopen_lost(struct neigh *n);
 /* Show forwarders the port as it is; false when they see it so already. */
 bool iface_publish(struct neigh *n, uint16_t ifidx);
 /* Addresses of port `ifidx`, or (0) of an interface that is none, have changed. */
@@ -200,11 +207,14 @@ void watch_remove(struct neigh *n, struct msg_adj *m);
 
 /* Publish, update or (hop 0) withdraw. */
 void host_apply(struct neigh *n, struct nb *nb, uint64_t hop);
+/* Has traffic gone there in the last seconds? */
+bool host_in_use(const struct neigh *n, const struct nb *nb);
 void host_sweep(struct neigh *n);
 
 /* --- glean.c: packets that wait ------------------------------------------------------------- */
 
 void glean_ask(struct neigh *n, const struct msg_neigh *m);
+void glean_over(struct neigh *n, const struct msg_neigh *m);
 /* Answer when there is somebody waiting for `nb`. */
 void glean_answer(struct neigh *n, struct nb *nb, bool resolved);
 void glean_expire(struct neigh *n);

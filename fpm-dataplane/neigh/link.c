@@ -235,21 +235,30 @@ link_gone(struct neigh *n, struct link *l)
 }
 
 static void
-link_first(struct neigh *n, struct link *l, const struct kmon_link *kl)
+warn_of_namesake(const struct neigh *n, const struct kmon_link *kl)
 {
-	l->known = true;
-	for (uint16_t i = 1; i < IFIDX_MAX; i++) {
-		const struct iface *ifc = &n->iface[i];
-
-		if (ifc->port == NULL)
-			continue;
-		if (!ifc->lost && ifc->port->tap.ifindex == kl->ifindex)
-			l->ifidx = i;
-		else if (strcmp(ifc->port->name, kl->name) == 0)
+	for (uint16_t i = 1; i < IFIDX_MAX; i++)
+		if (n->iface[i].port != NULL &&
+		    strcmp(n->iface[i].port->name, kl->name) == 0)
 			log_warn("neigh: interface of a port's name is not its tap name=%s "
 				 "ifindex=%u",
 				 kl->name, kl->ifindex);
+}
+
+/* An interface that was nobody's has become the TAP of a port: let it be a new one. */
+static void
+link_becomes_port(struct neigh *n, struct link *l)
+{
+	struct local *a;
+
+	cds_list_for_each_entry (a, &l->locals, list) {
+		if (a->told)
+			addr_send(n, &a->addr, true);
+		a->told = false;
 	}
+	if (l->told)
+		link_tell(n, l, true);
+	l->told = false;
 }
 
 void
@@ -258,7 +267,6 @@ link_event(void *ctx, const struct kmon_link *kl, bool gone)
 	struct neigh *n = ctx;
 	struct link *l = gone ? link_find(n, kl->ifindex) : link_get(n, kl->ifindex);
 	struct local *a;
-	bool first;
 
 	if (l == NULL)
 		return;
@@ -266,9 +274,14 @@ link_event(void *ctx, const struct kmon_link *kl, bool gone)
 		link_gone(n, l);
 		return;
 	}
-	first = !l->known;
-	if (first)
-		link_first(n, l, kl);
+	l->known = true;
+	if (l->ifidx == 0) {
+		l->ifidx = iface_of_tap(n, kl);
+		if (l->ifidx != 0)
+			link_becomes_port(n, l);
+		else if (l->name[0] == '\0')
+			warn_of_namesake(n, kl);
+	}
 	if (strcmp(l->name, kl->name) != 0) {
 		snprintf(l->name, sizeof(l->name), "%s", kl->name);
 		l->told = false;
@@ -277,8 +290,6 @@ link_event(void *ctx, const struct kmon_link *kl, bool gone)
 		iface_tap_changed(n, l->ifidx, kl);
 	else
 		link_tell_up(n, l, kl->admin_up);
-	if (!first)
-		return;
 	/* Addresses that were heard of before their link. */
 	cds_list_for_each_entry (a, &l->locals, list)
 		addr_tell(n, l, a);

@@ -108,6 +108,7 @@ on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 		n->resync = kmon_resync(n->control) < 0 ||
 			    (n->behind != NULL && kmon_resync(n->behind) < 0);
 	}
+	iface_reopen_lost(n);
 	nb_retry(n);
 }
 
@@ -152,6 +153,9 @@ on_msg(struct worker *w, struct msg *m)
 		return;
 	case MSG_GLEAN:
 		glean_ask(n, caa_container_of(m, struct msg_neigh, m));
+		break;
+	case MSG_GLEAN_OVER:
+		glean_over(n, caa_container_of(m, struct msg_neigh, m));
 		break;
 	case MSG_QUERY:
 		query_answer(n, caa_container_of(m, struct msg_query, m));

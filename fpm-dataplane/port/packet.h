@@ -23,6 +23,8 @@ struct packet_meta {
 			     * own packet to a link-local destination */
 	uint16_t mtu_bytes; /* W:fwd  PUNT_too_big: of egress and route */
 	uint32_t path;      /* W:fwd  PUNT_unresolved: the path that lacks a neighbour */
+	uint16_t fwd; /* W:punt by whose inject ring it leaves: the one it came from, so
+		       * that it stays before what follows it */
 };
 
 static inline struct packet_meta *
@@ -41,6 +43,8 @@ struct fwd_rings {
 		*punt[N_PUNT_CLASS]; /* fwd -> punt, one a class: each has its room */
 	struct rte_ring *inject;     /* punt -> fwd  finished frames */
 	struct idle *idle;           /* the forwarder's: to be woken after an inject */
+	/* W:punt  packets of CLASS_glean that are held, sent or dropped by now. */
+	_Atomic uint32_t *n_gleaned;
 };
 
 /* The clock of base/policer.h. */

@@ -8,6 +8,15 @@
 #include "base/inet.h"
 #include "punt/internal.h"
 
+/* Nowhere to go: its sender is told, unless that is us. */
+static void
+give_up(struct punt *p, struct rte_mbuf *m, bool originated, enum reason reason)
+{
+	if (!originated)
+		icmp_for_drop(p, m, reason);
+	punt_drop(p, m, reason);
+}
+
 static void
 send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated, fib_path path,
 	uint64_t hop)
@@ -19,13 +28,11 @@ send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated, fib
 	uint8_t *ttl = family == 4 ? ip + 8 : ip + 7;
 
 	if (!originated && *ttl <= 1) {
-		icmp_for_drop(p, m, DROP_ttl);
-		punt_drop(p, m, DROP_ttl);
+		give_up(p, m, originated, DROP_ttl);
 		return;
 	}
 	if (out == NULL || !out->up) {
-		icmp_for_drop(p, m, DROP_egress_down);
-		punt_drop(p, m, DROP_egress_down);
+		give_up(p, m, originated, DROP_egress_down);
 		return;
 	}
 	if (len > fib_mtu(p->fib, path, out)) {
@@ -57,6 +64,8 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 	struct ipaddr dst = {0};
 	uint64_t hop = 0;
 	fib_path path;
+	enum path_kind kind;
+	struct awaited who;
 
 	memcpy(dst.octet, family == 4 ? ip + 16 : ip + 24, family_octets(family));
 	if (originated && family == 6 && ipaddr_is_linklocal6(&dst))
@@ -64,7 +73,8 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 	else
 		path = fib_resolve(p->fib, family, &dst,
 				   flow_hash(ip, room, family, p->fib->seed));
-	if (path_kind(path) == PATH_ADJ) {
+	kind = path_kind(path);
+	if (kind == PATH_ADJ) {
 		hop = atomic_load_explicit(&p->fib->adj[path_index(path)].hop,
 					   memory_order_acquire);
 		fib_adj_touch(p->fib->adj_used, path_index(path));
@@ -73,24 +83,27 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 		send_by(p, m, family, originated, path, hop);
 		return;
 	}
-	if (path_kind(path) == PATH_LOCAL && !originated) {
+	if (kind == PATH_LOCAL && !originated) {
 		tap_deliver(p, m);
 		return;
 	}
-	if (!may_hold || (path_kind(path) != PATH_ADJ && path_kind(path) != PATH_ONLINK)) {
-		punt_drop(p, m,
-			  path_kind(path) == PATH_ADJ || path_kind(path) == PATH_ONLINK
-				  ? DROP_neigh_failed
-				  : DROP_no_route);
+	if (kind != PATH_ADJ && kind != PATH_ONLINK) {
+		give_up(p, m, originated, originated ? DROP_no_route : path_cause(kind));
+		return;
+	}
+	if (!may_hold) {
+		give_up(p, m, originated, DROP_neigh_failed);
 		return;
 	}
 	meta->family = family;
 	if (originated)
 		meta->in_ifidx = 0;
-	if (path_kind(path) == PATH_ONLINK)
-		hold_packet(p, m, (uint16_t)path_index(path), family, &dst);
-	else
-		hold_packet(p, m, p->fib->adj[path_index(path)].ifidx,
-			    p->fib->adj[path_index(path)].family,
-			    &p->fib->adj[path_index(path)].addr);
+	who = (struct awaited){(uint16_t)path_index(path), family, dst, 0};
+	if (kind == PATH_ADJ) {
+		const struct fib_adj *adj = &p->fib->adj[path_index(path)];
+
+		who = (struct awaited){adj->ifidx, adj->family, adj->addr,
+				       path_index(path)};
+	}
+	hold_packet(p, m, &who);
 }

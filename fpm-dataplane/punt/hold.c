@@ -13,7 +13,7 @@ find(struct punt *p, uint16_t ifidx, uint8_t family, const struct ipaddr *addr)
 {
 	uint64_t h = ipaddr_hash(addr, p->fib->seed ^ ifidx);
 
-	/* Never full: hold_packet() keeps a quarter free, so the probe ends. */
+	/* Never full: hold_packet() keeps some free, so the probe ends. */
 	for (unsigned int i = 0;; i++) {
 		struct held *e = &p->hold[(h + i) % HOLD_NEIGHBOURS];
 
@@ -40,29 +40,92 @@ remove_entry(struct punt *p, struct held *e)
 	}
 }
 
-void
-hold_packet(struct punt *p, struct rte_mbuf *m, uint16_t ifidx, uint8_t family,
-	    const struct ipaddr *addr)
+bool
+hold_waits(struct punt *p, const struct awaited *who)
 {
-	struct held *e = find(p, ifidx, family, addr);
-	struct msg_neigh *glean;
+	return find(p, who->ifidx, who->family, &who->addr)->family != 0;
+}
 
-	if (e->family == 0 &&
-	    (p->n_hold >= HOLD_NEIGHBOURS * 3 / 4 || p->n_held >= HOLD_PACKETS)) {
-		punt_drop(p, m, DROP_hold_full);
+void
+hold_over(struct punt *p, const struct awaited *who)
+{
+	uint32_t host = fib_host_adj(p->fib, who->ifidx, who->family, &who->addr);
+
+	if (who->adj != 0)
+		fib_adj_open(p->fib->adj_used, who->adj);
+	if (host != 0)
+		fib_adj_open(p->fib->adj_used, host);
+}
+
+static void
+tell_neigh(struct punt *p, enum msg_type type, const struct held *e)
+{
+	struct msg_neigh *m = msg_new(type, sizeof(*m));
+
+	m->ifidx = e->ifidx;
+	m->family = e->family;
+	m->addr = e->addr;
+	worker_send(p->conf.neigh, &m->m);
+}
+
+/* The host that had longest for an answer gives up its place, if that was long enough. */
+static void
+make_room(struct punt *p, ev_tstamp now)
+{
+	struct held *oldest = NULL;
+
+	if (now < p->none_before)
+		return;
+	for (unsigned int i = 0; i < HOLD_NEIGHBOURS; i++) {
+		struct held *e = &p->hold[i];
+
+		if (e->family != 0 && e->adj == 0 &&
+		    (oldest == NULL || e->since < oldest->since))
+			oldest = e;
+	}
+	if (oldest == NULL || now - oldest->since < HOLD_AT_LEAST) {
+		p->none_before = oldest == NULL ? now : oldest->since + HOLD_AT_LEAST;
 		return;
 	}
-	if (e->family == 0) {
-		*e = (struct held){.ifidx = ifidx,
-				   .family = family,
-				   .addr = *addr,
-				   .since = ev_now(p->worker->loop)};
-		p->n_hold++;
-		glean = msg_new(MSG_GLEAN, sizeof(*glean));
-		glean->ifidx = ifidx;
-		glean->family = family;
-		glean->addr = *addr;
-		worker_send(p->conf.neigh, &glean->m);
+	for (unsigned int i = 0; i < oldest->n; i++)
+		punt_drop(p, oldest->m[i], DROP_hold_full);
+	p->n_held -= oldest->n;
+	tell_neigh(p, MSG_GLEAN_OVER, oldest);
+	remove_entry(p, oldest);
+}
+
+/* A free entry for a neighbour; NULL when there is no room for it. */
+static struct held *
+enter(struct punt *p, const struct awaited *who)
+{
+	unsigned int most = who->adj != 0 ? HOLD_MAX : HOLD_HOSTS_MAX;
+	ev_tstamp now = ev_now(p->worker->loop);
+	struct held *e;
+
+	if (p->n_hold >= most || p->n_held >= HOLD_PACKETS)
+		make_room(p, now);
+	if (p->n_hold >= most || p->n_held >= HOLD_PACKETS)
+		return NULL;
+	e = find(p, who->ifidx, who->family, &who->addr);
+	*e = (struct held){.ifidx = who->ifidx,
+			   .family = who->family,
+			   .addr = who->addr,
+			   .since = now};
+	p->n_hold++;
+	tell_neigh(p, MSG_GLEAN, e);
+	return e;
+}
+
+void
+hold_packet(struct punt *p, struct rte_mbuf *m, const struct awaited *who)
+{
+	struct held *e = find(p, who->ifidx, who->family, &who->addr);
+
+	if (e->family == 0)
+		e = enter(p, who);
+	if (e == NULL) {
+		punt_drop(p, m, DROP_hold_full);
+		return;
 	}
 	if (e->n == HOLD_PER_NEIGHBOUR || p->n_held >= HOLD_PACKETS) {
 		/* RFC 1122, 2.3.2.2: save at least the latest. The oldest makes room. */
@@ -71,6 +134,8 @@ hold_packet(struct punt *p, struct rte_mbuf *m, uint16_t ifidx, uint8_t family,
 		e->n--;
 		p->n_held--;
 	}
+	if (who->adj != 0)
+		e->adj = who->adj;
 	e->m[e->n++] = m;
 	p->n_held++;
 }
@@ -80,6 +145,7 @@ static void
 finish(struct punt *p, struct held *e, bool resolved)
 {
 	struct held copy = *e;
+	struct awaited who = {copy.ifidx, copy.family, copy.addr, copy.adj};
 
 	remove_entry(p, e);
 	p->n_held -= copy.n;
@@ -95,6 +161,7 @@ finish(struct punt *p, struct held *e, bool resolved)
 			punt_drop(p, m, DROP_neigh_failed);
 		}
 	}
+	hold_over(p, &who);
 }
 
 void

@@ -21,13 +21,22 @@
  */
 #define HOLD_PER_NEIGHBOUR 64
 #define HOLD_PACKETS       2048 /* of all neighbours: never the whole pool */
-#define HOLD_SECONDS       10   /* nobody waits longer, whatever neigh says */
+/*
+ * When there is no room, the oldest entry that had so long for an answer makes it: a host that
+ * is there answers within milliseconds, so it is found while a scan asks for 3000 a second that are
+ * not. Next hops are never pushed out, and have the last eighth to themselves.
+ */
+#define HOLD_HOSTS_MAX (HOLD_NEIGHBOURS * 3 / 4)
+#define HOLD_MAX       (HOLD_NEIGHBOURS * 7 / 8) /* the rest ends probes */
+#define HOLD_AT_LEAST  0.25                      /* seconds */
+#define HOLD_SECONDS   10 /* nobody waits longer, whatever neigh says */
 
 struct held {
 	uint16_t ifidx;
 	uint8_t family; /* of the neighbour; 0: free entry */
 	uint8_t n;
 	struct ipaddr addr;
+	uint32_t adj; /* of a next hop that leads here; 0: none known */
 	ev_tstamp since;
 	struct rte_mbuf *m[HOLD_PER_NEIGHBOUR];
 };
@@ -39,10 +48,11 @@ struct punt {
 	struct worker *worker;
 	ev_io *tap_io; /* one a port */
 	ev_timer tick;
-	struct held *hold;   /* HOLD_NEIGHBOURS entries, open addressing by hash */
-	unsigned int n_hold; /* entries in use */
-	unsigned int n_held; /* packets in them */
-	uint8_t *linear;     /* scratch for chained mbufs, LINEAR_BYTES */
+	struct held *hold;     /* HOLD_NEIGHBOURS entries, open addressing by hash */
+	unsigned int n_hold;   /* entries in use */
+	unsigned int n_held;   /* packets in them */
+	ev_tstamp none_before; /* until then no entry is old enough to make room */
+	uint8_t *linear;       /* scratch for chained mbufs, LINEAR_BYTES */
 	uint16_t ip_id;
 };
 
@@ -67,9 +77,20 @@ void punt_inject(struct punt *p, struct rte_mbuf *m, uint16_t ifidx);
 void punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
 		  bool may_hold);
 
-/* Wait for neighbour (ifidx, addr); takes `m`. */
-void hold_packet(struct punt *p, struct rte_mbuf *m, uint16_t ifidx, uint8_t family,
-		 const struct ipaddr *addr);
+/* Whom a packet waits for. */
+struct awaited {
+	uint16_t ifidx;
+	uint8_t family;
+	struct ipaddr addr;
+	uint32_t adj; /* adjacency of the next hop; 0: a host of the link */
+};
+
+/* Wait for a neighbour; takes `m`. */
+void hold_packet(struct punt *p, struct rte_mbuf *m, const struct awaited *who);
+/* Do packets wait for it? */
+bool hold_waits(struct punt *p, const struct awaited *who);
+/* Nobody does: forwarders need not follow by this thread any more. */
+void hold_over(struct punt *p, const struct awaited *who);
 /* The answer about a neighbour: its packets leave or die. */
 void hold_answer(struct punt *p, const struct msg_neigh *answer);
 /* Free what waited too long. */
@@ -94,6 +115,7 @@ void fragment_and_send(struct punt *p, struct rte_mbuf *m, uint16_t mtu);
 /* TAP side: wire to kernel (takes `m`), kernel to wire. */
 void tap_deliver(struct punt *p, struct rte_mbuf *m);
 void tap_watch(struct punt *p, unsigned int port, bool on);
+void tap_replace(struct punt *p, const struct msg_tap *t);
 int tap_start(struct punt *p);
 void tap_stop(struct punt *p);
 

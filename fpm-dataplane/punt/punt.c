@@ -41,7 +41,7 @@ punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason)
 void
 punt_inject(struct punt *p, struct rte_mbuf *m, uint16_t ifidx)
 {
-	struct fwd_rings *r = &p->conf.rings[ifidx % p->conf.n_fwd];
+	struct fwd_rings *r = &p->conf.rings[packet_meta(m)->fwd];
 
 	packet_meta(m)->out_ifidx = ifidx;
 	if (rte_ring_sp_enqueue(r->inject, m) < 0)
@@ -50,27 +50,37 @@ punt_inject(struct punt *p, struct rte_mbuf *m, uint16_t ifidx)
 }
 
 /* Which neighbour does this packet lack? */
+static struct awaited
+awaited_by(const struct punt *p, struct rte_mbuf *m)
+{
+	const struct packet_meta *meta = packet_meta(m);
+	uint32_t index = path_index(meta->path);
+	struct awaited who = {.ifidx = (uint16_t)index, .family = meta->family};
+
+	if (path_kind(meta->path) == PATH_ADJ) {
+		const struct fib_adj *adj = &p->fib->adj[index];
+
+		return (struct awaited){adj->ifidx, adj->family, adj->addr, index};
+	}
+	memcpy(who.addr.octet, who.family == 4 ? l3_of(m) + 16 : l3_of(m) + 24,
+	       family_octets(who.family));
+	return who;
+}
+
 static void
 hold_unresolved(struct punt *p, struct rte_mbuf *m)
 {
-	struct packet_meta *meta = packet_meta(m);
-	struct ipaddr dst = {0};
-	uint32_t index = path_index(meta->path);
+	struct awaited who = awaited_by(p, m);
 
-	if (path_kind(meta->path) == PATH_ADJ && index < FIB_ADJ_HOSTS) {
-		const struct fib_adj *adj = &p->fib->adj[index];
-
-		hold_packet(p, m, adj->ifidx, adj->family, &adj->addr);
+	if (hold_waits(p, &who)) {
+		hold_packet(p, m, &who);
 		return;
 	}
-	if (meta->family == 4)
-		memcpy(dst.octet, l3_of(m) + 16, 4);
-	else
-		memcpy(dst.octet, l3_of(m) + 24, 16);
-	if (path_kind(meta->path) == PATH_ONLINK)
-		hold_packet(p, m, (uint16_t)index, meta->family, &dst);
-	else /* the host vanished between lookup and now: walk again */
-		punt_forward(p, m, meta->family, false, true);
+	/* The neighbour may have come meanwhile: looked up anew, it is sent, or is the first
+	 * that waits. */
+	punt_forward(p, m, packet_meta(m)->family, false, true);
+	if (!hold_waits(p, &who))
+		hold_over(p, &who);
 }
 
 static void
@@ -103,9 +113,15 @@ drain(struct punt *p, unsigned int fwd, enum punt_class class, unsigned int most
 	unsigned int n = rte_ring_sc_dequeue_burst(p->conf.rings[fwd].punt[class],
 						   (void **)m, most, NULL);
 
-	for (unsigned int i = 0; i < n; i++)
+	for (unsigned int i = 0; i < n; i++) {
+		packet_meta(m[i])->fwd = (uint16_t)fwd;
 		handle(p, m[i]);
+	}
 	counter_add(&p->count->class[class].taken, n);
+	if (n > 0 && class == CLASS_glean)
+		/* Release: who reads the count sees what was injected of them. */
+		atomic_fetch_add_explicit(p->conf.rings[fwd].n_gleaned, n,
+					  memory_order_release);
 	return n;
 }
 
@@ -148,6 +164,9 @@ punt_msg(struct worker *w, struct msg *m)
 	switch (m->type) {
 	case MSG_NEIGH:
 		hold_answer(p, caa_container_of(m, struct msg_neigh, m));
+		break;
+	case MSG_TAP:
+		tap_replace(p, caa_container_of(m, struct msg_tap, m));
 		break;
 	case MSG_LINK:
 		on_link(p, caa_container_of(m, struct msg_link, m));

@@ -67,7 +67,8 @@ on_tap(struct ev_loop *loop, ev_io *io, int revents)
 				ev_io_stop(loop, io); /* until MSG_LINK says it is back */
 			return;
 		}
-		*packet_meta(m) = (struct packet_meta){.in_ifidx = 0};
+		*packet_meta(m) = (struct packet_meta){
+			.fwd = (uint16_t)(port->ifidx % p->conf.n_fwd)};
 		m->data_len = (uint16_t)len;
 		m->pkt_len = (uint32_t)len;
 		if (!fits(p, port, (uint32_t)len)) {
@@ -87,6 +88,23 @@ tap_watch(struct punt *p, unsigned int port, bool on)
 		ev_io_start(p->worker->loop, &p->tap_io[port]);
 	else
 		ev_io_stop(p->worker->loop, &p->tap_io[port]);
+}
+
+void
+tap_replace(struct punt *p, const struct msg_tap *t)
+{
+	for (unsigned int i = 0; i < p->conf.n_port; i++) {
+		struct port *port = &p->conf.port[i];
+
+		if (port->ifidx != t->ifidx)
+			continue;
+		tap_watch(p, i, false);
+		tap_close(&port->tap);
+		port->tap.fd = t->fd;
+		port->tap.ifindex = t->ifindex;
+		ev_io_set(&p->tap_io[i], t->fd, EV_READ);
+		tap_watch(p, i, true);
+	}
 }
 
 int

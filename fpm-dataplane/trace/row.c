@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/inet.h"
+#include "fib/icmp.h"
 #include "trace/internal.h"
 
 #define L2_LEN         14
@@ -110,8 +111,31 @@ add_frame(json_t *row, const struct watch_record *rec)
 		add_ip(row, f + L2_LEN, rec->snap_bytes - L2_LEN, 6);
 }
 
+/* Why the error that is asked for will not be sent, if so. */
 static void
-add_verdict(json_t *row, const struct watch_record *rec)
+add_refusal(json_t *row, const struct trace *t, const struct watch_record *rec)
+{
+	unsigned int room = rec->snap_bytes - L2_LEN;
+	struct icmp_about about = {.ip = rec->frame + L2_LEN,
+				   .room = rec->l3_bytes < room ? rec->l3_bytes : room,
+				   .family = rec->family,
+				   .l2_group = (rec->frame[0] & 1) != 0,
+				   .too_big = rec->cause == DROP_mtu,
+				   .in_ifidx = rec->in_ifidx};
+	struct ipaddr src;
+	const char *why;
+
+	if (rec->snap_bytes < L2_LEN + (rec->family == 4 ? 20 : 40))
+		return;
+	why = icmp_refusal(t->conf.fib, &about, &src);
+	if (why != NULL)
+		set(row, "icmp_refused", json_string(why));
+	else
+		set(row, "icmp_src", addr_json(rec->family, src.octet));
+}
+
+static void
+add_verdict(json_t *row, const struct trace *t, const struct watch_record *rec)
 {
 	enum reason reason = watch_reason(rec);
 
@@ -124,6 +148,8 @@ add_verdict(json_t *row, const struct watch_record *rec)
 	set(row, "reason", json_string(reason_info[reason].name));
 	set(row, "text", json_string(reason_info[reason].text));
 	set(row, "icmp", json_boolean(rec->icmp));
+	if (rec->icmp)
+		add_refusal(row, t, rec);
 	if (rec->verdict >= N_DROP)
 		set(row, "class", json_string(punt_class_info[rec->class].name));
 }
@@ -209,7 +235,7 @@ row_make(const struct trace *t, const struct watch_record *rec)
 		    json_integer(rec->rewritten[rec->family == 4 ? REWRITTEN_TTL4
 								 : REWRITTEN_TTL6]));
 	}
-	add_verdict(row, rec);
+	add_verdict(row, t, rec);
 	return row;
 }
 

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 from scapy.layers.inet import ICMP, IP, TCP, UDP
-from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6
+from scapy.layers.inet6 import ICMPv6DestUnreach, ICMPv6EchoRequest, IPv6
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
@@ -150,6 +150,29 @@ def test_every_kind_of_verdict(taught, lan, wan):
         assert (row["verdict"], row.get("reason")) == (verdict, reason), (claim, row)
         assert row["stages"] == stages[: len(row["stages"])], claim
         assert (row["stages"][-1] == "send") == (verdict == "forwarded"), claim
+
+
+def test_an_error_that_is_not_sent_is_told_with_its_reason(taught, lan):
+    """RFC 1812, 4.3.2.7 and RFC 4443, 2.4 (e): a silent drop is not a lost ICMP error."""
+    p4, p6, nowhere, nowhere6 = lan.peer4, lan.peer6, "100.64.0.1", "2001:db8:aaaa::1"
+    cases = {
+        "ICMP error itself": IP(src=p4, dst=nowhere) / ICMP(type=3),
+        "ICMPv6 error or redirect itself": IPv6(src=p6, dst=nowhere6)
+        / ICMPv6DestUnreach(),
+        "later fragment": IP(src=p4, dst=nowhere, frag=7) / Raw(bytes(40)),
+        "no route leads back": udp("100.64.9.9", nowhere),
+    }
+    for words, packet in cases.items():
+        row = explain(taught, lan, frame(lan, packet))
+
+        assert (row["verdict"], row["reason"]) == ("dropped", "no_route")
+        assert row["icmp"] and words in row["icmp_refused"] and "icmp_src" not in row
+    row = explain(taught, lan, frame(lan, udp(p4, nowhere)))
+    assert row["icmp_src"] == lan.ip4 and "icmp_refused" not in row
+    text = said(taught, "port", lan.tap, "src", "100.64.9.9", "dst", nowhere, code=3)
+    assert "no ICMP error, because no route leads back" in text
+    text = said(taught, "port", lan.tap, "src", p4, "dst", nowhere, code=3)
+    assert f"goes to {p4} from {lan.ip4}" in text
 
 
 def test_a_forwarded_packet_is_told_whole(taught, lan, wan):

@@ -9,7 +9,7 @@ from scapy.layers.l2 import ARP, Ether
 
 from gateways import HOST, HOST6, NET, NET6, case
 from lib.wait import eventually
-from wire import token_of
+from wire import token, token_of
 
 
 def test_an_unresolved_gateway_is_asked_for_and_the_first_packets_wait(
@@ -30,6 +30,35 @@ def test_an_unresolved_gateway_is_asked_for_and_the_first_packets_wait(
 
     assert [token_of(f) for f in frames] == [token_of(p) for p in probes]
     assert {Ether(f).dst for f in frames} == {"02:00:00:00:70:01"}
+
+
+@pytest.mark.parametrize("kind", ["gateway", "host"])
+def test_nobody_overtakes_those_who_waited(dut, lan, wan, family, kind):
+    """RFC 4861, 7.2.2 says that what waited is sent when the answer is there; who comes in
+    that moment comes after it. Twelve neighbours answer in the middle of a stream."""
+    for number in range(100, 112):
+        gateway, prefix, dst = case(family, number)
+        if kind == "gateway":
+            dut.route(prefix, via=gateway, wire=wan)
+        else:
+            dst = gateway
+        mark, octets = token(), bytes(lan.probe(dst, size=90))
+        at = octets.index(token_of(octets))
+        frames = [
+            octets[:at] + mark + n.to_bytes(4, "big") + octets[at + 14 :]
+            for n in range(200)
+        ]
+
+        lan.send(*frames[:5])
+        wan.answer(gateway)
+        lan.send(*frames[5:])
+        dut.fence(lan)
+        eventually(lambda m=mark: wan.got(m), 3, 0.005, "who waited")
+        dut.fence(lan)
+
+        came = [int.from_bytes(d[d.index(mark) + 10 :][:4], "big") for d in wan.got(mark)]
+        assert came == sorted(came)
+        assert came[-1] == 199
 
 
 def test_an_unresolved_host_on_the_link_is_asked_for(dut, lan, wan, family):

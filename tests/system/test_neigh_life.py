@@ -299,3 +299,34 @@ def test_a_scan_leaves_gateways_alone_and_memory_bounded(scanned, family):
     grown = dut.rss() - memory
     assert grown < 16 << 20, f"{grown} octets more"
     assert sum(dut.drops(before).values()) > 0.9 * sent
+
+
+def test_a_scan_keeps_nobody_from_being_found(scanned, family):
+    """RFC 6583, 7.1: 1000 addresses a second are asked for that are not there. Hosts that
+    others talk to lose no packet, though the kernel throws their entries out; those that
+    others begin to talk to are found, the first packet included."""
+    dut = scanned
+    dut.ready()
+    lan, wan, alt = (dut.wires[name] for name in ("lan", "wan", "alt"))
+    known = [case(family, number)[0] for number in range(80, 90)]
+    fresh = [case(family, number)[0] for number in range(90, 120)]
+    for host in [*known, *fresh]:
+        wan.answer(host)
+    if family == 4:
+        dut.ip("addr add 198.18.0.1/16 dev wan0")
+        eventually(lambda: dut.route_row("198.18.0.0/16"), 3, 0.005)
+    for host in known:
+        dut.forwarded(alt, alt.probe(host), wan, timeout=3)
+    frames, probes, pace = scan_frames(lan, family), [], threading.Event()
+
+    with dut.stream(alt, known, rate=200) as stream:
+        for host in fresh:
+            for _ in range(12):
+                lan.send(*itertools.islice(frames, 20))
+                pace.wait(0.02)
+            alt.send(probe := alt.probe(host))
+            probes.append(token_of(probe))
+    eventually(lambda: wan.got(probes[-1]), 2, 0.01)
+
+    assert stream.lost(wan) == []
+    assert len([mark for mark in probes if wan.got(mark)]) >= 0.9 * len(probes)

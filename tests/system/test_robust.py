@@ -5,10 +5,13 @@ import signal
 import subprocess
 
 import pytest
+from scapy.layers.inet import ICMP, IP
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
 
 from lib import netns, nonsense
 from lib.wait import eventually
-from wire import token_of
+from wire import token, token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
@@ -170,12 +173,14 @@ def test_a_port_that_vanishes_takes_nothing_along(tough):
     assert dut.stop() == 0
 
 
-def test_a_tap_that_vanishes_takes_nothing_along(tough):
-    """Somebody deletes a TAP: its port is out of work, the daemon and the others live."""
+def test_a_tap_that_vanishes_takes_nothing_along_and_is_made_anew(tough):
+    """Somebody deletes a TAP: the daemon and the other ports live. It comes back with its
+    MAC; when it has its addresses again (from FRR, or `ip`), it does all it did."""
     dut, lan, wan = tough, tough.wires["lan"], tough.wires["wan"]
     ext = dut.wires["ext"]
 
-    dut.ip(f"link del {ext.tap}")
+    # Its name is taken at once, so that it cannot come back before it is looked at.
+    dut.ip(f"link del {ext.tap}", f"link add {ext.tap} type veth peer name other")
 
     dut.route(NET, via=wan.peer4, wire=wan)
     eventually(lambda: dut.route_row(ext.host4) is None, 5, 0.01)
@@ -185,6 +190,16 @@ def test_a_tap_that_vanishes_takes_nothing_along(tough):
         dut.forwarded(lan, lan.probe(HOST), wan)
     dut.fence(lan)
     assert [p for p in probes if wan.got(token_of(p))] == []
+    dut.ip(f"link del {ext.tap}")
+    eventually(lambda: dut.port_row(ext)["link"] == "up", 5, 0.01, "the TAP is back")
+    assert dut.link_row(ext.tap)["address"] == ext.port_mac
+    dut.kernel_defaults()
+    eventually(lambda: dut.neighbor_row(ext.peer4, ext)["mac"] == ext.mac, 5, 0.01)
+    dut.forwarded(lan, lan.probe(ext.peer4), ext)
+    dut.forwarded(ext, ext.probe(HOST), wan)
+    echo = IP(src=ext.peer4, dst=ext.ip4) / ICMP() / Raw(mark := token())
+    ext.send(Ether(src=ext.mac, dst=ext.port_mac) / echo)
+    assert ext.expect(mark)[ICMP].type == 0
     assert dut.stop() == 0
 
 

@@ -189,22 +189,85 @@ renamed_tap_stays_the_port(void **state)
 	rig_stop(r);
 }
 
+/* Has punt been told of a new TAP? Then the far end goes on with it. */
+static bool
+has_new_tap(struct rig *r)
+{
+	for (unsigned int i = 0; i < r->punt.n; i++) {
+		const struct msg_tap *m = caa_container_of(r->punt.m[i], struct msg_tap, m);
+
+		if (r->punt.m[i]->type != MSG_TAP)
+			continue;
+		if (r->port.tap.fd != m->fd)
+			tap_close(&r->port.tap);
+		r->port.tap.fd = m->fd;
+		r->port.tap.ifindex = m->ifindex;
+		return true;
+	}
+	return false;
+}
+
+static bool
+new_tap_is_the_ports(struct rig *r)
+{
+	return has_new_tap(r) && iface_now(r).ifindex == r->port.tap.ifindex &&
+	       said_up(&r->rib, "t0", true) && link_said(&r->rib, "t0")->ifidx == IFIDX;
+}
+
 static void
-deleted_tap_is_gone_and_its_namesake_is_not_ours(void **state)
+deleted_tap_is_told_gone_and_made_anew(void **state)
 {
 	struct rig *r = rig_up(state);
+	unsigned int old = r->port.tap.ifindex;
 
 	ip(r->bed, "link del t0");
 	wait_for(r, said_gone(&r->rib, "t0") && said_gone(&r->punt, "t0"));
 	assert_int_equal(link_said(&r->rib, "t0")->ifidx, IFIDX);
-	assert_int_equal(iface_now(r).ifindex, 0);
-	assert_false(iface_now(r).up);
 	assert_true(addr_said(&r->rib, "192.0.2.1")->gone);
 
-	ip(r->bed, "tuntap add t0 mode tap");
-	wait_for(r, !said_gone(&r->rib, "t0"));
-	assert_int_equal(link_said(&r->rib, "t0")->ifidx, 0);
+	wait_for(r, new_tap_is_the_ports(r));
+	assert_int_not_equal(r->port.tap.ifindex, old);
+	assert_memory_equal(iface_now(r).mac, r->port.mac, 6);
+
+	/* And does what the old one did. */
+	ip(r->bed, "addr add 192.0.2.1/24 dev t0");
+	wait_for(r, !addr_said(&r->rib, "192.0.2.1")->gone);
+	ip(r->bed, "link set t0 mtu 1400");
+	wait_for(r, iface_now(r).mtu_bytes == 1400);
+	rig_stop(r);
+}
+
+static void
+tap_that_was_deleted_waits_for_its_name(void **state)
+{
+	struct rig *r = rig_up(state);
+
+	/* In one go: no moment without an interface of that name, and it is no TAP. */
+	ip(r->bed, "link add t9 type veth peer name t8");
+	run("printf 'link del t0\nlink set t9 name t0\n' | ip -n %s -batch -",
+	    r->bed->netns);
+	wait_for(r, link_said(&r->rib, "t0") != NULL && !said_gone(&r->rib, "t0") &&
+			    link_said(&r->rib, "t0")->ifidx == 0);
 	assert_int_equal(iface_now(r).ifindex, 0);
+
+	ip(r->bed, "link del t0");
+	wait_for(r, new_tap_is_the_ports(r));
+	rig_stop(r);
+}
+
+static void
+tap_that_the_operator_made_again_is_taken(void **state)
+{
+	struct rig *r = rig_up(state);
+
+	run("printf 'link del t0\ntuntap add t0 mode tap\nlink set t0 up\naddr add "
+	    "192.0.2.1/24 dev t0\n' | "
+	    "ip -n %s -batch -",
+	    r->bed->netns);
+
+	wait_for(r, new_tap_is_the_ports(r));
+	wait_for(r, !addr_said(&r->rib, "192.0.2.1")->gone);
+	assert_int_equal(addr_said(&r->rib, "192.0.2.1")->ifindex, r->port.tap.ifindex);
 	rig_stop(r);
 }
 
@@ -311,7 +374,9 @@ main(void)
 		bed_test(all_links_come_before_the_first_address),
 		bed_test(foreign_interface_is_told_without_an_index_of_ours),
 		bed_test(renamed_tap_stays_the_port),
-		bed_test(deleted_tap_is_gone_and_its_namesake_is_not_ours),
+		bed_test(deleted_tap_is_told_gone_and_made_anew),
+		bed_test(tap_that_was_deleted_waits_for_its_name),
+		bed_test(tap_that_the_operator_made_again_is_taken),
 		bed_test(forwarding_sysctls_are_followed),
 		bed_test(carrier_follows_the_link_of_the_device),
 		bed_test(carrier_follows_the_interface_behind_an_af_packet_port),

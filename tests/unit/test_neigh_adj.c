@@ -197,6 +197,50 @@ next_hop_evicted_by_the_kernel_is_used_until_it_is_settled(void **state)
 }
 
 static void
+host_in_use_evicted_by_the_kernel_is_used_until_it_is_settled(void **state)
+{
+	struct rig *r = rig_up(state);
+	uint32_t used;
+
+	ip(r->bed, "neigh add 192.0.2.7 dev t0 lladdr 02:00:5e:00:53:0b nud stale");
+	ip(r->bed, "neigh add 192.0.2.8 dev t0 lladdr 02:00:5e:00:53:0b nud stale");
+	wait_for(r, host_adj(r, "192.0.2.7") != 0 && host_adj(r, "192.0.2.8") != 0);
+	used = host_adj(r, "192.0.2.7");
+	fib_adj_touch(r->fib->adj_used, used);
+
+	/* As above: thrown out without failing, as the GC does. */
+	r->answers = false;
+	ip(r->bed, "link set t0 address 02:00:5e:00:53:0c");
+	wait_for(r, host_adj(r, "192.0.2.8") == 0);
+	assert_int_equal(host_adj(r, "192.0.2.7"), used);
+	assert_int_equal(hop_of(r, used), hop_to(mac_b));
+
+	/* Nobody answers for it any more: then it goes. */
+	wait_for(r, host_adj(r, "192.0.2.7") == 0);
+	rig_stop(r);
+}
+
+static void
+glean_that_is_over_is_asked_for_no_longer(void **state)
+{
+	struct rig *r = rig_up(state);
+	struct ipaddr addr = addr_of("192.0.2.9");
+	struct msg_neigh *m = msg_new(MSG_GLEAN_OVER, sizeof(*m));
+
+	r->answers = false;
+	glean(r, "192.0.2.9");
+	wait_for(r, kernel_says(r, "192.0.2.9", "INCOMPLETE"));
+	m->ifidx = IFIDX;
+	m->family = 4;
+	m->addr = addr;
+	worker_send(&r->neigh, &m->m);
+
+	wait_for(r, !kernel_says(r, "192.0.2.9", "192.0.2.9"));
+	assert_int_equal(n_answers(&r->punt, NULL, false), 0);
+	rig_stop(r);
+}
+
+static void
 unwatched_slot_is_empty_and_given_back(void **state)
 {
 	struct rig *r = rig_up(state);
@@ -503,6 +547,8 @@ main(void)
 		bed_test(group_mac_that_was_learned_is_not_used),
 		bed_test(link_down_empties_adjacencies_and_up_resolves_again),
 		bed_test(next_hop_evicted_by_the_kernel_is_used_until_it_is_settled),
+		bed_test(host_in_use_evicted_by_the_kernel_is_used_until_it_is_settled),
+		bed_test(glean_that_is_over_is_asked_for_no_longer),
 		bed_test(unwatched_slot_is_empty_and_given_back),
 		bed_test(neighbour_of_the_kernel_becomes_a_host_and_goes),
 		bed_test(neighbours_known_before_the_start_are_hosts),

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whether an ICMP error may be sent: never about an error, never towards a group or nowhere,
+ * never about what went to many. Reads octets and tables, changes nothing.
+ */
+#include "fib/icmp.h"
+
+#include <string.h>
+
+#include "base/inet.h"
+
+#define DUMMY4 0xc0000008 /* RFC 7600, 4.8: a router without any IPv4 address */
+
+/* RFC 1812, 4.3.2.7 */
+static const char *
+refusal4(const struct icmp_about *about)
+{
+	const uint8_t *ip = about->ip;
+	unsigned int ihl = (ip[0] & 15u) * 4;
+	uint32_t src = get_be32(ip + 12), dst = get_be32(ip + 16);
+	uint8_t type = about->room > ihl ? ip[ihl] : 255;
+
+	if (about->l2_group)
+		return "it came in a broadcast or multicast frame (RFC 1812, 4.3.2.7)";
+	if ((get_be16(ip + 6) & 0x1fff) != 0)
+		return "it is a later fragment (RFC 1812, 4.3.2.7)";
+	if (src >> 24 == 0 || src >> 24 == 127 || src >= 0xe0000000 || dst >= 0xe0000000)
+		return "an address of it is no single host's (RFC 1812, 4.3.2.7)";
+	/* Only queries and their answers may be complained about. */
+	if (ip[9] == 1 && type != 0 && type != 8 && type != 9 && type != 10 &&
+	    (type < 13 || type > 18))
+		return "it is an ICMP error itself (RFC 1812, 4.3.2.7)";
+	return NULL;
+}
+
+/* Next header after extension headers, within `room`; 255 when it cannot be told. */
+static uint8_t
+upper_layer6(const uint8_t *ip, unsigned int room, unsigned int *off)
+{
+	uint8_t next = ip[6];
+	unsigned int len;
+
+	*off = 40;
+	for (int i = 0; i < 8; i++) {
+		if (next != 0 && next != 43 && next != 60 && next != 44 && next != 51)
+			return next;
+		if (*off + 8 > room)
+			return 255;
+		if (next == 44 && (get_be16(ip + *off + 2) & 0xfff8) != 0)
+			return 255; /* a later fragment: what it carries is unknown */
+		len = next == 44   ? 8u
+		      : next == 51 ? (ip[*off + 1] + 2u) * 4
+				   : (ip[*off + 1] + 1u) * 8;
+		next = ip[*off];
+		*off += len;
+	}
+	return 255;
+}
+
+/* RFC 4443, 2.4 (e) */
+static const char *
+refusal6(const struct icmp_about *about)
+{
+	const uint8_t *ip = about->ip;
+	unsigned int off;
+
+	/* Packet too big may answer multicast. */
+	if (!about->too_big && (about->l2_group || ip[24] == 0xff))
+		return "it went to many (RFC 4443, 2.4 (e))";
+	if (ip[8] == 0xff ||
+	    (get_be32(ip + 8) | get_be32(ip + 12) | get_be32(ip + 16)) == 0)
+		return "its source is no single host's (RFC 4443, 2.4 (e))";
+	if (upper_layer6(ip, about->room, &off) == 58 &&
+	    (off >= about->room || ip[off] < 128 || ip[off] == 137))
+		return "it is an ICMPv6 error or redirect itself (RFC 4443, 2.4 (e))";
+	return NULL;
+}
+
+/*
+ * An address of the interface the packet came in by, or what that one borrows
+ * (neigh/iface.c). In IPv6 of the scope of who is told: RFC 6724, 5 (rule 2).
+ */
+static bool
+source(const struct fib *fib, const struct icmp_about *about, const struct ipaddr *to,
+       struct ipaddr *src)
+{
+	static const struct ipaddr none;
+	const struct fib_iface *in = fib_iface(fib, about->in_ifidx);
+
+	if (about->family == 4) {
+		*src = ipaddr_from_v4(in == NULL || in->src4 == 0 ? DUMMY4 : in->src4);
+		return true;
+	}
+	if (in == NULL)
+		return false;
+	*src = ipaddr_is_linklocal6(to) ? in->linklocal6 : in->src6;
+	return !ipaddr_equal(src, &none);
+}
+
+/* Not to ourselves, not to a broadcast address, not where no route leads. */
+static bool
+has_way_back(const struct fib *fib, uint8_t family, const struct ipaddr *to)
+{
+	enum path_kind kind;
+
+	if (family == 6 && ipaddr_is_linklocal6(to))
+		return true;
+	kind = path_kind(fib_resolve(fib, family, to, 0));
+	return kind == PATH_ADJ || kind == PATH_ONLINK;
+}
+
+const char *
+icmp_refusal(const struct fib *fib, const struct icmp_about *about, struct ipaddr *src)
+{
+	const char *why = about->family == 4 ? refusal4(about) : refusal6(about);
+	struct ipaddr to = {0};
+
+	if (why != NULL)
+		return why;
+	if (about->in_ifidx == 0)
+		return "it is our own";
+	memcpy(to.octet, about->family == 4 ? about->ip + 12 : about->ip + 8,
+	       family_octets(about->family));
+	if (!has_way_back(fib, about->family, &to))
+		return "no route leads back to its source";
+	if (!source(fib, about, &to, src))
+		return "we have no address to send it from";
+	return NULL;
+}
