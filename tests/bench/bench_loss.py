@@ -154,7 +154,7 @@ def report(lines, out):
     loss = [r for r in lines if r["bench"] == "loss"]
     for depth in dict.fromkeys(r["depth"] for r in loss):
         rows = [("load, control plane", "Mpps", "offered", "inside", "wrong", "missed",
-                 "of offered", "gaps longer", "than us", "longest us")]  # fmt: skip
+                 "of offered", "gaps longer", "than us", "longest us", "of its core")]  # fmt: skip
         for r in loss:
             if r["depth"] != depth:
                 continue
@@ -166,7 +166,8 @@ def report(lines, out):
             rows.append((what, f"{r['mpps']:.1f}", r["offered"], r["lost_inside"],
                          r["wrong_port"] + r["wrong_header"] if r["program"] == "ours" else "-",
                          r["missed"], share(r["missed"], r["offered"]), r["gaps"],
-                         f"{r['bridge_us']:.0f}", f"{r['gap_max_us']:.0f}"))  # fmt: skip
+                         f"{r['bridge_us']:.0f}", f"{r['gap_max_us']:.0f}",
+                         f"{r['cpu']:.0%}"))  # fmt: skip
         print(
             f"\nloss with {depth} descriptors, 100 % is the rate measured before each",
             file=out,

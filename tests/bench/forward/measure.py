@@ -47,16 +47,17 @@ def rated(program, mpps, seconds, family=4, check=LOOK, depth=0, during=None):
 
     during(end) runs meanwhile and returns at time.monotonic() `end`; None: nothing does.
     Returns what was offered, lost (missed: no descriptor was free; inside: taken, never
-    sent) and wrong, and the histograms of latency and of polls, in us.
+    sent) and wrong, the share of its core that it had, and the histograms of latency and of polls, in us.
     """
     with program.awake() as page:
-        before = page.counts()
+        before, cpu, begin = page.counts(), program.cpu_s(), time.monotonic()
         page.begin(family, check=check, gap_q16=page.gap_of(mpps), depth=depth)
-        end = time.monotonic() + seconds
+        end = begin + seconds
         if during is not None:
             during(end)
         time.sleep(max(0, end - time.monotonic()))
         page.end()
+        cpu = (program.cpu_s() - cpu) / (time.monotonic() - begin)
         time.sleep(0.02)  # what is in its hands goes out
         after = page.counts()
         latency, polls = page.latencies(), page.polls()
@@ -68,6 +69,7 @@ def rated(program, mpps, seconds, family=4, check=LOOK, depth=0, during=None):
         "lost_inside": took["rx"] - took["tx"],
         "wrong_port": took["wrong_port"],
         "wrong_header": took["wrong_header"],
+        "cpu": round(cpu, 3),
     }, {"latency": latency, "polls": polls}
 
 
