@@ -486,13 +486,14 @@ static int
 run(const struct config *conf)
 {
 	sigset_t signals;
-	int rc, sig;
+	int rc, sig = 0;
 
 	/* Blocked before any thread is born: all inherit it, main alone waits. */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGHUP);
+	sigaddset(&signals, SERVICE_SIGNAL_RESTART);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	/* Its thread is born here: from a worker it would have that worker's name. */
@@ -533,7 +534,9 @@ run(const struct config *conf)
 		log_info("main: stopping signal=%d", sig);
 	}
 	stop(rc != 0);
-	return rc == 0 ? 0 : 1;
+	if (rc != 0)
+		return 1;
+	return sig == SERVICE_SIGNAL_RESTART ? SERVICE_EXIT_RESTART : 0;
 }
 
 int

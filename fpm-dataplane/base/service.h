@@ -8,10 +8,13 @@
 #ifndef BASE_SERVICE_H
 #define BASE_SERVICE_H
 
+#include <signal.h>
 #include <stdbool.h>
 
 #define SERVICE_EXIT_CONFIG  2  /* the configuration is wrong: do not start it again */
 #define SERVICE_EXIT_RESTART 75 /* start it again at once: it was asked for */
+
+#define SERVICE_SIGNAL_RESTART SIGUSR1 /* to ourselves: end with SERVICE_EXIT_RESTART */
 
 /*
  * Read and remove LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES, NOTIFY_SOCKET of the environment,

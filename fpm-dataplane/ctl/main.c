@@ -63,7 +63,7 @@ usage(const char *show)
 	      "       fpmctl [-s SOCKET] set policer CLASS [rate N] [burst N] "
 	      "[source-rate N] [source-burst N]\n"
 	      "       fpmctl [-s SOCKET] [--json] audit [--repair] [--vtysh COMMAND]\n"
-	      "       fpmctl [-s SOCKET] replay\n"
+	      "       fpmctl [-s SOCKET] replay | restart\n"
 	      "       fpmctl [-s SOCKET] [--json] explain dst ADDRESS [port NAME] [WORDS]\n"
 	      "       fpmctl [-s SOCKET] [--json] trace [WORDS]\n"
 	      "       fpmctl [-s SOCKET] capture -w FILE|- [WORDS]\n"
@@ -90,6 +90,11 @@ help(void)
 	     "      each source in it, until the daemon ends; `show punt` has the classes\n"
 	     "fpmctl replay\n"
 	     "      have zebra connect anew and say everything again\n"
+	     "fpmctl restart\n"
+	     "      end the daemon and have it started again (systemd, fpm-supervise): "
+	     "after\n"
+	     "      an upgrade, or for a new configuration; sessions stay, transit rests a "
+	     "second\n"
 	     "fpmctl explain dst ADDRESS [port NAME] [WORDS]\n"
 	     "      what would become of a packet, stage by stage; nothing is sent");
 	words_help(stdout, WORDS_EXPLAIN);
@@ -247,6 +252,19 @@ replay(const char *socket)
 		puts("The FPM session is closed; zebra connects again within 3 s and "
 		     "replays.\nForwarding goes on meanwhile. `fpmctl show fpm` shows the "
 		     "progress.");
+	return flushed(rc, 0);
+}
+
+static int
+restart(const char *socket)
+{
+	json_t *request = json_pack("{s:s}", "do", "restart");
+	int rc = conn_ask(socket, request, NULL, NULL);
+
+	json_decref(request);
+	if (rc == CTL_OK)
+		puts("It ends and is started again; `fpmctl show version` tells when it is "
+		     "back.");
 	return flushed(rc, 0);
 }
 
@@ -464,7 +482,10 @@ main(int argc, char **argv)
 		return flushed(explain_run(ask.socket, ask.json, argc - 1, argv + 1), 0);
 	if (strcmp(argv[0], "replay") == 0 && argc == 1)
 		return replay(ask.socket);
-	if (strcmp(argv[0], "audit") == 0 || strcmp(argv[0], "replay") == 0)
+	if (strcmp(argv[0], "restart") == 0 && argc == 1)
+		return restart(ask.socket);
+	if (strcmp(argv[0], "audit") == 0 || strcmp(argv[0], "replay") == 0 ||
+	    strcmp(argv[0], "restart") == 0)
 		return unexpected(argv[1], NULL);
 	if (strcmp(argv[0], "set") == 0 && argc >= 2 && strcmp(argv[1], "policer") == 0)
 		return set_policer(&ask, argc - 2, argv + 2);

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 
 #include "base/fpm_event.h"
 #include "base/log.h"
+#include "base/service.h"
 #include "ui/client.h"
 
 static void client_pump(struct client *c);
@@ -133,6 +135,21 @@ replay(struct client *c)
 	put_end(c);
 }
 
+/* main ends as for SIGTERM, with the exit code that asks for another start. */
+static void
+restart(struct client *c)
+{
+	if (!service_is_kept()) {
+		put_error(c, 3,
+			  "nobody would start it again: it runs neither under systemd nor "
+			  "under fpm-supervise");
+		return;
+	}
+	log_info("ui: restart asked for");
+	put_end(c);
+	kill(getpid(), SERVICE_SIGNAL_RESTART);
+}
+
 static void
 policer_change(struct client *c)
 {
@@ -172,6 +189,10 @@ serve(struct client *c, const char *line, size_t len)
 	}
 	if (c->req.replay) {
 		replay(c);
+		return;
+	}
+	if (c->req.restart) {
+		restart(c);
 		return;
 	}
 	if (c->req.set_policer) {

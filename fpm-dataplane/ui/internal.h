@@ -60,6 +60,7 @@ enum show {
 struct request {
 	enum show show;
 	bool replay;      /* nothing to show: end the FPM session */
+	bool restart;     /* nothing to show: end, to be started again */
 	uint8_t breaking; /* enum query_break; nothing to show either */
 	bool set_policer; /* of `class`, to what is given ... */
 	enum punt_class class;

@@ -25,7 +25,7 @@ static const char *const show_name[N_SHOW] = {
 /* What a request holds, before its keys have been checked against one another. */
 struct parse {
 	struct request *req;
-	bool has_show, has_longest, has_tables, has_repair, was_addr;
+	bool has_show, has_do, has_longest, has_tables, has_repair, was_addr;
 	bool has_set, has_class, has_rate; /* of a policer; any of its numbers */
 	char *why;
 	size_t why_size;
@@ -87,9 +87,13 @@ take_prefix(struct parse *p, const json_t *value)
 static int
 take_do(struct parse *p, const json_t *value)
 {
-	if (!json_is_string(value) || strcmp(json_string_value(value), "replay") != 0)
-		return bad(p, "the only thing to do is 'replay'");
-	p->req->replay = true;
+	const char *what = json_is_string(value) ? json_string_value(value) : "";
+
+	p->req->replay = strcmp(what, "replay") == 0;
+	p->req->restart = strcmp(what, "restart") == 0;
+	if (!p->req->replay && !p->req->restart)
+		return bad(p, "what to do is 'replay' or 'restart'");
+	p->has_do = true;
 	return 0;
 }
 
@@ -251,9 +255,9 @@ request_parse(const char *line, size_t len, struct request *req, char *why, size
 			       "source_burst");
 	if (!p.has_set && (p.has_class || p.has_rate))
 		return bad(&p, "class and rates go with set");
-	if ((req->want.ask != WATCH_ASK_NONE) + p.has_show + req->replay + p.has_set > 1)
+	if ((req->want.ask != WATCH_ASK_NONE) + p.has_show + p.has_do + p.has_set > 1)
 		return bad(&p, ONE_THING);
-	if (req->replay || req->breaking != BREAK_NOTHING || req->set_policer ||
+	if (p.has_do || req->breaking != BREAK_NOTHING || req->set_policer ||
 	    req->want.ask != WATCH_ASK_NONE)
 		return 0;
 	if (!p.has_show)

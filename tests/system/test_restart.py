@@ -249,6 +249,37 @@ def test_a_hanging_daemon_is_started_again(own_dut):
     assert "no sign of life" in dut.daemon.log(60)
 
 
+def test_a_planned_restart_takes_no_carrier_and_is_no_crash(kept):
+    """fpmctl restart: another process, carrier and sessions as they were, what zebra taught in
+    force before zebra is back; the supervisor does not slow down for it."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+    with LinkWatch(dut.ctl) as watch:
+        for _ in range(2):
+            dut.zebra.close()
+            was = dut.daemon.pid()
+            done = dut.fpmctl("restart")
+            assert done.returncode == 0, done.stderr
+            come_back(dut, was)
+            dut.forwarded(lan, lan.probe(HOST), wan)
+
+    assert watch.lost_carrier() == []
+    assert dut.daemon.log(100).count("supervise: restart asked for") == 2
+    assert "next start" not in dut.daemon.log(100)
+
+
+def test_a_restart_that_nobody_would_end_well_is_refused(own_dut):
+    """Without a supervisor the end would be the end."""
+    dut = own_dut()
+    dut.start()
+
+    done = dut.fpmctl("restart")
+
+    assert done.returncode == 3 and "nobody would start it again" in done.stderr
+    assert dut.alive()
+
+
 @pytest.fixture
 def lab(possible):
     """The demo's lab, real FRR, under a name of its own."""
