@@ -291,7 +291,7 @@ FUZZ_SRC  := $(addprefix tests/fuzz/,fuzz_fpm_rib.c fresh.c invariants.c mutate.
 FUZZ_LIB  := $(addprefix fpm-dataplane/fpm/,decode.c hops.c frame.c queue.c) \
 	$(foreach d,rib fib base,$(wildcard fpm-dataplane/$(d)/*.c)) $(POPTRIE_SRC) \
 	$(addprefix tests/unit/,rib_rig.c rib_stream.c rib_print.c grace.c oracle.c)
-FUZZ_BIN  := build/fuzz/fuzz_fpm build/fuzz/fuzz_fpm_rib
+FUZZ_BIN  := $(addprefix build/fuzz/,fuzz_fpm fuzz_fpm_rib fuzz_checkpoint fuzz_packet)
 FUZZ_ALL  := $(FUZZ_BIN) build/fuzz/fuzz_poptrie
 
 # clang knows no `#pragma GCC target`: what each file of poptrie asks for, it gets whole.
@@ -304,6 +304,9 @@ $(O)/obj/poptrie/lookup_avx512.o: CFLAGS += -mavx512f -mavx512bw -mavx512dq -mav
 endif
 build/fuzz/fuzz_fpm: $(call obj,tests/fuzz/fuzz_fpm.c $(FUZZ_LIB))
 build/fuzz/fuzz_fpm_rib: $(call obj,$(FUZZ_SRC) $(FUZZ_LIB))
+build/fuzz/fuzz_checkpoint: $(call obj,tests/fuzz/fuzz_checkpoint.c tests/fuzz/invariants.c \
+	$(FUZZ_LIB))
+build/fuzz/fuzz_packet: $(call obj,tests/fuzz/fuzz_packet.c $(call link_of,tests/unit/test_fwd_explain.c))
 $(FUZZ_BIN):
 	@echo "  LD    $@"
 	@$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -o $@ $^ $(PC_LIBS) -lcmocka $(LDFLAGS)
@@ -317,7 +320,7 @@ build/fuzz/fuzz_poptrie: tests/fuzz/fuzz_poptrie.c tests/unit/oracle.c $(POPTRIE
 	@$(CC) $(ALL_CFLAGS) -O2 -Wno-unknown-pragmas -Itests/unit -fsanitize=fuzzer \
 		-fno-sanitize-coverage=trace-cmp -o $@ $(filter %.c,$^) $(LDFLAGS)
 
-fuzz: ## fuzz frame, decoder, RIB and poptrie with clang for FUZZ_S=60 seconds
+fuzz: ## fuzz FPM, RIB, checkpoint, packets and poptrie with clang for FUZZ_S=60 seconds
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(DEPS_ALL) $(PKGS_FUZZ)"
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=fuzz CC=clang-14 $(FUZZ_ALL)
 	@tests/fuzz/run.sh $(FUZZ_S)

@@ -9,10 +9,11 @@ passed; from then on only the new one is.
 
 import bisect
 import json
+import re
 import threading
 import time
 
-LAG_S = 1.0  # from zebra's choice to the last forwarder, on two cores that do everything
+LAG_S = 1.0  # from zebra's word to the last forwarder, on two cores that do everything
 FALLBACK = {4: "0.0.0.0/0", 6: "::/0"}
 
 
@@ -122,6 +123,16 @@ class Oracle:
                     cell.agreed_at = seen_at
                 elif time.monotonic() - cell.agreed_at > LAG_S:
                     self._note(cell, time.monotonic(), want)
+
+
+def has_said_all(frr):
+    """Has zebra handed over what it has chosen? It counts a route as chosen, or as gone, when
+    that is still in a queue of its own."""
+    counters = "show fpm counters json"
+    text = frr.vtysh("show zebra dplane", "show zebra dplane providers", counters)
+    waiting = re.findall(r"queue depth: +(\d+)|in: \d+, q: (\d+)", text)
+    waiting += re.findall(r'"(?:obuf-bytes|data-plane-contexts-queue)":(\d+)()', text)
+    return len(waiting) >= 5 and not any(int(a or b) for a, b in waiting)
 
 
 def zebra_view(frr, cells, links):

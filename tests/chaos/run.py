@@ -22,6 +22,7 @@ if __name__ == "__main__":
 
 from chaos import faults
 from chaos.bed import Bed
+from chaos.oracle import has_said_all
 from chaos.report import Verdict, stamp
 from lib.wait import Timeout, eventually
 
@@ -36,7 +37,7 @@ def _settle(run, ending):
         seen_at = time.monotonic()
         try:
             view = run.bed.view()
-            if run.bed.dp.fpm()["queue_bytes"] == 0:
+            if has_said_all(run.bed.r1) and run.bed.dp.fpm()["queue_bytes"] == 0:
                 run.oracle.agree(view, seen_at)
         except Exception:  # one of them is away at the moment
             continue

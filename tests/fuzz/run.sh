@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fuzz for $1 seconds; of six parts four go to the RIB, one to the decoder alone, one to
-# poptrie, whose update scripts are another language and have a corpus of their own.
+# Fuzz for $1 seconds; of eight parts four go to the RIB, one each to the decoder alone, to
+# poptrie, to packets and to checkpoints, which have languages and corpora of their own.
 # What is new stays in build/fuzz/corpus*; an input that failed is build/fuzz/crash-*.
 # SPDX-License-Identifier: BSD-3-Clause
 seconds=$1
@@ -16,10 +16,13 @@ for kib in 1 2 3; do
 	done
 done
 failed=0
-for target in fuzz_fpm fuzz_poptrie fuzz_fpm_rib; do
-	[ $target = fuzz_fpm_rib ] && part=$((seconds * 4 / 6)) || part=$((seconds / 6 + 1))
+mkdir -p $work/corpus-packet $work/corpus-checkpoint
+for target in fuzz_fpm fuzz_poptrie fuzz_packet fuzz_checkpoint fuzz_fpm_rib; do
+	[ $target = fuzz_fpm_rib ] && part=$((seconds / 2)) || part=$((seconds / 8 + 1))
 	inputs="-dict=tests/fuzz/fpm.dict $work/corpus"
 	[ $target = fuzz_poptrie ] && inputs="-len_control=0 $work/corpus-poptrie"
+	[ $target = fuzz_packet ] && inputs=$work/corpus-packet
+	[ $target = fuzz_checkpoint ] && inputs=$work/corpus-checkpoint
 	if $work/$target -max_total_time=$part -max_len=3000 -timeout=20 -print_final_stats=1 \
 		-artifact_prefix=$work/ $inputs >$log 2>&1; then
 		sed -n 's/^stat::\(number_of_executed_units\|average_exec_per_sec\): */\1 /p' $log |

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A checkpoint that somebody has scribbled on: it is refused, or what is restored from it is
+ * a sound RIB. An input is a list of edits of a right one; most set the CRC right again, for
+ * what the CRC finds is not what is looked for here.
+ *
+ *   octet 0   1: counts in the header are set right in the end
+ *   edits     what (see below), which, at, value: four octets each
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "invariants.h"
+#include "rib/checkpoint.h"
+#include "../unit/rib_rig.h"
+
+#define NETNS 4711
+#define WHICH 24u /* records of each kind that edits reach */
+
+enum { ROUTE, ROUTE_RAW, WAY, WAY_RAW, HEADER, HEADER_RAW, ROUTE_COPY, WAY_COPY };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static uint32_t
+crc_of(const void *record, size_t len)
+{
+	const uint8_t *p = record;
+	uint32_t crc = ~0u, word;
+
+	for (; len >= 4; p += 4, len -= 4) {
+		memcpy(&word, p, 4);
+		crc = __builtin_ia32_crc32si(crc, word);
+	}
+	return crc == 0 ? 1 : crc;
+}
+
+#define SEAL(r) ((r)->crc = crc_of(r, offsetof(__typeof__(*(r)), crc)))
+
+/* Two routes of each family over a single way, a group and a special. */
+static void
+write_right(struct ckpt *c)
+{
+	static const uint8_t net[][2] = {{198, 51}, {203, 0}};
+	struct ways ways = {0};
+
+	for (uint32_t slot = 1; slot <= 4; slot++) {
+		ways.n = 0;
+		for (uint32_t i = 0; i < slot % 3 + 1; i++) {
+			struct way *w = ways_push(&ways);
+
+			memset(w, 0, sizeof(*w));
+			w->gw = ipaddr_from_v4(0xc0000202 + i);
+			w->gw_family = 4;
+			w->ifindex = 11 + i % 2;
+			w->weight = 1 + i;
+		}
+		ckpt_put_slot(c, slot, &ways, slot == 4 ? 1400 : 0);
+	}
+	free(ways.v);
+	for (uint32_t i = 0; i < 8; i++) {
+		struct prefix p = {.family = i % 2 ? 6 : 4, .len = i % 2 ? 48 : 24};
+
+		memcpy(p.addr.octet, net[i / 4], 2);
+		p.addr.octet[2] = (uint8_t)i;
+		if (p.family == 6)
+			p.addr.octet[0] = 0x20;
+		ckpt_put_route(c, i + 1, &p, i % 4 + 1, 186, RTN_UNICAST);
+	}
+}
+
+static void
+edit(struct ckpt *c, const uint8_t *e)
+{
+	uint32_t which = e[1] % WHICH + 1, from = e[2] % WHICH + 1;
+	struct ckpt_route *r = &c->route[which];
+	struct ckpt_way *w = &c->way[which];
+
+	switch (e[0] & 7) {
+	case ROUTE:
+	case ROUTE_RAW:
+		((uint8_t *)r)[e[2] % sizeof(*r)] = e[3];
+		if ((e[0] & 7) == ROUTE)
+			SEAL(r);
+		break;
+	case WAY:
+	case WAY_RAW:
+		((uint8_t *)w)[e[2] % sizeof(*w)] = e[3];
+		if ((e[0] & 7) == WAY)
+			SEAL(w);
+		break;
+	case HEADER:
+	case HEADER_RAW:
+		((uint8_t *)c->head)[e[2] % sizeof(*c->head)] = e[3];
+		if ((e[0] & 7) == HEADER)
+			SEAL(c->head);
+		break;
+	case ROUTE_COPY:
+		*r = c->route[from];
+		r->number = which;
+		r->addr.octet[3] = e[3];
+		SEAL(r);
+		break;
+	default:
+		*w = c->way[from];
+		w->number = which;
+		w->slot = e[3];
+		SEAL(w);
+	}
+	/* The numbers in use are what a writer would have noted. */
+	if ((e[0] & 7) == ROUTE_COPY && c->head->route_high < which)
+		c->head->route_high = which;
+	if ((e[0] & 7) == WAY_COPY && c->head->way_high < which)
+		c->head->way_high = which;
+}
+
+static uint64_t
+now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* Set counts until the reader is content with them, or with nothing. */
+static void
+counts_set_right(struct ckpt *c)
+{
+	c->head->n_routes = 0;
+	for (uint32_t i = 1; i <= WHICH; i++)
+		c->head->n_routes += ckpt_route(c, i) != NULL;
+	for (c->head->n_slots = 1; c->head->n_slots < WHICH; c->head->n_slots += 3) {
+		const char *why;
+		struct ckpt *seen;
+
+		c->head->tries = 0;
+		seen = ckpt_open(dup(c->fd), NETNS, now_ms(), 60000, &why);
+		ckpt_free(seen);
+		if (seen != NULL || strcmp(why, "damaged next hops") != 0)
+			break;
+	}
+	c->head->tries = 0;
+}
+
+/* Begin with it as a daemon does. */
+static void
+begin(int fd)
+{
+	static const char *const dst[] = {"198.51.0.1", "203.0.4.1", "2033:1::1",
+					  "192.0.2.1"};
+	struct rig *g = rig_new();
+
+	g->rib->conf.checkpoint = true;
+	g->rib->conf.checkpoint_max_age_s = 60;
+	g->rib->conf.netns_id = NETNS;
+	checkpoint_begin(g->rib, fd);
+	rig_link(g, 11, 1, true);
+	rig_link(g, 12, 2, true);
+	rig_addr(g, 11, "192.0.2.126/25", false);
+	rig_settle(g);
+	MUST(g->rib->count.restore_refused <= 1);
+	MUST(g->rib->count.restore_refused == 0 || g->rib->count.restored == 0);
+	MUST(g->rib->n_zebra[0] + g->rib->n_zebra[1] == g->rib->count.restored);
+	rib_must_be_sound(g);
+	for (unsigned int i = 0; i < sizeof(dst) / sizeof(dst[0]); i++)
+		MUST(rig_seen(g, dst[i])[0] != '\0');
+	/* The replay that follows says none of it: all goes but what it says. */
+	rig_session(g, 100);
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_route(g, "100.64.0.0/16", 7);
+	rig_sentinel(g);
+	rig_go(g);
+	rig_now_ms += 600000; /* another zebra's peers have had their time */
+	rig_go(g);
+	rig_settle(g);
+	MUST(g->rib->n_zebra[0] == 1 && g->rib->n_zebra[1] == 1); /* and the sentinel */
+	rib_must_be_sound(g);
+	rig_free(g);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct ckpt *c;
+	int fd;
+
+	log_set_level(LOG_LEVEL_ERROR);
+	if (size < 1 || size > 401)
+		return 0;
+	c = ckpt_new(NETNS);
+	MUST(c != NULL);
+	ckpt_alive(c, now_ms());
+	write_right(c);
+	for (size_t at = 1; at + 4 <= size; at += 4)
+		edit(c, data + at);
+	if ((data[0] & 1) != 0)
+		counts_set_right(c);
+	fd = dup(c->fd);
+	MUST(fd >= 0);
+	ckpt_free(c);
+	begin(fd);
+	return 0;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Any octets as a frame from the wire, through parse, lookup and rewrite to its verdict: by
+ * the function that all packets take (fwd_walk), without a port.
+ *
+ * An input is two octets (what the port and the route are like; whether the frame is given
+ * our MAC and a right checksum, which chance does not find) and a frame. What lies in memory
+ * behind a frame must not matter: each is judged twice, behind it once all ones and once all
+ * zeros.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "base/inet.h"
+#include "base/policer.h"
+#include "base/worker.h"
+#include "fib/fib.h"
+#include "fwd/fwd.h"
+#include "must.h"
+#include "port/watch.h"
+
+#define IN        1
+#define OUT       2
+#define ADJ       7
+#define GROUP     5 /* what 198.51.100.0/24 and 2001:db8:77::/48 take */
+#define GROUP_OWN 6
+#define FRAME_MAX 2048u
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const uint8_t mac[3][6] = {[IN] = {2, 0, 0, 0, 0, 1}, [OUT] = {2, 0, 0, 0, 1, 1}};
+static const uint8_t mac_peer[6] = {2, 0, 0, 0, 1, 2};
+static struct fib *fib;
+
+static void
+iface_make(uint16_t ifidx, uint32_t mtu_bytes)
+{
+	struct fib_iface *i = calloc(1, sizeof(*i));
+
+	MUST(i != NULL);
+	*i = (struct fib_iface){
+		.ifidx = ifidx, .mtu_bytes = mtu_bytes, .ifindex = ifidx + 10u};
+	memcpy(i->mac, mac[ifidx], 6);
+	fib->iface[ifidx] = i;
+}
+
+static void
+tables_make(void)
+{
+	static const uint8_t net4[4] = {198, 51, 100}, own4[4] = {192, 0, 2, 1};
+	static const uint8_t net6[16] = {0x20, 1, 0x0d, 0xb8, 0, 0x77};
+	static const uint8_t own6[16] = {0x20, 1, 0x0d, 0xb8, 0, 1, [15] = 1};
+
+	urcu_qsbr_register_thread();
+	policer_init(1000000000, policer_default);
+	MUST(fib_create(&fib, NULL, NULL) == 0);
+	iface_make(IN, 1500);
+	iface_make(OUT, 1400);
+	fib->adj[ADJ].ifidx = OUT;
+	fib->adj[ADJ].family = 4;
+	fib->adj[ADJ].addr = ipaddr_from_v4(0xc0000242);
+	fib->group[GROUP_OWN] = group_word_single(PATH(PATH_LOCAL, 0));
+	MUST(poptrie_add(fib->pt4, net4, 24, GROUP) == 0);
+	MUST(poptrie_add(fib->pt4, own4, 32, GROUP_OWN) == 0);
+	MUST(poptrie_add(fib->pt6, net6, 48, GROUP) == 0);
+	MUST(poptrie_add(fib->pt6, own6, 128, GROUP_OWN) == 0);
+	MUST(poptrie_commit(fib->pt4) == 0 && poptrie_commit(fib->pt6) == 0);
+}
+
+/* What the port and the route are like. */
+static void
+set_up(const uint8_t *how)
+{
+	static const uint8_t kind[] = {PATH_ADJ,         PATH_ADJ,       PATH_ONLINK,
+				       PATH_BLACKHOLE,   PATH_PROHIBIT,  PATH_LOCAL,
+				       PATH_UNREACHABLE, PATH_UNRESOLVED};
+	uint8_t k = kind[how[1] & 7];
+
+	fib->iface[IN]->up = (how[0] & 1) == 0;
+	fib->iface[IN]->forward4 = (how[0] & 2) == 0;
+	fib->iface[IN]->forward6 = (how[0] & 4) == 0;
+	fib->iface[OUT]->up = (how[0] & 8) == 0;
+	fib->iface[OUT]->mtu_bytes = (how[0] & 16) == 0 ? 1400 : 68;
+	fib->adj[ADJ].hop = (how[0] & 32) == 0 ? adj_hop_make(mac_peer, OUT) : 0;
+	fib->group[GROUP] = group_word_single(PATH(k, k == PATH_ADJ      ? ADJ
+						      : k == PATH_ONLINK ? OUT
+									 : 0));
+}
+
+static void
+cksum_set(uint8_t *frame, uint16_t n)
+{
+	size_t len = (frame[14] & 15) * 4u;
+
+	put_be16(frame + 24, 0);
+	if (14 + len <= n)
+		put_be16(frame + 24, (uint16_t)~inet_fold(inet_sum(frame + 14, len, 0)));
+}
+
+static struct watch_record
+judge(const uint8_t *frame, uint16_t n, int behind)
+{
+	static uint8_t filler[FRAME_MAX];
+	struct watch_record rec;
+
+	memset(filler, behind, sizeof(filler));
+	fwd_explain(fib, IN, filler, FRAME_MAX, FRAME_MAX, &rec);
+	fwd_explain(fib, IN, frame, n, n, &rec);
+	rec.time_ns = 0;
+	return rec;
+}
+
+/* One that is sent on leaves as RFC 1812 and RFC 8200 have it. */
+static void
+sent_on(const struct watch_record *rec, const uint8_t *frame, uint16_t n)
+{
+	const uint8_t *left = rec->rewritten;
+
+	MUST(rec->stage == STAGE_SEND && rec->out_ifidx == OUT && n >= 34);
+	MUST(rec->l3_bytes <= fib->iface[OUT]->mtu_bytes ||
+	     fib->iface[OUT]->mtu_bytes < 1280);
+	MUST(rec->l3_bytes + 14u <= n);
+	MUST(memcmp(left, mac_peer, 6) == 0 && memcmp(left + 6, mac[OUT], 6) == 0);
+	MUST(left[12] == frame[12] && left[13] == frame[13]);
+	if (frame[12] == 0x08) {
+		MUST(left[22] == frame[22] - 1 && frame[22] > 1);
+		MUST(inet_fold(inet_sum(frame + 14, (frame[14] & 15) * 4u, 0)) == 0xffff);
+	} else {
+		MUST(left[21] == frame[21] - 1 && frame[21] > 1);
+	}
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static uint8_t frame[FRAME_MAX];
+	struct watch_record rec, again;
+	uint16_t n;
+
+	if (fib == NULL)
+		tables_make();
+	if (size < 2 + 14 || size > 2 + FRAME_MAX)
+		return 0; /* no device hands over less than an Ethernet header */
+	set_up(data);
+	n = (uint16_t)(size - 2);
+	memcpy(frame, data + 2, n);
+	if ((data[1] & 0x80) != 0)
+		memcpy(frame, mac[IN], 6);
+	if ((data[1] & 0x40) != 0 && n >= 34)
+		cksum_set(frame, n);
+	rec = judge(frame, n, 0xff);
+	again = judge(frame, n, 0);
+	MUST(rec.verdict == again.verdict && rec.stage == again.stage);
+	MUST(rec.path == again.path && rec.group == again.group);
+	MUST(rec.verdict == WATCH_GO || rec.verdict < N_REASON);
+	if (rec.verdict == WATCH_GO)
+		sent_on(&rec, frame, n);
+	return 0;
+}
