@@ -22,7 +22,7 @@ for target in fuzz_fpm fuzz_poptrie fuzz_packet fuzz_checkpoint fuzz_fpm_rib; do
 	inputs="-dict=tests/fuzz/fpm.dict $work/corpus"
 	[ $target = fuzz_poptrie ] && inputs="-len_control=0 $work/corpus-poptrie"
 	[ $target = fuzz_packet ] && inputs=$work/corpus-packet
-	[ $target = fuzz_checkpoint ] && inputs=$work/corpus-checkpoint
+	[ $target = fuzz_checkpoint ] && inputs="-len_control=0 $work/corpus-checkpoint"
 	if $work/$target -max_total_time=$part -max_len=3000 -timeout=20 -print_final_stats=1 \
 		-artifact_prefix=$work/ $inputs >$log 2>&1; then
 		sed -n 's/^stat::\(number_of_executed_units\|average_exec_per_sec\): */\1 /p' $log |
