@@ -166,6 +166,8 @@ take_ports(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, vo
 static const struct cfg_key fpm_keys[] = {
 	{"listen", take_fpm_listen, AT(fpm_listen), .expected = LISTEN_WANTED,
 	 .text = cfg_text_listen},
+	{"peer", cfg_take_peer, AT(fpm_peer), .expected = "an address, or self",
+	 .text = cfg_text_peer},
 	{"feedback", cfg_take_bool, AT(fpm_feedback), .expected = "true or false",
 	 .text = cfg_text_bool, .live = true},
 	{"queue-limit-mib", cfg_take_mib, AT(fpm_queue_limit_bytes), .min = QUEUE_MIN_MIB,

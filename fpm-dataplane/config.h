@@ -79,6 +79,7 @@ struct config {
 	unsigned int n_core;                 /* 0: choose */
 	char control_netns[64];              /* "": ours */
 	struct sockaddr_storage fpm_listen;
+	struct sockaddr_storage fpm_peer; /* AF_UNSPEC: only the host's own */
 	uint64_t fpm_queue_limit_bytes;
 	bool fpm_feedback;
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;

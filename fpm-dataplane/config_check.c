@@ -387,6 +387,24 @@ cfg_take_listen(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 		memcpy(out, &ss, sizeof(ss));
 }
 
+void
+cfg_take_peer(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	const char *text = cfg_text(c, key, at, NULL);
+	struct sockaddr_storage ss = {0};
+
+	if (text == NULL)
+		return;
+	if (inet_pton(AF_INET, text, &((struct sockaddr_in *)&ss)->sin_addr) == 1)
+		ss.ss_family = AF_INET;
+	else if (inet_pton(AF_INET6, text, &((struct sockaddr_in6 *)&ss)->sin6_addr) == 1)
+		ss.ss_family = AF_INET6;
+	else if (strcmp(text, "self") != 0)
+		cfg_error(c, at, "'%s' is not an address; expected %s", cfg_show(text),
+			  key->expected);
+	memcpy(out, &ss, sizeof(ss));
+}
+
 const char *
 config_listen_str(const struct sockaddr_storage *addr, char buf[CONFIG_LISTEN_STRLEN])
 {

@@ -19,6 +19,7 @@ void cfg_take_plugins(struct cfg *, const struct cfg_key *, const struct cfg_at 
 void cfg_take_netns(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
 void cfg_take_path(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
 void cfg_take_listen(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
+void cfg_take_peer(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
 void cfg_take_memory(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
 
 /* Has a port before `port` the same TAP name, the same device? Then one error. */

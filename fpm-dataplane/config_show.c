@@ -3,6 +3,7 @@
  * A configuration as YAML, and what two of them do not have in common: the tables that read
  * the file, walked the other way. Any thread; only writes to the stream it is given.
  */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -94,6 +95,23 @@ cfg_text_listen(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_M
 	if (text[0] == '[')
 		return quoted(text, buf);
 	return strcpy(buf, text);
+}
+
+const char *
+cfg_text_peer(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	const struct sockaddr_storage *ss = at(key, base);
+	char text[INET6_ADDRSTRLEN];
+
+	if (ss->ss_family == AF_INET)
+		return strcpy(buf, inet_ntop(AF_INET,
+					     &((const struct sockaddr_in *)ss)->sin_addr,
+					     text, sizeof(text)));
+	if (ss->ss_family != AF_INET6)
+		return "self";
+	return quoted(inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)ss)->sin6_addr,
+				text, sizeof(text)),
+		      buf);
 }
 
 const char *

@@ -38,6 +38,7 @@
 #include "port/rxq.h"
 #include "port/watch.h"
 #include "preflight.h"
+#include "privilege.h"
 #include "punt/punt.h"
 #include "rib/rib.h"
 #include "trace/trace.h"
@@ -361,6 +362,7 @@ workers_setup(const struct config *conf)
 	struct fpm_conf fpm = {.rib = &w[W_RIB],
 			       .netns = conf->control_netns,
 			       .listen = conf->fpm_listen,
+			       .peer = conf->fpm_peer,
 			       .queue_limit_bytes = conf->fpm_queue_limit_bytes};
 	struct trace_conf trace = {.rib = &w[W_RIB],
 				   .neigh = &w[W_NEIGH],
@@ -498,6 +500,9 @@ run(const struct config *conf)
 	signal(SIGPIPE, SIG_IGN);
 	/* Its thread is born here: from a worker it would have that worker's name. */
 	(void)urcu_qsbr_get_default_call_rcu_data();
+	rc = privilege_drop();
+	if (rc < 0)
+		log_warn("main: privileges not dropped error=%s", strerror(-rc));
 	if (preflight(conf) < 0)
 		return 1;
 	rc = rib_begin(conf);

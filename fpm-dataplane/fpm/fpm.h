@@ -14,6 +14,7 @@ struct fpm_conf {
 	struct worker *rib; /* MSG_FPM_BATCH */
 	const char *netns;  /* where to listen */
 	struct sockaddr_storage listen;
+	struct sockaddr_storage peer; /* who may connect beside the host's own programs */
 	uint64_t queue_limit_bytes;
 };
 

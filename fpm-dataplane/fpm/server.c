@@ -165,6 +165,41 @@ keepalive(int fd)
 	set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
+/* The 16 octets of an address, IPv4 as ::ffff:0:0/96 (RFC 4291, 2.5.5.2). */
+static void
+address_of(const struct sockaddr_storage *ss, uint8_t out[16])
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	if (ss->ss_family == AF_INET6) {
+		memcpy(out, &((const struct sockaddr_in6 *)ss)->sin6_addr, 16);
+		return;
+	}
+	memcpy(out, mapped, 12);
+	memcpy(out + 12, &((const struct sockaddr_in *)ss)->sin_addr, 4);
+}
+
+/*
+ * May this peer be zebra? One that speaks from the very address it speaks to is a program of
+ * this host: the kernel drops packets with our source that come from elsewhere.
+ */
+static bool
+is_welcome(const struct fpm *fpm, int fd, const struct sockaddr_storage *peer)
+{
+	uint8_t from[16], to[16] = {0}, listed[16];
+	struct sockaddr_storage own = {0};
+	socklen_t len = sizeof(own);
+
+	address_of(peer, from);
+	if (getsockname(fd, (struct sockaddr *)&own, &len) == 0)
+		address_of(&own, to);
+	if (memcmp(from, to, sizeof(to)) == 0)
+		return true;
+	address_of(&fpm->conf.peer, listed);
+	return fpm->conf.peer.ss_family != AF_UNSPEC &&
+	       memcmp(from, listed, sizeof(listed)) == 0;
+}
+
 static void
 on_accept(struct ev_loop *loop, ev_io *io, int revents)
 {
@@ -185,6 +220,13 @@ on_accept(struct ev_loop *loop, ev_io *io, int revents)
 		if (log_allowed(&fpm->accept_log, &missed))
 			log_error("fpm: accept failed errno=%d missed=%u", errno, missed);
 		server_hold(fpm); /* out of descriptors: do not spin on it */
+		return;
+	}
+	if (!is_welcome(fpm, fd, &peer)) {
+		close(fd);
+		status_add(&fpm_status.strangers, 1);
+		if (log_allowed(&fpm->stranger_log, &missed))
+			log_warn("fpm: stranger refused, see fpm.peer missed=%u", missed);
 		return;
 	}
 	if (fpm->session.fd >= 0) {

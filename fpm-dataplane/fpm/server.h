@@ -71,7 +71,8 @@ struct fpm {
 	struct fpm_session session;
 	struct fpm_queue queue;
 	struct fpm_tally tally;
-	struct log_limit bad_frame_log, malformed_log, accept_log, memory_log, listen_log;
+	struct log_limit bad_frame_log, malformed_log, accept_log, stranger_log, memory_log,
+		listen_log;
 };
 
 /* fpm_status has one writer, this thread: a plain add that others read whole. */

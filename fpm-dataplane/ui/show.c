@@ -57,6 +57,7 @@ const struct fpm_count fpm_counts[] = {
 	COUNT(skipped_route, "Routes of a kind not taken."),
 	COUNT(malformed, "Messages cut or contradictory, skipped."),
 	COUNT(bad_frames, "Sessions closed for a broken frame header."),
+	COUNT(strangers, "Connections refused: from an address that is not zebra's."),
 	COUNT(accepts, "Sessions accepted."),
 	COUNT(replaced, "Sessions replaced by a newer one."),
 	COUNT(closes, "Sessions ended."),

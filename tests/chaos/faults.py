@@ -392,7 +392,7 @@ def nonsense_channels(run):
             sock.sendall(run.rng.randbytes(run.rng.randrange(1, 5000)) + b"\n")
             sock.recv(100)
     for _ in range(20):
-        space = run.bed.ns["r1-dp"]
+        space = run.bed.ns["r1"]
         with contextlib.suppress(OSError), netns.open_socket(space, 2, 1) as sock:
             sock.settimeout(0.2)
             sock.connect(("127.0.0.1", 9620))

@@ -2,16 +2,43 @@
 """The FPM session comes and goes; forwarding does not. Garbage is counted and survived."""
 
 import os
+import socket
 
 import pytest
 
 from lib import fpm_speaker as fpm
+from lib import netns
 from lib.wait import eventually
 from zebra import Zebra
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 OTHER, OTHER_HOST = "203.0.113.0/24", "203.0.113.9"
 SENTINEL = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128"
+
+
+def test_only_zebra_may_be_zebra(own_dut):
+    """Listening on every address: this host's programs are let in by each of them, others
+    are shut out and counted, and the session that is there does not notice."""
+    dut = own_dut()
+    dut.edit_config("127.0.0.1:2620", "0.0.0.0:2620")
+    dut.start()
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    generation = dut.fpm()["generation"]
+
+    # 127.0.0.2 to 127.0.0.1: both this host's, but not one address: as a stranger's.
+    with netns.open_socket(dut.ctl, socket.AF_INET, socket.SOCK_STREAM) as stranger:
+        stranger.settimeout(5)
+        stranger.bind(("127.0.0.2", 0))
+        stranger.connect(("127.0.0.1", 2620))
+        assert stranger.recv(1) == b""
+
+    row = dut.fpm()
+    assert (row["strangers"], row["generation"], row["replaced"]) == (1, generation, 0)
+    dut.forwarded(lan, lan.probe(HOST), wan)
+    with netns.open_socket(dut.ctl, socket.AF_INET, socket.SOCK_STREAM) as own:
+        own.connect((lan.ip4, 2620))
+        eventually(lambda: dut.fpm()["replaced"] == 1, 5)
 
 
 def test_loss_of_the_session_loses_no_packet(dut, lan, wan):

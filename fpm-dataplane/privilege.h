@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the daemon may do of all that root may. The same list as that of the unit, for
+ * where nobody else draws the line.
+ */
+#ifndef PRIVILEGE_H
+#define PRIVILEGE_H
+
+/*
+ * Give up, for good and for all threads to come, every capability but those that
+ * SECURITY.md names, and the way to get any by execve(2) (PR_SET_NO_NEW_PRIVS). Before the
+ * first thread is born. Returns 0 or -errno.                                     [main]
+ */
+int privilege_drop(void);
+
+#endif
