@@ -156,6 +156,12 @@ system: all $(O)/tests/flood ## system tests against the real daemon (T=expressi
 chaos: all $(O)/tests/flood ## everything goes wrong at random, each packet is checked (T=60 SEED= ROUTES=20000)
 	@T="$(T)" SEED="$(SEED)" ROUTES="$(ROUTES)" RATE="$(RATE)" ONLY="$(ONLY)" $(PY) tests/chaos/run.py
 
+# What wears a daemon out, and nothing that would give it a fresh start.
+SOAK := churn,table,core_flap,isp_dies,isp_moves,neighbours_forgotten,mtu_changes,address_goes,$\
+	nonsense_frames,nonsense_channels,questions,flood,bgpd_dies,ospfd_dies,zebra_dies
+soak: ## hours of chaos without a kill of the daemon: a line a minute, a verdict (H=8)
+	@$(MAKE) --no-print-directory chaos T=$$(( $(or $(H),8) * 3600 )) RATE=300 ONLY=$(SOAK)
+
 frr-root: ## a newer FRR in build/frr-root, for the tests of feedback (FRR_ROOT=)
 	@tests/lab/frr_root.sh $(CURDIR)/build/frr-root
 
@@ -333,5 +339,5 @@ help: ## this list
 	sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | sort | \
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
-.PHONY: all deps build demo demo-down vtysh test unit unit-asan unit-bins system frr-root lint \
+.PHONY: chaos soak all deps build demo demo-down vtysh test unit unit-asan unit-bins system frr-root lint \
 	format bench bench-fib bench-fpm bench-forward fuzz deb deps-deb test-deb image test-image prometheus clean help

@@ -139,10 +139,10 @@ ckpt_put_route(struct ckpt *c, uint32_t number, const struct prefix *p, uint32_t
 				 .number = number};
 	bool fresh = r->family == 0;
 
+	*r = new;
+	IN_ORDER();
 	if (number > c->head->route_high)
 		c->head->route_high = number;
-	IN_ORDER();
-	*r = new;
 	IN_ORDER();
 	r->crc = RECORD_CRC(&new);
 	IN_ORDER();
@@ -191,7 +191,10 @@ way_take(struct ckpt *c)
 	}
 	if (c->head->way_high == WAYS)
 		return 0;
-	number = ++c->head->way_high;
+	number = c->head->way_high + 1;
+	c->way[number].crc = 0; /* its page is there before anybody counts on it */
+	IN_ORDER();
+	c->head->way_high = number;
 	c->next_way = grow(c->next_way, &c->cap_way, number);
 	return number;
 }
@@ -436,6 +439,18 @@ routes_verify(struct ckpt *c)
 	return bad <= 1 && n + 1 >= c->head->n_routes && n <= c->head->n_routes + 1;
 }
 
+/*
+ * Was the record at `at` ever written? What was not is a hole, and reading holes would cost
+ * memory and time for each page: the highest numbers, which no CRC covers, must not lead there.
+ */
+static bool
+is_written(const struct ckpt *c, const void *at)
+{
+	off_t offset = (off_t)((const char *)at - (const char *)c->head);
+
+	return lseek(c->fd, offset, SEEK_DATA) == offset;
+}
+
 /* What is wrong with it; NULL: nothing. */
 static const char *
 verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms)
@@ -457,7 +472,9 @@ verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms)
 		return "too old";
 	if (h->tries >= TRIES_MAX)
 		return "every start with it has crashed";
-	if (h->route_high > ROUTES || h->way_high > WAYS)
+	if (h->route_high > ROUTES || h->way_high > WAYS ||
+	    (h->route_high > 0 && !is_written(c, &c->route[h->route_high])) ||
+	    (h->way_high > 0 && !is_written(c, &c->way[h->way_high])))
 		return "damaged header";
 	h->tries++;
 	if (!ways_verify(c))

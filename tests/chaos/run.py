@@ -9,6 +9,7 @@ FRR, the kernel and the machine are not in our hands: two runs of one seed do th
 at nearly the same times, and no more than that.
 """
 
+import contextlib
 import os
 import random
 import re
@@ -26,6 +27,7 @@ from chaos.oracle import has_said_all
 from chaos.report import Verdict, stamp
 from lib.wait import Timeout, eventually
 
+TELL_S = 60
 LEAK_BYTES = 48 << 20  # what malloc and a replay may leave behind
 
 
@@ -59,6 +61,22 @@ def schedule(run, seconds, only):
         time.sleep(pause)
         if quiet:
             wait_quiet(run, 20)
+
+
+def _tell(run, every, ending):
+    """A line now and then, for who watches a soak."""
+    while not ending.wait(every):
+        with contextlib.suppress(Exception):  # the daemon is away at the moment
+            row, fpm = memory(run.bed), run.bed.dp.fpm()
+            traffic = run.bed.traffic
+            in_use = row["packet_buffers"] - row["packet_buffers_free"]
+            stamp(
+                run,
+                f"sent {len(traffic.came)}, wrong {len(traffic.wrong)}, damaged "
+                f"{len(traffic.mangled)}, rss {row['rss_bytes'] >> 20} MiB, buffers in use "
+                f"{in_use}, routes {fpm['zebra4'] + fpm['zebra6']}, "
+                f"unsettled {len(run.oracle.unsettled())}",
+            )
 
 
 def wait_quiet(run, patience):
@@ -97,6 +115,7 @@ def chaos(seconds, seed, n4, rate, only):
         run.begin = time.monotonic()
         settler = threading.Thread(target=_settle, args=(run, ending), daemon=True)
         settler.start()
+        threading.Thread(target=_tell, args=(run, TELL_S, ending), daemon=True).start()
         bed.traffic.start()
         time.sleep(1)
         schedule(run, seconds, only)

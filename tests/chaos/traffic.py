@@ -8,6 +8,7 @@ neighbours take no part in it.
 """
 
 import array
+import bisect
 import ctypes
 import ipaddress
 import selectors
@@ -127,7 +128,9 @@ class Traffic:
 
     def sent_between(self, begin, end):
         """How many packets were sent in that time."""
-        return sum(1 for t in self.sent_at if begin <= t <= end)
+        return bisect.bisect_right(self.sent_at, end) - bisect.bisect_left(
+            self.sent_at, begin
+        )
 
     def _send(self):
         cells = self.oracle.cells
