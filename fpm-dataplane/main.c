@@ -498,11 +498,9 @@ run(const struct config *conf)
 	sigaddset(&signals, SERVICE_SIGNAL_RESTART);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	privilege_drop();
 	/* Its thread is born here: from a worker it would have that worker's name. */
 	(void)urcu_qsbr_get_default_call_rcu_data();
-	rc = privilege_drop();
-	if (rc < 0)
-		log_warn("main: privileges not dropped error=%s", strerror(-rc));
 	if (preflight(conf) < 0)
 		return 1;
 	rc = rib_begin(conf);
@@ -539,9 +537,7 @@ run(const struct config *conf)
 		log_info("main: stopping signal=%d", sig);
 	}
 	stop(rc != 0);
-	if (rc != 0)
-		return 1;
-	return sig == SERVICE_SIGNAL_RESTART ? SERVICE_EXIT_RESTART : 0;
+	return rc != 0 ? 1 : sig == SERVICE_SIGNAL_RESTART ? SERVICE_EXIT_RESTART : 0;
 }
 
 int

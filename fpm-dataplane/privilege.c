@@ -8,17 +8,20 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/log.h"
 
 /* Why each: SECURITY.md, "What it may do". */
 static const uint64_t kept = 1ull << CAP_NET_ADMIN | 1ull << CAP_NET_RAW |
 			     1ull << CAP_SYS_ADMIN | 1ull << CAP_IPC_LOCK |
 			     1ull << CAP_SYS_RAWIO;
 
-int
-privilege_drop(void)
+static int
+drop(void)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct set[2];
@@ -37,4 +40,13 @@ privilege_drop(void)
 		set[i].inheritable = 0;
 	}
 	return syscall(SYS_capset, &head, set) < 0 ? -errno : 0;
+}
+
+void
+privilege_drop(void)
+{
+	int rc = drop();
+
+	if (rc < 0)
+		log_warn("main: privileges not dropped error=%s", strerror(-rc));
 }

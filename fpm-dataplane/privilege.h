@@ -9,8 +9,8 @@
 /*
  * Give up, for good and for all threads to come, every capability but those that
  * SECURITY.md names, and the way to get any by execve(2) (PR_SET_NO_NEW_PRIVS). Before the
- * first thread is born. Returns 0 or -errno.                                     [main]
+ * first thread is born. What cannot be given up is said in the log.               [main]
  */
-int privilege_drop(void);
+void privilege_drop(void);
 
 #endif
