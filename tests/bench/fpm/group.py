@@ -45,11 +45,10 @@ class Behind:
 
         def find():
             for sport in range(4000, 4064):
-                out.drain()
+                begin = now()
                 self.rig.wires["lan"].send(self.rig.probe(MARKER_HOST, sport))
-                end = now() + 0.01
-                while now() < end:
-                    if out.came(sport=sport) is not None:
+                while now() < begin + 0.01:
+                    if out.came(begin, sport) is not None:
                         return sport
             return None
 

@@ -81,8 +81,10 @@ class Port:
         while True:
             try:
                 data, control, _, _ = self.sock.recvmsg(2048, 64)
-            except OSError:  # none, or the link is down
+            except BlockingIOError:
                 return None
+            except OSError:  # the link went down: said once, before what came until then
+                continue
             if mark not in data:
                 continue
             seconds, ns = struct.unpack("qq", control[0][2])
