@@ -14,6 +14,7 @@ PKGS_TEST  := libcmocka-dev python3-pytest python3-scapy python3-yaml clang-form
 	tcpdump tshark
 PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps
 PKGS_DEB   := build-essential debhelper
+PKGS_VM    := qemu-system-x86 busybox-static cpio kmod
 PKGS_FUZZ  := clang-14 libclang-rt-14-dev
 PKGS_BENCH := xz-utils bzip2 bgpdump python3-matplotlib
 
@@ -161,6 +162,14 @@ SOAK := churn,table,core_flap,isp_dies,isp_moves,neighbours_forgotten,mtu_change
 	nonsense_frames,nonsense_channels,questions,flood,bgpd_dies,ospfd_dies,zebra_dies
 soak: ## hours of chaos without a kill of the daemon: a line a minute, a verdict (H=8)
 	@$(MAKE) --no-print-directory chaos T=$$(( $(or $(H),8) * 3600 )) RATE=300 ONLY=$(SOAK)
+
+test-vm: ## tests in a virtual machine: PCI NICs behind an IOMMU (T=expression)
+	@$(MAKE) --no-print-directory deps
+	@if $(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_VM)"; then \
+		mkdir -p build/vm && \
+		$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all && \
+		$(PY) tests/vm/run.py $(if $(T),"$(T)"); \
+	else echo "test-vm: skipped: not installable here: $(PKGS_VM)"; fi
 
 frr-root: ## a newer FRR in build/frr-root, for the tests of feedback (FRR_ROOT=)
 	@tests/lab/frr_root.sh $(CURDIR)/build/frr-root
@@ -340,4 +349,4 @@ help: ## this list
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
 .PHONY: chaos soak all deps build demo demo-down vtysh test unit unit-asan unit-bins system frr-root lint \
-	format bench bench-fib bench-fpm bench-forward fuzz deb deps-deb test-deb image test-image prometheus clean help
+	format test-vm bench bench-fib bench-fpm bench-forward fuzz deb deps-deb test-deb image test-image prometheus clean help

@@ -5,6 +5,8 @@
     dp:  veths p-lan p-wan p-alt p-ext   the daemon
     far: veths lan wan alt ext           the neighbours: raw sockets, no kernel addresses
 
+In a virtual machine the wires may be NICs (lib/links.py).
+
 The kernel of `far` has no addresses and answers nothing: whoever is there is played by
 the test (Wire.answer) or written into the kernel of `ctl` as a static neighbour.
 """
@@ -17,8 +19,9 @@ import signal
 import socket
 import subprocess
 
-from lib import netns, procs
+from lib import links, netns, procs
 from lib.dataplane import Dataplane
+from lib.links import far_mac, port_mac
 from lib.wait import eventually
 
 NAMES = ("lan", "wan", "alt", "ext")
@@ -35,7 +38,7 @@ fpm:
 control-socket: {socket}
 metrics: {metrics}
 memory:
-  size-mib: 96
+{memory}
 log-level: info
 """
 
@@ -106,6 +109,7 @@ class Dut:
         self.ctl, self.dp, self.far = (f"fdp-{k}-{tag}" for k in ("ctl", "dp", "far"))
         self.dir = f"/tmp/fdp-{tag}"
         self.names, self.metrics = NAMES, metrics
+        self.links = links.chosen()
         self.socket, self.config = self.dir + "/control.sock", self.dir + "/config.yaml"
         self.log_file = self.dir + "/daemon.log"
         self.daemon = Dataplane(
@@ -129,22 +133,7 @@ class Dut:
         netns.sysctl(self.ctl, SYSCTL)
         for name in (self.ctl, self.dp):
             netns.ip_batch(["link set lo up"], name)
-        lines = []
-        for n, name in enumerate(self.names):
-            # Ends of unequal index: where both are alike the kernel takes the veth for a
-            # plain device and may report its carrier as much as a second late.
-            lines += [
-                f"link add {name} index {100 + n} address {far_mac(n)} "
-                f"type veth peer name p-{name} "
-                f"address {port_mac(n)} netns {self.dp}",
-                f"link set {name} up",
-            ]
-        netns.ip_batch(lines, self.far)
-        netns.ip_batch([f"link set p-{name} up" for name in self.names], self.dp)
-        for name in self.names:
-            off = "tx off gso off tso off gro off".split()
-            netns.run(self.far, ["ethtool", "-K", name, *off], check=False)
-            netns.run(self.dp, ["ethtool", "-K", "p-" + name, *off], check=False)
+        self.links.make(self)
         self.write_config()
         for n, name in enumerate(self.names):
             wire = self._wire(self.far, name)
@@ -162,11 +151,15 @@ class Dut:
         """Write the configuration: the standard one, or `text`."""
         if text is None:
             ports = "\n".join(
-                f"  - tap: {name}0\n    device: net_af_packet,iface=p-{name}"
+                f"  - tap: {name}0\n    device: {self.links.device(name)}"
                 for name in self.names
             )
             text = CONFIG.format(
-                ports=ports, ctl=self.ctl, socket=self.socket, metrics=self.metrics
+                ports=ports,
+                ctl=self.ctl,
+                socket=self.socket,
+                metrics=self.metrics,
+                memory=self.links.memory,
             )
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(text)
@@ -352,16 +345,6 @@ class Dut:
     def log(self, lines=40):
         """The last lines the daemon wrote."""
         return self.daemon.log(lines)
-
-
-def port_mac(n):
-    """MAC of the router's port number n."""
-    return f"02:00:00:00:{n:02x}:01"
-
-
-def far_mac(n):
-    """MAC of the neighbour on port number n."""
-    return f"02:00:00:00:{n:02x}:02"
 
 
 def why_not():

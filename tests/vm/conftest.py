@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fixtures of the tests in a guest. Run by tests/vm/run.py, never by hand on a machine."""
+
+import os
+import sys
+
+import pytest
+
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [TESTS, os.path.join(TESTS, "system")]
+
+from qmp import Qmp  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def qmp():
+    """QEMU's monitor."""
+    with Qmp() as monitor:
+        yield monitor
+
+
+@pytest.fixture(params=[4, 6], ids=["IPv4", "IPv6"])
+def family(request):
+    """Both families."""
+    return request.param

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A virtual machine for one command: QEMU without KVM, Debian's kernel, unpacked and never
+installed, and this machine's root file system, of which the guest changes only a copy in
+its memory. Build, FRR and pytest run in it as they are; what the machine's own kernel may
+lack is there: PCI NICs behind an IOMMU.
+
+All files are below one directory; QEMU lives in a network namespace without a name, whose
+TAPs and bridges go with it, and it dies with the process that started it, however that ends.
+"""
+
+import contextlib
+import ctypes
+import lzma
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PR_SET_PDEATHSIG = 1
+PROGRAMS = ("qemu-system-x86_64", "busybox", "cpio", "modprobe")
+# To have a root file system, and no others: what is used later is loaded by the guest.
+MODULES = ("9p", "9pnet_virtio", "overlay", "virtio_pci")
+_libc = ctypes.CDLL(None)
+
+
+class GuestError(Exception):
+    """The guest did not come up, or did not end as it should have."""
+
+
+class Kernel:
+    """A Debian kernel in `directory`: vmlinux, modules and an initramfs."""
+
+    def __init__(self, directory):
+        self.dir = directory
+        self.vmlinux = os.path.join(directory, "vmlinux")
+        self.initrd = os.path.join(directory, "initrd")
+
+    def prepare(self):
+        """Fetch and unpack what is not there yet; the initramfs is made anew."""
+        os.makedirs(self.dir, exist_ok=True)
+        if not os.path.exists(self.vmlinux):
+            self._unpack(self._fetch())
+        self._pack_initrd()
+
+    @property
+    def modules(self):
+        """The directory with the kernel's modules."""
+        (version,) = os.listdir(f"{self.dir}/root/lib/modules")
+        return f"{self.dir}/root/lib/modules/{version}"
+
+    def _fetch(self):
+        said = _output(["apt-cache", "depends", "linux-image-amd64"])
+        package = re.search(r"Depends: (linux-image-\S+)", said).group(1)
+        # As root: apt's own user may not write here.
+        _output(
+            ["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", package],
+            self.dir,
+        )
+        (deb,) = [f for f in os.listdir(self.dir) if f.endswith(".deb")]
+        return os.path.join(self.dir, deb)
+
+    def _unpack(self, deb):
+        root = f"{self.dir}/root"
+        shutil.rmtree(root, ignore_errors=True)
+        _output(["dpkg-deb", "-x", deb, root])
+        (image,) = [f for f in os.listdir(f"{root}/boot") if f.startswith("vmlinuz")]
+        # To unpack itself takes a kernel seconds without KVM.
+        with open(f"{root}/boot/{image}", "rb") as file:
+            plain = _unpacked(file.read())
+        _output(["depmod", "-b", root, os.path.basename(self.modules)])
+        os.unlink(deb)
+        with open(self.vmlinux + ".new", "wb") as file:
+            file.write(plain)
+        os.rename(self.vmlinux + ".new", self.vmlinux)
+
+    def _pack_initrd(self):
+        with tempfile.TemporaryDirectory(dir=self.dir) as tree:
+            for name in "bin proc sys dev mods host rw new".split():
+                os.mkdir(os.path.join(tree, name))
+            shutil.copy(shutil.which("busybox"), f"{tree}/bin/busybox")
+            shutil.copy(f"{HERE}/init.sh", f"{tree}/init")
+            os.chmod(f"{tree}/init", 0o755)
+            for n, path in enumerate(self._files_of(MODULES)):
+                shutil.copy(path, f"{tree}/mods/{n:02}-{os.path.basename(path)}")
+            names = _output(["find", ".", "-print0"], tree)
+            with open(self.initrd, "wb") as out:
+                argv = ["cpio", "--null", "-o", "-H", "newc", "--quiet"]
+                subprocess.run(argv, input=names.encode(), stdout=out, cwd=tree, check=True)
+
+    def _files_of(self, modules):
+        """Paths of these modules and of what they need, in the order to load them in."""
+        argv = ["modprobe", "-d", f"{self.dir}/root", "-S", os.path.basename(self.modules)]
+        found = {}
+        for module in modules:
+            said = _output([*argv, "-n", "--show-depends", module])
+            found |= dict.fromkeys(re.findall(r"^insmod (\S+)", said, re.M))
+        return list(found)
+
+
+def why_not():
+    """One sentence why there can be no guest here, or None."""
+    if os.uname().machine != "x86_64":
+        return "the guest is an x86-64 machine"
+    if os.geteuid() != 0:
+        return "the guest needs root (network namespaces, TAPs)"
+    missing = [p for p in PROGRAMS if shutil.which(p) is None]
+    return f"not installed: {', '.join(missing)}" if missing else None
+
+
+def run(
+    kernel,
+    log,
+    command,
+    devices=(),
+    network="",
+    seconds=240,
+    cpus=2,
+    mib=2560,
+    hugepages=256,
+):
+    """Boot, run `command` (text for bash) as root, return its exit code; what it prints
+    goes to stdout and to the file `log`, what the kernel says to `log`.console, what QEMU
+    says to `log`.qemu.
+
+    devices   more arguments for QEMU
+    network   text for sh in QEMU's network namespace, before it starts
+
+    GuestError when the guest died or took `seconds` and a minute.
+    """
+    with contextlib.ExitStack() as undo:
+        shared = undo.enter_context(tempfile.TemporaryDirectory(dir=kernel.dir))
+        shutil.copy(f"{HERE}/guest.sh", shared)
+        files = {"command": command, "modules": kernel.modules, "seconds": str(seconds)}
+        for name, text in files.items():
+            with open(f"{shared}/{name}", "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+        # The guest speaks with QEMU's monitor: one end each.
+        ends = socket.socketpair()
+        for end in ends:
+            undo.callback(end.close)
+        argv = [
+            "qemu-system-x86_64", *"-accel tcg,thread=multi -cpu max".split(),
+            # Split, or QEMU has no interrupt remapping for the IOMMU to do.
+            *"-machine q35,kernel-irqchip=split -nodefaults -no-user-config".split(),
+            *"-display none -no-reboot -serial stdio".split(),
+            "-smp", str(cpus), "-m", str(mib),
+            "-serial", f"file:{log}.console",
+            "-kernel", kernel.vmlinux, "-initrd", kernel.initrd,
+            "-append", "console=ttyS1 quiet panic=-1 mitigations=off net.ifnames=0 "
+            f"intel_iommu=on iommu=pt tsc=reliable hugepages={hugepages}",
+            "-device", "intel-iommu,intremap=on,device-iotlb=on",
+            *_share("hostroot", "/", "readonly=on,multidevs=remap"),
+            *_share("exchange", shared, "writeout=immediate"),
+            "-device", "virtio-serial-pci",
+            "-chardev", f"socket,id=monitor,fd={ends[0].fileno()}",
+            "-mon", "chardev=monitor,mode=control",
+            "-chardev", f"socket,id=guest,fd={ends[1].fileno()}",
+            "-device", "virtserialport,chardev=guest,name=qmp",
+            *devices,
+        ]  # fmt: skip
+        setup = f'set -e\n{network}\nexec "$@"'
+        qemu = subprocess.Popen(
+            ["unshare", "--net", "sh", "-c", setup, "qemu", *argv],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=undo.enter_context(open(f"{log}.qemu", "wb")),
+            pass_fds=[end.fileno() for end in ends],
+            # Else it would outlive a kill -9 of ours.
+            preexec_fn=lambda: _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL),
+        )
+        undo.callback(_end, qemu)
+        _show(qemu, log, seconds + 60)
+        return _code(shared, log)
+
+
+def _share(tag, path, more):
+    return ["-fsdev", f"local,id={tag},path={path},security_model=none,{more}",
+            "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]  # fmt: skip
+
+
+def _show(qemu, log, seconds):
+    """Copy what the guest prints until it ends."""
+    signal.signal(signal.SIGALRM, lambda *_: qemu.kill())
+    signal.alarm(seconds)
+    try:
+        with open(log, "w", encoding="utf-8") as file:
+            for line in qemu.stdout:
+                text = line.decode(errors="replace")
+                file.write(text)
+                print(text, end="", flush=True)
+        qemu.wait()
+    finally:
+        signal.alarm(0)
+
+
+def _end(qemu):
+    qemu.kill()
+    qemu.wait()
+    qemu.stdout.close()
+
+
+def _code(shared, log):
+    try:
+        with open(f"{shared}/code", encoding="ascii") as file:
+            return int(file.read())
+    except OSError:
+        raise GuestError(f"the guest did not finish: see {log}.console and .qemu") from None
+
+
+def _unpacked(image):
+    """The kernel proper out of a vmlinuz that is packed with xz, as Debian's are."""
+    for found in re.finditer(re.escape(b"\xfd7zXZ\0"), image):
+        try:
+            plain = lzma.LZMADecompressor().decompress(image[found.start() :])
+        except lzma.LZMAError:
+            continue
+        if plain.startswith(b"\x7fELF"):
+            return plain
+    raise GuestError("no kernel packed with xz in the image")
+
+
+def _output(argv, cwd=None):
+    done = subprocess.run(argv, cwd=cwd, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise GuestError(f"{' '.join(argv)}: {done.stderr.strip()}")
+    return done.stdout

@@ -1,0 +1,23 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: BSD-3-Clause
+# First process of the guest (guest.py makes the initramfs): the machine's own root file
+# system, read-only over 9p, below an overlay in memory; then
+# guest.sh is process 1.
+B=/bin/busybox
+$B mount -t proc proc /proc
+$B mount -t sysfs sys /sys
+$B mount -t devtmpfs dev /dev
+for m in /mods/*; do $B insmod "$m" || echo "insmod $m failed"; done
+p9=trans=virtio,version=9p2000.L,msize=1048576
+$B mount -t 9p -o $p9,cache=loose,ro hostroot /host
+$B mount -t tmpfs -o size=60% tmpfs /rw
+$B mkdir -p /rw/u /rw/w
+$B mount -t overlay -o lowerdir=/host,upperdir=/rw/u,workdir=/rw/w overlay /new
+for d in proc sys dev; do $B mount --move /$d /new/$d; done
+$B mount -t tmpfs -o mode=755 tmpfs /new/run
+$B mkdir -p /new/run/vm
+$B mount -t 9p -o $p9,cache=none exchange /new/run/vm
+modules=/new/lib/modules/$($B uname -r)
+$B mkdir -p "$modules"
+$B mount --bind "/host$($B cat /new/run/vm/modules)" "$modules"
+exec $B switch_root /new /bin/bash /run/vm/guest.sh

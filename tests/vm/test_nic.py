@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A NIC on PCI with DPDK's own driver, behind an IOMMU: what a driver does differently from
+AF_PACKET is shown here, once a model (run.py). What the walk does with packets is the
+system tests' to show."""
+
+import contextlib
+import http.client
+import os
+import re
+
+import pytest
+
+from lib import netns
+from lib.frr import Frr
+from lib.linkwatch import LinkWatch
+from lib.wait import eventually
+from router import Router
+from wire import token_of
+
+BEHIND = {("lan", 4): "198.51.100.9", ("wan", 4): "203.0.113.9",
+          ("lan", 6): "2001:db8:a::9", ("wan", 6): "2001:db8:b::9"}  # fmt: skip
+NETS = {"198.51.100.9": "198.51.100.0/24", "203.0.113.9": "203.0.113.0/24",
+        "2001:db8:a::9": "2001:db8:a::/48", "2001:db8:b::9": "2001:db8:b::/48"}  # fmt: skip
+JUMBO = 9000
+
+
+@pytest.fixture(scope="module")
+def nic():
+    """A router on NICs, each with a queue pair a forwarder, that may get long frames."""
+    router = Router(name="nic", metrics="127.0.0.1:9620")
+    with contextlib.ExitStack() as undo:
+        undo.callback(router.destroy)
+        router.build()
+        router.edit_config("\nmemory:", f"\ncores: {os.environ['FDP_CORES']}\nmemory:")
+        router.edit_config("    device:", f"    mtu: {JUMBO}\n    device:")
+        router.start()
+        yield router
+
+
+@pytest.fixture
+def router(nic):
+    """It, in its standard state."""
+    nic.ready()
+    return nic
+
+
+def peer(wire, family):
+    return wire.peer4 if family == 4 else wire.peer6
+
+
+def behind(router, name, family):
+    """A host behind the peer of a wire, routed."""
+    wire, host = router.wires[name], BEHIND[name, family]
+    router.route(NETS[host], via=peer(wire, family), wire=wire)
+    return host
+
+
+def test_the_driver_is_the_models_own(router):
+    rows = router.control.ask("ports")
+
+    assert {row["driver"] for row in rows} == {os.environ["FDP_DRIVER"]}
+    assert {row["mac"] for row in rows} == {w.port_mac for w in router.wires.values()}
+
+
+def test_forwards_both_ways_without_loss(router, family):
+    """Two streams against each other, of many flows, so that every queue has some."""
+    lan, wan = router.wires["lan"], router.wires["wan"]
+    to_wan, to_lan = behind(router, "wan", family), behind(router, "lan", family)
+
+    with router.stream(lan, to_wan, rate=400, flows=32) as there:
+        with router.stream(wan, to_lan, rate=400, flows=32) as back:
+            eventually(
+                lambda: there.sent > 800 and back.sent > 800, 30, 0.1, "1600 packets"
+            )
+
+    eventually(lambda: there.lost(wan) == [] and back.lost(lan) == [], 5, 0.1, "all arrive")
+
+
+def test_every_queue_gets_its_share(router):
+    """RSS where there are several queues: no forwarder is left out."""
+    queues = router.port_row(router.wires["lan"])["queues"]
+    if queues == 1:
+        pytest.skip("one queue pair")
+    lan, wan = router.wires["lan"], router.wires["wan"]
+    host = behind(router, "wan", 4)
+    probes = [lan.probe(host, sport=sport) for sport in range(1000, 1256)]
+    before = forwarded_by(router)
+
+    lan.send(*probes)
+
+    tokens = set(map(token_of, probes))
+    wan.expect_many(lambda data: token_of(data) in tokens, len(probes), 10)
+    after = forwarded_by(router)
+    by = {lcore: after[lcore] - before[lcore] for lcore in after}
+    assert len(by) == queues
+    assert (
+        sum(by.values()) == len(probes) and min(by.values()) > len(probes) / queues / 3
+    ), by
+
+
+def forwarded_by(router):
+    """{lcore: IPv4 packets that it has forwarded}, by the metrics page."""
+    with netns.entered(router.ctl):
+        page = http.client.HTTPConnection("127.0.0.1", 9620, timeout=5)
+        page.connect()
+    with contextlib.closing(page):
+        page.request("GET", "/metrics")
+        text = page.getresponse().read().decode()
+    row = r'^fpmdp_forwarded_packets_total\{family="ipv4",lcore="(fwd-\d+)"\} (\d+)$'
+    return {lcore: int(n) for lcore, n in re.findall(row, text, re.M)}
+
+
+def test_a_pulled_cable_is_carrier_lost_and_its_ways_are_left(router, qmp):
+    """The carrier of a NIC is asked for now and then: within a second the TAP has none, what
+    went out there goes the other way, and back when the cable is back."""
+    lan, wan, alt = (router.wires[n] for n in ("lan", "wan", "alt"))
+    hops = [router.zebra.hop(w.peer4, w) for w in (wan, alt)]
+    group = router.zebra.group(hops)
+    router.route("198.51.100.0/24", nhid=group)
+    flows = [lan.probe("198.51.100.9", sport=sport) for sport in range(2000, 2064)]
+    tokens = set(map(token_of, flows))
+
+    def out():
+        for wire in (wan, alt):
+            wire.clear()
+        lan.send(*flows)
+        mine = lambda w: len(w.got(lambda data: token_of(data) in tokens))  # noqa: E731
+        eventually(lambda: mine(wan) + mine(alt) == len(flows), 5, 0.05, "all flows leave")
+        return mine(wan), mine(alt)
+
+    assert 0 not in out()
+    with pulled(qmp, "port1"):
+        eventually(lambda: "LOWER_UP" not in router.link_row(wan.tap)["flags"], 3, 0.02)
+        assert router.port_row(wan)["link"] == "down"
+        assert out() == (0, len(flows))
+    carrier(router, wan)
+    assert 0 not in out()
+
+
+@contextlib.contextmanager
+def pulled(qmp, nic_id):
+    """The cable of a NIC is out."""
+    qmp("set_link", name=nic_id, up=False)
+    try:
+        yield
+    finally:
+        qmp("set_link", name=nic_id, up=True)
+
+
+def carrier(router, wire):
+    """Wait until kernel and dataplane have it."""
+    eventually(lambda: "LOWER_UP" in router.link_row(wire.tap)["flags"], 10, 0.02)
+    eventually(lambda: router.port_row(wire)["link"] == "up", 2, 0.02)
+
+
+def test_who_asks_for_counters_does_not_disturb_the_carrier(router):
+    """Link state and statistics share registers of some NICs, and are asked by two threads."""
+    with LinkWatch(router.ctl) as watch:
+        for _ in range(300):
+            router.control.ask("ports")
+
+    assert watch.lost_carrier() == []
+
+
+def test_long_frames_pass_whole(router, family):
+    """9000 octets of IP and one more: MTU of device, TAP and the other end."""
+    lan, wan = router.wires["lan"], router.wires["wan"]
+    host = behind(router, "wan", family)
+    router.ip(*(f"link set {w.tap} mtu {JUMBO}" for w in (lan, wan)))
+    eventually(lambda: router.port_row(wan)["mtu"] == JUMBO, 2, 0.01, "MTU in force")
+    eventually(lambda: router.port_row(lan)["mtu"] == JUMBO, 2, 0.01, "MTU in force")
+
+    for size in (1501, 2049, 4096, 8178, 8179, 8999, JUMBO):
+        probe = bytes(lan.probe(host, size=size))
+        lan.send(probe)
+        came = wan.expect_raw(token_of(probe), 5)
+        # Past the headers that a router rewrites.
+        assert came[14 + 40 :] == probe[14 + 40 :], size
+
+
+def test_long_frames_of_the_kernel_leave_and_are_heard(router):
+    """Up the TAP and out of it, whole: what BGP sessions with a large MTU rely upon."""
+    lan = router.wires["lan"]
+    router.ip(f"link set {lan.tap} mtu {JUMBO}")
+    eventually(lambda: router.port_row(lan)["mtu"] == JUMBO, 2, 0.01, "MTU in force")
+    with kernel_peer(router, "lan", "192.0.2.50/26"):
+        said = netns.run(router.far, ["ping", "-c", "3", "-M", "do", "-s", str(JUMBO - 28),
+                                      "-W", "3", lan.ip4])  # fmt: skip
+
+    assert " 3 received" in said, said
+
+
+@contextlib.contextmanager
+def kernel_peer(router, name, *addresses):
+    """The kernel at the far end of a wire is somebody for a while."""
+    netns.sysctl(router.far, {f"net.ipv6.conf.{name}.disable_ipv6": 0})
+    netns.ip_batch([f"addr add {a} dev {name}" for a in addresses], router.far)
+    try:
+        yield
+    finally:
+        netns.ip_batch([f"addr flush dev {name}"], router.far)
+        netns.sysctl(router.far, {f"net.ipv6.conf.{name}.disable_ipv6": 1})
+
+
+DAEMONS = 'bgpd=yes\nzebra_options="-A 127.0.0.1 -s 90000000{more}"\nbgpd_options="-A 127.0.0.1"\n'
+BGP = """\
+hostname {host}
+{fpm}
+router bgp {asn}
+ bgp router-id {id}
+ no bgp ebgp-requires-policy
+ no bgp network import-check
+ no bgp default ipv4-unicast
+ neighbor {peer4} remote-as {peer_as}
+ neighbor {peer6} remote-as {peer_as}
+ neighbor {peer4} timers 3 9
+ neighbor {peer6} timers 3 9
+ neighbor {peer4} timers connect 1
+ neighbor {peer6} timers connect 1
+ address-family ipv4 unicast
+  neighbor {peer4} activate
+  {net4}
+ exit-address-family
+ address-family ipv6 unicast
+  neighbor {peer6} activate
+  {net6}
+ exit-address-family
+exit
+"""
+
+
+def bgp_router(router, namespace, host, more="", **words):
+    """An FRR with one BGP session a family; its files are the router's."""
+    source = f"{router.dir}/{host}.conf"
+    os.makedirs(source)
+    texts = {"daemons": DAEMONS.format(more=more), "vtysh.conf": f"hostname {host}\n",
+             "frr.conf": BGP.format(host=host, **words)}  # fmt: skip
+    for name, text in texts.items():
+        with open(f"{source}/{name}", "w", encoding="utf-8") as file:
+            file.write(text)
+    frr = Frr(namespace, source, f"{router.dir}/{host}", router.dir)
+    frr.start()
+    return frr
+
+
+def test_bgp_through_the_tap_makes_routes_that_forward(router, qmp):
+    """Real FRR on both ends of the wire: ARP, neighbour discovery and TCP pass by the NIC
+    and the TAP, what the peer announces is forwarded, and a pulled cable ends the session.
+    """
+    lan, wan = router.wires["lan"], router.wires["wan"]
+    ip4, ip6 = "192.0.2.100", "2001:db8:1::100"
+    router.zebra.close()
+    with contextlib.ExitStack() as undo:
+        undo.enter_context(kernel_peer(router, "wan", f"{ip4}/26", f"{ip6}/64"))
+        both = {"asn": 65001, "peer_as": 65002, "id": ip4}
+        isp = bgp_router(
+            router, router.far, "isp", **both, fpm="no ipv6 forwarding", peer4=wan.ip4,
+            peer6=wan.ip6, net4="network 203.0.113.0/24",
+            net6="network 2001:db8:b::/48")  # fmt: skip
+        undo.callback(isp.stop, *isp.daemons)
+        r1 = bgp_router(
+            router, router.ctl, "r1", " -M dplane_fpm_nl", asn=65002, peer_as=65001, id=wan.ip4,
+            fpm="fpm address 127.0.0.1", peer4=ip4, peer6=ip6, net4="", net6="")  # fmt: skip
+        undo.callback(r1.stop, *r1.daemons)
+        for address in (ip4, ip6):
+            eventually(lambda a=address: r1.bgp_state(a) == "Established", 60, 0.5,
+                       f"BGP with {address}")  # fmt: skip
+        for family in (4, 6):
+            host = BEHIND["wan", family]
+            router.in_force(NETS[host])
+            assert router.forwarded(lan, lan.probe(host), wan, 10)
+        with pulled(qmp, "port1"):
+            # Before the hold time is over, by the TAP's carrier.
+            eventually(lambda: r1.bgp_state(ip4) != "Established", 4, 0.1, "BGP goes down")
+            assert "LOWER_UP" not in router.link_row(wan.tap)["flags"]
+        carrier(router, wan)
+
+
+def test_nothing_is_amiss_in_the_log(router):
+    """A warning is a question at 3 a.m.: a start and an hour on a good NIC have none."""
+    text = router.log(10000)
+
+    assert [line for line in text.splitlines() if re.search(r"^\S+ [EW] ", line)] == []
