@@ -53,7 +53,9 @@ POPTRIE_SRC := $(wildcard poptrie/*.c)
 TAP_SRC     := $(wildcard tap-bridge/*.c)
 DAEMON_SRC  := $(wildcard fpm-dataplane/*.c) \
 	$(foreach d,$(DAEMON_DIRS),$(wildcard fpm-dataplane/$(d)/*.c))
-CTL_SRC     := $(wildcard fpm-dataplane/ctl/*.c) fpm-dataplane/base/prefix.c
+# With the daemon's own eyes for a configuration file: `fpmctl config check`.
+CTL_SRC     := $(wildcard fpm-dataplane/ctl/*.c) $(wildcard fpm-dataplane/config*.c) \
+	$(addprefix fpm-dataplane/base/,prefix.c log.c policer.c) tap-bridge/netns.c
 SUPER_SRC   := $(wildcard fpm-dataplane/supervise/*.c) fpm-dataplane/base/log.c
 obj          = $(patsubst %.c,$(O)/obj/%.o,$(1))
 
@@ -67,7 +69,7 @@ $(O)/fpm-dataplane: $(call obj,$(DAEMON_SRC) $(POPTRIE_SRC) $(TAP_SRC))
 
 $(O)/fpmctl: $(call obj,$(CTL_SRC))
 	@echo "  LD    $@"
-	@$(CC) $(ALL_CFLAGS) -o $@ $^ $(shell $(PC) --libs jansson) $(LDFLAGS)
+	@$(CC) $(ALL_CFLAGS) -o $@ $^ $(shell $(PC) --libs jansson yaml-0.1) $(LDFLAGS)
 
 $(O)/fpm-supervise: $(call obj,$(SUPER_SRC))
 	@echo "  LD    $@"

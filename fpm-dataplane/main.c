@@ -30,6 +30,7 @@
 #include "fpm/fpm.h"
 #include "fwd/fwd.h"
 #include "keep.h"
+#include "manage.h"
 #include "neigh/neigh.h"
 #include "netns.h"
 #include "plan.h"
@@ -44,14 +45,10 @@
 #include "trace/trace.h"
 #include "ui/ui.h"
 
-#define PUNT_RING_PROTECTED 1024
-#define PUNT_RING_OPEN      512
-#define INJECT_RING         1024
-
-enum { W_RIB, W_NEIGH, W_PUNT, W_FPM, W_UI, W_TRACE, N_WORKER };
+enum { W_RIB, W_NEIGH, W_PUNT, W_FPM, W_UI, W_TRACE, W_MANAGE, N_WORKER };
 
 static struct {
-	struct config conf;
+	struct config conf, running; /* with what was chosen here; as manage changes it */
 	struct rte_mempool *pool;
 	struct port port[CONFIG_PORTS_MAX];
 	bool tap_new[CONFIG_PORTS_MAX]; /* made by this start */
@@ -198,38 +195,6 @@ ports_open(const struct config *conf)
 	return 0;
 }
 
-/* NULL when memory is out. */
-static struct rte_ring *
-ring_make(const char *what, unsigned int fwd, unsigned int size)
-{
-	char name[RTE_RING_NAMESIZE];
-
-	snprintf(name, sizeof(name), "%s-%u", what, fwd);
-	return rte_ring_create(name, size, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
-}
-
-/* A ring a class: what fills one leaves the others their room. */
-static int
-rings_make(struct fwd_rings *r, unsigned int fwd)
-{
-	bool made = true;
-	char name[16];
-
-	for (unsigned int c = 0; c < N_PUNT_CLASS; c++) {
-		snprintf(name, sizeof(name), "punt-%u", c);
-		r->punt[c] = ring_make(name, fwd,
-				       c < CLASS_FIRST_OPEN ? PUNT_RING_PROTECTED
-							    : PUNT_RING_OPEN);
-		made &= r->punt[c] != NULL;
-	}
-	r->inject = ring_make("inject", fwd, INJECT_RING);
-	r->n_gleaned = &dp.gleaned[fwd].n;
-	if (made && r->inject != NULL)
-		return 0;
-	log_error("main: rings not made error=%s", rte_strerror(rte_errno));
-	return -rte_errno;
-}
-
 /* All but its queues: for those it need not stop. */
 static int
 forwarder_make(const struct config *conf, unsigned int i)
@@ -237,7 +202,7 @@ forwarder_make(const struct config *conf, unsigned int i)
 	struct fwd_conf *f = &dp.fwd[i];
 	struct serving *s = &dp.serving[i];
 	char name[16];
-	int rc = rings_make(&dp.rings[i], i);
+	int rc = fwd_rings_make(&dp.rings[i], i, &dp.gleaned[i].n);
 
 	if (rc < 0)
 		return rc;
@@ -325,7 +290,8 @@ rib_begin(const struct config *conf)
 {
 	struct worker *w = dp.worker;
 	struct rib_conf rib = {.neigh = &w[W_NEIGH],
-			       .fpm = conf->fpm_feedback ? &w[W_FPM] : NULL,
+			       .fpm = &w[W_FPM],
+			       .feedback = conf->fpm_feedback,
 			       .sweep_quiet_s = conf->sweep_quiet_s,
 			       .sweep_max_s = conf->sweep_max_s,
 			       .sweep_restart_s = conf->sweep_restart_s,
@@ -374,6 +340,7 @@ workers_setup(const struct config *conf)
 			     .neigh = &w[W_NEIGH],
 			     .fpm = &w[W_FPM],
 			     .trace = &w[W_TRACE],
+			     .manage = &w[W_MANAGE],
 			     .port = dp.port,
 			     .n_port = dp.n_port,
 			     .serving = dp.serving,
@@ -386,6 +353,8 @@ workers_setup(const struct config *conf)
 			     .version = FPMDP_VERSION,
 			     .dpdk = rte_version(),
 			     .config_file = conf->file};
+	struct manage_conf manage = {
+		.running = &dp.running, .rib = &w[W_RIB], .fpm = &w[W_FPM]};
 	int rc;
 
 	neigh.fib = punt.fib = ui.fib = trace.fib = dp.fib;
@@ -405,6 +374,8 @@ workers_setup(const struct config *conf)
 		rc = trace_setup(&w[W_TRACE], &trace);
 	if (rc == 0)
 		rc = ui_setup(&w[W_UI], &ui);
+	if (rc == 0)
+		rc = manage_setup(&w[W_MANAGE], &manage);
 	for (unsigned int i = W_RIB + 1; i < N_WORKER && rc == 0; i++)
 		rc = worker_prepare(&w[i]);
 	return rc;
@@ -414,7 +385,7 @@ workers_setup(const struct config *conf)
 static int
 start(const struct config *conf)
 {
-	static const int order[] = {W_RIB, W_PUNT, W_NEIGH, W_TRACE, W_FPM, W_UI};
+	static const int order[] = {W_RIB, W_PUNT, W_NEIGH, W_TRACE, W_FPM, W_MANAGE, W_UI};
 	unsigned int lcore;
 	int rc;
 
@@ -450,21 +421,22 @@ ports_close(bool failed)
 static void
 stop(bool failed)
 {
-	static const int order[] = {W_UI, W_FPM, W_TRACE, W_NEIGH, W_PUNT, W_RIB};
+	static const int order[] = {W_UI, W_MANAGE, W_FPM, W_TRACE, W_NEIGH, W_PUNT, W_RIB};
 
-	worker_stop(&dp.worker[W_UI]);
-	worker_stop(&dp.worker[W_FPM]);
+	for (unsigned int i = 0; i < 3; i++)
+		worker_stop(&dp.worker[order[i]]);
 	atomic_store(&dp.stop_fwd, true);
 	for (unsigned int i = 0; i < dp.conf.n_core; i++)
 		idle_wake(&dp.serving[i].idle);
 	rte_eal_mp_wait_lcore();
-	for (unsigned int i = 2; i < N_WORKER; i++)
+	for (unsigned int i = 3; i < N_WORKER; i++)
 		worker_stop(&dp.worker[order[i]]);
 	/* All callbacks have posted their reclaims before the mailboxes go. */
 	urcu_qsbr_barrier();
 	for (unsigned int i = 0; i < N_WORKER; i++)
 		worker_free(&dp.worker[order[i]]);
 	ui_teardown(&dp.worker[W_UI]);
+	manage_teardown(&dp.worker[W_MANAGE]);
 	trace_teardown(&dp.worker[W_TRACE]);
 	fpm_teardown(&dp.worker[W_FPM]);
 	punt_teardown(&dp.worker[W_PUNT]);
@@ -476,9 +448,7 @@ stop(bool failed)
 	watch_free(dp.watch);
 	for (unsigned int i = 0; i < CONFIG_CORES_MAX; i++) {
 		serve_close(&dp.serving[i]);
-		for (unsigned int c = 0; c < N_PUNT_CLASS; c++)
-			rte_ring_free(dp.rings[i].punt[c]);
-		rte_ring_free(dp.rings[i].inject);
+		fwd_rings_free(&dp.rings[i]);
 	}
 	rte_mempool_free(dp.pool);
 	rte_eal_cleanup();
@@ -530,9 +500,8 @@ run(const struct config *conf)
 		log_info("main: forwarding version=%s ports=%u cores=%u socket=%s",
 			 FPMDP_VERSION, dp.n_port, conf->n_core, conf->control_socket);
 		keep_ready(dp.port, dp.n_port, rib_checkpoint_fd(&dp.worker[W_RIB]));
-		do
-			sig = keep_wait(&signals, dp.worker, N_WORKER);
-		while (sig == SIGHUP);
+		while ((sig = keep_wait(&signals, dp.worker, N_WORKER)) == SIGHUP)
+			manage_reload(&dp.worker[W_MANAGE]);
 		service_say("STOPPING=1");
 		log_info("main: stopping signal=%d", sig);
 	}
@@ -594,6 +563,7 @@ main(int argc, char **argv)
 	}
 	service_init();
 	log_set_level(dp.conf.log_level);
+	dp.running = dp.conf;
 	dp.conf.poll_always |= poll_always;
 	plan_cores(dp.conf.core, &dp.conf.n_core);
 	return run(&dp.conf);

@@ -119,7 +119,7 @@ struct fpm_status {
 	_Atomic uint64_t queue_bytes_in; /* W:fpm  accounted bytes given to rib */
 	_Atomic uint64_t queue_bytes_out;   /* W:rib  of those, handled */
 	_Atomic uint64_t queue_high_bytes;  /* W:fpm high water of in - out */
-	_Atomic uint64_t queue_limit_bytes; /* W:main before the threads start */
+	_Atomic uint64_t queue_limit_bytes; /* W:fpm */
 	_Atomic uint64_t queue_since_ms;    /* W:fpm CLOCK_MONOTONIC when it last filled */
 	_Atomic uint64_t handled_rx_ms; /* W:rib rx_ms of the last batch that it handled */
 	_Atomic uint64_t lag_high_ms;   /* W:rib high water: handed over -> in the FIB */

@@ -30,9 +30,10 @@ enum msg_type {
 	MSG_TAP,      /* neigh -> punt  a port has a new TAP. Bound: one a port a second */
 	MSG_FEEDBACK, /* rib -> fpm    routes that are forwarded by now. Bound: the queue */
 	MSG_REPLAY, /* ui -> fpm      end the session, so that zebra comes and says all again */
+	MSG_SETTINGS, /* manage -> rib, fpm  numbers to go by from now on. Bound: requests */
 	MSG_RECLAIM, /* urcu -> rib, neigh, trace  a grace period is over. Bound: one a commit */
-	MSG_QUERY, /* ui, trace -> rib, neigh; ui -> trace  a slice, please. Bound: clients */
-	MSG_REPLY, /* rib, neigh, trace -> who asked  the slice */
+	MSG_QUERY, /* ui, trace -> rib, neigh; ui -> trace, manage  a slice, please. Bound: clients */
+	MSG_REPLY, /* rib, neigh, trace, manage -> who asked  the slice */
 };
 
 struct msg {
@@ -102,9 +103,10 @@ enum query_kind {
 	QUERY_NEXTHOPS,
 	QUERY_NEIGHBORS,
 	QUERY_SUMMARY,
-	QUERY_AUDIT, /* FIB against RIB; `repair` */
-	QUERY_WATCH, /* to trace: one of port/watch.h */
-	QUERY_BREAK, /* tests only: make `breaking` of `prefix` wrong */
+	QUERY_AUDIT,  /* FIB against RIB; `repair` */
+	QUERY_WATCH,  /* to trace: one of port/watch.h */
+	QUERY_MANAGE, /* to manage: one of base/manage.h */
+	QUERY_BREAK,  /* tests only: make `breaking` of `prefix` wrong */
 };
 
 enum query_break { BREAK_NOTHING, BREAK_ROUTE, BREAK_TABLE, BREAK_GROUP };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The policers of all classes. No thread of its own: forwarders and punt take tokens, ui
- * sets rates; every word is atomic, nobody waits. Sources share 256 buckets a class by hash:
+ * The policers of all classes. No thread of its own: forwarders and punt take tokens,
+ * manage sets rates; every word is atomic, nobody waits. Sources share 256 buckets a class by hash:
  * two may meet in one, none is ever remembered.
  */
 #include "base/policer.h"
@@ -12,10 +12,11 @@
 #define SOURCES 256
 
 static struct policer {
-	/* Read by all, written by ui. */
+	/* Read by all, written by manage. */
 	alignas(64) struct bucket_rate rate;
 	struct bucket_rate source_rate;
-	struct policer_conf conf;             /* W:ui R:ui */
+	struct policer_conf
+		conf; /* W:manage R:ui, tearing does no harm: it is only shown */
 	alignas(64) _Atomic uint64_t full_at; /* W:fwd,punt by compare and swap */
 	alignas(64) _Atomic uint64_t source_full_at[SOURCES];
 } policer[N_PUNT_CLASS];

@@ -66,10 +66,10 @@ extern const struct policer_conf policer_default[N_PUNT_CLASS];
 #define POLICER_TICK_SHIFT 4
 
 struct bucket_rate {
-	_Atomic uint64_t interval; /* W:ui  ticks a token; 0: unlimited */
-	_Atomic uint64_t depth;    /* W:ui  ticks of a full bucket; 0: closed */
+	_Atomic uint64_t interval; /* W:manage  ticks a token; 0: unlimited */
+	_Atomic uint64_t depth;    /* W:manage  ticks of a full bucket; 0: closed */
 	_Atomic uint64_t
-		patience; /* W:ui  a bucket that far in debt was not filled by us */
+		patience; /* W:manage  a bucket that far in debt was not filled by us */
 };
 
 void bucket_rate_set(struct bucket_rate *br, uint32_t rate, uint32_t burst,
@@ -122,7 +122,7 @@ bucket_take(_Atomic uint64_t *full_at, const struct bucket_rate *br, uint64_t no
 /* Give the clock (cycles a second) and all classes their rates.                  [main] */
 void policer_init(uint64_t hz, const struct policer_conf conf[N_PUNT_CLASS]);
 
-/* Change one class while packets pass.                                        [ui, main] */
+/* Change one class while packets pass.                                    [manage, main] */
 void policer_set(enum punt_class class, const struct policer_conf *conf);
 void policer_get(enum punt_class class, struct policer_conf *conf);
 

@@ -36,6 +36,7 @@ enum role {
 	ROLE_PUNT,
 	ROLE_UI,
 	ROLE_TRACE,
+	ROLE_MANAGE,
 	ROLE_FWD
 };
 

@@ -358,3 +358,11 @@ audit_run(const char *socket, const char *vtysh, bool repair, bool json)
 	free(a.zebra.entry);
 	return rc;
 }
+
+void
+audit_help(FILE *out)
+{
+	fputs("      --repair          write the FIB again, ask zebra for a replay\n"
+	      "      --vtysh COMMAND   how to ask zebra (vtysh), such as 'vtysh -N r1'\n",
+	      out);
+}

@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #define CTL_SOCKET "/run/fpm-dataplane/control.sock"
 
@@ -20,6 +21,31 @@ enum {
 	CTL_DIFFERENT = CTL_NOT_FOUND,
 	CTL_DROPPED = CTL_NOT_FOUND,
 };
+
+/* Options of the command line. */
+struct options {
+	const char *socket;
+	bool json;
+	int family; /* 0: both */
+	bool repair, dry_run;
+	const char *vtysh, *file; /* NULL: not given */
+};
+
+/* How a command (NULL: any) is used, on stderr; then also which word it was. CTL_USAGE. */
+int usage(const char *command);
+int unexpected(const char *word, const char *command);
+
+/* The exit code when all has been written to stdout, or (`error`, an errno) could not be. */
+int flushed(int rc, int error);
+
+/* Commands: words after their name to an exit code. And what they say of themselves. */
+int show_run(const struct options *opt, int n, char **word);
+void show_help(FILE *out);
+int config_run(const struct options *opt, int n, char **word);
+void config_help(FILE *out);
+int set_run(const struct options *opt, int n, char **word);
+void set_help(FILE *out);
+void audit_help(FILE *out);
 
 /*
  * Send `request` to the daemon on `path` and hand each row to on_row(row, text, ctx), where

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/manage.h"
 #include "fpm/server.h"
 #include "netns.h"
 
@@ -268,12 +269,21 @@ fpm_round(struct worker *w)
 }
 
 static void
+limit_set(struct fpm *fpm, uint64_t bytes)
+{
+	fpm->conf.queue_limit_bytes = fpm->queue.limit_bytes = bytes;
+	atomic_store_explicit(&fpm_status.queue_limit_bytes, bytes, memory_order_relaxed);
+}
+
+static void
 fpm_on_msg(struct worker *w, struct msg *m)
 {
 	if (m->type == MSG_FEEDBACK)
 		feedback_take(w->ctx, (struct msg_feedback *)m);
 	else if (m->type == MSG_REPLAY)
 		session_close(w->ctx, SESSION_REPLAY, 0); /* zebra comes again after 3 s */
+	else if (m->type == MSG_SETTINGS)
+		limit_set(w->ctx, ((struct msg_settings *)m)->queue_limit_bytes);
 	else
 		assert(!"message not for fpm");
 	msg_free(m);
@@ -305,9 +315,7 @@ fpm_setup(struct worker *w, const struct fpm_conf *conf)
 	fpm->listen_fd = -1;
 	fpm->session.fd = -1;
 	fpm->queue.rib = conf->rib;
-	fpm->queue.limit_bytes = conf->queue_limit_bytes;
-	atomic_store_explicit(&fpm_status.queue_limit_bytes, conf->queue_limit_bytes,
-			      memory_order_relaxed);
+	limit_set(fpm, conf->queue_limit_bytes);
 	w->name = "fpm";
 	w->role = ROLE_FPM;
 	w->ctx = fpm;

@@ -47,6 +47,14 @@ struct fwd_rings {
 	_Atomic uint32_t *n_gleaned;
 };
 
+/*
+ * A ring a class: what fills one leaves the others their room. `n_gleaned` is punt's counter
+ * for this forwarder. Returns 0 or -errno, logged; what was made is freed by
+ * fwd_rings_free().                                                               [main]
+ */
+int fwd_rings_make(struct fwd_rings *r, unsigned int fwd, _Atomic uint32_t *n_gleaned);
+void fwd_rings_free(struct fwd_rings *r);
+
 /* The clock of base/policer.h. */
 static inline uint64_t
 policer_ticks(void)

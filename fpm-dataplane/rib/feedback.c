@@ -20,7 +20,7 @@ struct said {
 void
 feedback_put(struct rib *rib, const struct route *r)
 {
-	if (rib->conf.fpm == NULL || r->table != RIB_TABLE_MAIN)
+	if (!rib->conf.feedback || r->table != RIB_TABLE_MAIN)
 		return;
 	if (rib->n_said == rib->cap_said) {
 		rib->cap_said = rib->cap_said == 0 ? 256 : rib->cap_said * 2;

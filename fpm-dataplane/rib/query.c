@@ -374,7 +374,7 @@ summary_session(const struct rib *rib, json_t *o)
 	set_int(o, "sweep_quiet_s", rib->conf.sweep_quiet_s);
 	set_int(o, "sweep_max_s", rib->conf.sweep_max_s);
 	set_int(o, "sweep_restart_s", rib->conf.sweep_restart_s);
-	json_object_set_new(o, "feedback_enabled", json_boolean(rib->conf.fpm != NULL));
+	json_object_set_new(o, "feedback_enabled", json_boolean(rib->conf.feedback));
 }
 
 static json_t *
@@ -466,6 +466,7 @@ answer(struct rib *rib, struct msg_query *q)
 		break;
 	case QUERY_NEIGHBORS:
 	case QUERY_WATCH:
+	case QUERY_MANAGE:
 		q->done = true;
 		break;
 	}

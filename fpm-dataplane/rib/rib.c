@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/manage.h"
 #include "rib/checkpoint.h"
 #include "rib/rib_impl.h"
 
@@ -34,6 +35,16 @@ batch_event(struct rib *rib, const struct msg_fpm_batch *b)
 		rib->oldest_rx_ms = b->rx_ms;
 	atomic_store_explicit(&fpm_status.handled_rx_ms, b->rx_ms, memory_order_relaxed);
 	status_add(&fpm_status.queue_bytes_out, b->bytes);
+}
+
+/* What is being waited for is waited for by the new times. */
+static void
+settings_event(struct rib *rib, const struct msg_settings *m)
+{
+	rib->conf.sweep_quiet_s = m->sweep_quiet_s;
+	rib->conf.sweep_max_s = m->sweep_max_s;
+	rib->conf.sweep_restart_s = m->sweep_restart_s;
+	rib->conf.feedback = m->feedback;
 }
 
 void
@@ -64,6 +75,9 @@ rib_on_msg(struct rib *rib, struct msg *m)
 	case MSG_RECLAIM:
 		reclaim = (struct msg_reclaim *)m;
 		reclaim->fn(rib, reclaim->arg);
+		break;
+	case MSG_SETTINGS:
+		settings_event(rib, (struct msg_settings *)m);
 		break;
 	case MSG_QUERY:
 		query_put(rib, (struct msg_query *)m);

@@ -14,7 +14,8 @@ struct poptrie_retired;
 struct rib_conf {
 	struct fib *fib;
 	struct worker *neigh; /* MSG_ADJ_WATCH, _UNWATCH go there */
-	struct worker *fpm;   /* MSG_FEEDBACK goes there; NULL: zebra is told nothing */
+	struct worker *fpm;   /* MSG_FEEDBACK goes there */
+	bool feedback;        /* tell zebra what became of its routes */
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
 	bool checkpoint;                   /* somebody keeps it: have one */
 	int checkpoint_fd;                 /* of the last daemon (taken over); -1: none */

@@ -151,30 +151,14 @@ restart(struct client *c)
 }
 
 static void
-policer_change(struct client *c)
+ask_manage(struct client *c)
 {
-	enum punt_class class = c->req.class;
-	struct policer_conf conf;
-	json_t *row;
+	struct msg_manage *mm = msg_new(MSG_QUERY, sizeof(*mm));
 
-	policer_get(class, &conf);
-#define CHANGE(field)                             \
-	if (c->req.policer.field != POLICER_KEEP) \
-		conf.field = c->req.policer.field;
-	CHANGE(rate)
-	CHANGE(burst)
-	CHANGE(source_rate)
-	CHANGE(source_burst)
-#undef CHANGE
-	policer_set(class, &conf);
-	row = show_class(class);
-	log_info("ui: policer set class=%s rate=%d burst=%u source_rate=%d source_burst=%u",
-		 punt_class_info[class].name, (int)conf.rate, conf.burst,
-		 (int)conf.source_rate, conf.source_burst);
-	buf_json(&c->out, row);
-	json_decref(row);
-	c->n_rows = 1;
-	put_end(c);
+	mm->want = c->req.change;
+	mm->q.kind = QUERY_MANAGE;
+	c->state = CLIENT_ASKING;
+	ui_ask(c->ui, &mm->q, c);
 }
 
 static void
@@ -195,8 +179,8 @@ serve(struct client *c, const char *line, size_t len)
 		restart(c);
 		return;
 	}
-	if (c->req.set_policer) {
-		policer_change(c);
+	if (c->req.change.op != MANAGE_NOTHING) {
+		ask_manage(c);
 		return;
 	}
 	if (c->req.breaking != BREAK_NOTHING) {
@@ -324,6 +308,22 @@ client_pump(struct client *c)
 	}
 }
 
+/* Why an answer is none; NULL: it is one. The exit code of fpmctl that goes with it. */
+static const char *
+error_of(struct msg_query *q, int *code)
+{
+	const char *text = NULL;
+
+	*code = 1;
+	if (q->kind == QUERY_WATCH)
+		return caa_container_of(q, struct msg_watch, q)->error;
+	if (q->kind != QUERY_MANAGE)
+		return NULL;
+	text = caa_container_of(q, struct msg_manage, q)->error;
+	*code = 2;
+	return text[0] != '\0' ? text : NULL;
+}
+
 void
 client_reply(struct client *c, struct msg_query *q, const json_t *rows)
 {
@@ -333,17 +333,22 @@ client_reply(struct client *c, struct msg_query *q, const json_t *rows)
 	json_array_foreach (rows, i, row)
 		buf_json(&c->out, row);
 	c->n_rows += json_array_size(rows);
-	if (q->done) {
-		const char *error =
-			q->kind == QUERY_WATCH
-				? caa_container_of(q, struct msg_watch, q)->error
-				: NULL;
+	if (q->kind == QUERY_MANAGE && c->req.change.op == MANAGE_POLICER) {
+		json_t *now = show_class(c->req.change.class);
 
-		msg_free(&q->m);
+		buf_json(&c->out, now);
+		json_decref(now);
+		c->n_rows++;
+	}
+	if (q->done) {
+		int code;
+		const char *error = error_of(q, &code);
+
 		if (error != NULL)
-			put_error(c, 1, error);
+			put_error(c, code, error);
 		else
 			put_end(c);
+		msg_free(&q->m);
 	} else {
 		c->query = q;
 		c->state = CLIENT_SENDING;

@@ -13,8 +13,8 @@
 #include <sys/types.h>
 #include <urcu/list.h>
 
+#include "base/manage.h"
 #include "base/msg.h"
-#include "base/policer.h"
 #include "port/port.h"
 #include "port/watch.h"
 #include "ui/ui.h"
@@ -54,17 +54,12 @@ enum show {
 	N_SHOW
 };
 
-/* A number of a policer that the request leaves as it is. */
-#define POLICER_KEEP (POLICER_UNLIMITED - 1)
-
 struct request {
 	enum show show;
-	bool replay;      /* nothing to show: end the FPM session */
-	bool restart;     /* nothing to show: end, to be started again */
-	uint8_t breaking; /* enum query_break; nothing to show either */
-	bool set_policer; /* of `class`, to what is given ... */
-	enum punt_class class;
-	struct policer_conf policer; /* ... where it is not POLICER_KEEP */
+	bool replay;               /* nothing to show: end the FPM session */
+	bool restart;              /* nothing to show: end, to be started again */
+	uint8_t breaking;          /* enum query_break; nothing to show either */
+	struct manage_want change; /* .op: nothing to show, manage does it */
 	bool has_prefix, longest, all_tables, repair;
 	uint8_t family;
 	struct prefix prefix;
@@ -79,7 +74,7 @@ struct request {
 int request_parse(const char *line, size_t len, struct request *req, char *why,
 		  size_t why_size);
 
-#define ONE_THING "one thing at a time: show, do, set, trace, capture or explain"
+#define ONE_THING "one thing at a time: show, do, set, config, trace, capture or explain"
 
 /*
  * The same for the value of a key "trace", "capture" or "explain" (`ask`), from ui/watch.c;
@@ -87,6 +82,9 @@ int request_parse(const char *line, size_t len, struct request *req, char *why,
  */
 int watch_parse(const char *ask, const json_t *value, struct request *req, char *why,
 		size_t why_size);
+
+/* The same for the value of a key "config" (ui/change.c). */
+int change_parse(const json_t *value, struct request *req, char *why, size_t why_size);
 
 /*
  * A query under way to rib or neigh. Its rows are ui's at all times, so that what still

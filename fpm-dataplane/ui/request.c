@@ -25,7 +25,7 @@ static const char *const show_name[N_SHOW] = {
 /* What a request holds, before its keys have been checked against one another. */
 struct parse {
 	struct request *req;
-	bool has_show, has_do, has_longest, has_tables, has_repair, was_addr;
+	bool has_show, has_do, has_config, has_longest, has_tables, has_repair, was_addr;
 	bool has_set, has_class, has_rate; /* of a policer; any of its numbers */
 	char *why;
 	size_t why_size;
@@ -54,7 +54,8 @@ echo(const char *text, char buf[128])
 static int
 take_show(struct parse *p, const json_t *value)
 {
-	char buf[128];
+	char buf[128], known[192];
+	size_t n = 0;
 
 	if (!json_is_string(value))
 		return bad(p, "show is not a string");
@@ -64,10 +65,11 @@ take_show(struct parse *p, const json_t *value)
 			p->has_show = true;
 			return 0;
 		}
-	return bad(p,
-		   "cannot show '%s'; known are routes, nexthops, neighbors, ports, "
-		   "counters, punt, fpm, memory, version, audit",
-		   echo(json_string_value(value), buf));
+	for (unsigned int i = 0; i < N_SHOW; i++)
+		n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s",
+				      i > 0 ? ", " : "", show_name[i]);
+	return bad(p, "cannot show '%s'; known are %s", echo(json_string_value(value), buf),
+		   known);
 }
 
 static int
@@ -102,7 +104,8 @@ take_set(struct parse *p, const json_t *value)
 {
 	if (!json_is_string(value) || strcmp(json_string_value(value), "policer") != 0)
 		return bad(p, "the only thing to set is a 'policer'");
-	p->req->set_policer = p->has_set = true;
+	p->has_set = true;
+	p->req->change.op = MANAGE_POLICER;
 	return 0;
 }
 
@@ -113,8 +116,8 @@ take_class(struct parse *p, const json_t *value)
 	char buf[128];
 
 	p->has_class = true;
-	p->req->class = punt_class_find(name);
-	return p->req->class == N_PUNT_CLASS
+	p->req->change.class = punt_class_find(name);
+	return p->req->change.class == N_PUNT_CLASS
 		       ? bad(p, "no class '%s'; `fpmctl show punt` lists them",
 			     echo(name, buf))
 		       : 0;
@@ -124,7 +127,7 @@ take_class(struct parse *p, const json_t *value)
 static int
 take_rate(struct parse *p, const char *key, const json_t *value)
 {
-	struct policer_conf *conf = &p->req->policer;
+	struct policer_conf *conf = &p->req->change.policer;
 	const struct {
 		const char *key;
 		uint32_t *out, min, max;
@@ -200,13 +203,18 @@ take_key(struct parse *p, const char *key, const json_t *value)
 	if (strcmp(key, "trace") == 0 || strcmp(key, "capture") == 0 ||
 	    strcmp(key, "explain") == 0)
 		return watch_parse(key, value, p->req, p->why, p->why_size);
+	if (strcmp(key, "config") == 0) {
+		p->has_config = true;
+		return change_parse(value, p->req, p->why, p->why_size);
+	}
 	if (strcmp(key, "break") == 0 && getenv("FPM_DATAPLANE_TEST_HOOKS") != NULL)
 		return take_break(p, value);
 	if (strcmp(key, "longest") != 0 && strcmp(key, "all_tables") != 0 &&
 	    strcmp(key, "repair") != 0)
 		return bad(p,
 			   "unknown key '%s'; known are show, prefix, longest, family, "
-			   "all_tables, repair, do, trace, capture, explain, set, class, "
+			   "all_tables, repair, do, config, trace, capture, explain, set, "
+			   "class, "
 			   "rate, burst, source_rate, source_burst",
 			   echo(key, buf));
 	if (!json_is_boolean(value))
@@ -233,10 +241,10 @@ request_parse(const char *line, size_t len, struct request *req, char *why, size
 	const char *key;
 	int rc = 0;
 
-	*req = (struct request){.policer = {.rate = POLICER_KEEP,
-					    .burst = POLICER_KEEP,
-					    .source_rate = POLICER_KEEP,
-					    .source_burst = POLICER_KEEP}};
+	*req = (struct request){.change.policer = {.rate = POLICER_KEEP,
+						   .burst = POLICER_KEEP,
+						   .source_rate = POLICER_KEEP,
+						   .source_burst = POLICER_KEEP}};
 	root = json_loadb(line, len, JSON_REJECT_DUPLICATES, &error);
 	if (!json_is_object(root)) {
 		rc = bad(&p, "not a JSON object, such as {\"show\": \"ports\"}");
@@ -255,10 +263,12 @@ request_parse(const char *line, size_t len, struct request *req, char *why, size
 			       "source_burst");
 	if (!p.has_set && (p.has_class || p.has_rate))
 		return bad(&p, "class and rates go with set");
-	if ((req->want.ask != WATCH_ASK_NONE) + p.has_show + p.has_do + p.has_set > 1)
+	if ((req->want.ask != WATCH_ASK_NONE) + p.has_show + p.has_do + p.has_set +
+		    p.has_config >
+	    1)
 		return bad(&p, ONE_THING);
-	if (p.has_do || req->breaking != BREAK_NOTHING || req->set_policer ||
-	    req->want.ask != WATCH_ASK_NONE)
+	if (p.has_do || req->breaking != BREAK_NOTHING ||
+	    req->change.op != MANAGE_NOTHING || req->want.ask != WATCH_ASK_NONE)
 		return 0;
 	if (!p.has_show)
 		return bad(&p, "what to show is missing");

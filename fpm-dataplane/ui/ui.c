@@ -35,6 +35,7 @@ ui_ask(struct ui *ui, struct msg_query *q, struct client *client)
 	q->done = false;
 	worker_send(q->kind == QUERY_NEIGHBORS ? ui->conf.neigh
 		    : q->kind == QUERY_WATCH   ? ui->conf.trace
+		    : q->kind == QUERY_MANAGE  ? ui->conf.manage
 					       : ui->conf.rib,
 		    &q->m);
 }

@@ -19,7 +19,7 @@ ONLY_IN = {
     r"netlink/.*": {"tap-bridge"},
     r"yaml\.h": {"config.c", "config_walk.c", "config_check.c", "config_cores.c"},
     r"microhttpd\.h": {"ui"},
-    r"jansson\.h": {"ui", "rib", "neigh", "trace", "ctl"},
+    r"jansson\.h": {"ui", "rib", "neigh", "trace", "ctl", "manage.c"},
 }
 FORBIDDEN_IN_FWD = re.compile(
     r"\b(malloc|calloc|realloc|free|aligned_alloc|mmap|printf|fprintf|log_\w+|write|read|"

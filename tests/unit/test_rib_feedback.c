@@ -14,6 +14,7 @@ rig_with_feedback(void)
 	struct rig *g = rig_two_ports();
 
 	g->rib->conf.fpm = &g->fpm;
+	g->rib->conf.feedback = true;
 	rig_session(g, 100);
 	rig_hop(g, 1, "192.0.2.1", 11);
 	rig_go(g);

@@ -164,7 +164,7 @@ what_is_not_understood_gets_a_sentence(void **state)
 		{"{\"show\": 1}", "show is not a string"},
 		{"{\"show\": \"x\\u001b[1m\"}",
 		 "cannot show 'x\\x1b[1m'; known are routes, nexthops, neighbors, ports, "
-		 "counters, punt, fpm, memory, version, audit"},
+		 "counters, fpm, memory, version, audit, punt, cycles"},
 		{"{\"show\": \"routes\", \"prefix\": \"10.0.0.0/33\"}",
 		 "'10.0.0.0/33' is not an address or prefix"},
 		{"{\"show\": \"routes\", \"prefix\": 10}",
@@ -179,13 +179,15 @@ what_is_not_understood_gets_a_sentence(void **state)
 		 "ports are not found by prefix"},
 		{"{\"show\": \"ports\", \"who\": 1}",
 		 "unknown key 'who'; known are show, prefix, longest, family, all_tables, "
-		 "repair, do, trace, capture, explain, set, class, rate, burst, "
+		 "repair, do, config, trace, capture, explain, set, class, rate, burst, "
 		 "source_rate, source_burst"},
 		{"{\"trace\": 1}", "trace, capture and explain take an object"},
 		{"{\"trace\": {}, \"show\": \"ports\"}",
-		 "one thing at a time: show, do, set, trace, capture or explain"},
+		 "one thing at a time: show, do, set, config, trace, capture or "
+		 "explain"},
 		{"{\"trace\": {}, \"capture\": {}}",
-		 "one thing at a time: show, do, set, trace, capture or explain"},
+		 "one thing at a time: show, do, set, config, trace, capture or "
+		 "explain"},
 		{"{\"trace\": {\"src\": \"10.0.0.0/33\"}}",
 		 "src, dst and host are addresses or prefixes"},
 		{"{\"trace\": {\"sport\": 65536}}", "sport and dport are 1 to 65535"},

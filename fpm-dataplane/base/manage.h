@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * manage: what changes while the daemon runs, asked for by ui, done by the manage thread,
+ * and what it tells others of it. The messages of base/msg.h that carry it.
+ */
+#ifndef BASE_MANAGE_H
+#define BASE_MANAGE_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/msg.h"
+#include "base/policer.h"
+
+enum manage_op {
+	MANAGE_NOTHING,
+	MANAGE_SHOW, /* what runs, as YAML: one row `{yaml}` */
+	MANAGE_RELOAD, /* read `file`, apply what differs; rows of what differs, or is wrong */
+	MANAGE_POLICER, /* `policer` is in force for `class` from now on */
+};
+
+#define MANAGE_FILE_MAX 256
+
+struct manage_want {
+	enum manage_op op;
+	bool dry_run;               /* RELOAD: only tell */
+	char file[MANAGE_FILE_MAX]; /* RELOAD; "": the one of the start */
+	enum punt_class class;
+	struct policer_conf policer; /* a number is POLICER_KEEP: as it is */
+};
+
+/* A number of a policer that a request leaves as it is. */
+#define POLICER_KEEP (POLICER_UNLIMITED - 1)
+
+/* MSG_QUERY of kind QUERY_MANAGE, and its MSG_REPLY: done at once, as one row or many. */
+struct msg_manage {
+	struct msg_query q;
+	struct manage_want want;
+	char error[512]; /* why nothing was changed; "": done */
+};
+
+/* MSG_SETTINGS: numbers that rib and fpm go by. */
+struct msg_settings {
+	struct msg m;
+	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
+	bool feedback;
+	uint64_t queue_limit_bytes;
+};
+
+#endif

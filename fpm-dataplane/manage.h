@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * manage: the thread that changes a running daemon: its configuration. The only writer of
+ * what runs; it may wait, for it holds up nobody.
+ */
+#ifndef MANAGE_H
+#define MANAGE_H
+
+#include "base/worker.h"
+#include "config.h"
+
+struct manage_conf {
+	struct config *running; /* W:manage after start  what runs */
+	struct worker *rib, *fpm;
+};
+
+/* As rib_setup(). Answers MSG_QUERY of base/manage.h.                            [main] */
+int manage_setup(struct worker *w, const struct manage_conf *conf);
+void manage_teardown(struct worker *w);
+
+/* Have it read its file again, as if asked for by `fpmctl config reload`.        [main] */
+void manage_reload(struct worker *w);
+
+#endif

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A configuration is looked at without a daemon, shown as it runs, and changed while packets
+pass: all of a change or none of it."""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+import yaml
+
+from lib.wait import eventually
+
+
+@pytest.fixture
+def router(own_dut):
+    """A router of its own, running."""
+    dut = own_dut()
+    dut.start()
+    return dut
+
+
+def running(dut):
+    """What runs, as `config show` tells it."""
+    done = dut.fpmctl("config", "show")
+    assert (done.returncode, done.stderr) == (0, "")
+    return yaml.safe_load(done.stdout)
+
+
+def test_config_check_tells_all_errors_with_line_and_column(dut, tmp_path):
+    """The same words as the daemon's own --check, without asking a daemon."""
+    file = tmp_path / "bad.yaml"
+    file.write_text("ports:\n  - tap: a\n    device: net_null\n    mtu: 1\nidle: never\nx: 1\n")
+
+    done = dut.fpmctl("config", "check", str(file), socket_path="/nowhere")
+    argv = [dut.daemon.program, "-c", str(file), "--check"]
+    own = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+
+    assert done.returncode == 2 and done.stdout == ""
+    places = [line.split(": ")[0] for line in done.stderr.splitlines()[:-1]]
+    assert places == [f"{file}:4:5", f"{file}:5:1", f"{file}:6:1"]
+    assert done.stderr.splitlines()[:-1] == own.stderr.splitlines()[:-1]
+    good = dut.fpmctl("config", "check", dut.config, socket_path="/nowhere")
+    assert dut.dp and good.returncode == 2  # its interfaces are in another namespace
+    assert "no network interface 'p-lan' here" in good.stderr
+
+
+def test_what_runs_starts_the_same_router(router):
+    """Round trip: shown, written, started, shown again; a changed policer is in it."""
+    words = ["set", "policer", "dhcp", "rate", "unlimited", "source-burst", "7"]
+    assert router.fpmctl(*words).returncode == 0
+    first = router.fpmctl("config", "show").stdout
+    assert running(router)["policers"]["dhcp"] == {
+        "rate": "unlimited", "burst": 500, "source-rate": 500, "source-burst": 7,
+    }  # fmt: skip
+
+    router.stop()
+    router.write_config(first)
+    router.start()
+
+    assert router.fpmctl("config", "show").stdout == first
+    row = next(r for r in router.control.ask("punt") if r["class"] == "dhcp")
+    assert (row["rate"], row["source_burst"]) == (None, 7)
+
+
+def test_reload_applies_what_needs_no_restart(router):
+    """Policers, timers, limits, log level, feedback: shown as a difference, then in force."""
+
+    new = "policers:\n  icmp: {rate: 77}\nfpm:\n  feedback: true\n  queue-limit-mib: 64\n"
+    router.edit_config("fpm:\n", new)
+    router.edit_config("sweep-quiet-s: 1", "sweep-quiet-s: 3")
+    router.edit_config("log-level: info", "log-level: debug\ncheckpoint-max-age-s: 5")
+    dry = router.fpmctl("config", "reload", "--dry-run")
+    assert dry.returncode == 0 and "log-level: info -> debug" in dry.stdout
+    assert running(router)["log-level"] == "info"
+
+    done = router.fpmctl("config", "reload")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    want = {
+        "policers.icmp.rate: 2000 -> 77", "fpm.sweep-quiet-s: 1 -> 3",
+        "fpm.feedback: false -> true", "fpm.queue-limit-mib: 512 -> 64",
+        "log-level: info -> debug", "checkpoint-max-age-s: 60 -> 5",
+    }  # fmt: skip
+    lines = {line.strip().partition("  (")[0] for line in done.stdout.splitlines()}
+    assert lines == want | {"applied"}
+    now = running(router)
+    assert now["fpm"]["sweep-quiet-s"] == 3 and now["policers"]["icmp"]["rate"] == 77
+    row = next(r for r in router.control.ask("punt") if r["class"] == "icmp")
+    assert row["rate"] == 77
+    told = eventually(lambda: (f := router.fpm())["sweep_quiet_s"] == 3 and f, 3)
+    assert told["feedback_enabled"] and told["queue_limit_bytes"] == 64 << 20
+    again = router.fpmctl("config", "reload")
+    assert (again.returncode, again.stdout) == (0, "nothing differs from what runs\n")
+
+
+def test_reload_is_refused_as_a_whole(router):
+    """One key that needs a restart: each reason is told, and nothing has changed."""
+    before = router.fpmctl("config", "show").stdout
+
+    router.edit_config("log-level: info", "log-level: debug\nidle: poll")
+    router.edit_config("size-mib: 96", "size-mib: 128")
+    done = router.fpmctl("config", "reload")
+
+    assert done.returncode == 2
+    assert "! idle: adaptive -> poll  (needs a restart of the daemon)" in done.stdout
+    assert "! memory.size-mib: 96 -> 128  (needs a restart" in done.stdout
+    assert "2 of the changes cannot be made" in done.stderr
+    assert router.fpmctl("config", "show").stdout == before
+    rows = json.loads(router.fpmctl("--json", "config", "reload").stdout)
+    assert {r["key"]: r["possible"] for r in rows} == {
+        "idle": False, "memory.size-mib": False, "log-level": True,
+    }  # fmt: skip
+
+
+def test_reload_of_a_bad_file_tells_all_that_is_wrong(router, tmp_path):
+    """With line and column, on stderr; exit code 2, nothing changed."""
+    before = router.fpmctl("config", "show").stdout
+    file = tmp_path / "bad.yaml"
+    file.write_text("ports: []\nlog-level: loud\n", encoding="utf-8")
+
+    done = router.fpmctl("config", "reload", str(file))
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{file}:1:1: ports:" in done.stderr and f"{file}:2:1: log-level:" in done.stderr
+    assert f"2 errors in {file}, nothing changed" in done.stderr
+    assert router.fpmctl("config", "show").stdout == before
+    assert router.fpmctl("config", "reload", "/nowhere.yaml").returncode == 2
+
+
+def test_sighup_is_a_reload(router):
+    """As systemd's `reload` sends it; what is refused is in the log."""
+    router.edit_config("log-level: info", "log-level: warn")
+    os.kill(router.daemon.pid(), signal.SIGHUP)
+    eventually(lambda: running(router)["log-level"] == "warn", 5)
+
+    router.edit_config("log-level: warn", "log-level: info\nidle: poll")
+    os.kill(router.daemon.pid(), signal.SIGHUP)
+    eventually(lambda: "key=idle: needs a restart" in router.log(), 5)
+    assert running(router)["log-level"] == "warn"
+
+
+@pytest.mark.parametrize(
+    "words", ["", "frob", "check", "check a b", "show me", "reload a b", "show --dry-run"]
+)
+def test_wrong_words_are_2(dut, words):
+    """A sentence and the usage; exit code 2."""
+    done = dut.fpmctl("config", *words.split())
+
+    assert done.returncode == 2 and done.stdout == "" and "usage:" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "value", ["show", {}, {"do": "frob"}, {"do": "show", "file": "/x"},
+              {"do": "reload", "file": "x"}, {"do": "reload", "more": 1}, {"do": 1}]
+)  # fmt: skip
+def test_a_wrong_request_is_refused(dut, value):
+    """Whatever comes by the socket gets a sentence."""
+    with pytest.raises(LookupError):
+        dut.control.request({"config": value})
+    assert dut.control.request({"config": {"do": "show"}})
