@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "base/histogram.h"
 #include "base/msg.h"
 
 enum fpm_event_kind {
@@ -123,6 +124,9 @@ struct fpm_status {
 	_Atomic uint64_t queue_since_ms;    /* W:fpm CLOCK_MONOTONIC when it last filled */
 	_Atomic uint64_t handled_rx_ms; /* W:rib rx_ms of the last batch that it handled */
 	_Atomic uint64_t lag_high_ms;   /* W:rib high water: handed over -> in the FIB */
+	struct histogram commit;        /* W:rib  commits that published something */
+	struct histogram
+		grace; /* W:rib  from then on until forwarders had let go of the old */
 	_Atomic uint32_t refusing;    /* W:fpm 1 while nobody is accepted: rib is behind */
 	_Atomic uint64_t last_rx_ms;  /* W:fpm  CLOCK_MONOTONIC of the last octet */
 	_Atomic uint64_t up_since_ms; /* W:fpm  CLOCK_MONOTONIC of the accept */

@@ -93,6 +93,36 @@ queue_print(const json_t *row)
 		     "zebra sends all again");
 }
 
+/* All but one in `of` took less than this, us; the longest when that is in the last bucket. */
+static double
+all_but(const json_t *h, long long of)
+{
+	const json_t *below = json_object_get(h, "below_us"), *bucket;
+	long long n = 0, count = row_int(h, "count");
+	size_t i;
+
+	json_array_foreach (below, i, bucket) {
+		const json_t *bound = json_array_get(bucket, 0);
+
+		n += json_integer_value(json_array_get(bucket, 1));
+		if (n >= count - count / of && json_is_integer(bound))
+			return (double)json_integer_value(bound);
+	}
+	return (double)row_int(h, "max_us");
+}
+
+static void
+times_print(const json_t *row, const char *key, const char *name)
+{
+	const json_t *h = json_object_get(row, key);
+
+	if (row_int(h, "count") > 0)
+		printf("%s %lld, half of them below %g ms, 99 %% below %g ms, the longest "
+		       "%g ms\n",
+		       name, row_int(h, "count"), all_but(h, 2) / 1e3,
+		       all_but(h, 100) / 1e3, (double)row_int(h, "max_us") / 1e3);
+}
+
 static void
 replay_print(const json_t *row)
 {
@@ -167,6 +197,8 @@ status_fpm(const json_t *row)
 	       row_int(row, "accepts"), row_int(row, "replaced"), row_int(row, "closes"),
 	       row_int(row, "overflows"));
 	queue_print(row);
+	times_print(row, "commit_time", "Commits   ");
+	times_print(row, "grace_time", "Grace     ");
 	replay_print(row);
 	if (!row_has(row, "routes4"))
 		return;

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "rib/rib_impl.h"
 
 struct reclaim *
@@ -77,6 +78,7 @@ reclaim_run(void *owner, void *arg)
 	for (uint32_t i = 0; i < p->adjs.n; i++)
 		adj_put(rib, p->adjs.v[i]);
 	if (p->node.next != NULL) {
+		histogram_add(&fpm_status.grace, (monotonic_ns() - p->since_ns) / 1000);
 		cds_list_del(&p->node);
 		rib->n_reclaims--;
 	}
@@ -415,6 +417,7 @@ static void
 commit(struct rib *rib)
 {
 	bool tries = rib->staged[0] || rib->staged[1];
+	uint64_t begin_ns = monotonic_ns();
 	struct reclaim *p;
 
 	rib->n_events = 0;
@@ -423,8 +426,10 @@ commit(struct rib *rib)
 	/* A trie that could not be completed may still name slots that no route does. */
 	if (commit_tries(rib) && !rib->resync)
 		kill_idle(rib);
-	if (tries || rib->count.word_writes != rib->words_before)
+	if (tries || rib->count.word_writes != rib->words_before) {
 		rib->count.commits++;
+		histogram_add(&fpm_status.commit, (monotonic_ns() - begin_ns) / 1000);
+	}
 	rib->words_before = rib->count.word_writes;
 	note_lag(rib);
 	feedback_seal(rib);
@@ -434,6 +439,7 @@ commit(struct rib *rib)
 	rib->pending = NULL;
 	cds_list_add_tail(&p->node, &rib->reclaims);
 	rib->n_reclaims++;
+	p->since_ns = monotonic_ns();
 	GRACE_RELEASE(p);
 	urcu_qsbr_call_rcu(&p->rcu, reclaim_due);
 }

@@ -300,6 +300,7 @@ struct reclaim {
 	struct rcu_head rcu;
 	struct cds_list_head node; /* rib->reclaims, from call_rcu on */
 	struct rib *rib;
+	uint64_t since_ns;               /* CLOCK_MONOTONIC of call_rcu */
 	struct poptrie_retired *retired; /* chained by user[0]; user[1] is the trie */
 	struct vec32 slots;
 	struct vec32 adjs; /* one reference each */

@@ -196,6 +196,25 @@ seconds(struct buf *b, const char *name, const char *help, uint64_t ms)
 }
 
 static void
+histogram(struct buf *b, const char *name, const char *help, const struct histogram *h)
+{
+	uint64_t n = 0;
+
+	head(b, name, "histogram", help);
+	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		n += atomic_load_explicit(&h->bucket[i], memory_order_relaxed);
+		if (i + 1 < HISTOGRAM_BUCKETS)
+			buf_printf(b, P "%s_bucket{le=\"%g\"} %llu\n", name,
+				   (double)histogram_below_us(i) / 1e6,
+				   (unsigned long long)n);
+	}
+	buf_printf(b, P "%s_bucket{le=\"+Inf\"} %llu\n" P "%s_sum %g\n" P "%s_count %llu\n",
+		   name, (unsigned long long)n, name,
+		   (double)atomic_load_explicit(&h->sum_us, memory_order_relaxed) / 1e6,
+		   name, (unsigned long long)n);
+}
+
+static void
 channel(struct buf *b)
 {
 	char name[64];
@@ -213,6 +232,11 @@ channel(struct buf *b)
 		fpm_lag_ms());
 	seconds(b, "fpm_lag_high_seconds", "High water, from zebra's word to the FIB.",
 		fpm_status.lag_high_ms);
+	histogram(b, "rib_commit_seconds", "Commits to the FIB: how long each took.",
+		  &fpm_status.commit);
+	histogram(b, "rib_grace_seconds",
+		  "After a commit, until all forwarders had let go of what it replaced.",
+		  &fpm_status.grace);
 	for (unsigned int i = 0; i < n_fpm_counts; i++) {
 		snprintf(name, sizeof(name), "fpm_%s_total", fpm_counts[i].name);
 		head(b, name, "counter", fpm_counts[i].text);

@@ -275,6 +275,35 @@ fpm_lag_ms(void)
 	return queue_depth() == 0 || now < since ? 0 : now - since;
 }
 
+/* Without what never happened: {count, sum_us, max_us, below_us: [[8, 3], ..., [null, 1]]}. */
+static json_t *
+histogram_json(const struct histogram *h)
+{
+	json_t *below = json_array();
+	uint64_t count = 0;
+
+	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		uint64_t n = atomic_load_explicit(&h->bucket[i], memory_order_relaxed);
+
+		count += n;
+		if (n > 0)
+			json_array_append_new(
+				below,
+				json_pack(
+					"[o, I]",
+					i + 1 == HISTOGRAM_BUCKETS
+						? json_null()
+						: json_integer((
+							  json_int_t)histogram_below_us(i)),
+					(json_int_t)n));
+	}
+	return json_pack("{s:I, s:I, s:I, s:o}", "count", (json_int_t)count, "sum_us",
+			 (json_int_t)atomic_load_explicit(&h->sum_us, memory_order_relaxed),
+			 "max_us",
+			 (json_int_t)atomic_load_explicit(&h->max_us, memory_order_relaxed),
+			 "below_us", below);
+}
+
 static json_t *
 fpm_row(const struct ui *ui)
 {
@@ -294,6 +323,8 @@ fpm_row(const struct ui *ui)
 		json_object_set_new(
 			row, fpm_counts[i].name,
 			json_integer((json_int_t)fpm_count_read(&fpm_counts[i])));
+	json_object_set_new(row, "commit_time", histogram_json(&fpm_status.commit));
+	json_object_set_new(row, "grace_time", histogram_json(&fpm_status.grace));
 	/* Where both know a number (generation), fpm's is the newer. */
 	json_object_update_missing(row, ui->summary);
 	if (ui->summary != NULL)

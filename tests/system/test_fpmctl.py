@@ -38,7 +38,7 @@ KEYS = {
     "reclaim_pending rib_bytes fib4 fib6 state queue_bytes queue_high_bytes lag_ms lag_high_ms "
     "queue_limit_bytes queue_warning phase zebra_restarted sentinel replay_s replay_before "
     "replay_confirmed sweep_quiet_s sweep_max_s sweep_restart_s feedback_enabled feedback "
-    "feedback_failed",
+    "feedback_failed commit_time grace_time",
 }
 
 
@@ -86,6 +86,8 @@ WORDS = {
         "confirmed",
         "2 s when zebra was restarted",
         "Feedback   off",
+        "Commits",
+        "Grace",
     ],
     "memory": ["process", "IPv4", "RIB"],
     "version": ["fpm-dataplane", "DPDK"],

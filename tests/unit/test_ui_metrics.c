@@ -73,17 +73,27 @@ skip_labels(const char *p)
 	return *p == '}' ? p + 1 : NULL;
 }
 
+/* What follows the name of a family of that type. */
+static bool
+is_part_of(const char *type, const char *rest)
+{
+	if (strcmp(type, "histogram") != 0)
+		return *rest == '{' || *rest == ' ';
+	return strncmp(rest, "_bucket{le=\"", 12) == 0 || strncmp(rest, "_sum ", 5) == 0 ||
+	       strncmp(rest, "_count ", 7) == 0;
+}
+
 static void
 every_line_is_a_sample_under_its_help_and_type(void **state)
 {
 	char *text = page(), *save = NULL;
-	char family[128] = "", *samples[2000];
+	char family[128] = "", type[16] = "", *samples[2000];
 	unsigned int n = 0, n_family = 0;
 
 	for (char *line = strtok_r(text, "\n", &save); line != NULL;
 	     line = strtok_r(NULL, "\n", &save)) {
 		const char *p = line;
-		char type[16], *end;
+		char *end;
 		size_t len;
 
 		if (strncmp(line, "# HELP fpmdp_", 13) == 0) {
@@ -100,13 +110,13 @@ every_line_is_a_sample_under_its_help_and_type(void **state)
 			assert_string_equal(name, family);
 			if (strcmp(type, "counter") == 0)
 				assert_string_equal(family + strlen(family) - 6, "_total");
-			else
+			else if (strcmp(type, "histogram") != 0)
 				assert_string_equal(type, "gauge");
 			continue;
 		}
 		len = strcspn(line, "{ ");
-		assert_int_equal(len, strlen(family));
-		assert_int_equal(strncmp(line, family, len), 0);
+		assert_int_equal(strncmp(line, family, strlen(family)), 0);
+		assert_true(is_part_of(type, line + strlen(family)));
 		p = skip_labels(line + len);
 		assert_non_null(p);
 		assert_int_equal(*p, ' ');
@@ -132,7 +142,22 @@ values_are_those_of_the_counters(void **state)
 	json_decref(peer_ask(&p, "{\"show\": \"fpm\"}")); /* the summary is known now */
 	peer_close(&p);
 	fpm_status.connected = 1;
+	histogram_add(&fpm_status.commit, 7);
+	histogram_add(&fpm_status.commit, 8);
+	histogram_add(&fpm_status.commit, 31);
+	histogram_add(&fpm_status.commit, 5000000);
 	text = page();
+	assert_non_null(
+		strstr(text, "\nfpmdp_rib_commit_seconds_bucket{le=\"8e-06\"} 1\n"));
+	assert_non_null(
+		strstr(text, "\nfpmdp_rib_commit_seconds_bucket{le=\"1.6e-05\"} 2\n"));
+	assert_non_null(
+		strstr(text, "\nfpmdp_rib_commit_seconds_bucket{le=\"3.2e-05\"} 3\n"));
+	assert_non_null(
+		strstr(text, "\nfpmdp_rib_commit_seconds_bucket{le=\"0.524288\"} 3\n"));
+	assert_non_null(strstr(text, "\nfpmdp_rib_commit_seconds_bucket{le=\"+Inf\"} 4\n"));
+	assert_non_null(strstr(text, "\nfpmdp_rib_commit_seconds_count 4\n"));
+	assert_non_null(strstr(text, "\nfpmdp_rib_commit_seconds_sum 5.00005\n"));
 	assert_non_null(strstr(
 		text, "\nfpmdp_drop_packets_total{reason=\"ttl\",lcore=\"fwd-0\"} 17\n"));
 	assert_non_null(strstr(
