@@ -216,6 +216,7 @@ forwarder_make(const struct config *conf, unsigned int i)
 			       .tx_burst = (uint16_t)conf->tx_burst,
 			       .serving = s,
 			       .stop = &dp.stop_fwd};
+	f->count->forwards = true;
 	f->count->cpu = (int)conf->core[i];
 	rc = serve_open(s, conf->poll_always, &f->count->sleeps);
 	if (rc < 0)

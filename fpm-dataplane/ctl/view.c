@@ -277,9 +277,13 @@ cycles_row(const json_t *row)
 {
 	double packets = row_real(row, "packets");
 
-	printf("%-8s %4lld %-10s %14.1f %16.1f\n", row_str(row, "thread"),
-	       row_int(row, "cpu"), row_str(row, "stage"),
-	       row_real(row, "cycles") / packets, packets / row_real(row, "bursts"));
+	printf("%-8s %4lld %-10s ", row_str(row, "thread"), row_int(row, "cpu"),
+	       row_str(row, "stage"));
+	if (packets > 0)
+		printf("%14.1f %16.1f\n", row_real(row, "cycles") / packets,
+		       packets / row_real(row, "bursts"));
+	else
+		printf("%14s %16s\n", "-", "-"); /* nothing was timed yet */
 }
 
 const struct view *

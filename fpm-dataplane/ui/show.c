@@ -179,7 +179,7 @@ show_counters(struct buf *out)
 	return N_REASON + n_totals;
 }
 
-/* A row a stage of each forwarder that has had something to do. */
+/* A row a stage of each forwarder; all zero while none of its rounds was timed. */
 static unsigned int
 show_cycles(struct buf *out)
 {
@@ -190,7 +190,7 @@ show_cycles(struct buf *out)
 		const struct counters *c = block[i];
 		uint64_t packets = counter_read(&c->timed_packets);
 
-		for (unsigned int s = 0; packets > 0 && s < N_CYCLES; s++, n++)
+		for (unsigned int s = 0; c->forwards && s < N_CYCLES; s++, n++)
 			row_put(out,
 				json_pack("{s:s, s:i, s:s, s:I, s:I, s:I}", "thread",
 					  c->name, "cpu", c->cpu, "stage", cycles_name[s],
