@@ -109,7 +109,7 @@ class Dut:
         self.ctl, self.dp, self.far = (f"fdp-{k}-{tag}" for k in ("ctl", "dp", "far"))
         self.dir = f"/tmp/fdp-{tag}"
         self.names, self.metrics = NAMES, metrics
-        self.links = links.chosen()
+        self.wiring = links.chosen()
         self.socket, self.config = self.dir + "/control.sock", self.dir + "/config.yaml"
         self.log_file = self.dir + "/daemon.log"
         self.daemon = Dataplane(
@@ -133,7 +133,7 @@ class Dut:
         netns.sysctl(self.ctl, SYSCTL)
         for name in (self.ctl, self.dp):
             netns.ip_batch(["link set lo up"], name)
-        self.links.make(self)
+        self.wiring.make(self)
         self.write_config()
         for n, name in enumerate(self.names):
             wire = self._wire(self.far, name)
@@ -151,7 +151,7 @@ class Dut:
         """Write the configuration: the standard one, or `text`."""
         if text is None:
             ports = "\n".join(
-                f"  - tap: {name}0\n    device: {self.links.device(name)}"
+                f"  - tap: {name}0\n    device: {self.wiring.device(name)}"
                 for name in self.names
             )
             text = CONFIG.format(
@@ -159,7 +159,7 @@ class Dut:
                 ctl=self.ctl,
                 socket=self.socket,
                 metrics=self.metrics,
-                memory=self.links.memory,
+                memory=self.wiring.memory,
             )
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(text)
