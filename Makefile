@@ -54,7 +54,7 @@ TAP_SRC     := $(wildcard tap-bridge/*.c)
 DAEMON_SRC  := $(wildcard fpm-dataplane/*.c) \
 	$(foreach d,$(DAEMON_DIRS),$(wildcard fpm-dataplane/$(d)/*.c))
 # With the daemon's own eyes for a configuration file: `fpmctl config check`.
-CTL_SRC     := $(wildcard fpm-dataplane/ctl/*.c) $(wildcard fpm-dataplane/config*.c) \
+CTL_SRC     := $(wildcard $(addprefix fpm-dataplane/,ctl/*.c ctl/doctor/*.c config*.c)) \
 	$(addprefix fpm-dataplane/base/,prefix.c log.c policer.c) tap-bridge/netns.c
 SUPER_SRC   := $(wildcard fpm-dataplane/supervise/*.c) fpm-dataplane/base/log.c
 obj          = $(patsubst %.c,$(O)/obj/%.o,$(1))

@@ -227,17 +227,6 @@ forwarder_make(const struct config *conf, unsigned int i)
 	return f->watch_ring == NULL ? -ENOMEM : 0;
 }
 
-/* The forwarder on a CPU, which there is. */
-static unsigned int
-forwarder_on(const struct config *conf, unsigned int cpu)
-{
-	unsigned int i = 0;
-
-	while (i < conf->n_core - 1 && conf->core[i] != cpu)
-		i++;
-	return i;
-}
-
 /* Queues for which the file names a CPU first, then the others as plan.h has it. */
 static int
 queues_deal(const struct config *conf, struct plan *plan, bool fixed)
@@ -252,7 +241,8 @@ queues_deal(const struct config *conf, struct plan *plan, bool fixed)
 
 			if (fixed != (q < cp->n_core))
 				continue;
-			i = fixed ? forwarder_on(conf, cp->core[q]) : plan_queue(plan, p);
+			i = fixed ? plan_on(conf->core, conf->n_core, cp->core[q])
+				  : plan_queue(plan, p);
 			if (fixed)
 				plan_fixed(plan, i);
 			port_rxq(&dp.port[p], q, &rxq);
@@ -314,6 +304,7 @@ rib_begin(const struct config *conf)
 static int
 workers_setup(const struct config *conf)
 {
+	static char listen[CONFIG_LISTEN_STRLEN]; /* ui keeps it */
 	struct worker *w = dp.worker;
 	struct neigh_conf neigh = {.rib = &w[W_RIB],
 				   .punt = &w[W_PUNT],
@@ -353,7 +344,10 @@ workers_setup(const struct config *conf)
 			     .netns = conf->control_netns,
 			     .version = FPMDP_VERSION,
 			     .dpdk = rte_version(),
-			     .config_file = conf->file};
+			     .config_file = conf->file,
+			     .fpm_listen = config_listen_str(&conf->fpm_listen, listen),
+			     .hugepages = conf->hugepages,
+			     .memory_mib = conf->memory_mib};
 	struct manage_conf manage = {
 		.running = &dp.running, .rib = &w[W_RIB], .fpm = &w[W_FPM]};
 	int rc;

@@ -6,6 +6,16 @@
 
 #include <sched.h>
 
+unsigned int
+plan_on(const unsigned int *core, unsigned int n_core, unsigned int cpu)
+{
+	unsigned int i = 0;
+
+	while (i < n_core - 1 && core[i] != cpu)
+		i++;
+	return i;
+}
+
 void
 plan_cores(unsigned int *core, unsigned int *n_core)
 {

@@ -19,6 +19,9 @@
  */
 void plan_cores(unsigned int *core, unsigned int *n_core);
 
+/* Index of the forwarder on a CPU that is one of `core`. */
+unsigned int plan_on(const unsigned int *core, unsigned int n_core, unsigned int cpu);
+
 struct plan {
 	unsigned int n_fwd;
 	int fwd_node[PLAN_MAX];         /* NUMA node of each forwarder's CPU, -1: unknown */

@@ -20,6 +20,7 @@ enum {
 	CTL_NOT_FOUND,
 	CTL_DIFFERENT = CTL_NOT_FOUND,
 	CTL_DROPPED = CTL_NOT_FOUND,
+	CTL_FAILED = CTL_NOT_FOUND,
 };
 
 /* Options of the command line. */
@@ -68,6 +69,13 @@ int conn_watch(const char *path, const json_t *request,
  * `repair` have it mended. Returns an exit code: CTL_DIFFERENT when anything differed.
  */
 int audit_run(const char *socket, const char *vtysh, bool repair, bool json);
+
+/*
+ * Examine the machine; `words` are names of checks, none: all of them. `vtysh` NULL: find out.
+ * Returns an exit code: CTL_FAILED when a check failed.
+ */
+void doctor_help(FILE *out);
+int doctor_run(const char *socket, const char *vtysh, bool json, int n, char **word);
 
 /* What would become of a packet that the words describe. Returns an exit code. */
 int explain_run(const char *socket, bool json, int n, char **word);

@@ -49,6 +49,12 @@ capture(const struct options *opt, int n, char **word)
 }
 
 static int
+doctor(const struct options *opt, int n, char **word)
+{
+	return doctor_run(opt->socket, opt->vtysh, opt->json, n, word);
+}
+
+static int
 replay(const struct options *opt, int n, char **word)
 {
 	json_t *request;
@@ -140,6 +146,9 @@ static const struct command {
 	{"audit", "[--repair] [--vtysh COMMAND]",
 	 "compare what zebra, the RIB and the FIB have", audit, OPT_REPAIR | OPT_VTYSH,
 	 audit_help},
+	{"doctor", "[CHECK ... | list] [--vtysh COMMAND]",
+	 "what is wrong with the machine, what it costs, what mends it", doctor, OPT_VTYSH,
+	 doctor_help},
 	{"replay", "", "have zebra connect anew and say everything again", replay, 0, NULL},
 	{"restart", "", "end the daemon and have it started again", restart, 0,
 	 help_restart},
@@ -204,7 +213,9 @@ help(const struct options *opt, int n, char **word)
 	     "      --version        of fpmctl itself\n\n"
 	     "Exit codes: 0 done, 1 no daemon or connection lost, 2 wrong words or "
 	     "refused,\n"
-	     "3 nothing found, or found to differ; of explain: it would be dropped.");
+	     "3 nothing found, or found to differ; of explain: it would be dropped;\nof "
+	     "doctor: "
+	     "a check failed.");
 	return CTL_OK;
 }
 
@@ -227,7 +238,7 @@ check_options(const struct command *c, unsigned int given)
 		unsigned int bit;
 		const char *text;
 	} of[] = {{OPT_REPAIR, "--repair belongs to audit"},
-		  {OPT_VTYSH, "--vtysh belongs to audit"},
+		  {OPT_VTYSH, "--vtysh belongs to audit and doctor"},
 		  {OPT_FILE, "-w belongs to capture"},
 		  {OPT_FAMILY, "-4 and -6 choose routes or neighbors"},
 		  {OPT_DRY_RUN, "--dry-run belongs to config reload"}};

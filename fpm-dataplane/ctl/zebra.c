@@ -5,6 +5,8 @@
  */
 #include "ctl/zebra.h"
 
+#include "ctl/doctor/parse.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <spawn.h>
@@ -328,4 +330,23 @@ zebra_prefix(const char *vtysh, const struct prefix *p, char **ways)
 	rc = run_end(&run, vtysh, root != NULL);
 	json_decref(root);
 	return rc;
+}
+
+/* --- their number ------------------------------------------------------------------------ */
+
+int
+zebra_count(const char *vtysh, uint8_t family, long long *least, long long *most)
+{
+	struct run run;
+	json_t *root;
+	bool said;
+
+	if (run_start(&run, vtysh,
+		      family == 4 ? "show ip route summary json"
+				  : "show ipv6 route summary json") < 0)
+		return -1;
+	root = json_loadf(run.out, 0, NULL);
+	said = summary_parse(root, least, most) == 0;
+	json_decref(root);
+	return run_end(&run, vtysh, said);
 }

@@ -43,7 +43,13 @@ int zebra_table(const char *vtysh, uint8_t family,
 		void (*on_route)(const struct prefix *p, struct ways_text *w, void *ctx),
 		void *ctx);
 
-/* The same for one prefix, asked as JSON. *ways is NULL when zebra has no such route. */
+/*
+ * How many routes zebra has installed that are not the kernel's own: from *least to *most, for
+ * its summary does not tell which of the kernel's it passes on. Returns 0, or -1 (said).
+ */
+int zebra_count(const char *vtysh, uint8_t family, long long *least, long long *most);
+
+/* The same as zebra_table() for one prefix, asked as JSON. *ways is NULL when zebra has no such route. */
 int zebra_prefix(const char *vtysh, const struct prefix *p, char **ways);
 
 #endif

@@ -376,10 +376,18 @@ memory_row(const struct ui *ui)
 static json_t *
 version_row(const struct ui *ui)
 {
-	return json_pack("{s:s, s:s?, s:i, s:I, s:s?}", "version", ui->conf.version, "dpdk",
-			 ui->conf.dpdk, "pid", (int)getpid(), "uptime_s",
-			 (json_int_t)(monotonic_s() - ui->started_s), "config",
-			 ui->conf.config_file);
+	const char *netns = ui->conf.netns;
+	json_t *cpus = json_array();
+
+	for (unsigned int i = 0; i < ui->conf.n_fwd; i++)
+		json_array_append_new(cpus, json_integer(ui->conf.cpu[i]));
+	return json_pack(
+		"{s:s, s:s?, s:i, s:I, s:s?, s:s?, s:s?, s:b, s:i, s:o}", "version",
+		ui->conf.version, "dpdk", ui->conf.dpdk, "pid", (int)getpid(), "uptime_s",
+		(json_int_t)(monotonic_s() - ui->started_s), "config", ui->conf.config_file,
+		"control_netns", netns != NULL && netns[0] != '\0' ? netns : NULL,
+		"fpm_listen", ui->conf.fpm_listen, "hugepages", ui->conf.hugepages,
+		"memory_mib", (int)ui->conf.memory_mib, "cpus", cpus);
 }
 
 unsigned int

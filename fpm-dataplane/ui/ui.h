@@ -32,6 +32,9 @@ struct ui_conf {
 	const char *version;
 	const char *dpdk;        /* its version, NULL: not told */
 	const char *config_file; /* NULL: not told */
+	const char *fpm_listen;  /* "127.0.0.1:2620", NULL: not told */
+	bool hugepages;
+	unsigned int memory_mib;
 };
 
 /*

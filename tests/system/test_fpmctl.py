@@ -32,7 +32,8 @@ KEYS = {
     "punt": "class rate burst source_rate source_burst passed policed over_share ring_full "
     "waiting text",
     "memory": "rss_bytes peak_rss_bytes fib4 fib6 rib_bytes queue_bytes",
-    "version": "version dpdk pid uptime_s config",
+    "version": "version dpdk pid uptime_s config control_netns fpm_listen hugepages "
+    "memory_mib cpus",
     "fpm": "connected generation routes4 routes6 zebra4 zebra6 other_tables unresolved "
     "groups nexthop_ids adjacencies stale replaying sweep_in_s sweeps swept_routes commits "
     "reclaim_pending rib_bytes fib4 fib6 state queue_bytes queue_high_bytes lag_ms lag_high_ms "

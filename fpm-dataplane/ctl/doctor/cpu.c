@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fpmctl doctor: the CPUs that forward, and the clock.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/ctl.h"
+#include "ctl/doctor/exam.h"
+#include "ctl/doctor/parse.h"
+
+#define CPU_DIR   "/sys/devices/system/cpu"
+#define CLOCK_DIR "/sys/devices/system/clocksource/clocksource0"
+#define LIST_SIZE 256
+
+/* Without a daemon nobody says which CPUs forward. */
+static bool
+no_daemon(struct exam *e)
+{
+	if (e->version == NULL)
+		say(e, VERDICT_NA, "", "no daemon: nobody says which CPUs forward");
+	return e->version == NULL;
+}
+
+static void
+count_node(struct exam *e, const char *name, void *n)
+{
+	unsigned int node;
+
+	*(unsigned int *)n += sscanf(name, "node%u", &node) == 1;
+}
+
+static void
+port_node(struct exam *e, const json_t *port)
+{
+	int node = (int)row_int(port, "node");
+	char list[LIST_SIZE], near[LIST_SIZE];
+	const json_t *cpu;
+	cpu_set_t far;
+	size_t i;
+
+	if (!row_has(port, "node")) {
+		say(e, VERDICT_NA, row_str(port, "name"), "no device of any node");
+		return;
+	}
+	CPU_ZERO(&far);
+	json_array_foreach (json_object_get(port, "cpus"), i, cpu) {
+		long long n = json_is_integer(cpu) ? json_integer_value(cpu) : -1;
+
+		if (n >= 0 && n < CPU_SETSIZE && exam_cpu_node(e, (unsigned int)n) != node)
+			CPU_SET((size_t)n, &far);
+	}
+	if (CPU_COUNT(&far) == 0) {
+		say(e, VERDICT_OK, row_str(port, "name"), "node %d, as its CPUs", node);
+		return;
+	}
+	exam_read(e, near, sizeof(near), "/sys/devices/system/node/node%d/cpulist", node);
+	say(e, VERDICT_WARN, row_str(port, "name"),
+	    "node %d, but CPUs %s of another serve it", node,
+	    cpulist_text(&far, list, sizeof(list)));
+	cost(e,
+	     "Each packet crosses between the sockets, often twice. In the configuration, "
+	     "`cores:` of all and of this port, from the CPUs of node %d: %s",
+	     node, near);
+}
+
+void
+check_numa(struct exam *e)
+{
+	unsigned int n = 0;
+	const json_t *port;
+	size_t i;
+
+	exam_folder(e, "/sys/devices/system/node", count_node, &n);
+	if (n <= 1) {
+		say(e, VERDICT_OK, "", "one node: everything is near");
+		return;
+	}
+	if (no_daemon(e))
+		return;
+	json_array_foreach (e->ports, i, port)
+		port_node(e, port);
+}
+
+void
+check_isolation(struct exam *e)
+{
+	char text[LIST_SIZE], list[LIST_SIZE];
+	cpu_set_t isolated, shared;
+
+	if (no_daemon(e))
+		return;
+	exam_read(e, text, sizeof(text), CPU_DIR "/isolated");
+	(void)cpulist_parse(text, &isolated);
+	CPU_AND(&isolated, &isolated, &e->cpus);
+	CPU_XOR(&shared, &isolated, &e->cpus);
+	cpulist_text(&shared, list, sizeof(list));
+	if (CPU_COUNT(&shared) == 0) {
+		say(e, VERDICT_OK, "", "forwarding CPUs %s are isolated",
+		    cpulist_text(&isolated, list, sizeof(list)));
+		return;
+	}
+	say(e, VERDICT_WARN, "", "forwarding CPUs %s are anybody's", list);
+	cost(e,
+	     "Other programs, timers and interrupts take turns there: losses at high load, "
+	     "packets late by milliseconds. Add to GRUB_CMDLINE_LINUX in "
+	     "/etc/default/grub: "
+	     "isolcpus=managed_irq,domain,%s nohz_full=%s rcu_nocbs=%s",
+	     list, list, list);
+	fix(e, "update-grub && reboot");
+}
+
+void
+check_governor(struct exam *e)
+{
+	char governor[64], list[LIST_SIZE];
+	unsigned int told = 0;
+	cpu_set_t slow;
+
+	if (no_daemon(e))
+		return;
+	CPU_ZERO(&slow);
+	for (unsigned int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &e->cpus) ||
+		    exam_read(e, governor, sizeof(governor),
+			      CPU_DIR "/cpu%u/cpufreq/scaling_governor", cpu) <= 0)
+			continue;
+		told++;
+		if (strcmp(governor, "performance") != 0)
+			CPU_SET(cpu, &slow);
+	}
+	cpulist_text(&slow, list, sizeof(list));
+	if (told == 0) {
+		say(e, VERDICT_NA, "", "the kernel does not choose it (VM, firmware)");
+	} else if (CPU_COUNT(&slow) == 0) {
+		say(e, VERDICT_OK, "", "performance");
+	} else {
+		say(e, VERDICT_WARN, "", "not performance on CPUs %s", list);
+		cost(e, "A core that was idle begins a burst of packets at a fraction of "
+			"its clock rate.");
+		fix(e, "cpupower -c %s frequency-set -g performance", list);
+	}
+}
+
+/* The siblings of one forwarding CPU that are not it. */
+static void
+smt_of(struct exam *e, unsigned int cpu, const cpu_set_t *isolated, unsigned int *n_alone)
+{
+	char text[LIST_SIZE], subject[32];
+	cpu_set_t siblings, also;
+
+	exam_read(e, text, sizeof(text), CPU_DIR "/cpu%u/topology/thread_siblings_list",
+		  cpu);
+	if (cpulist_parse(text, &siblings) < 0)
+		CPU_ZERO(&siblings);
+	CPU_CLR(cpu, &siblings);
+	snprintf(subject, sizeof(subject), "cpu %u", cpu);
+	CPU_AND(&also, &siblings, &e->cpus);
+	if (CPU_COUNT(&siblings) == 0) {
+		++*n_alone;
+	} else if (CPU_COUNT(&also) > 0) {
+		say(e, VERDICT_WARN, subject, "shares its core with forwarding CPU %s",
+		    cpulist_text(&also, text, sizeof(text)));
+		cost(e, "Together the two forward about as much as one and a half cores. "
+			"In the configuration, `cores:` of a core each.");
+	} else {
+		CPU_AND(&also, &siblings, isolated);
+		if (CPU_EQUAL(&also, &siblings)) {
+			say(e, VERDICT_OK, subject, "its sibling %s is isolated",
+			    cpulist_text(&siblings, text, sizeof(text)));
+			return;
+		}
+		say(e, VERDICT_WARN, subject, "shares its core with CPU %s, anybody's",
+		    cpulist_text(&siblings, text, sizeof(text)));
+		cost(e, "Whatever runs there takes up to half of the core's forwarding "
+			"rate, at any moment.");
+		for (unsigned int i = 0; i < CPU_SETSIZE; i++)
+			if (CPU_ISSET(i, &siblings))
+				fix(e, "echo 0 > " CPU_DIR "/cpu%u/online", i);
+	}
+}
+
+void
+check_smt(struct exam *e)
+{
+	unsigned int n_alone = 0;
+	cpu_set_t isolated;
+	char text[LIST_SIZE];
+
+	if (no_daemon(e))
+		return;
+	exam_read(e, text, sizeof(text), CPU_DIR "/isolated");
+	(void)cpulist_parse(text, &isolated);
+	for (unsigned int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &e->cpus))
+			smt_of(e, cpu, &isolated, &n_alone);
+	if (n_alone > 0)
+		say(e, VERDICT_OK, "", "%u forwarding CPU(s) have their core alone",
+		    n_alone);
+}
+
+void
+check_clock(struct exam *e)
+{
+	static char cpuinfo[8192]; /* the first CPU's part is enough */
+	char source[64];
+	bool constant, nonstop;
+
+	exam_read(e, cpuinfo, sizeof(cpuinfo), "/proc/cpuinfo");
+	constant = has_word(cpuinfo, "constant_tsc");
+	nonstop = has_word(cpuinfo, "nonstop_tsc");
+	if (!constant || !nonstop) {
+		say(e, VERDICT_WARN, "", "the TSC %s",
+		    !constant ? "follows the clock rate" : "stops in deep sleep");
+		cost(e, "Forwarders tell time by it: rates of policers, of ICMP errors and "
+			"the cycles of `show cycles` are off. A VM has to be given the "
+			"CPU's own flags (host-passthrough).");
+		return;
+	}
+	if (exam_read(e, source, sizeof(source), CLOCK_DIR "/current_clocksource") <= 0 ||
+	    strcmp(source, "tsc") == 0 || strcmp(source, "kvm-clock") == 0 ||
+	    strcmp(source, "hyperv_clocksource_tsc_page") == 0) {
+		say(e, VERDICT_OK, "", "steady TSC; the kernel's clock is %s",
+		    source[0] != '\0' ? source : "not told");
+		return;
+	}
+	say(e, VERDICT_WARN, "", "the kernel's clock is %s, not the TSC", source);
+	cost(e, "Each look at the clock costs a microsecond, in FRR too. The kernel log "
+		"says why the TSC was dropped (dmesg | grep -i tsc).");
+	fix(e, "echo tsc > " CLOCK_DIR "/current_clocksource");
+}

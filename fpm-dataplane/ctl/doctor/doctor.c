@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fpmctl doctor: asks the daemon what only it knows, goes to the control namespace, runs the
+ * checks in order. Changes nothing on the machine.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ctl/ctl.h"
+#include "ctl/doctor/exam.h"
+
+static void check_daemon(struct exam *e);
+
+static const struct {
+	const char *name, *about;
+	void (*run)(struct exam *e);
+} check[] = {
+	{"daemon", "does the daemon answer on its control socket?", check_daemon},
+	{"hugepages", "memory for packets in huge pages: reserved, free", check_hugepages},
+	{"iommu", "do the ports' drivers keep them to their own memory?", check_iommu},
+	{"memlock", "may the daemon lock the memory that NICs write to?", check_memlock},
+	{"files", "may the daemon open as many files as it needs?", check_files},
+	{"pcie-link", "lanes and speed of each port's slot", check_pcie_link},
+	{"ext-tag", "PCIe Extended Tag: 256 reads under way, not 32", check_ext_tag},
+	{"read-request", "PCIe Max Read Request Size", check_read_request},
+	{"numa", "is each port served by CPUs of its own node?", check_numa},
+	{"isolation", "does the scheduler keep off forwarding CPUs?", check_isolation},
+	{"governor", "do forwarding CPUs run at full clock rate?", check_governor},
+	{"smt", "does somebody share a core with a forwarder?", check_smt},
+	{"clock", "is the TSC steady, and the kernel's clock?", check_clock},
+	{"rss", "do ports with several queues spread all protocols?", check_rss},
+	{"queues", "which CPU serves which queue?", check_queues},
+	{"rp-filter", "reverse path filter of the TAPs", check_rp_filter},
+	{"forwarding", "the kernel's forwarding sysctls of the TAPs", check_forwarding},
+	{"frr", "does zebra run with -M dplane_fpm_nl?", check_frr},
+	{"fpm", "is zebra connected, does the RIB keep up?", check_fpm},
+	{"routes", "as many routes in zebra as in the RIB?", check_routes},
+};
+#define N_CHECK (sizeof(check) / sizeof(check[0]))
+
+static void
+check_daemon(struct exam *e)
+{
+	char up[32];
+
+	if (e->version != NULL) {
+		say(e, VERDICT_OK, "", "%s, pid %d, up %s", row_str(e->version, "version"),
+		    (int)exam_pid(e),
+		    human_seconds((double)row_int(e->version, "uptime_s"), up));
+		return;
+	}
+	say(e, VERDICT_WARN, "", "does not answer: no checks of what only it knows");
+	cost(e, "Looked at is what needs no daemon, of every network controller.");
+	fix(e, "systemctl start fpm-dataplane");
+}
+
+static void
+daemon_ask(struct exam *e)
+{
+	const json_t *cpu;
+	size_t i;
+
+	e->version = exam_ask_one(e, "version");
+	if (e->version == NULL)
+		return;
+	e->ports = exam_ask(e, "ports");
+	e->fpm = exam_ask_one(e, "fpm");
+	json_array_foreach (json_object_get(e->version, "cpus"), i, cpu)
+		if (json_integer_value(cpu) < CPU_SETSIZE)
+			CPU_SET((size_t)json_integer_value(cpu), &e->cpus);
+}
+
+/*
+ * To where the TAPs are: by name, else where the daemon is. There is no way back, and no
+ * need of one: sockets on paths, and all that is not /proc/sys/net, are the same there.
+ */
+static void
+namespace_enter(struct exam *e)
+{
+	static char path[300], words[320];
+	const char *name = row_str(e->version, "control_netns");
+	struct stat there, here;
+	int fd;
+
+	e->in = "";
+	if (e->version == NULL)
+		return;
+	if (name[0] != '\0')
+		snprintf(path, sizeof(path), "/run/netns/%s", name);
+	else
+		snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)exam_pid(e));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &there) < 0) {
+		e->deny = strerror(errno);
+	} else if (stat("/proc/self/ns/net", &here) < 0 || here.st_ino != there.st_ino) {
+		if (setns(fd, CLONE_NEWNET) < 0)
+			e->deny = strerror(errno);
+		if (name[0] != '\0')
+			snprintf(words, sizeof(words), "ip netns exec %s ", name);
+		else
+			snprintf(words, sizeof(words), "nsenter -n -t %d ",
+				 (int)exam_pid(e));
+		e->in = words;
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Is the check wanted? Without words all are. */
+static bool
+wanted(const char *name, int n, char **word)
+{
+	for (int i = 0; i < n; i++)
+		if (strcmp(word[i], name) == 0)
+			return true;
+	return n == 0;
+}
+
+static int
+words_check(int n, char **word)
+{
+	for (int i = 0; i < n; i++) {
+		unsigned int c = 0;
+
+		while (c < N_CHECK && strcmp(word[i], check[c].name) != 0)
+			c++;
+		if (c == N_CHECK) {
+			fprintf(stderr,
+				"fpmctl: no check '%s'; `fpmctl doctor list` has them\n",
+				word[i]);
+			return CTL_USAGE;
+		}
+	}
+	return CTL_OK;
+}
+
+static void
+list(bool json)
+{
+	json_t *rows = json_array();
+
+	for (unsigned int c = 0; c < N_CHECK; c++)
+		if (json)
+			json_array_append_new(rows, json_pack("{s:s, s:s}", "check",
+							      check[c].name, "about",
+							      check[c].about));
+		else
+			printf("%-12s  %s\n", check[c].name, check[c].about);
+	if (json) {
+		json_dumpf(rows, stdout, JSON_COMPACT);
+		putchar('\n');
+	}
+	json_decref(rows);
+}
+
+static void
+conclude(const struct exam *e, bool json)
+{
+	const json_t *row;
+	size_t i;
+
+	if (json) {
+		json_dumpf(e->rows, stdout, JSON_COMPACT);
+		putchar('\n');
+		return;
+	}
+	json_array_foreach (e->rows, i, row)
+		finding_print(row, isatty(1) && getenv("NO_COLOR") == NULL);
+	printf("%u OK, %u WARN, %u FAIL, %u not applicable\n", e->n[VERDICT_OK],
+	       e->n[VERDICT_WARN], e->n[VERDICT_FAIL], e->n[VERDICT_NA]);
+}
+
+void
+doctor_help(FILE *out)
+{
+	fputs("      --vtysh COMMAND   how to ask zebra, such as 'vtysh -N r1'\n"
+	      "      Without a daemon: what needs none. The checks:\n",
+	      out);
+	for (unsigned int c = 0; c < N_CHECK; c++)
+		fprintf(out, "      %-12s  %s\n", check[c].name, check[c].about);
+}
+
+int
+doctor_run(const char *socket, const char *vtysh, bool json, int n, char **word)
+{
+	struct exam e = {.root = "", .vtysh = vtysh, .socket = socket};
+	int rc = CTL_OK;
+
+	if (n == 1 && strcmp(word[0], "list") == 0) {
+		list(json);
+		return CTL_OK;
+	}
+	rc = words_check(n, word);
+	if (rc != CTL_OK)
+		return rc;
+	e.rows = json_array();
+	daemon_ask(&e);
+	namespace_enter(&e);
+	for (unsigned int c = 0; c < N_CHECK; c++)
+		if (wanted(check[c].name, n, word)) {
+			e.check = check[c].name;
+			e.about = check[c].about;
+			check[c].run(&e);
+		}
+	conclude(&e, json);
+	json_decref(e.rows);
+	json_decref(e.version);
+	json_decref(e.ports);
+	json_decref(e.fpm);
+	return e.n[VERDICT_FAIL] > 0 ? CTL_FAILED : CTL_OK;
+}

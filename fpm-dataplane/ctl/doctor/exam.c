@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the checks of fpmctl doctor share: reading the machine, writing down what was found,
+ * printing it. What cannot be read is absent, not an error: the check judges that.
+ */
+#include "ctl/doctor/exam.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/ctl.h"
+#include "ctl/doctor/pci.h"
+
+#define COLUMNS  80
+#define INDENT   8  /* of what a finding costs, and of commands */
+#define TEXT_COL 24 /* where a finding's text begins, when its subject is short */
+
+static const struct {
+	const char *name, *head, *colour;
+} verdict_info[N_VERDICT] = {
+	[VERDICT_OK] = {"ok", "OK", "\033[32m"},
+	[VERDICT_NA] = {"n/a", "n/a", ""},
+	[VERDICT_WARN] = {"warn", "WARN", "\033[33m"},
+	[VERDICT_FAIL] = {"fail", "FAIL", "\033[31m"},
+};
+
+const char *
+verdict_name(enum verdict v)
+{
+	return verdict_info[v].name;
+}
+
+/* --- what was found ------------------------------------------------------------------- */
+
+static json_t *
+text_of(const char *fmt, va_list ap)
+{
+	char *text = NULL;
+	json_t *json;
+
+	if (vasprintf(&text, fmt, ap) < 0)
+		abort();
+	json = json_string(text);
+	free(text);
+	/* What was read from the machine need not be UTF-8. */
+	return json != NULL ? json : json_string("(unreadable)");
+}
+
+void
+say(struct exam *e, enum verdict v, const char *subject, const char *fmt, ...)
+{
+	va_list ap;
+	json_t *text;
+
+	va_start(ap, fmt);
+	text = text_of(fmt, ap);
+	va_end(ap);
+	json_array_append_new(e->rows, json_pack("{s:s, s:s, s:s, s:s, s:o, s:n, s:[]}",
+						 "check", e->check, "subject", subject,
+						 "status", verdict_name(v), "about",
+						 e->about, "text", text, "cost", "fix"));
+	e->n[v]++;
+}
+
+static json_t *
+latest(const struct exam *e)
+{
+	return json_array_get(e->rows, json_array_size(e->rows) - 1);
+}
+
+void
+cost(struct exam *e, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	json_object_set_new(latest(e), "cost", text_of(fmt, ap));
+	va_end(ap);
+}
+
+void
+fix(struct exam *e, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	json_array_append_new(json_object_get(latest(e), "fix"), text_of(fmt, ap));
+	va_end(ap);
+}
+
+/* Words of `text`, from `column` on; what does not fit goes below, from `indent` on. */
+static void
+wrap(const char *text, size_t column, size_t indent)
+{
+	bool first = true;
+
+	while (*text != '\0') {
+		size_t len = strcspn(text, " ");
+
+		if (!first && column + 1 + len > COLUMNS) {
+			printf("\n%*s", (int)indent, "");
+			column = indent;
+		} else if (!first) {
+			putchar(' ');
+			column++;
+		}
+		printf("%.*s", (int)len, text);
+		column += len;
+		first = false;
+		text += len;
+		text += *text == ' ';
+	}
+	putchar('\n');
+}
+
+void
+finding_print(const json_t *row, bool colour)
+{
+	const char *subject = row_str(row, "subject"), *costs = row_str(row, "cost");
+	const json_t *command;
+	size_t i;
+	int column = 6;
+
+	for (i = 0; i < N_VERDICT; i++)
+		if (strcmp(row_str(row, "status"), verdict_info[i].name) == 0)
+			printf("%s%-4s%s  ", colour ? verdict_info[i].colour : "",
+			       verdict_info[i].head,
+			       colour && verdict_info[i].colour[0] != '\0' ? "\033[0m"
+									   : "");
+	column += printf("%s%s%s", row_str(row, "check"), subject[0] != '\0' ? " " : "",
+			 subject);
+	/* The text begins at its column, or two blanks behind what is longer. */
+	i = column + 2 > TEXT_COL ? 2 : (size_t)(TEXT_COL - column);
+	printf("%*s", (int)i, "");
+	wrap(row_str(row, "text"), (size_t)column + i, TEXT_COL);
+	if (costs[0] != '\0') {
+		printf("%*s", INDENT, "");
+		wrap(costs, INDENT, INDENT);
+	}
+	json_array_foreach (json_object_get(row, "fix"), i, command)
+		printf("%*s%s%s\n", INDENT - 2, "", "$ ", json_string_value(command));
+}
+
+/* --- the machine ---------------------------------------------------------------------- */
+
+static void
+path_of(const struct exam *e, char path[PATH_MAX], const char *fmt, va_list ap)
+{
+	size_t n = (size_t)snprintf(path, PATH_MAX, "%s", e->root);
+
+	if (n < PATH_MAX)
+		vsnprintf(path + n, PATH_MAX - n, fmt, ap);
+}
+
+static int
+file_read(const char *path, char *buf, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+	size_t n = 0;
+
+	buf[0] = '\0';
+	if (fd < 0)
+		return -errno;
+	while (n < size - 1) {
+		ssize_t got = read(fd, buf + n, size - 1 - n);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			rc = -errno;
+		if (got <= 0)
+			break;
+		n += (size_t)got;
+	}
+	close(fd);
+	if (n > 0)
+		rc = (int)n;
+	buf[n] = '\0';
+	return rc;
+}
+
+int
+exam_read(const struct exam *e, char *buf, size_t size, const char *fmt, ...)
+{
+	char path[PATH_MAX];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	path_of(e, path, fmt, ap);
+	va_end(ap);
+	n = file_read(path, buf, size);
+	if (n > 0 && buf[n - 1] == '\n')
+		buf[--n] = '\0';
+	return n;
+}
+
+bool
+exam_link(const struct exam *e, char *buf, size_t size, const char *fmt, ...)
+{
+	char path[PATH_MAX], to[PATH_MAX];
+	const char *slash;
+	va_list ap;
+	ssize_t n;
+
+	va_start(ap, fmt);
+	path_of(e, path, fmt, ap);
+	va_end(ap);
+	n = readlink(path, to, sizeof(to) - 1);
+	if (n < 0)
+		return false;
+	to[n] = '\0';
+	slash = strrchr(to, '/');
+	snprintf(buf, size, "%s", slash != NULL ? slash + 1 : to);
+	return true;
+}
+
+long long
+exam_number(const struct exam *e, long long otherwise, const char *fmt, ...)
+{
+	char path[PATH_MAX], text[64], *end;
+	long long value;
+	va_list ap;
+
+	va_start(ap, fmt);
+	path_of(e, path, fmt, ap);
+	va_end(ap);
+	if (file_read(path, text, sizeof(text)) <= 0)
+		return otherwise;
+	value = strtoll(text, &end, 0);
+	return end != text && (*end == '\0' || *end == '\n') ? value : otherwise;
+}
+
+void
+exam_folder(struct exam *e, const char *path,
+	    void (*each)(struct exam *e, const char *name, void *ctx), void *ctx)
+{
+	char full[PATH_MAX];
+	struct dirent **entry;
+	int n;
+
+	snprintf(full, sizeof(full), "%s%s", e->root, path);
+	n = scandir(full, &entry, NULL, alphasort);
+	for (int i = 0; i < n; i++) {
+		if (entry[i]->d_name[0] != '.')
+			each(e, entry[i]->d_name, ctx);
+		free(entry[i]);
+	}
+	if (n >= 0)
+		free(entry);
+}
+
+static void
+on_cpu_entry(struct exam *e, const char *name, void *ctx)
+{
+	int node;
+
+	if (sscanf(name, "node%d", &node) == 1)
+		*(int *)ctx = node;
+}
+
+int
+exam_cpu_node(const struct exam *e, unsigned int cpu)
+{
+	char path[64];
+	int node = -1;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u", cpu);
+	exam_folder((struct exam *)(uintptr_t)e, path, on_cpu_entry, &node);
+	return node;
+}
+
+pid_t
+exam_pid(const struct exam *e)
+{
+	return e->version != NULL ? (pid_t)row_int(e->version, "pid") : 0;
+}
+
+/* --- PCI devices ------------------------------------------------------------------------ */
+
+struct pci_walk {
+	void (*each)(struct exam *e, const char *address, const char *name,
+		     const json_t *port);
+	unsigned int n;
+};
+
+static void
+on_pci_entry(struct exam *e, const char *name, void *ctx)
+{
+	struct pci_walk *walk = ctx;
+	long long class = exam_number(e, 0, "/sys/bus/pci/devices/%s/class", name);
+
+	if (class >> 16 != 2) /* PCI Code and ID Assignment: network controller */
+		return;
+	walk->n++;
+	walk->each(e, name, "", NULL);
+}
+
+unsigned int
+exam_pci(struct exam *e, void (*each)(struct exam *e, const char *address, const char *name,
+				      const json_t *port))
+{
+	struct pci_walk walk = {.each = each};
+	char address[PCI_ADDRESS_STRLEN];
+	const json_t *port;
+	size_t i;
+
+	if (e->version == NULL)
+		exam_folder(e, "/sys/bus/pci/devices", on_pci_entry, &walk);
+	json_array_foreach (e->ports, i, port)
+		if (pci_address(row_str(port, "device"), address)) {
+			walk.n++;
+			each(e, address, row_str(port, "name"), port);
+		}
+	return walk.n;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fpmctl doctor: FRR's half. zebra is looked for among the processes of the control
+ * namespace, and asked through vtysh how many routes it has.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/prefix.h"
+#include "ctl/ctl.h"
+#include "ctl/doctor/exam.h"
+#include "ctl/doctor/parse.h"
+#include "ctl/zebra.h"
+
+#define MODULE      "dplane_fpm_nl"
+#define CMDLINE_MAX 4096
+#define ROUNDS      5 /* both sides change while they are counted */
+#define PAUSE_MS    300
+
+/* --- zebra's process ---------------------------------------------------------------------- */
+
+struct zebra_find {
+	char here[64]; /* the namespace we are in, "": any will do */
+	bool loads;    /* zebra was started with the module */
+};
+
+static void
+on_process(struct exam *e, const char *name, void *ctx)
+{
+	struct zebra_find *find = ctx;
+	char cmdline[CMDLINE_MAX], netns[64];
+	int n;
+
+	if (!isdigit((unsigned char)name[0]))
+		return;
+	n = exam_read(e, cmdline, sizeof(cmdline), "/proc/%s/cmdline", name);
+	if (n <= 0 || !cmdline_is(cmdline, (size_t)n, "zebra"))
+		return;
+	if (find->here[0] != '\0' &&
+	    (!exam_link(e, netns, sizeof(netns), "/proc/%s/ns/net", name) ||
+	     strcmp(netns, find->here) != 0))
+		return;
+	/* Of several the one that has it: a namespace may hold more than one FRR. */
+	if (e->zebra == 0 || cmdline_loads(cmdline, (size_t)n, MODULE)) {
+		e->zebra = (pid_t)strtol(name, NULL, 10);
+		find->loads = cmdline_loads(cmdline, (size_t)n, MODULE);
+	}
+}
+
+void
+check_frr(struct exam *e)
+{
+	struct zebra_find find = {0};
+
+	/* Without a daemon nobody says where zebra is to be. */
+	if (e->version != NULL)
+		exam_link(e, find.here, sizeof(find.here), "/proc/self/ns/net");
+	if (e->deny == NULL)
+		exam_folder(e, "/proc", on_process, &find);
+	if (find.loads) {
+		say(e, VERDICT_OK, "", "zebra, pid %d, has -M " MODULE, (int)e->zebra);
+	} else if (e->zebra != 0) {
+		say(e, VERDICT_FAIL, "", "zebra, pid %d, has no -M " MODULE, (int)e->zebra);
+		cost(e, "It never connects: no route comes. In /etc/frr/daemons, among "
+			"zebra_options:");
+		fix(e, "sed -i 's/^zebra_options=\"/&-M " MODULE " /' /etc/frr/daemons");
+		fix(e, "systemctl restart frr");
+	} else if (row_true(e->fpm, "connected")) {
+		say(e, VERDICT_NA, "", "zebra is connected, but not to be seen from here");
+	} else {
+		say(e, e->version != NULL && e->deny == NULL ? VERDICT_FAIL : VERDICT_WARN,
+		    "", "no zebra runs%s", e->version != NULL ? " where the TAPs are" : "");
+		cost(e, "No routes but those of the kernel itself; what an earlier zebra "
+			"taught stays in force.");
+		fix(e, "systemctl start frr");
+	}
+}
+
+/* --- the channel ---------------------------------------------------------------------------- */
+
+static void
+not_connected(struct exam *e)
+{
+	const char *state = row_str(e->fpm, "state"),
+		   *at = row_str(e->version, "fpm_listen");
+	const char *colon = strrchr(at, ':');
+
+	if (strcmp(state, "refusing") == 0) {
+		say(e, VERDICT_FAIL, "", "zebra is refused: the RIB is too far behind");
+		cost(e, "Routes are those of the last session until half of the queue is "
+			"free. If it comes again, raise fpm.queue-limit-mib.");
+		fix(e, "fpmctl show fpm");
+		return;
+	}
+	say(e, VERDICT_FAIL, "", "zebra %s",
+	    strcmp(state, "never-connected") == 0 ? "has never connected" : "has gone");
+	cost(e,
+	     "Forwarding goes on by the routes that were taught; no change of them "
+	     "arrives. We listen at %s, zebra tries every 3 s.",
+	     at);
+	if (colon != NULL)
+		fix(e, "vtysh -c 'conf t' -c 'fpm address %.*s port %s' -c end -c write",
+		    (int)(colon - at), at, colon + 1);
+}
+
+void
+check_fpm(struct exam *e)
+{
+	char up[32];
+
+	if (e->fpm == NULL) {
+		say(e, VERDICT_NA, "", "no daemon");
+	} else if (!row_true(e->fpm, "connected")) {
+		not_connected(e);
+	} else if (row_true(e->fpm, "queue_warning")) {
+		say(e, VERDICT_WARN, "", "the queue is above 75 %% of its limit");
+		cost(e,
+		     "At the limit the session is closed and zebra sends all again. If it "
+		     "comes again, raise fpm.queue-limit-mib.");
+		fix(e, "fpmctl show fpm");
+	} else {
+		say(e, VERDICT_OK, "", "%s for %s", row_str(e->fpm, "state"),
+		    human_seconds(row_real(e->fpm, "uptime_s"), up));
+	}
+}
+
+/* --- routes --------------------------------------------------------------------------------- */
+
+/* Are as many there? Returns 1, 0, or -1: zebra does not answer. */
+static int
+same_count(const char *vtysh, uint8_t family, long long rib, long long *zebra)
+{
+	long long most;
+
+	if (zebra_count(vtysh, family, zebra, &most) < 0)
+		return -1;
+	return rib >= *zebra && rib <= most;
+}
+
+/*
+ * The command that reaches the zebra that was found, where its own words say that the usual
+ * one does not.
+ */
+static const char *
+vtysh_of(struct exam *e)
+{
+	static char command[300];
+	char cmdline[CMDLINE_MAX];
+	int n;
+
+	if (e->vtysh != NULL)
+		return e->vtysh;
+	n = e->zebra != 0 ? exam_read(e, cmdline, sizeof(cmdline), "/proc/%d/cmdline",
+				      (int)e->zebra)
+			  : 0;
+	for (const char *p = cmdline; n > 0 && p < cmdline + n; p += strlen(p) + 1) {
+		const char *value = p + strlen(p) + 1;
+
+		if (value < cmdline + n && strchr(value, ' ') == NULL &&
+		    (strcmp(p, "-N") == 0 || strcmp(p, "--pathspace") == 0 ||
+		     strcmp(p, "--vty_socket") == 0)) {
+			snprintf(command, sizeof(command), "vtysh %s %s",
+				 strcmp(p, "--vty_socket") == 0 ? p : "-N", value);
+			return command;
+		}
+	}
+	return "vtysh";
+}
+
+void
+check_routes(struct exam *e)
+{
+	static const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
+	const char *vtysh = vtysh_of(e);
+	long long rib[2] = {0}, zebra[2] = {0};
+	bool in_step = false; /* else it is no wonder */
+	int same = 0;
+
+	if (e->fpm == NULL || !row_true(e->fpm, "connected") ||
+	    !row_has(e->fpm, "zebra4")) {
+		say(e, VERDICT_NA, "", "no %s to compare with",
+		    e->fpm == NULL ? "daemon" : "zebra");
+		return;
+	}
+	for (unsigned int round = 0; round < ROUNDS && same == 0; round++) {
+		json_t *fpm;
+		int same6;
+
+		if (round > 0)
+			nanosleep(&pause, NULL);
+		fpm = round > 0 ? exam_ask_one(e, "fpm") : json_incref(e->fpm);
+		rib[0] = row_int(fpm, "zebra4");
+		rib[1] = row_int(fpm, "zebra6");
+		in_step = strcmp(row_str(fpm, "state"), "in-step") == 0;
+		json_decref(fpm);
+		same = same_count(vtysh, 4, rib[0], &zebra[0]);
+		same6 = same < 0 ? -1 : same_count(vtysh, 6, rib[1], &zebra[1]);
+		same = same6 < 0 ? -1 : same && same6;
+	}
+	if (same < 0) {
+		say(e, VERDICT_WARN, "", "zebra does not tell: is '%s' right?", vtysh);
+		cost(e,
+		     "Nobody knows whether the RIB has all that zebra has. --vtysh COMMAND "
+		     "names another way to ask it.");
+	} else if (same > 0) {
+		say(e, VERDICT_OK, "", "%lld IPv4 and %lld IPv6 on both sides", rib[0],
+		    rib[1]);
+	} else {
+		say(e, in_step ? VERDICT_FAIL : VERDICT_WARN, "",
+		    "IPv4: zebra %lld, RIB %lld; IPv6: %lld, %lld", zebra[0], rib[0],
+		    zebra[1], rib[1]);
+		cost(e,
+		     in_step ? "Packets go where zebra would not send them. audit tells "
+			       "which routes differ, replay has zebra say everything again."
+			     : "A replay is under way (`fpmctl show fpm`): look again "
+			       "after it.");
+		if (in_step) {
+			fix(e, "fpmctl audit");
+			fix(e, "fpmctl replay");
+		}
+	}
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fpmctl doctor: what the daemon and the NICs need of memory, and of limits.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/ctl.h"
+#include "ctl/doctor/exam.h"
+#include "ctl/doctor/parse.h"
+#include "ctl/doctor/pci.h"
+
+#define HUGE_DIR     "/sys/kernel/mm/hugepages"
+#define MEMORY_MIB   256 /* memory.size-mib, when nobody says another number */
+#define PROC_TEXT    8192
+#define CAP_IPC_LOCK 14 /* capabilities(7) */
+#define FILES_SPARE  32 /* for zebra, fpmctl, scrapes that come yet */
+
+/* --- hugepages ---------------------------------------------------------------------------- */
+
+struct huge {
+	unsigned long long total_mib, free_mib;
+	char text[160];
+};
+
+static void
+on_huge_entry(struct exam *e, const char *name, void *ctx)
+{
+	struct huge *huge = ctx;
+	unsigned long long kib, total, unused;
+	size_t n = strlen(huge->text);
+
+	if (sscanf(name, "hugepages-%llukB", &kib) != 1)
+		return;
+	total = (unsigned long long)exam_number(e, 0, HUGE_DIR "/%s/nr_hugepages", name);
+	unused = (unsigned long long)exam_number(e, 0, HUGE_DIR "/%s/free_hugepages", name);
+	huge->total_mib += total * kib / 1024;
+	huge->free_mib += unused * kib / 1024;
+	if (total > 0)
+		snprintf(huge->text + n, sizeof(huge->text) - n,
+			 "%s%llu of %llu MiB, %llu free", n > 0 ? "; " : "", total,
+			 kib / 1024, unused);
+}
+
+static void
+on_pci_port(struct exam *e, const char *address, const char *name, const json_t *port)
+{
+	(void)e;
+}
+
+/* Pages of 2 MiB to be reserved for what the configuration asks. */
+static void
+fix_reserve(struct exam *e, unsigned long long mib)
+{
+	fix(e, "sysctl -w vm.nr_hugepages=%llu", (mib + 1) / 2);
+}
+
+/* A daemon that runs: it has its memory, of whatever kind. */
+static void
+hugepages_of_daemon(struct exam *e, const struct huge *huge)
+{
+	unsigned long long mib = (unsigned long long)row_int(e->version, "memory_mib");
+	unsigned long long used_kib = 0;
+	char status[PROC_TEXT];
+
+	if (row_true(e->version, "hugepages")) {
+		exam_read(e, status, sizeof(status), "/proc/%d/status", (int)exam_pid(e));
+		(void)status_parse(status, "HugetlbPages", &used_kib);
+		say(e, VERDICT_OK, "", "%s; the daemon has %llu MiB, asked for %llu",
+		    huge->text[0] != '\0' ? huge->text : "reserved on demand",
+		    used_kib / 1024, mib);
+	} else if (exam_pci(e, on_pci_port) == 0) {
+		say(e, VERDICT_NA, "", "the configuration asks for none, nor does a port");
+	} else {
+		say(e, VERDICT_WARN, "", "memory.hugepages is false: small pages, %s",
+		    huge->total_mib > 0 ? "though some are reserved" : "none is reserved");
+		cost(e, "TLB misses at every packet; most NICs cannot do without. Reserve "
+			"them, then set memory.hugepages to true and restart the daemon.");
+		fix_reserve(e, mib);
+	}
+}
+
+void
+check_hugepages(struct exam *e)
+{
+	struct huge huge = {0};
+
+	exam_folder(e, HUGE_DIR, on_huge_entry, &huge);
+	if (e->version != NULL) {
+		hugepages_of_daemon(e, &huge);
+	} else if (huge.free_mib >= MEMORY_MIB) {
+		say(e, VERDICT_OK, "", "%s (no mount is needed)", huge.text);
+	} else {
+		say(e, VERDICT_WARN, "", "%llu MiB free, %d are the default", huge.free_mib,
+		    MEMORY_MIB);
+		cost(e,
+		     "With memory.hugepages: true, which most NICs need, the daemon does "
+		     "not start; with false it pays TLB misses. No mount is needed.");
+		fix_reserve(e, huge.total_mib - huge.free_mib + MEMORY_MIB);
+	}
+}
+
+/* --- drivers and the IOMMU ------------------------------------------------------------------ */
+
+/* Drivers that leave the device to the kernel and share it with DPDK. */
+static bool
+is_shared(const char *driver)
+{
+	return strcmp(driver, "mlx4_core") == 0 || strcmp(driver, "mlx5_core") == 0;
+}
+
+static void
+on_iommu(struct exam *e, const char *address, const char *name, const json_t *port)
+{
+	const char *subject = name[0] != '\0' ? name : address;
+	char driver[64] = "", group[64], kind[64];
+	bool unsafe;
+
+	exam_link(e, driver, sizeof(driver), "/sys/bus/pci/devices/%s/driver", address);
+	exam_read(e, kind, sizeof(kind), "/sys/bus/pci/devices/%s/iommu_group/name",
+		  address);
+	unsafe = !exam_link(e, group, sizeof(group), "/sys/bus/pci/devices/%s/iommu_group",
+			    address) ||
+		 strcmp(kind, "vfio-noiommu") == 0;
+	if (port == NULL && strcmp(driver, "vfio-pci") != 0) {
+		say(e, VERDICT_NA, subject, "driver %s: the kernel's",
+		    driver[0] != '\0' ? driver : "none");
+	} else if (is_shared(driver)) {
+		say(e, VERDICT_OK, subject, "driver %s, which DPDK shares with the kernel",
+		    driver);
+	} else if (strcmp(driver, "vfio-pci") == 0 && !unsafe) {
+		say(e, VERDICT_OK, subject, "driver vfio-pci, IOMMU group %s", group);
+	} else if (strcmp(driver, "vfio-pci") == 0) {
+		say(e, VERDICT_WARN, subject, "driver vfio-pci without an IOMMU");
+		cost(e, "A broken card or driver can write anywhere. Turn VT-d or AMD-Vi "
+			"on in the firmware; on Intel the kernel also wants intel_iommu=on "
+			"iommu=pt on its command line. In a VM the hypervisor has to offer "
+			"it.");
+	} else {
+		say(e, VERDICT_WARN, subject, "driver %s, not vfio-pci",
+		    driver[0] != '\0' ? driver : "none");
+		cost(e, "No protection of memory, no interrupt a queue: an idle forwarder "
+			"cannot sleep. Stop the daemon before the device changes hands.");
+		fix(e, "modprobe vfio-pci");
+		fix(e, "dpdk-devbind.py --bind=vfio-pci %s", address);
+	}
+}
+
+void
+check_iommu(struct exam *e)
+{
+	if (exam_pci(e, on_iommu) == 0)
+		say(e, VERDICT_NA, "", "no port is a PCI device");
+}
+
+/* --- limits of the process ------------------------------------------------------------------- */
+
+void
+check_memlock(struct exam *e)
+{
+	char text[PROC_TEXT];
+	unsigned long long soft, caps = 0;
+	pid_t pid = exam_pid(e);
+
+	if (e->version == NULL || exam_pci(e, on_pci_port) == 0) {
+		say(e, VERDICT_NA, "", "%s",
+		    e->version == NULL ? "no daemon" : "no NIC writes to its memory");
+		return;
+	}
+	exam_read(e, text, sizeof(text), "/proc/%d/status", (int)pid);
+	(void)status_parse_hex(text, "CapEff", &caps);
+	exam_read(e, text, sizeof(text), "/proc/%d/limits", (int)pid);
+	if (limit_parse(text, "Max locked memory", &soft) < 0)
+		say(e, VERDICT_NA, "", "/proc/%d/limits is not readable", (int)pid);
+	else if ((caps >> CAP_IPC_LOCK & 1) != 0 || soft == UINT64_MAX)
+		say(e, VERDICT_OK, "", "no limit");
+	else if (soft >> 20 >= (unsigned long long)row_int(e->version, "memory_mib"))
+		say(e, VERDICT_OK, "", "%llu MiB", soft >> 20);
+	else {
+		say(e, VERDICT_FAIL, "", "%llu KiB", soft >> 10);
+		cost(e, "vfio cannot map the packets' memory: a port fails to start. "
+			"systemd: LimitMEMLOCK=infinity");
+		fix(e, "prlimit --pid %d --memlock=unlimited", (int)pid);
+	}
+}
+
+static void
+count_entry(struct exam *e, const char *name, void *n)
+{
+	++*(unsigned long long *)n;
+}
+
+void
+check_files(struct exam *e)
+{
+	unsigned long long soft, used = 0;
+	pid_t pid = exam_pid(e);
+	char text[PROC_TEXT], path[64];
+
+	if (e->version == NULL) {
+		say(e, VERDICT_NA, "", "no daemon");
+		return;
+	}
+	exam_read(e, text, sizeof(text), "/proc/%d/limits", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	exam_folder(e, path, count_entry, &used);
+	if (limit_parse(text, "Max open files", &soft) < 0)
+		say(e, VERDICT_NA, "", "/proc/%d/limits is not readable", (int)pid);
+	else if (soft == UINT64_MAX)
+		say(e, VERDICT_OK, "", "%llu open, no limit", used);
+	else if (soft - used >= FILES_SPARE && used < soft)
+		say(e, VERDICT_OK, "", "%llu open, %llu allowed", used, soft);
+	else {
+		say(e, VERDICT_WARN, "", "%llu open, only %llu allowed", used, soft);
+		cost(e, "zebra, fpmctl and the metrics page may be refused. systemd: "
+			"LimitNOFILE=65536");
+		fix(e, "prlimit --pid %d --nofile=65536:65536", (int)pid);
+	}
+}

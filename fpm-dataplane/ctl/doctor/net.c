@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fpmctl doctor: ports, their queues, and the sysctls of their TAPs in the control namespace.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/ctl.h"
+#include "ctl/doctor/exam.h"
+#include "ctl/doctor/parse.h"
+
+#define KEY_SIZE 32
+
+/* Without a daemon nobody says which ports there are; with another reason: may we look? */
+static bool
+no_daemon(struct exam *e)
+{
+	if (e->version == NULL)
+		say(e, VERDICT_NA, "", "no daemon: nobody says which ports there are");
+	return e->version == NULL;
+}
+
+/* --- queues ------------------------------------------------------------------------------ */
+
+static void
+rss_of(struct exam *e, const json_t *port)
+{
+	static const char *const want[] = {"ip", "tcp", "udp", "sctp", "l2"};
+	const char *rss = row_str(port, "rss"), *name = row_str(port, "name");
+	char missing[64] = "";
+	size_t n = 0;
+
+	for (unsigned int i = 0; i < sizeof(want) / sizeof(want[0]); i++)
+		if (!has_word(rss, want[i]))
+			n += (size_t)snprintf(missing + n, sizeof(missing) - n, " %s",
+					      want[i]);
+	if (row_int(port, "queues") <= 1) {
+		say(e, VERDICT_NA, name, "one queue: nothing to spread");
+	} else if (strcmp(row_str(port, "driver"), "net_af_packet") == 0) {
+		say(e, VERDICT_OK, name, "the kernel spreads (AF_PACKET fanout)");
+	} else if (strcmp(rss, "none") == 0) {
+		say(e, VERDICT_FAIL, name, "%lld queues, but the device hashes nothing",
+		    row_int(port, "queues"));
+		cost(e,
+		     "All packets come by queue 0: one CPU works, the others wait. In "
+		     "the configuration, `queues: 1` for this port frees them for others.");
+	} else if (n > 0) {
+		say(e, VERDICT_WARN, name, "hashes %s, but not:%s", rss, missing);
+		cost(e, "Flows that differ in nothing else share a queue, and its CPU. The "
+			"device or its driver offers no more.");
+	} else {
+		say(e, VERDICT_OK, name, "hashes %s", rss);
+	}
+}
+
+void
+check_rss(struct exam *e)
+{
+	const json_t *port;
+	size_t i;
+
+	if (no_daemon(e))
+		return;
+	json_array_foreach (e->ports, i, port)
+		rss_of(e, port);
+}
+
+static void
+queues_of(struct exam *e, const json_t *port, cpu_set_t *busy)
+{
+	const char *name = row_str(port, "name");
+	const json_t *cpu;
+	char text[256] = "", orphans[128] = "";
+	size_t i, n = 0, n_orphan = 0;
+
+	json_array_foreach (json_object_get(port, "cpus"), i, cpu) {
+		long long c = json_integer_value(cpu);
+
+		if (!json_is_integer(cpu)) {
+			if (n_orphan < sizeof(orphans))
+				n_orphan += (size_t)snprintf(orphans + n_orphan,
+							     sizeof(orphans) - n_orphan,
+							     " %zu", i);
+			continue;
+		}
+		if (c >= 0 && c < CPU_SETSIZE)
+			CPU_SET((size_t)c, busy);
+		if (n < sizeof(text))
+			n += (size_t)snprintf(text + n, sizeof(text) - n, " %zu:%lld", i,
+					      c);
+	}
+	if (n_orphan == 0) {
+		say(e, VERDICT_OK, name, "queue:CPU%s", text);
+		return;
+	}
+	say(e, VERDICT_FAIL, name, "nobody serves queue%s", orphans);
+	cost(e, "What comes by it is lost (rx_missed). It should pass within a second of a "
+		"change; else restart the daemon.");
+	fix(e, "systemctl restart fpm-dataplane");
+}
+
+void
+check_queues(struct exam *e)
+{
+	char list[256];
+	const json_t *port;
+	cpu_set_t busy, idle;
+	size_t i;
+
+	if (no_daemon(e))
+		return;
+	CPU_ZERO(&busy);
+	json_array_foreach (e->ports, i, port)
+		queues_of(e, port, &busy);
+	CPU_AND(&busy, &busy, &e->cpus);
+	CPU_XOR(&idle, &busy, &e->cpus);
+	if (CPU_COUNT(&idle) == 0)
+		return;
+	say(e, VERDICT_WARN, "", "CPUs %s forward nothing: no queue is theirs",
+	    cpulist_text(&idle, list, sizeof(list)));
+	cost(e,
+	     "They were taken from the rest of the machine for nothing. More `queues:` a "
+	     "port, where the device has them, or fewer `cores:`.");
+}
+
+/* --- sysctls ------------------------------------------------------------------------------- */
+
+/* /proc/sys/net of the control namespace: -1 when it cannot be read. */
+static long long
+conf_get(const struct exam *e, const char *family, const char *dev, const char *key)
+{
+	return exam_number(e, -1, "/proc/sys/net/%s/conf/%s/%s", family, dev, key);
+}
+
+/* A name as sysctl(8) wants it between dots: its own dots are slashes. */
+static const char *
+sysctl_name(const char *dev, char buf[KEY_SIZE])
+{
+	snprintf(buf, KEY_SIZE, "%s", dev);
+	for (char *p = buf; *p != '\0'; p++)
+		if (*p == '.')
+			*p = '/';
+	return buf;
+}
+
+static bool
+no_namespace(struct exam *e)
+{
+	if (no_daemon(e))
+		return true;
+	if (e->deny != NULL)
+		say(e, VERDICT_NA, "",
+		    "the control namespace is not open to us: %s; as root?", e->deny);
+	return e->deny != NULL;
+}
+
+/*
+ * The larger one of `all` and the interface's counts. Strict (1) drops what comes in by a
+ * port that is not the best way back (RFC 3704, 2.2).
+ */
+static void
+rp_filter_of(struct exam *e, const char *tap)
+{
+	long long all = conf_get(e, "ipv4", "all", "rp_filter");
+	long long own = conf_get(e, "ipv4", tap, "rp_filter");
+	char name[KEY_SIZE];
+
+	if (all < 0 || own < 0) {
+		say(e, VERDICT_NA, tap, "no such interface in the control namespace");
+	} else if ((all > own ? all : own) != 1) {
+		say(e, VERDICT_OK, tap, "%s", all > 1 || own > 1 ? "loose" : "off");
+	} else {
+		say(e, VERDICT_WARN, tap, "strict");
+		cost(e,
+		     "Where ways there and back differ, the kernel drops what is for the "
+		     "router itself: BGP sessions do not come up, pings stay unanswered.");
+		if (all == 1)
+			fix(e, "%ssysctl -w net.ipv4.conf.all.rp_filter=0", e->in);
+		if (own == 1)
+			fix(e, "%ssysctl -w net.ipv4.conf.%s.rp_filter=0", e->in,
+			    sysctl_name(tap, name));
+	}
+}
+
+void
+check_rp_filter(struct exam *e)
+{
+	const json_t *port;
+	size_t i;
+
+	if (no_namespace(e))
+		return;
+	json_array_foreach (e->ports, i, port)
+		rp_filter_of(e, row_str(port, "name"));
+}
+
+/* IPv4 asks the interface alone; of IPv6 we want the interface's and `all`'s. */
+static void
+forwarding_of(struct exam *e, const char *tap)
+{
+	long long on4 = conf_get(e, "ipv4", tap, "forwarding");
+	long long on6 = conf_get(e, "ipv6", tap, "forwarding");
+	long long all6 = conf_get(e, "ipv6", "all", "forwarding");
+	bool no6 = on6 < 0 || conf_get(e, "ipv6", tap, "disable_ipv6") == 1;
+	char name[KEY_SIZE];
+
+	sysctl_name(tap, name);
+	if (on4 < 0) {
+		say(e, VERDICT_NA, tap, "no such interface in the control namespace");
+		return;
+	}
+	if (on4 != 0 && (no6 || (on6 != 0 && all6 != 0))) {
+		say(e, VERDICT_OK, tap, "IPv4%s", no6 ? "; it has no IPv6" : " and IPv6");
+		return;
+	}
+	say(e, on4 == 0 && (no6 || on6 == 0 || all6 == 0) ? VERDICT_FAIL : VERDICT_WARN,
+	    tap, "off: %s%s%s", on4 == 0 ? "IPv4" : "",
+	    on4 == 0 && !no6 && (on6 == 0 || all6 == 0) ? " and " : "",
+	    !no6 && (on6 == 0 || all6 == 0) ? "IPv6" : "");
+	cost(e, "What comes in there of that family and is not for the router is dropped, "
+		"silently (`show counters`: forwarding_off).");
+	if (on4 == 0 && conf_get(e, "ipv4", "all", "forwarding") == 0)
+		fix(e, "%ssysctl -w net.ipv4.ip_forward=1", e->in);
+	else if (on4 == 0)
+		fix(e, "%ssysctl -w net.ipv4.conf.%s.forwarding=1", e->in, name);
+	if (!no6 && all6 == 0)
+		fix(e, "%ssysctl -w net.ipv6.conf.all.forwarding=1", e->in);
+	else if (!no6 && on6 == 0)
+		fix(e, "%ssysctl -w net.ipv6.conf.%s.forwarding=1", e->in, name);
+}
+
+void
+check_forwarding(struct exam *e)
+{
+	const json_t *port;
+	size_t i;
+
+	if (no_namespace(e))
+		return;
+	json_array_foreach (e->ports, i, port)
+		forwarding_of(e, row_str(port, "name"));
+}

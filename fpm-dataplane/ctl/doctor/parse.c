@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Texts of /proc, /sys and vtysh to values. No files, no state: the unit tests give it
+ * what no machine at hand says.
+ */
+#include "ctl/doctor/parse.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A CPU number at *p, which moves behind it; -1: none, or more than a set holds. */
+static int
+cpu_take(const char **p)
+{
+	char *end;
+	unsigned long n;
+
+	if (!isdigit((unsigned char)**p))
+		return -1;
+	n = strtoul(*p, &end, 10);
+	*p = end;
+	return n < CPU_SETSIZE ? (int)n : -1;
+}
+
+int
+cpulist_parse(const char *text, cpu_set_t *out)
+{
+	const char *p = text;
+
+	CPU_ZERO(out);
+	if (strcmp(text, "(null)") == 0) /* nohz_full, where there are none */
+		return 0;
+	while (*p != '\0' && *p != '\n') {
+		int first = cpu_take(&p), last = first;
+
+		if (first >= 0 && *p == '-') {
+			p++;
+			last = cpu_take(&p);
+		}
+		if (last < first || first < 0 || (*p != ',' && *p != '\n' && *p != '\0')) {
+			CPU_ZERO(out);
+			return -EINVAL;
+		}
+		for (int cpu = first; cpu <= last; cpu++)
+			CPU_SET(cpu, out);
+		p += *p == ',';
+	}
+	return 0;
+}
+
+const char *
+cpulist_text(const cpu_set_t *cpus, char *buf, size_t size)
+{
+	size_t n = 0;
+
+	buf[0] = '\0';
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		char word[32];
+		int last = cpu;
+
+		if (!CPU_ISSET(cpu, cpus))
+			continue;
+		while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, cpus))
+			last++;
+		if (last > cpu)
+			snprintf(word, sizeof(word), "%s%d-%d", n > 0 ? "," : "", cpu,
+				 last);
+		else
+			snprintf(word, sizeof(word), "%s%d", n > 0 ? "," : "", cpu);
+		if (n + strlen(word) >= size)
+			break;
+		n += (size_t)snprintf(buf + n, size - n, "%s", word);
+		cpu = last;
+	}
+	return buf;
+}
+
+bool
+has_word(const char *text, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (const char *p = text; len > 0 && (p = strstr(p, word)) != NULL; p += len)
+		if ((p == text || isspace((unsigned char)p[-1])) &&
+		    (p[len] == '\0' || isspace((unsigned char)p[len])))
+			return true;
+	return false;
+}
+
+/* The rest of the line that begins with `key`; NULL: there is none. */
+static const char *
+line_of(const char *text, const char *key)
+{
+	size_t len = strlen(key);
+
+	while (text != NULL && *text != '\0') {
+		if (strncmp(text, key, len) == 0)
+			return text + len;
+		text = strchr(text, '\n');
+		text = text != NULL ? text + 1 : NULL;
+	}
+	return NULL;
+}
+
+int
+limit_parse(const char *text, const char *row, unsigned long long *soft)
+{
+	const char *p = line_of(text, row);
+
+	if (p == NULL)
+		return -ENOENT;
+	p += strspn(p, " \t");
+	if (strncmp(p, "unlimited", strlen("unlimited")) == 0) {
+		*soft = UINT64_MAX;
+		return 0;
+	}
+	return sscanf(p, "%llu", soft) == 1 && isdigit((unsigned char)*p) ? 0 : -ENOENT;
+}
+
+static int
+number_of(const char *text, const char *key, const char *format, unsigned long long *value)
+{
+	const char *p = line_of(text, key);
+
+	return p != NULL && *p == ':' && sscanf(p + 1, format, value) == 1 ? 0 : -ENOENT;
+}
+
+int
+status_parse(const char *text, const char *key, unsigned long long *value)
+{
+	return number_of(text, key, "%llu", value);
+}
+
+int
+status_parse_hex(const char *text, const char *key, unsigned long long *value)
+{
+	return number_of(text, key, "%llx", value);
+}
+
+/* The next word, and behind it; NULL at the end. A last word without its zero is none. */
+static const char *
+word_next(const char **p, const char *end)
+{
+	const char *word = *p;
+	size_t len = word < end ? strnlen(word, (size_t)(end - word)) : 0;
+
+	if (word >= end || word + len == end)
+		return NULL;
+	*p = word + len + 1;
+	return word;
+}
+
+static bool
+names(const char *word, const char *module)
+{
+	size_t len = strlen(module);
+
+	return strncmp(word, module, len) == 0 && (word[len] == '\0' || word[len] == ':');
+}
+
+bool
+cmdline_loads(const char *cmdline, size_t len, const char *module)
+{
+	const char *p = cmdline, *end = cmdline + len, *word;
+
+	while ((word = word_next(&p, end)) != NULL) {
+		if (strcmp(word, "-M") == 0 || strcmp(word, "--module") == 0) {
+			word = word_next(&p, end);
+			if (word == NULL || names(word, module))
+				return word != NULL;
+		} else if (strncmp(word, "--module=", 9) == 0) {
+			if (names(word + 9, module))
+				return true;
+		} else if (strncmp(word, "-M", 2) == 0 && names(word + 2, module)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+bool
+cmdline_is(const char *cmdline, size_t len, const char *name)
+{
+	const char *p = cmdline, *word = word_next(&p, cmdline + len), *slash;
+
+	if (word == NULL)
+		return false;
+	slash = strrchr(word, '/');
+	return strcmp(slash != NULL ? slash + 1 : word, name) == 0;
+}
+
+int
+summary_parse(const json_t *summary, long long *least, long long *most)
+{
+	const json_t *rows = json_object_get(summary, "routes"), *row;
+	size_t i;
+
+	*least = *most = 0;
+	if (!json_is_array(rows))
+		return -EPROTO;
+	json_array_foreach (rows, i, row) {
+		const char *type = json_string_value(json_object_get(row, "type"));
+		const json_t *fib = json_object_get(row, "fib");
+
+		if (type == NULL || !json_is_integer(fib))
+			return -EPROTO;
+		if (strcmp(type, "connected") == 0 || strcmp(type, "local") == 0)
+			continue;
+		*most += json_integer_value(fib);
+		if (strcmp(type, "kernel") != 0)
+			*least += json_integer_value(fib);
+	}
+	return 0;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * PCI configuration space to numbers. The octets come from a device: each offset is checked
+ * before it is followed, and the list of capabilities ends even where it is a ring.
+ */
+#include "ctl/doctor/pci.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STATUS           0x06
+#define STATUS_CAP_LIST  0x10
+#define CAP_POINTER      0x34
+#define CAP_FIRST        0x40 /* none stands below */
+#define CAP_MAX          48   /* as many as have room */
+#define CAP_ID_EXPRESS   0x10
+#define EXPRESS_BYTES    0x14
+#define DEVICE_CAP       0x04
+#define DEVICE_CAP_TAG   (1u << 5)
+#define DEVICE_CTL       0x08
+#define DEVICE_CTL_TAG   (1u << 8)
+#define DEVICE_CTL_READ  12 /* shift of three bits: 128 octets times two to that */
+#define LINK_CAP         0x0c
+#define LINK_STATUS      0x12
+#define LINK_SPEED(word) ((word)&0xf)
+#define LINK_WIDTH(word) ((word) >> 4 & 0x3f)
+
+static uint32_t
+le16(const uint8_t *p)
+{
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8;
+}
+
+static uint32_t
+le32(const uint8_t *p)
+{
+	return le16(p) | le16(p + 2) << 16;
+}
+
+/* Returns the offset of a capability, or -errno. */
+static int
+capability(const uint8_t *config, size_t len, uint8_t id)
+{
+	size_t at;
+
+	if ((le16(config + STATUS) & STATUS_CAP_LIST) == 0)
+		return -ENOENT;
+	at = config[CAP_POINTER] & 0xfcu;
+	for (unsigned int i = 0; i < CAP_MAX && at != 0; i++) {
+		if (at < CAP_FIRST)
+			return -EPROTO;
+		if (at + 2 > len)
+			return -ENODATA;
+		if (config[at] == id)
+			return (int)at;
+		at = config[at + 1] & 0xfcu;
+	}
+	return at == 0 ? -ENOENT : -EPROTO;
+}
+
+int
+pci_express_parse(const uint8_t *config, size_t len, struct pci_express *out)
+{
+	const uint8_t *cap;
+	uint32_t ctl;
+	int at;
+
+	if (len < CAP_FIRST)
+		return -ENODATA;
+	if (le32(config) == UINT32_MAX)
+		return -ENODEV;
+	if (len > PCI_CONFIG_BYTES)
+		len = PCI_CONFIG_BYTES; /* beyond stand the extended capabilities */
+	at = capability(config, len, CAP_ID_EXPRESS);
+	if (at < 0)
+		return at;
+	if ((size_t)at + EXPRESS_BYTES > len)
+		return len < PCI_CONFIG_BYTES ? -ENODATA : -EPROTO;
+	cap = config + at;
+	ctl = le16(cap + DEVICE_CTL);
+	*out = (struct pci_express){
+		.speed = LINK_SPEED(le16(cap + LINK_STATUS)),
+		.speed_max = LINK_SPEED(le32(cap + LINK_CAP)),
+		.width = LINK_WIDTH(le16(cap + LINK_STATUS)),
+		.width_max = LINK_WIDTH(le32(cap + LINK_CAP)),
+		.tag_able = (le32(cap + DEVICE_CAP) & DEVICE_CAP_TAG) != 0,
+		.tag_on = (ctl & DEVICE_CTL_TAG) != 0,
+		.read_bytes = 128u << (ctl >> DEVICE_CTL_READ & 7),
+	};
+	return 0;
+}
+
+double
+pci_gbit_per_s(unsigned int speed, unsigned int width)
+{
+	/* 8b/10b up to generation 2, then 128b/130b, then flits. */
+	static const double lane[] = {0,
+				      2,
+				      4,
+				      8 * 128.0 / 130,
+				      16 * 128.0 / 130,
+				      32 * 128.0 / 130,
+				      64 * 242.0 / 256};
+
+	return speed < sizeof(lane) / sizeof(lane[0]) ? lane[speed] * width : 0;
+}
+
+bool
+pci_address(const char *device, char out[PCI_ADDRESS_STRLEN])
+{
+	unsigned int domain, bus, slot, function;
+	int n = 0;
+
+	if (sscanf(device, "%4x:%2x:%2x.%1x%n", &domain, &bus, &slot, &function, &n) != 4) {
+		domain = 0;
+		n = 0;
+		if (sscanf(device, "%2x:%2x.%1x%n", &bus, &slot, &function, &n) != 3)
+			return false;
+	}
+	if ((device[n] != '\0' && device[n] != ',') || slot > 0x1f || function > 7)
+		return false;
+	snprintf(out, PCI_ADDRESS_STRLEN, "%04x:%02x:%02x.%x", domain & 0xffff, bus & 0xff,
+		 slot, function);
+	return true;
+}

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`fpmctl doctor`: what is wrong is told with what it costs and a command; that command
+mends it. zebra is played by the speaker, by a process of its name, by a script as vtysh."""
+
+import contextlib
+import json
+import shlex
+import subprocess
+
+import pytest
+
+from lib import netns
+from lib.wait import eventually
+
+SUMMARY = (
+    '{{"routes": [{{"fib": 9, "type": "connected"}}, {{"fib": {0}, "type": "ebgp"}}]}}'
+)
+SCRIPT = """#!/bin/sh
+case "$2" in
+"show ip route summary json") echo '{ipv4}' ;;
+"show ipv6 route summary json") echo '{ipv6}' ;;
+*) exit 1 ;;
+esac
+"""
+
+
+def doctor(dut, *words):
+    """(exit code, {(check, subject): finding}) of an examination."""
+    done = dut.fpmctl("--json", "doctor", *words)
+    assert done.stdout, done.stderr
+    rows = json.loads(done.stdout)
+    return done.returncode, {(r["check"], r["subject"]): r for r in rows}
+
+
+def mend(row):
+    """Run the commands of a finding, as an operator would."""
+    assert row["cost"] and row["fix"], row
+    for command in row["fix"]:
+        netns.command(shlex.split(command))
+
+
+@pytest.fixture
+def sysctl(dut):
+    """Set net.KEY in FRR's namespace; what it was comes back afterwards."""
+    was = {}
+
+    def write(key, value):
+        path = "/proc/sys/net/" + key
+        was.setdefault(path, netns.run(dut.ctl, ["cat", path]).strip())
+        netns.run(dut.ctl, ["sh", "-c", f"echo {value} >{path}"])
+
+    yield write
+    for path, value in was.items():
+        netns.run(dut.ctl, ["sh", "-c", f"echo {value} >{path}"])
+
+
+@contextlib.contextmanager
+def a_zebra(dut, *words):
+    """A process in FRR's namespace whose command line is zebra's."""
+    argv = ["zebra", "-c", "read line", *words]
+    with netns.entered(dut.ctl):
+        process = subprocess.Popen(argv, executable="/bin/sh", stdin=subprocess.PIPE)
+    try:
+        eventually(lambda: _cmdline(process.pid).startswith(b"zebra\0"), 5, 0.01)
+        yield process
+    finally:
+        process.communicate(b"\n", timeout=5)
+
+
+def _cmdline(pid):
+    with open(f"/proc/{pid}/cmdline", "rb") as file:
+        return file.read()
+
+
+@pytest.fixture
+def vtysh(tmp_path):
+    """The command of a zebra that has so many routes: vtysh(ipv4, ipv6)."""
+
+    def make(ipv4, ipv6):
+        script = tmp_path / "vtysh"
+        script.write_text(
+            SCRIPT.format(ipv4=SUMMARY.format(ipv4), ipv6=SUMMARY.format(ipv6))
+        )
+        return f"sh {script}"
+
+    return make
+
+
+def test_a_healthy_router_has_no_failure_and_every_check_says_something(dut, vtysh):
+    """Exit code 0 with warnings; `list` has the names, each with a line about it."""
+    listed = json.loads(dut.fpmctl("--json", "doctor", "list").stdout)
+
+    code, found = doctor(dut, "--vtysh", vtysh(0, 0))
+
+    assert {r["check"] for r in listed} == {check for check, _ in found}
+    assert all(r["about"] for r in listed)
+    assert [r for r in found.values() if r["status"] == "fail"] == []
+    assert code == 0
+    assert all(r["cost"] for r in found.values() if r["status"] == "warn")
+    for name in ("daemon", "fpm", "routes"):
+        assert found[name, ""]["status"] == "ok", found[name, ""]
+
+
+def test_it_fits_80_columns_and_names_each_port(dut, vtysh):
+    """Commands alone may be longer: they are to be copied. No colour but on a terminal."""
+    out = dut.fpmctl("doctor", "--vtysh", vtysh(0, 0)).stdout
+
+    lines = out.splitlines()
+    assert [x for x in lines if len(x) > 80 and not x.startswith("      $ ")] == []
+    assert "\033" not in out
+    words = [x.split() for x in lines]
+    for wire in dut.wires.values():
+        assert ["OK", "forwarding", wire.tap, "IPv4", "and", "IPv6"] in words
+    assert "0 FAIL" in lines[-1]
+
+
+def test_a_strict_reverse_path_filter_is_mended_by_the_command_shown(dut, lan, wan, sysctl):
+    """RFC 3704, 2.2: the larger of `all` and the interface's counts."""
+    sysctl(f"ipv4/conf/{lan.tap}/rp_filter", 1)
+
+    code, found = doctor(dut, "rp-filter")
+
+    assert (code, found["rp-filter", wan.tap]["status"]) == (0, "ok")
+    row = found["rp-filter", lan.tap]
+    assert (row["status"], row["text"]) == ("warn", "strict")
+    mend(row)
+    assert doctor(dut, "rp-filter")[1]["rp-filter", lan.tap]["status"] == "ok"
+
+
+def test_a_strict_filter_of_all_interfaces_reaches_each(dut, lan, sysctl):
+    """And what mends one of them mends the others."""
+    sysctl("ipv4/conf/all/rp_filter", 1)
+
+    _, found = doctor(dut, "rp-filter")
+
+    assert {r["status"] for r in found.values()} == {"warn"}
+    mend(found["rp-filter", lan.tap])
+    _, found = doctor(dut, "rp-filter")
+    assert {r["status"] for r in found.values()} == {"ok"}
+
+
+@pytest.mark.parametrize("family, other", [("ipv4", "IPv4"), ("ipv6", "IPv6")])
+def test_a_port_that_does_not_forward_is_mended(dut, lan, sysctl, family, other):
+    """One family is a warning, for a router may have but one; both are a failure."""
+    sysctl(f"{family}/conf/{lan.tap}/forwarding", 0)
+
+    code, found = doctor(dut, "forwarding")
+
+    row = found["forwarding", lan.tap]
+    assert (code, row["status"], row["text"]) == (0, "warn", f"off: {other}")
+    mend(row)
+    assert doctor(dut, "forwarding")[1]["forwarding", lan.tap]["status"] == "ok"
+
+
+def test_a_router_that_forwards_nothing_fails(dut, lan, sysctl):
+    """`no ip forwarding` and `no ipv6 forwarding`: exit code 3, two commands mend it."""
+    sysctl("ipv4/conf/all/forwarding", 0)
+    sysctl("ipv6/conf/all/forwarding", 0)
+
+    code, found = doctor(dut, "forwarding")
+
+    row = found["forwarding", lan.tap]
+    assert (code, row["status"], row["text"]) == (3, "fail", "off: IPv4 and IPv6")
+    mend(row)
+    code, found = doctor(dut, "forwarding")
+    assert (code, {r["status"] for r in found.values()}) == (0, {"ok"})
+
+
+def test_zebra_that_has_gone_fails_and_its_return_mends_it(dut):
+    """FPM away: exit code 3, the command says where we listen; routes are not compared."""
+    dut.zebra.close()
+    eventually(lambda: not dut.fpm()["connected"], 5, 0.01)
+
+    code, found = doctor(dut, "frr", "fpm", "routes")
+
+    assert code == 3
+    assert (found["fpm", ""]["status"], found["fpm", ""]["text"]) == (
+        "fail",
+        "zebra has gone",
+    )
+    assert "fpm address 127.0.0.1 port 2620" in found["fpm", ""]["fix"][0]
+    assert found["frr", ""]["status"] == "fail"
+    assert found["routes", ""]["status"] == "n/a"
+    dut.zebra.connect()
+    code, found = doctor(dut, "fpm")
+    assert (code, found["fpm", ""]["status"]) == (0, "ok")
+
+
+def test_zebra_without_the_module_fails(dut):
+    """Its command line tells; with the module all is well, of several zebras one is enough."""
+    with a_zebra(dut, "-A", "127.0.0.1"):
+        code, found = doctor(dut, "frr")
+        assert (code, found["frr", ""]["status"]) == (3, "fail")
+        assert "-M dplane_fpm_nl" in found["frr", ""]["fix"][0]
+        with a_zebra(dut, "-M", "dplane_fpm_nl") as right:
+            code, found = doctor(dut, "frr")
+            assert (code, found["frr", ""]["status"]) == (0, "ok")
+            assert f"pid {right.pid}," in found["frr", ""]["text"]
+
+
+def test_other_counts_in_zebra_fail(dut, wan, vtysh):
+    """What zebra sums up itself against the RIB's; the kernel's own are in neither."""
+    dut.route("198.51.100.0/24", via=wan.peer4, wire=wan)
+    eventually(lambda: dut.fpm()["state"] == "in-step", 15, 0.05)
+
+    code, found = doctor(dut, "routes", "--vtysh", vtysh(3, 0))
+
+    assert (code, found["routes", ""]["status"]) == (3, "fail")
+    assert found["routes", ""]["text"] == "IPv4: zebra 3, RIB 1; IPv6: 0, 0"
+    code, found = doctor(dut, "routes", "--vtysh", vtysh(1, 0))
+    assert (code, found["routes", ""]["status"]) == (0, "ok")
+
+
+def test_a_zebra_that_does_not_tell_is_a_warning(dut):
+    """Not knowing is no failure, and it is said how to ask otherwise."""
+    code, found = doctor(dut, "routes", "--vtysh", "false")
+
+    assert (code, found["routes", ""]["status"]) == (0, "warn")
+    assert "--vtysh" in found["routes", ""]["cost"]
+
+
+def test_without_a_daemon_the_machine_is_examined(dut):
+    """What needs no daemon is checked, the rest is n/a; the exit code is that of checks."""
+    done = dut.fpmctl("--json", "doctor", socket_path="/nonexistent/control.sock")
+
+    found = {(r["check"], r["subject"]): r["status"] for r in json.loads(done.stdout)}
+    assert done.returncode == 0
+    assert found["daemon", ""] == "warn"
+    assert found["hugepages", ""] in ("ok", "warn")
+    assert found["forwarding", ""] == found["fpm", ""] == "n/a"
+    assert "no daemon answers" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [["doctor", "nonsense"], ["doctor", "list", "fpm"], ["--repair", "doctor"]]
+)
+def test_other_words_are_refused(dut, words):
+    """Exit code 2, one sentence, nothing examined."""
+    done = dut.fpmctl(*words)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("fpmctl: ")

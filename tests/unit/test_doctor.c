@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Checks of fpmctl doctor on machines that are not at hand: a folder stands for /.
+ *
+ * link: fpm-dataplane/ctl/doctor/exam.c fpm-dataplane/ctl/doctor/pci.c
+ * link: fpm-dataplane/ctl/doctor/parse.c fpm-dataplane/ctl/doctor/pcie.c
+ * link: fpm-dataplane/ctl/doctor/cpu.c fpm-dataplane/ctl/doctor/memory.c
+ * link: fpm-dataplane/ctl/doctor/net.c
+ * link: fpm-dataplane/ctl/view.c fpm-dataplane/ctl/status.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ctl/ctl.h"
+#include "ctl/doctor/exam.h"
+
+#define NIC "/sys/bus/pci/devices/0000:03:00.0"
+#define CPU "/sys/devices/system/cpu"
+
+static struct {
+	char root[64];
+	struct exam e;
+} t;
+
+static void
+put_octets(const char *path, const void *octets, size_t len)
+{
+	char full[PATH_MAX];
+	FILE *f;
+
+	snprintf(full, sizeof(full), "%s%s", t.root, path);
+	for (char *p = strchr(full + strlen(t.root) + 1, '/'); p != NULL;
+	     p = strchr(p + 1, '/')) {
+		*p = '\0';
+		mkdir(full, 0755);
+		*p = '/';
+	}
+	f = fopen(full, "we");
+	assert_non_null(f);
+	assert_int_equal(fwrite(octets, 1, len, f), len);
+	fclose(f);
+}
+
+static void
+put(const char *path, const char *text)
+{
+	put_octets(path, text, strlen(text));
+}
+
+/* A router whose port wan0 is the NIC: two queues, CPUs 2 and 3, node 0. */
+static int
+setup(void **state)
+{
+	strcpy(t.root, "/tmp/test_doctor.XXXXXX");
+	if (mkdtemp(t.root) == NULL)
+		return -1;
+	t.e = (struct exam){.root = t.root, .in = "", .check = "x", .about = "y"};
+	t.e.rows = json_array();
+	t.e.version = json_loads("{\"pid\": 77, \"hugepages\": false, \"memory_mib\": 256,"
+				 "\"cpus\": [2, 3]}",
+				 0, NULL);
+	t.e.ports = json_loads("[{\"name\": \"wan0\", \"device\": \"0000:03:00.0\","
+			       "\"driver\": \"net_x\", \"queues\": 2, \"cpus\": [2, 3],"
+			       "\"rss\": \"ip tcp udp sctp l2\", \"node\": 0}]",
+			       0, NULL);
+	CPU_SET(2, &t.e.cpus);
+	CPU_SET(3, &t.e.cpus);
+	return 0;
+}
+
+static int
+remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+static int
+teardown(void **state)
+{
+	json_decref(t.e.rows);
+	json_decref(t.e.version);
+	json_decref(t.e.ports);
+	return nftw(t.root, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Run a check that finds one thing; its verdict. */
+static const char *
+verdict(void (*check)(struct exam *e))
+{
+	json_array_clear(t.e.rows);
+	check(&t.e);
+	assert_int_equal(json_array_size(t.e.rows), 1);
+	return row_str(json_array_get(t.e.rows, 0), "status");
+}
+
+static const char *
+command(void)
+{
+	const json_t *fix = json_object_get(json_array_get(t.e.rows, 0), "fix");
+	const char *text = json_string_value(json_array_get(fix, 0));
+
+	return text != NULL ? text : "";
+}
+
+static void
+port_set(const char *key, json_t *value)
+{
+	json_object_set_new(json_array_get(t.e.ports, 0), key, value);
+}
+
+static void
+a_nic_with_a_poor_slot_is_warned_of(void **state)
+{
+	uint8_t c[256] = {0x86, 0x80, [0x06] = 0x10, [0x34] = 0x40, [0x40] = 0x10};
+
+	c[0x44] = 0x20; /* Extended Tag possible, off; 128 octets a read */
+	c[0x4c] = 0x83; /* 8 GT/s x8 */
+	c[0x52] = 0x42; /* 5 GT/s x4 */
+	put_octets(NIC "/config", c, sizeof(c));
+
+	assert_string_equal(verdict(check_pcie_link), "warn");
+	assert_string_equal(verdict(check_ext_tag), "warn");
+	assert_string_equal(command(), "setpci -s 0000:03:00.0 CAP_EXP+8.w=0100:0100");
+	assert_string_equal(verdict(check_read_request), "warn");
+	assert_string_equal(command(), "setpci -s 0000:03:00.0 CAP_EXP+8.w=5000:7000");
+
+	c[0x49] = 0x51; /* what those two commands write */
+	c[0x4d] = 0x00;
+	c[0x52] = 0x83;
+	put_octets(NIC "/config", c, sizeof(c));
+	assert_string_equal(verdict(check_ext_tag), "ok");
+	assert_string_equal(verdict(check_read_request), "ok");
+	put_octets(NIC "/config", c, 64);
+	assert_string_equal(verdict(check_ext_tag), "n/a");
+	assert_string_equal(verdict(check_pcie_link), "n/a");
+}
+
+static void
+cpus_of_another_node_are_warned_of(void **state)
+{
+	put("/sys/devices/system/node/node0/cpulist", "0-2\n");
+	assert_string_equal(verdict(check_numa), "ok");
+	put("/sys/devices/system/node/node1/cpulist", "3-5\n");
+	put(CPU "/cpu2/node0/x", "");
+	put(CPU "/cpu3/node1/x", "");
+	assert_string_equal(verdict(check_numa), "warn");
+	port_set("cpus", json_pack("[i]", 2));
+	assert_string_equal(verdict(check_numa), "ok");
+	port_set("node", json_null());
+	assert_string_equal(verdict(check_numa), "n/a");
+}
+
+static void
+forwarding_cpus_want_isolation_clock_rate_and_their_core(void **state)
+{
+	put(CPU "/isolated", "2\n");
+	assert_string_equal(verdict(check_isolation), "warn");
+	put(CPU "/isolated", "2-3\n");
+	assert_string_equal(verdict(check_isolation), "ok");
+
+	assert_string_equal(verdict(check_governor), "n/a");
+	put(CPU "/cpu2/cpufreq/scaling_governor", "performance\n");
+	put(CPU "/cpu3/cpufreq/scaling_governor", "powersave\n");
+	assert_string_equal(verdict(check_governor), "warn");
+	assert_string_equal(command(), "cpupower -c 3 frequency-set -g performance");
+
+	assert_string_equal(verdict(check_smt), "ok");
+	put(CPU "/cpu3/topology/thread_siblings_list", "3,7\n");
+	json_array_clear(t.e.rows);
+	check_smt(&t.e);
+	assert_string_equal(row_str(json_array_get(t.e.rows, 0), "status"), "warn");
+	assert_string_equal(command(), "echo 0 > " CPU "/cpu7/online");
+}
+
+static void
+the_clock_is_the_tsc(void **state)
+{
+	put("/proc/cpuinfo", "flags\t\t: tsc constant_tsc nonstop_tsc\n");
+	put("/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n");
+	assert_string_equal(verdict(check_clock), "ok");
+	put("/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n");
+	assert_string_equal(verdict(check_clock), "warn");
+	put("/proc/cpuinfo", "flags\t\t: tsc\n");
+	assert_string_equal(verdict(check_clock), "warn");
+}
+
+static void
+several_queues_want_a_hash(void **state)
+{
+	assert_string_equal(verdict(check_rss), "ok");
+	port_set("rss", json_string("ip"));
+	assert_string_equal(verdict(check_rss), "warn");
+	port_set("rss", json_string("none"));
+	assert_string_equal(verdict(check_rss), "fail");
+	port_set("queues", json_integer(1));
+	assert_string_equal(verdict(check_rss), "n/a");
+}
+
+static void
+a_queue_that_nobody_serves_fails(void **state)
+{
+	assert_string_equal(verdict(check_queues), "ok");
+	port_set("cpus", json_pack("[i, i, n]", 2, 3));
+	assert_string_equal(verdict(check_queues), "fail");
+}
+
+static void
+memory_is_judged_by_what_was_asked_for(void **state)
+{
+	assert_string_equal(verdict(check_hugepages), "warn");
+	assert_string_equal(command(), "sysctl -w vm.nr_hugepages=128");
+	put("/proc/77/status", "CapEff:\t0000000000000000\nHugetlbPages:\t262144 kB\n");
+	json_object_set_new(t.e.version, "hugepages", json_true());
+	assert_string_equal(verdict(check_hugepages), "ok");
+
+	assert_string_equal(verdict(check_memlock), "n/a");
+	put("/proc/77/limits", "Max locked memory         65536   65536   bytes\n");
+	assert_string_equal(verdict(check_memlock), "fail");
+	put("/proc/77/status", "CapEff:\t0000000000004000\n");
+	assert_string_equal(verdict(check_memlock), "ok");
+}
+
+static void
+a_port_without_iommu_is_warned_of(void **state)
+{
+	char to[PATH_MAX], link[PATH_MAX];
+
+	put(NIC "/class", "0x020000\n");
+	snprintf(link, sizeof(link), "%s" NIC "/driver", t.root);
+	assert_int_equal(symlink("../../drivers/vfio-pci", link), 0);
+	assert_string_equal(verdict(check_iommu), "warn");
+	put("/sys/kernel/iommu_groups/9/name", "vfio-noiommu\n");
+	snprintf(to, sizeof(to), "%s/sys/kernel/iommu_groups/9", t.root);
+	snprintf(link, sizeof(link), "%s" NIC "/iommu_group", t.root);
+	assert_int_equal(symlink(to, link), 0);
+	assert_string_equal(verdict(check_iommu), "warn");
+	put("/sys/kernel/iommu_groups/9/name", "\n");
+	assert_string_equal(verdict(check_iommu), "ok");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_nic_with_a_poor_slot_is_warned_of),
+		TEST(cpus_of_another_node_are_warned_of),
+		TEST(forwarding_cpus_want_isolation_clock_rate_and_their_core),
+		TEST(the_clock_is_the_tsc),
+		TEST(several_queues_want_a_hash),
+		TEST(a_queue_that_nobody_serves_fails),
+		TEST(memory_is_judged_by_what_was_asked_for),
+		TEST(a_port_without_iommu_is_warned_of),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
