@@ -23,7 +23,7 @@ from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
 from lib import netns, procs
-from lib.dut import CONFIG, Dut
+from lib.dut import Dut
 from lib.frr import Frr
 from lib.wait import eventually
 from router import Router, Stream
@@ -104,13 +104,9 @@ class Flooded:
         off = "tx off gso off tso off gro off".split()
         netns.run(self.peer_ns, ["ethtool", "-K", "eth0", *off], check=False)
         netns.run(dut.dp, ["ethtool", "-K", "p-peer", *off], check=False)
-        ports = [f"{name}0" for name in dut.names] + ["peer0"]
-        lines = [f"  - tap: {p}\n    device: net_af_packet,iface=p-{p[:-1]}" for p in ports]
-        dut.write_config(
-            CONFIG.format(
-                ports="\n".join(lines), ctl=dut.ctl, socket=dut.socket, metrics="off"
-            )
-        )
+        dut.write_config()
+        peer = "  - tap: peer0\n    device: net_af_packet,iface=p-peer\n"
+        dut.edit_config("control-netns:", peer + "control-netns:")
         Dut.start(dut)  # zebra is a real one here
         dut.kernel_defaults()
         ext = dut.wires["ext"]
