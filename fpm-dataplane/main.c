@@ -393,6 +393,8 @@ start(const struct config *conf)
 				  strerror(-rc));
 		if (rc < 0)
 			return rc;
+		if (order[i] == W_PUNT)
+			plan_spare(w->thread);
 	}
 	lcore = 1;
 	for (unsigned int i = 0; i < conf->n_core; i++, lcore++)

@@ -5,6 +5,10 @@
 #include "plan.h"
 
 #include <sched.h>
+#include <stdbool.h>
+
+static cpu_set_t allowed; /* before anybody was kept off any */
+static bool one_left;     /* one CPU is all that control threads have */
 
 unsigned int
 plan_on(const unsigned int *core, unsigned int n_core, unsigned int cpu)
@@ -23,6 +27,7 @@ plan_cores(unsigned int *core, unsigned int *n_core)
 
 	CPU_ZERO(&set);
 	sched_getaffinity(0, sizeof(set), &set);
+	allowed = set;
 	if (*n_core == 0) {
 		for (unsigned int cpu = 0; cpu < CPU_SETSIZE; cpu++)
 			if (CPU_ISSET(cpu, &set))
@@ -31,8 +36,16 @@ plan_cores(unsigned int *core, unsigned int *n_core)
 	}
 	for (unsigned int i = 0; i < *n_core; i++)
 		CPU_CLR(core[i], &set);
+	one_left = CPU_COUNT(&set) == 1;
 	if (CPU_COUNT(&set) > 0)
 		sched_setaffinity(0, sizeof(set), &set);
+}
+
+void
+plan_spare(pthread_t thread)
+{
+	if (one_left)
+		pthread_setaffinity_np(thread, sizeof(allowed), &allowed);
 }
 
 /* How well a forwarder's node suits packets of a port: ways out count, then the way in. */

@@ -10,6 +10,8 @@
 #ifndef PLAN_H
 #define PLAN_H
 
+#include <pthread.h>
+
 #define PLAN_MAX 64
 
 /*
@@ -18,6 +20,13 @@
  * there are no others.                                                          [main]
  */
 void plan_cores(unsigned int *core, unsigned int *n_core);
+
+/*
+ * A thread that BFD waits for, and that needs a few per cent of a CPU: when one CPU is all
+ * that control threads have, it may use those that forward, too. That one CPU may be busy
+ * with what the scheduler cannot put elsewhere (a flood's interrupts).          [main]
+ */
+void plan_spare(pthread_t thread);
 
 /* Index of the forwarder on a CPU that is one of `core`. */
 unsigned int plan_on(const unsigned int *core, unsigned int n_core, unsigned int cpu);

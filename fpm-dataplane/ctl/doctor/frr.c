@@ -147,7 +147,7 @@ same_count(const char *vtysh, uint8_t family, long long rib, long long *zebra)
 static const char *
 vtysh_of(struct exam *e)
 {
-	static char command[300];
+	static char command[32 + CMDLINE_MAX];
 	char cmdline[CMDLINE_MAX];
 	int n;
 
