@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <string.h>
 #include <unistd.h>
@@ -60,6 +61,20 @@ netns_enter(const char *name, struct netns_guard *guard)
 	guard->saved_fd = saved;
 out_fd:
 	close(fd);
+	return rc;
+}
+
+int
+netns_socket(const char *name, int family, int type)
+{
+	struct netns_guard guard;
+	int fd, rc = netns_enter(name, &guard);
+
+	if (rc < 0)
+		return rc;
+	fd = socket(family, type | SOCK_CLOEXEC, 0);
+	rc = fd < 0 ? -errno : fd;
+	netns_leave(&guard);
 	return rc;
 }
 

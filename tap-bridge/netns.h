@@ -23,6 +23,12 @@ int netns_enter(const char *name, struct netns_guard *guard);
  */
 uint64_t netns_id(const char *name);
 
+/*
+ * A socket of that namespace: it stays where it was born, whoever uses it. SOCK_CLOEXEC.
+ * Returns fd or -errno.                                                      [any thread]
+ */
+int netns_socket(const char *name, int family, int type);
+
 /* Return to where netns_enter() came from. Aborts when that fails.           [same thread] */
 void netns_leave(struct netns_guard *guard);
 

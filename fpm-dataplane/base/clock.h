@@ -25,7 +25,17 @@ monotonic_ms(void)
 	return monotonic_ns() / 1000000;
 }
 
-/* And in seconds, for ages and rates.                                      [any thread] */
+/* CLOCK_BOOTTIME in milliseconds: across processes, sleep included.           [any thread] */
+static inline uint64_t
+boottime_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* CLOCK_MONOTONIC in seconds, for ages and rates.                                      [any thread] */
 static inline double
 monotonic_s(void)
 {

@@ -79,8 +79,8 @@ struct counters {
 	uint64_t cycles[N_CYCLES];            /* TSC ticks, in the rounds that were timed */
 	uint64_t timed_packets, timed_bursts; /* received in those */
 	char name[16];                        /* "fwd-0", "punt" */
-	bool forwards;
-	int cpu; /* that it is pinned to, of forwarders */
+	bool forwards;                        /* a forwarder's */
+	int cpu;                              /* that it is pinned to, of forwarders */
 };
 
 /*

@@ -40,15 +40,14 @@ set_option(int fd, int level, int option, int value)
 	(void)setsockopt(fd, level, option, &value, sizeof(value));
 }
 
-/* Returns a listening socket or -errno. */
+/* Returns a listening socket of namespace `netns`, or -errno. */
 static int
-listen_open(const struct sockaddr_storage *addr)
+listen_open(const char *netns, const struct sockaddr_storage *addr)
 {
-	int fd, rc;
+	int fd = netns_socket(netns, addr->ss_family, SOCK_STREAM | SOCK_NONBLOCK), rc;
 
-	fd = socket(addr->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	/*
 	 * Before listen(), so that accepted sockets offer a window that large. Only the
@@ -63,21 +62,6 @@ listen_open(const struct sockaddr_storage *addr)
 		return rc;
 	}
 	return fd;
-}
-
-/* As listen_open(), in namespace `netns`; a socket stays where it was born. */
-static int
-listen_open_in(const char *netns, const struct sockaddr_storage *addr)
-{
-	struct netns_guard guard;
-	int rc;
-
-	rc = netns_enter(netns, &guard);
-	if (rc < 0)
-		return rc;
-	rc = listen_open(addr);
-	netns_leave(&guard);
-	return rc;
 }
 
 /* The address that was really bound: asked for with port 0, it has one from now on. */
@@ -103,7 +87,7 @@ refusing(bool yes)
 static int
 listen_start(struct fpm *fpm)
 {
-	int fd = listen_open_in(fpm->netns, &fpm->conf.listen);
+	int fd = listen_open(fpm->netns, &fpm->conf.listen);
 
 	if (fd < 0)
 		return fd;

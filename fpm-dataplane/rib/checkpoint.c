@@ -31,22 +31,6 @@
 /* The order of stores as a killed thread leaves them: the processor keeps it, so must gcc. */
 #define IN_ORDER() atomic_signal_fence(memory_order_seq_cst)
 
-/* CRC-32C (RFC 3720, 12.1) of `len` octets, a multiple of 4; never 0. */
-static uint32_t
-crc_of(const void *record, size_t len)
-{
-	const uint8_t *p = record;
-	uint32_t crc = ~0u, word;
-
-	for (; len >= 4; p += 4, len -= 4) {
-		memcpy(&word, p, 4);
-		crc = __builtin_ia32_crc32si(crc, word);
-	}
-	return crc == 0 ? 1 : crc;
-}
-
-#define RECORD_CRC(r) crc_of(r, offsetof(__typeof__(*(r)), crc))
-
 static bool
 map(struct ckpt *c)
 {
@@ -75,7 +59,7 @@ header_for(uint64_t netns)
 				.way_bytes = sizeof(struct ckpt_way),
 				.netns = netns};
 
-	h.crc = RECORD_CRC(&h);
+	h.crc = CKPT_CRC(&h);
 	return h;
 }
 
@@ -144,7 +128,7 @@ ckpt_put_route(struct ckpt *c, uint32_t number, const struct prefix *p, uint32_t
 	if (number > c->head->route_high)
 		c->head->route_high = number;
 	IN_ORDER();
-	r->crc = RECORD_CRC(&new);
+	r->crc = CKPT_CRC(&new);
 	IN_ORDER();
 	c->head->n_routes += fresh;
 }
@@ -232,7 +216,7 @@ way_write(struct ckpt *c, uint32_t number, uint32_t slot, uint32_t at, uint32_t 
 
 	c->way[number] = new;
 	IN_ORDER();
-	c->way[number].crc = RECORD_CRC(&new);
+	c->way[number].crc = CKPT_CRC(&new);
 }
 
 void
@@ -282,7 +266,7 @@ route_is_good(const struct ckpt_route *r, uint32_t number)
 {
 	struct prefix p = {.addr = r->addr, .family = r->family, .len = r->len};
 
-	if (r->crc != RECORD_CRC(r) || r->number != number || r->slot == 0 ||
+	if (r->crc != CKPT_CRC(r) || r->number != number || r->slot == 0 ||
 	    r->slot >= FIB_GROUP_MAX || r->rtm_type > RTN_PROHIBIT ||
 	    (r->family != 4 && r->family != 6) || r->len > family_bits(r->family))
 		return false;
@@ -330,7 +314,7 @@ way_makes_sense(const struct ckpt_way *w)
 static bool
 way_is_good(const struct ckpt_way *w, uint32_t number)
 {
-	return w->crc == RECORD_CRC(w) && w->number == number && w->at < w->n &&
+	return w->crc == CKPT_CRC(w) && w->number == number && w->at < w->n &&
 	       w->slot != 0 && w->slot < FIB_GROUP_MAX && w->mtu_bytes < UINT16_MAX &&
 	       way_makes_sense(w);
 }
@@ -462,7 +446,7 @@ verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms)
 		return "not a checkpoint";
 	if (h->layout != CKPT_LAYOUT)
 		return "another version's layout";
-	if (h->crc != RECORD_CRC(h))
+	if (h->crc != CKPT_CRC(h))
 		return "damaged header";
 	if (h->netns != netns)
 		return "another namespace's interfaces";

@@ -18,6 +18,7 @@
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/prefix.h"
 
@@ -78,6 +79,22 @@ struct ckpt {
 	uint32_t n_sorted;
 	uint32_t n_bad; /* records that did not verify, forgiven */
 };
+
+/* CRC-32C (RFC 3720, 12.1) of `len` octets, a multiple of 4; never 0. */
+static inline uint32_t
+ckpt_crc(const void *record, size_t len)
+{
+	const uint8_t *p = record;
+	uint32_t crc = ~0u, word;
+
+	for (; len >= 4; p += 4, len -= 4) {
+		memcpy(&word, p, 4);
+		crc = __builtin_ia32_crc32si(crc, word);
+	}
+	return crc == 0 ? 1 : crc;
+}
+/* Of a record: all before its member `crc`. */
+#define CKPT_CRC(r) ckpt_crc(r, offsetof(__typeof__(*(r)), crc))
 
 /* An empty one. NULL: out of memory, or the kernel has no memfd. */
 struct ckpt *ckpt_new(uint64_t netns);

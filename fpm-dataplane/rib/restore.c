@@ -12,19 +12,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "rib/checkpoint.h"
 #include "rib/rib_impl.h"
 
 #define BATCH 128u
-
-static uint64_t
-boottime_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /* --- from now on ---------------------------------------------------------------------------- */
 

@@ -102,17 +102,20 @@ on_timeout(struct ev_loop *loop, ev_timer *t, int revents)
 	run(t->data);
 }
 
-/* A listening socket, so that a busy address is told as such. Returns fd or -errno. */
+/*
+ * A listening socket of namespace `netns`, so that a busy address is told as such. Returns
+ * fd or -errno.
+ */
 static int
-listen_on(const struct sockaddr_storage *addr)
+listen_on(const char *netns, const struct sockaddr_storage *addr)
 {
 	socklen_t len = addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 						    : sizeof(struct sockaddr_in);
-	int fd = socket(addr->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = netns_socket(netns, addr->ss_family, SOCK_STREAM | SOCK_NONBLOCK);
 	int on = 1, rc;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (addr->ss_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
@@ -124,27 +127,12 @@ listen_on(const struct sockaddr_storage *addr)
 	return rc;
 }
 
-/* As listen_on(), in namespace `netns`; a socket stays where it was born. */
-static int
-listen_on_in(const char *netns, const struct sockaddr_storage *addr)
-{
-	struct netns_guard guard;
-	int rc = netns_enter(netns, &guard);
-
-	if (rc < 0)
-		return rc;
-	rc = listen_on(addr);
-	netns_leave(&guard);
-	return rc;
-}
-
 int
 metrics_open(struct ui *ui)
 {
 	struct metrics *m = calloc(1, sizeof(*m));
 	const union MHD_DaemonInfo *info = NULL;
-	int fd = m == NULL ? -ENOMEM
-			   : listen_on_in(ui->conf.netns, &ui->conf.metrics_listen);
+	int fd = m == NULL ? -ENOMEM : listen_on(ui->conf.netns, &ui->conf.metrics_listen);
 
 	if (fd < 0) {
 		free(m);

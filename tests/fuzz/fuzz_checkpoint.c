@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "invariants.h"
 #include "rib/checkpoint.h"
@@ -25,20 +26,7 @@ enum { ROUTE, ROUTE_RAW, WAY, WAY_RAW, HEADER, HEADER_RAW, ROUTE_COPY, WAY_COPY 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static uint32_t
-crc_of(const void *record, size_t len)
-{
-	const uint8_t *p = record;
-	uint32_t crc = ~0u, word;
-
-	for (; len >= 4; p += 4, len -= 4) {
-		memcpy(&word, p, 4);
-		crc = __builtin_ia32_crc32si(crc, word);
-	}
-	return crc == 0 ? 1 : crc;
-}
-
-#define SEAL(r) ((r)->crc = crc_of(r, offsetof(__typeof__(*(r)), crc)))
+#define SEAL(r) ((r)->crc = CKPT_CRC(r))
 
 /* Two routes of each family over a single way, a group and a special. */
 static void
@@ -117,15 +105,6 @@ edit(struct ckpt *c, const uint8_t *e)
 		c->head->way_high = which;
 }
 
-static uint64_t
-now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 /* Set counts until the reader is content with them, or with nothing. */
 static void
 counts_set_right(struct ckpt *c)
@@ -138,7 +117,7 @@ counts_set_right(struct ckpt *c)
 		struct ckpt *seen;
 
 		c->head->tries = 0;
-		seen = ckpt_open(dup(c->fd), NETNS, now_ms(), 60000, &why);
+		seen = ckpt_open(dup(c->fd), NETNS, boottime_ms(), 60000, &why);
 		ckpt_free(seen);
 		if (seen != NULL || strcmp(why, "damaged next hops") != 0)
 			break;
@@ -152,16 +131,8 @@ begin(int fd)
 {
 	static const char *const dst[] = {"198.51.0.1", "203.0.4.1", "2033:1::1",
 					  "192.0.2.1"};
-	struct rig *g = rig_new();
+	struct rig *g = rig_begun(fd, NETNS);
 
-	g->rib->conf.checkpoint = true;
-	g->rib->conf.checkpoint_max_age_s = 60;
-	g->rib->conf.netns_id = NETNS;
-	checkpoint_begin(g->rib, fd);
-	rig_link(g, 11, 1, true);
-	rig_link(g, 12, 2, true);
-	rig_addr(g, 11, "192.0.2.126/25", false);
-	rig_settle(g);
 	MUST(g->rib->count.restore_refused <= 1);
 	MUST(g->rib->count.restore_refused == 0 || g->rib->count.restored == 0);
 	MUST(g->rib->n_zebra[0] + g->rib->n_zebra[1] == g->rib->count.restored);
@@ -193,7 +164,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	c = ckpt_new(NETNS);
 	MUST(c != NULL);
-	ckpt_alive(c, now_ms());
+	ckpt_alive(c, boottime_ms());
 	write_right(c);
 	for (size_t at = 1; at + 4 <= size; at += 4)
 		edit(c, data + at);

@@ -41,6 +41,23 @@ rig_new(void)
 	return g;
 }
 
+struct rig *
+rig_begun(int fd, uint64_t netns)
+{
+	struct rig *g = rig_new();
+
+	g->rib->conf.checkpoint = true;
+	g->rib->conf.checkpoint_max_age_s = 60;
+	g->rib->conf.netns_id = netns;
+	checkpoint_begin(g->rib, fd);
+	rig_link(g, 11, 1, true);
+	rig_link(g, 12, 2, true);
+	rig_addr(g, 11, "192.0.2.126/25", false);
+	rig_addr(g, 12, "192.0.2.254/25", false);
+	rig_settle(g);
+	return g;
+}
+
 void
 rig_free(struct rig *g)
 {

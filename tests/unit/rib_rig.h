@@ -32,6 +32,8 @@ struct rig {
 extern uint64_t rig_now_ms; /* the clock of all rigs */
 
 struct rig *rig_new(void);
+/* One that begins as a daemon does, with the checkpoint `fd` or -1; two links, addresses. */
+struct rig *rig_begun(int fd, uint64_t netns);
 void rig_free(struct rig *g);
 
 /* fpm: queued in order, given to rib by rig_go() (or when a batch is full). */

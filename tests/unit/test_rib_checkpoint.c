@@ -11,40 +11,13 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "oracle.h"
+#include "base/clock.h"
 #include "rib/checkpoint.h"
 
 #define NETNS 4711
-
-static uint64_t
-now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-/* A rib that begins as a daemon does: with the checkpoint `fd`, or -1. */
-static struct rig *
-begun(int fd)
-{
-	struct rig *g = rig_new();
-
-	g->rib->conf.checkpoint = true;
-	g->rib->conf.checkpoint_max_age_s = 60;
-	g->rib->conf.netns_id = NETNS;
-	checkpoint_begin(g->rib, fd);
-	rig_link(g, 11, 1, true);
-	rig_link(g, 12, 2, true);
-	rig_addr(g, 11, "192.0.2.126/25", false);
-	rig_addr(g, 12, "192.0.2.254/25", false);
-	rig_settle(g);
-	return g;
-}
 
 /* Its death; what outlives it. */
 static int
@@ -78,7 +51,7 @@ teach(struct rig *g)
 static int
 taught(void)
 {
-	struct rig *g = begun(-1);
+	struct rig *g = rig_begun(-1, NETNS);
 
 	teach(g);
 	return killed(g);
@@ -87,7 +60,7 @@ taught(void)
 static void
 what_was_taught_is_in_force_before_zebra_comes(void **state)
 {
-	struct rig *g = begun(taught());
+	struct rig *g = rig_begun(taught(), NETNS);
 
 	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
 	assert_seen(g, "2001:db8:77::1", "192.0.2.129@2");
@@ -103,7 +76,7 @@ what_was_taught_is_in_force_before_zebra_comes(void **state)
 static void
 a_replay_adopts_what_was_restored_and_sweeps_the_rest(void **state)
 {
-	struct rig *g = begun(taught());
+	struct rig *g = rig_begun(taught(), NETNS);
 	uint64_t writes = g->rib->count.trie_writes;
 
 	rig_session(g, 100);
@@ -126,7 +99,7 @@ a_replay_adopts_what_was_restored_and_sweeps_the_rest(void **state)
 static void
 a_restored_checkpoint_is_one_itself(void **state)
 {
-	struct rig *g = begun(killed(begun(taught())));
+	struct rig *g = rig_begun(killed(rig_begun(taught(), NETNS)), NETNS);
 
 	assert_int_equal(g->rib->count.restored, 6);
 	assert_seen(g, "203.0.113.1", "192.0.2.129@2*3072 192.0.2.1@1*1024");
@@ -136,7 +109,7 @@ a_restored_checkpoint_is_one_itself(void **state)
 static void
 what_was_withdrawn_or_changed_is_not_as_it_was(void **state)
 {
-	struct rig *g = begun(-1);
+	struct rig *g = rig_begun(-1, NETNS);
 
 	teach(g);
 	rig_del(g, "198.51.100.0/24");
@@ -144,7 +117,7 @@ what_was_withdrawn_or_changed_is_not_as_it_was(void **state)
 	rig_route(g, "2001:db8:77::/48", 7);
 	rig_go(g);
 	rig_settle(g);
-	g = begun(killed(g));
+	g = rig_begun(killed(g), NETNS);
 
 	assert_seen(g, "198.51.100.1", "none");
 	assert_seen(g, "2001:db8:77::1", "192.0.2.3@1");
@@ -156,14 +129,14 @@ what_was_withdrawn_or_changed_is_not_as_it_was(void **state)
 static void
 a_restart_of_zebra_is_told_from_a_reconnect(void **state)
 {
-	struct rig *g = begun(taught());
+	struct rig *g = rig_begun(taught(), NETNS);
 
 	rig_session(g, 100);
 	rig_go(g);
 	assert_false(g->rib->session.restarted);
 	rig_free(g);
 
-	g = begun(taught());
+	g = rig_begun(taught(), NETNS);
 	rig_session(g, 200);
 	rig_go(g);
 	assert_true(g->rib->session.restarted);
@@ -177,7 +150,7 @@ static struct ckpt *
 opened(int fd)
 {
 	const char *why;
-	struct ckpt *c = ckpt_open(dup(fd), NETNS, now_ms(), 60000, &why);
+	struct ckpt *c = ckpt_open(dup(fd), NETNS, boottime_ms(), 60000, &why);
 
 	assert_non_null(c);
 	c->head->tries = 0;
@@ -211,15 +184,15 @@ other_versions_places_and_times_are_refused(void **state)
 	int fd = taught(), null = open("/dev/null", O_RDWR);
 	struct ckpt *c = opened(fd);
 
-	refused(null, NETNS, now_ms(), "not a checkpoint");
-	refused(fd, NETNS + 1, now_ms(), "another namespace's interfaces");
-	refused(fd, NETNS, now_ms() + 61000, "too old");
+	refused(null, NETNS, boottime_ms(), "not a checkpoint");
+	refused(fd, NETNS + 1, boottime_ms(), "another namespace's interfaces");
+	refused(fd, NETNS, boottime_ms() + 61000, "too old");
 	refused(fd, NETNS, c->head->alive_ms - 1, "too old");
 	c->head->layout++;
-	refused(fd, NETNS, now_ms(), "another version's layout");
+	refused(fd, NETNS, boottime_ms(), "another version's layout");
 	c->head->layout--;
 	c->head->tries = 3;
-	refused(fd, NETNS, now_ms(), "every start with it has crashed");
+	refused(fd, NETNS, boottime_ms(), "every start with it has crashed");
 	c->head->tries = 0;
 	ckpt_free(opened(fd));
 	ckpt_free(c);
@@ -234,12 +207,12 @@ three_starts_that_crash_are_enough(void **state)
 	const char *why;
 
 	for (int i = 0; i < 3; i++) {
-		struct ckpt *c = ckpt_open(dup(fd), NETNS, now_ms(), 60000, &why);
+		struct ckpt *c = ckpt_open(dup(fd), NETNS, boottime_ms(), 60000, &why);
 
 		assert_non_null(c);
 		ckpt_free(c);
 	}
-	refused(fd, NETNS, now_ms(), "every start with it has crashed");
+	refused(fd, NETNS, boottime_ms(), "every start with it has crashed");
 	close(fd);
 }
 
@@ -252,14 +225,14 @@ a_file_of_another_size_is_refused(void **state)
 	assert_int_equal(fstat(fd, &st), 0);
 	for (off_t bytes = 0; bytes <= 1 << 20; bytes = bytes * 8 + 1) {
 		assert_int_equal(ftruncate(fd, bytes), 0);
-		refused(fd, NETNS, now_ms(), "not a checkpoint");
+		refused(fd, NETNS, boottime_ms(), "not a checkpoint");
 	}
 	assert_int_equal(ftruncate(fd, st.st_size + 1), 0);
-	refused(fd, NETNS, now_ms(), "not a checkpoint");
+	refused(fd, NETNS, boottime_ms(), "not a checkpoint");
 	/* The right size, and nothing in it any more. */
 	assert_int_equal(ftruncate(fd, 0), 0);
 	assert_int_equal(ftruncate(fd, st.st_size), 0);
-	refused(fd, NETNS, now_ms(), "not a checkpoint");
+	refused(fd, NETNS, boottime_ms(), "not a checkpoint");
 	close(fd);
 }
 
@@ -276,30 +249,30 @@ each_octet_of_the_header_counts(void **state)
 		struct ckpt *got;
 
 		octet[i] ^= 0x10;
-		got = ckpt_open(dup(fd), NETNS, now_ms(), 60000, &why);
+		got = ckpt_open(dup(fd), NETNS, boottime_ms(), 60000, &why);
 		assert_null(got);
 		octet[i] ^= 0x10;
 	}
 	c->head->n_routes += 2;
-	refused(fd, NETNS, now_ms(), "damaged routes");
+	refused(fd, NETNS, boottime_ms(), "damaged routes");
 	c->head->n_routes -= 4;
-	refused(fd, NETNS, now_ms(), "damaged routes");
+	refused(fd, NETNS, boottime_ms(), "damaged routes");
 	c->head->n_routes += 2;
 	c->head->n_slots += 2;
-	refused(fd, NETNS, now_ms(), "damaged next hops");
+	refused(fd, NETNS, boottime_ms(), "damaged next hops");
 	c->head->n_slots -= 2;
 	c->head->tries = 0;
 	high = c->head->route_high;
 	c->head->route_high = ~0u;
-	refused(fd, NETNS, now_ms(), "damaged header");
+	refused(fd, NETNS, boottime_ms(), "damaged header");
 	c->head->route_high = 2;
-	refused(fd, NETNS, now_ms(), "damaged routes");
+	refused(fd, NETNS, boottime_ms(), "damaged routes");
 	/* Over memory that was never written: reading it would cost seconds and gigabytes. */
 	c->head->route_high = 60000000;
-	refused(fd, NETNS, now_ms(), "damaged header");
+	refused(fd, NETNS, boottime_ms(), "damaged header");
 	c->head->route_high = high;
 	c->head->way_high += 1000000;
-	refused(fd, NETNS, now_ms(), "damaged header");
+	refused(fd, NETNS, boottime_ms(), "damaged header");
 	c->head->way_high -= 1000000;
 	c->head->tries = 0;
 	ckpt_free(opened(fd));
@@ -320,7 +293,7 @@ octets_count(int fd, uint8_t *one, uint8_t *other, size_t bytes)
 		assert_int_equal(c->n_bad, 1);
 		ckpt_free(c);
 		other[bytes - 1 - i] ^= 0x21;
-		assert_null(ckpt_open(dup(fd), NETNS, now_ms(), 60000, &why));
+		assert_null(ckpt_open(dup(fd), NETNS, boottime_ms(), 60000, &why));
 		one[i] ^= 0x21;
 		other[bytes - 1 - i] ^= 0x21;
 		c = opened(fd); /* and that was all */
@@ -352,7 +325,7 @@ records_that_changed_places_are_not_believed(void **state)
 
 	*one = *other;
 	*other = was;
-	assert_null(ckpt_open(dup(fd), NETNS, now_ms(), 60000, &why));
+	assert_null(ckpt_open(dup(fd), NETNS, boottime_ms(), 60000, &why));
 	assert_string_equal(why, "damaged routes");
 	ckpt_free(c);
 	close(fd);
@@ -367,7 +340,7 @@ a_refused_one_is_counted_and_the_start_is_a_plain_one(void **state)
 
 	memset(nth(c, 1), 0xff, 4 * sizeof(struct ckpt_route));
 	ckpt_free(c);
-	g = begun(fd);
+	g = rig_begun(fd, NETNS);
 
 	assert_int_equal(g->rib->count.restore_refused, 1);
 	assert_int_equal(g->rib->count.restored, 0);
@@ -387,7 +360,7 @@ kills_between_two_stores_cost_a_record_at_most(void **state)
 	nth(c, 1)->crc = 0; /* as ckpt_put_route() leaves it in its middle */
 	c->head->n_routes--;
 	ckpt_free(c);
-	g = begun(fd);
+	g = rig_begun(fd, NETNS);
 	assert_int_equal(g->rib->count.restored, 5);
 	assert_seen(g, "198.51.100.1", "none");
 	assert_seen(g, "203.0.113.129", "192.0.2.2@1 mtu 1400");
@@ -405,7 +378,7 @@ a_slot_half_written_has_its_old_content(void **state)
 
 	*ways_push(&two) = (struct way){.ifindex = 1, .weight = 1};
 	*ways_push(&two) = (struct way){.ifindex = 2, .weight = 1};
-	ckpt_alive(c, now_ms());
+	ckpt_alive(c, boottime_ms());
 	ckpt_put_slot(c, 5, &two, 0);
 	memcpy(first, &c->way[1], sizeof(first));
 	two.v[0].ifindex = 9;
@@ -414,7 +387,7 @@ a_slot_half_written_has_its_old_content(void **state)
 	memcpy(&c->way[1], first, sizeof(first));
 	memset(&c->way[4], 0, sizeof(c->way[4]));
 
-	old = ckpt_open(dup(c->fd), NETNS, now_ms(), 60000, &why);
+	old = ckpt_open(dup(c->fd), NETNS, boottime_ms(), 60000, &why);
 	assert_non_null(old);
 	assert_int_equal(ckpt_next_slot(old, &at, &got, &mtu), 5);
 	assert_int_equal(got.n, 2);
@@ -467,9 +440,9 @@ random_changes_are_all_there(void **state)
 			struct ckpt *old;
 			const char *why;
 
-			ckpt_alive(c, now_ms());
+			ckpt_alive(c, boottime_ms());
 			c->head->tries = 0;
-			old = ckpt_open(dup(c->fd), NETNS, now_ms(), 60000, &why);
+			old = ckpt_open(dup(c->fd), NETNS, boottime_ms(), 60000, &why);
 			assert_non_null(old);
 			assert_int_equal(old->n_bad, 0);
 			while ((s = ckpt_next_slot(old, &at, &ways, &mtu)) != 0) {

@@ -202,6 +202,7 @@ forwarding_of(struct exam *e, const char *tap)
 	long long on6 = conf_get(e, "ipv6", tap, "forwarding");
 	long long all6 = conf_get(e, "ipv6", "all", "forwarding");
 	bool no6 = on6 < 0 || conf_get(e, "ipv6", tap, "disable_ipv6") == 1;
+	bool off4 = on4 == 0, off6 = !no6 && (on6 == 0 || all6 == 0);
 	char name[KEY_SIZE];
 
 	sysctl_name(tap, name);
@@ -209,19 +210,17 @@ forwarding_of(struct exam *e, const char *tap)
 		say(e, VERDICT_NA, tap, "no such interface in the control namespace");
 		return;
 	}
-	if (on4 != 0 && (no6 || (on6 != 0 && all6 != 0))) {
+	if (!off4 && !off6) {
 		say(e, VERDICT_OK, tap, "IPv4%s", no6 ? "; it has no IPv6" : " and IPv6");
 		return;
 	}
-	say(e, on4 == 0 && (no6 || on6 == 0 || all6 == 0) ? VERDICT_FAIL : VERDICT_WARN,
-	    tap, "off: %s%s%s", on4 == 0 ? "IPv4" : "",
-	    on4 == 0 && !no6 && (on6 == 0 || all6 == 0) ? " and " : "",
-	    !no6 && (on6 == 0 || all6 == 0) ? "IPv6" : "");
+	say(e, off4 && (no6 || off6) ? VERDICT_FAIL : VERDICT_WARN, tap, "off: %s%s%s",
+	    off4 ? "IPv4" : "", off4 && off6 ? " and " : "", off6 ? "IPv6" : "");
 	cost(e, "What comes in there of that family and is not for the router is dropped, "
 		"silently (`show counters`: forwarding_off).");
-	if (on4 == 0 && conf_get(e, "ipv4", "all", "forwarding") == 0)
+	if (off4 && conf_get(e, "ipv4", "all", "forwarding") == 0)
 		fix(e, "%ssysctl -w net.ipv4.ip_forward=1", e->in);
-	else if (on4 == 0)
+	else if (off4)
 		fix(e, "%ssysctl -w net.ipv4.conf.%s.forwarding=1", e->in, name);
 	if (!no6 && all6 == 0)
 		fix(e, "%ssysctl -w net.ipv6.conf.all.forwarding=1", e->in);
