@@ -23,7 +23,10 @@
 #define PT_DIRTY   4096 /* exactly remembered changes; above, whole slots are rebuilt */
 #define PT_CHILD   0x80000000u /* in 32-bit words: a child or node, not a value */
 #define PT_VALUE16 0x7fffu     /* the largest value of a 16-bit leaf */
-#define PT_FRAG    (1u << 20)  /* octets of a pool that may lie idle beside those used */
+#define PT_FRAG \
+	(1u << 19)     /* octets of a pool that may lie idle beside half of those used */
+#define PT_VISITS 256u /* nodes that any commit can look at: some 10 us */
+#define PT_LEVELS 21   /* of nodes below a direct slot, at most */
 
 enum pt_layout {
 	/*
@@ -67,6 +70,16 @@ static_assert(sizeof(struct pt_wide) == 32, "two nodes to a cache line");
 
 enum pt_isa { PT_SCALAR, PT_AVX2, PT_AVX512 };
 
+/* How far a walk over all nodes has come that moves blocks out of pages to be left. */
+struct pt_walk {
+	bool on;
+	uint32_t slot;
+	uint32_t
+		n_path; /* in the slot: the node to go on with, by its slot in each level */
+	uint8_t path[PT_LEVELS];
+	size_t futile; /* octets of holes when there was nothing to be gained, and some more */
+};
+
 /*
  * What readers follow. Everything they need hangs off one pointer, so that the leaf width
  * can change and pools can move by swinging it.
@@ -99,7 +112,8 @@ struct pt_view {
 	uint64_t *bare;      /* fused: `bare` of the nodes in the pool, see struct node */
 	uint64_t *bare_slot; /* fused: of those in the direct table */
 	size_t direct_bytes;
-	unsigned int refs; /* 1 while current or retired, 1 more for each batch */
+	struct pt_walk walk; /* of defragment() */
+	unsigned int refs;   /* 1 while current or retired, 1 more for each batch */
 };
 
 /* A changed prefix, remembered until the commit. */
@@ -158,6 +172,7 @@ struct poptrie {
 	uint64_t depth[POPTRIE_DEPTHS];
 	size_t retired_bytes;
 	uint64_t retired_nodes, retired_leaves;
+	uint32_t least_visits; /* of a commit while there are holes to be closed */
 };
 
 /* First slot of key's address, in address order over the whole space. */
@@ -196,6 +211,10 @@ pt_slot_count(bool ip6)
 int pt_slot_rebuild(struct poptrie *pt, struct pt_view *v, struct pt_batch *batch,
 		    uint32_t slot, const struct pt_dirty *dirty, uint32_t n_dirty,
 		    uint32_t uncovered);
+
+/* defragment.c */
+void pt_defragment(struct poptrie *pt, struct pt_batch *batch);
+bool pt_walk_begin(struct pt_view *v, uint32_t gain);
 
 /* cover.c */
 bool pt_slot_recover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,

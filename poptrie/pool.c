@@ -91,6 +91,7 @@ pt_pool_init(struct pt_pool *p, const struct pt_mem *m, uint32_t elem_bytes,
 	p->n_pages = (cap + page_elems - 1) / page_elems;
 	p->skip = p->top = (skip + page_elems - 1) / page_elems;
 	p->free_pages = PT_NIL;
+	p->leaving = PT_NIL;
 	memset(p->partial, 0xff, sizeof(p->partial));
 	p->mem = pt_mem_get(m, pool_bytes(p), 64, PT_MEM_HOT);
 	p->page = pt_mem_get(m, (size_t)p->n_pages * sizeof(*p->page), 64, 0);
@@ -164,6 +165,10 @@ pt_pool_alloc(struct pt_pool *p, uint32_t n)
 	assert(n >= 1 && n <= 64);
 	if (i == PT_NIL)
 		i = page_take(p, n);
+	if (i == PT_NIL && p->leaving != PT_NIL) {
+		pt_pool_stay(p);
+		i = p->partial[n];
+	}
 	if (i == PT_NIL)
 		return PT_NIL;
 	pg = &p->page[i];
@@ -186,13 +191,59 @@ pt_pool_free(struct pt_pool *p, uint32_t idx, uint32_t n)
 	assert(pg->size == n && (pg->free[b / 64] >> b % 64 & 1) == 0);
 	pg->free[b / 64] |= 1ull << b % 64;
 	p->live -= n;
-	if (pg->n_free++ == 0)
+	if (pg->n_free++ == 0 && !pg->leaving)
 		list_push(p, &p->partial[n], i);
 	if (pg->n_free == p->page_elems / n) {
-		list_drop(p, &p->partial[n], i);
+		list_drop(p, pg->leaving ? &p->leaving : &p->partial[n], i);
+		pg->leaving = false;
 		pg->size = 0;
 		list_push(p, &p->free_pages, i);
 		p->n_free_pages++;
+	}
+}
+
+static bool
+is_sparse(const struct pt_pool *p, const struct pt_page *pg)
+{
+	return 4u * pg->n_free > p->page_elems / pg->size;
+}
+
+bool
+pt_pool_leave(struct pt_pool *p, uint32_t gain)
+{
+	for (uint32_t n = 1; n < sizeof(p->partial) / sizeof(p->partial[0]); n++) {
+		uint32_t pages = 0, blocks = 0, each = p->page_elems / n, next;
+
+		for (uint32_t i = p->partial[n]; i != PT_NIL; i = p->page[i].next) {
+			if (!is_sparse(p, &p->page[i]))
+				continue;
+			pages++;
+			blocks += each - p->page[i].n_free;
+		}
+		if (pages < (blocks + each - 1) / each + gain)
+			continue;
+		for (uint32_t i = p->partial[n]; i != PT_NIL; i = next) {
+			next = p->page[i].next;
+			if (!is_sparse(p, &p->page[i]))
+				continue;
+			list_drop(p, &p->partial[n], i);
+			p->page[i].leaving = true;
+			list_push(p, &p->leaving, i);
+		}
+	}
+	return p->leaving != PT_NIL;
+}
+
+void
+pt_pool_stay(struct pt_pool *p)
+{
+	uint32_t i;
+
+	while ((i = p->leaving) != PT_NIL) {
+		list_drop(p, &p->leaving, i);
+		p->page[i].leaving = false;
+		if (p->page[i].n_free > 0)
+			list_push(p, &p->partial[p->page[i].size], i);
 	}
 }
 

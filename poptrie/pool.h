@@ -32,6 +32,7 @@ struct pt_page {
 	uint32_t next, prev;
 	uint16_t n_free;
 	uint8_t size; /* elements a block; 0: the page is free */
+	bool leaving; /* its blocks are to move elsewhere; nothing new goes there */
 };
 
 struct pt_pool {
@@ -44,8 +45,10 @@ struct pt_pool {
 	uint32_t skip;       /* of those, never handed out */
 	uint32_t free_pages; /* list of pages given back */
 	uint32_t n_free_pages;
-	uint32_t partial[65]; /* pages with a free block of that size */
-	uint32_t live;        /* elements handed out */
+	uint32_t partial
+		[65];     /* pages with a free block of that size, none of them leaving */
+	uint32_t leaving; /* list of pages that are */
+	uint32_t live;    /* elements handed out */
 };
 
 /* Room for `cap` elements, of which the first `skip` are never handed out. 0 or -ENOMEM. */
@@ -56,6 +59,23 @@ void pt_pool_fini(struct pt_pool *p, const struct pt_mem *m);
 /* Index of the first of `n` (1..64) elements, PT_NIL when the pool is full. */
 uint32_t pt_pool_alloc(struct pt_pool *p, uint32_t n);
 void pt_pool_free(struct pt_pool *p, uint32_t idx, uint32_t n);
+
+/*
+ * Have the emptier pages be left, those that are less than three quarters full, where that
+ * saves `gain` pages of one block size at least: nothing new goes there, and when what is
+ * there has been moved and freed they can take any size. Returns whether there are any.
+ */
+bool pt_pool_leave(struct pt_pool *p, uint32_t gain);
+
+/* No more of that: the pages take blocks again. Done by itself when the pool is full. */
+void pt_pool_stay(struct pt_pool *p);
+
+/* Is the block in a page that is to be left? */
+static inline bool
+pt_pool_leaves(const struct pt_pool *p, uint32_t idx)
+{
+	return p->page[idx / p->page_elems].leaving;
+}
 
 /* Octets of the pages in use so far. */
 size_t pt_pool_bytes(const struct pt_pool *p);

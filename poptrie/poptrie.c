@@ -67,6 +67,7 @@ pt_create(struct poptrie **out, const struct poptrie_conf *conf, enum pt_layout 
 	pt->ip6 = conf->family == POPTRIE_IP6;
 	pt->wide = pt->ip6 || layout == PT_WIDE;
 	pt->isa = isa;
+	pt->least_visits = PT_VISITS;
 	pt->bits_max = pt->ip6 ? 128 : 32;
 	pt->n_slots = pt_slot_count(pt->ip6);
 	pt_radix_init(&pt->radix, &pt->mem);
@@ -208,26 +209,6 @@ fail:
 	return rc;
 }
 
-/*
- * Holes are given back by building the pools anew: rarely, since it takes as long as all
- * the routes do, so not before there are as many holes as blocks. Failure does no harm.
- */
-static void
-defragment(struct poptrie *pt, struct pt_batch *batch)
-{
-	const struct pt_view *v = pt_view(pt);
-	const struct pt_pool *pool[] = {&v->nodes, &v->leaves};
-
-	for (int i = 0; i < 2; i++) {
-		if (pt_pool_frag(pool[i]) <
-		    PT_FRAG + (size_t)pool[i]->live * pool[i]->elem_bytes)
-			continue;
-		if (pt_view_rebuild(pt, batch, v->leaf32) == 0)
-			dirty_clear(pt);
-		return;
-	}
-}
-
 int
 poptrie_commit(struct poptrie *pt)
 {
@@ -259,8 +240,8 @@ poptrie_commit(struct poptrie *pt)
 		/* Release: who sees the new default sees the slots that went before it. */
 		atomic_store_explicit(&v->dflt, dflt, memory_order_release);
 	}
-	if (rc == 0 && !batch->gone && pt->commits % 64 == 0)
-		defragment(pt, batch);
+	if (rc == 0 && !batch->gone)
+		pt_defragment(pt, batch);
 	pt->reader_hit = rc < 0 || pt->routes > 0;
 	pt->commits++;
 	pt_batch_end(pt, batch);

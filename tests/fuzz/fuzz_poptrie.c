@@ -240,6 +240,8 @@ step(struct script *s)
 		s->value_max = POPTRIE_VALUE_MAX;
 		break;
 	case 13:
+		if (op & 16)
+			pt_walk_begin(pt_view(s->pt), 0);
 		len = prefix(s, addr);
 		commit(s);
 		agree_around(s, addr, len);
@@ -273,6 +275,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		conf.free = heap_free;
 	}
 	MUST(pt_create(&s.pt, &conf, how & 2 ? PT_WIDE : PT_FUSED, isa) == 0);
+	s.pt->least_visits = PT_LEVELS + 3;
 	s.o = oracle_new(how & 1);
 	for (int i = 0; i < MAX_OPS && s.at < s.end; i++)
 		step(&s);

@@ -162,8 +162,10 @@ static void
 commit(struct script *s, bool last)
 {
 	struct oracle_route *all;
-	int rc = poptrie_commit(s->pt);
+	int rc;
 
+	pt_walk_begin(pt_view(s->pt), 0); /* blocks move, too */
+	rc = poptrie_commit(s->pt);
 	if (rc < 0) {
 		assert_int_equal(rc, -ENOMEM);
 		answers_are_before_or_after(s);

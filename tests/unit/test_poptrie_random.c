@@ -28,6 +28,7 @@ struct pair {
 	struct rnd r;
 	uint32_t values;
 	unsigned int bytes;
+	unsigned int walks; /* over all nodes, begun by move_blocks() */
 };
 
 enum kind { FUSED4, WIDE4, IP6, N_KINDS };
@@ -194,6 +195,20 @@ random_tables_agree_at_all_edges(void **state)
 	}
 }
 
+/* Blocks move beside all else; when the walk is over, nothing is where it was to leave. */
+static void
+move_blocks(struct pair *p)
+{
+	struct pt_view *v = pt_view(p->pt);
+
+	if (v->walk.on)
+		return;
+	assert_int_equal(v->nodes.leaving, PT_NIL);
+	assert_int_equal(v->leaves.leaving, PT_NIL);
+	if (rnd_below(&p->r, 8) == 0)
+		p->walks += pt_walk_begin(v, 0);
+}
+
 /* Each commit is checked around what it changed, now and then everywhere. */
 static void
 update_sequence(enum kind kind, uint32_t steps, uint32_t values, bool hooks)
@@ -203,6 +218,7 @@ update_sequence(enum kind kind, uint32_t steps, uint32_t values, bool hooks)
 	uint8_t a[64][16];
 	unsigned int len[64];
 
+	p.pt->least_visits = PT_LEVELS + 3; /* so that walks have to go on in the middle */
 	for (uint32_t step = 0; step < steps;) {
 		uint32_t n = rnd_below(&p.r, 20) ? 1 + rnd_below(&p.r, 3)
 						 : 1 + rnd_below(&p.r, 64);
@@ -218,6 +234,7 @@ update_sequence(enum kind kind, uint32_t steps, uint32_t values, bool hooks)
 		if (step > steps / 10 * 9)
 			p.values = 100000;
 		assert_int_equal(poptrie_commit(p.pt), 0);
+		move_blocks(&p);
 		for (uint32_t i = 0; i < n; i++)
 			same_at_edges(&p, a[i], len[i]);
 		if (rnd_below(&p.r, steps / 40) == 0)
@@ -228,6 +245,8 @@ update_sequence(enum kind kind, uint32_t steps, uint32_t values, bool hooks)
 	assert_int_equal(st.routes, p.o->routes);
 	assert_int_equal(st.retired_bytes, 0);
 	assert_true(pt_view(p.pt)->leaf32);
+	print_message("%u walks\n", p.walks);
+	assert_true(p.walks > 10);
 	pair_free(&p);
 }
 

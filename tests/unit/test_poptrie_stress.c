@@ -255,6 +255,8 @@ write_generation(struct stress *s, uint32_t gen)
 		}
 	}
 	atomic_store(&s->begun, gen);
+	if (gen % 16 == 1) /* blocks move under the readers, too */
+		pt_walk_begin(pt_view(s->pt), 0);
 	assert_int_equal(poptrie_commit(s->pt), 0);
 	atomic_store(&s->done, gen);
 	reclaim_passed(s, false);
@@ -275,6 +277,7 @@ stress(bool ip6, enum pt_layout layout)
 	memset(&s, 0, sizeof(s));
 	s.ip6 = ip6;
 	assert_int_equal(pt_create(&s.pt, &conf, layout, pt_isa_best()), 0);
+	s.pt->least_visits = PT_LEVELS + 3;
 	memset(answers[0], 0, sizeof(answers[0]));
 	for (uint32_t gen = 1; gen <= COMMITS; gen++)
 		for (unsigned int p = 0; p < PLACES; p++)
