@@ -423,8 +423,9 @@ commit(struct rib *rib)
 	rib->n_events = 0;
 	rib->words_due = false;
 	publish_all(rib);
+	rib->commit_failed = !commit_tries(rib);
 	/* A trie that could not be completed may still name slots that no route does. */
-	if (commit_tries(rib) && !rib->resync)
+	if (!rib->commit_failed && !rib->resync)
 		kill_idle(rib);
 	if (tries || rib->count.word_writes != rib->words_before) {
 		rib->count.commits++;

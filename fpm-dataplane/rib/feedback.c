@@ -6,6 +6,9 @@
  * forwarder can then still answer as before. Each NEWROUTE is answered once, also one that
  * changed nothing (FPM.md, 8); nothing is said of routes that are not ours to forward: the
  * kernel's own, and those of other tables.
+ *
+ * When a trie lacks memory, what is not in it has failed. Which routes were told so is not
+ * noted, memory being short: when all are in it, all of the session are told again.
  */
 #include <stdlib.h>
 
@@ -14,39 +17,111 @@
 struct said {
 	struct prefix prefix;
 	uint8_t protocol, rtm_type;
-	uint32_t slot;
+	uint32_t slot; /* 0: refused */
 };
+
+static void
+put(struct rib *rib, const struct said *said)
+{
+	if (rib->n_said == rib->cap_said) {
+		rib->cap_said = rib->cap_said == 0 ? 256 : rib->cap_said * 2;
+		rib->said = must(realloc(rib->said, rib->cap_said * sizeof(*rib->said)));
+	}
+	rib->said[rib->n_said++] = *said;
+}
 
 void
 feedback_put(struct rib *rib, const struct route *r)
 {
 	if (!rib->conf.feedback || r->table != RIB_TABLE_MAIN)
 		return;
-	if (rib->n_said == rib->cap_said) {
-		rib->cap_said = rib->cap_said == 0 ? 256 : rib->cap_said * 2;
-		rib->said = must(realloc(rib->said, rib->cap_said * sizeof(*rib->said)));
-	}
-	rib->said[rib->n_said++] = (struct said){.prefix = route_prefix(r),
-						 .protocol = r->protocol,
-						 .rtm_type = r->rtm_type,
-						 .slot = r->zslot};
+	put(rib, &(struct said){.prefix = route_prefix(r),
+				.protocol = r->protocol,
+				.rtm_type = r->rtm_type,
+				.slot = r->zslot});
 }
 
-/* Not forwarded, though zebra believes so: its kind is not supported, or there is no room. */
+void
+feedback_refuse(struct rib *rib, const struct fpm_event *ev)
+{
+	if (!rib->conf.feedback || (ev->table != 0 && ev->table != RIB_TABLE_MAIN))
+		return;
+	put(rib, &(struct said){.prefix = ev->prefix,
+				.protocol = ev->protocol,
+				.rtm_type = ev->rtm_type});
+}
+
+bool
+feedback_retell(struct rib *rib)
+{
+	uint32_t end = rib->retell_at + RIB_SLICE;
+
+	if (rib->resync || rib->commit_failed || rib->session.replaying)
+		return false; /* not yet: a later round */
+	for (; rib->retell_at < end && rib->retell_at <= rib->main.high; rib->retell_at++) {
+		const struct route *r = route_at(&rib->main, rib->retell_at);
+
+		if (r->family != 0 && r->zslot != 0 && r->gen == rib->session.gen)
+			feedback_put(rib, r);
+	}
+	if (rib->retell_at <= rib->main.high)
+		return true;
+	rib->retell_at = 0;
+	return false;
+}
+
+/* Is there a next hop for which no adjacency was left? */
 static bool
-has_failed(const struct rib *rib, const struct said *s)
+lacks_adjacency(const struct slot *s)
+{
+	for (uint32_t i = 0; i < s->n_legs; i++) {
+		const struct leg *leg = &s->leg[i];
+
+		if (leg->adj == 0 && leg->way.gw_family != 0 && leg->link != NULL &&
+		    leg->link->ifidx != 0)
+			return true;
+	}
+	return false;
+}
+
+/* Not forwarded, though zebra believes so: not supported, or a table of ours is full. */
+static bool
+cannot_be(const struct rib *rib, const struct said *s)
+{
+	enum path_kind kind;
+
+	if (s->slot == 0 || s->slot == rib->slot_unresolved)
+		return true;
+	kind = path_kind(fib_group_path(rib->fib, s->slot, 0));
+	return kind == PATH_ENCAP ||
+	       (kind == PATH_DOWN && lacks_adjacency(slot_at(rib, s->slot)));
+}
+
+/* Is its trie out of memory, and this prefix missing in it? */
+static bool
+is_not_in(const struct rib *rib, const struct said *s)
 {
 	const struct route *r;
 
-	if (path_kind(fib_group_path(rib->fib, s->slot, 0)) == PATH_ENCAP)
-		return true;
+	if (rib->staged[s->prefix.family == 6])
+		return true; /* the commit before this question has failed */
 	if (!rib->resync)
-		return s->slot == rib->slot_unresolved;
-	/* A trie is out of memory: is it this prefix that is missing? */
+		return false;
 	r = routes_find(&rib->main, RIB_TABLE_MAIN, &s->prefix,
 			routes_hash(&rib->main, RIB_TABLE_MAIN, &s->prefix));
 	return r != NULL &&
 	       poptrie_exact(route_trie(rib, r), r->octet, r->len) != route_effective(r);
+}
+
+static bool
+has_failed(struct rib *rib, const struct said *s)
+{
+	if (cannot_be(rib, s))
+		return true;
+	if (!is_not_in(rib, s))
+		return false;
+	rib->retell_at = 1;
+	return true;
 }
 
 void

@@ -101,6 +101,8 @@ rib_round(struct rib *rib)
 
 	if (rib->resync)
 		more |= rib_resync(rib);
+	if (rib->retell_at != 0)
+		more |= feedback_retell(rib);
 	rib_commit(rib);
 	return more;
 }

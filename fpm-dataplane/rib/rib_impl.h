@@ -394,7 +394,8 @@ struct rib {
 
 	bool words_due; /* a link or a neighbour changed: do not wait for the commit */
 	bool staged[2];
-	bool resync; /* a trie refused a prefix: walk and compare until all is in */
+	bool commit_failed; /* the last one, for a lack of memory: tries are behind */
+	bool resync;        /* a trie refused a prefix: walk and compare until all is in */
 	uint32_t resync_at;
 	uint32_t n_events;     /* since the last commit */
 	uint64_t words_before; /* count.word_writes at the last commit */
@@ -412,6 +413,7 @@ struct rib {
 
 	struct said *said; /* routes to be acknowledged after the commit */
 	uint32_t n_said, cap_said;
+	uint32_t retell_at; /* 0: no route was said to have failed for a lack of memory */
 
 	struct ways scratch;
 	struct bucket_member *members;
@@ -578,8 +580,11 @@ const char *session_phase(const struct rib *rib);            /* base/rows.md, ph
 int64_t sweep_in_ms(const struct rib *rib, uint64_t now_ms); /* -1: not in sight */
 
 /* feedback.c */
-void feedback_put(struct rib *rib, const struct route *r); /* zebra has sent it */
-void feedback_seal(struct rib *rib);                       /* all so far is committed */
+void feedback_put(struct rib *rib, const struct route *r);         /* zebra has sent it */
+void feedback_refuse(struct rib *rib, const struct fpm_event *ev); /* not even kept */
+/* A slice, when there is memory again, of all routes. Returns true when there are more. */
+bool feedback_retell(struct rib *rib);
+void feedback_seal(struct rib *rib); /* all so far is committed */
 void feedback_send(struct rib *rib, struct msg_feedback *m);
 
 /* audit.c */

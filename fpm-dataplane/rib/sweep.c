@@ -26,7 +26,7 @@ session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
 	uint32_t was_pid = s->nl_pid;
 
 	early_clear(rib);
-	rib->n_said = 0; /* the replay will be acknowledged */
+	rib->n_said = rib->retell_at = 0; /* the replay will be acknowledged */
 	nh_forget_all(rib);
 	*s = (struct session){.gen = gen,
 			      .nl_pid = nl_pid != 0 ? nl_pid : was_pid,

@@ -203,6 +203,7 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 		r = routes_insert(t, table, &ev->prefix, hash);
 		if (r == NULL) {
 			rib->count.route_nomem++;
+			feedback_refuse(rib, ev);
 			return;
 		}
 		rib->n_main[v] += table == RIB_TABLE_MAIN;

@@ -358,6 +358,44 @@ rig_two_ports(void)
 	return g;
 }
 
+bool rig_no_memory;
+
+static void *
+poor_alloc(void *ctx, size_t bytes, size_t align)
+{
+	void *mem = NULL;
+
+	if (rig_no_memory || posix_memalign(&mem, align < 8 ? 8 : align, bytes) != 0)
+		return NULL;
+	return mem;
+}
+
+static void
+poor_free(void *ctx, void *mem)
+{
+	free(mem);
+}
+
+struct rig *
+rig_poor(void)
+{
+	struct rig *g = rig_new();
+	struct poptrie_conf conf = {.family = POPTRIE_IP4,
+				    .alloc = poor_alloc,
+				    .free = poor_free,
+				    .retire = rib_retire,
+				    .ctx = &g->w};
+
+	rig_no_memory = false;
+	poptrie_destroy(g->fib->pt4);
+	assert_int_equal(poptrie_create(&g->fib->pt4, &conf), 0);
+	rig_link(g, 11, 1, true);
+	rig_link(g, 12, 2, true);
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_hop(g, 8, "192.0.2.129", 12);
+	return g;
+}
+
 void
 rig_path_text(const struct rig *g, fib_path path, char *out, size_t size)
 {

@@ -66,6 +66,13 @@ void rig_settle(struct rig *g);
 /* Two ports (ifindex 11, 12; ifidx 1, 2) with 192.0.2.126/25 and 192.0.2.254/25, v6 too. */
 struct rig *rig_two_ports(void);
 
+/*
+ * One whose IPv4 trie gets no memory while rig_no_memory is set, with ports 11 and 12 without
+ * addresses and the next hops 7 (192.0.2.1) and 8 (192.0.2.129).
+ */
+struct rig *rig_poor(void);
+extern bool rig_no_memory;
+
 /* "192.0.2.1@1", "onlink@2", "local", ... */
 void rig_path_text(const struct rig *g, fib_path path, char *out, size_t size);
 

@@ -9,10 +9,8 @@
 #include <stdio.h>
 
 static struct rig *
-rig_with_feedback(void)
+with_feedback(struct rig *g)
 {
-	struct rig *g = rig_two_ports();
-
 	g->rib->conf.fpm = &g->fpm;
 	g->rib->conf.feedback = true;
 	rig_session(g, 100);
@@ -21,11 +19,17 @@ rig_with_feedback(void)
 	return g;
 }
 
+static struct rig *
+rig_with_feedback(void)
+{
+	return with_feedback(rig_two_ports());
+}
+
 /* What was said since the last call, a blank behind each: "198.51.100.0/24 !10.0.0.0/8 ". */
 static const char *
 said(struct rig *g)
 {
-	static char out[65536];
+	static char out[1 << 21];
 	char buf[PREFIX_STRLEN];
 	size_t n = 0;
 	struct msg *m;
@@ -112,6 +116,135 @@ what_cannot_be_forwarded_has_failed(void **state)
 	rig_free(g);
 }
 
+/* --- no room --------------------------------------------------------------------------- */
+
+static void
+a_route_that_is_refused_has_failed(void **state)
+{
+	struct rig *g = rig_with_feedback();
+	struct routes *t = &g->rib->main;
+
+	rig_route(g, "198.51.100.0/24", 1);
+	rig_settle(g);
+	assert_string_equal(said(g), "198.51.100.0/24 ");
+	t->n_chunks = ROUTE_CHUNKS; /* the table is full */
+	t->of[0].at = t->of[0].end;
+	rig_route(g, "203.0.113.0/24", 1);
+	rig_route(g, "198.51.100.0/24", 1);
+	rig_settle(g);
+	assert_string_equal(said(g), "!203.0.113.0/24 198.51.100.0/24 ");
+	assert_int_equal(g->rib->count.route_nomem, 1);
+	t->n_chunks = 1;
+	rig_free(g);
+}
+
+static void
+a_route_without_an_adjacency_has_failed(void **state)
+{
+	struct rig *g = rig_with_feedback();
+	char text[32];
+
+	for (unsigned int i = 0; i + 2 < FIB_ADJ_HOSTS; i++) {
+		snprintf(text, sizeof(text), "10.%u.%u.%u", i >> 16, i >> 8 & 255, i & 255);
+		rig_hop(g, 1000 + i, text, 11);
+		snprintf(text, sizeof(text), "11.%u.%u.%u/32", i >> 16, i >> 8 & 255,
+			 i & 255);
+		rig_route(g, text, 1000 + i);
+	}
+	rig_settle(g);
+	assert_null(strchr(said(g), '!'));
+	rig_hop(g, 8, "192.0.2.129", 12);
+	rig_route(g, "198.51.100.0/24", 8);
+	rig_hop(g, 9, "192.0.2.130", 12);
+	rig_route(g, "203.0.113.0/24", 9);
+	rig_settle(g);
+	assert_int_equal(g->rib->count.adj_full, 1);
+	assert_string_equal(said(g), "198.51.100.0/24 !203.0.113.0/24 ");
+	/* A dead link is no lack of room. */
+	rig_link(g, 12, 2, false);
+	rig_route(g, "198.51.100.0/24", 8);
+	rig_settle(g);
+	assert_string_equal(said(g), "198.51.100.0/24 ");
+	rig_free(g);
+}
+
+static void
+a_route_without_a_group_has_failed(void **state)
+{
+	struct rig *g = rig_with_feedback();
+	uint32_t high = g->rib->slot_high;
+
+	g->rib->slot_high = FIB_GROUP_MAX; /* all are given out */
+	rig_route(g, "198.51.100.0/24", 1);
+	rig_settle(g);
+	assert_int_equal(g->rib->count.slot_full, 1);
+	assert_string_equal(said(g), "!198.51.100.0/24 ");
+	g->rib->slot_high = high;
+	rig_route(g, "198.51.100.0/24", 1);
+	rig_settle(g);
+	assert_string_equal(said(g), "198.51.100.0/24 ");
+	rig_free(g);
+}
+
+/* How many of the acknowledgements in `text` say so. */
+static unsigned int
+count(const char *text, bool failed)
+{
+	unsigned int n[2] = {0, 0};
+
+	for (; *text != '\0'; text = strchr(text, ' ') + 1)
+		n[*text == '!']++;
+	return n[failed];
+}
+
+static void
+what_a_trie_has_no_memory_for_has_failed_until_it_is_in(void **state)
+{
+	enum { N = 1500, MORE = 3000 };
+
+	for (unsigned int bulk = 0; bulk < 2; bulk++) {
+		struct rig *g = with_feedback(rig_poor());
+		unsigned int failed, good;
+		char text[32];
+
+		for (unsigned int i = 0; i < MORE; i++) {
+			uint32_t a = i * 2654435761u;
+
+			if (i == N) {
+				rig_settle(g);
+				assert_int_equal(count(said(g), false), N);
+				rig_no_memory = true;
+			}
+			snprintf(text, sizeof(text), "%u.%u.%u.%u/32", (a >> 24) % 223 + 1,
+				 a >> 16 & 255, a >> 8 & 255, i & 255);
+			rig_route(g, text, 7);
+			if (bulk == 0)
+				rig_go(g);
+		}
+		rig_route(g, "2001:db8::/32", 7); /* its trie has memory */
+		rig_settle(g);
+		assert_non_null(strstr(said(g), " 2001:db8::/32 "));
+		rig_route(g, "198.51.100.0/24", 7);
+		rig_settle(g);
+		failed = count(said(g), true);
+		assert_int_equal(failed, 1);
+		assert_true(g->rib->count.commit_nomem + g->rib->count.route_nomem > 0);
+
+		/* In step again: all are told, once, when the replay is over. */
+		rig_no_memory = false;
+		rig_settle(g);
+		rig_settle(g);
+		rig_now_ms += 10000;
+		rig_settle(g);
+		good = count(said(g), false);
+		assert_false(g->rib->resync || g->rib->commit_failed);
+		assert_int_equal(good, MORE + 2);
+		rig_settle(g);
+		assert_string_equal(said(g), "");
+		rig_free(g);
+	}
+}
+
 static void
 nothing_is_said_of_what_is_not_ours_to_forward(void **state)
 {
@@ -190,6 +323,10 @@ main(void)
 		cmocka_unit_test(
 			a_route_sent_again_is_acknowledged_again_though_nothing_changes),
 		cmocka_unit_test(what_cannot_be_forwarded_has_failed),
+		cmocka_unit_test(a_route_that_is_refused_has_failed),
+		cmocka_unit_test(a_route_without_an_adjacency_has_failed),
+		cmocka_unit_test(a_route_without_a_group_has_failed),
+		cmocka_unit_test(what_a_trie_has_no_memory_for_has_failed_until_it_is_in),
 		cmocka_unit_test(nothing_is_said_of_what_is_not_ours_to_forward),
 		cmocka_unit_test(
 			a_replayed_route_ahead_of_its_id_is_acknowledged_when_it_is_bound),

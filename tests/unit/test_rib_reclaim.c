@@ -183,44 +183,6 @@ adjacencies_that_run_out_are_counted_and_drop_nothing_else(void **state)
 
 /* --- memory runs out in a trie ------------------------------------------------------- */
 
-static bool no_memory;
-
-static void *
-alloc(void *ctx, size_t bytes, size_t align)
-{
-	void *mem = NULL;
-
-	if (no_memory || posix_memalign(&mem, align < 8 ? 8 : align, bytes) != 0)
-		return NULL;
-	return mem;
-}
-
-static void
-release(void *ctx, void *mem)
-{
-	free(mem);
-}
-
-static struct rig *
-poor(void)
-{
-	struct rig *g = rig_new();
-	struct poptrie_conf conf = {.family = POPTRIE_IP4,
-				    .alloc = alloc,
-				    .free = release,
-				    .retire = rib_retire,
-				    .ctx = &g->w};
-
-	no_memory = false;
-	poptrie_destroy(g->fib->pt4);
-	assert_int_equal(poptrie_create(&g->fib->pt4, &conf), 0);
-	rig_link(g, 11, 1, true);
-	rig_link(g, 12, 2, true);
-	rig_hop(g, 7, "192.0.2.1", 11);
-	rig_hop(g, 8, "192.0.2.129", 12);
-	return g;
-}
-
 static void
 feed(struct rig *g, unsigned int from, unsigned int to, uint32_t id)
 {
@@ -261,11 +223,11 @@ expect_truth(struct rig *g)
 static void
 a_trie_out_of_memory_is_completed_when_there_is_some_again(void **state)
 {
-	struct rig *g = poor();
+	struct rig *g = rig_poor();
 
 	feed(g, 0, 20000, 7);
 	rig_settle(g);
-	no_memory = true;
+	rig_no_memory = true;
 	feed(g, 20000, 60000, 7);
 	rig_flush_batch(g);
 	rib_round(g->rib);
@@ -275,7 +237,7 @@ a_trie_out_of_memory_is_completed_when_there_is_some_again(void **state)
 	feed(g, 30000, 40000, 0);
 	rig_flush_batch(g);
 	rib_round(g->rib);
-	no_memory = false;
+	rig_no_memory = false;
 	rig_settle(g);
 	rig_settle(g);
 	assert_false(g->rib->resync || g->rib->staged[0]);
@@ -294,7 +256,7 @@ a_trie_out_of_memory_is_completed_when_there_is_some_again(void **state)
 static void
 no_slot_dies_while_a_trie_may_still_name_it(void **state)
 {
-	struct rig *g = poor();
+	struct rig *g = rig_poor();
 	uint32_t slot;
 
 	feed(g, 0, 20000, 7);
@@ -308,7 +270,7 @@ no_slot_dies_while_a_trie_may_still_name_it(void **state)
 			 a >> 16 & 255, a >> 8 & 255, i & 255);
 		slot = rig_group_of(g, text);
 	}
-	no_memory = true;
+	rig_no_memory = true;
 	feed(g, 20000, 60000, 8); /* until it fails */
 	feed(g, 0, 20000, 8);     /* the last routes of id 7 go */
 	rig_flush_batch(g);
@@ -316,7 +278,7 @@ no_slot_dies_while_a_trie_may_still_name_it(void **state)
 	assert_true(g->rib->resync || g->rib->staged[0]);
 	assert_int_equal(slot_at(g->rib, slot)->refs, 0);
 	assert_int_equal(slot_at(g->rib, slot)->kind, SLOT_ID);
-	no_memory = false;
+	rig_no_memory = false;
 	rig_settle(g);
 	rig_settle(g);
 	assert_int_equal(slot_at(g->rib, slot)->kind, SLOT_FREE);
