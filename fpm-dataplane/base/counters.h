@@ -73,7 +73,7 @@ struct counters {
 	uint64_t from_kernel;  /* frames read from a TAP and sent */
 	uint64_t icmp_sent;    /* ICMP and ICMPv6 errors originated */
 	uint64_t icmp_limited; /* not sent: rate, RFC 1812 4.3.2.7, or no way back */
-	uint64_t held;         /* packets that waited for a neighbour and left */
+	uint64_t held;         /* packets let go when their neighbour answered */
 	uint64_t watch_lost;   /* records of fpmctl trace and capture without room */
 	uint64_t bursts, idle_polls, sleeps;
 	uint64_t cycles[N_CYCLES];            /* TSC ticks, in the rounds that were timed */

@@ -177,6 +177,18 @@ verdict_print(const json_t *row)
 	advice_print(row, advice(reason));
 }
 
+/* A live frame's MAC addresses tell whose it is when its IP addresses do not. */
+static void
+arrived_print(const json_t *row)
+{
+	bool macs = row_has(row, "time_ns") && row_has(row, "family");
+
+	line("arrived", "%s%s%s%s%s%s", row_str(row, "port"), macs ? " from " : "",
+	     macs ? row_str(row, "eth_src") : "", macs ? " to " : "",
+	     macs ? row_str(row, "eth_dst") : "",
+	     passed(row, "parse") ? "" : ", which takes nothing");
+}
+
 void
 walk_print(const json_t *row)
 {
@@ -191,8 +203,7 @@ walk_print(const json_t *row)
 		verdict_print(row);
 		return;
 	}
-	line("arrived", "%s%s", row_str(row, "port"),
-	     passed(row, "parse") ? "" : ", which takes nothing");
+	arrived_print(row);
 	if (reached(row, "parse"))
 		line("headers", "%s", passed(row, "lookup") ? "good" : "end its walk here");
 	if (reached(row, "lookup"))

@@ -171,8 +171,9 @@ struct fib_iface {
 	uint8_t mac[6]; /* ours: the source of what we send, the destination we accept */
 	bool up;        /* admin up with carrier: may send */
 	bool forward4, forward6; /* what comes in may pass: the kernel's sysctls */
-	uint32_t ifindex;        /* of the TAP, in the control namespace; 0: TAP is gone */
-	uint32_t src4; /* source of ICMP errors, host order, own or borrowed; 0: none */
+	bool unnumbered4; /* no IPv4 address of its own: a DHCP client may want one */
+	uint32_t ifindex; /* of the TAP, in the control namespace; 0: TAP is gone */
+	uint32_t src4;    /* source of ICMP errors, host order, own or borrowed; 0: none */
 	struct ipaddr src6;       /* global one, all zero: none */
 	struct ipaddr linklocal6; /* of ours on this link the one for errors, zero: none */
 	/* All of ours on this link; more than there is room for: the kernel decides. */

@@ -168,6 +168,12 @@ void fwd_tx_flush(struct fwd *f);
 
 /* What kind of packet to us is this? PUNT_local_control or PUNT_local. */
 enum reason fwd_local_class(const uint8_t *l3, unsigned int len, uint8_t family);
+/*
+ * Is this IPv4 packet, for whatever address, a DHCP server's answer to a client of ours? To
+ * the address that it offers and nobody has yet: RFC 2131, 4.1. Only a port without an address
+ * has such a client; others' clients, whose answers may pass through us, have other MACs.
+ */
+bool fwd_dhcp_answer(const struct burst *b, unsigned int i);
 /* And of one to a link-local group or broadcast? PUNT_group_control or PUNT_group. */
 static inline enum reason
 fwd_group_class(const uint8_t *l3, unsigned int len, uint8_t family)

@@ -59,6 +59,20 @@ fwd_parse(struct burst *b)
 		parse_one(b, (unsigned int)__builtin_ctzll(rest));
 }
 
+#define CHADDR (8u + 28u) /* UDP header, and what is before it: RFC 2131, 2 */
+
+bool
+fwd_dhcp_answer(const struct burst *b, unsigned int i)
+{
+	const uint8_t *ip = burst_l3(b, i);
+	unsigned int ihl = (ip[0] & 15u) * 4;
+
+	return b->in->unnumbered4 && ip[9] == 17 && (get_be16(ip + 6) & 0x1fff) == 0 &&
+	       burst_l3_room(b, i) >= ihl + CHADDR + 6 && get_be16(ip + ihl) == 67 &&
+	       get_be16(ip + ihl + 2) == 68 &&
+	       memcmp(ip + ihl + CHADDR, b->in->mac, 6) == 0;
+}
+
 /* A port of a control protocol, either end? BGP, BFD (RFC 5881, 5883, 7881), LDP, DHCP, RIP,
  * Babel. */
 static bool

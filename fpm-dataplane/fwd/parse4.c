@@ -74,4 +74,6 @@ fwd_parse4(struct burst *b, unsigned int i)
 		burst_leave(b, i, DROP_ip4_martian_src);
 	else if (dst >> 24 == 0 || dst >> 24 == 127 || dst >= 0xf0000000)
 		burst_leave(b, i, DROP_ip4_martian_dst);
+	else if (fwd_dhcp_answer(b, i))
+		burst_leave(b, i, PUNT_local_control);
 }

@@ -91,6 +91,15 @@ choose(void)
 		whole_sixteens = fwd_plain_avx512;
 }
 
+/* On a port without an address, what may be for a DHCP client is looked at by the rules. */
+static void
+except_dhcp(struct burst *b)
+{
+	for (uint64_t rest = b->plain4; rest != 0; rest &= rest - 1)
+		if (fwd_dhcp_answer(b, (unsigned int)__builtin_ctzll(rest)))
+			b->plain4 &= ~(rest & -rest);
+}
+
 void
 fwd_plain(struct burst *b)
 {
@@ -103,4 +112,6 @@ fwd_plain(struct burst *b)
 		b->plain4 |= (uint64_t)(family == 4) << i;
 		b->plain6 |= (uint64_t)(family == 6) << i;
 	}
+	if (b->in->unnumbered4)
+		except_dhcp(b);
 }

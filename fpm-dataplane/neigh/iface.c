@@ -128,6 +128,7 @@ choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 	linklocal_of(l, fi);
 	sources_of(l, fi, &best);
 	ifc->borrows = best.v4 < RANK_GLOBAL || best.v6 == 0;
+	fi->unnumbered4 = best.v4 < RANK_GLOBAL;
 	/* What is not missing is not replaced. */
 	if (best.v6 != 0)
 		best.v6 = RANK_GLOBAL;

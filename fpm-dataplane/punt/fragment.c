@@ -3,6 +3,7 @@
  * Packets larger than the egress MTU: IPv4 without DF is cut (librte_ip_frag), all else is
  * answered with the MTU. RFC 791 2.3, RFC 1191, RFC 8200 5.                      [punt]
  */
+#include <errno.h>
 #include <rte_ip_frag.h>
 
 #include "base/inet.h"
@@ -34,14 +35,13 @@ fragment_and_send(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
 	if (rte_pktmbuf_pkt_len(m) > L2_LEN + len)
 		rte_pktmbuf_trim(m, (uint16_t)(rte_pktmbuf_pkt_len(m) - L2_LEN - len));
 	rte_pktmbuf_adj(m, L2_LEN);
-	/* Payload of a piece must be a multiple of 8: the MTU is rounded for the library. */
-	mtu = (uint16_t)(((mtu - 20) & ~7) + 20);
 	n = rte_ipv4_fragment_copy_nonseg_packet(m, piece, PIECES_MAX, mtu, p->conf.pool);
-	rte_pktmbuf_free(m);
 	if (n < 0) {
-		counter_add(&p->count->reason[DROP_mtu], 1);
+		rte_pktmbuf_prepend(m, L2_LEN); /* whole again, for who captures it */
+		punt_drop(p, m, n == -ENOMEM ? DROP_no_mbuf : DROP_mtu);
 		return;
 	}
+	rte_pktmbuf_free(m);
 	for (int i = 0; i < n; i++) {
 		uint8_t *eth = (uint8_t *)rte_pktmbuf_prepend(piece[i], L2_LEN);
 

@@ -140,7 +140,10 @@ hold_packet(struct punt *p, struct rte_mbuf *m, const struct awaited *who)
 	p->n_held++;
 }
 
-/* Let the packets of an entry go: on their way, or to an ICMP error. */
+/*
+ * Let the packets of an entry go, each by the route that it has now: on its way, or to the ICMP
+ * error that says why there is none any more.
+ */
 static void
 finish(struct punt *p, struct held *e, bool resolved)
 {
@@ -152,14 +155,9 @@ finish(struct punt *p, struct held *e, bool resolved)
 	for (unsigned int i = 0; i < copy.n; i++) {
 		struct rte_mbuf *m = copy.m[i];
 
-		if (resolved) {
-			counter_add(&p->count->held, 1);
-			punt_forward(p, m, packet_meta(m)->family,
-				     packet_meta(m)->in_ifidx == 0, false);
-		} else {
-			icmp_for_drop(p, m, DROP_neigh_failed);
-			punt_drop(p, m, DROP_neigh_failed);
-		}
+		counter_add(&p->count->held, resolved);
+		punt_forward(p, m, packet_meta(m)->family, packet_meta(m)->in_ifidx == 0,
+			     false);
 	}
 	hold_over(p, &who);
 }

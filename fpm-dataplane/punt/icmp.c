@@ -96,9 +96,12 @@ void
 icmp_error(struct punt *p, struct rte_mbuf *m, uint8_t type, uint8_t code, uint32_t arg)
 {
 	struct packet_meta *meta = packet_meta(m);
+	const uint8_t *ip = l3_of(m);
+	unsigned int room = rte_pktmbuf_data_len(m) - L2_LEN,
+		     len = meta->family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4);
 	struct icmp_about about = {
-		.ip = l3_of(m),
-		.room = rte_pktmbuf_data_len(m) - L2_LEN,
+		.ip = ip,
+		.room = len < room ? len : room, /* padding is no ICMP type */
 		.family = meta->family,
 		.l2_group = (rte_pktmbuf_mtod(m, const uint8_t *)[0] & 1) != 0,
 		.too_big = meta->family == 6 && type == 2,

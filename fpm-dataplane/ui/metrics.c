@@ -116,7 +116,7 @@ thread_counters(struct buf *b)
 		{"icmp_limited_packets_total", "",
 		 "ICMP errors withheld: rate limit or RFC 1812.",
 		 offsetof(struct counters, icmp_limited)},
-		{"held_packets_total", "", "Packets that waited for a neighbour and left.",
+		{"held_packets_total", "", "Packets let go when their neighbour answered.",
 		 offsetof(struct counters, held)},
 		{"bursts_total", "", "Bursts handled.", offsetof(struct counters, bursts)},
 		{"idle_polls_total", "", "Polls that found nothing.",

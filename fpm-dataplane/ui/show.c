@@ -32,7 +32,7 @@ const struct total totals[] = {
 	{"icmp_sent", "ICMP errors sent", offsetof(struct counters, icmp_sent)},
 	{"icmp_limited", "ICMP errors not sent: rate limit, or not allowed for that packet",
 	 offsetof(struct counters, icmp_limited)},
-	{"held", "packets that waited for a neighbour and left",
+	{"held", "packets let go when their neighbour answered",
 	 offsetof(struct counters, held)},
 	{"watch_lost", "packets that a trace or capture missed: its ring was full",
 	 offsetof(struct counters, watch_lost)},

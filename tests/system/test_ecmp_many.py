@@ -189,9 +189,11 @@ def test_fragments_of_one_ipv6_datagram_take_one_path(dut, lan, wan, alt):
     assert len(ways) == 2
 
 
-def test_a_lost_link_moves_twenty_thousand_prefixes_at_once(dut, lan, wan, alt):
-    """Prefixes point at groups: what a lost link costs does not grow with them. A stream to
-    addresses all over the table loses nothing sent later than 100 ms after the loss."""
+@pytest.mark.parametrize("cause", ["link", "neighbour"])
+def test_a_lost_member_moves_twenty_thousand_prefixes_at_once(dut, lan, wan, alt, cause):
+    """Prefixes point at groups: what a lost link or a failed neighbour costs does not grow
+    with them. A stream to addresses all over the table loses nothing sent later than 100 ms
+    after the loss."""
     count, ids = 20_000, [dut.zebra.hop(wan.peer4, wan), dut.zebra.hop(alt.peer4, alt)]
     group = dut.zebra.group(ids)
     first = ipaddress.ip_network("198.18.0.0/29")
@@ -203,7 +205,10 @@ def test_a_lost_link_moves_twenty_thousand_prefixes_at_once(dut, lan, wan, alt):
 
     with dut.stream(lan, dsts, rate=1000) as stream:
         down = time.monotonic()
-        netns.link_set(dut.far, wan.name, up=False)
+        if cause == "link":
+            netns.link_set(dut.far, wan.name, up=False)
+        else:
+            dut.ip(f"neigh replace {wan.peer4} dev {wan.tap} nud failed")
         sent = stream.sent
         eventually(lambda: stream.sent > sent + 500)
 

@@ -148,15 +148,19 @@ def test_ethernet_padding_is_trimmed(dut, lan, wan):
     ids=["record-route", "timestamp", "router-alert"],
 )
 def test_options_are_forwarded(dut, lan, wan, option):
-    """RFC 1812, 4.2.2.1 and 5.3.13: options pass; the sum covers the whole header."""
+    """RFC 1812, 4.2.2.1 and 5.3.13: options pass as they are; the sum covers the whole
+    header; the host sees none of it, whatever a router alert says."""
     dut.route(NET, via=wan.peer4, wire=wan)
     probe = lan.probe(HOST, options=[option])
 
     out = dut.forwarded(lan, probe, wan)
 
-    data = bytes(out)
+    sent, left = ip_of(bytes(probe)), ip_of(bytes(out))
     assert out[IP].ihl == Ether(bytes(probe))[IP].ihl > 5
-    assert checksum(ip_of(data)) == 0xFFFF
+    assert checksum(left) == 0xFFFF
+    assert (left[:8], left[12:]) == (sent[:8], sent[12:])
+    dut.fence(lan)
+    assert dut.taps["lan"].got(token_of(probe)) == []
 
 
 def test_the_longest_prefix_wins(dut, lan, wan, alt, ext):
@@ -278,6 +282,18 @@ def test_bad_shape_is_dropped_and_counted(dut, lan, wan, name):
     drops = dut.not_forwarded(lan, *probes)
 
     assert drops == {reason: N}
+
+
+@pytest.mark.parametrize("mac", ["ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:01"])
+def test_a_unicast_to_us_in_a_group_frame_is_dropped(dut, lan, mac):
+    """RFC 1122, 3.3.6: what went to many at the link is no packet to one of us."""
+    probes = [lan.probe(lan.ip4), lan.probe(lan.ip6)]
+    for probe in probes:
+        probe[Ether].dst = mac
+
+    assert dut.not_forwarded(lan, *probes) == {"l2_not_unicast": 2}
+
+    assert [p for p in probes if dut.taps["lan"].got(token_of(p))] == []
 
 
 def test_length_beyond_the_frame_is_not_hidden_by_padding(dut, lan, wan):

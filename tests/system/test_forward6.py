@@ -200,6 +200,18 @@ def test_routing_header_0_to_another_node_is_forwarded(dut, lan, wan):
     assert wan.expect(mark)[IPv6].dst == HOST
 
 
+def test_slash_127_has_no_anycast_address(dut, lan, wan):
+    """RFC 6164, 5.1: both addresses of a /127 are hosts', the even one too."""
+    own, peer = "2001:db8:77::1", "2001:db8:77::"
+    dut.ip(f"addr add {own}/127 dev {wan.tap} nodad")
+    dut.neighbor(peer, wan)
+
+    assert dut.forwarded(lan, lan.probe(peer), wan).dst == wan.mac
+
+    lan.send(probe := lan.probe(own))
+    dut.taps["lan"].expect_raw(token_of(probe))
+
+
 # -- what must not pass, each under its own name --
 
 

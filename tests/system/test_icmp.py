@@ -102,6 +102,19 @@ def test_the_quote_is_the_packet_as_it_came(dut, lan, wan, size):
     assert reply[IP].len <= 576
 
 
+def test_the_quote_of_too_big_is_as_long_as_any(dut, lan, wan):
+    """RFC 1812, 4.3.2.3 and RFC 4443, 2.4 (c): the sender finds its connection in it."""
+    for prefix, dst, room in ((NET, HOST, 576 - 28), (NET6, HOST6, 1280 - 48)):
+        gateway = wan.peer4 if prefix == NET else wan.peer6
+        dut.route(prefix, nhid=dut.zebra.hop(gateway, wan), mtu=1300)
+        probe = lan.probe(dst, size=1500, **({"flags": "DF"} if prefix == NET else {}))
+
+        reply = lan.srp1(probe)
+
+        head = 28 if prefix == NET else 48
+        assert bytes(reply.payload)[head:] == bytes(probe.payload)[:room]
+
+
 @pytest.mark.parametrize("size", [60, 700, 1232, 1500])
 def test_the_quote_of_icmpv6_fits_the_minimum_mtu(dut, lan, wan, size):
     """RFC 4443, 2.4 (c): as much as fits 1280 octets, unchanged."""
@@ -176,6 +189,42 @@ def test_errors_are_rate_limited_and_the_limit_recovers(dut, lan):
         eventually(lambda d=dst: lan.srp1(lan.probe(d), 0.2), 5, what="the limit recovers")
 
 
+EXPIRING = {"icmp4-ttl": (HOST, {"ttl": 1}), "icmp6-ttl": (HOST6, {"hlim": 1})}
+TOO_BIG = {
+    "icmp4-too-big": (HOST, {"size": 1500, "flags": "DF"}),
+    "icmp6-too-big": (HOST6, {"size": 1500}),
+}
+
+
+@pytest.mark.parametrize("name", [*EXPIRING, *TOO_BIG])
+def test_one_source_has_its_share_of_a_types_errors_and_no_more(dut, lan, wan, name):
+    """RFC 1812, 4.3.2.8 and RFC 4443, 2.4 (f): each type has a rate of its own and each
+    source a share of it; one that uses its own up leaves the others theirs. Every packet
+    is answered or counted as not answered."""
+    for prefix, gateway in ((NET, wan.peer4), (NET6, wan.peer6)):
+        dut.route(prefix, nhid=dut.zebra.hop(gateway, wan), mtu=1300)
+    dst, fields = (EXPIRING | TOO_BIG)[name]
+    other = "192.0.2.30" if ":" not in dst else "2001:db8:44::30"
+    if ":" in dst:  # another site: shares are a /64's
+        dut.route("2001:db8:44::/48", via=lan.peer6, wire=lan)
+    else:
+        dut.neighbor(other, lan)
+
+    def row():
+        return next(r for r in dut.control.ask("punt") if r["class"] == name)
+
+    before = row()
+    lan.send(*[bytes(lan.probe(dst, **fields)) for _ in range(400)])
+    dut.fence(lan)
+    reply = lan.srp1(lan.probe(dst, src=other, **fields))
+
+    assert reply.payload.dst == other
+    now = row()
+    moved = {k: now[k] - before[k] for k in ("passed", "over_share", "policed")}
+    assert before["source_burst"] / 2 < moved["passed"] < 400 and moved["policed"] == 0
+    assert moved["passed"] + moved["over_share"] == 401
+
+
 def _inner_error(kind):
     return ICMP(type=kind) / Raw(token() + bytes(28))
 
@@ -208,6 +257,18 @@ def test_no_error_about(dut, lan, name):
     assert lan.got(token_of(packet)) == []
     # A multicast is the kernel's, in whatever frame; all else is one drop.
     assert sum(drops.values()) == (0 if name == "a multicast" else 1)
+
+
+def test_padding_is_no_icmp_type(dut, lan):
+    """RFC 1812, 4.3.2.7: of an ICMP message that has no octet nobody knows that it is no
+    error; what Ethernet put behind it would pass for an echo reply."""
+    empty = Ether(src=lan.mac, dst=lan.port_mac) / IP(src=lan.peer4, dst=HOST, proto=1)
+    before = dut.counters()
+
+    assert dut.not_forwarded(lan, bytes(empty) + token() + bytes(16)) == {"no_route": 1}
+    assert dut.not_forwarded(lan, bytes(empty) + bytes(26)) == {"no_route": 1}
+
+    assert "icmp_sent" not in dut.moved(before, "total")
 
 
 def test_a_later_ipv6_fragment_is_answered(dut, lan):
@@ -399,6 +460,23 @@ def test_the_smallest_mtu_and_the_longest_header_make_180_pieces(dut, lan, wan):
 
     pieces, again = reassemble(_pieces(dut, lan, wan, 0x7A04))
     assert again == data and max(p.len for p in pieces) <= 68
+
+
+@pytest.mark.parametrize("count", range(11))
+def test_fragments_are_as_large_as_they_may_be(dut, lan, wan, count):
+    """RFC 791, 3.2: whatever options there are, no piece but the last is 8 octets or more
+    below the MTU; more pieces than needed are more to lose."""
+    dut.route(NET, nhid=dut.zebra.hop(wan.peer4, wan), mtu=604)
+    ident = 0x7B00 + count
+    options = [bytes([148, 4, 0, 0] * count)] if count else []
+    head = IP(src=lan.peer4, dst=HOST, id=ident, proto=17, options=options)
+    data = bytes(i % 251 for i in range(1400))
+    lan.send(Ether(src=lan.mac, dst=lan.port_mac) / head / Raw(data))
+    eventually(lambda: len(_pieces(dut, lan, wan, ident)) >= 3)
+
+    pieces, again = reassemble(_pieces(dut, lan, wan, ident))
+    assert again == data
+    assert [p.len for p in pieces[:-1] if not 604 - 8 < p.len <= 604] == []
 
 
 def test_a_fragment_is_fragmented_again(dut, lan, wan, narrow):

@@ -100,6 +100,65 @@ def test_failure_is_told_to_the_sources(dut, lan, wan, family):
     assert dut.drops(before) == {"neigh_failed": 1}
 
 
+def test_what_waits_goes_by_the_route_that_it_has_then(dut, lan, wan, alt, family):
+    """RFC 1812, 5.2.7.1: packets wait for a gateway; meanwhile one's route is withdrawn and
+    the other's leads elsewhere. When the gateway answers, the first is unreachable (the
+    sender is told, the drop has its name), the second is on its way."""
+    gateway, prefix, dst = case(family, 85)
+    far, at = {
+        4: ("203.0.113.0/24", "203.0.113.9"),
+        6: ("2001:db8:e000::/36", "2001:db8:e000::9"),
+    }[family]
+    dut.route(prefix, via=gateway, wire=wan)
+    dut.route(far, via=gateway, wire=wan)
+    gone, moved = lan.probe(dst), lan.probe(at)
+    lan.send(gone, moved)
+    eventually(lambda: wan.solicitations(gateway), 3, 0.005, "a solicitation")
+    before = dut.counters()
+
+    dut.zebra.drop(prefix)
+    dut.route(far, via=alt.peer4 if family == 4 else alt.peer6, wire=alt)
+    eventually(lambda: dut.route_row(prefix) is None, 3, 0.005)
+    wan.answer(gateway, "02:00:00:00:85:01")
+
+    reply = lan.expect(token_of(gone), 5)
+    layer = reply[ICMP] if ICMP in reply else reply[ICMPv6DestUnreach]
+    assert (layer.type, layer.code) == ((3, 0) if family == 4 else (1, 0))
+    assert alt.expect(token_of(moved)).dst == alt.mac
+    assert dut.drops(before) == {"no_route": 1}
+    assert wan.got(token_of(gone)) == wan.got(token_of(moved)) == []
+
+
+def test_what_waits_in_vain_goes_by_a_route_that_came_meanwhile(
+    dut, lan, wan, alt, family
+):
+    """RFC 1812, 5.2.4: unreachable is what no route leads to; a gateway that does not answer
+    is left when zebra has another. All that waited is sent or told, nothing is kept."""
+    gateway, prefix, dst = case(family, 86)
+    other, _, _ = case(family, 87)
+    in_use = _buffers(dut)
+    dut.route(prefix, via=gateway, wire=wan)
+    eventually(lambda: wan.solicitations(gateway), 3, 0.005, "a solicitation")
+    probe, *vain = lan.probe(dst), *(lan.probe(other) for _ in range(20))
+    lan.send(probe, *vain)
+    dut.fence(lan)
+    before = dut.counters()
+    assert _buffers(dut) >= in_use + 21
+
+    dut.route(prefix, via=alt.peer4 if family == 4 else alt.peer6, wire=alt)
+
+    assert alt.expect(token_of(probe), 8).dst == alt.mac
+    lan.expect(token_of(vain[-1]), 8)
+    assert dut.drops(before) == {"neigh_failed": 20}
+    eventually(lambda: _buffers(dut) <= in_use, 3, 0.01, "packet buffers come back")
+
+
+def _buffers(dut):
+    """Packet buffers in use."""
+    row = dut.control.ask("memory")[0]
+    return row["packet_buffers"] - row["packet_buffers_free"]
+
+
 def test_a_failed_neighbour_that_comes_back_is_found(dut, lan, wan, family):
     """RFC 4861, 7.3.3: failure is not for ever; the next packet asks again."""
     host, _, _ = case(family, 74)

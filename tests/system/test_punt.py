@@ -402,6 +402,29 @@ def test_the_kernel_gets_what_was_on_the_wire(dut, lan, name):
     assert others == []
 
 
+def test_a_dhcp_client_gets_the_offer_to_its_future_address(dut, lan, wan):
+    """RFC 2131, 4.1: it comes as unicast to an address that nobody has yet, and to the
+    client's MAC. On a port without an address it is the host's, even if a route leads on;
+    the answer to a client elsewhere passes, and all do where there is an address."""
+    dut.route("0.0.0.0/0", via=wan.peer4, wire=wan)
+    server = Ether(src=lan.mac, dst=lan.port_mac) / IP(src=lan.peer4, dst="203.0.113.200")
+
+    def offer(client):
+        chaddr = bytes.fromhex(client.replace(":", ""))
+        bootp = bytes([2, 1, 6, 0]) + bytes(24) + chaddr + bytes(202) + token()
+        return server / UDP(sport=67, dport=68, chksum=0) / Raw(bootp)
+
+    dut.forwarded(lan, offer(lan.port_mac), wan)
+    dut.ip(f"addr del {lan.ip4}/26 dev {lan.tap}")
+    eventually(lambda: not dut.route_row(f"{lan.ip4}/32"), 3, 0.005)
+
+    ours = bytes(offer(lan.port_mac))
+    lan.send(ours)
+    assert dut.taps["lan"].expect_raw(token_of(ours)) == ours
+    dut.forwarded(lan, offer("02:00:00:00:77:77"), wan)
+    assert wan.got(token_of(ours)) == []
+
+
 def test_padding_of_a_frame_for_us_is_kept(dut, lan):
     """The same octets means all of them, padding too."""
     data = bytes(Ether(src=lan.mac, dst=lan.port_mac) / IP(src=lan.peer4, dst=lan.ip4)

@@ -195,6 +195,7 @@ def test_trace_for_people_and_scripts(taught, lan):
             assert [r["verdict"] for r in json.loads(text)] == ["forwarded"] * 2
         else:
             assert text.count("FORWARDED by wan0") == 2 and f"route      {NET} bgp" in text
+            assert f"arrived    lan0 from {lan.mac} to {lan.port_mac}\n" in text
 
 
 def test_a_signal_ends_it_well(taught, lan):

@@ -75,6 +75,21 @@ good_frame(unsigned int i, unsigned int family, unsigned int payload)
 				    .nb_segs = 1};
 }
 
+/* What a DHCP server sends to a client of MAC `client`: to the address that it offers. */
+static void
+dhcp_answer(unsigned int i, const uint8_t *client)
+{
+	uint8_t *ip = frame[i] + L2_LEN;
+
+	good_frame(i, 4, 60);
+	put_be16(ip + 6, 0);
+	ip[9] = 17;
+	put_be16(ip + 20, 67);
+	put_be16(ip + 22, 68);
+	memcpy(ip + 20 + 8 + 28, client, 6);
+	checksum_write(ip);
+}
+
 /* Addresses and lengths at which classes end, and any octet. */
 static void
 change(unsigned int i)
@@ -110,6 +125,7 @@ burst_make(unsigned int n)
 
 	in.forward4 = below(8) != 0;
 	in.forward6 = below(8) != 0;
+	in.unnumbered4 = false;
 	memcpy(in.mac, mac, 6);
 	burst = (struct burst){
 		.fwd = &fwd, .in = &in, .n = (uint16_t)n, .ifidx = 1, .rx_cksum = below(2)};
@@ -222,6 +238,41 @@ good_frames_are_plain(void **state)
 	assert_int_equal(burst.plain6, 0x5555555555555555ull);
 }
 
+/* RFC 2131, 4.1: only where a client may wait for it, and only its own. */
+static void
+a_dhcp_answer_is_ours_on_a_port_without_an_address(void **state)
+{
+	static const uint8_t other[6] = {2, 0, 0, 0, 9, 9};
+
+	in = (struct fib_iface){
+		.ifidx = 1, .forward4 = true, .forward6 = true, .unnumbered4 = true};
+	memcpy(in.mac, mac, 6);
+	burst = (struct burst){.fwd = &fwd, .in = &in, .n = BURST_MAX};
+	for (unsigned int i = 0; i < BURST_MAX; i++) {
+		if (i % 4 == 3)
+			good_frame(i, 4, 60);
+		else
+			dhcp_answer(i, i % 4 < 2 ? mac : other);
+		burst.m[i] = &mbuf[i];
+		burst.l2[i] = frame[i];
+	}
+	/* A later fragment has no ports. */
+	for (unsigned int i = 1; i < BURST_MAX; i += 4) {
+		put_be16(frame[i] + L2_LEN + 6, 100);
+		checksum_write(frame[i] + L2_LEN);
+	}
+
+	fwd_parse(&burst);
+	assert_int_equal(burst.plain4, 0xeeeeeeeeeeeeeeeeull);
+	for (unsigned int i = 0; i < BURST_MAX; i++)
+		assert_int_equal(burst.verdict[i],
+				 i % 4 == 0 ? PUNT_local_control : VERDICT_GO);
+
+	in.unnumbered4 = false;
+	fwd_parse(&burst);
+	assert_int_equal(burst.plain4, UINT64_MAX);
+}
+
 static int
 setup(void **state)
 {
@@ -246,6 +297,7 @@ main(void)
 		cmocka_unit_test(good_frames_are_plain),
 		cmocka_unit_test(what_is_promised_is_what_the_rules_say),
 		cmocka_unit_test(sixteen_at_once_are_sixteen_one_by_one),
+		cmocka_unit_test(a_dhcp_answer_is_ours_on_a_port_without_an_address),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
