@@ -16,6 +16,7 @@
 #define BATCH_MAX 64u
 #define REPS_MAX  31
 #define IMPLS_MAX 24u
+#define KEYS_MIN  8192u /* a chunk to warm up on and one to time, see measure.c */
 
 struct prefix {
 	uint8_t addr[16]; /* network order, host bits zero; IPv4 in the first four */
@@ -179,8 +180,10 @@ struct result {
 	double median, min, max; /* million lookups a second */
 };
 
+/* chase: the lowest and highest latency of an 8 MiB chase around the rounds, ns. */
 void measure(struct impl *const *im, unsigned int n, const struct keys *k,
-	     unsigned int batch, unsigned int reps, struct result *out);
+	     unsigned int batch, unsigned int reps, bool contended, struct result *out,
+	     double chase[2]);
 bool verify(struct impl *const *im, unsigned int n, const struct keys *k, size_t every);
 void sort_doubles(double *x, size_t n);
 

@@ -25,7 +25,8 @@ FIB = {
     "QUICK": "1",
     "L3": "idle",
     "IMPL": "poptrie-avx*,rte_fib-2B-*,rte_fib-4B-*,rte_fib6-4B-*",
-    "KEYS": "524288",
+    "KEYS": "2097152",
+    "KEYS6": "1048576",
     "REPS": "21",
 }
 FORWARD = {

@@ -135,7 +135,7 @@ def print_rates(res, out):
         chases = {s: next(x for x in here if x["stream"] == s) for s in streams}
         rows.append(
             (
-                "8 MiB chase before, after: ns",
+                "8 MiB chase, lowest, highest: ns",
                 *("{:.0f}, {:.0f}".format(*chases[s]["chase_8mib_ns"]) for s in streams),
             )
         )

@@ -41,8 +41,8 @@ static struct {
 	.routes4 = 900000,
 	.routes6 = 160000,
 	/* They go through the caches too: more of them, and no L3 is idle any more. */
-	.keys4 = 1 << 20,
-	.keys6 = 1 << 19,
+	.keys4 = 8 << 20,
+	.keys6 = 2 << 20,
 };
 
 struct run {
@@ -196,11 +196,9 @@ rates(struct run *r, const struct keys *k, const char *l3, unsigned int batch)
 			im[n++] = r->im[i];
 	if (contended && (opt.hog_cpu < 0 || hog_start(opt.hog_cpu) < 0))
 		return;
-	chase[0] = chase_ns(8 << 20);
 	others_busy(opt.cpu, contended ? opt.hog_cpu : -1, true);
-	measure(im, n, k, batch, opt.reps, res);
+	measure(im, n, k, batch, opt.reps, contended, res, chase);
 	others = others_busy(opt.cpu, contended ? opt.hog_cpu : -1, false);
-	chase[1] = chase_ns(8 << 20);
 	if (contended)
 		hog = hog_stop();
 	for (unsigned int i = 0; i < n; i++)
@@ -489,8 +487,8 @@ options(int argc, char **argv)
 			usage();
 		}
 	}
-	if (opt.reps < 1 || opt.reps > REPS_MAX || opt.keys4 < BATCH_MAX ||
-	    opt.keys6 < BATCH_MAX)
+	if (opt.reps < 1 || opt.reps > REPS_MAX || opt.keys4 < KEYS_MIN ||
+	    opt.keys6 < KEYS_MIN)
 		usage();
 }
 
