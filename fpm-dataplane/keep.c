@@ -35,10 +35,29 @@ keep_take_tap(const char *tap)
 }
 
 void
+keep_tap(const struct port *port)
+{
+	char key[64];
+	int rc = service_keep(key_of(port->name, key), port->tap.fd);
+
+	if (rc < 0 && rc != -ENOTCONN)
+		log_warn("keep: tap not kept over a restart name=%s error=%s", port->name,
+			 strerror(-rc));
+}
+
+void
+keep_forget(const char *tap)
+{
+	char key[64];
+
+	service_forget(key_of(tap, key));
+}
+
+void
 keep_ready(const struct port *port, unsigned int n_port, int checkpoint_fd)
 {
-	char name[128], key[64];
-	int fd, rc;
+	char name[128];
+	int fd;
 
 	while ((fd = service_take_rest(name, sizeof(name))) >= 0) {
 		char shown[128];
@@ -49,12 +68,8 @@ keep_ready(const struct port *port, unsigned int n_port, int checkpoint_fd)
 			 log_escape(name, strlen(name), shown, sizeof(shown)));
 	}
 	for (unsigned int i = 0; i < n_port; i++) {
-		if (port[i].tap_kept)
-			continue;
-		rc = service_keep(key_of(port[i].name, key), port[i].tap.fd);
-		if (rc < 0 && rc != -ENOTCONN)
-			log_warn("main: tap not kept over a restart name=%s error=%s",
-				 port[i].name, strerror(-rc));
+		if (port_is_there(&port[i]) && !port[i].tap_kept)
+			keep_tap(&port[i]);
 	}
 	/* The old one is not wanted even where there is no new one. */
 	service_forget(KEEP_CHECKPOINT);

@@ -22,6 +22,10 @@ int keep_take_tap(const char *tap);
  */
 void keep_ready(const struct port *port, unsigned int n_port, int checkpoint_fd);
 
+/* Have a TAP kept that came later; or no more, because it is to go.          [manage] */
+void keep_tap(const struct port *port);
+void keep_forget(const char *tap);
+
 /*
  * Wait for a signal of `set` as sigwait(3) does, telling the service manager meanwhile that
  * all workers are alive, as often as it wants to hear that. Returns the signal.

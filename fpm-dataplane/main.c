@@ -50,7 +50,7 @@ enum { W_RIB, W_NEIGH, W_PUNT, W_FPM, W_UI, W_TRACE, W_MANAGE, N_WORKER };
 static struct {
 	struct config conf, running; /* with what was chosen here; as manage changes it */
 	struct rte_mempool *pool;
-	struct port port[CONFIG_PORTS_MAX];
+	struct port port[PORT_SLOTS];
 	bool tap_new[CONFIG_PORTS_MAX]; /* made by this start */
 	unsigned int n_port;
 	struct fwd_conf fwd[CONFIG_CORES_MAX];
@@ -59,6 +59,7 @@ static struct {
 	struct {
 		alignas(64) _Atomic uint32_t n;
 	} gleaned[CONFIG_CORES_MAX]; /* each fwd_rings.n_gleaned */
+	struct plan plan;
 	struct fib *fib;
 	struct watch *watch;
 	struct worker worker[N_WORKER];
@@ -163,6 +164,7 @@ pool_make(const struct config *conf)
 static int
 ports_open(const struct config *conf)
 {
+	struct port port;
 	char why[256];
 	int rc;
 
@@ -178,13 +180,13 @@ ports_open(const struct config *conf)
 				       .interrupts = !conf->poll_always};
 
 		dp.tap_new[i] = !preflight_if_exists(conf->control_netns, cp->tap);
-		rc = port_open(&dp.port[i], (uint16_t)(i + 1), &pc, dp.pool, why,
-			       sizeof(why));
+		rc = port_open(&port, (uint16_t)(i + 1), &pc, dp.pool, why, sizeof(why));
 		if (rc < 0) {
 			log_error("%s:%d: port %s device %s: %s", conf->file, cp->pos.line,
 				  cp->tap, cp->device, why);
 			return rc;
 		}
+		port_publish(&dp.port[i], &port);
 		dp.n_port++;
 		log_info("port: up name=%s device=%s ifindex=%u queues=%u tap=%s", cp->tap,
 			 cp->device, dp.port[i].tap.ifindex, dp.port[i].n_rxq,
@@ -254,19 +256,20 @@ queues_deal(const struct config *conf, struct plan *plan, bool fixed)
 static int
 forwarders_plan(const struct config *conf)
 {
-	struct plan plan = {.n_fwd = conf->n_core, .n_port = dp.n_port};
+	struct plan *plan = &dp.plan;
 	int rc = 0;
 
+	*plan = (struct plan){.n_fwd = conf->n_core, .n_port = dp.n_port};
 	for (unsigned int i = 0; i < conf->n_core && rc == 0; i++) {
 		rc = forwarder_make(conf, i);
-		plan.fwd_node[i] = (int)rte_lcore_to_socket_id(i + 1);
+		plan->fwd_node[i] = (int)rte_lcore_to_socket_id(i + 1);
 	}
 	for (unsigned int p = 0; p < dp.n_port; p++)
-		plan.port_node[p] = dp.port[p].node;
+		plan->port_node[p] = dp.port[p].node;
 	if (rc == 0)
-		rc = queues_deal(conf, &plan, true);
+		rc = queues_deal(conf, plan, true);
 	if (rc == 0)
-		rc = queues_deal(conf, &plan, false);
+		rc = queues_deal(conf, plan, false);
 	if (rc < 0)
 		log_error("main: forwarders not made error=%s", strerror(-rc));
 	return rc;
@@ -310,10 +313,10 @@ workers_setup(const struct config *conf)
 				   .punt = &w[W_PUNT],
 				   .netns = conf->control_netns,
 				   .port = dp.port,
-				   .n_port = dp.n_port};
+				   .n_port = PORT_SLOTS};
 	struct punt_conf punt = {.neigh = &w[W_NEIGH],
 				 .port = dp.port,
-				 .n_port = dp.n_port,
+				 .n_port = PORT_SLOTS,
 				 .rings = dp.rings,
 				 .n_fwd = conf->n_core,
 				 .pool = dp.pool};
@@ -325,7 +328,7 @@ workers_setup(const struct config *conf)
 	struct trace_conf trace = {.rib = &w[W_RIB],
 				   .neigh = &w[W_NEIGH],
 				   .port = dp.port,
-				   .n_port = dp.n_port,
+				   .n_port = PORT_SLOTS,
 				   .version = FPMDP_VERSION,
 				   .explain = fwd_explain};
 	struct ui_conf ui = {.rib = &w[W_RIB],
@@ -334,7 +337,7 @@ workers_setup(const struct config *conf)
 			     .trace = &w[W_TRACE],
 			     .manage = &w[W_MANAGE],
 			     .port = dp.port,
-			     .n_port = dp.n_port,
+			     .n_port = PORT_SLOTS,
 			     .serving = dp.serving,
 			     .cpu = dp.conf.core,
 			     .n_fwd = conf->n_core,
@@ -348,8 +351,19 @@ workers_setup(const struct config *conf)
 			     .fpm_listen = config_listen_str(&conf->fpm_listen, listen),
 			     .hugepages = conf->hugepages,
 			     .memory_mib = conf->memory_mib};
-	struct manage_conf manage = {
-		.running = &dp.running, .rib = &w[W_RIB], .fpm = &w[W_FPM]};
+	struct manage_conf manage = {.running = &dp.running,
+				     .rib = &w[W_RIB],
+				     .fpm = &w[W_FPM],
+				     .ports = {.port = dp.port,
+					       .pool = dp.pool,
+					       .serving = dp.serving,
+					       .n_fwd = conf->n_core,
+					       .cpu = dp.conf.core,
+					       .nodes = &dp.plan,
+					       .interrupts = !conf->poll_always,
+					       .neigh = &w[W_NEIGH],
+					       .punt = &w[W_PUNT],
+					       .last_ifidx = (uint16_t)dp.n_port}};
 	int rc;
 
 	neigh.fib = punt.fib = ui.fib = trace.fib = dp.fib;
@@ -406,10 +420,12 @@ start(const struct config *conf)
 static void
 ports_close(bool failed)
 {
-	while (dp.n_port > 0) {
-		struct port *port = &dp.port[--dp.n_port];
+	for (unsigned int i = 0; i < PORT_SLOTS; i++) {
+		struct port *port = &dp.port[i];
 
-		if (failed && dp.tap_new[dp.n_port])
+		if (!port_is_there(port))
+			continue;
+		if (failed && dp.tap_new[i])
 			tap_destroy(&port->tap);
 		port_close(port);
 	}
@@ -496,7 +512,7 @@ run(const struct config *conf)
 	if (rc == 0) {
 		log_info("main: forwarding version=%s ports=%u cores=%u socket=%s",
 			 FPMDP_VERSION, dp.n_port, conf->n_core, conf->control_socket);
-		keep_ready(dp.port, dp.n_port, rib_checkpoint_fd(&dp.worker[W_RIB]));
+		keep_ready(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]));
 		while ((sig = keep_wait(&signals, dp.worker, N_WORKER)) == SIGHUP)
 			manage_reload(&dp.worker[W_MANAGE]);
 		service_say("STOPPING=1");

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -84,17 +86,10 @@ struct reload {
 	bool apply;
 };
 
-/* Ports are made at the start only. */
-static bool
-is_possible(const struct config_change *change)
-{
-	return change->live && strncmp(change->path, "ports[", 6) != 0;
-}
-
 static const char *
 note_of(const struct config_change *change)
 {
-	if (!is_possible(change))
+	if (!change->live)
 		return "needs a restart of the daemon";
 	if (strcmp(change->path, "fpm.feedback") == 0 && strcmp(change->to, "true") == 0)
 		return "routes from now on; `fpmctl replay` brings the others";
@@ -108,7 +103,7 @@ on_change(void *ctx, const struct config_change *change)
 {
 	struct reload *r = ctx;
 
-	r->n_impossible += !is_possible(change);
+	r->n_impossible += !change->live;
 	if (r->apply)
 		log_info("manage: configuration changed key=%s from=%s to=%s", change->path,
 			 change->from != NULL ? change->from : "none",
@@ -116,7 +111,7 @@ on_change(void *ctx, const struct config_change *change)
 	else
 		row(r->mm, json_pack("{s:s, s:s?, s:s?, s:b, s:s?}", "key", change->path,
 				     "from", change->from, "to", change->to, "possible",
-				     is_possible(change), "note", note_of(change)));
+				     change->live, "note", note_of(change)));
 }
 
 /* All that is wrong with a file, a row each. */
@@ -154,7 +149,7 @@ read_file(struct manage *mg, struct msg_manage *mm, struct config *next)
 }
 
 static void
-apply(struct manage *mg, const struct config *next)
+apply_settings(struct manage *mg, const struct config *next)
 {
 	struct worker *const to[] = {mg->conf.rib, mg->conf.fpm};
 
@@ -173,29 +168,239 @@ apply(struct manage *mg, const struct config *next)
 		m->queue_limit_bytes = next->fpm_queue_limit_bytes;
 		worker_send(to[i], &m->m);
 	}
+}
+
+/* Only the MTU differs: the TAP is told, and all else follows it. */
+static int
+port_mtu(struct manage *mg, const struct config_port *now, char *why, unsigned int size)
+{
+	const struct port *port = hotplug_find(&mg->conf.ports, now->tap);
+	int rc;
+
+	if (now->mtu_bytes > port->mtu_max_bytes) {
+		snprintf(why, size, "mtu %u is more than the device (%s) takes: %u at most",
+			 now->mtu_bytes, port->driver, port->mtu_max_bytes);
+		return -EINVAL;
+	}
+	rc = tap_mtu(&port->tap, now->mtu_bytes);
+	if (rc < 0)
+		snprintf(why, size, "mtu not set: %s", strerror(-rc));
+	return rc;
+}
+
+/* Another device, or other queues, behind the same TAP. The old one comes back on failure. */
+static int
+port_exchange(struct manage *mg, const struct config_port *was,
+	      const struct config_port *now, char *why, unsigned int size)
+{
+	struct hotplug *h = &mg->conf.ports;
+	struct port *port = hotplug_find(h, now->tap);
+	char again[256];
+	int fd = -1, spare, rc;
+
+	hotplug_del(h, port, &fd);
+	spare = dup(fd);
+	rc = hotplug_add(h, mg->conf.running, now, fd, why, size);
+	if (rc < 0 &&
+	    hotplug_add(h, mg->conf.running, was, spare, again, sizeof(again)) < 0)
+		log_error("manage: port is lost name=%s: %s", was->tap, again);
+	else if (rc == 0 && spare >= 0)
+		close(spare);
+	if (rc == 0 && now->mtu_bytes != was->mtu_bytes)
+		return port_mtu(mg, now, why, size);
+	return rc;
+}
+
+static unsigned int
+n_queue(const struct config_port *cp)
+{
+	return cp->n_rxq != 0 ? cp->n_rxq : cp->n_core;
+}
+
+static int
+port_set(struct manage *mg, const struct config_port *was, const struct config_port *now,
+	 char *why, unsigned int size)
+{
+	struct hotplug *h = &mg->conf.ports;
+
+	if (strcmp(was->device, now->device) != 0 || n_queue(was) != n_queue(now))
+		return port_exchange(mg, was, now, why, size);
+	if (hotplug_serve(h, hotplug_find(h, now->tap), now) < 0) {
+		snprintf(why, size, "no memory to move its queues");
+		return -ENOMEM;
+	}
+	return was->mtu_bytes != now->mtu_bytes ? port_mtu(mg, now, why, size) : 0;
+}
+
+/* Back from `n` ports of `next` that were seen to. */
+static void
+ports_undo(struct manage *mg, const struct config *next, unsigned int n)
+{
+	char why[256];
+
+	while (n-- > 0) {
+		const struct config_port *now = &next->port[n];
+		const struct config_port *was = config_port(mg->conf.running, now->tap);
+
+		if (was == NULL)
+			hotplug_del(&mg->conf.ports,
+				    hotplug_find(&mg->conf.ports, now->tap), NULL);
+		else if (port_set(mg, now, was, why, sizeof(why)) < 0)
+			log_error("manage: port not as before name=%s: %s", was->tap, why);
+	}
+}
+
+/* What can fail comes first, and is taken back; then ports go, which cannot. */
+static bool
+apply_ports(struct manage *mg, struct msg_manage *mm, const struct config *next)
+{
+	const struct config *running = mg->conf.running;
+	char why[256];
+
+	for (unsigned int i = 0; i < next->n_port; i++) {
+		const struct config_port *now = &next->port[i];
+		const struct config_port *was = config_port(running, now->tap);
+		int rc = was == NULL ? hotplug_add(&mg->conf.ports, next, now, -1, why,
+						   sizeof(why))
+				     : port_set(mg, was, now, why, sizeof(why));
+
+		if (rc < 0) {
+			ports_undo(mg, next, i);
+			refuse(mm, "port %s device %s: %s; nothing changed", now->tap,
+			       now->device, why);
+			return false;
+		}
+	}
+	for (unsigned int i = 0; i < running->n_port; i++)
+		if (config_port(next, running->port[i].tap) == NULL)
+			hotplug_del(&mg->conf.ports,
+				    hotplug_find(&mg->conf.ports, running->port[i].tap),
+				    NULL);
+	return true;
+}
+
+/* From what runs to `next`: all of it, or nothing and why not. */
+static void
+change_to(struct manage *mg, struct msg_manage *mm, struct config *next)
+{
+	struct reload r = {.mm = mm};
+
+	config_diff(mg->conf.running, next, on_change, &r);
+	if (mm->want.dry_run)
+		return;
+	if (r.n_impossible > 0) {
+		refuse(mm,
+		       "%u of the changes cannot be made while the daemon runs; "
+		       "nothing changed",
+		       r.n_impossible);
+		return;
+	}
+	if (!apply_ports(mg, mm, next))
+		return;
+	r.apply = true;
+	config_diff(mg->conf.running, next, on_change, &r);
+	apply_settings(mg, next);
+	/* The file of the start remains the one that a reload reads. */
+	memcpy(next->file, mg->conf.running->file, sizeof(next->file));
 	*mg->conf.running = *next;
+}
+
+static struct config *
+config_new(void)
+{
+	struct config *conf = calloc(1, sizeof(*conf));
+
+	if (conf == NULL)
+		abort(); /* 40 KiB */
+	return conf;
 }
 
 static void
 reload(struct manage *mg, struct msg_manage *mm)
 {
-	struct reload r = {.mm = mm};
-	struct config *next = calloc(1, sizeof(*next));
+	struct config *next = config_new();
 
-	if (next == NULL)
-		abort(); /* 40 KiB */
-	if (read_file(mg, mm, next)) {
-		config_diff(mg->conf.running, next, on_change, &r);
-		if (r.n_impossible > 0 && !mm->want.dry_run) {
-			refuse(mm,
-			       "%u of the changes cannot be made while the daemon runs; "
-			       "nothing changed",
-			       r.n_impossible);
-		} else if (!mm->want.dry_run) {
-			r.apply = true;
-			config_diff(mg->conf.running, next, on_change, &r);
-			apply(mg, next);
+	if (read_file(mg, mm, next))
+		change_to(mg, mm, next);
+	free(next);
+}
+
+/* --- ports -------------------------------------------------------------------------------- */
+
+/* Is what a person asked for one that a file could say? The file's own code judges. */
+static bool
+would_load(const struct config *next, struct msg_manage *mm)
+{
+	char *yaml = NULL, *said = NULL, path[32];
+	size_t size;
+	FILE *out = open_memstream(&yaml, &size), *err;
+	struct config *again = config_new();
+	int fd = memfd_create("config", MFD_CLOEXEC), errors = 1;
+
+	if (out == NULL || fd < 0)
+		abort();
+	config_show(next, out);
+	fclose(out);
+	err = open_memstream(&said, &size);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (write(fd, yaml, strlen(yaml)) == (ssize_t)strlen(yaml))
+		errors = config_load(path, again, err);
+	fclose(err);
+	if (errors > 0) {
+		const char *text = strstr(said, ": "); /* behind the place */
+
+		said[strcspn(said, "\n")] = '\0';
+		refuse(mm, "%s; nothing changed", text != NULL ? text + 2 : said);
+	}
+	close(fd);
+	free(yaml);
+	free(said);
+	free(again);
+	return errors == 0;
+}
+
+static void
+port_wish(const struct manage_want *want, struct config_port *cp)
+{
+	snprintf(cp->tap, sizeof(cp->tap), "%s", want->tap);
+	if (want->device[0] != '\0')
+		memcpy(cp->device, want->device, sizeof(cp->device));
+	if (want->mtu_bytes != 0)
+		cp->mtu_bytes = want->mtu_bytes;
+	if (want->n_rxq != 0)
+		cp->n_rxq = want->n_rxq;
+}
+
+static void
+port_change(struct manage *mg, struct msg_manage *mm)
+{
+	const struct manage_want *want = &mm->want;
+	struct config *next = config_new();
+	unsigned int i = 0;
+
+	*next = *mg->conf.running;
+	while (i < next->n_port && strcmp(next->port[i].tap, want->tap) != 0)
+		i++;
+	if (want->op == MANAGE_PORT_ADD && i < next->n_port) {
+		refuse(mm, "port %s is there already; `port set` changes it", want->tap);
+	} else if (want->op != MANAGE_PORT_ADD && i == next->n_port) {
+		refuse(mm, "no port %s; `fpmctl show ports` lists them", want->tap);
+	} else if (i == CONFIG_PORTS_MAX) {
+		refuse(mm, "there are %u ports, as many as there can be", i);
+	} else if (want->op == MANAGE_PORT_DEL && next->n_port == 1) {
+		refuse(mm, "%s is the last port", want->tap);
+	} else {
+		if (want->op == MANAGE_PORT_DEL) {
+			memmove(&next->port[i], &next->port[i + 1],
+				(--next->n_port - i) * sizeof(next->port[0]));
+		} else {
+			if (want->op == MANAGE_PORT_ADD)
+				next->port[next->n_port++] =
+					(struct config_port){.mtu_bytes = 1500};
+			port_wish(want, &next->port[i]);
 		}
+		if (want->op == MANAGE_PORT_DEL || would_load(next, mm))
+			change_to(mg, mm, next);
 	}
 	free(next);
 }
@@ -213,6 +418,11 @@ answer(struct manage *mg, struct msg_manage *mm)
 		break;
 	case MANAGE_RELOAD:
 		reload(mg, mm);
+		break;
+	case MANAGE_PORT_ADD:
+	case MANAGE_PORT_SET:
+	case MANAGE_PORT_DEL:
+		port_change(mg, mm);
 		break;
 	case MANAGE_POLICER:
 		policer_change(mg, &mm->want);

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * manage: the thread that changes a running daemon: its configuration. The only writer of
- * what runs; it may wait, for it holds up nobody.
+ * manage: the thread that changes a running daemon: its configuration, its ports. The only
+ * writer of what runs; it may wait, for it holds up nobody.
  */
 #ifndef MANAGE_H
 #define MANAGE_H
 
 #include "base/worker.h"
 #include "config.h"
+#include "hotplug.h"
 
 struct manage_conf {
 	struct config *running; /* W:manage after start  what runs */
 	struct worker *rib, *fpm;
+	struct hotplug ports;
 };
 
 /* As rib_setup(). Answers MSG_QUERY of base/manage.h.                            [main] */

@@ -148,6 +148,19 @@ kmon_resync(struct kmon *km)
 }
 
 int
+kmon_retell(struct kmon *km, unsigned int ifindex, bool again)
+{
+	struct kmon_key key = {.ifindex = ifindex};
+	struct mirror_entry *e = mirror_find(&km->mirror[KMON_LINK], &key);
+
+	if (e != NULL) {
+		mirror_take_one(&km->mirror[KMON_LINK], e);
+		kmon_bury(km, KMON_LINK, e);
+	}
+	return again ? kmon_resync(km) : 0;
+}
+
+int
 kmon_dispatch(struct kmon *km)
 {
 	for (int i = 0; i < DISPATCH_BURST && !km->lost; i++) {

@@ -97,6 +97,13 @@ int kmon_dispatch(struct kmon *km);
 int kmon_resync(struct kmon *km);
 
 /*
+ * Report everything of link `ifindex` gone, and then again as it is: for a caller to whom it
+ * means something else from now on. With `again` false only gone; what still comes of it is
+ * news. Not from a callback. Returns 0 or -errno, as kmon_resync().
+ */
+int kmon_retell(struct kmon *km, unsigned int ifindex, bool again);
+
+/*
  * Ask the kernel to resolve or re-confirm a neighbour (RTM_NEWNEIGH with NTF_USE and state
  * none): it solicits on the link, three tries a second apart, then NUD_FAILED. Not waited
  * for; the answer arrives as a neigh event. Entries that are not the kernel's to resolve

@@ -256,6 +256,26 @@ tap_adopt(struct tap *tap, int fd, const char *name, const char *netns)
 }
 
 int
+tap_mtu(const struct tap *tap, unsigned int mtu_bytes)
+{
+	struct ifreq ifr = request_for(tap->name);
+	struct netns_guard guard;
+	int ctl, rc = netns_enter(tap->netns, &guard);
+
+	if (rc < 0)
+		return rc;
+	ctl = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	rc = ctl < 0 ? -errno : 0;
+	netns_leave(&guard);
+	if (rc < 0)
+		return rc;
+	ifr.ifr_mtu = (int)mtu_bytes;
+	rc = do_ioctl(ctl, SIOCSIFMTU, &ifr);
+	close(ctl);
+	return rc;
+}
+
+int
 tap_carrier(struct tap *tap, bool up)
 {
 	int on = up;

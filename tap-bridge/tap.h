@@ -44,6 +44,9 @@ int tap_open(struct tap *tap, const char *name, const char *netns, const uint8_t
  */
 int tap_adopt(struct tap *tap, int fd, const char *name, const char *netns);
 
+/* Give it an MTU (SIOCSIFMTU). Returns 0 or -errno.                     [any thread] */
+int tap_mtu(const struct tap *tap, unsigned int mtu_bytes);
+
 /* Drive the kernel's carrier (TUNSETCARRIER). Returns 0 or -errno. */
 int tap_carrier(struct tap *tap, bool up);
 

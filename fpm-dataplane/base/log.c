@@ -5,13 +5,54 @@
  */
 #include "base/log.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 static _Atomic int max_level = LOG_LEVEL_INFO;
+
+#define KEPT_BYTES 256 /* of a line; more is cut */
+
+/* For `fpmctl show log`. Control threads write few lines, and may wait for one another. */
+static struct {
+	pthread_mutex_t lock;
+	unsigned long n; /* lines ever */
+	struct {
+		uint16_t len;
+		char text[KEPT_BYTES];
+	} line[LOG_RECENT_LINES];
+} recent = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void
+keep(const char *line, size_t len)
+{
+	unsigned long at;
+
+	if (len > KEPT_BYTES)
+		len = KEPT_BYTES;
+	pthread_mutex_lock(&recent.lock);
+	at = recent.n++ % LOG_RECENT_LINES;
+	memcpy(recent.line[at].text, line, len);
+	recent.line[at].len = (uint16_t)len;
+	pthread_mutex_unlock(&recent.lock);
+}
+
+void
+log_recent(void (*each)(void *ctx, const char *line, size_t len), void *ctx)
+{
+	pthread_mutex_lock(&recent.lock);
+	for (unsigned long i = recent.n > LOG_RECENT_LINES ? recent.n - LOG_RECENT_LINES
+							   : 0;
+	     i < recent.n; i++)
+		each(ctx, recent.line[i % LOG_RECENT_LINES].text,
+		     recent.line[i % LOG_RECENT_LINES].len);
+	pthread_mutex_unlock(&recent.lock);
+}
 
 void
 log_set_level(enum log_level level)
@@ -50,6 +91,7 @@ log_write(enum log_level level, const char *fmt, ...)
 	n += m;
 	if (n > (int)sizeof(line) - 2)
 		n = (int)sizeof(line) - 2;
+	keep(line, (size_t)n);
 	line[n++] = '\n';
 	if (write(STDERR_FILENO, line, (size_t)n) < 0)
 		return; /* nowhere left to complain */

@@ -31,6 +31,13 @@ void log_write(enum log_level level, const char *fmt, ...)
 const char *log_escape(const char *in, size_t len, char *out, size_t out_size);
 
 /*
+ * The last lines, oldest first, whatever took them away from where they were written.
+ *                                                          [any thread but forwarders]
+ */
+#define LOG_RECENT_LINES 512
+void log_recent(void (*each)(void *ctx, const char *line, size_t len), void *ctx);
+
+/*
  * At most one line a second for an event that a peer can repeat at will.
  * Returns true when the line may be written; *missed then tells how many were not.
  */

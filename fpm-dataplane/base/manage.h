@@ -7,6 +7,7 @@
 #define BASE_MANAGE_H
 
 #include <net/if.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,6 +18,9 @@ enum manage_op {
 	MANAGE_NOTHING,
 	MANAGE_SHOW, /* what runs, as YAML: one row `{yaml}` */
 	MANAGE_RELOAD, /* read `file`, apply what differs; rows of what differs, or is wrong */
+	MANAGE_PORT_ADD, /* a port of `tap`, `device`, ... */
+	MANAGE_PORT_SET, /* other values for port `tap` */
+	MANAGE_PORT_DEL,
 	MANAGE_POLICER, /* `policer` is in force for `class` from now on */
 };
 
@@ -24,8 +28,10 @@ enum manage_op {
 
 struct manage_want {
 	enum manage_op op;
-	bool dry_run;               /* RELOAD: only tell */
-	char file[MANAGE_FILE_MAX]; /* RELOAD; "": the one of the start */
+	bool dry_run;                    /* RELOAD: only tell */
+	char file[MANAGE_FILE_MAX];      /* RELOAD; "": the one of the start */
+	char tap[IFNAMSIZ], device[256]; /* "": not given */
+	unsigned int mtu_bytes, n_rxq;   /* 0: not given */
 	enum punt_class class;
 	struct policer_conf policer; /* a number is POLICER_KEEP: as it is */
 };
@@ -46,6 +52,17 @@ struct msg_settings {
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
 	bool feedback;
 	uint64_t queue_limit_bytes;
+};
+
+/*
+ * MSG_PORT: the port in slot ifidx - 1 of everybody's array is there from now on, or `gone`:
+ * who posts `done` looks at it no more, and has let go of what hung on it.
+ */
+struct msg_port {
+	struct msg m;
+	uint16_t ifidx;
+	bool gone;
+	sem_t *done; /* manage waits for it */
 };
 
 #endif

@@ -31,6 +31,7 @@ enum msg_type {
 	MSG_FEEDBACK, /* rib -> fpm    routes that are forwarded by now. Bound: the queue */
 	MSG_REPLAY, /* ui -> fpm      end the session, so that zebra comes and says all again */
 	MSG_SETTINGS, /* manage -> rib, fpm  numbers to go by from now on. Bound: requests */
+	MSG_PORT,     /* manage -> neigh, punt  a port came or goes. Bound: one, awaited */
 	MSG_RECLAIM, /* urcu -> rib, neigh, trace  a grace period is over. Bound: one a commit */
 	MSG_QUERY, /* ui, trace -> rib, neigh; ui -> trace, manage  a slice, please. Bound: clients */
 	MSG_REPLY, /* rib, neigh, trace, manage -> who asked  the slice */
@@ -103,10 +104,11 @@ enum query_kind {
 	QUERY_NEXTHOPS,
 	QUERY_NEIGHBORS,
 	QUERY_SUMMARY,
-	QUERY_AUDIT,  /* FIB against RIB; `repair` */
-	QUERY_WATCH,  /* to trace: one of port/watch.h */
-	QUERY_MANAGE, /* to manage: one of base/manage.h */
-	QUERY_BREAK,  /* tests only: make `breaking` of `prefix` wrong */
+	QUERY_INTERFACES, /* to neigh */
+	QUERY_AUDIT,      /* FIB against RIB; `repair` */
+	QUERY_WATCH,      /* to trace: one of port/watch.h */
+	QUERY_MANAGE,     /* to manage: one of base/manage.h */
+	QUERY_BREAK,      /* tests only: make `breaking` of `prefix` wrong */
 };
 
 enum query_break { BREAK_NOTHING, BREAK_ROUTE, BREAK_TABLE, BREAK_GROUP };

@@ -95,7 +95,7 @@ static int
 reload(const struct options *opt, int n, char **word)
 {
 	struct answer a = {.json = opt->json};
-	json_t *what = json_pack("{s:s}", "do", "reload"), *request;
+	json_t *what, *request;
 	char *path = NULL;
 	int rc;
 
@@ -107,9 +107,9 @@ reload(const struct options *opt, int n, char **word)
 			fprintf(stderr, "fpmctl: %s: %s\n", word[0], strerror(errno));
 			return CTL_USAGE;
 		}
-		json_object_set_new(what, "file", json_string(path));
-		free(path);
 	}
+	what = json_pack("{s:s, s:s*}", "do", "reload", "file", path);
+	free(path);
 	if (opt->dry_run)
 		json_object_set_new(what, "dry_run", json_true());
 	request = json_pack("{s:o}", "config", what);
@@ -151,6 +151,67 @@ config_run(const struct options *opt, int n, char **word)
 	return rc;
 }
 
+/* --- port --------------------------------------------------------------------------------- */
+
+void
+port_help(FILE *out)
+{
+	fputs("      device DEVICE  a PCI address, or DPDK devargs; add needs it\n"
+	      "      mtu N          IP packet in octets (1500)\n"
+	      "      queues N       receive queues; without it one a core\n"
+	      "      add makes the TAP, set keeps it with its addresses, del deletes it.\n"
+	      "      What is to be there after the next start belongs into the file\n"
+	      "      (`fpmctl config show` is one). Examples:\n"
+	      "      fpmctl port add wan1 device 0000:03:00.0 mtu 9000\n"
+	      "      fpmctl port add wan1 device net_af_packet,iface=eth1\n",
+	      out);
+}
+
+int
+port_run(const struct options *opt, int n, char **word)
+{
+	struct answer a = {.json = opt->json};
+	json_t *what, *request;
+	int rc;
+
+	if (n > 0 && strcmp(word[0], "add") != 0 && strcmp(word[0], "set") != 0 &&
+	    strcmp(word[0], "del") != 0)
+		return unexpected(word[0], "port");
+	if (n < 2 || n % 2 != 0) {
+		fputs("fpmctl: port add, set or del, a NAME, then pairs such as `mtu "
+		      "1400`\n",
+		      stderr);
+		return usage("port");
+	}
+	what = json_pack("{s:s, s:s}", "do", word[0], "name", word[1]);
+	for (int i = 2; i < n; i += 2) {
+		bool number = strcmp(word[i], "mtu") == 0 || strcmp(word[i], "queues") == 0;
+		char *end;
+		long long v = strtoll(word[i + 1], &end, 10);
+
+		if (!number && strcmp(word[i], "device") != 0) {
+			json_decref(what);
+			return unexpected(word[i], "port");
+		}
+		if (number && (*end != '\0' || end == word[i + 1])) {
+			json_decref(what);
+			fprintf(stderr, "fpmctl: %s '%s' is not a number\n", word[i],
+				word[i + 1]);
+			return usage("port");
+		}
+		json_object_set_new(what, word[i],
+				    number ? json_integer(v) : json_string(word[i + 1]));
+	}
+	request = json_pack("{s:o}", "port", what);
+	rc = conn_ask(opt->socket, request, on_change, &a);
+	json_decref(request);
+	if (a.json)
+		puts(a.n_rows == 0 ? "[]" : "]");
+	else if (rc == CTL_OK)
+		puts(a.n_rows == 0 ? "nothing differs from what runs" : "applied");
+	return rc;
+}
+
 /* --- set ---------------------------------------------------------------------------------- */
 
 void
@@ -164,6 +225,23 @@ set_help(FILE *out)
 	      "file\n"
 	      "      (policers), of which `fpmctl config show` is one\n",
 	      out);
+}
+
+/* As they are said, and the daemon's key for each. */
+static const char *const rate_key[][2] = {{"rate", "rate"},
+					  {"burst", "burst"},
+					  {"source-rate", "source_rate"},
+					  {"source-burst", "source_burst"}};
+#define N_RATE_KEY (sizeof(rate_key) / sizeof(rate_key[0]))
+
+void
+set_words(FILE *out, bool classes)
+{
+	unsigned int n = classes ? N_PUNT_CLASS : N_RATE_KEY;
+
+	for (unsigned int i = 0; i < n; i++)
+		fprintf(out, "%s ", classes ? punt_class_info[i].name : rate_key[i][0]);
+	fputc('\n', out);
 }
 
 static bool
@@ -183,10 +261,6 @@ on_class(const json_t *row, const char *text, void *ctx)
 int
 set_run(const struct options *opt, int n, char **word)
 {
-	static const char *const key[][2] = {{"rate", "rate"},
-					     {"burst", "burst"},
-					     {"source-rate", "source_rate"},
-					     {"source-burst", "source_burst"}};
 	bool json = opt->json;
 	json_t *request;
 	int rc;
@@ -204,14 +278,14 @@ set_run(const struct options *opt, int n, char **word)
 		char *end;
 		long long number = strtoll(word[i + 1], &end, 10);
 
-		while (k < 4 && strcmp(word[i], key[k][0]) != 0)
+		while (k < N_RATE_KEY && strcmp(word[i], rate_key[k][0]) != 0)
 			k++;
-		if (k == 4) {
+		if (k == N_RATE_KEY) {
 			json_decref(request);
 			return unexpected(word[i], "set");
 		}
 		/* What is no number is the daemon's to judge: `unlimited` is one of its words. */
-		json_object_set_new(request, key[k][1],
+		json_object_set_new(request, rate_key[k][1],
 				    *end == '\0' && end != word[i + 1]
 					    ? json_integer(number)
 					    : json_string(word[i + 1]));

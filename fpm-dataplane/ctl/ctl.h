@@ -27,7 +27,8 @@ enum {
 struct options {
 	const char *socket;
 	bool json;
-	int family; /* 0: both */
+	int family;              /* 0: both */
+	double watch_s, rates_s; /* 0: not */
 	bool repair, dry_run;
 	const char *vtysh, *file; /* NULL: not given */
 };
@@ -42,10 +43,14 @@ int flushed(int rc, int error);
 /* Commands: words after their name to an exit code. And what they say of themselves. */
 int show_run(const struct options *opt, int n, char **word);
 void show_help(FILE *out);
+void show_words(FILE *out); /* what can be shown, on a line: for the completion */
 int config_run(const struct options *opt, int n, char **word);
 void config_help(FILE *out);
+int port_run(const struct options *opt, int n, char **word);
+void port_help(FILE *out);
 int set_run(const struct options *opt, int n, char **word);
 void set_help(FILE *out);
+void set_words(FILE *out, bool classes); /* those, or what is set of one, on a line */
 void audit_help(FILE *out);
 
 /*
@@ -75,6 +80,7 @@ int audit_run(const char *socket, const char *vtysh, bool repair, bool json);
  * Returns an exit code: CTL_FAILED when a check failed.
  */
 void doctor_help(FILE *out);
+void doctor_words(FILE *out); /* the names, on a line */
 int doctor_run(const char *socket, const char *vtysh, bool json, int n, char **word);
 
 /* What would become of a packet that the words describe. Returns an exit code. */
@@ -108,8 +114,13 @@ bool row_true(const json_t *row, const char *key);
 bool row_has(const json_t *row, const char *key); /* and it is not null */
 
 /* "12.3 MiB", "1 h 02 min": for people. Returns buf. */
+const char *human_count(long long n, char buf[32]); /* "1234567", "12.3 M" */
+const char *human_rate(double per_s, char buf[32]); /* "12.3 k" */
 const char *human_bytes(long long bytes, char buf[32]);
 const char *human_seconds(double seconds, char buf[32]);
+
+/* Words of `text` from column `indent` on, broken before column 80. */
+void wrapped_print(const char *text, int indent);
 
 /* The channel, memory and version, each one row (ctl/status.c). */
 void status_fpm(const json_t *row);

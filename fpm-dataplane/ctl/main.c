@@ -120,6 +120,7 @@ help_capture(FILE *out)
 #define OPT_FILE    4u
 #define OPT_FAMILY  8u
 #define OPT_DRY_RUN 16u
+#define OPT_TIMES   32u
 
 static int help(const struct options *opt, int n, char **word);
 
@@ -130,7 +131,7 @@ static const struct command {
 	void (*more)(FILE *out); /* its words; NULL: none */
 } command[] = {
 	{"show", "WHAT ...", "what the daemon knows: `fpmctl help show` lists it", show_run,
-	 OPT_FAMILY, show_help},
+	 OPT_FAMILY | OPT_TIMES, show_help},
 	{"explain", "dst ADDRESS [port NAME] [WORDS]",
 	 "what would become of a packet, stage by stage; nothing is sent", explain, 0,
 	 help_explain},
@@ -141,6 +142,8 @@ static const struct command {
 	 help_capture},
 	{"config", "check FILE | show | reload [FILE] [--dry-run]",
 	 "look at a configuration, or change to it", config_run, OPT_DRY_RUN, config_help},
+	{"port", "add|set|del NAME [device D] [mtu N] [queues N]",
+	 "ports come and go while others forward", port_run, 0, port_help},
 	{"set", "policer CLASS [rate N] [burst N] ...",
 	 "change a policer until the daemon ends", set_run, 0, set_help},
 	{"audit", "[--repair] [--vtysh COMMAND]",
@@ -197,20 +200,24 @@ help(const struct options *opt, int n, char **word)
 	if (n > 0 && (c == NULL || n > 1))
 		return unexpected(word[c == NULL ? 0 : 1], NULL);
 	if (c != NULL) {
-		printf("usage: fpmctl [OPTIONS] %s %s\n  %s\n", c->name, c->words, c->text);
+		printf("usage: fpmctl [OPTIONS] %s%s%s\n  %s\n", c->name,
+		       c->words[0] == '\0' ? "" : " ", c->words, c->text);
 		if (c->more != NULL)
 			c->more(stdout);
 		return CTL_OK;
 	}
 	puts("usage: fpmctl [OPTIONS] COMMAND ...\n");
 	for (unsigned int i = 0; i < N_COMMAND; i++)
-		printf("  %-9s %s\n            %s\n", command[i].name, command[i].words,
-		       command[i].text);
+		printf("  %s%*s%s\n            %s\n", command[i].name,
+		       command[i].words[0] == '\0' ? 0 : 10 - (int)strlen(command[i].name),
+		       "", command[i].words, command[i].text);
 	puts("\n  -s, --socket SOCKET  the daemon's control socket; else $FPMCTL_SOCKET, "
 	     "else\n"
 	     "                       " CTL_SOCKET "\n"
 	     "  -j, --json           one JSON array; the keys are stable (rows.md)\n"
-	     "      --version        of fpmctl itself\n\n"
+	     "  -h, --help           this list\n"
+	     "      --version        of fpmctl itself\n"
+	     "  NO_COLOR in the environment: no colours, which only a terminal gets\n\n"
 	     "Exit codes: 0 done, 1 no daemon or connection lost, 2 wrong words or "
 	     "refused,\n"
 	     "3 nothing found, or found to differ; of explain: it would be dropped;\nof "
@@ -230,6 +237,71 @@ stdio_secure(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
+/* The time of --watch and --rates. */
+static int
+take_seconds(const char *text, double *out)
+{
+	char *end = NULL;
+
+	*out = text != NULL ? strtod(text, &end) : 1;
+	if (text == NULL || (end != text && *end == '\0' && *out >= 0.1 && *out <= 86400))
+		return CTL_OK;
+	fprintf(stderr, "fpmctl: '%s' is not a number of seconds from 0.1 to 86400\n",
+		text);
+	return usage("show");
+}
+
+static bool
+on_port(const json_t *row, const char *text, void *ctx)
+{
+	printf("%s ", row_str(row, "name"));
+	return true;
+}
+
+/* Names of ports, on a line. */
+static int
+ports_list(const struct options *opt)
+{
+	json_t *request = json_pack("{s:s}", "show", "ports");
+	int rc = conn_ask(opt->socket, request, on_port, NULL);
+
+	json_decref(request);
+	return rc;
+}
+
+/* What may follow the words, on a line: for the completion (dist/fpmctl.bash). */
+static int
+complete(int n, char **word)
+{
+	bool one = n == 1;
+
+	if (n == 0 || (one && strcmp(word[0], "help") == 0)) {
+		for (unsigned int i = 0; i < N_COMMAND; i++)
+			printf("%s ", command[i].name);
+		puts("");
+	} else if (one && strcmp(word[0], "show") == 0) {
+		show_words(stdout);
+	} else if (one && strcmp(word[0], "config") == 0) {
+		puts("check show reload");
+	} else if (strcmp(word[0], "port") == 0) {
+		puts(one ? "add set del" : "device mtu queues");
+	} else if (strcmp(word[0], "set") == 0) {
+		if (one)
+			puts("policer");
+		else
+			set_words(stdout, n == 2);
+	} else if (strcmp(word[0], "doctor") == 0) {
+		doctor_words(stdout);
+	} else if (strcmp(word[0], "explain") == 0) {
+		words_list(stdout, WORDS_EXPLAIN);
+	} else if (strcmp(word[0], "trace") == 0) {
+		words_list(stdout, WORDS_TRACE);
+	} else if (strcmp(word[0], "capture") == 0) {
+		words_list(stdout, WORDS_CAPTURE);
+	}
+	return CTL_OK;
+}
+
 /* Options that were given and belong to another command. Returns CTL_OK or CTL_USAGE. */
 static int
 check_options(const struct command *c, unsigned int given)
@@ -241,7 +313,8 @@ check_options(const struct command *c, unsigned int given)
 		  {OPT_VTYSH, "--vtysh belongs to audit and doctor"},
 		  {OPT_FILE, "-w belongs to capture"},
 		  {OPT_FAMILY, "-4 and -6 choose routes or neighbors"},
-		  {OPT_DRY_RUN, "--dry-run belongs to config reload"}};
+		  {OPT_DRY_RUN, "--dry-run belongs to config reload"},
+		  {OPT_TIMES, "--watch and --rates belong to show"}};
 
 	for (unsigned int i = 0; i < sizeof(of) / sizeof(of[0]); i++)
 		if ((given & of[i].bit & ~c->options) != 0) {
@@ -263,11 +336,15 @@ main(int argc, char **argv)
 		{"write", required_argument, NULL, 'w'},
 		{"vtysh", required_argument, NULL, 'V'},
 		{"dry-run", no_argument, NULL, 'n'},
+		{"watch", optional_argument, NULL, 'W'},
+		{"rates", optional_argument, NULL, 'R'},
+		{"complete", optional_argument, NULL, 'C'},
 		{NULL, 0, NULL, 0},
 	};
 	struct options o = {.socket = getenv("FPMCTL_SOCKET")};
 	const struct command *c;
 	unsigned int given = 0;
+	bool completing = false;
 	int opt;
 
 	stdio_secure();
@@ -302,6 +379,18 @@ main(int argc, char **argv)
 			o.dry_run = true;
 			given |= OPT_DRY_RUN;
 			break;
+		case 'W':
+		case 'R':
+			if (take_seconds(optarg, opt == 'W' ? &o.watch_s : &o.rates_s) !=
+			    CTL_OK)
+				return CTL_USAGE;
+			given |= OPT_TIMES;
+			break;
+		case 'C':
+			if (optarg != NULL)
+				return flushed(ports_list(&o), 0);
+			completing = true;
+			break;
 		case '4':
 		case '6':
 			o.family = opt - '0';
@@ -311,6 +400,8 @@ main(int argc, char **argv)
 			return usage(NULL);
 		}
 	}
+	if (completing)
+		return flushed(complete(argc - optind, argv + optind), 0);
 	if (optind == argc)
 		return usage(NULL);
 	c = command_find(argv[optind]);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `fpmctl show`: words to a request, its rows to a table or to JSON.
+ * `fpmctl show`: words to a request, its rows to a table or to JSON, once or again and again.
+ * Long answers are handed on row by row; short ones that have counters can be kept, so that
+ * the next says by how much they have moved.
  */
 #include "ctl/ctl.h"
 
@@ -8,55 +10,119 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/prefix.h"
 
+#define COUNTS   1u /* has counters: --watch and --rates say how fast they move */
+#define FAMILY   2u /* -4 and -6 choose */
+#define ZEROS    4u /* rows of nothing are left out unless `all` is said */
+#define SORTED   8u /* the daemon has no order: sorted here */
+#define PREFIXED 16u
+
+static const struct what {
+	const char *show, *request; /* what people say, what the daemon is asked */
+	const char *words, *text;
+	const char *name; /* key by which a row is chosen, NULL: by none */
+	unsigned int is;
+	const char *none; /* when there are no rows */
+} known[] = {
+	{"ports", "ports", "[NAME]", "ports: link, counters, addresses", "name", COUNTS,
+	 "no ports"},
+	{"interfaces", "interfaces", "[NAME]",
+	 "interfaces of the control namespace, as the kernel tells of them", "name", 0,
+	 "no interfaces"},
+	{"routes", "routes", "[PREFIX|ADDRESS] [longest|exact] [-4|-6]",
+	 "routes; an ADDRESS finds its longest match, a PREFIX itself", NULL,
+	 FAMILY | PREFIXED, "no routes"},
+	{"fib", "fib", "", "the compiled tables: prefixes, nodes, memory", "family", 0,
+	 "the RIB has not answered yet"},
+	{"nexthops", "nexthops", "", "next-hop groups and how many routes use them", NULL,
+	 0, "no next hops"},
+	{"groups", "nexthops", "", "the same", NULL, 0, "no groups"},
+	{"neighbors", "neighbors", "[PREFIX|ADDRESS] [-4|-6]",
+	 "neighbours and their MAC addresses", NULL, FAMILY | SORTED | PREFIXED,
+	 "no neighbors"},
+	{"counters", "counters", "[all] [NAME]",
+	 "drops, punts, totals; without `all` those that are not zero", "name",
+	 COUNTS | ZEROS, "all counters are zero; `fpmctl show counters all` lists them"},
+	{"drops", "counters", "[all] [NAME]",
+	 "drops, what each means and what to do about it", "name", COUNTS | ZEROS,
+	 "nothing was dropped; `fpmctl show drops all` lists the reasons"},
+	{"punt", "punt", "[CLASS]",
+	 "classes of packets for the host: their policers, and what they did", "class",
+	 COUNTS, "no classes"},
+	{"fpm", "fpm", "", "the channel to zebra, and what came of it", NULL, 0, ""},
+	{"cycles", "cycles", "[THREAD]", "where the forwarders' time goes, stage by stage",
+	 "thread", 0,
+	 "no packets yet in the rounds that are timed: one of 251 with traffic"},
+	{"threads", "threads", "[NAME]", "threads, where they run, their CPU time",
+	 "thread", COUNTS, "no threads"},
+	{"memory", "memory", "", "memory, by what it is used for", NULL, 0, ""},
+	{"log", "log", "", "the last 512 lines of the log", NULL, 0, "no lines"},
+	{"version", "version", "", "version, uptime, configuration file of the daemon",
+	 NULL, 0, ""},
+};
+#define N_KNOWN (sizeof(known) / sizeof(known[0]))
+
 struct ask {
 	const struct options *opt;
-	const char *show, *prefix;
+	const struct what *what;
+	const char *prefix, *name; /* NULL: all */
 	bool all, has_longest, longest;
 
 	unsigned long long n_rows;
-	int write_error;  /* errno of a failed write to stdout */
-	json_t *unsorted; /* rows of neighbors, which the daemon has in no order */
-};
-
-static const struct {
-	const char *show, *words, *text;
-} known[] = {
-	{"ports", "", "ports: link, counters, addresses"},
-	{"routes", " [PREFIX|ADDRESS] [longest|exact] [-4|-6]",
-	 "routes; an ADDRESS finds its longest match, a PREFIX itself"},
-	{"nexthops", "", "next-hop groups and how many routes use them"},
-	{"neighbors", " [-4|-6]", "neighbours and their MAC addresses"},
-	{"counters", " [all]",
-	 "drops, punts, totals; without `all` those that are not zero"},
-	{"punt", "", "classes of packets for the host: their policers, and what they did"},
-	{"fpm", "", "the channel to zebra, and what came of it"},
-	{"cycles", "", "where the forwarders' time goes, stage by stage"},
-	{"memory", "", "memory, by what it is used for"},
-	{"version", "", "version, uptime, configuration file of the daemon"},
+	int write_error;       /* errno of a failed write to stdout */
+	json_t *rows;          /* all of this answer; NULL: not kept */
+	json_t *before;        /* of the last one */
+	double at_s, before_s; /* monotonic */
 };
 
 void
 show_help(FILE *out)
 {
-	for (unsigned int i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		fprintf(out, "      %s%s\n          %s\n", known[i].show, known[i].words,
+	for (unsigned int i = 0; i < N_KNOWN; i++)
+		fprintf(out, "      %s%s%s\n          %s\n", known[i].show,
+			known[i].words[0] == '\0' ? "" : " ", known[i].words,
 			known[i].text);
+	fputs("      --watch[=SECONDS]  again and again (1), with rates from the second "
+	      "on\n"
+	      "      --rates[=SECONDS]  wait so long (1), then once, with rates\n",
+	      out);
+}
+
+void
+show_words(FILE *out)
+{
+	for (unsigned int i = 0; i < N_KNOWN; i++)
+		fprintf(out, "%s%s", i > 0 ? " " : "", known[i].show);
+	fputc('\n', out);
+}
+
+static bool
+is_wanted(const struct ask *ask, const json_t *row)
+{
+	const char *kind = row_str(row, "kind");
+
+	if (strcmp(ask->what->show, "drops") == 0 && strcmp(kind, "drop") != 0)
+		return false;
+	if (ask->name != NULL)
+		return strcmp(row_str(row, ask->what->name), ask->name) == 0;
+	return ask->opt->json || ask->all || (ask->what->is & ZEROS) == 0 ||
+	       row_int(row, "value") != 0;
 }
 
 static bool
 row_print(struct ask *ask, const json_t *row, const char *text)
 {
-	const struct view *view = view_find(ask->show);
+	const struct view *view = view_find(ask->what->show);
 
+	if (!is_wanted(ask, row))
+		return true;
 	errno = 0;
 	if (ask->opt->json) {
 		printf("%s%s", ask->n_rows == 0 ? "[" : ",\n", text);
-	} else if (strcmp(ask->show, "counters") == 0 && !ask->all &&
-		   row_int(row, "value") == 0) {
-		return true;
 	} else {
 		if (ask->n_rows == 0 && view->head != NULL)
 			view->head();
@@ -73,9 +139,9 @@ on_row(const json_t *row, const char *text, void *ctx)
 {
 	struct ask *ask = ctx;
 
-	if (ask->unsorted == NULL)
+	if (ask->rows == NULL)
 		return row_print(ask, row, text);
-	return json_array_append(ask->unsorted, (json_t *)(uintptr_t)row) == 0;
+	return json_array_append(ask->rows, (json_t *)(uintptr_t)row) == 0;
 }
 
 static int
@@ -94,18 +160,76 @@ by_device_and_address(const void *a, const void *b)
 	return memcmp(&p.addr, &q.addr, sizeof(p.addr));
 }
 
-/* Rows that were kept until all of them were there. */
-static void
-sorted_print(struct ask *ask)
+/* --- rates ------------------------------------------------------------------------------ */
+
+static const char *const counted[] = {"value",    "rx_packets", "rx_bytes",   "tx_packets",
+				      "tx_bytes", "rx_missed",  "rx_errors",  "tx_errors",
+				      "passed",   "policed",    "over_share", "ring_full",
+				      "cpu_s"};
+
+/* The row of the same name (and kind, for a drop and a punt may be called alike). */
+static const json_t *
+same_row(const json_t *rows, const json_t *row, const char *name)
 {
-	size_t n = json_array_size(ask->unsorted);
+	const json_t *other;
+	size_t i;
+
+	json_array_foreach (rows, i, other)
+		if (strcmp(row_str(other, name), row_str(row, name)) == 0 &&
+		    strcmp(row_str(other, "kind"), row_str(row, "kind")) == 0 &&
+		    row_int(other, "tid") == row_int(row, "tid"))
+			return other;
+	return NULL;
+}
+
+/* Into each row, by each counter that it has, KEY_per_s. */
+static void
+rates_add(const struct ask *ask)
+{
+	double seconds = ask->at_s - ask->before_s;
+	json_t *row;
+	size_t i;
+
+	json_array_foreach (ask->rows, i, row) {
+		const json_t *was = same_row(ask->before, row, ask->what->name);
+
+		for (unsigned int k = 0; k < sizeof(counted) / sizeof(counted[0]); k++) {
+			double by = row_real(row, counted[k]) - row_real(was, counted[k]);
+			char key[32];
+
+			if (was == NULL || !row_has(row, counted[k]) || seconds <= 0)
+				continue;
+			snprintf(key, sizeof(key), "%s_per_s", counted[k]);
+			json_object_set_new(
+				row, key,
+				json_real((double)(long long)(by / seconds * 100) / 100));
+		}
+	}
+}
+
+static double
+now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* --- one answer ------------------------------------------------------------------------- */
+
+static void
+kept_print(struct ask *ask)
+{
+	size_t n = json_array_size(ask->rows);
 	const json_t **row = calloc(n + 1, sizeof(const json_t *));
 
 	if (row == NULL)
 		abort();
 	for (size_t i = 0; i < n; i++)
-		row[i] = json_array_get(ask->unsorted, i);
-	qsort(row, n, sizeof(*row), by_device_and_address);
+		row[i] = json_array_get(ask->rows, i);
+	if (ask->what->is & SORTED)
+		qsort(row, n, sizeof(*row), by_device_and_address);
 	for (size_t i = 0; i < n; i++) {
 		char *text = json_dumps(row[i], JSON_COMPACT);
 		bool more = text != NULL && row_print(ask, row[i], text);
@@ -115,23 +239,25 @@ sorted_print(struct ask *ask)
 			break;
 	}
 	free(row);
-	json_decref(ask->unsorted);
 }
 
 /* The answer is complete; what there is to say about none or no rows. */
 static int
 finish(const struct ask *ask)
 {
-	int rc = ask->n_rows == 0 && ask->prefix != NULL ? CTL_NOT_FOUND : CTL_OK;
+	bool chosen = ask->prefix != NULL || ask->name != NULL;
+	int rc = ask->n_rows == 0 && chosen ? CTL_NOT_FOUND : CTL_OK;
 
 	if (ask->opt->json)
 		puts(ask->n_rows == 0 ? "[]" : "]");
-	else if (rc == CTL_NOT_FOUND)
+	else if (rc == CTL_NOT_FOUND && ask->prefix != NULL &&
+		 (ask->what->is & SORTED) == 0)
 		printf("no route to %s\n", ask->prefix);
-	else if (ask->n_rows == 0 && strcmp(ask->show, "counters") == 0)
-		puts("all counters are zero; `fpmctl show counters all` lists them");
+	else if (rc == CTL_NOT_FOUND)
+		printf("none of %s is %s\n", ask->what->show,
+		       ask->prefix != NULL ? ask->prefix : ask->name);
 	else if (ask->n_rows == 0)
-		printf("no %s\n", ask->show);
+		puts(ask->what->none);
 	return rc;
 }
 
@@ -153,9 +279,9 @@ flushed(int rc, int error)
 }
 
 static int
-run(struct ask *ask)
+ask_daemon(struct ask *ask)
 {
-	json_t *request = json_pack("{s:s}", "show", ask->show);
+	json_t *request = json_pack("{s:s}", "show", ask->what->request);
 	int rc;
 
 	if (ask->prefix != NULL)
@@ -164,17 +290,80 @@ run(struct ask *ask)
 		json_object_set_new(request, "longest", json_boolean(ask->longest));
 	if (ask->opt->family != 0)
 		json_object_set_new(request, "family", json_integer(ask->opt->family));
-	if (strcmp(ask->show, "neighbors") == 0)
-		ask->unsorted = json_array();
+	if (ask->what->is & (SORTED | COUNTS))
+		ask->rows = json_array();
+	ask->at_s = now_s();
 	rc = conn_ask(ask->opt->socket, request, on_row, ask);
 	json_decref(request);
-	if (ask->unsorted != NULL)
-		sorted_print(ask);
+	return rc;
+}
+
+/* What was kept becomes what the next answer is compared with. */
+static void
+turn(struct ask *ask)
+{
+	json_decref(ask->before);
+	ask->before = ask->rows;
+	ask->before_s = ask->at_s;
+	ask->rows = NULL;
+	ask->n_rows = 0;
+}
+
+static int
+once(struct ask *ask)
+{
+	int rc = ask_daemon(ask);
+
+	if (ask->before != NULL && ask->rows != NULL)
+		rates_add(ask);
+	if (ask->rows != NULL)
+		kept_print(ask);
 	if (rc == CTL_OK)
 		rc = finish(ask);
 	else if (rc == CTL_USAGE)
 		usage("show");
-	return flushed(rc, ask->write_error);
+	rc = flushed(rc, ask->write_error);
+	turn(ask);
+	return rc;
+}
+
+static void
+wait_s(double seconds)
+{
+	struct timespec t = {.tv_sec = (time_t)seconds};
+
+	t.tv_nsec = (long)((seconds - (double)t.tv_sec) * 1e9);
+	nanosleep(&t, NULL);
+}
+
+static int
+run(struct ask *ask)
+{
+	bool terminal = isatty(STDOUT_FILENO) != 0;
+	int rc;
+
+	if (ask->opt->rates_s > 0) {
+		rc = ask_daemon(ask);
+		if (rc == CTL_OK) {
+			turn(ask);
+			wait_s(ask->opt->rates_s);
+			rc = once(ask);
+		}
+	} else {
+		rc = once(ask);
+	}
+	while (ask->opt->watch_s > 0 && (rc == CTL_OK || rc == CTL_NOT_FOUND) &&
+	       ask->write_error == 0) {
+		wait_s(ask->opt->watch_s);
+		if (terminal && !ask->opt->json)
+			fputs("\033[H\033[2J", stdout);
+		else if (!ask->opt->json)
+			putchar('\n');
+		rc = once(ask);
+	}
+	json_decref(ask->before);
+	json_decref(ask->rows);
+	return rc;
 }
 
 /*
@@ -207,7 +396,8 @@ take_prefix(struct ask *ask, const char *word)
 static int
 take_words(struct ask *ask, int n, char **word)
 {
-	bool routes = strcmp(ask->show, "routes") == 0;
+	const struct what *what = ask->what;
+	bool routes = strcmp(what->show, "routes") == 0;
 
 	for (int i = 0; i < n; i++) {
 		bool longest = strcmp(word[i], "longest") == 0;
@@ -216,18 +406,24 @@ take_words(struct ask *ask, int n, char **word)
 		    (longest || strcmp(word[i], "exact") == 0)) {
 			ask->has_longest = true;
 			ask->longest = longest;
-		} else if (routes && ask->prefix == NULL && i == 0) {
+		} else if ((what->is & PREFIXED) != 0 && ask->prefix == NULL && i == 0) {
 			if (take_prefix(ask, word[i]) != CTL_OK)
 				return usage("show");
-		} else if (strcmp(ask->show, "counters") == 0 &&
+		} else if ((what->is & ZEROS) != 0 && !ask->all &&
 			   strcmp(word[i], "all") == 0) {
 			ask->all = true;
+		} else if (what->name != NULL && ask->name == NULL) {
+			ask->name = word[i];
 		} else {
 			return unexpected(word[i], "show");
 		}
 	}
-	if (ask->opt->family != 0 && !routes && strcmp(ask->show, "neighbors") != 0) {
+	if (ask->opt->family != 0 && (what->is & FAMILY) == 0) {
 		fputs("fpmctl: -4 and -6 choose routes or neighbors\n", stderr);
+		return usage("show");
+	}
+	if (ask->opt->rates_s > 0 && (what->is & COUNTS) == 0) {
+		fprintf(stderr, "fpmctl: %s have no rates\n", what->show);
 		return usage("show");
 	}
 	return CTL_OK;
@@ -242,9 +438,11 @@ show_run(const struct options *opt, int n, char **word)
 		fputs("fpmctl: show what?\n", stderr);
 		return usage("show");
 	}
-	ask.show = word[0];
-	if (view_find(ask.show) == NULL)
-		return unexpected(ask.show, "show");
+	for (unsigned int i = 0; i < N_KNOWN; i++)
+		if (strcmp(word[0], known[i].show) == 0)
+			ask.what = &known[i];
+	if (ask.what == NULL)
+		return unexpected(word[0], "show");
 	if (take_words(&ask, n - 1, word + 1) != CTL_OK)
 		return CTL_USAGE;
 	return run(&ask);

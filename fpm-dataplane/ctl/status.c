@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * State for people: the channel to zebra, memory, version. One row each, a line a subject;
- * what the daemon did not tell makes no line.
+ * State for people: the channel to zebra, memory, version. One row each, a paragraph a
+ * subject; what the daemon did not tell makes none.
  */
 #include "ctl/ctl.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,6 +27,27 @@ human_bytes(long long bytes, char buf[32])
 }
 
 const char *
+human_rate(double per_s, char buf[32])
+{
+	static const char *const unit[] = {"", " k", " M", " G", " T"};
+	unsigned int u = 0;
+
+	for (; per_s >= 1000 && u < 4; u++)
+		per_s /= 1000;
+	snprintf(buf, 32, u == 0 ? "%.0f%s" : "%.1f%s", per_s, unit[u]);
+	return buf;
+}
+
+const char *
+human_count(long long n, char buf[32])
+{
+	if (n >= 10000000)
+		return human_rate((double)n, buf);
+	snprintf(buf, 32, "%lld", n);
+	return buf;
+}
+
+const char *
 human_seconds(double seconds, char buf[32])
 {
 	long long s = (long long)seconds;
@@ -41,34 +63,44 @@ human_seconds(double seconds, char buf[32])
 	return buf;
 }
 
+/* A paragraph about `subject`, in as many lines as it takes. */
+static void __attribute__((format(printf, 2, 3)))
+say(const char *subject, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	wrapped_print(text, printf("%-10s ", subject));
+}
+
 static void
 session_print(const json_t *row)
 {
 	static const char *const meaning[][2] = {
-		{"in-step", "in step"},
-		{"replaying", "a replay is running"},
-		{"holding", "replay over, zebra was restarted: waiting for its peers"},
-		{"sweeping", "replay over, sweeping what it left out"},
+		{"in-step", "; in step"},
+		{"replaying", "; a replay is running"},
+		{"holding", "; replay over, zebra was restarted: waiting for its peers"},
+		{"sweeping", "; replay over, sweeping what it left out"},
 	};
-	const char *state = row_str(row, "state");
+	const char *state = row_str(row, "state"), *more = "";
 	char text[32];
 
-	if (strcmp(state, "never-connected") == 0) {
-		puts("Session    zebra has never connected: is it started with "
-		     "`-M dplane_fpm_nl`?");
-	} else if (!row_true(row, "connected")) {
-		printf("Session    zebra has gone (generation %lld): its routes stay in "
-		       "force\n",
-		       row_int(row, "generation"));
-	} else {
-		printf("Session    zebra is connected, generation %lld, up %s",
-		       row_int(row, "generation"),
-		       human_seconds(row_real(row, "uptime_s"), text));
-		for (unsigned int i = 0; i < sizeof(meaning) / sizeof(meaning[0]); i++)
-			if (strcmp(state, meaning[i][0]) == 0)
-				printf("; %s", meaning[i][1]);
-		putchar('\n');
-	}
+	for (unsigned int i = 0; i < sizeof(meaning) / sizeof(meaning[0]); i++)
+		if (strcmp(state, meaning[i][0]) == 0)
+			more = meaning[i][1];
+	if (strcmp(state, "never-connected") == 0)
+		say("Session",
+		    "zebra has never connected: is it started with `-M dplane_fpm_nl`?");
+	else if (!row_true(row, "connected"))
+		say("Session", "zebra has gone (generation %lld): its routes stay in force",
+		    row_int(row, "generation"));
+	else
+		say("Session", "zebra is connected, generation %lld, up %s%s",
+		    row_int(row, "generation"),
+		    human_seconds(row_real(row, "uptime_s"), text), more);
 }
 
 static void
@@ -76,21 +108,22 @@ queue_print(const json_t *row)
 {
 	char now[32], high[32], limit[32];
 
-	printf("Queue      %s now, %s at most, limit %s\n",
-	       human_bytes(row_int(row, "queue_bytes"), now),
-	       human_bytes(row_int(row, "queue_high_bytes"), high),
-	       human_bytes(row_int(row, "queue_limit_bytes"), limit));
-	printf("Lag        %lld ms now, %lld ms at most, from zebra's word to the FIB\n",
-	       row_int(row, "lag_ms"), row_int(row, "lag_high_ms"));
+	say("Queue", "%s now, %s at most, limit %s",
+	    human_bytes(row_int(row, "queue_bytes"), now),
+	    human_bytes(row_int(row, "queue_high_bytes"), high),
+	    human_bytes(row_int(row, "queue_limit_bytes"), limit));
+	say("Lag", "%lld ms now, %lld ms at most, from zebra's word to the FIB",
+	    row_int(row, "lag_ms"), row_int(row, "lag_high_ms"));
 	if (strcmp(row_str(row, "state"), "refusing") == 0)
-		puts("WARNING    the RIB is too far behind: the session was closed, zebra "
-		     "is "
-		     "refused until\n           the queue is down to half its limit, and "
-		     "will then send all again");
+		say("WARNING",
+		    "the RIB is too far behind: the session was closed, zebra is refused "
+		    "until the queue is down to half its limit, and will then send all "
+		    "again");
 	else if (row_true(row, "queue_warning"))
-		puts("WARNING    the RIB is behind, the queue above 75 % of its limit "
-		     "(fpm.queue-limit-mib):\n           there the session is closed and "
-		     "zebra sends all again");
+		say("WARNING",
+		    "the RIB is behind, the queue above 75 %% of its limit "
+		    "(fpm.queue-limit-mib): there the session is closed and zebra sends "
+		    "all again");
 }
 
 /* All but one in `of` took less than this, us; the longest when that is in the last bucket. */
@@ -117,40 +150,43 @@ times_print(const json_t *row, const char *key, const char *name)
 	const json_t *h = json_object_get(row, key);
 
 	if (row_int(h, "count") > 0)
-		printf("%s %lld, half of them below %g ms, 99 %% below %g ms, the longest "
-		       "%g ms\n",
-		       name, row_int(h, "count"), all_but(h, 2) / 1e3,
-		       all_but(h, 100) / 1e3, (double)row_int(h, "max_us") / 1e3);
+		say(name, "%lld; half below %.4g ms, 99 %% below %.4g ms, longest %.4g ms",
+		    row_int(h, "count"), all_but(h, 2) / 1e3, all_but(h, 100) / 1e3,
+		    (double)row_int(h, "max_us") / 1e3);
 }
 
 static void
 replay_print(const json_t *row)
 {
-	char text[32];
+	char text[32], sweep[64] = "";
 
 	if (!row_has(row, "replaying"))
 		return;
-	if (row_has(row, "replay_s"))
-		printf("Replay     %s %s: %lld of %lld routes confirmed, %lld stale",
-		       row_true(row, "replaying") ? "running for" : "took",
-		       human_seconds(row_real(row, "replay_s"), text),
-		       row_int(row, "replay_confirmed"), row_int(row, "replay_before"),
-		       row_int(row, "stale"));
-	else
-		printf("Replay     none yet");
 	if (row_has(row, "sweep_in_s"))
-		printf(", sweep in %s", human_seconds(row_real(row, "sweep_in_s"), text));
-	printf("; %lld sweeps removed %lld\n", row_int(row, "sweeps"),
-	       row_int(row, "swept_routes"));
-	printf("Timers     sweep after the sentinel, else %lld s of silence, at most %lld "
-	       "s; not before\n           %lld s when zebra was restarted\n",
-	       row_int(row, "sweep_quiet_s"), row_int(row, "sweep_max_s"),
-	       row_int(row, "sweep_restart_s"));
-	if (row_true(row, "feedback_enabled"))
-		printf("Feedback   %lld routes acknowledged, %lld of them as failed\n",
-		       row_int(row, "feedback"), row_int(row, "feedback_failed"));
+		snprintf(sweep, sizeof(sweep), ", sweep in %s",
+			 human_seconds(row_real(row, "sweep_in_s"), text));
+	if (row_has(row, "replay_s"))
+		say("Replay",
+		    "%s %s: %lld of %lld routes confirmed, %lld stale%s; %lld sweeps "
+		    "removed %lld",
+		    row_true(row, "replaying") ? "running for" : "took",
+		    human_seconds(row_real(row, "replay_s"), text),
+		    row_int(row, "replay_confirmed"), row_int(row, "replay_before"),
+		    row_int(row, "stale"), sweep, row_int(row, "sweeps"),
+		    row_int(row, "swept_routes"));
 	else
-		puts("Feedback   off (fpm.feedback)");
+		say("Replay", "none yet%s; %lld sweeps removed %lld", sweep,
+		    row_int(row, "sweeps"), row_int(row, "swept_routes"));
+	say("Timers",
+	    "sweep after the sentinel, else %lld s of silence, at most %lld s; not before "
+	    "%lld s when zebra was restarted",
+	    row_int(row, "sweep_quiet_s"), row_int(row, "sweep_max_s"),
+	    row_int(row, "sweep_restart_s"));
+	if (row_true(row, "feedback_enabled"))
+		say("Feedback", "%lld routes acknowledged, %lld of them as failed",
+		    row_int(row, "feedback"), row_int(row, "feedback_failed"));
+	else
+		say("Feedback", "off (fpm.feedback)");
 }
 
 static void
@@ -159,59 +195,58 @@ checkpoint_print(const json_t *row)
 	const json_t *c = json_object_get(row, "checkpoint");
 	char text[32];
 
-	if (!json_is_object(c)) {
-		puts("Checkpoint none: nobody keeps one for us (fpm-supervise, systemd), "
-		     "or "
-		     "it is turned off");
-		return;
-	}
-	printf("Checkpoint %lld routes, %lld groups, %s; this start restored %lld routes, "
-	       "%lld not%s\n",
-	       row_int(c, "routes"), row_int(c, "groups"),
-	       human_bytes(row_int(c, "bytes"), text), row_int(c, "restored"),
-	       row_int(c, "restore_lost"),
-	       row_int(c, "discarded") > 0 ? "; the one it found was discarded" : "");
+	if (!json_is_object(c))
+		say("Checkpoint",
+		    "none: nobody keeps one for us (fpm-supervise, systemd), or it is off");
+	else
+		say("Checkpoint",
+		    "%lld routes, %lld groups, %s; this start restored %lld routes, %lld "
+		    "not%s",
+		    row_int(c, "routes"), row_int(c, "groups"),
+		    human_bytes(row_int(c, "bytes"), text), row_int(c, "restored"),
+		    row_int(c, "restore_lost"),
+		    row_int(c, "discarded") > 0 ? "; the one it found was discarded" : "");
 }
 
 void
 status_fpm(const json_t *row)
 {
-	char text[32];
+	char text[32], age[32], last[64] = "";
 
-	session_print(row);
-	printf("Received   %lld messages in %lld frames, %s", row_int(row, "messages"),
-	       row_int(row, "frames"), human_bytes(row_int(row, "bytes"), text));
 	if (row_has(row, "last_rx_age_s"))
-		printf("; the last %s ago",
-		       human_seconds(row_real(row, "last_rx_age_s"), text));
-	printf("\nRoutes     %lld taught, %lld withdrawn\n", row_int(row, "routes"),
-	       row_int(row, "route_dels"));
-	printf("Next hops  %lld taught, %lld withdrawn\n", row_int(row, "nexthops"),
-	       row_int(row, "nexthop_dels"));
-	printf("Not taken  %lld other types, %lld other routes, %lld malformed, %lld bad "
-	       "frames\n",
-	       row_int(row, "skipped_type"), row_int(row, "skipped_route"),
-	       row_int(row, "malformed"), row_int(row, "bad_frames"));
-	printf("Sessions   %lld accepted, %lld replaced, %lld ended, %lld over the queue "
-	       "limit\n",
-	       row_int(row, "accepts"), row_int(row, "replaced"), row_int(row, "closes"),
-	       row_int(row, "overflows"));
+		snprintf(last, sizeof(last), "; the last %s ago",
+			 human_seconds(row_real(row, "last_rx_age_s"), age));
+	session_print(row);
+	say("Received", "%lld messages in %lld frames, %s%s", row_int(row, "messages"),
+	    row_int(row, "frames"), human_bytes(row_int(row, "bytes"), text), last);
+	say("Routes", "%lld taught, %lld withdrawn", row_int(row, "routes"),
+	    row_int(row, "route_dels"));
+	say("Next hops", "%lld taught, %lld withdrawn", row_int(row, "nexthops"),
+	    row_int(row, "nexthop_dels"));
+	say("Not taken",
+	    "%lld other types, %lld other routes, %lld malformed, %lld bad frames",
+	    row_int(row, "skipped_type"), row_int(row, "skipped_route"),
+	    row_int(row, "malformed"), row_int(row, "bad_frames"));
+	say("Sessions",
+	    "%lld accepted, %lld replaced, %lld ended, %lld over the queue limit",
+	    row_int(row, "accepts"), row_int(row, "replaced"), row_int(row, "closes"),
+	    row_int(row, "overflows"));
 	queue_print(row);
-	times_print(row, "commit_time", "Commits   ");
-	times_print(row, "grace_time", "Grace     ");
+	times_print(row, "commit_time", "Commits");
+	times_print(row, "grace_time", "Grace");
 	replay_print(row);
 	if (!row_has(row, "routes4"))
 		return;
-	printf("Table IPv4 %lld prefixes, %lld of them from zebra\n",
-	       row_int(row, "routes4"), row_int(row, "zebra4"));
-	printf("Table IPv6 %lld prefixes, %lld of them from zebra\n",
-	       row_int(row, "routes6"), row_int(row, "zebra6"));
-	printf("Behind     %lld groups, %lld next-hop ids (%lld deleted while in use), "
-	       "%lld "
-	       "adjacencies, %lld routes unresolved, %lld unsupported\n",
-	       row_int(row, "groups"), row_int(row, "nexthop_ids"),
-	       row_int(row, "nexthop_ids_absent"), row_int(row, "adjacencies"),
-	       row_int(row, "unresolved"), row_int(row, "unsupported"));
+	say("Table IPv4", "%lld prefixes, %lld of them from zebra", row_int(row, "routes4"),
+	    row_int(row, "zebra4"));
+	say("Table IPv6", "%lld prefixes, %lld of them from zebra", row_int(row, "routes6"),
+	    row_int(row, "zebra6"));
+	say("Behind",
+	    "%lld groups, %lld next-hop ids (%lld deleted while in use), %lld adjacencies, "
+	    "%lld routes unresolved, %lld unsupported",
+	    row_int(row, "groups"), row_int(row, "nexthop_ids"),
+	    row_int(row, "nexthop_ids_absent"), row_int(row, "adjacencies"),
+	    row_int(row, "unresolved"), row_int(row, "unsupported"));
 	checkpoint_print(row);
 }
 
@@ -223,10 +258,10 @@ fib_print(const json_t *row, const char *key, const char *name)
 
 	if (!json_is_object(fib))
 		return;
-	printf("%s   %lld prefixes; forwarders read %s, of it free %s; writer's tree %s\n",
-	       name, row_int(fib, "routes"), human_bytes(row_int(fib, "bytes"), all),
-	       human_bytes(row_int(fib, "free_bytes"), spare),
-	       human_bytes(row_int(fib, "radix_bytes"), radix));
+	say(name, "%lld prefixes; forwarders read %s, of it free %s; writer's tree %s",
+	    row_int(fib, "routes"), human_bytes(row_int(fib, "bytes"), all),
+	    human_bytes(row_int(fib, "free_bytes"), spare),
+	    human_bytes(row_int(fib, "radix_bytes"), radix));
 }
 
 void
@@ -234,16 +269,16 @@ status_memory(const json_t *row)
 {
 	char now[32], peak[32];
 
-	printf("Process    %s, at most %s\n", human_bytes(row_int(row, "rss_bytes"), now),
-	       human_bytes(row_int(row, "peak_rss_bytes"), peak));
+	say("Process", "%s, at most %s", human_bytes(row_int(row, "rss_bytes"), now),
+	    human_bytes(row_int(row, "peak_rss_bytes"), peak));
 	fib_print(row, "fib4", "FIB IPv4");
 	fib_print(row, "fib6", "FIB IPv6");
 	if (row_has(row, "rib_bytes"))
-		printf("RIB        %s\n", human_bytes(row_int(row, "rib_bytes"), now));
-	printf("FPM queue  %s\n", human_bytes(row_int(row, "queue_bytes"), now));
-	printf("Packets    %lld of %lld buffers in use\n",
-	       row_int(row, "packet_buffers") - row_int(row, "packet_buffers_free"),
-	       row_int(row, "packet_buffers"));
+		say("RIB", "%s", human_bytes(row_int(row, "rib_bytes"), now));
+	say("FPM queue", "%s", human_bytes(row_int(row, "queue_bytes"), now));
+	say("Packets", "%lld of %lld buffers in use",
+	    row_int(row, "packet_buffers") - row_int(row, "packet_buffers_free"),
+	    row_int(row, "packet_buffers"));
 }
 
 void
@@ -257,6 +292,6 @@ status_version(const json_t *row)
 	printf(", pid %lld, up %s", row_int(row, "pid"),
 	       human_seconds((double)row_int(row, "uptime_s"), up));
 	if (row_has(row, "config"))
-		printf(", %s", row_str(row, "config"));
+		printf("\n    %s", row_str(row, "config"));
 	putchar('\n');
 }

@@ -6,7 +6,9 @@
 #include "ctl/ctl.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define WIDTH 80
 
@@ -162,6 +164,17 @@ neighbor_row(const json_t *row)
 	       row_str(row, "use"));
 }
 
+/* Attention, on a terminal and where nobody objects (no-color.org). */
+static const char *
+red(bool on)
+{
+	static int colours = -1;
+
+	if (colours < 0)
+		colours = isatty(STDOUT_FILENO) != 0 && getenv("NO_COLOR") == NULL;
+	return !colours ? "" : on ? "\033[31m" : "\033[0m";
+}
+
 static void
 port_head(void)
 {
@@ -169,29 +182,76 @@ port_head(void)
 	       "RX PACKETS", "TX PACKETS");
 }
 
+/* "0 pps", "12.3 kbit/s": so many times what the row has. */
+static const char *
+rate_of(const json_t *row, const char *key, double times, const char *unit, char buf[48])
+{
+	double per_s = row_real(row, key) * times;
+	char number[32];
+
+	snprintf(buf, 48, "%s%s%s", human_rate(per_s, number), per_s < 1000 ? " " : "",
+		 unit);
+	return buf;
+}
+
+static void
+port_rates(const json_t *row)
+{
+	char rx[48], tx[48], rxb[48], txb[48];
+
+	if (!row_has(row, "rx_packets_per_s"))
+		return;
+	printf("    now rx %s, %s; tx %s, %s\n",
+	       rate_of(row, "rx_packets_per_s", 1, "pps", rx),
+	       rate_of(row, "rx_bytes_per_s", 8, "bit/s", rxb),
+	       rate_of(row, "tx_packets_per_s", 1, "pps", tx),
+	       rate_of(row, "tx_bytes_per_s", 8, "bit/s", txb));
+}
+
+/* Behind it, and how it is used, in as many lines as that takes. */
+static void
+port_device(const json_t *row)
+{
+	const json_t *cpu;
+	char *text = NULL;
+	size_t q, size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (out == NULL)
+		abort(); /* some hundred octets */
+	fprintf(out, "%s, %lld queue%s", row_str(row, "device"), row_int(row, "queues"),
+		row_int(row, "queues") == 1 ? "" : "s");
+	json_array_foreach (json_object_get(row, "cpus"), q, cpu)
+		fprintf(out, "%s%lld", q == 0 ? " on CPU " : " ", json_integer_value(cpu));
+	if (row_int(row, "queues") > 1)
+		fprintf(out, ", RSS %s", row_str(row, "rss"));
+	if (row_has(row, "forwarding") && strcmp(row_str(row, "forwarding"), "on") != 0)
+		fprintf(out, ", %sforwarding %s (sysctl)%s", red(true),
+			row_str(row, "forwarding"), red(false));
+	/* Perhaps borrowed: `show interfaces` has its own. */
+	if (row_has(row, "addresses4") || row_has(row, "addresses6"))
+		fprintf(out, ", ICMP from");
+	if (row_has(row, "addresses4"))
+		fprintf(out, " %s", row_str(row, "addresses4"));
+	if (row_has(row, "addresses6"))
+		fprintf(out, " %s", row_str(row, "addresses6"));
+	fclose(out);
+	wrapped_print(text, printf("    "));
+	free(text);
+}
+
 static void
 port_row(const json_t *row)
 {
+	bool down = strcmp(row_str(row, "link"), "up") != 0;
 	char rx[32], tx[32];
-	const json_t *cpu;
-	size_t q;
 
-	printf("%-15s %-4s %5lld %-17s %15lld %15lld\n", row_str(row, "name"),
-	       row_str(row, "link"), row_int(row, "mtu"), row_str(row, "mac"),
-	       row_int(row, "rx_packets"), row_int(row, "tx_packets"));
-	printf("    %s, %lld queue%s", row_str(row, "device"), row_int(row, "queues"),
-	       row_int(row, "queues") == 1 ? "" : "s");
-	json_array_foreach (json_object_get(row, "cpus"), q, cpu)
-		printf("%s%lld", q == 0 ? " on CPU " : " ", json_integer_value(cpu));
-	if (row_int(row, "queues") > 1)
-		printf(", RSS %s", row_str(row, "rss"));
-	if (row_has(row, "forwarding") && strcmp(row_str(row, "forwarding"), "on") != 0)
-		printf(", forwarding %s (sysctl)", row_str(row, "forwarding"));
-	if (row_has(row, "addresses4"))
-		printf(", %s", row_str(row, "addresses4"));
-	if (row_has(row, "addresses6"))
-		printf(", %s", row_str(row, "addresses6"));
-	printf("\n    rx %s, tx %s", human_bytes(row_int(row, "rx_bytes"), rx),
+	printf("%-15s %s%-4s%s %5lld %-17s %15lld %15lld\n", row_str(row, "name"),
+	       down ? red(true) : "", row_str(row, "link"), down ? red(false) : "",
+	       row_int(row, "mtu"), row_str(row, "mac"), row_int(row, "rx_packets"),
+	       row_int(row, "tx_packets"));
+	port_device(row);
+	printf("    rx %s, tx %s", human_bytes(row_int(row, "rx_bytes"), rx),
 	       human_bytes(row_int(row, "tx_bytes"), tx));
 	if (row_int(row, "rx_missed") != 0)
 		printf(", missed %lld", row_int(row, "rx_missed"));
@@ -200,10 +260,82 @@ port_row(const json_t *row)
 	if (row_int(row, "tx_errors") != 0)
 		printf(", tx errors %lld", row_int(row, "tx_errors"));
 	putchar('\n');
+	port_rates(row);
 }
 
-/* Words of `text` from column `indent` on, broken before WIDTH. */
 static void
+interface_head(void)
+{
+	printf("%-15s %7s %-5s %-4s %s\n", "INTERFACE", "IFINDEX", "STATE", "PORT",
+	       "ADDRESSES");
+}
+
+static void
+interface_row(const json_t *row)
+{
+	bool up = row_true(row, "up");
+	const json_t *address;
+	int column = 34;
+	size_t i;
+
+	printf("%-15s %7lld %s%-5s%s %-4s", row_str(row, "name"), row_int(row, "ifindex"),
+	       up ? "" : red(true), up ? "up" : "down", up ? "" : red(false),
+	       row_true(row, "port") ? "yes" : "no");
+	/* As wide as the head; the others stand below the first. */
+	json_array_foreach (json_object_get(row, "addresses"), i, address) {
+		int n = (int)strlen(json_string_value(address)) + 1;
+
+		if (i > 0 && column + n > WIDTH) {
+			printf("\n%34s", "");
+			column = 34;
+		}
+		column += printf(" %s", json_string_value(address));
+	}
+	putchar('\n');
+}
+
+static void
+fib_head(void)
+{
+	printf("%-6s %10s %10s %10s %11s %11s %12s\n", "FAMILY", "PREFIXES", "NODES",
+	       "LEAVES", "MEMORY", "FREE OF IT", "WRITER'S");
+}
+
+static void
+fib_row(const json_t *row)
+{
+	char all[32], spare[32], radix[32];
+
+	printf("%-6s %10lld %10lld %10lld %11s %11s %12s\n", row_str(row, "family"),
+	       row_int(row, "routes"), row_int(row, "nodes"), row_int(row, "leaves"),
+	       human_bytes(row_int(row, "bytes"), all),
+	       human_bytes(row_int(row, "free_bytes"), spare),
+	       human_bytes(row_int(row, "radix_bytes"), radix));
+}
+
+static void
+thread_head(void)
+{
+	printf("%-15s %8s %4s %12s %8s\n", "THREAD", "TID", "CPU", "CPU SECONDS", "NOW");
+}
+
+static void
+thread_row(const json_t *row)
+{
+	printf("%-15s %8lld %4lld %12.2f", row_str(row, "thread"), row_int(row, "tid"),
+	       row_int(row, "cpu"), row_real(row, "cpu_s"));
+	if (row_has(row, "cpu_s_per_s"))
+		printf(" %6.0f %%", row_real(row, "cpu_s_per_s") * 100);
+	putchar('\n');
+}
+
+static void
+log_row(const json_t *row)
+{
+	puts(row_str(row, "line"));
+}
+
+void
 wrapped_print(const char *text, int indent)
 {
 	int column = indent;
@@ -231,38 +363,74 @@ counter_head(void)
 static void
 counter_row(const json_t *row)
 {
+	char rate[32];
+
 	wrapped_print(row_str(row, "text"),
 		      printf("%-5s %-18s %14lld  ", row_str(row, "kind"),
 			     row_str(row, "name"), row_int(row, "value")));
+	if (row_real(row, "value_per_s") != 0)
+		printf("%39s%s/s\n", "", human_rate(row_real(row, "value_per_s"), rate));
 }
 
-static const char *
-rate_text(const json_t *row, const char *key, char buf[24])
+static void
+drop_head(void)
 {
-	if (row_has(row, key))
-		snprintf(buf, 24, "%lld", row_int(row, key));
+	printf("%-18s %14s  %s\n", "REASON", "PACKETS", "MEANING, AND WHAT TO DO");
+}
+
+static void
+drop_row(const json_t *row)
+{
+	const char *what = advice(row_str(row, "name"));
+	char rate[32];
+
+	wrapped_print(row_str(row, "text"), printf("%-18s %14lld  ", row_str(row, "name"),
+						   row_int(row, "value")));
+	if (row_real(row, "value_per_s") != 0)
+		printf("%35s%snow %s/s%s\n", "", red(true),
+		       human_rate(row_real(row, "value_per_s"), rate), red(false));
+	if (what != NULL)
+		wrapped_print(what, printf("%35s", ""));
+}
+
+/* "1000+200": a rate and a burst. */
+static const char *
+rate_text(const json_t *row, const char *rate, const char *burst, char buf[48])
+{
+	if (row_has(row, rate))
+		snprintf(buf, 48, "%lld+%lld", row_int(row, rate), row_int(row, burst));
 	else
-		snprintf(buf, 24, "unlimited");
+		snprintf(buf, 48, "unlimited");
 	return buf;
 }
 
 static void
 punt_head(void)
 {
-	printf("%-13s %9s %6s %9s %6s %12s %12s %12s %9s\n", "CLASS", "RATE/S", "BURST",
-	       "SOURCE/S", "BURST", "PASSED", "POLICED", "OVER SHARE", "RING FULL");
+	printf("%-13s %13s %13s %9s %9s %9s %8s\n", "CLASS", "RATE/S+BURST", "OF A SOURCE",
+	       "PASSED", "POLICED", "OVERSHARE", "RINGFULL");
 }
 
 static void
 punt_row(const json_t *row)
 {
-	char rate[24], source[24];
+	char rate[48], source[48], n[4][32];
 
-	printf("%-13s %9s %6lld %9s %6lld %12lld %12lld %12lld %9lld\n",
-	       row_str(row, "class"), rate_text(row, "rate", rate), row_int(row, "burst"),
-	       rate_text(row, "source_rate", source), row_int(row, "source_burst"),
-	       row_int(row, "passed"), row_int(row, "policed"), row_int(row, "over_share"),
-	       row_int(row, "ring_full"));
+	printf("%-13s %13s %13s %9s %9s %9s %8s\n", row_str(row, "class"),
+	       rate_text(row, "rate", "burst", rate),
+	       rate_text(row, "source_rate", "source_burst", source),
+	       human_count(row_int(row, "passed"), n[0]),
+	       human_count(row_int(row, "policed"), n[1]),
+	       human_count(row_int(row, "over_share"), n[2]),
+	       human_count(row_int(row, "ring_full"), n[3]));
+	if (row_real(row, "passed_per_s") + row_real(row, "policed_per_s") +
+		    row_real(row, "over_share_per_s") + row_real(row, "ring_full_per_s") >
+	    0)
+		printf("%13s %13s %13s %9s %9s %9s %8s\n", "now, a second", "", "",
+		       human_rate(row_real(row, "passed_per_s"), n[0]),
+		       human_rate(row_real(row, "policed_per_s"), n[1]),
+		       human_rate(row_real(row, "over_share_per_s"), n[2]),
+		       human_rate(row_real(row, "ring_full_per_s"), n[3]));
 }
 
 static void
@@ -294,7 +462,13 @@ view_find(const char *show)
 		{"nexthops", nexthop_head, nexthop_row},
 		{"neighbors", neighbor_head, neighbor_row},
 		{"ports", port_head, port_row},
+		{"groups", nexthop_head, nexthop_row},
 		{"counters", counter_head, counter_row},
+		{"drops", drop_head, drop_row},
+		{"interfaces", interface_head, interface_row},
+		{"fib", fib_head, fib_row},
+		{"threads", thread_head, thread_row},
+		{"log", NULL, log_row},
 		{"punt", punt_head, punt_row},
 		{"fpm", NULL, status_fpm},
 		{"cycles", cycles_head, cycles_row},

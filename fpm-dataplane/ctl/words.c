@@ -200,3 +200,12 @@ words_help(FILE *out, enum words_of of)
 				known[i].value != NULL ? known[i].value : "",
 				known[i].text);
 }
+
+void
+words_list(FILE *out, enum words_of of)
+{
+	for (unsigned int i = 0; i < N_KNOWN; i++)
+		if ((known[i].of & of) != 0)
+			fprintf(out, "%s ", known[i].word);
+	fputc('\n', out);
+}

@@ -126,8 +126,10 @@ drain_inject(struct fwd *f)
 
 	for (unsigned int i = 0; i < n; i++) {
 		uint16_t out = packet_meta(m[i])->out_ifidx;
+		const struct fib_iface *iface = fib_iface(f->fib, out);
 
-		if (fib_iface(f->fib, out) != NULL) {
+		/* Without a TAP the port may be about to go, or gone. */
+		if (iface != NULL && iface->ifindex != 0) {
 			fwd_tx(f, out, m[i]);
 		} else {
 			rte_pktmbuf_free(m[i]);

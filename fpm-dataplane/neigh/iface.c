@@ -318,7 +318,8 @@ iface_tap_gone(struct neigh *n, uint16_t ifidx)
 {
 	struct iface *ifc = &n->iface[ifidx];
 
-	log_warn("neigh: tap deleted port=%s", ifc->port->name);
+	if (!ifc->leaving)
+		log_warn("neigh: tap deleted port=%s", ifc->port->name);
 	ifc->present = false;
 	ifc->lost = true;
 	refresh(n, ifidx);
@@ -388,7 +389,8 @@ set_carrier(struct neigh *n, uint16_t ifidx, bool up)
 		return;
 	ifc->carrier = up;
 	ifc->carrier_set = true;
-	log_info("neigh: carrier %s port=%s", up ? "up" : "down", ifc->port->name);
+	if (!ifc->leaving)
+		log_info("neigh: carrier %s port=%s", up ? "up" : "down", ifc->port->name);
 	rc = ifc->lost ? 0 : tap_carrier(&ifc->twin, up);
 	if (rc < 0)
 		log_warn("neigh: carrier not set port=%s error=%s", ifc->port->name,
@@ -440,19 +442,60 @@ iface_settle_carriers(struct neigh *n)
 			set_carrier(n, i, false);
 }
 
+static void
+iface_begin(struct neigh *n, struct port *port)
+{
+	struct iface *ifc = &n->iface[port->ifidx];
+
+	assert(port->ifidx > 0 && port->ifidx < IFIDX_MAX && ifc->port == NULL);
+	*ifc = (struct iface){
+		.port = port, .twin = port->tap, .forward4 = true, .forward6 = true};
+	ifc->dev_mtu_bytes = ifc->tap_mtu_bytes = port->mtu_bytes;
+	memcpy(ifc->dev_mac, port->mac, sizeof(ifc->dev_mac));
+}
+
 void
 iface_setup(struct neigh *n)
 {
 	n->forward6_all = true;
-	for (unsigned int i = 0; i < n->conf.n_port; i++) {
-		struct port *port = &n->conf.port[i];
-		struct iface *ifc = &n->iface[port->ifidx];
+	for (unsigned int i = 0; i < n->conf.n_port; i++)
+		if (port_is_there(&n->conf.port[i]))
+			iface_begin(n, &n->conf.port[i]);
+}
 
-		assert(port->ifidx > 0 && port->ifidx < IFIDX_MAX && ifc->port == NULL);
-		ifc->port = port;
-		ifc->twin = port->tap;
-		ifc->forward4 = ifc->forward6 = true;
-		ifc->dev_mtu_bytes = ifc->tap_mtu_bytes = port->mtu_bytes;
-		memcpy(ifc->dev_mac, port->mac, sizeof(ifc->dev_mac));
-	}
+void
+iface_add(struct neigh *n, struct port *port)
+{
+	uint16_t ifidx = port->ifidx;
+
+	iface_begin(n, port);
+	/* Before the TAP is heard of, as at start: it is then told as it will be. */
+	if (neigh_watch_device(n, port) < 0)
+		log_warn("neigh: link of the device is not watched port=%s", port->name);
+	if (port->kernel_if[0] == '\0')
+		set_carrier(n, ifidx, port_link_up(port));
+	else if (!n->iface[ifidx].carrier_set)
+		set_carrier(n, ifidx, false);
+	/* It may have been heard of already, as an interface that is no port. */
+	if (kmon_retell(n->control, n->iface[ifidx].twin.ifindex, true) < 0)
+		n->resync = true;
+	iface_publish(n, ifidx);
+}
+
+void
+iface_remove(struct neigh *n, uint16_t ifidx)
+{
+	struct iface *ifc = &n->iface[ifidx];
+
+	if (ifc->port == NULL)
+		return;
+	ifc->leaving = true;
+	/* Next hops and neighbours on it are dead from here on. */
+	set_carrier(n, ifidx, false);
+	kmon_retell(n->control, ifc->twin.ifindex, false);
+	ifc->present = false;
+	ifc->lost = true;
+	/* The last copy stays: a forwarder between two stages finds it, and sends nothing. */
+	iface_publish(n, ifidx);
+	*ifc = (struct iface){.port = NULL};
 }

@@ -57,6 +57,7 @@ struct iface {
 	bool present;               /* the TAP exists */
 	bool lost;                  /* it was deleted, and there is no other yet */
 	int lost_error;             /* why not, as told last; 0: not tried */
+	bool leaving;               /* the port is about to go, by intent */
 	bool carrier;               /* of the port */
 	bool carrier_set;           /* and the TAP has been told */
 	bool up;                    /* TAP admin up && carrier */
@@ -141,6 +142,9 @@ struct neigh {
 
 /* --- neigh.c ---------------------------------------------------------------------------- */
 
+/* Have the link of a port's device watched or polled. Returns 0 or -errno. */
+int neigh_watch_device(struct neigh *n, const struct port *port);
+
 /* Free something after a grace period; one call_rcu a round. */
 void neigh_retire(struct neigh *n, struct grave *g,
 		  void (*bury)(struct neigh *n, struct grave *g));
@@ -159,6 +163,9 @@ void link_free_all(struct neigh *n);
 /* Port of a TAP; 0 when the interface is none of ours. */
 uint16_t iface_by_ifindex(struct neigh *n, uint32_t ifindex);
 void iface_setup(struct neigh *n);
+/* A port comes, or goes, while packets pass. */
+void iface_add(struct neigh *n, struct port *port);
+void iface_remove(struct neigh *n, uint16_t ifidx);
 void iface_tap_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl);
 void iface_tap_gone(struct neigh *n, uint16_t ifidx);
 /* Port whose TAP this is, be it known by then or not; 0: none. */

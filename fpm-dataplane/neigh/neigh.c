@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/manage.h"
 
 /* --- what waits for a grace period -------------------------------------------------------- */
 
@@ -131,6 +132,16 @@ on_glean(struct ev_loop *loop, ev_timer *timer, int revents)
 }
 
 static void
+on_port(struct neigh *n, const struct msg_port *m)
+{
+	if (m->gone)
+		iface_remove(n, m->ifidx);
+	else
+		iface_add(n, &n->conf.port[m->ifidx - 1]);
+	sem_post(m->done);
+}
+
+static void
 on_msg(struct worker *w, struct msg *m)
 {
 	struct neigh *n = w->ctx;
@@ -157,6 +168,9 @@ on_msg(struct worker *w, struct msg *m)
 	case MSG_GLEAN_OVER:
 		glean_over(n, caa_container_of(m, struct msg_neigh, m));
 		break;
+	case MSG_PORT:
+		on_port(n, (struct msg_port *)m);
+		break;
 	case MSG_QUERY:
 		query_answer(n, caa_container_of(m, struct msg_query, m));
 		return;
@@ -182,7 +196,8 @@ static bool
 has_devices(const struct neigh *n, bool of_kernel)
 {
 	for (unsigned int i = 0; i < n->conf.n_port; i++)
-		if ((n->conf.port[i].kernel_if[0] != '\0') == of_kernel)
+		if (port_is_there(&n->conf.port[i]) &&
+		    (n->conf.port[i].kernel_if[0] != '\0') == of_kernel)
 			return true;
 	return false;
 }
@@ -222,6 +237,26 @@ fini(struct worker *w)
 	retire_flush(n);
 }
 
+static const struct kmon_ops behind_ops = {.link = iface_behind_event};
+
+int
+neigh_watch_device(struct neigh *n, const struct port *port)
+{
+	int rc;
+
+	if (port->kernel_if[0] == '\0') {
+		if (!ev_is_active(&n->carrier_timer))
+			timer_start(n, &n->carrier_timer, CARRIER_POLL_S);
+		return 0;
+	}
+	if (n->behind != NULL)
+		return kmon_retell(n->behind, if_nametoindex(port->kernel_if), true);
+	rc = kmon_open(&n->behind, NULL, &behind_ops, n);
+	if (rc == 0)
+		io_start(n, &n->behind_io, n->behind);
+	return rc;
+}
+
 static int
 init(struct worker *w)
 {
@@ -229,7 +264,6 @@ init(struct worker *w)
 						    .conf = iface_conf_event,
 						    .addr = addr_event,
 						    .neigh = neigh_event};
-	static const struct kmon_ops behind_ops = {.link = iface_behind_event};
 	struct neigh *n = w->ctx;
 	int rc = 0;
 
@@ -248,7 +282,8 @@ init(struct worker *w)
 		return rc;
 	}
 	for (unsigned int i = 0; i < n->conf.n_port; i++)
-		iface_publish(n, n->conf.port[i].ifidx); /* one whose TAP is gone already */
+		if (port_is_there(&n->conf.port[i]))
+			iface_publish(n, n->conf.port[i].ifidx); /* its TAP may be gone */
 
 	io_start(n, &n->control_io, n->control);
 	if (n->behind != NULL)

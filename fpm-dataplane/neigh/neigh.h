@@ -16,7 +16,8 @@ struct neigh_conf {
 	struct worker *rib;  /* MSG_LINK, MSG_ADDR, MSG_ADJ_READY, _FREED, _STATE */
 	struct worker *punt; /* MSG_LINK, MSG_NEIGH */
 	const char *netns;   /* control namespace */
-	struct port *port;   /* array; only name, ifidx, port_id, kernel_if are read here */
+	struct port *
+		port; /* array of slots; only name, ifidx, port_id, kernel_if are read here */
 	unsigned int n_port;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `show neighbors`, a slice at a time (keys: base/rows.md). Runs in neigh; the cursor is the
+ * `show neighbors`, a slice at a time, and `show interfaces` (keys: base/rows.md). Runs in neigh; the cursor is the
  * number of the next slot to look at, and records never change slots, so that none that
  * stays is shown twice or missed between two slices.
  */
@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <linux/neighbour.h>
 #include <stdio.h>
+#include <string.h>
 
 #define SLOTS_A_SLICE 65536 /* looked at, matching or not */
 
@@ -70,6 +71,37 @@ is_wanted(const struct msg_query *q, const struct nb *nb)
 	       (q->prefix.family == nb->family && prefix_covers(&q->prefix, &nb->addr));
 }
 
+static json_t *
+interface_row(const struct link *l)
+{
+	json_t *addresses = json_array();
+	char text[PREFIX_STRLEN + 4];
+	struct local *a;
+
+	cds_list_for_each_entry (a, &l->locals, list) {
+		struct ipaddr addr = {{0}};
+		char plain[PREFIX_STRLEN];
+
+		memcpy(addr.octet, a->addr.addr, family_octets(a->addr.family));
+		snprintf(text, sizeof(text), "%s/%u",
+			 ipaddr_str(&addr, a->addr.family, plain), a->addr.plen);
+		json_array_append_new(addresses, json_string(text));
+	}
+	return json_pack("{s:s, s:I, s:b, s:b, s:o}", "name", l->name, "ifindex",
+			 (json_int_t)l->ifindex, "port", l->ifidx != 0, "up",
+			 l->told && l->told_up, "addresses", addresses);
+}
+
+/* All of them: they are few. */
+static void
+list_interfaces(const struct neigh *n, struct msg_query *q)
+{
+	for (unsigned int i = 0; i < LINK_CHAINS; i++)
+		for (const struct link *l = n->link[i]; l != NULL; l = l->next)
+			if (l->known)
+				json_array_append_new(q->rows, interface_row(l));
+}
+
 void
 query_answer(struct neigh *n, struct msg_query *q)
 {
@@ -81,6 +113,8 @@ query_answer(struct neigh *n, struct msg_query *q)
 		q->rows = json_array();
 	if (end > n->n_slot)
 		end = n->n_slot;
+	if (q->kind == QUERY_INTERFACES)
+		list_interfaces(n, q);
 	if (q->kind != QUERY_NEIGHBORS)
 		end = 0;
 	for (; slot < end && n_rows < q->max; slot++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A DPDK port and its TAP: attach, configure, start, and the few calls that other threads
- * make on it later. Runs in main at start; what a vdev cannot do (promiscuous off, MAC, MTU)
+ * make on it later. Runs in main at start, in manage later; what a vdev cannot do (promiscuous off, MAC, MTU)
  * is tolerated, what it lacks and we need is refused with a sentence.
  */
 #include "port/port.h"
@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_dev.h>
 #include <rte_errno.h>
@@ -219,21 +220,30 @@ tap_get(struct port *port, const struct port_conf *conf)
 			NULL);
 }
 
-int
-port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
-	  struct rte_mempool *pool, char *why, unsigned int why_size)
+/* With its device, so that it can come again, as it or with other arguments. */
+static void
+device_close(uint16_t port_id)
+{
+	struct rte_eth_dev_info info;
+	struct rte_device *device =
+		rte_eth_dev_info_get(port_id, &info) == 0 ? info.device : NULL;
+
+	pthread_mutex_lock(&control[port_id]);
+	rte_eth_dev_stop(port_id);
+	rte_eth_dev_close(port_id);
+	pthread_mutex_unlock(&control[port_id]);
+	if (device != NULL && rte_dev_remove(device) < 0)
+		log_debug("port: device not removed port=%u", port_id);
+}
+
+/* The device, attached and started. Returns 0 or -errno, undone. */
+static int
+device_open(struct port *port, const struct port_conf *conf, struct rte_mempool *pool,
+	    char *why, unsigned int why_size)
 {
 	char devargs[512], name[64];
 	int rc;
 
-	memset(port, 0, sizeof(*port));
-	port->ifidx = ifidx;
-	port->pool = pool;
-	port->mtu_bytes = conf->mtu_bytes;
-	port->tap.fd = -1;
-	snprintf(port->name, sizeof(port->name), "%s", conf->tap);
-	snprintf(port->device, sizeof(port->device), "%s", conf->device);
-	kernel_if_find(port);
 	devargs_make(devargs, sizeof(devargs), name, sizeof(name), conf);
 	/* A PCI device may have been probed by the EAL already. */
 	if (rte_eth_dev_get_port_by_name(name, &port->port_id) < 0) {
@@ -253,7 +263,30 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	}
 	rc = configure(port, conf, pool, why, why_size);
 	if (rc < 0)
-		goto undo_port;
+		device_close(port->port_id);
+	return rc;
+}
+
+int
+port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
+	  struct rte_mempool *pool, char *why, unsigned int why_size)
+{
+	int rc;
+
+	memset(port, 0, sizeof(*port));
+	port->ifidx = ifidx;
+	port->pool = pool;
+	port->mtu_bytes = conf->mtu_bytes;
+	port->tap.fd = -1;
+	snprintf(port->name, sizeof(port->name), "%s", conf->tap);
+	snprintf(port->device, sizeof(port->device), "%s", conf->device);
+	kernel_if_find(port);
+	rc = device_open(port, conf, pool, why, why_size);
+	if (rc < 0) {
+		if (conf->tap_fd >= 0)
+			close(conf->tap_fd);
+		return rc;
+	}
 	rc = tap_get(port, conf);
 	if (rc == -EBUSY)
 		fail(why, why_size, rc,
@@ -265,20 +298,26 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	else if (rc < 0)
 		fail(why, why_size, rc, "TAP cannot be made: %s", strerror(-rc));
 	if (rc < 0)
-		goto undo_port;
-	return 0;
-undo_port:
-	rte_eth_dev_stop(port->port_id);
-	rte_eth_dev_close(port->port_id);
+		device_close(port->port_id);
 	return rc;
+}
+
+void
+port_publish(struct port *slot, const struct port *port)
+{
+	struct port unseen = *port;
+
+	unseen.ifidx = 0;
+	counters_port(port->ifidx, &unseen.base);
+	*slot = unseen;
+	__atomic_store_n(&slot->ifidx, port->ifidx, __ATOMIC_RELEASE);
 }
 
 void
 port_close(struct port *port)
 {
 	tap_close(&port->tap);
-	rte_eth_dev_stop(port->port_id);
-	rte_eth_dev_close(port->port_id);
+	device_close(port->port_id);
 }
 
 int

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * port: a DPDK port and its TAP, made once at start; no thread of its own.
+ * port: a DPDK port and its TAP; no thread of its own.
  *
- * ifidx is the port's number in the tables (1..): index into fib->iface and the counters.
+ * ifidx is the port's number in the tables (1..): index into fib->iface and the counters. All
+ * threads share one array, in which port number n has slot n - 1. Only main at start and
+ * manage later put ports there and take them out; a slot whose ifidx is 0 is empty. Readers
+ * are under QSBR: a port that one has seen stays whole until its next quiescent state.
  */
 #ifndef PORT_PORT_H
 #define PORT_PORT_H
@@ -11,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/counters.h"
 #include "port/fanout.h"
 #include "tap.h"
 
@@ -44,10 +48,21 @@ struct port {
 	bool interrupts;            /* it may have them, a queue each */
 	unsigned int n_socket;
 	int socket[FANOUT_QUEUES]; /* behind each queue, of net_af_packet */
+	struct if_counters base;   /* of its number, when it came: not its own */
 	bool tap_kept;             /* its descriptor is from an earlier life */
 	struct tap tap;            /* W:punt after start */
 	struct rte_mempool *pool;  /* packet buffers, of all ports alike */
 };
+
+#define PORT_SLOTS (IFIDX_MAX - 1)
+
+/* Is there a port in the slot? What it says may then be read.              [RCU reader] */
+static inline bool
+port_is_there(const struct port *slot)
+{
+	/* Acquire: who sees the number sees the rest. */
+	return __atomic_load_n(&slot->ifidx, __ATOMIC_ACQUIRE) != 0;
+}
 
 struct port_stats { /* of the device itself */
 	uint64_t rx_packets, rx_bytes, rx_missed, rx_errors, rx_nombuf;
@@ -61,7 +76,10 @@ struct port_stats { /* of the device itself */
 int port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	      struct rte_mempool *pool, char *why, unsigned int why_size);
 
-/* Stop and close the port; the TAP stays, detached. */
+/* Put an opened port into its empty slot, where all can see it.          [main, manage] */
+void port_publish(struct port *slot, const struct port *port);
+
+/* Stop and close the port and its device; the TAP stays, detached. */
 void port_close(struct port *port);
 
 /* Device statistics. Returns 0 or -errno.                              [any thread] */

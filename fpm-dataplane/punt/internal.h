@@ -46,7 +46,7 @@ struct punt {
 	struct fib *fib;
 	struct counters *count;
 	struct worker *worker;
-	ev_io *tap_io; /* one a port */
+	ev_io *tap_io; /* one a slot; .data is NULL where no port is */
 	ev_timer tick;
 	struct held *hold;     /* HOLD_NEIGHBOURS entries, open addressing by hash */
 	unsigned int n_hold;   /* entries in use */
@@ -116,6 +116,8 @@ void fragment_and_send(struct punt *p, struct rte_mbuf *m, uint16_t mtu);
 void tap_deliver(struct punt *p, struct rte_mbuf *m);
 void tap_watch(struct punt *p, unsigned int port, bool on);
 void tap_replace(struct punt *p, const struct msg_tap *t);
+void tap_begin(struct punt *p, unsigned int port);
+void tap_forget(struct punt *p, unsigned int port);
 int tap_start(struct punt *p);
 void tap_stop(struct punt *p);
 

@@ -16,6 +16,7 @@
 
 #include "base/idle.h"
 #include "base/log.h"
+#include "base/manage.h"
 #include "port/watch.h"
 #include "punt/internal.h"
 
@@ -151,9 +152,19 @@ punt_round(struct worker *w)
 static void
 on_link(struct punt *p, const struct msg_link *link)
 {
-	for (unsigned int i = 0; i < p->conf.n_port; i++)
-		if (link->ifidx != 0 && p->conf.port[i].ifidx == link->ifidx && !link->gone)
-			tap_watch(p, i, true); /* reading stopped when the TAP was down */
+	/* Reading stopped when the TAP was down. */
+	if (link->ifidx != 0 && !link->gone && p->tap_io[link->ifidx - 1].data != NULL)
+		tap_watch(p, link->ifidx - 1u, true);
+}
+
+static void
+on_port(struct punt *p, const struct msg_port *m)
+{
+	if (m->gone)
+		tap_forget(p, m->ifidx - 1u);
+	else
+		tap_begin(p, m->ifidx - 1u);
+	sem_post(m->done);
 }
 
 static void
@@ -170,6 +181,9 @@ punt_msg(struct worker *w, struct msg *m)
 		break;
 	case MSG_LINK:
 		on_link(p, caa_container_of(m, struct msg_link, m));
+		break;
+	case MSG_PORT:
+		on_port(p, (struct msg_port *)m);
 		break;
 	default:
 		break;

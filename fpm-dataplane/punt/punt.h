@@ -18,7 +18,7 @@ struct watch_ring;
 struct punt_conf {
 	struct fib *fib;
 	struct worker *neigh; /* MSG_GLEAN */
-	struct port *port;    /* array; their TAPs are ours from start on */
+	struct port *port;    /* array of slots; the TAPs are ours from start on */
 	unsigned int n_port;
 	struct fwd_rings *rings; /* array, one a forwarder */
 	unsigned int n_fwd;

@@ -14,7 +14,7 @@ void
 tap_deliver(struct punt *p, struct rte_mbuf *m)
 {
 	uint16_t ifidx = packet_meta(m)->in_ifidx;
-	struct port *port = &p->conf.port[ifidx - 1];
+	struct port *port = ifidx == 0 ? NULL : &p->conf.port[ifidx - 1];
 	uint32_t len = rte_pktmbuf_pkt_len(m);
 	const void *frame;
 
@@ -23,7 +23,8 @@ tap_deliver(struct punt *p, struct rte_mbuf *m)
 		return;
 	}
 	frame = rte_pktmbuf_read(m, 0, len, p->linear);
-	if (tap_write(&port->tap, frame, len) < 0) {
+	/* The port may have gone while the frame was on its way here. */
+	if (port == NULL || !port_is_there(port) || tap_write(&port->tap, frame, len) < 0) {
 		punt_drop(p, m, DROP_tap_down);
 		return;
 	}
@@ -93,28 +94,42 @@ tap_watch(struct punt *p, unsigned int port, bool on)
 void
 tap_replace(struct punt *p, const struct msg_tap *t)
 {
-	for (unsigned int i = 0; i < p->conf.n_port; i++) {
-		struct port *port = &p->conf.port[i];
+	unsigned int i = t->ifidx - 1u;
+	struct port *port = &p->conf.port[i];
+	bool watched = p->tap_io[i].data != NULL;
 
-		if (port->ifidx != t->ifidx)
-			continue;
-		tap_watch(p, i, false);
-		tap_close(&port->tap);
-		port->tap.fd = t->fd;
-		port->tap.ifindex = t->ifindex;
-		ev_io_set(&p->tap_io[i], t->fd, EV_READ);
-		tap_watch(p, i, true);
-	}
+	if (watched)
+		tap_forget(p, i);
+	tap_close(&port->tap);
+	port->tap.fd = t->fd;
+	port->tap.ifindex = t->ifindex;
+	if (watched)
+		tap_begin(p, i);
+}
+
+void
+tap_begin(struct punt *p, unsigned int port)
+{
+	ev_io_init(&p->tap_io[port], on_tap, p->conf.port[port].tap.fd, EV_READ);
+	p->tap_io[port].data = p;
+	tap_watch(p, port, true);
+}
+
+void
+tap_forget(struct punt *p, unsigned int port)
+{
+	if (p->tap_io[port].data == NULL)
+		return;
+	tap_watch(p, port, false);
+	p->tap_io[port].data = NULL;
 }
 
 int
 tap_start(struct punt *p)
 {
-	for (unsigned int i = 0; i < p->conf.n_port; i++) {
-		ev_io_init(&p->tap_io[i], on_tap, p->conf.port[i].tap.fd, EV_READ);
-		p->tap_io[i].data = p;
-		tap_watch(p, i, true);
-	}
+	for (unsigned int i = 0; i < p->conf.n_port; i++)
+		if (port_is_there(&p->conf.port[i]))
+			tap_begin(p, i);
 	return 0;
 }
 
@@ -122,5 +137,5 @@ void
 tap_stop(struct punt *p)
 {
 	for (unsigned int i = 0; i < p->conf.n_port; i++)
-		tap_watch(p, i, false);
+		tap_forget(p, i);
 }

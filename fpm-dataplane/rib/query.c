@@ -465,6 +465,7 @@ answer(struct rib *rib, struct msg_query *q)
 		audit_break(rib, q);
 		break;
 	case QUERY_NEIGHBORS:
+	case QUERY_INTERFACES:
 	case QUERY_WATCH:
 	case QUERY_MANAGE:
 		q->done = true;

@@ -20,6 +20,12 @@
 #define CHUNK_BYTES 49152 /* of pcapng in one row */
 #define PCAPNG_MAX  (1u << 20) /* not yet taken; more is lost */
 
+/* Ports that a file has a block of already. */
+struct pcapng_ports {
+	unsigned int n;
+	uint16_t block[IFIDX_MAX]; /* by ifidx: number of its block from 1, 0: none */
+};
+
 /* Octets that grow; memory out aborts, as for messages. */
 struct octets {
 	uint8_t *data;
@@ -42,6 +48,7 @@ struct session {
 	struct cds_list_head row; /* struct subject, in order */
 	unsigned int n_row;
 	struct octets pcapng;
+	struct pcapng_ports ports;
 };
 
 /* A packet on its way to a row: rib and neigh are asked about it. */
@@ -94,9 +101,11 @@ void trace_reply(struct msg_watch *mw, bool done);
 
 /* pcapng.c: append to `out`. */
 void octets_put(struct octets *out, const void *data, size_t len);
-void pcapng_header(struct octets *out, const struct trace_conf *conf);
-void pcapng_packet(struct octets *out, const struct trace_conf *conf,
-		   const struct watch_record *rec, uint16_t snap);
+void pcapng_header(struct octets *out, struct pcapng_ports *known,
+		   const struct trace_conf *conf);
+void pcapng_packet(struct octets *out, struct pcapng_ports *known,
+		   const struct trace_conf *conf, const struct watch_record *rec,
+		   uint16_t snap);
 /* The first `len` octets as base64. The caller frees it. */
 char *base64(const uint8_t *data, size_t len);
 

@@ -95,11 +95,27 @@ finish(struct octets *out, size_t at)
 	memcpy(out->data + at + 4, &len, sizeof(len));
 }
 
+static void
+interface_block(struct octets *out, struct pcapng_ports *known, const struct port *port)
+{
+	static const uint8_t nanoseconds = 9;
+	size_t at = begin(out, BLOCK_INTERFACE);
+
+	put16(out, LINKTYPE_ETHERNET);
+	put16(out, 0);
+	put32(out, 0); /* no limit of its own */
+	option(out, IF_NAME, port->name, strlen(port->name));
+	option(out, IF_DESCRIPTION, port->device, strlen(port->device));
+	option(out, IF_MAC, port->mac, sizeof(port->mac));
+	option(out, IF_TSRESOL, &nanoseconds, 1);
+	finish(out, at);
+	known->block[port->ifidx] = (uint16_t)++known->n;
+}
+
 void
-pcapng_header(struct octets *out, const struct trace_conf *conf)
+pcapng_header(struct octets *out, struct pcapng_ports *known, const struct trace_conf *conf)
 {
 	static const uint64_t unknown = UINT64_MAX;
-	static const uint8_t nanoseconds = 9;
 	char text[64];
 	size_t at = begin(out, BLOCK_SECTION);
 
@@ -110,19 +126,22 @@ pcapng_header(struct octets *out, const struct trace_conf *conf)
 	snprintf(text, sizeof(text), "fpm-dataplane %s", conf->version);
 	option(out, SHB_USERAPPL, text, strlen(text));
 	finish(out, at);
-	for (unsigned int i = 0; i < conf->n_port; i++) {
-		const struct port *port = &conf->port[i];
+	*known = (struct pcapng_ports){0};
+	for (unsigned int i = 0; i < conf->n_port; i++)
+		if (port_is_there(&conf->port[i]))
+			interface_block(out, known, &conf->port[i]);
+}
 
-		at = begin(out, BLOCK_INTERFACE);
-		put16(out, LINKTYPE_ETHERNET);
-		put16(out, 0);
-		put32(out, 0); /* no limit of its own */
-		option(out, IF_NAME, port->name, strlen(port->name));
-		option(out, IF_DESCRIPTION, port->device, strlen(port->device));
-		option(out, IF_MAC, port->mac, sizeof(port->mac));
-		option(out, IF_TSRESOL, &nanoseconds, 1);
-		finish(out, at);
-	}
+/* Number of the block of a port, made now when it came after the header. */
+static uint32_t
+block_of(struct octets *out, struct pcapng_ports *known, const struct trace_conf *conf,
+	 uint16_t ifidx)
+{
+	if (ifidx >= 1 && ifidx <= conf->n_port && known->block[ifidx] == 0 &&
+	    port_is_there(&conf->port[ifidx - 1]))
+		interface_block(out, known, &conf->port[ifidx - 1]);
+	/* What we originate came in nowhere: the first port stands for that. */
+	return known->block[ifidx] != 0 ? known->block[ifidx] - 1u : 0;
 }
 
 /* What became of it, in a line; "" when there is nothing to say. */
@@ -138,7 +157,7 @@ comment(const struct watch_record *rec, char text[160])
 }
 
 void
-pcapng_packet(struct octets *out, const struct trace_conf *conf,
+pcapng_packet(struct octets *out, struct pcapng_ports *known, const struct trace_conf *conf,
 	      const struct watch_record *rec, uint16_t snap)
 {
 	uint16_t ifidx = rec->point == WATCH_SENT ? rec->out_ifidx : rec->in_ifidx;
@@ -146,11 +165,11 @@ pcapng_packet(struct octets *out, const struct trace_conf *conf,
 	uint32_t flags = rec->point == WATCH_WALK   ? EPB_INBOUND
 			 : rec->point == WATCH_SENT ? EPB_OUTBOUND
 						    : 0;
+	uint32_t block = block_of(out, known, conf, ifidx);
 	char text[160];
 	size_t at = begin(out, BLOCK_PACKET);
 
-	/* What we originate came in nowhere: the first port stands for that. */
-	put32(out, ifidx >= 1 && ifidx <= conf->n_port ? ifidx - 1u : 0);
+	put32(out, block);
 	put32(out, (uint32_t)(rec->time_ns >> 32));
 	put32(out, (uint32_t)rec->time_ns);
 	put32(out, len);

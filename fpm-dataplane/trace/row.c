@@ -25,7 +25,7 @@ static json_t *
 port_name(const struct trace *t, uint16_t ifidx)
 {
 	for (unsigned int i = 0; i < t->conf.n_port; i++)
-		if (t->conf.port[i].ifidx == ifidx)
+		if (ifidx != 0 && t->conf.port[i].ifidx == ifidx)
 			return json_string(t->conf.port[i].name);
 	return json_null();
 }

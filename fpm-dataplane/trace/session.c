@@ -29,7 +29,7 @@ start(struct trace *t, struct session *s, const struct watch_want *want)
 	s->until_s = want->for_s > 0 ? monotonic_s() + want->for_s : 0;
 	s->lost_before = trace_lost(t);
 	if (s->capture)
-		pcapng_header(&s->pcapng, &t->conf);
+		pcapng_header(&s->pcapng, &s->ports, &t->conf);
 	watch_populate(t->conf.watch);
 	trace_publish(t);
 	s->epoch = t->epoch;
@@ -89,7 +89,7 @@ session_record(struct trace *t, struct session *s, const struct watch_record *re
 		return;
 	}
 	if (s->capture) {
-		pcapng_packet(&s->pcapng, &t->conf, rec, s->filter.snap_bytes);
+		pcapng_packet(&s->pcapng, &s->ports, &t->conf, rec, s->filter.snap_bytes);
 	} else {
 		u = subject_make(t, rec, s, NULL);
 		cds_list_add_tail(&u->list, &s->row);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The value of a key "config" of a request: what the manage thread is to do. Runs in ui; no
+ * The value of a key "config" or "port" of a request: what the manage thread is to do. Runs in ui; no
  * state. As request.c: what is not known is refused with a sentence.
  */
 #include "ui/internal.h"
@@ -16,8 +16,47 @@ bad(char *why, size_t why_size, const char *text)
 	return -EINVAL;
 }
 
-int
-change_parse(const json_t *value, struct request *req, char *why, size_t why_size)
+#define PORT_KEYS "port takes an object: do (add, set, del), name, device, mtu, queues"
+
+static int
+parse_port(const json_t *value, struct request *req, char *why, size_t why_size)
+{
+	const char *what = NULL, *name = NULL, *device = NULL;
+	struct manage_want *want = &req->change;
+	json_int_t mtu = 1, queues = 1;
+	json_error_t error;
+
+	if (json_unpack_ex((json_t *)(uintptr_t)value, &error, JSON_STRICT,
+			   "{s:s, s:s, s?s, s?I, s?I}", "do", &what, "name", &name,
+			   "device", &device, "mtu", &mtu, "queues", &queues) < 0)
+		return bad(why, why_size, PORT_KEYS);
+	want->op = strcmp(what, "add") == 0   ? MANAGE_PORT_ADD
+		   : strcmp(what, "set") == 0 ? MANAGE_PORT_SET
+		   : strcmp(what, "del") == 0 ? MANAGE_PORT_DEL
+					      : MANAGE_NOTHING;
+	if (want->op == MANAGE_NOTHING)
+		return bad(why, why_size, PORT_KEYS);
+	if (name[0] == '\0' || strlen(name) >= sizeof(want->tap))
+		return bad(why, why_size, "a port's name has 1 to 15 characters");
+	if (device != NULL && strlen(device) >= sizeof(want->device))
+		return bad(why, why_size, "device is longer than 255 characters");
+	if (mtu < 1 || mtu > 65535 || queues < 1 || queues > 65535)
+		return bad(why, why_size, "mtu is 68 to 9216, queues are 1 to 64");
+	if (want->op == MANAGE_PORT_ADD && (device == NULL || device[0] == '\0'))
+		return bad(why, why_size, "a port needs a device");
+	if (want->op == MANAGE_PORT_DEL && json_object_size(value) != 2)
+		return bad(why, why_size, "del takes a name, and nothing else");
+	if (want->op == MANAGE_PORT_SET && json_object_size(value) == 2)
+		return bad(why, why_size, "set what? device, mtu or queues");
+	strcpy(want->tap, name);
+	strcpy(want->device, device != NULL ? device : "");
+	want->mtu_bytes = json_object_get(value, "mtu") != NULL ? (unsigned int)mtu : 0;
+	want->n_rxq = json_object_get(value, "queues") != NULL ? (unsigned int)queues : 0;
+	return 0;
+}
+
+static int
+parse_config(const json_t *value, struct request *req, char *why, size_t why_size)
 {
 	const char *what = NULL, *file = NULL;
 	int dry_run = 0;
@@ -44,4 +83,12 @@ change_parse(const json_t *value, struct request *req, char *why, size_t why_siz
 	if (file != NULL)
 		strcpy(req->change.file, file);
 	return 0;
+}
+
+int
+change_parse(const char *key, const json_t *value, struct request *req, char *why,
+	     size_t why_size)
+{
+	return strcmp(key, "port") == 0 ? parse_port(value, req, why, why_size)
+					: parse_config(value, req, why, why_size);
 }

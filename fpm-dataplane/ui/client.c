@@ -110,7 +110,8 @@ ask_trace(struct client *c)
 	uint16_t ifidx = 0;
 
 	for (unsigned int i = 0; i < conf->n_port; i++)
-		if (strcmp(conf->port[i].name, c->req.port) == 0)
+		if (port_is_there(&conf->port[i]) &&
+		    strcmp(conf->port[i].name, c->req.port) == 0)
 			ifidx = conf->port[i].ifidx;
 	if (c->req.port[0] != '\0' && ifidx == 0) {
 		put_error(c, 2, "no such port; `fpmctl show ports` lists them");
@@ -150,11 +151,29 @@ restart(struct client *c)
 	kill(getpid(), SERVICE_SIGNAL_RESTART);
 }
 
+/* Is the other end root, or who we are? Not only of the socket's group. */
+static bool
+is_owner(const struct client *c)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
+	       (peer.uid == 0 || peer.uid == geteuid());
+}
+
 static void
 ask_manage(struct client *c)
 {
-	struct msg_manage *mm = msg_new(MSG_QUERY, sizeof(*mm));
+	struct msg_manage *mm;
 
+	/* The drivers of some devices write to any file. */
+	if ((c->req.change.device[0] != '\0' || c->req.change.file[0] != '\0') &&
+	    !is_owner(c)) {
+		put_error(c, 2, "only root may name a device or a file: opened as root");
+		return;
+	}
+	mm = msg_new(MSG_QUERY, sizeof(*mm));
 	mm->want = c->req.change;
 	mm->q.kind = QUERY_MANAGE;
 	c->state = CLIENT_ASKING;
@@ -204,6 +223,10 @@ serve(struct client *c, const char *line, size_t len)
 	case SHOW_NEIGHBORS:
 		ask_first(c, QUERY_NEIGHBORS);
 		break;
+	case SHOW_INTERFACES:
+		ask_first(c, QUERY_INTERFACES);
+		break;
+	case SHOW_FIB:
 	case SHOW_FPM:
 	case SHOW_MEMORY:
 		/* Fresh if rib is quick; behind a long queue the last one known will do. */

@@ -51,6 +51,10 @@ enum show {
 	SHOW_AUDIT,
 	SHOW_PUNT,
 	SHOW_CYCLES,
+	SHOW_INTERFACES,
+	SHOW_FIB,
+	SHOW_THREADS,
+	SHOW_LOG,
 	N_SHOW
 };
 
@@ -74,7 +78,8 @@ struct request {
 int request_parse(const char *line, size_t len, struct request *req, char *why,
 		  size_t why_size);
 
-#define ONE_THING "one thing at a time: show, do, set, config, trace, capture or explain"
+#define ONE_THING \
+	"one thing at a time: show, do, set, config, port, trace, capture or explain"
 
 /*
  * The same for the value of a key "trace", "capture" or "explain" (`ask`), from ui/watch.c;
@@ -83,8 +88,9 @@ int request_parse(const char *line, size_t len, struct request *req, char *why,
 int watch_parse(const char *ask, const json_t *value, struct request *req, char *why,
 		size_t why_size);
 
-/* The same for the value of a key "config" (ui/change.c). */
-int change_parse(const json_t *value, struct request *req, char *why, size_t why_size);
+/* The same for the value of a key "config" or "port" (ui/change.c). */
+int change_parse(const char *key, const json_t *value, struct request *req, char *why,
+		 size_t why_size);
 
 /*
  * A query under way to rib or neigh. Its rows are ui's at all times, so that what still
@@ -159,6 +165,10 @@ void ctl_socket_close(struct ui *ui);
 void client_reply(struct client *c, struct msg_query *q, const json_t *rows);
 /* Answer everybody who waits for the summary. */
 void clients_summary(struct ui *ui);
+
+/* host.c: what the process says of itself. Append rows; return how many. */
+unsigned int show_threads(struct buf *out);
+unsigned int show_log(struct buf *out);
 
 /* show.c: the answers made here. Append rows to `out`; return how many. */
 unsigned int show_rows(struct ui *ui, enum show show, struct buf *out);

@@ -161,19 +161,21 @@ ports(const struct ui *ui, struct buf *b)
 	size_t i;
 
 	for (unsigned int p = 0; p < ui->conf.n_port; p++)
-		json_array_append_new(rows, show_port(ui, &ui->conf.port[p]));
+		if (port_is_there(&ui->conf.port[p]))
+			json_array_append_new(rows, show_port(ui, &ui->conf.port[p]));
 	for (unsigned int m = 0; m < sizeof(metric) / sizeof(metric[0]); m++) {
 		head(b, metric[m].name, "counter", metric[m].help);
 		json_array_foreach (rows, i, row)
 			buf_printf(b, P "%s{port=\"%s\"} %lld\n", metric[m].name,
-				   label(ui->conf.port[i].name, name),
+				   label(json_string_value(json_object_get(row, "name")),
+					 name),
 				   (long long)json_integer_value(
 					   json_object_get(row, metric[m].key)));
 	}
 	head(b, "port_up", "gauge", "1 when the port may send: admin up with carrier.");
 	json_array_foreach (rows, i, row)
 		buf_printf(b, P "port_up{port=\"%s\"} %d\n",
-			   label(ui->conf.port[i].name, name),
+			   label(json_string_value(json_object_get(row, "name")), name),
 			   strcmp(json_string_value(json_object_get(row, "link")), "up") ==
 				   0);
 	json_decref(rows);

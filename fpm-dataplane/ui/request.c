@@ -14,18 +14,27 @@
 #include "base/log.h"
 
 static const char *const show_name[N_SHOW] = {
-	[SHOW_ROUTES] = "routes",       [SHOW_NEXTHOPS] = "nexthops",
-	[SHOW_NEIGHBORS] = "neighbors", [SHOW_PORTS] = "ports",
-	[SHOW_COUNTERS] = "counters",   [SHOW_FPM] = "fpm",
-	[SHOW_MEMORY] = "memory",       [SHOW_VERSION] = "version",
-	[SHOW_AUDIT] = "audit",         [SHOW_PUNT] = "punt",
+	[SHOW_ROUTES] = "routes",
+	[SHOW_NEXTHOPS] = "nexthops",
+	[SHOW_NEIGHBORS] = "neighbors",
+	[SHOW_PORTS] = "ports",
+	[SHOW_COUNTERS] = "counters",
+	[SHOW_FPM] = "fpm",
+	[SHOW_MEMORY] = "memory",
+	[SHOW_VERSION] = "version",
+	[SHOW_AUDIT] = "audit",
+	[SHOW_PUNT] = "punt",
 	[SHOW_CYCLES] = "cycles",
+	[SHOW_INTERFACES] = "interfaces",
+	[SHOW_FIB] = "fib",
+	[SHOW_THREADS] = "threads",
+	[SHOW_LOG] = "log",
 };
 
 /* What a request holds, before its keys have been checked against one another. */
 struct parse {
 	struct request *req;
-	bool has_show, has_do, has_config, has_longest, has_tables, has_repair, was_addr;
+	bool has_show, has_do, has_change, has_longest, has_tables, has_repair, was_addr;
 	bool has_set, has_class, has_rate; /* of a policer; any of its numbers */
 	char *why;
 	size_t why_size;
@@ -203,9 +212,11 @@ take_key(struct parse *p, const char *key, const json_t *value)
 	if (strcmp(key, "trace") == 0 || strcmp(key, "capture") == 0 ||
 	    strcmp(key, "explain") == 0)
 		return watch_parse(key, value, p->req, p->why, p->why_size);
-	if (strcmp(key, "config") == 0) {
-		p->has_config = true;
-		return change_parse(value, p->req, p->why, p->why_size);
+	if (strcmp(key, "config") == 0 || strcmp(key, "port") == 0) {
+		if (p->has_change)
+			return bad(p, ONE_THING);
+		p->has_change = true;
+		return change_parse(key, value, p->req, p->why, p->why_size);
 	}
 	if (strcmp(key, "break") == 0 && getenv("FPM_DATAPLANE_TEST_HOOKS") != NULL)
 		return take_break(p, value);
@@ -213,7 +224,8 @@ take_key(struct parse *p, const char *key, const json_t *value)
 	    strcmp(key, "repair") != 0)
 		return bad(p,
 			   "unknown key '%s'; known are show, prefix, longest, family, "
-			   "all_tables, repair, do, config, trace, capture, explain, set, "
+			   "all_tables, repair, do, config, port, trace, capture, explain, "
+			   "set, "
 			   "class, "
 			   "rate, burst, source_rate, source_burst",
 			   echo(key, buf));
@@ -264,7 +276,7 @@ request_parse(const char *line, size_t len, struct request *req, char *why, size
 	if (!p.has_set && (p.has_class || p.has_rate))
 		return bad(&p, "class and rates go with set");
 	if ((req->want.ask != WATCH_ASK_NONE) + p.has_show + p.has_do + p.has_set +
-		    p.has_config >
+		    p.has_change >
 	    1)
 		return bad(&p, ONE_THING);
 	if (p.has_do || req->breaking != BREAK_NOTHING ||

@@ -131,7 +131,12 @@ show_port(const struct ui *ui, const struct port *port)
 	struct if_counters c;
 	char text[18], rss[64];
 
+	/* A number may have had another port before. */
 	counters_port(port->ifidx, &c);
+	c.rx_packets -= port->base.rx_packets;
+	c.rx_bytes -= port->base.rx_bytes;
+	c.tx_packets -= port->base.tx_packets;
+	c.tx_bytes -= port->base.tx_bytes;
 	if (port_stats(port, &st) < 0)
 		st = (struct port_stats){0};
 	snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1],
@@ -161,6 +166,19 @@ row_put(struct buf *out, json_t *row)
 {
 	buf_json(out, row);
 	json_decref(row);
+}
+
+static unsigned int
+show_ports(const struct ui *ui, struct buf *out)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < ui->conf.n_port; i++)
+		if (port_is_there(&ui->conf.port[i])) {
+			row_put(out, show_port(ui, &ui->conf.port[i]));
+			n++;
+		}
+	return n;
 }
 
 static unsigned int
@@ -390,14 +408,33 @@ version_row(const struct ui *ui)
 		"memory_mib", (int)ui->conf.memory_mib, "cpus", cpus);
 }
 
+/* From rib's summary: a row a family, none before there is one. */
+static unsigned int
+show_fib(const struct ui *ui, struct buf *out)
+{
+	static const char *const of[][2] = {{"fib4", "ipv4"}, {"fib6", "ipv6"}};
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		const json_t *fib = json_object_get(ui->summary, of[i][0]);
+		json_t *row = json_pack("{s:s}", "family", of[i][1]);
+
+		if (json_is_object(fib)) {
+			json_object_update_missing(row, (json_t *)(uintptr_t)fib);
+			buf_json(out, row);
+			n++;
+		}
+		json_decref(row);
+	}
+	return n;
+}
+
 unsigned int
 show_rows(struct ui *ui, enum show show, struct buf *out)
 {
 	switch (show) {
 	case SHOW_PORTS:
-		for (unsigned int i = 0; i < ui->conf.n_port; i++)
-			row_put(out, show_port(ui, &ui->conf.port[i]));
-		return ui->conf.n_port;
+		return show_ports(ui, out);
 	case SHOW_COUNTERS:
 		return show_counters(out);
 	case SHOW_CYCLES:
@@ -412,6 +449,12 @@ show_rows(struct ui *ui, enum show show, struct buf *out)
 	case SHOW_MEMORY:
 		row_put(out, memory_row(ui));
 		return 1;
+	case SHOW_FIB:
+		return show_fib(ui, out);
+	case SHOW_THREADS:
+		return show_threads(out);
+	case SHOW_LOG:
+		return show_log(out);
 	case SHOW_VERSION:
 		row_put(out, version_row(ui));
 		return 1;

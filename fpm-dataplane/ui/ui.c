@@ -13,6 +13,22 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+static struct worker *
+who_knows(const struct ui_conf *conf, enum query_kind kind)
+{
+	switch (kind) {
+	case QUERY_NEIGHBORS:
+	case QUERY_INTERFACES:
+		return conf->neigh;
+	case QUERY_WATCH:
+		return conf->trace;
+	case QUERY_MANAGE:
+		return conf->manage;
+	default:
+		return conf->rib;
+	}
+}
+
 /* Send a query on its way; ui holds its rows and finds its client by the flight. */
 void
 ui_ask(struct ui *ui, struct msg_query *q, struct client *client)
@@ -33,11 +49,7 @@ ui_ask(struct ui *ui, struct msg_query *q, struct client *client)
 	q->from = ui->w;
 	q->client = f;
 	q->done = false;
-	worker_send(q->kind == QUERY_NEIGHBORS ? ui->conf.neigh
-		    : q->kind == QUERY_WATCH   ? ui->conf.trace
-		    : q->kind == QUERY_MANAGE  ? ui->conf.manage
-					       : ui->conf.rib,
-		    &q->m);
+	worker_send(who_knows(&ui->conf, q->kind), &q->m);
 }
 
 void

@@ -31,6 +31,12 @@ KEYS = {
     "counters": "name kind value text",
     "punt": "class rate burst source_rate source_burst passed policed over_share ring_full "
     "waiting text",
+    "interfaces": "name ifindex port up addresses",
+    "fib": "family routes nodes leaves bytes free_bytes retired_bytes radix_bytes",
+    "groups": "group nexthop_id routes state buckets absent nexthops",
+    "drops": "name kind value text",
+    "threads": "thread tid cpu cpu_s",
+    "log": "line",
     "memory": "rss_bytes peak_rss_bytes fib4 fib6 rib_bytes queue_bytes",
     "version": "version dpdk pid uptime_s config control_netns fpm_listen hugepages "
     "memory_mib cpus",
@@ -67,7 +73,7 @@ def test_every_show_for_scripts(taught, what):
 
     merged = set().union(*(row.keys() for row in found))
     assert set(KEYS[what].split()) <= merged
-    if what not in ("fpm",):
+    if what not in ("fpm", "cycles"):
         assert all(set(KEYS[what].split()) <= set(row) for row in found)
 
 
@@ -90,6 +96,10 @@ WORDS = {
         "Commits",
         "Grace",
     ],
+    "interfaces": ["lan0", "yes", "192.0.2.1/26", "lo"],
+    "fib": ["ipv4", "ipv6", "mib", "nodes"],
+    "threads": ["fwd-0", "fdp-rib", "cpu seconds"],
+    "log": ["session up"],
     "memory": ["process", "IPv4", "RIB"],
     "version": ["fpm-dataplane", "DPDK"],
 }
@@ -134,6 +144,67 @@ def test_cycles_are_shown_when_there_are_any(taught, lan):
     words = ["thread", "fwd-0", "receive", "lookup", "send"]
     assert [w for w in words if w not in text] == []
     assert rows(taught, "cycles")[0].keys() >= set("thread stage cycles packets bursts".split())
+
+
+def test_drops_say_what_they_mean_and_what_to_do(taught, lan):
+    """Each reason has a line of meaning and, where something can be done, of advice."""
+    lan.srp1(lan.probe("198.51.100.9", ttl=1))
+
+    text = taught.fpmctl("show", "drops").stdout
+    every = taught.fpmctl("show", "drops", "all").stdout
+
+    assert "ttl" in text and "traceroute" in text and "forwarded4" not in every
+    names = [r["name"] for r in rows(taught, "counters") if r["kind"] == "drop"]
+    assert [n for n in names if f"\n{n} " not in every] == []
+    assert max(map(len, every.splitlines())) <= 80
+    one = taught.fpmctl("show", "drops", "ttl").stdout
+    assert len([line for line in one.splitlines() if line.startswith("ttl")]) == 1
+
+
+@pytest.mark.parametrize(
+    "words", ["ports --rates=0.1", "interfaces", "punt", "counters all", "nexthops",
+              "neighbors", "memory", "fib", "threads", "version", "fpm"]
+)  # fmt: skip
+def test_tables_fit_a_terminal(taught, words):
+    """80 columns, as far as names of files and devices allow."""
+    done = taught.fpmctl("show", *words.split())
+
+    assert [t for t in done.stdout.splitlines() if len(t) > 80] == []
+    assert "\033" not in done.stdout
+
+
+def test_a_name_chooses_a_row(taught):
+    """One port, class, counter; what is not there is 3."""
+    assert [r["name"] for r in rows(taught, "ports", "wan0")] == ["wan0"]
+    assert [r["class"] for r in rows(taught, "punt", "icmp")] == ["icmp"]
+    assert [r["address"] for r in rows(taught, "neighbors", "192.0.2.66")] == ["192.0.2.66"]
+    for words in (["ports", "nowhere0"], ["punt", "frob"], ["drops", "frob"]):
+        assert taught.fpmctl("show", *words).returncode == 3
+
+
+def test_rates_are_what_moved(taught, lan):
+    """--rates: a second look some time later; beside each counter how fast it moved."""
+    with taught.stream(lan, "203.0.113.9", rate=500):
+        found = rows(taught, "drops", "blackhole", "--rates=0.5")
+        text = taught.fpmctl("show", "ports", "lan0", "--rates=0.5").stdout
+
+    assert found[0]["value_per_s"] > 50
+    assert "now rx " in text and "pps" in text
+
+
+def test_watch_shows_again_and_again(taught):
+    """Each look an array of its own, until somebody ends it."""
+    argv = [taught.daemon.ctl, "-s", taught.socket, "--json", "--watch=0.1", "show", "ports"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as watch:
+        decoder, text, looks = json.JSONDecoder(), "", []
+        while len(looks) < 3:
+            text += watch.stdout.readline()
+            if text.endswith("]\n"):
+                looks.append(decoder.decode(text))
+                text = ""
+        watch.terminate()
+
+    assert "rx_packets_per_s" not in looks[0][0] and "rx_packets_per_s" in looks[2][0]
 
 
 def test_counters_tell_of_exactly_what_was_sent(taught, lan):
@@ -255,7 +326,11 @@ WRONG = [
     ["show"],
     ["frobnicate"],
     ["show", "frobs"],
-    ["show", "ports", "surplus"],
+    ["show", "version", "surplus"],
+    ["show", "ports", "lan0", "surplus"],
+    ["show", "routes", "--rates"],
+    ["show", "ports", "--watch=x"],
+    ["--rates", "audit"],
     ["show", "routes", "300.1.1.1"],
     ["show", "routes", "198.51.100.0/33"],
     ["show", "routes", "2001:db8::/129"],
@@ -275,7 +350,7 @@ def test_wrong_words_are_2_with_the_usage(dut, words):
 
 
 @pytest.mark.parametrize(
-    "words", [["help", "me"], ["show", "me"], ["show", "ports", "me"], ["me", "show"]]
+    "words", [["help", "me"], ["show", "me"], ["show", "version", "me"], ["me", "show"]]
 )
 def test_the_word_to_blame_is_named(dut, words):
     """The first that is not understood, not the ones before it."""

@@ -164,7 +164,8 @@ what_is_not_understood_gets_a_sentence(void **state)
 		{"{\"show\": 1}", "show is not a string"},
 		{"{\"show\": \"x\\u001b[1m\"}",
 		 "cannot show 'x\\x1b[1m'; known are routes, nexthops, neighbors, ports, "
-		 "counters, fpm, memory, version, audit, punt, cycles"},
+		 "counters, fpm, memory, version, audit, punt, cycles, interfaces, fib, "
+		 "threads, log"},
 		{"{\"show\": \"routes\", \"prefix\": \"10.0.0.0/33\"}",
 		 "'10.0.0.0/33' is not an address or prefix"},
 		{"{\"show\": \"routes\", \"prefix\": 10}",
@@ -179,15 +180,28 @@ what_is_not_understood_gets_a_sentence(void **state)
 		 "ports are not found by prefix"},
 		{"{\"show\": \"ports\", \"who\": 1}",
 		 "unknown key 'who'; known are show, prefix, longest, family, all_tables, "
-		 "repair, do, config, trace, capture, explain, set, class, rate, burst, "
+		 "repair, do, config, port, trace, capture, explain, set, class, rate, "
+		 "burst, "
 		 "source_rate, source_burst"},
+		{"{\"config\": 1}",
+		 "config takes an object: do (show, reload), file, dry_run"},
+		{"{\"config\": {\"do\": \"show\"}, \"port\": {}}",
+		 "one thing at a time: show, do, set, config, port, trace, "
+		 "capture or explain"},
+		{"{\"port\": {\"do\": \"add\", \"name\": \"a\"}}", "a port needs a device"},
+		{"{\"port\": {\"do\": \"set\", \"name\": \"a\"}}",
+		 "set what? device, mtu or queues"},
+		{"{\"port\": {\"do\": \"del\", \"name\": \"a\", \"mtu\": 1}}",
+		 "del takes a name, and nothing else"},
+		{"{\"port\": {\"do\": \"del\", \"name\": \"a\", \"who\": 1}}",
+		 "port takes an object: do (add, set, del), name, device, mtu, queues"},
 		{"{\"trace\": 1}", "trace, capture and explain take an object"},
 		{"{\"trace\": {}, \"show\": \"ports\"}",
-		 "one thing at a time: show, do, set, config, trace, capture or "
-		 "explain"},
+		 "one thing at a time: show, do, set, config, port, trace, "
+		 "capture or explain"},
 		{"{\"trace\": {}, \"capture\": {}}",
-		 "one thing at a time: show, do, set, config, trace, capture or "
-		 "explain"},
+		 "one thing at a time: show, do, set, config, port, trace, "
+		 "capture or explain"},
 		{"{\"trace\": {\"src\": \"10.0.0.0/33\"}}",
 		 "src, dst and host are addresses or prefixes"},
 		{"{\"trace\": {\"sport\": 65536}}", "sport and dport are 1 to 65535"},

@@ -115,14 +115,14 @@ wrong_words_are_code_2_with_a_usage_line(void **state)
 					    "show",
 					    "shew ports",
 					    "show prts",
-					    "show ports all",
+					    "show version all",
 					    "show routes bgp",
 					    "show routes longest",
 					    "show routes 10.0.0.0/8 longest exact",
 					    "show routes 10.0.0.0/33",
 					    "show routes 10.0.0.0/8 -6",
 					    "show ports -4",
-					    "show counters non",
+					    "show counters all ttl more",
 					    "--jsn show ports",
 					    "-s"};
 

@@ -187,6 +187,15 @@ doctor_help(FILE *out)
 		fprintf(out, "      %-12s  %s\n", check[c].name, check[c].about);
 }
 
+void
+doctor_words(FILE *out)
+{
+	fputs("list", out);
+	for (unsigned int c = 0; c < N_CHECK; c++)
+		fprintf(out, " %s", check[c].name);
+	fputc('\n', out);
+}
+
 int
 doctor_run(const char *socket, const char *vtysh, bool json, int n, char **word)
 {

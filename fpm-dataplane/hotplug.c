@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A port comes: device, TAP, its slot; then neigh (which publishes it to forwarders), punt,
+ * and its queues last. It goes the other way round, with a grace period before anything that
+ * a forwarder may still have in its hands is closed. Runs in manage, which may wait.
+ */
+#include "hotplug.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "base/log.h"
+#include "base/manage.h"
+#include "keep.h"
+#include "plan.h"
+#include "port/rxq.h"
+
+/* Tell a worker of the port and wait until it has done what there is to do. */
+static void
+tell(struct worker *to, uint16_t ifidx, bool gone)
+{
+	struct msg_port *m = msg_new(MSG_PORT, sizeof(*m));
+	sem_t done;
+
+	sem_init(&done, 0, 0);
+	m->ifidx = ifidx;
+	m->gone = gone;
+	m->done = &done;
+	worker_send(to, &m->m);
+	/* A grace period must not wait for us meanwhile. */
+	urcu_qsbr_thread_offline();
+	while (sem_wait(&done) < 0)
+		continue;
+	urcu_qsbr_thread_online();
+	sem_destroy(&done);
+}
+
+struct port *
+hotplug_find(const struct hotplug *h, const char *tap)
+{
+	for (unsigned int i = 0; i < PORT_SLOTS; i++)
+		if (port_is_there(&h->port[i]) && strcmp(h->port[i].name, tap) == 0)
+			return &h->port[i];
+	return NULL;
+}
+
+/* A number that has rested longest, so that nothing of its last port is still about. */
+static uint16_t
+number_take(struct hotplug *h)
+{
+	for (unsigned int i = 0; i < PORT_SLOTS; i++) {
+		h->last_ifidx = (uint16_t)(h->last_ifidx % PORT_SLOTS + 1);
+		if (!port_is_there(&h->port[h->last_ifidx - 1]))
+			return h->last_ifidx;
+	}
+	return 0; /* CONFIG_PORTS_MAX is less */
+}
+
+/* Who is to serve a queue that nobody was named for? As at the start: plan.h. */
+static struct serving *
+choose(const struct hotplug *h, const struct port *port)
+{
+	struct plan plan = *h->nodes;
+	unsigned int mine = 0;
+
+	plan.n_port = 0;
+	for (unsigned int i = 0; i < h->n_fwd; i++)
+		plan.n_queue[i] = serve_set(&h->serving[i])->n;
+	for (unsigned int i = 0; i < PORT_SLOTS && plan.n_port < PLAN_MAX; i++)
+		if (port_is_there(&h->port[i])) {
+			if (&h->port[i] == port)
+				mine = plan.n_port;
+			plan.port_node[plan.n_port++] = h->port[i].node;
+		}
+	return &h->serving[plan_queue(&plan, mine)];
+}
+
+/* Who serves it by the file; NULL: that does not say. */
+static struct serving *
+named(const struct hotplug *h, const struct config_port *cp, uint16_t queue)
+{
+	return queue < cp->n_core ? &h->serving[plan_on(h->cpu, h->n_fwd, cp->core[queue])]
+				  : NULL;
+}
+
+static void
+queues_end(struct hotplug *h, const struct port *port)
+{
+	for (uint16_t q = 0; q < port->n_rxq; q++) {
+		unsigned int i = serve_who(h->serving, h->n_fwd, port->ifidx, q);
+
+		if (i < h->n_fwd)
+			(void)serve_end(&h->serving[i], port->ifidx, q);
+	}
+}
+
+static int
+queues_begin(struct hotplug *h, const struct port *port, const struct config_port *cp)
+{
+	int rc = 0;
+
+	for (uint16_t q = 0; q < port->n_rxq && rc == 0; q++) {
+		struct serving *by = named(h, cp, q);
+		struct rxq rxq;
+
+		port_rxq(port, q, &rxq);
+		rc = serve_begin(by != NULL ? by : choose(h, port), &rxq);
+	}
+	return rc;
+}
+
+int
+hotplug_serve(struct hotplug *h, const struct port *port, const struct config_port *cp)
+{
+	int rc = 0;
+
+	for (uint16_t q = 0; q < port->n_rxq && rc == 0; q++) {
+		unsigned int i = serve_who(h->serving, h->n_fwd, port->ifidx, q);
+		struct serving *to = named(h, cp, q);
+
+		if (i < h->n_fwd && to != NULL)
+			rc = serve_move(&h->serving[i], to, port->ifidx, q);
+	}
+	return rc;
+}
+
+int
+hotplug_add(struct hotplug *h, const struct config *conf, const struct config_port *cp,
+	    int tap_fd, char *why, unsigned int why_size)
+{
+	struct port_conf pc = {.tap = cp->tap,
+			       .netns = conf->control_netns,
+			       .device = cp->device,
+			       .tap_fd = tap_fd,
+			       .mtu_bytes = cp->mtu_bytes,
+			       .n_rxq = cp->n_rxq != 0 ? cp->n_rxq : cp->n_core,
+			       .n_txq = h->n_fwd,
+			       .interrupts = h->interrupts};
+	uint16_t ifidx = number_take(h);
+	struct port port, *slot = &h->port[ifidx - 1];
+	int rc;
+
+	urcu_qsbr_thread_offline(); /* devices take their time */
+	rc = port_open(&port, ifidx, &pc, h->pool, why, why_size);
+	urcu_qsbr_thread_online();
+	if (rc < 0)
+		return rc;
+	port_publish(slot, &port);
+	tell(h->neigh, ifidx, false);
+	tell(h->punt, ifidx, false);
+	rc = queues_begin(h, slot, cp);
+	if (rc < 0) {
+		snprintf(why, why_size, "no memory for its queues");
+		hotplug_del(h, slot, NULL);
+		return rc;
+	}
+	if (!port.tap_kept)
+		keep_tap(slot);
+	log_info("port: added name=%s device=%s ifindex=%u queues=%u", slot->name,
+		 slot->device, slot->tap.ifindex, slot->n_rxq);
+	return 0;
+}
+
+void
+hotplug_del(struct hotplug *h, struct port *port, int *keep)
+{
+	uint16_t ifidx = port->ifidx;
+	struct port gone;
+
+	queues_end(h, port);
+	/* Its word to rib and to forwarders: nothing leaves by it any more. */
+	tell(h->neigh, ifidx, true);
+	tell(h->punt, ifidx, true);
+	gone = *port;
+	__atomic_store_n(&port->ifidx, 0, __ATOMIC_RELEASE);
+	/* Who had it in its hands has let go; ui, trace and punt see it no more. */
+	urcu_qsbr_synchronize_rcu();
+	urcu_qsbr_thread_offline(); /* as they do when they end */
+	if (keep != NULL) {
+		*keep = dup(gone.tap.fd);
+	} else {
+		keep_forget(gone.name);
+		if (tap_destroy(&gone.tap) < 0)
+			log_warn("port: tap not deleted name=%s", gone.name);
+	}
+	port_close(&gone);
+	urcu_qsbr_thread_online();
+	log_info("port: removed name=%s device=%s", gone.name, gone.device);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * hotplug: ports that come and go while packets pass. Forwarders, neigh and punt are brought
+ * round one after the other; no other port's queue is touched. All is [manage].
+ */
+#ifndef HOTPLUG_H
+#define HOTPLUG_H
+
+#include "base/worker.h"
+#include "config.h"
+#include "port/port.h"
+
+struct plan;
+struct serving;
+
+struct hotplug {
+	struct port *port; /* PORT_SLOTS of them, shared with all */
+	struct rte_mempool *pool;
+	struct serving *serving; /* one a forwarder */
+	unsigned int n_fwd;
+	const unsigned int *cpu;  /* of each forwarder */
+	const struct plan *nodes; /* where they are; its ports are those of the start */
+	bool interrupts;          /* of receive queues: forwarders sleep */
+	struct worker *neigh, *punt;
+	uint16_t last_ifidx; /* given out last: a number rests before it is used again */
+};
+
+/*
+ * Make a port as configured in `conf`, and its TAP (`tap_fd`, -1: by its name). Returns 0, or
+ * -errno with all as before and a sentence in `why`.
+ */
+int hotplug_add(struct hotplug *h, const struct config *conf, const struct config_port *cp,
+		int tap_fd, char *why, unsigned int why_size);
+
+/* The port of that name, or NULL. */
+struct port *hotplug_find(const struct hotplug *h, const char *tap);
+
+/*
+ * Have the queues served by the CPUs that `cp` names, where it does: one after the other, no
+ * packet is lost. Returns 0 or -ENOMEM.
+ */
+int hotplug_serve(struct hotplug *h, const struct port *port, const struct config_port *cp);
+
+/*
+ * Take a port out: next hops by it are dead at once, what is on its way in it is dropped.
+ * With `keep` (not NULL) the TAP stays and *keep is a descriptor of it, the caller's; else it
+ * is deleted.
+ */
+void hotplug_del(struct hotplug *h, struct port *port, int *keep);
+
+#endif

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What fpmctl knows, its help, manual page and bash completion know as well."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from lib.dataplane import ROOT
+
+
+def dist(name):
+    """A file that is installed with the program."""
+    with open(os.path.join(ROOT, "fpm-dataplane", "dist", name), encoding="utf-8") as file:
+        return file.read()
+
+
+def all_help(dut):
+    """What `fpmctl help` says, then of each command what that says: {name: text}."""
+    said = {"": dut.fpmctl("help").stdout}
+    for name in re.findall(r"^  ([a-z]+)\b", said[""], re.MULTILINE):
+        said[name] = dut.fpmctl("help", name).stdout
+    return said
+
+
+def options_of(text):
+    """The options that a text names."""
+    return set(re.findall(r"(?<![\w-])--?[a-z46][a-z-]*", text)) - {"-N", "-t", "-n"}
+
+
+def test_every_command_and_option_is_in_the_manual_page(dut):
+    """Each has an entry of its own there; so has each thing to show a word."""
+    manual = dist("fpmctl.1").replace("\\-", "-")
+    entries = {
+        line.split()[1].strip('"') for line in manual.splitlines() if line.startswith(".B")
+    }
+    said = all_help(dut)
+    assert {"show", "port", "restart", "doctor"} < said.keys()
+    assert {name for name in said if name} - entries == set()
+    assert set().union(*map(options_of, said.values())) - options_of(manual) == set()
+    shown = dut.fpmctl("--complete", "show").stdout.split()
+    assert set(shown) - set(re.findall(r"\w+", manual[: manual.index(".BR explain")])) == set()
+
+
+def test_the_manual_page_is_one(dut):
+    """It is formatted without a warning."""
+    if shutil.which("groff") is None:
+        pytest.skip("no groff here")
+    page = os.path.join(ROOT, "fpm-dataplane", "dist", "fpmctl.1")
+    done = subprocess.run(["groff", "-man", "-ww", "-z", page],
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    assert done.stderr == ""
+
+
+COMPLETED = {
+    "": "show explain trace capture config port set audit doctor replay restart help",
+    "he": "help", "help dep": "", "help doc": "doctor", "show r": "routes",
+    "show i": "interfaces", "show ports la": "lan0", "config ": "check show reload",
+    "port ": "add set del", "port del wa": "wan0", "port set e": "ext0", "port add e": "",
+    "port set ext0 ": "device mtu queues", "port set ext0 mtu ": "", "-j trace port la": "lan0",
+    "trace dr": "dropped", "explain tt": "ttl", "doctor hu": "hugepages",
+    "set ": "policer", "set policer bg": "bgp bgp-new", "set policer bgp sou":
+    "source-rate source-burst", "audit --re": "--repair", "--soc": "--socket",
+    "-s /nowhere port del ": "",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", COMPLETED)
+def test_what_bash_completes(dut, line):
+    """Commands, their words, names of ports; what the program knows, and nothing else."""
+    words = ["fpmctl", *line.split(" ")]
+    script = (
+        'PATH=$1:$PATH; . "$2"; shift 2; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+        '_fpmctl; echo "${COMPREPLY[@]}"'
+    )
+    path = os.path.join(ROOT, "fpm-dataplane", "dist", "fpmctl.bash")
+
+    done = subprocess.run(
+        ["bash", "-c", script, "-", os.path.dirname(dut.daemon.ctl), path, *words],
+        capture_output=True, text=True, check=False,
+        env={**os.environ, "FPMCTL_SOCKET": dut.socket},
+    )  # fmt: skip
+
+    assert (sorted(done.stdout.split()), done.stderr) == (sorted(COMPLETED[line].split()), "")
+
+
+def test_completion_knows_all_commands_and_options(dut):
+    """The commands are those of the help, the options those of all of it."""
+    said = all_help(dut)
+    assert dut.fpmctl("--complete").stdout.split() == [name for name in said if name]
+    long = {o for o in set().union(*map(options_of, said.values())) if o.startswith("--")}
+    assert long - options_of(dist("fpmctl.bash")) == set()

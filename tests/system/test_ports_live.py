@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ports come and go while packets pass: a TAP appears and goes, next hops die at once, and
+other ports lose not one packet."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from lib import netns
+from lib.wait import eventually
+
+NET, HOST, EXT_NET = "198.51.100.0/24", "198.51.100.9", "203.0.113.0/24"
+EXT = "net_af_packet,iface=p-ext"
+
+
+@pytest.fixture
+def router(own_dut):
+    """A router of its own, a route by wan0 and one by ext0."""
+    dut = own_dut()
+    dut.start()
+    dut.route(NET, via=dut.wires["wan"].peer4, wire=dut.wires["wan"])
+    return dut
+
+
+def taps(dut):
+    """Interfaces of the control namespace that are there."""
+    return {link["ifname"] for link in dut.links()}
+
+
+def ports(dut):
+    """What `show ports` tells."""
+    return [row["name"] for row in dut.control.ask("ports")]
+
+
+def done(dut, *words):
+    """A command that must succeed; returns what it says."""
+    result = dut.fpmctl(*words)
+    assert (result.returncode, result.stderr) == (0, ""), result.stderr
+    return result.stdout
+
+
+def listen_again(dut):
+    """The test's own ear on ext0, which is another interface by now."""
+    dut.taps["ext"] = dut._wire(dut.ctl, "ext0")
+    dut.collector.add(dut.taps["ext"])
+
+
+def forwards_by_ext(dut):
+    """Addresses on ext0 as at the start, a route by it, a packet that leaves there."""
+    lan, ext = dut.wires["lan"], dut.wires["ext"]
+    eventually(lambda: dut.link_row("ext0")["operstate"] == "UP", 5)
+    dut.kernel_defaults()
+    eventually(lambda: dut.route_row(f"{ext.ip4}/32"), 5, 0.01)
+    dut.neighbor(ext.peer4, ext)
+    dut.route(EXT_NET, via=ext.peer4, wire=ext)
+    eventually(lambda: dut.route_row(EXT_NET)["state"] == "forwarding", 5, 0.01)
+    return dut.forwarded(lan, lan.probe("203.0.113.7"), ext)
+
+
+def test_a_port_goes_and_comes_and_no_other_loses_a_packet(router):
+    """Ten times out and in, 2000 packets a second between two others: all arrive."""
+    dut, lan, wan = router, router.wires["lan"], router.wires["wan"]
+    with dut.stream(lan, HOST, rate=2000) as stream:
+        for _ in range(10):
+            done(dut, "port", "del", "ext0")
+            assert ports(dut) == ["lan0", "wan0", "alt0"] and "ext0" not in taps(dut)
+            done(dut, "port", "add", "ext0", "device", EXT)
+            assert "ext0" in ports(dut) and "ext0" in taps(dut)
+
+    assert stream.sent > 1000 and stream.lost(wan) == []
+    assert forwards_by_ext(dut)
+    assert dut.control.ask("ports")[-1]["name"] == "ext0"
+
+
+def test_next_hops_by_a_port_that_goes_are_dead_at_once(router):
+    """Of two ways the other takes all; a route by it alone is down, and told as such."""
+    dut, lan, wan, ext = router, *(router.wires[w] for w in ("lan", "wan", "ext"))
+    zebra = dut.zebra
+    group = zebra.group([zebra.hop(wan.peer4, wan), zebra.hop(ext.peer4, ext)])
+    zebra.add("198.18.0.0/15", group)
+    dut.in_force("198.18.0.0/15")
+    dut.route(EXT_NET, via=ext.peer4, wire=ext)
+    probes = [lan.probe("198.18.1.1", sport=5000 + n) for n in range(64)]
+
+    done(dut, "port", "del", "ext0")
+
+    for probe in probes:
+        assert dut.forwarded(lan, probe, wan)
+    assert dut.route_row(EXT_NET)["state"] == "down"
+    assert dut.not_forwarded(lan, lan.probe("203.0.113.7")) == {"egress_down": 1}
+
+
+def test_traffic_into_a_port_that_goes_leaves_nothing_behind(router):
+    """Packets for it, from it and by it all the while: no crash, no buffer lost."""
+    dut, lan, ext = router, router.wires["lan"], router.wires["ext"]
+    dut.route(EXT_NET, via=ext.peer4, wire=ext)
+    with dut.stream(lan, "203.0.113.9"), dut.stream(ext, HOST):
+        for _ in range(3):
+            done(dut, "port", "del", "ext0")
+            done(dut, "port", "add", "ext0", "device", EXT)
+            dut.kernel_defaults()
+        listen_again(dut)
+    dut.zebra.flush()
+    assert forwards_by_ext(dut)
+
+
+def test_a_new_port_with_a_device_that_polls(router):
+    """No kernel interface behind it: its link is asked for; counters begin at zero."""
+    dut = router
+    said = done(dut, "port", "add", "null0", "device", "net_null,no-rx=1", "mtu", "1400")
+
+    assert "ports[null0]: none -> net_null,no-rx=1" in said
+    assert dut.link_row("null0")["mtu"] == 1400
+    eventually(lambda: dut.link_row("null0")["operstate"] == "UP", 5)
+    row = next(r for r in dut.control.ask("ports") if r["name"] == "null0")
+    assert (row["rx_packets"], row["mtu"], row["link"]) == (0, 1400, "up")
+    shown = yaml.safe_load(done(dut, "config", "show"))["ports"]
+    assert {"tap": "null0", "device": "net_null,no-rx=1", "mtu": 1400}.items() <= shown[-1].items()
+    done(dut, "port", "set", "null0", "mtu", "1300")
+    eventually(lambda: dut.link_row("null0")["mtu"] == 1300, 5)
+
+
+def test_another_device_behind_the_same_tap(router):
+    """`port set device`: ifindex and addresses stay, the rest of the router does not notice."""
+    dut, lan, wan = router, router.wires["lan"], router.wires["wan"]
+    index = dut.link_row("ext0")["ifindex"]
+    with dut.stream(lan, HOST) as stream:
+        done(dut, "port", "set", "ext0", "device", "net_null,no-rx=1")
+        done(dut, "port", "set", "ext0", "device", EXT)
+
+    assert stream.lost(wan) == []
+    assert dut.link_row("ext0")["ifindex"] == index
+    assert forwards_by_ext(dut)
+
+
+def test_reload_adds_and_removes_ports(router):
+    """The same code, by the file: all of it or nothing."""
+    dut = router
+    old = "  - tap: ext0\n    device: net_af_packet,iface=p-ext\n"
+    dut.edit_config(old, "  - tap: new0\n    device: net_null,no-rx=1\n")
+    said = done(dut, "config", "reload")
+    assert "ports[ext0]: net_af_packet,iface=p-ext -> none" in said
+    assert {"new0"} <= taps(dut) and "ext0" not in taps(dut)
+
+    dut.edit_config("new0\n    device: net_null,no-rx=1",
+                    "new1\n    device: net_pcap,rx_pcap=/nowhere.pcap")  # fmt: skip
+    before = taps(dut)
+    refused = dut.fpmctl("config", "reload")
+    assert refused.returncode == 2 and "port new1 device net_pcap" in refused.stderr
+    assert taps(dut) == before and ports(dut) == ["lan0", "wan0", "alt0", "new0"]
+
+
+WRONG = {
+    "add": "usage:", "frob x": "unexpected word 'frob'", "add x": "a port needs a device",
+    "add x device nothing": "is not a device", "add a/b device net_null": "interface name",
+    "add x device net_af_packet,iface=p-wan": "belongs to ports[1] too",
+    "add x device net_null mtu 20": "mtu: 20 is out of range", "add x device net_null mtu y":
+    "is not a number", "add lan0 device net_null": "is there already", "del x": "no port x",
+    "set x mtu 1400": "no port x", "set lan0": "set what?", "del lan0 mtu 1": "del takes a name",
+    "add x device net_pcap,rx_pcap=/nowhere.pcap": "nothing changed",
+    "set lan0 mtu 9000": "is more than the device", "add x colour red": "unexpected word",
+    "set lan0 device net_pcap,rx_pcap=/nowhere.pcap": "nothing changed",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_what_cannot_be_is_refused_and_changes_nothing(dut, words):
+    """One sentence, exit code 2; what runs is as before, and forwards."""
+    before = done(dut, "config", "show")
+
+    result = dut.fpmctl("port", *words.split())
+
+    assert result.returncode == 2 and WRONG[words] in result.stderr, result.stderr
+    assert done(dut, "config", "show") == before
+    assert "x" not in taps(dut)
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    eventually(lambda: dut.port_row(lan)["link"] == "up", 5)
+    eventually(dut._is_ready, 10, 0.01)
+    dut.route(NET, via=wan.peer4, wire=wan)
+    assert dut.forwarded(lan, lan.probe(HOST), wan)
+
+
+ASK = """
+import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+s.sendall(sys.argv[2].encode() + b"\\n")
+print(s.makefile().readline())
+"""
+
+
+def test_only_root_names_devices_and_files(router):
+    """Others of the socket's group cannot have any file opened as root."""
+    dut = router
+
+    def nobody_asks(request):
+        argv = [sys.executable, "-c", ASK, dut.socket, json.dumps(request)]
+        done = subprocess.run(argv, user=65534, group=os.stat(dut.socket).st_gid,
+                              extra_groups=[], capture_output=True, text=True, check=True)  # fmt: skip
+        return json.loads(done.stdout)
+
+    target = os.path.join(dut.dir, "written")
+    device = {"do": "add", "name": "x", "device": f"net_pcap,tx_pcap={target}"}
+    assert "only root" in nobody_asks({"port": device})["error"]
+    assert "only root" in nobody_asks({"config": {"do": "reload", "file": dut.config}})["error"]
+    assert not os.path.exists(target) and "x" not in taps(dut)
+    assert nobody_asks({"config": {"do": "reload"}}) == {"end": True, "rows": 0}
+    assert nobody_asks({"port": {"do": "set", "name": "lan0", "mtu": 1400}})["key"]
+
+
+def test_a_port_that_came_later_is_kept_over_a_crash(own_dut):
+    """Its TAP is held by the supervisor like the others; one that went is not."""
+    dut = own_dut(supervised=True)
+    dut.start()
+    done(dut, "port", "add", "null0", "device", "net_null,no-rx=1")
+    done(dut, "port", "del", "ext0")
+    shown = done(dut, "config", "show")
+    index = dut.link_row("null0")["ifindex"]
+    dut.write_config(shown)
+
+    was = dut.daemon.crash()
+    dut.control.close()
+    dut.daemon.back(was)
+
+    assert dut.link_row("null0")["ifindex"] == index and "ext0" not in taps(dut)
+    assert "name=null0 device=net_null,no-rx=1" in dut.daemon.log(40)
+    assert "tap=kept" in [t for t in dut.daemon.log(40).splitlines() if "name=null0" in t][-1]
+
+
+def test_two_hundred_comings_leave_no_memory_behind(router):
+    """Slots, devices, TAPs and descriptors are given back."""
+    dut = router
+    files = lambda: len(netns.command(["ls", f"/proc/{dut.daemon.pid()}/fd"]).split())  # noqa: E731
+    rss = lambda: dut.control.ask("memory")[0]["rss_bytes"]  # noqa: E731
+
+    def round_trip():
+        done(dut, "port", "add", "null0", "device", "net_null,no-rx=1")
+        done(dut, "port", "del", "null0")
+
+    for _ in range(3):
+        round_trip()
+    n, before = files(), rss()
+    for _ in range(200):
+        round_trip()
+    assert files() == n
+    if "/release/" in dut.daemon.program:
+        assert rss() - before < 8 << 20
+    assert json.loads(done(dut, "--json", "port", "add", "null0", "device", "net_null"))
