@@ -217,7 +217,7 @@ test-image: image ## packets through two routers in containers (podman)
 		--basetemp=build/pytest-image tests/package/test_image.py
 
 # --- benchmarks: JSON on stdout, tables on stderr; never a verdict on a time ------------------
-BENCHES := bench-quick bench-forward bench-loss bench-latency bench-sync bench-fpm bench-fib
+BENCHES := bench-quick bench-forward bench-loss bench-latency bench-sync bench-watch bench-fpm bench-fib
 bench: ## all benchmarks, then the report (QUICK=1: each in its short form)
 	@mkdir -p build/bench
 	@failed=; for b in $(BENCHES); do echo "== make $$b" >&2; \
@@ -238,7 +238,7 @@ bench-fpm: ## from what zebra says to what is forwarded: rates, latencies, memor
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all >&2
 	@$(PY) tests/bench/bench_fpm.py
 
-.PHONY: bench-report bench-forwarder bench-loss bench-latency bench-sync bench-quick
+.PHONY: bench-report bench-forwarder bench-loss bench-latency bench-sync bench-watch bench-quick
 
 # What the forwarding benchmarks need: the packages, the programs.
 bench-forwarder:
@@ -258,6 +258,10 @@ bench-latency: bench-forwarder ## how late frames leave at 10..95 % load, and th
 bench-sync: bench-forwarder ## QSBR, other RCU flavours, locks: rate, and time to publish a FIB (QUICK=1, ...)
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release $(SYNC_BIN) >&2
 	@$(PY) tests/bench/bench_sync.py build/release
+
+bench-watch: bench-forwarder ## what trace and capture cost while nobody looks (QUICK=1, ...)
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release $(BLIND_BIN) >&2
+	@$(PY) tests/bench/bench_watch.py build/release
 
 bench-quick: bench-forwarder ## the ratios to the peers beside the last accepted ones (ACCEPT=1)
 	@$(PY) tests/bench/bench_quick.py build/release
@@ -301,6 +305,18 @@ $(SYNC_BIN): build/sync-%/fpm-dataplane: $(call obj,$(DAEMON_SRC) $(POPTRIE_SRC)
 		tests/bench/sync/publisher.c tests/bench/sync/$(firstword $(SYNC_$*)).c \
 		-Wl,--export-dynamic-symbol=setsockopt -lurcu-mb -lurcu-memb -lurcu-signal \
 		$(PC_LIBS) $(LDFLAGS)
+
+# The daemon with forwarders that nobody can look at (FWD_BLIND), twice: what is between the two
+# is chance. And as it is, linked in the same way.
+BLIND_SRC := fpm-dataplane/fwd/loop.c fpm-dataplane/fwd/dispatch.c
+BLIND_BIN := $(addsuffix /fpm-dataplane,build/watch-blind build/watch-asking)
+$(BLIND_BIN): build/watch-%/fpm-dataplane: $(call obj,$(DAEMON_SRC) $(POPTRIE_SRC) $(TAP_SRC)) $(O)/fpmctl
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	@cp $(O)/fpmctl $(@D)/
+	@$(CC) $(ALL_CFLAGS) $(if $(filter blind,$*),-DFWD_BLIND=1) -o $@ $(BLIND_SRC) \
+		$(filter-out $(call obj,$(BLIND_SRC)),$(filter %.o,$^)) \
+		-Wl,--export-dynamic-symbol=setsockopt $(PC_LIBS) $(LDFLAGS)
 
 # --- fuzzing: libFuzzer, seeded with the captures; what it finds new lands in build/fuzz/ --
 FUZZ_S    ?= 60

@@ -24,6 +24,11 @@ static_assert(BURST_MAX <= 64, "a bit an entry");
 
 #define L2_LEN 14
 
+#ifndef FWD_BLIND
+#define FWD_BLIND \
+	0 /* 1: nobody can look, for bench-watch to measure what the question costs */
+#endif
+
 /* Packets one transmit call can be given; how many it is given is fwd_conf.tx_burst. */
 #define TX_BURST_MAX FWD_BURST_MAX
 
@@ -119,6 +124,13 @@ static inline uint64_t
 burst_cksum(const struct burst *b, unsigned int i)
 {
 	return b->m[i]->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK;
+}
+
+/* Does somebody look at packets in this round? */
+static inline bool
+fwd_watched(const struct fwd *f)
+{
+	return !FWD_BLIND && f->watch != NULL;
 }
 
 /* Drop by a DROP_ reason, or punt by a PUNT_ reason; counted when the burst ends. */

@@ -15,10 +15,10 @@ flush_one(struct fwd *f, uint16_t ifidx)
 	uint64_t begin_tsc = cycles_send(f);
 	uint16_t sent;
 
-	if (f->watch == NULL)
-		sent = fwd_send(f, tx);
-	else
+	if (fwd_watched(f))
 		sent = fwd_send_watched(f, ifidx, tx);
+	else
+		sent = fwd_send(f, tx);
 	cycles_sent(f, begin_tsc);
 	/* Only what was not sent is still ours to look at. */
 	for (uint16_t i = sent; i < tx->n; i++)
@@ -105,7 +105,7 @@ punt(struct burst *b, unsigned int i, enum reason reason)
 		icmp = true;
 	}
 	counter_add(icmp ? &f->count->icmp_limited : &f->count->reason[drop], 1);
-	if (f->watch != NULL)
+	if (fwd_watched(f))
 		watch_lost(f->conf->watch_ring, f->watch, b->ifidx, b->m[i], drop);
 	rte_pktmbuf_free(b->m[i]);
 }

@@ -80,10 +80,10 @@ handle(struct fwd *f, const struct rxq *q, struct burst *b)
 		walk_timed(b);
 		return;
 	}
-	if (f->watch == NULL)
-		fwd_walk(b, NULL);
-	else
+	if (fwd_watched(f))
 		fwd_walk_watched(b);
+	else
+		fwd_walk(b, NULL);
 	fwd_dispatch(b);
 }
 
@@ -163,8 +163,8 @@ fwd_main(void *arg)
 		const struct rxq_set *set = serve_set(conf->serving);
 		unsigned int n;
 
-		f->watch = watch_set(conf->watch);
-		f->timed = busy % CYCLES_EVERY == 0 && f->watch == NULL;
+		f->watch = FWD_BLIND ? NULL : watch_set(conf->watch);
+		f->timed = busy % CYCLES_EVERY == 0 && !fwd_watched(f);
 		n = drain_inject(f);
 		for (unsigned int i = 0; i < set->n; i++)
 			n += poll_queue(f, &set->q[i], &b);

@@ -18,6 +18,7 @@ import bench_latency  # noqa: E402
 import bench_loss  # noqa: E402
 import bench_quick  # noqa: E402
 import bench_sync  # noqa: E402
+import bench_watch  # noqa: E402
 import fib_report  # noqa: E402
 from bench.fpm import report as fpm_report  # noqa: E402
 from forward import plots  # noqa: E402
@@ -56,6 +57,7 @@ PARTS = {
         bench_sync.report,
         [("sync", "Rate, and time until a new FIB is all that is seen", plots.sync)],
     ),
+    "bench-watch": ("Trace and capture, while nobody looks", bench_watch.report, []),
     "bench-fpm": ("From zebra to the FIB", fpm_report.tables, []),
     "bench-fib": (
         "Lookups",

@@ -12,6 +12,7 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(__file__)), "bench"))
 
 import bench_report
+import bench_watch
 import guard
 from forward import measure, page
 from forward.teacher import Teacher, nhid
@@ -142,6 +143,14 @@ def test_changes_leave_every_answer_and_undo_themselves(tmp_path):
         route("203.0.113.7/32", 2),
         frame(route_del_message("198.51.100.9/32")),
     ])  # fmt: skip
+
+
+def test_a_median_has_bounds():
+    """Order statistics: of 15 values the 4th and the 12th hold the median in 96.5 % of cases
+    (two binomial tails of 576 / 2^15); the order in which values come is nothing."""
+    values = [n * 7 % 15 for n in range(15)]
+
+    assert bench_watch.bounds(values) == (7, 3, 11)
 
 
 def test_the_report_tells_what_was_not_run(tmp_path, monkeypatch):

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What trace and capture cost while nobody looks: the daemon as it is beside one whose
+forwarders were compiled blind, and that one once more; in turns, round by round. JSON lines
+on stdout, a table on stderr.
+
+    bench_watch.py BUILD_DIR        (options: tests/bench/README.md)
+"""
+
+import math
+import statistics
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+from fib_report import print_columns  # noqa: E402
+from forward import rig  # noqa: E402
+from forward.measure import sample  # noqa: E402
+from forward.programs import Ours  # noqa: E402
+
+# Name -> the build that is linked for it; the first is what the others are held against.
+KINDS = {"blind": "blind", "blind again": "blind", "asking": "asking"}
+
+
+def bounds(values):
+    """Median, and its 95 % confidence bounds by order statistics (binomial, p = 1/2)."""
+    sorted_, n = sorted(values), len(values)
+    skip, mass = 0, 0.0
+    while skip < n // 2:
+        mass += math.comb(n, skip) / 2**n
+        if mass > 0.025:
+            break
+        skip += 1
+    skip = max(0, skip - 1)
+    return statistics.median(sorted_), sorted_[skip], sorted_[n - 1 - skip]
+
+
+def measure_table(bench, table, reps):
+    """All kinds in turns on one table."""
+    bench.use(table)
+    programs = {
+        kind: Ours(f"ours-{kind.replace(' ', '-')}", bench, "poll", build=f"watch-{build}")
+        for kind, build in KINDS.items()
+    }
+    seen = {kind: [] for kind in KINDS}
+    with rig.Started(bench, list(programs.values())):
+        for turn in range(reps):
+            order = list(KINDS)[turn % 3 :] + list(KINDS)[: turn % 3]
+            for kind in order:
+                one = sample(programs[kind], 4, rig.option("SECONDS", 0.2))
+                seen[kind].append(one["cycles"])
+    for kind, cycles in seen.items():
+        ratio, low, high = bounds([a / b for a, b in zip(cycles, seen["blind"])])
+        row = {"bench": "watch", "table": table, "kind": kind, "runs": reps}
+        row |= {"cycles": round(statistics.median(cycles), 2)}
+        row |= {"cycles_min": round(min(cycles), 2), "cycles_max": round(max(cycles), 2)}
+        row |= {"ratio": round(ratio, 4), "low": round(low, 4), "high": round(high, 4)}
+        bench.emit(row)
+
+
+def measure(bench):
+    """Both tables."""
+    for table in rig.options("TABLES", ("few", "full")):
+        measure_table(bench, table, rig.option("REPS", 15 if rig.quick() else 51))
+
+
+def report(lines, out):
+    """For people."""
+    rows = [("table", "forwarders", "cycles a packet", "min", "max", "of blind", "low", "high")]
+    for r in lines:
+        if r["bench"] == "watch":
+            cells = [f"{r[k]:.2f}" for k in ("cycles", "cycles_min", "cycles_max")]
+            cells += [f"{r[k]:.4f}" for k in ("ratio", "low", "high")]
+            rows.append((r["table"], r["kind"], *cells))
+    if len(rows) > 1:
+        print("\nv4, 64 octets, one forwarder, medians; 95 % bounds of the ratio", file=out)
+        print_columns(rows, out)
+
+
+if __name__ == "__main__":
+    sys.exit(rig.run("bench-watch", measure, report))
