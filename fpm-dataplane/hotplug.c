@@ -15,8 +15,6 @@
 #include "base/log.h"
 #include "base/manage.h"
 #include "keep.h"
-#include "plan.h"
-#include "port/rxq.h"
 
 /* Tell a worker of the port and wait until it has done what there is to do. */
 static void
@@ -59,74 +57,6 @@ number_take(struct hotplug *h)
 	return 0; /* CONFIG_PORTS_MAX is less */
 }
 
-/* Who is to serve a queue that nobody was named for? As at the start: plan.h. */
-static struct serving *
-choose(const struct hotplug *h, const struct port *port)
-{
-	struct plan plan = *h->nodes;
-	unsigned int mine = 0;
-
-	plan.n_port = 0;
-	for (unsigned int i = 0; i < h->n_fwd; i++)
-		plan.n_queue[i] = serve_set(&h->serving[i])->n;
-	for (unsigned int i = 0; i < PORT_SLOTS && plan.n_port < PLAN_MAX; i++)
-		if (port_is_there(&h->port[i])) {
-			if (&h->port[i] == port)
-				mine = plan.n_port;
-			plan.port_node[plan.n_port++] = h->port[i].node;
-		}
-	return &h->serving[plan_queue(&plan, mine)];
-}
-
-/* Who serves it by the file; NULL: that does not say. */
-static struct serving *
-named(const struct hotplug *h, const struct config_port *cp, uint16_t queue)
-{
-	return queue < cp->n_core ? &h->serving[plan_on(h->cpu, h->n_fwd, cp->core[queue])]
-				  : NULL;
-}
-
-static void
-queues_end(struct hotplug *h, const struct port *port)
-{
-	for (uint16_t q = 0; q < port->n_rxq; q++) {
-		unsigned int i = serve_who(h->serving, h->n_fwd, port->ifidx, q);
-
-		if (i < h->n_fwd)
-			(void)serve_end(&h->serving[i], port->ifidx, q);
-	}
-}
-
-static int
-queues_begin(struct hotplug *h, const struct port *port, const struct config_port *cp)
-{
-	int rc = 0;
-
-	for (uint16_t q = 0; q < port->n_rxq && rc == 0; q++) {
-		struct serving *by = named(h, cp, q);
-		struct rxq rxq;
-
-		port_rxq(port, q, &rxq);
-		rc = serve_begin(by != NULL ? by : choose(h, port), &rxq);
-	}
-	return rc;
-}
-
-int
-hotplug_serve(struct hotplug *h, const struct port *port, const struct config_port *cp)
-{
-	int rc = 0;
-
-	for (uint16_t q = 0; q < port->n_rxq && rc == 0; q++) {
-		unsigned int i = serve_who(h->serving, h->n_fwd, port->ifidx, q);
-		struct serving *to = named(h, cp, q);
-
-		if (i < h->n_fwd && to != NULL)
-			rc = serve_move(&h->serving[i], to, port->ifidx, q);
-	}
-	return rc;
-}
-
 int
 hotplug_add(struct hotplug *h, const struct config *conf, const struct config_port *cp,
 	    int tap_fd, char *why, unsigned int why_size)
@@ -137,7 +67,7 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 			       .tap_fd = tap_fd,
 			       .mtu_bytes = cp->mtu_bytes,
 			       .n_rxq = cp->n_rxq != 0 ? cp->n_rxq : cp->n_core,
-			       .n_txq = h->n_fwd,
+			       .n_txq = h->deal->n_fwd,
 			       .interrupts = h->interrupts};
 	uint16_t ifidx = number_take(h);
 	struct port port, *slot = &h->port[ifidx - 1];
@@ -151,7 +81,9 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 	port_publish(slot, &port);
 	tell(h->neigh, ifidx, false);
 	tell(h->punt, ifidx, false);
-	rc = queues_begin(h, slot, cp);
+	rc = deal_begin(h->deal, slot, cp, true);
+	if (rc == 0)
+		rc = deal_begin(h->deal, slot, cp, false);
 	if (rc < 0) {
 		snprintf(why, why_size, "no memory for its queues");
 		hotplug_del(h, slot, NULL);
@@ -170,7 +102,7 @@ hotplug_del(struct hotplug *h, struct port *port, int *keep)
 	uint16_t ifidx = port->ifidx;
 	struct port gone;
 
-	queues_end(h, port);
+	deal_end(h->deal, port);
 	/* Its word to rib and to forwarders: nothing leaves by it any more. */
 	tell(h->neigh, ifidx, true);
 	tell(h->punt, ifidx, true);

@@ -8,19 +8,14 @@
 
 #include "base/worker.h"
 #include "config.h"
+#include "deal.h"
 #include "port/port.h"
-
-struct plan;
-struct serving;
 
 struct hotplug {
 	struct port *port; /* PORT_SLOTS of them, shared with all */
 	struct rte_mempool *pool;
-	struct serving *serving; /* one a forwarder */
-	unsigned int n_fwd;
-	const unsigned int *cpu;  /* of each forwarder */
-	const struct plan *nodes; /* where they are; its ports are those of the start */
-	bool interrupts;          /* of receive queues: forwarders sleep */
+	const struct deal *deal;
+	bool interrupts; /* of receive queues: forwarders sleep */
 	struct worker *neigh, *punt;
 	uint16_t last_ifidx; /* given out last: a number rests before it is used again */
 };
@@ -34,12 +29,6 @@ int hotplug_add(struct hotplug *h, const struct config *conf, const struct confi
 
 /* The port of that name, or NULL. */
 struct port *hotplug_find(const struct hotplug *h, const char *tap);
-
-/*
- * Have the queues served by the CPUs that `cp` names, where it does: one after the other, no
- * packet is lost. Returns 0 or -ENOMEM.
- */
-int hotplug_serve(struct hotplug *h, const struct port *port, const struct config_port *cp);
 
 /*
  * Take a port out: next hops by it are dead at once, what is on its way in it is dropped.

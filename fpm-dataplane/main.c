@@ -26,6 +26,7 @@
 #include "base/service.h"
 #include "base/worker.h"
 #include "config.h"
+#include "deal.h"
 #include "fib/fib.h"
 #include "fpm/fpm.h"
 #include "fwd/fwd.h"
@@ -59,7 +60,7 @@ static struct {
 	struct {
 		alignas(64) _Atomic uint32_t n;
 	} gleaned[CONFIG_CORES_MAX]; /* each fwd_rings.n_gleaned */
-	struct plan plan;
+	struct deal deal;
 	struct fib *fib;
 	struct watch *watch;
 	struct worker worker[N_WORKER];
@@ -229,47 +230,17 @@ forwarder_make(const struct config *conf, unsigned int i)
 	return f->watch_ring == NULL ? -ENOMEM : 0;
 }
 
-/* Queues for which the file names a CPU first, then the others as plan.h has it. */
-static int
-queues_deal(const struct config *conf, struct plan *plan, bool fixed)
-{
-	int rc = 0;
-
-	for (unsigned int p = 0; p < dp.n_port && rc == 0; p++)
-		for (uint16_t q = 0; q < dp.port[p].n_rxq && rc == 0; q++) {
-			const struct config_port *cp = &conf->port[p];
-			struct rxq rxq;
-			unsigned int i;
-
-			if (fixed != (q < cp->n_core))
-				continue;
-			i = fixed ? plan_on(conf->core, conf->n_core, cp->core[q])
-				  : plan_queue(plan, p);
-			if (fixed)
-				plan_fixed(plan, i);
-			port_rxq(&dp.port[p], q, &rxq);
-			rc = serve_begin(&dp.serving[i], &rxq);
-		}
-	return rc;
-}
-
+/* Queues for which the file names a CPU first, then the others. */
 static int
 forwarders_plan(const struct config *conf)
 {
-	struct plan *plan = &dp.plan;
 	int rc = 0;
 
-	*plan = (struct plan){.n_fwd = conf->n_core, .n_port = dp.n_port};
-	for (unsigned int i = 0; i < conf->n_core && rc == 0; i++) {
+	for (unsigned int i = 0; i < conf->n_core && rc == 0; i++)
 		rc = forwarder_make(conf, i);
-		plan->fwd_node[i] = (int)rte_lcore_to_socket_id(i + 1);
-	}
-	for (unsigned int p = 0; p < dp.n_port; p++)
-		plan->port_node[p] = dp.port[p].node;
-	if (rc == 0)
-		rc = queues_deal(conf, plan, true);
-	if (rc == 0)
-		rc = queues_deal(conf, plan, false);
+	for (unsigned int turn = 0; turn < 2; turn++)
+		for (unsigned int p = 0; p < dp.n_port && rc == 0; p++)
+			rc = deal_begin(&dp.deal, &dp.port[p], &conf->port[p], turn == 0);
 	if (rc < 0)
 		log_error("main: forwarders not made error=%s", strerror(-rc));
 	return rc;
@@ -356,10 +327,7 @@ workers_setup(const struct config *conf)
 				     .fpm = &w[W_FPM],
 				     .ports = {.port = dp.port,
 					       .pool = dp.pool,
-					       .serving = dp.serving,
-					       .n_fwd = conf->n_core,
-					       .cpu = dp.conf.core,
-					       .nodes = &dp.plan,
+					       .deal = &dp.deal,
 					       .interrupts = !conf->poll_always,
 					       .neigh = &w[W_NEIGH],
 					       .punt = &w[W_PUNT],
@@ -500,6 +468,12 @@ run(const struct config *conf)
 		return 1;
 	}
 	policer_init(rte_get_tsc_hz(), conf->policer);
+	dp.deal = (struct deal){.serving = dp.serving,
+				.cpu = dp.conf.core,
+				.n_fwd = conf->n_core,
+				.port = dp.port};
+	for (unsigned int i = 0; i < conf->n_core; i++)
+		dp.deal.node[i] = (int)rte_lcore_to_socket_id(i + 1);
 	rc = pool_make(conf);
 	if (rc == 0)
 		rc = ports_open(conf);

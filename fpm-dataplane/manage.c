@@ -221,11 +221,14 @@ static int
 port_set(struct manage *mg, const struct config_port *was, const struct config_port *now,
 	 char *why, unsigned int size)
 {
-	struct hotplug *h = &mg->conf.ports;
+	const struct hotplug *h = &mg->conf.ports;
+	const struct port *port = hotplug_find(h, now->tap);
+	unsigned int wanted = n_queue(now) != 0 ? n_queue(now) : h->deal->n_fwd;
 
-	if (strcmp(was->device, now->device) != 0 || n_queue(was) != n_queue(now))
+	if (strcmp(was->device, now->device) != 0 ||
+	    (n_queue(was) != n_queue(now) && wanted != port->n_rxq))
 		return port_exchange(mg, was, now, why, size);
-	if (hotplug_serve(h, hotplug_find(h, now->tap), now) < 0) {
+	if (deal_move(h->deal, port, now) < 0) {
 		snprintf(why, size, "no memory to move its queues");
 		return -ENOMEM;
 	}
@@ -369,6 +372,10 @@ port_wish(const struct manage_want *want, struct config_port *cp)
 		cp->mtu_bytes = want->mtu_bytes;
 	if (want->n_rxq != 0)
 		cp->n_rxq = want->n_rxq;
+	if (want->n_core != 0) {
+		cp->n_core = want->n_core;
+		memcpy(cp->core, want->core, sizeof(want->core));
+	}
 }
 
 static void

@@ -73,9 +73,3 @@ plan_queue(struct plan *plan, unsigned int port)
 	plan->n_queue[best]++;
 	return best;
 }
-
-void
-plan_fixed(struct plan *plan, unsigned int fwd)
-{
-	plan->n_queue[fwd]++;
-}

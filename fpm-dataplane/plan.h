@@ -42,7 +42,4 @@ struct plan {
 /* Who serves the next queue of port `port`? It is counted. Index of a forwarder. */
 unsigned int plan_queue(struct plan *plan, unsigned int port);
 
-/* As the configuration says it: forwarder `fwd`. */
-void plan_fixed(struct plan *plan, unsigned int fwd);
-
 #endif

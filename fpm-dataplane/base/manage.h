@@ -24,14 +24,17 @@ enum manage_op {
 	MANAGE_POLICER, /* `policer` is in force for `class` from now on */
 };
 
-#define MANAGE_FILE_MAX 256
+#define MANAGE_FILE_MAX  256
+#define MANAGE_CORES_MAX 64
 
 struct manage_want {
 	enum manage_op op;
-	bool dry_run;                    /* RELOAD: only tell */
-	char file[MANAGE_FILE_MAX];      /* RELOAD; "": the one of the start */
-	char tap[IFNAMSIZ], device[256]; /* "": not given */
-	unsigned int mtu_bytes, n_rxq;   /* 0: not given */
+	bool dry_run;                        /* RELOAD: only tell */
+	char file[MANAGE_FILE_MAX];          /* RELOAD; "": the one of the start */
+	char tap[IFNAMSIZ], device[256];     /* "": not given */
+	unsigned int mtu_bytes, n_rxq;       /* 0: not given */
+	unsigned int n_core;                 /* 0: not given */
+	unsigned int core[MANAGE_CORES_MAX]; /* CPU that serves queue 0, 1, ... */
 	enum punt_class class;
 	struct policer_conf policer; /* a number is POLICER_KEEP: as it is */
 };

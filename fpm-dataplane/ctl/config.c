@@ -159,12 +159,34 @@ port_help(FILE *out)
 	fputs("      device DEVICE  a PCI address, or DPDK devargs; add needs it\n"
 	      "      mtu N          IP packet in octets (1500)\n"
 	      "      queues N       receive queues; without it one a core\n"
+	      "      cores N,N,...  the CPU that serves each queue; one moves without a "
+	      "loss\n"
 	      "      add makes the TAP, set keeps it with its addresses, del deletes it.\n"
 	      "      What is to be there after the next start belongs into the file\n"
 	      "      (`fpmctl config show` is one). Examples:\n"
 	      "      fpmctl port add wan1 device 0000:03:00.0 mtu 9000\n"
 	      "      fpmctl port add wan1 device net_af_packet,iface=eth1\n",
 	      out);
+}
+
+/* "1,2,1" as a JSON array, NULL when it is no such list. */
+static json_t *
+cores_parse(const char *text)
+{
+	json_t *cores = json_array();
+	char *end;
+
+	for (;; text = end + 1) {
+		long long cpu = strtoll(text, &end, 10);
+
+		if (end == text || (*end != ',' && *end != '\0')) {
+			json_decref(cores);
+			return NULL;
+		}
+		json_array_append_new(cores, json_integer(cpu));
+		if (*end == '\0')
+			return cores;
+	}
 }
 
 int
@@ -189,6 +211,19 @@ port_run(const struct options *opt, int n, char **word)
 		char *end;
 		long long v = strtoll(word[i + 1], &end, 10);
 
+		if (strcmp(word[i], "cores") == 0) {
+			json_t *cores = cores_parse(word[i + 1]);
+
+			if (cores == NULL) {
+				json_decref(what);
+				fprintf(stderr,
+					"fpmctl: cores '%s' is no list such as 1,2\n",
+					word[i + 1]);
+				return usage("port");
+			}
+			json_object_set_new(what, word[i], cores);
+			continue;
+		}
 		if (!number && strcmp(word[i], "device") != 0) {
 			json_decref(what);
 			return unexpected(word[i], "port");

@@ -24,7 +24,7 @@ _fpmctl()
 		COMPREPLY=($(compgen -W "$(fpmctl "${socket[@]}" --complete=ports \
 			2> /dev/null)" -- "$cur"))
 		;;
-	"port add" | "port device" | "port mtu" | "port queues" | "set "*rate | "set "*burst) ;;
+	"port add" | "port device" | "port mtu" | "port queues" | "port cores" | "set "*rate | "set "*burst) ;;
 	*)
 		if [[ $cur == -* ]]; then
 			COMPREPLY=($(compgen -W "--socket --json --help --version --watch \

@@ -16,7 +16,30 @@ bad(char *why, size_t why_size, const char *text)
 	return -EINVAL;
 }
 
-#define PORT_KEYS "port takes an object: do (add, set, del), name, device, mtu, queues"
+#define PORT_KEYS                                                               \
+	"port takes an object: do (add, set, del), name, device, mtu, queues, " \
+	"cores"
+
+/* A CPU a queue. */
+static int
+parse_cores(const json_t *cores, struct manage_want *want)
+{
+	const json_t *cpu;
+	size_t i;
+
+	if (!json_is_array(cores) || json_array_size(cores) == 0 ||
+	    json_array_size(cores) > MANAGE_CORES_MAX)
+		return -EINVAL;
+	json_array_foreach (cores, i, cpu) {
+		json_int_t n = json_integer_value(cpu);
+
+		if (!json_is_integer(cpu) || n < 0 || n > 8191)
+			return -EINVAL;
+		want->core[i] = (unsigned int)n;
+	}
+	want->n_core = (unsigned int)i;
+	return 0;
+}
 
 static int
 parse_port(const json_t *value, struct request *req, char *why, size_t why_size)
@@ -24,11 +47,13 @@ parse_port(const json_t *value, struct request *req, char *why, size_t why_size)
 	const char *what = NULL, *name = NULL, *device = NULL;
 	struct manage_want *want = &req->change;
 	json_int_t mtu = 1, queues = 1;
+	const json_t *cores = NULL;
 	json_error_t error;
 
 	if (json_unpack_ex((json_t *)(uintptr_t)value, &error, JSON_STRICT,
-			   "{s:s, s:s, s?s, s?I, s?I}", "do", &what, "name", &name,
-			   "device", &device, "mtu", &mtu, "queues", &queues) < 0)
+			   "{s:s, s:s, s?s, s?I, s?I, s?o}", "do", &what, "name", &name,
+			   "device", &device, "mtu", &mtu, "queues", &queues, "cores",
+			   &cores) < 0)
 		return bad(why, why_size, PORT_KEYS);
 	want->op = strcmp(what, "add") == 0   ? MANAGE_PORT_ADD
 		   : strcmp(what, "set") == 0 ? MANAGE_PORT_SET
@@ -47,7 +72,9 @@ parse_port(const json_t *value, struct request *req, char *why, size_t why_size)
 	if (want->op == MANAGE_PORT_DEL && json_object_size(value) != 2)
 		return bad(why, why_size, "del takes a name, and nothing else");
 	if (want->op == MANAGE_PORT_SET && json_object_size(value) == 2)
-		return bad(why, why_size, "set what? device, mtu or queues");
+		return bad(why, why_size, "set what? device, mtu, queues or cores");
+	if (cores != NULL && parse_cores(cores, want) < 0)
+		return bad(why, why_size, "cores takes CPU numbers, one a queue");
 	strcpy(want->tap, name);
 	strcpy(want->device, device != NULL ? device : "");
 	want->mtu_bytes = json_object_get(value, "mtu") != NULL ? (unsigned int)mtu : 0;

@@ -100,6 +100,38 @@ def test_queues_are_served_where_the_file_says(own_dut):
     assert {row["cpu"] for row in router.daemon.show("cycles")} <= set(cpus)
 
 
+def test_queues_move_to_other_cores_and_no_packet_is_lost(two):
+    """While 2000 packets a second pass, both queues to and fro, forty times: all packets
+    arrive, once, each flow in order; a CPU that does not forward is refused."""
+    dut, lan, wan = two, two.wires["lan"], two.wires["wan"]
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+    with dut.stream(lan, HOST, rate=2000, flows=32) as stream:
+        for n in range(40):
+            want = [cpus[n % 2], cpus[n // 2 % 2]]
+            done = dut.fpmctl("port", "set", "lan0", "cores", ",".join(map(str, want)))
+            assert (done.returncode, done.stderr) == (0, "")
+            assert dut.daemon.ports()["lan0"]["cpus"] == want
+        refused = dut.fpmctl("port", "set", "lan0", "cores", f"{cpus[0]},{cpus[1] + 1}")
+
+    assert refused.returncode != 0 and "nothing changed" in refused.stderr
+    assert dut.daemon.ports()["lan0"]["cpus"] == want
+    assert stream.lost(wan) == [] and set(stream.arrived(wan).values()) == {1}
+    for flow, numbers in flows_of(stream, wan).items():
+        assert numbers == sorted(numbers), f"flow {flow} out of order"
+
+
+def flows_of(stream, wire):
+    """Numbers of a stream's packets by flow, as they came."""
+    flows = {}
+    for data in wire.got(stream.mark):
+        at = data.index(stream.mark) + len(stream.mark)
+        number = int.from_bytes(data[at : at + 4], "big")
+        flows.setdefault(number % stream.flows, []).append(number)
+    return flows
+
+
 def allowed(folder):
     """CPUs that a thread may run on."""
     with open(folder + "/status", encoding="ascii") as file:

@@ -59,7 +59,7 @@ COMPLETED = {
     "he": "help", "help dep": "", "help doc": "doctor", "show r": "routes",
     "show i": "interfaces", "show ports la": "lan0", "config ": "check show reload",
     "port ": "add set del", "port del wa": "wan0", "port set e": "ext0", "port add e": "",
-    "port set ext0 ": "device mtu queues", "port set ext0 mtu ": "", "-j trace port la": "lan0",
+    "port set ext0 ": "device mtu queues cores", "port set ext0 mtu ": "", "-j trace port la": "lan0",
     "trace dr": "dropped", "explain tt": "ttl", "doctor hu": "hugepages",
     "set ": "policer", "set policer bg": "bgp bgp-new", "set policer bgp sou":
     "source-rate source-burst", "audit --re": "--repair", "--soc": "--socket",

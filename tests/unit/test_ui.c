@@ -190,11 +190,12 @@ what_is_not_understood_gets_a_sentence(void **state)
 		 "capture or explain"},
 		{"{\"port\": {\"do\": \"add\", \"name\": \"a\"}}", "a port needs a device"},
 		{"{\"port\": {\"do\": \"set\", \"name\": \"a\"}}",
-		 "set what? device, mtu or queues"},
+		 "set what? device, mtu, queues or cores"},
 		{"{\"port\": {\"do\": \"del\", \"name\": \"a\", \"mtu\": 1}}",
 		 "del takes a name, and nothing else"},
 		{"{\"port\": {\"do\": \"del\", \"name\": \"a\", \"who\": 1}}",
-		 "port takes an object: do (add, set, del), name, device, mtu, queues"},
+		 "port takes an object: do (add, set, del), name, device, mtu, queues, "
+		 "cores"},
 		{"{\"trace\": 1}", "trace, capture and explain take an object"},
 		{"{\"trace\": {}, \"show\": \"ports\"}",
 		 "one thing at a time: show, do, set, config, port, trace, "

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * deal: receive queues to forwarders, as the file says it or as plan.h has it; at the start,
+ * when a port comes, and anew while packets pass.   [main, before the threads; then manage]
+ */
+#ifndef DEAL_H
+#define DEAL_H
+
+#include <stdbool.h>
+
+#include "config.h"
+#include "port/port.h"
+#include "port/serve.h"
+
+struct deal {
+	struct serving *serving;    /* array, one a forwarder */
+	const unsigned int *cpu;    /* array, that each is pinned to */
+	int node[CONFIG_CORES_MAX]; /* NUMA node of each, -1: unknown */
+	unsigned int n_fwd;
+	const struct port *port; /* PORT_SLOTS of them */
+};
+
+/*
+ * Those queues of a port begin that `cp` names a CPU for, or (not `named`) the others.
+ * Returns 0 or -ENOMEM.
+ */
+int deal_begin(const struct deal *d, const struct port *port, const struct config_port *cp,
+	       bool named);
+
+/* No queue of a port is served any more when this returns. */
+void deal_end(const struct deal *d, const struct port *port);
+
+/*
+ * Each queue of a port moves to the CPU that `cp` names for it, or stays; the others notice
+ * nothing. Returns 0 or -ENOMEM, perhaps half way.
+ */
+int deal_move(const struct deal *d, const struct port *port, const struct config_port *cp);
+
+#endif
