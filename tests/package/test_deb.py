@@ -134,6 +134,12 @@ def test_unit_is_valid_and_hardened(machine):
     assert exposure < 7.0, "beyond MEDIUM"
 
 
+def test_manual_page_and_completion_are_installed(machine):
+    assert machine.has("/usr/share/man/man1/fpmctl.1.gz")
+    assert "complete -F _fpmctl fpmctl" in machine.run(
+        "cat", "/usr/share/bash-completion/completions/fpmctl")
+
+
 def test_installed_configuration_is_good(machine):
     assert "good" in machine.run("fpm-dataplane", "--check", "-c", CONFIG)
 

@@ -94,6 +94,50 @@ def test_next_hops_by_a_port_that_goes_are_dead_at_once(router):
     assert dut.not_forwarded(lan, lan.probe("203.0.113.7")) == {"egress_down": 1}
 
 
+def test_a_tap_deleted_by_hand_does_not_outlive_its_port(router):
+    """One that was made anew goes with its port; one that was not yet is not made any more."""
+    dut = router
+    index = dut.link_row("ext0")["ifindex"]
+    dut.ip("link del ext0")
+    eventually(lambda: "ext0" in taps(dut) and dut.link_row("ext0")["ifindex"] != index, 5)
+    done(dut, "port", "del", "ext0")
+    assert "ext0" not in taps(dut)
+
+    dut.ip("link del alt0", "link del wan0")
+    done(dut, "port", "del", "alt0")
+    # Looked at after alt0 would have been.
+    eventually(lambda: "wan0" in taps(dut), 5, what="a TAP in place of wan0")
+    assert "alt0" not in taps(dut)
+
+
+def test_a_device_that_was_deleted_is_had_again_by_a_new_port(router):
+    """Its port stays, down; del and add take the interface that has its name by now."""
+    dut = router
+    netns.ip_batch(["link del p-ext"], dut.dp)
+    eventually(lambda: dut.port_row(dut.wires["ext"])["link"] == "down", 5)
+    netns.ip_batch(
+        [f"link add p-ext type veth peer name ext netns {dut.far}", "link set p-ext up"],
+        dut.dp,
+    )
+    netns.ip_batch(["link set ext up"], dut.far)
+
+    done(dut, "port", "del", "ext0")
+    done(dut, "port", "add", "ext0", "device", EXT)
+
+    eventually(lambda: dut.port_row(dut.wires["ext"])["link"] == "up", 5)
+    assert dut.link_row("ext0")["operstate"] == "UP"
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_the_forwarding_sysctls_of_a_new_port_are_obeyed(router, on):
+    """The kernel's default for new interfaces holds for the TAP from its first packet on."""
+    dut = router
+    netns.sysctl(dut.ctl, {"net.ipv4.conf.default.forwarding": int(on)})
+    done(dut, "port", "add", "null0", "device", "net_null,no-rx=1")
+    row = next(r for r in dut.control.ask("ports") if r["name"] == "null0")
+    assert row["forwarding"] == ("on" if on else "ipv6")
+
+
 def test_traffic_into_a_port_that_goes_leaves_nothing_behind(router):
     """Packets for it, from it and by it all the while: no crash, no buffer lost."""
     dut, lan, ext = router, router.wires["lan"], router.wires["ext"]

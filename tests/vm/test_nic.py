@@ -162,6 +162,27 @@ def test_who_asks_for_counters_does_not_disturb_the_carrier(router):
     assert watch.lost_carrier() == []
 
 
+def test_a_nic_goes_and_comes_while_another_forwards(router):
+    """Given back by its driver and had again, thrice; no packet between two others is lost."""
+    lan, wan, ext = (router.wires[n] for n in ("lan", "wan", "ext"))
+    host = behind(router, "wan", 4)
+    device = router.wiring.device("ext")
+    with router.stream(lan, host, rate=200, flows=8) as stream:
+        for _ in range(3):
+            for words in (["del", "ext0"], ["add", "ext0", "device", device, "mtu", JUMBO]):
+                done = router.fpmctl("port", *map(str, words))
+                assert done.returncode == 0, done.stderr
+    router.taps["ext"] = router._wire(router.ctl, "ext0")
+    router.collector.add(router.taps["ext"])
+
+    carrier(router, ext)
+    eventually(lambda: stream.lost(wan) == [], 5, 0.1, "all arrive")
+    assert router.port_row(ext)["driver"] == os.environ["FDP_DRIVER"]
+    router.ready()
+    router.route("203.0.113.0/24", via=ext.peer4, wire=ext)
+    assert router.forwarded(lan, lan.probe("203.0.113.9"), ext)
+
+
 def test_long_frames_pass_whole(router, family):
     """9000 octets of IP and one more: MTU of device, TAP and the other end."""
     lan, wan = router.wires["lan"], router.wires["wan"]
