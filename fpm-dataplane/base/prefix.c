@@ -36,6 +36,20 @@ prefix_mask(struct prefix *p)
 }
 
 bool
+prefix_has_host_bits(const struct prefix *p)
+{
+	unsigned int whole = p->len / 8, octets = family_octets(p->family);
+	uint8_t bits;
+
+	if (whole >= octets)
+		return false;
+	bits = p->addr.octet[whole] & (0xff >> p->len % 8);
+	for (unsigned int i = whole + 1; i < octets; i++)
+		bits |= p->addr.octet[i];
+	return bits != 0;
+}
+
+bool
 prefix_covers(const struct prefix *p, const struct ipaddr *a)
 {
 	struct prefix q = {.addr = *a, .family = p->family, .len = p->len};

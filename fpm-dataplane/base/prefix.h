@@ -87,6 +87,9 @@ bool prefix_equal(const struct prefix *a, const struct prefix *b);
 /* Zero the host bits of p->addr. */
 void prefix_mask(struct prefix *p);
 
+/* Is a bit set that prefix_mask() would clear? */
+bool prefix_has_host_bits(const struct prefix *p);
+
 /* Does `p` cover address `a` of the same family? */
 bool prefix_covers(const struct prefix *p, const struct ipaddr *a);
 

@@ -3,11 +3,13 @@
  * attr: netlink attributes of a message nobody vouches for. Private to fpm/.
  *
  * Lengths are checked against what is really there, exactly: libmnl walks a message up to
- * its *aligned* end, which can lie three octets past the buffer.
+ * its *aligned* end, which can lie three octets past the buffer. Its one-line functions are
+ * calls into a shared object, five an attribute: what a full table needs of them is here.
  */
 #ifndef FPM_ATTR_H
 #define FPM_ATTR_H
 
+#include <assert.h>
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <string.h>
@@ -18,8 +20,23 @@
 #define ATTR_MAX 32
 
 struct attrs {
+	uint32_t have; /* a bit a type: the others of by_type are not set */
 	const struct nlattr *by_type[ATTR_MAX];
 };
+static_assert(ATTR_MAX <= 32, "a bit a type");
+
+static inline bool
+attrs_have(const struct attrs *attrs, unsigned int type)
+{
+	return attrs->have >> type & 1;
+}
+
+/* NULL when there is none. */
+static inline const struct nlattr *
+attr_of(const struct attrs *attrs, unsigned int type)
+{
+	return attrs_have(attrs, type) ? attrs->by_type[type] : NULL;
+}
 
 /* Index `len` octets of attributes; the last of a kind counts. Returns 0 or -EBADMSG. */
 int attrs_index(struct attrs *attrs, const void *p, size_t len);
@@ -28,9 +45,9 @@ int attrs_index(struct attrs *attrs, const void *p, size_t len);
 static inline int
 attr_copy(const struct nlattr *a, void *out, size_t size)
 {
-	if (mnl_attr_get_payload_len(a) != size)
+	if (a->nla_len != MNL_ATTR_HDRLEN + size)
 		return -EBADMSG;
-	memcpy(out, mnl_attr_get_payload(a), size);
+	memcpy(out, (const uint8_t *)a + MNL_ATTR_HDRLEN, size);
 	return 0;
 }
 
@@ -38,7 +55,7 @@ attr_copy(const struct nlattr *a, void *out, size_t size)
 static inline int
 attrs_copy(const struct attrs *attrs, unsigned int type, void *out, size_t size)
 {
-	const struct nlattr *a = attrs->by_type[type];
+	const struct nlattr *a = attr_of(attrs, type);
 
 	return a == NULL ? 0 : attr_copy(a, out, size);
 }

@@ -23,16 +23,21 @@ attrs_index(struct attrs *attrs, const void *p, size_t len)
 {
 	const uint8_t *at = p;
 
-	memset(attrs, 0, sizeof(*attrs));
+	attrs->have = 0;
 	while (len > 0) {
 		const struct nlattr *a = (const struct nlattr *)at;
+		unsigned int type;
 		size_t step;
 
-		if (!mnl_attr_ok(a, (int)len))
+		if (len < MNL_ATTR_HDRLEN || a->nla_len < MNL_ATTR_HDRLEN ||
+		    a->nla_len > len)
 			return -EBADMSG;
-		if (mnl_attr_get_type(a) < ATTR_MAX)
-			attrs->by_type[mnl_attr_get_type(a)] = a;
-		step = MNL_ALIGN(mnl_attr_get_len(a));
+		type = a->nla_type & NLA_TYPE_MASK;
+		if (type < ATTR_MAX) {
+			attrs->by_type[type] = a;
+			attrs->have |= 1u << type;
+		}
+		step = MNL_ALIGN(a->nla_len);
 		if (step >= len)
 			break; /* the last one may lack its padding */
 		at += step;
@@ -53,24 +58,19 @@ message_attrs(const struct nlmsghdr *nlh, size_t fixed, struct attrs *attrs)
 			   len - fixed);
 }
 
-/* RTA_DST and its length; zebra masks its prefixes, so host bits mean a broken message. */
+/* RTA_DST and its length, into zeroes; zebra masks its prefixes, so host bits mean a broken message. */
 static int
 route_prefix(struct prefix *p, const struct attrs *attrs, uint8_t family, uint8_t len)
 {
-	struct prefix masked;
-
-	memset(p, 0, sizeof(*p));
 	p->family = family;
 	p->len = len;
 	if (len > family_bits(family))
 		return -EBADMSG;
-	if (attrs->by_type[RTA_DST] == NULL)
+	if (!attrs_have(attrs, RTA_DST))
 		return len == 0 ? 0 : -EBADMSG;
-	if (attr_copy(attrs->by_type[RTA_DST], p->addr.octet, family_octets(family)) < 0)
+	if (attr_copy(attr_of(attrs, RTA_DST), p->addr.octet, family_octets(family)) < 0)
 		return -EBADMSG;
-	masked = *p;
-	prefix_mask(&masked);
-	return ipaddr_equal(&masked.addr, &p->addr) ? 0 : -EBADMSG;
+	return prefix_has_host_bits(p) ? -EBADMSG : 0;
 }
 
 static int
@@ -91,8 +91,8 @@ route_hops(struct fpm_event *ev, const struct attrs *attrs, unsigned int flags)
 		return -EBADMSG;
 	if (ev->nhid != 0)
 		return 0;
-	if (attrs->by_type[RTA_MULTIPATH] != NULL)
-		return hops_multipath(ev, attrs->by_type[RTA_MULTIPATH], ev->prefix.family);
+	if (attrs_have(attrs, RTA_MULTIPATH))
+		return hops_multipath(ev, attr_of(attrs, RTA_MULTIPATH), ev->prefix.family);
 	return hops_inline(ev, attrs, ev->prefix.family, flags);
 }
 
@@ -135,8 +135,8 @@ decode_label(const struct rtmsg *rtm, const struct attrs *attrs, bool del,
 	uint32_t entry;
 	int rc;
 
-	if (attrs->by_type[RTA_DST] == NULL || rtm->rtm_dst_len != 20 ||
-	    attr_copy(attrs->by_type[RTA_DST], &entry, sizeof(entry)) < 0)
+	if (!attrs_have(attrs, RTA_DST) || rtm->rtm_dst_len != 20 ||
+	    attr_copy(attr_of(attrs, RTA_DST), &entry, sizeof(entry)) < 0)
 		return -EBADMSG;
 	ev->kind = del ? FPM_ROUTE_DEL : FPM_ROUTE;
 	ev->rtm_type = del ? RTN_UNSPEC : RTN_UNICAST;
@@ -146,8 +146,8 @@ decode_label(const struct rtmsg *rtm, const struct attrs *attrs, bool del,
 	key_u32(ev->prefix.addr.octet, ntohl(entry) >> 12);
 	if (del)
 		return TAKEN;
-	rc = attrs->by_type[RTA_MULTIPATH] != NULL
-		     ? hops_multipath(ev, attrs->by_type[RTA_MULTIPATH], 0)
+	rc = attrs_have(attrs, RTA_MULTIPATH)
+		     ? hops_multipath(ev, attr_of(attrs, RTA_MULTIPATH), 0)
 		     : hops_inline(ev, attrs, 0, 0);
 	return rc < 0 ? rc : hops_encapsulate(ev, HOP_MPLS);
 }
@@ -166,8 +166,8 @@ decode_neighbour(const struct nlmsghdr *nlh, struct fpm_event *ev)
 		return -EBADMSG;
 	if (ndm->ndm_family != AF_BRIDGE)
 		return SKIP_TYPE;
-	if (attrs.by_type[NDA_LLADDR] == NULL ||
-	    attr_copy(attrs.by_type[NDA_LLADDR], key, 6) < 0 ||
+	if (!attrs_have(&attrs, NDA_LLADDR) ||
+	    attr_copy(attr_of(&attrs, NDA_LLADDR), key, 6) < 0 ||
 	    attrs_copy(&attrs, NDA_VLAN, &vlan, sizeof(vlan)) < 0 ||
 	    attrs_copy(&attrs, NDA_PROTOCOL, &ev->protocol, sizeof(ev->protocol)) < 0)
 		return -EBADMSG;
@@ -184,7 +184,7 @@ decode_neighbour(const struct nlmsghdr *nlh, struct fpm_event *ev)
 	if (hops_encapsulate(ev, HOP_OTHER_ENCAP) < 0)
 		return -ENOMEM;
 	ev->hops->ifindex = (uint32_t)ndm->ndm_ifindex;
-	vtep = attrs.by_type[NDA_DST];
+	vtep = attr_of(&attrs, NDA_DST);
 	if (vtep == NULL)
 		return TAKEN;
 	ev->hops->gw_family = mnl_attr_get_payload_len(vtep) == 16 ? 6 : 4;
@@ -211,7 +211,7 @@ decode_route(const struct nlmsghdr *nlh, struct fpm_event *ev)
 			  rtm->rtm_dst_len);
 	if (rc < 0)
 		return rc;
-	if (rtm->rtm_src_len != 0 || attrs.by_type[RTA_SRC] != NULL)
+	if (rtm->rtm_src_len != 0 || attrs_have(&attrs, RTA_SRC))
 		return SKIP_ROUTE; /* source-specific */
 	if (!route_type_taken(rtm->rtm_type, del))
 		return SKIP_ROUTE;
@@ -231,8 +231,8 @@ decode_route(const struct nlmsghdr *nlh, struct fpm_event *ev)
 		return SKIP_ROUTE;
 	if (rc < 0 || del)
 		return rc;
-	if (attrs.by_type[RTA_METRICS] != NULL)
-		rc = route_mtu(ev, attrs.by_type[RTA_METRICS]);
+	if (attrs_have(&attrs, RTA_METRICS))
+		rc = route_mtu(ev, attr_of(&attrs, RTA_METRICS));
 	if (rc == 0 && rtm->rtm_type == RTN_UNICAST)
 		rc = route_hops(ev, &attrs, rtm->rtm_flags);
 	return rc;
@@ -257,12 +257,12 @@ decode_nexthop(const struct nlmsghdr *nlh, struct fpm_event *ev)
 	}
 	ev->kind = FPM_NEXTHOP;
 	ev->protocol = nhm->nh_protocol;
-	ev->blackhole = attrs.by_type[NHA_BLACKHOLE] != NULL;
-	ev->is_group = attrs.by_type[NHA_GROUP] != NULL;
+	ev->blackhole = attrs_have(&attrs, NHA_BLACKHOLE);
+	ev->is_group = attrs_have(&attrs, NHA_GROUP);
 	if (ev->blackhole)
 		return ev->is_group ? -EBADMSG : TAKEN;
 	if (ev->is_group)
-		return hops_group(ev, attrs.by_type[NHA_GROUP]);
+		return hops_group(ev, attr_of(&attrs, NHA_GROUP));
 	return hops_nexthop(ev, &attrs, family_of_af(nhm->nh_family), nhm->nh_flags);
 }
 

@@ -106,10 +106,10 @@ static struct hop_attrs
 rta_hop_attrs(const struct attrs *attrs)
 {
 	return (struct hop_attrs){
-		.gateway = attrs->by_type[RTA_GATEWAY],
-		.via = attrs->by_type[RTA_VIA],
-		.encap_type = attrs->by_type[RTA_ENCAP_TYPE],
-		.encap = attrs->by_type[RTA_ENCAP],
+		.gateway = attr_of(attrs, RTA_GATEWAY),
+		.via = attr_of(attrs, RTA_VIA),
+		.encap_type = attr_of(attrs, RTA_ENCAP_TYPE),
+		.encap = attr_of(attrs, RTA_ENCAP),
 	};
 }
 
@@ -134,9 +134,9 @@ hops_nexthop(struct fpm_event *ev, const struct attrs *attrs, uint8_t family,
 {
 	struct fpm_hop hop = {.weight = 1, .onlink = (flags & RTNH_F_ONLINK) != 0};
 	struct hop_attrs a = {
-		.gateway = attrs->by_type[NHA_GATEWAY],
-		.encap_type = attrs->by_type[NHA_ENCAP_TYPE],
-		.encap = attrs->by_type[NHA_ENCAP],
+		.gateway = attr_of(attrs, NHA_GATEWAY),
+		.encap_type = attr_of(attrs, NHA_ENCAP_TYPE),
+		.encap = attr_of(attrs, NHA_ENCAP),
 	};
 
 	if (hop_fill(&hop, &a, family) < 0 ||

@@ -27,9 +27,10 @@
 #include "fib/fib.h"
 #include "rib/rib.h"
 
-#define RIB_TABLE_MAIN    254u
-#define RIB_SLICE         4096u /* routes looked at in one round of a background walk */
-#define RIB_COMMIT_EVENTS 4096u /* events after which a long round commits in between */
+#define RIB_TABLE_MAIN 254u
+#define RIB_SLICE      4096u /* routes looked at in one round of a background walk */
+/* After so many a long round commits, half a millisecond and still in the cache. */
+#define RIB_COMMIT_EVENTS 1024u
 
 struct json_t;
 struct ckpt;
