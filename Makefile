@@ -173,7 +173,7 @@ test-vm: ## tests in a virtual machine: PCI NICs behind an IOMMU (T=expression)
 		$(PY) tests/vm/run.py $(if $(T),"$(T)"); \
 	else echo "test-vm: skipped: not installable here: $(PKGS_VM)"; fi
 
-frr-root: ## a newer FRR in build/frr-root, for the tests of feedback (FRR_ROOT=)
+frr-root: ## a newer FRR in build/frr-root, for the tests of feedback
 	@tests/lab/frr_root.sh $(CURDIR)/build/frr-root
 
 lint: ## layers, format, words

@@ -111,6 +111,19 @@ def check_text(path):
             problem(path, n, "trailing blank")
 
 
+def check_claims(path):
+    """A table of claims names tests: `test_x: `a`, `b`` are words of tests in test_x."""
+    for n, line in enumerate(path.read_text().splitlines(), 1):
+        for name, words in re.findall(r"\b(test_\w+\w)\b(?!_)(?:: ((?:`[^`]+`(?:, )?)+))?", line):
+            files = [*ROOT.glob(f"tests/*/{name}.py"), *ROOT.glob(f"tests/*/{name}.c")]
+            if not files:
+                problem(path, n, f"there is no {name}")
+            text = "".join(file.read_text() for file in files)
+            for word in re.findall("`([^`]+)`", words):
+                if files and not re.search(rf"^(def test_\w*|[a-z]\w*?)?{word}\w*\(", text, re.M):
+                    problem(path, n, f"no test of {name} has {word} in its name")
+
+
 def check_format(files):
     if not files:
         return
@@ -139,6 +152,7 @@ def main():
         check_fwd(path)
     for path in c_files + sources(".py", ".sh", ".def"):
         check_text(path)
+    check_claims(ROOT / "tests/system/README.md")
     check_format(c_files)
     for text in problems:
         print(text)

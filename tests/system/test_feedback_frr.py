@@ -3,7 +3,7 @@
 dataplane forwards, and nothing before.
 
 FRR 8.4 does not listen (FPM.md, 8), so this needs a newer one: `make frr-root` unpacks one
-beside the machine's own, FRR_ROOT names the directory; skipped without.
+beside the machine's own in build/frr-root, FRR_ROOT names another; skipped without.
 """
 
 import json
@@ -17,7 +17,8 @@ import pytest
 from lib import netns, procs
 from lib.wait import eventually
 
-ROOT = os.environ.get("FRR_ROOT", "")
+BUILD = os.path.join(os.path.dirname(__file__), "..", "..", "build")
+ROOT = os.path.abspath(os.environ.get("FRR_ROOT") or os.path.join(BUILD, "frr-root"))
 PROGRAMS = "usr/lib/frr"
 N = 500
 SPEAKER = os.path.join(os.path.dirname(__file__), "..", "lab", "bgp_speaker.py")
@@ -40,8 +41,8 @@ route-map IN permit 10
 """
 
 pytestmark = pytest.mark.skipif(
-    not os.path.isfile(os.path.join(ROOT or "/nonexistent", PROGRAMS, "zebra")),
-    reason="no FRR that listens to feedback: `make frr-root`, then FRR_ROOT=build/frr-root",
+    not os.path.isfile(os.path.join(ROOT, PROGRAMS, "zebra")),
+    reason="no FRR that listens to feedback: `make frr-root` unpacks one",
 )
 
 

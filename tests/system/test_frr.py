@@ -215,6 +215,38 @@ def test_a_rib_that_stands_still_is_not_felt_by_zebra(lab):
         assert now[key] == before[key], (key, now)
 
 
+def test_acknowledgements_are_nothing_to_a_zebra_that_cannot_read_them(lab):
+    """FRR 8.4 reads and throws away what the dataplane says (FPM.md, 8): a replay is
+    acknowledged, route by route, and neither the session nor a route notices."""
+
+    def feedback(was, now):
+        with open(lab.dp.config, encoding="utf-8") as file:
+            text = file.read()
+        assert text.count(was) == 1
+        with open(lab.dp.config, "w", encoding="utf-8") as file:
+            file.write(text.replace(was, now))
+        netns.command([lab.dp.ctl, "-s", lab.socket, "config", "reload"])
+
+    feedback("fpm:\n", "fpm:\n  feedback: true\n")
+    try:
+        eventually(lambda: lab.dp.fpm()["feedback_enabled"], 3)
+        before = lab.dp.fpm()
+        errors = lab.r1.json("show fpm counters json")["connection-errors"]
+
+        netns.command([lab.dp.ctl, "-s", lab.socket, "replay"])
+        acknowledged = lambda: lab.dp.fpm()["feedback"] - before["feedback"]  # noqa: E731
+        eventually(lambda: acknowledged() >= N4 + N6, 20, 0.1, "a replay, acknowledged")
+        settled(lab)
+        with Load(lab, announced(lab)[1]) as load:
+            eventually(lambda: load.sent > 300, 5, what="packets")
+            assert load.lost() == 0
+        now = lab.dp.fpm()
+        assert (now["generation"], now["connected"]) == (before["generation"] + 1, True)
+        assert lab.r1.json("show fpm counters json")["connection-errors"] == errors
+    finally:
+        feedback("fpm:\n  feedback: true\n", "fpm:\n")
+
+
 def in_force(fn):
     """Seconds until fn() is true from now on."""
     begin = time.monotonic()

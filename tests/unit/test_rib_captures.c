@@ -7,31 +7,6 @@
  * NAME.bin and NAME.txt are looked for in $SHARED/fpm-captures and ../shared/fpm-captures;
  * without them all is skipped.
  *
- * The fourteen rules of FPM.md, section 0, and where each is held to:
- *    1 listen, one client      test_fpm_server: new_client_replaces_the_old_one
- *    2 all messages of a frame test_fpm_decode: captured_replace_of_frr_8_4_is_a_delete_...
- *    3 DEL+NEW is one replace  test_rib: del_and_new_in_one_batch_is_one_replace
- *                              test_fpm_server: delete_and_route_of_one_frame_stay_in_...
- *                              here: replaces_of_a_live_stream_are_never_seen_half_done
- *    4 NEWROUTE is an upsert   test_rib: newroute_replaces_whatever_protocol_and_...,
- *                              delete_of_an_unknown_route_is_normal
- *    5 late binding            test_rib_nexthop: a_changed_singleton_changes_every_group_...
- *    6 any order               test_rib_order; test_rib_early
- *    7 DELNEXTHOP keeps routes test_rib_nexthop: delnexthop_deletes_no_route_and_keeps_...
- *    8 a dead link's members   test_rib_group: link_loss_takes_members_out_at_once_and_...
- *                              here: every_capture_leads_to_what_its_decode_says
- *    9 the kernel's own        test_rib: kernel_routes_without_gateway_are_ignored_...,
- *                              link_local_prefixes_from_fpm_are_ignored; here: all
- *   10 RFC 8950                test_rib: an_ipv4_route_may_have_an_ipv6_gateway
- *   11 drain always            test_fpm_server: rib_that_is_too_far_behind_ends_the_...;
- *                              with the daemon and with zebra: system/test_drain.py, test_frr.py
- *   12 reconnect is a replay   test_rib_sweep; here: a_lab_day_of_reconnects_ends_as_...
- *   13 never answer garbage    nothing is written but acknowledgements, when asked for:
- *                              system/test_feedback.py
- *   14 65 535 octets, unknown  test_fpm_frame: largest_frame_is_65535_octets
- *      types and attributes    test_fpm_decode: other_netlink_types_are_skipped_by_length,
- *                              unknown_attributes_are_skipped_by_length
- *
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: fpm-dataplane/fpm/decode.c fpm-dataplane/fpm/hops.c fpm-dataplane/fpm/frame.c
  * link: fpm-dataplane/fpm/queue.c tests/unit/rib_rig.c tests/unit/oracle.c
