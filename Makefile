@@ -12,7 +12,7 @@ PKGS_BUILD := gcc pkg-config libdpdk-dev liburcu-dev libnl-3-dev libnl-route-3-d
 PKGS_RUN   := frr iproute2 iputils-ping traceroute ethtool python3 procps
 PKGS_TEST  := libcmocka-dev python3-pytest python3-scapy python3-yaml clang-format-14 \
 	tcpdump tshark
-PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps
+PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps ethtool clang-14 libbpf-dev
 PKGS_DEB   := build-essential debhelper
 PKGS_VM    := qemu-system-x86 busybox-static cpio kmod
 PKGS_FUZZ  := clang-14 libclang-rt-14-dev
@@ -244,7 +244,7 @@ bench-fpm: ## from what zebra says to what is forwarded: rates, latencies, memor
 bench-forwarder:
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_BENCH) $(PKGS_PEERS)" >&2
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all \
-		$(addprefix build/release/tests/bench/,bench_frames bench_fib) >&2
+		$(addprefix build/release/tests/,bench/bench_frames bench/bench_fib flood) >&2
 
 bench-forward: bench-forwarder ## forwarding rate of a core against testpmd and l3fwd (ROWS=tables, TABLE=files, ...)
 	@$(PY) tests/bench/bench_forward.py build/release

@@ -12,13 +12,13 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from forward import memif, report, rig, sweep  # noqa: E402
+from forward import kernel, memif, report, rig, sweep  # noqa: E402
 from forward.measure import idle, in_turns, stages, summary, verify  # noqa: E402
 from forward.programs import Ours  # noqa: E402
 
 # Table -> (what comes, family to the page).
 TRAFFIC = {"few": [("v4", 4)], "full": [("v4", 4), ("v6", 6), ("mixed", 0)]}
-ROWS = ("tables", "len", "burst", "set", "memif")
+ROWS = ("tables", "len", "burst", "set", "memif", "kernel")
 
 
 def measure_table(bench, table, running):
@@ -59,6 +59,8 @@ def measure(bench):
             what(bench)
     if "memif" in rows:
         memif.measure(bench)
+    if "kernel" in rows:
+        kernel.measure(bench)
 
 
 if __name__ == "__main__":
