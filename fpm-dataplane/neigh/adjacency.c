@@ -10,6 +10,7 @@
  */
 #include "neigh/internal.h"
 
+#include <errno.h>
 #include <linux/neighbour.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,27 +48,42 @@ nb_ask(struct neigh *n, struct nb *nb)
 		cds_list_add_tail(&nb->wish, &n->wish);
 }
 
+/* Once: a next hop is tried again every second, for as long as the cause is there. */
+static void
+refusal_tell(const struct neigh *n, struct nb *nb, int rc)
+{
+	static struct log_limit limit;
+	bool off = nb->family == 6 && rc == -EINVAL;
+	char addr[PREFIX_STRLEN];
+	unsigned int missed;
+
+	if (nb->refused || !log_allowed(&limit, &missed))
+		return;
+	nb->refused = true;
+	log_warn("neigh: kernel refuses to resolve address=%s dev=%s error=%s%s missed=%u",
+		 ipaddr_str(&nb->addr, nb->family, addr), n->iface[nb->ifidx].tap.name,
+		 strerror(-rc), off ? " (is IPv6 off there, or its MTU below 1280?)" : "",
+		 missed);
+}
+
 static void
 ask_now(struct neigh *n, struct nb *nb)
 {
-	static struct log_limit limit;
 	const struct iface *ifc = &n->iface[nb->ifidx];
-	unsigned int missed;
 	int rc;
 
 	if (!ifc->can_ask)
 		return;
 	rc = kmon_resolve(n->control, ifc->tap.ifindex, nb->family, nb->addr.octet);
 	if (rc == 0) {
+		nb->refused = false;
 		/* The kernel starts again, and tells nobody until it is done. */
 		if (nb->known && nb->nud == NUD_FAILED)
 			nb->nud = NUD_INCOMPLETE;
 		return;
 	}
 	/* Its table is full, or the TAP just went: next hops are tried again by the timer. */
-	if (log_allowed(&limit, &missed))
-		log_warn("neigh: kernel refuses to resolve dev=%s error=%s missed=%u",
-			 ifc->tap.name, strerror(-rc), missed);
+	refusal_tell(n, nb, rc);
 	glean_answer(n, nb, false);
 	nb_release(n, nb);
 }

@@ -97,7 +97,8 @@ struct nb {
 	uint8_t family;
 	bool known; /* the kernel has an entry */
 	bool has_mac;
-	bool grace; /* entry evicted by the kernel's GC: forward on until it is settled */
+	bool grace;   /* entry evicted by the kernel's GC: forward on until it is settled */
+	bool refused; /* the kernel would not ask for it when it was told to, last time */
 	uint8_t mac[6];
 	uint16_t nud;
 	struct ipaddr addr;

@@ -9,6 +9,7 @@ from scapy.layers.inet6 import ICMPv6DestUnreach
 from scapy.layers.l2 import ARP, Ether
 
 from gateways import HOST, HOST6, NET, NET6, case
+from lib import netns
 from lib.wait import eventually
 from wire import token, token_of
 
@@ -157,6 +158,43 @@ def _buffers(dut):
     """Packet buffers in use."""
     row = dut.control.ask("memory")[0]
     return row["packet_buffers"] - row["packet_buffers_free"]
+
+
+@pytest.mark.parametrize("mac", ["01:00:5e:00:00:09", "ff:ff:ff:ff:ff:ff", "00:" * 5 + "00"])
+def test_a_mac_that_is_nobodys_is_not_believed(dut, lan, wan, mac):
+    """RFC 1812, 3.3.2: a router does not believe ARP that gives a unicast address a group's
+    or the broadcast MAC; nor that of zeros. Linux does, so the dataplane must not."""
+    host = {"01": "192.0.2.89", "ff": "192.0.2.90", "00": "192.0.2.91"}[mac[:2]]
+    arp = ARP(op=1, hwsrc=mac, psrc=host, pdst=wan.ip4)
+    wan.send(Ether(src="02:00:00:00:89:01", dst="ff:ff:ff:ff:ff:ff") / arp)
+    eventually(lambda: dut.neighbor_row(host, wan)["mac"] == mac, 3, 0.005)
+    before = dut.counters()
+
+    dut.not_forwarded(lan, lan.probe(host))
+
+    assert dut.moved(before, "punt")["unresolved"] == 1
+
+
+def test_a_gateway_that_the_kernel_does_not_ask_for_is_told_of_once(dut, lan, wan):
+    """IPv6 is switched off on the way out (as an MTU below 1280 does, RFC 8200, 5): packets do
+    not wait in vain, senders are told; the operator reads whom and why, not every second."""
+    gateway, prefix, dst = case(6, 88)
+    netns.sysctl(dut.ctl, {f"net.ipv6.conf.{wan.tap}.disable_ipv6": 1})
+    try:
+        dut.route(prefix, via=gateway, wire=wan)
+        line = f"refuses to resolve address={gateway} dev={wan.tap} error=Invalid argument"
+        eventually(lambda: line in dut.log(), 5, 0.02)
+        before = dut.counters()
+
+        reply = lan.srp1(lan.probe(dst))
+        with dut.stream(lan, dst, rate=50) as stream:
+            eventually(lambda: stream.sent > 150, 10)
+
+        assert reply[ICMPv6DestUnreach].code == 3
+        assert dut.drops(before) == {"neigh_failed": stream.sent + 1}
+        assert dut.log().count(line) == 1
+    finally:
+        netns.sysctl(dut.ctl, {f"net.ipv6.conf.{wan.tap}.disable_ipv6": 0})
 
 
 def test_a_failed_neighbour_that_comes_back_is_found(dut, lan, wan, family):
