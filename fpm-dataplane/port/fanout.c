@@ -6,7 +6,8 @@
  * has no option for it, so the program stands between it and libc (the linker exports this
  * symbol, see the Makefile) and takes the flag away; every other call goes through. Standing
  * there it also learns which socket is behind which queue, for the PMD tells nobody: each
- * queue's socket joins the group in turn. Any thread.
+ * queue's socket joins the group in turn. Nor does the PMD ask the kernel what found no room
+ * in a ring: frames would be lost of which no counter tells. Any thread.
  */
 #include "port/fanout.h"
 
@@ -24,6 +25,16 @@ fanout_learn(struct fanout_seen *into)
 	seen = into;
 	if (into != NULL)
 		into->n = 0;
+}
+
+uint64_t
+fanout_missed(int fd)
+{
+	struct tpacket_stats st = {0};
+	socklen_t len = sizeof(st);
+
+	return getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &st, &len) < 0 ? 0
+									    : st.tp_drops;
 }
 
 int

@@ -5,6 +5,8 @@
 #ifndef PORT_FANOUT_H
 #define PORT_FANOUT_H
 
+#include <stdint.h>
+
 #define FANOUT_QUEUES 64
 
 struct fanout_seen {
@@ -14,5 +16,11 @@ struct fanout_seen {
 
 /* What this thread makes from now on is told in *into; NULL: no more. */
 void fanout_learn(struct fanout_seen *into);
+
+/*
+ * Frames for which a queue's ring had no room since this was last asked (packet(7),
+ * PACKET_STATISTICS). The kernel forgets what it told: one asker at a time.  [any thread]
+ */
+uint64_t fanout_missed(int fd);
 
 #endif

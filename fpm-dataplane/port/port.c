@@ -28,6 +28,9 @@ static pthread_mutex_t control[RTE_MAX_ETHPORTS] = {
 	[0 ... RTE_MAX_ETHPORTS - 1] = PTHREAD_MUTEX_INITIALIZER,
 };
 
+/* What sockets of net_af_packet have told so far of frames without room: who holds control. */
+static uint64_t missed[RTE_MAX_ETHPORTS];
+
 #define RX_DESC 1024
 #define TX_DESC 1024
 
@@ -328,6 +331,9 @@ port_stats(const struct port *port, struct port_stats *st)
 
 	pthread_mutex_lock(&control[port->port_id]);
 	rc = rte_eth_stats_get(port->port_id, &s);
+	for (unsigned int i = 0; i < port->n_socket; i++)
+		missed[port->port_id] += fanout_missed(port->socket[i]);
+	s.imissed += missed[port->port_id];
 	pthread_mutex_unlock(&control[port->port_id]);
 	if (rc < 0)
 		return rc;

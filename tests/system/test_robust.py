@@ -2,6 +2,7 @@
 """What must not happen whatever comes: a crash, a stall, two daemons on one machine."""
 
 import glob
+import os
 import signal
 import subprocess
 
@@ -156,6 +157,31 @@ def test_memory_does_not_grow_with_churn(dut, wan):
     first = bytes_after_round()
     rounds = [bytes_after_round() for _ in range(4)]
     assert max(rounds) <= first * 1.05 + 4096
+
+
+def test_what_finds_no_room_in_a_ring_is_counted_as_missed(tough):
+    """The daemon stands still while more comes than the ring of a port holds (2048 frames):
+    what forwards nothing afterwards is what `rx_missed` tells, to the frame."""
+    dut, lan, wan = tough, tough.wires["lan"], tough.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    probe, pid = lan.probe(HOST), tough.daemon.pid()
+    before = dut.port_row(lan)
+
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        lan.send(*[bytes(probe)] * 10000)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    dut.fence(lan)
+
+    row = dut.port_row(lan)
+    missed = row["rx_missed"] - before["rx_missed"]
+    others = row["rx_packets"] - before["rx_packets"] + missed - 10000
+    print("missed", missed, "of 10000 and", others)
+    assert missed > 0 and 0 <= others < 100
+    # Those that are no others' have all come out.
+    eventually(lambda: len(wan.got(token_of(probe))) >= 10000 - missed, 5, 0.05)
+    assert len(wan.got(token_of(probe))) <= 10000 - missed + others
 
 
 def test_a_port_that_vanishes_takes_nothing_along(tough):
