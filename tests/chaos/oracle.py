@@ -125,12 +125,32 @@ class Oracle:
                     self._note(cell, time.monotonic(), want)
 
 
-def has_said_all(frr):
+class Queues:
     """Has zebra handed over what it has chosen? It counts a route as chosen, or as gone, when
     that is still in a queue of its own."""
-    text = frr.vtysh("show zebra dplane", "show zebra dplane providers")
-    waiting = re.findall(r"queue depth: +(\d+)|in: \d+, q: (\d+)", text)
-    return len(waiting) >= 3 and not any(int(a or b) for a, b in waiting)
+
+    def __init__(self, frr):
+        self.frr, self.before = frr, None
+        self.why = ""  # what it was that kept it from being so
+
+    def are_empty(self):
+        """Asks zebra. Yes, when nothing waits, and nothing has moved since this was last asked.
+
+        zebra 8.4 counts routes that the kernel has refused (IPv6 over a link that is down) as
+        queued for FPM, though they never get there, and takes them off that count never
+        again: of that queue only what moves is known.
+        """
+        text = self.frr.vtysh(
+            "show zebra dplane", "show zebra dplane providers", "show fpm counters"
+        )
+        main = re.findall(r"Route update queue depth: +(\d+)", text)
+        kernel = re.findall(r"Kernel .*?in: \d+, q: (\d+)", text)
+        fpm = re.findall(r"Data plane items enqueued: +(\d+)", text)
+        moved = re.findall(r"in: \d+, q: \d+, q_max: \d+, out: \d+", text)
+        still, self.before = moved == self.before, moved
+        waiting = main + kernel + fpm
+        self.why = f"zebra's queues: {', '.join(waiting)}{'' if still else ', moving'}"
+        return still and len(waiting) == 3 and not any(map(int, waiting))
 
 
 def zebra_view(frr, cells, links):

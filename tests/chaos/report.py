@@ -15,6 +15,7 @@ class Verdict:
         self.run, self.traffic, self.errors = run, traffic, []
         self.rows = collections.defaultdict(lambda: [0, 0, 0, 0, 0, [], 0.0])
         self._losses()
+        self._counted()
         self._strays()
 
     def must(self, holds, text):
@@ -50,6 +51,14 @@ class Verdict:
             f"{len(outside)} packets lost outside every window, such as "
             + "; ".join(self._where(*some) for some in _spread(outside)),
         )
+
+    def _counted(self):
+        for h in self.run.happenings:
+            if h.counted is not None:
+                self.must(
+                    len(h.lost) <= h.counted,
+                    f"{h.name} {h.detail} lost {len(h.lost)}, counters tell of {h.counted}",
+                )
 
     def _where(self, when, cell, near):
         text = f"{cell} at {when - self.run.begin:.3f} s"
