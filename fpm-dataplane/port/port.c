@@ -264,6 +264,7 @@ device_open(struct port *port, const struct port_conf *conf, struct rte_mempool 
 			return fail(why, why_size, -ENODEV,
 				    "device was attached but made no port");
 	}
+	missed[port->port_id] = 0; /* of one that had this number before */
 	rc = configure(port, conf, pool, why, why_size);
 	if (rc < 0)
 		device_close(port->port_id);
