@@ -8,7 +8,7 @@ import time
 from collections import Counter
 
 import pytest
-from scapy.layers.inet import UDP
+from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
@@ -122,8 +122,25 @@ def test_one_of_eight_goes_and_comes_back(dut, lan, wan, alt, ext, case):
     assert abs(back[gone] / 4000 - 1 / 8) < 0.03
 
 
+def fragment_frames(lan, dst, count):
+    """Three fragments of each of `count` datagrams, one after the other; the first has ports."""
+    eth, frames = Ether(src=lan.mac, dst=lan.port_mac), []
+    for n in range(count):
+        ports = UDP(sport=n, dport=n, len=88)
+        for at, load in enumerate((ports / Raw(token() * 4), Raw(token() * 4), Raw(token()))):
+            if ":" in dst:
+                piece = IPv6ExtHdrFragment(nh=17, m=at < 2, offset=6 * at, id=n)
+                ip = IPv6(src=f"2001:db8:4::1:{n:x}", dst=dst) / piece
+            else:
+                more = "MF" if at < 2 else 0
+                ip = IP(src=f"198.18.{n}.1", dst=dst, proto=17, id=n, frag=6 * at, flags=more)
+            frames.append(bytes(eth / ip / load))
+    return frames
+
+
 def test_sixty_four_ways(dut, lan, wan, alt, ext, case):
-    """A group as wide as FRR makes them: every member has its share."""
+    """A group as wide as FRR makes them: every member has its share, and the fragments of a
+    datagram have one way (RFC 6438, 3), datagrams many."""
     prefix, dst, address = case
     hops = gateways(dut, [wan, alt, ext], 36 if address(0, 0)[0] == "1" else 64, address)
     if len(hops) < 64:  # a /26 a wire: the rest on the fourth, where the packets come from
@@ -141,6 +158,9 @@ def test_sixty_four_ways(dut, lan, wan, alt, ext, case):
 
     assert set(got) == {mac for _, _, mac in hops}
     assert 50 < min(got.values()) and max(got.values()) < 170, got
+    ways = members(dut, lan, [wan, alt, ext, lan], fragment_frames(lan, dst, 100))
+    assert [n for n in range(100) if len(set(ways[3 * n : 3 * n + 3])) > 1] == []
+    assert len(set(ways)) > 30, "of 64 ways 100 datagrams use 51 by chance"
 
 
 def test_members_of_both_families(dut, lan, wan, alt):
