@@ -324,7 +324,7 @@ FUZZ_SRC  := $(addprefix tests/fuzz/,fuzz_fpm_rib.c fresh.c invariants.c mutate.
 FUZZ_LIB  := $(addprefix fpm-dataplane/fpm/,decode.c hops.c frame.c queue.c) \
 	$(foreach d,rib fib base,$(wildcard fpm-dataplane/$(d)/*.c)) $(POPTRIE_SRC) \
 	$(addprefix tests/unit/,rib_rig.c rib_stream.c rib_print.c grace.c oracle.c)
-FUZZ_BIN  := $(addprefix build/fuzz/,fuzz_fpm fuzz_fpm_rib fuzz_checkpoint fuzz_packet)
+FUZZ_BIN  := $(addprefix build/fuzz/fuzz_,fpm fpm_rib checkpoint packet config request)
 FUZZ_ALL  := $(FUZZ_BIN) build/fuzz/fuzz_poptrie
 
 # clang knows no `#pragma GCC target`: what each file of poptrie asks for, it gets whole.
@@ -339,6 +339,10 @@ build/fuzz/fuzz_fpm: $(call obj,tests/fuzz/fuzz_fpm.c $(FUZZ_LIB))
 build/fuzz/fuzz_fpm_rib: $(call obj,$(FUZZ_SRC) $(FUZZ_LIB))
 build/fuzz/fuzz_checkpoint: $(call obj,tests/fuzz/fuzz_checkpoint.c tests/fuzz/invariants.c \
 	$(FUZZ_LIB))
+build/fuzz/fuzz_config: $(call obj,tests/fuzz/fuzz_config.c \
+	$(filter-out tests/%,$(call link_of,tests/unit/test_config.c)))
+build/fuzz/fuzz_request: $(call obj,tests/fuzz/fuzz_request.c $(wildcard fpm-dataplane/base/*.c) \
+	$(addprefix fpm-dataplane/ui/,request.c change.c watch.c))
 build/fuzz/fuzz_packet: $(call obj,tests/fuzz/fuzz_packet.c $(call link_of,tests/unit/test_fwd_explain.c))
 $(FUZZ_BIN):
 	@echo "  LD    $@"
@@ -353,7 +357,7 @@ build/fuzz/fuzz_poptrie: tests/fuzz/fuzz_poptrie.c tests/unit/oracle.c $(POPTRIE
 	@$(CC) $(ALL_CFLAGS) -O2 -Wno-unknown-pragmas -Itests/unit -fsanitize=fuzzer \
 		-fno-sanitize-coverage=trace-cmp -o $@ $(filter %.c,$^) $(LDFLAGS)
 
-fuzz: ## fuzz FPM, RIB, checkpoint, packets and poptrie with clang for FUZZ_S=60 seconds
+fuzz: ## fuzz FPM, RIB, checkpoint, packets, config, requests, poptrie with clang for FUZZ_S=60 seconds
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(DEPS_ALL) $(PKGS_FUZZ)"
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=fuzz CC=clang-14 $(FUZZ_ALL)
 	@tests/fuzz/run.sh $(FUZZ_S)

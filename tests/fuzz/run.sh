@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fuzz for $1 seconds; of eight parts four go to the RIB, one each to the decoder alone, to
-# poptrie, to packets and to checkpoints, which have languages and corpora of their own.
+# Fuzz for $1 seconds: half of them the RIB; the decoder alone, poptrie, packets, checkpoints,
+# configuration files and requests, which have languages and corpora of their own, share the rest.
 # What is new stays in build/fuzz/corpus*; an input that failed is build/fuzz/crash-*.
 # SPDX-License-Identifier: BSD-3-Clause
 seconds=$1
@@ -16,12 +16,20 @@ for kib in 1 2 3; do
 	done
 done
 failed=0
-mkdir -p $work/corpus-packet $work/corpus-checkpoint
-for target in fuzz_fpm fuzz_poptrie fuzz_packet fuzz_checkpoint fuzz_fpm_rib; do
-	[ $target = fuzz_fpm_rib ] && part=$((seconds / 2)) || part=$((seconds / 8 + 1))
+mkdir -p $work/corpus-packet $work/corpus-checkpoint $work/corpus-config $work/corpus-request
+# What the documents show is where to begin.
+for file in fpm-dataplane/dist/*.yaml frr-config/*/fpm-dataplane.yaml; do
+	cp "$file" "$work/corpus-config/seed-$(echo "$file" | tr / -)"
+done
+grep -o '{"[a-z]*": .*}' fpm-dataplane/base/rows.md | split -l 1 - $work/corpus-request/seed-
+for target in fuzz_fpm fuzz_poptrie fuzz_packet fuzz_checkpoint fuzz_config fuzz_request \
+	fuzz_fpm_rib; do
+	[ $target = fuzz_fpm_rib ] && part=$((seconds / 2)) || part=$((seconds / 12 + 1))
 	inputs="-dict=tests/fuzz/fpm.dict $work/corpus"
 	[ $target = fuzz_poptrie ] && inputs="-len_control=0 $work/corpus-poptrie"
 	[ $target = fuzz_packet ] && inputs=$work/corpus-packet
+	[ $target = fuzz_config ] && inputs=$work/corpus-config
+	[ $target = fuzz_request ] && inputs=$work/corpus-request
 	[ $target = fuzz_checkpoint ] && inputs="-len_control=0 $work/corpus-checkpoint"
 	if $work/$target -max_total_time=$part -max_len=3000 -timeout=20 -print_final_stats=1 \
 		-artifact_prefix=$work/ $inputs >$log 2>&1; then

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * libFuzzer target: any octets as a configuration file. Either each error is told in a line
+ * of its own that a terminal can be shown, or what was understood, written out again, is
+ * understood as the same.
+ */
+#define _GNU_SOURCE
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "config_walk.h"
+#include "must.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Read `text` as a file. Returns the number of errors; *said is the caller's to free. */
+static int
+load(const void *text, size_t size, struct config *conf, char **said)
+{
+	int fd = memfd_create("fuzz_config", MFD_CLOEXEC), n;
+	char path[32];
+	size_t len;
+	FILE *err = open_memstream(said, &len);
+
+	MUST(fd >= 0 && err != NULL);
+	MUST(write(fd, text, size) == (ssize_t)size);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = config_load(path, conf, err);
+	fclose(err);
+	close(fd);
+	/* Names and values of the file are quoted in it: none may command the terminal. */
+	for (size_t i = 0; i < len; i++)
+		MUST(((uint8_t)(*said)[i] >= ' ' && (*said)[i] != 0x7f) ||
+		     (*said)[i] == '\n');
+	return n;
+}
+
+static unsigned int
+lines_of(const char *said)
+{
+	unsigned int n = 0;
+
+	for (; *said; said++)
+		n += *said == '\n';
+	return n;
+}
+
+static void
+complain(void *ctx, const struct config_change *change)
+{
+	fprintf(stderr, "%s: %s became %s\n", change->path, change->from, change->to);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct config conf, again;
+	char *said, *shown = NULL;
+	size_t len;
+	FILE *out;
+	int n = load(data, size, &conf, &said);
+
+	MUST(n >= 0);
+	MUST(lines_of(said) ==
+	     (n > CFG_ERRORS_SHOWN ? CFG_ERRORS_SHOWN + 1u : (unsigned)n));
+	free(said);
+	if (n > 0)
+		return 0;
+	out = open_memstream(&shown, &len);
+	MUST(out != NULL);
+	config_show(&conf, out);
+	fclose(out);
+	n = load(shown, len, &again, &said);
+	if (n != 0)
+		fprintf(stderr, "%s\n%s", shown, said);
+	MUST(n == 0);
+	MUST(config_diff(&conf, &again, complain, NULL) == 0);
+	free(said);
+	free(shown);
+	return 0;
+}

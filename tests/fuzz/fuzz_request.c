@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * libFuzzer target: any octets as a request on the control socket. It is understood, or
+ * refused with one sentence that a terminal can be shown.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "must.h"
+#include "ui/internal.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct request req;
+	char why[256] = "", *line = malloc(size + 1);
+	int rc;
+
+	MUST(line != NULL);
+	/* As long as it is: what reads beyond is found. */
+	memcpy(line, data, size);
+	rc = request_parse(line, size, &req, why, sizeof(why));
+	free(line);
+	MUST(rc == 0 || rc == -EINVAL);
+	MUST((rc == 0) == (why[0] == '\0'));
+	for (const char *p = why; *p; p++)
+		MUST((uint8_t)*p >= ' ' && *p != 0x7f);
+	if (rc < 0)
+		return 0;
+	MUST(req.show < N_SHOW);
+	MUST(!req.has_prefix || req.prefix.len <= (req.family == 4 ? 32 : 128));
+	MUST(memchr(req.port, '\0', sizeof(req.port)) != NULL);
+	return 0;
+}
