@@ -9,7 +9,7 @@ import subprocess
 from chaos.oracle import Cell, Oracle, zebra_view
 from chaos.traffic import Traffic, frame_head
 from lab import proofs, routes, topology
-from lab.lab import CONFIG, Lab
+from lab.lab import Lab
 from lib import netns, procs
 from lib.frr import Frr
 from lib.wait import eventually
@@ -52,11 +52,11 @@ class Bed(Lab):
     """The lab and the traffic through it."""
 
     def __init__(self, name, n4, n6, rng):
-        super().__init__(name)
+        super().__init__(name, "demo")
         self.n4, self.n6, self.rng = n4, n6, rng
         self.oracle = self.traffic = None
         self.quiet_udp = []
-        self.r1 = _TwoWays(self.ns["r1"], CONFIG, self.path("r1"), self.dir)
+        self.r1 = _TwoWays(self.ns["r1"], self.folder, self.path("r1"), self.dir)
 
     def write_dataplane_config(self):
         super().write_dataplane_config()
@@ -152,7 +152,7 @@ class Bed(Lab):
         role, dev = SINKS[egress]
         lines = [f"link set {dev} {word}"]
         if (role, word) == ("isp", "up"):  # its kernel has forgotten them
-            some = [x for x in topology.commands("isp") if "route add table" in x]
+            some = [x for x in self.plan.commands("isp") if "route add table" in x]
             lines.append(f"-6 addr replace {topology.ISP6}/64 dev eth0 nodad")
             # The gateway first: all other addresses of the world are isp's own.
             lines += sorted(some, key=lambda x: " via " in x)

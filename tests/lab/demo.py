@@ -9,18 +9,15 @@ forwards. Leaves the lab up when all is well; otherwise, and on Ctrl-C, removes 
 """
 
 import os
-import signal
 import sys
 import time
 
 sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from lab import proofs
-from lab.lab import Lab, LabError
-from lab.screen import Screen
-from lib import netns
-from lib.dataplane import DataplaneError
-from lib.wait import Timeout, eventually
+from lab import play, proofs
+from lab.evidence import ProofError
+from lab.lab import Lab
+from lib.wait import eventually
 
 PICTURE = """\
     isp  AS 65540                     lan  a host
@@ -46,13 +43,8 @@ The lab is up. Look around:
 PATIENCE_S = 60  # without any route arriving
 
 
-class Interrupted(BaseException):
-    """A signal asks us to stop."""
-
-
 def main():
     """Returns the exit code."""
-    screen = Screen()
     try:
         n4 = int(os.environ.get("ROUTES") or 100000)
         seed = int(os.environ.get("SEED") or 1)
@@ -61,45 +53,12 @@ def main():
     except ValueError:
         print("ROUTES must be a number from 1000 to 1000000, SEED a number.")
         return 2
-    if os.geteuid() != 0:
-        print("The demo makes network namespaces: please run it as root.")
-        return 1
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
-    lab, code = Lab("demo"), 1
-    try:
-        code = run(lab, screen, n4, seed)
-    except BrokenPipeError:
-        # Nobody reads any more: nothing can be said, cleaning up below still happens.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except Interrupted as err:
-        code = 130
-        screen.text(f"\nStopped by {err}.")
-    finally:
-        if code and lab.owned and not (os.environ.get("KEEP") and code == 1):
-            _calm()
-            lab.down()
-            screen.text("Everything the demo made has been removed.")
-        lab.unlock()
-    return code
 
-
-def run(lab, screen, n4, seed):
-    """The demo itself. Returns the exit code."""
-    try:
+    def show(lab, screen):
         build(lab, screen, n4, n4 // 5, seed)
         prove(lab, screen, n4, n4 // 5, seed)
-        return 0
-    except proofs.ProofError as err:
-        screen.failed(str(err))
-        show_logs(lab, screen, err.logs)
-    except BrokenPipeError:
-        raise
-    except (LabError, Timeout, DataplaneError, netns.CommandError, OSError) as err:
-        screen.failed(str(err))
-        if lab.owned:  # or they would be another lab's
-            show_logs(lab, screen, ("dataplane", "zebra"))
-    return 1
+
+    return play.perform(lambda: Lab(scenario="demo"), show)
 
 
 def build(lab, screen, n4, n6, seed):
@@ -109,16 +68,13 @@ def build(lab, screen, n4, n6, seed):
     screen.title(f"Building the lab, {n4:,} IPv4 and {n6:,} IPv6 routes to come")
     lab.lock()
     if lab.is_up():
-        screen.step("the lab of an earlier demo is up: it is removed")
+        screen.step("a lab is up already: it is removed")
     lab.create()
     screen.step("network namespaces r1, r1-dp, isp, core, lan; four cables")
     lab.start_isp(n4, n6, seed)
-    lab.start_dataplane()
-    screen.step("fpm-dataplane on four ports, TAPs in r1")
-    lab.core.start()
-    lab.r1.start()
+    lab.start_routers()
     lab.watch_r1()
-    screen.step("FRR in r1 (bgpd, ospfd, ospf6d, bfdd, staticd) and in core")
+    screen.step("fpm-dataplane on four ports, TAPs in r1; FRR in r1 and in core")
     watch_routes(lab, screen, n4, n6)
 
 
@@ -139,7 +95,7 @@ def watch_routes(lab, screen, n4, n6):
         if done:
             return
         if time.monotonic() - changed > PATIENCE_S:
-            raise proofs.ProofError(
+            raise ProofError(
                 f"{n4:,} + {n6:,} routes by BGP in zebra and in the FIB",
                 f"{state}, and no change for {PATIENCE_S} s",
                 ("dataplane", "zebra", "bgpd", "isp"),
@@ -178,31 +134,6 @@ def prove(lab, screen, n4, n6, seed):
     screen.text(f"\nAll proofs hold, {screen.seconds():.0f} seconds in all.\n")
     host = lab.isp("sample", count=1, seed=seed)["ipv4"][0]["host"]
     screen.text(NEXT.format(ctl=os.path.relpath(lab.dp.ctl), host=host))
-
-
-def show_logs(lab, screen, names):
-    """The ends of the logs that may tell why."""
-    for name in dict.fromkeys(names):
-        if name == "dataplane":
-            text = lab.dp.log(12)
-        elif name == "isp":
-            text = lab.tail("isp.log", 6)
-        else:
-            text = lab.r1.log(name, 8)
-        if text:
-            screen.text(f"\n--- end of the log of {name}")
-            screen.text(text, indent=2)
-
-
-def _interrupt(number, _frame):
-    _calm()
-    raise Interrupted(signal.Signals(number).name)
-
-
-def _calm():
-    """A second Ctrl-C must not stop the cleaning up."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

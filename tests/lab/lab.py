@@ -3,15 +3,17 @@
 """The lab as a whole: up in steps, down completely, from whatever state.
 
     lab.py up [--name N] [--routes N]     lab.py status [--name N]
-    lab.py down [--name N]                lab.py vtysh [--name N] [r1|core] [vtysh words]
-    lab.py start|stop|restart [--name N] r1|core|dp [DAEMON]
+    lab.py down [--name N]                lab.py vtysh [--name N] [NODE] [vtysh words]
+    lab.py start|stop|restart [--name N] NODE|dp [DAEMON]
 
-The lab called "demo" uses plain names (r1, isp, ...); any other appends its own name, so
-labs run side by side. All files are below /run/fpm-lab/NAME. What a lab makes is written
+What is in a lab is a scenario's: a folder of frr-config. The lab called "lab" uses plain
+names (r1, isp, ...); any other appends its own name, so labs run side by side. LAB=NAME in
+the environment is --name. All files are below /run/fpm-lab/NAME. What a lab makes is written
 down before it is made: `down` works after kill -9 at any moment, and touches nothing else.
 """
 
 import argparse
+import concurrent.futures
 import contextlib
 import fcntl
 import json
@@ -24,14 +26,15 @@ import sys
 if __name__ == "__main__":
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from lab import topology
+from lab.plan import ROUTER, WIRES, Plan
 from lib import netns, procs
 from lib.dataplane import ROOT, Dataplane
-from lib.frr import Frr
+from lib.frr import Frr, Neighbour
 from lib.wait import eventually
 
 RUN = "/run/fpm-lab"
-CONFIG = os.path.join(ROOT, "frr-config", "demo")
+SCENARIOS = os.path.join(ROOT, "frr-config")
+PLAIN = "lab"  # the one whose names are as in the READMEs
 
 
 class LabError(Exception):
@@ -41,19 +44,26 @@ class LabError(Exception):
 class Lab:
     """One lab. Use it as `with Lab("x") as lab:` to have it torn down at the end."""
 
-    def __init__(self, name="demo"):
+    def __init__(self, name=PLAIN, scenario=None):
         self.name = name
         self.dir = os.path.join(RUN, name)
-        suffix = "" if name == "demo" else f"-{name}"
-        self.ns = {role: role + suffix for role in topology.ROLES}
+        self.scenario = scenario or self._recorded("scenario") or "demo"
+        self.folder = os.path.join(SCENARIOS, self.scenario)
+        self.plan = Plan(self.folder)
+        suffix = "" if name == PLAIN else f"-{name}"
+        self.ns = {node: node + suffix for node in self.plan.nodes}
         self.socket = (
             "/run/fpm-dataplane/control.sock" if not suffix else self.path("control.sock")
         )
-        self.r1 = Frr(self.ns["r1"], CONFIG, self.path("r1"), self.dir)
-        core = os.path.join(ROOT, "tests", "lab", "core")
-        self.core = Frr(self.ns["core"], core, self.path("core"), self.dir)
+        self.r1 = Frr(self.ns[ROUTER], self.folder, self.path(ROUTER), self.dir)
+        self.neighbours = {
+            node: Neighbour(
+                node, self.ns[node], self.folder, daemons, self.path(node), self.dir
+            )
+            for node, daemons in self.plan.having("frr").items()
+        }
         self.dp = Dataplane(
-            self.ns["r1-dp"],
+            self.ns[WIRES],
             self.path("fpm-dataplane.yaml"),
             self.socket,
             self.path("fpm-dataplane.log"),
@@ -62,6 +72,11 @@ class Lab:
         )
         self.owned = False  # did this program make the lab?
         self._lock = None
+
+    @property
+    def frrs(self):
+        """Every FRR by its node, r1's first."""
+        return {ROUTER: self.r1, **self.neighbours}
 
     def path(self, *parts):
         """A file of this lab."""
@@ -95,20 +110,25 @@ class Lab:
                 )
         self.owned = True
         os.makedirs(self.dir)
-        with open(self.path("namespaces"), "w", encoding="ascii") as file:
-            file.write("\n".join(self.ns.values()) + "\n")
-        topology.create(self.ns)
+        for name, words in (
+            ("scenario", [self.scenario]),
+            ("namespaces", self.ns.values()),
+        ):
+            with open(self.path(name), "w", encoding="ascii") as file:
+                file.write("\n".join(words) + "\n")
+        self.plan.create(self.ns)
 
     def start_dataplane(self):
-        """The daemon, with the demo's configuration moved into this lab."""
+        """The daemon, with the scenario's configuration moved into this lab."""
         self.write_dataplane_config()
         self.dp.start()
 
     def write_dataplane_config(self):
-        """The demo's configuration, moved into this lab."""
-        with open(os.path.join(CONFIG, "fpm-dataplane.yaml"), encoding="utf-8") as file:
+        """The scenario's configuration, moved into this lab."""
+        path = os.path.join(self.folder, "fpm-dataplane.yaml")
+        with open(path, encoding="utf-8") as file:
             text = file.read()
-        text = text.replace("control-netns: r1\n", f"control-netns: {self.ns['r1']}\n")
+        text = text.replace("control-netns: r1\n", f"control-netns: {self.ns[ROUTER]}\n")
         text = text.replace("/run/fpm-dataplane/control.sock", self.socket)
         with open(self.dp.config, "w", encoding="utf-8") as file:
             file.write(text)
@@ -116,20 +136,29 @@ class Lab:
 
     def start_isp(self, n4=0, n6=0, seed=1):
         """The BGP speaker; it keeps trying until r1 answers."""
+        ((node, about),) = self.plan.having("speaker").items()
         argv = [sys.executable, os.path.join(ROOT, "tests", "lab", "bgp_speaker.py")]
-        argv += ["--peer", topology.R1_WAN4, "--local-as", str(topology.ISP_AS)]
-        argv += ["--next-hop4", topology.ISP4, "--next-hop6", topology.ISP6]
+        argv += ["--peer", about["peer"], "--local-as", str(about["as"])]
+        argv += ["--next-hop4", about["hop4"], "--next-hop6", about["hop6"]]
         argv += ["--routes4", str(n4), "--routes6", str(n6), "--seed", str(seed)]
         argv += ["--control", self.path("isp.sock")]
-        procs.start(argv, self.dir, self.path("isp.log"), self.ns["isp"])
+        procs.start(argv, self.dir, self.path("isp.log"), self.ns[node])
+
+    def start_routers(self):
+        """The dataplane, then r1's FRR, which needs the TAPs; the neighbours meanwhile."""
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            jobs = [pool.submit(frr.start) for frr in self.neighbours.values()]
+            self.start_dataplane()
+            self.r1.start()
+            for job in jobs:
+                job.result()
 
     def up(self, n4=1000, n6=200):
         """Everything, without waiting for routing to converge."""
         self.create()
-        self.start_isp(n4, n6)
-        self.start_dataplane()
-        self.core.start()
-        self.r1.start()
+        if self.plan.having("speaker"):
+            self.start_isp(n4, n6)
+        self.start_routers()
 
     def isp(self, cmd, **args):
         """Give the BGP speaker one command, return its answer (see bgp_speaker.py)."""
@@ -155,22 +184,26 @@ class Lab:
     def down(self):
         """End and remove everything this lab made; doing it twice is no error."""
         procs.end_all(self.dir)
-        for name in self._recorded_namespaces():
+        for name in self.namespaces():
             netns.delete(name)
-        if os.path.isdir(self.dir) and self.name == "demo" and os.path.exists(self.socket):
+        if os.path.isdir(self.dir) and self.name == PLAIN and os.path.exists(self.socket):
             os.unlink(self.socket)
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def is_up(self):
         """Has this lab been made (whatever works in it)?"""
-        return bool(self._recorded_namespaces())
+        return bool(self.namespaces())
 
-    def _recorded_namespaces(self):
+    def namespaces(self):
+        """The namespaces that were made, be it for another scenario."""
+        return self._recorded("namespaces").split()
+
+    def _recorded(self, name):
         try:
-            with open(self.path("namespaces"), encoding="ascii") as file:
-                return [n for n in file.read().split() if n in self.ns.values()]
+            with open(self.path(name), encoding="ascii") as file:
+                return file.read().strip()
         except OSError:
-            return []
+            return ""
 
     # -- one program at a time ------------------------------------------------------------
 
@@ -204,17 +237,18 @@ class Lab:
     def missing(self):
         """The programs of this lab that do not run, by name."""
         found = [
-            f"{daemon} of {role}"
-            for role, frr in (("r1", self.r1), ("core", self.core))
+            f"{daemon} of {node}"
+            for node, frr in self.frrs.items()
             for daemon in frr.daemons
             if not frr.runs(daemon)
         ]
         if not procs.marked(self.dir, "fpm-dataplane"):
             found.append("fpm-dataplane")
-        try:
-            self.isp("status")
-        except OSError:
-            found.append("isp's BGP speaker")
+        for node in self.plan.having("speaker"):
+            try:
+                self.isp("status")
+            except OSError:
+                found.append(f"{node}'s BGP speaker")
         return found
 
 
@@ -223,7 +257,7 @@ def _status(lab):
     if not lab.is_up():
         print(f"lab {lab.name}: not there")
         return 1
-    print(f"lab {lab.name}: namespaces {' '.join(lab._recorded_namespaces())}")
+    print(f"lab {lab.name}, {lab.scenario}: namespaces {' '.join(lab.namespaces())}")
     for pid in sorted(procs.marked(lab.dir)):
         print(f"  {pid:7d} {procs.comm(pid)}")
     missing = lab.missing()
@@ -232,9 +266,9 @@ def _status(lab):
     return 1 if missing else 0
 
 
-def _daemon(lab, verb, role, daemon):
+def _daemon(lab, verb, node, daemon):
     """Start, stop or restart a daemon: one of FRR, or the dataplane."""
-    if role == "dp":
+    if node == "dp":
         if verb != "start":
             for pid in procs.marked(lab.dir, "fpm-dataplane"):
                 procs.signal_pid(pid, signal.SIGTERM)
@@ -242,11 +276,11 @@ def _daemon(lab, verb, role, daemon):
         if verb != "stop":
             lab.dp.start()
         return 0
-    frr = lab.r1 if role == "r1" else lab.core
+    frr = _frr(lab, node)
     if daemon in (None, "all") and verb == "restart":
         frr.restart_all()
     elif daemon not in frr.daemons:
-        raise LabError(f"{role} runs {', '.join(frr.daemons)}; not {daemon}.")
+        raise LabError(f"{node} runs {', '.join(frr.daemons)}; not {daemon}.")
     elif verb == "stop":
         frr.stop(daemon)
     else:
@@ -254,17 +288,26 @@ def _daemon(lab, verb, role, daemon):
     return 0
 
 
+def _frr(lab, node):
+    """The FRR of a node."""
+    if node not in lab.frrs:
+        raise LabError(f"{node} has no FRR; these have: {', '.join(lab.frrs)}.")
+    return lab.frrs[node]
+
+
 def main():
     """The command line."""
-    parser = argparse.ArgumentParser(prog="lab.py", description="the lab of make demo")
+    parser = argparse.ArgumentParser(
+        prog="lab.py", description="make demo's and make lab's"
+    )
     sub = parser.add_subparsers(dest="what", required=True)
     names = ("up", "down", "status", "vtysh", "start", "stop", "restart")
     verbs = {v: sub.add_parser(v) for v in names}
     for verb in verbs.values():
-        verb.add_argument("--name", default="demo")
+        verb.add_argument("--name", default=os.environ.get("LAB", PLAIN))
     verbs["up"].add_argument("--routes", type=int, default=1000)
     for verb in ("start", "stop", "restart"):
-        verbs[verb].add_argument("role", choices=["r1", "core", "dp"])
+        verbs[verb].add_argument("node")
         verbs[verb].add_argument("daemon", nargs="?")
     args, words = parser.parse_known_args()
     if words and args.what != "vtysh":
@@ -278,20 +321,22 @@ def main():
             lab.down()
             with contextlib.suppress(LabError):
                 lab.lock()  # the file of a program that was killed goes when we unlock
-            print(f"lab {lab.name}: " + ("removed" if there else "was not there"))
+            print(f"lab {lab.scenario}: removed" if there else "no lab is up")
         elif args.what == "status":
             return _status(lab)
         elif not lab.is_up():
-            raise LabError(f"The lab {lab.name} is not up; `make demo` makes it.")
+            raise LabError(
+                f"The lab {lab.name} is not up; `make demo` or `make lab` makes one."
+            )
         elif args.what != "vtysh":
-            return _daemon(lab, args.what, args.role, args.daemon)
+            return _daemon(lab, args.what, args.node, args.daemon)
         else:
-            role = words.pop(0) if words[:1] in (["r1"], ["core"]) else "r1"
-            frr = lab.r1 if role == "r1" else lab.core
+            node = words.pop(0) if words and not words[0].startswith("-") else ROUTER
+            frr = _frr(lab, node)
             if not any(map(frr.runs, frr.daemons)):
                 raise LabError(
-                    f"No daemon of {role} runs any more; its logs are in {frr.dir}. "
-                    f"`tests/lab/lab.py restart {role}` starts them again, `make demo` all."
+                    f"No daemon of {node} runs any more; its logs are in {frr.dir}. "
+                    f"`tests/lab/lab.py restart {node}` starts them again."
                 )
             argv = frr.vtysh_argv() + words
             os.execvp(argv[0], argv)

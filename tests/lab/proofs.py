@@ -1,31 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the demo claims, and how each claim is shown. Each proof returns a sentence with
-numbers, or raises ProofError with what was expected and what was seen."""
+numbers, or raises ProofError (see evidence.py)."""
 
-import contextlib
 import json
 import time
 
-from lab import topology
-from lib import netns, probe
+from lab import evidence, topology
+from lab.evidence import ProofError, check
+from lib import probe
 from lib.wait import Timeout, eventually
 
 FLOWS = 600
 CORE_ROUTES = 3  # of either family: core's loopback and two networks
-
-
-class ProofError(Exception):
-    """A claim that does not hold. `logs` are the programs whose logs may tell why."""
-
-    def __init__(self, expected, seen, logs=()):
-        super().__init__(f"expected {expected}; seen: {seen}")
-        self.logs = logs
-
-
-def check(condition, expected, seen, logs=()):
-    """Raise ProofError unless `condition`."""
-    if not condition:
-        raise ProofError(expected, seen, logs)
 
 
 # -- state that several proofs and the progress line read ---------------------------------
@@ -69,21 +55,12 @@ def connected(lab, family):
     return len(known), there
 
 
-def whole(state, n4, n6):
+def whole(state, n4, n6, ospf=CORE_ROUTES):
     """Is everything that isp and core announce in zebra, and all of that in the FIB?"""
     return (
-        all(t["zebra"] == t["fib"] and t["ospf"] == CORE_ROUTES for t in state.values())
+        all(t["zebra"] == t["fib"] and t["ospf"] == ospf for t in state.values())
         and state[4]["bgp"] == n4
         and state[6]["bgp"] == n6
-    )
-
-
-def forwarded(lab):
-    """Packets the dataplane has forwarded so far, both families."""
-    return sum(
-        n
-        for (kind, name), n in lab.dp.counters().items()
-        if kind == "total" and name.startswith("forwarded")
     )
 
 
@@ -101,18 +78,7 @@ def sessions(lab):
     except Timeout:
         states = [lab.r1.bgp_state(peer), lab.r1.ospf_states(4), lab.r1.ospf_states(6)]
         raise ProofError("BGP Established, OSPF Full within 30 s", states, logs) from None
-    rows = json.loads(netns.command(["ip", "-n", lab.ns["r1"], "-d", "-j", "link"]))
-    kinds = {row["ifname"]: row.get("linkinfo", {}).get("info_kind") for row in rows}
-    del kinds["lo"]
-    check(
-        kinds == {tap: "tun" for tap, _, _ in topology.LINKS},
-        "r1 to have nothing but TAPs",
-        kinds,
-    )
-    carried = lab.dp.counter("punt", "local_control") + lab.dp.counter(
-        "punt", "group_control"
-    )
-    check(carried > 0, "control packets carried to the TAPs", carried, logs)
+    carried = evidence.only_taps(lab)
     return (
         "BGP with isp is Established; OSPF and OSPFv3 with core are Full on core0 and "
         f"core1. r1 has only TAPs; the dataplane carried {carried:,} control packets up."
@@ -154,64 +120,24 @@ def same_tables(lab, n4, n6):
 
 def reachable(lab, seed, count=5):
     """Ping and traceroute to announced prefixes cross the dataplane, not the kernel."""
-    lan, logs = lab.ns["lan"], ("dataplane",)
     some = lab.isp("sample", count=count, seed=seed)
     hosts = [row["host"] for family in ("ipv4", "ipv6") for row in some[family]]
-    kernel, fast = netns.forwarded(lab.ns["r1"]), forwarded(lab)
-    ports = lab.dp.ports()
-    answers, best = 0, []
-    for host in hosts:
-        got, ms = probe.ping(lan, host)
-        check(got == 3, f"3 answers from {host}", f"{got} answers", logs)
-        answers += got
-        best.append(ms)
-    paths = {}
-    for family, hop in (("ipv4", topology.R1_LAN4), ("ipv6", topology.R1_LAN6)):
-        target = some[family][0]["host"]
-        path = probe.traceroute(lan, target)
-        check(path == [hop, target], f"traceroute {target} by {hop}", path, logs)
-        paths[family] = f"{hop} > {target}"
-    fast = forwarded(lab) - fast
-    # There and back, each ping twice; traceroute's come on top.
-    check(fast >= 2 * answers, f">= {2 * answers} packets forwarded", fast, logs)
-    now = lab.dp.ports()
-    out = now["wan0"]["tx_packets"] - ports["wan0"]["tx_packets"]
-    check(out >= answers, f">= {answers} packets out of wan0", out, logs)
-    kernel = tuple(b - a for a, b in zip(kernel, netns.forwarded(lab.ns["r1"])))
-    check(kernel == (0, 0), "r1's kernel to forward nothing", kernel, logs)
-    return (
-        f"lan pings {len(hosts)} announced hosts ({answers} of {answers} answered, best "
-        f"{min(best):.2f} ms). The dataplane forwarded {fast} packets, r1's kernel 0. "
-        f"Traceroute {paths['ipv4']}, and {paths['ipv6']}."
-    )
+    targets = [some[family][0]["host"] for family in ("ipv4", "ipv6")]
+    seen = evidence.crossing(lab, "lan", hosts, "wan0")
+    paths = [
+        evidence.path(lab, "lan", target, [hop, target])
+        for target, hop in zip(targets, (topology.R1_LAN4, topology.R1_LAN6))
+    ]
+    return f"lan pings {len(hosts)} announced hosts: {seen} Traceroute {paths[0]}, and {paths[1]}."
 
 
 def both_links(lab):
     """Flows from lan to a prefix of core spread over both equal-cost links."""
-    spoken, logs = [], ("dataplane", "ospfd", "ospf6d")
-    for family, address in ((4, "198.51.100.130"), (6, "2001:db8:c0::130")):
-        probe.ping(lab.ns["lan"], address, 1)  # neighbours are known from here on
-        with contextlib.ExitStack() as stack:
-            sinks = [
-                stack.enter_context(probe.UdpSink(lab.ns["core"], address, device=dev))
-                for _, role, dev in topology.LINKS
-                if role == "core"
-            ]
-            sent = probe.udp_flows(lab.ns["lan"], address, FLOWS)
-            try:
-                eventually(lambda: sum(s.count() for s in sinks) >= sent, 3)
-            except Timeout:
-                raise ProofError(
-                    f"{sent} packets at {address}", [s.count() for s in sinks], logs
-                ) from None
-            by_link = [sink.count() for sink in sinks]
-        check(
-            min(by_link) > sent / 4,
-            f"a quarter of {sent} flows or more on each link",
-            by_link,
-            logs,
-        )
-        spoken.append(" + ".join(map(str, by_link)))
+    spoken = []
+    for address in ("198.51.100.130", "2001:db8:c0::130"):
+        links = ("core0", "core1")
+        by_link = evidence.spread(lab, "lan", address, FLOWS, "core", links)
+        spoken.append(" + ".join(map(str, by_link.values())))
     return (
         f"{FLOWS} flows from lan to core, each family, all arrive, by core0 + core1: "
         f"IPv4 {spoken[0]}, IPv6 {spoken[1]}."

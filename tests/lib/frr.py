@@ -20,7 +20,9 @@ from lib.wait import Timeout, eventually
 
 PROGRAMS = "/usr/lib/frr"
 # Run by sh with the directory and a command; the mount namespace is that of `ip netns exec`.
+# A name of its own: BGP and IS-IS tell it to others.
 PRIVATE = """\
+hostname "$(basename "$0")" || exit 1
 for there in /etc/frr /var/run/frr /var/tmp/frr; do
 	[ -d $there ] || install -d -o frr -g frr $there
 	mount --bind "$0" $there || exit 1
@@ -36,7 +38,11 @@ class Frr:
 
     def __init__(self, namespace, source, run_dir, mark):
         self.namespace, self.source, self.dir, self.mark = namespace, source, run_dir, mark
-        self.options = _read_daemons(os.path.join(source, "daemons"))
+        self.options = self._options()
+
+    def _options(self):
+        """KEY: value as in Debian's file `daemons`."""
+        return _read_daemons(os.path.join(self.source, "daemons"))
 
     @property
     def daemons(self):
@@ -49,6 +55,9 @@ class Frr:
         os.makedirs(self.dir, exist_ok=True)
         for name in ("frr.conf", "vtysh.conf"):
             shutil.copy(os.path.join(self.source, name), self.dir)
+        self._give_to_frr()
+
+    def _give_to_frr(self):
         for name in (self.dir, *glob.glob(self.dir + "/*")):
             shutil.chown(name, "frr", "frr")
 
@@ -189,11 +198,34 @@ class Frr:
         return {**counts, "total": summary["routesTotalFib"]}
 
     def _spawn(self, argv, log):
-        argv = ["sh", "-c", PRIVATE, self.dir, *argv]
+        argv = ["unshare", "--uts", "sh", "-c", PRIVATE, self.dir, *argv]
         procs.start(argv, self.mark, log, self.namespace)
 
     def _listens(self, daemon):
         return os.path.exists(os.path.join(self.dir, daemon + ".vty"))
+
+
+class Neighbour(Frr):
+    """An FRR over Linux's own forwarding: `daemons` by name, NODE.conf for frr.conf."""
+
+    def __init__(self, node, namespace, source, daemons, run_dir, mark):
+        self.node, self.only = node, daemons
+        super().__init__(namespace, source, run_dir, mark)
+
+    def _options(self):
+        on = dict.fromkeys(self.only, "yes")
+        return {**on, **{d + "_options": "-A 127.0.0.1" for d in [*ALWAYS_ON, *on]}}
+
+    def prepare(self):
+        """Make the run directory with the configuration, owned by user frr."""
+        os.makedirs(self.dir, exist_ok=True)
+        shutil.copy(
+            os.path.join(self.source, self.node + ".conf"),
+            os.path.join(self.dir, "frr.conf"),
+        )
+        with open(os.path.join(self.dir, "vtysh.conf"), "w", encoding="ascii") as file:
+            file.write(f"service integrated-vtysh-config\nhostname {self.node}\n")
+        self._give_to_frr()
 
 
 def _read_daemons(path):

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from lab import proofs, routes, topology
+from lab import evidence, proofs, routes, topology
 from lab.lab import Lab
 from lib import netns
 from lib.dut import Control
@@ -321,13 +321,13 @@ def test_the_audit_finds_what_is_broken_and_nothing_else(lab):
 def test_the_kernel_of_the_router_forwards_nothing(lab):
     """Transit goes through the dataplane alone."""
     _, host = announced(lab)
-    before = proofs.forwarded(lab)
+    before = evidence.forwarded(lab)
 
     with Load(lab, host) as load:
         eventually(lambda: load.sent > 500, 10)
         assert load.lost() == 0
 
-    assert proofs.forwarded(lab) - before >= 500
+    assert evidence.forwarded(lab) - before >= 500
     snmp = netns.run(lab.ns["r1"], ["cat", "/proc/net/snmp"])
     keys, values = [row.split() for row in snmp.splitlines() if row.startswith("Ip:")]
     assert dict(zip(keys, values))["ForwDatagrams"] == "0"

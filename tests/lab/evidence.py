@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ways to show, in any lab, what the router does. What does not hold raises ProofError with
+what was expected and what was seen."""
+
+import json
+import subprocess
+import time
+
+from lib import netns, probe
+from lib.wait import Timeout, eventually
+
+
+class ProofError(Exception):
+    """A claim that does not hold. `logs` are the programs whose logs may tell why."""
+
+    def __init__(self, expected, seen, logs=()):
+        super().__init__(f"expected {expected}; seen: {seen}")
+        self.logs = logs
+
+
+def check(condition, expected, seen, logs=()):
+    """Raise ProofError unless `condition`."""
+    if not condition:
+        raise ProofError(expected, seen, logs)
+
+
+def wait_for(expected, ready, see, logs=(), timeout=30):
+    """Wait until ready() is true, and return that; see() tells what is there instead."""
+    try:
+        return eventually(ready, timeout)
+    except Timeout:
+        raise ProofError(f"{expected} within {timeout} s", see(), logs) from None
+
+
+def forwarded(lab):
+    """Packets the dataplane has forwarded so far, both families."""
+    return sum(
+        n
+        for (kind, name), n in lab.dp.counters().items()
+        if kind == "total" and name.startswith("forwarded")
+    )
+
+
+def transit(lab):
+    """Packets each port has sent that were not the kernel's own, its TAP's: by port."""
+    table = netns.read_proc(lab.ns["r1"], "/proc/net/dev").splitlines()[2:]
+    rows = [line.replace(":", " ").split() for line in table]
+    own = {row[0]: int(row[10]) for row in rows}
+    return {name: row["tx_packets"] - own[name] for name, row in lab.dp.ports().items()}
+
+
+def only_taps(lab):
+    """r1 has nothing but TAPs, and control packets come by them: how many."""
+    rows = json.loads(netns.command(["ip", "-n", lab.ns["r1"], "-d", "-j", "link"]))
+    kinds = {row["ifname"]: row.get("linkinfo", {}).get("info_kind") for row in rows}
+    del kinds["lo"]
+    expected = {tap: "tun" for tap, _, _ in lab.plan.ports}
+    check(kinds == expected, "r1 to have nothing but TAPs", kinds)
+    names = ("local_control", "group_control", "l2_control")
+    carried = sum(lab.dp.counter("punt", name) for name in names)
+    check(carried > 0, "control packets carried to the TAPs", carried, ("dataplane",))
+    return carried
+
+
+def crossing(lab, node, hosts, port):
+    """`node` pings each of `hosts`, which are beyond `port`: the dataplane forwards, the
+    kernel does not. Returns a sentence."""
+    logs = ("dataplane",)
+    kernel, fast = netns.forwarded(lab.ns["r1"]), forwarded(lab)
+    before = transit(lab)
+    answers, best = 0, []
+    for host in hosts:
+        got, ms = probe.ping(lab.ns[node], host)
+        check(got == 3, f"3 answers from {host}", f"{got} answers", logs)
+        answers += got
+        best.append(ms)
+    fast = forwarded(lab) - fast
+    check(fast >= 2 * answers, f">= {2 * answers} packets forwarded", fast, logs)
+    out = transit(lab)[port] - before[port]
+    check(out >= answers, f">= {answers} packets of others out of {port}", out, logs)
+    kernel = tuple(b - a for a, b in zip(kernel, netns.forwarded(lab.ns["r1"])))
+    check(kernel == (0, 0), "r1's kernel to forward nothing", kernel, logs)
+    return (
+        f"{answers} of {answers} answered, best {min(best):.2f} ms. The dataplane forwarded "
+        f"{fast} packets, r1's kernel 0."
+    )
+
+
+def path(lab, node, target, expected):
+    """The way from `node` to `target` is by `expected` addresses. Returns it as text."""
+    seen = probe.traceroute(lab.ns[node], target)
+    check(seen == expected, f"traceroute {target} by {expected}", seen, ("dataplane",))
+    return " > ".join(seen)
+
+
+def spread(lab, node, address, flows, at, taps):
+    """Packets of `flows` UDP flows from `node` to `address`, which is of node `at`, by the
+    port they leave r1 by; all of them arrive."""
+    probe.ping(lab.ns[node], address, 1)  # neighbours are known from here on
+    with probe.UdpSink(lab.ns[at], address) as sink:
+        before = transit(lab)
+        sent = probe.udp_flows(lab.ns[node], address, flows)
+        wait_for(
+            f"{sent} packets at {address}",
+            lambda: sink.count() >= sent,
+            lambda: sink.count(),
+            ("dataplane",),
+            3,
+        )
+        by_port = {tap: n - before[tap] for tap, n in transit(lab).items() if tap in taps}
+    check(
+        min(by_port.values()) > flows / (2 * len(taps)),
+        f"each of {', '.join(taps)} to carry a fair share of {flows} flows",
+        by_port,
+        ("dataplane",),
+    )
+    return by_port
+
+
+def silence(lab, node, address, action):
+    """Milliseconds without an answer from `address` around action(), the longest while."""
+    with probe.Stopwatch(lab.ns[node], address) as watch:
+        begin = time.monotonic()
+        answer = lambda since: watch.first("reply", since)  # noqa: E731
+        eventually(lambda: answer(begin), 5, 0.01, f"{address} answers")
+        action()
+        end = time.monotonic()
+        eventually(lambda: answer(end), 60, 0.01, f"{address} answers again")
+        # More may go wrong after a first late answer.
+        eventually(lambda: answer(end + 1.0), 60, 0.01, f"{address} goes on answering")
+        times = [t for t, kind, _ in list(watch.seen) if kind == "reply"]
+    return 1000 * max(b - a for a, b in zip(times, times[1:]))
+
+
+def audit(lab):
+    """zebra, RIB and FIB say the same, prefix by prefix. Returns fpmctl's verdict."""
+    argv = [lab.dp.ctl, "-s", lab.socket, "audit"]
+    argv += ["--vtysh", " ".join(lab.r1.vtysh_argv())]
+
+    def ask():
+        return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+    done = wait_for(
+        "`fpmctl audit` to find zebra = RIB = FIB",
+        lambda: (done := ask()).returncode == 0 and done,
+        lambda: ask().stdout[-400:],
+        ("dataplane", "zebra"),
+        20,
+    )
+    return done.stdout.strip().splitlines()[-1]

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A scenario's topology.toml: which nodes there are, which cables, what is in the nodes.
+
+    cables = ["r1 wan0 - isp eth0"]     node and interface - node and interface
+
+    [isp]                               a table a node that is more than a host:
+    frr = ["bgpd"]                      daemons of an FRR that has NODE.conf for frr.conf
+    ip = ["addr add ..."]               `ip` commands; those for IPv6 routes begin with -6
+    internet = {"192.0.2.1" = ["203.0.113.0/24"]}
+                                        every address there is lives here (ping answers),
+                                        except what is reached by these gateways
+    speaker = {peer = "192.0.2.1", as = 65540, hop4 = "192.0.2.2", hop6 = "2001:db8::2"}
+                                        a BGP speaker that announces a made-up Internet
+
+r1 is the router that the folder is about: it runs FRR on the TAPs of the dataplane, which
+has its ends of the cables in a namespace of its own, r1-dp. That has no addresses and no
+IPv6, so that its kernel answers nothing and forwards nothing: net_af_packet leaves a copy
+of each frame with it.
+"""
+
+import os
+import tomllib
+
+from lib import netns
+
+ROUTER, WIRES = "r1", "r1-dp"
+
+_EVERYWHERE = {
+    "net.ipv4.conf.all.rp_filter": 0,
+    "net.ipv4.conf.default.rp_filter": 0,
+    "net.ipv6.conf.default.accept_dad": 0,
+    "net.ipv6.conf.default.dad_transmits": 0,
+    "net.ipv6.conf.default.accept_ra": 0,
+    "net.ipv6.conf.default.router_solicitations": 0,
+}
+_NODE = {**_EVERYWHERE, "net.ipv4.icmp_ratelimit": 0, "net.ipv6.icmp.ratelimit": 0}
+_FORWARDING = {
+    "net.ipv4.ip_forward": 1,
+    "net.ipv6.conf.all.forwarding": 1,
+    "net.ipv6.conf.default.forwarding": 1,
+}
+_OTHERS_FORWARDING = {"net.ipv4.fib_multipath_hash_policy": 1}
+_SYSCTLS = {
+    ROUTER: {**_EVERYWHERE, **_FORWARDING},
+    WIRES: {
+        "net.ipv6.conf.all.disable_ipv6": 1,
+        "net.ipv6.conf.default.disable_ipv6": 1,
+        "net.ipv4.ip_forward": 0,
+    },
+}
+
+
+class Plan:
+    """The topology of the scenario in `folder`."""
+
+    def __init__(self, folder):
+        with open(os.path.join(folder, "topology.toml"), "rb") as file:
+            self.about = tomllib.load(file)
+        self.cables = [
+            tuple(tuple(end.split()) for end in text.split(" - "))
+            for text in self.about.pop("cables")
+        ]
+        ends = [node for cable in self.cables for node, _ in cable if node != ROUTER]
+        self.nodes = [ROUTER, WIRES, *dict.fromkeys([*self.about, *ends])]
+        # The TAP's name in r1, the node at the other end, its interface there.
+        self.ports = [
+            (near[1], *far)
+            for cable in self.cables
+            for near, far in (cable, cable[::-1])
+            if near[0] == ROUTER
+        ]
+
+    def of(self, node, word):
+        """What the file says of a node, or None."""
+        return self.about.get(node, {}).get(word)
+
+    def having(self, word):
+        """{node: value} of the nodes of which it says `word`."""
+        return {node: about[word] for node, about in self.about.items() if word in about}
+
+    def create(self, names):
+        """Make namespaces and cables. `names` maps every node to its namespace."""
+        netns.ip_batch([f"netns add {names[node]}" for node in self.nodes])
+        for node in self.nodes:
+            # Before the interfaces: each takes the defaults when it is born.
+            netns.sysctl(names[node], self._sysctls(node))
+        netns.ip_batch(
+            f"link add {a_dev} netns {names[a]} index {101 + i} type veth"
+            f" peer name {b_dev} netns {names[b]}"
+            # Unequal at the two ends: the kernel tells a carrier loss up to 1 s late otherwise.
+            for i, ((a, a_dev), (b, b_dev)) in enumerate(map(_at_wires, self.cables))
+        )
+        for cable in map(_at_wires, self.cables):
+            for node, dev in cable:
+                _plain_frames(names[node], dev)
+        for node in self.nodes:
+            netns.ip_batch(self.commands(node), names[node])
+
+    def commands(self, node):
+        """The `ip` commands that give a node its addresses and routes."""
+        ends = [end for cable in map(_at_wires, self.cables) for end in cable]
+        up = ["link set lo up"] + [f"link set {dev} up" for at, dev in ends if at == node]
+        return up + (self.of(node, "ip") or []) + _internet(self.of(node, "internet"))
+
+    def _sysctls(self, node):
+        if node in _SYSCTLS:
+            return _SYSCTLS[node]
+        if self.of(node, "frr"):
+            return {**_NODE, **_FORWARDING, **_OTHERS_FORWARDING}
+        return _NODE
+
+
+def _at_wires(cable):
+    """A cable as it lies: r1's end is in r1-dp."""
+    return tuple((WIRES, "port-" + dev) if at == ROUTER else (at, dev) for at, dev in cable)
+
+
+def _plain_frames(name, dev):
+    """veth hands over unfinished checksums and 64 KiB packets otherwise."""
+    offloads = "tx off gso off tso off gro off".split()
+    netns.run(name, ["ethtool", "-K", dev, *offloads])
+
+
+def _internet(gateways):
+    """Commands by which a node has all addresses, but those behind `gateways`.
+
+    A local route for everything makes the kernel answer pings to any address as the host
+    pinged. What is elsewhere is looked up first, or it would be local too.
+    """
+    if gateways is None:
+        return []
+    lines = []
+    for word, everything in (("", "0.0.0.0/0"), ("-6 ", "::/0")):
+        lines += [
+            f"{word}rule add pref 1 lookup 100",
+            f"{word}rule add pref 2 lookup local",
+            f"{word}rule del pref 0",
+        ]
+        for gateway, prefixes in gateways.items():
+            if (":" in gateway) == bool(word):
+                lines.append(f"{word}route add table 100 {gateway} dev eth0")
+                lines += [
+                    f"{word}route add table 100 {prefix} via {gateway}"
+                    for prefix in prefixes
+                ]
+        lines.append(f"{word}route add local {everything} dev lo table local")
+    return lines
