@@ -123,10 +123,14 @@ demo: ## the main job, end to end: FRR, BGP, OSPF, the dataplane forwards (ROUTE
 	@$(MAKE) --no-print-directory build
 	@$(PY) tests/lab/demo.py
 
-demo-down: ## take the demo down, whatever state it is in
+lab: ## a scenario of frr-config, proved and left up (S=name; without it the list)
+	@$(if $(S),$(MAKE) --no-print-directory build)
+	@$(PY) tests/lab/scenario.py $(S)
+
+lab-down demo-down: ## take the lab down, whatever state it is in
 	@$(PY) tests/lab/lab.py down
 
-vtysh: ## a vtysh on the demo's router r1 (C="show ip route summary" for one command)
+vtysh: ## a vtysh on the lab's router r1 (C="show ip route summary" for one command)
 	@$(PY) tests/lab/lab.py vtysh $(if $(C),-c "$(C)")
 
 # --- tests -------------------------------------------------------------------------------
@@ -367,8 +371,8 @@ clean: ## remove build/
 
 help: ## this list
 	@echo "fpm-dataplane: make TARGET [BUILD=release|debug|asan|tsan]"; echo; \
-	sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | sort | \
+	sed -n 's/^\([a-z -]*\):.*## \(.*\)/  \1|\2/p' Makefile | sort | \
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
-.PHONY: chaos soak all deps build demo demo-down vtysh test unit unit-asan unit-bins system frr-root lint \
+.PHONY: chaos soak all deps build demo demo-down lab lab-down vtysh test unit unit-asan unit-bins system frr-root lint \
 	format test-vm bench bench-fib bench-fpm bench-forward fuzz deb deps-deb test-deb image test-image prometheus clean help

@@ -1,0 +1,97 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""A scenario of frr-config, made and proved; it stays up until `make lab-down`.
+
+    scenario.py [NAME]    without a name the list
+    ROUTES=N, SEED=N      of what a BGP speaker announces, where there is one
+    KEEP=1                leave the lab up after a failure too
+    LAB=NAME              another lab than the one with plain names (lab.py)
+"""
+
+import os
+import sys
+
+sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+from lab import claims, evidence, play
+from lab.lab import PLAIN, SCENARIOS, Lab
+from lab.readme import Readme
+
+NEXT = """\
+The lab is up; frr-config/{name}/README.md has what to look at:
+{commands}
+  make vtysh                  r1's shell; of another router: tests/lab/lab.py vtysh NODE
+  make lab-down               when you have seen enough"""
+
+
+def names():
+    """Every scenario, by its folder."""
+    found = os.listdir(SCENARIOS)
+    there = lambda n: os.path.exists(
+        os.path.join(SCENARIOS, n, "topology.toml")
+    )  # noqa: E731
+    return sorted(n for n in found if there(n) and n != "demo")
+
+
+def readme(name):
+    """The README of a scenario."""
+    return Readme(os.path.join(SCENARIOS, name))
+
+
+def show(name, n4, seed):
+    """The function that shows one scenario."""
+
+    def build_and_prove(lab, screen):
+        about = readme(name)
+        screen.title(f"{name}: {about.title}")
+        screen.text(about.picture)
+        screen.title("Building the lab")
+        lab.lock()
+        if lab.is_up():
+            screen.step("a lab is up already: it is removed")
+        lab.create()
+        screen.step(f"network namespaces {', '.join(lab.plan.nodes)}")
+        if lab.plan.having("speaker"):
+            lab.start_isp(n4, n4 // 5, seed)
+        lab.start_routers()
+        screen.step(f"fpm-dataplane, and FRR in {', '.join(lab.frrs)}")
+        screen.title("Proofs")
+        for sentence in claims.CLAIMS[name](lab):
+            screen.passed(sentence)
+        taps = ", ".join(tap for tap, _, _ in lab.plan.ports)
+        screen.passed(
+            f"r1 has only TAPs ({taps}); the dataplane carried "
+            f"{evidence.only_taps(lab)} control packets up. Audit: {evidence.audit(lab)}"
+        )
+        screen.text(f"\nAll proofs hold, {screen.seconds():.0f} seconds in all.\n")
+        lines = "\n".join("  " + command for command, _ in about.commands)
+        screen.text(NEXT.format(name=name, commands=lines))
+
+    return build_and_prove
+
+
+def main():
+    """Returns the exit code."""
+    known = names()
+    if len(sys.argv) < 2:
+        print("make lab S=NAME runs one of these; make lab-down removes it:")
+        for name in known:
+            print(f"  {name:22} {readme(name).title}")
+        return 0
+    name = sys.argv[1]
+    if name not in known:
+        print(f"There is no scenario {name}; there are {', '.join(known)}.")
+        return 2
+    try:
+        n4, seed = int(os.environ.get("ROUTES") or 100000), int(os.environ.get("SEED") or 1)
+        if not 100 <= n4 <= 1000000:
+            raise ValueError
+    except ValueError:
+        print("ROUTES must be a number from 100 to 1000000, SEED a number.")
+        return 2
+    make = lambda: Lab(os.environ.get("LAB", PLAIN), name)  # noqa: E731
+    return play.perform(make, show(name, n4, seed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

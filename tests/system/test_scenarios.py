@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every scenario of frr-config comes up, shows what it claims, prints what its README says,
+is kept by `write memory`; and leaves nothing behind, however it ends.
+
+SCENARIO_ROUTES=N   of each family's table in bgp-full-table (default 2000, IPv6 a fifth)
+"""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from lab import scenario
+from lab.lab import RUN, Lab
+from lab.readme import Readme, differs
+from lib import netns, procs
+from lib.dataplane import ROOT
+from lib.wait import eventually
+
+PROGRAM = os.path.join(ROOT, "tests", "lab", "scenario.py")
+
+
+def environment(name, **more):
+    """What a lab of another name needs, and none of what `make system` was told."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    routes = os.environ.get("SCENARIO_ROUTES", "2000")
+    return {**kept, "LAB": name, "ROUTES": routes, **more}
+
+
+def make(name, *words):
+    """Run make in a lab's environment. Returns (exit code, what it printed)."""
+    done = subprocess.run(
+        ["make", "-s", "-C", ROOT, *words],
+        env=environment(name),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    return done.returncode, done.stdout
+
+
+@pytest.fixture(scope="module", params=scenario.names())
+def lab(request):
+    """`make lab S=NAME`, whose proofs hold; `make lab-down`."""
+    name = f"s{os.getpid()}"
+    try:
+        code, text = make(name, "lab", f"S={request.param}")
+        assert code == 0 and "All proofs hold" in text, text
+        yield Lab(name)
+    finally:
+        code, text = make(name, "lab-down")
+    assert code == 0 and no_trace(name), text
+
+
+def no_trace(name):
+    """Is nothing left of a lab?"""
+    directory = os.path.join(RUN, name)
+    left = [n for n in os.listdir("/run/netns") if n.endswith("-" + name)]
+    return not left and not os.path.exists(directory) and not procs.marked(directory)
+
+
+def test_commands_of_its_readme_print_what_it_says(lab):
+    """In the order of the README, each until it does."""
+    about = Readme(lab.folder)
+    assert about.picture and len(about.commands) >= 5
+
+    for command, text in about.commands:
+        seen = differs(lab, command, text)
+        assert seen is None, f"$ {command}\n{seen}"
+
+
+def test_write_memory_keeps_every_line_of_frr_conf(lab):
+    """Nothing was refused, nothing needs another place than vtysh."""
+    lab.r1.vtysh("write memory")
+
+    assert lines(lab.path("r1", "frr.conf")) >= lines(os.path.join(lab.folder, "frr.conf"))
+
+
+def lines(path):
+    """The commands of a frr.conf."""
+    with open(path, encoding="utf-8") as file:
+        found = {line.strip() for line in file}
+    return {x for x in found if x not in ("", "exit") and not x.startswith("!")}
+
+
+def test_ctrl_c_leaves_nothing():
+    """In the midst of it."""
+    name = f"c{os.getpid()}"
+    child = subprocess.Popen(
+        [sys.executable, PROGRAM, "static"],
+        env=environment(name),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        eventually(lambda: netns.exists(f"h1-{name}"), 10, 0.01)
+        child.send_signal(signal.SIGINT)
+        text, _ = child.communicate(timeout=40)
+
+        assert child.returncode == 130 and "Stopped by SIGINT" in text, text
+        assert no_trace(name)
+    finally:
+        child.kill()
+        Lab(name, "static").down()
+
+
+def test_a_failure_leaves_nothing():
+    """There is no daemon of such a build."""
+    name = f"f{os.getpid()}"
+
+    done = subprocess.run(
+        [sys.executable, PROGRAM, "static"],
+        env=environment(name, BUILD="nowhere"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert done.returncode == 1 and "FAIL" in done.stdout, done.stdout + done.stderr
+    assert no_trace(name)
+
+
+def test_the_list_names_every_scenario_and_an_unknown_one_is_refused():
+    """As `make lab` and `make lab S=...` say it."""
+    code, text = make("none", "lab")
+    assert code == 0 and all(name in text for name in scenario.names()), text
+    done = subprocess.run(
+        [sys.executable, PROGRAM, "nonesuch"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2 and "There is no scenario nonesuch" in done.stdout
