@@ -198,6 +198,24 @@ def test_zebra_without_the_module_fails(dut):
             assert f"pid {right.pid}," in found["frr", ""]["text"]
 
 
+def test_zebra_that_waits_for_acknowledgements_in_vain_fails(dut):
+    """Its routes would stay queued for ever; `fpm: feedback: true` mends it."""
+    words = ["-M", "dplane_fpm_nl", "--asic-offload=notify_on_offload"]
+    with a_zebra(dut, *words):
+        code, found = doctor(dut, "frr")
+        assert (code, found["frr", ""]["status"]) == (3, "fail")
+        assert dut.config in found["frr", ""]["cost"]
+        assert found["frr", ""]["fix"] == ["fpmctl config reload"]
+        dut.edit_config("fpm:\n", "fpm:\n  feedback: true\n")
+        try:
+            dut.fpmctl("config", "reload")
+            code, found = doctor(dut, "frr")
+            assert (code, found["frr", ""]["status"]) == (0, "ok")
+        finally:
+            dut.edit_config("fpm:\n  feedback: true\n", "fpm:\n")
+            dut.fpmctl("config", "reload")
+
+
 def test_other_counts_in_zebra_fail(dut, wan, vtysh):
     """What zebra sums up itself against the RIB's; the kernel's own are in neither."""
     dut.route("198.51.100.0/24", via=wan.peer4, wire=wan)

@@ -16,6 +16,7 @@
 #include "ctl/zebra.h"
 
 #define MODULE      "dplane_fpm_nl"
+#define LISTENS     "--asic-offload=notify_on_offload" /* to acknowledgements */
 #define CMDLINE_MAX 4096
 #define ROUNDS      5 /* both sides change while they are counted */
 #define PAUSE_MS    300
@@ -25,6 +26,7 @@
 struct zebra_find {
 	char here[64]; /* the namespace we are in, "": any will do */
 	bool loads;    /* zebra was started with the module */
+	bool listens;
 };
 
 static void
@@ -47,6 +49,7 @@ on_process(struct exam *e, const char *name, void *ctx)
 	if (e->zebra == 0 || cmdline_loads(cmdline, (size_t)n, MODULE)) {
 		e->zebra = (pid_t)strtol(name, NULL, 10);
 		find->loads = cmdline_loads(cmdline, (size_t)n, MODULE);
+		find->listens = cmdline_has(cmdline, (size_t)n, LISTENS);
 	}
 }
 
@@ -60,7 +63,16 @@ check_frr(struct exam *e)
 		exam_link(e, find.here, sizeof(find.here), "/proc/self/ns/net");
 	if (e->deny == NULL)
 		exam_folder(e, "/proc", on_process, &find);
-	if (find.loads) {
+	if (find.loads && find.listens && row_has(e->fpm, "feedback_enabled") &&
+	    !row_true(e->fpm, "feedback_enabled")) {
+		say(e, VERDICT_FAIL, "", "zebra waits for acknowledgements, we send none");
+		cost(e,
+		     "zebra, pid %d, has " LISTENS ": its routes stay queued, and with "
+		     "bgp suppress-fib-pending none is advertised. Set feedback: true "
+		     "below fpm: in %s, then:",
+		     (int)e->zebra, row_str(e->version, "config"));
+		fix(e, "fpmctl config reload");
+	} else if (find.loads) {
 		say(e, VERDICT_OK, "", "zebra, pid %d, has -M " MODULE, (int)e->zebra);
 	} else if (e->zebra != 0) {
 		say(e, VERDICT_FAIL, "", "zebra, pid %d, has no -M " MODULE, (int)e->zebra);

@@ -183,6 +183,17 @@ cmdline_loads(const char *cmdline, size_t len, const char *module)
 }
 
 bool
+cmdline_has(const char *cmdline, size_t len, const char *word)
+{
+	const char *p = cmdline, *end = cmdline + len, *at;
+
+	while ((at = word_next(&p, end)) != NULL)
+		if (strcmp(at, word) == 0)
+			return true;
+	return false;
+}
+
+bool
 cmdline_is(const char *cmdline, size_t len, const char *name)
 {
 	const char *p = cmdline, *word = word_next(&p, cmdline + len), *slash;

@@ -35,6 +35,8 @@ int status_parse_hex(const char *text, const char *key, unsigned long long *valu
  * a module: -M NAME[:ARGUMENTS], -MNAME, --module NAME, --module=NAME?
  */
 bool cmdline_loads(const char *cmdline, size_t len, const char *module);
+/* Is `word` one of its words? */
+bool cmdline_has(const char *cmdline, size_t len, const char *word);
 /* Is the program's name, without folders, `name`? */
 bool cmdline_is(const char *cmdline, size_t len, const char *name);
 
