@@ -26,6 +26,25 @@ key_of(const char *tap, char buf[64])
 	return buf;
 }
 
+unsigned int
+keep_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
+	  struct kept *into)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < n_port && n < CONFIG_PORTS_MAX; i++) {
+		if (!port_is_there(&port[i]))
+			continue;
+		key_of(port[i].name, into[n].name);
+		into[n++].fd = port[i].tap.fd;
+	}
+	if (checkpoint_fd < 0)
+		return n;
+	into[n].fd = checkpoint_fd;
+	snprintf(into[n++].name, sizeof(into->name), KEEP_CHECKPOINT);
+	return n;
+}
+
 int
 keep_take_tap(const char *tap)
 {

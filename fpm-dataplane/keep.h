@@ -8,9 +8,21 @@
 #define KEEP_H
 
 #include "base/worker.h"
+#include "config.h"
 #include "port/port.h"
 
 #define KEEP_CHECKPOINT "checkpoint" /* name of its descriptor; not of a TAP: "tap-..." */
+
+struct kept {
+	char name[64];
+	int fd;
+};
+
+#define KEPT_MAX (CONFIG_PORTS_MAX + 2) /* TAPs, checkpoint, the way to a successor */
+
+/* What a successor goes on with: the TAPs and the checkpoint (-1: none). Returns how many. */
+unsigned int keep_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
+		       struct kept *into);
 
 /* The kept descriptor of TAP `tap`, the caller's; -1: none. */
 int keep_take_tap(const char *tap);

@@ -4,7 +4,6 @@
  * for a signal, down in reverse. Only main exits; every failure says one sentence.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -22,11 +21,14 @@
 #include <rte_version.h>
 #include <urcu/urcu-qsbr.h>
 
+#include "base/clock.h"
+#include "base/fpm_event.h"
 #include "base/log.h"
 #include "base/service.h"
 #include "base/worker.h"
 #include "config.h"
 #include "deal.h"
+#include "eal.h"
 #include "fib/fib.h"
 #include "fpm/fpm.h"
 #include "fwd/fwd.h"
@@ -34,6 +36,7 @@
 #include "manage.h"
 #include "neigh/neigh.h"
 #include "netns.h"
+#include "options.h"
 #include "plan.h"
 #include "port/packet.h"
 #include "port/port.h"
@@ -43,8 +46,11 @@
 #include "privilege.h"
 #include "punt/punt.h"
 #include "rib/rib.h"
+#include "succeed.h"
 #include "trace/trace.h"
 #include "ui/ui.h"
+
+#define FREEZE_MS 30000u
 
 enum { W_RIB, W_NEIGH, W_PUNT, W_FPM, W_UI, W_TRACE, W_MANAGE, N_WORKER };
 
@@ -65,102 +71,11 @@ static struct {
 	struct watch *watch;
 	struct worker worker[N_WORKER];
 	atomic_bool stop_fwd;
+	int heir_of; /* the way to the daemon whose place we take; -1: there is none */
+	bool shared; /* all ports can be open twice */
+	char **argv; /* as we were started, for a successor */
+	sigset_t signals /* that main waits for */, born_with;
 } dp;
-
-static void
-usage(FILE *out)
-{
-	fprintf(out,
-		"usage: fpm-dataplane [-c FILE] [--check] [--poll] [--version] [--help]\n"
-		"  -c, --config FILE  default /etc/fpm-dataplane/config.yaml\n"
-		"      --check        read and check the configuration, start nothing\n"
-		"      --poll         never sleep, as `idle: poll` in the file\n");
-}
-
-/*
- * lcore 0 is main, where plan_cores() left it, and the mould of the control threads.
- * lcore k is forwarder k-1, pinned.
- */
-static int
-eal_start(const struct config *conf)
-{
-	char lcores[1024], mem[16], prefix[32];
-	const char *argv[16 + 2 * CONFIG_PLUGINS_MAX];
-	int argc = 0, n = 0;
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	sched_getaffinity(0, sizeof(set), &set);
-	n = snprintf(lcores, sizeof(lcores), "0@(");
-	for (unsigned int cpu = 0, first = 1; cpu < CPU_SETSIZE && n < 900; cpu++)
-		if (CPU_ISSET(cpu, &set)) {
-			n += snprintf(lcores + n, sizeof(lcores) - (size_t)n, "%s%u",
-				      first ? "" : ",", cpu);
-			first = 0;
-		}
-	n += snprintf(lcores + n, sizeof(lcores) - (size_t)n, ")");
-	for (unsigned int i = 0; i < conf->n_core; i++)
-		n += snprintf(lcores + n, sizeof(lcores) - (size_t)n, ",%u@%u", i + 1,
-			      conf->core[i]);
-	snprintf(mem, sizeof(mem), "%u", conf->memory_mib);
-	snprintf(prefix, sizeof(prefix), "fdp%d", (int)getpid());
-	argv[argc++] = "fpm-dataplane";
-	argv[argc++] = "--lcores";
-	argv[argc++] = lcores;
-	argv[argc++] = "-m";
-	argv[argc++] = mem;
-	argv[argc++] = "--no-telemetry";
-	argv[argc++] = "--log-level=*:error";
-	if (conf->hugepages) {
-		argv[argc++] = "--in-memory";
-	} else {
-		argv[argc++] = "--no-huge";
-		argv[argc++] = "--no-shconf";
-		argv[argc++] = "--file-prefix";
-		argv[argc++] = prefix;
-	}
-	/* Only configured devices are attached: an empty allow list would probe them all. */
-	argv[argc++] = "--allow=0000:00:00.0";
-	for (unsigned int i = 0; i < conf->n_plugin; i++) {
-		argv[argc++] = "-d";
-		argv[argc++] = conf->plugin[i];
-	}
-	argv[argc] = NULL;
-	if (rte_eal_init(argc, (char **)(uintptr_t)argv) < 0)
-		return -rte_errno;
-	/* Without shared configuration it stays empty, and the EAL never removes it. */
-	if (!conf->hugepages)
-		(void)rmdir(rte_eal_get_runtime_dir());
-	return 0;
-}
-
-static int
-pool_make(const struct config *conf)
-{
-	unsigned int room = RTE_MBUF_DEFAULT_DATAROOM, each, n;
-
-	for (unsigned int i = 0; i < conf->n_port; i++)
-		if (conf->port[i].mtu_bytes + 64 > room)
-			room = RTE_ALIGN(conf->port[i].mtu_bytes + 64, 64);
-	/* No packet crosses a page: without hugepages each takes whole ones. */
-	each = room + RTE_PKTMBUF_HEADROOM + 256;
-	if (!conf->hugepages)
-		each = RTE_ALIGN(each, 4096);
-	/* Three quarters of the memory are packets; the rest is queues and rings. */
-	n = (unsigned int)((uint64_t)conf->memory_mib * 1024 * 1024 * 3 / 4 / each);
-	if (n > 262143)
-		n = 262143;
-	dp.pool = rte_pktmbuf_pool_create("packets", n, 256, PACKET_PRIV_BYTES,
-					  (uint16_t)(room + RTE_PKTMBUF_HEADROOM), 0);
-	if (dp.pool == NULL) {
-		log_error("main: packet buffers not made n=%u error=%s; is memory.size-mib "
-			  "(%u) "
-			  "there?",
-			  n, rte_strerror(rte_errno), conf->memory_mib);
-		return -rte_errno;
-	}
-	return 0;
-}
 
 static int
 ports_open(const struct config *conf)
@@ -272,7 +187,8 @@ rib_begin(const struct config *conf)
 		return rc;
 	rib_set_fib(&w[W_RIB], dp.fib);
 	rc = worker_prepare(&w[W_RIB]);
-	return rc < 0 ? rc : worker_launch(&w[W_RIB]);
+	/* A checkpoint that is still written to is none yet. */
+	return rc < 0 || dp.heir_of >= 0 ? rc : worker_launch(&w[W_RIB]);
 }
 
 static int
@@ -369,7 +285,7 @@ start(const struct config *conf)
 	for (unsigned int i = 0; i < N_WORKER; i++) {
 		struct worker *w = &dp.worker[order[i]];
 
-		rc = order[i] == W_RIB ? worker_await(w) : worker_start(w);
+		rc = worker_start(w);
 		if (rc < 0)
 			log_error("main: %s does not start error=%s", w->name,
 				  strerror(-rc));
@@ -400,16 +316,22 @@ ports_close(bool failed)
 }
 
 static void
+forwarders_end(void)
+{
+	atomic_store(&dp.stop_fwd, true);
+	for (unsigned int i = 0; i < dp.conf.n_core; i++)
+		idle_wake(&dp.serving[i].idle);
+	rte_eal_mp_wait_lcore();
+}
+
+static void
 stop(bool failed)
 {
 	static const int order[] = {W_UI, W_MANAGE, W_FPM, W_TRACE, W_NEIGH, W_PUNT, W_RIB};
 
 	for (unsigned int i = 0; i < 3; i++)
 		worker_stop(&dp.worker[order[i]]);
-	atomic_store(&dp.stop_fwd, true);
-	for (unsigned int i = 0; i < dp.conf.n_core; i++)
-		idle_wake(&dp.serving[i].idle);
-	rte_eal_mp_wait_lcore();
+	forwarders_end();
 	for (unsigned int i = 3; i < N_WORKER; i++)
 		worker_stop(&dp.worker[order[i]]);
 	/* All callbacks have posted their reclaims before the mailboxes go. */
@@ -435,24 +357,153 @@ stop(bool failed)
 	rte_eal_cleanup();
 }
 
+/* What threads and forwarders go on with. */
+static int
+make(const struct config *conf)
+{
+	int rc = ports_open(conf);
+
+	if (rc == 0)
+		rc = workers_setup(conf);
+	if (rc == 0)
+		rc = forwarders_plan(conf);
+	return rc;
+}
+
+/* --- a successor, and being one (succeed.h) ------------------------------------------------- */
+
+static void
+discard(void)
+{
+	for (unsigned int i = 0; dp.shared && i < dp.n_port; i++)
+		port_discard(&dp.port[i]);
+}
+
+/* Everything but to forward. */
+static int
+prepare(void)
+{
+	struct worker *const settling[] = {&dp.worker[W_RIB], &dp.worker[W_NEIGH]};
+	const struct timespec pause = {.tv_nsec = 1000000};
+	int rc = worker_launch(&dp.worker[W_RIB]);
+
+	if (rc < 0)
+		return rc;
+	while (!worker_has_begun(&dp.worker[W_RIB]))
+		nanosleep(&pause, NULL);
+	if (!dp.shared)
+		return 0;
+	rc = worker_start(&dp.worker[W_RIB]);
+	if (rc == 0)
+		rc = worker_start(&dp.worker[W_NEIGH]);
+	if (rc == 0)
+		worker_settle(settling, 2);
+	return rc;
+}
+
+/* Nothing is heard any more that would have to be passed on; rib has digested the rest. */
+static int
+freeze(void)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	uint64_t end = monotonic_ms() + FREEZE_MS;
+
+	worker_stop(&dp.worker[W_UI]);
+	worker_stop(&dp.worker[W_MANAGE]);
+	worker_stop(&dp.worker[W_FPM]);
+	while (atomic_load(&fpm_status.queue_bytes_in) !=
+	       atomic_load(&fpm_status.queue_bytes_out)) {
+		if (monotonic_ms() > end)
+			return -ETIMEDOUT;
+		nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
+static void
+let_go(void)
+{
+	/* As they are now: ports have come and gone since the start. */
+	dp.shared = true;
+	for (unsigned int i = 0; i < PORT_SLOTS; i++)
+		if (port_is_there(&dp.port[i]))
+			dp.shared &= port_is_shared(dp.port[i].device);
+	forwarders_end();
+	worker_stop(&dp.worker[W_PUNT]);
+	if (!dp.shared)
+		stop(false); /* the devices are free */
+}
+
+static enum handover
+hand_over(void)
+{
+	struct kept kept[KEPT_MAX];
+	unsigned int n =
+		keep_list(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]), kept);
+	enum handover done =
+		succeed_hand_over(&(struct predecessor){.argv = dp.argv,
+							.kept = kept,
+							.n_kept = n,
+							.born_with = dp.born_with,
+							.freeze = freeze,
+							.let_go = let_go});
+
+	if (done == HANDOVER_DONE && dp.shared)
+		stop(false);
+	return done;
+}
+
+/* Until there is a reason to end. Returns the exit code. */
+static int
+live(void)
+{
+	int sig;
+
+	for (;;) {
+		sig = keep_wait(&dp.signals, dp.worker, N_WORKER);
+		if (sig == SIGHUP) {
+			manage_reload(&dp.worker[W_MANAGE]);
+			continue;
+		}
+		if (sig != SERVICE_SIGNAL_RESTART)
+			break;
+		switch (hand_over()) {
+		case HANDOVER_DONE:
+			return 0;
+		case HANDOVER_REFUSED:
+			continue;
+		default:
+			break;
+		}
+		break;
+	}
+	service_say("STOPPING=1");
+	log_info("main: stopping signal=%d", sig);
+	stop(false);
+	return sig == SERVICE_SIGNAL_RESTART ? SERVICE_EXIT_RESTART : 0;
+}
+
 static int
 run(const struct config *conf)
 {
-	sigset_t signals;
-	int rc, sig = 0;
+	int rc;
 
 	/* Blocked before any thread is born: all inherit it, main alone waits. */
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGHUP);
-	sigaddset(&signals, SERVICE_SIGNAL_RESTART);
-	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	sigemptyset(&dp.signals);
+	sigaddset(&dp.signals, SIGINT);
+	sigaddset(&dp.signals, SIGTERM);
+	sigaddset(&dp.signals, SIGHUP);
+	sigaddset(&dp.signals, SERVICE_SIGNAL_RESTART);
+	pthread_sigmask(SIG_BLOCK, &dp.signals, &dp.born_with);
 	signal(SIGPIPE, SIG_IGN);
+	dp.heir_of = service_take(SERVICE_SUCCESSOR);
+	dp.shared = true;
+	for (unsigned int i = 0; i < conf->n_port; i++)
+		dp.shared &= port_is_shared(conf->port[i].device);
 	privilege_drop();
 	/* Its thread is born here: from a worker it would have that worker's name. */
 	(void)urcu_qsbr_get_default_call_rcu_data();
-	if (preflight(conf) < 0)
+	if (preflight(conf, dp.heir_of >= 0) < 0)
 		return 1;
 	rc = rib_begin(conf);
 	if (rc < 0) {
@@ -474,84 +525,50 @@ run(const struct config *conf)
 				.port = dp.port};
 	for (unsigned int i = 0; i < conf->n_core; i++)
 		dp.deal.node[i] = (int)rte_lcore_to_socket_id(i + 1);
-	rc = pool_make(conf);
-	if (rc == 0)
-		rc = ports_open(conf);
-	if (rc == 0)
-		rc = workers_setup(conf);
-	if (rc == 0)
-		rc = forwarders_plan(conf);
+	dp.pool = eal_pool(conf);
+	rc = dp.pool == NULL ? -ENOMEM : 0;
+	if (rc == 0 && dp.shared)
+		rc = make(conf);
+	if (rc == 0 && dp.heir_of >= 0)
+		rc = succeed_to(dp.heir_of, prepare, discard);
+	if (rc == 0 && !dp.shared)
+		rc = make(conf);
 	if (rc == 0)
 		rc = start(conf);
-	if (rc == 0) {
-		log_info("main: forwarding version=%s ports=%u cores=%u socket=%s",
-			 FPMDP_VERSION, dp.n_port, conf->n_core, conf->control_socket);
-		keep_ready(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]));
-		while ((sig = keep_wait(&signals, dp.worker, N_WORKER)) == SIGHUP)
-			manage_reload(&dp.worker[W_MANAGE]);
-		service_say("STOPPING=1");
-		log_info("main: stopping signal=%d", sig);
+	if (rc < 0) {
+		stop(true);
+		return 1;
 	}
-	stop(rc != 0);
-	return rc != 0 ? 1 : sig == SERVICE_SIGNAL_RESTART ? SERVICE_EXIT_RESTART : 0;
+	log_info("main: forwarding version=%s ports=%u cores=%u socket=%s", FPMDP_VERSION,
+		 dp.n_port, conf->n_core, conf->control_socket);
+	keep_ready(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]));
+	return live();
 }
 
 int
 main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"config", required_argument, NULL, 'c'},
-		{"check", no_argument, NULL, 'k'},
-		{"poll", no_argument, NULL, 'p'},
-		{"version", no_argument, NULL, 'v'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
-	const char *file = "/etc/fpm-dataplane/config.yaml";
-	bool check = false, poll_always = false;
-	int opt, errors;
+	struct options opt;
+	int errors, code;
 
-	while ((opt = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
-		switch (opt) {
-		case 'c':
-			file = optarg;
-			break;
-		case 'k':
-			check = true;
-			break;
-		case 'p':
-			poll_always = true;
-			break;
-		case 'v':
-			printf("fpm-dataplane %s, %s\n", FPMDP_VERSION, rte_version());
-			return 0;
-		case 'h':
-			usage(stdout);
-			return 0;
-		default:
-			usage(stderr);
-			return 2;
-		}
-	}
-	if (optind != argc) {
-		usage(stderr);
-		return 2;
-	}
-	errors = config_load(file, &dp.conf, stderr);
+	if (!options_parse(argc, argv, &opt, &code))
+		return code;
+	errors = config_load(opt.file, &dp.conf, stderr);
 	if (errors > 0) {
-		fprintf(stderr, "%s: %d error%s, nothing started\n", file, errors,
+		fprintf(stderr, "%s: %d error%s, nothing started\n", opt.file, errors,
 			errors == 1 ? "" : "s");
 		return 2;
 	}
-	if (check) {
-		printf("%s: good: %u port%s\n", file, dp.conf.n_port,
+	if (opt.check) {
+		printf("%s: good: %u port%s\n", opt.file, dp.conf.n_port,
 		       dp.conf.n_port == 1 ? "" : "s");
 		return 0;
 	}
 	service_init();
 	log_set_level(dp.conf.log_level);
 	dp.running = dp.conf;
-	dp.conf.poll_always |= poll_always;
+	dp.argv = argv;
+	dp.conf.poll_always |= opt.poll_always;
 	plan_cores(dp.conf.core, &dp.conf.n_core);
 	return run(&dp.conf);
 }

@@ -5,9 +5,9 @@
 #include "plan.h"
 
 #include <sched.h>
-#include <stdbool.h>
 
 static cpu_set_t allowed; /* before anybody was kept off any */
+static cpu_set_t spared;  /* of them those that do not forward */
 static bool one_left;     /* one CPU is all that control threads have */
 
 unsigned int
@@ -37,8 +37,14 @@ plan_cores(unsigned int *core, unsigned int *n_core)
 	for (unsigned int i = 0; i < *n_core; i++)
 		CPU_CLR(core[i], &set);
 	one_left = CPU_COUNT(&set) == 1;
-	if (CPU_COUNT(&set) > 0)
-		sched_setaffinity(0, sizeof(set), &set);
+	spared = CPU_COUNT(&set) > 0 ? set : allowed;
+	sched_setaffinity(0, sizeof(spared), &spared);
+}
+
+void
+plan_everywhere(bool yes)
+{
+	sched_setaffinity(0, sizeof(cpu_set_t), yes ? &allowed : &spared);
 }
 
 void

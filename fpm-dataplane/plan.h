@@ -11,6 +11,7 @@
 #define PLAN_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #define PLAN_MAX 64
 
@@ -27,6 +28,9 @@ void plan_cores(unsigned int *core, unsigned int *n_core);
  * with what the scheduler cannot put elsewhere (a flood's interrupts).          [main]
  */
 void plan_spare(pthread_t thread);
+
+/* The calling thread on all CPUs that were ours at first, or where plan_cores() left it. */
+void plan_everywhere(bool yes);
 
 /* Index of the forwarder on a CPU that is one of `core`. */
 unsigned int plan_on(const unsigned int *core, unsigned int n_core, unsigned int cpu);

@@ -102,12 +102,13 @@ control_try(const char *path)
 }
 
 int
-preflight(const struct config *conf)
+preflight(const struct config *conf, bool successor)
 {
 	int rc = files_try(conf);
 
-	if (rc == 0)
-		rc = control_try(conf->control_socket);
+	if (rc < 0 || successor)
+		return rc;
+	rc = control_try(conf->control_socket);
 	if (rc == 0)
 		rc = listen_try("fpm.listen", conf->control_netns, &conf->fpm_listen,
 				false);

@@ -5,16 +5,19 @@
 #ifndef PREFLIGHT_H
 #define PREFLIGHT_H
 
+#include <stdbool.h>
+
 #include "config.h"
 
 /*
  * Are there enough file descriptors, can the addresses be listened on, does no other daemon
- * answer on the control socket? A refusal is logged as one sentence. What is tried is given
+ * answer on the control socket? Of a successor (succeed.h) only the first: the others are
+ * its predecessor's still. A refusal is logged as one sentence. What is tried is given
  * back at once: the threads open their own, and another may still be quicker.     [main]
  *
  * Returns 0 or -errno.
  */
-int preflight(const struct config *conf);
+int preflight(const struct config *conf, bool successor);
 
 /* Is there an interface `name` in namespace `netns` ("": ours)? */
 bool preflight_if_exists(const char *netns, const char *name);

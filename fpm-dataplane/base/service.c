@@ -17,12 +17,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define FIRST_FD 3
 #define FDS_MAX  256
+#define FOR_HEIR "FPM_DATAPLANE_SUCCESSOR" /* whose process id was not known beforehand */
 
 static struct {
 	struct sockaddr_un addr;
-	socklen_t addr_len; /* 0: nobody listens */
+	socklen_t addr_len;                                     /* 0: nobody listens */
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* as it was told */
 	unsigned int watchdog_ms;
 	struct {
 		int fd; /* -1: taken */
@@ -50,6 +51,8 @@ env_number(const char *name)
 static bool
 is_for_us(const char *pid_name, bool must_be_there)
 {
+	if (getenv(FOR_HEIR) != NULL)
+		return true;
 	if (getenv(pid_name) == NULL)
 		return !must_be_there;
 	return env_number(pid_name) == (unsigned long)getpid();
@@ -67,7 +70,7 @@ inherit_fds(void)
 		n = FDS_MAX;
 	for (unsigned int i = 0; i < n; i++) {
 		size_t len = names == NULL ? 0 : strcspn(names, ":");
-		int fd = FIRST_FD + (int)i;
+		int fd = SERVICE_FIRST_FD + (int)i;
 
 		if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
 			break; /* fewer than promised */
@@ -89,6 +92,7 @@ find_manager(void)
 	    strchr("/@", path[0]) == NULL)
 		return;
 	service.addr.sun_family = AF_UNIX;
+	memcpy(service.path, path, len);
 	memcpy(service.addr.sun_path, path, len);
 	if (path[0] == '@') /* the abstract namespace: its length is part of the name */
 		service.addr.sun_path[0] = '\0';
@@ -99,9 +103,9 @@ find_manager(void)
 void
 service_init(void)
 {
-	static const char *const ours[] = {"LISTEN_PID",     "LISTEN_FDS",
-					   "LISTEN_FDNAMES", "NOTIFY_SOCKET",
-					   "WATCHDOG_PID",   "WATCHDOG_USEC"};
+	static const char *const ours[] = {
+		"LISTEN_PID",   "LISTEN_FDS",    "LISTEN_FDNAMES", "NOTIFY_SOCKET",
+		"WATCHDOG_PID", "WATCHDOG_USEC", FOR_HEIR};
 
 	inherit_fds();
 	find_manager();
@@ -109,6 +113,32 @@ service_init(void)
 		service.watchdog_ms = (unsigned int)(env_number("WATCHDOG_USEC") / 2000);
 	for (unsigned int i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		unsetenv(ours[i]);
+}
+
+char **
+service_env(const char *names, unsigned int n)
+{
+	unsigned int n_old = 0, at;
+	char **env, *said[5];
+	int rc = 0;
+
+	while (environ[n_old] != NULL)
+		n_old++;
+	env = calloc(n_old + 6, sizeof(*env));
+	if (env == NULL)
+		return NULL;
+	rc |= asprintf(&said[0], "NOTIFY_SOCKET=%s", service.path);
+	rc |= asprintf(&said[1], "WATCHDOG_USEC=%llu", service.watchdog_ms * 2000ull);
+	rc |= asprintf(&said[2], "LISTEN_FDS=%u", n);
+	rc |= asprintf(&said[3], "LISTEN_FDNAMES=%s", names);
+	rc |= asprintf(&said[4], FOR_HEIR "=1");
+	if (rc < 0)
+		return NULL;
+	memcpy(env, environ, n_old * sizeof(*env));
+	at = n_old;
+	for (unsigned int i = 0; i < 5; i++)
+		env[at++] = said[i];
+	return env;
 }
 
 bool

@@ -14,6 +14,9 @@
 #define SERVICE_EXIT_CONFIG  2  /* the configuration is wrong: do not start it again */
 #define SERVICE_EXIT_RESTART 75 /* start it again at once: it was asked for */
 
+#define SERVICE_FIRST_FD  3           /* of those inherited */
+#define SERVICE_SUCCESSOR "successor" /* one of them: the way to whose place we take */
+
 #define SERVICE_SIGNAL_RESTART SIGUSR1 /* to ourselves: end with SERVICE_EXIT_RESTART */
 
 /*
@@ -44,6 +47,13 @@ int service_say(const char *state);
  */
 int service_keep(const char *name, int fd);
 int service_forget(const char *name);
+
+/*
+ * The environment of a process that is to take our place (succeed.h): the same manager, and
+ * `n` descriptors from SERVICE_FIRST_FD on, their names with ':' between. The caller's, for
+ * good; NULL: no memory.
+ */
+char **service_env(const char *names, unsigned int n);
 
 /* How often WATCHDOG=1 is to be said, ms: half of what was asked for; 0: never. */
 unsigned int service_watchdog_ms(void);

@@ -11,11 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <urcu/urcu-qsbr.h>
 
 #include "base/fpm_event.h"
 
-#define ROUND_MSGS 256
+#define ROUND_MSGS   256
+#define QUIET_ROUNDS 16 /* more than a question has stations between two threads */
 
 /* ThreadSanitizer does not see the barriers of liburcu 0.13: tell it what they order. */
 #ifdef __SANITIZE_THREAD__
@@ -145,6 +147,7 @@ worker_main(void *arg)
 	thread_role = w->role;
 	urcu_qsbr_register_thread();
 	rc = w->init_rc = w->init != NULL ? w->init(w) : 0;
+	atomic_store(&w->begun, true);
 	urcu_qsbr_thread_offline();
 	pthread_barrier_wait(&w->started);
 	urcu_qsbr_thread_online();
@@ -187,8 +190,8 @@ worker_launch(struct worker *w)
 	return rc;
 }
 
-int
-worker_await(struct worker *w)
+static int
+await(struct worker *w)
 {
 	pthread_barrier_wait(&w->started);
 	w->launched = false;
@@ -201,9 +204,45 @@ worker_await(struct worker *w)
 int
 worker_start(struct worker *w)
 {
-	int rc = worker_launch(w);
+	int rc = w->running || w->launched ? 0 : worker_launch(w);
 
-	return rc < 0 ? rc : worker_await(w);
+	return rc < 0 || w->running ? rc : await(w);
+}
+
+bool
+worker_has_begun(const struct worker *w)
+{
+	return atomic_load(&w->begun);
+}
+
+static void
+go_round(struct worker *w)
+{
+	const struct timespec pause = {.tv_nsec = 20000};
+	unsigned long seen = worker_rounds(w);
+
+	worker_wake(w);
+	while (worker_rounds(w) == seen)
+		nanosleep(&pause, NULL);
+}
+
+static bool
+has_mail(struct worker *w)
+{
+	return !cds_wfcq_empty(&w->prompt.head, &w->prompt.tail) ||
+	       !cds_wfcq_empty(&w->bulk.head, &w->bulk.tail);
+}
+
+void
+worker_settle(struct worker *const *w, unsigned int n)
+{
+	for (unsigned int quiet = 0; quiet < QUIET_ROUNDS; quiet++) {
+		for (unsigned int i = 0; i < n; i++)
+			go_round(w[i]);
+		for (unsigned int i = 0; i < n; i++)
+			if (has_mail(w[i]))
+				quiet = 0;
+	}
 }
 
 void
@@ -222,7 +261,7 @@ void
 worker_stop(struct worker *w)
 {
 	if (w->launched)
-		worker_await(w);
+		await(w);
 	if (!w->running)
 		return;
 	ev_async_send(w->loop, &w->stop);

@@ -17,6 +17,7 @@
 
 #include <ev.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <urcu/wfcqueue.h>
 
@@ -68,6 +69,7 @@ struct worker {
 	/* private to base/worker.c */
 	pthread_t thread;
 	bool launched, running;
+	atomic_bool begun; /* W:the worker */
 	int init_rc;
 	pthread_barrier_t started;
 	_Atomic unsigned long rounds; /* W:the worker */
@@ -78,15 +80,24 @@ struct worker {
 };
 
 /*
- * Start the thread and wait until its init has run. Returns 0 or init's -errno (the thread
- * is then gone). Messages may be sent from worker_prepare() on.               [main]
+ * Start the thread, unless that has been done, and wait until its init has run. Returns 0 or
+ * init's -errno (the thread is then gone). Messages may be sent from worker_prepare() on.
+ *                                                                             [main]
  */
 int worker_prepare(struct worker *w);
 int worker_start(struct worker *w);
 
-/* worker_start() in two steps, for an init that takes long: other work goes between. */
+/* The first half of worker_start(), for an init that takes long: other work goes between. */
 int worker_launch(struct worker *w);
-int worker_await(struct worker *w);
+
+/* Of one that is launched: has its init run?                                     [main] */
+bool worker_has_begun(const struct worker *w);
+
+/*
+ * Wait until those `n` have nothing more to say to one another: their mailboxes have stayed
+ * empty while each went round several times.                                     [main]
+ */
+void worker_settle(struct worker *const *w, unsigned int n);
 
 /* Ask it to stop and wait for it. Messages may still be sent to it.              [main] */
 void worker_stop(struct worker *w);

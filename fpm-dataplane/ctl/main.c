@@ -84,8 +84,9 @@ restart(const struct options *opt, int n, char **word)
 	rc = conn_ask(opt->socket, request, NULL, NULL);
 	json_decref(request);
 	if (rc == CTL_OK)
-		puts("It ends and is started again; `fpmctl show version` tells when it is "
-		     "back.");
+		puts("Another daemon is prepared and takes its place; `fpmctl show "
+		     "version` "
+		     "tells\nwhen, its log what went wrong.");
 	return rc;
 }
 
@@ -93,7 +94,8 @@ static void
 help_restart(FILE *out)
 {
 	fputs("      after an upgrade, or for a new configuration; sessions stay, transit "
-	      "rests\n      a second. systemd or fpm-supervise starts it again\n",
+	      "rests\n      some milliseconds, or while NICs start. Under systemd or "
+	      "fpm-supervise\n",
 	      out);
 }
 
@@ -153,8 +155,7 @@ static const struct command {
 	 "what is wrong with the machine, what it costs, what mends it", doctor, OPT_VTYSH,
 	 doctor_help},
 	{"replay", "", "have zebra connect anew and say everything again", replay, 0, NULL},
-	{"restart", "", "end the daemon and have it started again", restart, 0,
-	 help_restart},
+	{"restart", "", "have another daemon take its place", restart, 0, help_restart},
 	{"help", "[COMMAND]", "this list, or all there is to say of one", help, 0, NULL},
 };
 #define N_COMMAND (sizeof(command) / sizeof(command[0]))

@@ -37,6 +37,26 @@ fanout_missed(int fd)
 									    : st.tp_drops;
 }
 
+/*
+ * The PMD makes the group's number of process and interface, and two daemons in a row (as when
+ * one takes the place of another) may make the same of different ones: the kernel chooses.
+ */
+static unsigned int
+group_of(unsigned int fanout)
+{
+	unsigned int first;
+	socklen_t len = sizeof(first);
+
+	if (seen == NULL)
+		return fanout;
+	if (seen->n == 0)
+		return (fanout & 0xffff0000) | (unsigned int)PACKET_FANOUT_FLAG_UNIQUEID
+						       << 16;
+	if (getsockopt(seen->fd[0], SOL_PACKET, PACKET_FANOUT, &first, &len) < 0)
+		return fanout;
+	return (fanout & 0xffff0000) | (first & 0xffff);
+}
+
 int
 setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 {
@@ -45,8 +65,9 @@ setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 	if (level != SOL_PACKET || name != PACKET_FANOUT || len != sizeof(fanout))
 		return (int)syscall(SYS_setsockopt, fd, level, name, value, len);
 	memcpy(&fanout, value, sizeof(fanout));
+	fanout &= ~((unsigned int)PACKET_FANOUT_FLAG_DEFRAG << 16);
+	fanout = group_of(fanout);
 	if (seen != NULL && seen->n < FANOUT_QUEUES)
 		seen->fd[seen->n++] = fd;
-	fanout &= ~((unsigned int)PACKET_FANOUT_FLAG_DEFRAG << 16);
 	return (int)syscall(SYS_setsockopt, fd, level, name, &fanout, len);
 }

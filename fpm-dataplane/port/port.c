@@ -306,6 +306,27 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	return rc;
 }
 
+bool
+port_is_shared(const char *device)
+{
+	return strncmp(device, "net_af_packet", 13) == 0;
+}
+
+void
+port_discard(const struct port *port)
+{
+	struct rte_mbuf *m[64];
+	unsigned int most = 2 * RX_DESC; /* no more than that have waited */
+
+	for (uint16_t q = 0; q < port->n_rxq; q++)
+		for (unsigned int n, all = 0; all <= most; all += n) {
+			n = rte_eth_rx_burst(port->port_id, q, m, 64);
+			rte_pktmbuf_free_bulk(m, n);
+			if (n == 0)
+				break;
+		}
+}
+
 void
 port_publish(struct port *slot, const struct port *port)
 {

@@ -79,6 +79,12 @@ int port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 /* Put an opened port into its empty slot, where all can see it.          [main, manage] */
 void port_publish(struct port *slot, const struct port *port);
 
+/* Can the device be open twice at a time, each getting all frames?      [any thread] */
+bool port_is_shared(const char *device);
+
+/* Throw away what waits in the port's queues, before a forwarder has begun.      [main] */
+void port_discard(const struct port *port);
+
 /* Stop and close the port and its device; the TAP stays, detached. */
 void port_close(struct port *port);
 

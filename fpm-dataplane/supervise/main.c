@@ -12,6 +12,7 @@
  *   exit code 2 (configuration)     ends with 2: starting again would not mend it
  *   another code before the first READY=1    ends with that code
  *   exit code 75 after READY=1      starts again at once: a restart that was asked for
+ *   MAINPID=                        another takes its place (succeed.h): that one counts
  *   anything else, or a signal      starts again: at once, then after 100 ms, 200 ms, ... 10 s,
  *                                   for ever; ten good seconds and it begins with "at once"
  */
@@ -23,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -166,6 +168,23 @@ on_ready(void)
 	sup.ready = sup.was_ready = true;
 }
 
+/* The program has prepared another to take its place: from now on that one counts. */
+static void
+on_successor(const char *number)
+{
+	char *end;
+	long pid = strtol(number, &end, 10);
+
+	if (pid <= 1 || *end != '\0')
+		return;
+	sup.pid = (pid_t)pid;
+	sup.ready = false;
+	sup.restarts++;
+	plan(DO_ABORT, START_MS);
+	log_info("supervise: succeeded by pid=%ld restarts=%u kept=%u", pid, sup.restarts,
+		 sup.store.n);
+}
+
 /* One datagram: lines of VARIABLE=value; `fd` (or -1) is ours. */
 static void
 understand(char *text, int fd)
@@ -180,6 +199,8 @@ understand(char *text, int fd)
 		alive |= strcmp(line, "WATCHDOG=1") == 0;
 		if (strncmp(line, "FDNAME=", 7) == 0)
 			name = line + 7;
+		if (strncmp(line, "MAINPID=", 8) == 0)
+			on_successor(line + 8);
 		if (strcmp(line, "READY=1") == 0)
 			on_ready();
 		if (strcmp(line, "READY=1") == 0)
@@ -412,6 +433,8 @@ main(int argc, char **argv)
 	sup.argv = argv + optind;
 	sup.watchdog_ms = (unsigned int)seconds * 1000;
 	plan(DO_NOTHING, 0);
+	/* A successor is its predecessor's child at first, and then ours. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	rc = signals_open();
 	if (rc == 0)
 		rc = notify_open();

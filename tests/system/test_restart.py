@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import statistics
 
 import pytest
 from scapy.layers.inet import IP, UDP
@@ -265,8 +266,63 @@ def test_a_planned_restart_takes_no_carrier_and_is_no_crash(kept):
             dut.forwarded(lan, lan.probe(HOST), wan)
 
     assert watch.lost_carrier() == []
-    assert dut.daemon.log(100).count("supervise: restart asked for") == 2
+    assert dut.daemon.log(100).count("supervise: succeeded by") == 2
     assert "next start" not in dut.daemon.log(100)
+
+
+def test_a_planned_restart_costs_transit_milliseconds(kept):
+    """The successor prepares while the old one forwards (succeed.h). Five restarts under
+    traffic: what is lost, in ms of it; nothing comes twice; the old one is gone."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.zebra.close()
+    rate, rests = 2000, []
+    for _ in range(5):
+        was = dut.daemon.pid()
+        with dut.stream(lan, HOST, rate=rate) as stream:
+            assert dut.fpmctl("restart").returncode == 0
+            come_back(dut, was)
+            eventually(lambda: not procs.is_alive(was), 10, 0.01, "the old one ends")
+        assert set(stream.arrived(wan).values()) == {1}
+        rests.append(len(stream.lost(wan)) / rate * 1000)
+        wan.clear()
+        lan.clear()
+
+    print("transit rested, ms:", sorted(rests))
+    assert statistics.median(rests) < 200
+
+
+def test_a_successor_that_fails_is_a_restart_all_the_same(kept):
+    """Killed while it prepares: the old one ends, and the supervisor starts another."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.zebra.close()
+    was = dut.daemon.pid()
+
+    assert dut.fpmctl("restart").returncode == 0
+    said = "main: successor prepares pid="
+    eventually(lambda: said in dut.daemon.log(20), 5, 0.002)
+    procs.signal_pid(int(dut.daemon.log(20).rpartition(said)[2].split()[0]), signal.SIGKILL)
+    come_back(dut, was)
+
+    dut.forwarded(lan, lan.probe(HOST), wan)
+    log = dut.daemon.log(60)
+    assert "successor is not ready error=Broken pipe code=137" in log
+    assert "supervise: restart asked for" in log
+
+
+def test_a_restart_into_a_wrong_configuration_is_refused(kept):
+    """What could not be started is not waited for with the network down."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    was = dut.daemon.pid()
+    dut.edit_config("ports:", "harbours:")
+
+    assert dut.fpmctl("restart").returncode == 0
+    eventually(lambda: "main: restart refused" in dut.daemon.log(20), 10, 0.02)
+
+    assert dut.daemon.pid() == was and dut.fpm()["connected"]
+    dut.forwarded(lan, lan.probe(HOST), wan)
 
 
 def test_a_restart_that_nobody_would_end_well_is_refused(own_dut):

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * DPDK's start: its arguments, and the packet buffers.                           [main]
+ */
+#include "eal.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_mbuf.h>
+
+#include "base/log.h"
+#include "port/packet.h"
+
+/*
+ * lcore 0 is main, where plan_cores() left it, and the mould of the control threads.
+ * lcore k is forwarder k-1, pinned.
+ */
+int
+eal_start(const struct config *conf)
+{
+	char lcores[1024], mem[16], prefix[32];
+	const char *argv[16 + 2 * CONFIG_PLUGINS_MAX];
+	int argc = 0, n = 0;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	sched_getaffinity(0, sizeof(set), &set);
+	n = snprintf(lcores, sizeof(lcores), "0@(");
+	for (unsigned int cpu = 0, first = 1; cpu < CPU_SETSIZE && n < 900; cpu++)
+		if (CPU_ISSET(cpu, &set)) {
+			n += snprintf(lcores + n, sizeof(lcores) - (size_t)n, "%s%u",
+				      first ? "" : ",", cpu);
+			first = 0;
+		}
+	n += snprintf(lcores + n, sizeof(lcores) - (size_t)n, ")");
+	for (unsigned int i = 0; i < conf->n_core; i++)
+		n += snprintf(lcores + n, sizeof(lcores) - (size_t)n, ",%u@%u", i + 1,
+			      conf->core[i]);
+	snprintf(mem, sizeof(mem), "%u", conf->memory_mib);
+	snprintf(prefix, sizeof(prefix), "fdp%d", (int)getpid());
+	argv[argc++] = "fpm-dataplane";
+	argv[argc++] = "--lcores";
+	argv[argc++] = lcores;
+	argv[argc++] = "-m";
+	argv[argc++] = mem;
+	argv[argc++] = "--no-telemetry";
+	argv[argc++] = "--log-level=*:error";
+	if (conf->hugepages) {
+		argv[argc++] = "--in-memory";
+	} else {
+		argv[argc++] = "--no-huge";
+		argv[argc++] = "--no-shconf";
+		argv[argc++] = "--file-prefix";
+		argv[argc++] = prefix;
+	}
+	/* Only configured devices are attached: an empty allow list would probe them all. */
+	argv[argc++] = "--allow=0000:00:00.0";
+	for (unsigned int i = 0; i < conf->n_plugin; i++) {
+		argv[argc++] = "-d";
+		argv[argc++] = conf->plugin[i];
+	}
+	argv[argc] = NULL;
+	if (rte_eal_init(argc, (char **)(uintptr_t)argv) < 0)
+		return -rte_errno;
+	/* Without shared configuration it stays empty, and the EAL never removes it. */
+	if (!conf->hugepages)
+		(void)rmdir(rte_eal_get_runtime_dir());
+	return 0;
+}
+
+struct rte_mempool *
+eal_pool(const struct config *conf)
+{
+	struct rte_mempool *pool;
+
+	unsigned int room = RTE_MBUF_DEFAULT_DATAROOM, each, n;
+
+	for (unsigned int i = 0; i < conf->n_port; i++)
+		if (conf->port[i].mtu_bytes + 64 > room)
+			room = RTE_ALIGN(conf->port[i].mtu_bytes + 64, 64);
+	/* No packet crosses a page: without hugepages each takes whole ones. */
+	each = room + RTE_PKTMBUF_HEADROOM + 256;
+	if (!conf->hugepages)
+		each = RTE_ALIGN(each, 4096);
+	/* Three quarters of the memory are packets; the rest is queues and rings. */
+	n = (unsigned int)((uint64_t)conf->memory_mib * 1024 * 1024 * 3 / 4 / each);
+	if (n > 262143)
+		n = 262143;
+	pool = rte_pktmbuf_pool_create("packets", n, 256, PACKET_PRIV_BYTES,
+				       (uint16_t)(room + RTE_PKTMBUF_HEADROOM), 0);
+	if (pool == NULL)
+		log_error("main: packet buffers not made n=%u error=%s; is memory.size-mib "
+			  "(%u) "
+			  "there?",
+			  n, rte_strerror(rte_errno), conf->memory_mib);
+	return pool;
+}
