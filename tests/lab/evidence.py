@@ -43,10 +43,16 @@ def forwarded(lab):
 
 def transit(lab):
     """Packets each port has sent that were not the kernel's own, its TAP's: by port."""
+    while True:
+        own, ports = _sent_by_kernel(lab), lab.dp.ports()
+        if own == _sent_by_kernel(lab):  # or both are not of one moment
+            return {name: row["tx_packets"] - own[name] for name, row in ports.items()}
+
+
+def _sent_by_kernel(lab):
     table = netns.read_proc(lab.ns["r1"], "/proc/net/dev").splitlines()[2:]
     rows = [line.replace(":", " ").split() for line in table]
-    own = {row[0]: int(row[10]) for row in rows}
-    return {name: row["tx_packets"] - own[name] for name, row in lab.dp.ports().items()}
+    return {row[0]: int(row[10]) for row in rows}
 
 
 def only_taps(lab):
