@@ -24,7 +24,12 @@
  *   use the two pipes that vector loads need; out of registers they are no cheaper;
  * - entries inserted from memory or broadcast under a mask: 1.0, and not always atomic;
  * - a leaf loaded and stored as a scalar, zeros and children looked for afterwards: 0.76 /
- *   0.70 / 0.73; leaves as 32-bit loads, two of which overlap: 1.0.
+ *   0.70 / 0.73; leaves as 32-bit loads, two of which overlap: 1.0;
+ * - one line of the L3 a lookup instead of two: a direct table of 4-octet entries, 1 MiB, which
+ *   the L2 nearly holds, in front of records of one line each, run and up to 28 leaves, or 64
+ *   leaves as they come where there are more: 0.65 / 0.74 / 0.75, with flat records prefetched,
+ *   0.57 / 0.57 / 0.69 without; all of it scalar, without a branch, 0.46 to 0.52. Three loads a
+ *   key, each waiting for the one before, cost more than the line that they save.
  *
  * Lanes of IPv6 become addresses by a store and scalar loads, behind a barrier: left alone,
  * the compiler extracts them from registers (193 against 235 M/s). On the way down 16
