@@ -405,36 +405,31 @@ check_document(struct cfg *c, struct config *conf)
 }
 
 int
-config_load(const char *file, struct config *conf, FILE *err)
+config_parse(const char *file, const void *octets, size_t len, struct config *conf,
+	     FILE *err)
 {
 	struct cfg c = {.file = file, .err = err, .root = conf};
-	unsigned char *text = NULL;
-	ssize_t len = slurp(file, err, &text);
+	const unsigned char *text = octets;
 	yaml_parser_t parser;
 	yaml_document_t doc;
 
 	set_defaults(conf, file);
-	if (len < 0)
-		return 1;
-	if (too_deep(&c, text, (size_t)len)) {
-		free(text);
+	if (too_deep(&c, text, len))
 		return (int)c.n_err;
-	}
 	if (!yaml_parser_initialize(&parser)) {
-		free(text);
 		fprintf(err, "%s: out of memory\n", file);
 		return 1;
 	}
-	yaml_parser_set_input_string(&parser, text, (size_t)len);
+	yaml_parser_set_input_string(&parser, text, len);
 	if (!yaml_parser_load(&parser, &doc)) {
-		syntax_error(&c, &parser, text, (size_t)len);
+		syntax_error(&c, &parser, text, len);
 	} else {
 		c.doc = &doc;
 		check_document(&c, conf);
 		yaml_document_delete(&doc);
 		/* A second document, or rubbish behind the first, is never read silently. */
 		if (!yaml_parser_load(&parser, &doc)) {
-			syntax_error(&c, &parser, text, (size_t)len);
+			syntax_error(&c, &parser, text, len);
 		} else {
 			if (yaml_document_get_root_node(&doc) != NULL)
 				cfg_error_at(&c, pos_of(&doc.start_mark), "---",
@@ -446,6 +441,16 @@ config_load(const char *file, struct config *conf, FILE *err)
 		fprintf(err, "%s: %u more errors not shown\n", file,
 			c.n_err - CFG_ERRORS_SHOWN);
 	yaml_parser_delete(&parser);
-	free(text);
 	return (int)c.n_err;
+}
+
+int
+config_load(const char *file, struct config *conf, FILE *err)
+{
+	unsigned char *text = NULL;
+	ssize_t len = slurp(file, err, &text);
+	int n = len < 0 ? 1 : config_parse(file, text, (size_t)len, conf, err);
+
+	free(text);
+	return n;
 }

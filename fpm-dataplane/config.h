@@ -107,6 +107,10 @@ struct config {
  */
 int config_load(const char *file, struct config *conf, FILE *err);
 
+/* The same of `len` octets that were read already, from what messages call `file`. */
+int config_parse(const char *file, const void *octets, size_t len, struct config *conf,
+		 FILE *err);
+
 /* Every key but defaults that have no value, as a file that config_load() reads back. */
 void config_show(const struct config *conf, FILE *out);
 

@@ -334,20 +334,17 @@ reload(struct manage *mg, struct msg_manage *mm)
 static bool
 would_load(const struct config *next, struct msg_manage *mm)
 {
-	char *yaml = NULL, *said = NULL, path[32];
-	size_t size;
-	FILE *out = open_memstream(&yaml, &size), *err;
+	char *yaml = NULL, *said = NULL;
+	size_t len, size;
+	FILE *out = open_memstream(&yaml, &len), *err = open_memstream(&said, &size);
 	struct config *again = config_new();
-	int fd = memfd_create("config", MFD_CLOEXEC), errors = 1;
+	int errors;
 
-	if (out == NULL || fd < 0)
+	if (out == NULL || err == NULL)
 		abort();
 	config_show(next, out);
 	fclose(out);
-	err = open_memstream(&said, &size);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (write(fd, yaml, strlen(yaml)) == (ssize_t)strlen(yaml))
-		errors = config_load(path, again, err);
+	errors = config_parse("config", yaml, len, again, err);
 	fclose(err);
 	if (errors > 0) {
 		const char *text = strstr(said, ": "); /* behind the place */
@@ -355,7 +352,6 @@ would_load(const struct config *next, struct msg_manage *mm)
 		said[strcspn(said, "\n")] = '\0';
 		refuse(mm, "%s; nothing changed", text != NULL ? text + 2 : said);
 	}
-	close(fd);
 	free(yaml);
 	free(said);
 	free(again);

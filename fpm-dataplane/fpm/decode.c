@@ -58,7 +58,10 @@ message_attrs(const struct nlmsghdr *nlh, size_t fixed, struct attrs *attrs)
 			   len - fixed);
 }
 
-/* RTA_DST and its length, into zeroes; zebra masks its prefixes, so host bits mean a broken message. */
+/*
+ * RTA_DST and its length, into zeroes; zebra masks its prefixes, so host bits mean a broken
+ * message.
+ */
 static int
 route_prefix(struct prefix *p, const struct attrs *attrs, uint8_t family, uint8_t len)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A DPDK port and its TAP: attach, configure, start, and the few calls that other threads
- * make on it later. Runs in main at start, in manage later; what a vdev cannot do (promiscuous off, MAC, MTU)
- * is tolerated, what it lacks and we need is refused with a sentence.
+ * make on it later. Runs in main at start, in manage later; what a vdev cannot do (promiscuous
+ * off, MAC, MTU) is tolerated, what it lacks and we need is refused with a sentence.
  */
 #include "port/port.h"
 

@@ -154,6 +154,19 @@ no_namespace(struct exam *e)
 	return e->deny != NULL;
 }
 
+/* Look at each port's TAP, where they are. */
+static void
+each_tap(struct exam *e, void (*check)(struct exam *e, const char *tap))
+{
+	const json_t *port;
+	size_t i;
+
+	if (no_namespace(e))
+		return;
+	json_array_foreach (e->ports, i, port)
+		check(e, row_str(port, "name"));
+}
+
 /*
  * The larger one of `all` and the interface's counts. Strict (1) drops what comes in by a
  * port that is not the best way back (RFC 3704, 2.2).
@@ -185,13 +198,7 @@ rp_filter_of(struct exam *e, const char *tap)
 void
 check_rp_filter(struct exam *e)
 {
-	const json_t *port;
-	size_t i;
-
-	if (no_namespace(e))
-		return;
-	json_array_foreach (e->ports, i, port)
-		rp_filter_of(e, row_str(port, "name"));
+	each_tap(e, rp_filter_of);
 }
 
 /* IPv4 asks the interface alone; of IPv6 we want the interface's and `all`'s. */
@@ -231,11 +238,5 @@ forwarding_of(struct exam *e, const char *tap)
 void
 check_forwarding(struct exam *e)
 {
-	const json_t *port;
-	size_t i;
-
-	if (no_namespace(e))
-		return;
-	json_array_foreach (e->ports, i, port)
-		forwarding_of(e, row_str(port, "name"));
+	each_tap(e, forwarding_of);
 }

@@ -7,6 +7,7 @@ CPU time is known as everybody's is. The sender (AF_PACKET, tests/lib/flood.c) i
 core and may be the slower one: rates are by the time that the thread worked.
 """
 
+import contextlib
 import os
 import struct
 import subprocess
@@ -30,6 +31,7 @@ class Kernel:
         self.router, self.host = (f"fdp-bench-{os.getpid()}-k{x}" for x in "rh")
         self.frames, self.object = bench.dir / f"flood-{table}", bench.dir / "xdp.o"
         self.sender = None
+        self.others = napi_threads()
 
     def __enter__(self):
         try:
@@ -68,13 +70,9 @@ class Kernel:
         os.sched_setaffinity(self.thread(), {self.bench.cpu})
 
     def thread(self):
-        """The NAPI thread of `in`: in a namespace of this process, so the newest one."""
-        found = [
-            int(p.parent.name)
-            for p in Path("/proc").glob("[0-9]*/comm")
-            if p.read_text().startswith("napi/in-")
-        ]
-        return max(found)
+        """The NAPI thread of `in`: the one that has come since the namespaces were made."""
+        (found,) = napi_threads() - self.others
+        return found
 
     def routes(self):
         """All of them by one neighbour: what a lookup costs does not depend on it."""
@@ -146,6 +144,16 @@ class Kernel:
             self.sender.wait()
         for space in (self.router, self.host):
             netns.delete(space)
+
+
+def napi_threads():
+    """Those of all devices called `in`, of any namespace."""
+    found = set()
+    for comm in Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if comm.read_text().startswith("napi/in-"):
+                found.add(int(comm.parent.name))
+    return found
 
 
 def cpu_s(stat):
