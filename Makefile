@@ -292,7 +292,7 @@ $(O)/tests/bench/bench_frames: $(call obj,tests/bench/forward/frames.c $(BENCH_T
 SYNC_qsbr         := qsbr
 SYNC_mb           := flavor -DFLAVOR=mb '-DHEADER=<urcu/urcu-mb.h>'
 SYNC_memb         := flavor -DFLAVOR=memb '-DHEADER=<urcu/urcu-memb.h>'
-SYNC_signal       := flavor -DFLAVOR=signal '-DHEADER=<urcu/urcu-signal.h>'
+SYNC_signal       := flavor -DFLAVOR=signal '-DHEADER=<urcu/urcu-signal.h>' -DUNBLOCK=SIGUSR1
 SYNC_thread-mutex := locks -DLOCK_THREAD
 SYNC_global-mutex := locks -DLOCK_GLOBAL
 SYNC_rwlock       := locks -DLOCK_RW
@@ -309,6 +309,8 @@ $(SYNC_BIN): build/sync-%/fpm-dataplane: $(call obj,$(DAEMON_SRC) $(POPTRIE_SRC)
 		tests/bench/sync/publisher.c tests/bench/sync/$(firstword $(SYNC_$*)).c \
 		-Wl,--export-dynamic-symbol=setsockopt -lurcu-mb -lurcu-memb -lurcu-signal \
 		$(PC_LIBS) $(LDFLAGS)
+	@[ $* = qsbr ] || ! nm -D $@ | grep "U urcu_qsbr_" || { rm $@; \
+		echo "$@: tests/bench/sync/instead.h has nothing in place of that"; exit 1; }
 
 # The daemon with forwarders that nobody can look at (FWD_BLIND), twice: what is between the two
 # is chance. And as it is, linked in the same way.

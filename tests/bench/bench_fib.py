@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+import command  # noqa: E402
 import fib_report  # noqa: E402
 
 HUGE_2M = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
@@ -38,6 +39,9 @@ LISTS = {
     "KEYS": "-k",
     "KEYS6": "-K",
 }
+
+
+OPTIONS = {*LISTS, "QUICK", "LPM_ADD", "TABLE", "UPDATES", "CPU", "HUGE_MIB", "PNG"}
 
 
 def say(text):
@@ -153,6 +157,7 @@ def main():
     try:
         with HugePages(want) as pages:
             lines, code = run(sys.argv[1], [*args, "--", *tables], pages.enough)
+        print(json.dumps(command.line("bench-fib", OPTIONS)), flush=True)
     except KeyboardInterrupt:
         say("interrupted")
         return 130

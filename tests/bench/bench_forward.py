@@ -17,8 +17,9 @@ from forward.measure import idle, in_turns, stages, summary, verify  # noqa: E40
 from forward.programs import Ours  # noqa: E402
 
 # Table -> (what comes, family to the page).
-TRAFFIC = {"few": [("v4", 4)], "full": [("v4", 4), ("v6", 6), ("mixed", 0)]}
-ROWS = ("tables", "len", "burst", "set", "memif", "kernel")
+ALL = [("v4", 4), ("v6", 6), ("mixed", 0)]
+TRAFFIC = {"none": ALL[:1], "few": ALL, "606k": ALL[:1], "full": ALL, "1m": ALL}
+ROWS = ("tables", "len", "burst", "set", "cores", "memif", "kernel")
 
 
 def measure_table(bench, table, running):
@@ -29,7 +30,7 @@ def measure_table(bench, table, running):
         here = [p for p in running if family in p.families]
         for program, samples in in_turns(here, family, bench.reps, bench.seconds).items():
             row = {"bench": "forward", "table": table, "traffic": traffic}
-            row |= {"program": program.name.removesuffix(f"-{table}")}
+            row |= {"program": rig.kind(program, table)}
             row |= {"len": bench.frame_len} | summary(samples)
             row["samples"] = [round(s["mpps"], 2) for s in samples]
             if program.looks_up:
@@ -41,7 +42,7 @@ def measure_table(bench, table, running):
 
 def measure_tables(bench):
     """Ours and all peers on each table."""
-    for table in rig.options("TABLES", ("few", "full")):
+    for table in rig.options("TABLES", ("few", "full") if rig.quick() else TRAFFIC):
         bench.use(table)
         with rig.Started(bench, rig.peers(bench, table)) as running:
             measure_table(bench, table, running)

@@ -11,6 +11,7 @@ import sys
 
 sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
+from bench import command
 from bench.fpm import change, frr, group, ingest, report
 from bench.fpm.rig import Rig
 from bench.fpm.table import Table
@@ -106,6 +107,7 @@ def main():
     except KeyboardInterrupt:
         print("bench-fpm: interrupted", file=sys.stderr)
         return 130
+    print(json.dumps(command.line("bench-fpm", {*FULL, "QUICK", "ROWS"})), flush=True)
     after = steal()
     lines[0]["steal"] = (after[0] - before[0]) / max(1, after[1] - before[1])
     report.tables(lines)

@@ -18,9 +18,10 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from fib_report import print_columns  # noqa: E402
 from forward import rig  # noqa: E402
-from forward.measure import capacity, gaps, rated, sample  # noqa: E402
+from forward.measure import capacity, gaps, rated, sample, spread  # noqa: E402
 from forward.page import PAGE_DEPTH  # noqa: E402
 from forward.programs import Ours, Testpmd  # noqa: E402
+from forward.report import verdict  # noqa: E402
 
 LOADS = (10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 100)
 LOADS_QUICK = (50, 80, 100)
@@ -107,9 +108,7 @@ def rate_drop(bench, ours):
             "mpps": round(statistics.median(rates[doing]), 2),
             "mpps_min": round(min(rates[doing]), 2),
             "mpps_max": round(max(rates[doing]), 2),
-            "of_idle": round(statistics.median(pairs), 4),
-            "of_idle_min": round(min(pairs), 4),
-            "of_idle_max": round(max(pairs), 4),
+            **spread("of_idle", pairs),
             "runs": len(pairs),
         })  # fmt: skip
 
@@ -119,7 +118,7 @@ def measure(bench):
     bench.use("full")
     bench.drop_s = rig.option("DROP_SECONDS", 1.0)
     ours, io = Ours("ours-full", bench), Testpmd("testpmd-io", bench, "io")
-    with rig.Started(bench, [ours, io]) as running:
+    with rig.Started(bench, rig.wanted([ours, io])) as running:
         if rig.option("DROP", 1):
             rate_drop(bench, ours)
         for depth in rig.options("DEPTHS", DEPTHS):
@@ -137,17 +136,37 @@ def share(part, whole):
     return "0" if part == 0 else f"{part / whole * 1e6:.1f} ppm"
 
 
+def goals(lines):
+    """As in forward/report.py."""
+    for r in lines:
+        if r["bench"] == "loss" and r["program"] == "ours" and r["depth"] > PAGE_DEPTH:
+            if (r["load"], r["doing"]) == (80, "replay"):
+                lost = r["missed"] + r["lost_inside"]
+                said = f"{lost} of {r['offered']}"
+                met = verdict(lost, 0, 0, more=False)
+                yield "loss from replays at 80 % load", "0", "0", said, met
+        if r["bench"] == "rate-while" and r["doing"] == "updates":
+            keys = ("of_idle", "of_idle_high", "of_idle_low")
+            drop, low, high = (100 - 100 * r[k] for k in keys)
+            said, met = f"{drop:.1f} % ({low:.1f}..{high:.1f})", verdict(
+                drop, 3, 1, more=False
+            )
+            yield "rate lost to 10 k updates/s", "3 %", "1 %", said, met
+
+
 def report(lines, out):
     """For people."""
     while_ = [r for r in lines if r["bench"] == "rate-while"]
-    rows = [("rate", "Mpps", "min", "max", "of idle", "min", "max")]
+    rows = [("rate", "Mpps", "min", "max", "of idle", "min", "max", "low", "high")]
+    keys = [f"of_idle{end}" for end in ("", "_min", "_max", "_low", "_high")]
     for r in while_:
         cells = [f"{r[k]:.1f}" for k in ("mpps", "mpps_min", "mpps_max")]
-        cells += [f"{r[k]:.3f}" for k in ("of_idle", "of_idle_min", "of_idle_max")]
+        cells += [f"{r[k]:.3f}" for k in keys]
         rows.append((f"while {r['doing']}", *cells))
     if while_:
         print(
-            f"\nas fast as it goes, full table, v4, medians of {while_[0]['runs']}",
+            f"\nas fast as it goes, full table, v4, medians of {while_[0]['runs']}; (low, high): "
+            "95 % bounds of the median",
             file=out,
         )
         print_columns(rows, out)
@@ -155,7 +174,8 @@ def report(lines, out):
     for depth in dict.fromkeys(r["depth"] for r in loss):
         rows = [("load, control plane", "Mpps", "offered", "inside", "wrong", "missed",
                  "of offered", "gaps longer", "than us", "longest us", "of its core")]  # fmt: skip
-        for r in loss:
+        # Ours before what it is held against, also if they were measured in pieces.
+        for r in sorted(loss, key=lambda r: (r["load"], r["program"] != "ours")):
             if r["depth"] != depth:
                 continue
             what = (

@@ -31,6 +31,7 @@ FIB = {
 }
 FORWARD = {
     "REPS": "9",
+    "TABLES": "few,full",
     "SECONDS": "0.2",
     "PEERS": "ours,l3fwd",
     "IDLE": "0",

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """One report of what the benchmarks said: FOLDER/NAME.jsonl, as `make bench` leaves them,
-becomes FOLDER/report.md with the tables of each and plots as PNG beside it.
+becomes FOLDER/report.md with the tables of each and plots as PNG beside it. Files may have
+the lines of several runs, one behind the other: of what was measured twice the last counts.
 
     bench_report.py FOLDER
 """
@@ -20,6 +21,7 @@ import bench_quick  # noqa: E402
 import bench_sync  # noqa: E402
 import bench_watch  # noqa: E402
 import fib_report  # noqa: E402
+from fib_report import print_columns, unique  # noqa: E402
 from bench.fpm import report as fpm_report  # noqa: E402
 from forward import plots  # noqa: E402
 from forward import report as forward_report  # noqa: E402
@@ -40,6 +42,7 @@ PARTS = {
             ("len", "By octets of a frame", plots.lengths),
             ("set", "By destinations, each in a /24 of its own", plots.sets),
             ("burst", "By frames handed out at once", plots.bursts),
+            ("cores", "By forwarding cores, each with a queue of its own", plots.cores),
         ],
     ),
     "bench-loss": (
@@ -73,9 +76,37 @@ measured in one run, in turns; not runs, and not machines. A goal is looked at, 
 """
 
 
+# What tells rows of a benchmark apart, beside what was measured.
+IDENTITY = ("bench", "table", "traffic", "program", "kind", "len", "what", "value", "load",
+            "doing", "depth", "name")  # fmt: skip
+# Of other benches a line stands for itself.
+MERGED = (
+    "forward",
+    "sweep",
+    "idle",
+    "loss",
+    "rate-while",
+    "latency",
+    "sync",
+    "watch",
+    "guard",
+)
+# Who judges its own figures: name -> goals(lines), rows as in fib_report.HEAD.
+JUDGES = {
+    "bench-forward": forward_report.goals,
+    "bench-loss": bench_loss.goals,
+    "bench-sync": bench_sync.goals,
+}
+
+
 def read(path):
-    """The JSON lines of a benchmark."""
-    return [json.loads(x) for x in path.read_text().splitlines() if x.startswith("{")]
+    """The JSON lines of a benchmark, the last of each row, by load."""
+    lines = [json.loads(x) for x in path.read_text().splitlines() if x.startswith("{")]
+    last = {}
+    for n, row in enumerate(lines):
+        merged = row["bench"] in MERGED
+        last[tuple(row.get(k) for k in IDENTITY) if merged else n] = row
+    return sorted(last.values(), key=lambda row: row.get("load", 0))
 
 
 def machine(lines):
@@ -90,7 +121,9 @@ def section(folder, name, lines):
     title, tables, pictures = PARTS[name]
     text = io.StringIO()
     tables(lines, text)
-    out = [f"## {title}", "", f"`make {name}`; {', '.join(machine(lines))}", ""]
+    commands = unique(r["command"] for r in lines if r["bench"] == "command")
+    out = [f"## {title}", "", f"{', '.join(machine(lines))}", ""]
+    out += ["```text", *(commands or [f"make {name}"]), "```", ""]
     for file, what, draw in pictures:
         png = folder / f"{file}.png"
         png.unlink(missing_ok=True)
@@ -99,13 +132,26 @@ def section(folder, name, lines):
     return out + ["```text", text.getvalue().strip("\n"), "```", ""]
 
 
+def goals(of):
+    """The Markdown of all goals, a row each. of: {name: lines}"""
+    rows = [
+        fib_report.HEAD,
+        *(row for name, judge in JUDGES.items() for row in judge(of[name])),
+    ]
+    if len(rows) == 1:
+        return []
+    text = io.StringIO()
+    print_columns(rows, text)
+    return ["## Goals", "", "```text", text.getvalue().rstrip("\n"), "```", ""]
+
+
 def main():
     """Returns the exit code."""
     folder = Path(sys.argv[1])
-    out = ["# What was measured", "", NOISE]
-    for name in PARTS:
-        path = folder / f"{name}.jsonl"
-        lines = read(path) if path.exists() else []
+    paths = {name: folder / f"{name}.jsonl" for name in PARTS}
+    of = {name: read(path) if path.exists() else [] for name, path in paths.items()}
+    out = ["# What was measured", "", NOISE, *goals(of)]
+    for name, lines in of.items():
         if lines:
             out += section(folder, name, lines)
         else:

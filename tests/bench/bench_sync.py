@@ -20,9 +20,10 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from fib_report import print_columns  # noqa: E402
 from forward import rig  # noqa: E402
-from forward.measure import sample, tail  # noqa: E402
+from forward.measure import sample, spread, tail  # noqa: E402
 from forward.page import SLOTS, slot_ticks  # noqa: E402
 from forward.programs import Ours  # noqa: E402
+from forward.report import verdict  # noqa: E402
 
 KINDS = ("none", "qsbr", "memb", "mb", "signal", "thread-mutex", "global-mutex", "rwlock")
 EVERY_US, PUBLISHED, TOOK = 8, 16, 24  # struct sync_page of sync.h
@@ -66,12 +67,6 @@ def round_of(program, seconds):
     return {"quiet": quiet, "busy": busy, "took": took}
 
 
-def ratios(rounds, key, base):
-    """Round by round to those of `base`: median, least, most."""
-    all_ = [a[key] / b["quiet"] for a, b in zip(rounds, base)]
-    return statistics.median(all_), min(all_), max(all_)
-
-
 def measure(bench):
     """All kinds in turns."""
     bench.use("full")
@@ -93,12 +88,21 @@ def measure(bench):
             row[f"{key}_mpps"] = round(statistics.median(rates), 2)
             row[f"{key}_mpps_min"] = round(min(rates), 2)
             row[f"{key}_mpps_max"] = round(max(rates), 2)
-            names = (f"{key}_of_{programs[0].kind}{end}" for end in ("", "_min", "_max"))
-            row |= dict(zip(names, (round(x, 4) for x in ratios(rounds, key, base))))
+            ratios = [a[key] / b["quiet"] for a, b in zip(rounds, base)]
+            row |= spread(f"{key}_of_{programs[0].kind}", ratios)
         row |= {"published": sum(times.values())}
         if program.kind != "none":
             row |= tail(sorted(times.items()), "publish")
         bench.emit(row | {"runs": reps})
+
+
+def goals(lines):
+    """As in forward/report.py."""
+    for r in lines:
+        if r["bench"] == "sync" and r["kind"] == "qsbr" and "quiet_of_none" in r:
+            got, low, high = (r[f"quiet_of_none{end}"] for end in ("", "_low", "_high"))
+            said, met = f"{got:.3f}x ({low:.3f}..{high:.3f})", verdict(got, 0.99, 0.998)
+            yield "QSBR / no synchronisation", "0.99x", "0.998x", said, met
 
 
 def report(lines, out):
@@ -107,17 +111,17 @@ def report(lines, out):
     if not all_:
         return
     base = all_[0]["kind"]
-    rows = [("kind", "Mpps", "min", "max", f"of {base}", "min", "max", "publishing",
+    rows = [("kind", "Mpps", "min", "max", f"of {base}", "low", "high", "publishing",
              f"of {base}", "seen after us: p50", "p99", "max")]  # fmt: skip
     for r in all_:
         cells = [f"{r[k]:.1f}" for k in ("quiet_mpps", "quiet_mpps_min", "quiet_mpps_max")]
-        cells += [f"{r[f'quiet_of_{base}{end}']:.3f}" for end in ("", "_min", "_max")]
+        cells += [f"{r[f'quiet_of_{base}{end}']:.3f}" for end in ("", "_low", "_high")]
         cells += [f"{r['busy_mpps']:.1f}", f"{r[f'busy_of_{base}']:.3f}"]
         keys = (f"publish_{k}_us" for k in ("p50", "p99", "max"))
         cells += [f"{r[k]:.1f}" if k in r else "-" for k in keys]
         rows.append((r["kind"], *cells))
     print(f"\nfull table, v4, one forwarder, medians of {all_[0]['runs']}; publishing: "
-          f"every {PUBLISH_US} us", file=out)  # fmt: skip
+          f"every {PUBLISH_US} us; low, high: 95 % bounds of the median ratio", file=out)  # fmt: skip
     print_columns(rows, out)
 
 

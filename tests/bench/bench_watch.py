@@ -7,7 +7,6 @@ on stdout, a table on stderr.
     bench_watch.py BUILD_DIR        (options: tests/bench/README.md)
 """
 
-import math
 import statistics
 import sys
 from pathlib import Path
@@ -17,24 +16,11 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from fib_report import print_columns  # noqa: E402
 from forward import rig  # noqa: E402
-from forward.measure import sample  # noqa: E402
+from forward.measure import bounds, sample  # noqa: E402
 from forward.programs import Ours  # noqa: E402
 
 # Name -> the build that is linked for it; the first is what the others are held against.
 KINDS = {"blind": "blind", "blind again": "blind", "asking": "asking"}
-
-
-def bounds(values):
-    """Median, and its 95 % confidence bounds by order statistics (binomial, p = 1/2)."""
-    sorted_, n = sorted(values), len(values)
-    skip, mass = 0, 0.0
-    while skip < n // 2:
-        mass += math.comb(n, skip) / 2**n
-        if mass > 0.025:
-            break
-        skip += 1
-    skip = max(0, skip - 1)
-    return statistics.median(sorted_), sorted_[skip], sorted_[n - 1 - skip]
 
 
 def measure_table(bench, table, reps):
@@ -68,7 +54,9 @@ def measure(bench):
 
 def report(lines, out):
     """For people."""
-    rows = [("table", "forwarders", "cycles a packet", "min", "max", "of blind", "low", "high")]
+    rows = [
+        ("table", "forwarders", "cycles a packet", "min", "max", "of blind", "low", "high")
+    ]
     for r in lines:
         if r["bench"] == "watch":
             cells = [f"{r[k]:.2f}" for k in ("cycles", "cycles_min", "cycles_max")]

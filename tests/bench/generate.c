@@ -3,6 +3,7 @@
  * A table like BGP's when none is at hand, the same for the same seed: lengths as they are
  * spread in a full table, most prefixes inside or right beside others of the same origin.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include "bench.h"
@@ -81,36 +82,52 @@ new_asn(struct rnd *r)
 	return rnd_below(r, 4) ? 1 + rnd_below(r, 70000) : 1 + rnd_below(r, 300);
 }
 
-void
-table_generate(struct table *t, int family, size_t n, uint64_t seed)
+/* About `n` more, some of them there already. */
+static int
+generate(struct table *t, size_t n, struct rnd *r)
 {
+	int family = t->family;
 	const struct share *share = family == 4 ? share4 : share6;
 	size_t n_share = family == 4 ? sizeof(share4) / sizeof(*share4)
 				     : sizeof(share6) / sizeof(*share6);
-	struct rnd r = {.at = seed + (uint64_t)family};
 
-	*t = (struct table){.family = family};
-	snprintf(t->name, sizeof(t->name), "generated-v%d", family);
 	for (size_t i = 0; i < n_share; i++) {
 		size_t want = (n * share[i].of_100k + 50000) / 100000, shorter = t->n;
 		struct prefix p = {0};
 
 		for (size_t j = 0; j < want; j++) {
-			uint32_t dice = rnd_below(&r, 100);
+			uint32_t dice = rnd_below(r, 100);
 
 			p.len = share[i].len;
 			if (j > 0 && dice < 55 && (family == 6 || p.addr[0] < 223)) {
 				beside(&p);
 			} else if (shorter && dice < 88) {
-				below(t, shorter, &r, &p);
+				below(t, shorter, r, &p);
 			} else {
-				registry(family, &r, p.addr);
-				p.asn = new_asn(&r);
+				registry(family, r, p.addr);
+				p.asn = new_asn(r);
 			}
 			prefix_mask(&p);
 			if (table_push(t, &p) < 0)
-				return;
+				return -ENOMEM;
 		}
 	}
-	table_finish(t);
+	return 0;
+}
+
+void
+table_generate(struct table *t, int family, size_t n, uint64_t seed)
+{
+	struct rnd r = {.at = seed + (uint64_t)family};
+
+	*t = (struct table){.family = family};
+	snprintf(t->name, sizeof(t->name), "generated-v%d", family);
+	while (t->n < n) { /* duplicates go */
+		size_t missing = n - t->n;
+
+		/* Of a single one each length would have less than a half: none. */
+		if (generate(t, missing > 1 ? missing : 2, &r) < 0)
+			return;
+		table_finish(t);
+	}
 }

@@ -12,9 +12,8 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(__file__)), "bench"))
 
 import bench_report
-import bench_watch
 import guard
-from forward import measure, page
+from forward import measure, page, sweep
 from forward.teacher import Teacher, nhid
 from lib.fpm_speaker import frame, route_del_message, route_message
 
@@ -94,17 +93,24 @@ def test_percentiles_of_a_histogram_count_its_entries():
 
 
 def test_a_page_is_read_where_the_ports_write_it(tmp_path):
-    """page.h: struct page; two ports count, one bucket of each histogram is filled."""
+    """page.h: struct page; two queues of port 0 and one of port 3 count, one bucket of each
+    histogram is filled."""
     one = page.Page(tmp_path / "page")
     one.put(page.TSC_HZ, 2_000_000_000, "Q")
-    for port, counts in ((0, (100, 7, 0, 0, 0)), (3, (0, 0, 90, 2, 1))):
-        struct.pack_into("<5Q", one.mem, 64 + 64 * port, *counts)
-    struct.pack_into("<Q", one.mem, 64 + 16 * 64 + 8 * 20, 5)
-    struct.pack_into("<Q", one.mem, 64 + 16 * 64 + 8 * 1024 + 8 * 16, 6)
+    for queue, counts in (
+        (0, (60, 7, 0, 0, 0, 4711)),
+        (1, (40, 0, 0, 0, 0, 4712)),
+        (3 * 64 + 1, (0, 0, 90, 2, 1, 0)),
+    ):
+        struct.pack_into("<6Q", one.mem, 64 + 64 * queue, *counts)
+    histograms = 64 + 8 * 64 * 64
+    struct.pack_into("<Q", one.mem, histograms + 8 * 20, 5)
+    struct.pack_into("<Q", one.mem, histograms + 8 * 1024 + 8 * 16, 6)
 
     got = one.counts()
 
-    assert [got[k] for k in page.PORT[:5]] == [100, 7, 90, 2, 1]
+    assert [got[k] for k in page.QUEUE] == [100, 7, 90, 2, 1]
+    assert one.tids() == {4711, 4712}
     assert one.latencies() == [(20 / 2000, 5)] and one.polls() == [(16 / 2000, 6)]
     assert one.gap_of(50) == 40 * 65536
 
@@ -150,13 +156,36 @@ def test_a_median_has_bounds():
     (two binomial tails of 576 / 2^15); the order in which values come is nothing."""
     values = [n * 7 % 15 for n in range(15)]
 
-    assert bench_watch.bounds(values) == (7, 3, 11)
+    assert measure.bounds(values) == (7, 3, 11)
+
+
+@pytest.mark.parametrize(
+    "n, counts", [(1, [1]), (2, [1, 2]), (6, [1, 2, 4, 6]), (8, [1, 2, 4, 8])]
+)
+def test_cores_are_doubled_up_to_all(n, counts):
+    assert sweep.doubled(n) == counts
+
+
+def test_of_runs_behind_one_another_the_last_word_counts(tmp_path):
+    """A benchmark run in pieces leaves one file: a row measured again takes the older one's place,
+    and rows come by load."""
+    rows = [{"bench": "loss", "program": p, "load": load, "doing": "idle", "depth": 1024,
+             "missed": missed}
+            for p, load, missed in (("ours", 80, 1), ("ours", 10, 2), ("io", 80, 3), ("ours", 80, 4))]  # fmt: skip
+    path = tmp_path / "bench-loss.jsonl"
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+
+    assert [(r["program"], r["load"], r["missed"]) for r in bench_report.read(path)] == [
+        ("ours", 10, 2),
+        ("ours", 80, 4),
+        ("io", 80, 3),
+    ]
 
 
 def test_the_report_tells_what_was_not_run(tmp_path, monkeypatch):
     row = {"bench": "sync", "kind": "none", "published": 0, "runs": 3}
     for key in ("quiet_mpps", "busy_mpps", "quiet_of_none", "busy_of_none"):
-        row |= {key + end: 1.0 for end in ("", "_min", "_max")}
+        row |= {key + end: 1.0 for end in ("", "_min", "_max", "_low", "_high")}
     (tmp_path / "bench-sync.jsonl").write_text(json.dumps(row) + "\n")
     monkeypatch.setattr(sys, "argv", ["bench_report.py", str(tmp_path)])
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What can be measured of one running program, and many samples as a few figures."""
 
+import math
 import statistics
 import time
 
@@ -9,7 +10,7 @@ from lib.wait import eventually
 
 
 def sample(program, family, seconds, during=None):
-    """One run: Mpps and cycles a packet of the forwarding thread's own CPU time.
+    """One run: Mpps, and cycles a packet, of the forwarding threads' own CPU time.
 
     during(end): as in rated().
     """
@@ -25,7 +26,7 @@ def sample(program, family, seconds, during=None):
         after, cpu = page.counts(), program.cpu_s() - cpu
         wall = time.monotonic() - begin
         packets = after["tx"] - before["tx"]
-        hz = page.get(TSC_HZ, "Q")
+        hz = page.get(TSC_HZ, "Q") * len(program.cpus)
     program.alive()
     if packets == 0:
         raise RuntimeError(f"{program.name} forwards nothing: see {program.log}")
@@ -96,6 +97,26 @@ def summary(samples):
     row["cpu_min"] = round(min(s["cpu"] for s in samples), 3)
     row["runs"] = len(samples)
     return row
+
+
+def bounds(values):
+    """Median, and its 95 % confidence bounds by order statistics (binomial, p = 1/2)."""
+    sorted_, n = sorted(values), len(values)
+    skip, mass = 0, 0.0
+    while skip < n // 2:
+        mass += math.comb(n, skip) / 2**n
+        if mass > 0.025:
+            break
+        skip += 1
+    skip = max(0, skip - 1)
+    return statistics.median(sorted_), sorted_[skip], sorted_[n - 1 - skip]
+
+
+def spread(name, values):
+    """A figure: median `name`, least, most, and bounds of the median."""
+    middle, low, high = bounds(values)
+    row = {"": middle, "_min": min(values), "_max": max(values), "_low": low, "_high": high}
+    return {name + end: round(value, 4) for end, value in row.items()}
 
 
 def in_turns(programs, family, reps, seconds):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from forward import rig
 from forward.measure import summary
-from forward.page import LOOK, TID, TSC_HZ
+from forward.page import LOOK, TSC_HZ
 from forward.programs import Ours, Program, Testpmd
 from lib.wait import eventually
 
@@ -51,7 +51,7 @@ class OverMemif:
         super().launch()
         # The port that would tell is at the sender's.
         tid = eventually(self.thread, 20, 0.05, f"{self.name} has its threads")
-        self.page.put(TID, tid)
+        self.page.thread_is(tid)
 
     def thread(self):
         """The thread that forwards, None as long as there is none."""
@@ -77,7 +77,7 @@ class TestpmdMemif(OverMemif, Testpmd):
 
     def __init__(self, name, bench, sender):
         super().__init__(name, bench, "io")
-        self.sender, self.worker = sender, f"worker-{bench.cpu}"
+        self.sender, self.worker = sender, "worker-1"
 
 
 def sample(program, seconds, check=0):

@@ -10,26 +10,27 @@
 #include <assert.h>
 #include <stdint.h>
 
-#define PAGE_PORTS 16
-#define PAGE_SLOTS 1024 /* of a histogram of ticks: 16 to an octave */
+#define PAGE_PORTS  8
+#define PAGE_QUEUES 64   /* of a port, in either direction */
+#define PAGE_SLOTS  1024 /* of a histogram of ticks: 16 to an octave */
 
-struct page_port {
+/* Receive queue i and transmit queue i of a port; each count has one thread that writes. */
+struct page_queue {
 	uint64_t rx;     /* W:port  frames handed to the program */
 	uint64_t missed; /* W:port  frames that a rate made due and no descriptor held */
 	uint64_t tx;     /* W:port  frames taken from the program */
 	uint64_t wrong_port;   /* W:port  checked: should have left elsewhere */
 	uint64_t wrong_header; /* W:port  checked: TTL, checksum or MAC not as forwarded */
-	uint64_t
-		first_tsc; /* W:port  when the first frame after `epoch` changed left here */
+	uint64_t tid; /* W:port  the thread that receives, of a port that has frames */
 	uint64_t reserved[2];
 };
 
 struct page {
 	uint64_t tsc_hz; /* W:port */
-	uint32_t tid;    /* W:port  the thread that receives */
-	uint32_t run;    /* W:bench 0: nothing comes in */
-	uint32_t check;  /* W:bench PAGE_LOOK, PAGE_TIME */
-	uint32_t epoch;  /* W:bench changed: begin to count and to pace anew */
+	uint32_t reserved;
+	uint32_t run;   /* W:bench 0: nothing comes in */
+	uint32_t check; /* W:bench PAGE_LOOK, PAGE_TIME */
+	uint32_t epoch; /* W:bench changed: begin to count and to pace anew */
 	uint64_t
 		gap_q16; /* W:bench TSC ticks from frame to frame << 16; 0: as fast as taken */
 	uint64_t limit;  /* W:bench frames of this epoch, then silence; 0: no limit */
@@ -41,7 +42,7 @@ struct page {
 	uint32_t depth; /* W:bench descriptors of a rated stream; 0: PAGE_DEPTH */
 	uint32_t
 		len_now; /* W:port  `len` that is in force, by the last frames handed out */
-	struct page_port port[PAGE_PORTS];
+	struct page_queue port[PAGE_PORTS][PAGE_QUEUES];
 	uint64_t latency[PAGE_SLOTS]; /* W:port  frames by ticks from due to left */
 	uint64_t polls[PAGE_SLOTS];   /* W:port  rated: polls by ticks since the last one */
 };
@@ -50,7 +51,8 @@ struct page {
 #define PAGE_TIME  2u   /* check: how late rated frames leave */
 #define PAGE_DEPTH 1024 /* descriptors of a common NIC's queue */
 
-static_assert(sizeof(struct page) == 64 + PAGE_PORTS * 64 + 2 * PAGE_SLOTS * 8,
+static_assert(sizeof(struct page) ==
+		      64 + PAGE_PORTS * PAGE_QUEUES * 64 + 2 * PAGE_SLOTS * 8,
 	      "as page.py has it");
 
 /* Bucket of a time. */

@@ -4,13 +4,15 @@
 import mmap
 import struct
 
-N_PORTS = 16
-TSC_HZ, TID, RUN, CHECK, EPOCH, GAP, LIMIT, FAMILY = 0, 8, 12, 16, 20, 24, 32, 40
+N_PORTS, N_QUEUES = 8, 64
+TSC_HZ, RUN, CHECK, EPOCH, GAP, LIMIT, FAMILY = 0, 12, 16, 20, 24, 32, 40
 LEN, WINDOW, BURST, DEPTH, LEN_NOW = 44, 48, 52, 56, 60
-PORT0, PORT_BYTES, SLOTS = 64, 64, 1024
-LATENCY = PORT0 + N_PORTS * PORT_BYTES
+QUEUE0, QUEUE_WORDS, SLOTS = 64, 8, 1024
+WORDS = N_PORTS * N_QUEUES * QUEUE_WORDS
+LATENCY = QUEUE0 + 8 * WORDS
 POLLS = LATENCY + 8 * SLOTS
-PORT = ("rx", "missed", "tx", "wrong_port", "wrong_header", "first_tsc")
+QUEUE = ("rx", "missed", "tx", "wrong_port", "wrong_header")
+TID = 5  # word of a queue
 LOOK, TIME = 1, 2  # of CHECK
 PAGE_DEPTH = 1024
 
@@ -61,15 +63,22 @@ class Page:
         """What begin() calls `gap_q16`, of a rate."""
         return int(self.get(TSC_HZ, "Q") / (mpps * 1e6) * 65536)
 
+    def words(self):
+        """All that queues say, one after the other."""
+        return struct.unpack_from(f"<{WORDS}Q", self.mem, QUEUE0)
+
     def counts(self):
-        """What all ports counted, added up; first_tsc: of the first that sent."""
-        rows = [
-            struct.unpack_from("<6Q", self.mem, PORT0 + n * PORT_BYTES)
-            for n in range(N_PORTS)
-        ]
-        total = {name: sum(row[i] for row in rows) for i, name in enumerate(PORT)}
-        total["first_tsc"] = min((row[5] for row in rows if row[5]), default=0)
-        return total
+        """What all queues of all ports counted, added up."""
+        words = self.words()
+        return {name: sum(words[i::QUEUE_WORDS]) for i, name in enumerate(QUEUE)}
+
+    def tids(self):
+        """The threads that receive frames."""
+        return {tid for tid in self.words()[TID::QUEUE_WORDS] if tid}
+
+    def thread_is(self, tid):
+        """Of a program whose frames come from no port of this page."""
+        self.put(QUEUE0 + 8 * TID, tid, "Q")
 
     def latencies(self):
         """[(us, frames)], rising: from due to left."""

@@ -83,6 +83,7 @@ def sweep(lines, path, what, label, value=lambda r: r["value"]):
     for axis, table in zip(axes, tables):
         for program in unique(r["program"] for r in rows if r["table"] == table):
             here = [r for r in rows if (r["table"], r["program"]) == (table, program)]
+            here.sort(key=value)
             at = [value(r) for r in here]
             ours = program == "ours"
             (line,) = axis.plot(at, [r["mpps"] for r in here], "o-", lw=2.2 if ours else 1,
@@ -118,7 +119,12 @@ def bursts(lines, path):
 
 def sets(lines, path):
     """By the working set."""
-    return sweep(lines, path, "set", "destinations, 2^n", lambda r: 1 << r["value"])
+    return sweep(lines, path, "set", "destinations, 2^n", lambda r: 2 ** r["value"])
+
+
+def cores(lines, path):
+    """By forwarding cores."""
+    return sweep(lines, path, "cores", "forwarding cores")
 
 
 def loss(lines, path):

@@ -10,8 +10,9 @@
  * Each frame has the number of the port that it should leave by in its UDP source port, so
  * that the sending side can tell (page.h: check). With a rate it is paced like a NIC's queue:
  * what comes due while its descriptors are full is missed, and each frame knows when it was
- * due. One thread a port, no locks; a length other than that of the start (page.h: len) is
- * for one queue alone.
+ * due. One thread a queue, no locks: queues begin at places of their own in the stream, as if
+ * RSS had spread it. A rate, and a length other than that of the start (page.h: len), are for
+ * one queue alone.
  *
  * Needs driver headers of DPDK's source. Mind: EAL takes plugins only from folders that not
  * everybody may write to.
@@ -35,12 +36,11 @@
 #include "page.h"
 #include "stream.h"
 
-#define QUEUES 16
-
 struct dev;
 
 struct queue {
 	struct dev *dev;
+	struct page_queue *count;
 	struct rte_mempool *pool;
 	struct stream_at at;
 	uint32_t epoch;
@@ -48,9 +48,9 @@ struct queue {
 } __rte_cache_aligned;
 
 struct dev {
-	struct queue rx[QUEUES], tx[QUEUES];
+	struct queue rx[PAGE_QUEUES], tx[PAGE_QUEUES];
 	struct page *page;
-	struct page_port *port;
+	struct page_queue *counts; /* of this port's queues */
 	struct stream stream;
 	uint32_t len; /* as made */
 	uint16_t n, port_id;
@@ -83,7 +83,7 @@ due(struct queue *q, struct page *page, uint16_t n)
 		have = page->limit;
 	have -= q->taken;
 	if (have > depth) {
-		q->dev->port->missed += have - depth;
+		q->count->missed += have - depth;
 		q->taken += have - depth;
 		have = depth;
 	}
@@ -112,8 +112,8 @@ receive(void *queue, struct rte_mbuf **m, uint16_t n)
 
 	if (tid == 0)
 		tid = (uint32_t)syscall(SYS_gettid);
-	if (page->tid != tid)
-		page->tid = tid;
+	if (q->count->tid != tid)
+		q->count->tid = tid;
 	if (page->run == 0)
 		return 0;
 	if (page->len_now != page->len)
@@ -131,7 +131,7 @@ receive(void *queue, struct rte_mbuf **m, uint16_t n)
 	if (gap != 0)
 		for (uint16_t i = 0; i < n; i++)
 			*stamp(m[i]) = q->begin_tsc + ((++q->taken * gap) >> 16);
-	d->port->rx += n;
+	q->count->rx += n;
 	return n;
 }
 
@@ -144,8 +144,9 @@ receive_nothing(void *queue, struct rte_mbuf **m, uint16_t n)
 
 /* Is it a frame of ours, at the right port, as a router must leave it? */
 static void
-check(const struct dev *d, struct rte_mbuf *m)
+check(const struct queue *q, struct rte_mbuf *m)
 {
+	const struct dev *d = q->dev;
 	const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *);
 	bool four = p[12] == 0x08;
 	const uint8_t *udp = p + (four ? 34 : 54);
@@ -154,24 +155,19 @@ check(const struct dev *d, struct rte_mbuf *m)
 
 	/* The neighbour that the benchmark made for port n is 02:00:00:00:n:02. */
 	good = good && p[4] == d->n && p[5] == 2 && memcmp(p + 6, &d->stream.mac, 6) == 0;
-	d->port->wrong_header += !good;
-	d->port->wrong_port += udp[0] << 8 != STREAM_SPORT || udp[1] != d->n;
+	q->count->wrong_header += !good;
+	q->count->wrong_port += udp[0] << 8 != STREAM_SPORT || udp[1] != d->n;
 }
 
 static void
-look(struct queue *q, struct rte_mbuf **m, uint16_t n)
+look(const struct queue *q, struct rte_mbuf **m, uint16_t n)
 {
-	struct dev *d = q->dev;
-	struct page *page = d->page;
+	struct page *page = q->dev->page;
 	uint64_t now = rte_rdtsc();
 
-	if (q->epoch != page->epoch) {
-		q->epoch = page->epoch;
-		d->port->first_tsc = now;
-	}
 	for (uint16_t i = 0; i < n; i++) {
 		if (page->check & PAGE_LOOK)
-			check(d, m[i]);
+			check(q, m[i]);
 		if (page->check & PAGE_TIME)
 			page->latency[page_slot(now - *stamp(m[i]))]++;
 	}
@@ -185,7 +181,7 @@ transmit(void *queue, struct rte_mbuf **m, uint16_t n)
 	if (q->dev->page->check != 0)
 		look(q, m, n);
 	rte_pktmbuf_free_bulk(m, n);
-	q->dev->port->tx += n;
+	q->count->tx += n;
 	return n;
 }
 
@@ -217,10 +213,12 @@ rx_queue(struct rte_eth_dev *e, uint16_t i, uint16_t n_desc, unsigned int socket
 	const struct stream *s = &d->stream;
 
 	/* Queues begin at places of their own in the stream. */
-	d->rx[i] = (struct queue){.dev = d,
-				  .pool = pool,
-				  .at = {.at4 = (uint32_t)((uint64_t)i * s->n4 / QUEUES),
-					 .at6 = (uint32_t)((uint64_t)i * s->n6 / QUEUES)}};
+	d->rx[i] = (struct queue){
+		.dev = d,
+		.count = &d->counts[i],
+		.pool = pool,
+		.at = {.at4 = (uint32_t)((uint64_t)i * s->n4 / PAGE_QUEUES),
+		       .at6 = (uint32_t)((uint64_t)i * s->n6 / PAGE_QUEUES)}};
 	d->port_id = e->data->port_id;
 	e->data->rx_queues[i] = &d->rx[i];
 	return 0;
@@ -232,7 +230,7 @@ tx_queue(struct rte_eth_dev *e, uint16_t i, uint16_t n_desc, unsigned int socket
 {
 	struct dev *d = e->data->dev_private;
 
-	d->tx[i] = (struct queue){.dev = d};
+	d->tx[i] = (struct queue){.dev = d, .count = &d->counts[i]};
 	e->data->tx_queues[i] = &d->tx[i];
 	return 0;
 }
@@ -244,8 +242,8 @@ info(struct rte_eth_dev *e, struct rte_eth_dev_info *i)
 	i->max_rx_pktlen = 9216 + STREAM_L2 + RTE_ETHER_CRC_LEN;
 	i->max_mtu = 9216;
 	i->min_mtu = 68;
-	i->max_rx_queues = QUEUES;
-	i->max_tx_queues = QUEUES;
+	i->max_rx_queues = PAGE_QUEUES;
+	i->max_tx_queues = PAGE_QUEUES;
 	i->rx_offload_capa = RTE_ETH_RX_OFFLOAD_CHECKSUM;
 	i->tx_offload_capa = RTE_ETH_TX_OFFLOAD_MULTI_SEGS | RTE_ETH_TX_OFFLOAD_IPV4_CKSUM;
 	i->flow_type_rss_offloads = RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP | RTE_ETH_RSS_TCP;
@@ -258,9 +256,11 @@ stats(struct rte_eth_dev *e, struct rte_eth_stats *s)
 {
 	const struct dev *d = e->data->dev_private;
 
-	s->ipackets = d->port->rx;
-	s->opackets = d->port->tx;
-	s->imissed = d->port->missed;
+	for (int i = 0; i < PAGE_QUEUES; i++) {
+		s->ipackets += d->counts[i].rx;
+		s->opackets += d->counts[i].tx;
+		s->imissed += d->counts[i].missed;
+	}
 	return 0;
 }
 
@@ -390,7 +390,7 @@ probe(struct rte_vdev_device *vdev)
 		return rc;
 	}
 	d->n = (uint16_t)a.n;
-	d->port = &d->page->port[a.n];
+	d->counts = d->page->port[a.n];
 	d->page->tsc_hz = rte_get_tsc_hz();
 	d->len = a.len;
 	d->stream.mac = (struct rte_ether_addr){{2, 0, 0, 0, (uint8_t)a.n, 1}};
@@ -419,5 +419,5 @@ remove_dev(struct rte_vdev_device *vdev)
 
 static struct rte_vdev_driver driver = {.probe = probe, .remove = remove_dev};
 RTE_PMD_REGISTER_VDEV(net_bench, driver);
-RTE_PMD_REGISTER_PARAM_STRING(net_bench, "page=<file> n=<0..15> frames4=<file> "
+RTE_PMD_REGISTER_PARAM_STRING(net_bench, "page=<file> n=<0..7> frames4=<file> "
 					 "frames6=<file> len=<octets>");

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The programs that a forwarding benchmark compares: each a process with one generator port
-and N_OUT ports that swallow, pinned to one core, and a page to talk to its ports (page.h).
+and N_OUT ports that swallow, pinned to its cores, each with a queue of the generator's, and a page
+to talk to its ports (page.h).
 
 All of them are started before the first measurement; all but the one that is measured are
 stopped (SIGSTOP), so that runs can take turns although a full table takes long to load.
@@ -12,7 +13,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from forward.page import TID, Page
+from forward.page import Page
 from forward.teacher import Teacher
 from lib import netns
 from lib.dataplane import Dataplane
@@ -28,8 +29,9 @@ class Program:
     families = (4, 6, 0)  # what it can be measured on; 0: mixed
     looks_up = True
 
-    def __init__(self, name, bench):
+    def __init__(self, name, bench, n_cores=1):
         self.name, self.bench = name, bench
+        self.cpus = bench.cpus[:n_cores]
         self.page = Page(bench.dir / f"{name}.page")
         self.log = bench.dir / f"{name}.log"
         self.process = None
@@ -45,7 +47,7 @@ class Program:
 
     def eal(self, cores, n_ports):
         """Arguments of the EAL for programs that take them."""
-        argv = ["-l", cores, "--in-memory", "--no-pci", "--no-telemetry"]
+        argv = ["--lcores", cores, "--in-memory", "--no-pci", "--no-telemetry"]
         argv += ["-d", str(self.bench.plugin), "--force-max-simd-bitwidth=512"]
         for n in range(n_ports):
             argv += ["--vdev", self.vdev(n)]
@@ -69,7 +71,10 @@ class Program:
         """Start and load; it is stopped when this returns."""
         self.launch()
         eventually(
-            lambda: self.alive() and self.page.get(TID), LOAD_S, 0.05, f"{self.name} polls"
+            lambda: self.alive() and len(self.page.tids()) == len(self.cpus),
+            LOAD_S,
+            0.05,
+            f"{self.name} polls",
         )
         self.load()
         self.process.send_signal(signal.SIGSTOP)
@@ -78,15 +83,18 @@ class Program:
         """Teach it the routes, if that is done while it runs."""
 
     def cpu_s(self):
-        """Seconds that its forwarding thread has had a CPU."""
-        tid = self.page.get(TID)
-        text = Path(f"/proc/{self.process.pid}/task/{tid}/schedstat").read_text()
-        return int(text.split()[0]) / 1e9
+        """Seconds that a forwarding thread has had a CPU, their mean."""
+        tids = self.page.tids()
+        return sum(cpu_s(self.task / str(tid)) for tid in tids) / len(tids)
 
     def process_cpu_s(self):
         """Seconds that all its threads have had a CPU."""
-        tasks = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
-        return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+        return sum(cpu_s(task) for task in self.task.iterdir())
+
+    @property
+    def task(self):
+        """Where its threads are."""
+        return Path(f"/proc/{self.process.pid}/task")
 
     def awake(self):
         """Context: it runs, the others do not."""
@@ -103,6 +111,11 @@ class Program:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+
+
+def cpu_s(task):
+    """Seconds on a CPU, of a thread's folder."""
+    return int((task / "schedstat").read_text().split()[0]) / 1e9
 
 
 class ProgramError(BaseException):
@@ -131,23 +144,26 @@ class Testpmd(Program):
     families = (4,)
     looks_up = False
 
-    def __init__(self, name, bench, mode):
-        super().__init__(name, bench)
+    def __init__(self, name, bench, mode, n_cores=1):
+        super().__init__(name, bench, n_cores)
         self.mode = mode
 
     def launch(self):
-        bench = self.bench
-        argv = ["dpdk-testpmd", *self.eal(f"{bench.other_cpu},{bench.cpu}", 2), "--"]
-        argv += [f"--forward-mode={self.mode}", "--nb-cores=1", "--burst=64"]
-        argv += ["--total-num-mbufs=16384", "--no-mlockall"]
-        self.spawn(argv)
+        n = len(self.cpus)
+        # Its first core only waits for a command, wherever there is room.
+        cores = [f"0@{self.bench.other_cpu}"]
+        cores += [f"{1 + i}@{cpu}" for i, cpu in enumerate(self.cpus)]
+        argv = ["dpdk-testpmd", *self.eal(",".join(cores), 2), "--"]
+        argv += [f"--forward-mode={self.mode}", f"--nb-cores={n}", "--burst=64"]
+        argv += [f"--rxq={n}", f"--txq={n}", f"--total-num-mbufs={8192 * (1 + n)}"]
+        self.spawn([*argv, "--no-mlockall"])
 
 
 class L3fwd(Program):
     """l3fwd of Debian's DPDK source, with its limits raised."""
 
-    def __init__(self, name, bench, lookup, program, only4=False):
-        super().__init__(name, bench)
+    def __init__(self, name, bench, lookup, program, only4=False, n_cores=1):
+        super().__init__(name, bench, n_cores)
         self.lookup, self.program = lookup, program
         self.rules = dict(bench.rules)
         if only4:
@@ -155,10 +171,11 @@ class L3fwd(Program):
             self.families = (4,)
 
     def launch(self):
-        bench = self.bench
-        argv = [str(self.program), *self.eal(str(bench.cpu), N_OUT + 1), "--"]
+        cores = ",".join(map(str, self.cpus))
+        argv = [str(self.program), *self.eal(cores, N_OUT + 1), "--"]
         argv += ["-p", hex((1 << (N_OUT + 1)) - 1), "-P", f"--lookup={self.lookup}"]
-        argv += [f"--config=(0,0,{bench.cpu})"]
+        queues = ",".join(f"(0,{i},{cpu})" for i, cpu in enumerate(self.cpus))
+        argv += [f"--config={queues}"]
         argv += [f"--rule_ipv{f}={self.rules[f]}" for f in (4, 6)]
         for n in range(1, N_OUT + 1):
             argv += [f"--eth-dest={n},02:00:00:00:{n:02x}:02"]
@@ -168,7 +185,7 @@ class L3fwd(Program):
 CONFIG = """\
 ports:
 {ports}
-cores: [{cpu}]
+cores: {cpus}
 control-netns: {netns}
 plugins: [{plugin}]
 control-socket: {socket}
@@ -184,8 +201,8 @@ log-level: info
 class Ours(Program):
     """fpm-dataplane as a user runs it: TAPs, static neighbours, routes over FPM."""
 
-    def __init__(self, name, bench, idle="adaptive", more="", build=None):
-        super().__init__(name, bench)
+    def __init__(self, name, bench, idle="adaptive", more="", build=None, n_cores=1):
+        super().__init__(name, bench, n_cores)
         self.netns = f"fdp-bench-{os.getpid()}-{name}"
         self.idle, self.more = idle, more
         self.daemon = Dataplane(
@@ -218,7 +235,7 @@ class Ours(Program):
         Path(self.daemon.config).write_text(
             CONFIG.format(
                 ports=ports,
-                cpu=self.bench.cpu,
+                cpus=self.cpus,
                 netns=self.netns,
                 plugin=self.bench.plugin,
                 socket=self.daemon.socket,

@@ -2,6 +2,7 @@
 """Tables and goals of the forwarding benchmarks, from their JSON lines. A goal is looked at,
 never enforced: machines differ."""
 
+from fib_report import HEAD as GOAL_HEAD
 from fib_report import print_columns, unique
 
 HEAD = ("program", "Mpps", "min", "max", "cycles", "min", "max", "wrong")
@@ -51,20 +52,27 @@ def print_sweeps(lines, out):
         here = [r for r in sweeps if (r["what"], r["table"]) == (what, table)]
         programs = unique(r["program"] for r in here)
         rows = [(f"{what}: Mpps (min..max)", *programs)]
-        for value in unique(r["value"] for r in here):
+        for value in sorted({r["value"] for r in here}):
             of = {r["program"]: r for r in here if r["value"] == value}
             cells = [sweep_cell(of.get(p), what) for p in programs]
-            rows.append((f"2^{value}" if what == "set" else value, *cells))
+            rows.append((f"2^{value:g}" if what == "set" else value, *cells))
         print(f"\n{table} table, v4, medians of {here[0]['runs']}", file=out)
         print_columns(rows, out)
 
 
 def sweep_cell(row, what):
-    """A rate; with the octets it is also Gbit/s on a wire, preamble and gap counted."""
+    """A rate; with the octets also Gbit/s on a wire, preamble and gap counted; with the cores
+    also the multiple of the fewest."""
     if row is None:
         return "-"
-    wire = f", {row['mpps'] * (row['value'] + 20) * 8e-3:.0f} G" if what == "len" else ""
-    return f"{row['mpps']:.1f} ({row['mpps_min']:.0f}..{row['mpps_max']:.0f}){wire}"
+    more = ""
+    if what == "len":
+        more = f", {row['mpps'] * (row['value'] + 20) * 8e-3:.0f} G"
+    elif what == "cores":
+        more = (
+            f", {row['scaling']:.2f}x ({row['scaling_low']:.2f}..{row['scaling_high']:.2f})"
+        )
+    return f"{row['mpps']:.1f} ({row['mpps_min']:.0f}..{row['mpps_max']:.0f}){more}"
 
 
 def verdict(got, least, aim, more=True):
@@ -77,6 +85,12 @@ def verdict(got, least, aim, more=True):
 
 def goals(lines):
     """(what, at least, aim, measured, verdict)."""
+    yield from rate_goals(lines)
+    yield from idle_goals(lines)
+
+
+def rate_goals(lines):
+    """Ratios to peers, and cycles."""
     for table, traffic, what, names, least, aim in RATIOS:
         rows = rates(lines, table, traffic)
         ours = [r["mpps"] for r in rows if r["program"] == "ours"]
@@ -116,7 +130,7 @@ def tables(lines, out):
     """Everything for people."""
     print_rates(lines, out)
     print_sweeps(lines, out)
-    rows = [("goal", "at least", "aim", "measured", ""), *goals(lines), *idle_goals(lines)]
+    rows = [GOAL_HEAD, *goals(lines)]
     if len(rows) > 1:
         print("\ngoals", file=out)
         print_columns(rows, out)

@@ -12,7 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench_fib import HugePages, choose_cpus
+import command
+from bench_fib import HugePages, choose_cpus, cpus_that_share
 from forward import sources
 from forward.programs import N_OUT, L3fwd, Ours, ProgramError, Testpmd
 from lib import netns
@@ -25,7 +26,13 @@ FILES = {
     "few": {f: ("few", "few-routes", "few-l3fwd") for f in (4, 6)},
     "full": {f: ("frames", "routes", "l3fwd") for f in (4, 6)},
     "set": {4: ("set", "routes", "l3fwd"), 6: ("frames", "routes", "l3fwd")},
+    **{
+        t: {f: (f"{t}/frames", f"{t}/routes", f"{t}/l3fwd") for f in (4, 6)}
+        for t in ("606k", "1m")
+    },
 }
+# Tables that are made up whatever TABLE says: routes of IPv4, of IPv6.
+MADE_UP = {"606k": (606_000, 30_000), "1m": (1_000_000, 200_000)}
 # The routes that everybody can hold: (prefix as we and as l3fwd write it, port).
 ONE = {4: [("0.0.0.0/0", "0.0.0.0/0", 1)]}
 FEW = {
@@ -33,23 +40,35 @@ FEW = {
     6: [(f"{a:x}00::/5", f"{a:x}00:0:0:0:0:0:0:0/5", 1 + i)
         for i, a in enumerate((0x20, 0x28, 0x30, 0x38))],
 }  # fmt: skip
+ASKED = set()  # names of options
 
 
 def option(name, default):
     """From the environment; a number where the default is one."""
+    ASKED.add(name)
     text = os.environ.get(name) or str(default)
     return type(default)(text)
 
 
 def options(name, default):
     """A comma-separated list from the environment, of the default's kind."""
-    kind = type(default[0])
+    ASKED.add(name)
+    kind = type(next(iter(default)))
     return [kind(x) for x in os.environ.get(name, "").split(",") if x] or list(default)
 
 
 def quick():
     """Is a short run wanted?"""
     return option("QUICK", "0") not in ("", "0")
+
+
+def in_order(cpu):
+    """The CPUs that programs of several cores take: `cpu` first, siblings of others last."""
+    seen, cores, siblings = set(), [], []
+    for one in [cpu, *sorted(os.sched_getaffinity(0) - {cpu})]:
+        (siblings if one in seen else cores).append(one)
+        seen |= cpus_that_share(one, "topology/thread_siblings_list")
+    return cores + siblings
 
 
 class Bench:
@@ -61,6 +80,7 @@ class Bench:
         self.dir.mkdir(parents=True, exist_ok=True)
         self.cpu, hog = choose_cpus()
         self.other_cpu = hog if hog >= 0 else self.cpu
+        self.cpus = in_order(self.cpu)
         self.frame_len = option("LEN", 64)
         self.reps = option("REPS", 3 if quick() else 7)
         self.seconds = option("SECONDS", 0.4)
@@ -100,20 +120,29 @@ class Bench:
                 self.skip(name, error)
         self.tables()
 
-    def tables(self):
-        """Routes and frames; made once for the same tables."""
-        argv = [str(self.build / "tests/bench/bench_frames"), str(self.dir), str(N_OUT)]
+    def make_table(self, folder, *routes):
+        """Routes and frames of a table below `folder`; made once for the same table.
+
+        routes: how many of IPv4, of IPv6, if they are made up; files that have them
+        """
+        folder.mkdir(exist_ok=True)
+        argv = [str(self.build / "tests/bench/bench_frames"), str(folder), str(N_OUT)]
         argv += [str(option("FRAMES", 4194304)), str(option("FRAMES6", 1048576))]
-        argv += [str(option("ROUTES", 900000)), str(option("ROUTES6", 160000))]
-        argv += os.environ.get("TABLE", "").split()
+        argv += map(str, routes)
         program = Path(argv[0]).stat().st_mtime
-        known, made = self.dir / "made", f"{program} {' '.join(argv)}"
+        known, made = folder / "made", f"{program} {' '.join(argv)}"
         if not known.exists() or known.read_text().split("\n")[0] != made:
             text = sources.run(argv)
             known.write_text(f"{made}\n{text}")
         for line in known.read_text().splitlines()[1:]:
             name, size = line.rsplit(" ", 1)
             self.say(f"table {name}: {size} routes")
+
+    def tables(self):
+        """The full table, and those that every program can hold."""
+        files = option("TABLE", "").split()
+        routes = option("ROUTES", 900_000), option("ROUTES6", 160_000)
+        self.make_table(self.dir, *routes, *files)
         for what, routes in (("one", ONE), ("few", FEW)):
             for family in routes:
                 text = "".join(f"{ours} {port}\n" for ours, _, port in routes[family])
@@ -123,6 +152,8 @@ class Bench:
 
     def use(self, table):
         """Choose between the tables of FILES."""
+        if table in MADE_UP:
+            self.make_table(self.dir / table, *MADE_UP[table])
         for family, names in FILES[table].items():
             paths = [self.dir / f"{name}{family}" for name in names]
             self.frames[family], self.routes[family], self.rules[family] = paths
@@ -147,24 +178,37 @@ class Bench:
                 "dpdk": sources.package_version(), "measured_cpu": self.cpu}  # fmt: skip
 
 
-def peers(bench, table, more=""):
-    """The programs of a table, in order; PEERS has parts of the names that are wanted.
+def peers(bench, table, more="", n_cores=1):
+    """The programs of a table, in order, as far as they are wanted.
 
     more: lines of our configuration file, before those of CONFIG.
     """
-    made = [Ours(f"ours-{table}", bench, more=more + os.environ.get("CONFIG", ""))]
+    end = f"-{table}" if n_cores == 1 else f"-{table}-{n_cores}"
+    config = more + option("CONFIG", "")
+    made = [Ours(f"ours{end}", bench, more=config, n_cores=n_cores)]
     if table in ("full", "none") and shutil.which("dpdk-testpmd"):
-        made += [Testpmd(f"testpmd-{m}", bench, m) for m in ("io", "macswap")]
+        made += [Testpmd(f"testpmd-{m}{end}", bench, m, n_cores) for m in ("io", "macswap")]
     if table == "few" or option("LPM_FULL", 0):
         if "l3fwd-4B" in bench.l3fwd:
-            made.append(L3fwd(f"l3fwd-lpm-{table}", bench, "lpm", bench.l3fwd["l3fwd-4B"]))
+            program = bench.l3fwd["l3fwd-4B"]
+            made.append(L3fwd(f"l3fwd-lpm{end}", bench, "lpm", program, n_cores=n_cores))
     for size in ("4B", "2B"):
         if f"l3fwd-{size}" in bench.l3fwd and table != "none":
             program = bench.l3fwd[f"l3fwd-{size}"]
-            name, two = f"l3fwd-fib-{size}-{table}", size == "2B"
-            made.append(L3fwd(name, bench, "fib", program, only4=two))
-    only = options("PEERS", [""])
-    return [p for p in made if any(x in p.name for x in only)]
+            name, two = f"l3fwd-fib-{size}{end}", size == "2B"
+            made.append(L3fwd(name, bench, "fib", program, only4=two, n_cores=n_cores))
+    return wanted(made)
+
+
+def wanted(programs):
+    """Those that PEERS has parts of the names of."""
+    parts = options("PEERS", [""])
+    return [p for p in programs if any(x in p.name for x in parts)]
+
+
+def kind(program, table):
+    """A program's name without what peers() put behind it."""
+    return program.name.partition(f"-{table}")[0]
 
 
 class Started:
@@ -218,6 +262,7 @@ def run(name, measure, report):
                 bench.say("not enough huge pages")
                 return 1
             measure(bench)
+            bench.emit(command.line(name, ASKED | {"HUGE_MIB"}))
     except (sources.SourceError, netns.CommandError, ProgramError, DataplaneError) as error:
         bench.say(f"cannot run: {error}; logs are in {bench.dir}")
         return 1

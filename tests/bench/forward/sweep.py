@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rates over one thing that varies: octets of a frame, frames a burst, how many /24s the
-destinations are in. All programs of a point take turns."""
+destinations are in, how many cores forward. All programs of a point take turns."""
+
+import math
+import os
 
 from forward import rig
-from forward.measure import in_turns, summary
+from forward.measure import in_turns, spread, summary
 
 LENS = (64, 128, 256, 512, 1024, 1518)
 BURSTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-SETS = (8, 10, 12, 14, 16, 17, 18, 19, 20, 21, 22, 24)
+SETS = (8, 10, 12, 14, 16, 17, 18, 19, 20, 21, 22, 23, 24)
+FRAME4_BYTES = 8  # frame.h
+SCALED = ("ours", "testpmd-io", "l3fwd-fib-2B")  # the fastest of each kind
 
 
 def points(bench, table, what, values, shape, more=""):
@@ -22,7 +27,7 @@ def points(bench, table, what, values, shape, more=""):
             seen = in_turns(running, 4, max(3, bench.reps // 2), bench.seconds / 2)
             for program, samples in seen.items():
                 row = {"bench": "sweep", "what": what, "value": value, "table": table}
-                row |= {"program": program.name.removesuffix(f"-{table}")}
+                row |= {"program": rig.kind(program, table)}
                 bench.emit(row | summary(samples))
 
 
@@ -41,8 +46,39 @@ def bursts(bench):
 
 
 def sets(bench):
-    """Destinations, each in a /24 of its own, 2^n of them."""
-    points(bench, "set", "set", rig.options("SETS", SETS), lambda n: {"window": 1 << n})
+    """Destinations, each in a /24 of its own, 2^n of them; the last: as many as have a route."""
+    bench.use("set")
+    asked = rig.options("SETS", SETS)
+    most = math.log2(os.path.getsize(bench.frames[4]) / FRAME4_BYTES)
+    values = [n for n in asked if n < most]
+    if len(values) < len(asked):
+        values.append(round(most, 2))
+    points(bench, "set", "set", values, lambda n: {"window": round(2**n)})
 
 
-SWEEPS = {"len": lengths, "burst": bursts, "set": sets}
+def doubled(n):
+    """1, 2, 4 and so on, and `n`."""
+    return [*(1 << i for i in range(n.bit_length()) if 1 << i < n), n]
+
+
+def cores(bench):
+    """On so many cores, each with a queue of its own; how much more than on the fewest."""
+    counts = [
+        n for n in rig.options("CORES", doubled(len(bench.cpus))) if n <= len(bench.cpus)
+    ]
+    bench.use("full")
+    programs = {p: n for n in counts for p in rig.peers(bench, "full", n_cores=n)}
+    programs = {p: n for p, n in programs.items() if rig.kind(p, "full") in SCALED}
+    with rig.Started(bench, list(programs)) as running:
+        seen = in_turns(running, 4, bench.reps, bench.seconds)
+    first = {}
+    for program, samples in seen.items():
+        kind, n = rig.kind(program, "full"), programs[program]
+        base = first.setdefault(kind, samples)
+        ratios = [a["mpps"] / b["mpps"] for a, b in zip(samples, base)]
+        row = {"bench": "sweep", "what": "cores", "value": n, "table": "full"}
+        row |= {"program": kind, **summary(samples), **spread("scaling", ratios)}
+        bench.emit(row)
+
+
+SWEEPS = {"len": lengths, "burst": bursts, "set": sets, "cores": cores}

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Another flavour of liburcu: mb, memb (membarrier where the kernel has it) or signal. FLAVOR
- * is its name, HEADER its header: one a file is all that they allow.
+ * is its name, HEADER its header: one a file is all that they allow. UNBLOCK is the signal that
+ * it sends to readers, if any: the daemon has SIGUSR1 blocked everywhere, for a use of its own.
  */
 #include HEADER
+
+#include <signal.h>
+#include <stdbool.h>
 
 #include "instead.h"
 #include "sync.h"
@@ -12,9 +16,23 @@
 #define NAME(f, what) JOIN(urcu_, f, what)
 #define OF(what)      NAME(FLAVOR, what)
 
+/* `old`: out, what was blocked before. */
+static void
+unblock(sigset_t *old)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+#ifdef UNBLOCK
+	sigaddset(&set, UNBLOCK);
+#endif
+	pthread_sigmask(SIG_UNBLOCK, &set, old);
+}
+
 void
 urcu_qsbr_register_thread(void)
 {
+	unblock(NULL);
 	OF(_register_thread)();
 	OF(_read_lock)();
 }
@@ -55,6 +73,31 @@ void
 urcu_qsbr_barrier(void)
 {
 	OF(_barrier)();
+}
+
+void
+urcu_qsbr_synchronize_rcu(void)
+{
+	bool online = OF(_read_ongoing)();
+
+	if (online)
+		OF(_read_unlock)();
+	OF(_synchronize_rcu)();
+	if (online)
+		OF(_read_lock)();
+}
+
+/* The thread that is born here is a reader, too. */
+struct call_rcu_data *
+urcu_qsbr_get_default_call_rcu_data(void)
+{
+	struct call_rcu_data *data;
+	sigset_t old;
+
+	unblock(&old);
+	data = OF(_get_default_call_rcu_data)();
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return data;
 }
 
 void

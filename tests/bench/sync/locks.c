@@ -34,7 +34,7 @@ static struct lock global; /* all zeros: a mutex and a lock that are open */
 #endif
 static atomic_uint n_locks;
 static __thread struct lock *mine;
-static __thread bool forwarder;
+static __thread bool forwarder, online;
 
 static bool
 shares_rw(void)
@@ -49,6 +49,7 @@ shares_rw(void)
 static void
 take(void)
 {
+	online = true;
 #ifdef LOCK_NONE
 	if (forwarder)
 		return;
@@ -64,6 +65,7 @@ take(void)
 static void
 give(void)
 {
+	online = false;
 #ifdef LOCK_NONE
 	if (forwarder)
 		return;
@@ -145,6 +147,18 @@ sync_publish(void)
 #endif
 }
 
+void
+urcu_qsbr_synchronize_rcu(void)
+{
+	bool mine_too = online;
+
+	if (mine_too)
+		give();
+	sync_publish();
+	if (mine_too)
+		take();
+}
+
 /* call_rcu: a thread that publishes, then calls back. */
 static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t queue_more = PTHREAD_COND_INITIALIZER;
@@ -184,6 +198,13 @@ reclaimer_main(void *arg)
 			free(one);
 		}
 	}
+	return NULL;
+}
+
+/* The thread is made when there is something to do. */
+struct call_rcu_data *
+urcu_qsbr_get_default_call_rcu_data(void)
+{
 	return NULL;
 }
 
