@@ -100,16 +100,21 @@ def main():
         signal.signal(number, lambda *_: sys.exit(130))
     sweep_leftovers()
     lines, before = [], steal()
+
+    def emit(line):
+        print(json.dumps(line), flush=True)
+        lines.append(line)
+
     try:
         for line in measure(found, names):
-            print(json.dumps(line), flush=True)
-            lines.append(line)
+            emit(line)
     except KeyboardInterrupt:
         print("bench-fpm: interrupted", file=sys.stderr)
         return 130
-    print(json.dumps(command.line("bench-fpm", {*FULL, "QUICK", "ROWS"})), flush=True)
     after = steal()
-    lines[0]["steal"] = (after[0] - before[0]) / max(1, after[1] - before[1])
+    share = (after[0] - before[0]) / max(1, after[1] - before[1])
+    emit({"bench": "steal", "share": round(share, 5)})
+    emit(command.line("bench-fpm", {*FULL, "QUICK", "ROWS"}))
     report.tables(lines)
     return 0
 

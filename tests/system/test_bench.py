@@ -182,15 +182,50 @@ def test_of_runs_behind_one_another_the_last_word_counts(tmp_path):
     ]
 
 
+def report(folder, monkeypatch, **benches):
+    """The report's text, of the lines of benchmarks; _ for -."""
+    for name, rows in benches.items():
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"{name.replace('_', '-')}.jsonl").write_text(text)
+    monkeypatch.setattr(sys, "argv", ["bench_report.py", str(folder)])
+
+    assert bench_report.main() == 0
+    return (folder / "report.md").read_text()
+
+
 def test_the_report_tells_what_was_not_run(tmp_path, monkeypatch):
     row = {"bench": "sync", "kind": "none", "published": 0, "runs": 3}
     for key in ("quiet_mpps", "busy_mpps", "quiet_of_none", "busy_of_none"):
         row |= {key + end: 1.0 for end in ("", "_min", "_max", "_low", "_high")}
-    (tmp_path / "bench-sync.jsonl").write_text(json.dumps(row) + "\n")
-    monkeypatch.setattr(sys, "argv", ["bench_report.py", str(tmp_path)])
 
-    assert bench_report.main() == 0
+    text = report(tmp_path, monkeypatch, bench_sync=[row])
 
-    text = (tmp_path / "report.md").read_text()
     assert "none   1.0  1.0  1.0" in text
     assert "`make bench-loss` has left nothing here" in text
+
+
+def test_the_report_begins_with_goals_and_has_commands(tmp_path, monkeypatch):
+    loss = {"bench": "loss", "program": "ours", "load": 80, "mpps": 30.0, "doing": "replay",
+            "depth": 1 << 20, "offered": 1000, "missed": 0, "lost_inside": 0, "wrong_port": 0,
+            "wrong_header": 0, "gaps": 0, "bridge_us": 9.0, "gap_max_us": 0, "cpu": 1.0}  # fmt: skip
+    command = {"bench": "command", "command": "make bench-loss LOADS=80"}
+
+    text = report(tmp_path, monkeypatch, bench_loss=[loss, command])
+
+    goals, _, rest = text.partition("## Loss")
+    assert (
+        "loss from replays at 80 % load         0    0  0 of 1000  met, and the aim"
+        in goals
+    )
+    assert "make bench-loss LOADS=80" in rest
+
+
+def test_the_report_takes_the_lines_of_bench_fpm_as_they_come(tmp_path, monkeypatch):
+    machine = {"bench": "machine", "cpu": "x", "cores": 2, "kernel": "6", "dpdk": "22",
+               "version": "v", "control_cpu": 0, "own_cpu": 1, "idle": "poll"}  # fmt: skip
+
+    text = report(
+        tmp_path, monkeypatch, bench_fpm=[machine, {"bench": "steal", "share": 0.25}]
+    )
+
+    assert "25.0% of the CPUs were stolen" in text

@@ -112,7 +112,8 @@ def tables(lines, out=sys.stderr):
                 f"\nmachine: {line['cpu']}, {line['cores']} cores, kernel "
                 f"{line['kernel']}, {line['dpdk']}, version {line['version']}; CPU "
                 f"{line['control_cpu']}: the daemon's control threads; CPU "
-                f"{line['own_cpu']}: forwarder ({line['idle']}), sender, prober; "
-                f"{line['steal']:.1%} of the CPUs were stolen meanwhile",
+                f"{line['own_cpu']}: forwarder ({line['idle']}), sender, prober",
                 file=out,
             )
+        if line["bench"] == "steal":
+            print(f"{line['share']:.1%} of the CPUs were stolen meanwhile", file=out)
