@@ -29,6 +29,7 @@ DOING = ("idle", "updates", "replay")
 # As a NIC has them, and so many that no absence of the machine fills them: what is lost then
 # is the router's.
 DEPTHS = (PAGE_DEPTH, 1 << 20)
+AWAY_US = 50  # a busy round takes 10 us at the most
 
 
 class Control:
@@ -58,19 +59,23 @@ def point(bench, ours, most, load, doing, depth):
     seconds = rig.option("SECONDS", 2.0 if rig.quick() else 60.0)
     mpps = most * load / 100
     lost, seen = rated(ours, mpps, seconds, depth=depth, during=control)
+    what = {"program": "ours", "load": load, "doing": doing, "depth": depth}
+    return row(what, mpps, seconds, lost, seen["polls"]) | control.did
+
+
+def row(what, mpps, seconds, lost, polls):
+    """One row. what: that tells it from others."""
     # The queue bridges so long an absence; a NIC's, at this rate, some 20 us.
-    bridge_us = depth / mpps
+    bridge_us = what["depth"] / mpps
+    away = gaps(polls, AWAY_US)["gaps_ms"] / 1e3 / seconds
     return {
         "bench": "loss",
-        "program": "ours",
-        "load": load,
         "mpps": round(mpps, 2),
-        "doing": doing,
-        "depth": depth,
+        **what,
         **lost,
-        **gaps(seen["polls"], bridge_us),
+        **gaps(polls, bridge_us),
         "bridge_us": round(bridge_us, 1),
-        **control.did,
+        "away": round(away, 5),
     }
 
 
@@ -78,17 +83,8 @@ def reference(io, load, mpps, depth):
     """The same rate through a program that does nothing: what the machine loses alone."""
     seconds = rig.option("SECONDS", 2.0 if rig.quick() else 60.0)
     lost, seen = rated(io, mpps, seconds, check=0, depth=depth)
-    return {
-        "bench": "loss",
-        "program": "testpmd-io",
-        "load": load,
-        "mpps": round(mpps, 2),
-        "doing": "idle",
-        "depth": depth,
-        **lost,
-        **gaps(seen["polls"], depth / mpps),
-        "bridge_us": round(depth / mpps, 1),
-    }
+    what = {"program": "testpmd-io", "load": load, "doing": "idle", "depth": depth}
+    return row(what, mpps, seconds, lost, seen["polls"])
 
 
 def rate_drop(bench, ours):
@@ -173,7 +169,7 @@ def report(lines, out):
     loss = [r for r in lines if r["bench"] == "loss"]
     for depth in dict.fromkeys(r["depth"] for r in loss):
         rows = [("load, control plane", "Mpps", "offered", "inside", "wrong", "missed",
-                 "of offered", "gaps longer", "than us", "longest us", "of its core")]  # fmt: skip
+                 "of offered", "gaps longer", "than us", "longest us", "away", "of its core", "stolen")]  # fmt: skip
         # Ours before what it is held against, also if they were measured in pieces.
         for r in sorted(loss, key=lambda r: (r["load"], r["program"] != "ours")):
             if r["depth"] != depth:
@@ -187,7 +183,7 @@ def report(lines, out):
                          r["wrong_port"] + r["wrong_header"] if r["program"] == "ours" else "-",
                          r["missed"], share(r["missed"], r["offered"]), r["gaps"],
                          f"{r['bridge_us']:.0f}", f"{r['gap_max_us']:.0f}",
-                         f"{r['cpu']:.0%}"))  # fmt: skip
+                         f"{r['away']:.2%}", f"{r['cpu']:.1%}", f"{r['stolen']:.1%}"))  # fmt: skip
         print(
             f"\nloss with {depth} descriptors, 100 % is the rate measured before each",
             file=out,

@@ -119,7 +119,7 @@ def test_gaps_are_those_that_descriptors_cannot_bridge():
     polls = [(0.1, 1000), (30.0, 4), (2000.0, 2)]
 
     assert measure.gaps(polls, 30) == {"gaps": 6, "gaps_ms": 4.12, "gap_max_us": 2000.0}
-    assert measure.gaps(polls, 5000) == {"gaps": 0, "gaps_ms": 0, "gap_max_us": 0}
+    assert measure.gaps(polls, 5000) == {"gaps": 0, "gaps_ms": 0, "gap_max_us": 2000.0}
 
 
 def test_changes_leave_every_answer_and_undo_themselves(tmp_path):
@@ -207,7 +207,8 @@ def test_the_report_tells_what_was_not_run(tmp_path, monkeypatch):
 def test_the_report_begins_with_goals_and_has_commands(tmp_path, monkeypatch):
     loss = {"bench": "loss", "program": "ours", "load": 80, "mpps": 30.0, "doing": "replay",
             "depth": 1 << 20, "offered": 1000, "missed": 0, "lost_inside": 0, "wrong_port": 0,
-            "wrong_header": 0, "gaps": 0, "bridge_us": 9.0, "gap_max_us": 0, "cpu": 1.0}  # fmt: skip
+            "wrong_header": 0, "gaps": 0, "bridge_us": 9.0, "gap_max_us": 0, "cpu": 1.0,
+            "away": 0.0, "stolen": 0.0}  # fmt: skip
     command = {"bench": "command", "command": "make bench-loss LOADS=80"}
 
     text = report(tmp_path, monkeypatch, bench_loss=[loss, command])

@@ -2,6 +2,7 @@
 """What can be measured of one running program, and many samples as a few figures."""
 
 import math
+import os
 import statistics
 import time
 
@@ -48,9 +49,11 @@ def rated(program, mpps, seconds, family=4, check=LOOK, depth=0, during=None):
 
     during(end) runs meanwhile and returns at time.monotonic() `end`; None: nothing does.
     Returns what was offered, lost (missed: no descriptor was free; inside: taken, never
-    sent) and wrong, the share of its core that it had, and the histograms of latency and of polls, in us.
+    sent) and wrong, the share of its core that it had and that the host took away, and the
+    histograms of latency and of polls, in us.
     """
     with program.awake() as page:
+        stolen = stolen_s(program.cpus[0])
         before, cpu, begin = page.counts(), program.cpu_s(), time.monotonic()
         page.begin(family, check=check, gap_q16=page.gap_of(mpps), depth=depth)
         end = begin + seconds
@@ -58,7 +61,9 @@ def rated(program, mpps, seconds, family=4, check=LOOK, depth=0, during=None):
             during(end)
         time.sleep(max(0, end - time.monotonic()))
         page.end()
-        cpu = (program.cpu_s() - cpu) / (time.monotonic() - begin)
+        wall = time.monotonic() - begin
+        cpu = (program.cpu_s() - cpu) / wall
+        stolen = (stolen_s(program.cpus[0]) - stolen) / wall
         time.sleep(0.02)  # what is in its hands goes out
         after = page.counts()
         latency, polls = page.latencies(), page.polls()
@@ -70,8 +75,16 @@ def rated(program, mpps, seconds, family=4, check=LOOK, depth=0, during=None):
         "lost_inside": took["rx"] - took["tx"],
         "wrong_port": took["wrong_port"],
         "wrong_header": took["wrong_header"],
-        "cpu": round(cpu, 3),
+        "cpu": round(cpu, 4),
+        "stolen": round(stolen, 4),
     }, {"latency": latency, "polls": polls}
+
+
+def stolen_s(cpu):
+    """Seconds that the host had a CPU of ours for others, since boot; in ticks."""
+    with open("/proc/stat", encoding="ascii") as file:
+        (words,) = (x.split() for x in file if x.startswith(f"cpu{cpu} "))
+    return int(words[8]) / os.sysconf("SC_CLK_TCK")
 
 
 def capacity(program, family=4, reps=3, seconds=0.3, check=LOOK):
@@ -162,7 +175,7 @@ def gaps(polls, least_us):
     return {
         "gaps": sum(n for _, n in long),
         "gaps_ms": round(sum(us * n for us, n in long) / 1e3, 2),
-        "gap_max_us": round(long[-1][0], 1) if long else 0,
+        "gap_max_us": round(polls[-1][0], 1) if polls else 0,
     }
 
 
