@@ -59,6 +59,16 @@ take_idle(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, voi
 }
 
 static void
+take_fib_copies(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		void *out)
+{
+	int i = take_word(c, key, at, (const char *const[]){"one", "per-node", NULL});
+
+	if (i >= 0)
+		*(bool *)out = i == 1;
+}
+
+static void
 take_log_level(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
 {
 	int i = take_word(c, key, at,
@@ -232,6 +242,8 @@ static const struct cfg_key memory_keys[] = {
 	 .text = cfg_text_bool},
 	{"size-mib", cfg_take_memory, AT(memory_mib), .min = 64, .max = MEMORY_MAX_MIB,
 	 .text = cfg_text_uint},
+	{"fib-copies", take_fib_copies, AT(fib_per_node), .expected = "one or per-node",
+	 .text = cfg_text_copies},
 	{NULL},
 };
 

@@ -30,6 +30,7 @@
  *   memory:
  *     hugepages: false           # optional
  *     size-mib: 256              # optional: packet buffers and rings
+ *     fib-copies: one            # optional: one, or per-node: one a NUMA node that forwards
  *   plugins: [/usr/lib/pmd/librte_net_x.so]   # optional: drivers that DPDK does not know
  *   idle: adaptive               # optional: adaptive or poll
  *   rx-burst: 64                 # optional: packets a receive call, and a transmit call
@@ -90,6 +91,7 @@ struct config {
 	struct sockaddr_storage metrics_listen;
 	bool hugepages;
 	unsigned int memory_mib;
+	bool fib_per_node; /* a copy of the FIB on each NUMA node that forwards */
 	char plugin[CONFIG_PLUGINS_MAX][256]; /* shared objects for the EAL to load */
 	unsigned int n_plugin;
 	bool poll_always;

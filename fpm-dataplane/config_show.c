@@ -196,6 +196,12 @@ cfg_text_idle(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX
 }
 
 const char *
+cfg_text_copies(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	return *(const bool *)at(key, base) ? "per-node" : "one";
+}
+
+const char *
 cfg_text_level(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
 {
 	static const char *const name[] = {"error", "warn", "info", "debug"};

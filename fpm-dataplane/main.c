@@ -126,6 +126,7 @@ forwarder_make(const struct config *conf, unsigned int i)
 		return rc;
 	snprintf(name, sizeof(name), "fwd-%u", i);
 	*f = (struct fwd_conf){.fib = dp.fib,
+			       .tries = fib_copy_for(dp.fib, dp.deal.node[i]),
 			       .punt = &dp.worker[W_PUNT],
 			       .count = counters_register(name),
 			       .watch = dp.watch,
@@ -179,12 +180,20 @@ rib_begin(const struct config *conf)
 			       .checkpoint_fd = service_take(KEEP_CHECKPOINT),
 			       .checkpoint_max_age_s = conf->checkpoint_max_age_s,
 			       .netns_id = netns_id(conf->control_netns)};
+	struct fib_conf fib = {.retire = rib_retire, .retire_ctx = &w[W_RIB]};
 	int rc = rib_setup(&w[W_RIB], &rib);
 
+	if (conf->fib_per_node)
+		fib_conf_nodes(&fib, dp.deal.node, conf->n_core);
 	if (rc == 0)
-		rc = fib_create(&dp.fib, rib_retire, &w[W_RIB]);
+		rc = fib_create(&dp.fib, &fib);
 	if (rc < 0)
 		return rc;
+	for (unsigned int c = 0; c < fib.n_nodes; c++)
+		log_info("fib: copy node=%d%s%s", fib.node[c],
+			 dp.fib->copy[c].refused != 0 ? " refused=" : "",
+			 dp.fib->copy[c].refused != 0 ? strerror(dp.fib->copy[c].refused)
+						      : "");
 	rib_set_fib(&w[W_RIB], dp.fib);
 	rc = worker_prepare(&w[W_RIB]);
 	/* A checkpoint that is still written to is none yet. */
@@ -505,6 +514,12 @@ run(const struct config *conf)
 	(void)urcu_qsbr_get_default_call_rcu_data();
 	if (preflight(conf, dp.heir_of >= 0) < 0)
 		return 1;
+	dp.deal = (struct deal){.serving = dp.serving,
+				.cpu = dp.conf.core,
+				.n_fwd = conf->n_core,
+				.port = dp.port};
+	for (unsigned int i = 0; i < conf->n_core; i++)
+		dp.deal.node[i] = plan_node(conf->core[i]);
 	rc = rib_begin(conf);
 	if (rc < 0) {
 		log_error("main: rib does not start error=%s", strerror(-rc));
@@ -519,12 +534,6 @@ run(const struct config *conf)
 		return 1;
 	}
 	policer_init(rte_get_tsc_hz(), conf->policer);
-	dp.deal = (struct deal){.serving = dp.serving,
-				.cpu = dp.conf.core,
-				.n_fwd = conf->n_core,
-				.port = dp.port};
-	for (unsigned int i = 0; i < conf->n_core; i++)
-		dp.deal.node[i] = (int)rte_lcore_to_socket_id(i + 1);
 	dp.pool = eal_pool(conf);
 	rc = dp.pool == NULL ? -ENOMEM : 0;
 	if (rc == 0 && dp.shared)

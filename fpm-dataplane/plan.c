@@ -5,10 +5,28 @@
 #include "plan.h"
 
 #include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define NODES_MAX 64
 
 static cpu_set_t allowed; /* before anybody was kept off any */
 static cpu_set_t spared;  /* of them those that do not forward */
 static bool one_left;     /* one CPU is all that control threads have */
+
+int
+plan_node(unsigned int cpu)
+{
+	char path[64];
+
+	for (int node = 0; node < NODES_MAX; node++) {
+		snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/cpu%u", node,
+			 cpu);
+		if (access(path, F_OK) == 0)
+			return node;
+	}
+	return 0;
+}
 
 unsigned int
 plan_on(const unsigned int *core, unsigned int n_core, unsigned int cpu)

@@ -32,6 +32,9 @@ void plan_spare(pthread_t thread);
 /* The calling thread on all CPUs that were ours at first, or where plan_cores() left it. */
 void plan_everywhere(bool yes);
 
+/* NUMA node of a CPU, 0 where the kernel tells of none. */
+int plan_node(unsigned int cpu);
+
 /* Index of the forwarder on a CPU that is one of `core`. */
 unsigned int plan_on(const unsigned int *core, unsigned int n_core, unsigned int cpu);
 

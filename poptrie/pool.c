@@ -8,9 +8,12 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <linux/mempolicy.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include "pool.h"
 
 #define HUGE_BYTES ((size_t)2 << 20)
@@ -18,7 +21,7 @@
 
 /* Pages are touched when used: reserving generously costs address space only. */
 static void *
-map_pages(size_t bytes, unsigned int flags)
+map_pages(const struct pt_mem *m, size_t bytes, unsigned int flags)
 {
 	size_t align = bytes >= HUGE_BYTES ? HUGE_BYTES : 4096;
 	size_t room = bytes + align - 4096;
@@ -35,6 +38,8 @@ map_pages(size_t bytes, unsigned int flags)
 		munmap(at + bytes, raw + room - (at + bytes));
 	if (flags & PT_MEM_HOT)
 		madvise(at, bytes, MADV_HUGEPAGE); /* a wish; refusal is fine */
+	if ((flags & PT_MEM_HOT) && m->nodes != 0) /* another; one bit more than it has */
+		syscall(SYS_mbind, at, bytes, MPOL_PREFERRED, &m->nodes, 65ul, 0u);
 	return at;
 }
 
@@ -52,7 +57,7 @@ pt_mem_get(const struct pt_mem *m, size_t bytes, size_t align, unsigned int flag
 	if (m->alloc) {
 		mem = m->alloc(m->ctx, bytes, align);
 	} else if (bytes >= MMAP_BYTES) {
-		return map_pages(map_bytes(bytes), flags);
+		return map_pages(m, map_bytes(bytes), flags);
 	} else if (posix_memalign(&mem, align < sizeof(void *) ? sizeof(void *) : align,
 				  bytes) != 0) {
 		return NULL;

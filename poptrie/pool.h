@@ -11,13 +11,14 @@
 #include <stdint.h>
 
 #define PT_NIL     UINT32_MAX
-#define PT_MEM_HOT 1u /* read by lookups: ask for huge pages */
+#define PT_MEM_HOT 1u /* read by lookups: ask for huge pages, on their node */
 
 /* The caller's memory hooks, or mmap and malloc when `alloc` is NULL. */
 struct pt_mem {
 	void *(*alloc)(void *ctx, size_t bytes, size_t align);
 	void (*free)(void *ctx, void *mem);
 	void *ctx;
+	uint64_t nodes; /* of struct poptrie_conf */
 };
 
 /* Zeroed memory or NULL.                                                  [writer] */

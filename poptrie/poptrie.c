@@ -51,7 +51,7 @@ int
 pt_create(struct poptrie **out, const struct poptrie_conf *conf, enum pt_layout layout,
 	  enum pt_isa isa)
 {
-	struct pt_mem mem = {conf->alloc, conf->free, conf->ctx};
+	struct pt_mem mem = {conf->alloc, conf->free, conf->ctx, conf->nodes};
 	struct poptrie *pt;
 	struct pt_view *v;
 

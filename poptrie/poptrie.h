@@ -43,6 +43,11 @@ struct poptrie_conf {
 	void *(*alloc)(void *ctx, size_t bytes, size_t align);
 	void (*free)(void *ctx, void *mem);
 	/*
+	 * Without hooks: NUMA nodes that lookups should find their memory on, a bit each; 0
+	 * for wherever. A wish: what a node has no room for, or the kernel refuses, is elsewhere.
+	 */
+	uint64_t nodes;
+	/*
 	 * Called at most once a commit, by the committing thread, after publication. The
 	 * callee keeps `r` and calls poptrie_reclaim(pt, r) in the writer thread once no reader
 	 * can see the old blocks. NULL: no concurrent readers, blocks are freed at once.

@@ -264,6 +264,34 @@ fib_print(const json_t *row, const char *key, const char *name)
 	    human_bytes(row_int(fib, "radix_bytes"), radix));
 }
 
+/* Where there are several: each has all of it. */
+static void
+fib_copies_print(const json_t *row)
+{
+	const json_t *copies = json_object_get(row, "fib_copies");
+	size_t c;
+	json_t *copy;
+
+	json_array_foreach (copies, c, copy) {
+		const char *const family[] = {"fib4", "fib6"};
+		long long read = 0, radix = 0;
+		char name[32], one[32], two[32];
+
+		if (!row_has(copy, "node"))
+			continue;
+		for (unsigned int v = 0; v < 2; v++) {
+			const json_t *fib = json_object_get(copy, family[v]);
+
+			read += row_int(fib, "bytes");
+			radix += row_int(fib, "radix_bytes");
+		}
+		snprintf(name, sizeof(name), "FIB node %lld", row_int(copy, "node"));
+		say(name, "a copy of both: forwarders there read %s; writer's trees %s%s",
+		    human_bytes(read, one), human_bytes(radix, two),
+		    row_true(copy, "placed") ? "" : "; the kernel refuses to place memory");
+	}
+}
+
 void
 status_memory(const json_t *row)
 {
@@ -273,6 +301,7 @@ status_memory(const json_t *row)
 	    human_bytes(row_int(row, "peak_rss_bytes"), peak));
 	fib_print(row, "fib4", "FIB IPv4");
 	fib_print(row, "fib6", "FIB IPv6");
+	fib_copies_print(row);
 	if (row_has(row, "rib_bytes"))
 		say("RIB", "%s", human_bytes(row_int(row, "rib_bytes"), now));
 	say("FPM queue", "%s", human_bytes(row_int(row, "queue_bytes"), now));

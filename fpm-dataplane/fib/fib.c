@@ -6,10 +6,13 @@
 #include "fib/fib.h"
 
 #include <errno.h>
+#include <linux/mempolicy.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <urcu/urcu-qsbr.h>
 
 /* Zeroed, page-aligned, and paid for only where it is touched. */
@@ -29,12 +32,40 @@ release(void *mem, size_t bytes)
 		munmap(mem, bytes);
 }
 
-int
-fib_create(struct fib **out,
-	   void (*retire)(void *ctx, struct poptrie *pt, struct poptrie_retired *r),
-	   void *retire_ctx)
+/* Does the kernel place memory on a node for us? A container may forbid it. Returns errno. */
+static int
+refusal(uint64_t nodes)
 {
-	struct poptrie_conf conf = {.retire = retire, .ctx = retire_ctx};
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *mem = reserve(page);
+	int error = 0;
+
+	if (mem != NULL &&
+	    syscall(SYS_mbind, mem, page, MPOL_PREFERRED, &nodes, 65ul, 0u) < 0)
+		error = errno;
+	release(mem, page);
+	return error;
+}
+
+static int
+copy_create(struct fib_copy *copy, const struct fib_conf *conf, int node)
+{
+	struct poptrie_conf pc = {.family = POPTRIE_IP4,
+				  .retire = conf->retire,
+				  .ctx = conf->retire_ctx,
+				  .nodes = node >= 0 && node < 64 ? 1ull << node : 0};
+	int rc = poptrie_create(&copy->pt4, &pc);
+
+	copy->node = node;
+	if (pc.nodes != 0)
+		copy->refused = refusal(pc.nodes);
+	pc.family = POPTRIE_IP6;
+	return rc < 0 ? rc : poptrie_create(&copy->pt6, &pc);
+}
+
+int
+fib_create(struct fib **out, const struct fib_conf *conf)
+{
 	struct fib *fib = calloc(1, sizeof(*fib));
 	int rc = -ENOMEM;
 
@@ -53,16 +84,15 @@ fib_create(struct fib **out,
 		rc = -EIO;
 		goto fail;
 	}
-	conf.family = POPTRIE_IP4;
-	rc = poptrie_create(&fib->pt4, &conf);
-	if (rc < 0)
-		goto fail;
-	conf.family = POPTRIE_IP6;
-	rc = poptrie_create(&fib->pt6, &conf);
-	if (rc < 0)
-		goto fail;
-	*out = fib;
-	return 0;
+	fib->n_copies = conf->n_nodes > 0 ? conf->n_nodes : 1;
+	rc = 0;
+	for (unsigned int c = 0; c < fib->n_copies && rc == 0; c++)
+		rc = copy_create(&fib->copy[c], conf,
+				 conf->n_nodes > 0 ? conf->node[c] : -1);
+	if (rc == 0) {
+		*out = fib;
+		return 0;
+	}
 fail:
 	fib_destroy(fib);
 	return rc;
@@ -71,10 +101,10 @@ fail:
 void
 fib_destroy(struct fib *fib)
 {
-	if (fib->pt6 != NULL)
-		poptrie_destroy(fib->pt6);
-	if (fib->pt4 != NULL)
-		poptrie_destroy(fib->pt4);
+	for (unsigned int c = 0; c < FIB_COPIES_MAX; c++) {
+		poptrie_destroy(fib->copy[c].pt6);
+		poptrie_destroy(fib->copy[c].pt4);
+	}
 	if (fib->hosts != NULL)
 		cds_lfht_destroy(fib->hosts, NULL);
 	for (unsigned int i = 0; i < IFIDX_MAX; i++)
@@ -83,6 +113,28 @@ fib_destroy(struct fib *fib)
 	release(fib->adj, FIB_ADJ_MAX * sizeof(*fib->adj));
 	release(fib->group, FIB_GROUP_MAX * sizeof(*fib->group));
 	free(fib);
+}
+
+void
+fib_conf_nodes(struct fib_conf *conf, const int *node, unsigned int n)
+{
+	for (unsigned int f = 0; f < n; f++) {
+		unsigned int c = 0;
+
+		while (c < conf->n_nodes && conf->node[c] != node[f])
+			c++;
+		if (c == conf->n_nodes && c < FIB_COPIES_MAX)
+			conf->node[conf->n_nodes++] = node[f];
+	}
+}
+
+const struct fib_copy *
+fib_copy_for(const struct fib *fib, int node)
+{
+	for (unsigned int c = 0; c < fib->n_copies; c++)
+		if (fib->copy[c].node == node)
+			return &fib->copy[c];
+	return &fib->copy[0];
 }
 
 unsigned long
@@ -141,8 +193,8 @@ fib_path
 fib_resolve(const struct fib *fib, uint8_t family, const struct ipaddr *dst,
 	    uint32_t flow_hash)
 {
-	uint32_t group = family == 4 ? poptrie4_lookup(fib->pt4, ipaddr_v4(dst))
-				     : poptrie6_lookup(fib->pt6, dst->octet);
+	uint32_t group = family == 4 ? poptrie4_lookup(fib->copy[0].pt4, ipaddr_v4(dst))
+				     : poptrie6_lookup(fib->copy[0].pt6, dst->octet);
 	fib_path path = fib_group_path(fib, group, flow_hash);
 
 	if (path_kind(path) != PATH_ONLINK)

@@ -203,12 +203,32 @@ struct fib_host_key {
 	struct ipaddr addr;
 };
 
+#define FIB_COPIES_MAX 8
+
+/*
+ * The tries as forwarders of one NUMA node read them: what is larger than any cache, so that
+ * a node far away would be asked for every other packet. All copies say the same; all else
+ * that forwarders read is small and stays in their caches.
+ */
+struct fib_copy {
+	struct poptrie *pt4, *pt6; /* values: group slots */
+	int node;                  /* where their memory is to be; -1: wherever */
+	int refused; /* errno of the kernel, which places none there; 0: it does */
+};
+
+static inline struct poptrie *
+fib_trie(const struct fib_copy *copy, uint8_t family)
+{
+	return family == 4 ? copy->pt4 : copy->pt6;
+}
+
 struct fib {
 	/* W:main before the threads start */
-	struct poptrie *pt4, *pt6; /* values: group slots */
-	_Atomic uint64_t *group;   /* W:rib  FIB_GROUP_MAX words */
-	struct fib_adj *adj;       /* FIB_ADJ_MAX */
-	_Atomic uint8_t *adj_used; /* W:fwd,punt,neigh  ADJ_UNUSED, ... */
+	struct fib_copy copy[FIB_COPIES_MAX]; /* rib writes to all */
+	unsigned int n_copies;                /* at least one */
+	_Atomic uint64_t *group;              /* W:rib  FIB_GROUP_MAX words */
+	struct fib_adj *adj;                  /* FIB_ADJ_MAX */
+	_Atomic uint8_t *adj_used;            /* W:fwd,punt,neigh  ADJ_UNUSED, ... */
 	_Atomic(struct fib_iface *) iface[IFIDX_MAX]; /* W:neigh */
 	struct cds_lfht *hosts;                       /* W:neigh  struct fib_host */
 	_Atomic uint16_t
@@ -216,14 +236,23 @@ struct fib {
 	uint64_t seed; /* of hashes, fresh at each start: no polarisation */
 };
 
-/*
- * Make empty tables; `retire` is what rib gives to both tries.             [main]
- * Returns 0 or -ENOMEM.
- */
-int fib_create(struct fib **out,
-	       void (*retire)(void *ctx, struct poptrie *pt, struct poptrie_retired *r),
-	       void *retire_ctx);
+struct fib_conf {
+	/* What rib gives to the tries; NULL: no reader but the writer. */
+	void (*retire)(void *ctx, struct poptrie *pt, struct poptrie_retired *r);
+	void *retire_ctx;
+	int node[FIB_COPIES_MAX]; /* NUMA nodes that get a copy each, all different */
+	unsigned int n_nodes;     /* 0: one copy, wherever */
+};
+
+/* Make empty tables. Returns 0, -ENOMEM or -EIO.                                 [main] */
+int fib_create(struct fib **out, const struct fib_conf *conf);
 void fib_destroy(struct fib *fib);
+
+/* Copies for the nodes of `n` forwarders, one a node, as many as there may be.   [main] */
+void fib_conf_nodes(struct fib_conf *conf, const int *node, unsigned int n);
+
+/* What a forwarder on `node` reads: the node's copy, or the first.              [main] */
+const struct fib_copy *fib_copy_for(const struct fib *fib, int node);
 
 /* Interface by index, NULL when there is none.                       [RCU reader] */
 static inline const struct fib_iface *
@@ -257,9 +286,12 @@ fib_path fib_resolve(const struct fib *fib, uint8_t family, const struct ipaddr 
 static inline uint16_t
 fib_mtu(const struct fib *fib, fib_path path, const struct fib_iface *out)
 {
-	uint16_t most = atomic_load_explicit(&fib->mtu_bytes[path_mtu_class(path)],
-					     memory_order_relaxed);
+	uint16_t most;
 
+	if (path_mtu_class(path) == 0)
+		return out->mtu_bytes;
+	most = atomic_load_explicit(&fib->mtu_bytes[path_mtu_class(path)],
+				    memory_order_relaxed);
 	return most < out->mtu_bytes ? most : out->mtu_bytes;
 }
 

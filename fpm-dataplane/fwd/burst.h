@@ -43,6 +43,7 @@ struct tx_buffer {
 struct fwd {
 	const struct fwd_conf *conf;
 	struct fib *fib;
+	const struct fib_copy *tries; /* of conf */
 	struct counters *count;
 	_Atomic uint8_t *adj_used;     /* fib->adj_used */
 	uint16_t tx_burst;             /* of conf */

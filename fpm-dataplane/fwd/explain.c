@@ -41,6 +41,7 @@ fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 	memset(rec, 0, sizeof(*rec));
 	watch_copy(rec, &packet.m, WATCH_SNAP_MAX);
 	fwd.fib = fib;
+	fwd.tries = &fib->copy[0];
 	fwd.count = &count;
 	fwd.adj_used = adj_used;
 	memset(adj_used, ADJ_UNUSED, sizeof(adj_used)); /* nobody is before it */

@@ -15,6 +15,7 @@
 #include "port/packet.h"
 
 struct fib;
+struct fib_copy;
 struct serving;
 struct watch;
 struct watch_record;
@@ -25,9 +26,10 @@ struct worker;
 
 struct fwd_conf {
 	struct fib *fib;
-	struct worker *punt;    /* woken when its rings got something */
-	struct fwd_rings rings; /* this forwarder's */
-	struct counters *count; /* this forwarder's; its name names the thread */
+	const struct fib_copy *tries; /* of its NUMA node, of fib's */
+	struct worker *punt;          /* woken when its rings got something */
+	struct fwd_rings rings;       /* this forwarder's */
+	struct counters *count;       /* this forwarder's; its name names the thread */
 	const struct watch *watch;
 	struct watch_ring *watch_ring; /* this forwarder's */
 	unsigned int index;            /* 0..: also its transmit queue on every port */

@@ -44,14 +44,14 @@ lookup_plain4(struct burst *b)
 	b->found[1].n = 0;
 	for (unsigned int i = 0; i < BURST_MAX; i++)
 		v4->at[i] = (uint8_t)i;
-	poptrie4_lookup_bulk(b->fwd->fib->pt4, b->dst4, v4->group, b->n);
+	poptrie4_lookup_bulk(b->fwd->tries->pt4, b->dst4, v4->group, b->n);
 	choose(b, v4);
 }
 
 void
 fwd_lookup(struct burst *b)
 {
-	const struct fib *fib = b->fwd->fib;
+	const struct fib_copy *tries = b->fwd->tries;
 	struct fwd_found *v4 = &b->found[0], *v6 = &b->found[1];
 	uint32_t dst4[BURST_MAX];
 	const uint8_t *dst6[BURST_MAX];
@@ -75,11 +75,11 @@ fwd_lookup(struct burst *b)
 	v4->n = n4;
 	v6->n = n6;
 	if (n4 > 0) {
-		poptrie4_lookup_bulk(fib->pt4, dst4, v4->group, n4);
+		poptrie4_lookup_bulk(tries->pt4, dst4, v4->group, n4);
 		choose(b, v4);
 	}
 	if (n6 > 0) {
-		poptrie6_lookup_bulk(fib->pt6, dst6, v6->group, n6);
+		poptrie6_lookup_bulk(tries->pt6, dst6, v6->group, n6);
 		choose(b, v6);
 	}
 }

@@ -145,6 +145,7 @@ fwd_main(void *arg)
 	const struct fwd_conf *conf = arg;
 	struct fwd state = {.conf = conf,
 			    .fib = conf->fib,
+			    .tries = conf->tries,
 			    .count = conf->count,
 			    .tx_burst = conf->tx_burst,
 			    .adj_used = conf->fib->adj_used},

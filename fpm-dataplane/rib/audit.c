@@ -46,7 +46,9 @@ compiled(const struct poptrie *pt, uint8_t family, const struct ipaddr *addr)
 static void
 stage_again(struct rib *rib, const struct route *r)
 {
-	(void)poptrie_del(route_trie(rib, r), r->octet, r->len);
+	for (unsigned int c = 0; c < rib->fib->n_copies; c++)
+		(void)poptrie_del(fib_trie(&rib->fib->copy[c], r->family), r->octet,
+				  r->len);
 	(void)rib_stage(rib, r);
 }
 
@@ -84,10 +86,10 @@ inside(const struct route *r, const struct ipaddr *last)
 	return a;
 }
 
-static void
-check_route(struct rib *rib, struct msg_query *q, const struct route *r)
+/* One copy of the trie. True when all is as it should be. */
+static bool
+check_trie(const struct poptrie *pt, struct msg_query *q, const struct route *r)
 {
-	const struct poptrie *pt = route_trie(rib, r);
 	uint32_t slot = route_effective(r), found;
 	struct prefix p = route_prefix(r);
 	struct ipaddr last = last_address(r);
@@ -95,13 +97,12 @@ check_route(struct rib *rib, struct msg_query *q, const struct route *r)
 				       beside(p.addr, r->family, -1),
 				       beside(last, r->family, 1)};
 	char prefix[PREFIX_STRLEN], address[PREFIX_STRLEN];
-	bool bad = false;
+	bool good = true;
 
-	q->cursor[N_PREFIXES]++;
 	found = poptrie_exact(pt, r->octet, r->len);
 	if (found != slot) {
 		differs(q, "table", prefix_str(&p, prefix), NULL, slot, found);
-		bad = true;
+		good = false;
 	}
 	for (unsigned int i = 0; i < sizeof(probe) / sizeof(probe[0]); i++) {
 		unsigned int len;
@@ -114,9 +115,21 @@ check_route(struct rib *rib, struct msg_query *q, const struct route *r)
 			continue;
 		differs(q, "lookup", prefix_str(&p, prefix),
 			ipaddr_str(&probe[i], r->family, address), truth, found);
-		bad = true;
+		good = false;
 	}
-	if (bad && q->repair)
+	return good;
+}
+
+/* The first copy that differs is told; repair is of all. */
+static void
+check_route(struct rib *rib, struct msg_query *q, const struct route *r)
+{
+	unsigned int c = 0, n = rib->fib->n_copies;
+
+	q->cursor[N_PREFIXES]++;
+	while (c < n && check_trie(fib_trie(&rib->fib->copy[c], r->family), q, r))
+		c++;
+	if (c < n && q->repair)
 		stage_again(rib, r);
 }
 
@@ -188,7 +201,10 @@ audit_break(struct rib *rib, struct msg_query *q)
 			zebra_withdraw(rib, r);
 		break;
 	case BREAK_TABLE:
-		(void)poptrie_del(route_trie(rib, r), p.addr.octet, p.len);
+		/* The last copy: whoever looks at the first alone finds nothing. */
+		(void)poptrie_del(
+			fib_trie(&rib->fib->copy[rib->fib->n_copies - 1], p.family),
+			p.addr.octet, p.len);
 		rib->staged[p.family == 6] = true;
 		break;
 	case BREAK_GROUP:

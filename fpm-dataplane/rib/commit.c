@@ -305,28 +305,52 @@ complain(const char *what, uint64_t count)
 			  (unsigned long long)count, missed);
 }
 
+/* In every copy. Returns 0, -ENOENT when there is nothing to do anywhere, or -ENOMEM. */
+static int
+stage_copies(const struct rib *rib, const struct route *r)
+{
+	uint32_t slot = route_effective(r);
+	int all = -ENOENT;
+
+	for (unsigned int c = 0; c < rib->fib->n_copies; c++) {
+		struct poptrie *pt = fib_trie(&rib->fib->copy[c], r->family);
+		int rc = slot != 0 ? poptrie_add(pt, r->octet, r->len, slot)
+				   : poptrie_del(pt, r->octet, r->len);
+
+		if (all != -ENOMEM && rc != -ENOENT)
+			all = rc;
+	}
+	return all;
+}
+
 /* Bring the trie to what the route says. Returns 0 or -ENOMEM: then a walk repeats it. */
 int
 rib_stage(struct rib *rib, const struct route *r)
 {
-	uint32_t slot = route_effective(r);
-	struct poptrie *pt = route_trie(rib, r);
-	int rc = slot != 0 ? poptrie_add(pt, r->octet, r->len, slot)
-			   : poptrie_del(pt, r->octet, r->len);
+	int rc = stage_copies(rib, r);
 
 	if (rc == -ENOENT)
 		return 0;
 	rib->count.trie_writes++;
-	if (rc == 0) {
-		rib->staged[r->family == 6] = true;
+	rib->staged[r->family == 6] = true;
+	if (rc == 0)
 		return 0;
-	}
 	rib->count.route_nomem++;
 	complain("add", rib->count.route_nomem);
 	/* From the start: the walk may have passed this one already. */
 	rib->resync = true;
 	rib->resync_at = 1;
 	return rc;
+}
+
+bool
+route_is_staged(const struct rib *rib, const struct route *r)
+{
+	for (unsigned int c = 0; c < rib->fib->n_copies; c++)
+		if (poptrie_exact(fib_trie(&rib->fib->copy[c], r->family), r->octet,
+				  r->len) != route_effective(r))
+			return false;
+	return true;
 }
 
 /* Some prefix is not in the trie as it should be: compare a slice. */
@@ -339,8 +363,7 @@ rib_resync(struct rib *rib)
 		struct route *r = route_at(&rib->main, rib->resync_at);
 		uint32_t at = rib->resync_at;
 
-		if (r->family == 0 || poptrie_exact(route_trie(rib, r), r->octet, r->len) ==
-					      route_effective(r)) {
+		if (r->family == 0 || route_is_staged(rib, r)) {
 			if (r->family != 0 && route_effective(r) == 0)
 				route_settle(rib, r, 0);
 			continue;
@@ -362,19 +385,22 @@ rib_resync(struct rib *rib)
 static bool
 commit_tries(struct rib *rib)
 {
-	struct poptrie *pt[2] = {rib->fib->pt4, rib->fib->pt6};
+	const struct fib *fib = rib->fib;
 	bool all = true;
 
 	for (unsigned int v = 0; v < 2; v++) {
-		if (!rib->staged[v])
-			continue;
-		if (poptrie_commit(pt[v]) < 0) {
+		bool left = false;
+
+		/* A copy that has all of it costs nothing when it is asked again. */
+		for (unsigned int c = 0; rib->staged[v] && c < fib->n_copies; c++) {
+			if (poptrie_commit(fib_trie(&fib->copy[c], v == 0 ? 4 : 6)) == 0)
+				continue;
 			rib->count.commit_nomem++;
 			complain("commit", rib->count.commit_nomem);
-			all = false;
-			continue;
+			left = true;
 		}
-		rib->staged[v] = false;
+		rib->staged[v] = left;
+		all &= !left;
 	}
 	return all;
 }

@@ -109,8 +109,7 @@ is_not_in(const struct rib *rib, const struct said *s)
 		return false;
 	r = routes_find(&rib->main, RIB_TABLE_MAIN, &s->prefix,
 			routes_hash(&rib->main, RIB_TABLE_MAIN, &s->prefix));
-	return r != NULL &&
-	       poptrie_exact(route_trie(rib, r), r->octet, r->len) != route_effective(r);
+	return r != NULL && !route_is_staged(rib, r);
 }
 
 static bool

@@ -181,7 +181,7 @@ find_main(const struct rib *rib, const struct prefix *p)
 static bool
 list_trie(const struct rib *rib, struct msg_query *q, uint8_t family)
 {
-	const struct poptrie *pt = family == 4 ? rib->fib->pt4 : rib->fib->pt6;
+	const struct poptrie *pt = fib_trie(&rib->fib->copy[0], family);
 	struct prefix p = {.family = family};
 	unsigned int len = (unsigned int)q->cursor[2];
 
@@ -238,7 +238,7 @@ one_prefix(const struct rib *rib, struct msg_query *q)
 
 	prefix_mask(&p);
 	if (q->longest) {
-		const struct poptrie *pt = p.family == 4 ? rib->fib->pt4 : rib->fib->pt6;
+		const struct poptrie *pt = fib_trie(&rib->fib->copy[0], p.family);
 
 		if (poptrie_match(pt, p.addr.octet, p.len, &len) == POPTRIE_NONE)
 			return;
@@ -328,6 +328,25 @@ trie_json(const struct poptrie *pt)
 		(json_int_t)(st.direct_bytes + st.node_bytes + st.leaf_bytes), "free_bytes",
 		(json_int_t)st.free_bytes, "retired_bytes", (json_int_t)st.retired_bytes,
 		"radix_bytes", (json_int_t)st.radix_bytes);
+}
+
+/* Of each node's copy of the tries: what is in memory there. */
+static json_t *
+copies_json(const struct fib *fib)
+{
+	json_t *all = json_array();
+
+	for (unsigned int c = 0; c < fib->n_copies; c++) {
+		const struct fib_copy *copy = &fib->copy[c];
+
+		json_array_append_new(
+			all,
+			json_pack("{s:o, s:b, s:o, s:o}", "node",
+				  copy->node < 0 ? json_null() : json_integer(copy->node),
+				  "placed", copy->refused == 0, "fib4",
+				  trie_json(copy->pt4), "fib6", trie_json(copy->pt6)));
+	}
+	return all;
 }
 
 static size_t
@@ -436,8 +455,9 @@ summary(const struct rib *rib, struct msg_query *q)
 	set_int(o, "prefix_writes", rib->count.trie_writes);
 	set_int(o, "group_writes", rib->count.word_writes);
 	set_int(o, "rib_bytes", rib_bytes(rib));
-	json_object_set_new(o, "fib4", trie_json(rib->fib->pt4));
-	json_object_set_new(o, "fib6", trie_json(rib->fib->pt6));
+	json_object_set_new(o, "fib4", trie_json(rib->fib->copy[0].pt4));
+	json_object_set_new(o, "fib6", trie_json(rib->fib->copy[0].pt6));
+	json_object_set_new(o, "fib_copies", copies_json(rib->fib));
 	json_object_set_new(o, "checkpoint", checkpoint_json(rib));
 	row(q, o);
 	q->done = true;

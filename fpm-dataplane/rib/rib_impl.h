@@ -445,11 +445,6 @@ route_effective(const struct route *r)
 {
 	return r->kslot != 0 ? r->kslot : r->zslot;
 }
-static inline struct poptrie *
-route_trie(const struct rib *rib, const struct route *r)
-{
-	return r->family == 4 ? rib->fib->pt4 : rib->fib->pt6;
-}
 
 /* slot.c */
 static inline struct slot *
@@ -566,6 +561,8 @@ void words_publish(struct rib *rib);
 /* Is what is published of a slot what its next hops, as they are now, ask for? */
 bool slot_is_current(struct rib *rib, const struct slot *s);
 int rib_stage(struct rib *rib, const struct route *r);
+/* Does every copy of the trie say of its prefix what the route says? */
+bool route_is_staged(const struct rib *rib, const struct route *r);
 void rib_commit(struct rib *rib);
 bool rib_resync(struct rib *rib); /* one slice; true: more at once */
 struct reclaim *rib_pending(struct rib *rib);

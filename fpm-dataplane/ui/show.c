@@ -372,7 +372,7 @@ proc_status_bytes(const char *key)
 static json_t *
 memory_row(const struct ui *ui)
 {
-	static const char *const of_rib[] = {"rib_bytes", "fib4", "fib6"};
+	static const char *const of_rib[] = {"rib_bytes", "fib4", "fib6", "fib_copies"};
 	json_t *row = json_pack("{s:I, s:I, s:I}", "rss_bytes",
 				(json_int_t)proc_status_bytes("VmRSS"), "peak_rss_bytes",
 				(json_int_t)proc_status_bytes("VmHWM"), "queue_bytes",
@@ -382,7 +382,7 @@ memory_row(const struct ui *ui)
 	port_buffers(&ui->conf.port[0], &n, &n_free);
 	json_object_set_new(row, "packet_buffers", json_integer(n));
 	json_object_set_new(row, "packet_buffers_free", json_integer(n_free));
-	for (unsigned int i = 0; i < 3; i++) {
+	for (unsigned int i = 0; i < 4; i++) {
 		json_t *value = json_object_get(ui->summary, of_rib[i]);
 
 		if (value != NULL)

@@ -58,7 +58,7 @@ static struct rig *
 rig_with_poor_tries(void)
 {
 	struct rig *g = rig_new();
-	struct poptrie **pt[2] = {&g->fib->pt4, &g->fib->pt6};
+	struct poptrie **pt[2] = {&g->fib->copy[0].pt4, &g->fib->copy[0].pt6};
 
 	for (unsigned int v = 0; v < 2; v++) {
 		struct poptrie_conf conf = {.family = v == 0 ? POPTRIE_IP4 : POPTRIE_IP6,

@@ -55,18 +55,19 @@ tables_make(void)
 
 	urcu_qsbr_register_thread();
 	policer_init(1000000000, policer_default);
-	MUST(fib_create(&fib, NULL, NULL) == 0);
+	MUST(fib_create(&fib, &(struct fib_conf){NULL}) == 0);
 	iface_make(IN, 1500);
 	iface_make(OUT, 1400);
 	fib->adj[ADJ].ifidx = OUT;
 	fib->adj[ADJ].family = 4;
 	fib->adj[ADJ].addr = ipaddr_from_v4(0xc0000242);
 	fib->group[GROUP_OWN] = group_word_single(PATH(PATH_LOCAL, 0));
-	MUST(poptrie_add(fib->pt4, net4, 24, GROUP) == 0);
-	MUST(poptrie_add(fib->pt4, own4, 32, GROUP_OWN) == 0);
-	MUST(poptrie_add(fib->pt6, net6, 48, GROUP) == 0);
-	MUST(poptrie_add(fib->pt6, own6, 128, GROUP_OWN) == 0);
-	MUST(poptrie_commit(fib->pt4) == 0 && poptrie_commit(fib->pt6) == 0);
+	MUST(poptrie_add(fib->copy[0].pt4, net4, 24, GROUP) == 0);
+	MUST(poptrie_add(fib->copy[0].pt4, own4, 32, GROUP_OWN) == 0);
+	MUST(poptrie_add(fib->copy[0].pt6, net6, 48, GROUP) == 0);
+	MUST(poptrie_add(fib->copy[0].pt6, own6, 128, GROUP_OWN) == 0);
+	MUST(poptrie_commit(fib->copy[0].pt4) == 0 &&
+	     poptrie_commit(fib->copy[0].pt6) == 0);
 }
 
 /* What the port and the route are like. */

@@ -49,8 +49,7 @@ routes_must_be_sound(const struct rib *rib, struct counts *c)
 		MUST(r->table == RIB_TABLE_MAIN);
 		MUST(routes_find(&rib->main, r->table, &p,
 				 routes_hash(&rib->main, r->table, &p)) == r);
-		MUST(poptrie_exact(route_trie(rib, r), r->octet, r->len) ==
-		     route_effective(r));
+		MUST(route_is_staged(rib, r));
 		n_main[v]++;
 		n_zebra[v] += r->zslot != 0;
 		stale += r->zslot != 0 && r->gen != rib->session.gen;
@@ -68,8 +67,8 @@ routes_must_be_sound(const struct rib *rib, struct counts *c)
 		n_labels += r->family == FAMILY_LABEL;
 		stale += r->family == FAMILY_LABEL && r->gen != rib->session.gen;
 	}
-	poptrie_stats(rib->fib->pt4, &st[0]);
-	poptrie_stats(rib->fib->pt6, &st[1]);
+	poptrie_stats(rib->fib->copy[0].pt4, &st[0]);
+	poptrie_stats(rib->fib->copy[0].pt6, &st[1]);
 	for (unsigned int v = 0; v < 2; v++) {
 		MUST(rib->n_main[v] == n_main[v]);
 		MUST(rib->n_zebra[v] == n_zebra[v]);

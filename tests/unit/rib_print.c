@@ -61,11 +61,11 @@ routes_print(const struct rig *g, const struct routes *t)
 		h = mix(h, r->kslot != 0);
 		h = mix(h, slot_print(g, slot));
 		if (r->table == RIB_TABLE_MAIN)
-			assert_int_equal(
-				r->family == 4
-					? poptrie_exact(g->fib->pt4, r->octet, r->len)
-					: poptrie_exact(g->fib->pt6, r->octet, r->len),
-				slot);
+			assert_int_equal(r->family == 4 ? poptrie_exact(g->fib->copy[0].pt4,
+									r->octet, r->len)
+							: poptrie_exact(g->fib->copy[0].pt6,
+									r->octet, r->len),
+					 slot);
 		sum += h;
 	}
 	return sum;

@@ -15,8 +15,9 @@ rig_clock(void)
 	return rig_now_ms;
 }
 
-struct rig *
-rig_new(void)
+/* With copies of the tries for that many nodes; 1: one, wherever. */
+static struct rig *
+rig_make(unsigned int n_nodes)
 {
 	static __thread bool registered;
 	struct rig *g = calloc(1, sizeof(*g));
@@ -24,6 +25,7 @@ rig_new(void)
 				.sweep_max_s = 120,
 				.sweep_restart_s = 60,
 				.checkpoint_fd = -1};
+	struct fib_conf fc = {.retire = rib_retire};
 
 	if (!registered)
 		urcu_qsbr_register_thread();
@@ -36,9 +38,18 @@ rig_new(void)
 	assert_int_equal(worker_prepare(&g->w), 0);
 	g->rib = g->w.ctx;
 	g->rib->clock_ms = rig_clock;
-	assert_int_equal(fib_create(&g->fib, rib_retire, &g->w), 0);
+	fc.retire_ctx = &g->w;
+	for (; n_nodes > 1 && fc.n_nodes < n_nodes; fc.n_nodes++)
+		fc.node[fc.n_nodes] = (int)fc.n_nodes;
+	assert_int_equal(fib_create(&g->fib, &fc), 0);
 	rib_set_fib(&g->w, g->fib);
 	return g;
+}
+
+struct rig *
+rig_new(void)
+{
+	return rig_make(1);
 }
 
 struct rig *
@@ -377,9 +388,10 @@ poor_free(void *ctx, void *mem)
 }
 
 struct rig *
-rig_poor(void)
+rig_poor(unsigned int n_nodes)
 {
-	struct rig *g = rig_new();
+	struct rig *g = rig_make(n_nodes);
+	struct poptrie **pt = &g->fib->copy[n_nodes - 1].pt4;
 	struct poptrie_conf conf = {.family = POPTRIE_IP4,
 				    .alloc = poor_alloc,
 				    .free = poor_free,
@@ -387,8 +399,8 @@ rig_poor(void)
 				    .ctx = &g->w};
 
 	rig_no_memory = false;
-	poptrie_destroy(g->fib->pt4);
-	assert_int_equal(poptrie_create(&g->fib->pt4, &conf), 0);
+	poptrie_destroy(*pt);
+	assert_int_equal(poptrie_create(pt, &conf), 0);
 	rig_link(g, 11, 1, true);
 	rig_link(g, 12, 2, true);
 	rig_hop(g, 7, "192.0.2.1", 11);
@@ -463,8 +475,8 @@ rig_group_of(const struct rig *g, const char *dst)
 {
 	struct prefix p = prefix(dst);
 
-	return p.family == 4 ? poptrie4_lookup(g->fib->pt4, ipaddr_v4(&p.addr))
-			     : poptrie6_lookup(g->fib->pt6, p.addr.octet);
+	return p.family == 4 ? poptrie4_lookup(g->fib->copy[0].pt4, ipaddr_v4(&p.addr))
+			     : poptrie6_lookup(g->fib->copy[0].pt6, p.addr.octet);
 }
 
 json_t *

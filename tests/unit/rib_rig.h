@@ -67,10 +67,11 @@ void rig_settle(struct rig *g);
 struct rig *rig_two_ports(void);
 
 /*
- * One whose IPv4 trie gets no memory while rig_no_memory is set, with ports 11 and 12 without
+ * One with a copy of the tries for each of `n_nodes` nodes, of which the last one's for IPv4
+ * gets no memory while rig_no_memory is set; with ports 11 and 12 without
  * addresses and the next hops 7 (192.0.2.1) and 8 (192.0.2.129).
  */
-struct rig *rig_poor(void);
+struct rig *rig_poor(unsigned int n_nodes);
 extern bool rig_no_memory;
 
 /* "192.0.2.1@1", "onlink@2", "local", ... */

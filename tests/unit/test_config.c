@@ -50,6 +50,7 @@ one_port_is_enough_and_all_else_has_defaults(void **state)
 	assert_int_equal(listen_port(&conf.metrics_listen), 9620);
 	assert_false(conf.hugepages);
 	assert_int_equal(conf.memory_mib, 256);
+	assert_false(conf.fib_per_node);
 	assert_false(conf.poll_always);
 	assert_int_equal(conf.log_level, LOG_LEVEL_INFO);
 }
@@ -64,17 +65,17 @@ every_key_is_taken(void **state)
 	sched_getaffinity(0, sizeof(set), &set);
 	while (!CPU_ISSET(cpu, &set))
 		cpu++;
-	snprintf(
-		text, sizeof(text),
-		"ports:\n  - {tap: a, device: \"net_af_packet,iface=lo\", mtu: 9000, "
-		"queues: 4}\n"
-		"cores: [%u]\nfpm:\n  listen: \"[::1]:2621\"\n  feedback: true\n  "
-		"queue-limit-mib: 65536\n"
-		"  sweep-quiet-s: 1\n  sweep-max-s: 2\n  sweep-restart-s: 3\n"
-		"checkpoint-max-age-s: 0\n"
-		"control-socket: /tmp/x.sock\nmetrics: off\n"
-		"memory: {hugepages: true, size-mib: 1024}\nidle: poll\nlog-level: debug\n",
-		cpu);
+	snprintf(text, sizeof(text),
+		 "ports:\n  - {tap: a, device: \"net_af_packet,iface=lo\", mtu: 9000, "
+		 "queues: 4}\n"
+		 "cores: [%u]\nfpm:\n  listen: \"[::1]:2621\"\n  feedback: true\n  "
+		 "queue-limit-mib: 65536\n"
+		 "  sweep-quiet-s: 1\n  sweep-max-s: 2\n  sweep-restart-s: 3\n"
+		 "checkpoint-max-age-s: 0\n"
+		 "control-socket: /tmp/x.sock\nmetrics: off\n"
+		 "memory: {hugepages: true, size-mib: 1024, fib-copies: per-node}\n"
+		 "idle: poll\nlog-level: debug\n",
+		 cpu);
 	load(text);
 	assert_string_equal(said, "");
 	assert_string_equal(conf.port[0].device, "net_af_packet,iface=lo");
@@ -93,6 +94,7 @@ every_key_is_taken(void **state)
 	assert_false(conf.metrics_on);
 	assert_true(conf.hugepages);
 	assert_int_equal(conf.memory_mib, 1024);
+	assert_true(conf.fib_per_node);
 	assert_true(conf.poll_always);
 	assert_int_equal(conf.log_level, LOG_LEVEL_DEBUG);
 }
@@ -138,6 +140,7 @@ the_example_has_every_key_of_the_comment_in_config_h(void **state)
 					  "memory:",
 					  "hugepages:",
 					  "size-mib:",
+					  "fib-copies:",
 					  "plugins:",
 					  "idle:",
 					  "log-level:",
@@ -261,7 +264,8 @@ an_unknown_key_gets_the_nearest_known_one(void **state)
 	says("fpm:\n  sweep_quiet_s: 5\n",
 	     "3: fpm.sweep_quiet_s: unknown key; expected sweep-quiet-s?\n");
 	says("memory: {zzz: 1}\n",
-	     "2: memory.zzz: unknown key; expected one of hugepages, size-mib\n");
+	     "2: memory.zzz: unknown key; expected one of hugepages, size-mib, "
+	     "fib-copies\n");
 	says("\"\\e[31mx\": 1\n",
 	     "2: \\x1b[31mx: unknown key; expected one of ports, cores, "
 	     "control-netns, fpm, policers, control-socket, metrics, checkpoint-max-age-s, "
@@ -288,6 +292,8 @@ a_wrong_type_or_range_is_told(void **state)
 	     "3: memory.hugepages: '1' is neither; expected true or false\n"
 	     "4: memory.size-mib: '0100' is not a plain number; expected a number from 64 "
 	     "to 16384\n");
+	says("memory: {fib-copies: 2}\n",
+	     "2: memory.fib-copies: '2' is none of them; expected one or per-node\n");
 	says("memory: 512\n", "2: memory: is a single value; expected keys such as "
 			      "`hugepages:`\n");
 	says("memory: {size-mib: 99999999999999999999999}\n",

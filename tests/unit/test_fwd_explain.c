@@ -51,7 +51,7 @@ fib_up(void **state)
 	struct fib *fib;
 
 	urcu_qsbr_register_thread();
-	assert_int_equal(fib_create(&fib, NULL, NULL), 0);
+	assert_int_equal(fib_create(&fib, &(struct fib_conf){NULL}), 0);
 	iface_make(fib, IN, mac_in);
 	iface_make(fib, OUT, mac_out);
 	fib->adj[ADJ].ifidx = OUT;
@@ -59,8 +59,8 @@ fib_up(void **state)
 	fib->adj[ADJ].addr = ipaddr_from_v4(0xc0000242);
 	fib->adj[ADJ].hop = adj_hop_make(mac_peer, OUT);
 	fib->group[GROUP] = group_word_single(PATH(PATH_ADJ, ADJ));
-	assert_int_equal(poptrie_add(fib->pt4, net, 24, GROUP), 0);
-	assert_int_equal(poptrie_commit(fib->pt4), 0);
+	assert_int_equal(poptrie_add(fib->copy[0].pt4, net, 24, GROUP), 0);
+	assert_int_equal(poptrie_commit(fib->copy[0].pt4), 0);
 	*state = fib;
 	return 0;
 }

@@ -280,7 +280,7 @@ setup(void **state)
 
 	print_message("seed %u\n", seed);
 	srandom(seed);
-	return fib_create(&fwd.fib, NULL, NULL);
+	return fib_create(&fwd.fib, &(struct fib_conf){NULL});
 }
 
 static int

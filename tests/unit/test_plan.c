@@ -55,6 +55,14 @@ what_is_served_already_counts(void **state)
 	assert_int_equal(plan_queue(&plan, 0), 0);
 }
 
+static void
+the_node_of_a_cpu_is_the_kernels(void **state)
+{
+	/* Whatever this machine has: each CPU is on a node that lists it, or there are none. */
+	assert_true(plan_node(0) >= 0);
+	assert_int_equal(plan_node(100000), 0);
+}
+
 int
 main(void)
 {
@@ -63,6 +71,7 @@ main(void)
 		cmocka_unit_test(a_queue_goes_to_the_node_where_its_packets_leave),
 		cmocka_unit_test(with_all_ports_on_one_node_its_cores_come_first),
 		cmocka_unit_test(what_is_served_already_counts),
+		cmocka_unit_test(the_node_of_a_cpu_is_the_kernels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

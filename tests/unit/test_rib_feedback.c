@@ -203,7 +203,7 @@ what_a_trie_has_no_memory_for_has_failed_until_it_is_in(void **state)
 	enum { N = 1500, MORE = 3000 };
 
 	for (unsigned int bulk = 0; bulk < 2; bulk++) {
-		struct rig *g = with_feedback(rig_poor());
+		struct rig *g = with_feedback(rig_poor(1));
 		unsigned int failed, good;
 		char text[32];
 

@@ -243,12 +243,12 @@ a_replay_with_new_ids_adopts_the_slots_and_rewrites_no_prefix(void **state)
 	rig_settle(g);
 	writes = g->rib->count.trie_writes;
 	words = g->rib->count.word_writes;
-	poptrie_stats(g->fib->pt4, &before);
+	poptrie_stats(g->fib->copy[0].pt4, &before);
 
 	rig_session(g, 200);
 	full_feed(g, 3); /* 42 was the group; 42 means nothing now, 5 is the group */
 	rig_settle(g);
-	poptrie_stats(g->fib->pt4, &after);
+	poptrie_stats(g->fib->copy[0].pt4, &after);
 	assert_int_equal(g->rib->count.trie_writes, writes);
 	assert_int_equal(g->rib->count.word_writes, words);
 	assert_int_equal(after.commits, before.commits);

@@ -212,10 +212,10 @@ expect_truth(struct rig *g)
 		if (r->family != 4)
 			continue;
 		n++;
-		assert_int_equal(poptrie_exact(g->fib->pt4, r->octet, r->len),
+		assert_int_equal(poptrie_exact(g->fib->copy[0].pt4, r->octet, r->len),
 				 route_effective(r));
 	}
-	poptrie_stats(g->fib->pt4, &st);
+	poptrie_stats(g->fib->copy[0].pt4, &st);
 	assert_int_equal(st.routes, n);
 	assert_int_equal(g->rib->n_main[0], n);
 }
@@ -223,7 +223,7 @@ expect_truth(struct rig *g)
 static void
 a_trie_out_of_memory_is_completed_when_there_is_some_again(void **state)
 {
-	struct rig *g = rig_poor();
+	struct rig *g = rig_poor(1);
 
 	feed(g, 0, 20000, 7);
 	rig_settle(g);
@@ -256,7 +256,7 @@ a_trie_out_of_memory_is_completed_when_there_is_some_again(void **state)
 static void
 no_slot_dies_while_a_trie_may_still_name_it(void **state)
 {
-	struct rig *g = rig_poor();
+	struct rig *g = rig_poor(1);
 	uint32_t slot;
 
 	feed(g, 0, 20000, 7);

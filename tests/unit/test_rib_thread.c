@@ -55,7 +55,9 @@ house_new(void)
 				.sweep_restart_s = 1};
 
 	assert_int_equal(rib_setup(&h->rib, &conf), 0);
-	assert_int_equal(fib_create(&h->fib, rib_retire, &h->rib), 0);
+	assert_int_equal(fib_create(&h->fib, &(struct fib_conf){.retire = rib_retire,
+								.retire_ctx = &h->rib}),
+			 0);
 	rib_set_fib(&h->rib, h->fib);
 	h->neigh.name = "neigh";
 	h->neigh.role = ROLE_NEIGH;

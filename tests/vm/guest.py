@@ -21,6 +21,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PR_SET_PDEATHSIG = 1
+MIB = 2560  # of memory
 PROGRAMS = ("qemu-system-x86_64", "busybox", "cpio", "modprobe")
 # To have a root file system, and no others: what is used later is loaded by the guest.
 MODULES = ("9p", "9pnet_virtio", "overlay", "virtio_pci")
@@ -119,7 +120,6 @@ def run(
     network="",
     seconds=240,
     cpus=2,
-    mib=2560,
     hugepages=256,
 ):
     """Boot, run `command` (text for bash) as root, return its exit code; what it prints
@@ -147,7 +147,7 @@ def run(
             # Split, or QEMU has no interrupt remapping for the IOMMU to do.
             *"-machine q35,kernel-irqchip=split -nodefaults -no-user-config".split(),
             *"-display none -no-reboot -serial stdio".split(),
-            "-smp", str(cpus), "-m", str(mib),
+            "-smp", str(cpus), "-m", str(MIB),
             "-serial", f"file:{log}.console",
             "-kernel", kernel.vmlinux, "-initrd", kernel.initrd,
             "-append", "console=ttyS1 quiet panic=-1 mitigations=off net.ifnames=0 "

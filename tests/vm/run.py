@@ -65,6 +65,22 @@ export FDP_LINKS=nics FDP_DRIVER={driver} FDP_CORES='{cores}' PYTHONDONTWRITEBYT
     return guest.run(kernel, f"{ROOT}/build/vm/{model}.log", command, devices, network)
 
 
+def two_nodes(kernel, words):
+    """A machine of two NUMA nodes, a CPU and half of the memory each, and no NIC."""
+    devices = []
+    for node in range(2):
+        devices += [
+            "-object", f"memory-backend-ram,id=mem{node},size={guest.MIB // 2}M",
+            "-numa", f"node,nodeid={node},cpus={node},memdev=mem{node}",
+        ]  # fmt: skip
+    command = f"""
+cd {ROOT}
+export PYTHONDONTWRITEBYTECODE=1
+{PYTEST} tests/vm/test_numa.py {words}
+"""
+    return guest.run(kernel, f"{ROOT}/build/vm/numa.log", command, devices)
+
+
 def main(words=""):
     """Returns the exit code. `words` chooses tests, as pytest's -k does."""
     reason = guest.why_not()
@@ -79,6 +95,7 @@ def main(words=""):
         return 0
     choose = f"-k '{words}'" if words else ""
     parts = {model: functools.partial(nics, kernel, model, choose) for model in MODELS}
+    parts["numa"] = functools.partial(two_nodes, kernel, choose)
     said, failed = [], False
     for name, part in parts.items():
         print(f"--- {name}", flush=True)
