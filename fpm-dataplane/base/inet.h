@@ -102,6 +102,16 @@ ip4_ttl_dec(uint8_t *ip)
 	memcpy(ip + 8, &v, sizeof(v));
 }
 
+/* Octets 4 to 7 of an IPv6 header (hop limit last) with one hop spent, as they lie in memory. */
+static inline uint32_t
+ip6_hop_spent(const uint8_t *ip)
+{
+	uint32_t v;
+
+	memcpy(&v, ip + 4, sizeof(v));
+	return v - (1u << 24);
+}
+
 /* Finaliser of splitmix64 (Sebastiano Vigna, public domain). */
 static inline uint64_t
 mix64(uint64_t x)

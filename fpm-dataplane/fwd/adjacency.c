@@ -132,22 +132,28 @@ may_pass(struct burst *b, unsigned int i)
 	return !link_scope(b, i);
 }
 
-/* Plain packets to a neighbour that is there; the others are plain no more. */
-static void
-plain(struct burst *b)
+/*
+ * Plain packets to a neighbour that is there; the others are plain no more. `all` of the burst
+ * may be plain: the compiler makes a loop of its own of that.
+ */
+static inline __attribute__((always_inline)) void
+use_plain(struct burst *b, bool all)
 {
 	const struct fib_adj *slot = b->fwd->fib->adj;
-	uint64_t odd = 0;
+	_Atomic uint8_t *used = b->fwd->adj_used;
+	uint64_t plain = b->plain4 | b->plain6, odd = 0;
 
-	for (uint64_t rest = b->plain4 | b->plain6; rest != 0; rest &= rest - 1) {
-		unsigned int i = (unsigned int)__builtin_ctzll(rest);
+	for (unsigned int i = 0, n = b->n; i < n; i++) {
 		fib_path path = b->path[i];
 		uint32_t adj = path_kind(path) == PATH_ADJ ? path_index(path) : 0;
-		uint64_t hop = atomic_load_explicit(&slot[adj].hop, memory_order_acquire);
+		uint64_t hop;
 
+		if (!all && (plain >> i & 1) == 0)
+			continue;
+		hop = atomic_load_explicit(&slot[adj].hop, memory_order_acquire);
 		b->hop[i] = hop;
-		if (hop == 0 || !fib_adj_touch(b->fwd->adj_used, adj))
-			odd |= rest & -rest;
+		if (hop == 0 || !fib_adj_touch(used, adj))
+			odd |= 1ull << i;
 	}
 	b->plain4 &= ~odd;
 	b->plain6 &= ~odd;
@@ -157,7 +163,10 @@ void
 fwd_adjacency(struct burst *b)
 {
 	b->waits = false;
-	plain(b);
+	if ((b->plain4 | b->plain6) == burst_all(b))
+		use_plain(b, true);
+	else
+		use_plain(b, false);
 	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6); rest != 0;
 	     rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);

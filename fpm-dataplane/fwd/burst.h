@@ -33,11 +33,10 @@ static_assert(BURST_MAX <= 64, "a bit an entry");
 #define TX_BURST_MAX FWD_BURST_MAX
 
 struct tx_buffer {
-	uint32_t bytes; /* of the frames in it */
 	uint16_t n;
 	uint16_t port_id;
-	bool listed; /* in fwd.tx_used, until the round's flush */
-	struct rte_mbuf *m[TX_BURST_MAX];
+	bool listed;                          /* in fwd.tx_used, until the round's flush */
+	struct rte_mbuf *m[TX_BURST_MAX + 8]; /* with room for a vector stored too far */
 };
 
 struct fwd {
@@ -72,16 +71,18 @@ struct burst {
 	uint16_t n;
 	uint16_t ifidx;
 	bool rx_cksum;
+	uint64_t any_flags, all_flags; /* of the buffers' ol_flags, or and and */
 	uint64_t plain4,
 		plain6; /* a bit an entry: of the dominant class, see fwd/plain.h */
 	struct rte_mbuf *m[BURST_MAX];
-	uint8_t *l2[BURST_MAX]; /* first octet; from fwd_parse() on */
+	uint8_t *l2[BURST_MAX]; /* first octet */
 	uint8_t verdict[BURST_MAX];
 	uint8_t cause[BURST_MAX]; /* of a punt that wants an ICMP error: the drop counted */
 	uint8_t family[BURST_MAX];  /* 4, 6, 0 */
 	uint16_t l3_len[BURST_MAX]; /* octets of the IP packet, padding excluded */
 	uint32_t dst4[BURST_MAX];   /* of plain4: destination, host order */
-	uint32_t hop4[BURST_MAX];   /* of plain4: octets 8 to 11 of the header sent on */
+	/* Of plain packets: the octets around the hop count, as sent on, see burst_hop_at(). */
+	uint32_t hop_octets[BURST_MAX];
 	fib_path path[BURST_MAX];
 	uint64_t hop[BURST_MAX];             /* MAC << 16 | ifidx of the adjacency */
 	struct fwd_found found[2];           /* [0] IPv4, [1] IPv6 */
@@ -91,6 +92,28 @@ struct burst {
 };
 static_assert(sizeof(struct burst) <= 64 * (BURST_MAX + 1),
 	      "a cache line of state a packet, and one for all");
+
+/*
+ * Look at the buffers: where the frames begin, what the port says of them. Returns the
+ * octets of all frames.
+ */
+static inline uint64_t
+burst_look(struct burst *b)
+{
+	uint64_t bytes = 0, any = 0, all = UINT64_MAX;
+
+	for (unsigned int i = 0; i < b->n; i++) {
+		const struct rte_mbuf *m = b->m[i];
+
+		b->l2[i] = rte_pktmbuf_mtod(m, uint8_t *);
+		bytes += m->pkt_len;
+		any |= m->ol_flags;
+		all &= m->ol_flags;
+	}
+	b->any_flags = any;
+	b->all_flags = all;
+	return bytes;
+}
 
 static inline uint8_t *
 burst_l2(const struct burst *b, unsigned int i)
@@ -103,6 +126,15 @@ burst_l3(const struct burst *b, unsigned int i)
 {
 	return b->l2[i] + L2_LEN;
 }
+
+/* Where in an IP header b->hop_octets are: IPv4 TTL, protocol, checksum; IPv6 payload length,
+ * next header, hop limit. */
+static inline unsigned int
+burst_hop_at(uint8_t family)
+{
+	return 16u - 2u * family;
+}
+static_assert(16 - 2 * 4 == 8 && 16 - 2 * 6 == 4, "where they are");
 
 /* Octets of the IP packet that can be looked at: what the first segment holds. */
 static inline unsigned int
@@ -178,6 +210,18 @@ bool fwd_police(struct burst *b, unsigned int i, enum punt_class class);
 /* Append to the buffer of an interface; what the port does not take is dropped. */
 void fwd_tx(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m);
 void fwd_tx_flush(struct fwd *f);
+
+/*
+ * The whole burst leaves: to the buffers with it. Returns entries that were left over, a bit
+ * each, for no room or too many interfaces.
+ */
+uint64_t fwd_spread_avx512(struct burst *b);
+
+/* Where the next `n` packets of an interface go, which counts as done; NULL: there is no room. */
+struct rte_mbuf **fwd_tx_room(struct fwd *f, uint16_t ifidx, unsigned int n);
+
+/* They are there: send them, if the buffer is full. */
+void fwd_tx_full(struct fwd *f, uint16_t ifidx);
 
 /* What kind of packet to us is this? PUNT_local_control or PUNT_local. */
 enum reason fwd_local_class(const uint8_t *l3, unsigned int len, uint8_t family);

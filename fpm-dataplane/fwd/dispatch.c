@@ -5,6 +5,7 @@
  */
 #include "fwd/burst.h"
 #include "fwd/cycles.h"
+#include "fwd/plain.h"
 #include "fwd/watch.h"
 
 static void
@@ -12,9 +13,12 @@ flush_one(struct fwd *f, uint16_t ifidx)
 {
 	struct tx_buffer *tx = &f->tx[ifidx];
 	struct if_counters *c = &f->count->port[ifidx];
-	uint64_t begin_tsc = cycles_send(f);
+	uint64_t begin_tsc, bytes = 0;
 	uint16_t sent;
 
+	for (uint16_t i = 0; i < tx->n; i++)
+		bytes += rte_pktmbuf_pkt_len(tx->m[i]);
+	begin_tsc = cycles_send(f);
 	if (fwd_watched(f))
 		sent = fwd_send_watched(f, ifidx, tx);
 	else
@@ -22,37 +26,67 @@ flush_one(struct fwd *f, uint16_t ifidx)
 	cycles_sent(f, begin_tsc);
 	/* Only what was not sent is still ours to look at. */
 	for (uint16_t i = sent; i < tx->n; i++)
-		tx->bytes -= rte_pktmbuf_pkt_len(tx->m[i]);
+		bytes -= rte_pktmbuf_pkt_len(tx->m[i]);
 	counter_add(&c->tx_packets, sent);
-	counter_add(&c->tx_bytes, tx->bytes);
+	counter_add(&c->tx_bytes, bytes);
 	if (sent < tx->n) {
 		rte_pktmbuf_free_bulk(tx->m + sent, tx->n - sent);
 		counter_add(&f->count->reason[DROP_tx_full], tx->n - sent);
 	}
 	tx->n = 0;
-	tx->bytes = 0;
 }
 
-static inline void
-put(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m, uint32_t bytes)
+static void
+list(struct fwd *f, uint16_t ifidx)
 {
 	struct tx_buffer *tx = &f->tx[ifidx];
 
-	if (!tx->listed) {
-		tx->listed = true;
-		tx->port_id = fib_iface(f->fib, ifidx)->port_id;
-		f->tx_used[f->n_tx_used++] = ifidx;
-	}
-	tx->m[tx->n] = m;
-	tx->bytes += bytes;
-	if (++tx->n == f->tx_burst)
+	if (tx->listed)
+		return;
+	tx->listed = true;
+	tx->port_id = fib_iface(f->fib, ifidx)->port_id;
+	f->tx_used[f->n_tx_used++] = ifidx;
+}
+
+static inline void
+put(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
+{
+	struct tx_buffer *tx = &f->tx[ifidx];
+	uint16_t n = tx->n;
+
+	if (n == 0)
+		list(f, ifidx);
+	tx->m[n++] = m;
+	tx->n = n;
+	if (n == f->tx_burst)
+		flush_one(f, ifidx);
+}
+
+struct rte_mbuf **
+fwd_tx_room(struct fwd *f, uint16_t ifidx, unsigned int n)
+{
+	struct tx_buffer *tx = &f->tx[ifidx];
+	unsigned int at = tx->n;
+
+	if (at + n > f->tx_burst)
+		return NULL;
+	if (at == 0)
+		list(f, ifidx);
+	tx->n = (uint16_t)(at + n);
+	return tx->m + at;
+}
+
+void
+fwd_tx_full(struct fwd *f, uint16_t ifidx)
+{
+	if (f->tx[ifidx].n == f->tx_burst)
 		flush_one(f, ifidx);
 }
 
 void
 fwd_tx(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
 {
-	put(f, ifidx, m, rte_pktmbuf_pkt_len(m));
+	put(f, ifidx, m);
 }
 
 void
@@ -110,11 +144,20 @@ punt(struct burst *b, unsigned int i, enum reason reason)
 	rte_pktmbuf_free(b->m[i]);
 }
 
-/* Rewritten: as long as its packet, padding is cut off. */
-static inline void
-forward(struct burst *b, unsigned int i)
+static uint64_t
+one_by_one(struct burst *b)
 {
-	put(b->fwd, b->hop[i] & 0xffff, b->m[i], (uint32_t)b->l3_len[i] + L2_LEN);
+	return burst_all(b);
+}
+
+static uint64_t (*spread)(struct burst *b) = one_by_one;
+
+/* Before main, so that nobody can come too early. */
+__attribute__((constructor)) static void
+choose(void)
+{
+	if (fwd_has_avx512())
+		spread = fwd_spread_avx512;
 }
 
 void
@@ -125,17 +168,25 @@ fwd_dispatch(struct burst *b)
 	unsigned int n4 = (unsigned int)__builtin_popcountll(b->plain4);
 	unsigned int n6 = (unsigned int)__builtin_popcountll(b->plain6);
 
-	for (unsigned int i = 0; plain == burst_all(b) && i < b->n; i++)
-		forward(b, i);
+	unsigned int n = b->n;
+
+	if (plain == burst_all(b)) {
+		for (uint64_t rest = spread(b); rest != 0; rest &= rest - 1) {
+			unsigned int i = (unsigned int)__builtin_ctzll(rest);
+
+			put(f, b->hop[i] & 0xffff, b->m[i]);
+		}
+		n = 0;
+	}
 	/* In the order of arrival, plain or not. */
-	for (unsigned int i = 0; plain != burst_all(b) && i < b->n; i++) {
+	for (unsigned int i = 0; i < n; i++) {
 		if (b->verdict[i] < N_DROP) {
 			counter_add(&f->count->reason[b->verdict[i]], 1);
 			rte_pktmbuf_free(b->m[i]);
 		} else if (b->verdict[i] != VERDICT_GO) {
 			punt(b, i, b->verdict[i]);
 		} else {
-			forward(b, i);
+			put(f, b->hop[i] & 0xffff, b->m[i]);
 			if ((plain >> i & 1) == 0) {
 				n4 += b->family[i] == 4;
 				n6 += b->family[i] == 6;

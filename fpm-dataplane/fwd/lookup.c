@@ -5,22 +5,12 @@
 #include "base/inet.h"
 #include "fwd/burst.h"
 
-/* Paths of what one family's lookup found; the hash is computed only where it matters. */
+/* Among equals the flow's hash decides; it is computed only where it matters. */
 static void
-choose(struct burst *b, const struct fwd_found *found)
+choose_among(struct burst *b, const struct fwd_found *found)
 {
 	const struct fib *fib = b->fwd->fib;
-	uint64_t any = 0;
 
-	for (unsigned int k = 0; k < found->n; k++) {
-		uint64_t w = atomic_load_explicit(&fib->group[found->group[k]],
-						  memory_order_consume);
-
-		b->path[found->at[k]] = (fib_path)w;
-		any |= w;
-	}
-	if (!group_word_is_block(any))
-		return;
 	for (unsigned int k = 0; k < found->n; k++) {
 		unsigned int i = found->at[k];
 		uint64_t w = atomic_load_explicit(&fib->group[found->group[k]],
@@ -34,6 +24,24 @@ choose(struct burst *b, const struct fwd_found *found)
 	}
 }
 
+/* Paths of what one family's lookup found; `all` entries in a row, or those at found->at. */
+static inline __attribute__((always_inline)) void
+choose(struct burst *b, const struct fwd_found *found, bool all)
+{
+	_Atomic uint64_t *group = b->fwd->fib->group;
+	uint64_t any = 0;
+
+	for (unsigned int k = 0, n = found->n; k < n; k++) {
+		uint64_t w =
+			atomic_load_explicit(&group[found->group[k]], memory_order_consume);
+
+		b->path[all ? k : found->at[k]] = (fib_path)w;
+		any |= w;
+	}
+	if (group_word_is_block(any))
+		choose_among(b, found);
+}
+
 /* All of them plain IPv4: the keys lie ready. */
 static void
 lookup_plain4(struct burst *b)
@@ -45,7 +53,7 @@ lookup_plain4(struct burst *b)
 	for (unsigned int i = 0; i < BURST_MAX; i++)
 		v4->at[i] = (uint8_t)i;
 	poptrie4_lookup_bulk(b->fwd->tries->pt4, b->dst4, v4->group, b->n);
-	choose(b, v4);
+	choose(b, v4, true);
 }
 
 void
@@ -76,10 +84,10 @@ fwd_lookup(struct burst *b)
 	v6->n = n6;
 	if (n4 > 0) {
 		poptrie4_lookup_bulk(tries->pt4, dst4, v4->group, n4);
-		choose(b, v4);
+		choose(b, v4, false);
 	}
 	if (n6 > 0) {
 		poptrie6_lookup_bulk(tries->pt6, dst6, v6->group, n6);
-		choose(b, v6);
+		choose(b, v6, false);
 	}
 }

@@ -65,12 +65,9 @@ static void
 handle(struct fwd *f, const struct rxq *q, struct burst *b)
 {
 	struct if_counters *c = &f->count->port[q->ifidx];
-	uint64_t bytes = 0;
 
-	for (unsigned int i = 0; i < b->n; i++)
-		bytes += rte_pktmbuf_pkt_len(b->m[i]);
 	counter_add(&c->rx_packets, b->n);
-	counter_add(&c->rx_bytes, bytes);
+	counter_add(&c->rx_bytes, burst_look(b));
 	counter_add(&f->count->bursts, 1);
 	b->fwd = f;
 	b->now = 0;

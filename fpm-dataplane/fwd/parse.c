@@ -50,8 +50,6 @@ parse_one(struct burst *b, unsigned int i)
 void
 fwd_parse(struct burst *b)
 {
-	for (unsigned int i = 0; i < b->n; i++)
-		b->l2[i] = rte_pktmbuf_mtod(b->m[i], uint8_t *);
 	memset(b->verdict, VERDICT_GO, sizeof(b->verdict));
 	fwd_plain(b);
 	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6); rest != 0;

@@ -40,18 +40,21 @@ plain4(struct burst *b, unsigned int i, unsigned int l3_len)
 	    !ip4_checksum_ok(ip, 20))
 		return false;
 	b->dst4[i] = dst;
-	b->hop4[i] = ip4_hop_spent(ip);
+	b->hop_octets[i] = ip4_hop_spent(ip);
 	return true;
 }
 
 static bool
-plain6(const struct burst *b, unsigned int i, unsigned int l3_len)
+plain6(struct burst *b, unsigned int i, unsigned int l3_len)
 {
 	const uint8_t *ip = b->l2[i] + L2_LEN;
 
 	/* Options hop by hop (0) are looked at by somebody with more time. */
-	return l3_len >= 40 && ip[0] >> 4 == 6 && 40u + get_be16(ip + 4) == l3_len &&
-	       ip[6] != 0 && ip[7] > 1 && passes6(ip[8]) && passes6(ip[24]);
+	if (l3_len < 40 || ip[0] >> 4 != 6 || 40u + get_be16(ip + 4) != l3_len ||
+	    ip[6] == 0 || ip[7] <= 1 || !passes6(ip[8]) || !passes6(ip[24]))
+		return false;
+	b->hop_octets[i] = ip6_hop_spent(ip);
+	return true;
 }
 
 uint8_t
@@ -86,8 +89,7 @@ static unsigned int (*whole_sixteens)(struct burst *b) = none;
 __attribute__((constructor)) static void
 choose(void)
 {
-	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-	    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+	if (fwd_has_avx512())
 		whole_sixteens = fwd_plain_avx512;
 }
 

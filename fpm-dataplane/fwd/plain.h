@@ -14,14 +14,21 @@
 #include "fwd/burst.h"
 
 /*
- * Fill b->plain4 and b->plain6, and of their packets family, l3_len, and (IPv4) dst4 and
- * hop4. b->in must be there, b->l2 filled, and 36 octets from each packet's first on be
- * memory, which any packet buffer is.
+ * Fill b->plain4 and b->plain6, and of their packets family, l3_len, hop_octets, and (IPv4)
+ * dst4. b->in must be there, burst_look() have looked, and 39 octets from each packet's first
+ * on be memory, which any packet buffer is.
  */
 void fwd_plain(struct burst *b);
 
 /* One packet, whatever the CPU. Returns its family, 0 when it is not plain. */
 uint8_t fwd_plain_one(struct burst *b, unsigned int i);
+
+static inline bool
+fwd_has_avx512(void)
+{
+	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+	       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
 
 /* As many whole sixteens as there are, with AVX-512; returns the entries looked at. */
 unsigned int fwd_plain_avx512(struct burst *b);

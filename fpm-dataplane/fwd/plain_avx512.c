@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The dominant class with AVX-512: sixteen packets at once. 32 octets of each header, from
- * the fifth on, are turned into eight vectors, one a word of the header, and compared there.
+ * the third on, are turned into eight vectors, one a word of the header, and compared there:
+ * so the addresses of IPv4, and the octets around the hop count of both families, are words.
  * What plain.c says, in other words; nothing of its own.                          [fwd-n]
  */
 #include <stddef.h>
@@ -24,7 +25,7 @@
 static_assert(offsetof(struct rte_mbuf, data_len) == offsetof(struct rte_mbuf, pkt_len) + 4,
 	      "lengths side by side");
 
-/* Words of sixteen headers, little-endian as loaded: [0] octets 4 to 7, ... [7] 32 to 35. */
+/* Words of sixteen headers, little-endian as loaded: [0] octets 2 to 5, ... [7] 30 to 33. */
 struct words {
 	__m512i w[8];
 };
@@ -33,8 +34,8 @@ INLINE __m512i
 two(const uint8_t *a, const uint8_t *b)
 {
 	return _mm512_inserti64x4(
-		_mm512_castsi256_si512(_mm256_loadu_si256((const void *)(a + 4))),
-		_mm256_loadu_si256((const void *)(b + 4)), 1);
+		_mm512_castsi256_si512(_mm256_loadu_si256((const void *)(a + 2))),
+		_mm256_loadu_si256((const void *)(b + 2)), 1);
 }
 
 /* Transpose; the order of loading makes lane k packet k. */
@@ -107,15 +108,22 @@ passes4(__mmask16 k, __m512i addr)
 INLINE __mmask16
 checksum_ok(const struct words *x)
 {
-	__m512i s = _mm512_srli_epi32(x->w[2], 16);
+	__m512i s = _mm512_setzero_si512();
 
-	for (int c = 3; c < 7; c++)
+	for (int c = 3; c < 8; c++)
 		s = _mm512_add_epi32(s, _mm512_add_epi32(low16(x->w[c]),
 							 _mm512_srli_epi32(x->w[c], 16)));
-	s = _mm512_add_epi32(s, low16(x->w[7]));
 	s = _mm512_add_epi32(low16(s), _mm512_srli_epi32(s, 16));
 	s = _mm512_add_epi32(low16(s), _mm512_srli_epi32(s, 16));
 	return _mm512_cmpeq_epi32_mask(s, _mm512_set1_epi32(0xffff));
+}
+
+/* Has the port looked at all of the burst and found nothing? */
+INLINE bool
+all_good(const struct burst *b)
+{
+	return (b->all_flags & RTE_MBUF_F_RX_IP_CKSUM_GOOD) != 0 &&
+	       (b->any_flags & RTE_MBUF_F_RX_IP_CKSUM_BAD) == 0;
 }
 
 /* Right by what the port found, where it is one that looks, else by our own sum. */
@@ -124,7 +132,11 @@ checksums_ok(const struct burst *b, unsigned int from, const struct words *x)
 {
 	unsigned int good = 0, bad = 0;
 
-	for (unsigned int j = 0; b->rx_cksum && j < 16; j++) {
+	if (!b->rx_cksum || (b->any_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == 0)
+		return checksum_ok(x); /* it looks at none, or not at these */
+	if (all_good(b))
+		return 0xffff;
+	for (unsigned int j = 0; j < 16; j++) {
 		uint64_t said = burst_cksum(b, from + j);
 
 		good |= (unsigned int)(said == RTE_MBUF_F_RX_IP_CKSUM_GOOD) << j;
@@ -137,40 +149,39 @@ checksums_ok(const struct burst *b, unsigned int from, const struct words *x)
 INLINE __m512i
 hop_spent(const struct words *x)
 {
-	__m512i sum = _mm512_add_epi32(low16(x->w[5]), _mm512_set1_epi32(1));
+	const __m512i one = _mm512_set1_epi32(1);
+	__m512i sum = _mm512_add_epi32(_mm512_srli_epi32(x->w[5], 16), one);
 	__mmask16 wrap = _mm512_cmpge_epu32_mask(sum, _mm512_set1_epi32(0xffff));
 
-	sum = _mm512_mask_add_epi32(sum, wrap, sum, _mm512_set1_epi32(1));
-	return _mm512_or_si512(
-		_mm512_srli_epi32(_mm512_sub_epi32(x->w[4], _mm512_set1_epi32(1 << 16)),
-				  16),
-		_mm512_slli_epi32(sum, 16));
+	sum = _mm512_mask_add_epi32(sum, wrap, sum, one);
+	return _mm512_or_si512(low16(_mm512_sub_epi32(x->w[5], one)),
+			       _mm512_slli_epi32(sum, 16));
 }
 
+/* Those of `k` that are IPv4; theirs are dst4 and *hop. */
 INLINE __mmask16
 sixteen4(struct burst *b, unsigned int from, const struct words *x, __mmask16 k,
-	 __m512i l3_len)
+	 __m512i l3_len, __m512i *hop)
 {
-	__m512i src, dst, len;
+	__m512i dst, len;
 
-	/* Octets 12 to 14: type and version with header length. */
-	k = _mm512_mask_cmpeq_epi32_mask(
-		k, _mm512_and_si512(x->w[2], _mm512_set1_epi32(0xffffff)),
-		_mm512_set1_epi32(0x450008));
+	/* Octets 12 and 13: type; 14: version and header length. */
+	k = _mm512_mask_cmpeq_epi32_mask(k, _mm512_srli_epi32(x->w[2], 16),
+					 _mm512_set1_epi32(0x0008));
 	if (k == 0)
 		return 0;
-	len = _mm512_srli_epi32(swap32(x->w[3]), 16);
+	k = _mm512_mask_cmpeq_epi32_mask(k,
+					 _mm512_and_si512(x->w[3], _mm512_set1_epi32(0xff)),
+					 _mm512_set1_epi32(0x45));
+	len = low16(swap32(x->w[3]));
 	k = _mm512_mask_cmpeq_epi32_mask(k, len, l3_len);
-	k = _mm512_mask_cmpgt_epu32_mask(
-		k, _mm512_and_si512(x->w[4], _mm512_set1_epi32(0xff0000)),
-		_mm512_set1_epi32(1 << 16));
-	src = swap32(_mm512_or_si512(_mm512_srli_epi32(x->w[5], 16),
-				     _mm512_slli_epi32(x->w[6], 16)));
-	dst = swap32(_mm512_or_si512(_mm512_srli_epi32(x->w[6], 16),
-				     _mm512_slli_epi32(x->w[7], 16)));
-	k = passes4(passes4(k, src), dst) & checksums_ok(b, from, x);
+	k = _mm512_mask_cmpgt_epu32_mask(k,
+					 _mm512_and_si512(x->w[5], _mm512_set1_epi32(0xff)),
+					 _mm512_set1_epi32(1));
+	dst = swap32(x->w[7]);
+	k = passes4(passes4(k, swap32(x->w[6])), dst) & checksums_ok(b, from, x);
 	_mm512_storeu_si512(&b->dst4[from], dst);
-	_mm512_storeu_si512(&b->hop4[from], hop_spent(x));
+	*hop = hop_spent(x);
 	return k;
 }
 
@@ -184,25 +195,28 @@ passes6(__mmask16 k, __m512i x)
 					    _mm512_set1_epi32(0xfc));
 }
 
+/* Those of `k` that are IPv6; theirs are lanes of *hop. */
 INLINE __mmask16
 sixteen6(const struct burst *b, unsigned int from, const struct words *x, __mmask16 k,
-	 __m512i l3_len)
+	 __m512i l3_len, __m512i *hop)
 {
 	__m512i len;
 	unsigned int m;
 
-	k = _mm512_mask_cmpeq_epi32_mask(
-		k, _mm512_and_si512(x->w[2], _mm512_set1_epi32(0xf0ffff)),
-		_mm512_set1_epi32(0x60dd86));
+	k = _mm512_mask_cmpeq_epi32_mask(k, _mm512_srli_epi32(x->w[2], 16),
+					 _mm512_set1_epi32(0xdd86));
 	if (k == 0)
 		return 0;
-	len = _mm512_add_epi32(low16(swap32(x->w[3])), _mm512_set1_epi32(40));
+	k = _mm512_mask_cmpeq_epi32_mask(k,
+					 _mm512_and_si512(x->w[3], _mm512_set1_epi32(0xf0)),
+					 _mm512_set1_epi32(0x60));
+	len = _mm512_add_epi32(_mm512_srli_epi32(swap32(x->w[4]), 16),
+			       _mm512_set1_epi32(40));
 	k = _mm512_mask_cmpeq_epi32_mask(k, len, l3_len);
-	k = _mm512_mask_test_epi32_mask(k, x->w[4], _mm512_set1_epi32(0xff));
-	k = _mm512_mask_cmpgt_epu32_mask(
-		k, _mm512_and_si512(x->w[4], _mm512_set1_epi32(0xff00)),
-		_mm512_set1_epi32(1 << 8));
-	k = passes6(k, _mm512_srli_epi32(x->w[4], 16));
+	k = _mm512_mask_test_epi32_mask(k, x->w[4], _mm512_set1_epi32(0xff0000));
+	k = _mm512_mask_cmpgt_epu32_mask(k, x->w[4], _mm512_set1_epi32(0x1ffffff));
+	k = passes6(k, x->w[5]);
+	*hop = _mm512_mask_sub_epi32(*hop, k, x->w[4], _mm512_set1_epi32(1 << 24));
 	/* The destination lies beyond the words; what is plain so far is as long. */
 	for (m = k; m != 0; m &= m - 1) {
 		unsigned int j = (unsigned int)__builtin_ctz(m);
@@ -221,39 +235,41 @@ fwd_plain_avx512(struct burst *b)
 		_mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
 	const __m512i odd =
 		_mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
-	const uint8_t *mac = b->in->mac;
-	uint32_t mac_head;
+	uint64_t mac = 0;
 	unsigned int i;
 
-	memcpy(&mac_head, mac, sizeof(mac_head));
+	memcpy(&mac, b->in->mac, sizeof(b->in->mac));
 	for (i = 0; i + 16 <= b->n; i += 16) {
 		uint8_t *const *p = &b->l2[i];
 		__m512i lo = lengths8(&b->m[i]), hi = lengths8(&b->m[i + 8]);
 		__m512i pkt_len = _mm512_permutex2var_epi32(lo, even, hi);
 		__m512i data_len = low16(_mm512_permutex2var_epi32(lo, odd, hi));
 		__m512i l3_len = _mm512_sub_epi32(pkt_len, _mm512_set1_epi32(L2_LEN));
-		uint32_t head, foreign = 0;
+		__m512i hop = _mm512_setzero_si512();
+		uint64_t head, any = 0, all = UINT64_MAX;
 		__mmask16 ok, four = 0, six = 0;
 		struct words x;
 
 		words_load(&x, p);
-		/* A frame for another MAC: rare enough to let all sixteen take the long way. */
+		/* A frame for another MAC, or from a group of stations: rare enough to let all
+		 * sixteen take the long way. */
 		for (int j = 0; j < 16; j++) {
 			memcpy(&head, p[j], sizeof(head));
-			foreign |= head ^ mac_head;
+			any |= head;
+			all &= head;
 		}
-		ok = foreign == 0 ? 0xffff : 0;
+		ok = ((any ^ mac) & 0x1ffffffffffff) == 0 &&
+				     ((all ^ mac) & 0xffffffffffff) == 0
+			     ? 0xffff
+			     : 0;
 		ok = _mm512_mask_cmpeq_epi32_mask(ok, pkt_len, data_len);
 		ok = _mm512_mask_cmpge_epu32_mask(ok, pkt_len,
 						  _mm512_set1_epi32(L2_LEN + 20));
-		/* The rest of our MAC, and no group as the source. */
-		ok = _mm512_mask_cmpeq_epi32_mask(
-			ok, _mm512_and_si512(x.w[0], _mm512_set1_epi32(0x1ffff)),
-			_mm512_set1_epi32(mac[4] | mac[5] << 8));
 		if (b->in->forward4)
-			four = sixteen4(b, i, &x, ok, l3_len);
+			four = sixteen4(b, i, &x, ok, l3_len, &hop);
 		if (b->in->forward6)
-			six = sixteen6(b, i, &x, ok & (__mmask16)~four, l3_len);
+			six = sixteen6(b, i, &x, ok & (__mmask16)~four, l3_len, &hop);
+		_mm512_storeu_si512(&b->hop_octets[i], hop);
 		_mm256_storeu_si256((void *)&b->l3_len[i], _mm512_cvtepi32_epi16(l3_len));
 		_mm_storeu_si128(
 			(void *)&b->family[i],

@@ -76,6 +76,17 @@ def test_forwards_both_ways_without_loss(router, family):
     eventually(lambda: there.lost(wan) == [] and back.lost(lan) == [], 5, 0.1, "all arrive")
 
 
+def test_a_wrong_header_checksum_is_dropped(router):
+    """Found by the NIC where it looks, else by us; a right one passes either way."""
+    lan, wan = router.wires["lan"], router.wires["wan"]
+    host = behind(router, "wan", 4)
+    wrong = bytearray(bytes(lan.probe(host)))
+    wrong[24] ^= 0x55
+
+    assert router.not_forwarded(lan, bytes(wrong)) == {"ip4_checksum": 1}
+    assert router.forwarded(lan, lan.probe(host), wan)
+
+
 def test_every_queue_gets_its_share(router):
     """RSS where there are several queues: no forwarder is left out."""
     queues = router.port_row(router.wires["lan"])["queues"]

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A forwarder never allocates, locks, logs or asks the kernel for anything while packets
+come: by what its objects call, and by what one does that is never idle."""
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from lib.dataplane import ROOT
+from lib.wait import eventually
+from test_idle import forwarders
+
+# What forwarders' objects, and those of the lookup, may call beyond themselves.
+ALLOWED = {
+    "fib_(resolve|host_adj|iface_has_linklocal)": "reads tables, under QSBR",
+    "peer_\\w+_key|peers_know|policer_\\w+|punt_class_info": "words with atomic accesses",
+    "rte_pktmbuf_free_bulk|rte_mempool_ops_table": "buffers back to their pool",
+    "rte_eth_fp_ops|rte_eth_call_[rt]x_callbacks|port_rxqs_arm": "the port's driver",
+    "urcu_qsbr_(quiescent_state|(un)?register_thread)": "QSBR",
+    "idle_\\w+|worker_wake": "the edge between idle and busy",
+    "watch_\\w+": "fpmctl trace and capture: rings",
+    "mem(cpy|set)|__rte_panic|__cpu_model|_GLOBAL_OFFSET_TABLE_|per_lcore__lcore_id": "C, EAL",
+    "rte_get_tsc_hz|thread_role|pthread_self|pthread_setname_np": "constants, a name at birth",
+}
+
+
+def test_forwarders_call_nothing_that_allocates_locks_logs_or_asks_the_kernel():
+    """Every symbol that the objects of the walk and the lookup leave open is a known one."""
+    if os.environ.get("BUILD", "release") != "release":
+        pytest.skip("sanitizers call more")
+    objects = glob.glob(f"{ROOT}/build/release/obj/fpm-dataplane/fwd/*.o")
+    objects += glob.glob(f"{ROOT}/build/release/obj/poptrie/lookup*.o")
+    assert len(objects) > 10
+    said = subprocess.run(
+        ["nm", "--format=posix", *objects], capture_output=True, text=True, check=True
+    ).stdout
+    symbols = re.findall(r"^(\S+) ([A-Za-z])", said, re.M)
+    own = {name for name, kind in symbols if kind not in "Uw"}
+
+    wanted = {name for name, kind in symbols if kind in "Uw"} - own
+
+    strange = {name for name in wanted if not re.fullmatch("|".join(ALLOWED), name)}
+    assert strange == set()
+    needless = [p for p in ALLOWED if not any(re.fullmatch(p, name) for name in wanted)]
+    assert needless == []
+
+
+def test_a_busy_forwarder_makes_no_system_call(own_dut, tmp_path):
+    """One port hands out frames without an end and has no descriptor, the others are quiet."""
+    if shutil.which("strace") is None:
+        pytest.skip("no strace here")
+    router = own_dut()
+    with open(router.config, encoding="utf-8") as file:
+        text = file.read()
+    text = text.replace("net_af_packet,iface=p-lan", "net_null")
+    text = re.sub("net_af_packet,iface=p-\\w+", "net_null,no-rx=1", text)
+    with open(router.config, "w", encoding="utf-8") as file:
+        file.write(text)
+    router.daemon.start()
+    dropped = lambda: router.counters("drop").get("l2_foreign", 0)  # noqa: E731
+    eventually(lambda: dropped() > 100000, 10, 0.05, "frames come")
+    (thread,) = forwarders(router)
+    record = tmp_path / "calls"
+
+    tracer = subprocess.Popen(
+        ["strace", "-o", record, "-p", os.path.basename(thread)], stderr=subprocess.PIPE
+    )
+    try:
+        assert b"attached" in tracer.stderr.readline()
+        begin = dropped()
+        eventually(lambda: dropped() > begin + 1000000, 20, 0.05, "a million frames")
+    finally:
+        tracer.terminate()
+        tracer.communicate()
+
+    calls = [line for line in record.read_text().splitlines() if "detached" not in line]
+    assert calls == []

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A burst that all leaves: each packet comes to the buffer of its interface, in order, with
+ * vectors as one by one. The seed is printed.
+ *
+ * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
+ * link: fpm-dataplane/port/rxq.c
+ * link: poptrie/
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fwd/plain.h"
+
+#define ROUNDS 20000
+#define WAYS   20 /* interfaces 1 to 20 */
+
+static struct fib_iface iface[WAYS + 1];
+static struct rte_mbuf mbuf[BURST_MAX]; /* only their addresses matter */
+static struct fwd fwd;
+static struct burst burst;
+
+static unsigned int
+below(unsigned int n)
+{
+	return (unsigned int)random() % n;
+}
+
+/* Entries by interface; returns how many interfaces there are. */
+static unsigned int
+burst_make(unsigned int count[WAYS + 1])
+{
+	unsigned int ways = 1 + below(below(2) ? 4 : WAYS), n_ways = 0;
+
+	memset(count, 0, (WAYS + 1) * sizeof(count[0]));
+	burst.fwd = &fwd;
+	burst.n = (uint16_t)(1 + below(BURST_MAX));
+	for (unsigned int i = 0; i < BURST_MAX; i++) {
+		unsigned int ifidx = 1 + below(ways);
+
+		/* Of what is behind the burst's end nothing may be seen. */
+		burst.hop[i] = (uint64_t)random() << 16 | ifidx;
+		burst.m[i] = i < burst.n ? &mbuf[i] : NULL;
+		n_ways += i < burst.n && count[ifidx] == 0;
+		count[ifidx] += i < burst.n;
+	}
+	return n_ways;
+}
+
+static void
+expect_in_order(uint64_t left, const unsigned int before[WAYS + 1])
+{
+	unsigned int n[WAYS + 1], n_listed = 0;
+
+	memcpy(n, before, sizeof(n));
+	for (unsigned int i = 0; i < burst.n; i++) {
+		unsigned int ifidx = burst.hop[i] & 0xffff;
+
+		if ((left >> i & 1) == 0)
+			assert_ptr_equal(fwd.tx[ifidx].m[n[ifidx]++], &mbuf[i]);
+	}
+	for (unsigned int ifidx = 1; ifidx <= WAYS; ifidx++) {
+		assert_int_equal(fwd.tx[ifidx].n, n[ifidx]);
+		assert_int_equal(fwd.tx[ifidx].listed, n[ifidx] > 0);
+		n_listed += n[ifidx] > 0;
+		if (n[ifidx] > 0)
+			assert_int_equal(fwd.tx[ifidx].port_id, 100 + ifidx);
+	}
+	assert_int_equal(fwd.n_tx_used, n_listed);
+}
+
+static void
+buffers_empty(void)
+{
+	memset(fwd.tx, 0, sizeof(fwd.tx));
+	fwd.n_tx_used = 0;
+}
+
+static void
+each_packet_is_in_its_buffer_in_order(void **state)
+{
+	unsigned int count[WAYS + 1], none[WAYS + 1] = {0};
+
+	fwd.tx_burst = TX_BURST_MAX;
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		unsigned int ways = burst_make(count);
+		uint64_t left;
+
+		buffers_empty();
+		left = fwd_spread_avx512(&burst);
+		assert_int_equal(left & ~burst_all(&burst), 0);
+		if (ways <= 12)
+			assert_int_equal(left, 0);
+		expect_in_order(left, none);
+		/* Another one behind it. */
+		if (left == 0 && burst_make(none) <= 12) {
+			assert_int_equal(fwd_spread_avx512(&burst), 0);
+			expect_in_order(0, count);
+		}
+		memset(none, 0, sizeof(none));
+	}
+}
+
+static void
+what_has_no_room_is_left_over_all_of_an_interface(void **state)
+{
+	unsigned int count[WAYS + 1], none[WAYS + 1] = {0}, n_left = 0;
+
+	fwd.tx_burst = 16;
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		unsigned int ways = burst_make(count);
+		uint64_t left;
+		bool full = false;
+
+		/* A full buffer would be sent: there is no port. */
+		for (unsigned int ifidx = 1; ifidx <= WAYS; ifidx++)
+			full |= count[ifidx] == fwd.tx_burst;
+		if (full || ways > 12)
+			continue;
+		buffers_empty();
+		left = fwd_spread_avx512(&burst);
+		for (unsigned int i = 0; i < burst.n; i++)
+			assert_int_equal(left >> i & 1,
+					 count[burst.hop[i] & 0xffff] > fwd.tx_burst);
+		expect_in_order(left, none);
+		n_left += left != 0;
+	}
+	assert_true(n_left > 100);
+}
+
+static int
+set_up(void **state)
+{
+	unsigned int seed = (unsigned int)getpid();
+
+	if (!fwd_has_avx512()) {
+		print_message("this CPU has no AVX-512: nothing to test\n");
+		exit(0);
+	}
+	print_message("seed %u\n", seed);
+	srandom(seed);
+	if (fib_create(&fwd.fib, &(struct fib_conf){NULL}) < 0)
+		return -1;
+	for (uint16_t ifidx = 1; ifidx <= WAYS; ifidx++) {
+		iface[ifidx].port_id = (uint16_t)(100 + ifidx);
+		atomic_store(&fwd.fib->iface[ifidx], &iface[ifidx]);
+	}
+	return 0;
+}
+
+static int
+tear_down(void **state)
+{
+	for (unsigned int ifidx = 1; ifidx <= WAYS; ifidx++)
+		atomic_store(&fwd.fib->iface[ifidx], NULL);
+	fib_destroy(fwd.fib);
+	return 0;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_packet_is_in_its_buffer_in_order),
+		cmocka_unit_test(what_has_no_room_is_left_over_all_of_an_interface),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
