@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The log: one write(2) a line, so that lines of different threads never mix. Any control
+ * The log: one writev(2) a line, so that lines of different threads never mix. Any control
  * thread; never a forwarder.
  */
 #include "base/log.h"
@@ -10,7 +10,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -66,11 +69,29 @@ log_enabled(enum log_level level)
 	return (int)level <= atomic_load_explicit(&max_level, memory_order_relaxed);
 }
 
+/*
+ * Is standard error the journal's? It takes <N> at the begin of a line as its priority, which
+ * `journalctl -p warning` goes by; anywhere else it would be in the way. systemd.exec(5)
+ */
+static bool
+stderr_is_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	char own[64];
+	struct stat st;
+
+	if (stream == NULL || fstat(STDERR_FILENO, &st) < 0)
+		return false;
+	snprintf(own, sizeof(own), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+	return strcmp(stream, own) == 0;
+}
+
 void
 log_write(enum log_level level, const char *fmt, ...)
 {
-	static const char tag[] = "EWID";
-	char line[1024];
+	static const char tag[] = "EWID", priority[] = "3467"; /* the latter: syslog(3) */
+	char line[1024], mark[3] = {'<', priority[level], '>'};
+	struct iovec out[2];
 	struct timespec now;
 	struct tm tm;
 	va_list ap;
@@ -93,7 +114,9 @@ log_write(enum log_level level, const char *fmt, ...)
 		n = (int)sizeof(line) - 2;
 	keep(line, (size_t)n);
 	line[n++] = '\n';
-	if (write(STDERR_FILENO, line, (size_t)n) < 0)
+	out[0] = (struct iovec){mark, stderr_is_journal() ? sizeof(mark) : 0};
+	out[1] = (struct iovec){line, (size_t)n};
+	if (writev(STDERR_FILENO, out, 2) < 0)
 		return; /* nowhere left to complain */
 }
 

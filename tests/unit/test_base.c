@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -193,6 +195,44 @@ log_escape_leaves_nothing_for_a_terminal(void **state)
 	assert_string_equal(log_escape("abcdef", 6, out, 6), "ab");
 }
 
+/* The line that log_write() writes when JOURNAL_STREAM names that file, or another one. */
+static void
+logged(bool named, enum log_level level, char *line, size_t size)
+{
+	FILE *file = tmpfile();
+	int was = dup(STDERR_FILENO);
+	char stream[64];
+	struct stat st;
+
+	assert_non_null(file);
+	assert_int_equal(fstat(fileno(file), &st), 0);
+	snprintf(stream, sizeof(stream), "%ju:%ju", (uintmax_t)st.st_dev,
+		 (uintmax_t)st.st_ino + (named ? 0 : 1));
+	setenv("JOURNAL_STREAM", stream, 1);
+	dup2(fileno(file), STDERR_FILENO);
+	log_write(level, "port: link up name=%s", "lan0");
+	dup2(was, STDERR_FILENO);
+	close(was);
+	unsetenv("JOURNAL_STREAM");
+	rewind(file);
+	assert_non_null(fgets(line, (int)size, file));
+	fclose(file);
+}
+
+static void
+the_journal_gets_priorities_and_nobody_else(void **state)
+{
+	char line[128];
+
+	logged(true, LOG_LEVEL_WARN, line, sizeof(line));
+	assert_memory_equal(line, "<4>2", 4);
+	assert_non_null(strstr(line, "Z W port: link up name=lan0\n"));
+	logged(true, LOG_LEVEL_ERROR, line, sizeof(line));
+	assert_memory_equal(line, "<3>2", 4);
+	logged(false, LOG_LEVEL_ERROR, line, sizeof(line));
+	assert_int_equal(line[0], '2');
+}
+
 static void
 every_reason_has_a_name_and_a_text(void **state)
 {
@@ -320,6 +360,7 @@ main(void)
 		cmocka_unit_test(flow_hash_does_not_polarise_two_stages),
 		cmocka_unit_test(flow_hash6_uses_label_and_ports),
 		cmocka_unit_test(log_escape_leaves_nothing_for_a_terminal),
+		cmocka_unit_test(the_journal_gets_priorities_and_nobody_else),
 		cmocka_unit_test(every_reason_has_a_name_and_a_text),
 		cmocka_unit_test(worker_gets_every_message_and_stops),
 		cmocka_unit_test(
