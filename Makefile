@@ -169,16 +169,20 @@ SOAK := churn,table,core_flap,isp_dies,isp_moves,neighbours_forgotten,mtu_change
 soak: ## hours of chaos without a kill of the daemon: a line a minute, a verdict (H=8)
 	@$(MAKE) --no-print-directory chaos T=$$(( $(or $(H),8) * 3600 )) RATE=300 ONLY=$(SOAK)
 
-test-vm: ## tests in a virtual machine: PCI NICs behind an IOMMU (T=expression)
+test-vm: ## tests in a virtual machine: PCI NICs, systemd, the manual (T=expression)
 	@$(MAKE) --no-print-directory deps
 	@if $(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_VM)"; then \
 		mkdir -p build/vm && \
 		$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all && \
+		$(MAKE) --no-print-directory deb && \
 		$(PY) tests/vm/run.py $(if $(T),"$(T)"); \
 	else echo "test-vm: skipped: not installable here: $(PKGS_VM)"; fi
 
 frr-root: ## a newer FRR in build/frr-root, for the tests of feedback
 	@tests/lab/frr_root.sh $(CURDIR)/build/frr-root
+
+reference: all ## the manual's page of configuration keys, out of the daemon's own table
+	@$(PY) fpm-dataplane/manual/configuration.py $(O)/fpmctl
 
 lint: ## layers, format, words
 	@$(PY) tests/lint/lint.py
@@ -376,5 +380,5 @@ help: ## this list
 	sed -n 's/^\([a-z -]*\):.*## \(.*\)/  \1|\2/p' Makefile | sort | \
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
-.PHONY: chaos soak all deps build demo demo-down lab lab-down vtysh test unit unit-asan unit-bins system frr-root lint \
+.PHONY: chaos soak reference all deps build demo demo-down lab lab-down vtysh test unit unit-asan unit-bins system frr-root lint \
 	format test-vm bench bench-fib bench-fpm bench-forward fuzz deb deps-deb test-deb image test-image prometheus clean help

@@ -128,7 +128,7 @@ take_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, v
 const struct cfg_key cfg_port_keys[] = {
 	{"tap", take_tap, P_OF(tap), .required = true,
 	 .expected = "1 to 15 characters, no slash, blank, colon or percent, such as wan0",
-	 .text = cfg_text_tap},
+	 .text = cfg_text_tap, .live = true},
 	{"device", take_device, P_OF(device), .required = true,
 	 .expected = "a PCI address (0000:03:00.0) or DPDK devargs "
 		     "(net_af_packet,iface=veth-wan)",
@@ -168,7 +168,8 @@ take_ports(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, vo
 			return;
 		}
 		port = &conf->port[conf->n_port++];
-		*port = (struct config_port){.mtu_bytes = 1500, .pos = item.pos};
+		cfg_port_defaults(port);
+		port->pos = item.pos;
 		cfg_walk(c, cfg_port_keys, &item, port);
 	}
 }
@@ -278,8 +279,14 @@ const struct cfg_key cfg_top_keys[] = {
 	{NULL},
 };
 
-static void
-set_defaults(struct config *conf, const char *file)
+void
+cfg_port_defaults(struct config_port *port)
+{
+	*port = (struct config_port){.mtu_bytes = 1500};
+}
+
+void
+cfg_defaults(struct config *conf, const char *file)
 {
 	memset(conf, 0, sizeof(*conf));
 	snprintf(conf->file, sizeof(conf->file), "%s", file);
@@ -425,7 +432,7 @@ config_parse(const char *file, const void *octets, size_t len, struct config *co
 	yaml_parser_t parser;
 	yaml_document_t doc;
 
-	set_defaults(conf, file);
+	cfg_defaults(conf, file);
 	if (too_deep(&c, text, len))
 		return (int)c.n_err;
 	if (!yaml_parser_initialize(&parser)) {

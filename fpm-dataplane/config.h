@@ -116,6 +116,18 @@ int config_parse(const char *file, const void *octets, size_t len, struct config
 /* Every key but defaults that have no value, as a file that config_load() reads back. */
 void config_show(const struct config *conf, FILE *out);
 
+/* A key of the file, as `fpmctl config keys` tells it. Valid during the call that tells it. */
+struct config_key {
+	const char *path;     /* "fpm.listen", "ports[].mtu" */
+	const char *value;    /* its default as YAML; NULL: has none */
+	const char *expected; /* the values it takes, in words */
+	bool required;
+	bool live; /* a running daemon takes another value */
+};
+
+/* Tell all keys that a file may have. */
+void config_keys(void (*tell)(void *ctx, const struct config_key *key), void *ctx);
+
 /* The port of that name, or NULL. */
 const struct config_port *config_port(const struct config *conf, const char *tap);
 

@@ -255,6 +255,45 @@ config_show(const struct config *conf, FILE *out)
 	show_map(cfg_top_keys, conf, 0, out);
 }
 
+/* --- the keys -------------------------------------------------------------------------- */
+
+static void
+keys_map(const struct cfg_key *keys, const char *above, const void *base,
+	 void (*tell)(void *ctx, const struct config_key *key), void *ctx)
+{
+	char path[CFG_PATH_MAX], text[CFG_TEXT_MAX], expected[CFG_EXPECTED_MAX];
+	struct config_port port;
+
+	for (const struct cfg_key *k = keys; k->name != NULL; k++) {
+		snprintf(path, sizeof(path), "%s%s%s", above, above[0] != '\0' ? "." : "",
+			 k->name);
+		if (k->sub == cfg_port_keys) {
+			cfg_port_defaults(&port);
+			keys_map(k->sub, "ports[]", &port, tell, ctx);
+		} else if (k->sub != NULL) {
+			keys_map(k->sub, path, at(k, base), tell, ctx);
+		} else {
+			struct config_key key = {
+				.path = path,
+				.value = k->required ? NULL : k->text(k, base, text),
+				.expected = cfg_expected(k, expected),
+				.required = k->required,
+				.live = k->live};
+
+			tell(ctx, &key);
+		}
+	}
+}
+
+void
+config_keys(void (*tell)(void *ctx, const struct config_key *key), void *ctx)
+{
+	struct config conf;
+
+	cfg_defaults(&conf, "");
+	keys_map(cfg_top_keys, "", &conf, tell, ctx);
+}
+
 /* --- differences ---------------------------------------------------------------------- */
 
 struct diff {

@@ -141,8 +141,8 @@ is_null(const yaml_node_t *node)
 	       (s[0] == '\0' || strcmp(s, "~") == 0 || strcmp(s, "null") == 0);
 }
 
-static const char *
-expected(const struct cfg_key *key, char buf[64])
+const char *
+cfg_expected(const struct cfg_key *key, char buf[CFG_EXPECTED_MAX])
 {
 	if (key->expected != NULL)
 		return key->expected;
@@ -201,7 +201,7 @@ cfg_walk(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at, voi
 			snprintf(path, sizeof(path), "%s%s%s", at->path,
 				 at->path[0] != '\0' ? "." : "", k->name);
 			cfg_error_at(c, at->pos, path, "is missing; expected %s",
-				     expected(k, buf));
+				     cfg_expected(k, buf));
 		}
 }
 
@@ -209,19 +209,20 @@ const char *
 cfg_text(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, bool *quoted)
 {
 	const yaml_node_t *n = at->node;
-	char buf[64];
+	char buf[CFG_EXPECTED_MAX];
 
 	if (n->type != YAML_SCALAR_NODE) {
-		cfg_error(c, at, "is %s; expected %s", kind_name(n), expected(key, buf));
+		cfg_error(c, at, "is %s; expected %s", kind_name(n),
+			  cfg_expected(key, buf));
 		return NULL;
 	}
 	if (is_null(n) || n->data.scalar.length == 0) {
-		cfg_error(c, at, "has no value; expected %s", expected(key, buf));
+		cfg_error(c, at, "has no value; expected %s", cfg_expected(key, buf));
 		return NULL;
 	}
 	if (strlen((const char *)n->data.scalar.value) != n->data.scalar.length) {
 		cfg_error(c, at, "has a zero octet inside; expected %s",
-			  expected(key, buf));
+			  cfg_expected(key, buf));
 		return NULL;
 	}
 	if (quoted != NULL)
@@ -237,7 +238,7 @@ cfg_number(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 	const char *text = cfg_text(c, key, at, &quoted);
 	size_t digits;
 	unsigned long n;
-	char buf[64];
+	char buf[CFG_EXPECTED_MAX];
 
 	if (text == NULL)
 		return -EINVAL;
@@ -245,14 +246,15 @@ cfg_number(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 	/* "010" is eight to some YAML readers and ten to people: refused. */
 	if (quoted || digits != strlen(text) || (digits > 1 && text[0] == '0')) {
 		cfg_error(c, at, "'%s' is %s; expected %s", cfg_show(text),
-			  quoted ? "a string" : "not a plain number", expected(key, buf));
+			  quoted ? "a string" : "not a plain number",
+			  cfg_expected(key, buf));
 		return -EINVAL;
 	}
 	errno = 0;
 	n = strtoul(text, NULL, 10);
 	if (errno != 0 || n < key->min || n > key->max) {
 		cfg_error(c, at, "%s is out of range; expected %s", cfg_show(text),
-			  expected(key, buf));
+			  cfg_expected(key, buf));
 		return -EINVAL;
 	}
 	*out = (unsigned int)n;

@@ -65,6 +65,14 @@ struct cfg_key {
 
 extern const struct cfg_key cfg_top_keys[], cfg_port_keys[];
 
+/* What a configuration file need not say. */
+void cfg_defaults(struct config *conf, const char *file);
+void cfg_port_defaults(struct config_port *port);
+
+/* The values that a key takes, in words. */
+#define CFG_EXPECTED_MAX 64
+const char *cfg_expected(const struct cfg_key *key, char buf[CFG_EXPECTED_MAX]);
+
 /* Where `node` begins. */
 void cfg_place(struct cfg_at *at, const struct yaml_node_s *node);
 

@@ -15,7 +15,11 @@
 void
 config_help(FILE *out)
 {
-	fputs("      check FILE     all that is wrong with a file, with line and column; "
+	fputs("      keys           every key of the file: default, values, whether reload "
+	      "takes "
+	      "it; no\n"
+	      "                     daemon is asked\n"
+	      "      check FILE     all that is wrong with a file, with line and column; "
 	      "no "
 	      "daemon\n"
 	      "                     is asked\n"
@@ -46,6 +50,45 @@ check(int n, char **word)
 		printf("%s: good: %u port%s\n", word[0], conf.n_port,
 		       conf.n_port == 1 ? "" : "s");
 	return errors > 0 ? CTL_USAGE : CTL_OK;
+}
+
+static void
+on_key(void *ctx, const struct config_key *key)
+{
+	json_t *rows = ctx;
+
+	json_array_append_new(rows,
+			      json_pack("{s:s, s:s?, s:s, s:b, s:b}", "key", key->path,
+					"default", key->value, "values", key->expected,
+					"required", key->required, "reload", key->live));
+}
+
+/* Every key that a file may have. */
+static int
+keys(const struct options *opt, int n, char **word)
+{
+	json_t *rows, *row;
+	size_t i;
+
+	if (n > 0)
+		return unexpected(word[0], "config");
+	rows = json_array();
+	config_keys(on_key, rows);
+	if (opt->json) {
+		json_dumpf(rows, stdout, JSON_COMPACT);
+		putchar('\n');
+	} else {
+		printf("%-30s %-32s %s\n", "KEY", "DEFAULT", "CHANGED BY");
+		json_array_foreach (rows, i, row)
+			printf("%-30s %-32s %s\n  %s\n", row_str(row, "key"),
+			       row_true(row, "required") ? "must be there"
+			       : row_has(row, "default") ? row_str(row, "default")
+							 : "none",
+			       row_true(row, "reload") ? "reload" : "restart",
+			       row_str(row, "values"));
+	}
+	json_decref(rows);
+	return CTL_OK;
 }
 
 struct answer {
@@ -132,13 +175,15 @@ config_run(const struct options *opt, int n, char **word)
 	int rc;
 
 	if (n == 0) {
-		fputs("fpmctl: config check, show or reload?\n", stderr);
+		fputs("fpmctl: config keys, check, show or reload?\n", stderr);
 		return usage("config");
 	}
 	if (opt->dry_run && strcmp(word[0], "reload") != 0) {
 		fputs("fpmctl: --dry-run belongs to config reload\n", stderr);
 		return usage("config");
 	}
+	if (strcmp(word[0], "keys") == 0)
+		return keys(opt, n - 1, word + 1);
 	if (strcmp(word[0], "check") == 0)
 		return check(n - 1, word + 1);
 	if (strcmp(word[0], "reload") == 0)

@@ -142,7 +142,7 @@ static const struct command {
 	{"capture", "-w FILE|- [WORDS]",
 	 "live packets as pcapng, a dropped one with the reason in it", capture, OPT_FILE,
 	 help_capture},
-	{"config", "check FILE | show | reload [FILE] [--dry-run]",
+	{"config", "keys | check FILE | show | reload [FILE] [--dry-run]",
 	 "look at a configuration, or change to it", config_run, OPT_DRY_RUN, config_help},
 	{"port", "add|set|del NAME [device D] [mtu N] [queues N] [cores N,N]",
 	 "ports come and go while others forward", port_run, 0, port_help},
@@ -283,7 +283,7 @@ complete(int n, char **word)
 	} else if (one && strcmp(word[0], "show") == 0) {
 		show_words(stdout);
 	} else if (one && strcmp(word[0], "config") == 0) {
-		puts("check show reload");
+		puts("keys check show reload");
 	} else if (strcmp(word[0], "port") == 0) {
 		puts(one ? "add set del" : "device mtu queues cores");
 	} else if (strcmp(word[0], "set") == 0) {

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The table of keys, the example and the manual's page say the same."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from lib.dataplane import ROOT
+
+MANUAL = Path(ROOT, "fpm-dataplane", "manual")
+sys.path.append(str(MANUAL))
+import configuration  # noqa: E402
+
+FPMCTL = str(Path(ROOT, "build", "release", "fpmctl"))
+
+
+def test_the_reference_is_what_the_table_and_the_example_make():
+    """Else: `make reference`."""
+    example = configuration.EXAMPLE.read_text(encoding="utf-8")
+
+    made = configuration.page(configuration.keys(FPMCTL), example)
+
+    assert (MANUAL / "configuration.md").read_text(encoding="utf-8") == made
+
+
+def flat(value, path=""):
+    """{"fpm.listen": value} of a file; of a list of mappings the first one."""
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return flat(value[0], path + "[]")
+    if not isinstance(value, dict):
+        return {path: value}
+    found = {}
+    for key, below in value.items():
+        found |= flat(below, f"{path}.{key}" if path else key)
+    return found
+
+
+def test_the_example_has_every_key_with_its_default():
+    """What has no default stands there as a comment; what the machine decides may differ."""
+    text = configuration.EXAMPLE.read_text(encoding="utf-8")
+    there = flat(yaml.safe_load(text))
+    rows = {row["key"]: row for row in configuration.keys(FPMCTL)}
+
+    assert there.keys() - rows.keys() == set()
+    for key, row in rows.items():
+        if row["default"] is None:
+            assert key in there or f"# {key}: " in text, key
+        else:
+            assert yaml.safe_load(row["default"]) == there[key], key
+
+
+def test_the_table_for_people_fits_80_columns():
+    """And has every key that --json has."""
+    done = subprocess.run(
+        [FPMCTL, "config", "keys"], capture_output=True, text=True, check=True
+    )
+    said = json.loads(
+        subprocess.run(
+            [FPMCTL, "-j", "config", "keys"], capture_output=True, check=True
+        ).stdout
+    )
+
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+    assert {row["key"] for row in said} == {x.split()[0] for x in lines[1::2]}
