@@ -104,11 +104,12 @@ enum query_kind {
 	QUERY_NEXTHOPS,
 	QUERY_NEIGHBORS,
 	QUERY_SUMMARY,
-	QUERY_INTERFACES, /* to neigh */
-	QUERY_AUDIT,      /* FIB against RIB; `repair` */
-	QUERY_WATCH,      /* to trace: one of port/watch.h */
-	QUERY_MANAGE,     /* to manage: one of base/manage.h */
-	QUERY_BREAK,      /* tests only: make `breaking` of `prefix` wrong */
+	QUERY_INTERFACES,    /* to neigh */
+	QUERY_NEIGH_SUMMARY, /* to neigh: how many neighbours, by family and state */
+	QUERY_AUDIT,         /* FIB against RIB; `repair` */
+	QUERY_WATCH,         /* to trace: one of port/watch.h */
+	QUERY_MANAGE,        /* to manage: one of base/manage.h */
+	QUERY_BREAK,         /* tests only: make `breaking` of `prefix` wrong */
 };
 
 enum query_break { BREAK_NOTHING, BREAK_ROUTE, BREAK_TABLE, BREAK_GROUP };

@@ -13,23 +13,30 @@
 
 #define SLOTS_A_SLICE 65536 /* looked at, matching or not */
 
-static const char *
-state_name(struct nb *nb)
-{
-	static const struct {
-		uint16_t nud;
-		const char *name;
-	} state[] = {
-		{NUD_PERMANENT, "permanent"}, {NUD_NOARP, "noarp"},
-		{NUD_REACHABLE, "reachable"}, {NUD_STALE, "stale"},
-		{NUD_DELAY, "delay"},         {NUD_PROBE, "probe"},
-		{NUD_FAILED, "failed"},       {NUD_INCOMPLETE, "incomplete"},
-	};
+static const struct {
+	uint16_t nud;
+	const char *name;
+} states[] = {
+	{NUD_PERMANENT, "permanent"},
+	{NUD_NOARP, "noarp"},
+	{NUD_REACHABLE, "reachable"},
+	{NUD_STALE, "stale"},
+	{NUD_DELAY, "delay"},
+	{NUD_PROBE, "probe"},
+	{NUD_FAILED, "failed"},
+	{NUD_INCOMPLETE, "incomplete"},
+	{0, "none"},
+};
+#define N_STATES (sizeof(states) / sizeof(states[0]))
 
-	for (unsigned int i = 0; i < sizeof(state) / sizeof(state[0]); i++)
-		if (nb->nud & state[i].nud)
-			return state[i].name;
-	return nb_is_watched(nb) || nb_is_waited_for(nb) ? "incomplete" : "none";
+/* Index into states[]. */
+static unsigned int
+state_of(struct nb *nb)
+{
+	for (unsigned int i = 0; i < N_STATES - 1; i++)
+		if (nb->nud & states[i].nud)
+			return i;
+	return nb_is_watched(nb) || nb_is_waited_for(nb) ? N_STATES - 2 : N_STATES - 1;
 }
 
 static json_t *
@@ -58,8 +65,8 @@ row(const struct neigh *n, struct nb *nb)
 		adj = nb->host->fib.adj;
 	return json_pack("{s:s, s:s, s:o, s:s, s:I, s:s}", "address",
 			 ipaddr_str(&nb->addr, nb->family, addr), "dev", dev, "mac",
-			 mac_json(nb), "state", state_name(nb), "adj", adj, "use",
-			 nb_is_watched(nb) ? "nexthop" : "host");
+			 mac_json(nb), "state", states[state_of(nb)].name, "adj", adj,
+			 "use", nb_is_watched(nb) ? "nexthop" : "host");
 }
 
 static bool
@@ -102,6 +109,25 @@ list_interfaces(const struct neigh *n, struct msg_query *q)
 				json_array_append_new(q->rows, interface_row(l));
 }
 
+/* One row: how many there are, by family and state, and how many hold packets back. */
+static void
+summarise(const struct neigh *n, struct msg_query *q)
+{
+	unsigned int count[2][N_STATES] = {{0}};
+	json_t *family[2] = {json_object(), json_object()};
+
+	for (uint32_t slot = 0; slot < n->n_slot; slot++)
+		if (n->nb_slot[slot] != NULL)
+			count[n->nb_slot[slot]->family == 6][state_of(n->nb_slot[slot])]++;
+	for (unsigned int f = 0; f < 2; f++)
+		for (unsigned int i = 0; i < N_STATES; i++)
+			json_object_set_new(family[f], states[i].name,
+					    json_integer(count[f][i]));
+	json_array_append_new(q->rows,
+			      json_pack("{s:o, s:o, s:i}", "ipv4", family[0], "ipv6",
+					family[1], "waited_for", (int)n->n_gleans));
+}
+
 void
 query_answer(struct neigh *n, struct msg_query *q)
 {
@@ -115,6 +141,8 @@ query_answer(struct neigh *n, struct msg_query *q)
 		end = n->n_slot;
 	if (q->kind == QUERY_INTERFACES)
 		list_interfaces(n, q);
+	if (q->kind == QUERY_NEIGH_SUMMARY)
+		summarise(n, q);
 	if (q->kind != QUERY_NEIGHBORS)
 		end = 0;
 	for (; slot < end && n_rows < q->max; slot++) {

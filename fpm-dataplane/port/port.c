@@ -349,6 +349,7 @@ int
 port_stats(const struct port *port, struct port_stats *st)
 {
 	struct rte_eth_stats s;
+	uint64_t by_queue = 0;
 	int rc;
 
 	pthread_mutex_lock(&control[port->port_id]);
@@ -369,6 +370,13 @@ port_stats(const struct port *port, struct port_stats *st)
 		.tx_bytes = s.obytes,
 		.tx_errors = s.oerrors,
 	};
+	for (unsigned int i = 0; i < port->n_rxq && i < PORT_STATS_QUEUES; i++) {
+		st->queue_rx_packets[i] = s.q_ipackets[i];
+		by_queue += s.q_ipackets[i];
+	}
+	/* Some drivers leave all of them 0. */
+	if (by_queue > 0 || s.ipackets == 0)
+		st->n_queue = RTE_MIN(port->n_rxq, PORT_STATS_QUEUES);
 	return 0;
 }
 

@@ -64,9 +64,14 @@ port_is_there(const struct port *slot)
 	return __atomic_load_n(&slot->ifidx, __ATOMIC_ACQUIRE) != 0;
 }
 
+#define PORT_STATS_QUEUES 16 /* that DPDK tells apart */
+
 struct port_stats { /* of the device itself */
 	uint64_t rx_packets, rx_bytes, rx_missed, rx_errors, rx_nombuf;
 	uint64_t tx_packets, tx_bytes, tx_errors;
+	/* Frames of each of the first queues; 0: the driver counts none by queue. */
+	unsigned int n_queue;
+	uint64_t queue_rx_packets[PORT_STATS_QUEUES];
 };
 
 /*

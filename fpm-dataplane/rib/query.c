@@ -486,6 +486,7 @@ answer(struct rib *rib, struct msg_query *q)
 		break;
 	case QUERY_NEIGHBORS:
 	case QUERY_INTERFACES:
+	case QUERY_NEIGH_SUMMARY:
 	case QUERY_WATCH:
 	case QUERY_MANAGE:
 		q->done = true;

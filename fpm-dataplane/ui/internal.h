@@ -148,6 +148,8 @@ struct ui {
 	bool summary_asked; /* one travels */
 	json_t *summary;    /* the last, an object */
 	double summary_s;   /* when it came */
+	bool neigh_asked;   /* one of neigh's travels */
+	json_t *neigh_summary;
 
 	struct metrics *metrics;
 };

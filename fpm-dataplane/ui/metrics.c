@@ -68,7 +68,6 @@ punt_classes(struct buf *b)
 		{"ring_full", offsetof(struct class_counters, ring_full)},
 	};
 	static const char name[] = "punt_class_packets_total";
-	struct policer_conf conf;
 
 	head(b, name, "counter",
 	     "Packets for the host, by class and by what its policer said.");
@@ -83,16 +82,43 @@ punt_classes(struct buf *b)
 				(unsigned long long)*(const uint64_t *)((const char *)&sum +
 									verdict[v].offset));
 	}
-	head(b, "policer_rate_packets_per_second", "gauge",
-	     "Rate of a punt class; +Inf: unlimited.");
-	for (unsigned int c = 0; c < N_PUNT_CLASS; c++) {
-		policer_get((enum punt_class)c, &conf);
-		buf_printf(b, P "policer_rate_packets_per_second{class=\"%s\"} ",
-			   punt_class_info[c].name);
-		if (conf.rate == POLICER_UNLIMITED)
-			buf_printf(b, "+Inf\n");
-		else
-			buf_printf(b, "%u\n", conf.rate);
+}
+
+static void
+policers(struct buf *b)
+{
+	static const struct {
+		const char *name, *help;
+		size_t offset; /* of the uint32_t in struct policer_conf */
+	} metric[] = {
+		{"policer_rate_packets_per_second",
+		 "Rate of a punt class; +Inf: unlimited.",
+		 offsetof(struct policer_conf, rate)},
+		{"policer_burst_packets", "Burst of a punt class.",
+		 offsetof(struct policer_conf, burst)},
+		{"policer_source_rate_packets_per_second",
+		 "Rate of each source in a punt class; +Inf: unlimited.",
+		 offsetof(struct policer_conf, source_rate)},
+		{"policer_source_burst_packets", "Burst of each source in a punt class.",
+		 offsetof(struct policer_conf, source_burst)},
+	};
+	struct policer_conf conf;
+
+	for (unsigned int m = 0; m < sizeof(metric) / sizeof(metric[0]); m++) {
+		head(b, metric[m].name, "gauge", metric[m].help);
+		for (unsigned int c = 0; c < N_PUNT_CLASS; c++) {
+			uint32_t value;
+
+			policer_get((enum punt_class)c, &conf);
+			memcpy(&value, (const char *)&conf + metric[m].offset,
+			       sizeof(value));
+			buf_printf(b, P "%s{class=\"%s\"} ", metric[m].name,
+				   punt_class_info[c].name);
+			if (value == POLICER_UNLIMITED)
+				buf_printf(b, "+Inf\n");
+			else
+				buf_printf(b, "%u\n", value);
+		}
 	}
 }
 
@@ -140,6 +166,68 @@ thread_counters(struct buf *b)
 	}
 }
 
+/* Where a forwarder's time goes: of the rounds that were timed (base/counters.h). */
+static void
+cycles(struct buf *b)
+{
+	struct counters *const *block;
+	unsigned int n = counters_blocks(&block);
+	char lcore[64];
+
+	head(b, "lcore_timed_cycles_total", "counter",
+	     "TSC ticks by stage, in the rounds that were timed.");
+	for (unsigned int i = 0; i < n; i++)
+		for (unsigned int s = 0; block[i]->forwards && s < N_CYCLES; s++)
+			buf_printf(b,
+				   P "lcore_timed_cycles_total{lcore=\"%s\",stage=\"%s\"} "
+				     "%llu\n",
+				   label(block[i]->name, lcore), cycles_name[s],
+				   (unsigned long long)counter_read(&block[i]->cycles[s]));
+	head(b, "lcore_timed_packets_total", "counter",
+	     "Packets received in the rounds that were timed.");
+	for (unsigned int i = 0; i < n; i++)
+		if (block[i]->forwards)
+			buf_printf(
+				b, P "lcore_timed_packets_total{lcore=\"%s\"} %llu\n",
+				label(block[i]->name, lcore),
+				(unsigned long long)counter_read(&block[i]->timed_packets));
+}
+
+/* By queue as far as the driver counts so; the CPU that serves each. */
+static void
+queues(const struct ui *ui, struct buf *b, const json_t *rows)
+{
+	struct port_stats st;
+	const json_t *row, *cpu;
+	char name[64];
+	size_t i, q;
+
+	head(b, "port_queue_rx_packets_total", "counter",
+	     "Frames of a receive queue; absent where the driver does not tell.");
+	for (unsigned int p = 0; p < ui->conf.n_port; p++)
+		if (port_is_there(&ui->conf.port[p]) &&
+		    port_stats(&ui->conf.port[p], &st) == 0)
+			for (q = 0; q < st.n_queue; q++)
+				buf_printf(b,
+					   P "port_queue_rx_packets_total{port=\"%s\","
+					     "queue=\"%zu\"} %llu\n",
+					   label(ui->conf.port[p].name, name), q,
+					   (unsigned long long)st.queue_rx_packets[q]);
+	head(b, "port_queue_info", "gauge",
+	     "Always 1; its labels tell who serves a queue.");
+	json_array_foreach (rows, i, row)
+		json_array_foreach (json_object_get(row, "cpus"), q, cpu)
+			if (json_is_integer(cpu))
+				buf_printf(b,
+					   P "port_queue_info{port=\"%s\",queue=\"%zu\","
+					     "cpu=\"%lld\"} "
+					     "1\n",
+					   label(json_string_value(
+							 json_object_get(row, "name")),
+						 name),
+					   q, (long long)json_integer_value(cpu));
+}
+
 static void
 ports(const struct ui *ui, struct buf *b)
 {
@@ -178,6 +266,7 @@ ports(const struct ui *ui, struct buf *b)
 			   label(json_string_value(json_object_get(row, "name")), name),
 			   strcmp(json_string_value(json_object_get(row, "link")), "up") ==
 				   0);
+	queues(ui, b, rows);
 	json_decref(rows);
 }
 
@@ -318,6 +407,28 @@ tables(const struct ui *ui, struct buf *b)
 	}
 }
 
+/* From neigh's summary. */
+static void
+neighbours(const struct ui *ui, struct buf *b)
+{
+	static const char *const family[] = {"ipv4", "ipv6"};
+	const char *state;
+	json_t *of, *n;
+
+	if (ui->neigh_summary == NULL)
+		return;
+	head(b, "neighbors", "gauge", "Neighbours known, by the kernel's state of each.");
+	for (unsigned int f = 0; f < 2; f++) {
+		of = json_object_get(ui->neigh_summary, family[f]);
+		json_object_foreach (of, state, n)
+			buf_printf(b, P "neighbors{family=\"%s\",state=\"%s\"} %lld\n",
+				   family[f], state, (long long)json_integer_value(n));
+	}
+	gauge(b, "neighbors_waited_for", "Neighbours that packets wait for.",
+	      (uint64_t)json_integer_value(
+		      json_object_get(ui->neigh_summary, "waited_for")));
+}
+
 void
 metrics_page(struct ui *ui, struct buf *b)
 {
@@ -339,8 +450,11 @@ metrics_page(struct ui *ui, struct buf *b)
 	reasons(b, "punt_packets_total", "Packets that left the fast path, by reason.",
 		N_DROP, N_REASON);
 	punt_classes(b);
+	policers(b);
 	thread_counters(b);
+	cycles(b);
 	ports(ui, b);
 	channel(b);
 	tables(ui, b);
+	neighbours(ui, b);
 }

@@ -19,6 +19,7 @@ who_knows(const struct ui_conf *conf, enum query_kind kind)
 	switch (kind) {
 	case QUERY_NEIGHBORS:
 	case QUERY_INTERFACES:
+	case QUERY_NEIGH_SUMMARY:
 		return conf->neigh;
 	case QUERY_WATCH:
 		return conf->trace;
@@ -65,24 +66,35 @@ query_drop(struct ui *ui, struct msg_query *q)
 	worker_send(ui->conf.trace, &q->m);
 }
 
-void
-ui_summary_ask(struct ui *ui)
+/* Have a thread sum up what it has, unless a question of that kind still travels. */
+static void
+ask_to_sum_up(struct ui *ui, enum query_kind kind, bool *asked)
 {
 	struct msg_query *q;
 
-	if (ui->summary_asked)
+	if (*asked)
 		return;
 	q = msg_new(MSG_QUERY, sizeof(*q));
-	q->kind = QUERY_SUMMARY;
+	q->kind = kind;
 	q->max = 1;
-	ui->summary_asked = true;
+	*asked = true;
 	ui_ask(ui, q, NULL);
+}
+
+void
+ui_summary_ask(struct ui *ui)
+{
+	ask_to_sum_up(ui, QUERY_SUMMARY, &ui->summary_asked);
 }
 
 static void
 on_summary_timer(struct ev_loop *loop, ev_timer *t, int revents)
 {
-	ui_summary_ask(t->data);
+	struct ui *ui = t->data;
+
+	ui_summary_ask(ui);
+	if (ui->conf.metrics_on)
+		ask_to_sum_up(ui, QUERY_NEIGH_SUMMARY, &ui->neigh_asked);
 }
 
 static void
@@ -100,6 +112,14 @@ on_summary(struct ui *ui, const json_t *rows)
 }
 
 static void
+on_neigh_summary(struct ui *ui, const json_t *rows)
+{
+	ui->neigh_asked = false;
+	json_decref(ui->neigh_summary);
+	ui->neigh_summary = json_incref(json_array_get(rows, 0));
+}
+
+static void
 on_reply(struct ui *ui, struct msg_query *q)
 {
 	struct flight *f = q->client;
@@ -113,6 +133,9 @@ on_reply(struct ui *ui, struct msg_query *q)
 	q->client = NULL;
 	if (q->kind == QUERY_SUMMARY) {
 		on_summary(ui, rows);
+		msg_free(&q->m);
+	} else if (q->kind == QUERY_NEIGH_SUMMARY) {
+		on_neigh_summary(ui, rows);
 		msg_free(&q->m);
 	} else if (f->client != NULL) {
 		f->client->flight = NULL;
@@ -206,6 +229,7 @@ ui_teardown(struct worker *w)
 		free(f);
 	}
 	json_decref(ui->summary);
+	json_decref(ui->neigh_summary);
 	free(ui);
 	w->ctx = NULL;
 }

@@ -71,7 +71,9 @@ def test_prometheus_scrapes_it(dut, tmp_path):
     try:
 
         def stored(query="fpmdp_build_info and on(instance) up == 1"):
-            said = get(dut, "127.0.0.1:9090", "/api/v1/query?query=" + urllib.parse.quote(query))
+            said = get(
+                dut, "127.0.0.1:9090", "/api/v1/query?query=" + urllib.parse.quote(query)
+            )
             return json.loads(said)["data"]["result"]
 
         (sample,) = eventually(stored, timeout=30)
@@ -88,15 +90,107 @@ def test_alerts_are_valid_and_fire_when_they_should():
     promtool("test", "rules", "alerts_test.yml")
 
 
+def series(page):
+    """{name: [labels]} of a page."""
+    found = {}
+    for name, labels in re.findall(r"^(fpmdp_\w+)(?:\{(.*?)\})? ", page, re.M):
+        found.setdefault(name, []).append(dict(re.findall(r'(\w+)="(.*?)"', labels)))
+    return found
+
+
+# What an operator wants figures of, a series and its labels each.
+FIGURES = {
+    "build_info": {"version"}, "uptime_seconds": set(), "packet_buffers_free": set(),
+    "port_rx_packets_total": {"port"}, "port_tx_bytes_total": {"port"}, "port_up": {"port"},
+    "port_rx_missed_packets_total": {"port"}, "port_queue_rx_packets_total": {"port", "queue"},
+    "port_queue_info": {"port", "queue", "cpu"}, "forwarded_packets_total": {"family", "lcore"},
+    "lcore_timed_cycles_total": {"lcore", "stage"}, "lcore_timed_packets_total": {"lcore"},
+    "sleeps_total": {"lcore"}, "drop_packets_total": {"reason", "lcore"},
+    "punt_packets_total": {"reason", "lcore"}, "punt_class_packets_total": {"class", "verdict"},
+    "policer_rate_packets_per_second": {"class"}, "policer_burst_packets": {"class"},
+    "policer_source_rate_packets_per_second": {"class"},
+    "policer_source_burst_packets": {"class"}, "fpm_connected": set(), "fpm_lag_seconds": set(),
+    "fpm_queue_bytes": set(), "rib_commit_seconds_bucket": {"le"},
+    "rib_grace_seconds_bucket": {"le"}, "rib_routes": {"family"}, "rib_bytes": set(),
+    "fib_routes": {"family"}, "fib_bytes": {"family"}, "neighbors": {"family", "state"},
+    "neighbors_waited_for": set(),
+}  # fmt: skip
+
+
+def test_every_figure_has_its_series(dut):
+    """By port, queue, lcore, reason, class, family: with just these labels."""
+    there = eventually(
+        lambda: (s := series(get(dut, PAGE, "/metrics"))).get("fpmdp_neighbors") and s, 10
+    )
+
+    assert {k: [set(x) for x in there.get(f"fpmdp_{k}", [])][:1] for k in FIGURES} == {
+        k: [labels] for k, labels in FIGURES.items()
+    }
+
+
+def test_queues_and_neighbours_are_counted(dut, tmp_path):
+    """What came by a queue is the queue's, what the kernel resolved is reachable or the like."""
+    wan = dut.wires["wan"]
+    value = lambda name, **labels: _value(
+        get(dut, PAGE, "/metrics"), name, labels
+    )  # noqa: E731
+    permanent = eventually(
+        lambda: value("neighbors", family="ipv4", state="permanent") or None, 10
+    )
+    before = value("port_queue_rx_packets_total", port=wan.tap, queue="0")
+
+    wan.send(*[wan.probe(dut.wires["lan"].ip4, sport=sport) for sport in range(3000, 3005)])
+    dut.ip(
+        f"neigh add 192.0.2.60 lladdr 02:00:00:00:aa:01 dev {dut.wires['lan'].tap} nud permanent"
+    )
+
+    eventually(
+        lambda: value("port_queue_rx_packets_total", port=wan.tap, queue="0") >= before + 5,
+        5,
+    )
+    eventually(
+        lambda: value("neighbors", family="ipv4", state="permanent") == permanent + 1, 10
+    )
+
+
+def _value(page, name, labels):
+    """One sample; 0 when it is not there."""
+    for line in page.splitlines():
+        if line.startswith(f"fpmdp_{name}{{") and all(
+            f'{k}="{v}"' in line for k, v in labels.items()
+        ):
+            return float(line.rpartition(" ")[2])
+    return 0
+
+
+def queries():
+    """All that the dashboard asks Prometheus."""
+    with open(DASHBOARD) as f:
+        panels = json.load(f)["panels"]
+    return [target["expr"] for panel in panels for target in panel["targets"]]
+
+
+@needs_prometheus
+def test_the_dashboards_queries_are_valid(tmp_path):
+    """Each as the expression of a rule, with values for Grafana's variables."""
+    rules = [
+        {
+            "record": f"panel:{n}",
+            "expr": q.replace("$__rate_interval", "1m").replace("$", ""),
+        }
+        for n, q in enumerate(queries())
+    ]
+    file = tmp_path / "rules.yml"
+    file.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
+    promtool("check", "rules", str(file))
+
+
 def test_alerts_and_dashboard_ask_for_what_there_is(dut):
     """Every metric that they name is on the page."""
     there = set(re.findall(r"^# TYPE (\S+)", get(dut, PAGE, "/metrics"), re.M))
     with open(f"{RULES}/alerts.yml") as f:
         asked = f.read()
-    with open(DASHBOARD) as f:
-        asked += "".join(
-            target["expr"] for panel in json.load(f)["panels"] for target in panel["targets"]
-        )
-    names = set(re.findall(r"fpmdp_\w+", asked))
+    asked += "".join(queries())
+    names = {re.sub("_bucket$", "", n) for n in re.findall(r"fpmdp_\w+", asked)}
     assert len(names) > 20
     assert names - there == set()

@@ -108,6 +108,11 @@ fake_answer(struct msg_query *q)
 					   42, "generation", 99, "stale", 5, "fib4",
 					   "bytes", 1000, "fib6", "bytes", 2000));
 		q->done = true;
+	} else if (q->kind == QUERY_NEIGH_SUMMARY) {
+		json_array_append_new(q->rows,
+				      json_pack("{s:{s:i}, s:{s:i}, s:i}", "ipv4", "stale",
+						3, "ipv6", "failed", 1, "waited_for", 2));
+		q->done = true;
 	} else if (q->kind == QUERY_NEIGHBORS) {
 		json_array_append_new(q->rows,
 				      json_pack("{s:s, s:s, s:n, s:s, s:s}", "address",
