@@ -15,8 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "tap.h"
+
+#define LINK_PATIENCE_S 4.0 /* copper has to agree on a speed again */
 
 /* fib_destroy() frees the last copy, by the address of its first member. */
 struct iface_copy {
@@ -423,22 +426,40 @@ iface_behind_event(void *ctx, const struct kmon_link *kl, bool gone)
 	}
 }
 
+/*
+ * A TAP of an earlier life has the carrier that it had then, and keeps it until the device
+ * has its link or has had time for that: sessions live on. Nothing is sent there meanwhile.
+ */
+static bool
+link_may_be_late(const struct iface *ifc)
+{
+	return !ifc->carrier_set && monotonic_s() < ifc->patience_until_s;
+}
+
+static void
+look_at_link(struct neigh *n, uint16_t ifidx)
+{
+	const struct iface *ifc = &n->iface[ifidx];
+	bool up = port_link_up(ifc->port);
+
+	if (up || !link_may_be_late(ifc))
+		set_carrier(n, ifidx, up);
+}
+
 void
 iface_poll_carriers(struct neigh *n)
 {
-	for (uint16_t i = 1; i < IFIDX_MAX; i++) {
-		struct iface *ifc = &n->iface[i];
-
-		if (ifc->port != NULL && ifc->port->kernel_if[0] == '\0')
-			set_carrier(n, i, port_link_up(ifc->port));
-	}
+	for (uint16_t i = 1; i < IFIDX_MAX; i++)
+		if (n->iface[i].port != NULL && n->iface[i].port->kernel_if[0] == '\0')
+			look_at_link(n, i);
 }
 
 void
 iface_settle_carriers(struct neigh *n)
 {
 	for (uint16_t i = 1; i < IFIDX_MAX; i++)
-		if (n->iface[i].port != NULL && !n->iface[i].carrier_set)
+		if (n->iface[i].port != NULL && !n->iface[i].carrier_set &&
+		    !link_may_be_late(&n->iface[i]))
 			set_carrier(n, i, false);
 }
 
@@ -452,6 +473,9 @@ iface_begin(struct neigh *n, struct port *port)
 		.port = port, .twin = port->tap, .forward4 = true, .forward6 = true};
 	ifc->dev_mtu_bytes = ifc->tap_mtu_bytes = port->mtu_bytes;
 	memcpy(ifc->dev_mac, port->mac, sizeof(ifc->dev_mac));
+	/* A device that a kernel interface stands for has its link already. */
+	if (port->tap_kept && port->kernel_if[0] == '\0')
+		ifc->patience_until_s = monotonic_s() + LINK_PATIENCE_S;
 }
 
 void
@@ -473,7 +497,7 @@ iface_add(struct neigh *n, struct port *port)
 	if (neigh_watch_device(n, port) < 0)
 		log_warn("neigh: link of the device is not watched port=%s", port->name);
 	if (port->kernel_if[0] == '\0')
-		set_carrier(n, ifidx, port_link_up(port));
+		look_at_link(n, ifidx);
 	else if (!n->iface[ifidx].carrier_set)
 		set_carrier(n, ifidx, false);
 	/* It may have been heard of already, as an interface that is no port. */

@@ -51,22 +51,23 @@ struct link {
 
 /* A port and its TAP. */
 struct iface {
-	struct port *port;          /* NULL: no such port */
-	struct tap twin;            /* its TAP; punt reads and writes it, and closes it */
-	struct kmon_link tap;       /* newest; valid while `present` */
-	bool present;               /* the TAP exists */
-	bool lost;                  /* it was deleted, and there is no other yet */
-	int lost_error;             /* why not, as told last; 0: not tried */
-	bool leaving;               /* the port is about to go, by intent */
-	bool carrier;               /* of the port */
-	bool carrier_set;           /* and the TAP has been told */
-	bool up;                    /* TAP admin up && carrier */
-	bool can_ask;               /* up, and the kernel's own view of the TAP is too */
-	bool forward4, forward6;    /* the sysctls of the TAP */
-	bool borrows;               /* lacks an address of its own for ICMP errors */
-	unsigned int behind;        /* ifindex of kernel_if in our namespace; 0: not seen */
-	bool behind_lost;           /* it was deleted; AF_PACKET sockets do not move */
-	uint8_t dev_mac[6];         /* what the device was given last */
+	struct port *port;       /* NULL: no such port */
+	struct tap twin;         /* its TAP; punt reads and writes it, and closes it */
+	struct kmon_link tap;    /* newest; valid while `present` */
+	bool present;            /* the TAP exists */
+	bool lost;               /* it was deleted, and there is no other yet */
+	int lost_error;          /* why not, as told last; 0: not tried */
+	bool leaving;            /* the port is about to go, by intent */
+	bool carrier;            /* of the port */
+	bool carrier_set;        /* and the TAP has been told */
+	double patience_until_s; /* monotonic; until then a link that is down may be late */
+	bool up;                 /* TAP admin up && carrier */
+	bool can_ask;            /* up, and the kernel's own view of the TAP is too */
+	bool forward4, forward6; /* the sysctls of the TAP */
+	bool borrows;            /* lacks an address of its own for ICMP errors */
+	unsigned int behind;     /* ifindex of kernel_if in our namespace; 0: not seen */
+	bool behind_lost;        /* it was deleted; AF_PACKET sockets do not move */
+	uint8_t dev_mac[6];      /* what the device was given last */
 	unsigned int dev_mtu_bytes; /* what the device has */
 	unsigned int tap_mtu_bytes; /* what it was asked for last */
 };
