@@ -463,10 +463,16 @@ check_listeners(struct cfg *c, const struct config *conf)
 			     config_listen_str(&conf->metrics_listen, text));
 }
 
-/* Is there an interface of that name which is no TAP?  [inside the namespace] */
+/*
+ * Is there an interface of the port's name which is no TAP? Its own NIC may have it as long
+ * as the kernel has that: a router keeps its names when it moves to the dataplane. (Not where
+ * the kernel's driver stays beside DPDK's.)                         [inside the namespace]
+ */
 static bool
-name_taken(const char *name)
+name_taken(const struct config_port *port)
 {
+	const char *name = port->tap;
+	size_t pci = strcspn(port->device, ",");
 	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
 	struct ifreq ifr = {.ifr_data = (void *)&info};
 	int fd, rc;
@@ -479,6 +485,10 @@ name_taken(const char *name)
 	memcpy(ifr.ifr_name, name, strlen(name) + 1);
 	rc = ioctl(fd, SIOCETHTOOL, &ifr);
 	close(fd);
+	if (rc == 0 && pci > 0 && strlen(info.bus_info) == pci &&
+	    memcmp(info.bus_info, port->device, pci) == 0 &&
+	    strncmp(info.driver, "mlx", 3) != 0)
+		return false;
 	return rc < 0 || strcmp(info.driver, "tun") != 0 ||
 	       strcmp(info.bus_info, "tap") != 0;
 }
@@ -497,7 +507,7 @@ cfg_check_whole(struct cfg *c, const struct config *conf)
 		return; /* not root: the start will tell */
 	for (unsigned int i = 0; i < conf->n_port; i++) {
 		snprintf(path, sizeof(path), "ports[%u].tap", i);
-		if (conf->port[i].tap[0] != '\0' && name_taken(conf->port[i].tap))
+		if (conf->port[i].tap[0] != '\0' && name_taken(&conf->port[i]))
 			cfg_error_at(c, conf->port[i].tap_pos, path,
 				     "an interface '%s' is there and is no TAP; expected "
 				     "another name",

@@ -43,6 +43,7 @@
 #include "port/rxq.h"
 #include "port/watch.h"
 #include "preflight.h"
+#include "prepare.h"
 #include "privilege.h"
 #include "punt/punt.h"
 #include "rib/rib.h"
@@ -573,6 +574,8 @@ main(int argc, char **argv)
 		       dp.conf.n_port == 1 ? "" : "s");
 		return 0;
 	}
+	if (opt.prepare)
+		return prepare_machine(&dp.conf);
 	service_init();
 	log_set_level(dp.conf.log_level);
 	dp.running = dp.conf;

@@ -13,9 +13,13 @@ static void
 usage(FILE *out)
 {
 	fprintf(out,
-		"usage: fpm-dataplane [-c FILE] [--check] [--poll] [--version] [--help]\n"
+		"usage: fpm-dataplane [-c FILE] [--check | --prepare] [--poll] "
+		"[--version]\n"
+		"                     [--help]\n"
 		"  -c, --config FILE  default /etc/fpm-dataplane/config.yaml\n"
 		"      --check        read and check the configuration, start nothing\n"
+		"      --prepare      reserve hugepages and give NICs to vfio-pci as it "
+		"says, start nothing\n"
 		"      --poll         never sleep, as `idle: poll` in the file\n");
 }
 
@@ -25,6 +29,7 @@ options_parse(int argc, char **argv, struct options *opt, int *code)
 	static const struct option known[] = {
 		{"config", required_argument, NULL, 'c'},
 		{"check", no_argument, NULL, 'k'},
+		{"prepare", no_argument, NULL, 'r'},
 		{"poll", no_argument, NULL, 'p'},
 		{"version", no_argument, NULL, 'v'},
 		{"help", no_argument, NULL, 'h'},
@@ -41,6 +46,9 @@ options_parse(int argc, char **argv, struct options *opt, int *code)
 			break;
 		case 'k':
 			opt->check = true;
+			break;
+		case 'r':
+			opt->prepare = true;
 			break;
 		case 'p':
 			opt->poll_always = true;

@@ -9,7 +9,7 @@
 
 struct options {
 	const char *file; /* the configuration */
-	bool check, poll_always;
+	bool check, prepare, poll_always;
 };
 
 /* False: that was all, or wrong, and has been said; end with *code.              [main] */

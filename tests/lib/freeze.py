@@ -49,4 +49,9 @@ def frozen(pid, name):
         eventually(lambda: os.waitpid(tid, WALL | os.WNOHANG)[0] == tid, 5, 0.001)
         yield
     finally:
-        _ptrace(PTRACE_DETACH, tid)
+        try:
+            _ptrace(PTRACE_DETACH, tid)
+        except OSError:
+            # It was killed: until we have heard of that, its parent does not.
+            os.waitpid(tid, WALL)
+            raise

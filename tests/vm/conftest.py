@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fixtures of the tests in a guest. Run by tests/vm/run.py, never by hand on a machine."""
 
+import glob
 import os
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [TESTS, os.path.join(TESTS, "system")]
 
+from lib import netns  # noqa: E402
 from qmp import Qmp  # noqa: E402
 
 
@@ -17,6 +19,14 @@ def qmp():
     """QEMU's monitor."""
     with Qmp() as monitor:
         yield monitor
+
+
+@pytest.fixture(scope="module")
+def package():
+    """Ours is installed. Without triggers: to index all manual pages takes the guest minutes."""
+    (deb,) = glob.glob(os.environ["FDP_DEB"])
+    netns.command(["dpkg", "--no-triggers", "--install", deb])
+    netns.command(["systemctl", "daemon-reload"])
 
 
 @pytest.fixture(params=[4, 6], ids=["IPv4", "IPv6"])

@@ -2,7 +2,7 @@
 """A virtual machine for one command: QEMU without KVM, Debian's kernel, unpacked and never
 installed, and this machine's root file system, of which the guest changes only a copy in
 its memory. Build, FRR and pytest run in it as they are; what the machine's own kernel may
-lack is there: PCI NICs behind an IOMMU.
+lack is there: PCI NICs behind an IOMMU, systemd as process 1.
 
 All files are below one directory; QEMU lives in a network namespace without a name, whose
 TAPs and bridges go with it, and it dies with the process that started it, however that ends.
@@ -118,6 +118,7 @@ def run(
     command,
     devices=(),
     network="",
+    systemd=False,
     seconds=240,
     cpus=2,
     hugepages=256,
@@ -128,6 +129,7 @@ def run(
 
     devices   more arguments for QEMU
     network   text for sh in QEMU's network namespace, before it starts
+    systemd   it is process 1, and the command a service of it
 
     GuestError when the guest died or took `seconds` and a minute.
     """
@@ -135,6 +137,11 @@ def run(
         shared = undo.enter_context(tempfile.TemporaryDirectory(dir=kernel.dir))
         shutil.copy(f"{HERE}/guest.sh", shared)
         files = {"command": command, "modules": kernel.modules, "seconds": str(seconds)}
+        files["init"], more = "/bin/bash /run/vm/guest.sh", ""
+        if systemd:
+            files["init"] = "/lib/systemd/systemd --unit=vm.target"
+            more = "systemd.show_status=no"
+            shutil.copytree(f"{HERE}/units", f"{shared}/units")
         for name, text in files.items():
             with open(f"{shared}/{name}", "w", encoding="utf-8") as file:
                 file.write(text + "\n")
@@ -151,7 +158,7 @@ def run(
             "-serial", f"file:{log}.console",
             "-kernel", kernel.vmlinux, "-initrd", kernel.initrd,
             "-append", "console=ttyS1 quiet panic=-1 mitigations=off net.ifnames=0 "
-            f"intel_iommu=on iommu=pt tsc=reliable hugepages={hugepages}",
+            f"intel_iommu=on iommu=pt tsc=reliable hugepages={hugepages} {more}",
             "-device", "intel-iommu,intremap=on,device-iotlb=on",
             *_share("hostroot", "/", "readonly=on,multidevs=remap"),
             *_share("exchange", shared, "writeout=immediate"),

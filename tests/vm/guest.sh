@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# In the guest, as process 1: mount what is usual, run the command of the exchange directory, leave its exit code there, power off.
+# In the guest, as process 1 or as a service of systemd: mount what nobody has mounted yet,
+# run the command of the exchange directory, leave its exit code there, power off.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
 there() { grep -q "^[^ ]* $1 " /proc/mounts || { mkdir -p "$1" && mount -t "${@:2}" "$1"; }; }
 there /dev/pts devpts devpts

@@ -1,8 +1,8 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: BSD-3-Clause
 # First process of the guest (guest.py makes the initramfs): the machine's own root file
-# system, read-only over 9p, below an overlay in memory; then
-# guest.sh is process 1.
+# system, read-only over 9p, below an overlay in memory; then whatever `init` of the exchange
+# directory names is process 1.
 B=/bin/busybox
 $B mount -t proc proc /proc
 $B mount -t sysfs sys /sys
@@ -20,4 +20,11 @@ $B mount -t 9p -o $p9,cache=none exchange /new/run/vm
 modules=/new/lib/modules/$($B uname -r)
 $B mkdir -p "$modules"
 $B mount --bind "/host$($B cat /new/run/vm/modules)" "$modules"
-exec $B switch_root /new /bin/bash /run/vm/guest.sh
+# systemd looks for units below /run, and leaves what it finds mounted there.
+if [ -d /new/run/vm/units ]; then
+	$B mkdir -p /new/run/systemd/system
+	$B cp /new/run/vm/units/* /new/run/systemd/system/
+fi
+init=$($B cat /new/run/vm/init)
+# shellcheck disable=SC2086
+exec $B switch_root /new $init

@@ -81,6 +81,18 @@ export PYTHONDONTWRITEBYTECODE=1
     return guest.run(kernel, f"{ROOT}/build/vm/numa.log", command, devices)
 
 
+def packaged(kernel, words, name, model, more="", cpus=2):
+    """tests/vm/test_NAME.py with the package, under systemd; returns pytest's exit code."""
+    network, devices = wires(model, more)
+    command = f"""
+cd {ROOT}
+export FDP_LINKS=nics FDP_DEB='{ROOT}/build/deb/fpm-dataplane_*.deb' PYTHONDONTWRITEBYTECODE=1
+{PYTEST} tests/vm/test_{name}.py {words}
+"""
+    log = f"{ROOT}/build/vm/{name}.log"
+    return guest.run(kernel, log, command, devices, network, systemd=True, cpus=cpus)
+
+
 def main(words=""):
     """Returns the exit code. `words` chooses tests, as pytest's -k does."""
     reason = guest.why_not()
@@ -96,6 +108,9 @@ def main(words=""):
     choose = f"-k '{words}'" if words else ""
     parts = {model: functools.partial(nics, kernel, model, choose) for model in MODELS}
     parts["numa"] = functools.partial(two_nodes, kernel, choose)
+    systemd = functools.partial(packaged, kernel, choose)
+    parts["service"] = functools.partial(systemd, "service", "e1000e")
+    parts["manual"] = functools.partial(systemd, "manual", "virtio-net-pci", VIRTIO, 3)
     said, failed = [], False
     for name, part in parts.items():
         print(f"--- {name}", flush=True)

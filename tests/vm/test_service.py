@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The Debian package on a machine that systemd runs: the unit as it is installed, with all
+that it forbids, on real drivers; what dies or hangs is started again, and the kernel sees
+no TAP without carrier meanwhile."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+
+import pytest
+
+from lib import links, netns, procs
+from lib.dataplane import Dataplane
+from lib.freeze import frozen
+from lib.linkwatch import LinkWatch
+from lib.wait import eventually
+from router import Router
+
+NAME = "fpm-dataplane"
+CONFIG = f"/etc/{NAME}/config.yaml"
+DROP_IN = f"/run/systemd/system/{NAME}.service.d/test.conf"
+NET = {4: "198.51.100.0/24", 6: "2001:db8:a::/48"}
+HOST = {4: "198.51.100.9", 6: "2001:db8:a::9"}
+
+
+def systemctl(*words, check=True):
+    """What it says."""
+    return netns.command(["systemctl", *words], check=check)
+
+
+def state(key):
+    """One property of the service, as text."""
+    return systemctl("show", "--value", "-p", key, NAME).strip()
+
+
+class Service(Dataplane):
+    """The daemon of the package, as systemd holds it."""
+
+    def __init__(self, *words):
+        super().__init__(*words)
+        self.ctl = "/usr/bin/fpmctl"
+        self.process = self
+
+    def start(self, timeout=0):
+        systemctl("start", NAME)
+
+    def stop(self, number=signal.SIGTERM, timeout=0):
+        systemctl("stop", NAME)
+        return int(state("ExecMainStatus"))
+
+    def poll(self):
+        return None if state("ActiveState") == "active" else int(state("ExecMainStatus"))
+
+    def terminate(self):
+        self.stop()
+
+    def wait(self, timeout):
+        return self.poll()
+
+    def log(self, lines=15):
+        return netns.command(
+            ["journalctl", "-q", "-o", "cat", "-u", NAME, "-n", str(lines)]
+        )
+
+
+@pytest.fixture(scope="module")
+def machine(package):
+    """The package's service runs on four NICs."""
+    router = Router(name="svc")
+    router.config, router.socket = CONFIG, f"/run/{NAME}/control.sock"
+    router.control.path = router.socket
+    router.daemon = Service(None, CONFIG, router.socket, "", router.dir)
+    with contextlib.ExitStack() as undo:
+        undo.callback(router.destroy)
+        router.build()
+        router.start()
+        yield router
+
+
+@pytest.fixture
+def router(machine):
+    if not machine.alive():
+        systemctl("reset-failed", NAME, check=False)
+        machine.start()
+    machine.ready()
+    return machine
+
+
+def routes(router):
+    for family in (4, 6):
+        wan = router.wires["wan"]
+        router.route(NET[family], via=wan.peer4 if family == 4 else wan.peer6, wire=wan)
+
+
+def forwards(router):
+    """A packet of each family comes out."""
+    lan, wan = router.wires["lan"], router.wires["wan"]
+    return [router.forwarded(lan, lan.probe(HOST[f]), wan, 5) for f in (4, 6)]
+
+
+def wait_for_other(router, was):
+    """systemd has started another daemon than `was`, and it answers."""
+    router.control.close()
+    now = router.daemon.back(was, 60)
+    assert now == int(state("MainPID"))
+    router.zebra.connect()
+    router.ready()
+    routes(router)
+
+
+def test_start_returns_when_it_forwards(router):
+    """Type=notify: READY is said when the ports are there, not before."""
+    router.stop()
+
+    systemctl("start", NAME)
+
+    rows = router.control.ask("ports")
+    assert [row["name"] for row in rows] == [w.tap for w in router.wires.values()]
+    assert state("SubState") == "running"
+    # A descriptor a TAP, and the checkpoint.
+    assert int(state("NFileDescriptorStore")) == len(rows) + 1
+    router.ready()
+    routes(router)
+    forwards(router)
+
+
+def test_what_the_unit_forbids_is_forbidden(router):
+    """Of the running process, as the kernel tells it."""
+    pid = router.daemon.pid()
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        status = dict(line.rstrip("\n").split(":\t", 1) for line in file)
+    with open(f"/proc/{pid}/mountinfo", encoding="ascii") as file:
+        mounts = {row.split()[4]: row.split()[5].split(",") for row in file}
+
+    # NET_ADMIN 12, NET_RAW 13, IPC_LOCK 14, SYS_ADMIN 21: capabilities(7)
+    assert int(status["CapEff"], 16) == 1 << 12 | 1 << 13 | 1 << 14 | 1 << 21
+    assert status["NoNewPrivs"] == "1"
+    assert status["Seccomp"] == "2"
+    assert int(status["Seccomp_filters"]) > 3
+    assert "ro" in mounts["/"] and "ro" in mounts["/sys/fs/cgroup"]
+    assert "rw" in mounts[f"/run/{NAME}"]
+    # Without it the ports above could not be there: they are vfio's.
+    assert "char-vfio" in state("DeviceAllow")
+    assert state("DevicePolicy") == "closed"
+    routes(router)
+    forwards(router)
+
+
+def test_members_of_the_group_may_ask_others_may_not(router):
+    """fpmctl without being root."""
+    ask = ["setpriv", "--reuid=nobody", "--regid=nogroup"]
+    netns.command([*ask, f"--groups={NAME}", "fpmctl", "show", "ports"])
+
+    with pytest.raises(netns.CommandError, match="(?i)permission"):
+        netns.command([*ask, "--clear-groups", "fpmctl", "show", "ports"])
+
+
+def test_a_killed_daemon_comes_back_and_no_carrier_is_lost(router):
+    routes(router)
+    restarts = int(state("NRestarts"))
+
+    with LinkWatch(router.ctl) as watch:
+        was = router.daemon.crash()
+        wait_for_other(router, was)
+
+    assert watch.lost_carrier() == []
+    assert int(state("NRestarts")) == restarts + 1
+    assert re.search(r"name=lan0 .* tap=kept", router.log(400))
+    forwards(router)
+
+
+def test_a_restart_keeps_the_carrier_too(router):
+    routes(router)
+    was = router.daemon.pid()
+
+    with LinkWatch(router.ctl) as watch:
+        systemctl("restart", NAME)
+        wait_for_other(router, was)
+
+    assert watch.lost_carrier() == []
+    forwards(router)
+
+
+@contextlib.contextmanager
+def watchdog(router, seconds):
+    """The unit with another WatchdogSec."""
+    os.makedirs(os.path.dirname(DROP_IN), exist_ok=True)
+    with open(DROP_IN, "w", encoding="ascii") as file:
+        file.write(f"[Service]\nWatchdogSec={seconds}\nTimeoutAbortSec=2\n")
+    try:
+        systemctl("daemon-reload")
+        was = router.daemon.pid()
+        systemctl("restart", NAME)
+        wait_for_other(router, was)
+        yield
+    finally:
+        os.unlink(DROP_IN)
+        systemctl("daemon-reload")
+        systemctl("restart", NAME)
+
+
+@contextlib.contextmanager
+def stopped(pid):
+    """All of a process stands still."""
+    os.kill(pid, signal.SIGSTOP)
+    yield
+
+
+@pytest.mark.parametrize("hang", ["a thread", "all of it"])
+def test_what_hangs_is_started_again(router, hang):
+    """WATCHDOG=1 comes while all is well, and no more when a thread stands still, or all do:
+    systemd ends that daemon, with the signal it has for it, and starts another."""
+    with watchdog(router, 4):
+        was, restarts = router.daemon.pid(), int(state("NRestarts"))
+        # With a sign of life a second after another it lives past its time.
+        first = int(state("WatchdogTimestampMonotonic"))
+        eventually(lambda: int(state("WatchdogTimestampMonotonic")) > first + 6e6, 20, 0.2)
+        assert router.daemon.pid() == was
+        hung = frozen(was, "fdp-rib") if hang == "a thread" else stopped(was)
+        with LinkWatch(router.ctl) as watch, contextlib.suppress(OSError):
+            with hung:
+                eventually(lambda: not procs.is_alive(was), 20, 0.1, "systemd ends it")
+        wait_for_other(router, was)
+
+        assert watch.lost_carrier() == []
+        assert int(state("NRestarts")) == restarts + 1
+        assert "Watchdog timeout" in router.log(400)
+        told = "no sign of life thread=rib" in router.log(400)
+        assert told or hang == "all of it"
+        forwards(router)
+
+
+def test_reload_applies_what_the_file_says_now_or_nothing(router):
+    """`systemctl reload`: while packets pass, and the same daemon goes on."""
+    was = router.daemon.pid()
+    with open(CONFIG, encoding="utf-8") as file:
+        good = file.read()
+
+    def rate():
+        rows = router.control.ask("punt")
+        return next(row["rate"] for row in rows if row["class"] == "icmp")
+
+    usual = rate()
+    try:
+        router.write_config(good + "policers:\n  icmp: {rate: 321, burst: 50}\n")
+        systemctl("reload", NAME)
+        eventually(lambda: rate() == 321, 10, 0.1, "the rate is the file's")
+        router.write_config(good + "policers:\n  icmp: {rate: none}\n")
+        systemctl("reload", NAME)
+        eventually(lambda: "configuration not reloaded: " in router.log(50), 10, 0.1)
+        assert rate() == 321
+    finally:
+        router.write_config(good)
+        systemctl("reload", NAME)
+    eventually(lambda: rate() == usual, 10, 0.1, "the rate is as before")
+    assert router.daemon.pid() == was
+
+
+def test_the_journal_has_every_line_with_its_priority(router):
+    """`journalctl -p warning` shows what is a warning, and not what is none."""
+    read = [
+        "journalctl",
+        "-q",
+        "-o",
+        "json",
+        "--output-fields=MESSAGE,PRIORITY",
+        "-u",
+        NAME,
+    ]
+    letters = {"3": "E", "4": "W", "6": "I", "7": "D"}
+    rows = [json.loads(line) for line in netns.command(read).splitlines()]
+    own = [r for r in rows if re.match(r"\S+Z [EWID] ", r["MESSAGE"])]
+
+    assert {"I", "W"} <= {r["MESSAGE"].split()[1] for r in own}
+    assert [r for r in own if letters[r["PRIORITY"]] != r["MESSAGE"].split()[1]] == []
+
+
+def test_systemd_calls_the_running_service_at_most_medium(router):
+    """By what it really runs with, and nothing is open that the unit does not account for."""
+    said = netns.command(["systemd-analyze", "--no-pager", "security", NAME], check=False)
+
+    assert re.search(r"exposure level for \S+: [0-9.]+ (OK|MEDIUM)", said), said
+
+
+@pytest.fixture
+def port0(router):
+    """The first port's device with the kernel's own driver, as a machine boots; afterwards
+    with vfio-pci again, and the service runs."""
+    router.stop()
+    address = links.pci(0)
+    device = f"/sys/bus/pci/devices/{address}"
+    netns.command(["modprobe", "e1000e"])
+    write(device + "/driver_override", "\n")
+    write(device + "/driver/unbind", address)
+    write("/sys/bus/pci/drivers_probe", address)
+    (interface,) = eventually(lambda: os.listdir(device + "/net"), 10, 0.05)
+    try:
+        yield device, interface
+    finally:
+        router.stop()
+        links.give_to_vfio(address)
+        router.start()
+
+
+def write(path, text):
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def test_the_start_takes_the_nic_and_the_hugepages_that_the_file_names(router, port0):
+    """ExecStartPre: nobody has prepared the machine by hand."""
+    device, _ = port0
+    write("/proc/sys/vm/nr_hugepages", "0")
+
+    systemctl("start", NAME)
+
+    assert os.path.realpath(device + "/driver").endswith("/vfio-pci")
+    with open("/proc/sys/vm/nr_hugepages", encoding="ascii") as file:
+        assert int(file.read()) >= 48, "96 MiB"
+    router.ready()
+    routes(router)
+    forwards(router)
+
+
+def test_a_nic_that_the_machine_uses_is_left_alone(router, port0):
+    """It has an address: somebody may have come in by it. The start fails, and says why."""
+    device, interface = port0
+    netns.ip_batch([f"addr add 192.0.2.77/24 dev {interface}"])
+
+    systemctl("start", NAME, check=False)
+
+    assert os.path.exists(f"{device}/net/{interface}")
+    assert f"interface={interface}: it has an address" in router.log(400)
+    assert state("ActiveState") != "active"
+
+
+def test_a_stop_is_clean_and_lets_go_of_all(router):
+    """Exit code 0, no descriptor kept, the carrier gone: a neighbour knows at once."""
+    assert router.stop() == 0
+
+    assert state("ActiveState") == "inactive"
+    assert state("Result") == "success"
+    assert state("NFileDescriptorStore") == "0"
+    assert all(
+        "LOWER_UP" not in router.link_row(w.tap)["flags"] for w in router.wires.values()
+    )
+
+
+def test_a_wrong_configuration_is_not_tried_again(router):
+    with open(CONFIG, encoding="utf-8") as file:
+        good = file.read()
+    router.stop()
+    restarts = state("NRestarts")
+    router.write_config(good + "nonsense: 1\n")
+    try:
+        systemctl("start", NAME, check=False)
+        eventually(lambda: state("ActiveState") == "failed", 10)
+        assert state("ExecMainStatus") == "2"
+        assert state("NRestarts") == restarts
+        assert "nonsense" in router.log()
+    finally:
+        router.write_config(good)
