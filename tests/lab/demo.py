@@ -6,6 +6,7 @@ forwards. Leaves the lab up when all is well; otherwise, and on Ctrl-C, removes 
     ROUTES=N   IPv4 routes that isp announces (default 100000); IPv6: a fifth of it
     SEED=N     another Internet (default 1)
     KEEP=1     leave the lab up after a failure too
+    LAB=NAME   another lab than the one with plain names (lab.py)
 """
 
 import os
@@ -16,7 +17,7 @@ sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 from lab import play, proofs
 from lab.evidence import ProofError
-from lab.lab import Lab
+from lab.lab import PLAIN, Lab
 from lib.wait import eventually
 
 PICTURE = """\
@@ -58,7 +59,7 @@ def main():
         build(lab, screen, n4, n4 // 5, seed)
         prove(lab, screen, n4, n4 // 5, seed)
 
-    return play.perform(lambda: Lab(scenario="demo"), show)
+    return play.perform(lambda: Lab(os.environ.get("LAB", PLAIN), "demo"), show)
 
 
 def build(lab, screen, n4, n6, seed):

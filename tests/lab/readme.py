@@ -40,13 +40,18 @@ class Readme:
         return found
 
 
-def run(lab, command):
-    """Run a command of a README in a lab, whatever its name. Returns what it prints."""
+def in_lab(lab, command):
+    """A command with the names that nodes have in a lab, whatever its own."""
     for node, name in lab.ns.items():
         command = re.sub(rf"\bnetns exec {node}\b", f"netns exec {name}", command)
+    return command
+
+
+def run(lab, command):
+    """Run a command of a README in a lab. Returns what it prints."""
     env = {**os.environ, "LAB": lab.name, "FPMCTL_SOCKET": lab.socket, "COLUMNS": "80"}
     done = subprocess.run(
-        ["sh", "-c", command],
+        ["sh", "-c", in_lab(lab, command)],
         cwd=ROOT,
         env={k: v for k, v in env.items() if not k.startswith("MAKE")},
         stdout=subprocess.PIPE,

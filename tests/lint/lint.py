@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import commands
+
 ROOT = Path(__file__).resolve().parents[2]
 THREADS = {"fpm", "rib", "neigh", "fwd", "punt", "trace", "ui"}
 SHARED = {"base", "fib", "port"}
@@ -112,16 +114,31 @@ def check_text(path):
 
 
 def check_claims(path):
-    """A table of claims names tests: `test_x: `a`, `b`` are words of tests in test_x."""
+    """A table of claims names tests."""
     for n, line in enumerate(path.read_text().splitlines(), 1):
-        for name, words in re.findall(r"\b(test_\w+\w)\b(?!_)(?:: ((?:`[^`]+`(?:, )?)+))?", line):
-            files = [*ROOT.glob(f"tests/*/{name}.py"), *ROOT.glob(f"tests/*/{name}.c")]
-            if not files:
-                problem(path, n, f"there is no {name}")
-            text = "".join(file.read_text() for file in files)
-            for word in re.findall("`([^`]+)`", words):
-                if files and not re.search(rf"^(def test_\w*|[a-z]\w*?)?{word}\w*\(", text, re.M):
-                    problem(path, n, f"no test of {name} has {word} in its name")
+        check_claim(path, n, line)
+
+
+def check_claim(path, n, line):
+    """In `test_x: `a`, `b`` the words are of names of tests in test_x. Returns how many."""
+    found = re.findall(r"\b(test_\w+\w)\b(?!_)(?:: ((?:`[^`]+`(?:, )?)+))?", line)
+    for name, words in found:
+        files = [*ROOT.glob(f"tests/*/{name}.py"), *ROOT.glob(f"tests/*/{name}.c")]
+        if not files:
+            problem(path, n, f"there is no {name}")
+        text = "".join(file.read_text() for file in files)
+        for word in re.findall("`([^`]+)`", words):
+            if files and not re.search(rf"^(def test_\w*|[a-z]\w*?)?{word}\w*\(", text, re.M):
+                problem(path, n, f"no test of {name} has {word} in its name")
+    return len(found)
+
+
+def check_commands(path):
+    def shown(page, line, words):
+        if check_claim(page, line, words) == 0:
+            problem(page, line, f"no test is named: {words}")
+
+    commands.check_page(path, problem, shown)
 
 
 def check_format(files):
@@ -153,6 +170,8 @@ def main():
     for path in c_files + sources(".py", ".sh", ".def"):
         check_text(path)
     check_claims(ROOT / "tests/system/README.md")
+    for path in sources(".md"):
+        check_commands(path)
     check_format(c_files)
     for text in problems:
         print(text)

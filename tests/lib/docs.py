@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Commands in the project's pages (Markdown), and who runs each of them.
+
+A block of commands is a fence: ```sh holds commands alone, ```console each behind `$ ` and
+then what it prints (lab/readme.py). The line before the fence, not shown to readers, tells
+which test runs it:
+
+    <!-- run: lab -->             system/test_docs.py, in a lab of its own, in the page's order
+    <!-- run: vm -->              vm/test_manual.py, on a machine with NICs and systemd
+    <!-- run: vm, exit 0 3 -->    the same, and these exit codes are good
+    <!-- shown by: test_x: `words` -->   the test whose name has these words does the same
+    <!-- not run: why -->         nobody, for this reason
+
+Blocks of frr-config/*/README.md need none: system/test_scenarios.py runs them all.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = ("sh", "console")
+OTHERS = ("text", "yaml", "json", "c", "promql")
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.M | re.S)
+MARK = re.compile(r"^ *<!-- (run|shown by|not run): (.*) -->\n\Z", re.M)
+
+
+@dataclass
+class Block:
+    """One fence of a page."""
+
+    page: Path
+    line: int  # of its first line
+    language: str
+    text: str
+    how: str  # "run", "shown by", "not run"; "": nothing is said
+    words: str  # what follows that
+
+    @property
+    def place(self):
+        """Where it is run: "lab", "vm"; None: nowhere."""
+        return self.words.split(",")[0] if self.how == "run" else None
+
+    @property
+    def codes(self):
+        """Exit codes that are good."""
+        named = re.search(r"\bexit ([\d ]+)", self.words) if self.how == "run" else None
+        return [int(code) for code in named[1].split()] if named else [0]
+
+    @property
+    def commands(self):
+        """[(command, what it prints)]; of ```sh one, the whole text, printing whatever."""
+        if self.language == "sh":
+            return [(self.text, "...")]
+        parts = re.split(r"^\$ ", self.text, flags=re.M)[1:]
+        split = [part.partition("\n") for part in parts]
+        return [(command, text.strip("\n")) for command, _, text in split]
+
+
+def pages():
+    """All pages of the project; git is not asked: a tarball has none."""
+    found = ROOT.rglob("*.md")
+    hidden = lambda path: any(p == "build" or p[0] == "." for p in path.parts)  # noqa: E731
+    return sorted(path for path in found if not hidden(path.relative_to(ROOT)))
+
+
+def blocks(page):
+    """The fences of a page, in order."""
+    text, found = page.read_text(encoding="utf-8"), []
+    for fence in FENCE.finditer(text):
+        before = text[: fence.start()]
+        mark = MARK.search(before)
+        how, words = mark.groups() if mark else ("", "")
+        indent = re.compile("^" + fence[1], re.M)
+        found.append(
+            Block(page, before.count("\n") + 1, fence[2], indent.sub("", fence[3]),
+                  how, " ".join(words.split()))
+        )  # fmt: skip
+    return found
+
+
+def is_scenario(page):
+    """Is it run as a whole by test_scenarios?"""
+    return page.parent.parent.name == "frr-config" and page.name == "README.md"
+
+
+def outside_fences(page):
+    """[(line number, line)] of all that is not in a fence."""
+    text = FENCE.sub(lambda fence: "\n" * fence[0].count("\n"), page.read_text("utf-8"))
+    return list(enumerate(text.splitlines(), 1))
