@@ -212,10 +212,11 @@ prometheus: ## Debian's Prometheus in build/prometheus, for the tests of the met
 	@[ -x $(PROMETHEUS)/usr/bin/promtool ] || { mkdir -p $(PROMETHEUS) && cd $(PROMETHEUS) && \
 		apt-get download prometheus >/dev/null && dpkg-deb -x prometheus_*.deb .; }
 
-# The engine that is there; podman's own image format has no health checks.
-CONTAINERS = $(firstword $(notdir $(shell command -v docker podman)))
+# The engine that answers; podman's own image format has no health checks.
+CONTAINERS = $(eval CONTAINERS := $$(firstword $$(foreach c,docker podman,\
+	$$(shell $$(c) info >/dev/null 2>&1 && echo $$(c)))))$(CONTAINERS)
 image: ## the container image fpm-dataplane, with docker or podman
-	@[ -n "$(CONTAINERS)" ] || { echo "image: neither docker nor podman here"; exit 1; }
+	@[ -n "$(CONTAINERS)" ] || { echo "image: neither docker nor podman answers here"; exit 1; }
 	@$(CONTAINERS) build $(if $(filter podman,$(CONTAINERS)),--format docker) --network host \
 		--build-arg VERSION="$(VERSION)" -f docker/Dockerfile -t fpm-dataplane .
 
