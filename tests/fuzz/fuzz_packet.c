@@ -55,7 +55,7 @@ tables_make(void)
 
 	urcu_qsbr_register_thread();
 	policer_init(1000000000, policer_default);
-	MUST(fib_create(&fib, &(struct fib_conf){NULL}) == 0);
+	MUST(fib_create(&fib, &(struct fib_conf){.n_nodes = 0}) == 0);
 	iface_make(IN, 1500);
 	iface_make(OUT, 1400);
 	fib->adj[ADJ].ifidx = OUT;

@@ -51,7 +51,7 @@ fib_up(void **state)
 	struct fib *fib;
 
 	urcu_qsbr_register_thread();
-	assert_int_equal(fib_create(&fib, &(struct fib_conf){NULL}), 0);
+	assert_int_equal(fib_create(&fib, &(struct fib_conf){.n_nodes = 0}), 0);
 	iface_make(fib, IN, mac_in);
 	iface_make(fib, OUT, mac_out);
 	fib->adj[ADJ].ifidx = OUT;

@@ -283,7 +283,7 @@ setup(void **state)
 
 	print_message("seed %u\n", seed);
 	srandom(seed);
-	return fib_create(&fwd.fib, &(struct fib_conf){NULL});
+	return fib_create(&fwd.fib, &(struct fib_conf){.n_nodes = 0});
 }
 
 static int

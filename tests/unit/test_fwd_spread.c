@@ -145,7 +145,7 @@ set_up(void **state)
 	}
 	print_message("seed %u\n", seed);
 	srandom(seed);
-	if (fib_create(&fwd.fib, &(struct fib_conf){NULL}) < 0)
+	if (fib_create(&fwd.fib, &(struct fib_conf){.n_nodes = 0}) < 0)
 		return -1;
 	for (uint16_t ifidx = 1; ifidx <= WAYS; ifidx++) {
 		iface[ifidx].port_id = (uint16_t)(100 + ifidx);

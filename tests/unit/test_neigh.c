@@ -345,7 +345,7 @@ missing_namespace_is_an_error_at_start(void **state)
 		.netns = "no-such-namespace", .port = &r->port, .n_port = 1};
 	struct worker w;
 
-	assert_int_equal(fib_create(&r->fib, &(struct fib_conf){NULL}), 0);
+	assert_int_equal(fib_create(&r->fib, &(struct fib_conf){.n_nodes = 0}), 0);
 	conf.fib = r->fib;
 	assert_int_equal(neigh_setup(&w, &conf), 0);
 	assert_int_equal(worker_prepare(&w), 0);

@@ -385,7 +385,7 @@ rig_start(struct rig *r)
 				  .port = &r->port,
 				  .n_port = 1};
 
-	assert_int_equal(fib_create(&r->fib, &(struct fib_conf){NULL}), 0);
+	assert_int_equal(fib_create(&r->fib, &(struct fib_conf){.n_nodes = 0}), 0);
 	conf.fib = r->fib;
 	assert_int_equal(worker_prepare(&r->rib.w), 0);
 	assert_int_equal(worker_prepare(&r->punt.w), 0);
