@@ -80,9 +80,9 @@ def median_s(dut, event, times=20):
 
 
 def test_an_idle_router_uses_next_to_no_cpu(dut):
-    """The goal is 2 % of a core, measured is 0.1 %; chatter of the test bed is included."""
+    """Under 2 % of a core, all threads; measured is 0.1 %. Chatter of the test bed is included."""
     wait_asleep(dut)
-    assert share(dut) < 0.05
+    assert share(dut) < 0.02
 
 
 def test_the_first_packet_after_idle_is_forwarded_at_once(dut, lan, wan):
