@@ -5,6 +5,7 @@ every test, and its four wires by name."""
 import contextlib
 import os
 import random
+import signal
 import sys
 
 import pytest
@@ -17,6 +18,21 @@ from router import Router, running  # noqa: E402
 
 # `fpmctl audit` is shown state that was broken on purpose (test_audit.py).
 os.environ["FPM_DATAPLANE_TEST_HOOKS"] = "1"
+
+ASKED_TO_END = (signal.SIGTERM, signal.SIGHUP)
+
+
+def pytest_configure():
+    """Who ends the tests (a time limit, a terminal that is closed) leaves nothing behind."""
+    for number in ASKED_TO_END:
+        signal.signal(number, _end)
+
+
+def _end(number, frame):
+    """As Ctrl-C, once: timeout(1) sends its signal twice, and cleaning up goes on."""
+    for also in ASKED_TO_END:
+        signal.signal(also, signal.SIG_IGN)
+    signal.default_int_handler(number, frame)
 
 
 @pytest.fixture(scope="session", autouse=True)
