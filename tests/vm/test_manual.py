@@ -64,6 +64,7 @@ def by_mac(mac):
 
 def name_nics():
     """What udev would call them, had they the slots of the pages."""
+    netns.command(["udevadm", "settle"])  # it has names of its own for them
     for name, n in NAMES.items():
         was = eventually(lambda n=n: by_mac(links.port_mac(n)), 10, 0.05, f"NIC {n}")
         if was != name:

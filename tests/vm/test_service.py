@@ -199,6 +199,7 @@ def watchdog(router, seconds):
         os.unlink(DROP_IN)
         systemctl("daemon-reload")
         systemctl("restart", NAME)
+        router.control.close()
 
 
 @contextlib.contextmanager
@@ -295,6 +296,7 @@ def port0(router):
     write(device + "/driver_override", "\n")
     write(device + "/driver/unbind", address)
     write("/sys/bus/pci/drivers_probe", address)
+    netns.command(["udevadm", "settle"])  # it gives another name
     (interface,) = eventually(lambda: os.listdir(device + "/net"), 10, 0.05)
     try:
         yield device, interface
