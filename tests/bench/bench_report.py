@@ -109,11 +109,14 @@ def read(path):
     return sorted(last.values(), key=lambda row: row.get("load", 0))
 
 
-def machine(lines):
-    """What it ran on, a list of words."""
-    found = next((r for r in lines if r["bench"] == "machine"), {})
-    return [f"{key} {found[key]}" for key in ("cpu", "cores", "kernel", "dpdk", "version")
-            if key in found]  # fmt: skip
+def machines(lines):
+    """What it ran on, a line each; several when pieces were not of one build."""
+    keys = ("cpu", "cores", "kernel", "dpdk", "version")
+    return unique(
+        ", ".join(f"{key} {r[key]}" for key in keys if key in r)
+        for r in lines
+        if r["bench"] == "machine"
+    )
 
 
 def section(folder, name, lines):
@@ -122,8 +125,8 @@ def section(folder, name, lines):
     text = io.StringIO()
     tables(lines, text)
     commands = unique(r["command"] for r in lines if r["bench"] == "command")
-    out = [f"## {title}", "", f"{', '.join(machine(lines))}", ""]
-    out += ["```text", *(commands or [f"make {name}"]), "```", ""]
+    out = [f"## {title}", "", "```text", *machines(lines), *(commands or [f"make {name}"])]
+    out += ["```", ""]
     for file, what, draw in pictures:
         png = folder / f"{file}.png"
         png.unlink(missing_ok=True)
