@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 PKGS_BUILD := gcc pkg-config libdpdk-dev liburcu-dev libnl-3-dev libnl-route-3-dev \
 	libmnl-dev libev-dev libyaml-dev libjansson-dev libmicrohttpd-dev
 PKGS_RUN   := frr iproute2 iputils-ping traceroute ethtool python3 procps
-PKGS_TEST  := libcmocka-dev python3-pytest python3-scapy python3-yaml clang-format-14 \
+PKGS_TEST  := libcmocka-dev python3-pytest python3-scapy python3-yaml python3-jsonschema curl clang-format-14 \
 	tcpdump tshark
 PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps ethtool clang-14 libbpf-dev
 PKGS_DEB   := build-essential debhelper
@@ -55,7 +55,7 @@ DAEMON_SRC  := $(wildcard fpm-dataplane/*.c) \
 	$(foreach d,$(DAEMON_DIRS),$(wildcard fpm-dataplane/$(d)/*.c))
 # With the daemon's own eyes for a configuration file: `fpmctl config check`.
 CTL_SRC     := $(wildcard $(addprefix fpm-dataplane/,ctl/*.c ctl/doctor/*.c config*.c)) \
-	$(addprefix fpm-dataplane/base/,prefix.c log.c policer.c) tap-bridge/netns.c
+	$(addprefix fpm-dataplane/base/,base64.c prefix.c log.c policer.c) tap-bridge/netns.c
 SUPER_SRC   := $(wildcard fpm-dataplane/supervise/*.c) fpm-dataplane/base/log.c
 obj          = $(patsubst %.c,$(O)/obj/%.o,$(1))
 
@@ -336,7 +336,7 @@ FUZZ_SRC  := $(addprefix tests/fuzz/,fuzz_fpm_rib.c fresh.c invariants.c mutate.
 FUZZ_LIB  := $(addprefix fpm-dataplane/fpm/,decode.c hops.c frame.c queue.c) \
 	$(foreach d,rib fib base,$(wildcard fpm-dataplane/$(d)/*.c)) $(POPTRIE_SRC) \
 	$(addprefix tests/unit/,rib_rig.c rib_stream.c rib_print.c grace.c oracle.c)
-FUZZ_BIN  := $(addprefix build/fuzz/fuzz_,fpm fpm_rib checkpoint packet config request)
+FUZZ_BIN  := $(addprefix build/fuzz/fuzz_,fpm fpm_rib checkpoint packet config request api)
 FUZZ_ALL  := $(FUZZ_BIN) build/fuzz/fuzz_poptrie
 
 # clang knows no `#pragma GCC target`: what each file of poptrie asks for, it gets whole.
@@ -353,8 +353,10 @@ build/fuzz/fuzz_checkpoint: $(call obj,tests/fuzz/fuzz_checkpoint.c tests/fuzz/i
 	$(FUZZ_LIB))
 build/fuzz/fuzz_config: $(call obj,tests/fuzz/fuzz_config.c \
 	$(filter-out tests/%,$(call link_of,tests/unit/test_config.c)))
-build/fuzz/fuzz_request: $(call obj,tests/fuzz/fuzz_request.c $(wildcard fpm-dataplane/base/*.c) \
+build/fuzz/fuzz_request build/fuzz/fuzz_api: $(call obj,$(wildcard fpm-dataplane/base/*.c) \
 	$(addprefix fpm-dataplane/ui/,request.c change.c watch.c))
+build/fuzz/fuzz_request: $(call obj,tests/fuzz/fuzz_request.c)
+build/fuzz/fuzz_api: $(call obj,tests/fuzz/fuzz_api.c fpm-dataplane/ui/api_request.c)
 build/fuzz/fuzz_packet: $(call obj,tests/fuzz/fuzz_packet.c $(call link_of,tests/unit/test_fwd_explain.c))
 $(FUZZ_BIN):
 	@echo "  LD    $@"
@@ -369,7 +371,7 @@ build/fuzz/fuzz_poptrie: tests/fuzz/fuzz_poptrie.c tests/unit/oracle.c $(POPTRIE
 	@$(CC) $(ALL_CFLAGS) -O2 -Wno-unknown-pragmas -Itests/unit -fsanitize=fuzzer \
 		-fno-sanitize-coverage=trace-cmp -o $@ $(filter %.c,$^) $(LDFLAGS)
 
-fuzz: ## fuzz FPM, RIB, checkpoint, packets, config, requests, poptrie with clang for FUZZ_S=60 seconds
+fuzz: ## fuzz FPM, RIB, checkpoint, packets, config, requests, API, poptrie with clang for FUZZ_S=60 seconds
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(DEPS_ALL) $(PKGS_FUZZ)"
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=fuzz CC=clang-14 $(FUZZ_ALL)
 	@tests/fuzz/run.sh $(FUZZ_S)

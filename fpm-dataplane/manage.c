@@ -387,6 +387,7 @@ port_change(struct manage *mg, struct msg_manage *mm)
 	if (want->op == MANAGE_PORT_ADD && i < next->n_port) {
 		refuse(mm, "port %s is there already; `port set` changes it", want->tap);
 	} else if (want->op != MANAGE_PORT_ADD && i == next->n_port) {
+		mm->is_missing = true;
 		refuse(mm, "no port %s; `fpmctl show ports` lists them", want->tap);
 	} else if (i == CONFIG_PORTS_MAX) {
 		refuse(mm, "there are %u ports, as many as there can be", i);

@@ -47,6 +47,7 @@ struct msg_manage {
 	struct msg_query q;
 	struct manage_want want;
 	char error[512]; /* why nothing was changed; "": done */
+	bool is_missing; /* with it: because there is no port of that name */
 };
 
 /* MSG_SETTINGS: numbers that rib and fpm go by. */

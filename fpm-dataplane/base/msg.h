@@ -116,7 +116,7 @@ enum query_break { BREAK_NOTHING, BREAK_ROUTE, BREAK_TABLE, BREAK_GROUP };
 
 /*
  * MSG_QUERY and its MSG_REPLY are one object that travels to and fro. The owner appends at
- * most `max` rows (JSON objects; base/rows.md has their keys), moves the cursor, sets
+ * most `max` rows (JSON objects; dist/openapi.yaml has their keys), moves the cursor, sets
  * `done` at the end, and sends it back to `from`.
  */
 struct msg_query {
@@ -124,7 +124,6 @@ struct msg_query {
 	enum query_kind kind;
 	struct worker *from; /* where the reply goes */
 	void *client;        /* ui's own; not looked at by the owner */
-	uint64_t client_id;  /* ui's own: the client may be gone when the reply comes */
 	bool has_prefix;     /* only this prefix ... */
 	bool longest;        /* ... or the longest match of its address */
 	bool all_tables;

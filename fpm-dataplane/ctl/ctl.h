@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fpmctl: asks the daemon on its control socket and shows the answer. Knows the protocol
- * and the keys of base/rows.md, nothing of the daemon's insides.
+ * (base/rows.md) and the keys of rows (dist/openapi.yaml), nothing of the daemon's insides.
  */
 #ifndef CTL_CTL_H
 #define CTL_CTL_H

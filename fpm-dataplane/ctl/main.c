@@ -215,7 +215,7 @@ help(const struct options *opt, int n, char **word)
 	puts("\n  -s, --socket SOCKET  the daemon's control socket; else $FPMCTL_SOCKET, "
 	     "else\n"
 	     "                       " CTL_SOCKET "\n"
-	     "  -j, --json           one JSON array; the keys are stable (rows.md)\n"
+	     "  -j, --json           one JSON array; the keys are stable (openapi.yaml)\n"
 	     "  -h, --help           this list\n"
 	     "      --version        of fpmctl itself\n"
 	     "  NO_COLOR in the environment: no colours, which only a terminal gets\n\n"

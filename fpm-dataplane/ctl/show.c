@@ -22,47 +22,42 @@
 #define PREFIXED 16u
 
 static const struct what {
-	const char *show, *request; /* what people say, what the daemon is asked */
+	const char *show; /* what people say, and what the daemon is asked */
 	const char *words, *text;
-	const char *name; /* key by which a row is chosen, NULL: by none */
+	const char *name; /* key by which the daemon chooses a row, NULL: by none */
 	unsigned int is;
 	const char *none; /* when there are no rows */
 } known[] = {
-	{"ports", "ports", "[NAME]", "ports: link, counters, addresses", "name", COUNTS,
-	 "no ports"},
-	{"interfaces", "interfaces", "[NAME]",
+	{"ports", "[NAME]", "ports: link, counters, addresses", "name", COUNTS, "no ports"},
+	{"interfaces", "[NAME]",
 	 "interfaces of the control namespace, as the kernel tells of them", "name", 0,
 	 "no interfaces"},
-	{"routes", "routes", "[PREFIX|ADDRESS] [longest|exact] [-4|-6]",
+	{"routes", "[PREFIX|ADDRESS] [longest|exact] [-4|-6]",
 	 "routes; an ADDRESS finds its longest match, a PREFIX itself", NULL,
 	 FAMILY | PREFIXED, "no routes"},
-	{"fib", "fib", "", "the compiled tables: prefixes, nodes, memory", "family", 0,
+	{"fib", "", "the compiled tables: prefixes, nodes, memory", "family", 0,
 	 "the RIB has not answered yet"},
-	{"nexthops", "nexthops", "", "next-hop groups and how many routes use them", NULL,
-	 0, "no next hops"},
-	{"groups", "nexthops", "", "the same", NULL, 0, "no groups"},
-	{"neighbors", "neighbors", "[PREFIX|ADDRESS] [-4|-6]",
-	 "neighbours and their MAC addresses", NULL, FAMILY | SORTED | PREFIXED,
-	 "no neighbors"},
-	{"counters", "counters", "[all] [NAME]",
+	{"nexthops", "", "next-hop groups and how many routes use them", NULL, 0,
+	 "no next hops"},
+	{"groups", "", "the same", NULL, 0, "no groups"},
+	{"neighbors", "[PREFIX|ADDRESS] [-4|-6]", "neighbours and their MAC addresses",
+	 NULL, FAMILY | SORTED | PREFIXED, "no neighbors"},
+	{"counters", "[all] [NAME]",
 	 "drops, punts, totals; without `all` those that are not zero", "name",
 	 COUNTS | ZEROS, "all counters are zero; `fpmctl show counters all` lists them"},
-	{"drops", "counters", "[all] [NAME]",
-	 "drops, what each means and what to do about it", "name", COUNTS | ZEROS,
-	 "nothing was dropped; `fpmctl show drops all` lists the reasons"},
-	{"punt", "punt", "[CLASS]",
+	{"drops", "[all] [NAME]", "drops, what each means and what to do about it", "name",
+	 COUNTS | ZEROS, "nothing was dropped; `fpmctl show drops all` lists the reasons"},
+	{"punt", "[CLASS]",
 	 "classes of packets for the host: their policers, and what they did", "class",
 	 COUNTS, "no classes"},
-	{"fpm", "fpm", "", "the channel to zebra, and what came of it", NULL, 0, ""},
-	{"cycles", "cycles", "[THREAD]", "where the forwarders' time goes, stage by stage",
-	 "thread", 0,
-	 "no packets yet in the rounds that are timed: one of 251 with traffic"},
-	{"threads", "threads", "[NAME]", "threads, where they run, their CPU time",
-	 "thread", COUNTS, "no threads"},
-	{"memory", "memory", "", "memory, by what it is used for", NULL, 0, ""},
-	{"log", "log", "", "the last 512 lines of the log", NULL, 0, "no lines"},
-	{"version", "version", "", "version, uptime, configuration file of the daemon",
-	 NULL, 0, ""},
+	{"fpm", "", "the channel to zebra, and what came of it", NULL, 0, ""},
+	{"cycles", "[THREAD]", "where the forwarders' time goes, stage by stage", "thread",
+	 0, "no packets yet in the rounds that are timed: one of 251 with traffic"},
+	{"threads", "[NAME]", "threads, where they run, their CPU time", "thread", COUNTS,
+	 "no threads"},
+	{"memory", "", "memory, by what it is used for", NULL, 0, ""},
+	{"log", "", "the last 512 lines of the log", NULL, 0, "no lines"},
+	{"version", "", "version, uptime, configuration file of the daemon", NULL, 0, ""},
 };
 #define N_KNOWN (sizeof(known) / sizeof(known[0]))
 
@@ -103,14 +98,8 @@ show_words(FILE *out)
 static bool
 is_wanted(const struct ask *ask, const json_t *row)
 {
-	const char *kind = row_str(row, "kind");
-
-	if (strcmp(ask->what->show, "drops") == 0 && strcmp(kind, "drop") != 0)
-		return false;
-	if (ask->name != NULL)
-		return strcmp(row_str(row, ask->what->name), ask->name) == 0;
-	return ask->opt->json || ask->all || (ask->what->is & ZEROS) == 0 ||
-	       row_int(row, "value") != 0;
+	return ask->opt->json || ask->all || ask->name != NULL ||
+	       (ask->what->is & ZEROS) == 0 || row_int(row, "value") != 0;
 }
 
 static bool
@@ -281,11 +270,17 @@ flushed(int rc, int error)
 static int
 ask_daemon(struct ask *ask)
 {
-	json_t *request = json_pack("{s:s}", "show", ask->what->request);
+	json_t *request = json_pack("{s:s}", "show", ask->what->show);
 	int rc;
 
 	if (ask->prefix != NULL)
 		json_object_set_new(request, "prefix", json_string(ask->prefix));
+	if (ask->name != NULL &&
+	    json_object_set_new(request, "name", json_string(ask->name)) < 0) {
+		json_decref(request);
+		fputs("fpmctl: the name is no UTF-8\n", stderr);
+		return CTL_USAGE;
+	}
 	if (ask->has_longest)
 		json_object_set_new(request, "longest", json_boolean(ask->longest));
 	if (ask->opt->family != 0)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "ctl/words.h"
 
 #define TRACE_COUNT 10
@@ -23,29 +24,17 @@ struct watch {
 	int write_error;
 };
 
-static int
-digit_of(char c)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const char *at = c != '\0' ? strchr(digits, c) : NULL;
-
-	return at != NULL ? (int)(at - digits) : 0;
-}
-
 /* Write what base64 text stands for. */
 static void
-write_base64(FILE *out, const char *text)
+write_octets(FILE *out, const char *text)
 {
-	for (size_t len = strlen(text); len >= 4; len -= 4, text += 4) {
-		unsigned int v = (unsigned int)digit_of(text[0]) << 18 |
-				 (unsigned int)digit_of(text[1]) << 12 |
-				 (unsigned int)digit_of(text[2]) << 6 |
-				 (unsigned int)digit_of(text[3]);
-		char octet[3] = {(char)(v >> 16), (char)(v >> 8), (char)v};
+	size_t len = strlen(text);
+	uint8_t *data = malloc(base64_room(len) + 1);
 
-		fwrite(octet, 1, text[2] == '=' ? 1 : text[3] == '=' ? 2 : 3, out);
-	}
+	if (data == NULL)
+		abort();
+	fwrite(data, 1, base64_decode(text, len, data), out);
+	free(data);
 }
 
 static bool
@@ -61,7 +50,7 @@ on_row(const json_t *row, const char *text, void *ctx)
 	if (!row_has(row, w->capture ? "pcapng" : "point"))
 		return true; /* the sum at the end */
 	if (w->capture) {
-		write_base64(w->out, row_str(row, "pcapng"));
+		write_octets(w->out, row_str(row, "pcapng"));
 	} else if (w->json) {
 		printf("%s%s", w->n_rows == 0 ? "[" : ",\n", text);
 	} else {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * `show neighbors`, a slice at a time, and `show interfaces` (keys: base/rows.md). Runs in
+ * `show neighbors`, a slice at a time, and `show interfaces` (keys: dist/openapi.yaml). Runs in
  * neigh; the cursor is the number of the next slot to look at, and records never change slots,
  * so that none that stays is shown twice or missed between two slices.
  */

@@ -2,7 +2,7 @@
 /*
  * Does the FIB say what the RIB means? [rib], between commits, a slice at a time.
  *
- * Three comparisons, each row of the answer one difference (base/rows.md, audit):
+ * Three comparisons, each row of the answer one difference (dist/openapi.yaml, AuditRow):
  *   table   the slot of each route against the truth that the trie is compiled from
  *   lookup  that truth against what the compiled trie answers, at the edges of each prefix,
  *           one address outside each edge and one inside: between two edges of prefixes all

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Answers to the ui, a slice at a time; base/rows.md has the keys. [rib]. A slice costs at
+ * Answers to the ui, a slice at a time; dist/openapi.yaml has the keys. [rib]. A slice costs at
  * most q->max rows and SCAN_MAX steps, so that a listing of a million routes stands in
  * nobody's way. The cursor is the last prefix shown, not a place in memory: it stays good
  * while the table changes under it. Changes nothing.

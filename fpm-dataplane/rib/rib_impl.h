@@ -574,7 +574,7 @@ void session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid);
 void session_down(struct rib *rib);
 void session_event(struct rib *rib, const struct fpm_event *ev);
 bool sweep_round(struct rib *rib);                           /* true: more at once */
-const char *session_phase(const struct rib *rib);            /* base/rows.md, phase */
+const char *session_phase(const struct rib *rib);            /* dist/openapi.yaml */
 int64_t sweep_in_ms(const struct rib *rib, uint64_t now_ms); /* -1: not in sight */
 
 /* feedback.c */

@@ -77,7 +77,7 @@ struct trace {
 	struct cds_list_head explained, questions;
 };
 
-/* The row of a record (base/rows.md); the caller's. */
+/* The row of a record (dist/openapi.yaml); the caller's. */
 json_t *row_make(const struct trace *t, const struct watch_record *rec);
 /* Take what rib or neigh answered into a row. */
 void row_add(json_t *row, enum query_kind kind, const json_t *rows);
@@ -106,7 +106,5 @@ void pcapng_header(struct octets *out, struct pcapng_ports *known,
 void pcapng_packet(struct octets *out, struct pcapng_ports *known,
 		   const struct trace_conf *conf, const struct watch_record *rec,
 		   uint16_t snap);
-/* The first `len` octets as base64. The caller frees it. */
-char *base64(const uint8_t *data, size_t len);
 
 #endif

@@ -181,28 +181,3 @@ pcapng_packet(struct octets *out, struct pcapng_ports *known, const struct trace
 		option(out, OPT_COMMENT, text, strlen(text));
 	finish(out, at);
 }
-
-char *
-base64(const uint8_t *data, size_t len)
-{
-	static const char digit[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	char *text = malloc((len + 2) / 3 * 4 + 1), *to = text;
-
-	if (text == NULL)
-		abort();
-	for (size_t i = 0; i < len; i += 3) {
-		uint32_t v = (uint32_t)data[i] << 16;
-
-		if (i + 1 < len)
-			v |= (uint32_t)data[i + 1] << 8;
-		if (i + 2 < len)
-			v |= data[i + 2];
-		*to++ = digit[v >> 18];
-		*to++ = digit[v >> 12 & 63];
-		*to++ = i + 1 < len ? digit[v >> 6 & 63] : '=';
-		*to++ = i + 2 < len ? digit[v & 63] : '=';
-	}
-	*to = '\0';
-	return text;
-}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A record as a row of JSON (keys: base/rows.md): what the packet was, what the stages found,
+ * A record as a row of JSON (keys: dist/openapi.yaml): what the packet was, what the stages found,
  * what became of it. Nothing is decided here: all of it was, by the forwarder.  [trace]
  */
 #include <stdio.h>

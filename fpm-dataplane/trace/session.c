@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/clock.h"
 #include "trace/internal.h"
 
@@ -146,7 +147,7 @@ pcapng_take(const struct trace *t, struct session *s, json_t *rows)
 		char *text;
 
 		n = whole_blocks(&s->pcapng, at);
-		text = base64(s->pcapng.data + at, n);
+		text = base64_encode(s->pcapng.data + at, n);
 		json_array_append_new(rows, json_pack("{s:s, s:I, s:I}", "pcapng", text,
 						      "packets", (json_int_t)s->n_seen,
 						      "lost", lost(t, s)));

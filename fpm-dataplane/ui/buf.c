@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Text that grows. Runs in ui; never written to by anybody else, never kept large once it
- * is empty.
+ * Text that grows, and rows as text. Runs in ui; never written to by anybody else, never kept
+ * large once it is empty.
  */
 #include "ui/internal.h"
 
@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/base64.h"
 
 #define KEEP_BYTES (64u << 10)
 
@@ -61,7 +63,48 @@ buf_json(struct buf *b, const json_t *row)
 {
 	/* Digits that a double holds for sure: seconds stay as short as they were made. */
 	json_dump_callback(row, dump, b, JSON_COMPACT | JSON_REAL_PRECISION(15));
-	buf_put(b, "\n", 1);
+}
+
+static bool
+is_wanted(const struct rows *out, const json_t *row)
+{
+	const char *value = json_string_value(json_object_get(row, out->key));
+
+	return value != NULL && strcmp(value, out->value) == 0;
+}
+
+static void
+octets_put(struct buf *b, const json_t *row)
+{
+	const char *text = json_string_value(json_object_get(row, "pcapng"));
+	size_t len = text != NULL ? strlen(text) : 0;
+
+	reserve(b, base64_room(len));
+	b->len += base64_decode(text, len, (uint8_t *)b->data + b->len);
+}
+
+void
+rows_put(struct rows *out, json_t *row)
+{
+	if (out->key == NULL || is_wanted(out, row)) {
+		if (out->form == ROWS_ARRAY)
+			buf_put(&out->buf, out->n == 0 ? "[" : ",\n", out->n == 0 ? 1 : 2);
+		if (out->form == ROWS_OCTETS)
+			octets_put(&out->buf, row);
+		else
+			buf_json(&out->buf, row);
+		if (out->form == ROWS_LINES)
+			buf_put(&out->buf, "\n", 1);
+		out->n++;
+	}
+	json_decref(row);
+}
+
+void
+rows_end(struct rows *out)
+{
+	if (out->form == ROWS_ARRAY)
+		buf_printf(&out->buf, "%s]\n", out->n == 0 ? "[" : "");
 }
 
 void

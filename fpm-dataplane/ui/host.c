@@ -56,50 +56,32 @@ thread_row(const char *tid)
 			 (double)(utime + stime) / tick);
 }
 
-unsigned int
-show_threads(struct buf *out)
+void
+show_threads(struct rows *out)
 {
 	DIR *dir = opendir("/proc/self/task");
-	unsigned int n = 0;
 
 	for (struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
 		json_t *row = e->d_name[0] == '.' ? NULL : thread_row(e->d_name);
 
-		if (row == NULL)
-			continue;
-		buf_json(out, row);
-		json_decref(row);
-		n++;
+		if (row != NULL)
+			rows_put(out, row);
 	}
 	if (dir != NULL)
 		closedir(dir);
-	return n;
 }
-
-struct lines {
-	struct buf *out;
-	unsigned int n;
-};
 
 static void
-on_line(void *ctx, const char *line, size_t len)
+on_line(void *out, const char *line, size_t len)
 {
-	struct lines *lines = ctx;
 	json_t *text = json_stringn(line, len);
-	json_t *row = text != NULL ? json_pack("{s:o}", "line", text) : NULL;
 
-	if (row == NULL)
-		return; /* no UTF-8: cut within a character */
-	buf_json(lines->out, row);
-	json_decref(row);
-	lines->n++;
+	if (text != NULL) /* else no UTF-8: cut within a character */
+		rows_put(out, json_pack("{s:o}", "line", text));
 }
 
-unsigned int
-show_log(struct buf *out)
+void
+show_log(struct rows *out)
 {
-	struct lines lines = {.out = out};
-
-	log_recent(on_line, &lines);
-	return lines.n;
+	log_recent(on_line, out);
 }

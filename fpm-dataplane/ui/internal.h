@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ui's own: state of the thread, its clients, its text buffers. Everything here is touched
+ * ui's own: state of the thread, its clients, answers, text buffers. Everything here is touched
  * by the ui thread only.
  */
 #ifndef UI_INTERNAL_H
@@ -20,7 +20,8 @@
 #include "ui/ui.h"
 
 #define UI_CLIENTS_MAX     256  /* connections, and queries of connections that are gone */
-#define UI_REQUEST_MAX     4096 /* octets of a request line */
+#define UI_REQUEST_MAX     4096 /* octets of a request line, or of an HTTP request's body */
+#define UI_NAME_MAX        64   /* of a row that is asked for, its end included */
 #define UI_SLICE_ROWS      256  /* rows asked of rib or neigh at a time */
 #define UI_SUMMARY_WAIT_S  0.3  /* then the last summary known is shown */
 #define UI_SUMMARY_EVERY_S 1.0
@@ -34,9 +35,26 @@ struct buf {
 
 void buf_put(struct buf *b, const char *data, size_t len);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void buf_json(struct buf *b, const json_t *row); /* and a newline */
-void buf_reset(struct buf *b);                   /* empty; a large block is given back */
+void buf_json(struct buf *b, const json_t *row);
+void buf_reset(struct buf *b); /* empty; a large block is given back */
 void buf_free(struct buf *b);
+
+/* Rows on their way out, as whoever asked wants them. */
+enum rows_form {
+	ROWS_LINES, /* a JSON object a line */
+	ROWS_ARRAY, /* one JSON array, which rows_end() closes */
+	ROWS_OCTETS /* what is base64 under `pcapng` */
+};
+
+struct rows {
+	struct buf buf;
+	enum rows_form form;
+	const char *key, *value; /* only rows whose string `key` is this; NULL: all */
+	uint64_t n;              /* put so far */
+};
+
+void rows_put(struct rows *out, json_t *row); /* the row is theirs from now on */
+void rows_end(struct rows *out);
 
 /* What a client asks for. */
 enum show {
@@ -55,8 +73,16 @@ enum show {
 	SHOW_FIB,
 	SHOW_THREADS,
 	SHOW_LOG,
+	SHOW_DROPS,
+	SHOW_GROUPS,
 	N_SHOW
 };
+
+/* How it is asked for, and the key by whose value rows are chosen: NULL, by none. */
+struct show_info {
+	const char *name, *key;
+};
+extern const struct show_info show_info[N_SHOW];
 
 struct request {
 	enum show show;
@@ -67,16 +93,19 @@ struct request {
 	bool has_prefix, longest, all_tables, repair;
 	uint8_t family;
 	struct prefix prefix;
+	char name[UI_NAME_MAX]; /* of the row to show; "": all */
 	struct watch_want want; /* .ask: nothing to show, trace answers */
 	char port[IFNAMSIZ];    /* of `want`; "": any */
 };
 
+/* Octets of a stranger as JSON, the caller's; NULL when they are none. */
+json_t *request_load(const char *text, size_t len);
+
 /*
- * Understand one request line. Returns 0, or -EINVAL with a sentence in `why`: whatever
- * the octets are, nothing but the sentence comes of them.            [no side effects]
+ * Understand one request (NULL: no JSON). Returns 0, or -EINVAL with a sentence in `why`:
+ * whatever it is, nothing but the sentence comes of it.               [no side effects]
  */
-int request_parse(const char *line, size_t len, struct request *req, char *why,
-		  size_t why_size);
+int request_parse(const json_t *root, struct request *req, char *why, size_t why_size);
 
 #define ONE_THING \
 	"one thing at a time: show, do, set, config, port, trace, capture or explain"
@@ -98,37 +127,67 @@ int change_parse(const char *key, const json_t *value, struct request *req, char
  */
 struct flight {
 	struct cds_list_head list; /* ui->flights */
-	struct client *client;     /* NULL: gone, or the summary */
+	struct answer *answer;     /* NULL: gone, or the summary */
 	json_t *rows;
 };
 
-enum client_state {
-	CLIENT_IDLE,    /* between requests */
-	CLIENT_ASKING,  /* a query travels */
-	CLIENT_SENDING, /* a slice is being written; the next is asked for when it is out */
-	CLIENT_WAITING, /* for rib's summary */
+/* Why something was not done: an exit code of fpmctl and a status of HTTP each. */
+enum refusal {
+	REFUSED_NOT,     /* it was done */
+	REFUSED_WORDS,   /* not understood */
+	REFUSED_RIGHTS,  /* not for whom it was */
+	REFUSED_MISSING, /* there is nothing of that name */
+	REFUSED_CHANGE,  /* impossible as things are; nothing changed */
+	REFUSED_STATE,   /* it would come to nothing now */
+	REFUSED_BUSY,    /* too much at once */
+	N_REFUSAL
+};
+struct refusal_info {
+	int code;
+	unsigned int status;
+};
+extern const struct refusal_info refusal_info[N_REFUSAL];
+
+enum answer_state {
+	ANSWER_DONE,    /* or not begun */
+	ANSWER_ASKING,  /* a query travels */
+	ANSWER_SLICE,   /* some rows are there; answer_more() has the next ones asked for */
+	ANSWER_WAITING, /* for rib's summary */
 };
 
-struct client {
-	struct cds_list_head list; /* ui->clients */
+/*
+ * One request, whoever asked it: rows to `out`, a slice at a time, and what came of it. It
+ * lies in the struct of the connection, which takes what is in `out`.
+ */
+struct answer {
+	struct cds_list_head list; /* ui->answers */
 	struct ui *ui;
-	uint64_t id;
-	int fd;
-	ev_io io;
-	ev_timer patience; /* CLIENT_WAITING */
-	enum client_state state;
+	int fd; /* of the asker: tells who that is, and whether it is still there */
+	/* Called when something came, rows or the end, but never from within the calls below. */
+	void (*moved)(struct answer *a);
+	enum answer_state state;
+	ev_timer patience; /* ANSWER_WAITING */
 	struct request req;
-	struct flight *flight;   /* CLIENT_ASKING */
-	struct msg_query *query; /* CLIENT_SENDING: holds the cursor */
-	uint64_t n_rows;         /* answered so far */
-	bool eof;                /* it asks no more */
-	bool closing;            /* drop it when all is written */
-	size_t in_len;
-	char in[UI_REQUEST_MAX + 1];
-	struct buf out;
+	struct flight *flight;   /* ANSWER_ASKING */
+	struct msg_query *query; /* ANSWER_SLICE: holds the cursor */
+	struct rows out;
+	enum refusal refused; /* ANSWER_DONE */
+	char error[512];      /* with it: one sentence */
 };
 
-struct metrics;
+/* answer.c */
+void answer_init(struct answer *a, struct ui *ui, int fd, void (*moved)(struct answer *a));
+void answer_begin(struct answer *a, const json_t *request); /* NULL: it was no JSON */
+void answer_more(struct answer *a);
+void answer_drop(struct answer *a);             /* nobody wants the rest */
+bool answer_is_unheard(const struct answer *a); /* the asker has gone */
+/* A slice is back; the rows are the caller's, the query the answer's. */
+void answer_reply(struct answer *a, struct msg_query *q, const json_t *rows);
+/* Go on with all that wait for the summary. */
+void answers_summary(struct ui *ui);
+
+struct http;
+struct api;
 
 struct ui {
 	struct ui_conf conf;
@@ -140,9 +199,8 @@ struct ui {
 	ino_t socket_ino;
 	ev_io accept;
 	ev_timer accept_pause; /* out of descriptors: try again later */
-	struct cds_list_head clients, flights;
+	struct cds_list_head clients, answers, flights;
 	unsigned int n_client, n_flight;
-	uint64_t last_id;
 
 	ev_timer summary_timer;
 	bool summary_asked; /* one travels */
@@ -151,11 +209,12 @@ struct ui {
 	bool neigh_asked;   /* one of neigh's travels */
 	json_t *neigh_summary;
 
-	struct metrics *metrics;
+	struct http *metrics;
+	struct api *api;
 };
 
 /* ui.c */
-void ui_ask(struct ui *ui, struct msg_query *q, struct client *client);
+void ui_ask(struct ui *ui, struct msg_query *q, struct answer *answer);
 void ui_summary_ask(struct ui *ui);
 /* Nobody wants the rest of this answer. */
 void query_drop(struct ui *ui, struct msg_query *q);
@@ -163,17 +222,13 @@ void query_drop(struct ui *ui, struct msg_query *q);
 /* ctl_socket.c. Returns 0 or -errno. */
 int ctl_socket_open(struct ui *ui);
 void ctl_socket_close(struct ui *ui);
-/* A slice for the client is back; the rows are the caller's, the query the client's. */
-void client_reply(struct client *c, struct msg_query *q, const json_t *rows);
-/* Answer everybody who waits for the summary. */
-void clients_summary(struct ui *ui);
 
-/* host.c: what the process says of itself. Append rows; return how many. */
-unsigned int show_threads(struct buf *out);
-unsigned int show_log(struct buf *out);
+/* host.c: what the process says of itself. */
+void show_threads(struct rows *out);
+void show_log(struct rows *out);
 
-/* show.c: the answers made here. Append rows to `out`; return how many. */
-unsigned int show_rows(struct ui *ui, enum show show, struct buf *out);
+/* show.c: the answers made here. */
+void show_rows(struct ui *ui, enum show show, struct rows *out);
 json_t *show_class(enum punt_class class);
 json_t *show_port(const struct ui *ui, const struct port *port);
 uint64_t proc_status_bytes(const char *key); /* "VmRSS"; 0 when unknown */
@@ -195,11 +250,24 @@ extern const unsigned int n_fpm_counts;
 uint64_t fpm_count_read(const struct fpm_count *count);
 uint64_t fpm_lag_ms(void); /* how long the oldest in the queue has waited */
 
-/* http.c. Returns 0 or -errno. */
+/* scrape.c: the listener of the metrics page. Returns 0 or -errno. */
 int metrics_open(struct ui *ui);
 void metrics_close(struct ui *ui);
 
 /* metrics.c */
 void metrics_page(struct ui *ui, struct buf *out);
+
+/* api.c. Returns 0 or -errno. */
+int api_open(struct ui *ui);
+void api_close(struct ui *ui);
+/* A connection that speaks HTTP; the descriptor is the API's from now on. */
+void api_take(struct ui *ui, int fd);
+
+struct api_counts {
+	uint64_t requests; /* understood as HTTP */
+	uint64_t refused;  /* of those: an error was the answer */
+	uint64_t garbage;  /* connections that ended without one */
+};
+struct api_counts api_counts(const struct ui *ui);
 
 #endif

@@ -429,6 +429,28 @@ neighbours(const struct ui *ui, struct buf *b)
 		      json_object_get(ui->neigh_summary, "waited_for")));
 }
 
+static void
+api(const struct ui *ui, struct buf *b)
+{
+	struct api_counts n = api_counts(ui);
+	const struct {
+		const char *name, *help;
+		uint64_t value;
+	} metric[] = {
+		{"api_requests_total", "HTTP requests on the control socket.", n.requests},
+		{"api_refused_total", "Those answered with an error, connections too.",
+		 n.refused},
+		{"api_garbage_total", "Connections to it that ended without one.",
+		 n.garbage},
+	};
+
+	for (unsigned int m = 0; m < sizeof(metric) / sizeof(metric[0]); m++) {
+		head(b, metric[m].name, "counter", metric[m].help);
+		buf_printf(b, P "%s %llu\n", metric[m].name,
+			   (unsigned long long)metric[m].value);
+	}
+}
+
 void
 metrics_page(struct ui *ui, struct buf *b)
 {
@@ -451,6 +473,7 @@ metrics_page(struct ui *ui, struct buf *b)
 		N_DROP, N_REASON);
 	punt_classes(b);
 	policers(b);
+	api(ui, b);
 	thread_counters(b);
 	cycles(b);
 	ports(ui, b);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One request line of the control protocol (base/rows.md). Runs in ui; no state. A line is
+ * One request of the control protocol (base/rows.md). Runs in ui; no state. It is
  * hostile until understood: what is not known is refused with a sentence, never guessed.
  */
 #include "ui/internal.h"
@@ -13,22 +13,24 @@
 
 #include "base/log.h"
 
-static const char *const show_name[N_SHOW] = {
-	[SHOW_ROUTES] = "routes",
-	[SHOW_NEXTHOPS] = "nexthops",
-	[SHOW_NEIGHBORS] = "neighbors",
-	[SHOW_PORTS] = "ports",
-	[SHOW_COUNTERS] = "counters",
-	[SHOW_FPM] = "fpm",
-	[SHOW_MEMORY] = "memory",
-	[SHOW_VERSION] = "version",
-	[SHOW_AUDIT] = "audit",
-	[SHOW_PUNT] = "punt",
-	[SHOW_CYCLES] = "cycles",
-	[SHOW_INTERFACES] = "interfaces",
-	[SHOW_FIB] = "fib",
-	[SHOW_THREADS] = "threads",
-	[SHOW_LOG] = "log",
+const struct show_info show_info[N_SHOW] = {
+	[SHOW_ROUTES] = {"routes", NULL},
+	[SHOW_NEXTHOPS] = {"nexthops", NULL},
+	[SHOW_NEIGHBORS] = {"neighbors", NULL},
+	[SHOW_PORTS] = {"ports", "name"},
+	[SHOW_COUNTERS] = {"counters", "name"},
+	[SHOW_FPM] = {"fpm", NULL},
+	[SHOW_MEMORY] = {"memory", NULL},
+	[SHOW_VERSION] = {"version", NULL},
+	[SHOW_AUDIT] = {"audit", NULL},
+	[SHOW_PUNT] = {"punt", "class"},
+	[SHOW_CYCLES] = {"cycles", "thread"},
+	[SHOW_INTERFACES] = {"interfaces", "name"},
+	[SHOW_FIB] = {"fib", "family"},
+	[SHOW_THREADS] = {"threads", "thread"},
+	[SHOW_LOG] = {"log", NULL},
+	[SHOW_DROPS] = {"drops", "name"},
+	[SHOW_GROUPS] = {"groups", NULL},
 };
 
 /* What a request holds, before its keys have been checked against one another. */
@@ -69,14 +71,14 @@ take_show(struct parse *p, const json_t *value)
 	if (!json_is_string(value))
 		return bad(p, "show is not a string");
 	for (unsigned int i = 0; i < N_SHOW; i++)
-		if (strcmp(json_string_value(value), show_name[i]) == 0) {
+		if (strcmp(json_string_value(value), show_info[i].name) == 0) {
 			p->req->show = (enum show)i;
 			p->has_show = true;
 			return 0;
 		}
 	for (unsigned int i = 0; i < N_SHOW; i++)
 		n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s",
-				      i > 0 ? ", " : "", show_name[i]);
+				      i > 0 ? ", " : "", show_info[i].name);
 	return bad(p, "cannot show '%s'; known are %s", echo(json_string_value(value), buf),
 		   known);
 }
@@ -92,6 +94,17 @@ take_prefix(struct parse *p, const json_t *value)
 			   json_is_string(value) ? echo(json_string_value(value), buf)
 						 : "?");
 	p->req->has_prefix = true;
+	return 0;
+}
+
+static int
+take_name(struct parse *p, const json_t *value)
+{
+	const char *name = json_is_string(value) ? json_string_value(value) : "";
+
+	if (name[0] == '\0' || strlen(name) >= sizeof(p->req->name))
+		return bad(p, "name is a string of 1 to %u octets", UI_NAME_MAX - 1);
+	strcpy(p->req->name, name);
 	return 0;
 }
 
@@ -205,6 +218,8 @@ take_key(struct parse *p, const char *key, const json_t *value)
 		return take_show(p, value);
 	if (strcmp(key, "prefix") == 0)
 		return take_prefix(p, value);
+	if (strcmp(key, "name") == 0)
+		return take_name(p, value);
 	if (strcmp(key, "family") == 0)
 		return take_family(p, value);
 	if (strcmp(key, "do") == 0)
@@ -224,10 +239,8 @@ take_key(struct parse *p, const char *key, const json_t *value)
 	    strcmp(key, "repair") != 0)
 		return bad(p,
 			   "unknown key '%s'; known are show, prefix, longest, family, "
-			   "all_tables, repair, do, config, port, trace, capture, explain, "
-			   "set, "
-			   "class, "
-			   "rate, burst, source_rate, source_burst",
+			   "all_tables, name, repair, do, config, port, trace, capture, "
+			   "explain, set, class, rate, burst, source_rate, source_burst",
 			   echo(key, buf));
 	if (!json_is_boolean(value))
 		return bad(p, "%s is not true or false", key);
@@ -244,32 +257,33 @@ take_key(struct parse *p, const char *key, const json_t *value)
 	return 0;
 }
 
+json_t *
+request_load(const char *text, size_t len)
+{
+	json_error_t error;
+
+	return json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
+}
+
 int
-request_parse(const char *line, size_t len, struct request *req, char *why, size_t why_size)
+request_parse(const json_t *root, struct request *req, char *why, size_t why_size)
 {
 	struct parse p = {.req = req, .why = why, .why_size = why_size};
-	json_error_t error;
-	json_t *root, *value;
+	json_t *value;
 	const char *key;
-	int rc = 0;
 
 	*req = (struct request){.change.policer = {.rate = POLICER_KEEP,
 						   .burst = POLICER_KEEP,
 						   .source_rate = POLICER_KEEP,
 						   .source_burst = POLICER_KEEP}};
-	root = json_loadb(line, len, JSON_REJECT_DUPLICATES, &error);
-	if (!json_is_object(root)) {
-		rc = bad(&p, "not a JSON object, such as {\"show\": \"ports\"}");
-	} else {
-		json_object_foreach (root, key, value) {
-			rc = take_key(&p, key, value);
-			if (rc < 0)
-				break;
-		}
+	if (!json_is_object(root))
+		return bad(&p, "not a JSON object, such as {\"show\": \"ports\"}");
+	json_object_foreach ((json_t *)(uintptr_t)root, key, value) {
+		int rc = take_key(&p, key, value);
+
+		if (rc < 0)
+			return rc;
 	}
-	json_decref(root);
-	if (rc < 0)
-		return rc;
 	if (p.has_set && (!p.has_class || !p.has_rate))
 		return bad(&p, "set needs a class, and a rate, burst, source_rate or "
 			       "source_burst");
@@ -284,10 +298,12 @@ request_parse(const char *line, size_t len, struct request *req, char *why, size
 		return 0;
 	if (!p.has_show)
 		return bad(&p, "what to show is missing");
+	if (req->name[0] != '\0' && show_info[req->show].key == NULL)
+		return bad(&p, "%s are not found by name", show_info[req->show].name);
 	if (p.has_repair && req->show != SHOW_AUDIT)
 		return bad(&p, "repair goes with audit");
 	if (req->has_prefix && req->show != SHOW_ROUTES && req->show != SHOW_NEIGHBORS)
-		return bad(&p, "%s are not found by prefix", show_name[req->show]);
+		return bad(&p, "%s are not found by prefix", show_info[req->show].name);
 	/* An address alone asks for the route a packet would take. */
 	if (req->has_prefix && !p.has_longest)
 		req->longest = p.was_addr;

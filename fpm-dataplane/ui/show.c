@@ -162,61 +162,55 @@ show_port(const struct ui *ui, const struct port *port)
 }
 
 static void
-row_put(struct buf *out, json_t *row)
+show_ports(const struct ui *ui, struct rows *out)
 {
-	buf_json(out, row);
-	json_decref(row);
-}
-
-static unsigned int
-show_ports(const struct ui *ui, struct buf *out)
-{
-	unsigned int n = 0;
-
 	for (unsigned int i = 0; i < ui->conf.n_port; i++)
-		if (port_is_there(&ui->conf.port[i])) {
-			row_put(out, show_port(ui, &ui->conf.port[i]));
-			n++;
-		}
-	return n;
+		if (port_is_there(&ui->conf.port[i]))
+			rows_put(out, show_port(ui, &ui->conf.port[i]));
 }
 
-static unsigned int
-show_counters(struct buf *out)
+/* Those before reason `end`. */
+static void
+show_reasons(struct rows *out, unsigned int end)
 {
-	for (unsigned int r = 0; r < N_REASON; r++)
-		row_put(out, json_pack("{s:s, s:s, s:I, s:s}", "name", reason_info[r].name,
-				       "kind", r < N_DROP ? "drop" : "punt", "value",
-				       (json_int_t)counters_reason((enum reason)r), "text",
-				       reason_info[r].text));
+	for (unsigned int r = 0; r < end; r++)
+		rows_put(out, json_pack("{s:s, s:s, s:I, s:s}", "name", reason_info[r].name,
+					"kind", r < N_DROP ? "drop" : "punt", "value",
+					(json_int_t)counters_reason((enum reason)r), "text",
+					reason_info[r].text));
+}
+
+static void
+show_counters(struct rows *out)
+{
+	show_reasons(out, N_REASON);
 	for (unsigned int t = 0; t < n_totals; t++)
-		row_put(out,
-			json_pack("{s:s, s:s, s:I, s:s}", "name", totals[t].name, "kind",
-				  "total", "value", (json_int_t)total_sum(&totals[t]),
-				  "text", totals[t].text));
-	return N_REASON + n_totals;
+		rows_put(out,
+			 json_pack("{s:s, s:s, s:I, s:s}", "name", totals[t].name, "kind",
+				   "total", "value", (json_int_t)total_sum(&totals[t]),
+				   "text", totals[t].text));
 }
 
 /* A row a stage of each forwarder; all zero while none of its rounds was timed. */
-static unsigned int
-show_cycles(struct buf *out)
+static void
+show_cycles(struct rows *out)
 {
 	struct counters *const *block;
-	unsigned int n_block = counters_blocks(&block), n = 0;
+	unsigned int n_block = counters_blocks(&block);
 
 	for (unsigned int i = 0; i < n_block; i++) {
 		const struct counters *c = block[i];
 		uint64_t packets = counter_read(&c->timed_packets);
 
-		for (unsigned int s = 0; c->forwards && s < N_CYCLES; s++, n++)
-			row_put(out,
-				json_pack("{s:s, s:i, s:s, s:I, s:I, s:I}", "thread",
-					  c->name, "cpu", c->cpu, "stage", cycles_name[s],
-					  "cycles", (json_int_t)counter_read(&c->cycles[s]),
-					  "packets", (json_int_t)packets, "bursts",
-					  (json_int_t)counter_read(&c->timed_bursts)));
+		for (unsigned int s = 0; c->forwards && s < N_CYCLES; s++)
+			rows_put(out,
+				 json_pack("{s:s, s:i, s:s, s:I, s:I, s:I}", "thread",
+					   c->name, "cpu", c->cpu, "stage", cycles_name[s],
+					   "cycles",
+					   (json_int_t)counter_read(&c->cycles[s]),
+					   "packets", (json_int_t)packets, "bursts",
+					   (json_int_t)counter_read(&c->timed_bursts)));
 	}
-	return n;
 }
 
 /* null: unlimited. */
@@ -409,56 +403,62 @@ version_row(const struct ui *ui)
 }
 
 /* From rib's summary: a row a family, none before there is one. */
-static unsigned int
-show_fib(const struct ui *ui, struct buf *out)
+static void
+show_fib(const struct ui *ui, struct rows *out)
 {
 	static const char *const of[][2] = {{"fib4", "ipv4"}, {"fib6", "ipv6"}};
-	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < 2; i++) {
 		const json_t *fib = json_object_get(ui->summary, of[i][0]);
-		json_t *row = json_pack("{s:s}", "family", of[i][1]);
+		json_t *row;
 
-		if (json_is_object(fib)) {
-			json_object_update_missing(row, (json_t *)(uintptr_t)fib);
-			buf_json(out, row);
-			n++;
-		}
-		json_decref(row);
+		if (!json_is_object(fib))
+			continue;
+		row = json_pack("{s:s}", "family", of[i][1]);
+		json_object_update_missing(row, (json_t *)(uintptr_t)fib);
+		rows_put(out, row);
 	}
-	return n;
 }
 
-unsigned int
-show_rows(struct ui *ui, enum show show, struct buf *out)
+void
+show_rows(struct ui *ui, enum show show, struct rows *out)
 {
 	switch (show) {
 	case SHOW_PORTS:
-		return show_ports(ui, out);
+		show_ports(ui, out);
+		break;
 	case SHOW_COUNTERS:
-		return show_counters(out);
+		show_counters(out);
+		break;
+	case SHOW_DROPS:
+		show_reasons(out, N_DROP);
+		break;
 	case SHOW_CYCLES:
-		return show_cycles(out);
+		show_cycles(out);
+		break;
 	case SHOW_PUNT:
 		for (unsigned int c = 0; c < N_PUNT_CLASS; c++)
-			row_put(out, show_class((enum punt_class)c));
-		return N_PUNT_CLASS;
+			rows_put(out, show_class((enum punt_class)c));
+		break;
 	case SHOW_FPM:
-		row_put(out, fpm_row(ui));
-		return 1;
+		rows_put(out, fpm_row(ui));
+		break;
 	case SHOW_MEMORY:
-		row_put(out, memory_row(ui));
-		return 1;
+		rows_put(out, memory_row(ui));
+		break;
 	case SHOW_FIB:
-		return show_fib(ui, out);
+		show_fib(ui, out);
+		break;
 	case SHOW_THREADS:
-		return show_threads(out);
+		show_threads(out);
+		break;
 	case SHOW_LOG:
-		return show_log(out);
+		show_log(out);
+		break;
 	case SHOW_VERSION:
-		row_put(out, version_row(ui));
-		return 1;
-	default:
-		return 0;
+		rows_put(out, version_row(ui));
+		break;
+	default: /* others make them */
+		break;
 	}
 }

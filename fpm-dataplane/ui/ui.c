@@ -2,7 +2,7 @@
 /*
  * Wiring of the ui thread: sockets up and down, queries out, replies in, and a summary of
  * rib once a second. Runs in ui. It waits for nobody: a query that rib has not answered
- * costs its client time and everybody else nothing.
+ * costs its asker time and everybody else nothing.
  */
 #include "ui/internal.h"
 
@@ -30,22 +30,20 @@ who_knows(const struct ui_conf *conf, enum query_kind kind)
 	}
 }
 
-/* Send a query on its way; ui holds its rows and finds its client by the flight. */
+/* Send a query on its way; ui holds its rows and finds its answer by the flight. */
 void
-ui_ask(struct ui *ui, struct msg_query *q, struct client *client)
+ui_ask(struct ui *ui, struct msg_query *q, struct answer *answer)
 {
 	struct flight *f = calloc(1, sizeof(*f));
 
 	if (f == NULL)
 		abort();
-	f->client = client;
+	f->answer = answer;
 	f->rows = q->rows = json_array();
 	cds_list_add(&f->list, &ui->flights);
 	ui->n_flight++;
-	if (client != NULL) {
-		client->flight = f;
-		q->client_id = client->id;
-	}
+	if (answer != NULL)
+		answer->flight = f;
 	q->m.type = MSG_QUERY;
 	q->from = ui->w;
 	q->client = f;
@@ -108,7 +106,7 @@ on_summary(struct ui *ui, const json_t *rows)
 		ui->summary = json_incref(row);
 		ui->summary_s = monotonic_s();
 	}
-	clients_summary(ui);
+	answers_summary(ui);
 }
 
 static void
@@ -137,11 +135,10 @@ on_reply(struct ui *ui, struct msg_query *q)
 	} else if (q->kind == QUERY_NEIGH_SUMMARY) {
 		on_neigh_summary(ui, rows);
 		msg_free(&q->m);
-	} else if (f->client != NULL) {
-		f->client->flight = NULL;
-		client_reply(f->client, q, rows);
+	} else if (f->answer != NULL) {
+		answer_reply(f->answer, q, rows);
 	} else {
-		query_drop(ui, q); /* the client left meanwhile */
+		query_drop(ui, q); /* the asker left meanwhile */
 	}
 	json_decref(rows);
 	free(f);
@@ -160,12 +157,16 @@ static int
 init(struct worker *w)
 {
 	struct ui *ui = w->ctx;
-	int rc = ctl_socket_open(ui);
+	int rc = api_open(ui);
 
+	if (rc < 0)
+		return rc;
+	rc = ctl_socket_open(ui);
 	if (rc < 0) {
 		log_error("ui: control socket not opened path=%s error=%s",
 			  ui->conf.control_socket,
 			  rc == -EADDRINUSE ? "a daemon answers on it" : strerror(-rc));
+		api_close(ui);
 		return rc;
 	}
 	if (ui->conf.metrics_on) {
@@ -173,6 +174,7 @@ init(struct worker *w)
 		if (rc < 0) {
 			log_error("ui: metrics address not opened error=%s", strerror(-rc));
 			ctl_socket_close(ui);
+			api_close(ui);
 			return rc;
 		}
 	}
@@ -190,6 +192,7 @@ fini(struct worker *w)
 	ev_timer_stop(w->loop, &ui->summary_timer);
 	metrics_close(ui);
 	ctl_socket_close(ui);
+	api_close(ui);
 }
 
 int
@@ -204,6 +207,7 @@ ui_setup(struct worker *w, const struct ui_conf *conf)
 	ui->listen_fd = -1;
 	ui->started_s = monotonic_s();
 	CDS_INIT_LIST_HEAD(&ui->clients);
+	CDS_INIT_LIST_HEAD(&ui->answers);
 	CDS_INIT_LIST_HEAD(&ui->flights);
 	*w = (struct worker){.name = "ui",
 			     .role = ROLE_UI,

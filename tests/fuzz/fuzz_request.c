@@ -16,12 +16,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct request req;
 	char why[256] = "", *line = malloc(size + 1);
+	json_t *root;
 	int rc;
 
 	MUST(line != NULL);
 	/* As long as it is: what reads beyond is found. */
 	memcpy(line, data, size);
-	rc = request_parse(line, size, &req, why, sizeof(why));
+	root = request_load(line, size);
+	rc = request_parse(root, &req, why, sizeof(why));
+	json_decref(root);
 	free(line);
 	MUST(rc == 0 || rc == -EINVAL);
 	MUST((rc == 0) == (why[0] == '\0'));

@@ -1,8 +1,9 @@
 #!/bin/sh
-# Fuzz for $1 seconds: half of them the RIB; the decoder alone, poptrie, packets, checkpoints,
-# configuration files and requests, which have languages and corpora of their own, share the rest.
-# What is new stays in build/fuzz/corpus*; an input that failed is build/fuzz/crash-*.
 # SPDX-License-Identifier: BSD-3-Clause
+# Fuzz for $1 seconds: half of them the RIB; the decoder alone, poptrie, packets, checkpoints,
+# configuration files, requests and the API, which have languages and corpora of their own, share
+# the rest.
+# What is new stays in build/fuzz/corpus*; an input that failed is build/fuzz/crash-*.
 seconds=$1
 work=build/fuzz
 log=$work/log
@@ -16,19 +17,27 @@ for kib in 1 2 3; do
 	done
 done
 failed=0
-mkdir -p $work/corpus-packet $work/corpus-checkpoint $work/corpus-config $work/corpus-request
+mkdir -p $work/corpus-packet $work/corpus-checkpoint $work/corpus-config $work/corpus-request \
+	$work/corpus-api
 # What the documents show is where to begin.
-for file in fpm-dataplane/dist/*.yaml frr-config/*/fpm-dataplane.yaml; do
+for file in fpm-dataplane/dist/fpm-dataplane.yaml frr-config/*/fpm-dataplane.yaml; do
 	cp "$file" "$work/corpus-config/seed-$(echo "$file" | tr / -)"
 done
 grep -o '{"[a-z]*": .*}' fpm-dataplane/base/rows.md | split -l 1 - $work/corpus-request/seed-
+sed -n 's|^  \(/[^:]*\):.*|\1|p' fpm-dataplane/dist/openapi.yaml | while read -r path; do
+	for method in GET POST PATCH DELETE; do
+		printf '%s\n/v1%s\nport=lan0\ncount=1\n\n{"mtu": 1400}' $method "$path" \
+			>"$work/corpus-api/seed-$method$(echo "$path" | tr / -)"
+	done
+done
 for target in fuzz_fpm fuzz_poptrie fuzz_packet fuzz_checkpoint fuzz_config fuzz_request \
-	fuzz_fpm_rib; do
-	[ $target = fuzz_fpm_rib ] && part=$((seconds / 2)) || part=$((seconds / 12 + 1))
+	fuzz_api fuzz_fpm_rib; do
+	[ $target = fuzz_fpm_rib ] && part=$((seconds / 2)) || part=$((seconds / 14 + 1))
 	inputs="-dict=tests/fuzz/fpm.dict $work/corpus"
 	[ $target = fuzz_poptrie ] && inputs="-len_control=0 $work/corpus-poptrie"
 	[ $target = fuzz_packet ] && inputs=$work/corpus-packet
 	[ $target = fuzz_config ] && inputs=$work/corpus-config
+	[ $target = fuzz_api ] && inputs=$work/corpus-api
 	[ $target = fuzz_request ] && inputs=$work/corpus-request
 	[ $target = fuzz_checkpoint ] && inputs="-len_control=0 $work/corpus-checkpoint"
 	if $work/$target -max_total_time=$part -max_len=3000 -timeout=20 -print_final_stats=1 \

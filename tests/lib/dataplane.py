@@ -60,7 +60,7 @@ class Dataplane:
         )
 
     def show(self, *words):
-        """Rows of `fpmctl --json show WORDS` (see fpm-dataplane/base/rows.md)."""
+        """Rows of `fpmctl --json show WORDS` (keys: dist/openapi.yaml)."""
         text = netns.command([self.ctl, "-s", self.socket, "--json", "show", *words])
         if text.lstrip().startswith("["):
             rows = json.loads(text)

@@ -7,6 +7,7 @@ import shlex
 
 import pytest
 
+from lib import api
 from lib.wait import eventually
 
 HEAD = """Codes: K - kernel route, C - connected, S - static, R - RIP,
@@ -113,6 +114,7 @@ def test_a_broken_fib_is_found_and_repaired(dut, wan, vtysh):
         dut.control.request({"break": what, "prefix": NET})
         code, out, _ = audit(dut, zebra, "--json")
         found = json.loads(out)
+        api.validate(found, {"$ref": "#/components/schemas/FpmctlAudit"})
         assert (code, found["equal"]) == (3, False)
         assert what in {row["what"] for row in found["differences"]}
         assert audit(dut, zebra, "--repair")[0] == 3

@@ -165,7 +165,7 @@ what_is_not_understood_gets_a_sentence(void **state)
 		{"{\"show\": \"x\\u001b[1m\"}",
 		 "cannot show 'x\\x1b[1m'; known are routes, nexthops, neighbors, ports, "
 		 "counters, fpm, memory, version, audit, punt, cycles, interfaces, fib, "
-		 "threads, log"},
+		 "threads, log, drops, groups"},
 		{"{\"show\": \"routes\", \"prefix\": \"10.0.0.0/33\"}",
 		 "'10.0.0.0/33' is not an address or prefix"},
 		{"{\"show\": \"routes\", \"prefix\": 10}",
@@ -180,9 +180,14 @@ what_is_not_understood_gets_a_sentence(void **state)
 		 "ports are not found by prefix"},
 		{"{\"show\": \"ports\", \"who\": 1}",
 		 "unknown key 'who'; known are show, prefix, longest, family, all_tables, "
-		 "repair, do, config, port, trace, capture, explain, set, class, rate, "
+		 "name, repair, do, config, port, trace, capture, explain, set, class, "
+		 "rate, "
 		 "burst, "
 		 "source_rate, source_burst"},
+		{"{\"show\": \"ports\", \"name\": \"\"}",
+		 "name is a string of 1 to 63 octets"},
+		{"{\"show\": \"version\", \"name\": \"x\"}",
+		 "version are not found by name"},
 		{"{\"config\": 1}",
 		 "config takes an object: do (show, reload), file, dry_run"},
 		{"{\"config\": {\"do\": \"show\"}, \"port\": {}}",

@@ -19,7 +19,7 @@ struct exam {
 	const char *root;   /* stands before each path; "" but in unit tests */
 	const char *vtysh;  /* command that asks zebra, NULL: the usual one */
 	const char *socket; /* the daemon's */
-	/* Of the daemon, NULL when none answers: rows of base/rows.md. */
+	/* Of the daemon, NULL when none answers: rows of dist/openapi.yaml. */
 	json_t *version, *ports, *fpm;
 	cpu_set_t cpus;   /* that forward, when `version` tells */
 	const char *deny; /* why the control namespace could not be entered; NULL: it was */

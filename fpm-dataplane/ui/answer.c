@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A request answered, whoever asked it and however it came: what is known here at once, the
+ * rest by questions to the thread that knows. Runs in ui. Rows come a slice at a time, and the
+ * next slice is asked for only when the asker has taken the last, so that one that reads slowly
+ * or not at all holds one slice of memory and nothing else.
+ */
+#include "ui/internal.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fpm_event.h"
+#include "base/log.h"
+#include "base/service.h"
+
+const struct refusal_info refusal_info[N_REFUSAL] = {
+	[REFUSED_NOT] = {0, 200},    [REFUSED_WORDS] = {2, 400},
+	[REFUSED_RIGHTS] = {2, 403}, [REFUSED_MISSING] = {2, 404},
+	[REFUSED_CHANGE] = {2, 409}, [REFUSED_STATE] = {3, 409},
+	[REFUSED_BUSY] = {1, 503},
+};
+
+static void
+refuse(struct answer *a, enum refusal why, const char *sentence)
+{
+	snprintf(a->error, sizeof(a->error), "%s", sentence);
+	a->refused = why;
+	a->state = ANSWER_DONE;
+}
+
+static void
+answer_here(struct answer *a)
+{
+	show_rows(a->ui, a->req.show, &a->out);
+	a->state = ANSWER_DONE;
+}
+
+static void
+ask_first(struct answer *a, enum query_kind kind)
+{
+	struct msg_query *q = msg_new(MSG_QUERY, sizeof(*q));
+
+	q->kind = kind;
+	q->has_prefix = a->req.has_prefix;
+	q->longest = a->req.longest;
+	q->all_tables = a->req.all_tables;
+	q->repair = a->req.repair;
+	q->breaking = a->req.breaking;
+	q->family = a->req.family;
+	q->prefix = a->req.prefix;
+	q->max = UI_SLICE_ROWS;
+	a->state = ANSWER_ASKING;
+	ui_ask(a->ui, q, a);
+}
+
+static void
+ask_trace(struct answer *a)
+{
+	struct msg_watch *mw;
+	const struct ui_conf *conf = &a->ui->conf;
+	uint16_t ifidx = 0;
+
+	for (unsigned int i = 0; i < conf->n_port; i++)
+		if (port_is_there(&conf->port[i]) &&
+		    strcmp(conf->port[i].name, a->req.port) == 0)
+			ifidx = conf->port[i].ifidx;
+	if (a->req.port[0] != '\0' && ifidx == 0) {
+		refuse(a, REFUSED_MISSING, "no such port; `fpmctl show ports` lists them");
+		return;
+	}
+	mw = msg_new(MSG_QUERY, sizeof(*mw));
+	mw->want = a->req.want;
+	mw->want.ifidx = mw->want.filter.ifidx = ifidx;
+	mw->q.kind = QUERY_WATCH;
+	a->state = ANSWER_ASKING;
+	ui_ask(a->ui, &mw->q, a);
+}
+
+static void
+replay(struct answer *a)
+{
+	if (atomic_load_explicit(&fpm_status.connected, memory_order_relaxed) == 0)
+		refuse(a, REFUSED_STATE,
+		       "zebra is not connected; it will replay when it comes");
+	else
+		worker_send(a->ui->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
+}
+
+/* main ends as for SIGTERM, with the exit code that asks for another start. */
+static void
+restart(struct answer *a)
+{
+	if (!service_is_kept()) {
+		refuse(a, REFUSED_STATE,
+		       "nobody would start it again: it runs neither under systemd nor "
+		       "under fpm-supervise");
+		return;
+	}
+	log_info("ui: restart asked for");
+	kill(getpid(), SERVICE_SIGNAL_RESTART);
+}
+
+/* Is the other end root, or who we are? Not only of the socket's group. */
+static bool
+is_owner(const struct answer *a)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return getsockopt(a->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
+	       (peer.uid == 0 || peer.uid == geteuid());
+}
+
+static void
+ask_manage(struct answer *a)
+{
+	struct msg_manage *mm;
+
+	/* The drivers of some devices write to any file. */
+	if ((a->req.change.device[0] != '\0' || a->req.change.file[0] != '\0') &&
+	    !is_owner(a)) {
+		refuse(a, REFUSED_RIGHTS,
+		       "only root may name a device or a file: opened as root");
+		return;
+	}
+	mm = msg_new(MSG_QUERY, sizeof(*mm));
+	mm->want = a->req.change;
+	mm->q.kind = QUERY_MANAGE;
+	a->state = ANSWER_ASKING;
+	ui_ask(a->ui, &mm->q, a);
+}
+
+static void
+show(struct answer *a)
+{
+	if (a->req.name[0] != '\0') {
+		a->out.key = show_info[a->req.show].key;
+		a->out.value = a->req.name;
+	}
+	switch (a->req.show) {
+	case SHOW_AUDIT:
+		ask_first(a, QUERY_AUDIT);
+		break;
+	case SHOW_ROUTES:
+		ask_first(a, QUERY_ROUTES);
+		break;
+	case SHOW_NEXTHOPS:
+	case SHOW_GROUPS:
+		ask_first(a, QUERY_NEXTHOPS);
+		break;
+	case SHOW_NEIGHBORS:
+		ask_first(a, QUERY_NEIGHBORS);
+		break;
+	case SHOW_INTERFACES:
+		ask_first(a, QUERY_INTERFACES);
+		break;
+	case SHOW_FIB:
+	case SHOW_FPM:
+	case SHOW_MEMORY:
+		/* Fresh if rib is quick; behind a long queue the last one known will do. */
+		a->state = ANSWER_WAITING;
+		ev_timer_set(&a->patience, UI_SUMMARY_WAIT_S, 0);
+		ev_timer_start(a->ui->w->loop, &a->patience);
+		ui_summary_ask(a->ui);
+		break;
+	default:
+		answer_here(a);
+	}
+}
+
+void
+answer_begin(struct answer *a, const json_t *request)
+{
+	char why[256];
+
+	a->out.n = 0;
+	a->out.key = NULL;
+	a->refused = REFUSED_NOT;
+	a->state = ANSWER_DONE;
+	if (request_parse(request, &a->req, why, sizeof(why)) < 0)
+		refuse(a, REFUSED_WORDS, why);
+	else if (a->req.replay)
+		replay(a);
+	else if (a->req.restart)
+		restart(a);
+	else if (a->req.change.op != MANAGE_NOTHING)
+		ask_manage(a);
+	else if (a->req.breaking != BREAK_NOTHING)
+		ask_first(a, QUERY_BREAK);
+	else if (a->req.want.ask != WATCH_ASK_NONE)
+		ask_trace(a);
+	else
+		show(a);
+}
+
+void
+answer_more(struct answer *a)
+{
+	struct msg_query *q = a->query;
+
+	a->query = NULL;
+	a->state = ANSWER_ASKING;
+	ui_ask(a->ui, q, a);
+}
+
+bool
+answer_is_unheard(const struct answer *a)
+{
+	struct pollfd p = {.fd = a->fd};
+
+	return poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+/* What came of it, now that the last rows are there. */
+static void
+conclude(struct answer *a, struct msg_query *q)
+{
+	const char *error;
+
+	a->state = ANSWER_DONE;
+	if (q->kind == QUERY_WATCH) {
+		error = caa_container_of(q, struct msg_watch, q)->error;
+		if (error != NULL)
+			refuse(a, REFUSED_BUSY, error);
+	} else if (q->kind == QUERY_MANAGE) {
+		const struct msg_manage *mm = caa_container_of(q, struct msg_manage, q);
+
+		if (mm->error[0] != '\0')
+			refuse(a, mm->is_missing ? REFUSED_MISSING : REFUSED_CHANGE,
+			       mm->error);
+	}
+	msg_free(&q->m);
+}
+
+void
+answer_reply(struct answer *a, struct msg_query *q, const json_t *rows)
+{
+	size_t i;
+	json_t *row;
+
+	a->flight = NULL;
+	json_array_foreach ((json_t *)(uintptr_t)rows, i, row)
+		rows_put(&a->out, json_incref(row));
+	if (q->kind == QUERY_MANAGE && a->req.change.op == MANAGE_POLICER)
+		rows_put(&a->out, show_class(a->req.change.class));
+	if (q->done) {
+		conclude(a, q);
+	} else {
+		a->query = q;
+		a->state = ANSWER_SLICE;
+	}
+	a->moved(a);
+}
+
+static void
+go_on(struct answer *a)
+{
+	ev_timer_stop(a->ui->w->loop, &a->patience);
+	answer_here(a);
+	a->moved(a);
+}
+
+void
+answers_summary(struct ui *ui)
+{
+	struct answer *a, *next;
+
+	cds_list_for_each_entry_safe (a, next, &ui->answers, list)
+		if (a->state == ANSWER_WAITING)
+			go_on(a);
+}
+
+static void
+on_patience(struct ev_loop *loop, ev_timer *t, int revents)
+{
+	go_on(t->data);
+}
+
+void
+answer_init(struct answer *a, struct ui *ui, int fd, void (*moved)(struct answer *a))
+{
+	*a = (struct answer){.ui = ui, .fd = fd, .moved = moved};
+	ev_timer_init(&a->patience, on_patience, 0, 0);
+	a->patience.data = a;
+	cds_list_add(&a->list, &ui->answers);
+}
+
+void
+answer_drop(struct answer *a)
+{
+	ev_timer_stop(a->ui->w->loop, &a->patience);
+	if (a->flight != NULL)
+		a->flight->answer = NULL; /* the reply will find nobody */
+	if (a->query != NULL)
+		query_drop(a->ui, a->query);
+	cds_list_del(&a->list);
+	buf_free(&a->out.buf);
+}

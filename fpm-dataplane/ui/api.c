@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The HTTP side of the control socket. Runs in ui. A request becomes one of the control
+ * protocol (api_request.c) and its answer is the same (answer.c); here is only how both
+ * travel. A connection whose answer is not ready is suspended: it costs nothing until
+ * something comes, and libmicrohttpd looks at its socket only then.
+ */
+#include "ui/api.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "ui/http.h"
+
+#define CONNECTIONS_MAX  64
+#define CONNECTION_BYTES (16u << 10) /* of a head, and of what is read of a body at once */
+#define IDLE_S           60          /* a reader that takes nothing, a request that stops */
+#define BLOCK_BYTES      (16u << 10)
+
+struct api {
+	struct ui *ui;
+	struct http *http;
+	struct cds_list_head calls;
+	unsigned int n_connection;
+	struct api_counts count;
+};
+
+/* One request and its answer. */
+struct call {
+	struct cds_list_head list; /* api->calls */
+	struct api *api;
+	struct MHD_Connection *conn;
+	struct answer answer;
+	bool begun;     /* answer_begin() was called */
+	bool suspended; /* until the answer moves */
+	bool sending;   /* its status is out */
+	bool ended;     /* nothing follows what is in answer.out */
+	size_t n_body;
+	char body[UI_REQUEST_MAX];
+};
+
+static const char *const type_of[] = {
+	[ROWS_ARRAY] = "application/json",
+	[ROWS_LINES] = "application/x-ndjson",
+	[ROWS_OCTETS] = "application/x-pcapng",
+};
+
+/* {"error": ..., "rows": [...]}: the rows tell what of it was wrong; the text is theirs. */
+static enum MHD_Result
+answer_error(struct call *call, unsigned int status, const char *why, json_t *rows,
+	     const char *allow)
+{
+	json_t *error = json_pack("{s:s, s:o*}", "error", why, "rows", rows);
+	struct MHD_Response *resp;
+	enum MHD_Result rc;
+	struct buf text = {0};
+
+	call->api->count.refused++;
+	buf_json(&text, error);
+	buf_put(&text, "\n", 1);
+	json_decref(error);
+	if (allow[0] == '\0')
+		return http_answer(call->conn, status, type_of[ROWS_ARRAY], text.data,
+				   text.len);
+	resp = MHD_create_response_from_buffer(text.len, text.data, MHD_RESPMEM_MUST_FREE);
+	MHD_add_response_header(resp, MHD_HTTP_HEADER_CONTENT_TYPE, type_of[ROWS_ARRAY]);
+	MHD_add_response_header(resp, MHD_HTTP_HEADER_ALLOW, allow);
+	rc = MHD_queue_response(call->conn, status, resp);
+	MHD_destroy_response(resp);
+	return rc;
+}
+
+static void
+suspend(struct call *call)
+{
+	call->suspended = true;
+	MHD_suspend_connection(call->conn);
+}
+
+static void
+resume(struct call *call)
+{
+	if (call->suspended)
+		http_resume(call->api->http, call->conn);
+	call->suspended = false;
+}
+
+static void
+on_moved(struct answer *a)
+{
+	struct call *call = caa_container_of(a, struct call, answer);
+
+	/* A trace that has nothing to say looks whether somebody listens. */
+	if (call->sending && a->state == ANSWER_SLICE && a->out.buf.len == 0 &&
+	    !answer_is_unheard(a)) {
+		answer_more(a);
+		return;
+	}
+	resume(call);
+}
+
+/* libmicrohttpd has room for `max` octets. */
+static ssize_t
+on_read(void *ctx, uint64_t pos, char *to, size_t max)
+{
+	struct call *call = ctx;
+	struct answer *a = &call->answer;
+	struct buf *out = &a->out.buf;
+	size_t n = out->len - out->off;
+
+	if (n == 0) {
+		buf_reset(out);
+		if (call->ended)
+			return MHD_CONTENT_READER_END_OF_STREAM;
+		if (a->state == ANSWER_DONE && a->refused != REFUSED_NOT)
+			return MHD_CONTENT_READER_END_WITH_ERROR; /* too late to tell */
+		if (a->state == ANSWER_SLICE && answer_is_unheard(a))
+			return MHD_CONTENT_READER_END_WITH_ERROR;
+		if (a->state == ANSWER_SLICE)
+			answer_more(a);
+		if (a->state != ANSWER_DONE) {
+			suspend(call);
+			return 0;
+		}
+		rows_end(&a->out);
+		call->ended = true;
+		n = out->len;
+		if (n == 0)
+			return MHD_CONTENT_READER_END_OF_STREAM;
+	}
+	n = n < max ? n : max;
+	memcpy(to, out->data + out->off, n);
+	out->off += n;
+	return (ssize_t)n;
+}
+
+/* The first rows are there, and there will be more. */
+static enum MHD_Result
+answer_stream(struct call *call)
+{
+	struct MHD_Response *resp = MHD_create_response_from_callback(
+		MHD_SIZE_UNKNOWN, BLOCK_BYTES, on_read, call, NULL);
+	enum MHD_Result rc = MHD_NO;
+
+	if (resp == NULL)
+		return MHD_NO;
+	call->sending = true;
+	if (MHD_add_response_header(resp, MHD_HTTP_HEADER_CONTENT_TYPE,
+				    type_of[call->answer.out.form]) == MHD_YES)
+		rc = MHD_queue_response(call->conn, MHD_HTTP_OK, resp);
+	MHD_destroy_response(resp);
+	return rc;
+}
+
+/* All of it is there. */
+static enum MHD_Result
+answer_whole(struct call *call)
+{
+	struct answer *a = &call->answer;
+	struct buf *out = &a->out.buf;
+	enum MHD_Result rc;
+	json_t *rows = NULL;
+	char why[128];
+
+	if (a->refused == REFUSED_NOT && a->out.key != NULL && a->out.n == 0) {
+		snprintf(why, sizeof(why), "none of %s is %s", show_info[a->req.show].name,
+			 a->req.name);
+		return answer_error(call, MHD_HTTP_NOT_FOUND, why, NULL, "");
+	}
+	rows_end(&a->out);
+	if (a->refused != REFUSED_NOT) {
+		if (a->out.n > 0)
+			rows = json_loadb(out->data, out->len, 0, NULL);
+		return answer_error(call, refusal_info[a->refused].status, a->error, rows,
+				    "");
+	}
+	rc = http_answer(call->conn, MHD_HTTP_OK, type_of[a->out.form], out->data,
+			 out->len);
+	*out = (struct buf){0}; /* theirs by now */
+	return rc;
+}
+
+static enum MHD_Result
+on_arg(void *ctx, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+	struct api_input *in = ctx;
+
+	if (in->n_arg == API_ARGS_MAX)
+		return MHD_NO;
+	in->arg[in->n_arg++] = (struct api_arg){.key = key, .value = value};
+	return MHD_YES;
+}
+
+/* Returns false when it is refused already, with `rc` then. */
+static bool
+begin(struct call *call, const char *method, const char *path, enum MHD_Result *rc)
+{
+	struct api_input in = {
+		.method = method, .path = path, .body = call->body, .n_body = call->n_body};
+	struct api_output out;
+
+	MHD_get_connection_values(call->conn, MHD_GET_ARGUMENT_KIND, on_arg, &in);
+	api_request(&in, &out);
+	call->begun = true;
+	call->api->count.requests++;
+	if (out.request == NULL) {
+		bool method_not = out.status == MHD_HTTP_METHOD_NOT_ALLOWED;
+
+		*rc = answer_error(call, out.status, out.why, NULL,
+				   method_not ? out.allow : "");
+		return false;
+	}
+	call->answer.out.form = out.form;
+	answer_begin(&call->answer, out.request);
+	json_decref(out.request);
+	return true;
+}
+
+/* A request begins; its head is there. NULL: no memory. */
+static struct call *
+call_new(struct api *api, struct MHD_Connection *conn)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	struct call *call = calloc(1, sizeof(*call));
+
+	if (call == NULL)
+		return NULL;
+	*(bool *)info->socket_context = true;
+	info = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+	call->api = api;
+	call->conn = conn;
+	answer_init(&call->answer, api->ui, info->connect_fd, on_moved);
+	cds_list_add(&call->list, &api->calls);
+	return call;
+}
+
+/* Does the head promise a longer body than is taken? */
+static bool
+is_too_long(struct MHD_Connection *conn)
+{
+	const char *length = MHD_lookup_connection_value(conn, MHD_HEADER_KIND,
+							 MHD_HTTP_HEADER_CONTENT_LENGTH);
+
+	return length != NULL && strtoull(length, NULL, 10) > UI_REQUEST_MAX;
+}
+
+static enum MHD_Result
+on_request(void *ctx, struct MHD_Connection *conn, const char *path, const char *method,
+	   const char *version, const char *upload, size_t *upload_size, void **state)
+{
+	struct call *call = *state;
+	enum MHD_Result rc = MHD_YES;
+
+	if (call == NULL) {
+		*state = call = call_new(ctx, conn);
+		if (call == NULL)
+			return MHD_NO;
+		return is_too_long(conn)
+			       ? answer_error(call, MHD_HTTP_CONTENT_TOO_LARGE,
+					      "the body is longer than 4096 octets", NULL,
+					      "")
+			       : MHD_YES;
+	}
+	if (*upload_size > 0) {
+		if (call->n_body + *upload_size > sizeof(call->body))
+			return MHD_NO; /* in chunks, and it never said how many */
+		memcpy(call->body + call->n_body, upload, *upload_size);
+		call->n_body += *upload_size;
+		*upload_size = 0;
+		return MHD_YES;
+	}
+	if (!call->begun && !begin(call, method, path, &rc))
+		return rc;
+	if (call->answer.state == ANSWER_DONE)
+		return answer_whole(call);
+	if (call->answer.state == ANSWER_SLICE)
+		return answer_stream(call);
+	suspend(call);
+	return MHD_YES;
+}
+
+static void
+on_completed(void *ctx, struct MHD_Connection *conn, void **state,
+	     enum MHD_RequestTerminationCode code)
+{
+	struct call *call = *state;
+
+	if (call == NULL)
+		return;
+	answer_drop(&call->answer);
+	cds_list_del(&call->list);
+	free(call);
+	*state = NULL;
+}
+
+/* The context of a connection: has it said anything that is HTTP? */
+static void
+on_connection(void *ctx, struct MHD_Connection *conn, void **spoke,
+	      enum MHD_ConnectionNotificationCode code)
+{
+	struct api *api = ctx;
+
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		*spoke = calloc(1, sizeof(bool));
+		if (*spoke == NULL)
+			abort();
+		api->n_connection++;
+		return;
+	}
+	api->n_connection--;
+	api->count.garbage += !*(bool *)*spoke;
+	free(*spoke);
+}
+
+void
+api_take(struct ui *ui, int fd)
+{
+	static const char full[] = "HTTP/1.1 503 Service Unavailable\r\n"
+				   "Content-Type: application/json\r\n"
+				   "Content-Length: 29\r\nConnection: close\r\n\r\n"
+				   "{\"error\":\"too many clients\"}\n";
+
+	if (ui->api->n_connection < CONNECTIONS_MAX) {
+		http_add(ui->api->http, fd);
+		return;
+	}
+	ui->api->count.refused++;
+	(void)!send(fd, full, sizeof(full) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	close(fd);
+}
+
+struct api_counts
+api_counts(const struct ui *ui)
+{
+	return ui->api->count;
+}
+
+int
+api_open(struct ui *ui)
+{
+	struct api *api = calloc(1, sizeof(*api));
+	const struct MHD_OptionItem options[] = {
+		{MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, NULL},
+		{MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_BYTES, NULL},
+		{MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, NULL},
+		{MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)on_completed, api},
+		{MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)on_connection, api},
+		{MHD_OPTION_END, 0, NULL},
+	};
+
+	if (api == NULL)
+		return -ENOMEM;
+	api->ui = ui;
+	CDS_INIT_LIST_HEAD(&api->calls);
+	api->http = http_open(ui, -1, on_request, api, options);
+	if (api->http == NULL) {
+		free(api);
+		return -EIO;
+	}
+	ui->api = api;
+	return 0;
+}
+
+void
+api_close(struct ui *ui)
+{
+	struct call *call;
+
+	if (ui->api == NULL)
+		return;
+	/* libmicrohttpd does not stop while something is suspended. */
+	cds_list_for_each_entry (call, &ui->api->calls, list)
+		resume(call);
+	http_close(ui->api->http);
+	free(ui->api);
+	ui->api = NULL;
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Method, path, parameters and body of HTTP to a request of the control protocol, which
+ * request.c then judges as it does any other. Runs in ui; no state. As hostile as that.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "ui/api.h"
+
+#define ROOT "/v1/"
+
+static void __attribute__((format(printf, 3, 4)))
+refuse(struct api_output *out, unsigned int status, const char *fmt, ...)
+{
+	va_list ap;
+
+	out->status = status;
+	va_start(ap, fmt);
+	vsnprintf(out->why, sizeof(out->why), fmt, ap);
+	va_end(ap);
+}
+
+/* Octets of a stranger, printable and short. */
+static const char *
+echo(const char *text, char buf[128])
+{
+	size_t len = strlen(text);
+
+	return log_escape(text, len > 30 ? 30 : len, buf, 128);
+}
+
+/* --- parameters to JSON ------------------------------------------------------------------ */
+
+/* Those that are no strings. */
+static json_t *
+typed(const char *key, const char *value)
+{
+	static const char *const flags[] = {"longest", "all_tables"};
+	static const char *const numbers[] = {"family", "proto", "sport", "dport",
+					      "count",  "for_s", "snap",  "frame_bytes"};
+	char *end;
+
+	for (unsigned int i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+		if (strcmp(key, flags[i]) == 0 && strcmp(value, "true") == 0)
+			return json_true();
+		else if (strcmp(key, flags[i]) == 0 && strcmp(value, "false") == 0)
+			return json_false();
+	for (unsigned int i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		if (strcmp(key, numbers[i]) != 0)
+			continue;
+		/* What is no such number stays a string, and is told for what it is not. */
+		if (value[0] != '\0' && strlen(value) <= 12 &&
+		    strspn(value, "0123456789") == strlen(value))
+			return json_integer(strtoll(value, NULL, 10));
+		if (value[0] >= '0' && value[0] <= '9' && strlen(value) <= 12 &&
+		    strspn(value, "0123456789.") == strlen(value)) {
+			double real = strtod(value, &end);
+
+			if (*end == '\0')
+				return json_real(real);
+		}
+	}
+	return json_string(value); /* NULL: no UTF-8 */
+}
+
+/* "rx,drop" */
+static json_t *
+listed(const char *value)
+{
+	json_t *list = json_array();
+
+	for (const char *at = value;; at++) {
+		size_t n = strcspn(at, ",");
+		json_t *word = json_stringn(at, n);
+
+		if (word != NULL)
+			json_array_append_new(list, word);
+		at += n;
+		if (*at == '\0')
+			return list;
+	}
+}
+
+/* All parameters into `to`; only those in `known` (NULL: all there are). */
+static bool
+take_args(const struct api_input *in, const char *known, json_t *to, struct api_output *out)
+{
+	char buf[128];
+
+	for (unsigned int i = 0; i < in->n_arg; i++) {
+		const char *key = in->arg[i].key, *value = in->arg[i].value;
+		size_t len = strlen(key);
+		const char *at = known != NULL ? strstr(known, key) : NULL;
+		json_t *json;
+
+		if (known != NULL && (len == 0 || at == NULL || at[len] != ' ' ||
+				      (at > known && at[-1] != ' '))) {
+			refuse(out, 400, "unknown parameter '%s'; known are %s",
+			       echo(key, buf), known[0] != '\0' ? known : "none");
+			return false;
+		}
+		if (json_object_get(to, key) != NULL) {
+			refuse(out, 400, "parameter '%s' twice", echo(key, buf));
+			return false;
+		}
+		json = value == NULL                ? NULL
+		       : strcmp(key, "points") == 0 ? listed(value)
+						    : typed(key, value);
+		if (json == NULL || json_object_set_new(to, key, json) < 0) {
+			refuse(out, 400, "parameter '%s' has no value", echo(key, buf));
+			return false;
+		}
+	}
+	return true;
+}
+
+/* --- what is asked of each path ---------------------------------------------------------- */
+
+/* The body as an object; an empty one is an empty object. NULL: refused. */
+static json_t *
+body_of(const struct api_input *in, struct api_output *out)
+{
+	json_t *body = in->n_body == 0 ? json_object() : request_load(in->body, in->n_body);
+
+	if (json_is_object(body))
+		return body;
+	json_decref(body);
+	refuse(out, 400, "the body is not a JSON object");
+	return NULL;
+}
+
+/* `key` is for the path to say. */
+static bool
+put(json_t *body, const char *key, const char *value, struct api_output *out)
+{
+	if (json_object_get(body, key) != NULL)
+		refuse(out, 400, "unknown key '%s' in the body", key);
+	else if (json_object_set_new(body, key, json_string(value)) < 0)
+		refuse(out, 400, "the path is not UTF-8");
+	return out->status == 0;
+}
+
+/* {"port": {"do": `what`, "name": `name`, ...}} */
+static json_t *
+port(const struct api_input *in, const char *what, const char *name, struct api_output *out)
+{
+	json_t *body = body_of(in, out);
+
+	if (body == NULL)
+		return NULL;
+	if (put(body, "do", what, out) && (name == NULL || put(body, "name", name, out)))
+		return json_pack("{s:o}", "port", body);
+	json_decref(body);
+	return NULL;
+}
+
+static json_t *
+port_add(const struct api_input *in, const char *name, struct api_output *out)
+{
+	return port(in, "add", NULL, out);
+}
+
+static json_t *
+port_set(const struct api_input *in, const char *name, struct api_output *out)
+{
+	return port(in, "set", name, out);
+}
+
+static json_t *
+port_del(const struct api_input *in, const char *name, struct api_output *out)
+{
+	return port(in, "del", name, out);
+}
+
+static json_t *
+punt_set(const struct api_input *in, const char *name, struct api_output *out)
+{
+	json_t *body = body_of(in, out);
+
+	if (body == NULL)
+		return NULL;
+	if (put(body, "set", "policer", out) && put(body, "class", name, out))
+		return body;
+	json_decref(body);
+	return NULL;
+}
+
+static json_t *
+config_show(const struct api_input *in, const char *name, struct api_output *out)
+{
+	return json_pack("{s:{s:s}}", "config", "do", "show");
+}
+
+static json_t *
+config_reload(const struct api_input *in, const char *name, struct api_output *out)
+{
+	json_t *body = body_of(in, out);
+
+	if (body == NULL)
+		return NULL;
+	if (put(body, "do", "reload", out))
+		return json_pack("{s:o}", "config", body);
+	json_decref(body);
+	return NULL;
+}
+
+static json_t *
+replay(const struct api_input *in, const char *name, struct api_output *out)
+{
+	return json_pack("{s:s}", "do", "replay");
+}
+
+static json_t *
+restart(const struct api_input *in, const char *name, struct api_output *out)
+{
+	return json_pack("{s:s}", "do", "restart");
+}
+
+static json_t *
+audit_repair(const struct api_input *in, const char *name, struct api_output *out)
+{
+	return json_pack("{s:s, s:b}", "show", "audit", "repair", 1);
+}
+
+/* {"trace": {PARAMETERS}}, or capture, or explain */
+static json_t *
+watch(const struct api_input *in, const char *what, struct api_output *out)
+{
+	json_t *args = json_object();
+
+	if (take_args(in, NULL, args, out))
+		return json_pack("{s:o}", what, args);
+	json_decref(args);
+	return NULL;
+}
+
+static json_t *
+trace(const struct api_input *in, const char *name, struct api_output *out)
+{
+	return watch(in, "trace", out);
+}
+
+static json_t *
+capture(const struct api_input *in, const char *name, struct api_output *out)
+{
+	return watch(in, "capture", out);
+}
+
+static json_t *
+explain(const struct api_input *in, const char *name, struct api_output *out)
+{
+	return watch(in, "explain", out);
+}
+
+/* {"show": ..., PARAMETERS} */
+static json_t *
+show(const struct api_input *in, enum show what, const char *name, struct api_output *out)
+{
+	json_t *request = json_pack("{s:s}", "show", show_info[what].name);
+	const char *known = what == SHOW_ROUTES      ? "prefix longest family all_tables "
+			    : what == SHOW_NEIGHBORS ? "prefix family "
+						     : "";
+
+	if (take_args(in, known, request, out) &&
+	    (name == NULL || put(request, "name", name, out)))
+		return request;
+	json_decref(request);
+	return NULL;
+}
+
+#define BODY  1u /* it has one; else there must be none */
+#define NAMED 2u /* one more word in the path */
+#define ASKED 4u /* it has parameters; else there must be none */
+
+static const struct call {
+	const char *method, *path;
+	json_t *(*make)(const struct api_input *in, const char *name,
+			struct api_output *out);
+	unsigned int has;
+	enum rows_form form;
+} call[] = {
+	{"POST", "ports", port_add, BODY, ROWS_ARRAY},
+	{"PATCH", "ports", port_set, BODY | NAMED, ROWS_ARRAY},
+	{"DELETE", "ports", port_del, NAMED, ROWS_ARRAY},
+	{"PATCH", "punt", punt_set, BODY | NAMED, ROWS_ARRAY},
+	{"GET", "config", config_show, 0, ROWS_ARRAY},
+	{"POST", "config/reload", config_reload, BODY, ROWS_ARRAY},
+	{"POST", "replay", replay, 0, ROWS_ARRAY},
+	{"POST", "restart", restart, 0, ROWS_ARRAY},
+	{"POST", "audit/repair", audit_repair, 0, ROWS_ARRAY},
+	{"GET", "trace", trace, ASKED, ROWS_LINES},
+	{"GET", "capture", capture, ASKED, ROWS_OCTETS},
+	{"GET", "explain", explain, ASKED, ROWS_ARRAY},
+};
+
+/* Does `path` say `words`, alone or, `named`, with one word more? That goes to `name`. */
+static bool
+is_path(const char *path, const char *words, bool named, const char **name)
+{
+	size_t len = strlen(words);
+
+	*name = NULL;
+	if (strncmp(path, words, len) != 0)
+		return false;
+	if (!named)
+		return path[len] == '\0';
+	*name = path + len + 1;
+	return path[len] == '/' && (*name)[0] != '\0' && strchr(*name, '/') == NULL;
+}
+
+/* Is it for `method`? When not, what would be is noted. */
+static bool
+is_method(const struct api_input *in, const char *method, struct api_output *out)
+{
+	size_t n = strlen(out->allow);
+
+	if (strcmp(in->method, method) == 0)
+		return true;
+	snprintf(out->allow + n, sizeof(out->allow) - n, "%s%s", n > 0 ? ", " : "", method);
+	return false;
+}
+
+/* Is there something that nobody would look at? */
+static bool
+is_surplus(const struct api_input *in, unsigned int has, struct api_output *out)
+{
+	if (in->n_body > 0 && (has & BODY) == 0)
+		refuse(out, 400, "%s takes no body", in->method);
+	else if (in->n_arg > 0 && (has & ASKED) == 0)
+		refuse(out, 400, "this takes no parameters");
+	return out->status != 0;
+}
+
+static bool
+try_shows(const struct api_input *in, const char *path, struct api_output *out)
+{
+	const char *name;
+
+	for (unsigned int i = 0; i < N_SHOW; i++) {
+		bool all = is_path(path, show_info[i].name, false, &name);
+
+		if (!all && (show_info[i].key == NULL ||
+			     !is_path(path, show_info[i].name, true, &name)))
+			continue;
+		if (!is_method(in, "GET", out) || is_surplus(in, ASKED, out))
+			return false;
+		out->form = ROWS_ARRAY;
+		out->request = show(in, (enum show)i, name, out);
+		return true;
+	}
+	return false;
+}
+
+static bool
+try_calls(const struct api_input *in, const char *path, struct api_output *out)
+{
+	const char *name;
+
+	for (unsigned int i = 0; i < sizeof(call) / sizeof(call[0]); i++) {
+		if (!is_path(path, call[i].path, (call[i].has & NAMED) != 0, &name) ||
+		    !is_method(in, call[i].method, out))
+			continue;
+		out->form = call[i].form;
+		if (!is_surplus(in, call[i].has, out))
+			out->request = call[i].make(in, name, out);
+		return true;
+	}
+	return false;
+}
+
+void
+api_request(const struct api_input *in, struct api_output *out)
+{
+	const char *path = in->path + sizeof(ROOT) - 1;
+	char buf[128];
+
+	*out = (struct api_output){0};
+	if (strncmp(in->path, ROOT, sizeof(ROOT) - 1) == 0 &&
+	    (try_calls(in, path, out) || try_shows(in, path, out) || out->status != 0))
+		return;
+	if (out->allow[0] != '\0')
+		refuse(out, 405, "not with %s: it takes %s", echo(in->method, buf),
+		       out->allow);
+	else
+		refuse(out, 404, "no such path '%s': " ROOT "ports is one",
+		       echo(in->path, buf));
+}

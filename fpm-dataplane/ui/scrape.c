@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The listener of the metrics page. Runs in ui. Few connections, short ones.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "netns.h"
+#include "ui/http.h"
+#include "ui/internal.h"
+
+#define CONNECTIONS_MAX 32
+#define IDLE_S          10
+
+static enum MHD_Result
+on_request(void *ctx, struct MHD_Connection *conn, const char *url, const char *method,
+	   const char *version, const char *upload, size_t *upload_size, void **state)
+{
+	static const char text[] = "text/plain; charset=utf-8";
+	struct buf page = {0};
+	bool get = strcmp(method, MHD_HTTP_METHOD_GET) == 0 ||
+		   strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+
+	/* The first call comes before a body has been read: let it be read, and ignored. */
+	if (*state == NULL) {
+		*state = conn;
+		return MHD_YES;
+	}
+	if (*upload_size != 0) {
+		*upload_size = 0;
+		return MHD_YES;
+	}
+	if (strcmp(url, "/metrics") != 0 || !get) {
+		buf_printf(&page, "Not here: the page is /metrics\n");
+		return http_answer(conn,
+				   get ? MHD_HTTP_NOT_FOUND : MHD_HTTP_METHOD_NOT_ALLOWED,
+				   text, page.data, page.len);
+	}
+	metrics_page(ctx, &page);
+	return http_answer(conn, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8",
+			   page.data, page.len);
+}
+
+/*
+ * A listening socket of namespace `netns`, so that a busy address is told as such. Returns
+ * fd or -errno.
+ */
+static int
+listen_on(const char *netns, const struct sockaddr_storage *addr)
+{
+	socklen_t len = addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+						    : sizeof(struct sockaddr_in);
+	int fd = netns_socket(netns, addr->ss_family, SOCK_STREAM | SOCK_NONBLOCK);
+	int on = 1, rc;
+
+	if (fd < 0)
+		return fd;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (addr->ss_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+	if (bind(fd, (const struct sockaddr *)addr, len) == 0 &&
+	    listen(fd, CONNECTIONS_MAX) == 0)
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+int
+metrics_open(struct ui *ui)
+{
+	static const struct MHD_OptionItem options[] = {
+		{MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, NULL},
+		{MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, NULL},
+		{MHD_OPTION_END, 0, NULL},
+	};
+	int fd = listen_on(ui->conf.netns, &ui->conf.metrics_listen);
+
+	if (fd < 0)
+		return fd;
+	ui->metrics = http_open(ui, fd, on_request, ui, options);
+	if (ui->metrics != NULL)
+		return 0;
+	close(fd);
+	return -EIO;
+}
+
+void
+metrics_close(struct ui *ui)
+{
+	http_close(ui->metrics);
+	ui->metrics = NULL;
+}

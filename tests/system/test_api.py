@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The HTTP API on the control socket, and all JSON of fpmctl, are what dist/openapi.yaml says,
+key by key; who may do what is the same as with fpmctl."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import threading
+
+import jsonschema
+import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+
+from lib import api
+from lib.dataplane import ROOT
+from lib.fpm_speaker import RTN_BLACKHOLE
+from lib.wait import eventually
+
+NET, HOST, NET6 = "198.51.100.0/24", "198.51.100.9", "2001:db8:f000::/36"
+EXT = "net_af_packet,iface=p-ext"
+SHOWN = {
+    path: said["x-fpmctl"].split()
+    for (_, path), said in api.operations().items()
+    if said["x-fpmctl"].startswith("show ")
+}
+MANY = 50000
+
+
+@pytest.fixture
+def taught(dut, wan, alt):
+    """Routes of several kinds, and counters that are not zero."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.route(NET6, via=alt.peer6, wire=alt)
+    dut.route("203.0.113.0/24", rtm_type=RTN_BLACKHOLE)
+    return dut
+
+
+@pytest.fixture
+def router(own_dut):
+    """A router of its own with a route, kept by a supervisor."""
+    dut = own_dut(supervised=True)
+    dut.start()
+    dut.route(NET, via=dut.wires["wan"].peer4, wire=dut.wires["wan"])
+    return dut
+
+
+def ok(dut, method, path, *name, **more):
+    """A call that must succeed; what it answers."""
+    status, said = api.call(dut, method, path, *name, **more)
+    assert status == 200, said
+    return said
+
+
+def refused(dut, status, *call, **more):
+    """A call that must not; its sentence."""
+    got, said = api.call(dut, *call, **more)
+    assert got == status, said
+    assert said["error"] and "\n" not in said["error"]
+    return said["error"]
+
+
+def frame_of(lan, dst=HOST, ttl=9):
+    return bytes(
+        Ether(src=lan.mac, dst=lan.port_mac) / IP(src=lan.peer4, dst=dst, ttl=ttl) / UDP()
+    )
+
+
+# --- the specification ------------------------------------------------------------------------
+
+
+def test_the_specification_is_sound():
+    """Its schemas are JSON Schema, its references lead somewhere, no object is open."""
+
+    def walk(node):
+        if isinstance(node, dict):
+            yield node
+            node = list(node.values())
+        if isinstance(node, list):
+            for one in node:
+                yield from walk(one)
+
+    for schema in api.SPEC["components"]["schemas"].values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+    for node in walk(api.SPEC):
+        if node.get("type") == "object":
+            assert node["additionalProperties"] is False
+            assert set(node.get("required", [])) <= set(node["properties"])
+        if "$ref" in node:
+            where = api.SPEC
+            for step in node["$ref"].removeprefix("#/").split("/"):
+                where = where[step]
+
+
+def test_every_show_has_its_path_and_every_path_its_command(dut):
+    """The shows of fpmctl are the paths of the API, and its commands are the rest."""
+    shown = set(dut.fpmctl("--complete", "show").stdout.split())
+    assert {words[1] for words in SHOWN.values()} == shown
+    assert {path.split("/")[1] for path in SHOWN} == shown
+    commands = {said["x-fpmctl"].split()[0] for said in api.operations().values()}
+    # doctor looks at the machine, from where it is called.
+    assert set(dut.fpmctl("--complete").stdout.split()) - commands == {"doctor", "help"}
+    # A name chooses a row in both, or in neither.
+    for line in re.findall(
+        r"^      ([a-z]+) .*\[(?:NAME|CLASS|THREAD|FAMILY)\]",
+        dut.fpmctl("help", "show").stdout,
+        re.M,
+    ):
+        assert f"/{line}/{{name}}" in SHOWN
+
+
+# --- answers ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", SHOWN)
+def test_what_is_shown_is_as_specified(taught, lan, path):
+    """Each path, and what fpmctl --json prints for it: the same rows under the same schema."""
+    lan.send(*(lan.probe("203.0.113.9") for _ in range(3)))
+    taught.fence(lan)
+    what = SHOWN[path][1]
+    name = {"interfaces": "lo", "fib": "ipv4", "counters": "blackhole", "drops": "blackhole",
+            "punt": "icmp", "cycles": "fwd-0", "threads": "fdp-ui"}.get(what, "lan0")  # fmt: skip
+    words = [name] if "{name}" in path else []
+
+    rows = ok(taught, "GET", path, name)
+    done = taught.fpmctl("--json", "show", what, *words)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    printed = json.loads(done.stdout)
+    api.validate(printed, api.rows_schema("GET", path)[1]["schema"])
+    assert rows and len(rows) == len(printed)
+    if what in ("routes", "nexthops", "groups", "interfaces", "drops"):
+        assert rows == printed
+
+
+@pytest.mark.parametrize("what", ["ports", "counters", "drops", "punt", "threads"])
+def test_rates_are_as_specified(taught, what):
+    """--rates adds KEY_per_s, and nothing else."""
+    rows = json.loads(taught.fpmctl("--json", "show", what, "--rates=0.1").stdout)
+    api.validate(rows, api.rows_schema("GET", f"/{what}")[1]["schema"])
+    assert any(key.endswith("_per_s") for key in rows[0])
+
+
+def test_parameters_choose(taught):
+    """As the words of fpmctl do."""
+    prefixes = lambda **query: [
+        r["prefix"] for r in ok(taught, "GET", "/routes", **query)
+    ]  # noqa: E731
+    assert prefixes(prefix=NET) == prefixes(prefix=HOST) == [NET]
+    assert prefixes(prefix="198.51.100.64/26", longest="true") == [NET]
+    assert prefixes(prefix="8.8.8.8") == []
+    assert NET in prefixes(family=4) and NET6 not in prefixes(family=4)
+    assert [r["address"] for r in ok(taught, "GET", "/neighbors", prefix="192.0.2.66")] == [
+        "192.0.2.66"
+    ]
+
+
+def test_refusals_have_a_status_and_a_sentence(taught):
+    """What fpmctl refuses with exit codes 2 and 3."""
+    assert "none of ports is nowhere0" == refused(
+        taught, 404, "GET", "/ports/{name}", "nowhere0"
+    )
+    assert "300.1.1.1" in refused(taught, 400, "GET", "/routes", prefix="300.1.1.1")
+    assert "unknown parameter" in refused(taught, 400, "GET", "/version", frob=1)
+    assert "no such port" in refused(taught, 404, "GET", "/trace", port="nowhere0")
+    assert "no port" in refused(taught, 404, "DELETE", "/ports/{name}", "nowhere0")
+    assert "there already" in refused(
+        taught, 409, "POST", "/ports", body={"name": "lan0", "device": EXT}
+    )
+    assert "nothing changed" in refused(
+        taught, 409, "PATCH", "/ports/{name}", "lan0", body={"mtu": 9}
+    )
+    assert "no class" in refused(
+        taught, 400, "PATCH", "/punt/{name}", "frob", body={"rate": 1}
+    )
+    assert "nobody would start" in refused(taught, 409, "POST", "/restart")
+    conn = api.Connection(taught.socket)
+    conn.request("PUT", "/v1/ports")
+    answer = conn.getresponse()
+    assert (answer.status, answer.headers["Allow"]) == (405, "POST, GET")
+    api.validate(json.loads(answer.read()), {"$ref": "#/components/schemas/Error"})
+
+
+def test_packets_are_as_specified(taught, lan):
+    """trace, capture and explain: rows a line each, a pcapng file, one row."""
+    frame = frame_of(lan)
+    (row,) = ok(taught, "GET", "/explain", port="lan0", frame=frame.hex())
+    assert row["verdict"] == "forwarded" and row["route"]["prefix"] == NET
+    (row,) = ok(
+        taught, "GET", "/explain", port="lan0", frame=frame_of(lan, "203.0.113.9").hex()
+    )
+    assert (row["verdict"], row["reason"]) == ("dropped", "blackhole")
+
+    def beside(call):
+        """What `call` answers while packets pass."""
+        stop = threading.Event()
+
+        def send():
+            while not stop.wait(0.01):
+                lan.send(lan.probe(HOST), lan.probe("203.0.113.9"))
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        try:
+            return call()
+        finally:
+            stop.set()
+            sender.join()
+
+    rows = beside(lambda: ok(taught, "GET", "/trace", port="lan0", dst=NET, count=3))
+    assert rows[0] == {"watching": True} and rows[-1]["packets"] == 3 and len(rows) == 5
+    file = beside(
+        lambda: ok(taught, "GET", "/capture", reason="blackhole", points="drop", count=2)
+    )
+    assert file[:4] == b"\x0a\x0d\x0d\x0a" and file.count(b"drop blackhole") == 2
+
+    for words in (["explain", "dst", HOST], ["trace", "dst", HOST, "count", "2"]):
+        done = beside(lambda words=words: taught.fpmctl("--json", *words))
+        kind = {"$ref": "#/components/schemas/Packet"}
+        api.validate(json.loads(done.stdout), {"type": "array", "items": kind})
+
+
+def test_changes_are_as_specified(router):
+    """Ports, policers, configuration, audit, replay, restart; and by fpmctl --json (test_audit: audit)."""
+    dut, done = router, set()
+
+    def did(method, path, *more, **body):
+        done.add((method, path))
+        return ok(dut, method, path, *more, **body)
+
+    assert did("DELETE", "/ports/{name}", "ext0")[0]["key"] == "ports[ext0]"
+    assert did("POST", "/ports", body={"name": "ext0", "device": EXT, "mtu": 1400})[0][
+        "possible"
+    ]
+    assert did("PATCH", "/ports/{name}", "ext0", body={"mtu": 1500})[0]["to"] == "1500"
+    assert did("PATCH", "/punt/{name}", "icmp", body={"rate": 500})[0]["rate"] == 500
+    assert (
+        did("PATCH", "/punt/{name}", "icmp", body={"rate": "unlimited"})[0]["rate"] is None
+    )
+    assert "tap: ext0" in did("GET", "/config")[0]["yaml"]
+    assert did("POST", "/config/reload", body={"dry_run": True})[0]["key"]
+    assert did("GET", "/audit")[-1]["differences"] == 0
+    assert did("POST", "/audit/repair")[-1]["what"] == "checked"
+    for words, schema in (
+        (["config", "show"], "Yaml"),
+        (["config", "reload", "--dry-run"], "Change"),
+        (["port", "set", "ext0", "mtu", "1400"], "Change"),
+        (["set", "policer", "icmp", "rate", "400"], "PuntClass"),
+    ):
+        printed = json.loads(dut.fpmctl("--json", *words).stdout)
+        kind = {"$ref": f"#/components/schemas/{schema}"}
+        assert printed
+        api.validate(printed, {"type": "array", "items": kind})
+    found = json.loads(dut.fpmctl("--json", "doctor", "fpm", "rss").stdout)
+    api.validate(found, {"$ref": "#/components/schemas/FpmctlDoctor"})
+
+    bad = os.path.join(dut.dir, "bad.yaml")
+    with open(bad, "w", encoding="utf-8") as file:
+        file.write("ports: 7\n")
+    status, said = api.call(dut, "POST", "/config/reload", body={"file": bad})
+    assert status == 409 and "nothing changed" in said["error"] and said["rows"][0]["wrong"]
+    assert did("POST", "/replay") == []
+    was = dut.daemon.pid()
+    assert did("POST", "/restart") == []
+    dut.daemon.back(was)
+    reading = {k for k in api.operations() if k[0] == "GET" and k[1] in SHOWN}
+    packets = {("GET", path) for path in ("/trace", "/capture", "/explain")}
+    assert done | reading | packets == set(api.operations())
+
+
+# --- many, slow, strange ------------------------------------------------------------------------
+
+
+def test_a_long_list_is_streamed(dut, lan, wan):
+    """All rows, in order, in chunks; forwarding loses nothing meanwhile, a reader that stops
+    holds up nobody, and the daemon grows by less than the list."""
+    nhid = dut.zebra.hop(wan.peer4, wan)
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.zebra.speaker.routes("10.0.0.0/32", MANY, nhid)
+    eventually(lambda: dut.fpm()["zebra4"] == MANY + 1, 20, 0.05)
+    try:
+        stopped = socket.socket(socket.AF_UNIX)
+        stopped.connect(dut.socket)
+        stopped.sendall(b"GET /v1/routes HTTP/1.1\r\nHost: x\r\n\r\n")
+        before = dut.rss()
+
+        with dut.stream(lan, HOST, rate=200) as stream:
+            conn = api.Connection(dut.socket)
+            conn.request("GET", "/v1/routes")
+            answer = conn.getresponse()
+            assert answer.headers["Transfer-Encoding"] == "chunked"
+            octets = answer.read()
+
+        prefixes = [row["prefix"] for row in json.loads(octets)]
+        assert len(prefixes) > MANY and prefixes == [
+            r["prefix"] for r in dut.control.ask("routes")
+        ]
+        assert stream.lost(wan) == []
+        assert len(octets) > 10 << 20 and dut.rss() - before < 4 << 20
+        stopped.close()
+    finally:
+        dut.zebra.speaker.routes_del("10.0.0.0/32", MANY)
+        eventually(lambda: dut.fpm()["zebra4"] <= 1, 30, 0.05)
+
+
+def test_garbage_is_counted_and_nobody_else_suffers(own_dut, rng):
+    """HTTP that is none: 400 or the end; the next one is served."""
+    dut = own_dut(metrics="127.0.0.1:9620")
+    dut.start()
+    for _ in range(20):
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(dut.socket)
+            sock.sendall(b"GET " + rng.randbytes(300) + b"\r\n\r\n")
+    assert ok(dut, "GET", "/version")
+
+    script = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:9620/metrics').read().decode())"
+    page = subprocess.run(
+        ["ip", "netns", "exec", dut.ctl, "/usr/bin/python3", "-c", script],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    count = {k: int(v) for k, v in re.findall(r"^fpmdp_api_(\w+)_total (\d+)$", page, re.M)}
+    assert count["requests"] >= 1 and count["garbage"] + count["refused"] >= 1
+
+
+# --- who may ------------------------------------------------------------------------------------
+
+
+def curl(dut, *words, **who):
+    """curl on the socket as somebody else: (its exit code, status, JSON)."""
+    argv = ["curl", "-s", "--unix-socket", dut.socket, "-w", "\n%{http_code}", *words]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, **who)
+    body, _, status = done.stdout.rpartition("\n")
+    return done.returncode, int(status or 0), json.loads(body or "null")
+
+
+def test_only_the_group_may_ask_and_only_root_names_devices_and_files(router):
+    """Mode 0660; SO_PEERCRED tells root from the group."""
+    dut, root = router, "http://localhost/v1"
+    group = 60000
+    os.chown(dut.socket, 0, group)
+    os.chmod(dut.dir, 0o755)
+    assert os.stat(dut.socket).st_mode & 0o777 == 0o660
+    member = {"user": 65534, "group": group, "extra_groups": []}
+    stranger = {"user": 65534, "group": 65534, "extra_groups": []}
+
+    assert curl(dut, f"{root}/version", **stranger)[:2] == (7, 0)
+    assert curl(dut, f"{root}/version", **member)[:2] == (0, 200)
+    mtu = ["-X", "PATCH", "-d", '{"mtu": 1400}', f"{root}/ports/lan0"]
+    assert curl(dut, *mtu, **member)[1] == 200
+    for body, path in (
+        ('{"name": "x", "device": "net_pcap,tx_pcap=/tmp/x"}', "ports"),
+        ('{"file": "/etc/shadow"}', "config/reload"),
+    ):
+        _, status, said = curl(dut, "-X", "POST", "-d", body, f"{root}/{path}", **member)
+        assert status == 403 and "only root" in said["error"]
+
+
+def test_the_examples_in_the_documents_work(router):
+    """Each `curl --unix-socket` line of README: it succeeds, and what it says is JSON."""
+    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+        lines = re.findall(
+            r"^(curl .*?--unix-socket .*?)(?: +#.*)?$", file.read(), re.M
+        )
+    assert len(lines) >= 3
+    with router.stream(router.wires["lan"], HOST, rate=100):
+        for line in lines:
+            line = line.replace("/run/fpm-dataplane/control.sock", router.socket)
+            done = subprocess.run(["bash", "-c", line], capture_output=True, text=True,
+                                  timeout=30, cwd=router.dir, check=False)  # fmt: skip
+            assert done.returncode == 0 and '"error":' not in done.stdout, (line, done)

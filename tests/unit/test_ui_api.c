@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * HTTP on the control socket: the same answers, streamed; strangers, slow readers, those who
+ * leave. What each path answers is in tests/system/test_api.py.
+ *
+ * link: fpm-dataplane/ui/ fpm-dataplane/base/ tap-bridge/netns.c
+ */
+#include "test_ui.h"
+
+#define CLOSE " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
+/* What the server says until it closes: head and body, as they came; the caller's. */
+static char *
+all_of(struct peer *p)
+{
+	size_t len = 0, size = 8u << 20;
+	char *text = malloc(size);
+	ssize_t n;
+
+	while ((n = recv(p->fd, text + len, size - 1 - len, 0)) > 0)
+		len += (size_t)n;
+	assert_true(n == 0 || errno == ECONNRESET);
+	text[len] = '\0';
+	return text;
+}
+
+/* Chunks as one text, in place. */
+static void
+unchunk(char *body)
+{
+	char *to = body, *at = body;
+
+	for (;;) {
+		unsigned long n = strtoul(at, &at, 16);
+
+		assert_memory_equal(at, "\r\n", 2);
+		if (n == 0)
+			break;
+		memmove(to, at + 2, n);
+		to += n;
+		at += 2 + n;
+		assert_memory_equal(at, "\r\n", 2);
+		at += 2;
+	}
+	*to = '\0';
+}
+
+/* One request, its status and the JSON that it is answered with, the caller's. */
+static json_t *
+http(const char *request, int *status)
+{
+	struct peer p = peer_open();
+	char *text, *body;
+	json_t *json;
+
+	peer_say(&p, request);
+	text = all_of(&p);
+	assert_int_equal(sscanf(text, "HTTP/1.1 %d ", status), 1);
+	assert_non_null(strstr(text, "Content-Type: application/json\r\n"));
+	body = strstr(text, "\r\n\r\n");
+	assert_non_null(body);
+	if (strstr(text, "Transfer-Encoding: chunked") != NULL)
+		unchunk(body + 4);
+	json = json_loads(body + 4, 0, NULL);
+	assert_non_null(json);
+	free(text);
+	peer_close(&p);
+	return json;
+}
+
+static json_t *
+get(const char *path)
+{
+	char request[512];
+	int status;
+	json_t *rows;
+
+	snprintf(request, sizeof(request), "GET %s" CLOSE, path);
+	rows = http(request, &status);
+	assert_int_equal(status, 200);
+	assert_true(json_is_array(rows));
+	return rows;
+}
+
+static void
+the_answers_are_those_of_the_control_protocol(void **state)
+{
+	static const char *const shows[] = {"routes", "nexthops", "groups", "neighbors",
+					    "ports",  "counters", "drops",  "cycles"};
+	struct peer p = peer_open();
+
+	t.n_routes = 600; /* three slices */
+	for (unsigned int i = 0; i < sizeof(shows) / sizeof(shows[0]); i++) {
+		char text[64];
+		json_t *lines, *rows;
+
+		snprintf(text, sizeof(text), "{\"show\": \"%s\"}", shows[i]);
+		lines = peer_ask(&p, text);
+		snprintf(text, sizeof(text), "/v1/%s", shows[i]);
+		rows = get(text);
+		assert_true(json_equal(lines, rows));
+		json_decref(lines);
+		json_decref(rows);
+	}
+	peer_close(&p);
+}
+
+static void
+a_name_in_the_path_chooses_the_row(void **state)
+{
+	json_t *rows = get("/v1/drops/ttl");
+	int status;
+
+	assert_int_equal(json_array_size(rows), 1);
+	assert_int_equal(int_of(json_array_get(rows, 0), "value"), 17);
+	json_decref(rows);
+	rows = http("GET /v1/ports/eth9" CLOSE, &status);
+	assert_int_equal(status, 404);
+	assert_string_equal(str_of(rows, "error"), "none of ports is eth9");
+	json_decref(rows);
+}
+
+static void
+nothing_is_an_empty_array(void **state)
+{
+	json_t *rows = get("/v1/routes");
+
+	assert_int_equal(json_array_size(rows), 0);
+	json_decref(rows);
+	rows = get("/v1/routes?prefix=192.0.2.0%2F24");
+	assert_int_equal(json_array_size(rows), 0);
+	json_decref(rows);
+}
+
+static void
+what_is_not_understood_gets_a_status_and_a_sentence(void **state)
+{
+	static const struct {
+		const char *request;
+		int status;
+		const char *sentence;
+	} bad[] = {
+		{"GET /" CLOSE, 404, "no such path '/': /v1/ports is one"},
+		{"GET /v1/prts" CLOSE, 404, "no such path '/v1/prts': /v1/ports is one"},
+		{"GET /v1/ports/a/b" CLOSE, 404,
+		 "no such path '/v1/ports/a/b': /v1/ports is one"},
+		{"GET /v1/version/a" CLOSE, 404,
+		 "no such path '/v1/version/a': /v1/ports is one"},
+		{"GET /v1/%1b%5b1m" CLOSE, 404,
+		 "no such path '/v1/\\x1b[1m': /v1/ports is one"},
+		{"PUT /v1/ports" CLOSE, 405, "not with PUT: it takes POST, GET"},
+		{"OPTIONS /v1/punt/icmp" CLOSE, 405,
+		 "not with OPTIONS: it takes PATCH, GET"},
+		{"GET /v1/ports?name=a" CLOSE, 400,
+		 "unknown parameter 'name'; known are none"},
+		{"GET /v1/routes?prefix" CLOSE, 400, "parameter 'prefix' has no value"},
+		{"GET /v1/routes?prefix=%ff" CLOSE, 400, "parameter 'prefix' has no value"},
+		{"GET /v1/routes?family=4&family=6" CLOSE, 400, "parameter 'family' twice"},
+		{"GET /v1/routes?family=5" CLOSE, 400, "family is not 4, 6 or 0"},
+		{"GET /v1/routes?longest=maybe" CLOSE, 400, "longest is not true or false"},
+		{"GET /v1/routes?do=restart" CLOSE, 400,
+		 "unknown parameter 'do'; known are prefix longest family all_tables "},
+		{"GET /v1/routes?prefix=10.0.0.0/33" CLOSE, 400,
+		 "'10.0.0.0/33' is not an address or prefix"},
+		{"GET /v1/trace?port=eth9" CLOSE, 404,
+		 "no such port; `fpmctl show ports` lists them"},
+		{"GET /v1/trace?proto=tcp" CLOSE, 400, "proto is 0 to 255"},
+		{"GET /v1/explain" CLOSE, 400, "explain needs a port"},
+		{"GET /v1/config?x=1" CLOSE, 400, "this takes no parameters"},
+		{"POST /v1/replay" CLOSE, 409,
+		 "zebra is not connected; it will replay when it comes"},
+		{"POST /v1/replay HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+		 "Content-Length: 2\r\n\r\n{}",
+		 400, "POST takes no body"},
+		{"POST /v1/ports HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+		 "Content-Length: 2\r\n\r\n[]",
+		 400, "the body is not a JSON object"},
+		{"POST /v1/ports HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+		 "Content-Length: 12\r\n\r\n{\"do\":\"del\"}",
+		 400, "unknown key 'do' in the body"},
+		{"POST /v1/ports HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+		 "Content-Length: 12\r\n\r\n{\"name\":\"a\"}",
+		 400, "a port needs a device"},
+		{"PATCH /v1/punt/none HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+		 "Content-Length: 10\r\n\r\n{\"rate\":1}",
+		 400, "no class 'none'; `fpmctl show punt` lists them"},
+		{"POST /v1/ports HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+		 "Content-Length: 4097\r\n\r\n",
+		 413, "the body is longer than 4096 octets"},
+	};
+
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		int status;
+		json_t *error = http(bad[i].request, &status);
+
+		assert_string_equal(str_of(error, "error"), bad[i].sentence);
+		assert_int_equal(status, bad[i].status);
+		json_decref(error);
+	}
+}
+
+static void
+a_million_rows_come_in_order_a_slice_at_a_time(void **state)
+{
+	struct peer p = peer_open();
+	uint64_t n = 0;
+
+	t.n_routes = 1000000;
+	peer_say(&p, "GET /v1/routes HTTP/1.0\r\n\r\n"); /* without chunks: easy to read */
+	while (getline(&p.line, &p.size, p.in) > 2)
+		;
+	while (getline(&p.line, &p.size, p.in) > 0) {
+		char *row = p.line + (n == 0), *end = strrchr(row, '}');
+		char want[32];
+
+		/* "[{...},\n{...},\n ... {...}]\n" */
+		assert_true(p.line[0] == (n == 0 ? '[' : '{'));
+		assert_string_equal(end + 1, n + 1 == 1000000 ? "]\n" : ",\n");
+		snprintf(want, sizeof(want), "\"10.%u.%u.%u/32\"",
+			 (unsigned int)(n >> 16 & 255), (unsigned int)(n >> 8 & 255),
+			 (unsigned int)(n & 255));
+		assert_non_null(strstr(row, want));
+		assert_true(t.n_travelling <= 1);
+		n++;
+	}
+	assert_int_equal(n, 1000000);
+	peer_close(&p);
+}
+
+static void
+a_reader_that_stops_stalls_nobody(void **state)
+{
+	struct peer stopped = peer_open(), p = peer_open();
+	uint64_t before;
+
+	t.n_routes = 1u << 24;
+	peer_say(&stopped, "GET /v1/routes" CLOSE);
+	/* Its socket is full when only our own queries reach rib. */
+	do {
+		before = t.n_asked;
+		for (int i = 0; i < 50; i++)
+			json_decref(peer_ask(
+				&p, "{\"show\": \"routes\", \"prefix\": \"10.0.0.1\"}"));
+	} while (t.n_asked != before + 50);
+	assert_true(before < 1000); /* of 65536 slices */
+	json_decref(get("/v1/counters"));
+	peer_close(&stopped);
+	peer_close(&p);
+}
+
+static void
+who_leaves_takes_nothing_along(void **state)
+{
+	struct peer p;
+
+	t.n_routes = 1u << 24;
+	for (unsigned int i = 0; i < 20; i++) { /* between two slices */
+		p = peer_open();
+		peer_say(&p, "GET /v1/routes" CLOSE);
+		while (getline(&p.line, &p.size, p.in) > 2)
+			;
+		peer_close(&p);
+	}
+	wait_until(t.n_travelling == 0);
+	t.n_routes = 1000;
+	rib_hold(true);
+	for (unsigned int i = 0; i < 20; i++) { /* while a query travels */
+		uint64_t before = t.n_asked;
+
+		p = peer_open();
+		peer_say(&p, "GET /v1/routes" CLOSE);
+		wait_until(t.n_asked == before + 1);
+		peer_close(&p);
+	}
+	rib_hold(false);
+	wait_until(t.n_travelling == 0);
+	json_decref(get("/v1/nexthops"));
+}
+
+static void
+the_end_may_come_while_queries_travel(void **state)
+{
+	struct peer p = peer_open(), half = peer_open(), fpm = peer_open();
+
+	rib_hold(true);
+	peer_say(&p, "GET /v1/routes" CLOSE);
+	peer_say(&half, "GET /v1/rou");
+	peer_say(&fpm, "GET /v1/fpm" CLOSE);
+	wait_until(t.n_asked == 1);
+	/* house_down() stops all now; nothing may leak */
+	worker_stop(&t.ui);
+	peer_close(&p);
+	peer_close(&half);
+	peer_close(&fpm);
+}
+
+static void
+requests_of_one_connection_are_answered_in_order(void **state)
+{
+	struct peer p = peer_open();
+	char *text, *first, *second;
+
+	peer_say(&p, "GET /v1/version HTTP/1.1\r\nHost: x\r\n\r\n"
+		     "GET /v1/fpm HTTP/1.1\r\nHost: x\r\n\r\n"
+		     "GET /v1/drops/ttl" CLOSE);
+	text = all_of(&p);
+	first = strstr(text, "1.0-test");
+	second = strstr(text, "\"routes4\":42");
+	assert_true(first != NULL && second > first);
+	assert_true(strstr(second, "\"value\":17") > second);
+	free(text);
+	peer_close(&p);
+}
+
+static void
+a_request_may_come_octet_by_octet(void **state)
+{
+	struct peer p = peer_open();
+	char *text;
+
+	for (const char *c = "GET /v1/drops/ttl" CLOSE; *c != '\0'; c++) {
+		char one[2] = {*c, '\0'};
+
+		peer_say(&p, one);
+		if (c[0] != 'G') /* let it be read alone */
+			json_decref(get("/v1/version"));
+	}
+	text = all_of(&p);
+	assert_non_null(strstr(text, "\"value\":17"));
+	free(text);
+	peer_close(&p);
+}
+
+static void
+a_body_without_end_is_cut(void **state)
+{
+	struct peer p = peer_open();
+	char chunk[1024] = "400\r\n";
+	char *text;
+
+	peer_say(&p, "POST /v1/ports HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+		     "chunked\r\n\r\n");
+	memset(chunk + 5, ' ', sizeof(chunk) - 6);
+	while (send(p.fd, chunk, sizeof(chunk), MSG_NOSIGNAL) > 0)
+		;
+	text = all_of(&p);
+	assert_null(strstr(text, " 200 "));
+	free(text);
+	peer_close(&p);
+	json_decref(get("/v1/version"));
+}
+
+static void
+garbage_never_crashes(void **state)
+{
+	static const char good[] = "GET /v1/routes?prefix=10.0.0.1 HTTP/1.1\r\nHost: "
+				   "x\r\nConnection: close\r\n\r\n";
+	unsigned int seed = (unsigned int)time(NULL) ^ (unsigned int)getpid();
+
+	printf("seed %u\n", seed);
+	srand(seed);
+	for (int i = 0; i < 500; i++) {
+		char text[sizeof(good)];
+		struct peer p = peer_open();
+
+		memcpy(text, good, sizeof(text));
+		for (int k = rand() % 8; k >= 0; k--)
+			text[4 + (size_t)rand() % (sizeof(text) - 5)] = (char)rand();
+		assert_true(send(p.fd, text, (size_t)rand() % sizeof(text), MSG_NOSIGNAL) >=
+			    0);
+		if (rand() % 2 != 0)
+			shutdown(p.fd, SHUT_WR);
+		peer_close(&p);
+	}
+	json_decref(get("/v1/version"));
+}
+
+static void
+too_many_connections_are_told_and_room_comes_back(void **state)
+{
+	struct peer p[64];
+	bool served = false;
+	int status;
+	json_t *error;
+
+	for (int i = 0; i < 64; i++) {
+		p[i] = peer_open();
+		peer_say(&p[i], "GET /v1/version HTTP/1.1\r\nHost: x\r\n\r\n");
+		assert_true(getline(&p[i].line, &p[i].size, p[i].in) > 0);
+	}
+	error = http("GET /v1/version" CLOSE, &status);
+	assert_int_equal(status, 503);
+	assert_string_equal(str_of(error, "error"), "too many clients");
+	json_decref(error);
+	for (int i = 0; i < 64; i++)
+		peer_close(&p[i]);
+	while (!served) {
+		error = http("GET /v1/version" CLOSE, &status);
+		served = status == 200;
+		json_decref(error);
+	}
+}
+
+#define api_test(name) cmocka_unit_test_setup_teardown(name, house_up, house_down)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		api_test(the_answers_are_those_of_the_control_protocol),
+		api_test(a_name_in_the_path_chooses_the_row),
+		api_test(nothing_is_an_empty_array),
+		api_test(what_is_not_understood_gets_a_status_and_a_sentence),
+		api_test(a_million_rows_come_in_order_a_slice_at_a_time),
+		api_test(a_reader_that_stops_stalls_nobody),
+		api_test(who_leaves_takes_nothing_along),
+		api_test(the_end_may_come_while_queries_travel),
+		api_test(requests_of_one_connection_are_answered_in_order),
+		api_test(a_request_may_come_octet_by_octet),
+		api_test(a_body_without_end_is_cut),
+		api_test(garbage_never_crashes),
+		api_test(too_many_connections_are_told_and_room_comes_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
