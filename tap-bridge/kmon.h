@@ -21,6 +21,10 @@ struct kmon_link {
 	unsigned int mtu_bytes; /* IP packet, L2 header excluded */
 	bool admin_up;          /* IFF_UP */
 	bool carrier;           /* IFF_LOWER_UP */
+	/* Of a VLAN interface: the link it is on, in the same namespace; else 0. */
+	unsigned int vlan_on;
+	uint16_t vlan_type; /* 0x8100 or 0x88a8 */
+	uint16_t vlan_id;   /* 0 to 4095 */
 };
 
 struct kmon_addr {

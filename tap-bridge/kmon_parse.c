@@ -6,6 +6,7 @@
  * messages come in the same groups and speak of a bridge's ports and forwarding database,
  * so an RTM_DELLINK among them does not mean that the link is gone.
  */
+#include <arpa/inet.h>
 #include <net/if.h> /* before linux/if.h, which has IFF_LOWER_UP and gives way */
 #include <linux/if.h>
 #include <linux/neighbour.h>
@@ -14,6 +15,7 @@
 #include <netlink/msg.h>
 #include <netlink/route/addr.h>
 #include <netlink/route/link.h>
+#include <netlink/route/link/vlan.h>
 #include <netlink/route/neighbour.h>
 #include <string.h>
 
@@ -47,6 +49,19 @@ mac_copy(uint8_t to[MAC_BYTES], const struct nl_addr *from)
 	return true;
 }
 
+static void
+parse_vlan(struct rtnl_link *from, struct kmon_link *link)
+{
+	int32_t netns;
+
+	/* On a link of another namespace IFLA_LINK is a number that means nothing in ours. */
+	if (!rtnl_link_is_vlan(from) || rtnl_link_get_link_netnsid(from, &netns) == 0)
+		return;
+	link->vlan_on = (unsigned int)rtnl_link_get_link(from);
+	link->vlan_type = ntohs((uint16_t)rtnl_link_vlan_get_protocol(from));
+	link->vlan_id = (uint16_t)rtnl_link_vlan_get_id(from);
+}
+
 static bool
 parse_link(struct rtnl_link *from, struct kmon_link *link)
 {
@@ -62,6 +77,7 @@ parse_link(struct rtnl_link *from, struct kmon_link *link)
 	link->mtu_bytes = rtnl_link_get_mtu(from);
 	link->admin_up = flags & IFF_UP;
 	link->carrier = flags & IFF_LOWER_UP;
+	parse_vlan(from, link);
 	return true;
 }
 

@@ -12,8 +12,13 @@
 
 #include "base/policer.h"
 
-#define IFIDX_MAX    256 /* interface indexes are 1..255; 0 means none */
-#define COUNTERS_MAX 68  /* 64 forwarders, punt, and room */
+/*
+ * Numbers of interfaces: 1 to PORT_MAX - 1 are ports, from PORT_MAX on VLANs on a port; 0
+ * means none.
+ */
+#define PORT_MAX     256
+#define IFIDX_MAX    16384
+#define COUNTERS_MAX 68 /* 64 forwarders, punt, and room */
 
 enum reason {
 #define DROP(name, text) DROP_##name,
@@ -38,8 +43,8 @@ struct reason_info {
 extern const struct reason_info reason_info[N_REASON];
 
 struct if_counters {
-	uint64_t rx_packets, rx_bytes; /* frames taken from the port */
-	uint64_t tx_packets, tx_bytes; /* frames given to the port */
+	uint64_t rx_packets, rx_bytes; /* frames taken from the port, tags included */
+	uint64_t tx_packets, tx_bytes; /* frames given to the port, tags included */
 };
 
 /* Packets of one punt class: passed + policed + over_share + ring_full is all of them. */

@@ -46,7 +46,7 @@ struct msg {
 struct msg_link {
 	struct msg m;
 	uint32_t ifindex;
-	uint16_t ifidx; /* our interface index when a port stands behind it, else 0 */
+	uint16_t ifidx; /* our number of it when it is a port's or a VLAN on one, else 0 */
 	bool gone;      /* interface deleted */
 	bool up;        /* admin up, and (a port's) carrier: usable as an egress */
 	char name[16];

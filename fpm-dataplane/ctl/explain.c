@@ -19,7 +19,7 @@
 struct explain {
 	struct words words;
 	const char *socket;
-	json_t *ports; /* rows of show ports */
+	json_t *ports; /* rows of show ports, and those of VLANs of show interfaces */
 	const json_t *port;
 	struct prefix src, dst;
 	uint8_t frame[HEADERS_MAX];
@@ -32,6 +32,12 @@ collect(const json_t *row, const char *text, void *rows)
 {
 	json_array_append(rows, (json_t *)(uintptr_t)row);
 	return true;
+}
+
+static bool
+collect_vlan(const json_t *row, const char *text, void *rows)
+{
+	return !row_has(row, "vlan") || collect(row, text, rows);
 }
 
 static const json_t *
@@ -85,7 +91,8 @@ choose_port(struct explain *e)
 	e->port = name != NULL ? port_find(e, name) : port_guess(e, e->words.src);
 	if (e->port != NULL)
 		return CTL_OK;
-	fprintf(stderr, "fpmctl: no port '%s'; `fpmctl show ports` lists them\n",
+	fprintf(stderr,
+		"fpmctl: no port '%s', nor VLAN: `fpmctl show interfaces` lists them\n",
 		name != NULL ? name : "");
 	return CTL_USAGE;
 }
@@ -233,11 +240,14 @@ explain_run(const char *socket, bool json, int n, char **word)
 	struct explain e = {
 		.socket = socket, .ports = json_array(), .answer = json_array()};
 	json_t *request = json_pack("{s:s}", "show", "ports");
+	json_t *more = json_pack("{s:s}", "show", "interfaces");
 	const json_t *row;
 	int rc = words_take(&e.words, WORDS_EXPLAIN, n, word);
 
 	if (rc == CTL_OK)
 		rc = conn_ask(socket, request, collect, e.ports);
+	if (rc == CTL_OK)
+		rc = conn_ask(socket, more, collect_vlan, e.ports);
 	if (rc == CTL_OK)
 		rc = describe(&e);
 	if (rc == CTL_OK)
@@ -252,6 +262,7 @@ explain_run(const char *socket, bool json, int n, char **word)
 	if (rc == CTL_OK && strcmp(row_str(row, "verdict"), "dropped") == 0)
 		rc = CTL_DROPPED;
 	json_decref(request);
+	json_decref(more);
 	json_decref(e.ports);
 	json_decref(e.answer);
 	return rc;

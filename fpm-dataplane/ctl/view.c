@@ -266,32 +266,40 @@ port_row(const json_t *row)
 static void
 interface_head(void)
 {
-	printf("%-15s %7s %-5s %-4s %s\n", "INTERFACE", "IFINDEX", "STATE", "PORT",
-	       "ADDRESSES");
+	printf("%-15s %7s %-5s %-4s %-9s %s\n", "INTERFACE", "IFINDEX", "STATE", "PORT",
+	       "VLAN", "ADDRESSES");
 }
 
 static void
 interface_row(const json_t *row)
 {
 	bool up = row_true(row, "up");
+	bool vlan = row_has(row, "vlan");
 	const json_t *address;
-	int column = 34;
+	int column = 44;
+	char rx[32], tx[32];
 	size_t i;
 
-	printf("%-15s %7lld %s%-5s%s %-4s", row_str(row, "name"), row_int(row, "ifindex"),
-	       up ? "" : red(true), up ? "up" : "down", up ? "" : red(false),
-	       row_true(row, "port") ? "yes" : "no");
+	printf("%-15s %7lld %s%-5s%s %-4s %-9s", row_str(row, "name"),
+	       row_int(row, "ifindex"), up ? "" : red(true), up ? "up" : "down",
+	       up ? "" : red(false), row_true(row, "port") ? "yes" : "no",
+	       vlan ? row_str(row, "vlan") : "-");
 	/* As wide as the head; the others stand below the first. */
 	json_array_foreach (json_object_get(row, "addresses"), i, address) {
 		int n = (int)strlen(json_string_value(address)) + 1;
 
 		if (i > 0 && column + n > WIDTH) {
-			printf("\n%34s", "");
-			column = 34;
+			printf("\n%44s", "");
+			column = 44;
 		}
 		column += printf(" %s", json_string_value(address));
 	}
 	putchar('\n');
+	if (!vlan)
+		return;
+	printf("    on %s, rx %lld (%s), tx %lld (%s)\n", row_str(row, "on"),
+	       row_int(row, "rx_packets"), human_bytes(row_int(row, "rx_bytes"), rx),
+	       row_int(row, "tx_packets"), human_bytes(row_int(row, "tx_bytes"), tx));
 }
 
 static void

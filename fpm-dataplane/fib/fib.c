@@ -107,8 +107,10 @@ fib_destroy(struct fib *fib)
 	}
 	if (fib->hosts != NULL)
 		cds_lfht_destroy(fib->hosts, NULL);
-	for (unsigned int i = 0; i < IFIDX_MAX; i++)
+	for (unsigned int i = 0; i < IFIDX_MAX; i++) {
 		free(atomic_load_explicit(&fib->iface[i], memory_order_relaxed));
+		free(atomic_load_explicit(&fib->vlans[i], memory_order_relaxed));
+	}
 	release(fib->adj_used, FIB_ADJ_MAX * sizeof(*fib->adj_used));
 	release(fib->adj, FIB_ADJ_MAX * sizeof(*fib->adj));
 	release(fib->group, FIB_GROUP_MAX * sizeof(*fib->group));

@@ -163,6 +163,16 @@ adj_hop_make(const uint8_t mac[6], uint16_t ifidx)
 
 #define FIB_ON_LINK_MAX 8
 
+#define VLAN_BYTES  4u /* of a tag: type and TCI */
+#define VLAN_TAGS   2u /* at most: IEEE 802.1ad, service and customer */
+#define VLAN_C_TYPE 0x8100u
+#define VLAN_S_TYPE 0x88a8u
+
+struct fib_tag {
+	uint16_t type; /* VLAN_C_TYPE or VLAN_S_TYPE, host order */
+	uint16_t id;   /* 0 to 4095 */
+};
+
 /* An interface of the dataplane. Immutable: neigh publishes a new copy for each change. */
 struct fib_iface {
 	uint16_t ifidx;     /* 1..IFIDX_MAX-1 */
@@ -170,7 +180,11 @@ struct fib_iface {
 	uint16_t mtu_bytes; /* IP packet, L2 header excluded */
 	uint8_t mac[6]; /* ours: the source of what we send, the destination we accept */
 	bool up;        /* admin up with carrier: may send */
-	bool forward4, forward6; /* what comes in may pass: the kernel's sysctls */
+	uint8_t n_tags; /* of its frames; 0: a port */
+	bool tag_type_lost; /* a port whose device shows any outer tag as VLAN_C_TYPE */
+	uint16_t port;      /* the port whose frames these are; of a port its own number */
+	struct fib_tag tag[VLAN_TAGS]; /* the outer one first */
+	bool forward4, forward6;       /* what comes in may pass: the kernel's sysctls */
 	bool unnumbered4; /* no IPv4 address of its own: a DHCP client may want one */
 	uint32_t ifindex; /* of the TAP, in the control namespace; 0: TAP is gone */
 	uint32_t src4;    /* source of ICMP errors, host order, own or borrowed; 0: none */
@@ -187,6 +201,14 @@ struct fib_iface {
  * routers' anycast address of RFC 4291, 2.6.1 included?               [any thread]
  */
 bool fib_iface_has_linklocal(const struct fib_iface *iface, const uint8_t *addr);
+
+/*
+ * Which interface has the frames of a VLAN, by tag type ([0] VLAN_C_TYPE, [1] VLAN_S_TYPE)
+ * and id: those of one port, or of one VLAN that others are stacked on. 0: none.
+ */
+struct fib_vlans {
+	_Atomic uint16_t ifidx[2][4096];
+};
 
 /* A neighbour of a connected subnet, found by address. */
 struct fib_host {
@@ -230,6 +252,7 @@ struct fib {
 	struct fib_adj *adj;                  /* FIB_ADJ_MAX */
 	_Atomic uint8_t *adj_used;            /* W:fwd,punt,neigh  ADJ_UNUSED, ... */
 	_Atomic(struct fib_iface *) iface[IFIDX_MAX]; /* W:neigh */
+	_Atomic(struct fib_vlans *) vlans[IFIDX_MAX]; /* W:neigh once  NULL: never any */
 	struct cds_lfht *hosts;                       /* W:neigh  struct fib_host */
 	_Atomic uint16_t
 		mtu_bytes[FIB_MTU_MAX]; /* W:rib once, before a path has the class */
@@ -259,6 +282,44 @@ static inline const struct fib_iface *
 fib_iface(const struct fib *fib, unsigned int ifidx)
 {
 	return atomic_load_explicit(&fib->iface[ifidx], memory_order_consume);
+}
+
+/* VLANs on an interface; NULL: it never had any.                       [RCU reader] */
+static inline const struct fib_vlans *
+fib_vlans(const struct fib *fib, unsigned int ifidx)
+{
+	return atomic_load_explicit(&fib->vlans[ifidx], memory_order_consume);
+}
+
+/*
+ * The interface on `ifidx` whose frames have, after their MACs, these four octets, type and
+ * TCI of a tag; 0: none, or they are no tag. A tag with id 0 only has a priority: IEEE 802.1Q,
+ * 9.6.                                                                 [RCU reader]
+ */
+static inline uint16_t
+fib_vlan(const struct fib *fib, unsigned int ifidx, const uint8_t tag[VLAN_BYTES])
+{
+	unsigned int type = tag[0] << 8 | tag[1], id = (tag[2] & 15u) << 8 | tag[3];
+	const struct fib_vlans *vlans;
+	uint16_t found;
+
+	if (type != VLAN_C_TYPE && type != VLAN_S_TYPE)
+		return 0;
+	vlans = fib_vlans(fib, ifidx);
+	if (vlans == NULL)
+		return 0;
+	found = atomic_load_explicit(&vlans->ifidx[type == VLAN_S_TYPE][id],
+				     memory_order_consume);
+	if (found == 0 && type == VLAN_C_TYPE && fib_iface(fib, ifidx)->tag_type_lost)
+		found = atomic_load_explicit(&vlans->ifidx[1][id], memory_order_consume);
+	return found;
+}
+
+/* Octets of tags before the packets of an interface. */
+static inline unsigned int
+fib_tag_bytes(const struct fib_iface *iface)
+{
+	return iface->n_tags * VLAN_BYTES;
 }
 
 /* Hash and match of fib->hosts, for its writer. */

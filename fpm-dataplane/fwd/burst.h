@@ -36,8 +36,17 @@ struct tx_buffer {
 	uint16_t n;
 	uint16_t port_id;
 	bool listed;                          /* in fwd.tx_used, until the round's flush */
+	bool has_vlans;                       /* some of them are frames of VLANs */
 	struct rte_mbuf *m[TX_BURST_MAX + 8]; /* with room for a vector stored too far */
 };
+
+/* By which interface a frame in the buffer of `port` leaves: a VLAN says so in m->port. */
+static inline uint16_t
+tx_ifidx(const struct rte_mbuf *m, uint16_t port)
+{
+	return m->port >= PORT_MAX && m->port < IFIDX_MAX ? m->port : port;
+}
+static_assert(RTE_MAX_ETHPORTS <= PORT_MAX, "what it says of others is smaller, or none");
 
 struct fwd {
 	const struct fwd_conf *conf;
@@ -52,8 +61,8 @@ struct fwd {
 	uint32_t n_gleaned; /* packets given to the punt thread to wait for a neighbour */
 	uint64_t turn_since, turn_last; /* ticks, see its_turn(); 0: never */
 	bool wake_punt;                 /* something went into a punt ring this round */
-	struct tx_buffer tx[IFIDX_MAX];
-	uint16_t tx_used[IFIDX_MAX]; /* ifidxs sent to in this round */
+	struct tx_buffer tx[PORT_MAX];
+	uint16_t tx_used[PORT_MAX]; /* ports sent to in this round */
 	uint16_t n_tx_used;
 	struct rte_mbuf *rx[FWD_BURST_MAX]; /* received, when more than walk together */
 };
@@ -87,6 +96,7 @@ struct burst {
 	uint64_t hop[BURST_MAX];             /* MAC << 16 | ifidx of the adjacency */
 	struct fwd_found found[2];           /* [0] IPv4, [1] IPv6 */
 	struct watch_record *rec[BURST_MAX]; /* only while somebody looks; may be NULL */
+	bool tags_out;                       /* some leave by a VLAN */
 	bool waits;                          /* one of them is to wait for a neighbour */
 	uint64_t now; /* ticks, read when the first packet wants to leave; 0 */
 };
@@ -190,6 +200,15 @@ burst_now(struct burst *b)
 	return b->now;
 }
 
+/* --- vlan.c: before the walk ------------------------------------------------------- */
+
+/* The interface a frame of interface `ifidx` belongs to; it loses the tags that say so. */
+uint16_t fwd_enter(const struct fib *fib, uint16_t ifidx, struct rte_mbuf *m);
+/* A burst of a port with VLANs, walked interface by interface. */
+void fwd_split(struct burst *b, void (*walk)(struct burst *b));
+/* A tag that only has a priority is taken off: its frame is an untagged one. */
+bool fwd_priority_tag(struct burst *b, unsigned int i);
+
 /* The stages, in order. */
 bool fwd_admit(struct burst *b); /* the interface; false: all have left */
 void fwd_parse(struct burst *b); /* Ethernet, RFC 1812 5.2.2, RFC 8200 */
@@ -207,7 +226,7 @@ void fwd_dispatch(struct burst *b);  /* tx buffers, punt rings, drops */
 enum punt_class fwd_class(struct burst *b, unsigned int i, enum reason reason);
 bool fwd_police(struct burst *b, unsigned int i, enum punt_class class);
 
-/* Append to the buffer of an interface; what the port does not take is dropped. */
+/* Append to the buffer of an interface's port; what that does not take is dropped. */
 void fwd_tx(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m);
 void fwd_tx_flush(struct fwd *f);
 

@@ -8,16 +8,51 @@
 #include "fwd/plain.h"
 #include "fwd/watch.h"
 
+/* The frames of VLANs in a buffer, noted before it is sent: a sent frame is no longer ours. */
+struct vlan_frames {
+	uint16_t ifidx[TX_BURST_MAX];
+	uint32_t bytes[TX_BURST_MAX];
+};
+
+static void
+note_vlans(const struct tx_buffer *tx, uint16_t port, struct vlan_frames *v)
+{
+	for (uint16_t i = 0; i < tx->n; i++) {
+		v->ifidx[i] = tx_ifidx(tx->m[i], port);
+		v->bytes[i] = rte_pktmbuf_pkt_len(tx->m[i]);
+	}
+}
+
+/* The first `n` have left. */
+static void
+count_vlans(struct fwd *f, const struct vlan_frames *v, uint16_t n)
+{
+	for (uint16_t i = 0, from; i < n;) {
+		struct if_counters *c = &f->count->port[v->ifidx[i]];
+		uint64_t bytes = 0;
+
+		for (from = i; i < n && v->ifidx[i] == v->ifidx[from]; i++)
+			bytes += v->bytes[i];
+		if (v->ifidx[from] < PORT_MAX)
+			continue; /* the port's are counted */
+		counter_add(&c->tx_packets, i - from);
+		counter_add(&c->tx_bytes, bytes);
+	}
+}
+
 static void
 flush_one(struct fwd *f, uint16_t ifidx)
 {
 	struct tx_buffer *tx = &f->tx[ifidx];
 	struct if_counters *c = &f->count->port[ifidx];
+	struct vlan_frames vlans;
 	uint64_t begin_tsc, bytes = 0;
 	uint16_t sent;
 
 	for (uint16_t i = 0; i < tx->n; i++)
 		bytes += rte_pktmbuf_pkt_len(tx->m[i]);
+	if (tx->has_vlans)
+		note_vlans(tx, ifidx, &vlans);
 	begin_tsc = cycles_send(f);
 	if (fwd_watched(f))
 		sent = fwd_send_watched(f, ifidx, tx);
@@ -29,11 +64,14 @@ flush_one(struct fwd *f, uint16_t ifidx)
 		bytes -= rte_pktmbuf_pkt_len(tx->m[i]);
 	counter_add(&c->tx_packets, sent);
 	counter_add(&c->tx_bytes, bytes);
+	if (tx->has_vlans)
+		count_vlans(f, &vlans, sent);
 	if (sent < tx->n) {
 		rte_pktmbuf_free_bulk(tx->m + sent, tx->n - sent);
 		counter_add(&f->count->reason[DROP_tx_full], tx->n - sent);
 	}
 	tx->n = 0;
+	tx->has_vlans = false;
 }
 
 static void
@@ -62,6 +100,26 @@ put(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
 		flush_one(f, ifidx);
 }
 
+/* A frame of a VLAN, into the buffer of its port. */
+static void
+put_vlan(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
+{
+	uint16_t port = fib_iface(f->fib, ifidx)->port;
+
+	m->port = ifidx; /* see tx_ifidx() */
+	f->tx[port].has_vlans = true;
+	put(f, port, m);
+}
+
+static inline void
+put_any(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
+{
+	if (ifidx >= PORT_MAX)
+		put_vlan(f, ifidx, m);
+	else
+		put(f, ifidx, m);
+}
+
 struct rte_mbuf **
 fwd_tx_room(struct fwd *f, uint16_t ifidx, unsigned int n)
 {
@@ -86,7 +144,7 @@ fwd_tx_full(struct fwd *f, uint16_t ifidx)
 void
 fwd_tx(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
 {
-	put(f, ifidx, m);
+	put_any(f, ifidx, m);
 }
 
 void
@@ -171,10 +229,11 @@ fwd_dispatch(struct burst *b)
 	unsigned int n = b->n;
 
 	if (plain == burst_all(b)) {
-		for (uint64_t rest = spread(b); rest != 0; rest &= rest - 1) {
+		for (uint64_t rest = b->tags_out ? burst_all(b) : spread(b); rest != 0;
+		     rest &= rest - 1) {
 			unsigned int i = (unsigned int)__builtin_ctzll(rest);
 
-			put(f, b->hop[i] & 0xffff, b->m[i]);
+			put_any(f, b->hop[i] & 0xffff, b->m[i]);
 		}
 		n = 0;
 	}
@@ -186,7 +245,7 @@ fwd_dispatch(struct burst *b)
 		} else if (b->verdict[i] != VERDICT_GO) {
 			punt(b, i, b->verdict[i]);
 		} else {
-			put(f, b->hop[i] & 0xffff, b->m[i]);
+			put_any(f, b->hop[i] & 0xffff, b->m[i]);
 			if ((plain >> i & 1) == 0) {
 				n4 += b->family[i] == 4;
 				n6 += b->family[i] == 6;

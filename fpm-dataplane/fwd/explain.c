@@ -14,6 +14,7 @@
 static struct {
 	struct rte_mbuf m;
 	struct packet_meta meta; /* rte_mbuf_to_priv(): right behind */
+	uint8_t room[RTE_PKTMBUF_HEADROOM];
 	uint8_t frame[FRAME_MAX];
 } packet;
 
@@ -31,8 +32,9 @@ fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 	memset(&packet.meta, 0, sizeof(packet.meta));
 	memcpy(packet.frame, frame, n);
 	memset(packet.frame + n, 0, frame_bytes - n);
-	packet.m.buf_addr = packet.frame;
-	packet.m.buf_len = FRAME_MAX;
+	packet.m.buf_addr = packet.room;
+	packet.m.buf_len = UINT16_MAX;
+	packet.m.data_off = sizeof(packet.room);
 	packet.m.data_len = (uint16_t)frame_bytes;
 	packet.m.pkt_len = frame_bytes;
 	packet.m.nb_segs = 1;
@@ -46,7 +48,7 @@ fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 	fwd.adj_used = adj_used;
 	memset(adj_used, ADJ_UNUSED, sizeof(adj_used)); /* nobody is before it */
 	burst.fwd = &fwd;
-	burst.ifidx = ifidx;
+	burst.ifidx = fwd_enter(fib, ifidx, &packet.m);
 	burst.now = 0;
 	burst.n = 1;
 	burst.m[0] = &packet.m;

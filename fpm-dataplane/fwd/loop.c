@@ -60,6 +60,21 @@ walk_timed(struct burst *b)
 	cycles_mark(b->fwd, CYCLES_DISPATCH);
 }
 
+/* The b->n packets of one interface. */
+static void
+walk(struct burst *b)
+{
+	if (b->fwd->timed) {
+		walk_timed(b);
+		return;
+	}
+	if (fwd_watched(b->fwd))
+		fwd_walk_watched(b);
+	else
+		fwd_walk(b, NULL);
+	fwd_dispatch(b);
+}
+
 /* The b->n packets of a burst that has been received, or of a part of it. */
 static void
 handle(struct fwd *f, const struct rxq *q, struct burst *b)
@@ -73,15 +88,10 @@ handle(struct fwd *f, const struct rxq *q, struct burst *b)
 	b->now = 0;
 	b->ifidx = q->ifidx;
 	b->rx_cksum = q->rx_cksum;
-	if (f->timed) {
-		walk_timed(b);
-		return;
-	}
-	if (fwd_watched(f))
-		fwd_walk_watched(b);
+	if (fib_vlans(f->fib, q->ifidx) == NULL)
+		walk(b);
 	else
-		fwd_walk(b, NULL);
-	fwd_dispatch(b);
+		fwd_split(b, walk);
 }
 
 /* A burst longer than what walks together, in parts. Returns how many came. */

@@ -39,10 +39,17 @@ parse_one(struct burst *b, unsigned int i)
 		burst_leave(b, i, DROP_l2_group_source);
 		return;
 	}
+	if ((type == VLAN_C_TYPE || type == VLAN_S_TYPE) && !fwd_priority_tag(b, i)) {
+		burst_leave(b, i, DROP_vlan_unknown);
+		return;
+	}
+	type = get_be16(burst_l2(b, i) + 12);
 	if (type == 0x0800)
 		fwd_parse4(b, i);
 	else if (type == 0x86dd)
 		fwd_parse6(b, i);
+	else if (type == VLAN_C_TYPE || type == VLAN_S_TYPE)
+		burst_leave(b, i, DROP_vlan_unknown);
 	else
 		burst_leave(b, i, control_type(type) ? PUNT_l2_control : PUNT_not_ip);
 }

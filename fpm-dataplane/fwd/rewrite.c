@@ -6,6 +6,7 @@
  */
 #include "base/inet.h"
 #include "fwd/burst.h"
+#include "port/vlan.h"
 
 /* Both MAC addresses with two stores: `hop` has theirs, `out` ours. */
 static inline void
@@ -22,10 +23,20 @@ write_macs(uint8_t *eth, uint64_t hop, const struct fib_iface *out)
 	memcpy(eth + 8, &tail, 4);
 }
 
+/* First octet of the frame that leaves by `out`, tags written. */
+static inline uint8_t *
+frame_of(struct burst *b, unsigned int i, const struct fib_iface *out)
+{
+	if (out->n_tags == 0)
+		return burst_l2(b, i);
+	b->tags_out = true;
+	return vlan_push(b->m[i], out);
+}
+
 static void
 rewrite_one(struct burst *b, unsigned int i)
 {
-	uint8_t *ip = burst_l3(b, i), *eth = burst_l2(b, i);
+	uint8_t *ip = burst_l3(b, i);
 	const struct fib_iface *out = fib_iface(b->fwd->fib, b->hop[i] & 0xffff);
 	uint8_t *ttl = b->family[i] == 4 ? ip + 8 : ip + 7;
 	unsigned int excess, mtu;
@@ -48,10 +59,10 @@ rewrite_one(struct burst *b, unsigned int i)
 		ip4_ttl_dec(ip);
 	else
 		(*ttl)--;
-	write_macs(eth, b->hop[i], out);
 	excess = rte_pktmbuf_pkt_len(b->m[i]) - L2_LEN - b->l3_len[i];
 	if (excess > 0)
 		rte_pktmbuf_trim(b->m[i], (uint16_t)excess);
+	write_macs(frame_of(b, i, out), b->hop[i], out);
 }
 
 /*
@@ -66,7 +77,7 @@ rewrite_plain(struct burst *b, bool only4)
 
 	for (unsigned int i = 0, n = b->n; i < n; i++) {
 		const struct fib_iface *out;
-		uint8_t *eth = burst_l2(b, i);
+		uint8_t *ip = burst_l3(b, i);
 
 		if (!only4 && (plain >> i & 1) == 0)
 			continue;
@@ -76,9 +87,8 @@ rewrite_plain(struct burst *b, bool only4)
 			odd |= 1ull << i;
 			continue;
 		}
-		write_macs(eth, b->hop[i], out);
-		memcpy(eth + L2_LEN + burst_hop_at(only4 ? 4 : b->family[i]),
-		       &b->hop_octets[i], 4);
+		write_macs(frame_of(b, i, out), b->hop[i], out);
+		memcpy(ip + burst_hop_at(only4 ? 4 : b->family[i]), &b->hop_octets[i], 4);
 	}
 	b->plain4 &= ~odd;
 	b->plain6 &= ~odd;
@@ -87,6 +97,7 @@ rewrite_plain(struct burst *b, bool only4)
 void
 fwd_rewrite(struct burst *b)
 {
+	b->tags_out = false;
 	if (b->plain4 == burst_all(b))
 		rewrite_plain(b, true);
 	else

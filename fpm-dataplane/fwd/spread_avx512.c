@@ -25,7 +25,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-static_assert(IFIDX_MAX <= 256, "an interface is an octet");
+static_assert(PORT_MAX <= 256, "an interface is an octet: none of them is a VLAN's");
 
 /* Interfaces of sixteen entries. */
 INLINE __m128i

@@ -55,6 +55,16 @@ note_stage(struct burst *b, enum watch_stage stage)
 			b->rec[i]->stage = (uint8_t)stage;
 }
 
+/* The frame that leaves, but for tags. */
+static void
+note_rewritten(const struct burst *b, unsigned int i, struct watch_record *rec)
+{
+	const unsigned int macs = 12;
+
+	memcpy(rec->rewritten, rte_pktmbuf_mtod(b->m[i], const uint8_t *), macs);
+	memcpy(rec->rewritten + macs, burst_l2(b, i) + macs, sizeof(rec->rewritten) - macs);
+}
+
 static void
 note_verdict(struct burst *b, unsigned int i, struct watch_record *rec)
 {
@@ -83,7 +93,7 @@ note_verdict(struct burst *b, unsigned int i, struct watch_record *rec)
 	if (out != NULL)
 		rec->mtu_bytes = fib_mtu(b->fwd->fib, b->path[i], out);
 	if (rec->verdict == VERDICT_GO)
-		memcpy(rec->rewritten, burst_l2(b, i), sizeof(rec->rewritten));
+		note_rewritten(b, i, rec);
 }
 
 void
@@ -126,9 +136,10 @@ fwd_send_watched(struct fwd *f, uint16_t ifidx, struct tx_buffer *tx)
 
 	/* Before: a sent frame is no longer ours to look at. */
 	for (unsigned int i = 0; i < tx->n; i++) {
-		rec[i] = watch_note(ring, f->watch, WATCH_SENT, ifidx, tx->m[i], &now_ns);
+		rec[i] = watch_note(ring, f->watch, WATCH_SENT, tx_ifidx(tx->m[i], ifidx),
+				    tx->m[i], &now_ns);
 		if (rec[i] != NULL) {
-			rec[i]->out_ifidx = ifidx;
+			rec[i]->out_ifidx = tx_ifidx(tx->m[i], ifidx);
 			rec[i]->verdict = VERDICT_GO;
 		}
 	}
@@ -137,7 +148,8 @@ fwd_send_watched(struct fwd *f, uint16_t ifidx, struct tx_buffer *tx)
 		if (rec[i] != NULL)
 			rec[i]->sessions = 0; /* it did not leave */
 	for (unsigned int i = sent; i < tx->n; i++)
-		watch_lost(ring, f->watch, ifidx, tx->m[i], DROP_tx_full);
+		watch_lost(ring, f->watch, tx_ifidx(tx->m[i], ifidx), tx->m[i],
+			   DROP_tx_full);
 	watch_publish(ring);
 	return sent;
 }

@@ -229,7 +229,7 @@ nb_apply_iface(struct neigh *n, uint16_t ifidx)
 {
 	bool up = n->iface[ifidx].up;
 
-	for (uint32_t i = 0; i < n->n_slot; i++) {
+	for (uint32_t i = 0; n->n_nb_on[ifidx] > 0 && i < n->n_slot; i++) {
 		struct nb *nb = n->nb_slot[i];
 
 		if (nb == NULL || nb->ifidx != ifidx)
@@ -242,6 +242,21 @@ nb_apply_iface(struct neigh *n, uint16_t ifidx)
 		if (n->nb_slot[i] == nb &&
 		    (!cds_list_empty(&nb->retry) || nb_is_waited_for(nb)))
 			nb_ask(n, nb);
+	}
+}
+
+void
+nb_forget_iface(struct neigh *n, uint16_t ifidx)
+{
+	for (uint32_t i = 0; n->n_nb_on[ifidx] > 0 && i < n->n_slot; i++) {
+		struct nb *nb = n->nb_slot[i];
+
+		if (nb == NULL || nb->ifidx != ifidx)
+			continue;
+		nb->known = nb->has_mac = nb->grace = false;
+		nb->nud = NUD_NONE;
+		glean_answer(n, nb, false);
+		nb_apply(n, nb);
 	}
 }
 

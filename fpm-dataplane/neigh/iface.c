@@ -114,9 +114,9 @@ linklocal_of(const struct link *l, struct fib_iface *fi)
 }
 
 /*
- * Whose address an ICMP error about a packet from this port bears: the port's own; an
- * unnumbered port borrows, of the loopback interface first (RFC 1812, 2.2.7: the router-id),
- * then of another port. An address of the link is no source for what leaves the link while
+ * Whose address an ICMP error about a packet from this interface bears: its own; an
+ * unnumbered one borrows, of the loopback interface first (RFC 1812, 2.2.7: the router-id),
+ * then of another. An address of the link is no source for what leaves the link while
  * there is a better one.
  */
 static void
@@ -137,7 +137,7 @@ choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 		best.v6 = RANK_GLOBAL;
 	if (lo != NULL)
 		sources_of(lo, fi, &best);
-	for (uint16_t i = 1; i < IFIDX_MAX && (best.v4 < RANK_GLOBAL || best.v6 == 0);
+	for (uint16_t i = 1; i < n->iface_end && (best.v4 < RANK_GLOBAL || best.v6 == 0);
 	     i++) {
 		const struct iface *other = &n->iface[i];
 
@@ -145,6 +145,20 @@ choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 		if (l != NULL)
 			sources_of(l, fi, &best);
 	}
+}
+
+/* The tags of its frames: those of what it is on, and its own. */
+static void
+tags_of(const struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
+{
+	if (ifc->on == 0) {
+		fi->tag_type_lost = strcmp(ifc->port->driver, "net_af_packet") == 0;
+		return;
+	}
+	tags_of(n, &n->iface[ifc->on], fi);
+	fi->tag_type_lost = false;
+	fi->tag[fi->n_tags++] =
+		(struct fib_tag){.type = ifc->tap.vlan_type, .id = ifc->tap.vlan_id};
 }
 
 bool
@@ -162,8 +176,10 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	fi->ifidx = ifidx;
 	fi->port_id = ifc->port->port_id;
 	/* The kernel's TAP takes any MTU, the device behind the port may not. */
-	if (mtu_bytes > ifc->dev_mtu_bytes)
-		mtu_bytes = ifc->dev_mtu_bytes;
+	if (mtu_bytes > n->iface[ifc->port->ifidx].dev_mtu_bytes)
+		mtu_bytes = n->iface[ifc->port->ifidx].dev_mtu_bytes;
+	fi->port = ifc->port->ifidx;
+	tags_of(n, ifc, fi);
 	fi->mtu_bytes = (uint16_t)mtu_bytes;
 	memcpy(fi->mac, ifc->present ? ifc->tap.mac : ifc->port->mac, sizeof(fi->mac));
 	fi->up = ifc->up;
@@ -189,20 +205,31 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 void
 iface_addresses_changed(struct neigh *n, uint16_t ifidx)
 {
-	for (uint16_t i = 1; i < IFIDX_MAX; i++)
-		if (n->iface[i].port != NULL && (i == ifidx || n->iface[i].borrows))
-			iface_publish(n, i);
+	if (ifidx != 0)
+		iface_publish(n, ifidx);
+	n->borrow_due = true;
 }
 
-/* Something that decides on `up` may have changed: publish, tell, and see to neighbours. */
+/* Not with each address: thousands of VLANs come by and by, and each might borrow. */
+void
+iface_borrow(struct neigh *n)
+{
+	for (uint16_t i = 1; n->borrow_due && i < n->iface_end; i++)
+		if (n->iface[i].port != NULL && n->iface[i].borrows)
+			iface_publish(n, i);
+	n->borrow_due = false;
+}
+
+/* Publish, tell, and see to neighbours. */
 static void
-refresh(struct neigh *n, uint16_t ifidx)
+refresh_one(struct neigh *n, uint16_t ifidx)
 {
 	struct iface *ifc = &n->iface[ifidx];
+	const struct iface *on = ifc->on == 0 ? NULL : &n->iface[ifc->on];
 	struct link *l = ifc->present ? link_find(n, ifc->tap.ifindex) : NULL;
-	bool up = ifc->present && ifc->tap.admin_up && ifc->carrier;
+	bool up = ifc->present && ifc->tap.admin_up && (on == NULL ? ifc->carrier : on->up);
 	/* Before that, solicitations would go nowhere, and the next is a second away. */
-	bool can_ask = up && ifc->tap.carrier;
+	bool can_ask = up && ifc->tap.carrier && (on == NULL || on->can_ask);
 	bool news = up != ifc->up || (can_ask && !ifc->can_ask);
 
 	ifc->up = up;
@@ -212,6 +239,15 @@ refresh(struct neigh *n, uint16_t ifidx)
 		link_tell_up(n, l, up);
 	if (news)
 		nb_apply_iface(n, ifidx);
+}
+
+void
+iface_refresh(struct neigh *n, uint16_t ifidx)
+{
+	refresh_one(n, ifidx);
+	for (uint16_t i = PORT_MAX; i < n->iface_end; i++)
+		if (n->iface[i].on == ifidx && n->iface[i].port != NULL)
+			iface_refresh(n, i);
 }
 
 /* --- forwarding sysctls ------------------------------------------------------------------- */
@@ -224,11 +260,10 @@ forwarding_tell(struct neigh *n, uint16_t ifidx)
 		atomic_load_explicit(&n->fib->iface[ifidx], memory_order_relaxed);
 
 	if (fi->forward4 && fi->forward6)
-		log_info("neigh: forwarding on port=%s", fi->name);
+		log_info("neigh: forwarding on dev=%s", fi->name);
 	else
-		log_warn("neigh: forwarding off by sysctl port=%s ipv4=%s ipv6=%s",
-			 fi->name, fi->forward4 ? "on" : "off",
-			 fi->forward6 ? "on" : "off");
+		log_warn("neigh: forwarding off by sysctl dev=%s ipv4=%s ipv6=%s", fi->name,
+			 fi->forward4 ? "on" : "off", fi->forward6 ? "on" : "off");
 }
 
 /*
@@ -246,7 +281,7 @@ iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
 		return; /* and so is the link, or its IPv6 */
 	if (of_all)
 		n->forward6_all = kc->forwarding;
-	for (uint16_t i = 1; i < IFIDX_MAX; i++) {
+	for (uint16_t i = 1; i < n->iface_end; i++) {
 		struct iface *ifc = &n->iface[i];
 
 		if (ifc->port == NULL || !(of_all || i == of_tap))
@@ -306,14 +341,17 @@ follow_tap(struct iface *ifc, const struct kmon_link *kl)
 }
 
 void
-iface_tap_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
+iface_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
 {
 	struct iface *ifc = &n->iface[ifidx];
 
 	ifc->present = true;
 	ifc->tap = *kl;
-	follow_tap(ifc, kl);
-	refresh(n, ifidx);
+	if (ifc->on == 0)
+		follow_tap(ifc, kl);
+	else
+		vlan_mac(n, ifc);
+	iface_refresh(n, ifidx);
 }
 
 void
@@ -325,14 +363,14 @@ iface_tap_gone(struct neigh *n, uint16_t ifidx)
 		log_warn("neigh: tap deleted port=%s", ifc->port->name);
 	ifc->present = false;
 	ifc->lost = true;
-	refresh(n, ifidx);
+	iface_refresh(n, ifidx);
 	iface_addresses_changed(n, ifidx);
 }
 
 uint16_t
 iface_of_tap(const struct neigh *n, const struct kmon_link *kl)
 {
-	for (uint16_t i = 1; i < IFIDX_MAX; i++) {
+	for (uint16_t i = 1; i < PORT_MAX; i++) {
 		const struct iface *ifc = &n->iface[i];
 
 		if (ifc->port != NULL && !ifc->lost && ifc->twin.ifindex == kl->ifindex)
@@ -374,7 +412,7 @@ reopen(struct neigh *n, struct iface *ifc)
 void
 iface_reopen_lost(struct neigh *n)
 {
-	for (uint16_t i = 1; i < IFIDX_MAX; i++)
+	for (uint16_t i = 1; i < PORT_MAX; i++)
 		if (n->iface[i].port != NULL && n->iface[i].lost)
 			reopen(n, &n->iface[i]);
 }
@@ -398,7 +436,7 @@ set_carrier(struct neigh *n, uint16_t ifidx, bool up)
 	if (rc < 0)
 		log_warn("neigh: carrier not set port=%s error=%s", ifc->port->name,
 			 strerror(-rc));
-	refresh(n, ifidx);
+	iface_refresh(n, ifidx);
 }
 
 void
@@ -406,7 +444,7 @@ iface_behind_event(void *ctx, const struct kmon_link *kl, bool gone)
 {
 	struct neigh *n = ctx;
 
-	for (uint16_t i = 1; i < IFIDX_MAX; i++) {
+	for (uint16_t i = 1; i < PORT_MAX; i++) {
 		struct iface *ifc = &n->iface[i];
 
 		if (ifc->port == NULL || ifc->port->kernel_if[0] == '\0')
@@ -449,7 +487,7 @@ look_at_link(struct neigh *n, uint16_t ifidx)
 void
 iface_poll_carriers(struct neigh *n)
 {
-	for (uint16_t i = 1; i < IFIDX_MAX; i++)
+	for (uint16_t i = 1; i < PORT_MAX; i++)
 		if (n->iface[i].port != NULL && n->iface[i].port->kernel_if[0] == '\0')
 			look_at_link(n, i);
 }
@@ -457,7 +495,7 @@ iface_poll_carriers(struct neigh *n)
 void
 iface_settle_carriers(struct neigh *n)
 {
-	for (uint16_t i = 1; i < IFIDX_MAX; i++)
+	for (uint16_t i = 1; i < PORT_MAX; i++)
 		if (n->iface[i].port != NULL && !n->iface[i].carrier_set &&
 		    !link_may_be_late(&n->iface[i]))
 			set_carrier(n, i, false);
@@ -468,7 +506,7 @@ iface_begin(struct neigh *n, struct port *port)
 {
 	struct iface *ifc = &n->iface[port->ifidx];
 
-	assert(port->ifidx > 0 && port->ifidx < IFIDX_MAX && ifc->port == NULL);
+	assert(port->ifidx > 0 && port->ifidx < PORT_MAX && ifc->port == NULL);
 	*ifc = (struct iface){
 		.port = port, .twin = port->tap, .forward4 = true, .forward6 = true};
 	ifc->dev_mtu_bytes = ifc->tap_mtu_bytes = port->mtu_bytes;
@@ -500,7 +538,8 @@ iface_add(struct neigh *n, struct port *port)
 		look_at_link(n, ifidx);
 	else if (!n->iface[ifidx].carrier_set)
 		set_carrier(n, ifidx, false);
-	/* It may have been heard of already, as an interface that is no port. */
+	/* It may have been heard of already, as an interface that is no port, and what is on it. */
+	link_forget_vlans(n, n->iface[ifidx].twin.ifindex);
 	if (kmon_retell(n->control, n->iface[ifidx].twin.ifindex, true) < 0)
 		n->resync = true;
 	iface_publish(n, ifidx);

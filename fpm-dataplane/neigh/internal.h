@@ -18,7 +18,7 @@
 #define SWEEP_S        5.0 /* hosts in use are kept fresh */
 #define GLEAN_S        5.0 /* packets wait no longer for an answer */
 #define GLEAN_MAX      4096
-#define LINK_CHAINS    256
+#define LINK_CHAINS    4096
 #define NB_KERNEL_MAX  (FIB_ADJ_MAX - FIB_ADJ_HOSTS) /* more than that has no slot anyway */
 #define NB_MAX         (FIB_ADJ_MAX + GLEAN_MAX)     /* room for all next hops and gleans */
 
@@ -46,28 +46,32 @@ struct link {
 	bool told;      /* rib and punt know of it ... */
 	bool told_up;   /* ... as up */
 	char name[16];
+	struct kmon_link kernel; /* newest; valid while `known` */
 	struct cds_list_head locals;
 };
 
-/* A port and its TAP. */
+/* A port and its TAP; or a VLAN on one, of which only what is marked (*) has a meaning. */
 struct iface {
-	struct port *port;       /* NULL: no such port */
-	struct tap twin;         /* its TAP; punt reads and writes it, and closes it */
-	struct kmon_link tap;    /* newest; valid while `present` */
-	bool present;            /* the TAP exists */
+	struct port *port;    /* (*) of a VLAN the one it is on; NULL: no such interface */
+	uint16_t on;          /* (*) interface that a VLAN is on; 0: a port */
+	struct tap twin;      /* its TAP; punt reads and writes it, and closes it */
+	struct kmon_link tap; /* (*) newest of it, or of the VLAN; valid while `present` */
+	bool present;         /* (*) that exists */
+	struct if_counters base; /* of a VLAN's number, when it came: not its own */
+	bool resting;            /* (*) a VLAN that was; its number is not given out yet */
 	bool lost;               /* it was deleted, and there is no other yet */
 	int lost_error;          /* why not, as told last; 0: not tried */
 	bool leaving;            /* the port is about to go, by intent */
 	bool carrier;            /* of the port */
 	bool carrier_set;        /* and the TAP has been told */
 	double patience_until_s; /* monotonic; until then a link that is down may be late */
-	bool up;                 /* TAP admin up && carrier */
-	bool can_ask;            /* up, and the kernel's own view of the TAP is too */
-	bool forward4, forward6; /* the sysctls of the TAP */
-	bool borrows;            /* lacks an address of its own for ICMP errors */
-	unsigned int behind;     /* ifindex of kernel_if in our namespace; 0: not seen */
-	bool behind_lost;        /* it was deleted; AF_PACKET sockets do not move */
-	uint8_t dev_mac[6];      /* what the device was given last */
+	bool up;      /* (*) admin up, with carrier; a VLAN: what it is on, too */
+	bool can_ask; /* (*) up, and the kernel's own view is too */
+	bool forward4, forward6;    /* (*) the sysctls */
+	bool borrows;               /* (*) lacks an address of its own for ICMP errors */
+	unsigned int behind;        /* ifindex of kernel_if in our namespace; 0: not seen */
+	bool behind_lost;           /* it was deleted; AF_PACKET sockets do not move */
+	uint8_t dev_mac[6];         /* what the device was given last */
 	unsigned int dev_mtu_bytes; /* what the device has */
 	unsigned int tap_mtu_bytes; /* what it was asked for last */
 };
@@ -122,6 +126,10 @@ struct neigh {
 	ev_timer retry_timer, carrier_timer, sweep_timer, glean_timer;
 
 	struct iface iface[IFIDX_MAX];
+	uint32_t n_nb_on[IFIDX_MAX]; /* neighbour records of each */
+	uint16_t iface_end;          /* no interface has this number or a higher one */
+	uint16_t next_vlan;          /* number to try first */
+	bool borrow_due;             /* addresses changed: who borrows looks again */
 	struct link *link[LINK_CHAINS];
 	bool forward6_all; /* net.ipv6.conf.all.forwarding */
 
@@ -158,6 +166,8 @@ void addr_event(void *ctx, const struct kmon_addr *ka, bool gone);
 struct link *link_find(struct neigh *n, uint32_t ifindex);
 /* Send MSG_LINK when `up` is news. */
 void link_tell_up(struct neigh *n, struct link *l, bool up);
+/* Have VLANs on a link forgotten, until the kernel is asked again. */
+void link_forget_vlans(struct neigh *n, unsigned int ifindex);
 void link_free_all(struct neigh *n);
 
 /* --- iface.c: ports as forwarders see them ------------------------------------------------ */
@@ -168,7 +178,9 @@ void iface_setup(struct neigh *n);
 /* A port comes, or goes, while packets pass. */
 void iface_add(struct neigh *n, struct port *port);
 void iface_remove(struct neigh *n, uint16_t ifidx);
-void iface_tap_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl);
+void iface_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl);
+/* What decides on `up` of an interface, or of those on it, may have changed. */
+void iface_refresh(struct neigh *n, uint16_t ifidx);
 void iface_tap_gone(struct neigh *n, uint16_t ifidx);
 /* Port whose TAP this is, be it known by then or not; 0: none. */
 uint16_t iface_of_tap(const struct neigh *n, const struct kmon_link *kl);
@@ -176,13 +188,24 @@ uint16_t iface_of_tap(const struct neigh *n, const struct kmon_link *kl);
 void iface_reopen_lost(struct neigh *n);
 /* Show forwarders the port as it is; false when they see it so already. */
 bool iface_publish(struct neigh *n, uint16_t ifidx);
-/* Addresses of port `ifidx`, or (0) of an interface that is none, have changed. */
+/* Addresses of `ifidx`, or (0) of an interface that is none of ours, have changed. */
 void iface_addresses_changed(struct neigh *n, uint16_t ifidx);
+/* Once a round: who has no address of its own looks for one. */
+void iface_borrow(struct neigh *n);
 void iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone);
 /* Event of the namespace where the devices are. */
 void iface_behind_event(void *ctx, const struct kmon_link *kl, bool gone);
 void iface_poll_carriers(struct neigh *n);
 void iface_settle_carriers(struct neigh *n); /* of ports that nobody spoke of: down */
+
+/* --- vlan.c: VLANs on ports, and VLANs on those ------------------------------------------- */
+
+/* Number of a new interface for the VLAN `kl`; 0 when it is none on one of ours, logged. */
+uint16_t vlan_add(struct neigh *n, const struct kmon_link *kl);
+/* Have the port accept frames to a MAC that a VLAN has for itself. */
+void vlan_mac(const struct neigh *n, const struct iface *ifc);
+/* It is no more, or what it was on; nothing of it is known from here on. */
+void vlan_remove(struct neigh *n, uint16_t ifidx);
 
 /* --- table.c: neighbour records ------------------------------------------------------------ */
 
@@ -202,6 +225,8 @@ void neigh_event(void *ctx, const struct kmon_neigh *kn, bool gone);
 void nb_apply(struct neigh *n, struct nb *nb);
 /* The same for all neighbours of an interface that went up or down. */
 void nb_apply_iface(struct neigh *n, uint16_t ifidx);
+/* The same for all of an interface that is about to be no more: the kernel knows none. */
+void nb_forget_iface(struct neigh *n, uint16_t ifidx);
 /* Is the kernel's entry one to send to? */
 bool nb_usable(const struct neigh *n, const struct nb *nb);
 /* Ask the kernel for `nb` at the end of this round. */

@@ -221,23 +221,9 @@ link_tell_up(struct neigh *n, struct link *l, bool up)
 }
 
 static void
-link_gone(struct neigh *n, struct link *l)
-{
-	struct local *a, *next;
-
-	cds_list_for_each_entry_safe (a, next, &l->locals, list)
-		addr_gone(n, a);
-	if (l->ifidx != 0)
-		iface_tap_gone(n, l->ifidx);
-	if (l->known)
-		link_tell(n, l, true);
-	link_free(n, l);
-}
-
-static void
 warn_of_namesake(const struct neigh *n, const struct kmon_link *kl)
 {
-	for (uint16_t i = 1; i < IFIDX_MAX; i++)
+	for (uint16_t i = 1; i < PORT_MAX; i++)
 		if (n->iface[i].port != NULL &&
 		    strcmp(n->iface[i].port->name, kl->name) == 0)
 			log_warn("neigh: interface of a port's name is not its tap name=%s "
@@ -245,9 +231,9 @@ warn_of_namesake(const struct neigh *n, const struct kmon_link *kl)
 				 kl->name, kl->ifindex);
 }
 
-/* An interface that was nobody's has become the TAP of a port: let it be a new one. */
+/* An interface has become one of ours, or is one no more: let it be a new one. */
 static void
-link_becomes_port(struct neigh *n, struct link *l)
+link_changes_side(struct neigh *n, struct link *l)
 {
 	struct local *a;
 
@@ -261,24 +247,101 @@ link_becomes_port(struct neigh *n, struct link *l)
 	l->told = false;
 }
 
-void
-link_event(void *ctx, const struct kmon_link *kl, bool gone)
+/* Call `fn` for each VLAN that the kernel has on a link, ours or not. */
+static void
+each_vlan_on(struct neigh *n, unsigned int ifindex,
+	     void (*fn)(struct neigh *n, struct link *l))
 {
-	struct neigh *n = ctx;
-	struct link *l = gone ? link_find(n, kl->ifindex) : link_get(n, kl->ifindex);
+	for (unsigned int i = 0; i < LINK_CHAINS; i++)
+		for (struct link *l = n->link[i]; l != NULL; l = l->next)
+			if (l->known && l->kernel.vlan_on == ifindex)
+				fn(n, l);
+}
+
+static void link_changed(struct neigh *n, struct link *l);
+
+/* What it was on is no more, or no longer ours. */
+static void
+vlan_lost(struct neigh *n, struct link *l)
+{
+	uint16_t ifidx = l->ifidx;
+
+	if (ifidx == 0)
+		return;
+	l->ifidx = 0;
+	each_vlan_on(n, l->ifindex, vlan_lost);
+	vlan_remove(n, ifidx);
+	link_changes_side(n, l);
+	link_changed(n, l);
+}
+
+static void
+link_gone(struct neigh *n, struct link *l)
+{
+	uint16_t ifidx = l->ifidx;
+	struct local *a, *next;
+
+	/* As nobody's, or what is on it would be ours again. */
+	l->ifidx = 0;
+	if (ifidx != 0)
+		each_vlan_on(n, l->ifindex, vlan_lost);
+	l->ifidx = ifidx;
+	cds_list_for_each_entry_safe (a, next, &l->locals, list)
+		addr_gone(n, a);
+	if (ifidx >= PORT_MAX)
+		vlan_remove(n, ifidx);
+	else if (ifidx != 0)
+		iface_tap_gone(n, ifidx);
+	if (l->known)
+		link_tell(n, l, true);
+	link_free(n, l);
+}
+
+static void
+link_forget(struct neigh *n, struct link *l)
+{
+	uint32_t ifindex = l->ifindex;
+
+	link_forget_vlans(n, ifindex);
+	kmon_retell(n->control, ifindex, false);
+	/* The monitor's memory and ours are the same; if ever not, this walk still ends. */
+	if (link_find(n, ifindex) != NULL)
+		link_gone(n, link_find(n, ifindex));
+}
+
+void
+link_forget_vlans(struct neigh *n, unsigned int ifindex)
+{
+	for (unsigned int i = 0; i < LINK_CHAINS; i++)
+		for (struct link *l = n->link[i], *next; l != NULL; l = next) {
+			next = l->next;
+			if (l->known && l->kernel.vlan_on == ifindex) {
+				link_forget(n, l);
+				next = n->link[i]; /* others may have gone with it */
+			}
+		}
+}
+
+/* Is it one of ours? */
+static uint16_t
+link_number(struct neigh *n, const struct kmon_link *kl)
+{
+	uint16_t ifidx = iface_of_tap(n, kl);
+
+	return ifidx != 0 ? ifidx : vlan_add(n, kl);
+}
+
+static void
+link_changed(struct neigh *n, struct link *l)
+{
+	const struct kmon_link *kl = &l->kernel;
+	bool was_ours = l->ifidx != 0;
 	struct local *a;
 
-	if (l == NULL)
-		return;
-	if (gone) {
-		link_gone(n, l);
-		return;
-	}
-	l->known = true;
 	if (l->ifidx == 0) {
-		l->ifidx = iface_of_tap(n, kl);
+		l->ifidx = link_number(n, kl);
 		if (l->ifidx != 0)
-			link_becomes_port(n, l);
+			link_changes_side(n, l);
 		else if (l->name[0] == '\0')
 			warn_of_namesake(n, kl);
 	}
@@ -287,10 +350,29 @@ link_event(void *ctx, const struct kmon_link *kl, bool gone)
 		l->told = false;
 	}
 	if (l->ifidx != 0)
-		iface_tap_changed(n, l->ifidx, kl);
+		iface_changed(n, l->ifidx, kl);
 	else
 		link_tell_up(n, l, kl->admin_up);
 	/* Addresses that were heard of before their link. */
 	cds_list_for_each_entry (a, &l->locals, list)
 		addr_tell(n, l, a);
+	if (!was_ours && l->ifidx != 0)
+		each_vlan_on(n, l->ifindex, link_changed);
+}
+
+void
+link_event(void *ctx, const struct kmon_link *kl, bool gone)
+{
+	struct neigh *n = ctx;
+	struct link *l = gone ? link_find(n, kl->ifindex) : link_get(n, kl->ifindex);
+
+	if (l == NULL)
+		return;
+	if (gone) {
+		link_gone(n, l);
+		return;
+	}
+	l->known = true;
+	l->kernel = *kl;
+	link_changed(n, l);
 }

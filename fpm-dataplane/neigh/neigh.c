@@ -186,6 +186,7 @@ on_round(struct worker *w)
 {
 	struct neigh *n = w->ctx;
 
+	iface_borrow(n);
 	nb_ask_flush(n);
 	retire_flush(n);
 }
@@ -314,6 +315,7 @@ neigh_setup(struct worker *w, const struct neigh_conf *conf)
 	n->fib = conf->fib;
 	n->worker = w;
 	n->next_adj = FIB_ADJ_HOSTS;
+	n->iface_end = n->next_vlan = PORT_MAX;
 	CDS_INIT_LIST_HEAD(&n->retry);
 	CDS_INIT_LIST_HEAD(&n->wish);
 	CDS_INIT_LIST_HEAD(&n->gleans);

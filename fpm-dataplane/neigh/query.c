@@ -40,15 +40,19 @@ state_of(struct nb *nb)
 }
 
 static json_t *
-mac_json(const struct nb *nb)
+mac_json(const uint8_t mac[6])
 {
 	char text[18];
 
-	if (!nb->has_mac && !nb->grace)
-		return json_null();
-	snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", nb->mac[0],
-		 nb->mac[1], nb->mac[2], nb->mac[3], nb->mac[4], nb->mac[5]);
+	snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1],
+		 mac[2], mac[3], mac[4], mac[5]);
 	return json_string(text);
+}
+
+static json_t *
+nb_mac_json(const struct nb *nb)
+{
+	return nb->has_mac || nb->grace ? mac_json(nb->mac) : json_null();
 }
 
 static json_t *
@@ -65,7 +69,7 @@ row(const struct neigh *n, struct nb *nb)
 		adj = nb->host->fib.adj;
 	return json_pack("{s:s, s:s, s:o, s:s, s:I, s:s}", "address",
 			 ipaddr_str(&nb->addr, nb->family, addr), "dev", dev, "mac",
-			 mac_json(nb), "state", states[state_of(nb)].name, "adj", adj,
+			 nb_mac_json(nb), "state", states[state_of(nb)].name, "adj", adj,
 			 "use", nb_is_watched(nb) ? "nexthop" : "host");
 }
 
@@ -78,10 +82,61 @@ is_wanted(const struct msg_query *q, const struct nb *nb)
 	       (q->prefix.family == nb->family && prefix_covers(&q->prefix, &nb->addr));
 }
 
-static json_t *
-interface_row(const struct link *l)
+static void
+set(json_t *row, const char *key, json_t *value)
 {
-	json_t *addresses = json_array();
+	json_object_set_new(row, key, value);
+}
+
+static void
+set_count(json_t *row, const char *key, uint64_t count)
+{
+	set(row, key, json_integer((json_int_t)count));
+}
+
+/* Null for one that is all zero. */
+static json_t *
+source_json(uint8_t family, const struct ipaddr *addr)
+{
+	static const struct ipaddr none;
+	char text[PREFIX_STRLEN];
+
+	return ipaddr_equal(addr, &none) ? json_null()
+					 : json_string(ipaddr_str(addr, family, text));
+}
+
+/* What a port has in `show ports`, of a VLAN. */
+static void
+add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
+{
+	const struct if_counters *base = &n->iface[fi->ifidx].base;
+	struct ipaddr src4 = ipaddr_from_v4(fi->src4);
+	struct if_counters c;
+	char text[16];
+
+	/* Outermost first. */
+	if (fi->n_tags == 1)
+		snprintf(text, sizeof(text), "%u", fi->tag[0].id);
+	else
+		snprintf(text, sizeof(text), "%u.%u", fi->tag[0].id, fi->tag[1].id);
+	/* Its number may have been another's before. */
+	counters_port(fi->ifidx, &c);
+	set(row, "vlan", json_string(text));
+	set(row, "on", json_string(n->iface[fi->port].port->name));
+	set(row, "mac", mac_json(fi->mac));
+	set(row, "mtu", json_integer(fi->mtu_bytes));
+	set(row, "addresses4", source_json(4, &src4));
+	set(row, "addresses6", source_json(6, &fi->src6));
+	set_count(row, "rx_packets", c.rx_packets - base->rx_packets);
+	set_count(row, "rx_bytes", c.rx_bytes - base->rx_bytes);
+	set_count(row, "tx_packets", c.tx_packets - base->tx_packets);
+	set_count(row, "tx_bytes", c.tx_bytes - base->tx_bytes);
+}
+
+static json_t *
+interface_row(const struct neigh *n, const struct link *l)
+{
+	json_t *addresses = json_array(), *row;
 	char text[PREFIX_STRLEN + 4];
 	struct local *a;
 
@@ -94,19 +149,23 @@ interface_row(const struct link *l)
 			 ipaddr_str(&addr, a->addr.family, plain), a->addr.plen);
 		json_array_append_new(addresses, json_string(text));
 	}
-	return json_pack("{s:s, s:I, s:b, s:b, s:o}", "name", l->name, "ifindex",
-			 (json_int_t)l->ifindex, "port", l->ifidx != 0, "up",
-			 l->told && l->told_up, "addresses", addresses);
+	row = json_pack("{s:s, s:I, s:b, s:b, s:o, s:n}", "name", l->name, "ifindex",
+			(json_int_t)l->ifindex, "port",
+			l->ifidx != 0 && l->ifidx < PORT_MAX, "up", l->told && l->told_up,
+			"addresses", addresses, "vlan");
+	if (l->ifidx >= PORT_MAX)
+		add_vlan(row, n, fib_iface(n->fib, l->ifidx));
+	return row;
 }
 
-/* All of them: they are few. */
+/* All of them: some thousand at most. */
 static void
 list_interfaces(const struct neigh *n, struct msg_query *q)
 {
 	for (unsigned int i = 0; i < LINK_CHAINS; i++)
 		for (const struct link *l = n->link[i]; l != NULL; l = l->next)
 			if (l->known)
-				json_array_append_new(q->rows, interface_row(l));
+				json_array_append_new(q->rows, interface_row(n, l));
 }
 
 /* One row: how many there are, by family and state, and how many hold packets back. */

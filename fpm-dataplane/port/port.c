@@ -446,3 +446,18 @@ port_set_mac(const struct port *port, const uint8_t mac[6])
 	pthread_mutex_unlock(&control[port->port_id]);
 	return rc;
 }
+
+int
+port_add_mac(const struct port *port, const uint8_t mac[6])
+{
+	struct rte_ether_addr addr;
+	int rc;
+
+	memcpy(addr.addr_bytes, mac, sizeof(addr.addr_bytes));
+	pthread_mutex_lock(&control[port->port_id]);
+	rc = rte_eth_dev_mac_addr_add(port->port_id, &addr, 0);
+	if (rc < 0)
+		rc = rte_eth_promiscuous_enable(port->port_id);
+	pthread_mutex_unlock(&control[port->port_id]);
+	return rc;
+}

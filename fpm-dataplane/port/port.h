@@ -54,7 +54,7 @@ struct port {
 	struct rte_mempool *pool;  /* packet buffers, of all ports alike */
 };
 
-#define PORT_SLOTS (IFIDX_MAX - 1)
+#define PORT_SLOTS (PORT_MAX - 1)
 
 /* Is there a port in the slot? What it says may then be read.              [RCU reader] */
 static inline bool
@@ -108,5 +108,8 @@ bool port_link_up(const struct port *port);
 /* Give the device a new MTU or MAC; -ENOTSUP where it cannot.          [neigh] */
 int port_set_mtu(const struct port *port, unsigned int mtu_bytes);
 int port_set_mac(const struct port *port, const uint8_t mac[6]);
+
+/* Have the device accept frames to one more MAC, or to any where it cannot. */
+int port_add_mac(const struct port *port, const uint8_t mac[6]);
 
 #endif

@@ -13,6 +13,7 @@
 #include <rte_mbuf.h>
 
 #include "base/inet.h"
+#include "fib/fib.h"
 
 #define L2_LEN 14
 
@@ -119,12 +120,25 @@ matches_ip(const struct watch_filter *f, const uint8_t *ip, unsigned int len,
 }
 
 static bool
+is_tag(uint16_t type)
+{
+	return type == VLAN_C_TYPE || type == VLAN_S_TYPE;
+}
+
+static bool
 matches(const struct watch_filter *f, const uint8_t *frame, unsigned int len)
 {
+	unsigned int tag = 0;
 	uint16_t type;
 
 	if (!f->packet)
 		return true;
+	/* What is about to be sent has its tags. */
+	while (len >= L2_LEN + 4 && tag < 2 && is_tag(get_be16(frame + 12))) {
+		frame += 4;
+		len -= 4;
+		tag++;
+	}
 	if (len < L2_LEN + 20)
 		return false;
 	type = get_be16(frame + 12);

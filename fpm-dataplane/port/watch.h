@@ -88,7 +88,7 @@ struct watch_record {
 	uint8_t log2_buckets;
 	bool looked_up;        /* group, path, flow_hash and log2_buckets hold something */
 	uint8_t via_family;    /* of the next hop; 0: none */
-	uint8_t rewritten[23]; /* first octets of the frame as it leaves, when it does */
+	uint8_t rewritten[23]; /* first octets of the frame as it leaves, tags left out */
 	struct ipaddr via;
 	alignas(8) uint8_t frame[WATCH_SNAP_MAX];
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/inet.h"
+#include "port/vlan.h"
 #include "punt/internal.h"
 
 /* Nowhere to go: its sender is told, unless that is us. */
@@ -22,7 +23,7 @@ send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated, fib
 	uint64_t hop)
 {
 	const struct fib_iface *out = fib_iface(p->fib, hop & 0xffff);
-	uint8_t *eth = rte_pktmbuf_mtod(m, uint8_t *), *ip = l3_of(m);
+	uint8_t *eth, *ip = l3_of(m);
 	unsigned int len = family == 4 ? get_be16(ip + 2) : 40u + get_be16(ip + 4);
 	uint64_t mac = __builtin_bswap64(hop);
 	uint8_t *ttl = family == 4 ? ip + 8 : ip + 7;
@@ -46,11 +47,12 @@ send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated, fib
 			(*ttl)--;
 		counter_add(&p->count->forwarded[family == 6], 1);
 	}
-	memcpy(eth, &mac, 6);
-	memcpy(eth + 6, out->mac, 6);
-	put_be16(eth + 12, family == 4 ? 0x0800 : 0x86dd);
+	put_be16(ip - 2, family == 4 ? 0x0800 : 0x86dd);
 	if (rte_pktmbuf_pkt_len(m) > L2_LEN + len)
 		rte_pktmbuf_trim(m, (uint16_t)(rte_pktmbuf_pkt_len(m) - L2_LEN - len));
+	eth = vlan_push(m, out);
+	memcpy(eth, &mac, 6);
+	memcpy(eth + 6, out->mac, 6);
 	punt_inject(p, m, out->ifidx);
 }
 

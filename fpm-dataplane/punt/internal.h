@@ -106,8 +106,11 @@ void icmp_error(struct punt *p, struct rte_mbuf *m, uint8_t type, uint8_t code,
 /* The error that belongs to a drop reason. Keeps `m`. */
 void icmp_for_drop(struct punt *p, struct rte_mbuf *m, enum reason cause);
 
-/* Whom does the kernel speak with? One frame of its own, about to be sent on `ifidx`. */
-void learn_peer(struct punt *p, const uint8_t *frame, uint32_t len, uint16_t ifidx);
+/*
+ * Whom does the kernel speak with? One frame of its own, from the TAP of port `ifidx`.
+ * Returns the interface that it leaves by: the port, or a VLAN on it.
+ */
+uint16_t learn_peer(struct punt *p, const uint8_t *frame, uint32_t len, uint16_t ifidx);
 
 /* Cut an IPv4 packet to fit `mtu` and send the pieces; takes `m`. */
 void fragment_and_send(struct punt *p, struct rte_mbuf *m, uint16_t mtu);

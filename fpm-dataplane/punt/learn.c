@@ -6,6 +6,7 @@
  */
 #include "base/inet.h"
 #include "base/peers.h"
+#include "port/vlan.h"
 #include "punt/internal.h"
 
 struct frame {
@@ -114,16 +115,17 @@ learn_ip(const struct frame *f)
 	}
 }
 
-void
-learn_peer(struct punt *p, const uint8_t *frame, uint32_t len, uint16_t ifidx)
+/* The frame as one of an interface, `at` octets before its EtherType. */
+static void
+learn_frame(struct punt *p, const uint8_t *frame, uint32_t len, uint16_t ifidx,
+	    unsigned int at)
 {
-	struct frame f = {.p = p, .l2 = frame, .l3 = frame + L2_LEN, .ifidx = ifidx};
+	struct frame f = {.p = p, .l2 = frame, .l3 = frame + at + 2, .ifidx = ifidx};
 	uint16_t type;
 	unsigned int head, total;
 
-	if (len < L2_LEN + 28)
-		return;
-	type = get_be16(frame + 12);
+	len -= at + 2;
+	type = get_be16(frame + at);
 	f.now_s = policer_seconds(policer_ticks());
 	if (type == 0x0806) {
 		/* RFC 826: a request names the address that is asked for. */
@@ -141,7 +143,7 @@ learn_peer(struct punt *p, const uint8_t *frame, uint32_t len, uint16_t ifidx)
 		f.remote = f.l3 + 16;
 		if ((get_be16(f.l3 + 6) & 0x1fff) != 0)
 			return; /* a later fragment: ports were in the first */
-	} else if (type == 0x86dd && len >= L2_LEN + 40) {
+	} else if (type == 0x86dd && len >= 40) {
 		f.family = 6;
 		head = 40;
 		total = 40u + get_be16(f.l3 + 4);
@@ -151,11 +153,22 @@ learn_peer(struct punt *p, const uint8_t *frame, uint32_t len, uint16_t ifidx)
 	} else {
 		return;
 	}
-	if (total > len - L2_LEN)
-		total = len - L2_LEN;
+	if (total > len)
+		total = len;
 	if (head < 20 || head > total)
 		return;
 	f.l4 = f.l3 + head;
 	f.room = total - head;
 	learn_ip(&f);
+}
+
+uint16_t
+learn_peer(struct punt *p, const uint8_t *frame, uint32_t len, uint16_t ifidx)
+{
+	unsigned int at;
+
+	ifidx = vlan_find(p->fib, ifidx, frame, len, &at);
+	if (len >= at + 2 + 28)
+		learn_frame(p, frame, len, ifidx, at);
+	return ifidx;
 }

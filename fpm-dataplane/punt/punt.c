@@ -153,7 +153,8 @@ static void
 on_link(struct punt *p, const struct msg_link *link)
 {
 	/* Reading stopped when the TAP was down. */
-	if (link->ifidx != 0 && !link->gone && p->tap_io[link->ifidx - 1].data != NULL)
+	if (link->ifidx != 0 && link->ifidx < PORT_MAX && !link->gone &&
+	    p->tap_io[link->ifidx - 1].data != NULL)
 		tap_watch(p, link->ifidx - 1u, true);
 }
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "port/vlan.h"
 #include "punt/internal.h"
 
 #define L2_BYTES_MAX 22u /* Ethernet header and two VLAN tags */
@@ -13,11 +14,13 @@
 void
 tap_deliver(struct punt *p, struct rte_mbuf *m)
 {
-	uint16_t ifidx = packet_meta(m)->in_ifidx;
-	struct port *port = ifidx == 0 ? NULL : &p->conf.port[ifidx - 1];
-	uint32_t len = rte_pktmbuf_pkt_len(m);
+	const struct fib_iface *in = fib_iface(p->fib, packet_meta(m)->in_ifidx);
+	struct port *port = in == NULL ? NULL : &p->conf.port[in->port - 1];
 	const void *frame;
+	uint32_t len;
 
+	vlan_restore(m, in);
+	len = rte_pktmbuf_pkt_len(m);
 	if (len > LINEAR_BYTES) {
 		punt_drop(p, m, DROP_l2_short);
 		return;
@@ -76,9 +79,10 @@ on_tap(struct ev_loop *loop, ev_io *io, int revents)
 			punt_drop(p, m, DROP_mtu);
 			continue;
 		}
-		learn_peer(p, rte_pktmbuf_mtod(m, uint8_t *), (uint32_t)len, port->ifidx);
 		counter_add(&p->count->from_kernel, 1);
-		punt_inject(p, m, port->ifidx);
+		punt_inject(p, m,
+			    learn_peer(p, rte_pktmbuf_mtod(m, uint8_t *), (uint32_t)len,
+				       port->ifidx));
 	}
 }
 

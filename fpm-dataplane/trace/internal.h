@@ -23,7 +23,7 @@
 /* Ports that a file has a block of already. */
 struct pcapng_ports {
 	unsigned int n;
-	uint16_t block[IFIDX_MAX]; /* by ifidx: number of its block from 1, 0: none */
+	uint16_t block[PORT_MAX]; /* by ifidx: number of its block from 1, 0: none */
 };
 
 /* Octets that grow; memory out aborts, as for messages. */

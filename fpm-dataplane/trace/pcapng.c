@@ -137,6 +137,9 @@ static uint32_t
 block_of(struct octets *out, struct pcapng_ports *known, const struct trace_conf *conf,
 	 uint16_t ifidx)
 {
+	/* A VLAN's frames are its port's. */
+	if (ifidx >= PORT_MAX)
+		ifidx = fib_iface(conf->fib, ifidx)->port;
 	if (ifidx >= 1 && ifidx <= conf->n_port && known->block[ifidx] == 0 &&
 	    port_is_there(&conf->port[ifidx - 1]))
 		interface_block(out, known, &conf->port[ifidx - 1]);

@@ -24,6 +24,11 @@ set(json_t *row, const char *key, json_t *value)
 static json_t *
 port_name(const struct trace *t, uint16_t ifidx)
 {
+	const struct fib_iface *vlan =
+		ifidx < PORT_MAX ? NULL : fib_iface(t->conf.fib, ifidx);
+
+	if (vlan != NULL)
+		return json_string(vlan->name);
 	for (unsigned int i = 0; i < t->conf.n_port; i++)
 		if (ifidx != 0 && t->conf.port[i].ifidx == ifidx)
 			return json_string(t->conf.port[i].name);

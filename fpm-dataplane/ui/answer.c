@@ -18,6 +18,7 @@
 
 #include "base/fpm_event.h"
 #include "base/log.h"
+#include "fib/fib.h"
 #include "base/service.h"
 
 const struct refusal_info refusal_info[N_REFUSAL] = {
@@ -71,8 +72,16 @@ ask_trace(struct answer *a)
 		if (port_is_there(&conf->port[i]) &&
 		    strcmp(conf->port[i].name, a->req.port) == 0)
 			ifidx = conf->port[i].ifidx;
+	for (unsigned int i = PORT_MAX; i < IFIDX_MAX && ifidx == 0; i++) {
+		const struct fib_iface *vlan = fib_iface(conf->fib, i);
+
+		if (vlan != NULL && vlan->ifindex != 0 &&
+		    strcmp(vlan->name, a->req.port) == 0)
+			ifidx = (uint16_t)i;
+	}
 	if (a->req.port[0] != '\0' && ifidx == 0) {
-		refuse(a, REFUSED_MISSING, "no such port; `fpmctl show ports` lists them");
+		refuse(a, REFUSED_MISSING,
+		       "no such port, nor VLAN: `fpmctl show interfaces` lists them");
 		return;
 	}
 	mw = msg_new(MSG_QUERY, sizeof(*mw));

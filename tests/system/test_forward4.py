@@ -358,13 +358,36 @@ def test_a_directed_broadcast_beyond_the_connected_subnets_is_a_unicast(dut, lan
     dut.forwarded(lan, lan.probe("198.51.100.255"), wan)
 
 
+# 7; 0 below another tag; 7 below a priority; a service tag; one cut short.
+TAGS = [
+    b"\x81\0\0\x07",
+    b"\x81\0\0\x07\x81\0\0\0",
+    b"\x81\0\xa0\0\x81\0\0\x07",
+    b"\x88\xa8\0\x07",
+    b"\x81\0\x0f\xff",
+]
+
+
 def test_a_tagged_packet_is_not_routed_as_if_it_had_no_tag(dut, lan, wan):
-    """IEEE 802.1Q: another VLAN is another link; it is the kernel's until there are VLANs."""
+    """IEEE 802.1Q: another VLAN is another link, and one without an interface is nobody's."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    data = bytes(lan.probe(HOST))
+    tagged = [data[:12] + tag + data[12:] for tag in TAGS]
+
+    assert dut.not_forwarded(lan, *tagged) == {"vlan_unknown": len(TAGS)}
+
+
+@pytest.mark.parametrize("priority", [0, 5])
+def test_a_tag_with_a_priority_and_no_vlan_is_none(dut, lan, wan, priority):
+    """IEEE 802.1Q, 9.6: a frame with id 0 belongs to no VLAN; it leaves without the tag."""
     dut.route(NET, via=wan.peer4, wire=wan)
     probe = lan.probe(HOST)
     data = bytes(probe)
 
-    assert dut.not_forwarded(lan, data[:12] + b"\x81\0\0\x07" + data[12:]) == {}
+    lan.send(data[:12] + bytes([0x81, 0, priority << 5, 0]) + data[12:])
+
+    out = wan.expect(token_of(probe))
+    assert out.type == 0x0800 and out[IP].ttl == 63
 
 
 def test_a_far_end_of_a_point_to_point_address_is_a_host(dut, lan, wan):

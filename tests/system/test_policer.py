@@ -35,7 +35,7 @@ CLASSES = {
     "later fragment over IPv6": "fragment", "fragment of an OSPF update": "control-new",
     "destination options for us": "local", "GRE": "local", "802.1X": "l2",
     "multicast beyond the link": "group", "multicast beyond the link over IPv6": "group",
-    "broadcast of our subnet": "group", "spanning tree": "l2", "VLAN": "group",
+    "broadcast of our subnet": "group", "spanning tree": "l2", "VLAN 0": "local",
 }  # fmt: skip
 
 

@@ -297,29 +297,13 @@ def frames_for_us(lan):
             Ether(dst="01:80:c2:00:00:03", src=lan.mac, type=0x888E) / Raw(token()),
             "l2_control",
         ),
-        "VLAN": (
-            Ether(src=lan.mac, dst=lan.port_mac)
-            / Dot1Q(vlan=7, prio=5)
-            / ip
-            / UDP(dport=9, chksum=1)
-            / Raw(token()),
-            "not_ip",
-        ),
-        "VLAN, through": (
-            Ether(src=lan.mac, dst=lan.port_mac)
-            / Dot1Q(vlan=7)
-            / to("192.0.2.66")
-            / UDP(dport=9, chksum=1)
-            / Raw(token()),
-            "not_ip",
-        ),
         "VLAN 0": (
             Ether(src=lan.mac, dst=lan.port_mac)
             / Dot1Q(vlan=0, prio=6)
             / ip
             / UDP(dport=9, chksum=1)
             / Raw(token()),
-            "not_ip",
+            "local",
         ),
         "LLDP": (Ether(LLDP + bytes(6) + b"\x88\xcc") / Raw(token()), "l2_control"),
         "IS-IS": (
@@ -377,7 +361,7 @@ NAMES = [
     "fragment of an OSPF update", "destination options for us", "routing header 0 for us",
     "source route for us", "GRE", "wrong UDP checksum", "multicast beyond the link",
     "multicast beyond the link over IPv6", "broadcast of our subnet", "spanning tree",
-    "802.1X", "VLAN", "VLAN, through", "VLAN 0", "OSPF hello in a unicast frame",
+    "802.1X", "VLAN 0", "OSPF hello in a unicast frame",
     "OSPFv3 hello in a unicast frame", "DHCP discover in a unicast frame",
 ]  # fmt: skip
 

@@ -47,6 +47,12 @@ port_set_mac(const struct port *port, const uint8_t mac[6])
 	return 0;
 }
 
+int
+port_add_mac(const struct port *port, const uint8_t mac[6])
+{
+	return 0;
+}
+
 struct inbox {
 	struct worker w; /* prepared, never started */
 	struct msg *m[MSGS_MAX];

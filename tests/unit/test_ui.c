@@ -217,7 +217,7 @@ what_is_not_understood_gets_a_sentence(void **state)
 		{"{\"trace\": {\"reason\": \"x\"}}",
 		 "no such reason; `fpmctl show counters all` lists them"},
 		{"{\"trace\": {\"port\": \"eth9\"}}",
-		 "no such port; `fpmctl show ports` lists them"},
+		 "no such port, nor VLAN: `fpmctl show interfaces` lists them"},
 		{"{\"capture\": {\"points\": [\"up\"]}}", "points are rx, tx and drop"},
 		{"{\"explain\": {}}", "explain needs a port"},
 		{"{\"explain\": {\"port\": \"wan0\", \"frame\": \"0g\"}}",

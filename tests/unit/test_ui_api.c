@@ -163,7 +163,7 @@ what_is_not_understood_gets_a_status_and_a_sentence(void **state)
 		{"GET /v1/routes?prefix=10.0.0.0/33" CLOSE, 400,
 		 "'10.0.0.0/33' is not an address or prefix"},
 		{"GET /v1/trace?port=eth9" CLOSE, 404,
-		 "no such port; `fpmctl show ports` lists them"},
+		 "no such port, nor VLAN: `fpmctl show interfaces` lists them"},
 		{"GET /v1/trace?proto=tcp" CLOSE, 400, "proto is 0 to 255"},
 		{"GET /v1/explain" CLOSE, 400, "explain needs a port"},
 		{"GET /v1/config?x=1" CLOSE, 400, "this takes no parameters"},

@@ -11,7 +11,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import guest  # noqa: E402
-from lib import links  # noqa: E402
+from lib.links import FAR_SLOT, PORT_SLOT, far_mac, port_mac  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(guest.HERE))
 NO_TESTS = 5  # pytest: nothing was left to run
@@ -49,10 +49,10 @@ def wires(model, more):
         argv += [
             "-netdev", f"tap,id=p{n},ifname=p{n},{tap}" + (",queues=2" if multi else ""),
             "-netdev", f"tap,id=f{n},ifname=f{n},{tap}",
-            "-device", f"{model},id=port{n},netdev=p{n},mac={links.port_mac(n)},"
-            f"addr={links.PORT_SLOT + n:#x}{more}",
-            "-device", f"virtio-net-pci,id=far{n},netdev=f{n},mac={links.far_mac(n)},"
-            f"addr={links.FAR_SLOT + n:#x}",
+            "-device", f"{model},id=port{n},netdev=p{n},mac={port_mac(n)},"
+            f"addr={PORT_SLOT + n:#x}{more}",
+            "-device", f"virtio-net-pci,id=far{n},netdev=f{n},mac={far_mac(n)},"
+            f"addr={FAR_SLOT + n:#x}",
         ]  # fmt: skip
     return "\n".join(setup), argv
 
@@ -97,6 +97,16 @@ export FDP_LINKS=nics FDP_DEB='{ROOT}/build/deb/fpm-dataplane_*.deb' PYTHONDONTW
     return guest.run(kernel, log, command, devices, network, systemd=True, cpus=cpus)
 
 
+def links(kernel, words):
+    """Kinds of links that need a kernel which has them; wires are veths."""
+    command = f"""
+cd {ROOT}
+export PYTHONDONTWRITEBYTECODE=1
+{PYTEST} tests/vm/test_vlan.py {words}
+"""
+    return guest.run(kernel, f"{ROOT}/build/vm/links.log", command, seconds=360)
+
+
 def main(words=""):
     """Returns the exit code. `words` chooses tests, as pytest's -k does."""
     reason = guest.why_not()
@@ -115,6 +125,7 @@ def main(words=""):
     systemd = functools.partial(packaged, kernel, choose)
     parts["service"] = functools.partial(systemd, "service", "e1000e")
     parts["manual"] = functools.partial(systemd, "manual", "virtio-net-pci", VIRTIO, 3)
+    parts["links"] = functools.partial(links, kernel, choose)
     said, failed = [], False
     for name, part in parts.items():
         print(f"--- {name}", flush=True)

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * VLAN interfaces that the kernel has on a port's TAP, or on such a VLAN: each becomes an
+ * interface of the dataplane as soon as it is heard of, with a number of its own. Runs in
+ * neigh. What the kernel says of it (state, MTU, MAC, addresses, neighbours) goes the way of a
+ * port's; here is only where it is found by tag, and its number.
+ *
+ * Numbers are given out in turns, and again only when no forwarder and no neighbour can have
+ * the old one: a frame that still waits somewhere is then dropped, not sent by another VLAN.
+ */
+#include "neigh/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+static unsigned int
+depth(const struct neigh *n, uint16_t ifidx)
+{
+	const struct iface *ifc = &n->iface[ifidx];
+
+	return ifc->on == 0 ? 0 : 1 + depth(n, ifc->on);
+}
+
+/* A number for a new one; 0: all are in use. */
+static uint16_t
+number_take(struct neigh *n)
+{
+	for (unsigned int tries = 0; tries < IFIDX_MAX - PORT_MAX; tries++) {
+		uint16_t i = n->next_vlan;
+
+		n->next_vlan = i + 1 < IFIDX_MAX ? i + 1 : PORT_MAX;
+		if (n->iface[i].port == NULL && !n->iface[i].resting && n->n_nb_on[i] == 0)
+			return i;
+	}
+	return 0;
+}
+
+/* The table of what is on an interface; once made it stays. NULL: no memory. */
+static struct fib_vlans *
+table_of(struct neigh *n, uint16_t ifidx)
+{
+	struct fib_vlans *t =
+		atomic_load_explicit(&n->fib->vlans[ifidx], memory_order_relaxed);
+
+	if (t == NULL) {
+		t = calloc(1, sizeof(*t));
+		/* Release: who sees it sees it empty. */
+		atomic_store_explicit(&n->fib->vlans[ifidx], t, memory_order_release);
+	}
+	return t;
+}
+
+static const char *
+type_name(uint16_t type)
+{
+	return type == VLAN_S_TYPE ? "802.1ad" : "802.1Q";
+}
+
+uint16_t
+vlan_add(struct neigh *n, const struct kmon_link *kl)
+{
+	uint16_t on = kl->vlan_on == 0 ? 0 : iface_by_ifindex(n, kl->vlan_on), ifidx = 0;
+	struct fib_vlans *table;
+	const char *why;
+
+	if (on == 0)
+		return 0;
+	if (kl->vlan_id == 0)
+		why = "id 0 is a priority, no vlan";
+	else if (depth(n, on) == VLAN_TAGS)
+		why = "a third tag is not supported";
+	else if ((table = table_of(n, on)) == NULL)
+		why = "no memory";
+	else if ((ifidx = number_take(n)) == 0)
+		why = "too many";
+	else
+		why = NULL;
+	if (why != NULL) {
+		log_warn("neigh: vlan is not forwarded dev=%s id=%u (%s)", kl->name,
+			 kl->vlan_id, why);
+		return 0;
+	}
+	n->iface[ifidx] = (struct iface){.port = n->iface[on].port,
+					 .on = on,
+					 .forward4 = true,
+					 .forward6 = true,
+					 .tap = *kl,
+					 .present = true};
+	counters_port(ifidx, &n->iface[ifidx].base);
+	if (ifidx >= n->iface_end)
+		n->iface_end = ifidx + 1;
+	iface_publish(n, ifidx);
+	/* Release: who finds the number finds the interface. */
+	atomic_store_explicit(&table->ifidx[kl->vlan_type == VLAN_S_TYPE][kl->vlan_id],
+			      ifidx, memory_order_release);
+	log_info("neigh: vlan dev=%s port=%s tag=%s id=%u", kl->name,
+		 n->iface[ifidx].port->name, type_name(kl->vlan_type), kl->vlan_id);
+	return ifidx;
+}
+
+void
+vlan_mac(const struct neigh *n, const struct iface *ifc)
+{
+	const struct iface *port = &n->iface[ifc->port->ifidx];
+	int rc;
+
+	if (memcmp(ifc->tap.mac, port->dev_mac, sizeof(port->dev_mac)) == 0)
+		return;
+	rc = port_add_mac(ifc->port, ifc->tap.mac);
+	if (rc < 0)
+		log_warn("neigh: device does not take the mac of a vlan dev=%s port=%s "
+			 "error=%s",
+			 ifc->tap.name, ifc->port->name, strerror(-rc));
+}
+
+struct rest {
+	struct grave grave;
+	uint16_t ifidx;
+};
+
+static void
+rested(struct neigh *n, struct grave *g)
+{
+	struct rest *r = caa_container_of(g, struct rest, grave);
+
+	n->iface[r->ifidx].resting = false;
+	free(r);
+}
+
+void
+vlan_remove(struct neigh *n, uint16_t ifidx)
+{
+	struct iface *ifc = &n->iface[ifidx];
+	struct fib_vlans *table = table_of(n, ifc->on);
+	struct rest *r = calloc(1, sizeof(*r));
+
+	if (r == NULL)
+		abort(); /* two dozen octets */
+	log_info("neigh: vlan gone dev=%s port=%s", ifc->tap.name, ifc->port->name);
+	atomic_store_explicit(
+		&table->ifidx[ifc->tap.vlan_type == VLAN_S_TYPE][ifc->tap.vlan_id], 0,
+		memory_order_release);
+	nb_forget_iface(n, ifidx);
+	ifc->present = false;
+	/* The last copy stays: a forwarder between two stages finds it, and sends nothing. */
+	iface_refresh(n, ifidx);
+	iface_addresses_changed(n, ifidx);
+	*ifc = (struct iface){.resting = true};
+	r->ifidx = ifidx;
+	neigh_retire(n, &r->grave, rested);
+}

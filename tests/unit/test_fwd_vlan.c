@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames with tags before the walk: told apart by VLAN, untagged, tagged, put back.
+ *
+ * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
+ * link: fpm-dataplane/port/rxq.c
+ * link: poptrie/
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "fwd/burst.h"
+#include "port/vlan.h"
+
+#define PORT  1
+#define ONE   (PORT_MAX)      /* 100 on the port */
+#define OUTER (PORT_MAX + 7)  /* service tag 20 on it */
+#define INNER (IFIDX_MAX - 1) /* 30 within that */
+#define BYTES 80
+
+/* A frame as it came, where it came from, and in what memory. */
+static struct {
+	struct rte_mbuf m;
+	uint8_t memory[64 + BYTES];
+	uint8_t said[BYTES];
+} came[BURST_MAX];
+
+static struct fwd fwd;
+static struct burst burst;
+static struct counters count;
+static struct {
+	uint16_t ifidx;
+	unsigned int n;
+	struct rte_mbuf *m[BURST_MAX];
+} walked[BURST_MAX];
+static unsigned int n_walked;
+
+static void
+iface_make(struct fib *fib, uint16_t ifidx, uint8_t n_tags, struct fib_tag a,
+	   struct fib_tag b)
+{
+	struct fib_iface *i = calloc(1, sizeof(*i));
+
+	i->ifidx = ifidx;
+	i->port = PORT;
+	i->n_tags = n_tags;
+	i->tag[0] = a;
+	i->tag[1] = b;
+	fib->iface[ifidx] = i;
+}
+
+static void
+on(struct fib *fib, uint16_t ifidx, uint16_t type, uint16_t id, uint16_t vlan)
+{
+	if (fib->vlans[ifidx] == NULL)
+		fib->vlans[ifidx] = calloc(1, sizeof(struct fib_vlans));
+	fib->vlans[ifidx]->ifidx[type == VLAN_S_TYPE][id] = vlan;
+}
+
+static int
+up(void **state)
+{
+	const struct fib_tag c100 = {VLAN_C_TYPE, 100}, s20 = {VLAN_S_TYPE, 20},
+			     c30 = {VLAN_C_TYPE, 30}, none = {0};
+	struct fib *fib;
+
+	urcu_qsbr_register_thread();
+	assert_int_equal(fib_create(&fib, &(struct fib_conf){0}), 0);
+	iface_make(fib, PORT, 0, none, none);
+	iface_make(fib, ONE, 1, c100, none);
+	iface_make(fib, OUTER, 1, s20, none);
+	iface_make(fib, INNER, 2, s20, c30);
+	on(fib, PORT, VLAN_C_TYPE, 100, ONE);
+	on(fib, PORT, VLAN_S_TYPE, 20, OUTER);
+	on(fib, OUTER, VLAN_C_TYPE, 30, INNER);
+	fwd = (struct fwd){.fib = fib, .count = &count};
+	memset(&count, 0, sizeof(count));
+	burst.fwd = &fwd;
+	burst.ifidx = PORT;
+	burst.n = 0;
+	n_walked = 0;
+	*state = fib;
+	return 0;
+}
+
+static int
+down(void **state)
+{
+	fib_destroy(*state);
+	urcu_qsbr_unregister_thread();
+	return 0;
+}
+
+/* One more frame in the burst: MACs, `tags` (octets of them), IPv4, a number to know it by. */
+static void
+put(const uint8_t *tags, unsigned int n)
+{
+	unsigned int i = burst.n++;
+	struct rte_mbuf *m = &came[i].m;
+	uint8_t *f = came[i].said;
+
+	memset(f, 0, BYTES);
+	memcpy(f, "\2\0\0\0\0\1\2\0\0\0\0\2", VLAN_AT);
+	memcpy(f + VLAN_AT, tags, n);
+	put_be16(f + VLAN_AT + n, 0x0800);
+	f[BYTES - 1] = (uint8_t)i;
+	memcpy(came[i].memory + 64, f, BYTES);
+	*m = (struct rte_mbuf){.buf_addr = came[i].memory, .data_off = 64};
+	m->data_len = BYTES;
+	m->pkt_len = BYTES;
+	burst.m[i] = m;
+}
+
+#define PUT(tags) put((const uint8_t *)(tags), sizeof(tags) - 1)
+
+static const uint8_t *
+frame(const struct rte_mbuf *m)
+{
+	return rte_pktmbuf_mtod(m, const uint8_t *);
+}
+
+static void
+walk(struct burst *b)
+{
+	walked[n_walked].ifidx = b->ifidx;
+	walked[n_walked].n = b->n;
+	memcpy(walked[n_walked++].m, b->m, b->n * sizeof(b->m[0]));
+}
+
+static void
+split(void)
+{
+	burst_look(&burst);
+	fwd_split(&burst, walk);
+}
+
+static void
+assert_walk(unsigned int at, uint16_t ifidx, unsigned int n)
+{
+	assert_true(at < n_walked);
+	assert_int_equal(walked[at].ifidx, ifidx);
+	assert_int_equal(walked[at].n, n);
+}
+
+static void
+a_burst_is_told_apart_by_interface_in_order(void **state)
+{
+	PUT("");
+	PUT("\x81\0\0\x64");
+	PUT("\x88\xa8\0\x14\x81\0\0\x1e");
+	PUT("\x81\0\0\x65");
+	PUT("\x81\0\xa0\x64");
+	PUT("");
+
+	split();
+
+	assert_int_equal(n_walked, 3);
+	assert_walk(0, PORT, 3);
+	assert_int_equal(frame(walked[0].m[1])[13],
+			 0); /* 101 is nobody's: its tag is there */
+	assert_int_equal(get_be16(frame(walked[0].m[1]) + VLAN_AT), VLAN_C_TYPE);
+	assert_walk(1, ONE, 2);
+	assert_walk(2, INNER, 1);
+	for (unsigned int w = 1; w < 3; w++)
+		for (unsigned int i = 0; i < walked[w].n; i++) {
+			assert_int_equal(get_be16(frame(walked[w].m[i]) + VLAN_AT), 0x0800);
+			assert_memory_equal(frame(walked[w].m[i]), came[0].said, VLAN_AT);
+		}
+	assert_ptr_equal(walked[1].m[0], &came[1].m);
+	assert_ptr_equal(walked[1].m[1], &came[4].m);
+	assert_int_equal(count.port[ONE].rx_packets, 2);
+	assert_int_equal(count.port[ONE].rx_bytes, 2 * BYTES);
+	assert_int_equal(count.port[INNER].rx_bytes, BYTES);
+	assert_int_equal(count.port[PORT].rx_packets, 0); /* counted before */
+}
+
+static void
+a_burst_of_one_interface_walks_whole(void **state)
+{
+	for (unsigned int i = 0; i < BURST_MAX; i++)
+		PUT("\x81\0\0\x64");
+
+	split();
+
+	assert_int_equal(n_walked, 1);
+	assert_walk(0, ONE, BURST_MAX);
+}
+
+static void
+only_tags_that_lead_somewhere_are_taken(void **state)
+{
+	struct fib *fib = *state;
+
+	PUT("\x88\xa8\0\x14");                     /* of OUTER itself */
+	PUT("\x88\xa8\0\x14\x81\0\0\x1f");         /* 31 on it is nobody's */
+	PUT("\x81\0\0\x14");                       /* another type */
+	PUT("\x88\xa8\0\x14\x81\0\0\x1e\x81\0\0"); /* a third tag is not looked at */
+	came[2].m.data_len = VLAN_AT + 3;
+
+	split();
+
+	assert_walk(0, OUTER, 2);
+	assert_int_equal(vlan_stripped(&came[1].m), 1);
+	assert_walk(1, PORT, 1);
+	assert_walk(2, INNER, 1);
+	fib->iface[PORT]->tag_type_lost = true;
+	burst.n = 0;
+	burst.ifidx = PORT;
+	PUT("\x81\0\0\x14");
+	split();
+	assert_walk(3, OUTER, 1);
+}
+
+static void
+what_is_put_back_is_what_came(void **state)
+{
+	struct fib *fib = *state;
+
+	PUT("\x81\0\xb0\x64");
+	PUT("\x88\xa8\xe0\x14\x81\0\x50\x1e");
+	PUT("\x88\xa8\xe0\x14\x81\0\x70\0"); /* a priority within OUTER */
+	split();
+	burst.l2[0] = rte_pktmbuf_mtod(&came[2].m, uint8_t *);
+	burst.m[0] = &came[2].m;
+	assert_true(fwd_priority_tag(&burst, 0));
+	assert_int_equal(get_be16(burst.l2[0] + VLAN_AT), 0x0800);
+
+	vlan_restore(&came[0].m, fib->iface[ONE]);
+	vlan_restore(&came[1].m, fib->iface[INNER]);
+	vlan_restore(&came[2].m, fib->iface[OUTER]);
+
+	for (unsigned int i = 0; i < 3; i++) {
+		assert_int_equal(came[i].m.pkt_len, BYTES);
+		assert_memory_equal(frame(&came[i].m), came[i].said, BYTES);
+		assert_int_equal(vlan_stripped(&came[i].m), 0);
+	}
+}
+
+static void
+tags_are_written_with_the_priority_that_came(void **state)
+{
+	struct fib *fib = *state;
+	const uint8_t *f;
+
+	PUT("\x81\0\xb0\x64");
+	PUT("");
+	split();
+
+	f = vlan_push(&came[0].m, fib->iface[INNER]);
+	assert_memory_equal(f + VLAN_AT, "\x88\xa8\xb0\x14\x81\0\xb0\x1e\x08\0", 10);
+	assert_int_equal(came[0].m.pkt_len, BYTES + 4);
+	f = vlan_push(&came[1].m, fib->iface[ONE]);
+	assert_memory_equal(f + VLAN_AT, "\x81\0\0\x64\x08\0", 6);
+	assert_int_equal(came[1].m.pkt_len, BYTES + 4);
+	f = frame(&came[0].m);
+	assert_ptr_equal(vlan_push(&came[0].m, fib->iface[PORT]), f);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_burst_is_told_apart_by_interface_in_order,
+						up, down),
+		cmocka_unit_test_setup_teardown(a_burst_of_one_interface_walks_whole, up,
+						down),
+		cmocka_unit_test_setup_teardown(only_tags_that_lead_somewhere_are_taken, up,
+						down),
+		cmocka_unit_test_setup_teardown(what_is_put_back_is_what_came, up, down),
+		cmocka_unit_test_setup_teardown(
+			tags_are_written_with_the_priority_that_came, up, down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the kernel says of a VLAN interface, as one message: this machine's kernel may have none.
+ *
+ * link: tap-bridge/
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <netlink/msg.h>
+
+#include "kmon_impl.h"
+
+#define NO_NETNS -1
+
+/* RTM_NEWLINK of interface 7 of `kind`, on interface 5 (of another namespace, if one is given). */
+static struct kmon_link
+said(const char *kind, uint16_t type, uint16_t id, int netns)
+{
+	struct ifinfomsg ifi = {.ifi_index = 7};
+	struct nl_msg *msg = nlmsg_alloc_simple(RTM_NEWLINK, 0);
+	struct kmon_change change;
+	struct nlattr *info, *data;
+
+	nlmsg_set_proto(msg, NETLINK_ROUTE);
+	assert_int_equal(nlmsg_append(msg, &ifi, sizeof(ifi), NLMSG_ALIGNTO), 0);
+	nla_put_string(msg, IFLA_IFNAME, "wan0.100");
+	nla_put_u32(msg, IFLA_LINK, 5);
+	if (netns != NO_NETNS)
+		nla_put_s32(msg, IFLA_LINK_NETNSID, netns);
+	info = nla_nest_start(msg, IFLA_LINKINFO);
+	nla_put_string(msg, IFLA_INFO_KIND, kind);
+	data = nla_nest_start(msg, IFLA_INFO_DATA);
+	nla_put_u16(msg, IFLA_VLAN_ID, id);
+	nla_put_u16(msg, IFLA_VLAN_PROTOCOL, htons(type));
+	nla_nest_end(msg, data);
+	nla_nest_end(msg, info);
+	assert_true(kmon_parse(msg, &change));
+	nlmsg_free(msg);
+	assert_int_equal(change.kind, KMON_LINK);
+	return change.item.link;
+}
+
+static void
+a_vlan_is_on_a_link_with_type_and_id(void **state)
+{
+	struct kmon_link l = said("vlan", 0x88a8, 4094, NO_NETNS);
+
+	assert_int_equal(l.ifindex, 7);
+	assert_int_equal(l.vlan_on, 5);
+	assert_int_equal(l.vlan_type, 0x88a8);
+	assert_int_equal(l.vlan_id, 4094);
+}
+
+static void
+one_on_a_link_of_another_namespace_is_on_none_of_ours(void **state)
+{
+	struct kmon_link l = said("vlan", 0x8100, 100, 0);
+
+	assert_int_equal(l.vlan_on, 0);
+}
+
+static void
+other_kinds_on_a_link_are_no_vlans(void **state)
+{
+	struct kmon_link l = said("dummy", 0x8100, 100, NO_NETNS);
+
+	assert_int_equal(l.vlan_on, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_vlan_is_on_a_link_with_type_and_id),
+		cmocka_unit_test(one_on_a_link_of_another_namespace_is_on_none_of_ours),
+		cmocka_unit_test(other_kinds_on_a_link_are_no_vlans),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""VLANs that the kernel has on a TAP are interfaces of the dataplane: IEEE 802.1Q, 802.1ad."""
+
+import contextlib
+import struct
+import time
+from types import SimpleNamespace
+
+import pytest
+from scapy.layers.inet import ICMP, IP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import ARP, Ether
+from scapy.packet import Raw
+
+from lib import netns
+from lib.wait import eventually
+from router import Router
+from wire import token, token_of
+
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+NET6, HOST6 = "2001:db8:a::/48", "2001:db8:a::9"
+PEER, PEER6 = "203.0.113.2", "2001:db8:64::2"
+# As a wire to route by.
+VLAN = SimpleNamespace(name="wan0.100", tap="wan0.100")
+INNER = SimpleNamespace(name="s.30", tap="s.30")
+C, S = 0x8100, 0x88A8
+MANY = 1000  # 4000 take the guest two minutes
+
+
+@pytest.fixture(scope="module")
+def machine():
+    """A router on veths in a kernel that has VLANs."""
+    router = Router(name="vlan")
+    with contextlib.ExitStack() as undo:
+        undo.callback(router.destroy)
+        router.build()
+        router.start()
+        yield router
+
+
+@pytest.fixture
+def router(machine):
+    """It, in its standard state: without VLANs."""
+    for row in machine.links():
+        if "link" in row:
+            machine.ip(f"link set {row['ifname']} group 7")
+    netns.command(["ip", "-n", machine.ctl, "link", "del", "group", "7"], check=False)
+    eventually(lambda: vlans(machine) == {}, 10, 0.05, "VLANs are gone")
+    machine.ready()
+    return machine
+
+
+@pytest.fixture
+def lan(router):
+    """The wire without VLANs."""
+    return router.wires["lan"]
+
+
+@pytest.fixture
+def wan(router):
+    """The wire with VLANs."""
+    return router.wires["wan"]
+
+
+def vlans(router):
+    """{name: row of `show interfaces`} of all VLANs that are interfaces of the dataplane."""
+    return {r["name"]: r for r in router.control.ask("interfaces") if r["vlan"]}
+
+
+def add(
+    router,
+    name="wan0.100",
+    on="wan0",
+    vid=100,
+    protocol="802.1Q",
+    addresses=("203.0.113.1/24", "2001:db8:64::1/64"),
+):
+    """A VLAN with addresses, up, and known to the dataplane."""
+    router.ip(
+        f"link add link {on} name {name} type vlan protocol {protocol} id {vid}",
+        f"link set {name} up",
+        *(f"addr add {a} dev {name} nodad" for a in addresses),
+    )
+
+    def there():
+        row = vlans(router).get(name)
+        return row and row["up"] and set(addresses) <= set(row["addresses"])
+
+    eventually(there, 5, 0.01, f"{name} is an interface")
+
+
+def neighbor(router, wan, address=PEER, vlan=VLAN):
+    """A static neighbour on a VLAN, the peer of the wire."""
+    row = SimpleNamespace(tap=vlan.tap, mac=wan.mac)
+    router.neighbor(address, row)
+
+
+def tagged(packet, *tags):
+    """A frame with tags: (type, id) or (type, id, priority), outermost first."""
+    data = bytes(packet)
+    words = [
+        struct.pack("!HH", kind, vid | (more[0] if more else 0) << 13)
+        for kind, vid, *more in tags
+    ]
+    return data[:12] + b"".join(words) + data[12:]
+
+
+def untagged(data, *tags):
+    """What is within these very tags, dissected."""
+    end = 12 + 4 * len(tags)
+    assert data[12:end] == tagged(bytes(12), *tags)[12:end], data[:26].hex()
+    return Ether(data[:12] + data[end:])
+
+
+def through(wire, packet, out, *tags):
+    """Send a frame; return what leaves on `out` within these tags."""
+    wire.send(packet)
+    return untagged(out.expect_raw(token_of(packet)), *tags)
+
+
+@pytest.fixture
+def vlan(router, wan):
+    """wan0.100, with a neighbour by which a host is routed."""
+    add(router)
+    for prefix, peer in ((NET, PEER), (NET6, PEER6)):
+        neighbor(router, wan, peer)
+        router.route(prefix, via=peer, wire=VLAN)
+
+
+@pytest.mark.usefixtures("vlan")
+def test_forwards_out_of_and_into_a_vlan(router, lan, wan, family):
+    host = HOST if family == 4 else HOST6
+
+    out = through(lan, lan.probe(host), wan, (C, 100))
+
+    assert (out.src, out.dst) == (wan.port_mac, wan.mac)
+    assert out.type == (0x0800 if family == 4 else 0x86DD)
+    assert (out[IP].ttl if family == 4 else out[IPv6].hlim) == 63
+    back = lan.peer4 if family == 4 else lan.peer6
+    src = PEER if family == 4 else PEER6
+    out = through(wan, tagged(wan.probe(back, src=src), (C, 100)), lan)
+    assert (out.src, out.dst) == (lan.port_mac, lan.mac)
+
+
+@pytest.mark.usefixtures("vlan")
+def test_a_priority_is_kept_from_vlan_to_vlan(router, wan):
+    """IEEE 802.1Q, 6.9.3: PCP and DEI; a frame that had no tag has priority 0."""
+    add(router, "wan0.200", vid=200, addresses=("192.0.2.193/28",))
+
+    for priority in (0, 5, 7):
+        probe = wan.probe(HOST, src="192.0.2.194")
+        through(wan, tagged(probe, (C, 200, priority)), wan, (C, 100, priority))
+
+
+@pytest.mark.usefixtures("vlan")
+def test_many_at_a_time_of_several_vlans_and_none(router, lan, wan):
+    """A burst is told apart by VLAN; each frame leaves once, by the way of its own."""
+    add(router, "wan0.200", vid=200, addresses=("192.0.2.193/28",))
+    neighbor(router, wan, "192.0.2.194", SimpleNamespace(tap="wan0.200"))
+    plain = [wan.probe(lan.peer4) for _ in range(64)]
+    one = [wan.probe(lan.peer4, src=PEER) for _ in range(64)]
+    two = [wan.probe(HOST, src="192.0.2.194") for _ in range(64)]
+    nobody = [wan.probe(lan.peer4) for _ in range(64)]
+    before = router.counters()
+
+    for a, b, c, d in zip(plain, one, two, nobody):
+        wan.send(a, tagged(b, (C, 100)), tagged(c, (C, 200)), tagged(d, (C, 300)))
+    router.fence(wan)
+
+    assert router.drops(before) == {"vlan_unknown": 64}
+    mine = lambda wire, probes: len(  # noqa: E731
+        wire.got(lambda data: token_of(data) in set(map(token_of, probes)))
+    )
+    assert mine(lan, plain) == mine(lan, one) == mine(wan, two) == 64
+    rows = vlans(router)
+    assert rows["wan0.100"]["rx_packets"] == 64 and rows["wan0.200"]["rx_packets"] == 64
+    assert rows["wan0.100"]["tx_packets"] >= 64  # the kernel says something, too
+    assert rows["wan0.100"]["rx_bytes"] == sum(len(bytes(p)) + 4 for p in one)
+
+
+def test_two_tags(router, lan, wan, family):
+    """IEEE 802.1ad: a customer's VLAN within a service's."""
+    add(router, "s.20", vid=20, protocol="802.1ad", addresses=())
+    add(router, "s.30", on="s.20", vid=30)
+    host, peer, prefix = (HOST, PEER, NET) if family == 4 else (HOST6, PEER6, NET6)
+    neighbor(router, wan, peer, INNER)
+    router.route(prefix, via=peer, wire=INNER)
+    tags = (S, 20), (C, 30)
+
+    through(lan, lan.probe(host), wan, *tags)
+
+    back = lan.peer4 if family == 4 else lan.peer6
+    through(wan, tagged(wan.probe(back, src=peer), *tags), lan)
+    assert vlans(router)["s.30"]["vlan"] == "20.30"
+    for wrong in ([(S, 20), (C, 31)], [(S, 21), (C, 30)], [*tags, (C, 1)]):
+        assert router.not_forwarded(wan, tagged(wan.probe(back, src=peer), *wrong)) == {
+            "vlan_unknown": 1
+        }
+
+
+def test_a_vlan_that_goes_is_nobodys(router, lan, wan):
+    """At once, with its neighbours and routes; another one takes the id."""
+    add(router)
+    neighbor(router, wan)
+    router.route(NET, via=PEER, wire=VLAN)
+    probe = tagged(wan.probe(lan.peer4, src=PEER), (C, 100))
+
+    router.ip("link del wan0.100")
+    eventually(lambda: vlans(router) == {}, 2, 0.01)
+
+    assert router.not_forwarded(wan, probe) == {"vlan_unknown": 1}
+    assert list(router.not_forwarded(lan, lan.probe(HOST)).values()) == [1]
+    assert "wan0.100" not in {r["dev"] for r in router.control.ask("neighbors")}
+    add(router, name="other")
+    through(wan, tagged(wan.probe(lan.peer4, src=PEER), (C, 100)), lan)
+
+
+@pytest.mark.usefixtures("vlan")
+def test_a_vlan_that_is_set_down_is_deaf_and_its_routes_are_left(router, lan, wan):
+    router.ip("link set wan0.100 down")
+    eventually(lambda: not vlans(router)["wan0.100"]["up"], 2, 0.01)
+
+    probe = tagged(wan.probe(lan.peer4, src=PEER), (C, 100))
+    assert router.not_forwarded(wan, probe) == {"ingress_down": 1}
+    assert router.not_forwarded(lan, lan.probe(HOST)) == {"egress_down": 1}
+    through(wan, wan.probe(lan.peer4), lan)
+
+
+@pytest.mark.usefixtures("vlan")
+def test_a_port_that_is_set_down_takes_its_vlans_along(router, lan):
+    router.ip("link set wan0 down")
+    eventually(lambda: not vlans(router)["wan0.100"]["up"], 2, 0.01)
+
+    assert router.not_forwarded(lan, lan.probe(HOST)) == {"egress_down": 1}
+    router.ip("link set wan0 up", "link set wan0.100 up")
+    eventually(lambda: vlans(router)["wan0.100"]["up"], 2, 0.01)
+
+
+@pytest.mark.usefixtures("vlan")
+def test_an_icmp_error_is_the_vlans(router, wan):
+    """RFC 1812, 4.3.2.4: from the address of the interface that the packet came in by."""
+    probe = wan.probe(HOST, src=PEER, ttl=1)
+
+    wan.send(tagged(probe, (C, 100)))
+
+    data = wan.expect_raw(lambda d: d[12:16] == b"\x81\0\0\x64" and token_of(probe) in d)
+    error = untagged(data, (C, 100))
+    assert (error[IP].src, error[IP].dst, error[ICMP].type) == ("203.0.113.1", PEER, 11)
+
+
+@pytest.mark.usefixtures("vlan")
+def test_an_mtu_of_its_own(router, lan, wan):
+    router.ip("link set wan0.100 mtu 1400")
+    eventually(
+        lambda: (
+            router.not_forwarded(lan, lan.probe(HOST, size=1401, flags="DF")) == {"mtu": 1}
+        ),
+        5,
+        0.1,
+    )
+
+    through(lan, lan.probe(HOST, size=1400, flags="DF"), wan, (C, 100))
+    pieces = lan.probe(HOST, size=1401)
+    through(lan, pieces, wan, (C, 100))
+
+
+@pytest.mark.usefixtures("vlan")
+def test_full_length(router, lan, wan):
+    """1500 octets of IP and a tag are no longer than Ethernet's frames may be."""
+    out = through(lan, lan.probe(HOST, size=1500), wan, (C, 100))
+
+    assert out[IP].len == 1500
+    through(wan, tagged(wan.probe(lan.peer4, src=PEER, size=1500), (C, 100)), lan)
+
+
+@pytest.mark.usefixtures("vlan")
+def test_a_mac_of_its_own(router, lan, wan):
+    mac = "02:00:00:00:aa:01"
+    router.ip(f"link set wan0.100 address {mac}")
+
+    def leaves_with_it():
+        return through(lan, lan.probe(HOST), wan, (C, 100)).src == mac
+
+    eventually(leaves_with_it, 5, 0.05)
+    probe = wan.probe(lan.peer4, src=PEER)
+    assert router.not_forwarded(wan, tagged(probe, (C, 100))) == {"l2_foreign": 1}
+    probe = Ether(dst=mac, src=wan.mac) / wan.probe(lan.peer4, src=PEER)[IP]
+    through(wan, tagged(probe, (C, 100)), lan)
+
+
+@pytest.mark.usefixtures("vlan")
+def test_the_kernel_gets_what_was_on_the_wire(router, wan):
+    """Tags and all, on the TAP of the port."""
+    frames = [
+        tagged(wan.probe("203.0.113.1", src=PEER), (C, 100, 5)),
+        tagged(Ether(dst="ff:ff:ff:ff:ff:ff", src=wan.mac)
+               / ARP(psrc=PEER, pdst="203.0.113.1") / Raw(token()), (C, 100)),
+    ]  # fmt: skip
+
+    for frame in frames:
+        wan.send(frame)
+        assert router.taps["wan"].expect_raw(token_of(frame)) == frame
+
+
+def test_the_kernel_of_a_neighbour_is_pinged_through_a_vlan(router, lan, wan):
+    """ARP and neighbour discovery with tags both ways; what is forwarded waits for them."""
+    add(router)
+    netns.ip_batch(["link add link wan name v100 type vlan id 100"], router.far)
+    try:
+        netns.sysctl(router.far, {"net.ipv6.conf.v100.disable_ipv6": 0})
+        netns.ip_batch(
+            ["link set v100 up", f"addr add {PEER}/24 dev v100",
+             f"addr add {PEER6}/64 dev v100 nodad"], router.far)  # fmt: skip
+        for address in (PEER, PEER6):
+            said = netns.run(router.ctl, ["ping", "-c", "3", "-i", "0.2", "-W", "5", address])
+            assert " 3 received" in said, said
+        probe = lan.probe(PEER)
+        out = through(lan, probe, wan, (C, 100))
+        assert out.dst == wan.mac
+    finally:
+        netns.ip_batch(["link del v100"], router.far)
+
+
+@pytest.mark.usefixtures("vlan")
+def test_a_packet_of_a_vlan_is_explained(router, lan, wan):
+    said = router.fpmctl("explain", "dst", HOST, "src", lan.peer4, "port", "lan0")
+    assert "wan0.100" in said.stdout, said.stdout + said.stderr
+
+    said = router.fpmctl("explain", "dst", lan.peer4, "src", PEER, "port", "wan0.100")
+    assert "FORWARDED" in said.stdout, said.stdout + said.stderr
+
+    frame = tagged(wan.probe(lan.peer4, src=PEER), (C, 100))
+    said = router.fpmctl("explain", "port", "wan0", "hex", frame.hex())
+    assert "FORWARDED" in said.stdout, said.stdout + said.stderr
+
+
+def test_thousands_on_a_port_that_go_under_load(router, lan, wan):
+    """Those that stay forward without a loss while a thousand others come and go."""
+    add(router)
+    neighbor(router, wan)
+    router.route(NET, via=PEER, wire=VLAN)
+    ids = [v for v in range(1, MANY + 1) if v != 100]
+    make = [f"link add link wan0 name wan0.{v} group 7 up type vlan id {v}" for v in ids]
+    some = (1, 512, MANY)
+    make += [f"addr add 10.{v >> 8}.{v & 255}.1/24 dev wan0.{v}" for v in some]
+    # Without IPv6 the guest's kernel makes them in half the time.
+    netns.sysctl(router.ctl, {"net.ipv6.conf.default.disable_ipv6": 1})
+    with router.stream(lan, HOST, rate=200) as stream:
+        begin = time.monotonic()
+        for at in range(0, len(make), 500):
+            router.ip(*make[at : at + 500])
+        netns.sysctl(router.ctl, {"net.ipv6.conf.default.disable_ipv6": 0})
+        made = time.monotonic()
+        eventually(
+            lambda: sum(r["up"] for r in vlans(router).values()) == MANY, 30, 0.2, "all up"
+        )
+        print(f"made in {made - begin:.1f} s, known {time.monotonic() - made:.1f} s later")
+        for v in some:
+            probe = wan.probe(lan.peer4, src=f"10.{v >> 8}.{v & 255}.2")
+            through(wan, tagged(probe, (C, v)), lan)
+        router.ip("link del group 7")
+        eventually(lambda: len(vlans(router)) == 1, 30, 0.2, "all gone")
+
+    assert stream.lost(wan) == []
+    assert router.alive()
