@@ -25,7 +25,7 @@ def qmp():
 def package():
     """Ours is installed. Without triggers: to index all manual pages takes the guest minutes."""
     (deb,) = glob.glob(os.environ["FDP_DEB"])
-    netns.command(["dpkg", "--no-triggers", "--install", deb])
+    netns.command(["dpkg", "--no-triggers", "--install", deb], timeout=180)
     netns.command(["systemctl", "daemon-reload"])
 
 
