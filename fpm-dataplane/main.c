@@ -206,7 +206,8 @@ workers_setup(const struct config *conf)
 {
 	static char listen[CONFIG_LISTEN_STRLEN]; /* ui keeps it */
 	struct worker *w = dp.worker;
-	struct neigh_conf neigh = {.rib = &w[W_RIB],
+	struct neigh_conf neigh = {.count = counters_register("neigh"),
+				   .rib = &w[W_RIB],
 				   .punt = &w[W_PUNT],
 				   .netns = conf->control_netns,
 				   .port = dp.port,

@@ -164,10 +164,11 @@ page_take(struct pt_pool *p, uint32_t n)
 uint32_t
 pt_pool_alloc(struct pt_pool *p, uint32_t n)
 {
-	uint32_t i = p->partial[n], w = 0, b;
+	uint32_t i, w = 0, b;
 	struct pt_page *pg;
 
 	assert(n >= 1 && n <= 64);
+	i = p->partial[n];
 	if (i == PT_NIL)
 		i = page_take(p, n);
 	if (i == PT_NIL && p->leaving != PT_NIL) {

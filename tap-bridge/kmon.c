@@ -20,6 +20,7 @@
 #include <netlink/route/rtnl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -256,6 +257,13 @@ kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void
 		return -ENOMEM;
 	km->ops = *ops;
 	km->ctx = ctx;
+	for (int kind = 0; kind < KMON_N_KINDS; kind++)
+		if (getrandom(&km->mirror[kind].seed, sizeof(km->mirror[kind].seed), 0) <
+		    0) {
+			rc = -errno;
+			free(km);
+			return rc;
+		}
 	rc = netns_enter(netns, &guard);
 	if (rc == 0) {
 		rc = events_open(km);

@@ -108,6 +108,12 @@ int kmon_resync(struct kmon *km);
 int kmon_retell(struct kmon *km, unsigned int ifindex, bool again);
 
 /*
+ * Report every neighbour again as it was reported last: for a caller that had no room for
+ * some of them. Not from a callback.
+ */
+void kmon_tell_neighbours(struct kmon *km);
+
+/*
  * Ask the kernel to resolve or re-confirm a neighbour (RTM_NEWNEIGH with NTF_USE and state
  * none): it solicits on the link, three tries a second apart, then NUD_FAILED. Not waited
  * for; the answer arrives as a neigh event. Entries that are not the kernel's to resolve

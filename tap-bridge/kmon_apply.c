@@ -149,3 +149,13 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 	report(km, kind, &change->item, false);
 	return 0;
 }
+
+void
+kmon_tell_neighbours(struct kmon *km)
+{
+	const struct mirror *m = &km->mirror[KMON_NEIGH];
+
+	for (size_t b = 0; b < m->n_buckets; b++)
+		for (const struct mirror_entry *e = m->bucket[b]; e != NULL; e = e->next)
+			report(km, KMON_NEIGH, &e->item, false);
+}

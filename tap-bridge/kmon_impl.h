@@ -58,6 +58,7 @@ struct mirror {
 	struct mirror_entry **bucket;
 	size_t n_buckets;
 	size_t n_entries;
+	uint64_t seed; /* of its hash, set while it is empty */
 };
 
 /* Written and read by the thread that owns the monitor, as everything here. */

@@ -13,22 +13,24 @@
 
 #define MIN_BUCKETS 64
 
-/* FNV-1a; keys are the kernel's own, nobody outside the machine picks an ifindex. */
+/* Seeded: hosts on a link choose their addresses. */
 static size_t
-hash_of(const struct kmon_key *key)
+hash_of(const struct mirror *m, const struct kmon_key *key)
 {
-	const uint8_t *octet = (const uint8_t *)key;
-	uint64_t h = 0xcbf29ce484222325;
+	uint64_t word[sizeof(*key) / 8], h = m->seed;
 
-	for (size_t i = 0; i < sizeof(*key); i++)
-		h = (h ^ octet[i]) * 0x100000001b3;
+	memcpy(word, key, sizeof(word));
+	for (size_t i = 0; i < sizeof(word) / sizeof(*word); i++) {
+		h = (h ^ word[i]) * 0x9e3779b97f4a7c15;
+		h ^= h >> 29;
+	}
 	return (size_t)(h ^ (h >> 32));
 }
 
 static struct mirror_entry **
 bucket_of(const struct mirror *m, const struct kmon_key *key)
 {
-	return &m->bucket[hash_of(key) & (m->n_buckets - 1)];
+	return &m->bucket[hash_of(m, key) & (m->n_buckets - 1)];
 }
 
 struct kmon_key

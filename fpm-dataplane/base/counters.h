@@ -18,7 +18,7 @@
  */
 #define PORT_MAX     256
 #define IFIDX_MAX    16384
-#define COUNTERS_MAX 68 /* 64 forwarders, punt, and room */
+#define COUNTERS_MAX 68 /* 64 forwarders, punt, neigh, and room */
 
 enum reason {
 #define DROP(name, text) DROP_##name,
@@ -80,6 +80,7 @@ struct counters {
 	uint64_t icmp_limited; /* not sent: rate, RFC 1812 4.3.2.7, or no way back */
 	uint64_t held;         /* packets let go when their neighbour answered */
 	uint64_t watch_lost;   /* records of fpmctl trace and capture without room */
+	uint64_t resyncs;      /* the kernel's tables read again: netlink had overrun */
 	uint64_t bursts, idle_polls, sleeps;
 	uint64_t cycles[N_CYCLES];            /* TSC ticks, in the rounds that were timed */
 	uint64_t timed_packets, timed_bursts; /* received in those */

@@ -94,7 +94,8 @@ prefix_str(const struct prefix *p, char buf[PREFIX_STRLEN])
 	}
 	if (p->family == FAMILY_MAC) {
 		snprintf(buf, PREFIX_STRLEN, "mac %02x:%02x:%02x:%02x:%02x:%02x vlan %u",
-			 o[0], o[1], o[2], o[3], o[4], o[5], o[10] << 8 | o[11]);
+			 o[0], o[1], o[2], o[3], o[4], o[5],
+			 (unsigned int)(o[10] << 8 | o[11]));
 		return buf;
 	}
 	ipaddr_str(&p->addr, p->family, buf);

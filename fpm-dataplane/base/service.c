@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,25 +116,47 @@ service_init(void)
 		unsetenv(ours[i]);
 }
 
+/* NULL when memory is out. */
+static char *
+text(const char *fmt, ...)
+{
+	va_list ap;
+	char *made;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&made, fmt, ap);
+	va_end(ap);
+	return n < 0 ? NULL : made;
+}
+
 char **
 service_env(const char *names, unsigned int n)
 {
 	unsigned int n_old = 0, at;
-	char **env, *said[5];
-	int rc = 0;
+	bool whole = true;
+	char **env;
 
 	while (environ[n_old] != NULL)
 		n_old++;
 	env = calloc(n_old + 6, sizeof(*env));
 	if (env == NULL)
 		return NULL;
-	rc |= asprintf(&said[0], "NOTIFY_SOCKET=%s", service.path);
-	rc |= asprintf(&said[1], "WATCHDOG_USEC=%llu", service.watchdog_ms * 2000ull);
-	rc |= asprintf(&said[2], "LISTEN_FDS=%u", n);
-	rc |= asprintf(&said[3], "LISTEN_FDNAMES=%s", names);
-	rc |= asprintf(&said[4], FOR_HEIR "=1");
-	if (rc < 0)
+	char *const said[5] = {
+		text("NOTIFY_SOCKET=%s", service.path),
+		text("WATCHDOG_USEC=%llu", service.watchdog_ms * 2000ull),
+		text("LISTEN_FDS=%u", n),
+		text("LISTEN_FDNAMES=%s", names),
+		text(FOR_HEIR "=1"),
+	};
+	for (unsigned int i = 0; i < 5; i++)
+		whole &= said[i] != NULL;
+	if (!whole) {
+		for (unsigned int i = 0; i < 5; i++)
+			free(said[i]);
+		free(env);
 		return NULL;
+	}
 	memcpy(env, environ, n_old * sizeof(*env));
 	at = n_old;
 	for (unsigned int i = 0; i < 5; i++)

@@ -15,19 +15,10 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/fpm_event.h"
+#include "base/tsan.h"
 
 #define ROUND_MSGS   256
 #define QUIET_ROUNDS 16 /* more than a question has stations between two threads */
-
-/* ThreadSanitizer does not see the barriers of liburcu 0.13: tell it what they order. */
-#ifdef __SANITIZE_THREAD__
-#include <sanitizer/tsan_interface.h>
-#define MSG_RELEASE(m) __tsan_release(m)
-#define MSG_ACQUIRE(m) __tsan_acquire(m)
-#else
-#define MSG_RELEASE(m) ((void)(m))
-#define MSG_ACQUIRE(m) ((void)(m))
-#endif
 
 __thread enum role thread_role;
 
@@ -61,7 +52,7 @@ worker_send(struct worker *to, struct msg *m)
 	struct mailbox *box = msg_is_bulk(m->type) ? &to->bulk : &to->prompt;
 
 	cds_wfcq_node_init(&m->node);
-	MSG_RELEASE(m);
+	GRACE_RELEASE(m);
 	cds_wfcq_enqueue(&box->head, &box->tail, &m->node);
 	/* Cheap when the loop is awake: ev_async coalesces and skips the write. */
 	ev_async_send(to->loop, &to->wake);
@@ -75,7 +66,7 @@ mailbox_take(struct mailbox *box)
 	struct msg *m = n == NULL ? NULL : caa_container_of(n, struct msg, node);
 
 	if (m != NULL)
-		MSG_ACQUIRE(m);
+		GRACE_ACQUIRE(m);
 	return m;
 }
 
@@ -276,6 +267,7 @@ worker_free(struct worker *w)
 
 	if (w->loop == NULL)
 		return;
+	GRACE_ACQUIRE(w);
 	while ((m = worker_take(w)) != NULL) {
 		if (m->type == MSG_RECLAIM)
 			w->on_msg(w, m);

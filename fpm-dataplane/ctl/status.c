@@ -296,6 +296,8 @@ void
 status_memory(const json_t *row)
 {
 	char now[32], peak[32];
+	const json_t *table;
+	size_t i;
 
 	say("Process", "%s, at most %s", human_bytes(row_int(row, "rss_bytes"), now),
 	    human_bytes(row_int(row, "peak_rss_bytes"), peak));
@@ -308,6 +310,11 @@ status_memory(const json_t *row)
 	say("Packets", "%lld of %lld buffers in use",
 	    row_int(row, "packet_buffers") - row_int(row, "packet_buffers_free"),
 	    row_int(row, "packet_buffers"));
+	printf("\n%-14s %10s %10s %10s\n", "Table", "used", "of", "refused");
+	json_array_foreach (json_object_get(row, "tables"), i, table)
+		printf("%-14s %10lld %10lld %10lld\n", row_str(table, "table"),
+		       row_int(table, "used"), row_int(table, "max"),
+		       row_int(table, "refused"));
 }
 
 void

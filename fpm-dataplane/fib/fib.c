@@ -15,6 +15,8 @@
 #include <unistd.h>
 #include <urcu/urcu-qsbr.h>
 
+#include "base/tsan.h"
+
 /* Zeroed, page-aligned, and paid for only where it is touched. */
 static void *
 reserve(size_t bytes)
@@ -152,6 +154,7 @@ fib_host_match(struct cds_lfht_node *node, const void *key)
 	const struct fib_host *h = caa_container_of(node, struct fib_host, node);
 	const struct fib_host_key *k = key;
 
+	GRACE_ACQUIRE(node);
 	return h->ifidx == k->ifidx && h->family == k->family &&
 	       ipaddr_equal(&h->addr, &k->addr);
 }

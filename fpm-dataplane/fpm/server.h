@@ -41,7 +41,7 @@ enum session_end {
 	SESSION_OVERFLOW, /* rib is too far behind */
 	SESSION_NO_MEMORY,
 	SESSION_DEAF,   /* zebra does not take its acknowledgements */
-	SESSION_REPLAY, /* an operator wants to hear it all again */
+	SESSION_REPLAY, /* an operator, or rib, wants to hear it all again */
 	SESSION_STOP,   /* the daemon goes down: rib is not told */
 };
 

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/table.h"
 
 #define NUD_USABLE \
 	(NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_PERMANENT | NUD_NOARP)
@@ -295,27 +296,26 @@ is_group(const struct kmon_neigh *kn)
 void
 neigh_event(void *ctx, const struct kmon_neigh *kn, bool gone)
 {
-	static struct log_limit limit;
 	struct neigh *n = ctx;
 	uint16_t ifidx = iface_by_ifindex(n, kn->ifindex);
 	struct ipaddr addr = {{0}};
-	unsigned int missed;
 	struct nb *nb;
 
 	if (ifidx == 0 || is_group(kn))
 		return;
 	memcpy(addr.octet, kn->addr, family_octets(kn->family));
+	nb = nb_find(n, ifidx, kn->family, &addr);
 	if (gone) {
-		nb = nb_find(n, ifidx, kn->family, &addr);
 		if (nb != NULL)
 			on_gone(n, nb);
 		return;
 	}
-	nb = nb_get(n, ifidx, kn->family, &addr);
+	/* However many the kernel knows: gateways, and who is waited for, have room. */
+	if (nb == NULL && n->n_nb < NB_KERNEL_MAX)
+		nb = nb_get(n, ifidx, kn->family, &addr);
 	if (nb == NULL) {
-		if (log_allowed(&limit, &missed))
-			log_warn("neigh: too many neighbours max=%u missed=%u", NB_MAX,
-				 missed);
+		table_refuse(TABLE_neighbours);
+		n->untold = true;
 		return;
 	}
 	nb->known = true;

@@ -6,7 +6,8 @@
  */
 #include "neigh/internal.h"
 
-#include "base/log.h"
+#include "base/clock.h"
+#include "base/table.h"
 
 static void
 answer(struct neigh *n, uint16_t ifidx, uint8_t family, const struct ipaddr *addr,
@@ -39,22 +40,19 @@ arm_timer(struct neigh *n)
 		return;
 	oldest = cds_list_first_entry(&n->gleans, struct nb, glean);
 	/* A moment late rather than early: an early timer would fire for nothing. */
-	ev_timer_set(&n->glean_timer, oldest->glean_until - ev_now(loop) + 0.01, 0.0);
+	ev_timer_set(&n->glean_timer, oldest->glean_until - monotonic_s() + 0.01, 0.0);
 	ev_timer_start(loop, &n->glean_timer);
 }
 
 void
 glean_ask(struct neigh *n, const struct msg_neigh *m)
 {
-	static struct log_limit limit;
-	unsigned int missed;
 	struct nb *nb;
 
 	if (m->ifidx == 0 || m->ifidx >= IFIDX_MAX || !n->iface[m->ifidx].up ||
 	    n->n_gleans >= GLEAN_MAX) {
-		if (n->n_gleans >= GLEAN_MAX && log_allowed(&limit, &missed))
-			log_warn("neigh: too many unresolved max=%u missed=%u", GLEAN_MAX,
-				 missed);
+		if (n->n_gleans >= GLEAN_MAX)
+			table_refuse(TABLE_asked);
 		answer(n, m->ifidx, m->family, &m->addr, false);
 		return;
 	}
@@ -70,9 +68,10 @@ glean_ask(struct neigh *n, const struct msg_neigh *m)
 	}
 	if (nb_is_waited_for(nb))
 		return; /* the answer on its way is for all that wait */
-	nb->glean_until = ev_now(n->worker->loop) + GLEAN_S;
+	nb->glean_until = monotonic_s() + GLEAN_S;
 	cds_list_add_tail(&nb->glean, &n->gleans);
-	if (n->n_gleans++ == 0)
+	table_used(TABLE_asked, ++n->n_gleans);
+	if (n->n_gleans == 1)
 		arm_timer(n);
 	nb_ask(n, nb);
 }
@@ -83,7 +82,7 @@ glean_answer(struct neigh *n, struct nb *nb, bool resolved)
 	if (!nb_is_waited_for(nb))
 		return;
 	cds_list_del_init(&nb->glean);
-	n->n_gleans--;
+	table_used(TABLE_asked, --n->n_gleans);
 	answer(n, nb->ifidx, nb->family, &nb->addr, resolved && is_published(n, nb));
 }
 
@@ -95,7 +94,7 @@ glean_over(struct neigh *n, const struct msg_neigh *m)
 	if (nb == NULL || !nb_is_waited_for(nb))
 		return;
 	cds_list_del_init(&nb->glean);
-	n->n_gleans--;
+	table_used(TABLE_asked, --n->n_gleans);
 	/* The kernel's table has room for a thousand by default: leave none to the scanner. */
 	if (!nb_is_watched(nb) && !nb_usable(n, nb))
 		kmon_forget(n->control, n->iface[m->ifidx].tap.ifindex, m->family,
@@ -106,7 +105,7 @@ glean_over(struct neigh *n, const struct msg_neigh *m)
 void
 glean_expire(struct neigh *n)
 {
-	ev_tstamp now = ev_now(n->worker->loop);
+	double now = monotonic_s();
 
 	while (!cds_list_empty(&n->gleans)) {
 		struct nb *nb = cds_list_first_entry(&n->gleans, struct nb, glean);

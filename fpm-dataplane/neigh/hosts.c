@@ -10,14 +10,33 @@
 #include <linux/neighbour.h>
 #include <stdlib.h>
 
-#include "base/log.h"
+#include "base/table.h"
+#include "base/tsan.h"
+
+static void
+tell_used(const struct neigh *n)
+{
+	table_used(TABLE_hosts, n->next_adj - FIB_ADJ_HOSTS - n->n_free_adj);
+}
 
 static uint32_t
 slot_take(struct neigh *n)
 {
+	uint32_t slot = 0;
+
 	if (n->n_free_adj > 0)
-		return n->free_adj[--n->n_free_adj];
-	return n->next_adj < FIB_ADJ_MAX ? n->next_adj++ : 0;
+		slot = n->free_adj[--n->n_free_adj];
+	else if (n->next_adj < FIB_ADJ_MAX)
+		slot = n->next_adj++;
+	tell_used(n);
+	return slot;
+}
+
+static void
+slot_give_back(struct neigh *n, uint32_t slot)
+{
+	n->free_adj[n->n_free_adj++] = slot;
+	tell_used(n);
 }
 
 static void
@@ -25,26 +44,22 @@ host_bury(struct neigh *n, struct grave *g)
 {
 	struct host *h = caa_container_of(g, struct host, grave);
 
-	n->free_adj[n->n_free_adj++] = h->fib.adj;
+	slot_give_back(n, h->fib.adj);
 	free(h);
 }
 
 static void
 host_add(struct neigh *n, struct nb *nb, uint64_t hop)
 {
-	static struct log_limit limit;
 	struct fib_host_key key = {
 		.ifidx = nb->ifidx, .family = nb->family, .addr = nb->addr};
 	uint32_t slot = slot_take(n);
 	struct host *h = slot == 0 ? NULL : calloc(1, sizeof(*h));
-	unsigned int missed;
 
 	if (h == NULL) {
 		if (slot != 0)
-			n->free_adj[n->n_free_adj++] = slot;
-		if (log_allowed(&limit, &missed))
-			log_warn("neigh: no slot for a host ifidx=%u missed=%u", nb->ifidx,
-				 missed);
+			slot_give_back(n, slot);
+		table_refuse(TABLE_hosts);
 		return;
 	}
 	h->fib.ifidx = n->fib->adj[slot].ifidx = nb->ifidx;
@@ -56,6 +71,7 @@ host_add(struct neigh *n, struct nb *nb, uint64_t hop)
 			      memory_order_relaxed);
 	atomic_store_explicit(&n->fib->adj[slot].hop, hop, memory_order_release);
 	cds_lfht_node_init(&h->fib.node);
+	GRACE_RELEASE(&h->fib.node);
 	/* A full barrier inside: who finds the host sees its slot filled. */
 	cds_lfht_add(n->fib->hosts, fib_host_hash(n->fib, &key), &h->fib.node);
 	nb->host = h;

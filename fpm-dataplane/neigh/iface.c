@@ -168,11 +168,12 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	struct fib_iface *old =
 		atomic_load_explicit(&n->fib->iface[ifidx], memory_order_relaxed);
 	struct iface_copy *copy = calloc(1, sizeof(*copy));
-	struct fib_iface *fi = &copy->fib;
 	unsigned int mtu_bytes = ifc->present ? ifc->tap.mtu_bytes : ifc->port->mtu_bytes;
+	struct fib_iface *fi;
 
 	if (copy == NULL)
 		abort(); /* a few hundred octets */
+	fi = &copy->fib;
 	fi->ifidx = ifidx;
 	fi->port_id = ifc->port->port_id;
 	/* The kernel's TAP takes any MTU, the device behind the port may not. */

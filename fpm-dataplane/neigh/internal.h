@@ -19,8 +19,8 @@
 #define GLEAN_S        5.0 /* packets wait no longer for an answer */
 #define GLEAN_MAX      4096
 #define LINK_CHAINS    4096
-#define NB_KERNEL_MAX  (FIB_ADJ_MAX - FIB_ADJ_HOSTS) /* more than that has no slot anyway */
-#define NB_MAX         (FIB_ADJ_MAX + GLEAN_MAX)     /* room for all next hops and gleans */
+#define NB_KERNEL_MAX  (FIB_ADJ_MAX - FIB_ADJ_HOSTS) /* as many as have slots */
+#define NB_MAX         (FIB_ADJ_MAX + GLEAN_MAX)     /* all next hops and gleans, too */
 
 struct neigh;
 
@@ -112,7 +112,7 @@ struct nb {
 	struct cds_list_head retry; /* neigh.retry: wanted and not settled */
 	struct cds_list_head wish;  /* neigh.wish: ask the kernel at the end of the round */
 	struct cds_list_head glean; /* neigh.gleans, oldest first */
-	ev_tstamp glean_until;
+	double glean_until;         /* monotonic_s() */
 };
 
 struct neigh {
@@ -140,6 +140,7 @@ struct neigh {
 	uint32_t *free_slot;
 	uint32_t n_free_slot;
 	uint32_t n_nb;
+	bool untold; /* the kernel knows some that found no room */
 	struct cds_list_head retry, wish, gleans;
 	unsigned int n_gleans;
 

@@ -16,6 +16,8 @@
 
 #include "base/log.h"
 #include "base/manage.h"
+#include "base/table.h"
+#include "base/tsan.h"
 
 /* --- what waits for a grace period -------------------------------------------------------- */
 
@@ -48,8 +50,12 @@ static void
 grace_over(struct rcu_head *head)
 {
 	struct burial *b = caa_container_of(head, struct burial, rcu);
+	struct worker *to;
 
-	worker_send(b->to, &b->reclaim.m);
+	GRACE_ACQUIRE(b);
+	to = b->to;
+	worker_send(to, &b->reclaim.m);
+	GRACE_RELEASE(to); /* urcu_qsbr_barrier() comes before its end */
 }
 
 static void
@@ -64,6 +70,7 @@ retire_flush(struct neigh *n)
 	b->reclaim.arg = n->graves;
 	b->to = n->worker;
 	n->graves = NULL;
+	GRACE_RELEASE(b);
 	urcu_qsbr_call_rcu(&b->rcu, grace_over);
 }
 
@@ -72,10 +79,22 @@ retire_flush(struct neigh *n)
 static void
 dispatch(struct neigh *n, struct kmon *km)
 {
-	static struct log_limit limit;
+	static struct log_limit limit, overrun;
+	struct kmon_stats before, after;
 	unsigned int missed;
-	int rc = kmon_dispatch(km);
+	int rc;
 
+	kmon_stats(km, &before);
+	rc = kmon_dispatch(km);
+	kmon_stats(km, &after);
+	if (after.resyncs != before.resyncs) {
+		counter_add(&n->conf.count->resyncs, 1);
+		if (log_allowed(&overrun, &missed))
+			log_warn("neigh: kernel monitor overrun, all read again "
+				 "changes=%llu "
+				 "missed=%u",
+				 (unsigned long long)after.last_resync_changes, missed);
+	}
 	if (rc == 0)
 		return;
 	n->resync = true;
@@ -110,6 +129,10 @@ on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 			    (n->behind != NULL && kmon_resync(n->behind) < 0);
 	}
 	iface_reopen_lost(n);
+	if (n->untold && n->n_nb <= NB_KERNEL_MAX - NB_KERNEL_MAX / 8) {
+		n->untold = false;
+		kmon_tell_neighbours(n->control);
+	}
 	nb_retry(n);
 }
 
@@ -316,6 +339,9 @@ neigh_setup(struct worker *w, const struct neigh_conf *conf)
 	n->worker = w;
 	n->next_adj = FIB_ADJ_HOSTS;
 	n->iface_end = n->next_vlan = PORT_MAX;
+	table_begin(TABLE_hosts, FIB_ADJ_MAX - FIB_ADJ_HOSTS);
+	table_begin(TABLE_neighbours, NB_KERNEL_MAX);
+	table_begin(TABLE_asked, GLEAN_MAX);
 	CDS_INIT_LIST_HEAD(&n->retry);
 	CDS_INIT_LIST_HEAD(&n->wish);
 	CDS_INIT_LIST_HEAD(&n->gleans);

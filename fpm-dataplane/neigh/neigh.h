@@ -8,6 +8,7 @@
 
 #include "base/worker.h"
 
+struct counters;
 struct fib;
 struct port;
 
@@ -15,7 +16,8 @@ struct neigh_conf {
 	struct fib *fib;
 	struct worker *rib;  /* MSG_LINK, MSG_ADDR, MSG_ADJ_READY, _FREED, _STATE */
 	struct worker *punt; /* MSG_LINK, MSG_NEIGH */
-	const char *netns;   /* control namespace */
+	struct counters *count;
+	const char *netns; /* control namespace */
 	struct port *
 		port; /* array of slots; only name, ifidx, port_id, kernel_if are read here */
 	unsigned int n_port;

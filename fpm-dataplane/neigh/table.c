@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/table.h"
+
 #define CHAINS_MIN 1024u
 
 static struct nb **
@@ -110,7 +112,7 @@ nb_get(struct neigh *n, uint16_t ifidx, uint8_t family, const struct ipaddr *add
 	nb->slot = n->n_free_slot > 0 ? n->free_slot[--n->n_free_slot] : n->n_slot++;
 	n->nb_slot[nb->slot] = nb;
 	n->n_nb_on[ifidx]++;
-	n->n_nb++;
+	table_used(TABLE_neighbours, ++n->n_nb);
 	return nb;
 }
 
@@ -128,7 +130,7 @@ nb_release(struct neigh *n, struct nb *nb)
 	n->nb_slot[nb->slot] = NULL;
 	n->free_slot[n->n_free_slot++] = nb->slot;
 	n->n_nb_on[nb->ifidx]--;
-	n->n_nb--;
+	table_used(TABLE_neighbours, --n->n_nb);
 	cds_list_del(&nb->retry);
 	cds_list_del(&nb->wish);
 	free(nb);

@@ -388,6 +388,17 @@ port_buffers(const struct port *port, unsigned int *n, unsigned int *n_free)
 }
 
 bool
+port_buffers_short(const struct port *port)
+{
+	unsigned int n_free = rte_mempool_avail_count(port->pool);
+
+	/* Threads have some of their own, which are of no use to the others. */
+	for (unsigned int i = 0; i < RTE_MAX_LCORE && port->pool->cache_size > 0; i++)
+		n_free -= RTE_MIN(n_free, port->pool->local_cache[i].len);
+	return n_free <= port->pool->size / 64;
+}
+
+bool
 port_link_up(const struct port *port)
 {
 	struct rte_eth_link link;

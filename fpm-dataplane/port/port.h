@@ -98,6 +98,8 @@ int port_stats(const struct port *port, struct port_stats *st);
 
 /* Packet buffers there are, and how many of them nobody holds.         [any thread] */
 void port_buffers(const struct port *port, unsigned int *n, unsigned int *n_free);
+/* Are there none left for who needs one?                               [any thread] */
+bool port_buffers_short(const struct port *port);
 
 /* What the port hashes over its queues, in words: "ip tcp udp"; "none".  [any thread] */
 const char *port_rss(const struct port *port, char buf[64]);

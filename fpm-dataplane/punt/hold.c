@@ -5,6 +5,8 @@
  */
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/table.h"
 #include "base/worker.h"
 #include "punt/internal.h"
 
@@ -30,7 +32,7 @@ remove_entry(struct punt *p, struct held *e)
 	unsigned int hole = (unsigned int)(e - p->hold);
 
 	e->family = 0;
-	p->n_hold--;
+	table_used(TABLE_waited_for, --p->n_hold);
 	for (unsigned int i = (hole + 1) % HOLD_NEIGHBOURS; p->hold[i].family != 0;
 	     i = (i + 1) % HOLD_NEIGHBOURS) {
 		struct held moved = p->hold[i];
@@ -70,7 +72,7 @@ tell_neigh(struct punt *p, enum msg_type type, const struct held *e)
 
 /* The host that had longest for an answer gives up its place, if that was long enough. */
 static void
-make_room(struct punt *p, ev_tstamp now)
+make_room(struct punt *p, double now)
 {
 	struct held *oldest = NULL;
 
@@ -99,19 +101,21 @@ static struct held *
 enter(struct punt *p, const struct awaited *who)
 {
 	unsigned int most = who->adj != 0 ? HOLD_MAX : HOLD_HOSTS_MAX;
-	ev_tstamp now = ev_now(p->worker->loop);
+	double now = monotonic_s();
 	struct held *e;
 
 	if (p->n_hold >= most || p->n_held >= HOLD_PACKETS)
 		make_room(p, now);
-	if (p->n_hold >= most || p->n_held >= HOLD_PACKETS)
+	if (p->n_hold >= most || p->n_held >= HOLD_PACKETS) {
+		table_refuse(p->n_hold >= most ? TABLE_waited_for : TABLE_waiting);
 		return NULL;
+	}
 	e = find(p, who->ifidx, who->family, &who->addr);
 	*e = (struct held){.ifidx = who->ifidx,
 			   .family = who->family,
 			   .addr = who->addr,
 			   .since = now};
-	p->n_hold++;
+	table_used(TABLE_waited_for, ++p->n_hold);
 	tell_neigh(p, MSG_GLEAN, e);
 	return e;
 }
@@ -129,6 +133,8 @@ hold_packet(struct punt *p, struct rte_mbuf *m, const struct awaited *who)
 	}
 	if (e->n == HOLD_PER_NEIGHBOUR || p->n_held >= HOLD_PACKETS) {
 		/* RFC 1122, 2.3.2.2: save at least the latest. The oldest makes room. */
+		if (p->n_held >= HOLD_PACKETS)
+			table_refuse(TABLE_waiting);
 		punt_drop(p, e->m[0], DROP_hold_full);
 		memmove(e->m, e->m + 1, (e->n - 1u) * sizeof(e->m[0]));
 		e->n--;
@@ -137,7 +143,7 @@ hold_packet(struct punt *p, struct rte_mbuf *m, const struct awaited *who)
 	if (who->adj != 0)
 		e->adj = who->adj;
 	e->m[e->n++] = m;
-	p->n_held++;
+	table_used(TABLE_waiting, ++p->n_held);
 }
 
 /*
@@ -152,6 +158,7 @@ finish(struct punt *p, struct held *e, bool resolved)
 
 	remove_entry(p, e);
 	p->n_held -= copy.n;
+	table_used(TABLE_waiting, p->n_held);
 	for (unsigned int i = 0; i < copy.n; i++) {
 		struct rte_mbuf *m = copy.m[i];
 
@@ -172,7 +179,7 @@ hold_answer(struct punt *p, const struct msg_neigh *answer)
 }
 
 void
-hold_expire(struct punt *p, ev_tstamp now)
+hold_expire(struct punt *p, double now)
 {
 	for (unsigned int i = 0; i < HOLD_NEIGHBOURS; i++)
 		while (p->hold[i].family != 0 && now - p->hold[i].since > HOLD_SECONDS)

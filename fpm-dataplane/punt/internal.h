@@ -37,7 +37,7 @@ struct held {
 	uint8_t n;
 	struct ipaddr addr;
 	uint32_t adj; /* of a next hop that leads here; 0: none known */
-	ev_tstamp since;
+	double since; /* monotonic_s() */
 	struct rte_mbuf *m[HOLD_PER_NEIGHBOUR];
 };
 
@@ -48,11 +48,11 @@ struct punt {
 	struct worker *worker;
 	ev_io *tap_io; /* one a slot; .data is NULL where no port is */
 	ev_timer tick;
-	struct held *hold;     /* HOLD_NEIGHBOURS entries, open addressing by hash */
-	unsigned int n_hold;   /* entries in use */
-	unsigned int n_held;   /* packets in them */
-	ev_tstamp none_before; /* until then no entry is old enough to make room */
-	uint8_t *linear;       /* scratch for chained mbufs, LINEAR_BYTES */
+	struct held *hold;   /* HOLD_NEIGHBOURS entries, open addressing by hash */
+	unsigned int n_hold; /* entries in use */
+	unsigned int n_held; /* packets in them */
+	double none_before;  /* until then no entry is old enough to make room */
+	uint8_t *linear;     /* scratch for chained mbufs, LINEAR_BYTES */
 	uint16_t ip_id;
 };
 
@@ -94,7 +94,7 @@ void hold_over(struct punt *p, const struct awaited *who);
 /* The answer about a neighbour: its packets leave or die. */
 void hold_answer(struct punt *p, const struct msg_neigh *answer);
 /* Free what waited too long. */
-void hold_expire(struct punt *p, ev_tstamp now);
+void hold_expire(struct punt *p, double now);
 void hold_clear(struct punt *p);
 
 /*

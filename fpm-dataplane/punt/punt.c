@@ -14,9 +14,11 @@
 #include <rte_lcore.h>
 #include <rte_ring.h>
 
+#include "base/clock.h"
 #include "base/idle.h"
 #include "base/log.h"
 #include "base/manage.h"
+#include "base/table.h"
 #include "port/watch.h"
 #include "punt/internal.h"
 
@@ -198,7 +200,7 @@ on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
 	struct punt *p = timer->data;
 
 	if (p->n_hold > 0)
-		hold_expire(p, ev_now(loop));
+		hold_expire(p, monotonic_s());
 }
 
 static int
@@ -237,6 +239,8 @@ punt_setup(struct worker *w, const struct punt_conf *conf)
 	p->fib = conf->fib;
 	p->count = conf->count;
 	p->worker = w;
+	table_begin(TABLE_waited_for, HOLD_HOSTS_MAX);
+	table_begin(TABLE_waiting, HOLD_PACKETS);
 	p->hold = calloc(HOLD_NEIGHBOURS, sizeof(*p->hold));
 	p->tap_io = calloc(conf->n_port, sizeof(*p->tap_io));
 	p->linear = malloc(LINEAR_BYTES);

@@ -13,14 +13,15 @@
  */
 #include <stdlib.h>
 
+#include "base/table.h"
 #include "rib/rib_impl.h"
 
 #define ANSWER_MS 50
 
 static uint64_t
-adj_hash(uint32_t ifindex, uint8_t family, const struct ipaddr *addr)
+adj_hash(const struct rib *rib, uint32_t ifindex, uint8_t family, const struct ipaddr *addr)
 {
-	return ipaddr_hash(addr, (uint64_t)family << 32 | ifindex);
+	return ipaddr_hash(addr, rib->fib->seed ^ ((uint64_t)family << 32 | ifindex));
 }
 
 static void
@@ -35,6 +36,13 @@ tell_neigh(struct rib *rib, enum msg_type type, uint32_t number, uint16_t ifidx)
 	m->family = a->family;
 	m->addr = a->addr;
 	worker_send(rib->conf.neigh, &m->m);
+}
+
+/* Numbers that are in use, or will be free when neigh has answered. */
+static uint32_t
+used(const struct rib *rib)
+{
+	return rib->adj_high - (rib->adj_free.n - rib->adj_free_at);
 }
 
 static uint32_t
@@ -53,32 +61,49 @@ number_new(struct rib *rib)
 	return ++rib->adj_high;
 }
 
+/* 0: there is none. */
+static uint32_t
+find(const struct rib *rib, uint64_t hash, const struct link *link, uint8_t family,
+     const struct ipaddr *addr)
+{
+	uint32_t number;
+
+	for (number = hidx_first(&rib->adj_by_key, hash); number != 0;
+	     number = hidx_next(&rib->adj_by_key, number)) {
+		const struct adj *a = &rib->adj[number];
+
+		if (a->ifindex == link->ifindex && a->family == family &&
+		    rib->fib->adj[number].ifidx == link->ifidx &&
+		    ipaddr_equal(&a->addr, addr))
+			return number;
+	}
+	return 0;
+}
+
+bool
+adj_is_to_be_had(const struct rib *rib, const struct link *link, uint8_t family,
+		 const struct ipaddr *addr)
+{
+	return used(rib) < FIB_ADJ_HOSTS - 1 ||
+	       find(rib, adj_hash(rib, link->ifindex, family, addr), link, family, addr) !=
+		       0;
+}
+
 /* One reference to the adjacency, new or old; 0 when all numbers are in use. */
 uint32_t
 adj_get(struct rib *rib, const struct link *link, uint8_t family, const struct ipaddr *addr)
 {
-	static struct log_limit limit;
-	uint64_t hash = adj_hash(link->ifindex, family, addr);
-	unsigned int missed;
-	uint32_t number;
+	uint64_t hash = adj_hash(rib, link->ifindex, family, addr);
+	uint32_t number = find(rib, hash, link, family, addr);
 	struct adj *a;
 
-	for (number = hidx_first(&rib->adj_by_key, hash); number != 0;
-	     number = hidx_next(&rib->adj_by_key, number)) {
-		a = &rib->adj[number];
-		if (a->ifindex == link->ifindex && a->family == family &&
-		    rib->fib->adj[number].ifidx == link->ifidx &&
-		    ipaddr_equal(&a->addr, addr)) {
-			a->refs++;
-			return number;
-		}
+	if (number != 0) {
+		rib->adj[number].refs++;
+		return number;
 	}
 	number = number_new(rib);
 	if (number == 0) {
-		rib->count.adj_full++;
-		if (log_allowed(&limit, &missed))
-			log_error("rib: adjacencies exhausted max=%u missed=%u",
-				  FIB_ADJ_HOSTS - 1, missed);
+		table_refuse(TABLE_adjacencies);
 		return 0;
 	}
 	a = &rib->adj[number];
@@ -90,6 +115,7 @@ adj_get(struct rib *rib, const struct link *link, uint8_t family, const struct i
 			  .addr = *addr};
 	CDS_INIT_LIST_HEAD(&a->legs);
 	rib->n_adj++;
+	table_used(TABLE_adjacencies, used(rib));
 	hidx_add(&rib->adj_by_key, hash, number);
 	/* The key before any path that leads here: publication of the group word orders. */
 	rib->fib->adj[number].ifidx = link->ifidx;
@@ -142,6 +168,8 @@ adj_event_freed(struct rib *rib, const struct msg_adj *m)
 		return;
 	rib->adj[m->adj].state = ADJ_FREE;
 	vec32_push(&rib->adj_free, m->adj);
+	table_used(TABLE_adjacencies, used(rib));
+	rib->adj_freed = true;
 }
 
 void

@@ -60,13 +60,19 @@ leg_adj_get(struct rib *rib, struct leg *leg)
 	    w->encap != HOP_PLAIN)
 		return;
 	leg->adj = adj_get(rib, leg->link, w->gw_family, &w->gw);
-	if (leg->adj != 0)
+	leg->starved = leg->adj == 0;
+	if (leg->starved)
+		cds_list_add_tail(&leg->on_adj, &rib->starved);
+	else
 		cds_list_add(&leg->on_adj, &rib->adj[leg->adj].legs);
 }
 
 static void
 leg_adj_put(struct rib *rib, struct leg *leg)
 {
+	if (leg->starved)
+		cds_list_del(&leg->on_adj);
+	leg->starved = false;
 	if (leg->adj == 0)
 		return;
 	cds_list_del(&leg->on_adj);
@@ -96,6 +102,26 @@ leg_untie(struct rib *rib, struct leg *leg)
 	cds_list_del(&leg->on_link);
 	leg->link = NULL;
 	link_maybe_free(rib, link);
+}
+
+void
+legs_feed(struct rib *rib)
+{
+	struct leg *leg, *next;
+
+	rib->adj_freed = false;
+	if (cds_list_empty(&rib->starved))
+		return;
+	cds_list_for_each_entry_safe (leg, next, &rib->starved, on_adj) {
+		if (!adj_is_to_be_had(rib, leg->link, leg->way.gw_family, &leg->way.gw))
+			continue;
+		cds_list_del(&leg->on_adj);
+		leg_adj_get(rib, leg);
+		slot_dirty(rib, leg->slot, SLOT_PATHS);
+	}
+	/* zebra was told that those had failed. */
+	if (cds_list_empty(&rib->starved) && rib->conf.feedback)
+		rib->retell_at = 1;
 }
 
 static bool

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/table.h"
 #include "rib/checkpoint.h"
 #include "rib/rib_impl.h"
 
@@ -448,9 +449,9 @@ summary(const struct rib *rib, struct msg_query *q)
 	set_int(o, "ignored_kernel", rib->count.ignored_kernel);
 	set_int(o, "ignored_linklocal", rib->count.ignored_linklocal);
 	set_int(o, "out_of_memory", rib->count.route_nomem + rib->count.commit_nomem);
-	set_int(o, "groups_full", rib->count.slot_full);
-	set_int(o, "adjacencies_full", rib->count.adj_full);
-	set_int(o, "mtus_full", rib->count.mtu_full);
+	set_int(o, "groups_full", table_state(TABLE_groups).refused);
+	set_int(o, "adjacencies_full", table_state(TABLE_adjacencies).refused);
+	set_int(o, "mtus_full", table_state(TABLE_mtus).refused);
 	set_int(o, "groups_adopted", rib->count.adopted);
 	set_int(o, "prefix_writes", rib->count.trie_writes);
 	set_int(o, "group_writes", rib->count.word_writes);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/manage.h"
+#include "base/table.h"
 #include "rib/checkpoint.h"
 #include "rib/rib_impl.h"
 
@@ -99,6 +100,8 @@ rib_round(struct rib *rib)
 {
 	bool more = sweep_round(rib);
 
+	if (rib->adj_freed)
+		legs_feed(rib);
 	if (rib->resync)
 		more |= rib_resync(rib);
 	if (rib->retell_at != 0)
@@ -194,6 +197,7 @@ rib_new(struct worker *w, const struct rib_conf *conf)
 	rib->worker = w;
 	rib->clock_ms = monotonic_ms;
 	CDS_INIT_LIST_HEAD(&rib->floating);
+	CDS_INIT_LIST_HEAD(&rib->starved);
 	CDS_INIT_LIST_HEAD(&rib->reclaims);
 	return rib;
 }
@@ -223,6 +227,9 @@ rib_set_fib(struct worker *w, struct fib *fib)
 	rib->fib = fib;
 	routes_init(&rib->main, fib->seed);
 	routes_init(&rib->other, fib->seed);
+	table_begin(TABLE_groups, FIB_GROUP_MAX - 1);
+	table_begin(TABLE_adjacencies, FIB_ADJ_HOSTS - 1);
+	table_begin(TABLE_mtus, FIB_MTU_MAX - 1);
 	slots_init(rib);
 }
 

@@ -23,8 +23,10 @@
 #include "base/huge.h"
 #include "base/log.h"
 #include "base/msg.h"
+#include "base/tsan.h"
 #include "base/worker.h"
 #include "fib/fib.h"
+#include "rib/index.h"
 #include "rib/rib.h"
 
 #define RIB_TABLE_MAIN 254u
@@ -34,47 +36,6 @@
 
 struct json_t;
 struct ckpt;
-
-/* TSan cannot see into liburcu: tell it what a grace period orders. */
-#ifdef __SANITIZE_THREAD__
-#include <sanitizer/tsan_interface.h>
-#define GRACE_RELEASE(p) __tsan_release(p)
-#define GRACE_ACQUIRE(p) __tsan_acquire(p)
-#else
-#define GRACE_RELEASE(p) ((void)(p))
-#define GRACE_ACQUIRE(p) ((void)(p))
-#endif
-
-/* --- small containers (index.c) --------------------------------------------------- */
-
-/* Returns mem; aborts when it is NULL: small control data, nothing sane is left to do. */
-void *must(void *mem);
-
-struct vec32 {
-	uint32_t *v;
-	uint32_t n, cap;
-};
-void vec32_push(struct vec32 *vec, uint32_t value);
-void vec32_free(struct vec32 *vec);
-
-/* A number for a new record, from 1: one that was given back, else the next. */
-uint32_t number_get(struct vec32 *unused, uint32_t *high);
-/* The table with room for record `number`; the caller's pointer is the returned one. */
-void *table_grow(void *table, uint32_t *cap, uint32_t number, size_t record_bytes);
-
-/* Hash of small dense numbers (1..): the caller keeps the records and compares them. */
-struct hidx {
-	uint32_t *head;
-	uint32_t *next, *hash; /* by number */
-	uint32_t mask, cap, n;
-};
-void hidx_add(struct hidx *h, uint64_t hash, uint32_t number);
-void hidx_del(struct hidx *h, uint32_t number);
-uint32_t hidx_first(const struct hidx *h, uint64_t hash); /* 0: none */
-uint32_t hidx_next(const struct hidx *h, uint32_t number);
-void hidx_free(struct hidx *h);
-size_t hidx_bytes(const struct hidx *h);
-uint64_t hash32(uint32_t x);
 
 /* --- routes (routes.c) ------------------------------------------------------------- */
 
@@ -189,10 +150,11 @@ struct slot;
 struct leg {
 	struct way way;
 	uint32_t adj;      /* 0: none */
+	bool starved;      /* wants one, and there was none left */
 	struct link *link; /* NULL: needs none, or its interface is not known */
 	struct slot *slot;
 	struct cds_list_head on_link;  /* in link->legs, when link */
-	struct cds_list_head on_adj;   /* in adj->legs, when adj */
+	struct cds_list_head on_adj;   /* in adj->legs, when adj; in rib->starved */
 	struct cds_list_head floating; /* in rib->floating: gateway without interface */
 };
 
@@ -311,7 +273,7 @@ struct reclaim {
 };
 
 struct rib_counters {
-	uint64_t commits, commit_nomem, route_nomem, slot_full, adj_full, mtu_full;
+	uint64_t commits, commit_nomem, route_nomem;
 	uint64_t ignored_kernel, ignored_linklocal, del_unknown, nh_del_unknown;
 	uint64_t trie_writes; /* prefixes staged: what a change costs */
 	uint64_t word_writes; /* group words published */
@@ -349,6 +311,7 @@ struct rib {
 
 	struct slot *slot_chunk[FIB_GROUP_MAX / SLOT_CHUNK];
 	uint32_t slot_high, n_slots, n_orphans;
+	bool slots_short;       /* routes are unresolved for want of one */
 	struct vec32 slot_free; /* first in, first out from slot_free_at */
 	uint32_t slot_free_at;
 	uint32_t slot_unresolved; /* permanent; also what is left when slots run out */
@@ -374,6 +337,7 @@ struct rib {
 	struct vec32 link_free;
 	struct hidx link_by_ifindex;
 	struct cds_list_head floating;
+	struct cds_list_head starved; /* legs without an adjacency for want of room */
 
 	struct own *own; /* by number, from 1 */
 	uint32_t own_high, own_cap;
@@ -385,6 +349,7 @@ struct rib {
 	struct hidx subnet_by_prefix, subnet_by_special[2];
 
 	struct adj *adj; /* FIB_ADJ_HOSTS */
+	bool adj_freed;  /* in this round */
 	uint32_t adj_high, n_adj;
 	uint32_t mtu_high; /* classes of fib->mtu_bytes in use, for good */
 	uint32_t n_asked;  /* adjacencies that a commit waits for */
@@ -518,6 +483,7 @@ void rib_link_event(struct rib *rib, const struct msg_link *m);
 void leg_attach(struct rib *rib, struct leg *leg);
 void leg_detach(struct rib *rib, struct leg *leg);
 void legs_float(struct rib *rib); /* connected subnets changed */
+void legs_feed(struct rib *rib);  /* there are adjacencies again for who had none */
 void links_free(struct rib *rib);
 
 /* In the order of preference: a slot uses the best class that it has. */
@@ -532,7 +498,9 @@ enum leg_class {
 };
 enum leg_class leg_path(const struct rib *rib, const struct leg *leg, fib_path *path);
 
-/* adj.c */
+/* adj.c. Is it there, or room for it? */
+bool adj_is_to_be_had(const struct rib *rib, const struct link *link, uint8_t family,
+		      const struct ipaddr *addr);
 uint32_t adj_get(struct rib *rib, const struct link *link, uint8_t family,
 		 const struct ipaddr *addr);
 void adj_put(struct rib *rib, uint32_t number);

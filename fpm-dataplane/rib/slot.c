@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/table.h"
 #include "rib/rib_impl.h"
 
 void
@@ -75,19 +76,20 @@ mtu_class_of(struct rib *rib, uint8_t family, uint32_t mtu_bytes)
 		    mtu)
 			return (uint16_t)c;
 	if (rib->mtu_high + 1 == FIB_MTU_MAX) {
-		rib->count.mtu_full++;
+		table_refuse(TABLE_mtus);
 		return 0;
 	}
 	/* Never changed again; a path of this class is published later, with release. */
 	atomic_store_explicit(&rib->fib->mtu_bytes[++rib->mtu_high], mtu,
 			      memory_order_relaxed);
+	table_used(TABLE_mtus, rib->mtu_high);
 	return (uint16_t)rib->mtu_high;
 }
 
 static uint64_t
-ways_hash(const struct ways *ways)
+ways_hash(const struct rib *rib, const struct ways *ways)
 {
-	uint64_t h = ways->n;
+	uint64_t h = rib->fib->seed + ways->n;
 
 	for (uint32_t i = 0; i < ways->n; i++) {
 		const struct way *w = &ways->v[i];
@@ -161,7 +163,8 @@ slot_new(struct rib *rib, enum slot_kind kind)
 			rib->slot_free_at = rib->slot_free.n = 0;
 	} else {
 		if (rib->slot_high + 1 >= FIB_GROUP_MAX) {
-			rib->count.slot_full++;
+			table_refuse(TABLE_groups);
+			rib->slots_short = true;
 			return NULL;
 		}
 		number = ++rib->slot_high;
@@ -171,7 +174,7 @@ slot_new(struct rib *rib, enum slot_kind kind)
 	}
 	s = slot_at(rib, number);
 	*s = (struct slot){.number = number, .kind = (uint8_t)kind};
-	rib->n_slots++;
+	table_used(TABLE_groups, ++rib->n_slots);
 	idle_push(rib, s); /* until a route takes it */
 	return s;
 }
@@ -223,7 +226,7 @@ slot_for_ways(struct rib *rib, const struct ways *ways, uint32_t hint)
 
 	if (s != NULL && s->kind == SLOT_INLINE && slot_has_ways(s, ways))
 		return hint;
-	hash = ways_hash(ways);
+	hash = ways_hash(rib, ways);
 	s = index_find(rib, ways, hash, SLOT_INLINE, SLOT_INLINE);
 	if (s == NULL && (s = index_find(rib, ways, hash, SLOT_ORPHAN, SLOT_ORPHAN))) {
 		/* zebra stopped using nexthop ids: same content, same slot. */
@@ -250,7 +253,7 @@ slot_restore(struct rib *rib, const struct ways *ways)
 	if (s == NULL)
 		return 0;
 	slot_set_ways(rib, s, ways);
-	index_add(rib, s, ways_hash(ways));
+	index_add(rib, s, ways_hash(rib, ways));
 	rib->n_orphans++;
 	return s->number;
 }
@@ -275,7 +278,7 @@ adoptable(struct rib *rib, const struct ways *ways, uint32_t hint)
 		return NULL;
 	if (s != NULL && s->kind == SLOT_ORPHAN && slot_has_ways(s, ways))
 		return s;
-	return index_find(rib, ways, ways_hash(ways), SLOT_ORPHAN, SLOT_ORPHAN);
+	return index_find(rib, ways, ways_hash(rib, ways), SLOT_ORPHAN, SLOT_ORPHAN);
 }
 
 uint32_t
@@ -345,7 +348,7 @@ slot_orphan(struct rib *rib, struct slot *s)
 	s->kind = SLOT_ORPHAN;
 	s->sibling = 0;
 	rib->n_orphans++;
-	index_add(rib, s, ways_hash(&ways));
+	index_add(rib, s, ways_hash(rib, &ways));
 	free(ways.v);
 }
 
@@ -379,7 +382,12 @@ slot_release(struct rib *rib, uint32_t number)
 
 	assert(s->kind == SLOT_DYING && s->refs == 0);
 	s->kind = SLOT_FREE;
-	rib->n_slots--;
+	table_used(TABLE_groups, --rib->n_slots);
+	/* Which routes found none is not noted: zebra says them all again. */
+	if (rib->slots_short && rib->n_slots <= FIB_GROUP_MAX - FIB_GROUP_MAX / 8) {
+		rib->slots_short = false;
+		worker_send(rib->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
+	}
 	vec32_push(&rib->slot_free, number);
 }
 

@@ -208,6 +208,7 @@ struct ui {
 	double summary_s;   /* when it came */
 	bool neigh_asked;   /* one of neigh's travels */
 	json_t *neigh_summary;
+	bool buffers_short; /* as the log says */
 
 	struct http *metrics;
 	struct api *api;

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/fpm_event.h"
+#include "base/table.h"
 #include "port/port.h"
 
 #define P "fpmdp_"
@@ -149,6 +150,8 @@ thread_counters(struct buf *b)
 		 offsetof(struct counters, idle_polls)},
 		{"sleeps_total", "", "Times a forwarder fell asleep for want of work.",
 		 offsetof(struct counters, sleeps)},
+		{"resyncs_total", "", "Times all was read from the kernel again: overruns.",
+		 offsetof(struct counters, resyncs)},
 	};
 	struct counters *const *block;
 	unsigned int n = counters_blocks(&block);
@@ -226,6 +229,34 @@ queues(const struct ui *ui, struct buf *b, const json_t *rows)
 							 json_object_get(row, "name")),
 						 name),
 					   q, (long long)json_integer_value(cpu));
+}
+
+static void
+limits(struct buf *b)
+{
+	static const struct {
+		const char *name, *type, *help;
+		size_t offset;
+	} metric[] = {
+		{"table_used", "gauge", "Entries in tables that have a limit.",
+		 offsetof(struct table_state, used)},
+		{"table_max", "gauge", "The limit of each.",
+		 offsetof(struct table_state, max)},
+		{"table_refused_total", "counter", "For how many there was no room.",
+		 offsetof(struct table_state, refused)},
+	};
+
+	for (unsigned int m = 0; m < sizeof(metric) / sizeof(metric[0]); m++) {
+		head(b, metric[m].name, metric[m].type, metric[m].help);
+		for (unsigned int t = 0; t < N_TABLE; t++) {
+			struct table_state s = table_state((enum table)t);
+			const uint64_t *value =
+				(const uint64_t *)((const char *)&s + metric[m].offset);
+
+			buf_printf(b, P "%s{table=\"%s\"} %llu\n", metric[m].name, s.name,
+				   (unsigned long long)*value);
+		}
+	}
 }
 
 static void
@@ -478,6 +509,7 @@ metrics_page(struct ui *ui, struct buf *b)
 	cycles(b);
 	ports(ui, b);
 	channel(b);
+	limits(b);
 	tables(ui, b);
 	neighbours(ui, b);
 }

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/fpm_event.h"
+#include "base/table.h"
 #include "fib/fib.h"
 #include "port/port.h"
 #include "port/serve.h"
@@ -36,6 +37,8 @@ const struct total totals[] = {
 	 offsetof(struct counters, held)},
 	{"watch_lost", "packets that a trace or capture missed: its ring was full",
 	 offsetof(struct counters, watch_lost)},
+	{"resyncs", "times that all was read from the kernel again: netlink had overrun",
+	 offsetof(struct counters, resyncs)},
 };
 const unsigned int n_totals = sizeof(totals) / sizeof(totals[0]);
 
@@ -364,6 +367,23 @@ proc_status_bytes(const char *key)
 }
 
 static json_t *
+tables_json(void)
+{
+	json_t *rows = json_array();
+
+	for (unsigned int t = 0; t < N_TABLE; t++) {
+		struct table_state s = table_state((enum table)t);
+
+		json_array_append_new(rows,
+				      json_pack("{s:s, s:I, s:I, s:I, s:s}", "table",
+						s.name, "used", (json_int_t)s.used, "max",
+						(json_int_t)s.max, "refused",
+						(json_int_t)s.refused, "text", s.text));
+	}
+	return rows;
+}
+
+static json_t *
 memory_row(const struct ui *ui)
 {
 	static const char *const of_rib[] = {"rib_bytes", "fib4", "fib6", "fib_copies"};
@@ -376,6 +396,7 @@ memory_row(const struct ui *ui)
 	port_buffers(&ui->conf.port[0], &n, &n_free);
 	json_object_set_new(row, "packet_buffers", json_integer(n));
 	json_object_set_new(row, "packet_buffers_free", json_integer(n_free));
+	json_object_set_new(row, "tables", tables_json());
 	for (unsigned int i = 0; i < 4; i++) {
 		json_t *value = json_object_get(ui->summary, of_rib[i]);
 

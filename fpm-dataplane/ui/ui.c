@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "port/port.h"
 
 static struct worker *
 who_knows(const struct ui_conf *conf, enum query_kind kind)
@@ -85,11 +86,28 @@ ui_summary_ask(struct ui *ui)
 	ask_to_sum_up(ui, QUERY_SUMMARY, &ui->summary_asked);
 }
 
+/* Who takes the last ones, forwarders count (rx_missed, no_mbuf); this is for the log. */
+static void
+buffers_look(struct ui *ui)
+{
+	unsigned int n, n_free;
+
+	port_buffers(&ui->conf.port[0], &n, &n_free);
+	if (port_buffers_short(&ui->conf.port[0])) {
+		log_warn("ui: packet buffers exhausted free=%u of=%u", n_free, n);
+		ui->buffers_short = true;
+	} else if (ui->buffers_short && n_free >= n / 8) {
+		log_info("ui: packet buffers are there again free=%u of=%u", n_free, n);
+		ui->buffers_short = false;
+	}
+}
+
 static void
 on_summary_timer(struct ev_loop *loop, ev_timer *t, int revents)
 {
 	struct ui *ui = t->data;
 
+	buffers_look(ui);
 	ui_summary_ask(ui);
 	if (ui->conf.metrics_on)
 		ask_to_sum_up(ui, QUERY_NEIGH_SUMMARY, &ui->neigh_asked);

@@ -352,7 +352,7 @@ rig_settle(struct rig *g)
 		while ((m = worker_take(&g->w)) != NULL)
 			rib_on_msg(g->rib, m);
 		rig_neigh_serve(g);
-	} while (g->rib->n_reclaims > 0 || g->rib->pending != NULL);
+	} while (g->rib->n_reclaims > 0 || g->rib->pending != NULL || g->rib->adj_freed);
 }
 
 struct rig *

@@ -385,7 +385,9 @@ rig_start(struct rig *r)
 {
 	static bool
 		registered; /* for good: a test that fails does not come by rig_stop() */
-	struct neigh_conf conf = {.rib = &r->rib.w,
+	static struct counters count;
+	struct neigh_conf conf = {.count = &count,
+				  .rib = &r->rib.w,
 				  .punt = &r->punt.w,
 				  .netns = r->bed->netns,
 				  .port = &r->port,

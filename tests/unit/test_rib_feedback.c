@@ -6,6 +6,8 @@
  */
 #include "rib_rig.h"
 
+#include "base/table.h"
+
 #include <stdio.h>
 
 static struct rig *
@@ -158,13 +160,20 @@ a_route_without_an_adjacency_has_failed(void **state)
 	rig_hop(g, 9, "192.0.2.130", 12);
 	rig_route(g, "203.0.113.0/24", 9);
 	rig_settle(g);
-	assert_int_equal(g->rib->count.adj_full, 1);
+	assert_int_equal(table_state(TABLE_adjacencies).refused, 1);
 	assert_string_equal(said(g), "198.51.100.0/24 !203.0.113.0/24 ");
 	/* A dead link is no lack of room. */
 	rig_link(g, 12, 2, false);
 	rig_route(g, "198.51.100.0/24", 8);
 	rig_settle(g);
 	assert_string_equal(said(g), "198.51.100.0/24 ");
+	/* Room again: zebra hears of it without asking. */
+	rig_link(g, 12, 2, true);
+	rig_sentinel(g); /* not during a replay */
+	rig_del(g, "11.0.0.0/32");
+	rig_settle(g);
+	rig_settle(g);
+	assert_non_null(strstr(said(g), " 203.0.113.0/24 "));
 	rig_free(g);
 }
 
@@ -173,16 +182,25 @@ a_route_without_a_group_has_failed(void **state)
 {
 	struct rig *g = rig_with_feedback();
 	uint32_t high = g->rib->slot_high;
+	struct msg *m;
 
 	g->rib->slot_high = FIB_GROUP_MAX; /* all are given out */
 	rig_route(g, "198.51.100.0/24", 1);
 	rig_settle(g);
-	assert_int_equal(g->rib->count.slot_full, 1);
+	assert_int_equal(table_state(TABLE_groups).refused, 1);
 	assert_string_equal(said(g), "!198.51.100.0/24 ");
 	g->rib->slot_high = high;
 	rig_route(g, "198.51.100.0/24", 1);
 	rig_settle(g);
 	assert_string_equal(said(g), "198.51.100.0/24 ");
+	/* Others may have found none: when there is room again, zebra says all again. */
+	rig_del(g, "198.51.100.0/24");
+	rig_settle(g);
+	m = worker_take(&g->fpm);
+	assert_non_null(m);
+	assert_int_equal(m->type, MSG_REPLAY);
+	msg_free(m);
+	assert_null(worker_take(&g->fpm));
 	rig_free(g);
 }
 

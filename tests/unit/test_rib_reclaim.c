@@ -8,6 +8,8 @@
  */
 #include "rib_rig.h"
 
+#include "base/table.h"
+
 #include <stdio.h>
 
 static void
@@ -162,7 +164,7 @@ a_gateway_that_stays_keeps_its_adjacency_through_any_change(void **state)
 }
 
 static void
-adjacencies_that_run_out_are_counted_and_drop_nothing_else(void **state)
+adjacencies_that_run_out_are_counted_and_come_to_who_waits(void **state)
 {
 	struct rig *g = rig_two_ports();
 	char gw[32], text[32];
@@ -175,9 +177,23 @@ adjacencies_that_run_out_are_counted_and_drop_nothing_else(void **state)
 	}
 	rig_go(g);
 	assert_int_equal(g->rib->n_adj, FIB_ADJ_HOSTS - 1);
-	assert_int_equal(g->rib->count.adj_full, 11);
+	assert_int_equal(table_state(TABLE_adjacencies).refused, 11);
 	assert_seen(g, "11.0.0.1", "10.0.0.1@1");
 	assert_seen(g, "11.1.0.9", "down");
+	/* Another route by a gateway that has none needs none of its own. */
+	rig_route_inline(g, "12.0.0.0/24", "10.1.0.9", 11);
+	rig_settle(g);
+	assert_seen(g, "12.0.0.1", "down");
+
+	for (unsigned int i = 0; i < 11; i++) {
+		snprintf(text, sizeof(text), "11.0.0.%u/32", i);
+		rig_del(g, text);
+	}
+	rig_settle(g);
+	assert_seen(g, "11.1.0.9", "10.1.0.9@1");
+	assert_seen(g, "12.0.0.1", "10.1.0.9@1");
+	assert_true(cds_list_empty(&g->rib->starved));
+	assert_int_equal(table_state(TABLE_adjacencies).used, FIB_ADJ_HOSTS - 1);
 	rig_free(g);
 }
 
@@ -302,7 +318,7 @@ main(void)
 		cmocka_unit_test(
 			a_gateway_that_stays_keeps_its_adjacency_through_any_change),
 		cmocka_unit_test(
-			adjacencies_that_run_out_are_counted_and_drop_nothing_else),
+			adjacencies_that_run_out_are_counted_and_come_to_who_waits),
 		cmocka_unit_test(
 			a_trie_out_of_memory_is_completed_when_there_is_some_again),
 		cmocka_unit_test(no_slot_dies_while_a_trie_may_still_name_it),

@@ -50,6 +50,12 @@ port_buffers(const struct port *port, unsigned int *n, unsigned int *n_free)
 	*n_free = 990;
 }
 
+bool
+port_buffers_short(const struct port *port)
+{
+	return false;
+}
+
 const char *
 port_rss(const struct port *port, char buf[64])
 {
