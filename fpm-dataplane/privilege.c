@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "syscalls.h"
 
 /* Why each: SECURITY.md, "What it may do". */
 static const uint64_t kept = 1ull << CAP_NET_ADMIN | 1ull << CAP_NET_RAW |
@@ -49,4 +50,7 @@ privilege_drop(void)
 
 	if (rc < 0)
 		log_warn("main: privileges not dropped error=%s", strerror(-rc));
+	rc = syscalls_refuse();
+	if (rc < 0)
+		log_warn("main: system calls not refused error=%s", strerror(-rc));
 }

@@ -8,8 +8,9 @@
 
 /*
  * Give up, for good and for all threads to come, every capability but those that
- * SECURITY.md names, and the way to get any by execve(2) (PR_SET_NO_NEW_PRIVS). Before the
- * first thread is born. What cannot be given up is said in the log.               [main]
+ * SECURITY.md names, the way to get any by execve(2) (PR_SET_NO_NEW_PRIVS), and system calls
+ * of no use (syscalls.h). Before the first thread is born. What cannot be given up is said in
+ * the log.                                                                        [main]
  */
 void privilege_drop(void);
 

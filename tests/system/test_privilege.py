@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the daemon could do if somebody took it over: SECURITY.md's lists, held against the
+kernel."""
+
+import errno
+import glob
+import os
+import re
+import shutil
+
+import pytest
+
+from lib import procs
+from lib.wait import eventually
+
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+CAPABILITIES = {
+    "NET_ADMIN": 12, "NET_RAW": 13, "IPC_LOCK": 14, "SYS_RAWIO": 17, "SYS_ADMIN": 21
+}  # fmt: skip
+
+
+def threads(pid):
+    """What the kernel says of each thread."""
+    for path in glob.glob(f"/proc/{pid}/task/*/status"):
+        with open(path, encoding="ascii") as file:
+            yield dict(line.split(":\t", 1) for line in file.read().splitlines())
+
+
+def test_it_has_only_the_capabilities_it_says(dut):
+    """In every thread; nothing more can be had by execve(), system calls are filtered."""
+    allowed = sum(1 << bit for bit in CAPABILITIES.values())
+
+    for row in threads(dut.daemon.pid()):
+        for key in ("CapPrm", "CapEff", "CapInh", "CapBnd"):
+            assert int(row[key], 16) & ~allowed == 0, (row["Name"], key, row[key])
+        assert row["NoNewPrivs"].strip() == "1"
+        assert row["Seccomp"].strip() == "2"
+
+
+@pytest.fixture
+def overstepping(own_dut):
+    """A router that loads tests/lib/overstep.c as a driver."""
+    dut = own_dut()
+    built = os.path.join(os.path.dirname(dut.daemon.program), "tests", "overstep.so")
+    if not os.path.exists(built):
+        pytest.skip("overstep.so is not built: make system")
+    folder = f"/run/fdp-plugin-{os.getpid()}"  # below folders that only root writes to
+    os.makedirs(folder, mode=0o755)
+    try:
+        shutil.copy(built, folder)
+        dut.edit_config("log-level:", f"plugins: [{folder}/overstep.so]\nlog-level:")
+        yield dut
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_system_calls_of_no_use_are_refused(overstepping):
+    """A driver that mounts, traces, loads modules, enters other namespaces: EPERM, each time;
+    what drivers and the daemon do need is not refused, and it forwards."""
+    dut = overstepping
+    dut.start()
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    with open(dut.log_file, encoding="utf-8", errors="replace") as file:
+        tried = re.findall(r"overstep (\w+) (\d+)", file.read())
+
+    told = [(name, errno.errorcode.get(int(code), "done")) for name, code in tried]
+    exceptions = {
+        ("clone3", "ENOSYS"),
+        ("socket_alg", "EAFNOSUPPORT"),
+        ("socket_packet", "done"),
+    }
+    assert set(told) >= exceptions | {("setns", "done")}
+    rest = set(told) - exceptions - {("setns", "done")}
+    assert len(rest) == 16 and {what for _, what in rest} == {"EPERM"}, told
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.forwarded(lan, lan.probe(HOST), wan)
+
+
+def test_a_successor_has_no_second_filter(own_dut):
+    """Filters are for ever and inherited: one a restart would be hundreds in the end."""
+    dut = own_dut(supervised=True)
+    dut.start()
+    seen = []
+    for _ in range(3):
+        was = dut.daemon.pid()
+        seen.append({row["Seccomp_filters"].strip() for row in threads(was)})
+        assert dut.fpmctl("restart").returncode == 0
+        dut.control.close()
+        dut.daemon.back(was)
+        eventually(lambda gone=was: not procs.is_alive(gone), 10, 0.01)
+
+    assert len(set.union(*seen)) == 1, seen
