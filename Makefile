@@ -12,6 +12,7 @@ PKGS_BUILD := gcc pkg-config libdpdk-dev liburcu-dev libnl-3-dev libnl-route-3-d
 PKGS_RUN   := frr iproute2 iputils-ping traceroute ethtool python3 procps
 PKGS_TEST  := libcmocka-dev python3-pytest python3-scapy python3-yaml python3-jsonschema curl clang-format-14 \
 	tcpdump tshark
+PKGS_LINT  := cppcheck clang-tidy-14
 PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps ethtool clang-14 libbpf-dev
 PKGS_DEB   := build-essential debhelper
 PKGS_VM    := qemu-system-x86 busybox-static cpio kmod
@@ -139,6 +140,7 @@ test: ## all tests: lint, unit, sanitizers, system; says what it skipped and why
 	@$(MAKE) --no-print-directory deps
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all unit-bins
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan all unit-bins
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=tsan tsan-bins
 	@$(MAKE) --no-print-directory prometheus || true
 	@$(PY) tests/all.py $(MAKE) --no-print-directory
 
@@ -148,14 +150,32 @@ unit: unit-bins ## C unit tests (BUILD=...)
 unit-asan:
 	@$(MAKE) --no-print-directory BUILD=asan unit
 
+# Those in which threads meet; the rest has one.
+TSAN_BIN := $(addprefix $(O)/tests/unit/test_,base idle neigh neigh_adj policer \
+	poptrie_stress port rib_thread ui)
+tsan-bins: $(TSAN_BIN)
+	@:
+
+unit-tsan: ## the unit tests in which threads meet, under ThreadSanitizer
+	@$(MAKE) --no-print-directory BUILD=tsan tsan-run
+
+tsan-run: tsan-bins
+	@tests/unit/run.sh $(BUILD) $(TSAN_BIN)
+
 # The flood generator of tests/system/test_flood.py.
 $(O)/tests/flood: $(call obj,tests/lib/flood.c)
 	@mkdir -p $(@D)
 	@echo "  LD    $@"
 	@$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDFLAGS)
 
+# Loaded into the daemon: a wall clock that jumps, a driver that oversteps its bounds.
+PRELOADS := $(addprefix $(O)/tests/,wall_clock.so overstep.so)
+$(PRELOADS): $(O)/tests/%.so: tests/lib/%.c
+	@mkdir -p $(@D)
+	@$(CC) $(ALL_CFLAGS) -shared -fPIC -o $@ $< -ldl
+
 # test_asan.py runs the daemon of another build.
-system: all $(O)/tests/flood ## system tests against the real daemon (T=expression to choose)
+system: all $(O)/tests/flood $(PRELOADS) ## system tests against the real daemon (T=expression to choose)
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan all
 	@$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest -rs \
 		tests/system $(if $(T),-k "$(T)")
@@ -186,6 +206,11 @@ reference: all ## the manual's page of configuration keys, out of the daemon's o
 
 lint: ## layers, format, words
 	@$(PY) tests/lint/lint.py
+
+# Each file with each tool: findings are argued in analyze.py, or mended.
+analyze: ## gcc -fanalyzer, cppcheck, clang-tidy over the programs
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_LINT)"
+	@$(PY) tests/lint/analyze.py $(CC) -- $(ALL_CFLAGS) -DFPMDP_VERSION='"$(VERSION)"'
 
 format: ## clang-format over all C
 	@find . \( -name build -o -name '.?*' \) -prune -o -name '*.[ch]' -print \
@@ -384,5 +409,5 @@ help: ## this list
 	sed -n 's/^\([a-z -]*\):.*## \(.*\)/  \1|\2/p' Makefile | sort | \
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
-.PHONY: chaos soak reference all deps build demo demo-down lab lab-down vtysh test unit unit-asan unit-bins system frr-root lint \
+.PHONY: chaos soak reference all deps build demo demo-down lab lab-down vtysh test unit unit-asan unit-tsan tsan-bins tsan-run unit-bins system frr-root lint analyze \
 	format test-vm bench bench-fib bench-fpm bench-forward fuzz deb deps-deb test-deb image test-image prometheus clean help

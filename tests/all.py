@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 
-PARTS = ("lint", "unit", "unit-asan", "system")
+PARTS = ("lint", "analyze", "unit", "unit-asan", "unit-tsan", "system")
 
 
 def run(argv):
