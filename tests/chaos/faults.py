@@ -275,6 +275,24 @@ def daemon_dies_twice(run):
     _back(run, _kill_daemon(run))
 
 
+@fault(2, 12)
+def daemon_is_restarted(run):
+    """fpmctl restart: a successor takes the place of the dataplane, within 0.2 s of transit."""
+    what = run.note("planned restart", "fpmctl restart")
+    was = run.bed.daemon_pids()
+    netns.command([run.bed.dp.ctl, "-s", run.bed.socket, "restart"])
+    eventually(
+        lambda: (now := run.bed.daemon_pids())
+        and not set(now) & set(was)
+        and run.bed.dp.show("version"),
+        20,
+        0.05,
+        "a successor answers, alone",
+    )
+    what.may_lose(time.monotonic() - what.begin)
+    what.counted = int(0.2 * run.bed.traffic.rate)
+
+
 @fault(2)
 def daemon_stands_still(run):
     """The whole dataplane gets no time for a while."""

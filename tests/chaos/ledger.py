@@ -3,7 +3,6 @@
 cores overruns rings. Such a loss is one of policy when a counter with a name tells of it, and
 no greater than that tells."""
 
-from lab import topology
 from lib import netns
 
 REASONS = ("no_mbuf", "tx_full")  # the daemon's, that a packet in transit meets
@@ -16,7 +15,7 @@ def read(bed):
     seen = {f"drop {name}": bed.dp.counter("drop", name) for name in REASONS}
     for name, row in bed.dp.ports().items():
         seen |= {f"{name} {counter}": row[counter] for counter in PORT}
-    for tap, role, dev in topology.LINKS:
+    for tap, role, dev in bed.plan.ports:
         for at, ifname in (("r1-dp", "port-" + tap), (role, dev)):
             text = netns.read_proc(bed.ns[at], "/proc/net/dev")
             rows = dict(line.split(":") for line in text.splitlines()[2:])

@@ -57,7 +57,7 @@ class Verdict:
             if h.counted is not None:
                 self.must(
                     len(h.lost) <= h.counted,
-                    f"{h.name} {h.detail} lost {len(h.lost)}, counters tell of {h.counted}",
+                    f"{h.name} {h.detail} lost {len(h.lost)}, at most {h.counted} may be",
                 )
 
     def _where(self, when, cell, near):

@@ -28,6 +28,7 @@ class Dataplane:
         self.supervised = supervised  # then `process` is the supervisor
         self.supervisor_words = []
         self.options = []  # of the daemon
+        self.within = []  # a command that starts it, such as setpriv with its words
         self.process = None
 
     def start(self, timeout=20):
@@ -35,6 +36,7 @@ class Dataplane:
         argv = [self.program, "-c", self.config, *self.options]
         if self.supervised:
             argv = [self.supervisor, *self.supervisor_words, *argv]
+        argv = [*self.within, *argv]
         self.process = procs.start(argv, self.mark, self.log_file, self.namespace)
         eventually(self._ready, timeout, what="fpm-dataplane answers fpmctl")
 

@@ -189,10 +189,9 @@ class Dut:
         """Does the daemon run?"""
         return self.daemon.process is not None and self.daemon.process.poll() is None
 
-    def destroy(self):
-        """Remove everything; works from any half-built state."""
+    def destroy_daemon(self):
+        """End the daemon, whatever it takes, and what a supervisor or a test has left."""
         self.control.close()
-        self.collector.close()
         if self.alive():
             self.daemon.process.terminate()
             try:
@@ -200,7 +199,12 @@ class Dut:
             except subprocess.TimeoutExpired:
                 self.daemon.process.kill()
                 self.daemon.process.wait(5)
-        procs.end_all(self.dir)  # what a supervisor, or a test, has left behind
+        procs.end_all(self.dir)
+
+    def destroy(self):
+        """Remove everything; works from any half-built state."""
+        self.collector.close()
+        self.destroy_daemon()
         for name in (self.far, self.dp, self.ctl):
             netns.delete(name)
         shutil.rmtree(self.dir, ignore_errors=True)
@@ -287,6 +291,10 @@ class Dut:
     def link_row(self, tap):
         """`ip -j link` of a TAP."""
         return self._ip_json("link", "show", tap)[0]
+
+    def static_neighbours(self):
+        """The permanent ones, as `ip -j neigh`."""
+        return self._ip_json("neigh", "show", "nud", "permanent")
 
     def links(self):
         """All interfaces of the control namespace, as `ip -j link`."""

@@ -28,6 +28,9 @@ FORBIDDEN_IN_FWD = re.compile(
     r"open|close|ioctl|nanosleep|usleep|poll|epoll_wait|pthread_mutex_\w+|rte_spinlock_\w+|"
     r"rte_malloc|rte_free|rte_pktmbuf_alloc)\s*\("
 )
+# libev's idea of now is the wall clock, which jumps.
+WALL_CLOCK = re.compile(r"\b(ev_now|ev_time|gettimeofday|time)\s*\(|\bCLOCK_REALTIME\b")
+MAY_ASK_IT = {"log.c", "watch.c", "watch.h"}  # for time stamps that people read
 # The field's words, not their cousins.
 WORDS = re.compile(r"\b(nexthop entry|routing entry|blacklist|whitelist|master/slave)\b", re.I)
 MAX_LINES = 600
@@ -97,6 +100,14 @@ def check_fwd(path):
             problem(path, n, f"{m.group(1)}() under fwd/: no allocation, lock, log, system call")
 
 
+def check_clock(path):
+    if room(path) == "tests" or path.name in MAY_ASK_IT:
+        return
+    for n, text in enumerate(path.read_text().splitlines(), 1):
+        if m := WALL_CLOCK.search(re.sub(r"/\*.*?\*/|^\s*\*.*", "", text)):
+            problem(path, n, f"{m.group(0)}: the wall clock jumps, base/clock.h does not")
+
+
 def check_text(path):
     text = path.read_text()
     lines = text.splitlines()
@@ -141,6 +152,27 @@ def check_commands(path):
     commands.check_page(path, problem, shown)
 
 
+def check_failures(path, sources_c):
+    """Each fault names what forces it, and log lines that there are."""
+    code = re.sub(r'"\s*\n\s*"', "", "".join(p.read_text() for p in sources_c))
+    faults = (ROOT / "tests/chaos/faults.py").read_text()
+    for n, line in enumerate(path.read_text().splitlines(), 1):
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if not line.startswith("|") or line.startswith("|---") or cells[-1] == "shown by":
+            continue
+        if len(cells) != 4 or not re.search(r"\btest_\w+|chaos: ", cells[-1]):
+            problem(path, n, "a fault without a test")
+        for names in re.findall(r"chaos: ([\w, ]+)", cells[-1]):
+            for name in names.split(", "):
+                if f"def {name}(run)" not in faults:
+                    problem(path, n, f"chaos has no fault {name}")
+        for said in re.findall(r"`((?:\w+): [^`=]+)(?=[`=])", line):
+            words = said.rsplit(" ", 1)[0] if f"`{said}=" in line else said
+            if re.match(r"(main|rib|fpm|neigh|ui|punt|supervise|manage|port): ", said):
+                if words not in code.replace("%%", "%"):
+                    problem(path, n, f"no log line {words!r}")
+
+
 def check_format(files):
     if not files:
         return
@@ -167,11 +199,14 @@ def main():
     for path in c_files:
         check_includes(path)
         check_fwd(path)
+        check_clock(path)
     for path in c_files + sources(".py", ".sh", ".def"):
         check_text(path)
     check_claims(ROOT / "tests/system/README.md")
     for path in sources(".md"):
         check_commands(path)
+    check_claims(ROOT / "fpm-dataplane/FAILURES.md")
+    check_failures(ROOT / "fpm-dataplane/FAILURES.md", c_files)
     check_format(c_files)
     for text in problems:
         print(text)

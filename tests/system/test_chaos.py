@@ -10,7 +10,7 @@ import pytest
 from lib.dataplane import ROOT, Dataplane
 
 SHORT = "churn table wan_flap core_flap isp_dies isp_moves neighbours_forgotten mtu_changes"
-SHORT += " netlink_overrun daemon_dies daemon_dies_twice daemon_stands_still"
+SHORT += " netlink_overrun daemon_dies daemon_dies_twice daemon_is_restarted daemon_stands_still"
 SHORT += " rib_stands_still bgpd_dies nonsense_frames nonsense_channels questions flood"
 
 

@@ -13,10 +13,14 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
-from lab import proofs, topology
+from full_table import N4 as FULL4
+from full_table import N6 as FULL6
+from full_table import send
+from lab import proofs, routes, topology
 from lab.lab import Lab
 from lib import fpm_speaker as fpm
 from lib import netns, procs
+from lib.dataplane import ROOT
 from lib.linkwatch import LinkWatch
 from lib.wait import eventually
 from wire import token
@@ -290,6 +294,71 @@ def test_a_planned_restart_costs_transit_milliseconds(kept):
 
     print("transit rested, ms:", sorted(rests))
     assert statistics.median(rests) < 200
+
+
+def test_restarts_with_no_more_than_the_units_capabilities(own_dut):
+    """What dist/fpm-dataplane.service grants, and not one more: planned restart and crash."""
+    dut = own_dut(supervised=True)
+    unit = os.path.join(ROOT, "fpm-dataplane", "dist", "fpm-dataplane.service")
+    with open(unit, encoding="ascii") as file:
+        (granted,) = [x for x in file if x.startswith("CapabilityBoundingSet=")]
+    names = granted.split("=")[1].lower().replace("cap_", "+").split()
+    dut.daemon.within = ["setpriv", "--no-new-privs", f"--bounding-set=-all,{','.join(names)}"]
+    dut.start()
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.zebra.close()
+
+    with LinkWatch(dut.ctl) as watch:
+        was = dut.daemon.pid()
+        assert dut.fpmctl("restart").returncode == 0
+        come_back(dut, was)
+        dut.forwarded(lan, lan.probe(HOST), wan)
+        come_back(dut, dut.daemon.crash())
+        dut.forwarded(lan, lan.probe(HOST), wan)
+
+    assert watch.lost_carrier() == []
+    assert "supervise: succeeded by" in dut.daemon.log(100)
+
+
+def test_a_full_table_over_restarts_and_kills(own_dut):
+    """1.2 million routes and transit: what a planned restart costs, and a kill -9 at any
+    moment; each packet arrives once at most, zebra is not needed for it."""
+    dut = own_dut(supervised=True)
+    if "/release/" not in dut.daemon.program:
+        pytest.skip("time is measured on the release build")
+    dut.start()
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    hops = {4: [dut.zebra.hop(wan.peer4, wan)], 6: [dut.zebra.hop(wan.peer6, wan)]}
+    send(dut.zebra.speaker, fpm.table_stream(routes.table4(FULL4), 4, hops[4]))
+    send(dut.zebra.speaker, fpm.table_stream(routes.table6(FULL6), 6, hops[6]))
+    eventually(lambda: dut.fpm()["zebra4"] + dut.fpm()["zebra6"] == FULL4 + FULL6 + 1, 40, 0.2)
+    dut.zebra.close()
+    rate, rests, rng = 1000, {"planned": [], "killed": []}, random.Random(8)
+
+    for kind in ("planned", "killed") * 4:
+        was = dut.daemon.pid()
+        with dut.stream(lan, HOST, rate=rate) as stream:
+            sent = stream.sent + rng.randrange(1, 400)
+            eventually(lambda: stream.sent > sent, 10, 0.001)
+            if kind == "planned":
+                assert dut.fpmctl("restart").returncode == 0
+            else:
+                dut.daemon.crash()
+            come_back(dut, was)
+            eventually(lambda: not procs.is_alive(was), 20, 0.01, "the old one ends")
+            # A ring may overflow on a machine that is busy with other things.
+            eventually(lambda: dut.forwarded(lan, lan.probe(HOST), wan), 20)
+        assert set(stream.arrived(wan).values()) == {1}
+        rests[kind].append(len(stream.lost(wan)) / rate * 1000)
+        assert dut.fpm()["checkpoint"]["restored"] > FULL4 + FULL6
+        wan.clear()
+        lan.clear()
+
+    print("transit rested, ms:", {kind: sorted(rest) for kind, rest in rests.items()})
+    assert statistics.median(rests["planned"]) < 200
+    assert statistics.median(rests["killed"]) < 4000  # 2 s when the machine is ours
 
 
 def test_a_successor_that_fails_is_a_restart_all_the_same(kept):

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What somebody does to the interfaces behind our back, under traffic whose every packet is
+counted: TAPs renamed, moved, deleted; MTU and MAC changed; addresses flushed."""
+
+import json
+import os
+import time
+
+import pytest
+from scapy.layers.inet import ICMP, IP
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+
+from lib import netns
+from lib.wait import eventually
+from wire import token
+
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+OTHER, THERE = "203.0.113.0/24", "203.0.113.9"
+
+
+@pytest.fixture
+def busy(own_dut):
+    """A router with a route by wan and one by ext; (dut, lan, wan, ext)."""
+    dut = own_dut()
+    dut.start()
+    lan, wan, ext = (dut.wires[n] for n in ("lan", "wan", "ext"))
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.route(OTHER, via=ext.peer4, wire=ext)
+    return dut, lan, wan, ext
+
+
+def host_answers(dut, wire):
+    """The kernel behind the TAP answers a ping of the peer's."""
+    echo = IP(src=wire.peer4, dst=wire.ip4) / ICMP() / Raw(mark := token())
+    wire.send(Ether(src=wire.mac, dst=wire.port_mac) / echo)
+    assert wire.expect(mark)[ICMP].type == 0
+
+
+def test_a_renamed_tap_stays_the_port(busy):
+    """`ip link set ext0 name uplink` and back, ten times: not a packet is lost, in either
+    direction, the port keeps the name that the configuration gave it, an audit finds it so."""
+    dut, lan, wan, ext = busy
+
+    with dut.stream(lan, HOST) as aside, dut.stream(lan, THERE) as stream:
+        for _ in range(10):
+            dut.ip(f"link set {ext.tap} name uplink")
+            dut.ip(f"link set uplink name {ext.tap}")
+        dut.ip(f"link set {ext.tap} name uplink")
+        eventually(
+            lambda: "uplink" in [r["name"] for r in dut.control.ask("interfaces")], 5, 0.01
+        )
+        host_answers(dut, ext)
+        dut.ip(f"link set uplink name {ext.tap}")
+
+    assert aside.lost(wan) == [] and stream.lost(ext) == []
+    assert dut.port_row(ext)["name"] == "ext0" and dut.port_row(ext)["link"] == "up"
+    assert dut.control.ask("audit")[-1]["differences"] == 0
+
+
+def test_a_tap_moved_to_another_namespace_is_made_anew(busy):
+    """The kernel takes it out of our sight: its routes are dead, others lose nothing; the port
+    gets a TAP of its name again, and with its addresses it is whole. The one that was moved
+    takes nothing along when it is deleted."""
+    dut, lan, wan, ext = busy
+    index = dut.link_row(ext.tap)["ifindex"]
+
+    with dut.stream(lan, HOST) as aside:
+        dut.ip(f"link set {ext.tap} netns {dut.far} name stolen")
+        fresh = eventually(lambda: (r := _link(dut, ext.tap)) and r["ifindex"] != index and r, 5)
+        dut.kernel_defaults()
+        eventually(lambda: dut.port_row(ext)["link"] == "up", 5, 0.01)
+        eventually(lambda: (dut.neighbor_row(ext.peer4, ext) or {}).get("mac") == ext.mac, 5)
+        netns.ip_batch(["link del stolen"], dut.far)
+        # zebra names interfaces by index: it says its routes again, as it does.
+        dut.route(OTHER, nhid=dut.zebra.hop(ext.peer4, ext))
+        for _ in range(50):
+            dut.forwarded(lan, lan.probe(THERE), ext)
+
+    assert fresh["address"] == ext.port_mac
+    assert aside.lost(wan) == []
+    host_answers(dut, ext)
+    assert dut.stop() == 0
+
+
+def _link(dut, name):
+    return next((row for row in dut.links() if row["ifname"] == name), None)
+
+
+def test_mtu_and_mac_change_under_load(busy):
+    """Forty changes of the way out, and of the way in, that no packet minds: none is lost,
+    each bears the MAC that was or the one that is, never half of one."""
+    dut, lan, wan, _ = busy
+    macs = [f"02:00:00:aa:{n:02x}:{255 - n:02x}" for n in range(20)]
+
+    with dut.stream(lan, HOST, rate=2000) as stream:
+        for n, mac in enumerate(macs):
+            dut.ip(
+                f"link set {wan.tap} mtu {1400 + n}",
+                f"link set {wan.tap} address {mac}",
+                f"link set {lan.tap} mtu {1500 - n}",
+            )
+            eventually(lambda m=mac: dut.port_row(wan)["mac"] == m, 5, 0.002)
+            eventually(lambda n=n: dut.port_row(lan)["mtu"] == 1500 - n, 5, 0.002)
+            eventually(lambda n=n: stream.sent > 100 * (n + 1), 5, 0.002)
+        seen = {bytes(f[6:12]).hex(":") for f in wan.got(stream.mark)}
+        dut.ip(f"link set {wan.tap} address {wan.port_mac}")
+
+    print(f"{stream.sent} packets under {3 * len(macs)} changes, {len(seen)} sources")
+    assert stream.lost(wan) == [] and set(stream.arrived(wan).values()) == {1}
+    assert seen <= {*macs, wan.port_mac} and len(seen) > len(macs) // 2
+
+
+def test_addresses_flushed_under_load_and_given_back(busy):
+    """`ip addr flush`: the subnet is nobody's, gateways in it are static neighbours gone with
+    it; other ports lose nothing; what is given back works at once, ten times over."""
+    dut, lan, wan, ext = busy
+
+    with dut.stream(lan, HOST) as aside:
+        for _ in range(10):
+            dut.ip(f"addr flush dev {ext.tap}")
+            eventually(lambda: dut.route_row(ext.host4) is None, 5, 0.005)
+            row = next(r for r in dut.control.ask("interfaces") if r["name"] == ext.tap)
+            assert not [a for a in row["addresses"] if a.startswith("192.0.2.")]
+            dut.kernel_defaults()
+            eventually(
+                lambda: (dut.neighbor_row(ext.peer4, ext) or {}).get("mac") == ext.mac, 5, 0.005
+            )
+            dut.forwarded(lan, lan.probe(THERE), ext)
+            dut.forwarded(lan, lan.probe(ext.peer4), ext)
+            host_answers(dut, ext)
+
+    assert aside.lost(wan) == []
+
+
+def test_taps_deleted_ten_times_under_load(busy):
+    """Each time it is made anew within seconds, with its MAC, and other ports lose nothing."""
+    dut, lan, wan, ext = busy
+    took = []
+
+    with dut.stream(lan, HOST) as aside:
+        for _ in range(10):
+            index = dut.link_row(ext.tap)["ifindex"]
+            begin = time.monotonic()
+            dut.ip(f"link del {ext.tap}")
+            eventually(
+                lambda i=index: (r := _link(dut, ext.tap)) and r["ifindex"] != i, 10, 0.005
+            )
+            took.append(time.monotonic() - begin)
+            dut.kernel_defaults()
+            eventually(lambda: dut.port_row(ext)["link"] == "up", 5, 0.005)
+            host_answers(dut, ext)
+
+    took.sort()
+    print(f"made anew after {took[len(took) // 2]:.2f} s, at most {took[-1]:.2f} s")
+    assert aside.lost(wan) == []
+    descriptors = os.listdir(f"/proc/{dut.daemon.pid()}/fd")
+    assert len(descriptors) < 100, json.dumps(sorted(descriptors))

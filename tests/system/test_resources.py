@@ -1,0 +1,430 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What happens when something runs out: it degrades as FAILURES.md says, is counted under a
+name, is said in the log at most once a second, and recovers without anybody's help."""
+
+import collections
+import itertools
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import ARP, Ether
+
+from full_table import send
+from lab import routes
+from lib import fpm_speaker as fpm
+from lib import netns
+from lib.dut import Dut
+from lib.freeze import frozen
+from lib.wait import eventually
+
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+ADJACENCIES, HOSTS = 65535, 131072  # base/table.def; fpmctl show memory tells them
+
+
+@pytest.fixture
+def tough(own_dut):
+    """A router of its own with one route in use."""
+    dut = own_dut()
+    dut.start()
+    dut.route(NET, via=dut.wires["wan"].peer4, wire=dut.wires["wan"])
+    return dut
+
+
+def table(dut, name):
+    """A table's row of `show memory`."""
+    rows = dut.control.ask("memory")[0]["tables"]
+    return next(row for row in rows if row["table"] == name)
+
+
+def said(dut, pattern):
+    """How many lines of the log match, at most in one second; and in all."""
+    with open(dut.log_file, encoding="utf-8", errors="replace") as file:
+        seconds = collections.Counter(x[:19] for x in file if re.search(pattern, x))
+    return max(seconds.values(), default=0), sum(seconds.values())
+
+
+def hosts4(first, count):
+    """`count` addresses from a.b on: (a << 8 | b).x.y."""
+    return (f"{first >> 8}.{(first & 255) + (n >> 16)}.{n >> 8 & 255}.{n & 255}"
+            for n in range(1, count + 1))  # fmt: skip
+
+
+def permanent(dut, addresses, wire, verb="replace"):
+    """Static neighbours by the ten thousand: the kernel's limits are not for them."""
+    tail = f" lladdr {wire.mac} nud permanent" if verb == "replace" else ""
+    dut.ip(*(f"neigh {verb} {a} dev {wire.tap}{tail}" for a in addresses))
+
+
+# -- packet buffers ---------------------------------------------------------------------------
+
+
+def for_the_host(lan):
+    """Frames of many classes, each for a ring of its own; of thousands of sources."""
+    for n in range(1200):
+        src, mac = f"203.0.113.{n % 250 + 1}", f"02:66:00:00:{n >> 8:02x}:{n & 255:02x}"
+        eth = Ether(src=mac, dst=lan.port_mac)
+        to_us, far = IP(src=src, dst=lan.ip4), IP(src=src, dst="203.0.113.254")
+        yield eth / to_us / UDP(sport=n + 1024, dport=9)
+        yield eth / to_us / ICMP()
+        yield eth / to_us / TCP(sport=n + 1024, dport=179)
+        yield eth / IP(src=src, dst=lan.ip4, ttl=255) / UDP(sport=49152, dport=3784)
+        yield eth / IP(src=src, dst=lan.ip4, flags="MF", id=n) / UDP(dport=9, chksum=1)
+        yield Ether(src=mac, dst="ff:ff:ff:ff:ff:ff") / ARP(psrc=src, pdst=lan.ip4)
+        yield Ether(src=mac, dst="01:00:5e:00:00:16") / IP(src=src, dst="224.0.0.22", proto=2)
+        yield Ether(src=mac, dst="01:00:5e:01:02:03") / IP(src=src, dst="239.1.2.3") / UDP()
+        yield eth / IP(src=src, dst=HOST, ttl=1) / UDP(dport=33434)
+        yield eth / far / UDP(dport=9)
+        yield eth / IPv6(src=f"2001:db8:e::{n:x}", dst="2001:db8:f000::1", hlim=1) / UDP()
+        yield eth / IPv6(src=f"2001:db8:e::{n:x}", dst="2001:db8:f000::1") / UDP()
+
+
+OPEN = """local icmp bgp-new control-new fragment arp-new membership group icmp4-ttl
+icmp4-unreach icmp6-ttl icmp6-unreach""".split()
+
+
+def test_packet_buffers_run_out_and_come_back(own_dut):
+    """No room for packets as small as can be, and a host that takes none: what then comes is
+    counted as missed, and when the host is back all buffers are, and nothing is missed."""
+    dut = own_dut()
+    dut.edit_config("size-mib: 96", "size-mib: 64")
+    # A port of long packets: so much room each takes, and so few there are.
+    long = "  - tap: long0\n    device: net_null,no-rx=1\n    mtu: 9216\n"
+    dut.edit_config("control-netns:", long + "control-netns:")
+    free = "{rate: unlimited, source-rate: unlimited}"
+    lines = "".join(f"  {name}: {free}\n" for name in OPEN)
+    dut.edit_config("log-level:", f"policers:\n{lines}log-level:")
+    Dut.start(dut)
+    dut.ip("link set long0 up")
+    dut.ready()
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    buffers = dut.control.ask("memory")[0]["packet_buffers"]
+    before = dut.port_row(lan)["rx_missed"]
+    frames = [bytes(f) for f in for_the_host(lan)]
+
+    with frozen(dut.daemon.pid(), "fdp-punt"):
+        for data in itertools.islice(itertools.cycle(frames), 3 * len(frames)):
+            lan.send(data)
+            if dut.port_row(lan)["rx_missed"] > before + 1000:
+                break
+        eventually(lambda: said(dut, "packet buffers exhausted")[1] > 0, 10)
+        missed = dut.port_row(lan)["rx_missed"] - before
+        left = dut.control.ask("memory")[0]["packet_buffers_free"]
+    begin = time.monotonic()
+    eventually(lambda: said(dut, "packet buffers are there again")[1] == 1, 10)
+    whole = eventually(lambda: _all_free(dut) and time.monotonic(), 10)
+    dut.fence(lan)
+    at_rest = dut.port_row(lan)["rx_missed"]
+    for _ in range(200):
+        dut.forwarded(lan, lan.probe(HOST), wan)
+
+    print(f"{buffers} buffers, {left} left, {missed} frames missed, back in "
+          f"{whole - begin:.2f} s")  # fmt: skip
+    assert missed > 0
+    assert dut.port_row(lan)["rx_missed"] == at_rest
+    assert said(dut, "packet buffers exhausted")[0] <= 2
+
+
+def _all_free(dut):
+    row = dut.control.ask("memory")[0]
+    return row["packet_buffers_free"] == row["packet_buffers"]
+
+
+# -- tables -----------------------------------------------------------------------------------
+
+
+def test_more_gateways_than_adjacencies(tough):
+    """64 k next hops and a few: those beyond have no way out, all others are forwarded to;
+    when some go, those that had none have one, without a word from zebra."""
+    dut, lan, wan = tough, tough.wires["lan"], tough.wires["wan"]
+    beyond = 500
+    gateways = list(hosts4(10 << 8, ADJACENCIES + beyond))
+    dut.ip(f"addr add 10.0.0.0/14 dev {wan.tap}")
+    permanent(dut, gateways, wan)
+    oif, first = dut.ifindex(wan), 1000
+
+    begin = time.monotonic()
+    for at in range(0, len(gateways), 500):
+        messages = []
+        for n, gateway in enumerate(gateways[at : at + 500], at):
+            messages.append(dut.zebra.hop_message(first + n, gateway, oif=oif))
+            messages.append(fpm.route_message(_behind(n), nhid=first + n))
+        dut.zebra.send(*messages)
+    eventually(lambda: dut.fpm()["zebra4"] == len(gateways) + 1, 60, 0.1)
+    row = eventually(lambda: (r := table(dut, "adjacencies"))["refused"] and r, 5)
+    loaded = time.monotonic()
+
+    assert row["used"] == row["max"] == ADJACENCIES
+    assert dut.fpm()["adjacencies_full"] == row["refused"] >= beyond
+    for n in (0, 1, 30000, 60000):
+        dut.forwarded(lan, lan.probe(_host(n)), wan, timeout=5)
+    last = len(gateways) - 1
+    assert dut.not_forwarded(lan, lan.probe(_host(last))) == {"egress_down": 1}
+    assert said(dut, "table is full table=adjacencies")[0] <= 2
+
+    gone = time.monotonic()
+    dut.zebra.send(*(fpm.route_del_message(_behind(n)) for n in range(20000)))
+    eventually(lambda: dut.route_row(_behind(last))["nexthops"][0]["adj"] != 0, 20, 0.05)
+    back = time.monotonic()
+    for n in range(last, last - beyond, -100):
+        dut.forwarded(lan, lan.probe(_host(n)), wan)
+    eventually(lambda: said(dut, "table has room again table=adjacencies")[1] == 1, 5)
+    print(f"{len(gateways)} next hops in {loaded - begin:.1f} s, room again after "
+          f"{back - gone:.2f} s; audit {dut.control.ask('audit')[-1]}")  # fmt: skip
+    assert dut.control.ask("audit")[-1]["differences"] == 0
+
+
+def _behind(n):
+    return f"100.{64 + (n >> 16)}.{n >> 8 & 255}.{n & 255}/32"
+
+
+def _host(n):
+    return _behind(n).split("/")[0]
+
+
+def test_more_neighbours_than_places(tough):
+    """The kernel knows more neighbours than there is room for: those it told first are in
+    use, and so is a gateway that comes after all of them; when some go, the others come."""
+    dut, lan, wan = tough, tough.wires["lan"], tough.wires["wan"]
+    beyond = 3000
+    hosts = list(hosts4(10 << 8, HOSTS + beyond))
+    dut.ip(f"addr add 10.0.0.0/12 dev {wan.tap}")
+    begin = time.monotonic()
+    permanent(dut, hosts, wan)
+    row = eventually(lambda: (r := table(dut, "neighbours"))["refused"] and r, 30, 0.1)
+    full = time.monotonic()
+
+    assert row["max"] == HOSTS and row["used"] >= HOSTS
+    dut.forwarded(lan, lan.probe(hosts[0]), wan)
+    late = wan.answer("192.0.2.120")
+    dut.route("203.0.113.0/24", via="192.0.2.120", wire=wan)
+    dut.forwarded(lan, lan.probe("203.0.113.9"), wan, timeout=5)
+    assert late == wan.mac
+    assert said(dut, "table is full table=neighbours")[0] <= 2
+    assert dut.neighbor_row(hosts[-1], wan) is None
+
+    gone = time.monotonic()
+    permanent(dut, hosts[:30000], wan, "del")
+    eventually(lambda: dut.neighbor_row(hosts[-1], wan), 20, 0.2, "the rest is known")
+    back = time.monotonic()
+    dut.forwarded(lan, lan.probe(hosts[-1]), wan)
+    eventually(lambda: said(dut, "table has room again table=neighbours")[1] == 1, 5)
+    print(f"{len(hosts)} neighbours in {full - begin:.1f} s, {row['refused']} refused, "
+          f"the rest known {back - gone:.2f} s after others went")  # fmt: skip
+
+
+def test_an_overrun_of_netlink_is_said_and_leaves_no_wrong_neighbour(tough):
+    """ENOBUFS: neigh stands still while the kernel says more than its socket holds. MACs that
+    changed meanwhile are right afterwards, in every row and on the wire."""
+    dut, lan, wan = tough, tough.wires["lan"], tough.wires["wan"]
+    hosts = [f"192.0.2.{n}" for n in range(70, 126)]
+    moved = "02:00:00:77:77:77"
+    for address in hosts:
+        dut.neighbor(address, wan, "02:00:00:00:00:01")
+    noise = [f"neigh replace 203.0.113.{n % 200 + 1} lladdr 02:55:00:00:{n >> 8:02x}:"
+             f"{n & 255:02x} dev {dut.wires['ext'].tap} nud permanent"
+             for n in range(40000)]  # fmt: skip
+
+    with frozen(dut.daemon.pid(), "fdp-neigh"):
+        dut.ip(*noise)
+        dut.ip(*(f"neigh replace {a} lladdr {moved} dev {wan.tap}" for a in hosts[:28]))
+        dut.ip(*(f"neigh del {a} dev {wan.tap}" for a in hosts[28:]))
+    begin = time.monotonic()
+    eventually(lambda: dut.counters("total")["resyncs"] >= 1, 10, 0.01, "an overrun")
+    eventually(lambda: dut.neighbor_row(hosts[0], wan)["mac"] == moved, 10, 0.01)
+    print(f"in step {(time.monotonic() - begin) * 1000:.0f} ms after the thread went on")
+
+    kernel = {
+        (row["dev"], row["dst"]): row["lladdr"]
+        for row in dut.static_neighbours()
+    }
+    known = {
+        (r["dev"], r["address"]): r["mac"]
+        for r in dut.control.ask("neighbors")
+        if r["state"] == "permanent"
+    }
+    assert known == kernel and len(known) > 200
+    for address in hosts[:28]:
+        out = dut.forwarded(lan, lan.probe(address), wan)
+        assert out.dst == moved
+    assert said(dut, "kernel monitor overrun, all read again")[0] == 1
+
+
+# -- four million routes ------------------------------------------------------------------------
+
+
+def test_four_million_routes(own_dut):
+    """Four times the Internet: all of it in the FIB, memory is told, transit loses nothing,
+    and a withdrawal gives the memory back to what comes next."""
+    count = int(os.environ.get("MILLIONS", "4")) * 1_000_000
+    if _available() < 6 << 30:
+        pytest.skip("less than 6 GiB of memory are available")
+    dut = own_dut()
+    if "/release/" not in dut.daemon.program:
+        pytest.skip("time and memory are measured on the release build")
+    dut.start()
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    hops = [dut.zebra.hop(w.peer4, w) for w in (wan, dut.wires["alt"], dut.wires["ext"])]
+    made = routes.table4(count)
+
+    begin = time.monotonic()
+    with dut.stream(lan, HOST, rate=200) as stream:
+        for at in range(0, count, 500_000):
+            send(dut.zebra.speaker, fpm.table_stream(made[at : at + 500_000], 4, hops))
+        eventually(lambda: dut.fpm()["zebra4"] == count + 1, 60, 0.2)
+    took = time.monotonic() - begin
+    row = dut.control.ask("memory")[0]
+    known, rss = dut.fpm()["fib4"]["routes"], row["rss_bytes"]
+
+    print(f"{count} routes in {took:.1f} s with their making, rss {rss >> 20} MiB: rib "
+          f"{row['rib_bytes'] >> 20}, fib {row['fib4']['bytes'] >> 20}, its writer's "
+          f"{row['fib4']['radix_bytes'] >> 20} MiB; lost {len(stream.lost(wan))} of "
+          f"{stream.sent}")  # fmt: skip
+    assert known > count
+    assert dut.fpm()["out_of_memory"] == 0
+    assert stream.lost(wan) == []
+    assert rss < 400 * count + (256 << 20)
+
+
+def _available():
+    with open("/proc/meminfo", encoding="ascii") as file:
+        rows = dict(line.split(":") for line in file)
+    return int(rows["MemAvailable"].split()[0]) << 10
+
+
+# -- the machine ----------------------------------------------------------------------------------
+
+
+def test_a_disk_that_is_full_costs_the_log_and_nothing_else(own_dut):
+    """Every line of the log fails with ENOSPC: it forwards, and `show log` has the lines."""
+    dut = own_dut()
+    dut.daemon.log_file = "/dev/full"
+    dut.start()
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+    dut.forwarded(lan, lan.probe(HOST), wan)
+    lines = [row["line"] for row in dut.control.ask("log")]
+
+    assert any("main: forwarding" in line for line in lines), lines
+    assert dut.stop() == 0
+
+
+@pytest.fixture
+def small_run(own_dut):
+    """A router under the supervisor whose control socket is on a file system of its own."""
+    dut = own_dut(supervised=True)
+    run = dut.dir + "/run"
+    os.makedirs(run)
+    netns.command(["mount", "-t", "tmpfs", "-o", "size=64k", "none", run])
+    try:
+        dut.socket = dut.daemon.socket = dut.control.path = run + "/control.sock"
+        dut.write_config()
+        yield dut
+    finally:
+        dut.destroy_daemon()
+        netns.command(["umount", run])
+
+
+def test_run_read_only_costs_nothing_until_a_start(small_run):
+    """/run becomes read-only: all goes on. A daemon that crashes then cannot make its socket:
+    each try is said, and the first after the repair succeeds."""
+    dut, run = small_run, os.path.dirname(small_run.socket)
+    dut.start()
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+    netns.command(["mount", "-o", "remount,ro", run])
+    dut.control.close()
+    dut.forwarded(lan, lan.probe(HOST), wan)
+    assert dut.fpmctl("show", "version").returncode == 0
+    was = dut.daemon.crash()
+    dut.control.close()
+    eventually(lambda: said(dut, "control socket not opened")[1] >= 2, 20, 0.05)
+    netns.command(["mount", "-o", "remount,rw", run])
+    begin = time.monotonic()
+    dut.daemon.back(was)
+    print(f"there again {time.monotonic() - begin:.2f} s after the repair")
+    eventually(lambda: dut.port_row(wan)["link"] == "up", 5)
+    dut.forwarded(lan, lan.probe(HOST), wan)
+
+
+def test_huge_pages_that_are_not_there_are_told_and_nothing_is_left(own_dut):
+    """memory.hugepages without any: one sentence that names the key, exit code 1, no TAP."""
+    free = netns.command(["sh", "-c", "cat /sys/kernel/mm/hugepages/*/free_hugepages"])
+    if any(int(n) for n in free.split()):
+        pytest.skip("there are huge pages here")
+    dut = own_dut()
+    dut.edit_config("hugepages: false", "hugepages: true")
+    argv = ["ip", "netns", "exec", dut.dp, dut.daemon.program, "-c", dut.config]
+
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+
+    assert done.returncode == 1
+    assert "memory.hugepages is true: are there any?" in done.stderr + done.stdout
+    assert dut.links() == [row for row in dut.links() if row["ifname"] == "lo"]
+
+
+# -- the clock --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def jumping(own_dut, monkeypatch):
+    """A router whose wall clock the test can set: router.jump(seconds)."""
+    dut = own_dut()
+    library = os.path.join(os.path.dirname(dut.daemon.program), "tests", "wall_clock.so")
+    if "/asan/" in library or not os.path.exists(library):
+        pytest.skip("wall_clock.so is not built for this program")
+    offset = dut.dir + "/offset"
+
+    def jump(seconds):
+        with open(offset, "r+b") as file:
+            file.write(seconds.to_bytes(8, "little", signed=True))
+
+    with open(offset, "wb") as file:
+        file.write(bytes(8))
+    monkeypatch.setenv("LD_PRELOAD", library)
+    monkeypatch.setenv("WALL_CLOCK_OFFSET", offset)
+    dut.start()
+    monkeypatch.delenv("LD_PRELOAD")
+    dut.jump = jump
+    return dut
+
+
+@pytest.mark.parametrize("seconds", [3600, -3600], ids=["forward", "back"])
+def test_a_clock_that_jumps_changes_time_stamps_only(jumping, seconds):
+    """An hour either way while packets pass and wait: none is lost, those that wait for a
+    neighbour wait as long as ever, and no longer; sessions and sweep go by their own time."""
+    dut, lan, wan = jumping, jumping.wires["lan"], jumping.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    silent = "192.0.2.99"
+    year = time.strftime("%Y-%m-%dT%H", time.gmtime(time.time() + seconds))
+
+    with dut.stream(lan, HOST) as stream:
+        lan.send(lan.probe(silent))
+        eventually(lambda: table(dut, "waiting")["used"] == 1, 5, 0.005)
+        dut.jump(seconds)
+        begin = time.monotonic()
+        lan.send(lan.probe("192.0.2.98"))
+        eventually(lambda: table(dut, "waiting")["used"] == 2, 5, 0.005, "nobody is let go")
+        eventually(lambda: table(dut, "waiting")["used"] == 0, 12, 0.05, "nobody waits on")
+        waited = time.monotonic() - begin
+        wan.answer("192.0.2.97")
+        dut.forwarded(lan, lan.probe("192.0.2.97"), wan, timeout=3)
+        dut.zebra.close()
+        dut.zebra.connect()
+        dut.zebra.route(NET, wan.peer4, wan)
+        eventually(lambda: dut.fpm()["state"] == "in-step", 15)
+    print(f"given up after {waited:.1f} s")
+
+    assert stream.lost(wan) == []
+    assert waited < 8
+    assert any(year in row["line"] for row in dut.control.ask("log"))
+    assert dut.stop(signal.SIGTERM) == 0
