@@ -25,6 +25,9 @@ struct kmon_link {
 	unsigned int vlan_on;
 	uint16_t vlan_type; /* 0x8100 or 0x88a8 */
 	uint16_t vlan_id;   /* 0 to 4095 */
+	unsigned int
+		master; /* ifindex of the VRF, bridge or bond that it is a member of; 0 */
+	uint32_t vrf_table; /* of a VRF: its table; else 0 */
 };
 
 struct kmon_addr {

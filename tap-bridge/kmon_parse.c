@@ -16,6 +16,7 @@
 #include <netlink/route/addr.h>
 #include <netlink/route/link.h>
 #include <netlink/route/link/vlan.h>
+#include <netlink/route/link/vrf.h>
 #include <netlink/route/neighbour.h>
 #include <string.h>
 
@@ -67,6 +68,7 @@ parse_link(struct rtnl_link *from, struct kmon_link *link)
 {
 	const char *name = rtnl_link_get_name(from);
 	unsigned int flags = rtnl_link_get_flags(from);
+	uint32_t table;
 
 	/* Wireless extensions send RTM_NEWLINK with nothing but an event in it. */
 	if (name == NULL)
@@ -78,6 +80,9 @@ parse_link(struct rtnl_link *from, struct kmon_link *link)
 	link->admin_up = flags & IFF_UP;
 	link->carrier = flags & IFF_LOWER_UP;
 	parse_vlan(from, link);
+	link->master = (unsigned int)rtnl_link_get_master(from);
+	if (rtnl_link_is_vrf(from) && rtnl_link_vrf_get_tableid(from, &table) == 0)
+		link->vrf_table = table;
 	return true;
 }
 

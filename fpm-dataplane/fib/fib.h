@@ -184,7 +184,9 @@ struct fib_iface {
 	bool tag_type_lost; /* a port whose device shows any outer tag as VLAN_C_TYPE */
 	uint16_t port;      /* the port whose frames these are; of a port its own number */
 	struct fib_tag tag[VLAN_TAGS]; /* the outer one first */
-	bool forward4, forward6;       /* what comes in may pass: the kernel's sysctls */
+	bool forward4,
+		forward6; /* what comes in may pass: the kernel's sysctls, and no VRF */
+	bool in_vrf;      /* member of a VRF: nothing passes */
 	bool unnumbered4; /* no IPv4 address of its own: a DHCP client may want one */
 	uint32_t ifindex; /* of the TAP, in the control namespace; 0: TAP is gone */
 	uint32_t src4;    /* source of ICMP errors, host order, own or borrowed; 0: none */

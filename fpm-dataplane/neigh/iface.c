@@ -184,8 +184,10 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	fi->mtu_bytes = (uint16_t)mtu_bytes;
 	memcpy(fi->mac, ifc->present ? ifc->tap.mac : ifc->port->mac, sizeof(fi->mac));
 	fi->up = ifc->up;
-	fi->forward4 = ifc->forward4;
-	fi->forward6 = ifc->forward6 && n->forward6_all;
+	/* What comes in there may not be routed by the table of all others. */
+	fi->in_vrf = ifc->present && link_vrf(n, ifc->tap.master) != NULL;
+	fi->forward4 = ifc->forward4 && !fi->in_vrf;
+	fi->forward6 = ifc->forward6 && n->forward6_all && !fi->in_vrf;
 	fi->ifindex = ifc->present ? ifc->tap.ifindex : 0;
 	memcpy(fi->name, ifc->present ? ifc->tap.name : ifc->port->name, sizeof(fi->name));
 	choose_sources(n, ifc, fi);

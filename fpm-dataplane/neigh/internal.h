@@ -46,6 +46,7 @@ struct link {
 	bool told;      /* rib and punt know of it ... */
 	bool told_up;   /* ... as up */
 	char name[16];
+	bool in_vrf;             /* as rib was told */
 	struct kmon_link kernel; /* newest; valid while `known` */
 	struct cds_list_head locals;
 };
@@ -165,6 +166,8 @@ void neigh_retire(struct neigh *n, struct grave *g,
 void link_event(void *ctx, const struct kmon_link *kl, bool gone);
 void addr_event(void *ctx, const struct kmon_addr *ka, bool gone);
 struct link *link_find(struct neigh *n, uint32_t ifindex);
+/* The VRF of this ifindex, which may be 0; NULL: it is none. */
+const struct link *link_vrf(struct neigh *n, unsigned int ifindex);
 /* Send MSG_LINK when `up` is news. */
 void link_tell_up(struct neigh *n, struct link *l, bool up);
 /* Have VLANs on a link forgotten, until the kernel is asked again. */

@@ -29,6 +29,14 @@ link_find(struct neigh *n, uint32_t ifindex)
 	return l;
 }
 
+const struct link *
+link_vrf(struct neigh *n, unsigned int ifindex)
+{
+	const struct link *l = ifindex == 0 ? NULL : link_find(n, ifindex);
+
+	return l != NULL && l->known && l->kernel.vrf_table != 0 ? l : NULL;
+}
+
 static struct link *
 link_get(struct neigh *n, uint32_t ifindex)
 {
@@ -73,16 +81,18 @@ link_free_all(struct neigh *n)
 /* --- addresses ---------------------------------------------------------------------------- */
 
 static void
-addr_send(struct neigh *n, const struct kmon_addr *ka, bool gone)
+addr_send(struct neigh *n, const struct link *l, const struct kmon_addr *ka, bool gone)
 {
 	struct msg_addr *m = msg_new(MSG_ADDR, sizeof(*m));
 
 	m->ifindex = ka->ifindex;
 	m->gone = gone;
 	m->subnet.family = ka->family;
-	m->subnet.len = ka->plen;
+	/* In a VRF the address is ours; its subnet is no way for packets of other interfaces. */
+	m->subnet.len = l->in_vrf ? family_bits(ka->family) : ka->plen;
 	memcpy(m->addr.octet, ka->addr, family_octets(ka->family));
-	memcpy(m->subnet.addr.octet, ka->peer, family_octets(ka->family));
+	memcpy(m->subnet.addr.octet, l->in_vrf ? ka->addr : ka->peer,
+	       family_octets(ka->family));
 	prefix_mask(&m->subnet);
 	worker_send(n->conf.rib, &m->m);
 }
@@ -107,7 +117,7 @@ addr_tell(struct neigh *n, const struct link *l, struct local *a)
 	bool tell = is_told(l, &a->addr);
 
 	if (tell != a->told)
-		addr_send(n, &a->addr, !tell);
+		addr_send(n, l, &a->addr, !tell);
 	a->told = tell;
 }
 
@@ -119,6 +129,28 @@ same_addr(const struct kmon_addr *a, const struct kmon_addr *b)
 	    memcmp(a->addr, b->addr, family_octets(a->family)) != 0)
 		return false;
 	return a->family == 6 || (a->plen == b->plen && memcmp(a->peer, b->peer, 4) == 0);
+}
+
+/* A member of a VRF now, or no more: its addresses are told again in the other way. */
+static void
+link_follow_vrf(struct neigh *n, struct link *l)
+{
+	bool in_vrf = link_vrf(n, l->kernel.master) != NULL;
+	struct local *a;
+
+	if (in_vrf == l->in_vrf)
+		return;
+	cds_list_for_each_entry (a, &l->locals, list) {
+		if (a->told)
+			addr_send(n, l, &a->addr, true);
+		a->told = false;
+	}
+	l->in_vrf = in_vrf;
+	if (l->ifidx != 0)
+		log_warn("neigh: %s dev=%s",
+			 in_vrf ? "interface of a vrf forwards nothing yet"
+				: "interface of no vrf any more",
+			 l->name);
 }
 
 static struct local *
@@ -139,10 +171,10 @@ same_subnet(const struct kmon_addr *a, const struct kmon_addr *b)
 }
 
 static void
-addr_gone(struct neigh *n, struct local *a)
+addr_gone(struct neigh *n, const struct link *l, struct local *a)
 {
 	if (a->told)
-		addr_send(n, &a->addr, true);
+		addr_send(n, l, &a->addr, true);
 	cds_list_del(&a->list);
 	free(a);
 }
@@ -160,7 +192,7 @@ addr_changed(struct neigh *n, struct link *l, const struct kmon_addr *ka)
 		}
 		cds_list_add_tail(&a->list, &l->locals);
 	} else if (a->told && !same_subnet(&a->addr, ka)) {
-		addr_send(n, &a->addr, true);
+		addr_send(n, l, &a->addr, true);
 		a->told = false;
 	}
 	a->addr = *ka;
@@ -181,7 +213,7 @@ addr_event(void *ctx, const struct kmon_addr *ka, bool gone)
 	} else {
 		a = local_find(l, ka);
 		if (a != NULL)
-			addr_gone(n, a);
+			addr_gone(n, l, a);
 	}
 	iface_addresses_changed(n, l->ifidx);
 	if (!l->known && l->ifidx == 0 && cds_list_empty(&l->locals))
@@ -239,7 +271,7 @@ link_changes_side(struct neigh *n, struct link *l)
 
 	cds_list_for_each_entry (a, &l->locals, list) {
 		if (a->told)
-			addr_send(n, &a->addr, true);
+			addr_send(n, l, &a->addr, true);
 		a->told = false;
 	}
 	if (l->told)
@@ -287,7 +319,7 @@ link_gone(struct neigh *n, struct link *l)
 		each_vlan_on(n, l->ifindex, vlan_lost);
 	l->ifidx = ifidx;
 	cds_list_for_each_entry_safe (a, next, &l->locals, list)
-		addr_gone(n, a);
+		addr_gone(n, l, a);
 	if (ifidx >= PORT_MAX)
 		vlan_remove(n, ifidx);
 	else if (ifidx != 0)
@@ -345,6 +377,7 @@ link_changed(struct neigh *n, struct link *l)
 		else if (l->name[0] == '\0')
 			warn_of_namesake(n, kl);
 	}
+	link_follow_vrf(n, l);
 	if (strcmp(l->name, kl->name) != 0) {
 		snprintf(l->name, sizeof(l->name), "%s", kl->name);
 		l->told = false;
@@ -360,6 +393,16 @@ link_changed(struct neigh *n, struct link *l)
 		each_vlan_on(n, l->ifindex, link_changed);
 }
 
+/* A VRF may be heard of after its members, and go before them. */
+static void
+vrf_changed(struct neigh *n, unsigned int ifindex)
+{
+	for (unsigned int i = 0; i < LINK_CHAINS; i++)
+		for (struct link *l = n->link[i]; l != NULL; l = l->next)
+			if (l->known && l->kernel.master == ifindex)
+				link_changed(n, l);
+}
+
 void
 link_event(void *ctx, const struct kmon_link *kl, bool gone)
 {
@@ -370,9 +413,11 @@ link_event(void *ctx, const struct kmon_link *kl, bool gone)
 		return;
 	if (gone) {
 		link_gone(n, l);
-		return;
+	} else {
+		l->known = true;
+		l->kernel = *kl;
+		link_changed(n, l);
 	}
-	l->known = true;
-	l->kernel = *kl;
-	link_changed(n, l);
+	if (kl->vrf_table != 0)
+		vrf_changed(n, kl->ifindex);
 }

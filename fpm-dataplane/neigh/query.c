@@ -134,8 +134,9 @@ add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 }
 
 static json_t *
-interface_row(const struct neigh *n, const struct link *l)
+interface_row(struct neigh *n, const struct link *l)
 {
+	const struct link *vrf = link_vrf(n, l->kernel.master);
 	json_t *addresses = json_array(), *row;
 	char text[PREFIX_STRLEN + 4];
 	struct local *a;
@@ -153,6 +154,7 @@ interface_row(const struct neigh *n, const struct link *l)
 			(json_int_t)l->ifindex, "port",
 			l->ifidx != 0 && l->ifidx < PORT_MAX, "up", l->told && l->told_up,
 			"addresses", addresses, "vlan");
+	set(row, "vrf", vrf == NULL ? json_null() : json_string(vrf->name));
 	if (l->ifidx >= PORT_MAX)
 		add_vlan(row, n, fib_iface(n->fib, l->ifidx));
 	return row;
@@ -160,7 +162,7 @@ interface_row(const struct neigh *n, const struct link *l)
 
 /* All of them: some thousand at most. */
 static void
-list_interfaces(const struct neigh *n, struct msg_query *q)
+list_interfaces(struct neigh *n, struct msg_query *q)
 {
 	for (unsigned int i = 0; i < LINK_CHAINS; i++)
 		for (const struct link *l = n->link[i]; l != NULL; l = l->next)

@@ -102,7 +102,7 @@ def links(kernel, words):
     command = f"""
 cd {ROOT}
 export PYTHONDONTWRITEBYTECODE=1
-{PYTEST} tests/vm/test_vlan.py {words}
+{PYTEST} tests/vm/test_vlan.py tests/vm/test_vrf.py {words}
 """
     return guest.run(kernel, f"{ROOT}/build/vm/links.log", command, seconds=360)
 
