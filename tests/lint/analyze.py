@@ -41,7 +41,7 @@ KNOWN = {
     ("cppcheck", "tap-bridge/tap.c", "resourceLeak"): "rc < 0 there means that there is none",
     ("tidy", "fpm-dataplane/config.c", "clang-analyzer-core.NullDereference"): "as gcc's",
     ("tidy", "fpm-dataplane/fwd/dispatch.c", "clang-analyzer-core.uninitialized.ArraySubscript"):
-    "rewrite has filled in whatever the verdict is to send",
+    "note_vlans() has filled in as many as are counted",
     (
         "tidy",
         "fpm-dataplane/fwd/dispatch.c",
