@@ -289,7 +289,7 @@ def test_version_and_help(dut):
 def test_the_example_is_good_but_for_its_devices(dut):
     """The configuration that is shipped has no error but devices that are not here."""
     dist = Path(dut.daemon.program).parents[2] / "fpm-dataplane" / "dist"
-    examples = list(dist.glob("*.yaml"))
+    examples = [file for file in dist.glob("*.yaml") if file.name != "openapi.yaml"]
     assert examples
     for example in examples:
         argv = [dut.daemon.program, "-c", str(example), "--check"]
