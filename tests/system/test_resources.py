@@ -362,7 +362,7 @@ def test_huge_pages_that_are_not_there_are_told_and_nothing_is_left(own_dut):
     if any(int(n) for n in free.split()):
         pytest.skip("there are huge pages here")
     dut = own_dut()
-    dut.edit_config("hugepages: false", "hugepages: true")
+    dut.edit_config("memory:\n", "memory:\n  hugepages: true\n")
     argv = ["ip", "netns", "exec", dut.dp, dut.daemon.program, "-c", dut.config]
 
     done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
