@@ -7,8 +7,8 @@
 #include "port/vlan.h"
 #include "fwd/burst.h"
 
-static inline uint16_t
-enter(const struct fib *fib, uint16_t ifidx, struct rte_mbuf *m)
+uint16_t
+fwd_enter(const struct fib *fib, uint16_t ifidx, struct rte_mbuf *m)
 {
 	unsigned int at;
 	uint16_t in = vlan_find(fib, ifidx, rte_pktmbuf_mtod(m, uint8_t *),
@@ -17,12 +17,6 @@ enter(const struct fib *fib, uint16_t ifidx, struct rte_mbuf *m)
 	if (at > VLAN_AT)
 		vlan_strip(m, (at - VLAN_AT) / VLAN_BYTES);
 	return in;
-}
-
-uint16_t
-fwd_enter(const struct fib *fib, uint16_t ifidx, struct rte_mbuf *m)
-{
-	return enter(fib, ifidx, m);
 }
 
 /* Has any of them a tag? Too short ones have what was there before. */
@@ -68,7 +62,7 @@ fwd_split(struct burst *b, void (*walk)(struct burst *b))
 	}
 	of[0] = b->ifidx; /* a burst has a packet; the compiler cannot know */
 	for (unsigned int i = 0; i < b->n; i++) {
-		of[i] = enter(b->fwd->fib, b->ifidx, b->m[i]);
+		of[i] = fwd_enter(b->fwd->fib, b->ifidx, b->m[i]);
 		differ |= of[i] ^ of[0];
 	}
 	if (differ == 0) {

@@ -47,7 +47,7 @@ def possible():
 @pytest.fixture(scope="session")
 def session_dut(possible):
     """The router that most tests share."""
-    with running() as router:
+    with running(Router()) as router:
         yield router
 
 

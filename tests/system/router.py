@@ -143,9 +143,8 @@ class Router(Dut):
 
 
 @contextlib.contextmanager
-def running(name=""):
-    """A router that runs for the length of a with block, and leaves nothing."""
-    router = Router(name=name)
+def running(router):
+    """`router` runs for the length of a with block, and leaves nothing."""
     try:
         router.build()
         router.start()

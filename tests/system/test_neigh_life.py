@@ -14,7 +14,7 @@ from scapy.layers.l2 import ARP, Ether
 from gateways import HOST, HOST6, NET, NET6, case
 from lib import netns
 from lib.wait import eventually
-from router import running
+from router import Router, running
 from wire import token_of
 
 USABLE = {"reachable", "stale", "delay", "probe"}
@@ -232,7 +232,7 @@ class Talk(threading.Thread):
 @pytest.fixture(scope="module")
 def scanned(possible):
     """A router of its own: a scan leaves the kernel's table full for a while."""
-    with running("scan") as router:
+    with running(Router(name="scan")) as router:
         yield router
 
 

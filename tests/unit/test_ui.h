@@ -151,7 +151,7 @@ fake_on_msg(struct worker *w, struct msg *m)
 			t.n_asked++;
 			t.n_travelling++;
 		}
-		if (!t.hold || t.n_held == 64) {
+		if (w != &t.rib || !t.hold || t.n_held == 64) {
 			fake_answer(q);
 			return;
 		}

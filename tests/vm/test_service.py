@@ -16,7 +16,7 @@ from lib.dataplane import Dataplane
 from lib.freeze import frozen
 from lib.linkwatch import LinkWatch
 from lib.wait import eventually
-from router import Router
+from router import Router, running
 
 NAME = "fpm-dataplane"
 CONFIG = f"/etc/{NAME}/config.yaml"
@@ -72,10 +72,7 @@ def machine(package):
     router.config, router.socket = CONFIG, f"/run/{NAME}/control.sock"
     router.control.path = router.socket
     router.daemon = Service(None, CONFIG, router.socket, "", router.dir)
-    with contextlib.ExitStack() as undo:
-        undo.callback(router.destroy)
-        router.build()
-        router.start()
+    with running(router):
         yield router
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """VLANs that the kernel has on a TAP are interfaces of the dataplane: IEEE 802.1Q, 802.1ad."""
 
-import contextlib
 import struct
 import time
 from types import SimpleNamespace
@@ -14,7 +13,7 @@ from scapy.packet import Raw
 
 from lib import netns
 from lib.wait import eventually
-from router import Router
+from router import Router, running
 from wire import token, token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -30,11 +29,7 @@ MANY = 1000  # 4000 take the guest two minutes
 @pytest.fixture(scope="module")
 def machine():
     """A router on veths in a kernel that has VLANs."""
-    router = Router(name="vlan")
-    with contextlib.ExitStack() as undo:
-        undo.callback(router.destroy)
-        router.build()
-        router.start()
+    with running(Router(name="vlan")) as router:
         yield router
 
 

@@ -2,13 +2,11 @@
 """An interface that is a member of a VRF: its packets are not routed by the table of all
 others. There is no FIB a VRF yet: what is for the host is served, nothing passes."""
 
-import contextlib
-
 import pytest
 
 from lib import netns
 from lib.wait import eventually
-from router import Router
+from router import Router, running
 from wire import token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -17,11 +15,7 @@ NET, HOST = "198.51.100.0/24", "198.51.100.9"
 @pytest.fixture(scope="module")
 def machine():
     """A router on veths in a kernel that has VRFs."""
-    router = Router(name="vrf")
-    with contextlib.ExitStack() as undo:
-        undo.callback(router.destroy)
-        router.build()
-        router.start()
+    with running(Router(name="vrf")) as router:
         yield router
 
 
