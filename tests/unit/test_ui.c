@@ -6,6 +6,8 @@
  */
 #include "test_ui.h"
 
+#include <ctype.h>
+
 static void
 every_show_is_answered_with_its_keys(void **state)
 {
@@ -289,6 +291,8 @@ random_octets_never_crash(void **state)
 		memcpy(text, good, sizeof(text));
 		for (int k = rand() % 8; k >= 0; k--)
 			text[(size_t)rand() % (sizeof(text) - 1)] = (char)rand();
+		if (isupper((unsigned char)text[0])) /* a method's: test_ui_api.c */
+			text[0] = '{';
 		p = peer_open();
 		n = send(p.fd, text, (size_t)rand() % sizeof(text), MSG_NOSIGNAL);
 		assert_true(n >= 0);
