@@ -321,6 +321,7 @@ $(O)/tests/bench/bench_frames: $(call obj,tests/bench/forward/frames.c $(BENCH_T
 # The daemon once for each way to synchronise: the same object files, other functions in
 # place of QSBR's. KIND: file in tests/bench/sync, what it is compiled with, libraries.
 SYNC_qsbr         := qsbr
+SYNC_turns        := turns
 SYNC_mb           := flavor -DFLAVOR=mb '-DHEADER=<urcu/urcu-mb.h>'
 SYNC_memb         := flavor -DFLAVOR=memb '-DHEADER=<urcu/urcu-memb.h>'
 SYNC_signal       := flavor -DFLAVOR=signal '-DHEADER=<urcu/urcu-signal.h>' -DUNBLOCK=SIGUSR1
@@ -328,7 +329,7 @@ SYNC_thread-mutex := locks -DLOCK_THREAD
 SYNC_global-mutex := locks -DLOCK_GLOBAL
 SYNC_rwlock       := locks -DLOCK_RW
 SYNC_none         := locks -DLOCK_NONE
-SYNC_KINDS        := qsbr mb memb signal thread-mutex global-mutex rwlock none
+SYNC_KINDS        := turns qsbr mb memb signal thread-mutex global-mutex rwlock none
 SYNC_BIN          := $(SYNC_KINDS:%=build/sync-%/fpm-dataplane)
 
 $(SYNC_BIN): build/sync-%/fpm-dataplane: $(call obj,$(DAEMON_SRC) $(POPTRIE_SRC) $(TAP_SRC)) \
@@ -340,7 +341,7 @@ $(SYNC_BIN): build/sync-%/fpm-dataplane: $(call obj,$(DAEMON_SRC) $(POPTRIE_SRC)
 		tests/bench/sync/publisher.c tests/bench/sync/$(firstword $(SYNC_$*)).c \
 		-Wl,--export-dynamic-symbol=setsockopt -lurcu-mb -lurcu-memb -lurcu-signal \
 		$(PC_LIBS) $(LDFLAGS)
-	@[ $* = qsbr ] || ! nm -D $@ | grep "U urcu_qsbr_" || { rm $@; \
+	@[ $* = qsbr ] || [ $* = turns ] || ! nm -D $@ | grep "U urcu_qsbr_" || { rm $@; \
 		echo "$@: tests/bench/sync/instead.h has nothing in place of that"; exit 1; }
 
 # The daemon with forwarders that nobody can look at (FWD_BLIND), twice: what is between the two

@@ -13,6 +13,7 @@ import os
 import statistics
 import struct
 import sys
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -26,8 +27,9 @@ from forward.programs import Ours  # noqa: E402
 from forward.report import verdict  # noqa: E402
 
 KINDS = ("none", "qsbr", "memb", "mb", "signal", "thread-mutex", "global-mutex", "rwlock")
-EVERY_US, PUBLISHED, TOOK = 8, 16, 24  # struct sync_page of sync.h
+EVERY_US, WITHOUT, PUBLISHED, TOOK = 8, 12, 16, 24  # struct sync_page of sync.h
 PUBLISH_US = 1000  # a thousand new FIBs a second
+TURN_S = 0.01  # longer than what a tick takes, shorter than what neighbours do
 
 
 class Synced(Ours):
@@ -56,6 +58,34 @@ class Synced(Ours):
         return [(slot_ticks(i) * 1e6 / hz, n) for i, n in enumerate(counts) if n]
 
 
+def turn(program, page, without):
+    """Mpps of one turn, with or without what keeps it apart from writers."""
+    struct.pack_into("<I", program.mem, WITHOUT, without)
+    before, begin = page.counts()["tx"], time.monotonic()
+    time.sleep(TURN_S)
+    return (page.counts()["tx"] - before) / (time.monotonic() - begin) / 1e6
+
+
+def turns(bench):
+    """QSBR and nothing in one process, by turns: with, without, without, with."""
+    program = Synced("turns", bench)
+    with rig.Started(bench, [program]), program.awake() as page:
+        page.begin(4)
+        time.sleep(0.1)
+        rounds = [
+            [turn(program, page, without) for without in (0, 1, 1, 0)]
+            for _ in range(rig.option("TURNS", 100 if rig.quick() else 1000))
+        ]
+        struct.pack_into("<I", program.mem, WITHOUT, 0)
+    bench.emit({
+        "bench": "sync-turns",
+        "program": program.name,
+        "mpps": round(statistics.median(a + b for a, _, _, b in rounds) / 2, 2),
+        **spread("of_none", [(a + d) / (b + c) for a, b, c, d in rounds]),
+        "runs": len(rounds),
+    })  # fmt: skip
+
+
 def round_of(program, seconds):
     """Mpps quiet, and while it publishes; how long that took."""
     program.publish(0)
@@ -68,8 +98,9 @@ def round_of(program, seconds):
 
 
 def measure(bench):
-    """All kinds in turns."""
+    """QSBR against nothing, closely; then all kinds, a process each."""
     bench.use("full")
+    turns(bench)
     programs = [Synced(kind, bench) for kind in rig.options("KINDS", KINDS)]
     reps = rig.option("REPS", 5 if rig.quick() else 15)
     seen = {p: [] for p in programs}
@@ -99,14 +130,21 @@ def measure(bench):
 def goals(lines):
     """As in forward/report.py."""
     for r in lines:
-        if r["bench"] == "sync" and r["kind"] == "qsbr" and "quiet_of_none" in r:
-            got, low, high = (r[f"quiet_of_none{end}"] for end in ("", "_low", "_high"))
-            said, met = f"{got:.3f}x ({low:.3f}..{high:.3f})", verdict(got, 0.99, 0.998)
+        if r["bench"] == "sync-turns":
+            got, low, high = (r[f"of_none{end}"] for end in ("", "_low", "_high"))
+            said, met = f"{got:.4f}x ({low:.4f}..{high:.4f})", verdict(got, 0.99, 0.998)
             yield "QSBR / no synchronisation", "0.99x", "0.998x", said, met
 
 
 def report(lines, out):
     """For people."""
+    for r in lines:
+        if r["bench"] == "sync-turns":
+            print(
+                f"\nQSBR of nothing, {r['runs']} times four turns of {TURN_S * 1e3:.0f} ms in one process: "
+                f"{r['of_none']:.4f} (95 % bounds {r['of_none_low']:.4f}..{r['of_none_high']:.4f})",
+                file=out,
+            )
     all_ = [r for r in lines if r["bench"] == "sync"]
     if not all_:
         return

@@ -208,14 +208,15 @@ def test_the_report_begins_with_goals_and_has_commands(tmp_path, monkeypatch):
     loss = {"bench": "loss", "program": "ours", "load": 80, "mpps": 30.0, "doing": "replay",
             "depth": 1 << 20, "offered": 1000, "missed": 0, "lost_inside": 0, "wrong_port": 0,
             "wrong_header": 0, "gaps": 0, "bridge_us": 9.0, "gap_max_us": 0, "cpu": 1.0,
-            "away": 0.0, "stolen": 0.0}  # fmt: skip
+            "away": 0.0, "stolen": 0.0, "pieces": 12, "pieces_missed": 0,
+            "throughput_of_fastest": 0.9}  # fmt: skip
     command = {"bench": "command", "command": "make bench-loss LOADS=80"}
 
     text = report(tmp_path, monkeypatch, bench_loss=[loss, command])
 
     goals, _, rest = text.partition("## Loss")
     assert (
-        "loss from replays at 80 % load         0    0  0 of 1000  met, and the aim"
+        "loss from replays at 80 % load         0    0  0 of 1000, in 0 of 12 pieces  met, and the aim"
         in goals
     )
     assert "make bench-loss LOADS=80" in rest

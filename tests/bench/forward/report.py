@@ -115,7 +115,7 @@ def idle_goals(lines):
     for r in lines:
         if r["bench"] == "idle" and r["frames"]:
             got = r["process_percent"]
-            yield "idle: all threads, of a core", "2 %", "2 %", f"{got:.2f} %", verdict(
+            yield "idle, ports to be polled: of a core", "2 %", "2 %", f"{got:.2f} %", verdict(
                 got, 2, 2, more=False
             )
             lost = r["lost"]

@@ -15,6 +15,8 @@
 
 #include <rte_cycles.h>
 
+struct sync_page *sync_page;
+
 static void *
 publisher_main(void *arg)
 {
@@ -49,6 +51,7 @@ publisher_start(void)
 	if (fd >= 0)
 		mem = mmap(NULL, sizeof(struct sync_page), PROT_READ | PROT_WRITE,
 			   MAP_SHARED, fd, 0);
+	sync_page = mem;
 	if (mem == MAP_FAILED || pthread_create(&thread, NULL, publisher_main, mem) != 0) {
 		fprintf(stderr, "publisher: no SYNC_PAGE\n");
 		exit(1);

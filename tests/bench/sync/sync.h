@@ -15,12 +15,14 @@
 
 /* In the file that SYNC_PAGE names; bench_sync.py knows this layout too. */
 struct sync_page {
-	uint64_t tsc_hz;   /* W:publisher */
-	uint32_t every_us; /* W:bench publish so often; 0: never */
-	uint32_t reserved;
+	uint64_t tsc_hz;           /* W:publisher */
+	uint32_t every_us;         /* W:bench publish so often; 0: never */
+	uint32_t without;          /* W:bench no synchronisation now (turns.c) */
 	uint64_t published;        /* W:publisher */
 	uint64_t took[PAGE_SLOTS]; /* W:publisher  by ticks until all saw it */
 };
+
+extern struct sync_page *sync_page; /* mapped before main() */
 
 /* One of the files beside this one: wait until no reader can have what it had before.
  * [publisher, a thread that reads nothing] */
