@@ -35,7 +35,7 @@ static const struct what {
 	{"routes", "[PREFIX|ADDRESS] [longest|exact] [-4|-6]",
 	 "routes; an ADDRESS finds its longest match, a PREFIX itself", NULL,
 	 FAMILY | PREFIXED, "no routes"},
-	{"fib", "", "the compiled tables: prefixes, nodes, memory", "family", 0,
+	{"fib", "[FAMILY]", "the compiled tables: prefixes, nodes, memory", "family", 0,
 	 "the RIB has not answered yet"},
 	{"nexthops", "", "next-hop groups and how many routes use them", NULL, 0,
 	 "no next hops"},

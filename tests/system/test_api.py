@@ -85,6 +85,8 @@ def test_the_specification_is_sound():
     for schema in api.SPEC["components"]["schemas"].values():
         jsonschema.Draft202012Validator.check_schema(schema)
     for node in walk(api.SPEC):
+        # YAML ends a plain text at its comma: what follows would be a key without a value.
+        assert None not in node.values(), node
         if node.get("type") == "object":
             assert node["additionalProperties"] is False
             assert set(node.get("required", [])) <= set(node["properties"])
@@ -103,12 +105,12 @@ def test_every_show_has_its_path_and_every_path_its_command(dut):
     # doctor looks at the machine, from where it is called.
     assert set(dut.fpmctl("--complete").stdout.split()) - commands == {"doctor", "help"}
     # A name chooses a row in both, or in neither.
-    for line in re.findall(
+    named = re.findall(
         r"^      ([a-z]+) .*\[(?:NAME|CLASS|THREAD|FAMILY)\]",
         dut.fpmctl("help", "show").stdout,
         re.M,
-    ):
-        assert f"/{line}/{{name}}" in SHOWN
+    )
+    assert {f"/{what}/{{name}}" for what in named} == {p for p in SHOWN if "{" in p}
 
 
 # --- answers ----------------------------------------------------------------------------------

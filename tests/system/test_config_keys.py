@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+from lib import api
 from lib.dataplane import ROOT
 
 MANUAL = Path(ROOT, "fpm-dataplane", "manual")
@@ -50,6 +51,12 @@ def test_the_example_has_every_key_with_its_default():
             assert key in there or f"# {key}: " in text, key
         else:
             assert yaml.safe_load(row["default"]) == there[key], key
+
+
+def test_scripts_get_what_the_specification_says():
+    """dist/openapi.yaml has all JSON of fpmctl."""
+    schema = {"$ref": "#/components/schemas/FpmctlConfigKeys"}
+    api.validate(configuration.keys(FPMCTL), schema)
 
 
 def test_the_table_for_people_fits_80_columns():
