@@ -7,6 +7,7 @@
  */
 #include "ui/internal.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -188,13 +189,14 @@ void
 answer_begin(struct answer *a, const json_t *request)
 {
 	char why[256];
+	int rc = request_parse(request, &a->req, why, sizeof(why));
 
 	a->out.n = 0;
 	a->out.key = NULL;
 	a->refused = REFUSED_NOT;
 	a->state = ANSWER_DONE;
-	if (request_parse(request, &a->req, why, sizeof(why)) < 0)
-		refuse(a, REFUSED_WORDS, why);
+	if (rc < 0)
+		refuse(a, rc == -ENOENT ? REFUSED_MISSING : REFUSED_WORDS, why);
 	else if (a->req.replay)
 		replay(a);
 	else if (a->req.restart)

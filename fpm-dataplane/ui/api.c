@@ -55,23 +55,14 @@ answer_error(struct call *call, unsigned int status, const char *why, json_t *ro
 	     const char *allow)
 {
 	json_t *error = json_pack("{s:s, s:o*}", "error", why, "rows", rows);
-	struct MHD_Response *resp;
-	enum MHD_Result rc;
 	struct buf text = {0};
 
 	call->api->count.refused++;
 	buf_json(&text, error);
 	buf_put(&text, "\n", 1);
 	json_decref(error);
-	if (allow[0] == '\0')
-		return http_answer(call->conn, status, type_of[ROWS_ARRAY], text.data,
-				   text.len);
-	resp = MHD_create_response_from_buffer(text.len, text.data, MHD_RESPMEM_MUST_FREE);
-	MHD_add_response_header(resp, MHD_HTTP_HEADER_CONTENT_TYPE, type_of[ROWS_ARRAY]);
-	MHD_add_response_header(resp, MHD_HTTP_HEADER_ALLOW, allow);
-	rc = MHD_queue_response(call->conn, status, resp);
-	MHD_destroy_response(resp);
-	return rc;
+	return http_answer(call->conn, status, type_of[ROWS_ARRAY], allow, text.data,
+			   text.len);
 }
 
 static void
@@ -169,16 +160,16 @@ answer_whole(struct call *call)
 	if (a->refused == REFUSED_NOT && a->out.key != NULL && a->out.n == 0) {
 		snprintf(why, sizeof(why), "none of %s is %s", show_info[a->req.show].name,
 			 a->req.name);
-		return answer_error(call, MHD_HTTP_NOT_FOUND, why, NULL, "");
+		return answer_error(call, MHD_HTTP_NOT_FOUND, why, NULL, NULL);
 	}
 	rows_end(&a->out);
 	if (a->refused != REFUSED_NOT) {
 		if (a->out.n > 0)
 			rows = json_loadb(out->data, out->len, 0, NULL);
 		return answer_error(call, refusal_info[a->refused].status, a->error, rows,
-				    "");
+				    NULL);
 	}
-	rc = http_answer(call->conn, MHD_HTTP_OK, type_of[a->out.form], out->data,
+	rc = http_answer(call->conn, MHD_HTTP_OK, type_of[a->out.form], NULL, out->data,
 			 out->len);
 	*out = (struct buf){0}; /* theirs by now */
 	return rc;
@@ -206,12 +197,11 @@ begin(struct call *call, const char *method, const char *path, enum MHD_Result *
 	MHD_get_connection_values(call->conn, MHD_GET_ARGUMENT_KIND, on_arg, &in);
 	api_request(&in, &out);
 	call->begun = true;
-	call->api->count.requests++;
 	if (out.request == NULL) {
 		bool method_not = out.status == MHD_HTTP_METHOD_NOT_ALLOWED;
 
 		*rc = answer_error(call, out.status, out.why, NULL,
-				   method_not ? out.allow : "");
+				   method_not ? out.allow : NULL);
 		return false;
 	}
 	call->answer.out.form = out.form;
@@ -232,6 +222,7 @@ call_new(struct api *api, struct MHD_Connection *conn)
 		return NULL;
 	*(bool *)info->socket_context = true;
 	info = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+	api->count.requests++;
 	call->api = api;
 	call->conn = conn;
 	answer_init(&call->answer, api->ui, info->connect_fd, on_moved);
@@ -249,6 +240,22 @@ is_too_long(struct MHD_Connection *conn)
 	return length != NULL && strtoull(length, NULL, 10) > UI_REQUEST_MAX;
 }
 
+/*
+ * Undoes the percent-encoding of a path, a key or a value. A zero octet would end it for all
+ * who read it, and the rest be taken for nothing: it becomes one that no UTF-8 has, so that
+ * the whole is refused.
+ */
+static size_t
+unescape(void *ctx, struct MHD_Connection *conn, char *text)
+{
+	size_t len = MHD_http_unescape(text);
+
+	for (size_t i = 0; i < len; i++)
+		if (text[i] == '\0')
+			text[i] = (char)0xff;
+	return len;
+}
+
 static enum MHD_Result
 on_request(void *ctx, struct MHD_Connection *conn, const char *path, const char *method,
 	   const char *version, const char *upload, size_t *upload_size, void **state)
@@ -263,12 +270,14 @@ on_request(void *ctx, struct MHD_Connection *conn, const char *path, const char 
 		return is_too_long(conn)
 			       ? answer_error(call, MHD_HTTP_CONTENT_TOO_LARGE,
 					      "the body is longer than 4096 octets", NULL,
-					      "")
+					      NULL)
 			       : MHD_YES;
 	}
 	if (*upload_size > 0) {
-		if (call->n_body + *upload_size > sizeof(call->body))
+		if (call->n_body + *upload_size > sizeof(call->body)) {
+			call->api->count.refused++;
 			return MHD_NO; /* in chunks, and it never said how many */
+		}
 		memcpy(call->body + call->n_body, upload, *upload_size);
 		call->n_body += *upload_size;
 		*upload_size = 0;
@@ -348,6 +357,7 @@ api_open(struct ui *ui)
 		{MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, NULL},
 		{MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_BYTES, NULL},
 		{MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, NULL},
+		{MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)unescape, NULL},
 		{MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)on_completed, api},
 		{MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)on_connection, api},
 		{MHD_OPTION_END, 0, NULL},

@@ -13,7 +13,7 @@ struct api_arg {
 	const char *key, *value; /* value NULL: there was none */
 };
 
-/* What came in; strings end where the percent-encoding of the URL was undone. */
+/* What came in, without percent-encoding; nothing of it is UTF-8 for sure. */
 struct api_input {
 	const char *method, *path;
 	struct api_arg arg[API_ARGS_MAX]; /* behind the question mark */

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "ui/api.h"
 
 #define ROOT "/v1/"
@@ -22,15 +21,6 @@ refuse(struct api_output *out, unsigned int status, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(out->why, sizeof(out->why), fmt, ap);
 	va_end(ap);
-}
-
-/* Octets of a stranger, printable and short. */
-static const char *
-echo(const char *text, char buf[128])
-{
-	size_t len = strlen(text);
-
-	return log_escape(text, len > 30 ? 30 : len, buf, 128);
 }
 
 /* --- parameters to JSON ------------------------------------------------------------------ */
@@ -67,7 +57,7 @@ typed(const char *key, const char *value)
 	return json_string(value); /* NULL: no UTF-8 */
 }
 
-/* "rx,drop" */
+/* "rx,drop"; NULL: no UTF-8 */
 static json_t *
 listed(const char *value)
 {
@@ -75,10 +65,11 @@ listed(const char *value)
 
 	for (const char *at = value;; at++) {
 		size_t n = strcspn(at, ",");
-		json_t *word = json_stringn(at, n);
 
-		if (word != NULL)
-			json_array_append_new(list, word);
+		if (json_array_append_new(list, json_stringn(at, n)) < 0) {
+			json_decref(list);
+			return NULL;
+		}
 		at += n;
 		if (*at == '\0')
 			return list;
@@ -100,18 +91,19 @@ take_args(const struct api_input *in, const char *known, json_t *to, struct api_
 		if (known != NULL && (len == 0 || at == NULL || at[len] != ' ' ||
 				      (at > known && at[-1] != ' '))) {
 			refuse(out, 400, "unknown parameter '%s'; known are %s",
-			       echo(key, buf), known[0] != '\0' ? known : "none");
+			       request_echo(key, buf), known[0] != '\0' ? known : "none");
 			return false;
 		}
 		if (json_object_get(to, key) != NULL) {
-			refuse(out, 400, "parameter '%s' twice", echo(key, buf));
+			refuse(out, 400, "parameter '%s' twice", request_echo(key, buf));
 			return false;
 		}
 		json = value == NULL                ? NULL
 		       : strcmp(key, "points") == 0 ? listed(value)
 						    : typed(key, value);
 		if (json == NULL || json_object_set_new(to, key, json) < 0) {
-			refuse(out, 400, "parameter '%s' has no value", echo(key, buf));
+			refuse(out, 400, "parameter '%s' %s", request_echo(key, buf),
+			       value == NULL ? "has no value" : "is not UTF-8");
 			return false;
 		}
 	}
@@ -383,9 +375,9 @@ api_request(const struct api_input *in, struct api_output *out)
 	    (try_calls(in, path, out) || try_shows(in, path, out) || out->status != 0))
 		return;
 	if (out->allow[0] != '\0')
-		refuse(out, 405, "not with %s: it takes %s", echo(in->method, buf),
+		refuse(out, 405, "not with %s: it takes %s", request_echo(in->method, buf),
 		       out->allow);
 	else
 		refuse(out, 404, "no such path '%s': " ROOT "ports is one",
-		       echo(in->path, buf));
+		       request_echo(in->path, buf));
 }

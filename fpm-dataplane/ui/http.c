@@ -120,8 +120,8 @@ http_resume(struct http *h, struct MHD_Connection *conn)
 }
 
 enum MHD_Result
-http_answer(struct MHD_Connection *conn, unsigned int status, const char *type, char *data,
-	    size_t len)
+http_answer(struct MHD_Connection *conn, unsigned int status, const char *type,
+	    const char *allow, char *data, size_t len)
 {
 	struct MHD_Response *resp =
 		MHD_create_response_from_buffer(len, data, MHD_RESPMEM_MUST_FREE);
@@ -131,7 +131,9 @@ http_answer(struct MHD_Connection *conn, unsigned int status, const char *type, 
 		free(data);
 		return MHD_NO;
 	}
-	if (MHD_add_response_header(resp, MHD_HTTP_HEADER_CONTENT_TYPE, type) == MHD_YES)
+	if (MHD_add_response_header(resp, MHD_HTTP_HEADER_CONTENT_TYPE, type) == MHD_YES &&
+	    (allow == NULL ||
+	     MHD_add_response_header(resp, MHD_HTTP_HEADER_ALLOW, allow) == MHD_YES))
 		rc = MHD_queue_response(conn, status, resp);
 	MHD_destroy_response(resp);
 	return rc;

@@ -27,10 +27,10 @@ void http_add(struct http *h, int fd);
 void http_resume(struct http *h, struct MHD_Connection *conn);
 
 /*
- * The whole answer: `data` of malloc(), which it owns from now on. Returns what a handler
- * returns.
+ * The whole answer: `data` of malloc(), which it owns from now on; `allow` are the methods
+ * that a status of 405 has to name, NULL with any other. Returns what a handler returns.
  */
 enum MHD_Result http_answer(struct MHD_Connection *conn, unsigned int status,
-			    const char *type, char *data, size_t len);
+			    const char *type, const char *allow, char *data, size_t len);
 
 #endif

@@ -101,9 +101,13 @@ struct request {
 /* Octets of a stranger as JSON, the caller's; NULL when they are none. */
 json_t *request_load(const char *text, size_t len);
 
+/* What a stranger said, printable and short, to be told in a sentence. Returns buf. */
+const char *request_echo(const char *text, char buf[128]);
+
 /*
- * Understand one request (NULL: no JSON). Returns 0, or -EINVAL with a sentence in `why`:
- * whatever it is, nothing but the sentence comes of it.               [no side effects]
+ * Understand one request (NULL: no JSON). Returns 0, or with a sentence in `why` -EINVAL, or
+ * -ENOENT when it asks for a punt class that is none: whatever it is, nothing but the sentence
+ * comes of it.                                                        [no side effects]
  */
 int request_parse(const json_t *root, struct request *req, char *why, size_t why_size);
 
@@ -265,8 +269,8 @@ void api_close(struct ui *ui);
 void api_take(struct ui *ui, int fd);
 
 struct api_counts {
-	uint64_t requests; /* understood as HTTP */
-	uint64_t refused;  /* of those: an error was the answer */
+	uint64_t requests; /* whose head was understood as HTTP */
+	uint64_t refused;  /* of those, and of connections: an error, or cut off */
 	uint64_t garbage;  /* connections that ended without one */
 };
 struct api_counts api_counts(const struct ui *ui);

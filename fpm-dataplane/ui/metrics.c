@@ -469,7 +469,8 @@ api(const struct ui *ui, struct buf *b)
 		uint64_t value;
 	} metric[] = {
 		{"api_requests_total", "HTTP requests on the control socket.", n.requests},
-		{"api_refused_total", "Those answered with an error, connections too.",
+		{"api_refused_total",
+		 "Those answered with an error or cut off; connections beyond the limit.",
 		 n.refused},
 		{"api_garbage_total", "Connections to it that ended without one.",
 		 n.garbage},

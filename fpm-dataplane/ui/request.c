@@ -53,9 +53,8 @@ bad(struct parse *p, const char *fmt, ...)
 	return -EINVAL;
 }
 
-/* Octets of the client, printable and short. */
-static const char *
-echo(const char *text, char buf[128])
+const char *
+request_echo(const char *text, char buf[128])
 {
 	size_t len = strlen(text);
 
@@ -79,8 +78,8 @@ take_show(struct parse *p, const json_t *value)
 	for (unsigned int i = 0; i < N_SHOW; i++)
 		n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s",
 				      i > 0 ? ", " : "", show_info[i].name);
-	return bad(p, "cannot show '%s'; known are %s", echo(json_string_value(value), buf),
-		   known);
+	return bad(p, "cannot show '%s'; known are %s",
+		   request_echo(json_string_value(value), buf), known);
 }
 
 static int
@@ -91,8 +90,9 @@ take_prefix(struct parse *p, const json_t *value)
 	if (!json_is_string(value) ||
 	    prefix_parse(json_string_value(value), &p->req->prefix, &p->was_addr) < 0)
 		return bad(p, "'%s' is not an address or prefix",
-			   json_is_string(value) ? echo(json_string_value(value), buf)
-						 : "?");
+			   json_is_string(value)
+				   ? request_echo(json_string_value(value), buf)
+				   : "?");
 	p->req->has_prefix = true;
 	return 0;
 }
@@ -139,10 +139,10 @@ take_class(struct parse *p, const json_t *value)
 
 	p->has_class = true;
 	p->req->change.class = punt_class_find(name);
-	return p->req->change.class == N_PUNT_CLASS
-		       ? bad(p, "no class '%s'; `fpmctl show punt` lists them",
-			     echo(name, buf))
-		       : 0;
+	if (p->req->change.class != N_PUNT_CLASS)
+		return 0;
+	bad(p, "no class '%s'; `fpmctl show punt` lists them", request_echo(name, buf));
+	return -ENOENT;
 }
 
 /* One number of a policer. Returns 0, -EINVAL, or 1: `key` is no such number. */
@@ -241,7 +241,7 @@ take_key(struct parse *p, const char *key, const json_t *value)
 			   "unknown key '%s'; known are show, prefix, longest, family, "
 			   "all_tables, name, repair, do, config, port, trace, capture, "
 			   "explain, set, class, rate, burst, source_rate, source_burst",
-			   echo(key, buf));
+			   request_echo(key, buf));
 	if (!json_is_boolean(value))
 		return bad(p, "%s is not true or false", key);
 	if (key[0] == 'r') {

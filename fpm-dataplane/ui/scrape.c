@@ -38,11 +38,11 @@ on_request(void *ctx, struct MHD_Connection *conn, const char *url, const char *
 		buf_printf(&page, "Not here: the page is /metrics\n");
 		return http_answer(conn,
 				   get ? MHD_HTTP_NOT_FOUND : MHD_HTTP_METHOD_NOT_ALLOWED,
-				   text, page.data, page.len);
+				   text, get ? NULL : "GET, HEAD", page.data, page.len);
 	}
 	metrics_page(ctx, &page);
 	return http_answer(conn, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8",
-			   page.data, page.len);
+			   NULL, page.data, page.len);
 }
 
 /*

@@ -101,13 +101,18 @@ take_points(struct parse *p, const json_t *value)
 	size_t i;
 
 	json_array_foreach (value, i, one) {
-		const char *name = json_string_value(one);
+		const char *name = json_is_string(one) ? json_string_value(one) : "";
 
-		p->rx |= name != NULL && strcmp(name, "rx") == 0;
-		p->tx |= name != NULL && strcmp(name, "tx") == 0;
-		p->drop |= name != NULL && strcmp(name, "drop") == 0;
+		if (strcmp(name, "rx") == 0)
+			p->rx = true;
+		else if (strcmp(name, "tx") == 0)
+			p->tx = true;
+		else if (strcmp(name, "drop") == 0)
+			p->drop = true;
+		else
+			return bad(p, "points are rx, tx and drop");
 	}
-	return p->rx || p->tx || p->drop ? 0 : bad(p, "points are rx, tx and drop");
+	return json_array_size(value) > 0 ? 0 : bad(p, "points are rx, tx and drop");
 }
 
 static int
@@ -157,15 +162,23 @@ take_limit(struct parse *p, const char *key, const json_t *value)
 }
 
 static int
+take_port(struct parse *p, const json_t *value)
+{
+	size_t len = json_string_length(value);
+
+	if (len == 0 || len >= sizeof(p->req->port))
+		return bad(p, "a port's name has 1 to 15 characters");
+	strcpy(p->req->port, json_string_value(value));
+	return 0;
+}
+
+static int
 take_key(struct parse *p, const char *key, const json_t *value)
 {
 	struct watch_filter *f = &p->req->want.filter;
 
-	if (strcmp(key, "port") == 0) {
-		snprintf(p->req->port, sizeof(p->req->port), "%s",
-			 json_is_string(value) ? json_string_value(value) : "");
-		return p->req->port[0] != '\0' ? 0 : bad(p, "port is a name");
-	}
+	if (strcmp(key, "port") == 0)
+		return take_port(p, value);
 	if (p->req->want.ask == WATCH_ASK_EXPLAIN) {
 		if (strcmp(key, "frame") == 0)
 			return take_frame(p, value);

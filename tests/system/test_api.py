@@ -175,7 +175,7 @@ def test_refusals_have_a_status_and_a_sentence(taught):
         taught, 409, "PATCH", "/ports/{name}", "lan0", body={"mtu": 9}
     )
     assert "no class" in refused(
-        taught, 400, "PATCH", "/punt/{name}", "frob", body={"rate": 1}
+        taught, 404, "PATCH", "/punt/{name}", "frob", body={"rate": 1}
     )
     assert "nobody would start" in refused(taught, 409, "POST", "/restart")
     conn = api.Connection(taught.socket)

@@ -183,6 +183,7 @@ all_else_is_refused(void **state)
 		{"GET / HTTP/1.0\r\n\r\n", " 404 "},
 		{"GET /metrics/x HTTP/1.0\r\n\r\n", " 404 "},
 		{"PUT /metrics HTTP/1.0\r\nContent-Length: 3\r\n\r\nabc", " 405 "},
+		{"PUT /metrics HTTP/1.0\r\n\r\n", "\r\nAllow: GET, HEAD\r\n"},
 		{"rubbish\r\n\r\n", " 400 "},
 	};
 
@@ -191,7 +192,7 @@ all_else_is_refused(void **state)
 
 		/* Rubbish may be cut off without a word. */
 		assert_true(strstr(text, request[i][1]) != NULL ||
-			    (i == 3 && *text == '\0'));
+			    (i == 4 && *text == '\0'));
 		free(text);
 	}
 }
@@ -217,6 +218,39 @@ connections_that_say_nothing_hold_up_nobody_else(void **state)
 	peer_close(&p);
 }
 
+/* Ask the API, and read until it closes. */
+static void
+api_ask(const char *request)
+{
+	struct peer p = peer_open();
+	char rest[4096];
+
+	peer_say(&p, request);
+	while (recv(p.fd, rest, sizeof(rest), 0) > 0)
+		;
+	peer_close(&p);
+}
+
+static void
+every_request_of_the_api_is_counted_once(void **state)
+{
+	static char chunked[8192] = "POST /v1/ports HTTP/1.1\r\nHost: x\r\n"
+				    "Transfer-Encoding: chunked\r\n\r\n1001\r\n";
+	char *text;
+
+	memset(chunked + strlen(chunked), ' ', 4097);
+	api_ask("GET /v1/version HTTP/1.0\r\n\r\n");
+	api_ask("GET /v1/nothing HTTP/1.0\r\n\r\n");
+	api_ask("POST /v1/ports HTTP/1.0\r\nContent-Length: 4097\r\n\r\n");
+	api_ask(chunked); /* cut off */
+	api_ask("GET \r\n\r\n");
+	text = page();
+	assert_non_null(strstr(text, "\nfpmdp_api_requests_total 4\n"));
+	assert_non_null(strstr(text, "\nfpmdp_api_refused_total 3\n"));
+	assert_non_null(strstr(text, "\nfpmdp_api_garbage_total 1\n"));
+	free(text);
+}
+
 #define ui_test(name) cmocka_unit_test_setup_teardown(name, house_up, house_down)
 
 int
@@ -226,6 +260,7 @@ main(void)
 		ui_test(every_line_is_a_sample_under_its_help_and_type),
 		ui_test(values_are_those_of_the_counters),
 		ui_test(all_else_is_refused),
+		ui_test(every_request_of_the_api_is_counted_once),
 		ui_test(connections_that_say_nothing_hold_up_nobody_else),
 	};
 
