@@ -126,8 +126,9 @@ mirror_find(const struct mirror *m, const struct kmon_key *key)
 static int
 grow(struct mirror *m)
 {
-	struct mirror bigger = {.n_buckets = m->n_buckets ? 2 * m->n_buckets : MIN_BUCKETS};
+	struct mirror bigger = *m;
 
+	bigger.n_buckets = m->n_buckets ? 2 * m->n_buckets : MIN_BUCKETS;
 	bigger.bucket = calloc(bigger.n_buckets, sizeof(*bigger.bucket));
 	if (bigger.bucket == NULL)
 		return -1;
@@ -140,7 +141,6 @@ grow(struct mirror *m)
 			*to = e;
 		}
 	}
-	bigger.n_entries = m->n_entries;
 	free(m->bucket);
 	*m = bigger;
 	return 0;
