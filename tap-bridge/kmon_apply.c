@@ -65,7 +65,8 @@ bury_flat(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list)
 {
 	for (struct mirror_entry *next; list != NULL; list = next) {
 		next = list->next;
-		report(km, kind, &list->item, true);
+		if (!list->early)
+			report(km, kind, &list->item, true);
 		free(list);
 	}
 }
@@ -90,7 +91,8 @@ kmon_bury(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list)
 
 /*
  * Does the mirror have the link of `key`? Where it has not, the link is gone already or not
- * yet here, and in either case the events that are still waiting will tell.
+ * yet here, and in either case the events that are still waiting will tell. But not of
+ * settings: those of a new link come before it, and once.
  */
 static bool
 has_link(const struct kmon *km, const struct kmon_key *key)
@@ -108,12 +110,46 @@ same_subnet(const union kmon_item *a, const union kmon_item *b)
 	       memcmp(a->addr.peer, b->addr.peer, sizeof(a->addr.peer)) == 0;
 }
 
+/* What came before its link, which is there now. */
+static void
+report_early(struct kmon *km, unsigned int ifindex)
+{
+	for (uint8_t family = 4; family <= 6; family += 2) {
+		struct kmon_key key = {.ifindex = ifindex, .family = family};
+		struct mirror_entry *e = mirror_find(&km->mirror[KMON_CONF], &key);
+
+		if (e == NULL || !e->early)
+			continue;
+		e->early = false;
+		report(km, KMON_CONF, &e->item, false);
+	}
+}
+
+static int
+apply_new(struct kmon *km, const struct kmon_change *change, const struct kmon_key *key,
+	  bool early)
+{
+	struct mirror_entry *e = mirror_add(&km->mirror[change->kind], key);
+
+	if (e == NULL)
+		return -ENOMEM;
+	e->gen = km->gen;
+	e->item = change->item;
+	e->early = early;
+	if (!early)
+		report(km, change->kind, &change->item, false);
+	if (change->kind == KMON_LINK)
+		report_early(km, key->ifindex);
+	return 0;
+}
+
 int
 kmon_apply(struct kmon *km, const struct kmon_change *change)
 {
 	enum kmon_kind kind = change->kind;
 	struct mirror *m = &km->mirror[kind];
 	struct kmon_key key = kmon_key_of(kind, &change->item);
+	bool early = kind != KMON_LINK && !has_link(km, &key);
 	struct mirror_entry *e;
 	union kmon_item old;
 
@@ -127,22 +163,17 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 		}
 		return 0;
 	}
-	if (kind != KMON_LINK && !has_link(km, &key))
+	if (early && kind != KMON_CONF)
 		return 0;
-	if (e == NULL) {
-		e = mirror_add(m, &key);
-		if (e == NULL)
-			return -ENOMEM;
-		e->gen = km->gen;
-		e->item = change->item;
-		report(km, kind, &change->item, false);
-		return 0;
-	}
+	if (e == NULL)
+		return apply_new(km, change, &key, early);
 	e->gen = km->gen;
 	if (kmon_item_equal(kind, &e->item, &change->item))
 		return 0;
 	old = e->item;
 	e->item = change->item;
+	if (early)
+		return 0;
 	/* IPv6 exchanges a peer in place; to whom keeps subnets these are two of them. */
 	if (kind == KMON_ADDR && !same_subnet(&old, &change->item))
 		report(km, kind, &old, true);

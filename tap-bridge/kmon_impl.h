@@ -51,6 +51,7 @@ struct mirror_entry {
 	uint64_t gen; /* the last dump that showed it */
 	struct kmon_key key;
 	union kmon_item item; /* as last reported */
+	bool early;           /* its link is not heard of: to be reported with that */
 };
 
 /* A hash table with chains; grows, never shrinks. All zero is an empty one. */

@@ -238,6 +238,19 @@ deleted_tap_is_told_gone_and_made_anew(void **state)
 }
 
 static void
+tap_made_anew_forwards_where_the_kernel_says_so(void **state)
+{
+	struct rig *r = rig_up(state);
+
+	assert_true(iface_now(r).forward4);
+	bed_sysctl(r->bed, "ipv4/conf/default/forwarding", "0");
+	ip(r->bed, "link del t0");
+	wait_for(r, new_tap_is_the_ports(r));
+	wait_for(r, !iface_now(r).forward4);
+	rig_stop(r);
+}
+
+static void
 tap_that_was_deleted_waits_for_its_name(void **state)
 {
 	struct rig *r = rig_up(state);
@@ -375,6 +388,7 @@ main(void)
 		bed_test(foreign_interface_is_told_without_an_index_of_ours),
 		bed_test(renamed_tap_stays_the_port),
 		bed_test(deleted_tap_is_told_gone_and_made_anew),
+		bed_test(tap_made_anew_forwards_where_the_kernel_says_so),
 		bed_test(tap_that_was_deleted_waits_for_its_name),
 		bed_test(tap_that_the_operator_made_again_is_taken),
 		bed_test(forwarding_sysctls_are_followed),

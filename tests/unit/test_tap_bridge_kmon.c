@@ -101,6 +101,32 @@ forwarding_of_one_and_of_all_is_followed(void **state)
 	unwatch(m);
 }
 
+/* The kernel tells them before the link, and once. */
+static void
+forwarding_of_a_new_link_is_told_with_it(void **state)
+{
+	struct bed *bed = bed_of(state);
+	const struct kmon_link *f0, *f2;
+	struct model *m;
+
+	bed_sysctl(bed, "ipv4/conf/default/forwarding", "0");
+	m = watch(bed);
+	ip(bed, "link add f0 type veth peer name f1");
+	bed_sysctl(bed, "ipv4/conf/default/forwarding", "1");
+	ip(bed, "link add f2 type veth peer name f3");
+	eventually(m, find_link(m, "f3") != NULL);
+
+	f0 = find_link(m, "f0");
+	f2 = find_link(m, "f2");
+	assert_non_null(conf_like(m, f0->ifindex, 4));
+	assert_false(is_forwarding(m, f0->ifindex, 4));
+	assert_true(is_forwarding(m, f2->ifindex, 4));
+	assert_non_null(conf_like(m, f2->ifindex, 6));
+	ip(bed, "link del f0");
+	eventually(m, find_link(m, "f1") == NULL && find_link(m, "f0") == NULL);
+	unwatch(m);
+}
+
 /* --- links ------------------------------------------------------------------------------ */
 
 static void
@@ -284,6 +310,7 @@ main(void)
 		bed_test(closing_leaks_no_descriptor),
 		bed_test(a_kind_without_a_callback_is_left_out),
 		bed_test(forwarding_of_one_and_of_all_is_followed),
+		bed_test(forwarding_of_a_new_link_is_told_with_it),
 		bed_test(carrier_follows_tap_carrier),
 		bed_test(a_rename_is_the_same_link_with_another_name),
 		bed_test(mac_mtu_and_admin_state_are_followed),
