@@ -383,8 +383,9 @@ slot_release(struct rib *rib, uint32_t number)
 	assert(s->kind == SLOT_DYING && s->refs == 0);
 	s->kind = SLOT_FREE;
 	table_used(TABLE_groups, --rib->n_slots);
-	/* Which routes found none is not noted: zebra says them all again. */
-	if (rib->slots_short && rib->n_slots <= FIB_GROUP_MAX - FIB_GROUP_MAX / 8) {
+	/* Which routes found none is not noted: zebra says them all again, to who goes on. */
+	if (rib->slots_short && !rib->stopping &&
+	    rib->n_slots <= FIB_GROUP_MAX - FIB_GROUP_MAX / 8) {
 		rib->slots_short = false;
 		worker_send(rib->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
 	}

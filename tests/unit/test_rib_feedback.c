@@ -216,6 +216,22 @@ count(const char *text, bool failed)
 }
 
 static void
+nobody_is_asked_for_routes_again_at_the_end(void **state)
+{
+	struct rig *g = rig_with_feedback();
+
+	rig_route(g, "198.51.100.0/24", 1);
+	rig_settle(g);
+	assert_string_equal(said(g), "198.51.100.0/24 ");
+	g->rib->slots_short = true;
+	g->rib->stopping = true; /* fpm's mailbox goes before ours is read to the end */
+	rig_del(g, "198.51.100.0/24");
+	rig_settle(g);
+	assert_null(worker_take(&g->fpm));
+	rig_free(g);
+}
+
+static void
 what_a_trie_has_no_memory_for_has_failed_until_it_is_in(void **state)
 {
 	enum { N = 1500, MORE = 3000 };
@@ -344,6 +360,7 @@ main(void)
 		cmocka_unit_test(a_route_that_is_refused_has_failed),
 		cmocka_unit_test(a_route_without_an_adjacency_has_failed),
 		cmocka_unit_test(a_route_without_a_group_has_failed),
+		cmocka_unit_test(nobody_is_asked_for_routes_again_at_the_end),
 		cmocka_unit_test(what_a_trie_has_no_memory_for_has_failed_until_it_is_in),
 		cmocka_unit_test(nothing_is_said_of_what_is_not_ours_to_forward),
 		cmocka_unit_test(
