@@ -248,6 +248,8 @@ void
 iface_refresh(struct neigh *n, uint16_t ifidx)
 {
 	refresh_one(n, ifidx);
+	if (fib_vlans(n->fib, ifidx) == NULL)
+		return; /* nothing was ever on it: as on most of thousands of VLANs */
 	for (uint16_t i = PORT_MAX; i < n->iface_end; i++)
 		if (n->iface[i].on == ifidx && n->iface[i].port != NULL)
 			iface_refresh(n, i);
@@ -323,7 +325,7 @@ follow_mtu(struct iface *ifc, unsigned int mtu_bytes)
 
 /* Hand MTU and MAC on to the device; one that cannot take them is told once a change. */
 static void
-follow_tap(struct iface *ifc, const struct kmon_link *kl)
+follow_tap(struct neigh *n, struct iface *ifc, const struct kmon_link *kl)
 {
 	static const uint8_t zero[6];
 	int rc;
@@ -336,6 +338,7 @@ follow_tap(struct iface *ifc, const struct kmon_link *kl)
 	    memcmp(kl->mac, ifc->dev_mac, sizeof(ifc->dev_mac)) != 0) {
 		memcpy(ifc->dev_mac, kl->mac, sizeof(ifc->dev_mac));
 		rc = port_set_mac(ifc->port, kl->mac);
+		n->macs_due = true;
 		log_info("neigh: mac changed port=%s mac=%02x:%02x:%02x:%02x:%02x:%02x "
 			 "device=%s",
 			 ifc->port->name, kl->mac[0], kl->mac[1], kl->mac[2], kl->mac[3],
@@ -351,7 +354,7 @@ iface_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
 	ifc->present = true;
 	ifc->tap = *kl;
 	if (ifc->on == 0)
-		follow_tap(ifc, kl);
+		follow_tap(n, ifc, kl);
 	else
 		vlan_mac(n, ifc);
 	iface_refresh(n, ifidx);

@@ -130,7 +130,10 @@ struct neigh {
 	uint32_t n_nb_on[IFIDX_MAX]; /* neighbour records of each */
 	uint16_t iface_end;          /* no interface has this number or a higher one */
 	uint16_t next_vlan;          /* number to try first */
+	uint16_t n_vlans;            /* numbers that are in use, or rest */
+	bool left_out;               /* the kernel knows VLANs that found no number */
 	bool borrow_due;             /* addresses changed: who borrows looks again */
+	bool macs_due;               /* a port has another: see vlan_macs() */
 	struct link *link[LINK_CHAINS];
 	bool forward6_all; /* net.ipv6.conf.all.forwarding */
 
@@ -172,6 +175,8 @@ const struct link *link_vrf(struct neigh *n, unsigned int ifindex);
 void link_tell_up(struct neigh *n, struct link *l, bool up);
 /* Have VLANs on a link forgotten, until the kernel is asked again. */
 void link_forget_vlans(struct neigh *n, unsigned int ifindex);
+/* Those on our links that are not ours, for want of a number. */
+void link_forget_left_out(struct neigh *n);
 void link_free_all(struct neigh *n);
 
 /* --- iface.c: ports as forwarders see them ------------------------------------------------ */
@@ -206,8 +211,14 @@ void iface_settle_carriers(struct neigh *n); /* of ports that nobody spoke of: d
 
 /* Number of a new interface for the VLAN `kl`; 0 when it is none on one of ours, logged. */
 uint16_t vlan_add(struct neigh *n, const struct kmon_link *kl);
+/* Is this still what the VLAN was when it was added: on the same interface, by that tag? */
+bool vlan_is(const struct neigh *n, uint16_t ifidx, const struct kmon_link *kl);
 /* Have the port accept frames to a MAC that a VLAN has for itself. */
 void vlan_mac(const struct neigh *n, const struct iface *ifc);
+/* Once a round: a MAC that was a port's may be its VLANs' alone now. */
+void vlan_macs(struct neigh *n);
+/* VLANs were left out, and there are numbers again: have the kernel asked for them. */
+void vlan_retry(struct neigh *n);
 /* It is no more, or what it was on; nothing of it is known from here on. */
 void vlan_remove(struct neigh *n, uint16_t ifidx);
 

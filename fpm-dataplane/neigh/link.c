@@ -341,17 +341,43 @@ link_forget(struct neigh *n, struct link *l)
 		link_gone(n, link_find(n, ifindex));
 }
 
-void
-link_forget_vlans(struct neigh *n, unsigned int ifindex)
+static void
+forget_those(struct neigh *n, unsigned int ifindex,
+	     bool (*want)(struct neigh *n, const struct link *l, unsigned int ifindex))
 {
 	for (unsigned int i = 0; i < LINK_CHAINS; i++)
 		for (struct link *l = n->link[i], *next; l != NULL; l = next) {
 			next = l->next;
-			if (l->known && l->kernel.vlan_on == ifindex) {
+			if (l->known && want(n, l, ifindex)) {
 				link_forget(n, l);
 				next = n->link[i]; /* others may have gone with it */
 			}
 		}
+}
+
+static bool
+is_on(struct neigh *n, const struct link *l, unsigned int ifindex)
+{
+	return l->kernel.vlan_on == ifindex;
+}
+
+void
+link_forget_vlans(struct neigh *n, unsigned int ifindex)
+{
+	forget_those(n, ifindex, is_on);
+}
+
+static bool
+is_left_out(struct neigh *n, const struct link *l, unsigned int ifindex)
+{
+	return l->ifidx == 0 && l->kernel.vlan_on != 0 &&
+	       iface_by_ifindex(n, l->kernel.vlan_on) != 0;
+}
+
+void
+link_forget_left_out(struct neigh *n)
+{
+	forget_those(n, 0, is_left_out);
 }
 
 /* Is it one of ours? */
@@ -370,6 +396,11 @@ link_changed(struct neigh *n, struct link *l)
 	bool was_ours = l->ifidx != 0;
 	struct local *a;
 
+	/* No VLAN changes its link or tag, but what it was on may have gone unheard of. */
+	if (l->ifidx >= PORT_MAX && !vlan_is(n, l->ifidx, kl)) {
+		vlan_lost(n, l);
+		return;
+	}
 	if (l->ifidx == 0) {
 		l->ifidx = link_number(n, kl);
 		if (l->ifidx != 0)

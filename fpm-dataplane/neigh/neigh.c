@@ -124,6 +124,7 @@ on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 {
 	struct neigh *n = timer->data;
 
+	vlan_retry(n);
 	if (n->resync) {
 		n->resync = kmon_resync(n->control) < 0 ||
 			    (n->behind != NULL && kmon_resync(n->behind) < 0);
@@ -210,6 +211,7 @@ on_round(struct worker *w)
 	struct neigh *n = w->ctx;
 
 	iface_borrow(n);
+	vlan_macs(n);
 	nb_ask_flush(n);
 	retire_flush(n);
 }
@@ -341,6 +343,7 @@ neigh_setup(struct worker *w, const struct neigh_conf *conf)
 	n->iface_end = n->next_vlan = PORT_MAX;
 	table_begin(TABLE_hosts, FIB_ADJ_MAX - FIB_ADJ_HOSTS);
 	table_begin(TABLE_neighbours, NB_KERNEL_MAX);
+	table_begin(TABLE_vlans, IFIDX_MAX - PORT_MAX);
 	table_begin(TABLE_asked, GLEAN_MAX);
 	CDS_INIT_LIST_HEAD(&n->retry);
 	CDS_INIT_LIST_HEAD(&n->wish);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/table.h"
 
 static unsigned int
 depth(const struct neigh *n, uint16_t ifidx)
@@ -24,11 +25,13 @@ depth(const struct neigh *n, uint16_t ifidx)
 	return ifc->on == 0 ? 0 : 1 + depth(n, ifc->on);
 }
 
+#define VLANS_MAX (IFIDX_MAX - PORT_MAX)
+
 /* A number for a new one; 0: all are in use. */
 static uint16_t
 number_take(struct neigh *n)
 {
-	for (unsigned int tries = 0; tries < IFIDX_MAX - PORT_MAX; tries++) {
+	for (unsigned int tries = 0; n->n_vlans < VLANS_MAX && tries < VLANS_MAX; tries++) {
 		uint16_t i = n->next_vlan;
 
 		n->next_vlan = i + 1 < IFIDX_MAX ? i + 1 : PORT_MAX;
@@ -59,10 +62,26 @@ type_name(uint16_t type)
 	return type == VLAN_S_TYPE ? "802.1ad" : "802.1Q";
 }
 
+/* Of which table which entry leads to a VLAN. */
+static _Atomic uint16_t *
+entry_of(struct fib_vlans *table, const struct kmon_link *kl)
+{
+	return &table->ifidx[kl->vlan_type == VLAN_S_TYPE][kl->vlan_id];
+}
+
+bool
+vlan_is(const struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
+{
+	const struct kmon_link *was = &n->iface[ifidx].tap;
+
+	return kl->vlan_on == was->vlan_on && kl->vlan_type == was->vlan_type &&
+	       kl->vlan_id == was->vlan_id;
+}
+
 uint16_t
 vlan_add(struct neigh *n, const struct kmon_link *kl)
 {
-	uint16_t on = kl->vlan_on == 0 ? 0 : iface_by_ifindex(n, kl->vlan_on), ifidx = 0;
+	uint16_t on = kl->vlan_on == 0 ? 0 : iface_by_ifindex(n, kl->vlan_on), ifidx;
 	struct fib_vlans *table;
 	const char *why;
 
@@ -74,8 +93,6 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 		why = "a third tag is not supported";
 	else if ((table = table_of(n, on)) == NULL)
 		why = "no memory";
-	else if ((ifidx = number_take(n)) == 0)
-		why = "too many";
 	else
 		why = NULL;
 	if (why != NULL) {
@@ -83,6 +100,13 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 			 kl->vlan_id, why);
 		return 0;
 	}
+	ifidx = number_take(n);
+	if (ifidx == 0) {
+		table_refuse(TABLE_vlans);
+		n->left_out = true;
+		return 0;
+	}
+	table_used(TABLE_vlans, ++n->n_vlans);
 	n->iface[ifidx] = (struct iface){.port = n->iface[on].port,
 					 .on = on,
 					 .forward4 = true,
@@ -94,8 +118,7 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 		n->iface_end = ifidx + 1;
 	iface_publish(n, ifidx);
 	/* Release: who finds the number finds the interface. */
-	atomic_store_explicit(&table->ifidx[kl->vlan_type == VLAN_S_TYPE][kl->vlan_id],
-			      ifidx, memory_order_release);
+	atomic_store_explicit(entry_of(table, kl), ifidx, memory_order_release);
 	log_info("neigh: vlan dev=%s port=%s tag=%s id=%u", kl->name,
 		 n->iface[ifidx].port->name, type_name(kl->vlan_type), kl->vlan_id);
 	return ifidx;
@@ -116,6 +139,16 @@ vlan_mac(const struct neigh *n, const struct iface *ifc)
 			 ifc->tap.name, ifc->port->name, strerror(-rc));
 }
 
+/* After the round: of VLANs that go by their port's MAC the kernel tells right behind it. */
+void
+vlan_macs(struct neigh *n)
+{
+	for (uint16_t i = PORT_MAX; n->macs_due && i < n->iface_end; i++)
+		if (n->iface[i].port != NULL)
+			vlan_mac(n, &n->iface[i]);
+	n->macs_due = false;
+}
+
 struct rest {
 	struct grave grave;
 	uint16_t ifidx;
@@ -127,22 +160,33 @@ rested(struct neigh *n, struct grave *g)
 	struct rest *r = caa_container_of(g, struct rest, grave);
 
 	n->iface[r->ifidx].resting = false;
+	table_used(TABLE_vlans, --n->n_vlans);
 	free(r);
+}
+
+void
+vlan_retry(struct neigh *n)
+{
+	if (!n->left_out || n->n_vlans > VLANS_MAX - VLANS_MAX / 8)
+		return;
+	n->left_out = false;
+	link_forget_left_out(n);
+	n->resync = true;
 }
 
 void
 vlan_remove(struct neigh *n, uint16_t ifidx)
 {
 	struct iface *ifc = &n->iface[ifidx];
-	struct fib_vlans *table = table_of(n, ifc->on);
+	_Atomic uint16_t *entry = entry_of(table_of(n, ifc->on), &ifc->tap);
 	struct rest *r = calloc(1, sizeof(*r));
 
 	if (r == NULL)
 		abort(); /* two dozen octets */
 	log_info("neigh: vlan gone dev=%s port=%s", ifc->tap.name, ifc->port->name);
-	atomic_store_explicit(
-		&table->ifidx[ifc->tap.vlan_type == VLAN_S_TYPE][ifc->tap.vlan_id], 0,
-		memory_order_release);
+	/* Events that were missed are told the new ones first: another may have the tag. */
+	if (atomic_load_explicit(entry, memory_order_relaxed) == ifidx)
+		atomic_store_explicit(entry, 0, memory_order_release);
 	nb_forget_iface(n, ifidx);
 	ifc->present = false;
 	/* The last copy stays: a forwarder between two stages finds it, and sends nothing. */

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * VLANs as the kernel tells of them, and as it does when some of its events were missed: here
+ * the kernel is a table in the test, for the machine's own may have no VLANs, and no event is
+ * lost when a test would like it. All in one thread, grace periods by hand.
+ *
+ * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/grace.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "base/inet.h"
+#include "base/table.h"
+#include "grace.h"
+#include "neigh/internal.h"
+#include "tap.h"
+
+#define PORT      1
+#define TAP       10 /* ifindex */
+#define OTHER     11 /* ifindex of no port */
+#define LINKS_MAX 20000
+
+static const uint8_t mac_a[6] = {0x02, 0, 0x5e, 0, 0x53, 0x0a};
+static const uint8_t mac_b[6] = {0x02, 0, 0x5e, 0, 0x53, 0x0b};
+
+/* --- the kernel, and who tells of it ---------------------------------------------------- */
+
+static struct {
+	struct kmon_ops ops;
+	void *ctx;
+	int fd;
+	struct {
+		struct kmon_link link;
+		bool told;
+	} row[LINKS_MAX];
+	unsigned int n;
+} kernel;
+
+static void
+tell(const struct kmon_link *link, bool gone)
+{
+	kernel.ops.link(kernel.ctx, link, gone);
+}
+
+int
+kmon_resync(struct kmon *km)
+{
+	for (unsigned int i = 0; i < kernel.n; i++) {
+		if (!kernel.row[i].told)
+			tell(&kernel.row[i].link, false);
+		kernel.row[i].told = true;
+	}
+	return 0;
+}
+
+int
+kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void *ctx)
+{
+	kernel.ops = *ops;
+	kernel.ctx = ctx;
+	kernel.fd = eventfd(0, 0);
+	*out = (struct kmon *)&kernel;
+	return kmon_resync(*out);
+}
+
+void
+kmon_close(struct kmon *km)
+{
+	if (km != NULL)
+		close(kernel.fd);
+}
+
+int
+kmon_fd(const struct kmon *km)
+{
+	return kernel.fd;
+}
+
+int
+kmon_retell(struct kmon *km, unsigned int ifindex, bool again)
+{
+	for (unsigned int i = 0; i < kernel.n; i++)
+		if (kernel.row[i].told && kernel.row[i].link.ifindex == ifindex) {
+			kernel.row[i].told = false;
+			tell(&kernel.row[i].link, true);
+		}
+	return again ? kmon_resync(km) : 0;
+}
+
+int
+kmon_dispatch(struct kmon *km)
+{
+	return 0;
+}
+
+void
+kmon_stats(const struct kmon *km, struct kmon_stats *st)
+{
+	*st = (struct kmon_stats){0};
+}
+
+void
+kmon_tell_neighbours(struct kmon *km)
+{
+}
+
+int
+kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
+{
+	return 0;
+}
+
+int
+kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
+{
+	return 0;
+}
+
+/* --- the port ---------------------------------------------------------------------------- */
+
+static uint8_t added_mac[6];
+static unsigned int n_added_macs;
+
+bool
+port_link_up(const struct port *port)
+{
+	return true;
+}
+
+int
+port_set_mtu(const struct port *port, unsigned int mtu_bytes)
+{
+	return 0;
+}
+
+int
+port_set_mac(const struct port *port, const uint8_t mac[6])
+{
+	return 0;
+}
+
+int
+port_add_mac(const struct port *port, const uint8_t mac[6])
+{
+	memcpy(added_mac, mac, sizeof(added_mac));
+	n_added_macs++;
+	return 0;
+}
+
+int
+tap_open(struct tap *tap, const char *name, const char *netns, const uint8_t mac[6],
+	 unsigned int mtu_bytes, bool *created)
+{
+	return -ENODEV;
+}
+
+int
+tap_carrier(struct tap *tap, bool up)
+{
+	return 0;
+}
+
+/* --- up and down -------------------------------------------------------------------------- */
+
+static struct fib *fib;
+static struct port port;
+static struct worker neigh, rib, punt;
+static struct counters count;
+
+static struct kmon_link
+link_of(uint32_t ifindex, const char *name)
+{
+	struct kmon_link l = {
+		.ifindex = ifindex, .mtu_bytes = 1500, .admin_up = true, .carrier = true};
+
+	memcpy(l.mac, mac_a, sizeof(mac_a));
+	snprintf(l.name, sizeof(l.name), "%s", name);
+	return l;
+}
+
+static struct kmon_link
+vlan_of(uint32_t ifindex, unsigned int on, uint16_t type, uint16_t id)
+{
+	char name[16];
+	struct kmon_link l;
+
+	snprintf(name, sizeof(name), "v%u", ifindex);
+	l = link_of(ifindex, name);
+	l.vlan_on = on;
+	l.vlan_type = type;
+	l.vlan_id = id;
+	return l;
+}
+
+/* A link is there, as is told at once. */
+static void
+add(struct kmon_link link)
+{
+	assert_true(kernel.n < LINKS_MAX);
+	kernel.row[kernel.n].link = link;
+	kernel.row[kernel.n++].told = true;
+	tell(&link, false);
+}
+
+/* It is no more. */
+static void
+del(struct kmon_link link)
+{
+	for (unsigned int i = 0; i < kernel.n; i++)
+		if (kernel.row[i].link.ifindex == link.ifindex)
+			kernel.row[i--] = kernel.row[--kernel.n];
+	tell(&link, true);
+}
+
+static void
+empty(struct worker *inbox)
+{
+	struct msg *m;
+
+	while ((m = worker_take(inbox)) != NULL)
+		msg_free(m);
+}
+
+/* The end of a round, a grace period, and what neigh hears of that. */
+static void
+round_over(void)
+{
+	struct msg *m;
+
+	neigh.on_round(&neigh);
+	grace_over();
+	while ((m = worker_take(&neigh)) != NULL)
+		neigh.on_msg(&neigh, m);
+	empty(&rib);
+	empty(&punt);
+}
+
+static int
+up(void **state)
+{
+	struct neigh_conf conf = {
+		.count = &count, .rib = &rib, .punt = &punt, .port = &port, .n_port = 1};
+
+	port = (struct port){.ifidx = PORT, .mtu_bytes = 1500, .mtu_max_bytes = 1500};
+	port.tap.ifindex = TAP;
+	memcpy(port.mac, mac_a, sizeof(mac_a));
+	snprintf(port.name, sizeof(port.name), "wan0");
+	memset(&kernel, 0, sizeof(kernel));
+	kernel.row[kernel.n++].link = link_of(TAP, "wan0");
+	kernel.row[kernel.n++].link = link_of(OTHER, "eth0");
+	n_added_macs = 0;
+	if (fib_create(&fib, &(struct fib_conf){.n_nodes = 0}) < 0)
+		return -1;
+	conf.fib = fib;
+	if (worker_prepare(&rib) < 0 || worker_prepare(&punt) < 0 ||
+	    neigh_setup(&neigh, &conf) < 0 || worker_prepare(&neigh) < 0)
+		return -1;
+	return neigh.init(&neigh);
+}
+
+static int
+down(void **state)
+{
+	neigh.fini(&neigh);
+	round_over();
+	worker_free(&neigh);
+	neigh_teardown(&neigh);
+	worker_free(&rib);
+	worker_free(&punt);
+	fib_destroy(fib);
+	return 0;
+}
+
+/* Whose are frames with this tag on the port? */
+static const struct fib_iface *
+iface_of(uint16_t type, uint16_t id)
+{
+	uint8_t tag[VLAN_BYTES];
+	uint16_t ifidx;
+
+	put_be16(tag, type);
+	put_be16(tag + 2, id);
+	ifidx = fib_vlan(fib, PORT, tag);
+	return ifidx == 0 ? NULL : fib_iface(fib, ifidx);
+}
+
+/* --- tests -------------------------------------------------------------------------------- */
+
+static void
+a_vlan_is_found_by_its_tag_until_it_goes(void **state)
+{
+	const struct kmon_link v = vlan_of(20, TAP, VLAN_S_TYPE, 100);
+
+	add(v);
+	round_over();
+	assert_non_null(iface_of(VLAN_S_TYPE, 100));
+	assert_true(iface_of(VLAN_S_TYPE, 100)->up);
+	assert_int_equal(iface_of(VLAN_S_TYPE, 100)->ifindex, 20);
+	assert_null(iface_of(VLAN_C_TYPE, 100));
+	del(v);
+	round_over();
+	assert_null(iface_of(VLAN_S_TYPE, 100));
+}
+
+static void
+a_successor_that_is_told_first_keeps_the_tag(void **state)
+{
+	const struct kmon_link was = vlan_of(20, TAP, VLAN_C_TYPE, 100);
+
+	add(was);
+	/* Deleted and made again, unheard: who reads all again hears of what is new first. */
+	add(vlan_of(21, TAP, VLAN_C_TYPE, 100));
+	del(was);
+	round_over();
+	assert_non_null(iface_of(VLAN_C_TYPE, 100));
+	assert_int_equal(iface_of(VLAN_C_TYPE, 100)->ifindex, 21);
+	assert_true(iface_of(VLAN_C_TYPE, 100)->up);
+}
+
+static void
+one_that_is_on_another_link_all_at_once_is_ours_no_more(void **state)
+{
+	struct kmon_link v = vlan_of(20, TAP, VLAN_C_TYPE, 100);
+	const struct fib_iface *iface;
+	uint16_t ifidx;
+
+	add(v);
+	ifidx = iface_of(VLAN_C_TYPE, 100)->ifidx;
+	v.vlan_on = OTHER;
+	tell(&v, false);
+	round_over();
+	assert_null(iface_of(VLAN_C_TYPE, 100));
+	iface = fib_iface(fib, ifidx);
+	assert_true(!iface->up && iface->ifindex == 0);
+	/* And back. */
+	v.vlan_on = TAP;
+	tell(&v, false);
+	round_over();
+	assert_int_equal(iface_of(VLAN_C_TYPE, 100)->ifindex, 20);
+}
+
+static void
+a_mac_that_was_the_ports_is_still_accepted_for_a_vlan(void **state)
+{
+	struct kmon_link tap = link_of(TAP, "wan0");
+	struct kmon_link v = vlan_of(20, TAP, VLAN_C_TYPE, 100);
+
+	add(v);
+	round_over();
+	assert_int_equal(n_added_macs, 0);
+	memcpy(tap.mac, mac_b, sizeof(mac_b));
+	tell(&tap, false);
+	round_over();
+	assert_int_equal(n_added_macs, 1);
+	assert_memory_equal(added_mac, mac_a, sizeof(mac_a));
+	assert_memory_equal(iface_of(VLAN_C_TYPE, 100)->mac, mac_a, sizeof(mac_a));
+}
+
+static void
+a_vlan_that_goes_by_its_ports_mac_needs_no_other(void **state)
+{
+	struct kmon_link tap = link_of(TAP, "wan0");
+	struct kmon_link v = vlan_of(20, TAP, VLAN_C_TYPE, 100);
+
+	add(v);
+	memcpy(tap.mac, mac_b, sizeof(mac_b));
+	memcpy(v.mac, mac_b, sizeof(mac_b));
+	tell(&tap, false);
+	tell(&v, false);
+	round_over();
+	assert_int_equal(n_added_macs, 0);
+}
+
+/* All numbers in use: 802.1Q and 802.1ad on the port, then others on the first of those. */
+static struct kmon_link
+the_nth(unsigned int n)
+{
+	const unsigned int each = 4094;
+
+	return vlan_of(100 + n, n < 2 * each ? TAP : 100 + each + n / each - 2,
+		       n / each == 1 ? VLAN_S_TYPE : VLAN_C_TYPE, (uint16_t)(1 + n % each));
+}
+
+static void
+vlans_without_a_number_are_counted_and_come_when_others_go(void **state)
+{
+	const unsigned int most = IFIDX_MAX - PORT_MAX, beyond = 3;
+	struct neigh *n = neigh.ctx;
+
+	for (unsigned int i = 0; i < most + beyond; i++)
+		add(the_nth(i));
+	round_over();
+	assert_int_equal(table_state(TABLE_vlans).used, most);
+	assert_int_equal(table_state(TABLE_vlans).refused, beyond);
+	assert_int_equal(link_find(n, the_nth(most).ifindex)->ifidx, 0);
+
+	for (unsigned int i = 0; i < most / 8 + 1; i++)
+		del(the_nth(i));
+	round_over();
+	ev_invoke(neigh.loop, &n->retry_timer, EV_TIMER);
+	round_over();
+	for (unsigned int i = most; i < most + beyond; i++)
+		assert_int_not_equal(link_find(n, the_nth(i).ifindex)->ifidx, 0);
+	assert_int_equal(table_state(TABLE_vlans).refused, beyond);
+	assert_int_equal(table_state(TABLE_vlans).used, most - (most / 8 + 1) + beyond);
+}
+
+#define vlan_test(f) cmocka_unit_test_setup_teardown(f, up, down)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		vlan_test(a_vlan_is_found_by_its_tag_until_it_goes),
+		vlan_test(a_successor_that_is_told_first_keeps_the_tag),
+		vlan_test(one_that_is_on_another_link_all_at_once_is_ours_no_more),
+		vlan_test(a_mac_that_was_the_ports_is_still_accepted_for_a_vlan),
+		vlan_test(a_vlan_that_goes_by_its_ports_mac_needs_no_other),
+		vlan_test(vlans_without_a_number_are_counted_and_come_when_others_go),
+	};
+
+	urcu_qsbr_register_thread();
+	return cmocka_run_group_tests_name("neigh: VLANs", tests, NULL, NULL);
+}
