@@ -3,8 +3,8 @@
  * Any octets as a frame from the wire, through parse, lookup and rewrite to its verdict: by
  * the function that all packets take (fwd_walk), without a port.
  *
- * An input is two octets (what the port and the route are like; whether the frame is given
- * our MAC and a right checksum, which chance does not find) and a frame. What lies in memory
+ * An input is two octets (what the port, its VLANs and the route are like; whether the frame
+ * is given our MAC and a right checksum, which chance does not find) and a frame. What lies in memory
  * behind a frame must not matter: each is judged twice, behind it once all ones and once all
  * zeros.
  */
@@ -23,6 +23,9 @@
 
 #define IN        1
 #define OUT       2
+#define VLAN_IN   (PORT_MAX)     /* 100 on IN */
+#define VLAN_TWO  (PORT_MAX + 1) /* 30 on that */
+#define VLAN_OUT  (PORT_MAX + 2) /* 200 on OUT */
 #define ADJ       7
 #define GROUP     5 /* what 198.51.100.0/24 and 2001:db8:77::/48 take */
 #define GROUP_OWN 6
@@ -33,17 +36,40 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const uint8_t mac[3][6] = {[IN] = {2, 0, 0, 0, 0, 1}, [OUT] = {2, 0, 0, 0, 1, 1}};
 static const uint8_t mac_peer[6] = {2, 0, 0, 0, 1, 2};
 static struct fib *fib;
+static uint16_t out; /* the interface that the adjacency leads to */
 
-static void
-iface_make(uint16_t ifidx, uint32_t mtu_bytes)
+static struct fib_iface *
+iface_make(uint16_t ifidx, uint16_t port, uint32_t mtu_bytes)
 {
 	struct fib_iface *i = calloc(1, sizeof(*i));
 
 	MUST(i != NULL);
-	*i = (struct fib_iface){
-		.ifidx = ifidx, .mtu_bytes = mtu_bytes, .ifindex = ifidx + 10u};
-	memcpy(i->mac, mac[ifidx], 6);
+	*i = (struct fib_iface){.ifidx = ifidx,
+				.port = port,
+				.mtu_bytes = mtu_bytes,
+				.up = true,
+				.forward4 = true,
+				.forward6 = true,
+				.ifindex = ifidx + 10u};
+	memcpy(i->mac, mac[port], 6);
 	fib->iface[ifidx] = i;
+	return i;
+}
+
+/* Frames of `on` with this tag are another interface's. */
+static void
+vlan_make(uint16_t ifidx, uint16_t on, uint16_t type, uint16_t id)
+{
+	const struct fib_iface *below = fib->iface[on];
+	struct fib_iface *i = iface_make(ifidx, below->port, below->mtu_bytes);
+
+	memcpy(i->tag, below->tag, sizeof(i->tag));
+	i->n_tags = below->n_tags;
+	i->tag[i->n_tags++] = (struct fib_tag){.type = type, .id = id};
+	if (fib->vlans[on] == NULL)
+		fib->vlans[on] = calloc(1, sizeof(struct fib_vlans));
+	MUST(fib->vlans[on] != NULL);
+	fib->vlans[on]->ifidx[type == VLAN_S_TYPE][id] = ifidx;
 }
 
 static void
@@ -56,8 +82,11 @@ tables_make(void)
 	urcu_qsbr_register_thread();
 	policer_init(1000000000, policer_default);
 	MUST(fib_create(&fib, &(struct fib_conf){.n_nodes = 0}) == 0);
-	iface_make(IN, 1500);
-	iface_make(OUT, 1400);
+	iface_make(IN, IN, 1500);
+	iface_make(OUT, OUT, 1400);
+	vlan_make(VLAN_IN, IN, VLAN_S_TYPE, 100);
+	vlan_make(VLAN_TWO, VLAN_IN, VLAN_C_TYPE, 30);
+	vlan_make(VLAN_OUT, OUT, VLAN_C_TYPE, 200);
 	fib->adj[ADJ].ifidx = OUT;
 	fib->adj[ADJ].family = 4;
 	fib->adj[ADJ].addr = ipaddr_from_v4(0xc0000242);
@@ -82,22 +111,41 @@ set_up(const uint8_t *how)
 	fib->iface[IN]->up = (how[0] & 1) == 0;
 	fib->iface[IN]->forward4 = (how[0] & 2) == 0;
 	fib->iface[IN]->forward6 = (how[0] & 4) == 0;
-	fib->iface[OUT]->up = (how[0] & 8) == 0;
-	fib->iface[OUT]->mtu_bytes = (how[0] & 16) == 0 ? 1400 : 68;
-	fib->adj[ADJ].hop = (how[0] & 32) == 0 ? adj_hop_make(mac_peer, OUT) : 0;
+	fib->iface[IN]->tag_type_lost = (how[1] & 8) != 0;
+	out = (how[1] & 16) == 0 ? OUT : VLAN_OUT;
+	fib->iface[out]->up = (how[0] & 8) == 0;
+	fib->iface[out]->mtu_bytes = (how[0] & 16) == 0 ? 1400 : 68;
+	fib->adj[ADJ].hop = (how[0] & 32) == 0 ? adj_hop_make(mac_peer, out) : 0;
 	fib->group[GROUP] = group_word_single(PATH(k, k == PATH_ADJ      ? ADJ
 						      : k == PATH_ONLINK ? OUT
 									 : 0));
 }
 
+/* Where the packet is in a frame of at least 34 octets, behind at most three tags. */
+static const uint8_t *
+packet_of(const uint8_t *frame, uint16_t n)
+{
+	const uint8_t *end = frame + n;
+
+	for (unsigned int tags = 0; tags < 3 && end - frame >= 34 + 4; tags++) {
+		uint16_t type = get_be16(frame + 12);
+
+		if (type != VLAN_C_TYPE && type != VLAN_S_TYPE)
+			break;
+		frame += 4;
+	}
+	return frame + 14;
+}
+
 static void
 cksum_set(uint8_t *frame, uint16_t n)
 {
-	size_t len = (frame[14] & 15) * 4u;
+	uint8_t *ip = frame + (packet_of(frame, n) - frame);
+	size_t len = (ip[0] & 15) * 4u;
 
-	put_be16(frame + 24, 0);
-	if (14 + len <= n)
-		put_be16(frame + 24, (uint16_t)~inet_fold(inet_sum(frame + 14, len, 0)));
+	put_be16(ip + 10, 0);
+	if (ip + len <= frame + n)
+		put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, len, 0)));
 }
 
 static struct watch_record
@@ -117,20 +165,22 @@ judge(const uint8_t *frame, uint16_t n, int behind)
 static void
 sent_on(const struct watch_record *rec, const uint8_t *frame, uint16_t n)
 {
-	const uint8_t *left = rec->rewritten;
+	const uint8_t *left = rec->rewritten, *ip = packet_of(frame, n);
 
-	MUST(rec->stage == STAGE_SEND && rec->out_ifidx == OUT && n >= 34);
-	MUST(rec->l3_bytes <= fib->iface[OUT]->mtu_bytes ||
-	     fib->iface[OUT]->mtu_bytes < 1280);
-	MUST(rec->l3_bytes + 14u <= n);
+	MUST(rec->stage == STAGE_SEND && rec->out_ifidx == out && n >= 34);
+	MUST(rec->l3_bytes <= fib->iface[out]->mtu_bytes ||
+	     fib->iface[out]->mtu_bytes < 1280);
+	MUST(ip + rec->l3_bytes <= frame + n);
 	MUST(memcmp(left, mac_peer, 6) == 0 && memcmp(left + 6, mac[OUT], 6) == 0);
-	MUST(left[12] == frame[12] && left[13] == frame[13]);
-	if (frame[12] == 0x08) {
-		MUST(left[22] == frame[22] - 1 && frame[22] > 1);
-		MUST(inet_fold(inet_sum(frame + 14, (frame[14] & 15) * 4u, 0)) == 0xffff);
+	MUST(left[12] == ip[-2] && left[13] == ip[-1]);
+	if (left[12] == 0x08) {
+		MUST(left[22] == ip[8] - 1 && ip[8] > 1);
+		MUST(inet_fold(inet_sum(ip, (ip[0] & 15) * 4u, 0)) == 0xffff);
 	} else {
-		MUST(left[21] == frame[21] - 1 && frame[21] > 1);
+		MUST(left[21] == ip[7] - 1 && ip[7] > 1);
 	}
+	/* By no more tags than lead somewhere, or none at all. */
+	MUST(ip - frame - 14 <= 8);
 }
 
 int
