@@ -150,17 +150,41 @@ serves_another(const char *dir)
 	return any;
 }
 
-/* The interface of a device that the machine uses; "" when it uses none. */
-static const char *
-used_as(const char *address, char buf[TEXT_SIZE])
+/* Paths of a device's folder of interfaces, and `tail` behind it; globfree() is the caller's. */
+static glob_t
+net_glob(const char *address, const char *tail)
 {
 	char path[PATH_SIZE];
 	glob_t found = {0};
 
-	snprintf(path, sizeof(path), PCI "devices/%s/net/*", address);
+	snprintf(path, sizeof(path), PCI "devices/%s/net%s", address, tail);
 	glob(path, 0, NULL, &found);
-	snprintf(path, sizeof(path), PCI "devices/%s/virtio*/net/*", address);
+	snprintf(path, sizeof(path), PCI "devices/%s/virtio*/net%s", address, tail);
 	glob(path, GLOB_APPEND, NULL, &found);
+	return found;
+}
+
+/*
+ * Is its interface in another network namespace? Then the folder is there and empty: whether
+ * it has addresses cannot be seen from here.
+ */
+static bool
+is_elsewhere(const char *address)
+{
+	glob_t folder = net_glob(address, ""), interface = net_glob(address, "/*");
+	bool elsewhere = folder.gl_pathc > 0 && interface.gl_pathc == 0;
+
+	globfree(&folder);
+	globfree(&interface);
+	return elsewhere;
+}
+
+/* The interface of a device that the machine uses; "" when it uses none. */
+static const char *
+used_as(const char *address, char buf[TEXT_SIZE])
+{
+	glob_t found = net_glob(address, "/*");
+
 	buf[0] = '\0';
 	for (size_t i = 0; i < found.gl_pathc && buf[0] == '\0'; i++) {
 		const char *ifname = strrchr(found.gl_pathv[i], '/') + 1;
@@ -195,6 +219,13 @@ give_to_vfio(const char *address)
 	driver = link_name(path, was);
 	if (serves_dpdk(driver))
 		return 0;
+	if (is_elsewhere(address)) {
+		log_error("prepare: device left alone address=%s: its interface is in "
+			  "another network namespace, where somebody may use it; bring it "
+			  "back first (ip -n NAMESPACE link set INTERFACE netns 1)",
+			  address);
+		return 1;
+	}
 	if (used_as(address, used)[0] != '\0') {
 		log_error("prepare: device left alone address=%s interface=%s: it has an "
 			  "address or is part of another interface, so the machine "

@@ -335,6 +335,23 @@ def test_a_nic_that_the_machine_uses_is_left_alone(router, port0):
     assert state("ActiveState") != "active"
 
 
+def test_a_nic_in_another_namespace_is_left_alone(router, port0):
+    """What addresses it has there is not seen from here."""
+    device, interface = port0
+    netns.command(["ip", "netns", "add", "elsewhere"])
+    try:
+        netns.command(["ip", "link", "set", interface, "netns", "elsewhere"])
+
+        systemctl("start", NAME, check=False)
+
+        netns.command(["ip", "-n", "elsewhere", "link", "show", interface])
+        assert os.path.realpath(device + "/driver").endswith("/e1000e")
+        assert "its interface is in another network namespace" in router.log(400)
+        assert state("ActiveState") != "active"
+    finally:
+        netns.delete("elsewhere")
+
+
 def test_a_stop_is_clean_and_lets_go_of_all(router):
     """Exit code 0, no descriptor kept, the carrier gone: a neighbour knows at once."""
     assert router.stop() == 0
