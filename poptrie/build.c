@@ -461,7 +461,9 @@ pt_slot_rebuild(struct poptrie *pt, struct pt_view *v, struct pt_batch *batch,
 	b.batch = batch;
 	b.n_swings = 0;
 	if (v->wide) {
-		if (!pt->ip6)
+		if (v->few)
+			bits = PT_FEW;
+		else if (!pt->ip6)
 			bits = PT4_BITS;
 		else if (slot - (1u << (PT6_OTHER - 3)) < 1u << (PT6_BITS - 3))
 			bits = PT6_BITS;

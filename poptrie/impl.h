@@ -16,17 +16,22 @@
 #include "pool.h"
 #include "radix.h"
 
-#define PT_STRIDE  6
-#define PT4_BITS   18   /* direct bits of IPv4 */
-#define PT6_BITS   24   /* direct bits inside 2000::/3, its three leading bits included */
-#define PT6_OTHER  12   /* direct bits of the rest of the IPv6 space */
-#define PT_DIRTY   4096 /* exactly remembered changes; above, whole slots are rebuilt */
-#define PT_CHILD   0x80000000u /* in 32-bit words: a child or node, not a value */
-#define PT_VALUE16 0x7fffu     /* the largest value of a 16-bit leaf */
+#define PT_STRIDE    6
+#define PT4_BITS     18   /* direct bits of IPv4 */
+#define PT6_BITS     24   /* direct bits inside 2000::/3, its three leading bits included */
+#define PT6_OTHER    12   /* direct bits of the rest of the IPv6 space */
+#define PT_FEW       8    /* direct bits of a small table, IPv4 or IPv6 */
+#define PT_DIRTY     4096 /* exactly remembered changes; above, whole slots are rebuilt */
+#define PT_DIRTY_FEW 64   /* of a small table */
+#define PT_CHILD     0x80000000u /* in 32-bit words: a child or node, not a value */
+#define PT_VALUE16   0x7fffu     /* the largest value of a 16-bit leaf */
 #define PT_FRAG \
 	(1u << 19)     /* octets of a pool that may lie idle beside half of those used */
 #define PT_VISITS 256u /* nodes that any commit can look at: some 10 us */
 #define PT_LEVELS 21   /* of nodes below a direct slot, at most */
+
+/* How the address space is cut into direct slots. */
+enum pt_shape { PT_SHAPE4, PT_SHAPE6, PT_SHAPE_SMALL };
 
 enum pt_layout {
 	/*
@@ -37,7 +42,8 @@ enum pt_layout {
 	/*
 	 * The paper's: a 32-bit direct entry is a value or the index of a node, and a node
 	 * names its children by a second vector, so each level costs one load. IPv6, whose
-	 * tries are deep; IPv4 on old CPUs and under TSan, which cannot see vector accesses.
+	 * tries are deep; IPv4 on old CPUs and under TSan, which cannot see vector accesses;
+	 * small tables, whose direct table would be larger than all else.
 	 */
 	PT_WIDE,
 };
@@ -99,6 +105,7 @@ struct pt_view {
 			      uint32_t *value, unsigned int n);
 	};
 	bool wide;   /* W:writer once */
+	bool few;    /* W:writer once  direct bits: PT_FEW; wide then */
 	bool leaf32; /* W:writer once */
 	/*
 	 * Value of the zero-length prefix, in the low half, and how often it changed. It
@@ -151,6 +158,7 @@ struct poptrie {
 	void (*retire)(void *ctx, struct poptrie *pt, struct poptrie_retired *r);
 	bool ip6;
 	bool wide;
+	enum pt_shape shape;
 	enum pt_isa isa;
 	bool want32;           /* a value that needs 32-bit leaves was staged; never back */
 	bool reader_hit;       /* readers may have met a route since the table was empty */
@@ -165,7 +173,7 @@ struct poptrie {
 	uint64_t *whole; /* of those, to rebuild; else only the cover changed */
 	uint32_t full_lo, full_hi; /* words of `full` that may be set: lo <= w < hi */
 	struct pt_dirty *dirty;
-	uint32_t n_dirty;
+	uint32_t n_dirty, most_dirty;
 	struct pt_blocks fresh; /* blocks of the slot being rebuilt, to undo */
 	struct pt_batch *idle;
 	uint64_t routes, commits, slots_rebuilt;
@@ -175,14 +183,16 @@ struct poptrie {
 	uint32_t least_visits; /* of a commit while there are holes to be closed */
 };
 
-/* First slot of key's address, in address order over the whole space. */
+/* Slot of key's address, in address order over the whole space. */
 static inline uint32_t
-pt_slot_of(bool ip6, struct pt_key k)
+pt_slot_of(enum pt_shape shape, struct pt_key k)
 {
 	const uint32_t low = 1u << (PT6_OTHER - 3);
 
-	if (!ip6)
+	if (shape == PT_SHAPE4)
 		return k.hi >> (64 - PT4_BITS);
+	if (shape == PT_SHAPE_SMALL)
+		return k.hi >> (64 - PT_FEW);
 	switch (k.hi >> 61) {
 	case 0:
 		return k.hi >> (64 - PT6_OTHER);
@@ -194,17 +204,23 @@ pt_slot_of(bool ip6, struct pt_key k)
 }
 
 static inline unsigned int
-pt_slot_bits(bool ip6, struct pt_key k)
+pt_slot_bits(enum pt_shape shape, struct pt_key k)
 {
-	if (!ip6)
+	if (shape == PT_SHAPE4)
 		return PT4_BITS;
+	if (shape == PT_SHAPE_SMALL)
+		return PT_FEW;
 	return k.hi >> 61 == 1 ? PT6_BITS : PT6_OTHER;
 }
 
 static inline uint32_t
-pt_slot_count(bool ip6)
+pt_slot_count(enum pt_shape shape)
 {
-	return ip6 ? (1u << (PT6_BITS - 3)) + (7u << (PT6_OTHER - 3)) : 1u << PT4_BITS;
+	if (shape == PT_SHAPE4)
+		return 1u << PT4_BITS;
+	if (shape == PT_SHAPE_SMALL)
+		return 1u << PT_FEW;
+	return (1u << (PT6_BITS - 3)) + (7u << (PT6_OTHER - 3));
 }
 
 /* build.c */

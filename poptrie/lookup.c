@@ -18,7 +18,9 @@ poptrie4_lookup(const struct poptrie *pt, uint32_t addr)
 
 	do {
 		dflt = dflt_now(v);
-		if (v->wide)
+		if (v->few)
+			value = few4(v, addr);
+		else if (v->wide)
 			value = wide4(v, addr);
 		else
 			value = v->leaf32 ? fused4(v, addr, true) : fused4(v, addr, false);
@@ -35,7 +37,7 @@ poptrie6_lookup(const struct poptrie *pt, const uint8_t *addr)
 
 	do {
 		dflt = dflt_now(v);
-		value = wide6(v, addr);
+		value = v->few ? few6(v, addr) : wide6(v, addr);
 	} while (dflt_changed(v, dflt));
 	return or_dflt(value, dflt);
 }
@@ -79,11 +81,41 @@ bulk6(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value, unsi
 	scalar_bulk6(v, addr, value, n);
 }
 
+/* Key by key: what small tables save is memory. */
+static void
+bulk4_few(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n)
+{
+	uint64_t dflt;
+
+	for (unsigned int i = 0; i < n; i++)
+		do {
+			dflt = dflt_now(v);
+			value[i] = or_dflt(few4(v, addr[i]), dflt);
+		} while (dflt_changed(v, dflt));
+}
+
+static void
+bulk6_few(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
+	  unsigned int n)
+{
+	uint64_t dflt;
+
+	for (unsigned int i = 0; i < n; i++)
+		do {
+			dflt = dflt_now(v);
+			value[i] = or_dflt(few6(v, addr[i]), dflt);
+		} while (dflt_changed(v, dflt));
+}
+
 /* IPv4 in the old layout is for CPUs without vectors: it has the scalar variant only. */
 void
 pt_bulk_choose(struct pt_view *v, bool ip6, enum pt_isa isa)
 {
-	if (ip6)
+	if (v->few && ip6)
+		v->bulk6 = bulk6_few;
+	else if (v->few)
+		v->bulk4 = bulk4_few;
+	else if (ip6)
 		v->bulk6 = isa == PT_AVX512 ? pt_bulk6_avx512
 			   : isa == PT_AVX2 ? pt_bulk6_avx2
 					    : bulk6;

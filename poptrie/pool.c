@@ -38,6 +38,8 @@ map_pages(const struct pt_mem *m, size_t bytes, unsigned int flags)
 		munmap(at + bytes, raw + room - (at + bytes));
 	if (flags & PT_MEM_HOT)
 		madvise(at, bytes, MADV_HUGEPAGE); /* a wish; refusal is fine */
+	if (flags & PT_MEM_SPARSE)
+		madvise(at, bytes, MADV_NOHUGEPAGE);
 	if ((flags & PT_MEM_HOT) && m->nodes != 0) /* another; one bit more than it has */
 		syscall(SYS_mbind, at, bytes, MPOL_PREFERRED, &m->nodes, 65ul, 0u);
 	return at;

@@ -10,8 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PT_NIL     UINT32_MAX
-#define PT_MEM_HOT 1u /* read by lookups: ask for huge pages, on their node */
+#define PT_NIL        UINT32_MAX
+#define PT_MEM_HOT    1u /* read by lookups: ask for huge pages, on their node */
+#define PT_MEM_SPARSE 2u /* mostly never touched: ask for no huge pages */
 
 /* The caller's memory hooks, or mmap and malloc when `alloc` is NULL. */
 struct pt_mem {

@@ -37,6 +37,13 @@ struct poptrie_retired {
 struct poptrie_conf {
 	enum poptrie_family family;
 	/*
+	 * For a table of some hundred routes: it begins with some KiB in place of MiB (a direct
+	 * table of 2^8 slots, pools that grow with the routes), and a lookup reads a level or two
+	 * more, one key after the other. Right with any number of routes; at thousands the
+	 * large form is faster in all respects.
+	 */
+	bool small;
+	/*
 	 * Memory hooks; NULL means malloc-like defaults. alloc returns `bytes` octets aligned
 	 * to `align` (a power of two, at most 4096) or NULL.
 	 */

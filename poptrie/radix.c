@@ -13,10 +13,11 @@
 #define CHUNK_BYTES (CHUNK_NODES * sizeof(struct pt_rnode))
 
 int
-pt_radix_init(struct pt_radix *rx, const struct pt_mem *mem)
+pt_radix_init(struct pt_radix *rx, const struct pt_mem *mem, unsigned int mem_flags)
 {
 	memset(rx, 0, sizeof(*rx));
 	rx->mem = mem;
+	rx->mem_flags = mem_flags;
 	rx->top = 1;
 	return 0;
 }
@@ -47,7 +48,7 @@ arena_grow(struct pt_radix *rx)
 		rx->chunk = chunk;
 		rx->cap_chunks = cap;
 	}
-	rx->chunk[rx->n_chunks] = pt_mem_get(rx->mem, CHUNK_BYTES, 64, PT_MEM_HOT);
+	rx->chunk[rx->n_chunks] = pt_mem_get(rx->mem, CHUNK_BYTES, 64, rx->mem_flags);
 	if (!rx->chunk[rx->n_chunks])
 		return -ENOMEM;
 	rx->n_chunks++;

@@ -27,6 +27,7 @@ struct pt_rnode {
 struct pt_radix {
 	struct pt_rnode **chunk;
 	const struct pt_mem *mem;
+	unsigned int mem_flags; /* of chunks */
 	uint32_t n_chunks, cap_chunks;
 	uint32_t top;  /* nodes ever used, node 0 included */
 	uint32_t free; /* list through child[0] */
@@ -79,7 +80,7 @@ pt_key_before(struct pt_key a, unsigned int a_len, struct pt_key b, unsigned int
 	return a_len < b_len;
 }
 
-int pt_radix_init(struct pt_radix *rx, const struct pt_mem *mem);
+int pt_radix_init(struct pt_radix *rx, const struct pt_mem *mem, unsigned int mem_flags);
 void pt_radix_fini(struct pt_radix *rx);
 
 /* Sets *old to the value replaced (0: the prefix is new). 0 or -ENOMEM, nothing changed. */

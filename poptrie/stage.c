@@ -40,8 +40,8 @@ mark_prefix(struct poptrie *pt, struct pt_key key, unsigned int len, uint32_t sl
 		pt->whole[slot / 64] |= 1ull << slot % 64;
 		return;
 	}
-	if (pt->n_dirty == PT_DIRTY) {
-		for (uint32_t i = 0; i < PT_DIRTY; i++)
+	if (pt->n_dirty == pt->most_dirty) {
+		for (uint32_t i = 0; i < pt->n_dirty; i++)
 			pt_mark_full(pt, pt->dirty[i].slot);
 		pt->n_dirty = 0;
 	}
@@ -67,10 +67,10 @@ cover_tree(struct poptrie *pt, uint32_t i, uint32_t lo, uint32_t hi, uint32_t va
 	if (i) {
 		const struct pt_rnode *n = pt_rnode(&pt->radix, i);
 		struct pt_key last = pt_key_edge(n->key, n->len, true);
-		uint32_t from = pt_slot_of(pt->ip6, n->key);
-		uint32_t to = pt_slot_of(pt->ip6, last) + 1;
+		uint32_t from = pt_slot_of(pt->shape, n->key);
+		uint32_t to = pt_slot_of(pt->shape, last) + 1;
 		struct pt_key mid = pt_key_edge(last, n->len + 1, false);
-		uint32_t half = pt_slot_of(pt->ip6, mid);
+		uint32_t half = pt_slot_of(pt->shape, mid);
 
 		cover_span(pt, lo, from, value);
 		if (n->value) {
@@ -89,8 +89,8 @@ cover_tree(struct poptrie *pt, uint32_t i, uint32_t lo, uint32_t hi, uint32_t va
 static void
 mark_short(struct poptrie *pt, struct pt_key key, unsigned int len)
 {
-	uint32_t lo = pt_slot_of(pt->ip6, key);
-	uint32_t hi = pt_slot_of(pt->ip6, pt_key_edge(key, len, true)) + 1;
+	uint32_t lo = pt_slot_of(pt->shape, key);
+	uint32_t hi = pt_slot_of(pt->shape, pt_key_edge(key, len, true)) + 1;
 	uint32_t above = pt_radix_match(&pt->radix, pt->top, key, len);
 	uint32_t under = pt_radix_under(&pt->radix, pt->top, key, len);
 
@@ -141,7 +141,7 @@ key_write(const struct poptrie *pt, struct pt_key k, uint8_t *addr)
 static unsigned int
 depth_of(const struct poptrie *pt, struct pt_key key, unsigned int len)
 {
-	unsigned int direct = pt_slot_bits(pt->ip6, key) + (pt->wide ? 0 : PT_STRIDE);
+	unsigned int direct = pt_slot_bits(pt->shape, key) + (pt->wide ? 0 : PT_STRIDE);
 
 	return len <= direct ? 0 : (len - direct + PT_STRIDE - 1) / PT_STRIDE;
 }
@@ -158,7 +158,9 @@ way_ahead(const struct poptrie *pt, struct pt_key key, const uint8_t *addr)
 	const struct pt_view *v = pt_view(pt);
 	uint32_t ip4 = (uint32_t)(key.hi >> 32), got;
 
-	if (pt->ip6)
+	if (v->few)
+		got = pt->ip6 ? few6(v, addr) : few4(v, ip4);
+	else if (pt->ip6)
 		got = wide6(v, addr);
 	else
 		got = v->wide ? wide4(v, ip4) : fused4(v, ip4, v->leaf32);
@@ -178,14 +180,14 @@ poptrie_add(struct poptrie *pt, const uint8_t *addr, unsigned int len, uint32_t 
 	if (len == 0) {
 		old = pt->dflt;
 		pt->dflt = value;
-	} else if (len < pt_slot_bits(pt->ip6, key)) {
+	} else if (len < pt_slot_bits(pt->shape, key)) {
 		rc = pt_radix_set(&pt->radix, &pt->top, key, len, value, &old);
 		if (rc < 0)
 			return rc;
 		if (old != value)
 			mark_short(pt, key, len);
 	} else {
-		slot = pt_slot_of(pt->ip6, key);
+		slot = pt_slot_of(pt->shape, key);
 		way_ahead(pt, key, addr);
 		rc = pt_radix_set(&pt->radix, &pt->slot[slot].root, key, len, value, &old);
 		if (rc < 0)
@@ -215,12 +217,12 @@ poptrie_del(struct poptrie *pt, const uint8_t *addr, unsigned int len)
 	if (len == 0) {
 		old = pt->dflt;
 		pt->dflt = 0;
-	} else if (len < pt_slot_bits(pt->ip6, key)) {
+	} else if (len < pt_slot_bits(pt->shape, key)) {
 		old = pt_radix_del(&pt->radix, &pt->top, key, len);
 		if (old)
 			mark_short(pt, key, len);
 	} else {
-		slot = pt_slot_of(pt->ip6, key);
+		slot = pt_slot_of(pt->shape, key);
 		way_ahead(pt, key, addr);
 		old = pt_radix_del(&pt->radix, &pt->slot[slot].root, key, len);
 		if (old)
@@ -244,9 +246,9 @@ poptrie_exact(const struct poptrie *pt, const uint8_t *addr, unsigned int len)
 	if (len == 0)
 		return pt->dflt;
 	key = key_of(pt, addr, len);
-	if (len < pt_slot_bits(pt->ip6, key))
+	if (len < pt_slot_bits(pt->shape, key))
 		return pt_radix_exact(&pt->radix, pt->top, key, len);
-	return pt_radix_exact(&pt->radix, pt->slot[pt_slot_of(pt->ip6, key)].root, key,
+	return pt_radix_exact(&pt->radix, pt->slot[pt_slot_of(pt->shape, key)].root, key,
 			      len);
 }
 
@@ -261,9 +263,9 @@ poptrie_match(const struct poptrie *pt, const uint8_t *addr, unsigned int len,
 	if (len > pt->bits_max)
 		return POPTRIE_NONE;
 	key = key_of(pt, addr, len);
-	if (len >= pt_slot_bits(pt->ip6, key))
-		i = pt_radix_match(&pt->radix, pt->slot[pt_slot_of(pt->ip6, key)].root, key,
-				   len);
+	if (len >= pt_slot_bits(pt->shape, key))
+		i = pt_radix_match(&pt->radix, pt->slot[pt_slot_of(pt->shape, key)].root,
+				   key, len);
 	if (i == 0)
 		i = pt_radix_match(&pt->radix, pt->top, key, len);
 	if (i == 0)
@@ -276,7 +278,7 @@ poptrie_match(const struct poptrie *pt, const uint8_t *addr, unsigned int len,
 static uint32_t
 next_in_slots(const struct poptrie *pt, struct pt_key key, unsigned int len, bool inclusive)
 {
-	uint32_t s = pt_slot_of(pt->ip6, key), w, i;
+	uint32_t s = pt_slot_of(pt->shape, key), w, i;
 	uint64_t bits;
 
 	i = pt_radix_next(&pt->radix, pt->slot[s].root, key, len, inclusive);

@@ -16,7 +16,11 @@
 #define NODE_ROOM  (1u << 20)
 #define LEAF_SMALL (1u << 14)
 #define NODE_SMALL (1u << 11)
-#define ROOM_MAX   (1u << 30)
+/* Of small tables; a page has room for the largest block. */
+#define FEW_PAGE 64u
+#define LEAF_FEW (1u << 8)
+#define NODE_FEW FEW_PAGE
+#define ROOM_MAX (1u << 30)
 
 /* Leaves that are their own index: the uniform fused entries point there. */
 static uint32_t
@@ -50,22 +54,26 @@ pt_view_new(struct poptrie *pt, bool leaf32, uint32_t leaf_cap, uint32_t node_ca
 	uint32_t identity = identity_leaves(pt);
 	size_t entry = pt->wide ? sizeof(uint32_t) : sizeof(struct pt_fused);
 	size_t node = pt->wide ? sizeof(struct pt_wide) : sizeof(struct pt_fused);
+	bool few = pt->shape == PT_SHAPE_SMALL;
 
 	if (!v)
 		return NULL;
 	if (leaf_cap == 0)
-		leaf_cap = identity + (pt->mem.alloc ? LEAF_SMALL : LEAF_ROOM);
+		leaf_cap = few ? LEAF_FEW
+			       : identity + (pt->mem.alloc ? LEAF_SMALL : LEAF_ROOM);
 	if (node_cap == 0)
-		node_cap = pt->mem.alloc ? NODE_SMALL : NODE_ROOM;
+		node_cap = few ? NODE_FEW : pt->mem.alloc ? NODE_SMALL : NODE_ROOM;
 	v->wide = pt->wide;
+	v->few = few;
 	v->leaf32 = leaf32;
 	v->refs = 1;
 	v->direct_bytes = pt->n_slots * entry;
 	v->entry = pt_mem_get(&pt->mem, v->direct_bytes, 64, PT_MEM_HOT);
 	if (!v->entry ||
-	    pt_pool_init(&v->leaves, &pt->mem, leaf32 ? 4 : 2, LEAF_PAGE, leaf_cap,
-			 identity) < 0 ||
-	    pt_pool_init(&v->nodes, &pt->mem, (uint32_t)node, NODE_PAGE, node_cap, 0) < 0) {
+	    pt_pool_init(&v->leaves, &pt->mem, leaf32 ? 4 : 2, few ? FEW_PAGE : LEAF_PAGE,
+			 leaf_cap, identity) < 0 ||
+	    pt_pool_init(&v->nodes, &pt->mem, (uint32_t)node, few ? FEW_PAGE : NODE_PAGE,
+			 node_cap, 0) < 0) {
 		view_free(pt, v);
 		return NULL;
 	}
@@ -118,8 +126,8 @@ int
 pt_view_rebuild(struct poptrie *pt, struct pt_batch *batch, bool leaf32)
 {
 	struct pt_view *old = batch->of, *v;
-	uint32_t leaf_cap = old->leaves.n_pages * LEAF_PAGE;
-	uint32_t node_cap = old->nodes.n_pages * NODE_PAGE;
+	uint32_t leaf_cap = old->leaves.n_pages * old->leaves.page_elems;
+	uint32_t node_cap = old->nodes.n_pages * old->nodes.page_elems;
 	int rc;
 
 	/* Half empty pools are full of holes: the same room will do. */

@@ -115,16 +115,22 @@ wide_walk(const struct pt_view *v, uint32_t e, uint64_t hi, uint64_t lo)
 }
 
 PT_INLINE uint32_t
-wide4(const struct pt_view *v, uint32_t addr)
+walk4(const struct pt_view *v, uint32_t addr, unsigned int bits)
 {
-	uint32_t e = atomic_load_explicit(&v->entry[addr >> (32 - PT4_BITS)],
-					  memory_order_acquire);
+	uint32_t e =
+		atomic_load_explicit(&v->entry[addr >> (32 - bits)], memory_order_acquire);
 
-	return wide_walk(v, e, (uint64_t)addr << (32 + PT4_BITS), 0);
+	return wide_walk(v, e, (uint64_t)addr << (32 + bits), 0);
 }
 
 PT_INLINE uint32_t
-wide6(const struct pt_view *v, const uint8_t *addr)
+wide4(const struct pt_view *v, uint32_t addr)
+{
+	return walk4(v, addr, PT4_BITS);
+}
+
+PT_INLINE uint32_t
+walk6(const struct pt_view *v, const uint8_t *addr, enum pt_shape shape)
 {
 	unsigned int bits;
 	struct pt_key k;
@@ -134,9 +140,28 @@ wide6(const struct pt_view *v, const uint8_t *addr)
 	memcpy(&k.lo, addr + 8, 8);
 	k.hi = __builtin_bswap64(k.hi);
 	k.lo = __builtin_bswap64(k.lo);
-	bits = pt_slot_bits(true, k);
-	e = atomic_load_explicit(&v->entry[pt_slot_of(true, k)], memory_order_acquire);
+	bits = pt_slot_bits(shape, k);
+	e = atomic_load_explicit(&v->entry[pt_slot_of(shape, k)], memory_order_acquire);
 	return wide_walk(v, e, k.hi << bits | k.lo >> (64 - bits), k.lo << bits);
+}
+
+PT_INLINE uint32_t
+wide6(const struct pt_view *v, const uint8_t *addr)
+{
+	return walk6(v, addr, PT_SHAPE6);
+}
+
+/* Of a small table. */
+PT_INLINE uint32_t
+few4(const struct pt_view *v, uint32_t addr)
+{
+	return walk4(v, addr, PT_FEW);
+}
+
+PT_INLINE uint32_t
+few6(const struct pt_view *v, const uint8_t *addr)
+{
+	return walk6(v, addr, PT_SHAPE_SMALL);
 }
 
 PT_INLINE uint64_t

@@ -82,6 +82,7 @@ fpm_event_clear(struct fpm_event *ev)
 /* What became of a route that zebra sent, for zebra: MSG_FEEDBACK, rib -> fpm. */
 struct fpm_feedback {
 	struct prefix prefix;
+	uint32_t table;
 	uint8_t protocol, rtm_type; /* as they came: zebra finds its route by them */
 	bool failed;                /* not forwarded: not supported, or no memory */
 };

@@ -19,6 +19,7 @@ enum msg_type {
 	MSG_FPM_BATCH, /* fpm -> rib     decoded events, in order. Bound: fpm's byte account */
 	MSG_LINK, /* neigh -> rib, punt  an interface of the kernel changed. Bound: kernel */
 	MSG_ADDR,      /* neigh -> rib   a local address came or went. Bound: kernel */
+	MSG_VRF,       /* neigh -> rib   a VRF of the kernel came or went. Bound: kernel */
 	MSG_ADJ_WATCH, /* rib -> neigh   keep adjacency `adj` resolved. Bound: next hops */
 	MSG_ADJ_READY, /* neigh -> rib   watched, and what the kernel knows of it is there */
 	MSG_ADJ_UNWATCH, /* rib -> neigh   forget it; answered with MSG_ADJ_FREED */
@@ -58,7 +59,17 @@ struct msg_addr {
 	uint32_t ifindex;
 	struct prefix subnet; /* of the address, or of the peer on a point-to-point link */
 	struct ipaddr addr;
+	uint32_t table; /* of the VRF that ifindex is in; 0: main */
 	bool gone;
+};
+
+/* MSG_VRF: table `table` is to have a FIB, published as fib->vrf[number]; or no more. */
+struct msg_vrf {
+	struct msg m;
+	uint32_t table;
+	uint16_t number; /* 1..FIB_VRF_NONE-1 */
+	bool gone;
+	char name[16]; /* of the VRF, the first of those that share the table */
 };
 
 /* MSG_ADJ_WATCH, _READY, _UNWATCH, _FREED, _STATE. Slot numbers are rib's half of fib->adj. */
@@ -127,6 +138,8 @@ struct msg_query {
 	bool has_prefix;     /* only this prefix ... */
 	bool longest;        /* ... or the longest match of its address */
 	bool all_tables;
+	uint16_t
+		vrf; /* routes: of this VRF only; 0: of main, and of others with all_tables */
 	bool repair;
 	uint8_t breaking; /* enum query_break */
 	uint8_t family;   /* 4, 6 or 0 for both */

@@ -169,6 +169,8 @@ on_fib(const json_t *row, const char *text, void *ctx)
 		return true;
 	}
 	if (a->n_fib++ < DETAIL_MAX && !a->json) {
+		if (row_has(row, "table") && row_int(row, "table") != 254)
+			printf("table %lld: ", row_int(row, "table"));
 		if (strcmp(what, "group") == 0)
 			printf("DIFFERS next hops of group %lld: what forwarders use is "
 			       "not "

@@ -32,7 +32,7 @@ static const struct what {
 	{"interfaces", "[NAME]",
 	 "interfaces of the control namespace, as the kernel tells of them", "name", 0,
 	 "no interfaces"},
-	{"routes", "[PREFIX|ADDRESS] [longest|exact] [-4|-6]",
+	{"routes", "[PREFIX|ADDRESS] [longest|exact] [vrf NAME] [-4|-6]",
 	 "routes; an ADDRESS finds its longest match, a PREFIX itself", NULL,
 	 FAMILY | PREFIXED, "no routes"},
 	{"fib", "[FAMILY]", "the compiled tables: prefixes, nodes, memory", "family", 0,
@@ -65,6 +65,7 @@ struct ask {
 	const struct options *opt;
 	const struct what *what;
 	const char *prefix, *name; /* NULL: all */
+	const char *vrf;           /* NULL: main, and others */
 	bool all, has_longest, longest;
 
 	unsigned long long n_rows;
@@ -275,8 +276,10 @@ ask_daemon(struct ask *ask)
 
 	if (ask->prefix != NULL)
 		json_object_set_new(request, "prefix", json_string(ask->prefix));
-	if (ask->name != NULL &&
-	    json_object_set_new(request, "name", json_string(ask->name)) < 0) {
+	if ((ask->name != NULL &&
+	     json_object_set_new(request, "name", json_string(ask->name)) < 0) ||
+	    (ask->vrf != NULL &&
+	     json_object_set_new(request, "vrf", json_string(ask->vrf)) < 0)) {
 		json_decref(request);
 		fputs("fpmctl: the name is no UTF-8\n", stderr);
 		return CTL_USAGE;
@@ -401,6 +404,9 @@ take_words(struct ask *ask, int n, char **word)
 		    (longest || strcmp(word[i], "exact") == 0)) {
 			ask->has_longest = true;
 			ask->longest = longest;
+		} else if (routes && ask->vrf == NULL && strcmp(word[i], "vrf") == 0 &&
+			   i + 1 < n) {
+			ask->vrf = word[++i];
 		} else if ((what->is & PREFIXED) != 0 && ask->prefix == NULL && i == 0) {
 			if (take_prefix(ask, word[i]) != CTL_OK)
 				return usage("show");

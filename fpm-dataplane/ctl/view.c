@@ -100,7 +100,9 @@ ways_print(const json_t *row, int indent)
 		printf("%s%s", more ? "  " : "", note);
 	if (row_has(row, "mtu"))
 		printf("  mtu %lld", row_int(row, "mtu"));
-	if (row_int(row, "table") != 0 && row_int(row, "table") != 254)
+	if (row_has(row, "vrf"))
+		printf("  (vrf %s)", row_str(row, "vrf"));
+	else if (row_int(row, "table") != 0 && row_int(row, "table") != 254)
 		printf("  (table %lld: not forwarded by)", row_int(row, "table"));
 	if (row_true(row, "stale"))
 		fputs("  (stale)", stdout);
@@ -305,8 +307,8 @@ interface_row(const json_t *row)
 static void
 fib_head(void)
 {
-	printf("%-6s %10s %10s %10s %11s %11s %12s\n", "FAMILY", "PREFIXES", "NODES",
-	       "LEAVES", "MEMORY", "FREE OF IT", "WRITER'S");
+	printf("%-6s %9s %9s %9s %11s %11s %12s  %s\n", "FAMILY", "PREFIXES", "NODES",
+	       "LEAVES", "MEMORY", "FREE OF IT", "WRITER'S", "VRF");
 }
 
 static void
@@ -314,11 +316,12 @@ fib_row(const json_t *row)
 {
 	char all[32], spare[32], radix[32];
 
-	printf("%-6s %10lld %10lld %10lld %11s %11s %12s\n", row_str(row, "family"),
+	printf("%-6s %9lld %9lld %9lld %11s %11s %12s  %s\n", row_str(row, "family"),
 	       row_int(row, "routes"), row_int(row, "nodes"), row_int(row, "leaves"),
 	       human_bytes(row_int(row, "bytes"), all),
 	       human_bytes(row_int(row, "free_bytes"), spare),
-	       human_bytes(row_int(row, "radix_bytes"), radix));
+	       human_bytes(row_int(row, "radix_bytes"), radix),
+	       row_has(row, "vrf") ? row_str(row, "vrf") : "-");
 }
 
 static void

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <linux/mempolicy.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -66,6 +67,49 @@ copy_create(struct fib_copy *copy, const struct fib_conf *conf, int node)
 }
 
 int
+fib_trie_large(const struct fib *fib, uint8_t family, struct poptrie **out)
+{
+	struct poptrie_conf pc = {.family = (enum poptrie_family)family,
+				  .retire = fib->retire,
+				  .ctx = fib->retire_ctx};
+
+	return poptrie_create(out, &pc);
+}
+
+struct fib_vrf *
+fib_vrf_new(const struct fib *fib, uint32_t table, const char *name)
+{
+	struct fib_vrf *vrf = calloc(1, sizeof(*vrf));
+	struct poptrie_conf pc = {.family = POPTRIE_IP4,
+				  .small = true,
+				  .retire = fib->retire,
+				  .ctx = fib->retire_ctx};
+
+	if (vrf == NULL)
+		return NULL;
+	vrf->table = table;
+	vrf->tries.node = -1;
+	snprintf(vrf->name, sizeof(vrf->name), "%s", name);
+	if (poptrie_create(&vrf->tries.pt4, &pc) == 0) {
+		pc.family = POPTRIE_IP6;
+		if (poptrie_create(&vrf->tries.pt6, &pc) == 0)
+			return vrf;
+	}
+	fib_vrf_free(vrf);
+	return NULL;
+}
+
+void
+fib_vrf_free(struct fib_vrf *vrf)
+{
+	if (vrf == NULL)
+		return;
+	poptrie_destroy(vrf->tries.pt6);
+	poptrie_destroy(vrf->tries.pt4);
+	free(vrf);
+}
+
+int
 fib_create(struct fib **out, const struct fib_conf *conf)
 {
 	struct fib *fib = calloc(1, sizeof(*fib));
@@ -74,6 +118,8 @@ fib_create(struct fib **out, const struct fib_conf *conf)
 	if (fib == NULL)
 		return -ENOMEM;
 	atomic_init(&fib->mtu_bytes[0], UINT16_MAX);
+	fib->retire = conf->retire;
+	fib->retire_ctx = conf->retire_ctx;
 	fib->group = reserve(FIB_GROUP_MAX * sizeof(*fib->group));
 	fib->adj = reserve(FIB_ADJ_MAX * sizeof(*fib->adj));
 	fib->adj_used = reserve(FIB_ADJ_MAX * sizeof(*fib->adj_used));
@@ -113,6 +159,8 @@ fib_destroy(struct fib *fib)
 		free(atomic_load_explicit(&fib->iface[i], memory_order_relaxed));
 		free(atomic_load_explicit(&fib->vlans[i], memory_order_relaxed));
 	}
+	for (unsigned int i = 1; i < FIB_VRF_NONE; i++)
+		fib_vrf_free(atomic_load_explicit(&fib->vrf[i], memory_order_relaxed));
 	release(fib->adj_used, FIB_ADJ_MAX * sizeof(*fib->adj_used));
 	release(fib->adj, FIB_ADJ_MAX * sizeof(*fib->adj));
 	release(fib->group, FIB_GROUP_MAX * sizeof(*fib->group));
@@ -195,13 +243,19 @@ fib_onlink(const struct fib *fib, uint16_t ifidx, uint8_t family, const struct i
 }
 
 fib_path
-fib_resolve(const struct fib *fib, uint8_t family, const struct ipaddr *dst,
+fib_resolve(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipaddr *dst,
 	    uint32_t flow_hash)
 {
-	uint32_t group = family == 4 ? poptrie4_lookup(fib->copy[0].pt4, ipaddr_v4(dst))
-				     : poptrie6_lookup(fib->copy[0].pt6, dst->octet);
-	fib_path path = fib_group_path(fib, group, flow_hash);
+	const struct fib_vrf *its = vrf == 0 ? NULL : fib_vrf(fib, vrf);
+	const struct fib_copy *tries = its == NULL ? &fib->copy[0] : &its->tries;
+	uint32_t group;
+	fib_path path;
 
+	if (vrf != 0 && its == NULL)
+		return PATH(PATH_NONE, 0);
+	group = family == 4 ? poptrie4_lookup(tries->pt4, ipaddr_v4(dst))
+			    : poptrie6_lookup(tries->pt6, dst->octet);
+	path = fib_group_path(fib, group, flow_hash);
 	if (path_kind(path) != PATH_ONLINK)
 		return path;
 	return path_with_mtu(fib_onlink(fib, (uint16_t)path_index(path), family, dst),

@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <urcu/rculfhash.h>
 
 #include "base/counters.h"
@@ -184,9 +185,8 @@ struct fib_iface {
 	bool tag_type_lost; /* a port whose device shows any outer tag as VLAN_C_TYPE */
 	uint16_t port;      /* the port whose frames these are; of a port its own number */
 	struct fib_tag tag[VLAN_TAGS]; /* the outer one first */
-	bool forward4,
-		forward6; /* what comes in may pass: the kernel's sysctls, and no VRF */
-	bool in_vrf;      /* member of a VRF: nothing passes */
+	bool forward4, forward6;       /* what comes in may pass: the kernel's sysctls */
+	uint16_t vrf;     /* that it is a member of, or FIB_VRF_NONE; 0: none, table main */
 	bool unnumbered4; /* no IPv4 address of its own: a DHCP client may want one */
 	uint32_t ifindex; /* of the TAP, in the control namespace; 0: TAP is gone */
 	uint32_t src4;    /* source of ICMP errors, host order, own or borrowed; 0: none */
@@ -227,6 +227,13 @@ struct fib_host_key {
 	struct ipaddr addr;
 };
 
+/*
+ * Numbers of VRFs, neigh's to give out; 0 stands for table main. A member of a VRF that found
+ * no number has FIB_VRF_NONE, which never has a FIB.
+ */
+#define FIB_VRF_MAX  4096u
+#define FIB_VRF_NONE (FIB_VRF_MAX - 1)
+
 #define FIB_COPIES_MAX 8
 
 /*
@@ -246,15 +253,28 @@ fib_trie(const struct fib_copy *copy, uint8_t family)
 	return family == 4 ? copy->pt4 : copy->pt6;
 }
 
+/*
+ * The FIB of a VRF: one copy for all nodes, of tries that begin small. Immutable; rib
+ * publishes a new one when a trie has outgrown that, or the VRF has another name.
+ */
+struct fib_vrf {
+	struct fib_copy tries;
+	uint32_t table; /* of the kernel, and zebra's */
+	char name[16];
+};
+
 struct fib {
 	/* W:main before the threads start */
-	struct fib_copy copy[FIB_COPIES_MAX]; /* rib writes to all */
-	unsigned int n_copies;                /* at least one */
-	_Atomic uint64_t *group;              /* W:rib  FIB_GROUP_MAX words */
-	struct fib_adj *adj;                  /* FIB_ADJ_MAX */
-	_Atomic uint8_t *adj_used;            /* W:fwd,punt,neigh  ADJ_UNUSED, ... */
+	struct fib_copy copy[FIB_COPIES_MAX]; /* of table main; rib writes to all */
+	void (*retire)(void *ctx, struct poptrie *pt, struct poptrie_retired *r);
+	void *retire_ctx;
+	unsigned int n_copies;     /* at least one */
+	_Atomic uint64_t *group;   /* W:rib  FIB_GROUP_MAX words */
+	struct fib_adj *adj;       /* FIB_ADJ_MAX */
+	_Atomic uint8_t *adj_used; /* W:fwd,punt,neigh  ADJ_UNUSED, ... */
 	_Atomic(struct fib_iface *) iface[IFIDX_MAX]; /* W:neigh */
 	_Atomic(struct fib_vlans *) vlans[IFIDX_MAX]; /* W:neigh once  NULL: never any */
+	_Atomic(struct fib_vrf *) vrf[FIB_VRF_MAX];   /* W:rib  NULL: no FIB (yet) */
 	struct cds_lfht *hosts;                       /* W:neigh  struct fib_host */
 	_Atomic uint16_t
 		mtu_bytes[FIB_MTU_MAX]; /* W:rib once, before a path has the class */
@@ -268,6 +288,16 @@ struct fib_conf {
 	int node[FIB_COPIES_MAX]; /* NUMA nodes that get a copy each, all different */
 	unsigned int n_nodes;     /* 0: one copy, wherever */
 };
+
+/*
+ * An empty FIB for a VRF, the caller's until it is published. `name` of 15 octets at most.
+ * Returns NULL when memory is out.                                                [rib]
+ */
+struct fib_vrf *fib_vrf_new(const struct fib *fib, uint32_t table, const char *name);
+void fib_vrf_free(struct fib_vrf *vrf); /* with its tries; NULL is fine */
+
+/* A trie of the large form, for the VRF's that has outgrown the small one. 0 or -ENOMEM. */
+int fib_trie_large(const struct fib *fib, uint8_t family, struct poptrie **out);
 
 /* Make empty tables. Returns 0, -ENOMEM or -EIO.                                 [main] */
 int fib_create(struct fib **out, const struct fib_conf *conf);
@@ -284,6 +314,35 @@ static inline const struct fib_iface *
 fib_iface(const struct fib *fib, unsigned int ifidx)
 {
 	return atomic_load_explicit(&fib->iface[ifidx], memory_order_consume);
+}
+
+/* Which VRF has what comes in by an interface; 0: none, table main.       [RCU reader] */
+static inline uint16_t
+fib_vrf_of(const struct fib *fib, unsigned int ifidx)
+{
+	const struct fib_iface *iface = fib_iface(fib, ifidx);
+
+	return iface == NULL ? 0 : iface->vrf;
+}
+
+/* The FIB of a VRF, not 0; NULL: it has none (yet).                     [RCU reader] */
+static inline const struct fib_vrf *
+fib_vrf(const struct fib *fib, unsigned int vrf)
+{
+	return atomic_load_explicit(&fib->vrf[vrf], memory_order_consume);
+}
+
+/* Number of the VRF of this name; 0: none that has a FIB.              [RCU reader] */
+static inline uint16_t
+fib_vrf_named(const struct fib *fib, const char *name)
+{
+	for (uint16_t i = 1; i < FIB_VRF_NONE; i++) {
+		const struct fib_vrf *vrf = fib_vrf(fib, i);
+
+		if (vrf != NULL && strcmp(vrf->name, name) == 0)
+			return i;
+	}
+	return 0;
 }
 
 /* VLANs on an interface; NULL: it never had any.                       [RCU reader] */
@@ -338,12 +397,15 @@ fib_path fib_onlink(const struct fib *fib, uint16_t ifidx, uint8_t family,
 
 /*
  * Resolve a destination to its path: lookup and choice among equals by `flow_hash`; an
- * on-link destination with a known host becomes PATH_ADJ.              [RCU reader]
+ * on-link destination with a known host becomes PATH_ADJ. In a VRF without a FIB nothing
+ * leads anywhere (PATH_NONE).                                          [RCU reader]
+ *
+ * vrf    whose FIB: 0 for table main.
  *
  * The slow twin of what forwarders do in bulk: punt uses it for packets of its own.
  */
-fib_path fib_resolve(const struct fib *fib, uint8_t family, const struct ipaddr *dst,
-		     uint32_t flow_hash);
+fib_path fib_resolve(const struct fib *fib, uint16_t vrf, uint8_t family,
+		     const struct ipaddr *dst, uint32_t flow_hash);
 
 /* Octets of the largest packet that may leave `out` by `path`. [any thread] */
 static inline uint16_t

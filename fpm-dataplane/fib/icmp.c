@@ -99,13 +99,13 @@ source(const struct fib *fib, const struct icmp_about *about, const struct ipadd
 
 /* Not to ourselves, not to a broadcast address, not where no route leads. */
 static bool
-has_way_back(const struct fib *fib, uint8_t family, const struct ipaddr *to)
+has_way_back(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipaddr *to)
 {
 	enum path_kind kind;
 
 	if (family == 6 && ipaddr_is_linklocal6(to))
 		return true;
-	kind = path_kind(fib_resolve(fib, family, to, 0));
+	kind = path_kind(fib_resolve(fib, vrf, family, to, 0));
 	return kind == PATH_ADJ || kind == PATH_ONLINK;
 }
 
@@ -121,7 +121,7 @@ icmp_refusal(const struct fib *fib, const struct icmp_about *about, struct ipadd
 		return "it is our own";
 	memcpy(to.octet, about->family == 4 ? about->ip + 12 : about->ip + 8,
 	       family_octets(about->family));
-	if (!has_way_back(fib, about->family, &to))
+	if (!has_way_back(fib, fib_vrf_of(fib, about->in_ifidx), about->family, &to))
 		return "no route leads back to its source";
 	if (!source(fib, about, &to, src))
 		return "we have no address to send it from";

@@ -24,6 +24,12 @@
 
 #define SEND_BYTES (256u << 10) /* before other sockets get their turn */
 
+/* Table of a route where rtmsg has no room for it. */
+struct table {
+	struct rtattr attr;
+	uint32_t table;
+};
+
 /* One acknowledgement on the wire: host byte order but for frame length and address. */
 struct ack {
 	uint8_t version, type;
@@ -31,7 +37,7 @@ struct ack {
 	struct nlmsghdr nl;
 	struct rtmsg rtm;
 	struct rtattr dst;
-	uint8_t addr[16];
+	uint8_t addr[16 + sizeof(struct table)]; /* which goes behind, where it is */
 };
 
 static size_t
@@ -39,8 +45,13 @@ ack_make(struct ack *a, const struct fpm_feedback *f)
 {
 	unsigned int octets = family_octets(f->prefix.family);
 	size_t nl = sizeof(a->nl) + sizeof(a->rtm) + sizeof(a->dst) + octets;
-	size_t len = nl + offsetof(struct ack, nl);
+	struct table table = {.attr = {.rta_len = sizeof(table), .rta_type = RTA_TABLE},
+			      .table = f->table};
+	bool small = f->table < 256;
+	size_t len;
 
+	nl += small ? 0 : sizeof(table);
+	len = nl + offsetof(struct ack, nl);
 	*a = (struct ack){
 		.version = 1,
 		.type = 1,
@@ -50,7 +61,7 @@ ack_make(struct ack *a, const struct fpm_feedback *f)
 		       .nlmsg_flags = NLM_F_REQUEST},
 		.rtm = {.rtm_family = f->prefix.family == 4 ? AF_INET : AF_INET6,
 			.rtm_dst_len = f->prefix.len,
-			.rtm_table = RT_TABLE_MAIN,
+			.rtm_table = small ? (uint8_t)f->table : RT_TABLE_UNSPEC,
 			.rtm_protocol = f->protocol,
 			.rtm_type = f->rtm_type,
 			.rtm_flags = f->failed ? RTM_F_OFFLOAD_FAILED : RTM_F_OFFLOAD},
@@ -58,6 +69,8 @@ ack_make(struct ack *a, const struct fpm_feedback *f)
 			.rta_type = RTA_DST},
 	};
 	memcpy(a->addr, f->prefix.addr.octet, octets);
+	if (!small)
+		memcpy(a->addr + octets, &table, sizeof(table));
 	return len;
 }
 

@@ -126,8 +126,7 @@ static bool
 may_pass(struct burst *b, unsigned int i)
 {
 	if (!(b->family[i] == 4 ? b->in->forward4 : b->in->forward6)) {
-		burst_leave(b, i,
-			    b->in->in_vrf ? DROP_vrf_unsupported : DROP_forwarding_off);
+		burst_leave(b, i, DROP_forwarding_off);
 		return false;
 	}
 	return !link_scope(b, i);

@@ -181,6 +181,7 @@ punt(struct burst *b, unsigned int i, enum reason reason)
 		meta->cause = b->cause[i];
 		meta->family = b->family[i];
 		meta->in_ifidx = b->ifidx;
+		meta->vrf = b->in->vrf;
 		meta->path = b->path[i];
 		if (rte_ring_sp_enqueue(f->conf->rings.punt[class], b->m[i]) == 0) {
 			counter_add(&f->count->reason[reason], 1);

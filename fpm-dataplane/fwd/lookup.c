@@ -44,7 +44,7 @@ choose(struct burst *b, const struct fwd_found *found, bool all)
 
 /* All of them plain IPv4: the keys lie ready. */
 static void
-lookup_plain4(struct burst *b)
+lookup_plain4(struct burst *b, const struct fib_copy *tries)
 {
 	struct fwd_found *v4 = &b->found[0];
 
@@ -52,8 +52,19 @@ lookup_plain4(struct burst *b)
 	b->found[1].n = 0;
 	for (unsigned int i = 0; i < BURST_MAX; i++)
 		v4->at[i] = (uint8_t)i;
-	poptrie4_lookup_bulk(b->fwd->tries->pt4, b->dst4, v4->group, b->n);
+	poptrie4_lookup_bulk(tries->pt4, b->dst4, v4->group, b->n);
 	choose(b, v4, true);
+}
+
+/* Of a VRF that has no FIB: no other one may tell the way. */
+static void
+no_fib(struct burst *b)
+{
+	b->plain4 = b->plain6 = 0;
+	b->found[0].n = b->found[1].n = 0;
+	for (unsigned int i = 0; i < b->n; i++)
+		if (b->verdict[i] == VERDICT_GO)
+			burst_leave(b, i, DROP_vrf_no_fib);
 }
 
 void
@@ -65,8 +76,18 @@ fwd_lookup(struct burst *b)
 	const uint8_t *dst6[BURST_MAX];
 	unsigned int n4 = 0, n6 = 0;
 
+	/* A burst is of one interface, and so of one VRF: asked once, not of each packet. */
+	if (b->in->vrf != 0) {
+		const struct fib_vrf *vrf = fib_vrf(b->fwd->fib, b->in->vrf);
+
+		if (vrf == NULL) {
+			no_fib(b);
+			return;
+		}
+		tries = &vrf->tries;
+	}
 	if (b->plain4 == burst_all(b)) {
-		lookup_plain4(b);
+		lookup_plain4(b, tries);
 		return;
 	}
 	for (unsigned int i = 0; i < b->n; i++) {

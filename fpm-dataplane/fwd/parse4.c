@@ -29,7 +29,7 @@ group4(struct burst *b, unsigned int i, uint32_t src, uint32_t dst)
 	} else if ((burst_l2(b, i)[0] & 1) != 0) {
 		/* RFC 1122, 3.3.6: only a directed broadcast may come in such a frame. */
 		struct ipaddr addr = ipaddr_from_v4(dst);
-		fib_path path = fib_resolve(b->fwd->fib, 4, &addr, 0);
+		fib_path path = fib_resolve(b->fwd->fib, b->in->vrf, 4, &addr, 0);
 
 		burst_leave(b, i,
 			    path_kind(path) == PATH_BCAST ? PUNT_group

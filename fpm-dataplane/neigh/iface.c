@@ -116,18 +116,23 @@ linklocal_of(const struct link *l, struct fib_iface *fi)
 /*
  * Whose address an ICMP error about a packet from this interface bears: its own; an
  * unnumbered one borrows, of the loopback interface first (RFC 1812, 2.2.7: the router-id),
- * then of another. An address of the link is no source for what leaves the link while
- * there is a better one.
+ * then of another, all in its own VRF. An address of the link is no source for what leaves the
+ * link while there is a better one.
  */
 static void
 choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 {
 	const struct link *l = ifc->present ? link_find(n, ifc->tap.ifindex) : NULL;
-	const struct link *lo = link_find(n, LOOPBACK_IFINDEX);
+	const struct link *lo;
 	struct ranks best = {0, 0};
+	uint32_t table;
 
 	if (l == NULL)
 		return;
+	table = link_table(n, l);
+	lo = link_vrf(n, l->kernel.master); /* a VRF has its loopback addresses on itself */
+	if (lo == NULL)
+		lo = link_find(n, LOOPBACK_IFINDEX);
 	linklocal_of(l, fi);
 	sources_of(l, fi, &best);
 	ifc->borrows = best.v4 < RANK_GLOBAL || best.v6 == 0;
@@ -142,7 +147,7 @@ choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 		const struct iface *other = &n->iface[i];
 
 		l = other->present ? link_find(n, other->tap.ifindex) : NULL;
-		if (l != NULL)
+		if (l != NULL && link_table(n, l) == table)
 			sources_of(l, fi, &best);
 	}
 }
@@ -169,6 +174,7 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 		atomic_load_explicit(&n->fib->iface[ifidx], memory_order_relaxed);
 	struct iface_copy *copy = calloc(1, sizeof(*copy));
 	unsigned int mtu_bytes = ifc->present ? ifc->tap.mtu_bytes : ifc->port->mtu_bytes;
+	const struct link *l;
 	struct fib_iface *fi;
 
 	if (copy == NULL)
@@ -184,11 +190,11 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	fi->mtu_bytes = (uint16_t)mtu_bytes;
 	memcpy(fi->mac, ifc->present ? ifc->tap.mac : ifc->port->mac, sizeof(fi->mac));
 	fi->up = ifc->up;
-	/* What comes in there may not be routed by the table of all others. */
-	fi->in_vrf = ifc->present && link_vrf(n, ifc->tap.master) != NULL;
-	fi->forward4 = ifc->forward4 && !fi->in_vrf;
-	fi->forward6 = ifc->forward6 && n->forward6_all && !fi->in_vrf;
+	fi->forward4 = ifc->forward4;
+	fi->forward6 = ifc->forward6 && n->forward6_all;
 	fi->ifindex = ifc->present ? ifc->tap.ifindex : 0;
+	l = link_find(n, fi->ifindex);
+	fi->vrf = l == NULL ? 0 : vrf_of(n, l);
 	memcpy(fi->name, ifc->present ? ifc->tap.name : ifc->port->name, sizeof(fi->name));
 	choose_sources(n, ifc, fi);
 

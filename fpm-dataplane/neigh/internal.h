@@ -46,9 +46,16 @@ struct link {
 	bool told;      /* rib and punt know of it ... */
 	bool told_up;   /* ... as up */
 	char name[16];
-	bool in_vrf;             /* as rib was told */
+	uint32_t table; /* that its addresses are in, as rib was told; 0: main */
+	uint16_t vrf;   /* of a VRF: the number it holds; FIB_VRF_NONE: none was left */
 	struct kmon_link kernel; /* newest; valid while `known` */
 	struct cds_list_head locals;
+};
+
+/* Who has the number of a VRF. */
+struct vrf {
+	uint32_t table;
+	uint32_t refs; /* VRFs of the kernel with this table; 0: nobody */
 };
 
 /* A port and its TAP; or a VLAN on one, of which only what is marked (*) has a meaning. */
@@ -135,7 +142,9 @@ struct neigh {
 	bool borrow_due;             /* addresses changed: who borrows looks again */
 	bool macs_due;               /* a port has another: see vlan_macs() */
 	struct link *link[LINK_CHAINS];
-	bool forward6_all; /* net.ipv6.conf.all.forwarding */
+	struct vrf vrf[FIB_VRF_NONE]; /* by number, from 1 */
+	uint16_t vrf_end, next_vrf; /* none has this number or a higher one; to try first */
+	bool forward6_all;          /* net.ipv6.conf.all.forwarding */
 
 	struct nb **nb_chain;
 	uint32_t n_chain; /* power of two */
@@ -171,6 +180,8 @@ void addr_event(void *ctx, const struct kmon_addr *ka, bool gone);
 struct link *link_find(struct neigh *n, uint32_t ifindex);
 /* The VRF of this ifindex, which may be 0; NULL: it is none. */
 const struct link *link_vrf(struct neigh *n, unsigned int ifindex);
+/* The table that an interface's addresses are in: of a VRF, or 0 for main. */
+uint32_t link_table(struct neigh *n, const struct link *l);
 /* Send MSG_LINK when `up` is news. */
 void link_tell_up(struct neigh *n, struct link *l, bool up);
 /* Have VLANs on a link forgotten, until the kernel is asked again. */
@@ -221,6 +232,15 @@ void vlan_macs(struct neigh *n);
 void vlan_retry(struct neigh *n);
 /* It is no more, or what it was on; nothing of it is known from here on. */
 void vlan_remove(struct neigh *n, uint16_t ifidx);
+
+/* --- vrf.c: VRFs of the kernel and their numbers -------------------------------------------- */
+
+/* Link `l` is a VRF, has changed, or is one no more. */
+void vrf_follow(struct neigh *n, struct link *l);
+/* It gives back the number that it held, after its members have left. */
+void vrf_release(struct neigh *n, uint16_t number);
+/* What an interface has in fib_iface.vrf. */
+uint16_t vrf_of(struct neigh *n, const struct link *l);
 
 /* --- table.c: neighbour records ------------------------------------------------------------ */
 

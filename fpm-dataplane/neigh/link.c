@@ -7,6 +7,7 @@
  */
 #include "neigh/internal.h"
 
+#include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,17 @@ link_vrf(struct neigh *n, unsigned int ifindex)
 	const struct link *l = ifindex == 0 ? NULL : link_find(n, ifindex);
 
 	return l != NULL && l->known && l->kernel.vrf_table != 0 ? l : NULL;
+}
+
+uint32_t
+link_table(struct neigh *n, const struct link *l)
+{
+	const struct link *vrf =
+		l->kernel.vrf_table != 0 ? l : link_vrf(n, l->kernel.master);
+
+	return vrf == NULL || vrf->kernel.vrf_table == RT_TABLE_MAIN
+		       ? 0
+		       : vrf->kernel.vrf_table;
 }
 
 static struct link *
@@ -88,11 +100,10 @@ addr_send(struct neigh *n, const struct link *l, const struct kmon_addr *ka, boo
 	m->ifindex = ka->ifindex;
 	m->gone = gone;
 	m->subnet.family = ka->family;
-	/* In a VRF the address is ours; its subnet is no way for packets of other interfaces. */
-	m->subnet.len = l->in_vrf ? family_bits(ka->family) : ka->plen;
+	m->subnet.len = ka->plen;
+	m->table = l->table;
 	memcpy(m->addr.octet, ka->addr, family_octets(ka->family));
-	memcpy(m->subnet.addr.octet, l->in_vrf ? ka->addr : ka->peer,
-	       family_octets(ka->family));
+	memcpy(m->subnet.addr.octet, ka->peer, family_octets(ka->family));
 	prefix_mask(&m->subnet);
 	worker_send(n->conf.rib, &m->m);
 }
@@ -131,26 +142,24 @@ same_addr(const struct kmon_addr *a, const struct kmon_addr *b)
 	return a->family == 6 || (a->plen == b->plen && memcmp(a->peer, b->peer, 4) == 0);
 }
 
-/* A member of a VRF now, or no more: its addresses are told again in the other way. */
+/* In a VRF now, in another, or in none any more: its addresses are told again. */
 static void
 link_follow_vrf(struct neigh *n, struct link *l)
 {
-	bool in_vrf = link_vrf(n, l->kernel.master) != NULL;
+	uint32_t table = link_table(n, l);
 	struct local *a;
 
-	if (in_vrf == l->in_vrf)
+	if (table == l->table)
 		return;
 	cds_list_for_each_entry (a, &l->locals, list) {
 		if (a->told)
 			addr_send(n, l, &a->addr, true);
 		a->told = false;
 	}
-	l->in_vrf = in_vrf;
+	l->table = table;
 	if (l->ifidx != 0)
-		log_warn("neigh: %s dev=%s",
-			 in_vrf ? "interface of a vrf forwards nothing yet"
-				: "interface of no vrf any more",
-			 l->name);
+		log_info("neigh: interface has another table dev=%s table=%u",
+			 l->kernel.name, table == 0 ? RT_TABLE_MAIN : table);
 }
 
 static struct local *
@@ -424,9 +433,9 @@ link_changed(struct neigh *n, struct link *l)
 		each_vlan_on(n, l->ifindex, link_changed);
 }
 
-/* A VRF may be heard of after its members, and go before them. */
+/* A master may be heard of after its members, and go before them. */
 static void
-vrf_changed(struct neigh *n, unsigned int ifindex)
+members_changed(struct neigh *n, unsigned int ifindex)
 {
 	for (unsigned int i = 0; i < LINK_CHAINS; i++)
 		for (struct link *l = n->link[i]; l != NULL; l = l->next)
@@ -439,16 +448,23 @@ link_event(void *ctx, const struct kmon_link *kl, bool gone)
 {
 	struct neigh *n = ctx;
 	struct link *l = gone ? link_find(n, kl->ifindex) : link_get(n, kl->ifindex);
+	bool news = kl->vrf_table != 0;
+	uint16_t vrf;
 
 	if (l == NULL)
 		return;
+	vrf = l->vrf;
+	news |= !gone && !l->known;
 	if (gone) {
 		link_gone(n, l);
 	} else {
 		l->known = true;
 		l->kernel = *kl;
+		vrf_follow(n, l);
 		link_changed(n, l);
 	}
-	if (kl->vrf_table != 0)
-		vrf_changed(n, kl->ifindex);
+	if (news)
+		members_changed(n, kl->ifindex);
+	if (gone)
+		vrf_release(n, vrf);
 }

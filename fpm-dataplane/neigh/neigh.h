@@ -14,7 +14,7 @@ struct port;
 
 struct neigh_conf {
 	struct fib *fib;
-	struct worker *rib;  /* MSG_LINK, MSG_ADDR, MSG_ADJ_READY, _FREED, _STATE */
+	struct worker *rib; /* MSG_LINK, MSG_ADDR, MSG_VRF, MSG_ADJ_READY, _FREED, _STATE */
 	struct worker *punt; /* MSG_LINK, MSG_NEIGH */
 	struct counters *count;
 	const char *netns; /* control namespace */

@@ -22,8 +22,9 @@ struct packet_meta {
 	uint16_t out_ifidx; /* W:punt where an injected frame goes out; the link of our
 			     * own packet to a link-local destination */
 	uint16_t mtu_bytes; /* W:fwd  PUNT_too_big: of egress and route */
-	uint32_t path;      /* W:fwd  PUNT_unresolved: the path that lacks a neighbour */
-	uint16_t fwd; /* W:punt by whose inject ring it leaves: the one it came from, so
+	uint16_t vrf;  /* W:fwd  of in_ifidx when it came; W:punt of our own: whose FIB */
+	uint32_t path; /* W:fwd  PUNT_unresolved: the path that lacks a neighbour */
+	uint16_t fwd;  /* W:punt by whose inject ring it leaves: the one it came from, so
 		       * that it stays before what follows it */
 };
 

@@ -73,7 +73,7 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 	if (originated && family == 6 && ipaddr_is_linklocal6(&dst))
 		path = fib_onlink(p->fib, meta->out_ifidx, 6, &dst);
 	else
-		path = fib_resolve(p->fib, family, &dst,
+		path = fib_resolve(p->fib, meta->vrf, family, &dst,
 				   flow_hash(ip, room, family, p->fib->seed));
 	kind = path_kind(path);
 	if (kind == PATH_ADJ) {

@@ -124,8 +124,10 @@ icmp_error(struct punt *p, struct rte_mbuf *m, uint8_t type, uint8_t code, uint3
 	else
 		error4(p, m, e, type, code, arg, &src);
 	counter_add(&p->count->icmp_sent, 1);
-	*packet_meta(e) = (struct packet_meta){
-		.family = meta->family, .out_ifidx = meta->in_ifidx, .fwd = meta->fwd};
+	*packet_meta(e) = (struct packet_meta){.family = meta->family,
+					       .out_ifidx = meta->in_ifidx,
+					       .vrf = meta->vrf,
+					       .fwd = meta->fwd};
 	punt_forward(p, e, meta->family, true, true);
 }
 

@@ -24,15 +24,18 @@ enum phase { GROUPS, ROUTES, END };
 /* Places in msg_query.cursor. */
 enum { PHASE, AT, N_PREFIXES, N_LOOKUPS, N_GROUPS, N_DIFFERENT };
 
+/* `table` is 0 where it is of none. */
 static void
-differs(struct msg_query *q, const char *what, const char *prefix, const char *address,
-	uint32_t group, uint32_t found)
+differs(struct msg_query *q, const char *what, uint32_t table, const char *prefix,
+	const char *address, uint32_t group, uint32_t found)
 {
 	q->cursor[N_DIFFERENT]++;
-	json_array_append_new(q->rows,
-			      json_pack("{s:s, s:s?, s:s?, s:I, s:I}", "what", what,
-					"prefix", prefix, "address", address, "group",
-					(json_int_t)group, "found", (json_int_t)found));
+	json_array_append_new(
+		q->rows,
+		json_pack("{s:s, s:o, s:s?, s:s?, s:I, s:I}", "what", what, "table",
+			  table == 0 ? json_null() : json_integer((json_int_t)table),
+			  "prefix", prefix, "address", address, "group", (json_int_t)group,
+			  "found", (json_int_t)found));
 }
 
 static uint32_t
@@ -46,9 +49,11 @@ compiled(const struct poptrie *pt, uint8_t family, const struct ipaddr *addr)
 static void
 stage_again(struct rib *rib, const struct route *r)
 {
-	for (unsigned int c = 0; c < rib->fib->n_copies; c++)
-		(void)poptrie_del(fib_trie(&rib->fib->copy[c], r->family), r->octet,
-				  r->len);
+	unsigned int n;
+	const struct fib_copy *copy = rib_tries(rib, r->table, &n);
+
+	for (unsigned int c = 0; c < n; c++)
+		(void)poptrie_del(fib_trie(&copy[c], r->family), r->octet, r->len);
 	(void)rib_stage(rib, r);
 }
 
@@ -101,7 +106,7 @@ check_trie(const struct poptrie *pt, struct msg_query *q, const struct route *r)
 
 	found = poptrie_exact(pt, r->octet, r->len);
 	if (found != slot) {
-		differs(q, "table", prefix_str(&p, prefix), NULL, slot, found);
+		differs(q, "table", r->table, prefix_str(&p, prefix), NULL, slot, found);
 		good = false;
 	}
 	for (unsigned int i = 0; i < sizeof(probe) / sizeof(probe[0]); i++) {
@@ -113,7 +118,7 @@ check_trie(const struct poptrie *pt, struct msg_query *q, const struct route *r)
 		found = compiled(pt, r->family, &probe[i]);
 		if (found == truth)
 			continue;
-		differs(q, "lookup", prefix_str(&p, prefix),
+		differs(q, "lookup", r->table, prefix_str(&p, prefix),
 			ipaddr_str(&probe[i], r->family, address), truth, found);
 		good = false;
 	}
@@ -124,10 +129,11 @@ check_trie(const struct poptrie *pt, struct msg_query *q, const struct route *r)
 static void
 check_route(struct rib *rib, struct msg_query *q, const struct route *r)
 {
-	unsigned int c = 0, n = rib->fib->n_copies;
+	unsigned int c = 0, n;
+	const struct fib_copy *copy = rib_tries(rib, r->table, &n);
 
-	q->cursor[N_PREFIXES]++;
-	while (c < n && check_trie(fib_trie(&rib->fib->copy[c], r->family), q, r))
+	q->cursor[N_PREFIXES] += n > 0;
+	while (c < n && check_trie(fib_trie(&copy[c], r->family), q, r))
 		c++;
 	if (c < n && q->repair)
 		stage_again(rib, r);
@@ -139,7 +145,7 @@ check_group(struct rib *rib, struct msg_query *q, struct slot *s)
 	q->cursor[N_GROUPS]++;
 	if (slot_is_current(rib, s))
 		return;
-	differs(q, "group", NULL, NULL, s->number, s->number);
+	differs(q, "group", 0, NULL, NULL, s->number, s->number);
 	if (q->repair)
 		slot_dirty(rib, s, SLOT_PATHS);
 }
@@ -158,10 +164,10 @@ audit_slice(struct rib *rib, struct msg_query *q)
 
 			if (s->kind != SLOT_FREE && s->kind != SLOT_DYING)
 				check_group(rib, q, s);
-		} else if (q->cursor[PHASE] == ROUTES && at <= rib->main.high) {
-			const struct route *r = route_at(&rib->main, at);
+		} else if (q->cursor[PHASE] == ROUTES && at <= rib_walk_end(rib)) {
+			const struct route *r = rib_walk_at(rib, at);
 
-			if (r->family != 0)
+			if (r != NULL)
 				check_route(rib, q, r);
 		} else if (++q->cursor[PHASE] == END) {
 			break;

@@ -82,6 +82,7 @@ reclaim_run(void *owner, void *arg)
 		cds_list_del(&p->node);
 		rib->n_reclaims--;
 	}
+	vrf_bury(p->vrfs);
 	feedback_send(rib, p->feedback);
 	vec32_free(&p->slots);
 	vec32_free(&p->adjs);
@@ -311,9 +312,11 @@ stage_copies(const struct rib *rib, const struct route *r)
 {
 	uint32_t slot = route_effective(r);
 	int all = -ENOENT;
+	unsigned int n;
+	const struct fib_copy *copy = rib_tries(rib, r->table, &n);
 
-	for (unsigned int c = 0; c < rib->fib->n_copies; c++) {
-		struct poptrie *pt = fib_trie(&rib->fib->copy[c], r->family);
+	for (unsigned int c = 0; c < n; c++) {
+		struct poptrie *pt = fib_trie(&copy[c], r->family);
 		int rc = slot != 0 ? poptrie_add(pt, r->octet, r->len, slot)
 				   : poptrie_del(pt, r->octet, r->len);
 
@@ -332,13 +335,16 @@ rib_stage(struct rib *rib, const struct route *r)
 	if (rc == -ENOENT)
 		return 0;
 	rib->count.trie_writes++;
-	rib->staged[r->family == 6] = true;
+	if (r->table == RIB_TABLE_MAIN)
+		rib->staged[r->family == 6] = true;
+	else
+		vrf_staged(rib, vrf_find(rib, r->table), (uint8_t)r->family);
 	if (rc == 0)
 		return 0;
 	rib->count.route_nomem++;
 	complain("add", rib->count.route_nomem);
 	/* From the start: the walk may have passed this one already. */
-	rib->resync = true;
+	rib->resync = rib->lacking = true;
 	rib->resync_at = 1;
 	return rc;
 }
@@ -346,9 +352,12 @@ rib_stage(struct rib *rib, const struct route *r)
 bool
 route_is_staged(const struct rib *rib, const struct route *r)
 {
-	for (unsigned int c = 0; c < rib->fib->n_copies; c++)
-		if (poptrie_exact(fib_trie(&rib->fib->copy[c], r->family), r->octet,
-				  r->len) != route_effective(r))
+	unsigned int n;
+	const struct fib_copy *copy = rib_tries(rib, r->table, &n);
+
+	for (unsigned int c = 0; c < n; c++)
+		if (poptrie_exact(fib_trie(&copy[c], r->family), r->octet, r->len) !=
+		    route_effective(r))
 			return false;
 	return true;
 }
@@ -359,12 +368,13 @@ rib_resync(struct rib *rib)
 {
 	uint32_t end = rib->resync_at + RIB_SLICE;
 
-	for (; rib->resync_at < end && rib->resync_at <= rib->main.high; rib->resync_at++) {
-		struct route *r = route_at(&rib->main, rib->resync_at);
+	for (; rib->resync_at < end && rib->resync_at <= rib_walk_end(rib);
+	     rib->resync_at++) {
+		struct route *r = rib_walk_at(rib, rib->resync_at);
 		uint32_t at = rib->resync_at;
 
-		if (r->family == 0 || route_is_staged(rib, r)) {
-			if (r->family != 0 && route_effective(r) == 0)
+		if (r == NULL || route_is_staged(rib, r)) {
+			if (r != NULL && route_effective(r) == 0)
 				route_settle(rib, r, 0);
 			continue;
 		}
@@ -375,10 +385,12 @@ rib_resync(struct rib *rib)
 		if (route_effective(r) == 0)
 			route_settle(rib, r, 0);
 	}
-	if (rib->resync_at <= rib->main.high)
+	if (rib->resync_at <= rib_walk_end(rib))
 		return true;
 	rib->resync = false;
-	log_info("rib: tries complete again");
+	if (rib->lacking)
+		log_info("rib: tries complete again");
+	rib->lacking = false;
 	return false;
 }
 
@@ -402,7 +414,11 @@ commit_tries(struct rib *rib)
 		rib->staged[v] = left;
 		all &= !left;
 	}
-	return all;
+	if (vrfs_commit(rib) == 0)
+		return all;
+	rib->count.commit_nomem++;
+	complain("commit", rib->count.commit_nomem);
+	return false;
 }
 
 /* Slots that no route names: nobody can find them after this commit. */
@@ -442,7 +458,7 @@ note_lag(struct rib *rib)
 static void
 commit(struct rib *rib)
 {
-	bool tries = rib->staged[0] || rib->staged[1];
+	bool tries = rib->staged[0] || rib->staged[1] || rib->vrf_staged.n > 0;
 	uint64_t begin_ns = monotonic_ns();
 	struct reclaim *p;
 
@@ -451,8 +467,10 @@ commit(struct rib *rib)
 	publish_all(rib);
 	rib->commit_failed = !commit_tries(rib);
 	/* A trie that could not be completed may still name slots that no route does. */
-	if (!rib->commit_failed && !rib->resync)
+	if (!rib->commit_failed && !rib->resync) {
 		kill_idle(rib);
+		vrfs_publish(rib);
+	}
 	if (tries || rib->count.word_writes != rib->words_before) {
 		rib->count.commits++;
 		histogram_add(&fpm_status.commit, (monotonic_ns() - begin_ns) / 1000);

@@ -47,8 +47,7 @@ early_put(struct rib *rib, struct route *r, uint32_t nhid, uint16_t mtu_class)
 {
 	uint32_t i;
 
-	if (!rib->session.replaying || r == NULL || r->zslot == 0 ||
-	    r->table != RIB_TABLE_MAIN)
+	if (!rib->session.replaying || r == NULL || r->zslot == 0 || !is_swept(rib, r))
 		return false;
 	i = rib->n_early == 0 ? 0 : find(rib, r);
 	/* What it has is this session's own word already: that is over now. */

@@ -5,7 +5,7 @@
  * A route is acknowledged when a grace period has passed since the commit that it is in: no
  * forwarder can then still answer as before. Each NEWROUTE is answered once, also one that
  * changed nothing (FPM.md, 8); nothing is said of routes that are not ours to forward: the
- * kernel's own, and those of other tables.
+ * kernel's own, and those of tables that have no FIB.
  *
  * When a trie lacks memory, what is not in it has failed. Which routes were told so is not
  * noted, memory being short: when all are in it, all of the session are told again.
@@ -17,8 +17,18 @@
 struct said {
 	struct prefix prefix;
 	uint8_t protocol, rtm_type;
+	uint32_t table;
 	uint32_t slot; /* 0: refused */
 };
+
+/* Does zebra want to know of routes of a table that are ours to forward? */
+static bool
+is_told(const struct rib *rib, uint32_t table)
+{
+	unsigned int n;
+
+	return rib->conf.feedback && rib_tries(rib, table, &n) != NULL;
+}
 
 static void
 put(struct rib *rib, const struct said *said)
@@ -33,9 +43,10 @@ put(struct rib *rib, const struct said *said)
 void
 feedback_put(struct rib *rib, const struct route *r)
 {
-	if (!rib->conf.feedback || r->table != RIB_TABLE_MAIN)
+	if (!is_told(rib, r->table))
 		return;
 	put(rib, &(struct said){.prefix = route_prefix(r),
+				.table = r->table,
 				.protocol = r->protocol,
 				.rtm_type = r->rtm_type,
 				.slot = r->zslot});
@@ -44,9 +55,12 @@ feedback_put(struct rib *rib, const struct route *r)
 void
 feedback_refuse(struct rib *rib, const struct fpm_event *ev)
 {
-	if (!rib->conf.feedback || (ev->table != 0 && ev->table != RIB_TABLE_MAIN))
+	uint32_t table = ev->table == 0 ? RIB_TABLE_MAIN : ev->table;
+
+	if (!is_told(rib, table))
 		return;
 	put(rib, &(struct said){.prefix = ev->prefix,
+				.table = table,
 				.protocol = ev->protocol,
 				.rtm_type = ev->rtm_type});
 }
@@ -58,13 +72,14 @@ feedback_retell(struct rib *rib)
 
 	if (rib->resync || rib->commit_failed || rib->session.replaying)
 		return false; /* not yet: a later round */
-	for (; rib->retell_at < end && rib->retell_at <= rib->main.high; rib->retell_at++) {
-		const struct route *r = route_at(&rib->main, rib->retell_at);
+	for (; rib->retell_at < end && rib->retell_at <= rib_walk_end(rib);
+	     rib->retell_at++) {
+		const struct route *r = rib_walk_at(rib, rib->retell_at);
 
-		if (r->family != 0 && r->zslot != 0 && r->gen == rib->session.gen)
+		if (r != NULL && r->zslot != 0 && r->gen == rib->session.gen)
 			feedback_put(rib, r);
 	}
-	if (rib->retell_at <= rib->main.high)
+	if (rib->retell_at <= rib_walk_end(rib))
 		return true;
 	rib->retell_at = 0;
 	return false;
@@ -99,16 +114,18 @@ cannot_be(const struct rib *rib, const struct said *s)
 
 /* Is its trie out of memory, and this prefix missing in it? */
 static bool
-is_not_in(const struct rib *rib, const struct said *s)
+is_not_in(struct rib *rib, const struct said *s)
 {
+	const struct vrf *vrf = vrf_find(rib, s->table);
+	const bool *staged = vrf == NULL ? rib->staged : vrf->staged;
+	const struct routes *of = rib_routes(rib, s->table);
 	const struct route *r;
 
-	if (rib->staged[s->prefix.family == 6])
+	if (staged[s->prefix.family == 6])
 		return true; /* the commit before this question has failed */
 	if (!rib->resync)
 		return false;
-	r = routes_find(&rib->main, RIB_TABLE_MAIN, &s->prefix,
-			routes_hash(&rib->main, RIB_TABLE_MAIN, &s->prefix));
+	r = routes_find(of, s->table, &s->prefix, routes_hash(of, s->table, &s->prefix));
 	return r != NULL && !route_is_staged(rib, r);
 }
 
@@ -139,6 +156,7 @@ feedback_seal(struct rib *rib)
 			p->feedback_end = &m->next;
 		}
 		m->route[m->n++] = (struct fpm_feedback){.prefix = s->prefix,
+							 .table = s->table,
 							 .protocol = s->protocol,
 							 .rtm_type = s->rtm_type,
 							 .failed = has_failed(rib, s)};

@@ -6,7 +6,8 @@
  * and (IPv4, up to /30) has two broadcast addresses that are never forwarded to. When the
  * interface goes down the subnet is withdrawn and not merely dead, so that a route which
  * zebra learned for it by another way takes over. Own addresses stay: the kernel knows best
- * what it answers. Link-local subnets exist once a link and are in no table.
+ * what it answers. Link-local subnets exist once a link and are in no table. All of this is
+ * of the table that the interface's addresses are in: of its VRF, or main.
  *
  * The work is by the subnets of one interface, never by routes of zebra, and each step finds
  * what it needs by hash: thousands of addresses on a port that fails cost some milliseconds.
@@ -18,6 +19,7 @@
 struct own_subnet {
 	struct prefix prefix; /* masked; len 0 and family 0: entry is free */
 	uint32_t ifindex;
+	uint32_t table;
 	uint32_t refs; /* own addresses in it */
 };
 
@@ -29,9 +31,9 @@ struct own {
 /* --- the two tables: subnets by interface, addresses in them; numbers from 1 ------------ */
 
 static uint64_t
-hash_of(const struct prefix *p)
+hash_of(uint32_t table, const struct prefix *p)
 {
-	return prefix_hash(p, 0);
+	return prefix_hash(p, table);
 }
 
 static struct prefix
@@ -72,12 +74,13 @@ special_of(const struct own_subnet *s, unsigned int which, struct prefix *out)
 }
 
 static uint32_t
-subnet_find(const struct rib *rib, uint32_t ifindex, const struct prefix *p)
+subnet_find(const struct rib *rib, uint32_t ifindex, uint32_t table, const struct prefix *p)
 {
-	uint32_t i = hidx_first(&rib->subnet_by_prefix, hash_of(p));
+	uint32_t i = hidx_first(&rib->subnet_by_prefix, hash_of(table, p));
 
-	while (i != 0 && !(rib->subnet[i].ifindex == ifindex &&
-			   prefix_equal(&rib->subnet[i].prefix, p)))
+	while (i != 0 &&
+	       !(rib->subnet[i].ifindex == ifindex && rib->subnet[i].table == table &&
+		 prefix_equal(&rib->subnet[i].prefix, p)))
 		i = hidx_next(&rib->subnet_by_prefix, i);
 	return i;
 }
@@ -86,7 +89,7 @@ static uint32_t
 own_find(const struct rib *rib, uint32_t subnet, const struct ipaddr *addr)
 {
 	struct prefix p = host_prefix(rib->subnet[subnet].prefix.family, addr);
-	uint32_t i = hidx_first(&rib->own_by_addr, hash_of(&p));
+	uint32_t i = hidx_first(&rib->own_by_addr, hash_of(rib->subnet[subnet].table, &p));
 
 	while (i != 0 &&
 	       !(rib->own[i].subnet == subnet && ipaddr_equal(&rib->own[i].addr, addr)))
@@ -95,20 +98,22 @@ own_find(const struct rib *rib, uint32_t subnet, const struct ipaddr *addr)
 }
 
 static uint32_t
-subnet_get(struct rib *rib, uint32_t ifindex, const struct prefix *p)
+subnet_get(struct rib *rib, uint32_t ifindex, uint32_t table, const struct prefix *p)
 {
-	uint32_t i = subnet_find(rib, ifindex, p);
+	uint32_t i = subnet_find(rib, ifindex, table, p);
 	struct prefix special;
 
 	if (i != 0)
 		return i;
 	i = number_get(&rib->subnet_unused, &rib->subnet_high);
 	rib->subnet = table_grow(rib->subnet, &rib->subnet_cap, i, sizeof(*rib->subnet));
-	rib->subnet[i] = (struct own_subnet){.prefix = *p, .ifindex = ifindex};
-	hidx_add(&rib->subnet_by_prefix, hash_of(p), i);
+	rib->subnet[i] =
+		(struct own_subnet){.prefix = *p, .ifindex = ifindex, .table = table};
+	hidx_add(&rib->subnet_by_prefix, hash_of(table, p), i);
 	for (unsigned int which = 0; which < 2; which++)
 		if (special_of(&rib->subnet[i], which, &special))
-			hidx_add(&rib->subnet_by_special[which], hash_of(&special), i);
+			hidx_add(&rib->subnet_by_special[which], hash_of(table, &special),
+				 i);
 	return i;
 }
 
@@ -139,61 +144,68 @@ on_link_now(const struct rib *rib, const struct own_subnet *s)
 }
 
 static bool
-is_own_address(const struct rib *rib, const struct prefix *p)
+is_own_address(const struct rib *rib, uint32_t table, const struct prefix *p)
 {
 	if (p->len != family_bits(p->family))
 		return false;
-	for (uint32_t i = hidx_first(&rib->own_by_addr, hash_of(p)); i != 0;
-	     i = hidx_next(&rib->own_by_addr, i))
-		if (rib->subnet[rib->own[i].subnet].prefix.family == p->family &&
+	for (uint32_t i = hidx_first(&rib->own_by_addr, hash_of(table, p)); i != 0;
+	     i = hidx_next(&rib->own_by_addr, i)) {
+		const struct own_subnet *s = &rib->subnet[rib->own[i].subnet];
+
+		if (s->prefix.family == p->family && s->table == table &&
 		    ipaddr_equal(&rib->own[i].addr, &p->addr))
 			return true;
+	}
 	return false;
 }
 
 /* Of two interfaces in one subnet the older: the same one each time. 0: none. */
 static uint32_t
-connected_ifindex(const struct rib *rib, const struct prefix *p)
+connected_ifindex(const struct rib *rib, uint32_t table, const struct prefix *p)
 {
 	uint32_t ifindex = 0;
 
-	for (uint32_t i = hidx_first(&rib->subnet_by_prefix, hash_of(p)); i != 0;
+	for (uint32_t i = hidx_first(&rib->subnet_by_prefix, hash_of(table, p)); i != 0;
 	     i = hidx_next(&rib->subnet_by_prefix, i)) {
 		const struct own_subnet *s = &rib->subnet[i];
 
-		if (prefix_equal(&s->prefix, p) && on_link_now(rib, s) &&
-		    (ifindex == 0 || s->ifindex < ifindex))
+		if (s->table == table && prefix_equal(&s->prefix, p) &&
+		    on_link_now(rib, s) && (ifindex == 0 || s->ifindex < ifindex))
 			ifindex = s->ifindex;
 	}
 	return ifindex;
 }
 
 static bool
-is_special(const struct rib *rib, const struct prefix *p)
+is_special(const struct rib *rib, uint32_t table, const struct prefix *p)
 {
 	struct prefix special;
 
-	for (unsigned int which = 0; which < 2; which++)
-		for (uint32_t i = hidx_first(&rib->subnet_by_special[which], hash_of(p));
-		     i != 0; i = hidx_next(&rib->subnet_by_special[which], i))
-			if (special_of(&rib->subnet[i], which, &special) &&
+	for (unsigned int which = 0; which < 2; which++) {
+		const struct hidx *by = &rib->subnet_by_special[which];
+
+		for (uint32_t i = hidx_first(by, hash_of(table, p)); i != 0;
+		     i = hidx_next(by, i))
+			if (rib->subnet[i].table == table &&
+			    special_of(&rib->subnet[i], which, &special) &&
 			    prefix_equal(&special, p) && on_link_now(rib, &rib->subnet[i]))
 				return true;
+	}
 	return false;
 }
 
-/* The slot that the kernel's side gives to `p`; 0 when it has no say. */
+/* The slot that the kernel's side gives to `p` in a table; 0 when it has no say. */
 static uint32_t
-kernel_slot(struct rib *rib, const struct prefix *p)
+kernel_slot(struct rib *rib, uint32_t table, const struct prefix *p)
 {
 	struct ways *ways = &rib->scratch;
 	uint32_t ifindex;
 	struct way *w;
 
-	if (is_own_address(rib, p))
+	if (is_own_address(rib, table, p))
 		return slot_for_kind(rib, PATH_LOCAL);
-	ifindex = connected_ifindex(rib, p);
-	if (ifindex == 0 && is_special(rib, p))
+	ifindex = connected_ifindex(rib, table, p);
+	if (ifindex == 0 && is_special(rib, table, p))
 		return slot_for_kind(rib, p->family == 4 ? PATH_BCAST : PATH_LOCAL);
 	if (ifindex == 0)
 		return 0;
@@ -204,21 +216,22 @@ kernel_slot(struct rib *rib, const struct prefix *p)
 }
 
 static void
-reconsider(struct rib *rib, const struct prefix *p)
+reconsider(struct rib *rib, uint32_t table, const struct prefix *p)
 {
-	uint64_t hash = routes_hash(&rib->main, RIB_TABLE_MAIN, p);
-	struct route *r = routes_find(&rib->main, RIB_TABLE_MAIN, p, hash);
-	uint32_t slot = kernel_slot(rib, p), was, old;
+	struct routes *of = rib_routes(rib, table);
+	uint64_t hash = routes_hash(of, table, p);
+	struct route *r = routes_find(of, table, p, hash);
+	uint32_t slot = kernel_slot(rib, table, p), was, old;
 
 	if (r == NULL) {
 		if (slot == 0)
 			return;
-		r = routes_insert(&rib->main, RIB_TABLE_MAIN, p, hash);
+		r = routes_insert(of, table, p, hash);
 		if (r == NULL) {
 			rib->count.route_nomem++;
 			return;
 		}
-		rib->n_main[p->family == 6]++;
+		rib->n_main[p->family == 6] += table == RIB_TABLE_MAIN;
 	}
 	if (r->kslot == slot)
 		return;
@@ -238,10 +251,10 @@ reconsider_subnet(struct rib *rib, const struct own_subnet *s)
 	struct own_subnet copy = *s; /* it may be gone already */
 	struct prefix p;
 
-	reconsider(rib, &copy.prefix);
+	reconsider(rib, copy.table, &copy.prefix);
 	for (unsigned int which = 0; which < 2; which++)
 		if (special_of(&copy, which, &p))
-			reconsider(rib, &p);
+			reconsider(rib, copy.table, &p);
 }
 
 static void
@@ -255,7 +268,7 @@ own_remove(struct rib *rib, uint32_t i)
 	rib->own[i].subnet = 0;
 	vec32_push(&rib->own_unused, i);
 	subnet_put(rib, o.subnet);
-	reconsider(rib, &host);
+	reconsider(rib, s.table, &host);
 	if (s.refs == 1)
 		reconsider_subnet(rib, &s);
 }
@@ -268,8 +281,8 @@ own_add(struct rib *rib, uint32_t subnet, const struct ipaddr *addr)
 
 	rib->own = table_grow(rib->own, &rib->own_cap, i, sizeof(*rib->own));
 	rib->own[i] = (struct own){.subnet = subnet, .addr = *addr};
-	hidx_add(&rib->own_by_addr, hash_of(&host), i);
-	reconsider(rib, &host);
+	hidx_add(&rib->own_by_addr, hash_of(rib->subnet[subnet].table, &host), i);
+	reconsider(rib, rib->subnet[subnet].table, &host);
 	if (rib->subnet[subnet].refs++ == 0)
 		reconsider_subnet(rib, &rib->subnet[subnet]);
 }
@@ -277,12 +290,13 @@ own_add(struct rib *rib, uint32_t subnet, const struct ipaddr *addr)
 void
 rib_addr_event(struct rib *rib, const struct msg_addr *m)
 {
+	uint32_t table = m->table == 0 ? RIB_TABLE_MAIN : m->table;
 	struct prefix p = m->subnet;
 	uint32_t subnet, own;
 
 	prefix_mask(&p);
-	subnet = m->gone ? subnet_find(rib, m->ifindex, &p)
-			 : subnet_get(rib, m->ifindex, &p);
+	subnet = m->gone ? subnet_find(rib, m->ifindex, table, &p)
+			 : subnet_get(rib, m->ifindex, table, &p);
 	own = subnet == 0 ? 0 : own_find(rib, subnet, &m->addr);
 	if ((own == 0) == m->gone)
 		return; /* said before */
@@ -317,7 +331,9 @@ own_ifindex_of(const struct rib *rib, uint8_t family, const struct ipaddr *addr)
 	for (uint32_t i = 1; i <= rib->subnet_high; i++) {
 		const struct own_subnet *s = &rib->subnet[i];
 
-		if (s->refs == 0 || s->prefix.family != family || s->prefix.len < best ||
+		/* A next hop has no table: what names no interface is taken to mean main. */
+		if (s->refs == 0 || s->table != RIB_TABLE_MAIN ||
+		    s->prefix.family != family || s->prefix.len < best ||
 		    !prefix_covers(&s->prefix, addr))
 			continue;
 		if (s->prefix.len > best)

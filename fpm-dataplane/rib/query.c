@@ -132,28 +132,42 @@ mtu_json(const struct rib *rib, const struct slot *s)
 }
 
 static json_t *
+vrf_json(const struct vrf *vrf)
+{
+	json_t *name;
+
+	if (vrf == NULL)
+		return json_null();
+	name = json_string(vrf->fib->name);
+	return name != NULL ? name
+			    : json_sprintf("table%u", vrf->fib->table); /* no UTF-8 */
+}
+
+static json_t *
 route_json(const struct rib *rib, const struct route *r)
 {
 	const struct slot *s = slot_at(rib, route_effective(r));
-	bool zebra = r->kslot == 0, is_main = r->table == RIB_TABLE_MAIN;
+	const struct vrf *vrf = vrf_find(rib, r->table);
+	bool zebra = r->kslot == 0, has_fib = vrf != NULL || r->table == RIB_TABLE_MAIN;
 	bool beside = r->table == FPM_TABLE_NONE;
 	enum path_kind kind = slot_path_kind(rib, s->number);
 	struct prefix p = route_prefix(r);
 	char buf[PREFIX_STRLEN];
 
 	return json_pack(
-		"{s:s, s:I, s:s, s:o, s:o, s:I, s:I, s:s, s:b, s:o, s:o}", "prefix",
-		prefix_str(&p, buf), "table", (json_int_t)(beside ? 0 : r->table), "source",
+		"{s:s, s:I, s:o, s:s, s:o, s:o, s:I, s:I, s:s, s:b, s:o, s:o}", "prefix",
+		prefix_str(&p, buf), "table", (json_int_t)(beside ? 0 : r->table), "vrf",
+		vrf_json(vrf), "source",
 		zebra                ? "zebra"
 		: kind == PATH_LOCAL ? "local"
 				     : "connected",
 		"protocol", protocol_json(zebra ? r->protocol : RTPROT_KERNEL), "type",
 		type_json(zebra ? r->rtm_type : RTN_UNICAST), "nexthop_id",
 		(json_int_t)(zebra ? s->nhid : 0), "group", (json_int_t)s->number, "state",
-		is_main  ? state_name(kind)
+		has_fib  ? state_name(kind)
 		: beside ? "unsupported"
 			 : "not-installed",
-		"stale", is_replayed(r) && zebra && r->gen != rib->session.gen, "mtu",
+		"stale", is_swept(rib, r) && zebra && r->gen != rib->session.gen, "mtu",
 		mtu_json(rib, s), "nexthops", legs_json(rib, s));
 }
 
@@ -171,18 +185,26 @@ route_row(const struct rib *rib, struct msg_query *q, const struct route *r)
 		row(q, route_json(rib, r));
 }
 
-static const struct route *
-find_main(const struct rib *rib, const struct prefix *p)
+/* What is asked for: main, or a VRF's table, as it is compiled. */
+struct wanted_fib {
+	uint32_t table;
+	const struct fib_copy *tries;
+};
+
+static void
+show_compiled(struct rib *rib, struct msg_query *q, const struct wanted_fib *of,
+	      const struct prefix *p)
 {
-	return routes_find(&rib->main, RIB_TABLE_MAIN, p,
-			   routes_hash(&rib->main, RIB_TABLE_MAIN, p));
+	const struct routes *t = rib_routes(rib, of->table);
+
+	route_row(rib, q, routes_find(t, of->table, p, routes_hash(t, of->table, p)));
 }
 
 /* Routes of one trie in prefix order. True when the slice is full. */
 static bool
-list_trie(const struct rib *rib, struct msg_query *q, uint8_t family)
+list_trie(struct rib *rib, struct msg_query *q, const struct wanted_fib *of, uint8_t family)
 {
-	const struct poptrie *pt = fib_trie(&rib->fib->copy[0], family);
+	const struct poptrie *pt = fib_trie(of->tries, family);
 	struct prefix p = {.family = family};
 	unsigned int len = (unsigned int)q->cursor[2];
 
@@ -194,7 +216,7 @@ list_trie(const struct rib *rib, struct msg_query *q, uint8_t family)
 		q->cursor[1] = 1;
 		q->cursor[2] = len;
 		memcpy(&q->cursor[3], p.addr.octet, sizeof(p.addr.octet));
-		route_row(rib, q, find_main(rib, &p));
+		show_compiled(rib, q, of, &p);
 	}
 	return true;
 }
@@ -232,40 +254,46 @@ list_other(const struct rib *rib, struct msg_query *q)
 }
 
 static void
-one_prefix(const struct rib *rib, struct msg_query *q)
+one_prefix(struct rib *rib, struct msg_query *q, const struct wanted_fib *of)
 {
 	struct prefix p = q->prefix;
 	unsigned int len;
 
 	prefix_mask(&p);
 	if (q->longest) {
-		const struct poptrie *pt = fib_trie(&rib->fib->copy[0], p.family);
+		const struct poptrie *pt = fib_trie(of->tries, p.family);
 
 		if (poptrie_match(pt, p.addr.octet, p.len, &len) == POPTRIE_NONE)
 			return;
 		p.len = (uint8_t)len;
 		prefix_mask(&p);
 	}
-	route_row(rib, q, find_main(rib, &p));
+	show_compiled(rib, q, of, &p);
 }
 
 static void
-list_routes(const struct rib *rib, struct msg_query *q)
+list_routes(struct rib *rib, struct msg_query *q)
 {
+	const struct vrf *vrf = rib->vrf[q->vrf];
+	struct wanted_fib of = {RIB_TABLE_MAIN, rib->fib->copy};
+
+	if (vrf != NULL)
+		of = (struct wanted_fib){vrf->fib->table, &vrf->fib->tries};
+	q->done = q->vrf != 0 && vrf == NULL; /* it went meanwhile */
 	/* cursor[0]: 0 IPv4, 1 IPv6, 2 other tables; the rest is each one's own. */
-	for (; q->cursor[0] < 2; q->cursor[0]++) {
+	for (; q->cursor[0] < 2 && !q->done; q->cursor[0]++) {
 		uint8_t family = q->cursor[0] == 0 ? 4 : 6;
 
 		if (q->has_prefix) {
 			if (family == q->prefix.family)
-				one_prefix(rib, q);
+				one_prefix(rib, q, &of);
 		} else if ((q->family == 0 || q->family == family) &&
-			   list_trie(rib, q, family)) {
+			   list_trie(rib, q, &of, family)) {
 			return;
 		}
 		memset(&q->cursor[1], 0, sizeof(q->cursor) - sizeof(q->cursor[0]));
 	}
-	if (q->all_tables && list_other(rib, q))
+	if (q->vrf == 0 && q->all_tables && list_other(rib, q))
 		return;
 	q->done = true;
 }
@@ -397,6 +425,27 @@ summary_session(const struct rib *rib, json_t *o)
 	json_object_set_new(o, "feedback_enabled", json_boolean(rib->conf.feedback));
 }
 
+/* FIBs of VRFs. A few hundred octets each: there are 4094 at most. */
+static json_t *
+vrfs_json(const struct rib *rib)
+{
+	json_t *all = json_array();
+
+	for (uint32_t i = 1; i < FIB_VRF_NONE; i++) {
+		const struct vrf *vrf = rib->vrf[i];
+
+		if (vrf == NULL)
+			continue;
+		json_array_append_new(all, json_pack("{s:o, s:I, s:b, s:o, s:o}", "name",
+						     vrf_json(vrf), "table",
+						     (json_int_t)vrf->fib->table,
+						     "published", vrf->published, "fib4",
+						     trie_json(vrf->fib->tries.pt4), "fib6",
+						     trie_json(vrf->fib->tries.pt6)));
+	}
+	return all;
+}
+
 static json_t *
 checkpoint_json(const struct rib *rib)
 {
@@ -459,6 +508,7 @@ summary(const struct rib *rib, struct msg_query *q)
 	json_object_set_new(o, "fib4", trie_json(rib->fib->copy[0].pt4));
 	json_object_set_new(o, "fib6", trie_json(rib->fib->copy[0].pt6));
 	json_object_set_new(o, "fib_copies", copies_json(rib->fib));
+	json_object_set_new(o, "vrfs", vrfs_json(rib));
 	json_object_set_new(o, "checkpoint", checkpoint_json(rib));
 	row(q, o);
 	q->done = true;

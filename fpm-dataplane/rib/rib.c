@@ -64,6 +64,9 @@ rib_on_msg(struct rib *rib, struct msg *m)
 	case MSG_ADDR:
 		rib_addr_event(rib, (struct msg_addr *)m);
 		break;
+	case MSG_VRF:
+		rib_vrf_event(rib, (struct msg_vrf *)m);
+		break;
 	case MSG_ADJ_READY:
 		adj_event_ready(rib, (struct msg_adj *)m);
 		break;
@@ -128,7 +131,7 @@ on_round(struct worker *w)
 	else
 		ev_idle_stop(w->loop, &rib->more);
 	timed = rib->session.replaying || rib->resync || rib->staged[0] || rib->staged[1] ||
-		rib->n_asked > 0;
+		rib->vrf_staged.n > 0 || rib->n_asked > 0;
 	if (timed && !ev_is_active(&rib->tick))
 		ev_timer_again(w->loop, &rib->tick);
 	else if (!timed && ev_is_active(&rib->tick))
@@ -260,6 +263,7 @@ rib_teardown(struct worker *w)
 	slots_free(rib);
 	links_free(rib);
 	own_free(rib);
+	vrfs_free(rib);
 	routes_free(&rib->main);
 	routes_free(&rib->other);
 	vec32_free(&rib->adj_free);

@@ -267,6 +267,7 @@ struct reclaim {
 	struct poptrie_retired *retired; /* chained by user[0]; user[1] is the trie */
 	struct vec32 slots;
 	struct vec32 adjs; /* one reference each */
+	struct vrf_grave *vrfs;
 	struct msg_feedback *feedback, **feedback_end;
 	fib_path **blocks;
 	uint32_t n_blocks, cap_blocks;
@@ -293,7 +294,7 @@ struct session {
 	uint64_t up_ms, last_event_ms, done_ms;
 	uint32_t n_before; /* routes of zebra when it came: to be confirmed or swept */
 	uint64_t n_events, n_routes; /* the sentinel not counted */
-	uint64_t swept;
+	uint64_t swept, swept_vrf;   /* the latter are not in n_before */
 	uint32_t sweep_at;
 };
 
@@ -305,6 +306,10 @@ struct rib {
 	bool stopping; /* send nothing any more */
 
 	struct routes main, other;
+	struct vrf *vrf[FIB_VRF_MAX]; /* by number, from 1; NULL: none */
+	uint32_t n_vrf, n_vrf_published;
+	struct hidx vrf_by_table;
+	struct vec32 vrf_staged;        /* numbers of those with something to commit */
 	uint32_t n_main[2], n_zebra[2]; /* IPv4, IPv6 */
 	uint32_t n_beside, n_labels;    /* in `other`: no IP routes; of those, labels */
 	uint32_t stale; /* of n_zebra and n_labels not seen in session.gen */
@@ -361,7 +366,8 @@ struct rib {
 	bool words_due; /* a link or a neighbour changed: do not wait for the commit */
 	bool staged[2];
 	bool commit_failed; /* the last one, for a lack of memory: tries are behind */
-	bool resync;        /* a trie refused a prefix: walk and compare until all is in */
+	bool resync;  /* some prefix is not in a trie: walk and compare until all are */
+	bool lacking; /* for want of memory, not because the trie is a new VRF's */
 	uint32_t resync_at;
 	uint32_t n_events;     /* since the last commit */
 	uint64_t words_before; /* count.word_writes at the last commit */
@@ -401,6 +407,8 @@ void zebra_batch(struct rib *rib, const struct msg_fpm_batch *b);
 void zebra_withdraw(struct rib *rib, struct route *r);
 /* Does zebra say it again to a new session? Not so other tables and MACs (FPM.md, 6.1). */
 bool is_replayed(const struct route *r);
+/* Is it swept when a new session did not say it? What is replayed, and routes of VRFs. */
+bool is_swept(const struct rib *rib, const struct route *r);
 /* The sources of `r` changed; `was` is what the trie has. Removes an empty route. */
 void route_settle(struct rib *rib, struct route *r, uint32_t was);
 /* The route takes slot `slot`, which may be the one it has. */
@@ -560,5 +568,7 @@ void audit_break(struct rib *rib, struct msg_query *q);
 /* query.c: what is said is what forwarders have, so questions wait for the commit. */
 void query_put(struct rib *rib, struct msg_query *q);
 void query_answer_all(struct rib *rib);
+
+#include "rib/vrf.h"
 
 #endif

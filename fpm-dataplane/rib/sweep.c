@@ -7,7 +7,8 @@
  * over and rib has handled all that waited. Over is: the sentinel route ffff:...:ffff/128
  * (blackhole) after some other route; or quiet time; or the upper bound. After a restart of zebra, whose protocols learn their
  * routes again over many seconds, not before the hold time. Nothing is swept while zebra is
- * away, and nothing that is not replayed ever: tables other than main, MACs (FPM.md, 6.1).
+ * away, and nothing that is not replayed ever: tables that are neither main nor of a VRF, MACs
+ * (FPM.md, 6.1). VRFs are replayed after the sentinel, so with VRFs silence alone ends a replay.
  *
  * The sweep goes in slices, so that live updates never wait for it. Nexthop ids need none:
  * they do not outlive their session (nexthop.c), and a slot goes with its last route.
@@ -63,6 +64,7 @@ is_sentinel(const struct fpm_event *ev)
 					    255, 255, 255, 255, 255, 255, 255}};
 
 	return ev->prefix.len == 128 && ev->rtm_type == RTN_BLACKHOLE &&
+	       (ev->table == 0 || ev->table == RIB_TABLE_MAIN) &&
 	       ipaddr_equal(&ev->prefix.addr, &ones);
 }
 
@@ -92,7 +94,7 @@ end_ms(const struct rib *rib)
 	uint64_t quiet = s->last_event_ms + rib->conf.sweep_quiet_s * 1000ull;
 	uint64_t most = s->up_ms + rib->conf.sweep_max_s * 1000ull;
 
-	if (s->sentinel)
+	if (s->sentinel && rib->n_vrf == 0)
 		return s->up_ms;
 	return quiet < most ? quiet : most;
 }
@@ -120,13 +122,20 @@ is_over(const struct rib *rib)
 	       queue_depth() == 0;
 }
 
+/* Which routes of VRFs are, nobody counts. */
+static bool
+may_be_stale(const struct rib *rib)
+{
+	return rib->stale > 0 || rib->n_vrf > 0;
+}
+
 int64_t
 sweep_in_ms(const struct rib *rib, uint64_t now_ms)
 {
 	const struct session *s = &rib->session;
 	uint64_t end, hold;
 
-	if (!s->connected || !s->replaying || !has_begun(s) || rib->stale == 0)
+	if (!s->connected || !s->replaying || !has_begun(s) || !may_be_stale(rib))
 		return -1;
 	end = end_ms(rib);
 	hold = hold_ms(rib);
@@ -157,7 +166,13 @@ replay_done(struct rib *rib, const char *by)
 	s->replaying = s->sweeping = false;
 	s->done_ms = rib->clock_ms();
 	log_info("rib: replay done gen=%u routes=%u swept=%" PRIu64 " end=%s", s->gen,
-		 rib->n_zebra[0] + rib->n_zebra[1], s->swept, by);
+		 rib->n_zebra[0] + rib->n_zebra[1], s->swept + s->swept_vrf, by);
+}
+
+static const char *
+ended_by(const struct rib *rib)
+{
+	return rib->session.sentinel && rib->n_vrf == 0 ? "sentinel" : "time";
 }
 
 /* Is it time? Decides once; then the slices run. */
@@ -169,8 +184,8 @@ look_for_end(struct rib *rib)
 
 	if (!is_over(rib))
 		return;
-	if (rib->stale == 0 && rib->n_early == 0) {
-		replay_done(rib, s->sentinel ? "sentinel" : "time");
+	if (!may_be_stale(rib) && rib->n_early == 0) {
+		replay_done(rib, ended_by(rib));
 		return;
 	}
 	if (now < hold_ms(rib))
@@ -184,7 +199,7 @@ bool
 sweep_round(struct rib *rib)
 {
 	struct session *s = &rib->session;
-	uint32_t end, all = rib->main.high + rib->other.high;
+	uint32_t end, all = rib_walk_end(rib);
 
 	if (!s->connected || !s->replaying)
 		return false;
@@ -194,20 +209,18 @@ sweep_round(struct rib *rib)
 		return false;
 	end = s->sweep_at + RIB_SLICE;
 	for (; s->sweep_at < end && s->sweep_at <= all; s->sweep_at++) {
-		struct route *r =
-			s->sweep_at <= rib->main.high
-				? route_at(&rib->main, s->sweep_at)
-				: route_at(&rib->other, s->sweep_at - rib->main.high);
+		struct route *r = rib_walk_at(rib, s->sweep_at);
 
-		if (r->family == 0 || r->zslot == 0 || r->gen == s->gen || !is_replayed(r))
+		if (r == NULL || r->zslot == 0 || r->gen == s->gen || !is_swept(rib, r))
 			continue;
+		s->swept += is_replayed(r);
+		s->swept_vrf += !is_replayed(r);
 		zebra_withdraw(rib, r);
-		s->swept++;
 		rib->count.swept_routes++;
 	}
-	if (s->sweep_at <= all && rib->stale > 0)
+	if (s->sweep_at <= all && may_be_stale(rib))
 		return true;
 	rib->count.sweeps++;
-	replay_done(rib, s->sentinel ? "sentinel" : "time");
+	replay_done(rib, ended_by(rib));
 	return false;
 }

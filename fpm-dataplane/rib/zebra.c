@@ -9,9 +9,9 @@
  * Own addresses and connected subnets come from the kernel: routes of protocol kernel
  * without a gateway are not taken (some FRR versions never delete them), and since a route
  * message replaces what was there, one of them withdraws what zebra taught before. Of
- * fe80::/10 nothing is taken. Tables other than main are kept apart and never in the FIB;
- * their next hops are bound and resolved all the same, so that they can be shown. So it is
- * with what is no IP route (labels, MACs of EVPN): table FPM_TABLE_NONE, always unsupported.
+ * fe80::/10 nothing is taken. Tables that are neither main nor of a VRF are kept and in no
+ * FIB; their next hops are bound and resolved all the same, so that they can be shown. So it
+ * is with what is no IP route (labels, MACs of EVPN): table FPM_TABLE_NONE, always unsupported.
  */
 #include <linux/rtnetlink.h>
 
@@ -21,12 +21,6 @@ static uint32_t
 table_of(const struct fpm_event *ev)
 {
 	return ev->table == 0 ? RIB_TABLE_MAIN : ev->table;
-}
-
-static struct routes *
-routes_of(struct rib *rib, uint32_t table)
-{
-	return table == RIB_TABLE_MAIN ? &rib->main : &rib->other;
 }
 
 static bool
@@ -45,22 +39,27 @@ void
 route_settle(struct rib *rib, struct route *r, uint32_t was)
 {
 	uint32_t now = route_effective(r);
-	bool is_main = r->table == RIB_TABLE_MAIN;
 
-	if (is_main && now != was && rib_stage(rib, r) < 0)
+	if (now != was && rib_stage(rib, r) < 0)
 		return; /* kept, though empty, until the trie has let it go */
 	if (now != 0)
 		return;
-	if (is_main)
+	if (r->table == RIB_TABLE_MAIN)
 		rib->n_main[r->family == 6]--;
 	rib->n_beside -= r->table == FPM_TABLE_NONE;
-	routes_remove(routes_of(rib, r->table), r);
+	routes_remove(rib_routes(rib, r->table), r);
 }
 
 bool
 is_replayed(const struct route *r)
 {
 	return r->table == RIB_TABLE_MAIN || r->family == FAMILY_LABEL;
+}
+
+bool
+is_swept(const struct rib *rib, const struct route *r)
+{
+	return is_replayed(r) || vrf_find(rib, r->table) != NULL;
 }
 
 /* Where routes such as `r` are counted, if they are replayed. */
@@ -178,7 +177,7 @@ static void
 route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 {
 	uint32_t table = table_of(ev), slot;
-	struct routes *t = routes_of(rib, table);
+	struct routes *t = rib_routes(rib, table);
 	struct route *r = routes_find(t, table, &ev->prefix, hash);
 	unsigned int v = ev->prefix.family == 6;
 	uint16_t mtu_class;
@@ -230,7 +229,7 @@ static void
 route_delete(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 {
 	uint32_t table = table_of(ev);
-	struct route *r = routes_find(routes_of(rib, table), table, &ev->prefix, hash);
+	struct route *r = routes_find(rib_routes(rib, table), table, &ev->prefix, hash);
 
 	if (r == NULL || r->zslot == 0)
 		rib->count.del_unknown++;
@@ -287,12 +286,13 @@ zebra_batch(struct rib *rib, const struct msg_fpm_batch *b)
 		hash[i] = 0;
 		if (!is_route(&b->ev[i]))
 			continue;
-		hash[i] = routes_hash(routes_of(rib, table), table, &b->ev[i].prefix);
-		routes_prefetch_bucket(routes_of(rib, table), hash[i]);
+		hash[i] = routes_hash(rib_routes(rib, table), table, &b->ev[i].prefix);
+		routes_prefetch_bucket(rib_routes(rib, table), hash[i]);
 	}
 	for (uint32_t i = 0; i < b->n; i++)
 		if (is_route(&b->ev[i]))
-			routes_prefetch_route(routes_of(rib, table_of(&b->ev[i])), hash[i]);
+			routes_prefetch_route(rib_routes(rib, table_of(&b->ev[i])),
+					      hash[i]);
 	rib->session.last_event_ms = rib->clock_ms();
 	for (uint32_t i = 0; i < b->n; i++)
 		if (i + 1 == b->n || !is_half_of_replace(&b->ev[i], &b->ev[i + 1]))

@@ -116,7 +116,7 @@ on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
 /* --- what rib and neigh know about a packet ---------------------------------------------- */
 
 static void
-ask(struct trace *t, struct subject *u, enum query_kind kind, uint8_t family,
+ask(struct trace *t, struct subject *u, enum query_kind kind, uint16_t vrf, uint8_t family,
     const struct ipaddr *addr)
 {
 	struct msg_query *q = msg_new(MSG_QUERY, sizeof(*q));
@@ -133,6 +133,7 @@ ask(struct trace *t, struct subject *u, enum query_kind kind, uint8_t family,
 	q->client = question;
 	q->has_prefix = true;
 	q->longest = kind == QUERY_ROUTES;
+	q->vrf = vrf;
 	q->prefix = (struct prefix){
 		.addr = *addr, .family = family, .len = (uint8_t)family_bits(family)};
 	q->max = 4; /* an address may be a neighbour on several links */
@@ -165,11 +166,12 @@ subject_make(struct trace *t, const struct watch_record *rec, struct session *s,
 	if (!rec->looked_up)
 		return u;
 	dst = destination(rec);
-	ask(t, u, QUERY_ROUTES, rec->family, &dst);
+	/* rib answers now, for the VRF that the interface is in now. */
+	ask(t, u, QUERY_ROUTES, fib_vrf_of(t->conf.fib, rec->in_ifidx), rec->family, &dst);
 	if (explain != NULL && rec->via_family != 0)
-		ask(t, u, QUERY_NEIGHBORS, rec->via_family, &rec->via);
+		ask(t, u, QUERY_NEIGHBORS, 0, rec->via_family, &rec->via);
 	else if (explain != NULL && path_kind(rec->path) == PATH_ONLINK)
-		ask(t, u, QUERY_NEIGHBORS, rec->family, &dst);
+		ask(t, u, QUERY_NEIGHBORS, 0, rec->family, &dst);
 	return u;
 }
 

@@ -47,8 +47,16 @@ answer_here(struct answer *a)
 static void
 ask_first(struct answer *a, enum query_kind kind)
 {
-	struct msg_query *q = msg_new(MSG_QUERY, sizeof(*q));
+	bool in_vrf = a->req.vrf[0] != '\0';
+	uint16_t vrf = in_vrf ? fib_vrf_named(a->ui->conf.fib, a->req.vrf) : 0;
+	struct msg_query *q;
 
+	if (in_vrf && vrf == 0) {
+		refuse(a, REFUSED_MISSING,
+		       "no VRF of that name has a FIB: `fpmctl show fib` lists them");
+		return;
+	}
+	q = msg_new(MSG_QUERY, sizeof(*q));
 	q->kind = kind;
 	q->has_prefix = a->req.has_prefix;
 	q->longest = a->req.longest;
@@ -57,6 +65,7 @@ ask_first(struct answer *a, enum query_kind kind)
 	q->breaking = a->req.breaking;
 	q->family = a->req.family;
 	q->prefix = a->req.prefix;
+	q->vrf = vrf;
 	q->max = UI_SLICE_ROWS;
 	a->state = ANSWER_ASKING;
 	ui_ask(a->ui, q, a);

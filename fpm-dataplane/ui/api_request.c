@@ -253,7 +253,7 @@ static json_t *
 show(const struct api_input *in, enum show what, const char *name, struct api_output *out)
 {
 	json_t *request = json_pack("{s:s}", "show", show_info[what].name);
-	const char *known = what == SHOW_ROUTES      ? "prefix longest family all_tables "
+	const char *known = what == SHOW_ROUTES ? "prefix longest family all_tables vrf "
 			    : what == SHOW_NEIGHBORS ? "prefix family "
 						     : "";
 

@@ -94,6 +94,7 @@ struct request {
 	uint8_t family;
 	struct prefix prefix;
 	char name[UI_NAME_MAX]; /* of the row to show; "": all */
+	char vrf[IFNAMSIZ];     /* whose routes; "": those of main, and others */
 	struct watch_want want; /* .ask: nothing to show, trace answers */
 	char port[IFNAMSIZ];    /* of `want`; "": any */
 };

@@ -109,6 +109,18 @@ take_name(struct parse *p, const json_t *value)
 }
 
 static int
+take_vrf(struct parse *p, const json_t *value)
+{
+	const char *name = json_is_string(value) ? json_string_value(value) : "";
+
+	if (name[0] == '\0' || strlen(name) >= sizeof(p->req->vrf))
+		return bad(p, "vrf is a string of 1 to %zu octets",
+			   sizeof(p->req->vrf) - 1);
+	strcpy(p->req->vrf, name);
+	return 0;
+}
+
+static int
 take_do(struct parse *p, const json_t *value)
 {
 	const char *what = json_is_string(value) ? json_string_value(value) : "";
@@ -220,6 +232,8 @@ take_key(struct parse *p, const char *key, const json_t *value)
 		return take_prefix(p, value);
 	if (strcmp(key, "name") == 0)
 		return take_name(p, value);
+	if (strcmp(key, "vrf") == 0)
+		return take_vrf(p, value);
 	if (strcmp(key, "family") == 0)
 		return take_family(p, value);
 	if (strcmp(key, "do") == 0)
@@ -237,11 +251,12 @@ take_key(struct parse *p, const char *key, const json_t *value)
 		return take_break(p, value);
 	if (strcmp(key, "longest") != 0 && strcmp(key, "all_tables") != 0 &&
 	    strcmp(key, "repair") != 0)
-		return bad(p,
-			   "unknown key '%s'; known are show, prefix, longest, family, "
-			   "all_tables, name, repair, do, config, port, trace, capture, "
-			   "explain, set, class, rate, burst, source_rate, source_burst",
-			   request_echo(key, buf));
+		return bad(
+			p,
+			"unknown key '%s'; known are show, prefix, longest, family, "
+			"all_tables, vrf, name, repair, do, config, port, trace, capture, "
+			"explain, set, class, rate, burst, source_rate, source_burst",
+			request_echo(key, buf));
 	if (!json_is_boolean(value))
 		return bad(p, "%s is not true or false", key);
 	if (key[0] == 'r') {
@@ -302,12 +317,14 @@ request_parse(const json_t *root, struct request *req, char *why, size_t why_siz
 		return bad(&p, "%s are not found by name", show_info[req->show].name);
 	if (p.has_repair && req->show != SHOW_AUDIT)
 		return bad(&p, "repair goes with audit");
+	if (req->vrf[0] != '\0' && req->show != SHOW_ROUTES)
+		return bad(&p, "vrf goes with routes");
 	if (req->has_prefix && req->show != SHOW_ROUTES && req->show != SHOW_NEIGHBORS)
 		return bad(&p, "%s are not found by prefix", show_info[req->show].name);
 	/* An address alone asks for the route a packet would take. */
 	if (req->has_prefix && !p.has_longest)
 		req->longest = p.was_addr;
-	/* Packets look into the main table only. */
+	/* A packet looks into one table. */
 	if (!p.has_tables)
 		req->all_tables = !req->longest;
 	if (req->longest && !req->has_prefix)

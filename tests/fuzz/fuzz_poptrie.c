@@ -265,6 +265,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	enum pt_isa isa = (how >> 2 & 3) % (pt_isa_best() + 1u);
 
 	conf.family = how & 1 ? POPTRIE_IP6 : POPTRIE_IP4;
+	conf.small = (how & 3) == 3; /* IPv6 has one layout: the bit is free */
 	s.bytes = how & 1 ? 16 : 4;
 	if (how & 16) {
 		s.keep = how >> 5 & 6;

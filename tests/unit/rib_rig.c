@@ -275,11 +275,32 @@ rig_link_gone(struct rig *g, uint32_t ifindex)
 }
 
 void
+rig_vrf(struct rig *g, uint16_t number, uint32_t table, const char *name)
+{
+	struct msg_vrf *m = msg_new(MSG_VRF, sizeof(*m));
+
+	m->number = number;
+	m->table = table;
+	m->gone = name == NULL;
+	snprintf(m->name, sizeof(m->name), "%s", name == NULL ? "" : name);
+	rib_on_msg(g->rib, &m->m);
+	rig_go(g);
+}
+
+void
 rig_addr(struct rig *g, uint32_t ifindex, const char *addr_len, bool gone)
+{
+	rig_addr_in(g, 0, ifindex, addr_len, gone);
+}
+
+void
+rig_addr_in(struct rig *g, uint32_t table, uint32_t ifindex, const char *addr_len,
+	    bool gone)
 {
 	struct msg_addr *m = msg_new(MSG_ADDR, sizeof(*m));
 	char text[PREFIX_STRLEN];
 
+	m->table = table;
 	m->ifindex = ifindex;
 	m->subnet = prefix(addr_len);
 	m->gone = gone;
@@ -450,13 +471,19 @@ text_order(const void *a, const void *b)
 const char *
 rig_seen(const struct rig *g, const char *dst)
 {
+	return rig_seen_in(g, 0, dst);
+}
+
+const char *
+rig_seen_in(const struct rig *g, uint16_t vrf, const char *dst)
+{
 	static char out[8192], seen[4096][80];
 	struct prefix p = prefix(dst);
 	size_t n = 0;
 
 	for (unsigned int i = 0; i < 4096; i++)
-		rig_path_text(g, fib_resolve(g->fib, p.family, &p.addr, i << 20), seen[i],
-			      sizeof(seen[i]));
+		rig_path_text(g, fib_resolve(g->fib, vrf, p.family, &p.addr, i << 20),
+			      seen[i], sizeof(seen[i]));
 	qsort(seen, 4096, sizeof(seen[0]), text_order);
 	if (strcmp(seen[0], seen[4095]) == 0)
 		return seen[0];

@@ -55,6 +55,10 @@ void rig_go(struct rig *g);          /* applied, rounds until nothing is left, n
 void rig_link(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up);
 void rig_link_gone(struct rig *g, uint32_t ifindex);
 void rig_addr(struct rig *g, uint32_t ifindex, const char *addr_len, bool gone);
+void rig_addr_in(struct rig *g, uint32_t table, uint32_t ifindex, const char *addr_len,
+		 bool gone);
+void rig_vrf(struct rig *g, uint16_t number, uint32_t table,
+	     const char *name); /* or gone */
 void rig_alive(struct rig *g, const char *gw, uint32_t ifindex, bool alive);
 void rig_ready(struct rig *g, const char *gw, uint32_t ifindex);   /* neigh's answer */
 uint32_t rig_adj(struct rig *g, const char *gw, uint32_t ifindex); /* 0: none */
@@ -83,9 +87,12 @@ void rig_path_text(const struct rig *g, fib_path path, char *out, size_t size);
  * Valid until the next call.
  */
 const char *rig_seen(const struct rig *g, const char *dst);
+const char *rig_seen_in(const struct rig *g, uint16_t vrf, const char *dst);
 uint32_t rig_group_of(const struct rig *g, const char *dst);
 
 #define assert_seen(g, dst, want) assert_string_equal(rig_seen(g, dst), want)
+#define assert_seen_in(g, vrf, dst, want) \
+	assert_string_equal(rig_seen_in(g, vrf, dst), want)
 
 /* One query to its end, in slices of `max`; the caller decrefs. */
 json_t *rig_ask(struct rig *g, const struct msg_query *proto, unsigned int *slices);

@@ -104,7 +104,7 @@ assert_answer(struct rig *g, const struct model *m, uint8_t family,
 
 	model_answer(m, family, dst, &want);
 	for (unsigned int i = 0; i < N_HASH; i++) {
-		fib_path path = fib_resolve(g->fib, family, dst, i << 20);
+		fib_path path = fib_resolve(g->fib, 0, family, dst, i << 20);
 
 		if (i == 0 || path != last) {
 			rig_path_text(g, path, text, 80);

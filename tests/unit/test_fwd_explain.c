@@ -224,6 +224,35 @@ a_full_ring_costs_records_and_counts_them(void **state)
 	watch_free(w);
 }
 
+/* Main has the route; each VRF has what is in its own FIB, and nothing without one. */
+static void
+a_member_of_a_vrf_goes_by_its_fib_or_not_at_all(void **state)
+{
+	static const uint8_t net[4] = {198, 51, 100, 0};
+	struct fib *fib = *state;
+	struct fib_vrf *red = fib_vrf_new(fib, 100, "red");
+	struct fib_iface *in = fib->iface[IN];
+	struct watch_record rec;
+
+	in->vrf = 3;
+	rec = explain(fib, 100, 64, false);
+	assert_int_equal(rec.verdict, DROP_vrf_no_fib);
+	assert_int_equal(rec.stage, STAGE_LOOKUP);
+	rec = explain(fib, 1600, 64, false); /* one of those that the rules look at */
+	assert_int_equal(rec.verdict, DROP_vrf_no_fib);
+
+	fib->vrf[3] = red;
+	rec = explain(fib, 100, 64, false);
+	assert_int_equal(rec.verdict, PUNT_unreach);
+	assert_int_equal(rec.cause, DROP_no_route);
+
+	assert_int_equal(poptrie_add(red->tries.pt4, net, 24, GROUP), 0);
+	assert_int_equal(poptrie_commit(red->tries.pt4), 0);
+	rec = explain(fib, 100, 64, false);
+	assert_int_equal(rec.verdict, WATCH_GO);
+	assert_int_equal(rec.group, GROUP);
+}
+
 int
 main(void)
 {
@@ -236,6 +265,8 @@ main(void)
 						fib_down),
 		cmocka_unit_test_setup_teardown(too_big_is_cut_or_answered, fib_up,
 						fib_down),
+		cmocka_unit_test_setup_teardown(
+			a_member_of_a_vrf_goes_by_its_fib_or_not_at_all, fib_up, fib_down),
 		cmocka_unit_test(filters_match_what_they_say),
 		cmocka_unit_test(a_full_ring_costs_records_and_counts_them),
 	};

@@ -31,7 +31,7 @@ struct pair {
 	unsigned int walks; /* over all nodes, begun by move_blocks() */
 };
 
-enum kind { FUSED4, WIDE4, IP6, N_KINDS };
+enum kind { FUSED4, WIDE4, FEW4, IP6, FEW6, N_KINDS };
 
 /* The bulk variant of the next table. */
 static enum pt_isa isa;
@@ -39,7 +39,9 @@ static enum pt_isa isa;
 static struct pair
 pair_new(const char *name, enum kind kind, uint32_t values, bool hooks)
 {
-	struct poptrie_conf conf = {.family = kind == IP6 ? POPTRIE_IP6 : POPTRIE_IP4};
+	bool ip6 = kind == IP6 || kind == FEW6;
+	struct poptrie_conf conf = {.family = ip6 ? POPTRIE_IP6 : POPTRIE_IP4,
+				    .small = kind == FEW4 || kind == FEW6};
 	struct pair p = {.r = rnd_seeded(name), .values = values};
 
 	if (hooks) {
@@ -48,7 +50,7 @@ pair_new(const char *name, enum kind kind, uint32_t values, bool hooks)
 	}
 	assert_int_equal(pt_create(&p.pt, &conf, kind == FUSED4 ? PT_FUSED : PT_WIDE, isa),
 			 0);
-	p.o = oracle_new(kind == IP6);
+	p.o = oracle_new(ip6);
 	p.bytes = p.o->bytes;
 	return p;
 }

@@ -148,7 +148,7 @@ ask(const struct house *h, uint32_t dst, uint32_t flow_hash)
 {
 	struct ipaddr a = ipaddr_from_v4(dst);
 
-	return fib_resolve(h->fib, 4, &a, flow_hash);
+	return fib_resolve(h->fib, 0, 4, &a, flow_hash);
 }
 
 static void

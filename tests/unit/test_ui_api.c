@@ -165,7 +165,7 @@ what_is_not_understood_gets_a_status_and_a_sentence(void **state)
 		{"GET /v1/routes?family=5" CLOSE, 400, "family is not 4, 6 or 0"},
 		{"GET /v1/routes?longest=maybe" CLOSE, 400, "longest is not true or false"},
 		{"GET /v1/routes?do=restart" CLOSE, 400,
-		 "unknown parameter 'do'; known are prefix longest family all_tables "},
+		 "unknown parameter 'do'; known are prefix longest family all_tables vrf "},
 		{"GET /v1/routes?prefix=10.0.0.0/33" CLOSE, 400,
 		 "'10.0.0.0/33' is not an address or prefix"},
 		{"GET /v1/trace?port=eth9" CLOSE, 404,

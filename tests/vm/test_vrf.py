@@ -1,15 +1,44 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An interface that is a member of a VRF: its packets are not routed by the table of all
-others. There is no FIB a VRF yet: what is for the host is served, nothing passes."""
+"""Interfaces in VRFs of the kernel: each VRF is a router of its own, with its FIB, addresses
+and neighbours, whatever the others have."""
+
+import contextlib
+import os
 
 import pytest
+from scapy.layers.inet import ICMP, IP
+from scapy.layers.inet6 import ICMPv6TimeExceeded, IPv6
 
 from lib import netns
+from lib.frr import Frr
 from lib.wait import eventually
 from router import Router, running
 from wire import token_of
 
-NET, HOST = "198.51.100.0/24", "198.51.100.9"
+TABLE = {"red": 100, "blue": 2000}  # the second does not fit rtm_table
+MEMBERS = {"red": ("lan", "wan"), "blue": ("alt", "ext")}
+# The same in both: what is before the router, behind it, and far behind that.
+BEFORE = {4: "10.0.1.{}", 6: "2001:db8:51::{}"}
+BEHIND = {4: "10.0.2.{}", 6: "2001:db8:52::{}"}
+PLEN = {4: 24, 6: 64}
+NET = {4: "198.51.100.0/24", 6: "2001:db8:a::/48"}
+HOST = {4: "198.51.100.9", 6: "2001:db8:a::9"}
+LEAKED, LEAKED_HOST = "203.0.113.0/24", "203.0.113.9"
+
+FRR_CONF = """\
+hostname r1
+fpm address 127.0.0.1
+vrf red
+ ip route 198.51.100.0/24 10.0.2.2
+ ipv6 route 2001:db8:a::/48 2001:db8:52::2
+ ip route 203.0.113.0/24 10.0.2.2 nexthop-vrf blue
+exit-vrf
+vrf blue
+ ip route 198.51.100.0/24 10.0.2.2
+ ipv6 route 2001:db8:a::/48 2001:db8:52::2
+exit-vrf
+"""
+DAEMONS = 'zebra_options="-A 127.0.0.1 -s 90000000 -M dplane_fpm_nl"\n'
 
 
 @pytest.fixture(scope="module")
@@ -22,41 +51,152 @@ def machine():
 @pytest.fixture
 def router(machine):
     """It, in its standard state: without VRFs."""
-    netns.command(["ip", "-n", machine.ctl, "link", "del", "red"], check=False)
-    eventually(lambda: vrf_of(machine, "lan0") is None, 5, 0.01, "in no VRF")
+    for vrf in TABLE:
+        netns.command(["ip", "-n", machine.ctl, "link", "del", vrf], check=False)
+    eventually(lambda: set(vrfs(machine).values()) == {None}, 5, 0.01, "in no VRF")
     machine.ready()
     return machine
 
 
-def vrf_of(router, name):
-    """The VRF of an interface as `show interfaces` has it."""
-    return {r["name"]: r["vrf"] for r in router.control.ask("interfaces")}[name]
+@pytest.fixture
+def two(router):
+    """It, with two ports in each of two VRFs, the addresses of which are the same."""
+    for vrf, names in MEMBERS.items():
+        add(router, vrf)
+        for name, net in zip(names, (BEFORE, BEHIND)):
+            wire = router.wires[name]
+            enslave(router, vrf, wire)
+            for family in (4, 6):
+                ours, peer = net[family].format(1), net[family].format(2)
+                router.ip(f"addr add {ours}/{PLEN[family]} dev {wire.tap} nodad")
+                router.neighbor(peer, wire)
+            eventually(
+                lambda v=vrf, n=net: row(router, v, n[6].format(1) + "/128"),
+                5,
+                0.01,
+                "addresses in the FIB",
+            )
+    return router
 
 
-def enslave(router):
-    """lan0 becomes a member of VRF red, with its address."""
-    lan = router.wires["lan"]
-    router.ip("link add red type vrf table 100", "link set red up", "link set lan0 master red")
-    eventually(lambda: vrf_of(router, "lan0") == "red", 5, 0.01, "in the VRF")
-    router.ip(f"addr replace {lan.ip6}/64 dev lan0 nodad")
+def vrfs(router):
+    """{interface: name of its VRF, or None}."""
+    rows = router.control.ask("interfaces")
+    return {r["name"]: r["vrf"] for r in rows if r["port"]}
 
 
-def test_a_member_of_a_vrf_passes_nothing_into_the_table_of_others(router, family):
+def row(router, vrf, prefix):
+    """The row of a prefix in a VRF's FIB, or None."""
+    with contextlib.suppress(LookupError):
+        rows = router.control.ask("routes", vrf=vrf, prefix=prefix, longest=False)
+        return rows[0] if rows else None
+    return None
+
+
+def add(router, vrf):
+    """A VRF of the kernel, for which the dataplane has a FIB."""
+    router.ip(f"link add {vrf} type vrf table {TABLE[vrf]}", f"link set {vrf} up")
+    fibs = lambda: {r["vrf"] for r in router.control.ask("fib")}  # noqa: E731
+    eventually(lambda: vrf in fibs(), 5, 0.01, f"{vrf} has a FIB")
+
+
+def enslave(router, vrf, wire):
+    """A port becomes a member; the kernel takes its IPv6 addresses away, and neighbours."""
+    router.ip(f"link set {wire.tap} master {vrf}")
+    eventually(lambda: vrfs(router)[wire.tap] == vrf, 5, 0.01, "in the VRF")
+    router.ip(f"addr replace {wire.ip6}/64 dev {wire.tap} nodad")
+
+
+def route(router, vrf, prefix, via, out):
+    """A route of a VRF's table as zebra sends it, and in force when this returns."""
+    router.zebra.add(prefix, router.zebra.hop(via, out), table=TABLE[vrf])
+    eventually(lambda: row(router, vrf, prefix), 5, 0.005, f"{prefix} in {vrf}")
+    assert row(router, vrf, prefix)["state"] == "forwarding"
+
+
+def goes(router, wire, out, dst, **words):
+    """A probe from the host before `wire` leaves by `out` to the peer there, nowhere else."""
+    family = 6 if ":" in dst else 4
+    probe = wire.probe(dst, src=BEFORE[family].format(2), **words)
+    left = router.forwarded(wire, probe, out)
+    assert (left.src, left.dst) == (out.port_mac, out.mac)
+    for other in router.wires.values():
+        assert other is out or other.got(token_of(probe)) == []
+
+
+def both(router):
+    """(VRF, the port before the router, the port behind it), of each VRF."""
+    return [(v, *(router.wires[n] for n in names)) for v, names in MEMBERS.items()]
+
+
+def test_the_same_prefix_leaves_by_the_vrf_that_it_came_in_by(two, family):
+    for vrf, _, out in both(two):
+        route(two, vrf, NET[family], BEHIND[family].format(2), out)
+
+    for _, wire, out in both(two):
+        goes(two, wire, out, HOST[family])
+
+    two.zebra.drop(NET[family], table=TABLE["red"])
+    eventually(lambda: not row(two, "red", NET[family]), 5, 0.01, "withdrawn")
+    lan = two.wires["lan"]
+    assert two.not_forwarded(lan, lan.probe(HOST[family])) == {"no_route": 1}
+    goes(two, two.wires["alt"], two.wires["ext"], HOST[family])
+
+
+def test_hosts_with_the_same_address_are_each_vrfs_own(two, family):
+    for _, wire, out in both(two):
+        goes(two, wire, out, BEHIND[family].format(2))
+
+
+def test_an_unknown_host_is_asked_for_in_the_vrf(two, family):
+    host = BEHIND[family].format(77)
+
+    for _, wire, out in both(two):
+        out.answer(host)
+        goes(two, wire, out, host)
+
+
+def test_an_icmp_error_goes_back_into_the_vrf(two, family):
+    for vrf, wire, out in both(two):
+        route(two, vrf, NET[family], BEHIND[family].format(2), out)
+        last = {"ttl": 1} if family == 4 else {"hlim": 1}
+        probe = wire.probe(HOST[family], src=BEFORE[family].format(2), **last)
+
+        error = wire.srp1(probe)
+
+        layer, kind = (IP, ICMP) if family == 4 else (IPv6, ICMPv6TimeExceeded)
+        assert error[layer].dst == BEFORE[family].format(2) and error.dst == wire.mac
+        # A port has one address of each family for all its errors: the first.
+        assert error[layer].src in (wire.ip4, wire.ip6, BEFORE[family].format(1))
+        assert kind in error and error[kind].type in (3, 11)
+
+
+def test_a_route_may_leave_by_a_port_of_another_vrf(two, family):
+    ext = two.wires["ext"]
+    route(two, "red", NET[family], BEHIND[family].format(2), ext)
+
+    goes(two, two.wires["lan"], ext, HOST[family])
+
+
+def test_what_is_in_no_vrf_goes_by_main_and_that_by_nothing_else(router, family):
+    """The main table leads to a port that is a member; nothing of it is in the VRF's FIB."""
     lan, wan = router.wires["lan"], router.wires["wan"]
     host, peer = (wan.peer4, lan.peer4) if family == 4 else (wan.peer6, lan.peer6)
     router.forwarded(lan, lan.probe(host), wan)
     router.forwarded(wan, wan.probe(peer), lan)
 
-    enslave(router)
+    add(router, "red")
+    enslave(router, "red", lan)
 
-    assert router.not_forwarded(lan, lan.probe(host)) == {"vrf_unsupported": 1}
+    assert router.not_forwarded(lan, lan.probe(host)) == {"no_route": 1}
     assert router.not_forwarded(wan, wan.probe(peer)) == {"no_route": 1}
 
 
-def test_who_leaves_the_vrf_forwards_again(router):
+def test_who_leaves_the_vrf_is_in_main_again(router):
     lan, wan = router.wires["lan"], router.wires["wan"]
-    enslave(router)
-    assert router.not_forwarded(lan, lan.probe(wan.peer4)) == {"vrf_unsupported": 1}
+    add(router, "red")
+    enslave(router, "red", lan)
+    assert router.not_forwarded(lan, lan.probe(wan.peer4)) == {"no_route": 1}
 
     router.ip("link set lan0 nomaster")
     router.ready()
@@ -65,29 +205,92 @@ def test_who_leaves_the_vrf_forwards_again(router):
     router.forwarded(wan, wan.probe(lan.peer4), lan)
 
 
-def test_a_vrf_that_goes_lets_its_members_go(router):
-    lan, wan = router.wires["lan"], router.wires["wan"]
-    enslave(router)
+def test_a_vrf_that_goes_under_load_lets_its_members_go_and_hurts_no_other(two):
+    for vrf, _, out in both(two):
+        route(two, vrf, NET[4], BEHIND[4].format(2), out)
+    ext = two.wires["ext"]
 
-    router.ip("link del red")
-    router.ready()
+    with two.stream(two.wires["alt"], HOST[4]) as blue:
+        with two.stream(two.wires["lan"], HOST[4]):
+            two.ip("link del red")
+            eventually(lambda: vrfs(two)["lan0"] is None, 5, 0.01, "in no VRF")
+            blue.stop()
+    assert blue.lost(ext) == []
+    assert row(two, "red", NET[4]) is None
+    # zebra's route is kept: it says when it goes.
+    rows = two.control.ask("routes", prefix=NET[4], longest=False, all_tables=True)
+    states = {(r["table"], r["vrf"], r["state"]) for r in rows}
+    assert states == {(100, None, "not-installed"), (2000, "blue", "forwarding")}
 
-    router.forwarded(lan, lan.probe(wan.peer4), wan)
+    two.ready()
+    lan, wan = two.wires["lan"], two.wires["wan"]
+    two.forwarded(lan, lan.probe(wan.peer4), wan)
 
 
 def test_the_host_is_served_in_the_vrf(router):
     """Its addresses are the host's, in the VRF as elsewhere: pings, and so BGP sessions."""
     lan = router.wires["lan"]
-    enslave(router)
+    add(router, "red")
+    enslave(router, "red", lan)
     probe = lan.probe(lan.ip4)
+    peer = "192.0.2.50"
 
     lan.send(probe)
 
     assert router.taps["lan"].expect_raw(token_of(probe)) == bytes(probe)
-    peer = "192.0.2.50"
     netns.ip_batch([f"addr add {peer}/26 dev lan"], router.far)
     try:
-        said = netns.run(router.far, ["ping", "-c", "2", "-W", "5", lan.ip4])
+        here = netns.run(router.far, ["ping", "-c", "2", "-W", "5", lan.ip4])
+        there = netns.run(router.ctl, ["ping", "-I", "red", "-c", "2", "-W", "5", peer])
     finally:
         netns.ip_batch([f"addr del {peer}/26 dev lan"], router.far)
-    assert " 2 received" in said, said
+    assert " 2 received" in here, here
+    assert " 2 received" in there, there
+
+
+def test_an_operator_sees_what_is_in_a_vrf(two):
+    route(two, "red", NET[4], BEHIND[4].format(2), two.wires["wan"])
+
+    listed = two.fpmctl("show", "routes", "vrf", "red").stdout
+    longest = two.fpmctl("show", "routes", HOST[4], "vrf", "red").stdout
+    fibs = two.fpmctl("show", "fib").stdout
+    missing = two.fpmctl("show", "routes", "vrf", "green")
+
+    assert f"{NET[4]}" in listed and "10.0.1.1/32" in listed and "(vrf red)" in listed
+    assert longest.splitlines()[-1].startswith(NET[4])
+    assert "red" in fibs and "blue" in fibs
+    assert missing.returncode != 0 and "no VRF of that name" in missing.stderr
+    assert two.control.ask("audit")[-1]["differences"] == 0
+
+
+def test_frr_with_two_vrfs(two):
+    """Real zebra: overlapping routes, a leaked one, a replay, which brings VRFs again."""
+    lan, wan, alt, ext = (two.wires[n] for n in ("lan", "wan", "alt", "ext"))
+    two.zebra.close()
+    source = f"{two.dir}/r1.conf"
+    os.makedirs(source)
+    texts = {"daemons": DAEMONS, "vtysh.conf": "hostname r1\n", "frr.conf": FRR_CONF}
+    for name, text in texts.items():
+        with open(f"{source}/{name}", "w", encoding="utf-8") as file:
+            file.write(text)
+    frr = Frr(two.ctl, source, f"{two.dir}/r1", two.dir)
+    with contextlib.ExitStack() as undo:
+        undo.callback(frr.stop, *frr.daemons)
+        frr.start()
+        for vrf, wire, out in both(two):
+            for family in (4, 6):
+                eventually(lambda v=vrf, f=family: row(two, v, NET[f]), 30, 0.1, "from zebra")
+                goes(two, wire, out, HOST[family])
+        eventually(lambda: row(two, "red", LEAKED), 10, 0.1, "leaked")
+        goes(two, lan, ext, LEAKED_HOST)
+        assert two.not_forwarded(alt, alt.probe(LEAKED_HOST)) == {"no_route": 1}
+
+        frr.configure("vrf red", f"no ip route {NET[4]} {BEHIND[4].format(2)}")
+        eventually(lambda: not row(two, "red", NET[4]), 10, 0.1, "withdrawn")
+        assert two.not_forwarded(lan, lan.probe(HOST[4])) == {"no_route": 1}
+        sweeps = two.fpm()["sweeps"]
+        two.control.request({"do": "replay"})
+        eventually(lambda: two.fpm()["sweeps"] > sweeps, 30, 0.1, "replayed and swept")
+        goes(two, lan, wan, HOST[6])
+        goes(two, alt, ext, HOST[4])
+        assert two.control.ask("audit")[-1]["differences"] == 0

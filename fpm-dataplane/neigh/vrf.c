@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * VRFs of the kernel: each table of one has a number, by which its members' packets find their
+ * FIB; rib, told of it, makes that FIB. Runs in neigh. Two VRFs may share a table, and then a
+ * number. A number is given out again as late as can be: a packet that waits for a neighbour
+ * still has it.
+ */
+#include <linux/rtnetlink.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "neigh/internal.h"
+
+static void
+tell(struct neigh *n, uint16_t number, const char *name, bool gone)
+{
+	struct msg_vrf *m = msg_new(MSG_VRF, sizeof(*m));
+
+	m->number = number;
+	m->table = n->vrf[number].table;
+	m->gone = gone;
+	snprintf(m->name, sizeof(m->name), "%s", name);
+	worker_send(n->conf.rib, &m->m);
+}
+
+/* FIB_VRF_NONE: none. */
+static uint16_t
+number_of(const struct neigh *n, uint32_t table)
+{
+	if (table == 0)
+		return 0;
+	for (uint16_t i = 1; i < n->vrf_end; i++)
+		if (n->vrf[i].refs > 0 && n->vrf[i].table == table)
+			return i;
+	return FIB_VRF_NONE;
+}
+
+uint16_t
+vrf_of(struct neigh *n, const struct link *l)
+{
+	const struct link *master = link_find(n, l->kernel.master);
+
+	/* Of whom nothing is known yet, or no more: maybe a VRF, and then not table main. */
+	if (l->kernel.master != 0 && (master == NULL || !master->known))
+		return FIB_VRF_NONE;
+	return number_of(n, link_table(n, l));
+}
+
+/* A number that nobody has, FIB_VRF_NONE when there is none. */
+static uint16_t
+number_new(struct neigh *n)
+{
+	for (uint16_t tried = 1; tried < FIB_VRF_NONE; tried++) {
+		uint16_t number = n->next_vrf % (FIB_VRF_NONE - 1) + 1;
+
+		n->next_vrf = number;
+		if (n->vrf[number].refs > 0)
+			continue;
+		if (number >= n->vrf_end)
+			n->vrf_end = number + 1;
+		return number;
+	}
+	return FIB_VRF_NONE;
+}
+
+static void
+hold(struct neigh *n, struct link *l, uint32_t table)
+{
+	l->vrf = number_of(n, table);
+	if (l->vrf != FIB_VRF_NONE) {
+		n->vrf[l->vrf].refs++;
+		return;
+	}
+	l->vrf = number_new(n);
+	if (l->vrf == FIB_VRF_NONE) {
+		log_warn("neigh: vrf beyond the most there can be name=%s most=%u",
+			 l->kernel.name, FIB_VRF_NONE - 1);
+		return;
+	}
+	n->vrf[l->vrf] = (struct vrf){.table = table, .refs = 1};
+	tell(n, l->vrf, l->kernel.name, false);
+}
+
+void
+vrf_release(struct neigh *n, uint16_t number)
+{
+	if (number != 0 && number != FIB_VRF_NONE && --n->vrf[number].refs == 0)
+		tell(n, number, "", true);
+}
+
+void
+vrf_follow(struct neigh *n, struct link *l)
+{
+	/* A VRF of table main is none: its members are where all others are. */
+	uint32_t table = l->kernel.vrf_table == RT_TABLE_MAIN ? 0 : l->kernel.vrf_table;
+	uint16_t had = l->vrf;
+
+	if (table != 0 && had != 0 && had != FIB_VRF_NONE && n->vrf[had].table == table) {
+		if (strcmp(l->name, l->kernel.name) != 0)
+			tell(n, had, l->kernel.name, false);
+		return;
+	}
+	l->vrf = 0;
+	if (table != 0)
+		hold(n, l, table);
+	vrf_release(n, had);
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * FIBs of VRFs: made when the kernel has one, filled with the routes of its table that are there
+ * already, published when all are in, unpublished when it goes. [rib]; it alone stores to
+ * fib->vrf.
+ *
+ * Routes are not by VRF but by table, and stay when a VRF goes: zebra says when they do. A trie
+ * begins small, for there may be thousands of VRFs with ten routes each; when it has
+ * outgrown that, a large one is filled and takes its place, once and for good.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rib/rib_impl.h"
+
+#define SMALL_MOST \
+	2048u /* routes of a small trie: to fill a large one takes milliseconds */
+
+static uint16_t
+number_of(const struct rib *rib, uint32_t table)
+{
+	uint32_t i = hidx_first(&rib->vrf_by_table, hash32(table));
+
+	while (i != 0 && rib->vrf[i]->fib->table != table)
+		i = hidx_next(&rib->vrf_by_table, i);
+	return (uint16_t)i;
+}
+
+struct vrf *
+vrf_find(const struct rib *rib, uint32_t table)
+{
+	return rib->n_vrf == 0 ? NULL : rib->vrf[number_of(rib, table)];
+}
+
+const struct fib_copy *
+rib_tries(const struct rib *rib, uint32_t table, unsigned int *n)
+{
+	const struct vrf *vrf;
+
+	if (table == RIB_TABLE_MAIN) {
+		*n = rib->fib->n_copies;
+		return rib->fib->copy;
+	}
+	vrf = vrf_find(rib, table);
+	*n = vrf != NULL;
+	return vrf == NULL ? NULL : &vrf->fib->tries;
+}
+
+static struct vrf_grave *
+grave_new(struct rib *rib)
+{
+	struct reclaim *p = rib_pending(rib);
+	struct vrf_grave *g = must(calloc(1, sizeof(*g)));
+
+	g->next = p->vrfs;
+	p->vrfs = g;
+	return g;
+}
+
+void
+vrf_bury(struct vrf_grave *graves)
+{
+	struct vrf_grave *next;
+
+	for (struct vrf_grave *g = graves; g != NULL; g = next) {
+		next = g->next;
+		poptrie_destroy(g->trie[0]);
+		poptrie_destroy(g->trie[1]);
+		free(g->fib);
+		free(g);
+	}
+}
+
+static void
+publish(struct rib *rib, const struct vrf *vrf)
+{
+	/* Release: who finds it sees its tries, and the words that they lead to. */
+	atomic_store_explicit(&rib->fib->vrf[vrf->number], vrf->fib, memory_order_release);
+}
+
+/* In place of what is there, which has come to its end but for its tries. */
+static void
+replace(struct rib *rib, struct vrf *vrf, struct fib_vrf *now)
+{
+	grave_new(rib)->fib = vrf->fib;
+	vrf->fib = now;
+	if (vrf->published)
+		publish(rib, vrf);
+}
+
+static struct fib_vrf *
+copy_of(const struct fib_vrf *fib)
+{
+	struct fib_vrf *copy = must(malloc(sizeof(*copy)));
+
+	*copy = *fib;
+	return copy;
+}
+
+static void
+rename_to(struct rib *rib, struct vrf *vrf, const char *name)
+{
+	struct fib_vrf *now = copy_of(vrf->fib);
+
+	memcpy(now->name, name, sizeof(now->name));
+	replace(rib, vrf, now);
+}
+
+static void
+begin(struct rib *rib, const struct msg_vrf *m)
+{
+	struct vrf *vrf = must(calloc(1, sizeof(*vrf)));
+
+	vrf->fib = fib_vrf_new(rib->fib, m->table, m->name);
+	if (vrf->fib == NULL) {
+		log_error("rib: no memory for the fib of a vrf name=%s table=%u", m->name,
+			  m->table);
+		free(vrf);
+		return;
+	}
+	vrf->number = m->number;
+	vrf->grow_at[0] = vrf->grow_at[1] = SMALL_MOST;
+	rib->vrf[m->number] = vrf;
+	rib->n_vrf++;
+	hidx_add(&rib->vrf_by_table, hash32(m->table), m->number);
+	log_info("rib: vrf has a fib name=%s table=%u", m->name, m->table);
+	if (rib->other.n == rib->n_beside)
+		return;
+	/* Routes of its table may have come before. */
+	if (!rib->resync || rib->resync_at > rib->main.high)
+		rib->resync_at = rib->main.high + 1;
+	rib->resync = true;
+	if (rib->conf.feedback)
+		rib->retell_at = 1;
+}
+
+static void
+end(struct rib *rib, struct vrf *vrf)
+{
+	struct vrf_grave *g = grave_new(rib);
+
+	atomic_store_explicit(&rib->fib->vrf[vrf->number], NULL, memory_order_release);
+	log_info("rib: vrf has no fib any more name=%s table=%u", vrf->fib->name,
+		 vrf->fib->table);
+	g->fib = vrf->fib;
+	g->trie[0] = vrf->fib->tries.pt4;
+	g->trie[1] = vrf->fib->tries.pt6;
+	hidx_del(&rib->vrf_by_table, vrf->number);
+	rib->vrf[vrf->number] = NULL;
+	rib->n_vrf--;
+	rib->n_vrf_published -= vrf->published;
+	free(vrf);
+}
+
+void
+rib_vrf_event(struct rib *rib, const struct msg_vrf *m)
+{
+	struct vrf *vrf = rib->vrf[m->number];
+
+	if (m->table == FPM_TABLE_NONE)
+		return; /* is taken, by what is no route */
+	if (m->gone && vrf != NULL)
+		end(rib, vrf);
+	else if (!m->gone && vrf == NULL)
+		begin(rib, m);
+	else if (!m->gone)
+		rename_to(rib, vrf, m->name);
+}
+
+void
+vrf_staged(struct rib *rib, struct vrf *vrf, uint8_t family)
+{
+	vrf->staged[family == 6] = true;
+	if (!vrf->listed)
+		vec32_push(&rib->vrf_staged, vrf->number);
+	vrf->listed = true;
+}
+
+/* All that is staged in the small trie, in a large one. */
+static int
+fill(struct poptrie *to, const struct poptrie *from)
+{
+	struct ipaddr addr = {0};
+	unsigned int len = 0;
+	bool first = true;
+	uint32_t value;
+	int rc = 0;
+
+	while (rc == 0 &&
+	       (value = poptrie_next(from, addr.octet, &len, first)) != POPTRIE_NONE) {
+		rc = poptrie_add(to, addr.octet, len, value);
+		first = false;
+	}
+	return rc < 0 ? rc : poptrie_commit(to);
+}
+
+/* Without memory for it the small one goes on: it is right with any number of routes. */
+static void
+grow(struct rib *rib, struct vrf *vrf, unsigned int v)
+{
+	struct poptrie *old = fib_trie(&vrf->fib->tries, v == 0 ? 4 : 6), *large;
+	struct fib_vrf *now;
+
+	if (fib_trie_large(rib->fib, v == 0 ? 4 : 6, &large) < 0) {
+		vrf->grow_at[v] *= 2;
+		return;
+	}
+	if (fill(large, old) < 0) {
+		/* What it replaced in the attempt comes back to it first. */
+		grave_new(rib)->trie[v] = large;
+		vrf->grow_at[v] *= 2;
+		return;
+	}
+	now = copy_of(vrf->fib);
+	if (v == 0)
+		now->tries.pt4 = large;
+	else
+		now->tries.pt6 = large;
+	replace(rib, vrf, now);
+	grave_new(rib)->trie[v] = old;
+	vrf->large[v] = true;
+}
+
+/* One trie. Returns 0 or -ENOMEM. */
+static int
+trie_commit(struct rib *rib, struct vrf *vrf, unsigned int v)
+{
+	struct poptrie_stats st;
+
+	poptrie_stats(fib_trie(&vrf->fib->tries, v == 0 ? 4 : 6), &st);
+	if (!vrf->large[v] && st.routes > vrf->grow_at[v])
+		grow(rib, vrf, v);
+	return poptrie_commit(fib_trie(&vrf->fib->tries, v == 0 ? 4 : 6));
+}
+
+int
+vrfs_commit(struct rib *rib)
+{
+	uint32_t kept = 0;
+	int all = 0;
+
+	for (uint32_t i = 0; i < rib->vrf_staged.n; i++) {
+		struct vrf *vrf = rib->vrf[rib->vrf_staged.v[i]];
+
+		if (vrf == NULL || !vrf->listed)
+			continue; /* went meanwhile, and maybe another came */
+		for (unsigned int v = 0; v < 2; v++) {
+			int rc = vrf->staged[v] ? trie_commit(rib, vrf, v) : 0;
+
+			vrf->staged[v] = rc < 0;
+			if (rc < 0)
+				all = rc;
+		}
+		vrf->listed = vrf->staged[0] || vrf->staged[1];
+		if (vrf->listed)
+			rib->vrf_staged.v[kept++] = vrf->number;
+	}
+	rib->vrf_staged.n = kept;
+	return all;
+}
+
+void
+vrfs_publish(struct rib *rib)
+{
+	uint32_t left = rib->n_vrf;
+
+	if (rib->n_vrf == rib->n_vrf_published)
+		return;
+	for (uint32_t i = 1; left > 0 && i < FIB_VRF_NONE; i++) {
+		struct vrf *vrf = rib->vrf[i];
+
+		left -= vrf != NULL;
+		if (vrf == NULL || vrf->published)
+			continue;
+		vrf->published = true;
+		rib->n_vrf_published++;
+		publish(rib, vrf);
+	}
+}
+
+void
+vrfs_free(struct rib *rib)
+{
+	for (uint32_t i = 1; i < FIB_VRF_NONE; i++) {
+		struct vrf *vrf = rib->vrf[i];
+
+		if (vrf == NULL)
+			continue;
+		atomic_store_explicit(&rib->fib->vrf[i], NULL, memory_order_relaxed);
+		fib_vrf_free(vrf->fib);
+		free(vrf);
+	}
+	vec32_free(&rib->vrf_staged);
+	hidx_free(&rib->vrf_by_table);
+}
