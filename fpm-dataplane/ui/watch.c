@@ -261,11 +261,15 @@ watch_parse(const char *ask, const json_t *value, struct request *req, char *why
 		if (rc < 0)
 			return rc;
 	}
-	if (req->want.ask != WATCH_ASK_EXPLAIN)
-		choose_points(&p);
-	else if (req->port[0] == '\0')
-		return bad(&p, "explain needs a port");
-	else if (req->want.frame_bytes < req->want.n_frame)
-		req->want.frame_bytes = req->want.n_frame;
-	return 0;
+	if (req->want.ask == WATCH_ASK_EXPLAIN) {
+		if (req->port[0] == '\0')
+			return bad(&p, "explain needs a port");
+		if (req->want.frame_bytes < req->want.n_frame)
+			req->want.frame_bytes = req->want.n_frame;
+		return 0;
+	}
+	choose_points(&p);
+	return req->want.filter.points != 0
+		       ? 0
+		       : bad(&p, "what is sent has no reason; points rx and drop have");
 }

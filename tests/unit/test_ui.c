@@ -222,6 +222,8 @@ what_is_not_understood_gets_a_sentence(void **state)
 		{"{\"trace\": {\"port\": \"eth9\"}}",
 		 "no such port, nor VLAN: `fpmctl show interfaces` lists them"},
 		{"{\"capture\": {\"points\": [\"up\"]}}", "points are rx, tx and drop"},
+		{"{\"capture\": {\"points\": [\"tx\"], \"reason\": \"ttl\"}}",
+		 "what is sent has no reason; points rx and drop have"},
 		{"{\"explain\": {}}", "explain needs a port"},
 		{"{\"explain\": {\"port\": \"wan0\", \"frame\": \"0g\"}}",
 		 "frame is not an even number of hexadecimal digits"},
