@@ -15,6 +15,8 @@
 #define VLAN_AT       12u     /* octets of a frame before its first tag: the MACs */
 #define VLAN_PRIORITY 0xf000u /* of a TCI: PCP and DEI */
 
+#define VLAN_STRIPPED (RTE_MBUF_F_RX_VLAN_STRIPPED | RTE_MBUF_F_RX_QINQ_STRIPPED)
+
 /* Tags that were taken off. */
 static inline unsigned int
 vlan_stripped(const struct rte_mbuf *m)
@@ -103,7 +105,16 @@ vlan_restore(struct rte_mbuf *m, const struct fib_iface *in)
 		put_be16(eth + VLAN_AT + k * VLAN_BYTES + 2,
 			 k == 0 ? vlan_outer_tci(m, n) : m->vlan_tci);
 	}
-	m->ol_flags &= ~(RTE_MBUF_F_RX_VLAN_STRIPPED | RTE_MBUF_F_RX_QINQ_STRIPPED);
+	m->ol_flags &= ~VLAN_STRIPPED;
+}
+
+/* A packet made of another came with the tags of that one. */
+static inline void
+vlan_inherit(struct rte_mbuf *m, const struct rte_mbuf *of)
+{
+	m->ol_flags |= of->ol_flags & VLAN_STRIPPED;
+	m->vlan_tci = of->vlan_tci;
+	m->vlan_tci_outer = of->vlan_tci_outer;
 }
 
 /*

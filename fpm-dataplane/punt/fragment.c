@@ -7,6 +7,7 @@
 #include <rte_ip_frag.h>
 
 #include "base/inet.h"
+#include "port/vlan.h"
 #include "punt/internal.h"
 
 /* 1500 octets under 60 of header and an MTU of 68 are 180. */
@@ -41,7 +42,6 @@ fragment_and_send(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
 		punt_drop(p, m, n == -ENOMEM ? DROP_no_mbuf : DROP_mtu);
 		return;
 	}
-	rte_pktmbuf_free(m);
 	for (int i = 0; i < n; i++) {
 		uint8_t *eth = (uint8_t *)rte_pktmbuf_prepend(piece[i], L2_LEN);
 
@@ -49,6 +49,8 @@ fragment_and_send(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
 		put_be16(ip + 10, 0); /* the library leaves the checksum to offload */
 		put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, (ip[0] & 15u) * 4, 0)));
 		*packet_meta(piece[i]) = meta;
+		vlan_inherit(piece[i], m);
 		punt_forward(p, piece[i], 4, false, true);
 	}
+	rte_pktmbuf_free(m);
 }

@@ -260,6 +260,18 @@ def test_an_mtu_of_its_own(router, lan, wan):
 
 
 @pytest.mark.usefixtures("vlan")
+def test_pieces_have_the_priority_of_their_packet(router, wan):
+    add(router, "wan0.200", vid=200, addresses=("192.0.2.193/28",))
+    router.ip("link set wan0.100 mtu 1400")
+    eventually(lambda: vlans(router)["wan0.100"]["mtu"] == 1400, 5, 0.01)
+
+    whole = wan.probe(HOST, src="192.0.2.194", size=1500)
+    piece = through(wan, tagged(whole, (C, 200, 5)), wan, (C, 100, 5))
+
+    assert piece[IP].len < 1500
+
+
+@pytest.mark.usefixtures("vlan")
 def test_full_length(router, lan, wan):
     """1500 octets of IP and a tag are no longer than Ethernet's frames may be."""
     out = through(lan, lan.probe(HOST, size=1500), wan, (C, 100))
