@@ -144,6 +144,8 @@ struct neigh {
 	struct link *link[LINK_CHAINS];
 	struct vrf vrf[FIB_VRF_NONE]; /* by number, from 1 */
 	uint16_t vrf_end, next_vrf; /* none has this number or a higher one; to try first */
+	uint16_t n_vrfs;            /* numbers that somebody has */
+	bool vrf_left_out;          /* some VRF found none */
 	bool forward6_all;          /* net.ipv6.conf.all.forwarding */
 
 	struct nb **nb_chain;

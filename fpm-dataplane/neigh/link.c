@@ -443,6 +443,20 @@ members_changed(struct neigh *n, unsigned int ifindex)
 				link_changed(n, l);
 }
 
+/* One may be free again: VRFs that found no number try anew, and their members with them. */
+static void
+retry_vrfs(struct neigh *n)
+{
+	n->vrf_left_out = false;
+	for (unsigned int i = 0; i < LINK_CHAINS; i++)
+		for (struct link *l = n->link[i]; l != NULL; l = l->next) {
+			if (l->vrf != FIB_VRF_NONE)
+				continue;
+			vrf_follow(n, l);
+			members_changed(n, l->ifindex);
+		}
+}
+
 void
 link_event(void *ctx, const struct kmon_link *kl, bool gone)
 {
@@ -467,4 +481,6 @@ link_event(void *ctx, const struct kmon_link *kl, bool gone)
 		members_changed(n, kl->ifindex);
 	if (gone)
 		vrf_release(n, vrf);
+	if (gone && vrf != 0 && n->vrf_left_out)
+		retry_vrfs(n);
 }

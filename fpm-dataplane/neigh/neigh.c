@@ -344,6 +344,7 @@ neigh_setup(struct worker *w, const struct neigh_conf *conf)
 	table_begin(TABLE_hosts, FIB_ADJ_MAX - FIB_ADJ_HOSTS);
 	table_begin(TABLE_neighbours, NB_KERNEL_MAX);
 	table_begin(TABLE_vlans, IFIDX_MAX - PORT_MAX);
+	table_begin(TABLE_vrfs, FIB_VRF_NONE - 1);
 	table_begin(TABLE_asked, GLEAN_MAX);
 	CDS_INIT_LIST_HEAD(&n->retry);
 	CDS_INIT_LIST_HEAD(&n->wish);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "base/table.h"
 #include "neigh/internal.h"
 
 static void
@@ -74,10 +74,11 @@ hold(struct neigh *n, struct link *l, uint32_t table)
 	}
 	l->vrf = number_new(n);
 	if (l->vrf == FIB_VRF_NONE) {
-		log_warn("neigh: vrf beyond the most there can be name=%s most=%u",
-			 l->kernel.name, FIB_VRF_NONE - 1);
+		table_refuse(TABLE_vrfs);
+		n->vrf_left_out = true;
 		return;
 	}
+	table_used(TABLE_vrfs, ++n->n_vrfs);
 	n->vrf[l->vrf] = (struct vrf){.table = table, .refs = 1};
 	tell(n, l->vrf, l->kernel.name, false);
 }
@@ -85,8 +86,10 @@ hold(struct neigh *n, struct link *l, uint32_t table)
 void
 vrf_release(struct neigh *n, uint16_t number)
 {
-	if (number != 0 && number != FIB_VRF_NONE && --n->vrf[number].refs == 0)
-		tell(n, number, "", true);
+	if (number == 0 || number == FIB_VRF_NONE || --n->vrf[number].refs > 0)
+		return;
+	table_used(TABLE_vrfs, --n->n_vrfs);
+	tell(n, number, "", true);
 }
 
 void

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * VLANs as the kernel tells of them, and as it does when some of its events were missed: here
+ * VLANs and VRFs as the kernel tells of them, and as it does when some of its events were missed: here
  * the kernel is a table in the test, for the machine's own may have no VLANs, and no event is
  * lost when a test would like it. All in one thread, grace periods by hand.
  *
@@ -418,6 +418,115 @@ vlans_without_a_number_are_counted_and_come_when_others_go(void **state)
 
 #define vlan_test(f) cmocka_unit_test_setup_teardown(f, up, down)
 
+static struct kmon_link
+vrf_link(uint32_t ifindex, uint32_t table)
+{
+	char name[16];
+	struct kmon_link l;
+
+	snprintf(name, sizeof(name), "vrf%u", ifindex);
+	l = link_of(ifindex, name);
+	l.vrf_table = table;
+	return l;
+}
+
+/* The port's TAP is a member of it. */
+static void
+enslave(uint32_t master)
+{
+	struct kmon_link l = link_of(TAP, "wan0");
+
+	l.master = master;
+	tell(&l, false);
+}
+
+static uint16_t
+vrf_of_port(void)
+{
+	return fib_vrf_of(fib, PORT);
+}
+
+static void
+a_member_is_never_in_main_while_its_master_is_not_known(void **state)
+{
+	enslave(50);
+	assert_int_equal(vrf_of_port(), FIB_VRF_NONE);
+	add(vrf_link(50, 100));
+	assert_int_equal(vrf_of_port(), 1);
+	del(vrf_link(50, 100));
+	assert_int_equal(vrf_of_port(), FIB_VRF_NONE);
+	enslave(0);
+	assert_int_equal(vrf_of_port(), 0);
+	/* A bridge is none; nor is a VRF of table main. */
+	enslave(51);
+	assert_int_equal(vrf_of_port(), FIB_VRF_NONE);
+	add(link_of(51, "br0"));
+	assert_int_equal(vrf_of_port(), 0);
+	add(vrf_link(52, 254));
+	enslave(52);
+	assert_int_equal(vrf_of_port(), 0);
+	round_over();
+}
+
+/* The last word to rib about a VRF: 0 when it is that it went. */
+static uint32_t
+table_said(void)
+{
+	uint32_t table = UINT32_MAX;
+	struct msg *m;
+
+	while ((m = worker_take(&rib)) != NULL) {
+		const struct msg_vrf *v = (const struct msg_vrf *)m;
+
+		if (m->type == MSG_VRF)
+			table = v->gone ? 0 : v->table;
+		msg_free(m);
+	}
+	return table;
+}
+
+static void
+vrfs_of_one_table_share_a_number_until_the_last_goes(void **state)
+{
+	add(vrf_link(50, 100));
+	assert_int_equal(table_said(), 100);
+	add(vrf_link(51, 100));
+	add(vrf_link(52, 200));
+	assert_int_equal(table_said(), 200);
+	enslave(51);
+	assert_int_equal(vrf_of_port(), 1);
+	del(vrf_link(50, 100));
+	assert_int_equal(table_said(), UINT32_MAX);
+	assert_int_equal(vrf_of_port(), 1);
+	enslave(52);
+	assert_int_equal(vrf_of_port(), 2);
+	del(vrf_link(51, 100));
+	assert_int_equal(table_said(), 0);
+	/* As late as can be. */
+	add(vrf_link(53, 300));
+	enslave(53);
+	assert_int_equal(vrf_of_port(), 3);
+	round_over();
+}
+
+static void
+vrfs_beyond_the_numbers_have_one_when_another_goes(void **state)
+{
+	const uint32_t first = 1000, last = first + FIB_VRF_NONE - 1;
+
+	for (uint32_t i = first; i < last; i++)
+		add(vrf_link(i, i));
+	assert_int_equal(table_state(TABLE_vrfs).used, FIB_VRF_NONE - 1);
+	add(vrf_link(last, last));
+	assert_int_equal(table_state(TABLE_vrfs).refused, 1);
+	enslave(last);
+	assert_int_equal(vrf_of_port(), FIB_VRF_NONE);
+	del(vrf_link(first + 7, first + 7));
+	assert_int_equal(vrf_of_port(), 8);
+	assert_int_equal(table_state(TABLE_vrfs).used, FIB_VRF_NONE - 1);
+	round_over();
+}
+
 int
 main(void)
 {
@@ -428,8 +537,11 @@ main(void)
 		vlan_test(a_mac_that_was_the_ports_is_still_accepted_for_a_vlan),
 		vlan_test(a_vlan_that_goes_by_its_ports_mac_needs_no_other),
 		vlan_test(vlans_without_a_number_are_counted_and_come_when_others_go),
+		vlan_test(a_member_is_never_in_main_while_its_master_is_not_known),
+		vlan_test(vrfs_of_one_table_share_a_number_until_the_last_goes),
+		vlan_test(vrfs_beyond_the_numbers_have_one_when_another_goes),
 	};
 
 	urcu_qsbr_register_thread();
-	return cmocka_run_group_tests_name("neigh: VLANs", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("neigh: VLANs and VRFs", tests, NULL, NULL);
 }
