@@ -9,8 +9,9 @@
 #include "config_check.h"
 
 /*
- * May this process run there? As it was at the first question: control threads are kept off
- * the forwarding CPUs later, and a file that is read again then means the same.
+ * May this process run there? As it was when the first file was checked, whatever it named:
+ * control threads are kept off the forwarding CPUs later, and a file that is read again then
+ * means the same.
  */
 static bool
 cpu_allowed(unsigned int cpu)
@@ -96,11 +97,18 @@ cfg_take_port_cores(struct cfg *c, const struct cfg_key *key, const struct cfg_a
 void
 cfg_check_port_cores(struct cfg *c, const struct config *conf)
 {
+	(void)cpu_allowed(0); /* also when no file names one */
 	for (unsigned int i = 0; i < conf->n_port; i++) {
 		const struct config_port *port = &conf->port[i];
 		char path[CFG_PATH_MAX];
 
 		snprintf(path, sizeof(path), "ports[%u].cores", i);
+		if (port->n_core != 0 && conf->n_core == 0) {
+			cfg_error_at(c, port->cores_pos, path,
+				     "names CPUs, but `cores:` is auto: one forwards, and "
+				     "serves all; expected auto, or a list there");
+			continue;
+		}
 		if (port->n_core != 0 && port->n_rxq != 0 && port->n_core != port->n_rxq)
 			cfg_error_at(c, port->cores_pos, path,
 				     "has %u CPUs for %u queues; expected one a queue",

@@ -122,6 +122,20 @@ def test_queues_move_to_other_cores_and_no_packet_is_lost(two):
         assert numbers == sorted(numbers), f"flow {flow} out of order"
 
 
+def test_who_names_no_cpus_is_told_so_of_a_ports(own_dut):
+    """`cores: auto`: no port can choose, for one CPU forwards; none is said not to exist that
+    only control threads are kept off."""
+    router = own_dut()
+    router.start()
+
+    for cpu in os.sched_getaffinity(0):
+        refused = router.fpmctl("port", "set", "lan0", "cores", str(cpu))
+        assert refused.returncode == 2 and "`cores:` is auto" in refused.stderr
+    router.edit_config("log-level:", f"cores: [{max(os.sched_getaffinity(0))}]\nlog-level:")
+    refused = router.fpmctl("config", "reload")
+    assert refused.returncode == 2 and "a restart of the daemon" in refused.stdout
+
+
 def flows_of(stream, wire):
     """Numbers of a stream's packets by flow, as they came."""
     flows = {}
