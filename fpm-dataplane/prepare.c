@@ -3,7 +3,7 @@
  * `fpm-dataplane --prepare`, which the unit runs before each start, unbounded: hugepages are
  * reserved, NICs given to vfio-pci. [main] of a process of its own, which ends after it. It
  * must never take a NIC that the machine itself uses: whoever works by that could not come
- * back.
+ * back. Nor anything that is no NIC.
  */
 #include "prepare.h"
 
@@ -35,7 +35,7 @@ number_of(const char *path)
 	FILE *f = fopen(path, "re");
 	long n = -1;
 
-	if (f != NULL && fscanf(f, "%ld", &n) != 1)
+	if (f != NULL && fscanf(f, "%li", &n) != 1)
 		n = -1;
 	if (f != NULL)
 		fclose(f);
@@ -196,6 +196,16 @@ used_as(const char *address, char buf[TEXT_SIZE])
 	return buf;
 }
 
+/* Who mistypes an address may name the disk's. PCI Code and ID Assignment: 02, network. */
+static bool
+is_nic(const char *address)
+{
+	char path[PATH_SIZE];
+
+	snprintf(path, sizeof(path), PCI "devices/%s/class", address);
+	return number_of(path) >> 16 == 2;
+}
+
 /* Drivers of DPDK that work beside the kernel's, and other ways past it. */
 static bool
 serves_dpdk(const char *driver)
@@ -219,6 +229,11 @@ give_to_vfio(const char *address)
 	driver = link_name(path, was);
 	if (serves_dpdk(driver))
 		return 0;
+	if (!is_nic(address)) {
+		log_error("prepare: device left alone address=%s driver=%s: it is no NIC",
+			  address, driver[0] != '\0' ? driver : "none");
+		return 1;
+	}
 	if (is_elsewhere(address)) {
 		log_error("prepare: device left alone address=%s: its interface is in "
 			  "another network namespace, where somebody may use it; bring it "

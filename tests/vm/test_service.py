@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 
 import pytest
 
@@ -350,6 +351,25 @@ def test_a_nic_in_another_namespace_is_left_alone(router, port0):
         assert state("ActiveState") != "active"
     finally:
         netns.delete("elsewhere")
+
+
+def test_a_device_that_is_no_nic_is_left_alone(router, tmp_path):
+    """A wrong address may be the disk's."""
+    disk = "0000:00:1f.2"  # SATA, in QEMU's q35
+    with open(CONFIG, encoding="utf-8") as file:
+        text = file.read().replace(links.pci(0), disk)
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(text, encoding="utf-8")
+
+    done = subprocess.run(
+        [NAME, "--prepare", "-c", wrong],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 1
+    assert re.search(rf"device left alone address={disk} .*it is no NIC", done.stderr)
+    with open(f"/sys/bus/pci/devices/{disk}/driver_override", encoding="ascii") as file:
+        assert "vfio" not in file.read()
 
 
 def test_a_stop_is_clean_and_lets_go_of_all(router):
