@@ -113,6 +113,14 @@ linklocal_of(const struct link *l, struct fib_iface *fi)
 	}
 }
 
+/* Has it what is still lacking? Of thousands of VLANs most have not: they are passed quickly. */
+static bool
+could_lend(const struct iface *ifc, const struct ranks *best)
+{
+	return ifc->present &&
+	       ((best->v4 < RANK_GLOBAL && ifc->lends4) || (best->v6 == 0 && ifc->lends6));
+}
+
 /*
  * Whose address an ICMP error about a packet from this interface bears: its own; an
  * unnumbered one borrows, of the loopback interface first (RFC 1812, 2.2.7: the router-id),
@@ -136,6 +144,8 @@ choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 	linklocal_of(l, fi);
 	sources_of(l, fi, &best);
 	ifc->borrows = best.v4 < RANK_GLOBAL || best.v6 == 0;
+	ifc->lends4 = best.v4 != 0;
+	ifc->lends6 = best.v6 != 0;
 	fi->unnumbered4 = best.v4 < RANK_GLOBAL;
 	/* What is not missing is not replaced. */
 	if (best.v6 != 0)
@@ -146,7 +156,7 @@ choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 	     i++) {
 		const struct iface *other = &n->iface[i];
 
-		l = other->present ? link_find(n, other->tap.ifindex) : NULL;
+		l = could_lend(other, &best) ? link_find(n, other->tap.ifindex) : NULL;
 		if (l != NULL && link_table(n, l) == table)
 			sources_of(l, fi, &best);
 	}

@@ -77,6 +77,7 @@ struct iface {
 	bool can_ask; /* (*) up, and the kernel's own view is too */
 	bool forward4, forward6;    /* (*) the sysctls */
 	bool borrows;               /* (*) lacks an address of its own for ICMP errors */
+	bool lends4, lends6;        /* (*) has one, which others may borrow */
 	unsigned int behind;        /* ifindex of kernel_if in our namespace; 0: not seen */
 	bool behind_lost;           /* it was deleted; AF_PACKET sockets do not move */
 	uint8_t dev_mac[6];         /* what the device was given last */
