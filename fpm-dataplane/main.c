@@ -285,7 +285,17 @@ workers_setup(const struct config *conf)
 	return rc;
 }
 
-/* The kernel's state first, then the packets, then the world. */
+/* What neigh has heard of the kernel is in the FIB. */
+static void
+kernel_learnt(void)
+{
+	struct worker *const settling[] = {&dp.worker[W_RIB], &dp.worker[W_NEIGH]};
+
+	worker_settle(settling, 2);
+}
+
+/* The kernel's state into the FIB first, then the world, then the packets: those that come by
+ * a checkpoint's routes alone, without the connected ones, would go astray. */
 static int
 start(const struct config *conf)
 {
@@ -304,6 +314,8 @@ start(const struct config *conf)
 			return rc;
 		if (order[i] == W_PUNT)
 			plan_spare(w->thread);
+		if (order[i] == W_NEIGH)
+			kernel_learnt();
 	}
 	lcore = 1;
 	for (unsigned int i = 0; i < conf->n_core; i++, lcore++)
@@ -394,7 +406,6 @@ discard(void)
 static int
 prepare(void)
 {
-	struct worker *const settling[] = {&dp.worker[W_RIB], &dp.worker[W_NEIGH]};
 	const struct timespec pause = {.tv_nsec = 1000000};
 	int rc = worker_launch(&dp.worker[W_RIB]);
 
@@ -408,7 +419,7 @@ prepare(void)
 	if (rc == 0)
 		rc = worker_start(&dp.worker[W_NEIGH]);
 	if (rc == 0)
-		worker_settle(settling, 2);
+		kernel_learnt();
 	return rc;
 }
 

@@ -180,6 +180,7 @@ checkpoint_begin(struct rib *rib, int old_fd)
 	uint64_t max_age_ms = rib->conf.checkpoint_max_age_s * 1000ull;
 	uint64_t begin_ms = boottime_ms();
 	const char *why = "turned off";
+	uint64_t alive_ms; /* a predecessor writes it until it has ended */
 	struct ckpt *old = NULL;
 
 	if (max_age_ms > 0 && rib->conf.checkpoint) {
@@ -202,12 +203,13 @@ checkpoint_begin(struct rib *rib, int old_fd)
 		return;
 	}
 	restore(rib, old);
+	alive_ms = old->head->alive_ms;
 	log_info(
 		"rib: checkpoint restored routes=%llu lost=%llu bad_records=%u age_ms=%llu "
 		"took_ms=%llu",
 		(unsigned long long)rib->count.restored,
 		(unsigned long long)rib->count.restore_lost, old->n_bad,
-		(unsigned long long)(begin_ms - old->head->alive_ms),
+		(unsigned long long)(boottime_ms() - alive_ms),
 		(unsigned long long)(boottime_ms() - begin_ms));
 	ckpt_free(old);
 }

@@ -21,8 +21,9 @@ from lab.lab import Lab
 from lib import fpm_speaker as fpm
 from lib import netns, procs
 from lib.dataplane import ROOT
+from lib.freeze import frozen
 from lib.linkwatch import LinkWatch
-from lib.wait import eventually
+from lib.wait import Timeout, eventually
 from wire import token
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -159,6 +160,35 @@ def test_transit_is_back_before_zebra_is(kept):
     dut.zebra.route(NET, wan.peer4, wan)
     eventually(lambda: dut.fpm()["phase"] == "in-step" and dut.fpm()["zebra4"] == 1, 20)
     dut.forwarded(lan, lan.probe(HOST), wan)
+
+
+def test_no_packet_goes_astray_before_the_kernel_is_learnt(kept):
+    """A checkpoint's default route takes nothing that a connected subnet is there for: nothing
+    is forwarded before rib, which has no time here, has what the kernel says."""
+    dut = kept
+    lan, wan, alt = (dut.wires[n] for n in ("lan", "wan", "alt"))
+    dut.zebra.connect()
+    dut.route("0.0.0.0/0", via=alt.peer4, wire=alt)
+    dut.forwarded(lan, lan.probe(HOST), alt)
+    eventually(lambda: dut.fpm()["checkpoint"]["routes"] == 1, 5)
+
+    def said(words):
+        return words in dut.daemon.log(1000).rpartition("supervise: started")[2]
+
+    with dut.stream(lan, wan.peer4) as stream:
+        was = dut.daemon.crash()
+        dut.control.close()
+        eventually(lambda: said("checkpoint restored") and said("port: up"), 10, 0.001)
+        now = int(dut.daemon.log(1000).rpartition("supervise: started pid=")[2].split()[0])
+        with frozen(now, "fdp-rib"):
+            eventually(lambda: said("carrier up"), 5, 0.001)
+            with pytest.raises(Timeout):
+                eventually(lambda: said("main: forwarding"), 0.5)
+        come_back(dut, was)
+        sent = stream.sent
+        eventually(lambda: max(stream.arrived(wan)) > sent, 5)
+
+    assert stream.arrived(alt) == {}
 
 
 def test_a_checkpoint_that_is_turned_off_is_not_there(own_dut):
