@@ -279,12 +279,16 @@ on_failed(struct neigh *n, struct nb *nb)
 static void
 on_gone(struct neigh *n, struct nb *nb)
 {
+	bool waited_for = nb_is_waited_for(nb);
+
 	/* Deleted by hand it fails first; deleted while in use it was the GC. */
 	nb->grace = (nb_is_watched(nb) || host_in_use(n, nb)) && nb_usable(n, nb);
 	nb->known = nb->has_mac = false;
 	nb->nud = NUD_NONE;
-	glean_answer(n, nb, false);
 	nb_apply(n, nb);
+	/* Who waits has begun to when it had failed, and the question may have gone with it. */
+	if (waited_for)
+		nb_ask(n, nb);
 }
 
 static bool

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * VLANs and VRFs as the kernel tells of them, and as it does when some of its events were missed: here
- * the kernel is a table in the test, for the machine's own may have no VLANs, and no event is
- * lost when a test would like it. All in one thread, grace periods by hand.
+ * VLANs, VRFs and neighbours as the kernel tells of them, also when events were missed or are
+ * late: here the kernel is a table in the test, for the machine's own may have no VLANs, and
+ * loses no event when a test would like it. All in one thread, grace periods by hand.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/grace.c
@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <linux/neighbour.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,9 +116,12 @@ kmon_tell_neighbours(struct kmon *km)
 {
 }
 
+static unsigned int n_resolves;
+
 int
 kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
 {
+	n_resolves++;
 	return 0;
 }
 
@@ -259,7 +263,7 @@ up(void **state)
 	memset(&kernel, 0, sizeof(kernel));
 	kernel.row[kernel.n++].link = link_of(TAP, "wan0");
 	kernel.row[kernel.n++].link = link_of(OTHER, "eth0");
-	n_added_macs = 0;
+	n_added_macs = n_resolves = 0;
 	if (fib_create(&fib, &(struct fib_conf){.n_nodes = 0}) < 0)
 		return -1;
 	conf.fib = fib;
@@ -527,6 +531,52 @@ vrfs_beyond_the_numbers_have_one_when_another_goes(void **state)
 	round_over();
 }
 
+/* Whether packets that wait for a neighbour were told to go on: 1, 0; -1: nothing yet. */
+static int
+answer(void)
+{
+	struct msg *m;
+	int resolved = -1;
+
+	for (; (m = worker_take(&punt)) != NULL; msg_free(m))
+		if (m->type == MSG_NEIGH)
+			resolved = caa_container_of(m, struct msg_neigh, m)->resolved;
+	return resolved;
+}
+
+/* The kernel's word on a neighbour. */
+static void
+hear(uint16_t nud, bool gone)
+{
+	struct kmon_neigh kn = {.ifindex = TAP, .family = 4, .addr = {192, 0, 2, 9}};
+
+	kn.nud = nud;
+	kn.has_mac = nud == NUD_REACHABLE;
+	memcpy(kn.mac, mac_b, sizeof(mac_b));
+	kernel.ops.neigh(kernel.ctx, &kn, gone);
+}
+
+static void
+packets_that_wait_outlive_what_the_kernel_says_of_the_entry_before(void **state)
+{
+	struct msg_neigh *m = msg_new(MSG_GLEAN, sizeof(*m));
+
+	hear(NUD_REACHABLE, false);
+	/* ip neigh flush: it fails, and is gone. A packet comes between the two. */
+	hear(NUD_FAILED, false);
+	m->ifidx = PORT;
+	m->family = 4;
+	m->addr = (struct ipaddr){{192, 0, 2, 9}};
+	neigh.on_msg(&neigh, &m->m);
+	neigh.on_round(&neigh);
+	hear(0, true);
+	assert_int_equal(answer(), -1);
+	neigh.on_round(&neigh);
+	assert_int_equal(n_resolves, 2); /* the first one went with the entry */
+	hear(NUD_REACHABLE, false);
+	assert_int_equal(answer(), 1);
+}
+
 int
 main(void)
 {
@@ -540,8 +590,11 @@ main(void)
 		vlan_test(a_member_is_never_in_main_while_its_master_is_not_known),
 		vlan_test(vrfs_of_one_table_share_a_number_until_the_last_goes),
 		vlan_test(vrfs_beyond_the_numbers_have_one_when_another_goes),
+		vlan_test(
+			packets_that_wait_outlive_what_the_kernel_says_of_the_entry_before),
 	};
 
 	urcu_qsbr_register_thread();
-	return cmocka_run_group_tests_name("neigh: VLANs and VRFs", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("neigh: what the kernel tells", tests, NULL,
+					   NULL);
 }
