@@ -62,7 +62,8 @@ def bgp_unnumbered(lab):
 
 def bgp_full_table(lab):
     """The Internet by one session: all in the FIB, reached, withdrawn."""
-    told = lab.isp("status")
+    # It listens when it has made its table up: that of a million routes takes seconds.
+    told = eventually(lambda: lab.isp("status"), 60, what="the BGP speaker answers")
     n4, n6 = told["routes4"], told["routes6"]
     state = wait_for(
         f"{n4:,} + {n6:,} routes by BGP in zebra and in the FIB",

@@ -161,27 +161,15 @@ class Lab:
         self.start_routers()
 
     def isp(self, cmd, **args):
-        """Give the BGP speaker one command, return its answer (see bgp_speaker.py).
-
-        It listens when it has made its table up: that of a million routes takes seconds.
-        """
-        with eventually(self._isp, 60, what="the BGP speaker listens") as sock:
+        """Give the BGP speaker one command, return its answer (see bgp_speaker.py)."""
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.settimeout(60)
+            sock.connect(self.path("isp.sock"))
             sock.sendall(json.dumps({"cmd": cmd, **args}).encode() + b"\n")
             answer = json.loads(sock.makefile().readline())
         if "error" in answer:
             raise LabError(f"isp: {answer['error']}")
         return answer
-
-    def _isp(self):
-        """A connection to the BGP speaker."""
-        sock = socket.socket(socket.AF_UNIX)
-        sock.settimeout(60)
-        try:
-            sock.connect(self.path("isp.sock"))
-        except OSError:
-            sock.close()
-            raise
-        return sock
 
     def tail(self, name, lines=10):
         """The last lines of a file of this lab."""

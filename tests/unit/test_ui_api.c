@@ -277,7 +277,7 @@ who_leaves_takes_nothing_along(void **state)
 
 		p = peer_open();
 		peer_say(&p, "GET /v1/routes" CLOSE);
-		wait_until(t.n_asked == before + 1);
+		wait_until(t.n_asked > before);
 		peer_close(&p);
 	}
 	rib_hold(false);
