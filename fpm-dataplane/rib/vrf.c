@@ -227,9 +227,11 @@ trie_commit(struct rib *rib, struct vrf *vrf, unsigned int v)
 {
 	struct poptrie_stats st;
 
-	poptrie_stats(fib_trie(&vrf->fib->tries, v == 0 ? 4 : 6), &st);
-	if (!vrf->large[v] && st.routes > vrf->grow_at[v])
-		grow(rib, vrf, v);
+	if (!vrf->large[v]) {
+		poptrie_stats(fib_trie(&vrf->fib->tries, v == 0 ? 4 : 6), &st);
+		if (st.routes > vrf->grow_at[v])
+			grow(rib, vrf, v);
+	}
 	return poptrie_commit(fib_trie(&vrf->fib->tries, v == 0 ? 4 : 6));
 }
 
