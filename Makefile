@@ -252,7 +252,7 @@ test-image: image ## packets through two routers in containers, the lab of compo
 		--basetemp=build/pytest-image tests/package/test_image.py tests/package/test_compose.py
 
 # --- benchmarks: JSON on stdout, tables on stderr; never a verdict on a time ------------------
-BENCHES := bench-quick bench-forward bench-loss bench-latency bench-sync bench-watch bench-fpm bench-fib
+BENCHES := bench-quick bench-forward bench-loss bench-latency bench-sync bench-watch bench-tags bench-fpm bench-fib
 bench: ## all benchmarks, then the report (QUICK=1: each in its short form)
 	@mkdir -p build/bench
 	@failed=; for b in $(BENCHES); do echo "== make $$b" >&2; \
@@ -273,7 +273,7 @@ bench-fpm: ## from what zebra says to what is forwarded: rates, latencies, memor
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all >&2
 	@$(PY) tests/bench/bench_fpm.py
 
-.PHONY: bench-report bench-forwarder bench-loss bench-latency bench-sync bench-watch bench-quick
+.PHONY: bench-report bench-forwarder bench-loss bench-latency bench-sync bench-watch bench-tags bench-quick
 
 # What the forwarding benchmarks need: the packages, the programs.
 bench-forwarder:
@@ -298,6 +298,12 @@ bench-watch: bench-forwarder ## what trace and capture cost while nobody looks (
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release $(BLIND_BIN) >&2
 	@$(PY) tests/bench/bench_watch.py build/release
 
+bench-tags: ## what a tag, two, and VRFs cost a packet, in turns in one process (QUICK=1, ...)
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_BENCH)" >&2
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release build/release/fpm-dataplane \
+		$(addprefix build/release/tests/bench/bench_,frames tags) >&2
+	@$(PY) tests/bench/bench_tags.py build/release
+
 bench-quick: bench-forwarder ## the ratios to the peers beside the last accepted ones (ACCEPT=1)
 	@$(PY) tests/bench/bench_quick.py build/release
 
@@ -314,6 +320,16 @@ $(O)/tests/bench/bench_fib: $(call obj,$(wildcard tests/bench/*.c) $(POPTRIE_SRC
 BENCH_TABLE := $(addprefix tests/bench/,table.c generate.c streams.c)
 
 $(O)/tests/bench/bench_frames: $(call obj,tests/bench/forward/frames.c $(BENCH_TABLE))
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	@$(CC) $(ALL_CFLAGS) -o $@ $^ $(PC_LIBS) $(LDFLAGS)
+
+# The forwarder's own objects, between ports that are functions.
+TAGS_LINK := $(wildcard tests/bench/tags/*.c) tests/bench/forward/stream.c $(POPTRIE_SRC) \
+	$(foreach d,fwd fib base,$(wildcard fpm-dataplane/$(d)/*.c)) \
+	$(addprefix fpm-dataplane/port/,rings.c rxq.c serve.c watch.c)
+
+$(O)/tests/bench/bench_tags: $(call obj,$(TAGS_LINK))
 	@mkdir -p $(@D)
 	@echo "  LD    $@"
 	@$(CC) $(ALL_CFLAGS) -o $@ $^ $(PC_LIBS) $(LDFLAGS)

@@ -19,6 +19,7 @@ import bench_latency  # noqa: E402
 import bench_loss  # noqa: E402
 import bench_quick  # noqa: E402
 import bench_sync  # noqa: E402
+import bench_tags  # noqa: E402
 import bench_watch  # noqa: E402
 import fib_report  # noqa: E402
 from fib_report import print_columns, unique  # noqa: E402
@@ -61,6 +62,7 @@ PARTS = {
         [("sync", "Rate, and time until a new FIB is all that is seen", plots.sync)],
     ),
     "bench-watch": ("Trace and capture, while nobody looks", bench_watch.report, []),
+    "bench-tags": ("VLAN tags and VRFs", bench_tags.report, []),
     "bench-fpm": ("From zebra to the FIB", fpm_report.tables, []),
     "bench-fib": (
         "Lookups",
@@ -89,6 +91,7 @@ MERGED = (
     "latency",
     "sync",
     "watch",
+    "tags",
     "guard",
 )
 # Who judges its own figures: name -> goals(lines), rows as in fib_report.HEAD.
@@ -96,6 +99,7 @@ JUDGES = {
     "bench-forward": forward_report.goals,
     "bench-loss": bench_loss.goals,
     "bench-sync": bench_sync.goals,
+    "bench-tags": bench_tags.goals,
 }
 
 

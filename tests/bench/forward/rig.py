@@ -242,11 +242,12 @@ class Started:
             program.stop()
 
 
-def run(name, measure, report):
+def run(name, measure, report, prepare=Bench.prepare):
     """The whole of a benchmark: returns the exit code.
 
-    measure(bench) emits lines; report(lines, file) prints them for people. argv[1] is where
-    the build is. A frame of ours that left wrong, or was answered wrong, is the only failure.
+    measure(bench) emits lines; report(lines, file) prints them for people; prepare(bench)
+    makes what it needs: Bench.tables, where no program has ports. argv[1] is where the build
+    is. A frame of ours that left wrong, or was answered wrong, is the only failure.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(130))
@@ -256,7 +257,7 @@ def run(name, measure, report):
         return 1
     try:
         bench.emit(bench.machine())
-        bench.prepare()
+        prepare(bench)
         with HugePages(option("HUGE_MIB", 6144)) as pages:
             if not pages.enough:
                 bench.say("not enough huge pages")

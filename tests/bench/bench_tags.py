@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What VLAN tags and VRFs cost a packet: the daemon's forwarding loop between ports that are
+functions, without a kernel (tests/bench/tags/), all rows by turns in one process. JSON lines
+on stdout, a table on stderr.
+
+    bench_tags.py BUILD_DIR        (options: tests/bench/README.md)
+"""
+
+import json
+import statistics
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+from fib_report import print_columns  # noqa: E402
+from forward import rig, sources  # noqa: E402
+from forward.measure import spread  # noqa: E402
+from forward.report import verdict  # noqa: E402
+
+NONE, ONE = "no tag", "one tag in"  # as main.c has them
+ENDS = ("", "_min", "_max")
+
+
+def figures(rows, name, base):
+    """A row's cycles and, of one that is held against another, what they are of its.
+
+    rows: {name: (base, turns)}, turns of each round: the other's, the row's, the row's, the
+    other's; what others are held against has its cycles of their turns
+    """
+    turns = rows[name][1]
+    own = [(b + c) / 2 for _, b, c, _ in turns]
+    theirs = [
+        (a + d) / 2 for of, all_ in rows.values() if of == name for a, _, _, d in all_
+    ]
+    row = spread("cycles", theirs or own)
+    if base:
+        row |= spread("ratio", [(b + c) / (a + d) for a, b, c, d in turns])
+        more = [(b + c - a - d) / 2 for a, b, c, d in turns]
+        row["more"] = round(statistics.median(more), 2)
+    return row
+
+
+def measure(bench):
+    """All rows, on the full table and on ten routes."""
+    bench.use("full")
+    rounds = rig.option("REPS", 21 if rig.quick() else 101)
+    argv = [bench.build / "tests/bench/bench_tags", bench.cpu, bench.routes[4]]
+    argv += [bench.frames[4], rounds, rig.option("TURN_US", 1000)]
+    text = sources.run(["nice", "-n", "-15", *map(str, argv)])
+    lines = [json.loads(x) for x in text.splitlines() if x.startswith("{")]
+    rows = {x["row"]: (x["base"], x["turns"]) for x in lines if "row" in x}
+    for name, (base, _) in rows.items():
+        row = {"bench": "tags", "name": name, "base": base}
+        bench.emit(row | figures(rows, name, base) | {"runs": rounds})
+    wrong = sum(x.get("wrong", 0) for x in lines)
+    bench.emit({"bench": "tags-right", "program": "ours", "wrong_port": wrong})
+
+
+def goals(lines):
+    """As in forward/report.py."""
+    for r in lines:
+        if r["bench"] == "tags" and r["name"] == ONE:
+            got, low, high = (r[f"ratio{end}"] for end in ("", "_low", "_high"))
+            said = f"{got:.3f}x ({low:.3f}..{high:.3f})"
+            met = verdict(got, 1.05, 1.0, more=False)
+            yield "cycles with one tag / with none", "1.05x", "1.0x", said, met
+
+
+def report(lines, out):
+    """For people."""
+    rows = [("frames", "cycles a packet", "min", "max", "of", "ratio", "min", "max",
+             "95 %", "", "cycles more")]  # fmt: skip
+    all_ = [r for r in lines if r["bench"] == "tags"]
+    for r in all_:
+        cells = [f"{r[f'cycles{end}']:.1f}" for end in ENDS]
+        if r["base"]:
+            cells += [
+                r["base"],
+                *(f"{r[f'ratio{end}']:.3f}" for end in (*ENDS, "_low", "_high")),
+            ]
+            cells.append(f"{r['more']:+.1f}")
+        else:
+            cells += ["-"] * 7
+        rows.append((r["name"], *cells))
+    if all_:
+        print(f"\nfull table, v4, one forwarder, medians of {all_[0]['runs']} rounds; below, ten "
+              "routes in table main, or in each VRF", file=out)  # fmt: skip
+        print_columns(rows, out)
+
+
+if __name__ == "__main__":
+    sys.exit(rig.run("bench-tags", measure, report, rig.Bench.tables))

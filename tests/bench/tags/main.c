@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What tags and VRFs cost: the daemon's forwarding loop, its own objects, in this thread; rows
+ * in turns of milliseconds. A line a row on stdout, for bench_tags.py: cycles a packet of each turn.
+ *
+ *   bench_tags CPU ROUTES FRAMES ROUNDS TURN_US      (files of bench_frames)
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_eal.h>
+#include <rte_lcore.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "base/worker.h"
+#include "port/rxq.h"
+#include "port/watch.h"
+#include "tags.h"
+
+#define NONE  "no tag"
+#define BURST 64
+
+const struct row rows[] = {
+	{.name = "ports alone", .n = 1, .no_walk = true},
+	{.name = NONE, .n = 1},
+	{.name = "no tag, on a port with VLANs", .base = NONE, .n = 1, .vlans = true},
+	{.name = "one tag in", .base = NONE, .n = 1, .tags_in = 1},
+	{.name = "one tag out", .base = NONE, .n = 1, .tags_out = 1},
+	{.name = "one tag in and out", .base = NONE, .n = 1, .tags_in = 1, .tags_out = 1},
+	{.name = "two tags in and out", .base = NONE, .n = 1, .tags_in = 2, .tags_out = 2},
+	{.name = "16 VLANs, mixed", .base = NONE, .n = 16, .tags_in = 1, .mixed = true},
+	{.name = "16 VLANs, mixed, one tag out",
+	 .base = NONE,
+	 .n = 16,
+	 .tags_in = 1,
+	 .tags_out = 1,
+	 .mixed = true},
+#define VRFS(count, text, more)                                                     \
+	{.name = text ", no VRF", .n = (count), .ten = true, more},                 \
+	{                                                                           \
+		.name = text ", a VRF each", .base = text ", no VRF", .n = (count), \
+		.ten = true, .vrf = true, more                                      \
+	}
+	VRFS(1, "1 port", .tags_in = 0),
+	VRFS(16, "16 ports", .tags_in = 0),
+	VRFS(256, "256 ports", .tags_in = 0),
+	VRFS(256, "256 VLANs, one a burst", .tags_in = 1),
+#define MIXED .tags_in = 1, .mixed = true
+	VRFS(16, "16 VLANs, mixed, ten routes", MIXED),
+	VRFS(256, "256 VLANs, mixed, ten routes", MIXED),
+};
+const unsigned int n_rows = RTE_DIM(rows);
+
+static int
+fail(const char *what, int rc)
+{
+	fprintf(stderr, "bench_tags: %s: %s\n", what, strerror(-rc));
+	return 1;
+}
+
+static int
+eal(const char *cpu)
+{
+	char cores[32];
+	char *argv[] = {"bench_tags",
+			"--lcores",
+			cores,
+			"--in-memory",
+			"--no-pci",
+			"--no-telemetry",
+			"--log-level=error",
+			"--force-max-simd-bitwidth=512"};
+
+	snprintf(cores, sizeof(cores), "0@%s", cpu);
+	return rte_eal_init((int)RTE_DIM(argv), argv);
+}
+
+static void
+print(const double *cycles, unsigned int rounds)
+{
+	for (unsigned int r = 0; r < n_rows; r++) {
+		printf("{\"row\": \"%s\", \"base\": ", rows[r].name);
+		printf(rows[r].base == NULL ? "null" : "\"%s\"", rows[r].base);
+		printf(", \"turns\": [");
+		for (unsigned int i = 0; i < rounds; i++) {
+			const double *c = &cycles[(i * n_rows + r) * N_TURN];
+
+			printf("%s[%.3f, %.3f, %.3f, %.3f]", i == 0 ? "" : ", ", c[0], c[1],
+			       c[2], c[3]);
+		}
+		printf("]}\n");
+	}
+}
+
+/* Packets that did not leave: dropped, or for the kernel. */
+static uint64_t
+not_sent(const struct counters *c)
+{
+	uint64_t n = 0;
+
+	for (unsigned int i = 0; i < N_REASON; i++)
+		n += c->reason[i];
+	return n;
+}
+
+static int
+measure(struct world *w, atomic_bool *stop)
+{
+	struct rxq q = {.ifidx = IN, .fd = -1};
+	struct counters *count = counters_register("fwd-0");
+	_Atomic uint32_t n_gleaned = 0;
+	struct serving serving;
+	struct worker punt = {0};
+	struct fwd_conf conf = {.fib = w->fib,
+				.tries = &w->tries,
+				.punt = &punt,
+				.count = count,
+				.watch = watch_create(),
+				.rx_burst = BURST,
+				.tx_burst = BURST,
+				.serving = &serving,
+				.stop = stop};
+	int rc = serve_open(&serving, true, &count->sleeps);
+
+	if (rc == 0)
+		rc = serve_begin(&serving, &q);
+	if (rc == 0)
+		rc = fwd_rings_make(&conf.rings, 0, &n_gleaned);
+	if (rc < 0)
+		return fail("rings and queues", rc);
+	fwd_main(&conf);
+	printf("{\"wrong\": %llu}\n",
+	       (unsigned long long)(ports_wrong() + not_sent(count)));
+	fwd_rings_free(&conf.rings);
+	serve_close(&serving);
+	watch_free((struct watch *)conf.watch);
+	return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	unsigned int rounds = argc == 6 ? (unsigned int)atoi(argv[4]) : 0;
+	atomic_bool stop = false;
+	double *cycles;
+	struct world w;
+	int rc;
+
+	if (rounds == 0) {
+		fprintf(stderr, "usage: bench_tags CPU ROUTES FRAMES ROUNDS TURN_US\n");
+		return 2;
+	}
+	rc = eal(argv[1]);
+	if (rc < 0)
+		return fail("EAL", rc);
+	rc = world_make(&w, argv[2]);
+	if (rc < 0)
+		return fail(argv[2], rc);
+	cycles = calloc((size_t)rounds * n_rows * N_TURN, sizeof(*cycles));
+	rc = ports_make(&w, argv[3], rounds, (unsigned int)atoi(argv[5]), cycles, &stop);
+	if (rc < 0)
+		return fail(argv[3], rc);
+	rc = measure(&w, &stop);
+	if (rc == 0)
+		print(cycles, rounds);
+	free(cycles);
+	return rc;
+}

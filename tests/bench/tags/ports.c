@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The ports, as functions in DPDK's own table of them (rte_eth_fp_ops): no driver. Port 0
+ * receives as net_bench does: frames written into fresh mbufs, the same stores whatever tags
+ * a frame has; the others free what is sent. Between two bursts port 0 ends turns, of which it
+ * keeps the CPU time that the thread had a packet.                                    [fwd]
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <rte_ethdev.h>
+#include <rte_ip.h>
+#include <rte_malloc.h>
+
+#include "../forward/stream.h"
+#include "base/inet.h"
+#include "port/packet.h"
+#include "tags.h"
+
+#define N_BUFFERS 32767
+#define N_ORDER   4096  /* interfaces in no order, again and again */
+#define N_FEW     65536 /* frames to the ten routes */
+#define WARM      4     /* the first of so many parts of a turn is not counted */
+
+struct ports {
+	struct world *w;
+	struct rte_mempool *pool;
+	struct stream stream; /* the file's frames, and a header without tags */
+	struct frame4 *few;
+	uint8_t head[3][64] __rte_aligned(64); /* with that many tags */
+	uint32_t tag[2 * MANY];                /* outermost one, as it lies in a frame */
+	uint16_t order[N_ORDER];
+	uint32_t at[2], at_order; /* [1] of the few */
+
+	const struct row *row;
+	double *cycles;
+	atomic_bool *stop;
+	unsigned int rounds, at_turn, at_row, round;
+	uint64_t turn_tsc, end_tsc, begin_ns, packets;
+	bool warm, check;
+	uint64_t wrong;
+};
+
+static struct ports ports;
+static void *no_callback[1], *receiver = &ports, *sender[1 + N_OUT];
+
+static uint64_t
+cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* The row's outermost tags: two of each interface, for the priority is not part of its name. */
+static void
+tags_of(struct ports *p, const struct row *row)
+{
+	for (unsigned int k = 0; k < 2 * MANY; k++) {
+		unsigned int id = row->tags_in == 2 ? S_TAG : C_FIRST + k / 2 % row->n;
+		uint8_t *tag = (uint8_t *)&p->tag[k];
+
+		put_be16(tag, row->tags_in == 2 ? VLAN_S_TYPE : VLAN_C_TYPE);
+		put_be16(tag + 2, (uint16_t)(id | (k % 2 == 0 ? 0 : URGENT)));
+	}
+	for (unsigned int i = 0; i < N_ORDER; i++)
+		p->order[i] = (uint16_t)(mix64(i) % row->n);
+}
+
+/* Does the row that `row` is held against have this turn? It has the first and the last. */
+static bool
+of_base(const struct row *row, unsigned int turn)
+{
+	return row->base != NULL && (turn == 0 || turn == N_TURN - 1);
+}
+
+static const struct row *
+row_named(const char *name)
+{
+	const struct row *row = rows;
+
+	while (strcmp(row->name, name) != 0)
+		row++;
+	return row;
+}
+
+static void
+turn_begin(struct ports *p)
+{
+	p->row = of_base(&rows[p->at_row], p->at_turn) ? row_named(rows[p->at_row].base)
+						       : &rows[p->at_row];
+	world_turn(p->w, p->row);
+	tags_of(p, p->row);
+	p->warm = false;
+	p->end_tsc = rte_rdtsc() + p->turn_tsc / WARM;
+}
+
+static void
+turn_next(struct ports *p)
+{
+	uint64_t now_ns = cpu_ns();
+
+	if (!p->warm) {
+		p->warm = true;
+		p->packets = 0;
+		p->begin_ns = now_ns;
+		p->end_tsc = rte_rdtsc() + p->turn_tsc;
+		return;
+	}
+	if (!p->check)
+		p->cycles[(p->round * n_rows + p->at_row) * N_TURN + p->at_turn] =
+			(double)(now_ns - p->begin_ns) * 1e-9 * (double)rte_get_tsc_hz() /
+			(double)p->packets;
+	if (++p->at_turn == N_TURN) {
+		p->at_turn = 0;
+		p->at_row++;
+	}
+	if (p->at_row == n_rows) {
+		p->at_row = 0;
+		p->round += !p->check;
+		p->check = false;
+		*p->stop = p->round == p->rounds;
+	}
+	turn_begin(p);
+}
+
+/* One frame: what it is to, which interface it comes in by (two numbers each, see tags_of). */
+static inline void
+frame_write(const struct ports *p, const struct frame4 *f, unsigned int tags,
+	    unsigned int which, struct rte_mbuf *m)
+{
+	uint8_t *d = rte_pktmbuf_mtod(m, uint8_t *), *l2 = d + tags * VLAN_BYTES;
+	uint32_t ports_udp = rte_cpu_to_be_16(STREAM_SPORT + f->port) |
+			     (uint32_t)rte_cpu_to_be_16((uint16_t)which) << 16;
+
+	stream_fill(m, p->head[tags], (uint16_t)(p->stream.len4 + tags * VLAN_BYTES),
+		    RTE_PTYPE_L3_IPV4);
+	/* One without tags has it at its end, where nobody looks. */
+	memcpy(d + (tags == 0 ? 56 : 12), &p->tag[which], VLAN_BYTES);
+	memcpy(l2 + 24, &f->checksum, 2);
+	memcpy(l2 + 30, f->dst, 4);
+	memcpy(l2 + 34, &ports_udp, 4);
+	rte_prefetch0(f + STREAM_AHEAD);
+}
+
+static void
+frames_write(struct ports *p, struct rte_mbuf **m, uint16_t n)
+{
+	const struct row *row = p->row;
+	const struct frame4 *f = row->ten ? p->few : p->stream.f4;
+	uint32_t end = row->ten ? N_FEW : p->stream.n4;
+	unsigned int step = row->mixed, at = p->at_order;
+	uint32_t *next = &p->at[row->ten];
+
+	world_in(p->w, row, p->order[at % N_ORDER]);
+	for (uint16_t i = 0; i < n; i++) {
+		unsigned int which = 2u * p->order[at % N_ORDER] + (i & 1);
+
+		frame_write(p, &f[*next], row->tags_in, which, m[i]);
+		at += step;
+		if (++*next == end)
+			*next = 0;
+	}
+	p->at_order = at + 1;
+}
+
+static uint16_t
+transmit_free(void *queue, struct rte_mbuf **m, uint16_t n)
+{
+	rte_pktmbuf_free_bulk(m, n);
+	return n;
+}
+
+static uint16_t
+receive(void *queue, struct rte_mbuf **m, uint16_t n)
+{
+	struct ports *p = queue;
+
+	if (rte_rdtsc() >= p->end_tsc)
+		turn_next(p);
+	if (*p->stop || rte_pktmbuf_alloc_bulk(p->pool, m, n) != 0)
+		return 0;
+	frames_write(p, m, n);
+	p->packets += n;
+	while (p->row->no_walk && rte_rdtsc() < p->end_tsc) {
+		transmit_free(NULL, m, n);
+		if (rte_pktmbuf_alloc_bulk(p->pool, m, n) != 0)
+			return 0;
+		frames_write(p, m, n);
+		p->packets += n;
+	}
+	return n;
+}
+
+/* Are the tags of a frame those of next hop `adj`, of any on its port when that is unknown? */
+static bool
+tags_right(const struct row *row, const uint8_t *eth, unsigned int port, int adj,
+	   unsigned int which)
+{
+	uint16_t priority = row->tags_in > 0 && which % 2 != 0 ? URGENT : 0;
+	const uint8_t *tag = eth + 12;
+	unsigned int id;
+
+	if (row->tags_out == 2) {
+		if (get_be16(tag) != VLAN_S_TYPE || get_be16(tag + 2) != (S_TAG | priority))
+			return false;
+		tag += VLAN_BYTES;
+	}
+	if (row->tags_out > 0) {
+		id = (get_be16(tag + 2) ^ priority) - C_OUT;
+		if (get_be16(tag) != VLAN_C_TYPE || id >= N_ADJ || world_port(id) != port ||
+		    (adj >= 0 && id != (unsigned int)adj))
+			return false;
+		tag += VLAN_BYTES;
+	}
+	return get_be16(tag) == 0x0800;
+}
+
+/* As a router must leave it, at the right port? */
+static bool
+right(const struct ports *p, const struct rte_mbuf *m, unsigned int port)
+{
+	const struct row *row = p->row;
+	const uint8_t *eth = rte_pktmbuf_mtod(m, const uint8_t *);
+	const uint8_t *ip = eth + 14 + row->tags_out * VLAN_BYTES;
+	unsigned int said = get_be16(ip + 20) - STREAM_SPORT, which = get_be16(ip + 22);
+	unsigned int len = p->stream.len4 + row->tags_out * VLAN_BYTES;
+	const uint8_t macs[12] = {2, 0, 0, 0, (uint8_t)port, 2,
+				  2, 0, 0, 0, (uint8_t)port, 1};
+	int adj = row->ten ? (int)world_ten(row, said, which / 2) : -1;
+
+	return m->pkt_len == len && m->data_len == len &&
+	       memcmp(eth, macs, sizeof(macs)) == 0 &&
+	       port == (adj < 0 ? said : world_port((unsigned int)adj)) &&
+	       tags_right(row, eth, port, adj, which) && ip[8] == 63 &&
+	       ip4_checksum_ok(ip, 20);
+}
+
+static uint16_t
+transmit(void *queue, struct rte_mbuf **m, uint16_t n)
+{
+	unsigned int port = (unsigned int)(uintptr_t)queue;
+
+	for (uint16_t i = 0; ports.check && i < n; i++)
+		ports.wrong += !right(&ports, m[i], port);
+	return transmit_free(NULL, m, n);
+}
+
+/* Headers with one and two tags: the innermost one is the same in all. */
+static void
+heads_make(struct ports *p)
+{
+	for (unsigned int tags = 0; tags < 3; tags++) {
+		uint8_t *h = p->head[tags];
+
+		memcpy(h, p->stream.head4, 12);
+		memcpy(h + 12 + tags * VLAN_BYTES, p->stream.head4 + 12,
+		       64 - 12 - 2 * VLAN_BYTES);
+	}
+	put_be16(p->head[2] + 16, VLAN_C_TYPE);
+	put_be16(p->head[2] + 18, C_FIRST);
+}
+
+/* Frames to the ten routes, with their checksums. */
+static int
+few_make(struct ports *p)
+{
+	struct rte_ipv4_hdr ip;
+
+	p->few = rte_malloc(NULL, (N_FEW + STREAM_AHEAD) * sizeof(*p->few), 0);
+	if (p->few == NULL)
+		return -ENOMEM;
+	memcpy(&ip, p->stream.head4 + STREAM_L2, sizeof(ip));
+	for (unsigned int i = 0; i < N_FEW; i++) {
+		struct frame4 *f = &p->few[i];
+		uint64_t x = mix64(i);
+
+		f->port = (uint16_t)(x % N_TEN);
+		put_be32(f->dst, 20u << 24 | f->port << 16 | (uint16_t)(x >> 32));
+		ip.hdr_checksum = 0;
+		memcpy(&ip.dst_addr, f->dst, 4);
+		f->checksum = rte_ipv4_cksum(&ip);
+	}
+	return 0;
+}
+
+static void
+ops_set(void)
+{
+	for (unsigned int n = 0; n <= N_OUT; n++) {
+		struct rte_eth_fp_ops *ops = &rte_eth_fp_ops[n];
+
+		sender[n] = (void *)(uintptr_t)n;
+		ops->rx_pkt_burst = receive;
+		ops->tx_pkt_burst = transmit;
+		ops->rxq.data = &receiver;
+		ops->txq.data = &sender[n];
+		ops->rxq.clbk = ops->txq.clbk = no_callback;
+	}
+}
+
+int
+ports_make(struct world *w, const char *frames, unsigned int rounds, unsigned int turn_us,
+	   double *cycles, atomic_bool *stop)
+{
+	struct ports *p = &ports;
+	int rc;
+
+	p->w = w;
+	p->rounds = rounds;
+	p->turn_tsc = rte_get_tsc_hz() * turn_us / 1000000;
+	p->cycles = cycles;
+	p->stop = stop;
+	p->check = true;
+	rc = stream_open(&p->stream, frames, "");
+	if (rc < 0)
+		return rc;
+	p->stream.mac = (struct rte_ether_addr){{2, 0, 0, 0, 0, 1}};
+	stream_len(&p->stream, 64);
+	heads_make(p);
+	rc = few_make(p);
+	if (rc < 0)
+		return rc;
+	p->pool = rte_pktmbuf_pool_create("packets", N_BUFFERS, 256, PACKET_PRIV_BYTES,
+					  RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	if (p->pool == NULL)
+		return -rte_errno;
+	ops_set();
+	turn_begin(p);
+	return 0;
+}
+
+uint64_t
+ports_wrong(void)
+{
+	return ports.wrong;
+}

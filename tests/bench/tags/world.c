@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Interfaces, VLANs, VRFs, next hops and routes as the daemon's threads would have made them,
+ * all at once and before anything is forwarded. A row's turn changes which of them are seen.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tags.h"
+
+#define VLAN_IN  PORT_MAX           /* MANY VLANs on the port */
+#define S_VLAN   (VLAN_IN + MANY)   /* the service VLAN */
+#define TWO_IN   (S_VLAN + 1)       /* and the one within */
+#define VLAN_OUT (TWO_IN + 1)       /* N_ADJ */
+#define TWO_OUT  (VLAN_OUT + N_ADJ) /* N_ADJ */
+
+/* Interfaces that frames come in by, once in table main and once in VRFs. */
+static struct fib_iface *plain[2][MANY], *vlan[2][MANY];
+static struct fib_vlans *vlans;
+static struct poptrie *all, *ten;
+
+static struct fib_iface *
+iface_new(uint16_t ifidx, uint16_t port)
+{
+	struct fib_iface *i = calloc(1, sizeof(*i));
+
+	*i = (struct fib_iface){.ifidx = ifidx,
+				.port = port,
+				.port_id = (uint16_t)(port - IN),
+				.mtu_bytes = 1500,
+				.mac = {2, 0, 0, 0, (uint8_t)(port - IN), 1},
+				.up = true,
+				.forward4 = true,
+				.forward6 = true,
+				.ifindex = ifidx + 10u};
+	return i;
+}
+
+static struct fib_iface *
+tagged(struct fib_iface *i, uint16_t type, unsigned int id)
+{
+	i->tag[i->n_tags++] = (struct fib_tag){.type = type, .id = (uint16_t)id};
+	return i;
+}
+
+static void
+ifaces_in(struct fib *fib)
+{
+	vlans = calloc(1, sizeof(*vlans));
+	for (unsigned int k = 0; k < MANY; k++) {
+		for (int v = 0; v < 2; v++) {
+			plain[v][k] = iface_new(IN, IN);
+			vlan[v][k] = tagged(iface_new((uint16_t)(VLAN_IN + k), IN),
+					    VLAN_C_TYPE, C_FIRST + k);
+			plain[v][k]->vrf = vlan[v][k]->vrf = v == 1 ? (uint16_t)(k + 1) : 0;
+		}
+		vlans->ifidx[0][C_FIRST + k] = (uint16_t)(VLAN_IN + k);
+	}
+	vlans->ifidx[1][S_TAG] = S_VLAN;
+	fib->iface[S_VLAN] = tagged(iface_new(S_VLAN, IN), VLAN_S_TYPE, S_TAG);
+	fib->vlans[S_VLAN] = calloc(1, sizeof(struct fib_vlans));
+	fib->vlans[S_VLAN]->ifidx[0][C_FIRST] = TWO_IN;
+	fib->iface[TWO_IN] = tagged(tagged(iface_new(TWO_IN, IN), VLAN_S_TYPE, S_TAG),
+				    VLAN_C_TYPE, C_FIRST);
+}
+
+static void
+ifaces_out(struct fib *fib)
+{
+	for (uint16_t p = 1; p <= N_OUT; p++)
+		fib->iface[IN + p] = iface_new(IN + p, IN + p);
+	for (unsigned int a = 0; a < N_ADJ; a++) {
+		uint16_t port = (uint16_t)(IN + world_port(a));
+		uint16_t one = (uint16_t)(VLAN_OUT + a), two = (uint16_t)(TWO_OUT + a);
+
+		fib->iface[one] = tagged(iface_new(one, port), VLAN_C_TYPE, C_OUT + a);
+		fib->iface[two] = tagged(tagged(iface_new(two, port), VLAN_S_TYPE, S_TAG),
+					 VLAN_C_TYPE, C_OUT + a);
+		fib->group[1 + a] = group_word_single(PATH(PATH_ADJ, 1 + a));
+	}
+}
+
+/* The ten routes, as interface `k` would have them. */
+static int
+ten_add(struct poptrie *pt, const struct row *row, unsigned int k)
+{
+	int rc = 0;
+
+	for (unsigned int i = 0; i < N_TEN && rc == 0; i++) {
+		const uint8_t net[4] = {20, (uint8_t)i};
+
+		rc = poptrie_add(pt, net, 16, 1 + world_ten(row, i, k));
+	}
+	return rc == 0 ? poptrie_commit(pt) : rc;
+}
+
+static int
+vrfs_make(struct fib *fib)
+{
+	static const struct row in_vrf = {.ten = true, .vrf = true};
+
+	for (unsigned int k = 0; k < MANY; k++) {
+		struct fib_vrf *v = fib_vrf_new(fib, 1000 + k, "vrf");
+		int rc = v == NULL ? -ENOMEM : ten_add(v->tries.pt4, &in_vrf, k);
+
+		if (rc < 0)
+			return rc;
+		fib->vrf[k + 1] = v;
+	}
+	return 0;
+}
+
+/* Next hops on a port are as many as VLANs on it: a prefix has one of them by its address. */
+static int
+routes_read(struct poptrie *pt, const char *path)
+{
+	FILE *f = fopen(path, "r");
+	unsigned int len, port;
+	char text[64];
+	int rc = f == NULL ? -errno : 0;
+
+	while (rc == 0 && fscanf(f, "%63[^/]/%u %u\n", text, &len, &port) == 3) {
+		uint8_t a[4];
+		unsigned int which;
+
+		if (inet_pton(AF_INET, text, a) != 1 || port == 0 || port > N_OUT)
+			rc = -EINVAL;
+		which = (a[0] * 7u + a[1] * 5u + a[2] * 3u + a[3]) % (N_ADJ / N_OUT);
+		if (rc == 0)
+			rc = poptrie_add(pt, a, len, 1 + (port - 1) + which * N_OUT);
+	}
+	if (f != NULL)
+		fclose(f);
+	return rc == 0 ? poptrie_commit(pt) : rc;
+}
+
+unsigned int
+world_ten(const struct row *row, unsigned int route, unsigned int k)
+{
+	return (route + (row->vrf ? k : 0)) % N_ADJ;
+}
+
+int
+world_make(struct world *w, const char *routes)
+{
+	static const struct row main_row = {.ten = true};
+	int rc = fib_create(&w->fib, &(struct fib_conf){0});
+
+	if (rc < 0)
+		return rc;
+	ifaces_in(w->fib);
+	ifaces_out(w->fib);
+	all = w->fib->copy[0].pt4;
+	rc = fib_trie_large(w->fib, 4, &ten);
+	if (rc == 0)
+		rc = ten_add(ten, &main_row, 0);
+	if (rc == 0)
+		rc = vrfs_make(w->fib);
+	if (rc == 0)
+		rc = routes_read(all, routes);
+	w->tries = w->fib->copy[0];
+	return rc;
+}
+
+void
+world_turn(struct world *w, const struct row *row)
+{
+	struct fib *fib = w->fib;
+
+	w->tries.pt4 = row->ten ? ten : all;
+	fib->iface[IN] = plain[0][0];
+	fib->vlans[IN] = row->tags_in > 0 || row->vlans ? vlans : NULL;
+	for (unsigned int k = 0; k < MANY; k++)
+		fib->iface[VLAN_IN + k] = vlan[row->vrf][k];
+	for (unsigned int a = 0; a < N_ADJ; a++) {
+		uint8_t mac[6] = {2, 0, 0, 0, (uint8_t)world_port(a), 2};
+		unsigned int ifidx = row->tags_out == 0   ? IN + world_port(a)
+				     : row->tags_out == 1 ? VLAN_OUT + a
+							  : TWO_OUT + a;
+
+		fib->adj[1 + a].hop = adj_hop_make(mac, (uint16_t)ifidx);
+	}
+}
+
+void
+world_in(struct world *w, const struct row *row, unsigned int k)
+{
+	if (row->tags_in == 0)
+		w->fib->iface[IN] = plain[row->vrf][k];
+}
