@@ -119,7 +119,7 @@ def run(
     devices=(),
     network="",
     systemd=False,
-    seconds=240,
+    seconds=600,
     cpus=2,
     hugepages=256,
 ):
@@ -130,6 +130,7 @@ def run(
     devices   more arguments for QEMU
     network   text for sh in QEMU's network namespace, before it starts
     systemd   it is process 1, and the command a service of it
+    seconds   for the command: what stands still is ended; no test is meant to need that long
 
     GuestError when the guest died or took `seconds` and a minute.
     """

@@ -104,7 +104,7 @@ cd {ROOT}
 export PYTHONDONTWRITEBYTECODE=1
 {PYTEST} tests/vm/test_vlan.py tests/vm/test_vrf.py {words}
 """
-    return guest.run(kernel, f"{ROOT}/build/vm/links.log", command, seconds=360)
+    return guest.run(kernel, f"{ROOT}/build/vm/links.log", command)
 
 
 def main(words=""):
