@@ -217,10 +217,17 @@ go_round(struct worker *w)
 		nanosleep(&pause, NULL);
 }
 
-static bool
-has_mail(struct worker *w)
+void
+worker_busy(struct worker *w, bool more)
 {
-	return !cds_wfcq_empty(&w->prompt.head, &w->prompt.tail) ||
+	atomic_store_explicit(&w->busy, more, memory_order_relaxed);
+}
+
+static bool
+has_work(struct worker *w)
+{
+	return atomic_load_explicit(&w->busy, memory_order_relaxed) ||
+	       !cds_wfcq_empty(&w->prompt.head, &w->prompt.tail) ||
 	       !cds_wfcq_empty(&w->bulk.head, &w->bulk.tail);
 }
 
@@ -231,7 +238,7 @@ worker_settle(struct worker *const *w, unsigned int n)
 		for (unsigned int i = 0; i < n; i++)
 			go_round(w[i]);
 		for (unsigned int i = 0; i < n; i++)
-			if (has_mail(w[i]))
+			if (has_work(w[i]))
 				quiet = 0;
 	}
 }

@@ -70,6 +70,7 @@ struct worker {
 	pthread_t thread;
 	bool launched, running;
 	atomic_bool begun; /* W:the worker */
+	atomic_bool busy;  /* W:the worker, by worker_busy() */
 	int init_rc;
 	pthread_barrier_t started;
 	_Atomic unsigned long rounds; /* W:the worker */
@@ -93,9 +94,12 @@ int worker_launch(struct worker *w);
 /* Of one that is launched: has its init run?                                     [main] */
 bool worker_has_begun(const struct worker *w);
 
+/* In on_round: is there more to do that no message will tell of?           [the worker] */
+void worker_busy(struct worker *w, bool more);
+
 /*
- * Wait until those `n` have nothing more to say to one another: their mailboxes have stayed
- * empty while each went round several times.                                     [main]
+ * Wait until those `n` have nothing more to do, nor to say to one another: their mailboxes have
+ * stayed empty while each went round several times.                              [main]
  */
 void worker_settle(struct worker *const *w, unsigned int n);
 

@@ -200,9 +200,9 @@ checkpoint_print(const json_t *row)
 		    "none: nobody keeps one for us (fpm-supervise, systemd), or it is off");
 	else
 		say("Checkpoint",
-		    "%lld routes, %lld groups, %s; this start restored %lld routes, %lld "
-		    "not%s",
-		    row_int(c, "routes"), row_int(c, "groups"),
+		    "%lld routes and %lld of other tables, %lld groups, %s; this start "
+		    "restored %lld routes, %lld not%s",
+		    row_int(c, "routes"), row_int(c, "other_tables"), row_int(c, "groups"),
 		    human_bytes(row_int(c, "bytes"), text), row_int(c, "restored"),
 		    row_int(c, "restore_lost"),
 		    row_int(c, "discarded") > 0 ? "; the one it found was discarded" : "");

@@ -25,7 +25,8 @@
 #define ROUTES       ((size_t)ROUTE_CHUNK * ROUTE_CHUNKS)
 #define WAYS         ((size_t)8 << 20)
 #define ROUTES_BYTES (ROUTES * sizeof(struct ckpt_route))
-#define ALL_BYTES    (HEADER_BYTES + ROUTES_BYTES + WAYS * sizeof(struct ckpt_way))
+#define WAYS_AT      (HEADER_BYTES + CKPT_PARTS * ROUTES_BYTES)
+#define ALL_BYTES    (WAYS_AT + WAYS * sizeof(struct ckpt_way))
 #define TRIES_MAX    3u
 
 /* The order of stores as a killed thread leaves them: the processor keeps it, so must gcc. */
@@ -41,11 +42,12 @@ map(struct ckpt *c)
 		return false;
 	(void)madvise(mem, ALL_BYTES, MADV_DONTDUMP); /* reserved, hardly any of it there */
 	c->head = mem;
-	c->route = (void *)((char *)mem + HEADER_BYTES);
-	c->way = (void *)((char *)mem + HEADER_BYTES + ROUTES_BYTES);
 	/* Numbers are from 1. */
-	c->route--;
-	c->way--;
+	for (unsigned int part = 0; part < CKPT_PARTS; part++)
+		c->route[part] = (struct ckpt_route *)((char *)mem + HEADER_BYTES +
+						       part * ROUTES_BYTES) -
+				 1;
+	c->way = (struct ckpt_way *)((char *)mem + WAYS_AT) - 1;
 	return true;
 }
 
@@ -97,8 +99,11 @@ ckpt_free(struct ckpt *c)
 size_t
 ckpt_bytes(const struct ckpt *c)
 {
-	return HEADER_BYTES + c->head->route_high * sizeof(struct ckpt_route) +
-	       c->head->way_high * sizeof(struct ckpt_way);
+	size_t bytes = HEADER_BYTES + c->head->way_high * sizeof(struct ckpt_way);
+
+	for (unsigned int part = 0; part < CKPT_PARTS; part++)
+		bytes += c->head->route_high[part] * sizeof(struct ckpt_route);
+	return bytes;
 }
 
 void
@@ -109,42 +114,44 @@ ckpt_alive(struct ckpt *c, uint64_t now_ms)
 
 /* --- writing ------------------------------------------------------------------------------ */
 
-void
-ckpt_put_route(struct ckpt *c, uint32_t number, const struct prefix *p, uint32_t slot,
-	       uint8_t protocol, uint8_t rtm_type)
+unsigned int
+ckpt_part(uint32_t table)
 {
-	struct ckpt_route *r = &c->route[number];
-	struct ckpt_route new = {.addr = p->addr,
-				 .slot = slot,
-				 .family = p->family,
-				 .len = p->len,
-				 .protocol = protocol,
-				 .rtm_type = rtm_type,
-				 .number = number};
-	bool fresh = r->family == 0;
-
-	*r = new;
-	IN_ORDER();
-	if (number > c->head->route_high)
-		c->head->route_high = number;
-	IN_ORDER();
-	r->crc = CKPT_CRC(&new);
-	IN_ORDER();
-	c->head->n_routes += fresh;
+	return table == RIB_TABLE_MAIN ? CKPT_MAIN : CKPT_OTHER;
 }
 
 void
-ckpt_drop_route(struct ckpt *c, uint32_t number)
+ckpt_put_route(struct ckpt *c, uint32_t number, const struct ckpt_route *new)
 {
-	struct ckpt_route *r = &c->route[number];
+	unsigned int part = ckpt_part(new->table);
+	struct ckpt_route *r = &c->route[part][number];
+	bool fresh = r->family == 0;
 
-	if (number > c->head->route_high || r->family == 0)
+	r->crc = 0;
+	IN_ORDER();
+	memcpy(r, new, offsetof(struct ckpt_route, crc));
+	IN_ORDER();
+	if (number > c->head->route_high[part])
+		c->head->route_high[part] = number;
+	IN_ORDER();
+	r->crc = CKPT_CRC_OF(number, new);
+	IN_ORDER();
+	c->head->n_routes[part] += fresh;
+}
+
+void
+ckpt_drop_route(struct ckpt *c, uint32_t table, uint32_t number)
+{
+	unsigned int part = ckpt_part(table);
+	struct ckpt_route *r = &c->route[part][number];
+
+	if (number > c->head->route_high[part] || r->family == 0)
 		return;
 	r->crc = 0;
 	IN_ORDER();
 	*r = (struct ckpt_route){0};
 	IN_ORDER();
-	c->head->n_routes--;
+	c->head->n_routes[part]--;
 }
 
 /* Room in the writer's own tables for that number. */
@@ -262,24 +269,25 @@ ckpt_drop_slot(struct ckpt *c, uint32_t slot)
 /* --- reading ------------------------------------------------------------------------------ */
 
 static bool
-route_is_good(const struct ckpt_route *r, uint32_t number)
+route_is_good(const struct ckpt_route *r, unsigned int part, uint32_t number)
 {
 	struct prefix p = {.addr = r->addr, .family = r->family, .len = r->len};
 
-	if (r->crc != CKPT_CRC(r) || r->number != number || r->slot == 0 ||
-	    r->slot >= FIB_GROUP_MAX || r->rtm_type > RTN_PROHIBIT ||
-	    (r->family != 4 && r->family != 6) || r->len > family_bits(r->family))
+	if (r->crc != CKPT_CRC_OF(number, r) || r->slot == 0 || r->slot >= FIB_GROUP_MAX ||
+	    r->rtm_type > RTN_PROHIBIT || r->table == 0 || r->table == FPM_TABLE_NONE ||
+	    ckpt_part(r->table) != part || (r->family != 4 && r->family != 6) ||
+	    r->len > family_bits(r->family))
 		return false;
 	prefix_mask(&p);
 	return ipaddr_equal(&p.addr, &r->addr);
 }
 
 const struct ckpt_route *
-ckpt_route(const struct ckpt *c, uint32_t number)
+ckpt_route(const struct ckpt *c, unsigned int part, uint32_t number)
 {
-	const struct ckpt_route *r = &c->route[number];
+	const struct ckpt_route *r = &c->route[part][number];
 
-	return r->family != 0 && route_is_good(r, number) ? r : NULL;
+	return r->family != 0 && route_is_good(r, part, number) ? r : NULL;
 }
 
 static bool
@@ -407,32 +415,46 @@ ways_verify(struct ckpt *c)
 }
 
 static bool
-routes_verify(struct ckpt *c)
+routes_verify(struct ckpt *c, unsigned int part)
 {
 	uint32_t n = 0, bad = 0;
 
-	for (uint32_t i = 1; i <= c->head->route_high; i++) {
-		const struct ckpt_route *r = &c->route[i];
+	for (uint32_t i = 1; i <= c->head->route_high[part]; i++) {
+		const struct ckpt_route *r = &c->route[part][i];
 
-		if (ckpt_route(c, i) != NULL)
+		if (ckpt_route(c, part, i) != NULL)
 			n++;
 		else
 			bad += !is_blank(r, sizeof(*r));
 	}
 	c->n_bad += bad;
-	return bad <= 1 && n + 1 >= c->head->n_routes && n <= c->head->n_routes + 1;
+	return bad <= 1 && n + 1 >= c->head->n_routes[part] &&
+	       n <= c->head->n_routes[part] + 1;
 }
 
 /*
- * Was the record at `at` ever written? What was not is a hole, and reading holes would cost
- * memory and time for each page: the highest numbers, which no CRC covers, must not lead there.
+ * Can that be the highest number of an array, of `most`: was its record, at `at`, ever written?
+ * What was not is a hole, and reading holes would cost memory and time for each page: the
+ * highest numbers, which no CRC covers, must not lead there.
  */
 static bool
-is_written(const struct ckpt *c, const void *at)
+high_is_good(const struct ckpt *c, uint32_t high, size_t most, const void *at)
 {
 	off_t offset = (off_t)((const char *)at - (const char *)c->head);
 
-	return lseek(c->fd, offset, SEEK_DATA) == offset;
+	return high == 0 || (high <= most && lseek(c->fd, offset, SEEK_DATA) == offset);
+}
+
+static bool
+highs_are_good(const struct ckpt *c)
+{
+	const struct ckpt_header *h = c->head;
+
+	for (unsigned int part = 0; part < CKPT_PARTS; part++)
+		if (!high_is_good(c, h->route_high[part], ROUTES,
+				  &c->route[part][h->route_high[part]]))
+			return false;
+	return high_is_good(c, h->way_high, WAYS, &c->way[h->way_high]);
 }
 
 /* What is wrong with it; NULL: nothing. */
@@ -444,8 +466,6 @@ verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms)
 
 	if (memcmp(h->magic, MAGIC, sizeof(h->magic)) != 0)
 		return "not a checkpoint";
-	if (h->layout != CKPT_LAYOUT)
-		return "another version's layout";
 	if (h->crc != CKPT_CRC(h))
 		return "damaged header";
 	if (h->netns != netns)
@@ -456,16 +476,25 @@ verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms)
 		return "too old";
 	if (h->tries >= TRIES_MAX)
 		return "every start with it has crashed";
-	if (h->route_high > ROUTES || h->way_high > WAYS ||
-	    (h->route_high > 0 && !is_written(c, &c->route[h->route_high])) ||
-	    (h->way_high > 0 && !is_written(c, &c->way[h->way_high])))
+	if (!highs_are_good(c))
 		return "damaged header";
 	h->tries++;
 	if (!ways_verify(c))
 		return "damaged next hops";
-	if (!routes_verify(c))
-		return "damaged routes";
+	for (unsigned int part = 0; part < CKPT_PARTS; part++)
+		if (!routes_verify(c, part))
+			return "damaged routes";
 	return NULL;
+}
+
+/* Another version's may be of another size: its header says what it is. */
+static bool
+is_other_layout(int fd)
+{
+	struct ckpt_header h;
+
+	return pread(fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) &&
+	       memcmp(h.magic, MAGIC, sizeof(h.magic)) == 0 && h.layout != CKPT_LAYOUT;
 }
 
 struct ckpt *
@@ -480,7 +509,11 @@ ckpt_open(int fd, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms, const ch
 		return NULL;
 	}
 	c->fd = fd;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (size_t)st.st_size != ALL_BYTES)
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		*why = "not a checkpoint";
+	else if (is_other_layout(fd))
+		*why = "another version's layout";
+	else if ((size_t)st.st_size != ALL_BYTES)
 		*why = "not a checkpoint";
 	else if (map(c))
 		*why = verify(c, netns, now_ms, max_age_ms);

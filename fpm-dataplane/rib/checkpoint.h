@@ -5,12 +5,14 @@
  * forwards by it until zebra has come and said all again.
  *
  *   page 0      header
- *   routes      32 octets each, by the route's number; of table main, zebra's only
+ *   routes      32 octets each, by the route's number; zebra's only; of table main
+ *   routes      the same of all other tables, which may be of VRFs: those have numbers of
+ *               this process only, so what is kept is the kernel's number of the table
  *   ways        56 octets each: way `at` of `n` of a slot, written as a set of one `turn`
  *
  * All in host order: it never leaves the machine, nor outlives its boot. Each record has a
- * CRC and its own number in it; a writer that is killed leaves at most one record, or one
- * slot's set, unfinished, and that is all that a reader forgives.
+ * CRC over itself and its own number; a writer that is killed leaves at most one record of
+ * a kind, or one slot's set, unfinished, and that is all that a reader forgives.
  */
 #ifndef RIB_CHECKPOINT_H
 #define RIB_CHECKPOINT_H
@@ -26,7 +28,10 @@ struct way;
 struct ways;
 
 /* Counts up whenever a record, or the meaning of an octet in it, changes. */
-#define CKPT_LAYOUT 1u
+#define CKPT_LAYOUT 2u
+
+/* Two arrays of routes, as rib has them. */
+enum { CKPT_MAIN, CKPT_OTHER, CKPT_PARTS };
 
 struct ckpt_header {
 	char magic[8];
@@ -34,19 +39,19 @@ struct ckpt_header {
 	uint64_t netns; /* of the TAPs: what interface numbers refer to */
 	uint32_t crc;   /* of all above */
 	/* Each one a store of its own, no CRC: the records are counted against them. */
-	uint32_t tries;                /* how many starts have begun to read it */
-	uint32_t route_high, way_high; /* highest number ever in use */
-	uint32_t n_routes, n_slots;    /* there now */
-	uint32_t nl_pid;               /* of the last zebra */
-	uint64_t alive_ms;             /* CLOCK_BOOTTIME of the last sign of life */
+	uint32_t tries; /* how many starts have begun to read it */
+	uint32_t route_high[CKPT_PARTS], way_high; /* highest number ever in use */
+	uint32_t n_routes[CKPT_PARTS], n_slots;    /* there now */
+	uint32_t nl_pid;                           /* of the last zebra */
+	uint64_t alive_ms; /* CLOCK_BOOTTIME of the last sign of life */
 };
 
 struct ckpt_route {
 	struct ipaddr addr;
 	uint32_t slot;
 	uint8_t family, len, protocol, rtm_type; /* family 0: free, all octets zero */
-	uint32_t number;
-	uint32_t crc; /* of all above; never 0 */
+	uint32_t table;
+	uint32_t crc; /* of all above and the number; never 0 */
 };
 static_assert(sizeof(struct ckpt_route) == 32, "two records a cache line");
 
@@ -64,9 +69,9 @@ static_assert(sizeof(struct ckpt_way) == 56, "no padding");
 
 struct ckpt {
 	int fd;
-	struct ckpt_header *head; /* the mapping */
-	struct ckpt_route *route; /* by number, from 1 */
-	struct ckpt_way *way;     /* by number, from 1 */
+	struct ckpt_header *head;             /* the mapping */
+	struct ckpt_route *route[CKPT_PARTS]; /* each by number, from 1 */
+	struct ckpt_way *way;                 /* by number, from 1 */
 	/* A writer's, in its own memory. */
 	uint32_t turn;
 	uint32_t *next_way; /* by way number: next of the same slot, or of the free ones */
@@ -80,12 +85,12 @@ struct ckpt {
 	uint32_t n_bad; /* records that did not verify, forgiven */
 };
 
-/* CRC-32C (RFC 3720, 12.1) of `len` octets, a multiple of 4; never 0. */
+/* CRC-32C (RFC 3720, 12.1) of `len` octets, a multiple of 4, begun with `seed`; never 0. */
 static inline uint32_t
-ckpt_crc(const void *record, size_t len)
+ckpt_crc(uint32_t seed, const void *record, size_t len)
 {
 	const uint8_t *p = record;
-	uint32_t crc = ~0u, word;
+	uint32_t crc = ~seed, word;
 
 	for (; len >= 4; p += 4, len -= 4) {
 		memcpy(&word, p, 4);
@@ -94,7 +99,8 @@ ckpt_crc(const void *record, size_t len)
 	return crc == 0 ? 1 : crc;
 }
 /* Of a record: all before its member `crc`. */
-#define CKPT_CRC(r) ckpt_crc(r, offsetof(__typeof__(*(r)), crc))
+#define CKPT_CRC_OF(seed, r) ckpt_crc(seed, r, offsetof(__typeof__(*(r)), crc))
+#define CKPT_CRC(r)          CKPT_CRC_OF(0, r)
 
 /* An empty one. NULL: out of memory, or the kernel has no memfd. */
 struct ckpt *ckpt_new(uint64_t netns);
@@ -109,17 +115,20 @@ struct ckpt *ckpt_open(int fd, uint64_t netns, uint64_t now_ms, uint64_t max_age
 		       const char **why);
 void ckpt_free(struct ckpt *c);
 
-void ckpt_put_route(struct ckpt *c, uint32_t number, const struct prefix *p, uint32_t slot,
-		    uint8_t protocol, uint8_t rtm_type);
-void ckpt_drop_route(struct ckpt *c, uint32_t number);
+/* In which of the arrays routes of a table are. */
+unsigned int ckpt_part(uint32_t table);
+/* All of `r` but its CRC, as route `number` of those of its part. */
+void ckpt_put_route(struct ckpt *c, uint32_t number, const struct ckpt_route *r);
+void ckpt_drop_route(struct ckpt *c, uint32_t table, uint32_t number);
 void ckpt_put_slot(struct ckpt *c, uint32_t slot, const struct ways *ways,
 		   uint32_t mtu_bytes);
 void ckpt_drop_slot(struct ckpt *c, uint32_t slot);
 void ckpt_alive(struct ckpt *c, uint64_t now_ms);
 size_t ckpt_bytes(const struct ckpt *c);
 
-/* The good route of that number, from 1 to head->route_high; NULL: none. */
-const struct ckpt_route *ckpt_route(const struct ckpt *c, uint32_t number);
+/* The good route of that number, from 1 to head->route_high[part]; NULL: none. */
+const struct ckpt_route *ckpt_route(const struct ckpt *c, unsigned int part,
+				    uint32_t number);
 /*
  * The next complete slot: its number, its ways into `out` (without MTU class), its MTU; 0: no
  * more. *at is 0 at first.

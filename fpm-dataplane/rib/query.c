@@ -454,7 +454,8 @@ checkpoint_json(const struct rib *rib)
 	if (rib->ckpt == NULL)
 		return json_null();
 	o = json_object();
-	set_int(o, "routes", rib->ckpt->head->n_routes);
+	set_int(o, "routes", rib->ckpt->head->n_routes[CKPT_MAIN]);
+	set_int(o, "other_tables", rib->ckpt->head->n_routes[CKPT_OTHER]);
 	set_int(o, "groups", rib->ckpt->head->n_slots);
 	set_int(o, "groups_full", rib->ckpt->full);
 	set_int(o, "bytes", ckpt_bytes(rib->ckpt));

@@ -3,8 +3,10 @@
  * A start with a checkpoint: what the last daemon was taught is in force again before the
  * first packet, as the word of a session that is over. [rib]. Slots come back as orphans, by
  * content, so that zebra's replay adopts them and rewrites no prefix; the replay confirms
- * routes and the sweep takes out the rest, as after any reconnect. Links, addresses and
- * neighbours are not in it: neigh reads them from the kernel at every start.
+ * routes and the sweep takes out the rest, as after any reconnect. Links, addresses,
+ * neighbours and VRFs are not in it: neigh reads them from the kernel at every start. Routes
+ * of tables other than main lie there until it says which tables are VRFs', and go into their
+ * FIBs then, as those that came before their VRF.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,21 +22,35 @@
 
 /* --- from now on ---------------------------------------------------------------------------- */
 
+/* What is no IP route is in no FIB, however long the daemon lives. */
+static bool
+is_mirrored(const struct rib *rib, const struct route *r)
+{
+	return rib->ckpt != NULL && r->table != FPM_TABLE_NONE;
+}
+
 void
 mirror_route(struct rib *rib, const struct route *r)
 {
-	struct prefix p = route_prefix(r);
+	const struct ckpt_route now = {.addr = route_addr(r),
+				       .slot = r->zslot,
+				       .family = (uint8_t)r->family,
+				       .len = (uint8_t)r->len,
+				       .protocol = (uint8_t)r->protocol,
+				       .rtm_type = (uint8_t)r->rtm_type,
+				       .table = r->table};
 
-	if (rib->ckpt != NULL && r->table == RIB_TABLE_MAIN)
-		ckpt_put_route(rib->ckpt, routes_number(&rib->main, r), &p, r->zslot,
-			       r->protocol, r->rtm_type);
+	if (is_mirrored(rib, r))
+		ckpt_put_route(rib->ckpt, routes_number(rib_routes(rib, r->table), r),
+			       &now);
 }
 
 void
 mirror_route_gone(struct rib *rib, const struct route *r)
 {
-	if (rib->ckpt != NULL && r->table == RIB_TABLE_MAIN)
-		ckpt_drop_route(rib->ckpt, routes_number(&rib->main, r));
+	if (is_mirrored(rib, r))
+		ckpt_drop_route(rib->ckpt, r->table,
+				routes_number(rib_routes(rib, r->table), r));
 }
 
 /* Content that only the kernel gives (kernel.c): read from it again at every start. */
@@ -81,17 +97,20 @@ prefix_of(const struct ckpt_route *r)
 static bool
 route_restore(struct rib *rib, const struct ckpt_route *old, uint32_t slot, uint64_t hash)
 {
+	struct routes *t = rib_routes(rib, old->table);
 	struct prefix p = prefix_of(old);
 	unsigned int v = p.family == 6;
 	struct route *r;
 
-	if (routes_find(&rib->main, RIB_TABLE_MAIN, &p, hash) != NULL)
+	if (routes_find(t, old->table, &p, hash) != NULL)
 		return false;
-	r = routes_insert(&rib->main, RIB_TABLE_MAIN, &p, hash);
+	r = routes_insert(t, old->table, &p, hash);
 	if (r == NULL)
 		return false;
-	rib->n_main[v]++;
-	rib->n_zebra[v]++;
+	if (old->table == RIB_TABLE_MAIN) {
+		rib->n_main[v]++;
+		rib->n_zebra[v]++;
+	}
 	r->protocol = old->protocol;
 	r->rtm_type = old->rtm_type;
 	r->gen = rib->session.gen; /* 0: no session yet, so stale in every one */
@@ -124,13 +143,14 @@ batch_restore(struct rib *rib, const struct ckpt_route *const *r, uint32_t n,
 	uint64_t hash[BATCH];
 
 	for (uint32_t i = 0; i < n; i++) {
+		const struct routes *t = rib_routes(rib, r[i]->table);
 		struct prefix p = prefix_of(r[i]);
 
-		hash[i] = routes_hash(&rib->main, RIB_TABLE_MAIN, &p);
-		routes_prefetch_bucket(&rib->main, hash[i]);
+		hash[i] = routes_hash(t, r[i]->table, &p);
+		routes_prefetch_bucket(t, hash[i]);
 	}
 	for (uint32_t i = 0; i < n; i++)
-		routes_prefetch_route(&rib->main, hash[i]);
+		routes_prefetch_route(rib_routes(rib, r[i]->table), hash[i]);
 	for (uint32_t i = 0; i < n; i++)
 		if (slot[r[i]->slot] != 0 &&
 		    route_restore(rib, r[i], slot[r[i]->slot], hash[i]))
@@ -139,16 +159,15 @@ batch_restore(struct rib *rib, const struct ckpt_route *const *r, uint32_t n,
 			rib->count.restore_lost++;
 }
 
-/* What the records say, in force. */
 static void
-restore(struct rib *rib, const struct ckpt *old)
+part_restore(struct rib *rib, const struct ckpt *old, unsigned int part,
+	     const uint32_t *slot)
 {
-	uint32_t *slot = slots_restore(rib, old);
 	const struct ckpt_route *batch[BATCH];
 	uint32_t n = 0;
 
-	for (uint32_t i = 1; i <= old->head->route_high; i++) {
-		batch[n] = ckpt_route(old, i);
+	for (uint32_t i = 1; i <= old->head->route_high[part]; i++) {
+		batch[n] = ckpt_route(old, part, i);
 		n += batch[n] != NULL;
 		if (n == BATCH) {
 			batch_restore(rib, batch, n, slot);
@@ -156,6 +175,16 @@ restore(struct rib *rib, const struct ckpt *old)
 		}
 	}
 	batch_restore(rib, batch, n, slot);
+}
+
+/* What the records say, in force. */
+static void
+restore(struct rib *rib, const struct ckpt *old)
+{
+	uint32_t *slot = slots_restore(rib, old);
+
+	for (unsigned int part = 0; part < CKPT_PARTS; part++)
+		part_restore(rib, old, part, slot);
 	free(slot);
 	rib->session.nl_pid = old->head->nl_pid;
 	if (rib->ckpt != NULL)

@@ -123,10 +123,11 @@ static void
 on_round(struct worker *w)
 {
 	struct rib *rib = w->ctx;
-	bool timed;
+	bool more = rib_round(rib), timed;
 
+	worker_busy(w, more);
 	/* An idle watcher keeps the loop from waiting while a walk has more to do. */
-	if (rib_round(rib))
+	if (more)
 		ev_idle_start(w->loop, &rib->more);
 	else
 		ev_idle_stop(w->loop, &rib->more);

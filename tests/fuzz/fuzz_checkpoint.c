@@ -23,12 +23,14 @@
 #define WHICH 24u /* records of each kind that edits reach */
 
 enum { ROUTE, ROUTE_RAW, WAY, WAY_RAW, HEADER, HEADER_RAW, ROUTE_COPY, WAY_COPY };
+#define OTHER 8 /* with the first two, and copies of routes: of the other array */
+#define TABLE 100u
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define SEAL(r) ((r)->crc = CKPT_CRC(r))
 
-/* Two routes of each family over a single way, a group and a special. */
+/* Two routes of each family over a single way, a group and a special; the same in a VRF. */
 static void
 write_right(struct ckpt *c)
 {
@@ -50,13 +52,20 @@ write_right(struct ckpt *c)
 	}
 	free(ways.v);
 	for (uint32_t i = 0; i < 8; i++) {
-		struct prefix p = {.family = i % 2 ? 6 : 4, .len = i % 2 ? 48 : 24};
+		struct ckpt_route r = {.slot = i % 4 + 1,
+				       .family = i % 2 ? 6 : 4,
+				       .len = i % 2 ? 48 : 24,
+				       .protocol = 186,
+				       .rtm_type = RTN_UNICAST};
 
-		memcpy(p.addr.octet, net[i / 4], 2);
-		p.addr.octet[2] = (uint8_t)i;
-		if (p.family == 6)
-			p.addr.octet[0] = 0x20;
-		ckpt_put_route(c, i + 1, &p, i % 4 + 1, 186, RTN_UNICAST);
+		memcpy(r.addr.octet, net[i / 4], 2);
+		r.addr.octet[2] = (uint8_t)i;
+		if (r.family == 6)
+			r.addr.octet[0] = 0x20;
+		r.table = RIB_TABLE_MAIN;
+		ckpt_put_route(c, i + 1, &r);
+		r.table = TABLE + i % 3 / 2; /* the second is no VRF's */
+		ckpt_put_route(c, i + 1, &r);
 	}
 }
 
@@ -64,7 +73,8 @@ static void
 edit(struct ckpt *c, const uint8_t *e)
 {
 	uint32_t which = e[1] % WHICH + 1, from = e[2] % WHICH + 1;
-	struct ckpt_route *r = &c->route[which];
+	unsigned int part = e[0] & OTHER ? CKPT_OTHER : CKPT_MAIN;
+	struct ckpt_route *r = &c->route[part][which];
 	struct ckpt_way *w = &c->way[which];
 
 	switch (e[0] & 7) {
@@ -72,7 +82,7 @@ edit(struct ckpt *c, const uint8_t *e)
 	case ROUTE_RAW:
 		((uint8_t *)r)[e[2] % sizeof(*r)] = e[3];
 		if ((e[0] & 7) == ROUTE)
-			SEAL(r);
+			r->crc = CKPT_CRC_OF(which, r);
 		break;
 	case WAY:
 	case WAY_RAW:
@@ -87,10 +97,9 @@ edit(struct ckpt *c, const uint8_t *e)
 			SEAL(c->head);
 		break;
 	case ROUTE_COPY:
-		*r = c->route[from];
-		r->number = which;
+		*r = c->route[part][from];
 		r->addr.octet[3] = e[3];
-		SEAL(r);
+		r->crc = CKPT_CRC_OF(which, r);
 		break;
 	default:
 		*w = c->way[from];
@@ -99,8 +108,8 @@ edit(struct ckpt *c, const uint8_t *e)
 		SEAL(w);
 	}
 	/* The numbers in use are what a writer would have noted. */
-	if ((e[0] & 7) == ROUTE_COPY && c->head->route_high < which)
-		c->head->route_high = which;
+	if ((e[0] & 7) == ROUTE_COPY && c->head->route_high[part] < which)
+		c->head->route_high[part] = which;
 	if ((e[0] & 7) == WAY_COPY && c->head->way_high < which)
 		c->head->way_high = which;
 }
@@ -109,9 +118,11 @@ edit(struct ckpt *c, const uint8_t *e)
 static void
 counts_set_right(struct ckpt *c)
 {
-	c->head->n_routes = 0;
-	for (uint32_t i = 1; i <= WHICH; i++)
-		c->head->n_routes += ckpt_route(c, i) != NULL;
+	for (unsigned int part = 0; part < CKPT_PARTS; part++) {
+		c->head->n_routes[part] = 0;
+		for (uint32_t i = 1; i <= WHICH; i++)
+			c->head->n_routes[part] += ckpt_route(c, part, i) != NULL;
+	}
 	for (c->head->n_slots = 1; c->head->n_slots < WHICH; c->head->n_slots += 3) {
 		const char *why;
 		struct ckpt *seen;
@@ -135,10 +146,15 @@ begin(int fd)
 
 	MUST(g->rib->count.restore_refused <= 1);
 	MUST(g->rib->count.restore_refused == 0 || g->rib->count.restored == 0);
-	MUST(g->rib->n_zebra[0] + g->rib->n_zebra[1] == g->rib->count.restored);
+	MUST(g->rib->n_zebra[0] + g->rib->n_zebra[1] + g->rib->other.n ==
+	     g->rib->count.restored);
+	rib_must_be_sound(g);
+	rig_vrf(g, 1, TABLE, "red");
+	rig_settle(g);
 	rib_must_be_sound(g);
 	for (unsigned int i = 0; i < sizeof(dst) / sizeof(dst[0]); i++)
-		MUST(rig_seen(g, dst[i])[0] != '\0');
+		MUST(rig_seen(g, dst[i])[0] != '\0' &&
+		     rig_seen_in(g, 1, dst[i])[0] != '\0');
 	/* The replay that follows says none of it: all goes but what it says. */
 	rig_session(g, 100);
 	rig_hop(g, 7, "192.0.2.1", 11);

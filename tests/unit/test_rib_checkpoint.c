@@ -3,9 +3,9 @@
  * What a daemon that died was taught, in the next one: restored, reconciled by the replay,
  * and refused when anything is wrong with it.
  * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: tests/unit/rib_rig.c tests/unit/oracle.c
+ * link: tests/unit/rib_rig.c tests/unit/ckpt_rig.c tests/unit/oracle.c
  */
-#include "rib_rig.h"
+#include "ckpt_rig.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,20 +15,6 @@
 
 #include "oracle.h"
 #include "base/clock.h"
-#include "rib/checkpoint.h"
-
-#define NETNS 4711
-
-/* Its death; what outlives it. */
-static int
-killed(struct rig *g)
-{
-	int fd = dup(g->rib->ckpt->fd);
-
-	assert_true(fd >= 0);
-	rig_free(g);
-	return fd;
-}
 
 static void
 teach(struct rig *g)
@@ -54,7 +40,7 @@ taught(void)
 	struct rig *g = rig_begun(-1, NETNS);
 
 	teach(g);
-	return killed(g);
+	return ckpt_of_killed(g);
 }
 
 static void
@@ -99,7 +85,7 @@ a_replay_adopts_what_was_restored_and_sweeps_the_rest(void **state)
 static void
 a_restored_checkpoint_is_one_itself(void **state)
 {
-	struct rig *g = rig_begun(killed(rig_begun(taught(), NETNS)), NETNS);
+	struct rig *g = rig_begun(ckpt_of_killed(rig_begun(taught(), NETNS)), NETNS);
 
 	assert_int_equal(g->rib->count.restored, 6);
 	assert_seen(g, "203.0.113.1", "192.0.2.129@2*3072 192.0.2.1@1*1024");
@@ -117,7 +103,7 @@ what_was_withdrawn_or_changed_is_not_as_it_was(void **state)
 	rig_route(g, "2001:db8:77::/48", 7);
 	rig_go(g);
 	rig_settle(g);
-	g = rig_begun(killed(g), NETNS);
+	g = rig_begun(ckpt_of_killed(g), NETNS);
 
 	assert_seen(g, "198.51.100.1", "none");
 	assert_seen(g, "2001:db8:77::1", "192.0.2.3@1");
@@ -145,27 +131,10 @@ a_restart_of_zebra_is_told_from_a_reconnect(void **state)
 
 /* --- wrong ones --------------------------------------------------------------------------- */
 
-/* The memory behind `fd`, to be damaged. */
-static struct ckpt *
-opened(int fd)
-{
-	const char *why;
-	struct ckpt *c = ckpt_open(dup(fd), NETNS, boottime_ms(), 60000, &why);
-
-	assert_non_null(c);
-	c->head->tries = 0;
-	return c;
-}
-
-/* The n-th route there is, from 1. */
 static struct ckpt_route *
 nth(struct ckpt *c, unsigned int n)
 {
-	uint32_t i = 0;
-
-	while (n > 0)
-		n -= ckpt_route(c, ++i) != NULL;
-	return &c->route[i];
+	return ckpt_nth(c, CKPT_MAIN, n);
 }
 
 static void
@@ -182,7 +151,7 @@ static void
 other_versions_places_and_times_are_refused(void **state)
 {
 	int fd = taught(), null = open("/dev/null", O_RDWR);
-	struct ckpt *c = opened(fd);
+	struct ckpt *c = ckpt_opened(fd);
 
 	refused(null, NETNS, boottime_ms(), "not a checkpoint");
 	refused(fd, NETNS + 1, boottime_ms(), "another namespace's interfaces");
@@ -190,11 +159,13 @@ other_versions_places_and_times_are_refused(void **state)
 	refused(fd, NETNS, c->head->alive_ms - 1, "too old");
 	c->head->layout++;
 	refused(fd, NETNS, boottime_ms(), "another version's layout");
-	c->head->layout--;
+	c->head->layout -= 2; /* what VRFs were not in */
+	refused(fd, NETNS, boottime_ms(), "another version's layout");
+	c->head->layout++;
 	c->head->tries = 3;
 	refused(fd, NETNS, boottime_ms(), "every start with it has crashed");
 	c->head->tries = 0;
-	ckpt_free(opened(fd));
+	ckpt_free(ckpt_opened(fd));
 	ckpt_free(c);
 	close(fd);
 	close(null);
@@ -236,11 +207,27 @@ a_file_of_another_size_is_refused(void **state)
 	close(fd);
 }
 
+/* It was smaller, and nothing behind its layout is where it is now. */
+static void
+an_older_version_is_told_from_garbage_whatever_its_size(void **state)
+{
+	int fd = taught();
+	struct ckpt *c = ckpt_opened(fd);
+
+	c->head->layout = 1;
+	ckpt_free(c);
+	assert_int_equal(ftruncate(fd, 1 << 20), 0);
+	refused(fd, NETNS, boottime_ms(), "another version's layout");
+	assert_int_equal(ftruncate(fd, 4), 0);
+	refused(fd, NETNS, boottime_ms(), "not a checkpoint");
+	close(fd);
+}
+
 static void
 each_octet_of_the_header_counts(void **state)
 {
 	int fd = taught();
-	struct ckpt *c = opened(fd);
+	struct ckpt *c = ckpt_opened(fd);
 	uint8_t *octet = (uint8_t *)c->head;
 	uint32_t high;
 
@@ -253,64 +240,49 @@ each_octet_of_the_header_counts(void **state)
 		assert_null(got);
 		octet[i] ^= 0x10;
 	}
-	c->head->n_routes += 2;
+	c->head->n_routes[CKPT_MAIN] += 2;
 	refused(fd, NETNS, boottime_ms(), "damaged routes");
-	c->head->n_routes -= 4;
+	c->head->n_routes[CKPT_MAIN] -= 4;
 	refused(fd, NETNS, boottime_ms(), "damaged routes");
-	c->head->n_routes += 2;
+	c->head->n_routes[CKPT_MAIN] += 2;
 	c->head->n_slots += 2;
 	refused(fd, NETNS, boottime_ms(), "damaged next hops");
 	c->head->n_slots -= 2;
 	c->head->tries = 0;
-	high = c->head->route_high;
-	c->head->route_high = ~0u;
+	high = c->head->route_high[CKPT_MAIN];
+	c->head->route_high[CKPT_MAIN] = ~0u;
 	refused(fd, NETNS, boottime_ms(), "damaged header");
-	c->head->route_high = 2;
+	c->head->route_high[CKPT_MAIN] = 2;
 	refused(fd, NETNS, boottime_ms(), "damaged routes");
 	/* Over memory that was never written: reading it would cost seconds and gigabytes. */
-	c->head->route_high = 60000000;
+	c->head->route_high[CKPT_MAIN] = 60000000;
 	refused(fd, NETNS, boottime_ms(), "damaged header");
-	c->head->route_high = high;
+	c->head->route_high[CKPT_MAIN] = high;
 	c->head->way_high += 1000000;
 	refused(fd, NETNS, boottime_ms(), "damaged header");
 	c->head->way_high -= 1000000;
+	c->head->route_high[CKPT_OTHER] = 1; /* where none was ever written */
+	refused(fd, NETNS, boottime_ms(), "damaged header");
+	c->head->route_high[CKPT_OTHER] = 0;
+	c->head->n_routes[CKPT_OTHER] = 2;
+	refused(fd, NETNS, boottime_ms(), "damaged routes");
+	c->head->n_routes[CKPT_OTHER] = 0;
 	c->head->tries = 0;
-	ckpt_free(opened(fd));
+	ckpt_free(ckpt_opened(fd));
 	ckpt_free(c);
 	close(fd);
-}
-
-/* Flip each octet of a record: it is not believed; of two records: nothing is. */
-static void
-octets_count(int fd, uint8_t *one, uint8_t *other, size_t bytes)
-{
-	for (size_t i = 0; i < bytes; i++) {
-		struct ckpt *c;
-		const char *why;
-
-		one[i] ^= 0x21;
-		c = opened(fd);
-		assert_int_equal(c->n_bad, 1);
-		ckpt_free(c);
-		other[bytes - 1 - i] ^= 0x21;
-		assert_null(ckpt_open(dup(fd), NETNS, boottime_ms(), 60000, &why));
-		one[i] ^= 0x21;
-		other[bytes - 1 - i] ^= 0x21;
-		c = opened(fd); /* and that was all */
-		assert_int_equal(c->n_bad, 0);
-		ckpt_free(c);
-	}
 }
 
 static void
 each_octet_of_a_record_counts(void **state)
 {
 	int fd = taught();
-	struct ckpt *c = opened(fd);
+	struct ckpt *c = ckpt_opened(fd);
 
-	octets_count(fd, (uint8_t *)nth(c, 1), (uint8_t *)nth(c, 3),
-		     sizeof(struct ckpt_route));
-	octets_count(fd, (uint8_t *)&c->way[2], (uint8_t *)&c->way[3], sizeof(c->way[2]));
+	ckpt_octets_count(fd, (uint8_t *)nth(c, 1), (uint8_t *)nth(c, 3),
+			  sizeof(struct ckpt_route));
+	ckpt_octets_count(fd, (uint8_t *)&c->way[2], (uint8_t *)&c->way[3],
+			  sizeof(c->way[2]));
 	ckpt_free(c);
 	close(fd);
 }
@@ -319,7 +291,7 @@ static void
 records_that_changed_places_are_not_believed(void **state)
 {
 	int fd = taught();
-	struct ckpt *c = opened(fd);
+	struct ckpt *c = ckpt_opened(fd);
 	struct ckpt_route *one = nth(c, 1), *other = nth(c, 2), was = *one;
 	const char *why;
 
@@ -335,7 +307,7 @@ static void
 a_refused_one_is_counted_and_the_start_is_a_plain_one(void **state)
 {
 	int fd = taught();
-	struct ckpt *c = opened(fd);
+	struct ckpt *c = ckpt_opened(fd);
 	struct rig *g;
 
 	memset(nth(c, 1), 0xff, 4 * sizeof(struct ckpt_route));
@@ -354,11 +326,11 @@ static void
 kills_between_two_stores_cost_a_record_at_most(void **state)
 {
 	int fd = taught();
-	struct ckpt *c = opened(fd);
+	struct ckpt *c = ckpt_opened(fd);
 	struct rig *g;
 
 	nth(c, 1)->crc = 0; /* as ckpt_put_route() leaves it in its middle */
-	c->head->n_routes--;
+	c->head->n_routes[CKPT_MAIN]--;
 	ckpt_free(c);
 	g = rig_begun(fd, NETNS);
 	assert_int_equal(g->rib->count.restored, 5);
@@ -406,22 +378,29 @@ random_changes_are_all_there(void **state)
 {
 	enum { N = 300 };
 	struct rnd r = {20261121};
-	uint32_t route[N + 1] = {0}, slot[N + 1] = {0};
+	/* Of main and of another table, by the same numbers. */
+	uint32_t route[CKPT_PARTS][N + 1] = {0}, slot[N + 1] = {0};
 	struct ckpt *c = ckpt_new(NETNS);
 	struct ways ways = {0};
 
 	for (uint32_t i = 0; i < 20000; i++) {
 		uint32_t k = 1 + rnd_below(&r, N), n = 1 + rnd_below(&r, 4);
-		struct prefix p = {.family = 4, .len = 32, .addr = ipaddr_from_v4(k)};
+		unsigned int part = rnd_below(&r, CKPT_PARTS);
+		struct ckpt_route cr = {.addr = ipaddr_from_v4(k),
+					.family = 4,
+					.len = 32,
+					.protocol = 186,
+					.rtm_type = RTN_UNICAST,
+					.table = part == CKPT_MAIN ? RIB_TABLE_MAIN : 100};
 
 		switch (rnd_below(&r, 4)) {
 		case 0:
-			route[k] = 1 + rnd_below(&r, N);
-			ckpt_put_route(c, k, &p, route[k], 186, RTN_UNICAST);
+			cr.slot = route[part][k] = 1 + rnd_below(&r, N);
+			ckpt_put_route(c, k, &cr);
 			break;
 		case 1:
-			route[k] = 0;
-			ckpt_drop_route(c, k);
+			route[part][k] = 0;
+			ckpt_drop_route(c, cr.table, k);
 			break;
 		case 2:
 			ways_clear(&ways);
@@ -450,12 +429,14 @@ random_changes_are_all_there(void **state)
 				assert_int_equal(mtu, ways.n * 1000);
 			}
 			assert_memory_equal(seen, slot, sizeof(slot));
-			for (uint32_t x = 1; x <= N; x++) {
-				const struct ckpt_route *cr = x <= old->head->route_high
-								      ? ckpt_route(old, x)
-								      : NULL;
+			for (uint32_t x = 0; x < CKPT_PARTS * N; x++) {
+				const struct ckpt_route *is =
+					x / CKPT_PARTS < old->head->route_high[x % 2]
+						? ckpt_route(old, x % 2, x / 2 + 1)
+						: NULL;
 
-				assert_int_equal(cr == NULL ? 0 : cr->slot, route[x]);
+				assert_int_equal(is == NULL ? 0 : is->slot,
+						 route[x % 2][x / 2 + 1]);
 			}
 			ckpt_free(old);
 		}
@@ -493,6 +474,7 @@ main(void)
 		cmocka_unit_test(other_versions_places_and_times_are_refused),
 		cmocka_unit_test(three_starts_that_crash_are_enough),
 		cmocka_unit_test(a_file_of_another_size_is_refused),
+		cmocka_unit_test(an_older_version_is_told_from_garbage_whatever_its_size),
 		cmocka_unit_test(each_octet_of_the_header_counts),
 		cmocka_unit_test(each_octet_of_a_record_counts),
 		cmocka_unit_test(records_that_changed_places_are_not_believed),
