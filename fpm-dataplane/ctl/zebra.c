@@ -228,6 +228,7 @@ zebra_table(const char *vtysh, uint8_t family,
 	size_t size = 0;
 	struct run run;
 	bool open = false, is_table = false;
+	long long least, most;
 
 	if (run_start(&run, vtysh, family == 4 ? "show ip route" : "show ipv6 route") < 0)
 		return -1;
@@ -250,7 +251,10 @@ zebra_table(const char *vtysh, uint8_t family,
 		on_route(&p, &w, ctx);
 	ways_free(&w);
 	free(line);
-	return run_end(&run, vtysh, is_table);
+	if (run_end(&run, vtysh, true) < 0)
+		return -1;
+	/* Of an empty table vtysh says nothing; the summary tells that from no answer. */
+	return is_table ? 0 : zebra_count(vtysh, family, &least, &most);
 }
 
 /* --- one prefix, as JSON --------------------------------------------------------------- */

@@ -21,6 +21,7 @@ shift
 case "$*" in
 "show ip route") cat {dir}/ip ;;
 "show ipv6 route") cat {dir}/ipv6 ;;
+*summary*) echo '{{"routes": []}}' ;;
 *) echo '{{}}' ;;
 esac
 """
@@ -31,8 +32,9 @@ def vtysh(tmp_path):
     """Make the command of a zebra that shows these lines: vtysh(ipv4, ipv6)."""
 
     def make(ipv4="", ipv6=""):
-        (tmp_path / "ip").write_text(HEAD + ipv4)
-        (tmp_path / "ipv6").write_text(HEAD + ipv6)
+        # Of an empty table it says nothing, not even the heading.
+        (tmp_path / "ip").write_text(ipv4 and HEAD + ipv4)
+        (tmp_path / "ipv6").write_text(ipv6 and HEAD + ipv6)
         script = tmp_path / "vtysh"
         script.write_text(SCRIPT.format(dir=shlex.quote(str(tmp_path))))
         return f"sh {script}"
