@@ -155,6 +155,25 @@ times_print(const json_t *row, const char *key, const char *name)
 		    (double)row_int(h, "max_us") / 1e3);
 }
 
+/* Of them nothing tells the end but silence; and some zebra may say none of it again. */
+static void
+vrf_replay_print(const json_t *row)
+{
+	char text[32], sweep[64] = "";
+
+	if (row_has(row, "vrf_sweep_in_s"))
+		snprintf(sweep, sizeof(sweep), ", sweep in %s",
+			 human_seconds(row_real(row, "vrf_sweep_in_s"), text));
+	if (json_array_size(json_object_get(row, "vrfs")) > 0)
+		say("VRFs", "%s, by silence: %lld routes stale%s",
+		    row_str(row, "vrf_phase"), row_int(row, "vrf_stale"), sweep);
+	if (row_int(row, "vrfs_not_replayed") > 0)
+		say("WARNING",
+		    "zebra said nothing of %lld VRFs again: their routes are kept as they "
+		    "were (`fpmctl show fpm --json` names them)",
+		    row_int(row, "vrfs_not_replayed"));
+}
+
 static void
 replay_print(const json_t *row)
 {
@@ -177,6 +196,7 @@ replay_print(const json_t *row)
 	else
 		say("Replay", "none yet%s; %lld sweeps removed %lld", sweep,
 		    row_int(row, "sweeps"), row_int(row, "swept_routes"));
+	vrf_replay_print(row);
 	say("Timers",
 	    "sweep after the sentinel, else %lld s of silence, at most %lld s; not before "
 	    "%lld s when zebra was restarted",

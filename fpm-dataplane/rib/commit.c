@@ -493,7 +493,7 @@ void
 rib_commit(struct rib *rib)
 {
 	if (rib->ids_changed && rib->n_early > 0)
-		early_bind(rib, false);
+		early_bind(rib, EARLY_KNOWN);
 	slots_bind(rib);
 	if (adj_awaited(rib)) {
 		if (rib->words_due)

@@ -42,12 +42,21 @@ means_nothing(struct rib *rib, struct nh *nh)
 	return nh->means_nothing;
 }
 
+/* Is what zebra has still to say of such routes not over? */
+static bool
+is_awaited(const struct rib *rib, const struct route *r)
+{
+	if (is_replayed(r))
+		return rib->session.replaying;
+	return rib->session.vrfs_replaying && is_swept(rib, r);
+}
+
 bool
 early_put(struct rib *rib, struct route *r, uint32_t nhid, uint16_t mtu_class)
 {
 	uint32_t i;
 
-	if (!rib->session.replaying || r == NULL || r->zslot == 0 || !is_swept(rib, r))
+	if (r == NULL || r->zslot == 0 || !is_awaited(rib, r))
 		return false;
 	i = rib->n_early == 0 ? 0 : find(rib, r);
 	/* What it has is this session's own word already: that is over now. */
@@ -85,14 +94,16 @@ early_forget(struct rib *rib, const struct route *r)
 }
 
 void
-early_bind(struct rib *rib, bool all)
+early_bind(struct rib *rib, enum early_due due)
 {
 	for (uint32_t i = 1; rib->n_early > 0 && i <= rib->early_high; i++) {
 		struct route *r = rib->early[i].route;
 		uint32_t nhid = rib->early[i].nhid;
 		uint16_t mtu_class = rib->early[i].mtu_class;
 
-		if (r == NULL || (!all && means_nothing(rib, nh_find(rib, nhid))))
+		if (r == NULL ||
+		    (!(due == EARLY_ALL || (due == EARLY_MAIN && is_replayed(r))) &&
+		     means_nothing(rib, nh_find(rib, nhid))))
 			continue;
 		drop(rib, i);
 		route_bind(rib, r, slot_for_id(rib, nhid, mtu_class, r->zslot));

@@ -70,7 +70,7 @@ feedback_retell(struct rib *rib)
 {
 	uint32_t end = rib->retell_at + RIB_SLICE;
 
-	if (rib->resync || rib->commit_failed || rib->session.replaying)
+	if (rib->resync || rib->commit_failed || rib->session.vrfs_replaying)
 		return false; /* not yet: a later round */
 	for (; rib->retell_at < end && rib->retell_at <= rib_walk_end(rib);
 	     rib->retell_at++) {

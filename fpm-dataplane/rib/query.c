@@ -402,7 +402,8 @@ summary_session(const struct rib *rib, json_t *o)
 	const struct session *s = &rib->session;
 	uint64_t now = rib->clock_ms();
 	uint64_t replay_ms = (s->done_ms != 0 ? s->done_ms : now) - s->up_ms;
-	int64_t sweep_ms = sweep_in_ms(rib, now);
+	int64_t sweep_ms = sweep_in_ms(rib, now), vrfs_ms = sweep_vrfs_in_ms(rib, now);
+	uint32_t kept = 0;
 
 	set_int(o, "generation", s->gen);
 	json_object_set_new(o, "phase", json_string(session_phase(rib)));
@@ -417,6 +418,13 @@ summary_session(const struct rib *rib, json_t *o)
 					  : json_real((double)replay_ms / 1e3));
 	json_object_set_new(o, "sweep_in_s",
 			    sweep_ms < 0 ? json_null() : json_real((double)sweep_ms / 1e3));
+	for (uint32_t i = 1; i <= rib->tally_high && !s->vrfs_replaying; i++)
+		kept += tally_is_kept(rib, &rib->tally[i]);
+	json_object_set_new(o, "vrf_phase", json_string(session_vrf_phase(rib)));
+	set_int(o, "vrf_stale", rib->stale_other);
+	json_object_set_new(o, "vrf_sweep_in_s",
+			    vrfs_ms < 0 ? json_null() : json_real((double)vrfs_ms / 1e3));
+	set_int(o, "vrfs_not_replayed", kept);
 	set_int(o, "sweeps", rib->count.sweeps);
 	set_int(o, "swept_routes", rib->count.swept_routes);
 	set_int(o, "sweep_quiet_s", rib->conf.sweep_quiet_s);
@@ -433,15 +441,20 @@ vrfs_json(const struct rib *rib)
 
 	for (uint32_t i = 1; i < FIB_VRF_NONE; i++) {
 		const struct vrf *vrf = rib->vrf[i];
+		const struct tally *t;
 
 		if (vrf == NULL)
 			continue;
-		json_array_append_new(all, json_pack("{s:o, s:I, s:b, s:o, s:o}", "name",
-						     vrf_json(vrf), "table",
-						     (json_int_t)vrf->fib->table,
-						     "published", vrf->published, "fib4",
-						     trie_json(vrf->fib->tries.pt4), "fib6",
-						     trie_json(vrf->fib->tries.pt6)));
+		t = tally_find(rib, vrf->fib->table);
+		json_array_append_new(
+			all, json_pack("{s:o, s:I, s:b, s:I, s:I, s:b, s:o, s:o}", "name",
+				       vrf_json(vrf), "table", (json_int_t)vrf->fib->table,
+				       "published", vrf->published, "zebra",
+				       (json_int_t)(t == NULL ? 0 : t->n), "stale",
+				       (json_int_t)(t == NULL ? 0 : t->stale), "replayed",
+				       t == NULL || !tally_is_kept(rib, t), "fib4",
+				       trie_json(vrf->fib->tries.pt4), "fib6",
+				       trie_json(vrf->fib->tries.pt6)));
 	}
 	return all;
 }

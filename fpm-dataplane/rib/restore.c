@@ -107,13 +107,10 @@ route_restore(struct rib *rib, const struct ckpt_route *old, uint32_t slot, uint
 	r = routes_insert(t, old->table, &p, hash);
 	if (r == NULL)
 		return false;
-	if (old->table == RIB_TABLE_MAIN) {
-		rib->n_main[v]++;
-		rib->n_zebra[v]++;
-	}
+	rib->n_main[v] += old->table == RIB_TABLE_MAIN;
 	r->protocol = old->protocol;
 	r->rtm_type = old->rtm_type;
-	r->gen = rib->session.gen; /* 0: no session yet, so stale in every one */
+	tally_said(rib, r); /* in session 0: there was none yet, so stale in every one */
 	route_bind(rib, r, slot);
 	return true;
 }

@@ -131,8 +131,8 @@ on_round(struct worker *w)
 		ev_idle_start(w->loop, &rib->more);
 	else
 		ev_idle_stop(w->loop, &rib->more);
-	timed = rib->session.replaying || rib->resync || rib->staged[0] || rib->staged[1] ||
-		rib->vrf_staged.n > 0 || rib->n_asked > 0;
+	timed = rib->session.vrfs_replaying || rib->resync || rib->staged[0] ||
+		rib->staged[1] || rib->vrf_staged.n > 0 || rib->n_asked > 0;
 	if (timed && !ev_is_active(&rib->tick))
 		ev_timer_again(w->loop, &rib->tick);
 	else if (!timed && ev_is_active(&rib->tick))
@@ -265,6 +265,7 @@ rib_teardown(struct worker *w)
 	links_free(rib);
 	own_free(rib);
 	vrfs_free(rib);
+	tallies_free(rib);
 	routes_free(&rib->main);
 	routes_free(&rib->other);
 	vec32_free(&rib->adj_free);

@@ -287,12 +287,15 @@ struct rib_counters {
 struct session {
 	uint32_t gen, nl_pid;
 	bool connected;
-	bool restarted; /* another zebra than the one before */
-	bool replaying; /* its end is not known yet */
-	bool sweeping;  /* end known, stale routes are being taken out */
-	bool sentinel;  /* seen in this generation */
+	bool restarted;      /* another zebra than the one before */
+	bool replaying;      /* of main: its end is not known yet */
+	bool vrfs_replaying; /* of all tables: theirs is not known yet */
+	bool sweeping; /* end known, stale routes are being taken out: main's, then VRFs' */
+	bool sentinel; /* seen in this generation, at ... */
+	uint64_t sentinel_ms;
 	uint64_t up_ms, last_event_ms, done_ms;
-	uint32_t n_before; /* routes of zebra when it came: to be confirmed or swept */
+	uint64_t last_other_ms; /* zebra spoke of a route of another table than main */
+	uint32_t n_before;      /* routes of zebra when it came: to be confirmed or swept */
 	uint64_t n_events, n_routes; /* the sentinel not counted */
 	uint64_t swept, swept_vrf;   /* the latter are not in n_before */
 	uint32_t sweep_at;
@@ -312,7 +315,12 @@ struct rib {
 	struct vec32 vrf_staged;        /* numbers of those with something to commit */
 	uint32_t n_main[2], n_zebra[2]; /* IPv4, IPv6 */
 	uint32_t n_beside, n_labels;    /* in `other`: no IP routes; of those, labels */
-	uint32_t stale; /* of n_zebra and n_labels not seen in session.gen */
+	uint32_t stale;       /* of n_zebra and n_labels not seen in session.gen */
+	uint32_t stale_other; /* the same of all tallies */
+	struct tally *tally;  /* by number, from 1 */
+	uint32_t tally_high, tally_cap;
+	struct vec32 tally_unused;
+	struct hidx tally_by_table;
 
 	struct slot *slot_chunk[FIB_GROUP_MAX / SLOT_CHUNK];
 	uint32_t slot_high, n_slots, n_orphans;
@@ -405,9 +413,9 @@ bool rib_round(struct rib *rib);
 /* zebra.c: what FPM says. */
 void zebra_batch(struct rib *rib, const struct msg_fpm_batch *b);
 void zebra_withdraw(struct rib *rib, struct route *r);
-/* Does zebra say it again to a new session? Not so other tables and MACs (FPM.md, 6.1). */
+/* Does zebra say it again to a new session before the sentinel? Table main and labels. */
 bool is_replayed(const struct route *r);
-/* Is it swept when a new session did not say it? What is replayed, and routes of VRFs. */
+/* Can a new session that did not say it call it stale? What is replayed, and routes of VRFs. */
 bool is_swept(const struct rib *rib, const struct route *r);
 /* The sources of `r` changed; `was` is what the trie has. Removes an empty route. */
 void route_settle(struct rib *rib, struct route *r, uint32_t was);
@@ -481,7 +489,12 @@ void mirror_alive(struct rib *rib);
 /* Is `nhid` to be waited for by `r` (NULL: no such route), which then stays as it is? */
 bool early_put(struct rib *rib, struct route *r, uint32_t nhid, uint16_t mtu_class);
 void early_forget(struct rib *rib, const struct route *r); /* it means something else now */
-void early_bind(struct rib *rib, bool all); /* those whose id is known by now, or all */
+enum early_due {
+	EARLY_KNOWN, /* those whose id is known by now */
+	EARLY_MAIN,  /* and all others that are replayed with main */
+	EARLY_ALL,
+};
+void early_bind(struct rib *rib, enum early_due due);
 void early_clear(struct rib *rib);
 void early_free(struct rib *rib);
 
@@ -549,9 +562,12 @@ void reclaim_run(void *owner, void *arg);
 void session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid);
 void session_down(struct rib *rib);
 void session_event(struct rib *rib, const struct fpm_event *ev);
-bool sweep_round(struct rib *rib);                           /* true: more at once */
-const char *session_phase(const struct rib *rib);            /* dist/openapi.yaml */
-int64_t sweep_in_ms(const struct rib *rib, uint64_t now_ms); /* -1: not in sight */
+bool sweep_round(struct rib *rib); /* true: more at once */
+/* Of main, and of VRFs. A word of dist/openapi.yaml; milliseconds, -1: not in sight. */
+const char *session_phase(const struct rib *rib);
+const char *session_vrf_phase(const struct rib *rib);
+int64_t sweep_in_ms(const struct rib *rib, uint64_t now_ms);
+int64_t sweep_vrfs_in_ms(const struct rib *rib, uint64_t now_ms);
 
 /* feedback.c */
 void feedback_put(struct rib *rib, const struct route *r);         /* zebra has sent it */
@@ -569,6 +585,7 @@ void audit_break(struct rib *rib, struct msg_query *q);
 void query_put(struct rib *rib, struct msg_query *q);
 void query_answer_all(struct rib *rib);
 
+#include "rib/tally.h"
 #include "rib/vrf.h"
 
 #endif

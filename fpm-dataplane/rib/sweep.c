@@ -8,7 +8,13 @@
  * (blackhole) after some other route; or quiet time; or the upper bound. After a restart of zebra, whose protocols learn their
  * routes again over many seconds, not before the hold time. Nothing is swept while zebra is
  * away, and nothing that is not replayed ever: tables that are neither main nor of a VRF, MACs
- * (FPM.md, 6.1). VRFs are replayed after the sentinel, so with VRFs silence alone ends a replay.
+ * (FPM.md, 6.1).
+ *
+ * VRFs are replayed behind the sentinel, which is main's last route, and nothing tells their end:
+ * it is quiet time since zebra spoke of them, or the same bound. A VRF that it did not speak of
+ * at all it does not replay, or nothing comes in there (who has an interface has connected
+ * routes): its routes are kept, and told as not replayed. What a checkpoint brought of tables
+ * that are no VRF's any more goes with the sweep of VRFs: nobody else would take it out.
  *
  * The sweep goes in slices, so that live updates never wait for it. Nexthop ids need none:
  * they do not outlive their session (nexthop.c), and a slot goes with its last route.
@@ -33,6 +39,7 @@ session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
 			      .nl_pid = nl_pid != 0 ? nl_pid : was_pid,
 			      .connected = true,
 			      .replaying = true,
+			      .vrfs_replaying = true,
 			      /* An unknown id (0) is held as long as another one: the
 			       * longer wait harms nobody, the shorter could. */
 			      .restarted = was_pid != 0 && nl_pid != was_pid};
@@ -40,9 +47,10 @@ session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
 	if (rib->ckpt != NULL)
 		rib->ckpt->head->nl_pid = s->nl_pid;
 	/* All of it, in one step: a route is stale by its generation (struct route). */
-	rib->stale = s->n_before = rib->n_zebra[0] + rib->n_zebra[1] + rib->n_labels;
-	log_info("rib: session up gen=%u stale=%u zebra_restarted=%d", gen, rib->stale,
-		 s->restarted);
+	tallies_renew(rib);
+	s->n_before = rib->stale;
+	log_info("rib: session up gen=%u stale=%u of_other_tables=%u zebra_restarted=%d",
+		 gen, rib->stale, rib->stale_other, s->restarted);
 }
 
 void
@@ -52,9 +60,15 @@ session_down(struct rib *rib)
 
 	if (!s->connected)
 		return;
-	s->connected = s->replaying = s->sweeping = false;
+	s->connected = s->replaying = s->vrfs_replaying = s->sweeping = false;
 	log_info("rib: session down gen=%u routes=%u", s->gen,
 		 rib->n_zebra[0] + rib->n_zebra[1]);
+}
+
+static bool
+is_of_main(const struct fpm_event *ev)
+{
+	return ev->table == 0 || ev->table == RIB_TABLE_MAIN;
 }
 
 static bool
@@ -63,8 +77,7 @@ is_sentinel(const struct fpm_event *ev)
 	static const struct ipaddr ones = {{255, 255, 255, 255, 255, 255, 255, 255, 255,
 					    255, 255, 255, 255, 255, 255, 255}};
 
-	return ev->prefix.len == 128 && ev->rtm_type == RTN_BLACKHOLE &&
-	       (ev->table == 0 || ev->table == RIB_TABLE_MAIN) &&
+	return ev->prefix.len == 128 && ev->rtm_type == RTN_BLACKHOLE && is_of_main(ev) &&
 	       ipaddr_equal(&ev->prefix.addr, &ones);
 }
 
@@ -74,29 +87,63 @@ session_event(struct rib *rib, const struct fpm_event *ev)
 	struct session *s = &rib->session;
 
 	s->n_events++;
+	if (ev->kind != FPM_ROUTE && ev->kind != FPM_ROUTE_DEL)
+		return;
+	if (!is_of_main(ev) && ev->table != FPM_TABLE_NONE) {
+		s->last_other_ms = s->last_event_ms;
+		tally_heard(rib, ev->table);
+	}
 	if (ev->kind != FPM_ROUTE)
 		return;
 	/* One that comes before any other route is a live one of a restarted staticd. */
-	if (!is_sentinel(ev))
+	if (!is_sentinel(ev)) {
 		s->n_routes++;
-	else if (s->n_routes > 0)
+	} else if (s->n_routes > 0 && !s->sentinel) {
 		s->sentinel = true;
+		s->sentinel_ms = s->last_event_ms;
+	}
+}
+
+static uint64_t
+earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t
+later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Silence since `since_ms`, or the upper bound. */
+static uint64_t
+quiet_ms(const struct rib *rib, uint64_t since_ms)
+{
+	return earlier(since_ms + rib->conf.sweep_quiet_s * 1000ull,
+		       rib->session.up_ms + rib->conf.sweep_max_s * 1000ull);
 }
 
 /*
- * When the replay counts as over, as far as can be told now: CLOCK_MONOTONIC ms.
- * Events that are still to come may move it.
+ * When the replay counts as over, of main and of VRFs, as far as can be told now:
+ * CLOCK_MONOTONIC ms. Events that are still to come may move it.
  */
 static uint64_t
 end_ms(const struct rib *rib)
 {
 	const struct session *s = &rib->session;
-	uint64_t quiet = s->last_event_ms + rib->conf.sweep_quiet_s * 1000ull;
-	uint64_t most = s->up_ms + rib->conf.sweep_max_s * 1000ull;
 
-	if (s->sentinel && rib->n_vrf == 0)
-		return s->up_ms;
-	return quiet < most ? quiet : most;
+	return s->sentinel ? s->up_ms : quiet_ms(rib, s->last_event_ms);
+}
+
+static uint64_t
+vrfs_end_ms(const struct rib *rib)
+{
+	const struct session *s = &rib->session;
+
+	/* What zebra says of main meanwhile is no part of it. */
+	return quiet_ms(rib, s->sentinel ? later(s->sentinel_ms, s->last_other_ms)
+					 : s->last_event_ms);
 }
 
 static uint64_t
@@ -116,32 +163,47 @@ has_begun(const struct session *s)
 
 /* What still waits in the queue may be of the replay: rib's silence is not zebra's. */
 static bool
-is_over(const struct rib *rib)
+is_over(const struct rib *rib, uint64_t at_ms)
 {
-	return has_begun(&rib->session) && rib->clock_ms() >= end_ms(rib) &&
-	       queue_depth() == 0;
+	return has_begun(&rib->session) && rib->clock_ms() >= at_ms && queue_depth() == 0;
 }
 
-/* Which routes of VRFs are, nobody counts. */
-static bool
-may_be_stale(const struct rib *rib)
+static int64_t
+left_ms(const struct rib *rib, uint64_t at_ms, uint64_t now_ms)
 {
-	return rib->stale > 0 || rib->n_vrf > 0;
+	uint64_t end = later(at_ms, hold_ms(rib));
+
+	if (!rib->session.connected || !has_begun(&rib->session))
+		return -1;
+	return end <= now_ms ? 0 : (int64_t)(end - now_ms);
 }
 
 int64_t
 sweep_in_ms(const struct rib *rib, uint64_t now_ms)
 {
-	const struct session *s = &rib->session;
-	uint64_t end, hold;
-
-	if (!s->connected || !s->replaying || !has_begun(s) || !may_be_stale(rib))
+	if (!rib->session.replaying || rib->stale == 0)
 		return -1;
-	end = end_ms(rib);
-	hold = hold_ms(rib);
-	if (hold > end)
-		end = hold;
-	return end <= now_ms ? 0 : (int64_t)(end - now_ms);
+	return left_ms(rib, end_ms(rib), now_ms);
+}
+
+int64_t
+sweep_vrfs_in_ms(const struct rib *rib, uint64_t now_ms)
+{
+	if (!rib->session.vrfs_replaying || rib->stale_other == 0)
+		return -1;
+	return left_ms(rib, vrfs_end_ms(rib), now_ms);
+}
+
+static const char *
+phase(const struct rib *rib, bool replaying, bool sweeping, uint64_t at_ms)
+{
+	if (!rib->session.connected)
+		return "away";
+	if (!replaying)
+		return "in-step";
+	if (sweeping)
+		return "sweeping";
+	return is_over(rib, at_ms) ? "holding" : "replaying";
 }
 
 const char *
@@ -149,30 +211,56 @@ session_phase(const struct rib *rib)
 {
 	const struct session *s = &rib->session;
 
-	if (!s->connected)
-		return "away";
-	if (!s->replaying)
-		return "in-step";
-	if (s->sweeping)
-		return "sweeping";
-	return is_over(rib) ? "holding" : "replaying";
+	return phase(rib, s->replaying, s->sweeping, end_ms(rib));
+}
+
+const char *
+session_vrf_phase(const struct rib *rib)
+{
+	const struct session *s = &rib->session;
+
+	return phase(rib, s->vrfs_replaying, s->sweeping && !s->replaying,
+		     vrfs_end_ms(rib));
+}
+
+/* Nothing is left to be confirmed: neither routes nor ways for those that were. */
+static bool
+is_settled(const struct rib *rib)
+{
+	return (rib->session.replaying ? rib->stale : rib->stale_other) == 0 &&
+	       rib->n_early == 0;
 }
 
 static void
-replay_done(struct rib *rib, const char *by)
+replay_done(struct rib *rib)
 {
 	struct session *s = &rib->session;
 
 	s->replaying = s->sweeping = false;
 	s->done_ms = rib->clock_ms();
 	log_info("rib: replay done gen=%u routes=%u swept=%" PRIu64 " end=%s", s->gen,
-		 rib->n_zebra[0] + rib->n_zebra[1], s->swept + s->swept_vrf, by);
+		 rib->n_zebra[0] + rib->n_zebra[1], s->swept,
+		 s->sentinel ? "sentinel" : "time");
+	if (is_settled(rib))
+		s->vrfs_replaying = false; /* there are none, or all came before */
 }
 
-static const char *
-ended_by(const struct rib *rib)
+static void
+vrfs_done(struct rib *rib)
 {
-	return rib->session.sentinel && rib->n_vrf == 0 ? "sentinel" : "time";
+	struct session *s = &rib->session;
+	uint32_t kept = 0, routes = 0;
+
+	s->vrfs_replaying = s->sweeping = false;
+	for (uint32_t i = 1; i <= rib->tally_high; i++) {
+		bool is_kept = tally_is_kept(rib, &rib->tally[i]);
+
+		kept += is_kept;
+		routes += is_kept ? rib->tally[i].stale : 0;
+	}
+	log_info("rib: replay of vrfs done gen=%u swept=%" PRIu64, s->gen, s->swept_vrf);
+	if (kept > 0)
+		log_warn("rib: vrfs not replayed are kept vrfs=%u routes=%u", kept, routes);
 }
 
 /* Is it time? Decides once; then the slices run. */
@@ -180,19 +268,32 @@ static void
 look_for_end(struct rib *rib)
 {
 	struct session *s = &rib->session;
-	uint64_t now = rib->clock_ms();
+	bool main = s->replaying;
 
-	if (!is_over(rib))
+	if (!is_over(rib, main ? end_ms(rib) : vrfs_end_ms(rib)))
 		return;
-	if (!may_be_stale(rib) && rib->n_early == 0) {
-		replay_done(rib, ended_by(rib));
+	if (is_settled(rib)) {
+		main ? replay_done(rib) : vrfs_done(rib);
 		return;
 	}
-	if (now < hold_ms(rib))
+	if (rib->clock_ms() < hold_ms(rib))
 		return;
-	early_bind(rib, true);
+	early_bind(rib, main ? EARLY_MAIN : EARLY_ALL);
 	s->sweeping = true;
 	s->sweep_at = 1;
+}
+
+/* Of a stale route: is it the part that is over now which should have said it? */
+static bool
+is_missing(const struct rib *rib, const struct route *r)
+{
+	if (rib->session.replaying || is_replayed(r))
+		return rib->session.replaying && is_replayed(r);
+	if (r->table == FPM_TABLE_NONE)
+		return false;
+	if (vrf_find(rib, r->table) == NULL)
+		return r->gen == 0; /* of a checkpoint */
+	return tally_find(rib, r->table)->gen == rib->session.gen;
 }
 
 bool
@@ -200,27 +301,28 @@ sweep_round(struct rib *rib)
 {
 	struct session *s = &rib->session;
 	uint32_t end, all = rib_walk_end(rib);
+	bool main = s->replaying;
 
-	if (!s->connected || !s->replaying)
+	if (!s->connected || !s->vrfs_replaying)
 		return false;
 	if (!s->sweeping)
 		look_for_end(rib);
-	if (!s->sweeping)
-		return false;
+	if (!s->sweeping) /* with main's end that of VRFs may have come */
+		return main && !s->replaying && s->vrfs_replaying;
 	end = s->sweep_at + RIB_SLICE;
 	for (; s->sweep_at < end && s->sweep_at <= all; s->sweep_at++) {
 		struct route *r = rib_walk_at(rib, s->sweep_at);
 
-		if (r == NULL || r->zslot == 0 || r->gen == s->gen || !is_swept(rib, r))
+		if (r == NULL || r->zslot == 0 || r->gen == s->gen || !is_missing(rib, r))
 			continue;
 		s->swept += is_replayed(r);
 		s->swept_vrf += !is_replayed(r);
 		zebra_withdraw(rib, r);
 		rib->count.swept_routes++;
 	}
-	if (s->sweep_at <= all && may_be_stale(rib))
+	if (s->sweep_at <= all && (main ? rib->stale : rib->stale_other) > 0)
 		return true;
 	rib->count.sweeps++;
-	replay_done(rib, ended_by(rib));
-	return false;
+	main ? replay_done(rib) : vrfs_done(rib);
+	return s->vrfs_replaying;
 }

@@ -62,13 +62,6 @@ is_swept(const struct rib *rib, const struct route *r)
 	return is_replayed(r) || vrf_find(rib, r->table) != NULL;
 }
 
-/* Where routes such as `r` are counted, if they are replayed. */
-static uint32_t *
-replayed_count(struct rib *rib, const struct route *r)
-{
-	return r->family == FAMILY_LABEL ? &rib->n_labels : &rib->n_zebra[r->family == 6];
-}
-
 void
 zebra_withdraw(struct rib *rib, struct route *r)
 {
@@ -77,9 +70,7 @@ zebra_withdraw(struct rib *rib, struct route *r)
 	mirror_route_gone(rib, r);
 	r->zslot = 0;
 	early_forget(rib, r);
-	*replayed_count(rib, r) -= is_replayed(r);
-	if (is_replayed(r) && r->gen != rib->session.gen)
-		rib->stale--;
+	tally_gone(rib, r);
 	route_settle(rib, r, was);
 	slot_unref(rib, old);
 }
@@ -208,13 +199,7 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 		rib->n_main[v] += table == RIB_TABLE_MAIN;
 		rib->n_beside += table == FPM_TABLE_NONE;
 	}
-	if (is_replayed(r)) {
-		if (r->zslot == 0)
-			++*replayed_count(rib, r);
-		else if (r->gen != rib->session.gen)
-			rib->stale--;
-	}
-	r->gen = rib->session.gen;
+	tally_said(rib, r);
 	same = r->protocol == ev->protocol && r->rtm_type == ev->rtm_type;
 	r->protocol = ev->protocol;
 	r->rtm_type = ev->rtm_type;

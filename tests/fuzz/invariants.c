@@ -35,7 +35,7 @@ static void
 routes_must_be_sound(const struct rib *rib, struct counts *c)
 {
 	uint32_t n_main[2] = {0}, n_zebra[2] = {0}, n_other = 0, stale = 0;
-	uint32_t n_beside = 0, n_labels = 0;
+	uint32_t n_beside = 0, n_labels = 0, n_tallied = 0, stale_other = 0;
 	struct poptrie_stats st[2];
 
 	for (uint32_t i = 1; i <= rib->main.high; i++) {
@@ -66,7 +66,18 @@ routes_must_be_sound(const struct rib *rib, struct counts *c)
 		n_beside += r->table == FPM_TABLE_NONE;
 		n_labels += r->family == FAMILY_LABEL;
 		stale += r->family == FAMILY_LABEL && r->gen != rib->session.gen;
+		n_tallied += r->table != FPM_TABLE_NONE && r->zslot != 0;
+		stale_other += r->table != FPM_TABLE_NONE && r->zslot != 0 &&
+			       r->gen != rib->session.gen;
 	}
+	for (uint32_t i = 1; i <= rib->tally_high; i++) {
+		const struct tally *t = &rib->tally[i];
+
+		MUST(t->stale <= t->n && n_tallied >= t->n);
+		MUST(t->n == 0 || tally_find(rib, t->table) == t);
+		n_tallied -= t->n;
+	}
+	MUST(n_tallied == 0 && rib->stale_other == stale_other);
 	poptrie_stats(rib->fib->copy[0].pt4, &st[0]);
 	poptrie_stats(rib->fib->copy[0].pt6, &st[1]);
 	for (unsigned int v = 0; v < 2; v++) {

@@ -288,9 +288,10 @@ def test_frr_with_two_vrfs(two):
         frr.configure("vrf red", f"no ip route {NET[4]} {BEHIND[4].format(2)}")
         eventually(lambda: not row(two, "red", NET[4]), 10, 0.1, "withdrawn")
         assert two.not_forwarded(lan, lan.probe(HOST[4])) == {"no_route": 1}
-        sweeps = two.fpm()["sweeps"]
+        before = two.fpm()["generation"]
         two.control.request({"do": "replay"})
-        eventually(lambda: two.fpm()["sweeps"] > sweeps, 30, 0.1, "replayed and swept")
+        eventually(lambda: two.fpm()["generation"] > before, 30, 0.1, "another session")
+        eventually(lambda: two.fpm()["vrf_phase"] == "in-step", 30, 0.1, "replayed and swept")
         goes(two, lan, wan, HOST[6])
         goes(two, alt, ext, HOST[4])
         assert two.control.ask("audit")[-1]["differences"] == 0

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How many routes zebra has in each table, and how many of those its session has not said
+ * (yet). [rib]. Table main and labels are replayed together and counted together; each other
+ * table has a record of its own, be it a VRF's or not, while zebra has a route in it: which
+ * VRFs a replay has spoken of decides what is swept (sweep.c).
+ */
+#include <stdlib.h>
+
+#include "rib/rib_impl.h"
+
+static uint32_t
+number_of(const struct rib *rib, uint32_t table)
+{
+	uint32_t i = hidx_first(&rib->tally_by_table, hash32(table));
+
+	while (i != 0 && rib->tally[i].table != table)
+		i = hidx_next(&rib->tally_by_table, i);
+	return i;
+}
+
+const struct tally *
+tally_find(const struct rib *rib, uint32_t table)
+{
+	uint32_t i = number_of(rib, table);
+
+	return i == 0 ? NULL : &rib->tally[i];
+}
+
+static uint32_t
+tally_new(struct rib *rib, uint32_t table)
+{
+	uint32_t i = number_get(&rib->tally_unused, &rib->tally_high);
+
+	rib->tally = table_grow(rib->tally, &rib->tally_cap, i, sizeof(*rib->tally));
+	rib->tally[i] = (struct tally){.table = table};
+	hidx_add(&rib->tally_by_table, hash32(table), i);
+	return i;
+}
+
+/* Where routes such as `r` are counted, if they are replayed with main. */
+static uint32_t *
+replayed_count(struct rib *rib, const struct route *r)
+{
+	return r->family == FAMILY_LABEL ? &rib->n_labels : &rib->n_zebra[r->family == 6];
+}
+
+/* MACs are said by nobody again, and are no IP routes of any table. */
+static bool
+is_counted(const struct route *r)
+{
+	return r->table != FPM_TABLE_NONE;
+}
+
+static void
+table_said(struct rib *rib, const struct route *r, bool stale)
+{
+	uint32_t i = number_of(rib, r->table);
+	struct tally *t;
+
+	if (i == 0)
+		i = tally_new(rib, r->table);
+	t = &rib->tally[i];
+	t->n += r->zslot == 0;
+	t->stale -= stale;
+	t->gen = rib->session.gen;
+	rib->stale_other -= stale;
+}
+
+void
+tally_said(struct rib *rib, struct route *r)
+{
+	bool stale = r->zslot != 0 && r->gen != rib->session.gen;
+
+	r->gen = rib->session.gen;
+	if (is_replayed(r)) {
+		*replayed_count(rib, r) += r->zslot == 0;
+		rib->stale -= stale;
+	} else if (is_counted(r)) {
+		table_said(rib, r, stale);
+	}
+}
+
+static void
+table_gone(struct rib *rib, const struct route *r, bool stale)
+{
+	uint32_t i = number_of(rib, r->table);
+	struct tally *t = &rib->tally[i];
+
+	t->n--;
+	t->stale -= stale;
+	rib->stale_other -= stale;
+	if (t->n > 0)
+		return;
+	hidx_del(&rib->tally_by_table, i);
+	*t = (struct tally){0};
+	vec32_push(&rib->tally_unused, i);
+}
+
+void
+tally_gone(struct rib *rib, const struct route *r)
+{
+	bool stale = r->gen != rib->session.gen;
+
+	if (is_replayed(r)) {
+		--*replayed_count(rib, r);
+		rib->stale -= stale;
+	} else if (is_counted(r)) {
+		table_gone(rib, r, stale);
+	}
+}
+
+void
+tally_heard(struct rib *rib, uint32_t table)
+{
+	uint32_t i = number_of(rib, table);
+
+	if (i != 0)
+		rib->tally[i].gen = rib->session.gen;
+}
+
+void
+tallies_renew(struct rib *rib)
+{
+	rib->stale = rib->n_zebra[0] + rib->n_zebra[1] + rib->n_labels;
+	rib->stale_other = 0;
+	for (uint32_t i = 1; i <= rib->tally_high; i++) {
+		rib->tally[i].stale = rib->tally[i].n;
+		rib->stale_other += rib->tally[i].n;
+	}
+}
+
+bool
+tally_is_kept(const struct rib *rib, const struct tally *t)
+{
+	return t->stale > 0 && t->gen != rib->session.gen &&
+	       vrf_find(rib, t->table) != NULL;
+}
+
+void
+tallies_free(struct rib *rib)
+{
+	free(rib->tally);
+	vec32_free(&rib->tally_unused);
+	hidx_free(&rib->tally_by_table);
+}
