@@ -55,7 +55,7 @@ TAP_SRC     := $(wildcard tap-bridge/*.c)
 DAEMON_SRC  := $(wildcard fpm-dataplane/*.c) \
 	$(foreach d,$(DAEMON_DIRS),$(wildcard fpm-dataplane/$(d)/*.c))
 # With the daemon's own eyes for a configuration file: `fpmctl config check`.
-CTL_SRC     := $(wildcard $(addprefix fpm-dataplane/,ctl/*.c ctl/doctor/*.c config*.c)) \
+CTL_SRC     := $(wildcard $(addprefix fpm-dataplane/,ctl/*.c ctl/doctor/*.c config*.c device*.c)) \
 	$(addprefix fpm-dataplane/base/,base64.c prefix.c log.c policer.c) tap-bridge/netns.c
 SUPER_SRC   := $(wildcard fpm-dataplane/supervise/*.c) fpm-dataplane/base/log.c
 obj          = $(patsubst %.c,$(O)/obj/%.o,$(1))

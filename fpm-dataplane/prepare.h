@@ -10,8 +10,8 @@
 
 /*
  * Reserve the hugepages that `memory:` asks for and give the PCI devices of `ports:` to
- * vfio-pci. What is so already stays; a NIC whose interface has addresses, or is in another
- * network namespace, is left alone. Each step is a line of the log.                                                     [main]
+ * vfio-pci. What is so already stays; a NIC that the machine uses is left alone. Each step is a
+ * line of the log.                                                                   [main]
  *
  * Returns 0, or 1 when something is not as the configuration needs it.
  */

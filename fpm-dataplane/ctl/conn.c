@@ -66,6 +66,16 @@ connect_to(const char *path, int silence_s)
 	return f;
 }
 
+bool
+conn_is_there(const char *path)
+{
+	FILE *f = connect_to(path, SILENCE_S);
+
+	if (f != NULL)
+		fclose(f);
+	return f != NULL;
+}
+
 static bool
 send_request(FILE *f, const json_t *request)
 {

@@ -29,7 +29,7 @@ struct options {
 	bool json;
 	int family;              /* 0: both */
 	double watch_s, rates_s; /* 0: not */
-	bool repair, dry_run;
+	bool repair, dry_run, force;
 	const char *vtysh, *file; /* NULL: not given */
 };
 
@@ -52,6 +52,9 @@ int set_run(const struct options *opt, int n, char **word);
 void set_help(FILE *out);
 void set_words(FILE *out, bool classes); /* those, or what is set of one, on a line */
 void audit_help(FILE *out);
+int device_run(const struct options *opt, int n, char **word);
+void device_help(FILE *out);
+void device_words(FILE *out); /* addresses of NICs, on a line */
 
 /*
  * Send `request` to the daemon on `path` and hand each row to on_row(row, text, ctx), where
@@ -61,6 +64,9 @@ void audit_help(FILE *out);
  */
 int conn_ask(const char *path, const json_t *request,
 	     bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx);
+
+/* Does somebody listen on `path`? Says nothing. */
+bool conn_is_there(const char *path);
 
 /*
  * The same for an answer that may be silent for hours, and that SIGINT and SIGTERM end well:

@@ -123,6 +123,7 @@ help_capture(FILE *out)
 #define OPT_FAMILY  8u
 #define OPT_DRY_RUN 16u
 #define OPT_TIMES   32u
+#define OPT_FORCE   64u
 
 static int help(const struct options *opt, int n, char **word);
 
@@ -146,6 +147,9 @@ static const struct command {
 	 "look at a configuration, or change to it", config_run, OPT_DRY_RUN, config_help},
 	{"port", "add|set|del NAME [device D] [mtu N] [queues N] [cores N,N]",
 	 "ports come and go while others forward", port_run, 0, port_help},
+	{"device", "list | bind DEVICE ... | unbind DEVICE ... [--force]",
+	 "NICs: which driver has them; to vfio-pci, and back to the kernel", device_run,
+	 OPT_FORCE, device_help},
 	{"set", "policer CLASS [rate N] [burst N] ...",
 	 "change a policer until the daemon ends", set_run, 0, set_help},
 	{"audit", "[--repair] [--vtysh COMMAND]",
@@ -223,7 +227,7 @@ help(const struct options *opt, int n, char **word)
 	     "refused,\n"
 	     "3 nothing found, or found to differ; of explain: it would be dropped;\nof "
 	     "doctor: "
-	     "a check failed.");
+	     "a check failed; of device: a driver did not take it.");
 	return CTL_OK;
 }
 
@@ -286,6 +290,11 @@ complete(int n, char **word)
 		puts("keys check show reload");
 	} else if (strcmp(word[0], "port") == 0) {
 		puts(one ? "add set del" : "device mtu queues cores");
+	} else if (strcmp(word[0], "device") == 0) {
+		if (one)
+			puts("list bind unbind");
+		else if (strcmp(word[1], "list") != 0)
+			device_words(stdout);
 	} else if (strcmp(word[0], "set") == 0) {
 		if (one)
 			puts("policer");
@@ -315,6 +324,7 @@ check_options(const struct command *c, unsigned int given)
 		  {OPT_FILE, "-w belongs to capture"},
 		  {OPT_FAMILY, "-4 and -6 choose routes or neighbors"},
 		  {OPT_DRY_RUN, "--dry-run belongs to config reload"},
+		  {OPT_FORCE, "--force belongs to device bind"},
 		  {OPT_TIMES, "--watch and --rates belong to show"}};
 
 	for (unsigned int i = 0; i < sizeof(of) / sizeof(of[0]); i++)
@@ -337,6 +347,7 @@ main(int argc, char **argv)
 		{"write", required_argument, NULL, 'w'},
 		{"vtysh", required_argument, NULL, 'V'},
 		{"dry-run", no_argument, NULL, 'n'},
+		{"force", no_argument, NULL, 'F'},
 		{"watch", optional_argument, NULL, 'W'},
 		{"rates", optional_argument, NULL, 'R'},
 		{"complete", optional_argument, NULL, 'C'},
@@ -379,6 +390,10 @@ main(int argc, char **argv)
 		case 'n':
 			o.dry_run = true;
 			given |= OPT_DRY_RUN;
+			break;
+		case 'F':
+			o.force = true;
+			given |= OPT_FORCE;
 			break;
 		case 'W':
 		case 'R':

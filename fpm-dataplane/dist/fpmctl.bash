@@ -16,6 +16,15 @@ _fpmctl()
 		*) words+=("$word") ;;
 		esac
 	done
+	if [[ ${words[0]} == device && $cur$prev == *:* ]]; then
+		# A colon ends a word for readline: of an address only the rest is completed.
+		word=${COMP_LINE:0:COMP_POINT}
+		word=${word##* }
+		COMPREPLY=($(compgen -W "$(fpmctl --complete -- device bind 2> /dev/null)" \
+			-- "$word"))
+		COMPREPLY=("${COMPREPLY[@]#"${word%"${word##*:}"}"}")
+		return
+	fi
 	case "${words[0]} $prev" in
 	*" -s" | *" --socket" | *" -w" | *" --write" | "config check" | "config reload")
 		COMPREPLY=($(compgen -f -- "$cur"))
@@ -28,7 +37,7 @@ _fpmctl()
 	*)
 		if [[ $cur == -* ]]; then
 			COMPREPLY=($(compgen -W "--socket --json --help --version --watch \
-				--rates --repair --vtysh --write --dry-run -4 -6" -- "$cur"))
+				--rates --repair --vtysh --write --dry-run --force -4 -6" -- "$cur"))
 		else
 			COMPREPLY=($(compgen -W "$(fpmctl --complete -- "${words[@]}" \
 				2> /dev/null)" -- "$cur"))

@@ -55,14 +55,14 @@ def test_the_manual_page_is_one(dut):
 
 
 COMPLETED = {
-    "": "show explain trace capture config port set audit doctor replay restart help",
+    "": "show explain trace capture config port device set audit doctor replay restart help",
     "he": "help", "help dep": "", "help doc": "doctor", "show r": "routes",
     "show i": "interfaces", "show ports la": "lan0", "config ": "keys check show reload",
     "port ": "add set del", "port del wa": "wan0", "port set e": "ext0", "port add e": "",
     "port set ext0 ": "device mtu queues cores", "port set ext0 mtu ": "", "-j trace port la": "lan0",
     "trace dr": "dropped", "explain tt": "ttl", "doctor hu": "hugepages",
     "set ": "policer", "set policer bg": "bgp bgp-new", "set policer bgp sou":
-    "source-rate source-burst", "audit --re": "--repair", "--soc": "--socket",
+    "source-rate source-burst", "audit --re": "--repair", "device ": "list bind unbind", "device list ": "", "--soc": "--socket",
     "-s /nowhere port del ": "",
 }  # fmt: skip
 

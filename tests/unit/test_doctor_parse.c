@@ -142,23 +142,6 @@ a_link_carries_what_line_coding_leaves(void **state)
 	assert_int_equal((int)pci_gbit_per_s(15, 8), 0);
 }
 
-static void
-a_pci_device_is_told_from_others(void **state)
-{
-	static const char *const bad[] = {"",        "net_null", "03:00",
-					  "03:00.8", "03:20.0",  "0000:03:00.0x",
-					  "eth0",    "03:00.0 ", "net_af_packet,iface=e"};
-	char address[PCI_ADDRESS_STRLEN];
-
-	assert_true(pci_address("0000:03:00.1", address));
-	assert_string_equal(address, "0000:03:00.1");
-	assert_true(pci_address("af:1f.7,representor=[0]", address));
-	assert_string_equal(address, "0000:af:1f.7");
-	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		if (pci_address(bad[i], address))
-			fail_msg("'%s' is no PCI address", bad[i]);
-}
-
 /* --- texts ------------------------------------------------------------------------------ */
 
 static void
@@ -312,7 +295,6 @@ main(void)
 		cmocka_unit_test(a_broken_list_ends),
 		cmocka_unit_test(no_octets_lead_it_out_of_its_buffer),
 		cmocka_unit_test(a_link_carries_what_line_coding_leaves),
-		cmocka_unit_test(a_pci_device_is_told_from_others),
 		cmocka_unit_test(lists_of_cpus_come_and_go),
 		cmocka_unit_test(a_word_is_a_whole_word),
 		cmocka_unit_test(limits_are_read_by_row),

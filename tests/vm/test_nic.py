@@ -5,6 +5,7 @@ system tests' to show."""
 
 import contextlib
 import http.client
+import json
 import os
 import re
 
@@ -180,18 +181,71 @@ def test_a_nic_goes_and_comes_while_another_forwards(router):
     device = router.wiring.device("ext")
     with router.stream(lan, host, rate=200, flows=8) as stream:
         for _ in range(3):
-            for words in (["del", "ext0"], ["add", "ext0", "device", device, "mtu", JUMBO]):
-                done = router.fpmctl("port", *map(str, words))
-                assert done.returncode == 0, done.stderr
+            done(router, "port", "del", "ext0")
+            done(router, "port", "add", "ext0", "device", device, "mtu", str(JUMBO))
+
+    eventually(lambda: stream.lost(wan) == [], 5, 0.1, "all arrive")
+    forwards_by_ext(router)
+
+
+def done(router, *words):
+    """fpmctl does it; returns what it says."""
+    ran = router.fpmctl(*words)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def forwards_by_ext(router):
+    """The port ext0, which is a new one, is as good as the one before."""
+    lan, ext = router.wires["lan"], router.wires["ext"]
     router.taps["ext"] = router._wire(router.ctl, "ext0")
     router.collector.add(router.taps["ext"])
-
     carrier(router, ext)
-    eventually(lambda: stream.lost(wan) == [], 5, 0.1, "all arrive")
     assert router.port_row(ext)["driver"] == os.environ["FDP_DRIVER"]
     router.ready()
     router.route("203.0.113.0/24", via=ext.peer4, wire=ext)
     assert router.forwarded(lan, lan.probe("203.0.113.9"), ext)
+
+
+def test_a_nic_changes_hands_unless_somebody_uses_it(router, monkeypatch):
+    """fpmctl device: from the dataplane to the kernel's driver and back, on a real NIC; who
+    works by it does not lose it by a slip of the pen."""
+    address = router.wiring.device("ext")
+
+    def refused(code, words, *command):
+        ran = router.fpmctl("device", *command)
+        assert (ran.returncode, words in ran.stderr) == (code, True), ran
+
+    def row():
+        rows = json.loads(done(router, "--json", "device", "list"))
+        return next(r for r in rows if r["address"] == address)
+
+    assert (row()["driver"], row()["port"], row()["open"]) == ("vfio-pci", "ext0", True)
+    assert row()["iommu_group"] is not None
+    refused(2, "is port ext0 of the running dataplane", "unbind", address)
+    refused(2, "a process has it open", "unbind", "-s", "/nowhere", address)
+    refused(2, "it is no NIC", "bind", "00:1f.2")
+    refused(3, "there is no PCI device 0000:00:1e.7", "bind", "00:1e.7")
+    refused(3, "'eth77' is neither", "unbind", "eth77")
+    done(router, "port", "del", "ext0")
+    assert "before vfio-pci" in done(router, "device", "unbind", address)
+    assert not row()["driver"].startswith("vfio")
+    name = eventually(lambda: row()["interface"], 10, 0.05, "the kernel's interface")
+    assert (row()["port"], row()["open"], row()["ssh"]) == (None, False, False)
+    netns.ip_batch([f"addr add 192.0.2.250/26 dev {name}", f"link set {name} up"])
+    refused(2, f"{name} has an address", "bind", address)
+    netns.ip_batch([f"route add default via 192.0.2.251 dev {name}"])
+    refused(2, f"{name} carries the default route", "bind", name)
+    monkeypatch.setenv("SSH_CONNECTION", "198.51.100.7 50022 192.0.2.250 22")
+    refused(2, f"an SSH session comes in by {name}; or --force", "bind", name)
+    assert row()["default_route"] and row()["ssh"] and row()["has_address"]
+    assert "SSH session" in done(router, "device", "list")
+    assert "driver vfio-pci, before" in done(router, "device", "bind", name, "--force")
+    monkeypatch.delenv("SSH_CONNECTION")
+    done(router, "device", "bind", address)
+
+    done(router, "port", "add", "ext0", "device", address, "mtu", str(JUMBO))
+    forwards_by_ext(router)
 
 
 def test_long_frames_pass_whole(router, family):

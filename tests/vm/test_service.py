@@ -332,7 +332,7 @@ def test_a_nic_that_the_machine_uses_is_left_alone(router, port0):
     systemctl("start", NAME, check=False)
 
     assert os.path.exists(f"{device}/net/{interface}")
-    assert f"interface={interface}: it has an address" in router.log(400)
+    assert f"driver=e1000e: {interface} has an address" in router.log(400)
     assert state("ActiveState") != "active"
 
 

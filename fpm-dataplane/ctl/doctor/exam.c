@@ -10,13 +10,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "ctl/ctl.h"
-#include "ctl/doctor/pci.h"
+#include "device.h"
 
 #define COLUMNS  80
 #define INDENT   8  /* of what a finding costs, and of commands */
@@ -308,14 +309,14 @@ exam_pci(struct exam *e, void (*each)(struct exam *e, const char *address, const
 				      const json_t *port))
 {
 	struct pci_walk walk = {.each = each};
-	char address[PCI_ADDRESS_STRLEN];
+	char address[DEVICE_ADDRESS_STRLEN];
 	const json_t *port;
 	size_t i;
 
 	if (e->version == NULL)
 		exam_folder(e, "/sys/bus/pci/devices", on_pci_entry, &walk);
 	json_array_foreach (e->ports, i, port)
-		if (pci_address(row_str(port, "device"), address)) {
+		if (device_address(row_str(port, "device"), address)) {
 			walk.n++;
 			each(e, address, row_str(port, "name"), port);
 		}

@@ -10,7 +10,7 @@
 #include "ctl/ctl.h"
 #include "ctl/doctor/exam.h"
 #include "ctl/doctor/parse.h"
-#include "ctl/doctor/pci.h"
+#include "device.h"
 
 #define HUGE_DIR     "/sys/kernel/mm/hugepages"
 #define MEMORY_MIB   256 /* memory.size-mib, when nobody says another number */
@@ -104,13 +104,6 @@ check_hugepages(struct exam *e)
 
 /* --- drivers and the IOMMU ------------------------------------------------------------------ */
 
-/* Drivers that leave the device to the kernel and share it with DPDK. */
-static bool
-is_shared(const char *driver)
-{
-	return strcmp(driver, "mlx4_core") == 0 || strcmp(driver, "mlx5_core") == 0;
-}
-
 static void
 on_iommu(struct exam *e, const char *address, const char *name, const json_t *port)
 {
@@ -127,7 +120,7 @@ on_iommu(struct exam *e, const char *address, const char *name, const json_t *po
 	if (port == NULL && strcmp(driver, "vfio-pci") != 0) {
 		say(e, VERDICT_NA, subject, "driver %s: the kernel's",
 		    driver[0] != '\0' ? driver : "none");
-	} else if (is_shared(driver)) {
+	} else if (device_is_shared(driver)) {
 		say(e, VERDICT_OK, subject, "driver %s, which DPDK shares with the kernel",
 		    driver);
 	} else if (strcmp(driver, "vfio-pci") == 0 && !unsafe) {
@@ -143,8 +136,7 @@ on_iommu(struct exam *e, const char *address, const char *name, const json_t *po
 		    driver[0] != '\0' ? driver : "none");
 		cost(e, "No protection of memory, no interrupt a queue: an idle forwarder "
 			"cannot sleep. Stop the daemon before the device changes hands.");
-		fix(e, "modprobe vfio-pci");
-		fix(e, "dpdk-devbind.py --bind=vfio-pci %s", address);
+		fix(e, "fpmctl device bind %s", address);
 	}
 }
 

@@ -6,7 +6,6 @@
 #include "ctl/doctor/pci.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #define STATUS           0x06
@@ -104,23 +103,4 @@ pci_gbit_per_s(unsigned int speed, unsigned int width)
 				      64 * 242.0 / 256};
 
 	return speed < sizeof(lane) / sizeof(lane[0]) ? lane[speed] * width : 0;
-}
-
-bool
-pci_address(const char *device, char out[PCI_ADDRESS_STRLEN])
-{
-	unsigned int domain, bus, slot, function;
-	int n = 0;
-
-	if (sscanf(device, "%4x:%2x:%2x.%1x%n", &domain, &bus, &slot, &function, &n) != 4) {
-		domain = 0;
-		n = 0;
-		if (sscanf(device, "%2x:%2x.%1x%n", &bus, &slot, &function, &n) != 3)
-			return false;
-	}
-	if ((device[n] != '\0' && device[n] != ',') || slot > 0x1f || function > 7)
-		return false;
-	snprintf(out, PCI_ADDRESS_STRLEN, "%04x:%02x:%02x.%x", domain & 0xffff, bus & 0xff,
-		 slot, function);
-	return true;
 }

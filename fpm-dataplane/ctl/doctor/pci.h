@@ -10,8 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PCI_ADDRESS_STRLEN 16
-#define PCI_CONFIG_BYTES   256
+#define PCI_CONFIG_BYTES 256
 
 struct pci_express {
 	unsigned int speed,
@@ -32,11 +31,5 @@ int pci_express_parse(const uint8_t *config, size_t len, struct pci_express *out
 
 /* What a link of that generation and width carries, a direction, after line coding. */
 double pci_gbit_per_s(unsigned int speed, unsigned int width);
-
-/*
- * The address in a port's `device:`, such as "0000:03:00.0" or "03:00.0,key=value", in
- * the long form. Returns false when it names no PCI device.
- */
-bool pci_address(const char *device, char out[PCI_ADDRESS_STRLEN]);
 
 #endif

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * `fpmctl device`: which driver has which NIC, and to have another one take it. The daemon is
+ * asked for its ports alone, and need not be there.
+ */
+#include "device.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/ctl.h"
+
+#define PCI_IDS   "/usr/share/misc/pci.ids"
+#define MODEL_COL 13 /* below the vendor */
+
+struct listing {
+	const json_t *ports; /* of the daemon */
+	json_t *rows;
+};
+
+void
+device_help(FILE *out)
+{
+	fputs("      list    PCI network devices: who has them, and what for\n"
+	      "      bind    give DEVICE to vfio-pci, for DPDK; what the configuration "
+	      "names "
+	      "the\n"
+	      "              unit gives it at each start\n"
+	      "      unbind  give it to the kernel's driver\n"
+	      "      DEVICE is an address, 0000:03:00.0 or 03:00.0, or the kernel's "
+	      "interface.\n"
+	      "      A device that the dataplane has as a port is refused, and one by "
+	      "which "
+	      "an SSH\n"
+	      "      session or the default route goes, or that has an address\n"
+	      "      --force  of bind: take it even though the machine uses it\n",
+	      out);
+}
+
+/* --- ports of the daemon ------------------------------------------------------------------ */
+
+static bool
+keep_row(const json_t *row, const char *text, void *rows)
+{
+	return json_array_append(rows, (json_t *)(size_t)row) == 0;
+}
+
+/* Returns an exit code; without a daemon there are no ports. */
+static int
+ask_ports(const char *socket, json_t *rows)
+{
+	json_t *request;
+	int rc = CTL_OK;
+
+	if (!conn_is_there(socket))
+		return CTL_OK;
+	request = json_pack("{s:s}", "show", "ports");
+	rc = conn_ask(socket, request, keep_row, rows);
+	json_decref(request);
+	return rc;
+}
+
+/* Is it the interface below net_af_packet and its like? */
+static bool
+names_interface(const char *devargs, const char *ifname)
+{
+	const char *p = strstr(devargs, "iface=");
+	size_t len = strlen(ifname);
+
+	return p != NULL && len > 0 && strncmp(p + 6, ifname, len) == 0 &&
+	       (p[6 + len] == '\0' || p[6 + len] == ',');
+}
+
+/* Name of the port that the device is; "": none. */
+static const char *
+port_of(const json_t *ports, const struct device *d)
+{
+	char address[DEVICE_ADDRESS_STRLEN];
+	const json_t *port;
+	size_t i;
+
+	json_array_foreach (ports, i, port) {
+		const char *devargs = row_str(port, "device");
+
+		if ((device_address(devargs, address) &&
+		     strcmp(address, d->address) == 0) ||
+		    names_interface(devargs, d->ifname))
+			return row_str(port, "name");
+	}
+	return "";
+}
+
+/* --- list --------------------------------------------------------------------------------- */
+
+/* "Vendor Model" by the list of numbers, which need not be installed; "": not known. */
+static void
+model_of(const struct device *d, char *buf, size_t size)
+{
+	FILE *f = fopen(PCI_IDS, "re");
+	char line[256];
+	unsigned int vendor = 0, id;
+	int at;
+
+	buf[0] = '\0';
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+		line[strcspn(line, "\n")] = '\0';
+		at = 0;
+		if (line[0] != '\t' && sscanf(line, "%4x  %n", &vendor, &at) == 1 &&
+		    at > 0 && vendor == d->vendor)
+			snprintf(buf, size, "%s", line + at);
+		if (vendor != d->vendor || line[0] != '\t' || line[1] == '\t')
+			continue;
+		if (sscanf(line, "\t%4x  %n", &id, &at) == 1 && at > 0 && id == d->id) {
+			size_t n = strlen(buf);
+
+			snprintf(buf + n, size - n, " %s", line + at);
+			break;
+		}
+	}
+	if (f != NULL)
+		fclose(f);
+}
+
+static json_t *
+text_or_null(const char *text)
+{
+	json_t *json = text[0] != '\0' ? json_string(text) : NULL;
+
+	return json != NULL ? json : json_null();
+}
+
+static json_t *
+number_or_null(int n)
+{
+	return n >= 0 ? json_integer(n) : json_null();
+}
+
+static void
+on_device(const struct device *d, void *ctx)
+{
+	struct listing *list = ctx;
+	struct device_use use = {0};
+	char vendor[8], id[8], model[160];
+	json_t *row;
+
+	if (d->ifname[0] != '\0')
+		device_use_of(d->ifname, &use);
+	snprintf(vendor, sizeof(vendor), "%04x", d->vendor & 0xffff);
+	snprintf(id, sizeof(id), "%04x", d->id & 0xffff);
+	model_of(d, model, sizeof(model));
+	row = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "address", d->address, "vendor",
+			vendor, "device", id, "model", text_or_null(model), "driver",
+			text_or_null(d->driver), "interface", text_or_null(d->ifname));
+	json_object_set_new(row, "node", number_or_null(d->node));
+	json_object_set_new(row, "iommu_group", number_or_null(d->group));
+	json_object_set_new(row, "port", text_or_null(port_of(list->ports, d)));
+	json_object_set_new(row, "ssh", json_boolean(use.ssh));
+	json_object_set_new(row, "default_route", json_boolean(use.default_route));
+	json_object_set_new(row, "has_address", json_boolean(use.address));
+	json_object_set_new(row, "part_of", text_or_null(use.upper));
+	json_object_set_new(row, "elsewhere", json_boolean(d->elsewhere));
+	json_object_set_new(row, "open", json_boolean(device_is_open("", d)));
+	json_array_append_new(list->rows, row);
+}
+
+/* What weighs most of that which it is used for. */
+static void
+print_use(const json_t *row)
+{
+	if (row_has(row, "port"))
+		printf("port %s", row_str(row, "port"));
+	else if (row_true(row, "ssh"))
+		printf("SSH session");
+	else if (row_true(row, "default_route"))
+		printf("default route");
+	else if (row_true(row, "has_address"))
+		printf("an address");
+	else if (row_has(row, "part_of"))
+		printf("%s", row_str(row, "part_of"));
+	else if (row_true(row, "elsewhere"))
+		printf("other namespace");
+	else if (row_true(row, "open"))
+		printf("another process");
+	else
+		putchar('-');
+	putchar('\n');
+}
+
+static const char *
+or_dash(const char *text)
+{
+	return text[0] != '\0' ? text : "-";
+}
+
+static void
+print_number(const json_t *row, const char *key, int width)
+{
+	if (row_has(row, key))
+		printf("%*lld ", width, row_int(row, key));
+	else
+		printf("%*s ", width, "-");
+}
+
+static void
+print_table(const json_t *rows)
+{
+	const json_t *row;
+	size_t i;
+
+	printf("%-12s %-9s %-10s %-15s %4s %5s %s\n", "ADDRESS", "ID", "DRIVER",
+	       "INTERFACE", "NODE", "GROUP", "USED BY");
+	json_array_foreach (rows, i, row) {
+		printf("%-12s %s:%s %-10s %-15s ", row_str(row, "address"),
+		       row_str(row, "vendor"), row_str(row, "device"),
+		       or_dash(row_str(row, "driver")), or_dash(row_str(row, "interface")));
+		print_number(row, "node", 4);
+		print_number(row, "iommu_group", 5);
+		print_use(row);
+		if (row_has(row, "model"))
+			printf("%*s%.*s\n", MODEL_COL, "", 80 - MODEL_COL,
+			       row_str(row, "model"));
+	}
+}
+
+static int
+list(bool json, const json_t *ports)
+{
+	struct listing list = {.ports = ports, .rows = json_array()};
+	bool none;
+
+	device_each("", on_device, &list);
+	none = json_array_size(list.rows) == 0;
+	if (json) {
+		json_dumpf(list.rows, stdout, JSON_COMPACT);
+		putchar('\n');
+	} else if (none) {
+		puts("no network devices on PCI");
+	} else {
+		print_table(list.rows);
+	}
+	json_decref(list.rows);
+	return none ? CTL_NOT_FOUND : CTL_OK;
+}
+
+static void
+on_word(const struct device *d, void *ctx)
+{
+	fprintf(ctx, "%s ", d->address);
+}
+
+void
+device_words(FILE *out)
+{
+	device_each("", on_word, out);
+	fputc('\n', out);
+}
+
+/* --- bind and unbind ---------------------------------------------------------------------- */
+
+struct search {
+	const char *ifname;
+	struct device *found;
+};
+
+static void
+on_search(const struct device *d, void *ctx)
+{
+	struct search *s = ctx;
+
+	if (strcmp(d->ifname, s->ifname) == 0)
+		*s->found = *d;
+}
+
+/* By its address or by its interface. Returns an exit code. */
+static int
+find(const char *word, struct device *d)
+{
+	struct search s = {.ifname = word, .found = d};
+	char address[DEVICE_ADDRESS_STRLEN];
+
+	*d = (struct device){0};
+	if (device_address(word, address)) {
+		if (device_read("", address, d) == 0)
+			return CTL_OK;
+		fprintf(stderr, "fpmctl: there is no PCI device %s\n", address);
+		return CTL_NOT_FOUND;
+	}
+	device_each("", on_search, &s);
+	if (d->address[0] != '\0')
+		return CTL_OK;
+	fprintf(stderr,
+		"fpmctl: '%s' is neither a PCI address (0000:03:00.0) nor the interface of "
+		"a "
+		"PCI device; `fpmctl device list` has them\n",
+		word);
+	return CTL_NOT_FOUND;
+}
+
+static int
+move(const struct options *opt, const json_t *ports, bool to_vfio, const char *word)
+{
+	struct device d, other;
+	char was[sizeof(d.driver)], why[400];
+	const char *port;
+	int rc = find(word, &d);
+
+	if (rc != CTL_OK)
+		return rc;
+	snprintf(was, sizeof(was), "%s", or_dash(d.driver));
+	port = port_of(ports, &d);
+	if (port[0] != '\0' && !(to_vfio && device_serves_dpdk(d.driver))) {
+		fprintf(stderr,
+			"fpmctl: %s is port %s of the running dataplane: `fpmctl port del "
+			"%s` "
+			"first\n",
+			d.address, port, port);
+		return CTL_USAGE;
+	}
+	rc = to_vfio ? device_bind("", &d, opt->force, why, sizeof(why))
+		     : device_unbind("", &d, why, sizeof(why));
+	if (rc < 0) {
+		fprintf(stderr, "fpmctl: %s: %s%s\n", d.address, why,
+			rc == -EBUSY && to_vfio ? "; or --force" : "");
+		return rc == -EIO ? CTL_FAILED : CTL_USAGE;
+	}
+	printf("%s: driver %s, before %s\n", d.address, or_dash(d.driver), was);
+	if (to_vfio && device_group_is_held("", &d, &other))
+		fprintf(stderr,
+			"fpmctl: %s has IOMMU group %d with %s, whose driver is %s: no "
+			"process "
+			"gets one before both are vfio-pci's\n",
+			d.address, d.group, other.address, other.driver);
+	return CTL_OK;
+}
+
+int
+device_run(const struct options *opt, int n, char **word)
+{
+	bool bind = n > 0 && strcmp(word[0], "bind") == 0;
+	bool unbind = n > 0 && strcmp(word[0], "unbind") == 0;
+	json_t *ports;
+	int rc;
+
+	if (n == 0 || (!bind && !unbind && strcmp(word[0], "list") != 0))
+		return n == 0 ? usage("device") : unexpected(word[0], "device");
+	if (!bind && !unbind && n > 1)
+		return unexpected(word[1], "device");
+	if (!bind && opt->force) {
+		fputs("fpmctl: --force belongs to device bind\n", stderr);
+		return usage("device");
+	}
+	if (bind || unbind) {
+		if (n == 1)
+			return usage("device");
+		if (geteuid() != 0) {
+			fputs("fpmctl: only root may give a device to another driver\n",
+			      stderr);
+			return CTL_USAGE;
+		}
+	}
+	ports = json_array();
+	rc = ask_ports(opt->socket, ports);
+	if (rc == CTL_OK && !bind && !unbind)
+		rc = list(opt->json, ports);
+	for (int i = 1; i < n && rc == CTL_OK; i++)
+		rc = move(opt, ports, bind, word[i]);
+	json_decref(ports);
+	return rc;
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * PCI devices and their drivers in a folder that stands for /: what is read, what is refused
+ * before anything is written. That the kernel then does it is tests/vm's to show.
+ *
+ * link: fpm-dataplane/device.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "device.h"
+
+#define NIC  "0000:03:00.0"
+#define TWIN "0000:03:00.1" /* virtio, in the same IOMMU group */
+#define DISK "0000:00:1f.2"
+#define DEV  "/sys/bus/pci/devices/"
+#define DRV  "/sys/bus/pci/drivers/"
+
+static struct {
+	char root[64], why[400];
+	struct device_use use; /* what the machine uses each interface for */
+} t;
+
+void
+device_use_of(const char *ifname, struct device_use *use)
+{
+	*use = t.use;
+}
+
+bool
+device_use_text(const char *ifname, const struct device_use *use, char *why,
+		size_t why_size)
+{
+	snprintf(why, why_size, "%s is used", ifname);
+	return use->default_route;
+}
+
+static const char *
+path_of(const char *path)
+{
+	static char full[PATH_MAX];
+
+	snprintf(full, sizeof(full), "%s%s", t.root, path);
+	return full;
+}
+
+static void
+make_folders(char *full)
+{
+	for (char *p = strchr(full + strlen(t.root) + 1, '/'); p != NULL;
+	     p = strchr(p + 1, '/')) {
+		*p = '\0';
+		mkdir(full, 0755);
+		*p = '/';
+	}
+}
+
+static void
+put(const char *path, const char *text)
+{
+	char full[PATH_MAX];
+	FILE *f;
+
+	strcpy(full, path_of(path));
+	make_folders(full);
+	f = fopen(full, "we");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void
+put_link(const char *path, const char *to)
+{
+	char full[PATH_MAX];
+
+	strcpy(full, path_of(path));
+	make_folders(full);
+	unlink(full);
+	assert_int_equal(symlink(to, full), 0);
+}
+
+static const char *
+content(const char *path)
+{
+	static char text[64];
+	FILE *f = fopen(path_of(path), "re");
+	size_t n;
+
+	assert_non_null(f);
+	n = fread(text, 1, sizeof(text) - 1, f);
+	text[n] = '\0';
+	fclose(f);
+	return text;
+}
+
+/* Two NICs and a disk; the first NIC is in IOMMU group 7, and vfio-pci is loaded. */
+static int
+setup(void **state)
+{
+	strcpy(t.root, "/tmp/test_device.XXXXXX");
+	t.use = (struct device_use){0};
+	if (mkdtemp(t.root) == NULL)
+		return -1;
+	put(DEV NIC "/vendor", "0x8086\n");
+	put(DEV NIC "/device", "0x10d3\n");
+	put(DEV NIC "/class", "0x020000\n");
+	put(DEV NIC "/numa_node", "1\n");
+	put(DEV NIC "/driver_override", "(null)\n");
+	put(DEV NIC "/net/eth0/mtu", "1500\n");
+	put_link(DEV NIC "/driver", "../../drivers/e1000e");
+	put_link(DEV NIC "/iommu_group", "../../../../kernel/iommu_groups/7");
+	put(DEV TWIN "/class", "0x020000\n");
+	put(DEV TWIN "/numa_node", "-1\n");
+	put(DEV TWIN "/driver_override", "(null)\n");
+	put(DEV TWIN "/virtio3/net/eth1/mtu", "1500\n");
+	put_link(DEV TWIN "/driver", "../../drivers/virtio-pci");
+	put(DEV DISK "/class", "0x010601\n");
+	put(DEV DISK "/driver_override", "(null)\n");
+	put_link(DEV DISK "/driver", "../../drivers/ahci");
+	put(DRV "vfio-pci/unbind", "");
+	put(DRV "e1000e/unbind", "");
+	put("/sys/bus/pci/drivers_probe", "");
+	return 0;
+}
+
+static int
+remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+static int
+teardown(void **state)
+{
+	return nftw(t.root, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static int
+bind_it(const char *address, bool force)
+{
+	struct device d;
+
+	assert_int_equal(device_read(t.root, address, &d), 0);
+	return device_bind(t.root, &d, force, t.why, sizeof(t.why));
+}
+
+static int
+unbind_it(const char *address)
+{
+	struct device d;
+
+	assert_int_equal(device_read(t.root, address, &d), 0);
+	return device_unbind(t.root, &d, t.why, sizeof(t.why));
+}
+
+/* Refused with that code, in words that say so, and nothing was written. */
+static void
+refused(int rc, int want, const char *address, const char *words)
+{
+	char path[64];
+
+	assert_int_equal(rc, want);
+	if (strstr(t.why, words) == NULL)
+		fail_msg("'%s' does not say '%s'", t.why, words);
+	snprintf(path, sizeof(path), DEV "%s/driver_override", address);
+	assert_string_equal(content(path), "(null)\n");
+	assert_string_equal(content("/sys/bus/pci/drivers_probe"), "");
+	assert_string_equal(content(DRV "e1000e/unbind"), "");
+}
+
+static void
+on_device(const struct device *d, void *ctx)
+{
+	strcat(ctx, d->address);
+	strcat(ctx, " ");
+}
+
+static void
+what_sys_tells_is_read(void **state)
+{
+	char all[128] = "";
+	struct device d;
+
+	device_each(t.root, on_device, all);
+	assert_string_equal(all, NIC " " TWIN " ");
+	assert_int_equal(device_read(t.root, NIC, &d), 0);
+	assert_int_equal(d.vendor, 0x8086);
+	assert_int_equal(d.id, 0x10d3);
+	assert_string_equal(d.driver, "e1000e");
+	assert_string_equal(d.ifname, "eth0");
+	assert_int_equal(d.node, 1);
+	assert_int_equal(d.group, 7);
+	assert_false(d.elsewhere);
+	assert_int_equal(device_read(t.root, TWIN, &d), 0);
+	assert_string_equal(d.ifname, "eth1");
+	assert_int_equal(d.node, -1);
+	assert_int_equal(d.group, -1);
+	assert_int_equal(device_read(t.root, "0000:03:00.7", &d), -ENODEV);
+}
+
+static void
+what_is_no_nic_is_left_alone(void **state)
+{
+	refused(bind_it(DISK, true), -EINVAL, DISK, "no NIC");
+	refused(unbind_it(DISK), -EINVAL, DISK, "010601");
+}
+
+static void
+what_the_machine_uses_is_taken_by_force_alone(void **state)
+{
+	t.use.default_route = true;
+	refused(bind_it(NIC, false), -EBUSY, NIC, "eth0 is used");
+	assert_int_equal(bind_it(NIC, true), -EIO);
+	assert_string_equal(content(DRV "e1000e/unbind"), NIC);
+}
+
+static void
+an_interface_in_another_namespace_is_left_alone(void **state)
+{
+	remove(path_of(DEV NIC "/net/eth0/mtu"));
+	remove(path_of(DEV NIC "/net/eth0"));
+	refused(bind_it(NIC, false), -EBUSY, NIC, "another network namespace");
+}
+
+static void
+a_driver_that_dpdk_works_beside_stays(void **state)
+{
+	put_link(DEV NIC "/driver", "../../drivers/mlx5_core");
+	refused(bind_it(NIC, true), -EINVAL, NIC, "mlx5_core");
+}
+
+static void
+without_vfio_or_iommu_nothing_is_taken(void **state)
+{
+	refused(bind_it(TWIN, true), -ENOTSUP, TWIN, "no IOMMU group");
+	put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "N\n");
+	refused(bind_it(TWIN, true), -ENOTSUP, TWIN, "no IOMMU group");
+	remove(path_of(DRV "vfio-pci/unbind"));
+	remove(path_of(DRV "vfio-pci"));
+	refused(bind_it(NIC, true), -ENOTSUP, NIC, "modprobe vfio-pci");
+}
+
+static void
+what_vfio_does_not_take_is_given_back(void **state)
+{
+	put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y\n");
+	assert_int_equal(bind_it(TWIN, false), -EIO);
+	assert_non_null(strstr(t.why, "its driver is virtio-pci again"));
+	assert_string_equal(content(DEV TWIN "/driver_override"), "\n");
+	assert_string_equal(content("/sys/bus/pci/drivers_probe"), TWIN);
+}
+
+static void
+what_is_so_already_stays(void **state)
+{
+	assert_int_equal(unbind_it(NIC), 0);
+	put_link(DEV NIC "/driver", "../../drivers/vfio-pci");
+	assert_int_equal(bind_it(NIC, false), 0);
+	assert_string_equal(content(DEV NIC "/driver_override"), "(null)\n");
+	assert_string_equal(content("/sys/bus/pci/drivers_probe"), "");
+}
+
+static void
+what_the_kernel_does_not_take_back_is_said(void **state)
+{
+	put_link(DEV NIC "/driver", "../../drivers/vfio-pci");
+	assert_int_equal(unbind_it(NIC), -EIO);
+	assert_non_null(strstr(t.why, "no driver of the kernel"));
+	assert_string_equal(content(DRV "vfio-pci/unbind"), NIC);
+	assert_string_equal(content(DEV NIC "/driver_override"), "\n");
+}
+
+static void
+who_holds_a_group_is_found(void **state)
+{
+	struct device d, by;
+
+	remove(path_of(DEV NIC "/iommu_group"));
+	put(DEV NIC "/iommu_group/devices/" NIC "/x", "");
+	put_link(DEV NIC "/driver", "../../drivers/vfio-pci");
+	assert_int_equal(device_read(t.root, NIC, &d), 0);
+	assert_false(device_group_is_held(t.root, &d, &by));
+	put(DEV NIC "/iommu_group/devices/" TWIN "/x", "");
+	assert_true(device_group_is_held(t.root, &d, &by));
+	assert_string_equal(by.address, TWIN);
+	assert_string_equal(by.driver, "virtio-pci");
+}
+
+static void
+a_pci_device_is_told_from_others(void **state)
+{
+	static const char *const bad[] = {"",        "net_null", "03:00",
+					  "03:00.8", "03:20.0",  "0000:03:00.0x",
+					  "eth0",    "03:00.0 ", "net_af_packet,iface=e"};
+	char address[DEVICE_ADDRESS_STRLEN];
+
+	assert_true(device_address("0000:03:00.1", address));
+	assert_string_equal(address, "0000:03:00.1");
+	assert_true(device_address("af:1f.7,representor=[0]", address));
+	assert_string_equal(address, "0000:af:1f.7");
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		if (device_address(bad[i], address))
+			fail_msg("'%s' is no PCI address", bad[i]);
+}
+
+int
+main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(what_sys_tells_is_read),
+		TEST(what_is_no_nic_is_left_alone),
+		TEST(what_the_machine_uses_is_taken_by_force_alone),
+		TEST(an_interface_in_another_namespace_is_left_alone),
+		TEST(a_driver_that_dpdk_works_beside_stays),
+		TEST(without_vfio_or_iommu_nothing_is_taken),
+		TEST(what_vfio_does_not_take_is_given_back),
+		TEST(what_is_so_already_stays),
+		TEST(what_the_kernel_does_not_take_back_is_said),
+		TEST(who_holds_a_group_is_found),
+		cmocka_unit_test(a_pci_device_is_told_from_others),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
