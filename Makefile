@@ -245,11 +245,11 @@ image: ## the container image fpm-dataplane, with docker or podman
 	@$(CONTAINERS) build $(if $(filter podman,$(CONTAINERS)),--format docker) --network host \
 		--build-arg VERSION="$(VERSION)" -f docker/Dockerfile -t fpm-dataplane .
 
-test-image: image ## packets through two routers in containers, the lab of compose (podman)
+test-image: image ## packets through two routers in containers, the labs of compose and containerlab (podman)
 	@$(MAKE) --no-print-directory deps DEPS_ALL="python3-pytest ethtool iproute2"
 	@$(MAKE) --no-print-directory prometheus || true
 	@IMAGE=localhost/fpm-dataplane $(PY) -m pytest --no-header -p no:cacheprovider -rs \
-		--basetemp=build/pytest-image tests/package/test_image.py tests/package/test_compose.py
+		--basetemp=build/pytest-image $(addprefix tests/package/test_,image.py compose.py containerlab.py)
 
 # --- benchmarks: JSON on stdout, tables on stderr; never a verdict on a time ------------------
 BENCHES := bench-quick bench-forward bench-loss bench-latency bench-sync bench-watch bench-tags bench-fpm bench-fib

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""docker/containerlab as docker/README.md says to run it: by containerlab itself, with podman.
+
+containerlab writes into /etc (names of nodes) and makes a bridge: it gets an /etc and a
+network of its own, of which nothing stays. `make test-image` builds the image; skipped where
+there is no podman or no containerlab in PATH (or named by CONTAINERLAB).
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+from lib import docs  # noqa: E402
+from lib.wait import eventually  # noqa: E402
+
+IMAGE = os.environ.get("IMAGE", "")
+CONTAINERLAB = shutil.which(os.environ.get("CONTAINERLAB") or "containerlab")
+
+pytestmark = pytest.mark.skipif(
+    not (IMAGE and shutil.which("podman")), reason="no podman, or no image: `make test-image`"
+)
+
+# $1: a directory. From here on /etc, /run/netns, podman's socket and the network are ours.
+APART = """
+mount --make-rprivate /
+mount -t tmpfs none "$1"
+mkdir "$1/upper" "$1/work"
+mount -t overlay -o "lowerdir=/etc,upperdir=$1/upper,workdir=$1/work" none /etc
+mkdir -p /run/netns /run/podman
+mount -t tmpfs none /run/netns
+mount --make-shared /run/netns
+mount -t tmpfs none /run/podman
+ip link set lo up
+exec podman system service --time=0 unix:///run/podman/podman.sock
+"""
+
+
+class Machine:
+    """podman's service, and whoever asks it, apart from this machine's /etc and network."""
+
+    def __init__(self, directory):
+        (directory / "etc").mkdir()
+        self.log = open(directory / "podman.log", "w+", encoding="utf-8")
+        self.service = subprocess.Popen(
+            ["unshare", "--mount", "--net", "sh", "-ec", APART, "sh", directory / "etc"],
+            stdout=self.log, stderr=self.log,
+        )  # fmt: skip
+        # containerlab puts a directory beside its file.
+        self.page = directory / "project"
+        shutil.copytree(docs.ROOT / "docker", self.page / "docker")
+        eventually(lambda: self.run("podman --remote info"), 20, what="podman's service answers")
+
+    def run(self, command, check=True):
+        """A command line of the page, which speaks of docker. Returns what it printed."""
+        command = re.sub("^docker ", "podman ", command)
+        command = re.sub("^containerlab ", f"{CONTAINERLAB} ", command)
+        done = subprocess.run(
+            ["nsenter", f"--target={self.service.pid}", "--mount", "--net",
+             f"--wd={self.page}", "bash", "-e", "-c", command],
+            env={**os.environ, "IMAGE": IMAGE, "CLAB_RUNTIME": "podman",
+                 "CLAB_VERSION_CHECK": "disable"},
+            text=True, timeout=120, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        assert done.returncode == 0 or not check, f"{command}\n{done.stdout}"
+        return done.stdout
+
+    def close(self):
+        self.service.terminate()
+        self.service.wait(10)
+        self.log.close()
+
+
+@pytest.fixture
+def machine(tmp_path):
+    if CONTAINERLAB is None:
+        pytest.skip("no containerlab: docker/README.md says where to get it")
+    there = Machine(tmp_path)
+    try:
+        yield there
+    finally:
+        there.close()
+
+
+def commands():
+    """The page's, a line each."""
+    page = docs.ROOT / "docker" / "README.md"
+    (block,) = [b for b in docs.blocks(page) if "test_containerlab" in b.words]
+    return [line.partition(" #")[0].strip() for line in block.text.splitlines()]
+
+
+def test_the_lab_of_containerlab_does_what_its_page_says(machine):
+    """Deployed, a ping from host to host through both routers, ports, and all gone again."""
+    deploy, ping, ports, destroy = commands()
+    nodes = [f"clab-fpm-dataplane-{node}" for node in ("r1", "r2", "h1", "h2")]
+    listed = "podman ps --all --format '{{.Names}}'"
+
+    try:
+        said = machine.run(deploy, check=False)
+        if "/proc/modules" in said and not os.path.exists("/proc/modules"):
+            pytest.skip("this containerlab wants a kernel with modules")
+        eventually(
+            lambda: " 0% packet loss" in machine.run(ping, check=False), 90, 1,
+            f"h2 answers h1\n{said}",
+        )  # fmt: skip
+        assert {"core", "lan"} <= set(machine.run(ports).split())
+    finally:
+        machine.run(destroy, check=False)
+    assert set(nodes) & set(machine.run(listed).split()) == set()
+    assert os.listdir(machine.page / "docker/containerlab") == ["two-routers.clab.yaml"]
