@@ -10,8 +10,10 @@ export PYTHONDONTWRITEBYTECODE := 1
 PKGS_BUILD := gcc pkg-config libdpdk-dev liburcu-dev libnl-3-dev libnl-route-3-dev \
 	libmnl-dev libev-dev libyaml-dev libjansson-dev libmicrohttpd-dev
 PKGS_RUN   := frr iproute2 iputils-ping traceroute ethtool python3 procps
-PKGS_TEST  := libcmocka-dev python3-pytest python3-scapy python3-yaml python3-jsonschema curl clang-format-14 \
-	tcpdump tshark
+# What README tells who looks at the lab to type.
+PKGS_LOOK  := curl tshark
+PKGS_TEST  := $(PKGS_LOOK) libcmocka-dev python3-pytest python3-scapy python3-yaml python3-jsonschema \
+	clang-format-14 tcpdump
 PKGS_LINT  := cppcheck clang-tidy-14
 PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps ethtool clang-14 libbpf-dev
 PKGS_DEB   := build-essential debhelper
@@ -113,11 +115,14 @@ deps: ## install the Debian packages that are missing (root)
 	echo "deps: installing, with what they need: $$want"; \
 	mkdir -p build; { $(APT) $$want || { apt-get update && $(APT) $$want; }; } 2>&1 \
 		| tee build/deps.log | awk '/^Waiting|newly installed/ {print "  " $$0} \
-			/^Unpacking/ {printf "."} /^Setting up/ {printf ":"} {fflush()} END {print ""}'; \
+			/^Need to get/ {print "  " $$0 " A dot: ten unpacked; a colon: ten set up."} \
+			/^Unpacking/ && ++u % 10 == 0 {printf "."} \
+			/^Setting up/ && ++s % 10 == 0 {printf ":"} {fflush()} END {print ""}'; \
 	[ -z "$$(missing)" ] || { tail -20 build/deps.log; exit 1; }
 
 # A sub-make: what pkg-config says is known only after the packages are there.
-build: deps
+build:
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_RUN) $(PKGS_LOOK)"
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=$(BUILD) all
 
 demo: ## the main job, end to end: FRR, BGP, OSPF, the dataplane forwards (ROUTES=100000)

@@ -9,6 +9,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,7 @@ ways_join(struct ways_text *w)
 /* --- vtysh --------------------------------------------------------------------------- */
 
 struct run {
+	bool quiet; /* nobody says why it failed, vtysh neither */
 	pid_t pid;
 	FILE *out;
 };
@@ -118,6 +120,9 @@ run_start(struct run *run, const char *vtysh, const char *command)
 		posix_spawn_file_actions_adddup2(&actions, fd[1], 1);
 		posix_spawn_file_actions_addclose(&actions, fd[0]);
 		posix_spawn_file_actions_addclose(&actions, fd[1]);
+		if (run->quiet)
+			posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY,
+							 0);
 		rc = posix_spawnp(&run->pid, argv[0], &actions, NULL, argv, environ);
 		posix_spawn_file_actions_destroy(&actions);
 		close(fd[1]);
@@ -125,7 +130,7 @@ run_start(struct run *run, const char *vtysh, const char *command)
 		if (rc != 0)
 			close(fd[0]);
 	}
-	if (rc != 0)
+	if (rc != 0 && !run->quiet)
 		fprintf(stderr, "fpmctl: cannot run '%s': %s; --vtysh names another\n",
 			vtysh, strerror(rc));
 	free(words);
@@ -143,10 +148,11 @@ run_end(struct run *run, const char *vtysh, bool said)
 		;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && said)
 		return 0;
-	fprintf(stderr,
-		"fpmctl: '%s' gives no routes of zebra; is zebra running? --vtysh names "
-		"another command\n",
-		vtysh);
+	if (!run->quiet)
+		fprintf(stderr,
+			"fpmctl: '%s' gives no routes of zebra; is zebra running? --vtysh "
+			"names another command\n",
+			vtysh);
 	return -1;
 }
 
@@ -226,7 +232,7 @@ zebra_table(const char *vtysh, uint8_t family,
 	struct prefix p = {0};
 	char *line = NULL;
 	size_t size = 0;
-	struct run run;
+	struct run run = {0};
 	bool open = false, is_table = false;
 	long long least, most;
 
@@ -254,7 +260,7 @@ zebra_table(const char *vtysh, uint8_t family,
 	if (run_end(&run, vtysh, true) < 0)
 		return -1;
 	/* Of an empty table vtysh says nothing; the summary tells that from no answer. */
-	return is_table ? 0 : zebra_count(vtysh, family, &least, &most);
+	return is_table ? 0 : zebra_count(vtysh, family, true, &least, &most);
 }
 
 /* --- one prefix, as JSON --------------------------------------------------------------- */
@@ -307,7 +313,7 @@ zebra_prefix(const char *vtysh, const struct prefix *p, char **ways)
 	struct ways_text w = {0};
 	char text[PREFIX_STRLEN], command[PREFIX_STRLEN + 32];
 	json_t *root, *route, *hop;
-	struct run run;
+	struct run run = {0};
 	size_t i, j;
 	int rc;
 
@@ -339,9 +345,10 @@ zebra_prefix(const char *vtysh, const struct prefix *p, char **ways)
 /* --- their number ------------------------------------------------------------------------ */
 
 int
-zebra_count(const char *vtysh, uint8_t family, long long *least, long long *most)
+zebra_count(const char *vtysh, uint8_t family, bool aloud, long long *least,
+	    long long *most)
 {
-	struct run run;
+	struct run run = {.quiet = !aloud};
 	json_t *root;
 	bool said;
 

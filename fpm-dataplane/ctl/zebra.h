@@ -45,9 +45,11 @@ int zebra_table(const char *vtysh, uint8_t family,
 
 /*
  * How many routes zebra has installed that are not the kernel's own: from *least to *most, for
- * its summary does not tell which of the kernel's it passes on. Returns 0, or -1 (said).
+ * its summary does not tell which of the kernel's it passes on. Returns 0, or -1 (said on stderr
+ * when `aloud`; else vtysh is kept silent, too).
  */
-int zebra_count(const char *vtysh, uint8_t family, long long *least, long long *most);
+int zebra_count(const char *vtysh, uint8_t family, bool aloud, long long *least,
+		long long *most);
 
 /* The same as zebra_table() for one prefix, asked as JSON. *ways is NULL when zebra has no such route. */
 int zebra_prefix(const char *vtysh, const struct prefix *p, char **ways);

@@ -2,6 +2,7 @@
 """Ways to show, in any lab, what the router does. What does not hold raises ProofError with
 what was expected and what was seen."""
 
+import collections
 import json
 import subprocess
 import time
@@ -41,6 +42,13 @@ def forwarded(lab):
     )
 
 
+def drops(lab):
+    """Packets the dataplane has dropped so far: by reason."""
+    return collections.Counter(
+        {name: n for (kind, name), n in lab.dp.counters().items() if kind == "drop"}
+    )
+
+
 def transit(lab):
     """Packets each port has sent that were not the kernel's own, its TAP's: by port."""
     while True:
@@ -72,12 +80,19 @@ def crossing(lab, node, hosts, port):
     """`node` pings each of `hosts`, which are beyond `port`: the dataplane forwards, the
     kernel does not. Returns a sentence."""
     logs = ("dataplane",)
-    kernel, fast = netns.forwarded(lab.ns["r1"]), forwarded(lab)
+    for host in hosts:  # neighbours may have to be found first, on a busy machine too
+        wait_for(
+            f"{host} to answer {node}",
+            lambda host=host: probe.ping(lab.ns[node], host, 1, 1)[0],
+            lambda: f"r1 dropped {dict(+drops(lab))}", logs, timeout=10,
+        )  # fmt: skip
+    kernel, fast, dropped = netns.forwarded(lab.ns["r1"]), forwarded(lab), drops(lab)
     before = transit(lab)
     answers, best = 0, []
     for host in hosts:
         got, ms = probe.ping(lab.ns[node], host)
-        check(got == 3, f"3 answers from {host}", f"{got} answers", logs)
+        why = dict(drops(lab) - dropped)
+        check(got == 3, f"3 answers from {host}", f"{got} answers, r1 dropped {why}", logs)
         answers += got
         best.append(ms)
     fast = forwarded(lab) - fast

@@ -235,6 +235,7 @@ def test_a_zebra_that_does_not_tell_is_a_warning(dut):
 
     assert (code, found["routes", ""]["status"]) == (0, "warn")
     assert "--vtysh" in found["routes", ""]["cost"]
+    assert dut.fpmctl("doctor", "routes", "--vtysh", "cat /nonexistent").stderr == ""
 
 
 def test_without_a_daemon_the_machine_is_examined(dut):

@@ -318,6 +318,18 @@ def test_the_audit_finds_what_is_broken_and_nothing_else(lab):
     )
 
 
+def test_the_doctor_asks_the_zebra_that_it_found(lab):
+    """One whose /run/frr is its own, as in a container: without --vtysh."""
+
+    def routes():
+        argv = [lab.dp.ctl, "-s", lab.socket, "--json", "doctor", "frr", "routes"]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert done.stderr == ""
+        return {row["check"]: row["status"] for row in json.loads(done.stdout)}
+
+    eventually(lambda: routes() == {"frr": "ok", "routes": "ok"}, 20, 0.5)
+
+
 def test_the_kernel_of_the_router_forwards_nothing(lab):
     """Transit goes through the dataplane alone."""
     _, host = announced(lab)

@@ -147,14 +147,25 @@ same_count(const char *vtysh, uint8_t family, long long rib, long long *zebra)
 {
 	long long most;
 
-	if (zebra_count(vtysh, family, zebra, &most) < 0)
+	if (zebra_count(vtysh, family, false, zebra, &most) < 0)
 		return -1;
 	return rib >= *zebra && rib <= most;
 }
 
+/* Are the files of the zebra that was found others than ours: a container's, a lab's? */
+static bool
+has_own_files(const struct exam *e)
+{
+	char ours[64], its[64];
+
+	return e->zebra != 0 && exam_link(e, ours, sizeof(ours), "/proc/self/ns/mnt") &&
+	       exam_link(e, its, sizeof(its), "/proc/%d/ns/mnt", (int)e->zebra) &&
+	       strcmp(ours, its) != 0;
+}
+
 /*
- * The command that reaches the zebra that was found, where its own words say that the usual
- * one does not.
+ * The command that reaches the zebra that was found, where its own words, or its files, say
+ * that the usual one does not.
  */
 static const char *
 vtysh_of(struct exam *e)
@@ -179,7 +190,11 @@ vtysh_of(struct exam *e)
 			return command;
 		}
 	}
-	return "vtysh";
+	if (!has_own_files(e))
+		return "vtysh";
+	snprintf(command, sizeof(command), "vtysh --vty_socket /proc/%d/root/run/frr",
+		 (int)e->zebra);
+	return command;
 }
 
 void
