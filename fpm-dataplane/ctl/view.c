@@ -297,6 +297,9 @@ interface_row(const json_t *row)
 		column += printf(" %s", json_string_value(address));
 	}
 	putchar('\n');
+	if (row_has(row, "part_of"))
+		printf("    part of %s, which is no port: nothing is forwarded by that\n",
+		       row_str(row, "part_of"));
 	if (!vlan)
 		return;
 	printf("    on %s, rx %lld (%s), tx %lld (%s)\n", row_str(row, "on"),

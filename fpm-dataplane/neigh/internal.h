@@ -47,6 +47,7 @@ struct link {
 	bool told_up;   /* ... as up */
 	char name[16];
 	uint32_t table; /* that its addresses are in, as rib was told; 0: main */
+	uint32_t owner; /* bond, bridge or team that it is part of; 0: none */
 	uint16_t vrf;   /* of a VRF: the number it holds; FIB_VRF_NONE: none was left */
 	struct kmon_link kernel; /* newest; valid while `known` */
 	struct cds_list_head locals;
@@ -183,6 +184,8 @@ void addr_event(void *ctx, const struct kmon_addr *ka, bool gone);
 struct link *link_find(struct neigh *n, uint32_t ifindex);
 /* The VRF of this ifindex, which may be 0; NULL: it is none. */
 const struct link *link_vrf(struct neigh *n, unsigned int ifindex);
+/* The bond, bridge or team that one of ours is part of: no VRF. NULL: none. */
+const struct link *link_owner(struct neigh *n, const struct link *l);
 /* The table that an interface's addresses are in: of a VRF, or 0 for main. */
 uint32_t link_table(struct neigh *n, const struct link *l);
 /* Send MSG_LINK when `up` is news. */

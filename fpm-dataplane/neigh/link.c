@@ -38,6 +38,16 @@ link_vrf(struct neigh *n, unsigned int ifindex)
 	return l != NULL && l->known && l->kernel.vrf_table != 0 ? l : NULL;
 }
 
+const struct link *
+link_owner(struct neigh *n, const struct link *l)
+{
+	const struct link *m = l->ifidx == 0 || l->kernel.master == 0
+				       ? NULL
+				       : link_find(n, l->kernel.master);
+
+	return m != NULL && m->known && m->kernel.vrf_table == 0 ? m : NULL;
+}
+
 uint32_t
 link_table(struct neigh *n, const struct link *l)
 {
@@ -160,6 +170,26 @@ link_follow_vrf(struct neigh *n, struct link *l)
 	if (l->ifidx != 0)
 		log_info("neigh: interface has another table dev=%s table=%u",
 			 l->kernel.name, table == 0 ? RT_TABLE_MAIN : table);
+}
+
+/* Then routes name that other one, which is no port: nothing leaves. */
+static void
+link_follow_owner(struct neigh *n, struct link *l)
+{
+	const struct link *owner = link_owner(n, l);
+	uint32_t ifindex = owner != NULL ? owner->ifindex : 0;
+
+	if (ifindex == l->owner)
+		return;
+	l->owner = ifindex;
+	if (owner != NULL)
+		log_warn(
+			"neigh: interface is part of another, which is no port: nothing is "
+			"forwarded by that dev=%s part_of=%s",
+			l->kernel.name, owner->kernel.name);
+	else
+		log_info("neigh: interface is part of no other any more dev=%s",
+			 l->kernel.name);
 }
 
 static struct local *
@@ -418,6 +448,7 @@ link_changed(struct neigh *n, struct link *l)
 			warn_of_namesake(n, kl);
 	}
 	link_follow_vrf(n, l);
+	link_follow_owner(n, l);
 	if (strcmp(l->name, kl->name) != 0) {
 		snprintf(l->name, sizeof(l->name), "%s", kl->name);
 		l->told = false;

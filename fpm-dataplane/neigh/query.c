@@ -136,7 +136,7 @@ add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 static json_t *
 interface_row(struct neigh *n, const struct link *l)
 {
-	const struct link *vrf = link_vrf(n, l->kernel.master);
+	const struct link *vrf = link_vrf(n, l->kernel.master), *owner = link_owner(n, l);
 	json_t *addresses = json_array(), *row;
 	char text[PREFIX_STRLEN + 4];
 	struct local *a;
@@ -155,6 +155,7 @@ interface_row(struct neigh *n, const struct link *l)
 			l->ifidx != 0 && l->ifidx < PORT_MAX, "up", l->told && l->told_up,
 			"addresses", addresses, "vlan");
 	set(row, "vrf", vrf == NULL ? json_null() : json_string(vrf->name));
+	set(row, "part_of", owner == NULL ? json_null() : json_string(owner->kernel.name));
 	if (l->ifidx >= PORT_MAX)
 		add_vlan(row, n, fib_iface(n->fib, l->ifidx));
 	return row;

@@ -289,3 +289,29 @@ def test_a_restart_keeps_taps_and_addresses_and_recovers(own_dut):
     assert now == addresses
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.forwarded(lan, lan.probe(HOST), wan)
+
+
+def test_a_port_that_a_bridge_takes_is_told_of(dut, lan, wan):
+    """A kernel bridge or bond over TAPs is no port: what is routed by it is dropped, and that
+    does not stay a riddle."""
+    part_of = lambda: next(  # noqa: E731
+        row["part_of"] for row in dut.control.ask("interfaces") if row["name"] == wan.tap
+    )
+    assert part_of() is None
+    dut.ip("link add br7 type bridge", "link set br7 up", f"link set {wan.tap} master br7")
+    try:
+        eventually(lambda: part_of() == "br7", 5, 0.01, "shown")
+        assert f"dev={wan.tap} part_of=br7" in dut.daemon.log(50)
+        assert f"part of br7" in dut.fpmctl("show", "interfaces", wan.tap).stdout
+        done = dut.fpmctl("doctor", "members")
+        assert done.returncode == 0
+        assert f"WARN  members {wan.tap}" in done.stdout, done.stdout
+        assert f"ip link set {wan.tap} nomaster" in done.stdout
+        dut.ip("addr add 203.0.113.1/24 dev br7")
+        eventually(lambda: dut.not_forwarded(lan, lan.probe("203.0.113.2")) == {"foreign_oif": 1},
+                   5, 0.1, "what leaves by the bridge is counted")  # fmt: skip
+    finally:
+        dut.ip("link del br7")
+    eventually(lambda: part_of() is None, 5, 0.01, "its own again")
+    dut.route(NET, via=wan.peer4, wire=wan)
+    assert dut.forwarded(lan, lan.probe(HOST), wan)

@@ -90,6 +90,7 @@ teardown(void **state)
 	json_decref(t.e.rows);
 	json_decref(t.e.version);
 	json_decref(t.e.ports);
+	json_decref(t.e.interfaces);
 	return nftw(t.root, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
@@ -250,6 +251,20 @@ a_port_without_iommu_is_warned_of(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+static void
+a_port_that_a_bond_has_taken_is_warned_of(void **state)
+{
+	t.e.interfaces =
+		json_loads("[{\"name\": \"lo\", \"port\": false, \"part_of\": null},"
+			   "{\"name\": \"wan0\", \"port\": true, \"part_of\": null}]",
+			   0, NULL);
+	assert_string_equal(verdict(check_members), "ok");
+	json_object_set_new(json_array_get(t.e.interfaces, 1), "part_of",
+			    json_string("bond0"));
+	assert_string_equal(verdict(check_members), "warn");
+	assert_string_equal(command(), "ip link set wan0 nomaster");
+}
+
 int
 main(void)
 {
@@ -262,6 +277,7 @@ main(void)
 		TEST(a_queue_that_nobody_serves_fails),
 		TEST(memory_is_judged_by_what_was_asked_for),
 		TEST(a_port_without_iommu_is_warned_of),
+		TEST(a_port_that_a_bond_has_taken_is_warned_of),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

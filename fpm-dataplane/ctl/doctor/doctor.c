@@ -39,6 +39,7 @@ static const struct {
 	{"queues", "which CPU serves which queue?", check_queues},
 	{"rp-filter", "reverse path filter of the TAPs", check_rp_filter},
 	{"forwarding", "the kernel's forwarding sysctls of the TAPs", check_forwarding},
+	{"members", "is a port part of a bond or bridge of the kernel?", check_members},
 	{"frr", "does zebra run with -M dplane_fpm_nl?", check_frr},
 	{"fpm", "is zebra connected, does the RIB keep up?", check_fpm},
 	{"routes", "as many routes in zebra as in the RIB?", check_routes},
@@ -72,6 +73,7 @@ daemon_ask(struct exam *e)
 		return;
 	e->ports = exam_ask(e, "ports");
 	e->fpm = exam_ask_one(e, "fpm");
+	e->interfaces = exam_ask(e, "interfaces");
 	json_array_foreach (json_object_get(e->version, "cpus"), i, cpu)
 		if (json_integer_value(cpu) < CPU_SETSIZE)
 			CPU_SET((size_t)json_integer_value(cpu), &e->cpus);
@@ -223,5 +225,6 @@ doctor_run(const char *socket, const char *vtysh, bool json, int n, char **word)
 	json_decref(e.version);
 	json_decref(e.ports);
 	json_decref(e.fpm);
+	json_decref(e.interfaces);
 	return e.n[VERDICT_FAIL] > 0 ? CTL_FAILED : CTL_OK;
 }

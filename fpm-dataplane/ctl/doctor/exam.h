@@ -20,7 +20,7 @@ struct exam {
 	const char *vtysh;  /* command that asks zebra, NULL: the usual one */
 	const char *socket; /* the daemon's */
 	/* Of the daemon, NULL when none answers: rows of dist/openapi.yaml. */
-	json_t *version, *ports, *fpm;
+	json_t *version, *ports, *fpm, *interfaces;
 	cpu_set_t cpus;   /* that forward, when `version` tells */
 	const char *deny; /* why the control namespace could not be entered; NULL: it was */
 	const char *
@@ -95,6 +95,7 @@ void check_rss(struct exam *e);
 void check_queues(struct exam *e);
 void check_rp_filter(struct exam *e);
 void check_forwarding(struct exam *e);
+void check_members(struct exam *e);
 void check_frr(struct exam *e);
 void check_fpm(struct exam *e);
 void check_routes(struct exam *e);

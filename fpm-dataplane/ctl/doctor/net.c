@@ -123,6 +123,35 @@ check_queues(struct exam *e)
 	     "port, where the device has them, or fewer `cores:`.");
 }
 
+/* --- ports that the kernel has made part of another interface ------------------------------ */
+
+void
+check_members(struct exam *e)
+{
+	const json_t *row;
+	size_t i;
+
+	if (no_daemon(e))
+		return;
+	json_array_foreach (e->interfaces, i, row) {
+		const char *name = row_str(row, "name"), *owner = row_str(row, "part_of");
+
+		if (!row_has(row, "part_of")) {
+			if (row_true(row, "port"))
+				say(e, VERDICT_OK, name, "of none");
+			continue;
+		}
+		say(e, VERDICT_WARN, name, "of %s, which is no port", owner);
+		cost(e,
+		     "What is routed by %s is dropped (foreign_oif). A bond is a port of "
+		     "its "
+		     "own: device net_bonding,... (configuration.md); bridges there are "
+		     "none.",
+		     owner);
+		fix(e, "%sip link set %s nomaster", e->in, name);
+	}
+}
+
 /* --- sysctls ------------------------------------------------------------------------------- */
 
 /* /proc/sys/net of the control namespace: -1 when it cannot be read. */
