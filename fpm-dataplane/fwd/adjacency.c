@@ -155,8 +155,7 @@ use_plain(struct burst *b, bool all)
 		if (hop == 0 || !fib_adj_touch(used, adj))
 			odd |= 1ull << i;
 	}
-	b->plain4 &= ~odd;
-	b->plain6 &= ~odd;
+	burst_unplain(b, odd);
 }
 
 void

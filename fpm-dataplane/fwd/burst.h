@@ -44,7 +44,9 @@ struct tx_buffer {
 static inline uint16_t
 tx_ifidx(const struct rte_mbuf *m, uint16_t port)
 {
-	return m->port >= PORT_MAX && m->port < IFIDX_MAX ? m->port : port;
+	uint16_t said = m->port;
+
+	return (uint16_t)(said - PORT_MAX) < IFIDX_MAX - PORT_MAX ? said : port;
 }
 static_assert(RTE_MAX_ETHPORTS <= PORT_MAX, "what it says of others is smaller, or none");
 
@@ -80,11 +82,14 @@ struct burst {
 	uint16_t n;
 	uint16_t ifidx;
 	bool rx_cksum;
+	/* Of tags that plain packets still have behind their MACs, see burst_macs(); others have lost them. */
+	uint8_t tag_bytes;
+	uint64_t bytes;                /* of all frames, as they came */
 	uint64_t any_flags, all_flags; /* of the buffers' ol_flags, or and and */
 	uint64_t plain4,
 		plain6; /* a bit an entry: of the dominant class, see fwd/plain.h */
 	struct rte_mbuf *m[BURST_MAX];
-	uint8_t *l2[BURST_MAX]; /* first octet */
+	uint8_t *l2[BURST_MAX]; /* first octet, as if tags had been taken off */
 	uint8_t verdict[BURST_MAX];
 	uint8_t cause[BURST_MAX]; /* of a punt that wants an ICMP error: the drop counted */
 	uint8_t family[BURST_MAX];  /* 4, 6, 0 */
@@ -96,39 +101,70 @@ struct burst {
 	uint64_t hop[BURST_MAX];             /* MAC << 16 | ifidx of the adjacency */
 	struct fwd_found found[2];           /* [0] IPv4, [1] IPv6 */
 	struct watch_record *rec[BURST_MAX]; /* only while somebody looks; may be NULL */
-	bool tags_out;                       /* some leave by a VLAN */
-	bool waits;                          /* one of them is to wait for a neighbour */
-	uint64_t now; /* ticks, read when the first packet wants to leave; 0 */
+	/* Of plain packets, once rewritten: the port that they leave by. */
+	uint8_t way[BURST_MAX];
+	bool tags_out; /* some leave by a VLAN */
+	bool waits;    /* one of them is to wait for a neighbour */
+	uint64_t now;  /* ticks, read when the first packet wants to leave; 0 */
 };
 static_assert(sizeof(struct burst) <= 64 * (BURST_MAX + 1),
 	      "a cache line of state a packet, and one for all");
 
-/*
- * Look at the buffers: where the frames begin, what the port says of them. Returns the
- * octets of all frames.
- */
+/* Octets of a frame from the place of its first tag on, as many as two tags have. */
 static inline uint64_t
-burst_look(struct burst *b)
+burst_tags(const uint8_t *frame)
 {
-	uint64_t bytes = 0, any = 0, all = UINT64_MAX;
+	uint64_t tags;
+
+	memcpy(&tags, frame + L2_LEN - 2, sizeof(tags));
+	return tags;
+}
+
+/*
+ * Look at the buffers: where the frames begin and their octets, what the port says of them.
+ * Plain ones keep `tag_bytes` of tags for now. Returns what is not the same in all of where
+ * tags are, a bit each, if `tags` are the first one's.
+ */
+static inline __attribute__((always_inline)) uint64_t
+burst_look_tags(struct burst *b, uint8_t tag_bytes, uint64_t tags)
+{
+	uint64_t bytes = 0, any = 0, all = UINT64_MAX, differ = 0;
 
 	for (unsigned int i = 0; i < b->n; i++) {
 		const struct rte_mbuf *m = b->m[i];
+		uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
 
-		b->l2[i] = rte_pktmbuf_mtod(m, uint8_t *);
+		b->l2[i] = frame + tag_bytes;
 		bytes += m->pkt_len;
 		any |= m->ol_flags;
 		all &= m->ol_flags;
+		differ |= burst_tags(frame) ^ tags;
 	}
+	b->tag_bytes = tag_bytes;
+	b->bytes = bytes;
 	b->any_flags = any;
 	b->all_flags = all;
-	return bytes;
+	return differ;
+}
+
+/* Look at those of a port without VLANs, or whose tags are off. */
+static inline void
+burst_look(struct burst *b)
+{
+	(void)burst_look_tags(b, 0, 0);
 }
 
 static inline uint8_t *
 burst_l2(const struct burst *b, unsigned int i)
 {
 	return b->l2[i];
+}
+
+/* The MAC addresses of a plain packet. */
+static inline uint8_t *
+burst_macs(const struct burst *b, unsigned int i)
+{
+	return b->l2[i] - b->tag_bytes;
 }
 
 static inline uint8_t *
@@ -160,6 +196,20 @@ static inline uint64_t
 burst_all(const struct burst *b)
 {
 	return b->n == 64 ? UINT64_MAX : (1ull << b->n) - 1;
+}
+
+/* Take off the b->tag_bytes of an entry that is not plain. vlan.c */
+void fwd_untag(struct burst *b, unsigned int i);
+
+/* They are plain no more: the rules have them from here on. */
+static inline void
+burst_unplain(struct burst *b, uint64_t odd)
+{
+	odd &= b->plain4 | b->plain6;
+	b->plain4 &= ~odd;
+	b->plain6 &= ~odd;
+	for (; odd != 0 && b->tag_bytes != 0; odd &= odd - 1)
+		fwd_untag(b, (unsigned int)__builtin_ctzll(odd));
 }
 
 /* What the port says of an IPv4 header checksum, when it is one that looks. */
@@ -204,8 +254,13 @@ burst_now(struct burst *b)
 
 /* The interface a frame of interface `ifidx` belongs to; it loses the tags that say so. */
 uint16_t fwd_enter(const struct fib *fib, uint16_t ifidx, struct rte_mbuf *m);
-/* A burst of a port with VLANs, walked interface by interface. */
-void fwd_split(struct burst *b, void (*walk)(struct burst *b));
+/*
+ * burst_look() for a port with VLANs. Returns the interface that all frames belong to, 0: they
+ * have to be told apart.
+ */
+uint16_t fwd_look(struct burst *b);
+/* A burst of a port with VLANs, walked interface by interface; `of` what fwd_look() said. */
+void fwd_split(struct burst *b, uint16_t of, void (*walk)(struct burst *b));
 /* A tag that only has a priority is taken off: its frame is an untagged one. */
 bool fwd_priority_tag(struct burst *b, unsigned int i);
 

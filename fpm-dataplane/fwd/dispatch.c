@@ -8,36 +8,53 @@
 #include "fwd/plain.h"
 #include "fwd/watch.h"
 
-/* The frames of VLANs in a buffer, noted before it is sent: a sent frame is no longer ours. */
+/* The frames of a buffer, noted before it is sent: a sent frame is no longer ours. */
 struct vlan_frames {
-	uint16_t ifidx[TX_BURST_MAX];
-	uint32_t bytes[TX_BURST_MAX];
+	uint32_t differ;              /* in ifidx; 0: all leave by frame[0]'s */
+	uint32_t frame[TX_BURST_MAX]; /* octets * IFIDX_MAX + ifidx */
 };
+static_assert((UINT16_MAX + L2_LEN + VLAN_TAGS * VLAN_BYTES) <= UINT32_MAX / IFIDX_MAX,
+	      "the longest frame fits");
 
-static void
+/* Returns the octets of all. */
+static uint64_t
 note_vlans(const struct tx_buffer *tx, uint16_t port, struct vlan_frames *v)
 {
+	uint32_t first = tx_ifidx(tx->m[0], port), differ = 0;
+	uint64_t bytes = 0;
+
 	for (uint16_t i = 0; i < tx->n; i++) {
-		v->ifidx[i] = tx_ifidx(tx->m[i], port);
-		v->bytes[i] = rte_pktmbuf_pkt_len(tx->m[i]);
+		differ |= tx_ifidx(tx->m[i], port) ^ first;
+		bytes += rte_pktmbuf_pkt_len(tx->m[i]);
 	}
+	v->differ = differ;
+	v->frame[0] = first;
+	for (uint16_t i = 0; differ != 0 && i < tx->n; i++)
+		v->frame[i] = rte_pktmbuf_pkt_len(tx->m[i]) * IFIDX_MAX +
+			      tx_ifidx(tx->m[i], port);
+	return bytes;
 }
 
-/* The first `n` have left. */
-static void
-count_vlans(struct fwd *f, const struct vlan_frames *v, uint16_t n)
+/* Frames of a VLAN; a port's own are counted. */
+static inline void
+count_vlan(struct fwd *f, uint16_t ifidx, uint64_t n, uint64_t bytes)
 {
-	for (uint16_t i = 0, from; i < n;) {
-		struct if_counters *c = &f->count->port[v->ifidx[i]];
-		uint64_t bytes = 0;
+	struct if_counters *c = &f->count->port[ifidx];
 
-		for (from = i; i < n && v->ifidx[i] == v->ifidx[from]; i++)
-			bytes += v->bytes[i];
-		if (v->ifidx[from] < PORT_MAX)
-			continue; /* the port's are counted */
-		counter_add(&c->tx_packets, i - from);
-		counter_add(&c->tx_bytes, bytes);
-	}
+	if (ifidx < PORT_MAX)
+		return;
+	counter_add(&c->tx_packets, n);
+	counter_add(&c->tx_bytes, bytes);
+}
+
+/* The first `n`, of `bytes` octets, have left. */
+static void
+count_vlans(struct fwd *f, const struct vlan_frames *v, uint16_t n, uint64_t bytes)
+{
+	if (v->differ == 0)
+		count_vlan(f, v->frame[0] % IFIDX_MAX, n, bytes);
+	for (uint16_t i = 0; v->differ != 0 && i < n; i++)
+		count_vlan(f, v->frame[i] % IFIDX_MAX, 1, v->frame[i] / IFIDX_MAX);
 }
 
 static void
@@ -46,13 +63,15 @@ flush_one(struct fwd *f, uint16_t ifidx)
 	struct tx_buffer *tx = &f->tx[ifidx];
 	struct if_counters *c = &f->count->port[ifidx];
 	struct vlan_frames vlans;
+	bool has_vlans = tx->has_vlans;
 	uint64_t begin_tsc, bytes = 0;
 	uint16_t sent;
 
-	for (uint16_t i = 0; i < tx->n; i++)
-		bytes += rte_pktmbuf_pkt_len(tx->m[i]);
-	if (tx->has_vlans)
-		note_vlans(tx, ifidx, &vlans);
+	if (has_vlans)
+		bytes = note_vlans(tx, ifidx, &vlans);
+	else
+		for (uint16_t i = 0; i < tx->n; i++)
+			bytes += rte_pktmbuf_pkt_len(tx->m[i]);
 	begin_tsc = cycles_send(f);
 	if (fwd_watched(f))
 		sent = fwd_send_watched(f, ifidx, tx);
@@ -64,8 +83,8 @@ flush_one(struct fwd *f, uint16_t ifidx)
 		bytes -= rte_pktmbuf_pkt_len(tx->m[i]);
 	counter_add(&c->tx_packets, sent);
 	counter_add(&c->tx_bytes, bytes);
-	if (tx->has_vlans)
-		count_vlans(f, &vlans, sent);
+	if (has_vlans)
+		count_vlans(f, &vlans, sent, bytes);
 	if (sent < tx->n) {
 		rte_pktmbuf_free_bulk(tx->m + sent, tx->n - sent);
 		counter_add(&f->count->reason[DROP_tx_full], tx->n - sent);
@@ -230,8 +249,7 @@ fwd_dispatch(struct burst *b)
 	unsigned int n = b->n;
 
 	if (plain == burst_all(b)) {
-		for (uint64_t rest = b->tags_out ? burst_all(b) : spread(b); rest != 0;
-		     rest &= rest - 1) {
+		for (uint64_t rest = spread(b); rest != 0; rest &= rest - 1) {
 			unsigned int i = (unsigned int)__builtin_ctzll(rest);
 
 			put_any(f, b->hop[i] & 0xffff, b->m[i]);

@@ -53,6 +53,6 @@ fwd_explain(struct fib *fib, uint16_t ifidx, const uint8_t *frame, uint16_t n,
 	burst.n = 1;
 	burst.m[0] = &packet.m;
 	burst.rec[0] = rec;
-	(void)burst_look(&burst);
+	burst_look(&burst);
 	fwd_walk_noted(&burst);
 }

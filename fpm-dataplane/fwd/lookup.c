@@ -60,7 +60,7 @@ lookup_plain4(struct burst *b, const struct fib_copy *tries)
 static void
 no_fib(struct burst *b)
 {
-	b->plain4 = b->plain6 = 0;
+	burst_unplain(b, burst_all(b));
 	b->found[0].n = b->found[1].n = 0;
 	for (unsigned int i = 0; i < b->n; i++)
 		if (b->verdict[i] == VERDICT_GO)

@@ -82,18 +82,24 @@ static void
 handle(struct fwd *f, const struct rxq *q, struct burst *b)
 {
 	struct if_counters *c = &f->count->port[q->ifidx];
+	bool vlans = fib_vlans(f->fib, q->ifidx) != NULL;
+	uint16_t of = q->ifidx;
 
-	counter_add(&c->rx_packets, b->n);
-	counter_add(&c->rx_bytes, burst_look(b));
-	counter_add(&f->count->bursts, 1);
 	b->fwd = f;
 	b->now = 0;
 	b->ifidx = q->ifidx;
 	b->rx_cksum = q->rx_cksum;
-	if (fib_vlans(f->fib, q->ifidx) == NULL)
-		walk(b);
+	if (vlans)
+		of = fwd_look(b);
 	else
-		fwd_split(b, walk);
+		burst_look(b);
+	counter_add(&c->rx_packets, b->n);
+	counter_add(&c->rx_bytes, b->bytes);
+	counter_add(&f->count->bursts, 1);
+	if (vlans)
+		fwd_split(b, of, walk);
+	else
+		walk(b);
 }
 
 /* A burst longer than what walks together, in parts. Returns how many came. */

@@ -60,8 +60,13 @@ fwd_parse(struct burst *b)
 	memset(b->verdict, VERDICT_GO, sizeof(b->verdict));
 	fwd_plain(b);
 	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6); rest != 0;
-	     rest &= rest - 1)
-		parse_one(b, (unsigned int)__builtin_ctzll(rest));
+	     rest &= rest - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(rest);
+
+		if (b->tag_bytes != 0)
+			fwd_untag(b, i);
+		parse_one(b, i);
+	}
 }
 
 #define CHADDR (8u + 28u) /* UDP header, and what is before it: RFC 2131, 2 */

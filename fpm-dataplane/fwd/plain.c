@@ -60,15 +60,15 @@ plain6(struct burst *b, unsigned int i, unsigned int l3_len)
 uint8_t
 fwd_plain_one(struct burst *b, unsigned int i)
 {
-	const uint8_t *eth = b->l2[i];
+	const uint8_t *macs = burst_macs(b, i);
 	const struct rte_mbuf *m = b->m[i];
-	unsigned int l3_len = m->pkt_len - L2_LEN;
+	unsigned int l2_len = L2_LEN + b->tag_bytes, l3_len = m->pkt_len - l2_len;
 	uint16_t type;
 
-	if (m->data_len != m->pkt_len || m->pkt_len < L2_LEN + 20 ||
-	    memcmp(eth, b->in->mac, 6) != 0 || (eth[6] & 1) != 0)
+	if (m->data_len != m->pkt_len || m->pkt_len < l2_len + 20 ||
+	    memcmp(macs, b->in->mac, 6) != 0 || (macs[6] & 1) != 0)
 		return 0;
-	type = get_be16(eth + 12);
+	type = get_be16(b->l2[i] + 12);
 	b->l3_len[i] = (uint16_t)l3_len;
 	if (type == 0x0800 && b->in->forward4 && plain4(b, i, l3_len))
 		return b->family[i] = 4;

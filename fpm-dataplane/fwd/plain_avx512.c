@@ -235,6 +235,7 @@ fwd_plain_avx512(struct burst *b)
 		_mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
 	const __m512i odd =
 		_mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+	const unsigned int tags = b->tag_bytes, l2_len = L2_LEN + tags;
 	uint64_t mac = 0;
 	unsigned int i;
 
@@ -244,7 +245,7 @@ fwd_plain_avx512(struct burst *b)
 		__m512i lo = lengths8(&b->m[i]), hi = lengths8(&b->m[i + 8]);
 		__m512i pkt_len = _mm512_permutex2var_epi32(lo, even, hi);
 		__m512i data_len = low16(_mm512_permutex2var_epi32(lo, odd, hi));
-		__m512i l3_len = _mm512_sub_epi32(pkt_len, _mm512_set1_epi32(L2_LEN));
+		__m512i l3_len = _mm512_sub_epi32(pkt_len, _mm512_set1_epi32((int)l2_len));
 		__m512i hop = _mm512_setzero_si512();
 		uint64_t head, any = 0, all = UINT64_MAX;
 		__mmask16 ok, four = 0, six = 0;
@@ -254,7 +255,7 @@ fwd_plain_avx512(struct burst *b)
 		/* A frame for another MAC, or from a group of stations: rare enough to let all
 		 * sixteen take the long way. */
 		for (int j = 0; j < 16; j++) {
-			memcpy(&head, p[j], sizeof(head));
+			memcpy(&head, p[j] - tags, sizeof(head));
 			any |= head;
 			all &= head;
 		}
@@ -264,7 +265,7 @@ fwd_plain_avx512(struct burst *b)
 			     : 0;
 		ok = _mm512_mask_cmpeq_epi32_mask(ok, pkt_len, data_len);
 		ok = _mm512_mask_cmpge_epu32_mask(ok, pkt_len,
-						  _mm512_set1_epi32(L2_LEN + 20));
+						  _mm512_set1_epi32((int)l2_len + 20));
 		if (b->in->forward4)
 			four = sixteen4(b, i, &x, ok, l3_len, &hop);
 		if (b->in->forward6)

@@ -136,8 +136,9 @@ walk(struct burst *b)
 static void
 split(void)
 {
-	burst_look(&burst);
-	fwd_split(&burst, walk);
+	uint16_t of = fwd_look(&burst);
+
+	fwd_split(&burst, of, walk);
 }
 
 static void

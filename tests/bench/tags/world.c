@@ -176,9 +176,10 @@ world_turn(struct world *w, const struct row *row)
 		fib->iface[VLAN_IN + k] = vlan[row->vrf][k];
 	for (unsigned int a = 0; a < N_ADJ; a++) {
 		uint8_t mac[6] = {2, 0, 0, 0, (uint8_t)world_port(a), 2};
+		unsigned int vlan_of = row->mixed ? a : a % N_OUT; /* one a port, or four */
 		unsigned int ifidx = row->tags_out == 0   ? IN + world_port(a)
-				     : row->tags_out == 1 ? VLAN_OUT + a
-							  : TWO_OUT + a;
+				     : row->tags_out == 1 ? VLAN_OUT + vlan_of
+							  : TWO_OUT + vlan_of;
 
 		fib->adj[1 + a].hop = adj_hop_make(mac, (uint16_t)ifidx);
 	}

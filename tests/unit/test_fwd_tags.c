@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Bursts of a port with VLANs: what becomes of a packet, and how it leaves, is what it would
+ * be alone with its tags taken off first, whatever comes with it. Frames are good ones with
+ * octets and lengths changed at random; the seed is printed.
+ *
+ * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
+ * link: fpm-dataplane/port/rxq.c
+ * link: poptrie/
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "base/inet.h"
+#include "fwd/watch.h"
+#include "port/vlan.h"
+
+#define IN      1
+#define OUT     2
+#define C_IN    PORT_MAX       /* 100 on IN */
+#define S_IN    (PORT_MAX + 1) /* service tag 20 on IN */
+#define TWO_IN  (PORT_MAX + 2) /* 30 on that */
+#define C_OUT   (PORT_MAX + 3) /* 200 on OUT */
+#define TWO_OUT (PORT_MAX + 4) /* 300 within service tag 40 on OUT */
+#define N_IFACE 7
+#define ROOM    64
+#define BYTES   128
+#define ROUNDS  6000
+
+/* A packet of the burst, and the same one alone. */
+static struct packet {
+	struct rte_mbuf m;
+	struct packet_meta meta; /* behind the mbuf, as in a pool */
+	uint8_t memory[ROOM + BYTES];
+	uint8_t verdict, family;
+	uint16_t ifidx;
+	bool seen;
+} together[BURST_MAX], alone[BURST_MAX];
+static_assert(offsetof(struct packet, meta) == sizeof(struct rte_mbuf), "no padding");
+
+static const uint16_t iface[N_IFACE] = {IN, OUT, C_IN, S_IN, TWO_IN, C_OUT, TWO_OUT};
+static struct fwd fwd;
+static struct counters count;
+static struct burst burst;
+static unsigned int n_go, n_left, n_at_once;
+
+static unsigned int
+below(unsigned int n)
+{
+	return (unsigned int)random() % n;
+}
+
+static struct fib_iface *
+iface_make(uint16_t ifidx, uint16_t port)
+{
+	struct fib_iface *i = calloc(1, sizeof(*i));
+
+	*i = (struct fib_iface){.ifidx = ifidx,
+				.port = port,
+				.mtu_bytes = 80,
+				.mac = {2, 0, 0, 0, 0, (uint8_t)port},
+				.up = true,
+				.forward4 = true,
+				.forward6 = true,
+				.ifindex = ifidx + 10u};
+	return fwd.fib->iface[ifidx] = i;
+}
+
+static void
+vlan_make(uint16_t ifidx, uint16_t on, uint16_t type, uint16_t id)
+{
+	struct fib *fib = fwd.fib;
+	const struct fib_iface *below_it = fib->iface[on];
+	struct fib_iface *i = iface_make(ifidx, below_it->port);
+
+	memcpy(i->tag, below_it->tag, sizeof(i->tag));
+	i->n_tags = below_it->n_tags;
+	i->tag[i->n_tags++] = (struct fib_tag){.type = type, .id = id};
+	if (fib->vlans[on] == NULL)
+		fib->vlans[on] = calloc(1, sizeof(struct fib_vlans));
+	fib->vlans[on]->ifidx[type == VLAN_S_TYPE][id] = ifidx;
+}
+
+/* 20.k/16 and 2a0k::/16 by neighbour k of: OUT, C_OUT, TWO_OUT, and one that is not there. */
+static void
+routes_make(void)
+{
+	static const uint16_t out[] = {OUT, C_OUT, TWO_OUT};
+	struct fib *fib = fwd.fib;
+
+	for (unsigned int k = 0; k < 4; k++) {
+		const uint8_t net4[4] = {20, (uint8_t)k}, net6[16] = {0x2a, (uint8_t)k};
+		const uint8_t mac[6] = {2, 0, 0, 0, 9, (uint8_t)k};
+
+		if (k < 3)
+			fib->adj[1 + k].hop = adj_hop_make(mac, out[k]);
+		fib->group[1 + k] = group_word_single(PATH(PATH_ADJ, 1 + k));
+		assert_int_equal(poptrie_add(fib->copy[0].pt4, net4, 16, 1 + k), 0);
+		assert_int_equal(poptrie_add(fib->copy[0].pt6, net6, 16, 1 + k), 0);
+	}
+	assert_int_equal(poptrie_commit(fib->copy[0].pt4), 0);
+	assert_int_equal(poptrie_commit(fib->copy[0].pt6), 0);
+}
+
+static int
+up(void **state)
+{
+	unsigned int seed = (unsigned int)getpid();
+
+	print_message("seed %u\n", seed);
+	srandom(seed);
+	urcu_qsbr_register_thread();
+	if (fib_create(&fwd.fib, &(struct fib_conf){0}) < 0)
+		return -1;
+	iface_make(IN, IN);
+	iface_make(OUT, OUT);
+	vlan_make(C_IN, IN, VLAN_C_TYPE, 100);
+	vlan_make(S_IN, IN, VLAN_S_TYPE, 20);
+	vlan_make(TWO_IN, S_IN, VLAN_C_TYPE, 30);
+	vlan_make(C_OUT, OUT, VLAN_C_TYPE, 200);
+	vlan_make(1000 + PORT_MAX, OUT, VLAN_S_TYPE, 40);
+	vlan_make(TWO_OUT, 1000 + PORT_MAX, VLAN_C_TYPE, 300);
+	routes_make();
+	fwd.tries = &fwd.fib->copy[0];
+	fwd.adj_used = fwd.fib->adj_used;
+	fwd.count = &count;
+	return 0;
+}
+
+static int
+down(void **state)
+{
+	fib_destroy(fwd.fib);
+	urcu_qsbr_unregister_thread();
+	return 0;
+}
+
+/* Tags of kind `k`: octets at `at`, how many. */
+static unsigned int
+tags_put(uint8_t *at, unsigned int k)
+{
+	static const uint32_t tags[][3] = {
+		{0},
+		{0x81000064},             /* C_IN */
+		{0x88a80014, 0x8100001e}, /* TWO_IN */
+		{0x88a80014},             /* S_IN */
+		{0x88a80014, 0x81000005}, /* nobody's on S_IN */
+		{0x81000065},             /* nobody's */
+		{0x81000000},             /* a priority */
+		{0x81000064, 0x81000000}, /* a priority within C_IN */
+		{0x88a80014, 0x8100001e, 0x81000007},
+	};
+	unsigned int n = 0;
+
+	for (k %= RTE_DIM(tags); n < 3 && tags[k][n] != 0; n++)
+		put_be32(at + n * VLAN_BYTES, tags[k][n] | below(2) * below(8) << 13);
+	return n * VLAN_BYTES;
+}
+
+/* One frame, with the tags of kind `k`; often something is odd about it. */
+static void
+packet_make(struct packet *p, unsigned int k, bool odd)
+{
+	uint8_t *f = p->memory + ROOM, *ip;
+	bool four = below(4) != 0;
+	unsigned int len = 60 + below(20), at = VLAN_AT;
+
+	for (unsigned int i = 0; i < sizeof(p->memory); i++)
+		p->memory[i] = (uint8_t)random();
+	memcpy(f, fwd.fib->iface[IN]->mac, 6);
+	f[6] &= 0xfe;
+	at += tags_put(f + at, k);
+	put_be16(f + at, four ? 0x0800 : 0x86dd);
+	ip = f + at + 2;
+	if (four) {
+		ip[0] = 0x45;
+		put_be16(ip + 2, (uint16_t)(len - 14));
+		ip[8] = (uint8_t)(2 + below(9));
+		put_be32(ip + 12, 0x0a000000 | below(1 << 24));
+		put_be32(ip + 16, 20u << 24 | below(odd ? 5 : 3) << 16);
+		put_be16(ip + 10, 0);
+		put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, 20, 0)));
+	} else {
+		ip[0] = 0x60;
+		put_be16(ip + 4, (uint16_t)(len - 14 - 40));
+		ip[6] = 17;
+		ip[7] = (uint8_t)(2 + below(9));
+		ip[8] = 0x20;
+		ip[24] = 0x2a;
+		ip[25] = (uint8_t)below(odd ? 5 : 3);
+	}
+	len += at - VLAN_AT;
+	if (odd && below(4) == 0)
+		len = 14 + below(24);
+	else if (odd && below(2))
+		f[below(64)] = (uint8_t)random();
+	p->m = (struct rte_mbuf){.buf_addr = p->memory,
+				 .buf_len = sizeof(p->memory),
+				 .data_off = ROOM,
+				 .port = 0,
+				 .nb_segs = 1,
+				 .data_len = (uint16_t)len,
+				 .pkt_len = len,
+				 .priv_size = sizeof(p->meta)};
+	if (odd && below(16) == 0) { /* a NIC took one off */
+		p->m.ol_flags = RTE_MBUF_F_RX_VLAN_STRIPPED;
+		p->m.vlan_tci = (uint16_t)random();
+	}
+	p->seen = false;
+}
+
+/* What fwd_dispatch() would begin with. */
+static void
+walk(struct burst *b)
+{
+	n_at_once += b->n > 1 && b->tag_bytes != 0;
+	fwd_walk(b, NULL);
+	for (unsigned int i = 0; i < b->n; i++) {
+		struct packet *p = (struct packet *)b->m[i];
+		uint16_t out = b->hop[i] & 0xffff;
+
+		assert_false(p->seen);
+		p->seen = true;
+		p->verdict = b->verdict[i];
+		p->family = b->family[i];
+		p->ifidx = b->ifidx;
+		if (((b->plain4 | b->plain6) >> i & 1) != 0) {
+			assert_int_equal(p->verdict, VERDICT_GO);
+			assert_int_equal(b->way[i], OUT);
+			assert_true(b->tags_out || out == OUT);
+			assert_true(out == OUT || p->m.port == out);
+		}
+	}
+}
+
+static void
+assert_same(const struct packet *a, const struct packet *b)
+{
+	const uint8_t *fa = rte_pktmbuf_mtod(&a->m, const uint8_t *);
+	const uint8_t *fb = rte_pktmbuf_mtod(&b->m, const uint8_t *);
+
+	assert_true(a->seen && b->seen);
+	assert_int_equal(a->verdict, b->verdict);
+	assert_int_equal(a->family, b->family);
+	if (a->verdict < N_DROP) { /* one that ends within its tags is anybody's */
+		n_left++;
+		return;
+	}
+	assert_int_equal(a->ifidx, b->ifidx);
+	assert_int_equal(a->m.pkt_len, b->m.pkt_len);
+	assert_int_equal(a->m.data_len, b->m.data_len);
+	assert_int_equal(a->m.data_off, b->m.data_off);
+	assert_memory_equal(fa, fb, a->m.data_len);
+	if (a->verdict == VERDICT_GO) {
+		n_go++;
+		return;
+	}
+	/* The kernel gets its own tags back. */
+	n_left++;
+	assert_int_equal(vlan_stripped(&a->m), vlan_stripped(&b->m));
+	if (vlan_stripped(&a->m) > 0)
+		assert_int_equal(a->m.vlan_tci, b->m.vlan_tci);
+	if (vlan_stripped(&a->m) > 1)
+		assert_int_equal(a->m.vlan_tci_outer, b->m.vlan_tci_outer);
+}
+
+static void
+burst_of(struct packet *p, unsigned int n)
+{
+	burst.fwd = &fwd;
+	burst.ifidx = IN;
+	burst.n = (uint16_t)n;
+	burst.now = 0;
+	for (unsigned int i = 0; i < n; i++)
+		burst.m[i] = &p[i].m;
+}
+
+static void
+round_of(unsigned int n)
+{
+	unsigned int kind = below(9), kinds = 1 + (below(2) ? 0 : below(9));
+	bool odd = below(2);
+	uint64_t rx = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		packet_make(&together[i], kind + below(kinds), odd && below(4) == 0);
+		alone[i] = together[i];
+		alone[i].m.buf_addr = alone[i].memory;
+	}
+	for (unsigned int i = 0; i < n; i++) {
+		burst_of(&alone[i], 1);
+		burst.ifidx = fwd_enter(fwd.fib, IN, &alone[i].m);
+		burst_look(&burst);
+		walk(&burst);
+	}
+	memset(&count, 0, sizeof(count));
+	burst_of(together, n);
+	fwd_split(&burst, fwd_look(&burst), walk);
+	for (unsigned int i = 0; i < n; i++)
+		assert_same(&together[i], &alone[i]);
+	for (unsigned int k = 0; k < N_IFACE; k++)
+		rx += count.port[iface[k]].rx_packets;
+	for (unsigned int i = 0; i < n; i++)
+		rx -= together[i].ifidx >= PORT_MAX;
+	assert_int_equal(rx, 0);
+}
+
+static void
+who_comes_along_changes_nothing(void **state)
+{
+	n_go = n_left = n_at_once = 0;
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		fwd.fib->iface[TWO_OUT]->mtu_bytes = below(2) ? 80 : 50;
+		fwd.fib->iface[C_IN]->forward4 = below(4) != 0;
+		round_of(below(2) ? BURST_MAX : 1 + below(BURST_MAX));
+	}
+	assert_true(n_go > ROUNDS && n_left > ROUNDS && n_at_once > ROUNDS / 10);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_comes_along_changes_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, up, down);
+}
