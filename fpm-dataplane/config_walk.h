@@ -76,8 +76,8 @@ const char *cfg_expected(const struct cfg_key *key, char buf[CFG_EXPECTED_MAX]);
 /* Where `node` begins. */
 void cfg_place(struct cfg_at *at, const struct yaml_node_s *node);
 
-/* Tell one error; past CFG_ERRORS_SHOWN it is only counted. */
-#define CFG_ERRORS_SHOWN 50
+/* Tell one error; past CFG_ERRORS_SHOWN, more than a file by hand has, it is only counted. */
+#define CFG_ERRORS_SHOWN 1000
 void cfg_error(struct cfg *c, const struct cfg_at *at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void cfg_error_at(struct cfg *c, struct config_pos pos, const char *path, const char *fmt,

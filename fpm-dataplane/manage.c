@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -133,11 +134,16 @@ read_file(struct manage *mg, struct msg_manage *mm, struct config *next)
 	char *text = NULL;
 	size_t size;
 	FILE *err = open_memstream(&text, &size);
-	int errors;
+	struct stat st;
+	int errors = 1;
 
 	if (err == NULL)
 		abort();
-	errors = config_load(file, next, err);
+	/* A pipe or a terminal may say nothing for ever, and we with it: until the watchdog. */
+	if (stat(file, &st) == 0 && !S_ISREG(st.st_mode))
+		fprintf(err, "%s: is no regular file; expected a YAML file\n", file);
+	else
+		errors = config_load(file, next, err);
 	fclose(err);
 	if (errors > 0) {
 		rows_of_errors(mm, text);

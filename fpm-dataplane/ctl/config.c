@@ -32,23 +32,59 @@ config_help(FILE *out)
 	      out);
 }
 
+/* One line of config_load(): FILE:LINE:COLUMN: KEY: what is wrong; or FILE: what is wrong. */
+static json_t *
+wrong_row(const char *file, const char *text)
+{
+	const char *at = text + strlen(file);
+	int line, column;
+
+	if (sscanf(at, ":%d:%d: ", &line, &column) != 2)
+		return json_pack("{s:s, s:n, s:n}", "wrong", text, "line", "column");
+	return json_pack("{s:s, s:i, s:i}", "wrong", text, "line", line, "column", column);
+}
+
+static void
+wrong_print(const char *file, char *said)
+{
+	json_t *rows = json_array();
+	char *rest = said;
+
+	for (char *text; (text = strsep(&rest, "\n")) != NULL;)
+		if (text[0] != '\0')
+			json_array_append_new(rows, wrong_row(file, text));
+	json_dumpf(rows, stdout, JSON_COMPACT);
+	putchar('\n');
+	json_decref(rows);
+}
+
 static int
-check(int n, char **word)
+check(const struct options *opt, int n, char **word)
 {
 	static struct config conf;
+	char *said = NULL;
+	size_t size;
+	FILE *err;
 	int errors;
 
 	if (n != 1) {
 		fputs("fpmctl: config check FILE\n", stderr);
 		return usage("config");
 	}
-	errors = config_load(word[0], &conf, stderr);
-	if (errors > 0)
-		fprintf(stderr, "%s: %d error%s\n", word[0], errors,
+	err = open_memstream(&said, &size);
+	if (err == NULL)
+		abort();
+	errors = config_load(word[0], &conf, err);
+	fclose(err);
+	if (opt->json)
+		wrong_print(word[0], said);
+	else if (errors > 0)
+		fprintf(stderr, "%s%s: %d error%s\n", said, word[0], errors,
 			errors == 1 ? "" : "s");
 	else
 		printf("%s: good: %u port%s\n", word[0], conf.n_port,
 		       conf.n_port == 1 ? "" : "s");
+	free(said);
 	return errors > 0 ? CTL_USAGE : CTL_OK;
 }
 
@@ -185,7 +221,7 @@ config_run(const struct options *opt, int n, char **word)
 	if (strcmp(word[0], "keys") == 0)
 		return keys(opt, n - 1, word + 1);
 	if (strcmp(word[0], "check") == 0)
-		return check(n - 1, word + 1);
+		return check(opt, n - 1, word + 1);
 	if (strcmp(word[0], "reload") == 0)
 		return reload(opt, n - 1, word + 1);
 	if (strcmp(word[0], "show") != 0 || n > 1)
@@ -194,6 +230,14 @@ config_run(const struct options *opt, int n, char **word)
 	rc = conn_ask(opt->socket, request, on_yaml, &a);
 	json_decref(request);
 	return rc;
+}
+
+/* Of two values neither is chosen for who says both. */
+static int
+twice(const char *word, const char *name)
+{
+	fprintf(stderr, "fpmctl: %s is given twice\n", word);
+	return usage(name);
 }
 
 /* --- port --------------------------------------------------------------------------------- */
@@ -256,6 +300,11 @@ port_run(const struct options *opt, int n, char **word)
 		bool number = strcmp(word[i], "mtu") == 0 || strcmp(word[i], "queues") == 0;
 		char *end;
 		long long v = strtoll(word[i + 1], &end, 10);
+
+		if (json_object_get(what, word[i]) != NULL) {
+			json_decref(what);
+			return twice(word[i], "port");
+		}
 
 		if (strcmp(word[i], "cores") == 0) {
 			json_t *cores = cores_parse(word[i + 1]);
@@ -361,9 +410,10 @@ set_run(const struct options *opt, int n, char **word)
 
 		while (k < N_RATE_KEY && strcmp(word[i], rate_key[k][0]) != 0)
 			k++;
-		if (k == N_RATE_KEY) {
+		if (k == N_RATE_KEY || json_object_get(request, rate_key[k][1]) != NULL) {
 			json_decref(request);
-			return unexpected(word[i], "set");
+			return k == N_RATE_KEY ? unexpected(word[i], "set")
+					       : twice(word[i], "set");
 		}
 		/* What is no number is the daemon's to judge: `unlimited` is one of its words. */
 		json_object_set_new(request, rate_key[k][1],

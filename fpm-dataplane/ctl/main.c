@@ -54,18 +54,25 @@ doctor(const struct options *opt, int n, char **word)
 	return doctor_run(opt->socket, opt->vtysh, opt->json, n, word);
 }
 
+/* Have the daemon do a thing that has no rows. */
+static int
+have_done(const struct options *opt, const char *what)
+{
+	json_t *request = json_pack("{s:s}", "do", what);
+	int rc = conn_ask(opt->socket, request, NULL, NULL);
+
+	json_decref(request);
+	if (rc == CTL_OK && opt->json)
+		puts("[]");
+	return rc;
+}
+
 static int
 replay(const struct options *opt, int n, char **word)
 {
-	json_t *request;
-	int rc;
+	int rc = n > 0 ? unexpected(word[0], "replay") : have_done(opt, "replay");
 
-	if (n > 0)
-		return unexpected(word[0], "replay");
-	request = json_pack("{s:s}", "do", "replay");
-	rc = conn_ask(opt->socket, request, NULL, NULL);
-	json_decref(request);
-	if (rc == CTL_OK)
+	if (rc == CTL_OK && !opt->json)
 		puts("The FPM session is closed; zebra connects again within 3 s and "
 		     "replays.\nForwarding goes on meanwhile. `fpmctl show fpm` shows the "
 		     "progress.");
@@ -75,15 +82,9 @@ replay(const struct options *opt, int n, char **word)
 static int
 restart(const struct options *opt, int n, char **word)
 {
-	json_t *request;
-	int rc;
+	int rc = n > 0 ? unexpected(word[0], "restart") : have_done(opt, "restart");
 
-	if (n > 0)
-		return unexpected(word[0], "restart");
-	request = json_pack("{s:s}", "do", "restart");
-	rc = conn_ask(opt->socket, request, NULL, NULL);
-	json_decref(request);
-	if (rc == CTL_OK)
+	if (rc == CTL_OK && !opt->json)
 		puts("Another daemon is prepared and takes its place; `fpmctl show "
 		     "version` "
 		     "tells\nwhen, its log what went wrong.");
@@ -223,11 +224,10 @@ help(const struct options *opt, int n, char **word)
 	     "  -h, --help           this list\n"
 	     "      --version        of fpmctl itself\n"
 	     "  NO_COLOR in the environment: no colours, which only a terminal gets\n\n"
-	     "Exit codes: 0 done, 1 no daemon or connection lost, 2 wrong words or "
-	     "refused,\n"
-	     "3 nothing found, or found to differ; of explain: it would be dropped;\nof "
-	     "doctor: "
-	     "a check failed; of device: a driver did not take it.");
+	     "Exit codes: 0 done; 1 no daemon, connection lost, of audit: no zebra;\n"
+	     "2 wrong words, or refused and nothing changed; 3 nothing found, or found to\n"
+	     "differ (audit), would be dropped (explain), a check failed (doctor), a\n"
+	     "driver did not take it (device), nobody to replay or restart.");
 	return CTL_OK;
 }
 
@@ -256,36 +256,18 @@ take_seconds(const char *text, double *out)
 	return usage("show");
 }
 
-static bool
-on_port(const json_t *row, const char *text, void *ctx)
-{
-	printf("%s ", row_str(row, "name"));
-	return true;
-}
-
-/* Names of ports, on a line. */
-static int
-ports_list(const struct options *opt)
-{
-	json_t *request = json_pack("{s:s}", "show", "ports");
-	int rc = conn_ask(opt->socket, request, on_port, NULL);
-
-	json_decref(request);
-	return rc;
-}
-
 /* What may follow the words, on a line: for the completion (dist/fpmctl.bash). */
 static int
 complete(int n, char **word)
 {
-	bool one = n == 1;
+	bool one = n == 1; /* word so far */
 
 	if (n == 0 || (one && strcmp(word[0], "help") == 0)) {
 		for (unsigned int i = 0; i < N_COMMAND; i++)
 			printf("%s ", command[i].name);
 		puts("");
-	} else if (one && strcmp(word[0], "show") == 0) {
-		show_words(stdout);
+	} else if (strcmp(word[0], "show") == 0) {
+		show_words(stdout, one ? NULL : word[1]);
 	} else if (one && strcmp(word[0], "config") == 0) {
 		puts("keys check show reload");
 	} else if (strcmp(word[0], "port") == 0) {
@@ -303,11 +285,11 @@ complete(int n, char **word)
 	} else if (strcmp(word[0], "doctor") == 0) {
 		doctor_words(stdout);
 	} else if (strcmp(word[0], "explain") == 0) {
-		words_list(stdout, WORDS_EXPLAIN);
+		words_list(stdout, WORDS_EXPLAIN, word[n - 1]);
 	} else if (strcmp(word[0], "trace") == 0) {
-		words_list(stdout, WORDS_TRACE);
+		words_list(stdout, WORDS_TRACE, word[n - 1]);
 	} else if (strcmp(word[0], "capture") == 0) {
-		words_list(stdout, WORDS_CAPTURE);
+		words_list(stdout, WORDS_CAPTURE, word[n - 1]);
 	}
 	return CTL_OK;
 }
@@ -404,7 +386,7 @@ main(int argc, char **argv)
 			break;
 		case 'C':
 			if (optarg != NULL)
-				return flushed(ports_list(&o), 0);
+				return flushed(show_names(&o, optarg), 0);
 			completing = true;
 			break;
 		case '4':

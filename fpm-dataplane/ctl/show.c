@@ -89,11 +89,61 @@ show_help(FILE *out)
 }
 
 void
-show_words(FILE *out)
+show_words(FILE *out, const char *what)
 {
-	for (unsigned int i = 0; i < N_KNOWN; i++)
+	for (unsigned int i = 0; i < N_KNOWN && what == NULL; i++)
 		fprintf(out, "%s%s", i > 0 ? " " : "", known[i].show);
+	if (what != NULL && strcmp(what, "routes") == 0)
+		fputs("longest exact vrf", out);
 	fputc('\n', out);
+}
+
+/* Names, by `key`, in the rows of a show. */
+struct names {
+	const char *show, *key;
+	bool no_totals; /* only what packets leave for */
+	char last[64];  /* rows of one name stand together */
+};
+
+static bool
+on_name(const json_t *row, const char *text, void *ctx)
+{
+	struct names *names = ctx;
+	const char *name = row_str(row, names->key);
+
+	if (names->no_totals && strcmp(row_str(row, "kind"), "total") == 0)
+		return true;
+	if (name[0] != '\0' && strcmp(name, names->last) != 0)
+		printf("%s ", name);
+	snprintf(names->last, sizeof(names->last), "%s", name);
+	return true;
+}
+
+int
+show_names(const struct options *opt, const char *what)
+{
+	struct names names = {0};
+	json_t *request;
+	int rc;
+
+	for (unsigned int i = 0; i < N_KNOWN; i++)
+		if (strcmp(what, known[i].show) == 0 && known[i].name != NULL) {
+			names.show = what;
+			names.key = known[i].name;
+			if ((known[i].is & ZEROS) != 0)
+				fputs("all ", stdout);
+		}
+	if (strcmp(what, "vrfs") == 0)
+		names = (struct names){.show = "fib", .key = "vrf"};
+	if (strcmp(what, "reasons") == 0)
+		names = (struct names){
+			.show = "counters", .key = "name", .no_totals = true};
+	if (names.show == NULL)
+		return CTL_OK; /* nothing to complete with */
+	request = json_pack("{s:s}", "show", names.show);
+	rc = conn_ask(opt->socket, request, on_name, &names);
+	json_decref(request);
+	return rc;
 }
 
 static bool

@@ -5,12 +5,15 @@
  */
 #include "ctl/ctl.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define WIDTH 80
+#define WIDTH       80
+#define VIA_WIDTH   43 /* "via ", and the longest IPv6 address */
+#define WAYS_COLUMN 30 /* WAYS OUT of routes */
 
 long long
 row_int(const json_t *row, const char *key)
@@ -46,22 +49,45 @@ row_has(const json_t *row, const char *key)
 	return v != NULL && !json_is_null(v);
 }
 
-/* "via 10.0.1.2 dev wan0 weight 2 dead" */
+/* Words of a row, from a column on; what does not fit goes on below, `indent` from the left. */
+struct pen {
+	int column, indent;
+};
+
+static void __attribute__((format(printf, 3, 4)))
+write_on(struct pen *pen, const char *gap, const char *fmt, ...)
+{
+	char text[128];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (pen->column > pen->indent && pen->column + (int)strlen(gap) + n > WIDTH) {
+		printf("\n%*s", pen->indent, "");
+		pen->column = pen->indent;
+		gap = "";
+	}
+	pen->column += printf("%s%s", gap, text);
+}
+
+/* "via 10.0.1.2 dev wan0 weight 2 (dead)" */
 static void
-hop_print(const json_t *hop)
+hop_print(struct pen *pen, const json_t *hop)
 {
 	const char *gap = "";
 
 	if (row_has(hop, "via")) {
-		printf("via %s", row_str(hop, "via"));
+		write_on(pen, "", "via %s", row_str(hop, "via"));
 		gap = " ";
 	}
 	if (row_has(hop, "dev"))
-		printf("%sdev %s", gap, row_str(hop, "dev"));
+		write_on(pen, gap, "dev %s", row_str(hop, "dev"));
 	if (row_int(hop, "weight") > 1)
-		printf(" weight %lld", row_int(hop, "weight"));
+		write_on(pen, " ", "weight %lld", row_int(hop, "weight"));
 	if (!row_true(hop, "alive"))
-		fputs(" (dead)", stdout);
+		write_on(pen, " ", "(dead)");
 }
 
 /* What the state adds to the ways out; NULL when they say it all. */
@@ -86,32 +112,41 @@ state_note(const char *state)
 	return NULL;
 }
 
-/* The ways out, one a line, the first on the current line; notes follow the first. */
+/*
+ * The ways out, one a line, the first on the current line, of which `column` are used; notes
+ * follow the first. Where a long prefix leaves no room, all stand further left.
+ */
 static void
-ways_print(const json_t *row, int indent)
+ways_print(const json_t *row, int column)
 {
 	const json_t *hops = json_object_get(row, "nexthops");
 	const char *note = state_note(row_str(row, "state"));
 	bool more = json_array_size(hops) > 0;
+	struct pen pen = {column, column + VIA_WIDTH > WIDTH ? WAYS_COLUMN : column};
+	const char *gap = more ? "  " : "";
 
 	if (more)
-		hop_print(json_array_get(hops, 0));
+		hop_print(&pen, json_array_get(hops, 0));
 	if (note != NULL)
-		printf("%s%s", more ? "  " : "", note);
+		write_on(&pen, gap, "%s", note);
 	if (row_has(row, "mtu"))
-		printf("  mtu %lld", row_int(row, "mtu"));
+		write_on(&pen, "  ", "mtu %lld", row_int(row, "mtu"));
 	if (row_has(row, "vrf"))
-		printf("  (vrf %s)", row_str(row, "vrf"));
+		write_on(&pen, "  ", "(vrf %s)", row_str(row, "vrf"));
 	else if (row_int(row, "table") != 0 && row_int(row, "table") != 254)
-		printf("  (table %lld: not forwarded by)", row_int(row, "table"));
+		write_on(&pen, "  ", "(table %lld: not forwarded by)",
+			 row_int(row, "table"));
 	if (row_true(row, "stale"))
-		fputs("  (stale)", stdout);
-	if (row_true(row, "absent"))
-		fputs("  (deleted by FRR while in use: the last way stays)", stdout);
+		write_on(&pen, "  ", "(stale)");
+	if (row_true(row, "absent")) {
+		write_on(&pen, "  ", "(deleted by FRR while in use:");
+		write_on(&pen, " ", "the last way stays)");
+	}
 	putchar('\n');
 	for (size_t i = 1; i < json_array_size(hops); i++) {
-		printf("%*s", indent, "");
-		hop_print(json_array_get(hops, i));
+		printf("%*s", pen.indent, "");
+		pen.column = pen.indent;
+		hop_print(&pen, json_array_get(hops, i));
 		putchar('\n');
 	}
 }
@@ -131,14 +166,13 @@ route_row(const json_t *row)
 	if (strcmp(source, "zebra") == 0)
 		source = row_str(row, "protocol");
 	n = printf("%-19s %-9s ", row_str(row, "prefix"), source);
-	/* Members stand below the first, also behind a long IPv6 prefix. */
 	ways_print(row, n);
 }
 
 static void
 nexthop_head(void)
 {
-	printf("%7s %7s %9s  %-11s %s\n", "GROUP", "ID", "ROUTES", "STATE", "WAYS OUT");
+	printf("%7s %7s %8s %-11s %s\n", "GROUP", "ID", "ROUTES", "STATE", "WAYS OUT");
 }
 
 static void
@@ -148,20 +182,30 @@ nexthop_row(const json_t *row)
 
 	if (row_int(row, "nexthop_id") != 0)
 		snprintf(id, sizeof(id), "%lld", row_int(row, "nexthop_id"));
-	ways_print(row, printf("%7lld %7s %9lld  %-11s ", row_int(row, "group"), id,
+	ways_print(row, printf("%7lld %7s %8lld %-11s ", row_int(row, "group"), id,
 			       row_int(row, "routes"), row_str(row, "state")));
 }
+
+#define NEIGHBOR_WIDTH 25 /* fe80:: and an interface identifier */
 
 static void
 neighbor_head(void)
 {
-	printf("%-25s %-11s %-17s %-10s %s\n", "ADDRESS", "DEV", "MAC", "STATE", "USE");
+	printf("%-*s %-11s %-17s %-10s %s\n", NEIGHBOR_WIDTH, "ADDRESS", "DEV", "MAC",
+	       "STATE", "USE");
 }
 
 static void
 neighbor_row(const json_t *row)
 {
-	printf("%-25s %-11s %-17s %-10s %s\n", row_str(row, "address"), row_str(row, "dev"),
+	const char *address = row_str(row, "address");
+
+	/* A long one has a line for itself: the rest stays below its heads. */
+	if (strlen(address) > NEIGHBOR_WIDTH) {
+		puts(address);
+		address = "";
+	}
+	printf("%-*s %-11s %-17s %-10s %s\n", NEIGHBOR_WIDTH, address, row_str(row, "dev"),
 	       row_has(row, "mac") ? row_str(row, "mac") : "-", row_str(row, "state"),
 	       row_str(row, "use"));
 }
@@ -246,6 +290,7 @@ static void
 port_row(const json_t *row)
 {
 	bool down = strcmp(row_str(row, "link"), "up") != 0;
+	struct pen pen = {.indent = 4};
 	char rx[32], tx[32];
 
 	printf("%-15s %s%-4s%s %5lld %-17s %15lld %15lld\n", row_str(row, "name"),
@@ -253,17 +298,20 @@ port_row(const json_t *row)
 	       row_int(row, "mtu"), row_str(row, "mac"), row_int(row, "rx_packets"),
 	       row_int(row, "tx_packets"));
 	port_device(row);
-	printf("    rx %s, tx %s", human_bytes(row_int(row, "rx_bytes"), rx),
-	       human_bytes(row_int(row, "tx_bytes"), tx));
+	pen.column = printf("    rx %s, tx %s", human_bytes(row_int(row, "rx_bytes"), rx),
+			    human_bytes(row_int(row, "tx_bytes"), tx));
 	if (row_int(row, "rx_missed") != 0)
-		printf(", missed %lld", row_int(row, "rx_missed"));
+		write_on(&pen, ", ", "missed %lld", row_int(row, "rx_missed"));
 	if (row_int(row, "rx_errors") != 0)
-		printf(", rx errors %lld", row_int(row, "rx_errors"));
+		write_on(&pen, ", ", "rx errors %lld", row_int(row, "rx_errors"));
 	if (row_int(row, "tx_errors") != 0)
-		printf(", tx errors %lld", row_int(row, "tx_errors"));
+		write_on(&pen, ", ", "tx errors %lld", row_int(row, "tx_errors"));
 	putchar('\n');
 	port_rates(row);
 }
+
+#define ADDRESS_COLUMN 45
+#define CIDR_WIDTH     43 /* the longest IPv6 address, and its /128 */
 
 static void
 interface_head(void)
@@ -278,7 +326,7 @@ interface_row(const json_t *row)
 	bool up = row_true(row, "up");
 	bool vlan = row_has(row, "vlan");
 	const json_t *address;
-	int column = 44;
+	struct pen pen = {.column = ADDRESS_COLUMN - 1};
 	char rx[32], tx[32];
 	size_t i;
 
@@ -286,15 +334,13 @@ interface_row(const json_t *row)
 	       row_int(row, "ifindex"), up ? "" : red(true), up ? "up" : "down",
 	       up ? "" : red(false), row_true(row, "port") ? "yes" : "no",
 	       vlan ? row_str(row, "vlan") : "-");
-	/* As wide as the head; the others stand below the first. */
 	json_array_foreach (json_object_get(row, "addresses"), i, address) {
-		int n = (int)strlen(json_string_value(address)) + 1;
+		const char *text = json_string_value(address);
 
-		if (i > 0 && column + n > WIDTH) {
-			printf("\n%44s", "");
-			column = 44;
-		}
-		column += printf(" %s", json_string_value(address));
+		/* Below the first, but for those that are too long for it. */
+		pen.indent = ADDRESS_COLUMN + strlen(text) > WIDTH ? WIDTH - CIDR_WIDTH
+								   : ADDRESS_COLUMN;
+		write_on(&pen, " ", "%s", text);
 	}
 	putchar('\n');
 	if (row_has(row, "part_of"))
@@ -310,8 +356,8 @@ interface_row(const json_t *row)
 static void
 fib_head(void)
 {
-	printf("%-6s %9s %9s %9s %11s %11s %12s  %s\n", "FAMILY", "PREFIXES", "NODES",
-	       "LEAVES", "MEMORY", "FREE OF IT", "WRITER'S", "VRF");
+	printf("%-6s %8s %8s %8s %9s %9s %9s %s\n", "FAMILY", "PREFIXES", "NODES", "LEAVES",
+	       "MEMORY", "ITS FREE", "WRITER'S", "VRF");
 }
 
 static void
@@ -319,7 +365,7 @@ fib_row(const json_t *row)
 {
 	char all[32], spare[32], radix[32];
 
-	printf("%-6s %9lld %9lld %9lld %11s %11s %12s  %s\n", row_str(row, "family"),
+	printf("%-6s %8lld %8lld %8lld %9s %9s %9s %s\n", row_str(row, "family"),
 	       row_int(row, "routes"), row_int(row, "nodes"), row_int(row, "leaves"),
 	       human_bytes(row_int(row, "bytes"), all),
 	       human_bytes(row_int(row, "free_bytes"), spare),
@@ -407,14 +453,20 @@ drop_row(const json_t *row)
 		wrapped_print(what, printf("%35s", ""));
 }
 
-/* "1000+200": a rate and a burst. */
+#define RATE_WIDTH 13
+
+/* "1000+200": a rate and a burst; "10.0 M+1.0 M" where the table has no room for more. */
 static const char *
-rate_text(const json_t *row, const char *rate, const char *burst, char buf[48])
+rate_text(const json_t *row, const char *rate, const char *burst, char buf[64])
 {
-	if (row_has(row, rate))
-		snprintf(buf, 48, "%lld+%lld", row_int(row, rate), row_int(row, burst));
-	else
-		snprintf(buf, 48, "unlimited");
+	char per_s[32], more[32];
+
+	if (!row_has(row, rate))
+		snprintf(buf, 64, "unlimited");
+	else if (snprintf(buf, 64, "%lld+%lld", row_int(row, rate), row_int(row, burst)) >
+		 RATE_WIDTH)
+		snprintf(buf, 64, "%s+%s", human_rate((double)row_int(row, rate), per_s),
+			 human_rate((double)row_int(row, burst), more));
 	return buf;
 }
 
@@ -428,7 +480,7 @@ punt_head(void)
 static void
 punt_row(const json_t *row)
 {
-	char rate[48], source[48], n[4][32];
+	char rate[64], source[64], n[4][32];
 
 	printf("%-13s %13s %13s %9s %9s %9s %8s\n", row_str(row, "class"),
 	       rate_text(row, "rate", "burst", rate),

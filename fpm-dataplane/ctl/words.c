@@ -165,12 +165,25 @@ find(const char *word, enum words_of of)
 	return NULL;
 }
 
+/* The word before that says the same, or the opposite; NULL: none does. */
+static const struct word *
+before(const struct word *const taken[], unsigned int n, const struct word *k)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (taken[i]->offset == k->offset)
+			return taken[i];
+	return NULL;
+}
+
 int
 words_take(struct words *w, enum words_of of, int n, char **word)
 {
+	const struct word *taken[N_KNOWN];
+	unsigned int n_taken = 0;
+
 	*w = (struct words){.proto = -1, .ttl = -1, .label = -1};
 	for (int i = 0; i < n; i++) {
-		const struct word *k = find(word[i], of);
+		const struct word *k = find(word[i], of), *was;
 		const char *value = "";
 
 		if (k == NULL) {
@@ -179,6 +192,13 @@ words_take(struct words *w, enum words_of of, int n, char **word)
 			words_help(stderr, of);
 			return CTL_USAGE;
 		}
+		was = before(taken, n_taken, k);
+		if (was != NULL) {
+			fprintf(stderr, "fpmctl: %s after %s: say one of them, once\n",
+				k->word, was->word);
+			return CTL_USAGE;
+		}
+		taken[n_taken++] = k;
 		if (k->value != NULL && ++i == n) {
 			fprintf(stderr, "fpmctl: %s needs %s\n", k->word, k->value);
 			return CTL_USAGE;
@@ -202,9 +222,14 @@ words_help(FILE *out, enum words_of of)
 }
 
 void
-words_list(FILE *out, enum words_of of)
+words_list(FILE *out, enum words_of of, const char *last)
 {
-	for (unsigned int i = 0; i < N_KNOWN; i++)
+	const struct word *k = find(last, of);
+	bool value = k != NULL && k->value != NULL; /* is what comes next */
+
+	for (unsigned int i = 0; i < N_PROTOCOL && value && k->kind == PROTO; i++)
+		fprintf(out, "%s ", protocol[i].name);
+	for (unsigned int i = 0; i < N_KNOWN && !value; i++)
 		if ((known[i].of & of) != 0)
 			fprintf(out, "%s ", known[i].word);
 	fputc('\n', out);

@@ -4,7 +4,7 @@
 _fpmctl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-	local word words=() option= socket=()
+	local word words=() option= socket=() names=
 
 	for word in "${COMP_WORDS[@]:1:COMP_CWORD - 1}"; do
 		case $option in
@@ -28,21 +28,25 @@ _fpmctl()
 	case "${words[0]} $prev" in
 	*" -s" | *" --socket" | *" -w" | *" --write" | "config check" | "config reload")
 		COMPREPLY=($(compgen -f -- "$cur"))
+		return
 		;;
-	"port set" | "port del" | "show ports" | [!p]*" port")
-		COMPREPLY=($(compgen -W "$(fpmctl "${socket[@]}" --complete=ports \
-			2> /dev/null)" -- "$cur"))
+	"port add" | "port device" | "port mtu" | "port queues" | "port cores" | "set "*rate | "set "*burst)
+		return
 		;;
-	"port add" | "port device" | "port mtu" | "port queues" | "port cores" | "set "*rate | "set "*burst) ;;
-	*)
-		if [[ $cur == -* ]]; then
-			COMPREPLY=($(compgen -W "--socket --json --help --version --watch \
-				--rates --repair --vtysh --write --dry-run --force -4 -6" -- "$cur"))
-		else
-			COMPREPLY=($(compgen -W "$(fpmctl --complete -- "${words[@]}" \
-				2> /dev/null)" -- "$cur"))
-		fi
+	"port set" | "port del" | [!p]*" port") names=ports ;;
+	"show vrf") names=vrfs ;;
+	"trace reason" | "capture reason") names=reasons ;;
+	"show ports" | "show interfaces" | "show fib" | "show counters" | "show drops" | "show punt" | "show cycles" | "show threads")
+		names=$prev
 		;;
 	esac
+	if [[ $cur == -* ]]; then
+		names="--socket --json --help --version --watch --rates --repair --vtysh --write --dry-run --force -4 -6"
+	elif [[ -n $names ]]; then
+		names=$(fpmctl "${socket[@]}" --complete="$names" 2> /dev/null)
+	else
+		names=$(fpmctl --complete -- "${words[@]}" 2> /dev/null)
+	fi
+	COMPREPLY=($(compgen -W "$names" -- "$cur"))
 }
 complete -F _fpmctl fpmctl

@@ -20,6 +20,46 @@ bad(char *why, size_t why_size, const char *text)
 	"port takes an object: do (add, set, del), name, device, mtu, queues, " \
 	"cores"
 
+/* Is each key of a port one that we know, and what it should be? Else which, and what. */
+static bool
+port_keys_good(const json_t *value, char *why, size_t why_size)
+{
+	static const struct {
+		const char *key, *is;
+		json_type type;
+	} known[] = {
+		{"do", "a string", JSON_STRING},
+		{"name", "a string", JSON_STRING},
+		{"device", "a string", JSON_STRING},
+		{"mtu", "a whole number", JSON_INTEGER},
+		{"queues", "a whole number", JSON_INTEGER},
+		{"cores", "a list of CPU numbers", JSON_ARRAY},
+	};
+	char buf[128];
+	const char *key;
+	json_t *of;
+
+	json_object_foreach ((json_t *)(uintptr_t)value, key, of) {
+		unsigned int k = 0;
+
+		while (k < sizeof(known) / sizeof(known[0]) &&
+		       strcmp(known[k].key, key) != 0)
+			k++;
+		if (k < sizeof(known) / sizeof(known[0]) &&
+		    known[k].type == json_typeof(of))
+			continue;
+		if (k < sizeof(known) / sizeof(known[0]))
+			snprintf(why, why_size, "%s is not %s", key, known[k].is);
+		else
+			snprintf(why, why_size,
+				 "unknown key '%s'; a port has name, device, mtu, queues "
+				 "and cores",
+				 request_echo(key, buf));
+		return false;
+	}
+	return true;
+}
+
 /* A CPU a queue. */
 static int
 parse_cores(const json_t *cores, struct manage_want *want)
@@ -50,6 +90,8 @@ parse_port(const json_t *value, struct request *req, char *why, size_t why_size)
 	const json_t *cores = NULL;
 	json_error_t error;
 
+	if (json_is_object(value) && !port_keys_good(value, why, why_size))
+		return -EINVAL;
 	if (json_unpack_ex((json_t *)(uintptr_t)value, &error, JSON_STRICT,
 			   "{s:s, s:s, s?s, s?I, s?I, s?o}", "do", &what, "name", &name,
 			   "device", &device, "mtu", &mtu, "queues", &queues, "cores",

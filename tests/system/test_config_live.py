@@ -10,6 +10,7 @@ import subprocess
 import pytest
 import yaml
 
+from lib import api
 from lib.wait import eventually
 
 
@@ -44,6 +45,25 @@ def test_config_check_tells_all_errors_with_line_and_column(dut, tmp_path):
     good = dut.fpmctl("config", "check", dut.config, socket_path="/nowhere")
     assert dut.dp and good.returncode == 2  # its interfaces are in another namespace
     assert "no network interface 'p-lan' here" in good.stderr
+
+
+def test_config_check_for_scripts(dut, tmp_path):
+    """--json: a row an error, with its place; of a good file none."""
+    schema = {"$ref": "#/components/schemas/FpmctlConfigCheck"}
+    file = tmp_path / "some.yaml"
+
+    def check():
+        done = dut.fpmctl("--json", "config", "check", str(file), socket_path="/nowhere")
+        assert done.stderr == ""
+        rows = json.loads(done.stdout)
+        api.validate(rows, schema)
+        return done.returncode, [(row["line"], row["column"]) for row in rows]
+
+    assert check() == (2, [(None, None)])
+    file.write_text("ports:\n  - {tap: a, device: net_null, mtu: 1}\nx: 1\n")
+    assert check() == (2, [(2, 32), (3, 1)])
+    file.write_text("ports:\n  - {tap: a, device: net_null}\n")
+    assert check() == (0, [])
 
 
 def test_what_runs_starts_the_same_router(router):
@@ -127,6 +147,27 @@ def test_reload_of_a_bad_file_tells_all_that_is_wrong(router, tmp_path):
     assert f"2 errors in {file}, nothing changed" in done.stderr
     assert router.fpmctl("config", "show").stdout == before
     assert router.fpmctl("config", "reload", "/nowhere.yaml").returncode == 2
+
+
+@pytest.mark.parametrize("kind", ["pipe", "terminal"])
+def test_reload_of_what_may_never_end_is_refused_at_once(router, tmp_path, kind):
+    """Nobody writes into it: to wait for that is what the watchdog aborts a daemon for."""
+    file = tmp_path / "config.yaml"
+    if kind == "pipe":
+        os.mkfifo(file)
+    else:
+        master, slave = os.openpty()
+        file.symlink_to(os.ttyname(slave))
+    try:
+        done = router.fpmctl("config", "reload", str(file))
+    finally:
+        if kind == "terminal":
+            os.close(master)
+            os.close(slave)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "is no regular file" in done.stderr and "nothing changed" in done.stderr
+    assert running(router)
 
 
 def test_sighup_is_a_reload(router):

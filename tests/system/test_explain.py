@@ -218,6 +218,7 @@ def test_words_that_were_not_said_are_guessed(taught, lan, wan):
         (["dst", HOST, "colour", "red"], "unexpected word 'colour'"),
         (["dst"], "dst needs ADDRESS"),
         (["port", "lan0", "hex", "0x12"], "hexadecimal digits"),
+        (["dst", HOST, "dst", HOST], "dst after dst: say one of them, once"),
     ],
 )
 def test_wrong_words_are_told(taught, words, sentence):

@@ -409,7 +409,7 @@ def test_a_policer_is_changed_while_packets_pass(dut):
     [
         "", "dhcp", "dhcp rate", "dhcp rate x", "dhcp rate 1.5", "dhcp rate 10000001",
         "dhcp burst 0", "dhcp burst unlimited", "dhcp speed 5", "dhcq rate 5",
-        "dhcp rate 5 burst",
+        "dhcp rate 5 burst", "dhcp rate 5 rate 6",
     ],
 )  # fmt: skip
 def test_a_wrong_policer_is_refused_and_changes_nothing(dut, words):

@@ -40,6 +40,9 @@ def test_every_command_and_option_is_in_the_manual_page(dut):
     assert {"show", "port", "restart", "doctor"} < said.keys()
     assert {name for name in said if name} - entries == set()
     assert set().union(*map(options_of, said.values())) - options_of(manual) == set()
+    for name in ("explain", "trace", "capture"):
+        words = set(dut.fpmctl("--complete", name).stdout.split())
+        assert len(words) > 10 and words - set(re.findall(r"\w+", manual)) == set()
     shown = dut.fpmctl("--complete", "show").stdout.split()
     assert set(shown) - set(re.findall(r"\w+", manual[: manual.index(".BR explain")])) == set()
 
@@ -63,7 +66,12 @@ COMPLETED = {
     "trace dr": "dropped", "explain tt": "ttl", "doctor hu": "hugepages",
     "set ": "policer", "set policer bg": "bgp bgp-new", "set policer bgp sou":
     "source-rate source-burst", "audit --re": "--repair", "device ": "list bind unbind", "device list ": "", "--soc": "--socket",
-    "-s /nowhere port del ": "",
+    "-s /nowhere port del ": "", "show drops tt": "ttl", "show counters al": "all",
+    "show fib ": "ipv4 ipv6", "show punt bg": "bgp bgp-new", "show threads fdp-r": "fdp-rib",
+    "show interfaces l": "lo lan0", "show routes v": "vrf", "show routes 10.0.0.0/8 l": "longest",
+    "show routes vrf ": "", "show version ": "", "trace reason no_r": "no_route",
+    "capture reason forw": "forwarding_off", "explain proto ig": "igmp", "trace src ": "",
+    "show ports --js": "--json",
 }  # fmt: skip
 
 

@@ -207,6 +207,7 @@ WRONG = {
     "set x mtu 1400": "no port x", "set lan0": "set what?", "del lan0 mtu 1": "del takes a name",
     "add x device net_pcap,rx_pcap=/nowhere.pcap": "nothing changed",
     "set lan0 mtu 9000": "is more than the device", "add x colour red": "unexpected word",
+    "set lan0 mtu 1400 mtu 1300": "mtu is given twice",
     "set lan0 device net_pcap,rx_pcap=/nowhere.pcap": "nothing changed",
 }  # fmt: skip
 

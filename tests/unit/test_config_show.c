@@ -87,6 +87,80 @@ what_is_shown_reads_back_as_the_same(void **state)
 	reads_back();
 }
 
+/* Of no key: which the machine decides, or other tests show. */
+static bool
+is_elsewhere(const char *path)
+{
+	return strcmp(path, "ports[].tap") == 0 || strcmp(path, "control-netns") == 0;
+}
+
+struct compared {
+	char told[16384]; /* " ports[].mtu fpm.listen ..." */
+	unsigned int n_key;
+};
+
+static void
+note(void *ctx, const struct config_change *change)
+{
+	struct compared *c = ctx;
+	bool port = strncmp(change->path, "ports[a]", 8) == 0;
+
+	sprintf(c->told + strlen(c->told), " %s%s ", port ? "ports[]" : "",
+		change->path + (port ? 8 : 0));
+}
+
+static void
+differs_in(void *ctx, const struct config_key *key)
+{
+	struct compared *c = ctx;
+	char word[128];
+
+	snprintf(word, sizeof(word), " %s ", key->path);
+	if (strstr(c->told, word) == NULL && !is_elsewhere(key->path))
+		fail_msg("%s has its default", key->path);
+	c->n_key++;
+}
+
+static void
+every_key_there_is_reads_back(void **state)
+{
+	static struct compared c;
+	static char text[8192];
+	struct config standard;
+	unsigned int cpu = 0, n;
+	cpu_set_t set;
+
+	assert_int_equal(load("ports: [{tap: a, device: net_null}]\n"), 0);
+	standard = conf;
+	sched_getaffinity(0, sizeof(set), &set);
+	while (!CPU_ISSET(cpu, &set))
+		cpu++;
+	n = (unsigned int)snprintf(
+		text, sizeof(text),
+		"ports: [{tap: a, device: net_null1, mtu: 9000, queues: 2, cores: [%u, "
+		"%u]}]\n"
+		"cores: [%u]\nfpm: {listen: \"[::1]:2621\", peer: 192.0.2.9, feedback: "
+		"true, "
+		"queue-limit-mib: 65, sweep-quiet-s: 6, sweep-max-s: 7, sweep-restart-s: "
+		"8}\n"
+		"checkpoint-max-age-s: 9\ncontrol-socket: /tmp/x.sock\nmetrics: "
+		"\"[::]:9\"\n"
+		"memory: {hugepages: true, size-mib: 65, fib-copies: per-node}\n"
+		"plugins: [/usr/bin/env]\nidle: poll\nrx-burst: 10\ntx-burst: 11\n"
+		"log-level: debug\npolicers:\n",
+		cpu, cpu, cpu);
+	for (unsigned int i = 0; i < N_PUNT_CLASS; i++)
+		n += (unsigned int)snprintf(
+			text + n, sizeof(text) - n,
+			"  %s: {rate: 12, burst: 13, source-rate: 14, source-burst: 15}\n",
+			punt_class_info[i].name);
+	assert_int_equal(load(text), 0);
+	config_diff(&standard, &conf, note, &c);
+	config_keys(differs_in, &c);
+	assert_true(c.n_key > 100);
+	reads_back();
+}
+
 static void
 the_example_has_every_key_that_is_shown(void **state)
 {
@@ -175,6 +249,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_shown_reads_back_as_the_same),
+		cmocka_unit_test(every_key_there_is_reads_back),
 		cmocka_unit_test(the_example_has_every_key_that_is_shown),
 		cmocka_unit_test(what_differs_is_told_with_what_a_running_daemon_can_take),
 		cmocka_unit_test(errors_have_their_column),

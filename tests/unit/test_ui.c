@@ -202,6 +202,13 @@ what_is_not_understood_gets_a_sentence(void **state)
 		{"{\"port\": {\"do\": \"del\", \"name\": \"a\", \"mtu\": 1}}",
 		 "del takes a name, and nothing else"},
 		{"{\"port\": {\"do\": \"del\", \"name\": \"a\", \"who\": 1}}",
+		 "unknown key 'who'; a port has name, device, mtu, queues and cores"},
+		{"{\"port\": {\"do\": \"set\", \"name\": \"a\", \"mtu\": 1e99}}",
+		 "mtu is not a whole number"},
+		{"{\"port\": {\"do\": \"set\", \"name\": \"a\", \"cores\": \"1,2\"}}",
+		 "cores is not a list of CPU numbers"},
+		{"{\"port\": {\"do\": \"set\", \"name\": 7}}", "name is not a string"},
+		{"{\"port\": {\"name\": \"a\"}}",
 		 "port takes an object: do (add, set, del), name, device, mtu, queues, "
 		 "cores"},
 		{"{\"trace\": 1}", "trace, capture and explain take an object"},
