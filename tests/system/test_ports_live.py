@@ -291,7 +291,8 @@ def test_two_hundred_comings_leave_no_memory_behind(router):
     n, before = files(), rss()
     for _ in range(200):
         round_trip()
-    assert files() == n
+    # One more or less is somebody's connection that comes or goes.
+    eventually(lambda: files() <= n, 5)
     if "/release/" in dut.daemon.program:
         assert rss() - before < 8 << 20
     assert json.loads(done(dut, "--json", "port", "add", "null0", "device", "net_null"))
