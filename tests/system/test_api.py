@@ -102,8 +102,8 @@ def test_every_show_has_its_path_and_every_path_its_command(dut):
     assert {words[1] for words in SHOWN.values()} == shown
     assert {path.split("/")[1] for path in SHOWN} == shown
     commands = {said["x-fpmctl"].split()[0] for said in api.operations().values()}
-    # doctor looks at the machine, from where it is called.
-    assert set(dut.fpmctl("--complete").stdout.split()) - commands == {"doctor", "help"}
+    # device and doctor look at the machine, from where they are called.
+    assert set(dut.fpmctl("--complete").stdout.split()) - commands == {"device", "doctor", "help"}
     # A name chooses a row in both, or in neither.
     named = re.findall(
         r"^      ([a-z]+) .*\[(?:NAME|CLASS|THREAD|FAMILY)\]",
