@@ -40,9 +40,9 @@ ifeq ($(CFLAGS_$(BUILD)),)
 $(error BUILD=$(BUILD) is not one of release, debug, asan, tsan, fuzz)
 endif
 # A tarball has no history: `git archive` writes the commit into the file VERSION.
-VERSION := $(shell test -e .git && git describe --always --dirty 2>/dev/null || \
-	sed 's/-.Format.*//' VERSION)
 # Evaluated once, when first used: `make help` must work before anything is installed.
+VERSION   = $(eval VERSION := $$(shell test -e .git && git describe --always --dirty \
+	2>/dev/null || sed 's/-.Format.*//' VERSION))$(VERSION)
 PC_CFLAGS = $(eval PC_CFLAGS := $$(shell $(PC) --cflags libdpdk $(LIBS_PC)))$(PC_CFLAGS)
 PC_LIBS   = $(eval PC_LIBS := $$(shell $(PC) --libs libdpdk $(LIBS_PC)) -lev)$(PC_LIBS)
 ALL_CFLAGS = -std=gnu17 -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
@@ -95,21 +95,23 @@ $(O)/tests/unit/$(1): $(call obj,tests/unit/$(1).c $(call link_of,tests/unit/$(1
 	@echo "  LD    $$@"
 	@$$(CC) $$(ALL_CFLAGS) -o $$@ $$^ $$(PC_LIBS) -lcmocka $$(LDFLAGS)
 endef
+# Most of the time that make takes by itself: not for who builds nothing, or has make called.
+ifneq ($(filter-out help deps build demo lab lab-vm lab-down demo-down vtysh,$(or $(MAKECMDGOALS),all)),)
 $(foreach t,$(patsubst tests/unit/%.c,%,$(UNIT_SRC)),$(eval $(call unit_rule,$(t))))
+-include $(shell find $(O) -name '*.d' 2>/dev/null)
+endif
 
 unit-bins: $(UNIT_BIN)
 	@:
-
--include $(shell find $(O) -name '*.d' 2>/dev/null)
 
 # --- set-up: apt by package name, only what is missing -----------------------------------
 DEPS_ALL := $(PKGS_BUILD) $(PKGS_RUN) $(PKGS_TEST)
 APT      := DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
 	-o DPkg::Lock::Timeout=120
 deps: ## install the Debian packages that are missing (root)
-	@missing() { for p in $(DEPS_ALL); do \
-		dpkg-query -W -f '$${db:Status-Status}' $$p 2>/dev/null | grep -qx installed \
-			|| echo $$p; done; }; \
+	@missing() { { dpkg-query -W -f '$${Package} $${db:Status-Status}\n' $(DEPS_ALL) 2>/dev/null; \
+		printf '%s wanted\n' $(DEPS_ALL); } | awk '$$2 == "installed" {there[$$1]} \
+			$$2 == "wanted" && !($$1 in there) {print $$1}'; }; \
 	want=$$(missing | xargs); [ -n "$$want" ] || exit 0; \
 	[ "$$(id -u)" = 0 ] || { echo "deps: run as root once, to install: $$want"; exit 1; }; \
 	echo "deps: installing, with what they need: $$want"; \
@@ -132,6 +134,11 @@ demo: ## the main job, end to end: FRR, BGP, OSPF, the dataplane forwards (ROUTE
 lab: ## a scenario of frr-config, proved and left up (S=name; without it the list)
 	@$(if $(S),$(MAKE) --no-print-directory build)
 	@$(PY) tests/lab/scenario.py $(S)
+
+lab-vm: ## the same in a virtual machine, where the kernel has VLANs and VRFs: proved, then gone
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(DEPS_ALL) $(PKGS_VM)"
+	@mkdir -p build/vm && $(MAKE) --no-print-directory -j$$(nproc) BUILD=release all
+	@$(PY) tests/vm/run.py --lab $(S)
 
 lab-down demo-down: ## take the lab down, whatever state it is in
 	@$(PY) tests/lab/lab.py down
@@ -194,14 +201,19 @@ SOAK := churn,table,core_flap,isp_dies,isp_moves,neighbours_forgotten,mtu_change
 soak: ## hours of chaos without a kill of the daemon: a line a minute, a verdict (H=8)
 	@$(MAKE) --no-print-directory chaos T=$$(( $(or $(H),8) * 3600 )) RATE=300 ONLY=$(SOAK)
 
-test-vm: ## tests in a virtual machine: PCI NICs, systemd, the manual (T=expression)
-	@$(MAKE) --no-print-directory deps
-	@if $(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_VM)"; then \
-		mkdir -p build/vm && \
-		$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all && \
-		$(MAKE) --no-print-directory deb && \
-		$(PY) tests/vm/run.py $(if $(T),"$(T)"); \
-	else echo "test-vm: skipped: not installable here: $(PKGS_VM)"; fi
+test-vm: ## tests in a virtual machine: PCI NICs, VLANs, VRFs, systemd, the manual (T=expression)
+	$(call in_guests,$(if $(T),"$(T)"))
+
+test-vm-quick: ## those of them that `make test` runs
+	$(call in_guests,--quick)
+
+define in_guests
+@$(MAKE) --no-print-directory deps
+@if $(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_VM)"; then \
+	mkdir -p build/vm && $(MAKE) --no-print-directory -j$$(nproc) BUILD=release all && \
+	$(PY) tests/vm/run.py $(1); \
+else echo "test-vm: skipped: not installable here: $(PKGS_VM)"; fi
+endef
 
 frr-root: ## a newer FRR in build/frr-root, for the tests of feedback
 	@tests/lab/frr_root.sh $(CURDIR)/build/frr-root
@@ -431,5 +443,5 @@ help: ## this list
 	sed -n 's/^\([a-z -]*\):.*## \(.*\)/  \1|\2/p' Makefile | sort | \
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
-.PHONY: chaos soak reference all deps build demo demo-down lab lab-down vtysh test unit unit-asan unit-tsan tsan-bins tsan-run unit-bins system frr-root lint analyze \
-	format test-vm bench bench-fib bench-fpm bench-forward fuzz deb deps-deb test-deb image test-image prometheus clean help
+.PHONY: chaos soak reference all deps build demo demo-down lab lab-vm lab-down vtysh test unit unit-asan unit-tsan tsan-bins tsan-run unit-bins system frr-root lint analyze \
+	format test-vm test-vm-quick bench bench-fib bench-fpm bench-forward fuzz deb deps-deb test-deb image test-image prometheus clean help

@@ -2,21 +2,20 @@
 """What each scenario of frr-config claims. CLAIMS[NAME](lab) yields a sentence with numbers
 for each claim that is shown, or raises ProofError (see evidence.py)."""
 
-from lab import evidence, proofs
+from lab import claims_links, evidence, proofs, steps
 from lab.evidence import check, wait_for
+from lab.steps import FLOWS
 from lib import netns, probe
 from lib.wait import eventually
-
-FLOWS = 300
 
 
 def static(lab):
     """Next hops, floating routes, blackhole and reject; what is written stays."""
     hosts = ["198.51.100.9", "2001:db8:c0::9"]
-    _in_fib(lab, "0.0.0.0/0", "::/0", "203.0.113.0/26", "203.0.113.64/26")
+    steps.in_fib(lab, "0.0.0.0/0", "::/0", "203.0.113.0/26", "203.0.113.64/26")
     yield f"h1 pings beyond gw1: {evidence.crossing(lab, 'h1', hosts, 'wan0')}"
 
-    _refused(lab, "h1", "203.0.113.70", "192.0.2.129")
+    steps.refused(lab, "h1", "203.0.113.70", "192.0.2.129")
     before = lab.dp.counter("drop", "blackhole")
     got, _ = probe.ping(lab.ns["h1"], "203.0.113.9", 1, 1)
     silent = lab.dp.counter("drop", "blackhole") - before
@@ -24,12 +23,12 @@ def static(lab):
     yield "A rejected prefix is answered with unreachable by r1, a blackholed one is silence."
 
     routes = dict(zip(hosts, ("0.0.0.0/0", "::/0")))
-    yield from _pulled(lab, "wan0", "wan1", "h1", routes)
+    yield from steps.pulled(lab, "wan0", "wan1", "h1", routes)
 
     lab.r1.configure("ip route 203.0.113.192/26 192.0.2.6")
     lab.r1.vtysh("write memory")
     lab.r1.restart("staticd")
-    _in_fib(lab, "203.0.113.192/26")
+    steps.in_fib(lab, "203.0.113.192/26")
     out = evidence.crossing(lab, "h1", ["203.0.113.200"], "wan1")
     lab.r1.configure("no ip route 203.0.113.192/26 192.0.2.6")
     lab.r1.vtysh("write memory")
@@ -39,10 +38,10 @@ def static(lab):
 def bgp_unnumbered(lab):
     """IPv4 over IPv6 next hops, over two links without addresses."""
     hosts, links = ["198.51.100.10", "2001:db8:c0::10"], ("core0", "core1")
-    _bgp_up(lab, *links)
-    _in_fib(lab, "198.51.100.0/24", "2001:db8:c0::/64")
+    steps.bgp_up(lab, *links)
+    steps.in_fib(lab, "198.51.100.0/24", "2001:db8:c0::/64")
     hops = eventually(
-        lambda: (seen := _hops(lab, "198.51.100.0/24")).keys() == set(links) and seen,
+        lambda: (seen := steps.hops(lab, "198.51.100.0/24")).keys() == set(links) and seen,
         10,
         what="198.51.100.0/24 by both links",
     )
@@ -53,11 +52,11 @@ def bgp_unnumbered(lab):
         "BGP is Established with r2 on both links, which have no address but fe80::. "
         f"198.51.100.0/24 goes by {hops['core0']} on core0 and {hops['core1']} on core1."
     )
-    yield from _spreads(lab, "h1", hosts, "h2", links)
+    yield from steps.spreads(lab, "h1", hosts, "h2", links)
     way = ["203.0.113.1", "192.0.2.130", hosts[0]]
     yield f"h1 finds h2 by {evidence.path(lab, 'h1', hosts[0], way)}."
     routes = dict(zip(hosts, ("198.51.100.0/24", "2001:db8:c0::/64")))
-    yield from _pulled(lab, "core0", "core1", "h1", routes, links)
+    yield from steps.pulled(lab, "core0", "core1", "h1", routes, links)
 
 
 def bgp_full_table(lab):
@@ -84,29 +83,29 @@ def bgp_full_table(lab):
 def ospf_ecmp(lab):
     """Three equal paths by OSPF and OSPFv3, and what is left of them."""
     hosts, links = ["198.51.100.130", "2001:db8:c0::130"], ("core0", "core1", "core2")
-    _ospf_full(lab, *links)
+    steps.ospf_full(lab, *links)
     for prefix in ("198.51.100.128/25", "2001:db8:c0::/64"):
-        _by(lab, prefix, *links)
+        steps.by(lab, prefix, *links)
     yield f"OSPF and OSPFv3 are Full on {', '.join(links)}; h2's networks go by all three."
-    yield from _spreads(lab, "h1", hosts, "h2", links)
+    yield from steps.spreads(lab, "h1", hosts, "h2", links)
     for host in hosts:
-        took = evidence.silence(lab, "h1", host, lambda: _cable(lab, "core1", False))
+        took = evidence.silence(lab, "h1", host, lambda: steps.cable(lab, "core1", False))
         left = evidence.spread(lab, "h1", host, FLOWS, "h2", ("core0", "core2"))
-        _cable(lab, "core1", True)
-        _ospf_full(lab, *links)
+        steps.cable(lab, "core1", True)
+        steps.ospf_full(lab, *links)
         for prefix in ("198.51.100.128/25", "2001:db8:c0::/64"):
-            _by(lab, prefix, *links)
+            steps.by(lab, prefix, *links)
         yield (
             f"Cable of core1 pulled: a flow to {host} rests for {took:.0f} ms at most; "
-            f"{FLOWS} flows arrive, {_shares(left)}."
+            f"{FLOWS} flows arrive, {steps.shares(left)}."
         )
 
 
 def ibgp_route_reflector(lab):
     """Clients that know only r1 have each other's routes; next hops by OSPF."""
     hosts = ["198.51.100.10", "2001:db8:c0::10"]
-    _bgp_up(lab, "192.0.2.130", "192.0.2.131", "2001:db8:ff::2", "2001:db8:ff::3")
-    _in_fib(lab, "198.51.100.0/24", "203.0.113.0/24", "2001:db8:c0::/64", "2001:db8:2::/64")
+    steps.bgp_up(lab, "192.0.2.130", "192.0.2.131", "2001:db8:ff::2", "2001:db8:ff::3")
+    steps.in_fib(lab, "198.51.100.0/24", "203.0.113.0/24", "2001:db8:c0::/64", "2001:db8:2::/64")
     client = lab.neighbours["c1"]
     peers = client.json("show bgp summary json")["ipv4Unicast"]["peers"]
     check(list(peers) == ["192.0.2.129"], "r1 to be c1's only peer", list(peers))
@@ -130,7 +129,7 @@ def ibgp_route_reflector(lab):
     yield f"h1 finds h2 by {evidence.path(lab, 'h1', hosts[0], way)}."
     before = lab.r1.json("show bgp neighbors 192.0.2.131 json")["192.0.2.131"]
     routes = dict(zip(hosts, ("198.51.100.0/24", "2001:db8:c0::/64")))
-    yield from _pulled(lab, "link2", "spare2", "h1", routes)
+    yield from steps.pulled(lab, "link2", "spare2", "h1", routes)
     after = lab.r1.json("show bgp neighbors 192.0.2.131 json")["192.0.2.131"]
     same = before["connectionsEstablished"], after["connectionsEstablished"]
     check(same[0] == same[1], "the session with c2 to have stayed", same)
@@ -141,10 +140,10 @@ def bfd_failover(lab):
     """A link that is dead though its carrier is there is left when BFD says so."""
     hosts = ["198.51.100.10", "2001:db8:c0::10"]
     peers = ("192.0.2.2", "192.0.2.6", "2001:db8:1::2", "2001:db8:10::2")
-    _bgp_up(lab, *peers)
-    _bfd_up(lab, peers)
+    steps.bgp_up(lab, *peers)
+    steps.bfd_up(lab, peers)
     for prefix in ("198.51.100.0/24", "2001:db8:c0::/64"):
-        _by(lab, prefix, "wan0")
+        steps.by(lab, prefix, "wan0")
     yield "BGP and BFD are up on wan0 and wan1, IPv4 and IPv6; wan0 is preferred."
     yield f"h1 pings h2: {evidence.crossing(lab, 'h1', hosts, 'wan0')}"
     sw = lab.ns["sw"]
@@ -155,10 +154,10 @@ def bfd_failover(lab):
         check(took < 20_000, "less than 20 s of silence, the hold time being 180", took)
         seen = evidence.crossing(lab, "h1", [host], "wan1")
         netns.ip_batch(["link set eth1 master br0"], sw)
-        _bfd_up(lab, peers)
-        _bgp_up(lab, *peers)
+        steps.bfd_up(lab, peers)
+        steps.bgp_up(lab, *peers)
         for prefix in ("198.51.100.0/24", "2001:db8:c0::/64"):
-            _by(lab, prefix, "wan0")
+            steps.by(lab, prefix, "wan0")
         yield (
             f"The switch passes nothing any more, wan0's carrier stays: {host} is silent for "
             f"{took:.0f} ms (BFD: 4 x 100 ms; BGP alone: 180 s), then by wan1. {seen}"
@@ -172,7 +171,7 @@ def isis(lab):
     wait_for("two IS-IS adjacencies", lambda: up() == 2, up, ("isisd", "dataplane"))
     prefixes = ("198.51.100.0/24", "2001:db8:c0::/64")
     for prefix in prefixes:
-        _by(lab, prefix, "core0")
+        steps.by(lab, prefix, "core0")
     yield "IS-IS is Up on core0 and core1; both families go by core0, its metric is less."
     yield f"h1 pings h2: {evidence.crossing(lab, 'h1', hosts, 'core0')}"
 
@@ -182,11 +181,11 @@ def isis(lab):
     for host in hosts:
         took = evidence.silence(lab, "h1", host, lambda: metric(100))
         for prefix in prefixes:
-            _by(lab, prefix, "core1")
+            steps.by(lab, prefix, "core1")
         seen = evidence.crossing(lab, "h1", [host], "core1")
         metric(10)
         for prefix in prefixes:
-            _by(lab, prefix, "core0")
+            steps.by(lab, prefix, "core0")
         yield (
             f"Metric of core0 raised in vtysh: {host} moves to core1, never silent for more "
             f"than {took:.0f} ms. {seen}"
@@ -197,20 +196,20 @@ def dual_stack_edge(lab):
     """Prefix lists: what may come in, what may go out, one changed while packets pass."""
     hosts = ["198.51.100.9", "2001:db8:c0::9"]
     peers = ("192.0.2.2", "192.0.2.6", "2001:db8:1::2", "2001:db8:10::2")
-    _bgp_up(lab, *peers)
+    steps.bgp_up(lab, *peers)
     good = {4: {"198.51.100.0/24"}, 6: {"2001:db8:c0::/48"}}
-    _in_fib(lab, *good[4], *good[6])
+    steps.in_fib(lab, *good[4], *good[6])
     for family, word in ((4, "ip"), (6, "ipv6")):
         got = lambda w=word: set(lab.r1.json(f"show {w} route bgp json"))  # noqa: E731
         wait_for(f"{good[family]} of the ISPs", lambda f=family: got() == good[f], got)
     told = lab.r1.json("show bgp ipv4 unicast summary json")["peers"]["192.0.2.2"]
     yield (
-        f"isp1 announces {_announced(lab, 4)} IPv4 and {_announced(lab, 6)} IPv6 prefixes, "
+        f"isp1 announces {steps.announced(lab, 4)} IPv4 and {steps.announced(lab, 6)} IPv6 prefixes, "
         f"private, too long and our own ones among them; accepted: {told['pfxRcd']} and 1."
     )
     yield f"lan pings what was accepted: {evidence.crossing(lab, 'lan', hosts, 'wan0')}"
     for address, router in (("10.1.2.3", "203.0.113.1"), ("fd00::1", "2001:db8:2::1")):
-        _refused(lab, "lan", address, router)
+        steps.refused(lab, "lan", address, router)
     yield "10.1.2.3 and fd00::1, which isp1 announces, are unreachable, says r1."
     for name in ("isp1", "isp2"):
         isp = lab.neighbours[name]
@@ -229,123 +228,12 @@ def dual_stack_edge(lab):
     )
     for rule, host, router in rules:
         lab.r1.configure(rule)
-        _refused(lab, "lan", host, router)
+        steps.refused(lab, "lan", host, router)
         lab.r1.configure("no " + rule)
         eventually(lambda h=host: probe.ping(lab.ns["lan"], h, 1)[0], 20, what=host)
         yield f"`{rule}` in vtysh: {host} is unreachable; taken back: it answers."
     routes = dict(zip(hosts, (*good[4], *good[6])))
-    yield from _pulled(lab, "wan0", "wan1", "lan", routes)
-
-
-# -- what several claim -------------------------------------------------------------------
-
-
-def _in_fib(lab, *prefixes):
-    """Wait until these are forwarded."""
-
-    def missing():
-        rows = {p: lab.dp.show("routes", p, "exact") for p in prefixes}
-        return [p for p in prefixes if not any(r["source"] == "zebra" for r in rows[p])]
-
-    wait_for(
-        f"{', '.join(prefixes)} in the FIB",
-        lambda: not missing(),
-        lambda: f"without {', '.join(missing())}",
-        ("dataplane", "zebra"),
-    )
-
-
-def _hops(lab, prefix):
-    """Next hops of a route that zebra uses, by interface."""
-    words = "ipv6" if ":" in prefix else "ip"
-    rows = lab.r1.json(f"show {words} route {prefix} json").get(prefix, [])
-    hops = [hop for row in rows if row.get("selected") for hop in row["nexthops"]]
-    return {hop["interfaceName"]: hop["ip"] for hop in hops if hop.get("fib")}
-
-
-def _by(lab, prefix, *taps):
-    """Wait until zebra uses a route by these ports, and it is in the FIB."""
-    hops = lambda: _hops(lab, prefix)  # noqa: E731
-    wait_for(f"{prefix} by {', '.join(taps)}", lambda: hops().keys() == set(taps), hops)
-    _in_fib(lab, prefix)
-
-
-def _bgp_up(lab, *peers):
-    """Wait until BGP is Established with all of them."""
-    states = lambda: {peer: lab.r1.bgp_state(peer) for peer in peers}  # noqa: E731
-    wait_for(
-        "BGP Established",
-        lambda: set(states().values()) == {"Established"},
-        states,
-        ("bgpd", "dataplane"),
-    )
-
-
-def _ospf_full(lab, *taps):
-    """Wait until OSPF and OSPFv3 are Full on these ports."""
-    states = lambda: [lab.r1.ospf_states(family) for family in (4, 6)]  # noqa: E731
-    wanted = [dict.fromkeys(taps, "Full")] * 2
-    wait_for("OSPF Full", lambda: states() == wanted, states, ("ospfd", "ospf6d"))
-
-
-def _bfd_up(lab, peers):
-    """Wait until BFD is up with all of them."""
-
-    def states():
-        rows = lab.r1.json("show bfd peers json")
-        return {row["peer"]: row["status"] for row in rows}
-
-    wanted = dict.fromkeys(peers, "up")
-    wait_for("BFD up", lambda: states() == wanted, states, ("bfdd", "dataplane"))
-
-
-def _announced(lab, family):
-    """How many prefixes isp1 says it has for r1."""
-    isp = lab.neighbours["isp1"]
-    peer = "192.0.2.1" if family == 4 else "2001:db8:1::1"
-    words = f"show bgp ipv{family} unicast neighbors {peer} advertised-routes json"
-    return isp.json(words)["totalPrefixCounter"]
-
-
-def _refused(lab, node, address, router):
-    """Wait until pings to an address are answered with unreachable by r1."""
-    with probe.Stopwatch(lab.ns[node], address) as watch:
-        told = wait_for(
-            f"{address} unreachable, says r1",
-            lambda: watch.first("unreachable", 0),
-            lambda: "nothing",
-            ("dataplane",),
-        )
-    check(told[1] == router, f"unreachable sent by {router}", told[1])
-
-
-def _cable(lab, tap, plugged):
-    """Pull the cable of a port, or plug it in."""
-    netns.link_set(lab.ns["r1-dp"], "port-" + tap, plugged)
-
-
-def _pulled(lab, tap, other, node, routes, usual=()):
-    """Without the cable of one port packets go by another, with it as usual again.
-    `routes`: hosts that `node` pings, and the prefix that leads to each."""
-    for host, prefix in routes.items():
-        took = evidence.silence(lab, node, host, lambda: _cable(lab, tap, False))
-        seen = evidence.crossing(lab, node, [host], other)
-        _cable(lab, tap, True)
-        _by(lab, prefix, *(usual or [tap]))
-        yield f"Cable of {tap} pulled: {host} is silent for {took:.0f} ms, then by {other}. {seen}"
-    for prefix in routes.values():
-        _by(lab, prefix, *(usual or [tap]))
-
-
-def _spreads(lab, node, hosts, at, taps):
-    """Flows go by several ports, in either family."""
-    for host in hosts:
-        counts = evidence.spread(lab, node, host, FLOWS, at, taps)
-        yield f"{FLOWS} flows to {host} arrive, {_shares(counts)}."
-
-
-def _shares(counts):
-    return ", ".join(f"{n} by {tap}" for tap, n in counts.items())
+    yield from steps.pulled(lab, "wan0", "wan1", "lan", routes)
 
 
 CLAIMS = {
@@ -355,6 +243,9 @@ CLAIMS = {
     "dual-stack-edge": dual_stack_edge,
     "ibgp-route-reflector": ibgp_route_reflector,
     "isis": isis,
+    "l3vpn-leak": claims_links.l3vpn_leak,
     "ospf-ecmp": ospf_ecmp,
     "static": static,
+    "vlan-trunk": claims_links.vlan_trunk,
+    "vrf-lite": claims_links.vrf_lite,
 }

@@ -50,11 +50,12 @@ def drops(lab):
 
 
 def transit(lab):
-    """Packets each port has sent that were not the kernel's own, its TAP's: by port."""
+    """Packets each port and each VLAN has sent that were not the kernel's own: by name."""
     while True:
-        own, ports = _sent_by_kernel(lab), lab.dp.ports()
+        own, sent = _sent_by_kernel(lab), lab.dp.ports()
+        sent |= {row["name"]: row for row in lab.dp.show("interfaces") if row["vlan"]}
         if own == _sent_by_kernel(lab):  # or both are not of one moment
-            return {name: row["tx_packets"] - own[name] for name, row in ports.items()}
+            return {name: row["tx_packets"] - own[name] for name, row in sent.items()}
 
 
 def _sent_by_kernel(lab):
@@ -64,12 +65,13 @@ def _sent_by_kernel(lab):
 
 
 def only_taps(lab):
-    """r1 has nothing but TAPs, and control packets come by them: how many."""
+    """r1 has nothing but TAPs and what stands on them, and control packets come by them:
+    how many."""
     rows = json.loads(netns.command(["ip", "-n", lab.ns["r1"], "-d", "-j", "link"]))
     kinds = {row["ifname"]: row.get("linkinfo", {}).get("info_kind") for row in rows}
     del kinds["lo"]
-    expected = {tap: "tun" for tap, _, _ in lab.plan.ports}
-    check(kinds == expected, "r1 to have nothing but TAPs", kinds)
+    expected = {tap: "tun" for tap, _, _ in lab.plan.ports} | lab.plan.stacked
+    check(kinds == expected, f"r1 to have nothing but {expected}", kinds)
     names = ("local_control", "group_control", "l2_control")
     carried = sum(lab.dp.counter("punt", name) for name in names)
     check(carried > 0, "control packets carried to the TAPs", carried, ("dataplane",))
@@ -77,8 +79,8 @@ def only_taps(lab):
 
 
 def crossing(lab, node, hosts, port):
-    """`node` pings each of `hosts`, which are beyond `port`: the dataplane forwards, the
-    kernel does not. Returns a sentence."""
+    """`node` pings each of `hosts`, which are beyond `port` (or a VLAN on one): the dataplane
+    forwards, the kernel does not. Returns a sentence."""
     logs = ("dataplane",)
     for host in hosts:  # neighbours may have to be found first, on a busy machine too
         wait_for(

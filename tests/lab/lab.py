@@ -119,9 +119,11 @@ class Lab:
         self.plan.create(self.ns)
 
     def start_dataplane(self):
-        """The daemon, with the scenario's configuration moved into this lab."""
+        """The daemon, with the scenario's configuration moved into this lab; then what
+        stands on the TAPs."""
         self.write_dataplane_config()
         self.dp.start()
+        self.plan.stack(self.ns[ROUTER])
 
     def write_dataplane_config(self):
         """The scenario's configuration, moved into this lab."""

@@ -15,10 +15,12 @@
 r1 is the router that the folder is about: it runs FRR on the TAPs of the dataplane, which
 has its ends of the cables in a namespace of its own, r1-dp. That has no addresses and no
 IPv6, so that its kernel answers nothing and forwards nothing: net_af_packet leaves a copy
-of each frame with it.
+of each frame with it. What r1 has on its TAPs, VLANs and VRFs, is in the file `links` beside
+topology.toml, if any: `ip` commands, one a line.
 """
 
 import os
+import re
 import tomllib
 
 from lib import netns
@@ -69,6 +71,13 @@ class Plan:
             for near, far in (cable, cable[::-1])
             if near[0] == ROUTER
         ]
+        self.links = _lines(os.path.join(folder, "links"))
+        made = (
+            re.match(r"link add (?:link \S+ name )?(\S+) .*\btype (\w+)", x)
+            for x in self.links
+        )
+        # Kinds of what is in `links`, by name.
+        self.stacked = {name: kind for name, kind in (x.groups() for x in made if x)}
 
     def of(self, node, word):
         """What the file says of a node, or None."""
@@ -96,6 +105,21 @@ class Plan:
         for node in self.nodes:
             netns.ip_batch(self.commands(node), names[node])
 
+    def stack(self, name):
+        """Make what r1, which is namespace `name`, has on its TAPs."""
+        netns.ip_batch(self.links, name)
+
+    def why_not(self):
+        """One sentence why this kernel cannot have it, or None."""
+        lines = [*self.links, *(x for ip in self.having("ip").values() for x in ip)]
+        found = (re.match(r"link add .*\btype ((\w+).*)", line) for line in lines)
+        words = {match[2]: match[1] for match in found if match}
+        missing = [kind for kind, how in words.items() if not netns.can_have(how)]
+        if not missing:
+            return None
+        what = " and no ".join(f"{kind.upper()} devices" for kind in sorted(missing))
+        return f"this kernel has no {what} (`ip link add ... type {sorted(missing)[0]}`)"
+
     def commands(self, node):
         """The `ip` commands that give a node its addresses and routes."""
         ends = [end for cable in map(_at_wires, self.cables) for end in cable]
@@ -108,6 +132,14 @@ class Plan:
         if self.of(node, "frr"):
             return {**_NODE, **_FORWARDING, **_OTHERS_FORWARDING}
         return _NODE
+
+
+def _lines(path):
+    """The lines of a file that may be missing, without comments."""
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        return [line.strip() for line in file if line.strip() and line[0] != "#"]
 
 
 def _at_wires(cable):

@@ -8,7 +8,7 @@ import re
 import subprocess
 
 from lib.dataplane import ROOT
-from lib.wait import Timeout, eventually
+from lib.wait import PATIENCE, Timeout, eventually
 
 
 class Readme:
@@ -58,7 +58,7 @@ def run(lab, command):
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=60,
+        timeout=60 * PATIENCE,
     )
     return done.stdout
 

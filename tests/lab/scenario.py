@@ -3,6 +3,7 @@
 """A scenario of frr-config, made and proved; it stays up until `make lab-down`.
 
     scenario.py [NAME]    without a name the list
+    ONCE=1                do not leave it up
     ROUTES=N, SEED=N      of what a BGP speaker announces, where there is one
     KEEP=1                leave the lab up after a failure too
     LAB=NAME              another lab than the one with plain names (lab.py)
@@ -15,6 +16,7 @@ sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 from lab import claims, evidence, play
 from lab.lab import PLAIN, SCENARIOS, Lab
+from lab.plan import Plan
 from lab.readme import Readme
 
 NEXT = """\
@@ -31,6 +33,11 @@ def names():
         os.path.join(SCENARIOS, n, "topology.toml")
     )  # noqa: E731
     return sorted(n for n in found if there(n) and n != "demo")
+
+
+def why_not(name):
+    """One sentence why this kernel cannot have a scenario, or None."""
+    return Plan(os.path.join(SCENARIOS, name)).why_not()
 
 
 def readme(name):
@@ -64,6 +71,9 @@ def show(name, n4, seed):
             f"{evidence.only_taps(lab)} control packets up. Audit: {evidence.audit(lab)}"
         )
         screen.text(f"\nAll proofs hold, {screen.seconds():.0f} seconds in all.\n")
+        if os.environ.get("ONCE"):
+            lab.down()
+            return
         lines = "\n".join("  " + command for command, _ in about.commands)
         screen.text(NEXT.format(name=name, commands=lines))
 
@@ -89,6 +99,13 @@ def main():
     except ValueError:
         print("ROUTES must be a number from 100 to 1000000, SEED a number.")
         return 2
+    reason = why_not(name) if os.geteuid() == 0 else None
+    if reason:
+        print(
+            f"{name} cannot be here: {reason}. "
+            f"`make lab-vm S={name}` proves it in a virtual machine whose kernel has them."
+        )
+        return 1
     make = lambda: Lab(os.environ.get("LAB", PLAIN), name)  # noqa: E731
     return play.perform(make, show(name, n4, seed))
 

@@ -176,9 +176,10 @@ class Frr:
 
     # -- what the router knows, in few words ----------------------------------------------
 
-    def bgp_state(self, peer):
+    def bgp_state(self, peer, vrf=None):
         """State of the BGP session with `peer`: "Established", "Active", ..."""
-        return self.json(f"show bgp neighbors {peer} json")[peer]["bgpState"]
+        words = f"vrf {vrf} " if vrf else ""
+        return self.json(f"show bgp {words}neighbors {peer} json")[peer]["bgpState"]
 
     def ospf_states(self, family=4):
         """State of every OSPF (OSPFv3 with family 6) adjacency by interface."""

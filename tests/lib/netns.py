@@ -13,6 +13,8 @@ import socket
 import struct
 import subprocess
 
+from lib.wait import PATIENCE
+
 CLONE_NEWNET = 0x40000000
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1  # netdevice(7)
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -30,7 +32,7 @@ def exists(name):
 def command(argv, stdin=None, check=True, timeout=60):
     """Run `argv`, return its output as text. With `check`, failure raises CommandError."""
     done = subprocess.run(
-        argv, input=stdin, capture_output=True, text=True, timeout=timeout
+        argv, input=stdin, capture_output=True, text=True, timeout=timeout * PATIENCE
     )
     if check and done.returncode != 0:
         said = (done.stderr or done.stdout).strip()
@@ -70,6 +72,20 @@ def link_set(name, ifname, up):
         (flags,) = struct.unpack_from("H", fcntl.ioctl(sock, SIOCGIFFLAGS, row), 16)
         flags = flags | IFF_UP if up else flags & ~IFF_UP
         fcntl.ioctl(sock, SIOCSIFFLAGS, struct.pack("16sH14x", ifname.encode(), flags))
+
+
+def can_have(words):
+    """Does this kernel have links of `ip link add ... type WORDS`? Nothing is left of the try."""
+    script = (
+        "ip link add name try0 type veth peer name try1 && "
+        f"ip link add link try0 name try2 type {words}"
+    )
+    return (
+        subprocess.run(
+            ["unshare", "--net", "sh", "-c", script], capture_output=True
+        ).returncode
+        == 0
+    )
 
 
 def delete(name):

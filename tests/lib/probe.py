@@ -11,6 +11,7 @@ import threading
 import time
 
 from lib import netns
+from lib.wait import PATIENCE
 
 IPV6_FREEBIND = 78  # linux/in6.h
 
@@ -22,7 +23,8 @@ def family_of(address):
 
 def ping(name, address, count=3, timeout=2):
     """System ping. Returns (answers, smallest round trip in ms or None)."""
-    argv = ["ping", "-n", "-c", str(count), "-i", "0.05", "-W", str(timeout), address]
+    patience = str(timeout * PATIENCE)
+    argv = ["ping", "-n", "-c", str(count), "-i", "0.05", "-W", patience, address]
     text = netns.run(name, argv, check=False)
     got = re.search(r"(\d+) received", text)
     best = re.search(r"= ([\d.]+)/", text)
@@ -31,7 +33,8 @@ def ping(name, address, count=3, timeout=2):
 
 def traceroute(name, address, hops=5):
     """System traceroute with ICMP echoes. Returns the list of answering addresses."""
-    argv = ["traceroute", f"-{family_of(address)}", "-I", "-n", "-q", "1", "-w", "2"]
+    argv = ["traceroute", f"-{family_of(address)}", "-I", "-n", "-q", "1"]
+    argv += ["-w", str(2 * PATIENCE)]
     text = netns.run(name, [*argv, "-m", str(hops), address], check=False)
     rows = [row.split() for row in text.splitlines()[1:]]
     return [row[1] for row in rows if len(row) > 1]

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Waiting for a condition, never for a time."""
 
+import os
 import time
+
+# All waits are so many times as long: a guest without KVM starves beside a build.
+PATIENCE = float(os.environ.get("FDP_PATIENCE", "1"))
 
 
 class Timeout(AssertionError):
@@ -14,6 +18,7 @@ def eventually(fn, timeout=10.0, every=0.05, what=""):
     An exception of `fn` counts as "not yet": it is shown only when the time is up, with
     the value seen last. `what` names the condition for the message.
     """
+    timeout *= PATIENCE
     end = time.monotonic() + timeout
     seen = None
     while True:

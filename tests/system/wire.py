@@ -23,6 +23,7 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
 from lib import netns
+from lib.wait import PATIENCE
 
 ETH_P_ALL = 3
 SOL_PACKET, PACKET_AUXDATA, PACKET_IGNORE_OUTGOING = 263, 8, 23
@@ -132,7 +133,7 @@ class Wire:
     def expect_many(self, want, count, timeout=2):
         """Wait until `count` frames match; returns the octets of all that do."""
         match, seen, found = _matcher(want), 0, []
-        end = time.monotonic() + timeout
+        end = time.monotonic() + timeout * PATIENCE
         with self.came:
             while True:
                 found += [data for _, data in self.frames[seen:] if match(data)]

@@ -14,6 +14,11 @@ from lib import netns  # noqa: E402
 from qmp import Qmp  # noqa: E402
 
 
+def pytest_configure(config):
+    """What tests are marked with."""
+    config.addinivalue_line("markers", "quick: `make test` runs it, too")
+
+
 @pytest.fixture(scope="session")
 def qmp():
     """QEMU's monitor."""

@@ -109,7 +109,14 @@ def why_not():
     if os.geteuid() != 0:
         return "the guest needs root (network namespaces, TAPs)"
     missing = [p for p in PROGRAMS if shutil.which(p) is None]
-    return f"not installed: {', '.join(missing)}" if missing else None
+    if missing:
+        return f"not installed: {', '.join(missing)}"
+    # QEMU itself, and what the kernel reads of this machine's files.
+    with open("/proc/meminfo", encoding="ascii") as file:
+        there = int(re.search(r"^MemAvailable: *(\d+) kB", file.read(), re.M)[1]) >> 10
+    if there < MIB + 512:
+        return f"the guest needs {MIB + 512} MiB of memory, {there} are there"
+    return None
 
 
 def run(

@@ -1,11 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """`make test-vm`: the tests that need a machine of their own, each in a guest with the NICs
-it is about. The last line says how each went; what a guest printed is in build/vm/."""
+it is about. The last line says how each went; what a guest printed is in build/vm/.
+
+    run.py [WORDS]      WORDS choose tests, as pytest's -k does
+    run.py --quick      what `make test` has of them
+    run.py --lab NAME   `make lab-vm`: a scenario of frr-config
+"""
 
 import functools
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -16,7 +22,17 @@ from lib.links import FAR_SLOT, PORT_SLOT, far_mac, port_mac  # noqa: E402
 ROOT = os.path.dirname(os.path.dirname(guest.HERE))
 NO_TESTS = 5  # pytest: nothing was left to run
 NAMES = 4  # wires of the device under test
-PYTEST = "/usr/bin/python3 -m pytest --no-header -p no:cacheprovider -q -rs"
+# A guest may starve: what its tests wait for has four times as long (lib/wait.py).
+ENVIRONMENT = "FDP_PATIENCE=4 PYTHONDONTWRITEBYTECODE=1"
+PYTEST = f"{ENVIRONMENT} /usr/bin/python3 -m pytest --no-header -p no:cacheprovider -q -rs"
+
+# What `make test` runs of which parts: pytest's words for it. Five minutes in all.
+QUICK = {
+    "e1000e": "",
+    "virtio-net-pci": "",
+    "links": "-m quick",
+    "scenarios": "-k vrf-lite",
+}
 
 # Two queue pairs and a hash over them; the other models have one, or no hash in QEMU.
 VIRTIO = ",mq=on,vectors=6,rss=on,disable-legacy=on,iommu_platform=on,ats=on"
@@ -57,19 +73,21 @@ def wires(model, more):
     return "\n".join(setup), argv
 
 
-def nics(kernel, model, words):
+def in_guest(kernel, name, command, *args, **more):
+    """Text for bash, run in a guest in the project's directory; returns its exit code."""
+    log = f"{ROOT}/build/vm/{name}.log"
+    return guest.run(kernel, log, f"cd {ROOT}\n{command}\n", *args, **more)
+
+
+def nics(kernel, model, tests):
     """One model of NIC; returns pytest's exit code."""
     more, driver, cores = MODELS[model]
     network, devices = wires(model, more)
-    command = f"""
-cd {ROOT}
-export FDP_LINKS=nics FDP_DRIVER={driver} FDP_CORES='{cores}' PYTHONDONTWRITEBYTECODE=1
-{PYTEST} tests/vm/test_nic.py {words}
-"""
-    return guest.run(kernel, f"{ROOT}/build/vm/{model}.log", command, devices, network)
+    words = f"FDP_LINKS=nics FDP_DRIVER={driver} FDP_CORES='{cores}'"
+    return in_guest(kernel, model, f"{words} {PYTEST} {tests}", devices, network)
 
 
-def two_nodes(kernel, words):
+def two_nodes(kernel, tests):
     """A machine of two NUMA nodes, a CPU and half of the memory each, and no NIC."""
     devices = []
     for node in range(2):
@@ -77,69 +95,110 @@ def two_nodes(kernel, words):
             "-object", f"memory-backend-ram,id=mem{node},size={guest.MIB // 2}M",
             "-numa", f"node,nodeid={node},cpus={node},memdev=mem{node}",
         ]  # fmt: skip
-    command = f"""
-cd {ROOT}
-export PYTHONDONTWRITEBYTECODE=1
-{PYTEST} tests/vm/test_numa.py {words}
-"""
-    return guest.run(kernel, f"{ROOT}/build/vm/numa.log", command, devices)
+    return in_guest(kernel, "numa", f"{PYTEST} {tests}", devices)
 
 
-def packaged(kernel, words, name, model, more="", cpus=2):
-    """tests/vm/test_NAME.py with the package, under systemd; returns pytest's exit code."""
+@functools.cache
+def package():
+    """Our package is made: once, and only for who asks."""
+    done = subprocess.run(["make", "--no-print-directory", "deb"], cwd=ROOT, check=False)
+    if done.returncode != 0:
+        raise guest.GuestError("`make deb` failed")
+
+
+def packaged(kernel, name, model, more, cpus, tests):
+    """With the package, under systemd; returns pytest's exit code."""
+    package()
     network, devices = wires(model, more)
-    command = f"""
-cd {ROOT}
-export FDP_LINKS=nics FDP_DEB='{ROOT}/build/deb/fpm-dataplane_*.deb' PYTHONDONTWRITEBYTECODE=1
-{PYTEST} tests/vm/test_{name}.py {words}
-"""
-    log = f"{ROOT}/build/vm/{name}.log"
-    return guest.run(kernel, log, command, devices, network, systemd=True, cpus=cpus)
+    words = f"FDP_LINKS=nics FDP_DEB='{ROOT}/build/deb/fpm-dataplane_*.deb'"
+    command = f"{words} {PYTEST} {tests}"
+    return in_guest(kernel, name, command, devices, network, systemd=True, cpus=cpus)
 
 
-def links(kernel, words):
-    """Kinds of links that need a kernel which has them; wires are veths."""
-    command = f"""
-cd {ROOT}
-export PYTHONDONTWRITEBYTECODE=1
-{PYTEST} tests/vm/test_vlan.py tests/vm/test_vrf.py {words}
-"""
-    return guest.run(kernel, f"{ROOT}/build/vm/links.log", command)
+def plain(kernel, name, tests):
+    """A kernel that has every kind of link, and no NIC; returns pytest's exit code."""
+    return in_guest(kernel, name, f"{PYTEST} {tests}")
 
 
-def main(words=""):
-    """Returns the exit code. `words` chooses tests, as pytest's -k does."""
-    reason = guest.why_not()
-    if reason:
-        print(f"test-vm: skipped: {reason}")
-        return 0
-    kernel = guest.Kernel(f"{ROOT}/build/vm")
-    try:
-        kernel.prepare()
-    except guest.GuestError as error:
-        print(f"test-vm: skipped: no kernel for the guest: {error}")
-        return 0
-    choose = f"-k '{words}'" if words else ""
-    parts = {model: functools.partial(nics, kernel, model, choose) for model in MODELS}
-    parts["numa"] = functools.partial(two_nodes, kernel, choose)
-    systemd = functools.partial(packaged, kernel, choose)
-    parts["service"] = functools.partial(systemd, "service", "e1000e")
-    parts["manual"] = functools.partial(systemd, "manual", "virtio-net-pci", VIRTIO, 3)
-    parts["links"] = functools.partial(links, kernel, choose)
+def all_parts(kernel):
+    """{name: (what runs it, its tests in pytest's words)}."""
+    some = functools.partial
+    found = {m: (some(nics, kernel, m), "tests/vm/test_nic.py") for m in MODELS}
+    return found | {
+        "numa": (some(two_nodes, kernel), "tests/vm/test_numa.py"),
+        "service": (
+            some(packaged, kernel, "service", "e1000e", "", 2),
+            "tests/vm/test_service.py",
+        ),
+        "manual": (
+            some(packaged, kernel, "manual", "virtio-net-pci", VIRTIO, 3),
+            "tests/vm/test_manual.py",
+        ),
+        "links": (
+            some(plain, kernel, "links"),
+            "tests/vm/test_vlan.py tests/vm/test_vrf.py",
+        ),
+        # Those that this machine's own kernel may not have.
+        "scenarios": (
+            some(plain, kernel, "scenarios"),
+            "tests/system/test_scenarios.py -m guest",
+        ),
+    }
+
+
+def none_chosen(tests):
+    """Would pytest find nothing to run? To ask it here takes less than a boot."""
+    command = f"{PYTEST} --collect-only {tests}"
+    done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, check=False)
+    return done.returncode == NO_TESTS
+
+
+def run_tests(kernel, words="", quick=False):
+    """All parts, of each the tests that `words` choose, or what is quick; returns the exit
+    code."""
+    choose = f" -k '{words}'" if words else ""
     said, failed = [], False
-    for name, part in parts.items():
-        print(f"--- {name}", flush=True)
+    for name, (part, tests) in all_parts(kernel).items():
+        if quick and name not in QUICK:
+            continue
+        tests += f" {QUICK[name]}" if quick else choose
         start = time.monotonic()
-        try:
-            code = part()
-        except guest.GuestError as error:
-            code = 1
-            print(error)
+        if none_chosen(tests):
+            code = NO_TESTS
+        else:
+            print(f"--- {name}", flush=True)
+            try:
+                code = part(tests)
+            except guest.GuestError as error:
+                code = 1
+                print(error)
         failed |= code not in (0, NO_TESTS)
         how = {0: "passed", NO_TESTS: "none chosen"}.get(code, "FAILED")
         said.append(f"{name} {how} ({time.monotonic() - start:.0f} s)")
     print("test-vm: " + ", ".join(said))
     return 1 if failed else 0
+
+
+def main(words):
+    """Returns the exit code."""
+    kernel = guest.Kernel(f"{ROOT}/build/vm")
+    reason = guest.why_not()
+    try:
+        if reason is None:
+            kernel.prepare()
+    except guest.GuestError as error:
+        reason = f"no kernel for the guest: {error}"
+    if words[:1] == ["--lab"]:
+        if reason:
+            print(f"lab-vm: {reason}")
+            return 1
+        command = f"{ENVIRONMENT} ONCE=1 /usr/bin/python3 tests/lab/scenario.py {words[1]}"
+        return in_guest(kernel, "lab", command)
+    if reason:
+        print(f"test-vm: skipped: {reason}")
+        return 0
+    quick = words == ["--quick"]
+    return run_tests(kernel, "" if quick else " ".join(words), quick)
 
 
 def _interrupted(number, _):
@@ -149,4 +208,4 @@ def _interrupted(number, _):
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, _interrupted)
     signal.signal(signal.SIGINT, _interrupted)
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

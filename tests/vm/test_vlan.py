@@ -122,6 +122,7 @@ def vlan(router, wan):
         router.route(prefix, via=peer, wire=VLAN)
 
 
+@pytest.mark.quick
 @pytest.mark.usefixtures("vlan")
 def test_forwards_out_of_and_into_a_vlan(router, lan, wan, family):
     host = HOST if family == 4 else HOST6
@@ -173,6 +174,7 @@ def test_many_at_a_time_of_several_vlans_and_none(router, lan, wan):
     assert rows["wan0.100"]["rx_bytes"] == sum(len(bytes(p)) + 4 for p in one)
 
 
+@pytest.mark.quick
 def test_two_tags(router, lan, wan, family):
     """IEEE 802.1ad: a customer's VLAN within a service's."""
     add(router, "s.20", vid=20, protocol="802.1ad", addresses=())
@@ -193,6 +195,7 @@ def test_two_tags(router, lan, wan, family):
         }
 
 
+@pytest.mark.quick
 def test_a_vlan_that_goes_is_nobodys(router, lan, wan):
     """At once, with its neighbours and routes; another one takes the id."""
     add(router)
@@ -231,6 +234,7 @@ def test_a_port_that_is_set_down_takes_its_vlans_along(router, lan):
     eventually(lambda: vlans(router)["wan0.100"]["up"], 2, 0.01)
 
 
+@pytest.mark.quick
 @pytest.mark.usefixtures("vlan")
 def test_an_icmp_error_is_the_vlans(router, wan):
     """RFC 1812, 4.3.2.4: from the address of the interface that the packet came in by."""
@@ -309,6 +313,7 @@ def test_the_kernel_gets_what_was_on_the_wire(router, wan):
         assert router.taps["wan"].expect_raw(token_of(frame)) == frame
 
 
+@pytest.mark.quick
 def test_the_kernel_of_a_neighbour_is_pinged_through_a_vlan(router, lan, wan):
     """ARP and neighbour discovery with tags both ways; what is forwarded waits for them."""
     add(router)

@@ -129,6 +129,7 @@ def both(router):
     return [(v, *(router.wires[n] for n in names)) for v, names in MEMBERS.items()]
 
 
+@pytest.mark.quick
 def test_the_same_prefix_leaves_by_the_vrf_that_it_came_in_by(two, family):
     for vrf, _, out in both(two):
         route(two, vrf, NET[family], BEHIND[family].format(2), out)
@@ -171,6 +172,7 @@ def test_an_icmp_error_goes_back_into_the_vrf(two, family):
         assert kind in error and error[kind].type in (3, 11)
 
 
+@pytest.mark.quick
 def test_a_route_may_leave_by_a_port_of_another_vrf(two, family):
     ext = two.wires["ext"]
     route(two, "red", NET[family], BEHIND[family].format(2), ext)
@@ -192,6 +194,7 @@ def test_what_is_in_no_vrf_goes_by_main_and_that_by_nothing_else(router, family)
     assert router.not_forwarded(wan, wan.probe(peer)) == {"no_route": 1}
 
 
+@pytest.mark.quick
 def test_who_leaves_the_vrf_is_in_main_again(router):
     lan, wan = router.wires["lan"], router.wires["wan"]
     add(router, "red")
@@ -227,6 +230,7 @@ def test_a_vrf_that_goes_under_load_lets_its_members_go_and_hurts_no_other(two):
     two.forwarded(lan, lan.probe(wan.peer4), wan)
 
 
+@pytest.mark.quick
 def test_the_host_is_served_in_the_vrf(router):
     """Its addresses are the host's, in the VRF as elsewhere: pings, and so BGP sessions."""
     lan = router.wires["lan"]

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the scenarios with VLANs and VRFs claim (see claims.py)."""
+
+import re
+import socket
+import struct
+
+from lab import evidence, steps
+from lab.evidence import check, wait_for
+from lib import netns, probe
+
+LOGS = ("dataplane", "zebra")
+
+
+def vlan_trunk(lab):
+    """VLANs of one port, one within another: each an interface as any other."""
+    peers, core = ("192.0.2.6", "2001:db8:1::2"), "trunk0.300.30"
+    steps.ospf_full(lab, core)
+    steps.bgp_up(lab, *peers)
+    for prefix, out in (
+        ("203.0.113.128/26", core),
+        ("2001:db8:2:300::/64", core),
+        ("0.0.0.0/0", "wan0"),
+        ("::/0", "wan0"),
+    ):
+        steps.by(lab, prefix, out)
+    tags = {r["name"]: r["vlan"] for r in lab.dp.show("interfaces") if r["vlan"]}
+    wanted = {f"trunk0.{tag}": tag for tag in ("100", "200", "300", "300.30")}
+    check(tags == wanted, f"VLANs {wanted}", tags)
+    yield (
+        "OSPF and OSPFv3 with core are Full within two tags, BGP with isp is Established on "
+        "wan0, which has none."
+    )
+    for where, hosts, out in (
+        (
+            "h2, from VLAN to VLAN of one port",
+            ["203.0.113.74", "2001:db8:2:200::10"],
+            "trunk0.200",
+        ),
+        ("h3, by two tags", ["203.0.113.138", "2001:db8:2:300::10"], core),
+        ("the Internet, without a tag", ["198.51.100.9", "2001:db8:c0::9"], "wan0"),
+    ):
+        yield f"h1 pings {where}: {evidence.crossing(lab, 'h1', hosts, out)}"
+    paths = [
+        evidence.path(lab, "h1", way[-1], way)
+        for way in (
+            ["203.0.113.1", "192.0.2.2", "203.0.113.138"],
+            ["2001:db8:2:100::1", "2001:db8:30::2", "2001:db8:2:300::10"],
+        )
+    ]
+    yield f"h1 finds h3 by {paths[0]}, and {paths[1]}: errors have the VLAN's address."
+
+    for host, router in (
+        ("203.0.113.138", "203.0.113.1"),
+        ("2001:db8:2:300::10", "2001:db8:2:100::1"),
+    ):
+        told = _too_long(lab, "h1", host, 1500)
+        check(told == (router, 1496), f"{router} to say that 1496 octets fit", told, LOGS)
+    yield "A packet of 1500 octets for h3 is answered by r1, in both families: 1496 fit there."
+
+    before = lab.dp.counter("drop", "vlan_unknown")
+    _send_tagged(lab, "sw", "eth0", lab.dp.ports()["trunk0"]["mac"], 999)
+    count = lambda: lab.dp.counter("drop", "vlan_unknown") - before  # noqa: E731
+    wait_for("a frame of VLAN 999 dropped by name", lambda: count() == 1, count, LOGS)
+    yield "A frame of VLAN 999, which nobody made, is dropped and counted as vlan_unknown."
+
+    netns.ip_batch(["link del trunk0.200"], lab.ns["r1"])
+    for host, router in (
+        ("203.0.113.74", "203.0.113.1"),
+        ("2001:db8:2:200::10", "2001:db8:2:100::1"),
+    ):
+        steps.refused(lab, "h1", host, router)
+    seen = evidence.crossing(lab, "h1", ["203.0.113.138"], core)
+    netns.ip_batch([x for x in lab.plan.links if "trunk0.200" in x], lab.ns["r1"])
+    for host in ("203.0.113.74", "2001:db8:2:200::10"):
+        _answers(lab, "h1", host)
+    yield (
+        f"VLAN 200 deleted: h2 is unreachable, says r1; others go on. {seen} Made again, it has "
+        "its addresses of FRR, and h2 answers."
+    )
+
+
+def vrf_lite(lab):
+    """Two customers with the same addresses, by one router and one cable."""
+    hosts = ["10.0.2.10", "2001:db8:2::10"]
+    routers = dict(zip(hosts, ("10.0.1.1", "2001:db8:1::1")))
+    more = dict(zip(("10.0.3.10", "2001:db8:3::10"), routers.values()))
+    # VRF: its peers; its VLAN; the router behind that.
+    customers = {
+        "red": (("192.0.2.2", "2001:db8:10::2"), "trunk0.10"),
+        "blue": (("192.0.2.6", "2001:db8:20::2"), "trunk0.20"),
+    }
+    for vrf, (peers, out) in customers.items():
+        steps.bgp_up(lab, *peers, vrf=vrf)
+        for prefix in ("10.0.2.0/24", "2001:db8:2::/64"):
+            steps.by(lab, prefix, out, vrf=vrf)
+    yield (
+        "BGP is Established within red and within blue, IPv4 and IPv6; 10.0.2.0/24 and "
+        "2001:db8:2::/64 go by trunk0.10 in red and by trunk0.20 in blue."
+    )
+    ends = ("red2", "blue2")
+    for vrf, (peers, out) in customers.items():
+        before = {end: _echoes(lab, end) for end in ends}
+        seen = evidence.crossing(lab, f"{vrf}1", hosts, out)
+        asked = {end: _echoes(lab, end) - before[end] for end in ends}
+        wanted = {end: 6 if end == f"{vrf}2" else 0 for end in ends}
+        check(asked == wanted, f"pings at {wanted}", asked, LOGS)
+        ways = [
+            evidence.path(lab, f"{vrf}1", host, [routers[host], peer, host])
+            for host, peer in zip(hosts, peers)
+        ]
+        yield (
+            f"{vrf}1 pings {vrf}2, which has the addresses of the other customer's: {seen} Asked "
+            f"were {asked}. The way is {ways[0]}, and {ways[1]}."
+        )
+
+    yield f"red1 pings a network that red alone has: {evidence.crossing(lab, 'red1', list(more), 'trunk0.10')}"
+    for host, router in more.items():
+        steps.refused(lab, "blue1", host, router)
+    yield "blue1 is told by r1, from its address in blue, that there is no such network."
+
+    for host in hosts:
+        for vrf in customers:
+            said = netns.run(
+                lab.ns["r1"], ["ping", "-n", "-c", "2", "-I", vrf, host], check=False
+            )
+            check(" 2 received" in said, f"2 answers from {host} in {vrf}", said, LOGS)
+        said = netns.command(
+            ["ip", "netns", "exec", lab.ns["r1"], "sh", "-c", f"ping -n -c 1 {host} 2>&1"],
+            check=False,
+        )
+        check("unreachable" in said, f"no way to {host} in no VRF", said)
+    yield "r1 itself pings 10.0.2.10 and 2001:db8:2::10 within red, within blue, and nowhere else."
+
+    for host, peer, prefix in zip(
+        hosts, customers["red"][0], ("10.0.2.0/24", "2001:db8:2::/64")
+    ):
+        session = lambda *words, p=peer: lab.r1.configure(  # noqa: E731
+            "router bgp 64500 vrf red", " ".join([*words, "neighbor", p, "shutdown"])
+        )
+
+        def gone(h=host, stop=session):
+            stop()
+            steps.refused(lab, "red1", h, routers[h])
+
+        took = evidence.silence(lab, "blue1", host, gone)
+        session("no")
+        steps.by(lab, prefix, "trunk0.10", vrf="red")
+        _answers(lab, "red1", host)
+        yield (
+            f"Session with {peer} shut down in red: {host} is unreachable from red1; blue1, which "
+            f"pings that address meanwhile, waits {took:.0f} ms at most."
+        )
+
+
+def l3vpn_leak(lab):
+    """Customers reach the services, and not each other."""
+    services = ["198.51.100.10", "2001:db8:c0::10"]
+    links = ["192.0.2.2", "2001:db8:5::2"]
+    customers = {
+        "red": (("10.1.0.1", "2001:db8:a1::1"), ("10.1.0.10", "2001:db8:a1::10")),
+        "blue": (("10.2.0.1", "2001:db8:a2::1"), ("10.2.0.10", "2001:db8:a2::10")),
+    }
+    steps.bgp_up(lab, *links, vrf="shared")
+    for vrf in customers:
+        for prefix in ("198.51.100.0/24", "2001:db8:c0::/64", "192.0.2.0/30"):
+            steps.by(lab, prefix, "srv0", vrf=vrf)
+    for prefix, out in (
+        ("10.1.0.0/24", "red0"),
+        ("2001:db8:a1::/64", "red0"),
+        ("10.2.0.0/24", "blue0"),
+        ("2001:db8:a2::/64", "blue0"),
+    ):
+        steps.by(lab, prefix, out, vrf="shared")
+    yield (
+        "BGP is Established within shared. red and blue have its routes, by srv0 in another VRF; "
+        "shared has theirs, by red0 and blue0."
+    )
+    for vrf, (ours, _) in customers.items():
+        seen = evidence.crossing(lab, f"{vrf}1", services + links, "srv0")
+        ways = [
+            evidence.path(lab, f"{vrf}1", host, [router, link, host])
+            for host, router, link in zip(services, ours, links)
+        ]
+        yield (
+            f"{vrf}1 pings the services: {seen} The way is {ways[0]}, and {ways[1]}: from VRF to "
+            "VRF is one hop."
+        )
+
+    for vrf, other in (("red", "blue"), ("blue", "red")):
+        for host, router in zip(customers[other][1], customers[vrf][0]):
+            steps.refused(lab, f"{vrf}1", host, router)
+    tables = {vrf: _prefixes(lab, vrf) for vrf in customers}
+    for vrf, foreign in (("red", "10.2.0.0/24"), ("blue", "10.1.0.0/24")):
+        check(foreign not in tables[vrf], f"no {foreign} in {vrf}", tables[vrf])
+    yield "red1 and blue1 are unreachable to each other, say r1's addresses in their VRFs."
+
+    def gone():
+        lab.r1.configure(*_imports("no import vrf shared"))
+        for host, router in zip(services, customers["red"][0]):
+            steps.refused(lab, "red1", host, router)
+
+    took = evidence.silence(lab, "blue1", services[0], gone)
+    lab.r1.configure(*_imports("import vrf shared"))
+    for host, prefix in zip(services, ("198.51.100.0/24", "2001:db8:c0::/64")):
+        steps.by(lab, prefix, "srv0", vrf="red")
+        _answers(lab, "red1", host)
+    yield (
+        "red imports shared no more: the services are unreachable from red1, while blue1 waits "
+        f"{took:.0f} ms at most for an answer of theirs. Imported again, they answer."
+    )
+
+
+def _imports(words):
+    """The commands that say `words` for both families of red."""
+    found = ["router bgp 64500 vrf red"]
+    for family in ("ipv4", "ipv6"):
+        found += [f"address-family {family} unicast", words, "exit-address-family"]
+    return found
+
+
+def _prefixes(lab, vrf):
+    """What is in a VRF's FIB."""
+    return {row["prefix"] for row in lab.dp.show("routes", "vrf", vrf)}
+
+
+def _answers(lab, node, host):
+    """Wait until a host answers pings again."""
+    once = lambda: probe.ping(lab.ns[node], host, 1)[0]  # noqa: E731
+    wait_for(f"an answer from {host}", once, lambda: "nothing", LOGS)
+
+
+def _echoes(lab, node):
+    """Pings that a node was sent, of both families."""
+    rows = [r.split() for r in netns.read_proc(lab.ns[node], "/proc/net/snmp").splitlines()]
+    four = [r for r in rows if r[0] == "Icmp:"]
+    six = dict(
+        r.split() for r in netns.read_proc(lab.ns[node], "/proc/net/snmp6").splitlines()
+    )
+    return int(dict(zip(*four))["InEchos"]) + int(six["Icmp6InEchos"])
+
+
+def _too_long(lab, node, host, octets):
+    """Who says that a packet of so many octets is too long for its way, and what would fit."""
+    size = octets - (48 if ":" in host else 28)
+    argv = ["ping", "-n", "-c", "1", "-W", "5", "-M", "do", "-s", str(size), host]
+    said = netns.run(lab.ns[node], argv, check=False)
+    found = re.search(
+        r"From (\S+) icmp_seq=1 (?:Frag needed.*|Packet too big:.*)mtu ?= ?(\d+)", said
+    )
+    check(found, f"an answer that {octets} octets are too long", said, LOGS)
+    return found[1], int(found[2])
+
+
+def _send_tagged(lab, node, dev, mac, vid):
+    """One frame of a VLAN, which holds nothing."""
+    frame = bytes.fromhex(mac.replace(":", "")) + bytes.fromhex("020000000001")
+    frame += struct.pack("!HHH", 0x8100, vid, 0x88B5) + bytes(46)
+    with netns.open_socket(lab.ns[node], socket.AF_PACKET, socket.SOCK_RAW) as sock:
+        sock.bind((dev, 0))
+        sock.send(frame)

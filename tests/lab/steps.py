@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What several claims are made of: waiting until routing says and forwards something, and
+what is seen when it is taken away."""
+
+from lab import evidence
+from lab.evidence import check, wait_for
+from lib import netns, probe
+
+FLOWS = 300
+
+
+def in_fib(lab, *prefixes, vrf=None):
+    """Wait until these are forwarded, in a VRF or where there is none."""
+    where = ["vrf", vrf] if vrf else []
+
+    def missing():
+        rows = {p: lab.dp.show("routes", p, "exact", *where) for p in prefixes}
+        return [p for p in prefixes if not any(r["source"] == "zebra" for r in rows[p])]
+
+    wait_for(
+        f"{', '.join(prefixes)} in the FIB",
+        lambda: not missing(),
+        lambda: f"without {', '.join(missing())}",
+        ("dataplane", "zebra"),
+    )
+
+
+def hops(lab, prefix, vrf=None):
+    """Next hops of a route that zebra uses, by interface: an address, or None on a link."""
+    words = ("ipv6" if ":" in prefix else "ip") + " route"
+    words += f" vrf {vrf}" if vrf else ""
+    rows = lab.r1.json(f"show {words} {prefix} json").get(prefix, [])
+    used = [hop for row in rows if row.get("selected") for hop in row["nexthops"]]
+    return {hop["interfaceName"]: hop.get("ip") for hop in used if hop.get("fib")}
+
+
+def by(lab, prefix, *names, vrf=None):
+    """Wait until zebra uses a route by these interfaces, and it is in the FIB."""
+    seen = lambda: hops(lab, prefix, vrf)  # noqa: E731
+    wait_for(f"{prefix} by {', '.join(names)}", lambda: seen().keys() == set(names), seen)
+    in_fib(lab, prefix, vrf=vrf)
+
+
+def bgp_up(lab, *peers, vrf=None):
+    """Wait until BGP is Established with all of them."""
+    states = lambda: {peer: lab.r1.bgp_state(peer, vrf) for peer in peers}  # noqa: E731
+    wait_for(
+        "BGP Established",
+        lambda: set(states().values()) == {"Established"},
+        states,
+        ("bgpd", "dataplane"),
+    )
+
+
+def ospf_full(lab, *taps):
+    """Wait until OSPF and OSPFv3 are Full on these interfaces."""
+    states = lambda: [lab.r1.ospf_states(family) for family in (4, 6)]  # noqa: E731
+    wanted = [dict.fromkeys(taps, "Full")] * 2
+    wait_for("OSPF Full", lambda: states() == wanted, states, ("ospfd", "ospf6d"))
+
+
+def bfd_up(lab, peers):
+    """Wait until BFD is up with all of them."""
+
+    def states():
+        rows = lab.r1.json("show bfd peers json")
+        return {row["peer"]: row["status"] for row in rows}
+
+    wanted = dict.fromkeys(peers, "up")
+    wait_for("BFD up", lambda: states() == wanted, states, ("bfdd", "dataplane"))
+
+
+def announced(lab, family):
+    """How many prefixes isp1 says it has for r1."""
+    isp = lab.neighbours["isp1"]
+    peer = "192.0.2.1" if family == 4 else "2001:db8:1::1"
+    words = f"show bgp ipv{family} unicast neighbors {peer} advertised-routes json"
+    return isp.json(words)["totalPrefixCounter"]
+
+
+def refused(lab, node, address, router):
+    """Wait until pings to an address are answered with unreachable by r1."""
+    with probe.Stopwatch(lab.ns[node], address) as watch:
+        told = wait_for(
+            f"{address} unreachable, says r1",
+            lambda: watch.first("unreachable", 0),
+            lambda: "nothing",
+            ("dataplane",),
+        )
+    check(told[1] == router, f"unreachable sent by {router}", told[1])
+
+
+def cable(lab, tap, plugged):
+    """Pull the cable of a port, or plug it in."""
+    netns.link_set(lab.ns["r1-dp"], "port-" + tap, plugged)
+
+
+def pulled(lab, tap, other, node, routes, usual=()):
+    """Without the cable of one port packets go by another, with it as usual again.
+    `routes`: hosts that `node` pings, and the prefix that leads to each."""
+    for host, prefix in routes.items():
+        took = evidence.silence(lab, node, host, lambda: cable(lab, tap, False))
+        seen = evidence.crossing(lab, node, [host], other)
+        cable(lab, tap, True)
+        by(lab, prefix, *(usual or [tap]))
+        yield f"Cable of {tap} pulled: {host} is silent for {took:.0f} ms, then by {other}. {seen}"
+    for prefix in routes.values():
+        by(lab, prefix, *(usual or [tap]))
+
+
+def spreads(lab, node, hosts, at, taps):
+    """Flows go by several ports, in either family."""
+    for host in hosts:
+        counts = evidence.spread(lab, node, host, FLOWS, at, taps)
+        yield f"{FLOWS} flows to {host} arrive, {shares(counts)}."
+
+
+def shares(counts):
+    """What spread() counted, as text."""
+    return ", ".join(f"{n} by {tap}" for tap, n in counts.items())

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What can be said of a scenario's files without making it, on a kernel that may lack what
+it stands on: each program takes its file, and they speak of the same interfaces."""
+
+import glob
+import os
+import re
+import subprocess
+
+import pytest
+
+from lab import claims, scenario
+from lab.lab import SCENARIOS
+from lab.plan import Plan
+from lib import netns
+from lib.dataplane import Dataplane
+
+
+@pytest.fixture(params=["demo", *scenario.names()])
+def folder(request):
+    """Each folder of frr-config."""
+    return os.path.join(SCENARIOS, request.param)
+
+
+def text_of(*path):
+    """A file."""
+    with open(os.path.join(*path), encoding="utf-8") as file:
+        return file.read()
+
+
+def test_vtysh_knows_every_command(folder):
+    """`vtysh -C`: of r1, and of the other routers; that of IS-IS, BFD, VRFs as well."""
+    files = set(glob.glob(f"{folder}/*.conf")) - {f"{folder}/vtysh.conf"}
+    routers = {"frr", *Plan(folder).having("frr")}
+    assert {os.path.basename(path)[:-5] for path in files} == routers
+
+    for path in files:
+        argv = ["vtysh", "-C", "-f", path]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{path}: {done.stdout}{done.stderr}"
+
+
+def test_the_daemon_takes_its_file(folder, tmp_path):
+    """`--check`, where the ports and the namespace are that it names."""
+    plan, names = Plan(folder), [f"fdp-{k}-{os.getpid()}f" for k in ("dp", "ctl")]
+    wires, control = names
+    config = tmp_path / "config.yaml"
+    text = text_of(folder, "fpm-dataplane.yaml")
+    config.write_text(text.replace("control-netns: r1\n", f"control-netns: {control}\n"))
+    try:
+        netns.ip_batch([f"netns add {name}" for name in names])
+        netns.ip_batch(
+            (f"link add port-{tap} type veth" for tap, _, _ in plan.ports), wires
+        )
+        program = Dataplane(wires, config, "", "", "").program
+        done = subprocess.run(
+            ["ip", "netns", "exec", wires, program, "--check", "-c", config],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+    finally:
+        for name in names:
+            netns.delete(name)
+
+
+def test_all_speak_of_the_same_interfaces(folder):
+    """TAPs of the YAML have cables; what stands on them, and what FRR has, is there."""
+    plan = Plan(folder)
+    taps = re.findall(r"^  - tap: (\S+)$", text_of(folder, "fpm-dataplane.yaml"), re.M)
+    assert sorted(taps) == sorted(tap for tap, _, _ in plan.ports)
+    there = set(taps)
+    for line in plan.links:
+        words = line.split()
+        assert words[0] == "link" and words[1] in ("add", "set"), line
+        below = re.search(r"\b(?:link add link|link set|master) (\S+)", line)
+        assert below is None or below[1] in there, line
+        made = re.match(r"link add (?:link \S+ name )?(\S+)", line)
+        there |= {made[1]} if made else set()
+    assert there == set(taps) | set(plan.stacked)
+
+    config = text_of(folder, "frr.conf")
+    named = set(re.findall(r"^interface (\S+)", config, re.M)) - {"lo"}
+    vrfs = {name for name, kind in plan.stacked.items() if kind == "vrf"}
+    assert named <= there - vrfs, named
+    assert set(re.findall(r"\bvrf (\S+)", config)) == vrfs
+
+
+def test_what_a_kernel_lacks_is_said_in_one_sentence(folder):
+    """By kind, with how it was asked; what it has is no reason. Nothing is left of asking."""
+    before = netns.command(["ip", "link"])
+    plan = Plan(folder)
+    assert Plan.why_not(plan) is None or "this kernel has no" in Plan.why_not(plan)
+
+    plan.links = ["link add nonesuch0 type nonesuch", "link add br7 type bridge"]
+    plan.about = {}
+
+    reason = "this kernel has no NONESUCH devices (`ip link add ... type nonesuch`)"
+    assert plan.why_not() == reason
+    assert netns.command(["ip", "link"]) == before
+
+
+def test_every_scenario_has_claims():
+    """And every claim a scenario."""
+    assert set(claims.CLAIMS) == set(scenario.names())
