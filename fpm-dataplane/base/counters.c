@@ -79,6 +79,24 @@ counters_port(unsigned int ifidx, struct if_counters *sum)
 }
 
 void
+counters_vrf(unsigned int vrf, const struct vrf_counters *base, struct vrf_counters *sum)
+{
+	struct counters *const *b;
+	unsigned int n = counters_blocks(&b);
+
+	*sum = (struct vrf_counters){.rx_packets = -base->rx_packets,
+				     .rx_bytes = -base->rx_bytes,
+				     .dropped = -base->dropped};
+	for (unsigned int i = 0; i < n; i++) {
+		const struct vrf_counters *c = &b[i]->vrf[vrf];
+
+		sum->rx_packets += counter_read(&c->rx_packets);
+		sum->rx_bytes += counter_read(&c->rx_bytes);
+		sum->dropped += counter_read(&c->dropped);
+	}
+}
+
+void
 counters_class(enum punt_class class, struct class_counters *sum)
 {
 	struct counters *const *b;

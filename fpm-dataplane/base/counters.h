@@ -18,6 +18,7 @@
  */
 #define PORT_MAX     256
 #define IFIDX_MAX    16384
+#define VRF_MAX      4096
 #define COUNTERS_MAX 68 /* 64 forwarders, punt, neigh, and room */
 
 enum reason {
@@ -47,6 +48,12 @@ struct if_counters {
 	uint64_t tx_packets, tx_bytes; /* frames given to the port, tags included */
 };
 
+/* What came in by members of a VRF while they were that, and what of it was dropped. */
+struct vrf_counters {
+	uint64_t rx_packets, rx_bytes; /* frames, tags included */
+	uint64_t dropped;
+};
+
 /* Packets of one punt class: passed + policed + over_share + ring_full is all of them. */
 struct class_counters {
 	uint64_t passed;     /* given to the host, or an ICMP error sent */
@@ -72,6 +79,7 @@ extern const char *const cycles_name[N_CYCLES];
 struct counters {
 	alignas(64) uint64_t reason[N_REASON];
 	struct if_counters port[IFIDX_MAX]; /* by ifidx */
+	struct vrf_counters vrf[VRF_MAX];   /* by number; 0, table main, is not counted */
 	struct class_counters class[N_PUNT_CLASS];
 	uint64_t forwarded[2]; /* packets forwarded by FIB: [0] IPv4, [1] IPv6 */
 	uint64_t to_kernel;    /* frames written to a TAP */
@@ -102,12 +110,23 @@ unsigned int counters_blocks(struct counters *const **blocks);
 uint64_t counters_reason(enum reason reason);
 void counters_port(unsigned int ifidx, struct if_counters *sum);
 void counters_class(enum punt_class class, struct class_counters *sum);
+/* Less what whoever had the number before left in it. */
+void counters_vrf(unsigned int vrf, const struct vrf_counters *base,
+		  struct vrf_counters *sum);
 
 /* Single-writer increment that a concurrent reader sees whole. */
 static inline void
 counter_add(uint64_t *counter, uint64_t n)
 {
 	__atomic_store_n(counter, *counter + n, __ATOMIC_RELAXED);
+}
+
+/* A packet of a VRF was dropped; 0: of none. */
+static inline void
+counter_vrf_drop(struct counters *c, unsigned int vrf)
+{
+	if (vrf != 0)
+		counter_add(&c->vrf[vrf].dropped, 1);
 }
 
 static inline uint64_t

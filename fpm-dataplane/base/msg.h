@@ -115,6 +115,8 @@ enum query_kind {
 	QUERY_NEXTHOPS,
 	QUERY_NEIGHBORS,
 	QUERY_SUMMARY,
+	QUERY_FIB, /* tries, of main, then of VRFs */
+	QUERY_VRFS,
 	QUERY_INTERFACES,    /* to neigh */
 	QUERY_NEIGH_SUMMARY, /* to neigh: how many neighbours, by family and state */
 	QUERY_AUDIT,         /* FIB against RIB; `repair` */

@@ -37,6 +37,8 @@ static const struct what {
 	 FAMILY | PREFIXED, "no routes"},
 	{"fib", "[FAMILY]", "the compiled tables: prefixes, nodes, memory", "family", 0,
 	 "the RIB has not answered yet"},
+	{"vrfs", "[NAME]", "VRFs that have a FIB: routes, and what came in by members",
+	 "name", COUNTS, "no VRFs"},
 	{"nexthops", "", "next-hop groups and how many routes use them", NULL, 0,
 	 "no next hops"},
 	{"groups", "", "the same", NULL, 0, "no groups"},

@@ -164,13 +164,13 @@ vrf_replay_print(const json_t *row)
 	if (row_has(row, "vrf_sweep_in_s"))
 		snprintf(sweep, sizeof(sweep), ", sweep in %s",
 			 human_seconds(row_real(row, "vrf_sweep_in_s"), text));
-	if (json_array_size(json_object_get(row, "vrfs")) > 0)
+	if (row_int(row, "vrfs") > 0)
 		say("VRFs", "%s, by silence: %lld routes stale%s",
 		    row_str(row, "vrf_phase"), row_int(row, "vrf_stale"), sweep);
 	if (row_int(row, "vrfs_not_replayed") > 0)
 		say("WARNING",
 		    "zebra said nothing of %lld VRFs again: their routes are kept as they "
-		    "were (`fpmctl show fpm --json` names them)",
+		    "were (`fpmctl show vrfs` names them)",
 		    row_int(row, "vrfs_not_replayed"));
 }
 

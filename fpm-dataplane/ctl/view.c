@@ -373,6 +373,39 @@ fib_row(const json_t *row)
 	       row_has(row, "vrf") ? row_str(row, "vrf") : "-");
 }
 
+#define VRF_COLUMNS "%-15s %10s %8s %8s %8s %10s %8s\n"
+
+static void
+vrf_head(void)
+{
+	printf(VRF_COLUMNS, "VRF", "TABLE", "IPv4", "IPv6", "RX", "OCTETS", "DROPPED");
+}
+
+/* Packets are dropped while routes that were there before it are put in. */
+static void
+vrf_row(const json_t *row)
+{
+	char table[32], n4[32], n6[32], rx[32], bytes[32], drops[32];
+
+	snprintf(table, sizeof(table), "%lld", row_int(row, "table"));
+	printf(VRF_COLUMNS, row_str(row, "name"), table,
+	       human_count(row_int(json_object_get(row, "fib4"), "routes"), n4),
+	       human_count(row_int(json_object_get(row, "fib6"), "routes"), n6),
+	       human_count(row_int(row, "rx_packets"), rx),
+	       human_bytes(row_int(row, "rx_bytes"), bytes),
+	       human_count(row_int(row, "dropped"), drops));
+	if (row_real(row, "rx_packets_per_s") + row_real(row, "dropped_per_s") > 0)
+		printf(VRF_COLUMNS, "now, a second", "", "", "",
+		       human_rate(row_real(row, "rx_packets_per_s"), rx),
+		       human_rate(row_real(row, "rx_bytes_per_s"), bytes),
+		       human_rate(row_real(row, "dropped_per_s"), drops));
+	if (!row_true(row, "published"))
+		puts("    being filled: its packets are dropped (vrf_no_fib)");
+	if (row_int(row, "stale") > 0)
+		printf("    %lld routes stale%s\n", row_int(row, "stale"),
+		       row_true(row, "replayed") ? "" : ", not replayed");
+}
+
 static void
 thread_head(void)
 {
@@ -533,6 +566,7 @@ view_find(const char *show)
 		{"drops", drop_head, drop_row},
 		{"interfaces", interface_head, interface_row},
 		{"fib", fib_head, fib_row},
+		{"vrfs", vrf_head, vrf_row},
 		{"threads", thread_head, thread_row},
 		{"log", NULL, log_row},
 		{"punt", punt_head, punt_row},

@@ -231,7 +231,7 @@ struct fib_host_key {
  * Numbers of VRFs, neigh's to give out; 0 stands for table main. A member of a VRF that found
  * no number has FIB_VRF_NONE, which never has a FIB.
  */
-#define FIB_VRF_MAX  4096u
+#define FIB_VRF_MAX  ((unsigned int)VRF_MAX)
 #define FIB_VRF_NONE (FIB_VRF_MAX - 1)
 
 #define FIB_COPIES_MAX 8
@@ -261,6 +261,7 @@ struct fib_vrf {
 	struct fib_copy tries;
 	uint32_t table; /* of the kernel, and zebra's */
 	char name[16];
+	struct vrf_counters base; /* of its number, when it came: not its own */
 };
 
 struct fib {

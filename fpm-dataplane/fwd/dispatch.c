@@ -179,6 +179,15 @@ fwd_tx_flush(struct fwd *f)
 	f->n_tx_used = 0;
 }
 
+/* A packet of the burst is dropped; and counted for its VRF, which those that leave are not. */
+static void
+count_drop(const struct burst *b, enum reason reason)
+{
+	counter_add(&b->fwd->count->reason[reason], 1);
+	if (b->in != NULL)
+		counter_vrf_drop(b->fwd->count, b->in->vrf);
+}
+
 /*
  * Hand a packet to the punt thread, if its class lets it. What does not pass is dropped for
  * its own cause when an ICMP error was wanted: then the error is what was withheld.
@@ -193,7 +202,7 @@ punt(struct burst *b, unsigned int i, enum reason reason)
 	enum reason drop = DROP_policed;
 
 	if (icmp)
-		counter_add(&f->count->reason[b->cause[i]], 1);
+		count_drop(b, b->cause[i]);
 	if (fwd_police(b, i, class)) {
 		meta->reason = (uint8_t)reason;
 		meta->class = (uint8_t) class;
@@ -213,10 +222,13 @@ punt(struct burst *b, unsigned int i, enum reason reason)
 		drop = DROP_punt_ring_full;
 	}
 	if (reason == PUNT_too_big && class != CLASS_cut) {
-		counter_add(&f->count->reason[DROP_mtu], 1);
+		count_drop(b, DROP_mtu);
 		icmp = true;
 	}
-	counter_add(icmp ? &f->count->icmp_limited : &f->count->reason[drop], 1);
+	if (icmp)
+		counter_add(&f->count->icmp_limited, 1);
+	else
+		count_drop(b, drop);
 	if (fwd_watched(f))
 		watch_lost(f->conf->watch_ring, f->watch, b->ifidx, b->m[i], drop);
 	rte_pktmbuf_free(b->m[i]);
@@ -259,7 +271,7 @@ fwd_dispatch(struct burst *b)
 	/* In the order of arrival, plain or not. */
 	for (unsigned int i = 0; i < n; i++) {
 		if (b->verdict[i] < N_DROP) {
-			counter_add(&f->count->reason[b->verdict[i]], 1);
+			count_drop(b, b->verdict[i]);
 			rte_pktmbuf_free(b->m[i]);
 		} else if (b->verdict[i] != VERDICT_GO) {
 			punt(b, i, b->verdict[i]);

@@ -36,6 +36,7 @@ punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason)
 	const struct watch_set *set = watch_set(p->conf.watch);
 
 	counter_add(&p->count->reason[reason], 1);
+	counter_vrf_drop(p->count, packet_meta(m)->vrf);
 	if (set != NULL)
 		watch_lost(p->conf.watch_ring, set, packet_meta(m)->in_ifidx, m, reason);
 	rte_pktmbuf_free(m);

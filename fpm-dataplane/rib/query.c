@@ -132,18 +132,6 @@ mtu_json(const struct rib *rib, const struct slot *s)
 }
 
 static json_t *
-vrf_json(const struct vrf *vrf)
-{
-	json_t *name;
-
-	if (vrf == NULL)
-		return json_null();
-	name = json_string(vrf->fib->name);
-	return name != NULL ? name
-			    : json_sprintf("table%u", vrf->fib->table); /* no UTF-8 */
-}
-
-static json_t *
 route_json(const struct rib *rib, const struct route *r)
 {
 	const struct slot *s = slot_at(rib, route_effective(r));
@@ -345,7 +333,7 @@ list_nexthops(const struct rib *rib, struct msg_query *q)
 	q->done = true;
 }
 
-static json_t *
+json_t *
 trie_json(const struct poptrie *pt)
 {
 	struct poptrie_stats st;
@@ -433,32 +421,6 @@ summary_session(const struct rib *rib, json_t *o)
 	json_object_set_new(o, "feedback_enabled", json_boolean(rib->conf.feedback));
 }
 
-/* FIBs of VRFs. A few hundred octets each: there are 4094 at most. */
-static json_t *
-vrfs_json(const struct rib *rib)
-{
-	json_t *all = json_array();
-
-	for (uint32_t i = 1; i < FIB_VRF_NONE; i++) {
-		const struct vrf *vrf = rib->vrf[i];
-		const struct tally *t;
-
-		if (vrf == NULL)
-			continue;
-		t = tally_find(rib, vrf->fib->table);
-		json_array_append_new(
-			all, json_pack("{s:o, s:I, s:b, s:I, s:I, s:b, s:o, s:o}", "name",
-				       vrf_json(vrf), "table", (json_int_t)vrf->fib->table,
-				       "published", vrf->published, "zebra",
-				       (json_int_t)(t == NULL ? 0 : t->n), "stale",
-				       (json_int_t)(t == NULL ? 0 : t->stale), "replayed",
-				       t == NULL || !tally_is_kept(rib, t), "fib4",
-				       trie_json(vrf->fib->tries.pt4), "fib6",
-				       trie_json(vrf->fib->tries.pt6)));
-	}
-	return all;
-}
-
 static json_t *
 checkpoint_json(const struct rib *rib)
 {
@@ -519,10 +481,10 @@ summary(const struct rib *rib, struct msg_query *q)
 	set_int(o, "prefix_writes", rib->count.trie_writes);
 	set_int(o, "group_writes", rib->count.word_writes);
 	set_int(o, "rib_bytes", rib_bytes(rib));
+	set_int(o, "vrfs", rib->n_vrf);
 	json_object_set_new(o, "fib4", trie_json(rib->fib->copy[0].pt4));
 	json_object_set_new(o, "fib6", trie_json(rib->fib->copy[0].pt6));
 	json_object_set_new(o, "fib_copies", copies_json(rib->fib));
-	json_object_set_new(o, "vrfs", vrfs_json(rib));
 	json_object_set_new(o, "checkpoint", checkpoint_json(rib));
 	row(q, o);
 	q->done = true;
@@ -542,6 +504,12 @@ answer(struct rib *rib, struct msg_query *q)
 		break;
 	case QUERY_SUMMARY:
 		summary(rib, q);
+		break;
+	case QUERY_FIB:
+		list_fibs(rib, q);
+		break;
+	case QUERY_VRFS:
+		list_vrfs(rib, q);
 		break;
 	case QUERY_AUDIT:
 		audit_slice(rib, q);

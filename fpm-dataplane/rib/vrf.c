@@ -118,6 +118,7 @@ begin(struct rib *rib, const struct msg_vrf *m)
 		free(vrf);
 		return;
 	}
+	counters_vrf(m->number, &(struct vrf_counters){0}, &vrf->fib->base);
 	vrf->number = m->number;
 	vrf->grow_at[0] = vrf->grow_at[1] = SMALL_MOST;
 	rib->vrf[m->number] = vrf;

@@ -53,7 +53,7 @@ ask_first(struct answer *a, enum query_kind kind)
 
 	if (in_vrf && vrf == 0) {
 		refuse(a, REFUSED_MISSING,
-		       "no VRF of that name has a FIB: `fpmctl show fib` lists them");
+		       "no VRF of that name has a FIB: `fpmctl show vrfs` lists them");
 		return;
 	}
 	q = msg_new(MSG_QUERY, sizeof(*q));
@@ -181,6 +181,11 @@ show(struct answer *a)
 		ask_first(a, QUERY_INTERFACES);
 		break;
 	case SHOW_FIB:
+		ask_first(a, QUERY_FIB);
+		break;
+	case SHOW_VRFS:
+		ask_first(a, QUERY_VRFS);
+		break;
 	case SHOW_FPM:
 	case SHOW_MEMORY:
 		/* Fresh if rib is quick; behind a long queue the last one known will do. */

@@ -15,6 +15,7 @@
 #include "base/counters.h"
 #include "base/fpm_event.h"
 #include "base/table.h"
+#include "fib/fib.h"
 #include "port/port.h"
 
 #define P "fpmdp_"
@@ -438,6 +439,45 @@ tables(const struct ui *ui, struct buf *b)
 	}
 }
 
+/* What forwarders have a FIB for; the page has no line of them when there are none. */
+static void
+vrfs(const struct ui *ui, struct buf *b)
+{
+	static const struct {
+		const char *name, *help;
+		size_t offset; /* of the uint64_t in struct vrf_counters */
+	} metric[] = {
+		{"vrf_rx_packets_total", "Frames received by members of a VRF.",
+		 offsetof(struct vrf_counters, rx_packets)},
+		{"vrf_rx_bytes_total", "Octets of those frames.",
+		 offsetof(struct vrf_counters, rx_bytes)},
+		{"vrf_drop_packets_total", "Of those frames, dropped, for whatever reason.",
+		 offsetof(struct vrf_counters, dropped)},
+	};
+	struct vrf_counters sum;
+	char name[64];
+
+	for (unsigned int m = 0; m < sizeof(metric) / sizeof(metric[0]); m++) {
+		bool any = false;
+
+		for (unsigned int i = 1; i < FIB_VRF_NONE; i++) {
+			const struct fib_vrf *vrf = fib_vrf(ui->conf.fib, i);
+
+			if (vrf == NULL)
+				continue;
+			if (!any)
+				head(b, metric[m].name, "counter", metric[m].help);
+			any = true;
+			counters_vrf(i, &vrf->base, &sum);
+			buf_printf(
+				b, P "%s{vrf=\"%s\"} %llu\n", metric[m].name,
+				label(vrf->name, name),
+				(unsigned long long)*(const uint64_t *)((const char *)&sum +
+									metric[m].offset));
+		}
+	}
+}
+
 /* From neigh's summary. */
 static void
 neighbours(const struct ui *ui, struct buf *b)
@@ -512,5 +552,6 @@ metrics_page(struct ui *ui, struct buf *b)
 	channel(b);
 	limits(b);
 	tables(ui, b);
+	vrfs(ui, b);
 	neighbours(ui, b);
 }

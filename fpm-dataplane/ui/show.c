@@ -423,36 +423,6 @@ version_row(const struct ui *ui)
 		"memory_mib", (int)ui->conf.memory_mib, "cpus", cpus);
 }
 
-/* A row a family of the FIB that `from` has; of table main when `vrf` is NULL. */
-static void
-fib_rows(const json_t *from, const char *vrf, struct rows *out)
-{
-	static const char *const of[][2] = {{"fib4", "ipv4"}, {"fib6", "ipv6"}};
-
-	for (unsigned int i = 0; i < 2; i++) {
-		const json_t *fib = json_object_get(from, of[i][0]);
-		json_t *row;
-
-		if (!json_is_object(fib))
-			continue;
-		row = json_pack("{s:s, s:s?}", "family", of[i][1], "vrf", vrf);
-		json_object_update_missing(row, (json_t *)(uintptr_t)fib);
-		rows_put(out, row);
-	}
-}
-
-/* From rib's summary: main, then VRFs; none before there is one. */
-static void
-show_fib(const struct ui *ui, struct rows *out)
-{
-	const json_t *vrfs = json_object_get(ui->summary, "vrfs"), *vrf;
-	size_t i;
-
-	fib_rows(ui->summary, NULL, out);
-	json_array_foreach (vrfs, i, vrf)
-		fib_rows(vrf, json_string_value(json_object_get(vrf, "name")), out);
-}
-
 void
 show_rows(struct ui *ui, enum show show, struct rows *out)
 {
@@ -478,9 +448,6 @@ show_rows(struct ui *ui, enum show show, struct rows *out)
 		break;
 	case SHOW_MEMORY:
 		rows_put(out, memory_row(ui));
-		break;
-	case SHOW_FIB:
-		show_fib(ui, out);
 		break;
 	case SHOW_THREADS:
 		show_threads(out);

@@ -195,6 +195,14 @@ rig_route_inline(struct rig *g, const char *text, const char *gw, uint32_t ifind
 }
 
 void
+rig_route_in(struct rig *g, uint32_t table, const char *text, const char *gw,
+	     uint32_t ifindex)
+{
+	rig_route_inline(g, text, gw, ifindex);
+	g->batch->ev[g->batch->n - 1].table = table;
+}
+
+void
 rig_route_type(struct rig *g, const char *text, uint8_t rtm_type)
 {
 	struct fpm_event *ev = rig_event(g, FPM_ROUTE);
@@ -387,6 +395,21 @@ rig_two_ports(void)
 	rig_addr(g, 12, "192.0.2.254/25", false);
 	rig_addr(g, 11, "2001:db8:1::ff/64", false);
 	rig_addr(g, 12, "2001:db8:2::ff/64", false);
+	return g;
+}
+
+struct rig *
+rig_two_vrfs(void)
+{
+	struct rig *g = rig_new();
+
+	rig_vrf(g, RIG_RED, "red");
+	rig_vrf(g, RIG_BLUE, "blue");
+	rig_link(g, 11, 1, true);
+	rig_link(g, 12, 2, true);
+	rig_link(g, 13, 3, true);
+	rig_addr_in(g, 100, 11, "192.0.2.1/24", false);
+	rig_addr_in(g, 2000, 12, "192.0.2.1/24", false);
 	return g;
 }
 

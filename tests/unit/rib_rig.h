@@ -41,6 +41,8 @@ struct fpm_event *rig_event(struct rig *g, enum fpm_event_kind kind);
 void rig_session(struct rig *g, uint32_t nl_pid); /* FPM_SESSION_UP, next generation */
 void rig_session_down(struct rig *g);
 void rig_route(struct rig *g, const char *prefix, uint32_t nhid);
+void rig_route_in(struct rig *g, uint32_t table, const char *prefix, const char *gw,
+		  uint32_t ifindex);
 void rig_route_inline(struct rig *g, const char *prefix, const char *gw, uint32_t ifindex);
 void rig_route_type(struct rig *g, const char *prefix, uint8_t rtm_type);
 void rig_del(struct rig *g, const char *prefix);
@@ -69,6 +71,11 @@ void rig_settle(struct rig *g);
 
 /* Two ports (ifindex 11, 12; ifidx 1, 2) with 192.0.2.126/25 and 192.0.2.254/25, v6 too. */
 struct rig *rig_two_ports(void);
+
+#define RIG_RED  1, 100 /* number and table */
+#define RIG_BLUE 2, 2000
+/* VRFs red and blue with a port each (11, 12), both 192.0.2.1/24; port 13 in none. */
+struct rig *rig_two_vrfs(void);
 
 /*
  * One with a copy of the tries for each of `n_nodes` nodes, of which the last one's for IPv4

@@ -276,6 +276,43 @@ a_dhcp_answer_is_ours_on_a_port_without_an_address(void **state)
 	assert_int_equal(burst.plain4, UINT64_MAX);
 }
 
+static void
+what_comes_in_by_a_member_is_counted_for_its_vrf(void **state)
+{
+	uint64_t bytes = 0;
+
+	fwd.count = calloc(1, sizeof(*fwd.count));
+	fwd.tries = fwd.fib->copy;
+	assert_non_null(fwd.count);
+	in = (struct fib_iface){.ifidx = 1, .forward4 = true, .forward6 = true, .vrf = 3};
+	memcpy(in.mac, mac, 6);
+	burst = (struct burst){.fwd = &fwd, .in = &in, .n = BURST_MAX};
+	for (unsigned int i = 0; i < BURST_MAX; i++) {
+		good_frame(i, i % 3 ? 4 : 6, i);
+		burst.m[i] = &mbuf[i];
+		bytes += mbuf[i].pkt_len;
+	}
+	burst_look(&burst);
+	for (unsigned int round = 0; round < 2; round++) {
+		fwd_parse(&burst);
+		fwd_lookup(&burst);
+		assert_int_equal(burst.verdict[round], DROP_vrf_no_fib);
+	}
+	in.vrf = 0;
+	fwd_parse(&burst);
+	fwd_lookup(&burst);
+
+	assert_int_equal(fwd.count->vrf[3].rx_packets, 2 * BURST_MAX);
+	assert_int_equal(fwd.count->vrf[3].rx_bytes, 2 * bytes);
+	assert_int_equal(fwd.count->vrf[0].rx_packets, 0);
+	counter_vrf_drop(fwd.count, 3);
+	counter_vrf_drop(fwd.count, 0);
+	assert_int_equal(fwd.count->vrf[3].dropped, 1);
+	assert_int_equal(fwd.count->vrf[0].dropped, 0);
+	free(fwd.count);
+	fwd.count = NULL;
+}
+
 static int
 setup(void **state)
 {
@@ -301,6 +338,7 @@ main(void)
 		cmocka_unit_test(what_is_promised_is_what_the_rules_say),
 		cmocka_unit_test(sixteen_at_once_are_sixteen_one_by_one),
 		cmocka_unit_test(a_dhcp_answer_is_ours_on_a_port_without_an_address),
+		cmocka_unit_test(what_comes_in_by_a_member_is_counted_for_its_vrf),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

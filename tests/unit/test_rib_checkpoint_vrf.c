@@ -16,13 +16,6 @@
 #define BLUE   2000
 #define NO_VRF 55
 
-static void
-in_table(struct rig *g, uint32_t table, const char *text, const char *gw, uint32_t ifindex)
-{
-	rig_route_inline(g, text, gw, ifindex);
-	g->batch->ev[g->batch->n - 1].table = table;
-}
-
 /* Main, and the same prefixes in other tables. */
 static int
 taught_tables(void)
@@ -35,11 +28,11 @@ taught_tables(void)
 	rig_route_inline(g, "198.51.100.0/24", "192.0.2.1", 11);
 	rig_route_type(g, "198.51.100.128/25", RTN_BLACKHOLE);
 	rig_sentinel(g);
-	in_table(g, RED, "198.51.100.0/24", "192.0.2.3", 11);
-	in_table(g, BLUE, "198.51.100.0/24", "192.0.2.131", 12);
-	in_table(g, BLUE, "2001:db8:77::/48", "192.0.2.131", 12);
-	in_table(g, RED, "203.0.113.0/24", "192.0.2.3", 11);
-	in_table(g, NO_VRF, "203.0.113.0/24", "192.0.2.3", 11);
+	rig_route_in(g, RED, "198.51.100.0/24", "192.0.2.3", 11);
+	rig_route_in(g, BLUE, "198.51.100.0/24", "192.0.2.131", 12);
+	rig_route_in(g, BLUE, "2001:db8:77::/48", "192.0.2.131", 12);
+	rig_route_in(g, RED, "203.0.113.0/24", "192.0.2.3", 11);
+	rig_route_in(g, NO_VRF, "203.0.113.0/24", "192.0.2.3", 11);
 	rig_go(g);
 	rig_settle(g);
 	return ckpt_of_killed(g);
@@ -91,8 +84,8 @@ a_replay_confirms_routes_of_vrfs_and_sweeps_the_rest(void **state)
 	rig_session(g, 100);
 	rig_route_type(g, "198.51.100.128/25", RTN_BLACKHOLE);
 	rig_sentinel(g);
-	in_table(g, RED, "198.51.100.0/24", "192.0.2.3", 11);
-	in_table(g, BLUE, "198.51.100.0/24", "192.0.2.131", 12);
+	rig_route_in(g, RED, "198.51.100.0/24", "192.0.2.3", 11);
+	rig_route_in(g, BLUE, "198.51.100.0/24", "192.0.2.131", 12);
 	rig_flush_batch(g);
 	assert_int_equal(g->rib->count.trie_writes, writes);
 	rig_go(g);
@@ -117,7 +110,7 @@ changes_in_vrfs_are_mirrored_and_labels_are_not(void **state)
 	rig_session(g, 100);
 	rig_del(g, "203.0.113.0/24");
 	g->batch->ev[g->batch->n - 1].table = RED;
-	in_table(g, RED, "198.51.100.0/24", "192.0.2.4", 11);
+	rig_route_in(g, RED, "198.51.100.0/24", "192.0.2.4", 11);
 	ev = rig_event(g, FPM_ROUTE);
 	ev->prefix = (struct prefix){.family = FAMILY_LABEL, .len = 20};
 	ev->table = FPM_TABLE_NONE;

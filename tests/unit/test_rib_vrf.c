@@ -8,41 +8,14 @@
 
 #include <stdio.h>
 
-#define RED  1, 100 /* number and table */
-#define BLUE 2, 2000
-
-static void
-in_table(struct rig *g, uint32_t table, const char *prefix, const char *gw,
-	 uint32_t ifindex)
-{
-	rig_route_inline(g, prefix, gw, ifindex);
-	g->batch->ev[g->batch->n - 1].table = table;
-}
-
-/* Port 11 in red, port 12 in blue, both with 192.0.2.1/24; port 13 in none. */
-static struct rig *
-two_vrfs(void)
-{
-	struct rig *g = rig_new();
-
-	rig_vrf(g, RED, "red");
-	rig_vrf(g, BLUE, "blue");
-	rig_link(g, 11, 1, true);
-	rig_link(g, 12, 2, true);
-	rig_link(g, 13, 3, true);
-	rig_addr_in(g, 100, 11, "192.0.2.1/24", false);
-	rig_addr_in(g, 2000, 12, "192.0.2.1/24", false);
-	return g;
-}
-
 static void
 the_same_prefix_leads_each_vrf_its_way(void **state)
 {
-	struct rig *g = two_vrfs();
+	struct rig *g = rig_two_vrfs();
 
-	in_table(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
-	in_table(g, 2000, "198.51.100.0/24", "192.0.2.9", 12);
-	in_table(g, 100, "2001:db8:f::/48", "2001:db8::9", 11);
+	rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
+	rig_route_in(g, 2000, "198.51.100.0/24", "192.0.2.9", 12);
+	rig_route_in(g, 100, "2001:db8:f::/48", "2001:db8::9", 11);
 	rig_go(g);
 	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.9@1");
 	assert_seen_in(g, 2, "198.51.100.1", "192.0.2.9@2");
@@ -60,7 +33,7 @@ the_same_prefix_leads_each_vrf_its_way(void **state)
 static void
 addresses_and_subnets_are_those_of_the_vrf(void **state)
 {
-	struct rig *g = two_vrfs();
+	struct rig *g = rig_two_vrfs();
 
 	assert_seen_in(g, 1, "192.0.2.1", "local");
 	assert_seen_in(g, 1, "192.0.2.9", "onlink@1");
@@ -83,10 +56,10 @@ addresses_and_subnets_are_those_of_the_vrf(void **state)
 static void
 a_route_may_leave_by_an_interface_of_another_vrf(void **state)
 {
-	struct rig *g = two_vrfs();
+	struct rig *g = rig_two_vrfs();
 
-	in_table(g, 100, "198.51.100.0/24", "192.0.2.9", 12);
-	in_table(g, 100, "203.0.113.0/24", NULL, 13);
+	rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 12);
+	rig_route_in(g, 100, "203.0.113.0/24", NULL, 13);
 	rig_go(g);
 	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.9@2");
 	assert_seen_in(g, 1, "203.0.113.1", "onlink@3");
@@ -103,7 +76,7 @@ a_fib_is_published_when_all_that_came_before_it_is_in(void **state)
 	rig_link(g, 11, 1, true);
 	for (unsigned int i = 0; i < RIB_SLICE + 10; i++) {
 		snprintf(text, sizeof(text), "10.%u.%u.0/24", i >> 8, i & 255);
-		in_table(g, 100, text, "192.0.2.9", 11);
+		rig_route_in(g, 100, text, "192.0.2.9", 11);
 	}
 	rig_go(g);
 	m->number = 1;
@@ -121,14 +94,14 @@ a_fib_is_published_when_all_that_came_before_it_is_in(void **state)
 static void
 a_vrf_that_goes_takes_its_fib_along_and_its_routes_stay_zebras(void **state)
 {
-	struct rig *g = two_vrfs();
+	struct rig *g = rig_two_vrfs();
 	struct msg_query q = {.kind = QUERY_ROUTES, .all_tables = true, .max = 100};
 	json_t *rows;
 
-	in_table(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
+	rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
 	rig_go(g);
 	rig_addr_in(g, 100, 11, "192.0.2.1/24", true);
-	rig_vrf(g, RED, NULL);
+	rig_vrf(g, RIG_RED, NULL);
 	assert_null(fib_vrf(g->fib, 1));
 	assert_seen_in(g, 1, "198.51.100.1", "none");
 	rig_settle(g);
@@ -150,14 +123,14 @@ a_vrf_that_goes_takes_its_fib_along_and_its_routes_stay_zebras(void **state)
 static void
 a_number_that_comes_again_has_nothing_of_who_had_it(void **state)
 {
-	struct rig *g = two_vrfs();
+	struct rig *g = rig_two_vrfs();
 
-	in_table(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
+	rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
 	rig_flush_batch(g); /* staged, not committed */
-	rig_vrf(g, RED, NULL);
+	rig_vrf(g, RIG_RED, NULL);
 	rig_vrf(g, 1, 300, "green");
 	assert_seen_in(g, 1, "198.51.100.1", "none");
-	in_table(g, 300, "198.51.100.0/24", "192.0.2.9", 12);
+	rig_route_in(g, 300, "198.51.100.0/24", "192.0.2.9", 12);
 	rig_go(g);
 	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.9@2");
 	assert_int_equal(g->rib->vrf_staged.n, 0);
@@ -167,11 +140,11 @@ a_number_that_comes_again_has_nothing_of_who_had_it(void **state)
 static void
 a_new_name_is_shown_and_nothing_else_changes(void **state)
 {
-	struct rig *g = two_vrfs();
+	struct rig *g = rig_two_vrfs();
 
-	in_table(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
+	rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
 	rig_go(g);
-	rig_vrf(g, RED, "crimson");
+	rig_vrf(g, RIG_RED, "crimson");
 	assert_int_equal(fib_vrf_named(g->fib, "crimson"), 1);
 	assert_int_equal(fib_vrf_named(g->fib, "red"), 0);
 	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.9@1");
@@ -184,16 +157,16 @@ a_new_name_is_shown_and_nothing_else_changes(void **state)
 static void
 a_small_fib_that_is_outgrown_becomes_a_large_one(void **state)
 {
-	struct rig *g = two_vrfs();
+	struct rig *g = rig_two_vrfs();
 	struct poptrie_stats before, after;
 	const struct poptrie *small = fib_vrf(g->fib, 1)->tries.pt4;
 	char text[32];
 
 	poptrie_stats(small, &before);
-	in_table(g, 100, "0.0.0.0/0", "192.0.2.8", 11);
+	rig_route_in(g, 100, "0.0.0.0/0", "192.0.2.8", 11);
 	for (unsigned int i = 0; i < 5000; i++) {
 		snprintf(text, sizeof(text), "10.%u.%u.0/24", i >> 8, i & 255);
-		in_table(g, 100, text, "192.0.2.9", 11);
+		rig_route_in(g, 100, text, "192.0.2.9", 11);
 		if (i % 100 == 0)
 			rig_go(g);
 	}
@@ -229,7 +202,7 @@ many_vrfs_with_ten_routes_each_take_a_few_mib(void **state)
 		rig_vrf(g, vrf, 1000u + vrf, text);
 		for (unsigned int i = 0; i < 10; i++) {
 			snprintf(text, sizeof(text), "10.%u.%u.0/24", vrf & 255, i);
-			in_table(g, 1000u + vrf, text, "192.0.2.9", 11);
+			rig_route_in(g, 1000u + vrf, text, "192.0.2.9", 11);
 		}
 	}
 	rig_go(g);
@@ -254,9 +227,9 @@ many_vrfs_with_ten_routes_each_take_a_few_mib(void **state)
 static void
 a_table_without_a_vrf_is_in_no_fib(void **state)
 {
-	struct rig *g = two_vrfs();
+	struct rig *g = rig_two_vrfs();
 
-	in_table(g, 55, "198.51.100.0/24", "192.0.2.9", 11);
+	rig_route_in(g, 55, "198.51.100.0/24", "192.0.2.9", 11);
 	rig_go(g);
 	assert_seen(g, "198.51.100.1", "none");
 	assert_seen_in(g, 1, "198.51.100.1", "none");
@@ -264,206 +237,16 @@ a_table_without_a_vrf_is_in_no_fib(void **state)
 	rig_free(g);
 }
 
-/* What main has, the sentinel, then three tables; in step when this returns. */
-static struct rig *
-taught(void)
-{
-	struct rig *g = two_vrfs();
-
-	rig_session(g, 100);
-	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
-	rig_route_inline(g, "10.64.0.0/16", "192.0.2.9", 11);
-	rig_sentinel(g);
-	in_table(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
-	in_table(g, 100, "203.0.113.0/24", "192.0.2.9", 11);
-	in_table(g, 2000, "203.0.113.0/24", "192.0.2.9", 12);
-	in_table(g, 55, "203.0.113.0/24", "192.0.2.9", 11);
-	rig_go(g);
-	assert_false(g->rib->session.vrfs_replaying); /* nothing to wait for */
-	rig_session_down(g);
-	rig_go(g);
-	return g;
-}
-
-static void
-later(struct rig *g, unsigned int s)
-{
-	rig_now_ms += s * 1000;
-	rig_settle(g);
-}
-
-/* VRFs are replayed behind the sentinel: it ends main's part at once, and no more. */
-static void
-the_sentinel_ends_mains_replay_and_silence_that_of_vrfs(void **state)
-{
-	struct rig *g = taught();
-
-	rig_session(g, 100);
-	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
-	rig_sentinel(g);
-	rig_go(g);
-	assert_false(g->rib->session.replaying);
-	assert_seen(g, "10.64.0.1", "192.0.2.9@1"); /* by 10/8 */
-	assert_int_equal(g->rib->count.swept_routes, 1);
-	assert_string_equal(session_phase(g->rib), "in-step");
-	assert_string_equal(session_vrf_phase(g->rib), "replaying");
-	assert_int_equal(rig_summary_int(g, "vrf_stale"), 4);
-	later(g, 4);
-	in_table(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
-	in_table(g, 2000, "203.0.113.0/24", "192.0.2.9", 12);
-	rig_go(g);
-	assert_int_equal(sweep_vrfs_in_ms(g->rib, rig_now_ms), 5000);
-	later(g, 4);
-	assert_seen_in(g, 1, "203.0.113.1", "192.0.2.9@1");
-	/* What is said of main is no part of it. */
-	rig_route_inline(g, "10.128.0.0/16", "192.0.2.9", 11);
-	rig_go(g);
-	later(g, 1);
-	assert_string_equal(session_vrf_phase(g->rib), "in-step");
-	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.9@1");
-	assert_seen_in(g, 1, "203.0.113.1", "none");
-	assert_seen_in(g, 2, "203.0.113.1", "192.0.2.9@2");
-	assert_int_equal(g->rib->count.swept_routes, 2);
-	assert_int_equal(rig_summary_int(g, "vrf_stale"), 1); /* table 55 is not replayed */
-	assert_int_equal(rig_summary_int(g, "vrfs_not_replayed"), 0);
-	rig_free(g);
-}
-
-static void
-without_a_sentinel_one_silence_ends_both(void **state)
-{
-	struct rig *g = taught();
-
-	rig_session(g, 100);
-	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
-	in_table(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
-	rig_go(g);
-	later(g, 4);
-	rig_route_inline(g, "10.64.0.0/16", "192.0.2.9", 11);
-	rig_go(g);
-	later(g, 4);
-	assert_true(g->rib->session.replaying);
-	assert_seen_in(g, 1, "203.0.113.1", "192.0.2.9@1");
-	later(g, 1);
-	assert_false(g->rib->session.vrfs_replaying);
-	assert_seen_in(g, 1, "203.0.113.1", "none");
-	rig_free(g);
-}
-
-static void
-zebras_words_on_vrfs_without_a_pause_are_swept_at_the_upper_bound(void **state)
-{
-	struct rig *g = taught();
-
-	rig_session(g, 100);
-	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
-	rig_sentinel(g);
-	for (unsigned int s = 0; s < 120; s += 4) {
-		assert_seen_in(g, 1, "203.0.113.1", "192.0.2.9@1");
-		in_table(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
-		rig_go(g);
-		later(g, 4);
-	}
-	assert_seen_in(g, 1, "203.0.113.1", "none");
-	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.9@1");
-	rig_free(g);
-}
-
-static void
-a_vrf_that_is_not_replayed_keeps_its_routes_and_it_is_said(void **state)
-{
-	struct rig *g = taught();
-	json_t *row, *vrf;
-
-	rig_session(g, 100);
-	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
-	rig_sentinel(g);
-	in_table(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
-	rig_go(g);
-	later(g, 5);
-	assert_false(g->rib->session.vrfs_replaying);
-	assert_seen_in(g, 1, "203.0.113.1", "none");
-	assert_seen_in(g, 2, "203.0.113.1", "192.0.2.9@2");
-	row = rig_summary(g);
-	assert_int_equal(json_integer_value(json_object_get(row, "vrfs_not_replayed")), 1);
-	vrf = json_array_get(json_object_get(row, "vrfs"), 1);
-	assert_string_equal(json_string_value(json_object_get(vrf, "name")), "blue");
-	assert_true(json_is_false(json_object_get(vrf, "replayed")));
-	assert_int_equal(json_integer_value(json_object_get(vrf, "zebra")), 1);
-	assert_int_equal(json_integer_value(json_object_get(vrf, "stale")), 1);
-	json_decref(row);
-	/* The next replay has it: then it is one of those that are. */
-	rig_session(g, 100);
-	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
-	rig_sentinel(g);
-	in_table(g, 2000, "198.51.100.0/24", "192.0.2.9", 12);
-	rig_go(g);
-	later(g, 5);
-	assert_seen_in(g, 2, "203.0.113.1", "none");
-	assert_seen_in(g, 2, "198.51.100.1", "192.0.2.9@2");
-	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.9@1");
-	assert_int_equal(rig_summary_int(g, "vrfs_not_replayed"), 1);
-	rig_free(g);
-}
-
-static void
-after_a_restart_of_zebra_vrfs_too_wait_for_its_peers(void **state)
-{
-	struct rig *g = taught();
-
-	rig_session(g, 200);
-	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
-	rig_sentinel(g);
-	in_table(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
-	rig_go(g);
-	later(g, 59);
-	assert_string_equal(session_phase(g->rib), "holding");
-	assert_seen(g, "10.64.0.1", "192.0.2.9@1");
-	assert_seen_in(g, 1, "203.0.113.1", "192.0.2.9@1");
-	later(g, 1);
-	assert_string_equal(session_phase(g->rib), "in-step");
-	assert_string_equal(session_vrf_phase(g->rib), "in-step");
-	assert_seen_in(g, 1, "203.0.113.1", "none");
-	rig_free(g);
-}
-
-/* An id that is not announced yet: what works goes on, in a VRF until its part is over. */
-static void
-a_route_of_a_vrf_that_comes_before_its_next_hop_keeps_its_way(void **state)
-{
-	struct rig *g = taught();
-
-	rig_session(g, 100);
-	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
-	rig_sentinel(g);
-	rig_go(g);
-	rig_route(g, "198.51.100.0/24", 70);
-	g->batch->ev[g->batch->n - 1].table = 100;
-	rig_route(g, "203.0.113.0/24", 71);
-	g->batch->ev[g->batch->n - 1].table = 100;
-	rig_go(g);
-	assert_false(g->rib->session.replaying);
-	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.9@1");
-	rig_hop(g, 70, "192.0.2.8", 11);
-	rig_go(g);
-	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.8@1");
-	assert_seen_in(g, 1, "203.0.113.1", "192.0.2.9@1");
-	later(g, 5);
-	assert_false(g->rib->session.vrfs_replaying);
-	assert_seen_in(g, 1, "203.0.113.1", "unresolved");
-	rig_free(g);
-}
-
 static void
 a_vrf_is_listed_alone_in_order_or_by_longest_match(void **state)
 {
-	struct rig *g = two_vrfs();
+	struct rig *g = rig_two_vrfs();
 	struct msg_query q = {.kind = QUERY_ROUTES, .all_tables = true, .vrf = 2, .max = 3};
 	json_t *rows;
 
-	in_table(g, 2000, "10.1.0.0/16", "192.0.2.9", 12);
-	in_table(g, 2000, "10.0.0.0/8", "192.0.2.9", 12);
-	in_table(g, 100, "10.2.0.0/16", "192.0.2.9", 11);
+	rig_route_in(g, 2000, "10.1.0.0/16", "192.0.2.9", 12);
+	rig_route_in(g, 2000, "10.0.0.0/8", "192.0.2.9", 12);
+	rig_route_in(g, 100, "10.2.0.0/16", "192.0.2.9", 11);
 	rig_go(g);
 	rows = rig_ask(g, &q, NULL);
 	assert_int_equal(json_array_size(rows), 6); /* four are of the address */
@@ -491,12 +274,12 @@ a_vrf_is_listed_alone_in_order_or_by_longest_match(void **state)
 static void
 the_audit_looks_into_vrfs_and_mends_them(void **state)
 {
-	struct rig *g = two_vrfs();
+	struct rig *g = rig_two_vrfs();
 	struct msg_query q = {.kind = QUERY_AUDIT, .repair = true, .max = 16};
 	const uint8_t net[4] = {198, 51, 100, 0};
 	json_t *rows;
 
-	in_table(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
+	rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
 	rig_go(g);
 	assert_int_equal(poptrie_del(fib_vrf(g->fib, 1)->tries.pt4, net, 24), 0);
 	assert_int_equal(poptrie_commit(fib_vrf(g->fib, 1)->tries.pt4), 0);
@@ -512,14 +295,14 @@ the_audit_looks_into_vrfs_and_mends_them(void **state)
 static void
 zebra_is_told_of_routes_of_a_vrf_and_their_table(void **state)
 {
-	struct rig *g = two_vrfs();
+	struct rig *g = rig_two_vrfs();
 	const struct msg_feedback *f;
 	struct msg *m;
 
 	g->rib->conf.fpm = &g->fpm;
 	g->rib->conf.feedback = true;
-	in_table(g, 2000, "198.51.100.0/24", "192.0.2.9", 12);
-	in_table(g, 55, "198.51.100.0/24", "192.0.2.9", 12);
+	rig_route_in(g, 2000, "198.51.100.0/24", "192.0.2.9", 12);
+	rig_route_in(g, 55, "198.51.100.0/24", "192.0.2.9", 12);
 	rig_go(g);
 	rig_settle(g);
 	m = worker_take(&g->fpm);
@@ -530,6 +313,75 @@ zebra_is_told_of_routes_of_a_vrf_and_their_table(void **state)
 	assert_false(f->route[0].failed);
 	msg_free(m);
 	assert_null(worker_take(&g->fpm));
+	rig_free(g);
+}
+
+static json_t *
+vrf_rows(struct rig *g)
+{
+	struct msg_query q = {.kind = QUERY_VRFS, .max = 64};
+
+	return rig_ask(g, &q, NULL);
+}
+
+static void
+thousands_of_vrfs_are_listed_a_slice_at_a_time(void **state)
+{
+	struct rig *g = rig_new();
+	struct msg_query q = {.kind = QUERY_FIB, .max = 100};
+	unsigned int slices;
+	json_t *rows;
+	char text[32];
+
+	for (uint16_t vrf = 1; vrf <= 1000; vrf++) {
+		snprintf(text, sizeof(text), "vrf%u", vrf);
+		rig_vrf(g, vrf, 1000u + vrf, text);
+	}
+	rows = rig_ask(g, &q, &slices);
+	assert_int_equal(json_array_size(rows), 2 + 2 * 1000);
+	assert_true(slices > 20);
+	assert_true(json_is_null(json_object_get(json_array_get(rows, 0), "vrf")));
+	assert_string_equal(
+		json_string_value(json_object_get(json_array_get(rows, 2001), "vrf")),
+		"vrf1000");
+	json_decref(rows);
+	rows = vrf_rows(g);
+	assert_int_equal(json_array_size(rows), 1000);
+	json_decref(rows);
+	assert_int_equal(rig_summary_int(g, "vrfs"), 1000);
+	rig_free(g);
+}
+
+static json_int_t
+first_int(struct rig *g, const char *key)
+{
+	json_t *rows = vrf_rows(g);
+	json_int_t n = json_integer_value(json_object_get(json_array_get(rows, 0), key));
+
+	json_decref(rows);
+	return n;
+}
+
+static void
+a_vrf_counts_from_when_it_came_not_what_its_number_had(void **state)
+{
+	struct rig *g = rig_new();
+	struct counters *c = counters_register("fwd-0");
+
+	c->vrf[1] = (struct vrf_counters){.rx_packets = 5, .rx_bytes = 500, .dropped = 1};
+	rig_vrf(g, RIG_RED, "red");
+	assert_int_equal(first_int(g, "rx_packets"), 0);
+	c->vrf[1].rx_packets += 7;
+	c->vrf[1].rx_bytes += 700;
+	c->vrf[1].dropped += 2;
+	rig_vrf(g, RIG_RED, "crimson");
+	assert_int_equal(first_int(g, "rx_packets"), 7);
+	assert_int_equal(first_int(g, "rx_bytes"), 700);
+	assert_int_equal(first_int(g, "dropped"), 2);
+	rig_vrf(g, RIG_RED, NULL);
+	rig_vrf(g, 1, 300, "green");
+	assert_int_equal(first_int(g, "rx_packets"), 0);
+	assert_int_equal(first_int(g, "dropped"), 0);
 	rig_free(g);
 }
 
@@ -548,18 +400,11 @@ main(void)
 		cmocka_unit_test(a_small_fib_that_is_outgrown_becomes_a_large_one),
 		cmocka_unit_test(many_vrfs_with_ten_routes_each_take_a_few_mib),
 		cmocka_unit_test(a_table_without_a_vrf_is_in_no_fib),
-		cmocka_unit_test(the_sentinel_ends_mains_replay_and_silence_that_of_vrfs),
-		cmocka_unit_test(without_a_sentinel_one_silence_ends_both),
-		cmocka_unit_test(
-			zebras_words_on_vrfs_without_a_pause_are_swept_at_the_upper_bound),
-		cmocka_unit_test(
-			a_vrf_that_is_not_replayed_keeps_its_routes_and_it_is_said),
-		cmocka_unit_test(after_a_restart_of_zebra_vrfs_too_wait_for_its_peers),
-		cmocka_unit_test(
-			a_route_of_a_vrf_that_comes_before_its_next_hop_keeps_its_way),
 		cmocka_unit_test(a_vrf_is_listed_alone_in_order_or_by_longest_match),
 		cmocka_unit_test(the_audit_looks_into_vrfs_and_mends_them),
 		cmocka_unit_test(zebra_is_told_of_routes_of_a_vrf_and_their_table),
+		cmocka_unit_test(thousands_of_vrfs_are_listed_a_slice_at_a_time),
+		cmocka_unit_test(a_vrf_counts_from_when_it_came_not_what_its_number_had),
 	};
 
 	return cmocka_run_group_tests_name("rib_vrf", tests, NULL, NULL);

@@ -167,6 +167,7 @@ what_is_not_understood_gets_a_sentence(void **state)
 		{"{\"show\": \"x\\u001b[1m\"}",
 		 "cannot show 'x\\x1b[1m'; known are routes, nexthops, neighbors, ports, "
 		 "counters, fpm, memory, version, audit, punt, cycles, interfaces, fib, "
+		 "vrfs, "
 		 "threads, log, drops, groups"},
 		{"{\"show\": \"routes\", \"prefix\": \"10.0.0.0/33\"}",
 		 "'10.0.0.0/33' is not an address or prefix"},

@@ -76,6 +76,7 @@ static struct {
 	struct port port[2];
 	struct fib fib;
 	struct fib_iface iface;
+	struct fib_vrf vrf;
 	uint16_t metrics_port;
 
 	/* the fake rib */
@@ -236,6 +237,8 @@ house_up(void **state)
 		counter_add(&fwd->reason[PUNT_local], 5);
 		counter_add(&fwd->port[1].rx_packets, 1234);
 		counter_add(&fwd->forwarded[1], 66);
+		counter_add(&fwd->vrf[7].rx_packets, 30);
+		counter_add(&fwd->vrf[7].dropped, 4);
 	}
 	memset(&t, 0, sizeof(t));
 	strcpy(t.dir, "/tmp/test_ui.XXXXXX");
@@ -248,6 +251,8 @@ house_up(void **state)
 				     .up = true,
 				     .src4 = 0x0a000101};
 	t.fib.iface[1] = &t.iface;
+	t.vrf = (struct fib_vrf){.name = "red", .base = {.rx_packets = 10}};
+	t.fib.vrf[7] = &t.vrf;
 	for (int i = 0; i < 2; i++) {
 		t.port[i] = (struct port){
 			.ifidx = (uint16_t)(i + 1), .n_rxq = 1, .mtu_bytes = 1500};

@@ -168,6 +168,8 @@ values_are_those_of_the_counters(void **state)
 	assert_non_null(strstr(
 		text,
 		"\nfpmdp_forwarded_packets_total{family=\"ipv6\",lcore=\"fwd-0\"} 66\n"));
+	assert_non_null(strstr(text, "\nfpmdp_vrf_rx_packets_total{vrf=\"red\"} 20\n"));
+	assert_non_null(strstr(text, "\nfpmdp_vrf_drop_packets_total{vrf=\"red\"} 4\n"));
 	assert_non_null(strstr(text, "\nfpmdp_fpm_connected 1\n"));
 	assert_non_null(strstr(text, "\nfpmdp_fpm_messages_total 0\n"));
 	assert_non_null(strstr(text, "\nfpmdp_rib_routes{family=\"ipv4\"} 42\n"));

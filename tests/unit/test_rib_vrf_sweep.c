@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sessions with VRFs: main's part of a replay ends by its sentinel, theirs by silence; what is
+ * swept then, and what is kept.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/rib_rig.c
+ */
+#include "rib_rig.h"
+
+/* What main has, the sentinel, then three tables; in step when this returns. */
+static struct rig *
+taught(void)
+{
+	struct rig *g = rig_two_vrfs();
+
+	rig_session(g, 100);
+	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
+	rig_route_inline(g, "10.64.0.0/16", "192.0.2.9", 11);
+	rig_sentinel(g);
+	rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
+	rig_route_in(g, 100, "203.0.113.0/24", "192.0.2.9", 11);
+	rig_route_in(g, 2000, "203.0.113.0/24", "192.0.2.9", 12);
+	rig_route_in(g, 55, "203.0.113.0/24", "192.0.2.9", 11);
+	rig_go(g);
+	assert_false(g->rib->session.vrfs_replaying); /* nothing to wait for */
+	rig_session_down(g);
+	rig_go(g);
+	return g;
+}
+
+static void
+later(struct rig *g, unsigned int s)
+{
+	rig_now_ms += s * 1000;
+	rig_settle(g);
+}
+
+/* VRFs are replayed behind the sentinel: it ends main's part at once, and no more. */
+static void
+the_sentinel_ends_mains_replay_and_silence_that_of_vrfs(void **state)
+{
+	struct rig *g = taught();
+
+	rig_session(g, 100);
+	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
+	rig_sentinel(g);
+	rig_go(g);
+	assert_false(g->rib->session.replaying);
+	assert_seen(g, "10.64.0.1", "192.0.2.9@1"); /* by 10/8 */
+	assert_int_equal(g->rib->count.swept_routes, 1);
+	assert_string_equal(session_phase(g->rib), "in-step");
+	assert_string_equal(session_vrf_phase(g->rib), "replaying");
+	assert_int_equal(rig_summary_int(g, "vrf_stale"), 4);
+	later(g, 4);
+	rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
+	rig_route_in(g, 2000, "203.0.113.0/24", "192.0.2.9", 12);
+	rig_go(g);
+	assert_int_equal(sweep_vrfs_in_ms(g->rib, rig_now_ms), 5000);
+	later(g, 4);
+	assert_seen_in(g, 1, "203.0.113.1", "192.0.2.9@1");
+	/* What is said of main is no part of it. */
+	rig_route_inline(g, "10.128.0.0/16", "192.0.2.9", 11);
+	rig_go(g);
+	later(g, 1);
+	assert_string_equal(session_vrf_phase(g->rib), "in-step");
+	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.9@1");
+	assert_seen_in(g, 1, "203.0.113.1", "none");
+	assert_seen_in(g, 2, "203.0.113.1", "192.0.2.9@2");
+	assert_int_equal(g->rib->count.swept_routes, 2);
+	assert_int_equal(rig_summary_int(g, "vrf_stale"), 1); /* table 55 is not replayed */
+	assert_int_equal(rig_summary_int(g, "vrfs_not_replayed"), 0);
+	rig_free(g);
+}
+
+static void
+without_a_sentinel_one_silence_ends_both(void **state)
+{
+	struct rig *g = taught();
+
+	rig_session(g, 100);
+	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
+	rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
+	rig_go(g);
+	later(g, 4);
+	rig_route_inline(g, "10.64.0.0/16", "192.0.2.9", 11);
+	rig_go(g);
+	later(g, 4);
+	assert_true(g->rib->session.replaying);
+	assert_seen_in(g, 1, "203.0.113.1", "192.0.2.9@1");
+	later(g, 1);
+	assert_false(g->rib->session.vrfs_replaying);
+	assert_seen_in(g, 1, "203.0.113.1", "none");
+	rig_free(g);
+}
+
+static void
+zebras_words_on_vrfs_without_a_pause_are_swept_at_the_upper_bound(void **state)
+{
+	struct rig *g = taught();
+
+	rig_session(g, 100);
+	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
+	rig_sentinel(g);
+	for (unsigned int s = 0; s < 120; s += 4) {
+		assert_seen_in(g, 1, "203.0.113.1", "192.0.2.9@1");
+		rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
+		rig_go(g);
+		later(g, 4);
+	}
+	assert_seen_in(g, 1, "203.0.113.1", "none");
+	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.9@1");
+	rig_free(g);
+}
+
+static void
+a_vrf_that_is_not_replayed_keeps_its_routes_and_it_is_said(void **state)
+{
+	struct rig *g = taught();
+	struct msg_query q = {.kind = QUERY_VRFS, .max = 64};
+	json_t *rows, *vrf;
+
+	rig_session(g, 100);
+	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
+	rig_sentinel(g);
+	rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
+	rig_go(g);
+	later(g, 5);
+	assert_false(g->rib->session.vrfs_replaying);
+	assert_seen_in(g, 1, "203.0.113.1", "none");
+	assert_seen_in(g, 2, "203.0.113.1", "192.0.2.9@2");
+	assert_int_equal(rig_summary_int(g, "vrfs_not_replayed"), 1);
+	rows = rig_ask(g, &q, NULL);
+	vrf = json_array_get(rows, 1);
+	assert_string_equal(json_string_value(json_object_get(vrf, "name")), "blue");
+	assert_true(json_is_false(json_object_get(vrf, "replayed")));
+	assert_int_equal(json_integer_value(json_object_get(vrf, "zebra")), 1);
+	assert_int_equal(json_integer_value(json_object_get(vrf, "stale")), 1);
+	json_decref(rows);
+	/* The next replay has it: then it is one of those that are. */
+	rig_session(g, 100);
+	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
+	rig_sentinel(g);
+	rig_route_in(g, 2000, "198.51.100.0/24", "192.0.2.9", 12);
+	rig_go(g);
+	later(g, 5);
+	assert_seen_in(g, 2, "203.0.113.1", "none");
+	assert_seen_in(g, 2, "198.51.100.1", "192.0.2.9@2");
+	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.9@1");
+	assert_int_equal(rig_summary_int(g, "vrfs_not_replayed"), 1);
+	rig_free(g);
+}
+
+static void
+after_a_restart_of_zebra_vrfs_too_wait_for_its_peers(void **state)
+{
+	struct rig *g = taught();
+
+	rig_session(g, 200);
+	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
+	rig_sentinel(g);
+	rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
+	rig_go(g);
+	later(g, 59);
+	assert_string_equal(session_phase(g->rib), "holding");
+	assert_seen(g, "10.64.0.1", "192.0.2.9@1");
+	assert_seen_in(g, 1, "203.0.113.1", "192.0.2.9@1");
+	later(g, 1);
+	assert_string_equal(session_phase(g->rib), "in-step");
+	assert_string_equal(session_vrf_phase(g->rib), "in-step");
+	assert_seen_in(g, 1, "203.0.113.1", "none");
+	rig_free(g);
+}
+
+/* An id that is not announced yet: what works goes on, in a VRF until its part is over. */
+static void
+a_route_of_a_vrf_that_comes_before_its_next_hop_keeps_its_way(void **state)
+{
+	struct rig *g = taught();
+
+	rig_session(g, 100);
+	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
+	rig_sentinel(g);
+	rig_go(g);
+	rig_route(g, "198.51.100.0/24", 70);
+	g->batch->ev[g->batch->n - 1].table = 100;
+	rig_route(g, "203.0.113.0/24", 71);
+	g->batch->ev[g->batch->n - 1].table = 100;
+	rig_go(g);
+	assert_false(g->rib->session.replaying);
+	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.9@1");
+	rig_hop(g, 70, "192.0.2.8", 11);
+	rig_go(g);
+	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.8@1");
+	assert_seen_in(g, 1, "203.0.113.1", "192.0.2.9@1");
+	later(g, 5);
+	assert_false(g->rib->session.vrfs_replaying);
+	assert_seen_in(g, 1, "203.0.113.1", "unresolved");
+	rig_free(g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_sentinel_ends_mains_replay_and_silence_that_of_vrfs),
+		cmocka_unit_test(without_a_sentinel_one_silence_ends_both),
+		cmocka_unit_test(
+			zebras_words_on_vrfs_without_a_pause_are_swept_at_the_upper_bound),
+		cmocka_unit_test(
+			a_vrf_that_is_not_replayed_keeps_its_routes_and_it_is_said),
+		cmocka_unit_test(after_a_restart_of_zebra_vrfs_too_wait_for_its_peers),
+		cmocka_unit_test(
+			a_route_of_a_vrf_that_comes_before_its_next_hop_keeps_its_way),
+	};
+
+	return cmocka_run_group_tests_name("rib vrf sweep", tests, NULL, NULL);
+}
