@@ -374,7 +374,7 @@ port_wish(const struct manage_want *want, struct config_port *cp)
 		cp->mtu_bytes = want->mtu_bytes;
 	if (want->n_rxq != 0)
 		cp->n_rxq = want->n_rxq;
-	if (want->n_core != 0) {
+	if (want->n_core != 0 || want->cores_auto) {
 		cp->n_core = want->n_core;
 		memcpy(cp->core, want->core, sizeof(want->core));
 	}

@@ -33,6 +33,7 @@ struct manage_want {
 	char file[MANAGE_FILE_MAX];          /* RELOAD; "": the one of the start */
 	char tap[IFNAMSIZ], device[256];     /* "": not given */
 	unsigned int mtu_bytes, n_rxq;       /* 0: not given */
+	bool cores_auto;                     /* whoever serves a queue may go on */
 	unsigned int n_core;                 /* 0: not given */
 	unsigned int core[MANAGE_CORES_MAX]; /* CPU that serves queue 0, 1, ... */
 	enum punt_class class;

@@ -250,7 +250,8 @@ port_help(FILE *out)
 	      "      queues N       receive queues; without it one a core\n"
 	      "      cores N,N,...  the CPU that serves each queue; one moves without a "
 	      "loss,\n"
-	      "                     another number of them makes the device anew\n"
+	      "                     another number of them makes the device anew; auto:\n"
+	      "                     one a core that forwards, served by any\n"
 	      "      add makes the TAP, set keeps it with its addresses, del deletes it.\n"
 	      "      What is to be there after the next start belongs into the file\n"
 	      "      (`fpmctl config show` is one). Examples:\n"
@@ -259,13 +260,16 @@ port_help(FILE *out)
 	      out);
 }
 
-/* "1,2,1" as a JSON array, NULL when it is no such list. */
+/* "1,2,1" as a JSON array, auto as it is, NULL when it is neither. */
 static json_t *
 cores_parse(const char *text)
 {
-	json_t *cores = json_array();
+	json_t *cores;
 	char *end;
 
+	if (strcmp(text, "auto") == 0)
+		return json_string(text);
+	cores = json_array();
 	for (;; text = end + 1) {
 		long long cpu = strtoll(text, &end, 10);
 
@@ -312,7 +316,8 @@ port_run(const struct options *opt, int n, char **word)
 			if (cores == NULL) {
 				json_decref(what);
 				fprintf(stderr,
-					"fpmctl: cores '%s' is no list such as 1,2\n",
+					"fpmctl: cores '%s' is no list such as 1,2, nor "
+					"auto\n",
 					word[i + 1]);
 				return usage("port");
 			}

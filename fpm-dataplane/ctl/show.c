@@ -296,8 +296,9 @@ finish(const struct ask *ask)
 		 (ask->what->is & SORTED) == 0)
 		printf("no route to %s\n", ask->prefix);
 	else if (rc == CTL_NOT_FOUND)
-		printf("none of %s is %s\n", ask->what->show,
-		       ask->prefix != NULL ? ask->prefix : ask->name);
+		printf("none of %s is %s; `fpmctl show %s%s` lists them\n", ask->what->show,
+		       ask->prefix != NULL ? ask->prefix : ask->name, ask->what->show,
+		       (ask->what->is & ZEROS) != 0 ? " all" : "");
 	else if (ask->n_rows == 0)
 		puts(ask->what->none);
 	return rc;

@@ -22,7 +22,9 @@ static const struct word {
 	int min, max;
 } known[] = {
 #define AT(field) offsetof(struct words, field)
-	{"port", "NAME", "came in by this port or VLAN", 7, TEXT, AT(port), 0, 0},
+	{"port", "NAME",
+	 "came in by this port; what has a VLAN's tag, by that VLAN (wan0.10)", 7, TEXT,
+	 AT(port), 0, 0},
 	{"src", "ADDRESS", "source", WORDS_EXPLAIN, ADDRESS, AT(src), 0, 0},
 	{"dst", "ADDRESS", "destination", WORDS_EXPLAIN, ADDRESS, AT(dst), 0, 0},
 	{"src", "PREFIX", "source", 6, PREFIX, AT(src), 0, 0},

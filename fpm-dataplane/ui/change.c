@@ -26,14 +26,14 @@ port_keys_good(const json_t *value, char *why, size_t why_size)
 {
 	static const struct {
 		const char *key, *is;
-		json_type type;
+		json_type type, other;
 	} known[] = {
-		{"do", "a string", JSON_STRING},
-		{"name", "a string", JSON_STRING},
-		{"device", "a string", JSON_STRING},
-		{"mtu", "a whole number", JSON_INTEGER},
-		{"queues", "a whole number", JSON_INTEGER},
-		{"cores", "a list of CPU numbers", JSON_ARRAY},
+		{"do", "a string", JSON_STRING, JSON_STRING},
+		{"name", "a string", JSON_STRING, JSON_STRING},
+		{"device", "a string", JSON_STRING, JSON_STRING},
+		{"mtu", "a whole number", JSON_INTEGER, JSON_INTEGER},
+		{"queues", "a whole number", JSON_INTEGER, JSON_INTEGER},
+		{"cores", "a list of CPU numbers, nor auto", JSON_ARRAY, JSON_STRING},
 	};
 	char buf[128];
 	const char *key;
@@ -46,7 +46,7 @@ port_keys_good(const json_t *value, char *why, size_t why_size)
 		       strcmp(known[k].key, key) != 0)
 			k++;
 		if (k < sizeof(known) / sizeof(known[0]) &&
-		    known[k].type == json_typeof(of))
+		    (known[k].type == json_typeof(of) || known[k].other == json_typeof(of)))
 			continue;
 		if (k < sizeof(known) / sizeof(known[0]))
 			snprintf(why, why_size, "%s is not %s", key, known[k].is);
@@ -60,13 +60,17 @@ port_keys_good(const json_t *value, char *why, size_t why_size)
 	return true;
 }
 
-/* A CPU a queue. */
+/* A CPU a queue, or "auto". */
 static int
 parse_cores(const json_t *cores, struct manage_want *want)
 {
 	const json_t *cpu;
 	size_t i;
 
+	want->cores_auto =
+		json_is_string(cores) && strcmp(json_string_value(cores), "auto") == 0;
+	if (want->cores_auto)
+		return 0;
 	if (!json_is_array(cores) || json_array_size(cores) == 0 ||
 	    json_array_size(cores) > MANAGE_CORES_MAX)
 		return -EINVAL;
@@ -116,7 +120,7 @@ parse_port(const json_t *value, struct request *req, char *why, size_t why_size)
 	if (want->op == MANAGE_PORT_SET && json_object_size(value) == 2)
 		return bad(why, why_size, "set what? device, mtu, queues or cores");
 	if (cores != NULL && parse_cores(cores, want) < 0)
-		return bad(why, why_size, "cores takes CPU numbers, one a queue");
+		return bad(why, why_size, "cores takes CPU numbers, one a queue, or auto");
 	strcpy(want->tap, name);
 	strcpy(want->device, device != NULL ? device : "");
 	want->mtu_bytes = json_object_get(value, "mtu") != NULL ? (unsigned int)mtu : 0;

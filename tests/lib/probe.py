@@ -22,9 +22,13 @@ def family_of(address):
 
 
 def ping(name, address, count=3, timeout=2):
-    """System ping. Returns (answers, smallest round trip in ms or None)."""
+    """System ping, all at once. Returns (answers, smallest round trip in ms or None).
+
+    Once one is answered it waits for the others no longer than its interval, whatever -W.
+    """
     patience = str(timeout * PATIENCE)
-    argv = ["ping", "-n", "-c", str(count), "-i", "0.05", "-W", patience, address]
+    argv = ["ping", "-n", "-c", str(count), "-l", str(count)]
+    argv += ["-i", patience, "-W", patience, address]
     text = netns.run(name, argv, check=False)
     got = re.search(r"(\d+) received", text)
     best = re.search(r"= ([\d.]+)/", text)

@@ -258,6 +258,8 @@ def test_changes_are_as_specified(router):
         api.validate(printed, {"type": "array", "items": kind})
     found = json.loads(dut.fpmctl("--json", "doctor", "fpm", "rss").stdout)
     api.validate(found, {"$ref": "#/components/schemas/FpmctlDoctor"})
+    found = json.loads(dut.fpmctl("--json", "doctor", "list").stdout)
+    api.validate(found, {"$ref": "#/components/schemas/FpmctlDoctorList"})
 
     bad = os.path.join(dut.dir, "bad.yaml")
     with open(bad, "w", encoding="utf-8") as file:

@@ -122,6 +122,22 @@ def test_queues_move_to_other_cores_and_no_packet_is_lost(two):
         assert numbers == sorted(numbers), f"flow {flow} out of order"
 
 
+def test_no_more_cpus_than_queues_and_auto_lets_go_of_them(two):
+    """A list longer than what net_af_packet has is refused; `auto` is what the file knows."""
+    cpu = min(os.sched_getaffinity(0))
+
+    refused = two.fpmctl("port", "set", "lan0", "cores", f"{cpu},{cpu},{cpu}")
+
+    assert refused.returncode == 2 and "2 receive queues, not 3" in refused.stderr
+    assert "nothing changed" in refused.stderr
+    assert two.fpmctl("port", "set", "lan0", "cores", f"{cpu},{cpu}").returncode == 0
+    assert f"cores: [{cpu}, {cpu}]" in two.fpmctl("config", "show").stdout
+    done = two.fpmctl("port", "set", "lan0", "cores", "auto")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"cores: [{cpu}, {cpu}]" not in two.fpmctl("config", "show").stdout
+    assert two.daemon.ports()["lan0"]["cpus"] == [cpu, cpu]
+
+
 def test_who_names_no_cpus_is_told_so_of_a_ports(own_dut):
     """`cores: auto`: no port can choose, for one CPU forwards; none is said not to exist that
     only control threads are kept off."""

@@ -284,6 +284,14 @@ def test_nothing_found_is_3(taught, words):
         assert done.returncode == 3
 
 
+def test_who_is_not_there_is_told_who_is(taught):
+    """A name that chooses no row: which command has them all."""
+    for what, lists in (("fib", "show fib"), ("counters", "show counters all")):
+        done = taught.fpmctl("show", what, "summary")
+        assert done.returncode == 3
+        assert done.stdout == f"none of {what} is summary; `fpmctl {lists}` lists them\n"
+
+
 WRONG = [
     [],
     ["show"],

@@ -11,7 +11,9 @@ import re
 import subprocess
 import urllib.parse
 
+import jsonschema
 import pytest
+import yaml
 
 from lib import netns, procs
 from lib.wait import eventually
@@ -19,7 +21,8 @@ from lib.wait import eventually
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 BIN = os.path.join(ROOT, "build/prometheus/usr/bin")
 RULES = os.path.join(ROOT, "docker/prometheus")
-DASHBOARD = os.path.join(ROOT, "docker/grafana/dashboards/fpm-dataplane.json")
+GRAFANA = os.path.join(ROOT, "docker/grafana")
+DASHBOARD = f"{GRAFANA}/dashboards/fpm-dataplane.json"
 PAGE = "127.0.0.1:9620"
 
 needs_prometheus = pytest.mark.skipif(
@@ -57,9 +60,9 @@ def test_the_page_has_no_fault_that_promtool_knows(dut):
     promtool("check", "metrics", stdin=get(dut, PAGE, "/metrics"))
 
 
-@needs_prometheus
-def test_prometheus_scrapes_it(dut, tmp_path):
-    """A real Prometheus beside it: the target is up and its values are stored."""
+@pytest.fixture
+def prometheus(dut, tmp_path):
+    """A real Prometheus that scrapes the router: ask(query), the rows of its answer."""
     config = tmp_path / "prometheus.yml"
     config.write_text(
         "global: {scrape_interval: 1s}\nscrape_configs:\n"
@@ -68,19 +71,26 @@ def test_prometheus_scrapes_it(dut, tmp_path):
     argv = [f"{BIN}/prometheus", f"--config.file={config}", f"--storage.tsdb.path={tmp_path}/db",
             "--web.listen-address=127.0.0.1:9090", "--log.level=warn"]  # fmt: skip
     child = procs.start(argv, str(tmp_path), str(tmp_path / "log"), netns=dut.ctl)
+
+    def ask(query):
+        said = get(dut, "127.0.0.1:9090", "/api/v1/query?query=" + urllib.parse.quote(query))
+        return json.loads(said)["data"]["result"]
+
     try:
-
-        def stored(query="fpmdp_build_info and on(instance) up == 1"):
-            said = get(
-                dut, "127.0.0.1:9090", "/api/v1/query?query=" + urllib.parse.quote(query)
-            )
-            return json.loads(said)["data"]["result"]
-
-        (sample,) = eventually(stored, timeout=30)
-        assert sample["metric"]["version"] == dut.control.ask("version")[0]["version"]
+        yield ask
     finally:
         child.kill()
         child.wait()
+
+
+@needs_prometheus
+def test_prometheus_scrapes_it(dut, prometheus):
+    """The target is up and its values are stored."""
+    (sample,) = eventually(
+        lambda: prometheus("fpmdp_build_info and on(instance) up == 1"), timeout=30
+    )
+
+    assert sample["metric"]["version"] == dut.control.ask("version")[0]["version"]
 
 
 @needs_prometheus
@@ -163,22 +173,91 @@ def _value(page, name, labels):
     return 0
 
 
+def dashboard():
+    with open(DASHBOARD, encoding="utf-8") as f:
+        return json.load(f)
+
+
 def queries():
-    """All that the dashboard asks Prometheus."""
-    with open(DASHBOARD) as f:
-        panels = json.load(f)["panels"]
-    return [target["expr"] for panel in panels for target in panel["targets"]]
+    """All that the dashboard asks Prometheus: [(query, legend)]."""
+    targets = [target for panel in dashboard()["panels"] for target in panel["targets"]]
+    return [(target["expr"], target["legendFormat"]) for target in targets]
+
+
+def filled_in(query):
+    """A query with values for Grafana's variables."""
+    return query.replace("$__rate_interval", "1m").replace("$instance", ".*")
+
+
+@needs_prometheus
+def test_every_panel_shows_what_a_router_exports(prometheus):
+    """Each query has an answer of series with the labels that its legend names; those that
+    leave out what is zero may have none."""
+    left = {filled_in(query): re.findall(r"{{(\w+)}}", legend) for query, legend in queries()}
+
+    def answered():
+        for query in list(left):
+            rows = prometheus(query)
+            if rows or "> 0" in query:
+                named = set(left.pop(query))
+                assert all(named <= set(row["metric"]) for row in rows), query
+        return left == {}
+
+    eventually(answered, 60, 0.5, "every query is answered")
+
+
+# Of what Grafana reads, that by which a panel would be empty, or lie on another.
+PANEL = {
+    "type": "object",
+    "required": ["id", "type", "title", "gridPos", "datasource", "targets"],
+    "properties": {
+        "type": {"enum": ["stat", "timeseries"]},
+        "title": {"type": "string", "minLength": 1},
+        "gridPos": {
+            "type": "object",
+            "required": ["x", "y", "w", "h"],
+            "additionalProperties": {"type": "integer", "minimum": 0, "maximum": 200},
+        },
+        "targets": {
+            "type": "array",
+            "minItems": 1,
+            "items": {"required": ["expr", "legendFormat", "refId"]},
+        },
+    },
+}
+
+
+def test_the_dashboard_is_one_that_grafana_can_show():
+    """Panels side by side, of the data source that is provisioned, by variables there are."""
+    board = dashboard()
+    panels = board["panels"]
+    with open(f"{GRAFANA}/provisioning/datasources/prometheus.yml", encoding="utf-8") as f:
+        sources = [(row["type"], row["uid"]) for row in yaml.safe_load(f)["datasources"]]
+    jsonschema.validate(panels, {"type": "array", "items": PANEL})
+
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    assert {(p["datasource"]["type"], p["datasource"]["uid"]) for p in panels} == set(sources)
+    covered = [
+        (x, y)
+        for at in (panel["gridPos"] for panel in panels)
+        for x in range(at["x"], at["x"] + at["w"])
+        for y in range(at["y"], at["y"] + at["h"])
+    ]
+    assert len(set(covered)) == len(covered) and max(x for x, _ in covered) < 24
+    for panel in panels:
+        letters = [target["refId"] for target in panel["targets"]]
+        assert len(set(letters)) == len(letters), panel["title"]
+    names = {row["name"] for row in board["templating"]["list"]}
+    asked = {name for query, _ in queries() for name in re.findall(r"\$(\w+)", query)}
+    assert asked == names | {"__rate_interval"}
 
 
 @needs_prometheus
 def test_the_dashboards_queries_are_valid(tmp_path):
     """Each as the expression of a rule, with values for Grafana's variables."""
     rules = [
-        {
-            "record": f"panel:{n}",
-            "expr": q.replace("$__rate_interval", "1m").replace("$", ""),
-        }
-        for n, q in enumerate(queries())
+        {"record": f"panel:{n}", "expr": filled_in(query)}
+        for n, (query, _) in enumerate(queries())
     ]
     file = tmp_path / "rules.yml"
     file.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
@@ -190,7 +269,7 @@ def test_alerts_and_dashboard_ask_for_what_there_is(dut):
     there = set(re.findall(r"^# TYPE (\S+)", get(dut, PAGE, "/metrics"), re.M))
     with open(f"{RULES}/alerts.yml") as f:
         asked = f.read()
-    asked += "".join(queries())
+    asked += "".join(query for query, _ in queries())
     names = {re.sub("_bucket$", "", n) for n in re.findall(r"fpmdp_\w+", asked)}
     assert len(names) > 20
     assert names - there == set()

@@ -207,7 +207,9 @@ what_is_not_understood_gets_a_sentence(void **state)
 		{"{\"port\": {\"do\": \"set\", \"name\": \"a\", \"mtu\": 1e99}}",
 		 "mtu is not a whole number"},
 		{"{\"port\": {\"do\": \"set\", \"name\": \"a\", \"cores\": \"1,2\"}}",
-		 "cores is not a list of CPU numbers"},
+		 "cores takes CPU numbers, one a queue, or auto"},
+		{"{\"port\": {\"do\": \"set\", \"name\": \"a\", \"cores\": true}}",
+		 "cores is not a list of CPU numbers, nor auto"},
 		{"{\"port\": {\"do\": \"set\", \"name\": 7}}", "name is not a string"},
 		{"{\"port\": {\"name\": \"a\"}}",
 		 "port takes an object: do (add, set, del), name, device, mtu, queues, "
