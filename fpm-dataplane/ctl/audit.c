@@ -326,13 +326,16 @@ conclude(struct audit *a, double seconds)
 int
 audit_run(const char *socket, const char *vtysh, bool repair, bool json)
 {
-	struct audit a = {.socket = socket, .vtysh = vtysh, .json = json, .repair = repair};
+	struct audit a = {.socket = socket, .json = json, .repair = repair};
 	double start = monotonic_s();
 	int rc;
 
 	a.differences = json_array();
 	a.checked = json_object();
 	rc = ask(&a, json_pack("{s:s, s:b}", "show", "audit", "repair", repair), on_fib);
+	if (rc == CTL_OK && vtysh == NULL)
+		vtysh = doctor_vtysh(socket);
+	a.vtysh = vtysh;
 	if (rc == CTL_OK && (zebra_table(vtysh, 4, on_zebra, &a) < 0 ||
 			     zebra_table(vtysh, 6, on_zebra, &a) < 0))
 		rc = CTL_NO_DAEMON;
@@ -365,6 +368,8 @@ void
 audit_help(FILE *out)
 {
 	fputs("      --repair          write the FIB again, ask zebra for a replay\n"
-	      "      --vtysh COMMAND   how to ask zebra (vtysh), such as 'vtysh -N r1'\n",
+	      "      --vtysh COMMAND   how to ask zebra, such as 'vtysh -N r1'; without "
+	      "it\n"
+	      "                        the one that runs where the TAPs are\n",
 	      out);
 }

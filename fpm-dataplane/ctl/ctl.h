@@ -79,8 +79,8 @@ int conn_watch(const char *path, const json_t *request,
 	       bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx);
 
 /*
- * Compare zebra (asked by the command `vtysh`), RIB and FIB; print what differs, with
- * `repair` have it mended. Returns an exit code: CTL_DIFFERENT when anything differed.
+ * Compare zebra (asked by the command `vtysh`; NULL: find out), RIB and FIB; print what
+ * differs, with `repair` have it mended. Returns an exit code: CTL_DIFFERENT when anything differed.
  */
 int audit_run(const char *socket, const char *vtysh, bool repair, bool json);
 
@@ -91,6 +91,12 @@ int audit_run(const char *socket, const char *vtysh, bool repair, bool json);
 void doctor_help(FILE *out);
 void doctor_words(FILE *out); /* the names, on a line */
 int doctor_run(const char *socket, const char *vtysh, bool json, int n, char **word);
+
+/*
+ * The command that asks the zebra where the daemon's TAPs are: vtysh, with what reaches its
+ * own files. We are in its network namespace from then on. Valid until the next call.
+ */
+const char *doctor_vtysh(const char *socket);
 
 /* What would become of a packet that the words describe. Returns an exit code. */
 int explain_run(const char *socket, bool json, int n, char **word);

@@ -26,8 +26,7 @@ audit(const struct options *opt, int n, char **word)
 {
 	if (n > 0)
 		return unexpected(word[0], "audit");
-	return audit_run(opt->socket, opt->vtysh != NULL ? opt->vtysh : "vtysh",
-			 opt->repair, opt->json);
+	return audit_run(opt->socket, opt->vtysh, opt->repair, opt->json);
 }
 
 static int

@@ -158,7 +158,6 @@ def silence(lab, node, address, action):
 def audit(lab):
     """zebra, RIB and FIB say the same, prefix by prefix. Returns fpmctl's verdict."""
     argv = [lab.dp.ctl, "-s", lab.socket, "audit"]
-    argv += ["--vtysh", " ".join(lab.r1.vtysh_argv())]
 
     def ask():
         return subprocess.run(argv, capture_output=True, text=True, check=False)

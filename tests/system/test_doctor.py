@@ -234,7 +234,7 @@ def test_a_zebra_that_does_not_tell_is_a_warning(dut):
     code, found = doctor(dut, "routes", "--vtysh", "false")
 
     assert (code, found["routes", ""]["status"]) == (0, "warn")
-    assert "--vtysh" in found["routes", ""]["cost"]
+    assert "--vtysh" in found["routes", ""]["fix"][0]
     assert dut.fpmctl("doctor", "routes", "--vtysh", "cat /nonexistent").stderr == ""
 
 

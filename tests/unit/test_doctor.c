@@ -94,14 +94,32 @@ teardown(void **state)
 	return nftw(t.root, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Run a check that finds one thing; its verdict. */
+/* What is wrong has its cost, and but for what nobody can mend from here a command. */
+static void
+found_well(const json_t *row, bool mends)
+{
+	const char *status = row_str(row, "status");
+	bool wrong = strcmp(status, "warn") == 0 || strcmp(status, "fail") == 0;
+
+	assert_int_equal(row_has(row, "cost"), wrong);
+	assert_int_equal(json_array_size(json_object_get(row, "fix")) > 0, wrong && mends);
+}
+
 static const char *
-verdict(void (*check)(struct exam *e))
+verdict_of(void (*check)(struct exam *e), bool mends)
 {
 	json_array_clear(t.e.rows);
 	check(&t.e);
 	assert_int_equal(json_array_size(t.e.rows), 1);
+	found_well(json_array_get(t.e.rows, 0), mends);
 	return row_str(json_array_get(t.e.rows, 0), "status");
+}
+
+/* Run a check that finds one thing; its verdict. */
+static const char *
+verdict(void (*check)(struct exam *e))
+{
+	return verdict_of(check, true);
 }
 
 static const char *
@@ -144,6 +162,9 @@ a_nic_with_a_poor_slot_is_warned_of(void **state)
 	put_octets(NIC "/config", c, 64);
 	assert_string_equal(verdict(check_ext_tag), "n/a");
 	assert_string_equal(verdict(check_pcie_link), "n/a");
+	memset(c, 0xff, sizeof(c));
+	put_octets(NIC "/config", c, sizeof(c));
+	assert_string_equal(verdict(check_pcie_link), "fail");
 }
 
 static void
@@ -155,6 +176,10 @@ cpus_of_another_node_are_warned_of(void **state)
 	put(CPU "/cpu2/node0/x", "");
 	put(CPU "/cpu3/node1/x", "");
 	assert_string_equal(verdict(check_numa), "warn");
+	assert_string_equal(command(), "fpmctl port set wan0 cores 2,2");
+	CPU_CLR(2, &t.e.cpus);
+	assert_string_equal(verdict(check_numa), "warn");
+	assert_string_equal(command(), "fpmctl restart");
 	port_set("cpus", json_pack("[i]", 2));
 	assert_string_equal(verdict(check_numa), "ok");
 	port_set("node", json_null());
@@ -166,6 +191,10 @@ forwarding_cpus_want_isolation_clock_rate_and_their_core(void **state)
 {
 	put(CPU "/isolated", "2\n");
 	assert_string_equal(verdict(check_isolation), "warn");
+	assert_string_equal(
+		command(),
+		"sed -i 's/^GRUB_CMDLINE_LINUX=\"/&isolcpus=managed_irq,domain,3 "
+		"nohz_full=3 rcu_nocbs=3 /' /etc/default/grub");
 	put(CPU "/isolated", "2-3\n");
 	assert_string_equal(verdict(check_isolation), "ok");
 
@@ -181,6 +210,11 @@ forwarding_cpus_want_isolation_clock_rate_and_their_core(void **state)
 	check_smt(&t.e);
 	assert_string_equal(row_str(json_array_get(t.e.rows, 0), "status"), "warn");
 	assert_string_equal(command(), "echo 0 > " CPU "/cpu7/online");
+	put(CPU "/cpu2/topology/thread_siblings_list", "2-3\n");
+	json_array_clear(t.e.rows);
+	check_smt(&t.e);
+	assert_string_equal(command(), "fpmctl restart");
+	found_well(json_array_get(t.e.rows, 0), true);
 }
 
 static void
@@ -192,7 +226,7 @@ the_clock_is_the_tsc(void **state)
 	put("/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n");
 	assert_string_equal(verdict(check_clock), "warn");
 	put("/proc/cpuinfo", "flags\t\t: tsc\n");
-	assert_string_equal(verdict(check_clock), "warn");
+	assert_string_equal(verdict_of(check_clock, false), "warn");
 }
 
 static void
@@ -200,9 +234,10 @@ several_queues_want_a_hash(void **state)
 {
 	assert_string_equal(verdict(check_rss), "ok");
 	port_set("rss", json_string("ip"));
-	assert_string_equal(verdict(check_rss), "warn");
+	assert_string_equal(verdict_of(check_rss, false), "warn");
 	port_set("rss", json_string("none"));
 	assert_string_equal(verdict(check_rss), "fail");
+	assert_string_equal(command(), "fpmctl port set wan0 queues 1");
 	port_set("queues", json_integer(1));
 	assert_string_equal(verdict(check_rss), "n/a");
 }
@@ -213,6 +248,17 @@ a_queue_that_nobody_serves_fails(void **state)
 	assert_string_equal(verdict(check_queues), "ok");
 	port_set("cpus", json_pack("[i, i, n]", 2, 3));
 	assert_string_equal(verdict(check_queues), "fail");
+}
+
+static void
+a_cpu_without_a_queue_is_warned_of(void **state)
+{
+	port_set("cpus", json_pack("[i]", 2));
+	json_array_clear(t.e.rows);
+	check_queues(&t.e);
+	json_array_remove(t.e.rows, 0); /* the port is well served */
+	found_well(json_array_get(t.e.rows, 0), true);
+	assert_string_equal(command(), "fpmctl port set wan0 queues 2");
 }
 
 static void
@@ -275,6 +321,7 @@ main(void)
 		TEST(the_clock_is_the_tsc),
 		TEST(several_queues_want_a_hash),
 		TEST(a_queue_that_nobody_serves_fails),
+		TEST(a_cpu_without_a_queue_is_warned_of),
 		TEST(memory_is_judged_by_what_was_asked_for),
 		TEST(a_port_without_iommu_is_warned_of),
 		TEST(a_port_that_a_bond_has_taken_is_warned_of),

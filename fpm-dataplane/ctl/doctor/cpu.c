@@ -30,6 +30,22 @@ count_node(struct exam *e, const char *name, void *n)
 	*(unsigned int *)n += sscanf(name, "node%u", &node) == 1;
 }
 
+/* CPUs for the queues of a port, in turns: those that forward on its node. "": none does. */
+static void
+near_cores(const struct exam *e, int node, size_t n_queue, char *text, size_t size)
+{
+	unsigned int cpu[CPU_SETSIZE], n_cpu = 0;
+	size_t n = 0;
+
+	for (unsigned int c = 0; c < CPU_SETSIZE; c++)
+		if (CPU_ISSET(c, &e->cpus) && exam_cpu_node(e, c) == node)
+			cpu[n_cpu++] = c;
+	text[0] = '\0';
+	for (size_t q = 0; q < n_queue && n_cpu > 0 && n < size; q++)
+		n += (size_t)snprintf(text + n, size - n, "%s%u", q > 0 ? "," : "",
+				      cpu[q % n_cpu]);
+}
+
 static void
 port_node(struct exam *e, const json_t *port)
 {
@@ -58,10 +74,16 @@ port_node(struct exam *e, const json_t *port)
 	say(e, VERDICT_WARN, row_str(port, "name"),
 	    "node %d, but CPUs %s of another serve it", node,
 	    cpulist_text(&far, list, sizeof(list)));
+	near_cores(e, node, json_array_size(json_object_get(port, "cpus")), list,
+		   sizeof(list));
 	cost(e,
-	     "Each packet crosses between the sockets, often twice. In the configuration, "
-	     "`cores:` of all and of this port, from the CPUs of node %d: %s",
-	     node, near);
+	     "Each packet crosses between the sockets, often twice. CPUs of node %d: %s. "
+	     "For good `cores:` of the configuration, of all and of this port%s",
+	     node, near, list[0] != '\0' ? "; until the next start:" : ", then:");
+	if (list[0] != '\0')
+		fix(e, "fpmctl port set %s cores %s", row_str(port, "name"), list);
+	else
+		fix(e, "fpmctl restart");
 }
 
 void
@@ -85,7 +107,7 @@ check_numa(struct exam *e)
 void
 check_isolation(struct exam *e)
 {
-	char text[LIST_SIZE], list[LIST_SIZE];
+	char text[LIST_SIZE], list[LIST_SIZE], words[3 * LIST_SIZE + 64];
 	cpu_set_t isolated, shared;
 
 	if (no_daemon(e))
@@ -103,11 +125,11 @@ check_isolation(struct exam *e)
 	say(e, VERDICT_WARN, "", "forwarding CPUs %s are anybody's", list);
 	cost(e,
 	     "Other programs, timers and interrupts take turns there: losses at high load, "
-	     "packets late by milliseconds. Add to GRUB_CMDLINE_LINUX in "
-	     "/etc/default/grub: "
-	     "isolcpus=managed_irq,domain,%s nohz_full=%s rcu_nocbs=%s",
-	     list, list, list);
-	fix(e, "update-grub && reboot");
+	     "packets late by milliseconds.");
+	snprintf(words, sizeof(words),
+		 "isolcpus=managed_irq,domain,%s nohz_full=%s rcu_nocbs=%s", list, list,
+		 list);
+	fix_kernel_words(e, words);
 }
 
 void
@@ -162,7 +184,8 @@ smt_of(struct exam *e, unsigned int cpu, const cpu_set_t *isolated, unsigned int
 		say(e, VERDICT_WARN, subject, "shares its core with forwarding CPU %s",
 		    cpulist_text(&also, text, sizeof(text)));
 		cost(e, "Together the two forward about as much as one and a half cores. "
-			"In the configuration, `cores:` of a core each.");
+			"In the configuration, `cores:` of a core each, then:");
+		fix(e, "fpmctl restart");
 	} else {
 		CPU_AND(&also, &siblings, isolated);
 		if (CPU_EQUAL(&also, &siblings)) {

@@ -228,3 +228,19 @@ doctor_run(const char *socket, const char *vtysh, bool json, int n, char **word)
 	json_decref(e.interfaces);
 	return e.n[VERDICT_FAIL] > 0 ? CTL_FAILED : CTL_OK;
 }
+
+const char *
+doctor_vtysh(const char *socket)
+{
+	struct exam e = {.root = "", .socket = socket, .check = "", .about = ""};
+	const char *command;
+
+	e.rows = json_array();
+	e.version = exam_ask_one(&e, "version");
+	namespace_enter(&e);
+	check_frr(&e);
+	command = exam_vtysh(&e);
+	json_decref(e.rows);
+	json_decref(e.version);
+	return command;
+}

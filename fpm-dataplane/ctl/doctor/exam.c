@@ -96,6 +96,13 @@ fix(struct exam *e, const char *fmt, ...)
 	va_end(ap);
 }
 
+void
+fix_kernel_words(struct exam *e, const char *words)
+{
+	fix(e, "sed -i 's/^GRUB_CMDLINE_LINUX=\"/&%s /' /etc/default/grub", words);
+	fix(e, "update-grub && reboot");
+}
+
 /* Words of `text`, from `column` on; what does not fit goes below, from `indent` on. */
 static void
 wrap(const char *text, size_t column, size_t indent)

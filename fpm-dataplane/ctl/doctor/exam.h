@@ -42,6 +42,8 @@ void say(struct exam *e, enum verdict v, const char *subject, const char *fmt, .
 	__attribute__((format(printf, 4, 5)));
 void cost(struct exam *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void fix(struct exam *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The commands that give the kernel `words` at its next start. */
+void fix_kernel_words(struct exam *e, const char *words);
 
 /* Print one finding for people: at most 80 columns, but commands stay whole. */
 void finding_print(const json_t *row, bool colour);
@@ -77,6 +79,9 @@ pid_t exam_pid(const struct exam *e);
  */
 unsigned int exam_pci(struct exam *e, void (*each)(struct exam *e, const char *address,
 						   const char *name, const json_t *port));
+
+/* The command that asks the zebra which check_frr() found. Valid until the next call. */
+const char *exam_vtysh(struct exam *e);
 
 /* The checks; doctor.c has their order, names and words. */
 void check_hugepages(struct exam *e);

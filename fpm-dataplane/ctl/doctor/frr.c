@@ -167,8 +167,8 @@ has_own_files(const struct exam *e)
  * The command that reaches the zebra that was found, where its own words, or its files, say
  * that the usual one does not.
  */
-static const char *
-vtysh_of(struct exam *e)
+const char *
+exam_vtysh(struct exam *e)
 {
 	static char command[32 + CMDLINE_MAX];
 	char cmdline[CMDLINE_MAX];
@@ -201,7 +201,7 @@ void
 check_routes(struct exam *e)
 {
 	static const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
-	const char *vtysh = vtysh_of(e);
+	const char *vtysh = exam_vtysh(e);
 	long long rib[2] = {0}, zebra[2] = {0};
 	bool in_step = false; /* else it is no wonder */
 	int same = 0;
@@ -230,8 +230,9 @@ check_routes(struct exam *e)
 	if (same < 0) {
 		say(e, VERDICT_WARN, "", "zebra does not tell: is '%s' right?", vtysh);
 		cost(e,
-		     "Nobody knows whether the RIB has all that zebra has. --vtysh COMMAND "
-		     "names another way to ask it.");
+		     "Nobody knows whether the RIB has all that zebra has. Another way to "
+		     "ask it, of an FRR with the path space NAME:");
+		fix(e, "fpmctl doctor --vtysh 'vtysh -N NAME' routes");
 	} else if (same > 0) {
 		say(e, VERDICT_OK, "", "%lld IPv4 and %lld IPv6 on both sides", rib[0],
 		    rib[1]);
@@ -242,11 +243,9 @@ check_routes(struct exam *e)
 		cost(e,
 		     in_step ? "Packets go where zebra would not send them. audit tells "
 			       "which routes differ, replay has zebra say everything again."
-			     : "A replay is under way (`fpmctl show fpm`): look again "
-			       "after it.");
-		if (in_step) {
-			fix(e, "fpmctl audit");
+			     : "A replay is under way: look again after it.");
+		fix(e, in_step ? "fpmctl audit" : "fpmctl show fpm");
+		if (in_step)
 			fix(e, "fpmctl replay");
-		}
 	}
 }

@@ -128,9 +128,9 @@ on_iommu(struct exam *e, const char *address, const char *name, const json_t *po
 	} else if (strcmp(driver, "vfio-pci") == 0) {
 		say(e, VERDICT_WARN, subject, "driver vfio-pci without an IOMMU");
 		cost(e, "A broken card or driver can write anywhere. Turn VT-d or AMD-Vi "
-			"on in the firmware; on Intel the kernel also wants intel_iommu=on "
-			"iommu=pt on its command line. In a VM the hypervisor has to offer "
-			"it.");
+			"on in the firmware; in a VM the hypervisor has to offer it. On "
+			"Intel the kernel has to be told, too:");
+		fix_kernel_words(e, "intel_iommu=on iommu=pt");
 	} else {
 		say(e, VERDICT_WARN, subject, "driver %s, not vfio-pci",
 		    driver[0] != '\0' ? driver : "none");

@@ -41,9 +41,9 @@ rss_of(struct exam *e, const json_t *port)
 	} else if (strcmp(rss, "none") == 0) {
 		say(e, VERDICT_FAIL, name, "%lld queues, but the device hashes nothing",
 		    row_int(port, "queues"));
-		cost(e,
-		     "All packets come by queue 0: one CPU works, the others wait. In "
-		     "the configuration, `queues: 1` for this port frees them for others.");
+		cost(e, "All packets come by queue 0: one CPU works, the others wait. With "
+			"`queues: 1` they are free for other ports; until the next start:");
+		fix(e, "fpmctl port set %s queues 1", name);
 	} else if (n > 0) {
 		say(e, VERDICT_WARN, name, "hashes %s, but not:%s", rss, missing);
 		cost(e, "Flows that differ in nothing else share a queue, and its CPU. The "
@@ -120,7 +120,10 @@ check_queues(struct exam *e)
 	    cpulist_text(&idle, list, sizeof(list)));
 	cost(e,
 	     "They were taken from the rest of the machine for nothing. More `queues:` a "
-	     "port, where the device has them, or fewer `cores:`.");
+	     "port, where the device has them (until the next start, as below), or fewer "
+	     "`cores:`.");
+	port = json_array_get(e->ports, 0);
+	fix(e, "fpmctl port set %s queues %d", row_str(port, "name"), CPU_COUNT(&e->cpus));
 }
 
 /* --- ports that the kernel has made part of another interface ------------------------------ */

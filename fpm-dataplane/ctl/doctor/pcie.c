@@ -31,7 +31,9 @@ express_of(struct exam *e, const char *address, const char *subject, struct pci_
 		say(e, VERDICT_NA, subject, "%s: its capabilities make no sense", address);
 	else if (rc == -ENODEV) {
 		say(e, VERDICT_FAIL, subject, "%s does not answer: all ones", address);
-		cost(e, "The device is gone, or asleep: nothing passes by it.");
+		cost(e, "The device is gone, or asleep: nothing passes by it. What the "
+			"kernel saw of it:");
+		fix(e, "dmesg | grep %s", address);
 	} else
 		say(e, VERDICT_NA, subject, "%s: %s", address, strerror(-rc));
 	return false;
