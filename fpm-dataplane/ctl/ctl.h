@@ -43,9 +43,9 @@ int flushed(int rc, int error);
 /* Commands: words after their name to an exit code. And what they say of themselves. */
 int show_run(const struct options *opt, int n, char **word);
 void show_help(FILE *out);
-/* For the completion, on a line: what can be shown; with `what` what may follow that. */
-void show_words(FILE *out, const char *what);
-/* The same of the daemon: names of the rows of `what`, of VRFs (vrfs), of reasons (reasons). */
+/* For the completion, on a line: what can be shown; of `what` what may follow the word `last`. */
+void show_words(FILE *out, const char *what, const char *last);
+/* The same of the daemon: names of the rows of `what`, or `reasons` for which packets leave. */
 int show_names(const struct options *opt, const char *what);
 int config_run(const struct options *opt, int n, char **word);
 void config_help(FILE *out);

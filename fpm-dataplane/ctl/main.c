@@ -266,7 +266,7 @@ complete(int n, char **word)
 			printf("%s ", command[i].name);
 		puts("");
 	} else if (strcmp(word[0], "show") == 0) {
-		show_words(stdout, one ? NULL : word[1]);
+		show_words(stdout, one ? NULL : word[1], word[n - 1]);
 	} else if (one && strcmp(word[0], "config") == 0) {
 		puts("keys check show reload");
 	} else if (strcmp(word[0], "port") == 0) {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/prefix.h"
+#include "ctl/choose.h"
 
 #define COUNTS   1u /* has counters: --watch and --rates say how fast they move */
 #define FAMILY   2u /* -4 and -6 choose */
@@ -68,6 +69,7 @@ struct ask {
 	const struct what *what;
 	const char *prefix, *name; /* NULL: all */
 	const char *vrf;           /* NULL: main, and others */
+	struct choose choose;
 	bool all, has_longest, longest;
 
 	unsigned long long n_rows;
@@ -80,10 +82,12 @@ struct ask {
 void
 show_help(FILE *out)
 {
-	for (unsigned int i = 0; i < N_KNOWN; i++)
+	for (unsigned int i = 0; i < N_KNOWN; i++) {
 		fprintf(out, "      %s%s%s\n          %s\n", known[i].show,
 			known[i].words[0] == '\0' ? "" : " ", known[i].words,
 			known[i].text);
+		choose_help(out, known[i].show);
+	}
 	fputs("      --watch[=SECONDS]  again and again (1), with rates from the second "
 	      "on\n"
 	      "      --rates[=SECONDS]  wait so long (1), then once, with rates\n",
@@ -91,12 +95,14 @@ show_help(FILE *out)
 }
 
 void
-show_words(FILE *out, const char *what)
+show_words(FILE *out, const char *what, const char *last)
 {
 	for (unsigned int i = 0; i < N_KNOWN && what == NULL; i++)
 		fprintf(out, "%s%s", i > 0 ? " " : "", known[i].show);
-	if (what != NULL && strcmp(what, "routes") == 0)
+	if (what != NULL && strcmp(what, "routes") == 0 && !choose_knows(what, last))
 		fputs("longest exact vrf", out);
+	if (what != NULL)
+		choose_words(out, what, last);
 	fputc('\n', out);
 }
 
@@ -135,8 +141,6 @@ show_names(const struct options *opt, const char *what)
 			if ((known[i].is & ZEROS) != 0)
 				fputs("all ", stdout);
 		}
-	if (strcmp(what, "vrfs") == 0)
-		names = (struct names){.show = "fib", .key = "vrf"};
 	if (strcmp(what, "reasons") == 0)
 		names = (struct names){
 			.show = "counters", .key = "name", .no_totals = true};
@@ -151,6 +155,8 @@ show_names(const struct options *opt, const char *what)
 static bool
 is_wanted(const struct ask *ask, const json_t *row)
 {
+	if (!choose_wants(&ask->choose, row))
+		return false;
 	return ask->opt->json || ask->all || ask->name != NULL ||
 	       (ask->what->is & ZEROS) == 0 || row_int(row, "value") != 0;
 }
@@ -287,11 +293,15 @@ kept_print(struct ask *ask)
 static int
 finish(const struct ask *ask)
 {
-	bool chosen = ask->prefix != NULL || ask->name != NULL;
+	bool chosen = ask->prefix != NULL || ask->name != NULL || ask->choose.any;
+	char text[CHOOSE_TEXT];
 	int rc = ask->n_rows == 0 && chosen ? CTL_NOT_FOUND : CTL_OK;
 
 	if (ask->opt->json)
 		puts(ask->n_rows == 0 ? "[]" : "]");
+	else if (rc == CTL_NOT_FOUND && ask->choose.any)
+		printf("none of %s has %s\n", ask->what->show,
+		       choose_text(&ask->choose, text));
 	else if (rc == CTL_NOT_FOUND && ask->prefix != NULL &&
 		 (ask->what->is & SORTED) == 0)
 		printf("no route to %s\n", ask->prefix);
@@ -460,6 +470,11 @@ take_words(struct ask *ask, int n, char **word)
 		} else if (routes && ask->vrf == NULL && strcmp(word[i], "vrf") == 0 &&
 			   i + 1 < n) {
 			ask->vrf = word[++i];
+		} else if (choose_knows(what->show, word[i])) {
+			if (choose_take(&ask->choose, what->show, word[i],
+					i + 1 < n ? word[i + 1] : NULL) != CTL_OK)
+				return CTL_USAGE;
+			i++;
 		} else if ((what->is & PREFIXED) != 0 && ask->prefix == NULL && i == 0) {
 			if (take_prefix(ask, word[i]) != CTL_OK)
 				return usage("show");

@@ -35,8 +35,9 @@ _fpmctl()
 		;;
 	"port set" | "port del" | [!p]*" port") names=ports ;;
 	"show vrf") names=vrfs ;;
+	"show dev") names=interfaces ;;
 	"trace reason" | "capture reason") names=reasons ;;
-	"show ports" | "show interfaces" | "show fib" | "show counters" | "show drops" | "show punt" | "show cycles" | "show threads")
+	"show ports" | "show interfaces" | "show fib" | "show vrfs" | "show counters" | "show drops" | "show punt" | "show cycles" | "show threads")
 		names=$prev
 		;;
 	esac

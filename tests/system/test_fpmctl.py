@@ -145,6 +145,31 @@ def test_a_name_chooses_a_row(taught):
         assert taught.fpmctl("show", "ports", name).returncode == 2
 
 
+def test_words_choose_among_rows(taught, wan, alt):
+    """By a way out, where one has all that is asked; by protocol and state; 3 for none."""
+    dut = taught
+    both = dut.zebra.group([dut.zebra.hop(w.peer4, w) for w in (wan, alt)])
+    dut.route("198.18.0.0/24", nhid=both)
+    chosen = lambda what, key, *words: {r[key] for r in rows(dut, what, *words)}  # noqa: E731
+    mine = lambda *words: chosen("routes", "prefix", *words)  # noqa: E731
+
+    assert mine("via", alt.peer4) == {"198.51.100.128/25", "198.18.0.0/24"}
+    assert mine("via", wan.peer4, "dev", wan.tap) == {NET, "198.18.0.0/24"}
+    assert mine("via", wan.peer6.replace("::", ":0::"), "-6") == {NET6}
+    assert mine("state", "blackhole") == {"203.0.113.0/24"}
+    assert mine(NET, "dev", wan.tap) == {NET}
+    assert f"{wan.ip4}/32" in mine("proto", "local") and NET not in mine("proto", "local")
+    assert NET in mine("proto", "bgp") and f"{wan.ip4}/32" not in mine("proto", "bgp")
+    assert both in chosen("groups", "nexthop_id", "via", wan.peer4)
+    assert chosen("neighbors", "dev", "dev", wan.tap) == {wan.tap}
+    assert chosen("neighbors", "state", "state", "permanent") == {"permanent"}
+    assert rows(dut, "log") and not [x for x in dut.fpmctl(
+        "show", "log", "level", "error").stdout.splitlines() if " I " in x]  # fmt: skip
+    for words in (["via", wan.peer4, "dev", alt.tap], ["proto", "rip"]):
+        done = dut.fpmctl("show", "routes", *words)
+        assert (done.returncode, done.stdout) == (3, f"none of routes has {' '.join(words)}\n")
+
+
 def test_rates_are_what_moved(taught, lan):
     """--rates: a second look some time later; beside each counter how fast it moved."""
     with taught.stream(lan, "203.0.113.9", rate=500):
@@ -306,6 +331,11 @@ WRONG = [
     ["show", "routes", "198.51.100.0/33"],
     ["show", "routes", "2001:db8::/129"],
     ["show", "routes", "198.51.100.9", "shortest"],
+    ["show", "routes", "via", "wan0"],
+    ["show", "routes", "dev"],
+    ["show", "routes", "dev", "wan0", "dev", "lan0"],
+    ["show", "ports", "dev", "wan0", "state", "up"],
+    ["show", "log", "level", "loud"],
     ["--frobnicate", "show", "ports"],
     ["help", "me"],
 ]

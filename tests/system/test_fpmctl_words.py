@@ -68,10 +68,11 @@ COMPLETED = {
     "source-rate source-burst", "audit --re": "--repair", "device ": "list bind unbind", "device list ": "", "--soc": "--socket",
     "-s /nowhere port del ": "", "show drops tt": "ttl", "show counters al": "all",
     "show fib ": "ipv4 ipv6", "show punt bg": "bgp bgp-new", "show threads fdp-r": "fdp-rib",
-    "show interfaces l": "lo lan0", "show routes v": "vrf", "show routes 10.0.0.0/8 l": "longest",
+    "show interfaces l": "lo lan0", "show routes v": "via vrf", "show routes 10.0.0.0/8 l": "longest",
     "show routes vrf ": "", "show version ": "", "trace reason no_r": "no_route",
     "capture reason forw": "forwarding_off", "explain proto ig": "igmp", "trace src ": "",
-    "show ports --js": "--json",
+    "show ports --js": "--json", "show groups ": "via dev state", "show routes p": "proto",
+    "show routes dev wa": "wan0", "show log level e": "error", "show neighbors state ": "",
 }  # fmt: skip
 
 
