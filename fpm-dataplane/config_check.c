@@ -76,6 +76,9 @@ check_iface(struct cfg *c, const struct cfg_at *at, const char *device)
 	char name[IFNAMSIZ + 1];
 	const char *p = strstr(device, ",iface=");
 
+	/* There it is a socket's path. */
+	if (strncmp(device, "net_vhost", 9) == 0)
+		return;
 	if (p == NULL) {
 		/* The drivers that stand on a kernel interface do nothing without one. */
 		if (strncmp(device, "net_af_packet", 13) == 0 ||

@@ -80,7 +80,8 @@ kernel_if_find(struct port *port)
 	const char *p = strstr(port->device, "iface=");
 
 	port->kernel_if[0] = '\0';
-	if (p != NULL)
+	/* Of net_vhost it is a socket's path. */
+	if (p != NULL && strncmp(port->device, "net_vhost", 9) != 0)
 		snprintf(port->kernel_if, sizeof(port->kernel_if), "%.*s",
 			 (int)strcspn(p + 6, ","), p + 6);
 }
