@@ -109,13 +109,27 @@ route_print(const json_t *row)
 		     row_has(row, "via") ? row_str(row, "via") : row_str(row, "path"));
 }
 
+/* Some are dropped before their neighbour's MAC is looked at. */
+static bool
+has_mac(const char *state)
+{
+	static const char *const without[] = {"", "none", "incomplete", "failed"};
+
+	for (unsigned int i = 0; i < sizeof(without) / sizeof(without[0]); i++)
+		if (strcmp(state, without[i]) == 0)
+			return false;
+	return true;
+}
+
 static void
 neighbor_print(const json_t *row)
 {
 	const json_t *neighbor = json_object_get(row, "neighbor");
 	const char *who = row_has(row, "via") ? row_str(row, "via") : row_str(row, "dst");
 
-	if (row_has(row, "mac"))
+	if (!row_has(row, "mac") && has_mac(row_str(neighbor, "state")))
+		line("neighbour", "%s is %s", who, row_str(neighbor, "state"));
+	else if (row_has(row, "mac"))
 		line("neighbour", "%s is %s%s%s%s", who, row_str(row, "mac"),
 		     neighbor != NULL ? " (" : "", row_str(neighbor, "state"),
 		     neighbor != NULL ? ")" : "");

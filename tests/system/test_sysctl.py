@@ -57,6 +57,8 @@ def test_an_interface_that_does_not_forward_is_a_host(dut, lan, wan, alt, case, 
     probes = [lan.probe(dst) for _ in range(N)]
     assert dut.not_forwarded(lan, *probes) == {"forwarding_off": N}
     assert [p for p in probes if lan.got(token_of(p))] == [], "no ICMP error"
+    told = dut.fpmctl("explain", "port", lan.tap, "dst", dst).stdout
+    assert "DROPPED, forwarding_off" in told and "no MAC" not in told
     dut.forwarded(lan, lan.probe(other[1]), wan)
     dut.forwarded(alt, alt.probe(dst), wan)
     echo = _echo(lan, dst)
