@@ -8,6 +8,7 @@
 #include "ui/api.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,6 +268,8 @@ on_request(void *ctx, struct MHD_Connection *conn, const char *path, const char 
 		*state = call = call_new(ctx, conn);
 		if (call == NULL)
 			return MHD_NO;
+		/* A request: from here on its reader is waited for. */
+		MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_S);
 		return is_too_long(conn)
 			       ? answer_error(call, MHD_HTTP_CONTENT_TOO_LARGE,
 					      "the body is longer than 4096 octets", NULL,
@@ -307,6 +310,25 @@ on_completed(void *ctx, struct MHD_Connection *conn, void **state,
 	*state = NULL;
 }
 
+/* Whoever has said all that he ever will needs little time to be understood, or not. */
+#define HALF_CLOSED_S 1
+
+/*
+ * libmicrohttpd 0.9.75 reads what there is once, and then waits to be told of more: an end
+ * that stood behind it already it would never see, and wait for the rest of a request.
+ */
+static void
+on_half_closed(struct MHD_Connection *conn)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct pollfd at = {.fd = info->connect_fd, .events = POLLRDHUP};
+
+	if (poll(&at, 1, 0) == 1 && (at.revents & POLLRDHUP) != 0)
+		MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT,
+					  HALF_CLOSED_S);
+}
+
 /* The context of a connection: has it said anything that is HTTP? */
 static void
 on_connection(void *ctx, struct MHD_Connection *conn, void **spoke,
@@ -319,6 +341,7 @@ on_connection(void *ctx, struct MHD_Connection *conn, void **spoke,
 		if (*spoke == NULL)
 			abort();
 		api->n_connection++;
+		on_half_closed(conn);
 		return;
 	}
 	api->n_connection--;

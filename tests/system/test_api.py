@@ -278,6 +278,22 @@ def test_changes_are_as_specified(router):
 # --- many, slow, strange ------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ["half", "rest"],
+    [(b"GET /v1/por", b"ts HTTP/1.1\r\nHost: x\r\n\r\n"),
+     (b"GET /v1/ports HTTP/1.1\r\nHost: x\r\n", b"\r\n")],
+)  # fmt: skip
+def test_who_asks_half_and_no_more_is_let_go(dut, half, rest):
+    """At once, though its end came with what it said; a whole request is answered."""
+    for text, answers in ((half, False), (half + rest, True)):
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(dut.socket)
+            sock.settimeout(20)
+            sock.sendall(text)
+            sock.shutdown(socket.SHUT_WR)
+            said = b"".join(iter(lambda s=sock: s.recv(65536), b""))
+        assert said.startswith(b"HTTP/1.1 ") == answers
+
 def test_a_long_list_is_streamed(dut, lan, wan):
     """All rows, in order, in chunks; forwarding loses nothing meanwhile, a reader that stops
     holds up nobody, and the daemon grows by less than the list."""
