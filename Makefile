@@ -87,7 +87,7 @@ $(O)/obj/%.o: %.c Makefile
 # tests/unit/test_x.c becomes build/.../tests/unit/test_x; helpers sit beside as non-test_*.c
 UNIT_SRC := $(wildcard tests/unit/test_*.c)
 UNIT_BIN := $(patsubst %.c,$(O)/%,$(UNIT_SRC))
-link_of   = $(foreach p,$(shell sed -n 's/^ \* link: *//p' $(1)),$(if $(filter %/,$(p)),$(wildcard $(p)*.c),$(p)))
+link_of   = $(foreach p,$(if $(wildcard $(1)),$(shell sed -n 's/^ \* link: *//p' $(1))),$(if $(filter %/,$(p)),$(wildcard $(p)*.c),$(p)))
 
 define unit_rule
 $(O)/tests/unit/$(1): $(call obj,tests/unit/$(1).c $(call link_of,tests/unit/$(1).c))
