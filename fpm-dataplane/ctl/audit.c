@@ -4,7 +4,8 @@
  * hop. The daemon compares its RIB with its FIB itself (rib/audit.c); here zebra's table is
  * compared with the RIB's. Both change while they are read, so what differs is asked for
  * again, by prefix, until both say the same or have said different things ROUNDS times.
- * Memory: 32 octets a route and side.
+ * VRFs that the daemon has a FIB for are compared as main is; a VRF that zebra alone has routes
+ * in is a difference by itself. Memory: 32 octets a route and side.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 
 struct entry {
 	struct prefix prefix;
+	uint32_t vrf;  /* in audit.vrf, from 1; 0: table main */
 	uint64_t ways; /* hash of their text */
 };
 
@@ -37,6 +39,9 @@ struct audit {
 	const char *socket, *vtysh;
 	bool json, repair;
 	struct table rib, zebra;
+	json_t *vrfs; /* names; those from n_fibs on zebra alone has */
+	size_t n_fibs;
+	uint32_t asking;     /* as struct entry.vrf */
 	json_t *differences; /* rows for --json */
 	unsigned long long n_found, n_fib, n_undecided;
 	json_t *checked; /* the daemon's last row */
@@ -61,8 +66,31 @@ is_undecided(const char *ways)
 	return ways != NULL && strcmp(ways, ZEBRA_UNDECIDED) == 0;
 }
 
+/* NULL: table main. */
+static const char *
+vrf_name(const struct audit *a, uint32_t vrf)
+{
+	return vrf == 0 ? NULL : json_string_value(json_array_get(a->vrfs, vrf - 1));
+}
+
+/* The daemon knows them in no order, and there are few, or zebra names each once in a row. */
+static uint32_t
+vrf_number(struct audit *a, const char *name)
+{
+	static uint32_t last;
+	size_t n = json_array_size(a->vrfs);
+
+	if (name == NULL)
+		return 0;
+	for (size_t i = 0; i < n; i++, last = last % (uint32_t)n + 1)
+		if (last > 0 && strcmp(vrf_name(a, last), name) == 0)
+			return last;
+	json_array_append_new(a->vrfs, json_string(name));
+	return (uint32_t)n + 1;
+}
+
 static void
-table_add(struct table *t, const struct prefix *p, struct ways_text *w)
+table_add(struct table *t, uint32_t vrf, const struct prefix *p, struct ways_text *w)
 {
 	char *text = ways_join(w);
 
@@ -72,8 +100,10 @@ table_add(struct table *t, const struct prefix *p, struct ways_text *w)
 		if (t->entry == NULL)
 			abort();
 	}
-	t->entry[t->n++] = (struct entry){
-		.prefix = *p, .ways = is_undecided(text) ? UNDECIDED : text_hash(text) | 1};
+	t->entry[t->n++] = (struct entry){.prefix = *p,
+					  .vrf = vrf,
+					  .ways = is_undecided(text) ? UNDECIDED
+								     : text_hash(text) | 1};
 	free(text);
 }
 
@@ -91,25 +121,31 @@ prefix_order(const void *a, const void *b)
 static int
 entry_order(const void *a, const void *b)
 {
-	return prefix_order(&((const struct entry *)a)->prefix,
-			    &((const struct entry *)b)->prefix);
+	const struct entry *x = a, *y = b;
+
+	if (x->vrf != y->vrf)
+		return x->vrf < y->vrf ? -1 : 1;
+	return prefix_order(&x->prefix, &y->prefix);
 }
 
 static void
-on_zebra(const struct prefix *p, struct ways_text *w, void *ctx)
+on_zebra(const char *vrf, const struct prefix *p, struct ways_text *w, void *ctx)
 {
-	table_add(&((struct audit *)ctx)->zebra, p, w);
+	struct audit *a = ctx;
+
+	table_add(&a->zebra, vrf_number(a, vrf), p, w);
 }
 
 /* The ways of a row of `show routes` in the spelling of zebra.h; false: not zebra's. */
 static bool
-row_ways(const json_t *row, struct ways_text *w)
+row_ways(const struct audit *a, const json_t *row, struct ways_text *w)
 {
 	const json_t *hop;
 	size_t i;
 
 	ways_reset(w);
-	if (strcmp(row_str(row, "source"), "zebra") != 0 || row_int(row, "table") != 254)
+	if (strcmp(row_str(row, "source"), "zebra") != 0 ||
+	    (a->asking == 0 && row_int(row, "table") != 254))
 		return false;
 	json_array_foreach (json_object_get(row, "nexthops"), i, hop)
 		ways_add(w, row_has(hop, "via") ? row_str(hop, "via") : NULL,
@@ -123,10 +159,11 @@ static bool
 on_rib(const json_t *row, const char *text, void *ctx)
 {
 	static struct ways_text w;
+	struct audit *a = ctx;
 	struct prefix p;
 
-	if (row_ways(row, &w) && prefix_parse(row_str(row, "prefix"), &p, NULL) == 0)
-		table_add(&((struct audit *)ctx)->rib, &p, &w);
+	if (row_ways(a, row, &w) && prefix_parse(row_str(row, "prefix"), &p, NULL) == 0)
+		table_add(&a->rib, a->asking, &p, &w);
 	ways_reset(&w);
 	return true;
 }
@@ -137,7 +174,7 @@ on_one(const json_t *row, const char *text, void *ctx)
 	struct audit *a = ctx;
 	struct ways_text w = {0};
 
-	if (row_ways(row, &w)) {
+	if (row_ways(a, row, &w)) {
 		free(a->one);
 		a->one = ways_join(&w);
 	}
@@ -154,6 +191,53 @@ ask(struct audit *a, json_t *request,
 	int rc = conn_ask(a->socket, request, on_row, a);
 
 	json_decref(request);
+	return rc;
+}
+
+static bool
+on_vrf(const json_t *row, const char *text, void *ctx)
+{
+	struct audit *a = ctx;
+
+	json_array_append_new(a->vrfs, json_string(row_str(row, "name")));
+	a->n_fibs++;
+	return true;
+}
+
+/* A request for routes of the table that is asked about. */
+static json_t *
+routes_request(const struct audit *a)
+{
+	json_t *request = json_pack("{s:s}", "show", "routes");
+
+	if (a->asking != 0)
+		json_object_set_new(request, "vrf", json_string(vrf_name(a, a->asking)));
+	return request;
+}
+
+/* zebra's routes of table main, and of VRFs where there are some. */
+static int
+ask_zebra(struct audit *a)
+{
+	for (uint8_t family = 4; family <= 6; family += 2)
+		if (zebra_table(a->vtysh, a->n_fibs > 0, family, on_zebra, a) < 0)
+			return CTL_NO_DAEMON;
+	return CTL_OK;
+}
+
+/* The RIB's. */
+static int
+ask_rib(struct audit *a)
+{
+	int rc = CTL_OK;
+
+	for (a->asking = 0; rc == CTL_OK && a->asking <= a->n_fibs; a->asking++) {
+		json_t *request = routes_request(a);
+
+		if (a->asking == 0)
+			json_object_set_new(request, "all_tables", json_false());
+		rc = ask(a, request, on_rib);
+	}
 	return rc;
 }
 
@@ -199,43 +283,54 @@ or_none(const char *ways)
 }
 
 static void
-report(struct audit *a, const struct prefix *p, const char *zebra, const char *rib)
+report(struct audit *a, uint32_t vrf, const struct prefix *p, const char *zebra,
+       const char *rib)
 {
+	const char *name = vrf_name(a, vrf);
 	char text[PREFIX_STRLEN];
 
 	if (a->n_found++ >= DETAIL_MAX && !a->json)
 		return;
 	if (a->json)
 		json_array_append_new(a->differences,
-				      json_pack("{s:s, s:s, s:s?, s:s?}", "what", "zebra",
-						"prefix", prefix_str(p, text), "zebra",
-						zebra, "rib", rib));
+				      json_pack("{s:s, s:s?, s:s, s:s?, s:s?}", "what",
+						"zebra", "vrf", name, "prefix",
+						prefix_str(p, text), "zebra", zebra, "rib",
+						rib));
 	else
-		printf("DIFFERS %s: zebra has %s, the dataplane has %s\n",
-		       prefix_str(p, text), or_none(zebra), or_none(rib));
+		printf("%s%s%sDIFFERS %s: zebra has %s, the dataplane has %s\n",
+		       name == NULL ? "" : "VRF ", name == NULL ? "" : name,
+		       name == NULL ? "" : ": ", prefix_str(p, text), or_none(zebra),
+		       or_none(rib));
 }
 
 /* Ask both sides again about one prefix. Returns 1 same, 0 different, -1 no answer. */
 static int
-settle(struct audit *a, const struct prefix *p)
+settle(struct audit *a, uint32_t vrf, const struct prefix *p)
 {
 	static const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
 	char text[PREFIX_STRLEN], *zebra = NULL;
 	bool same = false;
 	int rc;
 
+	a->asking = vrf;
 	for (int round = 0; round < ROUNDS && !same; round++) {
 		if (round > 0)
 			nanosleep(&pause, NULL);
 		free(zebra);
 		free(a->one);
 		a->one = NULL;
-		if (zebra_prefix(a->vtysh, p, &zebra) < 0)
+		json_t *request = routes_request(a);
+
+		if (zebra_prefix(a->vtysh, vrf_name(a, vrf), p, &zebra) < 0) {
+			json_decref(request);
 			return -1;
-		rc = ask(a,
-			 json_pack("{s:s, s:s, s:b}", "show", "routes", "prefix",
-				   prefix_str(p, text), "longest", 0),
-			 on_one);
+		}
+		json_object_set_new(request, "prefix", json_string(prefix_str(p, text)));
+		json_object_set_new(request, "longest", json_false());
+		rc = vrf > a->n_fibs ? CTL_OK : ask(a, request, on_one);
+		if (vrf > a->n_fibs)
+			json_decref(request);
 		if (rc != CTL_OK) {
 			free(zebra);
 			return -1;
@@ -243,7 +338,7 @@ settle(struct audit *a, const struct prefix *p)
 		same = is_undecided(zebra) || strcmp(or_none(zebra), or_none(a->one)) == 0;
 	}
 	if (!same)
-		report(a, p, zebra, a->one);
+		report(a, vrf, p, zebra, a->one);
 	free(zebra);
 	return same;
 }
@@ -262,7 +357,7 @@ compare(struct audit *a)
 		int order = in_rib == NULL     ? 1
 			    : in_zebra == NULL ? -1
 					       : entry_order(in_rib, in_zebra);
-		const struct prefix *p = order <= 0 ? &in_rib->prefix : &in_zebra->prefix;
+		const struct entry *e = order <= 0 ? in_rib : in_zebra;
 
 		r += order <= 0;
 		z += order >= 0;
@@ -274,7 +369,7 @@ compare(struct audit *a)
 			continue;
 		if (asked++ >= CHECK_MAX)
 			a->n_found++;
-		else if (settle(a, p) < 0)
+		else if (settle(a, e->vrf, &e->prefix) < 0)
 			return -1;
 		if (asked == CHECK_MAX && a->n_found == 0) {
 			fputs("fpmctl: the table that vtysh shows is not understood, or "
@@ -309,6 +404,8 @@ conclude(struct audit *a, double seconds)
 	if (all > DETAIL_MAX)
 		printf("... and more; --json has them all\n");
 	printf("zebra   %zu routes", a->zebra.n);
+	if (json_array_size(a->vrfs) > 0)
+		printf(" in table main and %zu VRFs", json_array_size(a->vrfs));
 	if (a->n_undecided > 0)
 		printf(", %llu of them refused by the kernel or not yet there: not "
 		       "compared",
@@ -332,16 +429,17 @@ audit_run(const char *socket, const char *vtysh, bool repair, bool json)
 
 	a.differences = json_array();
 	a.checked = json_object();
+	a.vrfs = json_array();
 	rc = ask(&a, json_pack("{s:s, s:b}", "show", "audit", "repair", repair), on_fib);
 	if (rc == CTL_OK && vtysh == NULL)
 		vtysh = doctor_vtysh(socket);
 	a.vtysh = vtysh;
-	if (rc == CTL_OK && (zebra_table(vtysh, 4, on_zebra, &a) < 0 ||
-			     zebra_table(vtysh, 6, on_zebra, &a) < 0))
-		rc = CTL_NO_DAEMON;
 	if (rc == CTL_OK)
-		rc = ask(&a, json_pack("{s:s, s:b}", "show", "routes", "all_tables", 0),
-			 on_rib);
+		rc = ask(&a, json_pack("{s:s}", "show", "vrfs"), on_vrf);
+	if (rc == CTL_OK)
+		rc = ask_zebra(&a);
+	if (rc == CTL_OK)
+		rc = ask_rib(&a);
 	if (rc == CTL_OK && compare(&a) < 0)
 		rc = CTL_NO_DAEMON;
 	if (rc == CTL_OK) {
@@ -356,6 +454,7 @@ audit_run(const char *socket, const char *vtysh, bool repair, bool json)
 			puts("zebra has been asked for a replay: it comes within 3 s, "
 			     "forwarding goes on meanwhile.");
 	}
+	json_decref(a.vrfs);
 	json_decref(a.differences);
 	json_decref(a.checked);
 	free(a.one);

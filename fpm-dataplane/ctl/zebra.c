@@ -10,6 +10,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,17 +218,36 @@ take_head(const char *line, struct prefix *p)
 	if (line[1] != '>' || line[0] == 'C' || line[0] == 'L' ||
 	    sscanf(line + 3, " %63s", text) != 1)
 		return false;
-	/* The kernel's own routes are its own, but for those with a gateway. */
-	if (line[0] == 'K' && strstr(line, " via ") == NULL)
+	/* The kernel's own routes are its own, but for those with a gateway, and for rejects. */
+	if (line[0] == 'K' && strstr(line, " is directly connected") != NULL)
 		return false;
 	return strchr(text, '/') != NULL && prefix_parse(text, p, &addr) == 0;
 }
 
+/* "VRF red:", and from FRR 10 on "IPv4 unicast VRF red:". True when the line is one. */
+static bool
+take_vrf(const char *line, char vrf[IFNAMSIZ])
+{
+	const char *at = strstr(line, "VRF ");
+	size_t len = at == NULL ? 0 : strcspn(at + 4, ":\n");
+
+	if (len == 0 || len >= IFNAMSIZ || strcmp(at + 4 + len, ":\n") != 0)
+		return false;
+	memcpy(vrf, at + 4, len);
+	vrf[len] = '\0';
+	if (strcmp(vrf, "default") == 0)
+		vrf[0] = '\0';
+	return true;
+}
+
 int
-zebra_table(const char *vtysh, uint8_t family,
-	    void (*on_route)(const struct prefix *p, struct ways_text *w, void *ctx),
+zebra_table(const char *vtysh, bool all_vrfs, uint8_t family, zebra_on_route *on_route,
 	    void *ctx)
 {
+	static const char *const command[2][2] = {
+		{"show ip route", "show ip route vrf all"},
+		{"show ipv6 route", "show ipv6 route vrf all"}};
+	char vrf[IFNAMSIZ] = "", next[IFNAMSIZ];
 	struct ways_text w = {0};
 	struct prefix p = {0};
 	char *line = NULL;
@@ -236,7 +256,7 @@ zebra_table(const char *vtysh, uint8_t family,
 	bool open = false, is_table = false;
 	long long least, most;
 
-	if (run_start(&run, vtysh, family == 4 ? "show ip route" : "show ipv6 route") < 0)
+	if (run_start(&run, vtysh, command[family == 6][all_vrfs]) < 0)
 		return -1;
 	while (getline(&line, &size, run.out) > 0) {
 		if (strlen(line) <= STATE_OF_WAY)
@@ -244,8 +264,10 @@ zebra_table(const char *vtysh, uint8_t family,
 		if (line[0] != ' ') {
 			is_table |= strncmp(line, "Codes:", 6) == 0;
 			if (open && w.n > 0)
-				on_route(&p, &w, ctx);
+				on_route(vrf[0] == '\0' ? NULL : vrf, &p, &w, ctx);
 			ways_reset(&w);
+			if (take_vrf(line, next))
+				strcpy(vrf, next);
 			open = isalnum((unsigned char)line[0]) && take_head(line, &p);
 		}
 		if (open && in_use(line[STATE_OF_WAY]))
@@ -254,7 +276,7 @@ zebra_table(const char *vtysh, uint8_t family,
 			ways_add_kind(&w, ZEBRA_UNDECIDED);
 	}
 	if (open && w.n > 0)
-		on_route(&p, &w, ctx);
+		on_route(vrf[0] == '\0' ? NULL : vrf, &p, &w, ctx);
 	ways_free(&w);
 	free(line);
 	if (run_end(&run, vtysh, true) < 0)
@@ -302,24 +324,25 @@ is_kernels_own(const json_t *route, const struct ways_text *w)
 	if (strcmp(protocol, "kernel") != 0)
 		return false;
 	for (unsigned int i = 0; i < w->n; i++)
-		if (strncmp(w->way[i], "via ", 4) == 0)
+		if (strncmp(w->way[i], "dev ", 4) != 0)
 			return false;
 	return true;
 }
 
 int
-zebra_prefix(const char *vtysh, const struct prefix *p, char **ways)
+zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, char **ways)
 {
 	struct ways_text w = {0};
-	char text[PREFIX_STRLEN], command[PREFIX_STRLEN + 32];
+	char text[PREFIX_STRLEN], command[PREFIX_STRLEN + 64];
 	json_t *root, *route, *hop;
 	struct run run = {0};
 	size_t i, j;
 	int rc;
 
 	*ways = NULL;
-	snprintf(command, sizeof(command), "show %s route %s json",
-		 p->family == 4 ? "ip" : "ipv6", prefix_str(p, text));
+	snprintf(command, sizeof(command), "show %s route %s%s%s%s json",
+		 p->family == 4 ? "ip" : "ipv6", vrf == NULL ? "" : "vrf ",
+		 vrf == NULL ? "" : vrf, vrf == NULL ? "" : " ", prefix_str(p, text));
 	if (run_start(&run, vtysh, command) < 0)
 		return -1;
 	root = json_loadf(run.out, 0, NULL);

@@ -34,13 +34,16 @@ void ways_free(struct ways_text *w);
  */
 #define ZEBRA_UNDECIDED "undecided"
 
+/* One route; `vrf` is NULL for table main. */
+typedef void zebra_on_route(const char *vrf, const struct prefix *p, struct ways_text *w,
+			    void *ctx);
+
 /*
- * Call on_route(prefix, ways, ctx) for each route that zebra has selected and
- * that is not the kernel's own (connected, local). `vtysh` is a command with its words
- * separated by blanks. Returns 0, or -1 when vtysh failed (said on stderr).
+ * Call on_route() for each route that zebra has selected and that is not the kernel's own
+ * (connected, local): of table main, with `all_vrfs` of every VRF as well. `vtysh` is a command
+ * with its words separated by blanks. Returns 0, or -1 when vtysh failed (said on stderr).
  */
-int zebra_table(const char *vtysh, uint8_t family,
-		void (*on_route)(const struct prefix *p, struct ways_text *w, void *ctx),
+int zebra_table(const char *vtysh, bool all_vrfs, uint8_t family, zebra_on_route *on_route,
 		void *ctx);
 
 /*
@@ -51,7 +54,10 @@ int zebra_table(const char *vtysh, uint8_t family,
 int zebra_count(const char *vtysh, uint8_t family, bool aloud, long long *least,
 		long long *most);
 
-/* The same as zebra_table() for one prefix, asked as JSON. *ways is NULL when zebra has no such route. */
-int zebra_prefix(const char *vtysh, const struct prefix *p, char **ways);
+/*
+ * The same as zebra_table() for one prefix of one table, asked as JSON. *ways is NULL when zebra
+ * has no such route.
+ */
+int zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, char **ways);
 
 #endif

@@ -56,6 +56,7 @@ def test_equal_tables_are_equal_in_every_spelling(dut, lan, wan, vtysh):
     dut.zebra.group([1, 2], nhid=3)
     dut.zebra.add(NET, 3)
     dut.route("203.0.113.0/25", rtm_type=6)
+    dut.route("203.0.113.128/25", rtm_type=7, protocol=2)
     dut.route(NET6, via=wan.peer6, wire=wan)
     zebra = vtysh(
         f"C>* 192.0.2.0/24 is directly connected, {wan.tap}, 00:00:07\n"
@@ -64,6 +65,7 @@ def test_equal_tables_are_equal_in_every_spelling(dut, lan, wan, vtysh):
         f"  *                   via {wan.peer4}, {wan.tap}, weight 1, 00:00:06\n"
         f"S   {NET} [200/0] via {wan.peer4}, {wan.tap}, weight 1, 00:00:06\n"
         "S>* 203.0.113.0/25 [1/0] unreachable (blackhole), weight 1, 00:00:01\n"
+        "K>* 203.0.113.128/25 [255/8192] unreachable (ICMP unreachable), 00:00:01\n"
         "K>* 0.0.0.0/0 is directly connected, eth0, 00:00:07\n",
         f"B>* {NET6} [20/0] via {wan.peer6}, {wan.tap}, weight 1, 00:00:06\n"
         "C * fe80::/64 is directly connected, lan0, 00:00:08\n",
@@ -72,7 +74,7 @@ def test_equal_tables_are_equal_in_every_spelling(dut, lan, wan, vtysh):
     code, out, _ = audit(dut, zebra)
 
     assert (code, out.splitlines()[-1].split(" (")[0]) == (0, "Equal."), out
-    assert out.startswith("zebra   3 routes\n")
+    assert out.startswith("zebra   4 routes\n")
 
 
 def test_every_kind_of_difference_is_told(dut, wan, vtysh):
