@@ -95,7 +95,7 @@ ids(struct rig *g, uint32_t base)
 
 /* Time of rib's own work for all routes, grace periods running beside. */
 static double
-feed(struct rig *g, const struct prefix *p, uint32_t base)
+feed(struct rig *g, uint32_t table, const struct prefix *p, uint32_t base)
 {
 	struct msg *m;
 	struct rnd r = {42};
@@ -106,6 +106,7 @@ feed(struct rig *g, const struct prefix *p, uint32_t base)
 		struct fpm_event *ev = rig_event(g, FPM_ROUTE);
 		bool last = i + 1 == n_routes;
 
+		ev->table = table;
 		ev->prefix = p[i];
 		ev->nhid = base + rnd_below(&r, 2 * N_ID);
 		if (g->batch->n < FPM_BATCH_MAX && !last)
@@ -182,7 +183,7 @@ a_full_table_goes_in(void **state)
 
 	rig_session(g, 100);
 	ids(g, 1000);
-	report("ingest", feed(g, p, 1000));
+	report("ingest", feed(g, RIB_TABLE_MAIN, p, 1000));
 	rig_settle(g);
 	row = rig_summary(g);
 	printf("{\"bench\": \"rib memory\", \"rib_bytes\": %lld, \"trie_bytes\": %lld}\n",
@@ -200,11 +201,11 @@ a_full_table_goes_in(void **state)
 	writes = g->rib->count.trie_writes;
 	rig_session(g, 100);
 	ids(g, 1000);
-	report("identical replay", feed(g, p, 1000));
+	report("identical replay", feed(g, RIB_TABLE_MAIN, p, 1000));
 	assert_int_equal(g->rib->count.trie_writes, writes);
 	rig_session(g, 200);
 	ids(g, 5000);
-	report("replay of a restarted zebra", feed(g, p, 5000));
+	report("replay of a restarted zebra", feed(g, RIB_TABLE_MAIN, p, 5000));
 	assert_int_equal(g->rib->count.trie_writes, writes);
 	assert_int_equal(g->rib->stale, 0);
 
@@ -240,11 +241,42 @@ a_full_table_goes_in(void **state)
 	rig_free(g);
 }
 
+/* All that forwarders see of it goes in one step, however many routes are in it. */
+static void
+a_vrf_of_a_full_table_comes_and_goes(void **state)
+{
+	struct rig *g = rig_two_ports();
+	struct prefix *p = table();
+	double start;
+
+	rig_vrf(g, 1, 100, "red");
+	rig_session(g, 100);
+	ids(g, 1000);
+	report("ingest into a vrf", feed(g, 100, p, 1000));
+	rig_settle(g);
+	start = monotonic_s();
+	rig_vrf(g, 1, 100, NULL);
+	printf("{\"bench\": \"rib vrf gone\", \"routes\": %u, \"us\": %.1f}\n", n_routes,
+	       (monotonic_s() - start) * 1e6);
+	assert_null(fib_vrf(g->fib, 1));
+	start = monotonic_s();
+	rig_settle(g);
+	report("vrf freed", monotonic_s() - start);
+	start = monotonic_s();
+	rig_vrf(g, 2, 100, "red");
+	report("vrf filled again", monotonic_s() - start);
+	assert_non_null(fib_vrf(g->fib, 2));
+	assert_int_equal(tally_find(g->rib, 100)->n, n_routes);
+	free(p);
+	rig_free(g);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_full_table_goes_in),
+		cmocka_unit_test(a_vrf_of_a_full_table_comes_and_goes),
 	};
 
 	return cmocka_run_group_tests_name("rib speed", tests, NULL, NULL);
