@@ -79,6 +79,20 @@ fpm_event_clear(struct fpm_event *ev)
 	ev->n_hops = 0;
 }
 
+#define FPM_HOLD_S     120u /* unless told otherwise */
+#define FPM_HOLD_MAX_S 3600u
+
+/*
+ * MSG_HOLD: FRR is about to be restarted. It ends its daemons one by one, zebra last, which
+ * withdraws their routes meanwhile: what zebra has said until now is kept, as if it had gone
+ * already, and that process of zebra is not let in again for so long. Another one is at once.
+ * 0 seconds: it is over.
+ */
+struct msg_hold {
+	struct msg m;
+	unsigned int seconds;
+};
+
 /* What became of a route that zebra sent, for zebra: MSG_FEEDBACK, rib -> fpm. */
 struct fpm_feedback {
 	struct prefix prefix;
@@ -129,6 +143,7 @@ struct fpm_status {
 	struct histogram
 		grace; /* W:rib  from then on until forwarders had let go of the old */
 	_Atomic uint32_t refusing;    /* W:fpm 1 while nobody is accepted: rib is behind */
+	_Atomic uint32_t held;        /* W:fpm 1 while zebra may not come back: it ends */
 	_Atomic uint64_t last_rx_ms;  /* W:fpm  CLOCK_MONOTONIC of the last octet */
 	_Atomic uint64_t up_since_ms; /* W:fpm  CLOCK_MONOTONIC of the accept */
 };

@@ -31,6 +31,7 @@ enum msg_type {
 	MSG_TAP,      /* neigh -> punt  a port has a new TAP. Bound: one a port a second */
 	MSG_FEEDBACK, /* rib -> fpm    routes that are forwarded by now. Bound: the queue */
 	MSG_REPLAY, /* ui, rib -> fpm end the session, so that zebra comes and says all again */
+	MSG_HOLD,     /* ui -> fpm  end it, and let that zebra not come back for a while */
 	MSG_SETTINGS, /* manage -> rib, fpm  numbers to go by from now on. Bound: requests */
 	MSG_PORT,     /* manage -> neigh, punt  a port came or goes. Bound: one, awaited */
 	MSG_RECLAIM, /* urcu -> rib, neigh, trace  a grace period is over. Bound: one a commit */

@@ -79,6 +79,33 @@ replay(const struct options *opt, int n, char **word)
 }
 
 static int
+hold(const struct options *opt, int n, char **word)
+{
+	json_t *request = json_pack("{s:s}", "do", "hold");
+	unsigned long seconds = 1;
+	char *end = NULL;
+	int rc;
+
+	if (n > 0) {
+		seconds = strtoul(word[0], &end, 10);
+		json_object_set_new(request, "seconds", json_integer((json_int_t)seconds));
+	}
+	if (n > 1 || (n == 1 && (end == word[0] || *end != '\0'))) {
+		json_decref(request);
+		return unexpected(word[n - 1], "hold");
+	}
+	rc = conn_ask(opt->socket, request, NULL, NULL);
+	json_decref(request);
+	if (rc == CTL_OK)
+		puts(n == 1 && seconds == 0
+			     ? "zebra is let in again; it connects within 3 s."
+			     : "What zebra has taught stays in force until another zebra "
+			       "has "
+			       "connected and\nsaid its routes. Restart FRR now.");
+	return rc;
+}
+
+static int
 restart(const struct options *opt, int n, char **word)
 {
 	int rc = n > 0 ? unexpected(word[0], "restart") : have_done(opt, "restart");
@@ -88,6 +115,18 @@ restart(const struct options *opt, int n, char **word)
 		     "version` "
 		     "tells\nwhen, its log what went wrong.");
 	return rc;
+}
+
+static void
+help_hold(FILE *out)
+{
+	fputs("      before FRR is stopped: it ends its daemons before zebra, which "
+	      "withdraws "
+	      "their\n      routes meanwhile. After SECONDS, 0 to 3600, else 120, this "
+	      "zebra "
+	      "may come\n      back. The unit fpm-dataplane-hold does it whenever systemd "
+	      "restarts frr\n",
+	      out);
 }
 
 static void
@@ -159,6 +198,7 @@ static const struct command {
 	 "what is wrong with the machine, what it costs, what mends it", doctor, OPT_VTYSH,
 	 doctor_help},
 	{"replay", "", "have zebra connect anew and say everything again", replay, 0, NULL},
+	{"hold", "[SECONDS]", "keep all routes while FRR is restarted", hold, 0, help_hold},
 	{"restart", "", "have another daemon take its place", restart, 0, help_restart},
 	{"help", "[COMMAND]", "this list, or all there is to say of one", help, 0, NULL},
 };

@@ -94,6 +94,11 @@ session_print(const json_t *row)
 	if (strcmp(state, "never-connected") == 0)
 		say("Session",
 		    "zebra has never connected: is it started with `-M dplane_fpm_nl`?");
+	else if (strcmp(state, "held") == 0)
+		say("Session",
+		    "zebra is held off while FRR is restarted (generation %lld): "
+		    "its routes stay in force",
+		    row_int(row, "generation"));
 	else if (!row_true(row, "connected"))
 		say("Session", "zebra has gone (generation %lld): its routes stay in force",
 		    row_int(row, "generation"));

@@ -140,6 +140,45 @@ on_hold(struct ev_loop *loop, ev_timer *timer, int revents)
 	}
 }
 
+void
+server_hold_zebra(struct fpm *fpm, unsigned int seconds)
+{
+	if (seconds == 0 && !ev_is_active(&fpm->held))
+		return;
+	ev_timer_stop(fpm->w->loop, &fpm->held);
+	atomic_store_explicit(&fpm_status.held, seconds > 0, memory_order_relaxed);
+	if (seconds == 0) {
+		log_info("fpm: zebra is let in again");
+		return;
+	}
+	ev_timer_set(&fpm->held, seconds, 0.);
+	ev_timer_start(fpm->w->loop, &fpm->held);
+	log_info("fpm: zebra is held off nl_pid=%u seconds=%u", fpm->held_pid, seconds);
+}
+
+static void
+on_held(struct ev_loop *loop, ev_timer *timer, int revents)
+{
+	struct fpm *fpm = timer->data;
+
+	/* libev has stopped the timer. */
+	atomic_store_explicit(&fpm_status.held, 0, memory_order_relaxed);
+	log_warn("fpm: zebra is let in again, no other one has come nl_pid=%u",
+		 fpm->held_pid);
+}
+
+static void
+hold_zebra(struct fpm *fpm, unsigned int seconds)
+{
+	uint32_t last = atomic_load_explicit(&fpm_status.nl_pid, memory_order_relaxed);
+
+	if (!ev_is_active(&fpm->held))
+		fpm->held_pid = fpm->tally.nl_pid != 0 ? fpm->tally.nl_pid : last;
+	if (seconds > 0)
+		session_close(fpm, SESSION_HELD, 0);
+	server_hold_zebra(fpm, seconds);
+}
+
 /* A peer that vanished without a FIN is noticed after half a minute. */
 static void
 keepalive(int fd)
@@ -233,7 +272,8 @@ fpm_init(struct worker *w)
 
 	ev_timer_init(&fpm->hold, on_hold, 0., HOLD_CHECK_S);
 	ev_init(&fpm->accept, on_accept);
-	fpm->hold.data = fpm->accept.data = fpm;
+	ev_init(&fpm->held, on_held);
+	fpm->hold.data = fpm->accept.data = fpm->held.data = fpm;
 	return listen_start(fpm);
 }
 
@@ -266,6 +306,8 @@ fpm_on_msg(struct worker *w, struct msg *m)
 		feedback_take(w->ctx, (struct msg_feedback *)m);
 	else if (m->type == MSG_REPLAY)
 		session_close(w->ctx, SESSION_REPLAY, 0); /* zebra comes again after 3 s */
+	else if (m->type == MSG_HOLD)
+		hold_zebra(w->ctx, ((struct msg_hold *)m)->seconds);
 	else if (m->type == MSG_SETTINGS)
 		limit_set(w->ctx, ((struct msg_settings *)m)->queue_limit_bytes);
 	else
@@ -281,6 +323,7 @@ fpm_fini(struct worker *w)
 	session_close(fpm, SESSION_STOP, 0);
 	queue_drop(&fpm->queue);
 	ev_timer_stop(w->loop, &fpm->hold);
+	ev_timer_stop(w->loop, &fpm->held);
 	listen_stop(fpm);
 }
 

@@ -42,7 +42,8 @@ enum session_end {
 	SESSION_NO_MEMORY,
 	SESSION_DEAF,   /* zebra does not take its acknowledgements */
 	SESSION_REPLAY, /* an operator, or rib, wants to hear it all again */
-	SESSION_STOP,   /* the daemon goes down: rib is not told */
+	SESSION_HELD, /* FRR is about to be restarted: zebra has gone already, so to speak */
+	SESSION_STOP, /* the daemon goes down: rib is not told */
 };
 
 struct fpm_session {
@@ -71,6 +72,8 @@ struct fpm {
 	struct fpm_session session;
 	struct fpm_queue queue;
 	struct fpm_tally tally;
+	ev_timer held;     /* active: the zebra of port id `held_pid` is not let in */
+	uint32_t held_pid; /* 0: which one is not known: nobody is let in */
 	struct log_limit bad_frame_log, malformed_log, accept_log, stranger_log, memory_log,
 		listen_log;
 };
@@ -122,6 +125,15 @@ void queue_drop(struct fpm_queue *q);
 
 /* Take over the connected, non-blocking socket `fd`. Returns 0 or -ENOMEM (fd is closed). */
 int session_open(struct fpm *fpm, int fd, const struct sockaddr_storage *peer);
+
+/* That zebra is not let in again for so many seconds (MSG_HOLD); 0: no longer. */
+void server_hold_zebra(struct fpm *fpm, unsigned int seconds);
+
+/*
+ * May whoever speaks now not be heard (MSG_HOLD)? True as well while it has not told yet which
+ * zebra it is.
+ */
+bool session_is_held(const struct fpm *fpm);
 
 /* End it: tell rib, free all. Nothing when there is none. */
 void session_close(struct fpm *fpm, enum session_end why, int err);

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -29,8 +30,16 @@ static const char *const end_name[] = {
 	[SESSION_NO_MEMORY] = "no-memory",
 	[SESSION_DEAF] = "acknowledgements-not-taken",
 	[SESSION_REPLAY] = "replay-asked-for",
+	[SESSION_HELD] = "held",
 	[SESSION_STOP] = "stop",
 };
+
+bool
+session_is_held(const struct fpm *fpm)
+{
+	return ev_is_active(&fpm->held) && (fpm->held_pid == 0 || fpm->tally.nl_pid == 0 ||
+					    fpm->tally.nl_pid == fpm->held_pid);
+}
 
 /*
  * FPM_SESSION_UP waits for the first message, which brings zebra's netlink port id: by that
@@ -44,6 +53,7 @@ announce(struct fpm *fpm)
 
 	if (s->announced)
 		return;
+	server_hold_zebra(fpm, 0); /* it is another one */
 	s->announced = true;
 	s->nl_pid = fpm->tally.nl_pid;
 	queue_put_session(&fpm->queue, FPM_SESSION_UP, s->gen, s->nl_pid);
@@ -55,7 +65,10 @@ on_silence(struct ev_loop *loop, ev_timer *timer, int revents)
 	struct fpm *fpm = timer->data;
 
 	ev_timer_stop(loop, timer);
-	announce(fpm);
+	if (session_is_held(fpm))
+		session_close(fpm, SESSION_HELD, 0);
+	else
+		announce(fpm);
 }
 
 static int
@@ -63,6 +76,10 @@ on_event(void *arg, const struct fpm_event *ev)
 {
 	struct fpm *fpm = arg;
 
+	if (session_is_held(fpm)) {
+		free(ev->hops);
+		return -ECONNREFUSED;
+	}
 	announce(fpm);
 	return queue_put(&fpm->queue, ev);
 }
@@ -94,7 +111,7 @@ publish_tally(struct fpm *fpm)
 
 /*
  * Decode all complete frames in the buffer and move the rest to its front. Returns 0,
- * -EPROTO or -ENOMEM; what came before the trouble is in the queue.
+ * -EPROTO, -ENOMEM or -ECONNREFUSED; what came before the trouble is in the queue.
  */
 static int
 session_digest(struct fpm *fpm)
@@ -113,7 +130,7 @@ session_digest(struct fpm *fpm)
 			rc = fpm_decode(&frame, on_event, fpm, &fpm->tally);
 		if (rc < 0)
 			break;
-		if (fpm->tally.nl_pid != 0)
+		if (fpm->tally.nl_pid != 0 && !session_is_held(fpm))
 			announce(fpm);
 	}
 	s->len -= used;
@@ -129,6 +146,10 @@ session_advance(struct fpm *fpm)
 {
 	int rc = session_digest(fpm);
 
+	if (rc == -ECONNREFUSED) {
+		session_close(fpm, SESSION_HELD, 0);
+		return false;
+	}
 	if (rc == -EPROTO) {
 		status_add(&fpm_status.bad_frames, 1);
 		session_close(fpm, SESSION_BAD_FRAME, 0);
@@ -264,7 +285,9 @@ session_close(struct fpm *fpm, enum session_end why, int err)
 	atomic_store_explicit(&fpm_status.connected, 0, memory_order_relaxed);
 	if (why == SESSION_STOP)
 		return;
+	status_add(&fpm_status.closes, 1);
+	if (!s->announced && session_is_held(fpm))
+		return; /* it was not heard */
 	announce(fpm);
 	queue_put_session(&fpm->queue, FPM_SESSION_DOWN, s->gen, s->nl_pid);
-	status_add(&fpm_status.closes, 1);
 }

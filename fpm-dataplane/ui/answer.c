@@ -112,6 +112,16 @@ replay(struct answer *a)
 		worker_send(a->ui->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
 }
 
+/* Before FRR ends its daemons; when zebra is away, before it comes back. */
+static void
+hold(struct answer *a)
+{
+	struct msg_hold *mh = msg_new(MSG_HOLD, sizeof(*mh));
+
+	mh->seconds = a->req.seconds;
+	worker_send(a->ui->conf.fpm, &mh->m);
+}
+
 /* main ends as for SIGTERM, with the exit code that asks for another start. */
 static void
 restart(struct answer *a)
@@ -213,6 +223,8 @@ answer_begin(struct answer *a, const json_t *request)
 		refuse(a, rc == -ENOENT ? REFUSED_MISSING : REFUSED_WORDS, why);
 	else if (a->req.replay)
 		replay(a);
+	else if (a->req.hold)
+		hold(a);
 	else if (a->req.restart)
 		restart(a);
 	else if (a->req.change.op != MANAGE_NOTHING)

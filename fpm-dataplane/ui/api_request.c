@@ -207,6 +207,17 @@ replay(const struct api_input *in, const char *name, struct api_output *out)
 }
 
 static json_t *
+hold(const struct api_input *in, const char *name, struct api_output *out)
+{
+	json_t *body = body_of(in, out);
+
+	if (body != NULL && put(body, "do", "hold", out))
+		return body;
+	json_decref(body);
+	return NULL;
+}
+
+static json_t *
 restart(const struct api_input *in, const char *name, struct api_output *out)
 {
 	return json_pack("{s:s}", "do", "restart");
@@ -282,6 +293,7 @@ static const struct call {
 	{"GET", "config", config_show, 0, ROWS_ARRAY},
 	{"POST", "config/reload", config_reload, BODY, ROWS_ARRAY},
 	{"POST", "replay", replay, 0, ROWS_ARRAY},
+	{"POST", "hold", hold, BODY, ROWS_ARRAY},
 	{"POST", "restart", restart, 0, ROWS_ARRAY},
 	{"POST", "audit/repair", audit_repair, 0, ROWS_ARRAY},
 	{"GET", "trace", trace, ASKED, ROWS_LINES},

@@ -87,7 +87,9 @@ extern const struct show_info show_info[N_SHOW];
 
 struct request {
 	enum show show;
-	bool replay;               /* nothing to show: end the FPM session */
+	bool replay; /* nothing to show: end the FPM session */
+	bool hold;   /* nothing to show: let zebra go, for `seconds` */
+	unsigned int seconds;
 	bool restart;              /* nothing to show: end, to be started again */
 	uint8_t breaking;          /* enum query_break; nothing to show either */
 	struct manage_want change; /* .op: nothing to show, manage does it */

@@ -351,6 +351,8 @@ channel(struct buf *b)
 	      fpm_status.queue_limit_bytes);
 	gauge(b, "fpm_refusing", "1 while zebra is refused: the RIB is too far behind.",
 	      fpm_status.refusing);
+	gauge(b, "fpm_held", "1 while zebra is held off: FRR is being restarted.",
+	      fpm_status.held);
 	seconds(b, "fpm_lag_seconds", "How long what zebra said waits for the RIB.",
 		fpm_lag_ms());
 	seconds(b, "fpm_lag_high_seconds", "High water, from zebra's word to the FIB.",

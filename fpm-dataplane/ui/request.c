@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fpm_event.h"
 #include "base/log.h"
 
 const struct show_info show_info[N_SHOW] = {
@@ -28,7 +29,8 @@ const struct show_info show_info[N_SHOW] = {
 /* What a request holds, before its keys have been checked against one another. */
 struct parse {
 	struct request *req;
-	bool has_show, has_do, has_change, has_longest, has_tables, has_repair, was_addr;
+	bool has_show, has_do, has_change, has_longest, has_tables, has_repair, has_seconds,
+		was_addr;
 	bool has_set, has_class, has_rate; /* of a policer; any of its numbers */
 	char *why;
 	size_t why_size;
@@ -119,9 +121,21 @@ take_do(struct parse *p, const json_t *value)
 
 	p->req->replay = strcmp(what, "replay") == 0;
 	p->req->restart = strcmp(what, "restart") == 0;
-	if (!p->req->replay && !p->req->restart)
-		return bad(p, "what to do is 'replay' or 'restart'");
+	p->req->hold = strcmp(what, "hold") == 0;
+	if (!p->req->replay && !p->req->restart && !p->req->hold)
+		return bad(p, "what to do is 'replay', 'hold' or 'restart'");
 	p->has_do = true;
+	return 0;
+}
+
+static int
+take_seconds(struct parse *p, const json_t *value)
+{
+	if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+	    json_integer_value(value) > FPM_HOLD_MAX_S)
+		return bad(p, "seconds is not a number from 0 to %u", FPM_HOLD_MAX_S);
+	p->req->seconds = (unsigned int)json_integer_value(value);
+	p->has_seconds = true;
 	return 0;
 }
 
@@ -230,6 +244,8 @@ take_key(struct parse *p, const char *key, const json_t *value)
 		return take_family(p, value);
 	if (strcmp(key, "do") == 0)
 		return take_do(p, value);
+	if (strcmp(key, "seconds") == 0)
+		return take_seconds(p, value);
 	if (strcmp(key, "trace") == 0 || strcmp(key, "capture") == 0 ||
 	    strcmp(key, "explain") == 0)
 		return watch_parse(key, value, p->req, p->why, p->why_size);
@@ -246,8 +262,9 @@ take_key(struct parse *p, const char *key, const json_t *value)
 		return bad(
 			p,
 			"unknown key '%s'; known are show, prefix, longest, family, "
-			"all_tables, vrf, name, repair, do, config, port, trace, capture, "
-			"explain, set, class, rate, burst, source_rate, source_burst",
+			"all_tables, vrf, name, repair, do, seconds, config, port, trace, "
+			"capture, explain, set, class, rate, burst, source_rate, "
+			"source_burst",
 			request_echo(key, buf));
 	if (!json_is_boolean(value))
 		return bad(p, "%s is not true or false", key);
@@ -282,7 +299,8 @@ request_parse(const json_t *root, struct request *req, char *why, size_t why_siz
 	*req = (struct request){.change.policer = {.rate = POLICER_KEEP,
 						   .burst = POLICER_KEEP,
 						   .source_rate = POLICER_KEEP,
-						   .source_burst = POLICER_KEEP}};
+						   .source_burst = POLICER_KEEP},
+				.seconds = FPM_HOLD_S};
 	if (!json_is_object(root))
 		return bad(&p, "not a JSON object, such as {\"show\": \"ports\"}");
 	json_object_foreach ((json_t *)(uintptr_t)root, key, value) {
@@ -300,6 +318,8 @@ request_parse(const json_t *root, struct request *req, char *why, size_t why_siz
 		    p.has_change >
 	    1)
 		return bad(&p, ONE_THING);
+	if (p.has_seconds && !req->hold)
+		return bad(&p, "seconds goes with hold");
 	if (p.has_do || req->breaking != BREAK_NOTHING ||
 	    req->change.op != MANAGE_NOTHING || req->want.ask != WATCH_ASK_NONE)
 		return 0;

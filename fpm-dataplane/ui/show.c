@@ -270,6 +270,8 @@ channel_state(const struct ui *ui)
 
 	if (LOAD(refusing) != 0)
 		return "refusing";
+	if (LOAD(held) != 0)
+		return "held";
 	if (LOAD(connected) == 0)
 		return LOAD(gen) == 0 ? "never-connected" : "away";
 	return gen == LOAD(gen) && json_is_string(phase) ? json_string_value(phase)

@@ -267,6 +267,7 @@ def test_changes_are_as_specified(router):
     status, said = api.call(dut, "POST", "/config/reload", body={"file": bad})
     assert status == 409 and "nothing changed" in said["error"] and said["rows"][0]["wrong"]
     assert did("POST", "/replay") == []
+    assert did("POST", "/hold", body={"seconds": 0}) == []
     was = dut.daemon.pid()
     assert did("POST", "/restart") == []
     dut.daemon.back(was)

@@ -88,6 +88,51 @@ def test_what_a_replay_does_not_confirm_is_swept(dut, lan, wan, alt, restarted, 
     assert dut.not_forwarded(lan, lan.probe(OTHER_HOST)) == {"no_route": 1}
 
 
+def test_what_a_zebra_that_is_ended_withdraws_is_not_heard(dut, lan, wan, alt):
+    """`fpmctl hold`, then FRR's stop: routes stay and lose nothing, the old zebra is not let
+    in, the next one is at once, and what it does not say goes, as after any restart."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.route(OTHER, via=alt.peer4, wire=alt)
+    old = dut.zebra
+
+    with dut.stream(lan, HOST) as stream:
+        assert dut.fpmctl("hold", "60").returncode == 0
+        eventually(lambda: dut.fpm()["state"] == "held", 5, 0.01)
+        assert old.speaker.wait_closed(5)
+        old.connect()
+        old.speaker.routes_del("198.51.100.0/24", 1)
+        assert old.speaker.wait_closed(5)
+        assert dut.fpm()["state"] == "held" and dut.route_row(NET)["source"] == "zebra"
+        assert "held off" in dut.fpmctl("show", "fpm").stdout
+        dut.zebra = Zebra(dut, first_id=5000, pid=os.getpid() ^ 0x5555)
+        dut.zebra.connect()
+        dut.zebra.prefixes.update(old.prefixes)
+        dut.zebra.route(NET, wan.peer4, wan)
+        eventually(lambda: dut.route_row(OTHER) is None, 15, what="it was not said again")
+
+    assert stream.lost(wan) == []
+    assert dut.fpm()["state"] == "in-step"
+
+
+def test_who_is_held_off_comes_back_when_the_time_is_over(dut, wan):
+    """FRR was not restarted after all: its zebra is heard again, after that time or a word."""
+    for words in (["hold", "1"], ["hold", "3600"], ["hold", "0"]):
+        assert dut.fpmctl(*words).returncode == 0
+        if words[1] != "3600":
+            eventually(lambda: dut.fpm()["state"] == "away", 5)
+        else:
+            eventually(lambda: dut.fpm()["state"] == "held", 5)
+    dut.zebra.connect()
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+    for word in ("3601", "-1", "soon", "1h"):
+        assert dut.fpmctl("hold", word).returncode == 2
+    with pytest.raises(LookupError, match="0 to 3600"):
+        dut.control.request({"do": "hold", "seconds": 3601})
+    with pytest.raises(LookupError, match="goes with hold"):
+        dut.control.request({"do": "replay", "seconds": 1})
+
+
 def test_a_replayed_route_ahead_of_its_next_hop_loses_nothing(dut, lan, wan):
     """In a replay a route may precede its next-hop object (live updates overtake the walk):
     until the id means something the way that worked goes on."""

@@ -64,6 +64,81 @@ new_client_replaces_the_old_one(void **state)
 	bench_free(b);
 }
 
+/* `seconds` as `fpmctl hold` says them. */
+static void
+hold(struct bench *b, unsigned int seconds)
+{
+	struct msg_hold *m = msg_new(MSG_HOLD, sizeof(*m));
+
+	m->seconds = seconds;
+	worker_send(&b->w, &m->m);
+}
+
+/* A frame with one route, from the zebra of port id `pid`. */
+static void
+send_route_of(int fd, uint32_t pid)
+{
+	struct wire *w = one_frame();
+
+	put_route(w, "198.51.100.0/24", 1);
+	((struct nlmsghdr *)(w->octet + w->msg))->nlmsg_pid = pid;
+	frame_end(w);
+	client_send(fd, w->octet, w->len);
+	free(w);
+}
+
+static void
+zebra_that_is_held_off_is_not_heard_another_one_is(void **state)
+{
+	struct bench *b = bench_new(1 << 20);
+	int fd = client(b);
+
+	send_route(fd, "192.0.2.0/24", 1);
+	rib_hears(&b->rib, "up gen1 pid4242;route 192.0.2.0/24 t254 nh1;");
+	hold(b, 600);
+	rib_hears(&b->rib, "down gen1 pid4242;");
+	is_hung_up(fd);
+	assert_int_equal(fpm_status.held, 1);
+	for (int silent = 0; silent < 2; silent++) { /* the other tells not who it is */
+		fd = client(b);
+		if (!silent)
+			send_route_of(fd, ZEBRA_PID);
+		is_hung_up(fd);
+	}
+	assert_true(rib_text_is(&b->rib, ""));
+	assert_int_equal(fpm_status.held, 1);
+
+	fd = client(b);
+	send_route_of(fd, ZEBRA_PID + 1);
+	rib_hears(&b->rib, "up gen4 pid4243;route 198.51.100.0/24 t254 nh1;");
+	assert_int_equal(fpm_status.held, 0);
+	close(fd);
+	bench_free(b);
+}
+
+static void
+zebra_is_held_off_no_longer_than_said(void **state)
+{
+	struct bench *b = bench_new(1 << 20);
+	int fd = client(b);
+
+	send_route(fd, "192.0.2.0/24", 1);
+	rib_hears(&b->rib, "up gen1 pid4242;route 192.0.2.0/24 t254 nh1;");
+	hold(b, 1);
+	rib_hears(&b->rib, "down gen1 pid4242;");
+	close(fd);
+	eventually(fpm_status.held == 0);
+	hold(b, 600);
+	eventually(fpm_status.held == 1);
+	hold(b, 0);
+	eventually(fpm_status.held == 0);
+	fd = client(b);
+	send_route(fd, "192.0.2.0/24", 2);
+	rib_hears(&b->rib, "up gen2 pid4242;route 192.0.2.0/24 t254 nh2;");
+	close(fd);
+	bench_free(b);
+}
+
 static void
 garbage_ends_the_session_and_what_came_before_counts(void **state)
 {
@@ -327,6 +402,8 @@ main(void)
 		cmocka_unit_test(session_is_announced_with_generation_and_port_id),
 		cmocka_unit_test(silent_session_is_announced_when_it_ends),
 		cmocka_unit_test(new_client_replaces_the_old_one),
+		cmocka_unit_test(zebra_that_is_held_off_is_not_heard_another_one_is),
+		cmocka_unit_test(zebra_is_held_off_no_longer_than_said),
 		cmocka_unit_test(garbage_ends_the_session_and_what_came_before_counts),
 		cmocka_unit_test(malformed_message_does_not_end_the_session),
 		cmocka_unit_test(stream_may_be_cut_anywhere),

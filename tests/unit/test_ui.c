@@ -183,8 +183,8 @@ what_is_not_understood_gets_a_sentence(void **state)
 		 "ports are not found by prefix"},
 		{"{\"show\": \"ports\", \"who\": 1}",
 		 "unknown key 'who'; known are show, prefix, longest, family, all_tables, "
-		 "vrf, name, repair, do, config, port, trace, capture, explain, set, "
-		 "class, "
+		 "vrf, name, repair, do, seconds, config, port, trace, capture, explain, "
+		 "set, class, "
 		 "rate, "
 		 "burst, "
 		 "source_rate, source_burst"},

@@ -107,6 +107,13 @@ not_connected(struct exam *e)
 		fix(e, "fpmctl show fpm");
 		return;
 	}
+	if (strcmp(state, "held") == 0) {
+		say(e, VERDICT_WARN, "", "zebra is held off: somebody restarts FRR");
+		cost(e, "Forwarding goes on by the routes that were taught, until another "
+			"zebra comes or the time is over.");
+		fix(e, "systemctl start frr, or fpmctl hold 0");
+		return;
+	}
 	say(e, VERDICT_FAIL, "", "zebra %s",
 	    strcmp(state, "never-connected") == 0 ? "has never connected" : "has gone");
 	cost(e,
