@@ -192,8 +192,8 @@ system: all $(O)/tests/flood $(PRELOADS) ## system tests against the real daemon
 	@$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest -rs \
 		tests/system $(if $(T),-k "$(T)")
 
-chaos: all $(O)/tests/flood ## everything goes wrong at random, each packet is checked (T=60 SEED= ROUTES=20000)
-	@T="$(T)" SEED="$(SEED)" ROUTES="$(ROUTES)" RATE="$(RATE)" ONLY="$(ONLY)" $(PY) tests/chaos/run.py
+chaos: all $(O)/tests/flood ## everything goes wrong at random, each packet is checked (T=60 SEED= ROUTES=20000; ONLY=fault,... REPEAT=10)
+	@REPEAT="$(REPEAT)" T="$(T)" SEED="$(SEED)" ROUTES="$(ROUTES)" RATE="$(RATE)" ONLY="$(ONLY)" $(PY) tests/chaos/run.py
 
 # What wears a daemon out, and nothing that would give it a fresh start.
 SOAK := churn,table,core_flap,isp_dies,isp_moves,neighbours_forgotten,mtu_changes,address_goes,$\

@@ -4,7 +4,9 @@ goes to core by a static route over core0, or over core1 when that is down."""
 
 import json
 import os
+import signal
 import subprocess
+import time
 
 from chaos.oracle import Cell, Oracle, zebra_view
 from chaos.traffic import Traffic, frame_head
@@ -26,6 +28,9 @@ ipv6 route ::/0 {SPARE6} 210
 router bgp {topology.R1_AS}
  neighbor {topology.ISP4} timers 3 9
  neighbor {topology.ISP4} timers connect 2
+ bgp graceful-restart
+ bgp graceful-restart preserve-fw-state
+ bgp graceful-restart rib-stale-time 20
 exit
 """
 SWEEP = """\
@@ -136,6 +141,22 @@ class Bed(Lab):
     def mac_of(self, role, dev):
         """MAC of an interface."""
         return next(r["address"] for r in self._links(role) if r["ifname"] == dev)
+
+    def restart_frr(self, killed):
+        """`systemctl restart frr`: FRR's service ends its daemons, zebra last; the unit
+        fpm-dataplane-hold is ended before. Or kill them all, then start them."""
+        for pid in procs.marked(self.dir, "watchfrr"):
+            procs.signal_pid(pid, signal.SIGKILL)
+        *others, zebra = reversed(self.r1.daemons)
+        if killed:
+            for daemon in (*others, zebra):
+                self.r1.kill(daemon)
+        else:
+            netns.command([self.dp.ctl, "-s", self.socket, "hold"])
+            self.r1.stop(*others)
+            time.sleep(0.2)  # frrinit.sh looks every 0.1 s
+        self.r1.restart_all()
+        self.watch_r1()
 
     # -- what is told, in pieces that a speaker can do --
 

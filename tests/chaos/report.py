@@ -43,8 +43,8 @@ class Verdict:
             row[1] += self.traffic.sent_between(begin, end)
             row[2] += len(happening.lost)
             row[3] += happening.bad
-            if happening.lost:
-                row[5].append(happening.lost[-1] - happening.begin)
+            lost = happening.lost
+            row[5].append(lost[-1] - lost[0] + 1 / self.traffic.rate if lost else 0.0)
             row[6] = max(row[6], happening.may_lose_until - happening.begin)
         self.must(
             not outside,
@@ -82,10 +82,13 @@ class Verdict:
 
     def table(self):
         """Lines of text."""
-        head = ("fault", "times", "sent", "lost", "outside", "wrong", "back: median", "max", "window")
+        # Gap: from the first packet that a fault lost to the last one.
+        head = ("fault", "times", "sent", "lost", "outside", "wrong", "gap: median", "max", "window")
         yield "{:<18} {:>5} {:>8} {:>7} {:>8} {:>6} {:>13} {:>8} {:>8}".format(*head)
-        for name, (times, sent, lost, bad, wrong, back, window) in sorted(self.rows.items()):
-            some = [f"{statistics.median(back):.2f} s", f"{max(back):.2f} s"] if back else "--"
+        for name, (times, sent, lost, bad, wrong, gaps, window) in sorted(self.rows.items()):
+            some = "--"
+            if lost:
+                some = [f"{gap:.3f} s" for gap in (statistics.median(gaps), max(gaps))]
             limit = f"{window:.1f} s" if window > 0 else "none"
             yield (
                 f"{name:<18} {times:>5} {sent:>8} {lost:>7} {bad:>8} {wrong:>6} "

@@ -3,7 +3,10 @@
 """Chaos for T seconds, the same schedule for the same SEED. Exit code 0: nothing was lost
 outside the declared windows, nothing took a wrong way, and all was whole in the end.
 
-    T=60 SEED=1 ROUTES=20000 RATE=1500 ONLY=fault,fault
+    T=60 SEED=1 ROUTES=20000 RATE=1500 ONLY=fault,fault REPEAT=0
+
+With REPEAT=n each fault comes n times, by turns, each when all is quiet again, however long
+that takes, or until T is over: for figures.
 
 FRR, the kernel and the machine are not in our hands: two runs of one seed do the same things
 at nearly the same times, and no more than that.
@@ -26,6 +29,7 @@ from chaos import faults
 from chaos.bed import Bed
 from chaos.oracle import Queues
 from chaos.report import Verdict, stamp
+from lab import sessions
 from lib import netns
 from lib.wait import Timeout, eventually
 
@@ -71,6 +75,23 @@ def schedule(run, seconds, only):
             wait_quiet(run, 20)
 
 
+def one_by_one(run, times, seconds, only):
+    """Each fault so many times, nothing into another."""
+    end = time.monotonic() + seconds
+    for name in (only or list(faults.FAULTS)) * times:
+        if time.monotonic() > end:
+            break
+        function = faults.FAULTS[name]
+        stamp(run, name)
+        before = sessions.flaps(run.bed.r1)
+        function(run)
+        wait_quiet(run, 120)
+        eventually(run.bed.in_step, 120, 0.2, "zebra has said all again")
+        run.pause(0.5, 1.5)
+        if function.sessions_stay and sessions.flaps(run.bed.r1) != before:
+            run.lost_sessions.append(name)
+
+
 def _tell(run, every, ending):
     """A line now and then, for who watches a soak."""
     while not ending.wait(every):
@@ -112,10 +133,11 @@ def log_rates(bed):
     return counts.get(most, 0), most[1]
 
 
-def chaos(seconds, seed, n4, rate, only):
+def chaos(seconds, seed, n4, rate, only, repeat):
     """The whole of it. Returns the exit code."""
     rng = random.Random(seed)
-    print(f"chaos: seed {seed}, {seconds:g} s, {n4} + {n4 // 5} routes, {rate} packets/s")
+    long = f"{repeat} of each" if repeat else f"{seconds:g} s"
+    print(f"chaos: seed {seed}, {long}, {n4} + {n4 // 5} routes, {rate} packets/s")
     with Bed(f"chaos{os.getpid()}", n4, n4 // 5, rng) as bed:
         bed.build(rate)
         run = faults.Run(bed, rng)
@@ -126,7 +148,10 @@ def chaos(seconds, seed, n4, rate, only):
         threading.Thread(target=_tell, args=(run, TELL_S, ending), daemon=True).start()
         bed.traffic.start()
         time.sleep(1)
-        schedule(run, seconds, only)
+        if repeat:
+            one_by_one(run, repeat, seconds, only)
+        else:
+            schedule(run, seconds, only)
         wait_quiet(run, 45)
         stamp(run, "the end: traffic stops")
         still = run.oracle.unsettled()
@@ -144,6 +169,7 @@ def _judge(run, before, still):
         eventually(bed.in_step, 90, 0.5, "zebra and the dataplane are in step")
     except Timeout as err:
         verdict.must(False, str(err))
+    verdict.must(not run.lost_sessions, f"sessions were lost: {run.lost_sessions}")
     code, said = bed.audit()
     if code != 0 and bed.zebra_contradicts_itself(said):
         stamp(run, "zebra shows ways that it told neither kernel nor dataplane: again, please")
@@ -226,12 +252,14 @@ def main():
         print(f"no such fault: {unknown}; there are {' '.join(faults.FAULTS)}")
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    repeat = int(os.environ.get("REPEAT") or 0)
     return chaos(
-        float(os.environ.get("T") or 60),
+        float(os.environ.get("T") or (60 if not repeat else "inf")),
         seed,
         int(os.environ.get("ROUTES") or 20000),
         int(os.environ.get("RATE") or 1500),
         only,
+        repeat,
     )
 
 

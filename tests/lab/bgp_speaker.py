@@ -70,7 +70,7 @@ class Table:
             if size >= CHUNK:
                 yield b"".join(piece)
                 piece, size = [], 0
-        yield b"".join([*piece, self._withdraw(family, [])])  # the end-of-RIB mark
+        yield b"".join(piece)
 
     def _announce(self, family, prefixes, attrs):
         if family == 4:
@@ -93,13 +93,14 @@ class Table:
         self.changes.update(dict.fromkeys(parsed, announced))
         return self._messages(parsed, announced)
 
-    def changed(self, family):
-        """Messages that repeat all changes of a family, for a new session."""
+    def last(self, family):
+        """What ends a table in a new session: all changes, and the end-of-RIB mark."""
         mine = [(k, on) for k, on in self.changes.items() if k[1] == family]
-        return b"".join(
+        changed = (
             self._messages([k for k, on in mine if on is want], want)
             for want in (False, True)
         )
+        return b"".join([*changed, self._withdraw(family, [])])
 
     def _messages(self, parsed, announced):
         attrs = bgp_wire.attributes([self.local_as])
@@ -253,10 +254,8 @@ class Speaker:
     def _announce_all(self, families=(4, 6)):
         self.announcing = True
         for family in families:
-            self.queue.extend(map(memoryview, self.table.chunks[family]))
-            changes = self.table.changed(family)
-            if changes:
-                self.queue.append(memoryview(changes))
+            octets = [*filter(None, self.table.chunks[family]), self.table.last(family)]
+            self.queue.extend(map(memoryview, octets))
         self._flush()
 
     def _timers(self):

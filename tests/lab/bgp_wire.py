@@ -25,6 +25,8 @@ def open_message(local_as, hold_s, router_id):
         bytes([1, 4, 0, 2, 0, 1]),
         bytes([2, 0]),
         bytes([65, 4]) + struct.pack("!I", local_as),
+        # RFC 4724: its own routes are not to be kept, but it has end-of-RIB marks for others.
+        bytes([64, 2, 0, 0]),
     )
     options = b"".join(bytes([2, len(c)]) + c for c in capabilities)
     short_as = local_as if local_as < 65536 else AS_TRANS

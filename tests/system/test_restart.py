@@ -16,7 +16,7 @@ from scapy.packet import Raw
 from full_table import N4 as FULL4
 from full_table import N6 as FULL6
 from full_table import send
-from lab import proofs, routes, topology
+from lab import proofs, routes, sessions, topology
 from lab.lab import Lab
 from lib import fpm_speaker as fpm
 from lib import netns, procs
@@ -453,13 +453,8 @@ def lab(possible):
         )
         links = {"core0": "Full", "core1": "Full"}
         eventually(lambda: made.r1.ospf_states(4) == links, 30)
-        eventually(lambda: len(bfd_up(made)) == 4, 30, what="BFD is up")
+        eventually(lambda: len(sessions.bfd_up(made.r1)) == 4, 30, what="BFD is up")
         yield made
-
-
-def bfd_up(lab):
-    """The BFD sessions that are up."""
-    return [p for p in lab.r1.json("show bfd peers json") if p["status"] == "up"]
 
 
 def in_step(lab):
@@ -468,24 +463,11 @@ def in_step(lab):
     return seen["state"] == "in-step" and seen["stale"] == 0
 
 
-def flaps(lab):
-    """How often each session has come up, as FRR counts it."""
-    bgp = lab.r1.json("show bgp neighbors json")[topology.ISP4]
-    bfd = lab.r1.json("show bfd peers counters json")
-    ospf = lab.r1.vtysh("show ip ospf neighbor detail").splitlines()
-    ospf = [line.split(",")[-1].strip() for line in ospf if "state changes" in line]
-    assert len(ospf) == 2
-    return {
-        "bgp": bgp["connectionsEstablished"],
-        "bfd": sorted((p["peer"], p["session-up"], p["session-down"]) for p in bfd),
-        "ospf": ospf,
-    }
-
-
 def test_frr_sessions_survive_kills(lab):
     """BGP (hold 30 s), OSPF (dead 5 s), BFD (2 s): three kills, not one flap, no carrier
     lost, and all routes are back."""
-    before = flaps(lab)
+    before = sessions.flaps(lab.r1)
+    assert len(before["ospf"]) == 2
 
     with LinkWatch(lab.ns["r1"]) as watch:
         for _ in range(3):
@@ -494,5 +476,5 @@ def test_frr_sessions_survive_kills(lab):
     assert proofs.whole(proofs.tables(lab), N4, N6)
 
     assert watch.lost_carrier() == []
-    assert flaps(lab) == before
+    assert sessions.flaps(lab.r1) == before
     assert lab.r1.bgp_state(topology.ISP4) == "Established"

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The routing sessions of the demo's r1, as FRR counts them."""
+
+from lab import topology
+
+
+def bfd_up(r1):
+    """The BFD sessions that are up."""
+    return [p for p in r1.json("show bfd peers json") if p["status"] == "up"]
+
+
+def flaps(r1):
+    """How often each session has come up: equal as long as none was lost."""
+    bgp = r1.json("show bgp neighbors json")[topology.ISP4]
+    bfd = r1.json("show bfd peers counters json")
+    ospf = r1.vtysh("show ip ospf neighbor detail").splitlines()
+    ospf = [line.split(",")[-1].strip() for line in ospf if "state changes" in line]
+    return {
+        "bgp": bgp["connectionsEstablished"],
+        "bfd": sorted((p["peer"], p["session-up"], p["session-down"]) for p in bfd),
+        "ospf": ospf,
+    }
