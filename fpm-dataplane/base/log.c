@@ -86,6 +86,18 @@ stderr_is_journal(void)
 	return strcmp(stream, own) == 0;
 }
 
+/* The net under log_escape(): names of interfaces may have any octet. Ours is plain ASCII. */
+static void
+make_harmless(char *text)
+{
+	for (; *text != '\0'; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c < 0x20 || c >= 0x7f)
+			*text = '?';
+	}
+}
+
 void
 log_write(enum log_level level, const char *fmt, ...)
 {
@@ -109,6 +121,7 @@ log_write(enum log_level level, const char *fmt, ...)
 	va_end(ap);
 	if (m < 0)
 		return;
+	make_harmless(line + n);
 	n += m;
 	if (n > (int)sizeof(line) - 2)
 		n = (int)sizeof(line) - 2;

@@ -124,6 +124,48 @@ is_last(const json_t *row)
 	return code >= CTL_NO_DAEMON && code <= CTL_NOT_FOUND ? (int)code : CTL_NO_DAEMON;
 }
 
+/* How many octets of UTF-8 at `c` are a character that a terminal obeys (C0, C1)? */
+static size_t
+is_order(const unsigned char *c)
+{
+	if (c[0] == 0xc2 && c[1] < 0xa0)
+		return 2;
+	return (c[0] < 0x20 && c[0] != '\n' && c[0] != '\t') || c[0] == 0x7f;
+}
+
+/* Names of interfaces have any octet; what a terminal obeys is for no table. */
+static void
+make_harmless(json_t *value)
+{
+	const char *text = json_string_value(value);
+	char *clean;
+	json_t *member;
+	const char *key;
+	size_t i;
+
+	if (json_is_object(value))
+		json_object_foreach (value, key, member)
+			make_harmless(member);
+	json_array_foreach (value, i, member)
+		make_harmless(member);
+	if (text == NULL || (clean = strdup(text)) == NULL)
+		return;
+	for (char *c = clean; *c != '\0'; c++)
+		memset(c, '?', is_order((unsigned char *)c));
+	json_string_set_nocheck(value, clean);
+	free(clean);
+}
+
+/* May a line of JSON hold such? */
+static bool
+is_strange(const char *line)
+{
+	for (; *line != '\0'; line++)
+		if (*line == '\\' || (unsigned char)*line >= 0x7f)
+			return true;
+	return false;
+}
+
 static int
 converse(const char *path, const json_t *request, int silence_s,
 	 bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx)
@@ -149,6 +191,8 @@ converse(const char *path, const json_t *request, int silence_s,
 		}
 		line[len - 1] = '\0';
 		row = json_loads(line, 0, NULL);
+		if (is_strange(line))
+			make_harmless(row);
 		if (!json_is_object(row)) {
 			fprintf(stderr,
 				"fpmctl: what answers on %s is no fpm-dataplane, or of "

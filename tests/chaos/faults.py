@@ -73,15 +73,15 @@ class Run:
         """A while, by chance."""
         time.sleep(self.rng.uniform(least, most))
 
-    def in_flux(self, done, timeout, *cells):
-        """Wait for a condition of FRR's; until then such cells go either way."""
+    def in_flux(self, done, timeout, kinds):
+        """Wait for a condition of FRR's; until then cells of `kinds` go either way."""
 
         def look():
-            self.oracle.flux(*cells)
+            self.oracle.flux(kinds)
             return done()
 
         eventually(look, timeout, 0.2)
-        self.oracle.flux(*cells)
+        self.oracle.flux(kinds)
 
 
 # -- routes ------------------------------------------------------------------------------------
@@ -361,13 +361,14 @@ def bgpd_dies(run):
 
 @fault(1, 30)
 def bgpd_restarts_gracefully(run):
-    """kill -9 of bgpd with RFC 4724: zebra keeps its routes until it is back. Not one packet
-    of IPv4 takes another way; zebra 8.4 withdraws those of IPv6 for some 0.1 s, before bgpd
-    says them again, in the kernel as well."""
+    """kill -9 of bgpd with RFC 4724: zebra keeps its routes until it is back. When bgpd has
+    heard its peers, zebra 8.4 withdraws some, or all, for 0.1 to 2 s until bgpd has said them
+    again, from the kernel as well."""
     run.note("bgpd, graceful", "kill -9, RFC 4724")
     was = run.bed.r1.kill("bgpd")
     done = lambda: run.bed.r1.pid("bgpd") != was and _bgp_is_up(run)  # noqa: E731
-    run.in_flux(done, 60, ("isp",), (6,))
+    run.in_flux(done, 60, ("isp",))
+    run.in_flux(run.bed.in_step, 60, ("isp",))
 
 
 def _bgp_is_up(run):

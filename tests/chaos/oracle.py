@@ -76,13 +76,13 @@ class Oracle:
                 if want != cell.ways[-1]:
                     cell.changed_at = now
 
-    def flux(self, kinds=("isp", "core"), families=(4, 6)):
-        """Something may move such cells to their fallback and back, or not."""
+    def flux(self, kinds=("isp", "core")):
+        """Something may move cells of these kinds to their fallback and back, or not."""
         with self.lock:
             now = time.monotonic()
             spare = {link for link in ("core0", "core1") if self.up[link]}
             for cell in self.cells:
-                if cell.kind in kinds and cell.family in families:
+                if cell.kind in kinds:
                     if not spare <= cell.ways[-1]:
                         self._note(cell, now, cell.ways[-1] | spare)
                     cell.changed_at = now

@@ -49,10 +49,10 @@ class Dataplane:
         """The process id of the daemon itself."""
         return self.show("version")[0]["pid"]
 
-    def crash(self):
+    def crash(self, number=signal.SIGKILL):
         """kill -9 of the daemon, not of its supervisor. Returns the pid it had."""
         pid = self.pid()
-        procs.signal_pid(pid, signal.SIGKILL)
+        procs.signal_pid(pid, number)
         return pid
 
     def back(self, was, timeout=20):

@@ -104,7 +104,7 @@ def test_what_a_zebra_that_is_ended_withdraws_is_not_heard(dut, lan, wan, alt):
         assert old.speaker.wait_closed(5)
         assert dut.fpm()["state"] == "held" and dut.route_row(NET)["source"] == "zebra"
         assert "held off" in dut.fpmctl("show", "fpm").stdout
-        dut.zebra = Zebra(dut, first_id=5000, pid=os.getpid() ^ 0x5555)
+        dut.zebra = Zebra(dut, first_id=5000, pid=old.pid ^ 0x3333)
         dut.zebra.connect()
         dut.zebra.prefixes.update(old.prefixes)
         dut.zebra.route(NET, wan.peer4, wan)

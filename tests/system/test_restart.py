@@ -111,6 +111,24 @@ def test_five_kills_at_random_moments_under_traffic(kept):
     assert dut.stop() == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS])
+def test_a_fault_of_its_own_is_as_a_kill(kept, number):
+    """What the kernel, or the daemon itself, ends it with when memory is not as it should be:
+    said with its number, the checkpoint in force at once."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    eventually(lambda: dut.fpm()["checkpoint"]["routes"] == 1, 5)
+    dut.zebra.close()
+
+    with LinkWatch(dut.ctl) as watch:
+        come_back(dut, dut.daemon.crash(number))
+        dut.forwarded(lan, lan.probe(HOST), wan)
+
+    assert watch.lost_carrier() == []
+    assert f"supervise: ended signal={int(number)}" in dut.daemon.log(60)
+    assert dut.fpm()["checkpoint"]["restored"] == 1
+
+
 def test_what_the_kernel_sent_meanwhile_is_sent_after_all(kept):
     """A BGP keepalive or an ARP answer of the gap waits in the TAP's queue: that is sooner
     than any protocol's next try."""

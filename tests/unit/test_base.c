@@ -197,7 +197,7 @@ log_escape_leaves_nothing_for_a_terminal(void **state)
 
 /* The line that log_write() writes when JOURNAL_STREAM names that file, or another one. */
 static void
-logged(bool named, enum log_level level, char *line, size_t size)
+logged(bool named, enum log_level level, const char *name, char *line, size_t size)
 {
 	FILE *file = tmpfile();
 	int was = dup(STDERR_FILENO);
@@ -210,7 +210,7 @@ logged(bool named, enum log_level level, char *line, size_t size)
 		 (uintmax_t)st.st_ino + (named ? 0 : 1));
 	setenv("JOURNAL_STREAM", stream, 1);
 	dup2(fileno(file), STDERR_FILENO);
-	log_write(level, "port: link up name=%s", "lan0");
+	log_write(level, "port: link up name=%s", name);
 	dup2(was, STDERR_FILENO);
 	close(was);
 	unsetenv("JOURNAL_STREAM");
@@ -224,13 +224,22 @@ the_journal_gets_priorities_and_nobody_else(void **state)
 {
 	char line[128];
 
-	logged(true, LOG_LEVEL_WARN, line, sizeof(line));
+	logged(true, LOG_LEVEL_WARN, "lan0", line, sizeof(line));
 	assert_memory_equal(line, "<4>2", 4);
 	assert_non_null(strstr(line, "Z W port: link up name=lan0\n"));
-	logged(true, LOG_LEVEL_ERROR, line, sizeof(line));
+	logged(true, LOG_LEVEL_ERROR, "lan0", line, sizeof(line));
 	assert_memory_equal(line, "<3>2", 4);
-	logged(false, LOG_LEVEL_ERROR, line, sizeof(line));
+	logged(false, LOG_LEVEL_ERROR, "lan0", line, sizeof(line));
 	assert_int_equal(line[0], '2');
+}
+
+static void
+no_line_of_the_log_does_anything_to_a_terminal(void **state)
+{
+	char line[256];
+
+	logged(false, LOG_LEVEL_ERROR, "\x1b[2J\nx\x7f\xc2\x9b", line, sizeof(line));
+	assert_non_null(strstr(line, "name=?[2J?x???\n"));
 }
 
 static void
@@ -360,6 +369,7 @@ main(void)
 		cmocka_unit_test(flow_hash_does_not_polarise_two_stages),
 		cmocka_unit_test(flow_hash6_uses_label_and_ports),
 		cmocka_unit_test(log_escape_leaves_nothing_for_a_terminal),
+		cmocka_unit_test(no_line_of_the_log_does_anything_to_a_terminal),
 		cmocka_unit_test(the_journal_gets_priorities_and_nobody_else),
 		cmocka_unit_test(every_reason_has_a_name_and_a_text),
 		cmocka_unit_test(worker_gets_every_message_and_stops),

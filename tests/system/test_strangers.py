@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""SECURITY.md against who forges: control packets from where they do not belong reach FRR as
+they came, nobody is answered with more than he sent, no name does anything to a terminal."""
+
+import json
+import subprocess
+
+import pytest
+from scapy.contrib.ospf import OSPF_Hdr, OSPF_Hello
+from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+
+from lib.wait import eventually
+from wire import token, token_of
+
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
+FAR, FAR6 = "203.0.113.9", "2001:db8:e000::9"  # who is forged: routed by alt
+
+
+def forged(lan, wan):
+    """{name: a control packet by lan that does not belong there}."""
+    ospf = OSPF_Hdr() / OSPF_Hello()
+    bgp, bfd = TCP(dport=179, flags="S"), UDP(sport=49152, dport=3784)
+    group, group6 = "01:00:5e:00:00:05", "33:33:00:00:00:05"
+    return {
+        "BGP from off-link, 1 hop short of TTL security": (
+            None, IP(src=FAR, dst=lan.ip4, ttl=254) / bgp),
+        "BGP from off-link, with a neighbour's address": (
+            None, IP(src=lan.peer4, dst=lan.ip4, ttl=64) / bgp),
+        "BGP to another port's address": (None, IP(src=wan.peer4, dst=wan.ip4, ttl=255) / bgp),
+        "BGP over IPv6 from off-link": (None, IPv6(src=FAR6, dst=lan.ip6, hlim=3) / bgp),
+        "BFD that was routed": (None, IP(src=wan.peer4, dst=wan.ip4, ttl=254) / bfd),
+        "BFD by another link": (None, IP(src=wan.peer4, dst=wan.ip4, ttl=255) / bfd),
+        "BFD over IPv6 that was routed": (None, IPv6(src=FAR6, dst=lan.ip6, hlim=254) / bfd),
+        "OSPF of another link": (group, IP(src=wan.peer4, dst="224.0.0.5", ttl=1) / ospf),
+        "OSPF unicast that was routed": (None, IP(src=FAR, dst=lan.ip4, ttl=7) / ospf),
+        "OSPFv3 with a global source": (
+            group6, IPv6(src=FAR6, dst="ff02::5", hlim=1, nh=89)),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", forged(*[type("", (), dict.fromkeys(
+    ("ip4", "peer4"), "192.0.2.1") | {"ip6": "2001:db8::1"})] * 2))  # fmt: skip
+def test_forged_control_packets_are_left_to_frr_as_they_came(dut, lan, wan, alt, name):
+    """RFC 5082 (TTL security), RFC 5881 5, RFC 2328 8.2 are FRR's to apply: the octets, TTL
+    among them, and the interface are those of the wire. Nothing is forwarded."""
+    dut.route("203.0.113.0/24", via=alt.peer4, wire=alt)
+    mac, packet = forged(lan, wan)[name]
+    data = bytes(Ether(src=lan.mac, dst=mac or lan.port_mac) / packet / Raw(token()))
+
+    lan.send(data)
+
+    assert dut.taps["lan"].expect_raw(token_of(data)) == data
+    dut.fence(lan)
+    others = [n for n in dut.names if n != "lan" and dut.taps[n].got(token_of(data))]
+    others += [n for n in dut.names if dut.wires[n].got(lambda d: token_of(d) and d == data)]
+    assert others == []
+
+
+def provoking(lan, wan):
+    """Packets that ask for an answer, their source forged, of all sizes."""
+    for size in (0, 40, 548, 600, 1280, 1500):
+        for ttl in (1, 64):
+            yield lan.probe(HOST, size=size, src=FAR, ttl=ttl)
+            yield lan.probe("198.18.0.1", size=size, src=FAR, ttl=ttl)  # no route
+        yield lan.probe(HOST6, size=size or 58, src=FAR6, hlim=1)
+        yield lan.probe("2001:db8:ffff::1", size=size or 58, src=FAR6)
+    for dst in (lan.ip4, wan.ip4, "192.0.2.63", "192.0.2.127", "255.255.255.255", "224.0.0.1"):
+        for load in (0, 1000):
+            echo = IP(src=FAR, dst=dst) / ICMP() / Raw(token() + bytes(load))
+            mac = lan.port_mac if not dst.startswith(("255", "224")) else "ff:ff:ff:ff:ff:ff"
+            yield Ether(src=lan.mac, dst=mac) / echo
+    yield Ether(src=lan.mac, dst=lan.port_mac) / IP(src=FAR, dst=lan.ip4) / TCP(dport=179)
+    yield Ether(src=lan.mac, dst=lan.port_mac) / IP(src=FAR, dst=lan.ip4) / UDP(dport=9)
+    echo6 = ICMPv6EchoRequest(data=token())
+    yield Ether(src=lan.mac, dst=lan.port_mac) / IPv6(src=FAR6, dst=lan.ip6) / echo6
+    all6 = Ether(src=lan.mac, dst="33:33:00:00:00:01")
+    yield all6 / IPv6(src=FAR6, dst="ff02::1") / echo6
+
+
+def test_whoever_is_forged_gets_no_more_than_was_sent(dut, lan, wan, alt):
+    """Errors and answers towards a forged source: one packet for one at most, no longer than it
+    but for the headers of an error (28 octets of IPv4, 48 of IPv6) and the kernel's own SYN-ACK
+    options; none for what went to a group or to a broadcast address."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.route(NET6, via=wan.peer6, wire=wan)
+    dut.route("203.0.113.0/24", via=alt.peer4, wire=alt)
+    dut.route("2001:db8:e000::/64", via=alt.peer6, wire=alt)
+    answered = 0
+
+    for packet in provoking(lan, wan):
+        for wire in dut.wires.values():
+            wire.clear()
+        lan.send(packet)
+        dut.fence(lan)
+        size = len(bytes(packet)) - 14
+        back = [d for d in alt.got() if _goes_to_who_is_forged(d)]
+        assert len(back) <= 1, packet.summary()
+        more = 48 if packet.haslayer(IPv6) else 28
+        assert all(len(d) - 14 <= size + more for d in back), packet.summary()
+        many = packet.dst != lan.port_mac or packet.haslayer(ICMP) and \
+            packet[IP].dst in ("192.0.2.63", "192.0.2.127")  # fmt: skip
+        assert not (many and back), packet.summary()
+        answered += len(back)
+
+    print(answered, "answered")
+    assert answered > 5
+
+
+def _goes_to_who_is_forged(data):
+    packet = Ether(data)
+    ip = packet.getlayer(IP) or packet.getlayer(IPv6)
+    return ip is not None and ip.dst in (FAR, FAR6)
+
+
+def test_names_of_interfaces_do_nothing_to_a_terminal(own_dut):
+    """Linux lets a name have any octet but a few, be it UTF-8 or not: in log and tables there
+    is none that a terminal obeys. --json has the name as it is, escaped."""
+    dut = own_dut()
+    dut.start()
+    ext, texts = dut.wires["ext"], []
+
+    def ip(*words):
+        subprocess.run(["ip", "-n", dut.ctl, "link", *words], check=True)
+
+    for evil in ("\x1b[2Jx\x07\x7f\u009b", "\x1b]0;\udc9by"):
+        ip("set", ext.tap, "name", evil)
+        ip("set", evil, "mtu", "1400")
+        eventually(lambda: dut.port_row(ext)["mtu"] == 1400, 5, 0.01)
+        for what in ("interfaces", "ports", "log", "neighbors", "routes"):
+            done = dut.fpmctl("show", what)
+            assert done.returncode == 0, done.stderr
+            texts.append(done.stdout)
+        if "\udc9b" not in evil:
+            assert "?[2Jx???" in texts[-5], texts[-5]
+            rows = json.loads(dut.fpmctl("--json", "show", "interfaces").stdout)
+            assert evil in [row["name"] for row in rows]
+        ip("set", evil, "mtu", "1500")
+        eventually(lambda: dut.port_row(ext)["mtu"] == 1500, 5, 0.01)
+        ip("set", evil, "name", ext.tap)
+
+    with open(dut.log_file, encoding="latin-1") as file:
+        texts.append(file.read())
+    found = [c for text in texts for c in text if c < " " and c not in "\n\t" or
+             "\x7f" <= c < "\xa0"]  # fmt: skip
+    assert found == []
+    assert dut.stop() == 0
