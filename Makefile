@@ -220,6 +220,7 @@ frr-root: ## a newer FRR in build/frr-root, for the tests of feedback
 
 reference: all ## the manual's page of configuration keys, out of the daemon's own table
 	@$(PY) fpm-dataplane/manual/configuration.py $(O)/fpmctl
+	@$(PY) fpm-dataplane/manual/reasons.py
 
 lint: ## layers, format, words
 	@$(PY) tests/lint/lint.py

@@ -256,6 +256,8 @@ def test_changes_are_as_specified(router):
         kind = {"$ref": f"#/components/schemas/{schema}"}
         assert printed
         api.validate(printed, {"type": "array", "items": kind})
+    nics = json.loads(dut.fpmctl("--json", "device", "list").stdout)
+    api.validate(nics, {"$ref": "#/components/schemas/FpmctlDeviceList"})
     found = json.loads(dut.fpmctl("--json", "doctor", "fpm", "rss").stdout)
     api.validate(found, {"$ref": "#/components/schemas/FpmctlDoctor"})
     found = json.loads(dut.fpmctl("--json", "doctor", "list").stdout)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table of keys, the example and the manual's page say the same."""
+"""The table of keys, the example and the manual's page say the same; so do the reasons for
+drops, what is advised, and their page."""
 
 import json
 import subprocess
@@ -14,6 +15,7 @@ from lib.dataplane import ROOT
 MANUAL = Path(ROOT, "fpm-dataplane", "manual")
 sys.path.append(str(MANUAL))
 import configuration  # noqa: E402
+import reasons  # noqa: E402
 
 FPMCTL = str(Path(ROOT, "build", "release", "fpmctl"))
 
@@ -25,6 +27,19 @@ def test_the_reference_is_what_the_table_and_the_example_make():
     made = configuration.page(configuration.keys(FPMCTL), example)
 
     assert (MANUAL / "configuration.md").read_text(encoding="utf-8") == made
+
+
+def test_the_page_of_reasons_is_what_the_code_says():
+    """Every one, with what to do. Else: `make reference`."""
+    assert (MANUAL / "reasons.md").read_text(encoding="utf-8") == reasons.page()
+
+
+def test_every_reason_that_runs_is_on_the_page(dut):
+    """By the daemon's own names and words."""
+    page = (MANUAL / "reasons.md").read_text(encoding="utf-8")
+    for row in dut.control.ask("counters"):
+        if row["kind"] != "total":
+            assert f"| `{row['name']}` | {row['text']} |" in page
 
 
 def flat(value, path=""):

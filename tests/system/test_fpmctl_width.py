@@ -5,6 +5,7 @@ such values in them, told to fpmctl by somebody in its place."""
 
 import json
 import socket
+import subprocess
 import threading
 
 import pytest
@@ -99,6 +100,26 @@ def test_the_longest_values_fit_80_columns(dut, wan, lan, what, tmp_path):
             assert [x for x in done.stdout.splitlines() if len(x) > 80] == []
             said = set(done.stdout.split())
             assert not rows or {w for w in wanted(what)} <= said, done.stdout
+    finally:
+        impostor.close()
+
+
+def test_a_long_answer_needs_no_memory(dut, tmp_path):
+    """100,000 routes, 30 MiB of JSON and 100 as objects, are printed as they come: with 32 MiB
+    of data at most."""
+    row = {
+        "prefix": "198.18.0.0/15", "table": 254, "vrf": None, "source": "zebra",
+        "protocol": "bgp", "type": "unicast", "nexthop_id": 7, "group": 9, "stale": False,
+        "state": "forwarding", "mtu": None, "nexthops": [],
+    }  # fmt: skip
+    path, out = str(tmp_path / "impostor.sock"), tmp_path / "out"
+    impostor = Impostor(path, [row] * 100_000)
+    try:
+        for words in (["--json", "show", "routes"], ["show", "routes"]):
+            argv = ["prlimit", f"--data={32 << 20}", dut.daemon.ctl, "-s", path, *words]
+            with open(out, "wb") as file:
+                subprocess.run(argv, stdout=file, check=True, timeout=60)
+            assert len(out.read_bytes().splitlines()) >= 100_000
     finally:
         impostor.close()
 
