@@ -73,20 +73,23 @@ vrf_name(const struct audit *a, uint32_t vrf)
 	return vrf == 0 ? NULL : json_string_value(json_array_get(a->vrfs, vrf - 1));
 }
 
-/* The daemon knows them in no order, and there are few, or zebra names each once in a row. */
+/* zebra's routes come VRF by VRF: looked for from where the last one was. */
 static uint32_t
 vrf_number(struct audit *a, const char *name)
 {
-	static uint32_t last;
-	size_t n = json_array_size(a->vrfs);
+	static uint32_t last = 1;
+	uint32_t n = (uint32_t)json_array_size(a->vrfs);
 
 	if (name == NULL)
 		return 0;
-	for (size_t i = 0; i < n; i++, last = last % (uint32_t)n + 1)
-		if (last > 0 && strcmp(vrf_name(a, last), name) == 0)
-			return last;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t at = (last - 1 + i) % n + 1;
+
+		if (strcmp(vrf_name(a, at), name) == 0)
+			return last = at;
+	}
 	json_array_append_new(a->vrfs, json_string(name));
-	return (uint32_t)n + 1;
+	return last = n + 1;
 }
 
 static void
