@@ -172,6 +172,11 @@ vrf_replay_print(const json_t *row)
 	if (row_int(row, "vrfs") > 0)
 		say("VRFs", "%s, by silence: %lld routes stale%s",
 		    row_str(row, "vrf_phase"), row_int(row, "vrf_stale"), sweep);
+	if (row_int(row, "no_vrf_routes") > 0)
+		say("Tables",
+		    "%lld routes of tables that are no VRF's: in no FIB; zebra never "
+		    "replays them, so they are kept over a reconnect",
+		    row_int(row, "no_vrf_routes"));
 	if (row_int(row, "vrfs_not_replayed") > 0)
 		say("WARNING",
 		    "zebra said nothing of %lld VRFs again: their routes are kept as they "

@@ -383,6 +383,27 @@ set_int(json_t *o, const char *key, uint64_t value)
 	json_object_set_new(o, key, json_integer((json_int_t)value));
 }
 
+/* Tables other than main: what the replay has not said (yet), and never says. */
+static void
+summary_tables(const struct rib *rib, json_t *o)
+{
+	uint32_t stale = 0, kept = 0, no_vrf = 0;
+
+	for (uint32_t i = 1; i <= rib->tally_high; i++) {
+		const struct tally *t = &rib->tally[i];
+
+		if (vrf_find(rib, t->table) == NULL) {
+			no_vrf += t->n;
+			continue;
+		}
+		stale += t->stale;
+		kept += !rib->session.vrfs_replaying && tally_is_kept(rib, t);
+	}
+	set_int(o, "vrf_stale", stale);
+	set_int(o, "vrfs_not_replayed", kept);
+	set_int(o, "no_vrf_routes", no_vrf);
+}
+
 /* Where the session stands, and the times that it goes by. */
 static void
 summary_session(const struct rib *rib, json_t *o)
@@ -391,7 +412,6 @@ summary_session(const struct rib *rib, json_t *o)
 	uint64_t now = rib->clock_ms();
 	uint64_t replay_ms = (s->done_ms != 0 ? s->done_ms : now) - s->up_ms;
 	int64_t sweep_ms = sweep_in_ms(rib, now), vrfs_ms = sweep_vrfs_in_ms(rib, now);
-	uint32_t kept = 0;
 
 	set_int(o, "generation", s->gen);
 	json_object_set_new(o, "phase", json_string(session_phase(rib)));
@@ -406,13 +426,10 @@ summary_session(const struct rib *rib, json_t *o)
 					  : json_real((double)replay_ms / 1e3));
 	json_object_set_new(o, "sweep_in_s",
 			    sweep_ms < 0 ? json_null() : json_real((double)sweep_ms / 1e3));
-	for (uint32_t i = 1; i <= rib->tally_high && !s->vrfs_replaying; i++)
-		kept += tally_is_kept(rib, &rib->tally[i]);
 	json_object_set_new(o, "vrf_phase", json_string(session_vrf_phase(rib)));
-	set_int(o, "vrf_stale", rib->stale_other);
 	json_object_set_new(o, "vrf_sweep_in_s",
 			    vrfs_ms < 0 ? json_null() : json_real((double)vrfs_ms / 1e3));
-	set_int(o, "vrfs_not_replayed", kept);
+	summary_tables(rib, o);
 	set_int(o, "sweeps", rib->count.sweeps);
 	set_int(o, "swept_routes", rib->count.swept_routes);
 	set_int(o, "sweep_quiet_s", rib->conf.sweep_quiet_s);
