@@ -7,6 +7,7 @@ import shlex
 
 import pytest
 
+from impostor import Impostor
 from lib import api
 from lib.wait import eventually
 
@@ -174,3 +175,84 @@ def test_only_tests_may_break(own_dut, monkeypatch):
 
     with pytest.raises(LookupError, match="unknown key 'break'"):
         router.control.request({"break": "route", "prefix": NET})
+
+
+VRFS = ["red", "blue", "green"]
+VRF_SCRIPT = """#!/bin/sh
+shift
+case "$*" in
+"show ip route vrf all") cat {dir}/all ;;
+"show ipv6 route vrf all") ;;
+*summary*) echo '{{"routes": []}}' ;;
+*"vrf blue 198.51.102.0/24 json") cat {dir}/lost ;;
+*) echo '{{}}' ;;
+esac
+"""
+
+
+def hop(via, dev):
+    return [{"via": via, "dev": dev, "weight": 1, "alive": True, "adj": 1}]
+
+
+def test_each_vrf_is_compared_and_differences_are_told_by_name(dut, tmp_path):
+    """The same prefix in several; one that leaks; a route lost in one; a VRF that zebra alone
+    has. The kernel here has none, so somebody else speaks in the daemon's place."""
+    route = {"prefix": NET, "source": "zebra", "state": "forwarding"}
+    rows = {
+        None: [route | {"table": 254, "nexthops": hop("192.0.2.2", "lan0")}],
+        "red": [route | {"table": 100, "nexthops": hop("10.0.2.2", "ext0")}],
+        "blue": [route | {"table": 2000, "nexthops": hop("10.0.2.2", "ext0")}],
+        "green": [],
+    }
+
+    def answer(request):
+        if request["show"] == "vrfs":
+            return [{"name": name} for name in VRFS]
+        if request["show"] == "audit":
+            zero = {"prefixes": 3, "lookups": 15, "groups": 2, "differences": 0}
+            return [{"what": "checked", **zero}]
+        found = rows[request.get("vrf")]
+        return [r for r in found if request.get("prefix") in (None, r["prefix"])]
+
+    nexthop = {"fib": True, "ip": "10.0.2.2", "interfaceName": "ext0", "weight": 1}
+    known = {
+        "selected": True,
+        "installed": True,
+        "protocol": "static",
+        "nexthops": [nexthop],
+    }
+    (tmp_path / "lost").write_text(json.dumps({"198.51.102.0/24": [known]}))
+    text = (
+        "\nVRF default:\n"
+        f"S>* {NET} [1/0] via 192.0.2.2, lan0, weight 1, 00:00:06\n"
+        "\nVRF red:\n"
+        "C>* 10.0.1.0/24 is directly connected, lan0, 00:00:07\n"
+        f"S>* {NET} [1/0] via 10.0.2.2, ext0 (vrf blue), weight 1, 00:00:06\n"
+        "\nVRF blue:\n"
+        f"S>* {NET} [1/0] via 10.0.2.2, ext0, weight 1, 00:00:06\n"
+    )
+    lost = "S>* 198.51.102.0/24 [1/0] via 10.0.2.2, ext0, weight 1, 00:00:06\n"
+    script = tmp_path / "vtysh"
+    script.write_text(VRF_SCRIPT.format(dir=shlex.quote(str(tmp_path))))
+    path = str(tmp_path / "impostor.sock")
+    ask = ["audit", "--vtysh", f"sh {script}"]
+    impostor = Impostor(path, answer)
+    try:
+        (tmp_path / "all").write_text(HEAD + text)
+        same = dut.fpmctl(*ask, socket_path=path)
+        (tmp_path / "all").write_text(HEAD + text + lost)
+        differs = dut.fpmctl(*ask, socket_path=path)
+        told = json.loads(dut.fpmctl("--json", *ask, socket_path=path).stdout)
+    finally:
+        impostor.close()
+
+    assert same.returncode == 0, same.stdout + same.stderr
+    assert same.stdout.startswith("zebra   3 routes in table main and 3 VRFs\n")
+    assert differs.returncode == 3, differs.stdout + differs.stderr
+    way = "via 10.0.2.2 dev ext0 weight 1"
+    assert differs.stdout.splitlines()[0] == (
+        f"VRF blue: DIFFERS 198.51.102.0/24: zebra has {way}, the dataplane has no route"
+    )
+    assert [(d["vrf"], d["prefix"]) for d in told["differences"]] == [
+        ("blue", "198.51.102.0/24")
+    ]

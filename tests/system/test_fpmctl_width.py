@@ -3,12 +3,11 @@
 without an end, counters of years, limits at their maximum. The rows are the daemon's own with
 such values in them, told to fpmctl by somebody in its place."""
 
-import json
-import socket
 import subprocess
-import threading
 
 import pytest
+
+from impostor import Impostor
 
 ADDRESS, NAME = "2001:db8:ffff:ffff:ffff:ffff:ffff:%04x", "customer-4094.0"
 COUNTER = 987_654_321_012_345
@@ -25,9 +24,9 @@ LONG = {
     "burst": 1_000_000, "source_rate": 10_000_000, "source_burst": 1_000_000,
 }  # fmt: skip
 COUNTED = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "rx_missed", "rx_errors",
-           "tx_errors", "value", "passed", "policed", "over_share", "ring_full")  # fmt: skip
-RATES = {"ports", "counters", "drops", "punt", "threads"}
-ASKED = ["ports", "interfaces", "routes", "fib", "nexthops", "groups", "neighbors", "counters",
+           "tx_errors", "dropped", "value", "passed", "policed", "over_share", "ring_full")  # fmt: skip
+RATES = {"ports", "vrfs", "counters", "drops", "punt", "threads"}
+ASKED = ["ports", "interfaces", "routes", "fib", "vrfs", "nexthops", "groups", "neighbors", "counters",
          "drops", "punt", "cycles", "threads", "memory", "fpm"]  # fmt: skip
 
 
@@ -46,35 +45,17 @@ def stretched(value, key=None, named=False):
     return [stretched(v, None, named) for v in value] if isinstance(value, list) else value
 
 
-class Impostor(threading.Thread):
-    """Answers `show` on a socket; counters move between one answer and the next."""
+def moving(rows):
+    """These rows to every question; counters move between one answer and the next."""
 
-    def __init__(self, path, rows):
-        super().__init__(daemon=True)
-        self.rows, self.sock = rows, socket.socket(socket.AF_UNIX)
-        self.sock.bind(path)
-        self.sock.listen()
-        self.start()
+    def answer(request):
+        assert "show" in request
+        said = [dict(row) for row in rows]
+        for row in rows:
+            row |= {k: row[k] + 10**12 for k in COUNTED if k in row}
+        return said
 
-    def run(self):
-        while True:
-            try:
-                conn, _ = self.sock.accept()
-            except OSError:
-                return  # closed: the test is over
-            with conn, conn.makefile("rw") as file:
-                for line in file:
-                    assert "show" in json.loads(line)
-                    for row in self.rows:
-                        file.write(json.dumps(row) + "\n")
-                        row |= {k: row[k] + 10**12 for k in COUNTED if k in row}
-                    file.write(json.dumps({"end": True, "rows": len(self.rows)}) + "\n")
-                    file.flush()
-
-    def close(self):
-        self.sock.shutdown(socket.SHUT_RDWR)
-        self.sock.close()
-        self.join()
+    return answer
 
 
 @pytest.mark.parametrize("what", ASKED)
@@ -89,8 +70,13 @@ def test_the_longest_values_fit_80_columns(dut, wan, lan, what, tmp_path):
     if what == "cycles":
         rows = [{"thread": "fwd-63", "cpu": 1023, "stage": "adjacency", "cycles": 10**15,
                  "packets": 10**6, "bursts": 10**4}]  # fmt: skip
+    if what == "vrfs":  # of which a kernel may have none
+        rows = [{"name": NAME, "table": 2**32 - 2, "published": False, "stale": 99_999_999,
+                 "replayed": False, "rx_packets": COUNTER, "rx_bytes": COUNTER,
+                 "dropped": COUNTER, "fib4": {"routes": 99_999_999},
+                 "fib6": {"routes": 99_999_999}}]  # fmt: skip
     path = str(tmp_path / "impostor.sock")
-    impostor = Impostor(path, rows)
+    impostor = Impostor(path, moving(rows))
     try:
         for words in [[], ["--rates=0.1"]] if what in RATES else [[]]:
             every = ["all"] if what in ("counters", "drops") else []
@@ -133,5 +119,6 @@ def wanted(what):
         "nexthops": [ADDRESS % 2, NAME, "65535", "(dead)"],
         "neighbors": [ADDRESS % 2, NAME],
         "fib": [NAME, "99999999"],
+        "vrfs": [NAME, "4294967294", "99999999"],
     }
     return of.get(what, [])

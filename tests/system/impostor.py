@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Somebody in the daemon's place, for what fpmctl makes of answers that no daemon here gives."""
+
+import json
+import socket
+import threading
+
+
+class Impostor(threading.Thread):
+    """Answers requests on the socket `path` with the rows of answer(request)."""
+
+    def __init__(self, path, answer):
+        super().__init__(daemon=True)
+        self.answer, self.sock = answer, socket.socket(socket.AF_UNIX)
+        self.sock.bind(path)
+        self.sock.listen()
+        self.start()
+
+    def run(self):
+        while True:
+            try:
+                conn, _ = self.sock.accept()
+            except OSError:
+                return  # closed: the test is over
+            with conn, conn.makefile("rw") as file:
+                for line in file:
+                    rows = self.answer(json.loads(line))
+                    for row in rows:
+                        file.write(json.dumps(row) + "\n")
+                    file.write(json.dumps({"end": True, "rows": len(rows)}) + "\n")
+                    file.flush()
+
+    def close(self):
+        self.sock.shutdown(socket.SHUT_RDWR)
+        self.sock.close()
+        self.join()
