@@ -135,7 +135,7 @@ lab: ## a scenario of frr-config, proved and left up (S=name; without it the lis
 	@$(if $(S),$(MAKE) --no-print-directory build)
 	@$(PY) tests/lab/scenario.py $(S)
 
-lab-vm: ## the same in a virtual machine, where the kernel has VLANs and VRFs: proved, then gone
+lab-vm: ## a scenario proved in a virtual machine, whose kernel has VLANs and VRFs (S=name)
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(DEPS_ALL) $(PKGS_VM)"
 	@mkdir -p build/vm && $(MAKE) --no-print-directory -j$$(nproc) BUILD=release all
 	@$(PY) tests/vm/run.py --lab $(S)
@@ -204,7 +204,7 @@ soak: ## hours of chaos without a kill of the daemon: a line a minute, a verdict
 test-vm: ## tests in a virtual machine: PCI NICs, VLANs, VRFs, systemd, the manual (T=expression)
 	$(call in_guests,$(if $(T),"$(T)"))
 
-test-vm-quick: ## those of them that `make test` runs
+test-vm-quick: ## some tests of test-vm: minutes, not a quarter of an hour
 	$(call in_guests,--quick)
 
 define in_guests

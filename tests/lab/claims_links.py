@@ -104,7 +104,7 @@ def vrf_lite(lab):
         seen = evidence.crossing(lab, f"{vrf}1", hosts, out)
         asked = {end: _echoes(lab, end) - before[end] for end in ends}
         wanted = {end: 6 if end == f"{vrf}2" else 0 for end in ends}
-        check(asked == wanted, f"pings at {wanted}", asked, LOGS)
+        check(asked == wanted, f"pings at {wanted}", f"{asked}; {seen}", LOGS)
         ways = [
             evidence.path(lab, f"{vrf}1", host, [routers[host], peer, host])
             for host, peer in zip(hosts, peers)

@@ -16,7 +16,7 @@ from qmp import Qmp  # noqa: E402
 
 def pytest_configure(config):
     """What tests are marked with."""
-    config.addinivalue_line("markers", "quick: `make test` runs it, too")
+    config.addinivalue_line("markers", "quick: `make test-vm-quick` runs it, too")
 
 
 @pytest.fixture(scope="session")

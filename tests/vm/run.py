@@ -4,7 +4,7 @@
 it is about. The last line says how each went; what a guest printed is in build/vm/.
 
     run.py [WORDS]      WORDS choose tests, as pytest's -k does
-    run.py --quick      what `make test` has of them
+    run.py --quick      some of them, as `make test-vm-quick`
     run.py --lab NAME   `make lab-vm`: a scenario of frr-config
 """
 
@@ -24,9 +24,12 @@ NO_TESTS = 5  # pytest: nothing was left to run
 NAMES = 4  # wires of the device under test
 # A guest may starve: what its tests wait for has four times as long (lib/wait.py).
 ENVIRONMENT = "FDP_PATIENCE=4 PYTHONDONTWRITEBYTECODE=1"
-PYTEST = f"{ENVIRONMENT} /usr/bin/python3 -m pytest --no-header -p no:cacheprovider -q -rs"
+PYTEST = (
+    f"{ENVIRONMENT} /usr/bin/python3 -m pytest --no-header -p no:cacheprovider -q -rs "
+    "--durations=8 --durations-min=5"
+)
 
-# What `make test` runs of which parts: pytest's words for it. Five minutes in all.
+# What `make test-vm-quick` runs of which parts: pytest's words for it. Minutes in all.
 QUICK = {
     "e1000e": "",
     "virtio-net-pci": "",
