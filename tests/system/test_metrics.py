@@ -193,17 +193,19 @@ def filled_in(query):
 def test_every_panel_shows_what_a_router_exports(prometheus):
     """Each query has an answer of series with the labels that its legend names; those that
     leave out what is zero may have none."""
-    left = {filled_in(query): re.findall(r"{{(\w+)}}", legend) for query, legend in queries()}
+    legends = {filled_in(query): re.findall(r"{{(\w+)}}", legend) for query, legend in queries()}
+    found = {}
 
     def answered():
-        for query in list(left):
+        for query in legends.keys() - found.keys():
             rows = prometheus(query)
             if rows or "> 0" in query:
-                named = set(left.pop(query))
-                assert all(named <= set(row["metric"]) for row in rows), query
-        return left == {}
+                found[query] = [row["metric"] for row in rows]
+        return found.keys() == legends.keys()
 
     eventually(answered, 60, 0.5, "every query is answered")
+    for query, labels in legends.items():
+        assert all(set(labels) <= metric.keys() for metric in found[query]), query
 
 
 # Of what Grafana reads, that by which a panel would be empty, or lie on another.
