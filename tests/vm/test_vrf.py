@@ -9,7 +9,7 @@ import pytest
 from scapy.layers.inet import ICMP, IP
 from scapy.layers.inet6 import ICMPv6TimeExceeded, IPv6
 
-from lib import netns
+from lib import api, netns
 from lib.frr import Frr
 from lib.wait import eventually
 from router import Router, running
@@ -23,6 +23,7 @@ BEHIND = {4: "10.0.2.{}", 6: "2001:db8:52::{}"}
 PLEN = {4: 24, 6: 64}
 NET = {4: "198.51.100.0/24", 6: "2001:db8:a::/48"}
 HOST = {4: "198.51.100.9", 6: "2001:db8:a::9"}
+SENTINEL = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128"
 LEAKED, LEAKED_HOST = "203.0.113.0/24", "203.0.113.9"
 
 FRR_CONF = """\
@@ -43,8 +44,8 @@ DAEMONS = 'zebra_options="-A 127.0.0.1 -s 90000000 -M dplane_fpm_nl"\n'
 
 @pytest.fixture(scope="module")
 def machine():
-    """A router on veths in a kernel that has VRFs."""
-    with running(Router(name="vrf")) as router:
+    """A router on veths in a kernel that has VRFs, kept by a supervisor."""
+    with running(Router(name="vrf", supervised=True)) as router:
         yield router
 
 
@@ -230,6 +231,44 @@ def test_a_vrf_that_goes_under_load_lets_its_members_go_and_hurts_no_other(two):
     two.forwarded(lan, lan.probe(wan.peer4), wan)
 
 
+def test_transit_goes_on_over_a_crash_and_what_zebra_does_not_say_again_goes(two, family):
+    """VRFs have their routes before zebra is back; then its replay counts, VRF by VRF."""
+    other = {4: "198.51.101.0/24", 6: "2001:db8:b::/48"}[family]
+    for vrf, _, out in both(two):
+        route(two, vrf, NET[family], BEHIND[family].format(2), out)
+        route(two, vrf, other, BEHIND[family].format(2), out)
+
+    was = two.daemon.crash()
+    two.control.close()
+    two.daemon.back(was)
+    for vrf, _, _ in both(two):
+        own = BEHIND[6].format(1) + "/128"
+        eventually(lambda v=vrf: row(two, v, own), 5, 0.01, "addresses in the FIB")
+
+    for _, wire, out in both(two):
+        goes(two, wire, out, HOST[family])
+    found = two.fpm()["checkpoint"]
+    assert found["restored"] >= 4 and found["discarded"] == found["restore_lost"] == 0
+    assert two.control.ask("audit")[-1]["differences"] == 0
+    # Of blue it says nothing at all: kept, and told. Of red one of two.
+    two.zebra.connect()
+    two.zebra.add("192.0.2.240/28", rtm_type=6)
+    two.zebra.add(SENTINEL, rtm_type=6)
+    red = two.wires["wan"]
+    route(two, "red", NET[family], BEHIND[family].format(2), red)
+    eventually(lambda: two.fpm()["vrf_phase"] == "in-step", 30, 0.1, "swept")
+    assert row(two, "red", other) is None
+    assert row(two, "red", NET[family])["stale"] is False
+    assert row(two, "blue", other)["stale"] is True
+    for _, wire, out in both(two):
+        goes(two, wire, out, HOST[family])
+    listed = two.fpmctl("show", "vrfs").stdout
+    assert listed.count("    2 routes stale, not replayed\n") == listed.count("stale") == 1
+    assert two.fpm()["vrfs_not_replayed"] == 1
+    assert "WARNING" in two.fpmctl("show", "fpm").stdout
+    two.zebra.drop(NET[family], other, table=TABLE["blue"])
+
+
 @pytest.mark.quick
 def test_the_host_is_served_in_the_vrf(router):
     """Its addresses are the host's, in the VRF as elsewhere: pings, and so BGP sessions."""
@@ -265,6 +304,11 @@ def test_an_operator_sees_what_is_in_a_vrf(two):
     assert "red" in fibs and "blue" in fibs
     assert missing.returncode != 0 and "no VRF of that name" in missing.stderr
     assert two.control.ask("audit")[-1]["differences"] == 0
+    rows = two.control.ask("vrfs")
+    api.validate(rows, api.rows_schema("GET", "/vrfs")[1]["schema"])
+    assert {r["name"]: (r["table"], r["zebra"]) for r in rows} == {
+        "red": (100, 1), "blue": (2000, 0)
+    }  # fmt: skip
 
 
 def test_frr_with_two_vrfs(two):
