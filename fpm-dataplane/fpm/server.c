@@ -174,6 +174,10 @@ hold_zebra(struct fpm *fpm, unsigned int seconds)
 
 	if (!ev_is_active(&fpm->held))
 		fpm->held_pid = fpm->tally.nl_pid != 0 ? fpm->tally.nl_pid : last;
+	if (fpm->held_pid == 0) {
+		log_info("fpm: nothing to hold, zebra has not been heard");
+		return;
+	}
 	if (seconds > 0)
 		session_close(fpm, SESSION_HELD, 0);
 	server_hold_zebra(fpm, seconds);

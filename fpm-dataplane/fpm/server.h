@@ -73,7 +73,7 @@ struct fpm {
 	struct fpm_queue queue;
 	struct fpm_tally tally;
 	ev_timer held;     /* active: the zebra of port id `held_pid` is not let in */
-	uint32_t held_pid; /* 0: which one is not known: nobody is let in */
+	uint32_t held_pid; /* not 0 */
 	struct log_limit bad_frame_log, malformed_log, accept_log, stranger_log, memory_log,
 		listen_log;
 };

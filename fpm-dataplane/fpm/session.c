@@ -37,8 +37,8 @@ static const char *const end_name[] = {
 bool
 session_is_held(const struct fpm *fpm)
 {
-	return ev_is_active(&fpm->held) && (fpm->held_pid == 0 || fpm->tally.nl_pid == 0 ||
-					    fpm->tally.nl_pid == fpm->held_pid);
+	return ev_is_active(&fpm->held) &&
+	       (fpm->tally.nl_pid == 0 || fpm->tally.nl_pid == fpm->held_pid);
 }
 
 /*

@@ -83,7 +83,7 @@ class Bed(Lab):
             netns.sysctl(self.ns[role], {"net.ipv6.conf.all.keep_addr_on_down": 1})
         self.quiet_udp = [self._swallow(role) for role in ("isp", "core", "lan")]
         eventually(lambda: self.r1.bgp_state(topology.ISP4) == "Established", 60)
-        eventually(self._converged, 30 + (self.n4 + self.n6) / 10000, 0.5)
+        eventually(self._converged, 60 + (self.n4 + self.n6) / 3000, 0.5)
         self.announce(CHURN4 + CHURN6)
         self.oracle = Oracle(self._cells())
         self._addresses(rate)

@@ -34,6 +34,7 @@ from lib import netns
 from lib.wait import Timeout, eventually
 
 TELL_S = 60
+GOOD_RUN_S = 11  # GOOD_RUN_MS of the supervisor, and a bit
 LEAK_BYTES = 48 << 20  # what malloc and a replay may leave behind
 
 
@@ -82,14 +83,18 @@ def one_by_one(run, times, seconds, only):
         if time.monotonic() > end:
             break
         function = faults.FAULTS[name]
+        if function.sessions_stay:  # else a kill is a crash in a row, with a wait after it
+            eventually(lambda: run.bed.dp.show("version")[0]["uptime_s"] > GOOD_RUN_S, 30, 0.2)
         stamp(run, name)
         before = sessions.flaps(run.bed.r1)
         function(run)
         wait_quiet(run, 120)
         eventually(run.bed.in_step, 120, 0.2, "zebra has said all again")
         run.pause(0.5, 1.5)
-        if function.sessions_stay and sessions.flaps(run.bed.r1) != before:
-            run.lost_sessions.append(name)
+        after = sessions.flaps(run.bed.r1)
+        if function.sessions_stay and after != before:
+            kinds = [kind for kind in after if after[kind] != before[kind]]
+            run.lost_sessions.append(f"{name}: {', '.join(kinds)}")
 
 
 def _tell(run, every, ending):

@@ -99,6 +99,7 @@ zebra_that_is_held_off_is_not_heard_another_one_is(void **state)
 	rib_hears(&b->rib, "down gen1 pid4242;");
 	is_hung_up(fd);
 	assert_int_equal(fpm_status.held, 1);
+	hold(b, 500);                                /* said again: the same zebra */
 	for (int silent = 0; silent < 2; silent++) { /* the other tells not who it is */
 		fd = client(b);
 		if (!silent)
@@ -135,6 +136,21 @@ zebra_is_held_off_no_longer_than_said(void **state)
 	fd = client(b);
 	send_route(fd, "192.0.2.0/24", 2);
 	rib_hears(&b->rib, "up gen2 pid4242;route 192.0.2.0/24 t254 nh2;");
+	close(fd);
+	bench_free(b);
+}
+
+static void
+there_is_nothing_to_hold_before_zebra_was_heard(void **state)
+{
+	struct bench *b = bench_new(1 << 20);
+	int fd;
+
+	hold(b, 600);
+	fd = client(b);
+	send_route(fd, "192.0.2.0/24", 1);
+	rib_hears(&b->rib, "up gen1 pid4242;route 192.0.2.0/24 t254 nh1;");
+	assert_int_equal(fpm_status.held, 0);
 	close(fd);
 	bench_free(b);
 }
@@ -404,6 +420,7 @@ main(void)
 		cmocka_unit_test(new_client_replaces_the_old_one),
 		cmocka_unit_test(zebra_that_is_held_off_is_not_heard_another_one_is),
 		cmocka_unit_test(zebra_is_held_off_no_longer_than_said),
+		cmocka_unit_test(there_is_nothing_to_hold_before_zebra_was_heard),
 		cmocka_unit_test(garbage_ends_the_session_and_what_came_before_counts),
 		cmocka_unit_test(malformed_message_does_not_end_the_session),
 		cmocka_unit_test(stream_may_be_cut_anywhere),
