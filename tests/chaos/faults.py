@@ -368,7 +368,8 @@ def bgpd_restarts_gracefully(run):
     was = run.bed.r1.kill("bgpd")
     done = lambda: run.bed.r1.pid("bgpd") != was and _bgp_is_up(run)  # noqa: E731
     run.in_flux(done, 60, ("isp",))
-    run.in_flux(run.bed.in_step, 60, ("isp",))
+    end = time.monotonic() + 3 + (run.bed.n4 + run.bed.n6) / 4000
+    run.in_flux(lambda: time.monotonic() > end, 600, ("isp",))
 
 
 def _bgp_is_up(run):
