@@ -159,13 +159,19 @@ use_plain(struct burst *b, bool all)
 }
 
 void
-fwd_adjacency(struct burst *b)
+fwd_adjacency_plain(struct burst *b)
 {
-	b->waits = false;
 	if ((b->plain4 | b->plain6) == burst_all(b))
 		use_plain(b, true);
 	else
 		use_plain(b, false);
+}
+
+void
+fwd_adjacency(struct burst *b)
+{
+	b->waits = false;
+	fwd_adjacency_plain(b);
 	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6); rest != 0;
 	     rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);

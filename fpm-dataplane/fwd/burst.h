@@ -16,9 +16,10 @@
 #include "port/packet.h"
 #include "port/watch.h"
 
-#define BURST_MAX  64  /* packets that walk together */
-#define VERDICT_GO 255 /* still on the fast path; else an enum reason */
-static_assert(N_REASON < VERDICT_GO, "a verdict is one octet");
+#define BURST_MAX     64  /* packets that walk together */
+#define VERDICT_GO    255 /* still on the fast path; else an enum reason */
+#define VERDICT_LATER 254 /* has another walk, by the rules; see fwd_split() */
+static_assert(N_REASON < VERDICT_LATER, "a verdict is one octet");
 
 static_assert(BURST_MAX <= 64, "a bit an entry");
 
@@ -82,6 +83,8 @@ struct burst {
 	uint16_t n;
 	uint16_t ifidx;
 	bool rx_cksum;
+	bool vrf_counted; /* what came in by members, packet by packet */
+	bool vrfs_differ; /* of plain packets walked without the others: vrf[] has them */
 	/* Of tags that plain packets still have behind their MACs, see burst_macs(); others have lost them. */
 	uint8_t tag_bytes;
 	uint64_t bytes;                /* of all frames, as they came */
@@ -101,6 +104,7 @@ struct burst {
 	uint64_t hop[BURST_MAX];             /* MAC << 16 | ifidx of the adjacency */
 	struct fwd_found found[2];           /* [0] IPv4, [1] IPv6 */
 	struct watch_record *rec[BURST_MAX]; /* only while somebody looks; may be NULL */
+	uint16_t vrf[BURST_MAX];             /* see vrfs_differ */
 	/* Of plain packets, once rewritten: the port that they leave by. */
 	uint8_t way[BURST_MAX];
 	bool tags_out; /* some leave by a VLAN */
@@ -259,8 +263,13 @@ uint16_t fwd_enter(const struct fib *fib, uint16_t ifidx, struct rte_mbuf *m);
  * have to be told apart.
  */
 uint16_t fwd_look(struct burst *b);
-/* A burst of a port with VLANs, walked interface by interface; `of` what fwd_look() said. */
-void fwd_split(struct burst *b, uint16_t of, void (*walk)(struct burst *b));
+/*
+ * A burst of a port with VLANs; `of` what fwd_look() said. Packets of several interfaces that
+ * are alike go together as far as they are plain: walk_plain() sends those on, and returns
+ * the others, a bit each, untouched but for their tags. walk() takes packets of one interface.
+ */
+void fwd_split(struct burst *b, uint16_t of, void (*walk)(struct burst *b),
+	       uint64_t (*walk_plain)(struct burst *b));
 /* A tag that only has a priority is taken off: its frame is an untagged one. */
 bool fwd_priority_tag(struct burst *b, unsigned int i);
 
@@ -272,7 +281,13 @@ void fwd_parse6(struct burst *b, unsigned int i);
 void fwd_lookup(struct burst *b);    /* destination -> path */
 void fwd_adjacency(struct burst *b); /* path -> MAC and interface, or out */
 void fwd_rewrite(struct burst *b);   /* TTL, checksum, MACs */
-void fwd_dispatch(struct burst *b);  /* tx buffers, punt rings, drops */
+/* The same for plain packets alone; those that are plain no more are left to the rules. */
+void fwd_parse_plain(struct burst *b);
+void fwd_lookup_plain(struct burst *b);
+void fwd_adjacency_plain(struct burst *b);
+void fwd_rewrite_plain(struct burst *b);
+uint64_t fwd_dispatch_plain(struct burst *b); /* returns the others, a bit each */
+void fwd_dispatch(struct burst *b);           /* tx buffers, punt rings, drops */
 
 /*
  * Which class does a packet that leaves by `reason` belong to, and may it pass? Counts what

@@ -286,3 +286,33 @@ fwd_dispatch(struct burst *b)
 	counter_add(&f->count->forwarded[0], n4);
 	counter_add(&f->count->forwarded[1], n6);
 }
+
+/* Only those of `keep` stay, all of them plain and rewritten, in order. */
+static void
+keep_plain(struct burst *b, uint64_t keep)
+{
+	unsigned int n = 0;
+
+	for (uint64_t rest = keep; rest != 0; rest &= rest - 1, n++) {
+		unsigned int i = (unsigned int)__builtin_ctzll(rest);
+
+		b->m[n] = b->m[i];
+		b->hop[n] = b->hop[i];
+		b->way[n] = b->way[i];
+	}
+	b->n = (uint16_t)n;
+	n = (unsigned int)__builtin_popcountll(b->plain4);
+	b->plain4 = n == 64 ? UINT64_MAX : (1ull << n) - 1;
+	b->plain6 = burst_all(b) & ~b->plain4;
+}
+
+uint64_t
+fwd_dispatch_plain(struct burst *b)
+{
+	uint64_t left = burst_all(b) & ~(b->plain4 | b->plain6);
+
+	if (left != 0)
+		keep_plain(b, b->plain4 | b->plain6);
+	fwd_dispatch(b);
+	return left;
+}

@@ -81,8 +81,10 @@ fwd_lookup(struct burst *b)
 		const struct fib_vrf *vrf = fib_vrf(b->fwd->fib, b->in->vrf);
 		struct vrf_counters *c = &b->fwd->count->vrf[b->in->vrf];
 
-		counter_add(&c->rx_packets, b->n);
-		counter_add(&c->rx_bytes, b->bytes);
+		if (!b->vrf_counted) {
+			counter_add(&c->rx_packets, b->n);
+			counter_add(&c->rx_bytes, b->bytes);
+		}
 		if (vrf == NULL) {
 			no_fib(b);
 			return;
@@ -114,4 +116,43 @@ fwd_lookup(struct burst *b)
 		poptrie6_lookup_bulk(tries->pt6, dst6, v6->group, n6);
 		choose(b, v6, false);
 	}
+}
+
+/* Those of many VRFs, each in its own: nothing to do at once. */
+static void
+lookup_each(struct burst *b)
+{
+	const struct fib *fib = b->fwd->fib;
+	uint64_t none = 0;
+
+	b->found[0].n = b->found[1].n = 0;
+	for (uint64_t rest = b->plain4 | b->plain6; rest != 0; rest &= rest - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(rest);
+		bool four = (b->plain4 >> i & 1) != 0;
+		const struct fib_vrf *vrf = b->vrf[i] == 0 ? NULL : fib_vrf(fib, b->vrf[i]);
+		const struct fib_copy *tries = vrf == NULL ? b->fwd->tries : &vrf->tries;
+		struct fwd_found *found = &b->found[four ? 0 : 1];
+
+		none |= (uint64_t)(vrf == NULL && b->vrf[i] != 0) << i;
+		found->at[found->n] = (uint8_t)i;
+		found->group[found->n++] =
+			four ? poptrie4_lookup(tries->pt4, b->dst4[i])
+			     : poptrie6_lookup(tries->pt6, burst_l3(b, i) + 24);
+	}
+	choose(b, &b->found[0], false);
+	choose(b, &b->found[1], false);
+	burst_unplain(b, none);
+}
+
+void
+fwd_lookup_plain(struct burst *b)
+{
+	if (b->vrfs_differ) {
+		lookup_each(b);
+		return;
+	}
+	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6); rest != 0;
+	     rest &= rest - 1)
+		b->verdict[__builtin_ctzll(rest)] = VERDICT_LATER;
+	fwd_lookup(b);
 }

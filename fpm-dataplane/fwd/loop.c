@@ -77,6 +77,28 @@ walk(struct burst *b)
 	fwd_dispatch(b);
 }
 
+/* Plain packets of interfaces that are alike; see fwd_split(). */
+static uint64_t
+walk_plain(struct burst *b)
+{
+	bool timed = b->fwd->timed;
+	uint64_t left;
+
+	if (timed) {
+		cycles_mark(b->fwd, CYCLES_RECEIVE);
+		fwd_walk_plain(b, mark_stage);
+	} else {
+		fwd_walk_plain(b, NULL);
+	}
+	left = fwd_dispatch_plain(b);
+	if (timed) {
+		cycles_mark(b->fwd, CYCLES_DISPATCH);
+		counter_add(&b->fwd->count->timed_packets, b->n);
+		counter_add(&b->fwd->count->timed_bursts, 1);
+	}
+	return left;
+}
+
 /* The b->n packets of a burst that has been received, or of a part of it. */
 static void
 handle(struct fwd *f, const struct rxq *q, struct burst *b)
@@ -89,6 +111,7 @@ handle(struct fwd *f, const struct rxq *q, struct burst *b)
 	b->now = 0;
 	b->ifidx = q->ifidx;
 	b->rx_cksum = q->rx_cksum;
+	b->vrf_counted = false;
 	if (vlans)
 		of = fwd_look(b);
 	else
@@ -97,7 +120,7 @@ handle(struct fwd *f, const struct rxq *q, struct burst *b)
 	counter_add(&c->rx_bytes, b->bytes);
 	counter_add(&f->count->bursts, 1);
 	if (vlans)
-		fwd_split(b, of, walk);
+		fwd_split(b, of, walk, walk_plain);
 	else
 		walk(b);
 }

@@ -55,18 +55,22 @@ parse_one(struct burst *b, unsigned int i)
 }
 
 void
-fwd_parse(struct burst *b)
+fwd_parse_plain(struct burst *b)
 {
 	memset(b->verdict, VERDICT_GO, sizeof(b->verdict));
 	fwd_plain(b);
-	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6); rest != 0;
-	     rest &= rest - 1) {
-		unsigned int i = (unsigned int)__builtin_ctzll(rest);
+	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6);
+	     rest != 0 && b->tag_bytes != 0; rest &= rest - 1)
+		fwd_untag(b, (unsigned int)__builtin_ctzll(rest));
+}
 
-		if (b->tag_bytes != 0)
-			fwd_untag(b, i);
-		parse_one(b, i);
-	}
+void
+fwd_parse(struct burst *b)
+{
+	fwd_parse_plain(b);
+	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6); rest != 0;
+	     rest &= rest - 1)
+		parse_one(b, (unsigned int)__builtin_ctzll(rest));
 }
 
 #define CHADDR (8u + 28u) /* UDP header, and what is before it: RFC 2131, 2 */

@@ -177,7 +177,7 @@ rewrite_plain(struct burst *b, bool only4, bool tagged)
 }
 
 void
-fwd_rewrite(struct burst *b)
+fwd_rewrite_plain(struct burst *b)
 {
 	b->tags_out = false;
 	if (b->tag_bytes != 0 && b->plain4 == burst_all(b))
@@ -188,6 +188,12 @@ fwd_rewrite(struct burst *b)
 		rewrite_plain(b, true, false);
 	else
 		rewrite_plain(b, false, false);
+}
+
+void
+fwd_rewrite(struct burst *b)
+{
+	fwd_rewrite_plain(b);
 	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6); rest != 0;
 	     rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);

@@ -28,6 +28,9 @@ fwd_untag(struct burst *b, unsigned int i)
 		b->l2[i] -= b->tag_bytes;
 }
 
+/* Kinds of interfaces of which each has a walk for plain packets. */
+#define ALIKE_MAX 4
+
 /* Has any of them a tag? Too short ones have what was there before. */
 static bool
 any_tagged(const struct burst *b)
@@ -40,20 +43,6 @@ any_tagged(const struct burst *b)
 		any |= type == VLAN_C_TYPE || type == VLAN_S_TYPE;
 	}
 	return any;
-}
-
-/* They are all of interface `ifidx`, and their octets known. */
-static void
-walk_as(struct burst *b, uint16_t ifidx, void (*walk)(struct burst *b))
-{
-	struct if_counters *c = &b->fwd->count->port[ifidx];
-
-	b->ifidx = ifidx;
-	if (ifidx >= PORT_MAX) { /* a port's are counted */
-		counter_add(&c->rx_packets, b->n);
-		counter_add(&c->rx_bytes, b->bytes);
-	}
-	walk(b);
 }
 
 /*
@@ -99,41 +88,161 @@ fwd_look(struct burst *b)
 	return 0;
 }
 
-void
-fwd_split(struct burst *b, uint16_t of_all, void (*walk)(struct burst *b))
-{
+/* A burst told apart: each packet's interface. */
+struct told {
 	struct rte_mbuf *m[BURST_MAX];
+	const struct fib_iface
+		*iface[BURST_MAX]; /* NULL: the port's, which has none (any more) */
 	uint16_t of[BURST_MAX];
-	uint64_t left = burst_all(b);
+	uint8_t tags[BURST_MAX]; /* that lead there, and are still on */
+	uint64_t left;           /* to be walked */
+};
+
+/* `n` frames of a VLAN have come; a port's are counted. */
+static void
+count_in(const struct burst *b, uint16_t ifidx, uint64_t n, uint64_t bytes)
+{
+	struct if_counters *c = &b->fwd->count->port[ifidx];
+
+	if (ifidx < PORT_MAX)
+		return;
+	counter_add(&c->rx_packets, n);
+	counter_add(&c->rx_bytes, bytes);
+}
+
+static inline void
+count_in_vrf(const struct burst *b, const struct fib_iface *in, uint64_t bytes)
+{
+	struct vrf_counters *c;
+
+	if (in == NULL || in->vrf == 0)
+		return;
+	c = &b->fwd->count->vrf[in->vrf];
+	counter_add(&c->rx_packets, 1);
+	counter_add(&c->rx_bytes, bytes);
+}
+
+/* What each packet came in by is counted here. */
+static void
+tell_apart(struct burst *b, struct told *t)
+{
+	const struct fib *fib = b->fwd->fib;
+
+	t->left = burst_all(b);
+	for (unsigned int i = 0; i < b->n; i++) {
+		struct rte_mbuf *m = b->m[i];
+		unsigned int at;
+		uint16_t of =
+			vlan_find(fib, b->ifidx, b->l2[i], rte_pktmbuf_data_len(m), &at);
+
+		t->m[i] = m;
+		t->of[i] = of;
+		t->iface[i] = fib_iface(fib, of);
+		t->tags[i] = (uint8_t)((at - VLAN_AT) / VLAN_BYTES);
+		count_in(b, of, 1, rte_pktmbuf_pkt_len(m));
+		count_in_vrf(b, t->iface[i], rte_pktmbuf_pkt_len(m));
+	}
+	b->vrf_counted = true;
+}
+
+/* Is what a packet must be to be plain the same on both? Tags aside. */
+static inline bool
+are_alike(const struct fib_iface *a, const struct fib_iface *b)
+{
+	return memcmp(a->mac, b->mac, sizeof(a->mac)) == 0 && a->forward4 == b->forward4 &&
+	       a->forward6 == b->forward6 && a->unnumbered4 == b->unnumbered4 &&
+	       a->up == b->up && (a->ifindex == 0) == (b->ifindex == 0);
+}
+
+/* The plain ones of `untried` that came by the interface of `like`, or by ones that are alike. */
+static void
+walk_alike(struct burst *b, struct told *t, unsigned int like, uint64_t *untried,
+	   uint64_t (*walk_plain)(struct burst *b))
+{
+	const struct fib_iface *in = t->iface[like];
+	uint8_t from[BURST_MAX], tags = t->tags[like];
+	uint16_t differ = 0;
+
+	b->n = 0;
+	for (uint64_t rest = *untried; rest != 0; rest &= rest - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(rest);
+
+		if (t->iface[i] == NULL || t->tags[i] != tags ||
+		    !are_alike(t->iface[i], in))
+			continue;
+		*untried &= ~(1ull << i);
+		t->left &= ~(1ull << i);
+		from[b->n] = (uint8_t)i;
+		b->vrf[b->n] = t->iface[i]->vrf;
+		differ |= t->iface[i]->vrf ^ in->vrf;
+		b->m[b->n++] = t->m[i];
+	}
+	(void)burst_look_tags(b, (uint8_t)(tags * VLAN_BYTES), 0);
+	b->ifidx = in->ifidx;
+	b->in = in;
+	b->vrfs_differ = differ != 0;
+	for (uint64_t rest = walk_plain(b); rest != 0; rest &= rest - 1) {
+		unsigned int i = from[__builtin_ctzll(rest)];
+
+		t->left |= 1ull << i;
+		t->tags[i] = 0;
+	}
+}
+
+/* Those that are left, interface by interface. */
+static void
+walk_left(struct burst *b, struct told *t, void (*walk)(struct burst *b))
+{
+	while (t->left != 0) {
+		uint16_t ifidx = t->of[__builtin_ctzll(t->left)];
+
+		b->n = 0;
+		b->ifidx = ifidx;
+		for (uint64_t rest = t->left; rest != 0; rest &= rest - 1) {
+			unsigned int i = (unsigned int)__builtin_ctzll(rest);
+
+			if (t->of[i] != ifidx)
+				continue;
+			if (t->tags[i] != 0)
+				vlan_strip(t->m[i], t->tags[i]);
+			b->m[b->n++] = t->m[i];
+			t->left &= ~(1ull << i);
+		}
+		burst_look(b); /* anew: tags went, and others */
+		walk(b);
+	}
+}
+
+void
+fwd_split(struct burst *b, uint16_t of_all, void (*walk)(struct burst *b),
+	  uint64_t (*walk_plain)(struct burst *b))
+{
+	bool plain = !fwd_watched(b->fwd) && (b->any_flags & VLAN_STRIPPED) == 0;
+	uint64_t untried;
+	struct told t;
 
 	if (of_all != 0) {
-		walk_as(b, of_all, walk);
+		b->ifidx = of_all;
+		count_in(b, of_all, b->n, b->bytes);
+		walk(b);
 		return;
 	}
 	if (!any_tagged(b)) {
 		walk(b);
 		return;
 	}
-	for (unsigned int i = 0; i < b->n; i++)
-		of[i] = fwd_enter(b->fwd->fib, b->ifidx, b->m[i]);
-	memcpy(m, b->m, b->n * sizeof(m[0]));
-	while (left != 0) {
-		uint16_t ifidx = of[__builtin_ctzll(left)];
+	tell_apart(b, &t);
+	untried = plain ? t.left : 0;
+	for (unsigned int k = 0; k < ALIKE_MAX && untried != 0; k++) {
+		unsigned int like = (unsigned int)__builtin_ctzll(untried);
 
-		b->n = 0;
-		for (uint64_t rest = left; rest != 0; rest &= rest - 1) {
-			unsigned int i = (unsigned int)__builtin_ctzll(rest);
-
-			if (of[i] != ifidx)
-				continue;
-			b->m[b->n++] = m[i];
-			left &= ~(rest & -rest);
-		}
-		burst_look(b); /* anew: tags went, and others */
-		if (ifidx >= PORT_MAX)
-			b->bytes += b->n * fib_tag_bytes(fib_iface(b->fwd->fib, ifidx));
-		walk_as(b, ifidx, walk);
+		if (t.iface[like] != NULL && t.iface[like]->up &&
+		    t.iface[like]->ifindex != 0)
+			walk_alike(b, &t, like, &untried, walk_plain);
+		else
+			untried &= untried - 1;
 	}
+	walk_left(b, &t, walk);
 }
 
 bool

@@ -37,6 +37,27 @@ fwd_walk(struct burst *b, void (*after)(struct burst *b, enum watch_stage stage)
 }
 
 /*
+ * The walk of plain packets without the others, which have another one by the rules: they keep
+ * nothing of this one, but have lost b->tag_bytes.
+ */
+static inline __attribute__((always_inline)) void
+fwd_walk_plain(struct burst *b, void (*after)(struct burst *b, enum watch_stage stage))
+{
+	fwd_parse_plain(b);
+	if (after != NULL)
+		after(b, STAGE_PARSE);
+	fwd_lookup_plain(b);
+	if (after != NULL)
+		after(b, STAGE_LOOKUP);
+	fwd_adjacency_plain(b);
+	if (after != NULL)
+		after(b, STAGE_ADJACENCY);
+	fwd_rewrite_plain(b);
+	if (after != NULL)
+		after(b, STAGE_REWRITE);
+}
+
+/*
  * The walk of a burst of which some packets have a record in b->rec: sets down the stage at
  * which each was decided, what was found, and the verdict.
  */

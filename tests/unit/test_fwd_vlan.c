@@ -133,12 +133,21 @@ walk(struct burst *b)
 	memcpy(walked[n_walked++].m, b->m, b->n * sizeof(b->m[0]));
 }
 
+/* All have a walk by the rules, in the order of interfaces. */
+static uint64_t
+none_plain(struct burst *b)
+{
+	for (unsigned int i = 0; i < b->n && b->tag_bytes != 0; i++)
+		fwd_untag(b, i);
+	return burst_all(b);
+}
+
 static void
 split(void)
 {
 	uint16_t of = fwd_look(&burst);
 
-	fwd_split(&burst, of, walk);
+	fwd_split(&burst, of, walk, none_plain);
 }
 
 static void
