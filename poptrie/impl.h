@@ -266,6 +266,10 @@ void pt_bulk4_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *va
 		     unsigned int n);
 void pt_bulk6_avx512(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
 		     unsigned int n);
+void pt_bulk4_few_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
+			 unsigned int n);
+void pt_bulk6_few_avx512(const struct pt_view *v, const uint8_t *const *addr,
+			 uint32_t *value, unsigned int n);
 
 static inline struct pt_view *
 pt_view(const struct poptrie *pt)

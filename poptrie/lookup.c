@@ -81,7 +81,7 @@ bulk6(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value, unsi
 	scalar_bulk6(v, addr, value, n);
 }
 
-/* Key by key: what small tables save is memory. */
+/* Small tables, key by key: what they save is memory. */
 static void
 bulk4_few(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n)
 {
@@ -112,9 +112,9 @@ void
 pt_bulk_choose(struct pt_view *v, bool ip6, enum pt_isa isa)
 {
 	if (v->few && ip6)
-		v->bulk6 = bulk6_few;
+		v->bulk6 = isa == PT_AVX512 ? pt_bulk6_few_avx512 : bulk6_few;
 	else if (v->few)
-		v->bulk4 = bulk4_few;
+		v->bulk4 = isa == PT_AVX512 ? pt_bulk4_few_avx512 : bulk4_few;
 	else if (ip6)
 		v->bulk6 = isa == PT_AVX512 ? pt_bulk6_avx512
 			   : isa == PT_AVX2 ? pt_bulk6_avx2

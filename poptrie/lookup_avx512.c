@@ -253,27 +253,30 @@ entry6(const _Atomic uint32_t *entry, int64_t slot)
 	return (int)atomic_load_explicit(&entry[slot], memory_order_acquire);
 }
 
-PT_INLINE void
-group_start(const struct pt_view *v, struct group6 *g, const uint8_t *const *addr)
+/* The upper halves of 8 keys. */
+PT_INLINE __m512i
+keys_hi8(const uint8_t *const *addr)
 {
 	const __m512i swap = _mm512_set_epi8(
 		56, 57, 58, 59, 60, 61, 62, 63, 48, 49, 50, 51, 52, 53, 54, 55, 40, 41, 42,
 		43, 44, 45, 46, 47, 32, 33, 34, 35, 36, 37, 38, 39, 24, 25, 26, 27, 28, 29,
 		30, 31, 16, 17, 18, 19, 20, 21, 22, 23, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1,
 		2, 3, 4, 5, 6, 7);
-	const _Atomic uint32_t *e = v->entry + (1u << (PT6_OTHER - 3));
-	int64_t at[8] __attribute__((aligned(64)));
-	__m512i hi, slot, node;
-	__m256i entry;
+	__m512i hi = _mm512_set_epi64(key_hi(addr[7]), key_hi(addr[6]), key_hi(addr[5]),
+				      key_hi(addr[4]), key_hi(addr[3]), key_hi(addr[2]),
+				      key_hi(addr[1]), key_hi(addr[0]));
 
-	hi = _mm512_set_epi64(key_hi(addr[7]), key_hi(addr[6]), key_hi(addr[5]),
-			      key_hi(addr[4]), key_hi(addr[3]), key_hi(addr[2]),
-			      key_hi(addr[1]), key_hi(addr[0]));
-	hi = _mm512_shuffle_epi8(hi, swap);
-	_mm512_store_si512(g->key, _mm512_slli_epi64(hi, PT6_BITS));
-	g->other =
-		_mm512_cmpneq_epi64_mask(_mm512_srli_epi64(hi, 61), _mm512_set1_epi64(1));
-	slot = _mm512_srli_epi64(_mm512_slli_epi64(hi, 3), 67 - PT6_BITS);
+	return _mm512_shuffle_epi8(hi, swap);
+}
+
+/* From the direct entries `slot` of `e` to the nodes that they name. */
+PT_INLINE void
+group_enter(struct group6 *g, const _Atomic uint32_t *e, __m512i slot)
+{
+	int64_t at[8] __attribute__((aligned(64)));
+	__m256i entry;
+	__m512i node;
+
 	_mm512_store_si512(at, slot);
 	IN_MEMORY(at);
 	entry = _mm256_set_epi32(entry6(e, at[7]), entry6(e, at[6]), entry6(e, at[5]),
@@ -284,6 +287,27 @@ group_start(const struct pt_view *v, struct group6 *g, const uint8_t *const *add
 	node = _mm512_cvtepu32_epi64(entry);
 	node = _mm512_maskz_srli_epi64(g->active, _mm512_slli_epi64(node, 33), 28);
 	_mm512_store_si512(g->at, node);
+}
+
+PT_INLINE void
+group_start(const struct pt_view *v, struct group6 *g, const uint8_t *const *addr)
+{
+	__m512i hi = keys_hi8(addr);
+
+	_mm512_store_si512(g->key, _mm512_slli_epi64(hi, PT6_BITS));
+	g->other =
+		_mm512_cmpneq_epi64_mask(_mm512_srli_epi64(hi, 61), _mm512_set1_epi64(1));
+	group_enter(g, v->entry + (1u << (PT6_OTHER - 3)),
+		    _mm512_srli_epi64(_mm512_slli_epi64(hi, 3), 67 - PT6_BITS));
+}
+
+/* Of a small table. */
+PT_INLINE void
+group_start_few(const struct pt_view *v, struct group6 *g, __m512i hi)
+{
+	_mm512_store_si512(g->key, _mm512_slli_epi64(hi, PT_FEW));
+	g->other = 0;
+	group_enter(g, v->entry, _mm512_srli_epi64(hi, 64 - PT_FEW));
 }
 
 /* 16 octets of 8 nodes, from octet `from` on, as two vectors of their halves. */
@@ -330,9 +354,9 @@ group_step(const struct pt_view *v, struct group6 *g)
 	g->active = down;
 }
 
-PT_INLINE void
-group_finish(const struct pt_view *v, struct group6 *g, const uint8_t *const *addr,
-	     uint32_t *value, uint64_t dflt)
+/* The answers; returns the lanes that the scalar walk has to find them for. */
+PT_INLINE __mmask8
+group_finish(const struct pt_view *v, struct group6 *g, uint32_t *value, uint64_t dflt)
 {
 	__m512i key = _mm512_load_si512(g->key), base, run, up;
 	uint32_t at[8] __attribute__((aligned(32)));
@@ -351,23 +375,17 @@ group_finish(const struct pt_view *v, struct group6 *g, const uint8_t *const *ad
 	r = _mm256_mask_mov_epi32(r, _mm256_testn_epi32_mask(r, r),
 				  _mm256_set1_epi32((int)(uint32_t)dflt));
 	_mm256_storeu_si256((void *)value, r);
-	for (unsigned int m = g->other | g->active; __builtin_expect(m, 0); m &= m - 1) {
-		unsigned int i = (unsigned int)__builtin_ctz(m);
-
-		value[i] = or_dflt(wide6(v, addr[i]), dflt);
-	}
+	return g->other | g->active;
 }
 
-static void
-wide6_groups(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
-	     unsigned int groups, uint64_t dflt)
+/* Down as far as there are nodes, and bits of the keys' upper halves. */
+PT_INLINE void
+groups_walk(const struct pt_view *v, struct group6 *g, unsigned int groups,
+	    unsigned int bits)
 {
-	struct group6 g[GROUPS6];
 	bool more = true;
 
-	for (unsigned int i = 0; i < groups; i++)
-		group_start(v, &g[i], addr + 8 * i);
-	for (int level = 0; level < (64 - PT6_BITS) / PT_STRIDE && more; level++) {
+	for (unsigned int level = 0; level < (64 - bits) / PT_STRIDE && more; level++) {
 		more = false;
 		for (unsigned int i = 0; i < groups; i++) {
 			if (g[i].active == 0)
@@ -376,8 +394,97 @@ wide6_groups(const struct pt_view *v, const uint8_t *const *addr, uint32_t *valu
 			more |= g[i].active != 0;
 		}
 	}
+}
+
+static void
+wide6_groups(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
+	     unsigned int groups, uint64_t dflt)
+{
+	struct group6 g[GROUPS6];
+
 	for (unsigned int i = 0; i < groups; i++)
-		group_finish(v, &g[i], addr + 8 * i, value + 8 * i, dflt);
+		group_start(v, &g[i], addr + 8 * i);
+	groups_walk(v, g, groups, PT6_BITS);
+	for (unsigned int i = 0; i < groups; i++) {
+		unsigned int m = group_finish(v, &g[i], value + 8 * i, dflt);
+
+		for (; __builtin_expect(m, 0); m &= m - 1) {
+			unsigned int j = 8 * i + (unsigned int)__builtin_ctz(m);
+
+			value[j] = or_dflt(wide6(v, addr[j]), dflt);
+		}
+	}
+}
+
+/* An IPv4 address has no more than its upper half: no lane is left. */
+static void
+few4_groups(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
+	    unsigned int groups, uint64_t dflt)
+{
+	struct group6 g[GROUPS6];
+
+	for (unsigned int i = 0; i < groups; i++)
+		group_start_few(v, &g[i],
+				_mm512_slli_epi64(_mm512_cvtepu32_epi64(_mm256_loadu_si256(
+							  (const void *)(addr + 8 * i))),
+						  32));
+	groups_walk(v, g, groups, PT_FEW);
+	for (unsigned int i = 0; i < groups; i++)
+		group_finish(v, &g[i], value + 8 * i, dflt);
+}
+
+static void
+few6_groups(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
+	    unsigned int groups, uint64_t dflt)
+{
+	struct group6 g[GROUPS6];
+
+	for (unsigned int i = 0; i < groups; i++)
+		group_start_few(v, &g[i], keys_hi8(addr + 8 * i));
+	groups_walk(v, g, groups, PT_FEW);
+	for (unsigned int i = 0; i < groups; i++) {
+		unsigned int m = group_finish(v, &g[i], value + 8 * i, dflt);
+
+		for (; __builtin_expect(m, 0); m &= m - 1) {
+			unsigned int j = 8 * i + (unsigned int)__builtin_ctz(m);
+
+			value[j] = or_dflt(few6(v, addr[j]), dflt);
+		}
+	}
+}
+
+void
+pt_bulk4_few_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
+		    unsigned int n)
+{
+	uint64_t dflt;
+
+	for (unsigned int i = 0, m; i < n; i += m) {
+		m = n - i > 8 * GROUPS6 ? 8 * GROUPS6 : n - i;
+		do {
+			dflt = dflt_now(v);
+			few4_groups(v, addr + i, value + i, m / 8, dflt);
+			for (unsigned int j = i + (m & ~7u); j < i + m; j++)
+				value[j] = or_dflt(few4(v, addr[j]), dflt);
+		} while (dflt_changed(v, dflt));
+	}
+}
+
+void
+pt_bulk6_few_avx512(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
+		    unsigned int n)
+{
+	uint64_t dflt;
+
+	for (unsigned int i = 0, m; i < n; i += m) {
+		m = n - i > 8 * GROUPS6 ? 8 * GROUPS6 : n - i;
+		do {
+			dflt = dflt_now(v);
+			few6_groups(v, addr + i, value + i, m / 8, dflt);
+			for (unsigned int j = i + (m & ~7u); j < i + m; j++)
+				value[j] = or_dflt(few6(v, addr[j]), dflt);
+		} while (dflt_changed(v, dflt));
+	}
 }
 
 void
