@@ -127,12 +127,13 @@ write_tagged(struct tagged *t, struct rte_mbuf *m, uint8_t *l2, uint64_t hop,
 
 	if (bytes != 0) {
 		uint32_t priority = priority_word(t, m, l2);
-		uint32_t inner = tag_word(&out->tag[1]) | priority;
-		uint32_t outer = tag_word(&out->tag[0]) | priority;
+		uint32_t tag = tag_word(&out->tag[0]) | priority;
 
-		/* Of one tag the inner one is written over. */
-		memcpy(l2 + VLAN_AT - VLAN_BYTES, &inner, sizeof(inner));
-		memcpy(eth + VLAN_AT, &outer, sizeof(outer));
+		memcpy(eth + VLAN_AT, &tag, sizeof(tag));
+		if (out->n_tags == 2) {
+			tag = tag_word(&out->tag[1]) | priority;
+			memcpy(l2 + VLAN_AT - VLAN_BYTES, &tag, sizeof(tag));
+		}
 		m->port = out->ifidx; /* see tx_ifidx() */
 		t->out = true;
 	}
