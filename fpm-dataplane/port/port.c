@@ -197,6 +197,13 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
 	if (port_set_mtu(port, conf->mtu_bytes) < 0)
 		log_debug("port: mtu not set port=%s mtu=%u", port->name, conf->mtu_bytes);
+	/*
+	 * Its host lets no tag in that was not asked for (QEMU: VIRTIO_NET_F_CTRL_VLAN, which
+	 * the driver always takes), but to who takes everything; others' frames we drop.
+	 */
+	if (strcmp(port->driver, "net_virtio") == 0 &&
+	    rte_eth_promiscuous_enable(port->port_id) < 0)
+		log_debug("port: promiscuous mode not supported port=%s", port->name);
 	/* OSPF, ND and others come as multicast; virtual devices often have no filter. */
 	if (rte_eth_allmulticast_enable(port->port_id) < 0)
 		log_debug("port: allmulticast not supported port=%s", port->name);

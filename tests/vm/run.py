@@ -70,8 +70,9 @@ def wires(model, more):
             "-netdev", f"tap,id=f{n},ifname=f{n},{tap}",
             "-device", f"{model},id=port{n},netdev=p{n},mac={port_mac(n)},"
             f"addr={PORT_SLOT + n:#x}{more}",
+            # Without a filter of tags, which QEMU has shut for who names none.
             "-device", f"virtio-net-pci,id=far{n},netdev=f{n},mac={far_mac(n)},"
-            f"addr={FAR_SLOT + n:#x}",
+            f"addr={FAR_SLOT + n:#x},ctrl_vlan=off",
         ]  # fmt: skip
     return "\n".join(setup), argv
 

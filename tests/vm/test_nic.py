@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -23,6 +24,8 @@ BEHIND = {("lan", 4): "198.51.100.9", ("wan", 4): "203.0.113.9",
 NETS = {"198.51.100.9": "198.51.100.0/24", "203.0.113.9": "203.0.113.0/24",
         "2001:db8:a::9": "2001:db8:a::/48", "2001:db8:b::9": "2001:db8:b::/48"}  # fmt: skip
 JUMBO = 9000
+VLAN = {4: ("203.0.113.1/24", "203.0.113.2"),
+        6: ("2001:db8:64::1/64", "2001:db8:64::2")}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -274,6 +277,46 @@ def test_long_frames_of_the_kernel_leave_and_are_heard(router):
                                       "-W", "3", lan.ip4])  # fmt: skip
 
     assert " 3 received" in said, said
+
+
+@pytest.fixture
+def vlan(router):
+    """wan0.100 with the peer as a neighbour there, where the longest frames pass."""
+    wan = router.wires["wan"]
+    router.ip(*(f"link set {router.wires[n].tap} mtu {JUMBO}" for n in ("lan", "wan")))
+    router.ip("link add link wan0 name wan0.100 type vlan id 100", "link set wan0.100 up")
+    router.ip(*(f"addr add {ours} dev wan0.100 nodad" for ours, _ in VLAN.values()))
+    row = SimpleNamespace(tap="wan0.100", mac=wan.mac)
+    for _, peer in VLAN.values():
+        router.neighbor(peer, row)
+    eventually(lambda: router.port_row(wan)["mtu"] == JUMBO, 2, 0.01, "MTU in force")
+
+    def there():
+        rows = router.control.ask("interfaces", name="wan0.100")
+        ours = {address for address, _ in VLAN.values()}
+        return rows and rows[0]["up"] and ours <= set(rows[0]["addresses"])
+
+    eventually(there, 5, 0.01, "an interface with its addresses")
+    yield router
+    router.ip("link del wan0.100")
+
+
+def test_a_vlan_passes_both_ways(vlan, family):
+    """No NIC holds tagged frames back, nor the longest of them, which is four octets more;
+    and one whose tag is a priority alone is untagged."""
+    lan, wan = vlan.wires["lan"], vlan.wires["wan"]
+    peer, host = VLAN[family][1], lan.peer4 if family == 4 else lan.peer6
+
+    for size in (100, JUMBO):
+        out = bytes(lan.probe(peer, size=size))
+        lan.send(out)
+        came = wan.expect_raw(token_of(out), 5)
+        assert (came[12:16].hex(), came[58:]) == ("81000064", out[54:]), size
+        for tag in ("81000064", "8100e064", "8100a000"):
+            back = bytes(wan.probe(host, src=peer, size=size))
+            wan.send(back[:12] + bytes.fromhex(tag) + back[12:])
+            came = lan.expect_raw(token_of(back), 5)
+            assert came[54:] == back[54:], (size, tag)
 
 
 @contextlib.contextmanager
