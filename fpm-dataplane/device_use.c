@@ -256,14 +256,15 @@ sockets_of(const char *pid, unsigned long *inode, size_t n)
 		return n;
 	snprintf(path, sizeof(path), "/proc/%s/fd", pid);
 	dir = opendir(path);
-	while (dir != NULL && n < SOCKETS_MAX && (entry = readdir(dir)) != NULL) {
+	if (dir == NULL)
+		return n;
+	while (n < SOCKETS_MAX && (entry = readdir(dir)) != NULL) {
 		ssize_t len = readlinkat(dirfd(dir), entry->d_name, text, sizeof(text) - 1);
 
 		text[len < 0 ? 0 : len] = '\0';
 		n += sscanf(text, "socket:[%lu]", &inode[n]) == 1;
 	}
-	if (dir != NULL)
-		closedir(dir);
+	closedir(dir);
 	return n;
 }
 

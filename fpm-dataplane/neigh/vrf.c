@@ -51,7 +51,7 @@ vrf_of(struct neigh *n, const struct link *l)
 static uint16_t
 number_new(struct neigh *n)
 {
-	for (uint16_t tried = 1; tried < FIB_VRF_NONE; tried++) {
+	for (unsigned int tried = 1; tried < FIB_VRF_NONE; tried++) {
 		uint16_t number = n->next_vrf % (FIB_VRF_NONE - 1) + 1;
 
 		n->next_vrf = number;

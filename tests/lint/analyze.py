@@ -40,13 +40,6 @@ KNOWN = {
     ("cppcheck", "tap-bridge/netns.c", "resourceLeak"): "the descriptor is what is returned",
     ("cppcheck", "tap-bridge/tap.c", "resourceLeak"): "rc < 0 there means that there is none",
     ("tidy", "fpm-dataplane/config.c", "clang-analyzer-core.NullDereference"): "as gcc's",
-    ("tidy", "fpm-dataplane/fwd/dispatch.c", "clang-analyzer-core.uninitialized.ArraySubscript"):
-    "note_vlans() has filled in as many as are counted",
-    (
-        "tidy",
-        "fpm-dataplane/fwd/dispatch.c",
-        "clang-analyzer-core.UndefinedBinaryOperatorResult",
-    ): "the same",
     ("tidy", "fpm-dataplane/fwd/loop.c", "clang-analyzer-core.CallAndMessage"): "the ring has "
     "filled the first n entries",
     ("tidy", "fpm-dataplane/neigh/iface.c", "bugprone-suspicious-memory-comparison"): "padding "

@@ -99,7 +99,7 @@ def test_a_long_answer_needs_no_memory(dut, tmp_path):
         "state": "forwarding", "mtu": None, "nexthops": [],
     }  # fmt: skip
     path, out = str(tmp_path / "impostor.sock"), tmp_path / "out"
-    impostor = Impostor(path, [row] * 100_000)
+    impostor = Impostor(path, lambda _: [row] * 100_000)
     try:
         for words in (["--json", "show", "routes"], ["show", "routes"]):
             argv = ["prlimit", f"--data={32 << 20}", dut.daemon.ctl, "-s", path, *words]
