@@ -103,8 +103,9 @@ def vrf_lite(lab):
         before = {end: _echoes(lab, end) for end in ends}
         seen = evidence.crossing(lab, f"{vrf}1", hosts, out)
         asked = {end: _echoes(lab, end) - before[end] for end in ends}
-        wanted = {end: 6 if end == f"{vrf}2" else 0 for end in ends}
-        check(asked == wanted, f"pings at {wanted}", f"{asked}; {seen}", LOGS)
+        own = asked.pop(f"{vrf}2")  # and those that found the neighbours
+        check(own >= 6, f"6 pings or more at {vrf}2", f"{own}; {seen}", LOGS)
+        check(not any(asked.values()), "none at the other customer's", asked, LOGS)
         ways = [
             evidence.path(lab, f"{vrf}1", host, [routers[host], peer, host])
             for host, peer in zip(hosts, peers)

@@ -139,6 +139,11 @@ def established():
     return peers["192.0.2.2"]["state"] == "Established"
 
 
+def connected():
+    """Has zebra come to the dataplane?"""
+    return json.loads(netns.command(["fpmctl", "--json", "show", "fpm"]))[0]["connected"]
+
+
 def by_whom():
     """Who forwards: "kernel" or "dataplane"."""
     eventually(lambda: established() and answered(), 90, 0.5, "BGP is up and packets pass")
@@ -202,6 +207,8 @@ def test_a_new_router_is_installed_and_changed_while_it_runs(machine):
     for page in pages:
         for block in blocks(page):
             run(block)
+            if "enable --now fpm-dataplane" in block.text:
+                eventually(connected, 30, 0.5, "zebra has tried again, as it does each 3 s")
             if "show routes" in block.text:
                 eventually(answered, 30, 0.5, "packets pass")
     assert answered()

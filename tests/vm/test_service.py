@@ -181,6 +181,33 @@ def test_a_restart_keeps_the_carrier_too(router):
     forwards(router)
 
 
+def test_a_restart_of_frr_is_known_before_it_begins(router, tmp_path):
+    """fpm-dataplane-hold: when the first of FRR's daemons is told to end, zebra has gone so far
+    as we are concerned; each time, for it is up again with FRR."""
+    routes(router)  # a zebra that was never heard is not held
+    forwards(router)
+    seen, unit = tmp_path / "seen", "/run/systemd/system/frr.service"
+    with open(unit, "w", encoding="ascii") as file:
+        file.write(
+            "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n"
+            f"ExecStop=/bin/sh -c 'fpmctl --json show fpm >>{seen}'\n"
+        )
+    try:
+        systemctl("daemon-reload")
+        systemctl("start", "frr")
+        for _ in range(2):
+            systemctl("restart", "frr")
+            netns.command(["fpmctl", "hold", "0"])
+        assert systemctl("is-active", f"{NAME}-hold").strip() == "active"
+        systemctl("stop", "frr")
+    finally:
+        os.unlink(unit)
+        systemctl("daemon-reload")
+        netns.command(["fpmctl", "hold", "0"], check=False)
+    assert re.findall(r'"state": *"(\w+)"', seen.read_text()) == ["held"] * 3
+    router.zebra.connect()
+
+
 @contextlib.contextmanager
 def watchdog(router, seconds):
     """The unit with another WatchdogSec."""
