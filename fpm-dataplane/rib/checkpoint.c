@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "rib/order.h"
 #include "rib/rib_impl.h"
 
 #define MAGIC        "FPMDPCKP"
@@ -93,6 +94,9 @@ ckpt_free(struct ckpt *c)
 	free(c->next_way);
 	free(c->first_way);
 	free(c->sorted);
+	for (unsigned int part = 0; part < CKPT_PARTS; part++)
+		for (unsigned int i = 0; i < 2; i++)
+			free(c->order[part].word[i]);
 	free(c);
 }
 
@@ -414,22 +418,51 @@ ways_verify(struct ckpt *c)
 	return bad <= 1 && n + 1 >= c->head->n_slots && n <= c->head->n_slots + 1;
 }
 
-static bool
+/* Where a route is in the address space, as exactly as 32 bits can say it. */
+static uint64_t
+key_of(const struct ckpt_route *r)
+{
+	uint64_t hi;
+
+	memcpy(&hi, r->addr.octet, sizeof(hi));
+	hi = __builtin_bswap64(hi);
+	/* Most of IPv6 is 2000::/3. */
+	return (r->family == 4 ? hi : hi << 3 | hi >> 61) >> 32;
+}
+
+/*
+ * All routes: good ones are noted, IPv4 from the front and IPv6 from the back, and sorted.
+ * Returns what is wrong; NULL: nothing.
+ */
+static const char *
 routes_verify(struct ckpt *c, unsigned int part)
 {
-	uint32_t n = 0, bad = 0;
+	struct ckpt_order *o = &c->order[part];
+	uint32_t high = c->head->route_high[part], n = 0, bad = 0, back = high;
 
-	for (uint32_t i = 1; i <= c->head->route_high[part]; i++) {
-		const struct ckpt_route *r = &c->route[part][i];
-
-		if (ckpt_route(c, part, i) != NULL)
-			n++;
-		else
-			bad += !is_blank(r, sizeof(*r));
+	for (unsigned int i = 0; i < 2; i++) {
+		o->word[i] = malloc((high + 1u) * sizeof(uint64_t));
+		if (o->word[i] == NULL)
+			return "out of memory";
 	}
+	for (uint32_t i = 1; i <= high; i++) {
+		const struct ckpt_route *r = ckpt_route(c, part, i);
+
+		if (r != NULL)
+			o->word[0][r->family == 4 ? n++ : --back] = key_of(r) << 32 | i;
+		else
+			bad += !is_blank(&c->route[part][i], sizeof(*r));
+	}
+	o->n[0] = n;
+	o->n[1] = high - back;
+	o->by[0] = order_by_key(o->word[0], o->word[1], n);
+	o->by[1] = order_by_key(o->word[0] + back, o->word[1] + back, high - back);
+	n += high - back;
 	c->n_bad += bad;
 	return bad <= 1 && n + 1 >= c->head->n_routes[part] &&
-	       n <= c->head->n_routes[part] + 1;
+			       n <= c->head->n_routes[part] + 1
+		       ? NULL
+		       : "damaged routes";
 }
 
 /*
@@ -481,9 +514,12 @@ verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms)
 	h->tries++;
 	if (!ways_verify(c))
 		return "damaged next hops";
-	for (unsigned int part = 0; part < CKPT_PARTS; part++)
-		if (!routes_verify(c, part))
-			return "damaged routes";
+	for (unsigned int part = 0; part < CKPT_PARTS; part++) {
+		const char *why = routes_verify(c, part);
+
+		if (why != NULL)
+			return why;
+	}
 	return NULL;
 }
 

@@ -79,9 +79,14 @@ struct ckpt {
 	uint32_t *first_way; /* by slot */
 	uint32_t cap_slot;
 	uint64_t full; /* slots that found no room */
-	/* A reader's: numbers of the good ways, sets together, in order. */
+	/* A reader's: numbers of the good ways, sets together, in order; of the good routes. */
 	uint32_t *sorted;
 	uint32_t n_sorted;
+	struct ckpt_order {
+		uint64_t *word[2];     /* room; where they were sorted from */
+		const uint64_t *by[2]; /* IPv4, IPv6: in the order of their addresses */
+		uint32_t n[2];
+	} order[CKPT_PARTS];
 	uint32_t n_bad; /* records that did not verify, forgiven */
 };
 
@@ -129,6 +134,16 @@ size_t ckpt_bytes(const struct ckpt *c);
 /* The good route of that number, from 1 to head->route_high[part]; NULL: none. */
 const struct ckpt_route *ckpt_route(const struct ckpt *c, unsigned int part,
 				    uint32_t number);
+/*
+ * A reader's: good routes of a family (0: IPv4, 1: IPv6), from 0 to order[part].n[v] - 1, so
+ * that neighbours in the address space, which are neighbours in the tries, follow each other:
+ * IPv4 by all of the address, IPv6 by 32 bits behind the first three.
+ */
+static inline const struct ckpt_route *
+ckpt_route_by_address(const struct ckpt *c, unsigned int part, unsigned int v, uint32_t i)
+{
+	return &c->route[part][(uint32_t)c->order[part].by[v][i]];
+}
 /*
  * The next complete slot: its number, its ways into `out` (without MTU class), its MTU; 0: no
  * more. *at is 0 at first.

@@ -156,22 +156,44 @@ batch_restore(struct rib *rib, const struct ckpt_route *const *r, uint32_t n,
 			rib->count.restore_lost++;
 }
 
+/* Those from `at` on, on their way into the cache. Returns how many. */
+static uint32_t
+batch_take(const struct ckpt *old, unsigned int part, unsigned int v, uint32_t at,
+	   const struct ckpt_route **batch)
+{
+	uint32_t n = 0;
+
+	for (; n < BATCH && at + n < old->order[part].n[v]; n++) {
+		batch[n] = ckpt_route_by_address(old, part, v, at + n);
+		__builtin_prefetch(batch[n]);
+	}
+	return n;
+}
+
+/* A family of a part, in the order of addresses: what the tries want next is in the cache. */
+static void
+family_restore(struct rib *rib, const struct ckpt *old, unsigned int part, unsigned int v,
+	       const uint32_t *slot)
+{
+	const struct ckpt_route *batch[2][BATCH];
+	uint32_t at = 0, n = batch_take(old, part, v, 0, batch[0]), n_next;
+
+	for (unsigned int turn = 0; n > 0; turn ^= 1, n = n_next) {
+		at += n;
+		n_next = batch_take(old, part, v, at, batch[turn ^ 1]);
+		batch_restore(rib, batch[turn], n, slot);
+	}
+}
+
 static void
 part_restore(struct rib *rib, const struct ckpt *old, unsigned int part,
 	     const uint32_t *slot)
 {
-	const struct ckpt_route *batch[BATCH];
-	uint32_t n = 0;
+	const uint32_t *n = old->order[part].n;
 
-	for (uint32_t i = 1; i <= old->head->route_high[part]; i++) {
-		batch[n] = ckpt_route(old, part, i);
-		n += batch[n] != NULL;
-		if (n == BATCH) {
-			batch_restore(rib, batch, n, slot);
-			n = 0;
-		}
-	}
-	batch_restore(rib, batch, n, slot);
+	routes_expect(part == CKPT_MAIN ? &rib->main : &rib->other, n[0] + n[1]);
+	for (unsigned int v = 0; v < 2; v++)
+		family_restore(rib, old, part, v, slot);
 }
 
 /* What the records say, in force. */

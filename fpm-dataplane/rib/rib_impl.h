@@ -84,6 +84,8 @@ void routes_free(struct routes *t);
 uint64_t routes_hash(const struct routes *t, uint32_t table, const struct prefix *p);
 struct route *routes_find(const struct routes *t, uint32_t table, const struct prefix *p,
 			  uint64_t hash);
+/* So many more will come: buckets that are there before them need not be split. */
+void routes_expect(struct routes *t, uint32_t n);
 /* The key must be absent. Returns NULL when memory is out. */
 struct route *routes_insert(struct routes *t, uint32_t table, const struct prefix *p,
 			    uint64_t hash);

@@ -93,8 +93,11 @@ routes_find(const struct routes *t, uint32_t table, const struct prefix *p, uint
 	return NULL;
 }
 
-/* One bucket more: split the next in turn. Not growing is no error, chains get longer. */
-static void
+/*
+ * One bucket more: split the next in turn. Not growing is no error, chains get longer.
+ * Returns whether there is one more.
+ */
+static bool
 split(struct routes *t)
 {
 	uint32_t nb = t->n_buckets, from = nb - (t->mask + 1);
@@ -102,11 +105,11 @@ split(struct routes *t)
 	uint32_t *old, *new;
 
 	if (nb / BUCKET_CHUNK >= BUCKET_CHUNKS)
-		return;
+		return false;
 	if (t->bucket[nb / BUCKET_CHUNK] == NULL) {
 		t->bucket[nb / BUCKET_CHUNK] = huge_new();
 		if (t->bucket[nb / BUCKET_CHUNK] == NULL)
-			return;
+			return false;
 	}
 	old = bucket_at(t, from);
 	new = bucket_at(t, nb);
@@ -124,6 +127,14 @@ split(struct routes *t)
 	}
 	if (++t->n_buckets == (t->mask + 1) * 2)
 		t->mask = both;
+	return true;
+}
+
+void
+routes_expect(struct routes *t, uint32_t n)
+{
+	while (t->n_buckets < t->n + n && split(t))
+		;
 }
 
 /* Keys that are no IPv4 prefix are all as long. */

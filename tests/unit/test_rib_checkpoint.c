@@ -445,6 +445,51 @@ random_changes_are_all_there(void **state)
 	ckpt_free(c);
 }
 
+/* Written in any order, read in that of the tries; each once. */
+static void
+routes_are_read_by_address(void **state)
+{
+	enum { N = 2000 };
+	struct rnd r = {4};
+	struct ckpt *writer = ckpt_new(NETNS), *c;
+	uint32_t last = 0, seen[2] = {0};
+	uint8_t last6[4] = {0};
+
+	for (uint32_t i = 1; i <= N; i++) {
+		uint32_t x = rnd_next(&r) >> 32;
+		struct ckpt_route cr = {.addr = ipaddr_from_v4(x),
+					.family = i % 3 == 0 ? 6 : 4,
+					.len = 32,
+					.slot = i,
+					.table = RIB_TABLE_MAIN};
+
+		if (cr.family == 6)
+			cr.addr.octet[0] = 0x20 | (x & 0x1f);
+		ckpt_put_route(writer, i, &cr);
+	}
+	ckpt_alive(writer, boottime_ms());
+	c = ckpt_opened(writer->fd);
+	assert_int_equal(c->order[CKPT_MAIN].n[0], N - N / 3);
+	assert_int_equal(c->order[CKPT_MAIN].n[1], N / 3);
+	for (uint32_t i = 0; i < N - N / 3; i++) {
+		const struct ckpt_route *is = ckpt_route_by_address(c, CKPT_MAIN, 0, i);
+
+		assert_true(is->family == 4 && ipaddr_v4(&is->addr) >= last);
+		last = ipaddr_v4(&is->addr);
+		seen[0] += is->slot;
+	}
+	for (uint32_t i = 0; i < N / 3; i++) {
+		const struct ckpt_route *is = ckpt_route_by_address(c, CKPT_MAIN, 1, i);
+
+		assert_true(is->family == 6 && memcmp(is->addr.octet, last6, 4) >= 0);
+		memcpy(last6, is->addr.octet, 4);
+		seen[1] += is->slot;
+	}
+	assert_int_equal(seen[0] + seen[1], N * (N + 1) / 2);
+	ckpt_free(c);
+	ckpt_free(writer);
+}
+
 static void
 none_is_kept_where_nobody_keeps_it(void **state)
 {
@@ -482,6 +527,7 @@ main(void)
 		cmocka_unit_test(kills_between_two_stores_cost_a_record_at_most),
 		cmocka_unit_test(a_slot_half_written_has_its_old_content),
 		cmocka_unit_test(random_changes_are_all_there),
+		cmocka_unit_test(routes_are_read_by_address),
 		cmocka_unit_test(none_is_kept_where_nobody_keeps_it),
 	};
 

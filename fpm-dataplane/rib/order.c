@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Numbers sorted by a key, many at once: digit by digit, the last one first, in time that
+ * grows with how many they are and not with their order. Any thread, no state.
+ */
+#include "rib/order.h"
+
+#include <string.h>
+
+#define DIGIT_BITS 11u
+#define DIGITS     3u
+#define N_VALUES   (1u << DIGIT_BITS)
+
+static unsigned int
+digit(uint64_t word, unsigned int turn)
+{
+	return (unsigned int)(word >> (32 + turn * DIGIT_BITS)) & (N_VALUES - 1);
+}
+
+/* Counts of a digit's values to where the words of each begin. */
+static void
+begins(uint32_t *count)
+{
+	uint32_t at = 0, n;
+
+	for (unsigned int i = 0; i < N_VALUES; i++) {
+		n = count[i];
+		count[i] = at;
+		at += n;
+	}
+}
+
+uint64_t *
+order_by_key(uint64_t *word, uint64_t *spare, uint32_t n)
+{
+	uint32_t count[DIGITS][N_VALUES] = {0};
+
+	for (uint32_t i = 0; i < n; i++)
+		for (unsigned int turn = 0; turn < DIGITS; turn++)
+			count[turn][digit(word[i], turn)]++;
+	for (unsigned int turn = 0; turn < DIGITS && n > 0; turn++) {
+		uint64_t *from = word;
+
+		if (count[turn][digit(word[0], turn)] == n)
+			continue; /* all have the same */
+		begins(count[turn]);
+		for (uint32_t i = 0; i < n; i++)
+			spare[count[turn][digit(from[i], turn)]++] = from[i];
+		word = spare;
+		spare = from;
+	}
+	return word;
+}
