@@ -91,6 +91,8 @@ put_hop(struct wire *w, struct rnd *r, bool is_object)
 			 (uint16_t)rnd_below(r, 9));
 }
 
+#define WEIGHT_HIGH_AT (offsetof(struct nexthop_grp, weight) + 1)
+
 static void
 put_object(struct wire *w, struct rnd *r)
 {
@@ -106,7 +108,9 @@ put_object(struct wire *w, struct rnd *r)
 		for (uint32_t i = 0; i < n; i++) {
 			grp[i].id = once_in(r, 10) ? some_group(r) : some_id(r);
 			grp[i].weight = (uint8_t)(once_in(r, 3) ? rnd_next(r) : 0);
-			grp[i].resvd1 = (uint8_t)(once_in(r, 20) ? rnd_next(r) : 0);
+			/* The weight's high octet, which headers call by one name or another. */
+			if (once_in(r, 20))
+				((uint8_t *)&grp[i])[WEIGHT_HIGH_AT] = (uint8_t)rnd_next(r);
 		}
 		attr(w, NHA_GROUP, grp, n * sizeof(grp[0]));
 	} else {
