@@ -168,8 +168,8 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 	if (conf->n_rxq == 0 && port->n_rxq > info.max_rx_queues)
 		port->n_rxq = info.max_rx_queues;
 	/* Every queue of an af_packet fanout group gets its share: all must be read. */
-	if (strcmp(port->driver, "net_af_packet") == 0 && port->n_rxq < port->n_txq)
-		port->n_rxq = port->n_txq;
+	if (strcmp(port->driver, "net_af_packet") == 0 && port->n_rxq < info.max_rx_queues)
+		port->n_rxq = info.max_rx_queues;
 	if (port->n_rxq > info.max_rx_queues)
 		return fail(why, why_size, -EINVAL, "device has %u receive queues, not %u",
 			    info.max_rx_queues, port->n_rxq);

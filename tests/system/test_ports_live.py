@@ -12,6 +12,7 @@ import yaml
 
 from lib import netns
 from lib.wait import eventually
+from wire import token_of
 
 NET, HOST, EXT_NET = "198.51.100.0/24", "198.51.100.9", "203.0.113.0/24"
 EXT = "net_af_packet,iface=p-ext"
@@ -108,6 +109,24 @@ def test_a_tap_deleted_by_hand_does_not_outlive_its_port(router):
     # Looked at after alt0 would have been.
     eventually(lambda: "wan0" in taps(dut), 5, what="a TAP in place of wan0")
     assert "alt0" not in taps(dut)
+
+
+@pytest.mark.parametrize("words", ["", "queues 1"])
+def test_every_queue_is_read_that_a_device_was_told_to_have(router, words):
+    """The kernel shares flows out between all sockets of net_af_packet, also to those beyond
+    the number of forwarders, or of `queues`."""
+    dut, wan, ext = router, router.wires["wan"], router.wires["ext"]
+    done(dut, "port", "del", "ext0")
+    done(dut, "port", "add", "ext0", "device", EXT + ",qpairs=4", *words.split())
+    listen_again(dut)
+    assert forwards_by_ext(dut)
+
+    probes = [ext.probe(HOST, sport=5000 + n) for n in range(64)]
+    ext.send(*probes)
+    dut.fence(ext)
+
+    assert [n for n, probe in enumerate(probes) if not wan.got(token_of(probe))] == []
+    assert dut.port_row(ext)["queues"] == 4
 
 
 def test_a_device_that_was_deleted_is_had_again_by_a_new_port(router):
