@@ -2,11 +2,14 @@
 """Two forwarders: the same router on two cores, each port with two queues."""
 
 import os
+import threading
 from collections import Counter
 
 import pytest
 
+from lib.freeze import frozen
 from lib.wait import eventually
+from whereabouts import Whereabouts
 from wire import token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -120,6 +123,64 @@ def test_queues_move_to_other_cores_and_no_packet_is_lost(two):
     assert stream.lost(wan) == [] and set(stream.arrived(wan).values()) == {1}
     for flow, numbers in flows_of(stream, wan).items():
         assert numbers == sorted(numbers), f"flow {flow} out of order"
+
+
+def done(dut, *words):
+    """A command that must succeed."""
+    result = dut.fpmctl(*words)
+    assert (result.returncode, result.stderr) == (0, ""), result.stderr
+
+
+def test_another_ports_queues_and_cores_change_and_no_packet_is_lost(two, rng):
+    """2000 packets a second pass between two others meanwhile: what does not arrive is counted
+    where there was no room for it; each flow stays in order, each packet comes once."""
+    dut, lan, wan = two, two.wires["lan"], two.wires["wan"]
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    where, queues = Whereabouts(dut), 2
+
+    with dut.stream(lan, HOST, rate=2000, flows=32) as stream:
+        done(dut, "port", "set", "ext0", "device", "net_null,no-rx=1", "queues", "2")
+        for _ in range(12):
+            queues = rng.choice([n for n in (1, 2, 3, 4) if n != queues])
+            done(dut, "port", "set", "ext0", "cores", "auto", "queues", str(queues))
+            assert dut.daemon.ports()["ext0"]["queues"] == queues
+            for _ in range(2):
+                want = rng.choices(cpus, k=queues)
+                done(dut, "port", "set", "ext0", "cores", ",".join(map(str, want)))
+                assert dut.daemon.ports()["ext0"]["cpus"] == want
+        for _ in range(4):
+            done(dut, "port", "del", "ext0")
+            done(dut, "port", "add", "ext0", "device", "net_af_packet,iface=p-ext")
+            for want in (cpus, cpus[::-1], [cpus[0]] * 2, [cpus[1]] * 2):
+                done(dut, "port", "set", "ext0", "cores", ",".join(map(str, want)))
+                assert dut.daemon.ports()["ext0"]["cpus"] == want
+
+    where.all_accounted_for(stream.lost(wan))
+    assert stream.sent > 1000 and set(stream.arrived(wan).values()) == {1}
+    for flow, numbers in flows_of(stream, wan).items():
+        assert numbers == sorted(numbers), f"flow {flow} out of order"
+
+
+def test_what_a_forwarder_has_not_judged_yet_is_not_lost(two):
+    """Of tests: a fence waits for each forwarder, also for one that the machine gives no time."""
+    dut, lan, wan = two, two.wires["lan"], two.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+    for name in ("fwd-0", "fwd-1"):
+        probes = [lan.probe(HOST, sport=5000 + n) for n in range(200)]
+        come = lambda sent=probes: sum(bool(wan.got(token_of(p))) for p in sent)  # noqa: E731
+        seen = []
+        fence = threading.Thread(target=lambda: seen.append((dut.fence(lan), come())[1]))
+        with frozen(dut.daemon.pid(), name):
+            lan.send(*probes)
+            marks = dut.marks
+            fence.start()
+            # The other's have passed, and its marks: some are sent again for want of an answer.
+            eventually(lambda n=marks: dut.marks > n + 32, 5, 0.01)
+            assert 0 < come() < 200 and not seen
+        fence.join()
+        assert seen == [200]
 
 
 def test_no_more_cpus_than_queues_and_auto_lets_go_of_them(two):

@@ -29,6 +29,10 @@ ETH_P_ALL = 3
 SOL_PACKET, PACKET_AUXDATA, PACKET_IGNORE_OUTGOING = 263, 8, 23
 TP_STATUS_VLAN_VALID, TP_STATUS_VLAN_TPID_VALID = 1 << 4, 1 << 6
 SO_RCVBUFFORCE = 33
+# What a collector is told; frames of a wire that it takes before it looks at others; more than
+# there is room for in a socket (each frame takes half a KiB at least).
+STOP, CATCH_UP = b"s", b"c"
+TURN, SOCKET_HOLDS = 64, 1 << 16
 _numbers = itertools.count(1)
 # The first octets of every probe's payload: no frame of anybody else has them.
 _SALT = os.urandom(6)
@@ -210,8 +214,9 @@ class Collector(threading.Thread):
     def __init__(self):
         super().__init__(daemon=True, name="collector")
         self.selector = selectors.DefaultSelector()
-        self.stop_r, self.stop_w = os.pipe()
-        self.selector.register(self.stop_r, selectors.EVENT_READ, None)
+        self.wake_r, self.wake_w = os.pipe()
+        self.selector.register(self.wake_r, selectors.EVENT_READ, None)
+        self.caught_up = threading.Event()
         self.start()
 
     def add(self, wire):
@@ -221,21 +226,37 @@ class Collector(threading.Thread):
     def run(self):
         while True:
             for key, _ in self.selector.select():
-                if key.data is None:
+                if key.data is not None:
+                    self._take(key.data, TURN)
+                elif os.read(self.wake_r, 1) == STOP:
                     return
-                for _ in range(64):
-                    try:
-                        data = key.data.receive()
-                    except BlockingIOError:
-                        break
-                    except OSError:
-                        break  # ENETDOWN is reported once; the socket lives on
-                    key.data.take(data)
+                else:
+                    for other in list(self.selector.get_map().values()):
+                        if other.data is not None:
+                            self._take(other.data, SOCKET_HOLDS)
+                    self.caught_up.set()
+
+    @staticmethod
+    def _take(wire, most):
+        for _ in range(most):
+            try:
+                data = wire.receive()
+            except BlockingIOError:
+                break
+            except OSError:
+                break  # ENETDOWN is reported once; the socket lives on
+            wire.take(data)
+
+    def catch_up(self):
+        """Return when all frames that have come to any wire until now have been taken."""
+        self.caught_up.clear()
+        os.write(self.wake_w, CATCH_UP)
+        assert self.caught_up.wait(30 * PATIENCE), "the collector does not keep up"
 
     def close(self):
         """End the thread and close all sockets."""
         if self.is_alive():
-            os.write(self.stop_w, b"x")
+            os.write(self.wake_w, STOP)
             self.join(5)
         for key in list(self.selector.get_map().values()):
             if key.data is not None:
