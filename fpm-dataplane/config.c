@@ -427,14 +427,16 @@ int
 config_parse(const char *file, const void *octets, size_t len, struct config *conf,
 	     FILE *err)
 {
-	struct cfg c = {.file = file, .err = err, .root = conf};
+	struct cfg c = {.file = file, .root = conf};
 	const unsigned char *text = octets;
 	yaml_parser_t parser;
 	yaml_document_t doc;
 
 	cfg_defaults(conf, file);
-	if (too_deep(&c, text, len))
+	if (too_deep(&c, text, len)) {
+		cfg_errors_print(&c, err);
 		return (int)c.n_err;
+	}
 	if (!yaml_parser_initialize(&parser)) {
 		fprintf(err, "%s: out of memory\n", file);
 		return 1;
@@ -456,9 +458,7 @@ config_parse(const char *file, const void *octets, size_t len, struct config *co
 			yaml_document_delete(&doc);
 		}
 	}
-	if (c.n_err > CFG_ERRORS_SHOWN)
-		fprintf(err, "%s: %u more errors not shown\n", file,
-			c.n_err - CFG_ERRORS_SHOWN);
+	cfg_errors_print(&c, err);
 	yaml_parser_delete(&parser);
 	return (int)c.n_err;
 }

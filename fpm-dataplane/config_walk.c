@@ -23,14 +23,66 @@ cfg_place(struct cfg_at *at, const yaml_node_t *node)
 	at->pos.column = (int)node->start_mark.column + 1;
 }
 
+/* One error, kept until all are known: values that contradict each other show last. */
+struct cfg_wrong {
+	struct config_pos pos;
+	unsigned int n; /* when it was found */
+	char *text;     /* "ports[0].mtu: 9 is out of range" */
+};
+
 static void
-tell(struct cfg *c, struct config_pos pos, const char *path, const char *fmt, va_list ap)
+note(struct cfg *c, struct config_pos pos, const char *path, const char *fmt, va_list ap)
 {
+	struct cfg_wrong *wrong;
+	size_t size;
+	FILE *text;
+
 	if (++c->n_err > CFG_ERRORS_SHOWN)
 		return;
-	fprintf(c->err, "%s:%d:%d: %s: ", c->file, pos.line, pos.column, path);
-	vfprintf(c->err, fmt, ap);
-	fputc('\n', c->err);
+	wrong = reallocarray(c->wrong, c->n_err, sizeof(*wrong));
+	if (wrong == NULL)
+		abort(); /* some KiB */
+	c->wrong = wrong;
+	wrong += c->n_err - 1;
+	*wrong = (struct cfg_wrong){.pos = pos, .n = c->n_err};
+	text = open_memstream(&wrong->text, &size);
+	if (text == NULL)
+		abort();
+	fprintf(text, "%s: ", path);
+	vfprintf(text, fmt, ap);
+	fclose(text);
+}
+
+static int
+by_place(const void *a, const void *b)
+{
+	const struct cfg_wrong *x = a, *y = b;
+
+	if (x->pos.line != y->pos.line)
+		return x->pos.line < y->pos.line ? -1 : 1;
+	if (x->pos.column != y->pos.column)
+		return x->pos.column < y->pos.column ? -1 : 1;
+	return x->n < y->n ? -1 : 1;
+}
+
+void
+cfg_errors_print(struct cfg *c, FILE *err)
+{
+	unsigned int n = c->n_err < CFG_ERRORS_SHOWN ? c->n_err : CFG_ERRORS_SHOWN;
+
+	if (n > 1)
+		qsort(c->wrong, n, sizeof(*c->wrong), by_place);
+	for (unsigned int i = 0; i < n; i++) {
+		const struct cfg_wrong *w = &c->wrong[i];
+
+		fprintf(err, "%s:%d:%d: %s\n", c->file, w->pos.line, w->pos.column,
+			w->text);
+		free(w->text);
+	}
+	if (c->n_err > n)
+		fprintf(err, "%s: %u more errors not shown\n", c->file, c->n_err - n);
+	free(c->wrong);
+	c->wrong = NULL;
 }
 
 void
@@ -39,7 +91,7 @@ cfg_error(struct cfg *c, const struct cfg_at *at, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	tell(c, at->pos, at->path, fmt, ap);
+	note(c, at->pos, at->path, fmt, ap);
 	va_end(ap);
 }
 
@@ -49,7 +101,7 @@ cfg_error_at(struct cfg *c, struct config_pos pos, const char *path, const char 
 	va_list ap;
 
 	va_start(ap, fmt);
-	tell(c, pos, path, fmt, ap);
+	note(c, pos, path, fmt, ap);
 	va_end(ap);
 }
 

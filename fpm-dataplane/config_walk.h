@@ -23,8 +23,8 @@ struct yaml_node_s;     /* yaml.h: yaml_node_t */
 /* One load. */
 struct cfg {
 	const char *file;
-	FILE *err;
 	unsigned int n_err;
+	struct cfg_wrong *wrong; /* the first CFG_ERRORS_SHOWN of them */
 	struct yaml_document_s *doc;
 	void *root; /* the struct being filled */
 
@@ -76,12 +76,15 @@ const char *cfg_expected(const struct cfg_key *key, char buf[CFG_EXPECTED_MAX]);
 /* Where `node` begins. */
 void cfg_place(struct cfg_at *at, const struct yaml_node_s *node);
 
-/* Tell one error; past CFG_ERRORS_SHOWN, more than a file by hand has, it is only counted. */
+/* Note one error; past CFG_ERRORS_SHOWN, more than a file by hand has, it is only counted. */
 #define CFG_ERRORS_SHOWN 1000
 void cfg_error(struct cfg *c, const struct cfg_at *at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void cfg_error_at(struct cfg *c, struct config_pos pos, const char *path, const char *fmt,
 		  ...) __attribute__((format(printf, 4, 5)));
+
+/* Print what was told, by line and column, and forget it. */
+void cfg_errors_print(struct cfg *c, FILE *err);
 
 /* Check a mapping against `keys` and fill `base`. */
 void cfg_walk(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at,

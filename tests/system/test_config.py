@@ -165,10 +165,8 @@ def test_all_errors_are_told_at_once(check):
 
     done = check(text.replace("log-level: info", "loglevel: info"))
 
-    lines = [
-        t.split(":")[1] for t in done.stderr.splitlines() if t.startswith(done.file + ":")
-    ]
-    assert {"6", "17", "18"} <= set(lines)
+    lines = [int(n) for n in re.findall(rf"^{re.escape(done.file)}:(\d+):", done.stderr, re.M)]
+    assert {6, 17, 18} <= set(lines) and lines == sorted(lines)
 
 
 def test_a_bad_file_starts_nothing(check, dut):

@@ -379,6 +379,23 @@ broken_yaml_has_its_line(void **state)
 	assert_int_equal(strncmp(said, "2: syntax: ", 11), 0);
 }
 
+/* fpm.sweep-max-s and twins of ports are known to be wrong when the walk is over. */
+static void
+errors_are_told_by_line_whenever_they_were_found(void **state)
+{
+	int line = 0, n = 0, next;
+
+	load("memory: 1\nports:\n  - {tap: a, device: net_null}\n  - {tap: a, mtu: 1, "
+	     "device: net_null}\nfpm: {sweep-quiet-s: 9, sweep-max-s: 2}\nidle: never\n");
+	for (const char *p = said; *p != '\0'; p = strchr(p, '\n') + 1, n++) {
+		assert_int_equal(sscanf(p, "%d: ", &next), 1);
+		assert_true(next >= line);
+		line = next;
+	}
+	assert_int_equal(line, 6);
+	assert_true(n >= 5);
+}
+
 static void
 all_errors_are_told_and_thousands_are_counted(void **state)
 {
@@ -489,6 +506,7 @@ main(void)
 		cmocka_unit_test(a_name_or_device_used_twice_is_told),
 		cmocka_unit_test(an_address_has_a_port),
 		cmocka_unit_test(broken_yaml_has_its_line),
+		cmocka_unit_test(errors_are_told_by_line_whenever_they_were_found),
 		cmocka_unit_test(all_errors_are_told_and_thousands_are_counted),
 		cmocka_unit_test(limits_hold),
 		cmocka_unit_test(deep_nesting_is_refused_where_it_begins_and_costs_nothing),
