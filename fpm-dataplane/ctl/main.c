@@ -356,6 +356,34 @@ check_options(const struct command *c, unsigned int given)
 	return CTL_OK;
 }
 
+/*
+ * What getopt stumbled over; `given` is the argument that it was in, or the one behind it.
+ * Returns CTL_USAGE.
+ */
+static int
+bad_option(int opt, const char *given)
+{
+	char one[] = {'-', (char)optopt, '\0'};
+	bool is_long = strncmp(given, "--", 2) == 0;
+
+	if (opt == ':')
+		fprintf(stderr, "fpmctl: %s needs a value\n", is_long ? given : one);
+	else if (optopt != 0 && is_long)
+		fprintf(stderr, "fpmctl: %.*s takes no value\n", (int)strcspn(given, "="),
+			given);
+	else if (optopt >= '0' && optopt <= '9')
+		fprintf(stderr,
+			"fpmctl: -%c begins no option, and no number that fpmctl takes is "
+			"below 0\n",
+			optopt);
+	else
+		fprintf(stderr,
+			"fpmctl: there is no option %s: words have no dashes, `fpmctl "
+			"help` lists both\n",
+			is_long ? given : one);
+	return CTL_USAGE;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -383,7 +411,7 @@ main(int argc, char **argv)
 	stdio_secure();
 	if (o.socket == NULL || o.socket[0] == '\0')
 		o.socket = CTL_SOCKET;
-	while ((opt = getopt_long(argc, argv, "s:jhw:46", options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, ":s:jhw:46", options, NULL)) != -1) {
 		switch (opt) {
 		case 's':
 			o.socket = optarg;
@@ -434,7 +462,7 @@ main(int argc, char **argv)
 			given |= OPT_FAMILY;
 			break;
 		default:
-			return usage(NULL);
+			return bad_option(opt, argv[optind - 1]);
 		}
 	}
 	if (completing)

@@ -114,12 +114,15 @@ take_address(const struct word *k, const char *value, const char **to)
 static int
 take_limit(const struct word *k, const char *value, void *to)
 {
+	bool count = k->kind == COUNT;
 	char *end;
 	double n = strtod(value, &end);
+	bool whole = n >= 1 && n == (double)(long long)n;
 
-	if (*value == '\0' || *end != '\0' || !(n > 0) || n > 86400e3)
-		return wrong(k->word, value, "a number above 0");
-	if (k->kind == COUNT)
+	if (*value == '\0' || *end != '\0' || !(n > 0) || n > 86400e3 || (count && !whole))
+		return wrong(k->word, value,
+			     count ? "a whole number above 0" : "a number above 0");
+	if (count)
 		*(long long *)to = (long long)n;
 	else
 		*(double *)to = n;

@@ -95,6 +95,23 @@ def test_what_bash_completes(dut, line):
     assert (sorted(done.stdout.split()), done.stderr) == (sorted(COMPLETED[line].split()), "")
 
 
+OPTIONS = {
+    "trace --count -1": "no option --count", "trace count -1": "below 0", "trace for -2.5": "below 0",
+    "show ports -x": "no option -x", "show ports --json=1": "--json takes no value",
+    "show ports -s": "-s needs a value", "trace count 0.5": "whole number above 0",
+    "trace count 1.5": "whole number above 0", "capture for 0": "a number above 0",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", OPTIONS)
+def test_a_wrong_option_or_number_is_one_sentence(dut, line):
+    """One line that says what is wrong, and exit code 2."""
+    done = dut.fpmctl(*line.split())
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert OPTIONS[line] in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+
+
 def test_completion_knows_all_commands_and_options(dut):
     """The commands are those of the help, the options those of all of it."""
     said = all_help(dut)

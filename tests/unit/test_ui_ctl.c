@@ -122,14 +122,22 @@ wrong_words_are_code_2_with_a_usage_line(void **state)
 					    "show routes 10.0.0.0/33",
 					    "show routes 10.0.0.0/8 -6",
 					    "show ports -4",
-					    "show counters all ttl more",
-					    "--jsn show ports",
-					    "-s"};
+					    "show counters all ttl more"};
 
 	for (unsigned int i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		assert_int_equal(ctl(wrong[i]), 2);
 		has("usage: fpmctl [OPTIONS] ");
 	}
+}
+
+static void
+a_wrong_option_is_code_2_with_one_sentence(void **state)
+{
+	assert_int_equal(ctl("--jsn show ports"), 2);
+	assert_string_equal(out, "fpmctl: there is no option --jsn: words have no dashes, "
+				 "`fpmctl help` lists both\n");
+	assert_int_equal(ctl("-s"), 2);
+	assert_string_equal(out, "fpmctl: -s needs a value\n");
 }
 
 static void
@@ -186,6 +194,7 @@ main(int argc, char **argv)
 		ui_test(json_is_one_array_of_the_rows),
 		ui_test(a_route_not_found_is_code_3),
 		ui_test(wrong_words_are_code_2_with_a_usage_line),
+		ui_test(a_wrong_option_is_code_2_with_one_sentence),
 		ui_test(no_daemon_is_code_1_with_one_sentence),
 		ui_test(a_daemon_that_ends_in_the_middle_is_code_1),
 		ui_test(a_million_rows_into_head_and_nowhere),
