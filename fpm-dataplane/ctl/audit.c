@@ -256,21 +256,27 @@ on_fib(const json_t *row, const char *text, void *ctx)
 		return true;
 	}
 	if (a->n_fib++ < DETAIL_MAX && !a->json) {
+		char where[32] = "";
+
 		if (row_has(row, "table") && row_int(row, "table") != 254)
-			printf("table %lld: ", row_int(row, "table"));
+			snprintf(where, sizeof(where),
+				 "table %lld: ", row_int(row, "table"));
 		if (strcmp(what, "group") == 0)
-			printf("DIFFERS next hops of group %lld: what forwarders use is "
-			       "not "
-			       "what the RIB says\n",
-			       row_int(row, "group"));
+			line_print(4,
+				   "%sDIFFERS next hops of group %lld: what forwarders use "
+				   "is not what the RIB says",
+				   where, row_int(row, "group"));
 		else if (strcmp(what, "table") == 0)
-			printf("DIFFERS %s: group %lld in the RIB, %lld in the FIB\n",
-			       row_str(row, "prefix"), row_int(row, "group"),
-			       row_int(row, "found"));
+			line_print(4,
+				   "%sDIFFERS %s: group %lld in the RIB, %lld in the FIB",
+				   where, row_str(row, "prefix"), row_int(row, "group"),
+				   row_int(row, "found"));
 		else
-			printf("DIFFERS %s: a packet for %s takes group %lld, not %lld\n",
-			       row_str(row, "prefix"), row_str(row, "address"),
-			       row_int(row, "found"), row_int(row, "group"));
+			line_print(
+				4,
+				"%sDIFFERS %s: a packet for %s takes group %lld, not %lld",
+				where, row_str(row, "prefix"), row_str(row, "address"),
+				row_int(row, "found"), row_int(row, "group"));
 	}
 	if (a->json)
 		json_array_append_new(a->differences, json_deep_copy(row));
@@ -301,10 +307,10 @@ report(struct audit *a, uint32_t vrf, const struct prefix *p, const char *zebra,
 						prefix_str(p, text), "zebra", zebra, "rib",
 						rib));
 	else
-		printf("%s%s%sDIFFERS %s: zebra has %s, the dataplane has %s\n",
-		       name == NULL ? "" : "VRF ", name == NULL ? "" : name,
-		       name == NULL ? "" : ": ", prefix_str(p, text), or_none(zebra),
-		       or_none(rib));
+		line_print(4, "%s%s%sDIFFERS %s: zebra has %s, the dataplane has %s",
+			   name == NULL ? "" : "VRF ", name == NULL ? "" : name,
+			   name == NULL ? "" : ": ", prefix_str(p, text), or_none(zebra),
+			   or_none(rib));
 }
 
 /* Ask both sides again about one prefix. Returns 1 same, 0 different, -1 no answer. */

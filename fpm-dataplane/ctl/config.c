@@ -160,11 +160,12 @@ on_change(const json_t *row, const char *text, void *ctx)
 	} else if (row_has(row, "wrong")) {
 		fprintf(stderr, "%s\n", row_str(row, "wrong"));
 	} else {
-		printf("%s %s: %s -> %s", row_true(row, "possible") ? " " : "!",
-		       row_str(row, "key"), value(row, "from"), value(row, "to"));
-		if (row_has(row, "note"))
-			printf("  (%s)", row_str(row, "note"));
-		putchar('\n');
+		bool note = row_has(row, "note");
+
+		line_print(4, "%s %s: %s -> %s%s%s%s",
+			   row_true(row, "possible") ? " " : "!", row_str(row, "key"),
+			   value(row, "from"), value(row, "to"), note ? "  (" : "",
+			   row_str(row, "note"), note ? ")" : "");
 	}
 	a->n_rows++;
 	return true;

@@ -134,8 +134,17 @@ const char *human_rate(double per_s, char buf[32]); /* "12.3 k" */
 const char *human_bytes(long long bytes, char buf[32]);
 const char *human_seconds(double seconds, char buf[32]);
 
-/* Words of `text` from column `indent` on, broken before column 80. */
+/*
+ * Words of `text` from column `indent` on, broken before column 80; on a terminal also words
+ * that are longer than that (ctl/wrap.c).
+ */
 void wrapped_print(const char *text, int indent);
+
+/*
+ * A line, as it is; on a terminal broken before its last column (80, or what it has more),
+ * the rest `indent` from the left.
+ */
+void line_print(int indent, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* The channel, memory and version, each one row (ctl/status.c). */
 void status_fpm(const json_t *row);

@@ -219,8 +219,8 @@ print_table(const json_t *rows)
 		print_number(row, "iommu_group", 5);
 		print_use(row);
 		if (row_has(row, "model"))
-			printf("%*s%.*s\n", MODEL_COL, "", 80 - MODEL_COL,
-			       row_str(row, "model"));
+			line_print(MODEL_COL, "%*s%s", MODEL_COL, "",
+				   row_str(row, "model"));
 	}
 }
 

@@ -350,14 +350,12 @@ status_memory(const json_t *row)
 void
 status_version(const json_t *row)
 {
+	const char *dpdk = row_str(row, "dpdk");
 	char up[32];
 
-	printf("fpm-dataplane %s", row_str(row, "version"));
-	if (row_has(row, "dpdk"))
-		printf(", %s", row_str(row, "dpdk"));
-	printf(", pid %lld, up %s", row_int(row, "pid"),
-	       human_seconds((double)row_int(row, "uptime_s"), up));
+	line_print(4, "fpm-dataplane %s%s%s, pid %lld, up %s", row_str(row, "version"),
+		   dpdk[0] != '\0' ? ", " : "", dpdk, row_int(row, "pid"),
+		   human_seconds((double)row_int(row, "uptime_s"), up));
 	if (row_has(row, "config"))
-		printf("\n    %s", row_str(row, "config"));
-	putchar('\n');
+		line_print(4, "    %s", row_str(row, "config"));
 }

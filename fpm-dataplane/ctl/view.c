@@ -425,26 +425,7 @@ thread_row(const json_t *row)
 static void
 log_row(const json_t *row)
 {
-	puts(row_str(row, "line"));
-}
-
-void
-wrapped_print(const char *text, int indent)
-{
-	int column = indent;
-
-	while (*text != '\0') {
-		int n = (int)strcspn(text, " ");
-
-		if (column > indent && column + 1 + n > WIDTH) {
-			printf("\n%*s", indent, "");
-			column = indent;
-		}
-		column += printf("%s%.*s", column > indent ? " " : "", n, text);
-		text += n;
-		text += strspn(text, " ");
-	}
-	putchar('\n');
+	line_print(4, "%s", row_str(row, "line"));
 }
 
 static void

@@ -6,21 +6,26 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "ctl/words.h"
 
-static void
+#define STAGE_COL 11 /* what is said of a stage */
+
+static void __attribute__((format(printf, 2, 3)))
 line(const char *what, const char *fmt, ...)
 {
+	char *text;
 	va_list ap;
 
-	printf("%-10s ", what);
 	va_start(ap, fmt);
-	vprintf(fmt, ap);
+	if (vasprintf(&text, fmt, ap) < 0)
+		abort(); /* some hundred octets */
 	va_end(ap);
-	putchar('\n');
+	line_print(STAGE_COL, "%-10s %s", what, text);
+	free(text);
 }
 
 static bool
@@ -144,23 +149,30 @@ static void
 advice_print(const json_t *row, const char *text)
 {
 	static const char *const key[][2] = {{"ADDRESS", "dst"}, {"PORT", "port"}};
+	char *said = NULL;
+	size_t size;
+	FILE *out;
 
 	if (text == NULL)
 		return;
-	printf("%-10s ", "");
+	out = open_memstream(&said, &size);
+	if (out == NULL)
+		abort(); /* some hundred octets */
 	while (*text != '\0') {
 		size_t n = 0;
 
 		for (unsigned int i = 0; i < 2 && n == 0; i++)
 			if (strncmp(text, key[i][0], strlen(key[i][0])) == 0) {
 				n = strlen(key[i][0]);
-				fputs(row_str(row, key[i][1]), stdout);
+				fputs(row_str(row, key[i][1]), out);
 			}
 		if (n == 0)
-			putchar(*text);
+			putc(*text, out);
 		text += n > 0 ? n : 1;
 	}
-	putchar('\n');
+	fclose(out);
+	line("", "%s", said);
+	free(said);
 }
 
 static void

@@ -3,6 +3,9 @@
 without an end, counters of years, limits at their maximum. The rows are the daemon's own with
 such values in them, told to fpmctl by somebody in its place."""
 
+import os
+import pty
+import re
 import subprocess
 
 import pytest
@@ -88,6 +91,85 @@ def test_the_longest_values_fit_80_columns(dut, wan, lan, what, tmp_path):
             assert not rows or {w for w in wanted(what)} <= said, done.stdout
     finally:
         impostor.close()
+
+
+PATH = "/etc/" + "a-folder-with-a-long-name/" * 8 + "fpm-dataplane.yaml"
+DEVICE = "net_virtio_user,path=/run/a/very/long/folder/for/a/socket.sock,mac=02:00:00:00:00:01,queues=16"
+FAMILY6 = {
+    "family": 6, "src": ADDRESS % 7, "dst": ADDRESS % 8, "proto": 132, "sport": 65535,
+    "dport": 65535, "ttl": 255, "length": 65535, "frame_bytes": 65549, "fragment": True,
+    "port": NAME, "eth_src": "02:00:00:ff:ff:01", "eth_dst": "02:00:00:ff:ff:02",
+    "group": 1_048_575, "path": "group of paths", "hash": 2**32 - 1, "bucket": 1023, "buckets": 1024,
+    "route": {"prefix": ADDRESS % 1 + "/128", "source": "zebra", "protocol": "openfabric",
+              "nexthops": [{"via": ADDRESS % 2, "dev": NAME, "weight": 65535, "alive": False}] * 2},
+    "route_changed": True, "via": ADDRESS % 2, "mtu": 65535, "out": NAME,
+    "neighbor": {"state": "permanent"}, "mac": "02:00:00:ff:ff:03",
+    "stages": ["rx", "parse", "lookup", "adjacency", "rewrite"], "point": "walk",
+}  # fmt: skip
+DROPPED = {"verdict": "dropped", "reason": "ip6_linklocal_dst", "icmp": True,
+           "text": "destination is link-local and no address of the port it came in by",
+           "icmp_src": ADDRESS % 9}  # fmt: skip
+LIVE = {"time_ns": 1_700_000_000_123_456_789}
+FORWARDED = {"verdict": "forwarded", "out_ttl": 254, "out_src_mac": "02:00:00:ff:ff:04"}
+LINE = ("2026-11-22T05:50:15.123456Z warn  port: added name=" + NAME + " device=" + DEVICE
+        + " ifindex=9999999 queues=16 why=" + "x" * 100)  # fmt: skip
+# What is asked: the rows that come, and words that must be there whole when no terminal reads.
+LINES = {
+    "show log": ([{"line": LINE}], [LINE]),
+    "show version": ([{"version": "1.2.3-456-gabcdef0123456789-dirty", "dpdk": "DPDK 22.11.11",
+                       "pid": 4_194_303, "uptime_s": 10**9, "config": PATH}], [PATH]),
+    "show ports": ([{"name": NAME, "link": "up", "mtu": 65535, "mac": "02:00:00:ff:ff:01",
+                     "device": DEVICE, "queues": 16, "cpus": [127] * 16}], [DEVICE]),
+    "explain port lan0 dst 192.0.2.1 src 192.0.2.2": ([FAMILY6 | DROPPED | {"name": "lan0"}],
+        [f"packet     {FAMILY6['src']} -> {FAMILY6['dst']}, sctp 65535 -> 65535, ttl 255,"]),
+    "trace count 1": ([FAMILY6 | FORWARDED | LIVE, FAMILY6 | DROPPED | LIVE],
+        [f"  via {ADDRESS % 2} dev {NAME} weight 65535 (dead)"]),
+    "config reload --dry-run": ([{"key": "ports[lan0].device", "from": DEVICE, "to": DEVICE + "0",
+        "possible": True, "note": "of the next start"}],
+        [f"ports[lan0].device: {DEVICE} -> {DEVICE}0  (of the next start)"]),
+}  # fmt: skip
+
+
+def on_a_terminal(argv, columns=0):
+    """What a command writes to a terminal, as lines; 0 columns: it does not say how many."""
+    ours, theirs = pty.openpty()
+    if columns:
+        subprocess.run(["stty", "cols", str(columns)], stdin=theirs, check=True)
+    with subprocess.Popen(argv, stdout=theirs, stdin=subprocess.DEVNULL) as done:
+        os.close(theirs)
+        said = b""
+        try:
+            while some := os.read(ours, 4096):
+                said += some
+        except OSError:  # EIO: nobody has it open any more
+            pass
+    os.close(ours)
+    return re.sub(r"\x1b\[\d+m", "", said.decode()).replace("\r\n", "\n").splitlines()
+
+
+@pytest.mark.parametrize("words", LINES)
+def test_long_lines_are_broken_on_a_terminal_and_nowhere_else(dut, words, tmp_path):
+    """80 columns, what does not fit indented below; a file or a pipe gets lines as they are.
+    Nothing is lost either way."""
+    rows, whole = LINES[words]
+    path = str(tmp_path / "impostor.sock")
+
+    def answer(request):
+        ours = request.get("show") in ("ports", "interfaces") and not words.startswith("show")
+        return [{"name": "lan0", "mac": "02:00:00:00:00:01"}] if ours else rows
+
+    impostor = Impostor(path, answer)
+    try:
+        piped = dut.fpmctl(*words.split(), socket_path=path).stdout
+        lines = on_a_terminal([dut.daemon.ctl, "-s", path, *words.split()])
+        wide = on_a_terminal([dut.daemon.ctl, "-s", path, *words.split()], columns=200)
+    finally:
+        impostor.close()
+
+    assert [x for x in lines if len(x) > 80] == [] and len(lines) > len(rows)
+    assert [x for x in wide if len(x) > 200] == [] and len(wide) <= len(lines)
+    assert all(text in piped for text in whole), piped
+    assert "".join("".join(lines).split()) == "".join(piped.split())
 
 
 def test_a_long_answer_needs_no_memory(dut, tmp_path):

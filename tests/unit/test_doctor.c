@@ -6,7 +6,8 @@
  * link: fpm-dataplane/ctl/doctor/parse.c fpm-dataplane/ctl/doctor/pcie.c
  * link: fpm-dataplane/ctl/doctor/cpu.c fpm-dataplane/ctl/doctor/memory.c
  * link: fpm-dataplane/ctl/doctor/net.c fpm-dataplane/device.c fpm-dataplane/device_use.c
- * link: fpm-dataplane/ctl/view.c fpm-dataplane/ctl/status.c fpm-dataplane/ctl/advice.c
+ * link: fpm-dataplane/ctl/view.c fpm-dataplane/ctl/wrap.c fpm-dataplane/ctl/status.c
+ * link: fpm-dataplane/ctl/advice.c
  */
 #include <setjmp.h>
 #include <stdarg.h>
