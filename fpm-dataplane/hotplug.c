@@ -59,16 +59,18 @@ number_take(struct hotplug *h)
 
 int
 hotplug_add(struct hotplug *h, const struct config *conf, const struct config_port *cp,
-	    int tap_fd, char *why, unsigned int why_size)
+	    const struct hotplug_rest *rest, char *why, unsigned int why_size)
 {
 	struct port_conf pc = {.tap = cp->tap,
 			       .netns = conf->control_netns,
 			       .device = cp->device,
-			       .tap_fd = tap_fd,
+			       .tap_fd = rest != NULL ? rest->tap_fd : -1,
 			       .mtu_bytes = cp->mtu_bytes,
 			       .n_rxq = cp->n_rxq != 0 ? cp->n_rxq : cp->n_core,
 			       .n_txq = h->deal->n_fwd,
-			       .interrupts = h->interrupts};
+			       .interrupts = h->interrupts,
+			       .place = rest != NULL ? rest->place
+						     : PORT_SLOTS + ++h->n_come};
 	uint16_t ifidx = number_take(h);
 	struct port port, *slot = &h->port[ifidx - 1];
 	int rc;
@@ -97,7 +99,7 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 }
 
 void
-hotplug_del(struct hotplug *h, struct port *port, int *keep)
+hotplug_del(struct hotplug *h, struct port *port, struct hotplug_rest *rest)
 {
 	uint16_t ifidx = port->ifidx;
 	struct port gone;
@@ -111,8 +113,8 @@ hotplug_del(struct hotplug *h, struct port *port, int *keep)
 	/* Who had it in its hands has let go; ui, trace and punt see it no more. */
 	urcu_qsbr_synchronize_rcu();
 	urcu_qsbr_thread_offline(); /* as they do when they end */
-	if (keep != NULL) {
-		*keep = dup(gone.tap.fd);
+	if (rest != NULL) {
+		*rest = (struct hotplug_rest){dup(gone.tap.fd), gone.place};
 	} else {
 		keep_forget(gone.name);
 		if (tap_destroy(&gone.tap) < 0)

@@ -18,23 +18,31 @@ struct hotplug {
 	bool interrupts; /* of receive queues: forwarders sleep */
 	struct worker *neigh, *punt;
 	uint16_t last_ifidx; /* given out last: a number rests before it is used again */
+	uint32_t n_come;     /* ports that came after the start */
+};
+
+/* What stays of a port whose device is exchanged. */
+struct hotplug_rest {
+	int tap_fd;
+	uint32_t place;
 };
 
 /*
- * Make a port as configured in `conf`, and its TAP (`tap_fd`, -1: by its name). Returns 0, or
- * -errno with all as before and a sentence in `why`.
+ * Make a port as configured in `conf`, and its TAP; with `rest` (not NULL) that one, in the
+ * place where it was, its descriptor is ours then. Returns 0, or -errno with all as before
+ * and a sentence in `why`.
  */
 int hotplug_add(struct hotplug *h, const struct config *conf, const struct config_port *cp,
-		int tap_fd, char *why, unsigned int why_size);
+		const struct hotplug_rest *rest, char *why, unsigned int why_size);
 
 /* The port of that name, or NULL. */
 struct port *hotplug_find(const struct hotplug *h, const char *tap);
 
 /*
  * Take a port out: next hops by it are dead at once, what is on its way in it is dropped.
- * With `keep` (not NULL) the TAP stays and *keep is a descriptor of it, the caller's; else it
- * is deleted.
+ * With `rest` (not NULL) the TAP stays and its descriptor there is the caller's; else it is
+ * deleted.
  */
-void hotplug_del(struct hotplug *h, struct port *port, int *keep);
+void hotplug_del(struct hotplug *h, struct port *port, struct hotplug_rest *rest);
 
 #endif

@@ -181,14 +181,8 @@ static int
 port_mtu(struct manage *mg, const struct config_port *now, char *why, unsigned int size)
 {
 	const struct port *port = hotplug_find(&mg->conf.ports, now->tap);
-	int rc;
+	int rc = tap_mtu(&port->tap, now->mtu_bytes);
 
-	if (now->mtu_bytes > port->mtu_max_bytes) {
-		snprintf(why, size, "mtu %u is more than the device (%s) takes: %u at most",
-			 now->mtu_bytes, port->driver, port->mtu_max_bytes);
-		return -EINVAL;
-	}
-	rc = tap_mtu(&port->tap, now->mtu_bytes);
 	if (rc < 0)
 		snprintf(why, size, "mtu not set: %s", strerror(-rc));
 	return rc;
@@ -201,17 +195,19 @@ port_exchange(struct manage *mg, const struct config_port *was,
 {
 	struct hotplug *h = &mg->conf.ports;
 	struct port *port = hotplug_find(h, now->tap);
+	struct hotplug_rest rest, spare;
 	char again[256];
-	int fd = -1, spare, rc;
+	int rc;
 
-	hotplug_del(h, port, &fd);
-	spare = dup(fd);
-	rc = hotplug_add(h, mg->conf.running, now, fd, why, size);
+	hotplug_del(h, port, &rest);
+	spare = rest;
+	spare.tap_fd = dup(rest.tap_fd);
+	rc = hotplug_add(h, mg->conf.running, now, &rest, why, size);
 	if (rc < 0 &&
-	    hotplug_add(h, mg->conf.running, was, spare, again, sizeof(again)) < 0)
+	    hotplug_add(h, mg->conf.running, was, &spare, again, sizeof(again)) < 0)
 		log_error("manage: port is lost name=%s: %s", was->tap, again);
-	else if (rc == 0 && spare >= 0)
-		close(spare);
+	else if (rc == 0 && spare.tap_fd >= 0)
+		close(spare.tap_fd);
 	if (rc == 0 && now->mtu_bytes != was->mtu_bytes)
 		return port_mtu(mg, now, why, size);
 	return rc;
@@ -230,9 +226,12 @@ port_set(struct manage *mg, const struct config_port *was, const struct config_p
 	const struct hotplug *h = &mg->conf.ports;
 	const struct port *port = hotplug_find(h, now->tap);
 	unsigned int wanted = n_queue(now) != 0 ? n_queue(now) : h->deal->n_fwd;
+	bool other = strcmp(was->device, now->device) != 0;
 
-	if (strcmp(was->device, now->device) != 0 ||
-	    (n_queue(was) != n_queue(now) && wanted != port->n_rxq))
+	/* What its own device refuses is known before it is closed. */
+	if (!other && port_could_be(port, n_queue(now), now->mtu_bytes, why, size) < 0)
+		return -EINVAL;
+	if (other || (n_queue(was) != n_queue(now) && wanted != port->n_rxq))
 		return port_exchange(mg, was, now, why, size);
 	if (deal_move(h->deal, port, now) < 0) {
 		snprintf(why, size, "no memory to move its queues");
@@ -269,7 +268,7 @@ apply_ports(struct manage *mg, struct msg_manage *mm, const struct config *next)
 	for (unsigned int i = 0; i < next->n_port; i++) {
 		const struct config_port *now = &next->port[i];
 		const struct config_port *was = config_port(running, now->tap);
-		int rc = was == NULL ? hotplug_add(&mg->conf.ports, next, now, -1, why,
+		int rc = was == NULL ? hotplug_add(&mg->conf.ports, next, now, NULL, why,
 						   sizeof(why))
 				     : port_set(mg, was, now, why, sizeof(why));
 

@@ -137,6 +137,35 @@ device_start(const struct port *port, const struct rte_eth_conf *eth,
 #define RSS_TYPES (((1ull << 50) - 1) & ~(RTE_ETH_RSS_IPV4_CHKSUM | RTE_ETH_RSS_L4_CHKSUM))
 
 static int
+check_limits(const struct port *port, const struct rte_eth_dev_info *info,
+	     unsigned int n_rxq, unsigned int mtu_bytes, char *why, unsigned int why_size)
+{
+	if (mtu_bytes > port->mtu_max_bytes)
+		return fail(why, why_size, -EINVAL,
+			    "mtu %u is more than the device (%s) takes: %u at most",
+			    mtu_bytes, port->driver, port->mtu_max_bytes);
+	if (n_rxq > info->max_rx_queues)
+		return fail(why, why_size, -EINVAL, "device has %u receive queues, not %u",
+			    info->max_rx_queues, n_rxq);
+	return 0;
+}
+
+int
+port_could_be(const struct port *port, unsigned int n_rxq, unsigned int mtu_bytes,
+	      char *why, unsigned int why_size)
+{
+	struct rte_eth_dev_info info;
+	int rc;
+
+	pthread_mutex_lock(&control[port->port_id]);
+	rc = rte_eth_dev_info_get(port->port_id, &info);
+	pthread_mutex_unlock(&control[port->port_id]);
+	if (rc < 0)
+		return 0; /* to be seen when it is opened */
+	return check_limits(port, &info, n_rxq, mtu_bytes, why, why_size);
+}
+
+static int
 configure(struct port *port, const struct port_conf *conf, struct rte_mempool *pool,
 	  char *why, unsigned int why_size)
 {
@@ -154,10 +183,6 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 	room = rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM - L2_ROOM_BYTES;
 	if (port->mtu_max_bytes > room)
 		port->mtu_max_bytes = room;
-	if (conf->mtu_bytes > port->mtu_max_bytes)
-		return fail(why, why_size, -EINVAL,
-			    "mtu %u is more than the device (%s) takes: %u at most",
-			    conf->mtu_bytes, port->driver, port->mtu_max_bytes);
 	port->n_txq = (uint16_t)conf->n_txq;
 	port->n_rxq = (uint16_t)(conf->n_rxq != 0 ? conf->n_rxq : conf->n_txq);
 	if (info.max_tx_queues < port->n_txq)
@@ -170,9 +195,9 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 	/* Every queue of an af_packet fanout group gets its share: all must be read. */
 	if (strcmp(port->driver, "net_af_packet") == 0 && port->n_rxq < info.max_rx_queues)
 		port->n_rxq = info.max_rx_queues;
-	if (port->n_rxq > info.max_rx_queues)
-		return fail(why, why_size, -EINVAL, "device has %u receive queues, not %u",
-			    info.max_rx_queues, port->n_rxq);
+	rc = check_limits(port, &info, port->n_rxq, conf->mtu_bytes, why, why_size);
+	if (rc < 0)
+		return rc;
 	port->rx_cksum = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0;
 	if (port->rx_cksum)
 		eth.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
@@ -287,6 +312,7 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 
 	memset(port, 0, sizeof(*port));
 	port->ifidx = ifidx;
+	port->place = conf->place != 0 ? conf->place : ifidx;
 	port->pool = pool;
 	port->mtu_bytes = conf->mtu_bytes;
 	port->tap.fd = -1;

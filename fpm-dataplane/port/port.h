@@ -29,10 +29,12 @@ struct port_conf {
 	unsigned int n_rxq; /* 0: n_txq */
 	unsigned int n_txq; /* forwarders: one transmit queue each */
 	bool interrupts;    /* of receive queues: wanted */
+	uint32_t place;     /* among the ports there are; 0: as its number */
 };
 
 struct port {
 	uint16_t ifidx;
+	uint32_t place; /* the order in which people see ports: that in which they came */
 	uint16_t port_id;
 	uint16_t n_rxq, n_txq;
 	uint8_t mac[6];
@@ -80,6 +82,14 @@ struct port_stats { /* of the device itself */
  */
 int port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	      struct rte_mempool *pool, char *why, unsigned int why_size);
+
+/*
+ * Could its device be opened again with so many receive queues (0: as many as there are
+ * forwarders, or fewer), and that MTU? Returns 0, or
+ * -EINVAL with a sentence in `why`.                                             [manage]
+ */
+int port_could_be(const struct port *port, unsigned int n_rxq, unsigned int mtu_bytes,
+		  char *why, unsigned int why_size);
 
 /* Put an opened port into its empty slot, where all can see it.          [main, manage] */
 void port_publish(struct port *slot, const struct port *port);

@@ -164,12 +164,27 @@ show_port(const struct ui *ui, const struct port *port)
 			 port->node < 0 ? json_null() : json_integer(port->node));
 }
 
+static int
+by_place(const void *a, const void *b)
+{
+	const struct port *x = *(const struct port *const *)a,
+			  *y = *(const struct port *const *)b;
+
+	return x->place < y->place ? -1 : x->place > y->place;
+}
+
 static void
 show_ports(const struct ui *ui, struct rows *out)
 {
+	const struct port *port[PORT_SLOTS];
+	unsigned int n = 0;
+
 	for (unsigned int i = 0; i < ui->conf.n_port; i++)
 		if (port_is_there(&ui->conf.port[i]))
-			rows_put(out, show_port(ui, &ui->conf.port[i]));
+			port[n++] = &ui->conf.port[i];
+	qsort(port, n, sizeof(port[0]), by_place);
+	for (unsigned int i = 0; i < n; i++)
+		rows_put(out, show_port(ui, port[i]));
 }
 
 /* Those before reason `end`. */

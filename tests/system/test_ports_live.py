@@ -228,24 +228,54 @@ WRONG = {
     "set lan0 mtu 9000": "is more than the device", "add x colour red": "unexpected word",
     "set lan0 mtu 1400 mtu 1300": "mtu is given twice",
     "set lan0 device net_pcap,rx_pcap=/nowhere.pcap": "nothing changed",
+    "set lan0 queues 9": "receive queues, not 9; nothing changed",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("words", WRONG)
 def test_what_cannot_be_is_refused_and_changes_nothing(dut, words):
     """One sentence, exit code 2; what runs is as before, and forwards."""
-    before = done(dut, "config", "show")
+    before, order = done(dut, "config", "show"), ports(dut)
 
     result = dut.fpmctl("port", *words.split())
 
     assert result.returncode == 2 and WRONG[words] in result.stderr, result.stderr
-    assert done(dut, "config", "show") == before
+    assert done(dut, "config", "show") == before and ports(dut) == order
     assert "x" not in taps(dut)
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     eventually(lambda: dut.port_row(lan)["link"] == "up", 5)
     eventually(dut._is_ready, 10, 0.01)
     dut.route(NET, via=wan.peer4, wire=wan)
     assert dut.forwarded(lan, lan.probe(HOST), wan)
+
+
+def test_what_its_own_device_refuses_does_not_close_the_port(router):
+    """More queues or a larger MTU than it has are refused while it runs on: it counts on."""
+    dut = router
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    assert dut.forwarded(lan, lan.probe(HOST), wan)
+    counted = dut.port_row(lan)["rx_packets"]
+    assert counted > 0
+
+    for words in ("queues 9", "mtu 9000", "queues 9 mtu 1400"):
+        refused = dut.fpmctl("port", "set", "lan0", *words.split())
+        assert (refused.returncode, "nothing changed" in refused.stderr) == (2, True)
+
+    assert dut.port_row(lan)["rx_packets"] >= counted
+    assert "port: removed" not in dut.log(400)
+
+
+def test_a_port_keeps_its_place_behind_another_device(router):
+    """Rows of `show ports` stay where they are; who comes anew is the last."""
+    dut = router
+    was = ports(dut)
+    assert len(was) > 2
+
+    done(dut, "port", "set", was[0], "device", "net_null")
+    assert ports(dut) == was
+    done(dut, "port", "del", was[1])
+    done(dut, "port", "add", was[1], "device", "net_null")
+    assert ports(dut) == [was[0], *was[2:], was[1]]
 
 
 ASK = """
