@@ -43,7 +43,7 @@ class Readme:
 def in_lab(lab, command):
     """A command with the names that nodes have in a lab, whatever its own."""
     for node, name in lab.ns.items():
-        command = re.sub(rf"\bnetns exec {node}\b", f"netns exec {name}", command)
+        command = re.sub(rf"\bnetns exec {node}(?![\w-])", f"netns exec {name}", command)
     return command
 
 
