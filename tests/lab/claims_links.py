@@ -122,9 +122,9 @@ def vrf_lite(lab):
 
     for host in hosts:
         for vrf in customers:
-            said = netns.run(
-                lab.ns["r1"], ["ping", "-n", "-c", "2", "-I", vrf, host], check=False
-            )
+            argv = ["ping", "-n", "-c", "2", "-I", vrf, host]
+            ask = lambda argv=argv: netns.run(lab.ns["r1"], argv, check=False)  # noqa: E731
+            said = evidence.answered(lab, ask, lambda heard: " 2 received" in heard)
             check(" 2 received" in said, f"2 answers from {host} in {vrf}", said, LOGS)
         said = netns.command(
             ["ip", "netns", "exec", lab.ns["r1"], "sh", "-c", f"ping -n -c 1 {host} 2>&1"],

@@ -137,6 +137,15 @@ def forwarded(name):
     return four, int(six["Ip6OutForwDatagrams"])
 
 
+def icmp_unsent(name):
+    """ICMP messages, both families, that the kernel of namespace `name` could not send."""
+    rows = [r.split() for r in read_proc(name, "/proc/net/snmp").splitlines()]
+    icmp = [r for r in rows if r[0] == "Icmp:"]
+    four = int(dict(zip(icmp[0], icmp[1]))["OutErrors"])
+    six = dict(r.split() for r in read_proc(name, "/proc/net/snmp6").splitlines())
+    return four + int(six["Icmp6OutErrors"])
+
+
 def _setns(fd):
     if _libc.setns(fd, CLONE_NEWNET) != 0:
         err = ctypes.get_errno()

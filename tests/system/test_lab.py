@@ -2,13 +2,18 @@
 """The lab finds its own processes, all of them, and nobody else's; two do not build it."""
 
 import os
+import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+from scapy.layers.inet import ICMP, IP
+from scapy.layers.l2 import Ether
 
+from lab import evidence
 from lab.lab import RUN, Lab, LabError
-from lib import netns, procs
+from lib import netns, probe, procs
 from lib.wait import eventually
 
 
@@ -86,3 +91,56 @@ def test_status_and_vtysh_of_a_lab_without_daemons_fail_and_say_why():
         assert code == 1 and "zebra of r1" in text and "fpm-dataplane" in text
         code, text = run("vtysh", "-c", "show version")
         assert code == 1 and "No daemon of r1 runs" in text
+
+
+@pytest.fixture
+def pairs():
+    """Two links, each with a host at both ends, which have nothing to do with each other."""
+    tag, made = os.getpid(), []
+    try:
+        for n in range(2):
+            here, there = (f"fdp-{end}-{tag}m{n}" for end in ("here", "there"))
+            made.append((here, there))
+            for name in (here, there):
+                netns.command(["ip", "netns", "add", name])
+            netns.ip_batch([f"link add v type veth peer name v netns {there}"], here)
+            for last, name in enumerate((here, there), 1):
+                netns.ip_batch([f"addr add 198.18.0.{last}/16 dev v", "link set v up"], name)
+        yield made
+    finally:
+        for names in made:
+            for name in names:
+                netns.delete(name)
+
+
+def test_a_host_whose_kernel_could_not_answer_is_asked_again(pairs):
+    """Answers to nobody in another namespace take the room of all on their CPU; silence without
+    that cause is told as it is."""
+    (here, there), (other, far) = pairs
+    lab = SimpleNamespace(ns={"here": here, "there": there})
+    tries = []
+
+    def ask(host):
+        tries.append(host)
+        return probe.ping(here, host)
+
+    whole = lambda heard: heard[0] == 3  # noqa: E731
+    assert whole(evidence.answered(lab, lambda: ask("198.18.0.2"), whole)) and len(tries) == 1
+    mac = netns.command(["ip", "-n", far, "-br", "link", "show", "v"]).split()[2]
+    cpus = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cpus)})
+    try:
+        with netns.entered(other), socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sock:
+            sock.bind(("v", 0))
+            head = Ether(src="02:00:00:00:00:01", dst=mac)
+            nobodies = [IP(src=f"198.18.9.{n}", dst="198.18.0.2") for n in range(1, 31)]
+            for frame in [bytes(head / ip / ICMP() / bytes(1000)) for ip in nobodies] * 100:
+                sock.send(frame)
+                if netns.icmp_unsent(far) > 0:
+                    break
+        assert whole(evidence.answered(lab, lambda: ask("198.18.0.2"), whole))
+    finally:
+        os.sched_setaffinity(0, cpus)
+    assert len(tries) > 2
+    assert not whole(evidence.answered(lab, lambda: ask("198.18.0.9"), whole))
+    assert tries.count("198.18.0.9") == 1
