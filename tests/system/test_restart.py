@@ -2,6 +2,7 @@
 """The daemon dies and comes back: TAPs keep carrier, addresses and index, and FRR does not
 notice. Under fpm-supervise, which speaks systemd's protocol (base/service.h)."""
 
+import contextlib
 import json
 import os
 import random
@@ -23,11 +24,13 @@ from lib import netns, procs
 from lib.dataplane import ROOT
 from lib.freeze import frozen
 from lib.linkwatch import LinkWatch
+from lib.memcg import memory_group
 from lib.wait import Timeout, eventually
 from wire import token
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 N4, N6 = 1000, 200
+MEMORY_LEFT = 16 << 20  # half a million routes take more
 
 
 @pytest.fixture
@@ -132,6 +135,35 @@ def test_a_fault_of_its_own_is_as_a_kill(kept, number):
     assert watch.lost_carrier() == []
     assert f"supervise: ended signal={int(number)}" in dut.daemon.log(60)
     assert dut.fpm()["checkpoint"]["restored"] == 1
+
+
+def test_the_kernels_oom_killer_is_as_a_kill(kept):
+    """No memory for what zebra teaches: the kernel kills, the supervisor starts another, which
+    forwards by the checkpoint. Forced with a memory cgroup, the daemon alone in it."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    eventually(lambda: dut.fpm()["checkpoint"]["routes"] == 1, 5)
+    stream = fpm.table_stream(routes.table4(500000), 4, [dut.zebra.hop(wan.peer4, wan)])
+
+    with memory_group(f"fdp-oom-{os.getpid()}") as group, LinkWatch(dut.ctl) as watch:
+        if group is None:
+            pytest.skip("this kernel has no memory cgroups")
+        was = dut.daemon.pid()
+        group.add(was)
+        group.limit(MEMORY_LEFT)
+        with contextlib.suppress(OSError):  # dead before it has heard all
+            send(dut.zebra.speaker, stream)
+        eventually(lambda: not procs.is_alive(was), 20, 0.05, "the kernel has killed it")
+        assert group.killed() == 1
+        dut.zebra.close()
+        come_back(dut, was)
+        dut.forwarded(lan, lan.probe(HOST), wan)
+
+    assert watch.lost_carrier() == []
+    assert f"supervise: ended signal={int(signal.SIGKILL)}" in dut.daemon.log(60)
+    found = dut.fpm()["checkpoint"]
+    assert found["restored"] >= 1 and found["discarded"] == 0
+    assert differences(dut) == 0
 
 
 def test_what_the_kernel_sent_meanwhile_is_sent_after_all(kept):
