@@ -26,9 +26,11 @@
 #define PT_CHILD     0x80000000u /* in 32-bit words: a child or node, not a value */
 #define PT_VALUE16   0x7fffu     /* the largest value of a 16-bit leaf */
 #define PT_FRAG \
-	(1u << 19)     /* octets of a pool that may lie idle beside half of those used */
-#define PT_VISITS 256u /* nodes that any commit can look at: some 10 us */
-#define PT_LEVELS 21   /* of nodes below a direct slot, at most */
+	(1u << 19)        /* octets of a pool that may lie idle beside half of those used */
+#define PT_VISITS   256u  /* nodes that any commit can look at: some 10 us */
+#define PT_IDLE     4u    /* batches that are kept to be used again, ... */
+#define PT_IDLE_CAP 4096u /* with no more room in the list of blocks than that: 32 KiB */
+#define PT_LEVELS   21    /* of nodes below a direct slot, at most */
 
 /* How the address space is cut into direct slots. */
 enum pt_shape { PT_SHAPE4, PT_SHAPE6, PT_SHAPE_SMALL };
@@ -176,6 +178,7 @@ struct poptrie {
 	uint32_t n_dirty, most_dirty;
 	struct pt_blocks fresh; /* blocks of the slot being rebuilt, to undo */
 	struct pt_batch *idle;
+	unsigned int n_idle;
 	uint64_t routes, commits, slots_rebuilt;
 	uint64_t depth[POPTRIE_DEPTHS];
 	size_t retired_bytes;
@@ -242,6 +245,7 @@ struct pt_view *pt_view_new(struct poptrie *pt, bool leaf32, uint32_t leaf_cap,
 void pt_view_put(struct poptrie *pt, struct pt_view *v);
 int pt_view_rebuild(struct poptrie *pt, struct pt_batch *batch, bool leaf32);
 struct pt_batch *pt_batch_get(struct poptrie *pt, struct pt_view *of);
+void pt_batch_free(struct poptrie *pt, struct pt_batch *batch);
 void pt_batch_end(struct poptrie *pt, struct pt_batch *batch);
 int pt_blocks_push(struct poptrie *pt, struct pt_blocks *b, bool node, uint32_t idx,
 		   uint32_t n);

@@ -105,8 +105,7 @@ poptrie_destroy(struct poptrie *pt)
 	}
 	while ((b = pt->idle) != NULL) {
 		pt->idle = b->next;
-		pt_mem_put(&mem, b->old.rec, b->old.cap * sizeof(uint64_t));
-		pt_mem_put(&mem, b, sizeof(*b));
+		pt_batch_free(pt, b);
 	}
 	pt_radix_fini(&pt->radix);
 	pt_mem_put(&mem, pt->fresh.rec, pt->fresh.cap * sizeof(uint64_t));

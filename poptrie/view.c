@@ -188,16 +188,22 @@ pt_blocks_free(struct pt_view *v, struct pt_blocks *b)
 	b->n = 0;
 }
 
-/* A batch for one commit, NULL without memory. Batches are used again. */
+/*
+ * A batch for one commit, NULL without memory. Some are used again. Were it all of them, each
+ * would sooner or later meet a large commit and keep that list's room: after a flood of
+ * commits between two grace periods that is tens of MiB for good.
+ */
 struct pt_batch *
 pt_batch_get(struct poptrie *pt, struct pt_view *of)
 {
 	struct pt_batch *batch = pt->idle;
 
-	if (batch)
+	if (batch) {
 		pt->idle = batch->next;
-	else
+		pt->n_idle--;
+	} else {
 		batch = pt_mem_get(&pt->mem, sizeof(*batch), _Alignof(struct pt_batch), 0);
+	}
 	if (!batch)
 		return NULL;
 	batch->of = of;
@@ -229,6 +235,13 @@ batch_count(struct poptrie *pt, struct pt_batch *batch, int sign)
 	}
 }
 
+void
+pt_batch_free(struct poptrie *pt, struct pt_batch *batch)
+{
+	pt_mem_put(&pt->mem, batch->old.rec, batch->old.cap * sizeof(*batch->old.rec));
+	pt_mem_put(&pt->mem, batch, sizeof(*batch));
+}
+
 /* Hand the batch to the caller's hook, or free it at once when there is none. */
 void
 pt_batch_end(struct poptrie *pt, struct pt_batch *batch)
@@ -252,6 +265,11 @@ poptrie_reclaim(struct poptrie *pt, struct poptrie_retired *r)
 	if (batch->gone)
 		pt_view_put(pt, batch->gone);
 	pt_view_put(pt, batch->of);
+	if (pt->n_idle == PT_IDLE || batch->old.cap > PT_IDLE_CAP) {
+		pt_batch_free(pt, batch);
+		return;
+	}
+	pt->n_idle++;
 	memset(&batch->pub, 0, sizeof(batch->pub));
 	batch->next = pt->idle;
 	pt->idle = batch;

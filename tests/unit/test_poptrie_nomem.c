@@ -15,7 +15,7 @@
 #include "impl.h"
 #include "oracle.h"
 
-enum { N_ROUTES = 2000, N_COMMITS = 7, MAX_WAITING = 3 };
+enum { N_ROUTES = 2000, N_COMMITS = 7, MAX_WAITING = 64 };
 
 /* Allocation number `fail_at` fails, counting from 1; 0: none. */
 struct hooks {
@@ -257,7 +257,7 @@ any_allocation_may_fail(void **state)
 
 	for (unsigned int how = 0; how < 4; how++) {
 		bool ip6 = how & 1;
-		struct hooks h = {.keep = how & 2};
+		struct hooks h = {.keep = how & 2 ? 2 : 0};
 		uint64_t seed = rnd_next(&r) | 1;
 		int n = run(ip6, &h, seed), step = 1;
 
@@ -306,6 +306,61 @@ a_slot_half_built_leaves_no_block_behind(void **state)
 	}
 }
 
+/* Many commits within one grace period, then few: what their lists took is given back. */
+static void
+batches_that_waited_are_not_all_kept(void **state)
+{
+	enum { N = 256 };
+	struct hooks h = {.keep = MAX_WAITING - 1};
+	struct poptrie_conf conf = conf_for(false, &h);
+	struct poptrie *pt;
+	int few = 0, many;
+
+	assert_int_equal(poptrie_create(&pt, &conf), 0);
+	for (uint32_t turn = 0; turn < 2 * MAX_WAITING; turn++) {
+		for (uint32_t i = 0; i < N; i++) {
+			uint8_t a[4] = {10, (uint8_t)i, (uint8_t)turn, 1};
+
+			assert_int_equal(poptrie_add(pt, a, 32, 1 + turn), 0);
+		}
+		assert_int_equal(poptrie_commit(pt), 0);
+		if (turn == 2)
+			few = h.live;
+	}
+	many = h.live;
+	assert_int_equal(h.n_waiting, MAX_WAITING - 1);
+	assert_true(many - few >= 2 * (MAX_WAITING - 4)); /* a batch and its list */
+	reclaim_down_to(&h, pt, 0);
+	/* Chunks of the truth are there to stay. */
+	assert_in_range(h.live, 1, few + 2 * PT_IDLE);
+	assert_true(many - h.live >= 2 * (MAX_WAITING - 1 - (int)PT_IDLE));
+	poptrie_destroy(pt);
+	assert_int_equal(h.live, 0);
+}
+
+/* A list that a large commit has made long is not kept either. */
+static void
+a_long_list_is_not_kept(void **state)
+{
+	enum { N = 3 * PT_IDLE_CAP };
+	struct poptrie_conf conf = {.family = POPTRIE_IP4};
+	struct poptrie *pt;
+
+	assert_int_equal(poptrie_create(&pt, &conf), 0);
+	for (uint32_t turn = 1; turn <= 2; turn++) {
+		for (uint32_t i = 0; i < N; i++) {
+			uint8_t a[4] = {10, (uint8_t)(i >> 6), (uint8_t)(i << 2), 0};
+
+			a[3] = (uint8_t)(i % 4 * 64 + turn);
+			assert_int_equal(poptrie_add(pt, a, 32, 1 + i % 7), 0);
+		}
+		assert_int_equal(poptrie_commit(pt), 0);
+	}
+	for (struct pt_batch *b = pt->idle; b != NULL; b = b->next)
+		assert_in_range(b->old.cap, 0, PT_IDLE_CAP);
+	poptrie_destroy(pt);
+}
+
 int
 main(void)
 {
@@ -313,6 +368,8 @@ main(void)
 		cmocka_unit_test(a_failed_create_leaves_nothing_behind),
 		cmocka_unit_test(any_allocation_may_fail),
 		cmocka_unit_test(a_slot_half_built_leaves_no_block_behind),
+		cmocka_unit_test(batches_that_waited_are_not_all_kept),
+		cmocka_unit_test(a_long_list_is_not_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
