@@ -218,9 +218,10 @@ endef
 frr-root: ## a newer FRR in build/frr-root, for the tests of feedback
 	@tests/lab/frr_root.sh $(CURDIR)/build/frr-root
 
-reference: all ## the manual's page of configuration keys, out of the daemon's own table
+reference: all ## the manual's pages of configuration keys and of reasons, out of the daemon's own tables; those of performance
 	@$(PY) fpm-dataplane/manual/configuration.py $(O)/fpmctl
 	@$(PY) fpm-dataplane/manual/reasons.py
+	@$(PY) tests/bench/measured.py
 
 lint: ## layers, format, words
 	@$(PY) tests/lint/lint.py
@@ -278,8 +279,8 @@ bench: ## all benchmarks, then the report (QUICK=1: each in its short form)
 	done; $(MAKE) --no-print-directory -s bench-report; \
 	[ -z "$$failed" ] || { echo "bench: failed:$$failed" >&2; exit 1; }
 
-bench-report: ## build/bench/report.md, tables and plots of what `make bench` left there
-	@$(PY) tests/bench/bench_report.py build/bench
+bench-report: ## build/bench/report.md, tables and plots of what `make bench` left there (ACCEPT=1: into the manual, too)
+	@ACCEPT="$(ACCEPT)" $(PY) tests/bench/bench_report.py build/bench
 
 bench-fib: ## lookup benchmark against DPDK's rte_fib and rte_lpm (QUICK=1, TABLE=file, ...)
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_BENCH)" >&2

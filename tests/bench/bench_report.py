@@ -4,11 +4,12 @@
 becomes FOLDER/report.md with the tables of each and plots as PNG beside it. Files may have
 the lines of several runs, one behind the other: of what was measured twice the last counts.
 
-    bench_report.py FOLDER
+    bench_report.py FOLDER     (ACCEPT=1, or ACCEPT=tags,loss: into the manual, too: measured.py)
 """
 
 import io
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -22,6 +23,7 @@ import bench_sync  # noqa: E402
 import bench_tags  # noqa: E402
 import bench_watch  # noqa: E402
 import fib_report  # noqa: E402
+import measured  # noqa: E402
 from fib_report import print_columns, unique  # noqa: E402
 from bench.fpm import report as fpm_report  # noqa: E402
 from forward import plots  # noqa: E402
@@ -152,6 +154,17 @@ def goals(of):
     return ["## Goals", "", "```text", text.getvalue().rstrip("\n"), "```", ""]
 
 
+def accept(of, words):
+    """What was measured into the manual: all of it (1), or the parts that are named."""
+    try:
+        taken = measured.refresh(of, JUDGES, None if words == "1" else words.split(","))
+    except measured.UnknownPart as error:
+        print(f"bench-report: {error}", file=sys.stderr)
+        return 2
+    print(f"{measured.PAGE}: {', '.join(taken) or 'nothing was measured'}")
+    return 0
+
+
 def main():
     """Returns the exit code."""
     folder = Path(sys.argv[1])
@@ -165,7 +178,8 @@ def main():
             out += [f"`make {name}` has left nothing here.", ""]
     (folder / "report.md").write_text("\n".join(out))
     print(folder / "report.md")
-    return 0
+    words = os.environ.get("ACCEPT", "")
+    return accept(of, words) if words else 0
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(__file__)), "ben
 
 import bench_report
 import guard
+import measured
 from forward import measure, page, sweep
 from forward.teacher import Teacher, nhid
 from lib.fpm_speaker import frame, route_del_message, route_message
@@ -231,3 +232,120 @@ def test_the_report_takes_the_lines_of_bench_fpm_as_they_come(tmp_path, monkeypa
     )
 
     assert "25.0% of the CPUs were stolen" in text
+
+
+def test_the_manuals_tables_are_what_was_accepted():
+    """Each part of the data is on the page, once, as the data has it. Else: `make reference`."""
+    data, page_now = measured.load(), measured.PAGE.read_text(encoding="utf-8")
+
+    assert measured.filled(page_now, data) == page_now
+    assert sorted(m[1] for m in measured.MARKS.findall(page_now)) == sorted(data)
+    assert measured.DATA.read_text(encoding="utf-8") == measured.dumped(data)
+    assert set(data) == {"goals", *measured.PARTS}
+
+
+MACHINE = {"bench": "machine", "cpu": "Some CPU", "cores": 4, "kernel": "6.1.0",
+           "dpdk": "22.11.11-0+deb12u1", "load": 3.2,
+           "version": "fpm-dataplane abc1234, DPDK 22.11.11"}  # fmt: skip
+PLACED = "Some CPU, 4 CPUs, Linux 6.1.0, DPDK 22.11.11"
+
+
+def spread(name, middle, low, high):
+    return {name: middle, f"{name}_min": low, f"{name}_max": high,
+            f"{name}_low": low, f"{name}_high": high}  # fmt: skip
+
+
+MEASURED = {
+    "bench-forward": [
+        MACHINE,
+        {"bench": "command", "command": "make bench-forward REPS=3"},
+        *(
+            forwarded(program, samples)
+            | spread("mpps", sorted(samples)[1], min(samples), max(samples))
+            | {"cycles": 2600 / sorted(samples)[1]}
+            for program, samples in (("ours", [50.0, 25.0, 60.0]), ("l3fwd-lpm", [40.0, 25.0, 30.0]))
+        ),
+        {"bench": "sweep", "what": "burst", "table": "full", "program": "ours", "value": 8, "mpps": 123.4},
+    ],
+    "bench-tags": [
+        MACHINE,
+        {"bench": "tags", "name": "no tag", "base": None, "cycles": 44.3},
+        {"bench": "tags", "name": "one tag in", "base": "no tag", "cycles": 46.5, **spread("ratio", 1.02, 1.01, 1.03)},
+        {"bench": "tags", "name": "1 port, no VRF", "base": None, "cycles": 30.0},
+        {"bench": "tags", "name": "1 port, a VRF each", "base": "1 port, no VRF", "cycles": 33.0,
+         **spread("ratio", 1.1, 1.09, 1.12)},
+    ],
+    "bench-loss": [
+        MACHINE,
+        *(
+            {"bench": "loss", "program": "ours", "depth": 1 << 20, "load": 90, "doing": doing, "mpps": 30.04,
+             "missed": missed, "lost_inside": 0, "offered": 2_000_000, "pieces_missed": missed // 7, "pieces": 12}
+            for doing, missed in (("idle", 0), ("updates", 7), ("replay", 14))
+        ),
+    ],
+    "bench-latency": [
+        MACHINE,
+        *(
+            {"bench": "latency", "program": program, "load": 50, "mpps": 27.61, "late_p50_us": 0.94,
+             "late_p99_us": 54.3, "late_p999_us": 366.2, "late_max_us": 807.0}
+            for program in ("ours", "testpmd-io")
+        ),
+    ],
+    "bench-fib": [
+        MACHINE | {"bench": "machine"},
+        *(
+            {"bench": "fib4", "table": "t", "stream": "random", "batch": 64, "hash": "prefix",
+             "l3": "idle", "impl": impl, "mlps": mlps}
+            for impl, mlps in (("poptrie-avx512", 1000), ("rte_fib-2B-avx512", 400))
+        ),
+    ],
+    "bench-fpm": [
+        MACHINE,
+        {"bench": "link-loss", "median": 300, "min": 250, "max": 800},
+    ],
+}  # fmt: skip
+ROWS = [
+    "| full table, IPv4 | 50.0 (25 to 60) | 52.0 | LPM 30.0 (25 to 40) | 86.7 | 1.25 (1.00 to 2.00) |",
+    "| | 8 |", "| ours | 123 |", "| no tag | 44.3 | |", "| one tag in | 46.5 | 1.02 (1.01 to 1.03) |",
+    "| 1 port | 30.0 | 33.0 | 1.10 (1.09 to 1.12) |",
+    "| 90 % | 30.0 | 0 of 2 M | 7 of 2 M, in 1 piece of 12 | 14 of 2 M, in 2 pieces of 12 |",
+    "| 50 % | 27.6 | 0.9 | 54 | 366 | 807 | 0.9 | 54 | 366 | 807 |",
+    "| IPv4, random | 1000 | 2.5 | | | | | |", "| link loss of a member | 300 us (250 to 800) |",
+    "| cycles with one tag in, against none | 1.05x | 1.0x | 1.020x (1.010 to 1.030) | abc1234 | met |",
+    f"`make bench-forward REPS=3`, build abc1234. {PLACED}, load average 3.",
+]  # fmt: skip
+
+
+def test_what_is_accepted_stands_on_the_page():
+    """Rows, command, build, machine and load of every part; what was not measured stays."""
+    data = {"set": {"command": "make x", "machine": "m", "build": "b", "rows": []}}
+    marks = "".join(f"<!-- measured: {name} -->\nold\n<!-- end -->\n" for name in
+                    ["goals", *measured.PARTS])  # fmt: skip
+
+    taken = measured.accept(data, MEASURED, bench_report.JUDGES)
+    text = measured.filled(marks, data)
+
+    assert taken == [name for name in measured.PARTS if name != "set"]
+    assert [row for row in ROWS if row + "\n" not in text] == []
+    assert "old" not in text and measured.filled(text, data) == text
+    assert data["set"]["rows"] == [] and json.loads(measured.dumped(data)) == data
+
+
+def test_goals_of_other_benchmarks_stay():
+    """And one that is measured again has its place."""
+    old = [{"what": what, "least": "1", "aim": "1", "measured": "1", "build": "b", "verdict": "met"}
+           for what in ("cycles with one tag / with none", "another")]  # fmt: skip
+    data = {"goals": {"rows": old}}
+
+    assert measured.accept(data, MEASURED, bench_report.JUDGES, ["tags"]) == ["tags"]
+
+    rows = data["goals"]["rows"]
+    assert [r["what"] for r in rows] == [r["what"] for r in old] and rows[1] == old[1]
+    assert rows[0]["build"] == "abc1234"
+
+
+def test_a_part_that_there_is_not_is_refused():
+    with pytest.raises(measured.UnknownPart, match="no part nonsense: there are forward"):
+        measured.accept({}, MEASURED, bench_report.JUDGES, ["nonsense"])
+    with pytest.raises(measured.UnknownPart, match="has a part nonsense"):
+        measured.filled("<!-- measured: nonsense -->\n<!-- end -->\n", {})

@@ -175,7 +175,8 @@ class Bench:
         ).stdout.strip()
         return {"bench": "machine", "cpu": model[0].split(":")[1].strip() if model else "?",
                 "cores": os.cpu_count(), "kernel": os.uname().release, "version": version,
-                "dpdk": sources.package_version(), "measured_cpu": self.cpu}  # fmt: skip
+                "dpdk": sources.package_version(), "measured_cpu": self.cpu,
+                "load": round(os.getloadavg()[0], 1)}  # fmt: skip
 
 
 def peers(bench, table, more="", n_cores=1):
