@@ -157,7 +157,7 @@ def isp_dies(run):
     run.pause(0.1, 3)
     run.oracle.change(session=True)
     run.bed.start_isp(run.bed.n4, run.bed.n6)
-    eventually(lambda: run.bed.isp("status"), 30, 0.2)
+    eventually(lambda: run.bed.isp("status"), run.bed.patience(30), 0.2)
     some = set(CHURN4 + CHURN6) - run.oracle.withdrawn
     run.bed.announce(sorted(some))
 
@@ -331,7 +331,7 @@ def zebra_dies(run):
     lose a packet, nor does one packet take another way."""
     run.note("zebra dies", "kill -9, all of FRR again")
     was = run.bed.r1.kill("zebra")
-    eventually(lambda: run.bed.r1.pid("zebra") != was and _bgp_is_up(run), 60, 0.2)
+    eventually(lambda: run.bed.r1.pid("zebra") != was and _bgp_is_up(run), run.bed.patience(60), 0.2)
 
 
 @fault(1, 40)
@@ -339,7 +339,7 @@ def frr_dies(run):
     """kill -9 of all of FRR at once, then a start of all of it: as when zebra dies."""
     run.note("FRR dies", "kill -9 of all, start")
     run.bed.restart_frr(killed=True)
-    eventually(lambda: _bgp_is_up(run), 60, 0.2)
+    eventually(lambda: _bgp_is_up(run), run.bed.patience(60), 0.2)
 
 
 @fault(1, 40)
@@ -347,7 +347,7 @@ def frr_is_restarted(run):
     """systemctl restart frr."""
     run.note("FRR restarted", "stop, start")
     run.bed.restart_frr(killed=False)
-    eventually(lambda: _bgp_is_up(run), 60, 0.2)
+    eventually(lambda: _bgp_is_up(run), run.bed.patience(60), 0.2)
 
 
 @fault(2, 30)
@@ -356,7 +356,8 @@ def bgpd_dies(run):
     run.note("bgpd dies", "kill -9")
     run.bed.r1.configure(f"router bgp {topology.R1_AS}", "no bgp graceful-restart")
     was = run.bed.r1.kill("bgpd")
-    run.in_flux(lambda: run.bed.r1.pid("bgpd") != was and _bgp_is_up(run), 60, ("isp",))
+    done = lambda: run.bed.r1.pid("bgpd") != was and _bgp_is_up(run)  # noqa: E731
+    run.in_flux(done, run.bed.patience(60), ("isp",))
 
 
 @fault(1, 30)
@@ -367,7 +368,7 @@ def bgpd_restarts_gracefully(run):
     run.note("bgpd, graceful", "kill -9, RFC 4724")
     was = run.bed.r1.kill("bgpd")
     done = lambda: run.bed.r1.pid("bgpd") != was and _bgp_is_up(run)  # noqa: E731
-    run.in_flux(done, 60, ("isp",))
+    run.in_flux(done, run.bed.patience(60), ("isp",))
     end = time.monotonic() + 3 + (run.bed.n4 + run.bed.n6) / 4000
     run.in_flux(lambda: time.monotonic() > end, 600, ("isp",))
 

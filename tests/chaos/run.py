@@ -88,8 +88,9 @@ def one_by_one(run, times, seconds, only):
         stamp(run, name)
         before = sessions.flaps(run.bed.r1)
         function(run)
-        wait_quiet(run, 120)
-        eventually(run.bed.in_step, 120, 0.2, "zebra has said all again")
+        wait_quiet(run, run.bed.patience(120))
+        said = "zebra has said all again"
+        eventually(run.bed.in_step, run.bed.patience(120), 0.2, said)
         run.pause(0.5, 1.5)
         after = sessions.flaps(run.bed.r1)
         if function.sessions_stay and after != before:
@@ -157,7 +158,7 @@ def chaos(seconds, seed, n4, rate, only, repeat):
             one_by_one(run, repeat, seconds, only)
         else:
             schedule(run, seconds, only)
-        wait_quiet(run, 45)
+        wait_quiet(run, bed.patience(45))
         stamp(run, "the end: traffic stops")
         still = run.oracle.unsettled()
         ending.set()
@@ -171,7 +172,7 @@ def _judge(run, before, still):
     unsure = f" ({run.unsure})" if run.unsure else ""
     verdict.must(not still, f"never again as they should be: {_why(bed, still)}{unsure}")
     try:
-        eventually(bed.in_step, 90, 0.5, "zebra and the dataplane are in step")
+        eventually(bed.in_step, bed.patience(90), 0.5, "zebra and the dataplane are in step")
     except Timeout as err:
         verdict.must(False, str(err))
     verdict.must(not run.lost_sessions, f"sessions were lost: {run.lost_sessions}")
