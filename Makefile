@@ -44,7 +44,7 @@ endif
 VERSION   = $(eval VERSION := $$(shell test -e .git && git describe --always --dirty \
 	2>/dev/null || sed 's/-.Format.*//' VERSION))$(VERSION)
 PC_CFLAGS = $(eval PC_CFLAGS := $$(shell $(PC) --cflags libdpdk $(LIBS_PC)))$(PC_CFLAGS)
-PC_LIBS   = $(eval PC_LIBS := $$(shell $(PC) --libs libdpdk $(LIBS_PC)) -lev)$(PC_LIBS)
+PC_LIBS   = $(eval PC_LIBS := $$(shell $(PC) --libs libdpdk $(LIBS_PC)) -lrte_net_bond -lev)$(PC_LIBS)
 ALL_CFLAGS = -std=gnu17 -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wvla -Wno-unused-parameter -D_GNU_SOURCE -DALLOW_EXPERIMENTAL_API \
 	-DURCU_INLINE_SMALL_FUNCTIONS -DEV_COMPAT3=0 \

@@ -20,6 +20,7 @@
 #include <unistd.h>
 #include <yaml.h>
 
+#include "device_name.h"
 #include "netns.h"
 
 /* The kernel's dev_valid_name(). */
@@ -95,6 +96,28 @@ check_iface(struct cfg *c, const struct cfg_at *at, const char *device)
 			  cfg_show(name));
 }
 
+static bool
+check_bond(struct cfg *c, const struct cfg_at *at, const char *device)
+{
+	struct device_bond bond;
+	char why[256], path[64];
+
+	if (device_bond_parse(device, &bond, why, sizeof(why)) < 0) {
+		cfg_error(c, at, "%s", why);
+		return false;
+	}
+	for (unsigned int i = 0; i < bond.n_member; i++) {
+		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", bond.member[i]);
+		if (access(path, F_OK) < 0) {
+			cfg_error(c, at,
+				  "no PCI device %s; expected one that `lspci -D` shows",
+				  bond.member[i]);
+			return false;
+		}
+	}
+	return true;
+}
+
 void
 cfg_take_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 		void *out)
@@ -137,7 +160,10 @@ cfg_take_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 			  key->size - 1);
 		return;
 	}
-	if (strncmp(text, "net_", 4) == 0) {
+	if (device_is_bond(text)) {
+		if (check_bond(c, at, text))
+			snprintf(out, key->size, "%s", text);
+	} else if (strncmp(text, "net_", 4) == 0) {
 		snprintf(out, key->size, "%s", text);
 		check_iface(c, at, text);
 	} else if (ifname_valid(text) && if_nametoindex(text) != 0) {
@@ -169,6 +195,25 @@ device_identity(const char *device, char *out, size_t size)
 		snprintf(out, size, "%.*s", (int)n, device);
 }
 
+/* What both devices need for themselves, in out[]. Returns whether there is something. */
+static bool
+device_conflict(const char *one, const char *other, char *out, size_t size)
+{
+	char nic[2][BOND_MEMBERS_MAX][DEVICE_ADDRESS_STRLEN], theirs[256];
+	unsigned int n[2] = {device_addresses(one, nic[0]),
+			     device_addresses(other, nic[1])};
+
+	for (unsigned int i = 0; i < n[0]; i++)
+		for (unsigned int k = 0; k < n[1]; k++)
+			if (strcmp(nic[0][i], nic[1][k]) == 0) {
+				snprintf(out, size, "%s", nic[0][i]);
+				return true;
+			}
+	device_identity(one, out, size);
+	device_identity(other, theirs, sizeof(theirs));
+	return out[0] != '\0' && strcmp(out, theirs) == 0;
+}
+
 void
 cfg_check_tap_twin(struct cfg *c, const struct cfg_at *at, const struct config *conf,
 		   const struct config_port *port)
@@ -188,16 +233,14 @@ void
 cfg_check_device_twin(struct cfg *c, const struct cfg_at *at, const struct config *conf,
 		      const struct config_port *port)
 {
-	char mine[256], theirs[256];
+	char both[256];
 
-	device_identity(port->device, mine, sizeof(mine));
-	for (const struct config_port *p = conf->port; p < port && mine[0] != '\0'; p++) {
-		device_identity(p->device, theirs, sizeof(theirs));
-		if (strcmp(mine, theirs) == 0) {
+	for (const struct config_port *p = conf->port; p < port; p++) {
+		if (device_conflict(port->device, p->device, both, sizeof(both))) {
 			cfg_error(c, at,
 				  "%s belongs to ports[%u] too (line %d); expected another "
 				  "device",
-				  mine, (unsigned int)(p - conf->port), p->pos.line);
+				  both, (unsigned int)(p - conf->port), p->pos.line);
 			return;
 		}
 	}

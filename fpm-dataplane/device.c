@@ -107,25 +107,6 @@ load_module(const char *root, const char *module)
 
 /* --- what there is ------------------------------------------------------------------------ */
 
-bool
-device_address(const char *text, char out[DEVICE_ADDRESS_STRLEN])
-{
-	unsigned int domain, bus, slot, function;
-	int n = 0;
-
-	if (sscanf(text, "%4x:%2x:%2x.%1x%n", &domain, &bus, &slot, &function, &n) != 4) {
-		domain = 0;
-		n = 0;
-		if (sscanf(text, "%2x:%2x.%1x%n", &bus, &slot, &function, &n) != 3)
-			return false;
-	}
-	if ((text[n] != '\0' && text[n] != ',') || slot > 0x1f || function > 7)
-		return false;
-	snprintf(out, DEVICE_ADDRESS_STRLEN, "%04x:%02x:%02x.%x", domain & 0xffff,
-		 bus & 0xff, slot, function);
-	return true;
-}
-
 /* Paths of a device's folder of interfaces, and `tail` behind it; globfree() is the caller's. */
 static glob_t
 net_glob(const char *root, const char *address, const char *tail)

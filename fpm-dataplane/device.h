@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define DEVICE_ADDRESS_STRLEN 16
+#include "device_name.h"
 
 struct device {
 	char address[DEVICE_ADDRESS_STRLEN]; /* 0000:03:00.0 */
@@ -33,12 +33,6 @@ struct device_use {
 	char upper
 		[IF_NAMESIZE]; /* bond, bridge, VLAN, VRF ... of which it is part; "": none */
 };
-
-/*
- * The address in `text`, "0000:03:00.0" or "03:00.0,key=value", in the long form. Returns
- * false when it names no PCI device.
- */
-bool device_address(const char *text, char out[DEVICE_ADDRESS_STRLEN]);
 
 /* What /sys tells of a PCI device. Returns 0, or -ENODEV when there is none. */
 int device_read(const char *root, const char *address, struct device *d);

@@ -106,10 +106,11 @@ prepare_machine(const struct config *conf)
 	int rc = conf->hugepages ? reserve_pages(conf) : 0;
 
 	for (unsigned int i = 0; i < conf->n_port; i++) {
-		char address[DEVICE_ADDRESS_STRLEN];
+		char nic[BOND_MEMBERS_MAX][DEVICE_ADDRESS_STRLEN];
+		unsigned int n = device_addresses(conf->port[i].device, nic);
 
-		if (device_address(conf->port[i].device, address))
-			rc |= give_to_vfio(address);
+		while (n > 0)
+			rc |= give_to_vfio(nic[--n]);
 	}
 	return rc;
 }

@@ -150,5 +150,7 @@ void line_print(int indent, const char *fmt, ...) __attribute__((format(printf, 
 void status_fpm(const json_t *row);
 void status_memory(const json_t *row);
 void status_version(const json_t *row);
+/* The members of a port that is a bond, behind the rest of its line. */
+void status_bond(FILE *out, const json_t *bond);
 
 #endif

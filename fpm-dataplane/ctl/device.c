@@ -77,16 +77,18 @@ names_interface(const char *devargs, const char *ifname)
 static const char *
 port_of(const json_t *ports, const struct device *d)
 {
-	char address[DEVICE_ADDRESS_STRLEN];
+	char nic[BOND_MEMBERS_MAX][DEVICE_ADDRESS_STRLEN];
 	const json_t *port;
 	size_t i;
 
 	json_array_foreach (ports, i, port) {
 		const char *devargs = row_str(port, "device");
+		unsigned int n = device_addresses(devargs, nic);
+		bool is = names_interface(devargs, d->ifname);
 
-		if ((device_address(devargs, address) &&
-		     strcmp(address, d->address) == 0) ||
-		    names_interface(devargs, d->ifname))
+		while (n > 0)
+			is |= strcmp(nic[--n], d->address) == 0;
+		if (is)
 			return row_str(port, "name");
 	}
 	return "";

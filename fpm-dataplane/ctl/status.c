@@ -359,3 +359,22 @@ status_version(const json_t *row)
 	if (row_has(row, "config"))
 		line_print(4, "    %s", row_str(row, "config"));
 }
+
+void
+status_bond(FILE *out, const json_t *bond)
+{
+	const json_t *m;
+	size_t i;
+
+	fprintf(out, ", %s", row_str(bond, "mode"));
+	json_array_foreach (json_object_get(bond, "members"), i, m) {
+		bool up = strcmp(row_str(m, "link"), "up") == 0;
+
+		fprintf(out, ", %s %s", row_str(m, "device"),
+			!up                     ? "down"
+			: row_true(m, "active") ? "active"
+						: "idle");
+		if (row_has(m, "partner"))
+			fprintf(out, " with %s", row_str(m, "partner"));
+	}
+}

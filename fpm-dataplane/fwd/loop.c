@@ -144,6 +144,9 @@ poll_queue(struct fwd *f, const struct rxq *q, struct burst *b)
 {
 	uint16_t most = f->conf->rx_burst;
 
+	/* What the bond itself has to say leaves with whoever sends, be it nothing. */
+	if (q->lacp)
+		rte_eth_tx_burst(q->port_id, (uint16_t)f->conf->index, NULL, 0);
 	if (f->timed)
 		f->mark_tsc = rte_rdtsc();
 	if (most > BURST_MAX)

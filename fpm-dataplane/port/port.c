@@ -136,6 +136,14 @@ device_start(const struct port *port, const struct rte_eth_conf *eth,
  */
 #define RSS_TYPES (((1ull << 50) - 1) & ~(RTE_ETH_RSS_IPV4_CHKSUM | RTE_ETH_RSS_L4_CHKSUM))
 
+/* Is the device, or one of a bond's, driven by that driver? */
+static bool
+is_driven_by(const struct port *port, const char *driver)
+{
+	return port->bond != BOND_NONE ? bond_has_driver(port->port_id, driver)
+				       : strcmp(port->driver, driver) == 0;
+}
+
 static int
 check_limits(const struct port *port, const struct rte_eth_dev_info *info,
 	     unsigned int n_rxq, unsigned int mtu_bytes, char *why, unsigned int why_size)
@@ -207,7 +215,8 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 		eth.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 		eth.rx_adv_conf.rss_conf.rss_hf = port->rss_hf;
 	}
-	eth.intr_conf.rxq = port->interrupts = conf->interrupts;
+	/* A bond's members have none: they would tell of one NIC each. */
+	eth.intr_conf.rxq = port->interrupts = conf->interrupts && port->bond == BOND_NONE;
 	rc = device_start(port, &eth, pool, why, why_size);
 	if (rc < 0 && port->interrupts) {
 		/* Not every driver that has none takes no notice of the wish. */
@@ -226,7 +235,7 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 	 * Its host lets no tag in that was not asked for (QEMU: VIRTIO_NET_F_CTRL_VLAN, which
 	 * the driver always takes), but to who takes everything; others' frames we drop.
 	 */
-	if (strcmp(port->driver, "net_virtio") == 0 &&
+	if (is_driven_by(port, "net_virtio") &&
 	    rte_eth_promiscuous_enable(port->port_id) < 0)
 		log_debug("port: promiscuous mode not supported port=%s", port->name);
 	/* OSPF, ND and others come as multicast; virtual devices often have no filter. */
@@ -258,18 +267,47 @@ tap_get(struct port *port, const struct port_conf *conf)
 
 /* With its device, so that it can come again, as it or with other arguments. */
 static void
-device_close(uint16_t port_id)
+device_close(const struct port *port)
 {
+	uint16_t port_id = port->port_id;
 	struct rte_eth_dev_info info;
 	struct rte_device *device =
 		rte_eth_dev_info_get(port_id, &info) == 0 ? info.device : NULL;
 
 	pthread_mutex_lock(&control[port_id]);
-	rte_eth_dev_stop(port_id);
-	rte_eth_dev_close(port_id);
+	if (port->bond != BOND_NONE) {
+		bond_close(port_id);
+		device = NULL;
+	} else {
+		rte_eth_dev_stop(port_id);
+		rte_eth_dev_close(port_id);
+	}
 	pthread_mutex_unlock(&control[port_id]);
 	if (device != NULL && rte_dev_remove(device) < 0)
 		log_debug("port: device not removed port=%u", port_id);
+}
+
+/* Attach a device that is no bond. Returns 0 or -errno with the reason in `why`. */
+static int
+device_attach(struct port *port, const char *devargs, const char *name, char *why,
+	      unsigned int why_size)
+{
+	struct fanout_seen sockets;
+	int rc;
+
+	/* A PCI device may have been probed by the EAL already. */
+	if (rte_eth_dev_get_port_by_name(name, &port->port_id) == 0)
+		return 0;
+	fanout_learn(&sockets);
+	rc = rte_dev_probe(devargs);
+	fanout_learn(NULL);
+	port->n_socket = sockets.n;
+	memcpy(port->socket, sockets.fd, sizeof(port->socket));
+	if (rc < 0)
+		return fail(why, why_size, rc, "no such device, or its driver refuses it");
+	if (rte_eth_dev_get_port_by_name(name, &port->port_id) < 0)
+		return fail(why, why_size, -ENODEV, "device was attached but made no port");
+	return 0;
 }
 
 /* The device, attached and started. Returns 0 or -errno, undone. */
@@ -281,26 +319,17 @@ device_open(struct port *port, const struct port_conf *conf, struct rte_mempool 
 	int rc;
 
 	devargs_make(devargs, sizeof(devargs), name, sizeof(name), conf);
-	/* A PCI device may have been probed by the EAL already. */
-	if (rte_eth_dev_get_port_by_name(name, &port->port_id) < 0) {
-		struct fanout_seen sockets;
-
-		fanout_learn(&sockets);
-		rc = rte_dev_probe(devargs);
-		fanout_learn(NULL);
-		port->n_socket = sockets.n;
-		memcpy(port->socket, sockets.fd, sizeof(port->socket));
-		if (rc < 0)
-			return fail(why, why_size, rc,
-				    "no such device, or its driver refuses it");
-		if (rte_eth_dev_get_port_by_name(name, &port->port_id) < 0)
-			return fail(why, why_size, -ENODEV,
-				    "device was attached but made no port");
-	}
+	if (device_is_bond(conf->device))
+		rc = bond_open(name, conf->device, &port->port_id, &port->bond, why,
+			       why_size);
+	else
+		rc = device_attach(port, devargs, name, why, why_size);
+	if (rc < 0)
+		return rc;
 	missed[port->port_id] = 0; /* of one that had this number before */
 	rc = configure(port, conf, pool, why, why_size);
 	if (rc < 0)
-		device_close(port->port_id);
+		device_close(port);
 	return rc;
 }
 
@@ -336,7 +365,7 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	else if (rc < 0)
 		fail(why, why_size, rc, "TAP cannot be made: %s", strerror(-rc));
 	if (rc < 0)
-		device_close(port->port_id);
+		device_close(port);
 	return rc;
 }
 
@@ -376,7 +405,7 @@ void
 port_close(struct port *port)
 {
 	tap_close(&port->tap);
-	device_close(port->port_id);
+	device_close(port);
 }
 
 int
@@ -442,6 +471,17 @@ port_link_up(const struct port *port)
 	rc = rte_eth_link_get_nowait(port->port_id, &link);
 	pthread_mutex_unlock(&control[port->port_id]);
 	return rc == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+int
+port_bond(const struct port *port, struct bond_state *state)
+{
+	int rc;
+
+	pthread_mutex_lock(&control[port->port_id]);
+	rc = bond_state(port->port_id, state);
+	pthread_mutex_unlock(&control[port->port_id]);
+	return rc;
 }
 
 const char *

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/counters.h"
+#include "port/bond.h"
 #include "port/fanout.h"
 #include "tap.h"
 
@@ -44,6 +45,7 @@ struct port {
 	char device[256];           /* as configured */
 	char driver[32];            /* "net_af_packet" */
 	char kernel_if[IFNAMSIZ];   /* interface behind the port (iface=), "" for none */
+	enum bond_mode bond;        /* of several NICs: port/bond.h */
 	int node;                   /* NUMA node of the device, -1: unknown */
 	uint64_t rss_hf;            /* what it hashes over its queues, RTE_ETH_RSS_ */
 	bool rx_cksum;              /* port verifies IPv4 header checksums */
@@ -116,6 +118,9 @@ const char *port_rss(const struct port *port, char buf[64]);
 
 /* Link state as the device tells it (af_packet always says up).        [any thread] */
 bool port_link_up(const struct port *port);
+
+/* How the members of a bond are now. Returns 0 or -errno.             [any thread] */
+int port_bond(const struct port *port, struct bond_state *state);
 
 /* Give the device a new MTU or MAC; -ENOTSUP where it cannot.          [neigh] */
 int port_set_mtu(const struct port *port, unsigned int mtu_bytes);

@@ -25,6 +25,7 @@ port_rxq(const struct port *port, uint16_t queue, struct rxq *q)
 			  .port_id = port->port_id,
 			  .queue = queue,
 			  .rx_cksum = port->rx_cksum,
+			  .lacp = port->bond == BOND_LACP,
 			  .fd = queue < port->n_socket ? port->socket[queue] : -1};
 	if (q->fd < 0 && port->interrupts) {
 		q->fd = interrupt_fd(port->port_id, queue);

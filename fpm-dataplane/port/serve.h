@@ -19,6 +19,7 @@ struct rxq {
 	uint16_t ifidx, port_id, queue;
 	bool rx_cksum;  /* the port verifies IPv4 header checksums */
 	bool interrupt; /* `fd` tells only after port_rxq_arm() */
+	bool lacp;      /* its port wants to be sent by, too, ten times a second at least */
 	int fd;         /* tells of frames; -1: none, it has to be looked at */
 };
 

@@ -123,6 +123,36 @@ cpus_of(const struct ui *ui, const struct port *port)
 	return cpus;
 }
 
+/* What the port is a bond of, null when it is none. */
+static json_t *
+bond_of(const struct port *port)
+{
+	json_t *members = json_array();
+	struct bond_state st = {0};
+
+	if (port->bond == BOND_NONE) {
+		json_decref(members);
+		return json_null();
+	}
+	if (port_bond(port, &st) < 0)
+		st.n_member = 0;
+	for (unsigned int i = 0; i < st.n_member; i++) {
+		const struct bond_member *m = &st.member[i];
+		const uint8_t *p = m->partner;
+		char mac[18];
+
+		snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", p[0], p[1],
+			 p[2], p[3], p[4], p[5]);
+		json_array_append_new(
+			members,
+			json_pack("{s:s, s:s, s:s, s:b, s:s?}", "device", m->device,
+				  "driver", m->driver, "link", m->link ? "up" : "down",
+				  "active", m->active, "partner", m->heard ? mac : NULL));
+	}
+	return json_pack("{s:s, s:o}", "mode", device_bond_mode(port->bond), "members",
+			 members);
+}
+
 json_t *
 show_port(const struct ui *ui, const struct port *port)
 {
@@ -147,7 +177,7 @@ show_port(const struct ui *ui, const struct port *port)
 	/* Missed: the device had a frame and no room for it, in its ring or in our pool. */
 	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:i, s:s, s:i, s:I, s:I, s:I, s:I, "
 			 "s:I, s:I, s:I, "
-			 "s:s, s:o, s:o, s:o, s:s, s:o}",
+			 "s:s, s:o, s:o, s:o, s:s, s:o, s:o}",
 			 "name", port->name, "device", port->device, "driver", port->driver,
 			 "ifindex", i != NULL ? (int)i->ifindex : 0, "mac", text, "mtu",
 			 i != NULL ? (int)i->mtu_bytes : (int)port->mtu_bytes, "link",
@@ -161,7 +191,8 @@ show_port(const struct ui *ui, const struct port *port)
 			 "addresses4", addr_or_null(4, &src4), "addresses6",
 			 addr_or_null(6, &src6), "cpus", cpus_of(ui, port), "rss",
 			 port_rss(port, rss), "node",
-			 port->node < 0 ? json_null() : json_integer(port->node));
+			 port->node < 0 ? json_null() : json_integer(port->node), "bond",
+			 bond_of(port));
 }
 
 static int

@@ -3,6 +3,7 @@
  * The configuration file: what is held against the machine that it stands on.
  *
  * link: fpm-dataplane/config.c fpm-dataplane/config_walk.c fpm-dataplane/config_check.c
+ * link: fpm-dataplane/device_name.c
  * link: fpm-dataplane/config_show.c fpm-dataplane/config_cores.c
  * link: fpm-dataplane/base/ tap-bridge/netns.c tests/unit/config_said.c
  */
@@ -54,6 +55,14 @@ a_device_must_be_there(void **state)
 		"ports:\n  - tap: a\n    device: net_af_packet,iface=nonesuch0\n",
 		"3: ports[0].device: no network interface 'nonesuch0' here; expected one "
 		"that `ip link` shows in the daemon's network namespace\n");
+	says_alone(
+		"ports:\n  - tap: a\n    device: net_bonding0,mode=1,member=ff1f:ff:1f.7,"
+		"member=ff1f:ff:1f.6\n",
+		"3: ports[0].device: no PCI device ff1f:ff:1f.7; expected one that "
+		"`lspci -D` shows\n");
+	says_alone("ports:\n  - tap: a\n    device: net_bonding0,mode=2\n",
+		   "3: ports[0].device: mode=2 is not supported; expected mode=1 "
+		   "(active-backup) or mode=4 (802.3ad)\n");
 	says_alone("ports:\n  - tap: a\n    device: net_af_packet\n",
 		   "3: ports[0].device: names no interface; expected "
 		   "net_af_packet,iface=NAME\n");

@@ -4,6 +4,7 @@
  * errors have their columns.
  *
  * link: fpm-dataplane/config.c fpm-dataplane/config_walk.c fpm-dataplane/config_check.c
+ * link: fpm-dataplane/device_name.c
  * link: fpm-dataplane/config_show.c fpm-dataplane/config_cores.c
  * link: fpm-dataplane/base/ tap-bridge/netns.c tests/unit/config_said.c
  */

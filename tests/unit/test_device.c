@@ -3,7 +3,7 @@
  * PCI devices and their drivers in a folder that stands for /: what is read, what is refused
  * before anything is written. That the kernel then does it is tests/vm's to show.
  *
- * link: fpm-dataplane/device.c
+ * link: fpm-dataplane/device.c fpm-dataplane/device_name.c
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -315,6 +315,65 @@ a_pci_device_is_told_from_others(void **state)
 			fail_msg("'%s' is no PCI address", bad[i]);
 }
 
+static void
+a_bond_is_read(void **state)
+{
+	char nic[BOND_MEMBERS_MAX][DEVICE_ADDRESS_STRLEN], why[256];
+	struct device_bond b;
+
+	assert_int_equal(device_bond_parse("net_bonding0,mode=4,member=03:00.0,slave=" TWIN,
+					   &b, why, sizeof(why)),
+			 0);
+	assert_int_equal(b.mode, BOND_LACP);
+	assert_int_equal(b.policy, BOND_L34);
+	assert_int_equal(b.n_member, 2);
+	assert_string_equal(b.member[0], NIC);
+	assert_string_equal(b.member[1], TWIN);
+	assert_int_equal(device_bond_parse("net_bonding,mode=1,member=" NIC ",member=" TWIN
+					   ",primary=03:00.1",
+					   &b, why, sizeof(why)),
+			 0);
+	assert_int_equal(b.mode, BOND_ACTIVE_BACKUP);
+	assert_int_equal(b.primary, 1);
+	assert_int_equal(
+		device_addresses("net_bonding,mode=1,member=" NIC ",member=" TWIN, nic), 2);
+	assert_string_equal(nic[1], TWIN);
+	assert_int_equal(device_addresses("03:00.1,x=y", nic), 1);
+	assert_string_equal(nic[0], TWIN);
+	assert_int_equal(device_addresses("net_null", nic), 0);
+}
+
+static void
+what_is_no_good_bond_is_said(void **state)
+{
+#define TWO ",member=" NIC ",member=" TWIN
+	static const char *const bad[][2] = {
+		{"net_bonding0" TWO, "has no mode; expected mode=1"},
+		{"net_bonding0,mode=0" TWO, "mode=0 is not supported; expected mode=1"},
+		{"net_bonding0,mode=4", "has 0 members; expected two at least"},
+		{"net_bonding0,mode=4,member=" NIC, "has 1 members; expected two at least"},
+		{"net_bonding0,mode=4" TWO ",member=03:00.0", NIC " is a member twice"},
+		{"net_bonding0,mode=1,member=eth0",
+		 "'eth0' is no member; expected the PCI address of a NIC"},
+		{"net_bonding0,mode=1" TWO ",primary=04:00.0",
+		 "primary=0000:04:00.0 is no member"},
+		{"net_bonding0,mode=1" TWO ",primary=x", "primary=x is no member"},
+		{"net_bonding0,mode=4" TWO ",primary=" NIC, "has a primary, which only"},
+		{"net_bonding0,mode=4" TWO ",xmit_policy=l4", "xmit_policy=l4 is unknown"},
+		{"net_bonding0,mode=4" TWO ",mac=02:00:00:00:00:01", "'mac' is unknown"},
+		{"net_bonding0,mode=4" TWO ",agg", "'agg' has no value"},
+	};
+	struct device_bond b;
+	char why[256];
+
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(device_bond_parse(bad[i][0], &b, why, sizeof(why)),
+				 -EINVAL);
+		if (strstr(why, bad[i][1]) == NULL)
+			fail_msg("%s: %s", bad[i][0], why);
+	}
+}
+
 int
 main(void)
 {
@@ -331,6 +390,8 @@ main(void)
 		TEST(what_the_kernel_does_not_take_back_is_said),
 		TEST(who_holds_a_group_is_found),
 		cmocka_unit_test(a_pci_device_is_told_from_others),
+		cmocka_unit_test(a_bond_is_read),
+		cmocka_unit_test(what_is_no_good_bond_is_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
  * of DPDK's library.
  *
  * link: fpm-dataplane/base/ fpm-dataplane/port/port.c fpm-dataplane/port/fanout.c
+ * link: fpm-dataplane/port/bond.c fpm-dataplane/device_name.c
  * link: tap-bridge/
  */
 #include <setjmp.h>

@@ -56,6 +56,12 @@ port_buffers_short(const struct port *port)
 	return false;
 }
 
+int
+port_bond(const struct port *port, struct bond_state *state)
+{
+	return -ENODEV;
+}
+
 const char *
 port_rss(const struct port *port, char buf[64])
 {

@@ -38,14 +38,13 @@ QUICK = {
 }
 
 # Two queue pairs and a hash over them; the other models have one, or no hash in QEMU.
-VIRTIO = ",mq=on,vectors=6,rss=on,disable-legacy=on,iommu_platform=on,ats=on"
+ONE_PAIR = "disable-legacy=on,iommu_platform=on,ats=on"
+VIRTIO = f",mq=on,vectors=6,rss=on,{ONE_PAIR}"
 # Model: what QEMU is told of it, DPDK's driver, CPUs that forward.
 MODELS = {
     "e1000e": ("", "net_e1000_em", "[1]"),
     "virtio-net-pci": (VIRTIO, "net_virtio", "[0, 1]"),
 }
-
-
 def wires(model, more):
     """Shell text and QEMU's arguments: a NIC of `model` for every port, and one for the
     kernel at the other end of its wire, which is a bridge of two TAPs."""
@@ -77,6 +76,24 @@ def wires(model, more):
     return "\n".join(setup), argv
 
 
+def hubs():
+    """QEMU's arguments: NICs as wires() has them, but each wire is a hub in QEMU, for a bridge
+    keeps to itself what goes to the group of LACP (IEEE 802.1D), and has one queue pair. The
+    last is of a model that cannot be in a bond."""
+    argv = []
+    for n in range(NAMES):
+        model = "e1000e" if n == NAMES - 1 else f"virtio-net-pci,{ONE_PAIR}"
+        argv += [
+            "-netdev", f"hubport,id=p{n},hubid={n}", "-netdev", f"hubport,id=f{n},hubid={n}",
+            "-device", f"{model},id=port{n},netdev=p{n},mac={port_mac(n)},"
+            f"addr={PORT_SLOT + n:#x}",
+            # The kernel speaks LACP where it knows both, which virtio does not by itself.
+            "-device", f"virtio-net-pci,id=far{n},netdev=f{n},mac={far_mac(n)},"
+            f"addr={FAR_SLOT + n:#x},ctrl_vlan=off,speed=1000,duplex=full",
+        ]  # fmt: skip
+    return argv
+
+
 def in_guest(kernel, name, command, *args, **more):
     """Text for bash, run in a guest in the project's directory; returns its exit code."""
     log = f"{ROOT}/build/vm/{name}.log"
@@ -89,6 +106,11 @@ def nics(kernel, model, tests):
     network, devices = wires(model, more)
     words = f"FDP_LINKS=nics FDP_DRIVER={driver} FDP_CORES='{cores}'"
     return in_guest(kernel, model, f"{words} {PYTEST} {tests}", devices, network)
+
+
+def bonds(kernel, tests):
+    """NICs whose cables let LACP through; returns pytest's exit code."""
+    return in_guest(kernel, "bonds", f"FDP_LINKS=nics {PYTEST} {tests}", hubs())
 
 
 def two_nodes(kernel, tests):
@@ -138,6 +160,7 @@ def all_parts(kernel):
             some(packaged, kernel, "manual", "virtio-net-pci", VIRTIO, 3),
             "tests/vm/test_manual.py",
         ),
+        "bonds": (some(bonds, kernel), "tests/vm/test_bond.py"),
         "links": (
             some(plain, kernel, "links"),
             "tests/vm/test_vlan.py tests/vm/test_vrf.py",

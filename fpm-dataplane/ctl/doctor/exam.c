@@ -316,16 +316,18 @@ exam_pci(struct exam *e, void (*each)(struct exam *e, const char *address, const
 				      const json_t *port))
 {
 	struct pci_walk walk = {.each = each};
-	char address[DEVICE_ADDRESS_STRLEN];
+	char nic[BOND_MEMBERS_MAX][DEVICE_ADDRESS_STRLEN];
 	const json_t *port;
 	size_t i;
 
 	if (e->version == NULL)
 		exam_folder(e, "/sys/bus/pci/devices", on_pci_entry, &walk);
-	json_array_foreach (e->ports, i, port)
-		if (device_address(row_str(port, "device"), address)) {
-			walk.n++;
-			each(e, address, row_str(port, "name"), port);
-		}
+	json_array_foreach (e->ports, i, port) {
+		unsigned int n = device_addresses(row_str(port, "device"), nic);
+
+		for (unsigned int m = 0; m < n; m++)
+			each(e, nic[m], row_str(port, "name"), port);
+		walk.n += n;
+	}
 	return walk.n;
 }

@@ -147,8 +147,7 @@ check_members(struct exam *e)
 		say(e, VERDICT_WARN, name, "of %s, which is no port", owner);
 		cost(e,
 		     "What is routed by %s is dropped (foreign_oif). A bond is a port of "
-		     "its "
-		     "own: device net_bonding,... (configuration.md); bridges there are "
+		     "its own: device net_bonding0,... (install.md); bridges there are "
 		     "none.",
 		     owner);
 		fix(e, "%sip link set %s nomaster", e->in, name);

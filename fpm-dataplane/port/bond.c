@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A bond is made and taken apart in main and manage; while it runs DPDK's interrupt thread
+ * follows the links of its members and speaks LACP (rte_eal_alarm), and forwarders carry
+ * what that has to say: see rxq.lacp.
+ */
+#include "port/bond.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_common.h>
+#include <rte_dev.h>
+#include <rte_eth_bond.h>
+#include <rte_eth_bond_8023ad.h>
+#include <rte_ethdev.h>
+
+#include "base/log.h"
+
+static int
+fail(char *why, unsigned int why_size, int rc, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, why_size, fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+/* A NIC that stands still, out of its bond: its driver lets go. */
+static void
+member_close(uint16_t port_id)
+{
+	struct rte_eth_dev_info info;
+	struct rte_device *device =
+		rte_eth_dev_info_get(port_id, &info) == 0 ? info.device : NULL;
+
+	rte_eth_dev_close(port_id);
+	if (device != NULL && rte_dev_remove(device) < 0)
+		log_debug("port: device not removed port=%u", port_id);
+}
+
+/*
+ * Some drivers promise an interrupt when the link changes, and none comes (of 22.11,
+ * in QEMU): DPDK then neither asks them nor lets anybody ask, and a bond would send into a
+ * cable that is pulled.
+ */
+static bool
+hides_its_link(uint16_t port_id, char driver[32])
+{
+	static const char *const known[] = {"net_e1000_em", "net_vmxnet3"};
+	struct rte_eth_dev_info info;
+
+	if (rte_eth_dev_info_get(port_id, &info) < 0)
+		return true;
+	snprintf(driver, 32, "%s", info.driver_name);
+	for (unsigned int i = 0; i < RTE_DIM(known); i++)
+		if (strcmp(driver, known[i]) == 0)
+			return true;
+	return false;
+}
+
+static int
+member_open(const char *address, uint16_t *port_id, char *why, unsigned int why_size)
+{
+	char driver[32] = "";
+	int rc;
+
+	if (rte_eth_dev_get_port_by_name(address, port_id) == 0)
+		return fail(why, why_size, -EBUSY, "member %s is another port's device",
+			    address);
+	rc = rte_dev_probe(address);
+	if (rc < 0)
+		return fail(why, why_size, rc, "no device %s, or its driver refuses it",
+			    address);
+	if (rte_eth_dev_get_port_by_name(address, port_id) < 0)
+		return fail(why, why_size, -ENODEV, "%s was attached but made no port",
+			    address);
+	if (hides_its_link(*port_id, driver)) {
+		member_close(*port_id);
+		return fail(
+			why, why_size, -ENOTSUP,
+			"%s cannot be in a bond: its driver (%s) does not tell that its "
+			"link is lost",
+			address, driver);
+	}
+	return 0;
+}
+
+/*
+ * How long a member waits for others to come along before it is told to the partner, which
+ * waits as well: 2 s by the standard and by Linux. Of two who wait the second adds its time.
+ */
+#define AGGREGATE_WAIT_MS 500
+
+/* What of the words goes to a bond that has its members. Returns 0 or -errno. */
+static int
+adjust(uint16_t bond, const struct device_bond *words, const uint16_t *member)
+{
+	static const uint8_t policy[] = {
+		[BOND_L2] = BALANCE_XMIT_POLICY_LAYER2,
+		[BOND_L23] = BALANCE_XMIT_POLICY_LAYER23,
+		[BOND_L34] = BALANCE_XMIT_POLICY_LAYER34,
+	};
+	struct rte_eth_bond_8023ad_conf conf;
+	int rc;
+
+	if (words->mode != BOND_LACP) {
+		rc = rte_eth_bond_primary_set(bond, member[words->primary]);
+		return rc < 0 ? -EINVAL : 0;
+	}
+	rc = rte_eth_bond_xmit_policy_set(bond, policy[words->policy]);
+	if (rc == 0)
+		rc = rte_eth_bond_8023ad_conf_get(bond, &conf);
+	if (rc == 0) {
+		conf.aggregate_wait_timeout_ms = AGGREGATE_WAIT_MS;
+		rc = rte_eth_bond_8023ad_setup(bond, &conf);
+	}
+	return rc < 0 ? -EINVAL : 0;
+}
+
+int
+bond_open(const char *name, const char *device, uint16_t *port_id, enum bond_mode *mode,
+	  char *why, unsigned int why_size)
+{
+	uint16_t member[BOND_MEMBERS_MAX];
+	struct device_bond words;
+	unsigned int n = 0;
+	int bond, rc = device_bond_parse(device, &words, why, why_size);
+
+	if (rc < 0)
+		return rc;
+	while (n < words.n_member) {
+		rc = member_open(words.member[n], &member[n], why, why_size);
+		if (rc < 0)
+			goto fail_members;
+		n++;
+	}
+	bond = rte_eth_bond_create(name, (uint8_t)words.mode, 0);
+	if (bond < 0) {
+		rc = fail(why, why_size, -EINVAL, "DPDK makes no bond of that name");
+		goto fail_members;
+	}
+	*port_id = (uint16_t)bond;
+	for (unsigned int i = 0; i < n; i++)
+		if (rte_eth_bond_slave_add(*port_id, member[i]) < 0) {
+			rc = fail(why, why_size, -EINVAL, "DPDK does not bond %s",
+				  words.member[i]);
+			goto fail_bond;
+		}
+	rc = adjust(*port_id, &words, member);
+	*mode = words.mode;
+	if (rc == 0)
+		return 0;
+	fail(why, why_size, rc, "DPDK refuses what the bond should be");
+fail_bond:
+	rte_eth_bond_free(name);
+fail_members:
+	while (n > 0)
+		member_close(member[--n]);
+	return rc;
+}
+
+void
+bond_close(uint16_t port_id)
+{
+	uint16_t member[BOND_MEMBERS_MAX];
+	char name[RTE_ETH_NAME_MAX_LEN] = "";
+	int n = rte_eth_bond_slaves_get(port_id, member, BOND_MEMBERS_MAX);
+
+	rte_eth_dev_get_name_by_port(port_id, name);
+	rte_eth_dev_stop(port_id);
+	rte_eth_dev_close(port_id);
+	if (rte_eth_bond_free(name) < 0)
+		log_debug("port: bond not removed name=%s", name);
+	while (n > 0)
+		member_close(member[--n]);
+}
+
+bool
+bond_has_driver(uint16_t port_id, const char *driver)
+{
+	uint16_t member[BOND_MEMBERS_MAX];
+	int n = rte_eth_bond_slaves_get(port_id, member, BOND_MEMBERS_MAX);
+
+	for (int i = 0; i < n; i++) {
+		struct rte_eth_dev_info info;
+
+		if (rte_eth_dev_info_get(member[i], &info) == 0 &&
+		    strcmp(info.driver_name, driver) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Of 802.3ad. Returns whether packets may leave by it. */
+static bool
+partner_of(uint16_t bond, uint16_t port_id, struct bond_member *m)
+{
+	struct rte_eth_bond_8023ad_slave_info lacp;
+
+	/* Refused of a member without link. */
+	if (rte_eth_bond_8023ad_slave_info(bond, port_id, &lacp) < 0)
+		return false;
+	m->heard = (lacp.actor_state & STATE_DEFAULTED) == 0;
+	memcpy(m->partner, lacp.partner.system.addr_bytes, sizeof(m->partner));
+	return (lacp.actor_state & STATE_DISTRIBUTING) != 0;
+}
+
+static void
+member_state(uint16_t port_id, struct bond_member *m)
+{
+	struct rte_eth_dev_info info;
+	struct rte_eth_link link;
+	char name[RTE_ETH_NAME_MAX_LEN] = "";
+
+	rte_eth_dev_get_name_by_port(port_id, name);
+	snprintf(m->device, sizeof(m->device), "%.*s", (int)sizeof(m->device) - 1, name);
+	if (rte_eth_dev_info_get(port_id, &info) == 0)
+		snprintf(m->driver, sizeof(m->driver), "%s", info.driver_name);
+	m->link = rte_eth_link_get_nowait(port_id, &link) == 0 &&
+		  link.link_status == RTE_ETH_LINK_UP;
+}
+
+int
+bond_state(uint16_t port_id, struct bond_state *state)
+{
+	uint16_t member[BOND_MEMBERS_MAX], active[BOND_MEMBERS_MAX];
+	int n = rte_eth_bond_slaves_get(port_id, member, BOND_MEMBERS_MAX);
+	int n_active = rte_eth_bond_active_slaves_get(port_id, active, BOND_MEMBERS_MAX);
+	int mode = rte_eth_bond_mode_get(port_id);
+
+	if (n < 0 || n_active < 0 || mode < 0)
+		return -ENODEV;
+	*state = (struct bond_state){.n_member = (unsigned int)n};
+	for (int i = 0; i < n; i++) {
+		struct bond_member *m = &state->member[i];
+
+		member_state(member[i], m);
+		if (mode == BONDING_MODE_8023AD)
+			m->active = partner_of(port_id, member[i], m);
+		else
+			m->active = n_active > 0 &&
+				    rte_eth_bond_primary_get(port_id) == member[i];
+	}
+	return 0;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * bond: several NICs as one port, by DPDK's net_bonding. The members are its own; everybody
+ * else knows the bond alone.
+ */
+#ifndef PORT_BOND_H
+#define PORT_BOND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device_name.h"
+
+/*
+ * Attach the NICs of `device` and make a bond called `name` of them, not configured yet.
+ * Returns 0 with its number and mode, or -errno, undone, with a sentence in `why`.  [main, manage]
+ */
+int bond_open(const char *name, const char *device, uint16_t *port_id, enum bond_mode *mode,
+	      char *why, unsigned int why_size);
+
+/* Put an end to the bond and let its NICs go.                              [main, manage] */
+void bond_close(uint16_t port_id);
+
+/* Is one of the members driven by that driver?                              [any thread] */
+bool bond_has_driver(uint16_t port_id, const char *driver);
+
+struct bond_member {
+	char device[DEVICE_ADDRESS_STRLEN];
+	char driver[32];
+	bool link;          /* as its driver tells it */
+	bool active;        /* packets of ours leave by it */
+	bool heard;         /* of 802.3ad: somebody speaks LACP at the other end */
+	uint8_t partner[6]; /* who: the MAC of its system */
+};
+
+struct bond_state {
+	unsigned int n_member;
+	struct bond_member member[BOND_MEMBERS_MAX];
+};
+
+/* How the bond is now. Returns 0 or -errno.                                 [any thread] */
+int bond_state(uint16_t port_id, struct bond_state *state);
+
+#endif

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Bonds as ports: of two NICs by DPDK (run.py tells how the cables lead to the kernel's NICs),
+where the other end is a bond of the kernel's, or a bridge; and a bond of the kernel's itself.
+A cable is pulled at both ends, as cables are."""
+
+import contextlib
+import time
+
+import pytest
+
+from lib import links, netns
+from lib.wait import eventually
+from router import Router
+from wire import token_of
+
+HOST, NET = "203.0.113.9", "203.0.113.0/24"
+MEMBERS = (1, 2)  # numbers of the NICs in the bond
+LOSS_S = 1.0  # at most, from the moment a member is gone
+LACP = "bond mode 802.3ad lacp_rate fast miimon 50 xmit_hash_policy layer3+4"
+PEERS = {1: "bridge mcast_snooping 0", 4: LACP}
+
+
+def group(name, kind, members, address):
+    """Lines for `ip`: make an interface of several, which are down."""
+    lines = [f"link add {name} type {kind}"]
+    lines += [f"link set {m} master {name}" for m in members]
+    lines += [f"link set {m} up" for m in members]
+    return [*lines, f"link set {name} address {address} up"]
+
+
+class Bonded(links.Nics):
+    """lan is a NIC, wan a bond of two; wan at the other end is what the kernel makes of its."""
+
+    def __init__(self, mode):
+        super().__init__()
+        self.mode = mode
+
+    def make(self, dut):
+        netns.command(["modprobe", "-a", "bonding", "bridge"])
+        names, dut.names = dut.names, ("lan", *(f"m{n}" for n in MEMBERS))
+        super().make(dut)
+        dut.names = names
+        ends = [f"m{n}" for n in MEMBERS]
+        netns.ip_batch([f"link set {end} down" for end in ends], dut.far)
+        netns.ip_batch(group("wan", PEERS[self.mode], ends, links.far_mac(1)), dut.far)
+
+    def device(self, name):
+        if name == "lan":
+            return links.pci(0)
+        members = ",".join(f"member={links.pci(n)}" for n in MEMBERS)
+        return f"net_bonding0,mode={self.mode},{members}"
+
+
+class KernelBonds(links.Veths):
+    """wan is a bond of two veths that the kernel makes, at either end."""
+
+    def make(self, dut):
+        netns.command(["modprobe", "bonding"])
+        names, dut.names = dut.names, ("lan", "m1", "m2")
+        super().make(dut)
+        dut.names = names
+        for where, names, mac in ((dut.far, ("m1", "m2"), links.far_mac(1)),
+                                  (dut.dp, ("p-m1", "p-m2"), links.port_mac(1))):  # fmt: skip
+            netns.ip_batch([f"link set {name} down" for name in names], where)
+            name = "wan" if where == dut.far else "p-wan"
+            netns.ip_batch(group(name, LACP, names, mac), where)
+
+
+@contextlib.contextmanager
+def a_router(name, wiring, names=("lan", "wan")):
+    """A router of two ports, wan being a bond."""
+    router = Router(name=name)
+    router.names, router.wiring = names, wiring
+    with contextlib.ExitStack() as undo:
+        undo.callback(router.destroy)
+        router.build()
+        router.start()
+        yield router
+
+
+@pytest.fixture(scope="module")
+def bond(request):
+    """A router with a bond of DPDK's, of the mode that a test asks for; one at a time."""
+    with a_router("bond", Bonded(request.param)) as router:
+        yield router
+
+
+lacp = pytest.mark.parametrize("bond", [4], indirect=True, ids=["802.3ad"])
+backup = pytest.mark.parametrize("bond", [1], indirect=True, ids=["active-backup"])
+
+
+def members(router):
+    """{number of its NIC: "active", "idle" or "down"}."""
+    rows = router.port_row(router.wires["wan"])["bond"]["members"]
+    by = {row["device"]: row for row in rows}
+    rows = {n: by[links.pci(n)] for n in MEMBERS}
+    how = lambda row: "active" if row["active"] else "idle"  # noqa: E731
+    return {n: how(r) if r["link"] == "up" else "down" for n, r in rows.items()}
+
+
+def both_active(router):
+    """Traffic goes by both."""
+    return members(router) == dict.fromkeys(MEMBERS, "active")
+
+
+@contextlib.contextmanager
+def pulled(qmp, *numbers):
+    """The cables of these NICs are out."""
+    plug(qmp, numbers, False)
+    try:
+        yield
+    finally:
+        plug(qmp, numbers, True)
+
+
+def plug(qmp, numbers, up):
+    for n in numbers:
+        for end in ("port", "far"):
+            qmp("set_link", name=f"{end}{n}", up=up)
+
+
+def carrier(router):
+    return "LOWER_UP" in router.link_row("wan0")["flags"]
+
+
+def routed(router):
+    """HOST is behind wan, lan's peer behind lan; returns both wires."""
+    lan, wan = router.wires["lan"], router.wires["wan"]
+    router.ready()
+    router.route(NET, via=wan.peer4, wire=wan)
+    return lan, wan
+
+
+def lost_for(stream, wire, since):
+    """Seconds from `since` to the last packet that did not arrive; 0: none was lost."""
+    lost = stream.lost(wire)
+    return max(stream.time_of(n) - since for n in lost) if lost else 0.0
+
+
+def loses_no_second(router, qmp, numbers):
+    """Whichever of the cables is pulled: both ways go on, within a second."""
+    lan, wan = routed(router)
+    for n in numbers:
+        with contextlib.ExitStack() as undo:
+            out = undo.enter_context(router.stream(lan, HOST, rate=50, flows=16))
+            back = undo.enter_context(router.stream(wan, lan.peer4, rate=50, flows=16))
+            since = out.times[-1]
+            with pulled(qmp, n):
+                # Half of them after the second that it may take.
+                for stream in (out, back):
+                    enough = len(stream.times) + 2 * LOSS_S * stream.rate
+                    eventually(lambda s=stream, e=enough: s.sent > e, 20, 0.1, "packets")
+                assert members(router)[n] == "down" and carrier(router)
+                last = out.times[-1]
+        for stream, at in ((out, wan), (back, lan)):
+            lost = [m for m in stream.lost(at) if stream.time_of(m) < last]
+            took = max((stream.time_of(m) - since for m in lost), default=0)
+            print(f"member {n} pulled: {len(lost)} of {stream.sent} lost, for {took:.3f} s")
+            assert took < LOSS_S
+        yield n
+
+
+@lacp
+def test_lacp_comes_up_within_three_seconds(bond, qmp):
+    """From two cables without link: the TAP has carrier and both members carry traffic."""
+    lan, wan = routed(bond)
+    took = []
+    for _ in range(3):  # a guest that starves has delays, and never the contrary
+        with pulled(qmp, *MEMBERS):
+            eventually(lambda: not carrier(bond), 3, 0.02, "no carrier without a member")
+            assert bond.port_row(wan)["link"] == "down"
+            assert members(bond) == dict.fromkeys(MEMBERS, "down")
+        begin = time.monotonic()
+        eventually(lambda: carrier(bond) and both_active(bond), 3, 0.02, "LACP")
+        took.append(time.monotonic() - begin)
+    print(f"LACP up after {', '.join(f'{t:.2f}' for t in took)} s")
+    assert min(took) < 3
+
+    eventually(lambda: bond.forwarded(lan, lan.probe(HOST), wan), 3, 0.02, "forwarded")
+    rows = bond.port_row(wan)["bond"]
+    assert rows["mode"] == "802.3ad"
+    assert {row["partner"] for row in rows["members"]} == {wan.mac}
+    text = bond.fpmctl("show", "ports", "wan0").stdout
+    assert f"802.3ad, {links.pci(1)} active with {wan.mac}" in " ".join(text.split()), text
+
+
+@lacp
+def test_flows_are_spread_over_the_members_both_ways(bond):
+    """By addresses and ports at either end: each member has a good part."""
+    lan, wan = routed(bond)
+    eventually(lambda: both_active(bond), 10, 0.1, "both")
+    before = [counters(bond, n) for n in MEMBERS]
+
+    with bond.stream(lan, HOST, rate=200, flows=64) as out:
+        with bond.stream(wan, lan.peer4, rate=200, flows=64) as back:
+            eventually(lambda: out.sent > 256 and back.sent > 256, 20, 0.1, "packets")
+
+    eventually(lambda: out.lost(wan) == [] and back.lost(lan) == [], 5, 0.1, "all arrive")
+    for n, was in zip(MEMBERS, before):
+        came, went = (now - then for now, then in zip(counters(bond, n), was))
+        assert came > out.sent / 8 and went > back.sent / 8, (n, came, went)
+
+
+def counters(router, n):
+    """Frames that the kernel's NIC of a cable has had, and has sent."""
+    rows = netns.read_proc(router.far, "/proc/net/dev").splitlines()
+    row = next(row for row in rows if row.strip().startswith(f"m{n}:"))
+    fields = row.split(":")[1].split()
+    return int(fields[1]), int(fields[9])
+
+
+@lacp
+def test_lacp_goes_on_without_a_member(bond, qmp):
+    """Each member in turn, and it is back when its cable is."""
+    eventually(lambda: both_active(bond), 10, 0.1, "both")
+    for _ in loses_no_second(bond, qmp, MEMBERS):
+        eventually(lambda: both_active(bond), 10, 0.1, "both")
+
+
+@lacp
+def test_a_vlan_on_a_bond(bond, qmp):
+    """Tagged frames come and go by whichever member."""
+    lan, wan = routed(bond)
+    bond.ip("link add link wan0 name wan0.100 type vlan id 100", "link set wan0.100 up",
+            "addr add 192.0.2.129/26 dev wan0.100")  # fmt: skip
+    vlan = type("Vlan", (), {"tap": "wan0.100", "mac": wan.mac})
+    try:
+        bond.neighbor("192.0.2.130", vlan)
+        for n in MEMBERS:
+            with pulled(qmp, n):
+                eventually(lambda n=n: members(bond)[n] == "down", 3, 0.02)
+                probe = bytes(lan.probe("192.0.2.130"))
+                lan.send(probe)
+                assert wan.expect_raw(token_of(probe), 5)[12:16].hex() == "81000064"
+                back = bytes(wan.probe(lan.peer4, src="192.0.2.130"))
+                wan.send(back[:12] + bytes.fromhex("81000064") + back[12:])
+                lan.expect_raw(token_of(back), 5)
+            eventually(lambda: both_active(bond), 10, 0.1, "both")
+    finally:
+        bond.ip("link del wan0.100")
+
+
+@lacp
+def test_a_bond_goes_and_comes(bond):
+    """Its NICs are given back, and are nobody else's while it has them."""
+    wan = bond.wires["wan"]
+    device = bond.wiring.device("wan")
+    taken = bond.fpmctl("port", "add", "ext0", "device", links.pci(2))
+    assert taken.returncode != 0 and links.pci(2) in taken.stderr, taken
+    rows = bond.fpmctl("device", "list").stdout
+    assert rows.count("port wan0") == len(MEMBERS), rows
+    for _ in range(2):
+        gone = bond.fpmctl("port", "del", "wan0")
+        assert gone.returncode == 0, gone.stderr
+        come = bond.fpmctl("port", "add", "wan0", "device", device)
+        assert come.returncode == 0, come.stderr
+        eventually(lambda: both_active(bond), 5, 0.05, "LACP")
+    bond.taps["wan"] = bond._wire(bond.ctl, "wan0")
+    bond.collector.add(bond.taps["wan"])
+    lan, wan = routed(bond)
+    assert bond.forwarded(lan, lan.probe(HOST), wan)
+
+
+@backup
+def test_active_backup_goes_on_by_the_other(bond, qmp):
+    """The first is used while it has a link, the other while it has none."""
+    assert members(bond) == {1: "active", 2: "idle"}
+    for n in loses_no_second(bond, qmp, MEMBERS):
+        eventually(lambda: members(bond) == {1: "active", 2: "idle"}, 5, 0.02, "the first")
+        assert f"{links.pci(2)} idle" in bond.fpmctl("show", "ports", "wan0").stdout
+
+
+@backup
+def test_active_backup_without_members_has_no_carrier(bond, qmp):
+    """And has it again with the second alone."""
+    lan, wan = routed(bond)
+    with pulled(qmp, 1):
+        with pulled(qmp, 2):
+            eventually(lambda: not carrier(bond), 3, 0.02, "no carrier")
+        eventually(lambda: carrier(bond), 3, 0.02, "carrier")
+        assert members(bond) == {1: "down", 2: "active"}
+        assert bond.forwarded(lan, lan.probe(HOST), wan)
+
+
+@backup
+def test_a_driver_that_hides_its_link_is_refused(bond):
+    """e1000e's: it promises an interrupt that never comes, and DPDK believes it. Alone it is
+    a port as ever."""
+    links.give_to_vfio(links.pci(3))
+    device = f"net_bonding1,mode=1,member={links.pci(3)},member=0000:00:{links.FAR_SLOT + 3:x}.0"
+
+    done = bond.fpmctl("port", "add", "ext0", "device", device)
+
+    why = f"{links.pci(3)} cannot be in a bond: its driver (net_e1000_em) does not tell"
+    assert done.returncode != 0 and why in done.stderr, done
+    for words in (("add", "ext0", "device", links.pci(3)), ("del", "ext0")):
+        done = bond.fpmctl("port", *words)
+        assert done.returncode == 0, done.stderr
+
+
+def test_a_bond_of_the_kernels_is_a_port():
+    """What AF_PACKET can do for interfaces that only the kernel has: LACP and all."""
+    with a_router("kernel", KernelBonds()) as router:
+        lan, wan = routed(router)
+        for n in MEMBERS:
+            with router.stream(lan, HOST, rate=50, flows=16) as stream:
+                since = stream.times[-1]
+                netns.link_set(router.far, f"m{n}", False)
+                enough = stream.sent + 2 * LOSS_S * stream.rate
+                eventually(lambda e=enough: stream.sent > e, 20, 0.1, "packets")
+            assert carrier(router)
+            assert lost_for(stream, wan, since) < LOSS_S
+            netns.link_set(router.far, f"m{n}", True)
+            eventually(lambda: lacp_is_up(router), 10, 0.1, "LACP")
+        for n in MEMBERS:
+            netns.link_set(router.far, f"m{n}", False)
+        eventually(lambda: not carrier(router), 3, 0.02, "no carrier")
+
+
+def lacp_is_up(router):
+    """Both ends of both members say so."""
+    text = netns.read_proc(router.far, "/proc/net/bonding/wan")
+    return text.count("port state: 63") == 2 * len(MEMBERS)
+
+
