@@ -12,6 +12,7 @@ import yaml
 
 from lib import netns
 from lib.wait import eventually
+from whereabouts import Whereabouts
 from wire import token_of
 
 NET, HOST, EXT_NET = "198.51.100.0/24", "198.51.100.9", "203.0.113.0/24"
@@ -63,8 +64,10 @@ def forwards_by_ext(dut):
 
 
 def test_a_port_goes_and_comes_and_no_other_loses_a_packet(router):
-    """Ten times out and in, 2000 packets a second between two others: all arrive."""
+    """Ten times out and in, 2000 packets a second between two others: all arrive, but what a
+    ring had no room for and counts."""
     dut, lan, wan = router, router.wires["lan"], router.wires["wan"]
+    where = Whereabouts(dut)
     with dut.stream(lan, HOST, rate=2000) as stream:
         for _ in range(10):
             done(dut, "port", "del", "ext0")
@@ -72,8 +75,8 @@ def test_a_port_goes_and_comes_and_no_other_loses_a_packet(router):
             done(dut, "port", "add", "ext0", "device", EXT)
             assert "ext0" in ports(dut) and "ext0" in taps(dut)
 
-    assert stream.sent > 1000 and stream.lost(wan) == []
-    assert forwards_by_ext(dut)
+    where.all_accounted_for(stream.lost(wan))
+    assert stream.sent > 1000 and forwards_by_ext(dut)
     assert dut.control.ask("ports")[-1]["name"] == "ext0"
 
 
@@ -190,12 +193,12 @@ def test_a_new_port_with_a_device_that_polls(router):
 def test_another_device_behind_the_same_tap(router):
     """`port set device`: ifindex and addresses stay, the rest of the router does not notice."""
     dut, lan, wan = router, router.wires["lan"], router.wires["wan"]
-    index = dut.link_row("ext0")["ifindex"]
+    index, where = dut.link_row("ext0")["ifindex"], Whereabouts(dut)
     with dut.stream(lan, HOST) as stream:
         done(dut, "port", "set", "ext0", "device", "net_null,no-rx=1")
         done(dut, "port", "set", "ext0", "device", EXT)
 
-    assert stream.lost(wan) == []
+    where.all_accounted_for(stream.lost(wan))
     assert dut.link_row("ext0")["ifindex"] == index
     assert forwards_by_ext(dut)
 
