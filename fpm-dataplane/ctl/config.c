@@ -15,19 +15,15 @@
 void
 config_help(FILE *out)
 {
-	fputs("      keys           every key of the file: default, values, whether reload "
-	      "takes "
-	      "it; no\n"
-	      "                     daemon is asked\n"
-	      "      check FILE     all that is wrong with a file, with line and column; "
-	      "no "
-	      "daemon\n"
-	      "                     is asked\n"
+	fputs("      keys           every key of the file: default, values, whether "
+	      "reload\n"
+	      "                     takes it; no daemon is asked\n"
+	      "      check FILE     all that is wrong with a file, with line and column;\n"
+	      "                     no daemon is asked\n"
 	      "      show           what runs, as YAML that starts the same router\n"
-	      "      reload [FILE]  read the daemon's file again, or FILE; shows what "
-	      "differs and\n"
-	      "                     applies all of it, or nothing when a part is "
-	      "impossible\n"
+	      "      reload [FILE]  read the daemon's file again, or FILE; shows what\n"
+	      "                     differs and applies all of it, or nothing when a\n"
+	      "                     part is impossible\n"
 	      "      --dry-run      only show\n",
 	      out);
 }

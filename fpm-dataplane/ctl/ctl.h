@@ -140,6 +140,9 @@ const char *human_seconds(double seconds, char buf[32]);
  */
 void wrapped_print(const char *text, int indent);
 
+/* How a command is used. */
+void usage_print(FILE *out, const char *command, const char *words);
+
 /*
  * A line, as it is; on a terminal broken before its last column (80, or what it has more),
  * the rest `indent` from the left.

@@ -24,17 +24,14 @@ void
 device_help(FILE *out)
 {
 	fputs("      list    PCI network devices: who has them, and what for\n"
-	      "      bind    give DEVICE to vfio-pci, for DPDK; what the configuration "
-	      "names "
-	      "the\n"
-	      "              unit gives it at each start\n"
+	      "      bind    give DEVICE to vfio-pci, for DPDK; what the configuration\n"
+	      "              names the unit gives it at each start\n"
 	      "      unbind  give it to the kernel's driver\n"
 	      "      DEVICE is an address, 0000:03:00.0 or 03:00.0, or the kernel's "
 	      "interface.\n"
-	      "      A device that the dataplane has as a port is refused, and one by "
-	      "which "
-	      "an SSH\n"
-	      "      session or the default route goes, or that has an address\n"
+	      "      A device that the dataplane has as a port is refused, and one by\n"
+	      "      which an SSH session or the default route goes, or that has an\n"
+	      "      address\n"
 	      "      --force  of bind: take it even though the machine uses it\n",
 	      out);
 }

@@ -120,12 +120,10 @@ restart(const struct options *opt, int n, char **word)
 static void
 help_hold(FILE *out)
 {
-	fputs("      before FRR is stopped: it ends its daemons before zebra, which "
-	      "withdraws "
-	      "their\n      routes meanwhile. After SECONDS, 0 to 3600, else 120, this "
-	      "zebra "
-	      "may come\n      back. The unit fpm-dataplane-hold does it whenever systemd "
-	      "restarts frr\n",
+	fputs("      before FRR is stopped: it ends its daemons before zebra, which\n"
+	      "      withdraws their routes meanwhile. After SECONDS, 0 to 3600, else\n"
+	      "      120, this zebra may come back. The unit fpm-dataplane-hold does it\n"
+	      "      whenever systemd restarts frr\n",
 	      out);
 }
 
@@ -218,15 +216,11 @@ usage(const char *name)
 {
 	const struct command *c = command_find(name);
 
+	usage_print(stderr, c != NULL ? c->name : "COMMAND ...", c != NULL ? c->words : "");
 	if (c != NULL)
-		fprintf(stderr,
-			"usage: fpmctl [OPTIONS] %s %s\n"
-			"`fpmctl help %s` tells more\n",
-			c->name, c->words, c->name);
+		fprintf(stderr, "`fpmctl help %s` tells more\n", c->name);
 	else
-		fputs("usage: fpmctl [OPTIONS] COMMAND ...\n"
-		      "`fpmctl help` lists commands and options\n",
-		      stderr);
+		fputs("`fpmctl help` lists commands and options\n", stderr);
 	return CTL_USAGE;
 }
 
@@ -245,8 +239,8 @@ help(const struct options *opt, int n, char **word)
 	if (n > 0 && (c == NULL || n > 1))
 		return unexpected(word[c == NULL ? 0 : 1], NULL);
 	if (c != NULL) {
-		printf("usage: fpmctl [OPTIONS] %s%s%s\n  %s\n", c->name,
-		       c->words[0] == '\0' ? "" : " ", c->words, c->text);
+		usage_print(stdout, c->name, c->words);
+		printf("  %s\n", c->text);
 		if (c->more != NULL)
 			c->more(stdout);
 		return CTL_OK;

@@ -22,8 +22,7 @@ static const struct word {
 	int min, max;
 } known[] = {
 #define AT(field) offsetof(struct words, field)
-	{"port", "NAME",
-	 "came in by this port; what has a VLAN's tag, by that VLAN (wan0.10)", 7, TEXT,
+	{"port", "NAME", "came in by this port, or by this VLAN on one (wan0.10)", 7, TEXT,
 	 AT(port), 0, 0},
 	{"src", "ADDRESS", "source", WORDS_EXPLAIN, ADDRESS, AT(src), 0, 0},
 	{"dst", "ADDRESS", "destination", WORDS_EXPLAIN, ADDRESS, AT(dst), 0, 0},
@@ -48,8 +47,8 @@ static const struct word {
 	 TEXT, AT(reason), 0, 0},
 	{"rx", NULL, "what comes in", 4, FLAG, AT(rx), 0, 0},
 	{"tx", NULL, "what goes out", 4, FLAG, AT(tx), 0, 0},
-	{"drop", NULL, "what is dropped (rx, tx and drop: all three when none is named)", 4,
-	 FLAG, AT(drop), 0, 0},
+	{"drop", NULL, "what is dropped (none of rx, tx, drop: all three)", 4, FLAG,
+	 AT(drop), 0, 0},
 	{"snap", "N", "octets kept of each frame (1518)", 4, NUMBER, AT(snap), 14, 1920},
 	{"count", "N", "stop after so many packets", 6, COUNT, AT(count), 0, 0},
 	{"for", "S", "stop after so many seconds", 6, SECONDS, AT(for_s), 0, 0},

@@ -52,7 +52,7 @@ piece(const char *word, int n, int room)
  * `split`: words too, of which a line is too short.
  */
 static void
-wrap(const char *text, int at, int indent, int width, bool split)
+wrap(FILE *out, const char *text, int at, int indent, int width, bool split)
 {
 	bool begun = false; /* the line has a word */
 
@@ -67,27 +67,39 @@ wrap(const char *text, int at, int indent, int width, bool split)
 		    (!split || n <= width - indent || at + gap + WIDTH_MIN > width)) {
 			text += gap;
 			gap = 0;
-			printf("\n%*s", indent, "");
+			fprintf(out, "\n%*s", indent, "");
 			at = indent;
 		}
 		room = width - at - gap;
 		some = split && room > 0 ? piece(text + gap, n, room) : n;
-		at += printf("%.*s", gap + some, text);
+		at += fprintf(out, "%.*s", gap + some, text);
 		text += gap + some;
 		begun = true;
 		if (some < n) {
-			printf("\n%*s", indent, "");
+			fprintf(out, "\n%*s", indent, "");
 			at = indent;
 			begun = false;
 		}
 	}
-	putchar('\n');
+	putc('\n', out);
+}
+
+void
+usage_print(FILE *out, const char *command, const char *words)
+{
+	char *text;
+
+	if (asprintf(&text, "usage: fpmctl [OPTIONS] %s%s%s", command,
+		     words[0] != '\0' ? " " : "", words) < 0)
+		abort(); /* some hundred octets */
+	wrap(out, text, 0, 24, WIDTH, false);
+	free(text);
 }
 
 void
 wrapped_print(const char *text, int indent)
 {
-	wrap(text, indent, indent, WIDTH, terminal_width() > 0);
+	wrap(stdout, text, indent, indent, WIDTH, terminal_width() > 0);
 }
 
 void
@@ -103,6 +115,6 @@ line_print(int indent, const char *fmt, ...)
 	if (terminal_width() == 0)
 		puts(text);
 	else
-		wrap(text, 0, indent, terminal_width(), true);
+		wrap(stdout, text, 0, indent, terminal_width(), true);
 	free(text);
 }

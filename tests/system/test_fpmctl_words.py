@@ -30,6 +30,14 @@ def options_of(text):
     return set(re.findall(r"(?<![\w-])--?[a-z46][a-z-]*", text)) - {"-N", "-t", "-n"}
 
 
+def test_help_fits_80_columns(dut):
+    """All of it, and how a command is used when it was used wrongly."""
+    said = [*all_help(dut).values()]
+    said += [dut.fpmctl(*words.split()).stderr for words in ("config", "port", "device x", "show")]
+    assert all(said)
+    assert [line for text in said for line in text.splitlines() if len(line) > 80] == []
+
+
 def test_every_command_and_option_is_in_the_manual_page(dut):
     """Each has an entry of its own there; so has each thing to show a word."""
     manual = dist("fpmctl.1").replace("\\-", "-")
