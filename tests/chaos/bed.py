@@ -92,10 +92,7 @@ class Bed(Lab):
             netns.sysctl(self.ns[role], {"net.ipv6.conf.all.keep_addr_on_down": 1})
         self.quiet_udp = [self._swallow(role) for role in ("isp", "core", "lan")]
         eventually(lambda: self.r1.bgp_state(topology.ISP4) == "Established", 60)
-        known = self._learnt()
-        while min(have - want for have, want in zip(known, (self.n4, self.n6))) < 0:
-            more = "zebra has more of what isp says"
-            known = eventually(lambda k=known: (n := self._learnt()) != k and n, 60, 0.5, more)
+        self.learn()
         self.announce(CHURN4 + CHURN6)
         self.oracle = Oracle(self._cells())
         self._addresses(rate)
@@ -108,6 +105,13 @@ class Bed(Lab):
         sock = netns.open_socket(self.ns[role], 10, 2)
         sock.bind(("::", 7))
         return sock
+
+    def learn(self):
+        """Wait until zebra has all that isp says: as long as there is more of it."""
+        known = self._learnt()
+        while min(have - want for have, want in zip(known, (self.n4, self.n6))) < 0:
+            more = "zebra has more of what isp says"
+            known = eventually(lambda k=known: (n := self._learnt()) != k and n, 60, 0.5, more)
 
     def _learnt(self):
         seen = proofs.tables(self)

@@ -172,6 +172,7 @@ def _judge(run, before, still):
     unsure = f" ({run.unsure})" if run.unsure else ""
     verdict.must(not still, f"never again as they should be: {_why(bed, still)}{unsure}")
     try:
+        bed.learn()  # a session that came back late, with a million routes, is not through
         eventually(bed.in_step, bed.patience(90), 0.5, "zebra and the dataplane are in step")
     except Timeout as err:
         verdict.must(False, str(err))
