@@ -179,13 +179,14 @@ struct fib_iface {
 	uint16_t ifidx;     /* 1..IFIDX_MAX-1 */
 	uint16_t port_id;   /* DPDK port */
 	uint16_t mtu_bytes; /* IP packet, L2 header excluded */
+	/* As in a frame, behind six octets: what forwarders write is one vector. */
 	uint8_t mac[6]; /* ours: the source of what we send, the destination we accept */
-	bool up;        /* admin up with carrier: may send */
-	uint8_t n_tags; /* of its frames; 0: a port */
+	struct fib_tag tag[VLAN_TAGS]; /* the outer one first */
+	bool up;                       /* admin up with carrier: may send */
+	uint8_t n_tags;                /* of its frames; 0: a port */
 	bool tag_type_lost; /* a port whose device shows any outer tag as VLAN_C_TYPE */
 	uint16_t port;      /* the port whose frames these are; of a port its own number */
-	struct fib_tag tag[VLAN_TAGS]; /* the outer one first */
-	bool forward4, forward6;       /* what comes in may pass: the kernel's sysctls */
+	bool forward4, forward6; /* what comes in may pass: the kernel's sysctls */
 	uint16_t vrf;     /* that it is a member of, or FIB_VRF_NONE; 0: none, table main */
 	bool unnumbered4; /* no IPv4 address of its own: a DHCP client may want one */
 	uint32_t ifindex; /* of the TAP, in the control namespace; 0: TAP is gone */

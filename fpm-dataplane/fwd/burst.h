@@ -9,6 +9,7 @@
 #define FWD_BURST_H
 
 #include <rte_mbuf.h>
+#include <stdalign.h>
 #include <stdint.h>
 
 #include "fib/fib.h"
@@ -78,7 +79,7 @@ struct fwd_found {
 };
 
 struct burst {
-	struct fwd *fwd;
+	alignas(64) struct fwd *fwd;
 	const struct fib_iface *in; /* interface it came in by */
 	uint16_t n;
 	uint16_t ifidx;
@@ -110,6 +111,8 @@ struct burst {
 	bool tags_out; /* some leave by a VLAN */
 	bool waits;    /* one of them is to wait for a neighbour */
 	uint64_t now;  /* ticks, read when the first packet wants to leave; 0 */
+	/* The first frame's first octets; bits that are others, or may be, in one of the rest. */
+	uint64_t head, heads_differ;
 };
 static_assert(sizeof(struct burst) <= 64 * (BURST_MAX + 1),
 	      "a cache line of state a packet, and one for all");
@@ -127,35 +130,15 @@ burst_tags(const uint8_t *frame)
 /*
  * Look at the buffers: where the frames begin and their octets, what the port says of them.
  * Plain ones keep `tag_bytes` of tags for now. Returns what is not the same in all of where
- * tags are, a bit each, if `tags` are the first one's.
+ * burst_tags() are, a bit each. look.c
  */
-static inline __attribute__((always_inline)) uint64_t
-burst_look_tags(struct burst *b, uint8_t tag_bytes, uint64_t tags)
-{
-	uint64_t bytes = 0, any = 0, all = UINT64_MAX, differ = 0;
-
-	for (unsigned int i = 0; i < b->n; i++) {
-		const struct rte_mbuf *m = b->m[i];
-		uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
-
-		b->l2[i] = frame + tag_bytes;
-		bytes += m->pkt_len;
-		any |= m->ol_flags;
-		all &= m->ol_flags;
-		differ |= burst_tags(frame) ^ tags;
-	}
-	b->tag_bytes = tag_bytes;
-	b->bytes = bytes;
-	b->any_flags = any;
-	b->all_flags = all;
-	return differ;
-}
+uint64_t fwd_look_tags(struct burst *b, uint8_t tag_bytes);
 
 /* Look at those of a port without VLANs, or whose tags are off. */
 static inline void
 burst_look(struct burst *b)
 {
-	(void)burst_look_tags(b, 0, 0);
+	(void)fwd_look_tags(b, 0);
 }
 
 static inline uint8_t *

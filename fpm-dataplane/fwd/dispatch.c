@@ -10,7 +10,7 @@
 
 /* The frames of a buffer, noted before it is sent: a sent frame is no longer ours. */
 struct vlan_frames {
-	uint32_t differ;              /* in ifidx; 0: all leave by frame[0]'s */
+	uint32_t differ;              /* in m->port; 0: all leave by frame[0]'s */
 	uint32_t frame[TX_BURST_MAX]; /* octets * IFIDX_MAX + ifidx */
 };
 static_assert((UINT16_MAX + L2_LEN + VLAN_TAGS * VLAN_BYTES) <= UINT32_MAX / IFIDX_MAX,
@@ -20,15 +20,15 @@ static_assert((UINT16_MAX + L2_LEN + VLAN_TAGS * VLAN_BYTES) <= UINT32_MAX / IFI
 static uint64_t
 note_vlans(const struct tx_buffer *tx, uint16_t port, struct vlan_frames *v)
 {
-	uint32_t first = tx_ifidx(tx->m[0], port), differ = 0;
+	uint16_t first = tx->m[0]->port, differ = 0;
 	uint64_t bytes = 0;
 
 	for (uint16_t i = 0; i < tx->n; i++) {
-		differ |= tx_ifidx(tx->m[i], port) ^ first;
+		differ |= tx->m[i]->port ^ first;
 		bytes += rte_pktmbuf_pkt_len(tx->m[i]);
 	}
 	v->differ = differ;
-	v->frame[0] = first;
+	v->frame[0] = tx_ifidx(tx->m[0], port);
 	for (uint16_t i = 0; differ != 0 && i < tx->n; i++)
 		v->frame[i] = rte_pktmbuf_pkt_len(tx->m[i]) * IFIDX_MAX +
 			      tx_ifidx(tx->m[i], port);

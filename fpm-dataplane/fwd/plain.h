@@ -30,6 +30,9 @@ fwd_has_avx512(void)
 	       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
+/* fwd_look_tags() with AVX-512; b->heads_differ is exact then. */
+uint64_t fwd_look_avx512(struct burst *b, uint8_t tag_bytes);
+
 /* As many whole sixteens as there are, with AVX-512; returns the entries looked at. */
 unsigned int fwd_plain_avx512(struct burst *b);
 

@@ -228,6 +228,62 @@ sixteen6(const struct burst *b, unsigned int from, const struct words *x, __mmas
 	return k;
 }
 
+uint64_t
+fwd_look_avx512(struct burst *b, uint8_t tag_bytes)
+{
+	/* Octets 12 to 19 in front. */
+	const __m256i tags = _mm256_setr_epi32(3, 4, 0, 0, 0, 0, 0, 0);
+	uint64_t bytes = 0, any = 0, all = UINT64_MAX;
+	const uint8_t *frame0 = rte_pktmbuf_mtod(b->m[0], const uint8_t *);
+	__m256i first = _mm256_loadu_si256((const void *)frame0);
+	__m256i differ = _mm256_setzero_si256();
+
+	/* Four at a time: one by one takes 0.1 to 0.5 cycles a packet more. */
+#pragma GCC unroll 4
+	for (unsigned int i = 0; i < b->n; i++) {
+		const struct rte_mbuf *m = b->m[i];
+		uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+
+		b->l2[i] = frame + tag_bytes;
+		bytes += m->pkt_len;
+		any |= m->ol_flags;
+		all &= m->ol_flags;
+		/* differ | (first ^ frame) */
+		differ = _mm256_ternarylogic_epi64(
+			differ, first, _mm256_loadu_si256((const void *)frame), 0xf6);
+	}
+	b->tag_bytes = tag_bytes;
+	b->bytes = bytes;
+	b->any_flags = any;
+	b->all_flags = all;
+	b->head = (uint64_t)_mm256_extract_epi64(first, 0);
+	b->heads_differ = (uint64_t)_mm256_extract_epi64(differ, 0);
+	return (uint64_t)_mm256_extract_epi64(_mm256_permutevar8x32_epi32(differ, tags), 0);
+}
+
+/* Of a head, in the order of memory: the destination, and that the source is no group. */
+#define MAC_BITS  0xffffffffffffu
+#define HEAD_BITS 0x1ffffffffffffu
+
+/*
+ * Sixteen of which some are for another MAC, or from a group of stations, is rare enough to
+ * let all sixteen take the long way.
+ */
+INLINE bool
+sixteen_ours(const struct burst *b, unsigned int from, uint64_t mac)
+{
+	uint64_t head, any = 0, all = UINT64_MAX;
+
+	if (((b->heads_differ | (b->head ^ mac)) & HEAD_BITS) == 0)
+		return true;
+	for (unsigned int i = from; i < from + 16; i++) {
+		memcpy(&head, burst_macs(b, i), sizeof(head));
+		any |= head;
+		all &= head;
+	}
+	return ((any ^ mac) & HEAD_BITS) == 0 && ((all ^ mac) & MAC_BITS) == 0;
+}
+
 unsigned int
 fwd_plain_avx512(struct burst *b)
 {
@@ -235,7 +291,7 @@ fwd_plain_avx512(struct burst *b)
 		_mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
 	const __m512i odd =
 		_mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
-	const unsigned int tags = b->tag_bytes, l2_len = L2_LEN + tags;
+	const unsigned int l2_len = L2_LEN + b->tag_bytes;
 	uint64_t mac = 0;
 	unsigned int i;
 
@@ -247,22 +303,11 @@ fwd_plain_avx512(struct burst *b)
 		__m512i data_len = low16(_mm512_permutex2var_epi32(lo, odd, hi));
 		__m512i l3_len = _mm512_sub_epi32(pkt_len, _mm512_set1_epi32((int)l2_len));
 		__m512i hop = _mm512_setzero_si512();
-		uint64_t head, any = 0, all = UINT64_MAX;
 		__mmask16 ok, four = 0, six = 0;
 		struct words x;
 
 		words_load(&x, p);
-		/* A frame for another MAC, or from a group of stations: rare enough to let all
-		 * sixteen take the long way. */
-		for (int j = 0; j < 16; j++) {
-			memcpy(&head, p[j] - tags, sizeof(head));
-			any |= head;
-			all &= head;
-		}
-		ok = ((any ^ mac) & 0x1ffffffffffff) == 0 &&
-				     ((all ^ mac) & 0xffffffffffff) == 0
-			     ? 0xffff
-			     : 0;
+		ok = sixteen_ours(b, i, mac) ? 0xffff : 0;
 		ok = _mm512_mask_cmpeq_epi32_mask(ok, pkt_len, data_len);
 		ok = _mm512_mask_cmpge_epu32_mask(ok, pkt_len,
 						  _mm512_set1_epi32((int)l2_len + 20));

@@ -4,23 +4,35 @@
  * MTU of egress and route, padding cut off, MACs. After this stage a packet only waits to be sent.
  * A packet that leaves before is untouched: the punt thread sees what came.     [fwd-n]
  */
+#include <smmintrin.h>
+#include <stddef.h>
+
 #include "base/inet.h"
 #include "fwd/burst.h"
 #include "port/vlan.h"
+
+static_assert(offsetof(struct fib_iface, mac) == 6 && offsetof(struct fib_iface, tag) == 12,
+	      "where a frame has them");
+
+/* The MAC of `hop` in front of `rest`, which has all but the first six octets of a frame. */
+static inline __m128i
+with_mac(uint64_t hop, __m128i rest)
+{
+	const __m128i octets =
+		_mm_setr_epi8(7, 6, 5, 4, 3, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+
+	return _mm_blend_epi16(
+		rest, _mm_shuffle_epi8(_mm_cvtsi64_si128((int64_t)hop), octets), 7);
+}
 
 /* Both MAC addresses with two stores: `hop` has theirs, `out` ours. */
 static inline void
 write_macs(uint8_t *eth, uint64_t hop, const struct fib_iface *out)
 {
-	uint16_t head;
-	uint32_t tail;
-	uint64_t mac;
+	__m128i rest = _mm_loadu_si128((const void *)out);
 
-	memcpy(&head, out->mac, sizeof(head));
-	memcpy(&tail, out->mac + 2, sizeof(tail));
-	mac = __builtin_bswap64(hop & ~0xffffull) | (uint64_t)head << 48;
-	memcpy(eth, &mac, 8);
-	memcpy(eth + 8, &tail, 4);
+	_mm_storel_epi64((void *)eth, with_mac(hop, rest));
+	memcpy(eth + 8, out->mac + 2, 4);
 }
 
 /* First octet of the frame that leaves by `out`, tags written. */
@@ -65,18 +77,8 @@ rewrite_one(struct burst *b, unsigned int i)
 	write_macs(frame_of(b, i, out), b->hop[i], out);
 }
 
-/* A tag as it lies in a frame, type first, without a priority. */
-static inline uint32_t
-tag_word(const struct fib_tag *tag)
-{
-	uint32_t w;
-
-	static_assert(sizeof(*tag) == sizeof(w) && offsetof(struct fib_tag, type) == 0,
-		      "two halves, in the order of a frame");
-	memcpy(&w, tag, sizeof(w));
-	w = __builtin_bswap32(w); /* the octets of both halves, and the halves */
-	return w << 16 | w >> 16;
-}
+static_assert(sizeof(struct fib_tag) == VLAN_BYTES && offsetof(struct fib_tag, type) == 0,
+	      "two halves, in the order of a frame");
 
 /* Tags of a burst's plain packets. */
 struct tagged {
@@ -85,18 +87,44 @@ struct tagged {
 	bool out;           /* some got others */
 };
 
-/* The priority of the tag before `l2`, or of one taken off, as it lies in a tag. */
-static inline uint32_t
-priority_word(const struct tagged *t, const struct rte_mbuf *m, const uint8_t *l2)
+/* The priority of the first tag that a packet came with, where a frame has that tag. */
+static inline __m128i
+priority_of(const struct tagged *t, const struct rte_mbuf *m, const uint8_t *l2)
 {
+	const __m128i bits = _mm_setr_epi32(0, 0, 0, (int)__builtin_bswap32(VLAN_PRIORITY));
 	unsigned int stripped = t->stripped ? vlan_stripped(m) : 0;
-	uint32_t w = 0;
+	__m128i x = _mm_setzero_si128();
 
 	if (t->bytes != 0)
-		memcpy(&w, l2 - t->bytes + VLAN_AT, sizeof(w));
+		x = _mm_loadu_si128((const void *)(l2 - t->bytes));
 	else if (stripped != 0)
-		w = __builtin_bswap32(vlan_outer_tci(m, stripped));
-	return w & __builtin_bswap32(VLAN_PRIORITY);
+		x = _mm_insert_epi32(x, (int)__builtin_bswap32(vlan_outer_tci(m, stripped)),
+				     3);
+	return _mm_and_si128(x, bits);
+}
+
+/* MAC addresses and the one or two tags of `out`, before the EtherType at `l2` + VLAN_AT. */
+static inline void
+write_tags(const struct tagged *t, const struct rte_mbuf *m, uint8_t *l2, uint64_t hop,
+	   const struct fib_iface *out)
+{
+	/* Tags are host order, each half. */
+	const __m128i first =
+		_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 12, 15, 14);
+	const __m128i second = _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
+					     13, 12, 15, 14);
+	__m128i priority = priority_of(t, m, l2), x, y;
+	int tag;
+
+	x = _mm_shuffle_epi8(_mm_loadu_si128((const void *)out), first);
+	_mm_storeu_si128((void *)(l2 - fib_tag_bytes(out)),
+			 _mm_or_si128(with_mac(hop, x), priority));
+	if (out->n_tags == 2) {
+		y = _mm_loadu_si128((const void *)((const uint8_t *)out + VLAN_BYTES));
+		tag = _mm_extract_epi32(_mm_or_si128(_mm_shuffle_epi8(y, second), priority),
+					3);
+		memcpy(l2 + VLAN_AT - VLAN_BYTES, &tag, sizeof(tag));
+	}
 }
 
 /*
@@ -123,21 +151,14 @@ write_tagged(struct tagged *t, struct rte_mbuf *m, uint8_t *l2, uint64_t hop,
 	     const struct fib_iface *out)
 {
 	unsigned int bytes = fib_tag_bytes(out);
-	uint8_t *eth = l2 - bytes;
 
 	if (bytes != 0) {
-		uint32_t priority = priority_word(t, m, l2);
-		uint32_t tag = tag_word(&out->tag[0]) | priority;
-
-		memcpy(eth + VLAN_AT, &tag, sizeof(tag));
-		if (out->n_tags == 2) {
-			tag = tag_word(&out->tag[1]) | priority;
-			memcpy(l2 + VLAN_AT - VLAN_BYTES, &tag, sizeof(tag));
-		}
+		write_tags(t, m, l2, hop, out);
 		m->port = out->ifidx; /* see tx_ifidx() */
 		t->out = true;
+	} else {
+		write_macs(l2, hop, out);
 	}
-	write_macs(eth, hop, out);
 	if (bytes != t->bytes)
 		shorten(m, (int)t->bytes - (int)bytes);
 }

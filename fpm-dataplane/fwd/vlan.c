@@ -75,7 +75,7 @@ fwd_look(struct burst *b)
 	uint64_t differ;
 
 	n = (at - VLAN_AT) / VLAN_BYTES;
-	differ = burst_look_tags(b, (uint8_t)(n * VLAN_BYTES), burst_tags(first)) &
+	differ = fwd_look_tags(b, (uint8_t)(n * VLAN_BYTES)) &
 		 tags_mask(n, fib_vlans(fib, of) != NULL, first);
 	/*
 	 * Who looks wants to see frames as they are; what the NIC took off comes before ours; a
@@ -177,7 +177,7 @@ walk_alike(struct burst *b, struct told *t, unsigned int like, uint64_t *untried
 		differ |= t->iface[i]->vrf ^ in->vrf;
 		b->m[b->n++] = t->m[i];
 	}
-	(void)burst_look_tags(b, (uint8_t)(tags * VLAN_BYTES), 0);
+	(void)fwd_look_tags(b, (uint8_t)(tags * VLAN_BYTES));
 	b->ifidx = in->ifidx;
 	b->in = in;
 	b->vrfs_differ = differ != 0;
