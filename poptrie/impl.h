@@ -21,6 +21,7 @@
 #define PT6_BITS     24   /* direct bits inside 2000::/3, its three leading bits included */
 #define PT6_OTHER    12   /* direct bits of the rest of the IPv6 space */
 #define PT_FEW       8    /* direct bits of a small table, IPv4 or IPv6 */
+#define PT_RANGES    64   /* of a small table of IPv4, at most, see struct pt_view */
 #define PT_DIRTY     4096 /* exactly remembered changes; above, whole slots are rebuilt */
 #define PT_DIRTY_FEW 64   /* of a small table */
 #define PT_CHILD     0x80000000u /* in 32-bit words: a child or node, not a value */
@@ -89,6 +90,15 @@ struct pt_walk {
 };
 
 /*
+ * Sixteen ranges of addresses: their ends, ascending, UINT32_MAX behind the last, and their
+ * values. A short list is two lines of the cache.
+ */
+struct pt_ranges {
+	uint32_t last[16] __attribute__((aligned(64)));
+	uint32_t value[16];
+};
+
+/*
  * What readers follow. Everything they need hangs off one pointer, so that the leaf width
  * can change and pools can move by swinging it.
  */
@@ -115,6 +125,13 @@ struct pt_view {
 	 * look again when it changed under them.   W:writer R:any
 	 */
 	_Atomic uint64_t dflt;
+	/*
+	 * A small table of IPv4 once more, while it is as few ranges of addresses: each key is
+	 * compared with all their ends, and no node is read. The default is in it. Readers look
+	 * at the turn before and after; where it is odd or another one, the nodes answer.
+	 */
+	_Atomic uint32_t ranges_turn; /* W:writer R:any  odd: not to be read */
+	uint32_t n_ranges;            /* W:writer R:any  1 to PT_RANGES */
 
 	/* Writer only from here. */
 	struct pt_pool nodes, leaves;
@@ -123,6 +140,8 @@ struct pt_view {
 	size_t direct_bytes;
 	struct pt_walk walk; /* of defragment() */
 	unsigned int refs;   /* 1 while current or retired, 1 more for each batch */
+
+	struct pt_ranges ranges[PT_RANGES / 16]; /* W:writer R:any */
 };
 
 /* A changed prefix, remembered until the commit. */
@@ -234,6 +253,13 @@ int pt_slot_rebuild(struct poptrie *pt, struct pt_view *v, struct pt_batch *batc
 /* defragment.c */
 void pt_defragment(struct poptrie *pt, struct pt_batch *batch);
 bool pt_walk_begin(struct pt_view *v, uint32_t gain);
+
+/* ranges.c */
+void pt_ranges_close(struct pt_view *v);
+void pt_ranges_open(const struct poptrie *pt, struct pt_view *v);
+/* ranges_avx512.c */
+bool pt_ranges_bulk_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
+			   unsigned int n);
 
 /* cover.c */
 bool pt_slot_recover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,

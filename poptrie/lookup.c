@@ -43,6 +43,16 @@ poptrie6_lookup(const struct poptrie *pt, const uint8_t *addr)
 }
 
 void
+poptrie_prefetch(const struct poptrie *pt)
+{
+	const struct pt_view *v = pt_view(pt);
+
+	__builtin_prefetch(v);
+	__builtin_prefetch(v->ranges[0].last);
+	__builtin_prefetch(v->ranges[0].value);
+}
+
+void
 poptrie4_lookup_bulk(const struct poptrie *pt, const uint32_t *addr, uint32_t *value,
 		     unsigned int n)
 {

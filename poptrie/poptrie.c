@@ -225,6 +225,7 @@ poptrie_commit(struct poptrie *pt)
 	batch = pt_batch_get(pt, v);
 	if (!batch)
 		return -ENOMEM;
+	pt_ranges_close(v);
 	dirty_settle(pt);
 	if ((pt->want32 && !v->leaf32) || (slots && swing && !pt->dflt && pt->reader_hit))
 		;
@@ -243,6 +244,8 @@ poptrie_commit(struct poptrie *pt)
 	}
 	if (rc == 0 && !batch->gone)
 		pt_defragment(pt, batch);
+	if (rc == 0)
+		pt_ranges_open(pt, pt_view(pt));
 	pt->reader_hit = rc < 0 || pt->routes > 0;
 	pt->commits++;
 	pt_batch_end(pt, batch);

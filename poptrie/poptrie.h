@@ -39,7 +39,8 @@ struct poptrie_conf {
 	/*
 	 * For a table of some hundred routes: it begins with some KiB in place of MiB (a direct
 	 * table of 2^8 slots, pools that grow with the routes), and a lookup reads a level or two
-	 * more, one key after the other. Right with any number of routes; at thousands the
+	 * more. IPv4 prefixes that make no more than 64 ranges of one answer each are a list as
+	 * well, which bulk lookups with AVX-512 read in place of nodes. Right with any number of routes; at thousands the
 	 * large form is faster in all respects.
 	 */
 	bool small;
@@ -118,6 +119,12 @@ uint32_t poptrie4_lookup(const struct poptrie *pt, uint32_t addr);
  */
 void poptrie4_lookup_bulk(const struct poptrie *pt, const uint32_t *addr, uint32_t *value,
 			  unsigned int n);
+
+/*
+ * Ask for what a lookup will read first, before its key is known: a table among hundreds is in
+ * no near cache.                                                         [any reader]
+ */
+void poptrie_prefetch(const struct poptrie *pt);
 
 /* Look up one IPv6 key: 16 octets in network order, any alignment.       [any reader] */
 uint32_t poptrie6_lookup(const struct poptrie *pt, const uint8_t *addr);

@@ -135,9 +135,12 @@ lookup_each(struct burst *b)
 
 		none |= (uint64_t)(vrf == NULL && b->vrf[i] != 0) << i;
 		found->at[found->n] = (uint8_t)i;
-		found->group[found->n++] =
-			four ? poptrie4_lookup(tries->pt4, b->dst4[i])
-			     : poptrie6_lookup(tries->pt6, burst_l3(b, i) + 24);
+		if (four) /* the bulk variant knows more ways */
+			poptrie4_lookup_bulk(tries->pt4, &b->dst4[i],
+					     &found->group[found->n++], 1);
+		else
+			found->group[found->n++] =
+				poptrie6_lookup(tries->pt6, burst_l3(b, i) + 24);
 	}
 	choose(b, &b->found[0], false);
 	choose(b, &b->found[1], false);

@@ -18,6 +18,17 @@
 
 #define QUIESCE_EVERY 4 /* rounds with packets, some microseconds each */
 
+/* Of hundreds of VRFs, what a burst will want of its own is on the way while it is parsed. */
+static void
+fetch_vrf(struct fwd *f, uint16_t number)
+{
+	const struct fib_vrf *vrf = fib_vrf(f->fib, number);
+
+	__builtin_prefetch(&f->count->vrf[number], 1);
+	if (vrf != NULL)
+		poptrie_prefetch(vrf->tries.pt4);
+}
+
 bool
 fwd_admit(struct burst *b)
 {
@@ -28,8 +39,11 @@ fwd_admit(struct burst *b)
 		reason = DROP_tap_down; /* nothing can be for us, nothing may pass */
 	else if (!b->in->up)
 		reason = DROP_ingress_down; /* by the operator: deaf as well as dumb */
-	else
+	else {
+		if (b->in->vrf != 0)
+			fetch_vrf(b->fwd, b->in->vrf);
 		return true;
+	}
 	b->plain4 = b->plain6 = 0; /* they are of the burst before, maybe another port's */
 	for (unsigned int i = 0; i < b->n; i++) {
 		b->family[i] = 0;

@@ -342,6 +342,74 @@ all_bulk_variants_agree_for_any_count(void **state)
 	isa = pt_isa_best();
 }
 
+/* Addresses at and around the edges of all prefixes, and others: as many as there is room. */
+static unsigned int
+edges(struct pair *p, uint32_t *ip4, unsigned int room)
+{
+	struct oracle_route *all = oracle_sorted(p->o);
+	unsigned int n = 0;
+
+	for (uint32_t i = 0; i < p->o->routes && n + 6 < room; i++)
+		for (int e = 0; e < 6; e++) {
+			uint8_t a[16];
+
+			memcpy(a, all[i].addr, sizeof(a));
+			oracle_mask(a, 4, all[i].len, e < 3);
+			oracle_step(a, 4, e % 3 - 1);
+			ip4[n++] = (uint32_t)a[0] << 24 | a[1] << 16 | a[2] << 8 | a[3];
+		}
+	free(all);
+	while (n < room)
+		ip4[n++] = (uint32_t)(rnd_next(&p->r) >> 16);
+	return n;
+}
+
+/*
+ * Small tables are also lists of ranges, of sixteen or twice or four times as many, or have too
+ * many for one: each was there, and each count of keys from 1 to 64 was asked for.
+ */
+static void
+small_tables_agree_as_ranges_or_not(void **state)
+{
+	struct pair p = pair_new(__func__, FEW4, 5, false);
+	unsigned int seen[4] = {0}, len;
+	static uint32_t ip4[800], value[800];
+	uint8_t a[16];
+
+	for (int step = 0; step < STEPS / 20; step++) {
+		uint32_t want = rnd_below(&p.r, 1 + (uint32_t)step % 80);
+		const struct pt_view *v;
+
+		for (unsigned int i = rnd_below(&p.r, 16); i > 0; i--) {
+			if (p.o->routes < want)
+				change(&p, a, &len);
+			else
+				remove_one(&p, a, &len);
+		}
+		assert_int_equal(poptrie_commit(p.pt), 0);
+		v = pt_view(p.pt);
+		seen[v->ranges_turn % 2 != 0 ? 3
+		     : v->n_ranges <= 16     ? 0
+		     : v->n_ranges <= 32     ? 1
+					     : 2]++;
+		for (unsigned int i = 0, n = edges(&p, ip4, 800), m; i < n; i += m) {
+			m = 1 + rnd_below(&p.r, 64);
+			m = m < n - i ? m : n - i;
+			poptrie4_lookup_bulk(p.pt, ip4 + i, value + i, m);
+		}
+		for (unsigned int i = 0; i < 800; i++) {
+			for (int k = 0; k < 4; k++)
+				a[k] = (uint8_t)(ip4[i] >> (24 - 8 * k));
+			assert_int_equal(value[i], oracle_match(p.o, a, 32, NULL));
+		}
+	}
+	print_message("ranges: %u to 16, %u to 32, %u to 64; %u none\n", seen[0], seen[1],
+		      seen[2], seen[3]);
+	for (int i = 0; i < 4 && isa == PT_AVX512; i++)
+		assert_true(seen[i] > 10);
+	pair_free(&p);
+}
+
 static void
 the_cursor_walks_all_prefixes_in_order(void **state)
 {
@@ -440,6 +508,7 @@ main(void)
 		cmocka_unit_test(long_update_sequences_agree_after_each_commit),
 		cmocka_unit_test(a_path_of_host_routes_is_rebuilt_alone),
 		cmocka_unit_test(all_bulk_variants_agree_for_any_count),
+		cmocka_unit_test(small_tables_agree_as_ranges_or_not),
 		cmocka_unit_test(the_cursor_walks_all_prefixes_in_order),
 		cmocka_unit_test(the_cursor_starts_between_prefixes_too),
 		cmocka_unit_test(match_agrees_at_every_length),

@@ -22,7 +22,7 @@ enum { COMMITS = 600 };
 #else
 enum { COMMITS = 2500 };
 #endif
-enum { READERS = 2, PLACES = 48, LEVELS = 6, AGES = 8, KEYS = 64 };
+enum { READERS = 2, PLACES = 48, PLACES_FEW = 16, LEVELS = 6, AGES = 8, KEYS = 64 };
 
 /* Nested prefixes at each place; level 0 is the default route, the same for all. */
 static const unsigned int lens4[LEVELS] = {0, 10, 17, 22, 27, 32};
@@ -31,6 +31,7 @@ static const unsigned int lens6[LEVELS] = {0, 12, 23, 40, 64, 128};
 struct stress {
 	struct poptrie *pt;
 	bool ip6;
+	unsigned int places;
 	atomic_uint begun, done; /* generations; W:writer R:readers */
 	atomic_bool stop;
 	atomic_uint passed[READERS]; /* W:its reader R:writer  quiescent states */
@@ -180,13 +181,13 @@ reader(void *arg)
 		unsigned int place[KEYS], n = 1 + rnd_below(&r, KEYS);
 
 		for (unsigned int i = 0; i < n; i++) {
-			uint8_t *a = addr[place[i] = rnd_below(&r, PLACES)];
+			uint8_t *a = addr[place[i] = rnd_below(&r, s->places)];
 
 			key[i] = a;
 			ip4[i] = (uint32_t)a[0] << 24 | a[1] << 16 | a[2] << 8 | a[3];
 		}
 		from = atomic_load(&s->done);
-		if (n == 1)
+		if (n == 1 && atomic_load(&s->passed[id]) % 2 == 0)
 			got[0] = s->ip6 ? poptrie6_lookup(s->pt, key[0])
 					: poptrie4_lookup(s->pt, ip4[0]);
 		else if (s->ip6)
@@ -241,7 +242,7 @@ write_generation(struct stress *s, uint32_t gen)
 	const unsigned int *lens = s->ip6 ? lens6 : lens4;
 	uint8_t a[16];
 
-	for (unsigned int place = 0; place < PLACES; place++) {
+	for (unsigned int place = 0; place < s->places; place++) {
 		place_addr(s->ip6, place, a);
 		for (unsigned int level = 0; level < LEVELS; level++) {
 			uint32_t v = value_at(gen, place, level);
@@ -262,20 +263,24 @@ write_generation(struct stress *s, uint32_t gen)
 	reclaim_passed(s, false);
 }
 
-static void
-stress(bool ip6, enum pt_layout layout)
+/* Returns commits behind which readers had a list of ranges. */
+static unsigned int
+stress(bool ip6, enum pt_layout layout, bool small)
 {
 	static struct stress s;
 	struct poptrie_conf conf = {.family = ip6 ? POPTRIE_IP6 : POPTRIE_IP4,
+				    .small = small,
 				    .alloc = heap_alloc,
 				    .free = heap_free,
 				    .retire = hook_retire,
 				    .ctx = &s};
 	struct reader_arg arg[READERS];
 	pthread_t thread[READERS];
+	unsigned int listed = 0;
 
 	memset(&s, 0, sizeof(s));
 	s.ip6 = ip6;
+	s.places = small ? PLACES_FEW : PLACES;
 	assert_int_equal(pt_create(&s.pt, &conf, layout, pt_isa_best()), 0);
 	s.pt->least_visits = PT_LEVELS + 3;
 	memset(answers[0], 0, sizeof(answers[0]));
@@ -286,8 +291,10 @@ stress(bool ip6, enum pt_layout layout)
 		arg[id] = (struct reader_arg){&s, id};
 		assert_int_equal(pthread_create(&thread[id], NULL, reader, &arg[id]), 0);
 	}
-	for (uint32_t gen = 1; gen <= COMMITS && atomic_load(&s.wrong) == 0; gen++)
+	for (uint32_t gen = 1; gen <= COMMITS && atomic_load(&s.wrong) == 0; gen++) {
 		write_generation(&s, gen);
+		listed += atomic_load(&pt_view(s.pt)->ranges_turn) % 2 == 0;
+	}
 	atomic_store(&s.stop, true);
 	for (int id = 0; id < READERS; id++)
 		pthread_join(thread[id], NULL);
@@ -301,26 +308,41 @@ stress(bool ip6, enum pt_layout layout)
 	}
 	poptrie_destroy(s.pt);
 	assert_int_equal(atomic_load(&s.wrong), 0);
+	return listed;
 }
 
 static void
 ipv4_readers_see_only_tables_that_were(void **state)
 {
 #ifndef __SANITIZE_THREAD__ /* which cannot see 16-byte accesses */
-	stress(false, PT_FUSED);
+	stress(false, PT_FUSED, false);
 #endif
 }
 
 static void
 ipv4_readers_of_the_old_layout_do_too(void **state)
 {
-	stress(false, PT_WIDE);
+	stress(false, PT_WIDE, false);
 }
 
 static void
 ipv6_readers_see_only_tables_that_were(void **state)
 {
-	stress(true, PT_WIDE);
+	stress(true, PT_WIDE, false);
+}
+
+/* Most of its generations are few ranges. */
+static void
+readers_of_small_tables_do_too(void **state)
+{
+	unsigned int listed = stress(false, PT_WIDE, true);
+
+	print_message("%u generations of %u as ranges\n", listed, COMMITS);
+	if (pt_isa_best() == PT_AVX512)
+		assert_true(listed > COMMITS / 2);
+	else
+		assert_int_equal(listed, 0);
+	stress(true, PT_WIDE, true);
 }
 
 int
@@ -330,6 +352,7 @@ main(void)
 		cmocka_unit_test(ipv4_readers_see_only_tables_that_were),
 		cmocka_unit_test(ipv4_readers_of_the_old_layout_do_too),
 		cmocka_unit_test(ipv6_readers_see_only_tables_that_were),
+		cmocka_unit_test(readers_of_small_tables_do_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A small table of IPv4 as a short list of ranges, in place beside the nodes that say the
+ * same. Writer thread only.
+ *
+ * Closed before a commit touches a node and opened when all is published: so readers go by
+ * the nodes meanwhile, and no answer is ever older than one before it. Never a list of a
+ * table that has more prefixes than ranges fit, nor of one whose commit failed.
+ */
+#include <stdlib.h>
+#include "impl.h"
+
+/* Readers have the nodes from here on. */
+void
+pt_ranges_close(struct pt_view *v)
+{
+	uint32_t turn = atomic_load_explicit(&v->ranges_turn, memory_order_relaxed);
+
+	atomic_store_explicit(&v->ranges_turn, turn | 1, memory_order_relaxed);
+	/* Release: who reads what is written from here on sees that it must not. */
+	atomic_thread_fence(memory_order_release);
+}
+
+static int
+ascending(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Where an answer may be the last of its kind; room for two a prefix and one more. */
+static uint32_t
+ends_of(const struct poptrie *pt, uint32_t *last)
+{
+	uint8_t a[4] = {0};
+	unsigned int len = 0;
+	uint32_t n = 0;
+
+	for (bool first = true; poptrie_next(pt, a, &len, first) != POPTRIE_NONE;
+	     first = false) {
+		uint32_t addr = (uint32_t)a[0] << 24 | a[1] << 16 | a[2] << 8 | a[3];
+
+		if (addr != 0)
+			last[n++] = addr - 1;
+		last[n++] = addr | (uint32_t)((1ull << 32 >> len) - 1);
+	}
+	last[n++] = UINT32_MAX;
+	qsort(last, n, sizeof(*last), ascending);
+	return n;
+}
+
+static uint32_t
+range_value(const struct pt_view *v, uint32_t i)
+{
+	return v->ranges[i / 16].value[i % 16];
+}
+
+static void
+range_put(struct pt_view *v, uint32_t i, uint32_t last, uint32_t value)
+{
+	v->ranges[i / 16].last[i % 16] = last;
+	v->ranges[i / 16].value[i % 16] = value;
+}
+
+/* All is published; the list of it, if it is short. */
+void
+pt_ranges_open(const struct poptrie *pt, struct pt_view *v)
+{
+	uint32_t turn = atomic_load_explicit(&v->ranges_turn, memory_order_relaxed);
+	uint32_t last[2 * PT_RANGES + 1], n_ends, n = 0;
+
+	if (!v->few || pt->ip6 || pt->isa != PT_AVX512 || pt->routes > PT_RANGES)
+		return;
+	n_ends = ends_of(pt, last);
+	for (uint32_t i = 0; i < n_ends; i++) {
+		uint32_t value = poptrie4_lookup(pt, last[i]);
+
+		if (n == 0 || range_value(v, n - 1) != value)
+			n++;
+		if (n > PT_RANGES)
+			return;
+		range_put(v, n - 1, last[i], value);
+	}
+	v->n_ranges = n;
+	for (; n < PT_RANGES; n++)
+		range_put(v, n, UINT32_MAX, POPTRIE_NONE);
+	/* Release: who reads the turn sees the list of it. */
+	atomic_store_explicit(&v->ranges_turn, turn + 1, memory_order_release);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lookups in a small table's list of ranges, with AVX-512: a whole list is two, four or eight
+ * registers, searched by halves for 16 keys at once; one key is compared with all ends. Any
+ * reader thread, which never waits for the writer: see ranges.c.
+ */
+#include <immintrin.h>
+#include "impl.h"
+#ifdef __clang__
+#pragma clang attribute push(                                                 \
+	__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,popcnt"))), \
+	apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,popcnt")
+#endif
+#include "walk.h"
+
+/* Sixteen times `n` (1, 2 or 4) ranges, in registers. */
+struct ranges {
+	__m512i last[PT_RANGES / 16], value[PT_RANGES / 16];
+	unsigned int n;
+};
+
+/* What is at `at` (of its five lowest bits, or four), of the upper half in lanes of `upper`. */
+PT_INLINE __m512i
+ranges_at(const __m512i *of, __m512i at, __mmask16 upper, unsigned int n)
+{
+	__m512i x;
+
+	if (n == 1)
+		return _mm512_permutexvar_epi32(at, of[0]);
+	x = _mm512_permutex2var_epi32(of[0], at, of[1]);
+	if (n == 4)
+		x = _mm512_mask_mov_epi32(x, upper,
+					  _mm512_permutex2var_epi32(of[2], at, of[3]));
+	return x;
+}
+
+/* Answers for lanes of `keys`; a search by halves. */
+PT_INLINE __m512i
+ranges_find16(const struct ranges *r, __m512i keys)
+{
+	__m512i at = _mm512_setzero_si512();
+	__mmask16 upper = 0;
+
+	if (r->n == 4)
+		upper = _mm512_cmpgt_epu32_mask(
+			keys, _mm512_permutexvar_epi32(_mm512_set1_epi32(15), r->last[1]));
+	for (int step = r->n == 1 ? 8 : 16; step > 0; step /= 2) {
+		__m512i probe = _mm512_add_epi32(at, _mm512_set1_epi32(step - 1));
+		__mmask16 beyond = _mm512_cmpgt_epu32_mask(
+			keys, ranges_at(r->last, probe, upper, r->n));
+
+		at = _mm512_mask_add_epi32(at, beyond, at, _mm512_set1_epi32(step));
+	}
+	return ranges_at(r->value, at, upper, r->n);
+}
+
+/* `n` times sixteen of them. */
+PT_INLINE void
+ranges_find(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
+	    unsigned int n_keys, unsigned int n)
+{
+	struct ranges r = {.n = n};
+
+	for (unsigned int i = 0; i < n; i++) {
+		r.last[i] = _mm512_load_si512(v->ranges[i].last);
+		r.value[i] = _mm512_load_si512(v->ranges[i].value);
+	}
+	for (unsigned int i = 0; i < n_keys; i += 16) {
+		__mmask16 k =
+			n_keys - i < 16 ? (__mmask16)((1u << (n_keys - i)) - 1) : 0xffff;
+		__m512i keys = _mm512_maskz_loadu_epi32(k, addr + i);
+
+		_mm512_mask_storeu_epi32(value + i, k, ranges_find16(&r, keys));
+	}
+}
+
+/* One key: with all ends at once. */
+PT_INLINE uint32_t
+ranges_find_one(const struct pt_view *v, uint32_t addr)
+{
+	__m512i key = _mm512_set1_epi32((int)addr);
+	unsigned int at = 0;
+
+	for (unsigned int i = 0; i * 16 < v->n_ranges && i < PT_RANGES / 16; i++)
+		at += (unsigned int)__builtin_popcount(
+			_mm512_cmplt_epu32_mask(_mm512_load_si512(v->ranges[i].last), key));
+	at %= PT_RANGES; /* whatever is being written */
+	return v->ranges[at / 16].value[at % 16];
+}
+
+/* Returns false when there are no ranges, or not all that time: the answers are none. */
+bool
+pt_ranges_bulk_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
+		      unsigned int n)
+{
+	uint32_t turn = atomic_load_explicit(&v->ranges_turn, memory_order_acquire);
+
+	if (turn & 1)
+		return false;
+	if (n == 1)
+		value[0] = ranges_find_one(v, addr[0]);
+	else if (v->n_ranges <= 16)
+		ranges_find(v, addr, value, n, 1);
+	else if (v->n_ranges <= 32)
+		ranges_find(v, addr, value, n, 2);
+	else
+		ranges_find(v, addr, value, n, 4);
+	atomic_signal_fence(memory_order_acquire);
+	return atomic_load_explicit(&v->ranges_turn, memory_order_relaxed) == turn;
+}
+#ifdef __clang__
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
