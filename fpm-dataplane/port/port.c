@@ -103,6 +103,17 @@ device_mtu_max(const struct rte_eth_dev_info *info)
 }
 
 /*
+ * The driver of vmxnet3 (22.11) gives a running device another MTU by stopping it under those
+ * who poll it, and leaves it marked as stopped: its link is never asked for again. So it keeps
+ * the MTU that it starts with; shorter frames are no matter of the device's.
+ */
+static bool
+mtu_is_fixed(const struct port *port)
+{
+	return strcmp(port->driver, "net_vmxnet3") == 0;
+}
+
+/*
  * Configure and start the device with as many queues as *port says. Returns 0 or -errno with
  * the reason in `why`.
  */
@@ -511,10 +522,14 @@ port_rss(const struct port *port, char buf[64])
 int
 port_set_mtu(const struct port *port, unsigned int mtu_bytes)
 {
+	uint16_t now;
 	int rc;
 
 	pthread_mutex_lock(&control[port->port_id]);
-	rc = rte_eth_dev_set_mtu(port->port_id, (uint16_t)mtu_bytes);
+	if (mtu_is_fixed(port) && rte_eth_dev_get_mtu(port->port_id, &now) == 0)
+		rc = mtu_bytes <= now ? 0 : -EBUSY;
+	else
+		rc = rte_eth_dev_set_mtu(port->port_id, (uint16_t)mtu_bytes);
 	pthread_mutex_unlock(&control[port->port_id]);
 	return rc;
 }

@@ -122,7 +122,10 @@ bool port_link_up(const struct port *port);
 /* How the members of a bond are now. Returns 0 or -errno.             [any thread] */
 int port_bond(const struct port *port, struct bond_state *state);
 
-/* Give the device a new MTU or MAC; -ENOTSUP where it cannot.          [neigh] */
+/*
+ * Give the device a new MTU or MAC; -ENOTSUP where it cannot, -EBUSY for more than it started
+ * with where that is its limit.                                        [neigh]
+ */
 int port_set_mtu(const struct port *port, unsigned int mtu_bytes);
 int port_set_mac(const struct port *port, const uint8_t mac[6]);
 
