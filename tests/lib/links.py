@@ -68,10 +68,9 @@ class Nics:
     """A PCI NIC a port, given to vfio-pci; its wire leads to another, which is the kernel's.
     The virtual machine has them in the slots that are named above."""
 
-    memory = "  size-mib: 96\n  hugepages: true"
-
     def __init__(self):
         self.names = []
+        self.memory = f"  size-mib: {os.environ.get('FDP_MIB', 96)}\n  hugepages: true"
 
     def make(self, dut):
         netns.command(["modprobe", "-a", "virtio_net", "vfio-pci"])

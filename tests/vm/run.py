@@ -40,10 +40,12 @@ QUICK = {
 # Two queue pairs and a hash over them; the other models have one, or no hash in QEMU.
 ONE_PAIR = "disable-legacy=on,iommu_platform=on,ats=on"
 VIRTIO = f",mq=on,vectors=6,rss=on,{ONE_PAIR}"
-# Model: what QEMU is told of it, DPDK's driver, CPUs that forward.
+# Model: what QEMU is told of it, DPDK's driver, CPUs that forward, MiB of packet memory.
 MODELS = {
-    "e1000e": ("", "net_e1000_em", "[1]"),
-    "virtio-net-pci": (VIRTIO, "net_virtio", "[0, 1]"),
+    "e1000e": ("", "net_e1000_em", "[1]", 96),
+    "virtio-net-pci": (VIRTIO, "net_virtio", "[0, 1]", 96),
+    # Its driver fills two rings of buffers a queue.
+    "vmxnet3": ("", "net_vmxnet3", "[1]", 192),
 }
 def wires(model, more):
     """Shell text and QEMU's arguments: a NIC of `model` for every port, and one for the
@@ -102,9 +104,9 @@ def in_guest(kernel, name, command, *args, **more):
 
 def nics(kernel, model, tests):
     """One model of NIC; returns pytest's exit code."""
-    more, driver, cores = MODELS[model]
+    more, driver, cores, mib = MODELS[model]
     network, devices = wires(model, more)
-    words = f"FDP_LINKS=nics FDP_DRIVER={driver} FDP_CORES='{cores}'"
+    words = f"FDP_LINKS=nics FDP_DRIVER={driver} FDP_CORES='{cores}' FDP_MIB={mib}"
     return in_guest(kernel, model, f"{words} {PYTEST} {tests}", devices, network)
 
 
