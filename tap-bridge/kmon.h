@@ -66,7 +66,8 @@ struct kmon_conf {
  * entries (loopback, multicast).
  *
  * A neighbour's INCOMPLETE and DELAY often go unannounced by the kernel; FAILED comes once
- * for each kmon_resolve() that failed. A callback may call kmon_resolve() and kmon_forget(), nothing else here.
+ * for each kmon_resolve() that failed. A callback may call kmon_resolve(), kmon_forget() and
+ * kmon_gave_up(), nothing else here.
  */
 struct kmon_ops {
 	void (*link)(void *ctx, const struct kmon_link *link, bool gone);
@@ -132,6 +133,14 @@ int kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family,
  * other stays. Returns 0 or -errno.
  */
 int kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr);
+
+/*
+ * Did who was reported FAILED not answer? A deletion by hand is told as a failure too, right
+ * before the entry goes; the kernel answers this after it has gone (both under its RTNL lock).
+ * Returns false when the entry is gone, or asked for again; true when the kernel says nothing.
+ */
+bool kmon_gave_up(struct kmon *km, unsigned int ifindex, uint8_t family,
+		  const uint8_t *addr);
 
 void kmon_stats(const struct kmon *km, struct kmon_stats *st);
 void kmon_close(struct kmon *km);

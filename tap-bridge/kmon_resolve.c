@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kmon_resolve: have the kernel solicit a neighbour; kmon_forget: and stop it.
+ * kmon_resolve: have the kernel solicit a neighbour; kmon_forget: and stop it; kmon_gave_up:
+ * has it, in vain?
  *
  * Runs in the monitor's thread, also from within its callbacks; never waits. Looks before
  * it asks, because asking the wrong entry would destroy it.
@@ -99,6 +100,15 @@ note_attempt(struct kmon *km, const struct kmon_neigh *neigh)
 		e->item.neigh.nud = NUD_INCOMPLETE;
 }
 
+/* What does the kernel know of it? Into `answer`; returns its octets or -errno: -ENOENT nothing. */
+static int
+look_up(struct kmon *km, const struct kmon_neigh *neigh, void *answer, size_t answer_bytes)
+{
+	struct nl_msg *msg = neigh_request(RTM_GETNEIGH, NLM_F_REQUEST, neigh, 0);
+
+	return msg == NULL ? -ENOMEM : exchange(km, msg, answer, answer_bytes);
+}
+
 int
 kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
 {
@@ -111,10 +121,7 @@ kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 		return -EINVAL;
 	memcpy(neigh.addr, addr, family == 4 ? 4 : 16);
 
-	msg = neigh_request(RTM_GETNEIGH, NLM_F_REQUEST, &neigh, 0);
-	if (msg == NULL)
-		return -ENOMEM;
-	rc = exchange(km, msg, answer, sizeof(answer));
+	rc = look_up(km, &neigh, answer, sizeof(answer));
 	if (rc > 0 && is_protected((struct nlmsghdr *)answer))
 		return 0;
 	if (rc < 0 && rc != -ENOENT)
@@ -142,10 +149,7 @@ kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t
 	int rc;
 
 	memcpy(neigh.addr, addr, family == 4 ? 4 : 16);
-	msg = neigh_request(RTM_GETNEIGH, NLM_F_REQUEST, &neigh, 0);
-	if (msg == NULL)
-		return -ENOMEM;
-	rc = exchange(km, msg, answer, sizeof(answer));
+	rc = look_up(km, &neigh, answer, sizeof(answer));
 	if (rc <= 0)
 		return rc == -ENOENT ? 0 : rc;
 	ndm = nlmsg_data((struct nlmsghdr *)answer);
@@ -157,4 +161,20 @@ kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t
 		return -ENOMEM;
 	rc = exchange(km, msg, answer, sizeof(answer));
 	return rc < 0 && rc != -ENOENT ? rc : 0;
+}
+
+bool
+kmon_gave_up(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
+{
+	struct kmon_neigh neigh = {.ifindex = ifindex, .family = family};
+	uint32_t answer[1024];
+	const struct ndmsg *ndm;
+	int rc;
+
+	memcpy(neigh.addr, addr, family == 4 ? 4 : 16);
+	rc = look_up(km, &neigh, answer, sizeof(answer));
+	if (rc <= 0)
+		return rc != -ENOENT;
+	ndm = nlmsg_data((struct nlmsghdr *)answer);
+	return (ndm->ndm_state & NUD_FAILED) != 0;
 }

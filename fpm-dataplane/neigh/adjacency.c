@@ -268,7 +268,11 @@ on_failed(struct neigh *n, struct nb *nb)
 
 	nb->grace = false;
 	nb_apply(n, nb);
-	glean_answer(n, nb, false);
+	/* Who was deleted while asked for may yet answer: on_gone() has the kernel ask again. */
+	if (nb_is_waited_for(nb) &&
+	    kmon_gave_up(n->control, n->iface[nb->ifidx].tap.ifindex, nb->family,
+			 nb->addr.octet))
+		glean_answer(n, nb, false);
 	/* On a link that is down nothing was tried: rib has heard of the link. */
 	if (!n->iface[nb->ifidx].up)
 		return;

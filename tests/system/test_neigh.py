@@ -336,6 +336,22 @@ def test_a_deleted_neighbour_is_resolved_again(dut, lan, wan, family):
     eventually(new_mac, 5, what="resolved again")
 
 
+def test_a_question_that_is_thrown_away_is_asked_again(dut, lan, wan, family):
+    """`ip neigh flush` deletes who is being asked for, which the kernel tells as a failure
+    before it tells that the entry went; nobody has failed to answer yet."""
+    gateway, prefix, dst = case(family, 46)
+    dut.route(prefix, via=gateway, wire=wan)
+    before = dut.counters()
+
+    probe = lan.probe(dst)
+    lan.send(probe)
+    eventually(lambda: dut.neighbor_row(gateway, wan)["state"] == "incomplete", 3, 0.005)
+    netns.command(["ip", "-n", dut.ctl, "neigh", "del", gateway, "dev", wan.tap])
+    wan.answer(gateway, "02:00:00:00:46:00")
+
+    wan.expect(token_of(probe), 3)
+    assert dut.drops(before) == {}
+
 def test_a_gateway_is_resolved_before_there_is_traffic(dut, wan, family):
     """A next hop that routes name is worth asking for ahead of the first packet."""
     gateway, prefix, _ = case(family, 82)

@@ -131,6 +131,12 @@ kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t
 	return 0;
 }
 
+bool
+kmon_gave_up(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
+{
+	return true;
+}
+
 /* --- the port ---------------------------------------------------------------------------- */
 
 static uint8_t added_mac[6];
