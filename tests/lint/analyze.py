@@ -56,8 +56,6 @@ KNOWN = {
     "first loop fills in as many as the others read",
     ("tidy", "poptrie/build.c", "clang-analyzer-core.UndefinedBinaryOperatorResult"): "`s` is "
     "the number of a bit that is set; -1 is `only`, which it is compared with",
-    ("tidy", "tap-bridge/kmon_resolve.c", "clang-analyzer-core.UndefinedBinaryOperatorResult"):
-    "libnl hands over a whole message",
 }
 
 CPPCHECK = """--enable=warning,performance,portability --inline-suppr --quiet --error-exitcode=0
