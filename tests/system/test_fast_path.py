@@ -34,6 +34,7 @@ def test_forwarders_call_nothing_that_allocates_locks_logs_or_asks_the_kernel():
         pytest.skip("sanitizers call more")
     objects = glob.glob(f"{ROOT}/build/release/obj/fpm-dataplane/fwd/*.o")
     objects += glob.glob(f"{ROOT}/build/release/obj/poptrie/lookup*.o")
+    objects += glob.glob(f"{ROOT}/build/release/obj/poptrie/ranges_*.o")
     assert len(objects) > 10
     said = subprocess.run(
         ["nm", "--format=posix", *objects], capture_output=True, text=True, check=True
