@@ -4,6 +4,7 @@
  * as a whole first; what cannot be done now refuses all of it, with each reason. Runs in
  * manage; other threads are told by message.
  */
+#include "keep.h"
 #include "manage.h"
 
 #include <errno.h>
@@ -188,7 +189,10 @@ port_mtu(struct manage *mg, const struct config_port *now, char *why, unsigned i
 	return rc;
 }
 
-/* Another device, or other queues, behind the same TAP. The old one comes back on failure. */
+/*
+ * Another device, or other queues, behind the same TAP. The old one comes back on failure; when
+ * it cannot, the port is lost: configured, but not there.
+ */
 static int
 port_exchange(struct manage *mg, const struct config_port *was,
 	      const struct config_port *now, char *why, unsigned int size)
@@ -204,9 +208,10 @@ port_exchange(struct manage *mg, const struct config_port *was,
 	spare.tap_fd = dup(rest.tap_fd);
 	rc = hotplug_add(h, mg->conf.running, now, &rest, why, size);
 	if (rc < 0 &&
-	    hotplug_add(h, mg->conf.running, was, &spare, again, sizeof(again)) < 0)
+	    hotplug_add(h, mg->conf.running, was, &spare, again, sizeof(again)) < 0) {
 		log_error("manage: port is lost name=%s: %s", was->tap, again);
-	else if (rc == 0 && spare.tap_fd >= 0)
+		keep_forget(was->tap);
+	} else if (rc == 0 && spare.tap_fd >= 0)
 		close(spare.tap_fd);
 	if (rc == 0 && now->mtu_bytes != was->mtu_bytes)
 		return port_mtu(mg, now, why, size);
@@ -228,6 +233,8 @@ port_set(struct manage *mg, const struct config_port *was, const struct config_p
 	unsigned int wanted = n_queue(now) != 0 ? n_queue(now) : h->deal->n_fwd;
 	bool other = strcmp(was->device, now->device) != 0;
 
+	if (port == NULL) /* it was lost */
+		return hotplug_add(&mg->conf.ports, mg->conf.running, now, NULL, why, size);
 	/* What its own device refuses is known before it is closed. */
 	if (!other && port_could_be(port, n_queue(now), now->mtu_bytes, why, size) < 0)
 		return -EINVAL;
@@ -238,6 +245,16 @@ port_set(struct manage *mg, const struct config_port *was, const struct config_p
 		return -ENOMEM;
 	}
 	return was->mtu_bytes != now->mtu_bytes ? port_mtu(mg, now, why, size) : 0;
+}
+
+/* A port goes, unless it was lost. */
+static void
+port_drop(struct manage *mg, const char *tap)
+{
+	struct port *port = hotplug_find(&mg->conf.ports, tap);
+
+	if (port != NULL)
+		hotplug_del(&mg->conf.ports, port, NULL);
 }
 
 /* Back from `n` ports of `next` that were seen to. */
@@ -251,8 +268,7 @@ ports_undo(struct manage *mg, const struct config *next, unsigned int n)
 		const struct config_port *was = config_port(mg->conf.running, now->tap);
 
 		if (was == NULL)
-			hotplug_del(&mg->conf.ports,
-				    hotplug_find(&mg->conf.ports, now->tap), NULL);
+			port_drop(mg, now->tap);
 		else if (port_set(mg, now, was, why, sizeof(why)) < 0)
 			log_error("manage: port not as before name=%s: %s", was->tap, why);
 	}
@@ -274,16 +290,18 @@ apply_ports(struct manage *mg, struct msg_manage *mm, const struct config *next)
 
 		if (rc < 0) {
 			ports_undo(mg, next, i);
-			refuse(mm, "port %s device %s: %s; nothing changed", now->tap,
-			       now->device, why);
+			refuse(mm, "port %s device %s: %s; %s", now->tap, now->device, why,
+			       was == NULL || hotplug_find(&mg->conf.ports, was->tap) !=
+						       NULL
+				       ? "nothing changed"
+				       : "nor does its old device come back: the port is "
+					 "lost until `port set` names one that does");
 			return false;
 		}
 	}
 	for (unsigned int i = 0; i < running->n_port; i++)
 		if (config_port(next, running->port[i].tap) == NULL)
-			hotplug_del(&mg->conf.ports,
-				    hotplug_find(&mg->conf.ports, running->port[i].tap),
-				    NULL);
+			port_drop(mg, running->port[i].tap);
 	return true;
 }
 

@@ -157,6 +157,7 @@ bond_open(const char *name, const char *device, uint16_t *port_id, enum bond_mod
 		return 0;
 	fail(why, why_size, rc, "DPDK refuses what the bond should be");
 fail_bond:
+	rte_eth_dev_close(*port_id); /* lets its members go: without, it is not freed */
 	rte_eth_bond_free(name);
 fail_members:
 	while (n > 0)

@@ -306,9 +306,12 @@ device_attach(struct port *port, const char *devargs, const char *name, char *wh
 	struct fanout_seen sockets;
 	int rc;
 
-	/* A PCI device may have been probed by the EAL already. */
+	/* The EAL attaches none by itself. */
 	if (rte_eth_dev_get_port_by_name(name, &port->port_id) == 0)
-		return 0;
+		return fail(why, why_size, -EBUSY,
+			    "%s is the device of a port that runs; `port del` or another "
+			    "device there comes first",
+			    name);
 	fanout_learn(&sockets);
 	rc = rte_dev_probe(devargs);
 	fanout_learn(NULL);

@@ -150,6 +150,49 @@ def test_a_device_that_was_deleted_is_had_again_by_a_new_port(router):
     assert dut.link_row("ext0")["operstate"] == "UP"
 
 
+def test_a_device_of_another_port_is_not_taken_from_it(router):
+    """Devices swapped, or kept under another name: refused as a whole, and who has them runs
+    on."""
+    dut, last = router, "    device: net_af_packet,iface=p-ext\n"
+    done(dut, "port", "add", "a0", "device", "net_null0,no-rx=1")
+    done(dut, "port", "add", "b0", "device", "net_null1,no-rx=1")
+    eventually(lambda: {row["link"] for row in dut.control.ask("ports")} == {"up"}, 5)
+    was = ports(dut)
+    for names in (("b0", "a0"), ("c0", "b0")):
+        rows = [f"  - tap: {x}\n    device: net_null{n},no-rx=1\n" for n, x in enumerate(names)]
+        dut.edit_config(last, last + "".join(rows))
+
+        refused = dut.fpmctl("config", "reload")
+
+        assert refused.returncode == 2 and "nothing changed" in refused.stderr
+        assert "the device of a port that runs" in refused.stderr
+        dut.edit_config("".join(rows), "")
+        assert ports(dut) == was
+        assert {row["link"] for row in dut.control.ask("ports")} == {"up"}
+
+
+def test_a_port_that_is_lost_is_had_again(router):
+    """Its device is gone when another is refused: the answer says so, and `port set` with one
+    that is there, or `port del`, ends it."""
+    dut = router
+    nowhere = "net_pcap,rx_pcap=/nowhere.pcap"
+    netns.ip_batch(["link add p-x type veth peer name far-x", "link set p-x up"], dut.dp)
+    done(dut, "port", "add", "x0", "device", "net_af_packet,iface=p-x")
+    netns.ip_batch(["link del p-x"], dut.dp)
+
+    refused = dut.fpmctl("port", "set", "x0", "device", nowhere)
+    assert refused.returncode == 2 and "the port is lost" in refused.stderr
+    assert "nothing changed" not in refused.stderr
+    assert "x0" not in ports(dut) and "x0" in done(dut, "config", "show")
+    again = dut.fpmctl("port", "set", "lan0", "mtu", "1400")
+    assert again.returncode == 2 and "'p-x'" in again.stderr
+
+    done(dut, "port", "set", "x0", "device", "net_null,no-rx=1")
+    assert "x0" in ports(dut) and "x0" in taps(dut)
+    done(dut, "port", "del", "x0")
+    assert "x0" not in taps(dut)
+
+
 @pytest.mark.parametrize("on", [True, False])
 def test_the_forwarding_sysctls_of_a_new_port_are_obeyed(router, on):
     """The kernel's default for new interfaces holds for the TAP from its first packet on."""
