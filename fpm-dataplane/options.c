@@ -19,7 +19,7 @@ usage(FILE *out)
 		"  -c, --config FILE  default /etc/fpm-dataplane/config.yaml\n"
 		"      --check        read and check the configuration, start nothing\n"
 		"      --prepare      reserve hugepages and give NICs to vfio-pci as it "
-		"says, start nothing\n"
+		"says\n"
 		"      --poll         never sleep, as `idle: poll` in the file\n");
 }
 
@@ -67,6 +67,7 @@ options_parse(int argc, char **argv, struct options *opt, int *code)
 	}
 	if (optind == argc)
 		return true;
+	fprintf(stderr, "fpm-dataplane: unexpected word '%s'\n", argv[optind]);
 	usage(stderr);
 	*code = 2;
 	return false;

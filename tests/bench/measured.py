@@ -358,8 +358,8 @@ GOALS = {
 
 
 def goals_table(rows):
-    head = ["goal", "at least", "aim", "measured", "build", ""]
-    keys = ("least", "aim", "measured", "build", "verdict")
+    head = ["goal", "at least", "aim", "measured", "machine", "build", ""]
+    keys = ("least", "aim", "measured", "machine", "build", "verdict")
     return table(head, [[GOALS.get(r["what"], r["what"]), *(r[k] for k in keys)] for r in rows])
 
 
@@ -401,12 +401,13 @@ def place(bench, lines):
 
 def take_goals(data, bench, lines, judged):
     """A row a goal, in the place of the last of that name; others stay as they were."""
-    build = place(bench, lines)["build"]
+    at = place(bench, lines)
+    at = {"machine": at["machine"].partition(",")[0], "build": at["build"]}
     rows = {r["what"]: r for r in data.setdefault("goals", {"rows": []})["rows"]}
     for what, least, aim, measured, verdict in judged:
         measured = measured.replace("..", " to ")
         rows[what] = {"what": what, "least": least, "aim": aim, "measured": measured,
-                      "build": build, "verdict": verdict}  # fmt: skip
+                      **at, "verdict": verdict}  # fmt: skip
     data["goals"]["rows"] = list(rows.values())
 
 

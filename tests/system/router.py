@@ -55,9 +55,10 @@ class Router(Dut):
         down = [r["name"] for r in self.control.ask("ports") if r["link"] != "up"]
         own = {r["prefix"] for r in rows if r["source"] == "local"}
         own = [w.ip4 for w in wires if not {f"{w.ip4}/32", f"{w.ip6}/128"} <= own]
-        trouble = (routes[:5], missing, down, own)
+        tables = {t["table"]: t["used"] for t in self.control.ask("memory")[0]["tables"]}
+        trouble = (routes[:5], missing, down, own, tables["waiting"])
         if any(trouble) or not self.fpm().get("connected"):
-            raise LookupError(f"routes, neighbours, ports, addresses amiss: {trouble}")
+            raise LookupError(f"routes, neighbours, ports, addresses, waiting amiss: {trouble}")
         return True
 
     # -- routes --
