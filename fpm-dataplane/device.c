@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/why.h"
+
 #define PCI "/sys/bus/pci/"
 
 extern char **environ;
@@ -249,17 +251,6 @@ device_group_is_held(const char *root, const struct device *d, struct device *by
 
 /* --- from driver to driver ---------------------------------------------------------------- */
 
-static int __attribute__((format(printf, 4, 5)))
-refuse(int rc, char *why, size_t why_size, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, why_size, fmt, ap);
-	va_end(ap);
-	return rc;
-}
-
 /* Have the kernel choose again; "" as `override` leaves it the choice. */
 static void
 give_to(const char *root, struct device *d, const char *override)
@@ -296,8 +287,8 @@ check_nic(const struct device *d, char *why, size_t why_size)
 {
 	if (device_is_nic(d))
 		return 0;
-	return refuse(-EINVAL, why, why_size, "it is no NIC, but of PCI class %06x",
-		      d->class);
+	return why_not(why, why_size, -EINVAL, "it is no NIC, but of PCI class %06x",
+		       d->class);
 }
 
 static int
@@ -306,10 +297,10 @@ check_use(const struct device *d, char *why, size_t why_size)
 	struct device_use use;
 
 	if (d->elsewhere)
-		return refuse(-EBUSY, why, why_size,
-			      "its interface is in another network namespace, where "
-			      "somebody may use it; bring it back first (ip -n NAMESPACE "
-			      "link set INTERFACE netns 1)");
+		return why_not(why, why_size, -EBUSY,
+			       "its interface is in another network namespace, where "
+			       "somebody may use it; bring it back first (ip -n NAMESPACE "
+			       "link set INTERFACE netns 1)");
 	if (d->ifname[0] == '\0')
 		return 0;
 	device_use_of(d->ifname, &use);
@@ -327,15 +318,15 @@ check_vfio(const char *root, const struct device *d, char *why, size_t why_size)
 	if (access(driver.text, F_OK) < 0)
 		load_module(root, "vfio-pci");
 	if (access(driver.text, F_OK) < 0)
-		return refuse(-ENOTSUP, why, why_size,
-			      "this kernel has no vfio-pci: `modprobe vfio-pci` says why");
+		return why_not(why, why_size, -ENOTSUP,
+			       "this kernel has no vfio-pci: `modprobe vfio-pci` says why");
 	read_line(&unsafe, on, sizeof(on));
 	if (d->group < 0 && on[0] != 'Y')
-		return refuse(-ENOTSUP, why, why_size,
-			      "it is in no IOMMU group: turn VT-d or AMD-Vi on in the "
-			      "firmware, on Intel with intel_iommu=on iommu=pt on the "
-			      "kernel's command line; in a VM the hypervisor has to offer "
-			      "an IOMMU, or vfio be told to do without (install.md)");
+		return why_not(why, why_size, -ENOTSUP,
+			       "it is in no IOMMU group: turn VT-d or AMD-Vi on in the "
+			       "firmware, on Intel with intel_iommu=on iommu=pt on the "
+			       "kernel's command line; in a VM the hypervisor has to offer "
+			       "an IOMMU, or vfio be told to do without (install.md)");
 	return 0;
 }
 
@@ -348,10 +339,10 @@ device_bind(const char *root, struct device *d, bool force, char *why, size_t wh
 		return 0;
 	rc = check_nic(d, why, why_size);
 	if (rc == 0 && device_is_shared(d->driver))
-		rc = refuse(-EINVAL, why, why_size,
-			    "DPDK works beside its driver %s: name it in the "
-			    "configuration as it is",
-			    d->driver);
+		rc = why_not(why, why_size, -EINVAL,
+			     "DPDK works beside its driver %s: name it in the "
+			     "configuration as it is",
+			     d->driver);
 	if (rc == 0 && !force)
 		rc = check_use(d, why, why_size);
 	if (rc == 0)
@@ -362,8 +353,8 @@ device_bind(const char *root, struct device *d, bool force, char *why, size_t wh
 	if (strcmp(d->driver, "vfio-pci") == 0)
 		return 0;
 	give_back(root, d);
-	return refuse(
-		-EIO, why, why_size,
+	return why_not(
+		why, why_size, -EIO,
 		"vfio-pci does not take it (`dmesg` says why); its driver is %s again",
 		d->driver[0] != '\0' ? d->driver : "none");
 }
@@ -378,13 +369,13 @@ device_unbind(const char *root, struct device *d, char *why, size_t why_size)
 	if (d->driver[0] != '\0' && !is_given(d->driver))
 		return 0;
 	if (device_is_open(root, d))
-		return refuse(-EBUSY, why, why_size,
-			      "a process has it open (a dataplane, a virtual machine?); "
-			      "end that first: fuser /dev/vfio/%s%d",
-			      d->unprotected ? "noiommu-" : "", d->group);
+		return why_not(why, why_size, -EBUSY,
+			       "a process has it open (a dataplane, a virtual machine?); "
+			       "end that first: fuser /dev/vfio/%s%d",
+			       d->unprotected ? "noiommu-" : "", d->group);
 	give_back(root, d);
 	if (d->driver[0] != '\0' && !is_given(d->driver))
 		return 0;
-	return refuse(-EIO, why, why_size, "no driver of the kernel takes it: it has %s",
-		      d->driver[0] != '\0' ? d->driver : "none");
+	return why_not(why, why_size, -EIO, "no driver of the kernel takes it: it has %s",
+		       d->driver[0] != '\0' ? d->driver : "none");
 }

@@ -7,9 +7,10 @@
 #include "device_name.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/why.h"
 
 #define NAME "net_bonding"
 
@@ -44,17 +45,6 @@ device_bond_mode(enum bond_mode mode)
 	return mode == BOND_LACP ? "802.3ad" : "active-backup";
 }
 
-static int
-fail(char *why, size_t why_size, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, why_size, fmt, ap);
-	va_end(ap);
-	return -EINVAL;
-}
-
 /* The member of that address, n_member when it is none. */
 static unsigned int
 member_find(const struct device_bond *bond, const char *address)
@@ -72,16 +62,18 @@ take_member(struct device_bond *bond, const char *value, char *why, size_t why_s
 	char address[DEVICE_ADDRESS_STRLEN];
 
 	if (!device_address(value, address))
-		return fail(why, why_size,
-			    "'%s' is no member; expected the PCI address of a NIC. A port "
-			    "of the kernel's interfaces is net_af_packet,iface=bond0, with "
-			    "bond0 a bond of the kernel",
-			    value);
+		return why_not(
+			why, why_size, -EINVAL,
+			"'%s' is no member; expected the PCI address of a NIC. A port "
+			"of the kernel's interfaces is net_af_packet,iface=bond0, with "
+			"bond0 a bond of the kernel",
+			value);
 	if (member_find(bond, address) < bond->n_member)
-		return fail(why, why_size, "%s is a member twice", address);
+		return why_not(why, why_size, -EINVAL, "%s is a member twice", address);
 	if (bond->n_member == BOND_MEMBERS_MAX)
-		return fail(why, why_size, "has too many members; expected at most %u",
-			    BOND_MEMBERS_MAX);
+		return why_not(why, why_size, -EINVAL,
+			       "has too many members; expected at most %u",
+			       BOND_MEMBERS_MAX);
 	memcpy(bond->member[bond->n_member++], address, sizeof(address));
 	return 0;
 }
@@ -94,10 +86,11 @@ take_mode(struct device_bond *bond, const char *value, char *why, size_t why_siz
 	else if (strcmp(value, "4") == 0)
 		bond->mode = BOND_LACP;
 	else
-		return fail(why, why_size,
-			    "mode=%s is not supported; expected mode=1 (active-backup) or "
-			    "mode=4 (802.3ad)",
-			    value);
+		return why_not(
+			why, why_size, -EINVAL,
+			"mode=%s is not supported; expected mode=1 (active-backup) or "
+			"mode=4 (802.3ad)",
+			value);
 	return 0;
 }
 
@@ -112,8 +105,8 @@ take_policy(struct device_bond *bond, const char *value, char *why, size_t why_s
 			bond->policy = (enum bond_policy)i;
 			return 0;
 		}
-	return fail(why, why_size, "xmit_policy=%s is unknown; expected l2, l23 or l34",
-		    value);
+	return why_not(why, why_size, -EINVAL,
+		       "xmit_policy=%s is unknown; expected l2, l23 or l34", value);
 }
 
 /* What is to be said of all words together. */
@@ -121,21 +114,22 @@ static int
 check(struct device_bond *bond, const char *primary, char *why, size_t why_size)
 {
 	if (bond->mode == BOND_NONE)
-		return fail(why, why_size,
-			    "has no mode; expected mode=1 (active-backup) or mode=4 "
-			    "(802.3ad)");
+		return why_not(why, why_size, -EINVAL,
+			       "has no mode; expected mode=1 (active-backup) or mode=4 "
+			       "(802.3ad)");
 	if (bond->n_member < 2)
-		return fail(why, why_size,
-			    "has %u members; expected two at least, member=0000:03:00.0 "
-			    "each",
-			    bond->n_member);
+		return why_not(why, why_size, -EINVAL,
+			       "has %u members; expected two at least, member=0000:03:00.0 "
+			       "each",
+			       bond->n_member);
 	if (primary[0] == '\0')
 		return 0;
 	if (bond->mode != BOND_ACTIVE_BACKUP)
-		return fail(why, why_size, "has a primary, which only mode=1 knows");
+		return why_not(why, why_size, -EINVAL,
+			       "has a primary, which only mode=1 knows");
 	bond->primary = member_find(bond, primary);
 	if (bond->primary == bond->n_member)
-		return fail(why, why_size, "primary=%s is no member", primary);
+		return why_not(why, why_size, -EINVAL, "primary=%s is no member", primary);
 	return 0;
 }
 
@@ -155,8 +149,8 @@ device_bond_parse(const char *device, struct device_bond *bond, char *why, size_
 		if (value != NULL)
 			*value++ = '\0';
 		if (value == NULL)
-			rc = fail(why, why_size, "'%s' has no value; expected %s=...", word,
-				  word);
+			rc = why_not(why, why_size, -EINVAL,
+				     "'%s' has no value; expected %s=...", word, word);
 		else if (strcmp(word, "mode") == 0)
 			rc = take_mode(bond, value, why, why_size);
 		else if (strcmp(word, "member") == 0 || strcmp(word, "slave") == 0)
@@ -164,12 +158,13 @@ device_bond_parse(const char *device, struct device_bond *bond, char *why, size_
 		else if (strcmp(word, "xmit_policy") == 0)
 			rc = take_policy(bond, value, why, why_size);
 		else if (strcmp(word, "primary") != 0)
-			rc = fail(why, why_size,
-				  "'%s' is unknown; expected mode, member, primary or "
-				  "xmit_policy",
-				  word);
+			rc = why_not(why, why_size, -EINVAL,
+				     "'%s' is unknown; expected mode, member, primary or "
+				     "xmit_policy",
+				     word);
 		else if (!device_address(value, primary))
-			rc = fail(why, why_size, "primary=%s is no member", value);
+			rc = why_not(why, why_size, -EINVAL, "primary=%s is no member",
+				     value);
 	}
 	return rc < 0 ? rc : check(bond, primary, why, why_size);
 }

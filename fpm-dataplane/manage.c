@@ -4,7 +4,6 @@
  * as a whole first; what cannot be done now refuses all of it, with each reason. Runs in
  * manage; other threads are told by message.
  */
-#include "keep.h"
 #include "manage.h"
 
 #include <errno.h>
@@ -20,6 +19,7 @@
 
 #include "base/log.h"
 #include "base/manage.h"
+#include "keep.h"
 
 struct manage {
 	struct manage_conf conf;

@@ -40,8 +40,8 @@ struct poptrie_conf {
 	 * For a table of some hundred routes: it begins with some KiB in place of MiB (a direct
 	 * table of 2^8 slots, pools that grow with the routes), and a lookup reads a level or two
 	 * more. IPv4 prefixes that make no more than 64 ranges of one answer each are a list as
-	 * well, which bulk lookups with AVX-512 read in place of nodes. Right with any number of routes; at thousands the
-	 * large form is faster in all respects.
+	 * well, which bulk lookups with AVX-512 read in place of nodes. Right with any number
+	 * of routes; at thousands the large form is faster in all respects.
 	 */
 	bool small;
 	/*

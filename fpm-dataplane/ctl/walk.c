@@ -4,7 +4,6 @@
  */
 #include "ctl/ctl.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,19 +13,9 @@
 
 #define STAGE_COL 11 /* what is said of a stage */
 
-static void __attribute__((format(printf, 2, 3)))
-line(const char *what, const char *fmt, ...)
-{
-	char *text;
-	va_list ap;
-
-	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
-		abort(); /* some hundred octets */
-	va_end(ap);
-	line_print(STAGE_COL, "%-10s %s", what, text);
-	free(text);
-}
+/* A stage's name and what is said of it. */
+#define line(what, fmt, ...) \
+	line_print(STAGE_COL, "%-10s " fmt, what __VA_OPT__(, ) __VA_ARGS__)
 
 static bool
 reached(const json_t *row, const char *stage)

@@ -7,7 +7,6 @@
 #include "port/bond.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,17 +17,7 @@
 #include <rte_ethdev.h>
 
 #include "base/log.h"
-
-static int
-fail(char *why, unsigned int why_size, int rc, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, why_size, fmt, ap);
-	va_end(ap);
-	return rc;
-}
+#include "base/why.h"
 
 /* A NIC that stands still, out of its bond: its driver lets go. */
 static void
@@ -70,18 +59,18 @@ member_open(const char *address, uint16_t *port_id, char *why, unsigned int why_
 	int rc;
 
 	if (rte_eth_dev_get_port_by_name(address, port_id) == 0)
-		return fail(why, why_size, -EBUSY, "member %s is another port's device",
-			    address);
+		return why_not(why, why_size, -EBUSY, "member %s is another port's device",
+			       address);
 	rc = rte_dev_probe(address);
 	if (rc < 0)
-		return fail(why, why_size, rc, "no device %s, or its driver refuses it",
-			    address);
+		return why_not(why, why_size, rc, "no device %s, or its driver refuses it",
+			       address);
 	if (rte_eth_dev_get_port_by_name(address, port_id) < 0)
-		return fail(why, why_size, -ENODEV, "%s was attached but made no port",
-			    address);
+		return why_not(why, why_size, -ENODEV, "%s was attached but made no port",
+			       address);
 	if (hides_its_link(*port_id, driver)) {
 		member_close(*port_id);
-		return fail(
+		return why_not(
 			why, why_size, -ENOTSUP,
 			"%s cannot be in a bond: its driver (%s) does not tell that its "
 			"link is lost",
@@ -141,21 +130,21 @@ bond_open(const char *name, const char *device, uint16_t *port_id, enum bond_mod
 	}
 	bond = rte_eth_bond_create(name, (uint8_t)words.mode, 0);
 	if (bond < 0) {
-		rc = fail(why, why_size, -EINVAL, "DPDK makes no bond of that name");
+		rc = why_not(why, why_size, -EINVAL, "DPDK makes no bond of that name");
 		goto fail_members;
 	}
 	*port_id = (uint16_t)bond;
 	for (unsigned int i = 0; i < n; i++)
 		if (rte_eth_bond_slave_add(*port_id, member[i]) < 0) {
-			rc = fail(why, why_size, -EINVAL, "DPDK does not bond %s",
-				  words.member[i]);
+			rc = why_not(why, why_size, -EINVAL, "DPDK does not bond %s",
+				     words.member[i]);
 			goto fail_bond;
 		}
 	rc = adjust(*port_id, &words, member);
 	*mode = words.mode;
 	if (rc == 0)
 		return 0;
-	fail(why, why_size, rc, "DPDK refuses what the bond should be");
+	why_not(why, why_size, rc, "DPDK refuses what the bond should be");
 fail_bond:
 	rte_eth_dev_close(*port_id); /* lets its members go: without, it is not freed */
 	rte_eth_bond_free(name);

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include <rte_ethdev.h>
 
 #include "base/log.h"
+#include "base/why.h"
 
 /*
  * What is asked of a running device, one question at a time: DPDK leaves that to its callers,
@@ -33,17 +33,6 @@ static uint64_t missed[RTE_MAX_ETHPORTS];
 
 #define RX_DESC 1024
 #define TX_DESC 1024
-
-static int
-fail(char *why, unsigned int why_size, int rc, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, why_size, fmt, ap);
-	va_end(ap);
-	return rc;
-}
 
 /*
  * Devargs for the EAL: a virtual device needs a name of its own ("net_af_packet" becomes
@@ -124,20 +113,20 @@ device_start(const struct port *port, const struct rte_eth_conf *eth,
 	int rc = rte_eth_dev_configure(port->port_id, port->n_rxq, port->n_txq, eth);
 
 	if (rc < 0)
-		return fail(why, why_size, rc, "device refuses its configuration: %s",
-			    rte_strerror(-rc));
+		return why_not(why, why_size, rc, "device refuses its configuration: %s",
+			       rte_strerror(-rc));
 	for (uint16_t q = 0; q < port->n_rxq && rc >= 0; q++)
 		rc = rte_eth_rx_queue_setup(port->port_id, q, RX_DESC, SOCKET_ID_ANY, NULL,
 					    pool);
 	for (uint16_t q = 0; q < port->n_txq && rc >= 0; q++)
 		rc = rte_eth_tx_queue_setup(port->port_id, q, TX_DESC, SOCKET_ID_ANY, NULL);
 	if (rc < 0)
-		return fail(why, why_size, rc, "device refuses a queue: %s",
-			    rte_strerror(-rc));
+		return why_not(why, why_size, rc, "device refuses a queue: %s",
+			       rte_strerror(-rc));
 	rc = rte_eth_dev_start(port->port_id);
 	if (rc < 0)
-		return fail(why, why_size, rc, "device does not start: %s",
-			    rte_strerror(-rc));
+		return why_not(why, why_size, rc, "device does not start: %s",
+			       rte_strerror(-rc));
 	return 0;
 }
 
@@ -160,12 +149,13 @@ check_limits(const struct port *port, const struct rte_eth_dev_info *info,
 	     unsigned int n_rxq, unsigned int mtu_bytes, char *why, unsigned int why_size)
 {
 	if (mtu_bytes > port->mtu_max_bytes)
-		return fail(why, why_size, -EINVAL,
-			    "mtu %u is more than the device (%s) takes: %u at most",
-			    mtu_bytes, port->driver, port->mtu_max_bytes);
+		return why_not(why, why_size, -EINVAL,
+			       "mtu %u is more than the device (%s) takes: %u at most",
+			       mtu_bytes, port->driver, port->mtu_max_bytes);
 	if (n_rxq > info->max_rx_queues)
-		return fail(why, why_size, -EINVAL, "device has %u receive queues, not %u",
-			    info->max_rx_queues, n_rxq);
+		return why_not(why, why_size, -EINVAL,
+			       "device has %u receive queues, not %u", info->max_rx_queues,
+			       n_rxq);
 	return 0;
 }
 
@@ -195,7 +185,7 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 	int rc = rte_eth_dev_info_get(port->port_id, &info);
 
 	if (rc < 0)
-		return fail(why, why_size, rc, "device tells nothing of itself");
+		return why_not(why, why_size, rc, "device tells nothing of itself");
 	snprintf(port->driver, sizeof(port->driver), "%s", info.driver_name);
 	port->node = rte_eth_dev_socket_id(port->port_id);
 	port->mtu_max_bytes = device_mtu_max(&info);
@@ -205,7 +195,7 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 	port->n_txq = (uint16_t)conf->n_txq;
 	port->n_rxq = (uint16_t)(conf->n_rxq != 0 ? conf->n_rxq : conf->n_txq);
 	if (info.max_tx_queues < port->n_txq)
-		return fail(
+		return why_not(
 			why, why_size, -EINVAL,
 			"device has %u transmit queues, %u forwarding cores need one each",
 			info.max_tx_queues, port->n_txq);
@@ -238,7 +228,7 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 		return rc;
 	rc = rte_eth_macaddr_get(port->port_id, &mac);
 	if (rc < 0)
-		return fail(why, why_size, rc, "device has no MAC address");
+		return why_not(why, why_size, rc, "device has no MAC address");
 	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
 	if (port_set_mtu(port, conf->mtu_bytes) < 0)
 		log_debug("port: mtu not set port=%s mtu=%u", port->name, conf->mtu_bytes);
@@ -308,19 +298,22 @@ device_attach(struct port *port, const char *devargs, const char *name, char *wh
 
 	/* The EAL attaches none by itself. */
 	if (rte_eth_dev_get_port_by_name(name, &port->port_id) == 0)
-		return fail(why, why_size, -EBUSY,
-			    "%s is the device of a port that runs; `port del` or another "
-			    "device there comes first",
-			    name);
+		return why_not(
+			why, why_size, -EBUSY,
+			"%s is the device of a port that runs; `port del` or another "
+			"device there comes first",
+			name);
 	fanout_learn(&sockets);
 	rc = rte_dev_probe(devargs);
 	fanout_learn(NULL);
 	port->n_socket = sockets.n;
 	memcpy(port->socket, sockets.fd, sizeof(port->socket));
 	if (rc < 0)
-		return fail(why, why_size, rc, "no such device, or its driver refuses it");
+		return why_not(why, why_size, rc,
+			       "no such device, or its driver refuses it");
 	if (rte_eth_dev_get_port_by_name(name, &port->port_id) < 0)
-		return fail(why, why_size, -ENODEV, "device was attached but made no port");
+		return why_not(why, why_size, -ENODEV,
+			       "device was attached but made no port");
 	return 0;
 }
 
@@ -370,14 +363,14 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	}
 	rc = tap_get(port, conf);
 	if (rc == -EBUSY)
-		fail(why, why_size, rc,
-		     "TAP is held by another process (a second daemon, or the "
-		     "fpm-supervise of one?)");
+		why_not(why, why_size, rc,
+			"TAP is held by another process (a second daemon, or the "
+			"fpm-supervise of one?)");
 	else if (rc == -EEXIST)
-		fail(why, why_size, rc,
-		     "an interface of that name exists and is not a TAP");
+		why_not(why, why_size, rc,
+			"an interface of that name exists and is not a TAP");
 	else if (rc < 0)
-		fail(why, why_size, rc, "TAP cannot be made: %s", strerror(-rc));
+		why_not(why, why_size, rc, "TAP cannot be made: %s", strerror(-rc));
 	if (rc < 0)
 		device_close(port);
 	return rc;

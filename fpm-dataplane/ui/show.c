@@ -127,13 +127,12 @@ cpus_of(const struct ui *ui, const struct port *port)
 static json_t *
 bond_of(const struct port *port)
 {
-	json_t *members = json_array();
 	struct bond_state st = {0};
+	json_t *members;
 
-	if (port->bond == BOND_NONE) {
-		json_decref(members);
+	if (port->bond == BOND_NONE)
 		return json_null();
-	}
+	members = json_array();
 	if (port_bond(port, &st) < 0)
 		st.n_member = 0;
 	for (unsigned int i = 0; i < st.n_member; i++) {

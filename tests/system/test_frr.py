@@ -300,7 +300,7 @@ def test_what_vtysh_says_of_an_interface_is_in_force_within_100_ms(lab):
                     took.setdefault(command, []).append(in_force(wanted))
                     vty.run(*(["exit"] if where else []))
                     if "shutdown" in command:
-                        eventually(lambda: zebra_is_done(), 5, 0.05)
+                        eventually(zebra_is_done, 5, 0.05)
     control.close()
     settled(lab)
 
