@@ -14,8 +14,7 @@
 #define STAGE_COL 11 /* what is said of a stage */
 
 /* A stage's name and what is said of it. */
-#define line(what, fmt, ...) \
-	line_print(STAGE_COL, "%-10s " fmt, what __VA_OPT__(, ) __VA_ARGS__)
+#define line(what, fmt, ...) line_print(STAGE_COL, "%-10s " fmt, what, ##__VA_ARGS__)
 
 static bool
 reached(const json_t *row, const char *stage)
