@@ -142,6 +142,23 @@ const struct cfg_key cfg_port_keys[] = {
 	{NULL},
 };
 
+/*
+ * A port as messages call it: by its name in the file, be that good or not, else by its
+ * device, else by which of them it is.
+ */
+static void
+port_path(struct cfg *c, const struct cfg_at *item, unsigned int i)
+{
+	const char *word = cfg_peek(c, item, "tap");
+
+	if (word == NULL)
+		word = cfg_peek(c, item, "device");
+	if (word != NULL)
+		snprintf(c->port_path[i], CFG_PATH_MAX, "ports[%s]", cfg_show(word));
+	else
+		snprintf(c->port_path[i], CFG_PATH_MAX, "ports[%u]", i);
+}
+
 static void
 take_ports(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
 {
@@ -155,13 +172,12 @@ take_ports(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, vo
 	}
 	for (yaml_node_item_t *it = n->data.sequence.items.start;
 	     it < n->data.sequence.items.top; it++) {
-		struct config_port *port;
-		char path[CFG_PATH_MAX];
-		struct cfg_at item = {.path = path,
+		struct cfg_at item = {.path = c->port_path[conf->n_port],
 				      .node = yaml_document_get_node(c->doc, *it)};
+		struct config_port *port;
 
 		cfg_place(&item, item.node);
-		snprintf(path, sizeof(path), "ports[%u]", conf->n_port);
+		port_path(c, &item, conf->n_port);
 		if (conf->n_port == CONFIG_PORTS_MAX) {
 			cfg_error(c, &item, "is one too many; expected at most %u",
 				  CONFIG_PORTS_MAX);

@@ -221,10 +221,10 @@ cfg_check_tap_twin(struct cfg *c, const struct cfg_at *at, const struct config *
 	for (const struct config_port *p = conf->port; p < port && port->tap[0] != '\0';
 	     p++)
 		if (strcmp(p->tap, port->tap) == 0) {
-			cfg_error(
-				c, at,
-				"'%s' is the name of ports[%u] too; expected another name",
-				port->tap, (unsigned int)(p - conf->port));
+			cfg_error(c, at,
+				  "'%s' is the name of the port on line %d too; expected "
+				  "another name",
+				  port->tap, p->tap_pos.line);
 			return;
 		}
 }
@@ -238,9 +238,8 @@ cfg_check_device_twin(struct cfg *c, const struct cfg_at *at, const struct confi
 	for (const struct config_port *p = conf->port; p < port; p++) {
 		if (device_conflict(port->device, p->device, both, sizeof(both))) {
 			cfg_error(c, at,
-				  "%s belongs to ports[%u] too (line %d); expected another "
-				  "device",
-				  both, (unsigned int)(p - conf->port), p->pos.line);
+				  "%s belongs to %s too (line %d); expected another device",
+				  both, c->port_path[p - conf->port], p->pos.line);
 			return;
 		}
 	}
@@ -552,7 +551,7 @@ cfg_check_whole(struct cfg *c, const struct config *conf)
 	if (netns_enter(conf->control_netns, &guard) < 0)
 		return; /* not root: the start will tell */
 	for (unsigned int i = 0; i < conf->n_port; i++) {
-		snprintf(path, sizeof(path), "ports[%u].tap", i);
+		snprintf(path, sizeof(path), "%s.tap", c->port_path[i]);
 		if (conf->port[i].tap[0] != '\0' && name_taken(&conf->port[i]))
 			cfg_error_at(c, conf->port[i].tap_pos, path,
 				     "an interface '%s' is there and is no TAP; expected "

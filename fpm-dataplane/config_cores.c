@@ -102,7 +102,7 @@ cfg_check_port_cores(struct cfg *c, const struct config *conf)
 		const struct config_port *port = &conf->port[i];
 		char path[CFG_PATH_MAX];
 
-		snprintf(path, sizeof(path), "ports[%u].cores", i);
+		snprintf(path, sizeof(path), "%s.cores", c->port_path[i]);
 		if (port->n_core != 0 && conf->n_core == 0) {
 			cfg_error_at(c, port->cores_pos, path,
 				     "names CPUs, but `cores:` is auto: one forwards, and "

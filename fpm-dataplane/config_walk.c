@@ -27,7 +27,7 @@ cfg_place(struct cfg_at *at, const yaml_node_t *node)
 struct cfg_wrong {
 	struct config_pos pos;
 	unsigned int n; /* when it was found */
-	char *text;     /* "ports[0].mtu: 9 is out of range" */
+	char *text;     /* "ports[wan0].mtu: 9 is out of range" */
 };
 
 static void
@@ -280,6 +280,27 @@ cfg_text(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, bool
 	if (quoted != NULL)
 		*quoted = n->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
 	return (const char *)n->data.scalar.value;
+}
+
+const char *
+cfg_peek(const struct cfg *c, const struct cfg_at *at, const char *key)
+{
+	const yaml_node_t *map = at->node;
+
+	if (map->type != YAML_MAPPING_NODE)
+		return NULL;
+	for (yaml_node_pair_t *p = map->data.mapping.pairs.start;
+	     p < map->data.mapping.pairs.top; p++) {
+		const yaml_node_t *k = yaml_document_get_node(c->doc, p->key);
+		const yaml_node_t *v = yaml_document_get_node(c->doc, p->value);
+
+		if (k->type == YAML_SCALAR_NODE && v->type == YAML_SCALAR_NODE &&
+		    strcmp((const char *)k->data.scalar.value, key) == 0)
+			return is_null(v) || v->data.scalar.length == 0
+				       ? NULL
+				       : (const char *)v->data.scalar.value;
+	}
+	return NULL;
 }
 
 int

@@ -14,7 +14,7 @@
 
 #include "config.h"
 
-#define CFG_PATH_MAX 128 /* "ports[63].device", octets */
+#define CFG_PATH_MAX 256 /* "ports[wan0].device", octets */
 #define CFG_TEXT_MAX 768 /* a path of 255 octets, each escaped */
 
 struct yaml_document_s; /* yaml.h: yaml_document_t */
@@ -27,6 +27,8 @@ struct cfg {
 	struct cfg_wrong *wrong; /* the first CFG_ERRORS_SHOWN of them */
 	struct yaml_document_s *doc;
 	void *root; /* the struct being filled */
+	/* "ports[wan0]", of each port, and of the one too many. */
+	char port_path[CONFIG_PORTS_MAX + 1][CFG_PATH_MAX];
 
 	/* Of two keys that are held against each other; line 0: not given, < 0: bad. */
 	struct config_pos listen_pos, metrics_pos;
@@ -96,6 +98,9 @@ void cfg_walk(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at
  */
 const char *cfg_text(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 		     bool *quoted);
+
+/* Text of a mapping's key, unchecked and not to be kept; NULL: it has none. */
+const char *cfg_peek(const struct cfg *c, const struct cfg_at *at, const char *key);
 
 /* A number within the key's bounds. Returns 0, or -EINVAL after an error. */
 int cfg_number(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,

@@ -254,8 +254,25 @@ no_ports_is_told(void **state)
 	says_alone(
 		"ports:\n  -\n  - tap: b\n",
 		"2: ports[0]: is a single value; expected keys such as `tap:`\n"
-		"3: ports[1].device: is missing; expected a PCI address (0000:03:00.0) or "
+		"3: ports[b].device: is missing; expected a PCI address (0000:03:00.0) or "
 		"DPDK devargs (net_af_packet,iface=veth-wan)\n");
+}
+
+static void
+a_port_without_a_name_is_told_by_its_device_or_its_place(void **state)
+{
+	says_alone(
+		"ports:\n  - {tap: a, device: net_null}\n  - device: net_null0,x=1\n",
+		"3: ports[net_null0,x=1].tap: is missing; expected 1 to 15 characters, no "
+		"slash, blank, colon or percent, such as wan0\n");
+	says_alone(
+		"ports:\n  - {tap: a, device: net_null}\n  - {tap: ~, device: [], mtu: "
+		"1}\n",
+		"3: ports[1].tap: has no value; expected 1 to 15 characters, no slash, "
+		"blank, colon or percent, such as wan0\n"
+		"3: ports[1].device: is a list; expected a PCI address (0000:03:00.0) or "
+		"DPDK devargs (net_af_packet,iface=veth-wan)\n"
+		"3: ports[1].mtu: 1 is out of range; expected a number from 68 to 9216\n");
 }
 
 static void
@@ -281,14 +298,14 @@ a_wrong_type_or_range_is_told(void **state)
 {
 	says_alone("ports:\n  - tap: a\n    device: net_null\n    mtu: big\n    queues: "
 		   "\"2\"\n",
-		   "4: ports[0].mtu: 'big' is not a plain number; expected a number from "
+		   "4: ports[a].mtu: 'big' is not a plain number; expected a number from "
 		   "68 to "
-		   "9216\n5: ports[0].queues: '2' is a string; expected a number from 1 to "
+		   "9216\n5: ports[a].queues: '2' is a string; expected a number from 1 to "
 		   "64\n");
 	says_alone(
 		"ports:\n  - tap: a\n    device: net_null\n    mtu: 67\n    queues: 65\n",
-		"4: ports[0].mtu: 67 is out of range; expected a number from 68 to 9216\n"
-		"5: ports[0].queues: 65 is out of range; expected a number from 1 to 64\n");
+		"4: ports[a].mtu: 67 is out of range; expected a number from 68 to 9216\n"
+		"5: ports[a].queues: 65 is out of range; expected a number from 1 to 64\n");
 	says("memory:\n  hugepages: 1\n  size-mib: 0100\n",
 	     "3: memory.hugepages: '1' is neither; expected true or false\n"
 	     "4: memory.size-mib: '0100' is not a plain number; expected a number from 64 "
@@ -327,17 +344,17 @@ a_name_or_device_used_twice_is_told(void **state)
 {
 	says_alone("ports:\n  - tap: a\n    device: net_null\n  - device: net_null\n    "
 		   "tap: a\n",
-		   "5: ports[1].tap: 'a' is the name of ports[0] too; expected another "
-		   "name\n");
+		   "5: ports[a].tap: 'a' is the name of the port on line 2 too; expected "
+		   "another name\n");
 	says_alone(
 		"ports:\n  - tap: a\n    device: net_null0\n"
 		"  - tap: b\n    device: net_null0,size=64\n",
-		"5: ports[1].device: net_null0 belongs to ports[0] too (line 3); expected "
+		"5: ports[b].device: net_null0 belongs to ports[a] too (line 3); expected "
 		"another device\n");
 	says_alone(
 		"ports:\n  - tap: a\n    device: net_af_packet,iface=lo\n"
 		"  - tap: b\n    device: net_af_xdp,x=1,iface=lo,y=2\n",
-		"5: ports[1].device: iface lo belongs to ports[0] too (line 3); expected "
+		"5: ports[b].device: iface lo belongs to ports[a] too (line 3); expected "
 		"another device\n");
 }
 
@@ -425,7 +442,7 @@ limits_hold(void **state)
 
 	for (int i = 0; i < 65; i++)
 		n += sprintf(text + n, "  - {tap: t%d, device: net_null}\n", i);
-	says_alone(text, "66: ports[64]: is one too many; expected at most 64\n");
+	says_alone(text, "66: ports[t64]: is one too many; expected at most 64\n");
 	memset(text, '#', sizeof(text));
 	assert_int_equal(load_octets(text, sizeof(text)), 1);
 	says("fpm: &a\n  listen: *a\n",
@@ -501,6 +518,7 @@ main(void)
 		cmocka_unit_test(wrong_policers_are_told),
 		cmocka_unit_test(a_file_that_cannot_be_read_is_named),
 		cmocka_unit_test(no_ports_is_told),
+		cmocka_unit_test(a_port_without_a_name_is_told_by_its_device_or_its_place),
 		cmocka_unit_test(an_unknown_key_gets_the_nearest_known_one),
 		cmocka_unit_test(a_wrong_type_or_range_is_told),
 		cmocka_unit_test(a_key_given_twice_is_told),

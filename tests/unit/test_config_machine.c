@@ -40,10 +40,11 @@ a_tap_name_is_an_interface_name(void **state)
 
 		snprintf(text, sizeof(text), "ports: [{device: net_null, tap: \"%s\"}]",
 			 bad[i]);
-		snprintf(want, sizeof(want),
-			 "1: ports[0].tap: '%s' is not an interface name; expected 1 to 15 "
-			 "characters, no slash, blank, colon or percent, such as wan0\n",
-			 bad[i]);
+		snprintf(
+			want, sizeof(want),
+			"1: ports[%s].tap: '%s' is not an interface name; expected 1 to 15 "
+			"characters, no slash, blank, colon or percent, such as wan0\n",
+			bad[i], bad[i]);
 		says_alone(text, want);
 	}
 }
@@ -53,30 +54,30 @@ a_device_must_be_there(void **state)
 {
 	says_alone(
 		"ports:\n  - tap: a\n    device: net_af_packet,iface=nonesuch0\n",
-		"3: ports[0].device: no network interface 'nonesuch0' here; expected one "
+		"3: ports[a].device: no network interface 'nonesuch0' here; expected one "
 		"that `ip link` shows in the daemon's network namespace\n");
 	says_alone(
 		"ports:\n  - tap: a\n    device: net_bonding0,mode=1,member=ff1f:ff:1f.7,"
 		"member=ff1f:ff:1f.6\n",
-		"3: ports[0].device: no PCI device ff1f:ff:1f.7; expected one that "
+		"3: ports[a].device: no PCI device ff1f:ff:1f.7; expected one that "
 		"`lspci -D` shows\n");
 	says_alone("ports:\n  - tap: a\n    device: net_bonding0,mode=2\n",
-		   "3: ports[0].device: mode=2 is not supported; expected mode=1 "
+		   "3: ports[a].device: mode=2 is not supported; expected mode=1 "
 		   "(active-backup) or mode=4 (802.3ad)\n");
 	says_alone("ports:\n  - tap: a\n    device: net_af_packet\n",
-		   "3: ports[0].device: names no interface; expected "
+		   "3: ports[a].device: names no interface; expected "
 		   "net_af_packet,iface=NAME\n");
 	says_alone("ports:\n  - tap: a\n    device: lo\n",
-		   "3: ports[0].device: 'lo' is a kernel interface; expected "
+		   "3: ports[a].device: 'lo' is a kernel interface; expected "
 		   "net_af_packet,iface=lo\n");
 	says_alone("ports:\n  - tap: a\n    device: ffff:ff:1f.7\n",
-		   "3: ports[0].device: no PCI device ffff:ff:1f.7; expected one that "
+		   "3: ports[a].device: no PCI device ffff:ff:1f.7; expected one that "
 		   "`lspci -D` shows\n");
 	says_alone("ports:\n  - tap: a\n    device: ff:1e.7,opt=1\n",
-		   "3: ports[0].device: no PCI device 0000:ff:1e.7; expected one that "
+		   "3: ports[a].device: no PCI device 0000:ff:1e.7; expected one that "
 		   "`lspci -D` shows\n");
 	says_alone("ports:\n  - tap: a\n    device: eth_nic\n",
-		   "3: ports[0].device: 'eth_nic' is not a device; expected a PCI address "
+		   "3: ports[a].device: 'eth_nic' is not a device; expected a PCI address "
 		   "(0000:03:00.0) or DPDK devargs (net_af_packet,iface=veth-wan)\n");
 }
 
@@ -169,9 +170,9 @@ a_tap_name_is_not_that_of_another_interface(void **state)
 		snprintf(text, sizeof(text), "ports: [{device: net_null, tap: %s}]\n",
 			 kernels[i]);
 		snprintf(want, sizeof(want),
-			 "1: ports[0].tap: '%s' is the kernel's own name; expected "
+			 "1: ports[%s].tap: '%s' is the kernel's own name; expected "
 			 "another, such as wan0\n",
-			 kernels[i]);
+			 kernels[i], kernels[i]);
 		says_alone(text, want);
 	}
 	/* A machine's Ethernet or the like; the system tests make one to be sure. */
@@ -180,9 +181,9 @@ a_tap_name_is_not_that_of_another_interface(void **state)
 			snprintf(text, sizeof(text),
 				 "\nports: [{device: net_null, tap: %s}]\n", i->if_name);
 			snprintf(want, sizeof(want),
-				 "2: ports[0].tap: an interface '%s' is there and is no "
+				 "2: ports[%s].tap: an interface '%s' is there and is no "
 				 "TAP; expected another name\n",
-				 i->if_name);
+				 i->if_name, i->if_name);
 			says_alone(text, want);
 		}
 	if_freenameindex(all);

@@ -237,7 +237,8 @@ errors_have_their_column(void **state)
 	     "fpm:\n    listem: x\ncores: [0, 99999]\nidle: never\n");
 	assert_string_equal(
 		placed,
-		"1:39: ports[0].mtu: 5 is out of range; expected a number from 68 to 9216\n"
+		"1:39: ports[wan0].mtu: 5 is out of range; expected a number from 68 to "
+		"9216\n"
 		"3:5: fpm.listem: unknown key; expected listen?\n"
 		"4:12: cores[1]: 99999 is out of range; expected the number of a CPU\n"
 		"5:1: idle: 'never' is none of them; expected adaptive or poll\n");
