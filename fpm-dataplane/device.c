@@ -249,6 +249,58 @@ device_group_is_held(const char *root, const struct device *d, struct device *by
 	return held;
 }
 
+/* Of a group, all or none are a process's: what holds it may be no NIC, and stays then. */
+static int
+group_why(const struct device *d, const struct device *by, char *why, size_t why_size)
+{
+	char mend[96];
+
+	if (device_is_nic(by))
+		snprintf(mend, sizeof(mend), "`fpmctl device bind %s` gives it to vfio-pci",
+			 by->address);
+	else
+		snprintf(mend, sizeof(mend), "another slot has another group");
+	return why_not(why, why_size, -EPERM,
+		       "%s is in IOMMU group %d with %s, which the kernel's driver %s has, "
+		       "and vfio gives all of a group or none; %s",
+		       d->address, d->group, by->address, by->driver, mend);
+}
+
+int
+device_check(const char *root, const char *address, struct device *d, char *why,
+	     size_t why_size)
+{
+	struct device by;
+
+	if (device_read(root, address, d) < 0)
+		return why_not(why, why_size, -ENODEV,
+			       "there is no PCI device %s; `fpmctl device list` has those "
+			       "that are there",
+			       address);
+	if (!device_is_nic(d))
+		return why_not(why, why_size, -EINVAL,
+			       "%s is no NIC, but of PCI class %06x", address, d->class);
+	if (d->driver[0] == '\0')
+		return why_not(why, why_size, -ENXIO,
+			       "no driver has %s; `fpmctl device bind %s` gives it to "
+			       "vfio-pci",
+			       address, address);
+	if (!device_serves_dpdk(d->driver))
+		return why_not(why, why_size, -EBUSY,
+			       "the kernel's driver %s has %s%s%s; `fpmctl device bind %s` "
+			       "gives it to vfio-pci",
+			       d->driver, address, d->ifname[0] != '\0' ? " as " : "",
+			       d->ifname, address);
+	if (strcmp(d->driver, "vfio-pci") == 0 && device_group_is_held(root, d, &by))
+		return group_why(d, &by, why, why_size);
+	if (device_is_open(root, d))
+		return why_not(why, why_size, -EBUSY,
+			       "another process has %s open (a virtual machine, another "
+			       "dataplane?): fuser /dev/vfio/%s%d",
+			       address, d->unprotected ? "noiommu-" : "", d->group);
+	return 0;
+}
+
 /* --- from driver to driver ---------------------------------------------------------------- */
 
 /* Have the kernel choose again; "" as `override` leaves it the choice. */

@@ -55,6 +55,18 @@ bool device_is_open(const char *root, const struct device *d);
  */
 bool device_group_is_held(const char *root, const struct device *d, struct device *by);
 
+/*
+ * What stands against the device at `address` being DPDK's, as /sys has it; `d` is what is
+ * known of it. Returns 0 when nothing does, or with a sentence in `why`
+ *   -ENODEV  there is no such PCI device
+ *   -EINVAL  it is no NIC
+ *   -EBUSY   a driver of the kernel has it, or another process
+ *   -ENXIO   no driver has it
+ *   -EPERM   vfio gives nobody its IOMMU group
+ */
+int device_check(const char *root, const char *address, struct device *d, char *why,
+		 size_t why_size);
+
 /* What an interface of this network namespace is used for; what cannot be seen counts. */
 void device_use_of(const char *ifname, struct device_use *use);
 /* One sentence of it, why the interface should be left alone; false: nothing uses it. */

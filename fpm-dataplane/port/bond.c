@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "base/why.h"
+#include "port/attach.h"
 
 /* A NIC that stands still, out of its bond: its driver lets go. */
 static void
@@ -56,18 +57,10 @@ static int
 member_open(const char *address, uint16_t *port_id, char *why, unsigned int why_size)
 {
 	char driver[32] = "";
-	int rc;
+	int rc = attach(address, address, port_id, why, why_size);
 
-	if (rte_eth_dev_get_port_by_name(address, port_id) == 0)
-		return why_not(why, why_size, -EBUSY, "member %s is another port's device",
-			       address);
-	rc = rte_dev_probe(address);
 	if (rc < 0)
-		return why_not(why, why_size, rc, "no device %s, or its driver refuses it",
-			       address);
-	if (rte_eth_dev_get_port_by_name(address, port_id) < 0)
-		return why_not(why, why_size, -ENODEV, "%s was attached but made no port",
-			       address);
+		return rc;
 	if (hides_its_link(*port_id, driver)) {
 		member_close(*port_id);
 		return why_not(

@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "base/why.h"
+#include "port/attach.h"
 
 /*
  * What is asked of a running device, one question at a time: DPDK leaves that to its callers,
@@ -296,25 +297,12 @@ device_attach(struct port *port, const char *devargs, const char *name, char *wh
 	struct fanout_seen sockets;
 	int rc;
 
-	/* The EAL attaches none by itself. */
-	if (rte_eth_dev_get_port_by_name(name, &port->port_id) == 0)
-		return why_not(
-			why, why_size, -EBUSY,
-			"%s is the device of a port that runs; `port del` or another "
-			"device there comes first",
-			name);
 	fanout_learn(&sockets);
-	rc = rte_dev_probe(devargs);
+	rc = attach(devargs, name, &port->port_id, why, why_size);
 	fanout_learn(NULL);
 	port->n_socket = sockets.n;
 	memcpy(port->socket, sockets.fd, sizeof(port->socket));
-	if (rc < 0)
-		return why_not(why, why_size, rc,
-			       "no such device, or its driver refuses it");
-	if (rte_eth_dev_get_port_by_name(name, &port->port_id) < 0)
-		return why_not(why, why_size, -ENODEV,
-			       "device was attached but made no port");
-	return 0;
+	return rc;
 }
 
 /* The device, attached and started. Returns 0 or -errno, undone. */

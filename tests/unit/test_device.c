@@ -298,6 +298,54 @@ who_holds_a_group_is_found(void **state)
 	assert_string_equal(by.driver, "virtio-pci");
 }
 
+/* What is said of the device at `address`, and with which code. */
+static void
+checked(const char *address, int want, const char *words)
+{
+	struct device d;
+
+	t.why[0] = '\0';
+	assert_int_equal(device_check(t.root, address, &d, t.why, sizeof(t.why)), want);
+	if (strstr(t.why, words) == NULL)
+		fail_msg("'%s' does not say '%s'", t.why, words);
+}
+
+static void
+why_dpdk_gets_no_device_is_said(void **state)
+{
+	checked("0000:03:00.7", -ENODEV,
+		"there is no PCI device 0000:03:00.7; `fpmctl dev");
+	checked(DISK, -EINVAL, DISK " is no NIC, but of PCI class 010601");
+	checked(NIC, -EBUSY,
+		"the kernel's driver e1000e has " NIC " as eth0; `fpmctl device bind " NIC
+		"` gives it to vfio-pci");
+	remove(path_of(DEV TWIN "/virtio3/net/eth1/mtu"));
+	remove(path_of(DEV TWIN "/virtio3/net/eth1"));
+	checked(TWIN, -EBUSY,
+		"the kernel's driver virtio-pci has " TWIN "; `fpmctl device");
+	remove(path_of(DEV NIC "/driver"));
+	checked(NIC, -ENXIO, "no driver has " NIC "; `fpmctl device bind " NIC "`");
+	put_link(DEV NIC "/driver", "../../drivers/mlx5_core");
+	checked(NIC, 0, "");
+	put_link(DEV NIC "/driver", "../../drivers/vfio-pci");
+	checked(NIC, 0, "");
+}
+
+static void
+who_keeps_a_group_from_dpdk_is_said(void **state)
+{
+	put("/sys/kernel/iommu_groups/7/devices/" NIC "/x", "");
+	put("/sys/kernel/iommu_groups/7/devices/" TWIN "/x", "");
+	put_link(DEV NIC "/driver", "../../drivers/vfio-pci");
+	checked(NIC, -EPERM,
+		"IOMMU group 7 with " TWIN ", which the kernel's driver virtio-pci has");
+	assert_non_null(strstr(t.why, "`fpmctl device bind " TWIN "`"));
+	put(DEV TWIN "/class", "0x010601\n");
+	checked(NIC, -EPERM, "another slot");
+	put_link(DEV TWIN "/driver", "../../drivers/vfio-pci");
+	checked(NIC, 0, "");
+}
+
 static void
 a_pci_device_is_told_from_others(void **state)
 {
@@ -389,6 +437,8 @@ main(void)
 		TEST(what_is_so_already_stays),
 		TEST(what_the_kernel_does_not_take_back_is_said),
 		TEST(who_holds_a_group_is_found),
+		TEST(why_dpdk_gets_no_device_is_said),
+		TEST(who_keeps_a_group_from_dpdk_is_said),
 		cmocka_unit_test(a_pci_device_is_told_from_others),
 		cmocka_unit_test(a_bond_is_read),
 		cmocka_unit_test(what_is_no_good_bond_is_said),

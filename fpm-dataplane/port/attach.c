@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A device comes to DPDK. The EAL tells a failure by a number that several causes share: of a
+ * NIC, /sys has the cause. Runs in main at start, in manage later.
+ */
+#include "port/attach.h"
+
+#include <errno.h>
+#include <stdbool.h>
+
+#include <rte_dev.h>
+#include <rte_ethdev.h>
+
+#include "base/why.h"
+#include "device.h"
+
+static int
+refused(const char *name, int rc, char *why, unsigned int why_size)
+{
+	char address[DEVICE_ADDRESS_STRLEN];
+	struct device d;
+	int found;
+
+	if (!device_address(name, address))
+		return why_not(why, why_size, rc,
+			       "no such device, or its driver refuses it");
+	found = device_check("", address, &d, why, why_size);
+	if (found < 0)
+		return found;
+	if (rc == -ENOTSUP)
+		return why_not(why, why_size, rc,
+			       "DPDK has no driver for %s (%04x:%04x), though %s has it; "
+			       "`plugins:` brings others",
+			       address, d.vendor & 0xffff, d.id & 0xffff, d.driver);
+	return why_not(why, why_size, rc,
+		       "DPDK's driver refuses %s (%04x:%04x), which %s has; its own words "
+		       "are in the log",
+		       address, d.vendor & 0xffff, d.id & 0xffff, d.driver);
+}
+
+int
+attach(const char *devargs, const char *name, uint16_t *port_id, char *why,
+       unsigned int why_size)
+{
+	int rc;
+
+	/* The EAL attaches none by itself. */
+	if (rte_eth_dev_get_port_by_name(name, port_id) == 0)
+		return why_not(
+			why, why_size, -EBUSY,
+			"%s is the device of a port that runs; `port del` or another "
+			"device there comes first",
+			name);
+	rc = rte_dev_probe(devargs);
+	if (rc < 0)
+		return refused(name, rc, why, why_size);
+	if (rte_eth_dev_get_port_by_name(name, port_id) < 0)
+		return why_not(why, why_size, -ENODEV, "%s was attached but made no port",
+			       name);
+	return 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * attach: have the EAL take a device, and say what is wrong when it does not.
+ */
+#ifndef PORT_ATTACH_H
+#define PORT_ATTACH_H
+
+#include <stdint.h>
+
+/*
+ * Attach a device by its `devargs`; `name` is what the EAL calls it, the address of a NIC.
+ * Returns 0 with its port's number, or -errno with a sentence in `why`.   [main, manage]
+ */
+int attach(const char *devargs, const char *name, uint16_t *port_id, char *why,
+	   unsigned int why_size);
+
+#endif
