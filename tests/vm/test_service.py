@@ -12,6 +12,9 @@ import subprocess
 
 import pytest
 
+from full_table import send
+from lab.routes import table4
+from lib import fpm_speaker as fpm
 from lib import links, netns, procs
 from lib.dataplane import Dataplane
 from lib.freeze import frozen
@@ -24,6 +27,8 @@ CONFIG = f"/etc/{NAME}/config.yaml"
 DROP_IN = f"/run/systemd/system/{NAME}.service.d/test.conf"
 NET = {4: "198.51.100.0/24", 6: "2001:db8:a::/48"}
 HOST = {4: "198.51.100.9", 6: "2001:db8:a::9"}
+MANY = 500000  # routes, which take more than
+MEMORY_LEFT = 16 << 20
 
 
 def systemctl(*words, check=True):
@@ -167,6 +172,38 @@ def test_a_killed_daemon_comes_back_and_no_carrier_is_lost(router):
     assert int(state("NRestarts")) == restarts + 1
     assert re.search(r"name=lan0 .* tap=kept", router.log(400))
     forwards(router)
+
+
+def test_a_daemon_out_of_memory_comes_back_too(router):
+    """MemoryMax of the unit is too little for what zebra teaches: the kernel's OOM killer, and
+    systemd, which calls that a failure of its own kind, starts another."""
+    routes(router)
+    eventually(lambda: router.fpm()["checkpoint"]["routes"] == 2, 10)
+    via = router.zebra.hop(router.wires["wan"].peer4, router.wires["wan"])
+    stream = fpm.table_stream(table4(MANY), 4, [via])
+    was, restarts = router.daemon.pid(), int(state("NRestarts"))
+
+    with LinkWatch(router.ctl) as watch:
+        most = int(state("MemoryCurrent")) + MEMORY_LEFT
+        limit(most)
+        try:
+            with contextlib.suppress(OSError):  # dead before it has heard all
+                send(router.zebra.speaker, stream)
+            eventually(lambda: int(state("NRestarts")) > restarts, 60, what="it was killed")
+        finally:
+            limit("infinity")
+        wait_for_other(router, was)
+
+    assert watch.lost_carrier() == []
+    assert f"{NAME}.service: A process of this unit has been killed by the OOM killer" in (
+        router.log(400)
+    )
+    forwards(router)
+
+
+def limit(octets):
+    """What the kernel lets the service have of memory, until the next start of the machine."""
+    systemctl("set-property", "--runtime", NAME, f"MemoryMax={octets}")
 
 
 def test_a_restart_keeps_the_carrier_too(router):
