@@ -161,6 +161,7 @@ help_capture(FILE *out)
 #define OPT_DRY_RUN 16u
 #define OPT_TIMES   32u
 #define OPT_FORCE   64u
+#define OPT_JSON    128u
 
 static int help(const struct options *opt, int n, char **word);
 
@@ -171,33 +172,33 @@ static const struct command {
 	void (*more)(FILE *out); /* its words; NULL: none */
 } command[] = {
 	{"show", "WHAT ...", "what the daemon knows: `fpmctl help show` lists it", show_run,
-	 OPT_FAMILY | OPT_TIMES, show_help},
+	 OPT_JSON | OPT_FAMILY | OPT_TIMES, show_help},
 	{"explain", "dst ADDRESS [port NAME] [WORDS]",
-	 "what would become of a packet, stage by stage; nothing is sent", explain, 0,
+	 "what would become of a packet, stage by stage; nothing is sent", explain, OPT_JSON,
 	 help_explain},
 	{"trace", "[WORDS]", "what becomes of live packets, stage by stage (10 of them)",
-	 trace, 0, help_trace},
+	 trace, OPT_JSON, help_trace},
 	{"capture", "-w FILE|- [WORDS]",
 	 "live packets as pcapng, a dropped one with the reason in it", capture, OPT_FILE,
 	 help_capture},
 	{"config", "keys | check FILE | show | reload [FILE] [--dry-run]",
-	 "look at a configuration, or change to it", config_run, OPT_DRY_RUN, config_help},
+	 "look at a configuration, or change to it", config_run, OPT_JSON | OPT_DRY_RUN, config_help},
 	{"port", "add|set|del NAME [device D] [mtu N] [queues N] [cores N,N]",
-	 "ports come and go while others forward", port_run, 0, port_help},
+	 "ports come and go while others forward", port_run, OPT_JSON, port_help},
 	{"device", "list | bind DEVICE ... | unbind DEVICE ... [--force]",
 	 "NICs: which driver has them; to vfio-pci, and back to the kernel", device_run,
-	 OPT_FORCE, device_help},
+	 OPT_JSON | OPT_FORCE, device_help},
 	{"set", "policer CLASS [rate N] [burst N] ...",
-	 "change a policer until the daemon ends", set_run, 0, set_help},
+	 "change a policer until the daemon ends", set_run, OPT_JSON, set_help},
 	{"audit", "[--repair] [--vtysh COMMAND]",
-	 "compare what zebra, the RIB and the FIB have", audit, OPT_REPAIR | OPT_VTYSH,
+	 "compare what zebra, the RIB and the FIB have", audit, OPT_JSON | OPT_REPAIR | OPT_VTYSH,
 	 audit_help},
 	{"doctor", "[CHECK ... | list] [--vtysh COMMAND]",
-	 "what is wrong with the machine, what it costs, what mends it", doctor, OPT_VTYSH,
+	 "what is wrong with the machine, what it costs, what mends it", doctor, OPT_JSON | OPT_VTYSH,
 	 doctor_help},
-	{"replay", "", "have zebra connect anew and say everything again", replay, 0, NULL},
-	{"hold", "[SECONDS]", "keep all routes while FRR is restarted", hold, 0, help_hold},
-	{"restart", "", "have another daemon take its place", restart, 0, help_restart},
+	{"replay", "", "have zebra connect anew and say everything again", replay, OPT_JSON, NULL},
+	{"hold", "[SECONDS]", "keep all routes while FRR is restarted", hold, OPT_JSON, help_hold},
+	{"restart", "", "have another daemon take its place", restart, OPT_JSON, help_restart},
 	{"help", "[COMMAND]", "this list, or all there is to say of one", help, 0, NULL},
 };
 #define N_COMMAND (sizeof(command) / sizeof(command[0]))
@@ -254,7 +255,7 @@ help(const struct options *opt, int n, char **word)
 	     "else\n"
 	     "                       " CTL_SOCKET "\n"
 	     "  -j, --json           one JSON array; the keys are stable (openapi.yaml)\n"
-	     "  -h, --help           this list\n"
+	     "  -h, --help           this list; with a command what there is to say of it\n"
 	     "      --version        of fpmctl itself\n"
 	     "  NO_COLOR in the environment: no colours, which only a terminal gets\n\n"
 	     "Exit codes: 0 done; 1 no daemon, connection lost, of audit: no zebra;\n"
@@ -275,18 +276,68 @@ stdio_secure(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* The time of --watch and --rates. */
+/*
+ * The time of --watch and --rates. `next` (NULL: none), the word behind an option without one,
+ * is no time: that belongs to the option only with '=' between.
+ */
 static int
-take_seconds(const char *text, double *out)
+take_seconds(const char *name, const char *text, const char *next, double *out)
 {
 	char *end = NULL;
+	double seconds = text != NULL ? strtod(text, &end) : 1;
 
-	*out = text != NULL ? strtod(text, &end) : 1;
-	if (text == NULL || (end != text && *end == '\0' && *out >= 0.1 && *out <= 86400))
-		return CTL_OK;
-	fprintf(stderr, "fpmctl: '%s' is not a number of seconds from 0.1 to 86400\n",
-		text);
-	return usage("show");
+	if (text != NULL &&
+	    !(end != text && *end == '\0' && seconds >= 0.1 && seconds <= 86400)) {
+		fprintf(stderr,
+			"fpmctl: '%s' is not a number of seconds from 0.1 to 86400\n",
+			text);
+		return usage("show");
+	}
+	if (text == NULL && next != NULL && (strtod(next, &end), end != next) &&
+	    strspn(end, "s") == strlen(end)) {
+		fprintf(stderr,
+			"fpmctl: the seconds of %s stand behind a '=', as in %s=5, not "
+			"behind a blank\n",
+			name, name);
+		return CTL_USAGE;
+	}
+	if (*out != 0 && *out != seconds) {
+		fprintf(stderr, "fpmctl: %s is given twice, as %g and %g: say one\n", name,
+			*out, seconds);
+		return CTL_USAGE;
+	}
+	*out = seconds;
+	return CTL_OK;
+}
+
+/* The value of an option; the same one again is nothing new. */
+static int
+take_text(const char *name, const char *text, const char **out)
+{
+	if (text[0] == '\0') {
+		fprintf(stderr, "fpmctl: %s needs a value\n", name);
+		return CTL_USAGE;
+	}
+	if (*out != NULL && strcmp(*out, text) != 0) {
+		fprintf(stderr, "fpmctl: %s is given twice, as '%s' and '%s': say one\n",
+			name, *out, text);
+		return CTL_USAGE;
+	}
+	*out = text;
+	return CTL_OK;
+}
+
+static int
+take_family(int family, int *out)
+{
+	if (*out != 0 && *out != family) {
+		fputs("fpmctl: -4 and -6 exclude each other; without them both families "
+		      "are shown\n",
+		      stderr);
+		return CTL_USAGE;
+	}
+	*out = family;
+	return CTL_OK;
 }
 
 /* What may follow the words, on a line: for the completion (dist/fpmctl.bash). */
@@ -340,7 +391,8 @@ check_options(const struct command *c, unsigned int given)
 		  {OPT_FAMILY, "-4 and -6 choose routes or neighbors"},
 		  {OPT_DRY_RUN, "--dry-run belongs to config reload"},
 		  {OPT_FORCE, "--force belongs to device bind"},
-		  {OPT_TIMES, "--watch and --rates belong to show"}};
+		  {OPT_TIMES, "--watch and --rates belong to show"},
+		  {OPT_JSON, "--json belongs to what has rows: not to capture and help"}};
 
 	for (unsigned int i = 0; i < sizeof(of) / sizeof(of[0]); i++)
 		if ((given & of[i].bit & ~c->options) != 0) {
@@ -378,8 +430,12 @@ bad_option(int opt, const char *given)
 	return CTL_USAGE;
 }
 
-int
-main(int argc, char **argv)
+/*
+ * Take all options; what stands for itself is done here. Returns -1, or the exit code when that
+ * was all.
+ */
+static int
+take_options(struct options *o, unsigned int *given, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"socket", required_argument, NULL, 's'},
@@ -396,71 +452,94 @@ main(int argc, char **argv)
 		{"complete", optional_argument, NULL, 'C'},
 		{NULL, 0, NULL, 0},
 	};
-	struct options o = {.socket = getenv("FPMCTL_SOCKET")};
-	const struct command *c;
-	unsigned int given = 0;
-	bool completing = false;
-	int opt;
+	const char *names = NULL; /* of what the completion asks for */
+	bool helping = false, completing = false;
+	int opt, rc = CTL_OK;
 
-	stdio_secure();
-	if (o.socket == NULL || o.socket[0] == '\0')
-		o.socket = CTL_SOCKET;
-	while ((opt = getopt_long(argc, argv, ":s:jhw:46", options, NULL)) != -1) {
+	while (rc == CTL_OK &&
+	       (opt = getopt_long(argc, argv, ":s:jhw:46", options, NULL)) != -1) {
 		switch (opt) {
 		case 's':
-			o.socket = optarg;
+			rc = take_text("-s", optarg, &o->socket);
 			break;
 		case 'j':
-			o.json = true;
+			o->json = true;
+			*given |= OPT_JSON;
 			break;
 		case 'h':
-			return flushed(help(&o, 0, NULL), 0);
+			helping = true;
+			break;
 		case 'v':
 			puts("fpmctl " FPMDP_VERSION);
-			return flushed(CTL_OK, 0);
+			return CTL_OK;
 		case 'r':
-			o.repair = true;
-			given |= OPT_REPAIR;
+			o->repair = true;
+			*given |= OPT_REPAIR;
 			break;
 		case 'w':
-			o.file = optarg;
-			given |= OPT_FILE;
+			rc = take_text("-w", optarg, &o->file);
+			*given |= OPT_FILE;
 			break;
 		case 'V':
-			o.vtysh = optarg;
-			given |= OPT_VTYSH;
+			rc = take_text("--vtysh", optarg, &o->vtysh);
+			*given |= OPT_VTYSH;
 			break;
 		case 'n':
-			o.dry_run = true;
-			given |= OPT_DRY_RUN;
+			o->dry_run = true;
+			*given |= OPT_DRY_RUN;
 			break;
 		case 'F':
-			o.force = true;
-			given |= OPT_FORCE;
+			o->force = true;
+			*given |= OPT_FORCE;
 			break;
 		case 'W':
+			rc = take_seconds("--watch", optarg, argv[optind], &o->watch_s);
+			*given |= OPT_TIMES;
+			break;
 		case 'R':
-			if (take_seconds(optarg, opt == 'W' ? &o.watch_s : &o.rates_s) !=
-			    CTL_OK)
-				return CTL_USAGE;
-			given |= OPT_TIMES;
+			rc = take_seconds("--rates", optarg, argv[optind], &o->rates_s);
+			*given |= OPT_TIMES;
 			break;
 		case 'C':
-			if (optarg != NULL)
-				return flushed(show_names(&o, optarg), 0);
 			completing = true;
+			names = optarg;
 			break;
 		case '4':
 		case '6':
-			o.family = opt - '0';
-			given |= OPT_FAMILY;
+			rc = take_family(opt - '0', &o->family);
+			*given |= OPT_FAMILY;
 			break;
 		default:
 			return bad_option(opt, argv[optind - 1]);
 		}
 	}
+	if (rc != CTL_OK)
+		return rc;
+	if (o->socket == NULL)
+		o->socket = getenv("FPMCTL_SOCKET");
+	if (o->socket == NULL || o->socket[0] == '\0')
+		o->socket = CTL_SOCKET;
+	if (helping) /* of the command that it stands with, if any */
+		return help(o, optind < argc && command_find(argv[optind]) != NULL,
+			    argv + optind);
 	if (completing)
-		return flushed(complete(argc - optind, argv + optind), 0);
+		return names != NULL ? show_names(o, names)
+				     : complete(argc - optind, argv + optind);
+	return -1;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct options o = {0};
+	const struct command *c;
+	unsigned int given = 0;
+	int rc;
+
+	stdio_secure();
+	rc = take_options(&o, &given, argc, argv);
+	if (rc >= 0)
+		return flushed(rc, 0);
 	if (optind == argc)
 		return usage(NULL);
 	c = command_find(argv[optind]);

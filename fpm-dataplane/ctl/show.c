@@ -401,6 +401,7 @@ static int
 run(struct ask *ask)
 {
 	bool terminal = isatty(STDOUT_FILENO) != 0;
+	unsigned long long looks = 0; /* after the first */
 	int rc;
 
 	if (ask->opt->rates_s > 0) {
@@ -413,8 +414,10 @@ run(struct ask *ask)
 	} else {
 		rc = once(ask);
 	}
-	while (ask->opt->watch_s > 0 && (rc == CTL_OK || rc == CTL_NOT_FOUND) &&
-	       ask->write_error == 0) {
+	/* Whom nothing was there for is told once; a row that goes later may come back. */
+	while (ask->opt->watch_s > 0 && ask->write_error == 0 &&
+	       (rc == CTL_OK || (rc == CTL_NOT_FOUND && looks > 0))) {
+		looks++;
 		wait_s(ask->opt->watch_s);
 		if (terminal && !ask->opt->json)
 			fputs("\033[H\033[2J", stdout);

@@ -141,6 +141,62 @@ a_wrong_option_is_code_2_with_one_sentence(void **state)
 }
 
 static void
+the_seconds_of_a_watch_stand_behind_a_sign(void **state)
+{
+	assert_int_equal(ctl("show ports --watch 5"), 2);
+	assert_string_equal(out, "fpmctl: the seconds of --watch stand behind a '=', as in "
+				 "--watch=5, not behind a blank\n");
+	assert_int_equal(ctl("--rates 0.5s show ports"), 2);
+	has("--rates=5");
+	/* Words that are no time are the command's. */
+	assert_int_equal(ctl("show ports --rates wan0"), 0);
+	has("now rx ");
+}
+
+static void
+a_watch_of_nothing_ends(void **state)
+{
+	assert_int_equal(ctl("show ports --watch=0.1 foo | head -9"), 0);
+	assert_string_equal(out,
+			    "none of ports is foo; `fpmctl show ports` lists them\n");
+	assert_int_equal(ctl("show ports --watch=0.1 foo"), 3);
+	assert_int_equal(ctl("show routes 192.0.2.1 --watch=0.1 --json"), 3);
+	assert_string_equal(out, "[]\n");
+}
+
+static void
+an_option_twice_with_two_values_is_code_2(void **state)
+{
+	static const char *const wrong[] = {
+		"show routes -4 -6",
+		"-6 show neighbors -4",
+		"show ports --watch=1 --watch=2",
+		"-s /tmp/a -s /tmp/b show ports",
+		"audit --vtysh vtysh --vtysh 'vtysh -N r1'",
+		"capture -w /dev/null -w /nowhere",
+	};
+
+	for (unsigned int i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_int_equal(ctl(wrong[i]), 2);
+		assert_non_null(strstr(out, i < 2 ? "exclude each other" : "given twice"));
+		assert_ptr_equal(strchr(out, '\n') + 1, out + strlen(out));
+	}
+	assert_int_equal(ctl("show routes -4 -4"), 0);
+}
+
+static void
+help_behind_a_command_is_of_that_command(void **state)
+{
+	assert_int_equal(ctl("hold --help"), 0);
+	has("usage: fpmctl [OPTIONS] hold [SECONDS]\n");
+	assert_int_equal(ctl("--help"), 0);
+	has("usage: fpmctl [OPTIONS] COMMAND ...\n");
+	assert_int_equal(ctl("--json help"), 2);
+	assert_int_equal(ctl("--socket '' show ports"), 2);
+	has("fpmctl: -s needs a value\n");
+}
+
+static void
 no_daemon_is_code_1_with_one_sentence(void **state)
 {
 	assert_int_equal(ctl("-s /nonexistent/x.sock show ports"), 1);
@@ -195,6 +251,10 @@ main(int argc, char **argv)
 		ui_test(a_route_not_found_is_code_3),
 		ui_test(wrong_words_are_code_2_with_a_usage_line),
 		ui_test(a_wrong_option_is_code_2_with_one_sentence),
+		ui_test(the_seconds_of_a_watch_stand_behind_a_sign),
+		ui_test(a_watch_of_nothing_ends),
+		ui_test(an_option_twice_with_two_values_is_code_2),
+		ui_test(help_behind_a_command_is_of_that_command),
 		ui_test(no_daemon_is_code_1_with_one_sentence),
 		ui_test(a_daemon_that_ends_in_the_middle_is_code_1),
 		ui_test(a_million_rows_into_head_and_nowhere),
