@@ -7,16 +7,29 @@
 #include "ctl/choose.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/prefix.h"
+#include "base/rtproto.h"
 
 #define ROUTES    1u
 #define GROUPS    2u
 #define NEIGHBORS 4u
 #define LOG       8u
 
-enum kind { TEXT, ADDRESS, SOURCE, LEVEL };
+enum kind { TEXT, ADDRESS, SOURCE, ONE_OF, LEVEL };
+
+/* As dist/openapi.yaml has them (State, and of Neighbor); NULL is the last. */
+static const char *const way_states[] = {
+	"forwarding",  "local",         "onlink",  "broadcast",  "blackhole",
+	"unreachable", "prohibit",      "foreign", "unresolved", "unsupported",
+	"down",        "not-installed", NULL};
+static const char *const neighbor_states[] = {"reachable", "stale",      "delay",  "probe",
+					      "permanent", "incomplete", "failed", "noarp",
+					      "none",      NULL};
+static const char levels[] = "EWID"; /* of a line, behind its time */
+static const char *const level_names[] = {"error", "warn", "info", "debug", NULL};
 
 static const struct {
 	const char *word, *value;
@@ -24,13 +37,15 @@ static const struct {
 	unsigned int of; /* ROUTES, ... together */
 	enum kind kind;
 	bool hops;
+	const char *const *values; /* all that may be said; NULL: anything */
 } known[N_CHOOSE] = {
-	{"via", "ADDRESS", "via", ROUTES | GROUPS, ADDRESS, true},
-	{"dev", "NAME", "dev", ROUTES | GROUPS, TEXT, true},
-	{"dev", "NAME", "dev", NEIGHBORS, TEXT, false},
-	{"proto", "NAME", "protocol", ROUTES, SOURCE, false},
-	{"state", "NAME", "state", ROUTES | GROUPS | NEIGHBORS, TEXT, false},
-	{"level", "error|warn|info|debug", "line", LOG, LEVEL, false},
+	{"via", "ADDRESS", "via", ROUTES | GROUPS, ADDRESS, true, NULL},
+	{"dev", "NAME", "dev", ROUTES | GROUPS, TEXT, true, NULL},
+	{"dev", "NAME", "dev", NEIGHBORS, TEXT, false, NULL},
+	{"proto", "NAME", "protocol", ROUTES, SOURCE, false, NULL},
+	{"state", "NAME", "state", ROUTES | GROUPS, ONE_OF, false, way_states},
+	{"state", "NAME", "state", NEIGHBORS, ONE_OF, false, neighbor_states},
+	{"level", "error|warn|info|debug", "line", LOG, LEVEL, false, level_names},
 };
 
 static const struct {
@@ -40,9 +55,6 @@ static const struct {
 	{"routes", ROUTES},       {"nexthops", GROUPS}, {"groups", GROUPS},
 	{"neighbors", NEIGHBORS}, {"log", LOG},
 };
-
-static const char levels[] = "EWID"; /* of a line, behind its time */
-static const char *const level_name[] = {"error", "warn", "info", "debug"};
 
 static unsigned int
 of_show(const char *show)
@@ -66,9 +78,63 @@ static int
 level_of(const char *name)
 {
 	for (int i = 0; i < (int)(sizeof(levels) - 1); i++)
-		if (strcmp(name, level_name[i]) == 0)
+		if (strcmp(name, level_names[i]) == 0)
 			return i;
 	return -1;
+}
+
+/* What may be said of `proto`: those that have a name each once, then tables of our own. */
+static const char *
+source_name(unsigned int n)
+{
+	static const char *const ours[] = {"connected", "local"};
+	const char *name = n < 256 ? rtproto_name((uint8_t)n) : ours[n - 256];
+
+	for (unsigned int i = 0; i < n && i < 256 && name != NULL; i++)
+		if (rtproto_name((uint8_t)i) != NULL &&
+		    strcmp(rtproto_name((uint8_t)i), name) == 0)
+			return NULL;
+	return name;
+}
+#define N_SOURCE 258
+
+/* All that a word may be given, `gap` between two; nothing when that is anything. */
+static void
+values_print(FILE *out, int k, const char *gap)
+{
+	bool begun = false;
+
+	for (unsigned int i = 0; known[k].kind == SOURCE && i < N_SOURCE; i++)
+		if (source_name(i) != NULL) {
+			fprintf(out, "%s%s", begun ? gap : "", source_name(i));
+			begun = true;
+		}
+	for (const char *const *v = known[k].values; v != NULL && *v != NULL; v++) {
+		fprintf(out, "%s%s", begun ? gap : "", *v);
+		begun = true;
+	}
+}
+
+/* Is the value one that there can be? A protocol's number becomes its name. */
+static bool
+is_value(int k, const char **value)
+{
+	char *end;
+	unsigned long n = strtoul(*value, &end, 10);
+
+	if (known[k].kind == SOURCE && **value >= '0' && **value <= '9' && *end == '\0' &&
+	    n < 256) {
+		if (rtproto_name((uint8_t)n) != NULL)
+			*value = rtproto_name((uint8_t)n);
+		return true;
+	}
+	for (unsigned int i = 0; known[k].kind == SOURCE && i < N_SOURCE; i++)
+		if (source_name(i) != NULL && strcmp(source_name(i), *value) == 0)
+			return true;
+	for (const char *const *v = known[k].values; v != NULL && *v != NULL; v++)
+		if (strcmp(*v, *value) == 0)
+			return true;
+	return known[k].kind != SOURCE && known[k].values == NULL;
 }
 
 bool
@@ -97,10 +163,12 @@ choose_take(struct choose *c, const char *show, const char *word, const char *va
 		fprintf(stderr, "fpmctl: via '%s' is not an address\n", value);
 		return usage("show");
 	}
-	if (known[i].kind == LEVEL && level_of(value) < 0) {
-		fprintf(stderr, "fpmctl: level '%s' is not error, warn, info or debug\n",
-			value);
-		return usage("show");
+	if (!is_value(i, &value)) {
+		fprintf(stderr, "fpmctl: %s '%s' is none of ", word, value);
+		values_print(stderr, i, ", ");
+		fputs(known[i].kind == SOURCE ? ", nor a number below 256\n" : "\n",
+		      stderr);
+		return CTL_USAGE;
 	}
 	c->value[i] = value;
 	c->any = true;
@@ -142,6 +210,7 @@ is_so(int i, const json_t *row, const char *value)
 	case LEVEL:
 		return bad_enough(text, value);
 	case TEXT:
+	case ONE_OF:
 		break;
 	}
 	return strcmp(text, value) == 0;
@@ -215,6 +284,6 @@ choose_words(FILE *out, const char *show, const char *last)
 	for (int i = 0; i < N_CHOOSE && k < 0; i++)
 		if ((known[i].of & of_show(show)) != 0)
 			fprintf(out, " %s", known[i].word);
-	for (unsigned int i = 0; k >= 0 && known[k].kind == LEVEL && i < 4; i++)
-		fprintf(out, " %s", level_name[i]);
+	if (k >= 0)
+		values_print(out, k, " ");
 }

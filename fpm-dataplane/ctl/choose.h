@@ -11,7 +11,7 @@
 
 #include "ctl/ctl.h"
 
-#define N_CHOOSE    6
+#define N_CHOOSE    7
 #define CHOOSE_TEXT 160
 
 /* What was said; all zero: nothing. */

@@ -21,6 +21,7 @@
 #define ZEROS    4u /* rows of nothing are left out unless `all` is said */
 #define SORTED   8u /* the daemon has no order: sorted here */
 #define PREFIXED 16u
+#define NUMBERED 32u /* the key is a number */
 
 static const struct what {
 	const char *show; /* what people say, and what the daemon is asked */
@@ -40,9 +41,9 @@ static const struct what {
 	 "the RIB has not answered yet"},
 	{"vrfs", "[NAME]", "VRFs that have a FIB: routes, and what came in by members",
 	 "name", COUNTS, "no VRFs"},
-	{"nexthops", "", "next-hop groups and how many routes use them", NULL, 0,
-	 "no next hops"},
-	{"groups", "", "the same", NULL, 0, "no groups"},
+	{"nexthops", "[GROUP]", "next-hop groups and how many routes use them", "group",
+	 NUMBERED, "no next hops"},
+	{"groups", "[GROUP]", "the same", "group", NUMBERED, "no groups"},
 	{"neighbors", "[PREFIX|ADDRESS] [-4|-6]", "neighbours and their MAC addresses",
 	 NULL, FAMILY | SORTED | PREFIXED, "no neighbors"},
 	{"counters", "[all] [NAME]",
@@ -118,7 +119,12 @@ on_name(const json_t *row, const char *text, void *ctx)
 {
 	struct names *names = ctx;
 	const char *name = row_str(row, names->key);
+	char number[24];
 
+	if (json_is_integer(json_object_get(row, names->key))) {
+		snprintf(number, sizeof(number), "%lld", row_int(row, names->key));
+		name = number;
+	}
 	if (names->no_totals && strcmp(row_str(row, "kind"), "total") == 0)
 		return true;
 	if (name[0] != '\0' && strcmp(name, names->last) != 0)
@@ -456,49 +462,119 @@ take_prefix(struct ask *ask, const char *word)
 	return CTL_OK;
 }
 
-/* Words after `show WHAT`. Returns CTL_OK or CTL_USAGE. */
+/* Words that do not go together, in a sentence; CTL_USAGE. */
 static int
-take_words(struct ask *ask, int n, char **word)
+contradiction(const char *said)
+{
+	fprintf(stderr, "fpmctl: %s\n", said);
+	return CTL_USAGE;
+}
+
+/* The value of the key by which the daemon chooses a row. */
+static int
+take_name(struct ask *ask, const char *word)
+{
+	static char number[24];
+	char *end;
+	unsigned long long n = strtoull(word, &end, 10);
+
+	ask->name = word;
+	if ((ask->what->is & NUMBERED) == 0)
+		return CTL_OK;
+	if (word[0] < '0' || word[0] > '9' || *end != '\0') {
+		fprintf(stderr, "fpmctl: '%s' is not the number of a group\n", word);
+		return usage("show");
+	}
+	snprintf(number, sizeof(number), "%llu", n); /* 007 is 7 */
+	ask->name = number;
+	return CTL_OK;
+}
+
+/*
+ * A word that only routes have, and its value. Returns how many it took, 0: it is none, or after
+ * a sentence less than 0.
+ */
+static int
+take_route_word(struct ask *ask, int n, char **word)
+{
+	bool longest = strcmp(word[0], "longest") == 0;
+
+	if (strcmp(ask->what->show, "routes") != 0)
+		return 0;
+	if (longest || strcmp(word[0], "exact") == 0) {
+		if (ask->has_longest)
+			return -contradiction("longest or exact: say one of them, once");
+		ask->has_longest = true;
+		ask->longest = longest;
+		return 1;
+	}
+	if (strcmp(word[0], "vrf") != 0)
+		return 0;
+	if (ask->vrf != NULL)
+		return -contradiction("vrf is given twice");
+	if (n < 2 || word[1][0] == '\0')
+		return -contradiction("vrf needs NAME; `fpmctl show vrfs` lists them");
+	ask->vrf = word[1];
+	return 2;
+}
+
+/* What the words that were taken ask for together. */
+static int
+check_words(const struct ask *ask)
 {
 	const struct what *what = ask->what;
-	bool routes = strcmp(what->show, "routes") == 0;
 
-	for (int i = 0; i < n; i++) {
-		bool longest = strcmp(word[i], "longest") == 0;
-
-		if (routes && ask->prefix != NULL && !ask->has_longest &&
-		    (longest || strcmp(word[i], "exact") == 0)) {
-			ask->has_longest = true;
-			ask->longest = longest;
-		} else if (routes && ask->vrf == NULL && strcmp(word[i], "vrf") == 0 &&
-			   i + 1 < n) {
-			ask->vrf = word[++i];
-		} else if (choose_knows(what->show, word[i])) {
-			if (choose_take(&ask->choose, what->show, word[i],
-					i + 1 < n ? word[i + 1] : NULL) != CTL_OK)
-				return CTL_USAGE;
-			i++;
-		} else if ((what->is & PREFIXED) != 0 && ask->prefix == NULL && i == 0) {
-			if (take_prefix(ask, word[i]) != CTL_OK)
-				return usage("show");
-		} else if ((what->is & ZEROS) != 0 && !ask->all &&
-			   strcmp(word[i], "all") == 0) {
-			ask->all = true;
-		} else if (what->name != NULL && ask->name == NULL) {
-			ask->name = word[i];
-		} else {
-			return unexpected(word[i], "show");
-		}
+	if (ask->has_longest && ask->prefix == NULL) {
+		fprintf(stderr, "fpmctl: %s needs an ADDRESS or a PREFIX\n",
+			ask->longest ? "longest" : "exact");
+		return usage("show");
 	}
 	if (ask->opt->family != 0 && (what->is & FAMILY) == 0) {
 		fputs("fpmctl: -4 and -6 choose routes or neighbors\n", stderr);
 		return usage("show");
 	}
 	if (ask->opt->rates_s > 0 && (what->is & COUNTS) == 0) {
-		fprintf(stderr, "fpmctl: %s have no rates\n", what->show);
+		fprintf(stderr, "fpmctl: %s %s no rates\n", what->show,
+			what->show[strlen(what->show) - 1] == 's' ? "have" : "has");
 		return usage("show");
 	}
 	return CTL_OK;
+}
+
+/* Words after `show WHAT`. Returns CTL_OK or CTL_USAGE. */
+static int
+take_words(struct ask *ask, int n, char **word)
+{
+	const struct what *what = ask->what;
+	int some;
+
+	for (int i = 0; i < n; i += some) {
+		some = take_route_word(ask, n - i, word + i);
+		if (some < 0)
+			return -some;
+		if (some > 0)
+			continue;
+		some = 1;
+		if (choose_knows(what->show, word[i])) {
+			if (choose_take(&ask->choose, what->show, word[i],
+					i + 1 < n ? word[i + 1] : NULL) != CTL_OK)
+				return CTL_USAGE;
+			some = 2;
+		} else if ((what->is & PREFIXED) != 0 && ask->prefix == NULL) {
+			if (take_prefix(ask, word[i]) != CTL_OK)
+				return usage("show");
+		} else if ((what->is & ZEROS) != 0 && strcmp(word[i], "all") == 0) {
+			if (ask->all)
+				return contradiction("all is given twice");
+			ask->all = true;
+		} else if (what->name != NULL && ask->name == NULL) {
+			if (take_name(ask, word[i]) != CTL_OK)
+				return CTL_USAGE;
+		} else {
+			return unexpected(word[i], "show");
+		}
+	}
+	return check_words(ask);
 }
 
 int

@@ -40,6 +40,10 @@ _fpmctl()
 	"show ports" | "show interfaces" | "show fib" | "show vrfs" | "show counters" | "show drops" | "show punt" | "show cycles" | "show threads")
 		names=$prev
 		;;
+	"show groups" | "show nexthops")
+		# A full table has thousands of groups: their numbers only when one is begun.
+		[[ $cur == [0-9]* ]] && names=$prev
+		;;
 	esac
 	if [[ $cur == -* ]]; then
 		names="--socket --json --help --version --watch --rates --repair --vtysh --write --dry-run --force -4 -6"

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/rtproto.h"
 #include "base/table.h"
 #include "rib/checkpoint.h"
 #include "rib/rib_impl.h"
@@ -31,16 +32,7 @@ name_or_number(const char *name, unsigned int number)
 static json_t *
 protocol_json(uint8_t protocol)
 {
-	/* linux/rtnetlink.h has some; the others are FRR's zebra/rt_netlink.h. */
-	static const char *const name[256] = {
-		[0] = "unspec", [1] = "redirect", [2] = "kernel",       [3] = "boot",
-		[4] = "static", [11] = "zebra",   [42] = "babel",       [186] = "bgp",
-		[187] = "isis", [188] = "ospf",   [189] = "rip",        [190] = "ripng",
-		[191] = "nhrp", [192] = "eigrp",  [193] = "ldp",        [194] = "sharp",
-		[195] = "pbr",  [196] = "static", [197] = "openfabric", [198] = "srte",
-	};
-
-	return name_or_number(name[protocol], protocol);
+	return name_or_number(rtproto_name(protocol), protocol);
 }
 
 static json_t *

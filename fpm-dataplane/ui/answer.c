@@ -22,6 +22,8 @@
 #include "fib/fib.h"
 #include "base/service.h"
 
+#define VRFS_NAMED 6 /* in a sentence */
+
 const struct refusal_info refusal_info[N_REFUSAL] = {
 	[REFUSED_NOT] = {0, 200},    [REFUSED_WORDS] = {2, 400},
 	[REFUSED_RIGHTS] = {2, 403}, [REFUSED_MISSING] = {2, 404},
@@ -44,6 +46,33 @@ answer_here(struct answer *a)
 	a->state = ANSWER_DONE;
 }
 
+/* Which VRFs there are, for whom named another. */
+static void
+refuse_vrf(struct answer *a)
+{
+	char said[400], name[128], other[128];
+	unsigned int n = 0;
+	size_t len = (size_t)snprintf(said, sizeof(said), "no VRF '%s' has a FIB",
+				      request_echo(a->req.vrf, name));
+
+	for (uint16_t i = 1; i < FIB_VRF_NONE && n <= VRFS_NAMED; i++) {
+		const struct fib_vrf *vrf = fib_vrf(a->ui->conf.fib, i);
+
+		if (vrf == NULL)
+			continue;
+		len += (size_t)snprintf(said + len, sizeof(said) - len, "%s%s",
+					n == 0 ? "; those that have one: " : ", ",
+					n == VRFS_NAMED ? "..."
+							: request_echo(vrf->name, other));
+		n++;
+	}
+	snprintf(said + len, sizeof(said) - len, "%s",
+		 n > 0 ? " (`fpmctl show vrfs`)"
+		       : ", and none else has: `ip link add NAME type vrf table N` in the "
+			 "control namespace makes one");
+	refuse(a, REFUSED_MISSING, said);
+}
+
 static void
 ask_first(struct answer *a, enum query_kind kind)
 {
@@ -52,8 +81,7 @@ ask_first(struct answer *a, enum query_kind kind)
 	struct msg_query *q;
 
 	if (in_vrf && vrf == 0) {
-		refuse(a, REFUSED_MISSING,
-		       "no VRF of that name has a FIB: `fpmctl show vrfs` lists them");
+		refuse_vrf(a);
 		return;
 	}
 	q = msg_new(MSG_QUERY, sizeof(*q));

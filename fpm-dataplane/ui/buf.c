@@ -68,9 +68,14 @@ buf_json(struct buf *b, const json_t *row)
 static bool
 is_wanted(const struct rows *out, const json_t *row)
 {
-	const char *value = json_string_value(json_object_get(row, out->key));
+	const json_t *value = json_object_get(row, out->key);
+	char number[24] = "";
 
-	return value != NULL && strcmp(value, out->value) == 0;
+	if (json_is_integer(value))
+		snprintf(number, sizeof(number), "%lld",
+			 (long long)json_integer_value(value));
+	return strcmp(json_is_string(value) ? json_string_value(value) : number,
+		      out->value) == 0;
 }
 
 static void

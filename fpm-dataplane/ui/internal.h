@@ -49,8 +49,9 @@ enum rows_form {
 struct rows {
 	struct buf buf;
 	enum rows_form form;
-	const char *key, *value; /* only rows whose string `key` is this; NULL: all */
-	uint64_t n;              /* put so far */
+	const char *key,
+		*value; /* only rows whose `key`, text or number, is this; NULL: all */
+	uint64_t n;     /* put so far */
 };
 
 void rows_put(struct rows *out, json_t *row); /* the row is theirs from now on */

@@ -106,7 +106,7 @@ def test_every_show_has_its_path_and_every_path_its_command(dut):
     assert set(dut.fpmctl("--complete").stdout.split()) - commands == {"device", "doctor", "help"}
     # A name chooses a row in both, or in neither.
     named = re.findall(
-        r"^      ([a-z]+) .*\[(?:NAME|CLASS|THREAD|FAMILY)\]",
+        r"^      ([a-z]+) .*\[(?:NAME|CLASS|THREAD|FAMILY|GROUP)\]",
         dut.fpmctl("help", "show").stdout,
         re.M,
     )
@@ -125,6 +125,8 @@ def test_what_is_shown_is_as_specified(taught, lan, path):
     what = SHOWN[path][1]
     name = {"interfaces": "lo", "fib": "ipv4", "counters": "blackhole", "drops": "blackhole",
             "punt": "icmp", "cycles": "fwd-0", "threads": "fdp-ui"}.get(what, "lan0")  # fmt: skip
+    if what in ("nexthops", "groups"):
+        name = str(taught.route_row(NET)["group"])
     words = [name] if "{name}" in path else []
 
     rows = ok(taught, "GET", path, name)

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from lib import netns
+from lib import api, netns
 from lib.fpm_speaker import RTN_BLACKHOLE
 from lib.wait import eventually
 from wire import token_of
@@ -335,7 +335,6 @@ WRONG = [
     ["show", "routes", "dev"],
     ["show", "routes", "dev", "wan0", "dev", "lan0"],
     ["show", "ports", "dev", "wan0", "state", "up"],
-    ["show", "log", "level", "loud"],
     ["--frobnicate", "show", "ports"],
     ["help", "me"],
 ]
@@ -349,6 +348,35 @@ def test_wrong_words_are_2_with_the_usage(dut, words):
     assert done.returncode == 2 and done.stdout == ""
     said = ("usage:", "routes", "`fpmctl help`")
     assert any(text in done.stderr for text in said), done.stderr
+
+
+def test_a_word_with_a_list_says_its_list(dut):
+    """Which states, protocols and levels there are is what the API says there are."""
+    schemas = api.SPEC["components"]["schemas"]
+    of = lambda kind: set(schemas[kind]["enum"])  # noqa: E731
+    for words, values in (
+        ("routes state", of("State")), ("groups state", of("State")),
+        ("neighbors state", set(schemas["Neighbor"]["properties"]["state"]["enum"])),
+        ("routes proto", {"bgp", "static", "connected", "local"}),
+        ("log level", {"error", "warn", "info", "debug"}),
+    ):  # fmt: skip
+        done = dut.fpmctl("show", *words.split(), "FROB")
+        assert (done.returncode, done.stdout) == (2, "")
+        said = re.fullmatch(r"fpmctl: \w+ 'FROB' is none of (.*)\n", done.stderr)
+        said = set(re.split(", (?:nor a number.*)?", said[1])) - {""}
+        assert said == values or (words == "routes proto" and said > values)
+        completed = dut.fpmctl("--complete", "show", *words.split()).stdout.split()
+        assert set(completed) == said
+
+
+def test_a_group_is_found_by_its_number(taught):
+    """As explain names it; completed once a digit is there."""
+    group = str(taught.route_row(NET)["group"])
+    (row,) = rows(taught, "groups", group)
+    assert str(row["group"]) == group and rows(taught, "nexthops", "00" + group) == [row]
+    assert group in taught.fpmctl("--complete=groups").stdout.split()
+    assert taught.fpmctl("show", "groups", "99999999").returncode == 3
+    assert taught.fpmctl("show", "groups", "wan0").returncode == 2
 
 
 @pytest.mark.parametrize(

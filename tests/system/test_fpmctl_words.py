@@ -80,7 +80,8 @@ COMPLETED = {
     "show routes vrf ": "", "show version ": "", "trace reason no_r": "no_route",
     "capture reason forw": "forwarding_off", "explain proto ig": "igmp", "trace src ": "",
     "show ports --js": "--json", "show groups ": "via dev state", "show routes p": "proto",
-    "show routes dev wa": "wan0", "show log level e": "error", "show neighbors state ": "",
+    "show routes dev wa": "wan0", "show log level e": "error", "show neighbors state re": "reachable",
+    "show routes state un": "unreachable unresolved unsupported", "show routes proto ri": "rip ripng",
 }  # fmt: skip
 
 

@@ -102,12 +102,12 @@ fake_route(uint64_t i)
 
 	snprintf(prefix, sizeof(prefix), "10.%u.%u.%u/32", (unsigned int)(i >> 16 & 255),
 		 (unsigned int)(i >> 8 & 255), (unsigned int)(i & 255));
-	return json_pack("{s:s, s:I, s:s, s:s, s:s, s:b, s:[{s:s, s:s, s:i, s:b}, "
+	return json_pack("{s:s, s:I, s:I, s:s, s:s, s:s, s:b, s:[{s:s, s:s, s:i, s:b}, "
 			 "{s:n, s:s, s:i, s:b}]}",
-			 "prefix", prefix, "table", (json_int_t)254, "source", "zebra",
-			 "protocol", "bgp", "state", "forwarding", "stale", 0, "nexthops",
-			 "via", "10.0.1.2", "dev", "wan0", "weight", 1, "alive", 1, "via",
-			 "dev", "wan1", "weight", 2, "alive", 0);
+			 "prefix", prefix, "group", (json_int_t)i, "table", (json_int_t)254,
+			 "source", "zebra", "protocol", "bgp", "state", "forwarding",
+			 "stale", 0, "nexthops", "via", "10.0.1.2", "dev", "wan0", "weight",
+			 1, "alive", 1, "via", "dev", "wan1", "weight", 2, "alive", 0);
 }
 
 static inline void

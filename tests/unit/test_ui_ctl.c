@@ -118,7 +118,6 @@ wrong_words_are_code_2_with_a_usage_line(void **state)
 					    "show version all",
 					    "show routes bgp",
 					    "show routes longest",
-					    "show routes 10.0.0.0/8 longest exact",
 					    "show routes 10.0.0.0/33",
 					    "show routes 10.0.0.0/8 -6",
 					    "show ports -4",
@@ -157,8 +156,7 @@ static void
 a_watch_of_nothing_ends(void **state)
 {
 	assert_int_equal(ctl("show ports --watch=0.1 foo | head -9"), 0);
-	assert_string_equal(out,
-			    "none of ports is foo; `fpmctl show ports` lists them\n");
+	assert_string_equal(out, "none of ports is foo; `fpmctl show ports` lists them\n");
 	assert_int_equal(ctl("show ports --watch=0.1 foo"), 3);
 	assert_int_equal(ctl("show routes 192.0.2.1 --watch=0.1 --json"), 3);
 	assert_string_equal(out, "[]\n");
@@ -194,6 +192,80 @@ help_behind_a_command_is_of_that_command(void **state)
 	assert_int_equal(ctl("--json help"), 2);
 	assert_int_equal(ctl("--socket '' show ports"), 2);
 	has("fpmctl: -s needs a value\n");
+}
+
+static void
+a_word_that_chooses_is_one_of_its_list(void **state)
+{
+	assert_int_equal(ctl("show neighbors state FOO"), 2);
+	assert_string_equal(out, "fpmctl: state 'FOO' is none of reachable, stale, delay, "
+				 "probe, permanent, incomplete, failed, noarp, none\n");
+	assert_int_equal(ctl("show routes state stale"), 2);
+	has("is none of forwarding, local, ");
+	assert_int_equal(ctl("show groups state FOO"), 2);
+	assert_int_equal(ctl("show log level loud"), 2);
+	has("none of error, warn, info, debug\n");
+	assert_int_equal(ctl("show routes proto bpg"), 2);
+	has("bgp, isis, ospf, ");
+	has(", connected, local, nor a number below 256\n");
+	assert_int_equal(ctl("show routes proto 256"), 2);
+	/* What there can be, and is not: nothing found. */
+	assert_int_equal(ctl("show neighbors state failed"), 3);
+	assert_int_equal(ctl("show routes proto rip"), 3);
+	assert_int_equal(ctl("show routes proto 99"), 3);
+	t.n_routes = 1;
+	assert_int_equal(ctl("show routes proto 186 state forwarding"), 0);
+}
+
+static void
+words_of_routes_that_do_not_fit_are_told(void **state)
+{
+	t.n_routes = 1;
+	assert_int_equal(ctl("show routes vrf"), 2);
+	has("fpmctl: vrf needs NAME");
+	assert_int_equal(ctl("show routes vrf red vrf red"), 2);
+	assert_string_equal(out, "fpmctl: vrf is given twice\n");
+	assert_int_equal(ctl("show routes longest"), 2);
+	has("fpmctl: longest needs an ADDRESS or a PREFIX\n");
+	assert_int_equal(ctl("show routes 10.0.0.0/8 longest exact"), 2);
+	assert_string_equal(out, "fpmctl: longest or exact: say one of them, once\n");
+	assert_int_equal(ctl("show counters all all"), 2);
+	assert_string_equal(out, "fpmctl: all is given twice\n");
+	/* In any order. */
+	assert_int_equal(ctl("show routes vrf red longest 10.0.0.0/8 via 10.0.1.2"), 0);
+	assert_int_equal(ctl("show routes dev wan1 10.0.0.0"), 0);
+}
+
+static void
+who_names_no_vrf_is_told_which_there_are(void **state)
+{
+	assert_int_equal(ctl("show routes vrf blue"), 2);
+	has("fpmctl: no VRF 'blue' has a FIB; those that have one: red "
+	    "(`fpmctl show vrfs`)\n");
+	t.fib.vrf[7] = NULL;
+	assert_int_equal(ctl("show routes vrf red"), 2);
+	has("fpmctl: no VRF 'red' has a FIB, and none else has: `ip link add ");
+}
+
+static void
+a_group_is_shown_by_its_number(void **state)
+{
+	json_t *rows;
+
+	t.n_routes = 300; /* and as many groups */
+	assert_int_equal(ctl("--json show groups 042"), 0);
+	rows = json_loads(out, 0, NULL);
+	assert_int_equal(json_array_size(rows), 1);
+	assert_int_equal(int_of(json_array_get(rows, 0), "group"), 42);
+	json_decref(rows);
+	assert_int_equal(ctl("show nexthops 299"), 0);
+	assert_int_equal(ctl("show groups 300"), 3);
+	assert_string_equal(out,
+			    "none of groups is 300; `fpmctl show groups` lists them\n");
+	assert_int_equal(ctl("show groups nine"), 2);
+	has("fpmctl: 'nine' is not the number of a group\n");
+	assert_int_equal(ctl("--complete=groups"), 0);
+	has("0 1 2 3 ");
 }
 
 static void
@@ -255,6 +327,10 @@ main(int argc, char **argv)
 		ui_test(a_watch_of_nothing_ends),
 		ui_test(an_option_twice_with_two_values_is_code_2),
 		ui_test(help_behind_a_command_is_of_that_command),
+		ui_test(a_word_that_chooses_is_one_of_its_list),
+		ui_test(words_of_routes_that_do_not_fit_are_told),
+		ui_test(who_names_no_vrf_is_told_which_there_are),
+		ui_test(a_group_is_shown_by_its_number),
 		ui_test(no_daemon_is_code_1_with_one_sentence),
 		ui_test(a_daemon_that_ends_in_the_middle_is_code_1),
 		ui_test(a_million_rows_into_head_and_nowhere),

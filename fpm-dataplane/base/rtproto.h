@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rtproto: who made a route, by the names that `show routes` and its words have. */
+#ifndef BASE_RTPROTO_H
+#define BASE_RTPROTO_H
+
+#include <stdint.h>
+
+/* Name of an rtm_protocol; NULL: it has none, and is told as a number. Two may share a name. */
+static inline const char *
+rtproto_name(uint8_t protocol)
+{
+	/* linux/rtnetlink.h has some; the others are FRR's zebra/rt_netlink.h. */
+	static const char *const name[256] = {
+		[0] = "unspec", [1] = "redirect", [2] = "kernel",       [3] = "boot",
+		[4] = "static", [11] = "zebra",   [42] = "babel",       [186] = "bgp",
+		[187] = "isis", [188] = "ospf",   [189] = "rip",        [190] = "ripng",
+		[191] = "nhrp", [192] = "eigrp",  [193] = "ldp",        [194] = "sharp",
+		[195] = "pbr",  [196] = "static", [197] = "openfabric", [198] = "srte",
+	};
+
+	return name[protocol];
+}
+
+#endif
