@@ -128,6 +128,13 @@ const char *row_str(const json_t *row, const char *key);
 bool row_true(const json_t *row, const char *key);
 bool row_has(const json_t *row, const char *key); /* and it is not null */
 
+/* What a noun needs behind so many: "%lld packet%s". */
+static inline const char *
+plural(long long n)
+{
+	return n == 1 ? "" : "s";
+}
+
 /* "12.3 MiB", "1 h 02 min": for people. Returns buf. */
 const char *human_count(long long n, char buf[32]); /* "1234567", "12.3 M" */
 const char *human_rate(double per_s, char buf[32]); /* "12.3 k" */

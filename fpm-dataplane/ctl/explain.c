@@ -15,6 +15,7 @@
 
 #define L2_LEN      14
 #define HEADERS_MAX 128
+#define FRAME_MAX   1984 /* dist/openapi.yaml */
 
 struct explain {
 	struct words words;
@@ -202,19 +203,35 @@ describe(struct explain *e)
 
 	if (w->hex != NULL)
 		return choose_port(e);
-	if (w->dst == NULL || prefix_parse(w->dst, &e->dst, NULL) < 0) {
+	(void)prefix_parse(w->dst, &e->dst, NULL); /* it was taken as an address */
+	rc = choose_port(e);
+	if (rc == CTL_OK)
+		rc = choose_src(e);
+	return rc == CTL_OK ? make_frame(e) : rc;
+}
+
+/* Is enough said? What is wrong needs no daemon to be told. */
+static int
+check(const struct words *w)
+{
+	if (w->hex == NULL && w->dst == NULL) {
 		fputs("fpmctl: explain what? Say at least dst ADDRESS, or hex OCTETS\n",
 		      stderr);
 		return CTL_USAGE;
 	}
-	rc = choose_port(e);
-	if (rc == CTL_OK)
-		rc = choose_src(e);
-	if (rc == CTL_OK && e->src.family != e->dst.family) {
-		fputs("fpmctl: src and dst are of different families\n", stderr);
-		rc = CTL_USAGE;
+	if (w->hex != NULL && w->len > 0 && (size_t)w->len < strlen(w->hex) / 2) {
+		fprintf(stderr, "fpmctl: len %d is less than hex has octets: %zu\n", w->len,
+			strlen(w->hex) / 2);
+		return CTL_USAGE;
 	}
-	return rc == CTL_OK ? make_frame(e) : rc;
+	if (w->hex != NULL && strlen(w->hex) / 2 > FRAME_MAX) {
+		fprintf(stderr,
+			"fpmctl: hex has %zu octets, which are more than %d: len makes a "
+			"frame longer, by zeros\n",
+			strlen(w->hex) / 2, FRAME_MAX);
+		return CTL_USAGE;
+	}
+	return CTL_OK;
 }
 
 static int
@@ -244,6 +261,8 @@ explain_run(const char *socket, bool json, int n, char **word)
 	const json_t *row;
 	int rc = words_take(&e.words, WORDS_EXPLAIN, n, word);
 
+	if (rc == CTL_OK)
+		rc = check(&e.words);
 	if (rc == CTL_OK)
 		rc = conn_ask(socket, request, collect, e.ports);
 	if (rc == CTL_OK)

@@ -49,6 +49,12 @@ packet_print(const json_t *row)
 		snprintf(when + strlen(when), sizeof(when) - strlen(when), ".%06lld  ",
 			 ns % 1000000000 / 1000);
 	}
+	if (!row_has(row, "eth_type")) {
+		line("packet",
+		     "%sa frame of %lld octet%s, too short for an Ethernet header", when,
+		     row_int(row, "frame_bytes"), plural(row_int(row, "frame_bytes")));
+		return;
+	}
 	if (!row_has(row, "family")) {
 		line("packet", "%sEtherType 0x%04llx from %s to %s, %lld octets", when,
 		     row_int(row, "eth_type"), row_str(row, "eth_src"),

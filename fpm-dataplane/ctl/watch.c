@@ -6,6 +6,7 @@
 #include "ctl/ctl.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,8 @@ struct watch {
 	FILE *out;
 	unsigned long long n_rows; /* of trace: shown */
 	unsigned long long packets, lost;
+	bool begun; /* of a capture: something was written */
+	bool ended; /* by itself: the sum has come */
 	int write_error;
 };
 
@@ -47,9 +50,16 @@ on_row(const json_t *row, const char *text, void *ctx)
 		w->packets = (unsigned long long)row_int(row, "packets");
 		w->lost = (unsigned long long)row_int(row, "lost");
 	}
-	if (!row_has(row, w->capture ? "pcapng" : "point"))
-		return true; /* the sum at the end */
+	if (!row_has(row, w->capture ? "pcapng" : "point")) {
+		w->ended = row_has(row, "lost"); /* else it has just begun */
+		return true;
+	}
 	if (w->capture) {
+		/* What the file had was kept until it was sure that something comes. */
+		if (!w->begun && w->out != stdout && ftruncate(fileno(w->out), 0) < 0 &&
+		    errno != EINVAL)
+			w->write_error = errno;
+		w->begun = true;
 		write_octets(w->out, row_str(row, "pcapng"));
 	} else if (w->json) {
 		printf("%s%s", w->n_rows == 0 ? "[" : ",\n", text);
@@ -110,14 +120,18 @@ filter_of(const struct words *w, bool capture)
 	return filter;
 }
 
-/* Where a capture goes; says why not on stderr. */
+/* Where a capture goes, what is in it untouched; says why not on stderr. */
 static FILE *
-open_file(const char *file)
+open_file(const char *file, bool *is_new)
 {
-	FILE *out;
+	FILE *out = NULL;
+	int fd;
 
 	if (file != NULL && strcmp(file, "-") != 0) {
-		out = fopen(file, "wb");
+		*is_new = access(file, F_OK) < 0;
+		fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+		if (fd >= 0)
+			out = fdopen(fd, "wb");
 		if (out == NULL)
 			fprintf(stderr, "fpmctl: cannot write %s: %s\n", file,
 				strerror(errno));
@@ -130,18 +144,33 @@ open_file(const char *file)
 	return NULL;
 }
 
+/* What there is to say at the end of one that went well. Returns an exit code. */
+static int
+conclude(const struct watch *w, const char *file, double for_s)
+{
+	bool none = w->ended && w->packets == 0 && w->lost == 0;
+
+	if (none)
+		fprintf(stderr, "fpmctl: no packet that matches came in %g s\n", for_s);
+	if (w->capture && w->begun && file != NULL && strcmp(file, "-") != 0)
+		fprintf(stderr, "%llu packet%s in %s\n", w->packets,
+			plural((long long)w->packets), file);
+	return none && !w->capture ? CTL_NOT_FOUND : CTL_OK;
+}
+
 int
 watch_run(const char *socket, bool capture, const char *file, bool json, int n, char **word)
 {
 	struct watch w = {.capture = capture, .json = json, .out = stdout};
 	struct words words;
+	bool is_new = false;
 	json_t *request;
 	int rc = words_take(&words, capture ? WORDS_CAPTURE : WORDS_TRACE, n, word);
 
 	if (rc != CTL_OK)
 		return rc;
 	if (capture)
-		w.out = open_file(file);
+		w.out = open_file(file, &is_new);
 	if (w.out == NULL)
 		return CTL_USAGE;
 	request = json_pack("{s:o}", capture ? "capture" : "trace",
@@ -153,10 +182,12 @@ watch_run(const char *socket, bool capture, const char *file, bool json, int n, 
 	if (w.lost > 0)
 		fprintf(stderr, "fpmctl: %llu more were lost: they came too fast\n",
 			w.lost);
-	if (rc == CTL_OK && capture && file != NULL && strcmp(file, "-") != 0)
-		fprintf(stderr, "%llu packets in %s\n", w.packets, file);
+	if (rc == CTL_OK)
+		rc = conclude(&w, file, words.for_s);
 	if (w.out != stdout && fclose(w.out) != 0)
 		w.write_error = errno;
+	if (is_new && !w.begun)
+		unlink(file);
 	if (w.write_error != 0 && w.write_error != EPIPE) {
 		fprintf(stderr, "fpmctl: cannot write: %s\n", strerror(w.write_error));
 		return CTL_NO_DAEMON;

@@ -9,10 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/inet.h"
 #include "base/prefix.h"
 #include "ctl/ctl.h"
 
-enum kind { TEXT, ADDRESS, PREFIX, PROTO, NUMBER, COUNT, SECONDS, FLAG, VERDICT };
+#define PROTO_ICMP 1
+
+enum kind { TEXT, ADDRESS, PREFIX, PROTO, NUMBER, COUNT, SECONDS, FLAG, VERDICT, HEX };
 
 static const struct word {
 	const char *word, *value, *text;
@@ -34,10 +37,11 @@ static const struct word {
 	{"sport", "N", "source port", 7, NUMBER, AT(sport), 1, 65535},
 	{"dport", "N", "destination port", 7, NUMBER, AT(dport), 1, 65535},
 	{"ttl", "N", "time to live or hop limit (64)", 1, NUMBER, AT(ttl), 0, 255},
-	{"len", "N", "octets of the IP packet (84)", 1, NUMBER, AT(len), 1, 65500},
+	{"len", "N", "octets of the IP packet (84), or of the frame in hex", 1, NUMBER,
+	 AT(len), 1, 65500},
 	{"df", NULL, "do not fragment", 1, FLAG, AT(df), 0, 0},
 	{"label", "N", "IPv6 flow label (0)", 1, NUMBER, AT(label), 0, 0xfffff},
-	{"hex", "OCTETS", "the frame itself, in place of the other words", 1, TEXT, AT(hex),
+	{"hex", "OCTETS", "the frame itself; beside it only port and len", 1, HEX, AT(hex),
 	 0, 0},
 	{"forwarded", NULL, "only what is forwarded", 2, VERDICT, AT(verdict), 0, 0},
 	{"punted", NULL, "only what goes to the kernel, or waits", 2, VERDICT, AT(verdict),
@@ -129,12 +133,30 @@ take_limit(const struct word *k, const char *value, void *to)
 }
 
 static int
+take_hex(const struct word *k, const char *value, const char **to)
+{
+	size_t n = strspn(value, "0123456789abcdefABCDEF");
+
+	if (n == 0 || n % 2 != 0 || value[n] != '\0')
+		return wrong(k->word, value,
+			     "a frame: an even number of hexadecimal digits");
+	*to = value;
+	return CTL_OK;
+}
+
+static int
 take_value(const struct word *k, const char *value, void *to)
 {
 	switch (k->kind) {
 	case TEXT:
+		if (value[0] == '\0') {
+			fprintf(stderr, "fpmctl: %s needs %s\n", k->word, k->value);
+			return CTL_USAGE;
+		}
 		*(const char **)to = value;
 		return CTL_OK;
+	case HEX:
+		return take_hex(k, value, to);
 	case ADDRESS:
 	case PREFIX:
 		return take_address(k, value, to);
@@ -179,11 +201,48 @@ before(const struct word *const taken[], unsigned int n, const struct word *k)
 	return NULL;
 }
 
+/* Of an address or prefix, 0: not said. */
+static uint8_t
+family_of(const char *text)
+{
+	struct prefix p;
+
+	return text != NULL && prefix_parse(text, &p, NULL) == 0 ? p.family : 0;
+}
+
+/* Why no packet can be so, or which word would come to nothing; NULL: all do. */
+static const char *
+contradiction(const struct words *w, enum words_of of)
+{
+	uint8_t said[] = {family_of(w->src), family_of(w->dst), family_of(w->host)};
+	uint8_t family = said[0] != 0 ? said[0] : said[1] != 0 ? said[1] : said[2];
+	bool ports = w->sport != 0 || w->dport != 0;
+
+	if (w->hex != NULL && (family != 0 || ports || w->proto >= 0 || w->ttl >= 0 ||
+			       w->df || w->label >= 0))
+		return "hex is the whole frame: beside it only port and len may be said";
+	for (unsigned int i = 0; i < 3; i++)
+		if (said[i] != 0 && said[i] != family)
+			return "src, dst and host are of different families";
+	if (ports && w->proto >= 0 && !proto_has_ports((uint8_t)w->proto))
+		return "sport and dport are of tcp, udp and sctp: that proto has none";
+	if (family == 4 && w->label >= 0)
+		return "label is of IPv6, and the addresses are IPv4";
+	if (family == 6 && w->df)
+		return "df is of IPv4, and the addresses are IPv6";
+	if (of != WORDS_EXPLAIN && family == 6 && w->proto == PROTO_ICMP)
+		return "proto icmp is of IPv4, and the addresses are IPv6: say icmp6";
+	if (w->reason != NULL && w->verdict != NULL && strcmp(w->verdict, "forwarded") == 0)
+		return "what is forwarded has no reason: say dropped or punted, or neither";
+	return NULL;
+}
+
 int
 words_take(struct words *w, enum words_of of, int n, char **word)
 {
 	const struct word *taken[N_KNOWN];
 	unsigned int n_taken = 0;
+	const char *why;
 
 	*w = (struct words){.proto = -1, .ttl = -1, .label = -1};
 	for (int i = 0; i < n; i++) {
@@ -212,7 +271,10 @@ words_take(struct words *w, enum words_of of, int n, char **word)
 		if (take_value(k, value, (char *)w + k->offset) != CTL_OK)
 			return CTL_USAGE;
 	}
-	return CTL_OK;
+	why = contradiction(w, of);
+	if (why != NULL)
+		fprintf(stderr, "fpmctl: %s\n", why);
+	return why != NULL ? CTL_USAGE : CTL_OK;
 }
 
 void

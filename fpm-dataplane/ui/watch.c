@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/inet.h"
 #include "ui/internal.h"
 
 #define SNAP_DEFAULT 1518
@@ -212,6 +213,24 @@ take_key(struct parse *p, const char *key, const json_t *value)
 		      "reason, count, for_s; of trace verdict, of capture points, snap");
 }
 
+/* Why no packet can be so; NULL: one can. */
+static const char *
+contradiction(const struct watch_filter *f)
+{
+	uint8_t family[] = {f->src.family, f->dst.family, f->host.family}, first = 0;
+
+	for (unsigned int i = 0; i < 3; i++) {
+		first = first == 0 ? family[i] : first;
+		if (family[i] != 0 && family[i] != first)
+			return "src, dst and host are of different families";
+	}
+	if ((f->sport != 0 || f->dport != 0) && f->has_proto && !proto_has_ports(f->proto))
+		return "sport and dport are of TCP, UDP and SCTP: that proto has none";
+	if (f->verdicts == WATCH_FORWARDED && f->reason != N_REASON)
+		return "what is forwarded has no reason";
+	return NULL;
+}
+
 /* Points and verdicts that follow from what is asked for. */
 static void
 choose_points(struct parse *p)
@@ -244,7 +263,7 @@ watch_parse(const char *ask, const json_t *value, struct request *req, char *why
 	    size_t why_size)
 {
 	struct parse p = {.req = req, .why = why, .why_size = why_size};
-	const char *key;
+	const char *key, *not ;
 	json_t *one;
 	int rc = 0;
 
@@ -268,6 +287,9 @@ watch_parse(const char *ask, const json_t *value, struct request *req, char *why
 			req->want.frame_bytes = req->want.n_frame;
 		return 0;
 	}
+	not = contradiction(&req->want.filter);
+	if (not != NULL)
+		return bad(&p, not );
 	choose_points(&p);
 	return req->want.filter.points != 0
 		       ? 0

@@ -218,6 +218,8 @@ def test_words_that_were_not_said_are_guessed(taught, lan, wan):
         (["dst", HOST, "colour", "red"], "unexpected word 'colour'"),
         (["dst"], "dst needs ADDRESS"),
         (["port", "lan0", "hex", "0x12"], "hexadecimal digits"),
+        (["dst", HOST, "proto", "icmp", "sport", "5"], "sport and dport are of tcp"),
+        (["dst", HOST, "label", "100"], "label is of IPv6"),
         (["dst", HOST, "dst", HOST], "dst after dst: say one of them, once"),
     ],
 )
@@ -235,6 +237,15 @@ def test_the_exit_code_tells_drops_from_the_rest(taught, wan):
     said(taught, "dst", "192.0.2.120")
     text = said(taught, "dst", "203.0.113.130", code=3)
     assert "DROPPED, blackhole" in text and "fpmctl show routes 203.0.113.130" in text
+
+
+def test_a_frame_too_short_for_a_header_is_told_as_that(taught):
+    """Not as one from nobody to nobody."""
+    for octets, text in (("00", "1 octet"), ("00" * 13, "13 octets")):
+        text = f"packet     a frame of {text}, too short for an Ethernet header\n"
+        assert said(taught, "port", "lan0", "hex", octets, code=3).startswith(text)
+    full = said(taught, "port", "lan0", "hex", "00", "len", "60", code=3)
+    assert "EtherType 0x0000 from 00:00:00:00:00:00" in full and ", 60 octets" in full
 
 
 def test_nothing_is_sent_counted_or_marked(taught, lan, wan):

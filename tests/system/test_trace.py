@@ -198,6 +198,19 @@ def test_trace_for_people_and_scripts(taught, lan):
             assert f"arrived    lan0 from {lan.mac} to {lan.port_mac}\n" in text
 
 
+def test_no_packet_in_the_time_is_told(taught, tmp_path):
+    """A line on stderr; of trace exit code 3, nothing found. The file of a capture is one."""
+    never = ["dst", "203.0.113.250", "sport", "4", "for", "0.2"]
+    told = "fpmctl: no packet that matches came in 0.2 s\n"
+    for words, out in ((["trace"], ""), (["--json", "trace"], "[]\n")):
+        done = taught.fpmctl(*words, *never)
+        assert (done.returncode, done.stdout, done.stderr) == (3, out, told)
+    path = str(tmp_path / "none.pcapng")
+    done = taught.fpmctl("capture", "-w", path, *never)
+    assert (done.returncode, done.stderr) == (0, told + f"0 packets in {path}\n")
+    assert (tmp_path / "none.pcapng").stat().st_size > 0
+
+
 def test_a_signal_ends_it_well(taught, lan):
     """Ctrl-C: the array is closed, exit code 0."""
     argv = [taught.daemon.ctl, "-s", taught.socket, "--json", "trace", "dst", HOST]

@@ -269,6 +269,68 @@ a_group_is_shown_by_its_number(void **state)
 }
 
 static void
+words_of_a_packet_that_come_to_nothing_are_refused(void **state)
+{
+	static const struct {
+		const char *words, *said;
+	} wrong[] = {
+		{"explain dst 10.0.0.1 proto icmp sport 5", "sport and dport are of tcp"},
+		{"explain dst 10.0.0.1 label 100", "label is of IPv6"},
+		{"explain dst 2001:db8::1 df", "df is of IPv4"},
+		{"explain hex 00 dst 10.0.0.1", "hex is the whole frame"},
+		{"explain hex 00 ttl 5", "hex is the whole frame"},
+		{"explain hex 0000 len 1", "less than hex has octets: 2"},
+		{"explain hex 000", "an even number of hexadecimal digits"},
+		{"explain hex ''", "an even number of hexadecimal digits"},
+		{"explain", "explain what? Say at least dst ADDRESS"},
+		{"explain dst 10.0.0.1 src 2001:db8::1", "of different families"},
+		{"explain dst 10.0.0.1 port ''", "port needs NAME"},
+		{"trace dst 10.0.0.1 host 2001:db8::/32", "of different families"},
+		{"trace proto 1 dport 5", "sport and dport are of tcp"},
+		{"trace proto icmp dst 2001:db8::1", "say icmp6"},
+		{"trace forwarded reason no_route", "what is forwarded has no reason"},
+		{"capture proto ospf sport 89", "sport and dport are of tcp"},
+	};
+
+	for (unsigned int i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		char args[256];
+
+		/* No daemon is needed to tell. */
+		snprintf(args, sizeof(args), "-s /nowhere %s", wrong[i].words);
+		assert_int_equal(ctl(args), 2);
+		has(wrong[i].said);
+		assert_ptr_equal(strchr(out, '\n') + 1, out + strlen(out));
+	}
+	assert_int_equal(ctl("-s /nowhere trace proto tcp sport 5"), 1);
+	assert_int_equal(ctl("-s /nowhere explain dst 2001:db8::1 proto icmp label 5"), 1);
+	assert_int_equal(ctl("-s /nowhere explain hex 0000 len 60 port wan0"), 1);
+}
+
+static void
+a_capture_that_is_refused_leaves_the_file_as_it_was(void **state)
+{
+	char args[128], old[128], path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/old.pcapng", t.dir);
+	f = fopen(path, "w");
+	assert_true(f != NULL && fputs("kept", f) >= 0);
+	fclose(f);
+	snprintf(args, sizeof(args), "capture -w %s port nosuch", path);
+	assert_int_equal(ctl(args), 2);
+	f = fopen(path, "r");
+	assert_non_null(fgets(old, sizeof(old), f));
+	assert_string_equal(old, "kept");
+	fclose(f);
+	unlink(path);
+	assert_int_equal(ctl(args), 2);
+	assert_int_equal(access(path, F_OK), -1);
+	snprintf(args, sizeof(args), "--json capture -w %s", path);
+	assert_int_equal(ctl(args), 2);
+	has("fpmctl: --json belongs to what has rows");
+}
+
+static void
 no_daemon_is_code_1_with_one_sentence(void **state)
 {
 	assert_int_equal(ctl("-s /nonexistent/x.sock show ports"), 1);
@@ -331,6 +393,8 @@ main(int argc, char **argv)
 		ui_test(words_of_routes_that_do_not_fit_are_told),
 		ui_test(who_names_no_vrf_is_told_which_there_are),
 		ui_test(a_group_is_shown_by_its_number),
+		ui_test(words_of_a_packet_that_come_to_nothing_are_refused),
+		ui_test(a_capture_that_is_refused_leaves_the_file_as_it_was),
 		ui_test(no_daemon_is_code_1_with_one_sentence),
 		ui_test(a_daemon_that_ends_in_the_middle_is_code_1),
 		ui_test(a_million_rows_into_head_and_nowhere),
