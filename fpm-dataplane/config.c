@@ -133,8 +133,8 @@ const struct cfg_key cfg_port_keys[] = {
 	 .expected = "a PCI address (0000:03:00.0) or DPDK devargs "
 		     "(net_af_packet,iface=veth-wan)",
 	 .text = cfg_text_device, .live = true},
-	{"mtu", cfg_take_uint, P_AT(mtu_bytes), .min = 68, .max = 9216,
-	 .text = cfg_text_uint, .live = true},
+	{"mtu", cfg_take_uint, P_AT(mtu_bytes), .min = CONFIG_MTU_MIN,
+	 .max = CONFIG_MTU_MAX, .text = cfg_text_uint, .live = true},
 	{"queues", cfg_take_uint, P_AT(n_rxq), .min = 1, .max = 64, .text = cfg_text_queues,
 	 .live = true},
 	{"cores", cfg_take_port_cores, .expected = "a CPU a queue, such as [1, 2], or auto",

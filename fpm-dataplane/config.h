@@ -54,6 +54,8 @@
 #define CONFIG_CORES_MAX   64
 #define CONFIG_PLUGINS_MAX 8
 #define CONFIG_BURST_MAX   256
+#define CONFIG_MTU_MIN     68
+#define CONFIG_MTU_MAX     9216
 
 /* A place in the file, from 1. */
 struct config_pos {

@@ -397,6 +397,23 @@ port_wish(const struct manage_want *want, struct config_port *cp)
 	}
 }
 
+/* Of a port that is there its device has the last word. */
+static bool
+mtu_could_be(const struct manage *mg, struct msg_manage *mm)
+{
+	const struct port *port = hotplug_find(&mg->conf.ports, mm->want.tap);
+	unsigned int mtu = mm->want.mtu_bytes;
+
+	if (mtu == 0 || port == NULL || (mtu >= CONFIG_MTU_MIN && mtu <= CONFIG_MTU_MAX))
+		return true;
+	refuse(mm,
+	       "mtu: %u is out of range; expected a number from %u to %u, and the device "
+	       "of %s (%s) takes %u at most; nothing changed",
+	       mtu, CONFIG_MTU_MIN, CONFIG_MTU_MAX, mm->want.tap, port->driver,
+	       port->mtu_max_bytes < CONFIG_MTU_MAX ? port->mtu_max_bytes : CONFIG_MTU_MAX);
+	return false;
+}
+
 static void
 port_change(struct manage *mg, struct msg_manage *mm)
 {
@@ -426,7 +443,8 @@ port_change(struct manage *mg, struct msg_manage *mm)
 					(struct config_port){.mtu_bytes = 1500};
 			port_wish(want, &next->port[i]);
 		}
-		if (want->op == MANAGE_PORT_DEL || would_load(next, mm))
+		if (want->op == MANAGE_PORT_DEL ||
+		    (mtu_could_be(mg, mm) && would_load(next, mm)))
 			change_to(mg, mm, next);
 	}
 	free(next);

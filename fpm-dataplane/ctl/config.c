@@ -167,6 +167,16 @@ on_change(const json_t *row, const char *text, void *ctx)
 	return true;
 }
 
+/* Rows of changes are over: close the array, or say what they come to. */
+static void
+changes_end(const struct answer *a, int rc, const char *done)
+{
+	if (a->json && (rc == CTL_OK || a->n_rows > 0))
+		puts(a->n_rows == 0 ? "[]" : "]");
+	else if (!a->json && rc == CTL_OK)
+		puts(a->n_rows == 0 ? "nothing differs from what runs" : done);
+}
+
 static int
 reload(const struct options *opt, int n, char **word)
 {
@@ -191,12 +201,7 @@ reload(const struct options *opt, int n, char **word)
 	request = json_pack("{s:o}", "config", what);
 	rc = conn_ask(opt->socket, request, on_change, &a);
 	json_decref(request);
-	if (a.json)
-		puts(a.n_rows == 0 ? "[]" : "]");
-	else if (rc == CTL_OK && a.n_rows == 0)
-		puts("nothing differs from what runs");
-	else if (rc == CTL_OK)
-		puts(opt->dry_run ? "nothing changed: --dry-run" : "applied");
+	changes_end(&a, rc, opt->dry_run ? "nothing changed: --dry-run" : "applied");
 	return rc;
 }
 
@@ -227,6 +232,14 @@ config_run(const struct options *opt, int n, char **word)
 	rc = conn_ask(opt->socket, request, on_yaml, &a);
 	json_decref(request);
 	return rc;
+}
+
+/* The last of words that go in pairs stands alone. */
+static int
+no_value(const char *word, const char *name)
+{
+	fprintf(stderr, "fpmctl: %s needs a value\n", word);
+	return usage(name);
 }
 
 /* Of two values neither is chosen for who says both. */
@@ -290,12 +303,18 @@ port_run(const struct options *opt, int n, char **word)
 	if (n > 0 && strcmp(word[0], "add") != 0 && strcmp(word[0], "set") != 0 &&
 	    strcmp(word[0], "del") != 0)
 		return unexpected(word[0], "port");
-	if (n < 2 || n % 2 != 0) {
+	if (n < 2) {
 		fputs("fpmctl: port add, set or del, a NAME, then pairs such as `mtu "
 		      "1400`\n",
 		      stderr);
 		return usage("port");
 	}
+	if (n > 2 && strcmp(word[0], "del") == 0) {
+		fputs("fpmctl: port del takes a NAME, and nothing else\n", stderr);
+		return usage("port");
+	}
+	if (n % 2 != 0)
+		return no_value(word[n - 1], "port");
 	what = json_pack("{s:s, s:s}", "do", word[0], "name", word[1]);
 	for (int i = 2; i < n; i += 2) {
 		bool number = strcmp(word[i], "mtu") == 0 || strcmp(word[i], "queues") == 0;
@@ -306,7 +325,6 @@ port_run(const struct options *opt, int n, char **word)
 			json_decref(what);
 			return twice(word[i], "port");
 		}
-
 		if (strcmp(word[i], "cores") == 0) {
 			json_t *cores = cores_parse(word[i + 1]);
 
@@ -337,10 +355,7 @@ port_run(const struct options *opt, int n, char **word)
 	request = json_pack("{s:o}", "port", what);
 	rc = conn_ask(opt->socket, request, on_change, &a);
 	json_decref(request);
-	if (a.json)
-		puts(a.n_rows == 0 ? "[]" : "]");
-	else if (rc == CTL_OK)
-		puts(a.n_rows == 0 ? "nothing differs from what runs" : "applied");
+	changes_end(&a, rc, "applied");
 	return rc;
 }
 
@@ -399,11 +414,13 @@ set_run(const struct options *opt, int n, char **word)
 
 	if (n > 0 && strcmp(word[0], "policer") != 0)
 		return unexpected(word[0], "set");
-	if (n < 4 || n % 2 != 0) {
+	if (n < 3) {
 		fputs("fpmctl: set policer CLASS, then pairs such as `rate 1000`\n",
 		      stderr);
 		return usage("set");
 	}
+	if (n % 2 != 0)
+		return no_value(word[n - 1], "set");
 	request = json_pack("{s:s, s:s}", "set", "policer", "class", word[1]);
 	for (int i = 2; i < n; i += 2) {
 		unsigned int k = 0;

@@ -15,7 +15,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define SILENCE_S 30
+#define SILENCE_S   30
+#define REQUEST_MAX 4096 /* base/rows.md */
 
 static int
 no_daemon(const char *path, int error)
@@ -76,19 +77,33 @@ conn_is_there(const char *path)
 	return f != NULL;
 }
 
-static bool
-send_request(FILE *f, const json_t *request)
+/* The request as a line, the caller's; NULL after a sentence: it cannot be one. */
+static char *
+request_line(const json_t *request)
 {
 	char *text = json_dumps(request, JSON_COMPACT);
 	size_t len = text != NULL ? strlen(text) : 0;
-	bool ok = false;
 
-	if (text != NULL) {
-		text[len] = '\n'; /* in place of the terminator: one write, one line */
-		ok = send(fileno(f), text, len + 1, MSG_NOSIGNAL) == (ssize_t)(len + 1);
-	}
+	/* A word that is none became no member, and there is no object. */
+	if (text == NULL)
+		fputs("fpmctl: a word is not UTF-8\n", stderr);
+	else if (len >= REQUEST_MAX)
+		fprintf(stderr,
+			"fpmctl: the words are longer than the daemon takes (%d octets)\n",
+			REQUEST_MAX);
+	else
+		return text;
 	free(text);
-	return ok;
+	return NULL;
+}
+
+static bool
+send_line(FILE *f, char *text)
+{
+	size_t len = strlen(text);
+
+	text[len] = '\n'; /* in place of the terminator: one write, one line */
+	return send(fileno(f), text, len + 1, MSG_NOSIGNAL) == (ssize_t)(len + 1);
 }
 
 static int
@@ -170,16 +185,22 @@ static int
 converse(const char *path, const json_t *request, int silence_s,
 	 bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx)
 {
-	FILE *f = connect_to(path, silence_s);
-	char *line = NULL;
+	char *line = NULL, *asked = request_line(request);
 	size_t size = 0;
 	ssize_t len;
 	int rc = -1;
+	FILE *f;
 
-	if (f == NULL)
+	if (asked == NULL)
+		return CTL_USAGE;
+	f = connect_to(path, silence_s);
+	if (f == NULL) {
+		free(asked);
 		return no_daemon(path, errno);
-	if (!send_request(f, request))
+	}
+	if (!send_line(f, asked))
 		rc = lost(path, errno);
+	free(asked);
 	while (rc < 0) {
 		json_t *row;
 

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -283,55 +284,98 @@ find(const char *word, struct device *d)
 	if (device_address(word, address)) {
 		if (device_read("", address, d) == 0)
 			return CTL_OK;
-		fprintf(stderr, "fpmctl: there is no PCI device %s\n", address);
-		return CTL_NOT_FOUND;
+		fprintf(stderr,
+			"fpmctl: there is no PCI device %s; `fpmctl device list` has "
+			"them\n",
+			address);
+		return CTL_USAGE;
 	}
-	device_each("", on_search, &s);
+	if (word[0] != '\0')
+		device_each("", on_search, &s);
 	if (d->address[0] != '\0')
 		return CTL_OK;
 	fprintf(stderr,
 		"fpmctl: '%s' is neither a PCI address (0000:03:00.0) nor the interface of "
-		"a "
-		"PCI device; `fpmctl device list` has them\n",
+		"a PCI device; `fpmctl device list` has them\n",
 		word);
-	return CTL_NOT_FOUND;
+	return CTL_USAGE;
 }
 
+/* All devices that are named, before one of them moves. Returns an exit code. */
 static int
-move(const struct options *opt, const json_t *ports, bool to_vfio, const char *word)
+find_all(const json_t *ports, bool to_vfio, int n, char **word, struct device *d)
 {
-	struct device d, other;
-	char was[sizeof(d.driver)], why[400];
-	const char *port;
-	int rc = find(word, &d);
+	for (int i = 0; i < n; i++) {
+		int rc = find(word[i], &d[i]);
+		const char *port;
 
-	if (rc != CTL_OK)
-		return rc;
-	snprintf(was, sizeof(was), "%s", or_dash(d.driver));
-	port = port_of(ports, &d);
-	if (port[0] != '\0' && !(to_vfio && device_serves_dpdk(d.driver))) {
+		if (rc != CTL_OK)
+			return rc;
+		port = port_of(ports, &d[i]);
+		if (port[0] == '\0' || (to_vfio && device_serves_dpdk(d[i].driver)))
+			continue;
 		fprintf(stderr,
 			"fpmctl: %s is port %s of the running dataplane: `fpmctl port del "
-			"%s` "
-			"first\n",
-			d.address, port, port);
+			"%s` first\n",
+			d[i].address, port, port);
 		return CTL_USAGE;
 	}
-	rc = to_vfio ? device_bind("", &d, opt->force, why, sizeof(why))
-		     : device_unbind("", &d, why, sizeof(why));
+	return CTL_OK;
+}
+
+/* Returns an exit code; of what was done a row goes to `rows`. */
+static int
+move(bool to_vfio, bool force, struct device *d, json_t *rows)
+{
+	char was[sizeof(d->driver)], why[400];
+	struct device other;
+	int rc;
+
+	snprintf(was, sizeof(was), "%s", d->driver);
+	rc = to_vfio ? device_bind("", d, force, why, sizeof(why))
+		     : device_unbind("", d, why, sizeof(why));
 	if (rc < 0) {
-		fprintf(stderr, "fpmctl: %s: %s%s\n", d.address, why,
+		fprintf(stderr, "fpmctl: %s: %s%s\n", d->address, why,
 			rc == -EBUSY && to_vfio ? "; or --force" : "");
 		return rc == -EIO ? CTL_FAILED : CTL_USAGE;
 	}
-	printf("%s: driver %s, before %s\n", d.address, or_dash(d.driver), was);
-	if (to_vfio && device_group_is_held("", &d, &other))
+	json_array_append_new(rows, json_pack("{s:s, s:o, s:o}", "address", d->address,
+					      "driver", text_or_null(d->driver), "before",
+					      text_or_null(was)));
+	if (to_vfio && device_group_is_held("", d, &other))
 		fprintf(stderr,
 			"fpmctl: %s has IOMMU group %d with %s, whose driver is %s: no "
-			"process "
-			"gets one before both are vfio-pci's\n",
-			d.address, d.group, other.address, other.driver);
+			"process gets one before both are vfio-pci's\n",
+			d->address, d->group, other.address, other.driver);
 	return CTL_OK;
+}
+
+/* Give what `words` name to vfio-pci, or to the kernel. Returns an exit code. */
+static int
+move_all(const struct options *opt, const json_t *ports, bool to_vfio, int n, char **word)
+{
+	struct device *d = calloc((size_t)n, sizeof(*d));
+	json_t *rows = json_array(), *row;
+	size_t i;
+	int rc;
+
+	if (d == NULL)
+		abort();
+	rc = find_all(ports, to_vfio, n, word, d);
+	for (int k = 0; k < n && rc == CTL_OK; k++)
+		rc = move(to_vfio, opt->force, &d[k], rows);
+	if (!opt->json)
+		json_array_foreach (rows, i, row)
+			printf("%s: driver %s, before %s\n", row_str(row, "address"),
+			       or_dash(row_str(row, "driver")),
+			       or_dash(row_str(row, "before")));
+	else if (json_array_size(rows) > 0) {
+		json_dumpf(rows, stdout, JSON_COMPACT);
+		putchar('\n');
+	}
+	json_decref(rows);
+	free(d);
+	return rc;
 }
 
 int
@@ -350,21 +394,19 @@ device_run(const struct options *opt, int n, char **word)
 		fputs("fpmctl: --force belongs to device bind\n", stderr);
 		return usage("device");
 	}
-	if (bind || unbind) {
-		if (n == 1)
-			return usage("device");
-		if (geteuid() != 0) {
-			fputs("fpmctl: only root may give a device to another driver\n",
-			      stderr);
-			return CTL_USAGE;
-		}
+	if ((bind || unbind) && n == 1) {
+		fprintf(stderr, "fpmctl: device %s needs a DEVICE\n", word[0]);
+		return usage("device");
+	}
+	if ((bind || unbind) && geteuid() != 0) {
+		fputs("fpmctl: only root may give a device to another driver\n", stderr);
+		return CTL_USAGE;
 	}
 	ports = json_array();
 	rc = ask_ports(opt->socket, ports);
-	if (rc == CTL_OK && !bind && !unbind)
-		rc = list(opt->json, ports);
-	for (int i = 1; i < n && rc == CTL_OK; i++)
-		rc = move(opt, ports, bind, word[i]);
+	if (rc == CTL_OK)
+		rc = bind || unbind ? move_all(opt, ports, bind, n - 1, word + 1)
+				    : list(opt->json, ports);
 	json_decref(ports);
 	return rc;
 }

@@ -78,30 +78,37 @@ replay(const struct options *opt, int n, char **word)
 	return rc;
 }
 
+#define HOLD_MAX_S 3600 /* dist/openapi.yaml */
+
 static int
 hold(const struct options *opt, int n, char **word)
 {
-	json_t *request = json_pack("{s:s}", "do", "hold");
 	unsigned long seconds = 1;
 	char *end = NULL;
+	json_t *request;
 	int rc;
 
-	if (n > 0) {
+	if (n > 1)
+		return unexpected(word[1], "hold");
+	if (n > 0)
 		seconds = strtoul(word[0], &end, 10);
+	if (n > 0 && (end == word[0] || *end != '\0' || seconds > HOLD_MAX_S)) {
+		fprintf(stderr, "fpmctl: '%s' is not a number of seconds from 0 to %d\n",
+			word[0], HOLD_MAX_S);
+		return usage("hold");
+	}
+	request = json_pack("{s:s}", "do", "hold");
+	if (n > 0)
 		json_object_set_new(request, "seconds", json_integer((json_int_t)seconds));
-	}
-	if (n > 1 || (n == 1 && (end == word[0] || *end != '\0'))) {
-		json_decref(request);
-		return unexpected(word[n - 1], "hold");
-	}
 	rc = conn_ask(opt->socket, request, NULL, NULL);
 	json_decref(request);
-	if (rc == CTL_OK)
+	if (rc == CTL_OK && opt->json)
+		puts("[]");
+	else if (rc == CTL_OK)
 		puts(n == 1 && seconds == 0
 			     ? "zebra is let in again; it connects within 3 s."
 			     : "What zebra has taught stays in force until another zebra "
-			       "has "
-			       "connected and\nsaid its routes. Restart FRR now.");
+			       "has connected and\nsaid its routes. Restart FRR now.");
 	return rc;
 }
 
@@ -435,6 +442,26 @@ bad_option(int opt, const char *given)
 }
 
 /*
+ * What is asked travels as JSON: a word that cannot would be left out of it, and something else
+ * be asked. Files may have any name.
+ */
+static int
+check_utf8(const struct command *c, int n, char **word)
+{
+	for (int i = 0; i < n && c->run != config_run; i++) {
+		json_t *json = json_string(word[i]);
+
+		json_decref(json);
+		if (json == NULL) {
+			fprintf(stderr, "fpmctl: word %d behind %s is not UTF-8\n", i + 1,
+				c->name);
+			return CTL_USAGE;
+		}
+	}
+	return CTL_OK;
+}
+
+/*
  * Take all options; what stands for itself is done here. Returns -1, or the exit code when that
  * was all.
  */
@@ -549,7 +576,8 @@ main(int argc, char **argv)
 	c = command_find(argv[optind]);
 	if (c == NULL)
 		return unexpected(argv[optind], NULL);
-	if (check_options(c, given) != CTL_OK)
+	if (check_options(c, given) != CTL_OK ||
+	    check_utf8(c, argc - optind - 1, argv + optind + 1) != CTL_OK)
 		return CTL_USAGE;
 	return flushed(c->run(&o, argc - optind - 1, argv + optind + 1), 0);
 }

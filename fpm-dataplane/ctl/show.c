@@ -345,14 +345,10 @@ ask_daemon(struct ask *ask)
 
 	if (ask->prefix != NULL)
 		json_object_set_new(request, "prefix", json_string(ask->prefix));
-	if ((ask->name != NULL &&
-	     json_object_set_new(request, "name", json_string(ask->name)) < 0) ||
-	    (ask->vrf != NULL &&
-	     json_object_set_new(request, "vrf", json_string(ask->vrf)) < 0)) {
-		json_decref(request);
-		fputs("fpmctl: the name is no UTF-8\n", stderr);
-		return CTL_USAGE;
-	}
+	if (ask->name != NULL)
+		json_object_set_new(request, "name", json_string(ask->name));
+	if (ask->vrf != NULL)
+		json_object_set_new(request, "vrf", json_string(ask->vrf));
 	if (ask->has_longest)
 		json_object_set_new(request, "longest", json_boolean(ask->longest));
 	if (ask->opt->family != 0)

@@ -155,8 +155,8 @@ check_limits(const struct port *port, const struct rte_eth_dev_info *info,
 			       mtu_bytes, port->driver, port->mtu_max_bytes);
 	if (n_rxq > info->max_rx_queues)
 		return why_not(why, why_size, -EINVAL,
-			       "device has %u receive queues, not %u", info->max_rx_queues,
-			       n_rxq);
+			       "device has %u receive queue%s, not %u", info->max_rx_queues,
+			       info->max_rx_queues == 1 ? "" : "s", n_rxq);
 	return 0;
 }
 

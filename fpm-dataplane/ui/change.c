@@ -111,8 +111,11 @@ parse_port(const json_t *value, struct request *req, char *why, size_t why_size)
 		return bad(why, why_size, "a port's name has 1 to 15 characters");
 	if (device != NULL && strlen(device) >= sizeof(want->device))
 		return bad(why, why_size, "device is longer than 255 characters");
-	if (mtu < 1 || mtu > 65535 || queues < 1 || queues > 65535)
-		return bad(why, why_size, "mtu is 68 to 9216, queues are 1 to 64");
+	/* What a number may be is for manage to say, who knows the device. */
+	if (mtu < 1 || mtu > INT32_MAX)
+		return bad(why, why_size, "mtu is a number from 68 to 9216");
+	if (queues < 1 || queues > INT32_MAX)
+		return bad(why, why_size, "queues is a number from 1 to 64");
 	if (want->op == MANAGE_PORT_ADD && (device == NULL || device[0] == '\0'))
 		return bad(why, why_size, "a port needs a device");
 	if (want->op == MANAGE_PORT_DEL && json_object_size(value) != 2)

@@ -258,6 +258,7 @@ def test_changes_are_as_specified(router):
         kind = {"$ref": f"#/components/schemas/{schema}"}
         assert printed
         api.validate(printed, {"type": "array", "items": kind})
+    assert dut.fpmctl("--json", "hold", "0").stdout == "[]\n"
     nics = json.loads(dut.fpmctl("--json", "device", "list").stdout)
     api.validate(nics, {"$ref": "#/components/schemas/FpmctlDeviceList"})
     found = json.loads(dut.fpmctl("--json", "doctor", "fpm", "rss").stdout)

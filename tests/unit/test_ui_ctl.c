@@ -331,6 +331,52 @@ a_capture_that_is_refused_leaves_the_file_as_it_was(void **state)
 }
 
 static void
+bad_words_of_changes_are_one_sentence(void **state)
+{
+	static const struct {
+		const char *words, *said;
+	} wrong[] = {
+		{"port add x device", "fpmctl: device needs a value\nusage:"},
+		{"port del x y", "fpmctl: port del takes a NAME, and nothing else\nusage:"},
+		{"set policer icmp rate", "fpmctl: rate needs a value\nusage:"},
+		{"set policer icmp rate 5 burst", "fpmctl: burst needs a value\nusage:"},
+		{"hold 5x",
+		 "fpmctl: '5x' is not a number of seconds from 0 to 3600\nusage:"},
+		{"hold 3601", "fpmctl: '3601' is not a number of seconds from 0 to 3600\n"},
+		{"hold ''", "fpmctl: '' is not a number of seconds"},
+		{"hold 5 6", "fpmctl: unexpected word '6'\nusage:"},
+		{"doctor list extra", "fpmctl: unexpected word 'extra'\nusage:"},
+		{"doctor numa list",
+		 "fpmctl: no check 'list'; `fpmctl doctor list`, alone,"},
+		{"device bind", "fpmctl: device bind needs a DEVICE\nusage:"},
+		{"device bind eth77", "fpmctl: 'eth77' is neither a PCI address"},
+		{"device bind ''", "fpmctl: '' is neither a PCI address"},
+		{"device unbind ffff:1f:1f.7",
+		 "fpmctl: there is no PCI device ffff:1f:1f.7"},
+		{"port set wan0 mtu 0", "fpmctl: mtu is a number from 68 to 9216\n"},
+		{"port add \"$(printf 'a\\377')\" device net_null",
+		 "fpmctl: word 2 behind port is not UTF-8\n"},
+		{"trace port \"$(printf '\\377')\" for 1",
+		 "fpmctl: word 2 behind trace is not UTF-8\n"},
+		{"port add x device \"$(printf %05000d 0)\"",
+		 "fpmctl: the words are longer than the daemon takes (4096 octets)\n"},
+		{"show ports \"$(printf %0100000d 0)\"",
+		 "fpmctl: the words are longer than the daemon takes (4096 octets)\n"},
+	};
+
+	for (unsigned int i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		if (strncmp(wrong[i].words, "device", 6) == 0 && geteuid() != 0)
+			continue;
+		assert_int_equal(ctl(wrong[i].words), 2);
+		if (strncmp(out, wrong[i].said, strlen(wrong[i].said)) != 0)
+			assert_string_equal(out, wrong[i].said);
+	}
+	/* Nothing was done, and no array says so. */
+	assert_int_equal(ctl("--json -s /nowhere config reload 2>/dev/null"), 1);
+	assert_string_equal(out, "");
+}
+
+static void
 no_daemon_is_code_1_with_one_sentence(void **state)
 {
 	assert_int_equal(ctl("-s /nonexistent/x.sock show ports"), 1);
@@ -395,6 +441,7 @@ main(int argc, char **argv)
 		ui_test(a_group_is_shown_by_its_number),
 		ui_test(words_of_a_packet_that_come_to_nothing_are_refused),
 		ui_test(a_capture_that_is_refused_leaves_the_file_as_it_was),
+		ui_test(bad_words_of_changes_are_one_sentence),
 		ui_test(no_daemon_is_code_1_with_one_sentence),
 		ui_test(a_daemon_that_ends_in_the_middle_is_code_1),
 		ui_test(a_million_rows_into_head_and_nowhere),

@@ -228,8 +228,8 @@ def test_a_nic_changes_hands_unless_somebody_uses_it(router, monkeypatch):
     refused(2, "is port ext0 of the running dataplane", "unbind", address)
     refused(2, "a process has it open", "unbind", "-s", "/nowhere", address)
     refused(2, "it is no NIC", "bind", "00:1f.2")
-    refused(3, "there is no PCI device 0000:00:1e.7", "bind", "00:1e.7")
-    refused(3, "'eth77' is neither", "unbind", "eth77")
+    refused(2, "there is no PCI device 0000:00:1e.7", "bind", "00:1e.7")
+    refused(2, "'eth77' is neither", "unbind", "eth77")
     done(router, "port", "del", "ext0")
     assert "before vfio-pci" in done(router, "device", "unbind", address)
     assert not row()["driver"].startswith("vfio")
@@ -247,9 +247,12 @@ def test_a_nic_changes_hands_unless_somebody_uses_it(router, monkeypatch):
     refused(2, f"an SSH session comes in by {name}; or --force", "bind", name)
     assert row()["default_route"] and row()["ssh"] and row()["has_address"]
     assert "SSH session" in done(router, "device", "list")
+    refused(2, "'eth77' is neither", "bind", "--force", name, "eth77")
+    assert row()["interface"] == name  # which would have gone first
     assert "driver vfio-pci, before" in done(router, "device", "bind", name, "--force")
     monkeypatch.delenv("SSH_CONNECTION")
-    done(router, "device", "bind", address)
+    (said,) = json.loads(done(router, "--json", "device", "bind", address))
+    assert said == {"address": address, "driver": "vfio-pci", "before": "vfio-pci"}
 
     done(router, "port", "add", "ext0", "device", address, "mtu", str(JUMBO))
     forwards_by_ext(router)

@@ -135,7 +135,8 @@ words_check(int n, char **word)
 			c++;
 		if (c == N_CHECK) {
 			fprintf(stderr,
-				"fpmctl: no check '%s'; `fpmctl doctor list` has them\n",
+				"fpmctl: no check '%s'; `fpmctl doctor list`, alone, has "
+				"them\n",
 				word[i]);
 			return CTL_USAGE;
 		}
@@ -204,6 +205,8 @@ doctor_run(const char *socket, const char *vtysh, bool json, int n, char **word)
 	struct exam e = {.root = "", .vtysh = vtysh, .socket = socket};
 	int rc = CTL_OK;
 
+	if (n > 1 && strcmp(word[0], "list") == 0)
+		return unexpected(word[1], "doctor");
 	if (n == 1 && strcmp(word[0], "list") == 0) {
 		list(json);
 		return CTL_OK;
