@@ -111,8 +111,9 @@ cfg_check_port_cores(struct cfg *c, const struct config *conf)
 		}
 		if (port->n_core != 0 && port->n_rxq != 0 && port->n_core != port->n_rxq)
 			cfg_error_at(c, port->cores_pos, path,
-				     "has %u CPUs for %u queues; expected one a queue",
-				     port->n_core, port->n_rxq);
+				     "has %u CPU%s for %u queue%s; expected one a queue",
+				     port->n_core, port->n_core == 1 ? "" : "s",
+				     port->n_rxq, port->n_rxq == 1 ? "" : "s");
 		for (unsigned int q = 0; q < port->n_core; q++) {
 			unsigned int k = 0;
 

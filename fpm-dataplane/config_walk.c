@@ -80,7 +80,8 @@ cfg_errors_print(struct cfg *c, FILE *err)
 		free(w->text);
 	}
 	if (c->n_err > n)
-		fprintf(err, "%s: %u more errors not shown\n", c->file, c->n_err - n);
+		fprintf(err, "%s: %u more error%s not shown\n", c->file, c->n_err - n,
+			c->n_err - n == 1 ? "" : "s");
 	free(c->wrong);
 	c->wrong = NULL;
 }

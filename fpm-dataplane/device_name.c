@@ -119,9 +119,9 @@ check(struct device_bond *bond, const char *primary, char *why, size_t why_size)
 			       "(802.3ad)");
 	if (bond->n_member < 2)
 		return why_not(why, why_size, -EINVAL,
-			       "has %u members; expected two at least, member=0000:03:00.0 "
-			       "each",
-			       bond->n_member);
+			       "has %u member%s; expected two at least, "
+			       "member=0000:03:00.0 each",
+			       bond->n_member, bond->n_member == 1 ? "" : "s");
 	if (primary[0] == '\0')
 		return 0;
 	if (bond->mode != BOND_ACTIVE_BACKUP)

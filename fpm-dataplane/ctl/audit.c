@@ -388,7 +388,8 @@ compare(struct audit *a)
 		}
 	}
 	if (asked > CHECK_MAX && !a->json)
-		printf("%zu more differ (not asked for again)\n", asked - CHECK_MAX);
+		printf("%zu more differ%s (not asked for again)\n", asked - CHECK_MAX,
+		       noun((long long)(asked - CHECK_MAX), "s", ""));
 	return 0;
 }
 
@@ -396,6 +397,9 @@ static void
 conclude(struct audit *a, double seconds)
 {
 	unsigned long long all = a->n_found + a->n_fib;
+	long long prefixes = row_int(a->checked, "prefixes"),
+		  lookups = row_int(a->checked, "lookups"),
+		  groups = row_int(a->checked, "groups");
 
 	if (a->json) {
 		json_t *out =
@@ -412,20 +416,22 @@ conclude(struct audit *a, double seconds)
 	}
 	if (all > DETAIL_MAX)
 		printf("... and more; --json has them all\n");
-	printf("zebra   %zu routes", a->zebra.n);
+	printf("zebra   %zu route%s", a->zebra.n, plural((long long)a->zebra.n));
 	if (json_array_size(a->vrfs) > 0)
-		printf(" in table main and %zu VRFs", json_array_size(a->vrfs));
+		printf(" in table main and %zu VRF%s", json_array_size(a->vrfs),
+		       plural((long long)json_array_size(a->vrfs)));
 	if (a->n_undecided > 0)
 		printf(", %llu of them refused by the kernel or not yet there: not "
 		       "compared",
 		       a->n_undecided);
 	printf("\n"
-	       "RIB     %zu routes of zebra's: %llu differ\n"
-	       "FIB     %lld prefixes, %lld lookups, %lld groups of next hops: %llu "
-	       "differ\n"
+	       "RIB     %zu route%s of zebra's: %llu differ%s\n"
+	       "FIB     %lld %s, %lld lookup%s, %lld group%s of next hops: %llu differ%s\n"
 	       "%s (%.1f s)\n",
-	       a->rib.n, a->n_found, row_int(a->checked, "prefixes"),
-	       row_int(a->checked, "lookups"), row_int(a->checked, "groups"), a->n_fib,
+	       a->rib.n, plural((long long)a->rib.n), a->n_found,
+	       noun((long long)a->n_found, "s", ""), prefixes,
+	       noun(prefixes, "prefix", "prefixes"), lookups, plural(lookups), groups,
+	       plural(groups), a->n_fib, noun((long long)a->n_fib, "s", ""),
 	       all == 0 ? "Equal." : "NOT equal.", seconds);
 }
 

@@ -128,11 +128,17 @@ const char *row_str(const json_t *row, const char *key);
 bool row_true(const json_t *row, const char *key);
 bool row_has(const json_t *row, const char *key); /* and it is not null */
 
-/* What a noun needs behind so many: "%lld packet%s". */
+/* What a noun needs behind so many, "%lld packet%s"; those that need more than that. */
 static inline const char *
 plural(long long n)
 {
 	return n == 1 ? "" : "s";
+}
+
+static inline const char *
+noun(long long n, const char *one, const char *many)
+{
+	return n == 1 ? one : many;
 }
 
 /* "12.3 MiB", "1 h 02 min": for people. Returns buf. */

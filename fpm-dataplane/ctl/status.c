@@ -76,6 +76,22 @@ say(const char *subject, const char *fmt, ...)
 	wrapped_print(text, printf("%-10s ", subject));
 }
 
+/* "1 route", "2 routes": so many as the row has. Returns buf. */
+static const char *
+count_of(const json_t *row, const char *key, const char *one, char buf[48])
+{
+	snprintf(buf, 48, "%lld %s%s", row_int(row, key), one, plural(row_int(row, key)));
+	return buf;
+}
+
+static const char *
+prefixes_of(const json_t *row, const char *key, char buf[48])
+{
+	snprintf(buf, 48, "%lld %s", row_int(row, key),
+		 noun(row_int(row, key), "prefix", "prefixes"));
+	return buf;
+}
+
 static void
 session_print(const json_t *row)
 {
@@ -164,30 +180,30 @@ times_print(const json_t *row, const char *key, const char *name)
 static void
 vrf_replay_print(const json_t *row)
 {
-	char text[32], sweep[64] = "";
+	char text[32], sweep[64] = "", n[1][48];
 
 	if (row_has(row, "vrf_sweep_in_s"))
 		snprintf(sweep, sizeof(sweep), ", sweep in %s",
 			 human_seconds(row_real(row, "vrf_sweep_in_s"), text));
 	if (row_int(row, "vrfs") > 0)
-		say("VRFs", "%s, by silence: %lld routes stale%s",
-		    row_str(row, "vrf_phase"), row_int(row, "vrf_stale"), sweep);
+		say("VRFs", "%s, by silence: %s stale%s", row_str(row, "vrf_phase"),
+		    count_of(row, "vrf_stale", "route", n[0]), sweep);
 	if (row_int(row, "no_vrf_routes") > 0)
 		say("Tables",
-		    "%lld routes of tables that are no VRF's: in no FIB; zebra never "
-		    "replays them, so they are kept over a reconnect",
-		    row_int(row, "no_vrf_routes"));
+		    "%s of tables that are no VRF's: in no FIB; zebra never says them "
+		    "again, so a reconnect changes nothing of it",
+		    count_of(row, "no_vrf_routes", "route", n[0]));
 	if (row_int(row, "vrfs_not_replayed") > 0)
 		say("WARNING",
-		    "zebra said nothing of %lld VRFs again: their routes are kept as they "
-		    "were (`fpmctl show vrfs` names them)",
-		    row_int(row, "vrfs_not_replayed"));
+		    "zebra said nothing of %s again: what it said before stays in force "
+		    "(`fpmctl show vrfs` has the names)",
+		    count_of(row, "vrfs_not_replayed", "VRF", n[0]));
 }
 
 static void
 replay_print(const json_t *row)
 {
-	char text[32], sweep[64] = "";
+	char text[32], sweep[64] = "", n[2][48];
 
 	if (!row_has(row, "replaying"))
 		return;
@@ -195,17 +211,16 @@ replay_print(const json_t *row)
 		snprintf(sweep, sizeof(sweep), ", sweep in %s",
 			 human_seconds(row_real(row, "sweep_in_s"), text));
 	if (row_has(row, "replay_s"))
-		say("Replay",
-		    "%s %s: %lld of %lld routes confirmed, %lld stale%s; %lld sweeps "
-		    "removed %lld",
+		say("Replay", "%s %s: %lld of %s confirmed, %lld stale%s; %s removed %lld",
 		    row_true(row, "replaying") ? "running for" : "took",
 		    human_seconds(row_real(row, "replay_s"), text),
-		    row_int(row, "replay_confirmed"), row_int(row, "replay_before"),
-		    row_int(row, "stale"), sweep, row_int(row, "sweeps"),
+		    row_int(row, "replay_confirmed"),
+		    count_of(row, "replay_before", "route", n[0]), row_int(row, "stale"),
+		    sweep, count_of(row, "sweeps", "sweep", n[1]),
 		    row_int(row, "swept_routes"));
 	else
-		say("Replay", "none yet%s; %lld sweeps removed %lld", sweep,
-		    row_int(row, "sweeps"), row_int(row, "swept_routes"));
+		say("Replay", "none yet%s; %s removed %lld", sweep,
+		    count_of(row, "sweeps", "sweep", n[0]), row_int(row, "swept_routes"));
 	vrf_replay_print(row);
 	say("Timers",
 	    "sweep after the sentinel, else %lld s of silence, at most %lld s; not before "
@@ -213,8 +228,9 @@ replay_print(const json_t *row)
 	    row_int(row, "sweep_quiet_s"), row_int(row, "sweep_max_s"),
 	    row_int(row, "sweep_restart_s"));
 	if (row_true(row, "feedback_enabled"))
-		say("Feedback", "%lld routes acknowledged, %lld of them as failed",
-		    row_int(row, "feedback"), row_int(row, "feedback_failed"));
+		say("Feedback", "%s acknowledged, %lld of them as failed",
+		    count_of(row, "feedback", "route", n[0]),
+		    row_int(row, "feedback_failed"));
 	else
 		say("Feedback", "off (fpm.feedback)");
 }
@@ -223,40 +239,42 @@ static void
 checkpoint_print(const json_t *row)
 {
 	const json_t *c = json_object_get(row, "checkpoint");
-	char text[32];
+	char text[32], n[3][48];
 
 	if (!json_is_object(c))
 		say("Checkpoint",
 		    "none: nobody keeps one for us (fpm-supervise, systemd), or it is off");
 	else
 		say("Checkpoint",
-		    "%lld routes and %lld of other tables, %lld groups, %s; this start "
-		    "restored %lld routes, %lld not%s",
-		    row_int(c, "routes"), row_int(c, "other_tables"), row_int(c, "groups"),
-		    human_bytes(row_int(c, "bytes"), text), row_int(c, "restored"),
-		    row_int(c, "restore_lost"),
+		    "%s and %lld of other tables, %s, %s; this start restored %s, %lld "
+		    "not%s",
+		    count_of(c, "routes", "route", n[0]), row_int(c, "other_tables"),
+		    count_of(c, "groups", "group", n[1]),
+		    human_bytes(row_int(c, "bytes"), text),
+		    count_of(c, "restored", "route", n[2]), row_int(c, "restore_lost"),
 		    row_int(c, "discarded") > 0 ? "; the one it found was discarded" : "");
 }
 
 void
 status_fpm(const json_t *row)
 {
-	char text[32], age[32], last[64] = "";
+	char text[32], age[32], last[64] = "", n[3][48];
 
 	if (row_has(row, "last_rx_age_s"))
 		snprintf(last, sizeof(last), "; the last %s ago",
 			 human_seconds(row_real(row, "last_rx_age_s"), age));
 	session_print(row);
-	say("Received", "%lld messages in %lld frames, %s%s", row_int(row, "messages"),
-	    row_int(row, "frames"), human_bytes(row_int(row, "bytes"), text), last);
+	say("Received", "%s in %s, %s%s", count_of(row, "messages", "message", n[0]),
+	    count_of(row, "frames", "frame", n[1]),
+	    human_bytes(row_int(row, "bytes"), text), last);
 	say("Routes", "%lld taught, %lld withdrawn", row_int(row, "routes"),
 	    row_int(row, "route_dels"));
 	say("Next hops", "%lld taught, %lld withdrawn", row_int(row, "nexthops"),
 	    row_int(row, "nexthop_dels"));
-	say("Not taken",
-	    "%lld other types, %lld other routes, %lld malformed, %lld bad frames",
-	    row_int(row, "skipped_type"), row_int(row, "skipped_route"),
-	    row_int(row, "malformed"), row_int(row, "bad_frames"));
+	say("Not taken", "%s, %s, %lld malformed, %s",
+	    count_of(row, "skipped_type", "other type", n[0]),
+	    count_of(row, "skipped_route", "other route", n[1]), row_int(row, "malformed"),
+	    count_of(row, "bad_frames", "bad frame", n[2]));
 	say("Sessions",
 	    "%lld accepted, %lld replaced, %lld ended, %lld over the queue limit",
 	    row_int(row, "accepts"), row_int(row, "replaced"), row_int(row, "closes"),
@@ -267,16 +285,17 @@ status_fpm(const json_t *row)
 	replay_print(row);
 	if (!row_has(row, "routes4"))
 		return;
-	say("Table IPv4", "%lld prefixes, %lld of them from zebra", row_int(row, "routes4"),
+	say("Table IPv4", "%s, %lld of them from zebra", prefixes_of(row, "routes4", n[0]),
 	    row_int(row, "zebra4"));
-	say("Table IPv6", "%lld prefixes, %lld of them from zebra", row_int(row, "routes6"),
+	say("Table IPv6", "%s, %lld of them from zebra", prefixes_of(row, "routes6", n[0]),
 	    row_int(row, "zebra6"));
 	say("Behind",
-	    "%lld groups, %lld next-hop ids (%lld deleted while in use), %lld adjacencies, "
-	    "%lld routes unresolved, %lld unsupported",
-	    row_int(row, "groups"), row_int(row, "nexthop_ids"),
+	    "%s, %s (%lld deleted while in use), %lld %s, %s unresolved, %lld unsupported",
+	    count_of(row, "groups", "group", n[0]),
+	    count_of(row, "nexthop_ids", "next-hop id", n[1]),
 	    row_int(row, "nexthop_ids_absent"), row_int(row, "adjacencies"),
-	    row_int(row, "unresolved"), row_int(row, "unsupported"));
+	    noun(row_int(row, "adjacencies"), "adjacency", "adjacencies"),
+	    count_of(row, "unresolved", "route", n[2]), row_int(row, "unsupported"));
 	checkpoint_print(row);
 }
 
@@ -284,12 +303,12 @@ static void
 fib_print(const json_t *row, const char *key, const char *name)
 {
 	const json_t *fib = json_object_get(row, key);
-	char all[32], radix[32], spare[32];
+	char all[32], radix[32], spare[32], n[48];
 
 	if (!json_is_object(fib))
 		return;
-	say(name, "%lld prefixes; forwarders read %s, of it free %s; writer's tree %s",
-	    row_int(fib, "routes"), human_bytes(row_int(fib, "bytes"), all),
+	say(name, "%s; forwarders read %s, of it free %s; writer's tree %s",
+	    prefixes_of(fib, "routes", n), human_bytes(row_int(fib, "bytes"), all),
 	    human_bytes(row_int(fib, "free_bytes"), spare),
 	    human_bytes(row_int(fib, "radix_bytes"), radix));
 }
@@ -325,7 +344,7 @@ fib_copies_print(const json_t *row)
 void
 status_memory(const json_t *row)
 {
-	char now[32], peak[32];
+	char now[32], peak[32], n[48];
 	const json_t *table;
 	size_t i;
 
@@ -337,9 +356,9 @@ status_memory(const json_t *row)
 	if (row_has(row, "rib_bytes"))
 		say("RIB", "%s", human_bytes(row_int(row, "rib_bytes"), now));
 	say("FPM queue", "%s", human_bytes(row_int(row, "queue_bytes"), now));
-	say("Packets", "%lld of %lld buffers in use",
+	say("Packets", "%lld of %s in use",
 	    row_int(row, "packet_buffers") - row_int(row, "packet_buffers_free"),
-	    row_int(row, "packet_buffers"));
+	    count_of(row, "packet_buffers", "buffer", n));
 	printf("\n%-14s %10s %10s %10s\n", "Table", "used", "of", "refused");
 	json_array_foreach (json_object_get(row, "tables"), i, table)
 		printf("%-14s %10lld %10lld %10lld\n", row_str(table, "table"),

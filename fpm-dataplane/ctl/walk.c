@@ -49,25 +49,27 @@ packet_print(const json_t *row)
 		snprintf(when + strlen(when), sizeof(when) - strlen(when), ".%06lld  ",
 			 ns % 1000000000 / 1000);
 	}
-	if (!row_has(row, "eth_type")) {
+	if (!row_has(row, "family") && !row_has(row, "eth_type")) {
 		line("packet",
 		     "%sa frame of %lld octet%s, too short for an Ethernet header", when,
 		     row_int(row, "frame_bytes"), plural(row_int(row, "frame_bytes")));
 		return;
 	}
 	if (!row_has(row, "family")) {
-		line("packet", "%sEtherType 0x%04llx from %s to %s, %lld octets", when,
+		line("packet", "%sEtherType 0x%04llx from %s to %s, %lld octet%s", when,
 		     row_int(row, "eth_type"), row_str(row, "eth_src"),
-		     row_str(row, "eth_dst"), row_int(row, "frame_bytes"));
+		     row_str(row, "eth_dst"), row_int(row, "frame_bytes"),
+		     plural(row_int(row, "frame_bytes")));
 		return;
 	}
 	if (row_has(row, "dport"))
 		snprintf(ports, sizeof(ports), " %lld -> %lld", row_int(row, "sport"),
 			 row_int(row, "dport"));
-	line("packet", "%s%s -> %s, %s%s, ttl %lld, %lld octets%s%s", when,
+	line("packet", "%s%s -> %s, %s%s, ttl %lld, %lld octet%s%s%s", when,
 	     row_str(row, "src"), row_str(row, "dst"),
 	     proto_name((int)row_int(row, "proto"), buf), ports, row_int(row, "ttl"),
-	     row_int(row, "length"), row_true(row, "df") ? ", DF" : "",
+	     row_int(row, "length"), plural(row_int(row, "length")),
+	     row_true(row, "df") ? ", DF" : "",
 	     row_true(row, "fragment") ? ", a fragment" : "");
 }
 

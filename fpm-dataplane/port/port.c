@@ -198,8 +198,9 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 	if (info.max_tx_queues < port->n_txq)
 		return why_not(
 			why, why_size, -EINVAL,
-			"device has %u transmit queues, %u forwarding cores need one each",
-			info.max_tx_queues, port->n_txq);
+			"device has %u transmit queue%s, %u forwarding cores need one each",
+			info.max_tx_queues, info.max_tx_queues == 1 ? "" : "s",
+			port->n_txq);
 	if (conf->n_rxq == 0 && port->n_rxq > info.max_rx_queues)
 		port->n_rxq = info.max_rx_queues;
 	/* Every queue of an af_packet fanout group gets its share: all must be read. */

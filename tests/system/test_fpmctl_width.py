@@ -93,6 +93,45 @@ def test_the_longest_values_fit_80_columns(dut, wan, lan, what, tmp_path):
         impostor.close()
 
 
+MANY = ("routes", "prefixes", "groups", "adjacencies", "messages", "frames", "types", "lookups", "differ",
+        "queues", "sweeps", "buffers", "ids", "packets", "octets", "VRFs", "errors", "members")  # fmt: skip
+
+
+def ones(value):
+    """A row that has one of everything."""
+    if isinstance(value, dict):
+        return {k: ones(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [ones(v) for v in value[:1]]
+    return 1 if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def test_one_of_everything_is_told_in_the_singular(dut, tmp_path):
+    """1 route, 1 prefix, 1 octet; whatever the words between number and noun."""
+    path = str(tmp_path / "impostor.sock")
+    kept = dict.fromkeys(("routes", "other_tables", "groups", "bytes", "restored",
+                          "restore_lost", "discarded"), 1)  # fmt: skip
+    vrf = {"vrfs": 1, "vrf_phase": "in-step", "no_vrf_routes": 1, "vrfs_not_replayed": 1,
+           "replay_s": 1, "feedback_enabled": True, "checkpoint": kept}  # fmt: skip
+    rows = {what: [ones(row) for row in dut.control.ask(what)] for what in ("fpm", "memory", "ports")}
+    rows["fpm"][0] |= vrf
+    rows["vrfs"] = [{"name": "red", "table": 1, "stale": 1}]
+    small = {"port": "lan0", "stages": [], "verdict": "dropped", "reason": "l2_short", "text": ""}
+    packet = {"trace": [small | {"frame_bytes": 1}, small | {"family": 4, "length": 1},
+                        small | {"frame_bytes": 1, "eth_type": 1}]}  # fmt: skip
+    packet = {"trace": [row | {"point": "walk"} for row in packet["trace"]]}
+    impostor = Impostor(path, lambda r: packet["trace"] if "trace" in r else rows[r["show"]])
+    try:
+        for words in ("show fpm", "show memory", "show ports", "show vrfs", "trace"):
+            text = dut.fpmctl(*words.split(), socket_path=path).stdout
+            text = re.sub(r"\n? +", " ", text)  # what goes on below belongs to its line
+            assert re.search(r"\b1 \w", text), text
+            wrong = re.findall(rf"\b1 (?:[a-z-]+ )?(?:{'|'.join(MANY)})\b", text)
+            assert wrong == [], text
+    finally:
+        impostor.close()
+
+
 PATH = "/etc/" + "a-folder-with-a-long-name/" * 8 + "fpm-dataplane.yaml"
 DEVICE = "net_virtio_user,path=/run/a/very/long/folder/for/a/socket.sock,mac=02:00:00:00:00:01,queues=16"
 FAMILY6 = {

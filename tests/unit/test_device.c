@@ -399,7 +399,7 @@ what_is_no_good_bond_is_said(void **state)
 		{"net_bonding0" TWO, "has no mode; expected mode=1"},
 		{"net_bonding0,mode=0" TWO, "mode=0 is not supported; expected mode=1"},
 		{"net_bonding0,mode=4", "has 0 members; expected two at least"},
-		{"net_bonding0,mode=4,member=" NIC, "has 1 members; expected two at least"},
+		{"net_bonding0,mode=4,member=" NIC, "has 1 member; expected two at least"},
 		{"net_bonding0,mode=4" TWO ",member=03:00.0", NIC " is a member twice"},
 		{"net_bonding0,mode=1,member=eth0",
 		 "'eth0' is no member; expected the PCI address of a NIC"},

@@ -218,8 +218,8 @@ check_smt(struct exam *e)
 		if (CPU_ISSET(cpu, &e->cpus))
 			smt_of(e, cpu, &isolated, &n_alone);
 	if (n_alone > 0)
-		say(e, VERDICT_OK, "", "%u forwarding CPU(s) have their core alone",
-		    n_alone);
+		say(e, VERDICT_OK, "", "%u forwarding CPU%s %s core alone", n_alone,
+		    plural(n_alone), noun(n_alone, "has its", "have their"));
 }
 
 void
