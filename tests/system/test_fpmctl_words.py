@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What fpmctl knows, its help, manual page and bash completion know as well."""
 
+import json
 import os
 import re
 import shutil
@@ -8,6 +9,7 @@ import subprocess
 
 import pytest
 
+from lib import api
 from lib.dataplane import ROOT
 
 
@@ -119,6 +121,32 @@ def test_a_wrong_option_or_number_is_one_sentence(dut, line):
 
     assert (done.returncode, done.stdout) == (2, "")
     assert OPTIONS[line] in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+JSON = {
+    "show version": list, "show routes": list, "explain dst 192.0.2.66": list, "trace for 0.1": list,
+    "config keys": list, "config show": list, "config reload --dry-run": list, "device list": list,
+    "doctor list": list, "doctor clock": list, "help": None,
+    "capture -w /dev/null for 0.1": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", JSON)
+def test_json_is_what_the_manual_page_says(dut, line):
+    """One array; an object only of audit (test_audit); where there is none, that is refused."""
+    done = dut.fpmctl("--json", *line.split())
+
+    if JSON[line] is None:
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith("fpmctl: --json belongs to ")
+    else:
+        assert isinstance(json.loads(done.stdout), JSON[line])
+
+
+def test_the_manual_page_names_every_schema_of_fpmctl(dut):
+    """What no path has, and nothing else."""
+    of = {name for name in api.SPEC["components"]["schemas"] if name.startswith("Fpmctl")}
+    assert set(re.findall(r"Fpmctl\w+", dist("fpmctl.1"))) == of
 
 
 def test_completion_knows_all_commands_and_options(dut):
