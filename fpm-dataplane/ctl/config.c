@@ -63,10 +63,12 @@ check(const struct options *opt, int n, char **word)
 	FILE *err;
 	int errors;
 
-	if (n != 1) {
-		fputs("fpmctl: config check FILE\n", stderr);
+	if (n == 0 || word[0][0] == '\0') {
+		fputs("fpmctl: config check needs a FILE\n", stderr);
 		return usage("config");
 	}
+	if (n > 1)
+		return unexpected(word[1], "config");
 	err = open_memstream(&said, &size);
 	if (err == NULL)
 		abort();
@@ -190,7 +192,8 @@ reload(const struct options *opt, int n, char **word)
 	if (n == 1) {
 		path = realpath(word[0], NULL); /* the daemon stands elsewhere */
 		if (path == NULL) {
-			fprintf(stderr, "fpmctl: %s: %s\n", word[0], strerror(errno));
+			fprintf(stderr, "fpmctl: file '%s': %s\n", word[0],
+				strerror(errno));
 			return CTL_USAGE;
 		}
 	}

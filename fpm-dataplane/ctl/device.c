@@ -386,8 +386,12 @@ device_run(const struct options *opt, int n, char **word)
 	json_t *ports;
 	int rc;
 
-	if (n == 0 || (!bind && !unbind && strcmp(word[0], "list") != 0))
-		return n == 0 ? usage("device") : unexpected(word[0], "device");
+	if (n == 0) {
+		fputs("fpmctl: device list, bind or unbind?\n", stderr);
+		return usage("device");
+	}
+	if (!bind && !unbind && strcmp(word[0], "list") != 0)
+		return unexpected(word[0], "device");
 	if (!bind && !unbind && n > 1)
 		return unexpected(word[1], "device");
 	if (!bind && opt->force) {

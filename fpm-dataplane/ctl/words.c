@@ -13,7 +13,9 @@
 #include "base/prefix.h"
 #include "ctl/ctl.h"
 
-#define PROTO_ICMP 1
+#define PROTO_ICMP  1
+#define COUNT_MAX   1e9 /* as dist/openapi.yaml */
+#define SECONDS_MAX 86400
 
 enum kind { TEXT, ADDRESS, PREFIX, PROTO, NUMBER, COUNT, SECONDS, FLAG, VERDICT, HEX };
 
@@ -119,12 +121,13 @@ take_limit(const struct word *k, const char *value, void *to)
 {
 	bool count = k->kind == COUNT;
 	char *end;
-	double n = strtod(value, &end);
-	bool whole = n >= 1 && n == (double)(long long)n;
+	double n = strtod(value, &end), most = count ? COUNT_MAX : SECONDS_MAX;
+	bool good = *value != '\0' && *end == '\0' && n > 0 && n <= most;
 
-	if (*value == '\0' || *end != '\0' || !(n > 0) || n > 86400e3 || (count && !whole))
+	if (!good || (count && n != (double)(long long)n))
 		return wrong(k->word, value,
-			     count ? "a whole number above 0" : "a number above 0");
+			     count ? "a whole number above 0, 1000000000 at most"
+				   : "a number above 0, 86400 at most");
 	if (count)
 		*(long long *)to = (long long)n;
 	else

@@ -116,8 +116,10 @@ parse_port(const json_t *value, struct request *req, char *why, size_t why_size)
 		return bad(why, why_size, "mtu is a number from 68 to 9216");
 	if (queues < 1 || queues > INT32_MAX)
 		return bad(why, why_size, "queues is a number from 1 to 64");
-	if (want->op == MANAGE_PORT_ADD && (device == NULL || device[0] == '\0'))
+	if (want->op == MANAGE_PORT_ADD && device == NULL)
 		return bad(why, why_size, "a port needs a device");
+	if (device != NULL && device[0] == '\0')
+		return bad(why, why_size, "device is an empty word");
 	if (want->op == MANAGE_PORT_DEL && json_object_size(value) != 2)
 		return bad(why, why_size, "del takes a name, and nothing else");
 	if (want->op == MANAGE_PORT_SET && json_object_size(value) == 2)
