@@ -92,9 +92,15 @@ choose_port(struct explain *e)
 	e->port = name != NULL ? port_find(e, name) : port_guess(e, e->words.src);
 	if (e->port != NULL)
 		return CTL_OK;
-	fprintf(stderr,
-		"fpmctl: no port '%s', nor VLAN: `fpmctl show interfaces` lists them\n",
-		name != NULL ? name : "");
+	if (name != NULL)
+		fprintf(stderr,
+			"fpmctl: no port '%s', nor VLAN: `fpmctl show interfaces` lists "
+			"them\n",
+			name);
+	else
+		fputs("fpmctl: there is no port that it could come in by; `fpmctl show "
+		      "log` may tell why\n",
+		      stderr);
 	return CTL_USAGE;
 }
 

@@ -310,7 +310,9 @@ finish(const struct ask *ask)
 		       choose_text(&ask->choose, text));
 	else if (rc == CTL_NOT_FOUND && ask->prefix != NULL &&
 		 (ask->what->is & SORTED) == 0)
-		printf("no route to %s\n", ask->prefix);
+		printf("no route to %s%s%s\n", ask->prefix,
+		       ask->vrf != NULL ? " in VRF " : "",
+		       ask->vrf != NULL ? ask->vrf : "");
 	else if (rc == CTL_NOT_FOUND)
 		printf("none of %s is %s; `fpmctl show %s%s` lists them\n", ask->what->show,
 		       ask->prefix != NULL ? ask->prefix : ask->name, ask->what->show,

@@ -248,6 +248,13 @@ who_names_no_vrf_is_told_which_there_are(void **state)
 }
 
 static void
+who_finds_no_route_is_told_where_none_is(void **state)
+{
+	assert_int_equal(ctl("show routes vrf red 192.0.2.1"), 3);
+	assert_string_equal(out, "no route to 192.0.2.1 in VRF red\n");
+}
+
+static void
 a_group_is_shown_by_its_number(void **state)
 {
 	json_t *rows;
@@ -447,6 +454,7 @@ main(int argc, char **argv)
 		ui_test(a_word_that_chooses_is_one_of_its_list),
 		ui_test(words_of_routes_that_do_not_fit_are_told),
 		ui_test(who_names_no_vrf_is_told_which_there_are),
+		ui_test(who_finds_no_route_is_told_where_none_is),
 		ui_test(a_group_is_shown_by_its_number),
 		ui_test(words_of_a_packet_that_come_to_nothing_are_refused),
 		ui_test(a_capture_that_is_refused_leaves_the_file_as_it_was),

@@ -215,8 +215,8 @@ def test_a_nic_changes_hands_unless_somebody_uses_it(router, monkeypatch):
     works by it does not lose it by a slip of the pen."""
     address = router.wiring.device("ext")
 
-    def refused(code, words, *command):
-        ran = router.fpmctl("device", *command)
+    def refused(code, words, *command, **more):
+        ran = router.fpmctl("device", *command, **more)
         assert (ran.returncode, words in ran.stderr) == (code, True), ran
 
     def row():
@@ -226,7 +226,7 @@ def test_a_nic_changes_hands_unless_somebody_uses_it(router, monkeypatch):
     assert (row()["driver"], row()["port"], row()["open"]) == ("vfio-pci", "ext0", True)
     assert row()["iommu_group"] is not None
     refused(2, "is port ext0 of the running dataplane", "unbind", address)
-    refused(2, "a process has it open", "unbind", "-s", "/nowhere", address)
+    refused(2, "a process has it open", "unbind", address, socket_path="/nowhere")
     refused(2, "it is no NIC", "bind", "00:1f.2")
     refused(2, "there is no PCI device 0000:00:1e.7", "bind", "00:1e.7")
     refused(2, "'eth77' is neither", "unbind", "eth77")
