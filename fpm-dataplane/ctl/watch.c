@@ -188,9 +188,5 @@ watch_run(const char *socket, bool capture, const char *file, bool json, int n, 
 		w.write_error = errno;
 	if (is_new && !w.begun)
 		unlink(file);
-	if (w.write_error != 0 && w.write_error != EPIPE) {
-		fprintf(stderr, "fpmctl: cannot write: %s\n", strerror(w.write_error));
-		return CTL_NO_DAEMON;
-	}
-	return rc;
+	return flushed(rc, w.write_error);
 }
