@@ -311,6 +311,12 @@ find_all(const json_t *ports, bool to_vfio, int n, char **word, struct device *d
 
 		if (rc != CTL_OK)
 			return rc;
+		for (int k = 0; k < i; k++)
+			if (strcmp(d[k].address, d[i].address) == 0) {
+				fprintf(stderr, "fpmctl: %s is named twice\n",
+					d[i].address);
+				return CTL_USAGE;
+			}
 		port = port_of(ports, &d[i]);
 		if (port[0] == '\0' || (to_vfio && device_serves_dpdk(d[i].driver)))
 			continue;

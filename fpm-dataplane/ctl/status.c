@@ -180,24 +180,24 @@ times_print(const json_t *row, const char *key, const char *name)
 static void
 vrf_replay_print(const json_t *row)
 {
-	char text[32], sweep[64] = "", n[1][48];
+	char text[32], sweep[64] = "", n[48];
 
 	if (row_has(row, "vrf_sweep_in_s"))
 		snprintf(sweep, sizeof(sweep), ", sweep in %s",
 			 human_seconds(row_real(row, "vrf_sweep_in_s"), text));
 	if (row_int(row, "vrfs") > 0)
 		say("VRFs", "%s, by silence: %s stale%s", row_str(row, "vrf_phase"),
-		    count_of(row, "vrf_stale", "route", n[0]), sweep);
+		    count_of(row, "vrf_stale", "route", n), sweep);
 	if (row_int(row, "no_vrf_routes") > 0)
 		say("Tables",
 		    "%s of tables that are no VRF's: in no FIB; zebra never says them "
 		    "again, so a reconnect changes nothing of it",
-		    count_of(row, "no_vrf_routes", "route", n[0]));
+		    count_of(row, "no_vrf_routes", "route", n));
 	if (row_int(row, "vrfs_not_replayed") > 0)
 		say("WARNING",
 		    "zebra said nothing of %s again: what it said before stays in force "
 		    "(`fpmctl show vrfs` has the names)",
-		    count_of(row, "vrfs_not_replayed", "VRF", n[0]));
+		    count_of(row, "vrfs_not_replayed", "VRF", n));
 }
 
 static void

@@ -248,6 +248,7 @@ def test_a_nic_changes_hands_unless_somebody_uses_it(router, monkeypatch):
     assert row()["default_route"] and row()["ssh"] and row()["has_address"]
     assert "SSH session" in done(router, "device", "list")
     refused(2, "'eth77' is neither", "bind", "--force", name, "eth77")
+    refused(2, "is named twice", "bind", "--force", name, address)
     assert row()["interface"] == name  # which would have gone first
     assert "driver vfio-pci, before" in done(router, "device", "bind", name, "--force")
     monkeypatch.delenv("SSH_CONNECTION")
