@@ -472,19 +472,15 @@ contradiction(const char *said)
 static int
 take_name(struct ask *ask, const char *word)
 {
-	static char number[24];
-	char *end;
-	unsigned long long n = strtoull(word, &end, 10);
-
 	ask->name = word;
 	if ((ask->what->is & NUMBERED) == 0)
 		return CTL_OK;
-	if (word[0] < '0' || word[0] > '9' || *end != '\0') {
+	if (word[0] == '\0' || strspn(word, "0123456789") != strlen(word)) {
 		fprintf(stderr, "fpmctl: '%s' is not the number of a group\n", word);
 		return usage("show");
 	}
-	snprintf(number, sizeof(number), "%llu", n); /* 007 is 7 */
-	ask->name = number;
+	while (ask->name[0] == '0' && ask->name[1] != '\0')
+		ask->name++; /* 007 is 7 */
 	return CTL_OK;
 }
 

@@ -269,6 +269,9 @@ a_group_is_shown_by_its_number(void **state)
 	assert_int_equal(ctl("show groups 300"), 3);
 	assert_string_equal(out,
 			    "none of groups is 300; `fpmctl show groups` lists them\n");
+	assert_int_equal(ctl("show groups 00"), 0);
+	assert_int_equal(ctl("show groups 99999999999999999999999"), 3);
+	has("none of groups is 99999999999999999999999; ");
 	assert_int_equal(ctl("show groups nine"), 2);
 	has("fpmctl: 'nine' is not the number of a group\n");
 	assert_int_equal(ctl("--complete=groups"), 0);
