@@ -50,27 +50,34 @@ answer_here(struct answer *a)
 static void
 refuse_vrf(struct answer *a)
 {
-	char said[400], name[128], other[128];
+	struct buf said = {0};
 	unsigned int n = 0;
-	size_t len = (size_t)snprintf(said, sizeof(said), "no VRF '%s' has a FIB",
-				      request_echo(a->req.vrf, name));
+	char text[128];
 
+	/* As FRR and iproute2 call what is none. */
+	if (strcmp(a->req.vrf, "default") == 0 || strcmp(a->req.vrf, "main") == 0) {
+		refuse(a, REFUSED_MISSING,
+		       "table main is no VRF: its routes are those without one in "
+		       "`fpmctl show routes`");
+		return;
+	}
+	buf_printf(&said, "no VRF '%s' has a FIB", request_echo(a->req.vrf, text));
 	for (uint16_t i = 1; i < FIB_VRF_NONE && n <= VRFS_NAMED; i++) {
 		const struct fib_vrf *vrf = fib_vrf(a->ui->conf.fib, i);
 
 		if (vrf == NULL)
 			continue;
-		len += (size_t)snprintf(said + len, sizeof(said) - len, "%s%s",
-					n == 0 ? "; those that have one: " : ", ",
-					n == VRFS_NAMED ? "..."
-							: request_echo(vrf->name, other));
+		buf_printf(&said, "%s%s", n == 0 ? "; those that have one: " : ", ",
+			   n == VRFS_NAMED ? "..." : request_echo(vrf->name, text));
 		n++;
 	}
-	snprintf(said + len, sizeof(said) - len, "%s",
-		 n > 0 ? " (`fpmctl show vrfs`)"
-		       : ", and none else has: `ip link add NAME type vrf table N` in the "
-			 "control namespace makes one");
-	refuse(a, REFUSED_MISSING, said);
+	buf_printf(&said, "%s",
+		   n > 0 ? " (`fpmctl show vrfs`)"
+			 : ", and none else has: `ip link add NAME type vrf table N` in "
+			   "the control namespace makes one");
+	buf_put(&said, "", 1);
+	refuse(a, REFUSED_MISSING, said.data);
+	buf_free(&said);
 }
 
 static void
@@ -100,6 +107,17 @@ ask_first(struct answer *a, enum query_kind kind)
 }
 
 static void
+refuse_port(struct answer *a)
+{
+	char said[256], name[128];
+
+	snprintf(said, sizeof(said),
+		 "no such port '%s', nor VLAN: `fpmctl show interfaces` lists them",
+		 request_echo(a->req.port, name));
+	refuse(a, REFUSED_MISSING, said);
+}
+
+static void
 ask_trace(struct answer *a)
 {
 	struct msg_watch *mw;
@@ -118,8 +136,7 @@ ask_trace(struct answer *a)
 			ifidx = (uint16_t)i;
 	}
 	if (a->req.port[0] != '\0' && ifidx == 0) {
-		refuse(a, REFUSED_MISSING,
-		       "no such port, nor VLAN: `fpmctl show interfaces` lists them");
+		refuse_port(a);
 		return;
 	}
 	mw = msg_new(MSG_QUERY, sizeof(*mw));

@@ -86,13 +86,18 @@ take_verdict(struct parse *p, const json_t *value)
 static int
 take_reason(struct parse *p, const json_t *value)
 {
+	char buf[128];
+
 	for (unsigned int r = 0; r < N_REASON; r++)
 		if (json_is_string(value) &&
 		    strcmp(json_string_value(value), reason_info[r].name) == 0) {
 			p->req->want.filter.reason = (uint8_t)r;
 			return 0;
 		}
-	return bad(p, "no such reason; `fpmctl show counters all` lists them");
+	snprintf(p->why, p->why_size,
+		 "no such reason '%s'; `fpmctl show counters all` lists them",
+		 json_is_string(value) ? request_echo(json_string_value(value), buf) : "?");
+	return -EINVAL;
 }
 
 static int

@@ -169,7 +169,7 @@ what_is_not_understood_gets_a_status_and_a_sentence(void **state)
 		{"GET /v1/routes?prefix=10.0.0.0/33" CLOSE, 400,
 		 "'10.0.0.0/33' is not an address or prefix"},
 		{"GET /v1/trace?port=eth9" CLOSE, 404,
-		 "no such port, nor VLAN: `fpmctl show interfaces` lists them"},
+		 "no such port 'eth9', nor VLAN: `fpmctl show interfaces` lists them"},
 		{"GET /v1/trace?port=enp3s0f0np0.1001" CLOSE, 400,
 		 "a port's name has 1 to 15 characters"},
 		{"GET /v1/trace?proto=tcp" CLOSE, 400, "proto is 0 to 255"},

@@ -239,9 +239,21 @@ words_of_routes_that_do_not_fit_are_told(void **state)
 static void
 who_names_no_vrf_is_told_which_there_are(void **state)
 {
+	static struct fib_vrf strange[9];
+
 	assert_int_equal(ctl("show routes vrf blue"), 2);
 	has("fpmctl: no VRF 'blue' has a FIB; those that have one: red "
 	    "(`fpmctl show vrfs`)\n");
+	assert_int_equal(ctl("show routes vrf default"), 2);
+	has("fpmctl: table main is no VRF: its routes are those without one in ");
+	/* The longest names there can be, each octet of which is told as four. */
+	for (unsigned int i = 0; i < 9; i++) {
+		memset(strange[i].name, 1, sizeof(strange[i].name) - 1);
+		t.fib.vrf[8 + i] = &strange[i];
+	}
+	assert_int_equal(ctl("show routes vrf blue"), 2);
+	has("\\x01, ...");
+	memset(&t.fib.vrf[8], 0, 9 * sizeof(t.fib.vrf[8]));
 	t.fib.vrf[7] = NULL;
 	assert_int_equal(ctl("show routes vrf red"), 2);
 	has("fpmctl: no VRF 'red' has a FIB, and none else has: `ip link add ");
