@@ -21,6 +21,9 @@
 #include "base/manage.h"
 #include "keep.h"
 
+/* Begins a refusal that left all as it was. */
+#define REFUSED "refused, nothing changed: "
+
 struct manage {
 	struct manage_conf conf;
 };
@@ -148,8 +151,8 @@ read_file(struct manage *mg, struct msg_manage *mm, struct config *next)
 	fclose(err);
 	if (errors > 0) {
 		rows_of_errors(mm, text);
-		refuse(mm, "%d error%s in %s, nothing changed", errors,
-		       errors == 1 ? "" : "s", file);
+		refuse(mm, REFUSED "%d error%s in %s", errors, errors == 1 ? "" : "s",
+		       file);
 	}
 	free(text);
 	return errors == 0;
@@ -290,12 +293,15 @@ apply_ports(struct manage *mg, struct msg_manage *mm, const struct config *next)
 
 		if (rc < 0) {
 			ports_undo(mg, next, i);
-			refuse(mm, "port %s device %s: %s; %s", now->tap, now->device, why,
-			       was == NULL || hotplug_find(&mg->conf.ports, was->tap) !=
-						       NULL
-				       ? "nothing changed"
-				       : "nor does its old device come back: the port is "
-					 "lost until `port set` names one that does");
+			if (was == NULL || hotplug_find(&mg->conf.ports, was->tap) != NULL)
+				refuse(mm, REFUSED "port %s device %s: %s", now->tap,
+				       now->device, why);
+			else
+				refuse(mm,
+				       "refused, and the port is lost until `port set` "
+				       "names a device that is there: port %s device %s: "
+				       "%s; nor does its old device come back",
+				       now->tap, now->device, why);
 			return false;
 		}
 	}
@@ -315,9 +321,7 @@ change_to(struct manage *mg, struct msg_manage *mm, struct config *next)
 	if (mm->want.dry_run)
 		return;
 	if (r.n_impossible > 0) {
-		refuse(mm,
-		       "%u of the changes cannot be made while the daemon runs; "
-		       "nothing changed",
+		refuse(mm, REFUSED "%u of the changes cannot be made while the daemon runs",
 		       r.n_impossible);
 		return;
 	}
@@ -373,7 +377,7 @@ would_load(const struct config *next, struct msg_manage *mm)
 		const char *text = strstr(said, ": "); /* behind the place */
 
 		said[strcspn(said, "\n")] = '\0';
-		refuse(mm, "%s; nothing changed", text != NULL ? text + 2 : said);
+		refuse(mm, REFUSED "%s", text != NULL ? text + 2 : said);
 	}
 	free(yaml);
 	free(said);
@@ -407,8 +411,8 @@ mtu_could_be(const struct manage *mg, struct msg_manage *mm)
 	if (mtu == 0 || port == NULL || (mtu >= CONFIG_MTU_MIN && mtu <= CONFIG_MTU_MAX))
 		return true;
 	refuse(mm,
-	       "mtu: %u is out of range; expected a number from %u to %u, and the device "
-	       "of %s (%s) takes %u at most; nothing changed",
+	       REFUSED "mtu: %u is out of range; expected a number from %u to %u, and the "
+		       "device of %s (%s) takes %u at most",
 	       mtu, CONFIG_MTU_MIN, CONFIG_MTU_MAX, mm->want.tap, port->driver,
 	       port->mtu_max_bytes < CONFIG_MTU_MAX ? port->mtu_max_bytes : CONFIG_MTU_MAX);
 	return false;

@@ -128,6 +128,7 @@ keys(const struct options *opt, int n, char **word)
 struct answer {
 	bool json;
 	unsigned long long n_rows;
+	json_t *rows; /* of what differs: kept until it is known what came of it */
 };
 
 static bool
@@ -158,6 +159,27 @@ on_change(const json_t *row, const char *text, void *ctx)
 	} else if (row_has(row, "wrong")) {
 		fprintf(stderr, "%s\n", row_str(row, "wrong"));
 	} else {
+		json_array_append(a->rows, (json_t *)(size_t)row);
+	}
+	a->n_rows++;
+	return true;
+}
+
+/*
+ * Ask for a change and tell what differs, and that it was done; or, of a change that was
+ * refused (in words on stderr by now), that it was asked for. Steals `request`.
+ */
+static int
+change(const struct options *opt, json_t *request)
+{
+	struct answer a = {.json = opt->json, .rows = json_array()};
+	int rc = conn_ask(opt->socket, request, on_change, &a);
+	const json_t *row;
+	size_t i;
+
+	if (rc != CTL_OK && json_array_size(a.rows) > 0)
+		puts("asked for was:");
+	json_array_foreach (a.rows, i, row) {
 		bool note = row_has(row, "note");
 
 		line_print(4, "%s %s: %s -> %s%s%s%s",
@@ -165,27 +187,22 @@ on_change(const json_t *row, const char *text, void *ctx)
 			   value(row, "from"), value(row, "to"), note ? "  (" : "",
 			   row_str(row, "note"), note ? ")" : "");
 	}
-	a->n_rows++;
-	return true;
-}
-
-/* Rows of changes are over: close the array, or say what they come to. */
-static void
-changes_end(const struct answer *a, int rc, const char *done)
-{
-	if (a->json && (rc == CTL_OK || a->n_rows > 0))
-		puts(a->n_rows == 0 ? "[]" : "]");
-	else if (!a->json && rc == CTL_OK)
-		puts(a->n_rows == 0 ? "nothing differs from what runs" : done);
+	if (a.json && (rc == CTL_OK || a.n_rows > 0))
+		puts(a.n_rows == 0 ? "[]" : "]");
+	else if (!a.json && rc == CTL_OK && a.n_rows == 0)
+		puts("nothing differs from what runs");
+	else if (!a.json && rc == CTL_OK)
+		puts(opt->dry_run ? "nothing changed: --dry-run" : "applied");
+	json_decref(a.rows);
+	json_decref(request);
+	return rc;
 }
 
 static int
 reload(const struct options *opt, int n, char **word)
 {
-	struct answer a = {.json = opt->json};
-	json_t *what, *request;
 	char *path = NULL;
-	int rc;
+	json_t *what;
 
 	if (n > 1)
 		return unexpected(word[1], "config");
@@ -201,11 +218,7 @@ reload(const struct options *opt, int n, char **word)
 	free(path);
 	if (opt->dry_run)
 		json_object_set_new(what, "dry_run", json_true());
-	request = json_pack("{s:o}", "config", what);
-	rc = conn_ask(opt->socket, request, on_change, &a);
-	json_decref(request);
-	changes_end(&a, rc, opt->dry_run ? "nothing changed: --dry-run" : "applied");
-	return rc;
+	return change(opt, json_pack("{s:o}", "config", what));
 }
 
 int
@@ -299,9 +312,7 @@ cores_parse(const char *text)
 int
 port_run(const struct options *opt, int n, char **word)
 {
-	struct answer a = {.json = opt->json};
-	json_t *what, *request;
-	int rc;
+	json_t *what;
 
 	if (n > 0 && strcmp(word[0], "add") != 0 && strcmp(word[0], "set") != 0 &&
 	    strcmp(word[0], "del") != 0)
@@ -355,11 +366,7 @@ port_run(const struct options *opt, int n, char **word)
 		json_object_set_new(what, word[i],
 				    number ? json_integer(v) : json_string(word[i + 1]));
 	}
-	request = json_pack("{s:o}", "port", what);
-	rc = conn_ask(opt->socket, request, on_change, &a);
-	json_decref(request);
-	changes_end(&a, rc, "applied");
-	return rc;
+	return change(opt, json_pack("{s:o}", "port", what));
 }
 
 /* --- set ---------------------------------------------------------------------------------- */
