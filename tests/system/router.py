@@ -227,6 +227,16 @@ class Stream(threading.Thread):
         seen = self.arrived(*wires)
         return [n for n in range(self.sent) if n not in seen]
 
+    def again(self, wire):
+        """When the first packet came out that was sent after one that was lost."""
+        first = self.lost(wire)[0]
+        at = lambda data: data.index(self.mark) + len(self.mark)  # noqa: E731
+        return min(
+            when
+            for when, data in wire.timed(self.mark)
+            if struct.unpack("!I", data[at(data) : at(data) + 4])[0] > first
+        )
+
     def late(self, seconds, *wires):
         """Numbers of packets that arrived more than `seconds` after they were sent."""
         found = []
