@@ -56,6 +56,7 @@
 #define CONFIG_BURST_MAX   256
 #define CONFIG_MTU_MIN     68
 #define CONFIG_MTU_MAX     9216
+#define CONFIG_MTU_IP6_MIN 1280 /* RFC 8200, 5: Linux takes IPv6 off an interface below */
 
 /* A place in the file, from 1. */
 struct config_pos {

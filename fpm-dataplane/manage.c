@@ -87,13 +87,46 @@ policer_change(struct manage *mg, const struct manage_want *want)
 
 struct reload {
 	struct msg_manage *mm;
+	const struct config *next;
 	unsigned int n_impossible;
 	bool apply;
 };
 
-static const char *
-note_of(const struct config_change *change)
+/*
+ * Does the change take a TAP below the least MTU of IPv6, or, up, from there? New ports come
+ * from nowhere, as if from above.
+ */
+static bool
+mtu_passes_ip6_min(const struct config *next, const struct config_change *change, bool up)
 {
+	const char *key = strrchr(change->path, '.');
+	unsigned int was = 0, now = 0;
+	char path[64];
+
+	if (key != NULL && strcmp(key, ".mtu") == 0) {
+		was = (unsigned int)atoi(change->from);
+		now = (unsigned int)atoi(change->to);
+	}
+	for (unsigned int i = 0; i < next->n_port && change->from == NULL; i++) {
+		snprintf(path, sizeof(path), "ports[%s]", next->port[i].tap);
+		if (strcmp(path, change->path) == 0) {
+			was = CONFIG_MTU_IP6_MIN;
+			now = next->port[i].mtu_bytes;
+		}
+	}
+	return up ? was < CONFIG_MTU_IP6_MIN && now >= CONFIG_MTU_IP6_MIN
+		  : was >= CONFIG_MTU_IP6_MIN && now < CONFIG_MTU_IP6_MIN;
+}
+
+static const char *
+note_of(const struct config *next, const struct config_change *change)
+{
+	if (mtu_passes_ip6_min(next, change, false))
+		return "below 1280 the kernel has no IPv6 on it: its IPv6 addresses and "
+		       "routes go, RFC 8200 section 5";
+	if (mtu_passes_ip6_min(next, change, true))
+		return "IPv6 comes back with its link-local address alone; the others have "
+		       "to be given again";
 	if (!change->live)
 		return "needs a restart of the daemon";
 	if (strcmp(change->path, "fpm.feedback") == 0 && strcmp(change->to, "true") == 0)
@@ -109,6 +142,9 @@ on_change(void *ctx, const struct config_change *change)
 	struct reload *r = ctx;
 
 	r->n_impossible += !change->live;
+	if (r->apply && mtu_passes_ip6_min(r->next, change, false))
+		log_warn("manage: below an MTU of 1280 the kernel has no IPv6 key=%s",
+			 change->path);
 	if (r->apply)
 		log_info("manage: configuration changed key=%s from=%s to=%s", change->path,
 			 change->from != NULL ? change->from : "none",
@@ -116,7 +152,7 @@ on_change(void *ctx, const struct config_change *change)
 	else
 		row(r->mm, json_pack("{s:s, s:s?, s:s?, s:b, s:s?}", "key", change->path,
 				     "from", change->from, "to", change->to, "possible",
-				     change->live, "note", note_of(change)));
+				     change->live, "note", note_of(r->next, change)));
 }
 
 /* All that is wrong with a file, a row each. */
@@ -315,7 +351,7 @@ apply_ports(struct manage *mg, struct msg_manage *mm, const struct config *next)
 static void
 change_to(struct manage *mg, struct msg_manage *mm, struct config *next)
 {
-	struct reload r = {.mm = mm};
+	struct reload r = {.mm = mm, .next = next};
 
 	config_diff(mg->conf.running, next, on_change, &r);
 	if (mm->want.dry_run)

@@ -101,11 +101,23 @@ control_try(const char *path)
 	return -EADDRINUSE;
 }
 
+/* The kernel says nothing when it takes IPv6 off an interface, or makes one without. */
+static void
+warn_of_mtu(const struct config *conf)
+{
+	for (unsigned int i = 0; i < conf->n_port; i++)
+		if (conf->port[i].mtu_bytes < CONFIG_MTU_IP6_MIN)
+			log_warn("main: below an MTU of 1280 the kernel has no IPv6 "
+				 "port=%s mtu=%u",
+				 conf->port[i].tap, conf->port[i].mtu_bytes);
+}
+
 int
 preflight(const struct config *conf, bool successor)
 {
 	int rc = files_try(conf);
 
+	warn_of_mtu(conf);
 	if (rc < 0 || successor)
 		return rc;
 	rc = control_try(conf->control_socket);

@@ -12,7 +12,8 @@
 /*
  * Are there enough file descriptors, can the addresses be listened on, does no other daemon
  * answer on the control socket? Of a successor (succeed.h) only the first: the others are
- * its predecessor's still. A refusal is logged as one sentence. What is tried is given
+ * its predecessor's still. A refusal is logged as one sentence, and a warning a port whose MTU
+ * leaves it without IPv6. What is tried is given
  * back at once: the threads open their own, and another may still be quicker.     [main]
  *
  * Returns 0 or -errno.

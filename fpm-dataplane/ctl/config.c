@@ -272,7 +272,8 @@ void
 port_help(FILE *out)
 {
 	fputs("      device DEVICE  a PCI address, or DPDK devargs; add needs it\n"
-	      "      mtu N          IP packet in octets (1500)\n"
+	      "      mtu N          IP packet in octets (1500); below 1280 the TAP loses\n"
+	      "                     IPv6, and its IPv6 addresses\n"
 	      "      queues N       receive queues; without it one a core\n"
 	      "      cores N,N,...  the CPU that serves each queue; one moves without a "
 	      "loss,\n"

@@ -233,6 +233,36 @@ def test_a_new_port_with_a_device_that_polls(router):
     eventually(lambda: dut.link_row("null0")["mtu"] == 1300, 5)
 
 
+def test_below_1280_octets_the_kernel_takes_ipv6_and_the_answer_says_so(router):
+    """RFC 8200, section 5: addresses and routes of IPv6 go, those of IPv4 stay; above it again
+    the kernel gives the link-local address back. Of a port that comes so it is said, too."""
+    dut, ext = router, router.wires["ext"]
+
+    def addresses(family):
+        """Of the TAP, as the kernel has them, and as the dataplane knows them."""
+        rows = json.loads(netns.run(dut.ctl, ["ip", "-j", "addr", "show", "dev", "ext0"]))
+        kernel = {a["local"] for a in rows[0]["addr_info"] if a["family"] == family}
+        known = dut.control.ask("interfaces", name="ext0")[0]["addresses"]
+        return kernel, {a.split("/")[0] for a in known if (":" in a) == (family == "inet6")}
+
+    assert ext.ip6 in addresses("inet6")[0]
+    said = done(dut, "port", "set", "ext0", "mtu", "1279")
+    assert "ports[ext0].mtu: 1500 -> 1279" in said
+    assert "the kernel has no IPv6" in said and "RFC 8200 section 5" in said
+    eventually(lambda: addresses("inet6") == (set(), set()), 5)
+    assert addresses("inet") == ({ext.ip4}, {ext.ip4})
+    eventually(lambda: dut.route_row(f"{ext.ip6}/128") is None, 5, 0.01)
+
+    said = done(dut, "port", "set", "ext0", "mtu", "1280")
+    assert "link-local address alone" in said
+    back = lambda: addresses("inet6")  # noqa: E731
+    eventually(lambda: all(len(a) == 1 and min(a)[:4] == "fe80" for a in back()), 5)
+    assert "IPv6" not in done(dut, "port", "set", "ext0", "mtu", "1400")
+    said = done(dut, "port", "add", "n0", "device", "net_null,no-rx=1", "mtu", "1000")
+    assert "RFC 8200" in said
+    assert dut.log(400).count("below an MTU of 1280 the kernel has no IPv6") == 2
+
+
 def test_another_device_behind_the_same_tap(router):
     """`port set device`: ifindex and addresses stay, the rest of the router does not notice."""
     dut, lan, wan = router, router.wires["lan"], router.wires["wan"]
