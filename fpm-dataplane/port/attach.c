@@ -25,13 +25,14 @@ refused(const char *name, int rc, char *why, unsigned int why_size)
 		return why_not(why, why_size, rc,
 			       "no such device, or its driver refuses it");
 	found = device_check("", address, &d, why, why_size);
-	if (found < 0)
-		return found;
-	if (rc == -ENOTSUP)
+	/* Then vfio was not asked, and who else has the device or its group does not matter. */
+	if (rc == -ENOTSUP && device_serves_dpdk(d.driver))
 		return why_not(why, why_size, rc,
 			       "DPDK has no driver for %s (%04x:%04x), though %s has it; "
 			       "`plugins:` brings others",
 			       address, d.vendor & 0xffff, d.id & 0xffff, d.driver);
+	if (found < 0)
+		return found;
 	return why_not(why, why_size, rc,
 		       "DPDK's driver refuses %s (%04x:%04x), which %s has; its own words "
 		       "are in the log",
