@@ -136,8 +136,9 @@ int kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uin
 
 /*
  * Did who was reported FAILED not answer? A deletion by hand is told as a failure too, right
- * before the entry goes; the kernel answers this after it has gone (both under its RTNL lock).
- * Returns false when the entry is gone, or asked for again; true when the kernel says nothing.
+ * before the entry goes: then it is solicited anew here, which the kernel does after it has
+ * gone (both under its RTNL lock; to look is no proof, since Linux 6.17 that takes no lock).
+ * Returns false when it is asked for (again); true when it failed, or the kernel says no more.
  */
 bool kmon_gave_up(struct kmon *km, unsigned int ifindex, uint8_t family,
 		  const uint8_t *addr);

@@ -109,13 +109,30 @@ look_up(struct kmon *km, const struct kmon_neigh *neigh, void *answer, size_t an
 	return msg == NULL ? -ENOMEM : exchange(km, msg, answer, answer_bytes);
 }
 
+/* Have the kernel ask, in the entry that is there or that it makes. Returns 0 or -errno. */
+static int
+solicit(struct kmon *km, const struct kmon_neigh *neigh, int flags)
+{
+	struct nl_msg *msg =
+		neigh_request(RTM_NEWNEIGH, NLM_F_REQUEST | flags, neigh, NTF_USE);
+	uint32_t answer[1024];
+	int rc;
+
+	if (msg == NULL)
+		return -ENOMEM;
+	rc = exchange(km, msg, answer, sizeof(answer));
+	if (rc < 0)
+		return rc;
+	note_attempt(km, neigh);
+	return 0;
+}
+
 int
 kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
 {
 	struct kmon_neigh neigh = {.ifindex = ifindex, .family = family};
 	uint32_t answer[1024];
-	struct nl_msg *msg;
-	int flags, rc;
+	int rc;
 
 	if (ifindex == 0 || (family != 4 && family != 6))
 		return -EINVAL;
@@ -128,15 +145,8 @@ kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 		return rc;
 
 	/* Exclusively, so that an entry which somebody adds right now is not overwritten. */
-	flags = NLM_F_REQUEST | (rc > 0 ? NLM_F_REPLACE : NLM_F_CREATE | NLM_F_EXCL);
-	msg = neigh_request(RTM_NEWNEIGH, flags, &neigh, NTF_USE);
-	if (msg == NULL)
-		return -ENOMEM;
-	rc = exchange(km, msg, answer, sizeof(answer));
-	if (rc < 0)
-		return rc == -EEXIST ? 0 : rc;
-	note_attempt(km, &neigh);
-	return 0;
+	rc = solicit(km, &neigh, rc > 0 ? NLM_F_REPLACE : NLM_F_CREATE | NLM_F_EXCL);
+	return rc == -EEXIST ? 0 : rc;
 }
 
 int
@@ -172,6 +182,10 @@ kmon_gave_up(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 	int rc;
 
 	memcpy(neigh.addr, addr, family == 4 ? 4 : 16);
+	/* Behind the RTNL lock, under which it is told first and deleted then. */
+	rc = solicit(km, &neigh, NLM_F_CREATE | NLM_F_EXCL);
+	if (rc != -EEXIST)
+		return rc < 0;
 	rc = look_up(km, &neigh, answer, sizeof(answer));
 	if (rc <= 0)
 		return rc != -ENOENT;

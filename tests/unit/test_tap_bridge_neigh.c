@@ -126,6 +126,26 @@ every_failed_resolve_is_reported(void **state)
 }
 
 static void
+a_question_that_is_deleted_has_not_failed_and_is_asked_again(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+	uint8_t frame[2048];
+
+	assert_int_equal(kmon_resolve(m->km, bed->tap.ifindex, 4, ip_octets("192.0.2.9")),
+			 0);
+	assert_true(tap_read_until(&bed->tap, frame, sizeof(frame), is_arp_request) > 0);
+	ip(bed, "neigh del 192.0.2.9 dev t0");
+
+	assert_false(kmon_gave_up(m->km, bed->tap.ifindex, 4, ip_octets("192.0.2.9")));
+	assert_true(tap_read_until(&bed->tap, frame, sizeof(frame), is_arp_request) > 0);
+
+	eventually(m, neigh_is(m, "192.0.2.9", NUD_FAILED, NULL));
+	assert_true(kmon_gave_up(m->km, bed->tap.ifindex, 4, ip_octets("192.0.2.9")));
+	unwatch(m);
+}
+
+static void
 a_resolve_that_is_answered_ends_in_reachable(void **state)
 {
 	struct bed *bed = bed_of(state);
@@ -342,6 +362,7 @@ main(void)
 		bed_test(resolve_makes_the_kernel_send_arp_and_ends_in_failed),
 		bed_test(resolve_makes_the_kernel_send_ns_and_ends_in_failed),
 		bed_test(every_failed_resolve_is_reported),
+		bed_test(a_question_that_is_deleted_has_not_failed_and_is_asked_again),
 		bed_test(a_resolve_that_is_answered_ends_in_reachable),
 		bed_test(resolving_a_stale_neighbour_keeps_its_mac),
 		bed_test(resolving_a_static_neighbour_leaves_it_alone),
