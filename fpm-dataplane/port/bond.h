@@ -18,6 +18,14 @@
 int bond_open(const char *name, const char *device, uint16_t *port_id, enum bond_mode *mode,
 	      char *why, unsigned int why_size);
 
+/*
+ * Is there memory for what DPDK makes, and ends the program without, when members of 802.3ad
+ * bonds that had no link yet get one? Of `n_desc` transmit descriptors a bond, and beside
+ * `n_queue` queues a member that are still to be made. Returns 0, or -ENOMEM with a sentence in `why`;
+ * waits for DPDK's interrupt thread.                                        [main, manage]
+ */
+int bond_room(unsigned int n_desc, unsigned int n_queue, char *why, unsigned int why_size);
+
 /* Put an end to the bond and let its NICs go.                              [main, manage] */
 void bond_close(uint16_t port_id);
 

@@ -218,6 +218,12 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 		eth.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 		eth.rx_adv_conf.rss_conf.rss_hf = port->rss_hf;
 	}
+	/* Its start sets up the queues of its members, and their links may be up. */
+	if (port->bond == BOND_LACP)
+		rc = bond_room(port->n_txq * TX_DESC,
+			       (unsigned int)port->n_rxq + port->n_txq, why, why_size);
+	if (rc < 0)
+		return rc;
 	/* A bond's members have none: they would tell of one NIC each. */
 	eth.intr_conf.rxq = port->interrupts = conf->interrupts && port->bond == BOND_NONE;
 	rc = device_start(port, &eth, pool, why, why_size);
@@ -324,6 +330,9 @@ device_open(struct port *port, const struct port_conf *conf, struct rte_mempool 
 		return rc;
 	missed[port->port_id] = 0; /* of one that had this number before */
 	rc = configure(port, conf, pool, why, why_size);
+	/* Of what it has taken, bonds that came before may need some. */
+	if (rc == 0)
+		rc = bond_room(port->n_txq * TX_DESC, 0, why, why_size);
 	if (rc < 0)
 		device_close(port);
 	return rc;

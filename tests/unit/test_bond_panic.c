@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Room for LACP against DPDK's own bond, of two devices that have a link at once: what is said
+ * to fit does, and what is refused would have ended the program, or nearly. Each try is a
+ * process of its own.
+ *
+ * link: fpm-dataplane/port/bond_room.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_eth_bond.h>
+#include <rte_ethdev.h>
+#include <rte_malloc.h>
+#include <rte_mbuf.h>
+
+#include "port/bond.h"
+
+#define N_DESC 1024
+/* Beyond what is needed it may be refused as well, so much a member. */
+#define SLACK_KIB 96
+
+enum ended { FITS, REFUSED, PANIC, REFUSED_AND_PANIC, BROKEN };
+
+/* Leave so much of DPDK's memory. */
+static void
+leave(size_t kib)
+{
+	struct rte_malloc_socket_stats st;
+
+	for (size_t piece = 64 << 20; piece >= 4096; piece /= 2) {
+		do
+			rte_malloc_get_socket_stats(0, &st);
+		while (st.heap_freesz_bytes > (kib << 10) + piece &&
+		       rte_malloc(NULL, piece, 0) != NULL);
+	}
+}
+
+/* A bond of two, up to where it would be started. Returns its number, or -1. */
+static int
+bond_make(void)
+{
+	static const char *const words[] = {"test",
+					    "--no-huge",
+					    "-m",
+					    "64",
+					    "--no-shconf",
+					    "--no-telemetry",
+					    "--file-prefix",
+					    "test_bond",
+					    "--no-pci",
+					    "--lcores",
+					    "0",
+					    "--log-level=*:critical",
+					    "--vdev=net_null0,no-rx=1",
+					    "--vdev=net_null1,no-rx=1"};
+	char *argv[sizeof(words) / sizeof(words[0])];
+	struct rte_eth_conf conf = {0};
+	struct rte_mempool *pool;
+	uint16_t member;
+	int bond;
+
+	for (unsigned int i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		argv[i] = (char *)(uintptr_t)words[i];
+	if (rte_eal_init(sizeof(words) / sizeof(words[0]), argv) < 0)
+		return -1;
+	pool = rte_pktmbuf_pool_create("packets", 1023, 0, 0, 2176, 0);
+	bond = rte_eth_bond_create("net_bonding0", BONDING_MODE_8023AD, 0);
+	for (unsigned int i = 0; i < 2 && bond >= 0; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "net_null%u", i);
+		if (rte_eth_dev_get_port_by_name(name, &member) < 0 ||
+		    rte_eth_bond_slave_add((uint16_t)bond, member) < 0)
+			return -1;
+	}
+	if (bond < 0 || rte_eth_dev_configure((uint16_t)bond, 1, 1, &conf) < 0 ||
+	    rte_eth_rx_queue_setup((uint16_t)bond, 0, N_DESC, 0, NULL, pool) < 0 ||
+	    rte_eth_tx_queue_setup((uint16_t)bond, 0, N_DESC, 0, NULL) < 0)
+		return -1;
+	return bond;
+}
+
+/* The child's part: it says whether it was refused, starts all the same, and ends well or not. */
+static void
+start_with(size_t kib, int say)
+{
+	struct rlimit none = {0};
+	int bond, null = open("/dev/null", O_WRONLY);
+	char why[256], said;
+
+	setrlimit(RLIMIT_CORE, &none);
+	dup2(null, STDERR_FILENO);
+	dup2(null, STDOUT_FILENO);
+	bond = bond_make();
+	if (bond < 0)
+		_exit(BROKEN);
+	leave(kib);
+	said = (char)(bond_room(N_DESC, 0, why, sizeof(why)) < 0);
+	if (write(say, &said, 1) != 1 || rte_eth_dev_start((uint16_t)bond) < 0)
+		_exit(BROKEN);
+	/* Links that were up at the start are seen by now or by DPDK's alarm. */
+	for (unsigned int i = 0; i < 1000; i++) {
+		if (rte_mempool_lookup("slave_port1_pool") != NULL &&
+		    rte_mempool_lookup("slave_port0_pool") != NULL)
+			_exit(0);
+		usleep(10000);
+	}
+	_exit(BROKEN);
+}
+
+static enum ended
+tried(size_t kib)
+{
+	int way[2], status;
+	char said = 0;
+	pid_t pid;
+
+	assert_int_equal(pipe(way), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		start_with(kib, way[1]);
+	close(way[1]);
+	if (read(way[0], &said, 1) != 1)
+		said = BROKEN;
+	close(way[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (said == BROKEN || (WIFEXITED(status) && WEXITSTATUS(status) != 0))
+		return BROKEN;
+	if (WIFSIGNALED(status))
+		return said ? REFUSED_AND_PANIC : PANIC;
+	return said ? REFUSED : FITS;
+}
+
+/* --- tests ----------------------------------------------------------------------------- */
+
+static void
+what_fits_starts_and_what_ends_dpdk_is_refused(void **state)
+{
+	size_t low = 256, high = 16384;
+
+	assert_int_equal(tried(high), FITS);
+	assert_int_equal(tried(low), REFUSED_AND_PANIC);
+	/* Down to where it begins to be refused. */
+	while (high - low > 16) {
+		size_t kib = (low + high) / 2;
+		enum ended ended = tried(kib);
+
+		assert_int_not_equal(ended, PANIC);
+		assert_int_not_equal(ended, BROKEN);
+		if (ended == FITS)
+			high = kib;
+		else
+			low = kib;
+	}
+	/* Not for nothing: a little less ends DPDK. */
+	assert_int_equal(tried(low - 2 * SLACK_KIB), REFUSED_AND_PANIC);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_fits_starts_and_what_ends_dpdk_is_refused),
+	};
+
+	return cmocka_run_group_tests_name("bond_panic", tests, NULL, NULL);
+}
