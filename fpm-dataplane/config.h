@@ -8,6 +8,7 @@
  *       mtu: 1500                # optional: IP packet octets, default 1500
  *       queues: 1                # optional: receive queues, default one a core
  *       cores: [1]               # optional: CPU that serves each of them, default: auto
+ *       vlan-offload: auto       # optional: auto, or off: tags are never the NIC's
  *   cores: [1]                   # optional: CPUs that forward, default: the last one allowed
  *   control-netns: r1            # optional: where FRR runs; TAPs and FPM listener live there
  *   fpm:
@@ -70,6 +71,7 @@ struct config_port {
 	unsigned int n_rxq; /* 0: as many as n_core; or one a core that forwards */
 	unsigned int core[CONFIG_CORES_MAX]; /* CPU that serves queue 0, 1, ... */
 	unsigned int n_core;                 /* 0: choose */
+	bool vlan_off;             /* tags are never the NIC's to take off and put in */
 	struct config_pos pos;     /* in the file, for messages about the device */
 	struct config_pos tap_pos; /* and about the TAP */
 	struct config_pos cores_pos;

@@ -202,6 +202,12 @@ cfg_text_copies(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_M
 }
 
 const char *
+cfg_text_vlan_offload(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	return *(const bool *)at(key, base) ? "off" : "auto";
+}
+
+const char *
 cfg_text_level(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
 {
 	static const char *const name[] = {"error", "warn", "info", "debug"};

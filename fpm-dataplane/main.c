@@ -94,7 +94,8 @@ ports_open(const struct config *conf)
 				       .mtu_bytes = cp->mtu_bytes,
 				       .n_rxq = cp->n_rxq != 0 ? cp->n_rxq : cp->n_core,
 				       .n_txq = conf->n_core,
-				       .interrupts = !conf->poll_always};
+				       .interrupts = !conf->poll_always,
+				       .vlan_off = cp->vlan_off};
 
 		dp.tap_new[i] = !preflight_if_exists(conf->control_netns, cp->tap);
 		rc = port_open(&port, (uint16_t)(i + 1), &pc, dp.pool, why, sizeof(why));

@@ -229,7 +229,8 @@ port_mtu(struct manage *mg, const struct config_port *now, char *why, unsigned i
 }
 
 /*
- * Another device, or other queues, behind the same TAP. The old one comes back on failure; when
+ * Another device, or the same with other queues or offloads, behind the same TAP. The old one
+ * comes back on failure; when
  * it cannot, the port is lost: configured, but not there.
  */
 static int
@@ -270,14 +271,16 @@ port_set(struct manage *mg, const struct config_port *was, const struct config_p
 	const struct hotplug *h = &mg->conf.ports;
 	const struct port *port = hotplug_find(h, now->tap);
 	unsigned int wanted = n_queue(now) != 0 ? n_queue(now) : h->deal->n_fwd;
-	bool other = strcmp(was->device, now->device) != 0;
+	bool other = strcmp(was->device, now->device) != 0, anew;
 
 	if (port == NULL) /* it was lost */
 		return hotplug_add(&mg->conf.ports, mg->conf.running, now, NULL, why, size);
 	/* What its own device refuses is known before it is closed. */
 	if (!other && port_could_be(port, n_queue(now), now->mtu_bytes, why, size) < 0)
 		return -EINVAL;
-	if (other || (n_queue(was) != n_queue(now) && wanted != port->n_rxq))
+	anew = (n_queue(was) != n_queue(now) && wanted != port->n_rxq) ||
+	       (was->vlan_off != now->vlan_off && port->vlan_able);
+	if (other || anew)
 		return port_exchange(mg, was, now, why, size);
 	if (deal_move(h->deal, port, now) < 0) {
 		snprintf(why, size, "no memory to move its queues");

@@ -271,6 +271,8 @@ port_device(const json_t *row)
 		fprintf(out, "%s%lld", q == 0 ? " on CPU " : " ", json_integer_value(cpu));
 	if (row_int(row, "queues") > 1)
 		fprintf(out, ", RSS %s", row_str(row, "rss"));
+	if (json_is_true(json_object_get(row, "vlan_offload")))
+		fprintf(out, ", VLAN tags by the NIC");
 	if (row_has(row, "bond"))
 		status_bond(out, json_object_get(row, "bond"));
 	if (row_has(row, "forwarding") && strcmp(row_str(row, "forwarding"), "on") != 0)

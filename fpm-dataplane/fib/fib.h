@@ -184,6 +184,7 @@ struct fib_iface {
 	struct fib_tag tag[VLAN_TAGS]; /* the outer one first */
 	bool up;                       /* admin up with carrier: may send */
 	uint8_t n_tags;                /* of its frames; 0: a port */
+	uint8_t n_written;  /* of them: none where the device puts in the one there is */
 	bool tag_type_lost; /* a port whose device shows any outer tag as VLAN_C_TYPE */
 	uint16_t port;      /* the port whose frames these are; of a port its own number */
 	bool forward4, forward6; /* what comes in may pass: the kernel's sysctls */
@@ -277,7 +278,8 @@ struct fib {
 	_Atomic(struct fib_iface *) iface[IFIDX_MAX]; /* W:neigh */
 	_Atomic(struct fib_vlans *) vlans[IFIDX_MAX]; /* W:neigh once  NULL: never any */
 	_Atomic(struct fib_vrf *) vrf[FIB_VRF_MAX];   /* W:rib  NULL: no FIB (yet) */
-	struct cds_lfht *hosts;                       /* W:neigh  struct fib_host */
+	atomic_bool tags_by_device; /* W:neigh  of some interface; never false again */
+	struct cds_lfht *hosts;     /* W:neigh  struct fib_host */
 	_Atomic uint16_t
 		mtu_bytes[FIB_MTU_MAX]; /* W:rib once, before a path has the class */
 	uint64_t seed; /* of hashes, fresh at each start: no polarisation */
@@ -378,11 +380,11 @@ fib_vlan(const struct fib *fib, unsigned int ifidx, const uint8_t tag[VLAN_BYTES
 	return found;
 }
 
-/* Octets of tags before the packets of an interface. */
+/* Octets of tags that are written before the packets of an interface. */
 static inline unsigned int
 fib_tag_bytes(const struct fib_iface *iface)
 {
-	return iface->n_tags * VLAN_BYTES;
+	return iface->n_written * VLAN_BYTES;
 }
 
 /* Hash and match of fib->hosts, for its writer. */

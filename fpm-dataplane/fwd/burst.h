@@ -37,8 +37,9 @@ static_assert(BURST_MAX <= 64, "a bit an entry");
 struct tx_buffer {
 	uint16_t n;
 	uint16_t port_id;
-	bool listed;                          /* in fwd.tx_used, until the round's flush */
-	bool has_vlans;                       /* some of them are frames of VLANs */
+	bool listed;      /* in fwd.tx_used, until the round's flush */
+	bool has_vlans;   /* some of them are frames of VLANs */
+	bool has_inserts; /* into some of those the device puts the tag */
 	struct rte_mbuf *m[TX_BURST_MAX + 8]; /* with room for a vector stored too far */
 };
 
@@ -88,7 +89,7 @@ struct burst {
 	bool vrfs_differ; /* of plain packets walked without the others: vrf[] has them */
 	/* Of tags that plain packets still have behind their MACs, see burst_macs(); others have lost them. */
 	uint8_t tag_bytes;
-	uint64_t bytes;                /* of all frames, as they came */
+	uint64_t bytes;                /* of all frames, as they came; see fwd_look() */
 	uint64_t any_flags, all_flags; /* of the buffers' ol_flags, or and and */
 	uint64_t plain4,
 		plain6; /* a bit an entry: of the dominant class, see fwd/plain.h */
@@ -109,6 +110,7 @@ struct burst {
 	/* Of plain packets, once rewritten: the port that they leave by. */
 	uint8_t way[BURST_MAX];
 	bool tags_out; /* some leave by a VLAN */
+	bool inserts;  /* and some of them get their tag from the device */
 	bool waits;    /* one of them is to wait for a neighbour */
 	uint64_t now;  /* ticks, read when the first packet wants to leave; 0 */
 	/* The first frame's first octets; bits that are others, or may be, in one of the rest. */
@@ -242,8 +244,8 @@ burst_now(struct burst *b)
 /* The interface a frame of interface `ifidx` belongs to; it loses the tags that say so. */
 uint16_t fwd_enter(const struct fib *fib, uint16_t ifidx, struct rte_mbuf *m);
 /*
- * burst_look() for a port with VLANs. Returns the interface that all frames belong to, 0: they
- * have to be told apart.
+ * burst_look() for a port with VLANs; b->bytes has what the NIC took off, too. Returns the
+ * interface that all frames belong to, 0: they have to be told apart.
  */
 uint16_t fwd_look(struct burst *b);
 /*

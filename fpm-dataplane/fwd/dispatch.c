@@ -7,6 +7,7 @@
 #include "fwd/cycles.h"
 #include "fwd/plain.h"
 #include "fwd/watch.h"
+#include "port/vlan.h"
 
 /* The frames of a buffer, noted before it is sent: a sent frame is no longer ours. */
 struct vlan_frames {
@@ -27,11 +28,13 @@ note_vlans(const struct tx_buffer *tx, uint16_t port, struct vlan_frames *v)
 		differ |= tx->m[i]->port ^ first;
 		bytes += rte_pktmbuf_pkt_len(tx->m[i]);
 	}
+	for (uint16_t i = 0; tx->has_inserts && i < tx->n; i++)
+		bytes += vlan_sent_bytes(tx->m[i]) - rte_pktmbuf_pkt_len(tx->m[i]);
 	v->differ = differ;
 	v->frame[0] = tx_ifidx(tx->m[0], port);
 	for (uint16_t i = 0; differ != 0 && i < tx->n; i++)
-		v->frame[i] = rte_pktmbuf_pkt_len(tx->m[i]) * IFIDX_MAX +
-			      tx_ifidx(tx->m[i], port);
+		v->frame[i] =
+			vlan_sent_bytes(tx->m[i]) * IFIDX_MAX + tx_ifidx(tx->m[i], port);
 	return bytes;
 }
 
@@ -80,7 +83,7 @@ flush_one(struct fwd *f, uint16_t ifidx)
 	cycles_sent(f, begin_tsc);
 	/* Only what was not sent is still ours to look at. */
 	for (uint16_t i = sent; i < tx->n; i++)
-		bytes -= rte_pktmbuf_pkt_len(tx->m[i]);
+		bytes -= vlan_sent_bytes(tx->m[i]);
 	counter_add(&c->tx_packets, sent);
 	counter_add(&c->tx_bytes, bytes);
 	if (has_vlans)
@@ -90,7 +93,7 @@ flush_one(struct fwd *f, uint16_t ifidx)
 		counter_add(&f->count->reason[DROP_tx_full], tx->n - sent);
 	}
 	tx->n = 0;
-	tx->has_vlans = false;
+	tx->has_vlans = tx->has_inserts = false;
 }
 
 static void
@@ -127,6 +130,7 @@ put_vlan(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
 
 	m->port = ifidx; /* see tx_ifidx() */
 	f->tx[port].has_vlans = true;
+	f->tx[port].has_inserts |= (m->ol_flags & RTE_MBUF_F_TX_VLAN) != 0;
 	put(f, port, m);
 }
 

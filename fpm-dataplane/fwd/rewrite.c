@@ -119,7 +119,7 @@ write_tags(const struct tagged *t, const struct rte_mbuf *m, uint8_t *l2, uint64
 	x = _mm_shuffle_epi8(_mm_loadu_si128((const void *)out), first);
 	_mm_storeu_si128((void *)(l2 - fib_tag_bytes(out)),
 			 _mm_or_si128(with_mac(hop, x), priority));
-	if (out->n_tags == 2) {
+	if (out->n_written == 2) {
 		y = _mm_loadu_si128((const void *)((const uint8_t *)out + VLAN_BYTES));
 		tag = _mm_extract_epi32(_mm_or_si128(_mm_shuffle_epi8(y, second), priority),
 					3);
@@ -163,6 +163,43 @@ write_tagged(struct tagged *t, struct rte_mbuf *m, uint8_t *l2, uint64_t hop,
 		shorten(m, (int)t->bytes - (int)bytes);
 }
 
+/* May a plain packet leave by `out` as it is? */
+static inline bool
+fits(const struct burst *b, unsigned int i, const struct fib *fib,
+     const struct fib_iface *out)
+{
+	return out != NULL && out->up && b->l3_len[i] <= fib_mtu(fib, b->path[i], out);
+}
+
+/*
+ * Tell devices that put in the tags of some interfaces which; before those that the packets came
+ * with are written over. Where no device does, nobody comes here.
+ */
+static __attribute__((noinline)) void
+leave_tags(struct burst *b)
+{
+	const struct fib *fib = b->fwd->fib;
+	const struct tagged t = {.bytes = b->tag_bytes,
+				 .stripped = b->tag_bytes == 0 &&
+					     (b->any_flags & VLAN_STRIPPED) != 0};
+
+	for (uint64_t rest = b->plain4 | b->plain6; rest != 0; rest &= rest - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(rest);
+		const struct fib_iface *out = fib_iface(fib, b->hop[i] & 0xffff);
+		struct rte_mbuf *m = b->m[i];
+		int octets;
+
+		if (!fits(b, i, fib, out) || out->n_written == out->n_tags)
+			continue;
+		octets = _mm_extract_epi32(priority_of(&t, m, burst_l2(b, i)), 3);
+		m->vlan_tci =
+			(uint16_t)(out->tag[0].id | __builtin_bswap32((uint32_t)octets));
+		m->ol_flags |= RTE_MBUF_F_TX_VLAN;
+		m->port = out->ifidx; /* see tx_ifidx() */
+		b->tags_out = b->inserts = true;
+	}
+}
+
 /*
  * Plain packets that fit their way out; the others are plain no more. `only4`: all of the burst
  * are plain IPv4, `tagged`: they came with tags; the compiler makes a loop of its own of each.
@@ -182,13 +219,12 @@ rewrite_plain(struct burst *b, bool only4, bool tagged)
 		if (!only4 && (plain >> i & 1) == 0)
 			continue;
 		out = fib_iface(fib, b->hop[i] & 0xffff);
-		if (out == NULL || !out->up ||
-		    b->l3_len[i] > fib_mtu(fib, b->path[i], out)) {
+		if (!fits(b, i, fib, out)) {
 			odd |= 1ull << i;
 			continue;
 		}
 		b->way[i] = (uint8_t)out->port;
-		if (tagged || out->n_tags != 0)
+		if (tagged || out->n_written != 0)
 			write_tagged(&t, b->m[i], l2, b->hop[i], out);
 		else
 			write_macs(l2, b->hop[i], out);
@@ -201,7 +237,9 @@ rewrite_plain(struct burst *b, bool only4, bool tagged)
 void
 fwd_rewrite_plain(struct burst *b)
 {
-	b->tags_out = false;
+	b->tags_out = b->inserts = false;
+	if (atomic_load_explicit(&b->fwd->fib->tags_by_device, memory_order_relaxed))
+		leave_tags(b);
 	if (b->tag_bytes != 0 && b->plain4 == burst_all(b))
 		rewrite_plain(b, true, true);
 	else if (b->tag_bytes != 0)

@@ -56,6 +56,7 @@ fwd_spread_avx512(struct burst *b)
 			m += __builtin_popcount(of);
 		}
 		f->tx[ifidx].has_vlans |= b->tags_out;
+		f->tx[ifidx].has_inserts |= b->inserts;
 		fwd_tx_full(f, ifidx);
 	}
 	return todo | left;

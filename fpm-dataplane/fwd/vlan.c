@@ -7,12 +7,52 @@
 #include "port/vlan.h"
 #include "fwd/burst.h"
 
+static bool
+is_tag(uint16_t type)
+{
+	return type == VLAN_C_TYPE || type == VLAN_S_TYPE;
+}
+
+/* The VLAN on a port whose tag, with this TCI, the NIC took off; 0: none. */
+static uint16_t
+stripped_vlan(const struct fib *fib, uint16_t ifidx, uint16_t tci)
+{
+	uint8_t tag[VLAN_BYTES];
+
+	put_be16(tag, VLAN_C_TYPE);
+	put_be16(tag + 2, tci);
+	return fib_vlan(fib, ifidx, tag);
+}
+
+/*
+ * vlan_find() for a frame as the NIC gives it. A tag that it took off stays off where it alone
+ * says whose the frame is, which is nearly always; else it is put back, and the frame is as it was
+ * on the wire.
+ */
+static uint16_t
+find(const struct fib *fib, uint16_t ifidx, struct rte_mbuf *m, unsigned int *at)
+{
+	unsigned int stripped = vlan_stripped(m);
+
+	if (stripped != 0) {
+		const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+		uint16_t of = stripped_vlan(fib, ifidx, m->vlan_tci);
+
+		*at = VLAN_AT;
+		if (of != 0 && stripped == 1 && rte_pktmbuf_data_len(m) >= L2_LEN &&
+		    !is_tag(get_be16(frame + VLAN_AT)))
+			return of;
+		vlan_restore(m, NULL);
+	}
+	return vlan_find(fib, ifidx, rte_pktmbuf_mtod(m, uint8_t *),
+			 rte_pktmbuf_data_len(m), at);
+}
+
 uint16_t
 fwd_enter(const struct fib *fib, uint16_t ifidx, struct rte_mbuf *m)
 {
 	unsigned int at;
-	uint16_t in = vlan_find(fib, ifidx, rte_pktmbuf_mtod(m, uint8_t *),
-				rte_pktmbuf_data_len(m), &at);
+	uint16_t in = find(fib, ifidx, m, &at);
 
 	if (at > VLAN_AT)
 		vlan_strip(m, (at - VLAN_AT) / VLAN_BYTES);
@@ -31,18 +71,15 @@ fwd_untag(struct burst *b, unsigned int i)
 /* Kinds of interfaces of which each has a walk for plain packets. */
 #define ALIKE_MAX 4
 
-/* Has any of them a tag? Too short ones have what was there before. */
+/* Has any of them a tag, or had it one? Too short ones have what was there before. */
 static bool
 any_tagged(const struct burst *b)
 {
 	bool any = false;
 
-	for (unsigned int i = 0; i < b->n; i++) {
-		uint16_t type = get_be16(burst_l2(b, i) + VLAN_AT);
-
-		any |= type == VLAN_C_TYPE || type == VLAN_S_TYPE;
-	}
-	return any;
+	for (unsigned int i = 0; i < b->n; i++)
+		any |= is_tag(get_be16(burst_l2(b, i) + VLAN_AT));
+	return any || (b->any_flags & VLAN_STRIPPED) != 0;
 }
 
 /*
@@ -57,13 +94,44 @@ tags_mask(unsigned int n, bool more, const uint8_t *frame)
 	uint64_t mask = n == 0 ? 0 : n == 1 ? tag : tag | tag << 32;
 
 	if (n < VLAN_TAGS && more) /* of what is no tag the type is all that matters */
-		mask |= (type == VLAN_C_TYPE || type == VLAN_S_TYPE ? tag : 0xffff)
-			<< n * 32;
+		mask |= (is_tag(type) ? tag : 0xffff) << n * 32;
 	return mask;
 }
 
 /* All tags that lead somewhere, and another one, are within so many octets. */
 #define LONG_ENOUGH (VLAN_AT + (VLAN_TAGS + 1) * VLAN_BYTES)
+
+/* The octets of tags that the NIC took off came, too. */
+static void
+add_stripped(struct burst *b)
+{
+	for (unsigned int i = 0; i < b->n; i++)
+		b->bytes += vlan_stripped(b->m[i]) * VLAN_BYTES;
+}
+
+/* fwd_look() where the NIC took the first one's tag off. */
+static __attribute__((noinline)) uint16_t
+look_stripped(struct burst *b)
+{
+	const struct fib *fib = b->fwd->fib;
+	const struct rte_mbuf *m = b->m[0];
+	const uint8_t *first = rte_pktmbuf_mtod(m, const uint8_t *);
+	uint16_t of = stripped_vlan(fib, b->ifidx, m->vlan_tci), differ = 0;
+	uint64_t more = fwd_look_tags(b, 0);
+
+	add_stripped(b);
+	for (unsigned int i = 0; i < b->n; i++)
+		differ |= b->m[i]->vlan_tci ^ m->vlan_tci;
+	/* All had the same tag, and have no other that could lead elsewhere. */
+	if (of != 0 && (differ & ~VLAN_PRIORITY) == 0 &&
+	    (b->all_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0 &&
+	    (b->any_flags & RTE_MBUF_F_RX_QINQ_STRIPPED) == 0 &&
+	    rte_pktmbuf_data_len(m) >= LONG_ENOUGH && !is_tag(get_be16(first + VLAN_AT)) &&
+	    (more & tags_mask(0, fib_vlans(fib, of) != NULL, first)) == 0 &&
+	    !fwd_watched(b->fwd))
+		return of;
+	return 0;
+}
 
 uint16_t
 fwd_look(struct burst *b)
@@ -74,17 +142,21 @@ fwd_look(struct burst *b)
 	uint16_t of = vlan_find(fib, b->ifidx, first, rte_pktmbuf_data_len(b->m[0]), &at);
 	uint64_t differ;
 
+	if (vlan_stripped(b->m[0]) != 0)
+		return look_stripped(b);
 	n = (at - VLAN_AT) / VLAN_BYTES;
 	differ = fwd_look_tags(b, (uint8_t)(n * VLAN_BYTES)) &
 		 tags_mask(n, fib_vlans(fib, of) != NULL, first);
 	/*
-	 * Who looks wants to see frames as they are; what the NIC took off comes before ours; a
-	 * first one that ends early says nothing of others.
+	 * Who looks wants to see frames as they are; what the NIC took off another comes before
+	 * ours; a first one that ends early says nothing of others.
 	 */
 	if (differ == 0 && rte_pktmbuf_data_len(b->m[0]) >= LONG_ENOUGH &&
 	    !fwd_watched(b->fwd) && (b->any_flags & VLAN_STRIPPED) == 0)
 		return of;
 	burst_look(b);
+	if ((b->any_flags & VLAN_STRIPPED) != 0)
+		add_stripped(b);
 	return 0;
 }
 
@@ -94,7 +166,7 @@ struct told {
 	const struct fib_iface
 		*iface[BURST_MAX]; /* NULL: the port's, which has none (any more) */
 	uint16_t of[BURST_MAX];
-	uint8_t tags[BURST_MAX]; /* that lead there, and are still on */
+	uint8_t tags[BURST_MAX]; /* that lead there, and are still on; a NIC may have one */
 	uint64_t left;           /* to be walked */
 };
 
@@ -122,9 +194,12 @@ count_in_vrf(const struct burst *b, const struct fib_iface *in, uint64_t bytes)
 	counter_add(&c->rx_bytes, bytes);
 }
 
-/* What each packet came in by is counted here. */
-static void
-tell_apart(struct burst *b, struct told *t)
+/*
+ * What each packet came in by is counted here. `stripped`: a NIC took tags off; the compiler
+ * makes a loop without that question for all others.
+ */
+static inline __attribute__((always_inline)) void
+tell_apart(struct burst *b, struct told *t, bool stripped)
 {
 	const struct fib *fib = b->fwd->fib;
 
@@ -132,15 +207,19 @@ tell_apart(struct burst *b, struct told *t)
 	for (unsigned int i = 0; i < b->n; i++) {
 		struct rte_mbuf *m = b->m[i];
 		unsigned int at;
-		uint16_t of =
-			vlan_find(fib, b->ifidx, b->l2[i], rte_pktmbuf_data_len(m), &at);
+		uint16_t of = stripped ? find(fib, b->ifidx, m, &at)
+				       : vlan_find(fib, b->ifidx, b->l2[i],
+						   rte_pktmbuf_data_len(m), &at);
+		uint64_t bytes = rte_pktmbuf_pkt_len(m);
 
 		t->m[i] = m;
 		t->of[i] = of;
 		t->iface[i] = fib_iface(fib, of);
 		t->tags[i] = (uint8_t)((at - VLAN_AT) / VLAN_BYTES);
-		count_in(b, of, 1, rte_pktmbuf_pkt_len(m));
-		count_in_vrf(b, t->iface[i], rte_pktmbuf_pkt_len(m));
+		if (stripped)
+			bytes += vlan_stripped(m) * VLAN_BYTES;
+		count_in(b, of, 1, bytes);
+		count_in_vrf(b, t->iface[i], bytes);
 	}
 	b->vrf_counted = true;
 }
@@ -217,7 +296,6 @@ void
 fwd_split(struct burst *b, uint16_t of_all, void (*walk)(struct burst *b),
 	  uint64_t (*walk_plain)(struct burst *b))
 {
-	bool plain = !fwd_watched(b->fwd) && (b->any_flags & VLAN_STRIPPED) == 0;
 	uint64_t untried;
 	struct told t;
 
@@ -231,8 +309,11 @@ fwd_split(struct burst *b, uint16_t of_all, void (*walk)(struct burst *b),
 		walk(b);
 		return;
 	}
-	tell_apart(b, &t);
-	untried = plain ? t.left : 0;
+	if ((b->any_flags & VLAN_STRIPPED) != 0)
+		tell_apart(b, &t, true);
+	else
+		tell_apart(b, &t, false);
+	untried = fwd_watched(b->fwd) ? 0 : t.left;
 	for (unsigned int k = 0; k < ALIKE_MAX && untried != 0; k++) {
 		unsigned int like = (unsigned int)__builtin_ctzll(untried);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/inet.h"
+#include "port/vlan.h"
 
 static_assert(WATCH_GO == VERDICT_GO, "a record says what the burst says");
 
@@ -134,8 +135,10 @@ fwd_send_watched(struct fwd *f, uint16_t ifidx, struct tx_buffer *tx)
 	uint64_t now_ns = 0;
 	uint16_t sent;
 
-	/* Before: a sent frame is no longer ours to look at. */
+	/* Before: a sent frame is no longer ours to look at. Who looks sees it with its tag. */
 	for (unsigned int i = 0; i < tx->n; i++) {
+		if ((tx->m[i]->ol_flags & RTE_MBUF_F_TX_VLAN) != 0)
+			vlan_insert(tx->m[i]);
 		rec[i] = watch_note(ring, f->watch, WATCH_SENT, tx_ifidx(tx->m[i], ifidx),
 				    tx->m[i], &now_ns);
 		if (rec[i] != NULL) {

@@ -174,6 +174,12 @@ tags_of(const struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 	fi->tag_type_lost = false;
 	fi->tag[fi->n_tags++] =
 		(struct fib_tag){.type = ifc->tap.vlan_type, .id = ifc->tap.vlan_id};
+	fi->n_written = fi->n_tags;
+	if (n->iface[ifc->on].takes_tags && fi->n_tags == 1 &&
+	    ifc->tap.vlan_type == VLAN_C_TYPE) {
+		fi->n_written = 0;
+		atomic_store_explicit(&n->fib->tags_by_device, true, memory_order_relaxed);
+	}
 }
 
 bool

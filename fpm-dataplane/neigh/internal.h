@@ -84,6 +84,7 @@ struct iface {
 	uint8_t dev_mac[6];         /* what the device was given last */
 	unsigned int dev_mtu_bytes; /* what the device has */
 	unsigned int tap_mtu_bytes; /* what it was asked for last */
+	bool tags_asked, takes_tags; /* does the device of a port? From its first VLAN on */
 };
 
 /* A published neighbour of a connected subnet. */

@@ -100,6 +100,14 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 			 kl->vlan_id, why);
 		return 0;
 	}
+	/*
+	 * Who gets frames without their tags finds the table, which was there before. Once: what
+	 * n_written says of a VLAN never changes, for a burst asks twice.
+	 */
+	if (n->iface[on].on == 0 && !n->iface[on].tags_asked) {
+		n->iface[on].tags_asked = true;
+		n->iface[on].takes_tags = port_take_tags(n->iface[on].port);
+	}
 	ifidx = number_take(n);
 	if (ifidx == 0) {
 		table_refuse(TABLE_vlans);

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/why.h"
 #include "port/attach.h"
+#include "port/tags.h"
 
 /*
  * What is asked of a running device, one question at a time: DPDK leaves that to its callers,
@@ -212,6 +213,10 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 	port->rx_cksum = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0;
 	if (port->rx_cksum)
 		eth.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
+	port->vlan_able = tags_by_device(&info);
+	port->vlan_offload = port->vlan_able && !conf->vlan_off;
+	if (port->vlan_offload)
+		eth.txmode.offloads |= RTE_ETH_TX_OFFLOAD_VLAN_INSERT;
 	if (port->n_rxq > 1)
 		port->rss_hf = info.flow_type_rss_offloads & RSS_TYPES;
 	if (port->rss_hf != 0) {
@@ -539,6 +544,25 @@ port_set_mac(const struct port *port, const uint8_t mac[6])
 	rc = rte_eth_dev_default_mac_addr_set(port->port_id, &addr);
 	pthread_mutex_unlock(&control[port->port_id]);
 	return rc;
+}
+
+bool
+port_take_tags(const struct port *port)
+{
+	int rc;
+
+	if (!port->vlan_offload)
+		return false;
+	pthread_mutex_lock(&control[port->port_id]);
+	rc = rte_eth_dev_get_vlan_offload(port->port_id);
+	if (rc >= 0)
+		rc = rte_eth_dev_set_vlan_offload(port->port_id,
+						  rc | RTE_ETH_VLAN_STRIP_OFFLOAD);
+	pthread_mutex_unlock(&control[port->port_id]);
+	if (rc < 0)
+		log_debug("port: device does not take tags port=%s error=%s", port->name,
+			  rte_strerror(-rc));
+	return rc >= 0;
 }
 
 int

@@ -30,6 +30,7 @@ struct port_conf {
 	unsigned int n_rxq; /* 0: n_txq */
 	unsigned int n_txq; /* forwarders: one transmit queue each */
 	bool interrupts;    /* of receive queues: wanted */
+	bool vlan_off;      /* tags are not the device's, whatever it can do */
 	uint32_t place;     /* among the ports there are; 0: as its number */
 };
 
@@ -49,6 +50,8 @@ struct port {
 	int node;                   /* NUMA node of the device, -1: unknown */
 	uint64_t rss_hf;            /* what it hashes over its queues, RTE_ETH_RSS_ */
 	bool rx_cksum;              /* port verifies IPv4 header checksums */
+	bool vlan_able;             /* it could take tags off and put them in ... */
+	bool vlan_offload;          /* ... and may: see port_take_tags() */
 	bool interrupts;            /* it may have them, a queue each */
 	unsigned int n_socket;
 	int socket[FANOUT_QUEUES]; /* behind each queue, of net_af_packet */
@@ -128,6 +131,13 @@ int port_bond(const struct port *port, struct bond_state *state);
  */
 int port_set_mtu(const struct port *port, unsigned int mtu_bytes);
 int port_set_mac(const struct port *port, const uint8_t mac[6]);
+
+/*
+ * From here on the device takes the first tag off each frame that has one of type 802.1Q, until
+ * it is closed, and puts such a tag into each that is sent with one beside it. False: not this
+ * device, or its driver refuses; nothing has changed.                   [neigh]
+ */
+bool port_take_tags(const struct port *port);
 
 /* Have the device accept frames to one more MAC, or to any where it cannot. */
 int port_add_mac(const struct port *port, const uint8_t mac[6]);

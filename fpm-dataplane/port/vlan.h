@@ -2,7 +2,8 @@
 /*
  * VLAN tags of a frame. A frame that belongs to a VLAN's interface has its tags taken off as
  * it comes in, so that the walk, the rules and the punt thread see an untagged frame of
- * another interface; what they were is in the mbuf, where a NIC that strips would put it.
+ * another interface; what they were is in the mbuf, where a NIC that strips puts it. Such a NIC
+ * takes no more than one tag, and only 802.1Q's; one that inserts puts no other in.
  */
 #ifndef PORT_VLAN_H
 #define PORT_VLAN_H
@@ -106,6 +107,25 @@ vlan_restore(struct rte_mbuf *m, const struct fib_iface *in)
 			 k == 0 ? vlan_outer_tci(m, n) : m->vlan_tci);
 	}
 	m->ol_flags &= ~VLAN_STRIPPED;
+}
+
+/* The tag that the device was to put in, put in. */
+static inline void
+vlan_insert(struct rte_mbuf *m)
+{
+	uint8_t *eth = vlan_room(m, 1);
+
+	memmove(eth, eth + VLAN_BYTES, VLAN_AT);
+	put_be16(eth + VLAN_AT, VLAN_C_TYPE);
+	put_be16(eth + VLAN_AT + 2, m->vlan_tci);
+	m->ol_flags &= ~RTE_MBUF_F_TX_VLAN;
+}
+
+/* Octets on the wire of a frame about to be sent. */
+static inline uint32_t
+vlan_sent_bytes(const struct rte_mbuf *m)
+{
+	return m->pkt_len + ((m->ol_flags & RTE_MBUF_F_TX_VLAN) != 0 ? VLAN_BYTES : 0);
 }
 
 /* A packet made of another came with the tags of that one. */

@@ -66,6 +66,7 @@ vlan_make(uint16_t ifidx, uint16_t on, uint16_t type, uint16_t id)
 	memcpy(i->tag, below->tag, sizeof(i->tag));
 	i->n_tags = below->n_tags;
 	i->tag[i->n_tags++] = (struct fib_tag){.type = type, .id = id};
+	i->n_written = i->n_tags;
 	if (fib->vlans[on] == NULL)
 		fib->vlans[on] = calloc(1, sizeof(struct fib_vlans));
 	MUST(fib->vlans[on] != NULL);

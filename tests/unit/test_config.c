@@ -68,7 +68,7 @@ every_key_is_taken(void **state)
 		cpu++;
 	snprintf(text, sizeof(text),
 		 "ports:\n  - {tap: a, device: \"net_af_packet,iface=lo\", mtu: 9000, "
-		 "queues: 4}\n"
+		 "queues: 4, vlan-offload: off}\n"
 		 "cores: [%u]\nfpm:\n  listen: \"[::1]:2621\"\n  feedback: true\n  "
 		 "queue-limit-mib: 65536\n"
 		 "  sweep-quiet-s: 1\n  sweep-max-s: 2\n  sweep-restart-s: 3\n"
@@ -82,6 +82,7 @@ every_key_is_taken(void **state)
 	assert_string_equal(conf.port[0].device, "net_af_packet,iface=lo");
 	assert_int_equal(conf.port[0].mtu_bytes, 9000);
 	assert_int_equal(conf.port[0].n_rxq, 4);
+	assert_true(conf.port[0].vlan_off);
 	assert_int_equal(conf.port[0].pos.line, 2);
 	assert_int_equal(conf.n_core, 1);
 	assert_int_equal(conf.core[0], cpu);
@@ -128,6 +129,7 @@ the_example_has_every_key_of_the_comment_in_config_h(void **state)
 					  "mtu:",
 					  "queues:",
 					  "cores:",
+					  "vlan-offload:",
 					  "control-netns:",
 					  "fpm:",
 					  "listen:",
@@ -317,6 +319,9 @@ a_wrong_type_or_range_is_told(void **state)
 	says("memory: {size-mib: 99999999999999999999999}\n",
 	     "2: memory.size-mib: 99999999999999999999999 is out of range; expected a "
 	     "number from 64 to 16384\n");
+	says_alone("ports: [{tap: a, device: net_null, vlan-offload: true}]\n",
+		   "1: ports[a].vlan-offload: 'true' is none of them; expected auto or "
+		   "off\n");
 	says("idle: never\nlog-level:\n  - info\n",
 	     "2: idle: 'never' is none of them; expected adaptive or poll\n"
 	     "3: log-level: is a list; expected error, warn, info or debug\n");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Bursts of a port with VLANs: what becomes of a packet, and how it leaves, is what it would
- * be alone with its tags taken off first, whatever comes with it. Frames are good ones with
- * octets and lengths changed at random; the seed is printed.
+ * be alone with its tags taken off first, whatever comes with it, and whether a NIC takes tags
+ * off and puts them in. Frames are good ones with octets and lengths changed at random; the seed
+ * is printed.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/port/rxq.c
@@ -32,7 +33,8 @@
 #define C_LIKE  (PORT_MAX + 5) /* 102 on IN */
 #define C_VRF   (PORT_MAX + 6) /* 110 on IN, of VRF 1 */
 #define C_NOFIB (PORT_MAX + 7) /* 111 on IN, of VRF 2, which has no FIB */
-#define N_IFACE 10
+#define TWO_C   (PORT_MAX + 8) /* 40 on C_LIKE */
+#define N_IFACE 11
 #define ROOM    64
 #define BYTES   128
 #define ROUNDS  6000
@@ -44,16 +46,17 @@ static struct packet {
 	uint8_t memory[ROOM + BYTES];
 	uint8_t verdict, family;
 	uint16_t ifidx;
+	uint32_t wire_bytes;
 	bool seen;
 } together[BURST_MAX], alone[BURST_MAX];
 static_assert(offsetof(struct packet, meta) == sizeof(struct rte_mbuf), "no padding");
 
-static const uint16_t iface[N_IFACE] = {IN,    OUT,     C_IN,   S_IN,  TWO_IN,
-					C_OUT, TWO_OUT, C_LIKE, C_VRF, C_NOFIB};
+static const uint16_t iface[N_IFACE] = {IN,      OUT,    C_IN,  S_IN,    TWO_IN, C_OUT,
+					TWO_OUT, C_LIKE, C_VRF, C_NOFIB, TWO_C};
 static struct fwd fwd;
 static struct counters count;
 static struct burst burst;
-static unsigned int n_go, n_left, n_at_once, n_mixed;
+static unsigned int n_go, n_left, n_at_once, n_mixed, n_taken, n_inserted, n_whole;
 
 static unsigned int
 below(unsigned int n)
@@ -87,6 +90,7 @@ vlan_make(uint16_t ifidx, uint16_t on, uint16_t type, uint16_t id)
 	memcpy(i->tag, below_it->tag, sizeof(i->tag));
 	i->n_tags = below_it->n_tags;
 	i->tag[i->n_tags++] = (struct fib_tag){.type = type, .id = id};
+	i->n_written = i->n_tags;
 	if (fib->vlans[on] == NULL)
 		fib->vlans[on] = calloc(1, sizeof(struct fib_vlans));
 	fib->vlans[on]->ifidx[type == VLAN_S_TYPE][id] = ifidx;
@@ -139,6 +143,7 @@ up(void **state)
 	vlan_make(S_IN, IN, VLAN_S_TYPE, 20);
 	vlan_make(TWO_IN, S_IN, VLAN_C_TYPE, 30);
 	vlan_make(C_LIKE, IN, VLAN_C_TYPE, 102);
+	vlan_make(TWO_C, C_LIKE, VLAN_C_TYPE, 40);
 	vlan_make(C_VRF, IN, VLAN_C_TYPE, 110);
 	vlan_make(C_NOFIB, IN, VLAN_C_TYPE, 111);
 	fwd.fib->iface[C_VRF]->vrf = 1;
@@ -174,6 +179,7 @@ tags_put(uint8_t *at, unsigned int k)
 		{0x88a80014, 0x81000005}, /* nobody's on S_IN */
 		{0x81000065},             /* nobody's */
 		{0x81000066},             /* C_LIKE */
+		{0x81000066, 0x81000028}, /* TWO_C */
 		{0x8100006e},             /* C_VRF */
 		{0x8100006f},             /* C_NOFIB */
 		{0x81000000},             /* a priority */
@@ -239,6 +245,46 @@ packet_make(struct packet *p, unsigned int k, bool odd)
 	p->seen = false;
 }
 
+static uint16_t stale_tci; /* says nothing without a flag */
+
+/* As a NIC gives a frame whose first tag it takes off: that of one type. */
+static void
+nic_takes(struct rte_mbuf *m)
+{
+	uint8_t *f = rte_pktmbuf_mtod(m, uint8_t *);
+
+	if (m->ol_flags != 0)
+		return;
+	m->vlan_tci = stale_tci;
+	if (m->data_len < 18 || get_be16(f + 12) != 0x8100)
+		return;
+	m->ol_flags = RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED;
+	m->vlan_tci = get_be16(f + 14);
+	memmove(f + 4, f, 12);
+	m->data_off += 4;
+	m->data_len -= 4;
+	m->pkt_len -= 4;
+	n_taken++;
+}
+
+/* As it sends one that is to have a tag. */
+static void
+nic_puts(struct rte_mbuf *m)
+{
+	uint8_t *f;
+
+	if ((m->ol_flags & RTE_MBUF_F_TX_VLAN) == 0)
+		return;
+	m->data_off -= 4;
+	m->data_len += 4;
+	m->pkt_len += 4;
+	f = rte_pktmbuf_mtod(m, uint8_t *);
+	memmove(f, f + 4, 12);
+	put_be16(f + 12, 0x8100);
+	put_be16(f + 14, m->vlan_tci);
+	n_inserted++;
+}
+
 static void
 note(struct burst *b, unsigned int i)
 {
@@ -255,6 +301,7 @@ note(struct burst *b, unsigned int i)
 	assert_int_equal(b->way[i], OUT);
 	assert_true(b->tags_out || out == OUT);
 	assert_true(out == OUT || p->m.port == out);
+	assert_true(b->inserts || (p->m.ol_flags & RTE_MBUF_F_TX_VLAN) == 0);
 }
 
 /* What fwd_dispatch() would begin with. */
@@ -262,6 +309,8 @@ static void
 walk(struct burst *b)
 {
 	n_at_once += b->n > 1 && b->tag_bytes != 0;
+	n_whole += b->n > 1 && b->tag_bytes == 0 && b->ifidx >= PORT_MAX &&
+		   (b->all_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0;
 	fwd_walk(b, NULL);
 	for (unsigned int i = 0; i < b->n; i++) {
 		note(b, i);
@@ -340,15 +389,23 @@ burst_of(struct packet *p, unsigned int n)
 static void
 round_of(unsigned int n)
 {
-	unsigned int kind = below(12), kinds = 1 + (below(2) ? 0 : below(12));
-	bool odd = below(2);
-	uint64_t rx = 0, by_vrf[3];
+	unsigned int kind = below(13), kinds = 1 + (below(2) ? 0 : below(12));
+	bool odd = below(2), nic = below(2);
+	uint64_t rx = 0, by_vrf[3], bytes = 0, vlan_bytes = 0, vrf_bytes = 0;
+	uint16_t of;
 
+	stale_tci = below(2) ? 100 : 102;
 	for (unsigned int i = 0; i < n; i++) {
 		packet_make(&together[i], kind + below(kinds), odd && below(4) == 0);
 		alone[i] = together[i];
 		alone[i].m.buf_addr = alone[i].memory;
+		alone[i].wire_bytes =
+			alone[i].m.pkt_len + (alone[i].m.ol_flags != 0 ? VLAN_BYTES : 0);
+		bytes += alone[i].wire_bytes;
+		if (nic)
+			nic_takes(&together[i].m);
 	}
+	fwd.fib->iface[C_OUT]->n_written = 1;
 	memset(&count, 0, sizeof(count));
 	for (unsigned int i = 0; i < n; i++) {
 		burst_of(&alone[i], 1);
@@ -359,15 +416,30 @@ round_of(unsigned int n)
 	for (unsigned int k = 0; k < 3; k++)
 		by_vrf[k] = count.vrf[k].rx_packets;
 	memset(&count, 0, sizeof(count));
+	fwd.fib->iface[C_OUT]->n_written = below(2);
+	fwd.fib->tags_by_device = fwd.fib->iface[C_OUT]->n_written == 0 || below(2);
 	burst_of(together, n);
-	fwd_split(&burst, fwd_look(&burst), walk, walk_plain);
-	for (unsigned int i = 0; i < n; i++)
+	of = fwd_look(&burst);
+	assert_int_equal(burst.bytes, bytes);
+	fwd_split(&burst, of, walk, walk_plain);
+	for (unsigned int i = 0; i < n; i++) {
+		nic_puts(&together[i].m);
 		assert_same(&together[i], &alone[i]);
-	for (unsigned int k = 0; k < N_IFACE; k++)
+	}
+	for (unsigned int k = 0; k < N_IFACE; k++) {
 		rx += count.port[iface[k]].rx_packets;
-	for (unsigned int i = 0; i < n; i++)
-		rx -= alone[i].ifidx >= PORT_MAX;
-	assert_true(odd || rx == 0);
+		vlan_bytes += count.port[iface[k]].rx_bytes;
+	}
+	for (unsigned int i = 0; i < n; i++) {
+		if (alone[i].ifidx < PORT_MAX)
+			continue;
+		rx--;
+		vlan_bytes -= alone[i].wire_bytes;
+		if (alone[i].ifidx == C_VRF)
+			vrf_bytes += alone[i].wire_bytes;
+	}
+	assert_true(odd || (rx == 0 && vlan_bytes == 0));
+	assert_true(odd || count.vrf[1].rx_bytes == vrf_bytes);
 	for (unsigned int k = 0; k < 3; k++)
 		assert_true(odd || count.vrf[k].rx_packets == by_vrf[k]);
 }
@@ -375,7 +447,7 @@ round_of(unsigned int n)
 static void
 who_comes_along_changes_nothing(void **state)
 {
-	n_go = n_left = n_at_once = n_mixed = 0;
+	n_go = n_left = n_at_once = n_mixed = n_taken = n_inserted = n_whole = 0;
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		fwd.fib->iface[TWO_OUT]->mtu_bytes = below(2) ? 80 : 50;
 		fwd.fib->iface[C_IN]->forward4 = below(4) != 0;
@@ -383,6 +455,7 @@ who_comes_along_changes_nothing(void **state)
 	}
 	assert_true(n_go > ROUNDS && n_left > ROUNDS && n_at_once > ROUNDS / 10 &&
 		    n_mixed > ROUNDS);
+	assert_true(n_taken > ROUNDS && n_inserted > ROUNDS && n_whole > ROUNDS / 20);
 }
 
 int

@@ -15,6 +15,8 @@
 #include <string.h>
 #include <urcu/urcu-qsbr.h>
 
+#include <rte_ethdev.h>
+
 #include "fwd/burst.h"
 #include "port/vlan.h"
 
@@ -49,7 +51,7 @@ iface_make(struct fib *fib, uint16_t ifidx, uint8_t n_tags, struct fib_tag a,
 
 	i->ifidx = ifidx;
 	i->port = PORT;
-	i->n_tags = n_tags;
+	i->n_tags = i->n_written = n_tags;
 	i->tag[0] = a;
 	i->tag[1] = b;
 	fib->iface[ifidx] = i;
@@ -118,6 +120,23 @@ put(const uint8_t *tags, unsigned int n)
 }
 
 #define PUT(tags) put((const uint8_t *)(tags), sizeof(tags) - 1)
+
+/* As a NIC gives the last one: its first tag is beside the frame. */
+static void
+nic_takes(void)
+{
+	struct rte_mbuf *m = burst.m[burst.n - 1];
+	uint8_t *f = rte_pktmbuf_mtod(m, uint8_t *);
+
+	m->ol_flags = RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED;
+	m->vlan_tci = get_be16(f + VLAN_AT + 2);
+	memmove(f + VLAN_BYTES, f, VLAN_AT);
+	m->data_off += VLAN_BYTES;
+	m->data_len -= VLAN_BYTES;
+	m->pkt_len -= VLAN_BYTES;
+}
+
+#define PUT_TAKEN(tags) (PUT(tags), nic_takes())
 
 static const uint8_t *
 frame(const struct rte_mbuf *m)
@@ -203,6 +222,57 @@ a_burst_of_one_interface_walks_whole(void **state)
 }
 
 static void
+so_does_one_whose_tag_the_nic_took(void **state)
+{
+	for (unsigned int i = 0; i < BURST_MAX; i++) {
+		if (i % 3 == 0)
+			PUT_TAKEN("\x81\0\xe0\x64");
+		else
+			PUT_TAKEN("\x81\0\0\x64");
+	}
+
+	split();
+
+	assert_int_equal(n_walked, 1);
+	assert_walk(0, ONE, BURST_MAX);
+	assert_int_equal(burst.bytes, BURST_MAX * BYTES);
+	assert_int_equal(count.port[ONE].rx_packets, BURST_MAX);
+	assert_int_equal(count.port[ONE].rx_bytes, BURST_MAX * BYTES);
+}
+
+static void
+what_the_nic_took_and_leads_nowhere_is_put_back(void **state)
+{
+	struct fib *fib = *state;
+
+	PUT_TAKEN("\x81\0\0\x65"); /* nobody's */
+	PUT_TAKEN("\x81\0\xa0\0"); /* a priority */
+	PUT("");
+	PUT_TAKEN("\x81\0\x40\x64");
+	PUT_TAKEN("\x81\0\0\x64\x81\0\0\x1e"); /* 30 on it is nobody's */
+	PUT("\x88\xa8\0\x14\x81\0\0\x1e");     /* no NIC knows that type */
+
+	split();
+
+	assert_walk(0, PORT, 3);
+	for (unsigned int i = 0; i < 3; i++) {
+		assert_int_equal(vlan_stripped(&came[i].m), 0);
+		assert_int_equal(came[i].m.pkt_len, BYTES);
+		assert_memory_equal(frame(&came[i].m), came[i].said, BYTES);
+	}
+	assert_walk(1, ONE, 2);
+	assert_int_equal(get_be16(frame(&came[3].m) + VLAN_AT), 0x0800);
+	assert_int_equal(get_be16(frame(&came[4].m) + VLAN_AT), VLAN_C_TYPE);
+	assert_walk(2, INNER, 1);
+	assert_int_equal(count.port[ONE].rx_bytes, 2 * BYTES);
+	assert_int_equal(count.port[INNER].rx_bytes, BYTES);
+	for (unsigned int i = 3; i < 5; i++) {
+		vlan_restore(&came[i].m, fib->iface[ONE]);
+		assert_memory_equal(frame(&came[i].m), came[i].said, BYTES);
+	}
+}
+
+static void
 only_tags_that_lead_somewhere_are_taken(void **state)
 {
 	struct fib *fib = *state;
@@ -272,6 +342,96 @@ tags_are_written_with_the_priority_that_came(void **state)
 	assert_ptr_equal(vlan_push(&came[0].m, fib->iface[PORT]), f);
 }
 
+/* --- sending -------------------------------------------------------------------------- */
+
+static struct fwd_conf conf;
+static unsigned int n_takes; /* frames that the device takes of a call */
+
+static uint16_t
+device_takes(void *queue, struct rte_mbuf **m, uint16_t n)
+{
+	return n < n_takes ? n : (uint16_t)n_takes;
+}
+
+/* Two frames of the port, three of a VLAN with tags of ours, one and the last by the device. */
+static void
+send_six(void)
+{
+	static void *queue[1];
+
+	rte_eth_fp_ops[0].tx_pkt_burst = device_takes;
+	rte_eth_fp_ops[0].txq.data = queue;
+	fwd.conf = &conf;
+	fwd.tx_burst = 64;
+	memset(fwd.tx, 0, sizeof(fwd.tx));
+	for (unsigned int i = 0; i < 6; i++) {
+		PUT("");
+		rte_mbuf_refcnt_set(&came[i].m, 2); /* nobody else frees it */
+		came[i].m.nb_segs = 1;
+		if (i == 2 || i == 5) {
+			came[i].m.vlan_tci = 0xb064;
+			came[i].m.ol_flags = RTE_MBUF_F_TX_VLAN;
+		}
+		fwd_tx(&fwd, i < 2 ? PORT : ONE, &came[i].m);
+	}
+	fwd_tx_flush(&fwd);
+}
+
+static void
+octets_sent_have_the_tag_that_the_device_puts_in(void **state)
+{
+	n_takes = 64;
+	send_six();
+	assert_int_equal(count.port[PORT].tx_bytes, 6 * BYTES + 2 * 4);
+	assert_int_equal(count.port[ONE].tx_bytes, 4 * BYTES + 2 * 4);
+	assert_int_equal(count.port[ONE].tx_packets, 4);
+}
+
+static void
+octets_not_sent_are_not_counted(void **state)
+{
+	n_takes = 4;
+	send_six();
+	assert_int_equal(count.port[PORT].tx_bytes, 4 * BYTES + 4);
+	assert_int_equal(count.port[ONE].tx_bytes, 2 * BYTES + 4);
+	assert_int_equal(count.port[ONE].tx_packets, 2);
+	assert_int_equal(count.reason[DROP_tx_full], 2);
+}
+
+/* Who looks at what leaves sees the tag, and the count is what it is unseen. */
+static void
+what_is_seen_to_leave_has_its_tag(void **state)
+{
+	struct watch_set set = {.points = 1u << WATCH_SENT, .live = 1};
+	struct watch *w = watch_create();
+	uint64_t n_lost = 0;
+
+	set.filter[0] = (struct watch_filter){.points = 1u << WATCH_SENT,
+					      .verdicts = WATCH_ANY,
+					      .reason = N_REASON,
+					      .snap_bytes = 200};
+	conf.watch_ring = watch_ring_add(w, &n_lost);
+	fwd.watch = &set;
+	n_takes = 64;
+	send_six();
+	assert_int_equal(conf.watch_ring->head, 6);
+	for (unsigned int i = 0; i < 6; i++) {
+		const struct watch_record *rec = &conf.watch_ring->record[i];
+		bool by_device = i == 2 || i == 5;
+
+		assert_int_equal(rec->frame_bytes, by_device ? BYTES + 4 : BYTES);
+		assert_memory_equal(rec->frame, came[i].said, VLAN_AT);
+		if (by_device)
+			assert_memory_equal(rec->frame + VLAN_AT, "\x81\0\xb0\x64\x08\0",
+					    6);
+		assert_int_equal(came[i].m.ol_flags & RTE_MBUF_F_TX_VLAN, 0);
+	}
+	assert_int_equal(count.port[PORT].tx_bytes, 6 * BYTES + 2 * 4);
+	assert_int_equal(count.port[ONE].tx_bytes, 4 * BYTES + 2 * 4);
+	watch_free(w);
+	conf.watch_ring = NULL;
+}
+
 int
 main(void)
 {
@@ -279,6 +439,15 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_burst_is_told_apart_by_interface_in_order,
 						up, down),
 		cmocka_unit_test_setup_teardown(a_burst_of_one_interface_walks_whole, up,
+						down),
+		cmocka_unit_test_setup_teardown(so_does_one_whose_tag_the_nic_took, up,
+						down),
+		cmocka_unit_test_setup_teardown(
+			what_the_nic_took_and_leads_nowhere_is_put_back, up, down),
+		cmocka_unit_test_setup_teardown(
+			octets_sent_have_the_tag_that_the_device_puts_in, up, down),
+		cmocka_unit_test_setup_teardown(octets_not_sent_are_not_counted, up, down),
+		cmocka_unit_test_setup_teardown(what_is_seen_to_leave_has_its_tag, up,
 						down),
 		cmocka_unit_test_setup_teardown(only_tags_that_lead_somewhere_are_taken, up,
 						down),

@@ -47,6 +47,12 @@ port_set_mac(const struct port *port, const uint8_t mac[6])
 	return 0;
 }
 
+bool
+port_take_tags(const struct port *port)
+{
+	return false;
+}
+
 int
 port_add_mac(const struct port *port, const uint8_t mac[6])
 {

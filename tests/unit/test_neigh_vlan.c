@@ -56,6 +56,16 @@ port_set_mac(const struct port *port, const uint8_t mac[6])
 	return 0;
 }
 
+static bool device_can;
+static unsigned int n_told;
+
+bool
+port_take_tags(const struct port *port)
+{
+	n_told++;
+	return device_can;
+}
+
 int
 port_add_mac(const struct port *port, const uint8_t mac[6])
 {
@@ -217,6 +227,42 @@ a_vlan_is_found_by_its_tag_until_it_goes(void **state)
 	del(v);
 	round_over();
 	assert_null(iface_of(VLAN_S_TYPE, 100));
+}
+
+/* One tag, of 802.1Q, and none where the device has nothing to do with tags. */
+static void
+a_device_that_can_puts_the_tag_in(void **state)
+{
+	n_told = 0;
+	device_can = true;
+	add(vlan_of(20, TAP, VLAN_C_TYPE, 100));
+	add(vlan_of(21, TAP, VLAN_S_TYPE, 101));
+	add(vlan_of(22, 20, VLAN_C_TYPE, 30));
+	round_over();
+	assert_int_equal(n_told, 1); /* at the first VLAN, once and for all */
+	assert_int_equal(iface_of(VLAN_C_TYPE, 100)->n_tags, 1);
+	assert_int_equal(iface_of(VLAN_C_TYPE, 100)->n_written, 0);
+	assert_int_equal(iface_of(VLAN_S_TYPE, 101)->n_written, 1);
+	assert_true(fib->tags_by_device);
+	for (unsigned int i = PORT_MAX; i < IFIDX_MAX; i++)
+		if (fib_iface(fib, i) != NULL && fib_iface(fib, i)->n_tags == 2)
+			assert_int_equal(fib_iface(fib, i)->n_written, 2);
+	device_can = false;
+}
+
+static void
+one_that_can_not_leaves_tags_to_software(void **state)
+{
+	n_told = 0;
+	add(vlan_of(20, TAP, VLAN_C_TYPE, 100));
+	device_can = true; /* too late: a VLAN never changes */
+	add(vlan_of(21, TAP, VLAN_C_TYPE, 101));
+	round_over();
+	assert_int_equal(n_told, 1);
+	assert_int_equal(iface_of(VLAN_C_TYPE, 100)->n_written, 1);
+	assert_int_equal(iface_of(VLAN_C_TYPE, 101)->n_written, 1);
+	assert_false(fib->tags_by_device);
+	device_can = false;
 }
 
 static void
@@ -484,6 +530,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		vlan_test(a_vlan_is_found_by_its_tag_until_it_goes),
+		vlan_test(a_device_that_can_puts_the_tag_in),
+		vlan_test(one_that_can_not_leaves_tags_to_software),
 		vlan_test(a_successor_that_is_told_first_keeps_the_tag),
 		vlan_test(one_that_is_on_another_link_all_at_once_is_ours_no_more),
 		vlan_test(a_mac_that_was_the_ports_is_still_accepted_for_a_vlan),

@@ -5,6 +5,7 @@
  *
  * link: fpm-dataplane/base/ fpm-dataplane/port/port.c fpm-dataplane/port/fanout.c
  * link: fpm-dataplane/port/bond.c fpm-dataplane/port/bond_room.c fpm-dataplane/port/attach.c
+ * link: fpm-dataplane/port/tags.c
  * link: fpm-dataplane/device.c fpm-dataplane/device_name.c fpm-dataplane/device_use.c
  * link: tap-bridge/
  */
@@ -22,12 +23,14 @@
 #include <rte_ethdev.h>
 
 #include "port/port.h"
+#include "port/tags.h"
 
 /* So long a call stays inside, in case another one comes. */
 #define INSIDE_NS 20000000
 
 static atomic_int inside, most;
 static int link_status;
+static int vlan_offloads; /* RTE_ETH_VLAN_..., or -errno: it refuses */
 
 static int
 inside_for_a_while(void)
@@ -66,6 +69,21 @@ int
 rte_eth_dev_default_mac_addr_set(uint16_t port_id, struct rte_ether_addr *addr)
 {
 	return inside_for_a_while();
+}
+
+int
+rte_eth_dev_get_vlan_offload(uint16_t port_id)
+{
+	return vlan_offloads < 0 ? 0 : vlan_offloads;
+}
+
+int
+rte_eth_dev_set_vlan_offload(uint16_t port_id, int offloads)
+{
+	if (vlan_offloads < 0)
+		return vlan_offloads;
+	vlan_offloads = offloads;
+	return 0;
 }
 
 /* --- tests ----------------------------------------------------------------------------- */
@@ -147,6 +165,40 @@ the_link_is_what_the_device_says(void **state)
 	assert_false(port_link_up(&port));
 }
 
+/* Others that offer it do so in software, or at a price. */
+static void
+tags_are_the_devices_where_that_is_tried(void **state)
+{
+	struct rte_eth_dev_info info = {.driver_name = "net_e1000_em",
+					.rx_offload_capa = RTE_ETH_RX_OFFLOAD_VLAN_STRIP,
+					.tx_offload_capa = RTE_ETH_TX_OFFLOAD_VLAN_INSERT};
+
+	assert_true(tags_by_device(&info));
+	info.driver_name = "net_virtio";
+	assert_false(tags_by_device(&info));
+	info.driver_name = "net_vmxnet3";
+	assert_false(tags_by_device(&info));
+	info.driver_name = "net_e1000_em";
+	info.tx_offload_capa = 0;
+	assert_false(tags_by_device(&info));
+}
+
+static void
+a_device_takes_tags_only_when_it_may(void **state)
+{
+	struct port port = {.port_id = 0};
+
+	vlan_offloads = RTE_ETH_VLAN_FILTER_OFFLOAD;
+	assert_false(port_take_tags(&port));
+	assert_int_equal(vlan_offloads, RTE_ETH_VLAN_FILTER_OFFLOAD);
+	port.vlan_offload = true;
+	assert_true(port_take_tags(&port));
+	assert_int_equal(vlan_offloads,
+			 RTE_ETH_VLAN_FILTER_OFFLOAD | RTE_ETH_VLAN_STRIP_OFFLOAD);
+	vlan_offloads = -EIO;
+	assert_false(port_take_tags(&port));
+}
+
 int
 main(void)
 {
@@ -154,6 +206,8 @@ main(void)
 		cmocka_unit_test(a_device_is_asked_one_thing_at_a_time),
 		cmocka_unit_test(devices_do_not_wait_for_each_other),
 		cmocka_unit_test(the_link_is_what_the_device_says),
+		cmocka_unit_test(tags_are_the_devices_where_that_is_tried),
+		cmocka_unit_test(a_device_takes_tags_only_when_it_may),
 	};
 
 	return cmocka_run_group_tests_name("port", tests, NULL, NULL);

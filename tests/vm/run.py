@@ -102,12 +102,12 @@ def in_guest(kernel, name, command, *args, **more):
     return guest.run(kernel, log, f"cd {ROOT}\n{command}\n", *args, **more)
 
 
-def nics(kernel, model, tests):
+def nics(kernel, model, tests, name=None):
     """One model of NIC; returns pytest's exit code."""
     more, driver, cores, mib = MODELS[model]
     network, devices = wires(model, more)
     words = f"FDP_LINKS=nics FDP_DRIVER={driver} FDP_CORES='{cores}' FDP_MIB={mib}"
-    return in_guest(kernel, model, f"{words} {PYTEST} {tests}", devices, network)
+    return in_guest(kernel, name or model, f"{words} {PYTEST} {tests}", devices, network)
 
 
 def bonds(kernel, tests):
@@ -167,6 +167,8 @@ def all_parts(kernel):
             some(plain, kernel, "links"),
             "tests/vm/test_vlan.py tests/vm/test_vrf.py",
         ),
+        # Tags by the NIC, and by us on the same.
+        "tags": (some(nics, kernel, "e1000e", name="tags"), "tests/vm/test_vlan.py"),
         # Those that this machine's own kernel may not have.
         "scenarios": (
             some(plain, kernel, "scenarios"),

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""VLANs that the kernel has on a TAP are interfaces of the dataplane: IEEE 802.1Q, 802.1ad."""
+"""VLANs that the kernel has on a TAP are interfaces of the dataplane: IEEE 802.1Q, 802.1ad. On
+NICs that can take tags off and put them in all is the same whether they do."""
 
+import contextlib
 import struct
 import time
 from types import SimpleNamespace
@@ -12,8 +14,9 @@ from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
 from lib import netns
+from lib.links import on_nics
 from lib.wait import eventually
-from router import Router, running
+from router import Router
 from wire import token, token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -26,10 +29,16 @@ C, S = 0x8100, 0x88A8
 MANY = 1000  # 4000 take the guest two minutes
 
 
-@pytest.fixture(scope="module")
-def machine():
-    """A router on veths in a kernel that has VLANs."""
-    with running(Router(name="vlan")) as router:
+@pytest.fixture(scope="module", params=["auto", "off"] if on_nics() else ["auto"])
+def machine(request):
+    """A router on veths in a kernel that has VLANs, or on NICs, whose tags are theirs or not."""
+    router = Router(name="vlan")
+    with contextlib.ExitStack() as undo:
+        undo.callback(router.destroy)
+        router.build()
+        router.edit_config("    device:", f"    vlan-offload: {request.param}\n    device:")
+        router.start()
+        router.offloads = on_nics() and request.param == "auto"
         yield router
 
 
@@ -107,6 +116,11 @@ def untagged(data, *tags):
     return Ether(data[:12] + data[end:])
 
 
+def octets(packet, tags=0):
+    """Of a frame as it comes: Ethernet's are not shorter, veths let them."""
+    return max(len(bytes(packet)) + 4 * tags, 60 if on_nics() else 0)
+
+
 def through(wire, packet, out, *tags):
     """Send a frame; return what leaves on `out` within these tags."""
     wire.send(packet)
@@ -120,6 +134,13 @@ def vlan(router, wan):
     for prefix, peer in ((NET, PEER), (NET6, PEER6)):
         neighbor(router, wan, peer)
         router.route(prefix, via=peer, wire=VLAN)
+
+
+@pytest.mark.quick
+def test_who_sees_to_tags_is_shown(router, wan):
+    assert router.port_row(wan)["vlan_offload"] is router.offloads
+    said = router.fpmctl("show", "ports", "wan0").stdout
+    assert ("VLAN tags by the NIC" in said) is router.offloads
 
 
 @pytest.mark.quick
@@ -144,7 +165,8 @@ def test_a_priority_is_kept_from_vlan_to_vlan(router, wan):
     add(router, "wan0.200", vid=200, addresses=("192.0.2.193/28",))
 
     for priority in (0, 5, 7):
-        probe = wan.probe(HOST, src="192.0.2.194")
+        # So long that Ethernet does not make it longer: then it may be the NIC's.
+        probe = wan.probe(HOST, src="192.0.2.194", size=100)
         through(wan, tagged(probe, (C, 200, priority)), wan, (C, 100, priority))
 
 
@@ -164,14 +186,16 @@ def test_many_at_a_time_of_several_vlans_and_none(router, lan, wan):
     router.fence(wan)
 
     assert router.drops(before) == {"vlan_unknown": 64}
-    mine = lambda wire, probes: len(  # noqa: E731
-        wire.got(lambda data: token_of(data) in set(map(token_of, probes)))
-    )
+
+    def mine(wire, probes):
+        tokens = set(map(token_of, probes))
+        return len(wire.got(lambda data: token_of(data) in tokens))
+
     assert mine(lan, plain) == mine(lan, one) == mine(wan, two) == 64
     rows = vlans(router)
     assert rows["wan0.100"]["rx_packets"] == 64 and rows["wan0.200"]["rx_packets"] == 64
     assert rows["wan0.100"]["tx_packets"] >= 64  # the kernel says something, too
-    assert rows["wan0.100"]["rx_bytes"] == sum(len(bytes(p)) + 4 for p in one)
+    assert rows["wan0.100"]["rx_bytes"] == sum(octets(p, tags=1) for p in one)
 
 
 @pytest.mark.quick
@@ -193,6 +217,42 @@ def test_two_tags(router, lan, wan, family):
         assert router.not_forwarded(wan, tagged(wan.probe(back, src=peer), *wrong)) == {
             "vlan_unknown": 1
         }
+
+
+def test_two_tags_of_one_kind(router, lan, wan):
+    """The outer one may be the NIC's, the inner one not."""
+    add(router, "s.20", vid=20, addresses=())
+    add(router, "s.30", on="s.20", vid=30)
+    neighbor(router, wan, PEER, INNER)
+    router.route(NET, via=PEER, wire=INNER)
+    tags = (C, 20, 5), (C, 30, 5)
+
+    through(lan, lan.probe(HOST), wan, (C, 20), (C, 30))
+    through(wan, tagged(wan.probe(HOST, src=PEER), *tags), wan, *tags)
+    through(wan, tagged(wan.probe(lan.peer4, src=PEER), *tags), lan)
+    frame = tagged(wan.probe("203.0.113.1", src=PEER), *tags)
+    wan.send(frame)
+    came = router.taps["wan"].expect_raw(token_of(frame))
+    assert came == frame + bytes(octets(frame) - len(frame))
+
+
+@pytest.mark.skipif(not on_nics(), reason="veths have no part in tags")
+@pytest.mark.usefixtures("vlan")
+def test_who_sees_to_tags_changes_by_a_reload(router, lan, wan):
+    """The device is closed and opened; VLANs stay, and forward on."""
+    word, other = ("auto", "off") if router.offloads else ("off", "auto")
+
+    def becomes(was, now):
+        router.edit_config(f"vlan-offload: {was}", f"vlan-offload: {now}")
+        said = router.fpmctl("config", "reload")
+        assert said.returncode == 0, said.stderr
+        assert router.port_row(wan)["vlan_offload"] is (now == "auto")
+        there = lambda: through(lan, lan.probe(HOST), wan, (C, 100))  # noqa: E731
+        eventually(there, 10, 0.1, "out of the VLAN")
+        through(wan, tagged(wan.probe(lan.peer4, src=PEER), (C, 100)), lan)
+
+    becomes(word, other)
+    becomes(other, word)
 
 
 @pytest.mark.quick
@@ -310,7 +370,8 @@ def test_the_kernel_gets_what_was_on_the_wire(router, wan):
 
     for frame in frames:
         wan.send(frame)
-        assert router.taps["wan"].expect_raw(token_of(frame)) == frame
+        came = router.taps["wan"].expect_raw(token_of(frame))
+        assert came == frame + bytes(octets(frame) - len(frame))
 
 
 @pytest.mark.quick

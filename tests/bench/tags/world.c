@@ -42,6 +42,7 @@ static struct fib_iface *
 tagged(struct fib_iface *i, uint16_t type, unsigned int id)
 {
 	i->tag[i->n_tags++] = (struct fib_tag){.type = type, .id = (uint16_t)id};
+	i->n_written = i->n_tags;
 	return i;
 }
 
