@@ -229,9 +229,9 @@ port_mtu(struct manage *mg, const struct config_port *now, char *why, unsigned i
 }
 
 /*
- * Another device, or the same with other queues or offloads, behind the same TAP. The old one
- * comes back on failure; when
- * it cannot, the port is lost: configured, but not there.
+ * Another device, or the same with other queues, offloads or a larger MTU, behind the same TAP.
+ * The old one comes back on failure; when it cannot, the port is lost: configured, but not
+ * there.
  */
 static int
 port_exchange(struct manage *mg, const struct config_port *was,
@@ -279,7 +279,8 @@ port_set(struct manage *mg, const struct config_port *was, const struct config_p
 	if (!other && port_could_be(port, n_queue(now), now->mtu_bytes, why, size) < 0)
 		return -EINVAL;
 	anew = (n_queue(was) != n_queue(now) && wanted != port->n_rxq) ||
-	       (was->vlan_off != now->vlan_off && port->vlan_able);
+	       (was->vlan_off != now->vlan_off && port->vlan_able) ||
+	       port_mtu_is_beyond(port, now->mtu_bytes);
 	if (other || anew)
 		return port_exchange(mg, was, now, why, size);
 	if (deal_move(h->deal, port, now) < 0) {

@@ -518,15 +518,34 @@ port_rss(const struct port *port, char buf[64])
 	return buf;
 }
 
+/* Of a device that keeps its MTU: does it hold back frames of that length?  [with control] */
+static bool
+is_beyond(const struct port *port, unsigned int mtu_bytes)
+{
+	uint16_t now;
+
+	return rte_eth_dev_get_mtu(port->port_id, &now) == 0 && mtu_bytes > now;
+}
+
+bool
+port_mtu_is_beyond(const struct port *port, unsigned int mtu_bytes)
+{
+	bool beyond;
+
+	pthread_mutex_lock(&control[port->port_id]);
+	beyond = mtu_is_fixed(port) && is_beyond(port, mtu_bytes);
+	pthread_mutex_unlock(&control[port->port_id]);
+	return beyond;
+}
+
 int
 port_set_mtu(const struct port *port, unsigned int mtu_bytes)
 {
-	uint16_t now;
 	int rc;
 
 	pthread_mutex_lock(&control[port->port_id]);
-	if (mtu_is_fixed(port) && rte_eth_dev_get_mtu(port->port_id, &now) == 0)
-		rc = mtu_bytes <= now ? 0 : -EBUSY;
+	if (mtu_is_fixed(port))
+		rc = is_beyond(port, mtu_bytes) ? -EBUSY : 0;
 	else
 		rc = rte_eth_dev_set_mtu(port->port_id, (uint16_t)mtu_bytes);
 	pthread_mutex_unlock(&control[port->port_id]);

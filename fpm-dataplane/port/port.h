@@ -130,6 +130,9 @@ int port_bond(const struct port *port, struct bond_state *state);
  * with where that is its limit.                                        [neigh]
  */
 int port_set_mtu(const struct port *port, unsigned int mtu_bytes);
+
+/* Is it such a limit, and this more? Then the device has to be opened anew.      [manage] */
+bool port_mtu_is_beyond(const struct port *port, unsigned int mtu_bytes);
 int port_set_mac(const struct port *port, const uint8_t mac[6]);
 
 /*

@@ -60,6 +60,13 @@ rte_eth_link_get_nowait(uint16_t port_id, struct rte_eth_link *link)
 }
 
 int
+rte_eth_dev_get_mtu(uint16_t port_id, uint16_t *mtu)
+{
+	*mtu = 1500;
+	return 0;
+}
+
+int
 rte_eth_dev_set_mtu(uint16_t port_id, uint16_t mtu)
 {
 	return inside_for_a_while();
@@ -199,6 +206,19 @@ a_device_takes_tags_only_when_it_may(void **state)
 	assert_false(port_take_tags(&port));
 }
 
+static void
+a_device_that_keeps_its_mtu_is_opened_anew_for_more(void **state)
+{
+	struct port keeps = {.driver = "net_vmxnet3"}, takes = {.driver = "net_virtio"};
+
+	assert_true(port_mtu_is_beyond(&keeps, 1501));
+	assert_false(port_mtu_is_beyond(&keeps, 1500));
+	assert_false(port_mtu_is_beyond(&takes, 9000));
+	assert_int_equal(port_set_mtu(&keeps, 1501), -EBUSY);
+	assert_int_equal(port_set_mtu(&keeps, 1280), 0);
+	assert_int_equal(port_set_mtu(&takes, 9000), 0);
+}
+
 int
 main(void)
 {
@@ -206,6 +226,7 @@ main(void)
 		cmocka_unit_test(a_device_is_asked_one_thing_at_a_time),
 		cmocka_unit_test(devices_do_not_wait_for_each_other),
 		cmocka_unit_test(the_link_is_what_the_device_says),
+		cmocka_unit_test(a_device_that_keeps_its_mtu_is_opened_anew_for_more),
 		cmocka_unit_test(tags_are_the_devices_where_that_is_tried),
 		cmocka_unit_test(a_device_takes_tags_only_when_it_may),
 	};

@@ -259,6 +259,29 @@ def test_a_nic_changes_hands_unless_somebody_uses_it(router, monkeypatch):
     forwards_by_ext(router)
 
 
+def test_an_mtu_that_is_raised_is_in_force(router):
+    """Opened for 1500 octets, raised while it runs: longer frames come in, whatever the driver
+    has to be told for that; a device that was opened anew is the same port."""
+    ext, wan, device = router.wires["ext"], router.wires["wan"], router.wiring.device("ext")
+    done(router, "port", "del", "ext0")
+    done(router, "port", "add", "ext0", "device", device, "mtu", "1500")
+    forwards_by_ext(router)
+    index = router.link_row("ext0")["ifindex"]
+    router.ip(f"link set {wan.tap} mtu {JUMBO}")
+
+    assert "applied" in done(router, "port", "set", "ext0", "mtu", str(JUMBO))
+
+    carrier(router, ext)
+    assert router.link_row("ext0")["ifindex"] == index
+    eventually(lambda: router.port_row(ext)["mtu"] == JUMBO, 5, 0.05, "MTU in force")
+    host = behind(router, "wan", 4)
+    probe = bytes(ext.probe(host, size=JUMBO))
+    ext.send(probe)
+    came = wan.expect_raw(token_of(probe), 5)
+    assert came[14 + 40 :] == probe[14 + 40 :]
+    forwards_by_ext(router)
+
+
 def test_long_frames_pass_whole(router, family):
     """9000 octets of IP and one more: MTU of device, TAP and the other end."""
     lan, wan = router.wires["lan"], router.wires["wan"]
