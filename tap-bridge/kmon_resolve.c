@@ -144,8 +144,11 @@ kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
 
-	/* Exclusively, so that an entry which somebody adds right now is not overwritten. */
-	rc = solicit(km, &neigh, rc > 0 ? NLM_F_REPLACE : NLM_F_CREATE | NLM_F_EXCL);
+	/*
+	 * Exclusively, so that an entry which somebody adds right now is not overwritten. One that
+	 * somebody deletes right now, which the look does not tell from others, is made again.
+	 */
+	rc = solicit(km, &neigh, NLM_F_CREATE | (rc > 0 ? NLM_F_REPLACE : NLM_F_EXCL));
 	return rc == -EEXIST ? 0 : rc;
 }
 

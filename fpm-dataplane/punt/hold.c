@@ -148,25 +148,32 @@ hold_packet(struct punt *p, struct rte_mbuf *m, const struct awaited *who)
 
 /*
  * Let the packets of an entry go, each by the route that it has now: on its way, or to the ICMP
- * error that says why there is none any more.
+ * error that says why there is none any more. `ip neigh flush` deletes who has just answered, in
+ * as many rounds as it takes: then they wait for the next answer.
  */
 static void
 finish(struct punt *p, struct held *e, bool resolved)
 {
 	struct held copy = *e;
 	struct awaited who = {copy.ifidx, copy.family, copy.addr, copy.adj};
+	bool may_hold = resolved && copy.again < HOLD_AGAIN;
 
 	remove_entry(p, e);
 	p->n_held -= copy.n;
 	table_used(TABLE_waiting, p->n_held);
 	for (unsigned int i = 0; i < copy.n; i++) {
 		struct rte_mbuf *m = copy.m[i];
+		unsigned int n_held = p->n_held;
 
-		counter_add(&p->count->held, resolved);
 		punt_forward(p, m, packet_meta(m)->family, packet_meta(m)->in_ifidx == 0,
-			     false);
+			     may_hold);
+		counter_add(&p->count->held, resolved && p->n_held == n_held);
 	}
-	hold_over(p, &who);
+	e = find(p, who.ifidx, who.family, &who.addr);
+	if (e->family != 0)
+		e->again = copy.again + 1;
+	else
+		hold_over(p, &who);
 }
 
 void

@@ -29,12 +29,14 @@
 #define HOLD_HOSTS_MAX (HOLD_NEIGHBOURS * 3 / 4)
 #define HOLD_MAX       (HOLD_NEIGHBOURS * 7 / 8) /* the rest ends probes */
 #define HOLD_AT_LEAST  0.25                      /* seconds */
+#define HOLD_AGAIN     10 /* answers in vain, as many as `ip neigh flush` has rounds */
 #define HOLD_SECONDS   10 /* nobody waits longer, whatever neigh says */
 
 struct held {
 	uint16_t ifidx;
 	uint8_t family; /* of the neighbour; 0: free entry */
 	uint8_t n;
+	uint8_t again; /* answers that came, and were no longer true */
 	struct ipaddr addr;
 	uint32_t adj; /* of a next hop that leads here; 0: none known */
 	double since; /* monotonic_s() */

@@ -10,6 +10,7 @@ from scapy.layers.l2 import ARP, Ether
 
 from gateways import HOST, HOST6, NET, NET6, case
 from lib import netns
+from lib.freeze import frozen
 from lib.wait import eventually
 from wire import token, token_of
 
@@ -350,6 +351,32 @@ def test_a_question_that_is_thrown_away_is_asked_again(dut, lan, wan, family):
 
     wan.expect(token_of(probe), 3)
     assert dut.drops(before) == {}
+
+
+def test_an_answer_that_is_thrown_away_is_waited_for_again(dut, lan, wan, family):
+    """`ip neigh flush` goes in rounds, and deletes who has answered the moment before: punt
+    hears of the answer when it is no longer true."""
+    gateway, prefix, dst = case(family, 47)
+    dut.route(prefix, via=gateway, wire=wan)
+    before = dut.counters()
+    entry = [gateway, "dev", wan.tap]
+
+    probe = lan.probe(dst)
+    lan.send(probe)
+    eventually(lambda: dut.moved(before, "punt").get("unresolved") == 1, 3, 0.005)
+    eventually(lambda: dut.neighbor_row(gateway, wan)["state"] == "incomplete", 3, 0.005)
+    with frozen(dut.daemon.pid(), "fdp-punt"):
+        netns.command(["ip", "-n", dut.ctl, "neigh", "replace", *entry,
+                       "lladdr", "02:00:00:00:47:00", "nud", "reachable"])  # fmt: skip
+        eventually(lambda: dut.neighbor_row(gateway, wan)["state"] == "reachable", 3, 0.005)
+        netns.command(["ip", "-n", dut.ctl, "neigh", "del", *entry])
+        eventually(lambda: dut.neighbor_row(gateway, wan)["state"] != "reachable", 3, 0.005)
+    wan.answer(gateway, "02:00:00:00:47:00")
+
+    wan.expect(token_of(probe), 3)
+    assert dut.drops(before) == {}
+    assert dut.moved(before, "total").get("held") == 1
+
 
 def test_a_gateway_is_resolved_before_there_is_traffic(dut, wan, family):
     """A next hop that routes name is worth asking for ahead of the first packet."""
