@@ -32,8 +32,10 @@ def environment(name, **more):
 
 def make(name, *words):
     """Run make in a lab's environment. Returns (exit code, what it printed)."""
+    # A guest's files are the host's, where all is built: to find that out takes it long.
+    built = ["MAKE=:"] if os.environ.get("FDP_BUILT") else []
     done = subprocess.run(
-        ["make", "-s", "-C", ROOT, *words],
+        ["make", "-s", "-C", ROOT, *words, *built],
         env=environment(name),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
