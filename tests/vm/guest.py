@@ -22,6 +22,20 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 PR_SET_PDEATHSIG = 1
 MIB = 2560  # of memory
+NEEDS_MIB = MIB + 512  # QEMU itself, and what the kernel reads of this machine's files
+# What costs TCG much and a test nothing: strings moved an octet at a time, page tables of five
+# levels, keys and checks for each access.
+CPU = "max,erms=off,la57=off,smap=off,smep=off,pku=off,pks=off"
+# Programs at the same place each time: what is translated once serves all of their processes.
+KERNEL_WORDS = "mitigations=off norandmaps init_on_alloc=0"
+# Of systemd: what nobody here needs, but takes the guest seconds.
+GENERATORS = "/usr/lib/systemd/system-generators"
+MASKED = """modprobe@configfs.service modprobe@dm_mod.service modprobe@drm.service
+modprobe@efi_pstore.service modprobe@fuse.service modprobe@loop.service
+sys-fs-fuse-connections.mount sys-kernel-config.mount systemd-binfmt.service
+proc-sys-fs-binfmt_misc.automount systemd-update-utmp.service systemd-journal-flush.service
+systemd-modules-load.service systemd-pstore.service apparmor.service ldconfig.service
+systemd-journal-catalog-update.service""".split()
 PROGRAMS = ("qemu-system-x86_64", "busybox", "cpio", "modprobe")
 # To have a root file system, and no others: what is used later is loaded by the guest.
 MODULES = ("9p", "9pnet_virtio", "overlay", "virtio_pci")
@@ -111,12 +125,15 @@ def why_not():
     missing = [p for p in PROGRAMS if shutil.which(p) is None]
     if missing:
         return f"not installed: {', '.join(missing)}"
-    # QEMU itself, and what the kernel reads of this machine's files.
-    with open("/proc/meminfo", encoding="ascii") as file:
-        there = int(re.search(r"^MemAvailable: *(\d+) kB", file.read(), re.M)[1]) >> 10
-    if there < MIB + 512:
-        return f"the guest needs {MIB + 512} MiB of memory, {there} are there"
+    if memory_mib() < NEEDS_MIB:
+        return f"the guest needs {NEEDS_MIB} MiB of memory, {memory_mib()} are there"
     return None
+
+
+def memory_mib():
+    """What this machine can give."""
+    with open("/proc/meminfo", encoding="ascii") as file:
+        return int(re.search(r"^MemAvailable: *(\d+) kB", file.read(), re.M)[1]) >> 10
 
 
 def run(
@@ -126,7 +143,7 @@ def run(
     devices=(),
     network="",
     systemd=False,
-    seconds=600,
+    seconds=1200,
     cpus=2,
     hugepages=256,
 ):
@@ -149,7 +166,7 @@ def run(
         if systemd:
             files["init"] = "/lib/systemd/systemd --unit=vm.target"
             more = "systemd.show_status=no"
-            shutil.copytree(f"{HERE}/units", f"{shared}/units")
+            _units(shared)
         for name, text in files.items():
             with open(f"{shared}/{name}", "w", encoding="utf-8") as file:
                 file.write(text + "\n")
@@ -158,7 +175,7 @@ def run(
         for end in ends:
             undo.callback(end.close)
         argv = [
-            "qemu-system-x86_64", *"-accel tcg,thread=multi -cpu max".split(),
+            "qemu-system-x86_64", *f"-accel tcg,thread=multi -cpu {CPU}".split(),
             # Split, or QEMU has no interrupt remapping for the IOMMU to do.
             *"-machine q35,kernel-irqchip=split -nodefaults -no-user-config".split(),
             *"-display none -no-reboot -serial stdio".split(),
@@ -167,7 +184,7 @@ def run(
             "-kernel", kernel.vmlinux, "-initrd", kernel.initrd,
             # A kernel that gets no CPU for ten ticks takes its timer for broken, and panics, but
             # with no_timer_check.
-            "-append", "console=ttyS1 quiet panic=-1 mitigations=off net.ifnames=0 "
+            "-append", f"console=ttyS1 quiet panic=-1 {KERNEL_WORDS} net.ifnames=0 "
             f"intel_iommu=on iommu=pt tsc=reliable no_timer_check hugepages={hugepages} {more}",
             "-device", "intel-iommu,intremap=on,device-iotlb=on",
             *_share("hostroot", "/", "readonly=on,multidevs=remap"),
@@ -192,6 +209,19 @@ def run(
         undo.callback(_end, qemu)
         _show(qemu, log, seconds + 60)
         return _code(shared, log)
+
+
+def _units(shared):
+    """What init.sh puts below /run/systemd. An empty file is a unit or a generator that is
+    masked; generators would run at each `daemon-reload`."""
+    shutil.copytree(f"{HERE}/units", f"{shared}/systemd/system")
+    masked = [f"system/{name}" for name in MASKED]
+    os.mkdir(f"{shared}/systemd/system-generators")
+    if os.path.isdir(GENERATORS):
+        masked += [f"system-generators/{name}" for name in os.listdir(GENERATORS)]
+    for name in masked:
+        with open(f"{shared}/systemd/{name}", "wb"):
+            pass
 
 
 def _share(tag, path, more):

@@ -21,9 +21,8 @@ modules=/new/lib/modules/$($B uname -r)
 $B mkdir -p "$modules"
 $B mount --bind "/host$($B cat /new/run/vm/modules)" "$modules"
 # systemd looks for units below /run, and leaves what it finds mounted there.
-if [ -d /new/run/vm/units ]; then
-	$B mkdir -p /new/run/systemd/system
-	$B cp /new/run/vm/units/* /new/run/systemd/system/
+if [ -d /new/run/vm/systemd ]; then
+	$B cp -r /new/run/vm/systemd /new/run/
 fi
 init=$($B cat /new/run/vm/init)
 # shellcheck disable=SC2086

@@ -1,21 +1,27 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""`make test-vm`: the tests that need a machine of their own, each in a guest with the NICs
-it is about. The last line says how each went; what a guest printed is in build/vm/.
+"""`make test-vm`: the tests that need a machine of their own, in guests with the NICs they
+are about, several guests side by side. The last line says how many passed; what a guest
+printed is in build/vm/.
 
-    run.py [WORDS]      WORDS choose tests, as pytest's -k does
-    run.py --quick      some of them, as `make test-vm-quick`
-    run.py --lab NAME   `make lab-vm`: a scenario of frr-config
+    run.py [WORDS]            WORDS choose tests, as pytest's -k does
+    run.py --quick            some of them, as `make test-vm-quick`
+    run.py --part NAME TESTS  one guest with some tests, in pytest's words
+    run.py --lab NAME         `make lab-vm`: a scenario of frr-config
 """
 
+import contextlib
 import functools
+import glob
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import beside  # noqa: E402
 import guest  # noqa: E402
 from lib.links import FAR_SLOT, PORT_SLOT, far_mac, port_mac  # noqa: E402
 
@@ -23,7 +29,7 @@ ROOT = os.path.dirname(os.path.dirname(guest.HERE))
 NO_TESTS = 5  # pytest: nothing was left to run
 NAMES = 4  # wires of the device under test
 # A guest may starve: what its tests wait for has four times as long (lib/wait.py).
-ENVIRONMENT = "FDP_PATIENCE=4 PYTHONDONTWRITEBYTECODE=1"
+ENVIRONMENT = "FDP_PATIENCE=4 FDP_BUILT=1"
 PYTEST = (
     f"{ENVIRONMENT} /usr/bin/python3 -m pytest --no-header -p no:cacheprovider -q -rs "
     "--durations=8 --durations-min=5"
@@ -37,6 +43,9 @@ QUICK = {
     "scenarios": "-k vrf-lite",
 }
 
+MAY_STARVE = 2  # guests; where more of them fail, it is something else
+# Parts whose guest installs the package.
+PACKAGED = ("service", "manual")
 # Two queue pairs and a hash over them; the other models have one, or no hash in QEMU.
 ONE_PAIR = "disable-legacy=on,iommu_platform=on,ats=on"
 VIRTIO = f",mq=on,vectors=6,rss=on,{ONE_PAIR}"
@@ -47,6 +56,8 @@ MODELS = {
     # Its driver fills two rings of buffers a queue.
     "vmxnet3": ("", "net_vmxnet3", "[1]", 192),
 }
+
+
 def wires(model, more):
     """Shell text and QEMU's arguments: a NIC of `model` for every port, and one for the
     kernel at the other end of its wire, which is a bridge of two TAPs."""
@@ -115,45 +126,34 @@ def bonds(kernel, tests):
     return in_guest(kernel, "bonds", f"FDP_LINKS=nics {PYTEST} {tests}", hubs())
 
 
-def two_nodes(kernel, tests):
-    """A machine of two NUMA nodes, a CPU and half of the memory each, and no NIC."""
+def two_nodes(kernel, name, tests):
+    """A machine of two NUMA nodes, a CPU and half of the memory each, and no NIC, with a
+    kernel that has every kind of link."""
     devices = []
     for node in range(2):
         devices += [
             "-object", f"memory-backend-ram,id=mem{node},size={guest.MIB // 2}M",
             "-numa", f"node,nodeid={node},cpus={node},memdev=mem{node}",
         ]  # fmt: skip
-    return in_guest(kernel, "numa", f"{PYTEST} {tests}", devices)
-
-
-@functools.cache
-def package():
-    """Our package is made: once, and only for who asks."""
-    done = subprocess.run(["make", "--no-print-directory", "deb"], cwd=ROOT, check=False)
-    if done.returncode != 0:
-        raise guest.GuestError("`make deb` failed")
+    return in_guest(kernel, name, f"{PYTEST} {tests}", devices)
 
 
 def packaged(kernel, name, model, more, cpus, tests):
     """With the package, under systemd; returns pytest's exit code."""
-    package()
     network, devices = wires(model, more)
     words = f"FDP_LINKS=nics FDP_DEB='{ROOT}/build/deb/fpm-dataplane_*.deb'"
     command = f"{words} {PYTEST} {tests}"
     return in_guest(kernel, name, command, devices, network, systemd=True, cpus=cpus)
 
 
-def plain(kernel, name, tests):
-    """A kernel that has every kind of link, and no NIC; returns pytest's exit code."""
-    return in_guest(kernel, name, f"{PYTEST} {tests}")
-
-
 def all_parts(kernel):
-    """{name: (what runs it, its tests in pytest's words)}."""
+    """{name: (what runs it, its tests in pytest's words)}, those that take longest first."""
     some = functools.partial
-    found = {m: (some(nics, kernel, m), "tests/vm/test_nic.py") for m in MODELS}
-    return found | {
-        "numa": (some(two_nodes, kernel), "tests/vm/test_numa.py"),
+    return {
+        "links": (
+            some(two_nodes, kernel, "links"),
+            "tests/vm/test_vlan.py tests/vm/test_vrf.py tests/vm/test_numa.py",
+        ),
         "service": (
             some(packaged, kernel, "service", "e1000e", "", 2),
             "tests/vm/test_service.py",
@@ -162,18 +162,15 @@ def all_parts(kernel):
             some(packaged, kernel, "manual", "virtio-net-pci", VIRTIO, 3),
             "tests/vm/test_manual.py",
         ),
-        "bonds": (some(bonds, kernel), "tests/vm/test_bond.py"),
-        "links": (
-            some(plain, kernel, "links"),
-            "tests/vm/test_vlan.py tests/vm/test_vrf.py",
-        ),
         # Tags by the NIC, and by us on the same.
         "tags": (some(nics, kernel, "e1000e", name="tags"), "tests/vm/test_vlan.py"),
         # Those that this machine's own kernel may not have.
         "scenarios": (
-            some(plain, kernel, "scenarios"),
+            some(two_nodes, kernel, "scenarios"),
             "tests/system/test_scenarios.py -m guest",
         ),
+        "bonds": (some(bonds, kernel), "tests/vm/test_bond.py"),
+        **{m: (some(nics, kernel, m), "tests/vm/test_nic.py") for m in MODELS},
     }
 
 
@@ -184,35 +181,105 @@ def none_chosen(tests):
     return done.returncode == NO_TESTS
 
 
-def run_tests(kernel, words="", quick=False):
+def jobs_for(parts, choose):
+    """The guests, and the package where one of them wants it."""
+    jobs = []
+    for name, tests in parts.items():
+        needs = "package" if name in PACKAGED else None
+        if choose and none_chosen(f"{tests} {choose}"):
+            continue
+        argv = [sys.executable, os.path.abspath(__file__), "--part", name, f"{tests} {choose}"]
+        jobs.append(beside.Job(name, argv, needs))
+    if any(job.needs for job in jobs):
+        # What only a debugger reads takes a quarter of the time.
+        more = {"DEB_BUILD_OPTIONS": "noautodbgsym"}
+        jobs.insert(0, beside.Job("package", ["make", "--no-print-directory", "deb"], more=more))
+    return jobs
+
+
+def how_it_went(name, code):
+    """{"passed": n, "failed": n, ...} by pytest's last lines in a guest's log."""
+    found, text = {}, ""
+    with contextlib.suppress(FileNotFoundError):
+        with open(f"{ROOT}/build/vm/{name}.log", encoding="utf-8", errors="replace") as file:
+            text = re.sub(r"\033\[[0-9;]*m", "", file.read())
+    for line in re.findall(r"^.*\d+ \w+.* in [0-9.]+s\b.*$", text, re.M):
+        for n, what in re.findall(r"(\d+) (passed|failed|error|skipped)", line):
+            what = "failed" if what == "error" else what
+            found[what] = found.get(what, 0) + int(n)
+    if code not in (0, NO_TESTS) and "failed" not in found:
+        found["failed"] = 1  # the guest itself
+    return found
+
+
+def run_tests(words="", quick=False):
     """All parts, of each the tests that `words` choose, or what is quick; returns the exit
     code."""
-    choose = f" -k '{words}'" if words else ""
-    said, failed = [], False
-    for name, (part, tests) in all_parts(kernel).items():
-        if quick and name not in QUICK:
-            continue
-        tests += f" {QUICK[name]}" if quick else choose
-        start = time.monotonic()
-        if none_chosen(tests):
-            code = NO_TESTS
+    start = time.monotonic()
+    choose = f"-k '{words}'" if words else ""
+    parts = {name: tests for name, (_, tests) in all_parts(None).items()}
+    if quick:
+        parts = {n: f"{tests} {QUICK[n]}" for n, tests in parts.items() if n in QUICK}
+    for old in glob.glob(f"{ROOT}/build/vm/*.log"):
+        os.unlink(old)
+    jobs = jobs_for(parts, choose)
+    if not jobs:
+        print(f"test-vm: no test is called {words}")
+        return 0
+    said, total = [], dict.fromkeys(("passed", "failed", "skipped"), 0)
+    for job in all_run(jobs):
+        if job.name in parts and job.code is not None:
+            found = how_it_went(job.name, job.code)
         else:
-            print(f"--- {name}", flush=True)
-            try:
-                code = part(tests)
-            except guest.GuestError as error:
-                code = 1
-                print(error)
-        failed |= code not in (0, NO_TESTS)
-        how = {0: "passed", NO_TESTS: "none chosen"}.get(code, "FAILED")
-        said.append(f"{name} {how} ({time.monotonic() - start:.0f} s)")
-    print("test-vm: " + ", ".join(said))
-    return 1 if failed else 0
+            found = {"failed": 1} if job.code != 0 else {}
+        for what, n in found.items():
+            total[what] += n
+        how = ", ".join(f"{n} {what}" for what, n in found.items()) or "made"
+        how += " alone, at the second try" if job.again else ""
+        if job.code is None:
+            how = f"not run: no {job.needs}"
+        said.append(f"{job.name} {how} ({job.took:.0f} s, {job.cpu:.0f} of CPU)")
+    print("guests: " + "; ".join(said))
+    counts = ", ".join(f"{n} {what}" for what, n in total.items() if n or what == "passed")
+    print(f"test-vm: {counts} in {time.monotonic() - start:.0f} s")
+    return 1 if total["failed"] or not total["passed"] else 0
+
+
+def all_run(jobs):
+    """Run them side by side. A guest that has failed then may have been starved by another,
+    which is nobody's fault: what it does alone counts, and is told. Returns the jobs."""
+    done = {job.name: job for job in beside.run(jobs, slots(), ROOT)}
+    failed = [j for j in done.values() if j.code not in (0, NO_TESTS, None) and "--part" in j.argv]
+    if len(jobs) > 1 and len(failed) <= MAY_STARVE:
+        for job in failed:
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(f"{ROOT}/build/vm/{job.name}.log", f"{ROOT}/build/vm/{job.name}.1.log")
+            print(f"--- {job.name}: again, alone", flush=True)
+            (done[job.name],) = beside.run([job.once_more()], 1, ROOT)
+    return list(done.values())
+
+
+def slots():
+    """Guests at a time: one a core, as far as there is memory for them. With four the longest
+    takes all of the time."""
+    return max(1, min(len(os.sched_getaffinity(0)), guest.memory_mib() // guest.NEEDS_MIB, 4))
+
+
+def run_part(kernel, name, tests):
+    """One guest; returns the exit code."""
+    part, _ = all_parts(kernel)[name]
+    try:
+        return part(tests)
+    except guest.GuestError as error:
+        print(error)
+        return 1
 
 
 def main(words):
     """Returns the exit code."""
     kernel = guest.Kernel(f"{ROOT}/build/vm")
+    if words[:1] == ["--part"]:
+        return run_part(kernel, *words[1:])
     reason = guest.why_not()
     try:
         if reason is None:
@@ -229,7 +296,7 @@ def main(words):
         print(f"test-vm: skipped: {reason}")
         return 0
     quick = words == ["--quick"]
-    return run_tests(kernel, "" if quick else " ".join(words), quick)
+    return run_tests("" if quick else " ".join(words), quick)
 
 
 def _interrupted(number, _):
