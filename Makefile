@@ -17,7 +17,8 @@ PKGS_TEST  := $(PKGS_LOOK) libcmocka-dev python3-pytest python3-scapy python3-ya
 PKGS_LINT  := cppcheck clang-tidy-14
 PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps ethtool clang-14 libbpf-dev
 PKGS_DEB   := build-essential debhelper
-PKGS_VM    := qemu-system-x86 busybox-static cpio kmod
+# The guest has this machine's files, with systemd as process 1.
+PKGS_VM    := qemu-system-x86 busybox-static cpio kmod systemd udev
 PKGS_FUZZ  := clang-14 libclang-rt-14-dev
 PKGS_BENCH := xz-utils bzip2 bgpdump python3-matplotlib
 
@@ -148,7 +149,7 @@ vtysh: ## a vtysh on the lab's router r1 (C="show ip route summary" for one comm
 
 # --- tests -------------------------------------------------------------------------------
 T ?=
-test: ## all tests: lint, unit, sanitizers, system; says what it skipped and why (T=...)
+test: ## all tests: lint, unit, sanitizers, system, virtual machine; says what it skipped and why (T=...)
 	@$(MAKE) --no-print-directory deps
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all unit-bins
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan all unit-bins
@@ -202,17 +203,17 @@ soak: ## hours of chaos without a kill of the daemon: a line a minute, a verdict
 	@$(MAKE) --no-print-directory chaos T=$$(( $(or $(H),8) * 3600 )) RATE=300 ONLY=$(SOAK)
 
 test-vm: ## tests in a virtual machine: PCI NICs, VLANs, VRFs, systemd, the manual (T=expression)
-	$(call in_guests,$(if $(T),"$(T)"))
+	$(call in_guests,$(if $(T),"$(T)"),$(PKGS_DEB))
 
-test-vm-quick: ## some tests of test-vm: minutes, not a quarter of an hour
+test-vm-quick: ## what make test runs of test-vm: two NICs, links, a scenario
 	$(call in_guests,--quick)
 
 define in_guests
 @$(MAKE) --no-print-directory deps
-@if $(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_VM)"; then \
+@if $(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_VM) $(2)"; then \
 	mkdir -p build/vm && $(MAKE) --no-print-directory -j$$(nproc) BUILD=release all && \
 	$(PY) tests/vm/run.py $(1); \
-else echo "test-vm: skipped: not installable here: $(PKGS_VM)"; fi
+else echo "test-vm: skipped: not installable here: $(PKGS_VM) $(2)"; fi
 endef
 
 frr-root: ## a newer FRR in build/frr-root, for the tests of feedback

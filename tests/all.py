@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 
-PARTS = ("lint", "analyze", "unit", "unit-asan", "unit-tsan", "system")
+PARTS = ("lint", "analyze", "unit", "unit-asan", "unit-tsan", "system", "test-vm-quick")
 
 
 def run(argv):
