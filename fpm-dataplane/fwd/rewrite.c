@@ -200,6 +200,21 @@ leave_tags(struct burst *b)
 	}
 }
 
+/* Was the device told to put in the tag of `out`, if it has to? An interface may just have changed. */
+static inline bool
+is_told(const struct rte_mbuf *m, const struct fib_iface *out)
+{
+	return (out->n_written != out->n_tags) == ((m->ol_flags & RTE_MBUF_F_TX_VLAN) != 0);
+}
+
+/* Those of `odd` leave by the rules after all, which write their tags. */
+static __attribute__((noinline)) void
+untell(struct burst *b, uint64_t odd)
+{
+	for (; odd != 0; odd &= odd - 1)
+		b->m[__builtin_ctzll(odd)]->ol_flags &= ~RTE_MBUF_F_TX_VLAN;
+}
+
 /*
  * Plain packets that fit their way out; the others are plain no more. `only4`: all of the burst
  * are plain IPv4, `tagged`: they came with tags; the compiler makes a loop of its own of each.
@@ -219,18 +234,21 @@ rewrite_plain(struct burst *b, bool only4, bool tagged)
 		if (!only4 && (plain >> i & 1) == 0)
 			continue;
 		out = fib_iface(fib, b->hop[i] & 0xffff);
-		if (!fits(b, i, fib, out)) {
+		if (!fits(b, i, fib, out) ||
+		    ((tagged || out->n_tags != 0) && !is_told(b->m[i], out))) {
 			odd |= 1ull << i;
 			continue;
 		}
 		b->way[i] = (uint8_t)out->port;
-		if (tagged || out->n_written != 0)
+		if (tagged || out->n_tags != 0)
 			write_tagged(&t, b->m[i], l2, b->hop[i], out);
 		else
 			write_macs(l2, b->hop[i], out);
 		memcpy(ip + burst_hop_at(only4 ? 4 : b->family[i]), &b->hop_octets[i], 4);
 	}
 	b->tags_out |= t.out;
+	if (odd != 0 && b->inserts)
+		untell(b, odd);
 	burst_unplain(b, odd);
 }
 
