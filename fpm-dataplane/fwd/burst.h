@@ -92,7 +92,8 @@ struct burst {
 	uint64_t bytes;                /* of all frames, as they came; see fwd_look() */
 	uint64_t any_flags, all_flags; /* of the buffers' ol_flags, or and and */
 	uint64_t plain4,
-		plain6; /* a bit an entry: of the dominant class, see fwd/plain.h */
+		plain6;  /* a bit an entry: of the dominant class, see fwd/plain.h */
+	uint64_t padded; /* of those: what Ethernet added is still there */
 	struct rte_mbuf *m[BURST_MAX];
 	uint8_t *l2[BURST_MAX]; /* first octet, as if tags had been taken off */
 	uint8_t verdict[BURST_MAX];

@@ -23,13 +23,21 @@ passes6(uint8_t first)
 	return (first & 0xe0) == 0x20 || (first & 0xfe) == 0xfc;
 }
 
+/* Is a packet of `len` octets all there is in `room`, but for what Ethernet pads the shortest with? */
 static bool
-plain4(struct burst *b, unsigned int i, unsigned int l3_len)
+as_long(unsigned int len, unsigned int room)
+{
+	return len == room || (room <= PLAIN_PADDED_MAX && len < room && len >= 20);
+}
+
+static bool
+plain4(struct burst *b, unsigned int i, unsigned int room)
 {
 	const uint8_t *ip = b->l2[i] + L2_LEN;
 	uint32_t dst;
 
-	if (l3_len < 20 || ip[0] != 0x45 || get_be16(ip + 2) != l3_len || ip[8] <= 1)
+	b->l3_len[i] = get_be16(ip + 2);
+	if (room < 20 || ip[0] != 0x45 || !as_long(b->l3_len[i], room) || ip[8] <= 1)
 		return false;
 	dst = get_be32(ip + 16);
 	if (!passes4(get_be32(ip + 12)) || !passes4(dst))
@@ -45,13 +53,15 @@ plain4(struct burst *b, unsigned int i, unsigned int l3_len)
 }
 
 static bool
-plain6(struct burst *b, unsigned int i, unsigned int l3_len)
+plain6(struct burst *b, unsigned int i, unsigned int room)
 {
 	const uint8_t *ip = b->l2[i] + L2_LEN;
+	unsigned int len = 40u + get_be16(ip + 4);
 
+	b->l3_len[i] = (uint16_t)len;
 	/* Options hop by hop (0) are looked at by somebody with more time. */
-	if (l3_len < 40 || ip[0] >> 4 != 6 || 40u + get_be16(ip + 4) != l3_len ||
-	    ip[6] == 0 || ip[7] <= 1 || !passes6(ip[8]) || !passes6(ip[24]))
+	if (room < 40 || ip[0] >> 4 != 6 || !as_long(len, room) || ip[6] == 0 ||
+	    ip[7] <= 1 || !passes6(ip[8]) || !passes6(ip[24]))
 		return false;
 	b->hop_octets[i] = ip6_hop_spent(ip);
 	return true;
@@ -62,19 +72,21 @@ fwd_plain_one(struct burst *b, unsigned int i)
 {
 	const uint8_t *macs = burst_macs(b, i);
 	const struct rte_mbuf *m = b->m[i];
-	unsigned int l2_len = L2_LEN + b->tag_bytes, l3_len = m->pkt_len - l2_len;
+	unsigned int l2_len = L2_LEN + b->tag_bytes, room = m->pkt_len - l2_len;
 	uint16_t type;
 
 	if (m->data_len != m->pkt_len || m->pkt_len < l2_len + 20 ||
 	    memcmp(macs, b->in->mac, 6) != 0 || (macs[6] & 1) != 0)
 		return 0;
 	type = get_be16(b->l2[i] + 12);
-	b->l3_len[i] = (uint16_t)l3_len;
-	if (type == 0x0800 && b->in->forward4 && plain4(b, i, l3_len))
-		return b->family[i] = 4;
-	if (type == 0x86dd && b->in->forward6 && plain6(b, i, l3_len))
-		return b->family[i] = 6;
-	return 0;
+	if (type == 0x0800 && b->in->forward4 && plain4(b, i, room))
+		b->family[i] = 4;
+	else if (type == 0x86dd && b->in->forward6 && plain6(b, i, room))
+		b->family[i] = 6;
+	else
+		return 0;
+	b->padded |= (uint64_t)(b->l3_len[i] != room) << i;
+	return b->family[i];
 }
 
 static unsigned int
@@ -107,7 +119,7 @@ fwd_plain(struct burst *b)
 {
 	unsigned int i;
 
-	b->plain4 = b->plain6 = 0;
+	b->plain4 = b->plain6 = b->padded = 0;
 	for (i = whole_sixteens(b); i < b->n; i++) {
 		uint8_t family = fwd_plain_one(b, i);
 

@@ -2,7 +2,7 @@
 /*
  * plain: the dominant class, recognised in one sweep over the headers of a burst: unicast IP
  * from one station to our MAC, without options, nothing amiss, between addresses that may pass, with hops
- * left, the frame as long as the packet. It is a promise, never a verdict: what is not
+ * left, the frame as long as the packet, or the shortest that Ethernet has. It is a promise, never a verdict: what is not
  * plain is walked by the rules (parse.c), which alone know what is wrong with a packet; what
  * is plain they would have let go on. test_fwd_plain.c holds one against the other.
  *
@@ -13,8 +13,11 @@
 
 #include "fwd/burst.h"
 
+/* Octets behind the MAC addresses and type that Ethernet pads to (IEEE 802.3, 3.2.8). */
+#define PLAIN_PADDED_MAX 46
+
 /*
- * Fill b->plain4 and b->plain6, and of their packets family, l3_len, hop_octets, and (IPv4)
+ * Fill b->plain4, b->plain6 and b->padded, and of their packets family, l3_len, hop_octets, and (IPv4)
  * dst4. b->in must be there, burst_look() have looked, and 39 octets from each packet's first
  * on be memory, which any packet buffer is.
  */

@@ -158,10 +158,22 @@ hop_spent(const struct words *x)
 			       _mm512_slli_epi32(sum, 16));
 }
 
-/* Those of `k` that are IPv4; theirs are dst4 and *hop. */
+/* plain_is_as_long() of those of `k`; `room` is what their frames have. */
+INLINE __mmask16
+as_long(__mmask16 k, __m512i len, __m512i room)
+{
+	__mmask16 small =
+		_mm512_cmple_epu32_mask(room, _mm512_set1_epi32(PLAIN_PADDED_MAX));
+	__m512i least = _mm512_mask_mov_epi32(room, small, _mm512_set1_epi32(20));
+
+	k = _mm512_mask_cmple_epu32_mask(k, len, room);
+	return _mm512_mask_cmpge_epu32_mask(k, len, least);
+}
+
+/* Those of `k` that are IPv4; theirs are dst4, and lanes of *hop and *l3_len, which is the room. */
 INLINE __mmask16
 sixteen4(struct burst *b, unsigned int from, const struct words *x, __mmask16 k,
-	 __m512i l3_len, __m512i *hop)
+	 __m512i *l3_len, __m512i *hop)
 {
 	__m512i dst, len;
 
@@ -174,7 +186,7 @@ sixteen4(struct burst *b, unsigned int from, const struct words *x, __mmask16 k,
 					 _mm512_and_si512(x->w[3], _mm512_set1_epi32(0xff)),
 					 _mm512_set1_epi32(0x45));
 	len = low16(swap32(x->w[3]));
-	k = _mm512_mask_cmpeq_epi32_mask(k, len, l3_len);
+	k = as_long(k, len, *l3_len);
 	k = _mm512_mask_cmpgt_epu32_mask(k,
 					 _mm512_and_si512(x->w[5], _mm512_set1_epi32(0xff)),
 					 _mm512_set1_epi32(1));
@@ -182,6 +194,7 @@ sixteen4(struct burst *b, unsigned int from, const struct words *x, __mmask16 k,
 	k = passes4(passes4(k, swap32(x->w[6])), dst) & checksums_ok(b, from, x);
 	_mm512_storeu_si512(&b->dst4[from], dst);
 	*hop = hop_spent(x);
+	*l3_len = _mm512_mask_mov_epi32(*l3_len, k, len);
 	return k;
 }
 
@@ -195,10 +208,10 @@ passes6(__mmask16 k, __m512i x)
 					    _mm512_set1_epi32(0xfc));
 }
 
-/* Those of `k` that are IPv6; theirs are lanes of *hop. */
+/* Those of `k` that are IPv6; theirs are lanes of *hop and *l3_len. */
 INLINE __mmask16
 sixteen6(const struct burst *b, unsigned int from, const struct words *x, __mmask16 k,
-	 __m512i l3_len, __m512i *hop)
+	 __m512i *l3_len, __m512i *hop)
 {
 	__m512i len;
 	unsigned int m;
@@ -212,11 +225,12 @@ sixteen6(const struct burst *b, unsigned int from, const struct words *x, __mmas
 					 _mm512_set1_epi32(0x60));
 	len = _mm512_add_epi32(_mm512_srli_epi32(swap32(x->w[4]), 16),
 			       _mm512_set1_epi32(40));
-	k = _mm512_mask_cmpeq_epi32_mask(k, len, l3_len);
+	k = as_long(k, len, *l3_len);
 	k = _mm512_mask_test_epi32_mask(k, x->w[4], _mm512_set1_epi32(0xff0000));
 	k = _mm512_mask_cmpgt_epu32_mask(k, x->w[4], _mm512_set1_epi32(0x1ffffff));
 	k = passes6(k, x->w[5]);
 	*hop = _mm512_mask_sub_epi32(*hop, k, x->w[4], _mm512_set1_epi32(1 << 24));
+	*l3_len = _mm512_mask_mov_epi32(*l3_len, k, len);
 	/* The destination lies beyond the words; what is plain so far is as long. */
 	for (m = k; m != 0; m &= m - 1) {
 		unsigned int j = (unsigned int)__builtin_ctz(m);
@@ -301,7 +315,8 @@ fwd_plain_avx512(struct burst *b)
 		__m512i lo = lengths8(&b->m[i]), hi = lengths8(&b->m[i + 8]);
 		__m512i pkt_len = _mm512_permutex2var_epi32(lo, even, hi);
 		__m512i data_len = low16(_mm512_permutex2var_epi32(lo, odd, hi));
-		__m512i l3_len = _mm512_sub_epi32(pkt_len, _mm512_set1_epi32((int)l2_len));
+		__m512i room = _mm512_sub_epi32(pkt_len, _mm512_set1_epi32((int)l2_len));
+		__m512i l3_len = room;
 		__m512i hop = _mm512_setzero_si512();
 		__mmask16 ok, four = 0, six = 0;
 		struct words x;
@@ -312,14 +327,15 @@ fwd_plain_avx512(struct burst *b)
 		ok = _mm512_mask_cmpge_epu32_mask(ok, pkt_len,
 						  _mm512_set1_epi32((int)l2_len + 20));
 		if (b->in->forward4)
-			four = sixteen4(b, i, &x, ok, l3_len, &hop);
+			four = sixteen4(b, i, &x, ok, &l3_len, &hop);
 		if (b->in->forward6)
-			six = sixteen6(b, i, &x, ok & (__mmask16)~four, l3_len, &hop);
+			six = sixteen6(b, i, &x, ok & (__mmask16)~four, &l3_len, &hop);
 		_mm512_storeu_si512(&b->hop_octets[i], hop);
 		_mm256_storeu_si256((void *)&b->l3_len[i], _mm512_cvtepi32_epi16(l3_len));
 		_mm_storeu_si128(
 			(void *)&b->family[i],
 			_mm_mask_mov_epi8(_mm_set1_epi8(4), six, _mm_set1_epi8(6)));
+		b->padded |= (uint64_t)_mm512_cmpneq_epi32_mask(l3_len, room) << i;
 		b->plain4 |= (uint64_t)four << i;
 		b->plain6 |= (uint64_t)six << i;
 	}

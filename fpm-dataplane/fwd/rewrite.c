@@ -252,6 +252,21 @@ rewrite_plain(struct burst *b, bool only4, bool tagged)
 	burst_unplain(b, odd);
 }
 
+/* What Ethernet padded plain packets with is not theirs (RFC 894). */
+static __attribute__((noinline)) void
+trim_padded(struct burst *b)
+{
+	for (uint64_t rest = b->padded & (b->plain4 | b->plain6); rest != 0;
+	     rest &= rest - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(rest);
+		uint8_t *end = burst_l2(b, i) + L2_LEN + b->l3_len[i];
+		struct rte_mbuf *m = b->m[i];
+
+		m->data_len = (uint16_t)(end - rte_pktmbuf_mtod(m, uint8_t *));
+		m->pkt_len = m->data_len;
+	}
+}
+
 void
 fwd_rewrite_plain(struct burst *b)
 {
@@ -266,6 +281,8 @@ fwd_rewrite_plain(struct burst *b)
 		rewrite_plain(b, true, false);
 	else
 		rewrite_plain(b, false, false);
+	if (b->padded != 0)
+		trim_padded(b);
 }
 
 void

@@ -129,11 +129,12 @@ def test_every_checksum_survives_the_walk(dut, lan, wan):
     assert all(checksum(ip_of(data)) == 0xFFFF for data in frames)
 
 
-def test_ethernet_padding_is_trimmed(dut, lan, wan):
+@pytest.mark.parametrize("octets", [8, 23], ids=["to the shortest frame", "beyond it"])
+def test_ethernet_padding_is_trimmed(dut, lan, wan, octets):
     """RFC 894: octets after the IP total length are padding, not data."""
     dut.route(NET, via=wan.peer4, wire=wan)
     probe = lan.probe(HOST, size=38)
-    padded = bytes(probe) + b"\xee" * 23
+    padded = bytes(probe) + b"\xee" * octets
 
     lan.send(padded)
 

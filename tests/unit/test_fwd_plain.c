@@ -99,14 +99,17 @@ change(unsigned int i)
 					0x40, 0xfc, 0xfd, 0xfe, 0x80, 0x60, 0x45, 0x46};
 	uint8_t *ip = frame[i] + L2_LEN;
 
-	switch (below(6)) {
+	switch (below(7)) {
 	case 0:
 		mbuf[i].data_len = mbuf[i].pkt_len = (uint16_t)(14 + below(100));
 		break;
 	case 1:
 		mbuf[i].pkt_len += below(3);
 		break;
-	case 2:
+	case 2: /* Ethernet pads the shortest, and others are longer than they say */
+		mbuf[i].data_len = mbuf[i].pkt_len = mbuf[i].pkt_len + below(30);
+		break;
+	case 3:
 		mbuf[i].ol_flags = (uint64_t[]){0, RTE_MBUF_F_RX_IP_CKSUM_GOOD,
 						RTE_MBUF_F_RX_IP_CKSUM_BAD}[below(3)];
 		break;
@@ -154,7 +157,7 @@ link_local(const uint8_t *ip, unsigned int family)
 static void
 what_is_promised_is_what_the_rules_say(void **state)
 {
-	unsigned long n_plain = 0, n_rest = 0;
+	unsigned long n_plain = 0, n_rest = 0, n_padded = 0;
 
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		bool forward[2];
@@ -183,13 +186,19 @@ what_is_promised_is_what_the_rules_say(void **state)
 			assert_int_equal(rules.verdict[i], VERDICT_GO);
 			assert_int_equal(rules.family[i], family);
 			assert_int_equal(burst.l3_len[i], rules.l3_len[i]);
-			assert_int_equal(burst.l3_len[i] + L2_LEN, mbuf[i].pkt_len);
+			if (burst.padded & bit)
+				assert_in_range(mbuf[i].pkt_len,
+						L2_LEN + burst.l3_len[i] + 1,
+						L2_LEN + PLAIN_PADDED_MAX);
+			else
+				assert_int_equal(burst.l3_len[i] + L2_LEN, mbuf[i].pkt_len);
+			n_padded += burst.padded >> i & 1;
 			assert_true(ip[family == 4 ? 8 : 7] > 1);
 			assert_false(link_local(ip, family));
 			assert_true(forward[family == 6]);
 		}
 	}
-	assert_true(n_plain > ROUNDS && n_rest > ROUNDS);
+	assert_true(n_plain > ROUNDS && n_rest > ROUNDS && n_padded > ROUNDS / 10);
 }
 
 /* A frame that is not for us, or from a group, sends the other fifteen the long way, too. */
@@ -215,6 +224,9 @@ sixteen_at_once_are_sixteen_one_by_one(void **state)
 				continue;
 			assert_int_equal(burst.plain4 >> i & 1, family == 4);
 			assert_int_equal(burst.plain6 >> i & 1, family == 6);
+			if (family != 0)
+				assert_int_equal(burst.padded >> i & 1,
+						 scalar.padded >> i & 1);
 			if (family != 0) {
 				assert_int_equal(burst.l3_len[i], scalar.l3_len[i]);
 				assert_int_equal(burst.hop_octets[i], scalar.hop_octets[i]);
