@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/why.h"
 #include "port/attach.h"
+#include "port/rss.h"
 #include "port/tags.h"
 
 /*
@@ -132,12 +133,6 @@ device_start(const struct port *port, const struct rte_eth_conf *eth,
 	return 0;
 }
 
-/*
- * All that the port can hash: the default halves throughput (AINTEC 2015). Not checksums, in
- * which packets of one flow differ; the bits from 50 on narrow what is hashed of a packet.
- */
-#define RSS_TYPES (((1ull << 50) - 1) & ~(RTE_ETH_RSS_IPV4_CHKSUM | RTE_ETH_RSS_L4_CHKSUM))
-
 /* Is the device, or one of a bond's, driven by that driver? */
 static bool
 is_driven_by(const struct port *port, const char *driver)
@@ -217,12 +212,7 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 	port->vlan_offload = port->vlan_able && !conf->vlan_off;
 	if (port->vlan_offload)
 		eth.txmode.offloads |= RTE_ETH_TX_OFFLOAD_VLAN_INSERT;
-	if (port->n_rxq > 1)
-		port->rss_hf = info.flow_type_rss_offloads & RSS_TYPES;
-	if (port->rss_hf != 0) {
-		eth.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-		eth.rx_adv_conf.rss_conf.rss_hf = port->rss_hf;
-	}
+	rss_ask(port, &info, &eth);
 	/* Its start sets up the queues of its members, and their links may be up. */
 	if (port->bond == BOND_LACP)
 		rc = bond_room(port->n_txq * TX_DESC,
@@ -239,6 +229,7 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 	}
 	if (rc < 0)
 		return rc;
+	rss_learn(port);
 	rc = rte_eth_macaddr_get(port->port_id, &mac);
 	if (rc < 0)
 		return why_not(why, why_size, rc, "device has no MAC address");
@@ -492,30 +483,6 @@ port_bond(const struct port *port, struct bond_state *state)
 	rc = bond_state(port->port_id, state);
 	pthread_mutex_unlock(&control[port->port_id]);
 	return rc;
-}
-
-const char *
-port_rss(const struct port *port, char buf[64])
-{
-	static const struct {
-		uint64_t types;
-		const char *word;
-	} known[] = {
-		{RTE_ETH_RSS_IP, "ip"},
-		{RTE_ETH_RSS_TCP, "tcp"},
-		{RTE_ETH_RSS_UDP, "udp"},
-		{RTE_ETH_RSS_SCTP, "sctp"},
-		{RTE_ETH_RSS_TUNNEL, "tunnel"},
-		{RTE_ETH_RSS_ETH | RTE_ETH_RSS_L2_PAYLOAD, "l2"},
-	};
-	size_t n = 0;
-
-	snprintf(buf, 64, "none");
-	for (unsigned int i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if ((port->rss_hf & known[i].types) != 0)
-			n += (size_t)snprintf(buf + n, 64 - n, "%s%s", n > 0 ? " " : "",
-					      known[i].word);
-	return buf;
 }
 
 /* Of a device that keeps its MTU: does it hold back frames of that length?  [with control] */

@@ -48,7 +48,8 @@ struct port {
 	char kernel_if[IFNAMSIZ];   /* interface behind the port (iface=), "" for none */
 	enum bond_mode bond;        /* of several NICs: port/bond.h */
 	int node;                   /* NUMA node of the device, -1: unknown */
-	uint64_t rss_hf;            /* what it hashes over its queues, RTE_ETH_RSS_ */
+	uint64_t rss_hf;            /* what it hashes over its queues, RTE_ETH_RSS_ ... */
+	bool rss_untold;            /* ... as it was asked to: its driver does not tell */
 	bool rx_cksum;              /* port verifies IPv4 header checksums */
 	bool vlan_able;             /* it could take tags off and put them in ... */
 	bool vlan_offload;          /* ... and may: see port_take_tags() */
@@ -116,7 +117,10 @@ void port_buffers(const struct port *port, unsigned int *n, unsigned int *n_free
 /* Are there none left for who needs one?                               [any thread] */
 bool port_buffers_short(const struct port *port);
 
-/* What the port hashes over its queues, in words: "ip tcp udp"; "none".  [any thread] */
+/*
+ * What the port hashes over its queues, as the device said after its start, in words:
+ * "ip tcp udp"; "none"; "unknown": its driver does not tell.            [any thread]
+ */
 const char *port_rss(const struct port *port, char buf[64]);
 
 /* Link state as the device tells it (af_packet always says up).        [any thread] */

@@ -240,6 +240,9 @@ several_queues_want_a_hash(void **state)
 	port_set("rss", json_string("none"));
 	assert_string_equal(verdict(check_rss), "fail");
 	assert_string_equal(command(), "fpmctl port set wan0 queues 1");
+	port_set("rss", json_string("unknown")); /* its driver does not tell */
+	assert_string_equal(verdict(check_rss), "n/a");
+	port_set("rss", json_string("none"));
 	port_set("queues", json_integer(1));
 	assert_string_equal(verdict(check_rss), "n/a");
 }

@@ -5,7 +5,7 @@
  *
  * link: fpm-dataplane/base/ fpm-dataplane/port/port.c fpm-dataplane/port/fanout.c
  * link: fpm-dataplane/port/bond.c fpm-dataplane/port/bond_room.c fpm-dataplane/port/attach.c
- * link: fpm-dataplane/port/tags.c
+ * link: fpm-dataplane/port/tags.c fpm-dataplane/port/rss.c
  * link: fpm-dataplane/device.c fpm-dataplane/device_name.c fpm-dataplane/device_use.c
  * link: tap-bridge/
  */

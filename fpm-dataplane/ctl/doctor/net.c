@@ -38,6 +38,10 @@ rss_of(struct exam *e, const json_t *port)
 		say(e, VERDICT_NA, name, "one queue: nothing to spread");
 	} else if (strcmp(row_str(port, "driver"), "net_af_packet") == 0) {
 		say(e, VERDICT_OK, name, "the kernel spreads (AF_PACKET fanout)");
+	} else if (strcmp(rss, "unknown") == 0) {
+		say(e, VERDICT_NA, name,
+		    "%lld queues; the driver does not tell what it hashes",
+		    row_int(port, "queues"));
 	} else if (strcmp(rss, "none") == 0) {
 		say(e, VERDICT_FAIL, name, "%lld queues, but the device hashes nothing",
 		    row_int(port, "queues"));

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a port says of its RSS is what the device has, not what it was asked for: two virtual
+ * devices of DPDK's. net_null has here less than was asked for; net_ring does not tell.
+ *
+ * link: fpm-dataplane/base/ fpm-dataplane/port/rss.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <rte_eal.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include "port/port.h"
+#include "port/rss.h"
+
+#define N_QUEUE 2
+
+static struct rte_mempool *pool;
+
+/* A device of N_QUEUE queues of which RSS was asked, started with no more of it than that. */
+static struct port
+started(const char *name, uint64_t granted)
+{
+	struct port port = {.n_rxq = N_QUEUE};
+	struct rte_eth_dev_info info;
+	struct rte_eth_conf eth = {0};
+
+	assert_int_equal(rte_eth_dev_get_port_by_name(name, &port.port_id), 0);
+	assert_int_equal(rte_eth_dev_info_get(port.port_id, &info), 0);
+	if (info.flow_type_rss_offloads == 0)
+		info.flow_type_rss_offloads = RTE_ETH_RSS_IP;
+	rss_ask(&port, &info, &eth);
+	assert_int_equal(eth.rxmode.mq_mode, RTE_ETH_MQ_RX_RSS);
+	eth.rx_adv_conf.rss_conf.rss_hf &= granted;
+	assert_int_equal(rte_eth_dev_configure(port.port_id, N_QUEUE, N_QUEUE, &eth), 0);
+	for (uint16_t q = 0; q < N_QUEUE; q++) {
+		assert_int_equal(rte_eth_rx_queue_setup(port.port_id, q, 64, SOCKET_ID_ANY,
+							NULL, pool),
+				 0);
+		assert_int_equal(
+			rte_eth_tx_queue_setup(port.port_id, q, 64, SOCKET_ID_ANY, NULL),
+			0);
+	}
+	assert_int_equal(rte_eth_dev_start(port.port_id), 0);
+	return port;
+}
+
+static void
+what_the_device_has_is_told_not_what_was_asked(void **state)
+{
+	struct port port = started("net_null0", RTE_ETH_RSS_IPV4);
+	char text[64];
+
+	assert_string_equal(port_rss(&port, text), "ip tcp udp sctp tunnel l2"); /* asked */
+	rss_learn(&port);
+	assert_string_equal(port_rss(&port, text), "ip");
+}
+
+static void
+a_driver_that_does_not_tell_is_not_spoken_for(void **state)
+{
+	struct port port = started("net_ring0", 0);
+	char text[64];
+
+	rss_learn(&port);
+	assert_string_equal(port_rss(&port, text), "unknown");
+}
+
+static void
+one_queue_is_not_asked(void **state)
+{
+	struct rte_eth_dev_info info = {.flow_type_rss_offloads = RTE_ETH_RSS_IP};
+	struct port port = {.port_id = RTE_MAX_ETHPORTS, .n_rxq = 1};
+	struct rte_eth_conf eth = {0};
+	char text[64];
+
+	rss_ask(&port, &info, &eth);
+	rss_learn(&port);
+	assert_int_equal(eth.rxmode.mq_mode, RTE_ETH_MQ_RX_NONE);
+	assert_string_equal(port_rss(&port, text), "none");
+}
+
+static int
+eal_up(void **state)
+{
+	static const char *const words[] = {"test",
+					    "--no-huge",
+					    "-m",
+					    "64",
+					    "--no-shconf",
+					    "--no-telemetry",
+					    "--file-prefix",
+					    "test_rss",
+					    "--no-pci",
+					    "--lcores",
+					    "0",
+					    "--log-level=*:critical",
+					    "--vdev=net_null0",
+					    "--vdev=net_ring0"};
+	char *argv[sizeof(words) / sizeof(words[0])];
+
+	for (unsigned int i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		argv[i] = (char *)(uintptr_t)words[i];
+	if (rte_eal_init(sizeof(words) / sizeof(words[0]), argv) < 0)
+		return -1;
+	pool = rte_pktmbuf_pool_create("rss", 511, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE,
+				       SOCKET_ID_ANY);
+	return pool != NULL ? 0 : -1;
+}
+
+static int
+eal_down(void **state)
+{
+	return rte_eal_cleanup();
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_the_device_has_is_told_not_what_was_asked),
+		cmocka_unit_test(a_driver_that_does_not_tell_is_not_spoken_for),
+		cmocka_unit_test(one_queue_is_not_asked),
+	};
+
+	return cmocka_run_group_tests_name("rss", tests, eal_up, eal_down);
+}
