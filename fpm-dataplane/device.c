@@ -294,10 +294,12 @@ device_check(const char *root, const char *address, struct device *d, char *why,
 	if (strcmp(d->driver, "vfio-pci") == 0 && device_group_is_held(root, d, &by))
 		return group_why(d, &by, why, why_size);
 	if (device_is_open(root, d))
-		return why_not(why, why_size, -EBUSY,
-			       "another process has %s open (a virtual machine, another "
-			       "dataplane?): fuser /dev/vfio/%s%d",
-			       address, d->unprotected ? "noiommu-" : "", d->group);
+		return why_not(
+			why, why_size, -EBUSY,
+			"%s is open already, by a port of this dataplane in the same "
+			"IOMMU group or by another process (a virtual machine?): "
+			"fuser /dev/vfio/%s%d",
+			address, d->unprotected ? "noiommu-" : "", d->group);
 	return 0;
 }
 

@@ -172,55 +172,29 @@ fits(const struct burst *b, unsigned int i, const struct fib *fib,
 }
 
 /*
- * Tell devices that put in the tags of some interfaces which; before those that the packets came
- * with are written over. Where no device does, nobody comes here.
+ * The tag of `out` is put in by its device, which is told; the priority is that of the tag that the
+ * packet came with, and still has.
  */
-static __attribute__((noinline)) void
-leave_tags(struct burst *b)
+static inline void
+leave_tag(struct burst *b, unsigned int i, const struct tagged *t,
+	  const struct fib_iface *out)
 {
-	const struct fib *fib = b->fwd->fib;
-	const struct tagged t = {.bytes = b->tag_bytes,
-				 .stripped = b->tag_bytes == 0 &&
-					     (b->any_flags & VLAN_STRIPPED) != 0};
+	struct rte_mbuf *m = b->m[i];
+	int octets = _mm_extract_epi32(priority_of(t, m, burst_l2(b, i)), 3);
 
-	for (uint64_t rest = b->plain4 | b->plain6; rest != 0; rest &= rest - 1) {
-		unsigned int i = (unsigned int)__builtin_ctzll(rest);
-		const struct fib_iface *out = fib_iface(fib, b->hop[i] & 0xffff);
-		struct rte_mbuf *m = b->m[i];
-		int octets;
-
-		if (!fits(b, i, fib, out) || out->n_written == out->n_tags)
-			continue;
-		octets = _mm_extract_epi32(priority_of(&t, m, burst_l2(b, i)), 3);
-		m->vlan_tci =
-			(uint16_t)(out->tag[0].id | __builtin_bswap32((uint32_t)octets));
-		m->ol_flags |= RTE_MBUF_F_TX_VLAN;
-		m->port = out->ifidx; /* see tx_ifidx() */
-		b->tags_out = b->inserts = true;
-	}
-}
-
-/* Was the device told to put in the tag of `out`, if it has to? An interface may just have changed. */
-static inline bool
-is_told(const struct rte_mbuf *m, const struct fib_iface *out)
-{
-	return (out->n_written != out->n_tags) == ((m->ol_flags & RTE_MBUF_F_TX_VLAN) != 0);
-}
-
-/* Those of `odd` leave by the rules after all, which write their tags. */
-static __attribute__((noinline)) void
-untell(struct burst *b, uint64_t odd)
-{
-	for (; odd != 0; odd &= odd - 1)
-		b->m[__builtin_ctzll(odd)]->ol_flags &= ~RTE_MBUF_F_TX_VLAN;
+	m->vlan_tci = (uint16_t)(out->tag[0].id | __builtin_bswap32((uint32_t)octets));
+	m->ol_flags |= RTE_MBUF_F_TX_VLAN;
+	m->port = out->ifidx; /* see tx_ifidx() */
+	b->tags_out = b->inserts = true;
 }
 
 /*
  * Plain packets that fit their way out; the others are plain no more. `only4`: all of the burst
- * are plain IPv4, `tagged`: they came with tags; the compiler makes a loop of its own of each.
+ * are plain IPv4, `tagged`: they came with tags, `by_device`: some device puts tags in; the compiler
+ * makes a loop of its own of each.
  */
 static inline __attribute__((always_inline)) void
-rewrite_plain(struct burst *b, bool only4, bool tagged)
+rewrite_plain(struct burst *b, bool only4, bool tagged, bool by_device)
 {
 	const struct fib *fib = b->fwd->fib;
 	uint64_t plain = b->plain4 | b->plain6, odd = 0;
@@ -234,21 +208,20 @@ rewrite_plain(struct burst *b, bool only4, bool tagged)
 		if (!only4 && (plain >> i & 1) == 0)
 			continue;
 		out = fib_iface(fib, b->hop[i] & 0xffff);
-		if (!fits(b, i, fib, out) ||
-		    ((tagged || out->n_tags != 0) && !is_told(b->m[i], out))) {
+		if (!fits(b, i, fib, out)) {
 			odd |= 1ull << i;
 			continue;
 		}
 		b->way[i] = (uint8_t)out->port;
-		if (tagged || out->n_tags != 0)
+		if (by_device && out->n_written != out->n_tags)
+			leave_tag(b, i, &t, out);
+		if (tagged || out->n_written != 0)
 			write_tagged(&t, b->m[i], l2, b->hop[i], out);
 		else
 			write_macs(l2, b->hop[i], out);
 		memcpy(ip + burst_hop_at(only4 ? 4 : b->family[i]), &b->hop_octets[i], 4);
 	}
 	b->tags_out |= t.out;
-	if (odd != 0 && b->inserts)
-		untell(b, odd);
 	burst_unplain(b, odd);
 }
 
@@ -271,16 +244,17 @@ void
 fwd_rewrite_plain(struct burst *b)
 {
 	b->tags_out = b->inserts = false;
+	/* True before the first hop that leads to such an interface, and hops have been read. */
 	if (atomic_load_explicit(&b->fwd->fib->tags_by_device, memory_order_relaxed))
-		leave_tags(b);
-	if (b->tag_bytes != 0 && b->plain4 == burst_all(b))
-		rewrite_plain(b, true, true);
+		rewrite_plain(b, false, b->tag_bytes != 0, true);
+	else if (b->tag_bytes != 0 && b->plain4 == burst_all(b))
+		rewrite_plain(b, true, true, false);
 	else if (b->tag_bytes != 0)
-		rewrite_plain(b, false, true);
+		rewrite_plain(b, false, true, false);
 	else if (b->plain4 == burst_all(b))
-		rewrite_plain(b, true, false);
+		rewrite_plain(b, true, false, false);
 	else
-		rewrite_plain(b, false, false);
+		rewrite_plain(b, false, false, false);
 	if (b->padded != 0)
 		trim_padded(b);
 }

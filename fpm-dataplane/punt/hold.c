@@ -165,15 +165,21 @@ finish(struct punt *p, struct held *e, bool resolved)
 		struct rte_mbuf *m = copy.m[i];
 		unsigned int n_held = p->n_held;
 
+		if (may_hold && hold_waits(p, &who)) {
+			hold_packet(p, m, &who); /* behind those before it */
+			continue;
+		}
 		punt_forward(p, m, packet_meta(m)->family, packet_meta(m)->in_ifidx == 0,
 			     may_hold);
 		counter_add(&p->count->held, resolved && p->n_held == n_held);
 	}
 	e = find(p, who.ifidx, who.family, &who.addr);
-	if (e->family != 0)
-		e->again = copy.again + 1;
-	else
+	if (e->family == 0) {
 		hold_over(p, &who);
+		return;
+	}
+	e->again = copy.again + 1;
+	e->since = copy.since;
 }
 
 void
