@@ -258,7 +258,10 @@ struct fpm_count {
 extern const struct fpm_count fpm_counts[];
 extern const unsigned int n_fpm_counts;
 uint64_t fpm_count_read(const struct fpm_count *count);
-uint64_t fpm_lag_ms(void); /* how long the oldest in the queue has waited */
+/* The channel in one word, of those: rib's counts when it has heard of this session. */
+const char *channel_state(const struct ui *ui);
+extern const char *const channel_states[]; /* NULL ends them */
+uint64_t fpm_lag_ms(void);                 /* how long the oldest in the queue has waited */
 
 /* scrape.c: the listener of the metrics page. Returns 0 or -errno. */
 int metrics_open(struct ui *ui);

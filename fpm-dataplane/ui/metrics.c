@@ -338,8 +338,9 @@ histogram(struct buf *b, const char *name, const char *help, const struct histog
 }
 
 static void
-channel(struct buf *b)
+channel(const struct ui *ui, struct buf *b)
 {
+	const char *now = channel_state(ui);
 	char name[64];
 
 	gauge(b, "fpm_connected", "1 while zebra is connected.", fpm_status.connected);
@@ -353,6 +354,10 @@ channel(struct buf *b)
 	      fpm_status.refusing);
 	gauge(b, "fpm_held", "1 while zebra is held off: FRR is being restarted.",
 	      fpm_status.held);
+	head(b, "fpm_state", "gauge", "1 for the state that show fpm tells, 0 for others.");
+	for (unsigned int i = 0; channel_states[i] != NULL; i++)
+		buf_printf(b, P "fpm_state{state=\"%s\"} %d\n", channel_states[i],
+			   strcmp(now, channel_states[i]) == 0);
 	seconds(b, "fpm_lag_seconds", "How long what zebra said waits for the RIB.",
 		fpm_lag_ms());
 	seconds(b, "fpm_lag_high_seconds", "High water, from zebra's word to the FIB.",
@@ -551,7 +556,7 @@ metrics_page(struct ui *ui, struct buf *b)
 	thread_counters(b);
 	cycles(b);
 	ports(ui, b);
-	channel(b);
+	channel(ui, b);
 	limits(b);
 	tables(ui, b);
 	vrfs(ui, b);

@@ -306,8 +306,11 @@ age_s(bool known, json_int_t stamp_ms)
 	return json_real(age > 0 ? (double)(long long)(age * 1000) / 1000 : 0);
 }
 
-/* In one word; rib's word counts when it has heard of this session. */
-static const char *
+const char *const channel_states[] = {
+	"never-connected", "away",     "refusing", "held", "replaying",
+	"holding",         "sweeping", "in-step",  NULL};
+
+const char *
 channel_state(const struct ui *ui)
 {
 	const json_t *phase = json_object_get(ui->summary, "phase");

@@ -120,7 +120,7 @@ FIGURES = {
     "policer_rate_packets_per_second": {"class"}, "policer_burst_packets": {"class"},
     "policer_source_rate_packets_per_second": {"class"},
     "policer_source_burst_packets": {"class"}, "fpm_connected": set(), "fpm_lag_seconds": set(),
-    "fpm_queue_bytes": set(), "rib_commit_seconds_bucket": {"le"},
+    "fpm_state": {"state"}, "fpm_queue_bytes": set(), "rib_commit_seconds_bucket": {"le"},
     "rib_grace_seconds_bucket": {"le"}, "rib_routes": {"family"}, "rib_bytes": set(),
     "fib_routes": {"family"}, "fib_bytes": {"family"}, "neighbors": {"family", "state"},
     "neighbors_waited_for": set(),
@@ -136,6 +136,25 @@ def test_every_figure_has_its_series(dut):
     assert {k: [set(x) for x in there.get(f"fpmdp_{k}", [])][:1] for k in FIGURES} == {
         k: [labels] for k, labels in FIGURES.items()
     }
+
+
+def test_the_channels_states_are_those_of_the_api_and_one_is_1(dut):
+    """A state set: what openapi.yaml lists, and 1 for the word that `show fpm` says."""
+    with open(f"{ROOT}/fpm-dataplane/dist/openapi.yaml", encoding="utf-8") as f:
+        words = yaml.safe_load(f)["components"]["schemas"]["Fpm"]["properties"]["state"]["enum"]
+
+    def is_told(state):
+        page = get(dut, PAGE, "/metrics")
+        now = {word: _value(page, "fpm_state", {"state": word}) for word in words}
+        return dut.fpm()["state"] == state and now == {w: float(w == state) for w in words}
+
+    wan = dut.wires["wan"]
+    dut.route("198.51.100.0/24", via=wan.peer4, wire=wan)
+    eventually(lambda: is_told("in-step"), 20)
+    dut.zebra.close()
+    eventually(lambda: is_told("away"), 5)
+    listed = series(get(dut, PAGE, "/metrics"))["fpmdp_fpm_state"]
+    assert sorted(row["state"] for row in listed) == sorted(words)
 
 
 def test_queues_and_neighbours_are_counted(dut, tmp_path):

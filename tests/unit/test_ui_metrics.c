@@ -178,6 +178,44 @@ values_are_those_of_the_counters(void **state)
 	free(text);
 }
 
+/* The one that holds is 1, all others are there and 0. */
+static void
+the_state_of_the_channel_is_one_of_a_set(void **state)
+{
+	static const char *const word[] = {
+		"never-connected", "away",    "refusing", "held",
+		"replaying",       "holding", "sweeping", "in-step"};
+	static const struct {
+		uint64_t gen, connected, refusing, held;
+		const char *word; /* rib has heard of session 99 */
+	} now[] = {
+		{0, 0, 0, 0, "never-connected"}, {3, 0, 0, 0, "away"},
+		{3, 0, 1, 0, "refusing"},        {3, 0, 0, 1, "held"},
+		{3, 1, 0, 0, "replaying"},       {99, 1, 0, 0, "holding"},
+	};
+	struct peer p = peer_open();
+
+	json_decref(peer_ask(&p, "{\"show\": \"fpm\"}")); /* the summary is known now */
+	peer_close(&p);
+	for (unsigned int i = 0; i < sizeof(now) / sizeof(now[0]); i++) {
+		char *text;
+
+		fpm_status.gen = now[i].gen;
+		fpm_status.connected = now[i].connected;
+		fpm_status.refusing = now[i].refusing;
+		fpm_status.held = now[i].held;
+		text = page();
+		for (unsigned int w = 0; w < sizeof(word) / sizeof(word[0]); w++) {
+			char line[64];
+
+			snprintf(line, sizeof(line), "\nfpmdp_fpm_state{state=\"%s\"} %d\n",
+				 word[w], strcmp(word[w], now[i].word) == 0);
+			assert_non_null(strstr(text, line));
+		}
+		free(text);
+	}
+}
+
 static void
 all_else_is_refused(void **state)
 {
@@ -261,6 +299,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		ui_test(every_line_is_a_sample_under_its_help_and_type),
 		ui_test(values_are_those_of_the_counters),
+		ui_test(the_state_of_the_channel_is_one_of_a_set),
 		ui_test(all_else_is_refused),
 		ui_test(every_request_of_the_api_is_counted_once),
 		ui_test(connections_that_say_nothing_hold_up_nobody_else),
