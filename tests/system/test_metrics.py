@@ -100,6 +100,21 @@ def test_alerts_are_valid_and_fire_when_they_should():
     promtool("test", "rules", "alerts_test.yml")
 
 
+def test_every_alert_has_a_test_in_which_it_fires_and_one_in_which_it_does_not():
+    """alerts_test.yml, which promtool runs above."""
+    rules, tests = (
+        yaml.safe_load(open(f"{RULES}/{name}.yml", encoding="utf-8"))
+        for name in ("alerts", "alerts_test")
+    )
+    alerts = [rule["alert"] for group in rules["groups"] for rule in group["rules"]]
+    cases = [case for test in tests["tests"] for case in test["alert_rule_test"]]
+
+    fires = {case["alertname"] for case in cases if case.get("exp_alerts")}
+    silent = {case["alertname"] for case in cases if not case.get("exp_alerts")}
+
+    assert fires == silent == set(alerts)
+
+
 def series(page):
     """{name: [labels]} of a page."""
     found = {}
