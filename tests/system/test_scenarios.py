@@ -6,6 +6,7 @@ SCENARIO_ROUTES=N   of each family's table in bgp-full-table (default 2000, IPv6
 """
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from lib import netns, procs
 from lib.dataplane import ROOT
 from lib.wait import PATIENCE, eventually
 
+# One whose FRR is started anew with what `write memory` wrote: it has a context in another.
+RESTARTED = "dual-stack-edge"
 PROGRAM = os.path.join(ROOT, "tests", "lab", "scenario.py")
 
 
@@ -87,17 +90,42 @@ def test_commands_of_its_readme_print_what_it_says(lab):
 
 
 def test_write_memory_keeps_every_line_of_frr_conf(lab):
-    """Nothing was refused, nothing needs another place than vtysh."""
+    """Nothing was refused, nothing needs another place than vtysh: of an empty file `write
+    memory` makes one that has it all, in its context, and what was configured since. FRR that
+    starts anew with that is configured as before."""
+    with open(lab.path("r1", "frr.conf"), "w", encoding="ascii"):
+        pass
+    lab.r1.configure("interface lo", "description of the test")
+    running = lines_of(lab.r1.vtysh("show running-config"))
+
     lab.r1.vtysh("write memory")
 
-    assert lines(lab.path("r1", "frr.conf")) >= lines(os.path.join(lab.folder, "frr.conf"))
+    written = lines(lab.path("r1", "frr.conf"))
+    assert lines(os.path.join(lab.folder, "frr.conf")) - written == set()
+    assert ("interface lo", "description of the test") in written
+    if lab.scenario == RESTARTED:
+        lab.r1.restart_all()
+        assert lines_of(lab.r1.vtysh("show running-config")) == running
 
 
 def lines(path):
     """The commands of a frr.conf."""
     with open(path, encoding="utf-8") as file:
-        found = {line.strip() for line in file}
-    return {x for x in found if x not in ("", "exit") and not x.startswith("!")}
+        return lines_of(file.read())
+
+
+def lines_of(text):
+    """Commands with what they stand below: ("router bgp 64500", "address-family ipv4 unicast",
+    "neighbor 192.0.2.2 activate")."""
+    found, above = set(), []
+    for line in text.splitlines():
+        command = line.strip()
+        if command == "" or re.match("!|exit|end$|Building|Current", command):
+            continue
+        depth = len(line) - len(line.lstrip())
+        above = [(d, x) for d, x in above if d < depth] + [(depth, command)]
+        found.add(tuple(x for _, x in above))
+    return found
 
 
 def test_ctrl_c_leaves_nothing():
