@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The manage thread: what runs as a configuration, and changes of it. A change is looked at
- * as a whole first; what cannot be done now refuses all of it, with each reason. Runs in
- * manage; other threads are told by message.
+ * as a whole first; what cannot be done now refuses all of it. Others are told by message.
  */
 #include "manage.h"
 
@@ -216,12 +215,12 @@ apply_settings(struct manage *mg, const struct config *next)
 	}
 }
 
-/* Only the MTU differs: the TAP is told, and all else follows it. */
+/* Of another MTU the TAP is told, and all else follows it. */
 static int
-port_mtu(struct manage *mg, const struct config_port *now, char *why, unsigned int size)
+port_mtu(const struct port *port, const struct config_port *was,
+	 const struct config_port *now, char *why, unsigned int size)
 {
-	const struct port *port = hotplug_find(&mg->conf.ports, now->tap);
-	int rc = tap_mtu(&port->tap, now->mtu_bytes);
+	int rc = was->mtu_bytes != now->mtu_bytes ? tap_mtu(&port->tap, now->mtu_bytes) : 0;
 
 	if (rc < 0)
 		snprintf(why, size, "mtu not set: %s", strerror(-rc));
@@ -229,32 +228,33 @@ port_mtu(struct manage *mg, const struct config_port *now, char *why, unsigned i
 }
 
 /*
- * Another device, or the same with other queues, offloads or a larger MTU, behind the same TAP.
- * The old one comes back on failure; when it cannot, the port is lost: configured, but not
- * there.
+ * Another device, or the same with other queues, offloads or a larger MTU, behind the same
+ * TAP, whose MTU is last: below 1280 the kernel takes addresses. The old one comes back on
+ * failure; when it cannot, the port is lost: configured, but not there.
  */
 static int
 port_exchange(struct manage *mg, const struct config_port *was,
 	      const struct config_port *now, char *why, unsigned int size)
 {
 	struct hotplug *h = &mg->conf.ports;
-	struct port *port = hotplug_find(h, now->tap);
 	struct hotplug_rest rest, spare;
 	char again[256];
 	int rc;
 
-	hotplug_del(h, port, &rest);
-	spare = rest;
-	spare.tap_fd = dup(rest.tap_fd);
+	hotplug_del(h, hotplug_find(h, now->tap), &rest);
+	spare = (struct hotplug_rest){dup(rest.tap_fd), rest.place};
 	rc = hotplug_add(h, mg->conf.running, now, &rest, why, size);
+	if (rc == 0) {
+		rc = port_mtu(hotplug_find(h, now->tap), was, now, why, size);
+		if (rc < 0)
+			hotplug_del(h, hotplug_find(h, now->tap), &rest);
+		close(rc < 0 ? rest.tap_fd : spare.tap_fd);
+	}
 	if (rc < 0 &&
 	    hotplug_add(h, mg->conf.running, was, &spare, again, sizeof(again)) < 0) {
 		log_error("manage: port is lost name=%s: %s", was->tap, again);
 		keep_forget(was->tap);
-	} else if (rc == 0 && spare.tap_fd >= 0)
-		close(spare.tap_fd);
-	if (rc == 0 && now->mtu_bytes != was->mtu_bytes)
-		return port_mtu(mg, now, why, size);
+	}
 	return rc;
 }
 
@@ -283,11 +283,14 @@ port_set(struct manage *mg, const struct config_port *was, const struct config_p
 	       port_mtu_is_beyond(port, now->mtu_bytes);
 	if (other || anew)
 		return port_exchange(mg, was, now, why, size);
+	if (port_mtu(port, was, now, why, size) < 0) /* first: queues do not go back */
+		return -EIO;
 	if (deal_move(h->deal, port, now) < 0) {
+		(void)port_mtu(port, now, was, why, size);
 		snprintf(why, size, "no memory to move its queues");
 		return -ENOMEM;
 	}
-	return was->mtu_bytes != now->mtu_bytes ? port_mtu(mg, now, why, size) : 0;
+	return 0;
 }
 
 /* A port goes, unless it was lost. */

@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from lib import netns
 from lib.freeze import frozen
 from lib.wait import eventually
 from whereabouts import Whereabouts
@@ -101,6 +102,25 @@ def test_queues_are_served_where_the_file_says(own_dut):
     for n in range(20):
         router.forwarded(lan, lan.probe(HOST, sport=7000 + n), wan)
     assert {row["cpu"] for row in router.daemon.show("cycles")} <= set(cpus)
+
+
+def test_a_move_whose_mtu_the_kernel_refuses_is_none(two):
+    """All of a change or nothing: the TAP has another name by now, whoever gave it. A later
+    move of another port is seen: one of this port would have been, too."""
+    served = lambda name: two.daemon.ports()[name]["cpus"]  # noqa: E731
+    before, was = two.fpmctl("config", "show").stdout, served("lan0")
+    other = was[::-1]
+    words = ["cores", ",".join(map(str, other))]
+    netns.ip_batch(["link set lan0 down", "link set lan0 name other0"], two.ctl)
+
+    refused = two.fpmctl("port", "set", "lan0", "mtu", "1400", *words)
+
+    assert other != was == served("wan0") and refused.returncode == 2
+    assert "nothing changed" in refused.stderr and "mtu not set" in refused.stderr
+    assert two.fpmctl("config", "show").stdout == before
+    assert two.fpmctl("port", "set", "wan0", *words).returncode == 0
+    eventually(lambda: served("wan0") == other, 5, 0.01)
+    assert served("lan0") == was
 
 
 def test_queues_move_to_other_cores_and_no_packet_is_lost(two):
