@@ -5,6 +5,7 @@ a reader who does them all (lib/docs.py tells how a page says so)."""
 import os
 import re
 import subprocess
+import time
 
 import pytest
 
@@ -53,14 +54,18 @@ class Reader:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_reader_who_does_what_the_page_says_sees_what_it_says(page):
-    """Every block for a lab; exit codes, and what is printed where the page has it."""
-    reader = Reader()
+    """Every block for a lab; exit codes, and what is printed where the page has it. How long
+    each took is told, and judged by nobody: it is the machine's, too."""
+    reader, begin = Reader(), time.monotonic()
     try:
         for block in docs.blocks(page):
             if block.place == "lab":
+                at = time.monotonic()
                 reader.do(block)
+                print(f"{page.name}:{block.line}: {time.monotonic() - at:.1f} s")
     finally:
         reader.leave()
+    print(f"{page.name}: {time.monotonic() - begin:.1f} s in all")
 
 
 def test_all_pages_have_commands_that_are_run():
