@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A full table: what it costs in time and memory, and that nobody else notices."""
 
+import ipaddress
 import json
 import random
+import re
+import subprocess
 import time
+
+import pytest
 
 from full_table import HELD_S, N4, N6, send
 from lab import routes
 from lib import fpm_speaker as fpm
 from lib.wait import eventually
+from router import Router
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
@@ -64,3 +70,66 @@ def test_a_full_table_comes_and_goes_and_nothing_waits(short_queue):
     assert (status["malformed"], status["overflows"]) == (0, 0)
     assert memory["rss_bytes"] < RSS_MAX, memory
     assert [w for w in ("Process", "FIB IPv4", "FIB IPv6", "RIB") if w not in text] == []
+
+
+# -- a million rows, listed ------------------------------------------------------------------
+
+PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.M)
+CTL_MAX, GROWN_MAX = 32 << 20, 8 << 20  # of fpmctl; what the daemon may grow by
+
+
+def listing(dut, *words):
+    """Ask fpmctl through a pipe: ({prefix: how often}, its peak in octets, seconds)."""
+    seen, peak, begin = {}, 0, time.monotonic()
+    argv = [dut.daemon.ctl, "-s", dut.socket, *words]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as ctl:
+        for n, line in enumerate(ctl.stdout):
+            row = re.match(r"""\[?\{.*?"prefix": *"([^"]+)"|(\d\S*/\d+) """, line)
+            if row:
+                prefix = row[1] or row[2]
+                seen[prefix] = seen.get(prefix, 0) + 1
+            if n % 50_000 == 0:
+                with open(f"/proc/{ctl.pid}/status", encoding="ascii") as file:
+                    said = PEAK.search(file.read())
+                peak = int(said[1]) << 10 if said else peak  # none: it has ended
+    assert ctl.returncode == 0
+    return seen, peak, time.monotonic() - begin
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
+def test_a_million_routes_are_listed_each_once_in_little_memory(million, form):
+    """`fpmctl show routes` into a pipe, of the daemon as it runs: every prefix that zebra
+    taught, none twice, and neither end holds the list."""
+    dut, taught = million
+    before = dut.rss()
+
+    seen, peak, took = listing(dut, *form, "show", "routes")
+
+    grown = dut.rss() - before
+    print(f"{len(seen)} routes in {took:.1f} s, fpmctl's peak {peak >> 10} KiB, the daemon "
+          f"grew by {grown >> 10} KiB")  # fmt: skip
+    assert taught - seen.keys() == set()
+    assert max(seen.values()) == 1
+    assert 0 < peak < CTL_MAX
+    assert grown < GROWN_MAX
+
+
+@pytest.fixture(scope="module")
+def million():
+    """A router that was taught N4 routes by two next hops, and their prefixes."""
+    router = Router(name="million")
+    if "/release/" not in router.daemon.program:
+        pytest.skip("memory is measured on the release build")
+    try:
+        router.build()
+        router.start()
+        table = routes.table4(N4)
+        outs = [router.wires[name] for name in ("wan", "alt")]
+        hops = [router.zebra.hop(out.peer4, out) for out in outs]
+        send(router.zebra.speaker, fpm.table_stream(table, 4, hops))
+        eventually(lambda: router.fpm()["zebra4"] == N4, ALL_S, 0.1, "all are in the FIB")
+        yield router, {
+            str(ipaddress.ip_address(route >> 8)) + f"/{route & 255}" for route in table
+        }
+    finally:
+        router.destroy()
