@@ -147,6 +147,9 @@ const char *human_rate(double per_s, char buf[32]); /* "12.3 k" */
 const char *human_bytes(long long bytes, char buf[32]);
 const char *human_seconds(double seconds, char buf[32]);
 
+/* On a terminal, where nobody objects: NO_COLOR is not set, or is empty (no-color.org). */
+bool colours_wanted(void);
+
 /*
  * Words of `text` from column `indent` on, broken before column 80; on a terminal also words
  * that are longer than that (ctl/wrap.c).

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define WIDTH       80
 #define VIA_WIDTH   43 /* "via ", and the longest IPv6 address */
@@ -210,14 +209,14 @@ neighbor_row(const json_t *row)
 	       row_str(row, "use"));
 }
 
-/* Attention, on a terminal and where nobody objects (no-color.org). */
+/* Attention. */
 static const char *
 red(bool on)
 {
 	static int colours = -1;
 
 	if (colours < 0)
-		colours = isatty(STDOUT_FILENO) != 0 && getenv("NO_COLOR") == NULL;
+		colours = colours_wanted();
 	return !colours ? "" : on ? "\033[31m" : "\033[0m";
 }
 

@@ -15,6 +15,14 @@
 #define WIDTH     80
 #define WIDTH_MIN 20 /* of what is left of the indent: for words beyond it, a line each */
 
+bool
+colours_wanted(void)
+{
+	const char *no = getenv("NO_COLOR");
+
+	return isatty(STDOUT_FILENO) != 0 && (no == NULL || no[0] == '\0');
+}
+
 /* Columns of the terminal, at least 80, for tables take so many; 0: it is none. */
 static int
 terminal_width(void)

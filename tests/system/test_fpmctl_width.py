@@ -170,21 +170,65 @@ LINES = {
 }  # fmt: skip
 
 
-def on_a_terminal(argv, columns=0):
-    """What a command writes to a terminal, as lines; 0 columns: it does not say how many."""
+def typed(argv, columns=0, until=None, **environment):
+    """What a command writes to a terminal, as text; 0 columns: it does not say how many. It is
+    ended when it has written what until(text) wants."""
     ours, theirs = pty.openpty()
     if columns:
         subprocess.run(["stty", "cols", str(columns)], stdin=theirs, check=True)
-    with subprocess.Popen(argv, stdout=theirs, stdin=subprocess.DEVNULL) as done:
+    env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | environment
+    with subprocess.Popen(argv, stdout=theirs, stdin=subprocess.DEVNULL, env=env) as done:
         os.close(theirs)
         said = b""
         try:
             while some := os.read(ours, 4096):
                 said += some
+                if until is not None and until(said.decode()):
+                    done.terminate()
         except OSError:  # EIO: nobody has it open any more
             pass
     os.close(ours)
-    return re.sub(r"\x1b\[\d+m", "", said.decode()).replace("\r\n", "\n").splitlines()
+    return said.decode().replace("\r\n", "\n")
+
+
+def on_a_terminal(argv, columns=0):
+    """The same without colours, as lines."""
+    return re.sub(r"\x1b\[\d+m", "", typed(argv, columns)).splitlines()
+
+
+@pytest.fixture
+def port_down(tmp_path):
+    """The socket of a daemon with two ports, wan0 down."""
+    path = str(tmp_path / "impostor.sock")
+    rows = [{"name": "lan0", "link": "up"}, {"name": "wan0", "link": "down"}]
+    impostor = Impostor(path, lambda _: rows)
+    yield path
+    impostor.close()
+
+
+def test_what_is_down_is_red_on_a_terminal_where_nobody_objects(dut, port_down):
+    """The one word; with NO_COLOR (no-color.org: set and not empty) no escape at all."""
+    argv = [dut.daemon.ctl, "-s", port_down, "show", "ports"]
+
+    said = typed(argv)
+
+    assert re.findall(r"\x1b\[31m(.*?)\x1b\[0m", said) == ["down"]
+    assert said.count("\x1b") == 2 and "lan0            up " in said
+    assert typed(argv, NO_COLOR="") == said
+    assert typed(argv, NO_COLOR="1") == re.sub(r"\x1b\[\d+m", "", said)
+    assert dut.fpmctl("show", "ports", socket_path=port_down).stdout.count("\x1b") == 0
+
+
+def test_watch_clears_a_terminal_before_each_page(dut, port_down):
+    """The first page stands where the command was typed; a pipe gets an empty line instead."""
+    clear = "\x1b[H\x1b[2J"
+    argv = [dut.daemon.ctl, "-s", port_down, "--watch=0.1", "show", "ports"]
+
+    said = typed(argv, until=lambda text: text.count("wan0") >= 3, NO_COLOR="1")
+
+    pages = said.split(clear)
+    assert len(pages) >= 3 and pages[0].startswith("PORT") and "lan0" in pages[0]
+    assert pages[1] == pages[0]
 
 
 @pytest.mark.parametrize("words", LINES)

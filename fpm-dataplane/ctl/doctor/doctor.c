@@ -175,7 +175,7 @@ conclude(const struct exam *e, bool json)
 		return;
 	}
 	json_array_foreach (e->rows, i, row)
-		finding_print(row, isatty(1) && getenv("NO_COLOR") == NULL);
+		finding_print(row, colours_wanted());
 	printf("%u OK, %u WARN, %u FAIL, %u not applicable\n", e->n[VERDICT_OK],
 	       e->n[VERDICT_WARN], e->n[VERDICT_FAIL], e->n[VERDICT_NA]);
 }
