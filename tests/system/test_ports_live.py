@@ -276,6 +276,30 @@ def test_another_device_behind_the_same_tap(router):
     assert forwards_by_ext(dut)
 
 
+def test_another_device_goes_again_when_the_kernel_refuses_its_mtu(own_dut, monkeypatch):
+    """All of a change or nothing: the old device is behind the TAP, and forwards."""
+    dut = own_dut()
+    library = os.path.join(os.path.dirname(dut.daemon.program), "tests", "mtu_refused.so")
+    if "/asan/" in library or not os.path.exists(library):
+        pytest.skip("mtu_refused.so is not built for this program")
+    monkeypatch.setenv("LD_PRELOAD", library)
+    monkeypatch.setenv("MTU_REFUSED", "1399")
+    dut.start()
+    monkeypatch.delenv("LD_PRELOAD")
+    before, index = done(dut, "config", "show"), dut.link_row("ext0")["ifindex"]
+    words = ["device", "net_null,no-rx=1", "mtu"]
+
+    refused = dut.fpmctl("port", "set", "ext0", *words, "1399")
+
+    assert refused.returncode == 2
+    assert "nothing changed" in refused.stderr and "mtu not set" in refused.stderr
+    assert dut.control.ask("ports", name="ext0")[0]["device"] == EXT
+    assert done(dut, "config", "show") == before
+    assert (dut.link_row("ext0")["ifindex"], dut.link_row("ext0")["mtu"]) == (index, 1500)
+    assert forwards_by_ext(dut)
+    done(dut, "port", "set", "ext0", *words, "1398")
+
+
 def test_reload_adds_and_removes_ports(router):
     """The same code, by the file: all of it or nothing."""
     dut = router

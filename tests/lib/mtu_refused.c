@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A kernel that has no interface of MTU_REFUSED octets, for one program: LD_PRELOAD this.
+ */
+#include <errno.h>
+#include <net/if.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int
+ioctl(int fd, unsigned long request, ...)
+{
+	const char *refused = getenv("MTU_REFUSED");
+	const struct ifreq *ifr;
+	va_list ap;
+
+	va_start(ap, request);
+	ifr = va_arg(ap, const struct ifreq *);
+	va_end(ap);
+	if (request == SIOCSIFMTU && refused != NULL && ifr->ifr_mtu == atoi(refused)) {
+		errno = EINVAL;
+		return -1;
+	}
+	return (int)syscall(SYS_ioctl, fd, request, ifr);
+}
