@@ -34,6 +34,19 @@ vlan_outer_tci(const struct rte_mbuf *m, unsigned int stripped)
 	return stripped == 2 ? m->vlan_tci_outer : m->vlan_tci;
 }
 
+/* memmove() of the VLAN_AT octets of MAC addresses, which would be a call. */
+static inline void
+vlan_move_macs(uint8_t *to, const uint8_t *from)
+{
+	uint32_t tail;
+	uint64_t head;
+
+	memcpy(&head, from, sizeof(head));
+	memcpy(&tail, from + sizeof(head), sizeof(tail));
+	memcpy(to, &head, sizeof(head));
+	memcpy(to + sizeof(head), &tail, sizeof(tail));
+}
+
 /*
  * Take the `n` (1 or 2) outermost tags off, of VLAN_TAGS in all; the frame must have them in its
  * first segment.
@@ -42,19 +55,14 @@ static inline void
 vlan_strip(struct rte_mbuf *m, unsigned int n)
 {
 	uint8_t *eth = rte_pktmbuf_mtod(m, uint8_t *), *to = eth + n * VLAN_BYTES;
-	uint32_t tail;
-	uint64_t head;
 
-	memcpy(&head, eth, sizeof(head));
-	memcpy(&tail, eth + sizeof(head), sizeof(tail));
 	if (n == 2 || (m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0) {
 		m->vlan_tci_outer = n == 2 ? get_be16(eth + VLAN_AT + 2) : m->vlan_tci;
 		m->ol_flags |= RTE_MBUF_F_RX_QINQ_STRIPPED;
 	}
 	m->vlan_tci = get_be16(to + VLAN_AT - 2);
 	m->ol_flags |= RTE_MBUF_F_RX_VLAN_STRIPPED;
-	memcpy(to, &head, sizeof(head));
-	memcpy(to + sizeof(head), &tail, sizeof(tail));
+	vlan_move_macs(to, eth);
 	m->data_off += n * VLAN_BYTES;
 	m->data_len -= n * VLAN_BYTES;
 	m->pkt_len -= n * VLAN_BYTES;
@@ -96,7 +104,7 @@ vlan_restore(struct rte_mbuf *m, const struct fib_iface *in)
 	unsigned int n = vlan_stripped(m);
 	uint8_t *eth = vlan_room(m, n);
 
-	memmove(eth, eth + n * VLAN_BYTES, VLAN_AT);
+	vlan_move_macs(eth, eth + n * VLAN_BYTES);
 	for (unsigned int k = 0; k < n; k++) {
 		/* One more than the interface has was a priority's. */
 		uint16_t type =
@@ -115,7 +123,7 @@ vlan_insert(struct rte_mbuf *m)
 {
 	uint8_t *eth = vlan_room(m, 1);
 
-	memmove(eth, eth + VLAN_BYTES, VLAN_AT);
+	vlan_move_macs(eth, eth + VLAN_BYTES);
 	put_be16(eth + VLAN_AT, VLAN_C_TYPE);
 	put_be16(eth + VLAN_AT + 2, m->vlan_tci);
 	m->ol_flags &= ~RTE_MBUF_F_TX_VLAN;
