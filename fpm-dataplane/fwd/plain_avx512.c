@@ -158,7 +158,7 @@ hop_spent(const struct words *x)
 			       _mm512_slli_epi32(sum, 16));
 }
 
-/* plain_is_as_long() of those of `k`; `room` is what their frames have. */
+/* as_long() of plain.c, of those of `k`; `room` is what their frames have. */
 INLINE __mmask16
 as_long(__mmask16 k, __m512i len, __m512i room)
 {

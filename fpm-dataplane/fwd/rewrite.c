@@ -163,14 +163,6 @@ write_tagged(struct tagged *t, struct rte_mbuf *m, uint8_t *l2, uint64_t hop,
 		shorten(m, (int)t->bytes - (int)bytes);
 }
 
-/* May a plain packet leave by `out` as it is? */
-static inline bool
-fits(const struct burst *b, unsigned int i, const struct fib *fib,
-     const struct fib_iface *out)
-{
-	return out != NULL && out->up && b->l3_len[i] <= fib_mtu(fib, b->path[i], out);
-}
-
 /*
  * The tag of `out` is put in by its device, which is told; the priority is that of the tag that the
  * packet came with, and still has.
@@ -208,7 +200,8 @@ rewrite_plain(struct burst *b, bool only4, bool tagged, bool by_device)
 		if (!only4 && (plain >> i & 1) == 0)
 			continue;
 		out = fib_iface(fib, b->hop[i] & 0xffff);
-		if (!fits(b, i, fib, out)) {
+		if (out == NULL || !out->up ||
+		    b->l3_len[i] > fib_mtu(fib, b->path[i], out)) {
 			odd |= 1ull << i;
 			continue;
 		}

@@ -101,8 +101,8 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 		return 0;
 	}
 	/*
-	 * Who gets frames without their tags finds the table, which was there before. Once: what
-	 * n_written says of a VLAN never changes, for a burst asks twice.
+	 * Who gets frames without their tags finds the table, which was there before. Asked once:
+	 * what n_written says of a VLAN never changes.
 	 */
 	if (n->iface[on].on == 0 && !n->iface[on].tags_asked) {
 		n->iface[on].tags_asked = true;

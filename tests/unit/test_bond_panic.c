@@ -18,12 +18,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <rte_eal.h>
 #include <rte_eth_bond.h>
 #include <rte_ethdev.h>
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
 
+#include "eal.h"
 #include "port/bond.h"
 
 #define N_DESC 1024
@@ -50,29 +50,12 @@ leave(size_t kib)
 static int
 bond_make(void)
 {
-	static const char *const words[] = {"test",
-					    "--no-huge",
-					    "-m",
-					    "64",
-					    "--no-shconf",
-					    "--no-telemetry",
-					    "--file-prefix",
-					    "test_bond",
-					    "--no-pci",
-					    "--lcores",
-					    "0",
-					    "--log-level=*:critical",
-					    "--vdev=net_null0,no-rx=1",
-					    "--vdev=net_null1,no-rx=1"};
-	char *argv[sizeof(words) / sizeof(words[0])];
 	struct rte_eth_conf conf = {0};
 	struct rte_mempool *pool;
 	uint16_t member;
 	int bond;
 
-	for (unsigned int i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		argv[i] = (char *)(uintptr_t)words[i];
-	if (rte_eal_init(sizeof(words) / sizeof(words[0]), argv) < 0)
+	if (eal_begin("test_bond", "net_null0,no-rx=1", "net_null1,no-rx=1") < 0)
 		return -1;
 	pool = rte_pktmbuf_pool_create("packets", 1023, 0, 0, 2176, 0);
 	bond = rte_eth_bond_create("net_bonding0", BONDING_MODE_8023AD, 0);

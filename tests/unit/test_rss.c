@@ -10,10 +10,10 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include <rte_eal.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
+#include "eal.h"
 #include "port/port.h"
 #include "port/rss.h"
 
@@ -87,25 +87,8 @@ one_queue_is_not_asked(void **state)
 static int
 eal_up(void **state)
 {
-	static const char *const words[] = {"test",
-					    "--no-huge",
-					    "-m",
-					    "64",
-					    "--no-shconf",
-					    "--no-telemetry",
-					    "--file-prefix",
-					    "test_rss",
-					    "--no-pci",
-					    "--lcores",
-					    "0",
-					    "--log-level=*:critical",
-					    "--vdev=net_null0",
-					    "--vdev=net_ring0"};
-	char *argv[sizeof(words) / sizeof(words[0])];
 
-	for (unsigned int i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		argv[i] = (char *)(uintptr_t)words[i];
-	if (rte_eal_init(sizeof(words) / sizeof(words[0]), argv) < 0)
+	if (eal_begin("test_rss", "net_null0", "net_ring0") < 0)
 		return -1;
 	pool = rte_pktmbuf_pool_create("rss", 511, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE,
 				       SOCKET_ID_ANY);

@@ -67,6 +67,15 @@ is_neighbour_solicitation(const uint8_t *frame, size_t len)
 	       frame[54] == 135 && frame[77] == 9;
 }
 
+/* 192.0.2.9 is resolved; the kernel's request into `frame`. */
+static void
+resolve_9(struct bed *bed, struct model *m, uint8_t frame[2048])
+{
+	assert_int_equal(kmon_resolve(m->km, bed->tap.ifindex, 4, ip_octets("192.0.2.9")),
+			 0);
+	assert_true(tap_read_until(&bed->tap, frame, 2048, is_arp_request) > 0);
+}
+
 static void
 resolve_makes_the_kernel_send_arp_and_ends_in_failed(void **state)
 {
@@ -74,10 +83,7 @@ resolve_makes_the_kernel_send_arp_and_ends_in_failed(void **state)
 	struct model *m = watched_tap(bed);
 	uint8_t frame[2048];
 
-	assert_int_equal(kmon_resolve(m->km, bed->tap.ifindex, 4, ip_octets("192.0.2.9")),
-			 0);
-
-	assert_true(tap_read_until(&bed->tap, frame, sizeof(frame), is_arp_request) > 0);
+	resolve_9(bed, m, frame);
 	eventually(m, neigh_is(m, "192.0.2.9", NUD_FAILED, NULL));
 	unwatch(m);
 }
@@ -132,9 +138,7 @@ a_question_that_is_deleted_has_not_failed_and_is_asked_again(void **state)
 	struct model *m = watched_tap(bed);
 	uint8_t frame[2048];
 
-	assert_int_equal(kmon_resolve(m->km, bed->tap.ifindex, 4, ip_octets("192.0.2.9")),
-			 0);
-	assert_true(tap_read_until(&bed->tap, frame, sizeof(frame), is_arp_request) > 0);
+	resolve_9(bed, m, frame);
 	ip(bed, "neigh del 192.0.2.9 dev t0");
 
 	assert_false(kmon_gave_up(m->km, bed->tap.ifindex, 4, ip_octets("192.0.2.9")));
@@ -152,9 +156,7 @@ a_resolve_that_is_answered_ends_in_reachable(void **state)
 	struct model *m = watched_tap(bed);
 	uint8_t frame[2048], reply[42];
 
-	assert_int_equal(kmon_resolve(m->km, bed->tap.ifindex, 4, ip_octets("192.0.2.9")),
-			 0);
-	assert_true(tap_read_until(&bed->tap, frame, sizeof(frame), is_arp_request) > 0);
+	resolve_9(bed, m, frame);
 	memcpy(reply, frame, sizeof(reply));
 	memcpy(reply, mac_a, 6);
 	memcpy(reply + 6, mac_b, 6);
