@@ -22,7 +22,6 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/clock.h"
-#include "base/fpm_event.h"
 #include "base/log.h"
 #include "base/service.h"
 #include "base/worker.h"
@@ -428,14 +427,15 @@ prepare(void)
 static int
 freeze(void)
 {
+	static _Atomic bool done; /* rib's, when we no longer wait */
 	const struct timespec pause = {.tv_nsec = 1000000};
 	uint64_t end = monotonic_ms() + FREEZE_MS;
 
 	worker_stop(&dp.worker[W_UI]);
 	worker_stop(&dp.worker[W_MANAGE]);
 	worker_stop(&dp.worker[W_FPM]);
-	while (atomic_load(&fpm_status.queue_bytes_in) !=
-	       atomic_load(&fpm_status.queue_bytes_out)) {
+	rib_freeze(&dp.worker[W_RIB], &done);
+	while (!atomic_load(&done)) {
 		if (monotonic_ms() > end)
 			return -ETIMEDOUT;
 		nanosleep(&pause, NULL);

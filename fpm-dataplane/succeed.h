@@ -9,7 +9,8 @@
  *                                            packet buffers, opens ports
  *                                       <-   PREPARED: from here on it can hardly fail
  *   closes FPM, control socket, metrics;
- *   digests what zebra has said
+ *   digests what zebra has said; no
+ *   sweep goes on, the checkpoint rests
  *   FROZEN                              ->   restores the checkpoint, asks the kernel
  *                                       <-   READY
  *   names it to the service manager;

@@ -30,6 +30,7 @@ enum msg_type {
 	MSG_NEIGH,      /* neigh -> punt  (ifidx, addr) resolved or failed. Bound: gleans */
 	MSG_TAP,      /* neigh -> punt  a port has a new TAP. Bound: one a port a second */
 	MSG_FEEDBACK, /* rib -> fpm    routes that are forwarded by now. Bound: the queue */
+	MSG_FREEZE, /* main -> rib  behind the last batch: a successor reads the checkpoint */
 	MSG_REPLAY, /* ui, rib -> fpm end the session, so that zebra comes and says all again */
 	MSG_HOLD,     /* ui -> fpm  end it, and let that zebra not come back for a while */
 	MSG_SETTINGS, /* manage -> rib, fpm  numbers to go by from now on. Bound: requests */
@@ -108,6 +109,12 @@ struct msg_reclaim {
 	void *arg;
 };
 
+/* MSG_FREEZE: `done` is true when the checkpoint stands still, for good. */
+struct msg_freeze {
+	struct msg m;
+	_Atomic bool *done; /* main's, for as long as it lives */
+};
+
 struct worker;
 struct json_t;
 
@@ -154,11 +161,11 @@ struct msg_query {
 	struct json_t *rows; /* array; the receiver's */
 };
 
-/* Does it wait while others are there? Never overtaken by one of its own kind.  [any thread] */
+/* Does it wait while others are there? Those that do never overtake each other.  [any thread] */
 static inline bool
 msg_is_bulk(enum msg_type type)
 {
-	return type == MSG_FPM_BATCH;
+	return type == MSG_FPM_BATCH || type == MSG_FREEZE;
 }
 
 /* Allocate a zeroed message of `size` octets; aborts when memory is out. */

@@ -73,6 +73,7 @@ struct ckpt {
 	struct ckpt_route *route[CKPT_PARTS]; /* each by number, from 1 */
 	struct ckpt_way *way;                 /* by number, from 1 */
 	/* A writer's, in its own memory. */
+	bool frozen; /* a successor reads it: only the sign of life is still written */
 	uint32_t turn;
 	uint32_t *next_way; /* by way number: next of the same slot, or of the free ones */
 	uint32_t cap_way, free_way;

@@ -22,11 +22,17 @@
 
 /* --- from now on ---------------------------------------------------------------------------- */
 
+static bool
+is_mirror(const struct rib *rib)
+{
+	return rib->ckpt != NULL && !rib->ckpt->frozen;
+}
+
 /* What is no IP route is in no FIB, however long the daemon lives. */
 static bool
 is_mirrored(const struct rib *rib, const struct route *r)
 {
-	return rib->ckpt != NULL && r->table != FPM_TABLE_NONE;
+	return is_mirror(rib) && r->table != FPM_TABLE_NONE;
 }
 
 void
@@ -65,7 +71,7 @@ mirror_slot(struct rib *rib, uint32_t slot, const struct ways *ways)
 {
 	uint16_t class = ways->v[0].mtu_class; /* a number of this process: not kept */
 
-	if (rib->ckpt != NULL && !is_kernels(ways))
+	if (is_mirror(rib) && !is_kernels(ways))
 		ckpt_put_slot(rib->ckpt, slot, ways,
 			      class == 0 ? 0
 					 : atomic_load_explicit(&rib->fib->mtu_bytes[class],
@@ -75,7 +81,7 @@ mirror_slot(struct rib *rib, uint32_t slot, const struct ways *ways)
 void
 mirror_slot_gone(struct rib *rib, uint32_t slot)
 {
-	if (rib->ckpt != NULL)
+	if (is_mirror(rib))
 		ckpt_drop_slot(rib->ckpt, slot);
 }
 

@@ -48,6 +48,16 @@ settings_event(struct rib *rib, const struct msg_settings *m)
 	rib->conf.feedback = m->feedback;
 }
 
+/* What is kept of it from here on is for a successor, who has no session yet. */
+static void
+freeze_event(struct rib *rib, const struct msg_freeze *m)
+{
+	session_down(rib);
+	if (rib->ckpt != NULL)
+		rib->ckpt->frozen = true;
+	atomic_store(m->done, true);
+}
+
 void
 rib_on_msg(struct rib *rib, struct msg *m)
 {
@@ -79,6 +89,9 @@ rib_on_msg(struct rib *rib, struct msg *m)
 	case MSG_RECLAIM:
 		reclaim = (struct msg_reclaim *)m;
 		reclaim->fn(rib, reclaim->arg);
+		break;
+	case MSG_FREEZE:
+		freeze_event(rib, (struct msg_freeze *)m);
 		break;
 	case MSG_SETTINGS:
 		settings_event(rib, (struct msg_settings *)m);
@@ -243,6 +256,15 @@ rib_checkpoint_fd(const struct worker *w)
 	const struct rib *rib = w->ctx;
 
 	return rib->ckpt == NULL ? -1 : rib->ckpt->fd;
+}
+
+void
+rib_freeze(struct worker *w, _Atomic bool *done)
+{
+	struct msg_freeze *m = msg_new(MSG_FREEZE, sizeof(*m));
+
+	m->done = done;
+	worker_send(w, &m->m);
 }
 
 void

@@ -34,6 +34,12 @@ void rib_set_fib(struct worker *w, struct fib *fib);
 /* Our checkpoint, rib's own; -1: none. After worker_start().                     [main] */
 int rib_checkpoint_fd(const struct worker *w);
 
+/*
+ * Behind all that zebra has said (fpm has ended): that session is over, nothing is swept for it,
+ * and the checkpoint stands still for the one who reads it; then *done is true.  [main]
+ */
+void rib_freeze(struct worker *w, _Atomic bool *done);
+
 /* Retire hook of both tries; ctx is the worker. */
 void rib_retire(void *ctx, struct poptrie *pt, struct poptrie_retired *r);
 

@@ -112,6 +112,39 @@ what_was_withdrawn_or_changed_is_not_as_it_was(void **state)
 	rig_free(g);
 }
 
+/* In the middle of a replay that has less, with all that it leaves out still to be swept. */
+static void
+nothing_moves_under_a_successor(void **state)
+{
+	struct rig *g = rig_begun(-1, NETNS);
+	struct msg_freeze *m = msg_new(MSG_FREEZE, sizeof(*m));
+	_Atomic bool done = false;
+	uint32_t slots;
+
+	teach(g);
+	rig_session(g, 100);
+	rig_hop(g, 7, "192.0.2.3", 11);
+	rig_route(g, "198.51.100.0/24", 7);
+	rig_route(g, "203.0.113.128/25", 7); /* nobody's slot after the next commit */
+	rig_sentinel(g);
+	rig_flush_batch(g);
+	m->done = &done;
+	rib_on_msg(g->rib, &m->m);
+	assert_true(done);
+	slots = g->rib->ckpt->head->n_slots;
+	rig_settle(g);
+
+	assert_int_equal(g->rib->ckpt->head->n_slots, slots);
+	assert_int_equal(g->rib->count.swept_routes, 0);
+	assert_string_equal(session_phase(g->rib), "away");
+	g = rig_begun(ckpt_of_killed(g), NETNS);
+	assert_int_equal(g->rib->count.restored, 6);
+	assert_int_equal(g->rib->count.restore_lost, 0);
+	assert_seen(g, "203.0.113.129", "192.0.2.3@1");
+	assert_seen(g, "203.0.113.1", "192.0.2.129@2*3072 192.0.2.1@1*1024");
+	rig_free(g);
+}
+
 static void
 a_restart_of_zebra_is_told_from_a_reconnect(void **state)
 {
@@ -515,6 +548,7 @@ main(void)
 		cmocka_unit_test(a_replay_adopts_what_was_restored_and_sweeps_the_rest),
 		cmocka_unit_test(a_restored_checkpoint_is_one_itself),
 		cmocka_unit_test(what_was_withdrawn_or_changed_is_not_as_it_was),
+		cmocka_unit_test(nothing_moves_under_a_successor),
 		cmocka_unit_test(a_restart_of_zebra_is_told_from_a_reconnect),
 		cmocka_unit_test(other_versions_places_and_times_are_refused),
 		cmocka_unit_test(three_starts_that_crash_are_enough),
