@@ -75,7 +75,7 @@ struct fpm {
 	ev_timer held;     /* active: the zebra of port id `held_pid` is not let in */
 	uint32_t held_pid; /* not 0 */
 	struct log_limit bad_frame_log, malformed_log, accept_log, stranger_log, memory_log,
-		listen_log;
+		listen_log, up_log, down_log;
 };
 
 /* fpm_status has one writer, this thread: a plain add that others read whole. */

@@ -212,6 +212,7 @@ int
 session_open(struct fpm *fpm, int fd, const struct sockaddr_storage *peer)
 {
 	struct fpm_session *s = &fpm->session;
+	unsigned int missed;
 	uint32_t gen;
 
 	s->buf = malloc(SESSION_BUFFER_BYTES);
@@ -240,7 +241,9 @@ session_open(struct fpm *fpm, int fd, const struct sockaddr_storage *peer)
 	atomic_store_explicit(&fpm_status.up_since_ms, monotonic_ms(),
 			      memory_order_relaxed);
 	atomic_store_explicit(&fpm_status.connected, 1, memory_order_relaxed);
-	log_info("fpm: session up peer=%s gen=%u", s->peer, gen);
+	/* Programs in FRR's namespace may come and go in a loop. */
+	if (log_allowed(&fpm->up_log, &missed))
+		log_info("fpm: session up peer=%s gen=%u missed=%u", s->peer, gen, missed);
 	return 0;
 }
 
@@ -259,12 +262,14 @@ log_close(struct fpm *fpm, enum session_end why, int err)
 			  (unsigned long long)fpm->queue.limit_bytes, s->gen);
 	if (why == SESSION_NO_MEMORY)
 		log_error("fpm: out of memory gen=%u", s->gen);
+	if (!log_allowed(&fpm->down_log, &missed))
+		return;
 	if (why == SESSION_ERROR)
-		log_info("fpm: session down peer=%s gen=%u why=error errno=%d", s->peer,
-			 s->gen, err);
+		log_info("fpm: session down peer=%s gen=%u why=error errno=%d missed=%u",
+			 s->peer, s->gen, err, missed);
 	else
-		log_info("fpm: session down peer=%s gen=%u why=%s", s->peer, s->gen,
-			 end_name[why]);
+		log_info("fpm: session down peer=%s gen=%u why=%s missed=%u", s->peer,
+			 s->gen, end_name[why], missed);
 }
 
 void

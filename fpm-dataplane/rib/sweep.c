@@ -29,8 +29,10 @@
 void
 session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
 {
+	static struct log_limit limit; /* who connects in a loop fills no log */
 	struct session *s = &rib->session;
 	uint32_t was_pid = s->nl_pid;
+	unsigned int missed;
 
 	early_clear(rib);
 	rib->n_said = rib->retell_at = 0; /* the replay will be acknowledged */
@@ -49,20 +51,25 @@ session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
 	/* All of it, in one step: a route is stale by its generation (struct route). */
 	tallies_renew(rib);
 	s->n_before = rib->stale;
-	log_info("rib: session up gen=%u stale=%u of_other_tables=%u zebra_restarted=%d",
-		 gen, rib->stale, rib->stale_other, s->restarted);
+	if (log_allowed(&limit, &missed))
+		log_info("rib: session up gen=%u stale=%u of_other_tables=%u "
+			 "zebra_restarted=%d missed=%u",
+			 gen, rib->stale, rib->stale_other, s->restarted, missed);
 }
 
 void
 session_down(struct rib *rib)
 {
+	static struct log_limit limit;
 	struct session *s = &rib->session;
+	unsigned int missed;
 
 	if (!s->connected)
 		return;
 	s->connected = s->replaying = s->vrfs_replaying = s->sweeping = false;
-	log_info("rib: session down gen=%u routes=%u", s->gen,
-		 rib->n_zebra[0] + rib->n_zebra[1]);
+	if (log_allowed(&limit, &missed))
+		log_info("rib: session down gen=%u routes=%u missed=%u", s->gen,
+			 rib->n_zebra[0] + rib->n_zebra[1], missed);
 }
 
 static bool
@@ -234,13 +241,17 @@ is_settled(const struct rib *rib)
 static void
 replay_done(struct rib *rib)
 {
+	static struct log_limit limit;
 	struct session *s = &rib->session;
+	unsigned int missed;
 
 	s->replaying = s->sweeping = false;
 	s->done_ms = rib->clock_ms();
-	log_info("rib: replay done gen=%u routes=%u swept=%" PRIu64 " end=%s", s->gen,
-		 rib->n_zebra[0] + rib->n_zebra[1], s->swept,
-		 s->sentinel ? "sentinel" : "time");
+	if (log_allowed(&limit, &missed))
+		log_info("rib: replay done gen=%u routes=%u swept=%" PRIu64
+			 " end=%s missed=%u",
+			 s->gen, rib->n_zebra[0] + rib->n_zebra[1], s->swept,
+			 s->sentinel ? "sentinel" : "time", missed);
 	if (is_settled(rib))
 		s->vrfs_replaying = false; /* there are none, or all came before */
 }

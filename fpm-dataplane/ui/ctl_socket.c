@@ -63,14 +63,18 @@ stale_remove(const struct sockaddr_un *sun)
 static void
 on_accept(struct ev_loop *loop, ev_io *io, int revents)
 {
+	static struct log_limit paused;
 	struct ui *ui = io->data;
+	unsigned int missed;
 	int fd = accept4(ui->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (fd >= 0) {
 		client_new(ui, fd);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
 		   errno == ENOBUFS) {
-		log_warn("ui: accept paused error=%s", strerror(errno));
+		if (log_allowed(&paused, &missed))
+			log_warn("ui: accept paused error=%s missed=%u", strerror(errno),
+				 missed);
 		ev_io_stop(loop, io);
 		ev_timer_set(&ui->accept_pause, ACCEPT_PAUSE_S, 0);
 		ev_timer_start(loop, &ui->accept_pause);

@@ -385,6 +385,58 @@ listens_on_ipv6_too(void **state)
 	bench_free(b);
 }
 
+/* Lines that tell of sessions, and the sum of what they left out. */
+struct told {
+	unsigned int up, down, missed;
+};
+
+static void
+note_line(void *ctx, const char *line, size_t len)
+{
+	struct told *told = ctx;
+	char text[512];
+	const char *missed;
+
+	snprintf(text, sizeof(text), "%.*s", (int)len, line);
+	told->up += strstr(text, "fpm: session up peer=") != NULL;
+	told->down += strstr(text, "fpm: session down peer=") != NULL;
+	missed = strstr(text, " missed=");
+	if (missed != NULL)
+		told->missed += (unsigned int)strtoul(missed + 8, NULL, 10);
+}
+
+static struct told
+sessions_told(void)
+{
+	struct told told = {0};
+
+	log_recent(note_line, &told);
+	return told;
+}
+
+static void
+who_comes_and_goes_in_a_loop_fills_no_log(void **state)
+{
+	struct bench *b = bench_new(1 << 20);
+	struct told before = sessions_told(), told;
+	uint64_t begin_ms = monotonic_ms(), most, n = 0;
+
+	log_set_level(LOG_LEVEL_INFO);
+	do {
+		close(client(b));
+		n++;
+		eventually(status_get(&fpm_status.closes) == n);
+		told = sessions_told();
+	} while (n < 200 || (told.missed == before.missed && n < 20000));
+	log_set_level(LOG_LEVEL_ERROR);
+	most = (monotonic_ms() - begin_ms) / 1000 + 2;
+	assert_in_range(told.up - before.up, 1, most);
+	assert_in_range(told.down - before.down, 1, most);
+	assert_true(told.missed >
+		    before.missed); /* the next line tells of those left out */
+	bench_free(b);
+}
+
 static int
 start_refused(struct bench *b, const char *netns, uint16_t port)
 {
@@ -431,6 +483,7 @@ main(void)
 		cmocka_unit_test(
 			nobody_is_accepted_while_rib_is_more_than_half_the_limit_behind),
 		cmocka_unit_test(listens_on_ipv6_too),
+		cmocka_unit_test(who_comes_and_goes_in_a_loop_fills_no_log),
 		cmocka_unit_test(start_fails_where_it_cannot_listen),
 	};
 
