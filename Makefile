@@ -149,7 +149,7 @@ vtysh: ## a vtysh on the lab's router r1 (C="show ip route summary" for one comm
 
 # --- tests -------------------------------------------------------------------------------
 T ?=
-test: ## all tests: lint, unit, sanitizers, system, virtual machine; says what it skipped and why (T=...)
+test: ## all tests: lint, unit, sanitizers, fuzzers, system, virtual machine; says what it skipped and why (T=...)
 	@$(MAKE) --no-print-directory deps
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all unit-bins
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan all unit-bins
@@ -395,6 +395,7 @@ $(BLIND_BIN): build/watch-%/fpm-dataplane: $(call obj,$(DAEMON_SRC) $(POPTRIE_SR
 
 # --- fuzzing: libFuzzer, seeded with the captures; what it finds new lands in build/fuzz/ --
 FUZZ_S    ?= 60
+FUZZ_EACH_S ?= 8
 FUZZ_SRC  := $(addprefix tests/fuzz/,fuzz_fpm_rib.c fresh.c invariants.c mutate.c)
 FUZZ_LIB  := $(addprefix fpm-dataplane/fpm/,decode.c hops.c frame.c queue.c) \
 	$(foreach d,rib fib base,$(wildcard fpm-dataplane/$(d)/*.c)) $(POPTRIE_SRC) \
@@ -439,6 +440,12 @@ fuzz: ## fuzz FPM, RIB, checkpoint, packets, config, requests, API, poptrie with
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=fuzz CC=clang-14 $(FUZZ_ALL)
 	@tests/fuzz/run.sh $(FUZZ_S)
 
+fuzz-quick: ## what make test runs of fuzz: each target for some seconds, with its corpus (FUZZ_EACH_S=8)
+	@if $(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_FUZZ)"; then \
+		$(MAKE) --no-print-directory -j$$(nproc) BUILD=fuzz CC=clang-14 $(FUZZ_ALL) && \
+		tests/fuzz/run.sh --each $(FUZZ_EACH_S); \
+	else echo "fuzz: skipped: not installable here: $(PKGS_FUZZ)"; fi
+
 clean: ## remove build/
 	@rm -rf build
 
@@ -448,4 +455,4 @@ help: ## this list
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
 .PHONY: chaos soak reference all deps build demo demo-down lab lab-vm lab-down vtysh test unit unit-asan unit-tsan tsan-bins tsan-run unit-bins system frr-root lint analyze \
-	format test-vm test-vm-quick bench bench-fib bench-fpm bench-forward fuzz deb deps-deb test-deb image test-image prometheus clean help
+	format test-vm test-vm-quick bench bench-fib bench-fpm bench-forward fuzz fuzz-quick deb deps-deb test-deb image test-image prometheus clean help

@@ -9,7 +9,10 @@ import signal
 import subprocess
 import sys
 
-PARTS = ("lint", "analyze", "unit", "unit-asan", "unit-tsan", "system", "test-vm-quick")
+PARTS = (
+    *("lint", "analyze", "unit", "unit-asan", "unit-tsan", "fuzz-quick", "system"),
+    "test-vm-quick",
+)
 
 
 def run(argv):

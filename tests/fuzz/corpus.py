@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The corpus of fuzz_fpm_rib, kept as text: one input a line, in hex.
+"""The corpora of the fuzzers, kept as text: one input a line, in hex.
 
-    corpus.py unpack DIR   inputs of corpus/*.hex, seeds made here, captures if there are any
-    corpus.py pack DIR     the smallest inputs of DIR, at most 96 KiB, to corpus/fpm_rib.hex
+    corpus.py unpack DIR         inputs of corpus/NAME.hex to DIR/corpus-NAME; those of fpm_rib,
+                                 seeds made here, captures if there are any to DIR/corpus-fpm
+    corpus.py pack NAME FOLDER   the smallest inputs of FOLDER to corpus/NAME.hex
 
-What pack is given should be minimised: fuzz_fpm_rib -merge=1 SMALL BIG.
+What pack is given should be minimised: fuzz_NAME -merge=1 SMALL BIG.
 """
 
 import hashlib
@@ -18,7 +19,9 @@ sys.path.insert(0, str(HERE.parent))
 
 from lib import fpm_speaker as fpm  # noqa: E402
 
-LIMIT = 96 << 10
+# Octets of text, at most.
+LIMITS = {"fpm_rib": 96 << 10}
+OTHERS = 24 << 10
 ROUND, SETTLE, LINK, ADDR, NEIGH, SESSION, TIME, SEGMENT, ASK, HOLD, MEMORY, AUDIT, BREAK, QUEUE = range(14)  # control.h
 
 
@@ -74,16 +77,14 @@ def seeds():
     )
 
 
-def unpack(folder):
-    captures = Path(os.environ.get("SHARED", "../shared")) / "fpm-captures"
-    inputs = list(seeds())
-    for text in sorted((HERE / "corpus").glob("*.hex")):
-        lines = text.read_text().split("\n")
-        inputs += [bytes.fromhex(l) for l in lines if l and not l.startswith("#")]
-    found = sorted(captures.glob("*.bin"))
-    if not found:
-        print(f"fuzz: no captures at {captures}: seeded without them")
-    inputs += [path.read_bytes() for path in found]
+def kept(name):
+    """Inputs of corpus/NAME.hex."""
+    lines = (HERE / "corpus" / f"{name}.hex").read_text().split("\n")
+    return [bytes.fromhex(line) for line in lines if line and not line.startswith("#")]
+
+
+def put(inputs, folder):
+    """A file for each input, named by what is in it."""
     folder.mkdir(parents=True, exist_ok=True)
     for octets in inputs:
         if octets:
@@ -91,22 +92,36 @@ def unpack(folder):
     print(f"fuzz: {len(inputs)} seeds in {folder}")
 
 
-def pack(folder):
+def unpack(work):
+    captures = Path(os.environ.get("SHARED", "../shared")) / "fpm-captures"
+    found = sorted(captures.glob("*.bin"))
+    if not found:
+        print(f"fuzz: no captures at {captures}: seeded without them")
+    put([*seeds(), *kept("fpm_rib"), *(path.read_bytes() for path in found)], work / "corpus-fpm")
+    for text in sorted((HERE / "corpus").glob("*.hex")):
+        if text.stem != "fpm_rib":
+            put(kept(text.stem), work / f"corpus-{text.stem}")
+
+
+def pack(name, folder):
     inputs = sorted((path.read_bytes() for path in folder.iterdir()), key=lambda b: (len(b), b))
     text = (
         "# SPDX-License-Identifier: BSD-3-Clause\n"
-        "# Inputs of fuzz_fpm_rib, one a line; corpus.py packs and unpacks them.\n"
+        f"# Inputs of fuzz_{name}, one a line; corpus.py packs and unpacks them.\n"
     )
-    kept = 0
+    n = 0
     for octets in inputs:
-        if octets and len(text) + len(octets) * 2 < LIMIT:
+        if octets and len(text) + len(octets) * 2 < LIMITS.get(name, OTHERS):
             text += octets.hex() + "\n"
-            kept += 1
-    (HERE / "corpus" / "fpm_rib.hex").write_text(text)
-    print(f"fuzz: kept {kept} of {len(inputs)} inputs, {len(text)} octets of text")
+            n += 1
+    (HERE / "corpus" / f"{name}.hex").write_text(text)
+    print(f"fuzz: kept {n} of {len(inputs)} inputs, {len(text)} octets of text")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3 or sys.argv[1] not in ("pack", "unpack"):
+    if len(sys.argv) == 3 and sys.argv[1] == "unpack":
+        unpack(Path(sys.argv[2]))
+    elif len(sys.argv) == 4 and sys.argv[1] == "pack":
+        pack(sys.argv[2], Path(sys.argv[3]))
+    else:
         sys.exit(__doc__)
-    {"pack": pack, "unpack": unpack}[sys.argv[1]](Path(sys.argv[2]))

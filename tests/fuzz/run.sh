@@ -1,24 +1,50 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Fuzz for $1 seconds: half of them the RIB; the decoder alone, poptrie, packets, checkpoints,
-# configuration files, requests and the API, which have languages and corpora of their own, share
-# the rest.
-# What is new stays in build/fuzz/corpus*; an input that failed is build/fuzz/crash-*.
-seconds=$1
+# Fuzz, from build/fuzz:
+#
+#     run.sh SECONDS         half of them the RIB; the decoder alone, poptrie, packets, checkpoints,
+#                            configuration files, requests and the API share the rest, one by one
+#     run.sh --each SECONDS  each of them that long, the RIB, which is slowest, three times that;
+#                            as many at a time as there are CPUs
+#
+# What is new stays in build/fuzz/corpus-*; an input that failed is build/fuzz/crash-*.
 work=build/fuzz
-log=$work/log
-/usr/bin/python3 tests/fuzz/corpus.py unpack $work/corpus || exit 1
+targets="fuzz_fpm_rib fuzz_fpm fuzz_poptrie fuzz_packet fuzz_checkpoint fuzz_config fuzz_request fuzz_api"
+
+# $1 directory for one line "inputs failed", $2 target, $3 seconds
+one() {
+	log=$work/log-$2
+	inputs=$work/corpus-${2#fuzz_}
+	case $2 in
+	# One language, one corpus.
+	fuzz_fpm | fuzz_fpm_rib) inputs="-dict=tests/fuzz/fpm.dict $work/corpus-fpm" ;;
+	# Any octets are a script; left to itself libFuzzer would try none longer than a few changes.
+	fuzz_poptrie | fuzz_checkpoint) inputs="-len_control=0 $inputs" ;;
+	esac
+	if $work/"$2" -max_total_time="$3" -max_len=3000 -timeout=20 -print_final_stats=1 \
+		-artifact_prefix=$work/ $inputs >"$log" 2>&1; then
+		n=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+		echo "fuzz: $2 clean, $n inputs in $3 s"
+		echo "$n 0" >"$1/$2"
+	else
+		tail -40 "$log" | sed "s/^/    /"
+		echo "fuzz: $2 FAILED; again with: $work/$2 $(sed -n 's/.*Test unit written to //p' "$log")"
+	fi
+}
+
+if [ "$1" = --one ]; then
+	one "$2" "$3" "$4"
+	exit 0
+fi
+
+/usr/bin/python3 tests/fuzz/corpus.py unpack $work || exit 1
 mkdir -p $work/corpus-poptrie
-# Any octets are a script; left to itself libFuzzer would try none longer than a few changes.
 for kib in 1 2 3; do
 	for n in 1 2 3 4 5 6 7 8; do
 		[ -e $work/corpus-poptrie/seed-$kib-$n ] ||
 			head -c ${kib}000 /dev/urandom >$work/corpus-poptrie/seed-$kib-$n
 	done
 done
-failed=0
-mkdir -p $work/corpus-packet $work/corpus-checkpoint $work/corpus-config $work/corpus-request \
-	$work/corpus-api
 # What the documents show is where to begin.
 for file in fpm-dataplane/dist/fpm-dataplane.yaml frr-config/*/fpm-dataplane.yaml; do
 	cp "$file" "$work/corpus-config/seed-$(echo "$file" | tr / -)"
@@ -30,25 +56,29 @@ sed -n 's|^  \(/[^:]*\):.*|\1|p' fpm-dataplane/dist/openapi.yaml | while read -r
 			>"$work/corpus-api/seed-$method$(echo "$path" | tr / -)"
 	done
 done
-for target in fuzz_fpm fuzz_poptrie fuzz_packet fuzz_checkpoint fuzz_config fuzz_request \
-	fuzz_api fuzz_fpm_rib; do
-	[ $target = fuzz_fpm_rib ] && part=$((seconds / 2)) || part=$((seconds / 14 + 1))
-	inputs="-dict=tests/fuzz/fpm.dict $work/corpus"
-	[ $target = fuzz_poptrie ] && inputs="-len_control=0 $work/corpus-poptrie"
-	[ $target = fuzz_packet ] && inputs=$work/corpus-packet
-	[ $target = fuzz_config ] && inputs=$work/corpus-config
-	[ $target = fuzz_api ] && inputs=$work/corpus-api
-	[ $target = fuzz_request ] && inputs=$work/corpus-request
-	[ $target = fuzz_checkpoint ] && inputs="-len_control=0 $work/corpus-checkpoint"
-	if $work/$target -max_total_time=$part -max_len=3000 -timeout=20 -print_final_stats=1 \
-		-artifact_prefix=$work/ $inputs >$log 2>&1; then
-		sed -n 's/^stat::\(number_of_executed_units\|average_exec_per_sec\): */\1 /p' $log |
-			tr '\n' ' ' | sed "s/^/fuzz: $target clean, /; s/ *$/\n/"
-	else
-		failed=1
-		tail -40 $log
-		echo "fuzz: $target failed; again with: $work/$target $(ls -t $work/crash-* \
-			$work/leak-* $work/timeout-* $work/oom-* 2>/dev/null | head -1)"
-	fi
+
+sums=$(mktemp -d)
+trap 'rm -rf "$sums"' EXIT
+trap 'exit 130' INT TERM
+begin=$(date +%s)
+for target in $targets; do
+	case $1$target in
+	--eachfuzz_fpm_rib) echo "$target $(($2 * 3))" ;;
+	--each*) echo "$target $2" ;;
+	*fuzz_fpm_rib) echo "$target $(($1 / 2))" ;;
+	*) echo "$target $(($1 / 14 + 1))" ;;
+	esac
+done >"$sums/all"
+[ "$1" = --each ] && at_once=$(nproc) || at_once=1
+xargs -P "$at_once" -n 2 "$0" --one "$sums" <"$sums/all"
+rc=0 failed=
+for target in $targets; do
+	[ -e "$sums/$target" ] || { rc=1 failed="$failed $target"; }
 done
-exit $failed
+cat "$sums"/fuzz_* 2>/dev/null | awk -v failed="$failed" -v s=$(($(date +%s) - begin)) '
+	{n += $1}
+	END {
+		printf "fuzz: %d targets clean, %d inputs, %d s%s\n", NR, n, s,
+			failed == "" ? "" : "; FAILED:" failed
+	}'
+exit $rc

@@ -12,7 +12,6 @@
  */
 #include "rib_rig.h"
 
-#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -68,13 +67,8 @@ play_file(const char *path)
 static void
 the_corpus_leaves_the_rib_sound_and_empty(void **state)
 {
-	unsigned int inputs = 0;
-	glob_t found;
+	unsigned int inputs = play_file("tests/fuzz/corpus/fpm_rib.hex");
 
-	assert_int_equal(glob("tests/fuzz/corpus/*.hex", 0, NULL, &found), 0);
-	for (size_t i = 0; i < found.gl_pathc; i++)
-		inputs += play_file(found.gl_pathv[i]);
-	globfree(&found);
 	fuzz_end();
 	print_message("%u inputs\n", inputs);
 	assert_true(inputs > 50);
