@@ -207,13 +207,20 @@ what_is_not_understood_gets_a_status_and_a_sentence(void **state)
 	}
 }
 
+/* Under ThreadSanitizer a tenth: what threads share is the same. */
+#ifdef __SANITIZE_THREAD__
+#define MANY 100000u
+#else
+#define MANY 1000000u
+#endif
+
 static void
 a_million_rows_come_in_order_a_slice_at_a_time(void **state)
 {
 	struct peer p = peer_open();
 	uint64_t n = 0;
 
-	t.n_routes = 1000000;
+	t.n_routes = MANY;
 	peer_say(&p, "GET /v1/routes HTTP/1.0\r\n\r\n"); /* without chunks: easy to read */
 	while (getline(&p.line, &p.size, p.in) > 2)
 		;
@@ -223,7 +230,7 @@ a_million_rows_come_in_order_a_slice_at_a_time(void **state)
 
 		/* "[{...},\n{...},\n ... {...}]\n" */
 		assert_true(p.line[0] == (n == 0 ? '[' : '{'));
-		assert_string_equal(end + 1, n + 1 == 1000000 ? "]\n" : ",\n");
+		assert_string_equal(end + 1, n + 1 == MANY ? "]\n" : ",\n");
 		snprintf(want, sizeof(want), "\"10.%u.%u.%u/32\"",
 			 (unsigned int)(n >> 16 & 255), (unsigned int)(n >> 8 & 255),
 			 (unsigned int)(n & 255));
@@ -231,7 +238,7 @@ a_million_rows_come_in_order_a_slice_at_a_time(void **state)
 		assert_true(t.n_travelling <= 1);
 		n++;
 	}
-	assert_int_equal(n, 1000000);
+	assert_int_equal(n, MANY);
 	peer_close(&p);
 }
 
