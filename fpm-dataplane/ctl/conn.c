@@ -30,12 +30,25 @@ no_daemon(const char *path, int error)
 	return CTL_NO_DAEMON;
 }
 
+/* A signal ends what the daemon has to say, whatever we are doing then: a read or what it read. */
 static volatile sig_atomic_t stopped;
+static volatile sig_atomic_t watched = -1; /* the connection to be ended */
+
+static void
+end_watch(void)
+{
+	if (watched >= 0)
+		shutdown(watched, SHUT_RD); /* may be used in a handler: POSIX */
+}
 
 static void
 on_signal(int number)
 {
+	int error = errno;
+
 	stopped = 1;
+	end_watch();
+	errno = error;
 }
 
 /* Returns a stream on the connection, or NULL with errno set. `silence_s` 0: for ever. */
@@ -182,7 +195,7 @@ is_strange(const char *line)
 }
 
 static int
-converse(const char *path, const json_t *request, int silence_s,
+converse(const char *path, const json_t *request, bool watch,
 	 bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx)
 {
 	char *line = NULL, *asked = request_line(request);
@@ -193,10 +206,15 @@ converse(const char *path, const json_t *request, int silence_s,
 
 	if (asked == NULL)
 		return CTL_USAGE;
-	f = connect_to(path, silence_s);
+	f = connect_to(path, watch ? 0 : SILENCE_S);
 	if (f == NULL) {
 		free(asked);
 		return no_daemon(path, errno);
+	}
+	if (watch) {
+		watched = fileno(f);
+		if (stopped) /* before that */
+			end_watch();
 	}
 	if (!send_line(f, asked))
 		rc = lost(path, errno);
@@ -229,6 +247,7 @@ converse(const char *path, const json_t *request, int silence_s,
 		json_decref(row);
 	}
 	free(line);
+	watched = -1;
 	fclose(f);
 	return rc;
 }
@@ -237,17 +256,17 @@ int
 conn_ask(const char *path, const json_t *request,
 	 bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx)
 {
-	return converse(path, request, SILENCE_S, on_row, ctx);
+	return converse(path, request, false, on_row, ctx);
 }
 
 int
 conn_watch(const char *path, const json_t *request,
 	   bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx)
 {
-	/* Without SA_RESTART: the read that waits for the next row ends. */
+	/* Without SA_RESTART: where it writes to a pipe that nobody reads, that ends, too. */
 	struct sigaction end = {.sa_handler = on_signal};
 
 	sigaction(SIGINT, &end, NULL);
 	sigaction(SIGTERM, &end, NULL);
-	return converse(path, request, 0, on_row, ctx);
+	return converse(path, request, true, on_row, ctx);
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Somebody in the daemon's place, for what fpmctl makes of answers that no daemon here gives."""
 
+import contextlib
 import json
 import socket
 import threading
@@ -22,12 +23,13 @@ class Impostor(threading.Thread):
                 conn, _ = self.sock.accept()
             except OSError:
                 return  # closed: the test is over
-            with conn, conn.makefile("rw") as file:
+            # Who asked may be gone before all is said.
+            with contextlib.suppress(OSError), conn, conn.makefile("rw") as file:
                 for line in file:
-                    rows = self.answer(json.loads(line))
-                    for row in rows:
+                    n = 0
+                    for n, row in enumerate(self.answer(json.loads(line)), 1):
                         file.write(json.dumps(row) + "\n")
-                    file.write(json.dumps({"end": True, "rows": len(rows)}) + "\n")
+                    file.write(json.dumps({"end": True, "rows": n}) + "\n")
                     file.flush()
 
     def close(self):

@@ -2,6 +2,8 @@
 """fpmctl capture: pcapng of what comes in, goes out and is dropped, with the reason; read
 back here block by block, and by tshark."""
 
+import base64
+import itertools
 import os
 import shutil
 import signal
@@ -12,6 +14,7 @@ import pytest
 
 from lib.fpm_speaker import RTN_BLACKHOLE
 from lib.wait import eventually
+from impostor import Impostor
 from wire import token_of
 from watching import Watching, blocks, count_of, packets
 
@@ -117,6 +120,27 @@ def test_a_file_until_interrupted(taught, lan, tmp_path):
     assert child.returncode == 0 and f"100 packets in {path}" in said
     seen = {token_of(row[2]) for row in packets(_blocks(path))}
     assert seen == {token_of(probe) for probe in probes}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_while_packets_come_without_a_pause(dut, tmp_path, number):
+    """It may come at any moment, mostly when no read waits. Each has the loop below to meet."""
+    path, out = str(tmp_path / "impostor.sock"), str(tmp_path / "out")
+    block = base64.b64encode(bytes(1500)).decode()
+    impostor = Impostor(path, lambda _: ({"pcapng": block} for _ in itertools.count()))
+    try:
+        for _ in range(20):
+            argv = [dut.daemon.ctl, "-s", path, "capture", "-w", out]
+            with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as child:
+                eventually(lambda: os.path.exists(out) and os.path.getsize(out) > 0, 5, 0.001)
+                child.send_signal(number)
+                try:
+                    assert child.wait(10) == 0
+                finally:
+                    child.kill()
+            os.unlink(out)
+    finally:
+        impostor.close()
 
 
 def _blocks(path):
