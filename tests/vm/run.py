@@ -29,7 +29,10 @@ ROOT = os.path.dirname(os.path.dirname(guest.HERE))
 NO_TESTS = 5  # pytest: nothing was left to run
 NAMES = 4  # wires of the device under test
 # A guest may starve: what its tests wait for has four times as long (lib/wait.py).
-ENVIRONMENT = "FDP_PATIENCE=4 FDP_BUILT=1"
+ENVIRONMENT = "FDP_PATIENCE=4 FDP_BUILT=1" + "".join(
+    # How many, for a run by hand.
+    f" {word}={int(os.environ[word])}" for word in ("N_ROUTES", "N_VLANS") if word in os.environ
+)
 PYTEST = (
     f"{ENVIRONMENT} /usr/bin/python3 -m pytest --no-header -p no:cacheprovider -q -rs "
     "--durations=8 --durations-min=5"

@@ -256,6 +256,44 @@ def test_who_leaves_the_vrf_is_in_main_again(router):
     router.forwarded(wan, wan.probe(lan.peer4), lan)
 
 
+def test_a_vlan_moves_from_vrf_to_vrf_and_back_under_load(two):
+    """Each packet that came in by it leaves by the one VRF or by the other, and is lost only
+    while the kernel has it in none."""
+    for vrf, _, out in both(two):
+        route(two, vrf, NET[4], BEHIND[4].format(2), out)
+    lan, wan, ext = (two.wires[n] for n in ("lan", "wan", "ext"))
+
+    def moves(vrf):
+        two.ip(f"link set lan0.7 master {vrf}" if vrf else "link set lan0.7 nomaster")
+        rows = lambda: {r["name"]: r["vrf"] for r in two.control.ask("interfaces")}  # noqa: E731
+        eventually(lambda: rows().get("lan0.7", "") == vrf, 5, 0.01, f"in {vrf}")
+
+    two.ip("link add link lan0 name lan0.7 type vlan id 7", "link set lan0.7 up")
+    moves("red")
+    stream, turns = two.stream(lan, HOST[4], rate=500), []
+    stream.templates = [
+        (head[:12] + b"\x81\0\0\7" + head[12:], tail) for head, tail in stream.templates
+    ]
+    try:
+        with stream:
+            for vrf, out in (("blue", ext), ("red", wan), (None, None), ("blue", ext)):
+                moves(vrf)
+                begin = stream.sent
+                eventually(lambda b=begin: stream.sent > b + 50, 10, 0.01, "more of them")
+                turns.append((out, range(begin + 1, stream.sent - 1)))
+                stream.dut.fence(lan)
+    finally:
+        two.ip("link del lan0.7")
+
+    seen = {out: stream.arrived(out) for out in (wan, ext)}
+    for out, numbers in turns:
+        for other, arrived in seen.items():
+            got = [n for n in numbers if n in arrived]
+            assert got == (list(numbers) if other is out else []), (out, other)
+    assert not set(seen[wan]) & set(seen[ext])
+    assert set(seen[wan].values()) == set(seen[ext].values()) == {1}
+
+
 def test_a_vrf_that_goes_under_load_lets_its_members_go_and_hurts_no_other(two):
     for vrf, _, out in both(two):
         route(two, vrf, NET[4], BEHIND[4].format(2), out)
@@ -279,8 +317,8 @@ def test_a_vrf_that_goes_under_load_lets_its_members_go_and_hurts_no_other(two):
 
 
 def test_a_vrf_with_many_routes_goes_under_load_and_hurts_no_other(two, capsys):
-    """Its FIB goes in one step; what is freed afterwards takes no forwarder's time. `N_ROUTES`
-    in the environment is for a run by hand with a million."""
+    """Its FIB goes in one step; what is freed afterwards takes no forwarder's time. With a
+    million: `N_ROUTES=1000000 make test-vm T=many_routes`."""
     n = int(os.environ.get("N_ROUTES", "20000"))
     for vrf, _, out in both(two):
         route(two, vrf, NET[4], BEHIND[4].format(2), out)
