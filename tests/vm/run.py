@@ -159,7 +159,7 @@ def all_parts(kernel):
         ),
         "service": (
             some(packaged, kernel, "service", "e1000e", "", 2),
-            "tests/vm/test_service.py",
+            "tests/vm/test_service.py tests/vm/test_upgrade.py",
         ),
         "manual": (
             some(packaged, kernel, "manual", "virtio-net-pci", VIRTIO, 3),

@@ -16,101 +16,15 @@ from full_table import send
 from lab.routes import table4
 from lib import fpm_speaker as fpm
 from lib import links, netns, procs
-from lib.dataplane import Dataplane
 from lib.freeze import frozen
 from lib.linkwatch import LinkWatch
 from lib.wait import eventually
-from router import Router, running
+from service import CONFIG, NAME, forwards, routes, state, systemctl, traffic, wait_for_other
+from service import write
 
-NAME = "fpm-dataplane"
-CONFIG = f"/etc/{NAME}/config.yaml"
 DROP_IN = f"/run/systemd/system/{NAME}.service.d/test.conf"
-NET = {4: "198.51.100.0/24", 6: "2001:db8:a::/48"}
-HOST = {4: "198.51.100.9", 6: "2001:db8:a::9"}
 MANY = 500000  # routes, which take more than
 MEMORY_LEFT = 16 << 20
-
-
-def systemctl(*words, check=True):
-    """What it says."""
-    return netns.command(["systemctl", *words], check=check)
-
-
-def state(key):
-    """One property of the service, as text."""
-    return systemctl("show", "--value", "-p", key, NAME).strip()
-
-
-class Service(Dataplane):
-    """The daemon of the package, as systemd holds it."""
-
-    def __init__(self, *words):
-        super().__init__(*words)
-        self.ctl = "/usr/bin/fpmctl"
-        self.process = self
-
-    def start(self, timeout=0):
-        systemctl("start", NAME)
-
-    def stop(self, number=signal.SIGTERM, timeout=0):
-        systemctl("stop", NAME)
-        return int(state("ExecMainStatus"))
-
-    def poll(self):
-        return None if state("ActiveState") == "active" else int(state("ExecMainStatus"))
-
-    def terminate(self):
-        self.stop()
-
-    def wait(self, timeout):
-        return self.poll()
-
-    def log(self, lines=15):
-        return netns.command(
-            ["journalctl", "-q", "-o", "cat", "-u", NAME, "-n", str(lines)]
-        )
-
-
-@pytest.fixture(scope="module")
-def machine(package):
-    """The package's service runs on four NICs."""
-    router = Router(name="svc")
-    router.config, router.socket = CONFIG, f"/run/{NAME}/control.sock"
-    router.control.path = router.socket
-    router.daemon = Service(None, CONFIG, router.socket, "", router.dir)
-    with running(router):
-        yield router
-
-
-@pytest.fixture
-def router(machine):
-    if not machine.alive():
-        systemctl("reset-failed", NAME, check=False)
-        machine.start()
-    machine.ready()
-    return machine
-
-
-def routes(router):
-    for family in (4, 6):
-        wan = router.wires["wan"]
-        router.route(NET[family], via=wan.peer4 if family == 4 else wan.peer6, wire=wan)
-
-
-def forwards(router):
-    """A packet of each family comes out."""
-    lan, wan = router.wires["lan"], router.wires["wan"]
-    return [router.forwarded(lan, lan.probe(HOST[f]), wan, 5) for f in (4, 6)]
-
-
-def wait_for_other(router, was):
-    """systemd has started another daemon than `was`, and it answers."""
-    router.control.close()
-    now = router.daemon.back(was, 60)
-    assert now == int(state("MainPID"))
-    router.zebra.connect()
-    router.ready()
-    routes(router)
 
 
 def test_start_returns_when_it_forwards(router):
@@ -211,7 +125,8 @@ def test_a_restart_keeps_the_carrier_too(router):
     was = router.daemon.pid()
 
     with LinkWatch(router.ctl) as watch:
-        systemctl("restart", NAME)
+        with traffic(router, was):
+            systemctl("restart", NAME)
         wait_for_other(router, was)
 
     assert watch.lost_carrier() == []
@@ -372,11 +287,6 @@ def port0(router):
         router.stop()
         links.give_to_vfio(address)
         router.start()
-
-
-def write(path, text):
-    with open(path, "w", encoding="ascii") as file:
-        file.write(text)
 
 
 def test_the_start_takes_the_nic_and_the_hugepages_that_the_file_names(router, port0):

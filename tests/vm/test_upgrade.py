@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The Debian package is upgraded while its service runs: what dpkg does is what costs least, and
+never what ends a router (fpm-dataplane/dist/debian/fpm-dataplane.postinst)."""
+
+import contextlib
+import glob
+import os
+import re
+import subprocess
+
+from lib import netns
+from lib.linkwatch import LinkWatch
+from service import CONFIG, DPKG, NAME, forwards, routes, state, traffic, wait_for_other, write
+
+UNIT = f"/lib/systemd/system/{NAME}.service"
+POLICY = "/usr/sbin/policy-rc.d"
+
+
+def later_package(folder):
+    """The package with "+later" at its version, and a program of another size. Returns its
+    file."""
+    (deb,) = glob.glob(os.environ["FDP_DEB"])
+    tree, later = str(folder / "tree"), str(folder / "later.deb")
+    netns.command(["dpkg-deb", "-R", deb, tree], timeout=60)
+    with open(tree + "/DEBIAN/control", encoding="utf-8") as file:
+        text = re.sub(r"^(Version: .*)$", r"\1+later", file.read(), flags=re.M)
+    with open(tree + "/DEBIAN/control", "w", encoding="utf-8") as file:
+        file.write(text)
+    with open(f"{tree}/usr/sbin/{NAME}", "ab") as file:
+        file.write(b"later")
+    netns.command(["dpkg-deb", "--root-owner-group", "-Znone", "-b", tree, later], timeout=60)
+    return later
+
+
+def runs_what_is_installed(router):
+    """Is the daemon's program the file that dpkg has put there?"""
+    return os.path.samefile(f"/proc/{router.daemon.pid()}/exe", f"/usr/sbin/{NAME}")
+
+
+def test_an_upgrade_has_another_daemon_take_the_place(router, tmp_path):
+    """dpkg -i of a later version under traffic: the service goes on with the new program, as
+    after `fpmctl restart`; carrier, configuration and what zebra taught are as they were."""
+    routes(router)
+    was, later, invocation = router.daemon.pid(), later_package(tmp_path), state("InvocationID")
+    with open(CONFIG, encoding="utf-8") as file:
+        mine = file.read()
+
+    with LinkWatch(router.ctl) as watch:
+        with traffic(router, was):
+            netns.command([*DPKG, "--install", later], timeout=180)
+        wait_for_other(router, was)
+
+    assert runs_what_is_installed(router)
+    assert state("InvocationID") == invocation, "systemd has not restarted it"
+    assert watch.lost_carrier() == []
+    said = netns.command(["dpkg-query", DPKG[1], "-W", "-f", "${Version} ${Status}", NAME])
+    assert said.endswith("+later install ok installed")
+    with open(CONFIG, encoding="utf-8") as file:
+        assert file.read() == mine
+    forwards(router)
+
+
+def upgrade(change=lambda: None):
+    """What dpkg runs of ours when a later version is unpacked, which `change` stands for.
+    Returns what it prints."""
+    said = ""
+    for script, word in (("preinst", "upgrade"), ("postinst", "configure")):
+        argv = [f"/run/dpkg/info/{NAME}.{script}", word, "0.1"]
+        done = subprocess.run(
+            argv, env={**os.environ, "DPKG_MAINTSCRIPT_PACKAGE": NAME},
+            capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        said += done.stdout + done.stderr
+        if script == "preinst":
+            change()
+    return said
+
+
+@contextlib.contextmanager
+def restored(path):
+    """What a test makes of a file lasts as long as the block."""
+    with open(path, encoding="utf-8") as file:
+        good = file.read()
+    try:
+        yield good
+    finally:
+        write(path, good)
+
+
+def test_an_upgrade_with_another_unit_restarts_the_service(router):
+    """A successor would have what systemd gave to the first. Where the machine's policy is to
+    restart nothing, the next upgrade knows that it is still to be done."""
+    routes(router)
+    was = router.daemon.pid()
+    with restored(UNIT) as unit, LinkWatch(router.ctl) as watch:
+        write(POLICY, "#!/bin/sh\nexit 101\n")
+        os.chmod(POLICY, 0o755)
+        try:
+            said = upgrade(lambda: write(UNIT, unit.replace("NOFILE=65536", "NOFILE=65432")))
+        finally:
+            os.unlink(POLICY)
+        assert "the old version forwards on: policy-rc.d forbids a restart" in said
+        assert router.daemon.pid() == was
+
+        assert "forwards on" not in upgrade()
+        wait_for_other(router, was)
+
+    assert watch.lost_carrier() == []
+    with open(f"/proc/{router.daemon.pid()}/limits", encoding="ascii") as file:
+        assert re.search(r"^Max open files +65432 ", file.read(), re.M)
+    forwards(router)
+
+
+def test_an_upgrade_to_what_would_not_start_leaves_the_old_one(router):
+    """The configuration is not good for the new version, or that does not run at all: the
+    router goes on, and who upgrades reads why."""
+    routes(router)
+    was = router.daemon.pid()
+
+    with restored(CONFIG) as config:
+        said = upgrade(lambda: router.write_config(config + "nonsense: 1\n"))
+
+    assert "the old version forwards on: the new one would not start" in said
+    assert "nonsense" in said
+    assert router.daemon.pid() == was and state("ActiveState") == "active"
+    forwards(router)
+
+
+def test_an_upgrade_starts_no_service_that_is_stopped(router):
+    """It is not enabled here."""
+    router.stop()
+
+    upgrade()
+
+    assert state("ActiveState") == "inactive"
