@@ -31,6 +31,9 @@ void table_used(enum table table, uint64_t used);
 /* There was no room for one more: counts, and says so in the log.                 [owner] */
 void table_refuse(enum table table);
 
+/* Say of each table what could not be said when it was so: now and then.      [any thread] */
+void table_tell(void);
+
 /* What all of it comes to; `refused` never goes back.                        [any thread] */
 struct table_state table_state(enum table table);
 

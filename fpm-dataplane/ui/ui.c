@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/table.h"
 #include "port/port.h"
 
 static struct worker *
@@ -108,6 +109,7 @@ on_summary_timer(struct ev_loop *loop, ev_timer *t, int revents)
 	struct ui *ui = t->data;
 
 	buffers_look(ui);
+	table_tell();
 	ui_summary_ask(ui);
 	if (ui->conf.metrics_on)
 		ask_to_sum_up(ui, QUERY_NEIGH_SUMMARY, &ui->neigh_asked);

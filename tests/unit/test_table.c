@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "base/prefix.h"
@@ -61,6 +62,61 @@ room_again_is_said_once_and_not_at_the_brim(void **state)
 	assert_int_equal(table_state(TABLE_mtus).refused, 1);
 }
 
+/* The lines about one table, in order: F for full, R for room again. */
+struct course {
+	const char *full, *room;
+	char said[16];
+};
+
+static void
+follow(void *ctx, const char *line, size_t len)
+{
+	struct course *c = ctx;
+	size_t n = strlen(c->said);
+
+	if (memmem(line, len, c->full, strlen(c->full)) != NULL)
+		c->said[n] = 'F';
+	else if (memmem(line, len, c->room, strlen(c->room)) != NULL)
+		c->said[n] = 'R';
+}
+
+static struct course
+course_of_groups(void)
+{
+	struct course c = {"table is full table=groups",
+			   "table has room again table=groups", ""};
+
+	log_recent(follow, &c);
+	return c;
+}
+
+static void
+a_table_that_fills_again_within_a_second_is_said_to_be_full_after_it(void **state)
+{
+	const struct timespec moment = {.tv_nsec = 1000000};
+
+	table_begin(TABLE_groups, 1000);
+	for (int i = 0; i < 2; i++) {
+		table_used(TABLE_groups, 800);
+		table_used(TABLE_groups, 1000);
+		table_refuse(TABLE_groups);
+	}
+	/* Nothing more happens to it; somebody looks now and then. */
+	while (strcmp(course_of_groups().said, "FR") == 0) {
+		table_tell();
+		nanosleep(&moment, NULL);
+	}
+	assert_string_equal(course_of_groups().said, "FRF");
+	table_tell();
+	table_used(TABLE_groups, 800);
+	assert_string_equal(course_of_groups().said, "FRFR");
+	table_used(TABLE_groups, 1000);
+	table_refuse(TABLE_groups);
+	table_used(TABLE_groups, 800);
+	table_tell(); /* it was full and is not, and so the log has it */
+	assert_int_equal(course_of_groups().said[strlen(course_of_groups().said) - 1], 'R');
+}
+
 #define FLOOD  2000
 #define CHAINS 4096u
 
@@ -106,6 +162,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_full_table_counts_all_and_says_so_once_a_second),
 		cmocka_unit_test(room_again_is_said_once_and_not_at_the_brim),
+		cmocka_unit_test(
+			a_table_that_fills_again_within_a_second_is_said_to_be_full_after_it),
 		cmocka_unit_test(addresses_that_meet_under_one_seed_do_not_under_another),
 	};
 
