@@ -121,6 +121,16 @@ mix64(uint64_t x)
 	return x ^ x >> 31;
 }
 
+/*
+ * The seed of hashes of addresses that mean something within a VRF, or on a link, alone: `of`
+ * is its number. The same address in another one is somebody else's.
+ */
+static inline uint64_t
+seed_of(uint64_t seed, uint32_t of)
+{
+	return mix64(seed ^ mix64(of));
+}
+
 static inline bool
 proto_has_ports(uint8_t proto)
 {

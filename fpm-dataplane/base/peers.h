@@ -30,7 +30,10 @@ enum peer_kind {
 /* A peer that the host has not spoken to for so long is a stranger again. */
 #define PEER_SECONDS 600
 
-/* Keys. `remote` is always the far end; addresses in network order, 4 or 16 octets. */
+/*
+ * Keys. `remote` is always the far end; addresses in network order, 4 or 16 octets. `seed` is
+ * that of the VRF (seed_of()), except where an ifidx is in the key.
+ */
 uint64_t peer_addr_key(const uint8_t *remote, uint8_t family, uint32_t what, uint64_t seed);
 uint64_t peer_tcp_key(const uint8_t *remote, const uint8_t *own, uint8_t family,
 		      uint16_t remote_port, uint16_t own_port, uint64_t seed);

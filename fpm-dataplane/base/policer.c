@@ -9,6 +9,8 @@
 #include <stdalign.h>
 #include <string.h>
 
+#include "base/inet.h"
+
 #define SOURCES 256
 
 static struct policer {
@@ -88,6 +90,15 @@ void
 policer_get(enum punt_class class, struct policer_conf *conf)
 {
 	*conf = policer[class].conf;
+}
+
+uint32_t
+policer_source(uint64_t seed, const uint8_t *octets, unsigned int n)
+{
+	uint64_t w[2] = {0};
+
+	memcpy(w, octets, n);
+	return (uint32_t)(mix64(mix64(w[0] ^ seed) ^ w[1]) >> 32);
 }
 
 bool

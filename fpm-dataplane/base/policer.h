@@ -129,9 +129,12 @@ void policer_get(enum punt_class class, struct policer_conf *conf);
 enum policer_verdict { POLICER_PASS, POLICER_RATE, POLICER_SOURCE };
 
 /*
- * May a packet of `class` pass? `source` is any hash of whom its share belongs to, `now` in
- * ticks.                       [any thread]
+ * Whom a share belongs to: `n` octets of an address, 16 at most, under the seed of its VRF or
+ * link (seed_of()).
  */
+uint32_t policer_source(uint64_t seed, const uint8_t *octets, unsigned int n);
+
+/* May a packet of `class` pass? `source` of policer_source(), `now` in ticks.  [any thread] */
 enum policer_verdict policer_take(enum punt_class class, uint32_t source, uint64_t now);
 
 /* Only the share: for what has a second one to respect. */

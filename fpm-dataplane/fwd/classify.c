@@ -14,6 +14,7 @@ struct view {
 	const struct burst *b;
 	const uint8_t *l3;
 	unsigned int room; /* octets of it that may be looked at */
+	uint64_t seed;     /* of its VRF */
 	uint8_t family;
 	bool group; /* destination is multicast or broadcast */
 	bool link;  /* destination is of link scope: no router has passed it on */
@@ -29,9 +30,7 @@ source_of(const struct view *v)
 static bool
 knows(const struct view *v, enum peer_kind kind, uint32_t what)
 {
-	uint64_t seed = v->b->fwd->fib->seed;
-
-	return peers_know(kind, peer_addr_key(source_of(v), v->family, what, seed),
+	return peers_know(kind, peer_addr_key(source_of(v), v->family, what, v->seed),
 			  v->now_s);
 }
 
@@ -94,7 +93,7 @@ class_tcp(const struct view *v, unsigned int off)
 	to = get_be16(tcp + 2);
 	bgp = from == 179 || to == 179;
 	key = peer_tcp_key(source_of(v), source_of(v) + family_octets(v->family), v->family,
-			   from, to, v->b->fwd->fib->seed);
+			   from, to, v->seed);
 	/* A SYN alone begins a session, whatever it pretends to belong to. */
 	known = (tcp[13] & 0x12) != 0x02 &&
 		peers_know(bgp ? PEER_BGP : PEER_TCP, key, v->now_s);
@@ -207,6 +206,7 @@ class_for_host(const struct burst *b, unsigned int i, uint32_t now_s)
 	struct view v = {.b = b,
 			 .l3 = l3,
 			 .room = burst_l3_room(b, i),
+			 .seed = seed_of(b->fwd->fib->seed, b->in->vrf),
 			 .family = b->family[i],
 			 .now_s = now_s};
 

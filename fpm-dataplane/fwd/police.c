@@ -6,24 +6,21 @@
 #include "base/inet.h"
 #include "fwd/burst.h"
 
-static uint32_t
-hash(const struct burst *b, const uint8_t *octets, unsigned int n)
-{
-	uint64_t w[2] = {0};
-
-	memcpy(w, octets, n);
-	return (uint32_t)(mix64(mix64(w[0] ^ b->fwd->fib->seed) ^ w[1]) >> 32);
-}
-
-/* Whose share of the class is it? */
+/*
+ * Whose share of the class is it? A switch has one MAC in all VLANs of its trunk, but is a
+ * neighbour in each; VRFs may have the same addresses.
+ */
 static uint32_t
 source(const struct burst *b, unsigned int i, enum punt_key key)
 {
+	uint64_t seed = b->fwd->fib->seed;
+
 	if (key == KEY_MAC || b->family[i] == 0)
-		return hash(b, burst_l2(b, i) + 6, 6);
+		return policer_source(seed_of(seed, b->ifidx), burst_l2(b, i) + 6, 6);
+	seed = seed_of(seed, b->in->vrf);
 	if (b->family[i] == 4)
-		return hash(b, burst_l3(b, i) + 12, 4);
-	return hash(b, burst_l3(b, i) + 8, key == KEY_NET ? 8 : 16);
+		return policer_source(seed, burst_l3(b, i) + 12, 4);
+	return policer_source(seed, burst_l3(b, i) + 8, key == KEY_NET ? 8 : 16);
 }
 
 /* The neighbour that a packet waits for: its next hop, or its destination on the link. */
@@ -31,11 +28,13 @@ static uint32_t
 neighbour(const struct burst *b, unsigned int i)
 {
 	uint32_t index = path_index(b->path[i]);
+	uint64_t seed = b->fwd->fib->seed;
 
 	if (path_kind(b->path[i]) == PATH_ADJ)
-		return hash(b, (const uint8_t *)&index, sizeof(index));
-	return b->family[i] == 4 ? hash(b, burst_l3(b, i) + 16, 4)
-				 : hash(b, burst_l3(b, i) + 24, 16);
+		return policer_source(seed, (const uint8_t *)&index, sizeof(index));
+	seed = seed_of(seed, index);
+	return b->family[i] == 4 ? policer_source(seed, burst_l3(b, i) + 16, 4)
+				 : policer_source(seed, burst_l3(b, i) + 24, 16);
 }
 
 bool

@@ -74,15 +74,16 @@ within_rate(struct punt *p, struct rte_mbuf *m, enum punt_class class)
 	struct packet_meta *meta = packet_meta(m);
 	const uint8_t *ip = l3_of(m);
 	struct class_counters *count = &p->count->class[class];
-	struct ipaddr net = {0};
 	enum policer_verdict verdict;
+	uint32_t source;
 
 	if (meta->class == class)
 		return true;
-	/* KEY_NET, as fwd/police.c has it; its hash may be another one. */
-	memcpy(net.octet, meta->family == 4 ? ip + 12 : ip + 8, meta->family == 4 ? 4 : 8);
-	verdict = policer_take(class, (uint32_t)ipaddr_hash(&net, p->fib->seed),
-			       policer_ticks());
+	/* KEY_NET, as fwd/police.c has it. */
+	source = policer_source(seed_of(p->fib->seed, meta->vrf),
+				meta->family == 4 ? ip + 12 : ip + 8,
+				meta->family == 4 ? 4 : 8);
+	verdict = policer_take(class, source, policer_ticks());
 	counter_add(verdict == POLICER_PASS     ? &count->passed
 		    : verdict == POLICER_SOURCE ? &count->over_share
 						: &count->policed,

@@ -13,6 +13,7 @@ struct frame {
 	const struct punt *p;
 	const uint8_t *l2, *l3, *l4, *own, *remote;
 	unsigned int room; /* octets from l4 on, padding excluded */
+	uint64_t seed;     /* of the VRF that it leaves in */
 	uint16_t ifidx;
 	uint8_t family, proto;
 	uint32_t now_s;
@@ -30,7 +31,7 @@ learn_link(const struct frame *f, bool proof)
 static void
 learn_addr(const struct frame *f, enum peer_kind kind, uint32_t what)
 {
-	peers_learn(kind, peer_addr_key(f->remote, f->family, what, f->p->fib->seed), true,
+	peers_learn(kind, peer_addr_key(f->remote, f->family, what, f->seed), true,
 		    f->now_s);
 	learn_link(f, true);
 }
@@ -58,7 +59,7 @@ learn_tcp(const struct frame *f)
 	own = get_be16(f->l4);
 	remote = get_be16(f->l4 + 2);
 	kind = own == 179 || remote == 179 ? PEER_BGP : PEER_TCP;
-	key = peer_tcp_key(f->remote, f->own, f->family, remote, own, f->p->fib->seed);
+	key = peer_tcp_key(f->remote, f->own, f->family, remote, own, f->seed);
 	flags = f->l4[13];
 	if ((flags & 0x05) != 0) { /* FIN, RST */
 		peers_forget(kind, key);
@@ -127,6 +128,7 @@ learn_frame(struct punt *p, const uint8_t *frame, uint32_t len, uint16_t ifidx,
 	len -= at + 2;
 	type = get_be16(frame + at);
 	f.now_s = policer_seconds(policer_ticks());
+	f.seed = seed_of(p->fib->seed, fib_vrf_of(p->fib, ifidx));
 	if (type == 0x0806) {
 		/* RFC 826: a request names the address that is asked for. */
 		f.family = 4;

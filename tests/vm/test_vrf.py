@@ -6,6 +6,7 @@ import contextlib
 import ipaddress
 import os
 import shlex
+import socket
 import time
 
 import pytest
@@ -445,6 +446,33 @@ def test_the_host_is_served_in_the_vrf(router):
         netns.ip_batch([f"addr del {peer}/26 dev lan"], router.far)
     assert " 2 received" in here, here
     assert " 2 received" in there, there
+
+
+def passed(router):
+    """{class of packets for the host: how many of it have passed}"""
+    return {r["class"]: r["passed"] for r in router.control.ask("punt")}
+
+
+def test_a_peer_of_one_vrf_is_a_stranger_in_another(two, family):
+    """BFD with a host of red: the host of blue with the same address has not its room."""
+    ours, peer = BEFORE[family].format(1), BEFORE[family].format(2)
+    kind = socket.AF_INET if family == 4 else socket.AF_INET6
+    with netns.open_socket(two.ctl, kind, socket.SOCK_DGRAM) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"red")
+        sock.sendto(b"hello", (peer, 3784))
+    two.wires["lan"].expect(lambda d: d[-5:] == b"hello")
+    last = {"ttl": 255} if family == 4 else {"hlim": 255}
+
+    for name, mine, other in (("lan", "bfd", "control-new"), ("alt", "control-new", "bfd")):
+        wire, before = two.wires[name], passed(two)
+        probes = [wire.probe(ours, src=peer, dport=3784, **last) for _ in range(20)]
+        two.fence(wire)
+        wire.send(*probes)
+        for probe in probes:
+            two.taps[name].expect_raw(token_of(probe))
+        two.fence(wire)
+        now = passed(two)
+        assert (now[mine] - before[mine], now[other] - before[other]) == (20, 0), name
 
 
 def test_an_operator_sees_what_is_in_a_vrf(two):

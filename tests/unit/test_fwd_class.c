@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who is a peer, and whose share a packet for the host takes: what the host said to an address
+ * in one VRF says nothing of the same address in another.
+ *
+ * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
+ * link: fpm-dataplane/port/rxq.c fpm-dataplane/punt/learn.c
+ * link: poptrie/
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "base/inet.h"
+#include "base/peers.h"
+#include "fwd/burst.h"
+#include "punt/internal.h"
+
+#define RED   1 /* ports, each in a VRF of this number */
+#define BLUE  2
+#define MAIN  3 /* in none */
+#define VLAN  PORT_MAX
+#define BYTES 80
+#define HZ    2600000000ull
+
+static const uint8_t ours[4] = {10, 0, 0, 1}, peer[4] = {10, 0, 0, 2};
+static const uint8_t ours6[16] = {0x20, 1, 0xd, 0xb8, [15] = 1},
+		     peer6[16] = {0x20, 1, 0xd, 0xb8, [15] = 2};
+
+static struct fwd fwd;
+static struct burst burst;
+static struct counters count;
+static struct punt punt;
+static struct rte_mbuf mbuf;
+static uint8_t frame[BYTES];
+
+static void
+iface_make(struct fib *fib, uint16_t ifidx, uint16_t vrf)
+{
+	struct fib_iface *i = calloc(1, sizeof(*i));
+
+	i->ifidx = ifidx;
+	i->vrf = vrf;
+	fib->iface[ifidx] = i;
+}
+
+static int
+up(void **state)
+{
+	struct fib *fib;
+
+	urcu_qsbr_register_thread();
+	assert_int_equal(fib_create(&fib, &(struct fib_conf){0}), 0);
+	fib->seed = 11; /* such that no two meet in a bucket, or a word */
+	iface_make(fib, RED, RED);
+	iface_make(fib, BLUE, BLUE);
+	iface_make(fib, MAIN, 0);
+	iface_make(fib, VLAN, 0);
+	iface_make(fib, VLAN + 1, 0);
+	punt.fib = fib;
+	fwd = (struct fwd){.fib = fib, .count = &count};
+	burst = (struct burst){.fwd = &fwd, .n = 1, .now = policer_ticks()};
+	policer_init(HZ, policer_default);
+	*state = fib;
+	return 0;
+}
+
+static int
+down(void **state)
+{
+	fib_destroy(*state);
+	urcu_qsbr_unregister_thread();
+	return 0;
+}
+
+/* An IP header between the host and its peer, and `proto` with these ports behind it. */
+static unsigned int
+packet(uint8_t family, bool from_host, uint8_t proto, uint16_t sport, uint16_t dport)
+{
+	unsigned int n = family_octets(family), head = family == 4 ? 20 : 40;
+	uint8_t *l3 = frame + L2_LEN, *src = l3 + (family == 4 ? 12 : 8);
+	const uint8_t *us = family == 4 ? ours : ours6, *them = family == 4 ? peer : peer6;
+
+	memset(frame, 0, sizeof(frame));
+	memcpy(frame, "\2\0\0\0\0\1\2\0\0\0\0\2", 12);
+	put_be16(frame + 12, family == 4 ? 0x0800 : 0x86dd);
+	l3[0] = family == 4 ? 0x45 : 0x60;
+	if (family == 4)
+		put_be16(l3 + 2, 40);
+	else
+		put_be16(l3 + 4, 20);
+	l3[family == 4 ? 8 : 7] = 255;
+	l3[family == 4 ? 9 : 6] = proto;
+	memcpy(src, from_host ? us : them, n);
+	memcpy(src + n, from_host ? them : us, n);
+	put_be16(l3 + head, sport);
+	put_be16(l3 + head + 2, dport);
+	l3[head + 12] = 0x50;
+	l3[head + 13] = from_host ? 0x02 : 0x10; /* SYN; ACK */
+	return L2_LEN + head + 20;
+}
+
+/* The frame is one of the burst, come in by `ifidx`. */
+static void
+comes_by(uint16_t ifidx, uint8_t family, unsigned int len)
+{
+	mbuf = (struct rte_mbuf){.buf_addr = frame};
+	mbuf.data_len = mbuf.pkt_len = (uint16_t)len;
+	burst.m[0] = &mbuf;
+	burst.l2[0] = frame;
+	burst.family[0] = family;
+	burst.l3_len[0] = (uint16_t)(len - L2_LEN);
+	burst.ifidx = ifidx;
+	burst.in = fib_iface(fwd.fib, ifidx);
+}
+
+static enum punt_class
+class_by(uint16_t ifidx, uint8_t family, uint8_t proto, uint16_t sport, uint16_t dport)
+{
+	comes_by(ifidx, family, packet(family, false, proto, sport, dport));
+	return fwd_class(&burst, 0, PUNT_local);
+}
+
+static void
+the_host_says_by(uint16_t ifidx, uint8_t family, uint8_t proto, uint16_t sport,
+		 uint16_t dport)
+{
+	unsigned int len = packet(family, true, proto, sport, dport);
+
+	learn_peer(&punt, frame, len, ifidx);
+}
+
+static void
+a_peer_of_one_vrf_is_a_stranger_in_another(void **state)
+{
+	static const struct {
+		uint8_t proto;
+		uint16_t port;
+		enum punt_class known, strange;
+	} said[] = {
+		{17, 3784, CLASS_bfd, CLASS_control_new},
+		{6, 179, CLASS_bgp, CLASS_bgp_new},
+		{6, 22, CLASS_tcp, CLASS_local},
+		{89, 0, CLASS_igp, CLASS_control_new},
+		{17, 646, CLASS_signalling, CLASS_control_new},
+	};
+
+	for (uint8_t family = 4; family <= 6; family += 2)
+		for (unsigned int i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
+			uint8_t proto = said[i].proto;
+			uint16_t port = said[i].port;
+			/* A TCP connection is one of two ports, the others' is one of one. */
+			uint16_t own = proto == 6 ? 40000 : port;
+
+			the_host_says_by(RED, family, proto, own, port);
+			assert_int_equal(class_by(RED, family, proto, port, own),
+					 said[i].known);
+			assert_int_equal(class_by(BLUE, family, proto, port, own),
+					 said[i].strange);
+			assert_int_equal(class_by(MAIN, family, proto, port, own),
+					 said[i].strange);
+			the_host_says_by(MAIN, family, proto, own, port);
+			assert_int_equal(class_by(MAIN, family, proto, port, own),
+					 said[i].known);
+			assert_int_equal(class_by(BLUE, family, proto, port, own),
+					 said[i].strange);
+		}
+}
+
+/* How many of its packets pass, of as many as one source may send in a burst, and more. */
+static unsigned int passed(enum punt_class class)
+{
+	struct policer_conf conf;
+	unsigned int n = 0;
+
+	policer_get(class, &conf);
+	for (unsigned int i = 0; i < conf.source_burst + 100; i++)
+		n += fwd_police(&burst, 0, class);
+	return n;
+}
+
+static void
+the_same_address_has_a_share_in_each_vrf(void **state)
+{
+	static const enum punt_class class[] = {CLASS_bfd, CLASS_bgp, CLASS_icmp,
+						CLASS_icmp4_ttl};
+
+	for (uint8_t family = 4; family <= 6; family += 2)
+		for (unsigned int i = 0; i < 4; i++) {
+			struct policer_conf conf;
+
+			burst.now += 3600 * HZ << POLICER_TICK_SHIFT; /* buckets are full */
+			policer_get(class[i], &conf);
+			comes_by(BLUE, family, packet(family, false, 17, 1, 2));
+			passed(class[i]);
+			assert_int_equal(passed(class[i]), 0);
+			comes_by(RED, family, packet(family, false, 17, 1, 2));
+			assert_in_range(passed(class[i]), conf.source_burst,
+					conf.source_burst + 1);
+		}
+}
+
+static void
+a_neighbour_waited_for_has_a_share_on_each_link(void **state)
+{
+	struct policer_conf conf;
+
+	policer_get(CLASS_glean, &conf);
+	for (uint8_t family = 4; family <= 6; family += 2) {
+		unsigned int src = family == 4 ? 12 : 8;
+
+		burst.now += 3600 * HZ << POLICER_TICK_SHIFT;
+		comes_by(BLUE, family, packet(family, false, 17, 1, 2));
+		burst.path[0] = PATH(PATH_ONLINK, BLUE);
+		passed(CLASS_glean);
+		frame[L2_LEN + src]++; /* another source, the same neighbour */
+		assert_int_equal(passed(CLASS_glean), 0);
+		burst.ifidx = RED;
+		burst.in = fib_iface(fwd.fib, RED);
+		burst.path[0] = PATH(PATH_ONLINK, RED);
+		assert_in_range(passed(CLASS_glean), conf.source_burst,
+				conf.source_burst + 1);
+	}
+}
+
+/* A switch has one MAC in all VLANs of a trunk, and is a neighbour in each. */
+static void
+the_same_mac_has_a_share_in_each_vlan(void **state)
+{
+	struct policer_conf conf;
+
+	policer_get(CLASS_arp, &conf);
+	packet(4, false, 17, 1, 2);
+	comes_by(VLAN, 0, 60);
+	passed(CLASS_arp);
+	assert_int_equal(passed(CLASS_arp), 0);
+	comes_by(VLAN + 1, 0, 60);
+	assert_in_range(passed(CLASS_arp), conf.source_burst, conf.source_burst + 1);
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_peer_of_one_vrf_is_a_stranger_in_another,
+						up, down),
+		cmocka_unit_test_setup_teardown(the_same_address_has_a_share_in_each_vrf,
+						up, down),
+		cmocka_unit_test_setup_teardown(
+			a_neighbour_waited_for_has_a_share_on_each_link, up, down),
+		cmocka_unit_test_setup_teardown(the_same_mac_has_a_share_in_each_vlan, up,
+						down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
