@@ -142,8 +142,8 @@ struct neigh {
 	uint16_t next_vlan;          /* number to try first */
 	uint16_t n_vlans;            /* numbers that are in use, or rest */
 	bool left_out;               /* the kernel knows VLANs that found no number */
-	bool borrow_due;             /* addresses changed: who borrows looks again */
-	bool macs_due;               /* a port has another: see vlan_macs() */
+	bool borrow_due; /* addresses changed, or their VRF: who borrows looks again */
+	bool macs_due;   /* a port has another: see vlan_macs() */
 	struct link *link[LINK_CHAINS];
 	struct vrf vrf[FIB_VRF_NONE]; /* by number, from 1 */
 	uint16_t vrf_end, next_vrf; /* none has this number or a higher one; to try first */

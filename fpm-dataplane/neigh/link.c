@@ -167,6 +167,7 @@ link_follow_vrf(struct neigh *n, struct link *l)
 		a->told = false;
 	}
 	l->table = table;
+	n->borrow_due = true; /* its addresses are lent in another VRF now */
 	if (l->ifidx != 0)
 		log_info("neigh: interface has another table dev=%s table=%u",
 			 l->kernel.name, table == 0 ? RT_TABLE_MAIN : table);

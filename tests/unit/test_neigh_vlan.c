@@ -479,6 +479,41 @@ vrfs_beyond_the_numbers_have_one_when_another_goes(void **state)
 	round_over();
 }
 
+/* It becomes a member of this VRF, 0: of none. */
+static void
+move(struct kmon_link l, uint32_t master)
+{
+	l.master = master;
+	tell(&l, false);
+	round_over();
+}
+
+static void
+who_borrows_an_address_has_one_of_its_own_vrf(void **state)
+{
+	struct kmon_link one = vlan_of(20, TAP, VLAN_C_TYPE, 100);
+	struct kmon_link two = vlan_of(21, TAP, VLAN_C_TYPE, 101);
+	const struct kmon_addr addr = {
+		.ifindex = 20, .family = 4, .plen = 24, .addr = {192, 0, 2, 1}};
+
+	add(one);
+	add(two);
+	add(vrf_link(50, 100));
+	kernel.ops.addr(kernel.ctx, &addr, false);
+	round_over();
+	assert_int_equal(iface_of(VLAN_C_TYPE, 101)->src4, 0xc0000201);
+	/* IPv4 addresses stay as they are, and are not told anew. */
+	move(one, 50);
+	assert_int_equal(iface_of(VLAN_C_TYPE, 100)->src4, 0xc0000201);
+	assert_int_equal(iface_of(VLAN_C_TYPE, 101)->src4, 0);
+	move(two, 50);
+	assert_int_equal(iface_of(VLAN_C_TYPE, 101)->src4, 0xc0000201);
+	move(one, 0);
+	assert_int_equal(iface_of(VLAN_C_TYPE, 101)->src4, 0);
+	move(one, 50);
+	assert_int_equal(iface_of(VLAN_C_TYPE, 101)->src4, 0xc0000201);
+}
+
 /* Whether packets that wait for a neighbour were told to go on: 1, 0; -1: nothing yet. */
 static int
 answer(void)
@@ -540,6 +575,7 @@ main(void)
 		vlan_test(a_member_is_never_in_main_while_its_master_is_not_known),
 		vlan_test(vrfs_of_one_table_share_a_number_until_the_last_goes),
 		vlan_test(vrfs_beyond_the_numbers_have_one_when_another_goes),
+		vlan_test(who_borrows_an_address_has_one_of_its_own_vrf),
 		vlan_test(
 			packets_that_wait_outlive_what_the_kernel_says_of_the_entry_before),
 	};
