@@ -87,12 +87,14 @@ counters_vrf(unsigned int vrf, const struct vrf_counters *base, struct vrf_count
 	*sum = (struct vrf_counters){.rx_packets = -base->rx_packets,
 				     .rx_bytes = -base->rx_bytes,
 				     .dropped = -base->dropped};
+	/* Drops before what came in: nothing is dropped that has not come. */
+	for (unsigned int i = 0; i < n; i++)
+		sum->dropped += counter_read(&b[i]->vrf[vrf].dropped);
 	for (unsigned int i = 0; i < n; i++) {
 		const struct vrf_counters *c = &b[i]->vrf[vrf];
 
 		sum->rx_packets += counter_read(&c->rx_packets);
 		sum->rx_bytes += counter_read(&c->rx_bytes);
-		sum->dropped += counter_read(&c->dropped);
 	}
 }
 

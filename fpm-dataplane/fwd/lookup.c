@@ -79,12 +79,8 @@ fwd_lookup(struct burst *b)
 	/* A burst is of one interface, and so of one VRF: asked once, not of each packet. */
 	if (b->in->vrf != 0) {
 		const struct fib_vrf *vrf = fib_vrf(b->fwd->fib, b->in->vrf);
-		struct vrf_counters *c = &b->fwd->count->vrf[b->in->vrf];
 
-		if (!b->vrf_counted) {
-			counter_add(&c->rx_packets, b->n);
-			counter_add(&c->rx_bytes, b->bytes);
-		}
+		burst_count_vrf(b);
 		if (vrf == NULL) {
 			no_fib(b);
 			return;

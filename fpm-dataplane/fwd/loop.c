@@ -44,6 +44,8 @@ fwd_admit(struct burst *b)
 			fetch_vrf(b->fwd, b->in->vrf);
 		return true;
 	}
+	if (b->in != NULL)
+		burst_count_vrf(b);
 	b->plain4 = b->plain6 = 0; /* they are of the burst before, maybe another port's */
 	for (unsigned int i = 0; i < b->n; i++) {
 		b->family[i] = 0;

@@ -325,6 +325,40 @@ what_comes_in_by_a_member_is_counted_for_its_vrf(void **state)
 	fwd.count = NULL;
 }
 
+/* Else its drops would be more than ever came in. */
+static void
+so_is_what_comes_in_by_a_member_that_is_down(void **state)
+{
+	static const struct fib_iface down[] = {
+		{.ifidx = 1, .ifindex = 10, .vrf = 3},           /* admin down */
+		{.ifidx = 1, .up = true, .vrf = 3},              /* without a TAP */
+		{.ifidx = 1, .ifindex = 10, .vrf = FIB_VRF_NONE} /* of no number */
+	};
+
+	fwd.count = calloc(1, sizeof(*fwd.count));
+	assert_non_null(fwd.count);
+	for (unsigned int i = 0; i < 3; i++) {
+		struct fib_iface copy = down[i];
+		const struct vrf_counters *c = &fwd.count->vrf[copy.vrf];
+		uint64_t before = c->rx_packets;
+
+		fwd.fib->iface[1] = &copy;
+		burst = (struct burst){.fwd = &fwd, .n = 7, .ifidx = 1, .bytes = 700};
+		assert_false(fwd_admit(&burst));
+		assert_int_equal(c->rx_packets, before + 7);
+		/* Those that were told apart are counted already. */
+		burst.vrf_counted = true;
+		assert_false(fwd_admit(&burst));
+		assert_int_equal(c->rx_packets, before + 7);
+	}
+	assert_int_equal(fwd.count->vrf[3].rx_bytes, 1400);
+	fwd.fib->iface[1] = NULL;
+	burst = (struct burst){.fwd = &fwd, .n = 7, .ifidx = 1};
+	assert_false(fwd_admit(&burst)); /* no interface: of no VRF */
+	free(fwd.count);
+	fwd.count = NULL;
+}
+
 static int
 setup(void **state)
 {
@@ -351,6 +385,7 @@ main(void)
 		cmocka_unit_test(sixteen_at_once_are_sixteen_one_by_one),
 		cmocka_unit_test(a_dhcp_answer_is_ours_on_a_port_without_an_address),
 		cmocka_unit_test(what_comes_in_by_a_member_is_counted_for_its_vrf),
+		cmocka_unit_test(so_is_what_comes_in_by_a_member_that_is_down),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
