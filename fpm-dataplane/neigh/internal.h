@@ -56,7 +56,8 @@ struct link {
 /* Who has the number of a VRF. */
 struct vrf {
 	uint32_t table;
-	uint32_t refs; /* VRFs of the kernel with this table; 0: nobody */
+	uint32_t refs;     /* VRFs of the kernel with this table; 0: nobody */
+	uint32_t namesake; /* ifindex of the one whose name it has */
 };
 
 /* A port and its TAP; or a VLAN on one, of which only what is marked (*) has a meaning. */

@@ -79,15 +79,38 @@ hold(struct neigh *n, struct link *l, uint32_t table)
 		return;
 	}
 	table_used(TABLE_vrfs, ++n->n_vrfs);
-	n->vrf[l->vrf] = (struct vrf){.table = table, .refs = 1};
+	n->vrf[l->vrf] = (struct vrf){.table = table, .refs = 1, .namesake = l->ifindex};
 	tell(n, l->vrf, l->kernel.name, false);
+}
+
+/* Others share it: it has the name of one that is there. */
+static void
+name_by_another(struct neigh *n, uint16_t number)
+{
+	const struct link *named = link_find(n, n->vrf[number].namesake);
+
+	if (named != NULL && named->vrf == number)
+		return;
+	named = NULL;
+	for (unsigned int i = 0; i < LINK_CHAINS; i++)
+		for (const struct link *l = n->link[i]; l != NULL; l = l->next)
+			if (l->vrf == number &&
+			    (named == NULL || l->ifindex < named->ifindex))
+				named = l;
+	assert(named != NULL);
+	n->vrf[number].namesake = named->ifindex;
+	tell(n, number, named->kernel.name, false);
 }
 
 void
 vrf_release(struct neigh *n, uint16_t number)
 {
-	if (number == 0 || number == FIB_VRF_NONE || --n->vrf[number].refs > 0)
+	if (number == 0 || number == FIB_VRF_NONE)
 		return;
+	if (--n->vrf[number].refs > 0) {
+		name_by_another(n, number);
+		return;
+	}
 	table_used(TABLE_vrfs, --n->n_vrfs);
 	tell(n, number, "", true);
 }
@@ -100,7 +123,8 @@ vrf_follow(struct neigh *n, struct link *l)
 	uint16_t had = l->vrf;
 
 	if (table != 0 && had != 0 && had != FIB_VRF_NONE && n->vrf[had].table == table) {
-		if (strcmp(l->name, l->kernel.name) != 0)
+		if (n->vrf[had].namesake == l->ifindex &&
+		    strcmp(l->name, l->kernel.name) != 0)
 			tell(n, had, l->kernel.name, false);
 		return;
 	}

@@ -420,7 +420,9 @@ a_member_is_never_in_main_while_its_master_is_not_known(void **state)
 	round_over();
 }
 
-/* The last word to rib about a VRF: 0 when it is that it went. */
+/* The last word to rib about a VRF: its table, 0 when it is that it went; UINT32_MAX: none. */
+static char name_said[16];
+
 static uint32_t
 table_said(void)
 {
@@ -432,6 +434,8 @@ table_said(void)
 
 		if (m->type == MSG_VRF)
 			table = v->gone ? 0 : v->table;
+		if (m->type == MSG_VRF)
+			memcpy(name_said, v->name, sizeof(name_said));
 		msg_free(m);
 	}
 	return table;
@@ -448,7 +452,7 @@ vrfs_of_one_table_share_a_number_until_the_last_goes(void **state)
 	enslave(51);
 	assert_int_equal(vrf_of_port(), 1);
 	del(vrf_link(50, 100));
-	assert_int_equal(table_said(), UINT32_MAX);
+	assert_int_not_equal(table_said(), 0);
 	assert_int_equal(vrf_of_port(), 1);
 	enslave(52);
 	assert_int_equal(vrf_of_port(), 2);
@@ -458,6 +462,38 @@ vrfs_of_one_table_share_a_number_until_the_last_goes(void **state)
 	add(vrf_link(53, 300));
 	enslave(53);
 	assert_int_equal(vrf_of_port(), 3);
+	round_over();
+}
+
+static void
+rename_to(uint32_t ifindex, const char *name)
+{
+	struct kmon_link l = vrf_link(ifindex, 100);
+
+	snprintf(l.name, sizeof(l.name), "%s", name);
+	tell(&l, false);
+}
+
+static void
+who_shares_a_table_gives_it_its_name_when_the_first_goes(void **state)
+{
+	add(vrf_link(50, 100));
+	add(vrf_link(51, 100));
+	add(vrf_link(52, 100));
+	table_said();
+	assert_string_equal(name_said, "vrf50");
+	rename_to(51, "red");
+	assert_int_equal(table_said(), UINT32_MAX);
+	rename_to(50, "blue");
+	assert_int_equal(table_said(), 100);
+	assert_string_equal(name_said, "blue");
+	del(vrf_link(50, 100));
+	assert_int_equal(table_said(), 100);
+	assert_string_equal(name_said, "red");
+	del(vrf_link(52, 100));
+	assert_int_equal(table_said(), UINT32_MAX);
+	del(vrf_link(51, 100));
+	assert_int_equal(table_said(), 0);
 	round_over();
 }
 
@@ -574,6 +610,7 @@ main(void)
 		vlan_test(vlans_without_a_number_are_counted_and_come_when_others_go),
 		vlan_test(a_member_is_never_in_main_while_its_master_is_not_known),
 		vlan_test(vrfs_of_one_table_share_a_number_until_the_last_goes),
+		vlan_test(who_shares_a_table_gives_it_its_name_when_the_first_goes),
 		vlan_test(vrfs_beyond_the_numbers_have_one_when_another_goes),
 		vlan_test(who_borrows_an_address_has_one_of_its_own_vrf),
 		vlan_test(
