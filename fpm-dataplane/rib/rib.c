@@ -118,6 +118,7 @@ rib_round(struct rib *rib)
 
 	if (rib->adj_freed)
 		legs_feed(rib);
+	vrfs_retry(rib);
 	if (rib->resync)
 		more |= rib_resync(rib);
 	if (rib->retell_at != 0)
@@ -145,7 +146,8 @@ on_round(struct worker *w)
 	else
 		ev_idle_stop(w->loop, &rib->more);
 	timed = rib->session.vrfs_replaying || rib->resync || rib->staged[0] ||
-		rib->staged[1] || rib->vrf_staged.n > 0 || rib->n_asked > 0;
+		rib->staged[1] || rib->vrf_staged.n > 0 || rib->vrf_wishes != NULL ||
+		rib->n_asked > 0;
 	if (timed && !ev_is_active(&rib->tick))
 		ev_timer_again(w->loop, &rib->tick);
 	else if (!timed && ev_is_active(&rib->tick))

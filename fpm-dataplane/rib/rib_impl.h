@@ -315,6 +315,7 @@ struct rib {
 	uint32_t n_vrf, n_vrf_published;
 	struct hidx vrf_by_table;
 	struct vec32 vrf_staged;        /* numbers of those with something to commit */
+	struct vrf_wish *vrf_wishes;    /* those whose FIB found no memory */
 	uint32_t n_main[2], n_zebra[2]; /* IPv4, IPv6 */
 	uint32_t n_beside, n_labels;    /* in `other`: no IP routes; of those, labels */
 	uint32_t stale;       /* of n_zebra and n_labels not seen in session.gen */

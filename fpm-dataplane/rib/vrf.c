@@ -8,6 +8,7 @@
  * begins small, for there may be thousands of VRFs with ten routes each; when it has
  * outgrown that, a large one is filled and takes its place, once and for good.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@
 
 #define SMALL_MOST \
 	2048u /* routes of a small trie: to fill a large one takes milliseconds */
+#define RETRY_MS 1000u
 
 static uint16_t
 number_of(const struct rib *rib, uint32_t table)
@@ -106,33 +108,75 @@ rename_to(struct rib *rib, struct vrf *vrf, const char *name)
 	replace(rib, vrf, now);
 }
 
-static void
-begin(struct rib *rib, const struct msg_vrf *m)
+/* Returns 0 or -ENOMEM. */
+static int
+begin(struct rib *rib, uint16_t number, uint32_t table, const char *name)
 {
-	struct vrf *vrf = must(calloc(1, sizeof(*vrf)));
+	struct fib_vrf *fib = fib_vrf_new(rib->fib, table, name);
+	struct vrf *vrf;
 
-	vrf->fib = fib_vrf_new(rib->fib, m->table, m->name);
-	if (vrf->fib == NULL) {
-		log_error("rib: no memory for the fib of a vrf name=%s table=%u", m->name,
-			  m->table);
-		free(vrf);
-		return;
-	}
-	counters_vrf(m->number, &(struct vrf_counters){0}, &vrf->fib->base);
-	vrf->number = m->number;
+	if (fib == NULL)
+		return -ENOMEM;
+	counters_vrf(number, &(struct vrf_counters){0}, &fib->base);
+	vrf = must(calloc(1, sizeof(*vrf)));
+	vrf->fib = fib;
+	vrf->number = number;
 	vrf->grow_at[0] = vrf->grow_at[1] = SMALL_MOST;
-	rib->vrf[m->number] = vrf;
+	rib->vrf[number] = vrf;
 	rib->n_vrf++;
-	hidx_add(&rib->vrf_by_table, hash32(m->table), m->number);
-	log_info("rib: vrf has a fib name=%s table=%u", m->name, m->table);
+	hidx_add(&rib->vrf_by_table, hash32(table), number);
+	log_info("rib: vrf has a fib name=%s table=%u", name, table);
 	if (rib->other.n == rib->n_beside)
-		return;
+		return 0;
 	/* Routes of its table may have come before. */
 	if (!rib->resync || rib->resync_at > rib->main.high)
 		rib->resync_at = rib->main.high + 1;
 	rib->resync = true;
 	if (rib->conf.feedback)
 		rib->retell_at = 1;
+	return 0;
+}
+
+static void
+wish(struct rib *rib, const struct msg_vrf *m)
+{
+	struct vrf_wish *w = must(calloc(1, sizeof(*w)));
+
+	w->number = m->number;
+	w->table = m->table;
+	memcpy(w->name, m->name, sizeof(w->name));
+	w->next = rib->vrf_wishes;
+	rib->vrf_wishes = w;
+	w->again_ms = rib->clock_ms() + RETRY_MS;
+	log_error("rib: no memory for the fib of a vrf, tried every second name=%s "
+		  "table=%u",
+		  m->name, m->table);
+}
+
+/* Whatever is heard of a VRF, it is the last word. */
+static void
+unwish(struct rib *rib, uint16_t number)
+{
+	for (struct vrf_wish **p = &rib->vrf_wishes, *w; (w = *p) != NULL; p = &w->next)
+		if (w->number == number) {
+			*p = w->next;
+			free(w);
+			return;
+		}
+}
+
+void
+vrfs_retry(struct rib *rib)
+{
+	struct vrf_wish *w;
+
+	while ((w = rib->vrf_wishes) != NULL && rib->clock_ms() >= w->again_ms) {
+		if (begin(rib, w->number, w->table, w->name) < 0) {
+			w->again_ms = rib->clock_ms() + RETRY_MS;
+			return;
+		}
+		unwish(rib, w->number);
+	}
 }
 
 static void
@@ -160,12 +204,13 @@ rib_vrf_event(struct rib *rib, const struct msg_vrf *m)
 
 	if (m->table == FPM_TABLE_NONE)
 		return; /* is taken, by what is no route */
+	unwish(rib, m->number);
 	if (m->gone && vrf != NULL)
 		end(rib, vrf);
-	else if (!m->gone && vrf == NULL)
-		begin(rib, m);
-	else if (!m->gone)
+	else if (!m->gone && vrf != NULL)
 		rename_to(rib, vrf, m->name);
+	else if (!m->gone && begin(rib, m->number, m->table, m->name) < 0)
+		wish(rib, m);
 }
 
 void
@@ -293,6 +338,8 @@ vrfs_free(struct rib *rib)
 		fib_vrf_free(vrf->fib);
 		free(vrf);
 	}
+	while (rib->vrf_wishes != NULL)
+		unwish(rib, rib->vrf_wishes->number);
 	vec32_free(&rib->vrf_staged);
 	hidx_free(&rib->vrf_by_table);
 }

@@ -17,6 +17,15 @@ struct vrf {
 		*fib; /* read by forwarders when published: replaced, never changed */
 };
 
+/* A VRF whose FIB found no memory. */
+struct vrf_wish {
+	struct vrf_wish *next;
+	uint64_t again_ms; /* when it is tried next */
+	uint32_t table;
+	uint16_t number;
+	char name[16];
+};
+
 /* What a VRF leaves behind, freed a grace period later. */
 struct vrf_grave {
 	struct vrf_grave *next;
@@ -54,6 +63,8 @@ struct vrf *vrf_find(const struct rib *rib, uint32_t table);
 const struct fib_copy *rib_tries(const struct rib *rib, uint32_t table, unsigned int *n);
 
 void rib_vrf_event(struct rib *rib, const struct msg_vrf *m);
+/* Those whose FIB found no memory try again, once a second. */
+void vrfs_retry(struct rib *rib);
 /* A route of its table was staged. */
 void vrf_staged(struct rib *rib, struct vrf *vrf, uint8_t family);
 /* Returns 0 or -ENOMEM: then what is left is tried again by the next commit. */

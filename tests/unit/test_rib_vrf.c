@@ -385,6 +385,51 @@ a_vrf_counts_from_when_it_came_not_what_its_number_had(void **state)
 	rig_free(g);
 }
 
+/* What FIBs of VRFs are made of is refused, and nothing else. */
+static bool no_fibs;
+
+#ifdef __SANITIZE_ADDRESS__
+#define CALLOC __interceptor_calloc
+#else
+#define CALLOC __libc_calloc
+#endif
+void *CALLOC(size_t n, size_t bytes);
+
+void *
+calloc(size_t n, size_t bytes)
+{
+	return no_fibs && bytes == sizeof(struct fib_vrf) ? NULL : CALLOC(n, bytes);
+}
+
+static void
+a_fib_that_found_no_memory_is_tried_again(void **state)
+{
+	struct rig *g = rig_two_vrfs();
+
+	no_fibs = true;
+	rig_vrf(g, 3, 300, "green");
+	rig_vrf(g, 4, 400, "gone");
+	rig_vrf(g, 5, 500, "old");
+	rig_vrf(g, 5, 500, "new");
+	rig_vrf(g, 4, 400, NULL);
+	rig_route_in(g, 300, "198.51.100.0/24", "192.0.2.9", 11);
+	rig_settle(g);
+	rig_now_ms += 1000;
+	rig_settle(g);
+	assert_null(fib_vrf(g->fib, 3));
+	no_fibs = false;
+	rig_settle(g); /* not before its second is over */
+	assert_null(fib_vrf(g->fib, 3));
+	rig_now_ms += 1000;
+	rig_settle(g);
+	assert_non_null(fib_vrf(g->fib, 3));
+	assert_seen_in(g, 3, "198.51.100.1", "192.0.2.9@1");
+	assert_null(fib_vrf(g->fib, 4));
+	assert_int_equal(fib_vrf_named(g->fib, "new"), 5);
+	assert_null(g->rib->vrf_wishes);
+	rig_free(g);
+}
+
 int
 main(void)
 {
@@ -405,6 +450,7 @@ main(void)
 		cmocka_unit_test(zebra_is_told_of_routes_of_a_vrf_and_their_table),
 		cmocka_unit_test(thousands_of_vrfs_are_listed_a_slice_at_a_time),
 		cmocka_unit_test(a_vrf_counts_from_when_it_came_not_what_its_number_had),
+		cmocka_unit_test(a_fib_that_found_no_memory_is_tried_again),
 	};
 
 	return cmocka_run_group_tests_name("rib_vrf", tests, NULL, NULL);
