@@ -373,6 +373,10 @@ rib_resync(struct rib *rib)
 		struct route *r = rib_walk_at(rib, rib->resync_at);
 		uint32_t at = rib->resync_at;
 
+		if (r != NULL && tally_is_foreign(rib, r)) {
+			zebra_withdraw(rib, r);
+			r = rib_walk_at(rib, at);
+		}
 		if (r == NULL || route_is_staged(rib, r)) {
 			if (r != NULL && route_effective(r) == 0)
 				route_settle(rib, r, 0);
@@ -388,6 +392,7 @@ rib_resync(struct rib *rib)
 	if (rib->resync_at <= rib_walk_end(rib))
 		return true;
 	rib->resync = false;
+	tallies_own(rib);
 	if (rib->lacking)
 		log_info("rib: tries complete again");
 	rib->lacking = false;

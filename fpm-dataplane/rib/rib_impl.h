@@ -47,8 +47,7 @@ struct route {
 	uint32_t zslot : 20; /* what zebra taught; 0: nothing */
 	uint32_t len : 8;
 	uint32_t rtm_type : 4;
-	uint32_t
-		kslot : 20; /* own address, connected subnet, directed broadcast; 0: none */
+	uint32_t kslot : 20; /* own address, subnet, directed broadcast; 0: none */
 	uint32_t protocol : 8;
 	uint32_t family : 4; /* 0: entry is free */
 	uint8_t octet[];
@@ -377,8 +376,9 @@ struct rib {
 	bool words_due; /* a link or a neighbour changed: do not wait for the commit */
 	bool staged[2];
 	bool commit_failed; /* the last one, for a lack of memory: tries are behind */
-	bool resync;  /* some prefix is not in a trie: walk and compare until all are */
-	bool lacking; /* for want of memory, not because the trie is a new VRF's */
+	bool resync;      /* some prefix is not in a trie: walk and compare until all are */
+	bool lacking;     /* for want of memory, not because the trie is a new VRF's */
+	bool any_foreign; /* and routes of VRFs that went: tally.h */
 	uint32_t resync_at;
 	uint32_t n_events;     /* since the last commit */
 	uint64_t words_before; /* count.word_writes at the last commit */

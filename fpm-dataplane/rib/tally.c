@@ -5,7 +5,9 @@
  * table has a record of its own, be it a VRF's or not, while zebra has a route in it: which
  * VRFs a replay has spoken of decides what is swept (sweep.c).
  */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "rib/rib_impl.h"
 
@@ -135,6 +137,51 @@ tally_is_kept(const struct rib *rib, const struct tally *t)
 {
 	return t->stale > 0 && t->gen != rib->session.gen &&
 	       vrf_find(rib, t->table) != NULL;
+}
+
+void
+tally_vrf_went(struct rib *rib, uint32_t table, const char *name)
+{
+	uint32_t i = number_of(rib, table);
+
+	if (i != 0)
+		snprintf(rib->tally[i].went, sizeof(rib->tally[i].went), "%s", name);
+}
+
+void
+tally_vrf_came(struct rib *rib, uint32_t table, const char *name)
+{
+	uint32_t i = number_of(rib, table);
+	struct tally *t = &rib->tally[i];
+
+	if (i == 0 || t->went[0] == '\0')
+		return;
+	if (strcmp(t->went, name) != 0) {
+		t->foreign = rib->any_foreign = true;
+		t->foreign_gen = rib->session.gen - rib->session.connected;
+		log_info("rib: routes of a vrf that went are not those of another of its "
+			 "table went=%s name=%s table=%u",
+			 t->went, name, table);
+	}
+	t->went[0] = '\0';
+}
+
+bool
+tally_is_foreign(const struct rib *rib, const struct route *r)
+{
+	const struct tally *t = rib->any_foreign && r->zslot != 0 && !is_replayed(r)
+					? tally_find(rib, r->table)
+					: NULL;
+
+	return t != NULL && t->foreign && r->gen <= t->foreign_gen;
+}
+
+void
+tallies_own(struct rib *rib)
+{
+	for (uint32_t i = 1; rib->any_foreign && i <= rib->tally_high; i++)
+		rib->tally[i].foreign = false;
+	rib->any_foreign = false;
 }
 
 void

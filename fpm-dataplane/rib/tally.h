@@ -12,6 +12,9 @@ struct tally {
 	uint32_t n;     /* routes; 0: entry is free */
 	uint32_t stale; /* of those not seen in session.gen */
 	uint32_t gen;   /* session in which zebra spoke of the table last */
+	char went[16];  /* name of the VRF that went and had these routes; "": none did */
+	bool foreign;   /* those said up to this session are still that one's */
+	uint32_t foreign_gen;
 };
 
 /* zebra says the route now; it has its new slot after that. */
@@ -25,6 +28,15 @@ void tallies_renew(struct rib *rib);
 const struct tally *tally_find(const struct rib *rib, uint32_t table);
 /* Was it not replayed, though it is a VRF's? (While the replay runs: not yet.) */
 bool tally_is_kept(const struct rib *rib, const struct tally *t);
+/*
+ * The VRF of a table goes; a VRF comes. zebra, when it is there, says itself what becomes of the
+ * routes. When it is not, those that it said before belong to a VRF of that name alone: of
+ * another they are foreign, which rib_resync() takes out before that one's FIB is published.
+ */
+void tally_vrf_went(struct rib *rib, uint32_t table, const char *name);
+void tally_vrf_came(struct rib *rib, uint32_t table, const char *name);
+bool tally_is_foreign(const struct rib *rib, const struct route *r);
+void tallies_own(struct rib *rib); /* all foreign ones are out */
 void tallies_free(struct rib *rib);
 
 #endif

@@ -4,7 +4,8 @@
  * already, published when all are in, unpublished when it goes. [rib]; it alone stores to
  * fib->vrf.
  *
- * Routes are not by VRF but by table, and stay when a VRF goes: zebra says when they do. A trie
+ * Routes are not by VRF but by table, and stay when a VRF goes: zebra says when they do; only
+ * when it is away, a VRF of another name that has the table then has none of them (tally.h). A trie
  * begins small, for there may be thousands of VRFs with ten routes each; when it has
  * outgrown that, a large one is filled and takes its place, once and for good.
  */
@@ -126,6 +127,7 @@ begin(struct rib *rib, uint16_t number, uint32_t table, const char *name)
 	rib->n_vrf++;
 	hidx_add(&rib->vrf_by_table, hash32(table), number);
 	log_info("rib: vrf has a fib name=%s table=%u", name, table);
+	tally_vrf_came(rib, table, name);
 	if (rib->other.n == rib->n_beside)
 		return 0;
 	/* Routes of its table may have come before. */
@@ -190,6 +192,7 @@ end(struct rib *rib, struct vrf *vrf)
 	g->fib = vrf->fib;
 	g->trie[0] = vrf->fib->tries.pt4;
 	g->trie[1] = vrf->fib->tries.pt6;
+	tally_vrf_went(rib, vrf->fib->table, vrf->fib->name);
 	hidx_del(&rib->vrf_by_table, vrf->number);
 	rib->vrf[vrf->number] = NULL;
 	rib->n_vrf--;

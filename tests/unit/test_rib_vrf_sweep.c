@@ -201,6 +201,65 @@ a_route_of_a_vrf_that_comes_before_its_next_hop_keeps_its_way(void **state)
 	rig_free(g);
 }
 
+/* zebra is away, and cannot say what it would: that red's routes went with it. */
+static void
+another_vrf_of_the_table_has_nothing_of_one_that_went(void **state)
+{
+	struct rig *g = taught();
+
+	rig_vrf(g, RIG_RED, NULL);
+	rig_vrf(g, 3, 100, "red"); /* made anew, by the same name: as after a restart */
+	rig_settle(g);
+	assert_seen_in(g, 3, "198.51.100.1", "192.0.2.9@1");
+	rig_vrf(g, 3, 100, NULL);
+	rig_vrf(g, 4, 100, "green");
+	rig_addr_in(g, 100, 11, "198.51.100.7/24", false);
+	rig_settle(g);
+	assert_seen_in(g, 4, "203.0.113.1", "none");
+	assert_seen_in(g, 4, "198.51.100.1", "onlink@1"); /* its own stands */
+	assert_seen_in(g, 2, "203.0.113.1", "192.0.2.9@2");
+	assert_int_equal(rig_summary_int(g, "no_vrf_routes"), 1);
+	/* Nothing of it is left when a VRF called red has the table again. */
+	rig_vrf(g, 4, 100, NULL);
+	rig_vrf(g, 5, 100, "red");
+	rig_settle(g);
+	assert_seen_in(g, 5, "203.0.113.1", "none");
+	/* zebra's words of now, whoever comes first, are of who is there. */
+	rig_session(g, 100);
+	rig_route_in(g, 100, "203.0.113.0/24", "192.0.2.9", 11);
+	rig_go(g);
+	rig_vrf(g, 5, 100, NULL);
+	rig_vrf(g, 6, 100, "violet");
+	rig_settle(g);
+	assert_seen_in(g, 6, "203.0.113.1", "192.0.2.9@1");
+	rig_session_down(g);
+	rig_go(g);
+	g->rib->resync = true; /* for another cause */
+	g->rib->resync_at = 1;
+	rig_settle(g);
+	assert_seen_in(g, 6, "203.0.113.1", "192.0.2.9@1");
+	rig_free(g);
+}
+
+/* What a replay has not confirmed yet is of the VRF that went, the rest is not. */
+static void
+in_a_replay_another_vrf_has_what_was_said_again(void **state)
+{
+	struct rig *g = taught();
+
+	rig_vrf(g, RIG_RED, NULL);
+	rig_session(g, 100);
+	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
+	rig_sentinel(g);
+	rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
+	rig_go(g);
+	rig_vrf(g, 3, 100, "green");
+	rig_settle(g);
+	assert_seen_in(g, 3, "198.51.100.1", "192.0.2.9@1");
+	assert_seen_in(g, 3, "203.0.113.1", "none");
+	rig_free(g);
+}
+
 int
 main(void)
 {
@@ -214,6 +273,8 @@ main(void)
 		cmocka_unit_test(after_a_restart_of_zebra_vrfs_too_wait_for_its_peers),
 		cmocka_unit_test(
 			a_route_of_a_vrf_that_comes_before_its_next_hop_keeps_its_way),
+		cmocka_unit_test(another_vrf_of_the_table_has_nothing_of_one_that_went),
+		cmocka_unit_test(in_a_replay_another_vrf_has_what_was_said_again),
 	};
 
 	return cmocka_run_group_tests_name("rib vrf sweep", tests, NULL, NULL);
