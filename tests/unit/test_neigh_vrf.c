@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * VRFs as the kernel tells of them: which number and name each has, who is a member, and what
+ * a member lends.
+ *
+ * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/grace.c
+ */
+#include "neigh_bed.h"
+
+static struct kmon_link
+vrf_link(uint32_t ifindex, uint32_t table)
+{
+	char name[16];
+	struct kmon_link l;
+
+	snprintf(name, sizeof(name), "vrf%u", ifindex);
+	l = link_of(ifindex, name);
+	l.vrf_table = table;
+	return l;
+}
+
+/* The port's TAP is a member of it. */
+static void
+enslave(uint32_t master)
+{
+	struct kmon_link l = link_of(TAP, "wan0");
+
+	l.master = master;
+	tell(&l, false);
+}
+
+static uint16_t
+vrf_of_port(void)
+{
+	return fib_vrf_of(fib, PORT);
+}
+
+static void
+a_member_is_never_in_main_while_its_master_is_not_known(void **state)
+{
+	enslave(50);
+	assert_int_equal(vrf_of_port(), FIB_VRF_NONE);
+	add(vrf_link(50, 100));
+	assert_int_equal(vrf_of_port(), 1);
+	del(vrf_link(50, 100));
+	assert_int_equal(vrf_of_port(), FIB_VRF_NONE);
+	enslave(0);
+	assert_int_equal(vrf_of_port(), 0);
+	/* A bridge is none; nor is a VRF of table main. */
+	enslave(51);
+	assert_int_equal(vrf_of_port(), FIB_VRF_NONE);
+	add(link_of(51, "br0"));
+	assert_int_equal(vrf_of_port(), 0);
+	add(vrf_link(52, 254));
+	enslave(52);
+	assert_int_equal(vrf_of_port(), 0);
+	round_over();
+}
+
+/* The last word to rib about a VRF: its table, 0 when it is that it went; UINT32_MAX: none. */
+static char name_said[16];
+
+static uint32_t
+table_said(void)
+{
+	uint32_t table = UINT32_MAX;
+	struct msg *m;
+
+	while ((m = worker_take(&rib)) != NULL) {
+		const struct msg_vrf *v = (const struct msg_vrf *)m;
+
+		if (m->type == MSG_VRF)
+			table = v->gone ? 0 : v->table;
+		if (m->type == MSG_VRF)
+			memcpy(name_said, v->name, sizeof(name_said));
+		msg_free(m);
+	}
+	return table;
+}
+
+static void
+vrfs_of_one_table_share_a_number_until_the_last_goes(void **state)
+{
+	add(vrf_link(50, 100));
+	assert_int_equal(table_said(), 100);
+	add(vrf_link(51, 100));
+	add(vrf_link(52, 200));
+	assert_int_equal(table_said(), 200);
+	enslave(51);
+	assert_int_equal(vrf_of_port(), 1);
+	del(vrf_link(50, 100));
+	assert_int_not_equal(table_said(), 0);
+	assert_int_equal(vrf_of_port(), 1);
+	enslave(52);
+	assert_int_equal(vrf_of_port(), 2);
+	del(vrf_link(51, 100));
+	assert_int_equal(table_said(), 0);
+	/* As late as can be. */
+	add(vrf_link(53, 300));
+	enslave(53);
+	assert_int_equal(vrf_of_port(), 3);
+	round_over();
+}
+
+static void
+rename_to(uint32_t ifindex, const char *name)
+{
+	struct kmon_link l = vrf_link(ifindex, 100);
+
+	snprintf(l.name, sizeof(l.name), "%s", name);
+	tell(&l, false);
+}
+
+static void
+who_shares_a_table_gives_it_its_name_when_the_first_goes(void **state)
+{
+	add(vrf_link(50, 100));
+	add(vrf_link(51, 100));
+	add(vrf_link(52, 100));
+	table_said();
+	assert_string_equal(name_said, "vrf50");
+	rename_to(51, "red");
+	assert_int_equal(table_said(), UINT32_MAX);
+	rename_to(50, "blue");
+	assert_int_equal(table_said(), 100);
+	assert_string_equal(name_said, "blue");
+	del(vrf_link(50, 100));
+	assert_int_equal(table_said(), 100);
+	assert_string_equal(name_said, "red");
+	del(vrf_link(52, 100));
+	assert_int_equal(table_said(), UINT32_MAX);
+	del(vrf_link(51, 100));
+	assert_int_equal(table_said(), 0);
+	round_over();
+}
+
+static void
+vrfs_beyond_the_numbers_have_one_when_another_goes(void **state)
+{
+	const uint32_t first = 1000, last = first + FIB_VRF_NONE - 1;
+
+	for (uint32_t i = first; i < last; i++)
+		add(vrf_link(i, i));
+	assert_int_equal(table_state(TABLE_vrfs).used, FIB_VRF_NONE - 1);
+	add(vrf_link(last, last));
+	assert_int_equal(table_state(TABLE_vrfs).refused, 1);
+	enslave(last);
+	assert_int_equal(vrf_of_port(), FIB_VRF_NONE);
+	del(vrf_link(first + 7, first + 7));
+	assert_int_equal(vrf_of_port(), 8);
+	assert_int_equal(table_state(TABLE_vrfs).used, FIB_VRF_NONE - 1);
+	round_over();
+}
+
+/* It becomes a member of this VRF, 0: of none. */
+static void
+move(struct kmon_link l, uint32_t master)
+{
+	l.master = master;
+	tell(&l, false);
+	round_over();
+}
+
+static void
+who_borrows_an_address_has_one_of_its_own_vrf(void **state)
+{
+	struct kmon_link one = vlan_of(20, TAP, VLAN_C_TYPE, 100);
+	struct kmon_link two = vlan_of(21, TAP, VLAN_C_TYPE, 101);
+	const struct kmon_addr addr = {
+		.ifindex = 20, .family = 4, .plen = 24, .addr = {192, 0, 2, 1}};
+
+	add(one);
+	add(two);
+	add(vrf_link(50, 100));
+	kernel.ops.addr(kernel.ctx, &addr, false);
+	round_over();
+	assert_int_equal(iface_of(VLAN_C_TYPE, 101)->src4, 0xc0000201);
+	/* IPv4 addresses stay as they are, and are not told anew. */
+	move(one, 50);
+	assert_int_equal(iface_of(VLAN_C_TYPE, 100)->src4, 0xc0000201);
+	assert_int_equal(iface_of(VLAN_C_TYPE, 101)->src4, 0);
+	move(two, 50);
+	assert_int_equal(iface_of(VLAN_C_TYPE, 101)->src4, 0xc0000201);
+	move(one, 0);
+	assert_int_equal(iface_of(VLAN_C_TYPE, 101)->src4, 0);
+	move(one, 50);
+	assert_int_equal(iface_of(VLAN_C_TYPE, 101)->src4, 0xc0000201);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		bed_test(a_member_is_never_in_main_while_its_master_is_not_known),
+		bed_test(vrfs_of_one_table_share_a_number_until_the_last_goes),
+		bed_test(who_shares_a_table_gives_it_its_name_when_the_first_goes),
+		bed_test(vrfs_beyond_the_numbers_have_one_when_another_goes),
+		bed_test(who_borrows_an_address_has_one_of_its_own_vrf),
+	};
+
+	urcu_qsbr_register_thread();
+	return cmocka_run_group_tests_name("neigh: VRFs", tests, NULL, NULL);
+}
