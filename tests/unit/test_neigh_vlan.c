@@ -7,6 +7,7 @@
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/grace.c
  */
+#include "log_said.h"
 #include "neigh_bed.h"
 
 /* --- tests -------------------------------------------------------------------------------- */
@@ -153,11 +154,13 @@ vlans_without_a_number_are_counted_and_come_when_others_go(void **state)
 	round_over();
 	assert_int_equal(table_state(TABLE_vlans).used, most);
 	assert_int_equal(table_state(TABLE_vlans).refused, beyond);
+	assert_true(log_said("neigh: table is full table=vlans") > 0);
 	assert_int_equal(link_find(n, the_nth(most).ifindex)->ifidx, 0);
 
 	for (unsigned int i = 0; i < most / 8 + 1; i++)
 		del(the_nth(i));
 	round_over();
+	assert_true(log_said("neigh: table has room again table=vlans") > 0);
 	ev_invoke(neigh.loop, &n->retry_timer, EV_TIMER);
 	round_over();
 	for (unsigned int i = most; i < most + beyond; i++)

@@ -6,6 +6,7 @@
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
  * link: tests/unit/grace.c
  */
+#include "log_said.h"
 #include "neigh_bed.h"
 
 static struct kmon_link
@@ -145,6 +146,7 @@ vrfs_beyond_the_numbers_have_one_when_another_goes(void **state)
 	assert_int_equal(table_state(TABLE_vrfs).used, FIB_VRF_NONE - 1);
 	add(vrf_link(last, last));
 	assert_int_equal(table_state(TABLE_vrfs).refused, 1);
+	assert_true(log_said("neigh: table is full table=vrfs") > 0);
 	enslave(last);
 	assert_int_equal(vrf_of_port(), FIB_VRF_NONE);
 	del(vrf_link(first + 7, first + 7));

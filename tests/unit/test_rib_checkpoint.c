@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "log_said.h"
 #include "oracle.h"
 #include "base/clock.h"
 
@@ -349,6 +350,7 @@ a_refused_one_is_counted_and_the_start_is_a_plain_one(void **state)
 
 	assert_int_equal(g->rib->count.restore_refused, 1);
 	assert_int_equal(g->rib->count.restored, 0);
+	assert_int_equal(log_said("rib: checkpoint discarded why=\"damaged routes\""), 1);
 	assert_seen(g, "198.51.100.1", "none");
 	teach(g);
 	assert_seen(g, "198.51.100.1", "192.0.2.1@1");

@@ -7,6 +7,7 @@
 #include "rib_rig.h"
 
 #include "base/table.h"
+#include "log_said.h"
 
 #include <stdio.h>
 
@@ -188,6 +189,7 @@ a_route_without_a_group_has_failed(void **state)
 	rig_route(g, "198.51.100.0/24", 1);
 	rig_settle(g);
 	assert_int_equal(table_state(TABLE_groups).refused, 1);
+	assert_true(log_said("rib: table is full table=groups") > 0);
 	assert_string_equal(said(g), "!198.51.100.0/24 ");
 	g->rib->slot_high = high;
 	rig_route(g, "198.51.100.0/24", 1);

@@ -5,6 +5,7 @@
  * link: tests/unit/rib_rig.c
  */
 #include "rib_rig.h"
+#include "log_said.h"
 
 #include <stdio.h>
 
@@ -170,6 +171,7 @@ more_mtus_than_there_is_room_for_are_counted(void **state)
 	assert_seen(g, "10.3.254.1", "192.0.2.1@1 mtu 1122");
 	assert_seen(g, "10.3.255.1", "192.0.2.1@1");
 	assert_int_equal(rig_summary_int(g, "mtus_full"), 1);
+	assert_true(log_said("rib: table is full table=mtus") > 0);
 	for (uint32_t i = 0; i < FIB_MTU_MAX; i++) {
 		snprintf(text, sizeof(text), "10.%u.%u.0/24", i >> 8, i & 255);
 		rig_del(g, text);

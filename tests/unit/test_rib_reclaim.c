@@ -9,6 +9,7 @@
 #include "rib_rig.h"
 
 #include "base/table.h"
+#include "log_said.h"
 
 #include <stdio.h>
 
@@ -178,6 +179,7 @@ adjacencies_that_run_out_are_counted_and_come_to_who_waits(void **state)
 	rig_go(g);
 	assert_int_equal(g->rib->n_adj, FIB_ADJ_HOSTS - 1);
 	assert_int_equal(table_state(TABLE_adjacencies).refused, 11);
+	assert_true(log_said("rib: table is full table=adjacencies") > 0);
 	assert_seen(g, "11.0.0.1", "10.0.0.1@1");
 	assert_seen(g, "11.1.0.9", "down");
 	/* Another route by a gateway that has none needs none of its own. */
@@ -240,6 +242,7 @@ static void
 a_trie_out_of_memory_is_completed_when_there_is_some_again(void **state)
 {
 	struct rig *g = rig_poor(1);
+	unsigned int said = log_said("rib: out of memory in=");
 
 	feed(g, 0, 20000, 7);
 	rig_settle(g);
@@ -248,6 +251,7 @@ a_trie_out_of_memory_is_completed_when_there_is_some_again(void **state)
 	rig_flush_batch(g);
 	rib_round(g->rib);
 	assert_true(g->rib->count.route_nomem + g->rib->count.commit_nomem > 0);
+	assert_true(log_said("rib: out of memory in=") > said);
 	rib_round(g->rib);    /* nor does it spin */
 	feed(g, 0, 30000, 8); /* replaced meanwhile, some of them never in */
 	feed(g, 30000, 40000, 0);
@@ -257,6 +261,7 @@ a_trie_out_of_memory_is_completed_when_there_is_some_again(void **state)
 	rig_settle(g);
 	rig_settle(g);
 	assert_false(g->rib->resync || g->rib->staged[0]);
+	assert_true(log_said("rib: tries complete again") > 0);
 	expect_truth(g);
 	for (unsigned int i = 0; i < 30000; i += 97) {
 		uint32_t a = i * 2654435761u;
