@@ -87,19 +87,25 @@ struct tagged {
 	bool out;           /* some got others */
 };
 
-/* The priority of the first tag that a packet came with, where a frame has that tag. */
-static inline __m128i
-priority_of(const struct tagged *t, const struct rte_mbuf *m, const uint8_t *l2)
+/*
+ * The priority of the outer or the inner tag that a packet came with (of one: its own), where a
+ * frame has its first tag.
+ */
+static inline __attribute__((always_inline)) __m128i
+priority_of(const struct tagged *t, const struct rte_mbuf *m, const uint8_t *l2, bool outer)
 {
 	const __m128i bits = _mm_setr_epi32(0, 0, 0, (int)__builtin_bswap32(VLAN_PRIORITY));
 	unsigned int stripped = t->stripped ? vlan_stripped(m) : 0;
 	__m128i x = _mm_setzero_si128();
 
 	if (t->bytes != 0)
-		x = _mm_loadu_si128((const void *)(l2 - t->bytes));
+		x = _mm_loadu_si128((const void *)(l2 - (outer ? t->bytes : VLAN_BYTES)));
 	else if (stripped != 0)
-		x = _mm_insert_epi32(x, (int)__builtin_bswap32(vlan_outer_tci(m, stripped)),
-				     3);
+		x = _mm_insert_epi32(
+			x,
+			(int)__builtin_bswap32(outer ? vlan_outer_tci(m, stripped)
+						     : m->vlan_tci),
+			3);
 	return _mm_and_si128(x, bits);
 }
 
@@ -113,18 +119,19 @@ write_tags(const struct tagged *t, const struct rte_mbuf *m, uint8_t *l2, uint64
 		_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 12, 15, 14);
 	const __m128i second = _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
 					     13, 12, 15, 14);
-	__m128i priority = priority_of(t, m, l2), x, y;
+	__m128i inner = priority_of(t, m, l2, false), outer = inner, x, y;
 	int tag;
 
 	x = _mm_shuffle_epi8(_mm_loadu_si128((const void *)out), first);
-	_mm_storeu_si128((void *)(l2 - fib_tag_bytes(out)),
-			 _mm_or_si128(with_mac(hop, x), priority));
 	if (out->n_written == 2) {
+		outer = priority_of(t, m, l2, true);
 		y = _mm_loadu_si128((const void *)((const uint8_t *)out + VLAN_BYTES));
-		tag = _mm_extract_epi32(_mm_or_si128(_mm_shuffle_epi8(y, second), priority),
+		tag = _mm_extract_epi32(_mm_or_si128(_mm_shuffle_epi8(y, second), inner),
 					3);
 		memcpy(l2 + VLAN_AT - VLAN_BYTES, &tag, sizeof(tag));
 	}
+	_mm_storeu_si128((void *)(l2 - fib_tag_bytes(out)),
+			 _mm_or_si128(with_mac(hop, x), outer));
 }
 
 /*
@@ -164,15 +171,15 @@ write_tagged(struct tagged *t, struct rte_mbuf *m, uint8_t *l2, uint64_t hop,
 }
 
 /*
- * The tag of `out` is put in by its device, which is told; the priority is that of the tag that the
- * packet came with, and still has.
+ * The tag of `out` is put in by its device, which is told; the priority is that of the inner tag
+ * that the packet came with, and still has.
  */
 static inline void
 leave_tag(struct burst *b, unsigned int i, const struct tagged *t,
 	  const struct fib_iface *out)
 {
 	struct rte_mbuf *m = b->m[i];
-	int octets = _mm_extract_epi32(priority_of(t, m, burst_l2(b, i)), 3);
+	int octets = _mm_extract_epi32(priority_of(t, m, burst_l2(b, i), false), 3);
 
 	m->vlan_tci = (uint16_t)(out->tag[0].id | __builtin_bswap32((uint32_t)octets));
 	m->ol_flags |= RTE_MBUF_F_TX_VLAN;

@@ -79,20 +79,26 @@ vlan_room(struct rte_mbuf *m, unsigned int n)
 }
 
 /*
- * Put the tags of `out` before the EtherType of a packet about to leave by it, with the
- * priority that it came with. Returns the first octet of the frame, whose MACs are still to be
+ * Put the tags of `out` before the EtherType of a packet about to leave by it, each with the
+ * priority of its like that it came with: the inner one, or the only one, with that of the inner
+ * one, or the only one. Returns the first octet of the frame, whose MACs are still to be
  * written.
  */
 static inline uint8_t *
 vlan_push(struct rte_mbuf *m, const struct fib_iface *out)
 {
 	unsigned int stripped = vlan_stripped(m);
-	uint16_t priority = stripped == 0 ? 0 : vlan_outer_tci(m, stripped) & VLAN_PRIORITY;
 	uint8_t *eth = vlan_room(m, out->n_tags);
 
 	for (unsigned int k = 0; k < out->n_tags; k++) {
+		bool inner = k + 1u == out->n_tags;
+		uint16_t came = stripped == 0 ? 0
+				: inner       ? m->vlan_tci
+					      : vlan_outer_tci(m, stripped);
+
 		put_be16(eth + VLAN_AT + k * VLAN_BYTES, out->tag[k].type);
-		put_be16(eth + VLAN_AT + k * VLAN_BYTES + 2, out->tag[k].id | priority);
+		put_be16(eth + VLAN_AT + k * VLAN_BYTES + 2,
+			 out->tag[k].id | (came & VLAN_PRIORITY));
 	}
 	return eth;
 }

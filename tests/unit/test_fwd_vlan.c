@@ -342,6 +342,26 @@ tags_are_written_with_the_priority_that_came(void **state)
 	assert_ptr_equal(vlan_push(&came[0].m, fib->iface[PORT]), f);
 }
 
+/* Each keeps its own; of the two of a provider and his customer, one alone is the customer's. */
+static void
+of_two_tags_each_has_the_priority_of_its_like(void **state)
+{
+	struct fib *fib = *state;
+	const uint8_t *f;
+
+	PUT("\x88\xa8\x40\x14\x81\0\xb0\x1e");
+	PUT("\x88\xa8\x40\x14\x81\0\xb0\x1e");
+	PUT("\x88\xa8\x40\x14");
+	split();
+
+	f = vlan_push(&came[0].m, fib->iface[INNER]);
+	assert_memory_equal(f + VLAN_AT, "\x88\xa8\x40\x14\x81\0\xb0\x1e\x08\0", 10);
+	f = vlan_push(&came[1].m, fib->iface[ONE]);
+	assert_memory_equal(f + VLAN_AT, "\x81\0\xb0\x64\x08\0", 6);
+	f = vlan_push(&came[2].m, fib->iface[INNER]);
+	assert_memory_equal(f + VLAN_AT, "\x88\xa8\x40\x14\x81\0\x40\x1e\x08\0", 10);
+}
+
 /* --- sending -------------------------------------------------------------------------- */
 
 static struct fwd_conf conf;
@@ -454,6 +474,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(what_is_put_back_is_what_came, up, down),
 		cmocka_unit_test_setup_teardown(
 			tags_are_written_with_the_priority_that_came, up, down),
+		cmocka_unit_test_setup_teardown(
+			of_two_tags_each_has_the_priority_of_its_like, up, down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

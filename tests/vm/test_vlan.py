@@ -238,6 +238,23 @@ def test_two_tags(router, lan, wan, family):
         }
 
 
+def test_each_of_two_tags_keeps_its_priority(router, wan):
+    """A provider's and his customer's; where one of them is left, it is the customer's."""
+    add(router, "s.20", vid=20, protocol="802.1ad", addresses=())
+    add(router, "s.30", on="s.20", vid=30)
+    neighbor(router, wan, PEER, INNER)
+    router.route(NET, via=PEER, wire=INNER)
+    add(router, "wan0.200", vid=200, addresses=("192.0.2.193/28",))
+    one, host = SimpleNamespace(tap="wan0.200"), "192.0.2.194"
+    neighbor(router, wan, host, one)
+    two = (S, 20, 2), (C, 30, 5)
+
+    through(wan, tagged(wan.probe(HOST, src=PEER), *two), wan, *two)
+    through(wan, tagged(wan.probe(host, src=PEER, size=100), *two), wan, (C, 200, 5))
+    probe = wan.probe(HOST, src=host)
+    through(wan, tagged(probe, (C, 200, 3)), wan, (S, 20, 3), (C, 30, 3))
+
+
 def test_two_tags_of_one_kind(router, lan, wan):
     """The outer one may be the NIC's, the inner one not."""
     add(router, "s.20", vid=20, addresses=())

@@ -531,3 +531,8 @@ def test_frr_with_two_vrfs(two):
         goes(two, lan, wan, HOST[6])
         goes(two, alt, ext, HOST[4])
         audited(two, frr)
+
+        two.ip("link del red")
+        rows = lambda: two.control.ask("routes", all_tables=True)  # noqa: E731
+        gone = lambda: not [r for r in rows() if r["table"] == TABLE["red"]]  # noqa: E731
+        eventually(gone, 20, 0.2, "zebra withdraws what a VRF had that goes")

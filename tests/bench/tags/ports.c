@@ -208,6 +208,8 @@ tags_right(const struct row *row, const uint8_t *eth, unsigned int port, int adj
 			return false;
 		tag += VLAN_BYTES;
 	}
+	if (row->tags_in == 2)
+		priority = 0; /* as inner ones come */
 	if (row->tags_out > 0) {
 		id = (get_be16(tag + 2) ^ priority) - C_OUT;
 		if (get_be16(tag) != VLAN_C_TYPE || id >= N_ADJ || world_port(id) != port ||
