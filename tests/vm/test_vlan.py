@@ -238,6 +238,20 @@ def test_two_tags(router, lan, wan, family):
         }
 
 
+@pytest.mark.skipif(not on_nics(), reason="a veth lets one tag pass its MTU, not two")
+def test_two_tags_pass_at_full_length(router, lan, wan):
+    """As far as QEMU's model goes: in metal e1000e counts the FCS, too (manual/behaviour.md)."""
+    add(router, "s.20", vid=20, protocol="802.1ad", addresses=())
+    add(router, "s.30", on="s.20", vid=30)
+    neighbor(router, wan, PEER, INNER)
+    router.route(NET, via=PEER, wire=INNER)
+    tags = (S, 20), (C, 30)
+
+    assert through(lan, lan.probe(HOST, size=1500), wan, *tags)[IP].len == 1500
+    frame = tagged(wan.probe(lan.peer4, src=PEER, size=1500), *tags)
+    assert through(wan, frame, lan)[IP].len == 1500
+
+
 def test_each_of_two_tags_keeps_its_priority(router, wan):
     """A provider's and his customer's; where one of them is left, it is the customer's."""
     add(router, "s.20", vid=20, protocol="802.1ad", addresses=())
