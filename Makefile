@@ -182,8 +182,8 @@ $(O)/tests/flood: $(call obj,tests/lib/flood.c)
 	@$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDFLAGS)
 
 # Loaded into the daemon: a wall clock that jumps, a driver that oversteps its bounds, a kernel
-# that refuses an MTU.
-PRELOADS := $(addprefix $(O)/tests/,wall_clock.so overstep.so mtu_refused.so)
+# that refuses an MTU, or to take privileges away.
+PRELOADS := $(addprefix $(O)/tests/,wall_clock.so overstep.so mtu_refused.so prctl_refused.so)
 $(PRELOADS): $(O)/tests/%.so: tests/lib/%.c
 	@mkdir -p $(@D)
 	@$(CC) $(ALL_CFLAGS) -shared -fPIC -o $@ $< -ldl

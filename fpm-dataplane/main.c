@@ -523,11 +523,10 @@ run(const struct config *conf)
 	dp.shared = true;
 	for (unsigned int i = 0; i < conf->n_port; i++)
 		dp.shared &= port_is_shared(conf->port[i].device);
-	privilege_drop();
+	if (privilege_drop() < 0 || preflight(conf, dp.heir_of >= 0) < 0)
+		return 1;
 	/* Its thread is born here: from a worker it would have that worker's name. */
 	(void)urcu_qsbr_get_default_call_rcu_data();
-	if (preflight(conf, dp.heir_of >= 0) < 0)
-		return 1;
 	dp.deal = (struct deal){.serving = dp.serving,
 				.cpu = dp.conf.core,
 				.n_fwd = conf->n_core,

@@ -43,14 +43,17 @@ drop(void)
 	return syscall(SYS_capset, &head, set) < 0 ? -errno : 0;
 }
 
-void
+int
 privilege_drop(void)
 {
 	int rc = drop();
 
-	if (rc < 0)
-		log_warn("main: privileges not dropped error=%s", strerror(-rc));
+	if (rc < 0) {
+		log_error("main: privileges not dropped error=%s", strerror(-rc));
+		return rc;
+	}
 	rc = syscalls_refuse();
 	if (rc < 0)
 		log_warn("main: system calls not refused error=%s", strerror(-rc));
+	return 0;
 }

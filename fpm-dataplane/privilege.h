@@ -11,7 +11,10 @@
  * SECURITY.md names, the way to get any by execve(2) (PR_SET_NO_NEW_PRIVS), and system calls
  * of no use (syscalls.h). Before the first thread is born. What cannot be given up is said in
  * the log.                                                                        [main]
+ *
+ * Returns 0 or -errno: it has more capabilities than it should. That system calls are not
+ * refused, by a kernel without seccomp(2), is no such failure.
  */
-void privilege_drop(void);
+int privilege_drop(void);
 
 #endif

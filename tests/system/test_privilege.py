@@ -7,6 +7,7 @@ import glob
 import os
 import re
 import shutil
+import subprocess
 
 import pytest
 
@@ -74,6 +75,47 @@ def test_system_calls_of_no_use_are_refused(overstepping):
     assert len(rest) == 16 and {what for _, what in rest} == {"EPERM"}, told
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.forwarded(lan, lan.probe(HOST), wan)
+
+
+PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 22, 38
+
+
+@pytest.fixture
+def old_kernel(own_dut, monkeypatch):
+    """Makes a router whose kernel refuses an option of prctl(2)."""
+
+    def make(option):
+        dut = own_dut()
+        library = os.path.join(os.path.dirname(dut.daemon.program), "tests", "prctl_refused.so")
+        if "/asan/" in library or not os.path.exists(library):
+            pytest.skip("prctl_refused.so is not built for this program")
+        monkeypatch.setenv("LD_PRELOAD", library)
+        monkeypatch.setenv("PRCTL_REFUSED", str(option))
+        return dut
+
+    return make
+
+
+def test_with_more_privileges_than_it_says_it_does_not_start(old_kernel):
+    """What a kernel does not take from it, it would have for good: a line, exit code 1, and
+    nothing was made."""
+    dut = old_kernel(PR_SET_NO_NEW_PRIVS)
+    argv = ["ip", "netns", "exec", dut.dp, dut.daemon.program, "-c", dut.config]
+
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+
+    assert done.returncode == 1
+    assert "main: privileges not dropped error=Invalid argument" in done.stderr
+    assert [row["ifname"] for row in dut.links()] == ["lo"]
+
+
+def test_a_kernel_without_seccomp_is_said_and_no_hindrance(old_kernel):
+    """System calls that nobody needs are refused on top of what capabilities allow."""
+    dut = old_kernel(PR_SET_SECCOMP)
+    dut.start()
+
+    assert "main: system calls not refused error=Invalid argument" in dut.daemon.log(200)
+    assert {row["Seccomp"].strip() for row in threads(dut.daemon.pid())} == {"0"}
 
 
 def test_a_successor_has_no_second_filter(own_dut):

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A kernel that does not do what option PRCTL_REFUSED of prctl(2) asks for: LD_PRELOAD this.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int
+prctl(int option, ...)
+{
+	const char *refused = getenv("PRCTL_REFUSED");
+	unsigned long arg[4];
+	va_list ap;
+
+	va_start(ap, option);
+	for (int i = 0; i < 4; i++)
+		arg[i] = va_arg(ap, unsigned long);
+	va_end(ap);
+	if (refused != NULL && option == atoi(refused)) {
+		errno = EINVAL;
+		return -1;
+	}
+	return (int)syscall(SYS_prctl, option, arg[0], arg[1], arg[2], arg[3]);
+}
