@@ -41,6 +41,31 @@ def test_only_zebra_may_be_zebra(own_dut):
         eventually(lambda: dut.fpm()["replaced"] == 1, 5)
 
 
+def test_who_is_listed_is_let_in(own_dut):
+    """fpm.peer: a zebra elsewhere, by its address; it teaches routes, and nobody else does."""
+    dut = own_dut()
+    dut.edit_config("fpm:\n", "fpm:\n  peer: 127.0.0.2\n")
+    dut.start()
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    generation = dut.fpm()["generation"]
+
+    with netns.open_socket(dut.ctl, socket.AF_INET, socket.SOCK_STREAM) as stranger:
+        stranger.settimeout(5)
+        stranger.bind(("127.0.0.3", 0))
+        stranger.connect(("127.0.0.1", 2620))
+        assert stranger.recv(1) == b""
+    with netns.open_socket(dut.ctl, socket.AF_INET, socket.SOCK_STREAM) as listed:
+        listed.bind(("127.0.0.2", 0))
+        listed.connect(("127.0.0.1", 2620))
+        eventually(lambda: dut.fpm()["generation"] == generation + 1, 5)
+        hop = fpm.nexthop_message(9, gateway=wan.peer4, oif=dut.ifindex(wan))
+        listed.sendall(fpm.frame(hop) + fpm.frame(fpm.route_message(NET, nhid=9)))
+        dut.in_force(NET)
+        dut.forwarded(lan, lan.probe(HOST), wan)
+
+    assert dut.fpm()["strangers"] == 1
+
+
 def test_loss_of_the_session_loses_no_packet(dut, lan, wan):
     """What zebra taught stays in force while it is away."""
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -99,6 +124,7 @@ def test_what_a_zebra_that_is_ended_withdraws_is_not_heard(dut, lan, wan, alt):
         assert dut.fpmctl("hold", "60").returncode == 0
         eventually(lambda: dut.fpm()["state"] == "held", 5, 0.01)
         assert old.speaker.wait_closed(5)
+        assert "fpm: zebra is held off nl_pid=" in dut.daemon.log(100)
         old.connect()
         old.speaker.routes_del("198.51.100.0/24", 1)
         assert old.speaker.wait_closed(5)

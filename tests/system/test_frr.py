@@ -366,6 +366,7 @@ def test_the_loss_of_zebra_and_all_of_frr_loses_no_transit_packet(lab):
         eventually(lambda: load.sent > 100, 10)
         lab.r1.kill("zebra", signal.SIGKILL)
         eventually(lambda: not lab.dp.fpm()["connected"], 10, what="the session ends")
+        assert "fpm: session down" in lab.dp.log(100)
         lab.r1.restart_all()
         eventually(lambda: lab.dp.fpm()["generation"] > generation, 20, what="it is back")
         settled(lab)

@@ -107,6 +107,9 @@ def test_mtu_and_mac_change_under_load(busy):
         dut.ip(f"link set {wan.tap} address {wan.port_mac}")
 
     print(f"{stream.sent} packets under {3 * len(macs)} changes, {len(seen)} sources")
+    lines = dut.daemon.log(1000)
+    assert "neigh: mtu changed port=wan0 mtu=1419" in lines
+    assert f"neigh: mac changed port=wan0 mac={macs[-1]}" in lines
     assert stream.lost(wan) == [] and set(stream.arrived(wan).values()) == {1}
     assert seen <= {*macs, wan.port_mac} and len(seen) > len(macs) // 2
 

@@ -192,6 +192,7 @@ def test_a_port_that_vanishes_takes_nothing_along(tough):
     netns.ip_batch(["link del p-ext"], dut.dp)
 
     eventually(lambda: dut.port_row(dut.wires["ext"])["link"] == "down", 5, 0.01)
+    assert "neigh: device deleted port=ext0" in dut.daemon.log(100)
     dut.route(NET, via=wan.peer4, wire=wan)
     for _ in range(50):
         dut.forwarded(lan, lan.probe(HOST), wan)
@@ -210,6 +211,7 @@ def test_a_tap_that_vanishes_takes_nothing_along_and_is_made_anew(tough):
 
     dut.route(NET, via=wan.peer4, wire=wan)
     eventually(lambda: dut.route_row(ext.host4) is None, 5, 0.01)
+    assert "neigh: tap deleted port=ext0" in dut.daemon.log(100)
     probes = [ext.probe(HOST) for _ in range(50)]
     for probe in probes:
         ext.send(probe)
@@ -218,6 +220,7 @@ def test_a_tap_that_vanishes_takes_nothing_along_and_is_made_anew(tough):
     assert [p for p in probes if wan.got(token_of(p))] == []
     dut.ip(f"link del {ext.tap}")
     eventually(lambda: dut.port_row(ext)["link"] == "up", 5, 0.01, "the TAP is back")
+    assert "neigh: tap made anew port=ext0" in dut.daemon.log(100)
     assert dut.link_row(ext.tap)["address"] == ext.port_mac
     dut.kernel_defaults()
     eventually(lambda: dut.neighbor_row(ext.peer4, ext)["mac"] == ext.mac, 5, 0.01)
