@@ -61,6 +61,7 @@ class Run:
         self.fell = 0  # daemons that were killed
         self.unsure = ""  # why zebra's word is not taken yet
         self.lost_sessions = []  # names of faults that were not to cost any
+        self.rss = []  # (process id, seconds that it runs, octets), now and then
         self.begin = 0.0
 
     def note(self, name, detail=""):
@@ -89,7 +90,8 @@ class Run:
 
 @fault(6)
 def churn(run):
-    """10,000 changes of routes a second for a second, two ways each."""
+    """10,000 changes of routes a second for half a second: what is there is withdrawn, what
+    is not is announced."""
     what = run.note("churn", "10 k changes/s")
     table = CHURN4 + CHURN6
     for turn in range(20):
