@@ -314,10 +314,9 @@ cfg_port_defaults(struct config_port *port)
 }
 
 void
-cfg_defaults(struct config *conf, const char *file)
+cfg_defaults(struct config *conf)
 {
 	memset(conf, 0, sizeof(*conf));
-	snprintf(conf->file, sizeof(conf->file), "%s", file);
 	snprintf(conf->control_socket, sizeof(conf->control_socket),
 		 "/run/fpm-dataplane/control.sock");
 	cfg_listen_parse("127.0.0.1:2620", &conf->fpm_listen);
@@ -338,6 +337,7 @@ cfg_defaults(struct config *conf, const char *file)
 static ssize_t
 slurp(const char *file, FILE *err, unsigned char **out)
 {
+	char shown[CONFIG_FILE_STRLEN];
 	FILE *f = fopen(file, "re");
 	unsigned char *buf = malloc(FILE_MAX_BYTES + 1);
 	size_t n = 0;
@@ -355,7 +355,7 @@ slurp(const char *file, FILE *err, unsigned char **out)
 	}
 	free(buf);
 	fprintf(err, "%s: cannot be read: %s; expected a YAML file of at most %u KiB\n",
-		file, strerror(-rc), FILE_MAX_BYTES >> 10);
+		config_file_str(file, shown), strerror(-rc), FILE_MAX_BYTES >> 10);
 	return rc;
 }
 
@@ -460,7 +460,7 @@ config_parse(const char *file, const void *octets, size_t len, struct config *co
 	yaml_parser_t parser;
 	yaml_document_t doc;
 
-	cfg_defaults(conf, file);
+	cfg_defaults(conf);
 	if (too_deep(&c, text, len)) {
 		cfg_errors_print(&c, err);
 		return (int)c.n_err;
@@ -491,13 +491,24 @@ config_parse(const char *file, const void *octets, size_t len, struct config *co
 	return (int)c.n_err;
 }
 
+const char *
+config_file_str(const char *file, char buf[CONFIG_FILE_STRLEN])
+{
+	return log_escape_name(file, buf, CONFIG_FILE_STRLEN);
+}
+
 int
 config_load(const char *file, struct config *conf, FILE *err)
 {
 	unsigned char *text = NULL;
 	ssize_t len = slurp(file, err, &text);
-	int n = len < 0 ? 1 : config_parse(file, text, (size_t)len, conf, err);
+	char shown[CONFIG_FILE_STRLEN];
+	int n = 1;
 
+	if (len >= 0)
+		n = config_parse(config_file_str(file, shown), text, (size_t)len, conf,
+				 err);
+	snprintf(conf->file, sizeof(conf->file), "%s", file);
 	free(text);
 	return n;
 }

@@ -41,6 +41,7 @@
 #ifndef CONFIG_H
 #define CONFIG_H
 
+#include <limits.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -78,7 +79,7 @@ struct config_port {
 };
 
 struct config {
-	char file[256];
+	char file[PATH_MAX];
 	struct config_port port[CONFIG_PORTS_MAX];
 	unsigned int n_port;
 	unsigned int core[CONFIG_CORES_MAX]; /* CPU numbers */
@@ -109,7 +110,7 @@ struct config {
  *   FILE:LINE:COLUMN: KEY: what is wrong; what was expected
  * among them unknown keys, wrong types, duplicate names, a network interface named in
  * `iface=` or a namespace that does not exist, a CPU that is not there, a TAP's name or a
- * socket's path that something else has.
+ * socket's path that something else has. FILE is as config_file_str() has it.
  * Returns 0, or the number of errors (conf is then not to be used).
  */
 int config_load(const char *file, struct config *conf, FILE *err);
@@ -117,6 +118,10 @@ int config_load(const char *file, struct config *conf, FILE *err);
 /* The same of `len` octets that were read already, from what messages call `file`. */
 int config_parse(const char *file, const void *octets, size_t len, struct config *conf,
 		 FILE *err);
+
+/* A file's name in messages: one line of UTF-8, whatever octets the name has; returns buf. */
+#define CONFIG_FILE_STRLEN (4 * PATH_MAX + 1)
+const char *config_file_str(const char *file, char buf[CONFIG_FILE_STRLEN]);
 
 /* Every key but defaults that have no value, as a file that config_load() reads back. */
 void config_show(const struct config *conf, FILE *out);

@@ -296,7 +296,7 @@ config_keys(void (*tell)(void *ctx, const struct config_key *key), void *ctx)
 {
 	struct config conf;
 
-	cfg_defaults(&conf, "");
+	cfg_defaults(&conf);
 	keys_map(cfg_top_keys, "", &conf, tell, ctx);
 }
 

@@ -68,7 +68,7 @@ struct cfg_key {
 extern const struct cfg_key cfg_top_keys[], cfg_port_keys[];
 
 /* What a configuration file need not say. */
-void cfg_defaults(struct config *conf, const char *file);
+void cfg_defaults(struct config *conf);
 void cfg_port_defaults(struct config_port *port);
 
 /* The values that a key takes, in words. */

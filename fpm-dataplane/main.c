@@ -570,6 +570,7 @@ run(const struct config *conf)
 int
 main(int argc, char **argv)
 {
+	char file[CONFIG_FILE_STRLEN];
 	struct options opt;
 	int errors, code;
 
@@ -577,13 +578,13 @@ main(int argc, char **argv)
 		return code;
 	errors = config_load(opt.file, &dp.conf, stderr);
 	if (errors > 0) {
-		fprintf(stderr, "%s: %d error%s, nothing started\n", opt.file, errors,
-			errors == 1 ? "" : "s");
+		fprintf(stderr, "%s: %d error%s, nothing started\n",
+			config_file_str(opt.file, file), errors, errors == 1 ? "" : "s");
 		return 2;
 	}
 	if (opt.check) {
-		printf("%s: good: %u port%s\n", opt.file, dp.conf.n_port,
-		       dp.conf.n_port == 1 ? "" : "s");
+		printf("%s: good: %u port%s\n", config_file_str(opt.file, file),
+		       dp.conf.n_port, dp.conf.n_port == 1 ? "" : "s");
 		return 0;
 	}
 	if (opt.prepare)

@@ -170,7 +170,7 @@ read_file(struct manage *mg, struct msg_manage *mm, struct config *next)
 {
 	const char *file =
 		mm->want.file[0] != '\0' ? mm->want.file : mg->conf.running->file;
-	char *text = NULL;
+	char shown[400], *text = NULL; /* a long name is cut off: refuse() would, too */
 	size_t size;
 	FILE *err = open_memstream(&text, &size);
 	struct stat st;
@@ -178,16 +178,17 @@ read_file(struct manage *mg, struct msg_manage *mm, struct config *next)
 
 	if (err == NULL)
 		abort();
+	log_escape_name(file, shown, sizeof(shown));
 	/* A pipe or a terminal may say nothing for ever, and we with it: until the watchdog. */
 	if (stat(file, &st) == 0 && !S_ISREG(st.st_mode))
-		fprintf(err, "%s: is no regular file; expected a YAML file\n", file);
+		fprintf(err, "%s: is no regular file; expected a YAML file\n", shown);
 	else
 		errors = config_load(file, next, err);
 	fclose(err);
 	if (errors > 0) {
 		rows_of_errors(mm, text);
 		refuse(mm, REFUSED "%d error%s in %s", errors, errors == 1 ? "" : "s",
-		       file);
+		       shown);
 	}
 	free(text);
 	return errors == 0;

@@ -133,17 +133,49 @@ log_write(enum log_level level, const char *fmt, ...)
 		return; /* nowhere left to complain */
 }
 
-const char *
-log_escape(const char *in, size_t len, char *out, size_t out_size)
+/* Octets of an ASCII character that may be shown as it is; 0: not this one. */
+static size_t
+ascii_len(const char *in)
+{
+	return *in >= 0x20 && *in < 0x7f && *in != '\\';
+}
+
+/* The same of any character of UTF-8 (RFC 3629, section 3); those of C1 control a terminal. */
+static size_t
+utf8_len(const char *in)
+{
+	static const unsigned int least[] = {0, 0, 0xa0, 0x800, 0x10000};
+	unsigned char c = (unsigned char)*in;
+	size_t n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 0;
+	unsigned int code = n > 0 ? c & (0x7fu >> n) : 0;
+
+	if (n == 0 || c >= 0xf8)
+		return ascii_len(in);
+	for (size_t i = 1; i < n; i++) {
+		c = (unsigned char)in[i]; /* the text's end is none of these */
+		if (c >> 6 != 2)
+			return 0;
+		code = code << 6 | (c & 0x3f);
+	}
+	return code >= least[n] && code <= 0x10ffff && code >> 11 != 0x1b ? n : 0;
+}
+
+/* Characters that char_len() knows go to out[] whole, each other octet as \xNN. */
+static const char *
+escape(const char *in, size_t len, char *out, size_t out_size,
+       size_t (*char_len)(const char *in))
 {
 	static const char hex[] = "0123456789abcdef";
 	size_t o = 0;
 
 	for (size_t i = 0; i < len && o + 5 <= out_size; i++) {
 		unsigned char c = (unsigned char)in[i];
+		size_t n = char_len(in + i);
 
-		if (c >= 0x20 && c < 0x7f && c != '\\') {
-			out[o++] = (char)c;
+		if (n > 0) {
+			memcpy(out + o, in + i, n);
+			o += n;
+			i += n - 1;
 			continue;
 		}
 		out[o++] = '\\';
@@ -153,6 +185,18 @@ log_escape(const char *in, size_t len, char *out, size_t out_size)
 	}
 	out[o] = '\0';
 	return out;
+}
+
+const char *
+log_escape(const char *in, size_t len, char *out, size_t out_size)
+{
+	return escape(in, len, out, out_size, ascii_len);
+}
+
+const char *
+log_escape_name(const char *name, char *out, size_t out_size)
+{
+	return escape(name, strlen(name), out, out_size, utf8_len);
 }
 
 bool

@@ -31,6 +31,12 @@ void log_write(enum log_level level, const char *fmt, ...)
 const char *log_escape(const char *in, size_t len, char *out, size_t out_size);
 
 /*
+ * The same of a file's name, by which a person finds it again, and which may go into JSON:
+ * characters of UTF-8 stay, but for control characters and the backslash.
+ */
+const char *log_escape_name(const char *name, char *out, size_t out_size);
+
+/*
  * The last lines, oldest first, whatever took them away from where they were written.
  *                                                          [any thread but forwarders]
  */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "ctl/ctl.h"
+#include "ctl/number.h"
 
 void
 config_help(FILE *out)
@@ -32,7 +33,7 @@ config_help(FILE *out)
 static json_t *
 wrong_row(const char *file, const char *text)
 {
-	const char *at = text + strlen(file);
+	const char *at = text + strlen(file); /* as it is shown: each line begins with it */
 	int line, column;
 
 	if (sscanf(at, ":%d:%d: ", &line, &column) != 2)
@@ -58,7 +59,7 @@ static int
 check(const struct options *opt, int n, char **word)
 {
 	static struct config conf;
-	char *said = NULL;
+	char file[CONFIG_FILE_STRLEN], *said = NULL;
 	size_t size;
 	FILE *err;
 	int errors;
@@ -74,13 +75,14 @@ check(const struct options *opt, int n, char **word)
 		abort();
 	errors = config_load(word[0], &conf, err);
 	fclose(err);
+	config_file_str(word[0], file);
 	if (opt->json)
-		wrong_print(word[0], said);
+		wrong_print(file, said);
 	else if (errors > 0)
-		fprintf(stderr, "%s%s: %d error%s\n", said, word[0], errors,
+		fprintf(stderr, "%s%s: %d error%s\n", said, file, errors,
 			errors == 1 ? "" : "s");
 	else
-		printf("%s: good: %u port%s\n", word[0], conf.n_port,
+		printf("%s: good: %u port%s\n", file, conf.n_port,
 		       conf.n_port == 1 ? "" : "s");
 	free(said);
 	return errors > 0 ? CTL_USAGE : CTL_OK;
@@ -209,13 +211,21 @@ reload(const struct options *opt, int n, char **word)
 	if (n == 1) {
 		path = realpath(word[0], NULL); /* the daemon stands elsewhere */
 		if (path == NULL) {
-			fprintf(stderr, "fpmctl: file '%s': %s\n", word[0],
-				strerror(errno));
+			char file[CONFIG_FILE_STRLEN];
+
+			fprintf(stderr, "fpmctl: file '%s': %s\n",
+				config_file_str(word[0], file), strerror(errno));
 			return CTL_USAGE;
 		}
 	}
 	what = json_pack("{s:s, s:s*}", "do", "reload", "file", path);
 	free(path);
+	if (what == NULL) {
+		fputs("fpmctl: the file's path is not UTF-8, and what is asked of the "
+		      "daemon has to be: rename it, or start the daemon with it\n",
+		      stderr);
+		return CTL_USAGE;
+	}
 	if (opt->dry_run)
 		json_object_set_new(what, "dry_run", json_true());
 	return change(opt, json_pack("{s:o}", "config", what));
@@ -291,29 +301,75 @@ port_help(FILE *out)
 static json_t *
 cores_parse(const char *text)
 {
+	char copy[CONFIG_CORES_MAX * 8], *rest = copy;
 	json_t *cores;
-	char *end;
 
 	if (strcmp(text, "auto") == 0)
 		return json_string(text);
+	if (strlen(text) >= sizeof(copy))
+		return NULL;
+	strcpy(copy, text);
 	cores = json_array();
-	for (;; text = end + 1) {
-		long long cpu = strtoll(text, &end, 10);
+	for (char *one; (one = strsep(&rest, ",")) != NULL;) {
+		long long cpu;
 
-		if (end == text || (*end != ',' && *end != '\0')) {
+		if (!number_whole(one, &cpu)) {
 			json_decref(cores);
 			return NULL;
 		}
 		json_array_append_new(cores, json_integer(cpu));
-		if (*end == '\0')
-			return cores;
 	}
+	return cores;
+}
+
+/* Numbers of a port. Which of them it can have is for the daemon to say, who has the device. */
+static const struct {
+	const char *word;
+	int min, max; /* usually: for the message */
+} port_number[] = {
+	{"mtu", CONFIG_MTU_MIN, CONFIG_MTU_MAX},
+	{"queues", 1, CONFIG_CORES_MAX},
+};
+#define N_PORT_NUMBER (sizeof(port_number) / sizeof(port_number[0]))
+
+/* One pair of words of a port. Returns an exit code, not CTL_OK after a sentence. */
+static int
+port_pair(json_t *what, const char *word, const char *value)
+{
+	unsigned int i = 0;
+	char want[64];
+	json_t *json;
+	long long n;
+
+	while (i < N_PORT_NUMBER && strcmp(word, port_number[i].word) != 0)
+		i++;
+	if (i == N_PORT_NUMBER && strcmp(word, "device") != 0 && strcmp(word, "cores") != 0)
+		return unexpected(word, "port");
+	if (json_object_get(what, word) != NULL)
+		return twice(word, "port");
+	if (i < N_PORT_NUMBER && !number_whole(value, &n)) {
+		snprintf(want, sizeof(want), "a whole number from %d to %d",
+			 port_number[i].min, port_number[i].max);
+		return number_refused(word, value, want);
+	}
+	if (i < N_PORT_NUMBER)
+		json = json_integer(n);
+	else if (strcmp(word, "cores") == 0)
+		json = cores_parse(value);
+	else
+		json = json_string(value);
+	if (json == NULL) /* a device is UTF-8 here */
+		return number_refused(word, value,
+				      "a list of CPUs by number such as 1,2, nor auto");
+	json_object_set_new(what, word, json);
+	return CTL_OK;
 }
 
 int
 port_run(const struct options *opt, int n, char **word)
 {
 	json_t *what;
+	int rc = CTL_OK;
 
 	if (n > 0 && strcmp(word[0], "add") != 0 && strcmp(word[0], "set") != 0 &&
 	    strcmp(word[0], "del") != 0)
@@ -331,43 +387,12 @@ port_run(const struct options *opt, int n, char **word)
 	if (n % 2 != 0)
 		return no_value(word[n - 1], "port");
 	what = json_pack("{s:s, s:s}", "do", word[0], "name", word[1]);
-	for (int i = 2; i < n; i += 2) {
-		bool number = strcmp(word[i], "mtu") == 0 || strcmp(word[i], "queues") == 0;
-		char *end;
-		long long v = strtoll(word[i + 1], &end, 10);
-
-		if (json_object_get(what, word[i]) != NULL) {
-			json_decref(what);
-			return twice(word[i], "port");
-		}
-		if (strcmp(word[i], "cores") == 0) {
-			json_t *cores = cores_parse(word[i + 1]);
-
-			if (cores == NULL) {
-				json_decref(what);
-				fprintf(stderr,
-					"fpmctl: cores '%s' is no list such as 1,2, nor "
-					"auto\n",
-					word[i + 1]);
-				return usage("port");
-			}
-			json_object_set_new(what, word[i], cores);
-			continue;
-		}
-		if (!number && strcmp(word[i], "device") != 0) {
-			json_decref(what);
-			return unexpected(word[i], "port");
-		}
-		if (number && (*end != '\0' || end == word[i + 1])) {
-			json_decref(what);
-			fprintf(stderr, "fpmctl: %s '%s' is not a number\n", word[i],
-				word[i + 1]);
-			return usage("port");
-		}
-		json_object_set_new(what, word[i],
-				    number ? json_integer(v) : json_string(word[i + 1]));
-	}
-	return change(opt, json_pack("{s:o}", "port", what));
+	for (int i = 2; i < n && rc == CTL_OK; i += 2)
+		rc = port_pair(what, word[i], word[i + 1]);
+	if (rc == CTL_OK)
+		return change(opt, json_pack("{s:o}", "port", what));
+	json_decref(what);
+	return rc;
 }
 
 /* --- set ---------------------------------------------------------------------------------- */
@@ -385,11 +410,16 @@ set_help(FILE *out)
 	      out);
 }
 
-/* As they are said, and the daemon's key for each. */
-static const char *const rate_key[][2] = {{"rate", "rate"},
-					  {"burst", "burst"},
-					  {"source-rate", "source_rate"},
-					  {"source-burst", "source_burst"}};
+/* As they are said, the daemon's key for each, and the numbers they may be. */
+static const struct {
+	const char *word, *key, *unit;
+	unsigned int min, max; /* least 0: a rate, which may be unlimited */
+} rate_key[] = {
+	{"rate", "rate", "packets a second", 0, POLICER_RATE_MAX},
+	{"burst", "burst", "packets", 1, POLICER_BURST_MAX},
+	{"source-rate", "source_rate", "packets a second", 0, POLICER_RATE_MAX},
+	{"source-burst", "source_burst", "packets", 1, POLICER_BURST_MAX},
+};
 #define N_RATE_KEY (sizeof(rate_key) / sizeof(rate_key[0]))
 
 void
@@ -398,7 +428,7 @@ set_words(FILE *out, bool classes)
 	unsigned int n = classes ? N_PUNT_CLASS : N_RATE_KEY;
 
 	for (unsigned int i = 0; i < n; i++)
-		fprintf(out, "%s ", classes ? punt_class_info[i].name : rate_key[i][0]);
+		fprintf(out, "%s ", classes ? punt_class_info[i].name : rate_key[i].word);
 	fputc('\n', out);
 }
 
@@ -416,12 +446,41 @@ on_class(const json_t *row, const char *text, void *ctx)
 	return true;
 }
 
+/* One pair of words of a policer. Returns an exit code, not CTL_OK after a sentence. */
+static int
+rate_pair(json_t *request, const char *word, const char *value)
+{
+	unsigned int k = 0;
+	char want[96];
+	json_t *json;
+	long long n;
+
+	while (k < N_RATE_KEY && strcmp(word, rate_key[k].word) != 0)
+		k++;
+	if (k == N_RATE_KEY)
+		return unexpected(word, "set");
+	if (json_object_get(request, rate_key[k].key) != NULL)
+		return twice(word, "set");
+	if (rate_key[k].min == 0 && strcmp(value, "unlimited") == 0)
+		json = json_string(value);
+	else if (number_whole(value, &n) && n >= rate_key[k].min && n <= rate_key[k].max)
+		json = json_integer(n);
+	else {
+		snprintf(want, sizeof(want), "a whole number of %s from %u to %u%s",
+			 rate_key[k].unit, rate_key[k].min, rate_key[k].max,
+			 rate_key[k].min == 0 ? ", nor unlimited" : "");
+		return number_refused(word, value, want);
+	}
+	json_object_set_new(request, rate_key[k].key, json);
+	return CTL_OK;
+}
+
 int
 set_run(const struct options *opt, int n, char **word)
 {
 	bool json = opt->json;
 	json_t *request;
-	int rc;
+	int rc = CTL_OK;
 
 	if (n > 0 && strcmp(word[0], "policer") != 0)
 		return unexpected(word[0], "set");
@@ -433,25 +492,10 @@ set_run(const struct options *opt, int n, char **word)
 	if (n % 2 != 0)
 		return no_value(word[n - 1], "set");
 	request = json_pack("{s:s, s:s}", "set", "policer", "class", word[1]);
-	for (int i = 2; i < n; i += 2) {
-		unsigned int k = 0;
-		char *end;
-		long long number = strtoll(word[i + 1], &end, 10);
-
-		while (k < N_RATE_KEY && strcmp(word[i], rate_key[k][0]) != 0)
-			k++;
-		if (k == N_RATE_KEY || json_object_get(request, rate_key[k][1]) != NULL) {
-			json_decref(request);
-			return k == N_RATE_KEY ? unexpected(word[i], "set")
-					       : twice(word[i], "set");
-		}
-		/* What is no number is the daemon's to judge: `unlimited` is one of its words. */
-		json_object_set_new(request, rate_key[k][1],
-				    *end == '\0' && end != word[i + 1]
-					    ? json_integer(number)
-					    : json_string(word[i + 1]));
-	}
-	rc = conn_ask(opt->socket, request, on_class, &json);
+	for (int i = 2; i < n && rc == CTL_OK; i += 2)
+		rc = rate_pair(request, word[i], word[i + 1]);
+	if (rc == CTL_OK)
+		rc = conn_ask(opt->socket, request, on_class, &json);
 	json_decref(request);
 	return rc;
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/number.h"
 #include "ctl/words.h"
 
 #ifndef FPMDP_VERSION
@@ -83,23 +84,18 @@ replay(const struct options *opt, int n, char **word)
 static int
 hold(const struct options *opt, int n, char **word)
 {
-	unsigned long seconds = 1;
-	char *end = NULL;
+	long long seconds = 1;
 	json_t *request;
 	int rc;
 
 	if (n > 1)
 		return unexpected(word[1], "hold");
-	if (n > 0)
-		seconds = strtoul(word[0], &end, 10);
-	if (n > 0 && (end == word[0] || *end != '\0' || seconds > HOLD_MAX_S)) {
-		fprintf(stderr, "fpmctl: '%s' is not a number of seconds from 0 to %d\n",
-			word[0], HOLD_MAX_S);
-		return usage("hold");
-	}
+	if (n > 0 && (!number_whole(word[0], &seconds) || seconds > HOLD_MAX_S))
+		return number_refused("hold", word[0],
+				      "a whole number of seconds from 0 to 3600");
 	request = json_pack("{s:s}", "do", "hold");
 	if (n > 0)
-		json_object_set_new(request, "seconds", json_integer((json_int_t)seconds));
+		json_object_set_new(request, "seconds", json_integer(seconds));
 	rc = conn_ask(opt->socket, request, NULL, NULL);
 	json_decref(request);
 	if (rc == CTL_OK && opt->json)
@@ -296,16 +292,12 @@ stdio_secure(void)
 static int
 take_seconds(const char *name, const char *text, const char *next, double *out)
 {
-	char *end = NULL;
-	double seconds = text != NULL ? strtod(text, &end) : 1;
+	double seconds = 1;
+	char *end;
 
 	if (text != NULL &&
-	    !(end != text && *end == '\0' && seconds >= 0.1 && seconds <= 86400)) {
-		fprintf(stderr,
-			"fpmctl: '%s' is not a number of seconds from 0.1 to 86400\n",
-			text);
-		return usage("show");
-	}
+	    (!number_decimal(text, &seconds) || seconds < 0.1 || seconds > 86400))
+		return number_refused(name, text, "a number of seconds from 0.1 to 86400");
 	if (text == NULL && next != NULL && (strtod(next, &end), end != next) &&
 	    strspn(end, "s") == strlen(end)) {
 		fprintf(stderr,

@@ -12,9 +12,10 @@
 #include "base/inet.h"
 #include "base/prefix.h"
 #include "ctl/ctl.h"
+#include "ctl/number.h"
 
 #define PROTO_ICMP  1
-#define COUNT_MAX   1e9 /* as dist/openapi.yaml */
+#define COUNT_MAX   1000000000 /* as dist/openapi.yaml */
 #define SECONDS_MAX 86400
 
 enum kind { TEXT, ADDRESS, PREFIX, PROTO, NUMBER, COUNT, SECONDS, FLAG, VERDICT, HEX };
@@ -84,21 +85,19 @@ proto_name(int proto, char buf[16])
 }
 
 static int
-wrong(const char *word, const char *value, const char *want)
-{
-	fprintf(stderr, "fpmctl: %s '%s' is not %s\n", word, value, want);
-	return CTL_USAGE;
-}
-
-static int
 take_number(const struct word *k, const char *value, int *to)
 {
-	char *end, want[48];
-	long n = strtol(value, &end, 10);
+	char want[160];
+	long long n;
+	int at = 0;
 
-	snprintf(want, sizeof(want), "a number of %d to %d", k->min, k->max);
-	if (*value == '\0' || *end != '\0' || n < k->min || n > k->max)
-		return wrong(k->word, value, want);
+	for (unsigned int i = 0; k->kind == PROTO && i < N_PROTOCOL; i++)
+		at += sprintf(want + at, "%s%s", i == 0 ? "one of " : ", ",
+			      protocol[i].name);
+	snprintf(want + at, sizeof(want) - (size_t)at, "%sa whole number from %d to %d",
+		 at > 0 ? ", nor " : "", k->min, k->max);
+	if (!number_whole(value, &n) || n < k->min || n > k->max)
+		return number_refused(k->word, value, want);
 	*to = (int)n;
 	return CTL_OK;
 }
@@ -110,28 +109,34 @@ take_address(const struct word *k, const char *value, const char **to)
 	bool is_addr;
 
 	if (prefix_parse(value, &p, &is_addr) < 0 || (k->kind == ADDRESS && !is_addr))
-		return wrong(k->word, value,
-			     k->kind == ADDRESS ? "an address" : "an address or prefix");
+		return number_refused(k->word, value,
+				      k->kind == ADDRESS ? "an address"
+							 : "an address or prefix");
 	*to = value;
 	return CTL_OK;
 }
 
 static int
-take_limit(const struct word *k, const char *value, void *to)
+take_count(const struct word *k, const char *value, long long *to)
 {
-	bool count = k->kind == COUNT;
-	char *end;
-	double n = strtod(value, &end), most = count ? COUNT_MAX : SECONDS_MAX;
-	bool good = *value != '\0' && *end == '\0' && n > 0 && n <= most;
+	long long n;
 
-	if (!good || (count && n != (double)(long long)n))
-		return wrong(k->word, value,
-			     count ? "a whole number above 0, 1000000000 at most"
-				   : "a number above 0, 86400 at most");
-	if (count)
-		*(long long *)to = (long long)n;
-	else
-		*(double *)to = n;
+	if (!number_whole(value, &n) || n < 1 || n > COUNT_MAX)
+		return number_refused(k->word, value,
+				      "a whole number from 1 to 1000000000");
+	*to = n;
+	return CTL_OK;
+}
+
+static int
+take_seconds(const struct word *k, const char *value, double *to)
+{
+	double n;
+
+	if (!number_decimal(value, &n) || n <= 0 || n > SECONDS_MAX)
+		return number_refused(k->word, value,
+				      "a number of seconds above 0, 86400 at most");
+	*to = n;
 	return CTL_OK;
 }
 
@@ -141,8 +146,8 @@ take_hex(const struct word *k, const char *value, const char **to)
 	size_t n = strspn(value, "0123456789abcdefABCDEF");
 
 	if (n == 0 || n % 2 != 0 || value[n] != '\0')
-		return wrong(k->word, value,
-			     "a frame: an even number of hexadecimal digits");
+		return number_refused(k->word, value,
+				      "a frame: an even number of hexadecimal digits");
 	*to = value;
 	return CTL_OK;
 }
@@ -173,8 +178,9 @@ take_value(const struct word *k, const char *value, void *to)
 	case NUMBER:
 		return take_number(k, value, to);
 	case COUNT:
+		return take_count(k, value, to);
 	case SECONDS:
-		return take_limit(k, value, to);
+		return take_seconds(k, value, to);
 	case FLAG:
 		*(bool *)to = true;
 		return CTL_OK;

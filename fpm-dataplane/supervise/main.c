@@ -411,9 +411,13 @@ main(int argc, char **argv)
 		switch (opt) {
 		case 'w':
 			seconds = strtoul(optarg, &end, 10);
-			if (end != optarg && *end == '\0' && seconds <= 3600)
+			if (optarg[0] >= '0' && optarg[0] <= '9' && *end == '\0' &&
+			    seconds <= 3600)
 				break;
-			fprintf(stderr, "fpm-supervise: --watchdog takes 0 to 3600\n");
+			fprintf(stderr,
+				"fpm-supervise: --watchdog '%s' is not a whole number of "
+				"seconds from 0 to 3600\n",
+				optarg);
 			return 2;
 		case 'v':
 			printf("fpm-supervise %s\n", FPMDP_VERSION);

@@ -31,8 +31,8 @@ port_keys_good(const json_t *value, char *why, size_t why_size)
 		{"do", "a string", JSON_STRING, JSON_STRING},
 		{"name", "a string", JSON_STRING, JSON_STRING},
 		{"device", "a string", JSON_STRING, JSON_STRING},
-		{"mtu", "a whole number", JSON_INTEGER, JSON_INTEGER},
-		{"queues", "a whole number", JSON_INTEGER, JSON_INTEGER},
+		{"mtu", "a whole number from 68 to 9216", JSON_INTEGER, JSON_INTEGER},
+		{"queues", "a whole number from 1 to 64", JSON_INTEGER, JSON_INTEGER},
 		{"cores", "a list of CPU numbers, nor auto", JSON_ARRAY, JSON_STRING},
 	};
 	char buf[128];
@@ -113,9 +113,9 @@ parse_port(const json_t *value, struct request *req, char *why, size_t why_size)
 		return bad(why, why_size, "device is longer than 255 characters");
 	/* What a number may be is for manage to say, who knows the device. */
 	if (mtu < 1 || mtu > INT32_MAX)
-		return bad(why, why_size, "mtu is a number from 68 to 9216");
+		return bad(why, why_size, "mtu is not a whole number from 68 to 9216");
 	if (queues < 1 || queues > INT32_MAX)
-		return bad(why, why_size, "queues is a number from 1 to 64");
+		return bad(why, why_size, "queues is not a whole number from 1 to 64");
 	if (want->op == MANAGE_PORT_ADD && device == NULL)
 		return bad(why, why_size, "a port needs a device");
 	if (device != NULL && device[0] == '\0')

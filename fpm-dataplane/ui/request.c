@@ -133,7 +133,7 @@ take_seconds(struct parse *p, const json_t *value)
 {
 	if (!json_is_integer(value) || json_integer_value(value) < 0 ||
 	    json_integer_value(value) > FPM_HOLD_MAX_S)
-		return bad(p, "seconds is not a number from 0 to %u", FPM_HOLD_MAX_S);
+		return bad(p, "seconds is not a whole number from 0 to %u", FPM_HOLD_MAX_S);
 	p->req->seconds = (unsigned int)json_integer_value(value);
 	p->has_seconds = true;
 	return 0;
@@ -191,8 +191,8 @@ take_rate(struct parse *p, const char *key, const json_t *value)
 	}
 	if (!json_is_integer(value) || json_integer_value(value) < of[i].min ||
 	    json_integer_value(value) > of[i].max)
-		return bad(p, "%s is not a number from %u to %u%s", key, of[i].min,
-			   of[i].max, of[i].min == 0 ? ", or unlimited" : "");
+		return bad(p, "%s is not a whole number from %u to %u%s", key, of[i].min,
+			   of[i].max, of[i].min == 0 ? ", nor unlimited" : "");
 	*of[i].out = (uint32_t)json_integer_value(value);
 	return 0;
 }

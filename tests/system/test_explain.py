@@ -213,7 +213,7 @@ def test_words_that_were_not_said_are_guessed(taught, lan, wan):
         (["dst", "198.51.100.0/24"], "dst '198.51.100.0/24' is not an address"),
         (["dst", HOST, "port", "lan9"], "no port 'lan9'"),
         (["dst", HOST, "src", "2001:db8::1"], "of different families"),
-        (["dst", HOST, "ttl", "256"], "ttl '256' is not a number of 0 to 255"),
+        (["dst", HOST, "ttl", "256"], "ttl '256' is not a whole number from 0 to 255"),
         (["dst", HOST, "len", "27"], "len is at least 28"),
         (["dst", HOST, "colour", "red"], "unexpected word 'colour'"),
         (["dst"], "dst needs ADDRESS"),

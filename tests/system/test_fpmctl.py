@@ -325,7 +325,6 @@ WRONG = [
     ["show", "version", "surplus"],
     ["show", "ports", "lan0", "surplus"],
     ["show", "routes", "--rates"],
-    ["show", "ports", "--watch=x"],
     ["--rates", "audit"],
     ["show", "routes", "300.1.1.1"],
     ["show", "routes", "198.51.100.0/33"],

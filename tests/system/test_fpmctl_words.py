@@ -109,8 +109,8 @@ def test_what_bash_completes(dut, line):
 OPTIONS = {
     "trace --count -1": "no option --count", "trace count -1": "below 0", "trace for -2.5": "below 0",
     "show ports -x": "no option -x", "show ports --json=1": "--json takes no value",
-    "show ports -s": "-s needs a value", "trace count 0.5": "whole number above 0",
-    "trace count 1.5": "whole number above 0", "capture for 0": "a number above 0",
+    "show ports -s": "-s needs a value", "trace count 0.5": "whole number from 1 to", "show ports --watch=x": "--watch 'x' is not a number of seconds from 0.1 to",
+    "trace count 1.5": "whole number from 1 to", "capture for 0": "a number of seconds above 0",
 }  # fmt: skip
 
 

@@ -322,7 +322,7 @@ WRONG = {
     "add x device nothing": "is not a device", "add a/b device net_null": "interface name",
     "add x device net_af_packet,iface=p-wan": "belongs to ports[wan0] too",
     "add x device net_null mtu 20": "mtu: 20 is out of range", "add x device net_null mtu y":
-    "is not a number", "add lan0 device net_null": "is there already", "del x": "no port x",
+    "is not a whole number from 68 to 9216", "add lan0 device net_null": "is there already", "del x": "no port x",
     "set x mtu 1400": "no port x", "set lan0": "set what?", "del lan0 mtu 1": "del takes a NAME",
     "add x device net_pcap,rx_pcap=/nowhere.pcap": "nothing changed",
     "set lan0 mtu 9000": "is more than the device", "add x colour red": "unexpected word",
@@ -330,9 +330,9 @@ WRONG = {
     "set lan0 device net_pcap,rx_pcap=/nowhere.pcap": "nothing changed",
     "set lan0 mtu 99999": "mtu: 99999 is out of range; expected a number from 68 to 9216, and the device of lan0 (net_af_packet) takes",
     "add x device net_null mtu 99999": "mtu: 99999 is out of range; expected a number from 68 to 9216",
-    "set lan0 mtu 0": "mtu is a number from 68 to 9216", "set lan0 queues 99999999999": "queues is a number from 1 to 64",
+    "set lan0 mtu 0": "mtu is not a whole number from 68 to 9216", "set lan0 queues 99999999999": "queues is not a whole number from 1 to 64",
     "set lan0 queues 65": "queues: 65 is out of range; expected a number from 1 to 64", "add x device": "device needs a value",
-    "del x y": "del takes a NAME", "set lan0 cores 1,x": "is no list such as 1,2",
+    "del x y": "del takes a NAME", "set lan0 cores 1,x": "is not a list of CPUs by number such as 1,2",
     "set lan0 queues 9": "device has 1 receive queue, not 9",
 }  # fmt: skip
 

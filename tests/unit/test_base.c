@@ -195,6 +195,32 @@ log_escape_leaves_nothing_for_a_terminal(void **state)
 	assert_string_equal(log_escape("abcdef", 6, out, 6), "ab");
 }
 
+static void
+a_name_is_utf8_and_one_line_whatever_octets_it_has(void **state)
+{
+	static const char *const shown[][2] = {
+		{"/etc/m\u00fcller \u20ac \U0001f427.yaml",
+		 "/etc/m\u00fcller \u20ac \U0001f427.yaml"},
+		{"a\xff\xfe.yaml", "a\\xff\\xfe.yaml"},
+		{"a\nb\t\\", "a\\x0ab\\x09\\x5c"},
+		{"\xc2\x9b[2J", "\\xc2\\x9b[2J"},             /* CSI of C1 */
+		{"\xc3", "\\xc3"},                            /* cut off */
+		{"\xe2\x82", "\\xe2\\x82"},                   /* the same */
+		{"\xc0\xaf", "\\xc0\\xaf"},                   /* '/', too long */
+		{"\xe0\x81\x81", "\\xe0\\x81\\x81"},          /* 'A', too long */
+		{"\xed\xa0\x80", "\\xed\\xa0\\x80"},          /* half of a pair of UTF-16 */
+		{"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"}, /* beyond U+10ffff */
+		{"\xf8\x88\x80\x80\x80", "\\xf8\\x88\\x80\\x80\\x80"},
+	};
+	char out[64];
+
+	for (unsigned int i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+		assert_string_equal(log_escape_name(shown[i][0], out, sizeof(out)),
+				    shown[i][1]);
+	/* What does not fit is left out whole. */
+	assert_string_equal(log_escape_name("abc\U0001f427d", out, 7), "abc");
+}
+
 /* The line that log_write() writes when JOURNAL_STREAM names that file, or another one. */
 static void
 logged(bool named, enum log_level level, const char *name, char *line, size_t size)
@@ -369,6 +395,7 @@ main(void)
 		cmocka_unit_test(flow_hash_does_not_polarise_two_stages),
 		cmocka_unit_test(flow_hash6_uses_label_and_ports),
 		cmocka_unit_test(log_escape_leaves_nothing_for_a_terminal),
+		cmocka_unit_test(a_name_is_utf8_and_one_line_whatever_octets_it_has),
 		cmocka_unit_test(no_line_of_the_log_does_anything_to_a_terminal),
 		cmocka_unit_test(the_journal_gets_priorities_and_nobody_else),
 		cmocka_unit_test(every_reason_has_a_name_and_a_text),

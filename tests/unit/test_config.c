@@ -236,6 +236,31 @@ a_file_that_cannot_be_read_is_named(void **state)
 }
 
 static void
+a_file_may_have_any_name_and_messages_show_it_in_one_line_of_utf8(void **state)
+{
+	static const char name[] = "/tmp/test_config.\xff\n\u00fc.yaml";
+	char *err = NULL;
+	size_t size;
+	FILE *f = open_memstream(&err, &size), *file = fopen(name, "w");
+
+	assert_non_null(file);
+	fputs("ports: []\n", file);
+	fclose(file);
+	assert_int_equal(config_load(name, &conf, f), 1);
+	assert_string_equal(conf.file, name);
+	unlink(name);
+	assert_int_equal(config_load(name, &conf, f), 1);
+	fclose(f);
+	assert_string_equal(
+		err,
+		"/tmp/test_config.\\xff\\x0a\u00fc.yaml:1:1: ports: is no list or an "
+		"empty one; expected a list of ports, each with tap and device\n"
+		"/tmp/test_config.\\xff\\x0a\u00fc.yaml: cannot be read: No such file or "
+		"directory; expected a YAML file of at most 64 KiB\n");
+	free(err);
+}
+
+static void
 no_ports_is_told(void **state)
 {
 	says_alone("", "1: ports: the file is empty; expected at least one port\n");
@@ -522,6 +547,8 @@ main(void)
 		cmocka_unit_test(policers_are_taken_key_by_key),
 		cmocka_unit_test(wrong_policers_are_told),
 		cmocka_unit_test(a_file_that_cannot_be_read_is_named),
+		cmocka_unit_test(
+			a_file_may_have_any_name_and_messages_show_it_in_one_line_of_utf8),
 		cmocka_unit_test(no_ports_is_told),
 		cmocka_unit_test(a_port_without_a_name_is_told_by_its_device_or_its_place),
 		cmocka_unit_test(an_unknown_key_gets_the_nearest_known_one),
