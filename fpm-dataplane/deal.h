@@ -32,8 +32,26 @@ void deal_end(const struct deal *d, const struct port *port);
 
 /*
  * Each queue of a port moves to the CPU that `cp` names for it, or stays; the others notice
- * nothing. Returns 0 or -ENOMEM, perhaps half way.
+ * nothing. Returns 0, or -ENOMEM, each where it was.
  */
 int deal_move(const struct deal *d, const struct port *port, const struct config_port *cp);
+
+/* Who serves what, of all ports by their names. */
+struct deal_seen {
+	unsigned int n_port;
+	struct deal_port {
+		char name[IFNAMSIZ];
+		uint16_t n_rxq;
+		uint8_t fwd[CONFIG_CORES_MAX]; /* of each queue; n_fwd: nobody */
+	} port[CONFIG_PORTS_MAX];
+};
+
+void deal_look(const struct deal *d, struct deal_seen *seen);
+
+/*
+ * Each queue that was seen moves to who served it then, whichever ports have come and gone
+ * since. Returns 0, or -ENOMEM with some not there.
+ */
+int deal_restore(const struct deal *d, const struct deal_seen *seen);
 
 #endif

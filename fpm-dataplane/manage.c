@@ -18,10 +18,7 @@
 
 #include "base/log.h"
 #include "base/manage.h"
-#include "keep.h"
-
-/* Begins a refusal that left all as it was. */
-#define REFUSED "refused, nothing changed: "
+#include "manage_ports.h"
 
 struct manage {
 	struct manage_conf conf;
@@ -216,150 +213,12 @@ apply_settings(struct manage *mg, const struct config *next)
 	}
 }
 
-/* Of another MTU the TAP is told, and all else follows it. */
-static int
-port_mtu(const struct port *port, const struct config_port *was,
-	 const struct config_port *now, char *why, unsigned int size)
-{
-	int rc = was->mtu_bytes != now->mtu_bytes ? tap_mtu(&port->tap, now->mtu_bytes) : 0;
-
-	if (rc < 0)
-		snprintf(why, size, "mtu not set: %s", strerror(-rc));
-	return rc;
-}
-
-/*
- * Another device, or the same with other queues, offloads or a larger MTU, behind the same
- * TAP, whose MTU is last: below 1280 the kernel takes addresses. The old one comes back on
- * failure; when it cannot, the port is lost: configured, but not there.
- */
-static int
-port_exchange(struct manage *mg, const struct config_port *was,
-	      const struct config_port *now, char *why, unsigned int size)
-{
-	struct hotplug *h = &mg->conf.ports;
-	struct hotplug_rest rest, spare;
-	char again[256];
-	int rc;
-
-	hotplug_del(h, hotplug_find(h, now->tap), &rest);
-	spare = (struct hotplug_rest){dup(rest.tap_fd), rest.place};
-	rc = hotplug_add(h, mg->conf.running, now, &rest, why, size);
-	if (rc == 0) {
-		rc = port_mtu(hotplug_find(h, now->tap), was, now, why, size);
-		if (rc < 0)
-			hotplug_del(h, hotplug_find(h, now->tap), &rest);
-		close(rc < 0 ? rest.tap_fd : spare.tap_fd);
-	}
-	if (rc < 0 &&
-	    hotplug_add(h, mg->conf.running, was, &spare, again, sizeof(again)) < 0) {
-		log_error("manage: port is lost name=%s: %s", was->tap, again);
-		keep_forget(was->tap);
-	}
-	return rc;
-}
-
-static unsigned int
-n_queue(const struct config_port *cp)
-{
-	return cp->n_rxq != 0 ? cp->n_rxq : cp->n_core;
-}
-
-static int
-port_set(struct manage *mg, const struct config_port *was, const struct config_port *now,
-	 char *why, unsigned int size)
-{
-	const struct hotplug *h = &mg->conf.ports;
-	const struct port *port = hotplug_find(h, now->tap);
-	unsigned int wanted = n_queue(now) != 0 ? n_queue(now) : h->deal->n_fwd;
-	bool other = strcmp(was->device, now->device) != 0, anew;
-
-	if (port == NULL) /* it was lost */
-		return hotplug_add(&mg->conf.ports, mg->conf.running, now, NULL, why, size);
-	/* What its own device refuses is known before it is closed. */
-	if (!other && port_could_be(port, n_queue(now), now->mtu_bytes, why, size) < 0)
-		return -EINVAL;
-	anew = (n_queue(was) != n_queue(now) && wanted != port->n_rxq) ||
-	       (was->vlan_off != now->vlan_off && port->vlan_able) ||
-	       port_mtu_is_beyond(port, now->mtu_bytes);
-	if (other || anew)
-		return port_exchange(mg, was, now, why, size);
-	if (port_mtu(port, was, now, why, size) < 0) /* first: queues do not go back */
-		return -EIO;
-	if (deal_move(h->deal, port, now) < 0) {
-		(void)port_mtu(port, now, was, why, size);
-		snprintf(why, size, "no memory to move its queues");
-		return -ENOMEM;
-	}
-	return 0;
-}
-
-/* A port goes, unless it was lost. */
-static void
-port_drop(struct manage *mg, const char *tap)
-{
-	struct port *port = hotplug_find(&mg->conf.ports, tap);
-
-	if (port != NULL)
-		hotplug_del(&mg->conf.ports, port, NULL);
-}
-
-/* Back from `n` ports of `next` that were seen to. */
-static void
-ports_undo(struct manage *mg, const struct config *next, unsigned int n)
-{
-	char why[256];
-
-	while (n-- > 0) {
-		const struct config_port *now = &next->port[n];
-		const struct config_port *was = config_port(mg->conf.running, now->tap);
-
-		if (was == NULL)
-			port_drop(mg, now->tap);
-		else if (port_set(mg, now, was, why, sizeof(why)) < 0)
-			log_error("manage: port not as before name=%s: %s", was->tap, why);
-	}
-}
-
-/* What can fail comes first, and is taken back; then ports go, which cannot. */
-static bool
-apply_ports(struct manage *mg, struct msg_manage *mm, const struct config *next)
-{
-	const struct config *running = mg->conf.running;
-	char why[256];
-
-	for (unsigned int i = 0; i < next->n_port; i++) {
-		const struct config_port *now = &next->port[i];
-		const struct config_port *was = config_port(running, now->tap);
-		int rc = was == NULL ? hotplug_add(&mg->conf.ports, next, now, NULL, why,
-						   sizeof(why))
-				     : port_set(mg, was, now, why, sizeof(why));
-
-		if (rc < 0) {
-			ports_undo(mg, next, i);
-			if (was == NULL || hotplug_find(&mg->conf.ports, was->tap) != NULL)
-				refuse(mm, REFUSED "port %s device %s: %s", now->tap,
-				       now->device, why);
-			else
-				refuse(mm,
-				       "refused, and the port is lost until `port set` "
-				       "names a device that is there: port %s device %s: "
-				       "%s; nor does its old device come back",
-				       now->tap, now->device, why);
-			return false;
-		}
-	}
-	for (unsigned int i = 0; i < running->n_port; i++)
-		if (config_port(next, running->port[i].tap) == NULL)
-			port_drop(mg, running->port[i].tap);
-	return true;
-}
-
 /* From what runs to `next`: all of it, or nothing and why not. */
 static void
 change_to(struct manage *mg, struct msg_manage *mm, struct config *next)
 {
 	struct reload r = {.mm = mm, .next = next};
+	char why[sizeof(mm->error)];
 
 	config_diff(mg->conf.running, next, on_change, &r);
 	if (mm->want.dry_run)
@@ -369,8 +228,10 @@ change_to(struct manage *mg, struct msg_manage *mm, struct config *next)
 		       r.n_impossible);
 		return;
 	}
-	if (!apply_ports(mg, mm, next))
+	if (manage_ports(&mg->conf.ports, mg->conf.running, next, why, sizeof(why)) < 0) {
+		refuse(mm, "%s", why);
 		return;
+	}
 	r.apply = true;
 	config_diff(mg->conf.running, next, on_change, &r);
 	apply_settings(mg, next);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <urcu/urcu-qsbr.h>
 
 /* The writer's own view. */
@@ -16,15 +17,38 @@ mine(const struct serving *s)
 	return atomic_load_explicit(&s->set, memory_order_relaxed);
 }
 
-/* A copy of the set that it has, without `less` and with `more` (each may be NULL). */
+/* Have room for `n` queues. Returns 0 or -ENOMEM. */
+static int
+have_room(struct serving *s, unsigned int n)
+{
+	struct rxq_set *old = mine(s), *set, *spare;
+
+	if (n <= old->room)
+		return 0;
+	set = malloc(sizeof(*set) + n * sizeof(set->q[0]));
+	spare = malloc(sizeof(*spare) + n * sizeof(spare->q[0]));
+	if (set == NULL || spare == NULL) {
+		free(set);
+		free(spare);
+		return -ENOMEM;
+	}
+	memcpy(set, old, sizeof(*old) + old->n * sizeof(old->q[0]));
+	set->room = spare->room = n;
+	free(s->spare);
+	s->spare = spare;
+	atomic_store_explicit(&s->set, set, memory_order_release); /* the same queues */
+	urcu_qsbr_synchronize_rcu();
+	free(old);
+	return 0;
+}
+
+/* The set that it has without `less` and with `more` (each may be NULL), for which is room. */
 static struct rxq_set *
 set_copy(const struct serving *s, const struct rxq *less, const struct rxq *more)
 {
 	const struct rxq_set *old = mine(s);
-	struct rxq_set *set = malloc(sizeof(*set) + (old->n + 1) * sizeof(set->q[0]));
+	struct rxq_set *set = s->spare;
 
-	if (set == NULL)
-		return NULL;
 	set->n = 0;
 	for (unsigned int i = 0; i < old->n; i++)
 		if (&old->q[i] != less)
@@ -44,7 +68,7 @@ publish(struct serving *s, struct rxq_set *set)
 	atomic_store_explicit(&s->set, set, memory_order_release);
 	idle_wake(&s->idle);
 	urcu_qsbr_synchronize_rcu();
-	free(old);
+	s->spare = old;
 }
 
 static const struct rxq *
@@ -68,6 +92,7 @@ serve_open(struct serving *s, bool never_sleep, uint64_t *n_sleeps)
 		free(set);
 	else
 		atomic_init(&s->set, set);
+	s->spare = NULL; /* room for none is in no need of one */
 	return rc;
 }
 
@@ -77,7 +102,9 @@ serve_close(struct serving *s)
 	if (mine(s) == NULL)
 		return;
 	free(mine(s));
+	free(s->spare);
 	atomic_init(&s->set, NULL);
+	s->spare = NULL;
 	idle_close(&s->idle);
 }
 
@@ -91,12 +118,10 @@ watch(struct serving *s, const struct rxq *q)
 int
 serve_begin(struct serving *s, const struct rxq *q)
 {
-	struct rxq_set *set = set_copy(s, NULL, q);
-
-	if (set == NULL)
+	if (have_room(s, mine(s)->n + 1) < 0)
 		return -ENOMEM;
 	watch(s, q);
-	publish(s, set);
+	publish(s, set_copy(s, NULL, q));
 	return 0;
 }
 
@@ -104,13 +129,12 @@ int
 serve_end(struct serving *s, uint16_t ifidx, uint16_t queue)
 {
 	const struct rxq *gone = find(s, ifidx, queue);
-	struct rxq_set *set = gone == NULL ? NULL : set_copy(s, gone, NULL);
 	int fd;
 
-	if (set == NULL)
-		return gone == NULL ? -ENOENT : -ENOMEM;
+	if (gone == NULL)
+		return -ENOENT;
 	fd = gone->fd;
-	publish(s, set);
+	publish(s, set_copy(s, gone, NULL));
 	idle_unwatch(&s->idle, fd);
 	return 0;
 }
@@ -129,24 +153,18 @@ int
 serve_move(struct serving *from, struct serving *to, uint16_t ifidx, uint16_t queue)
 {
 	const struct rxq *found = find(from, ifidx, queue);
-	struct rxq_set *less, *more;
 	struct rxq q;
 
 	if (found == NULL)
 		return -ENOENT;
 	if (from == to)
 		return 0;
-	q = *found;
-	less = set_copy(from, found, NULL);
-	more = set_copy(to, NULL, &q);
-	if (less == NULL || more == NULL) {
-		free(less);
-		free(more);
+	if (have_room(to, mine(to)->n + 1) < 0)
 		return -ENOMEM;
-	}
-	publish(from, less);
+	q = *found;
+	publish(from, set_copy(from, found, NULL));
 	idle_unwatch(&from->idle, q.fd);
 	watch(to, &q);
-	publish(to, more);
+	publish(to, set_copy(to, NULL, &q));
 	return 0;
 }

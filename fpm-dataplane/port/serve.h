@@ -4,6 +4,9 @@
  * of queues is immutable; a change publishes another and waits until the forwarder has let
  * go of the old one. What comes meanwhile waits in the queue; other queues notice nothing.
  *
+ * Each has two sets in turn, with equal room: what it served once fits for ever, so that to
+ * take queues away, and to give them back, needs no memory.
+ *
  * Changes are made by one thread at a time; each waits for a grace period.
  */
 #ifndef PORT_SERVE_H
@@ -24,13 +27,14 @@ struct rxq {
 };
 
 struct rxq_set {
-	unsigned int n;
+	unsigned int n, room;
 	struct rxq q[];
 };
 
 /* One a forwarder. */
 struct serving {
 	_Atomic(struct rxq_set *) set; /* W:who assigns R:the forwarder; never NULL */
+	struct rxq_set *spare;         /* W:who assigns  the next one; no reader has it */
 	struct idle idle;              /* how it waits, and is woken */
 };
 
@@ -45,12 +49,12 @@ serve_set(const struct serving *s)
 	return atomic_load_explicit(&s->set, memory_order_consume);
 }
 
-/* It begins to serve `q`, which nobody serves. Returns 0 or -ENOMEM. */
+/* It begins to serve `q`, which nobody serves. Returns 0, or -ENOMEM, all as it was. */
 int serve_begin(struct serving *s, const struct rxq *q);
 
 /*
  * It serves `queue` of interface `ifidx` no more: when this returns, it has no packet of it
- * in its hands that it has not sent on. Returns 0, -ENOENT or -ENOMEM.
+ * in its hands that it has not sent on. Returns 0 or -ENOENT.
  */
 int serve_end(struct serving *s, uint16_t ifidx, uint16_t queue);
 

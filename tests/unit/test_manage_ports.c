@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Changes of ports that are refused late: who serves which queue is as before, whatever had
+ * been done, and when memory runs out at any point of it. Devices are played here.
+ *
+ * link: fpm-dataplane/manage_ports.c fpm-dataplane/deal.c fpm-dataplane/plan.c
+ * link: fpm-dataplane/base/
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "keep.h"
+#include "manage_ports.h"
+#include "port/rxq.h"
+
+#define N_FWD 3
+
+static int n_until_none; /* allocations that serve.c still gets; < 0: as many as it likes */
+
+static void *
+scarce(size_t bytes)
+{
+	if (n_until_none == 0)
+		return NULL;
+	n_until_none -= n_until_none > 0;
+	return malloc(bytes);
+}
+
+#define malloc(bytes) scarce(bytes)
+#include "port/serve.c"
+#undef malloc
+
+static struct {
+	struct port slot[PORT_SLOTS];
+	struct serving serving[N_FWD];
+	unsigned int cpu[N_FWD];
+	struct deal deal;
+	struct hotplug h;
+	uint64_t n_sleeps;
+	bool once_was; /* the device "once" has been closed: it does not open again */
+} t;
+
+/* --- what manage_ports.c calls ------------------------------------------------------------ */
+
+void
+port_rxq(const struct port *port, uint16_t queue, struct rxq *q)
+{
+	*q = (struct rxq){.ifidx = port->ifidx, .queue = queue, .fd = -1};
+}
+
+struct port *
+hotplug_find(const struct hotplug *h, const char *tap)
+{
+	for (unsigned int i = 0; i < PORT_SLOTS; i++)
+		if (port_is_there(&h->port[i]) && strcmp(h->port[i].name, tap) == 0)
+			return &h->port[i];
+	return NULL;
+}
+
+int
+hotplug_add(struct hotplug *h, const struct config *conf, const struct config_port *cp,
+	    const struct hotplug_rest *rest, char *why, unsigned int why_size)
+{
+	struct port *slot;
+	int rc;
+
+	if (strcmp(cp->device, "none") == 0 ||
+	    (strcmp(cp->device, "once") == 0 && t.once_was)) {
+		snprintf(why, why_size, "no such device");
+		return -ENODEV;
+	}
+	h->last_ifidx++;
+	slot = &h->port[h->last_ifidx - 1];
+	snprintf(slot->name, sizeof(slot->name), "%s", cp->tap);
+	snprintf(slot->device, sizeof(slot->device), "%s", cp->device);
+	slot->n_rxq = (uint16_t)(cp->n_rxq != 0    ? cp->n_rxq
+				 : cp->n_core != 0 ? cp->n_core
+						   : N_FWD);
+	slot->ifidx = h->last_ifidx;
+	rc = deal_begin(h->deal, slot, cp, true);
+	return rc == 0 ? deal_begin(h->deal, slot, cp, false) : rc;
+}
+
+void
+hotplug_del(struct hotplug *h, struct port *port, struct hotplug_rest *rest)
+{
+	deal_end(h->deal, port);
+	t.once_was |= strcmp(port->device, "once") == 0;
+	port->ifidx = 0;
+	if (rest != NULL)
+		*rest = (struct hotplug_rest){.tap_fd = -1};
+}
+
+int
+tap_mtu(const struct tap *tap, unsigned int mtu_bytes)
+{
+	return mtu_bytes == 666 ? -EINVAL : 0;
+}
+
+int
+port_could_be(const struct port *port, unsigned int n_rxq, unsigned int mtu_bytes,
+	      char *why, unsigned int why_size)
+{
+	return 0;
+}
+
+bool
+port_mtu_is_beyond(const struct port *port, unsigned int mtu_bytes)
+{
+	return false;
+}
+
+void
+keep_forget(const char *tap)
+{
+}
+
+const struct config_port *
+config_port(const struct config *conf, const char *tap)
+{
+	for (unsigned int i = 0; i < conf->n_port; i++)
+		if (strcmp(conf->port[i].tap, tap) == 0)
+			return &conf->port[i];
+	return NULL;
+}
+
+/* --- the rig ------------------------------------------------------------------------------ */
+
+static int
+setup(void **state)
+{
+	memset(&t, 0, sizeof(t));
+	n_until_none = -1;
+	for (unsigned int f = 0; f < N_FWD; f++) {
+		t.cpu[f] = f + 1;
+		t.deal.node[f] = -1;
+		assert_int_equal(serve_open(&t.serving[f], true, &t.n_sleeps), 0);
+	}
+	t.deal.serving = t.serving;
+	t.deal.cpu = t.cpu;
+	t.deal.n_fwd = N_FWD;
+	t.deal.port = t.slot;
+	t.h.port = t.slot;
+	t.h.deal = &t.deal;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	for (unsigned int f = 0; f < N_FWD; f++)
+		serve_close(&t.serving[f]);
+	return 0;
+}
+
+/* One more port in a configuration, its cores auto. */
+static struct config_port *
+with_port(struct config *conf, const char *tap, const char *device, unsigned int n_rxq)
+{
+	struct config_port *cp = &conf->port[conf->n_port++];
+
+	*cp = (struct config_port){.mtu_bytes = 1500, .n_rxq = n_rxq};
+	snprintf(cp->tap, sizeof(cp->tap), "%s", tap);
+	snprintf(cp->device, sizeof(cp->device), "%s", device);
+	return cp;
+}
+
+static void
+with_cores(struct config_port *cp, unsigned int n, unsigned int cpu)
+{
+	cp->n_core = n;
+	for (unsigned int q = 0; q < n; q++)
+		cp->core[q] = cpu;
+}
+
+/* "a 1 2 3|b 1 2 -|": the CPU of each queue of each port of `conf` that is there. */
+static const char *
+served(const struct config *conf, char *buf)
+{
+	char *at = buf;
+
+	*buf = '\0';
+	for (unsigned int i = 0; i < conf->n_port; i++) {
+		const struct port *port = hotplug_find(&t.h, conf->port[i].tap);
+
+		if (port == NULL)
+			continue;
+		at += sprintf(at, "%s", port->name);
+		for (uint16_t q = 0; q < port->n_rxq; q++) {
+			unsigned int f = serve_who(t.serving, N_FWD, port->ifidx, q);
+
+			at += sprintf(at, f < N_FWD ? " %u" : " -", f + 1);
+		}
+		at += sprintf(at, "|");
+	}
+	return buf;
+}
+
+static void
+start(const struct config *conf)
+{
+	static const struct config nothing;
+	char why[512];
+
+	assert_int_equal(manage_ports(&t.h, &nothing, conf, why, sizeof(why)), 0);
+}
+
+/* --- the tests ---------------------------------------------------------------------------- */
+
+static void
+what_a_forwarder_served_once_needs_no_memory_again(void **state)
+{
+	struct rxq q = {.ifidx = 1, .fd = -1};
+
+	for (q.queue = 0; q.queue < 5; q.queue++)
+		assert_int_equal(serve_begin(&t.serving[0], &q), 0);
+	n_until_none = 0;
+	assert_int_equal(serve_begin(&t.serving[0], &q), -ENOMEM);
+	for (uint16_t n = 0; n < 5; n++)
+		assert_int_equal(serve_end(&t.serving[0], 1, n), 0);
+	assert_int_equal(serve_set(&t.serving[0])->n, 0);
+	for (q.queue = 0; q.queue < 5; q.queue++)
+		assert_int_equal(serve_begin(&t.serving[0], &q), 0);
+	assert_int_equal(serve_begin(&t.serving[0], &q), -ENOMEM);
+	assert_int_equal(serve_set(&t.serving[0])->n, 5);
+}
+
+static void
+queues_move_all_or_none_wherever_memory_ends(void **state)
+{
+	static struct config conf;
+	struct config_port wanted;
+	char before[256], after[256];
+	int n = 0;
+
+	conf.n_port = 0;
+	with_port(&conf, "a", "nic", 6);
+	start(&conf);
+	served(&conf, before);
+	wanted = conf.port[0];
+	with_cores(&wanted, 6, 2);
+	wanted.core[5] = 3;
+	for (;; n++) {
+		n_until_none = n;
+		if (deal_move(&t.deal, hotplug_find(&t.h, "a"), &wanted) == 0)
+			break;
+		assert_string_equal(served(&conf, after), before);
+	}
+	assert_true(n >= 3); /* several queues had moved by then */
+	assert_string_equal(served(&conf, after), "a 2 2 2 2 2 3|");
+}
+
+static void
+a_refused_change_leaves_queues_that_were_dealt_where_they_were(void **state)
+{
+	static struct config now, next;
+	char before[256], after[256], why[512];
+
+	now.n_port = next.n_port = 0;
+	with_cores(with_port(&now, "a", "nic", 3), 3, 1);
+	with_port(&now, "b", "nic", 3);
+	with_port(&now, "c", "nic", 2);
+	start(&now);
+	served(&now, before);
+	with_port(&next, "a", "nic", 3); /* auto: they stay */
+	with_cores(with_port(&next, "b", "nic", 3), 3, 2);
+	with_cores(with_port(&next, "c", "other", 2), 2, 3);
+	with_port(&next, "d", "nic", 1);
+	with_port(&next, "e", "none", 1);
+
+	assert_int_equal(manage_ports(&t.h, &now, &next, why, sizeof(why)), -ENODEV);
+
+	assert_string_equal(why,
+			    "refused, nothing changed: port e device none: no such device");
+	assert_string_equal(served(&now, after), before);
+	assert_null(hotplug_find(&t.h, "d"));
+	assert_string_equal(hotplug_find(&t.h, "c")->device, "nic");
+}
+
+static void
+a_device_that_does_not_come_leaves_the_others_queues_where_they_were(void **state)
+{
+	static struct config now, next;
+	char before[256], after[256], why[512];
+
+	now.n_port = next.n_port = 0;
+	with_port(&now, "a", "nic", 2);
+	with_port(&now, "b", "nic", 2);
+	with_port(&now, "c", "nic", 3);
+	start(&now);
+	/* Not as they would be dealt now: c is moved by hand. */
+	with_cores(&now.port[2], 3, 1);
+	assert_int_equal(deal_move(&t.deal, hotplug_find(&t.h, "c"), &now.port[2]), 0);
+	now.port[2].n_core = 0;
+	served(&now, before);
+	next = now;
+	strcpy(next.port[1].device, "none"); /* its old one comes back, and is dealt anew */
+
+	assert_int_equal(manage_ports(&t.h, &now, &next, why, sizeof(why)), -ENODEV);
+
+	assert_string_equal(served(&now, after), before);
+}
+
+static void
+a_port_that_was_lost_is_no_more_there_after_a_refusal(void **state)
+{
+	static struct config now, next;
+	char why[512];
+
+	now.n_port = next.n_port = 0;
+	with_port(&now, "a", "nic", 1);
+	start(&now);
+	with_port(&now, "b", "once", 1); /* configured, not there */
+	next = now;
+	strcpy(next.port[1].device, "nic");
+	with_port(&next, "c", "none", 1);
+
+	assert_int_equal(manage_ports(&t.h, &now, &next, why, sizeof(why)), -ENODEV);
+
+	assert_string_equal(why,
+			    "refused, nothing changed: port c device none: no such device");
+	assert_null(hotplug_find(&t.h, "b"));
+}
+
+static void
+what_cannot_be_taken_back_is_told(void **state)
+{
+	static struct config now, next;
+	char why[512];
+
+	now.n_port = next.n_port = 0;
+	with_port(&now, "a", "once", 1);
+	start(&now);
+	next = now;
+	strcpy(next.port[0].device, "nic");
+	with_port(&next, "b", "none", 1);
+
+	assert_int_equal(manage_ports(&t.h, &now, &next, why, sizeof(why)), -ENODEV);
+
+	assert_string_equal(why, "refused, but not all is as before (port a: no such "
+				 "device): port b device none: no such device");
+	assert_string_equal(hotplug_find(&t.h, "a")->device, "nic");
+}
+
+#define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		test(what_a_forwarder_served_once_needs_no_memory_again),
+		test(queues_move_all_or_none_wherever_memory_ends),
+		test(a_refused_change_leaves_queues_that_were_dealt_where_they_were),
+		test(a_device_that_does_not_come_leaves_the_others_queues_where_they_were),
+		test(a_port_that_was_lost_is_no_more_there_after_a_refusal),
+		test(what_cannot_be_taken_back_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
