@@ -135,6 +135,42 @@ def test_reload_is_refused_as_a_whole(router):
     }  # fmt: skip
 
 
+def in_force(dut):
+    """What those go by who do the work: policers, the FPM's timers and limits, TAPs."""
+    policers = {r["class"]: [r[k] for k in r if "rate" in k or "burst" in k]
+                for r in dut.control.ask("punt")}  # fmt: skip
+    fpm = {k: v for k, v in dut.fpm().items() if k.startswith(("sweep_", "feedback_e", "queue_l"))}
+    ports = {r["name"]: (r["device"], r["cpus"], dut.link_row(r["name"])["mtu"])
+             for r in dut.control.ask("ports")}  # fmt: skip
+    return policers, fpm, ports
+
+
+def test_a_reload_that_fails_in_its_last_part_leaves_policers_and_all_else(router):
+    """A device that does not come, after ports that were changed already: nobody goes by the
+    file's policers, timers, limits or level, and a reload without it applies them."""
+    before, shown = in_force(router), router.fpmctl("config", "show").stdout
+    assert before[0]["icmp"][0] == 2000 and before[1] and before[2].keys() >= {"wan0"}
+    new = "policers:\n  icmp: {rate: 77, source-burst: 5}\n  dhcp: {rate: unlimited}\n"
+    new += "fpm:\n  feedback: true\n  queue-limit-mib: 64\n"
+    bad = "  - tap: new0\n    device: net_pcap,rx_pcap=/nowhere.pcap\n"
+    router.edit_config("iface=p-wan\n", "iface=p-wan\n    mtu: 1400\n")
+    router.edit_config("control-netns:", bad + "control-netns:")
+    router.edit_config("fpm:\n", new)
+    router.edit_config("sweep-quiet-s: 1", "sweep-quiet-s: 3")
+    router.edit_config("log-level: info", "log-level: debug")
+
+    refused = router.fpmctl("config", "reload")
+
+    assert (refused.returncode, "applied" in refused.stdout) == (2, False)
+    assert "policers.icmp.rate: 2000 -> 77" in refused.stdout
+    assert "refused, nothing changed: port new0 device net_pcap" in refused.stderr
+    assert (in_force(router), router.fpmctl("config", "show").stdout) == (before, shown)
+    router.edit_config(bad, "")
+    assert router.fpmctl("config", "reload").returncode == 0
+    after = in_force(router)
+    assert after[0]["icmp"][0] == 77 and after[2]["wan0"][2] == 1400
+
+
 def test_reload_of_a_bad_file_tells_all_that_is_wrong(router, tmp_path):
     """With line and column, on stderr; exit code 2, nothing changed."""
     before = router.fpmctl("config", "show").stdout
