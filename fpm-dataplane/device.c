@@ -384,14 +384,12 @@ check_vfio(const char *root, const struct device *d, char *why, size_t why_size)
 	return 0;
 }
 
-int
-device_bind(const char *root, struct device *d, bool force, char *why, size_t why_size)
+/* Looks only. */
+static int
+check_bind(const struct device *d, bool force, char *why, size_t why_size)
 {
-	int rc;
+	int rc = check_nic(d, why, why_size);
 
-	if (strcmp(d->driver, "vfio-pci") == 0)
-		return 0;
-	rc = check_nic(d, why, why_size);
 	if (rc == 0 && device_is_shared(d->driver))
 		rc = why_not(why, why_size, -EINVAL,
 			     "DPDK works beside its driver %s: name it in the "
@@ -399,9 +397,34 @@ device_bind(const char *root, struct device *d, bool force, char *why, size_t wh
 			     d->driver);
 	if (rc == 0 && !force)
 		rc = check_use(d, why, why_size);
-	if (rc == 0)
-		rc = check_vfio(root, d, why, why_size);
-	if (rc < 0)
+	return rc;
+}
+
+int
+device_bind_check(const char *root, const struct device *d, unsigned int n, bool force,
+		  unsigned int *at, char *why, size_t why_size)
+{
+	/* A module is loaded in the second turn, when all have passed the first. */
+	for (unsigned int i = 0; i < 2 * n; i++) {
+		int rc = 0;
+
+		*at = i % n;
+		if (strcmp(d[*at].driver, "vfio-pci") != 0)
+			rc = i < n ? check_bind(&d[*at], force, why, why_size)
+				   : check_vfio(root, &d[*at], why, why_size);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+int
+device_bind(const char *root, struct device *d, bool force, char *why, size_t why_size)
+{
+	unsigned int at;
+	int rc = device_bind_check(root, d, 1, force, &at, why, why_size);
+
+	if (rc < 0 || strcmp(d->driver, "vfio-pci") == 0)
 		return rc;
 	give_to(root, d, "vfio-pci");
 	if (strcmp(d->driver, "vfio-pci") == 0)
@@ -413,22 +436,35 @@ device_bind(const char *root, struct device *d, bool force, char *why, size_t wh
 		d->driver[0] != '\0' ? d->driver : "none");
 }
 
+/* Has a driver of the kernel it? */
+static bool
+is_the_kernels(const struct device *d)
+{
+	return d->driver[0] != '\0' && !is_given(d->driver);
+}
+
 int
-device_unbind(const char *root, struct device *d, char *why, size_t why_size)
+device_unbind_check(const char *root, const struct device *d, char *why, size_t why_size)
 {
 	int rc = check_nic(d, why, why_size);
 
-	if (rc < 0)
+	if (rc == 0 && !is_the_kernels(d) && device_is_open(root, d))
+		rc = why_not(why, why_size, -EBUSY,
+			     "a process has it open (a dataplane, a virtual machine?); "
+			     "end that first: fuser /dev/vfio/%s%d",
+			     d->unprotected ? "noiommu-" : "", d->group);
+	return rc;
+}
+
+int
+device_unbind(const char *root, struct device *d, char *why, size_t why_size)
+{
+	int rc = device_unbind_check(root, d, why, why_size);
+
+	if (rc < 0 || is_the_kernels(d))
 		return rc;
-	if (d->driver[0] != '\0' && !is_given(d->driver))
-		return 0;
-	if (device_is_open(root, d))
-		return why_not(why, why_size, -EBUSY,
-			       "a process has it open (a dataplane, a virtual machine?); "
-			       "end that first: fuser /dev/vfio/%s%d",
-			       d->unprotected ? "noiommu-" : "", d->group);
 	give_back(root, d);
-	if (d->driver[0] != '\0' && !is_given(d->driver))
+	if (is_the_kernels(d))
 		return 0;
 	return why_not(why, why_size, -EIO, "no driver of the kernel takes it: it has %s",
 		       d->driver[0] != '\0' ? d->driver : "none");

@@ -87,6 +87,14 @@ bool device_use_text(const char *ifname, const struct device_use *use, char *why
 int device_bind(const char *root, struct device *d, bool force, char *why, size_t why_size);
 
 /*
+ * Would device_bind() begin with all `n` of `d`? Returns 0, or what it would return for the
+ * one with index *at. Moves none; vfio-pci is loaded when none is refused for what it is or
+ * is used for.                                                                     [root]
+ */
+int device_bind_check(const char *root, const struct device *d, unsigned int n, bool force,
+		      unsigned int *at, char *why, size_t why_size);
+
+/*
  * Give it to the driver that the kernel has for it, which may be a module as well. [root]
  *
  * Returns 0 (so, too, when the kernel has it already), or with a sentence in `why`
@@ -95,5 +103,9 @@ int device_bind(const char *root, struct device *d, bool force, char *why, size_
  *   -EIO     no driver of the kernel took it
  */
 int device_unbind(const char *root, struct device *d, char *why, size_t why_size);
+
+/* Would that begin? Returns 0 or as it would; moves nothing.                       [root] */
+int device_unbind_check(const char *root, const struct device *d, char *why,
+			size_t why_size);
 
 #endif

@@ -329,6 +329,32 @@ find_all(const json_t *ports, bool to_vfio, int n, char **word, struct device *d
 	return CTL_OK;
 }
 
+/* Why one is not moved. Returns an exit code. */
+static int
+refusal(const struct device *d, bool to_vfio, int rc, const char *why)
+{
+	fprintf(stderr, "fpmctl: %s: %s%s\n", d->address, why,
+		rc == -EBUSY && to_vfio ? "; or --force" : "");
+	return rc == -EIO ? CTL_FAILED : CTL_USAGE;
+}
+
+/* Whether each of them can be moved, before the first is. Returns an exit code. */
+static int
+check_all(bool to_vfio, bool force, const struct device *d, unsigned int n)
+{
+	unsigned int at = 0;
+	char why[400];
+	int rc = 0;
+
+	if (to_vfio)
+		rc = device_bind_check("", d, n, force, &at, why, sizeof(why));
+	for (unsigned int i = 0; i < n && !to_vfio && rc == 0; i++) {
+		at = i;
+		rc = device_unbind_check("", &d[i], why, sizeof(why));
+	}
+	return rc < 0 ? refusal(&d[at], to_vfio, rc, why) : CTL_OK;
+}
+
 /* Returns an exit code; of what was done a row goes to `rows`. */
 static int
 move(bool to_vfio, bool force, struct device *d, json_t *rows)
@@ -341,9 +367,13 @@ move(bool to_vfio, bool force, struct device *d, json_t *rows)
 	rc = to_vfio ? device_bind("", d, force, why, sizeof(why))
 		     : device_unbind("", d, why, sizeof(why));
 	if (rc < 0) {
-		fprintf(stderr, "fpmctl: %s: %s%s\n", d->address, why,
-			rc == -EBUSY && to_vfio ? "; or --force" : "");
-		return rc == -EIO ? CTL_FAILED : CTL_USAGE;
+		const json_t *moved;
+		size_t i;
+
+		json_array_foreach (rows, i, moved)
+			fprintf(stderr, "fpmctl: %s was moved before it, and stays so\n",
+				row_str(moved, "address"));
+		return refusal(d, to_vfio, rc, why);
 	}
 	json_array_append_new(rows, json_pack("{s:s, s:o, s:o}", "address", d->address,
 					      "driver", text_or_null(d->driver), "before",
@@ -368,6 +398,8 @@ move_all(const struct options *opt, const json_t *ports, bool to_vfio, int n, ch
 	if (d == NULL)
 		abort();
 	rc = find_all(ports, to_vfio, n, word, d);
+	if (rc == CTL_OK)
+		rc = check_all(to_vfio, opt->force, d, (unsigned int)n);
 	for (int k = 0; k < n && rc == CTL_OK; k++)
 		rc = move(to_vfio, opt->force, &d[k], rows);
 	if (!opt->json)

@@ -226,6 +226,45 @@ what_the_machine_uses_is_taken_by_force_alone(void **state)
 	assert_string_equal(content(DRV "e1000e/unbind"), NIC);
 }
 
+/* Of several, as check_all() of fpmctl asks. */
+static int
+bind_check(const char *const address[], unsigned int n, bool force, unsigned int *at)
+{
+	struct device d[4];
+
+	for (unsigned int i = 0; i < n; i++)
+		assert_int_equal(device_read(t.root, address[i], &d[i]), 0);
+	return device_bind_check(t.root, d, n, force, at, t.why, sizeof(t.why));
+}
+
+static void
+of_several_none_moves_when_one_is_refused(void **state)
+{
+	const char *const good_and_used[] = {NIC, TWIN},
+			  *const good_and_disk[] = {NIC, DISK},
+			  *const twin_first[] = {TWIN, NIC};
+	unsigned int at = 9;
+
+	put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y\n");
+	assert_int_equal(bind_check(good_and_used, 2, false, &at), 0);
+	refused(bind_check(good_and_disk, 2, true, &at), -EINVAL, NIC, "no NIC");
+	assert_int_equal(at, 1);
+	/* TWIN is used, and its namespace is another's; NIC has no such trouble. */
+	remove(path_of(DEV TWIN "/virtio3/net/eth1/mtu"));
+	remove(path_of(DEV TWIN "/virtio3/net/eth1"));
+	refused(bind_check(good_and_used, 2, false, &at), -EBUSY, NIC, "another network");
+	assert_int_equal(at, 1);
+	refused(bind_check(twin_first, 2, false, &at), -EBUSY, NIC, "another network");
+	assert_int_equal(at, 0);
+	assert_int_equal(bind_check(good_and_used, 2, true, &at), 0);
+	put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "N\n");
+	refused(bind_check(good_and_used, 2, true, &at), -ENOTSUP, NIC, "no IOMMU group");
+	assert_int_equal(at, 1);
+	/* What vfio-pci has needs nothing. */
+	put_link(DEV TWIN "/driver", "../../drivers/vfio-pci");
+	assert_int_equal(bind_check(good_and_used, 2, false, &at), 0);
+}
+
 static void
 an_interface_in_another_namespace_is_left_alone(void **state)
 {
@@ -430,6 +469,7 @@ main(void)
 		TEST(what_sys_tells_is_read),
 		TEST(what_is_no_nic_is_left_alone),
 		TEST(what_the_machine_uses_is_taken_by_force_alone),
+		TEST(of_several_none_moves_when_one_is_refused),
 		TEST(an_interface_in_another_namespace_is_left_alone),
 		TEST(a_driver_that_dpdk_works_beside_stays),
 		TEST(without_vfio_or_iommu_nothing_is_taken),

@@ -14,6 +14,7 @@ import pytest
 
 from lib import netns
 from lib.frr import Frr
+from lib.links import FAR_SLOT
 from lib.linkwatch import LinkWatch
 from lib.wait import eventually
 from router import Router
@@ -239,6 +240,9 @@ def test_a_nic_changes_hands_unless_somebody_uses_it(router, monkeypatch):
     assert f"the kernel's driver {row()['driver']} has {address}" in held.stderr
     assert f"`fpmctl device bind {address}`" in held.stderr
     assert (row()["port"], row()["open"], row()["ssh"]) == (None, False, False)
+    far = f"0000:00:{FAR_SLOT:02x}.0"
+    refused(2, f"{far}: its interface is in another network namespace", "bind", name, far)
+    assert row()["interface"] == name  # which would have gone first
     netns.ip_batch([f"addr add 192.0.2.250/26 dev {name}", f"link set {name} up"])
     refused(2, f"{name} has an address", "bind", address)
     netns.ip_batch([f"route add default via 192.0.2.251 dev {name}"])
@@ -249,7 +253,7 @@ def test_a_nic_changes_hands_unless_somebody_uses_it(router, monkeypatch):
     assert "SSH session" in done(router, "device", "list")
     refused(2, "'eth77' is neither", "bind", "--force", name, "eth77")
     refused(2, "is named twice", "bind", "--force", name, address)
-    assert row()["interface"] == name  # which would have gone first
+    assert row()["interface"] == name
     assert "driver vfio-pci, before" in done(router, "device", "bind", name, "--force")
     monkeypatch.delenv("SSH_CONNECTION")
     (said,) = json.loads(done(router, "--json", "device", "bind", address))
