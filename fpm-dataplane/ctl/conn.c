@@ -6,7 +6,6 @@
 #include "ctl/ctl.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,8 @@
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "ctl/stop.h"
 
 #define SILENCE_S   30
 #define REQUEST_MAX 4096 /* base/rows.md */
@@ -28,27 +29,6 @@ no_daemon(const char *path, int error)
 	fprintf(stderr, "fpmctl: no daemon answers on %s: %s; %s\n", path, strerror(error),
 		hint);
 	return CTL_NO_DAEMON;
-}
-
-/* A signal ends what the daemon has to say, whatever we are doing then: a read or what it read. */
-static volatile sig_atomic_t stopped;
-static volatile sig_atomic_t watched = -1; /* the connection to be ended */
-
-static void
-end_watch(void)
-{
-	if (watched >= 0)
-		shutdown(watched, SHUT_RD); /* may be used in a handler: POSIX */
-}
-
-static void
-on_signal(int number)
-{
-	int error = errno;
-
-	stopped = 1;
-	end_watch();
-	errno = error;
 }
 
 /* Returns a stream on the connection, or NULL with errno set. `silence_s` 0: for ever. */
@@ -209,15 +189,11 @@ converse(const char *path, const json_t *request, bool watch,
 	f = connect_to(path, watch ? 0 : SILENCE_S);
 	if (f == NULL) {
 		free(asked);
-		return no_daemon(path, errno);
+		return stop_now() ? CTL_OK : no_daemon(path, errno);
 	}
-	if (watch) {
-		watched = fileno(f);
-		if (stopped) /* before that */
-			end_watch();
-	}
+	stop_ends(fileno(f));
 	if (!send_line(f, asked))
-		rc = lost(path, errno);
+		rc = stop_now() ? CTL_OK : lost(path, errno);
 	free(asked);
 	while (rc < 0) {
 		json_t *row;
@@ -225,7 +201,7 @@ converse(const char *path, const json_t *request, bool watch,
 		errno = 0;
 		len = getline(&line, &size, f);
 		if (len <= 0 || line[len - 1] != '\n') {
-			rc = stopped ? CTL_OK : lost(path, errno);
+			rc = stop_now() ? CTL_OK : lost(path, errno);
 			break;
 		}
 		line[len - 1] = '\0';
@@ -247,7 +223,7 @@ converse(const char *path, const json_t *request, bool watch,
 		json_decref(row);
 	}
 	free(line);
-	watched = -1;
+	stop_ends(-1);
 	fclose(f);
 	return rc;
 }
@@ -263,10 +239,6 @@ int
 conn_watch(const char *path, const json_t *request,
 	   bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx)
 {
-	/* Without SA_RESTART: where it writes to a pipe that nobody reads, that ends, too. */
-	struct sigaction end = {.sa_handler = on_signal};
-
-	sigaction(SIGINT, &end, NULL);
-	sigaction(SIGTERM, &end, NULL);
+	stop_begin(true);
 	return converse(path, request, true, on_row, ctx);
 }

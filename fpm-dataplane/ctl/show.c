@@ -15,6 +15,7 @@
 
 #include "base/prefix.h"
 #include "ctl/choose.h"
+#include "ctl/stop.h"
 
 #define COUNTS   1u /* has counters: --watch and --rates say how fast they move */
 #define FAMILY   2u /* -4 and -6 choose */
@@ -379,6 +380,8 @@ once(struct ask *ask)
 {
 	int rc = ask_daemon(ask);
 
+	if (stop_now())
+		return CTL_OK;
 	if (ask->before != NULL && ask->rows != NULL)
 		rates_add(ask);
 	if (ask->rows != NULL)
@@ -392,15 +395,6 @@ once(struct ask *ask)
 	return rc;
 }
 
-static void
-wait_s(double seconds)
-{
-	struct timespec t = {.tv_sec = (time_t)seconds};
-
-	t.tv_nsec = (long)((seconds - (double)t.tv_sec) * 1e9);
-	nanosleep(&t, NULL);
-}
-
 static int
 run(struct ask *ask)
 {
@@ -408,11 +402,13 @@ run(struct ask *ask)
 	unsigned long long looks = 0; /* after the first */
 	int rc;
 
+	if (ask->opt->watch_s > 0)
+		stop_begin(!ask->opt->json);
 	if (ask->opt->rates_s > 0) {
 		rc = ask_daemon(ask);
 		if (rc == CTL_OK) {
 			turn(ask);
-			wait_s(ask->opt->rates_s);
+			stop_pause(ask->opt->rates_s);
 			rc = once(ask);
 		}
 	} else {
@@ -422,7 +418,9 @@ run(struct ask *ask)
 	while (ask->opt->watch_s > 0 && ask->write_error == 0 &&
 	       (rc == CTL_OK || (rc == CTL_NOT_FOUND && looks > 0))) {
 		looks++;
-		wait_s(ask->opt->watch_s);
+		stop_pause(ask->opt->watch_s);
+		if (stop_wanted())
+			break;
 		if (terminal && !ask->opt->json)
 			fputs("\033[H\033[2J", stdout);
 		else if (!ask->opt->json)
@@ -431,7 +429,9 @@ run(struct ask *ask)
 	}
 	json_decref(ask->before);
 	json_decref(ask->rows);
-	return rc;
+	if (stop_wanted() && terminal)
+		putchar('\n'); /* behind the ^C that the terminal shows */
+	return stop_wanted() ? CTL_OK : rc;
 }
 
 /*

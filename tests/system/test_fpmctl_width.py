@@ -3,10 +3,13 @@
 without an end, counters of years, limits at their maximum. The rows are the daemon's own with
 such values in them, told to fpmctl by somebody in its place."""
 
+import json
 import os
 import pty
 import re
+import select
 import subprocess
+import termios
 
 import pytest
 
@@ -61,23 +64,35 @@ def moving(rows):
     return answer
 
 
-@pytest.mark.parametrize("what", ASKED)
-def test_the_longest_values_fit_80_columns(dut, wan, lan, what, tmp_path):
-    """No line is longer, and every value is still there, unbroken."""
-    zebra = dut.zebra
-    hops = [zebra.hop(wan.peer4, wan), zebra.hop(lan.peer4, lan)]
-    dut.route("198.51.100.0/24", nhid=zebra.group(hops))
+@pytest.fixture
+def taught(dut, wan, lan):
+    """A router with something of everything to show."""
+    hops = [dut.zebra.hop(wan.peer4, wan), dut.zebra.hop(lan.peer4, lan)]
+    dut.route("198.51.100.0/24", nhid=dut.zebra.group(hops))
     dut.route("2001:db8:f000::/36", via=wan.peer6, wire=wan)
-    named = what in ("ports", "interfaces")
-    rows = [stretched(row, named=named) for row in dut.control.ask(what)]
+    return dut
+
+
+def long_rows(dut, what):
+    """The daemon's own rows with the longest values; where a daemon may have none, such."""
     if what == "cycles":
-        rows = [{"thread": "fwd-63", "cpu": 1023, "stage": "adjacency", "cycles": 10**15,
+        return [{"thread": "fwd-63", "cpu": 1023, "stage": "adjacency", "cycles": 10**15,
                  "packets": 10**6, "bursts": 10**4}]  # fmt: skip
-    if what == "vrfs":  # of which a kernel may have none
-        rows = [{"name": NAME, "table": 2**32 - 2, "published": False, "stale": 99_999_999,
+    if what == "vrfs":
+        return [{"name": NAME, "table": 2**32 - 2, "published": False, "stale": 99_999_999,
                  "replayed": False, "rx_packets": COUNTER, "rx_bytes": COUNTER,
                  "dropped": COUNTER, "fib4": {"routes": 99_999_999},
                  "fib6": {"routes": 99_999_999}}]  # fmt: skip
+    if what in ("log", "version"):
+        return LINES[f"show {what}"][0]
+    named = what in ("ports", "interfaces")
+    return [stretched(row, named=named) for row in dut.control.ask(what)]
+
+
+@pytest.mark.parametrize("what", ASKED)
+def test_the_longest_values_fit_80_columns(taught, what, tmp_path):
+    """No line is longer, and every value is still there, unbroken."""
+    dut, rows = taught, long_rows(taught, what)
     path = str(tmp_path / "impostor.sock")
     impostor = Impostor(path, moving(rows))
     try:
@@ -229,6 +244,74 @@ def test_watch_clears_a_terminal_before_each_page(dut, port_down):
     pages = said.split(clear)
     assert len(pages) >= 3 and pages[0].startswith("PORT") and "lan0" in pages[0]
     assert pages[1] == pages[0]
+
+
+CLEAR = "\x1b[H\x1b[2J"
+
+
+def watched(argv):
+    """What a command writes to the terminal that it has, of 80 columns, until its second page
+    is whole and somebody types Ctrl-C: the text, the exit code, whether the terminal is as it
+    was."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    before, said = termios.tcgetattr(theirs), b""
+    env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
+    with subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=theirs, env=env,
+                          preexec_fn=lambda: os.login_tty(os.dup(0))) as watch:  # fmt: skip
+        while said.count(CLEAR.encode()) < 2:
+            readable, _, _ = select.select([ours], [], [], 10)
+            if not readable or watch.poll() is not None:
+                break
+            said += os.read(ours, 4096)
+        os.write(ours, b"\x03")
+        code = watch.wait(10)
+    while select.select([ours], [], [], 0)[0]:
+        said += os.read(ours, 4096)
+    same = termios.tcgetattr(theirs) == before
+    os.close(theirs)
+    os.close(ours)
+    return said.decode().replace("\r\n", "\n"), code, same
+
+
+def test_whatever_is_watched_fits_its_terminal_and_ends_well(taught, tmp_path):
+    """All that `show` knows, with the longest values: a second page like the first, no line
+    that wraps, and by Ctrl-C a prompt below, no colour left, exit code 0."""
+    for what in taught.fpmctl("--complete", "show").stdout.split():
+        path = str(tmp_path / f"{what}.sock")
+        rows = long_rows(taught, what)
+        assert rows, f"nothing to show of {what}: long_rows() needs some"
+        impostor = Impostor(path, moving(rows))
+        try:
+            argv = [taught.daemon.ctl, "-s", path, "--watch=0.1", "show", what]
+            said, code, same = watched(argv)
+        finally:
+            impostor.close()
+
+        assert (code, same) == (0, True), (what, said)
+        first, second, *_ = said.split(CLEAR)
+        assert second and first.splitlines()[0] == second.splitlines()[0], (what, said)
+        red = "\x1b\\[31m(.*?)\x1b\\[0m"
+        lines = re.sub(red, r"\1", said.replace(CLEAR, "\n")).splitlines()
+        assert [x for x in lines if len(x) > 80 or "\x1b" in x] == [], what
+        assert said.endswith("\n"), what
+
+
+def test_watch_with_json_ends_behind_a_whole_array(taught):
+    """By SIGTERM, at whatever moment: all that was written can be read, and the exit code is
+    0."""
+    argv = [taught.daemon.ctl, "-s", taught.socket, "--json", "--watch=0.1", "show", "counters"]
+    for n in range(4):
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as watch:
+            said = watch.stdout.readline() + watch.stdout.read(n * 1000)
+            watch.terminate()
+            said += watch.stdout.read()
+        decoder = json.JSONDecoder()
+        assert watch.returncode == 0
+        while said := said.strip():
+            page, end = decoder.raw_decode(said)
+            assert len(page) > 10
+            said = said[end:]
 
 
 @pytest.mark.parametrize("words", LINES)
