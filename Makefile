@@ -18,7 +18,7 @@ PKGS_LINT  := cppcheck clang-tidy-14
 PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps ethtool clang-14 libbpf-dev
 PKGS_DEB   := build-essential debhelper
 # The guest has this machine's files, with systemd as process 1.
-PKGS_VM    := qemu-system-x86 busybox-static cpio kmod systemd udev
+PKGS_VM    := qemu-system-x86 busybox-static cpio kmod systemd udev pciutils
 PKGS_FUZZ  := clang-14 libclang-rt-14-dev
 PKGS_BENCH := xz-utils bzip2 bgpdump python3-matplotlib
 
