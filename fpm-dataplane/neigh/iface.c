@@ -20,6 +20,7 @@
 #include "tap.h"
 
 #define LINK_PATIENCE_S 4.0 /* copper has to agree on a speed again */
+#define LACP_PATIENCE_S 3.0 /* and then LACP on who is there */
 
 /* fib_destroy() frees the last copy, by the address of its first member. */
 struct iface_copy {
@@ -541,7 +542,8 @@ iface_begin(struct neigh *n, struct port *port)
 	memcpy(ifc->dev_mac, port->mac, sizeof(ifc->dev_mac));
 	/* A device that a kernel interface stands for has its link already. */
 	if (port->tap_kept && port->kernel_if[0] == '\0')
-		ifc->patience_until_s = monotonic_s() + LINK_PATIENCE_S;
+		ifc->patience_until_s = monotonic_s() + LINK_PATIENCE_S +
+					(port->bond == BOND_LACP ? LACP_PATIENCE_S : 0);
 }
 
 void

@@ -77,6 +77,8 @@ member_open(const char *address, uint16_t *port_id, char *why, unsigned int why_
  * waits as well: 2 s by the standard and by Linux. Of two who wait the second adds its time.
  */
 #define AGGREGATE_WAIT_MS 500
+/* Between two words to the partner: as many a second as IEEE 802.1AX, 6.4.16, allows. */
+#define TX_PERIOD_MS 334
 
 /* What of the words goes to a bond that has its members. Returns 0 or -errno. */
 static int
@@ -99,6 +101,7 @@ adjust(uint16_t bond, const struct device_bond *words, const uint16_t *member)
 		rc = rte_eth_bond_8023ad_conf_get(bond, &conf);
 	if (rc == 0) {
 		conf.aggregate_wait_timeout_ms = AGGREGATE_WAIT_MS;
+		conf.tx_period_ms = TX_PERIOD_MS;
 		rc = rte_eth_bond_8023ad_setup(bond, &conf);
 	}
 	return rc < 0 ? -EINVAL : 0;
@@ -191,6 +194,19 @@ partner_of(uint16_t bond, uint16_t port_id, struct bond_member *m)
 	m->heard = (lacp.actor_state & STATE_DEFAULTED) == 0;
 	memcpy(m->partner, lacp.partner.system.addr_bytes, sizeof(m->partner));
 	return (lacp.actor_state & STATE_DISTRIBUTING) != 0;
+}
+
+bool
+bond_lacp_up(uint16_t port_id)
+{
+	uint16_t member[BOND_MEMBERS_MAX];
+	int n = rte_eth_bond_slaves_get(port_id, member, BOND_MEMBERS_MAX);
+	struct bond_member m;
+
+	while (n > 0)
+		if (partner_of(port_id, member[--n], &m))
+			return true;
+	return false;
 }
 
 static void

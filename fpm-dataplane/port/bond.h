@@ -32,6 +32,12 @@ void bond_close(uint16_t port_id);
 /* Is one of the members driven by that driver?                              [any thread] */
 bool bond_has_driver(uint16_t port_id, const char *driver);
 
+/*
+ * Of 802.3ad: does LACP let packets leave by one of the members? DPDK calls the link up as soon as a
+ * member has one, and loses what is sent until then.                        [any thread]
+ */
+bool bond_lacp_up(uint16_t port_id);
+
 struct bond_member {
 	char device[DEVICE_ADDRESS_STRLEN];
 	char driver[32];

@@ -468,12 +468,16 @@ bool
 port_link_up(const struct port *port)
 {
 	struct rte_eth_link link;
+	bool up;
 	int rc;
 
 	pthread_mutex_lock(&control[port->port_id]);
 	rc = rte_eth_link_get_nowait(port->port_id, &link);
+	up = rc == 0 && link.link_status == RTE_ETH_LINK_UP;
+	if (up && port->bond == BOND_LACP)
+		up = bond_lacp_up(port->port_id);
 	pthread_mutex_unlock(&control[port->port_id]);
-	return rc == 0 && link.link_status == RTE_ETH_LINK_UP;
+	return up;
 }
 
 int

@@ -123,7 +123,10 @@ bool port_buffers_short(const struct port *port);
  */
 const char *port_rss(const struct port *port, char buf[64]);
 
-/* Link state as the device tells it (af_packet always says up).        [any thread] */
+/*
+ * Link state as the device tells it (af_packet always says up); a bond of 802.3ad has one while
+ * LACP lets packets leave.                                             [any thread]
+ */
 bool port_link_up(const struct port *port);
 
 /* How the members of a bond are now. Returns 0 or -errno.             [any thread] */

@@ -2,12 +2,15 @@
 """The device under test in a test's words: routes, counters, fences, streams."""
 
 import contextlib
+import http.client
+import re
 import struct
 import threading
 import time
 
 from scapy.layers.l2 import Ether
 
+from lib import netns
 from lib.dut import Dut
 from lib.wait import eventually
 from wire import Collector, Wire, token, token_of
@@ -86,6 +89,17 @@ class Router(Dut):
         return self.route_row(prefix) and row
 
     # -- what it did --
+
+    def forwarded_by(self):
+        """{forwarder: IPv4 packets that it has forwarded}, by the metrics page."""
+        with netns.entered(self.ctl):
+            page = http.client.HTTPConnection(self.metrics, timeout=5)
+            page.connect()
+        with contextlib.closing(page):
+            page.request("GET", "/metrics")
+            text = page.getresponse().read().decode()
+        row = r'^fpmdp_forwarded_packets_total\{family="ipv4",lcore="(fwd-\d+)"\} (\d+)$'
+        return {lcore: int(n) for lcore, n in re.findall(row, text, re.M)}
 
     def counter(self, kind, reason):
         """One counter."""

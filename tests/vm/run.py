@@ -51,19 +51,22 @@ MAY_STARVE = 2  # guests; where more of them fail, it is something else
 PACKAGED = ("service", "manual")
 # Two queue pairs and a hash over them; the other models have one, or no hash in QEMU.
 ONE_PAIR = "disable-legacy=on,iommu_platform=on,ats=on"
-VIRTIO = f",mq=on,vectors=6,rss=on,{ONE_PAIR}"
+# Rings with room for all that may wait in both queues of a TAP: where the ring is full that RSS
+# has chosen, QEMU reads no more of the TAP's queue, and forgets it when there is room again.
+VIRTIO = f",mq=on,vectors=6,rss=on,rx_queue_size=1024,{ONE_PAIR}"
 # Model: what QEMU is told of it, DPDK's driver, CPUs that forward, MiB of packet memory.
 MODELS = {
     "e1000e": ("", "net_e1000_em", "[1]", 96),
-    "virtio-net-pci": (VIRTIO, "net_virtio", "[0, 1]", 96),
+    "virtio-net-pci": (VIRTIO, "net_virtio", "[0, 1]", 192),
     # Its driver fills two rings of buffers a queue.
     "vmxnet3": ("", "net_vmxnet3", "[1]", 192),
 }
 
 
-def wires(model, more):
-    """Shell text and QEMU's arguments: a NIC of `model` for every port, and one for the
-    kernel at the other end of its wire, which is a bridge of two TAPs."""
+def wires(model, more, last=""):
+    """Shell text and QEMU's arguments: a NIC of `model` for every port (the last of another,
+    if so named), and one for the kernel at the other end of its wire, which is a bridge of two
+    TAPs."""
     multi = "mq=on" in more
     setup = [
         "sysctl -qw net.ipv6.conf.default.disable_ipv6=1",
@@ -72,42 +75,30 @@ def wires(model, more):
     ]
     argv = []
     for n in range(NAMES):
+        mine, queues = f"{model}{{}}{more}", ",queues=2" if multi else ""
+        if last and n == NAMES - 1:
+            mine, queues = f"{last}{{}}", ""
         setup += [
             f"ip link add b{n} type bridge mcast_snooping 0",
-            f"ip tuntap add p{n} mode tap {'multi_queue' if multi else ''}",
+            f"ip tuntap add p{n} mode tap {'multi_queue' if queues else ''}",
             f"ip tuntap add f{n} mode tap",
             *(f"ip link set {x}{n} mtu 9000 master b{n} up" for x in "pf"),
+            # A bridge keeps LACP to itself (IEEE 802.1D, 7.12.6), a wire does not.
+            *(f"ip link set {x}{n} type bridge_slave group_fwd_mask 4" for x in "pf"),
             f"ip link set b{n} up",
         ]
         tap = "vnet_hdr=off,script=no,downscript=no,vhost=off"
         argv += [
-            "-netdev", f"tap,id=p{n},ifname=p{n},{tap}" + (",queues=2" if multi else ""),
+            "-netdev", f"tap,id=p{n},ifname=p{n},{tap}{queues}",
             "-netdev", f"tap,id=f{n},ifname=f{n},{tap}",
-            "-device", f"{model},id=port{n},netdev=p{n},mac={port_mac(n)},"
-            f"addr={PORT_SLOT + n:#x}{more}",
-            # Without a filter of tags, which QEMU has shut for who names none.
-            "-device", f"virtio-net-pci,id=far{n},netdev=f{n},mac={far_mac(n)},"
-            f"addr={FAR_SLOT + n:#x},ctrl_vlan=off",
-        ]  # fmt: skip
-    return "\n".join(setup), argv
-
-
-def hubs():
-    """QEMU's arguments: NICs as wires() has them, but each wire is a hub in QEMU, for a bridge
-    keeps to itself what goes to the group of LACP (IEEE 802.1D), and has one queue pair. The
-    last is of a model that cannot be in a bond."""
-    argv = []
-    for n in range(NAMES):
-        model = "e1000e" if n == NAMES - 1 else f"virtio-net-pci,{ONE_PAIR}"
-        argv += [
-            "-netdev", f"hubport,id=p{n},hubid={n}", "-netdev", f"hubport,id=f{n},hubid={n}",
-            "-device", f"{model},id=port{n},netdev=p{n},mac={port_mac(n)},"
-            f"addr={PORT_SLOT + n:#x}",
-            # The kernel speaks LACP where it knows both, which virtio does not by itself.
+            "-device", mine.format(f",id=port{n},netdev=p{n},mac={port_mac(n)},"
+                                   f"addr={PORT_SLOT + n:#x}"),
+            # Without a filter of tags, which QEMU has shut for who names none; the kernel speaks
+            # LACP where it knows speed and duplex, which virtio does not by itself.
             "-device", f"virtio-net-pci,id=far{n},netdev=f{n},mac={far_mac(n)},"
             f"addr={FAR_SLOT + n:#x},ctrl_vlan=off,speed=1000,duplex=full",
         ]  # fmt: skip
-    return argv
+    return "\n".join(setup), argv
 
 
 def in_guest(kernel, name, command, *args, **more):
@@ -125,8 +116,11 @@ def nics(kernel, model, tests, name=None):
 
 
 def bonds(kernel, tests):
-    """NICs whose cables let LACP through; returns pytest's exit code."""
-    return in_guest(kernel, "bonds", f"FDP_LINKS=nics {PYTEST} {tests}", hubs())
+    """Two queue pairs and a hash over them, and a model that cannot be in a bond; returns
+    pytest's exit code."""
+    network, devices = wires("virtio-net-pci", VIRTIO, last="e1000e")
+    command = f"FDP_LINKS=nics FDP_CORES='[0, 1]' FDP_MIB=192 {PYTEST} {tests}"
+    return in_guest(kernel, "bonds", command, devices, network)
 
 
 # A NIC with one lane in a slot of sixteen; nobody uses it.

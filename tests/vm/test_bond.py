@@ -4,19 +4,24 @@ where the other end is a bond of the kernel's, or a bridge; and a bond of the ke
 A cable is pulled at both ends, as cables are."""
 
 import contextlib
+import os
 import time
 
 import pytest
 
 from lib import links, netns
-from lib.wait import eventually
+from lib.linkwatch import LinkWatch
+from lib.wait import Timeout, eventually
 from router import Router
 from wire import token_of
 
 HOST, NET = "203.0.113.9", "203.0.113.0/24"
 MEMBERS = (1, 2)  # numbers of the NICs in the bond
 LOSS_S = 1.0  # at most, from the moment a member is gone
+UP_S = 3  # at most, until LACP is up
+JUMBO = 9000
 LACP = "bond mode 802.3ad lacp_rate fast miimon 50 xmit_hash_policy layer3+4"
+METRICS = "127.0.0.1:9620"
 PEERS = {1: "bridge mcast_snooping 0", 4: LACP}
 
 
@@ -25,7 +30,7 @@ def group(name, kind, members, address):
     lines = [f"link add {name} type {kind}"]
     lines += [f"link set {m} master {name}" for m in members]
     lines += [f"link set {m} up" for m in members]
-    return [*lines, f"link set {name} address {address} up"]
+    return [*lines, f"link set {name} address {address} mtu {JUMBO} up"]
 
 
 class Bonded(links.Nics):
@@ -67,13 +72,16 @@ class KernelBonds(links.Veths):
 
 
 @contextlib.contextmanager
-def a_router(name, wiring, names=("lan", "wan")):
-    """A router of two ports, wan being a bond."""
-    router = Router(name=name)
-    router.names, router.wiring = names, wiring
+def a_router(name, wiring, *edits):
+    """A router of two ports, wan being a bond, that is started again when it dies; `edits` of
+    its configuration are (old, new)."""
+    router = Router(name=name, supervised=True, metrics=METRICS)
+    router.names, router.wiring = ("lan", "wan"), wiring
     with contextlib.ExitStack() as undo:
         undo.callback(router.destroy)
         router.build()
+        for edit in edits:
+            router.edit_config(*edit)
         router.start()
         yield router
 
@@ -81,7 +89,10 @@ def a_router(name, wiring, names=("lan", "wan")):
 @pytest.fixture(scope="module")
 def bond(request):
     """A router with a bond of DPDK's, of the mode that a test asks for; one at a time."""
-    with a_router("bond", Bonded(request.param)) as router:
+    # Packet buffers are as long as the longest MTU of the start.
+    jumbo = ("tap: lan0\n", f"tap: lan0\n    mtu: {JUMBO}\n")
+    cores = ("\nmemory:", f"\ncores: {os.environ['FDP_CORES']}\nmemory:")
+    with a_router("bond", Bonded(request.param), jumbo, cores) as router:
         yield router
 
 
@@ -137,27 +148,61 @@ def lost_for(stream, wire, since):
     return max(stream.time_of(n) - since for n in lost) if lost else 0.0
 
 
-def loses_no_second(router, qmp, numbers):
-    """Whichever of the cables is pulled: both ways go on, within a second."""
+def loses_no_second(router, qmp, n):
+    """The cable of a member is pulled: both ways go on, within a second."""
     lan, wan = routed(router)
-    for n in numbers:
-        with contextlib.ExitStack() as undo:
-            out = undo.enter_context(router.stream(lan, HOST, rate=50, flows=16))
-            back = undo.enter_context(router.stream(wan, lan.peer4, rate=50, flows=16))
-            since = out.times[-1]
-            with pulled(qmp, n):
-                # Half of them after the second that it may take.
-                for stream in (out, back):
-                    enough = len(stream.times) + 2 * LOSS_S * stream.rate
-                    eventually(lambda s=stream, e=enough: s.sent > e, 20, 0.1, "packets")
-                assert members(router)[n] == "down" and carrier(router)
-                last = out.times[-1]
-        for stream, at in ((out, wan), (back, lan)):
-            lost = [m for m in stream.lost(at) if stream.time_of(m) < last]
-            took = max((stream.time_of(m) - since for m in lost), default=0)
-            print(f"member {n} pulled: {len(lost)} of {stream.sent} lost, for {took:.3f} s")
-            assert took < LOSS_S
-        yield n
+    with contextlib.ExitStack() as undo:
+        out = undo.enter_context(router.stream(lan, HOST, rate=50, flows=16))
+        back = undo.enter_context(router.stream(wan, lan.peer4, rate=50, flows=16))
+        since = out.times[-1]
+        with pulled(qmp, n):
+            # Half of them after the second that it may take.
+            for stream in (out, back):
+                enough = len(stream.times) + 2 * LOSS_S * stream.rate
+                eventually(lambda s=stream, e=enough: s.sent > e, 20, 0.1, "packets")
+            assert members(router)[n] == "down" and carrier(router)
+            last = out.times[-1]
+    for stream, at in ((out, wan), (back, lan)):
+        lost = [m for m in stream.lost(at) if stream.time_of(m) < last]
+        took = max((stream.time_of(m) - since for m in lost), default=0)
+        print(f"member {n} pulled: {len(lost)} of {stream.sent} lost, for {took:.3f} s")
+        assert took < LOSS_S
+
+
+def restarted(router):
+    """As planned. Returns the pid that was."""
+    was = router.daemon.pid()
+    done = router.fpmctl("restart")
+    assert done.returncode == 0, done.stderr
+    return was
+
+
+def killed(router):
+    """kill -9. Returns the pid that was."""
+    return router.daemon.crash()
+
+
+def comes_back(router, end, as_it_was):
+    """Another daemon on the same NICs: the TAP loses no carrier, what zebra taught is in force
+    at once; the members are as they were, and a stream goes on, as soon as after a cable."""
+    lan, wan = routed(router)
+    eventually(lambda: as_it_was(router), 10, 0.1, "members")
+    eventually(lambda: router.fpm()["checkpoint"]["routes"] == 1, 5, 0.05, "a checkpoint")
+    router.zebra.close()
+    with LinkWatch(router.ctl) as watch, router.stream(lan, HOST, rate=50, flows=16) as stream:
+        was = end(router)
+        router.control.close()
+        router.daemon.back(was)
+        begin = time.monotonic()
+        eventually(lambda: as_it_was(router), UP_S, 0.02, "members")
+        took = time.monotonic() - begin
+        enough = len(stream.times) + stream.rate
+        eventually(lambda: stream.sent > enough, 20, 0.1, "packets")
+    rest = lost_for(stream, wan, begin)
+    print(f"{end.__name__}: members back after {took:.2f} s, none lost after {rest:.2f} s")
+    assert watch.lost_carrier() == []
+    assert took < UP_S and rest < UP_S
+    assert router.fpm()["checkpoint"]["restored"] == 1
 
 
 @lacp
@@ -165,7 +210,8 @@ def test_lacp_comes_up_within_three_seconds(bond, qmp):
     """From two cables without link: the TAP has carrier and both members carry traffic."""
     lan, wan = routed(bond)
     took = []
-    for _ in range(3):  # a guest that starves has delays, and never the contrary
+    while not took or (min(took) >= UP_S and len(took) < 8):
+        # The least of all: a guest that starves has delays, and never the contrary.
         with pulled(qmp, *MEMBERS):
             eventually(lambda: not carrier(bond), 3, 0.02, "no carrier without a member")
             assert bond.port_row(wan)["link"] == "down"
@@ -174,7 +220,7 @@ def test_lacp_comes_up_within_three_seconds(bond, qmp):
         eventually(lambda: carrier(bond) and both_active(bond), 3, 0.02, "LACP")
         took.append(time.monotonic() - begin)
     print(f"LACP up after {', '.join(f'{t:.2f}' for t in took)} s")
-    assert min(took) < 3
+    assert min(took) < UP_S
 
     eventually(lambda: bond.forwarded(lan, lan.probe(HOST), wan), 3, 0.02, "forwarded")
     rows = bond.port_row(wan)["bond"]
@@ -185,11 +231,14 @@ def test_lacp_comes_up_within_three_seconds(bond, qmp):
 
 
 @lacp
-def test_flows_are_spread_over_the_members_both_ways(bond):
-    """By addresses and ports at either end: each member has a good part."""
+def test_flows_are_spread_over_members_and_queues_both_ways(bond):
+    """By addresses and ports at either end: each member has a good part, and of what the
+    members have each forwarder."""
     lan, wan = routed(bond)
     eventually(lambda: both_active(bond), 10, 0.1, "both")
-    before = [counters(bond, n) for n in MEMBERS]
+    row = bond.port_row(wan)
+    assert row["queues"] == 2 and {"ip", "udp"} <= set(row["rss"].split()), row
+    before, by = [counters(bond, n) for n in MEMBERS], bond.forwarded_by()
 
     with bond.stream(lan, HOST, rate=200, flows=64) as out:
         with bond.stream(wan, lan.peer4, rate=200, flows=64) as back:
@@ -199,6 +248,8 @@ def test_flows_are_spread_over_the_members_both_ways(bond):
     for n, was in zip(MEMBERS, before):
         came, went = (now - then for now, then in zip(counters(bond, n), was))
         assert came > out.sent / 8 and went > back.sent / 8, (n, came, went)
+    by = {lcore: n - by[lcore] for lcore, n in bond.forwarded_by().items()}
+    assert len(by) == 2 and min(by.values()) > sum(by.values()) / 6, by
 
 
 def counters(router, n):
@@ -210,11 +261,29 @@ def counters(router, n):
 
 
 @lacp
-def test_lacp_goes_on_without_a_member(bond, qmp):
-    """Each member in turn, and it is back when its cable is."""
+def test_without_lacp_at_the_other_end_there_is_no_carrier(bond, qmp):
+    """Cables alone are no way out: routes wait until there is one."""
+    with pulled(qmp, *MEMBERS):
+        eventually(lambda: not carrier(bond), 3, 0.02, "no carrier")
+        netns.link_set(bond.far, "wan", False)
+    try:
+        eventually(lambda: members(bond) == dict.fromkeys(MEMBERS, "idle"), 5, 0.02, "links")
+        with pytest.raises(Timeout):
+            eventually(lambda: carrier(bond), 0.2, 0.02)
+    finally:
+        netns.link_set(bond.far, "wan", True)
+    eventually(lambda: carrier(bond), 10, 0.02, "carrier")
+    lan, wan = routed(bond)
+    assert bond.forwarded(lan, lan.probe(HOST), wan)
+
+
+@lacp
+@pytest.mark.parametrize("end, n", [(restarted, 1), (killed, 2)])
+def test_lacp_goes_on_when_restarted_and_without_a_member(bond, qmp, end, n):
+    """Either of them, and it is back when its cable is."""
+    comes_back(bond, end, both_active)
+    loses_no_second(bond, qmp, n)
     eventually(lambda: both_active(bond), 10, 0.1, "both")
-    for _ in loses_no_second(bond, qmp, MEMBERS):
-        eventually(lambda: both_active(bond), 10, 0.1, "both")
 
 
 @lacp
@@ -261,13 +330,62 @@ def test_a_bond_goes_and_comes(bond):
     assert bond.forwarded(lan, lan.probe(HOST), wan)
 
 
+def long_frames_by_each_member(router, qmp):
+    """The MTU is raised beyond the one that its NICs were opened with, live, and is in force for
+    either, both ways; no packet of a stream is lost by it."""
+    lan, wan = routed(router)
+    eventually(lambda: "down" not in members(router).values(), 10, 0.1, "both have a link")
+    assert router.port_row(wan)["mtu"] == 1500
+    with router.stream(lan, HOST, rate=100, flows=16) as stream:
+        router.ip(f"link set {lan.tap} mtu {JUMBO}")
+        done = router.fpmctl("port", "set", wan.tap, "mtu", str(JUMBO))
+        assert done.returncode == 0, done.stderr
+        in_force = lambda: {router.port_row(w)["mtu"] for w in (lan, wan)} == {JUMBO}  # noqa: E731
+        eventually(in_force, 5, 0.05, "MTU in force")
+        enough = len(stream.times) + stream.rate
+        eventually(lambda: stream.sent > enough, 20, 0.1, "packets")
+    assert stream.lost(wan) == []
+    for n in MEMBERS:
+        with pulled(qmp, n):
+            eventually(lambda n=n: alone(router, n), 10, 0.02, "the other alone")
+            for size in (1501, 2049, JUMBO):
+                for wire, dst, out in ((lan, HOST, wan), (wan, lan.peer4, lan)):
+                    probe = bytes(wire.probe(dst, size=size))
+                    wire.send(probe)
+                    came = out.expect_raw(token_of(probe), 5)
+                    # Past the headers that a router rewrites.
+                    assert came[14 + 40 :] == probe[14 + 40 :], (n, size, wire.name)
+    done = router.fpmctl("port", "set", wan.tap, "mtu", "1500")
+    assert done.returncode == 0, done.stderr
+
+
+def alone(router, n):
+    """Is one member down, and does traffic go by the other?"""
+    return sorted(members(router).items()) == sorted({n: "down", 3 - n: "active"}.items())
+
+
+@lacp
+def test_long_frames_by_each_member_with_lacp(bond, qmp):
+    long_frames_by_each_member(bond, qmp)
+
+
 @backup
-def test_active_backup_goes_on_by_the_other(bond, qmp):
+def test_long_frames_by_each_member(bond, qmp):
+    long_frames_by_each_member(bond, qmp)
+
+
+def first_active(router):
+    return members(router) == {1: "active", 2: "idle"}
+
+
+@backup
+@pytest.mark.parametrize("end, n", [(restarted, 2), (killed, 1)])
+def test_active_backup_goes_on_when_restarted_and_by_the_other(bond, qmp, end, n):
     """The first is used while it has a link, the other while it has none."""
-    assert members(bond) == {1: "active", 2: "idle"}
-    for n in loses_no_second(bond, qmp, MEMBERS):
-        eventually(lambda: members(bond) == {1: "active", 2: "idle"}, 5, 0.02, "the first")
-        assert f"{links.pci(2)} idle" in bond.fpmctl("show", "ports", "wan0").stdout
+    comes_back(bond, end, first_active)
+    loses_no_second(bond, qmp, n)
+    eventually(lambda: first_active(bond), 5, 0.02, "the first")
+    assert f"{links.pci(2)} idle" in bond.fpmctl("show", "ports", "wan0").stdout
 
 
 @backup
