@@ -4,7 +4,6 @@ AF_PACKET is shown here, once a model (run.py). What the walk does with packets 
 system tests' to show."""
 
 import contextlib
-import http.client
 import json
 import os
 import re
@@ -93,37 +92,33 @@ def test_a_wrong_header_checksum_is_dropped(router):
 
 
 def test_every_queue_gets_its_share(router):
-    """RSS where there are several queues: no forwarder is left out."""
-    queues = router.port_row(router.wires["lan"])["queues"]
+    """RSS where there are several queues: no forwarder is left out. What the device says that it
+    hashes is told, and doctor looks at it."""
+    row = router.port_row(router.wires["lan"])
+    queues = row["queues"]
+    found = {r["subject"]: r for r in json.loads(router.fpmctl("--json", "doctor", "rss").stdout)}
+    said = (found["lan0"]["status"], found["lan0"]["text"])
     if queues == 1:
-        pytest.skip("one queue pair")
+        assert (row["rss"], *said) == ("none", "n/a", "one queue: nothing to spread")
+        return
+    assert row["rss"] == "ip tcp udp"
+    assert said == ("warn", "hashes ip tcp udp, but not: sctp l2")
+    assert "one CPU" not in found["lan0"]["cost"]
     lan, wan = router.wires["lan"], router.wires["wan"]
     host = behind(router, "wan", 4)
     probes = [lan.probe(host, sport=sport) for sport in range(1000, 1256)]
-    before = forwarded_by(router)
+    before = router.forwarded_by()
 
     lan.send(*probes)
 
     tokens = set(map(token_of, probes))
     wan.expect_many(lambda data: token_of(data) in tokens, len(probes), 10)
-    after = forwarded_by(router)
+    after = router.forwarded_by()
     by = {lcore: after[lcore] - before[lcore] for lcore in after}
     assert len(by) == queues
     assert (
         sum(by.values()) == len(probes) and min(by.values()) > len(probes) / queues / 3
     ), by
-
-
-def forwarded_by(router):
-    """{lcore: IPv4 packets that it has forwarded}, by the metrics page."""
-    with netns.entered(router.ctl):
-        page = http.client.HTTPConnection("127.0.0.1", 9620, timeout=5)
-        page.connect()
-    with contextlib.closing(page):
-        page.request("GET", "/metrics")
-        text = page.getresponse().read().decode()
-    row = r'^fpmdp_forwarded_packets_total\{family="ipv4",lcore="(fwd-\d+)"\} (\d+)$'
-    return {lcore: int(n) for lcore, n in re.findall(row, text, re.M)}
 
 
 def test_a_pulled_cable_is_carrier_lost_and_its_ways_are_left(router, qmp):
@@ -151,6 +146,88 @@ def test_a_pulled_cable_is_carrier_lost_and_its_ways_are_left(router, qmp):
         assert out() == (0, len(flows))
     carrier(router, wan)
     assert 0 not in out()
+
+
+def test_frames_for_others_stay_out_and_those_for_groups_come_in(router, monkeypatch):
+    """Whether the NIC filters or we do: what a stranger's MAC is to have is no business of ours;
+    OSPF's groups are heard, which nobody joined at the NIC; and the TAP's MAC is the NIC's, at
+    once."""
+    lan, wan = router.wires["lan"], router.wires["wan"]
+    host, mac = behind(router, "wan", 4), "02:00:00:00:ab:cd"
+
+    assert router.not_forwarded(lan, frame_to(mac, lan.probe(host))) in ({}, {"l2_foreign": 1})
+    assert router.forwarded(lan, lan.probe(host), wan)
+    groups = [
+        frame_to("01:00:5e:00:00:05", lan.probe("224.0.0.5", ttl=1, proto=89)),
+        frame_to("33:33:00:00:00:05", lan.probe("ff02::5", src="fe80::5", hlim=1)),
+    ]
+    lan.send(*groups)
+    for group in groups:
+        # Some models fill a short frame up.
+        assert router.taps["lan"].expect_raw(token_of(group), 5).startswith(group)
+
+    router.ip(f"link set {lan.tap} address {mac}")
+    eventually(lambda: router.port_row(lan)["mac"] == mac, 5, 0.01, "the MAC is in force")
+    old = bytes(lan.probe(host))
+    with monkeypatch.context() as patch:
+        patch.setattr(lan, "port_mac", mac)
+        assert router.forwarded(lan, lan.probe(host), wan)
+        assert router.not_forwarded(lan, old) in ({}, {"l2_foreign": 1})
+    router.ready()
+    eventually(lambda: router.port_row(lan)["mac"] == lan.port_mac, 5, 0.01, "as it was")
+    host = behind(router, "wan", 4)
+    assert router.forwarded(lan, lan.probe(host), wan)
+
+
+def frame_to(mac, packet):
+    """A probe with another MAC, as octets."""
+    return bytes.fromhex(mac.replace(":", "")) + bytes(packet)[6:]
+
+
+def test_counters_agree_with_those_of_the_other_end(router):
+    """Frames and octets, in and out: what the kernel's NICs at the other ends of the wires have
+    sent and had, of 60 octets and of the longest."""
+    lan, wan = router.wires["lan"], router.wires["wan"]
+    host = behind(router, "wan", 4)
+    router.ip(*(f"link set {w.tap} mtu {JUMBO}" for w in (lan, wan)))
+    for wire in (lan, wan):
+        eventually(lambda w=wire: router.port_row(w)["mtu"] == JUMBO, 2, 0.01, "MTU in force")
+    probes = [lan.probe(host, size=size) for size in (46, 60, 64, 1500, JUMBO) * 10]
+    begin = eventually(lambda: (now := both_ends(router)) == both_ends(router) and now, 5)
+
+    lan.send(*probes)
+
+    tokens = set(map(token_of, probes))
+    wan.expect_many(lambda data: token_of(data) in tokens, len(probes), 10)
+    octets = sum(len(bytes(probe)) for probe in probes)
+
+    def moved():
+        ours, theirs = (
+            {key: now[key] - was[key] for key in now}
+            for now, was in zip(both_ends(router), begin)
+        )
+        assert ours == theirs and ours["lan", "rx_packets"] >= len(probes), (ours, theirs)
+        return ours
+
+    by = eventually(moved, 5, 0.05, "both ends have counted all")
+    assert min(by["lan", "rx_bytes"], by["wan", "tx_bytes"]) >= octets
+    row = router.port_row(lan)
+    assert (row["rx_errors"], row["tx_errors"]) == (0, 0)
+
+
+def both_ends(router):
+    """Counters of lan and wan by (name, which): ours, and as the other ends must have them."""
+    rows = netns.read_proc(router.far, "/proc/net/dev").splitlines()[2:]
+    fields = {row.split(":")[0].strip(): row.split(":")[1].split() for row in rows}
+    ours, theirs = {}, {}
+    for name in ("lan", "wan"):
+        row = router.port_row(router.wires[name])
+        ours |= {(name, f"{way}_{of}"): row[f"{way}_{of}"]
+                 for way in ("rx", "tx") for of in ("packets", "bytes")}  # fmt: skip
+        bytes_in, in_, bytes_out, out = (int(fields[name][i]) for i in (0, 1, 8, 9))
+        theirs |= {(name, "rx_packets"): out, (name, "rx_bytes"): bytes_out,
+                   (name, "tx_packets"): in_, (name, "tx_bytes"): bytes_in}  # fmt: skip
+    return ours, theirs
 
 
 @contextlib.contextmanager
