@@ -19,6 +19,7 @@ from service import DPKG, machine, router  # noqa: E402, F401
 def pytest_configure(config):
     """What tests are marked with."""
     config.addinivalue_line("markers", "quick: `make test-vm-quick` runs it, too")
+    config.addinivalue_line("markers", "guest: `make test-vm` runs it in a virtual machine")
 
 
 @pytest.fixture(scope="session")

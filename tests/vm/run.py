@@ -18,6 +18,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -138,6 +139,47 @@ def two_nodes(kernel, name, tests):
         ]  # fmt: skip
     return in_guest(kernel, name, f"{PYTEST} {tests}", devices)
 
+# For a dataplane on the host, in QEMU's network namespace; a port a side.
+HOSTED = """\
+ports:
+  - {{tap: vm0, device: "net_vhost,iface={dir}/0.sock"}}
+  - {{tap: vm1, device: "net_vhost,iface={dir}/1.sock"}}
+cores: [0]
+control-socket: {dir}/control.sock
+metrics: 0.0.0.0:9620
+memory: {{size-mib: 64}}
+"""
+
+
+def hosted(kernel, name, tests):
+    """No NIC but two that are ports of a dataplane beside QEMU, by vhost-user; it dies with
+    QEMU."""
+    with tempfile.TemporaryDirectory(dir=kernel.dir) as there:
+        config = f"{there}/config.yaml"
+        with open(config, "w", encoding="ascii") as file:
+            file.write(HOSTED.format(dir=there))
+        network = f"""ip link set lo up
+sysctl -qw net.ipv4.ip_forward=1
+setpriv --pdeathsig KILL {ROOT}/build/release/fpm-dataplane -c {config} >&2 &
+n=0
+until [ -S {there}/control.sock ]; do sleep 0.1; n=$((n + 1)); [ $n -lt 600 ]; done
+ip addr add 192.0.2.1/26 dev vm0
+ip addr add 192.0.2.65/26 dev vm1"""
+        devices = [
+            # The dataplane sees the guest's memory.
+            "-object", f"memory-backend-memfd,id=mem,size={guest.MIB}M,share=on",
+            "-machine", "memory-backend=mem",
+        ]  # fmt: skip
+        for n in range(2):
+            devices += [
+                "-chardev", f"socket,id=vhost{n},path={there}/{n}.sock",
+                "-netdev", f"vhost-user,id=n{n},chardev=vhost{n}",
+                # QEMU 7.2 without KVM ends when such a NIC has interrupts by MSI-X.
+                "-device", f"virtio-net-pci,netdev=n{n},mac={far_mac(n)},vectors=0",
+            ]  # fmt: skip
+        return in_guest(kernel, name, f"{PYTEST} {tests}", devices, network)
+
+
 
 def packaged(kernel, name, model, more, cpus, tests):
     """With the package, under systemd; returns pytest's exit code."""
@@ -166,10 +208,10 @@ def all_parts(kernel):
         ),
         # Tags by the NIC, and by us on the same.
         "tags": (some(nics, kernel, "e1000e", name="tags"), "tests/vm/test_vlan.py"),
-        # Those that this machine's own kernel may not have.
+        # Scenarios that this machine's own kernel may not have.
         "scenarios": (
-            some(two_nodes, kernel, "scenarios"),
-            "tests/system/test_scenarios.py -m guest",
+            some(hosted, kernel, "scenarios"),
+            "tests/vm/test_vhost_user.py tests/system/test_scenarios.py -m guest",
         ),
         "bonds": (some(bonds, kernel), "tests/vm/test_bond.py"),
         **{m: (some(nics, kernel, m), "tests/vm/test_nic.py") for m in MODELS},
