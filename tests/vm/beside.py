@@ -21,16 +21,9 @@ class Job:
 
     def __init__(self, name, argv, needs=None, more=None):
         self.name, self.argv, self.needs, self.more = name, argv, needs, more or {}
-        self.again = False
         self.code = None  # exit code; None: never run
         self.took = self.cpu = 0.0  # seconds, from the clock and of CPU
         self._output = self._process = self._begin = None
-
-    def once_more(self):
-        """The same, when what it needs is there."""
-        job = Job(self.name, self.argv, more=self.more)
-        job.again = True
-        return job
 
     def start(self, cwd, live):
         """Its output goes to stdout when `live`, else to a file until it has ended."""

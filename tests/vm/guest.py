@@ -22,6 +22,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 PR_SET_PDEATHSIG = 1
 MIB = 2560  # of memory
+BOOT_S = 300  # four to forty seconds beside others
 NEEDS_MIB = MIB + 512  # QEMU itself, and what the kernel reads of this machine's files
 # What costs TCG much and a test nothing: strings moved an octet at a time, page tables of five
 # levels, keys and checks for each access.
@@ -36,6 +37,10 @@ sys-fs-fuse-connections.mount sys-kernel-config.mount systemd-binfmt.service
 proc-sys-fs-binfmt_misc.automount systemd-update-utmp.service systemd-journal-flush.service
 systemd-modules-load.service systemd-pstore.service apparmor.service ldconfig.service
 systemd-journal-catalog-update.service""".split()
+# What run.py makes wires of.
+WIRE = """ip tuntap add t0 mode tap multi_queue
+ip link add b0 type bridge
+ip link set t0 master b0"""
 PROGRAMS = ("qemu-system-x86_64", "busybox", "cpio", "modprobe")
 # To have a root file system, and no others: what is used later is loaded by the guest.
 MODULES = ("9p", "9pnet_virtio", "overlay", "virtio_pci")
@@ -54,11 +59,20 @@ class Kernel:
         self.vmlinux = os.path.join(directory, "vmlinux")
         self.initrd = os.path.join(directory, "initrd")
 
-    def prepare(self):
-        """Fetch and unpack what is not there yet; the initramfs is made anew."""
+    def is_there(self):
+        """Has it been prepared?"""
+        return os.path.exists(self.vmlinux) and os.path.exists(self.initrd)
+
+    def fetch(self):
+        """Debian's package, if it is not unpacked yet. GuestError: it cannot be had."""
         os.makedirs(self.dir, exist_ok=True)
+        if not os.path.exists(self.vmlinux) and self._package() is None:
+            self._download()
+
+    def prepare(self):
+        """Unpack what is fetched; the initramfs is made anew."""
         if not os.path.exists(self.vmlinux):
-            self._unpack(self._fetch())
+            self._unpack(self._package())
         self._pack_initrd()
 
     @property
@@ -67,16 +81,19 @@ class Kernel:
         (version,) = os.listdir(f"{self.dir}/root/lib/modules")
         return f"{self.dir}/root/lib/modules/{version}"
 
-    def _fetch(self):
+    def _package(self):
+        found = [f for f in os.listdir(self.dir) if f.endswith(".deb")]
+        return os.path.join(self.dir, found[0]) if found else None
+
+    def _download(self):
         said = _output(["apt-cache", "depends", "linux-image-amd64"])
         package = re.search(r"Depends: (linux-image-\S+)", said).group(1)
-        # As root: apt's own user may not write here.
-        _output(
-            ["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", package],
-            self.dir,
-        )
-        (deb,) = [f for f in os.listdir(self.dir) if f.endswith(".deb")]
-        return os.path.join(self.dir, deb)
+        with tempfile.TemporaryDirectory(dir=self.dir) as here:
+            # As root: apt's own user may not write here.
+            argv = ["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", package]
+            _output(argv, here)
+            (deb,) = os.listdir(here)
+            os.rename(f"{here}/{deb}", f"{self.dir}/{deb}")
 
     def _unpack(self, deb):
         root = f"{self.dir}/root"
@@ -125,6 +142,9 @@ def why_not():
     missing = [p for p in PROGRAMS if shutil.which(p) is None]
     if missing:
         return f"not installed: {', '.join(missing)}"
+    done = subprocess.run(["unshare", "--net", "sh", "-ec", WIRE], capture_output=True, text=True)
+    if done.returncode != 0:
+        return f"no network namespace, TAP or bridge for its wires: {done.stderr.strip()}"
     if memory_mib() < NEEDS_MIB:
         return f"the guest needs {NEEDS_MIB} MiB of memory, {memory_mib()} are there"
     return None
@@ -156,7 +176,7 @@ def run(
     systemd   it is process 1, and the command a service of it
     seconds   for the command: what stands still is ended; no test is meant to need that long
 
-    GuestError when the guest died or took `seconds` and a minute.
+    GuestError when the guest died, or took `seconds` and a minute, or more than BOOT_S to boot.
     """
     with contextlib.ExitStack() as undo:
         shared = undo.enter_context(tempfile.TemporaryDirectory(dir=kernel.dir))
@@ -207,8 +227,8 @@ def run(
             preexec_fn=lambda: _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL),
         )
         undo.callback(_end, qemu)
-        _show(qemu, log, seconds + 60)
-        return _code(shared, log)
+        up = _show(qemu, log, seconds + 60)
+        return _code(shared, log, up)
 
 
 def _units(shared):
@@ -230,18 +250,24 @@ def _share(tag, path, more):
 
 
 def _show(qemu, log, seconds):
-    """Copy what the guest prints until it ends."""
+    """Copy what the guest prints until it ends; returns whether it was up at all, as guest.sh
+    says first."""
     signal.signal(signal.SIGALRM, lambda *_: qemu.kill())
-    signal.alarm(seconds)
+    signal.alarm(BOOT_S)
+    up = False
     try:
         with open(log, "w", encoding="utf-8") as file:
             for line in qemu.stdout:
+                if not up:
+                    up = True
+                    signal.alarm(seconds)
                 text = line.decode(errors="replace")
                 file.write(text)
                 print(text, end="", flush=True)
         qemu.wait()
     finally:
         signal.alarm(0)
+    return up
 
 
 def _end(qemu):
@@ -250,12 +276,13 @@ def _end(qemu):
     qemu.stdout.close()
 
 
-def _code(shared, log):
+def _code(shared, log, up):
     try:
         with open(f"{shared}/code", encoding="ascii") as file:
             return int(file.read())
     except OSError:
-        raise GuestError(f"the guest did not finish: see {log}.console and .qemu") from None
+        what = "finish" if up else "boot"
+        raise GuestError(f"the guest did not {what}: see {log}.console and .qemu") from None
 
 
 def _unpacked(image):

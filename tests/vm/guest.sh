@@ -12,6 +12,7 @@ modprobe tun
 ip link set lo up
 exec >/dev/ttyS0 2>&1 </dev/null
 stty -F /dev/ttyS0 -opost
+echo "guest: up after $(cut -d' ' -f1 /proc/uptime) s"
 timeout -k 5 "$(cat /run/vm/seconds)" bash /run/vm/command
 echo $? >/run/vm/code
 sync

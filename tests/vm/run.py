@@ -6,7 +6,7 @@ printed is in build/vm/.
 
     run.py [WORDS]            WORDS choose tests, as pytest's -k does
     run.py --quick            some of them, as `make test-vm-quick`
-    run.py --part NAME TESTS  one guest with some tests, in pytest's words
+    run.py --part NAME TESTS  one guest with some tests, in pytest's words; the build is yours
     run.py --lab NAME         `make lab-vm`: a scenario of frr-config
 """
 
@@ -47,7 +47,6 @@ QUICK = {
     "scenarios": "-k vrf-lite",
 }
 
-MAY_STARVE = 2  # guests; where more of them fail, it is something else
 # Parts whose guest installs the package.
 PACKAGED = ("service", "manual")
 # Two queue pairs and a hash over them; the other models have one, or no hash in QEMU.
@@ -139,6 +138,7 @@ def two_nodes(kernel, name, tests):
         ]  # fmt: skip
     return in_guest(kernel, name, f"{PYTEST} {tests}", devices)
 
+
 # For a dataplane on the host, in QEMU's network namespace; a port a side.
 HOSTED = """\
 ports:
@@ -178,7 +178,6 @@ ip addr add 192.0.2.65/26 dev vm1"""
                 "-device", f"virtio-net-pci,netdev=n{n},mac={far_mac(n)},vectors=0",
             ]  # fmt: skip
         return in_guest(kernel, name, f"{PYTEST} {tests}", devices, network)
-
 
 
 def packaged(kernel, name, model, more, cpus, tests):
@@ -271,7 +270,7 @@ def run_tests(words="", quick=False):
         print(f"test-vm: no test is called {words}")
         return 0
     said, total = [], dict.fromkeys(("passed", "failed", "skipped"), 0)
-    for job in all_run(jobs):
+    for job in beside.run(jobs, slots(), ROOT):
         if job.name in parts and job.code is not None:
             found = how_it_went(job.name, job.code)
         else:
@@ -279,7 +278,6 @@ def run_tests(words="", quick=False):
         for what, n in found.items():
             total[what] += n
         how = ", ".join(f"{n} {what}" for what, n in found.items()) or "made"
-        how += " alone, at the second try" if job.again else ""
         if job.code is None:
             how = f"not run: no {job.needs}"
         said.append(f"{job.name} {how} ({job.took:.0f} s, {job.cpu:.0f} of CPU)")
@@ -287,20 +285,6 @@ def run_tests(words="", quick=False):
     counts = ", ".join(f"{n} {what}" for what, n in total.items() if n or what == "passed")
     print(f"test-vm: {counts} in {time.monotonic() - start:.0f} s")
     return 1 if total["failed"] or not total["passed"] else 0
-
-
-def all_run(jobs):
-    """Run them side by side. A guest that has failed then may have been starved by another,
-    which is nobody's fault: what it does alone counts, and is told. Returns the jobs."""
-    done = {job.name: job for job in beside.run(jobs, slots(), ROOT)}
-    failed = [j for j in done.values() if j.code not in (0, NO_TESTS, None) and "--part" in j.argv]
-    if len(jobs) > 1 and len(failed) <= MAY_STARVE:
-        for job in failed:
-            with contextlib.suppress(FileNotFoundError):
-                os.rename(f"{ROOT}/build/vm/{job.name}.log", f"{ROOT}/build/vm/{job.name}.1.log")
-            print(f"--- {job.name}: again, alone", flush=True)
-            (done[job.name],) = beside.run([job.once_more()], 1, ROOT)
-    return list(done.values())
 
 
 def slots():
@@ -311,41 +295,57 @@ def slots():
 
 def run_part(kernel, name, tests):
     """One guest; returns the exit code."""
-    part, _ = all_parts(kernel)[name]
+    parts = all_parts(kernel)
+    if name not in parts:
+        print(f"run.py: there is no part {name}; there are {', '.join(parts)}")
+        return 2
+    part, _ = parts[name]
+    return part(tests)
+
+
+def run_lab(kernel, name):
+    """A scenario of frr-config in a guest; returns its exit code."""
+    command = f"{ENVIRONMENT} ONCE=1 /usr/bin/python3 tests/lab/scenario.py {name}"
+    return in_guest(kernel, "lab", command)
+
+
+def can_run(what, kernel):
+    """Can there be guests here, with a kernel? If not: why not, as one line of `what`. What we
+    do ourselves and what a guest does is never a reason: that is a failure."""
+    reason = guest.why_not()
     try:
-        return part(tests)
+        if reason is None:
+            kernel.fetch()
     except guest.GuestError as error:
-        print(error)
-        return 1
+        reason = f"no kernel for the guest: {error}"
+    if reason:
+        print(f"{what}: {reason}")
+    return reason is None
 
 
 def main(words):
     """Returns the exit code."""
     kernel = guest.Kernel(f"{ROOT}/build/vm")
-    if words[:1] == ["--part"]:
-        return run_part(kernel, *words[1:])
-    reason = guest.why_not()
     try:
-        if reason is None:
+        if words[:1] == ["--part"]:
+            # Of a run of all parts it is there, and others read it.
+            if not kernel.is_there():
+                if not can_run("run.py", kernel):
+                    return 1
+                kernel.prepare()
+            return run_part(kernel, *words[1:])
+        if words[:1] == ["--lab"]:
+            if not can_run("lab-vm", kernel):
+                return 1
             kernel.prepare()
+            return run_lab(kernel, words[1])
+        if not can_run("test-vm: skipped", kernel):
+            return 0
+        kernel.prepare()
     except guest.GuestError as error:
-        reason = f"no kernel for the guest: {error}"
+        print(f"test-vm: failed: {error}")
+        return 1
     quick = words == ["--quick"]
-    try:
-        # `make test` is run on machines of all kinds.
-        if quick and reason is None:
-            in_guest(kernel, "boot", "true", seconds=120)
-    except guest.GuestError as error:
-        reason = f"a guest does not boot here: {error}"
-    if words[:1] == ["--lab"]:
-        if reason:
-            print(f"lab-vm: {reason}")
-            return 1
-        command = f"{ENVIRONMENT} ONCE=1 /usr/bin/python3 tests/lab/scenario.py {words[1]}"
-        return in_guest(kernel, "lab", command)
-    if reason:
-        print(f"test-vm: skipped: {reason}")
-        return 0
     return run_tests("" if quick else " ".join(words), quick)
 
 
