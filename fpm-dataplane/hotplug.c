@@ -57,6 +57,28 @@ number_take(struct hotplug *h)
 	return 0; /* CONFIG_PORTS_MAX is less */
 }
 
+/* Is a TAP of ours called so by now, that was another port's name when it was opened? */
+static bool
+is_renamed(const struct hotplug *h, const struct config *conf, const char *tap, char *why,
+	   unsigned int why_size)
+{
+	for (unsigned int i = 0; i < PORT_SLOTS; i++) {
+		const struct port *port = &h->port[i];
+		char name[IFNAMSIZ];
+
+		if (!port_is_there(port) || tap_name(port->tap.fd, name) < 0 ||
+		    strcmp(name, tap) != 0)
+			continue;
+		snprintf(why, why_size,
+			 "somebody has given that name to the TAP of port %s%s", port->name,
+			 config_port(conf, port->name) != NULL
+				 ? ""
+				 : "; a restart would take it over under that name");
+		return true;
+	}
+	return false;
+}
+
 int
 hotplug_add(struct hotplug *h, const struct config *conf, const struct config_port *cp,
 	    const struct hotplug_rest *rest, char *why, unsigned int why_size)
@@ -76,6 +98,8 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 	struct port port, *slot = &h->port[ifidx - 1];
 	int rc;
 
+	if (rest == NULL && is_renamed(h, conf, cp->tap, why, why_size))
+		return -EEXIST;
 	urcu_qsbr_thread_offline(); /* devices take their time */
 	rc = port_open(&port, ifidx, &pc, h->pool, why, why_size);
 	urcu_qsbr_thread_online();

@@ -7,6 +7,7 @@
 #include "keep.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,14 +16,21 @@
 
 #include "base/log.h"
 #include "base/service.h"
+#include "tap.h"
 
 #define N_WORKER_MAX 8
 
-/* A descriptor's name must not hold ':', which TAP names do not (tap_open()). */
+#define KEY "tap-"
+
+/*
+ * A TAP is known by the name that its port is configured by, not by the one that it has: that
+ * somebody may change. A descriptor's name must not hold ':', which TAP names do not
+ * (tap_open()).
+ */
 static const char *
 key_of(const char *tap, char buf[64])
 {
-	snprintf(buf, 64, "tap-%s", tap);
+	snprintf(buf, 64, KEY "%s", tap);
 	return buf;
 }
 
@@ -45,12 +53,35 @@ keep_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
 	return n;
 }
 
-int
-keep_take_tap(const char *tap)
-{
-	char key[64];
+struct wanted {
+	const struct config *conf;
+	const char *tap;
+};
 
-	return service_take(key_of(tap, key));
+/* Of a port that is configured no more, and called by now as another is. */
+static bool
+has_its_name(void *ctx, const char *key, int fd)
+{
+	const struct wanted *want = ctx;
+	char name[IFNAMSIZ];
+
+	return strncmp(key, KEY, strlen(KEY)) == 0 &&
+	       config_port(want->conf, key + strlen(KEY)) == NULL &&
+	       tap_name(fd, name) == 0 && strcmp(name, want->tap) == 0;
+}
+
+int
+keep_take_tap(const struct config *conf, const char *tap)
+{
+	struct wanted want = {conf, tap};
+	char key[64];
+	int fd = service_take(key_of(tap, key));
+
+	if (fd >= 0)
+		return fd;
+	/* A copy: what is kept under the old key is let go when this one is kept. */
+	fd = service_find(has_its_name, &want);
+	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
 void

@@ -24,8 +24,11 @@ struct kept {
 unsigned int keep_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
 		       struct kept *into);
 
-/* The kept descriptor of TAP `tap`, the caller's; -1: none. */
-int keep_take_tap(const char *tap);
+/*
+ * The kept descriptor of the port that `conf` calls `tap`, the caller's; -1: none. A port that
+ * was given the name that somebody had given to its TAP has that one, too.
+ */
+int keep_take_tap(const struct config *conf, const char *tap);
 
 /*
  * Forwarding has begun: have all TAPs kept that are not, and the checkpoint (-1: none) in

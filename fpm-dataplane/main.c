@@ -58,7 +58,6 @@ static struct {
 	struct config conf, running; /* with what was chosen here; as manage changes it */
 	struct rte_mempool *pool;
 	struct port port[PORT_SLOTS];
-	bool tap_new[CONFIG_PORTS_MAX]; /* made by this start */
 	unsigned int n_port;
 	struct fwd_conf fwd[CONFIG_CORES_MAX];
 	struct fwd_rings rings[CONFIG_CORES_MAX];
@@ -89,14 +88,13 @@ ports_open(const struct config *conf)
 		struct port_conf pc = {.tap = cp->tap,
 				       .netns = conf->control_netns,
 				       .device = cp->device,
-				       .tap_fd = keep_take_tap(cp->tap),
+				       .tap_fd = keep_take_tap(conf, cp->tap),
 				       .mtu_bytes = cp->mtu_bytes,
 				       .n_rxq = cp->n_rxq != 0 ? cp->n_rxq : cp->n_core,
 				       .n_txq = conf->n_core,
 				       .interrupts = !conf->poll_always,
 				       .vlan_off = cp->vlan_off};
 
-		dp.tap_new[i] = !preflight_if_exists(conf->control_netns, cp->tap);
 		rc = port_open(&port, (uint16_t)(i + 1), &pc, dp.pool, why, sizeof(why));
 		if (rc < 0) {
 			log_error("%s:%d: port %s device %s: %s", conf->file, cp->pos.line,
@@ -107,9 +105,9 @@ ports_open(const struct config *conf)
 		dp.n_port++;
 		log_info("port: up name=%s device=%s ifindex=%u queues=%u tap=%s", cp->tap,
 			 cp->device, dp.port[i].tap.ifindex, dp.port[i].n_rxq,
-			 dp.port[i].tap_kept ? "kept"
-			 : dp.tap_new[i]     ? "made"
-					     : "found");
+			 port.tap_kept  ? "kept"
+			 : port.tap_new ? "made"
+					: "found");
 	}
 	return 0;
 }
@@ -332,7 +330,7 @@ ports_close(bool failed)
 
 		if (!port_is_there(port))
 			continue;
-		if (failed && dp.tap_new[i])
+		if (failed && port->tap_new)
 			tap_destroy(&port->tap);
 		port_close(port);
 	}

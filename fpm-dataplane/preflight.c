@@ -129,16 +129,3 @@ preflight(const struct config *conf, bool successor)
 				true);
 	return rc;
 }
-
-bool
-preflight_if_exists(const char *netns, const char *name)
-{
-	struct netns_guard guard;
-	bool there;
-
-	if (netns_enter(netns, &guard) < 0)
-		return false;
-	there = if_nametoindex(name) != 0;
-	netns_leave(&guard);
-	return there;
-}

@@ -20,7 +20,4 @@
  */
 int preflight(const struct config *conf, bool successor);
 
-/* Is there an interface `name` in namespace `netns` ("": ours)? */
-bool preflight_if_exists(const char *netns, const char *name);
-
 #endif

@@ -200,22 +200,30 @@ is_in_this_netns(int fd)
 	return rc;
 }
 
+/* The device behind `fd`, by the name that it has now. Returns 0 or -errno. */
+static int
+device_of(int fd, struct ifreq *ifr)
+{
+	int rc;
+
+	memset(ifr, 0, sizeof(*ifr));
+	rc = do_ioctl(fd, TUNGETIFF, ifr);
+	return rc == -EBADFD ? -ENODEV : rc;
+}
+
 /* What tap_open() would have made of it, and nothing else.  [inside the namespace] */
 static int
-adopt_inside(struct tap *tap, const char *name)
+adopt_inside(struct tap *tap)
 {
-	struct ifreq ifr = {0};
+	struct ifreq ifr;
 	unsigned int ifindex;
 	int rc;
 
-	rc = do_ioctl(tap->fd, TUNGETIFF, &ifr);
-	if (rc == -EBADFD)
-		return -ENODEV;
+	rc = device_of(tap->fd, &ifr);
 	if (rc < 0)
 		return rc;
-	if (strncmp(ifr.ifr_name, name, IFNAMSIZ) != 0 ||
-	    (ifr.ifr_flags & (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR | IFF_MULTI_QUEUE)) !=
-		    (IFF_TAP | IFF_NO_PI))
+	if ((ifr.ifr_flags & (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR | IFF_MULTI_QUEUE)) !=
+	    (IFF_TAP | IFF_NO_PI))
 		return -EINVAL;
 	rc = is_in_this_netns(tap->fd);
 	if (rc == 0)
@@ -224,7 +232,7 @@ adopt_inside(struct tap *tap, const char *name)
 		rc = -errno;
 	if (rc < 0)
 		return rc;
-	ifindex = if_nametoindex(name);
+	ifindex = if_nametoindex(ifr.ifr_name);
 	if (ifindex == 0)
 		return -ENODEV;
 	tap->ifindex = ifindex;
@@ -233,7 +241,7 @@ adopt_inside(struct tap *tap, const char *name)
 }
 
 int
-tap_adopt(struct tap *tap, int fd, const char *name, const char *netns)
+tap_adopt(struct tap *tap, int fd, const char *netns)
 {
 	struct netns_guard guard;
 	int rc;
@@ -245,7 +253,7 @@ tap_adopt(struct tap *tap, int fd, const char *name, const char *netns)
 	else
 		rc = netns_enter(netns, &guard);
 	if (rc == 0) {
-		rc = adopt_inside(tap, name);
+		rc = adopt_inside(tap);
 		netns_leave(&guard);
 	}
 	if (rc < 0)
@@ -256,12 +264,35 @@ tap_adopt(struct tap *tap, int fd, const char *name, const char *netns)
 }
 
 int
+tap_name(int fd, char name[IFNAMSIZ])
+{
+	struct ifreq ifr;
+	int rc = device_of(fd, &ifr);
+
+	if (rc == 0)
+		memcpy(name, ifr.ifr_name, IFNAMSIZ);
+	return rc;
+}
+
+int
+tap_move(struct tap *tap, int fd)
+{
+	if (dup3(tap->fd, fd, O_CLOEXEC) < 0)
+		return -errno;
+	close(tap->fd);
+	tap->fd = fd;
+	return 0;
+}
+
+int
 tap_mtu(const struct tap *tap, unsigned int mtu_bytes)
 {
-	struct ifreq ifr = request_for(tap->name);
 	struct netns_guard guard;
-	int ctl, rc = netns_enter(tap->netns, &guard);
+	struct ifreq ifr;
+	int ctl, rc = device_of(tap->fd, &ifr);
 
+	if (rc == 0)
+		rc = netns_enter(tap->netns, &guard);
 	if (rc < 0)
 		return rc;
 	ctl = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -18,7 +18,7 @@
 struct tap {
 	int fd;               /* non-blocking; -1: closed */
 	unsigned int ifindex; /* in its own namespace */
-	char name[IFNAMSIZ];
+	char name[IFNAMSIZ];  /* when it was opened: it may be renamed, see tap_name() */
 	char netns[64];
 };
 
@@ -35,14 +35,24 @@ int tap_open(struct tap *tap, const char *name, const char *netns, const uint8_t
 	     unsigned int mtu_bytes, bool *created);
 
 /*
- * Go on with the descriptor `fd` of TAP `name` that an earlier process had from tap_open()
- * and somebody kept open: carrier never went, addresses, MAC, MTU and state are as the
- * operator left them, and what the kernel sent meanwhile waits to be read.   [any thread]
- *
+ * Go on with the descriptor `fd` of a TAP that an earlier process had from tap_open() and
+ * somebody kept open: carrier never went, addresses, MAC, MTU, state and the name are as the
+ * operator left them, and what the kernel sent meanwhile waits to be read. The descriptor
+ * leads to the TAP that it was opened for as long as that lives, whatever it is called.
+ *                                                                            [any thread]
  * Takes `fd` over. Returns 0 or -errno with it closed: -ENODEV the interface was deleted,
- * -EXDEV it is in another namespace, -EINVAL another name, or not a TAP of our kind.
+ * -EXDEV it is in another namespace, -EINVAL not a TAP of our kind.
  */
-int tap_adopt(struct tap *tap, int fd, const char *name, const char *netns);
+int tap_adopt(struct tap *tap, int fd, const char *netns);
+
+/* What the TAP behind `fd` is called now, wherever it is. Returns 0 or -errno, -ENODEV. */
+int tap_name(int fd, char name[IFNAMSIZ]);
+
+/*
+ * Put its descriptor at number `fd`, in one step for all who use that number; what was open
+ * there is closed. Returns 0 or -errno with nothing changed.
+ */
+int tap_move(struct tap *tap, int fd);
 
 /* Give it an MTU (SIOCSIFMTU). Returns 0 or -errno.                     [any thread] */
 int tap_mtu(const struct tap *tap, unsigned int mtu_bytes);

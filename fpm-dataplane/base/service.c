@@ -193,6 +193,16 @@ service_take(const char *name)
 }
 
 int
+service_find(bool (*is_it)(void *ctx, const char *name, int fd), void *ctx)
+{
+	for (unsigned int i = 0; i < service.n_in; i++)
+		if (service.in[i].fd >= 0 &&
+		    is_it(ctx, service.in[i].name, service.in[i].fd))
+			return service.in[i].fd;
+	return -1;
+}
+
+int
 service_take_rest(char *name, unsigned int size)
 {
 	for (unsigned int i = 0; i < service.n_in; i++) {

@@ -34,6 +34,9 @@ bool service_is_kept(void);
  */
 int service_take(const char *name);
 
+/* An inherited descriptor that nobody took yet, and that `is_it` says yes to; -1: none. */
+int service_find(bool (*is_it)(void *ctx, const char *name, int fd), void *ctx);
+
 /* The name of a descriptor that nobody took, into `name`; returns it or -1. Repeat. */
 int service_take_rest(char *name, unsigned int size);
 

@@ -252,8 +252,8 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 }
 
 /*
- * The TAP: the one that was kept over a restart if it is still good, else by its name.
- * Returns 0 or -errno.
+ * The TAP: the one that was kept over a restart if it is still good, whatever it is called
+ * by now, else by its name. Returns 0 or -errno.
  */
 static int
 tap_get(struct port *port, const struct port_conf *conf)
@@ -261,15 +261,19 @@ tap_get(struct port *port, const struct port_conf *conf)
 	int rc;
 
 	if (conf->tap_fd >= 0) {
-		rc = tap_adopt(&port->tap, conf->tap_fd, conf->tap, conf->netns);
+		rc = tap_adopt(&port->tap, conf->tap_fd, conf->netns);
 		port->tap_kept = rc == 0;
+		if (rc == 0 && strcmp(port->tap.name, conf->tap) != 0)
+			log_info("port: kept tap was renamed, and goes on as it is "
+				 "name=%s tap=%s ifindex=%u",
+				 port->name, port->tap.name, port->tap.ifindex);
 		if (rc == 0)
 			return 0;
 		log_warn("port: kept tap is of no use name=%s error=%s", port->name,
 			 strerror(-rc));
 	}
 	return tap_open(&port->tap, conf->tap, conf->netns, port->mac, conf->mtu_bytes,
-			NULL);
+			&port->tap_new);
 }
 
 /* With its device, so that it can come again, as it or with other arguments. */

@@ -58,7 +58,8 @@ struct port {
 	int socket[FANOUT_QUEUES]; /* behind each queue, of net_af_packet */
 	struct if_counters base;   /* of its number, when it came: not its own */
 	bool tap_kept;             /* its descriptor is from an earlier life */
-	struct tap tap;            /* W:punt after start */
+	bool tap_new;              /* made when the port was opened, not found */
+	struct tap tap;            /* W:punt after start, but the number of its fd stays */
 	struct rte_mempool *pool;  /* packet buffers, of all ports alike */
 };
 

@@ -436,7 +436,7 @@ a_descriptor_kept_open_keeps_carrier_and_is_adopted_with_it(void **state)
 	tap_close(&bed->tap);
 	assert_true(has_carrier(bed));
 
-	assert_int_equal(tap_adopt(&bed->tap, kept, "t0", bed->netns), 0);
+	assert_int_equal(tap_adopt(&bed->tap, kept, bed->netns), 0);
 
 	assert_true(has_carrier(bed));
 	assert_int_equal(mtu_of(bed), 1400);
@@ -455,14 +455,65 @@ a_descriptor_of_another_thing_is_not_adopted(void **state)
 
 	assert_true(other >= 0);
 	bed_tap(bed);
-	assert_int_equal(tap_adopt(&tap, dup(bed->tap.fd), "t1", bed->netns), -EINVAL);
-	assert_int_equal(tap_adopt(&tap, dup(bed->tap.fd), "t0", NULL), -EXDEV);
-	assert_true(tap_adopt(&tap, other, "t0", bed->netns) < 0);
+	assert_int_equal(tap_adopt(&tap, dup(bed->tap.fd), NULL), -EXDEV);
+	assert_true(tap_adopt(&tap, other, bed->netns) < 0);
 	assert_int_equal(tap.fd, -1);
 	assert_int_equal(fcntl(other, F_GETFD), -1); /* taken over, closed */
 
 	ip(bed, "link del t0");
-	assert_int_equal(tap_adopt(&tap, dup(bed->tap.fd), "t0", bed->netns), -ENODEV);
+	assert_int_equal(tap_adopt(&tap, dup(bed->tap.fd), bed->netns), -ENODEV);
+}
+
+static void
+a_renamed_tap_is_adopted_and_obeys_under_its_new_name(void **state)
+{
+	struct bed *bed = bed_of(state);
+	unsigned int ifindex;
+	char name[IFNAMSIZ];
+	int kept;
+
+	bed_tap(bed);
+	ifindex = bed->tap.ifindex;
+	ip(bed, "link set t0 down");
+	ip(bed, "link set t0 name t1");
+	/* Another one of the old name is not it. */
+	ip(bed, "link add t0 type bridge");
+	assert_int_equal(tap_mtu(&bed->tap, 1300), 0);
+	kept = dup(bed->tap.fd);
+	tap_close(&bed->tap);
+
+	assert_int_equal(tap_adopt(&bed->tap, kept, bed->netns), 0);
+
+	assert_string_equal(bed->tap.name, "t1");
+	assert_int_equal(bed->tap.ifindex, ifindex);
+	assert_int_equal(tap_name(bed->tap.fd, name), 0);
+	assert_string_equal(name, "t1");
+	assert_int_equal(tap_mtu(&bed->tap, 1400), 0);
+	ip(bed, "link del t0");
+	ip(bed, "link set t1 name t0");
+	assert_int_equal(mtu_of(bed), 1400);
+}
+
+static void
+a_tap_that_is_moved_to_anothers_number_takes_its_place(void **state)
+{
+	struct bed *bed = bed_of(state);
+	char name[IFNAMSIZ];
+	struct tap tap;
+	int fd;
+
+	bed_tap(bed);
+	fd = bed->tap.fd;
+	assert_int_equal(tap_open(&tap, "t1", bed->netns, mac_b, 1500, NULL), 0);
+
+	assert_int_equal(tap_move(&tap, fd), 0);
+
+	assert_int_equal(tap.fd, fd);
+	assert_int_equal(tap_name(fd, name), 0);
+	assert_string_equal(name, "t1");
+	assert_true((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0);
+	assert_true((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
+	assert_false(has_carrier(bed)); /* nobody holds t0 */
 }
 
 int
@@ -489,6 +540,8 @@ main(void)
 		bed_test(closing_keeps_the_interface_and_destroying_removes_it),
 		bed_test(a_descriptor_kept_open_keeps_carrier_and_is_adopted_with_it),
 		bed_test(a_descriptor_of_another_thing_is_not_adopted),
+		bed_test(a_renamed_tap_is_adopted_and_obeys_under_its_new_name),
+		bed_test(a_tap_that_is_moved_to_anothers_number_takes_its_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,9 +15,10 @@ from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
 from lib import netns
+from lib.linkwatch import LinkWatch
 from lib.links import on_nics
 from lib.wait import eventually
-from router import Router
+from router import Router, running
 from wire import token, token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -504,3 +505,31 @@ def test_thousands_on_a_port_that_go_under_load(router, lan, wan):
         seen = one.arrived(wire)
         assert set(seen.values()) == {1} and max(seen) <= since
     assert router.alive()
+
+
+def test_one_on_a_renamed_tap_outlives_the_daemon():
+    """The TAP has another name, the VLAN on it its own: after a crash both are what they were."""
+    if on_nics():
+        pytest.skip("all NICs are another router's")
+    with running(Router(name="kept", supervised=True)) as dut:
+        lan, wan = dut.wires["lan"], dut.wires["wan"]
+        # Down meanwhile: kernels before 6.2 rename no other.
+        dut.ip("link set wan0 down", "link set wan0 name uplink", "link set uplink up")
+        wan.tap = "uplink"
+        dut.kernel_defaults()
+        add(dut, on="uplink")
+        neighbor(dut, wan)
+        dut.route(NET, via=PEER, wire=VLAN)
+        through(lan, lan.probe(HOST), wan, (C, 100))
+        eventually(lambda: dut.fpm()["checkpoint"]["routes"] == 1, 5)
+        dut.zebra.close()
+
+        with LinkWatch(dut.ctl) as watch:
+            was = dut.daemon.crash()
+            dut.control.close()
+            dut.daemon.back(was)
+            eventually(lambda: vlans(dut)["wan0.100"]["up"] and dut.route_row(NET), 5)
+            through(lan, lan.probe(HOST), wan, (C, 100))
+
+        assert watch.lost_carrier() == []
+        assert vlans(dut)["wan0.100"]["on"] == "wan0"
