@@ -316,6 +316,19 @@ a_port_that_a_bond_has_taken_is_warned_of(void **state)
 	assert_string_equal(command(), "ip link set wan0 nomaster");
 }
 
+/* Its port is wan0 all the same. */
+static void
+a_renamed_tap_is_looked_at_by_its_new_name(void **state)
+{
+	t.e.interfaces = json_loads("[{\"name\": \"lo\", \"port\": false},"
+				    "{\"name\": \"uplink\", \"port\": true}]",
+				    0, NULL);
+	put("/proc/sys/net/ipv4/conf/all/rp_filter", "0\n");
+	put("/proc/sys/net/ipv4/conf/uplink/rp_filter", "1\n");
+	assert_string_equal(verdict(check_rp_filter), "warn");
+	assert_string_equal(command(), "sysctl -w net.ipv4.conf.uplink.rp_filter=0");
+}
+
 int
 main(void)
 {
@@ -330,6 +343,7 @@ main(void)
 		TEST(memory_is_judged_by_what_was_asked_for),
 		TEST(a_port_without_iommu_is_warned_of),
 		TEST(a_port_that_a_bond_has_taken_is_warned_of),
+		TEST(a_renamed_tap_is_looked_at_by_its_new_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -189,17 +189,18 @@ no_namespace(struct exam *e)
 	return e->deny != NULL;
 }
 
-/* Look at each port's TAP, where they are. */
+/* Look at each port's TAP, where they are, by the name that it has now. */
 static void
 each_tap(struct exam *e, void (*check)(struct exam *e, const char *tap))
 {
-	const json_t *port;
+	const json_t *row;
 	size_t i;
 
 	if (no_namespace(e))
 		return;
-	json_array_foreach (e->ports, i, port)
-		check(e, row_str(port, "name"));
+	json_array_foreach (e->interfaces, i, row)
+		if (row_true(row, "port"))
+			check(e, row_str(row, "name"));
 }
 
 /*
