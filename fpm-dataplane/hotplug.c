@@ -36,6 +36,19 @@ tell(struct worker *to, uint16_t ifidx, bool gone)
 	sem_destroy(&done);
 }
 
+void
+hotplug_msg(const struct hotplug *h, struct msg *m)
+{
+	const struct port *port;
+
+	if (m->type == MSG_TAP) {
+		port = &h->port[caa_container_of(m, struct msg_tap, m)->ifidx - 1];
+		if (port_is_there(port)) /* else it went while the message was on its way */
+			keep_tap(port);
+	}
+	msg_free(m);
+}
+
 struct port *
 hotplug_find(const struct hotplug *h, const char *tap)
 {
@@ -116,8 +129,8 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 		hotplug_del(h, slot, NULL);
 		return rc;
 	}
-	if (!port.tap_kept)
-		keep_tap(slot);
+	/* One that was passed on may have been made anew since it was kept. */
+	keep_tap(slot);
 	log_info("port: added name=%s device=%s ifindex=%u queues=%u", slot->name,
 		 slot->device, slot->tap.ifindex, slot->n_rxq);
 	return 0;

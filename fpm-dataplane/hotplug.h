@@ -35,6 +35,9 @@ struct hotplug_rest {
 int hotplug_add(struct hotplug *h, const struct config *conf, const struct config_port *cp,
 		const struct hotplug_rest *rest, char *why, unsigned int why_size);
 
+/* What other threads tell of ports; takes the message. */
+void hotplug_msg(const struct hotplug *h, struct msg *m);
+
 /* The port of that name, or NULL. */
 struct port *hotplug_find(const struct hotplug *h, const char *tap);
 

@@ -88,8 +88,11 @@ void
 keep_tap(const struct port *port)
 {
 	char key[64];
-	int rc = service_keep(key_of(port->name, key), port->tap.fd);
+	int rc;
 
+	/* Of several of one name systemd keeps all, also those that lead nowhere any more. */
+	keep_forget(port->name);
+	rc = service_keep(key_of(port->name, key), port->tap.fd);
 	if (rc < 0 && rc != -ENOTCONN)
 		log_warn("keep: tap not kept over a restart name=%s error=%s", port->name,
 			 strerror(-rc));
@@ -118,7 +121,7 @@ keep_ready(const struct port *port, unsigned int n_port, int checkpoint_fd)
 			 log_escape(name, strlen(name), shown, sizeof(shown)));
 	}
 	for (unsigned int i = 0; i < n_port; i++) {
-		if (port_is_there(&port[i]) && !port[i].tap_kept)
+		if (port_is_there(&port[i]))
 			keep_tap(&port[i]);
 	}
 	/* The old one is not wanted even where there is no new one. */

@@ -31,13 +31,16 @@ unsigned int keep_list(const struct port *port, unsigned int n_port, int checkpo
 int keep_take_tap(const struct config *conf, const char *tap);
 
 /*
- * Forwarding has begun: have all TAPs kept that are not, and the checkpoint (-1: none) in
- * place of the one of the last daemon, let go of what was kept and is not
- * wanted any more, and say that we are ready.
+ * Forwarding has begun: have all TAPs kept and the checkpoint (-1: none), in place of those of
+ * the last daemon, let go of what was kept and is not wanted any more, and say that we are
+ * ready.
  */
 void keep_ready(const struct port *port, unsigned int n_port, int checkpoint_fd);
 
-/* Have a TAP kept that came later; or no more, because it is to go.          [manage] */
+/*
+ * Have the TAP of a port kept, in place of the one that was; or none any more, because it is to
+ * go.                                                                         [manage]
+ */
 void keep_tap(const struct port *port);
 void keep_forget(const char *tap);
 

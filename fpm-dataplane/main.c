@@ -207,6 +207,7 @@ workers_setup(const struct config *conf)
 	struct neigh_conf neigh = {.count = counters_register("neigh"),
 				   .rib = &w[W_RIB],
 				   .punt = &w[W_PUNT],
+				   .manage = &w[W_MANAGE],
 				   .netns = conf->control_netns,
 				   .port = dp.port,
 				   .n_port = PORT_SLOTS};

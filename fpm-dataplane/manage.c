@@ -411,21 +411,21 @@ rows_to_log(const struct msg_manage *mm)
 static void
 on_msg(struct worker *w, struct msg *m)
 {
-	struct msg_query *q = caa_container_of(m, struct msg_query, m);
-	struct msg_manage *mm = caa_container_of(q, struct msg_manage, q);
+	struct msg_manage *mm = caa_container_of(m, struct msg_manage, q.m);
+	struct manage *mg = w->ctx;
 
 	if (m->type != MSG_QUERY) {
-		msg_free(m);
+		hotplug_msg(&mg->conf.ports, m);
 		return;
 	}
-	answer(w->ctx, mm);
-	if (q->from != NULL) {
+	answer(mg, mm);
+	if (mm->q.from != NULL) {
 		m->type = MSG_REPLY;
-		worker_send(q->from, m);
+		worker_send(mm->q.from, m);
 		return;
 	}
 	rows_to_log(mm);
-	json_decref(q->rows);
+	json_decref(mm->q.rows);
 	msg_free(m);
 }
 

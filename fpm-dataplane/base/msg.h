@@ -28,7 +28,7 @@ enum msg_type {
 	MSG_GLEAN, /* punt -> neigh  packets wait for (ifidx, addr). Bound: hold table */
 	MSG_GLEAN_OVER, /* punt -> neigh  they wait no more, and need no answer */
 	MSG_NEIGH,      /* neigh -> punt  (ifidx, addr) resolved or failed. Bound: gleans */
-	MSG_TAP,      /* neigh -> punt  a port has a new TAP. Bound: one a port a second */
+	MSG_TAP, /* neigh -> punt, manage  a port has a new TAP. Bound: one a port a second */
 	MSG_FEEDBACK, /* rib -> fpm    routes that are forwarded by now. Bound: the queue */
 	MSG_FREEZE, /* main -> rib  behind the last batch: a successor reads the checkpoint */
 	MSG_REPLAY, /* ui, rib -> fpm end the session, so that zebra comes and says all again */
@@ -94,12 +94,11 @@ struct msg_neigh {
 	bool resolved; /* MSG_NEIGH: false means the kernel gave up */
 };
 
-/* MSG_TAP: the old one was deleted; `fd` is punt's to close, and neigh's until the next. */
+/* MSG_TAP: the old one was deleted; the port's descriptor leads to this one by now. */
 struct msg_tap {
 	struct msg m;
 	uint32_t ifindex;
 	uint16_t ifidx;
-	int fd;
 };
 
 /* MSG_RECLAIM: `fn(arg)` in the owner's thread. */

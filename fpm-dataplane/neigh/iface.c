@@ -383,19 +383,6 @@ iface_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
 	iface_refresh(n, ifidx);
 }
 
-void
-iface_tap_gone(struct neigh *n, uint16_t ifidx)
-{
-	struct iface *ifc = &n->iface[ifidx];
-
-	if (!ifc->leaving)
-		log_warn("neigh: tap deleted port=%s", ifc->port->name);
-	ifc->present = false;
-	ifc->lost = true;
-	iface_refresh(n, ifidx);
-	iface_addresses_changed(n, ifidx);
-}
-
 uint16_t
 iface_of_tap(const struct neigh *n, const struct kmon_link *kl)
 {
@@ -406,44 +393,6 @@ iface_of_tap(const struct neigh *n, const struct kmon_link *kl)
 			return i;
 	}
 	return 0;
-}
-
-static void
-reopen(struct neigh *n, struct iface *ifc)
-{
-	struct msg_tap *m;
-	struct tap tap;
-	int rc = tap_open(&tap, ifc->port->name, n->conf.netns, ifc->dev_mac,
-			  ifc->port->mtu_bytes, NULL);
-
-	if (rc < 0) {
-		if (rc != ifc->lost_error)
-			log_warn("neigh: tap cannot be made anew port=%s error=%s, tried "
-				 "every second",
-				 ifc->port->name, strerror(-rc));
-		ifc->lost_error = rc;
-		return;
-	}
-	ifc->twin = tap;
-	ifc->lost = false;
-	ifc->lost_error = 0;
-	log_warn("neigh: tap made anew port=%s ifindex=%u, without addresses",
-		 ifc->port->name, tap.ifindex);
-	m = msg_new(MSG_TAP, sizeof(*m));
-	m->ifidx = ifc->port->ifidx;
-	m->ifindex = tap.ifindex;
-	m->fd = tap.fd;
-	worker_send(n->conf.punt, &m->m);
-	/* Whatever the kernel has told of it by now is told again with this, if not before. */
-	tap_carrier(&ifc->twin, ifc->carrier);
-}
-
-void
-iface_reopen_lost(struct neigh *n)
-{
-	for (uint16_t i = 1; i < PORT_MAX; i++)
-		if (n->iface[i].port != NULL && n->iface[i].lost)
-			reopen(n, &n->iface[i]);
 }
 
 /* --- carrier ------------------------------------------------------------------------------ */

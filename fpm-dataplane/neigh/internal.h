@@ -64,7 +64,7 @@ struct vrf {
 struct iface {
 	struct port *port;    /* (*) of a VLAN the one it is on; NULL: no such interface */
 	uint16_t on;          /* (*) interface that a VLAN is on; 0: a port */
-	struct tap twin;      /* its TAP; punt reads and writes it, and closes it */
+	struct tap twin;      /* its TAP, the port's descriptor; punt reads and writes it */
 	struct kmon_link tap; /* (*) newest of it, or of the VLAN; valid while `present` */
 	bool present;         /* (*) that exists */
 	struct if_counters base; /* of a VLAN's number, when it came: not its own */
@@ -209,11 +209,8 @@ void iface_remove(struct neigh *n, uint16_t ifidx);
 void iface_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl);
 /* What decides on `up` of an interface, or of those on it, may have changed. */
 void iface_refresh(struct neigh *n, uint16_t ifidx);
-void iface_tap_gone(struct neigh *n, uint16_t ifidx);
 /* Port whose TAP this is, be it known by then or not; 0: none. */
 uint16_t iface_of_tap(const struct neigh *n, const struct kmon_link *kl);
-/* Make TAPs anew in place of those that somebody deleted. */
-void iface_reopen_lost(struct neigh *n);
 /* Show forwarders the port as it is; false when they see it so already. */
 bool iface_publish(struct neigh *n, uint16_t ifidx);
 /* Addresses of `ifidx`, or (0) of an interface that is none of ours, have changed. */
@@ -225,6 +222,15 @@ void iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone);
 void iface_behind_event(void *ctx, const struct kmon_link *kl, bool gone);
 void iface_poll_carriers(struct neigh *n);
 void iface_settle_carriers(struct neigh *n); /* of ports that nobody spoke of: down */
+
+/* --- reopen.c: TAPs that went -------------------------------------------------------------- */
+
+/* All that the kernel has was told: a TAP that was not is gone. */
+void iface_first_look(struct neigh *n, uint16_t ifidx);
+/* The TAP of a port was deleted, or has left the namespace. */
+void iface_tap_gone(struct neigh *n, uint16_t ifidx);
+/* Make TAPs anew in place of those. */
+void iface_reopen_lost(struct neigh *n);
 
 /* --- vlan.c: VLANs on ports, and VLANs on those ------------------------------------------- */
 

@@ -309,7 +309,7 @@ init(struct worker *w)
 	}
 	for (unsigned int i = 0; i < n->conf.n_port; i++)
 		if (port_is_there(&n->conf.port[i]))
-			iface_publish(n, n->conf.port[i].ifidx); /* its TAP may be gone */
+			iface_first_look(n, n->conf.port[i].ifidx);
 
 	io_start(n, &n->control_io, n->control);
 	if (n->behind != NULL)

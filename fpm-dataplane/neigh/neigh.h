@@ -15,7 +15,8 @@ struct port;
 struct neigh_conf {
 	struct fib *fib;
 	struct worker *rib; /* MSG_LINK, MSG_ADDR, MSG_VRF, MSG_ADJ_READY, _FREED, _STATE */
-	struct worker *punt; /* MSG_LINK, MSG_NEIGH */
+	struct worker *punt;   /* MSG_LINK, MSG_NEIGH, MSG_TAP */
+	struct worker *manage; /* MSG_TAP */
 	struct counters *count;
 	const char *netns; /* control namespace */
 	struct port *

@@ -104,8 +104,6 @@ tap_replace(struct punt *p, const struct msg_tap *t)
 
 	if (watched)
 		tap_forget(p, i);
-	tap_close(&port->tap);
-	port->tap.fd = t->fd;
 	port->tap.ifindex = t->ifindex;
 	if (watched)
 		tap_begin(p, i);

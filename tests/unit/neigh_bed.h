@@ -81,6 +81,17 @@ tap_open(struct tap *tap, const char *name, const char *netns, const uint8_t mac
 }
 
 int
+tap_move(struct tap *tap, int fd)
+{
+	return 0;
+}
+
+void
+tap_close(struct tap *tap)
+{
+}
+
+int
 tap_carrier(struct tap *tap, bool up)
 {
 	return 0;

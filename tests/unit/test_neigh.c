@@ -189,22 +189,28 @@ renamed_tap_stays_the_port(void **state)
 	rig_stop(r);
 }
 
-/* Has punt been told of a new TAP? Then the far end goes on with it. */
+/* The ifindex of a new TAP that `in` was told of; 0: of none. */
+static uint32_t
+new_tap_told(const struct inbox *in)
+{
+	for (unsigned int i = 0; i < in->n; i++)
+		if (in->m[i]->type == MSG_TAP)
+			return caa_container_of(in->m[i], struct msg_tap, m)->ifindex;
+	return 0;
+}
+
+/* Who reads it and who has it kept were told, and it is behind the port's descriptor. */
 static bool
 has_new_tap(struct rig *r)
 {
-	for (unsigned int i = 0; i < r->punt.n; i++) {
-		const struct msg_tap *m = caa_container_of(r->punt.m[i], struct msg_tap, m);
+	uint32_t ifindex = new_tap_told(&r->punt);
+	char name[IFNAMSIZ];
 
-		if (r->punt.m[i]->type != MSG_TAP)
-			continue;
-		if (r->port.tap.fd != m->fd)
-			tap_close(&r->port.tap);
-		r->port.tap.fd = m->fd;
-		r->port.tap.ifindex = m->ifindex;
-		return true;
-	}
-	return false;
+	if (ifindex == 0 || new_tap_told(&r->manage) != ifindex ||
+	    tap_name(r->port.tap.fd, name) < 0)
+		return false;
+	r->port.tap.ifindex = ifindex;
+	return true;
 }
 
 static bool
@@ -235,6 +241,39 @@ deleted_tap_is_told_gone_and_made_anew(void **state)
 	ip(r->bed, "link set t0 mtu 1400");
 	wait_for(r, iface_now(r).mtu_bytes == 1400);
 	rig_stop(r);
+}
+
+static void
+tap_that_is_gone_at_the_start_is_made_anew(void **state)
+{
+	struct rig *r = rig_of(state);
+	unsigned int old = r->port.tap.ifindex;
+
+	ip(r->bed, "link del t0");
+	rig_start(r);
+
+	wait_for(r, new_tap_is_the_ports(r));
+	assert_int_not_equal(r->port.tap.ifindex, old);
+	rig_stop(r);
+}
+
+static void
+tap_that_was_moved_away_is_made_anew(void **state)
+{
+	struct rig *r = rig_up(state);
+	unsigned int old = r->port.tap.ifindex;
+	char there[64];
+
+	/* By a bed's name, so that it is removed as one should this test fail. */
+	snprintf(there, sizeof(there), "tb%d-%d", getpid(), 1 << 20);
+	assert_int_equal(run("ip netns add %s", there), 0);
+	ip(r->bed, "link set t0 down");
+	assert_int_equal(run("ip -n %s link set t0 netns %s", r->bed->netns, there), 0);
+
+	wait_for(r, new_tap_is_the_ports(r));
+	assert_int_not_equal(r->port.tap.ifindex, old);
+	rig_stop(r);
+	run("ip netns del %s", there);
 }
 
 static void
@@ -388,6 +427,8 @@ main(void)
 		bed_test(foreign_interface_is_told_without_an_index_of_ours),
 		bed_test(renamed_tap_stays_the_port),
 		bed_test(deleted_tap_is_told_gone_and_made_anew),
+		bed_test(tap_that_is_gone_at_the_start_is_made_anew),
+		bed_test(tap_that_was_moved_away_is_made_anew),
 		bed_test(tap_made_anew_forwards_where_the_kernel_says_so),
 		bed_test(tap_that_was_deleted_waits_for_its_name),
 		bed_test(tap_that_the_operator_made_again_is_taken),

@@ -70,7 +70,7 @@ struct rig {
 	struct port port;
 	struct fib *fib;
 	struct worker neigh;
-	struct inbox rib, punt, ui;
+	struct inbox rib, punt, manage, ui;
 	/* the far end */
 	bool answers;
 	uint8_t peer_mac[6];
@@ -166,6 +166,7 @@ pump(struct rig *r)
 	}
 	inbox_drain(&r->rib);
 	inbox_drain(&r->punt);
+	inbox_drain(&r->manage);
 	inbox_drain(&r->ui);
 }
 
@@ -395,6 +396,7 @@ rig_start(struct rig *r)
 	struct neigh_conf conf = {.count = &count,
 				  .rib = &r->rib.w,
 				  .punt = &r->punt.w,
+				  .manage = &r->manage.w,
 				  .netns = r->bed->netns,
 				  .port = &r->port,
 				  .n_port = 1};
@@ -403,6 +405,7 @@ rig_start(struct rig *r)
 	conf.fib = r->fib;
 	assert_int_equal(worker_prepare(&r->rib.w), 0);
 	assert_int_equal(worker_prepare(&r->punt.w), 0);
+	assert_int_equal(worker_prepare(&r->manage.w), 0);
 	assert_int_equal(worker_prepare(&r->ui.w), 0);
 	assert_int_equal(neigh_setup(&r->neigh, &conf), 0);
 	assert_int_equal(worker_prepare(&r->neigh), 0);
@@ -431,6 +434,7 @@ rig_stop(struct rig *r)
 	neigh_teardown(&r->neigh);
 	inbox_free(&r->rib);
 	inbox_free(&r->punt);
+	inbox_free(&r->manage);
 	inbox_free(&r->ui);
 	fib_destroy(r->fib);
 	tap_close(&r->port.tap);
