@@ -6,14 +6,43 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_log.h>
 #include <rte_mbuf.h>
 
 #include "base/log.h"
 #include "port/packet.h"
+
+/* DPDK's own words are lines of the log: for who waits for nobody, and in `fpmctl show log`. */
+static ssize_t
+to_log(void *cookie, const char *text, size_t n)
+{
+	enum log_level level = rte_log_cur_msg_loglevel() <= (int)RTE_LOG_ERR
+				       ? LOG_LEVEL_ERROR
+				       : LOG_LEVEL_WARN;
+
+	for (size_t at = 0, len; at < n; at += len + 1) {
+		const char *end = memchr(text + at, '\n', n - at);
+
+		len = end != NULL ? (size_t)(end - text) - at : n - at;
+		if (len > 0)
+			log_write(level, "dpdk: %.*s", (int)len, text + at);
+	}
+	return (ssize_t)n;
+}
+
+static void
+log_open(void)
+{
+	FILE *stream = fopencookie(NULL, "w", (cookie_io_functions_t){.write = to_log});
+
+	if (stream != NULL)
+		rte_openlog_stream(stream);
+}
 
 /*
  * lcore 0 is main, where plan_cores() left it, and the mould of the control threads.
@@ -64,6 +93,7 @@ eal_start(const struct config *conf)
 		argv[argc++] = conf->plugin[i];
 	}
 	argv[argc] = NULL;
+	log_open();
 	if (rte_eal_init(argc, (char **)(uintptr_t)argv) < 0)
 		return -rte_errno;
 	/* Without shared configuration it stays empty, and the EAL never removes it. */

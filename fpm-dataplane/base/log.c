@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The log: one writev(2) a line, so that lines of different threads never mix. Any control
- * thread; never a forwarder.
+ * The log: one write a line, so that lines of different threads never mix; nobody waits for
+ * who reads them (sink.h). Any control thread; never a forwarder.
  */
 #include "base/log.h"
 
@@ -10,18 +10,17 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
 #include <time.h>
-#include <unistd.h>
+
+#include "base/sink.h"
 
 static _Atomic int max_level = LOG_LEVEL_INFO;
 
 #define KEPT_BYTES 256 /* of a line; more is cut */
 
-/* For `fpmctl show log`. Control threads write few lines, and may wait for one another. */
+/* For `fpmctl show log`. Control threads write few lines, and may wait for one another, which
+ * is short: nobody waits for anything else meanwhile. */
 static struct {
 	pthread_mutex_t lock;
 	unsigned long n; /* lines ever */
@@ -69,23 +68,6 @@ log_enabled(enum log_level level)
 	return (int)level <= atomic_load_explicit(&max_level, memory_order_relaxed);
 }
 
-/*
- * Is standard error the journal's? It takes <N> at the begin of a line as its priority, which
- * `journalctl -p warning` goes by; anywhere else it would be in the way. systemd.exec(5)
- */
-static bool
-stderr_is_journal(void)
-{
-	const char *stream = getenv("JOURNAL_STREAM");
-	char own[64];
-	struct stat st;
-
-	if (stream == NULL || fstat(STDERR_FILENO, &st) < 0)
-		return false;
-	snprintf(own, sizeof(own), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
-	return strcmp(stream, own) == 0;
-}
-
 /* The net under log_escape(): names of interfaces may have any octet. Ours is plain ASCII. */
 static void
 make_harmless(char *text)
@@ -98,39 +80,96 @@ make_harmless(char *text)
 	}
 }
 
+/* Time and level before what it says; no newline. Returns its length, 0: there is none. */
+static size_t __attribute__((format(printf, 3, 0)))
+compose(char line[SINK_LINE_MAX], enum log_level level, const char *fmt, va_list ap)
+{
+	struct timespec now;
+	struct tm tm;
+	int n, m;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	n = (int)strftime(line, SINK_LINE_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
+	n += snprintf(line + n, SINK_LINE_MAX - (size_t)n, ".%03ldZ %c ",
+		      now.tv_nsec / 1000000, "EWID"[level]);
+	m = vsnprintf(line + n, SINK_LINE_MAX - (size_t)n - 1, fmt, ap);
+	if (m < 0)
+		return 0;
+	make_harmless(line + n);
+	n += m;
+	return (size_t)(n > SINK_LINE_MAX - 2 ? SINK_LINE_MAX - 2 : n);
+}
+
+static int
+to_sink(enum log_level level, char *line, size_t len)
+{
+	line[len] = '\n';
+	return sink_write("3467"[level], line, len + 1); /* syslog(3) */
+}
+
+static size_t __attribute__((format(printf, 3, 4)))
+compose_own(char line[SINK_LINE_MAX], enum log_level level, const char *fmt, ...)
+{
+	va_list ap;
+	size_t len;
+
+	va_start(ap, fmt);
+	len = compose(line, level, fmt, ap);
+	va_end(ap);
+	return len;
+}
+
+/*
+ * Of lines that are lost the first is told of to `fpmctl show log`, which has them; how many
+ * it was, also to the log itself, before the first that is taken again.
+ */
+static void
+deliver(enum log_level level, char *line, size_t len)
+{
+	static pthread_mutex_t one_by_one = PTHREAD_MUTEX_INITIALIZER;
+	static unsigned long lost;
+	char own[SINK_LINE_MAX];
+	size_t own_len;
+	int rc = 0;
+
+	pthread_mutex_lock(&one_by_one);
+	if (lost > 0) {
+		own_len = compose_own(own, LOG_LEVEL_WARN,
+				      "log: lines are taken again lost=%lu", lost);
+		rc = to_sink(LOG_LEVEL_WARN, own, own_len);
+		if (rc == 0) {
+			keep(own, own_len);
+			lost = 0;
+		}
+	}
+	if (rc == 0)
+		rc = to_sink(level, line, len);
+	if (rc < 0 && lost++ == 0) {
+		own_len = compose_own(own, LOG_LEVEL_WARN,
+				      "log: lines are lost but for this list error=%s",
+				      strerror(-rc));
+		keep(own, own_len);
+	}
+	pthread_mutex_unlock(&one_by_one);
+}
+
 void
 log_write(enum log_level level, const char *fmt, ...)
 {
-	static const char tag[] = "EWID", priority[] = "3467"; /* the latter: syslog(3) */
-	char line[1024], mark[3] = {'<', priority[level], '>'};
-	struct iovec out[2];
-	struct timespec now;
-	struct tm tm;
+	char line[SINK_LINE_MAX];
 	va_list ap;
-	int n, m;
+	size_t len;
 
 	if (!log_enabled(level))
 		return;
-	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &tm);
-	n = (int)strftime(line, sizeof(line), "%Y-%m-%dT%H:%M:%S", &tm);
-	n += snprintf(line + n, sizeof(line) - (size_t)n, ".%03ldZ %c ",
-		      now.tv_nsec / 1000000, tag[level]);
 	va_start(ap, fmt);
-	m = vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, ap);
+	len = compose(line, level, fmt, ap);
 	va_end(ap);
-	if (m < 0)
+	if (len == 0)
 		return;
-	make_harmless(line + n);
-	n += m;
-	if (n > (int)sizeof(line) - 2)
-		n = (int)sizeof(line) - 2;
-	keep(line, (size_t)n);
-	line[n++] = '\n';
-	out[0] = (struct iovec){mark, stderr_is_journal() ? sizeof(mark) : 0};
-	out[1] = (struct iovec){line, (size_t)n};
-	if (writev(STDERR_FILENO, out, 2) < 0)
-		return; /* nowhere left to complain */
+	keep(line, len);
+	deliver(level, line, len);
 }
 
 /* Octets of an ASCII character that may be shown as it is; 0: not this one. */

@@ -5,8 +5,8 @@
  * not lose their carrier while the program is away, and starts it again when it crashed.
  * The protocol is systemd's (sd_notify(3)); the program cannot tell the two apart.
  *
- * It never touches a packet, allocates nothing while it runs, and has one thread: what holds
- * the others up must itself not fall. What ends and what starts again:
+ * It never touches a packet, allocates nothing while it runs, has one thread, and waits for
+ * nobody who reads its log: what holds the others up must itself not fall. What ends and what starts again:
  *
  *   exit code 0, or asked to stop   ends, with that code
  *   exit code 2 (configuration)     ends with 2: starting again would not mend it
@@ -34,6 +34,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/service.h"
+#include "base/sink.h"
 #include "supervise/store.h"
 
 #define BACKOFF_MIN_MS 100u
@@ -75,6 +76,8 @@ child_run(void)
 {
 	char text[24];
 
+	sink_forget();
+	signal(SIGPIPE, SIG_DFL);
 	snprintf(text, sizeof(text), "%d", (int)getpid());
 	if (store_pass_on(&sup.store) < 0 ||
 	    setenv("NOTIFY_SOCKET", sup.notify_name, 1) < 0 ||
@@ -298,15 +301,15 @@ on_time(void)
 		child_start();
 		break;
 	case DO_ABORT:
-		log_error("supervise: no sign of life pid=%d ready=%d, it is aborted",
-			  (int)sup.pid, sup.ready);
 		kill(sup.pid, SIGABRT);
 		plan(DO_KILL, STOP_MS);
+		log_error("supervise: no sign of life pid=%d ready=%d, it is aborted",
+			  (int)sup.pid, sup.ready);
 		break;
 	case DO_KILL:
-		log_error("supervise: does not end pid=%d, it is killed", (int)sup.pid);
 		kill(sup.pid, SIGKILL);
 		plan(DO_NOTHING, 0);
+		log_error("supervise: does not end pid=%d, it is killed", (int)sup.pid);
 		break;
 	default:
 		break;
@@ -437,6 +440,8 @@ main(int argc, char **argv)
 	sup.argv = argv + optind;
 	sup.watchdog_ms = (unsigned int)seconds * 1000;
 	plan(DO_NOTHING, 0);
+	sink_begin();
+	signal(SIGPIPE, SIG_IGN); /* nobody reads the log any more: no reason to end */
 	/* A successor is its predecessor's child at first, and then ours. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	rc = signals_open();

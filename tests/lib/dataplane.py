@@ -91,7 +91,9 @@ class Dataplane:
         return {(r["kind"], r["name"]): r["value"] for r in self.show("counters")}
 
     def log(self, lines=15):
-        """The last lines the daemon wrote."""
+        """The last lines the daemon wrote; of a file, for a pipe would have us wait."""
+        if not os.path.isfile(self.log_file):
+            return ""
         try:
             with open(self.log_file, errors="replace") as file:
                 return "\n".join(file.read().splitlines()[-lines:])

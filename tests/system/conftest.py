@@ -84,6 +84,42 @@ def own_dut():
         yield make
 
 
+class Unread:
+    """A pipe with a name that is full, and that nobody reads until it is drained."""
+
+    def __init__(self, path):
+        self.path = path
+        os.mkfifo(path)
+        self._reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        writer = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(writer, b"x" * 4095 + b"\n")
+        os.close(writer)
+
+    def drain(self):
+        """What is in it."""
+        found = b""
+        with contextlib.suppress(BlockingIOError):
+            while octets := os.read(self._reader, 65536):
+                found += octets
+        return found.decode(errors="replace")
+
+    def close(self):
+        """Nobody will read it again."""
+        if self._reader >= 0:
+            os.close(self._reader)
+        self._reader = -1
+
+
+@pytest.fixture
+def unread(tmp_path):
+    """Where a log may go."""
+    made = Unread(str(tmp_path / "unread"))
+    yield made
+    made.close()
+
+
 @pytest.fixture
 def short_queue(own_dut):
     """A router of the release build, as memory and time are judged by it, that has the

@@ -319,6 +319,25 @@ def test_a_disk_that_is_full_costs_the_log_and_nothing_else(own_dut):
     assert dut.stop() == 0
 
 
+def test_a_log_that_nobody_reads_costs_lines_and_nothing_else(own_dut, unread):
+    """The reader of its pipe has stopped: nobody waits for it, `show log` has the lines and
+    says that they are lost; how many they were is told to who reads again."""
+    dut = own_dut()
+    dut.daemon.log_file = unread.path
+    dut.start()
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+    dut.forwarded(lan, lan.probe(HOST), wan)
+    lines = "\n".join(row["line"] for row in dut.control.ask("log"))
+    assert "main: forwarding" in lines
+    assert "log: lines are lost but for this list error=Resource temporarily" in lines
+    unread.drain()
+    assert dut.stop() == 0
+    found = re.search(r"log: lines are taken again lost=(\d+)\n", unread.drain())
+    assert int(found[1]) >= lines.count("\n")
+
+
 @pytest.fixture
 def small_run(own_dut):
     """A router under the supervisor whose control socket is on a file system of its own."""

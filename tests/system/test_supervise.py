@@ -189,6 +189,39 @@ def test_descriptors_come_back_by_name_and_only_those_kept(sup):
     assert len(sup.said("descriptor not kept")) == 2
 
 
+def test_a_log_that_nobody_reads_holds_up_no_restart(sup, unread):
+    """A program that hangs is aborted, killed, started again, whatever becomes of the lines
+    that say so; those who read again are told how many they have missed."""
+    sup.log, starts = unread.path, sup.dir + "/starts"
+    sup.python(
+        f"open({starts!r}, 'a').write('s')\n" + READY + "import signal, time\n"
+        "signal.signal(signal.SIGABRT, lambda *_: os._exit(1))\n"
+        "while True: time.sleep(1)",
+        "--watchdog",
+        "1",
+    )
+
+    eventually(lambda: os.path.getsize(starts) >= 3, 30)
+    unread.drain()
+    eventually(lambda: "W log: lines are taken again lost=" in unread.drain(), 20)
+    assert sup.end() in (0, 128 + signal.SIGTERM)  # in the wait, or just started
+
+
+def test_a_log_whose_reader_is_gone_ends_nothing(sup, unread):
+    """The pipe is broken: no reason for what keeps the TAPs to end."""
+    sup.log, starts = unread.path, sup.dir + "/starts"
+    sup.python(f"open({starts!r}, 'a').write('s')\n" + READY + "os.abort()")
+    eventually(lambda: os.path.exists(starts), 10)
+
+    unread.drain()
+    unread.close()
+
+    now = os.path.getsize(starts)
+    eventually(lambda: os.path.getsize(starts) >= now + 2, 20)
+    assert sup.process.poll() is None
+    sup.end()
+
+
 def test_one_that_does_not_end_is_killed(sup):
     """SIGTERM ignored: ten seconds, then SIGKILL, and said."""
     sup.python(

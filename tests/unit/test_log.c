@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whoever reads the log may stop, and nobody who writes it waits: on a pipe, a terminal, a
+ * socket; with the way of our own to it (sink_begin()) and without. A test that waits is ended
+ * by its alarm.
+ * link: fpm-dataplane/base/
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/sink.h"
+
+#define WAITS_S 20
+#define LINES   5000 /* more than any of them takes */
+
+static int was = -1;
+
+static int
+pipe_make(int *reader)
+{
+	int end[2];
+
+	assert_int_equal(pipe2(end, O_CLOEXEC), 0);
+	*reader = end[0];
+	return end[1];
+}
+
+static int
+terminal_make(int *reader)
+{
+	struct termios raw;
+	int slave;
+
+	assert_int_equal(openpty(reader, &slave, NULL, NULL, NULL), 0);
+	assert_int_equal(tcgetattr(slave, &raw), 0);
+	cfmakeraw(&raw);
+	assert_int_equal(tcsetattr(slave, TCSANOW, &raw), 0);
+	return slave;
+}
+
+static int
+socket_make(int *reader)
+{
+	int end[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end), 0);
+	*reader = end[0];
+	return end[1];
+}
+
+static void
+stderr_is(int fd)
+{
+	was = dup(STDERR_FILENO);
+	dup2(fd, STDERR_FILENO);
+	close(fd);
+}
+
+static void
+stderr_back(void)
+{
+	sink_forget();
+	dup2(was, STDERR_FILENO);
+	close(was);
+}
+
+/* Text that is there now, appended to `text` of `size`. */
+static void
+read_now(int fd, char *text, size_t size)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	size_t at = strlen(text);
+	ssize_t n;
+
+	while (poll(&p, 1, 100) > 0 && (p.revents & POLLIN) != 0 &&
+	       (n = read(fd, text + at, size - 1 - at)) > 0)
+		at += (size_t)n;
+	text[at] = '\0';
+}
+
+/* Lines that are there, whole: each number is greater than the one before. */
+static unsigned int
+lines_of(const char *text)
+{
+	unsigned int n = 0;
+	long last = -1;
+
+	for (const char *at = text; (at = strstr(at, " I test: count=")) != NULL; at++) {
+		char *end;
+		long count = strtol(strchr(at, '=') + 1, &end, 10);
+
+		if (strncmp(end, ".\n", 2) == 0 && count > last) {
+			last = count;
+			n++;
+		}
+	}
+	return n;
+}
+
+/* What is said to be lost, all in all, and how often. */
+static unsigned long
+lost_of(const char *text, unsigned int *n)
+{
+	static const char words[] = " W log: lines are taken again lost=";
+	unsigned long lost = 0;
+
+	for (*n = 0; (text = strstr(text, words)) != NULL; (*n)++) {
+		text += strlen(words);
+		lost += strtoul(text, NULL, 10);
+	}
+	return lost;
+}
+
+static void
+in_the_list(void *ctx, const char *line, size_t len)
+{
+	unsigned int *n = ctx;
+
+	n[0] += memmem(line, len, "lines are lost but for this list error=", 39) != NULL;
+	n[1] += memmem(line, len, "lines are taken again lost=", 27) != NULL;
+}
+
+/* All is written at once; what was taken and what is said to be lost is all of it. */
+static void
+nobody_waits(int (*make)(int *reader), bool begin)
+{
+	static char text[4 << 20];
+	unsigned int list[2] = {0}, taken, gaps;
+	unsigned long lost;
+	int reader;
+
+	text[0] = '\0';
+	stderr_is(make(&reader));
+	if (begin)
+		sink_begin();
+	alarm(WAITS_S);
+	for (unsigned int i = 0; i < LINES; i++)
+		log_info("test: count=%u.", i);
+	alarm(0);
+	read_now(reader, text, sizeof(text));
+	log_info("test: once more");
+	assert_int_equal(fcntl(STDERR_FILENO, F_GETFL) & O_NONBLOCK, 0);
+	stderr_back();
+	read_now(reader, text, sizeof(text));
+	close(reader);
+	taken = lines_of(text);
+	lost = lost_of(text, &gaps);
+	assert_in_range(taken, 1, LINES - 1);
+	/* Before each gap a line may have lost no more than its end. */
+	assert_in_range(lost, LINES - taken, LINES - taken + gaps);
+	assert_non_null(strstr(text, " I test: once more\n"));
+	log_recent(in_the_list, list);
+	assert_in_range(list[1], 1, gaps);
+}
+
+static void
+who_writes_to_a_pipe_waits_for_nobody(void **state)
+{
+	nobody_waits(pipe_make, false);
+	nobody_waits(pipe_make, true);
+}
+
+static void
+who_writes_to_a_terminal_waits_for_nobody(void **state)
+{
+	nobody_waits(terminal_make, false);
+	nobody_waits(terminal_make, true);
+}
+
+static void
+who_writes_to_a_socket_waits_for_nobody(void **state)
+{
+	nobody_waits(socket_make, false);
+	nobody_waits(socket_make, true);
+}
+
+static void
+the_first_line_that_is_lost_is_told_in_the_list(void **state)
+{
+	unsigned int before[2] = {0}, after[2] = {0};
+	int reader;
+
+	log_recent(in_the_list, before);
+	stderr_is(pipe_make(&reader));
+	close(reader);
+	log_info("test: nobody is there");
+	log_info("test: nor now");
+	stderr_back();
+	log_recent(in_the_list, after);
+	assert_int_equal(after[0], before[0] + 1);
+	log_info("test: here somebody is");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_writes_to_a_pipe_waits_for_nobody),
+		cmocka_unit_test(who_writes_to_a_terminal_waits_for_nobody),
+		cmocka_unit_test(who_writes_to_a_socket_waits_for_nobody),
+		cmocka_unit_test(the_first_line_that_is_lost_is_told_in_the_list),
+	};
+
+	signal(SIGPIPE, SIG_IGN);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
