@@ -14,7 +14,26 @@
 
 #include "base/log.h"
 #include "base/manage.h"
+#include "base/worker.h"
 #include "keep.h"
+
+#define SLOW_MS 300000u /* no device that works needs as long */
+
+/* Devices take their time, starting and ending: no grace period waits for that, and nobody
+ * takes it for a hang before SLOW_MS are over. */
+static void
+slow_begin(void)
+{
+	urcu_qsbr_thread_offline();
+	worker_takes_long(SLOW_MS);
+}
+
+static void
+slow_end(void)
+{
+	worker_takes_long(0);
+	urcu_qsbr_thread_online();
+}
 
 /* Tell a worker of the port and wait until it has done what there is to do. */
 static void
@@ -113,9 +132,9 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 
 	if (rest == NULL && is_renamed(h, conf, cp->tap, why, why_size))
 		return -EEXIST;
-	urcu_qsbr_thread_offline(); /* devices take their time */
+	slow_begin();
 	rc = port_open(&port, ifidx, &pc, h->pool, why, why_size);
-	urcu_qsbr_thread_online();
+	slow_end();
 	if (rc < 0)
 		return rc;
 	port_publish(slot, &port);
@@ -150,7 +169,7 @@ hotplug_del(struct hotplug *h, struct port *port, struct hotplug_rest *rest)
 	__atomic_store_n(&port->ifidx, 0, __ATOMIC_RELEASE);
 	/* Who had it in its hands has let go; ui, trace and punt see it no more. */
 	urcu_qsbr_synchronize_rcu();
-	urcu_qsbr_thread_offline(); /* as they do when they end */
+	slow_begin();
 	if (rest != NULL) {
 		*rest = (struct hotplug_rest){dup(gone.tap.fd), gone.place};
 	} else {
@@ -159,6 +178,6 @@ hotplug_del(struct hotplug *h, struct port *port, struct hotplug_rest *rest)
 			log_warn("port: tap not deleted name=%s", gone.name);
 	}
 	port_close(&gone);
-	urcu_qsbr_thread_online();
+	slow_end();
 	log_info("port: removed name=%s device=%s", gone.name, gone.device);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What outlives the daemon, and the signs of life by which it is told that it should not. A
- * sign is given only when every worker has gone round since the last one: a thread that
- * hangs is a daemon that hangs.                                                   [main]
+ * sign is given only when every worker and every forwarder has gone round since the last one:
+ * a thread that hangs is a daemon that hangs.                                     [main]
  */
 #include "keep.h"
 
@@ -14,11 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/life.h"
 #include "base/log.h"
 #include "base/service.h"
 #include "tap.h"
 
-#define N_WORKER_MAX 8
+#define LOOKS 4 /* at all threads, while the service manager wants to hear once */
 
 #define KEY "tap-"
 
@@ -131,40 +133,60 @@ keep_ready(const struct port *port, unsigned int n_port, int checkpoint_fd)
 	service_say("READY=1");
 }
 
-/* Has every worker gone round since the last call? Asks them to for the next one. */
-static bool
-all_alive(struct worker *w, unsigned int n_worker)
+/* Until then, of a time that may be over. */
+static struct timespec
+until(uint64_t then_ms)
 {
-	static unsigned long seen[N_WORKER_MAX];
-	bool all = true;
+	uint64_t now = monotonic_ms(), ms = then_ms > now ? then_ms - now : 0;
 
-	for (unsigned int i = 0; i < n_worker && i < N_WORKER_MAX; i++) {
-		unsigned long now = worker_rounds(&w[i]);
-
-		if (now == seen[i]) {
-			log_warn("main: no sign of life thread=%s", w[i].name);
-			all = false;
-		}
-		seen[i] = now;
-		worker_wake(&w[i]);
-	}
-	return all;
+	return (struct timespec){.tv_sec = (time_t)(ms / 1000),
+				 .tv_nsec = (long)(ms % 1000) * 1000000};
 }
 
 int
 keep_wait(const sigset_t *set, struct worker *w, unsigned int n_worker)
 {
-	unsigned int every_ms = service_watchdog_ms();
-	struct timespec wait = {.tv_sec = every_ms / 1000,
-				.tv_nsec = every_ms % 1000 * 1000000L};
+	unsigned int patience_ms = service_watchdog_ms();
+	static struct life life;
+	static uint64_t look_ms; /* kept: signals that come often hold up no look */
 	int sig;
 
-	if (every_ms == 0) {
+	if (patience_ms == 0) {
 		sigwait(set, &sig);
 		return sig;
 	}
-	while ((sig = sigtimedwait(set, NULL, &wait)) < 0)
-		if (errno == EAGAIN && all_alive(w, n_worker))
-			service_say("WATCHDOG=1");
-	return sig;
+	if (look_ms == 0)
+		life.since_ms = monotonic_ms();
+	for (;;) {
+		struct timespec wait = until(look_ms);
+
+		sig = sigtimedwait(set, NULL, &wait);
+		if (monotonic_ms() >= look_ms) {
+			if (life_look(&life, w, n_worker, monotonic_ms(), patience_ms))
+				service_hint("WATCHDOG=1");
+			look_ms = monotonic_ms() + patience_ms / LOOKS + 1;
+		}
+		if (sig >= 0)
+			return sig;
+	}
+}
+
+int
+keep_until(bool (*done)(void), unsigned int most_ms)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	uint64_t end_ms = monotonic_ms() + most_ms, sign_ms = 0;
+
+	while (!done()) {
+		uint64_t now = monotonic_ms();
+
+		if (now >= end_ms)
+			return -ETIMEDOUT;
+		if (now >= sign_ms) {
+			service_hint("WATCHDOG=1");
+			sign_ms = now + service_watchdog_ms() / LOOKS;
+		}
+		nanosleep(&pause, NULL);
+	}
+	return 0;
 }

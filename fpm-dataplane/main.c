@@ -21,9 +21,9 @@
 #include <rte_version.h>
 #include <urcu/urcu-qsbr.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/service.h"
+#include "base/sink.h"
 #include "base/worker.h"
 #include "config.h"
 #include "deal.h"
@@ -423,23 +423,23 @@ prepare(void)
 }
 
 /* Nothing is heard any more that would have to be passed on; rib has digested the rest. */
+static bool
+is_frozen(void)
+{
+	static _Atomic bool done /* rib's, when we no longer wait */, asked;
+
+	if (!asked && worker_stop_try(&dp.worker[W_UI]) &&
+	    worker_stop_try(&dp.worker[W_MANAGE]) && worker_stop_try(&dp.worker[W_FPM])) {
+		rib_freeze(&dp.worker[W_RIB], &done);
+		asked = true;
+	}
+	return atomic_load(&done);
+}
+
 static int
 freeze(void)
 {
-	static _Atomic bool done; /* rib's, when we no longer wait */
-	const struct timespec pause = {.tv_nsec = 1000000};
-	uint64_t end = monotonic_ms() + FREEZE_MS;
-
-	worker_stop(&dp.worker[W_UI]);
-	worker_stop(&dp.worker[W_MANAGE]);
-	worker_stop(&dp.worker[W_FPM]);
-	rib_freeze(&dp.worker[W_RIB], &done);
-	while (!atomic_load(&done)) {
-		if (monotonic_ms() > end)
-			return -ETIMEDOUT;
-		nanosleep(&pause, NULL);
-	}
-	return 0;
+	return keep_until(is_frozen, FREEZE_MS);
 }
 
 static void
@@ -499,7 +499,7 @@ live(void)
 		}
 		break;
 	}
-	service_say("STOPPING=1");
+	service_hint("STOPPING=1");
 	log_info("main: stopping signal=%d", sig);
 	stop(false);
 	return sig == SERVICE_SIGNAL_RESTART ? SERVICE_EXIT_RESTART : 0;
@@ -589,6 +589,7 @@ main(int argc, char **argv)
 	if (opt.prepare)
 		return prepare_machine(&dp.conf);
 	service_init();
+	sink_begin();
 	log_set_level(dp.conf.log_level);
 	dp.running = dp.conf;
 	dp.argv = argv;

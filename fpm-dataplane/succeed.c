@@ -149,7 +149,7 @@ await(const struct successor *s, enum step step)
 		if (now - begin >= PREPARE_MS)
 			return -ETIMEDOUT;
 		if (now - sign >= SIGN_MS) {
-			service_say("WATCHDOG=1");
+			service_hint("WATCHDOG=1");
 			sign = now;
 		}
 	}

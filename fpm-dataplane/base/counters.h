@@ -90,6 +90,7 @@ struct counters {
 	uint64_t watch_lost;   /* records of fpmctl trace and capture without room */
 	uint64_t resyncs;      /* the kernel's tables read again: netlink had overrun */
 	uint64_t bursts, idle_polls, sleeps;
+	uint64_t rounds; /* of a forwarder's loop: it hangs when this stands still */
 	uint64_t cycles[N_CYCLES];            /* TSC ticks, in the rounds that were timed */
 	uint64_t timed_packets, timed_bursts; /* received in those */
 	char name[16];                        /* "fwd-0", "punt" */

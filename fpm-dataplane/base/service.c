@@ -215,7 +215,7 @@ service_take_rest(char *name, unsigned int size)
 }
 
 static int
-send_state(const char *state, int fd)
+send_state(const char *state, int fd, int flags)
 {
 	union {
 		char buf[CMSG_SPACE(sizeof(int))];
@@ -244,8 +244,8 @@ send_state(const char *state, int fd)
 	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (sock < 0)
 		return -errno;
-	/* Blocks while the manager's queue is full, which it empties without us. */
-	if (sendmsg(sock, &msg, MSG_NOSIGNAL) < 0)
+	/* May block while the manager's queue is full, which it empties without us. */
+	if (sendmsg(sock, &msg, MSG_NOSIGNAL | flags) < 0)
 		rc = -errno;
 	close(sock);
 	return rc;
@@ -254,7 +254,13 @@ send_state(const char *state, int fd)
 int
 service_say(const char *state)
 {
-	return send_state(state, -1);
+	return send_state(state, -1, 0);
+}
+
+void
+service_hint(const char *state)
+{
+	(void)send_state(state, -1, MSG_DONTWAIT);
 }
 
 int
@@ -264,7 +270,7 @@ service_keep(const char *name, int fd)
 
 	/* Not polled for its end: whether it is still good is ours to judge, and to say. */
 	snprintf(state, sizeof(state), "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
-	return send_state(state, fd);
+	return send_state(state, fd, 0);
 }
 
 int
@@ -273,5 +279,5 @@ service_forget(const char *name)
 	char state[160];
 
 	snprintf(state, sizeof(state), "FDSTOREREMOVE=1\nFDNAME=%s", name);
-	return send_state(state, -1);
+	return send_state(state, -1, 0);
 }

@@ -40,8 +40,14 @@ int service_find(bool (*is_it)(void *ctx, const char *name, int fd), void *ctx);
 /* The name of a descriptor that nobody took, into `name`; returns it or -1. Repeat. */
 int service_take_rest(char *name, unsigned int size);
 
-/* "READY=1", "STOPPING=1", "WATCHDOG=1", several with newlines between. 0 or -errno. */
+/* "READY=1", "MAINPID=7", several with newlines between. 0 or -errno. */
 int service_say(const char *state);
+
+/*
+ * The same, or nothing when the manager does not listen: never waits. For "WATCHDOG=1", of
+ * which it then has enough before it, and "STOPPING=1", which is so whether heard or not.
+ */
+void service_hint(const char *state);
 
 /*
  * Have a copy of `fd` kept under `name` (printable, no ':', at most 100 octets) until

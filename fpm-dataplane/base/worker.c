@@ -14,6 +14,7 @@
 #include <time.h>
 #include <urcu/urcu-qsbr.h>
 
+#include "base/clock.h"
 #include "base/fpm_event.h"
 #include "base/tsan.h"
 
@@ -21,6 +22,8 @@
 #define QUIET_ROUNDS 16 /* more than a question has stations between two threads */
 
 __thread enum role thread_role;
+
+static __thread struct worker *self;
 
 void *
 msg_new(enum msg_type type, size_t size)
@@ -136,6 +139,7 @@ worker_main(void *arg)
 	snprintf(name, sizeof(name), "fdp-%s", w->name);
 	pthread_setname_np(pthread_self(), name);
 	thread_role = w->role;
+	self = w;
 	urcu_qsbr_register_thread();
 	rc = w->init_rc = w->init != NULL ? w->init(w) : 0;
 	atomic_store(&w->begun, true);
@@ -256,6 +260,21 @@ worker_rounds(const struct worker *w)
 }
 
 void
+worker_takes_long(unsigned int most_ms)
+{
+	uint64_t end = most_ms == 0 ? 0 : monotonic_ms() + most_ms;
+
+	if (self != NULL)
+		atomic_store_explicit(&self->rests_ms, end, memory_order_relaxed);
+}
+
+bool
+worker_rests(const struct worker *w, uint64_t now_ms)
+{
+	return now_ms < atomic_load_explicit(&w->rests_ms, memory_order_relaxed);
+}
+
+void
 worker_stop(struct worker *w)
 {
 	if (w->launched)
@@ -265,6 +284,18 @@ worker_stop(struct worker *w)
 	ev_async_send(w->loop, &w->stop);
 	pthread_join(w->thread, NULL);
 	w->running = false;
+}
+
+bool
+worker_stop_try(struct worker *w)
+{
+	if (w->launched)
+		await(w);
+	if (!w->running)
+		return true;
+	ev_async_send(w->loop, &w->stop);
+	w->running = pthread_tryjoin_np(w->thread, NULL) != 0;
+	return !w->running;
 }
 
 void

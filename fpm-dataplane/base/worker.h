@@ -74,6 +74,7 @@ struct worker {
 	int init_rc;
 	pthread_barrier_t started;
 	_Atomic unsigned long rounds; /* W:the worker */
+	_Atomic uint64_t rests_ms;    /* W:the worker, by worker_takes_long(): until then */
 	struct mailbox prompt, bulk;
 	ev_async wake;
 	ev_async stop;
@@ -106,6 +107,9 @@ void worker_settle(struct worker *const *w, unsigned int n);
 /* Ask it to stop and wait for it. Messages may still be sent to it.              [main] */
 void worker_stop(struct worker *w);
 
+/* Ask it to stop, or again. Has it stopped?                                      [main] */
+bool worker_stop_try(struct worker *w);
+
 /*
  * After worker_stop() and a urcu_qsbr_barrier(): free the loop and the unread messages;
  * unread MSG_RECLAIM still reach on_msg, so that what they carry is freed.       [main]
@@ -117,6 +121,16 @@ void worker_wake(struct worker *w);
 
 /* How often its loop has gone round: it hangs when this stands still. [any thread] */
 unsigned long worker_rounds(const struct worker *w);
+
+/*
+ * The calling worker does now what may take long, `most_ms` at most: until then it does not
+ * hang, should it not go round (base/life.h). 0: that is over. Of a thread that is no worker
+ * nobody expects anything.                                                [the worker]
+ */
+void worker_takes_long(unsigned int most_ms);
+
+/* At `now_ms` (monotonic_ms()): is that so?                               [any thread] */
+bool worker_rests(const struct worker *w, uint64_t now_ms);
 
 /* Hand a message over; never blocks, never fails.                       [any thread] */
 void worker_send(struct worker *to, struct msg *m);

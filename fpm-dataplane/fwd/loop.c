@@ -236,6 +236,7 @@ fwd_main(void *arg)
 		if (n == 0 || busy % QUIESCE_EVERY == 0)
 			urcu_qsbr_quiescent_state();
 		counter_add(&f->count->idle_polls, n == 0);
+		counter_add(&f->count->rounds, 1);
 		idle_round(idle, n > 0);
 	}
 	urcu_qsbr_unregister_thread();

@@ -6,7 +6,8 @@
  * The protocol is systemd's (sd_notify(3)); the program cannot tell the two apart.
  *
  * It never touches a packet, allocates nothing while it runs, has one thread, and waits for
- * nobody who reads its log: what holds the others up must itself not fall. What ends and what starts again:
+ * nobody who reads its log: what holds the others up must itself not fall. What ends and what
+ * starts again:
  *
  *   exit code 0, or asked to stop   ends, with that code
  *   exit code 2 (configuration)     ends with 2: starting again would not mend it

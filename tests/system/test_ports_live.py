@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 import yaml
 
 from lib import netns
-from lib.wait import eventually
+from lib.wait import Timeout, eventually
 from whereabouts import Whereabouts
 from wire import token_of
 
@@ -298,6 +299,32 @@ def test_another_device_goes_again_when_the_kernel_refuses_its_mtu(own_dut, monk
     assert (dut.link_row("ext0")["ifindex"], dut.link_row("ext0")["mtu"]) == (index, 1500)
     assert forwards_by_ext(dut)
     done(dut, "port", "set", "ext0", *words, "1398")
+
+
+def test_a_device_that_takes_long_to_start_is_no_hang(own_dut):
+    """`port add` of a device that needs longer than the watchdog waits (here: it reads a pipe
+    that nobody writes to) holds up other changes, and nothing else; then it fails by itself."""
+    dut = own_dut(supervised=True)
+    dut.daemon.supervisor_words = ["--watchdog", "4"]
+    dut.start()
+    was, slow = dut.daemon.pid(), dut.dir + "/slow.pcap"
+    os.mkfifo(slow)
+    answer = []
+    words = ["port", "add", "slow0", "device", "net_pcap,rx_pcap=" + slow]
+    asks = threading.Thread(target=lambda: answer.append(dut.fpmctl(*words)))
+
+    asks.start()
+    try:
+        with pytest.raises(Timeout):
+            eventually(lambda: answer or "no sign of life" in dut.daemon.log(60), 10)
+    finally:
+        with open(os.open(slow, os.O_WRONLY | os.O_NONBLOCK), "wb") as pipe:
+            pipe.write(b"no pcap at all")
+        asks.join(20)
+
+    assert answer[0].returncode == 2 and "nothing changed" in answer[0].stderr
+    assert dut.daemon.pid() == was and "no sign of life" not in dut.daemon.log(60)
+    assert ports(dut) == ["lan0", "wan0", "alt0", "ext0"]
 
 
 def test_reload_adds_and_removes_ports(router):

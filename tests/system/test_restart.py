@@ -15,6 +15,7 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
+from back import HOST, NET, come_back, forwards
 from full_table import N4 as FULL4
 from full_table import N6 as FULL6
 from full_table import send
@@ -29,7 +30,6 @@ from lib.memcg import memory_group
 from lib.wait import Timeout, eventually
 from wire import token
 
-NET, HOST = "198.51.100.0/24", "198.51.100.9"
 N4, N6 = 1000, 200
 MEMORY_LEFT = 16 << 20  # half a million routes take more
 
@@ -40,14 +40,6 @@ def kept(own_dut):
     dut = own_dut(supervised=True)
     dut.start()
     return dut
-
-
-def forwards(dut):
-    """A route taught now, a packet through it."""
-    lan, wan = dut.wires["lan"], dut.wires["wan"]
-    dut.zebra.connect()
-    dut.route(NET, via=wan.peer4, wire=wan)
-    dut.forwarded(lan, lan.probe(HOST), wan)
 
 
 def taps(dut):
@@ -64,15 +56,6 @@ def told(rests):
 def differences(dut):
     """Between RIB and FIB, as the audit counts them."""
     return dut.control.ask("audit")[-1]["differences"]
-
-
-def come_back(dut, was):
-    """Wait for the next daemon, and until it knows what the kernel knows."""
-    dut.control.close()
-    dut.daemon.back(was)
-    eventually(lambda: all(r["link"] == "up" for r in dut.control.ask("ports")), 5)
-    own = [f"{w.ip4}/32" for w in dut.wires.values()]
-    eventually(lambda: all(dut.route_row(prefix) for prefix in own), 5)
 
 
 def test_kill_takes_no_carrier(kept):
@@ -321,23 +304,6 @@ def test_stop_ends_both_and_carrier_with_them(kept):
 
     assert not procs.is_alive(was)
     assert all("NO-CARRIER" in dut.link_row(w.tap)["flags"] for w in dut.wires.values())
-
-
-def test_a_hanging_daemon_is_started_again(own_dut):
-    """No sign of life (here: SIGSTOP) for the watchdog's time: aborted, killed, replaced."""
-    dut = own_dut(supervised=True)
-    dut.daemon.supervisor_words = ["--watchdog", "1"]
-    dut.start()
-    was = dut.daemon.pid()
-
-    with LinkWatch(dut.ctl) as watch:
-        procs.signal_pid(was, signal.SIGSTOP)
-        dut.control.close()
-        eventually(lambda: not procs.is_alive(was), 30, 0.05, "the hanging one is gone")
-        dut.daemon.back(was)
-
-    assert watch.lost_carrier() == []
-    assert "no sign of life" in dut.daemon.log(60)
 
 
 def test_a_planned_restart_takes_no_carrier_and_is_no_crash(kept):

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A thread that stands still, a log that nobody reads, a supervisor that does not listen: what
+hangs is ended, by name, and what does not is not."""
+
+import contextlib
+import signal
+
+import pytest
+
+from back import HOST, NET, come_back, forwards
+from lib import procs
+from lib.freeze import frozen
+from lib.linkwatch import LinkWatch
+from lib.wait import Timeout, eventually
+
+ABORTED = "supervise: no sign of life"
+
+
+@pytest.fixture
+def watched(own_dut):
+    """Makes a router whose supervisor waits so many seconds for a sign of life."""
+
+    def make(seconds, log=None):
+        dut = own_dut(supervised=True)
+        dut.daemon.supervisor_words = ["--watchdog", str(seconds)]
+        dut.daemon.log_file = log or dut.daemon.log_file
+        dut.start()
+        return dut
+
+    return make
+
+
+def test_a_hanging_daemon_is_started_again(watched):
+    """No sign of life (here: SIGSTOP) for the watchdog's time: aborted, killed, replaced."""
+    dut = watched(1)
+    was = dut.daemon.pid()
+
+    with LinkWatch(dut.ctl) as watch:
+        procs.signal_pid(was, signal.SIGSTOP)
+        dut.control.close()
+        eventually(lambda: not procs.is_alive(was), 30, 0.05, "the hanging one is gone")
+        dut.daemon.back(was)
+
+    assert watch.lost_carrier() == []
+    assert ABORTED in dut.daemon.log(60)
+
+
+@pytest.mark.parametrize("thread", ["fwd-0", "fdp-manage"])
+def test_a_thread_that_hangs_is_found_by_its_name(watched, thread):
+    """One thread stands still, a forwarder (a driver that does not return) or a worker, and
+    all others go on: named in the log, aborted, replaced; then it forwards again."""
+    dut = watched(4)
+    was = dut.daemon.pid()
+    dut.control.close()
+
+    with LinkWatch(dut.ctl) as watch:
+        # Aborted while it is held, it can be let go of no more.
+        with contextlib.suppress(OSError), frozen(was, thread):
+            eventually(lambda: ABORTED in dut.daemon.log(60), 20)
+        come_back(dut, was)
+
+    log = dut.daemon.log(100)
+    assert "main: no sign of life thread=" + thread.removeprefix("fdp-") in log
+    assert f"supervise: ended signal={int(signal.SIGABRT)}" in log
+    assert watch.lost_carrier() == []
+    forwards(dut)
+
+
+def test_one_that_hangs_whose_log_nobody_reads_is_started_again(watched, unread):
+    """Supervisor and daemon write to one pipe, as in a container, whose reader has stopped:
+    that holds up neither the daemon nor the end of one that hangs."""
+    dut = watched(4, unread.path)
+    was = dut.daemon.pid()
+    dut.control.close()
+
+    with contextlib.suppress(OSError), frozen(was, "fdp-punt"):
+        eventually(lambda: not procs.is_alive(was), 20, 0.05, "it is aborted")
+    come_back(dut, was)
+
+    forwards(dut)
+    unread.drain()
+    assert dut.stop() == 0
+    assert "W log: lines are taken again lost=" in unread.drain()
+
+
+def test_a_supervisor_that_does_not_listen_holds_up_no_end(watched):
+    """It hears nothing (here: SIGSTOP) and its queue is full of signs of life: the daemon ends
+    when it is told to."""
+    with open("/proc/sys/net/unix/max_dgram_qlen", encoding="ascii") as file:
+        if int(file.read()) > 32:
+            pytest.skip("a Unix socket's queue has room for all signs of life of the test")
+    dut = watched(1)
+    was = dut.daemon.pid()
+
+    procs.signal_pid(dut.daemon.process.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(Timeout):
+            eventually(lambda: not procs.is_alive(was), 8)
+        procs.signal_pid(was, signal.SIGTERM)
+        eventually(lambda: not procs.is_alive(was), 10, 0.05, "it has ended")
+    finally:
+        procs.signal_pid(dut.daemon.process.pid, signal.SIGCONT)
+    assert dut.daemon.process.wait(10) == 0
+
+
+def test_a_restart_waits_for_what_zebra_said_and_is_no_hang(watched):
+    """`fpmctl restart` while rib, which gets no time here, has routes to digest for longer than
+    the watchdog waits: the restart comes when it has them, all, and nothing is aborted."""
+    dut = watched(5)
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    was, nhid = dut.daemon.pid(), dut.zebra.hop(wan.peer6, wan)
+
+    with frozen(was, "fdp-rib"):
+        dut.zebra.speaker.routes("2001:db8:e000::/64", 20000, nhid)
+        assert dut.fpmctl("restart").returncode == 0
+        with pytest.raises(Timeout):
+            eventually(lambda: "supervise: " in dut.daemon.log(2), 9)
+    eventually(lambda: "supervise: succeeded by" in dut.daemon.log(60), 20)
+    come_back(dut, was)
+
+    assert "no sign of life" not in dut.daemon.log(100)
+    assert dut.fpm()["checkpoint"]["restored"] == 20001
+    dut.zebra.close()
+    dut.forwarded(lan, lan.probe(HOST), wan)

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Signs of life: who stands still is found, workers and forwarders alike, and who said that
+ * he takes long is not, until he takes longer.
+ * link: fpm-dataplane/base/
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <semaphore.h>
+#include <string.h>
+#include <time.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "base/clock.h"
+#include "base/life.h"
+#include "base/log.h"
+
+#define PATIENCE_MS 15000u
+#define LONG_MS     300000u
+
+static const struct timespec moment = {.tv_nsec = 100000};
+static struct worker worker;
+static struct counters *forwarder, *other;
+static struct life life;
+static sem_t here, go;
+static unsigned int takes_ms;
+
+/* A message holds it up until the test lets it go. */
+static void
+hang(struct worker *w, struct msg *m)
+{
+	msg_free(m);
+	worker_takes_long(takes_ms);
+	urcu_qsbr_thread_offline();
+	sem_post(&here);
+	sem_wait(&go);
+	urcu_qsbr_thread_online();
+	worker_takes_long(0);
+}
+
+static void
+begin_to_hang(unsigned int most_ms)
+{
+	takes_ms = most_ms;
+	worker_send(&worker, msg_new(MSG_RECLAIM, sizeof(struct msg)));
+	sem_wait(&here);
+}
+
+static bool
+look(uint64_t now_ms)
+{
+	return life_look(&life, &worker, 1, now_ms, PATIENCE_MS);
+}
+
+/* Whose round had not ended yet when all were seen alive has gone round once more. */
+static void
+hangs_now(uint64_t now_ms)
+{
+	counter_add(&forwarder->rounds, 1);
+	look(now_ms);
+}
+
+/* All have gone round; the forwarder does when the test says so. */
+static void
+all_alive(uint64_t now_ms)
+{
+	counter_add(&forwarder->rounds, 1);
+	while (!look(now_ms))
+		nanosleep(&moment, NULL);
+}
+
+struct lines {
+	const char *of;
+	unsigned int n;
+};
+
+static void
+on_line(void *ctx, const char *line, size_t len)
+{
+	struct lines *l = ctx;
+
+	l->n += memmem(line, len, l->of, strlen(l->of)) != NULL;
+}
+
+static unsigned int
+said(const char *words)
+{
+	struct lines l = {words, 0};
+
+	log_recent(on_line, &l);
+	return l.n;
+}
+
+static void
+a_forwarder_that_stands_still_is_no_sign_of_life(void **state)
+{
+	uint64_t now = monotonic_ms();
+
+	life = (struct life){.since_ms = now};
+	all_alive(now);
+	assert_false(look(now));
+	while (worker_rounds(&worker) == life.rounds[0])
+		nanosleep(&moment, NULL);
+	for (unsigned int s = 1; s <= 30; s++)
+		assert_false(look(now + s * 1000));
+	assert_int_equal(said("main: no sign of life thread=fwd-0 for_ms=15000"), 1);
+	assert_int_equal(said("no sign of life"), 1); /* nobody else, and once */
+	all_alive(now + 31000);
+	assert_false(look(now + 32000));
+}
+
+static void
+a_worker_that_hangs_is_no_sign_of_life(void **state)
+{
+	uint64_t now = monotonic_ms();
+
+	life = (struct life){.since_ms = now};
+	all_alive(now);
+	begin_to_hang(0);
+	hangs_now(now);
+	for (unsigned int s = 1; s <= 30; s++) {
+		counter_add(&forwarder->rounds, 1);
+		assert_false(look(now + s * 1000));
+	}
+	sem_post(&go);
+	assert_int_equal(said("main: no sign of life thread=slow for_ms="), 1);
+	all_alive(now + 31000);
+}
+
+static void
+who_takes_long_as_he_said_is_alive_and_no_longer(void **state)
+{
+	uint64_t now = monotonic_ms();
+
+	life = (struct life){.since_ms = now};
+	all_alive(now);
+	begin_to_hang(LONG_MS);
+	for (unsigned int s = 0; s < LONG_MS / 1000; s++) {
+		counter_add(&forwarder->rounds, 1);
+		assert_true(look(now + s * 1000));
+	}
+	counter_add(&forwarder->rounds, 1);
+	assert_false(look(monotonic_ms() + LONG_MS + 1));
+	sem_post(&go);
+	all_alive(now + LONG_MS + 1000);
+}
+
+static void
+two_that_pause_one_after_the_other_are_alive(void **state)
+{
+	uint64_t now = monotonic_ms();
+
+	life = (struct life){.since_ms = now};
+	all_alive(now);
+	begin_to_hang(0);
+	hangs_now(now);
+	counter_add(&forwarder->rounds, 1); /* then stands still */
+	assert_false(look(now + 20000));
+	sem_post(&go);
+	while (!look(now + 20001)) /* the worker is back; the forwarder has moved before */
+		nanosleep(&moment, NULL);
+	assert_false(look(now + 20002));
+	counter_add(&forwarder->rounds, 1);
+	all_alive(now + 40000);
+}
+
+static int
+start(void **state)
+{
+	forwarder = counters_register("fwd-0");
+	forwarder->forwards = true;
+	other = counters_register("punt"); /* a worker's: its rounds are counted there */
+	sem_init(&here, 0, 0);
+	sem_init(&go, 0, 0);
+	worker.name = "slow";
+	worker.on_msg = hang;
+	return worker_prepare(&worker) != 0 || worker_start(&worker) != 0;
+}
+
+static int
+end(void **state)
+{
+	worker_stop(&worker);
+	worker_free(&worker);
+	return 0;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_forwarder_that_stands_still_is_no_sign_of_life),
+		cmocka_unit_test(a_worker_that_hangs_is_no_sign_of_life),
+		cmocka_unit_test(who_takes_long_as_he_said_is_alive_and_no_longer),
+		cmocka_unit_test(two_that_pause_one_after_the_other_are_alive),
+	};
+
+	return cmocka_run_group_tests(tests, start, end);
+}
