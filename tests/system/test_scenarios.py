@@ -2,7 +2,7 @@
 """Every scenario of frr-config comes up, shows what it claims, prints what its README says,
 is kept by `write memory`; and leaves nothing behind, however it ends.
 
-SCENARIO_ROUTES=N   of each family's table in bgp-full-table (default 2000, IPv6 a fifth)
+SCENARIO_ROUTES=N   in bgp-full-table, IPv6 a fifth; without it as many as its README says
 """
 
 import os
@@ -29,7 +29,7 @@ PROGRAM = os.path.join(ROOT, "tests", "lab", "scenario.py")
 def environment(name, **more):
     """What a lab of another name needs, and none of what `make system` was told."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
-    routes = os.environ.get("SCENARIO_ROUTES", "2000")
+    routes = os.environ.get("SCENARIO_ROUTES", "")
     return {**kept, "LAB": name, "ROUTES": routes, **more}
 
 
