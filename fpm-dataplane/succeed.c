@@ -86,6 +86,7 @@ spawn(pid_t *pid, char *const argv[], const struct kept *fd, unsigned int n_fd,
 			close(high[i]);
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&actions);
+	service_env_free(env);
 	return rc;
 }
 

@@ -164,6 +164,18 @@ service_env(const char *names, unsigned int n)
 	return env;
 }
 
+void
+service_env_free(char **env)
+{
+	unsigned int i = 0;
+
+	while (environ[i] != NULL && env[i] == environ[i])
+		i++;
+	for (; env[i] != NULL; i++)
+		free(env[i]);
+	free(env);
+}
+
 bool
 service_is_kept(void)
 {

@@ -59,10 +59,11 @@ int service_forget(const char *name);
 
 /*
  * The environment of a process that is to take our place (succeed.h): the same manager, and
- * `n` descriptors from SERVICE_FIRST_FD on, their names with ':' between. The caller's, for
- * good; NULL: no memory.
+ * `n` descriptors from SERVICE_FIRST_FD on, their names with ':' between. The caller's, to
+ * be freed by service_env_free(); NULL: no memory.
  */
 char **service_env(const char *names, unsigned int n);
+void service_env_free(char **env);
 
 /* How often WATCHDOG=1 is to be said, ms: half of what was asked for; 0: never. */
 unsigned int service_watchdog_ms(void);

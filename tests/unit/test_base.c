@@ -21,6 +21,7 @@
 #include "base/inet.h"
 #include "base/log.h"
 #include "base/prefix.h"
+#include "base/service.h"
 #include "base/worker.h"
 
 static struct prefix
@@ -381,6 +382,24 @@ worker_start_returns_what_init_returns(void **state)
 	worker_free(&w);
 }
 
+/* Whether all of it is given back, AddressSanitizer tells. */
+static void
+an_heirs_environment_is_ours_and_five_words_more(void **state)
+{
+	char **env = service_env("tap-lan0:checkpoint", 2);
+	unsigned int n = 0;
+	bool named = false;
+
+	assert_non_null(env);
+	for (; env[n] != NULL; n++)
+		named |= strcmp(env[n], "LISTEN_FDNAMES=tap-lan0:checkpoint") == 0;
+	assert_true(named);
+	for (unsigned int i = 0; environ[i] != NULL; i++)
+		assert_ptr_equal(env[i], environ[i]);
+	assert_null(environ[n - 5]);
+	service_env_free(env);
+}
+
 int
 main(void)
 {
@@ -403,6 +422,7 @@ main(void)
 		cmocka_unit_test(
 			worker_takes_routes_last_but_in_every_round_and_each_kind_in_order),
 		cmocka_unit_test(worker_start_returns_what_init_returns),
+		cmocka_unit_test(an_heirs_environment_is_ours_and_five_words_more),
 	};
 
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
