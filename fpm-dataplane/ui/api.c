@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 #define CONNECTION_BYTES (16u << 10) /* of a head, and of what is read of a body at once */
 #define IDLE_S           60          /* a reader that takes nothing, a request that stops */
 #define BLOCK_BYTES      (16u << 10)
+#define SWALLOW_BYTES    (64u << 10) /* of a body that is too long, and did not say so */
 
 struct api {
 	struct ui *ui;
@@ -231,14 +233,47 @@ call_new(struct api *api, struct MHD_Connection *conn)
 	return call;
 }
 
-/* Does the head promise a longer body than is taken? */
-static bool
-is_too_long(struct MHD_Connection *conn)
+static enum MHD_Result
+answer_too_long(struct call *call)
 {
-	const char *length = MHD_lookup_connection_value(conn, MHD_HEADER_KIND,
-							 MHD_HTTP_HEADER_CONTENT_LENGTH);
+	return answer_error(call, MHD_HTTP_CONTENT_TOO_LARGE,
+			    "the body is longer than 4096 octets", NULL, NULL);
+}
 
-	return length != NULL && strtoull(length, NULL, 10) > UI_REQUEST_MAX;
+/* Refuses what its head alone tells cannot be taken; else its body is waited for. */
+static enum MHD_Result
+judge_head(struct call *call)
+{
+	const char *length = MHD_lookup_connection_value(call->conn, MHD_HEADER_KIND,
+							 MHD_HTTP_HEADER_CONTENT_LENGTH);
+	const char *coding = MHD_lookup_connection_value(call->conn, MHD_HEADER_KIND,
+							 MHD_HTTP_HEADER_TRANSFER_ENCODING);
+
+	/* libmicrohttpd takes it for a body that ends with the connection, and waits. */
+	if (coding != NULL && strcasecmp(coding, "chunked") != 0)
+		return answer_error(call, MHD_HTTP_NOT_IMPLEMENTED,
+				    "a body comes with its Content-Length, or chunked",
+				    NULL, NULL);
+	if (length != NULL && strtoull(length, NULL, 10) > UI_REQUEST_MAX)
+		return answer_too_long(call);
+	return MHD_YES;
+}
+
+/*
+ * A piece of the body. In chunks nobody says beforehand how long it is, and libmicrohttpd
+ * sends no answer before its end: what is too long is read and forgotten, for a while.
+ */
+static enum MHD_Result
+take_body(struct call *call, const char *piece, size_t len)
+{
+	call->n_body += len;
+	if (call->n_body > SWALLOW_BYTES) {
+		call->api->count.refused++;
+		return MHD_NO;
+	}
+	if (call->n_body <= sizeof(call->body))
+		memcpy(call->body + call->n_body - len, piece, len);
+	return MHD_YES;
 }
 
 /*
@@ -270,22 +305,15 @@ on_request(void *ctx, struct MHD_Connection *conn, const char *path, const char 
 			return MHD_NO;
 		/* A request: from here on its reader is waited for. */
 		MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_S);
-		return is_too_long(conn)
-			       ? answer_error(call, MHD_HTTP_CONTENT_TOO_LARGE,
-					      "the body is longer than 4096 octets", NULL,
-					      NULL)
-			       : MHD_YES;
+		return judge_head(call);
 	}
 	if (*upload_size > 0) {
-		if (call->n_body + *upload_size > sizeof(call->body)) {
-			call->api->count.refused++;
-			return MHD_NO; /* in chunks, and it never said how many */
-		}
-		memcpy(call->body + call->n_body, upload, *upload_size);
-		call->n_body += *upload_size;
+		rc = take_body(call, upload, *upload_size);
 		*upload_size = 0;
-		return MHD_YES;
+		return rc;
 	}
+	if (call->n_body > sizeof(call->body))
+		return answer_too_long(call);
 	if (!call->begun && !begin(call, method, path, &rc))
 		return rc;
 	if (call->answer.state == ANSWER_DONE)

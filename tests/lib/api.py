@@ -2,6 +2,7 @@
 """The HTTP API as its users see it: dist/openapi.yaml, requests on the Unix socket, answers held
 to the schema."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -56,30 +57,65 @@ def rows_schema(method, path):
     return content
 
 
-def call(dut, method, template, name=None, body=None, **query):
-    """One request: (status, what it says as JSON), both as the specification has them."""
-    kind, media = rows_schema(method, template)
+def referred(node):
+    """The node itself, or what its $ref leads to."""
+    if "$ref" not in node:
+        return node
+    where = SPEC
+    for step in node["$ref"].removeprefix("#/").split("/"):
+        where = where[step]
+    return where
+
+
+def held_to(responses, status, headers, octets):
+    """An answer, held to the response that is described for its status: what it says, as JSON
+    where it is. A status that is not described is a fault, as is a header or a type of content.
+    """
+    assert str(status) in responses, f"{status} is not described: {octets[:300]}"
+    said = referred(responses[str(status)])
+    for name, header in said.get("headers", {}).items():
+        validate(headers[name], header["schema"])
+    kinds = said.get("content", {None: {}})
+    assert headers.get("Content-Type") in kinds
+    schema = kinds[headers.get("Content-Type")].get("schema")
+    if headers.get("Content-Type") == "application/x-ndjson":
+        rows = [json.loads(line) for line in octets.splitlines()]
+        for row in rows:
+            validate(row, schema)
+        return rows
+    if headers.get("Content-Type") != "application/json" or not octets:  # to HEAD
+        return octets
+    value = json.loads(octets)
+    validate(value, schema)
+    return value
+
+
+def place(template, name=None, **query):
+    """Path and parameters as they stand in a request."""
     path = "/v1" + template.replace("{name}", urllib.parse.quote(name or "", safe=""))
-    if query:
-        path += "?" + urllib.parse.urlencode(query)
+    return path + ("?" + urllib.parse.urlencode(query) if query else "")
+
+
+def call(dut, method, template, name=None, body=None, headers=(), **query):
+    """One request: (status, what it says), both as the specification has them."""
     conn = Connection(dut.socket)
-    conn.request(method, path, body=None if body is None else json.dumps(body))
+    octets = body if body is None or isinstance(body, bytes) else json.dumps(body)
+    with contextlib.suppress(BrokenPipeError):  # refused by its head alone
+        conn.request(method, place(template, name, **query), octets, dict(headers))
     answer = conn.getresponse()
     octets = answer.read()
     conn.close()
-    if answer.status != 200:
-        assert answer.headers["Content-Type"] == "application/json"
-        said = json.loads(octets)
-        validate(said, {"$ref": "#/components/schemas/Error"})
-        return answer.status, said
-    assert answer.headers["Content-Type"] == kind
-    if kind == "application/x-pcapng":
-        return 200, octets
-    if kind == "application/x-ndjson":
-        said = [json.loads(line) for line in octets.splitlines()]
-        for row in said:
-            validate(row, media["schema"])
-        return 200, said
-    said = json.loads(octets)
-    validate(said, media["schema"])
-    return 200, said
+    described = operations()[method, template]["responses"]
+    return answer.status, held_to(described, answer.status, answer.headers, octets)
+
+
+def otherwise(dut, octets, method="GET"):
+    """What is answered to these, which are no operation: (status, headers, what it says)."""
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(10)
+        sock.connect(dut.socket)
+        sock.sendall(octets)
+        answer = http.client.HTTPResponse(sock, method=method)
+        answer.begin()
+        said = held_to(SPEC["x-otherwise"], answer.status, answer.headers, answer.read())
+        return answer.status, answer.headers, said

@@ -2,6 +2,9 @@
 """The HTTP API on the control socket, and all JSON of fpmctl, are what dist/openapi.yaml says,
 key by key; who may do what is the same as with fpmctl."""
 
+import contextlib
+import http.client
+import io
 import json
 import os
 import re
@@ -27,6 +30,8 @@ SHOWN = {
     if said["x-fpmctl"].startswith("show ")
 }
 MANY = 50000
+# Of the socket's group, and not root.
+MEMBER = {"user": 65534, "group": 60000, "extra_groups": []}
 
 
 @pytest.fixture
@@ -103,7 +108,11 @@ def test_every_show_has_its_path_and_every_path_its_command(dut):
     assert {path.split("/")[1] for path in SHOWN} == shown
     commands = {said["x-fpmctl"].split()[0] for said in api.operations().values()}
     # device and doctor look at the machine, from where they are called.
-    assert set(dut.fpmctl("--complete").stdout.split()) - commands == {"device", "doctor", "help"}
+    assert set(dut.fpmctl("--complete").stdout.split()) - commands == {
+        "device",
+        "doctor",
+        "help",
+    }
     # A name chooses a row in both, or in neither.
     named = re.findall(
         r"^      ([a-z]+) .*\[(?:NAME|CLASS|THREAD|FAMILY|GROUP)\]",
@@ -181,11 +190,146 @@ def test_refusals_have_a_status_and_a_sentence(taught):
         taught, 404, "PATCH", "/punt/{name}", "frob", body={"rate": 1}
     )
     assert "nobody would start" in refused(taught, 409, "POST", "/restart")
-    conn = api.Connection(taught.socket)
-    conn.request("PUT", "/v1/ports")
-    answer = conn.getresponse()
-    assert (answer.status, answer.headers["Allow"]) == (405, "POST, GET")
-    api.validate(json.loads(answer.read()), {"$ref": "#/components/schemas/Error"})
+
+
+NOBODY = "nowhere0"
+# Of what is not there, beside a name in the path.
+NOT_THERE = {("GET", "/routes"): {"vrf": NOBODY}, ("GET", "/trace"): {"port": NOBODY},
+             ("GET", "/capture"): {"port": NOBODY}, ("GET", "/explain"): {"port": NOBODY},
+             ("PATCH", "/ports/{name}"): {"body": {"mtu": 1400}},
+             ("PATCH", "/punt/{name}"): {"body": {"rate": 1}}}  # fmt: skip
+NOT_YOURS = {("POST", "/ports"): {"name": "x", "device": "net_pcap,tx_pcap=/tmp/x"},
+             ("PATCH", "/ports/{name}"): {"device": "net_pcap,tx_pcap=/tmp/x"},
+             ("POST", "/config/reload"): {"file": "/etc/shadow"}}  # fmt: skip
+
+
+def test_every_status_that_is_described_is_given_and_as_it_is_described(own_dut):
+    """Of every operation, but 200; one that is not described fails in api.call()."""
+    dut, given = own_dut(), set()
+    dut.start()
+
+    def gives(status, method, path, name=NOBODY, **more):
+        got, said = api.call(dut, method, path, name, **more)
+        assert got == status, (method, path, said)
+        given.add((method, path, str(status)))
+        return said
+
+    for method, path in api.operations():
+        gives(400, method, path, frob=1)
+        gives(413, method, path, body=b" " * 4097)
+        gives(501, method, path, headers={"Transfer-Encoding": "gzip"})
+        if "{name}" in path or (method, path) in NOT_THERE:
+            gives(404, method, path, **NOT_THERE.get((method, path), {}))
+    with too_many(dut):
+        for method, path in api.operations():
+            gives(503, method, path)
+    for (method, path), body in NOT_YOURS.items():
+        assert "only root" in as_of_the_group(dut, method, path, body)
+        given.add((method, path, "403"))
+
+    with open(f"{dut.dir}/bad.yaml", "w", encoding="utf-8") as file:
+        file.write("ports: 7\n")
+    said = gives(409, "POST", "/config/reload", body={"file": file.name})
+    assert "nothing changed" in said["error"] and said["rows"][0]["wrong"]
+    gives(409, "POST", "/ports", body={"name": "lan0", "device": EXT})
+    gives(409, "PATCH", "/ports/{name}", "lan0", body={"mtu": 9})
+    gives(409, "POST", "/restart")
+    dut.zebra.close()
+    eventually(lambda: not dut.fpm()["connected"], 5)
+    gives(409, "POST", "/replay")
+    for name in ("lan0", "wan0", "alt0"):
+        ok(dut, "DELETE", "/ports/{name}", name)
+    gives(409, "DELETE", "/ports/{name}", "ext0")
+    described = {(*key, status) for key, said in api.operations().items()
+                 for status in said["responses"]}  # fmt: skip
+    assert given == {one for one in described if one[2] != "200"}
+
+
+@contextlib.contextmanager
+def too_many(dut):
+    """As many connections as there can be, each with a request that was answered."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(64):
+            conn = stack.enter_context(contextlib.closing(api.Connection(dut.socket)))
+            conn.request("GET", "/v1/version")
+            conn.getresponse().read()
+        yield
+
+
+def as_of_the_group(dut, method, path, body):
+    """A request of somebody who is not root but may ask: the sentence of its 403."""
+    os.chown(dut.socket, 0, MEMBER["group"])
+    os.chmod(dut.dir, 0o755)
+    words = ["-D", "-", "-X", method, "-d", json.dumps(body)]
+    words.append("http://localhost" + api.place(path, "lan0"))
+    done = subprocess.run(["curl", "-s", "--unix-socket", dut.socket, *words],
+                          capture_output=True, check=True, **MEMBER)  # fmt: skip
+    head, _, octets = done.stdout.partition(b"\r\n\r\n")
+    first, _, fields = head.partition(b"\r\n")
+    assert first.split()[1] == b"403"
+    headers = http.client.parse_headers(io.BytesIO(fields + b"\r\n\r\n"))
+    return api.held_to(api.operations()[method, path]["responses"], 403, headers, octets)[
+        "error"
+    ]
+
+
+def test_the_ninth_that_watches_is_told_to_come_again(dut):
+    """503, of traces and captures together."""
+    watching = []
+    try:
+        for n in range(8):
+            conn = api.Connection(dut.socket)
+            conn.request("GET", f"/v1/{'trace' if n % 2 else 'capture'}")
+            watching.append(conn)
+            assert conn.getresponse().status == 200
+        for path in ("/trace", "/capture"):
+            assert "8 traces and captures" in refused(dut, 503, "GET", path)
+    finally:
+        for conn in watching:
+            conn.close()
+
+
+def test_what_is_no_operation_is_answered_as_described(dut):
+    """Other paths, other methods of each path, and what is hardly HTTP."""
+    end = b"Host: x\r\nConnection: close\r\n"
+    request = (
+        lambda line, more=b"": line + b" HTTP/1.1\r\n" + end + more + b"\r\n"
+    )  # noqa: E731
+    strange = {
+        400: [b"GET /v1/version\r\n\r\n", b"GET " + bytes(range(128, 255)) + b"\r\n\r\n",
+              request(b"GET /v1/version", b"no colon\r\n"),
+              request(b"POST /v1/hold", b"Content-Length: some\r\n"),
+              request(b"POST /v1/hold", b"Transfer-Encoding: chunked\r\n\r\nzz\r\n")],
+        404: [request(b"GET /"), request(b"GET /v1/prts"), request(b"POST /v1/ports/a/b")],
+        413: [request(b"POST /v1/hold", b"Content-Length: %d\r\n" % 10**30)],
+        414: [request(b"GET /v1/" + b"x" * 20000)],
+        431: [request(b"GET /v1/version", b"X: " + b"y" * 20000 + b"\r\n")],
+        505: [b"GET /v1/version HTTP/3.0\r\n" + end + b"\r\n"],
+    }  # fmt: skip
+    for status, requests in strange.items():
+        for octets in requests:
+            assert api.otherwise(dut, octets)[0] == status, octets[:80]
+
+    taken = {}
+    for method, path in api.operations():
+        taken.setdefault(path, set()).add(method)
+    for path, methods in taken.items():
+        for method in {
+            "GET",
+            "POST",
+            "PUT",
+            "PATCH",
+            "DELETE",
+            "HEAD",
+            "OPTIONS",
+        } - methods:
+            octets = request(f"{method} {api.place(path, NOBODY)}".encode())
+            status, headers, _ = api.otherwise(dut, octets, method)
+            assert (status, set(headers["Allow"].split(", "))) == (405, methods), (
+                method,
+                path,
+            )
+    assert {str(status) for status in (*strange, 405)} == set(api.SPEC["x-otherwise"])
 
 
 def test_packets_are_as_specified(taught, lan):
@@ -300,6 +444,7 @@ def test_who_asks_half_and_no_more_is_let_go(dut, half, rest):
             said = b"".join(iter(lambda s=sock: s.recv(65536), b""))
         assert said.startswith(b"HTTP/1.1 ") == answers
 
+
 def test_a_long_list_is_streamed(dut, lan, wan):
     """All rows, in order, in chunks; forwarding loses nothing meanwhile, a reader that stops
     holds up nobody, and the daemon grows by less than the list."""
@@ -365,31 +510,23 @@ def curl(dut, *words, **who):
 def test_only_the_group_may_ask_and_only_root_names_devices_and_files(router):
     """Mode 0660; SO_PEERCRED tells root from the group."""
     dut, root = router, "http://localhost/v1"
-    group = 60000
-    os.chown(dut.socket, 0, group)
+    os.chown(dut.socket, 0, MEMBER["group"])
     os.chmod(dut.dir, 0o755)
     assert os.stat(dut.socket).st_mode & 0o777 == 0o660
-    member = {"user": 65534, "group": group, "extra_groups": []}
     stranger = {"user": 65534, "group": 65534, "extra_groups": []}
 
     assert curl(dut, f"{root}/version", **stranger)[:2] == (7, 0)
-    assert curl(dut, f"{root}/version", **member)[:2] == (0, 200)
+    assert curl(dut, f"{root}/version", **MEMBER)[:2] == (0, 200)
     mtu = ["-X", "PATCH", "-d", '{"mtu": 1400}', f"{root}/ports/lan0"]
-    assert curl(dut, *mtu, **member)[1] == 200
-    for body, path in (
-        ('{"name": "x", "device": "net_pcap,tx_pcap=/tmp/x"}', "ports"),
-        ('{"file": "/etc/shadow"}', "config/reload"),
-    ):
-        _, status, said = curl(dut, "-X", "POST", "-d", body, f"{root}/{path}", **member)
-        assert status == 403 and "only root" in said["error"]
+    assert curl(dut, *mtu, **MEMBER)[1] == 200
+    for (method, path), body in NOT_YOURS.items():
+        assert "only root" in as_of_the_group(dut, method, path, body)
 
 
 def test_the_examples_in_the_documents_work(router):
     """Each `curl --unix-socket` line of README: it succeeds, and what it says is JSON."""
     with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
-        lines = re.findall(
-            r"^(curl .*?--unix-socket .*?)(?: +#.*)?$", file.read(), re.M
-        )
+        lines = re.findall(r"^(curl .*?--unix-socket .*?)(?: +#.*)?$", file.read(), re.M)
     assert len(lines) >= 3
     with router.stream(router.wires["lan"], HOST, rate=100):
         for line in lines:

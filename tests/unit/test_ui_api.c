@@ -195,6 +195,9 @@ what_is_not_understood_gets_a_status_and_a_sentence(void **state)
 		{"POST /v1/ports HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
 		 "Content-Length: 4097\r\n\r\n",
 		 413, "the body is longer than 4096 octets"},
+		{"POST /v1/ports HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+		 "Transfer-Encoding: gzip\r\n\r\n",
+		 501, "a body comes with its Content-Length, or chunked"},
 	};
 
 	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -347,6 +350,29 @@ a_request_may_come_octet_by_octet(void **state)
 }
 
 static void
+a_body_in_chunks_is_too_long_when_it_ends(void **state)
+{
+	char request[256 + 3 * 2048];
+	int len, status;
+	json_t *said;
+
+	for (int n = 2; n <= 3; n++) { /* 4096 octets are understood: an empty object */
+		len = sprintf(request, "POST /v1/ports HTTP/1.1\r\nHost: x\r\nConnection: "
+				       "close\r\nTransfer-Encoding: Chunked\r\n\r\n");
+		for (int i = 0; i < n; i++)
+			len += sprintf(request + len, "800\r\n%2048s\r\n",
+				       i == 0 ? "{" : "}");
+		sprintf(request + len, "0\r\n\r\n");
+		said = http(request, &status);
+		assert_int_equal(status, n == 2 ? 400 : 413);
+		assert_non_null(strstr(str_of(said, "error"),
+				       n == 2 ? "port takes an object"
+					      : "the body is longer than 4096 octets"));
+		json_decref(said);
+	}
+}
+
+static void
 a_body_without_end_is_cut(void **state)
 {
 	struct peer p = peer_open();
@@ -432,6 +458,7 @@ main(void)
 		api_test(the_end_may_come_while_queries_travel),
 		api_test(requests_of_one_connection_are_answered_in_order),
 		api_test(a_request_may_come_octet_by_octet),
+		api_test(a_body_in_chunks_is_too_long_when_it_ends),
 		api_test(a_body_without_end_is_cut),
 		api_test(garbage_never_crashes),
 		api_test(too_many_connections_are_told_and_room_comes_back),
