@@ -16,13 +16,13 @@ import pytest
 import yaml
 
 from lib import netns, procs
+from lib.dashboard import answers, dashboard, filled_in, queries, without_their_labels
 from lib.wait import eventually
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 BIN = os.path.join(ROOT, "build/prometheus/usr/bin")
 RULES = os.path.join(ROOT, "docker/prometheus")
 GRAFANA = os.path.join(ROOT, "docker/grafana")
-DASHBOARD = f"{GRAFANA}/dashboards/fpm-dataplane.json"
 PAGE = "127.0.0.1:9620"
 
 needs_prometheus = pytest.mark.skipif(
@@ -73,7 +73,9 @@ def prometheus(dut, tmp_path):
     child = procs.start(argv, str(tmp_path), str(tmp_path / "log"), netns=dut.ctl)
 
     def ask(query):
-        said = get(dut, "127.0.0.1:9090", "/api/v1/query?query=" + urllib.parse.quote(query))
+        said = get(
+            dut, "127.0.0.1:9090", "/api/v1/query?query=" + urllib.parse.quote(query)
+        )
         return json.loads(said)["data"]["result"]
 
     try:
@@ -156,7 +158,9 @@ def test_every_figure_has_its_series(dut):
 def test_the_channels_states_are_those_of_the_api_and_one_is_1(dut):
     """A state set: what openapi.yaml lists, and 1 for the word that `show fpm` says."""
     with open(f"{ROOT}/fpm-dataplane/dist/openapi.yaml", encoding="utf-8") as f:
-        words = yaml.safe_load(f)["components"]["schemas"]["Fpm"]["properties"]["state"]["enum"]
+        words = yaml.safe_load(f)["components"]["schemas"]["Fpm"]["properties"]["state"][
+            "enum"
+        ]
 
     def is_told(state):
         page = get(dut, PAGE, "/metrics")
@@ -207,39 +211,11 @@ def _value(page, name, labels):
     return 0
 
 
-def dashboard():
-    with open(DASHBOARD, encoding="utf-8") as f:
-        return json.load(f)
-
-
-def queries():
-    """All that the dashboard asks Prometheus: [(query, legend)]."""
-    targets = [target for panel in dashboard()["panels"] for target in panel["targets"]]
-    return [(target["expr"], target["legendFormat"]) for target in targets]
-
-
-def filled_in(query):
-    """A query with values for Grafana's variables."""
-    return query.replace("$__rate_interval", "1m").replace("$instance", ".*")
-
-
 @needs_prometheus
 def test_every_panel_shows_what_a_router_exports(prometheus):
     """Each query has an answer of series with the labels that its legend names; those that
     leave out what is zero may have none."""
-    legends = {filled_in(query): re.findall(r"{{(\w+)}}", legend) for query, legend in queries()}
-    found = {}
-
-    def answered():
-        for query in legends.keys() - found.keys():
-            rows = prometheus(query)
-            if rows or "> 0" in query:
-                found[query] = [row["metric"] for row in rows]
-        return found.keys() == legends.keys()
-
-    eventually(answered, 60, 0.5, "every query is answered")
-    for query, labels in legends.items():
-        assert all(set(labels) <= metric.keys() for metric in found[query]), query
+    assert without_their_labels(answers(prometheus)) == []
 
 
 # Of what Grafana reads, that by which a panel would be empty, or lie on another.
@@ -272,7 +248,9 @@ def test_the_dashboard_is_one_that_grafana_can_show():
     jsonschema.validate(panels, {"type": "array", "items": PANEL})
 
     assert len({panel["id"] for panel in panels}) == len(panels)
-    assert {(p["datasource"]["type"], p["datasource"]["uid"]) for p in panels} == set(sources)
+    assert {(p["datasource"]["type"], p["datasource"]["uid"]) for p in panels} == set(
+        sources
+    )
     covered = [
         (x, y)
         for at in (panel["gridPos"] for panel in panels)
@@ -286,6 +264,27 @@ def test_the_dashboard_is_one_that_grafana_can_show():
     names = {row["name"] for row in board["templating"]["list"]}
     asked = {name for query, _ in queries() for name in re.findall(r"\$(\w+)", query)}
     assert asked == names | {"__rate_interval"}
+
+
+def test_grafana_is_given_what_its_files_name():
+    """compose.yaml's mounts end where provisioning looks; the data source is a service of the same
+    network, at the port that it listens on."""
+    docker = os.path.join(ROOT, "docker")
+    with open(f"{docker}/compose.yaml", encoding="utf-8") as file:
+        lab = yaml.safe_load(file)["services"]
+    mounts = dict(volume.split(":")[1::-1] for volume in lab["grafana"]["volumes"])
+    below = os.path.join(docker, mounts["/etc/grafana/provisioning"])
+    with open(f"{below}/datasources/prometheus.yml", encoding="utf-8") as file:
+        (source,) = yaml.safe_load(file)["datasources"]
+    with open(f"{below}/dashboards/dashboards.yml", encoding="utf-8") as file:
+        (provider,) = yaml.safe_load(file)["providers"]
+
+    listed = os.listdir(os.path.join(docker, mounts[provider["options"]["path"]]))
+
+    assert (provider["type"], listed) == ("file", ["fpm-dataplane.json"])
+    at = urllib.parse.urlsplit(source["url"])
+    assert lab[at.hostname]["ports"] == [f"127.0.0.1:{at.port}:{at.port}"]
+    assert set(lab[at.hostname]["networks"]) & set(lab["grafana"]["networks"])
 
 
 @needs_prometheus
