@@ -13,7 +13,7 @@ PKGS_RUN   := frr iproute2 iputils-ping traceroute ethtool python3 procps
 # What README tells who looks at the lab to type.
 PKGS_LOOK  := curl tshark
 PKGS_TEST  := $(PKGS_LOOK) libcmocka-dev python3-pytest python3-scapy python3-yaml python3-jsonschema \
-	clang-format-14 tcpdump groff-base
+	clang-format-14 tcpdump groff-base tini
 PKGS_LINT  := cppcheck clang-tidy-14
 PKGS_PEERS := dpdk-dev dpkg-dev iproute2 procps ethtool clang-14 libbpf-dev
 PKGS_DEB   := build-essential debhelper

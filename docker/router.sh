@@ -10,17 +10,44 @@
 #              an INTERFACE alone, blank-separated. Default: all eth1, eth2, ... but not eth0,
 #              which is for management (as containerlab has it).
 #   CLAB_INTFS how many interfaces besides eth0 to wait for (containerlab sets it)
-#   FRR_CONF   FRR's configuration at the first start, if /etc/frr itself is not a volume
+#   WAIT_S     seconds to wait for interfaces that are not there yet: 60
+#   FRR_CONF   FRR's configuration at the first start; what is written later is kept
 #   CONFIG     a configuration file of your own, used as it is; PORTS then only moves interfaces
 #   /etc/fpm-dataplane/extra.yaml  more keys for the file that is made otherwise
+#
+# What is wrong with these is told in one line, and the container ends with 2.
 set -eu
-generated=/run/fpm-dataplane/config.yaml
+generated=/run/fpm-dataplane/config.yaml extra=/etc/fpm-dataplane/extra.yaml
+frr_conf=/etc/frr/frr.conf begun=/etc/frr/frr.conf.begun
 wire=(nsenter --net=/run/netns/wire)
+rights="(docker/README.md, Rights: --privileged)"
+dataplane='' frr='' ifaces=() from=()
 
 say() { echo "router: $*"; }
-fail() { say "$*" >&2; exit 2; }
+fail() { say "$*" >&2; end 2; }
 
-# "INTERFACE ADDRESS/LEN ..." a line for what there is besides lo.
+# Interfaces of the container to where it got them: podman looks for them there, to take its
+# bridges away with the last.
+give_back() {
+	local i
+	for i in "${!ifaces[@]}"; do
+		"${wire[@]}" ip link set dev "${ifaces[i]}" down netns control name "${from[i]}" \
+			2>/dev/null || true
+	done
+}
+
+# With exit code $1, and all that was started. tini has told the dataplane already, if it was asked.
+end() {
+	trap - TERM INT
+	[ -z "$frr" ] || /usr/lib/frr/frrinit.sh stop >/dev/null 2>&1 || true
+	[ -z "$dataplane" ] || kill -TERM "$dataplane" 2>/dev/null || true
+	[ -z "$dataplane" ] || wait "$dataplane" || true
+	give_back
+	exit "$1"
+}
+asked() { say "asked to end"; end 0; }
+trap asked TERM INT
+
 interfaces() { ip -o link show | awk -F': ' '{sub(/@.*/, "", $2); if ($2 != "lo") print $2}'; }
 
 addresses() { ip -o addr show dev "$1" scope global | awk '{print $4}'; }
@@ -30,11 +57,13 @@ interface_in() {
 	ip -o addr show scope global to "$1" | awk '{print $2; exit}'
 }
 
-wait_for() { # SECONDS WHAT CONDITION...
-	local end=$((SECONDS + $1)) what=$2
-	shift 2
+wait_for() { # WHAT CONDITION...
+	local end=$((SECONDS + wait)) what=$1
+	shift
 	until "$@"; do
-		[ $SECONDS -lt $end ] || fail "waited in vain for $what"
+		# shellcheck disable=SC2046
+		[ $SECONDS -lt $end ] || fail "waited $wait s in vain for $what; interfaces there are:" \
+			$(interfaces)
 		sleep 0.1
 	done
 }
@@ -46,49 +75,109 @@ resolved() { # NAME=WHERE -> sets name, iface; false while it is not there
 	case $iface in */*) iface=$(interface_in "$iface") ;; esac
 	[ -n "$iface" ] && is_there "$iface"
 }
+tap_is_there() {
+	kill -0 "$dataplane" 2>/dev/null || ended "before port $1 was there"
+	is_there "$1"
+}
+
+# The dataplane has, and so does the container.
+ended() {
+	local code=0
+	wait "$dataplane" || code=$?
+	dataplane=''
+	say "the dataplane ended with exit code $code${1:+ $1}; why is told above" >&2
+	end "$code"
+}
+
+# Of a file that was not there to be mounted docker makes a directory.
+is_file() { # WORDS PATH
+	[ -z "$2" ] || { [ -f "$2" ] && [ -r "$2" ]; } ||
+		fail "$1 is no file in the container: is it mounted, and was there one to mount?"
+}
+
+# What was asked for by variables is judged before anything is moved or waited for.
+judge() {
+	local port where seen=' '
+	case $wait in *[!0-9]* | '') fail "WAIT_S=$wait is no number of seconds" ;; esac
+	case ${CLAB_INTFS:-0} in *[!0-9]*) fail "CLAB_INTFS=$CLAB_INTFS is no number of interfaces" ;; esac
+	is_file "FRR_CONF=${FRR_CONF:-}" "${FRR_CONF:-}"
+	is_file "CONFIG=${CONFIG:-}" "${CONFIG:-}"
+	[ ! -e $extra ] || is_file $extra $extra
+	for port in ${PORTS:-}; do
+		name=${port%%=*} where=${port#*=}
+		case $name in
+		*/*) fail "PORTS: '$port' is a subnet, and its port has no name: NAME=$port" ;;
+		'' | . | .. | lo | *[!A-Za-z0-9._-]* | ????????????????*)
+			fail "PORTS: '$name' of '$port' is no name for a port: at most 15 letters," \
+				"digits, '.', '_', '-'" ;;
+		esac
+		case $where in
+		'') fail "PORTS: '$port' names no interface: $name=eth1, or $name=10.0.1.0/24" ;;
+		*/*) ip -o addr show to "$where" >/dev/null 2>&1 ||
+			fail "PORTS: '$where' of '$port' is no subnet" ;;
+		esac
+		case $seen in
+		*" $name "*) fail "PORTS: two ports are called $name" ;;
+		*"=$where "*) fail "PORTS: two ports are to be of $where" ;;
+		esac
+		seen="$seen$name =$where "
+	done
+	[ -c /dev/net/tun ] || fail "there is no /dev/net/tun: --device /dev/net/tun $rights"
+}
 
 namespaces() {
+	local which
 	mkdir -p /run/netns
+	# Of a container that is started again: names without what they named.
+	for which in control wire; do
+		mountpoint -q /run/netns/$which || rm -f /run/netns/$which
+	done
 	[ -e /run/netns/control ] || { touch /run/netns/control
-		mount --bind /proc/self/ns/net /run/netns/control; }
-	[ -e /run/netns/wire ] || ip netns add wire
+		mount --bind /proc/self/ns/net /run/netns/control; } ||
+		fail "may not name its network namespace $rights"
+	[ -e /run/netns/wire ] || ip netns add wire || fail "may not make a network namespace $rights"
 	"${wire[@]}" sysctl -qw net.ipv4.ip_forward=0 net.ipv6.conf.all.disable_ipv6=1 \
-		net.ipv6.conf.default.disable_ipv6=1
+		net.ipv6.conf.default.disable_ipv6=1 &&
 	sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 \
 		net.ipv6.conf.default.forwarding=1 net.ipv4.conf.all.rp_filter=0 \
-		net.ipv4.conf.default.rp_filter=0 || fail "sysctl: see docker/README.md, rights"
+		net.ipv4.conf.default.rp_filter=0 || fail "may not write sysctls of the network $rights"
 }
 
 # Moves port $1 (NAME=WHERE); its addresses go to $addr/NAME until the TAP is there.
 take() {
-	wait_for 60 "port $1" resolved "$1"
+	local to=port-${1%%=*}
+	[ ${#to} -le 15 ] || to=port-${#taps[@]}
+	wait_for "the interface of port $1" resolved "$1"
 	addresses "$iface" >"$addr/$name"
-	mtu[${#taps[@]}]=$(cat "/sys/class/net/$iface/mtu")
+	mtu+=("$(cat "/sys/class/net/$iface/mtu")")
 	ip link set dev "$iface" down
-	ip link set dev "$iface" netns wire name "port-$name"
-	"${wire[@]}" ethtool -K "port-$name" tx off gso off tso off gro off >/dev/null 2>&1 || true
-	"${wire[@]}" ip link set dev "port-$name" up
+	ip link set dev "$iface" netns wire name "$to" || fail "may not move $iface $rights"
+	ifaces+=("$to") from+=("$iface")
+	"${wire[@]}" ethtool -K "$to" tx off gso off tso off gro off >/dev/null 2>&1 || true
+	"${wire[@]}" ip link set dev "$to" up
 	taps+=("$name")
 }
 
 generate() {
+	local i
 	mkdir -p "${generated%/*}"
 	{
-		echo "# Made by the container's entrypoint; put more into /etc/fpm-dataplane/extra.yaml."
+		echo "# Made by the container's entrypoint; put more into $extra."
 		echo "ports:"
 		for i in "${!taps[@]}"; do
-			echo "  - {tap: ${taps[i]}, device: \"net_af_packet,iface=port-${taps[i]}\"," \
+			echo "  - {tap: ${taps[i]}, device: \"net_af_packet,iface=${ifaces[i]}\"," \
 				"mtu: $((mtu[i] < 1500 ? mtu[i] : 1500))}"
 		done
 		echo "control-netns: control"
-		cat /etc/fpm-dataplane/extra.yaml 2>/dev/null || true
 	} >"$generated"
+	ours=$(wc -l <"$generated")
+	[ ! -e $extra ] || cat $extra >>"$generated"
 }
 
 give_addresses() {
 	local a
 	for name in "${taps[@]}"; do
-		wait_for 60 "TAP $name: see the log above" is_there "$name"
+		wait_for "the TAP of port $name, which the dataplane makes" tap_is_there "$name"
 		ip link set dev "$name" up
 		while read -r a; do
 			ip addr add "$a" dev "$name" 2>/dev/null || true
@@ -96,38 +185,46 @@ give_addresses() {
 	done
 }
 
-stop() {
-	trap - TERM INT
-	/usr/lib/frr/frrinit.sh stop >/dev/null 2>&1 || true
-	kill -TERM "$dataplane" 2>/dev/null || true
-	wait "$dataplane" || true
-	exit 0
+# FRR_CONF is to begin with: what `write memory` has written since is not undone by a restart.
+frr_begins() {
+	if [ -n "${FRR_CONF:-}" ] && [ -e $begun ] && ! cmp -s $begun $frr_conf; then
+		say "$frr_conf was changed since it was made of $FRR_CONF, and is kept"
+	elif [ -n "${FRR_CONF:-}" ]; then
+		cp "$FRR_CONF" $frr_conf
+		cp "$FRR_CONF" $begun
+	fi
+	vtysh --dryrun --inputfile $frr_conf 2>&1 | sed "s|^|router: $frr_conf: |"
+	grep -q '^fpm address' $frr_conf || say "$frr_conf has no line 'fpm address 127.0.0.1':" \
+		"zebra will tell the dataplane nothing"
+	chown frr:frr /etc/frr/*.conf 2>/dev/null || true
+	frr=started
+	/usr/lib/frr/frrinit.sh start || fail "FRR does not start; why is told above"
 }
 
-taps=() mtu=() addr=$(mktemp -d)
-wait_for 60 "${CLAB_INTFS:-0} interfaces (CLAB_INTFS)" enough_interfaces
+taps=() mtu=() addr=$(mktemp -d) wait=${WAIT_S:-60} ours=0
+judge
+wait_for "${CLAB_INTFS:-0} interfaces besides eth0 (CLAB_INTFS)" enough_interfaces
 namespaces
 for port in ${PORTS:-$(interfaces | grep '^eth[1-9]' || true)}; do
 	take "$port"
 done
+for name in "${taps[@]}"; do
+	! is_there "$name" || fail "PORTS: a port cannot be $name, as another interface is and stays"
+done
 config=${CONFIG:-$generated}
 if [ -z "${CONFIG:-}" ]; then
-	[ ${#taps[@]} -gt 0 ] || fail "no interface to make a port of: give it networks, or PORTS"
+	[ ${#taps[@]} -gt 0 ] || fail "no interface to make a port of: give the container networks" \
+		"(eth1, eth2, ...), or tell by PORTS which it is"
 	generate
 fi
-"${wire[@]}" fpm-dataplane --check -c "$config" || exit 2
+"${wire[@]}" fpm-dataplane --check -c "$config" || {
+	[ -n "${CONFIG:-}" ] || say "from line $((ours + 1)) on that file is $extra" >&2
+	fail "the dataplane does not take its configuration; why is told above"
+}
 
 "${wire[@]}" fpm-supervise fpm-dataplane -c "$config" &
 dataplane=$!
-trap stop TERM INT
 give_addresses
-[ ! -e "${FRR_CONF:-}" ] || cp "$FRR_CONF" /etc/frr/frr.conf
-grep -q '^fpm address' /etc/frr/frr.conf || say "frr.conf has no line 'fpm address 127.0.0.1':" \
-	"zebra will tell the dataplane nothing"
-chown frr:frr /etc/frr/*.conf 2>/dev/null || true
-/usr/lib/frr/frrinit.sh start
+frr_begins
 say "ports ${taps[*]}"
-code=0
-wait "$dataplane" || code=$?
-say "the dataplane ended with $code"
-exit "$code"
+ended

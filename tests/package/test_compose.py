@@ -160,6 +160,16 @@ def test_the_lab_of_compose_does_what_its_page_says(lab):
     assert down.endswith("down")
 
 
+def test_a_router_that_is_restarted_is_one_again(lab):
+    """`docker compose restart`: its interfaces are new ones, its namespaces too."""
+    ping = commands()[1]
+    eventually(lambda: " 0% packet loss" in lab.run(ping, check=False), 90, 1, "before")
+
+    lab.run("docker compose -f docker/compose.yaml restart r2")
+
+    eventually(lambda: " 0% packet loss" in lab.run(ping, check=False), 90, 1, "after")
+
+
 def test_prometheus_of_the_lab_scrapes_both_routers_and_fills_the_dashboard(lab):
     """As compose.yaml starts it: both targets up, the alerts' rules loaded and good, and data of
     both routers for each panel of the dashboard, which has both to choose from."""

@@ -1,53 +1,76 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The container image: two routers and two hosts, cabled as containerlab does it.
-
-    h1 --- eth2 r1 eth1 --- eth1 r2 eth2 --- h2        docker/lab/r1.conf, r2.conf
+"""The container image: the lab of docker/containerlab's file, out of that file, deployed as
+containerlab does it, which Debian does not have (with itself: test_containerlab.py).
 
 Containers start without a network; the ends of veth pairs are moved into them while their
-entrypoint waits (CLAB_INTFS). `make test-image` builds the image and names it in IMAGE;
-skipped where there is no podman.
+entrypoint waits (CLAB_INTFS), and then the file's commands run in them. `make test-image` builds
+the image and names it in IMAGE; skipped where there is no podman.
 """
 
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
 
 import pytest
+import yaml
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
-from lib import netns  # noqa: E402
+from lib import docs, netns  # noqa: E402
 from lib.wait import eventually  # noqa: E402
 
 IMAGE = os.environ.get("IMAGE", "")
-LAB = os.path.join(os.path.dirname(__file__), "../../docker/lab")
+CLAB = docs.ROOT / "docker" / "containerlab" / "two-routers.clab.yaml"
+TOPOLOGY = yaml.safe_load(CLAB.read_text(encoding="utf-8"))["topology"]
 # Unlike any other on this machine.
 MARK = f"fi{os.getpid() % 100000}"
-HOSTS = {f"{MARK}h{n}": n for n in (1, 2)}
 
 pytestmark = pytest.mark.skipif(
-    not (IMAGE and shutil.which("podman")), reason="no podman, or no image: `make test-image`"
+    not (IMAGE and shutil.which("podman")),
+    reason="no podman, or no image: `make test-image`",
 )
 
 
-class Router:
-    """A container of the image; `n` is 1 or 2."""
+class Node:
+    """A node of the file, as containerlab starts it: privileged, told how many links it has."""
 
-    def __init__(self, n):
-        self.name = f"{MARK}r{n}"
-        config = f"{os.path.realpath(LAB)}/r{n}.conf"
-        # fmt: off
-        netns.command([
-            "podman", "run", "--detach", "--name", self.name, "--privileged",
-            "--network", "none", "--tmpfs", "/run",
-            "--volume", f"{config}:/etc/frr/frr.conf.mine:ro",
-            "--env", "CLAB_INTFS=2", "--env", "PORTS=core=eth1 lan=eth2",
-            "--env", "FRR_CONF=/etc/frr/frr.conf.mine", IMAGE,
-        ])
-        # fmt: on
+    def __init__(self, node):
+        self.name, self.said = MARK + node, TOPOLOGY["nodes"][node]
+        assert self.said.keys() <= {
+            "kind", "image", "env", "binds", "entrypoint", "healthcheck", "exec"
+        }  # fmt: skip
+        assert (self.said["kind"], self.said["image"]) == (
+            "linux",
+            "${IMAGE:=fpm-dataplane}",
+        )
+        self.links = [end for link in TOPOLOGY["links"] for end in link["endpoints"]
+                      if end.startswith(node + ":")]  # fmt: skip
+        words = ["--env", f"CLAB_INTFS={len(self.links)}"]
+        for key, value in self.said.get("env", {}).items():
+            words += ["--env", f"{key}={value}"]
+        for bind in self.said.get("binds", []):
+            words += ["--volume", f"{(CLAB.parent / bind.split(':')[0]).resolve()}:"
+                                  + bind.partition(":")[2]]  # fmt: skip
+        command = shlex.split(self.said.get("entrypoint", ""))
+        if command:
+            words += ["--entrypoint", json.dumps(command)]
+        netns.command(["podman", "run", "--detach", "--name", self.name, "--privileged",
+                       "--network", "none", *words, IMAGE])  # fmt: skip
+        self.attach()
+
+    def attach(self):
+        """Its network namespace gets its name."""
         pid = netns.command(["podman", "inspect", "--format", "{{.State.Pid}}", self.name])
+        netns.delete(self.name)
         netns.command(["ip", "netns", "attach", self.name, pid.strip()])
+
+    def configure(self):
+        """The commands of the file."""
+        for command in self.said.get("exec", []):
+            self.run(*shlex.split(command))
 
     def run(self, *argv, check=True):
         return netns.command(["podman", "exec", self.name, *argv], check=check)
@@ -59,66 +82,65 @@ class Router:
         done = subprocess.run(["podman", "logs", self.name], capture_output=True, text=True)
         return done.stdout + done.stderr
 
+    def is_healthy(self):
+        """HEALTHCHECK, as podman runs it."""
+        done = subprocess.run(["podman", "healthcheck", "run", self.name], check=False)
+        return done.returncode == 0
+
     def close(self):
         netns.delete(self.name)
         netns.command(["podman", "rm", "--force", "--time", "5", self.name], check=False)
 
 
-def cable(a, dev_a, b, dev_b):
-    netns.command(["ip", "link", "add", dev_a, "netns", a, "type", "veth",
-                   "peer", "name", dev_b, "netns", b])  # fmt: skip
-
-
-def host(name, n):
-    netns.ip_batch(
-        [
-            "link set lo up",
-            "link set eth0 up",
-            f"addr add 10.30.{n}.10/24 dev eth0",
-            f"-6 addr add fd30:0:0:{n}::10/64 dev eth0 nodad",
-            f"route add default via 10.30.{n}.1",
-            f"-6 route add default via fd30:0:0:{n}::1",
-        ],
-        name,
-    )
-    # What a NIC would do; docker/README.md, "checksums".
-    netns.run(name, ["ethtool", "-K", "eth0", "tx", "off"])
+def cable(link):
+    """A link of the file, up at both ends."""
+    (a, dev_a), (b, dev_b) = (end.split(":") for end in link["endpoints"])
+    netns.command(["ip", "link", "add", dev_a, "netns", MARK + a, "type", "veth",
+                   "peer", "name", dev_b, "netns", MARK + b])  # fmt: skip
+    netns.link_set(MARK + a, dev_a, True)
+    netns.link_set(MARK + b, dev_b, True)
 
 
 @pytest.fixture(scope="module")
 def lab():
-    """{1: Router, 2: Router}, of which each can reach the other's LAN."""
-    routers = {}
+    """{1: r1, 2: r2}, of which each can reach the other's LAN."""
+    nodes = {}
     try:
-        for name in HOSTS:
-            netns.command(["ip", "netns", "add", name])
+        for node in TOPOLOGY["nodes"]:
+            nodes[node] = Node(node)
+        for link in TOPOLOGY["links"]:
+            cable(link)
         for n in (1, 2):
-            routers[n] = Router(n)
-        cable(routers[1].name, "eth1", routers[2].name, "eth1")
-        for name, n in HOSTS.items():
-            cable(routers[n].name, "eth2", name, "eth0")
-            host(name, n)
+            nodes[f"h{n}"].configure()
+            netns.ip_batch(
+                [f"-6 addr add fd30:0:0:{n}::10/64 dev eth1 nodad",
+                 f"-6 route add default via fd30:0:0:{n}::1"], MARK + f"h{n}",
+            )  # fmt: skip
+        routers = {n: nodes[f"r{n}"] for n in (1, 2)}
         try:
             for n, router in routers.items():
                 far = f"10.30.{3 - n}.0/24"
                 eventually(
-                    lambda r=router, f=far: r.show("routes", f), 60, 0.5, f"r{n} forwards {far}"
+                    lambda r=router, f=far: r.show("routes", f),
+                    60,
+                    0.5,
+                    f"r{n} forwards {far}",
                 )
         except AssertionError as err:
             logs = "\n".join(f"--- r{n}\n{r.log()[-3000:]}" for n, r in routers.items())
             raise AssertionError(f"{err}\n{logs}") from err
         yield routers
     finally:
-        for router in routers.values():
-            router.close()
-        for name in HOSTS:
-            netns.delete(name)
+        for node in nodes.values():
+            node.close()
 
 
 def ping(count, address):
     """From host 1. Returns how many were answered."""
     said = netns.run(
-        f"{MARK}h1", ["ping", "-c", str(count), "-i", "0.02", "-W", "1", address], check=False
+        f"{MARK}h1",
+        ["ping", "-c", str(count), "-i", "0.02", "-W", "1", address],
+        check=False,
     )
     return int(said.split(" received")[0].split()[-1])
 
@@ -156,11 +178,18 @@ def test_health_and_names(lab):
     """What `docker exec` shows: TAPs of the names asked for, and a healthy container."""
     for router in lab.values():
         assert [p["name"] for p in router.show("ports")] == ["core", "lan"]
-        netns.command(["podman", "healthcheck", "run", router.name])
-        assert "fpmdp_build_info" in router.run(
-            "bash", "-c",
-            "exec 3<>/dev/tcp/127.0.0.1/9620; printf 'GET /metrics HTTP/1.0\\r\\n\\r\\n' >&3;"
-            "cat <&3")  # fmt: skip
+        assert router.is_healthy()
+
+
+def test_health_is_that_of_zebra_and_of_the_dataplane(lab):
+    """Dead and not started again: unhealthy. (watchfrr does nothing in its first minute.)"""
+    for keeper, kept in (("watchfrr", "zebra"), ("fpm-supervise", "fpm-dataplane")):
+        lab[1].run("pkill", "-STOP", "-x", keeper)
+        lab[1].run("pkill", "-9", "-x", kept)
+        eventually(lambda: not lab[1].is_healthy(), 5, what=f"unhealthy without {kept}")
+        lab[1].run("pkill", "-CONT", "-x", keeper)
+        eventually(lab[1].is_healthy, 100, 0.5, f"{keeper} starts {kept} again")
+    eventually(lambda: ping(1, "10.30.2.10"), 60, what="forwarding again")
 
 
 def test_a_killed_dataplane_comes_back(lab):
@@ -176,8 +205,53 @@ def test_a_killed_dataplane_comes_back(lab):
     assert changes[0] == changes[1]
 
 
-def test_stop_is_quick_and_clean(lab):
-    """SIGTERM ends it within the ten seconds that docker gives, with exit code 0."""
-    netns.command(["podman", "stop", "--time", "10", lab[2].name])
-    state = netns.command(["podman", "inspect", "--format", "{{.State.ExitCode}}", lab[2].name])
+def test_stop_is_quick_and_clean_and_start_begins_where_it_was(lab):
+    """SIGTERM ends it within the ten seconds that docker gives, with exit code 0. Started again,
+    and cabled, it has the configuration that was written: FRR_CONF is what it began with.
+    """
+    router = lab[2]
+    router.run("vtysh", "-c", "conf t", "-c", "ip route 192.0.2.0/24 blackhole",
+               "-c", "end", "-c", "write memory")  # fmt: skip
+    netns.command(["podman", "stop", "--time", "10", router.name])
+    state = netns.command(
+        ["podman", "inspect", "--format", "{{.State.ExitCode}}", router.name]
+    )
     assert state.strip() == "0"
+
+    netns.command(["podman", "start", router.name])
+    router.attach()
+    for link in TOPOLOGY["links"]:
+        if any(end.startswith("r2:") for end in link["endpoints"]):
+            cable(link)
+
+    eventually(
+        lambda: router.show("routes", "192.0.2.0/24"), 60, 0.5, "the route that was written"
+    )
+    assert "was changed since it was made of /lab/r2.conf, and is kept" in router.log()
+
+
+def test_without_rights_it_says_so():
+    """`docker run` without --privileged: a sentence, and exit code 2."""
+    done = subprocess.run(["podman", "run", "--rm", "--network", "none", IMAGE],
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    assert done.returncode == 2
+    said = done.stderr.splitlines()[-1]
+    assert said.startswith("router: there is no /dev/net/tun") and "--privileged" in said
+
+
+def test_the_image_is_as_small_as_its_page_says():
+    """What it adds to Debian's own; nobody's service manager, no compiler."""
+    (said,) = re.findall(
+        r"\*\*Size\*\*: (\d+) MB more", (docs.ROOT / "docker/README.md").read_text()
+    )
+    bytes_of = lambda name: int(  # noqa: E731
+        netns.command(["podman", "image", "inspect", "--format", "{{.Size}}", name])
+    )
+
+    ours = (bytes_of(IMAGE) - bytes_of("docker.io/library/debian:bookworm-slim")) / 1e6
+
+    assert abs(ours - int(said)) < 3
+    there = netns.command(["podman", "run", "--rm", "--network", "none", "--entrypoint", "dpkg-query",
+                           IMAGE, "--show", "--showformat", "${Package}\n"]).split()  # fmt: skip
+    assert {"frr", "fpm-dataplane"} <= set(there)
+    assert {"systemd", "gcc", "make", "libdpdk-dev"} & set(there) == set()

@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""docker/router.sh, the container's main program, without a container: tini, it, the dataplane
+and FRR in namespaces of their own (mounts, processes, network), with the files of docker/.
+
+What needs the image itself is in tests/package/test_image.py.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from lib import procs
+from lib.dataplane import ROOT
+from lib.wait import PATIENCE, eventually
+
+DOCKER = os.path.join(ROOT, "docker")
+BUILD = os.path.join(ROOT, "build", os.environ.get("BUILD", "release"))
+
+pytestmark = pytest.mark.skipif(
+    not (shutil.which("tini") and os.path.exists("/usr/lib/frr/frrinit.sh")),
+    reason="no tini, or no FRR: `make deps`",
+)
+
+# $1: a directory, whose run/ and frr/ outlive the container, as its own files outlive a restart.
+# Interfaces are those of $2; behind the first is a host. Then the image's ENTRYPOINT.
+SETUP = """
+mount --make-rprivate /
+mount -t sysfs none /sys
+mount -t tmpfs none "$1/etc"
+mkdir "$1/etc/upper" "$1/etc/work"
+mount -t overlay -o "lowerdir=/etc,upperdir=$1/etc/upper,workdir=$1/etc/work" none /etc
+mkdir -p /etc/frr /etc/fpm-dataplane
+mount --bind "$1/frr" /etc/frr
+mount --bind "$1/run" /run
+[ ! -e "$1/extra.yaml" ] || cp "$1/extra.yaml" /etc/fpm-dataplane
+mkdir -p /run/netns
+rm -f /run/netns/host
+ip netns add host
+ip link set lo up
+n=1
+for name in $2; do
+	ip link add "$name" type veth peer name eth0 netns host
+	ip -n host link set eth0 name "h$n" up
+	ip addr add "10.30.$n.1/24" dev "$name"
+	n=$((n + 1))
+done
+[ $n = 1 ] || ip -n host addr add 10.30.1.10/24 dev h1
+shift 2
+exec "$@" tini -g -- bash "$ROUTER"
+"""
+
+
+class Container:
+    """What the image does when it is run. `within` is a command that starts it."""
+
+    def __init__(self, directory, interfaces="eth1", within=(), **env):
+        self.dir = str(directory)
+        self.log_file = f"{self.dir}/log"
+        for name in ("etc", "run", "frr"):
+            os.makedirs(f"{self.dir}/{name}", exist_ok=True)
+        if not os.listdir(f"{self.dir}/frr"):
+            for name in ("daemons", "frr.conf", "vtysh.conf"):
+                shutil.copy(f"{DOCKER}/{name}", f"{self.dir}/frr")
+        open(self.log_file, "w", encoding="utf-8").close()
+        argv = ["env", f"PATH={BUILD}:{os.environ['PATH']}", f"ROUTER={DOCKER}/router.sh"]
+        argv += [f"{key}={value}" for key, value in env.items()]
+        argv += [
+            "unshare",
+            "--mount",
+            "--net",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--mount-proc",
+        ]
+        argv += ["sh", "-ec", SETUP, "sh", self.dir, interfaces, *within]
+        self.process = procs.start(argv, self.dir, self.log_file)
+
+    def log(self):
+        """What `docker logs` shows."""
+        with open(self.log_file, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def inside(self):
+        """The id of its process 1."""
+        pid = self.process.pid
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return file.read().split()[0]
+
+    def run(self, command):
+        """As `docker exec` does: (exit code, what it printed)."""
+        argv = ["nsenter", "--target", self.inside(), "--mount", "--net", "--pid"]
+        done = subprocess.run(
+            [*argv, "env", f"PATH={BUILD}:{os.environ['PATH']}", "sh", "-c", command],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=30 * PATIENCE,
+        )  # fmt: skip
+        return done.returncode, done.stdout
+
+    def is_healthy(self):
+        """HEALTHCHECK of the Dockerfile."""
+        with open(f"{DOCKER}/Dockerfile", encoding="utf-8") as file:
+            words = re.search(r"^HEALTHCHECK (?:.*\\\n)*\s*CMD (.*)", file.read(), re.M)[1]
+        return self.run(words)[0] == 0
+
+    def ready(self):
+        """Waits for its last line."""
+        try:
+            eventually(lambda: "router: ports" in self.log(), 30, 0.1, "the router is up")
+        except AssertionError as err:
+            raise AssertionError(f"{err}\n{self.log()}") from err
+        return self
+
+    def end(self):
+        """As `docker stop` does: its exit code."""
+        os.kill(int(self.inside()), 15)
+        return self.process.wait(10 * PATIENCE)
+
+
+@pytest.fixture
+def container(tmp_path):
+    """Makes containers that end with the test."""
+    with contextlib.ExitStack() as ending:
+
+        def make(*args, **kw):
+            made = Container(tmp_path, *args, **kw)
+            ending.callback(made.process.wait)
+            ending.callback(
+                made.process.kill
+            )  # and with it, all processes of its namespace
+            return made
+
+        yield make
+
+
+@pytest.fixture
+def router(container):
+    """One that runs."""
+    return container(PORTS="lan=10.30.1.0/24").ready()
+
+
+def refused(made):
+    """The last line of a container that ends by itself, long before a minute is over."""
+    assert made.process.wait(15 * PATIENCE) == 2, made.log()
+    return made.log().splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ["env", "sentence"],
+    [
+        ({"PORTS": "10.30.1.0/24"}, "PORTS: '10.30.1.0/24' is a subnet, and its port has no name"),
+        ({"PORTS": "lan="}, "PORTS: 'lan=' names no interface: lan=eth1, or lan=10.0.1.0/24"),
+        ({"PORTS": "=eth1"}, "PORTS: '' of '=eth1' is no name for a port"),
+        ({"PORTS": "a-name-of-16-let=eth1"}, "is no name for a port: at most 15 letters"),
+        ({"PORTS": "l;n=eth1"}, "PORTS: 'l;n' of 'l;n=eth1' is no name for a port"),
+        ({"PORTS": "lan=10.30.1.300/24"}, "PORTS: '10.30.1.300/24' of 'lan=10.30.1.300/24' is no subnet"),
+        ({"PORTS": "lan=eth1 lan=eth2"}, "PORTS: two ports are called lan"),
+        ({"PORTS": "lan=eth1 wan=eth1"}, "PORTS: two ports are to be of eth1"),
+        ({"PORTS": "eth2=eth1"}, "PORTS: a port cannot be eth2, as another interface is and stays"),
+        ({"PORTS": "lan=eth7", "WAIT_S": "1"},
+         "waited 1 s in vain for the interface of port lan=eth7; interfaces there are: eth1 eth2"),
+        ({"PORTS": "lan=10.9.0.0/24", "WAIT_S": "1"},
+         "waited 1 s in vain for the interface of port lan=10.9.0.0/24; interfaces there are: eth1 eth2"),
+        ({"CLAB_INTFS": "3", "WAIT_S": "1"}, "waited 1 s in vain for 3 interfaces besides eth0 (CLAB_INTFS)"),
+        ({"CLAB_INTFS": "two"}, "CLAB_INTFS=two is no number of interfaces"),
+        ({"WAIT_S": "soon"}, "WAIT_S=soon is no number of seconds"),
+        ({"FRR_CONF": "/lab/r1.conf"}, "FRR_CONF=/lab/r1.conf is no file in the container: is it mounted"),
+        ({"FRR_CONF": "/etc"}, "FRR_CONF=/etc is no file in the container: is it mounted"),
+        ({"CONFIG": "/lab/r1.yaml"}, "CONFIG=/lab/r1.yaml is no file in the container: is it mounted"),
+    ],
+)  # fmt: skip
+def test_a_variable_that_is_wrong_is_told_in_a_line(container, env, sentence):
+    """The container ends at once, with 2; nobody waits a minute for what cannot come."""
+    made = container("eth1 eth2", **env)
+
+    said = refused(made)
+
+    assert said.startswith("router: ") and sentence in said, made.log()
+    assert made.log().count("router: ") == 1, made.log()
+
+
+def test_no_interface_at_all_is_told(container):
+    """`docker run` without a network, or with the one for management."""
+    assert "no interface to make a port of: give the container networks" in refused(
+        container("eth0")
+    )
+
+
+@pytest.mark.parametrize(
+    ["lost", "sentence"],
+    [("sys_admin", "router: may not name its network namespace"), ("net_admin", "router: may not")],
+)  # fmt: skip
+def test_missing_rights_are_told(container, lost, sentence):
+    """A container that is not privileged: which right, and where the page has them."""
+    within = ["setpriv", "--bounding-set", f"-{lost}", "--inh-caps", f"-{lost}"]
+
+    said = refused(container(within=within))
+
+    assert said.startswith(sentence) and said.endswith(
+        "(docker/README.md, Rights: --privileged)"
+    )
+
+
+def test_what_is_wrong_with_the_configuration_is_told(container, tmp_path):
+    """extra.yaml by file and line."""
+    (tmp_path / "extra.yaml").write_text("metrics: off\nmetrix: on\n")
+    made = container()
+
+    assert "does not take its configuration" in refused(made)
+
+    (line,) = re.findall(r"config.yaml:(\d+):1: .*metrix", made.log())
+    first = re.findall(r"from line (\d+) on that file is (\S+)", made.log())
+    assert first == [(str(int(line) - 1), "/etc/fpm-dataplane/extra.yaml")]
+
+
+def test_a_dataplane_that_does_not_start_ends_the_container(container, tmp_path):
+    """With its own exit code, and nobody waits for its TAPs."""
+    (tmp_path / "own.yaml").write_text(
+        "ports: [{tap: lan, device: 'net_af_packet,iface=port-lan'}]\n"
+        "control-netns: control\ncontrol-socket: /proc/nowhere/control.sock\n"
+    )
+    made = container(CONFIG=str(tmp_path / "own.yaml"), PORTS="lan=eth1")
+
+    assert made.process.wait(20 * PATIENCE) == 1, made.log()
+
+    said = re.findall("^router: the dataplane ended with exit code 1.*", made.log(), re.M)
+    assert said and said[0].endswith("; why is told above") and "/proc/nowhere" in made.log()
+
+
+def test_a_router_is_up_and_docker_stop_ends_it_within_seconds(router):
+    """Exit code 0, no process left; the host behind its port was answered before."""
+    assert router.run("ip netns exec host ping -c 1 -W 5 10.30.1.1")[0] == 0
+    assert router.is_healthy()
+    began = time.monotonic()
+
+    assert router.end() == 0
+
+    assert time.monotonic() - began < 8 * PATIENCE  # docker kills after ten
+    assert "router: asked to end" in router.log()
+
+
+def test_docker_stop_ends_one_that_still_waits(container):
+    """For an interface that was not moved in yet: at once, with 0."""
+    made = container(PORTS="lan=eth7")
+    eventually(
+        lambda: made.run("true")[0] == 0 and os.path.exists(f"{made.dir}/run/netns/wire")
+    )
+    began = time.monotonic()
+
+    assert made.end() == 0 and time.monotonic() - began < 3 * PATIENCE
+
+
+def test_health_is_that_of_zebra_and_of_the_dataplane(router):
+    """Either dead and not started again: unhealthy. Started again, as they are: healthy."""
+    router.run("pkill -STOP watchfrr; pkill -9 -x zebra")
+    assert not router.is_healthy()
+    # As watchfrr does by itself, but for the first minute.
+    router.run("/usr/lib/frr/watchfrr.sh restart zebra; pkill -CONT watchfrr")
+    eventually(router.is_healthy, 20, 0.2, "zebra is back")
+
+    router.run("pkill -STOP fpm-supervise; pkill -9 -x fpm-dataplane")
+    eventually(lambda: not router.is_healthy(), 10)
+    router.run("pkill -CONT fpm-supervise")
+    eventually(router.is_healthy, 30, 0.2, "fpm-supervise starts the dataplane again")
+    assert "supervise: ended signal=9" in router.log()
+
+
+def test_without_its_supervisor_the_container_ends(router):
+    """Whoever runs it is told, and starts it again or not."""
+    router.run("pkill -9 fpm-supervise")
+
+    assert router.process.wait(20 * PATIENCE) == 137
+    assert "router: the dataplane ended with exit code 137" in router.log()
+
+
+def test_what_frr_does_not_understand_is_told(container, tmp_path):
+    """FRR starts without that line, and tells nobody but who asks vtysh."""
+    (tmp_path / "mine.conf").write_text("hostname r9\nroter ospf\n")
+
+    made = container(FRR_CONF=str(tmp_path / "mine.conf")).ready()
+
+    assert re.search(
+        r"router: /etc/frr/frr.conf: line 2: .*roter ospf", made.log()
+    ), made.log()
+    assert "has no line 'fpm address 127.0.0.1'" in made.log()
+
+
+def test_what_was_written_outlives_a_restart_of_the_container(container, tmp_path):
+    """FRR_CONF is to begin with; `write memory` is what counts then, and names the container, no
+    other. /run may be as it was left."""
+    mine, route = tmp_path / "mine.conf", "ip route 192.0.2.%d/32 blackhole"
+    mine.write_text(f"fpm address 127.0.0.1\n{route % 1}\n")
+    env = {"PORTS": "lan=eth1", "FRR_CONF": str(mine)}
+    has = lambda n: route % n in made.run("vtysh -c 'show running-config'")[1]  # noqa: E731
+    made = container(**env).ready()
+    eventually(lambda: has(1), 20)
+    made.end()
+    # Nothing was written: the file is taken as it is by now.
+    mine.write_text(f"fpm address 127.0.0.1\n{route % 2}\n")
+    made = container(**env).ready()
+    eventually(lambda: has(2) and not has(1), 20)
+    made.run(f"vtysh -c 'conf t' -c '{route % 3}' -c end -c 'write memory'")
+    assert made.end() == 0
+    written = (tmp_path / "frr/frr.conf").read_text()
+    assert re.findall("^hostname (.*)", written, re.M) == [os.uname().nodename]
+
+    made = container(**env).ready()
+
+    assert "/etc/frr/frr.conf was changed since it was made of" in made.log()
+    eventually(lambda: has(2) and has(3), 20)
