@@ -51,13 +51,14 @@ QUICK = {
 PACKAGED = ("service", "manual")
 # Two queue pairs and a hash over them; the other models have one, or no hash in QEMU.
 ONE_PAIR = "disable-legacy=on,iommu_platform=on,ats=on"
+VIRTIO = f",mq=on,vectors=6,rss=on,{ONE_PAIR}"
 # Rings with room for all that may wait in both queues of a TAP: where the ring is full that RSS
 # has chosen, QEMU reads no more of the TAP's queue, and forgets it when there is room again.
-VIRTIO = f",mq=on,vectors=6,rss=on,rx_queue_size=1024,{ONE_PAIR}"
+BUSY = f",rx_queue_size=1024{VIRTIO}"
 # Model: what QEMU is told of it, DPDK's driver, CPUs that forward, MiB of packet memory.
 MODELS = {
     "e1000e": ("", "net_e1000_em", "[1]", 96),
-    "virtio-net-pci": (VIRTIO, "net_virtio", "[0, 1]", 192),
+    "virtio-net-pci": (BUSY, "net_virtio", "[0, 1]", 192),
     # Its driver fills two rings of buffers a queue.
     "vmxnet3": ("", "net_vmxnet3", "[1]", 192),
 }
@@ -118,7 +119,7 @@ def nics(kernel, model, tests, name=None):
 def bonds(kernel, tests):
     """Two queue pairs and a hash over them, and a model that cannot be in a bond; returns
     pytest's exit code."""
-    network, devices = wires("virtio-net-pci", VIRTIO, last="e1000e")
+    network, devices = wires("virtio-net-pci", BUSY, last="e1000e")
     command = f"FDP_LINKS=nics FDP_CORES='[0, 1]' FDP_MIB=192 {PYTEST} {tests}"
     return in_guest(kernel, "bonds", command, devices, network)
 

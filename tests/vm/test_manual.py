@@ -15,7 +15,7 @@ import pytest
 
 from lib import docs, links, netns
 from lib.frr import Frr
-from lib.wait import eventually
+from lib.wait import PATIENCE, eventually
 
 MANUAL = docs.ROOT / "fpm-dataplane" / "manual"
 # The pages' addresses, and those of the virtual machine.
@@ -112,7 +112,7 @@ def run(block):
     for there, here in DEVICES.items():
         text = text.replace(there, here)
     done = subprocess.run(
-        ["bash", "-e", "-c", text], cwd="/root", text=True, timeout=90, check=False,
+        ["bash", "-e", "-c", text], cwd="/root", text=True, timeout=90 * PATIENCE, check=False,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     print(f"$ {text}{done.stdout}")
