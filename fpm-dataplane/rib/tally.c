@@ -152,9 +152,12 @@ void
 tally_vrf_came(struct rib *rib, uint32_t table, const char *name)
 {
 	uint32_t i = number_of(rib, table);
-	struct tally *t = &rib->tally[i];
+	struct tally *t;
 
-	if (i == 0 || t->went[0] == '\0')
+	if (i == 0) /* nor may there be any */
+		return;
+	t = &rib->tally[i];
+	if (t->went[0] == '\0')
 		return;
 	if (strcmp(t->went, name) != 0) {
 		t->foreign = rib->any_foreign = true;
