@@ -4,7 +4,7 @@
  * this may be root, to whom the kernel would answer otherwise. Each test is a process of its own,
  * for a filter is for good.
  *
- * link: fpm-dataplane/base/log.c
+ * link: fpm-dataplane/base/log.c fpm-dataplane/base/sink.c
  */
 #include <setjmp.h>
 #include <stdarg.h>
