@@ -10,6 +10,8 @@
 #include <string.h>
 #include <urcu/urcu-qsbr.h>
 
+#include "base/tsan.h"
+
 /* The writer's own view. */
 static struct rxq_set *
 mine(const struct serving *s)
@@ -38,6 +40,7 @@ have_room(struct serving *s, unsigned int n)
 	s->spare = spare;
 	atomic_store_explicit(&s->set, set, memory_order_release); /* the same queues */
 	urcu_qsbr_synchronize_rcu();
+	GRACE_ACQUIRE(old); /* all its readers have let go */
 	free(old);
 	return 0;
 }
@@ -68,6 +71,7 @@ publish(struct serving *s, struct rxq_set *set)
 	atomic_store_explicit(&s->set, set, memory_order_release);
 	idle_wake(&s->idle);
 	urcu_qsbr_synchronize_rcu();
+	GRACE_ACQUIRE(old); /* all its readers have let go */
 	s->spare = old;
 }
 

@@ -249,7 +249,9 @@ delete_and_route_of_one_frame_stay_in_one_batch(void **state)
 		}
 	}
 	eventually(rib_events(&b->rib) == 1 + 2834);
+	pthread_mutex_lock(&b->rib.lock);
 	assert_true(b->rib.n_batches >= 2834 / FPM_BATCH_MAX);
+	pthread_mutex_unlock(&b->rib.lock);
 
 	/* The largest frame there is: ten times what a batch holds. */
 	w->len = 0;
@@ -263,7 +265,9 @@ delete_and_route_of_one_frame_stay_in_one_batch(void **state)
 	assert_in_range(w->len, 62000, 65535);
 	client_send(fd, w->octet, w->len);
 	eventually(rib_events(&b->rib) == 1 + 2834 + 1301);
+	pthread_mutex_lock(&b->rib.lock);
 	assert_int_equal(b->rib.torn, 0);
+	pthread_mutex_unlock(&b->rib.lock);
 	free(w);
 	close(fd);
 	bench_free(b);

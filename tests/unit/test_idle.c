@@ -21,6 +21,7 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/clock.h"
+#include "base/tsan.h"
 #include "port/serve.h"
 
 #define QUEUES 8
@@ -75,6 +76,7 @@ fake_main(void *arg)
 		while (f->drain_fd >= 0 &&
 		       recv(f->drain_fd, octet, sizeof(octet), MSG_DONTWAIT) > 0)
 			atomic_fetch_add(&f->given, 1);
+		GRACE_RELEASE((void *)(uintptr_t)set);
 		urcu_qsbr_quiescent_state();
 		idle_round(&f->serving.idle, worked);
 	}
