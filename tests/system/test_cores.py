@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from lib import netns
+from lib import preload
 from lib.freeze import frozen
 from lib.wait import eventually
 from whereabouts import Whereabouts
@@ -18,15 +18,21 @@ NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
 
 
 @pytest.fixture
-def two(own_dut):
-    """A router with a forwarder on each of two cores."""
+def two_to_be(own_dut):
+    """A router with a forwarder on each of two cores, that is not started yet."""
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
         pytest.skip("two forwarders need two cores")
     router = own_dut()
     router.edit_config("log-level:", f"cores: [{cpus[0]}, {cpus[1]}]\nlog-level:")
-    router.start()
     return router
+
+
+@pytest.fixture
+def two(two_to_be):
+    """It, started."""
+    two_to_be.start()
+    return two_to_be
 
 
 def test_every_flow_passes_in_order_on_two_cores(two):
@@ -104,16 +110,17 @@ def test_queues_are_served_where_the_file_says(own_dut):
     assert {row["cpu"] for row in router.daemon.show("cycles")} <= set(cpus)
 
 
-def test_a_move_whose_mtu_the_kernel_refuses_is_none(two):
-    """All of a change or nothing: the TAP has another name by now, whoever gave it. A later
-    move of another port is seen: one of this port would have been, too."""
+def test_a_move_whose_mtu_the_kernel_refuses_is_none(two_to_be, monkeypatch):
+    """All of a change or nothing. A later move of another port is seen: one of this port would
+    have been, too."""
+    two = two_to_be
+    preload.start(two, monkeypatch, "mtu_refused", MTU_REFUSED="1399")
     served = lambda name: two.daemon.ports()[name]["cpus"]  # noqa: E731
     before, was = two.fpmctl("config", "show").stdout, served("lan0")
     other = was[::-1]
     words = ["cores", ",".join(map(str, other))]
-    netns.ip_batch(["link set lan0 down", "link set lan0 name other0"], two.ctl)
 
-    refused = two.fpmctl("port", "set", "lan0", "mtu", "1400", *words)
+    refused = two.fpmctl("port", "set", "lan0", "mtu", "1399", *words)
 
     assert other != was == served("wan0") and refused.returncode == 2
     assert "nothing changed" in refused.stderr and "mtu not set" in refused.stderr

@@ -11,7 +11,7 @@ import threading
 import pytest
 import yaml
 
-from lib import netns
+from lib import netns, preload
 from lib.wait import Timeout, eventually
 from whereabouts import Whereabouts
 from wire import token_of
@@ -280,13 +280,7 @@ def test_another_device_behind_the_same_tap(router):
 def test_another_device_goes_again_when_the_kernel_refuses_its_mtu(own_dut, monkeypatch):
     """All of a change or nothing: the old device is behind the TAP, and forwards."""
     dut = own_dut()
-    library = os.path.join(os.path.dirname(dut.daemon.program), "tests", "mtu_refused.so")
-    if "/asan/" in library or not os.path.exists(library):
-        pytest.skip("mtu_refused.so is not built for this program")
-    monkeypatch.setenv("LD_PRELOAD", library)
-    monkeypatch.setenv("MTU_REFUSED", "1399")
-    dut.start()
-    monkeypatch.delenv("LD_PRELOAD")
+    preload.start(dut, monkeypatch, "mtu_refused", MTU_REFUSED="1399")
     before, index = done(dut, "config", "show"), dut.link_row("ext0")["ifindex"]
     words = ["device", "net_null,no-rx=1", "mtu"]
 

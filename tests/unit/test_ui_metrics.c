@@ -279,10 +279,11 @@ every_request_of_the_api_is_counted_once(void **state)
 	char *text;
 
 	memset(chunked + strlen(chunked), ' ', 4097);
+	strcat(chunked, "\r\n0\r\n\r\n");
 	api_ask("GET /v1/version HTTP/1.0\r\n\r\n");
 	api_ask("GET /v1/nothing HTTP/1.0\r\n\r\n");
 	api_ask("POST /v1/ports HTTP/1.0\r\nContent-Length: 4097\r\n\r\n");
-	api_ask(chunked); /* cut off */
+	api_ask(chunked);
 	api_ask("GET \r\n\r\n");
 	text = page();
 	assert_non_null(strstr(text, "\nfpmdp_api_requests_total 4\n"));
