@@ -265,9 +265,9 @@ class Dut:
             if address in (wire.peer4, wire.peer6) and permanent and not all_anew:
                 right.add(address)
             elif not all_anew:
-                if row["state"] == ["INCOMPLETE"]:
+                if row["state"] != ["PERMANENT"]:
                     # Packets of the last test that wait for it leave: a question is asked
-                    # again when it is deleted.
+                    # again when it is deleted. And the kernel does not throw it out before.
                     at = f"{address} lladdr {wire.mac} dev {wire.tap}"
                     lines.append(f"neigh replace {at} nud permanent")
                 lines.append(f"neigh del {address} dev {wire.tap}")
