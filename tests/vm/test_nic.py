@@ -520,4 +520,7 @@ def test_nothing_is_amiss_in_the_log(router):
     """A warning is a question at 3 a.m.: a start and an hour on a good NIC have none."""
     text = router.log(10000)
 
-    assert [line for line in text.splitlines() if re.search(r"^\S+ [EW] ", line)] == []
+    lines = [line for line in text.splitlines() if re.search(r"^\S+ [EW] ", line)]
+    # DPDK's words for the NIC of the kernel that a test has asked for.
+    asked = re.compile("dpdk: EAL: (Driver cannot|Failed to) attach (the )?device ")
+    assert [line for line in lines if not asked.search(line)] == []
