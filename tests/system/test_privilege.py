@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from lib import procs
+from lib import preload, procs
 from lib.wait import eventually
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -86,11 +86,7 @@ def old_kernel(own_dut, monkeypatch):
 
     def make(option):
         dut = own_dut()
-        library = os.path.join(os.path.dirname(dut.daemon.program), "tests", "prctl_refused.so")
-        if "/asan/" in library or not os.path.exists(library):
-            pytest.skip("prctl_refused.so is not built for this program")
-        monkeypatch.setenv("LD_PRELOAD", library)
-        monkeypatch.setenv("PRCTL_REFUSED", str(option))
+        preload.use(dut, monkeypatch, "prctl_refused", PRCTL_REFUSED=str(option))
         return dut
 
     return make

@@ -18,7 +18,7 @@ from scapy.layers.l2 import ARP, Ether
 from full_table import send
 from lab import routes
 from lib import fpm_speaker as fpm
-from lib import netns
+from lib import netns, preload
 from lib.dut import Dut
 from lib.freeze import frozen
 from lib.wait import eventually
@@ -400,9 +400,6 @@ def test_huge_pages_that_are_not_there_are_told_and_nothing_is_left(own_dut):
 def jumping(own_dut, monkeypatch):
     """A router whose wall clock the test can set: router.jump(seconds)."""
     dut = own_dut()
-    library = os.path.join(os.path.dirname(dut.daemon.program), "tests", "wall_clock.so")
-    if "/asan/" in library or not os.path.exists(library):
-        pytest.skip("wall_clock.so is not built for this program")
     offset = dut.dir + "/offset"
 
     def jump(seconds):
@@ -411,10 +408,7 @@ def jumping(own_dut, monkeypatch):
 
     with open(offset, "wb") as file:
         file.write(bytes(8))
-    monkeypatch.setenv("LD_PRELOAD", library)
-    monkeypatch.setenv("WALL_CLOCK_OFFSET", offset)
-    dut.start()
-    monkeypatch.delenv("LD_PRELOAD")
+    preload.start(dut, monkeypatch, "wall_clock", WALL_CLOCK_OFFSET=offset)
     dut.jump = jump
     return dut
 
