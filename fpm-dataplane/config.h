@@ -47,6 +47,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "base/log.h"
@@ -139,7 +140,14 @@ struct config_key {
 void config_keys(void (*tell)(void *ctx, const struct config_key *key), void *ctx);
 
 /* The port of that name, or NULL. */
-const struct config_port *config_port(const struct config *conf, const char *tap);
+static inline const struct config_port *
+config_port(const struct config *conf, const char *tap)
+{
+	for (unsigned int i = 0; i < conf->n_port; i++)
+		if (strcmp(conf->port[i].tap, tap) == 0)
+			return &conf->port[i];
+	return NULL;
+}
 
 /* One difference of two configurations. Valid during the call that tells it. */
 struct config_change {

@@ -343,15 +343,6 @@ diff_map(struct diff *d, const struct cfg_key *keys, const char *above, const vo
 	}
 }
 
-const struct config_port *
-config_port(const struct config *conf, const char *tap)
-{
-	for (unsigned int i = 0; i < conf->n_port; i++)
-		if (strcmp(conf->port[i].tap, tap) == 0)
-			return &conf->port[i];
-	return NULL;
-}
-
 static void
 diff_ports(struct diff *d, const struct config *from, const struct config *to)
 {

@@ -123,15 +123,6 @@ keep_forget(const char *tap)
 {
 }
 
-const struct config_port *
-config_port(const struct config *conf, const char *tap)
-{
-	for (unsigned int i = 0; i < conf->n_port; i++)
-		if (strcmp(conf->port[i].tap, tap) == 0)
-			return &conf->port[i];
-	return NULL;
-}
-
 /* --- the rig ------------------------------------------------------------------------------ */
 
 static int
