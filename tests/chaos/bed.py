@@ -20,6 +20,7 @@ CHURN4 = [f"198.18.{n}.0/24" for n in range(256)]  # RFC 2544's
 CHURN6 = [f"2001:db8:{0x4000 + n:x}::/48" for n in range(256)]
 CORE4, CORE6 = "198.51.100.2", "2001:db8:10::2"
 SPARE4, SPARE6 = "198.51.100.6", "2001:db8:11::2"
+# Links flap every second or so here: by default OSPF would wait up to 5 s before it looks again.
 STATICS = f"""
 ip route 0.0.0.0/0 {CORE4} 200
 ip route 0.0.0.0/0 {SPARE4} 210
@@ -31,6 +32,12 @@ router bgp {topology.R1_AS}
  bgp graceful-restart
  bgp graceful-restart preserve-fw-state
  bgp graceful-restart rib-stale-time 20
+exit
+router ospf
+ timers throttle spf 0 50 400
+exit
+router ospf6
+ timers throttle spf 0 50 400
 exit
 """
 SWEEP = """\

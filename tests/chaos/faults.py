@@ -136,13 +136,14 @@ def wan_flap(run):
 
 @fault(4)
 def core_flap(run):
-    """One of the links to core is lost and comes back."""
+    """One of the links to core is lost and comes back: two changes, each with its window."""
     which = run.rng.choice(("core0", "core1"))
-    what = run.note(f"link {which}", "carrier lost, back")
-    what.may_lose(3)
+    run.note(f"link {which}", "carrier lost").may_lose(3)
     run.oracle.change(up={which: False})
     run.bed.link(which, "down")
     run.pause(0.1, 3)
+    # FRR moves what it chooses this link for back to it; who is there is to be found anew.
+    run.note(f"link {which} back", "carrier back").may_lose(3)
     run.oracle.change(up={which: True})
     run.bed.link(which, "up")
 
