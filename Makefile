@@ -137,9 +137,9 @@ lab: ## a scenario of frr-config, proved and left up (S=name; without it the lis
 	@$(if $(S),$(MAKE) --no-print-directory build)
 	@$(PY) tests/lab/scenario.py $(S)
 
-lab-vm: ## a scenario proved in a virtual machine, whose kernel has VLANs and VRFs (S=name)
-	@$(MAKE) --no-print-directory deps DEPS_ALL="$(DEPS_ALL) $(PKGS_VM)"
-	@mkdir -p build/vm && $(MAKE) --no-print-directory -j$$(nproc) BUILD=release all
+lab-vm: ## a scenario proved in a virtual machine, whose kernel has VLANs and VRFs (S=name; without it the list)
+	@$(if $(S),$(MAKE) --no-print-directory deps DEPS_ALL="$(DEPS_ALL) $(PKGS_VM)")
+	@$(if $(S),mkdir -p build/vm && $(MAKE) --no-print-directory -j$$(nproc) BUILD=release all)
 	@$(PY) tests/vm/run.py --lab $(S)
 
 lab-down demo-down: ## take the lab down, whatever state it is in

@@ -80,18 +80,27 @@ def show(name, n4, seed):
     return build_and_prove
 
 
-def main():
-    """Returns the exit code."""
+def not_one(words, makes="make lab S=NAME runs one of these; make lab-down removes it:"):
+    """Where no scenario is named the list, below what `makes` them; where none of that name is
+    there, so much. Returns the exit code; None: words[0] is one."""
     known = names()
-    if len(sys.argv) < 2:
-        print("make lab S=NAME runs one of these; make lab-down removes it:")
+    if not words:
+        print(makes)
         for name in known:
             print(f"  {name:22} {readme(name).title}")
         return 0
-    name = sys.argv[1]
-    if name not in known:
-        print(f"There is no scenario {name}; there are {', '.join(known)}.")
+    if words[0] not in known:
+        print(f"There is no scenario {words[0]}; there are {', '.join(known)}.")
         return 2
+    return None
+
+
+def main():
+    """Returns the exit code."""
+    code = not_one(sys.argv[1:])
+    if code is not None:
+        return code
+    name = sys.argv[1]
     try:
         n4, seed = int(os.environ.get("ROUTES") or 100000), int(os.environ.get("SEED") or 1)
         if not 100 <= n4 <= 1000000:

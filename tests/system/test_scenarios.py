@@ -175,3 +175,13 @@ def test_the_list_names_every_scenario_and_an_unknown_one_is_refused():
         [sys.executable, PROGRAM, "nonesuch"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2 and "There is no scenario nonesuch" in done.stdout
+
+
+def test_lab_vm_has_the_same_list_and_boots_nothing_for_an_unknown_one():
+    """As `make lab-vm` and `make lab-vm S=...` say it, wherever there may be guests."""
+    run = [sys.executable, os.path.join(ROOT, "tests", "vm", "run.py"), "--lab"]
+    code, text = make("none", "lab-vm")
+    assert code == 0 and all(name in text for name in scenario.names()), text
+    done = subprocess.run([*run, "nonesuch"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stdout.startswith("There is no scenario nonesuch")
+    assert "guest" not in done.stdout and done.stderr == ""

@@ -7,7 +7,7 @@ printed is in build/vm/.
     run.py [WORDS]            WORDS choose tests, as pytest's -k does
     run.py --quick            some of them, as `make test-vm-quick`
     run.py --part NAME TESTS  one guest with some tests, in pytest's words; the build is yours
-    run.py --lab NAME         `make lab-vm`: a scenario of frr-config
+    run.py --lab [NAME]       `make lab-vm`: a scenario of frr-config, or the list of them
 """
 
 import contextlib
@@ -324,8 +324,21 @@ def can_run(what, kernel):
     return reason is None
 
 
+def no_scenario(words):
+    """The list, or that there is none of that name, before anything is fetched or booted for it.
+    Returns the exit code; None: there is one."""
+    from lab import scenario  # its claims want what no other part does
+
+    makes = "make lab-vm S=NAME proves one of these in a virtual machine, and leaves nothing:"
+    return scenario.not_one(words, makes)
+
+
 def main(words):
     """Returns the exit code."""
+    if words[:1] == ["--lab"]:
+        code = no_scenario(words[1:])
+        if code is not None:
+            return code
     kernel = guest.Kernel(f"{ROOT}/build/vm")
     try:
         if words[:1] == ["--part"]:
