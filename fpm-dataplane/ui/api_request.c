@@ -76,11 +76,27 @@ listed(const char *value)
 	}
 }
 
+/* `known` in words: "a, b" of "a b ". */
+static const char *
+in_words(const char *known, char buf[128])
+{
+	size_t n = 0;
+
+	for (; *known != '\0' && n + 3 < 128; known++) {
+		if (*known != ' ')
+			buf[n++] = *known;
+		else if (known[1] != '\0')
+			n += (size_t)sprintf(buf + n, ", ");
+	}
+	buf[n] = '\0';
+	return buf;
+}
+
 /* All parameters into `to`; only those in `known` (NULL: all there are). */
 static bool
 take_args(const struct api_input *in, const char *known, json_t *to, struct api_output *out)
 {
-	char buf[128];
+	char buf[128], words[128];
 
 	for (unsigned int i = 0; i < in->n_arg; i++) {
 		const char *key = in->arg[i].key, *value = in->arg[i].value;
@@ -90,8 +106,13 @@ take_args(const struct api_input *in, const char *known, json_t *to, struct api_
 
 		if (known != NULL && (len == 0 || at == NULL || at[len] != ' ' ||
 				      (at > known && at[-1] != ' '))) {
-			refuse(out, 400, "unknown parameter '%s'; known are %s",
-			       request_echo(key, buf), known[0] != '\0' ? known : "none");
+			if (known[0] == '\0')
+				refuse(out, 400,
+				       "unknown parameter '%s': there are none here",
+				       request_echo(key, buf));
+			else
+				refuse(out, 400, "unknown parameter '%s'; known are %s",
+				       request_echo(key, buf), in_words(known, words));
 			return false;
 		}
 		if (json_object_get(to, key) != NULL) {

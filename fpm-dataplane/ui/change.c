@@ -142,9 +142,17 @@ parse_config(const json_t *value, struct request *req, char *why, size_t why_siz
 	json_error_t error;
 
 	if (json_unpack_ex((json_t *)(uintptr_t)value, &error, 0, "{s:s, s?s, s?b}", "do",
-			   &what, "file", &file, "dry_run", &dry_run) < 0)
+			   &what, "file", &file, "dry_run", &dry_run) < 0) {
+		const json_t *name = json_object_get(value, "file"),
+			     *flag = json_object_get(value, "dry_run");
+
+		if (name != NULL && !json_is_string(name))
+			return bad(why, why_size, "file is not a string");
+		if (flag != NULL && !json_is_boolean(flag))
+			return bad(why, why_size, "dry_run is not true or false");
 		return bad(why, why_size,
 			   "config takes an object: do (show, reload), file, dry_run");
+	}
 	n_known = 1 + (file != NULL) + (json_object_get(value, "dry_run") != NULL);
 	if (json_object_size(value) != n_known)
 		return bad(why, why_size,

@@ -149,22 +149,40 @@ take_limit(struct parse *p, const char *key, const json_t *value)
 	if (strcmp(key, "count") == 0) {
 		n = number(value, 0, 1000000000);
 		want->count = (uint64_t)n;
-	} else if (strcmp(key, "for_s") == 0) {
-		n = json_is_number(value) && json_number_value(value) >= 0 &&
-				    json_number_value(value) <= 86400
-			    ? 0
-			    : -1;
+		return n < 0 ? bad(p, "count is a whole number from 0 to 1000000000") : 0;
+	}
+	if (strcmp(key, "for_s") == 0) {
 		want->for_s = json_number_value(value);
-	} else if (strcmp(key, "snap") == 0) {
+		return !json_is_number(value) || want->for_s < 0 || want->for_s > 86400
+			       ? bad(p, "for_s is a number of seconds from 0 to 86400")
+			       : 0;
+	}
+	if (strcmp(key, "snap") == 0) {
 		n = number(value, 14, WATCH_SNAP_MAX);
 		want->filter.snap_bytes = (uint16_t)n;
-	} else {
-		n = number(value, 0, 65535);
-		want->frame_bytes = (uint32_t)n;
+		return n < 0 ? bad(p, "snap is a whole number from 14 to 1920") : 0;
 	}
-	return n < 0 ? bad(p, "count is 0 to 1000000000, for_s 0 to 86400 seconds, snap 14 "
-			      "to 1920, frame_bytes 0 to 65535")
-		     : 0;
+	n = number(value, 0, 65535);
+	want->frame_bytes = (uint32_t)n;
+	return n < 0 ? bad(p, "frame_bytes is a whole number from 0 to 65535") : 0;
+}
+
+/* What none of the requests knows, or another of them. */
+static int
+unknown(struct parse *p, const char *key)
+{
+	static const char *const known[] = {
+		[WATCH_ASK_TRACE] = "trace has port, src, dst, host, proto, sport, dport, "
+				    "verdict, reason, count and for_s",
+		[WATCH_ASK_CAPTURE] = "capture has port, src, dst, host, proto, sport, "
+				      "dport, points, reason, snap, count and for_s",
+		[WATCH_ASK_EXPLAIN] = "explain has port, frame and frame_bytes",
+	};
+	char buf[128];
+
+	snprintf(p->why, p->why_size, "unknown key '%s'; %s", request_echo(key, buf),
+		 known[p->req->want.ask]);
+	return -EINVAL;
 }
 
 static int
@@ -190,7 +208,7 @@ take_key(struct parse *p, const char *key, const json_t *value)
 			return take_frame(p, value);
 		if (strcmp(key, "frame_bytes") == 0)
 			return take_limit(p, key, value);
-		return bad(p, "explain knows port, frame, frame_bytes");
+		return unknown(p, key);
 	}
 	if (strcmp(key, "src") == 0)
 		return take_prefix(p, value, &f->src);
@@ -214,8 +232,7 @@ take_key(struct parse *p, const char *key, const json_t *value)
 		return take_points(p, value);
 	if (p->req->want.ask == WATCH_ASK_CAPTURE && strcmp(key, "snap") == 0)
 		return take_limit(p, key, value);
-	return bad(p, "unknown key; known are port, src, dst, host, proto, sport, dport, "
-		      "reason, count, for_s; of trace verdict, of capture points, snap");
+	return unknown(p, key);
 }
 
 /* Why no packet can be so; NULL: one can. */

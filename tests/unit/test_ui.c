@@ -194,6 +194,9 @@ what_is_not_understood_gets_a_sentence(void **state)
 		 "version are not found by name"},
 		{"{\"config\": 1}",
 		 "config takes an object: do (show, reload), file, dry_run"},
+		{"{\"config\": {\"do\": \"reload\", \"dry_run\": \"no\"}}",
+		 "dry_run is not true or false"},
+		{"{\"config\": {\"do\": \"reload\", \"file\": 7}}", "file is not a string"},
 		{"{\"config\": {\"do\": \"show\"}, \"port\": {}}",
 		 "one thing at a time: show, do, set, config, port, trace, "
 		 "capture or explain"},
@@ -246,7 +249,24 @@ what_is_not_understood_gets_a_sentence(void **state)
 		{"{\"explain\": {\"port\": \"wan0\", \"frame\": \"0g\"}}",
 		 "frame is not an even number of hexadecimal digits"},
 		{"{\"explain\": {\"port\": \"wan0\", \"count\": 1}}",
-		 "explain knows port, frame, frame_bytes"},
+		 "unknown key 'count'; explain has port, frame and frame_bytes"},
+		{"{\"trace\": {\"points\": [\"rx\"]}}",
+		 "unknown key 'points'; trace has port, src, dst, host, proto, sport, "
+		 "dport, "
+		 "verdict, reason, count and for_s"},
+		{"{\"capture\": {\"verdict\\u001b\": \"dropped\"}}",
+		 "unknown key 'verdict\\x1b'; capture has port, src, dst, host, proto, "
+		 "sport, "
+		 "dport, points, reason, snap, count and for_s"},
+		{"{\"trace\": {\"count\": -1}}",
+		 "count is a whole number from 0 to 1000000000"},
+		{"{\"trace\": {\"for_s\": \"1\"}}",
+		 "for_s is a number of seconds from 0 to 86400"},
+		{"{\"trace\": {\"for_s\": 86401}}",
+		 "for_s is a number of seconds from 0 to 86400"},
+		{"{\"capture\": {\"snap\": 13}}", "snap is a whole number from 14 to 1920"},
+		{"{\"explain\": {\"port\": \"wan0\", \"frame_bytes\": 65536}}",
+		 "frame_bytes is a whole number from 0 to 65535"},
 		{"{\"set\": \"mtu\"}", "the only thing to set is a 'policer'"},
 		{"{\"set\": \"policer\"}",
 		 "set needs a class, and a rate, burst, source_rate or source_burst"},
