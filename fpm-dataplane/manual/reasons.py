@@ -36,7 +36,8 @@ def page():
     """The whole page."""
     text = REASONS.read_text(encoding="utf-8")
     reasons = re.findall(r'^(DROP|PUNT)\((\w+), "(.*)"\)$', text, re.M)
-    said = dict(re.findall(r'\{"(\w+)",\s*"(.*?)"\}', ADVICE.read_text(encoding="utf-8")))
+    advice = re.sub(r'"\s*\n\s*"', "", ADVICE.read_text(encoding="utf-8"))
+    said = dict(re.findall(r'\{"(\w+)",\s*"(.*?)"\}', advice))
     drops = [(name, what) for kind, name, what in reasons if kind == "DROP"]
     punts = [(name, what) for kind, name, what in reasons if kind == "PUNT"]
     rows = "".join(f"| `{name}` | {what} | {said[name]} |\n" for name, what in drops)

@@ -108,6 +108,19 @@ def test_write_memory_keeps_every_line_of_frr_conf(lab):
         assert lines_of(lab.r1.vtysh("show running-config")) == running
 
 
+def test_vtysh_answers_what_advice_has_it_asked(lab):
+    """What `show drops` says to type there, whichever daemons FRR has. Of what it has no route
+    to it says so, or nothing."""
+    with open(os.path.join(ROOT, "fpm-dataplane", "ctl", "advice.c"), encoding="utf-8") as file:
+        asked = re.findall(r"\bshow (?:bgp|ip|ipv6)\b[^;,)]*? ADDRESS", file.read())
+
+    assert asked
+    for command in asked:
+        address = "2001:db8:c0::9" if "ipv6" in command else "198.51.100.9"
+        said = lab.r1.vtysh(command.replace("ADDRESS", address))
+        assert "%" not in said.replace("% Network not in table", ""), f"{command}: {said}"
+
+
 def lines(path):
     """The commands of a frr.conf."""
     with open(path, encoding="utf-8") as file:
