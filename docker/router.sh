@@ -159,14 +159,17 @@ take() {
 }
 
 generate() {
-	local i
+	local i most=1500 # that DPDK's net_af_packet takes
 	mkdir -p "${generated%/*}"
 	{
 		echo "# Made by the container's entrypoint; put more into $extra."
 		echo "ports:"
 		for i in "${!taps[@]}"; do
+			[ "${mtu[i]}" -le $most ] || say "${from[i]} has MTU ${mtu[i]} and port ${taps[i]}" \
+				"$most, which is the most there is: its other end must have that, too" \
+				"(containerlab: mtu: $most at the link)" >&2
 			echo "  - {tap: ${taps[i]}, device: \"net_af_packet,iface=${ifaces[i]}\"," \
-				"mtu: $((mtu[i] < 1500 ? mtu[i] : 1500))}"
+				"mtu: $((mtu[i] < most ? mtu[i] : most))}"
 		done
 		echo "control-netns: control"
 	} >"$generated"

@@ -231,6 +231,17 @@ def test_a_dataplane_that_does_not_start_ends_the_container(container, tmp_path)
     assert said and said[0].endswith("; why is told above") and "/proc/nowhere" in made.log()
 
 
+def test_an_interface_with_more_mtu_than_its_port_is_told(container):
+    """As containerlab makes them: OSPF would wait for ever, and a host send in vain."""
+    within = ["sh", "-ec", 'ip link set eth1 mtu 9500; exec "$@"', "sh"]
+
+    made = container("eth1 eth2", within, PORTS="lan=eth1 wan=eth2").ready()
+
+    (said,) = re.findall("^router: .* has MTU .*", made.log(), re.M)
+    assert said.startswith("router: eth1 has MTU 9500 and port lan 1500") and "mtu: 1500" in said
+    assert "mtu 1500" in made.run("ip link show lan")[1]
+
+
 def test_a_router_is_up_and_docker_stop_ends_it_within_seconds(router):
     """Exit code 0, no process left; the host behind its port was answered before."""
     assert router.run("ip netns exec host ping -c 1 -W 5 10.30.1.1")[0] == 0
