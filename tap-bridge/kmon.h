@@ -66,8 +66,8 @@ struct kmon_conf {
  * entries (loopback, multicast).
  *
  * A neighbour's INCOMPLETE and DELAY often go unannounced by the kernel; FAILED comes once
- * for each kmon_resolve() that failed. A callback may call kmon_resolve(), kmon_forget() and
- * kmon_gave_up(), nothing else here.
+ * for each kmon_resolve() that failed. A callback may call kmon_resolve(), kmon_forget(),
+ * kmon_gave_up() and kmon_operstate(), nothing else here.
  */
 struct kmon_ops {
 	void (*link)(void *ctx, const struct kmon_link *link, bool gone);
@@ -142,6 +142,15 @@ int kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uin
  */
 bool kmon_gave_up(struct kmon *km, unsigned int ifindex, uint8_t family,
 		  const uint8_t *addr);
+
+/*
+ * Have the kernel tell everybody now whether link `ifindex` runs (RFC 2863, ifOperStatus;
+ * IFF_RUNNING), after its carrier was set. By itself it does that for one link at once, and for
+ * all that change within the same second when that is over (linkwatch): for so long zebra would
+ * keep routes over a link that is lost. Until then a lost one is "dormant", and not yet "down".
+ * An interface on top is a link of its own. Returns 0 or -errno: -ENODEV link gone.
+ */
+int kmon_operstate(struct kmon *km, unsigned int ifindex, bool up);
 
 void kmon_stats(const struct kmon *km, struct kmon_stats *st);
 void kmon_close(struct kmon *km);

@@ -3,7 +3,8 @@
  * kmon_impl: what kmon's own files share; nobody else includes this.
  *
  * kmon.c has the sockets, kmon_parse.c turns one rtnetlink message into one change,
- * kmon_apply.c holds it against kmon_mirror.c's memory and reports, kmon_resolve.c asks.
+ * kmon_apply.c holds it against kmon_mirror.c's memory and reports, kmon_resolve.c asks for
+ * neighbours, kmon_operstate.c says what a carrier means.
  * Everything runs in the thread that owns the monitor.
  */
 #ifndef TAP_BRIDGE_KMON_IMPL_H
@@ -86,6 +87,14 @@ int kmon_errno(int nlerr);
  * it until it has been read empty, so this comes before a dump, never after it.
  */
 void kmon_drain(struct nl_sock *sk);
+
+/*
+ * Send `msg`, free it, and take what has come back. The kernel works on a request within
+ * our send(), so its answer or its complaint is there already and nothing is waited for.
+ *
+ * Returns the octets put into `buf`, 0 when the kernel had nothing to say, or -errno.
+ */
+int kmon_exchange(struct kmon *km, struct nl_msg *msg, void *buf, size_t buf_bytes);
 
 bool kmon_is_watched(const struct kmon *km, enum kmon_kind kind);
 

@@ -16,14 +16,8 @@
 
 #include "kmon_impl.h"
 
-/*
- * Send `msg`, free it, and take what has come back. The kernel works on a request within
- * our send(), so its answer or its complaint is there already and nothing is waited for.
- *
- * Returns the octets put into `buf`, 0 when the kernel had nothing to say, or -errno.
- */
-static int
-exchange(struct kmon *km, struct nl_msg *msg, void *buf, size_t buf_bytes)
+int
+kmon_exchange(struct kmon *km, struct nl_msg *msg, void *buf, size_t buf_bytes)
 {
 	const struct nlmsghdr *hdr = buf;
 	ssize_t n;
@@ -106,7 +100,7 @@ look_up(struct kmon *km, const struct kmon_neigh *neigh, void *answer, size_t an
 {
 	struct nl_msg *msg = neigh_request(RTM_GETNEIGH, NLM_F_REQUEST, neigh, 0);
 
-	return msg == NULL ? -ENOMEM : exchange(km, msg, answer, answer_bytes);
+	return msg == NULL ? -ENOMEM : kmon_exchange(km, msg, answer, answer_bytes);
 }
 
 /* Have the kernel ask, in the entry that is there or that it makes. Returns 0 or -errno. */
@@ -120,7 +114,7 @@ solicit(struct kmon *km, const struct kmon_neigh *neigh, int flags)
 
 	if (msg == NULL)
 		return -ENOMEM;
-	rc = exchange(km, msg, answer, sizeof(answer));
+	rc = kmon_exchange(km, msg, answer, sizeof(answer));
 	if (rc < 0)
 		return rc;
 	note_attempt(km, neigh);
@@ -172,7 +166,7 @@ kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t
 	msg = neigh_request(RTM_DELNEIGH, NLM_F_REQUEST, &neigh, 0);
 	if (msg == NULL)
 		return -ENOMEM;
-	rc = exchange(km, msg, answer, sizeof(answer));
+	rc = kmon_exchange(km, msg, answer, sizeof(answer));
 	return rc < 0 && rc != -ENOENT ? rc : 0;
 }
 

@@ -397,6 +397,24 @@ iface_of_tap(const struct neigh *n, const struct kmon_link *kl)
 
 /* --- carrier ------------------------------------------------------------------------------ */
 
+/*
+ * FRR, too, hears it now: of the TAP, and of each VLAN, which the kernel takes along in a later
+ * turn. What fails here is gone, or told by the kernel itself within a second.
+ */
+static void
+announce(struct neigh *n, uint16_t ifidx, bool up)
+{
+	const struct iface *ifc = &n->iface[ifidx];
+
+	if (ifc->present)
+		kmon_operstate(n->control, ifc->tap.ifindex, up);
+	if (fib_vlans(n->fib, ifidx) == NULL)
+		return;
+	for (uint16_t i = PORT_MAX; i < n->iface_end; i++)
+		if (n->iface[i].on == ifidx && n->iface[i].port != NULL)
+			announce(n, i, up);
+}
+
 static void
 set_carrier(struct neigh *n, uint16_t ifidx, bool up)
 {
@@ -415,6 +433,9 @@ set_carrier(struct neigh *n, uint16_t ifidx, bool up)
 		log_warn("neigh: carrier not set port=%s error=%s", ifc->port->name,
 			 strerror(-rc));
 	iface_refresh(n, ifidx);
+	/* Before it is open nothing is present, and all is read when it is. */
+	if (n->control != NULL)
+		announce(n, ifidx, up);
 }
 
 void

@@ -49,6 +49,11 @@ class LinkWatch:
         self._file.seek(0)
         return self._file.readlines()
 
+    def last(self, dev):
+        """The newest announcement of a link so far; "": none."""
+        lines = [line for line in self._said()[self._begin :] if f": {dev}:" in line or f": {dev}@" in line]
+        return lines[-1] if lines else ""
+
     def lost_carrier(self):
         """Announcements of a link that is down, or gone, or without carrier."""
         bad = ("NO-CARRIER", "state DOWN", "Deleted")

@@ -10,6 +10,7 @@ from scapy.layers.inet import ICMP, IP
 from scapy.layers.l2 import Ether
 
 from lib import netns
+from lib.linkwatch import LinkWatch
 from lib.wait import eventually
 from on_time import in_time
 from wire import token_of
@@ -43,6 +44,21 @@ def test_carrier_follows_the_port(dut, wan):
     netns.ip_batch([f"link set {wan.name} up"], dut.far)
     eventually(lambda: "LOWER_UP" in dut.link_row(wan.tap)["flags"], 2, 0.005)
     eventually(lambda: dut.port_row(wan)["link"] == "up", 2, 0.005)
+
+
+def test_a_carrier_is_told_at_once(dut, wan):
+    """The kernel tells of one link in a second, and of what changes meanwhile when that is over:
+    the far end's event is that one here, and zebra would keep a lost link for a second."""
+    with LinkWatch(dut.ctl) as watch:
+        for word, flag in (("down", "NO-CARRIER"), ("up", ",LOWER_UP")) * 2:
+            netns.link_set(dut.far, wan.name, word == "up")
+            eventually(lambda w=word: dut.port_row(wan)["link"] == w, 5, 0.001)
+            in_time(dut, lambda f=flag: f in watch.last(wan.tap))
+        # linkwatch, when it comes, has nothing else to say.
+        netns.link_set(dut.far, wan.name, False)
+        eventually(lambda: "state DOWN" in watch.last(wan.tap), 5)
+        netns.link_set(dut.far, wan.name, True)
+        eventually(lambda: "state UP" in watch.last(wan.tap), 5)
 
 
 def test_a_down_link_comes_back_to_work(dut, lan, wan):

@@ -102,6 +102,12 @@ kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 }
 
 int
+kmon_operstate(struct kmon *km, unsigned int ifindex, bool up)
+{
+	return 0;
+}
+
+int
 kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
 {
 	return 0;

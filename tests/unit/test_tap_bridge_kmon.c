@@ -143,6 +143,20 @@ carrier_follows_tap_carrier(void **state)
 	unwatch(m);
 }
 
+/* That it is announced, and when, is in tests/system/test_tap.py. */
+static void
+operstate_of_what_is_there(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct model *m = watched_tap(bed);
+
+	assert_int_equal(kmon_operstate(m->km, bed->tap.ifindex, false), 0);
+	assert_int_equal(kmon_operstate(m->km, bed->tap.ifindex, true), 0);
+	assert_true(find_link(m, "t0")->admin_up);
+	assert_int_equal(kmon_operstate(m->km, 9999, true), -ENODEV);
+	unwatch(m);
+}
+
 static void
 a_rename_is_the_same_link_with_another_name(void **state)
 {
@@ -312,6 +326,7 @@ main(void)
 		bed_test(forwarding_of_one_and_of_all_is_followed),
 		bed_test(forwarding_of_a_new_link_is_told_with_it),
 		bed_test(carrier_follows_tap_carrier),
+		bed_test(operstate_of_what_is_there),
 		bed_test(a_rename_is_the_same_link_with_another_name),
 		bed_test(mac_mtu_and_admin_state_are_followed),
 		bed_test(a_deleted_link_goes_after_what_was_on_it),

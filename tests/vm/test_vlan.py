@@ -345,6 +345,24 @@ def test_a_port_that_is_set_down_takes_its_vlans_along(router, lan):
     eventually(lambda: vlans(router)["wan0.100"]["up"], 2, 0.01)
 
 
+@pytest.mark.skipif(on_nics(), reason="the far end is a veth of the same kernel")
+@pytest.mark.usefixtures("vlan")
+def test_a_lost_carrier_is_told_of_the_vlans_at_once(router, wan):
+    """The kernel would: of the far end, a second later of the TAP, then of its VLANs."""
+    add(router, "wan0.s", vid=20, protocol="802.1ad", addresses=())
+    add(router, INNER.name, "wan0.s", 30, addresses=())
+    took = []
+    with LinkWatch(router.ctl) as watch:
+        for word, flag in (("down", "NO-CARRIER"), ("up", ",LOWER_UP")) * 2:
+            netns.link_set(router.far, wan.name, word == "up")
+            eventually(lambda w=word: router.port_row(wan)["link"] == w, 5, 0.001)
+            begin = time.monotonic()
+            for dev in (wan.tap, VLAN.tap, "wan0.s", INNER.tap):
+                eventually(lambda d=dev, f=flag: f in watch.last(d), 5, 0.001)
+            took.append(time.monotonic() - begin)
+    assert max(took) < 0.5, took
+
+
 @pytest.mark.quick
 @pytest.mark.usefixtures("vlan")
 def test_an_icmp_error_is_the_vlans(router, wan, family):
