@@ -16,6 +16,45 @@
 #define CONNECTIONS_MAX 32
 #define IDLE_S          10
 
+#define TOTAL "_total"
+
+/*
+ * The page as OpenMetrics 1.0 has it, which Prometheus asks for first: a counter's family has
+ * the name without the ending that its samples have, and the end is said.
+ */
+static void
+as_openmetrics(const struct buf *page, struct buf *out)
+{
+	const char *end = page->data + page->len;
+
+	for (const char *line = page->data, *stop; line < end; line = stop + 1) {
+		const char *rest = line;
+
+		stop = memchr(line, '\n', (size_t)(end - line));
+		if (line[0] == '#') { /* "# HELP NAME ...", "# TYPE NAME ..." */
+			const char *behind =
+					   memchr(line + 7, ' ', (size_t)(stop - line - 7)),
+				   *ending = behind - strlen(TOTAL);
+
+			if (strncmp(ending, TOTAL, strlen(TOTAL)) == 0) {
+				buf_put(out, line, (size_t)(ending - line));
+				rest = behind;
+			}
+		}
+		buf_put(out, rest, (size_t)(stop + 1 - rest));
+	}
+	buf_printf(out, "# EOF\n");
+}
+
+static bool
+asks_for_openmetrics(struct MHD_Connection *conn)
+{
+	const char *accept =
+		MHD_lookup_connection_value(conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+
+	return accept != NULL && strstr(accept, "application/openmetrics-text") != NULL;
+}
+
 static enum MHD_Result
 on_request(void *ctx, struct MHD_Connection *conn, const char *url, const char *method,
 	   const char *version, const char *upload, size_t *upload_size, void **state)
@@ -41,6 +80,16 @@ on_request(void *ctx, struct MHD_Connection *conn, const char *url, const char *
 				   text, get ? NULL : "GET, HEAD", page.data, page.len);
 	}
 	metrics_page(ctx, &page);
+	if (asks_for_openmetrics(conn)) {
+		struct buf open = {0};
+
+		as_openmetrics(&page, &open);
+		buf_free(&page);
+		return http_answer(conn, MHD_HTTP_OK,
+				   "application/openmetrics-text; version=1.0.0; "
+				   "charset=utf-8",
+				   NULL, open.data, open.len);
+	}
 	return http_answer(conn, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8",
 			   NULL, page.data, page.len);
 }

@@ -133,6 +133,54 @@ every_line_is_a_sample_under_its_help_and_type(void **state)
 	free(text);
 }
 
+/* Line by line the other page, but for the names of counters' families; so Prometheus, too. */
+static void
+openmetrics_for_who_asks_for_it(void **state)
+{
+	struct peer p = peer_open();
+	char *text, *plain, *save[2] = {NULL, NULL}, *line[2], *body;
+	unsigned int n_counter = 0;
+
+	json_decref(peer_ask(&p, "{\"show\": \"fpm\"}")); /* the summary is known now */
+	peer_close(&p);
+	text = http("GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAccept: "
+		    "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;"
+		    "version=0.0.4;q=0.2,*/*;q=0.1\r\n\r\n");
+	plain = page();
+	assert_int_equal(strncmp(text, "HTTP/1.1 200 ", 13), 0);
+	assert_non_null(strstr(text, "Content-Type: application/openmetrics-text; "
+				     "version=1.0.0; charset=utf-8\r\n"));
+	body = strstr(text, "\r\n\r\n") + 4;
+	line[0] = strtok_r(plain, "\n", &save[0]);
+	line[1] = strtok_r(body, "\n", &save[1]);
+	for (; line[0] != NULL; line[0] = strtok_r(NULL, "\n", &save[0])) {
+		char name[128], *total;
+
+		assert_non_null(line[1]);
+		if (line[0][0] == '#') {
+			assert_int_equal(sscanf(line[1] + 7, "%127s", name), 1);
+			assert_null(strstr(name, "_total"));
+			assert_null(strpbrk(line[1], "\"\\")); /* would need escapes */
+			total = strstr(line[0], "_total ");
+			if (total != NULL) {
+				memmove(total, total + 6, strlen(total + 6) + 1);
+				n_counter++;
+			}
+			assert_string_equal(line[1], line[0]);
+		} else {
+			size_t len = strcspn(line[0], "{ ");
+
+			assert_int_equal(strncmp(line[1], line[0], len + 1), 0);
+		}
+		line[1] = strtok_r(NULL, "\n", &save[1]);
+	}
+	assert_true(n_counter > 2 * 30); /* HELP and TYPE of each */
+	assert_string_equal(line[1], "# EOF");
+	assert_null(strtok_r(NULL, "\n", &save[1]));
+	free(text);
+	free(plain);
+}
+
 static void
 values_are_those_of_the_counters(void **state)
 {
@@ -299,6 +347,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ui_test(every_line_is_a_sample_under_its_help_and_type),
+		ui_test(openmetrics_for_who_asks_for_it),
 		ui_test(values_are_those_of_the_counters),
 		ui_test(the_state_of_the_channel_is_one_of_a_set),
 		ui_test(all_else_is_refused),
