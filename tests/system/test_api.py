@@ -171,6 +171,19 @@ def test_parameters_choose(taught):
     ]
 
 
+def test_words_that_only_fpmctl_has_are_those_that_readme_names(taught):
+    """Those that choose among rows which are here already: of no path they are parameters."""
+    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+        told = re.search(r"Not there: [^;]*; (.*?) and rates, which fpmctl", file.read(), re.S)
+    words = set(re.findall(r"`(\w+)`", told[1]))
+
+    said = re.findall(r"^ +only with (.*)$", taught.fpmctl("help", "show").stdout, re.M)
+    assert words == {one.split()[0] for line in said for one in line.split(", ")}
+    for what in ("/routes", "/groups", "/neighbors", "/log"):
+        for word in words:
+            assert f"unknown parameter '{word}'" in refused(taught, 400, "GET", what, **{word: 1})
+
+
 def test_refusals_have_a_status_and_a_sentence(taught):
     """What fpmctl refuses with exit codes 2 and 3."""
     assert "none of ports is nowhere0" == refused(
