@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The commands of README and manual, run as they stand there: page by page, in the order of
-a reader who does them all (lib/docs.py tells how a page says so)."""
+a reader who does them all (lib/docs.py tells how a page says so). Those that a sentence names
+are such as fpmctl and the daemon take."""
 
 import os
 import re
+import shlex
 import subprocess
 import time
 
@@ -66,6 +68,68 @@ def test_a_reader_who_does_what_the_page_says_sees_what_it_says(page):
     finally:
         reader.leave()
     print(f"{page.name}: {time.monotonic() - begin:.1f} s in all")
+
+
+# In a sentence: `fpmctl show ports`, `show ports`, `doctor rss`; of FRR are `show ip route` and
+# its like. Words in capitals are whatever the reader has.
+NAMED = re.compile(r"`((?:fpmctl |fpm-dataplane |fpm-supervise |show |doctor |audit )[^`\n]+)`")
+OF_FRR = re.compile(r"show (ip|ipv6|bgp|zebra|running-config)\b")
+STANDS_FOR = {"FILE": "/dev/null", "NAME": "wan0", "X": "ports", "N": "1500", "CHECK ...": "rss",
+              "PREFIX": "192.0.2.0/24", "ADDRESS": "192.0.2.1", "...": ""}  # fmt: skip
+WRONG = re.compile(
+    r"unexpected word|there is no option|unrecognized option|no check '|belongs to|is none of"
+)
+
+
+def named(page):
+    """Commands that a page names in its sentences."""
+    text = "\n".join(line for _, line in docs.outside_fences(page))
+    for command in NAMED.findall(text):
+        if OF_FRR.match(command):
+            continue
+        for word, value in STANDS_FOR.items():
+            command = re.sub(rf"(?<![\w-]){re.escape(word)}(?!\w)", value, command)
+        head, bar, tail = command.rpartition("|")  # `fpmctl port add|del`
+        yield from [head, f"{head.rpartition(' ')[0]} {tail}"] if bar else [command]
+
+
+def refused(command):
+    """What is said against a command's words, or None. No daemon is there to be changed: fpmctl
+    judges its words before it looks for one, and the daemon is told to start nothing."""
+    argv = shlex.split(command)
+    if argv[0] == "fpm-supervise":  # `fpm-supervise fpm-dataplane -c FILE`
+        argv = argv[1:]
+    if argv[0] == "fpm-dataplane":
+        argv[1:1] = ["--version" if "--prepare" in argv else "--check"]
+    elif argv[0] != "fpmctl":
+        argv[0:0] = ["fpmctl"]
+    environment = {**os.environ, "FPMCTL_SOCKET": "/nonexistent/control.sock",
+                   "PATH": f"{docs.ROOT}/build/release:{os.environ['PATH']}"}  # fmt: skip
+    done = subprocess.run(
+        argv, env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+    return done.stderr if WRONG.search(done.stderr) else None
+
+
+def test_what_sentences_name_is_a_command():
+    """In the pages, the commented example, the alerts and the dashboard."""
+    beside = ("fpm-dataplane/dist/fpm-dataplane.yaml", "docker/prometheus/alerts.yml",
+              "docker/grafana/dashboards/fpm-dataplane.json")  # fmt: skip
+    pages = [*docs.pages(), *(docs.ROOT / name for name in beside)]
+    found = {command: page for page in pages for command in named(page)}
+
+    assert len(found) > 40
+    for command, page in found.items():
+        said = refused(command)
+        assert said is None, f"{page.relative_to(docs.ROOT)}: `{command}`: {said}"
+
+
+@pytest.mark.parametrize(
+    "command", ["show prots", "doctor rrs", "fpmctl replay --dry-run", "fpm-dataplane --chek"]
+)
+def test_what_is_no_command_is_found(command):
+    """Else the test above would find nothing."""
+    assert refused(command)
 
 
 def test_all_pages_have_commands_that_are_run():
