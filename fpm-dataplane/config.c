@@ -466,7 +466,8 @@ config_parse(const char *file, const void *octets, size_t len, struct config *co
 		return (int)c.n_err;
 	}
 	if (!yaml_parser_initialize(&parser)) {
-		fprintf(err, "%s: out of memory\n", file);
+		fprintf(err, "%s%sout of memory\n", file != NULL ? file : "",
+			file != NULL ? ": " : "");
 		return 1;
 	}
 	yaml_parser_set_input_string(&parser, text, len);

@@ -116,7 +116,10 @@ struct config {
  */
 int config_load(const char *file, struct config *conf, FILE *err);
 
-/* The same of `len` octets that were read already, from what messages call `file`. */
+/*
+ * The same of `len` octets that were read already, from what messages call `file`; NULL: from
+ * no file of anybody's, and messages name no places in it.
+ */
 int config_parse(const char *file, const void *octets, size_t len, struct config *conf,
 		 FILE *err);
 

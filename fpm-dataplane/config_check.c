@@ -237,9 +237,12 @@ cfg_check_device_twin(struct cfg *c, const struct cfg_at *at, const struct confi
 
 	for (const struct config_port *p = conf->port; p < port; p++) {
 		if (device_conflict(port->device, p->device, both, sizeof(both))) {
-			cfg_error(c, at,
-				  "%s belongs to %s too (line %d); expected another device",
-				  both, c->port_path[p - conf->port], p->pos.line);
+			char place[32] = "";
+
+			if (c->file != NULL)
+				snprintf(place, sizeof(place), " (line %d)", p->pos.line);
+			cfg_error(c, at, "%s belongs to %s too%s; expected another device",
+				  both, c->port_path[p - conf->port], place);
 			return;
 		}
 	}

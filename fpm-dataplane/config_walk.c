@@ -75,13 +75,15 @@ cfg_errors_print(struct cfg *c, FILE *err)
 	for (unsigned int i = 0; i < n; i++) {
 		const struct cfg_wrong *w = &c->wrong[i];
 
-		fprintf(err, "%s:%d:%d: %s\n", c->file, w->pos.line, w->pos.column,
-			w->text);
+		if (c->file != NULL)
+			fprintf(err, "%s:%d:%d: ", c->file, w->pos.line, w->pos.column);
+		fprintf(err, "%s\n", w->text);
 		free(w->text);
 	}
 	if (c->n_err > n)
-		fprintf(err, "%s: %u more error%s not shown\n", c->file, c->n_err - n,
-			c->n_err - n == 1 ? "" : "s");
+		fprintf(err, "%s%s%u more error%s not shown\n",
+			c->file != NULL ? c->file : "", c->file != NULL ? ": " : "",
+			c->n_err - n, c->n_err - n == 1 ? "" : "s");
 	free(c->wrong);
 	c->wrong = NULL;
 }

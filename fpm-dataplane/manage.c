@@ -59,10 +59,20 @@ show(struct manage *mg, struct msg_manage *mm)
 
 /* --- policers --------------------------------------------------------------------------- */
 
+static const char *
+rate_str(uint32_t rate, char buf[16])
+{
+	if (rate == POLICER_UNLIMITED)
+		return "unlimited";
+	snprintf(buf, 16, "%u", rate);
+	return buf;
+}
+
 static void
 policer_change(struct manage *mg, const struct manage_want *want)
 {
 	struct policer_conf *now = &mg->conf.running->policer[want->class];
+	char rate[16], source_rate[16];
 
 #define CHANGE(field)                            \
 	if (want->policer.field != POLICER_KEEP) \
@@ -73,10 +83,10 @@ policer_change(struct manage *mg, const struct manage_want *want)
 	CHANGE(source_burst)
 #undef CHANGE
 	policer_set(want->class, now);
-	log_info("manage: policer set class=%s rate=%d burst=%u source_rate=%d "
+	log_info("manage: policer set class=%s rate=%s burst=%u source_rate=%s "
 		 "source_burst=%u",
-		 punt_class_info[want->class].name, (int)now->rate, now->burst,
-		 (int)now->source_rate, now->source_burst);
+		 punt_class_info[want->class].name, rate_str(now->rate, rate), now->burst,
+		 rate_str(now->source_rate, source_rate), now->source_burst);
 }
 
 /* --- reload ------------------------------------------------------------------------------ */
@@ -276,13 +286,11 @@ would_load(const struct config *next, struct msg_manage *mm)
 		abort();
 	config_show(next, out);
 	fclose(out);
-	errors = config_parse("config", yaml, len, again, err);
+	errors = config_parse(NULL, yaml, len, again, err);
 	fclose(err);
 	if (errors > 0) {
-		const char *text = strstr(said, ": "); /* behind the place */
-
 		said[strcspn(said, "\n")] = '\0';
-		refuse(mm, REFUSED "%s", text != NULL ? text + 2 : said);
+		refuse(mm, REFUSED "%s", said);
 	}
 	free(yaml);
 	free(said);

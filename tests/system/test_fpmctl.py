@@ -464,6 +464,7 @@ def test_a_policer_is_changed_while_packets_pass(dut):
         assert (now["rate"], now["source_burst"]) == (None, 7)
         assert now["burst"] == before["burst"] and now["source_rate"] == before["source_rate"]
         assert "unlimited" in dut.fpmctl("set", "policer", "dhcp", "burst", "9").stdout
+        assert "policer set class=dhcp rate=unlimited burst=9 " in dut.log(5)
     finally:
         dut.fpmctl("set", "policer", "dhcp", "rate", str(before["rate"]), "burst",
                    str(before["burst"]), "source-burst", str(before["source_burst"]))  # fmt: skip

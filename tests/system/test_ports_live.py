@@ -341,7 +341,7 @@ def test_reload_adds_and_removes_ports(router):
 WRONG = {
     "add": "usage:", "frob x": "unexpected word 'frob'", "add x": "a port needs a device",
     "add x device nothing": "is not a device", "add a/b device net_null": "interface name",
-    "add x device net_af_packet,iface=p-wan": "belongs to ports[wan0] too",
+    "add x device net_af_packet,iface=p-wan": "belongs to ports[wan0] too; expected",
     "add x device net_null mtu 20": "mtu: 20 is out of range", "add x device net_null mtu y":
     "is not a whole number from 68 to 9216", "add lan0 device net_null": "is there already", "del x": "no port x",
     "set x mtu 1400": "no port x", "set lan0": "set what?", "del lan0 mtu 1": "del takes a NAME",
