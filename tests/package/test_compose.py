@@ -1,32 +1,42 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """docker/compose.yaml as docker/README.md says to run it, by docker-compose and podman: two
-routers, their hosts, Prometheus. Where no registry gives its image one is made here of
-Debian's Prometheus, with the words that the image's makers start it with. Grafana is left out.
+routers, their hosts, Prometheus and, where it can be had, Grafana. Where no registry gives their
+images, one is made here of Debian's Prometheus, and one of the Grafana that GRAFANA names (a
+directory with bin, conf and public, as its makers' archive has it), with the words, the user and
+the directories that their makers' images have; without those they are left out.
 
 `make test-image` builds the image; skipped where there is no podman or no docker-compose.
 """
 
+import base64
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import urllib.error
 import urllib.parse
 import urllib.request
+from pathlib import Path
 
 import pytest
 import yaml
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from lib import docs, procs  # noqa: E402
-from lib.dashboard import answers, without_their_labels  # noqa: E402
+from lib.dashboard import answers, dashboard, without_their_labels  # noqa: E402
 from lib.wait import eventually  # noqa: E402
 
 PROMETHEUS = docs.ROOT / "build" / "prometheus" / "usr" / "bin"
 SERVICES = ["r1", "r2", "h1", "h2"]
-# What the image of Prometheus' makers has: these words, this user, this directory.
-STAND_IN = """\
+GRAFANA = Path(os.environ.get("GRAFANA") or "/usr/share/grafana")
+# Where the files for an image are, which one must be there, and what the makers' image has.
+STAND_INS = {
+    "prometheus": (
+        PROMETHEUS,
+        "prometheus",
+        """\
 FROM {image}
 COPY prometheus promtool /bin/
 RUN mkdir /prometheus && chown nobody:nogroup /prometheus
@@ -35,7 +45,26 @@ WORKDIR /prometheus
 HEALTHCHECK NONE
 ENTRYPOINT ["/bin/prometheus"]
 CMD ["--config.file=/etc/prometheus/prometheus.yml", "--storage.tsdb.path=/prometheus"]
-"""
+""",
+    ),
+    "grafana": (
+        GRAFANA,
+        "bin/grafana",
+        """\
+FROM {image}
+COPY . /usr/share/grafana/
+ENV PATH=/usr/share/grafana/bin:/bin GF_PATHS_PROVISIONING=/etc/grafana/provisioning
+RUN mkdir -p /etc/grafana /var/log/grafana /var/lib/grafana/plugins && \\
+	cp -r /usr/share/grafana/conf/provisioning /etc/grafana && chown -R 472:0 /var/lib/grafana /var/log/grafana
+USER 472
+WORKDIR /usr/share/grafana
+HEALTHCHECK NONE
+ENTRYPOINT ["grafana", "server", "--homepath=/usr/share/grafana", "cfg:default.log.mode=console", \
+"cfg:default.paths.data=/var/lib/grafana", "cfg:default.paths.logs=/var/log/grafana", \
+"cfg:default.paths.plugins=/var/lib/grafana/plugins"]
+""",
+    ),
+}
 
 pytestmark = pytest.mark.skipif(
     not (
@@ -53,35 +82,36 @@ class Compose:
     def __init__(self, directory):
         self.socket = f"{directory}/podman.sock"
         self.project = f"fdp{os.getpid()}"
-        self.files, self.services, self.made = "-f docker/compose.yaml", SERVICES, None
-        self.prometheus(directory)
+        self.files, self.services, self.made = "-f docker/compose.yaml", [*SERVICES], {}
+        self.others(directory)
         self.service = procs.start(
             ["podman", "system", "service", "--time=0", f"unix://{self.socket}"],
             str(directory), f"{directory}/podman.log",
         )  # fmt: skip
         eventually(lambda: os.path.exists(self.socket), 10, 0.1, "podman listens")
 
-    def prometheus(self, directory):
-        """The image that compose.yaml names, if it is there; else one that takes its place."""
-        theirs = load(docs.ROOT / "docker/compose.yaml")
-        name = theirs["services"]["prometheus"]["image"]
-        there = subprocess.run(
-            ["podman", "image", "exists", f"docker.io/{name}"], check=False
-        )
-        if there.returncode != 0 and not PROMETHEUS.exists():
-            return
-        self.services = [*SERVICES, "prometheus"]
-        if there.returncode == 0:
-            return
-        self.made = f"localhost/{self.project}-prometheus"
-        subprocess.run(
-            ["podman", "build", "--quiet", "--network", "none", "--format", "docker",
-             "--tag", self.made, "--file", "-", str(PROMETHEUS)],
-            input=STAND_IN.format(image=os.environ["IMAGE"]), text=True, check=True, timeout=240,
-        )  # fmt: skip
-        instead = {"version": "3.7", "services": {"prometheus": {"image": self.made}}}
-        (directory / "instead.yaml").write_text(yaml.safe_dump(instead))
-        self.files += f" -f {directory}/instead.yaml"
+    def others(self, directory):
+        """The images that compose.yaml names, if they are there; else what takes their place."""
+        theirs = load(docs.ROOT / "docker/compose.yaml")["services"]
+        for service, (files, program, text) in STAND_INS.items():
+            name = f"docker.io/{theirs[service]['image']}"
+            done = subprocess.run(["podman", "image", "exists", name], check=False)
+            if done.returncode != 0 and not (files / program).exists():
+                continue
+            self.services.append(service)
+            if done.returncode == 0:
+                continue
+            self.made[service] = f"localhost/{self.project}-{service}"
+            subprocess.run(
+                ["podman", "build", "--quiet", "--network", "none", "--format", "docker",
+                 "--tag", self.made[service], "--file", "-", str(files)],
+                input=text.format(image=os.environ["IMAGE"]), text=True, check=True, timeout=240,
+            )  # fmt: skip
+        instead = {service: {"image": image} for service, image in self.made.items()}
+        if instead:
+            file = directory / "instead.yaml"
+            file.write_text(yaml.safe_dump({"version": "3.7", "services": instead}))
+            self.files += f" -f {file}"
 
     def run(self, command, check=True):
         """A command line of the page, which speaks of docker."""
@@ -102,8 +132,8 @@ class Compose:
     def close(self):
         """Nothing of it stays."""
         self.run("docker compose -f docker/compose.yaml down --volumes", check=False)
-        if self.made:
-            subprocess.run(["podman", "rmi", "--force", self.made], check=False)
+        for image in self.made.values():
+            subprocess.run(["podman", "rmi", "--force", image], check=False)
         self.service.terminate()
         self.service.wait(10)
 
@@ -134,6 +164,7 @@ def write(path, text):
 def lab(bridges_are_wires, tmp_path_factory):
     compose = Compose(tmp_path_factory.mktemp("compose"))
     try:
+        compose.run(commands()[0])
         yield compose
     finally:
         compose.close()
@@ -149,8 +180,7 @@ def commands():
 def test_the_lab_of_compose_does_what_its_page_says(lab):
     """Up, a ping from host to host through both routers, OSPF, ports."""
     up, ping, ospf, ports, down = commands()
-
-    lab.run(up)
+    assert up.startswith("docker compose -f docker/compose.yaml up --detach")
 
     eventually(
         lambda: " 0% packet loss" in lab.run(ping, check=False), 90, 1, "h2 answers h1"
@@ -200,6 +230,82 @@ def test_prometheus_of_the_lab_scrapes_both_routers_and_fills_the_dashboard(lab)
         rule["alert"] for group in alerts["groups"] for rule in group["rules"]
     }
     assert [rule for rule in rules if rule["health"] == "err"] == []
+
+
+def grafana(path, question=None):
+    """What the lab's Grafana answers to a GET, or to `question`, posted; None: nothing yet."""
+    page = urllib.request.Request(
+        f"http://localhost:3000/api/{path}",
+        data=question and json.dumps(question).encode(),
+        headers={
+            "Authorization": "Basic " + base64.b64encode(b"admin:admin").decode(),
+            "Content-Type": "application/json",
+        },
+    )
+    try:
+        with urllib.request.urlopen(page, timeout=10) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as error:
+        return json.load(error)
+    except OSError:
+        return None
+
+
+def as_its_page_asks(panel):
+    """The question of a panel with all routers chosen, five minutes of them."""
+    targets = json.loads(json.dumps(panel["targets"]).replace("$instance", ".*"))
+    more = {"datasource": panel["datasource"], "intervalMs": 5000, "maxDataPoints": 300}
+    return {"queries": [target | more for target in targets], "from": "now-5m", "to": "now"}
+
+
+def without_data(board):
+    """{(panel, query): what Grafana says} of those that have an error, or no value at all though
+    they do not leave out what is zero."""
+    bare = {}
+    for panel in board["panels"]:
+        said = grafana("ds/query", as_its_page_asks(panel))
+        for target in panel["targets"]:
+            result = said.get("results", {}).get(target["refId"], {"error": said})
+            # Of each series: times, values.
+            columns = [frame["data"]["values"][1:] for frame in result.get("frames", [])]
+            values = [v for (column,) in filter(None, columns) for v in column if v is not None]
+            if "error" in result or not (values or "> 0" in target["expr"]):
+                bare[panel["title"], target["expr"]] = result
+    return bare
+
+
+def test_grafana_of_the_lab_shows_each_panel_with_data(lab):
+    """As compose.yaml starts it: Prometheus is its data source and answers; the dashboard is there
+    as its file has it, with both routers to choose from; each panel's queries, asked as its page
+    asks them, have values and no error."""
+    if not {"grafana", "prometheus"} <= set(lab.services):
+        pytest.skip("no image of Grafana, nor a Grafana in the directory that GRAFANA= names")
+    board = dashboard()
+
+    eventually(lambda: (grafana("health") or {}).get("database") == "ok", 60, 0.5, "it is up")
+    source = "datasources/uid/prometheus"
+    eventually(lambda: grafana(f"{source}/health")["status"] == "OK", 60, 0.5, "it asks Prometheus")
+    assert [row["name"] for row in grafana("datasources") if row["isDefault"]] == ["Prometheus"]
+    shown = eventually(
+        lambda: grafana("dashboards/uid/fpm-dataplane").get("dashboard"), 60, 0.5, "the dashboard"
+    )
+    assert {key: shown[key] for key in ("panels", "templating")} == {
+        key: board[key] for key in ("panels", "templating")
+    }
+    values = f"{source}/resources/api/v1/label/instance/values?match%5B%5D=fpmdp_build_info"
+    eventually(lambda: grafana(values)["data"] == ["r1:9620", "r2:9620"], 60, 0.5, "both routers")
+
+    route = "ip route 192.0.2.0/24 blackhole"
+    change = f"exec r1 vtysh -c 'conf t' -c '{route}' -c 'no {route}'"
+
+    def all_have():
+        # For figures of changes.
+        lab.run(f"docker compose -f docker/compose.yaml {change}")
+        bare = without_data(board)
+        assert bare == {}
+        return True
+
+    eventually(all_have, 120, 2, "each panel has data")
 
 
 def load(path):

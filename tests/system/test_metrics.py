@@ -273,11 +273,12 @@ def test_grafana_is_given_what_its_files_name():
     with open(f"{docker}/compose.yaml", encoding="utf-8") as file:
         lab = yaml.safe_load(file)["services"]
     mounts = dict(volume.split(":")[1::-1] for volume in lab["grafana"]["volumes"])
-    below = os.path.join(docker, mounts["/etc/grafana/provisioning"])
-    with open(f"{below}/datasources/prometheus.yml", encoding="utf-8") as file:
-        (source,) = yaml.safe_load(file)["datasources"]
-    with open(f"{below}/dashboards/dashboards.yml", encoding="utf-8") as file:
-        (provider,) = yaml.safe_load(file)["providers"]
+    said = {}
+    for what, name in (("datasources", "prometheus.yml"), ("dashboards", "dashboards.yml")):
+        below = os.path.join(docker, mounts[f"/etc/grafana/provisioning/{what}"])
+        with open(f"{below}/{name}", encoding="utf-8") as file:
+            said[what] = yaml.safe_load(file)
+    (source,), (provider,) = said["datasources"]["datasources"], said["dashboards"]["providers"]
 
     listed = os.listdir(os.path.join(docker, mounts[provider["options"]["path"]]))
 
