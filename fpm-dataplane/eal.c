@@ -17,6 +17,22 @@
 #include "base/log.h"
 #include "port/packet.h"
 
+/*
+ * An error that is none. Linux's vfio refuses to turn interrupts off when they are not on, and
+ * for no other reason; the driver of virtio (22.11) turns them off when it stops and again when it
+ * closes, and of a bond's member before they have ever been on.
+ */
+#define OFF_ALREADY "EAL: Error disabling MSI-X interrupts"
+
+static void
+to_log_line(enum log_level level, const char *text, size_t n)
+{
+	if (n >= strlen(OFF_ALREADY) && memcmp(text, OFF_ALREADY, strlen(OFF_ALREADY)) == 0)
+		log_debug("dpdk: %.*s (they were off: harmless)", (int)n, text);
+	else
+		log_write(level, "dpdk: %.*s", (int)n, text);
+}
+
 /* DPDK's own words are lines of the log: for who waits for nobody, and in `fpmctl show log`. */
 static ssize_t
 to_log(void *cookie, const char *text, size_t n)
@@ -30,7 +46,7 @@ to_log(void *cookie, const char *text, size_t n)
 
 		len = end != NULL ? (size_t)(end - text) - at : n - at;
 		if (len > 0)
-			log_write(level, "dpdk: %.*s", (int)len, text + at);
+			to_log_line(level, text + at, len);
 	}
 	return (ssize_t)n;
 }
