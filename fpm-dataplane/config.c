@@ -69,8 +69,7 @@ take_fib_copies(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 }
 
 static void
-take_vlan_offload(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
-		  void *out)
+take_offload(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
 {
 	int i = take_word(c, key, at, (const char *const[]){"auto", "off", NULL});
 
@@ -149,8 +148,10 @@ const struct cfg_key cfg_port_keys[] = {
 	 .live = true},
 	{"cores", cfg_take_port_cores, .expected = "a CPU a queue, such as [1, 2], or auto",
 	 .text = cfg_text_port_cores, .live = true},
-	{"vlan-offload", take_vlan_offload, P_AT(vlan_off), .expected = "auto or off",
-	 .text = cfg_text_vlan_offload, .live = true},
+	{"vlan-offload", take_offload, P_AT(vlan_off), .expected = "auto or off",
+	 .text = cfg_text_offload, .live = true},
+	{"checksum-offload", take_offload, P_AT(cksum_off), .expected = "auto or off",
+	 .text = cfg_text_offload, .live = true},
 	{NULL},
 };
 

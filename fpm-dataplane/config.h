@@ -9,6 +9,7 @@
  *       queues: 1                # optional: receive queues, default one a core
  *       cores: [1]               # optional: CPU that serves each of them, default: auto
  *       vlan-offload: auto       # optional: auto, or off: tags are never the NIC's
+ *       checksum-offload: auto   # optional: auto, or off: checksums are never the NIC's
  *   cores: [1]                   # optional: CPUs that forward, default: the last one allowed
  *   control-netns: r1            # optional: where FRR runs; TAPs and FPM listener live there
  *   fpm:
@@ -74,6 +75,7 @@ struct config_port {
 	unsigned int core[CONFIG_CORES_MAX]; /* CPU that serves queue 0, 1, ... */
 	unsigned int n_core;                 /* 0: choose */
 	bool vlan_off;             /* tags are never the NIC's to take off and put in */
+	bool cksum_off;            /* IPv4 header checksums are never the NIC's to verify */
 	struct config_pos pos;     /* in the file, for messages about the device */
 	struct config_pos tap_pos; /* and about the TAP */
 	struct config_pos cores_pos;

@@ -202,7 +202,7 @@ cfg_text_copies(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_M
 }
 
 const char *
-cfg_text_vlan_offload(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+cfg_text_offload(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
 {
 	return *(const bool *)at(key, base) ? "off" : "auto";
 }

@@ -124,6 +124,7 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 			       .n_txq = h->deal->n_fwd,
 			       .interrupts = h->interrupts,
 			       .vlan_off = cp->vlan_off,
+			       .cksum_off = cp->cksum_off,
 			       .place = rest != NULL ? rest->place
 						     : PORT_SLOTS + ++h->n_come};
 	uint16_t ifidx = number_take(h);

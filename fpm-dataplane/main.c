@@ -93,7 +93,8 @@ ports_open(const struct config *conf)
 				       .n_rxq = cp->n_rxq != 0 ? cp->n_rxq : cp->n_core,
 				       .n_txq = conf->n_core,
 				       .interrupts = !conf->poll_always,
-				       .vlan_off = cp->vlan_off};
+				       .vlan_off = cp->vlan_off,
+				       .cksum_off = cp->cksum_off};
 
 		rc = port_open(&port, (uint16_t)(i + 1), &pc, dp.pool, why, sizeof(why));
 		if (rc < 0) {

@@ -76,6 +76,7 @@ port_set(struct hotplug *h, const struct config *running, const struct config_po
 		return -EINVAL;
 	anew = (n_queue(was) != n_queue(now) && wanted != port->n_rxq) ||
 	       (was->vlan_off != now->vlan_off && port->vlan_able) ||
+	       (was->cksum_off != now->cksum_off && port->cksum_able) ||
 	       port_mtu_is_beyond(port, now->mtu_bytes);
 	if (other || anew)
 		return port_exchange(h, running, was, now, why, size);

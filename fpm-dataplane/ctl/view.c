@@ -272,6 +272,8 @@ port_device(const json_t *row)
 		fprintf(out, ", RSS %s", row_str(row, "rss"));
 	if (json_is_true(json_object_get(row, "vlan_offload")))
 		fprintf(out, ", VLAN tags by the NIC");
+	if (json_is_true(json_object_get(row, "checksum_offload")))
+		fprintf(out, ", IPv4 checksums by the NIC");
 	if (row_has(row, "bond"))
 		status_bond(out, json_object_get(row, "bond"));
 	if (row_has(row, "forwarding") && strcmp(row_str(row, "forwarding"), "on") != 0)

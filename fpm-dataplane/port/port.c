@@ -207,7 +207,8 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 	rc = check_limits(port, &info, port->n_rxq, conf->mtu_bytes, why, why_size);
 	if (rc < 0)
 		return rc;
-	port->rx_cksum = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0;
+	port->cksum_able = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0;
+	port->rx_cksum = port->cksum_able && !conf->cksum_off;
 	if (port->rx_cksum)
 		eth.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
 	port->vlan_able = tags_by_device(&info);

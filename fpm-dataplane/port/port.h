@@ -31,6 +31,7 @@ struct port_conf {
 	unsigned int n_txq; /* forwarders: one transmit queue each */
 	bool interrupts;    /* of receive queues: wanted */
 	bool vlan_off;      /* tags are not the device's, whatever it can do */
+	bool cksum_off;     /* nor are checksums */
 	uint32_t place;     /* among the ports there are; 0: as its number */
 };
 
@@ -50,7 +51,8 @@ struct port {
 	int node;                   /* NUMA node of the device, -1: unknown */
 	uint64_t rss_hf;            /* what it hashes over its queues, RTE_ETH_RSS_ ... */
 	bool rss_untold;            /* ... as it was asked to: its driver does not tell */
-	bool rx_cksum;              /* port verifies IPv4 header checksums */
+	bool cksum_able;            /* it could verify IPv4 header checksums ... */
+	bool rx_cksum;              /* ... and does */
 	bool vlan_able;             /* it could take tags off and put them in ... */
 	bool vlan_offload;          /* ... and may: see port_take_tags() */
 	bool interrupts;            /* it may have them, a queue each */

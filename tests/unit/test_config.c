@@ -68,7 +68,7 @@ every_key_is_taken(void **state)
 		cpu++;
 	snprintf(text, sizeof(text),
 		 "ports:\n  - {tap: a, device: \"net_af_packet,iface=lo\", mtu: 9000, "
-		 "queues: 4, vlan-offload: off}\n"
+		 "queues: 4, vlan-offload: off, checksum-offload: off}\n"
 		 "cores: [%u]\nfpm:\n  listen: \"[::1]:2621\"\n  feedback: true\n  "
 		 "queue-limit-mib: 65536\n"
 		 "  sweep-quiet-s: 1\n  sweep-max-s: 2\n  sweep-restart-s: 3\n"
@@ -83,6 +83,7 @@ every_key_is_taken(void **state)
 	assert_int_equal(conf.port[0].mtu_bytes, 9000);
 	assert_int_equal(conf.port[0].n_rxq, 4);
 	assert_true(conf.port[0].vlan_off);
+	assert_true(conf.port[0].cksum_off);
 	assert_int_equal(conf.port[0].pos.line, 2);
 	assert_int_equal(conf.n_core, 1);
 	assert_int_equal(conf.core[0], cpu);
@@ -130,6 +131,7 @@ the_example_has_every_key_of_the_comment_in_config_h(void **state)
 					  "queues:",
 					  "cores:",
 					  "vlan-offload:",
+					  "checksum-offload:",
 					  "control-netns:",
 					  "fpm:",
 					  "listen:",

@@ -139,7 +139,7 @@ every_key_there_is_reads_back(void **state)
 	n = (unsigned int)snprintf(
 		text, sizeof(text),
 		"ports: [{tap: a, device: net_null1, mtu: 9000, queues: 2, cores: [%u, "
-		"%u], vlan-offload: off}]\n"
+		"%u], vlan-offload: off, checksum-offload: off}]\n"
 		"cores: [%u]\nfpm: {listen: \"[::1]:2621\", peer: 192.0.2.9, feedback: "
 		"true, "
 		"queue-limit-mib: 65, sweep-quiet-s: 6, sweep-max-s: 7, sweep-restart-s: "
