@@ -52,6 +52,7 @@ struct msg_link {
 	uint16_t ifidx; /* our number of it when it is a port's or a VLAN on one, else 0 */
 	bool gone;      /* interface deleted */
 	bool up;        /* admin up, and (a port's) carrier: usable as an egress */
+	uint16_t vrf;   /* the interface is a VRF's own: its number (MSG_VRF), else 0 */
 	char name[16];
 };
 

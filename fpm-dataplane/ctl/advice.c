@@ -59,6 +59,7 @@ static const char *const known[][2] = {
 	{"forwarding_off",
 	 "sysctl net.ipv4.ip_forward, net.ipv6.conf.all.forwarding, and those of PORT"},
 	{"ingress_down", "ip link set PORT up, in the control namespace"},
+	{"vrf_again", "fpmctl show routes ADDRESS vrf NAME: leak from where the host is"},
 	{"egress_down", "fpmctl show ports: is the link up, and set up with ip link?"},
 	{"neigh_failed",
 	 "the neighbour does not answer: fpmctl show neighbors, is it alive?"},

@@ -243,8 +243,8 @@ fib_onlink(const struct fib *fib, uint16_t ifidx, uint8_t family, const struct i
 }
 
 fib_path
-fib_resolve(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipaddr *dst,
-	    uint32_t flow_hash)
+fib_resolve_in(const struct fib *fib, uint16_t vrf, uint8_t family,
+	       const struct ipaddr *dst, uint32_t flow_hash)
 {
 	const struct fib_vrf *its = vrf == 0 ? NULL : fib_vrf(fib, vrf);
 	const struct fib_copy *tries = its == NULL ? &fib->copy[0] : &its->tries;
@@ -260,4 +260,15 @@ fib_resolve(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ip
 		return path;
 	return path_with_mtu(fib_onlink(fib, (uint16_t)path_index(path), family, dst),
 			     path_mtu_class(path));
+}
+
+fib_path
+fib_resolve(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipaddr *dst,
+	    uint32_t flow_hash)
+{
+	fib_path path = fib_resolve_in(fib, vrf, family, dst, flow_hash);
+
+	return path_kind(path) != PATH_VRF ? path
+					   : fib_resolve_in(fib, (uint16_t)path_index(path),
+							    family, dst, flow_hash);
 }

@@ -80,6 +80,20 @@ onlink(struct burst *b, unsigned int i)
 		use_adj(b, i, adj);
 }
 
+/* Where the packet goes in the VRF that its route leads to: looked up there, and no further. */
+static void
+in_other_vrf(struct burst *b, unsigned int i)
+{
+	const struct fib *fib = b->fwd->fib;
+	const uint8_t *ip = burst_l3(b, i);
+	uint8_t family = b->family[i];
+	struct ipaddr dst = {0};
+
+	memcpy(dst.octet, ip + (family == 4 ? 16 : 24), family_octets(family));
+	b->path[i] = fib_resolve_in(fib, (uint16_t)path_index(b->path[i]), family, &dst,
+				    flow_hash(ip, burst_l3_room(b, i), family, fib->seed));
+}
+
 /* Paths that send nothing on: ours, refused, or broken. */
 static void
 terminal(struct burst *b, unsigned int i)
@@ -179,6 +193,8 @@ fwd_adjacency(struct burst *b)
 
 		if (b->verdict[i] != VERDICT_GO)
 			continue;
+		if (path_kind(b->path[i]) == PATH_VRF)
+			in_other_vrf(b, i);
 		kind = path_kind(b->path[i]);
 		if (kind != PATH_LOCAL && !may_pass(b, i))
 			continue;

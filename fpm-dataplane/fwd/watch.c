@@ -13,6 +13,21 @@
 
 static_assert(WATCH_GO == VERDICT_GO, "a record says what the burst says");
 
+/* Which way, as far as it is decided. */
+static void
+note_path(struct burst *b, unsigned int i)
+{
+	struct watch_record *rec = b->rec[i];
+
+	rec->path = b->path[i];
+	if (path_kind(b->path[i]) == PATH_ADJ) {
+		const struct fib_adj *adj = &b->fwd->fib->adj[path_index(b->path[i])];
+
+		rec->via_family = adj->family;
+		rec->via = adj->addr;
+	}
+}
+
 /* Group, hash and path of what was looked up, before the way through is decided. */
 static void
 note_found(struct burst *b, const struct fwd_found *found)
@@ -28,19 +43,23 @@ note_found(struct burst *b, const struct fwd_found *found)
 			continue;
 		w = atomic_load_explicit(&fib->group[found->group[k]],
 					 memory_order_consume);
-		if (path_kind(b->path[i]) == PATH_ADJ) {
-			const struct fib_adj *adj = &fib->adj[path_index(b->path[i])];
-
-			rec->via_family = adj->family;
-			rec->via = adj->addr;
-		}
+		note_path(b, i);
 		rec->looked_up = true;
 		rec->group = found->group[k];
-		rec->path = b->path[i];
 		rec->log2_buckets = (uint8_t)group_word_log2(w);
 		rec->flow_hash = flow_hash(burst_l3(b, i), burst_l3_room(b, i),
 					   b->family[i], fib->seed);
 	}
+}
+
+/* Of those whose route led to another VRF: the way from there. */
+static void
+note_vrfs(struct burst *b)
+{
+	for (unsigned int i = 0; i < b->n; i++)
+		if (b->rec[i] != NULL && b->rec[i]->looked_up &&
+		    path_kind(b->rec[i]->path) == PATH_VRF)
+			note_path(b, i);
 }
 
 static void
@@ -50,6 +69,8 @@ note_stage(struct burst *b, enum watch_stage stage)
 		note_found(b, &b->found[0]);
 		note_found(b, &b->found[1]);
 	}
+	if (stage == STAGE_ADJACENCY)
+		note_vrfs(b);
 	for (unsigned int i = 0; i < b->n; i++)
 		if (b->rec[i] != NULL && b->rec[i]->stage == STAGE_SEND &&
 		    b->verdict[i] != VERDICT_GO)

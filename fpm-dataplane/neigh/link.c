@@ -271,6 +271,7 @@ link_send(struct neigh *n, struct worker *to, const struct link *l, bool gone)
 	m->ifidx = l->ifidx;
 	m->gone = gone;
 	m->up = !gone && l->told_up;
+	m->vrf = l->vrf == FIB_VRF_NONE ? 0 : l->vrf;
 	memcpy(m->name, l->name, sizeof(m->name));
 	worker_send(to, &m->m);
 }

@@ -131,5 +131,6 @@ vrf_follow(struct neigh *n, struct link *l)
 	l->vrf = 0;
 	if (table != 0)
 		hold(n, l, table);
+	l->told = l->told && l->vrf == had; /* routes may lead to it */
 	vrf_release(n, had);
 }

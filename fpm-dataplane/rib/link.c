@@ -191,6 +191,11 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 	*path = PATH(PATH_DOWN, 0);
 	if (!link->known || !link->up)
 		return LEG_DOWN;
+	if (link->vrf != 0) {
+		/* A gateway is of no use: as in Linux, the destination is looked up there. */
+		*path = PATH(PATH_VRF, link->vrf);
+		return LEG_ALIVE;
+	}
 	if (link->ifidx == 0) {
 		*path = PATH(PATH_FOREIGN, 0);
 		return LEG_FOREIGN;
@@ -210,7 +215,7 @@ rib_link_event(struct rib *rib, const struct msg_link *m)
 {
 	struct link *link =
 		m->gone ? rib_link_find(rib, m->ifindex) : link_get(rib, m->ifindex);
-	uint16_t ifidx = m->gone ? 0 : m->ifidx;
+	uint16_t ifidx = m->gone ? 0 : m->ifidx, vrf = m->gone ? 0 : m->vrf;
 	struct leg *leg;
 	bool up = m->up && !m->gone;
 
@@ -221,8 +226,10 @@ rib_link_event(struct rib *rib, const struct msg_link *m)
 	if (!m->gone)
 		memcpy(link->name, m->name, sizeof(link->name));
 	link->name[sizeof(link->name) - 1] = '\0';
-	if (link->known == !m->gone && link->up == up && link->ifidx == ifidx)
+	if (link->known == !m->gone && link->up == up && link->ifidx == ifidx &&
+	    link->vrf == vrf)
 		return;
+	link->vrf = vrf;
 	link->known = !m->gone;
 	link->up = up;
 	if (link->ifidx != ifidx) {

@@ -64,6 +64,7 @@ state_name(enum path_kind kind)
 		[PATH_UNREACHABLE] = "unreachable", [PATH_PROHIBIT] = "prohibit",
 		[PATH_UNRESOLVED] = "unresolved",   [PATH_FOREIGN] = "foreign",
 		[PATH_ENCAP] = "unsupported",       [PATH_DOWN] = "down",
+		[PATH_VRF] = "forwarding",
 	};
 
 	return name[kind];

@@ -227,7 +227,7 @@ struct early {
 struct link {
 	uint32_t ifindex;
 	uint32_t number;
-	uint16_t ifidx; /* 0: no port of ours */
+	uint16_t ifidx, vrf; /* number of it as a port of ours, as a VRF; 0: it is none */
 	bool known, up;
 	char name[16];
 	struct cds_list_head legs;

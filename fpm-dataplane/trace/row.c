@@ -175,6 +175,7 @@ add_found(json_t *row, const struct trace *t, const struct watch_record *rec)
 		[PATH_FOREIGN] = "foreign",
 		[PATH_ENCAP] = "unsupported",
 		[PATH_DOWN] = "down",
+		[PATH_VRF] = "vrf",
 	};
 
 	if (!rec->looked_up)

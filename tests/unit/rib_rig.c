@@ -258,17 +258,30 @@ rig_nh_del(struct rig *g, uint32_t id)
 	rig_event(g, FPM_NEXTHOP_DEL)->nhid = id;
 }
 
-void
-rig_link(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up)
+static void
+link_heard(struct rig *g, uint32_t ifindex, uint16_t ifidx, uint16_t vrf, bool up)
 {
 	struct msg_link *m = msg_new(MSG_LINK, sizeof(*m));
 
 	m->ifindex = ifindex;
 	m->ifidx = ifidx;
+	m->vrf = vrf;
 	m->up = up;
 	snprintf(m->name, sizeof(m->name), "p%u", ifindex);
 	rib_on_msg(g->rib, &m->m);
 	rig_go(g);
+}
+
+void
+rig_link(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up)
+{
+	link_heard(g, ifindex, ifidx, 0, up);
+}
+
+void
+rig_link_of_vrf(struct rig *g, uint32_t ifindex, uint16_t vrf, bool up)
+{
+	link_heard(g, ifindex, 0, vrf, up);
 }
 
 void
@@ -466,6 +479,7 @@ rig_path_text(const struct rig *g, fib_path path, char *out, size_t size)
 		[PATH_FOREIGN] = "foreign",
 		[PATH_ENCAP] = "encap",
 		[PATH_DOWN] = "down",
+		[PATH_VRF] = "vrf",
 	};
 	char buf[PREFIX_STRLEN];
 	int n;

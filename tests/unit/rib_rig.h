@@ -55,6 +55,7 @@ void rig_go(struct rig *g);          /* applied, rounds until nothing is left, n
 
 /* neigh: at once. */
 void rig_link(struct rig *g, uint32_t ifindex, uint16_t ifidx, bool up);
+void rig_link_of_vrf(struct rig *g, uint32_t ifindex, uint16_t vrf, bool up); /* its own */
 void rig_link_gone(struct rig *g, uint32_t ifindex);
 void rig_addr(struct rig *g, uint32_t ifindex, const char *addr_len, bool gone);
 void rig_addr_in(struct rig *g, uint32_t table, uint32_t ifindex, const char *addr_len,

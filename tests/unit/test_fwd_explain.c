@@ -253,6 +253,44 @@ a_member_of_a_vrf_goes_by_its_fib_or_not_at_all(void **state)
 	assert_int_equal(rec.group, GROUP);
 }
 
+/* What leads to another VRF is looked up there once, and costs one hop; nobody goes round. */
+static void
+a_route_to_another_vrf_is_followed_once(void **state)
+{
+	static const uint8_t net[4] = {198, 51, 100, 0};
+	enum { TO_BLUE = GROUP + 1, TO_RED };
+	struct fib *fib = *state;
+	struct fib_vrf *red = fib_vrf_new(fib, 100, "red"),
+		       *blue = fib_vrf_new(fib, 2000, "blue");
+	struct watch_record rec;
+
+	fib->iface[IN]->vrf = 3;
+	fib->vrf[3] = red;
+	fib->vrf[4] = blue;
+	fib->group[TO_BLUE] = group_word_single(PATH(PATH_VRF, 4));
+	fib->group[TO_RED] = group_word_single(PATH(PATH_VRF, 3));
+	assert_int_equal(poptrie_add(red->tries.pt4, net, 24, TO_BLUE), 0);
+	assert_int_equal(poptrie_commit(red->tries.pt4), 0);
+	rec = explain(fib, 100, 64, false);
+	assert_int_equal(rec.verdict, PUNT_unreach);
+	assert_int_equal(rec.cause, DROP_no_route);
+
+	assert_int_equal(poptrie_add(blue->tries.pt4, net, 24, GROUP), 0);
+	assert_int_equal(poptrie_commit(blue->tries.pt4), 0);
+	rec = explain(fib, 100, 64, false);
+	assert_int_equal(rec.verdict, WATCH_GO);
+	assert_int_equal(rec.group, TO_BLUE);
+	assert_int_equal(rec.path, PATH(PATH_ADJ, ADJ));
+	assert_int_equal(rec.out_ifidx, OUT);
+	assert_int_equal(rec.rewritten[22], 63);
+
+	assert_int_equal(poptrie_add(blue->tries.pt4, net, 24, TO_RED), 0);
+	assert_int_equal(poptrie_commit(blue->tries.pt4), 0);
+	rec = explain(fib, 100, 64, false);
+	assert_int_equal(rec.verdict, PUNT_unreach);
+	assert_int_equal(rec.cause, DROP_vrf_again);
+}
+
 int
 main(void)
 {
@@ -267,6 +305,8 @@ main(void)
 						fib_down),
 		cmocka_unit_test_setup_teardown(
 			a_member_of_a_vrf_goes_by_its_fib_or_not_at_all, fib_up, fib_down),
+		cmocka_unit_test_setup_teardown(a_route_to_another_vrf_is_followed_once,
+						fib_up, fib_down),
 		cmocka_unit_test(filters_match_what_they_say),
 		cmocka_unit_test(a_full_ring_costs_records_and_counts_them),
 	};

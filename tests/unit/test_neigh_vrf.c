@@ -104,6 +104,41 @@ vrfs_of_one_table_share_a_number_until_the_last_goes(void **state)
 	round_over();
 }
 
+/* What rib was told last of an interface: of which VRF it is the own one; UINT32_MAX: nothing. */
+static uint32_t
+vrf_said(uint32_t ifindex)
+{
+	uint32_t vrf = UINT32_MAX;
+	struct msg *m;
+
+	while ((m = worker_take(&rib)) != NULL) {
+		const struct msg_link *l = (const struct msg_link *)m;
+
+		if (m->type == MSG_LINK && l->ifindex == ifindex)
+			vrf = l->vrf;
+		msg_free(m);
+	}
+	return vrf;
+}
+
+/* So that a route may lead to it. */
+static void
+rib_is_told_which_interface_is_which_vrf(void **state)
+{
+	add(vrf_link(50, 100));
+	assert_int_equal(vrf_said(50), 1);
+	add(vrf_link(51, 200));
+	assert_int_equal(vrf_said(51), 2);
+	add(vrf_link(52, 254)); /* of table main */
+	assert_int_equal(vrf_said(52), 0);
+	add(link_of(53, "br0"));
+	assert_int_equal(vrf_said(53), 0);
+	/* Another kind of link takes its ifindex, unheard of that it went. */
+	add(link_of(50, "vrf50"));
+	assert_int_equal(vrf_said(50), 0);
+	round_over();
+}
+
 static void
 rename_to(uint32_t ifindex, const char *name)
 {
@@ -196,6 +231,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		bed_test(a_member_is_never_in_main_while_its_master_is_not_known),
 		bed_test(vrfs_of_one_table_share_a_number_until_the_last_goes),
+		bed_test(rib_is_told_which_interface_is_which_vrf),
 		bed_test(who_shares_a_table_gives_it_its_name_when_the_first_goes),
 		bed_test(vrfs_beyond_the_numbers_have_one_when_another_goes),
 		bed_test(who_borrows_an_address_has_one_of_its_own_vrf),

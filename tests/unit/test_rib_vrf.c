@@ -66,6 +66,40 @@ a_route_may_leave_by_an_interface_of_another_vrf(void **state)
 	rig_free(g);
 }
 
+/* As FRR from 8.5 on leaks what is connected there: "the kernel will lookup ... later". */
+static void
+a_route_may_lead_to_another_vrf_and_not_round(void **state)
+{
+	struct rig *g = rig_two_vrfs();
+
+	rig_route_in(g, 100, "203.0.113.0/24", NULL, 50);
+	rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 50);
+	rig_route_in(g, 2000, "203.0.113.0/24", NULL, 12);
+	rig_route_in(g, 2000, "198.51.100.0/24", "192.0.2.8", 12);
+	rig_route_inline(g, "203.0.113.0/24", NULL, 50);
+	rig_go(g);
+	assert_seen_in(g, 1, "203.0.113.1", "down");
+	rig_link_of_vrf(g, 50, 2, true);
+	assert_seen_in(g, 1, "203.0.113.1", "onlink@2");
+	assert_seen(g, "203.0.113.1", "onlink@2");
+	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.8@2"); /* by the route there */
+	/* Each leads to the other. */
+	rig_link_of_vrf(g, 51, 1, true);
+	rig_route_in(g, 2000, "203.0.113.0/24", NULL, 51);
+	rig_go(g);
+	assert_seen_in(g, 1, "203.0.113.1", "vrf");
+	assert_seen_in(g, 2, "203.0.113.1", "vrf");
+	rig_link_of_vrf(g, 50, 2, false);
+	assert_seen_in(g, 1, "203.0.113.1", "down");
+	assert_seen_in(g, 2, "203.0.113.1", "down");
+	rig_link_of_vrf(g, 50, 2, true);
+	rig_vrf(g, RIG_BLUE, NULL);
+	assert_seen_in(g, 1, "203.0.113.1", "none");
+	rig_link_gone(g, 50);
+	assert_seen_in(g, 1, "203.0.113.1", "down");
+	rig_free(g);
+}
+
 static void
 a_fib_is_published_when_all_that_came_before_it_is_in(void **state)
 {
@@ -437,6 +471,7 @@ main(void)
 		cmocka_unit_test(the_same_prefix_leads_each_vrf_its_way),
 		cmocka_unit_test(addresses_and_subnets_are_those_of_the_vrf),
 		cmocka_unit_test(a_route_may_leave_by_an_interface_of_another_vrf),
+		cmocka_unit_test(a_route_may_lead_to_another_vrf_and_not_round),
 		cmocka_unit_test(a_fib_is_published_when_all_that_came_before_it_is_in),
 		cmocka_unit_test(
 			a_vrf_that_goes_takes_its_fib_along_and_its_routes_stay_zebras),

@@ -8,6 +8,7 @@ import os
 import shlex
 import socket
 import time
+from types import SimpleNamespace
 
 import pytest
 from scapy.layers.inet import ICMP, IP
@@ -227,6 +228,56 @@ def test_a_route_may_leave_by_a_port_of_another_vrf(two, family):
     route(two, "red", NET[family], BEHIND[family].format(2), ext)
 
     goes(two, two.wires["lan"], ext, HOST[family])
+
+
+def test_a_route_may_lead_to_another_vrf_itself(two, family):
+    """What is connected or static there FRR leaks so from 8.5 on (`dev blue`): it is looked up
+    there, costs one hop, and goes no further than that VRF."""
+    lan, ext = two.wires["lan"], two.wires["ext"]
+    other = {4: "203.0.113.0/24", 6: "2001:db8:c::/48"}[family]
+    round_trip = {4: "203.0.113.9", 6: "2001:db8:c::9"}[family]
+    nhids = {vrf: two.zebra.hop(wire=SimpleNamespace(tap=vrf)) for vrf in TABLE}
+    leads = {("red", "blue"): (NET[family], other), ("blue", "red"): (other,)}
+    route(two, "blue", NET[family], BEHIND[family].format(2), ext)
+    for (vrf, to), prefixes in leads.items():
+        for prefix in prefixes:
+            two.zebra.add(prefix, nhids[to], table=TABLE[vrf])
+            eventually(lambda v=vrf, p=prefix: row(two, v, p), 5, 0.005, f"{prefix} in {vrf}")
+            assert row(two, vrf, prefix)["state"] == "forwarding"
+
+    probe = lan.probe(HOST[family], src=BEFORE[family].format(2))
+    left = two.forwarded(lan, probe, ext)
+
+    assert (left.src, left.dst) == (ext.port_mac, ext.mac)
+    assert (left[IP].ttl if family == 4 else left[IPv6].hlim) == 63
+    lost = lan.probe(round_trip, src=BEFORE[family].format(2))
+    assert two.not_forwarded(lan, lost) == {"vrf_again": 1}
+    said = two.fpmctl("explain", "port", "lan0", "src", BEFORE[family].format(2),
+                      "dst", HOST[family]).stdout  # fmt: skip
+    assert "FORWARDED" in said and "ext0" in said, said
+    # In blue nobody has it any more, then there is no blue.
+    two.zebra.drop(NET[family], table=TABLE["blue"])
+    eventually(lambda: not row(two, "blue", NET[family]), 5, 0.01, "withdrawn")
+    assert two.not_forwarded(lan, lan.probe(HOST[family])) == {"no_route": 1}
+    two.ip("link del blue")
+    eventually(lambda: vrfs(two)["ext0"] is None, 5, 0.01, "in no VRF")
+    down = lambda: two.not_forwarded(lan, lan.probe(HOST[family])) == {"egress_down": 1}  # noqa: E731
+    eventually(down, 5, 0.1, "no way out")
+
+
+def test_what_is_connected_in_another_vrf_is_reached(two):
+    """Hosts on its links as well, first of all those that have to be asked for."""
+    lan, ext = two.wires["lan"], two.wires["ext"]
+    link = ipaddress.ip_interface(f"{ext.ip4}/26").network
+    host = str(link[50])
+    assert row(two, "blue", str(link))["state"] == "onlink"
+    two.zebra.add(str(link), two.zebra.hop(wire=SimpleNamespace(tap="blue")), table=TABLE["red"])
+    eventually(lambda: row(two, "red", str(link)), 5, 0.005, "in red")
+
+    ext.answer(host)
+
+    for _ in range(3):
+        goes(two, lan, ext, host)
 
 
 def test_what_is_in_no_vrf_goes_by_main_and_that_by_nothing_else(router, family):
