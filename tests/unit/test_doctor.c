@@ -169,6 +169,30 @@ a_nic_with_a_poor_slot_is_warned_of(void **state)
 	assert_string_equal(verdict(check_pcie_link), "fail");
 }
 
+/* What virtio and vmxnet3 say of PCI Express is nothing to act upon, in a guest. */
+static void
+a_hypervisors_nic_has_no_slot(void **state)
+{
+	uint8_t c[256] = {0xf4, 0x1a, [0x06] = 0x10, [0x34] = 0x40, [0x40] = 0x10};
+
+	c[0x4c] = c[0x52] = 0x11;
+	put_octets(NIC "/config", c, sizeof(c));
+	put("/proc/cpuinfo", "flags\t\t: fpu vme\n");
+	assert_string_equal(verdict(check_pcie_link), "ok");
+	assert_string_equal(verdict(check_read_request), "warn");
+	put("/proc/cpuinfo", "flags\t\t: fpu hypervisor vme\n");
+	assert_string_equal(verdict(check_pcie_link), "n/a");
+	assert_string_equal(verdict(check_read_request), "n/a");
+	c[0] = 0xad; /* VMware's */
+	c[1] = 0x15;
+	put_octets(NIC "/config", c, sizeof(c));
+	assert_string_equal(verdict(check_read_request), "n/a");
+	c[0] = 0x86; /* given to the guest, or made by it to look like one */
+	c[1] = 0x80;
+	put_octets(NIC "/config", c, sizeof(c));
+	assert_string_equal(verdict(check_read_request), "warn");
+}
+
 static void
 cpus_of_another_node_are_warned_of(void **state)
 {
@@ -334,6 +358,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_nic_with_a_poor_slot_is_warned_of),
+		TEST(a_hypervisors_nic_has_no_slot),
 		TEST(cpus_of_another_node_are_warned_of),
 		TEST(forwarding_cpus_want_isolation_clock_rate_and_their_core),
 		TEST(the_clock_is_the_tsc),

@@ -135,6 +135,28 @@ def test_every_queue_gets_its_share(router):
     ), by
 
 
+def test_doctor_says_of_the_nic_what_is_so(router):
+    """Of each port, by every check that is about it; what only metal has is asked of no other."""
+    rows = json.loads(done(router, "--json", "device", "list"))
+    groups = {row["port"]: row["iommu_group"] for row in rows}
+    found = {}
+    for row in json.loads(router.fpmctl("--json", "doctor").stdout):
+        found.setdefault(row["subject"], {})[row["check"]] = (row["status"], row["text"])
+
+    assert "fail" not in {status for by in found.values() for status, _ in by.values()}
+    for wire in router.wires.values():
+        of = found[wire.tap]
+        assert of["iommu"] == ("ok", f"driver vfio-pci, IOMMU group {groups[wire.tap]}")
+        assert of["members"][0] == of["queues"][0] == of["forwarding"][0] == "ok"
+        slot = [of[check] for check in ("pcie-link", "ext-tag", "read-request")]
+        if os.environ["FDP_DRIVER"] == "net_e1000_em":  # as if it were one of metal
+            assert slot == [("ok", "x1 at 2.5 GT/s, as much as it can: 2 Gbit/s"),
+                            ("n/a", "the device has none"), ("warn", "128 octets")]  # fmt: skip
+        else:
+            assert {status for status, _ in slot} == {"n/a"}
+            assert all("a hypervisor's device" in text for _, text in slot)
+
+
 def test_a_pulled_cable_is_carrier_lost_and_its_ways_are_left(router, qmp):
     """The carrier of a NIC is asked for now and then: within a second the TAP has none, what
     went out there goes the other way, and back when the cable is back."""
@@ -535,8 +557,7 @@ def test_nothing_is_amiss_in_the_log(router):
     text = router.log(10000)
 
     lines = [line for line in text.splitlines() if re.search(r"^\S+ [EW] ", line)]
-    # DPDK's words: for the NIC of the kernel that a test has asked for, and, of 22.11, whenever
-    # it closes a virtio device.
+    # DPDK's words for the NIC of the kernel that a test has asked for.
     known = (
         "EAL: (Driver cannot|Failed to) attach (the )?device ",
         "eth_virtio_pci_init.*: Failed to init PCI device",
