@@ -21,6 +21,7 @@
 #include <rte_version.h>
 #include <urcu/urcu-qsbr.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/service.h"
 #include "base/sink.h"
@@ -41,6 +42,7 @@
 #include "port/port.h"
 #include "port/rxq.h"
 #include "port/watch.h"
+#include "ports.h"
 #include "preflight.h"
 #include "prepare.h"
 #include "privilege.h"
@@ -51,6 +53,7 @@
 #include "ui/ui.h"
 
 #define FREEZE_MS 30000u
+#define END_MS    1000u /* a forwarder ends within a burst, or 100 ms of sleep */
 
 enum { W_RIB, W_NEIGH, W_PUNT, W_FPM, W_UI, W_TRACE, W_MANAGE, N_WORKER };
 
@@ -72,46 +75,13 @@ static struct {
 	atomic_bool stop_fwd;
 	int heir_of; /* the way to the daemon whose place we take; -1: there is none */
 	bool shared; /* all ports can be open twice */
+	struct {
+		bool asked;
+		_Atomic bool done; /* W:rib, also when we no longer wait */
+	} freeze;
 	char **argv; /* as we were started, for a successor */
 	sigset_t signals /* that main waits for */, born_with;
 } dp;
-
-static int
-ports_open(const struct config *conf)
-{
-	struct port port;
-	char why[256];
-	int rc;
-
-	for (unsigned int i = 0; i < conf->n_port; i++) {
-		const struct config_port *cp = &conf->port[i];
-		struct port_conf pc = {.tap = cp->tap,
-				       .netns = conf->control_netns,
-				       .device = cp->device,
-				       .tap_fd = keep_take_tap(conf, cp->tap),
-				       .mtu_bytes = cp->mtu_bytes,
-				       .n_rxq = cp->n_rxq != 0 ? cp->n_rxq : cp->n_core,
-				       .n_txq = conf->n_core,
-				       .interrupts = !conf->poll_always,
-				       .vlan_off = cp->vlan_off,
-				       .cksum_off = cp->cksum_off};
-
-		rc = port_open(&port, (uint16_t)(i + 1), &pc, dp.pool, why, sizeof(why));
-		if (rc < 0) {
-			log_error("%s:%d: port %s device %s: %s", conf->file, cp->pos.line,
-				  cp->tap, cp->device, why);
-			return rc;
-		}
-		port_publish(&dp.port[i], &port);
-		dp.n_port++;
-		log_info("port: up name=%s device=%s ifindex=%u queues=%u tap=%s", cp->tap,
-			 cp->device, dp.port[i].tap.ifindex, dp.port[i].n_rxq,
-			 port.tap_kept  ? "kept"
-			 : port.tap_new ? "made"
-					: "found");
-	}
-	return 0;
-}
 
 /* All but its queues: for those it need not stop. */
 static int
@@ -323,27 +293,25 @@ start(const struct config *conf)
 	return 0;
 }
 
-/* TAPs outlive a daemon that ran; a start that failed takes away again what it made. */
-static void
-ports_close(bool failed)
-{
-	for (unsigned int i = 0; i < PORT_SLOTS; i++) {
-		struct port *port = &dp.port[i];
-
-		if (!port_is_there(port))
-			continue;
-		if (failed && port->tap_new)
-			tap_destroy(&port->tap);
-		port_close(port);
-	}
-}
-
+/* Who ends us when one does not end has no idea which. */
 static void
 forwarders_end(void)
 {
+	uint64_t begin = monotonic_ms();
+	bool told = false;
+
 	atomic_store(&dp.stop_fwd, true);
 	for (unsigned int i = 0; i < dp.conf.n_core; i++)
 		idle_wake(&dp.serving[i].idle);
+	for (unsigned int i = 0; i < dp.conf.n_core; i++)
+		while (rte_eal_get_lcore_state(i + 1) == RUNNING) {
+			if (!told && monotonic_ms() - begin >= END_MS) {
+				log_warn("main: does not end thread=fwd-%u for_ms=%u", i,
+					 END_MS);
+				told = true;
+			}
+			rte_pause();
+		}
 	rte_eal_mp_wait_lcore();
 }
 
@@ -368,7 +336,7 @@ stop(bool failed)
 	punt_teardown(&dp.worker[W_PUNT]);
 	neigh_teardown(&dp.worker[W_NEIGH]);
 	rib_teardown(&dp.worker[W_RIB]);
-	ports_close(failed);
+	ports_close(dp.port, failed);
 	if (dp.fib != NULL)
 		fib_destroy(dp.fib);
 	watch_free(dp.watch);
@@ -384,7 +352,7 @@ stop(bool failed)
 static int
 make(const struct config *conf)
 {
-	int rc = ports_open(conf);
+	int rc = ports_open(conf, dp.pool, dp.port, &dp.n_port);
 
 	if (rc == 0)
 		rc = workers_setup(conf);
@@ -427,32 +395,47 @@ prepare(void)
 static bool
 is_frozen(void)
 {
-	static _Atomic bool done /* rib's, when we no longer wait */, asked;
-
-	if (!asked && worker_stop_try(&dp.worker[W_UI]) &&
+	if (!dp.freeze.asked && worker_stop_try(&dp.worker[W_UI]) &&
 	    worker_stop_try(&dp.worker[W_MANAGE]) && worker_stop_try(&dp.worker[W_FPM])) {
-		rib_freeze(&dp.worker[W_RIB], &done);
-		asked = true;
+		rib_freeze(&dp.worker[W_RIB], &dp.freeze.done);
+		dp.freeze.asked = true;
 	}
-	return atomic_load(&done);
+	return atomic_load(&dp.freeze.done);
 }
 
 static int
 freeze(void)
 {
+	dp.freeze.asked = false;
+	atomic_store(&dp.freeze.done, false);
 	return keep_until(is_frozen, FREEZE_MS);
+}
+
+/* There is no successor: zebra and people are listened to again. */
+static int
+thaw(void)
+{
+	int rc;
+
+	rib_thaw(&dp.worker[W_RIB]);
+	rc = worker_start(&dp.worker[W_FPM]);
+	if (rc == 0)
+		rc = worker_start(&dp.worker[W_MANAGE]);
+	return rc < 0 ? rc : worker_start(&dp.worker[W_UI]);
+}
+
+static void
+rest(void)
+{
+	forwarders_end();
+	worker_stop(&dp.worker[W_PUNT]);
 }
 
 static void
 let_go(void)
 {
 	/* As they are now: ports have come and gone since the start. */
-	dp.shared = true;
-	for (unsigned int i = 0; i < PORT_SLOTS; i++)
-		if (port_is_there(&dp.port[i]))
-			dp.shared &= port_is_shared(dp.port[i].device);
-	forwarders_end();
-	worker_stop(&dp.worker[W_PUNT]);
+	dp.shared = ports_are_shared(dp.port);
 	if (!dp.shared)
 		stop(false); /* the devices are free */
 }
@@ -469,6 +452,8 @@ hand_over(void)
 							.n_kept = n,
 							.born_with = dp.born_with,
 							.freeze = freeze,
+							.thaw = thaw,
+							.rest = rest,
 							.let_go = let_go});
 
 	if (done == HANDOVER_DONE && dp.shared)
@@ -506,6 +491,13 @@ live(void)
 	return sig == SERVICE_SIGNAL_RESTART ? SERVICE_EXIT_RESTART : 0;
 }
 
+/* The exit code of a start: for a successor there may have been no room beside us. */
+static int
+failed(int rc)
+{
+	return dp.heir_of >= 0 && rc == -ENOMEM ? SERVICE_EXIT_ROOM : 1;
+}
+
 static int
 run(const struct config *conf)
 {
@@ -520,9 +512,7 @@ run(const struct config *conf)
 	pthread_sigmask(SIG_BLOCK, &dp.signals, &dp.born_with);
 	signal(SIGPIPE, SIG_IGN);
 	dp.heir_of = service_take(SERVICE_SUCCESSOR);
-	dp.shared = true;
-	for (unsigned int i = 0; i < conf->n_port; i++)
-		dp.shared &= port_is_shared(conf->port[i].device);
+	dp.shared = ports_could_be_shared(conf);
 	if (privilege_drop() < 0 || preflight(conf, dp.heir_of >= 0) < 0)
 		return 1;
 	/* Its thread is born here: from a worker it would have that worker's name. */
@@ -536,7 +526,7 @@ run(const struct config *conf)
 	rc = rib_begin(conf);
 	if (rc < 0) {
 		log_error("main: rib does not start error=%s", strerror(-rc));
-		return 1;
+		return failed(rc);
 	}
 	rc = eal_start(conf);
 	if (rc < 0) {
@@ -544,7 +534,7 @@ run(const struct config *conf)
 		log_error("main: DPDK does not start error=%s%s", rte_strerror(-rc),
 			  conf->hugepages ? "; memory.hugepages is true: are there any?"
 					  : "");
-		return 1;
+		return failed(rc);
 	}
 	policer_init(rte_get_tsc_hz(), conf->policer);
 	dp.pool = eal_pool(conf);
@@ -559,7 +549,7 @@ run(const struct config *conf)
 		rc = start(conf);
 	if (rc < 0) {
 		stop(true);
-		return 1;
+		return failed(rc);
 	}
 	log_info("main: forwarding version=%s ports=%u cores=%u socket=%s", FPMDP_VERSION,
 		 dp.n_port, conf->n_core, conf->control_socket);

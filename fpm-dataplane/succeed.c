@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,7 +27,10 @@
 #define NAMES      8192
 #define HIGH_FD    512 /* out of the way of those that the successor inherits */
 
-enum step { PREPARED = 1, FROZEN, READY, GONE };
+#define DEATH_MS 5000 /* for the kernel, to take a killed one apart */
+#define SPARE_S  5    /* of one that hangs, behind what its successor gives it */
+
+enum step { PREPARED = 1, FROZEN, READY, NAMED, RESTED, GONE };
 
 struct successor {
 	pid_t pid;
@@ -157,89 +161,194 @@ await(const struct successor *s, enum step step)
 	return rc;
 }
 
-/* Returns its exit code, 128 and a signal's number, or -errno. */
+/* Returns how it ended, as wait(2) has it. */
 static int
 give_up(const struct successor *s)
 {
-	int status;
+	int status = 0;
 
 	close(s->sock); /* one that lives ends by it, one that hangs does not */
 	kill(s->pid, SIGKILL);
-	if (waitpid(s->pid, &status, 0) < 0)
-		return -errno;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	waitpid(s->pid, &status, 0);
+	return status;
 }
 
-/* Is there another way? */
-static enum handover
-failed(const struct successor *s, int rc, bool frozen)
+/* Why there is none, for who has asked for one. */
+static void
+explain(int rc, int status, char why[SERVICE_WHY_STRLEN])
 {
-	int code = give_up(s);
+	if (rc == -ETIMEDOUT)
+		snprintf(why, SERVICE_WHY_STRLEN, "its successor was not ready after %u s",
+			 PREPARE_MS / 1000);
+	else if (WIFSIGNALED(status))
+		snprintf(why, SERVICE_WHY_STRLEN, "its successor was ended by signal %d",
+			 WTERMSIG(status));
+	else if (WEXITSTATUS(status) == SERVICE_EXIT_CONFIG)
+		snprintf(why, SERVICE_WHY_STRLEN, "the configuration is wrong");
+	else
+		snprintf(why, SERVICE_WHY_STRLEN,
+			 "its successor did not start, code %d; the log has the reason",
+			 WEXITSTATUS(status));
+}
 
-	log_error("main: successor is not ready error=%s code=%d", strerror(-rc), code);
-	if (frozen || code != SERVICE_EXIT_CONFIG)
-		return HANDOVER_SLOW;
-	log_error("main: restart refused: the configuration is wrong");
+static enum handover
+refuse(const char *why)
+{
+	log_error("main: restart refused, this daemon forwards on: %s", why);
+	service_refused(why);
 	return HANDOVER_REFUSED;
+}
+
+/* What is worse than to go on as we are is to end for one that does not come. */
+static enum handover
+failed(const struct successor *s, const struct predecessor *old, int rc, bool frozen)
+{
+	int status = give_up(s);
+	char why[SERVICE_WHY_STRLEN];
+
+	if (rc == -EINTR) {
+		log_info("main: restart given up, there is a signal to end");
+		return HANDOVER_REFUSED;
+	}
+	if (WIFEXITED(status) && WEXITSTATUS(status) == SERVICE_EXIT_ROOM) {
+		log_warn("main: no memory for two daemons, the old one ends first");
+		return HANDOVER_SLOW;
+	}
+	explain(rc, status, why);
+	rc = frozen ? old->thaw() : 0;
+	if (rc == 0)
+		return refuse(why);
+	log_error("main: successor is not ready, nor do we go on error=%s: %s",
+		  strerror(-rc), why);
+	return HANDOVER_SLOW;
 }
 
 enum handover
 succeed_hand_over(const struct predecessor *old)
 {
+	char said[SERVICE_WHY_STRLEN];
 	struct successor s;
-	char said[32];
 	int rc = start(&s, old);
 
 	if (rc < 0) {
-		log_error("main: successor does not start error=%s", strerror(-rc));
-		return HANDOVER_SLOW;
+		snprintf(said, sizeof(said), "its successor does not start: %s",
+			 strerror(-rc));
+		return refuse(said);
 	}
 	log_info("main: successor prepares pid=%d", (int)s.pid);
 	rc = await(&s, PREPARED);
 	if (rc < 0)
-		return failed(&s, rc, false);
+		return failed(&s, old, rc, false);
 	rc = old->freeze();
-	if (rc == 0) {
-		say(s.sock, FROZEN);
-		rc = await(&s, READY);
+	if (rc < 0) {
+		log_error("main: rib is not done with what zebra has said error=%s",
+			  strerror(-rc));
+		give_up(&s);
+		return HANDOVER_SLOW;
 	}
+	say(s.sock, FROZEN);
+	rc = await(&s, READY);
 	if (rc < 0)
-		return failed(&s, rc, true);
+		return failed(&s, old, rc, true);
 	snprintf(said, sizeof(said), "MAINPID=%d", (int)s.pid);
 	service_say(said);
+	/* The successor sees to it that we end; this, should both hang. */
+	alarm((SUCCEED_REST_MS + SUCCEED_GO_MS) / 1000 + SPARE_S);
+	say(s.sock, NAMED);
+	old->rest();
+	say(s.sock, RESTED);
 	old->let_go();
 	say(s.sock, GONE);
 	close(s.sock);
 	return HANDOVER_DONE;
 }
 
-/* Returns 0, -EPIPE: the old one has died. `meanwhile` (or NULL) runs every millisecond. */
+/* --- the successor -------------------------------------------------------------------------- */
+
+/*
+ * Returns 0, -EPIPE: the old one has died, -ETIMEDOUT after `most_ms` (-1: never).
+ * `meanwhile` (or NULL) runs every millisecond.
+ */
 static int
-obey(int sock, enum step step, void (*meanwhile)(void))
+obey(int sock, enum step step, int most_ms, void (*meanwhile)(void))
 {
+	uint64_t begin = monotonic_ms(), sign = begin;
 	int rc;
 
-	while ((rc = hear(sock, step, meanwhile == NULL ? -1 : 1)) == -EAGAIN)
+	while ((rc = hear(sock, step, meanwhile == NULL ? -1 : 1)) == -EAGAIN) {
+		uint64_t now = monotonic_ms();
+
 		if (meanwhile != NULL)
 			meanwhile();
+		if (most_ms >= 0 && now - begin >= (uint64_t)most_ms)
+			return -ETIMEDOUT;
+		if (now - sign >= SIGN_MS) { /* heard from NAMED on */
+			service_hint("WATCHDOG=1");
+			sign = now;
+		}
+	}
 	return rc;
+}
+
+/* A descriptor that tells of the old one's end, and is the old one; -1: an old kernel. */
+static int
+other_open(int sock)
+{
+	struct ucred other;
+	socklen_t len = sizeof(other);
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &other, &len) < 0)
+		return -1;
+	return (int)syscall(SYS_pidfd_open, other.pid, 0);
+}
+
+/* The old one is no more, or we cannot do anything about it. */
+static void
+other_end(int pidfd, const char *why)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+	log_warn("main: predecessor does not end as it should, it is killed: %s", why);
+	if (pidfd < 0)
+		return;
+	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+	/* What it had open is closed before that. */
+	if (poll(&p, 1, DEATH_MS) <= 0)
+		log_warn("main: predecessor is killed and still there");
+}
+
+static int
+take_over(int sock, int other, void (*discard)(void))
+{
+	int rc = obey(sock, NAMED, -1, discard);
+
+	if (rc < 0)
+		return rc;
+	if (obey(sock, RESTED, SUCCEED_REST_MS, discard) < 0)
+		other_end(other, "a thread of it hangs");
+	else if (obey(sock, GONE, SUCCEED_GO_MS, discard) < 0)
+		other_end(other, "a device of it hangs");
+	discard(); /* what came until now was the old one's to forward */
+	return 0;
 }
 
 int
 succeed_to(int sock, int (*prepare)(void), void (*discard)(void))
 {
-	int rc;
+	int other = other_open(sock), rc;
 
 	say(sock, PREPARED);
-	rc = obey(sock, FROZEN, NULL);
+	rc = obey(sock, FROZEN, -1, NULL);
 	if (rc == 0)
 		rc = prepare();
-	if (rc < 0)
-		return rc;
-	discard();
-	say(sock, READY);
-	rc = obey(sock, GONE, discard);
-	discard(); /* what came until now was the old one's to forward */
-	close(sock);
+	if (rc == 0) {
+		discard();
+		say(sock, READY);
+		rc = take_over(sock, other, discard);
+	}
+	if (other >= 0)
+		close(other);
+	if (rc == 0)
+		close(sock);
 	return rc;
 }

@@ -13,12 +13,18 @@
  *   sweep goes on, the checkpoint rests
  *   FROZEN                              ->   restores the checkpoint, asks the kernel
  *                                       <-   READY
- *   names it to the service manager;
+ *   names it to the service manager
+ *   NAMED                               ->   from here on it forwards, come what may
  *   its forwarders and punt end
- *   GONE                                ->   forwards, reads TAPs, listens
+ *   RESTED                              ->
+ *   closes devices that cannot be open
+ *   twice (NICs)
+ *   GONE                                ->   opens those; forwards, reads TAPs, listens
  *
- * Devices that cannot be open twice (NICs) are closed before GONE and opened after it. A
- * successor that does not get ready is killed; whose predecessor dies, ends.       [main]
+ * A successor that does not get ready is killed, and the old one goes on as if nobody had asked
+ * for one; whose predecessor dies before NAMED, ends. After it a predecessor that dies is gone
+ * all the same, and one that hangs is killed: when it does not rest SUCCEED_REST_MS after NAMED,
+ * or is not gone SUCCEED_GO_MS after RESTED.                                      [main]
  */
 #ifndef SUCCEED_H
 #define SUCCEED_H
@@ -28,31 +34,37 @@
 
 #include "keep.h"
 
+#define SUCCEED_REST_MS 3000  /* for a burst, or 100 ms of sleep */
+#define SUCCEED_GO_MS   30000 /* for all its devices */
+
 struct predecessor {
 	char **argv; /* argv[0] is the program */
 	const struct kept *kept;
 	unsigned int n_kept;
-	sigset_t born_with;  /* the signal mask */
-	int (*freeze)(void); /* 0 or -errno */
-	void (*let_go)(void);
+	sigset_t born_with;   /* the signal mask */
+	int (*freeze)(void);  /* 0 or -errno */
+	int (*thaw)(void);    /* undo that: 0 or -errno */
+	void (*rest)(void);   /* end forwarding */
+	void (*let_go)(void); /* of devices that only one can have */
 };
 
 enum handover {
 	HANDOVER_DONE,    /* the successor forwards: end, without a word */
-	HANDOVER_SLOW,    /* it could not; end, and be started again */
-	HANDOVER_REFUSED, /* it could not, nor could another: nothing has changed, go on */
+	HANDOVER_SLOW,    /* there is no room for two: end, and be started again */
+	HANDOVER_REFUSED, /* it could not: nothing has changed, go on */
 };
 
 /*
- * In the old one, from beginning to GONE. A signal that ends us is left pending, and the
- * successor given up for it: HANDOVER_SLOW.
+ * In the old one, from beginning to GONE. Why a restart is refused is said in the log, and noted
+ * for who has asked for it (service_refused()). A signal that ends us is left pending, and the
+ * successor given up for it: HANDOVER_REFUSED.
  */
 enum handover succeed_hand_over(const struct predecessor *old);
 
 /*
  * In the successor, whose way to the old one is `sock`: `prepare` when that one is frozen (0
- * or -errno), `discard` again and again until it is gone, and once more then. Returns 0 or
- * -errno, -EPIPE: it has died.
+ * or -errno), `discard` again and again until it is gone, and once more then. Returns 0: there
+ * is no other one by now, or -errno, -EPIPE: it died when it was still the one that counts.
  */
 int succeed_to(int sock, int (*prepare)(void), void (*discard)(void));
 

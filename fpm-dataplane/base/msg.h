@@ -109,10 +109,10 @@ struct msg_reclaim {
 	void *arg;
 };
 
-/* MSG_FREEZE: `done` is true when the checkpoint stands still, for good. */
+/* MSG_FREEZE: `done` is true when the checkpoint stands still, until one comes without it. */
 struct msg_freeze {
 	struct msg m;
-	_Atomic bool *done; /* main's, for as long as it lives */
+	_Atomic bool *done; /* main's, for as long as it lives; NULL: thaw */
 };
 
 struct worker;

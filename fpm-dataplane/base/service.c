@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -32,6 +33,13 @@ static struct {
 	} in[FDS_MAX];
 	unsigned int n_in;
 } service;
+
+/* The last restart that was asked for and refused. */
+static struct {
+	pthread_mutex_t lock;
+	unsigned int n;
+	char why[SERVICE_WHY_STRLEN];
+} refusal = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A number of the environment; 0 when it is not there or not one. */
 static unsigned long
@@ -273,6 +281,38 @@ void
 service_hint(const char *state)
 {
 	(void)send_state(state, -1, MSG_DONTWAIT);
+}
+
+void
+service_goes_on(void)
+{
+	char state[64];
+
+	/* Of a successor, whose predecessor was ready long ago, systemd wants the other one. */
+	snprintf(state, sizeof(state), "EXTEND_TIMEOUT_USEC=%u000000\nWATCHDOG=1",
+		 SERVICE_STEP_S);
+	service_hint(state);
+}
+
+void
+service_refused(const char *why)
+{
+	pthread_mutex_lock(&refusal.lock);
+	refusal.n++;
+	snprintf(refusal.why, sizeof(refusal.why), "%s", why);
+	pthread_mutex_unlock(&refusal.lock);
+}
+
+unsigned int
+service_refusals(char why[SERVICE_WHY_STRLEN])
+{
+	unsigned int n;
+
+	pthread_mutex_lock(&refusal.lock);
+	n = refusal.n;
+	memcpy(why, refusal.why, SERVICE_WHY_STRLEN);
+	pthread_mutex_unlock(&refusal.lock);
+	return n;
 }
 
 int

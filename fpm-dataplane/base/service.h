@@ -13,9 +13,12 @@
 
 #define SERVICE_EXIT_CONFIG  2  /* the configuration is wrong: do not start it again */
 #define SERVICE_EXIT_RESTART 75 /* start it again at once: it was asked for */
+#define SERVICE_EXIT_ROOM    76 /* a successor's, to its predecessor: no memory for two */
 
 #define SERVICE_FIRST_FD  3           /* of those inherited */
 #define SERVICE_SUCCESSOR "successor" /* one of them: the way to whose place we take */
+
+#define SERVICE_WHY_STRLEN 160
 
 #define SERVICE_SIGNAL_RESTART SIGUSR1 /* to ourselves: end with SERVICE_EXIT_RESTART */
 
@@ -48,6 +51,20 @@ int service_say(const char *state);
  * which it then has enough before it, and "STOPPING=1", which is so whether heard or not.
  */
 void service_hint(const char *state);
+
+/*
+ * A start has come a step further, and the next one may take SERVICE_STEP_S: whoever would
+ * end one that hangs counts from here (EXTEND_TIMEOUT_USEC=). Never waits.
+ */
+#define SERVICE_STEP_S 90 /* as systemd gives the first one: DefaultTimeoutStartSec= */
+void service_goes_on(void);
+
+/*
+ * Of restarts that were asked for and did not come about: note why, a sentence; how many there
+ * were, and the last one's sentence into `why`.                             [any thread]
+ */
+void service_refused(const char *why);
+unsigned int service_refusals(char why[SERVICE_WHY_STRLEN]);
 
 /*
  * Have a copy of `fd` kept under `name` (printable, no ':', at most 100 octets) until

@@ -179,6 +179,9 @@ worker_launch(struct worker *w)
 {
 	int rc;
 
+	/* One that was stopped may have been asked to more than once. */
+	ev_async_stop(w->loop, &w->stop);
+	ev_async_start(w->loop, &w->stop);
 	pthread_barrier_init(&w->started, NULL, 2);
 	rc = -pthread_create(&w->thread, NULL, worker_main, w);
 	w->launched = rc == 0;

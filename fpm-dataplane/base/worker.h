@@ -83,7 +83,8 @@ struct worker {
 
 /*
  * Start the thread, unless that has been done, and wait until its init has run. Returns 0 or
- * init's -errno (the thread is then gone). Messages may be sent from worker_prepare() on.
+ * init's -errno (the thread is then gone). Messages may be sent from worker_prepare() on. One
+ * that has stopped may be started again: init and fini are to go together.
  *                                                                             [main]
  */
 int worker_prepare(struct worker *w);

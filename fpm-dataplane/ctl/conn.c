@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One request over the control socket, its rows handed on one by one: memory stays that of
- * one row, however many there are. Waits for a silent daemon at most half a minute.
+ * one row, however many there are. Waits for a silent daemon at most half a minute; for one
+ * that changes its ports as long as a device may take, and tells that it does.
  */
 #include "ctl/ctl.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +20,29 @@
 #include "ctl/stop.h"
 
 #define SILENCE_S   30
+#define CHANGE_S    330 /* a device: the daemon counts it as a hang after 300 (hotplug.c) */
 #define REQUEST_MAX 4096 /* base/rows.md */
+
+enum manner {
+	ASK,
+	TRY,   /* and say nothing */
+	WATCH, /* for hours */
+};
+
+static enum manner manner;
+
+static void __attribute__((format(printf, 1, 2))) complain(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (manner == TRY)
+		return;
+	va_start(ap, fmt);
+	fputs("fpmctl: ", stderr);
+	vfprintf(stderr, fmt, ap);
+	fputc('\n', stderr);
+	va_end(ap);
+}
 
 static int
 no_daemon(const char *path, int error)
@@ -26,8 +51,7 @@ no_daemon(const char *path, int error)
 
 	if (error == EACCES || error == EPERM)
 		hint = "only root and the socket's group may ask";
-	fprintf(stderr, "fpmctl: no daemon answers on %s: %s; %s\n", path, strerror(error),
-		hint);
+	complain("no daemon answers on %s: %s; %s", path, strerror(error), hint);
 	return CTL_NO_DAEMON;
 }
 
@@ -79,11 +103,10 @@ request_line(const json_t *request)
 
 	/* A word that is none became no member, and there is no object. */
 	if (text == NULL)
-		fputs("fpmctl: a word is not UTF-8\n", stderr);
+		complain("a word is not UTF-8");
 	else if (len >= REQUEST_MAX)
-		fprintf(stderr,
-			"fpmctl: the words are longer than the daemon takes (%d octets)\n",
-			REQUEST_MAX);
+		complain("the words are longer than the daemon takes (%d octets)",
+			 REQUEST_MAX);
 	else
 		return text;
 	free(text);
@@ -103,17 +126,13 @@ static int
 lost(const char *path, int error)
 {
 	if (error == EAGAIN || error == EWOULDBLOCK)
-		fprintf(stderr,
-			"fpmctl: the daemon on %s has been silent for %d s; it is stuck, "
-			"or "
-			"very busy: see its log\n",
-			path, SILENCE_S);
+		complain("the daemon on %s has been silent for %d s; it is stuck, or very "
+			 "busy: see its log",
+			 path, SILENCE_S);
 	else
-		fprintf(stderr,
-			"fpmctl: the connection to %s was lost before the answer was "
-			"complete; "
-			"has the daemon stopped? Ask again\n",
-			path);
+		complain("the connection to %s was lost before the answer was complete; "
+			 "has the daemon stopped? Ask again",
+			 path);
 	return CTL_NO_DAEMON;
 }
 
@@ -128,7 +147,7 @@ is_last(const json_t *row)
 		return CTL_OK;
 	if (!json_is_string(error))
 		return -1;
-	fprintf(stderr, "fpmctl: %s\n", json_string_value(error));
+	complain("%s", json_string_value(error));
 	return code >= CTL_NO_DAEMON && code <= CTL_NOT_FOUND ? (int)code : CTL_NO_DAEMON;
 }
 
@@ -174,8 +193,36 @@ is_strange(const char *line)
 	return false;
 }
 
+/* What the daemon's manage thread does, one after the other. */
+static bool
+is_change(const json_t *request)
+{
+	return json_object_get(request, "port") != NULL ||
+	       json_object_get(request, "config") != NULL ||
+	       json_object_get(request, "set") != NULL;
+}
+
+/* Until the answer to one begins. Returns whether it does. */
+static bool
+await_change(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	if (poll(&p, 1, SILENCE_S * 1000) != 0)
+		return true;
+	complain("the daemon still works on it: a device takes long to start or to end. It "
+		 "goes on whether you wait or not; `fpmctl config show` tells what came of "
+		 "it");
+	if (poll(&p, 1, (CHANGE_S - SILENCE_S) * 1000) != 0)
+		return true;
+	complain("no answer after %d s, and the daemon may not be done: `fpmctl config "
+		 "show` and its log tell what came of it",
+		 CHANGE_S);
+	return false;
+}
+
 static int
-converse(const char *path, const json_t *request, bool watch,
+converse(const char *path, const json_t *request, enum manner how,
 	 bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx)
 {
 	char *line = NULL, *asked = request_line(request);
@@ -184,9 +231,10 @@ converse(const char *path, const json_t *request, bool watch,
 	int rc = -1;
 	FILE *f;
 
+	manner = how;
 	if (asked == NULL)
 		return CTL_USAGE;
-	f = connect_to(path, watch ? 0 : SILENCE_S);
+	f = connect_to(path, how == WATCH ? 0 : SILENCE_S);
 	if (f == NULL) {
 		free(asked);
 		return stop_now() ? CTL_OK : no_daemon(path, errno);
@@ -194,6 +242,8 @@ converse(const char *path, const json_t *request, bool watch,
 	stop_ends(fileno(f));
 	if (!send_line(f, asked))
 		rc = stop_now() ? CTL_OK : lost(path, errno);
+	else if (is_change(request) && !await_change(fileno(f)))
+		rc = CTL_NO_DAEMON;
 	free(asked);
 	while (rc < 0) {
 		json_t *row;
@@ -209,11 +259,9 @@ converse(const char *path, const json_t *request, bool watch,
 		if (is_strange(line))
 			make_harmless(row);
 		if (!json_is_object(row)) {
-			fprintf(stderr,
-				"fpmctl: what answers on %s is no fpm-dataplane, or of "
-				"another "
-				"version\n",
-				path);
+			complain("what answers on %s is no fpm-dataplane, or of another "
+				 "version",
+				 path);
 			rc = CTL_NO_DAEMON;
 		} else {
 			rc = is_last(row);
@@ -232,7 +280,14 @@ int
 conn_ask(const char *path, const json_t *request,
 	 bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx)
 {
-	return converse(path, request, false, on_row, ctx);
+	return converse(path, request, ASK, on_row, ctx);
+}
+
+int
+conn_try(const char *path, const json_t *request,
+	 bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx)
+{
+	return converse(path, request, TRY, on_row, ctx);
 }
 
 int
@@ -240,5 +295,5 @@ conn_watch(const char *path, const json_t *request,
 	   bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx)
 {
 	stop_begin(true);
-	return converse(path, request, true, on_row, ctx);
+	return converse(path, request, WATCH, on_row, ctx);
 }

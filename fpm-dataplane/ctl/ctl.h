@@ -57,6 +57,7 @@ void set_words(FILE *out, bool classes); /* those, or what is set of one, on a l
 void audit_help(FILE *out);
 int device_run(const struct options *opt, int n, char **word);
 void device_help(FILE *out);
+int restart_run(const struct options *opt, int n, char **word);
 void device_words(FILE *out); /* addresses of NICs, on a line */
 
 /*
@@ -66,6 +67,10 @@ void device_words(FILE *out); /* addresses of NICs, on a line */
  * stderr. Returns an exit code.
  */
 int conn_ask(const char *path, const json_t *request,
+	     bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx);
+
+/* The same for a daemon that may be away, or about to end: says nothing. */
+int conn_try(const char *path, const json_t *request,
 	     bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx);
 
 /* Does somebody listen on `path`? Says nothing. */

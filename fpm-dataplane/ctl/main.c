@@ -108,18 +108,6 @@ hold(const struct options *opt, int n, char **word)
 	return rc;
 }
 
-static int
-restart(const struct options *opt, int n, char **word)
-{
-	int rc = n > 0 ? unexpected(word[0], "restart") : have_done(opt, "restart");
-
-	if (rc == CTL_OK && !opt->json)
-		puts("Another daemon is prepared and takes its place; `fpmctl show "
-		     "version` "
-		     "tells\nwhen, its log what went wrong.");
-	return rc;
-}
-
 static void
 help_hold(FILE *out)
 {
@@ -135,7 +123,10 @@ help_restart(FILE *out)
 {
 	fputs("      after an upgrade, or for a new configuration; sessions stay, transit "
 	      "rests\n      some milliseconds, or while NICs start. Under systemd or "
-	      "fpm-supervise\n",
+	      "fpm-supervise.\n"
+	      "      Waits until it has happened; what could not start is refused, and "
+	      "the\n"
+	      "      daemon forwards on\n",
 	      out);
 }
 
@@ -204,7 +195,7 @@ static const struct command {
 	 NULL},
 	{"hold", "[SECONDS]", "keep all routes while FRR is restarted", hold, OPT_JSON,
 	 help_hold},
-	{"restart", "", "have another daemon take its place", restart, OPT_JSON,
+	{"restart", "", "have another daemon take its place", restart_run, OPT_JSON,
 	 help_restart},
 	{"help", "[COMMAND]", "this list, or all there is to say of one", help, 0, NULL},
 };

@@ -48,13 +48,22 @@ settings_event(struct rib *rib, const struct msg_settings *m)
 	rib->conf.feedback = m->feedback;
 }
 
-/* What is kept of it from here on is for a successor, who has no session yet. */
+/*
+ * What is kept of it from here on is for a successor, who has no session yet. Without `done`
+ * there is no successor any more: that its start failed is nothing against the checkpoint.
+ */
 static void
 freeze_event(struct rib *rib, const struct msg_freeze *m)
 {
-	session_down(rib);
+	bool thaw = m->done == NULL;
+
 	if (rib->ckpt != NULL)
-		rib->ckpt->frozen = true;
+		rib->ckpt->frozen = !thaw;
+	if (rib->ckpt != NULL && thaw)
+		rib->ckpt->head->tries = 0;
+	if (thaw)
+		return;
+	session_down(rib);
 	atomic_store(m->done, true);
 }
 
@@ -267,6 +276,12 @@ rib_freeze(struct worker *w, _Atomic bool *done)
 
 	m->done = done;
 	worker_send(w, &m->m);
+}
+
+void
+rib_thaw(struct worker *w)
+{
+	worker_send(w, msg_new(MSG_FREEZE, sizeof(struct msg_freeze)));
 }
 
 void

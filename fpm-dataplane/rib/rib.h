@@ -40,6 +40,9 @@ int rib_checkpoint_fd(const struct worker *w);
  */
 void rib_freeze(struct worker *w, _Atomic bool *done);
 
+/* The one who read it is no more: the checkpoint is written to again, what comes is heard. [main] */
+void rib_thaw(struct worker *w);
+
 /* Retire hook of both tries; ctx is the worker. */
 void rib_retire(void *ctx, struct poptrie *pt, struct poptrie_retired *r);
 

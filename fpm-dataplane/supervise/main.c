@@ -41,15 +41,15 @@
 #define BACKOFF_MIN_MS 100u
 #define BACKOFF_MAX_MS 10000u
 #define GOOD_RUN_MS    10000u /* after which a crash counts as the first one */
-#define START_MS       90000u /* until READY=1 */
+#define EXTEND_MAX_US  3600000000ull
 #define STOP_MS        10000u /* between SIGTERM, or SIGABRT, and SIGKILL */
 #define NEVER          UINT64_MAX
 
 static struct {
 	char **argv;
 	int signal_fd, notify_fd;
-	char notify_name[16]; /* for NOTIFY_SOCKET */
-	unsigned int watchdog_ms;
+	char notify_name[16];               /* for NOTIFY_SOCKET */
+	unsigned int watchdog_ms, start_ms; /* between signs of life; until READY=1 */
 	sigset_t old_mask;
 	struct store store;
 
@@ -107,7 +107,7 @@ child_start(void)
 		plan(DO_START, BACKOFF_MAX_MS);
 		return;
 	}
-	plan(DO_ABORT, START_MS);
+	plan(DO_ABORT, sup.start_ms);
 	log_info("supervise: started pid=%d restarts=%u kept=%u", (int)sup.pid,
 		 sup.restarts, sup.store.n);
 }
@@ -184,9 +184,23 @@ on_successor(const char *number)
 	sup.pid = (pid_t)pid;
 	sup.ready = false;
 	sup.restarts++;
-	plan(DO_ABORT, START_MS);
+	plan(DO_ABORT, sup.start_ms);
 	log_info("supervise: succeeded by pid=%ld restarts=%u kept=%u", pid, sup.restarts,
 		 sup.store.n);
+}
+
+/* The start goes on and may take so long from here: it is given more time, never less. */
+static void
+on_extend(const char *usec)
+{
+	char *end;
+	unsigned long long more = strtoull(usec, &end, 10);
+	uint64_t then = monotonic_ms() + more / 1000;
+
+	if (*usec < '0' || *usec > '9' || *end != '\0' || more > EXTEND_MAX_US)
+		return;
+	if (!sup.ready && sup.next == DO_ABORT && then > sup.next_ms)
+		sup.next_ms = then;
 }
 
 /* One datagram: lines of VARIABLE=value; `fd` (or -1) is ours. */
@@ -205,6 +219,8 @@ understand(char *text, int fd)
 			name = line + 7;
 		if (strncmp(line, "MAINPID=", 8) == 0)
 			on_successor(line + 8);
+		if (strncmp(line, "EXTEND_TIMEOUT_USEC=", 20) == 0)
+			on_extend(line + 20);
 		if (strcmp(line, "READY=1") == 0)
 			on_ready();
 		if (strcmp(line, "READY=1") == 0)
@@ -390,12 +406,32 @@ static void
 usage(FILE *out)
 {
 	fprintf(out,
-		"usage: fpm-supervise [--watchdog SECONDS] PROGRAM [ARGUMENT...]\n"
+		"usage: fpm-supervise [--watchdog SECONDS] [--start SECONDS] PROGRAM "
+		"[ARGUMENT...]\n"
 		"Runs `fpm-dataplane -c FILE`, keeps its TAPs while it is away, starts it\n"
 		"again when it crashes. SIGTERM and SIGINT end both, SIGHUP is passed on.\n"
 		"      --watchdog SECONDS  abort a program that shows no sign of life for "
 		"so\n"
-		"                          long; default 30, 0: never\n");
+		"                          long; default 30, 0: never\n"
+		"      --start SECONDS     abort one that starts and comes no step further "
+		"in\n"
+		"                          that time, such as a device; default 90\n");
+}
+
+/* Returns the number, -1 after a sentence. */
+static int
+seconds(const char *option, const char *text, unsigned long min)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && n >= min && n <= 3600)
+		return (int)n;
+	fprintf(stderr,
+		"fpm-supervise: %s '%s' is not a whole number of seconds from %lu to "
+		"3600\n",
+		option, text, min);
+	return -1;
 }
 
 int
@@ -403,26 +439,22 @@ main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"watchdog", required_argument, NULL, 'w'},
+		{"start", required_argument, NULL, 's'},
 		{"version", no_argument, NULL, 'v'},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
-	unsigned long seconds = 30;
-	char *end;
+	int watchdog_s = 30, start_s = 90;
 	int opt, rc;
 
 	while ((opt = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
 		switch (opt) {
 		case 'w':
-			seconds = strtoul(optarg, &end, 10);
-			if (optarg[0] >= '0' && optarg[0] <= '9' && *end == '\0' &&
-			    seconds <= 3600)
-				break;
-			fprintf(stderr,
-				"fpm-supervise: --watchdog '%s' is not a whole number of "
-				"seconds from 0 to 3600\n",
-				optarg);
-			return 2;
+			watchdog_s = seconds("--watchdog", optarg, 0);
+			break;
+		case 's':
+			start_s = seconds("--start", optarg, 1);
+			break;
 		case 'v':
 			printf("fpm-supervise %s\n", FPMDP_VERSION);
 			return 0;
@@ -433,13 +465,16 @@ main(int argc, char **argv)
 			usage(stderr);
 			return 2;
 		}
+		if (watchdog_s < 0 || start_s < 0)
+			return 2;
 	}
 	if (optind == argc) {
 		usage(stderr);
 		return 2;
 	}
 	sup.argv = argv + optind;
-	sup.watchdog_ms = (unsigned int)seconds * 1000;
+	sup.watchdog_ms = (unsigned int)watchdog_s * 1000;
+	sup.start_ms = (unsigned int)start_s * 1000;
 	plan(DO_NOTHING, 0);
 	sink_begin();
 	signal(SIGPIPE, SIG_IGN); /* nobody reads the log any more: no reason to end */

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/fpm_event.h"
+#include "base/service.h"
 #include "base/table.h"
 #include "fib/fib.h"
 #include "port/port.h"
@@ -461,17 +462,21 @@ static json_t *
 version_row(const struct ui *ui)
 {
 	const char *netns = ui->conf.netns;
+	char why[SERVICE_WHY_STRLEN];
+	unsigned int refused = service_refusals(why);
 	json_t *cpus = json_array();
 
 	for (unsigned int i = 0; i < ui->conf.n_fwd; i++)
 		json_array_append_new(cpus, json_integer(ui->conf.cpu[i]));
 	return json_pack(
-		"{s:s, s:s?, s:i, s:I, s:s?, s:s?, s:s?, s:b, s:i, s:o}", "version",
-		ui->conf.version, "dpdk", ui->conf.dpdk, "pid", (int)getpid(), "uptime_s",
-		(json_int_t)(monotonic_s() - ui->started_s), "config", ui->conf.config_file,
-		"control_netns", netns != NULL && netns[0] != '\0' ? netns : NULL,
-		"fpm_listen", ui->conf.fpm_listen, "hugepages", ui->conf.hugepages,
-		"memory_mib", (int)ui->conf.memory_mib, "cpus", cpus);
+		"{s:s, s:s?, s:i, s:I, s:s?, s:s?, s:s?, s:b, s:i, s:o, s:i, s:s?}",
+		"version", ui->conf.version, "dpdk", ui->conf.dpdk, "pid", (int)getpid(),
+		"uptime_s", (json_int_t)(monotonic_s() - ui->started_s), "config",
+		ui->conf.config_file, "control_netns",
+		netns != NULL && netns[0] != '\0' ? netns : NULL, "fpm_listen",
+		ui->conf.fpm_listen, "hugepages", ui->conf.hugepages, "memory_mib",
+		(int)ui->conf.memory_mib, "cpus", cpus, "restarts_refused", (int)refused,
+		"restart_refused", refused > 0 ? why : NULL);
 }
 
 void

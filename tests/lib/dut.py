@@ -361,6 +361,16 @@ class Dut:
             check=False,
         )
 
+    def fpmctl_begin(self, *words):
+        """Run fpmctl beside the test; communicate() of what it returns has what it says."""
+        return subprocess.Popen(
+            [self.daemon.ctl, "-s", self.socket, *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, procs.MARK: self.dir},
+        )
+
     def rss(self):
         """Octets of the daemon in memory; asks the kernel, none of its threads but ui."""
         with open(f"/proc/{self.daemon.pid()}/statm", encoding="ascii") as file:

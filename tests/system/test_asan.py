@@ -24,7 +24,9 @@ NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
 # cores, reload, HTTP, VRFs as zebra tells them, tables that are full, sessions held and swept.
 ELSEWHERE = {
     "restart": "transit_is_back_before_zebra_is a_planned_restart_takes_no_carrier_and_is_no_crash "
-    "a_tap_deleted_meanwhile_is_made_anew a_successor_that_fails_is_a_restart_all_the_same",
+    "a_tap_deleted_meanwhile_is_made_anew",
+    "succession": "a_successor_that_fails_changes_nothing "
+    "a_successor_that_crashes_when_it_has_nearly_got_ready_changes_nothing",
     "ports_live": "a_port_goes_and_comes_and_no_other_loses_a_packet "
     "a_device_that_was_deleted_is_had_again_by_a_new_port a_port_that_is_lost_is_had_again "
     "another_device_behind_the_same_tap reload_adds_and_removes_ports "

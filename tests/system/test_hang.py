@@ -113,13 +113,39 @@ def test_a_restart_waits_for_what_zebra_said_and_is_no_hang(watched):
 
     with frozen(was, "fdp-rib"):
         dut.zebra.speaker.routes("2001:db8:e000::/64", 20000, nhid)
-        assert dut.fpmctl("restart").returncode == 0
+        restarts = dut.fpmctl_begin("restart")
         with pytest.raises(Timeout):
             eventually(lambda: "supervise: " in dut.daemon.log(2), 9)
     eventually(lambda: "supervise: succeeded by" in dut.daemon.log(60), 20)
     come_back(dut, was)
 
+    assert restarts.wait(20) == 0
     assert "no sign of life" not in dut.daemon.log(100)
     assert dut.fpm()["checkpoint"]["restored"] == 20001
     dut.zebra.close()
     dut.forwarded(lan, lan.probe(HOST), wan)
+
+
+def test_a_restart_does_not_wait_for_a_thread_that_hangs(watched):
+    """A forwarder of the old daemon does not end (a driver that does not return): it is named,
+    the old one killed, and the new one forwards, in seconds."""
+    dut = watched(30)
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.zebra.close()
+    was = dut.daemon.pid()
+
+    with LinkWatch(dut.ctl) as watch:
+        # Killed while it is held, it can be let go of no more.
+        with contextlib.suppress(OSError), frozen(was, "fwd-0"):
+            restarts = dut.fpmctl_begin("restart")
+            eventually(lambda: "predecessor does not end" in dut.daemon.log(60), 30)
+        come_back(dut, was)
+
+    dut.forwarded(lan, lan.probe(HOST), wan)
+    assert restarts.wait(20) == 0
+    assert watch.lost_carrier() == []
+    log = dut.daemon.log(100)
+    assert "main: does not end thread=fwd-0" in log
+    assert "supervise: ended" not in log and "no sign of life" not in log
+    assert not procs.is_alive(was)

@@ -2,8 +2,10 @@
 """Ports come and go while packets pass: a TAP appears and goes, next hops die at once, and
 other ports lose not one packet."""
 
+import contextlib
 import json
 import os
+import struct
 import subprocess
 import sys
 import threading
@@ -319,6 +321,68 @@ def test_a_device_that_takes_long_to_start_is_no_hang(own_dut):
     assert answer[0].returncode == 2 and "nothing changed" in answer[0].stderr
     assert dut.daemon.pid() == was and "no sign of life" not in dut.daemon.log(60)
     assert ports(dut) == ["lan0", "wan0", "alt0", "ext0"]
+
+
+# The header of a capture file of Ethernet frames (pcap-savefile(5)), and none follows.
+NO_FRAMES = struct.pack("=IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+
+
+class SlowDevice:
+    """One that is not ready before it is told to be: it reads a pipe."""
+
+    def __init__(self, dut, name):
+        self.path, self._pipe = f"{dut.dir}/{name}.pcap", None
+        self.name, self.device = name, "net_pcap,rx_pcap=" + self.path
+        os.mkfifo(self.path)
+
+    def begun(self):
+        """Does somebody start it by now?"""
+        with contextlib.suppress(OSError):  # nobody reads it yet
+            self._pipe = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK)
+        return self._pipe is not None
+
+    def get_ready(self):
+        """It has started, and there is nothing that it receives."""
+        os.write(self._pipe, NO_FRAMES)
+        os.close(self._pipe)
+
+
+def test_fpmctl_waits_for_a_device_that_takes_long(own_dut):
+    """Longer than for any other answer: what then succeeds is no failure, and who waits is
+    told that it goes on."""
+    dut = own_dut()
+    dut.start()
+    slow = SlowDevice(dut, "slow0")
+
+    asks = dut.fpmctl_begin("port", "add", slow.name, "device", slow.device)
+    eventually(slow.begun, 20, 0.01)
+    assert "the daemon still works on it" in asks.stderr.readline()
+    slow.get_ready()
+    out, err = asks.communicate(timeout=30)
+
+    assert (asks.returncode, err) == (0, "") and out.endswith("applied\n")
+    assert slow.name in ports(dut)
+
+
+def test_a_start_with_slow_devices_is_given_time(own_dut):
+    """Two that take longer together than a start may take without a step, and each less."""
+    dut = own_dut(supervised=True)
+    dut.daemon.supervisor_words = ["--start", "4"]
+    slow = [SlowDevice(dut, f"slow{n}") for n in range(2)]
+    more = [f"  - tap: {one.name}\n    device: {one.device}\n" for one in slow]
+    dut.edit_config("ports:\n", "ports:\n" + "".join(more))
+    starts = threading.Thread(target=dut.start)
+
+    starts.start()
+    for one in slow:
+        eventually(one.begun, 20, 0.01)
+        with pytest.raises(Timeout):
+            eventually(lambda: "supervise: no sign of life" in dut.daemon.log(60), 3)
+        one.get_ready()
+    starts.join(30)
+
+    assert dut.alive() and {one.name for one in slow} < set(ports(dut))
+    assert dut.daemon.log(100).count("supervise: started") == 1
 
 
 def test_reload_adds_and_removes_ports(router):

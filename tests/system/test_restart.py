@@ -427,39 +427,6 @@ def test_a_full_table_over_restarts_and_kills(own_dut):
     assert statistics.median(rests["killed"]) < 4000  # 2 s when the machine is ours
 
 
-def test_a_successor_that_fails_is_a_restart_all_the_same(kept):
-    """Killed while it prepares: the old one ends, and the supervisor starts another."""
-    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
-    dut.route(NET, via=wan.peer4, wire=wan)
-    dut.zebra.close()
-    was = dut.daemon.pid()
-
-    assert dut.fpmctl("restart").returncode == 0
-    said = "main: successor prepares pid="
-    eventually(lambda: said in dut.daemon.log(20), 5, 0.002)
-    procs.signal_pid(int(dut.daemon.log(20).rpartition(said)[2].split()[0]), signal.SIGKILL)
-    come_back(dut, was)
-
-    dut.forwarded(lan, lan.probe(HOST), wan)
-    log = dut.daemon.log(60)
-    assert "successor is not ready error=Broken pipe code=137" in log
-    assert "supervise: restart asked for" in log
-
-
-def test_a_restart_into_a_wrong_configuration_is_refused(kept):
-    """What could not be started is not waited for with the network down."""
-    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
-    dut.route(NET, via=wan.peer4, wire=wan)
-    was = dut.daemon.pid()
-    dut.edit_config("ports:", "harbours:")
-
-    assert dut.fpmctl("restart").returncode == 0
-    eventually(lambda: "main: restart refused" in dut.daemon.log(20), 10, 0.02)
-
-    assert dut.daemon.pid() == was and dut.fpm()["connected"]
-    dut.forwarded(lan, lan.probe(HOST), wan)
-
-
 def test_a_restart_that_nobody_would_end_well_is_refused(own_dut):
     """Without a supervisor the end would be the end."""
     dut = own_dut()

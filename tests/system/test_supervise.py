@@ -234,6 +234,46 @@ def test_one_that_does_not_end_is_killed(sup):
     assert sup.said("does not end pid=")
 
 
+STEPS = """
+import os, socket, sys, time
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+say = lambda text: s.sendto(text, os.environ["NOTIFY_SOCKET"].replace("@", "\\0", 1))
+print("begins", flush=True)
+for more in STEPS:
+    say(b"EXTEND_TIMEOUT_USEC=%d" % (more * 1000000))
+    time.sleep(1)
+"""
+
+
+def test_a_start_that_goes_on_is_given_time(sup):
+    """Each step in the time that it has asked for: ready after more than --start allows."""
+    sup.python(
+        STEPS.replace("STEPS", "(2, 2, 2, 2)")
+        + "say(b'READY=1')\nprint('ready', flush=True)\nwhile True: time.sleep(1)",
+        "--start",
+        "2",
+    )
+
+    eventually(lambda: sup.said("ready") or sup.said("aborted"), 20)
+    assert sup.said("aborted") == [] and len(sup.said("begins")) == 1
+    sup.end()
+
+
+@pytest.mark.parametrize("steps", ["()", "(1, 2)", "(-1, 1 << 60)"])
+def test_a_start_that_stands_still_is_aborted(sup, steps):
+    """However long it went on before, and whatever nonsense it has asked for."""
+    sup.python(
+        STEPS.replace("STEPS", steps) + "while True: time.sleep(1)",
+        "--start",
+        "2",
+    )
+
+    eventually(lambda: len(sup.said("begins")) == 2, 20, what="it is started again")
+    assert len(sup.said(r"no sign of life pid=\d+ ready=0, it is aborted")) == 1
+    assert sup.said(f"ended signal={int(signal.SIGABRT)}, next start")
+    sup.end()
+
+
 def test_help_and_nonsense():
     """Words for the operator."""
     program = Dataplane(None, "", "", "", "").supervisor
@@ -244,3 +284,4 @@ def test_help_and_nonsense():
     assert run("--help").returncode == 0 and "usage" in run("--help").stdout
     assert run().returncode == 2 and "usage" in run().stderr
     assert run("--watchdog", "x", "true").returncode == 2
+    assert run("--start", "0", "true").returncode == 2

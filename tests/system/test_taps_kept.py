@@ -173,7 +173,7 @@ def test_one_deleted_while_a_successor_prepares_is_made_anew(kept):
     dut, wan = kept, kept.wires["wan"]
     was = dut.daemon.pid()
     index = dut.link_row(wan.tap)["ifindex"]
-    assert dut.fpmctl("restart").returncode == 0
+    restarts = dut.fpmctl_begin("restart")
 
     def said():
         return dut.daemon.log(1000).partition("main: successor prepares")[2]
@@ -187,6 +187,7 @@ def test_one_deleted_while_a_successor_prepares_is_made_anew(kept):
         procs.signal_pid(was, signal.SIGCONT)
     dut.control.close()
     dut.daemon.back(was)
+    assert restarts.wait(20) == 0
     eventually(lambda: not procs.is_alive(was), 10, 0.01, "the old one ends")
     eventually(lambda: wan.tap in taps(dut) and dut.link_row(wan.tap)["ifindex"] != index, 10)
 

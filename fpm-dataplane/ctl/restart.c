@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * `fpmctl restart`: have another daemon take the place of this one, and wait until it has, or
+ * until this one says why not. It is asked again and again, on new connections: none outlives
+ * the daemon that it was made to.
+ */
+#include <stdio.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "ctl/ctl.h"
+
+#define LOOK_MS   100
+#define RESTART_S 240 /* succeed.h: prepare, rest, and devices that start */
+
+/* Who answers, and what it has refused. */
+struct seen {
+	long long pid, refused;
+	char why[256];
+};
+
+static bool
+on_version(const json_t *row, const char *text, void *ctx)
+{
+	struct seen *s = ctx;
+
+	s->pid = row_int(row, "pid");
+	s->refused = row_int(row, "restarts_refused");
+	snprintf(s->why, sizeof(s->why), "%s", row_str(row, "restart_refused"));
+	return true;
+}
+
+static int
+look(const char *socket, bool quiet, struct seen *s)
+{
+	json_t *request = json_pack("{s:s}", "show", "version");
+	int rc = quiet ? conn_try(socket, request, on_version, s)
+		       : conn_ask(socket, request, on_version, s);
+
+	json_decref(request);
+	return rc;
+}
+
+/* Returns an exit code, when there is one to return. */
+static int
+await(const struct options *opt, const struct seen *before)
+{
+	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
+	struct seen now;
+
+	/* A look may take its time as well: it is a daemon that is about to end. */
+	for (uint64_t end = monotonic_ms() + RESTART_S * 1000; monotonic_ms() < end;) {
+		nanosleep(&pause, NULL);
+		if (look(opt->socket, true, &now) != CTL_OK)
+			continue;
+		if (now.pid != before->pid) {
+			if (opt->json)
+				puts("[]");
+			else
+				printf("Another daemon has taken its place, pid %lld.\n",
+				       now.pid);
+			return CTL_OK;
+		}
+		if (now.refused != before->refused) {
+			fprintf(stderr,
+				"fpmctl: restart refused, the daemon forwards on: %s\n",
+				now.why);
+			return CTL_FAILED;
+		}
+	}
+	fprintf(stderr,
+		"fpmctl: no other daemon has taken its place after %d s, nor does it say "
+		"why: see its log\n",
+		RESTART_S);
+	return CTL_NO_DAEMON;
+}
+
+int
+restart_run(const struct options *opt, int n, char **word)
+{
+	json_t *request;
+	struct seen before;
+	int rc;
+
+	if (n > 0)
+		return unexpected(word[0], "restart");
+	rc = look(opt->socket, false, &before);
+	if (rc != CTL_OK)
+		return rc;
+	request = json_pack("{s:s}", "do", "restart");
+	rc = conn_ask(opt->socket, request, NULL, NULL);
+	json_decref(request);
+	return rc == CTL_OK ? await(opt, &before) : rc;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * All ports at once, one after the other. Devices take their time: a start that comes from one
+ * to the next is none that hangs.                                                 [main]
+ */
+#include "ports.h"
+
+#include "base/log.h"
+#include "base/service.h"
+#include "keep.h"
+
+int
+ports_open(const struct config *conf, struct rte_mempool *pool, struct port *port,
+	   unsigned int *n)
+{
+	struct port opened;
+	char why[256];
+	int rc;
+
+	for (unsigned int i = 0; i < conf->n_port; i++) {
+		const struct config_port *cp = &conf->port[i];
+		struct port_conf pc = {.tap = cp->tap,
+				       .netns = conf->control_netns,
+				       .device = cp->device,
+				       .tap_fd = keep_take_tap(conf, cp->tap),
+				       .mtu_bytes = cp->mtu_bytes,
+				       .n_rxq = cp->n_rxq != 0 ? cp->n_rxq : cp->n_core,
+				       .n_txq = conf->n_core,
+				       .interrupts = !conf->poll_always,
+				       .vlan_off = cp->vlan_off,
+				       .cksum_off = cp->cksum_off};
+
+		service_goes_on();
+		rc = port_open(&opened, (uint16_t)(i + 1), &pc, pool, why, sizeof(why));
+		if (rc < 0) {
+			log_error("%s:%d: port %s device %s: %s", conf->file, cp->pos.line,
+				  cp->tap, cp->device, why);
+			return rc;
+		}
+		port_publish(&port[i], &opened);
+		++*n;
+		log_info("port: up name=%s device=%s ifindex=%u queues=%u tap=%s", cp->tap,
+			 cp->device, port[i].tap.ifindex, port[i].n_rxq,
+			 opened.tap_kept  ? "kept"
+			 : opened.tap_new ? "made"
+					  : "found");
+	}
+	service_goes_on();
+	return 0;
+}
+
+void
+ports_close(struct port *port, bool failed)
+{
+	for (unsigned int i = 0; i < PORT_SLOTS; i++) {
+		if (!port_is_there(&port[i]))
+			continue;
+		if (failed && port[i].tap_new)
+			tap_destroy(&port[i].tap);
+		port_close(&port[i]);
+	}
+}
+
+bool
+ports_could_be_shared(const struct config *conf)
+{
+	bool all = true;
+
+	for (unsigned int i = 0; i < conf->n_port; i++)
+		all &= port_is_shared(conf->port[i].device);
+	return all;
+}
+
+bool
+ports_are_shared(const struct port *port)
+{
+	bool all = true;
+
+	for (unsigned int i = 0; i < PORT_SLOTS; i++)
+		if (port_is_there(&port[i]))
+			all &= port_is_shared(port[i].device);
+	return all;
+}

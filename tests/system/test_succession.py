@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A planned restart that goes wrong: the successor crashes, is wrong, finds no room; the
+predecessor dies. What test_restart.py has is one that goes well, and
+test_hang.py has threads that hang."""
+
+import contextlib
+import os
+import resource
+import signal
+
+import pytest
+
+from back import HOST, NET, come_back, forwards
+from lib import procs
+from lib.freeze import frozen
+from lib.linkwatch import LinkWatch
+from lib.wait import eventually
+
+ROOM = 800 << 20  # for a program and its plug-ins, and not for so many packets
+
+
+@pytest.fixture
+def kept(own_dut):
+    """A router of its own, under the supervisor."""
+    dut = own_dut(supervised=True)
+    dut.start()
+    return dut
+
+
+def successor(dut):
+    """The process that prepares, as soon as the log tells of it."""
+
+
+    def prepares():
+        last = dut.daemon.log(20).rpartition("main: successor prepares pid=")[2].split()
+        return int(last[0]) if last and procs.is_alive(int(last[0])) else None
+
+    return eventually(prepares, 5, 0.002)
+
+
+def refused(dut, restarts, why):
+    """`fpmctl restart` says so, with code 3, and so does the daemon, which is the same."""
+    _, err = restarts.communicate(timeout=30)
+    assert err == f"fpmctl: restart refused, the daemon forwards on: {why}\n"
+    assert restarts.returncode == 3
+    assert f"main: restart refused, this daemon forwards on: {why}" in dut.daemon.log(60)
+    assert dut.daemon.log(200).count("supervise: ") == 1  # it was started
+    assert f"restart refused: {why}" in dut.fpmctl("show", "version").stdout
+
+
+def test_a_successor_that_fails_changes_nothing(kept):
+    """Killed while it prepares: the old one forwards on, and not a packet is lost; the next
+    restart is a good one."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    was = dut.daemon.pid()
+
+    with dut.stream(lan, HOST, rate=500) as stream:
+        restarts = dut.fpmctl_begin("restart")
+        procs.signal_pid(successor(dut), signal.SIGKILL)
+        refused(dut, restarts, "its successor was ended by signal 9")
+        forwards(dut)
+    assert stream.lost(wan) == []
+
+    assert dut.daemon.pid() == was
+    done = dut.fpmctl("restart")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"Another daemon has taken its place, pid {dut.daemon.pid()}.\n"
+    come_back(dut, was)
+
+
+def test_a_successor_that_crashes_when_it_has_nearly_got_ready_changes_nothing(kept):
+    """With what the old one taught in its hands: that one listens again to zebra and people,
+    hears and forwards what is new, keeps it over a crash, and can be restarted."""
+    dut, lan, wan, alt = (kept, *(kept.wires[n] for n in ("lan", "wan", "alt")))
+    dut.route(NET, via=wan.peer4, wire=wan)
+    was = dut.daemon.pid()
+
+    with dut.stream(lan, HOST, rate=500) as stream, LinkWatch(dut.ctl) as watch:
+        for _ in range(2):
+            with frozen(was, "fdp-rib"):
+                restarts = dut.fpmctl_begin("restart")
+                heir = successor(dut)
+                eventually(lambda: not os.path.exists(dut.socket), 30, 0.01, "nobody listens")
+                procs.signal_pid(heir, signal.SIGSTOP)
+            procs.signal_pid(heir, signal.SIGKILL)
+            dut.control.close()
+            dut.zebra.close()
+            refused(dut, restarts, "its successor was ended by signal 9")
+            assert dut.daemon.pid() == was
+            dut.zebra.connect()
+            dut.route("203.0.113.0/24", via=alt.peer4, wire=alt)
+            dut.route(NET, via=wan.peer4, wire=wan)
+            dut.forwarded(lan, lan.probe("203.0.113.9"), alt)
+    assert stream.lost(wan) == [] and watch.lost_carrier() == []
+
+    eventually(lambda: dut.fpm()["checkpoint"]["routes"] == 2, 5)
+    dut.zebra.close()
+    come_back(dut, dut.daemon.crash())
+    dut.forwarded(lan, lan.probe("203.0.113.9"), alt)
+    was = dut.daemon.pid()
+    assert dut.fpmctl("restart").returncode == 0
+    come_back(dut, was)
+    dut.forwarded(lan, lan.probe("203.0.113.9"), alt)
+
+
+def test_a_predecessor_that_crashes_when_it_lets_go_holds_up_nobody(kept):
+    """It is named no more, and its successor is ready: that one forwards."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.zebra.close()
+    was = dut.daemon.pid()
+
+    with LinkWatch(dut.ctl) as watch:
+        with contextlib.suppress(OSError), frozen(was, "fwd-0"):
+            restarts = dut.fpmctl_begin("restart")
+            eventually(lambda: "supervise: succeeded by" in dut.daemon.log(60), 30, 0.002)
+            procs.signal_pid(was, signal.SIGKILL)
+        come_back(dut, was)
+        dut.forwarded(lan, lan.probe(HOST), wan)
+
+    assert restarts.wait(20) == 0 and watch.lost_carrier() == []
+    assert "supervise: ended" not in dut.daemon.log(100)
+
+
+def test_no_memory_for_two_is_a_restart_all_the_same(kept):
+    """The old one ends first, and the supervisor starts another, which has the room."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.zebra.close()
+    dut.edit_config("size-mib: 96", f"size-mib: {ROOM >> 20}")
+    was = dut.daemon.pid()
+
+    with LinkWatch(dut.ctl) as watch:
+        restarts = dut.fpmctl_begin("restart")
+        resource.prlimit(successor(dut), resource.RLIMIT_AS, (ROOM, ROOM))
+        come_back(dut, was)
+
+    assert restarts.wait(20) == 0
+    dut.forwarded(lan, lan.probe(HOST), wan)
+    log = dut.daemon.log(60)
+    assert "main: no memory for two daemons" in log and "supervise: restart asked for" in log
+    assert watch.lost_carrier() == []
+
+
+def test_a_restart_into_a_wrong_configuration_is_refused(kept):
+    """What could not be started is not waited for with the network down."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    was = dut.daemon.pid()
+    dut.edit_config("ports:", "harbours:")
+
+    refused(dut, dut.fpmctl_begin("restart"), "the configuration is wrong")
+
+    assert dut.daemon.pid() == was and dut.fpm()["connected"]
+    dut.forwarded(lan, lan.probe(HOST), wan)
+
+
+def test_a_restart_with_a_device_that_is_not_there_is_refused(kept):
+    """Nor what the file asks for and the machine has not."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    was = dut.daemon.pid()
+    dut.edit_config("iface=p-ext", "iface=p-ext,blocksz=1")
+
+    restarts = dut.fpmctl_begin("restart")
+
+    refused(dut, restarts, "its successor did not start, code 1; the log has the reason")
+    assert dut.daemon.pid() == was and dut.fpm()["connected"]
+    dut.forwarded(lan, lan.probe(HOST), wan)
