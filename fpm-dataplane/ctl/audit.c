@@ -358,8 +358,11 @@ compare(struct audit *a)
 {
 	size_t r = 0, z = 0, asked = 0;
 
-	qsort(a->rib.entry, a->rib.n, sizeof(struct entry), entry_order);
-	qsort(a->zebra.entry, a->zebra.n, sizeof(struct entry), entry_order);
+	/* Of none there is no array either, and qsort() wants one. */
+	if (a->rib.n > 0)
+		qsort(a->rib.entry, a->rib.n, sizeof(struct entry), entry_order);
+	if (a->zebra.n > 0)
+		qsort(a->zebra.entry, a->zebra.n, sizeof(struct entry), entry_order);
 	while (r < a->rib.n || z < a->zebra.n) {
 		const struct entry *in_rib = r < a->rib.n ? &a->rib.entry[r] : NULL;
 		const struct entry *in_zebra = z < a->zebra.n ? &a->zebra.entry[z] : NULL;

@@ -460,7 +460,8 @@ def test_who_asks_half_and_no_more_is_let_go(dut, half, rest):
 
 def test_a_long_list_is_streamed(dut, lan, wan):
     """All rows, in order, in chunks; forwarding loses nothing meanwhile, a reader that stops
-    holds up nobody, and the daemon grows by less than the list."""
+    holds up nobody, and the daemon grows by less than the list (but one with sanitizers, which
+    puts by what is freed)."""
     nhid = dut.zebra.hop(wan.peer4, wan)
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.zebra.speaker.routes("10.0.0.0/32", MANY, nhid)
@@ -483,7 +484,8 @@ def test_a_long_list_is_streamed(dut, lan, wan):
             r["prefix"] for r in dut.control.ask("routes")
         ]
         assert stream.lost(wan) == []
-        assert len(octets) > 10 << 20 and dut.rss() - before < 4 << 20
+        assert len(octets) > 10 << 20
+        assert dut.rss() - before < 4 << 20 or "/asan/" in dut.daemon.program
         stopped.close()
     finally:
         dut.zebra.speaker.routes_del("10.0.0.0/32", MANY)

@@ -38,8 +38,9 @@ ELSEWHERE = {
     "more_gateways_than_adjacencies",
     "config_live": "reload_applies_what_needs_no_restart reload_is_refused_as_a_whole",
     "cores": "queues_move_to_other_cores_and_no_packet_is_lost",
-    "api": "changes_are_as_specified packets_are_as_specified",
-    "audit": "each_vrf_is_compared_and_differences_are_told_by_name",
+    "api": "changes_are_as_specified packets_are_as_specified a_long_list_is_streamed",
+    "audit": "each_vrf_is_compared_and_differences_are_told_by_name "
+    "a_broken_fib_is_found_and_repaired",
     "fpm_session": "what_a_zebra_that_is_ended_withdraws_is_not_heard "
     "a_zebra_without_routes_sweeps_them_all",
 }
