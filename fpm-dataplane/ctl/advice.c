@@ -39,9 +39,8 @@ static const char *const known[][2] = {
 	{"ip6_linklocal_dst",
 	 "no address of ours on PORT: the sender takes us for somebody on its link"},
 	{"ttl", "a traceroute, or a loop: traceroute to the destination tells which"},
-	{"no_route",
-	 "FRR has none either? vtysh: show ip route ADDRESS, or show ipv6 route ADDRESS; "
-	 "fpmctl audit tells if we differ"},
+	{"no_route", "has FRR one? vtysh: show ip route ADDRESS, show ipv6 route ADDRESS; "
+		     "fpmctl audit"},
 	{"blackhole",
 	 "somebody configured it: fpmctl show routes ADDRESS, and vtysh knows who"},
 	{"unreachable",
