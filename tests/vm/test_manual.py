@@ -152,6 +152,16 @@ def by_whom():
     return "kernel" if sum(netns.forwarded("machine")) - before >= 10 else "dataplane"
 
 
+def may_ask(user):
+    """Does the daemon answer to somebody, by fpmctl?"""
+    ask = ["runuser", "-u", user, "--", "fpmctl", "show", "ports"]
+    try:
+        return "lan0" in netns.command(ask)
+    except netns.CommandError as error:
+        assert "Permission denied" in str(error)
+        return False
+
+
 def examined(*checks):
     """What doctor says of the machine, all of it."""
     said = netns.command(["fpmctl", "--json", "doctor", *checks], check=False)
@@ -203,10 +213,13 @@ def test_a_new_router_is_installed_and_changed_while_it_runs(machine):
         file.write("")
     netns.command(["sed", "-i", "s/-M dplane_fpm_nl //", "/etc/frr/daemons"])
     pages = [MANUAL / "install.md", docs.ROOT / "README.md"]
+    netns.command(["useradd", "alice"])
 
     for page in pages:
         for block in blocks(page):
+            assert "adduser alice" not in block.text or not may_ask("alice")
             run(block)
+            assert "adduser alice" not in block.text or may_ask("alice")
             if "enable --now fpm-dataplane" in block.text:
                 eventually(connected, 30, 0.5, "zebra has tried again, as it does each 3 s")
             if "show routes" in block.text:
