@@ -93,6 +93,14 @@ def named(page):
         yield from [head, f"{head.rpartition(' ')[0]} {tail}"] if bar else [command]
 
 
+def test_no_block_writes_down_what_frr_has_not_read_yet():
+    """watchfrr is ready, and `systemctl restart frr` returns, when the daemons listen; `vtysh -b`
+    reads frr.conf after that. A `write memory` meanwhile cuts the file, under its reader too."""
+    found = [block for page in docs.pages() for block in docs.blocks(page)
+             if re.search(r"restart frr\b.*\bwrite\b", block.text, re.S)]  # fmt: skip
+    assert found == []
+
+
 def refused(command):
     """What is said against a command's words, or None. No daemon is there to be changed: fpmctl
     judges its words before it looks for one, and the daemon is told to start nothing."""
