@@ -10,13 +10,16 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from lib.wait import eventually  # noqa: E402
 
+ROOT = Path(__file__).resolve().parents[2]
 DEB = os.environ["DEB"]
+DOC = "/usr/share/doc/fpm-dataplane"
 CONFIG = "/etc/fpm-dataplane/config.yaml"
 UNIT = "/lib/systemd/system/fpm-dataplane.service"
 
@@ -138,6 +141,19 @@ def test_manual_page_and_completion_are_installed(machine):
     assert machine.has("/usr/share/man/man1/fpmctl.1.gz")
     assert "complete -F _fpmctl fpmctl" in machine.run(
         "cat", "/usr/share/bash-completion/completions/fpmctl")
+
+
+def test_the_pages_of_the_manual_and_what_they_name_are_installed(machine):
+    """All of them, flat; the alerts and the dashboard among the examples."""
+    below = ROOT / "fpm-dataplane"
+    pages = [ROOT / "README.md", *below.glob("*.md"), *below.glob("manual/*.md")]
+    there = machine.run("ls", DOC, f"{DOC}/examples").split()
+
+    assert len(pages) > 10 and {"README.md", "FAILURES.md"} <= {page.name for page in pages}
+    for page in pages:
+        assert {page.name, page.name + ".gz"} & set(there), page.name
+    for name in ("alerts.yml", "fpm-dataplane.json", "fpm-dataplane.yaml", "static"):
+        assert {name, name + ".gz"} & set(there), name
 
 
 def test_installed_configuration_is_good(machine):
