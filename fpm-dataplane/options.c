@@ -6,6 +6,7 @@
 
 #include <getopt.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <rte_version.h>
 
@@ -23,6 +24,21 @@ usage(FILE *out)
 		"      --poll         never sleep, as `idle: poll` in the file\n");
 }
 
+/* Do options exclude each other? Tells which. The same file again is nothing new. */
+static bool
+contradict(const struct options *opt, const char *file, const char *other)
+{
+	if (other != NULL)
+		fprintf(stderr,
+			"fpm-dataplane: -c is given twice, as '%s' and '%s': say one\n",
+			file, other);
+	else if (opt->check && opt->prepare)
+		fputs("fpm-dataplane: --check and --prepare exclude each other: one only "
+		      "looks\n",
+		      stderr);
+	return other != NULL || (opt->check && opt->prepare);
+}
+
 bool
 options_parse(int argc, char **argv, struct options *opt, int *code)
 {
@@ -35,6 +51,7 @@ options_parse(int argc, char **argv, struct options *opt, int *code)
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
+	const char *file = NULL, *other = NULL; /* another one than that */
 	int c;
 
 	*opt = (struct options){.file = "/etc/fpm-dataplane/config.yaml"};
@@ -42,7 +59,10 @@ options_parse(int argc, char **argv, struct options *opt, int *code)
 	while ((c = getopt_long(argc, argv, "c:h", known, NULL)) != -1) {
 		switch (c) {
 		case 'c':
-			opt->file = optarg;
+			if (file != NULL && strcmp(file, optarg) != 0)
+				other = optarg;
+			else
+				opt->file = file = optarg;
 			break;
 		case 'k':
 			opt->check = true;
@@ -65,10 +85,12 @@ options_parse(int argc, char **argv, struct options *opt, int *code)
 			return false;
 		}
 	}
-	if (optind == argc)
+	if (optind < argc) {
+		fprintf(stderr, "fpm-dataplane: unexpected word '%s'\n", argv[optind]);
+		usage(stderr);
+	} else if (!contradict(opt, file, other)) {
 		return true;
-	fprintf(stderr, "fpm-dataplane: unexpected word '%s'\n", argv[optind]);
-	usage(stderr);
+	}
 	*code = 2;
 	return false;
 }

@@ -276,6 +276,19 @@ def test_wrong_words_get_the_usage(dut):
         assert done.returncode == 2 and "usage:" in done.stderr
 
 
+def test_options_that_do_not_go_together_are_refused(dut):
+    """One sentence, exit code 2; neither file is read. The same one twice is one."""
+    for words, why in (
+        (["-c", "/nowhere/a", "-c", "/nowhere/b"], "-c is given twice, as '/nowhere/a' and"),
+        (["--check", "--prepare"], "--check and --prepare exclude each other"),
+        (["-c", "/nowhere/a", "--check", "--config=/nowhere/a"], "/nowhere/a: cannot be read"),
+    ):
+        argv = [dut.daemon.program, *words]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert why in done.stderr.splitlines()[0], done.stderr
+
+
 def test_version_and_help(dut):
     """--version names program and DPDK; --help says how to use it; both exit 0."""
     for word, want in (("--version", "DPDK"), ("--help", "usage:")):
