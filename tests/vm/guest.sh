@@ -9,6 +9,8 @@ there /dev/shm tmpfs tmpfs
 there /dev/hugepages hugetlbfs -o pagesize=2M hugetlbfs
 there /sys/fs/cgroup cgroup2 cgroup2
 modprobe tun
+# Names of makers of NICs, which scapy reads all of whenever it is imported, and nobody asks for.
+rm -f /usr/share/wireshark/manuf
 ip link set lo up
 exec >/dev/ttyS0 2>&1 </dev/null
 stty -F /dev/ttyS0 -opost
