@@ -350,7 +350,7 @@ class Dut:
         rows = [r for r in rows if r.get("table", 254) == 254]
         return rows[0] if rows else None
 
-    def fpmctl(self, *words, socket_path=None, timeout=30):
+    def fpmctl(self, *words, socket_path=None, timeout=30 * PATIENCE):
         """Run fpmctl; returns the finished process with text output."""
         path = socket_path or self.socket
         return subprocess.run(

@@ -179,7 +179,7 @@ def loses_no_second(router, qmp, n):
 def restarted(router):
     """As planned. Returns the pid that was."""
     was = router.daemon.pid()
-    done = router.fpmctl("restart")
+    done = router.fpmctl("restart", timeout=240)
     assert done.returncode == 0, done.stderr
     return was
 
