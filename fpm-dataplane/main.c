@@ -148,6 +148,7 @@ rib_begin(const struct config *conf)
 			       .sweep_restart_s = conf->sweep_restart_s,
 			       .checkpoint = service_is_kept(),
 			       .checkpoint_fd = service_take(KEEP_CHECKPOINT),
+			       .heir = dp.heir_of >= 0,
 			       .checkpoint_max_age_s = conf->checkpoint_max_age_s,
 			       .netns_id = netns_id(conf->control_netns)};
 	struct fib_conf fib = {.retire = rib_retire, .retire_ctx = &w[W_RIB]};
@@ -381,9 +382,9 @@ prepare(void)
 		return rc;
 	while (!worker_has_begun(&dp.worker[W_RIB]))
 		nanosleep(&pause, NULL);
-	if (!dp.shared)
-		return 0;
 	rc = worker_start(&dp.worker[W_RIB]);
+	if (!dp.shared)
+		return rc;
 	if (rc == 0)
 		rc = worker_start(&dp.worker[W_NEIGH]);
 	if (rc == 0)

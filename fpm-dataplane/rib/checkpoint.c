@@ -33,6 +33,8 @@
 /* The order of stores as a killed thread leaves them: the processor keeps it, so must gcc. */
 #define IN_ORDER() atomic_signal_fence(memory_order_seq_cst)
 
+const char ckpt_no_memory[] = "out of memory";
+
 static bool
 map(struct ckpt *c)
 {
@@ -443,7 +445,7 @@ routes_verify(struct ckpt *c, unsigned int part)
 	for (unsigned int i = 0; i < 2; i++) {
 		o->word[i] = malloc((high + 1u) * sizeof(uint64_t));
 		if (o->word[i] == NULL)
-			return "out of memory";
+			return ckpt_no_memory;
 	}
 	for (uint32_t i = 1; i <= high; i++) {
 		const struct ckpt_route *r = ckpt_route(c, part, i);
@@ -539,7 +541,7 @@ ckpt_open(int fd, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms, const ch
 	struct ckpt *c = calloc(1, sizeof(*c));
 	struct stat st;
 
-	*why = "out of memory";
+	*why = ckpt_no_memory;
 	if (c == NULL) {
 		close(fd);
 		return NULL;

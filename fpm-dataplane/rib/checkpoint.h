@@ -119,6 +119,7 @@ struct ckpt *ckpt_new(uint64_t netns);
  */
 struct ckpt *ckpt_open(int fd, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms,
 		       const char **why);
+extern const char ckpt_no_memory[]; /* one of the reasons, which is none against it */
 void ckpt_free(struct ckpt *c);
 
 /* In which of the arrays routes of a table are. */

@@ -228,7 +228,7 @@ mirror_unresolved(struct rib *rib)
 	free(ways.v);
 }
 
-void
+int
 checkpoint_begin(struct rib *rib, int old_fd)
 {
 	uint64_t max_age_ms = rib->conf.checkpoint_max_age_s * 1000ull;
@@ -236,16 +236,19 @@ checkpoint_begin(struct rib *rib, int old_fd)
 	const char *why = "turned off";
 	uint64_t alive_ms; /* a predecessor writes it until it has ended */
 	struct ckpt *old = NULL;
+	int rc = 0;
 
 	if (max_age_ms > 0 && rib->conf.checkpoint) {
 		rib->ckpt = ckpt_new(rib->conf.netns_id);
-		if (rib->ckpt == NULL)
-			log_warn("rib: no checkpoint error=%s", strerror(errno));
+		if (rib->ckpt == NULL) {
+			rc = -errno;
+			log_warn("rib: no checkpoint error=%s", strerror(-rc));
+		}
 		mirror_alive(rib);
 		mirror_unresolved(rib);
 	}
 	if (old_fd < 0)
-		return;
+		return rc;
 	if (max_age_ms > 0)
 		old = ckpt_open(old_fd, rib->conf.netns_id, boottime_ms(), max_age_ms,
 				&why);
@@ -254,7 +257,7 @@ checkpoint_begin(struct rib *rib, int old_fd)
 	if (old == NULL) {
 		rib->count.restore_refused++;
 		log_warn("rib: checkpoint discarded why=\"%s\"", why);
-		return;
+		return why == ckpt_no_memory ? -ENOMEM : rc;
 	}
 	restore(rib, old);
 	alive_ms = old->head->alive_ms;
@@ -266,4 +269,5 @@ checkpoint_begin(struct rib *rib, int old_fd)
 		(unsigned long long)(boottime_ms() - alive_ms),
 		(unsigned long long)(boottime_ms() - begin_ms));
 	ckpt_free(old);
+	return rc;
 }

@@ -183,13 +183,16 @@ static int
 init(struct worker *w)
 {
 	struct rib *rib = w->ctx;
+	int rc;
 
 	ev_init(&rib->tick, on_tick);
 	rib->tick.repeat = TICK_S;
 	ev_idle_init(&rib->more, on_more);
 	ev_timer_init(&rib->alive, on_alive, ALIVE_S, ALIVE_S);
 	rib->alive.data = rib;
-	checkpoint_begin(rib, rib->conf.checkpoint_fd);
+	rc = checkpoint_begin(rib, rib->conf.checkpoint_fd);
+	if (rc < 0 && rib->conf.heir)
+		return rc;
 	if (rib->ckpt != NULL)
 		ev_timer_start(w->loop, &rib->alive);
 	return 0;

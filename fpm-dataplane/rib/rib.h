@@ -17,8 +17,9 @@ struct rib_conf {
 	struct worker *fpm;   /* MSG_FEEDBACK goes there */
 	bool feedback;        /* tell zebra what became of its routes */
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
-	bool checkpoint;                   /* somebody keeps it: have one */
-	int checkpoint_fd;                 /* of the last daemon (taken over); -1: none */
+	bool checkpoint;   /* somebody keeps it: have one */
+	int checkpoint_fd; /* of the last daemon (taken over); -1: none */
+	bool heir;         /* that one still forwards: without memory for it do not start */
 	unsigned int checkpoint_max_age_s; /* 0: none is read or kept */
 	uint64_t netns_id;                 /* what interface numbers refer to */
 };

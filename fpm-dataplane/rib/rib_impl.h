@@ -479,8 +479,8 @@ void nhs_free(struct rib *rib);
 void way_of_hop(struct way *w, const struct fpm_hop *hop);
 
 /* restore.c */
-/* Begin a checkpoint of our own and take over the old one, if any: its memfd is ours. */
-void checkpoint_begin(struct rib *rib, int old_fd);
+/* Begin one of our own and take over the old one, if any, and its memfd. 0 or -errno, -ENOMEM. */
+int checkpoint_begin(struct rib *rib, int old_fd);
 void mirror_route(struct rib *rib,
 		  const struct route *r); /* it has another slot, or kind */
 void mirror_route_gone(struct rib *rib, const struct route *r);

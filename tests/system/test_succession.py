@@ -145,6 +145,27 @@ def test_no_memory_for_two_is_a_restart_all_the_same(kept):
     assert watch.lost_carrier() == []
 
 
+def test_no_memory_for_the_checkpoint_is_none_for_two(kept):
+    """A successor that could not have what zebra taught would forward nothing by it."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    if "/asan/" in dut.daemon.program:
+        pytest.skip("with sanitizers no program has that little room")
+    dut.route(NET, via=wan.peer4, wire=wan)
+    eventually(lambda: dut.fpm()["checkpoint"]["routes"] == 1, 5)
+    dut.zebra.close()
+    was = dut.daemon.pid()
+    with open(f"/proc/{was}/statm", encoding="ascii") as file:
+        size = int(file.read().split()[0]) * os.sysconf("SC_PAGESIZE")  # one checkpoint's too
+
+    restarts = dut.fpmctl_begin("restart")
+    resource.prlimit(successor(dut), resource.RLIMIT_AS, (size, size))
+    come_back(dut, was)
+
+    assert restarts.wait(20) == 0
+    dut.forwarded(lan, lan.probe(HOST), wan)
+    assert "main: no memory for two daemons" in dut.daemon.log(60)
+
+
 def test_a_restart_into_a_wrong_configuration_is_refused(kept):
     """What could not be started is not waited for with the network down."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
