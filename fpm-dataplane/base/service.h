@@ -56,7 +56,7 @@ void service_hint(const char *state);
  * A start has come a step further, and the next one may take SERVICE_STEP_S: whoever would
  * end one that hangs counts from here (EXTEND_TIMEOUT_USEC=). Never waits.
  */
-#define SERVICE_STEP_S 90 /* as systemd gives the first one: DefaultTimeoutStartSec= */
+#define SERVICE_STEP_S 90u /* as systemd gives the first one: DefaultTimeoutStartSec= */
 void service_goes_on(void);
 
 /*
