@@ -270,7 +270,7 @@ image: ## the container image fpm-dataplane, with docker or podman
 test-image: image ## packets through two routers in containers, the labs of compose and containerlab (podman)
 	@$(MAKE) --no-print-directory deps DEPS_ALL="python3-pytest ethtool iproute2"
 	@$(MAKE) --no-print-directory prometheus || true
-	@IMAGE=localhost/fpm-dataplane $(PY) -m pytest --no-header -p no:cacheprovider -rs \
+	@IMAGE=localhost/fpm-dataplane VERSION="$(VERSION)" $(PY) -m pytest --no-header -p no:cacheprovider -rs \
 		--basetemp=build/pytest-image $(addprefix tests/package/test_,image.py compose.py containerlab.py)
 
 # --- benchmarks: JSON on stdout, tables on stderr; never a verdict on a time ------------------

@@ -26,6 +26,7 @@ from lib.wait import eventually  # noqa: E402
 IMAGE = os.environ.get("IMAGE", "")
 CLAB = docs.ROOT / "docker" / "containerlab" / "two-routers.clab.yaml"
 TOPOLOGY = yaml.safe_load(CLAB.read_text(encoding="utf-8"))["topology"]
+PAGE = (docs.ROOT / "docker/README.md").read_text(encoding="utf-8")
 # Unlike any other on this machine.
 MARK = f"fi{os.getpid() % 100000}"
 INSIDE = ["ip", "netns", "exec"]
@@ -232,19 +233,45 @@ def test_without_rights_it_says_so():
     assert said.startswith("router: there is no /dev/net/tun") and "--privileged" in said
 
 
+def megabytes(image):
+    """Its size."""
+    words = ["podman", "image", "inspect", "--format", "{{.Size}}", image]
+    return int(netns.command(words)) / 1e6
+
+
+def packages(image):
+    """Names of Debian's packages in it."""
+    words = ["dpkg-query", image, "--show", "--showformat", "${Package}\n"]
+    run = ["podman", "run", "--rm", "--network", "none", "--entrypoint"]
+    return set(netns.command([*run, *words]).split())
+
+
 def test_the_image_is_as_small_as_its_page_says():
     """What it adds to Debian's own; nobody's service manager, no compiler."""
-    (said,) = re.findall(
-        r"\*\*Size\*\*: (\d+) MB more", (docs.ROOT / "docker/README.md").read_text()
-    )
-    bytes_of = lambda name: int(  # noqa: E731
-        netns.command(["podman", "image", "inspect", "--format", "{{.Size}}", name])
-    )
+    (said,) = re.findall(r"\*\*Size\*\*: (\d+) MB more", PAGE)
 
-    ours = (bytes_of(IMAGE) - bytes_of("docker.io/library/debian:bookworm-slim")) / 1e6
+    ours = megabytes(IMAGE) - megabytes("docker.io/library/debian:bookworm-slim")
 
     assert abs(ours - int(said)) < 3
-    there = netns.command(["podman", "run", "--rm", "--network", "none", "--entrypoint", "dpkg-query",
-                           IMAGE, "--show", "--showformat", "${Package}\n"]).split()  # fmt: skip
-    assert {"frr", "fpm-dataplane"} <= set(there)
-    assert {"systemd", "gcc", "make", "libdpdk-dev"} & set(there) == set()
+    there = packages(IMAGE)
+    assert {"frr", "fpm-dataplane"} <= there
+    assert {"systemd", "gcc", "make", "libdpdk-dev"} & there == set()
+
+
+def test_an_image_with_drivers_has_them_and_is_as_large_as_its_page_says():
+    """`--build-arg DRIVERS=`: the page's two, and all."""
+    some, most, said = re.search(
+        r'DRIVERS="([^"]+)"`, say, or with all: `DRIVERS="([^"]+)"`, (\d+) MB', PAGE
+    ).groups()
+    made = f"localhost/{MARK}-drivers"
+    try:
+        for drivers in (some, most):
+            netns.command(
+                ["podman", "build", "--quiet", "--format", "docker", "--network", "host",
+                 "--build-arg", f"VERSION={os.environ['VERSION']}", "--build-arg", f"DRIVERS={drivers}",
+                 "--file", str(docs.ROOT / "docker/Dockerfile"), "--tag", made, str(docs.ROOT)], timeout=600,
+            )  # fmt: skip
+            assert set(drivers.split()) <= packages(made)
+        assert abs(megabytes(made) - megabytes(IMAGE) - int(said)) < 3
+    finally:
+        netns.command(["podman", "rmi", "--force", made], check=False)
