@@ -20,7 +20,10 @@ from forward import rig, sources  # noqa: E402
 from forward.measure import spread  # noqa: E402
 from forward.report import verdict  # noqa: E402
 
-NONE, ONE = "no tag", "one tag in"  # as main.c has them
+NONE = "no tag"  # as main.c has it
+ONE = ("one tag in", "one tag out", "one tag in and out")
+ONE_TAG = 1.05  # at most, of the cycles of none
+IN_VRF = ", a VRF each"
 ENDS = ("", "_min", "_max")
 
 
@@ -60,13 +63,19 @@ def measure(bench):
 
 
 def goals(lines):
-    """As in forward/report.py."""
+    """As in forward/report.py. One tag costs 5 % at most; VRFs are free: what the interval of
+    the ratio reaches down to."""
     for r in lines:
-        if r["bench"] == "tags" and r["name"] == ONE:
-            got, low, high = (r[f"ratio{end}"] for end in ("", "_low", "_high"))
-            said = f"{got:.3f}x ({low:.3f}..{high:.3f})"
-            met = verdict(got, 1.05, 1.0, more=False)
-            yield "cycles with one tag / with none", "1.05x", "1.0x", said, met
+        if r["bench"] != "tags" or not r["base"]:
+            continue
+        got, low, high = (r[f"ratio{end}"] for end in ("", "_low", "_high"))
+        said = f"{got:.3f}x ({low:.3f}..{high:.3f})"
+        if r["name"] in ONE:
+            met = verdict(got, ONE_TAG, 1.0, more=False)
+            yield f"cycles with {r['name']} / with none", "1.05x", "1.0x", said, met
+        elif r["name"].endswith(IN_VRF):
+            what = f"cycles of {r['name']} / of table main"
+            yield what, "1.0x", "", said, "met" if low <= 1.0 else "not met"
 
 
 def report(lines, out):

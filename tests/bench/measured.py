@@ -350,7 +350,7 @@ GOALS = {
     "at 80 % of the throughput (RFC 2544), 60 s",
     "rate lost to 10 k updates/s": "rate lost while 10,000 routes a second change",
     "QSBR / no synchronisation": "QSBR against no synchronisation at all",
-    "cycles with one tag / with none": "cycles with one tag in, against none",
+    **{f"cycles with {x} / with none": f"cycles with {x}, against none" for x in bench_tags.ONE},
     "idle, ports to be polled: of a core": "idle router, ports that must be polled: of a core",
     "first packet after 20 ms of nothing": "the first packet after 20 ms of nothing, ports that "
     "must be polled",
