@@ -59,7 +59,7 @@ DAEMON_SRC  := $(wildcard fpm-dataplane/*.c) \
 	$(foreach d,$(DAEMON_DIRS),$(wildcard fpm-dataplane/$(d)/*.c))
 # With the daemon's own eyes for a configuration file: `fpmctl config check`.
 CTL_SRC     := $(wildcard $(addprefix fpm-dataplane/,ctl/*.c ctl/doctor/*.c config*.c device*.c)) \
-	$(addprefix fpm-dataplane/base/,base64.c prefix.c log.c sink.c policer.c) tap-bridge/netns.c
+	$(addprefix fpm-dataplane/base/,base64.c choose.c prefix.c log.c sink.c policer.c) tap-bridge/netns.c
 SUPER_SRC   := $(wildcard fpm-dataplane/supervise/*.c) \
 	$(addprefix fpm-dataplane/base/,log.c sink.c)
 obj          = $(patsubst %.c,$(O)/obj/%.o,$(1))

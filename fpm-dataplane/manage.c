@@ -57,6 +57,14 @@ show(struct manage *mg, struct msg_manage *mm)
 	free(text);
 }
 
+static void
+on_key(void *ctx, const struct config_key *key)
+{
+	row(ctx, json_pack("{s:s, s:s?, s:s, s:b, s:b}", "key", key->path, "default",
+			   key->value, "values", key->expected, "required", key->required,
+			   "reload", key->live));
+}
+
 /* --- policers --------------------------------------------------------------------------- */
 
 static const char *
@@ -375,6 +383,9 @@ answer(struct manage *mg, struct msg_manage *mm)
 	if (mm->q.rows == NULL)
 		mm->q.rows = json_array();
 	switch (mm->want.op) {
+	case MANAGE_KEYS:
+		config_keys(on_key, mm);
+		break;
 	case MANAGE_SHOW:
 		show(mg, mm);
 		break;

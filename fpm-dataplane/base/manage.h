@@ -17,6 +17,7 @@
 enum manage_op {
 	MANAGE_NOTHING,
 	MANAGE_SHOW, /* what runs, as YAML: one row `{yaml}` */
+	MANAGE_KEYS, /* all keys that a file may have, a row each */
 	MANAGE_RELOAD, /* read `file`, apply what differs; rows of what differs, or is wrong */
 	MANAGE_PORT_ADD, /* a port of `tap`, `device`, ... */
 	MANAGE_PORT_SET, /* other values for port `tap` */

@@ -101,10 +101,10 @@ show_words(FILE *out, const char *what, const char *last)
 {
 	for (unsigned int i = 0; i < N_KNOWN && what == NULL; i++)
 		fprintf(out, "%s%s", i > 0 ? " " : "", known[i].show);
-	if (what != NULL && strcmp(what, "routes") == 0 && !choose_knows(what, last))
+	if (what != NULL && strcmp(what, "routes") == 0 && choose_find(what, last) < 0)
 		fputs("longest exact vrf", out);
 	if (what != NULL)
-		choose_words(out, what, last);
+		choose_complete(out, what, last);
 	fputc('\n', out);
 }
 
@@ -162,8 +162,6 @@ show_names(const struct options *opt, const char *what)
 static bool
 is_wanted(const struct ask *ask, const json_t *row)
 {
-	if (!choose_wants(&ask->choose, row))
-		return false;
 	return ask->opt->json || ask->all || ask->name != NULL ||
 	       (ask->what->is & ZEROS) == 0 || row_int(row, "value") != 0;
 }
@@ -356,6 +354,7 @@ ask_daemon(struct ask *ask)
 		json_object_set_new(request, "longest", json_boolean(ask->longest));
 	if (ask->opt->family != 0)
 		json_object_set_new(request, "family", json_integer(ask->opt->family));
+	choose_ask(&ask->choose, request);
 	if (ask->what->is & (SORTED | COUNTS))
 		ask->rows = json_array();
 	ask->at_s = now_s();
@@ -540,7 +539,7 @@ static int
 take_words(struct ask *ask, int n, char **word)
 {
 	const struct what *what = ask->what;
-	int some;
+	int some, chosen;
 
 	for (int i = 0; i < n; i += some) {
 		some = take_route_word(ask, n - i, word + i);
@@ -549,8 +548,9 @@ take_words(struct ask *ask, int n, char **word)
 		if (some > 0)
 			continue;
 		some = 1;
-		if (choose_knows(what->show, word[i])) {
-			if (choose_take(&ask->choose, what->show, word[i],
+		chosen = choose_find(what->show, word[i]);
+		if (chosen >= 0) {
+			if (choose_read(&ask->choose, chosen,
 					i + 1 < n ? word[i + 1] : NULL) != CTL_OK)
 				return CTL_USAGE;
 			some = 2;

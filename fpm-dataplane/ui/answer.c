@@ -257,11 +257,12 @@ show(struct answer *a)
 void
 answer_begin(struct answer *a, const json_t *request)
 {
-	char why[256];
+	char why[UI_WHY_MAX];
 	int rc = request_parse(request, &a->req, why, sizeof(why));
 
 	a->out.n = 0;
 	a->out.key = NULL;
+	a->out.choose = &a->req.choose;
 	a->refused = REFUSED_NOT;
 	a->state = ANSWER_DONE;
 	if (rc < 0)

@@ -209,6 +209,12 @@ config_show(const struct api_input *in, const char *name, struct api_output *out
 }
 
 static json_t *
+config_keys(const struct api_input *in, const char *name, struct api_output *out)
+{
+	return json_pack("{s:{s:s}}", "config", "do", "keys");
+}
+
+static json_t *
 config_reload(const struct api_input *in, const char *name, struct api_output *out)
 {
 	json_t *body = body_of(in, out);
@@ -285,10 +291,14 @@ static json_t *
 show(const struct api_input *in, enum show what, const char *name, struct api_output *out)
 {
 	json_t *request = json_pack("{s:s}", "show", show_info[what].name);
-	const char *known = what == SHOW_ROUTES ? "prefix longest family all_tables vrf "
-			    : what == SHOW_NEIGHBORS ? "prefix family "
-						     : "";
+	char known[128], words[CHOOSE_WORDS];
 
+	snprintf(known, sizeof(known), "%s%s",
+		 what == SHOW_ROUTES      ? "prefix longest family all_tables vrf "
+		 : what == SHOW_NEIGHBORS ? "prefix family "
+					  : "",
+		 /* Whose name is in the path, that row is wanted. */
+		 name == NULL ? choose_words(show_info[what].name, words) : "");
 	if (take_args(in, known, request, out) &&
 	    (name == NULL || put(request, "name", name, out)))
 		return request;
@@ -312,6 +322,7 @@ static const struct call {
 	{"DELETE", "ports", port_del, NAMED, ROWS_ARRAY},
 	{"PATCH", "punt", punt_set, BODY | NAMED, ROWS_ARRAY},
 	{"GET", "config", config_show, 0, ROWS_ARRAY},
+	{"GET", "config/keys", config_keys, 0, ROWS_ARRAY},
 	{"POST", "config/reload", config_reload, BODY, ROWS_ARRAY},
 	{"POST", "replay", replay, 0, ROWS_ARRAY},
 	{"POST", "hold", hold, BODY, ROWS_ARRAY},

@@ -68,9 +68,14 @@ buf_json(struct buf *b, const json_t *row)
 static bool
 is_wanted(const struct rows *out, const json_t *row)
 {
-	const json_t *value = json_object_get(row, out->key);
+	const json_t *value;
 	char number[24] = "";
 
+	if (out->choose != NULL && !choose_wants(out->choose, row))
+		return false;
+	if (out->key == NULL)
+		return true;
+	value = json_object_get(row, out->key);
 	if (json_is_integer(value))
 		snprintf(number, sizeof(number), "%lld",
 			 (long long)json_integer_value(value));
@@ -91,7 +96,7 @@ octets_put(struct buf *b, const json_t *row)
 void
 rows_put(struct rows *out, json_t *row)
 {
-	if (out->key == NULL || is_wanted(out, row)) {
+	if (is_wanted(out, row)) {
 		if (out->form == ROWS_ARRAY)
 			buf_put(&out->buf, out->n == 0 ? "[" : ",\n", out->n == 0 ? 1 : 2);
 		if (out->form == ROWS_OCTETS)

@@ -150,8 +150,9 @@ parse_config(const json_t *value, struct request *req, char *why, size_t why_siz
 			return bad(why, why_size, "file is not a string");
 		if (flag != NULL && !json_is_boolean(flag))
 			return bad(why, why_size, "dry_run is not true or false");
-		return bad(why, why_size,
-			   "config takes an object: do (show, reload), file, dry_run");
+		return bad(
+			why, why_size,
+			"config takes an object: do (show, keys, reload), file, dry_run");
 	}
 	n_known = 1 + (file != NULL) + (json_object_get(value, "dry_run") != NULL);
 	if (json_object_size(value) != n_known)
@@ -159,10 +160,13 @@ parse_config(const json_t *value, struct request *req, char *why, size_t why_siz
 			   "unknown key in config; known are do, file, dry_run");
 	if (strcmp(what, "show") == 0 && n_known == 1)
 		req->change.op = MANAGE_SHOW;
+	else if (strcmp(what, "keys") == 0 && n_known == 1)
+		req->change.op = MANAGE_KEYS;
 	else if (strcmp(what, "reload") == 0)
 		req->change.op = MANAGE_RELOAD;
 	else
-		return bad(why, why_size, "config can `show`, or `reload` a file");
+		return bad(why, why_size,
+			   "config can `show`, tell `keys`, or `reload` a file");
 	req->change.dry_run = dry_run != 0;
 	if (file != NULL && (file[0] != '/' || strlen(file) >= sizeof(req->change.file)))
 		return bad(why, why_size, "file is no absolute path of at most 255 octets");

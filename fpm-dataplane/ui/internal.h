@@ -13,6 +13,7 @@
 #include <sys/types.h>
 #include <urcu/list.h>
 
+#include "base/choose.h"
 #include "base/manage.h"
 #include "base/msg.h"
 #include "port/port.h"
@@ -21,6 +22,7 @@
 
 #define UI_CLIENTS_MAX     256  /* connections, and queries of connections that are gone */
 #define UI_REQUEST_MAX     4096 /* octets of a request line, or of an HTTP request's body */
+#define UI_WHY_MAX         512  /* octets of a sentence, its end included */
 #define UI_NAME_MAX        64   /* of a row that is asked for, its end included */
 #define UI_SLICE_ROWS      256  /* rows asked of rib or neigh at a time */
 #define UI_SUMMARY_WAIT_S  0.3  /* then the last summary known is shown */
@@ -51,8 +53,12 @@ struct rows {
 	enum rows_form form;
 	const char *key,
 		*value; /* only rows whose `key`, text or number, is this; NULL: all */
-	uint64_t n;     /* put so far */
+	const struct choose *choose; /* and only those; NULL: all */
+	uint64_t n;                  /* put so far */
 };
+
+/* choose.c: is the row one of those that were asked for? */
+bool choose_wants(const struct choose *c, const json_t *row);
 
 void rows_put(struct rows *out, json_t *row); /* the row is theirs from now on */
 void rows_end(struct rows *out);
@@ -99,6 +105,7 @@ struct request {
 	struct prefix prefix;
 	char name[UI_NAME_MAX]; /* of the row to show; "": all */
 	char vrf[IFNAMSIZ];     /* whose routes; "": those of main, and others */
+	struct choose choose;   /* which rows */
 	struct watch_want want; /* .ask: nothing to show, trace answers */
 	char port[IFNAMSIZ];    /* of `want`; "": any */
 };
@@ -180,8 +187,8 @@ struct answer {
 	struct flight *flight;   /* ANSWER_ASKING */
 	struct msg_query *query; /* ANSWER_SLICE: holds the cursor */
 	struct rows out;
-	enum refusal refused; /* ANSWER_DONE */
-	char error[512];      /* with it: one sentence */
+	enum refusal refused;   /* ANSWER_DONE */
+	char error[UI_WHY_MAX]; /* with it: one sentence */
 };
 
 /* answer.c */

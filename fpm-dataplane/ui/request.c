@@ -257,14 +257,16 @@ take_key(struct parse *p, const char *key, const json_t *value)
 	}
 	if (strcmp(key, "break") == 0 && getenv("FPM_DATAPLANE_TEST_HOOKS") != NULL)
 		return take_break(p, value);
+	if (choose_is_word(key))
+		return 0; /* when it is known what is shown: take_choice() */
 	if (strcmp(key, "longest") != 0 && strcmp(key, "all_tables") != 0 &&
 	    strcmp(key, "repair") != 0)
 		return bad(
 			p,
 			"unknown key '%s'; known are show, prefix, longest, family, "
-			"all_tables, vrf, name, repair, do, seconds, config, port, trace, "
-			"capture, explain, set, class, rate, burst, source_rate, "
-			"source_burst",
+			"all_tables, vrf, via, dev, proto, state, level, name, repair, do, "
+			"seconds, config, port, trace, capture, explain, set, class, rate, "
+			"burst, source_rate, source_burst",
 			request_echo(key, buf));
 	if (!json_is_boolean(value))
 		return bad(p, "%s is not true or false", key);
@@ -279,6 +281,28 @@ take_key(struct parse *p, const char *key, const json_t *value)
 		p->has_tables = true;
 	}
 	return 0;
+}
+
+/* A word that chooses among rows. */
+static int
+take_choice(struct parse *p, const char *word, const json_t *value)
+{
+	const char *show = p->has_show ? show_info[p->req->show].name : "";
+	int k = choose_find(show, word);
+	char number[24];
+
+	if (k < 0)
+		return bad(p, "%s does not go with %s", word,
+			   p->has_show ? show : "this: it chooses what is shown");
+	if (json_is_integer(value) && choose_word[k].kind == CHOOSE_SOURCE) {
+		snprintf(number, sizeof(number), "%lld",
+			 (long long)json_integer_value(value));
+		return choose_take(&p->req->choose, k, number, p->why, p->why_size);
+	}
+	if (!json_is_string(value))
+		return bad(p, "%s is not a string", word);
+	return choose_take(&p->req->choose, k, json_string_value(value), p->why,
+			   p->why_size);
 }
 
 json_t *
@@ -309,6 +333,9 @@ request_parse(const json_t *root, struct request *req, char *why, size_t why_siz
 		if (rc < 0)
 			return rc;
 	}
+	json_object_foreach ((json_t *)(uintptr_t)root, key, value)
+		if (choose_is_word(key) && take_choice(&p, key, value) < 0)
+			return -EINVAL;
 	if (p.has_set && (!p.has_class || !p.has_rate))
 		return bad(&p, "set needs a class, and a rate, burst, source_rate or "
 			       "source_burst");

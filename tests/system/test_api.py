@@ -107,7 +107,7 @@ def test_every_show_has_its_path_and_every_path_its_command(dut):
     assert {words[1] for words in SHOWN.values()} == shown
     assert {path.split("/")[1] for path in SHOWN} == shown
     commands = {said["x-fpmctl"].split()[0] for said in api.operations().values()}
-    # device and doctor look at the machine, from where they are called.
+    # device and doctor look at the machine, from where they are called (info.description).
     assert set(dut.fpmctl("--complete").stdout.split()) - commands == {
         "device",
         "doctor",
@@ -171,17 +171,35 @@ def test_parameters_choose(taught):
     ]
 
 
-def test_words_that_only_fpmctl_has_are_those_that_readme_names(taught):
-    """Those that choose among rows which are here already: of no path they are parameters."""
-    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
-        told = re.search(r"Not there: [^;]*; (.*?) and rates, which fpmctl", file.read(), re.S)
-    words = set(re.findall(r"`(\w+)`", told[1]))
+def test_words_of_fpmctl_that_choose_are_parameters(taught, wan):
+    """All, and no others; and what they choose is the same."""
+    dut, either = taught, {"prefix", "longest", "family", "all_tables", "vrf"}  # no such words
+    words = {}
+    for line in dut.fpmctl("help", "show").stdout.splitlines():
+        if named := re.match(r"      ([a-z]+)\b", line):
+            what = named[1]
+        elif only := re.match(r"          only with (.*)", line):
+            words[what] = {one.split()[0] for one in only[1].split(", ")}
+    said = {
+        path.strip("/"): {api.referred(p)["name"] for p in op.get("parameters", [])} - either
+        for (_, path), op in api.operations().items() if path in SHOWN
+    }  # fmt: skip
+    assert words == {what: names for what, names in said.items() if names}
 
-    said = re.findall(r"^ +only with (.*)$", taught.fpmctl("help", "show").stdout, re.M)
-    assert words == {one.split()[0] for line in said for one in line.split(", ")}
-    for what in ("/routes", "/groups", "/neighbors", "/log"):
-        for word in words:
-            assert f"unknown parameter '{word}'" in refused(taught, 400, "GET", what, **{word: 1})
+    for what, query in (
+        ("routes", {"via": wan.peer4, "dev": wan.tap}), ("routes", {"proto": "local"}),
+        ("routes", {"proto": 186, "family": 4}), ("routes", {"state": "blackhole"}),
+        ("groups", {"via": wan.peer4}), ("nexthops", {"dev": wan.tap}),
+        ("groups", {"state": "forwarding"}), ("neighbors", {"dev": wan.tap}),
+        ("neighbors", {"state": "permanent"}), ("log", {"level": "info"}),
+    ):  # fmt: skip
+        rows = ok(dut, "GET", f"/{what}", **query)
+        asked = [str(x) for pair in query.items() for x in pair if pair[0] != "family"]
+        asked += ["-4"] if "family" in query else []
+        printed = json.loads(dut.fpmctl("--json", "show", what, *asked).stdout)
+        by = lambda row: json.dumps(row, sort_keys=True)  # noqa: E731
+        assert rows and sorted(rows, key=by) == sorted(printed, key=by), (what, query)
+        assert what == "log" or len(rows) < len(ok(dut, "GET", f"/{what}")), (what, query)
 
 
 def test_refusals_have_a_status_and_a_sentence(taught):
@@ -402,6 +420,8 @@ def test_changes_are_as_specified(router):
         did("PATCH", "/punt/{name}", "icmp", body={"rate": "unlimited"})[0]["rate"] is None
     )
     assert "tap: ext0" in did("GET", "/config")[0]["yaml"]
+    keys = json.loads(dut.fpmctl("--json", "config", "keys").stdout)
+    assert did("GET", "/config/keys") == keys
     assert did("POST", "/config/reload", body={"dry_run": True})[0]["key"]
     assert did("GET", "/audit")[-1]["differences"] == 0
     assert did("POST", "/audit/repair")[-1]["what"] == "checked"

@@ -355,7 +355,7 @@ def test_a_word_with_a_list_says_its_list(dut):
     of = lambda kind: set(schemas[kind]["enum"])  # noqa: E731
     for words, values in (
         ("routes state", of("State")), ("groups state", of("State")),
-        ("neighbors state", set(schemas["Neighbor"]["properties"]["state"]["enum"])),
+        ("neighbors state", of("NeighborState")),
         ("routes proto", {"bgp", "static", "connected", "local"}),
         ("log level", {"error", "warn", "info", "debug"}),
     ):  # fmt: skip

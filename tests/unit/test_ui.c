@@ -183,17 +183,20 @@ what_is_not_understood_gets_a_sentence(void **state)
 		 "ports are not found by prefix"},
 		{"{\"show\": \"ports\", \"who\": 1}",
 		 "unknown key 'who'; known are show, prefix, longest, family, all_tables, "
-		 "vrf, name, repair, do, seconds, config, port, trace, capture, explain, "
-		 "set, class, "
-		 "rate, "
-		 "burst, "
-		 "source_rate, source_burst"},
+		 "vrf, via, dev, proto, state, level, name, repair, do, seconds, config, "
+		 "port, trace, capture, explain, set, class, rate, burst, source_rate, "
+		 "source_burst"},
+		{"{\"show\": \"ports\", \"via\": \"10.0.0.1\"}",
+		 "via does not go with ports"},
+		{"{\"do\": \"replay\", \"dev\": \"wan0\"}",
+		 "dev does not go with this: it chooses what is shown"},
+		{"{\"show\": \"routes\", \"state\": 1}", "state is not a string"},
 		{"{\"show\": \"ports\", \"name\": \"\"}",
 		 "name is a string of 1 to 63 octets"},
 		{"{\"show\": \"version\", \"name\": \"x\"}",
 		 "version are not found by name"},
 		{"{\"config\": 1}",
-		 "config takes an object: do (show, reload), file, dry_run"},
+		 "config takes an object: do (show, keys, reload), file, dry_run"},
 		{"{\"config\": {\"do\": \"reload\", \"dry_run\": \"no\"}}",
 		 "dry_run is not true or false"},
 		{"{\"config\": {\"do\": \"reload\", \"file\": 7}}", "file is not a string"},

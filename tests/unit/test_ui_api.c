@@ -132,6 +132,29 @@ nothing_is_an_empty_array(void **state)
 	json_decref(rows);
 }
 
+static size_t
+count(const char *path)
+{
+	json_t *rows = get(path);
+	size_t n = json_array_size(rows);
+
+	json_decref(rows);
+	return n;
+}
+
+static void
+parameters_choose_among_rows(void **state)
+{
+	t.n_routes = 600; /* slices of which nothing is wanted are three */
+	assert_int_equal(count("/v1/routes?via=10.0.1.2&dev=wan0"), 600);
+	assert_int_equal(count("/v1/routes?via=10.0.1.2&dev=wan1"), 0);
+	assert_int_equal(count("/v1/routes?proto=186&state=forwarding"), 600);
+	assert_int_equal(count("/v1/routes?proto=187"), 0);
+	assert_int_equal(count("/v1/routes?proto=ospf"), 0);
+	assert_int_equal(count("/v1/groups?dev=wan1"), 600);
+	t.n_routes = 0;
+}
+
 static void
 what_is_not_understood_gets_a_status_and_a_sentence(void **state)
 {
@@ -166,9 +189,26 @@ what_is_not_understood_gets_a_status_and_a_sentence(void **state)
 		{"GET /v1/routes?longest=maybe" CLOSE, 400, "longest is not true or false"},
 		{"GET /v1/routes?do=restart" CLOSE, 400,
 		 "unknown parameter 'do'; known are prefix, longest, family, all_tables, "
-		 "vrf"},
+		 "vrf, via, dev, proto, state"},
 		{"GET /v1/neighbors?refix=::" CLOSE, 400,
-		 "unknown parameter 'refix'; known are prefix, family"},
+		 "unknown parameter 'refix'; known are prefix, family, dev, state"},
+		{"GET /v1/neighbors?via=10.0.0.1" CLOSE, 400,
+		 "unknown parameter 'via'; known are prefix, family, dev, state"},
+		{"GET /v1/groups/9?dev=wan0" CLOSE, 400,
+		 "unknown parameter 'dev': there are none here"},
+		{"GET /v1/routes?via=10.0.0.0/8" CLOSE, 400,
+		 "via '10.0.0.0/8' is not an address"},
+		{"GET /v1/routes?dev=" CLOSE, 400, "dev needs NAME"},
+		{"GET /v1/groups?state=up" CLOSE, 400,
+		 "state 'up' is none of forwarding, local, onlink, broadcast, blackhole, "
+		 "unreachable, prohibit, foreign, unresolved, unsupported, down, "
+		 "not-installed"},
+		{"GET /v1/routes?proto=256" CLOSE, 400,
+		 "proto '256' is none of unspec, redirect, kernel, boot, static, zebra, "
+		 "babel, bgp, isis, ospf, rip, ripng, nhrp, eigrp, ldp, sharp, pbr, "
+		 "openfabric, srte, connected, local, nor a number below 256"},
+		{"GET /v1/log?level=loud" CLOSE, 400,
+		 "level 'loud' is none of error, warn, info, debug"},
 		{"GET /v1/routes?prefix=10.0.0.0/33" CLOSE, 400,
 		 "'10.0.0.0/33' is not an address or prefix"},
 		{"GET /v1/trace?port=eth9" CLOSE, 404,
@@ -453,6 +493,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		api_test(the_answers_are_those_of_the_control_protocol),
 		api_test(a_name_in_the_path_chooses_the_row),
+		api_test(parameters_choose_among_rows),
 		api_test(nothing_is_an_empty_array),
 		api_test(what_is_not_understood_gets_a_status_and_a_sentence),
 		api_test(a_million_rows_come_in_order_a_slice_at_a_time),

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which rows of an answer are wanted: of those that the thread which knows has handed over, a
+ * slice at a time. Runs in ui; nothing is kept.
+ */
+#include <string.h>
+
+#include "base/choose.h"
+#include "base/prefix.h"
+#include "ui/internal.h"
+
+static const char *
+text_of(const json_t *row, const char *key)
+{
+	const char *text = json_string_value(json_object_get(row, key));
+
+	return text != NULL ? text : "";
+}
+
+static bool
+same_address(const char *text, const char *other)
+{
+	struct prefix a, b;
+
+	return prefix_parse(text, &a, NULL) == 0 && prefix_parse(other, &b, NULL) == 0 &&
+	       a.family == b.family && memcmp(&a.addr, &b.addr, sizeof(a.addr)) == 0;
+}
+
+/* "2026-11-22T02:24:21.764Z I port: ...": as bad as the level, or worse? */
+static bool
+bad_enough(const char *line, const char *level)
+{
+	const char *blank = strchr(line, ' ');
+	const char *at =
+		blank != NULL && blank[1] != '\0' ? strchr(CHOOSE_LEVELS, blank[1]) : NULL;
+
+	return at != NULL && at - CHOOSE_LEVELS <= choose_level(level);
+}
+
+static bool
+is_so(const struct choose_word *word, const json_t *row, const char *value)
+{
+	const char *text = text_of(row, word->key);
+
+	switch (word->kind) {
+	case CHOOSE_ADDRESS:
+		return same_address(text, value);
+	case CHOOSE_SOURCE: /* as the table of routes has it */
+		if (strcmp(text_of(row, "source"), "zebra") != 0)
+			text = text_of(row, "source");
+		break;
+	case CHOOSE_LEVEL:
+		return bad_enough(text, value);
+	case CHOOSE_ANY:
+	case CHOOSE_ONE_OF:
+		break;
+	}
+	return strcmp(text, value) == 0;
+}
+
+/* Is all so that is asked of the row itself, or, `hops`, of one way out? */
+static bool
+all_so(const struct choose *c, const json_t *row, bool hops)
+{
+	for (int i = 0; i < N_CHOOSE; i++)
+		if (choose_word[i].hops == hops && c->value[i][0] != '\0' &&
+		    !is_so(&choose_word[i], row, c->value[i]))
+			return false;
+	return true;
+}
+
+/* Is there one way out for which all is so that is asked of ways? */
+static bool
+has_way(const struct choose *c, const json_t *row)
+{
+	const json_t *hop;
+	bool asked = false;
+	size_t h;
+
+	for (int i = 0; i < N_CHOOSE; i++)
+		asked |= choose_word[i].hops && c->value[i][0] != '\0';
+	json_array_foreach (json_object_get(row, "nexthops"), h, hop)
+		if (all_so(c, hop, true))
+			return true;
+	return !asked;
+}
+
+bool
+choose_wants(const struct choose *c, const json_t *row)
+{
+	return !c->any || (all_so(c, row, false) && has_way(c, row));
+}
