@@ -96,7 +96,11 @@ def test_a_healthy_router_has_no_failure_and_every_check_says_something(dut, vty
     assert all(r["about"] for r in listed)
     assert [r for r in found.values() if r["status"] == "fail"] == []
     assert code == 0
-    assert all(r["cost"] for r in found.values() if r["status"] == "warn")
+    wrong = [r for r in found.values() if r["status"] == "warn"]
+    # Without a command is what the hypervisor or the device would have to offer.
+    told = [r for r in wrong if r.get("cost")
+            and (r.get("fix") or r["check"] in ("clock", "rss"))]  # fmt: skip
+    assert wrong == told
     for name in ("daemon", "fpm", "routes"):
         assert found[name, ""]["status"] == "ok", found[name, ""]
 

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from lib import preload, procs
+from lib import netns, preload, procs, unit
 from lib.wait import eventually
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -128,3 +128,14 @@ def test_a_successor_has_no_second_filter(own_dut):
         eventually(lambda gone=was: not procs.is_alive(gone), 10, 0.01)
 
     assert len(set.union(*seen)) == 1, seen
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze")
+def test_the_unit_has_a_comment_for_each_thing_that_stays_open():
+    """One without is found. (Of the service as it runs, in a guest: test_service.)"""
+    analyze = ["systemd-analyze", "--no-pager", "--json=short", "security", "--offline=true"]
+    found = netns.command([*analyze, unit.PATH], check=False)
+
+    assert unit.unaccounted(found) == []
+    more = found.replace("[", '[{"name": "ProtectHome=", "set": false},', 1)
+    assert unit.unaccounted(more) == ["ProtectHome="]

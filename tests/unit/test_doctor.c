@@ -307,6 +307,35 @@ memory_is_judged_by_what_was_asked_for(void **state)
 }
 
 static void
+a_daemon_without_spare_descriptors_is_warned_of(void **state)
+{
+	char path[32];
+
+	assert_string_equal(verdict(check_files), "n/a");
+	put("/proc/77/limits", "Max open files            64   4096   files\n");
+	for (unsigned int i = 0; i < 32; i++) {
+		snprintf(path, sizeof(path), "/proc/77/fd/%u", i);
+		put(path, "");
+	}
+	assert_string_equal(verdict(check_files), "ok");
+	assert_string_equal(row_str(json_array_get(t.e.rows, 0), "text"),
+			    "32 open, 64 allowed");
+	put("/proc/77/fd/32", "");
+	assert_string_equal(verdict(check_files), "warn");
+	assert_string_equal(row_str(json_array_get(t.e.rows, 0), "text"),
+			    "33 open, only 64 allowed");
+	assert_string_equal(row_str(json_array_get(t.e.rows, 0), "cost"),
+			    "zebra, fpmctl and the metrics page may be refused. systemd: "
+			    "LimitNOFILE=65536");
+	assert_string_equal(command(), "prlimit --pid 77 --nofile=65536:65536");
+	/* More than it may: it was lowered since. */
+	put("/proc/77/limits", "Max open files            16   4096   files\n");
+	assert_string_equal(verdict(check_files), "warn");
+	put("/proc/77/limits", "Max open files            unlimited unlimited files\n");
+	assert_string_equal(verdict(check_files), "ok");
+}
+
+static void
 a_port_without_iommu_is_warned_of(void **state)
 {
 	char to[PATH_MAX], link[PATH_MAX];
@@ -366,6 +395,7 @@ main(void)
 		TEST(a_queue_that_nobody_serves_fails),
 		TEST(a_cpu_without_a_queue_is_warned_of),
 		TEST(memory_is_judged_by_what_was_asked_for),
+		TEST(a_daemon_without_spare_descriptors_is_warned_of),
 		TEST(a_port_without_iommu_is_warned_of),
 		TEST(a_port_that_a_bond_has_taken_is_warned_of),
 		TEST(a_renamed_tap_is_looked_at_by_its_new_name),

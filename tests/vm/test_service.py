@@ -15,7 +15,7 @@ import pytest
 from full_table import send
 from lab.routes import table4
 from lib import fpm_speaker as fpm
-from lib import links, netns, procs
+from lib import links, netns, procs, unit
 from lib.freeze import frozen
 from lib.linkwatch import LinkWatch
 from lib.wait import eventually
@@ -266,6 +266,8 @@ def test_systemd_calls_the_running_service_at_most_medium(router):
     said = netns.command(["systemd-analyze", "--no-pager", "security", NAME], check=False)
 
     assert re.search(r"exposure level for \S+: [0-9.]+ (OK|MEDIUM)", said), said
+    found = netns.command(["systemd-analyze", "--no-pager", "--json=short", "security", NAME])
+    assert unit.unaccounted(found) == []
 
 
 @pytest.fixture
