@@ -150,7 +150,7 @@ vtysh: ## a vtysh on the lab's router r1 (C="show ip route summary" for one comm
 
 # --- tests -------------------------------------------------------------------------------
 T ?=
-test: ## all tests: lint, unit, sanitizers, fuzzers, system, virtual machine; says what it skipped and why (T=...)
+test: ## lint, analyze, unit, sanitizers, fuzzers, system, some of test-vm; says what it skipped and why (not: test-deb, test-image) (T=...)
 	@$(MAKE) --no-print-directory deps
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all unit-bins
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan all unit-bins

@@ -175,6 +175,24 @@ def test_health_and_names(lab):
         assert router.is_healthy()
 
 
+def test_who_is_root_is_told_by_the_page(lab):
+    """One look at all processes: FRR's daemons are frr's, root's are those that the page names,
+    and the dataplane's root is one without most capabilities."""
+    said = re.search(r"As user root run (.*?)run as user frr", PAGE, re.S)[1]
+    rows = netns.command(["podman", "top", lab[1].name, "user", "comm", "capeff"]).splitlines()[1:]
+    of = {"root": set(), "frr": set()}
+    health = {"sh", "fpmctl", "vtysh"}  # where podman has a systemd that asks for it
+    for user, name, capabilities in (row.split(None, 2) for row in rows):
+        of[user].add(name)
+        if name == "fpm-dataplane":
+            assert "full" not in capabilities and "SYS_MODULE" not in capabilities, capabilities
+
+    assert {"zebra", "ospfd"} <= of["frr"]
+    assert {"fpm-dataplane", "fpm-supervise", "watchfrr"} <= of["root"]
+    called = {"fpm-dataplane": "the dataplane", "docker-init": "tini", "bash": "router.sh"}
+    assert {name for name in of["root"] - health if called.get(name, name) not in said} == set()
+
+
 def test_health_is_that_of_zebra_and_of_the_dataplane(lab):
     """Dead and not started again: unhealthy. (watchfrr does nothing in its first minute.)"""
     for keeper, kept in (("watchfrr", "zebra"), ("fpm-supervise", "fpm-dataplane")):

@@ -265,6 +265,8 @@ def readmes_figures():
 def test_readmes_figures_are_those_that_were_accepted():
     """Forwarding cell by cell; of lookups and FPM each span of figures, in the row it is of."""
     data, said = measured.load(), readmes_figures()
+    with open(measured.ROOT / "tests/bench/accepted.json", encoding="utf-8") as file:
+        accepted = json.load(file)
     rows = {row["what"]: row for part in ("forward", "lookups", "fpm")
             for row in data[part]["rows"]}  # fmt: skip
 
@@ -281,7 +283,8 @@ def test_readmes_figures_are_those_that_were_accepted():
     low, high = (f"{x:.0f}" for x in random["times"][0][1:])
     assert peer == "rte_fib, 2 B" and times == (
         "{} to {} times".format(*inside["times"][0][1:])
-        + f"; on random addresses {low} to {high}"
+        + f"; on random addresses {low} to {high}. `bench-quick`, a quarter of the keys: "
+        + "{fib4 inprefix:.2f} and {fib4 random:.1f}".format(**accepted["ratios"])
     )
     whole, _, lost = said.pop("a full table from zebra to the FIB")
     assert rows["a replay is forwarded after its first octet"]["figure"].startswith(whole + ":")
