@@ -257,6 +257,10 @@ def watched(argv):
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 80))
     before, said = termios.tcgetattr(theirs), b""
+    # The terminal's own answer to Ctrl-C is a ^C wherever the text is, and what was not read
+    # by then thrown away.
+    before[3] = before[3] & ~termios.ECHOCTL | termios.NOFLSH
+    termios.tcsetattr(theirs, termios.TCSANOW, before)
     env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
     with subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=theirs, env=env,
                           preexec_fn=lambda: os.login_tty(os.dup(0))) as watch:  # fmt: skip
@@ -272,7 +276,7 @@ def watched(argv):
     same = termios.tcgetattr(theirs) == before
     os.close(theirs)
     os.close(ours)
-    return said.decode().replace("\r\n", "\n"), code, same
+    return said.decode().replace("\r\n", "\n").replace("\x03", ""), code, same
 
 
 def test_whatever_is_watched_fits_its_terminal_and_ends_well(taught, tmp_path):
