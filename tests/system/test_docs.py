@@ -143,3 +143,36 @@ def test_what_is_no_command_is_found(command):
 def test_all_pages_have_commands_that_are_run():
     """README and troubleshooting among them: the harness finds what it is for."""
     assert {"README", "troubleshooting", "behaviour"} <= {page.stem for page in PAGES}
+
+
+def recipe(target):
+    """What the Makefile does for it; "" when it knows no such."""
+    text = (docs.ROOT / "Makefile").read_text(encoding="utf-8")
+    found = re.search(rf"^{re.escape(target)}:.*\n((?:\t.*\n)+)", text, re.M)
+    return found[1] if found else ""
+
+
+def read_by(target):
+    """What its program reads: its own text, and that of the modules beside it."""
+    bench = docs.ROOT / "tests/bench"
+    (script,) = re.findall(r"tests/bench/(bench_\w+\.py)", recipe(target))
+    text = (bench / script).read_text(encoding="utf-8")
+    for package in re.findall(r"^(?:from|import) (\w+)", text, re.M):
+        for path in [bench / f"{package}.py", *(bench / package).glob("*.py")]:
+            text += path.read_text(encoding="utf-8") if path.is_file() else ""
+    return text
+
+
+def test_commands_of_benchmarks_name_what_there_is():
+    """They want the machine for themselves, so that no test runs them: but each is a target, and
+    each option is one that its program reads."""
+    seen = 0
+    for block in docs.blocks(docs.ROOT / "tests/bench/README.md"):
+        for target, words in re.findall(r"^make (?:-s )?([\w-]+)([^#\n]*)", block.text, re.M):
+            assert recipe(target), f"no target {target}"
+            if target in ("bench", "bench-report"):  # they read nothing themselves
+                continue
+            for option in re.findall(r"\b([A-Z]\w*)=", words):
+                seen += 1
+                assert re.search(rf'"{option}"', read_by(target)), f"{target} {option}="
+    assert seen > 15
