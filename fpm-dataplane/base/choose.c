@@ -173,7 +173,7 @@ choose_take(struct choose *c, int k, const char *value, char *why, size_t why_si
 	else if (c->value[k][0] != '\0')
 		snprintf(why, why_size, "%s is given twice", word);
 	else if (strlen(value) >= CHOOSE_VALUE)
-		snprintf(why, why_size, "%s is longer than %u octets", word,
+		snprintf(why, why_size, "%s is longer than %d octets", word,
 			 CHOOSE_VALUE - 1);
 	else if (choose_word[k].kind == CHOOSE_ADDRESS &&
 		 (prefix_parse(value, &p, &is_addr) < 0 || !is_addr))
