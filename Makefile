@@ -244,13 +244,13 @@ deps-deb:
 deb: deps-deb ## a Debian package of the daemon, its supervisor and fpmctl, in build/deb/
 	@fpm-dataplane/dist/deb.sh "$(VERSION)"
 
-test-deb: deb ## install, run, upgrade and purge the package in a clean Debian root
+test-deb: deb ## install, run, upgrade and purge the package in a clean Debian root; README's commands there
 	@$(MAKE) --no-print-directory deps DEPS_ALL="python3-pytest debootstrap lintian"
 	@tests/lib/debian_root.sh $(CURDIR)/build/deb-root bookworm >build/deb-root.log 2>&1 || \
 		{ tail -20 build/deb-root.log; exit 1; }
 	@DEB=$$(ls $(CURDIR)/build/deb/fpm-dataplane_*.deb) DEB_ROOT=$(CURDIR)/build/deb-root \
 		$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest-deb \
-		-rs tests/package/test_deb.py
+		-rs tests/package/test_deb.py tests/package/test_newcomer.py
 
 # Unpacked, not installed: Debian's package would start a service. Without it tests skip.
 PROMETHEUS := build/prometheus

@@ -63,14 +63,18 @@ def run(lab, command):
     return done.stdout
 
 
+def is_so(text, seen):
+    """Is that what a page says is printed?"""
+    return re.fullmatch(_pattern(text), _plain(seen)) is not None
+
+
 def differs(lab, command, text, patience=5):
     """Run a command until it prints `text`. Returns None, or what it prints instead."""
-    pattern = _pattern(text)
     seen = []
 
     def as_said():
         seen.append(run(lab, command))
-        return re.fullmatch(pattern, _plain(seen[-1])) is not None
+        return is_so(text, seen[-1])
 
     try:
         eventually(as_said, patience, 0.5)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""README's laboratory on a clean Debian 12, as whoever reads it first does: each command as it
+stands, `apt-get` included, on no more than debootstrap makes, in a network namespace and a file
+system of its own."""
+
+import os
+import subprocess
+import time
+
+import pytest
+
+from test_deb import Machine  # its folder is on the path
+
+from lab.readme import is_so
+from lib import docs
+from lib.wait import PATIENCE, eventually
+
+HOME = "/root/fpm-dataplane"
+MINUTES = 10  # from README alone to why a packet is dropped
+BLOCKS = [b for b in docs.blocks(docs.ROOT / "README.md") if b.place == "lab"]
+
+
+@pytest.fixture
+def clean():
+    """A Debian in which nothing is but this project's files."""
+    machine = Machine(os.environ["DEB_ROOT"])
+    try:
+        machine.run("mkdir", HOME)
+        words = ["--exclude=./build", "--exclude=./.?*", "--exclude=__pycache__", "."]
+        with subprocess.Popen(["tar", "-C", docs.ROOT, "-c", *words], stdout=subprocess.PIPE) as tar:
+            subprocess.run(machine.argv(["tar", "-x", "-C", HOME]), stdin=tar.stdout, check=True)
+        yield machine
+    finally:
+        subprocess.run(machine.argv(["make", "-s", "-C", HOME, "lab-down"], net=False), check=False)
+        machine.close()
+
+
+def do(machine, command):
+    """Run it there, the outer network being the way to Debian's servers: (exit code, text)."""
+    argv = machine.argv(["sh", "-c", f"cd {HOME} && {command}"], net=False)
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False, timeout=1200)  # fmt: skip
+    return done.returncode, done.stdout
+
+
+def test_a_newcomer_gets_from_readme_to_a_reason_for_a_drop(clean):
+    """A running lab, a second scenario, a packet dropped and why; what is printed where README
+    has it. All commands together in less than ten minutes; how long the first took is told."""
+    begin = time.monotonic()
+    assert [b.language for b in BLOCKS[:2]] == ["sh", "console"] and len(BLOCKS) >= 4
+    for block in BLOCKS:
+        started = time.monotonic()
+        for command, text in block.commands:
+            if block.language == "sh":
+                code, seen = do(clean, command)
+                assert code == 0, f"{command}\n{seen[-3000:]}"
+                continue
+            seen = []
+            eventually(lambda c=command, t=text: seen.append(do(clean, c)[1]) or is_so(t, seen[-1]),
+                       20, 0.5, f"{command}: as README has it")  # fmt: skip
+        print(f"README.md:{block.line}: {time.monotonic() - started:.0f} s")
+
+    took = time.monotonic() - begin
+    assert any("explain" in b.text and "DROPPED" in b.text for b in BLOCKS)
+    assert took < MINUTES * 60 * PATIENCE, took
