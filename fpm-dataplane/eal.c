@@ -4,8 +4,11 @@
  */
 #include "eal.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -60,12 +63,76 @@ log_open(void)
 		rte_openlog_stream(stream);
 }
 
+/* --- hugepages: of whom a successor takes them -------------------------------------------- */
+
+#define HUGE_DIR "/sys/kernel/mm/hugepages"
+
+/* The number behind `key` in a file; 0: it is not there. */
+static unsigned long long
+number_of(const char *path, const char *key)
+{
+	FILE *f = fopen(path, "re");
+	unsigned long long n = 0;
+	char line[256];
+
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+		if (strncmp(line, key, strlen(key)) == 0)
+			n = strtoull(line + strlen(key), NULL, 10);
+	if (f != NULL)
+		fclose(f);
+	return n;
+}
+
+/* Of all sizes: DPDK takes any. */
+static unsigned long long
+huge_free_kib(void)
+{
+	DIR *dir = opendir(HUGE_DIR);
+	unsigned long long kib = 0, each;
+	char path[sizeof(HUGE_DIR) + 300];
+
+	for (struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;)
+		if (sscanf(e->d_name, "hugepages-%llukB", &each) == 1) {
+			snprintf(path, sizeof(path), HUGE_DIR "/%s/free_hugepages",
+				 e->d_name);
+			kib += each * number_of(path, "");
+		}
+	if (dir != NULL)
+		closedir(dir);
+	return kib;
+}
+
+/*
+ * Why there is no memory. DPDK says EACCES where no hugepage is free, ENOMEM where too few are.
+ * That is no room for two (-ENOMEM) when one alone has it: what `old` holds is free then.
+ */
+static int
+no_memory(const struct config *conf, int rc, pid_t old)
+{
+	unsigned long long unused, others;
+	char path[64];
+
+	if (!conf->hugepages || old == 0 || (rc != -EACCES && rc != -ENOMEM))
+		return rc;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)old);
+	unused = huge_free_kib() / 1024;
+	others = number_of(path, "HugetlbPages:") / 1024;
+	if (unused + others >= conf->memory_mib)
+		return -ENOMEM;
+	log_error("main: memory.size-mib is %u: hugepages for %llu MiB are free, and for "
+		  "%llu MiB when the daemon that runs has ended",
+		  conf->memory_mib, unused, unused + others);
+	return -EACCES;
+}
+
+/* --- DPDK ----------------------------------------------------------------------------------- */
+
 /*
  * lcore 0 is main, where plan_cores() left it, and the mould of the control threads.
  * lcore k is forwarder k-1, pinned.
  */
 int
-eal_start(const struct config *conf)
+eal_start(const struct config *conf, pid_t old)
 {
 	char lcores[1024], mem[16], prefix[32];
 	const char *argv[16 + 2 * CONFIG_PLUGINS_MAX];
@@ -111,7 +178,7 @@ eal_start(const struct config *conf)
 	argv[argc] = NULL;
 	log_open();
 	if (rte_eal_init(argc, (char **)(uintptr_t)argv) < 0)
-		return -rte_errno;
+		return no_memory(conf, -rte_errno, old);
 	/* Without shared configuration it stays empty, and the EAL never removes it. */
 	if (!conf->hugepages)
 		(void)rmdir(rte_eal_get_runtime_dir());

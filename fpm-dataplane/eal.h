@@ -5,12 +5,17 @@
 #ifndef EAL_H
 #define EAL_H
 
+#include <sys/types.h>
+
 #include "config.h"
 
 struct rte_mempool;
 
-/* Start DPDK, its main lcore where this thread may run. Returns 0 or -errno.     [main] */
-int eal_start(const struct config *conf);
+/*
+ * Start DPDK, its main lcore where this thread may run. `old` is the daemon whose place we take,
+ * 0: none. Returns 0 or -errno, -ENOMEM when there is room for one and not for two.  [main]
+ */
+int eal_start(const struct config *conf, pid_t old);
 
 /* Packet buffers for all ports; NULL, and why in the log.                        [main] */
 struct rte_mempool *eal_pool(const struct config *conf);

@@ -529,7 +529,7 @@ run(const struct config *conf)
 		log_error("main: rib does not start error=%s", strerror(-rc));
 		return failed(rc);
 	}
-	rc = eal_start(conf);
+	rc = eal_start(conf, succeed_whom(dp.heir_of));
 	if (rc < 0) {
 		worker_stop(&dp.worker[W_RIB]);
 		log_error("main: DPDK does not start error=%s%s", rte_strerror(-rc),

@@ -290,16 +290,24 @@ obey(int sock, enum step step, int most_ms, void (*meanwhile)(void))
 	return rc;
 }
 
-/* A descriptor that tells of the old one's end, and is the old one; -1: an old kernel. */
-static int
-other_open(int sock)
+pid_t
+succeed_whom(int sock)
 {
 	struct ucred other;
 	socklen_t len = sizeof(other);
 
-	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &other, &len) < 0)
-		return -1;
-	return (int)syscall(SYS_pidfd_open, other.pid, 0);
+	if (sock < 0 || getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &other, &len) < 0)
+		return 0;
+	return other.pid;
+}
+
+/* A descriptor that tells of the old one's end, and is the old one; -1: an old kernel. */
+static int
+other_open(int sock)
+{
+	pid_t pid = succeed_whom(sock);
+
+	return pid == 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
 /* The old one is no more, or we cannot do anything about it. */

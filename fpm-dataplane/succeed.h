@@ -61,6 +61,9 @@ enum handover {
  */
 enum handover succeed_hand_over(const struct predecessor *old);
 
+/* In the successor: the old one's process id; 0: nobody knows, or `sock` is -1. */
+pid_t succeed_whom(int sock);
+
 /*
  * In the successor, whose way to the old one is `sock`: `prepare` when that one is frozen (0
  * or -errno), `discard` again and again until it is gone, and once more then. Returns 0: there

@@ -17,6 +17,9 @@ from lib.linkwatch import LinkWatch
 from lib.wait import eventually
 
 ROOM = 800 << 20  # for a program and its plug-ins, and not for so many packets
+FAILED = "its successor did not start, code 1; the log has the reason"
+PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+PAGES_OF_ONE = 48  # size-mib: 96
 
 
 @pytest.fixture
@@ -25,6 +28,32 @@ def kept(own_dut):
     dut = own_dut(supervised=True)
     dut.start()
     return dut
+
+
+def reserved(pages=None):
+    """Hugepages of 2 MiB that the machine has; `pages` of them from now on."""
+    if pages is not None:
+        with open(PAGES, "w", encoding="ascii") as file:
+            file.write(str(pages))
+    with open(PAGES, encoding="ascii") as file:
+        return int(file.read())
+
+
+@pytest.fixture
+def packed(own_dut):
+    """A router whose daemon has all hugepages of the machine, and they are as many as it takes."""
+    if not os.access(PAGES, os.W_OK) or reserved() != 0:
+        pytest.skip("the huge pages here are not ours to reserve")
+    dut = own_dut(supervised=True)
+    dut.edit_config("memory:\n", "memory:\n  hugepages: true\n")
+    try:
+        if reserved(PAGES_OF_ONE) != PAGES_OF_ONE:
+            pytest.skip("memory is in pieces")
+        dut.start()
+        yield dut
+    finally:
+        dut.destroy_daemon()
+        reserved(0)
 
 
 def successor(dut):
@@ -166,6 +195,40 @@ def test_no_memory_for_the_checkpoint_is_none_for_two(kept):
     assert "main: no memory for two daemons" in dut.daemon.log(60)
 
 
+def test_hugepages_for_one_daemon_alone_are_no_hindrance(packed):
+    """As many as the unit and the doctor say: the old one ends first."""
+    dut, lan, wan = packed, packed.wires["lan"], packed.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.zebra.close()
+    was = dut.daemon.pid()
+
+    with LinkWatch(dut.ctl) as watch:
+        done = dut.fpmctl("restart")
+        come_back(dut, was)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    dut.forwarded(lan, lan.probe(HOST), wan)
+    assert "main: no memory for two daemons" in dut.daemon.log(60)
+    assert watch.lost_carrier() == []
+
+
+def test_more_hugepages_than_the_machine_has_are_not_ended_for(packed):
+    """With the old one's it would not start either."""
+    dut, lan, wan = packed, packed.wires["lan"], packed.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    was = dut.daemon.pid()
+
+    for size in ("size-mib: 100", "size-mib: 128"):  # none is free; some, and too few
+        dut.edit_config("size-mib: 96", size)
+        refused(dut, dut.fpmctl_begin("restart"), FAILED)
+        assert dut.daemon.pid() == was
+        dut.forwarded(lan, lan.probe(HOST), wan)
+        said = f"memory.{size.replace(':', ' is')}: hugepages for "
+        assert said in dut.daemon.log(60)
+        dut.edit_config(size, "size-mib: 96")
+        reserved(PAGES_OF_ONE + 8)
+
+
 def test_a_restart_into_a_wrong_configuration_is_refused(kept):
     """What could not be started is not waited for with the network down."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
@@ -186,8 +249,6 @@ def test_a_restart_with_a_device_that_is_not_there_is_refused(kept):
     was = dut.daemon.pid()
     dut.edit_config("iface=p-ext", "iface=p-ext,blocksz=1")
 
-    restarts = dut.fpmctl_begin("restart")
-
-    refused(dut, restarts, "its successor did not start, code 1; the log has the reason")
+    refused(dut, dut.fpmctl_begin("restart"), FAILED)
     assert dut.daemon.pid() == was and dut.fpm()["connected"]
     dut.forwarded(lan, lan.probe(HOST), wan)
