@@ -371,13 +371,16 @@ discard(void)
 		port_discard(&dp.port[i]);
 }
 
-/* Everything but to forward. */
+/* Everything but to forward. What cannot be listened on has to be known now: from NAMED on
+ * nobody would forward in our place. */
 static int
 prepare(void)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
-	int rc = worker_launch(&dp.worker[W_RIB]);
+	int rc = preflight_listen(&dp.conf);
 
+	if (rc == 0)
+		rc = worker_launch(&dp.worker[W_RIB]);
 	if (rc < 0)
 		return rc;
 	while (!worker_has_begun(&dp.worker[W_RIB]))

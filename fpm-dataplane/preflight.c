@@ -6,8 +6,11 @@
 #include "preflight.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -101,6 +104,28 @@ control_try(const char *path)
 	return -EADDRINUSE;
 }
 
+/* Could ui make a socket there, and the directories above it? Returns 0 or -errno. */
+static int
+place_try(const char *path)
+{
+	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	struct stat st;
+	int rc = lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode) ? -EEXIST : -ENOENT;
+
+	snprintf(dir, sizeof(dir), "%s", path);
+	/* The nearest that is there decides. */
+	for (char *slash; rc == -ENOENT && (slash = strrchr(dir, '/')) != NULL;) {
+		slash[slash == dir] = '\0';
+		rc = faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
+		if (slash == dir)
+			break;
+	}
+	if (rc < 0)
+		log_error("main: control socket not opened path=%s error=%s", path,
+			  strerror(-rc));
+	return rc;
+}
+
 /* The kernel says nothing when it takes IPv6 off an interface, or makes one without. */
 static void
 warn_of_mtu(const struct config *conf)
@@ -118,9 +143,16 @@ preflight(const struct config *conf, bool successor)
 	int rc = files_try(conf);
 
 	warn_of_mtu(conf);
-	if (rc < 0 || successor)
-		return rc;
-	rc = control_try(conf->control_socket);
+	return rc < 0 || successor ? rc : preflight_listen(conf);
+}
+
+int
+preflight_listen(const struct config *conf)
+{
+	int rc = control_try(conf->control_socket);
+
+	if (rc == 0)
+		rc = place_try(conf->control_socket);
 	if (rc == 0)
 		rc = listen_try("fpm.listen", conf->control_netns, &conf->fpm_listen,
 				false);

@@ -10,14 +10,15 @@
 #include "config.h"
 
 /*
- * Are there enough file descriptors, can the addresses be listened on, does no other daemon
- * answer on the control socket? Of a successor (succeed.h) only the first: the others are
- * its predecessor's still. A refusal is logged as one sentence, and a warning a port whose MTU
- * leaves it without IPv6. What is tried is given
- * back at once: the threads open their own, and another may still be quicker.     [main]
- *
+ * Are there enough file descriptors, can the addresses be listened on, can the control socket be
+ * made, and does no other daemon answer on it? Of a successor (succeed.h) only the first: the
+ * others are its predecessor's still, and tried when that one has let go of them. A refusal is
+ * logged as one sentence, and a warning a port whose MTU leaves it without IPv6. What is tried
+ * is given back at once: the threads open their own, and another may still be quicker.
+ *                                                                                 [main]
  * Returns 0 or -errno.
  */
 int preflight(const struct config *conf, bool successor);
+int preflight_listen(const struct config *conf); /* all but the first */
 
 #endif

@@ -7,11 +7,12 @@ import contextlib
 import os
 import resource
 import signal
+import socket
 
 import pytest
 
 from back import HOST, NET, come_back, forwards
-from lib import procs
+from lib import netns, procs
 from lib.freeze import frozen
 from lib.linkwatch import LinkWatch
 from lib.wait import eventually
@@ -37,6 +38,13 @@ def reserved(pages=None):
             file.write(str(pages))
     with open(PAGES, encoding="ascii") as file:
         return int(file.read())
+
+
+@contextlib.contextmanager
+def busy(dut, port):
+    """Somebody else listens there."""
+    with netns.entered(dut.ctl), socket.create_server(("127.0.0.1", port)):
+        yield
 
 
 @pytest.fixture
@@ -240,6 +248,34 @@ def test_a_restart_into_a_wrong_configuration_is_refused(kept):
 
     assert dut.daemon.pid() == was and dut.fpm()["connected"]
     dut.forwarded(lan, lan.probe(HOST), wan)
+
+
+@pytest.mark.parametrize("what", ["metrics", "listen", "socket"])
+def test_a_restart_into_an_address_that_cannot_be_had_is_refused(kept, what):
+    """A port in use, an address of nobody, a directory that is not ours: known while the old
+    one, which has let go of its own, can still forward on. It listens again, to all."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    was = dut.daemon.pid()
+    old, new, says = {
+        "metrics": ("metrics: off", "metrics: 127.0.0.1:2621", "metrics 127.0.0.1:2621: Address"),
+        "listen": ("127.0.0.1:2620", "203.0.113.1:2620", "fpm.listen 203.0.113.1:2620: Cannot"),
+        "socket": (dut.socket, "/proc/self/control.sock", "path=/proc/self/control.sock error="),
+    }[what]
+    dut.edit_config(old, new)
+
+    with busy(dut, 2621), dut.stream(lan, HOST, rate=500) as stream:
+        refused(dut, dut.fpmctl_begin("restart"), FAILED)
+    assert stream.lost(wan) == []
+
+    assert says in dut.daemon.log(60)
+    assert dut.daemon.pid() == was
+    dut.control.close()
+    dut.zebra.close()
+    forwards(dut)
+    dut.edit_config(new, old)
+    assert dut.fpmctl("restart").returncode == 0
+    come_back(dut, was)
 
 
 def test_a_restart_with_a_device_that_is_not_there_is_refused(kept):
