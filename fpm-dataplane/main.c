@@ -31,6 +31,7 @@
 #include "eal.h"
 #include "fib/fib.h"
 #include "fpm/fpm.h"
+#include "freeze.h"
 #include "fwd/fwd.h"
 #include "keep.h"
 #include "manage.h"
@@ -52,8 +53,7 @@
 #include "trace/trace.h"
 #include "ui/ui.h"
 
-#define FREEZE_MS 30000u
-#define END_MS    1000u /* a forwarder ends within a burst, or 100 ms of sleep */
+#define END_MS 1000u /* a forwarder ends within a burst, or 100 ms of sleep */
 
 enum { W_RIB, W_NEIGH, W_PUNT, W_FPM, W_UI, W_TRACE, W_MANAGE, N_WORKER };
 
@@ -75,10 +75,6 @@ static struct {
 	atomic_bool stop_fwd;
 	int heir_of; /* the way to the daemon whose place we take; -1: there is none */
 	bool shared; /* all ports can be open twice */
-	struct {
-		bool asked;
-		_Atomic bool done; /* W:rib, also when we no longer wait */
-	} freeze;
 	char **argv; /* as we were started, for a successor */
 	sigset_t signals /* that main waits for */, born_with;
 } dp;
@@ -395,37 +391,23 @@ prepare(void)
 	return rc;
 }
 
-/* Nothing is heard any more that would have to be passed on; rib has digested the rest. */
-static bool
-is_frozen(void)
-{
-	if (!dp.freeze.asked && worker_stop_try(&dp.worker[W_UI]) &&
-	    worker_stop_try(&dp.worker[W_MANAGE]) && worker_stop_try(&dp.worker[W_FPM])) {
-		rib_freeze(&dp.worker[W_RIB], &dp.freeze.done);
-		dp.freeze.asked = true;
-	}
-	return atomic_load(&dp.freeze.done);
-}
+static struct worker *const freezing[FREEZE_WORKERS] = {
+	[FREEZE_UI] = &dp.worker[W_UI],
+	[FREEZE_MANAGE] = &dp.worker[W_MANAGE],
+	[FREEZE_FPM] = &dp.worker[W_FPM],
+	[FREEZE_RIB] = &dp.worker[W_RIB],
+};
 
 static int
 freeze(void)
 {
-	dp.freeze.asked = false;
-	atomic_store(&dp.freeze.done, false);
-	return keep_until(is_frozen, FREEZE_MS);
+	return freeze_begin(freezing);
 }
 
-/* There is no successor: zebra and people are listened to again. */
 static int
 thaw(void)
 {
-	int rc;
-
-	rib_thaw(&dp.worker[W_RIB]);
-	rc = worker_start(&dp.worker[W_FPM]);
-	if (rc == 0)
-		rc = worker_start(&dp.worker[W_MANAGE]);
-	return rc < 0 ? rc : worker_start(&dp.worker[W_UI]);
+	return freeze_undo(freezing);
 }
 
 static void
@@ -450,15 +432,18 @@ hand_over(void)
 	struct kept kept[KEPT_MAX];
 	unsigned int n =
 		keep_list(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]), kept);
-	enum handover done =
-		succeed_hand_over(&(struct predecessor){.argv = dp.argv,
-							.kept = kept,
-							.n_kept = n,
-							.born_with = dp.born_with,
-							.freeze = freeze,
-							.thaw = thaw,
-							.rest = rest,
-							.let_go = let_go});
+	enum handover done;
+
+	if (freeze_must_wait(&dp.worker[W_MANAGE]))
+		return succeed_refuse(SUCCEED_BUSY);
+	done = succeed_hand_over(&(struct predecessor){.argv = dp.argv,
+						       .kept = kept,
+						       .n_kept = n,
+						       .born_with = dp.born_with,
+						       .freeze = freeze,
+						       .thaw = thaw,
+						       .rest = rest,
+						       .let_go = let_go});
 
 	if (done == HANDOVER_DONE && dp.shared)
 		stop(false);

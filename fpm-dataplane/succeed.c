@@ -8,12 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -137,6 +139,16 @@ hear(int sock, enum step step, int most_ms)
 	return n == 1 && word == step ? 0 : -EPIPE;
 }
 
+/* Are we to end? The signal is left to who waits for it. */
+static bool
+is_told_to_end(void)
+{
+	sigset_t there;
+
+	sigpending(&there);
+	return sigismember(&there, SIGTERM) || sigismember(&there, SIGINT);
+}
+
 /* Returns 0, -ETIMEDOUT, -EPIPE: it ended, -EINTR: we are to end. */
 static int
 await(const struct successor *s, enum step step)
@@ -146,10 +158,8 @@ await(const struct successor *s, enum step step)
 
 	while ((rc = hear(s->sock, step, LOOK_MS)) == -EAGAIN) {
 		uint64_t now = monotonic_ms();
-		sigset_t there;
 
-		sigpending(&there);
-		if (sigismember(&there, SIGTERM) || sigismember(&there, SIGINT))
+		if (is_told_to_end())
 			return -EINTR;
 		if (now - begin >= PREPARE_MS)
 			return -ETIMEDOUT;
@@ -177,7 +187,9 @@ give_up(const struct successor *s)
 static void
 explain(int rc, int status, char why[SERVICE_WHY_STRLEN])
 {
-	if (rc == -ETIMEDOUT)
+	if (rc == -EBUSY)
+		snprintf(why, SERVICE_WHY_STRLEN, SUCCEED_BUSY);
+	else if (rc == -ETIMEDOUT)
 		snprintf(why, SERVICE_WHY_STRLEN, "its successor was not ready after %u s",
 			 PREPARE_MS / 1000);
 	else if (WIFSIGNALED(status))
@@ -191,9 +203,16 @@ explain(int rc, int status, char why[SERVICE_WHY_STRLEN])
 			 WEXITSTATUS(status));
 }
 
-static enum handover
-refuse(const char *why)
+enum handover
+succeed_refuse(const char *why)
 {
+	const struct timespec now = {0};
+	sigset_t again;
+
+	/* Who has asked meanwhile is told as well, and has not asked for another try. */
+	sigemptyset(&again);
+	sigaddset(&again, SERVICE_SIGNAL_RESTART);
+	(void)sigtimedwait(&again, NULL, &now);
 	log_error("main: restart refused, this daemon forwards on: %s", why);
 	service_refused(why);
 	return HANDOVER_REFUSED;
@@ -217,7 +236,7 @@ failed(const struct successor *s, const struct predecessor *old, int rc, bool fr
 	explain(rc, status, why);
 	rc = frozen ? old->thaw() : 0;
 	if (rc == 0)
-		return refuse(why);
+		return succeed_refuse(why);
 	log_error("main: successor is not ready, nor do we go on error=%s: %s",
 		  strerror(-rc), why);
 	return HANDOVER_SLOW;
@@ -233,21 +252,23 @@ succeed_hand_over(const struct predecessor *old)
 	if (rc < 0) {
 		snprintf(said, sizeof(said), "its successor does not start: %s",
 			 strerror(-rc));
-		return refuse(said);
+		return succeed_refuse(said);
 	}
 	log_info("main: successor prepares pid=%d", (int)s.pid);
 	rc = await(&s, PREPARED);
 	if (rc < 0)
 		return failed(&s, old, rc, false);
 	rc = old->freeze();
+	if (rc == -EBUSY)
+		return failed(&s, old, rc, true);
 	if (rc < 0) {
-		log_error("main: rib is not done with what zebra has said error=%s",
-			  strerror(-rc));
 		give_up(&s);
 		return HANDOVER_SLOW;
 	}
 	say(s.sock, FROZEN);
 	rc = await(&s, READY);
+	if (rc == 0 && is_told_to_end()) /* all the while, not only in the waits */
+		rc = -EINTR;
 	if (rc < 0)
 		return failed(&s, old, rc, true);
 	snprintf(said, sizeof(said), "MAINPID=%d", (int)s.pid);

@@ -41,8 +41,9 @@ struct predecessor {
 	char **argv; /* argv[0] is the program */
 	const struct kept *kept;
 	unsigned int n_kept;
-	sigset_t born_with;   /* the signal mask */
-	int (*freeze)(void);  /* 0 or -errno */
+	sigset_t born_with; /* the signal mask */
+	int (*freeze)(
+		void); /* 0, -EBUSY: not now (SUCCEED_BUSY), or -errno: it never will be */
 	int (*thaw)(void);    /* undo that: 0 or -errno */
 	void (*rest)(void);   /* end forwarding */
 	void (*let_go)(void); /* of devices that only one can have */
@@ -53,6 +54,11 @@ enum handover {
 	HANDOVER_SLOW,    /* there is no room for two: end, and be started again */
 	HANDOVER_REFUSED, /* it could not: nothing has changed, go on */
 };
+
+#define SUCCEED_BUSY "a port is being changed, or its device starts or ends"
+
+/* Nothing has been begun: note and log why, as below. Returns HANDOVER_REFUSED. */
+enum handover succeed_refuse(const char *why);
 
 /*
  * In the old one, from beginning to GONE. Why a restart is refused is said in the log, and noted

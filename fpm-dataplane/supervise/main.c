@@ -184,7 +184,12 @@ on_successor(const char *number)
 	sup.pid = (pid_t)pid;
 	sup.ready = false;
 	sup.restarts++;
-	plan(DO_ABORT, sup.start_ms);
+	if (sup.stopping) { /* a stop that has met the handing over is this one's, too */
+		kill(sup.pid, SIGTERM);
+		plan(DO_KILL, STOP_MS);
+	} else {
+		plan(DO_ABORT, sup.start_ms);
+	}
 	log_info("supervise: succeeded by pid=%ld restarts=%u kept=%u", pid, sup.restarts,
 		 sup.store.n);
 }

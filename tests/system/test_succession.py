@@ -19,6 +19,7 @@ from lib.wait import eventually
 
 ROOM = 800 << 20  # for a program and its plug-ins, and not for so many packets
 FAILED = "its successor did not start, code 1; the log has the reason"
+BUSY = "a port is being changed, or its device starts or ends"
 PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 PAGES_OF_ONE = 48  # size-mib: 96
 
@@ -41,9 +42,32 @@ def reserved(pages=None):
 
 
 @contextlib.contextmanager
+def starting(dut, name):
+    """A device that starts: it reads a pipe that says nothing, and fails when that is closed."""
+    path = f"{dut.dir}/{name}.pcap"
+    os.mkfifo(path)
+    words = ["port", "add", name, "device", f"net_pcap,rx_pcap={path}"]
+    asks = dut.fpmctl_begin(*words)
+
+    def begun():
+        with contextlib.suppress(OSError):  # nobody reads it yet
+            return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+
+    pipe = eventually(begun, 10)
+    try:
+        yield
+    finally:
+        os.write(pipe, b"no pcap at all")
+        os.close(pipe)
+        asks.communicate(timeout=20)
+
+
+@contextlib.contextmanager
 def busy(dut, port):
     """Somebody else listens there."""
-    with netns.entered(dut.ctl), socket.create_server(("127.0.0.1", port)):
+    with netns.entered(dut.ctl):
+        made = socket.create_server(("127.0.0.1", port))
+    with made:
         yield
 
 
@@ -288,3 +312,43 @@ def test_a_restart_with_a_device_that_is_not_there_is_refused(kept):
     refused(dut, dut.fpmctl_begin("restart"), FAILED)
     assert dut.daemon.pid() == was and dut.fpm()["connected"]
     dut.forwarded(lan, lan.probe(HOST), wan)
+
+
+def test_a_restart_while_a_device_starts_is_refused(kept):
+    """It may take minutes, and a successor would know nothing of the port. Whether it begins
+    before the restart or while the successor prepares."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    was = dut.daemon.pid()
+
+    with starting(dut, "one0"):
+        refused(dut, dut.fpmctl_begin("restart"), BUSY)
+        dut.forwarded(lan, lan.probe(HOST), wan)
+    restarts = dut.fpmctl_begin("restart")
+    heir = successor(dut)
+    procs.signal_pid(heir, signal.SIGSTOP)
+    with starting(dut, "two0"):
+        procs.signal_pid(heir, signal.SIGCONT)
+        refused(dut, restarts, BUSY)
+        dut.forwarded(lan, lan.probe(HOST), wan)
+
+    assert dut.daemon.pid() == was
+    dut.control.close()
+    assert dut.fpmctl("restart").returncode == 0
+    come_back(dut, was)
+
+
+def test_who_asks_twice_is_told_once(kept):
+    """A second request, of a restart that is refused, is not one for another try."""
+    dut, was = kept, kept.daemon.pid()
+    dut.edit_config("ports:", "harbours:")
+
+    restarts = dut.fpmctl_begin("restart")
+    procs.signal_pid(successor(dut), signal.SIGSTOP)
+    procs.signal_pid(was, signal.SIGUSR1)
+    procs.signal_pid(successor(dut), signal.SIGCONT)
+    refused(dut, restarts, "the configuration is wrong")
+    dut.daemon.process.send_signal(signal.SIGHUP)
+    eventually(lambda: "reload" in dut.daemon.log(20), 10)
+
+    assert dut.daemon.log(200).count("main: successor prepares") == 1

@@ -19,6 +19,24 @@ s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 s.sendto(b"READY=1", os.environ["NOTIFY_SOCKET"].replace("@", "\\0", 1))
 """
 
+# One that has a successor when it is told to end.
+HANDS_OVER = """
+import signal, time
+def hand_over(*_):
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(7))
+    there, is_there = os.pipe()
+    heir = os.fork()
+    if heir == 0:
+        os.write(is_there, b"!")  # Python forgets what comes while it forks
+    else:
+        os.read(there, 1)
+        s.sendto(b"MAINPID=%d" % heir, os.environ["NOTIFY_SOCKET"].replace("@", "\\0", 1))
+        os._exit(0)
+signal.signal(signal.SIGTERM, hand_over)
+print("waits", flush=True)
+while True: time.sleep(1)
+"""
+
 
 class Supervised:
     """A supervisor with a program under it, and what both wrote."""
@@ -126,6 +144,16 @@ def test_signals_reach_the_program_and_both_end(sup, number):
     eventually(lambda: sup.said("waits"), 10)
 
     assert sup.end(number) == 7
+    assert procs.marked(sup.dir) == []
+
+
+def test_a_stop_that_meets_a_successor_ends_that_one(sup):
+    """The old one had named it before it heard of the stop."""
+    sup.python(READY + HANDS_OVER)
+    eventually(lambda: sup.said("waits"), 10)
+
+    assert sup.end() == 7
+    assert sup.said("succeeded by pid=")
     assert procs.marked(sup.dir) == []
 
 
