@@ -388,7 +388,7 @@ prepare(void)
 		rc = worker_start(&dp.worker[W_NEIGH]);
 	if (rc == 0)
 		kernel_learnt();
-	return rc;
+	return rc == 0 && rib_was_short(&dp.worker[W_RIB]) ? -ENOMEM : rc;
 }
 
 static struct worker *const freezing[FREEZE_WORKERS] = {

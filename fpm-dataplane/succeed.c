@@ -193,8 +193,11 @@ explain(int rc, int status, char why[SERVICE_WHY_STRLEN])
 		snprintf(why, SERVICE_WHY_STRLEN, "its successor was not ready after %u s",
 			 PREPARE_MS / 1000);
 	else if (WIFSIGNALED(status))
-		snprintf(why, SERVICE_WHY_STRLEN, "its successor was ended by signal %d",
-			 WTERMSIG(status));
+		snprintf(why, SERVICE_WHY_STRLEN, "its successor was ended by signal %d%s",
+			 WTERMSIG(status),
+			 WTERMSIG(status) == SIGABRT || WTERMSIG(status) == SIGKILL
+				 ? " (no memory?)"
+				 : "");
 	else if (WEXITSTATUS(status) == SERVICE_EXIT_CONFIG)
 		snprintf(why, SERVICE_WHY_STRLEN, "the configuration is wrong");
 	else

@@ -395,8 +395,8 @@ ckpt_next_slot(const struct ckpt *c, uint32_t *at, struct ways *out, uint32_t *m
 	return 0;
 }
 
-/* All ways: good ones are noted and sorted. Returns whether what is there adds up. */
-static bool
+/* All ways: good ones are noted and sorted. Returns what is wrong; NULL: nothing. */
+static const char *
 ways_verify(struct ckpt *c)
 {
 	struct ways ways = {0};
@@ -404,7 +404,7 @@ ways_verify(struct ckpt *c)
 
 	c->sorted = malloc((c->head->way_high + 1u) * sizeof(*c->sorted));
 	if (c->sorted == NULL)
-		return false;
+		return ckpt_no_memory;
 	for (uint32_t i = 1; i <= c->head->way_high; i++) {
 		if (way_is_good(&c->way[i], i))
 			c->sorted[c->n_sorted++] = i;
@@ -417,7 +417,9 @@ ways_verify(struct ckpt *c)
 		n++;
 	free(ways.v);
 	c->n_bad += bad;
-	return bad <= 1 && n + 1 >= c->head->n_slots && n <= c->head->n_slots + 1;
+	return bad <= 1 && n + 1 >= c->head->n_slots && n <= c->head->n_slots + 1
+		       ? NULL
+		       : "damaged next hops";
 }
 
 /* Where a route is in the address space, as exactly as 32 bits can say it. */
@@ -498,6 +500,7 @@ verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms)
 {
 	struct ckpt_header want = header_for(netns);
 	struct ckpt_header *h = c->head;
+	const char *why;
 
 	if (memcmp(h->magic, MAGIC, sizeof(h->magic)) != 0)
 		return "not a checkpoint";
@@ -514,15 +517,10 @@ verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms)
 	if (!highs_are_good(c))
 		return "damaged header";
 	h->tries++;
-	if (!ways_verify(c))
-		return "damaged next hops";
-	for (unsigned int part = 0; part < CKPT_PARTS; part++) {
-		const char *why = routes_verify(c, part);
-
-		if (why != NULL)
-			return why;
-	}
-	return NULL;
+	why = ways_verify(c);
+	for (unsigned int part = 0; part < CKPT_PARTS && why == NULL; part++)
+		why = routes_verify(c, part);
+	return why;
 }
 
 /* Another version's may be of another size: its header says what it is. */

@@ -18,6 +18,7 @@
 #define RIB_CHECKPOINT_H
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -90,6 +91,13 @@ struct ckpt {
 	} order[CKPT_PARTS];
 	uint32_t n_bad; /* records that did not verify, forgiven */
 };
+
+/* Of a writer that has one, or NULL. */
+static inline bool
+ckpt_is_frozen(const struct ckpt *c)
+{
+	return c != NULL && c->frozen;
+}
 
 /* CRC-32C (RFC 3720, 12.1) of `len` octets, a multiple of 4, begun with `seed`; never 0. */
 static inline uint32_t

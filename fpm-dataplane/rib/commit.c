@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "rib/checkpoint.h"
 #include "rib/rib_impl.h"
 
 struct reclaim *
@@ -473,7 +474,8 @@ commit(struct rib *rib)
 	rib->commit_failed = !commit_tries(rib);
 	/* A trie that could not be completed may still name slots that no route does. */
 	if (!rib->commit_failed && !rib->resync) {
-		kill_idle(rib);
+		if (!ckpt_is_frozen(rib->ckpt)) /* which would not hear of it */
+			kill_idle(rib);
 		vrfs_publish(rib);
 	}
 	if (tries || rib->count.word_writes != rib->words_before) {

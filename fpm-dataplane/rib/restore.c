@@ -111,8 +111,10 @@ route_restore(struct rib *rib, const struct ckpt_route *old, uint32_t slot, uint
 	if (routes_find(t, old->table, &p, hash) != NULL)
 		return false;
 	r = routes_insert(t, old->table, &p, hash);
-	if (r == NULL)
+	if (r == NULL) {
+		rib->count.route_nomem++;
 		return false;
+	}
 	rib->n_main[v] += old->table == RIB_TABLE_MAIN;
 	r->protocol = old->protocol;
 	r->rtm_type = old->rtm_type;

@@ -57,6 +57,11 @@ freeze_event(struct rib *rib, const struct msg_freeze *m)
 {
 	bool thaw = m->done == NULL;
 
+	/* What zebra has said last waits for the end of the round. */
+	if (!thaw && rib->ids_changed && rib->n_early > 0)
+		early_bind(rib, EARLY_KNOWN);
+	if (!thaw)
+		slots_bind(rib);
 	if (rib->ckpt != NULL)
 		rib->ckpt->frozen = !thaw;
 	if (rib->ckpt != NULL && thaw)
@@ -128,7 +133,7 @@ rib_round(struct rib *rib)
 	if (rib->adj_freed)
 		legs_feed(rib);
 	vrfs_retry(rib);
-	if (rib->resync)
+	if (rib->resync && !ckpt_is_frozen(rib->ckpt)) /* it withdraws routes, too */
 		more |= rib_resync(rib);
 	if (rib->retell_at != 0)
 		more |= feedback_retell(rib);
@@ -142,11 +147,20 @@ on_msg(struct worker *w, struct msg *m)
 	rib_on_msg(w->ctx, m);
 }
 
+/* Has there been no memory for a route since the start? */
+static bool
+is_short(const struct rib *rib)
+{
+	return rib->count.route_nomem + rib->count.commit_nomem > 0;
+}
+
 static void
 on_round(struct worker *w)
 {
 	struct rib *rib = w->ctx;
 	bool more = rib_round(rib), timed;
+
+	atomic_store_explicit(&rib->short_once, is_short(rib), memory_order_relaxed);
 
 	worker_busy(w, more);
 	/* An idle watcher keeps the loop from waiting while a walk has more to do. */
@@ -191,6 +205,8 @@ init(struct worker *w)
 	ev_timer_init(&rib->alive, on_alive, ALIVE_S, ALIVE_S);
 	rib->alive.data = rib;
 	rc = checkpoint_begin(rib, rib->conf.checkpoint_fd);
+	if (rc == 0 && is_short(rib))
+		rc = -ENOMEM;
 	if (rc < 0 && rib->conf.heir)
 		return rc;
 	if (rib->ckpt != NULL)
@@ -270,6 +286,14 @@ rib_checkpoint_fd(const struct worker *w)
 	const struct rib *rib = w->ctx;
 
 	return rib->ckpt == NULL ? -1 : rib->ckpt->fd;
+}
+
+bool
+rib_was_short(const struct worker *w)
+{
+	const struct rib *rib = w->ctx;
+
+	return atomic_load_explicit(&rib->short_once, memory_order_relaxed);
 }
 
 void

@@ -41,6 +41,9 @@ int rib_checkpoint_fd(const struct worker *w);
  */
 void rib_freeze(struct worker *w, _Atomic bool *done);
 
+/* Has there been no memory for a route since the start, be it in the RIB or the FIB? [any thread] */
+bool rib_was_short(const struct worker *w);
+
 /* The one who read it is no more: the checkpoint is written to again, what comes is heard. [main] */
 void rib_thaw(struct worker *w);
 

@@ -376,7 +376,8 @@ struct rib {
 	bool words_due; /* a link or a neighbour changed: do not wait for the commit */
 	bool staged[2];
 	bool commit_failed; /* the last one, for a lack of memory: tries are behind */
-	bool resync;      /* some prefix is not in a trie: walk and compare until all are */
+	bool resync; /* some prefix is not in a trie: walk and compare until all are */
+	atomic_bool short_once; /* W:rib R:main  some route found no memory */
 	bool lacking;     /* for want of memory, not because the trie is a new VRF's */
 	bool any_foreign; /* and routes of VRFs that went: tally.h */
 	uint32_t resync_at;
@@ -481,8 +482,7 @@ void way_of_hop(struct way *w, const struct fpm_hop *hop);
 /* restore.c */
 /* Begin one of our own and take over the old one, if any, and its memfd. 0 or -errno, -ENOMEM. */
 int checkpoint_begin(struct rib *rib, int old_fd);
-void mirror_route(struct rib *rib,
-		  const struct route *r); /* it has another slot, or kind */
+void mirror_route(struct rib *rib, const struct route *r); /* another slot, or kind */
 void mirror_route_gone(struct rib *rib, const struct route *r);
 void mirror_slot(struct rib *rib, uint32_t slot, const struct ways *ways);
 void mirror_slot_gone(struct rib *rib, uint32_t slot);

@@ -119,7 +119,7 @@ def test_a_successor_that_fails_changes_nothing(kept):
     with dut.stream(lan, HOST, rate=500) as stream:
         restarts = dut.fpmctl_begin("restart")
         procs.signal_pid(successor(dut), signal.SIGKILL)
-        refused(dut, restarts, "its successor was ended by signal 9")
+        refused(dut, restarts, "its successor was ended by signal 9 (no memory?)")
         forwards(dut)
     assert stream.lost(wan) == []
 
@@ -147,7 +147,7 @@ def test_a_successor_that_crashes_when_it_has_nearly_got_ready_changes_nothing(k
             procs.signal_pid(heir, signal.SIGKILL)
             dut.control.close()
             dut.zebra.close()
-            refused(dut, restarts, "its successor was ended by signal 9")
+            refused(dut, restarts, "its successor was ended by signal 9 (no memory?)")
             assert dut.daemon.pid() == was
             dut.zebra.connect()
             dut.route("203.0.113.0/24", via=alt.peer4, wire=alt)

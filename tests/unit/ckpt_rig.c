@@ -59,3 +59,21 @@ ckpt_octets_count(int fd, uint8_t *one, uint8_t *other, size_t bytes)
 		ckpt_free(c);
 	}
 }
+
+void
+ckpt_teach(struct rig *g)
+{
+	rig_session(g, 100);
+	rig_hop(g, 7, "192.0.2.1", 11);
+	rig_hop(g, 8, "192.0.2.129", 12);
+	rig_group(g, 9, 2, 7, 1, 8, 3);
+	rig_route(g, "198.51.100.0/24", 7);
+	rig_route(g, "2001:db8:77::/48", 8);
+	rig_route(g, "203.0.113.0/24", 9);
+	rig_route_type(g, "198.51.100.128/25", RTN_BLACKHOLE);
+	rig_route_inline(g, "203.0.113.128/25", "192.0.2.2", 11);
+	g->batch->ev[g->batch->n - 1].mtu_bytes = 1400;
+	rig_sentinel(g);
+	rig_go(g);
+	rig_settle(g);
+}

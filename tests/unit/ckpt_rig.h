@@ -10,6 +10,8 @@
 
 #define NETNS 4711
 
+/* Six routes of a session: by ids and a group, of both families, inline, without a way. */
+void ckpt_teach(struct rig *g);
 /* The rig's death; returns what outlives it, the caller's to close or to begin with. */
 int ckpt_of_killed(struct rig *g);
 /* The memory behind `fd`, which is good, to be damaged. */

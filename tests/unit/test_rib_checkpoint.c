@@ -17,30 +17,12 @@
 #include "oracle.h"
 #include "base/clock.h"
 
-static void
-teach(struct rig *g)
-{
-	rig_session(g, 100);
-	rig_hop(g, 7, "192.0.2.1", 11);
-	rig_hop(g, 8, "192.0.2.129", 12);
-	rig_group(g, 9, 2, 7, 1, 8, 3);
-	rig_route(g, "198.51.100.0/24", 7);
-	rig_route(g, "2001:db8:77::/48", 8);
-	rig_route(g, "203.0.113.0/24", 9);
-	rig_route_type(g, "198.51.100.128/25", RTN_BLACKHOLE);
-	rig_route_inline(g, "203.0.113.128/25", "192.0.2.2", 11);
-	g->batch->ev[g->batch->n - 1].mtu_bytes = 1400;
-	rig_sentinel(g);
-	rig_go(g);
-	rig_settle(g);
-}
-
 static int
 taught(void)
 {
 	struct rig *g = rig_begun(-1, NETNS);
 
-	teach(g);
+	ckpt_teach(g);
 	return ckpt_of_killed(g);
 }
 
@@ -98,7 +80,7 @@ what_was_withdrawn_or_changed_is_not_as_it_was(void **state)
 {
 	struct rig *g = rig_begun(-1, NETNS);
 
-	teach(g);
+	ckpt_teach(g);
 	rig_del(g, "198.51.100.0/24");
 	rig_hop(g, 7, "192.0.2.3", 11); /* late binding: no route is touched */
 	rig_route(g, "2001:db8:77::/48", 7);
@@ -110,39 +92,6 @@ what_was_withdrawn_or_changed_is_not_as_it_was(void **state)
 	assert_seen(g, "2001:db8:77::1", "192.0.2.3@1");
 	assert_seen(g, "203.0.113.1", "192.0.2.129@2*3072 192.0.2.3@1*1024");
 	assert_int_equal(g->rib->count.restored, 5);
-	rig_free(g);
-}
-
-/* In the middle of a replay that has less, with all that it leaves out still to be swept. */
-static void
-nothing_moves_under_a_successor(void **state)
-{
-	struct rig *g = rig_begun(-1, NETNS);
-	struct msg_freeze *m = msg_new(MSG_FREEZE, sizeof(*m));
-	_Atomic bool done = false;
-	uint32_t slots;
-
-	teach(g);
-	rig_session(g, 100);
-	rig_hop(g, 7, "192.0.2.3", 11);
-	rig_route(g, "198.51.100.0/24", 7);
-	rig_route(g, "203.0.113.128/25", 7); /* nobody's slot after the next commit */
-	rig_sentinel(g);
-	rig_flush_batch(g);
-	m->done = &done;
-	rib_on_msg(g->rib, &m->m);
-	assert_true(done);
-	slots = g->rib->ckpt->head->n_slots;
-	rig_settle(g);
-
-	assert_int_equal(g->rib->ckpt->head->n_slots, slots);
-	assert_int_equal(g->rib->count.swept_routes, 0);
-	assert_string_equal(session_phase(g->rib), "away");
-	g = rig_begun(ckpt_of_killed(g), NETNS);
-	assert_int_equal(g->rib->count.restored, 6);
-	assert_int_equal(g->rib->count.restore_lost, 0);
-	assert_seen(g, "203.0.113.129", "192.0.2.3@1");
-	assert_seen(g, "203.0.113.1", "192.0.2.129@2*3072 192.0.2.1@1*1024");
 	rig_free(g);
 }
 
@@ -352,7 +301,7 @@ a_refused_one_is_counted_and_the_start_is_a_plain_one(void **state)
 	assert_int_equal(g->rib->count.restored, 0);
 	assert_int_equal(log_said("rib: checkpoint discarded why=\"damaged routes\""), 1);
 	assert_seen(g, "198.51.100.1", "none");
-	teach(g);
+	ckpt_teach(g);
 	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
 	rig_free(g);
 }
@@ -550,7 +499,6 @@ main(void)
 		cmocka_unit_test(a_replay_adopts_what_was_restored_and_sweeps_the_rest),
 		cmocka_unit_test(a_restored_checkpoint_is_one_itself),
 		cmocka_unit_test(what_was_withdrawn_or_changed_is_not_as_it_was),
-		cmocka_unit_test(nothing_moves_under_a_successor),
 		cmocka_unit_test(a_restart_of_zebra_is_told_from_a_reconnect),
 		cmocka_unit_test(other_versions_places_and_times_are_refused),
 		cmocka_unit_test(three_starts_that_crash_are_enough),

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The checkpoint while a successor reads it, and a successor that has too little memory.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/rib_rig.c tests/unit/ckpt_rig.c tests/unit/oracle.c
+ */
+#include "ckpt_rig.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static void
+freeze(struct rig *g, _Atomic bool *done)
+{
+	struct msg_freeze *m = msg_new(MSG_FREEZE, sizeof(*m));
+
+	m->done = done;
+	rib_on_msg(g->rib, &m->m);
+}
+
+/* In the middle of a replay that has less, with all that it leaves out still to be swept. */
+static void
+nothing_moves_under_a_successor(void **state)
+{
+	struct rig *g = rig_begun(-1, NETNS);
+	_Atomic bool done = false;
+	uint32_t slots;
+
+	ckpt_teach(g);
+	rig_session(g, 100);
+	rig_hop(g, 7, "192.0.2.3", 11);
+	rig_route(g, "198.51.100.0/24", 7);
+	rig_route(g, "203.0.113.128/25", 7); /* nobody's slot after the next commit */
+	rig_sentinel(g);
+	rig_flush_batch(g);
+	freeze(g, &done);
+	assert_true(done);
+	slots = g->rib->ckpt->head->n_slots;
+	rig_settle(g);
+
+	assert_int_equal(g->rib->ckpt->head->n_slots, slots);
+	assert_int_equal(g->rib->count.swept_routes, 0);
+	assert_string_equal(session_phase(g->rib), "away");
+	g = rig_begun(ckpt_of_killed(g), NETNS);
+	assert_int_equal(g->rib->count.restored, 6);
+	assert_int_equal(g->rib->count.restore_lost, 0);
+	assert_seen(g, "203.0.113.129", "192.0.2.3@1");
+	assert_seen(g, "203.0.113.1", "192.0.2.129@2*3072 192.0.2.1@1*1024");
+	rig_free(g);
+}
+
+/* In the round of the freeze itself: no route is touched, so only its next hop tells. */
+static void
+what_zebra_said_last_is_known_to_a_successor(void **state)
+{
+	struct rig *g = rig_begun(-1, NETNS);
+	_Atomic bool done = false;
+
+	ckpt_teach(g);
+	rig_hop(g, 7, "192.0.2.3", 11);
+	rig_flush_batch(g);
+	freeze(g, &done);
+	rig_settle(g);
+	g = rig_begun(ckpt_of_killed(g), NETNS);
+
+	assert_seen(g, "198.51.100.1", "192.0.2.3@1");
+	assert_seen(g, "203.0.113.1", "192.0.2.129@2*3072 192.0.2.3@1*1024");
+	rig_free(g);
+}
+
+/* There was none: groups that nobody names any more are no more in it either. */
+static void
+a_checkpoint_that_rested_is_whole_after_it(void **state)
+{
+	struct rig *g = rig_begun(-1, NETNS);
+	_Atomic bool done = false;
+	uint32_t slots;
+
+	ckpt_teach(g);
+	slots = g->rib->ckpt->head->n_slots;
+	rig_route(g, "203.0.113.128/25", 7); /* the last of its slot */
+	rig_flush_batch(g);
+	freeze(g, &done);
+	rig_settle(g);
+	freeze(g, NULL);
+	rig_settle(g);
+
+	assert_int_equal(g->rib->ckpt->head->n_slots, slots - 1);
+	ckpt_free(ckpt_opened(ckpt_of_killed(g)));
+}
+
+/* Returns what its thread says when it begins. */
+static int
+begun_poor(int fd, bool heir)
+{
+	struct rig *g = rig_poor(1);
+	int rc;
+
+	g->rib->conf.checkpoint = true;
+	g->rib->conf.checkpoint_max_age_s = 60;
+	g->rib->conf.netns_id = NETNS;
+	g->rib->conf.checkpoint_fd = fd;
+	g->rib->conf.heir = heir;
+	rig_no_memory = true;
+	rc = g->w.init(&g->w);
+	rig_no_memory = false;
+	rig_free(g);
+	return rc;
+}
+
+/* While another forwards by all of them it does not begin; alone it does what it can. */
+static void
+part_of_the_routes_is_nothing_to_take_over_with(void **state)
+{
+	for (unsigned int heir = 0; heir < 2; heir++) {
+		struct rig *g = rig_begun(-1, NETNS);
+		char prefix[32];
+
+		ckpt_teach(g);
+		for (unsigned int i = 0; i < 60000; i++) {
+			snprintf(prefix, sizeof(prefix), "10.%u.%u.0/25", i >> 8 & 255, i & 255);
+			rig_route(g, prefix, 7);
+		}
+		rig_settle(g);
+		assert_int_equal(begun_poor(ckpt_of_killed(g), heir == 1),
+				 heir == 1 ? -ENOMEM : 0);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_moves_under_a_successor),
+		cmocka_unit_test(what_zebra_said_last_is_known_to_a_successor),
+		cmocka_unit_test(a_checkpoint_that_rested_is_whole_after_it),
+		cmocka_unit_test(part_of_the_routes_is_nothing_to_take_over_with),
+	};
+
+	return cmocka_run_group_tests_name("rib freeze", tests, NULL, NULL);
+}
