@@ -334,13 +334,20 @@ other_open(int sock)
 	return pid == 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
-/* The old one is no more, or we cannot do anything about it. */
+/*
+ * It has died (-EPIPE), or does not go on: the old one is no more then, or we cannot do anything
+ * about it.
+ */
 static void
-other_end(int pidfd, const char *why)
+other_end(int pidfd, int rc, const char *hangs)
 {
 	struct pollfd p = {.fd = pidfd, .events = POLLIN};
 
-	log_warn("main: predecessor does not end as it should, it is killed: %s", why);
+	if (rc == -EPIPE)
+		log_warn("main: predecessor has died, this daemon goes on in its place");
+	else
+		log_warn("main: predecessor does not end as it should, it is killed: %s",
+			 hangs);
 	if (pidfd < 0)
 		return;
 	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
@@ -356,10 +363,15 @@ take_over(int sock, int other, void (*discard)(void))
 
 	if (rc < 0)
 		return rc;
-	if (obey(sock, RESTED, SUCCEED_REST_MS, discard) < 0)
-		other_end(other, "a thread of it hangs");
-	else if (obey(sock, GONE, SUCCEED_GO_MS, discard) < 0)
-		other_end(other, "a device of it hangs");
+	service_speak();
+	rc = obey(sock, RESTED, SUCCEED_REST_MS, discard);
+	if (rc < 0) {
+		other_end(other, rc, "a thread of it hangs");
+	} else {
+		rc = obey(sock, GONE, SUCCEED_GO_MS, discard);
+		if (rc < 0)
+			other_end(other, rc, "a device of it hangs");
+	}
 	discard(); /* what came until now was the old one's to forward */
 	return 0;
 }

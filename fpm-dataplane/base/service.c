@@ -27,6 +27,7 @@ static struct {
 	socklen_t addr_len;                                     /* 0: nobody listens */
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* as it was told */
 	unsigned int watchdog_ms;
+	bool mute; /* another one is the daemon still */
 	struct {
 		int fd; /* -1: taken */
 		char name[104];
@@ -118,6 +119,7 @@ service_init(void)
 
 	inherit_fds();
 	find_manager();
+	service.mute = getenv(FOR_HEIR) != NULL;
 	if (is_for_us("WATCHDOG_PID", false))
 		service.watchdog_ms = (unsigned int)(env_number("WATCHDOG_USEC") / 2000);
 	for (unsigned int i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
@@ -251,6 +253,8 @@ send_state(const char *state, int fd, int flags)
 
 	if (!service_is_kept())
 		return -ENOTCONN;
+	if (service.mute)
+		return 0;
 	if (fd >= 0) {
 		struct cmsghdr *c = &control.align;
 
@@ -278,6 +282,12 @@ service_say(const char *state)
 }
 
 void
+service_speak(void)
+{
+	service.mute = false;
+}
+
+void
 service_hint(const char *state)
 {
 	(void)send_state(state, -1, MSG_DONTWAIT);
@@ -288,9 +298,13 @@ service_goes_on(void)
 {
 	char state[64];
 
-	/* Of a successor, whose predecessor was ready long ago, systemd wants the other one. */
-	snprintf(state, sizeof(state), "EXTEND_TIMEOUT_USEC=%u000000\nWATCHDOG=1",
-		 SERVICE_STEP_S);
+	/*
+	 * Of a successor, whose predecessor was ready long ago, systemd wants the first one; and
+	 * it reads what is said in one breath in its own order, in which that takes the time
+	 * away again that the other one gives.
+	 */
+	service_hint("WATCHDOG=1");
+	snprintf(state, sizeof(state), "EXTEND_TIMEOUT_USEC=%u000000", SERVICE_STEP_S);
 	service_hint(state);
 }
 

@@ -278,6 +278,10 @@ fpm_init(struct worker *w)
 	ev_init(&fpm->accept, on_accept);
 	ev_init(&fpm->held, on_held);
 	fpm->hold.data = fpm->accept.data = fpm->held.data = fpm;
+	if (fpm->held_left_s > 0) {
+		ev_timer_set(&fpm->held, fpm->held_left_s, 0.);
+		ev_timer_start(w->loop, &fpm->held);
+	}
 	return listen_start(fpm);
 }
 
@@ -327,6 +331,8 @@ fpm_fini(struct worker *w)
 	session_close(fpm, SESSION_STOP, 0);
 	queue_drop(&fpm->queue);
 	ev_timer_stop(w->loop, &fpm->hold);
+	fpm->held_left_s =
+		ev_is_active(&fpm->held) ? ev_timer_remaining(w->loop, &fpm->held) : 0;
 	ev_timer_stop(w->loop, &fpm->held);
 	listen_stop(fpm);
 }

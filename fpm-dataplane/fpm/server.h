@@ -72,8 +72,9 @@ struct fpm {
 	struct fpm_session session;
 	struct fpm_queue queue;
 	struct fpm_tally tally;
-	ev_timer held;     /* active: the zebra of port id `held_pid` is not let in */
-	uint32_t held_pid; /* not 0 */
+	ev_timer held;      /* active: the zebra of port id `held_pid` is not let in */
+	uint32_t held_pid;  /* not 0 */
+	double held_left_s; /* 0: it is not held; while this thread rests (succeed.h) */
 	struct log_limit bad_frame_log, malformed_log, accept_log, stranger_log, memory_log,
 		listen_log, up_log, down_log;
 };

@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -400,6 +402,50 @@ an_heirs_environment_is_ours_and_five_words_more(void **state)
 	service_env_free(env);
 }
 
+/* What the manager has been told since last asked, a datagram in brackets each. */
+static const char *
+manager_heard(int manager)
+{
+	static char text[256];
+	char word[64];
+	size_t at = 0;
+
+	text[0] = '\0';
+	for (ssize_t n; (n = recv(manager, word, sizeof(word), MSG_DONTWAIT)) > 0;)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "[%.*s]", (int)n,
+				       word);
+	return text;
+}
+
+/* The last test: who listens is known from here on. */
+static void
+a_successor_is_mute_until_it_counts(void **state)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	socklen_t len = sizeof(addr.sun_family);
+	int manager = socket(AF_UNIX, SOCK_DGRAM, 0);
+	char name[sizeof(addr.sun_path) + 1];
+
+	assert_int_equal(bind(manager, (struct sockaddr *)&addr, len), 0);
+	len = sizeof(addr);
+	getsockname(manager, (struct sockaddr *)&addr, &len);
+	snprintf(name, sizeof(name), "@%.*s", (int)(len - sizeof(addr.sun_family)) - 1,
+		 addr.sun_path + 1);
+	setenv("NOTIFY_SOCKET", name, 1);
+	setenv("FPM_DATAPLANE_SUCCESSOR", "1", 1);
+	service_init();
+	assert_true(service_is_kept());
+	service_goes_on();
+	assert_int_equal(service_say("READY=1"), 0);
+	assert_string_equal(manager_heard(manager), "");
+	service_speak();
+	service_goes_on();
+	/* Each by itself, the longer time last. */
+	assert_string_equal(manager_heard(manager),
+			    "[WATCHDOG=1][EXTEND_TIMEOUT_USEC=90000000]");
+	close(manager);
+}
+
 int
 main(void)
 {
@@ -423,6 +469,7 @@ main(void)
 			worker_takes_routes_last_but_in_every_round_and_each_kind_in_order),
 		cmocka_unit_test(worker_start_returns_what_init_returns),
 		cmocka_unit_test(an_heirs_environment_is_ours_and_five_words_more),
+		cmocka_unit_test(a_successor_is_mute_until_it_counts),
 	};
 
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);

@@ -140,6 +140,32 @@ zebra_is_held_off_no_longer_than_said(void **state)
 	bench_free(b);
 }
 
+/* A successor that did not come about: fpm rested meanwhile. */
+static void
+zebra_is_held_off_over_a_rest(void **state)
+{
+	struct bench *b = bench_new(1 << 20);
+	int fd = client(b);
+
+	send_route(fd, "192.0.2.0/24", 1);
+	rib_hears(&b->rib, "up gen1 pid4242;route 192.0.2.0/24 t254 nh1;");
+	hold(b, 2);
+	rib_hears(&b->rib, "down gen1 pid4242;");
+	close(fd);
+	worker_stop(&b->w);
+	assert_int_equal(worker_start(&b->w), 0);
+	fd = client(b);
+	send_route(fd, "192.0.2.0/24", 1);
+	is_hung_up(fd);
+	assert_int_equal(fpm_status.held, 1);
+	eventually(fpm_status.held == 0);
+	fd = client(b);
+	send_route(fd, "192.0.2.0/24", 2);
+	rib_hears(&b->rib, "up gen3 pid4242;route 192.0.2.0/24 t254 nh2;");
+	close(fd);
+	bench_free(b);
+}
+
 static void
 there_is_nothing_to_hold_before_zebra_was_heard(void **state)
 {
@@ -476,6 +502,7 @@ main(void)
 		cmocka_unit_test(new_client_replaces_the_old_one),
 		cmocka_unit_test(zebra_that_is_held_off_is_not_heard_another_one_is),
 		cmocka_unit_test(zebra_is_held_off_no_longer_than_said),
+		cmocka_unit_test(zebra_is_held_off_over_a_rest),
 		cmocka_unit_test(there_is_nothing_to_hold_before_zebra_was_heard),
 		cmocka_unit_test(garbage_ends_the_session_and_what_came_before_counts),
 		cmocka_unit_test(malformed_message_does_not_end_the_session),

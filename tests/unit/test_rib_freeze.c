@@ -118,7 +118,8 @@ part_of_the_routes_is_nothing_to_take_over_with(void **state)
 
 		ckpt_teach(g);
 		for (unsigned int i = 0; i < 60000; i++) {
-			snprintf(prefix, sizeof(prefix), "10.%u.%u.0/25", i >> 8 & 255, i & 255);
+			snprintf(prefix, sizeof(prefix), "10.%u.%u.0/25", i >> 8 & 255,
+				 i & 255);
 			rig_route(g, prefix, 7);
 		}
 		rig_settle(g);
