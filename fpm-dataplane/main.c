@@ -75,6 +75,7 @@ static struct {
 	atomic_bool stop_fwd;
 	int heir_of; /* the way to the daemon whose place we take; -1: there is none */
 	bool shared; /* all ports can be open twice */
+	pthread_t main;
 	char **argv; /* as we were started, for a successor */
 	sigset_t signals /* that main waits for */, born_with;
 } dp;
@@ -487,9 +488,20 @@ failed(int rc)
 	return dp.heir_of >= 0 && rc == -ENOMEM ? SERVICE_EXIT_ROOM : 1;
 }
 
+/*
+ * A thread of liburcu's hash table leaves SIGUSR1 open, its own in another flavour of RCU: one
+ * that comes while main does not wait for it, as in a restart, would end us. It is main's.
+ */
+static void
+on_restart(int sig)
+{
+	pthread_kill(dp.main, sig);
+}
+
 static int
 run(const struct config *conf)
 {
+	const struct sigaction act = {.sa_handler = on_restart, .sa_flags = SA_RESTART};
 	int rc;
 
 	/* Blocked before any thread is born: all inherit it, main alone waits. */
@@ -500,6 +512,8 @@ run(const struct config *conf)
 	sigaddset(&dp.signals, SERVICE_SIGNAL_RESTART);
 	pthread_sigmask(SIG_BLOCK, &dp.signals, &dp.born_with);
 	signal(SIGPIPE, SIG_IGN);
+	dp.main = pthread_self();
+	sigaction(SERVICE_SIGNAL_RESTART, &act, NULL);
 	dp.heir_of = service_take(SERVICE_SUCCESSOR);
 	dp.shared = ports_could_be_shared(conf);
 	if (privilege_drop() < 0 || preflight(conf, dp.heir_of >= 0) < 0)

@@ -342,7 +342,8 @@ def test_a_restart_while_a_device_starts_is_refused(kept):
 
 
 def test_who_asks_twice_is_told_once(kept):
-    """A second request, of a restart that is refused, is not one for another try."""
+    """A second request, of a restart that is refused, is not one for another try; nor does its
+    signal, which main does not wait for then, end the daemon."""
     dut, was = kept, kept.daemon.pid()
     dut.edit_config("ports:", "harbours:")
 
