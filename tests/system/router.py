@@ -159,7 +159,7 @@ class Router(Dut):
         for out in self.wires.values():
             for data in out.got():
                 if any(t in data for t in tokens) and data[:6] != out.port_mac:
-                    assert _is_icmp_error(data), f"left on {out.name}: {Ether(data)!r}"
+                    assert is_icmp_error(data), f"left on {out.name}: {Ether(data)!r}"
         return self.drops(before)
 
     def stream(self, wire, dst, **kw):
@@ -267,7 +267,8 @@ class Stream(threading.Thread):
         return self.times[number]
 
 
-def _is_icmp_error(data):
+def is_icmp_error(data):
+    """Is a frame one, which quotes what it is about?"""
     if data[12:14] == b"\x08\x00" and data[23] == 1:
         return data[14 + (data[14] & 15) * 4] in (3, 11, 12)
     return data[12:14] == b"\x86\xdd" and data[20] == 58 and data[54] < 128

@@ -4,15 +4,17 @@ they came, nobody is answered with more than he sent, no name does anything to a
 
 import json
 import subprocess
+import time
 
 import pytest
 from scapy.contrib.ospf import OSPF_Hdr, OSPF_Hello
 from scapy.layers.inet import ICMP, IP, TCP, UDP
-from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6
-from scapy.layers.l2 import Ether
+from scapy.layers.inet6 import ICMPv6EchoRequest, ICMPv6ND_NS, ICMPv6NDOptSrcLLAddr, IPv6
+from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
 from lib.wait import eventually
+from router import is_icmp_error
 from wire import token, token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -51,13 +53,20 @@ def test_forged_control_packets_are_left_to_frr_as_they_came(dut, lan, wan, alt,
     mac, packet = forged(lan, wan)[name]
     data = bytes(Ether(src=lan.mac, dst=mac or lan.port_mac) / packet / Raw(token()))
 
+    dut.forwarded(lan, transit := lan.probe(FAR), alt)
     lan.send(data)
 
     assert dut.taps["lan"].expect_raw(token_of(data)) == data
     dut.fence(lan)
-    others = [n for n in dut.names if n != "lan" and dut.taps[n].got(token_of(data))]
-    others += [n for n in dut.names if dut.wires[n].got(lambda d: token_of(d) and d == data)]
-    assert others == []
+    assert [n for n in dut.names if n != "lan" and dut.taps[n].got(token_of(data))] == []
+    assert left_by(dut, token_of(transit)) == ["alt"]
+    assert left_by(dut, token_of(data)) == []
+
+
+def left_by(dut, mark):
+    """The wires on which a packet was seen, whatever its MACs and its TTL are there; an error
+    that quotes it is the kernel's answer."""
+    return [n for n in dut.names if any(not is_icmp_error(d) for d in dut.wires[n].got(mark))]
 
 
 def provoking(lan, wan):
@@ -114,6 +123,59 @@ def _goes_to_who_is_forged(data):
     packet = Ether(data)
     ip = packet.getlayer(IP) or packet.getlayer(IPv6)
     return ip is not None and ip.dst in (FAR, FAR6)
+
+
+def enquiring(lan):
+    """(name, a question about the router's MAC, its asker forged: who is answered by MAC)."""
+    anybody, victim = "ff:ff:ff:ff:ff:ff", "02:66:00:00:00:01"
+    for name, who in (("a neighbour", lan.host4.replace(".0/26", ".40")), ("off-link", FAR)):
+        for how, dst in (("everybody", anybody), ("the router", lan.port_mac)):
+            arp = ARP(op=1, hwsrc=victim, psrc=who, pdst=lan.ip4)
+            yield f"ARP to {how} for {name}", Ether(src=lan.mac, dst=dst) / arp
+    for name, who in (("a neighbour", lan.ip6 + "40"), ("off-link", FAR6)):
+        for dst, ip in (("33:33:ff:00:00:01", "ff02::1:ff00:1"), (lan.port_mac, lan.ip6)):
+            ask = IPv6(src=who, dst=ip, hlim=255) / ICMPv6ND_NS(tgt=lan.ip6)
+            ask /= ICMPv6NDOptSrcLLAddr(lladdr=victim)
+            yield f"NS to {ip} for {name}", Ether(src=lan.mac, dst=dst) / ask
+
+
+def answers(wire):
+    """The ARP answers and neighbour advertisements that left by a wire."""
+    arp = b"\x08\x06\x00\x01\x08\x00\x06\x04\x00\x02"
+    return wire.got(lambda d: d[12:22] == arp or
+                    (d[12:14] == b"\x86\xdd" and d[20] == 58 and d[54:55] == b"\x88"))  # fmt: skip
+
+
+def test_whoever_is_forged_in_a_question_for_a_mac_gets_one_answer(dut, lan, ext):
+    """RFC 826; RFC 4861, 7.2.4: one answer for a question at most, no longer than it, on the
+    link of the question whatever the asker's address; to more than a second's room of the
+    policers (arp-new, nd-new) from one MAC, no more answers than that room is."""
+    answered = 0
+    for name, question in enquiring(lan):
+        for wire in dut.wires.values():
+            wire.clear()
+        lan.send(question)
+        dut.fence(lan)
+        back = {n: answers(wire) for n, wire in dut.wires.items()}
+        assert len(back["lan"]) <= 1, name
+        assert sum(map(len, back.values())) == len(back["lan"]), name
+        assert all(len(d) <= max(60, len(question)) for d in back["lan"]), name
+        answered += len(back["lan"])
+    assert answered >= 4
+
+    for wanted, kind in (("ARP", "arp-new"), ("NS", "nd-new")):
+        (room,) = [row for row in dut.control.ask("punt") if row["class"] == kind]
+        most = 4 * (room["source_rate"] + room["source_burst"])
+        question = next(bytes(q) for name, q in enquiring(lan) if name.startswith(wanted))
+        lan.clear()
+        begin = time.monotonic()
+        for _ in range(most):
+            lan.send(question)
+        dut.fence(lan)
+        took = time.monotonic() - begin
+        got = len(answers(lan))
+        print(f"{wanted}: {most} in {took:.2f} s, {got} answered")
+        assert 0 < got <= room["source_burst"] + room["source_rate"] * took + 1
 
 
 def test_names_of_interfaces_do_nothing_to_a_terminal(own_dut):
