@@ -439,15 +439,16 @@ build/fuzz/fuzz_poptrie: tests/fuzz/fuzz_poptrie.c tests/unit/oracle.c $(POPTRIE
 	@$(CC) $(ALL_CFLAGS) -O2 -Wno-unknown-pragmas -Itests/unit -fsanitize=fuzzer \
 		-fno-sanitize-coverage=trace-cmp -o $@ $(filter %.c,$^) $(LDFLAGS)
 
-fuzz: ## fuzz FPM, RIB, checkpoint, packets, config, requests, API, poptrie with clang for FUZZ_S=60 seconds
+fuzz: ## fuzz FPM, RIB, checkpoint, packets, config, requests, API, poptrie with clang: T=900 seconds each (FUZZ_S=60 in all)
+	@tests/fuzz/run.sh --check "$(or $(T),$(FUZZ_S))"
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(DEPS_ALL) $(PKGS_FUZZ)"
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=fuzz CC=clang-14 $(FUZZ_ALL)
-	@tests/fuzz/run.sh $(FUZZ_S)
+	@tests/fuzz/run.sh $(if $(T),--each "$(T)",$(FUZZ_S))
 
 fuzz-quick: ## what make test runs of fuzz: each target for some seconds, with its corpus (FUZZ_EACH_S=8)
 	@if $(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_FUZZ)"; then \
 		$(MAKE) --no-print-directory -j$$(nproc) BUILD=fuzz CC=clang-14 $(FUZZ_ALL) && \
-		tests/fuzz/run.sh --each $(FUZZ_EACH_S); \
+		tests/fuzz/run.sh --each "$(FUZZ_EACH_S)"; \
 	else echo "fuzz: skipped: not installable here: $(PKGS_FUZZ)"; fi
 
 clean: ## remove build/

@@ -6,6 +6,7 @@
 #                            configuration files, requests and the API share the rest, one by one
 #     run.sh --each SECONDS  each of them that long, the RIB, which is slowest, three times that;
 #                            as many at a time as there are CPUs
+#     run.sh --check SECONDS is that a number of seconds?
 #
 # What is new stays in build/fuzz/corpus-*; an input that failed is build/fuzz/crash-*.
 work=build/fuzz
@@ -36,6 +37,15 @@ if [ "$1" = --one ]; then
 	one "$2" "$3" "$4"
 	exit 0
 fi
+
+for seconds; do :; done # the last argument
+case $seconds in
+"" | *[!0-9]* | 0*)
+	echo "fuzz: \"$seconds\" is no number of seconds (T=, FUZZ_S=, FUZZ_EACH_S=), as in: make fuzz T=900" >&2
+	exit 2
+	;;
+esac
+[ "$1" = --check ] && exit 0
 
 /usr/bin/python3 tests/fuzz/corpus.py unpack $work || exit 1
 mkdir -p $work/corpus-poptrie
