@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What must not happen whatever comes: a crash, a stall, two daemons on one machine."""
 
+import contextlib
+import json
 import os
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -102,28 +105,46 @@ def test_random_octets_on_the_fpm_port(tough, rng):
     still_works(tough)
 
 
-def test_nonsense_on_the_control_socket(dut, rng):
-    """Whatever a script writes there: an error or the end, and the next one is served."""
-    texts = ["", "x", "{}", '{"show": 7}', "[" * 9999, "\0" * 70000]
-    texts += ['{"show": "routes", "prefix": %s}' % p for p in ("9", '"300.1.1.1/99"')]
-    for text in texts:
-        dut.control.close()
-        try:
-            dut.control.ask("version")
-            dut.control.sock.settimeout(0.2)
-            dut.control.sock.sendall(text.encode() + b"\n")
-            dut.control.sock.recv(100)
-        except (OSError, LookupError):
-            pass
-        dut.control.close()
-        assert dut.control.ask("version")
+def answer_to(dut, octets):
+    """What the control socket answers first, and whether it serves the same client again."""
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(10)
+        sock.connect(dut.socket)
+        with contextlib.suppress(BrokenPipeError):  # refused by its beginning alone
+            sock.sendall(octets)
+        with sock.makefile("rb") as file:
+            first = file.readline()
+            with contextlib.suppress(OSError):
+                sock.sendall(b'{"show": "version"}\n')
+                return first, any(b'"end":true' in line for line in file)
+    return first, False
 
-    dut.control.close()
-    for _ in range(20):
-        dut.control.ask("version")
-        dut.control.sock.sendall(rng.randbytes(500) + b"\n")
-        dut.control.close()
+
+def test_nonsense_on_the_control_socket(dut, rng):
+    """Whatever a script writes there: one sentence that says what is wrong with it, the same
+    client is served again, unless nobody knows where its next request begins, and in the log
+    there is nothing."""
+    texts = ["x", "{}", "7", '{"show": 7}', '{"show": "roots"}', "[" * 4000, '{"show": "routes", ']
+    texts += ['{"show": "routes", "prefix": %s}' % p for p in ("9", '"300.1.1.1/99"')]
+    octets = [text.encode() for text in texts]
+    # None of them blank, nor in two lines.
+    octets += [b"!" + rng.randbytes(500).replace(b"\n", b"") for _ in range(20)]
+    size = os.path.getsize(dut.log_file)
+
+    for one in octets:
+        first, again = answer_to(dut, one + b"\n")
+        said = json.loads(first)
+        assert said["error"] and said["code"] != 0, one
+        assert "\n" not in said["error"] and again, one
+    first, again = answer_to(dut, b"\0" * 70000)
+    assert json.loads(first)["error"] == "request longer than 4096 octets" and not again
+    first, again = answer_to(dut, b"GET " + rng.randbytes(300).replace(b"\n", b"") + b"\r\n\r\n")
+    assert first.startswith(b"HTTP/1.1 400 ") or not first
+
     assert dut.control.ask("version")
+    with open(dut.log_file, "rb") as file:
+        file.seek(size)
+        assert file.read() == b""
 
 
 def test_route_churn_with_traffic(dut, lan, wan, alt):
