@@ -534,9 +534,13 @@ run(const struct config *conf)
 	rc = eal_start(conf, succeed_whom(dp.heir_of));
 	if (rc < 0) {
 		worker_stop(&dp.worker[W_RIB]);
-		log_error("main: DPDK does not start error=%s%s", rte_strerror(-rc),
-			  conf->hugepages ? "; memory.hugepages is true: are there any?"
-					  : "");
+		if (conf->hugepages)
+			log_error(
+				"main: DPDK does not start error=%s; are there enough free "
+				"hugepages for memory.size-mib (%u)?",
+				rte_strerror(-rc), conf->memory_mib);
+		else
+			log_error("main: DPDK does not start error=%s", rte_strerror(-rc));
 		return failed(rc);
 	}
 	policer_init(rte_get_tsc_hz(), conf->policer);
