@@ -2,27 +2,22 @@
 """What goes wrong. Each fault does one thing to the bed, tells the oracle beforehand what
 becomes true by it, and says for how long packets may be lost, which is mostly never."""
 
+import collections
+import concurrent.futures
 import contextlib
 import os
+import random
 import signal
-import socket
 import time
 
-from scapy.layers.inet import ICMP, IP, TCP, UDP
-from scapy.layers.inet6 import ICMPv6ND_NS, IPv6
-from scapy.layers.l2 import ARP, Ether
-from scapy.packet import Raw
-
-from chaos import ledger
 from chaos.bed import CHURN4, CHURN6
-from chaos.report import stamp
 from lab import routes, topology
-from lib import fpm_speaker, netns, nonsense, procs
+from lib import netns, procs
 from lib.freeze import frozen
 from lib.wait import eventually
 
+_ZEBRAS = ("isp", "core")  # kinds of cells whose ways zebra chooses
 FAULTS = {}
-FLOOD_S = 1.5
 
 
 class Happening:
@@ -33,19 +28,32 @@ class Happening:
         self.begin, self.may_lose_until = time.monotonic(), 0.0
         self.lost, self.bad = [], 0  # when sent, within a window; how many outside
         self.counted = None  # no more of them than this may be lost, where counters tell
+        self.ways, self.sources = None, ()
 
-    def may_lose(self, seconds):
-        """From its beginning on, packets sent in so many seconds may be lost."""
+    def may_lose(self, seconds, ways=None, sources=()):
+        """From its beginning on, packets sent in so many seconds may be lost: those that may
+        take one of `ways` in that time, or come from one of `sources`; without ways, all."""
         self.may_lose_until = self.begin + seconds
+        self.ways, self.sources = ways and frozenset(ways), sources
+
+    def excuses(self, oracle, when, cell):
+        """May a packet to `cell` that was sent at `when` be lost by this?"""
+        if when > self.may_lose_until:
+            return False
+        return (
+            self.ways is None
+            or cell.source in self.sources
+            or bool(self.ways & oracle.allowed(cell, self.begin, self.may_lose_until))
+        )
 
 
-def fault(weight, longest=4.0, sessions_stay=False):
-    """Register a fault: how often it is drawn, how long it takes at most, and whether FRR's
-    sessions must not notice it."""
+def fault(weight, longest=4.0, sessions_stay=False, kills=0):
+    """Register a fault: how often it is drawn, how long it takes at most, whether FRR's
+    sessions must not notice it, and how often it kills the dataplane."""
 
     def register(function):
         function.weight, function.longest = weight, longest
-        function.sessions_stay = sessions_stay
+        function.sessions_stay, function.kills = sessions_stay, kills
         FAULTS[function.__name__] = function
         return function
 
@@ -58,9 +66,12 @@ class Run:
     def __init__(self, bed, rng):
         self.bed, self.rng, self.oracle = bed, rng, bed.oracle
         self.happenings = []
-        self.fell = 0  # daemons that were killed
+        self.fell, self.fell_at = 0, 0.0  # daemons that were killed, and when the last was
+        self.drawn = collections.Counter()  # names of faults
         self.unsure = ""  # why zebra's word is not taken yet
         self.lost_sessions = []  # names of faults that were not to cost any
+        self.failures = []  # what faults found that must not be
+        self.floods = []  # kinds that have not had their turn yet
         self.rss = []  # (process id, seconds that it runs, octets), now and then
         self.begin = 0.0
 
@@ -69,6 +80,11 @@ class Run:
         what = Happening(name, detail)
         self.happenings.append(what)
         return what
+
+    def must(self, holds, text):
+        """Note what does not hold."""
+        if not holds:
+            self.failures.append(text)
 
     def pause(self, least, most):
         """A while, by chance."""
@@ -88,24 +104,28 @@ class Run:
 # -- routes ------------------------------------------------------------------------------------
 
 
-@fault(6)
+@fault(6, sessions_stay=True)
 def churn(run):
     """10,000 changes of routes a second for half a second: what is there is withdrawn, what
     is not is announced."""
-    what = run.note("churn", "10 k changes/s")
-    table = CHURN4 + CHURN6
-    for turn in range(20):
-        some = run.rng.sample(table, 256)
+    run.note("churn", "10 k changes/s")
+    _churn(run, run.rng, 20)
+
+
+def _churn(run, rng, turns):
+    table, begin = CHURN4 + CHURN6, time.monotonic()
+    for turn in range(turns):
+        some = rng.sample(table, 256)
         gone = [p for p in some if p not in run.oracle.withdrawn]
         back = [p for p in some if p in run.oracle.withdrawn]
         run.oracle.change(withdraw=gone, announce=back)
         run.bed.withdraw(gone)
         run.bed.announce(back)
-        late = what.begin + (turn + 1) / 40 - time.monotonic()
+        late = begin + (turn + 1) / 40 - time.monotonic()
         time.sleep(max(late, 0))
 
 
-@fault(3)
+@fault(3, sessions_stay=True)
 def table(run):
     """10,000 routes of the full table go and come back."""
     run.note("table", "10 k routes go and come")
@@ -126,7 +146,7 @@ def wan_flap(run):
     """The link to isp is lost and comes back; BGP with it."""
     what = run.note("link wan", "carrier lost, back")
     # FRR withdraws a route at a time: until then they lead to a link that is down.
-    what.may_lose(3 + (run.bed.n4 + run.bed.n6) / 20000)
+    what.may_lose(3 + (run.bed.n4 + run.bed.n6) / 20000, ("wan",), ("isp",))
     run.oracle.change(up={"wan": False}, session=False)
     run.bed.link("wan", "down")
     run.pause(0.3, 4)
@@ -138,12 +158,12 @@ def wan_flap(run):
 def core_flap(run):
     """One of the links to core is lost and comes back: two changes, each with its window."""
     which = run.rng.choice(("core0", "core1"))
-    run.note(f"link {which}", "carrier lost").may_lose(3)
+    run.note(f"link {which}", "carrier lost").may_lose(3, (which,))
     run.oracle.change(up={which: False})
     run.bed.link(which, "down")
     run.pause(0.1, 3)
     # FRR moves what it chooses this link for back to it; who is there is to be found anew.
-    run.note(f"link {which} back", "carrier back").may_lose(3)
+    run.note(f"link {which} back", "carrier back").may_lose(3, (which,))
     run.oracle.change(up={which: True})
     run.bed.link(which, "up")
 
@@ -223,7 +243,7 @@ def mtu_changes(run):
 def address_goes(run):
     """The lan's subnet is taken away and given back: its hosts are nobody's meanwhile."""
     what = run.note("address", "lan0's, gone and back")
-    what.may_lose(3)
+    what.may_lose(3, ("lan",))
     run.oracle.flux(("lan",))
     lines = [f"addr %s {topology.R1_LAN4}/24 dev lan0"]
     netns.ip_batch([x % "del" for x in lines], run.bed.ns["r1"])
@@ -232,7 +252,7 @@ def address_goes(run):
     run.oracle.flux(("lan",))
 
 
-@fault(1, 8)
+@fault(1, 8, sessions_stay=True)
 def netlink_overrun(run):
     """More is said by the kernel than neigh can hear while it stands still."""
     run.note("overrun", "20,000 neighbours while neigh stands still")
@@ -255,19 +275,19 @@ def _kill_daemon(run):
     for pid in pids:
         procs.signal_pid(pid, signal.SIGKILL)
     run.fell += len(pids)
+    run.fell_at = time.monotonic()
     return pids
 
 
+def _is_back(run, was):
+    return (now := run.bed.daemon_pids()) and now != was and run.bed.dp.show("version")
+
+
 def _back(run, was):
-    eventually(
-        lambda: (now := run.bed.daemon_pids()) and now != was and run.bed.dp.show("version"),
-        20,
-        0.05,
-        "another daemon answers",
-    )
+    eventually(lambda: _is_back(run, was), 20, 0.05, "another daemon answers")
 
 
-@fault(3, 10, sessions_stay=True)
+@fault(3, 10, sessions_stay=True, kills=1)
 def daemon_dies(run):
     """kill -9 of the dataplane."""
     what = run.note("daemon dies", "kill -9")
@@ -275,7 +295,55 @@ def daemon_dies(run):
     _back(run, _kill_daemon(run))
 
 
-@fault(1, 12, sessions_stay=True)
+@fault(2, 10, sessions_stay=True, kills=1)
+def daemon_dies_in_churn(run):
+    """kill -9 of the dataplane at a random moment of 10,000 changes a second, which go on."""
+    chance = random.Random(run.rng.random())  # of the other thread
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        churning = pool.submit(_churn, run, chance, 80)
+        run.pause(0.2, 1.2)
+        run.note("dies in churn", "kill -9 in 10 k changes/s").may_lose(_crash_s(run))
+        _back(run, _kill_daemon(run))
+        churning.result()
+
+
+@fault(1, 20, sessions_stay=True, kills=1)
+def checkpoint_is_damaged(run):
+    """Octets of the checkpoint are flipped, of its head or of its routes, then kill -9: it is
+    discarded, and all is as zebra says it again."""
+    which = run.rng.choice(("header", "routes"))
+    what = run.note("checkpoint damaged", f"its {which}, kill -9")
+    before = _discarded(run)
+    run.oracle.flux()
+    for pid in run.bed.daemon_pids():
+        _damage(run, pid, which)
+    what.may_lose(_crash_s(run) + run.bed.patience(10))
+    was = _kill_daemon(run)
+    run.in_flux(lambda: _is_back(run, was) and run.bed.in_step(), run.bed.patience(40), _ZEBRAS)
+    said = _discarded(run)[len(before) :]
+    right = len(said) == 1 and f"damaged {which}" in said[0]
+    run.must(right, f"of a checkpoint with damaged {which} the log says {said}")
+
+
+def _damage(run, pid, which):
+    """One bit of each of some octets: of the namespace's number in the header and of its CRC
+    (with others it would be no checkpoint, or another version's), or of a page of routes."""
+    folder = f"/proc/{pid}/fd"
+    fds = [f"{folder}/{n}" for n in os.listdir(folder)]
+    (fd,) = [n for n in fds if "fpm-dataplane-checkpoint" in os.readlink(n)]
+    first, most = (24, 12) if which == "header" else (4096, 4096)
+    with open(fd, "r+b", buffering=0) as file:
+        for at in run.rng.sample(range(first, first + most), 8):
+            octet = os.pread(file.fileno(), 1, at)[0]
+            os.pwrite(file.fileno(), bytes([octet ^ 1 << run.rng.randrange(8)]), at)
+
+
+def _discarded(run):
+    with open(run.bed.dp.log_file, encoding="utf-8", errors="replace") as file:
+        return [line for line in file if "rib: checkpoint discarded" in line]
+
+
+@fault(1, 12, sessions_stay=True, kills=2)
 def daemon_dies_twice(run):
     """kill -9, and again while the next one is starting."""
     what = run.note("daemon dies twice", "kill -9 in its start as well")
@@ -317,7 +385,7 @@ def daemon_stands_still(run):
         procs.signal_pid(pid, signal.SIGCONT)
 
 
-@fault(1)
+@fault(1, sessions_stay=True)
 def rib_stands_still(run):
     """rib gets no time for a while: what zebra says waits, packets do not."""
     run.note("rib stands still", "1 s")
@@ -402,146 +470,6 @@ def zebra_stands_still(run):
     pid = run.bed.r1.kill("zebra", signal.SIGSTOP)
     run.pause(0.5, 2)
     procs.signal_pid(pid, signal.SIGCONT)
-
-
-# -- what comes in ---------------------------------------------------------------------------------
-
-
-class _Attacker:
-    """What nonsense.py asks of a wire."""
-
-    def __init__(self, bed):
-        self.mac = bed.mac_of("lan", "eth0")
-        self.port_mac = bed.mac_of("r1", "lan0")
-        self.ip4, self.ip6 = topology.R1_LAN4, topology.R1_LAN6
-
-    def probe(self, dst, size=0, **fields):
-        """A UDP packet through the router."""
-        ip = (
-            IPv6(src=topology.LAN6, dst=dst)
-            if ":" in dst
-            else IP(src=topology.LAN4, dst=dst, **fields)
-        )
-        packet = Ether(src=self.mac, dst=self.port_mac) / ip / UDP(sport=4000, dport=4001)
-        return packet / Raw(bytes(max(0, size - len(ip / UDP()))))
-
-
-@contextlib.contextmanager
-def _room_is_counted(run, what):
-    """While no forwarder has time a ring fills: what counters say was lost for that may be
-    lost, until they stand still."""
-    before = last = ledger.read(run.bed)
-    yield
-
-    def stand_still():
-        nonlocal last
-        was, last = last, ledger.read(run.bed)
-        return not ledger.grown(was, last)
-
-    eventually(stand_still, 10, 0.1)
-    full = ledger.grown(before, last)
-    if full:
-        what.may_lose(time.monotonic() - what.begin)
-        what.counted = sum(full.values())
-        grown = ", ".join(f"{k} {v}" for k, v in full.items())
-        stamp(run, f"{what.name}: no room: {grown}")
-
-
-@fault(4)
-def nonsense_frames(run):
-    """3,000 broken frames by the lan."""
-    what = run.note("nonsense frames", "3,000 by lan0")
-    sock = run.bed.traffic.out["lan"]
-    with _room_is_counted(run, what):
-        for n, data in enumerate(nonsense.frames(run.rng, _Attacker(run.bed), 3000)):
-            with contextlib.suppress(OSError):
-                sock.send(data)
-            if n % 32 == 31:
-                time.sleep(0.005)
-
-
-@fault(2)
-def nonsense_channels(run):
-    """Nonsense to FPM (zebra is thrown out by it, and comes again), to the control socket
-    and to the metrics."""
-    run.note("nonsense channels", "FPM, control socket, metrics")
-    for _ in range(3):
-        with contextlib.suppress(OSError):
-            with fpm_speaker.FpmSpeaker(netns=run.bed.ns["r1"]).connect(1) as speaker:
-                speaker.send_raw(run.rng.randbytes(2000))
-                speaker.wait_closed(0.2)
-    for _ in range(20):
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as sock:
-            sock.settimeout(0.2)
-            sock.connect(run.bed.socket)
-            sock.sendall(run.rng.randbytes(run.rng.randrange(1, 5000)) + b"\n")
-            sock.recv(100)
-    for _ in range(20):
-        space = run.bed.ns["r1"]
-        with contextlib.suppress(OSError), netns.open_socket(space, 2, 1) as sock:
-            sock.settimeout(0.2)
-            sock.connect(("127.0.0.1", 9620))
-            sock.sendall(run.rng.randbytes(run.rng.randrange(1, 5000)))
-            sock.recv(100)
-
-
-@fault(2)
-def questions(run):
-    """Somebody looks at everything, live packets included, and has zebra say it again."""
-    run.note("questions", "dump, audit, capture, replay")
-    program, path = run.bed.dp.ctl, run.bed.socket
-    run.bed.audit()
-    for words in (["--json", "show", "routes"], ["replay"]):
-        netns.command([program, "-s", path, *words], check=False, timeout=120)
-    argv = ["timeout", "1", program, "-s", path, "capture", "-w", "/dev/null"]
-    netns.command(argv, check=False)
-
-
-def _flood_frames(run, kind):
-    """Two hundred frames of a kind, as attackers on the lan send them."""
-    rng, end = run.rng, _Attacker(run.bed)
-    host = lambda: f"203.0.113.{rng.randrange(20, 250)}"  # noqa: E731
-    far = lambda: f"100.{rng.randrange(128, 250)}.0.{rng.randrange(1, 250)}"  # noqa: E731
-    port = lambda: rng.randrange(1024, 65536)  # noqa: E731
-    r1 = end.ip4
-    for _ in range(200):
-        mac = (b"\x02\x66" + rng.randbytes(4)).hex(":")
-        eth, every = Ether(src=mac, dst=end.port_mac), Ether(src=mac, dst="ff:ff:ff:ff:ff:ff")
-        yield bytes(
-            {
-                "arp": lambda: every / ARP(op=1, hwsrc=mac, psrc=host(), pdst=r1),
-                "nd": lambda: Ether(src=mac, dst="33:33:ff:00:00:01")
-                / IPv6(src=f"2001:db8:2::{port():x}", dst="ff02::1:ff00:1", hlim=255)
-                / ICMPv6ND_NS(tgt=end.ip6),
-                "echo": lambda: eth / IP(src=host(), dst=r1) / ICMP() / Raw(bytes(24)),
-                "syn": lambda: eth / IP(src=far(), dst=topology.R1_WAN4)
-                / TCP(sport=port(), dport=179, flags="S"),
-                "bfd": lambda: eth / IP(src=far(), dst=r1, ttl=255)
-                / UDP(sport=49152, dport=3784) / Raw(bytes(24)),
-                "udp": lambda: eth / IP(src=far(), dst=r1) / UDP(sport=port(), dport=9),
-                "ttl": lambda: eth / IP(src=far(), dst=far(), ttl=1) / UDP(dport=33434),
-                "scan": lambda: eth / IP(src=far(), dst=host()) / UDP(dport=9),
-                "fragment": lambda: eth / IP(src=far(), dst=r1, id=port(), flags="MF")
-                / UDP(dport=9, chksum=1) / Raw(bytes(32)),
-            }[kind]()
-        )  # fmt: skip
-
-
-@fault(4, 6)
-def flood(run):
-    """One class of packets as fast as a core sends them, at the lowest priority."""
-    kinds = ("arp", "nd", "echo", "syn", "bfd", "udp", "ttl", "scan", "fragment")
-    kind = run.rng.choice(kinds)
-    path = run.bed.path("flood")
-    with open(path, "wb") as file:
-        for data in _flood_frames(run, kind):
-            file.write(len(data).to_bytes(2, "big") + data)
-    what = run.note("flood", kind)
-    program = os.path.join(os.path.dirname(run.bed.dp.program), "tests", "flood")
-    cpu = str(min(os.sched_getaffinity(0)))
-    argv = ["nice", "-n", "19", "taskset", "-c", cpu, program, "eth0", path]
-    with _room_is_counted(run, what):
-        netns.run(run.bed.ns["lan"], [*argv, str(FLOOD_S), "0"])
 
 
 def _crash_s(run):

@@ -30,11 +30,12 @@ class Verdict:
         outside = []
         for when, cell in lost:
             near = [h for h in self.run.happenings if h.begin - SLACK_S <= when]
-            excused = [h for h in near if when <= h.may_lose_until]
+            to = self.run.oracle.cells[cell]
+            excused = [h for h in near if h.excuses(self.run.oracle, when, to)]
             if excused:
                 excused[-1].lost.append(when)
             else:
-                outside.append((when, self.run.oracle.cells[cell], near[-1:] or None))
+                outside.append((when, to, near[-1:] or None))
                 if near:
                     near[-1].bad += 1
         for happening, begin, end in zip(self.run.happenings, begins, ends):

@@ -14,6 +14,7 @@ at nearly the same times, and no more than that.
 
 import contextlib
 import json
+import math
 import os
 import random
 import re
@@ -25,12 +26,13 @@ import time
 if __name__ == "__main__":
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from chaos import faults
+from chaos import faults, inputs
 from chaos.bed import Bed
 from chaos.oracle import Queues
 from chaos.report import Verdict, stamp
 from lab import sessions
 from lib import netns
+from lib.linkwatch import LinkWatch
 from lib.wait import Timeout, eventually
 
 TELL_S = 60
@@ -65,21 +67,59 @@ def _settle(run, ending):
 
 
 def schedule(run, seconds, only):
-    """Faults, one after the other or into one another, until the time is up."""
+    """Faults, one after the other or into one another, until the time is up: each once as far as
+    it lasts, then by weight."""
     names = [n for n in faults.FAULTS if not only or n in only]
     weights = [faults.FAULTS[n].weight for n in names]
+    first, kept = run.rng.sample(names, len(names)), Kept(run)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        name = run.rng.choices(names, weights)[0]
+        name = first.pop() if first else run.rng.choices(names, weights)[0]
         pause, quiet = run.rng.uniform(0.1, 1.5), run.rng.random() < 0.4
         function = faults.FAULTS[name]
         if function.longest > max(end - time.monotonic(), 8):
             continue
         stamp(run, f"{name}: {function.__doc__.splitlines()[0]}")
+        kept.before(function)
         function(run)
+        run.drawn[name] += 1
         time.sleep(pause)
         if quiet:
             wait_quiet(run, 20)
+    kept.compare()
+
+
+class Kept:
+    """FRR's sessions while nothing happens that may cost one: who came up, or was lost, though
+    all were there before, was lost to the faults since."""
+
+    def __init__(self, run):
+        self.run, self.was, self.since = run, None, []
+
+    def _look(self):
+        with contextlib.suppress(Exception):  # some of FRR is away
+            r1 = self.run.bed.r1
+            return sessions.flaps(r1) if sessions.are_up(r1) else None
+        return None
+
+    def before(self, function):
+        """One more fault is about to happen."""
+        self.compare()
+        # After crashes in a row the supervisor waits, and sessions end meanwhile.
+        crashed = function.kills and time.monotonic() - self.run.fell_at < GOOD_RUN_S
+        if not function.sessions_stay or crashed or function.kills > 1:
+            self.was, self.since = None, []
+            return
+        self.was = self.was or self._look()
+        self.since.append(function.__name__)
+
+    def compare(self):
+        """Are all as they were?"""
+        now = self.was and sessions.flaps(self.run.bed.r1)
+        if now != self.was:
+            kinds = [kind for kind in now if now[kind] != self.was[kind]]
+            self.run.lost_sessions.append(f"{', '.join(self.since)}: {', '.join(kinds)}")
+            self.was, self.since = None, []
 
 
 def one_by_one(run, times, seconds, only):
@@ -93,7 +133,9 @@ def one_by_one(run, times, seconds, only):
             eventually(lambda: run.bed.dp.show("version")[0]["uptime_s"] > GOOD_RUN_S, 30, 0.2)
         stamp(run, name)
         before = sessions.flaps(run.bed.r1)
-        function(run)
+        with LinkWatch(run.bed.ns["r1"]) as watch:
+            function(run)
+        run.drawn[name] += 1
         wait_quiet(run, run.bed.patience(120))
         said = "zebra has said all again"
         eventually(run.bed.in_step, run.bed.patience(120), 0.2, said)
@@ -102,6 +144,8 @@ def one_by_one(run, times, seconds, only):
         if function.sessions_stay and after != before:
             kinds = [kind for kind in after if after[kind] != before[kind]]
             run.lost_sessions.append(f"{name}: {', '.join(kinds)}")
+        if function.sessions_stay:
+            run.must(not watch.lost_carrier(), f"{name}: TAPs lost their carrier")
 
 
 def _tell(run, every, ending):
@@ -189,10 +233,10 @@ def chaos(seconds, seed, n4, rate, only, repeat):
         ending.set()
         settler.join()
         bed.traffic.stop()
-        return _judge(run, still)
+        return _judge(run, still, only or list(faults.FAULTS))
 
 
-def _judge(run, still):
+def _judge(run, still, names):
     bed, verdict = run.bed, Verdict(run, run.bed.traffic)
     unsure = f" ({run.unsure})" if run.unsure else ""
     verdict.must(not still, f"never again as they should be: {_why(bed, still)}{unsure}")
@@ -202,6 +246,8 @@ def _judge(run, still):
     except Timeout as err:
         verdict.must(False, str(err))
     verdict.must(not run.lost_sessions, f"sessions were lost: {run.lost_sessions}")
+    for text in run.failures:
+        verdict.must(False, text)
     code, said = bed.audit()
     if code != 0 and bed.zebra_contradicts_itself(said):
         stamp(run, "zebra shows ways that it told neither kernel nor dataplane: again, please")
@@ -224,6 +270,8 @@ def _judge(run, still):
     verdict.must(not many, f"lines of the log in a second: {'; '.join(many[:4])}")
     for line in verdict.table():
         print(line)
+    never = ", ".join(n for n in names if n not in run.drawn)
+    print(f"drawn: {len(run.drawn)} of {len(names)} faults{never and f', not {never}'}")
     sent = len(bed.traffic.came) - bed.traffic.refused
     print(
         f"sent {sent}, lost {len(bed.traffic.lost())}, refused by links that were down "
@@ -277,24 +325,35 @@ def _no_buffers(bed):
     return True
 
 
+def number(name, default, least, kind=int):
+    """A number of the environment; what is none is said, and ends this."""
+    text = os.environ.get(name) or ""
+    try:
+        value = kind(text) if text else default
+        if least <= value < 1e12 or value == default:
+            return value
+    except ValueError:
+        pass
+    what = "a number" if kind is float else "a whole number"
+    print(f'chaos: {name}="{text}" is not {what} of {least} or more', file=sys.stderr)
+    sys.exit(2)
+
+
 def main():
     """The command line: the environment, as make gives it."""
-    seed = int(os.environ.get("SEED") or random.randrange(1 << 30))
+    seed = number("SEED", random.randrange(1 << 30), 0)
     only = [w for w in (os.environ.get("ONLY") or "").split(",") if w]
     unknown = [w for w in only if w not in faults.FAULTS]
     if unknown:
-        print(f"no such fault: {unknown}; there are {' '.join(faults.FAULTS)}")
+        print(f"chaos: no such fault: {' '.join(unknown)}; there are {' '.join(faults.FAULTS)}",
+              file=sys.stderr)  # fmt: skip
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    repeat = int(os.environ.get("REPEAT") or 0)
-    return chaos(
-        float(os.environ.get("T") or (60 if not repeat else "inf")),
-        seed,
-        int(os.environ.get("ROUTES") or 20000),
-        int(os.environ.get("RATE") or 1500),
-        only,
-        repeat,
-    )
+    repeat = number("REPEAT", 0, 0)
+    seconds = number("T", math.inf if repeat else 60, 1, float)
+    # So many that each cell of the full table has a prefix that no other covers.
+    table, rate = number("ROUTES", 20000, 100), number("RATE", 1500, 1)
+    return chaos(seconds, seed, table, rate, only, repeat)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,16 @@ def bfd_up(r1):
     return [p for p in r1.json("show bfd peers json") if p["status"] == "up"]
 
 
+def are_up(r1):
+    """Is every session there: BGP, OSPF of both families and BFD over both links to core?"""
+    full = {"core0": "Full", "core1": "Full"}
+    return (
+        r1.bgp_state(topology.ISP4) == "Established"
+        and r1.ospf_states(4) == r1.ospf_states(6) == full
+        and len(bfd_up(r1)) == 4
+    )
+
+
 def flaps(r1):
     """How often each session has come up: equal as long as none was lost."""
     bgp = r1.json("show bgp neighbors json")[topology.ISP4]

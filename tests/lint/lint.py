@@ -155,7 +155,7 @@ def check_commands(path):
 def check_failures(path, sources_c):
     """Each fault names what forces it, and log lines that there are."""
     code = re.sub(r'"\s*\n\s*"', "", "".join(p.read_text() for p in sources_c))
-    faults = (ROOT / "tests/chaos/faults.py").read_text()
+    faults = "".join(p.read_text() for p in (ROOT / "tests/chaos").glob("*.py"))
     for n, line in enumerate(path.read_text().splitlines(), 1):
         cells = [cell.strip() for cell in line.strip("|").split(" | ")]
         if not line.startswith("|") or line.startswith("|---") or cells[-1] == "shown by":

@@ -19,8 +19,7 @@ from back import HOST, NET, come_back, forwards
 from full_table import N4 as FULL4
 from full_table import N6 as FULL6
 from full_table import send
-from lab import proofs, routes, sessions, topology
-from lab.lab import Lab
+from lab import routes
 from lib import fpm_speaker as fpm
 from lib import netns, procs
 from lib.dataplane import ROOT
@@ -30,7 +29,6 @@ from lib.memcg import memory_group
 from lib.wait import Timeout, eventually
 from wire import token
 
-N4, N6 = 1000, 200
 MEMORY_LEFT = 16 << 20  # half a million routes take more
 
 
@@ -436,48 +434,3 @@ def test_a_restart_that_nobody_would_end_well_is_refused(own_dut):
 
     assert done.returncode == 3 and "nobody would start it again" in done.stderr
     assert dut.alive()
-
-
-@pytest.fixture
-def lab(possible):
-    """The demo's lab, real FRR, under a name of its own."""
-    with Lab(f"k{os.getpid()}") as made:
-        made.up(N4, N6)
-        eventually(
-            lambda: made.r1.bgp_state(topology.ISP4) == "Established",
-            60,
-            what="BGP is up",
-        )
-        eventually(
-            lambda: proofs.whole(proofs.tables(made), N4, N6),
-            60,
-            0.2,
-            "FIB = zebra = isp",
-        )
-        links = {"core0": "Full", "core1": "Full"}
-        eventually(lambda: made.r1.ospf_states(4) == links, 30)
-        eventually(lambda: len(sessions.bfd_up(made.r1)) == 4, 30, what="BFD is up")
-        yield made
-
-
-def in_step(lab):
-    """Is the replay of this daemon's first session over, nothing stale left?"""
-    seen = lab.dp.fpm()
-    return seen["state"] == "in-step" and seen["stale"] == 0
-
-
-def test_frr_sessions_survive_kills(lab):
-    """BGP (hold 30 s), OSPF (dead 5 s), BFD (2 s): three kills, not one flap, no carrier
-    lost, and all routes are back."""
-    before = sessions.flaps(lab.r1)
-    assert len(before["ospf"]) == 2
-
-    with LinkWatch(lab.ns["r1"]) as watch:
-        for _ in range(3):
-            lab.dp.back(lab.dp.crash())
-            eventually(lambda: in_step(lab), 30, 0.1, "zebra has said all again")
-    assert proofs.whole(proofs.tables(lab), N4, N6)
-
-    assert watch.lost_carrier() == []
-    assert sessions.flaps(lab.r1) == before
-    assert lab.r1.bgp_state(topology.ISP4) == "Established"
