@@ -6,10 +6,12 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "netns.h"
+#include "ui/accept.h"
 #include "ui/http.h"
 #include "ui/internal.h"
 
@@ -46,13 +48,32 @@ as_openmetrics(const struct buf *page, struct buf *out)
 	buf_printf(out, "# EOF\n");
 }
 
+struct forms {
+	struct accepted openmetrics, plain;
+};
+
+static enum MHD_Result
+on_header(void *ctx, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+	struct forms *f = ctx;
+
+	if (strcasecmp(key, MHD_HTTP_HEADER_ACCEPT) == 0 && value != NULL) {
+		accept_add(&f->openmetrics, "application/openmetrics-text", value);
+		accept_add(&f->plain, "text/plain", value);
+	}
+	return MHD_YES;
+}
+
+/* Rather than the plain page, which is for who has no preference. */
 static bool
 asks_for_openmetrics(struct MHD_Connection *conn)
 {
-	const char *accept =
-		MHD_lookup_connection_value(conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+	struct forms f = {0};
 
-	return accept != NULL && strstr(accept, "application/openmetrics-text") != NULL;
+	MHD_get_connection_values(conn, MHD_HEADER_KIND, on_header, &f);
+	if (f.openmetrics.weight != f.plain.weight)
+		return f.openmetrics.weight > f.plain.weight;
+	return f.openmetrics.by == ACCEPT_BY_NAME && f.openmetrics.weight > 0;
 }
 
 static enum MHD_Result

@@ -182,6 +182,56 @@ openmetrics_for_who_asks_for_it(void **state)
 }
 
 static void
+the_form_is_the_one_that_accept_prefers(void **state)
+{
+#define OM "application/openmetrics-text"
+	static const struct {
+		const char *accept; /* the lines of it */
+		bool open;
+	} c[] = {
+		{"", false},
+		{"Accept: */*\r\n", false},
+		{"Accept: " OM "\r\n", true},
+		{"Accept: Application/OpenMetrics-Text; Version=1.0.0\r\n", true},
+		{"Accept: " OM ";version=0.0.1,text/plain;version=0.0.4;q=0.5\r\n", true},
+		{"Accept: text/plain;q=0.5 , " OM " ; q=0.5\r\n", true},
+		{"Accept: text/plain," OM ";q=0.9\r\n", false},
+		{"Accept: " OM ";q=0.2, */*;q=0.3\r\n", false},
+		{"Accept: " OM ";q=0\r\n", false},
+		{"Accept: " OM ";q=0.000, text/plain;q=0\r\n", false},
+		{"Accept: " OM ";Q=0, */*\r\n", false},
+		{"Accept: " OM ";q=half\r\n", false},
+		{"Accept: " OM ";q=1.1, text/plain;q=0.1\r\n", false},
+		{"Accept: x" OM ", " OM "x\r\n", false},
+		{"Accept: text/html;x=\"a," OM ",b\"\r\n", false},
+		{"Accept: text/html;x=\"a\\\",b\"," OM "\r\n", true},
+		{"Accept: text/html;x=\"" OM "\r\n", false},
+		{"Accept: application/*\r\n", true},
+		{"Accept: application/*;q=0.5, text/*;q=0.5\r\n", false},
+		{"Accept: text/plain;q=0, */*\r\n", true},
+		{"Accept: ,;,q=1,;;q=1,\r\n", false},
+		{"Accept: text/plain;q=0.1\r\nAccept: " OM "\r\n", true},
+		{"Accept: " OM "\r\naccept: */*;q=0.1\r\n", true},
+		{"Accept: text/plain\r\nAccept: " OM ";q=0.5\r\n", false},
+	};
+#undef OM
+
+	for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+		char request[256], *text;
+
+		snprintf(request, sizeof(request),
+			 "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: "
+			 "close\r\n%s\r\n",
+			 c[i].accept);
+		text = http(request);
+		assert_int_equal(strncmp(text, "HTTP/1.1 200 ", 13), 0);
+		if ((strstr(text, "Content-Type: application/") != NULL) != c[i].open)
+			fail_msg("%s is answered otherwise", c[i].accept);
+		free(text);
+	}
+}
+
+static void
 values_are_those_of_the_counters(void **state)
 {
 	struct peer p = peer_open();
@@ -348,6 +398,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		ui_test(every_line_is_a_sample_under_its_help_and_type),
 		ui_test(openmetrics_for_who_asks_for_it),
+		ui_test(the_form_is_the_one_that_accept_prefers),
 		ui_test(values_are_those_of_the_counters),
 		ui_test(the_state_of_the_channel_is_one_of_a_set),
 		ui_test(all_else_is_refused),
