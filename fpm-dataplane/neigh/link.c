@@ -486,6 +486,7 @@ retry_vrfs(struct neigh *n)
 			if (l->vrf != FIB_VRF_NONE)
 				continue;
 			vrf_follow(n, l);
+			link_changed(n, l); /* routes may lead to it */
 			members_changed(n, l->ifindex);
 		}
 }
