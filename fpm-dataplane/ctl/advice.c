@@ -2,7 +2,8 @@
 /*
  * What somebody who is woken at night looks at first, by the reason a packet left for
  * (base/reason.def). One line each; nothing here where there is nothing to do. ADDRESS stands
- * for the destination, PORT for the port it came in by.
+ * for the destination, PORT for the port it came in by, [vrf NAME] for the VRF where it was
+ * looked for.
  */
 #include "ctl/ctl.h"
 
@@ -39,8 +40,9 @@ static const char *const known[][2] = {
 	{"ip6_linklocal_dst",
 	 "no address of ours on PORT: the sender takes us for somebody on its link"},
 	{"ttl", "a traceroute, or a loop: traceroute to the destination tells which"},
-	{"no_route", "has FRR one? vtysh: show ip route ADDRESS, show ipv6 route ADDRESS; "
-		     "fpmctl audit"},
+	{"no_route",
+	 "has FRR one? vtysh: show ip route [vrf NAME] ADDRESS, or ipv6; fpmctl "
+	 "audit"},
 	{"blackhole",
 	 "somebody configured it: fpmctl show routes ADDRESS, and vtysh knows who"},
 	{"unreachable",
@@ -58,7 +60,7 @@ static const char *const known[][2] = {
 	{"forwarding_off",
 	 "sysctl net.ipv4.ip_forward, net.ipv6.conf.all.forwarding, and those of PORT"},
 	{"ingress_down", "ip link set PORT up, in the control namespace"},
-	{"vrf_again", "fpmctl show routes ADDRESS vrf NAME: leak from where the host is"},
+	{"vrf_again", "leak from where the host is: fpmctl show routes [vrf NAME] ADDRESS"},
 	{"egress_down", "fpmctl show ports: is the link up, and set up with ip link?"},
 	{"neigh_failed",
 	 "the neighbour does not answer: fpmctl show neighbors, is it alive?"},

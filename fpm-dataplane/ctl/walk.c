@@ -93,6 +93,7 @@ route_print(const json_t *row)
 {
 	const json_t *route = json_object_get(row, "route");
 	const char *source = row_str(route, "source");
+	bool led = json_object_get(row, "to_vrf") != NULL; /* null: it has no FIB */
 
 	if (route == NULL) {
 		line("route", "none");
@@ -101,13 +102,20 @@ route_print(const json_t *row)
 	if (strcmp(source, "zebra") == 0)
 		source = row_str(route, "protocol");
 	line("route", "%s %s, group %lld, %s%s", row_str(route, "prefix"), source,
-	     row_int(row, "group"), row_str(row, "path"),
+	     row_int(row, "group"), led ? "vrf" : row_str(row, "path"),
 	     row_true(row, "route_changed") ? " (the route has changed since)" : "");
 	ways_line(route);
 	if (row_has(row, "bucket"))
 		line("choice", "flow hash 0x%08llx, bucket %lld of %lld: via %s",
 		     row_int(row, "hash"), row_int(row, "bucket"), row_int(row, "buckets"),
-		     row_has(row, "via") ? row_str(row, "via") : row_str(row, "path"));
+		     led                   ? "a VRF"
+		     : row_has(row, "via") ? row_str(row, "via")
+					   : row_str(row, "path"));
+	if (led && row_has(row, "to_vrf"))
+		line("", "looked up again in vrf %s: %s", row_str(row, "to_vrf"),
+		     row_str(row, "path"));
+	else if (led)
+		line("", "to be looked up again in a VRF that has no FIB");
 }
 
 /* Some are dropped before their neighbour's MAC is looked at. */
@@ -144,23 +152,28 @@ neighbor_print(const json_t *row)
 static void
 advice_print(const json_t *row, const char *text)
 {
-	static const char *const key[][2] = {{"ADDRESS", "dst"}, {"PORT", "port"}};
-	char *said = NULL;
+	const char *vrf = row_str(row, row_has(row, "to_vrf") ? "to_vrf" : "vrf");
+	char in_vrf[24] = "", *said = NULL;
+	const char *const words[][2] = {{"ADDRESS", row_str(row, "dst")},
+					{"PORT", row_str(row, "port")},
+					{"[vrf NAME] ", in_vrf}};
 	size_t size;
 	FILE *out;
 
 	if (text == NULL)
 		return;
+	if (vrf[0] != '\0')
+		snprintf(in_vrf, sizeof(in_vrf), "vrf %s ", vrf);
 	out = open_memstream(&said, &size);
 	if (out == NULL)
 		abort(); /* some hundred octets */
 	while (*text != '\0') {
 		size_t n = 0;
 
-		for (unsigned int i = 0; i < 2 && n == 0; i++)
-			if (strncmp(text, key[i][0], strlen(key[i][0])) == 0) {
-				n = strlen(key[i][0]);
-				fputs(row_str(row, key[i][1]), out);
+		for (unsigned int i = 0; i < 3 && n == 0; i++)
+			if (strncmp(text, words[i][0], strlen(words[i][0])) == 0) {
+				n = strlen(words[i][0]);
+				fputs(words[i][1], out);
 			}
 		if (n == 0)
 			putc(*text, out);

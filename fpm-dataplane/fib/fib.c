@@ -242,9 +242,9 @@ fib_onlink(const struct fib *fib, uint16_t ifidx, uint8_t family, const struct i
 	return adj == 0 ? PATH(PATH_ONLINK, ifidx) : PATH(PATH_ADJ, adj);
 }
 
-fib_path
-fib_resolve_in(const struct fib *fib, uint16_t vrf, uint8_t family,
-	       const struct ipaddr *dst, uint32_t flow_hash)
+static fib_path
+resolve_in(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipaddr *dst,
+	   uint32_t flow_hash)
 {
 	const struct fib_vrf *its = vrf == 0 ? NULL : fib_vrf(fib, vrf);
 	const struct fib_copy *tries = its == NULL ? &fib->copy[0] : &its->tries;
@@ -252,7 +252,7 @@ fib_resolve_in(const struct fib *fib, uint16_t vrf, uint8_t family,
 	fib_path path;
 
 	if (vrf != 0 && its == NULL)
-		return PATH(PATH_NONE, 0);
+		return PATH(PATH_NO_FIB, 0);
 	group = family == 4 ? poptrie4_lookup(tries->pt4, ipaddr_v4(dst))
 			    : poptrie6_lookup(tries->pt6, dst->octet);
 	path = fib_group_path(fib, group, flow_hash);
@@ -262,13 +262,38 @@ fib_resolve_in(const struct fib *fib, uint16_t vrf, uint8_t family,
 			     path_mtu_class(path));
 }
 
+/* That of two MTU classes which lets less through; class 0 is the largest MTU there is. */
+static uint32_t
+smaller_mtu(const struct fib *fib, uint32_t a, uint32_t b)
+{
+	return atomic_load_explicit(&fib->mtu_bytes[a], memory_order_relaxed) <
+			       atomic_load_explicit(&fib->mtu_bytes[b],
+						    memory_order_relaxed)
+		       ? a
+		       : b;
+}
+
+fib_path
+fib_resolve_there(const struct fib *fib, fib_path to, uint8_t family,
+		  const struct ipaddr *dst, uint32_t flow_hash)
+{
+	/* The first choice took the high bits: who came here has them in common. */
+	uint32_t other_bits = flow_hash << 16 | flow_hash >> 16;
+	fib_path path = resolve_in(fib, (uint16_t)path_index(to), family, dst, other_bits);
+
+	if (path_kind(path) != PATH_ADJ && path_kind(path) != PATH_ONLINK)
+		return path;
+	return path_with_mtu(PATH(path_kind(path), path_index(path)),
+			     smaller_mtu(fib, path_mtu_class(path), path_mtu_class(to)));
+}
+
 fib_path
 fib_resolve(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipaddr *dst,
 	    uint32_t flow_hash)
 {
-	fib_path path = fib_resolve_in(fib, vrf, family, dst, flow_hash);
+	fib_path path = resolve_in(fib, vrf, family, dst, flow_hash);
 
-	return path_kind(path) != PATH_VRF ? path
-					   : fib_resolve_in(fib, (uint16_t)path_index(path),
-							    family, dst, flow_hash);
+	return path_kind(path) != PATH_VRF
+		       ? path
+		       : fib_resolve_there(fib, path, family, dst, flow_hash);
 }

@@ -42,6 +42,7 @@ enum path_kind {
 	PATH_ENCAP,       /* needs an encapsulation that is not supported */
 	PATH_DOWN,        /* all its ways out are down */
 	PATH_VRF,         /* index: number of a VRF, where the destination is looked up */
+	PATH_NO_FIB,      /* of no route: the VRF to look in has no FIB (yet) */
 };
 
 /* Why a packet is dropped that was led to a path which sends nothing on. */
@@ -54,6 +55,7 @@ path_cause(enum path_kind kind)
 		[PATH_PROHIBIT] = DROP_prohibit,   [PATH_UNRESOLVED] = DROP_unresolved_nh,
 		[PATH_FOREIGN] = DROP_foreign_oif, [PATH_ENCAP] = DROP_unsupported_encap,
 		[PATH_DOWN] = DROP_egress_down,    [PATH_VRF] = DROP_vrf_again,
+		[PATH_NO_FIB] = DROP_vrf_no_fib,
 	};
 
 	return (enum reason)cause[kind];
@@ -401,17 +403,20 @@ fib_path fib_onlink(const struct fib *fib, uint16_t ifidx, uint8_t family,
 		    const struct ipaddr *dst);
 
 /*
- * The path of a destination in a VRF that a route leads to (PATH_VRF), chosen and resolved as
- * fib_resolve() does. A route there that leads to another VRF is not followed: it stays
- * PATH_VRF, so that no packet goes round.                              [RCU reader]
+ * The path of a destination in the VRF that a route leads to, chosen and resolved as
+ * fib_resolve() does, with the smaller one of both routes' MTUs. A route there that leads to
+ * another VRF is not followed: it stays PATH_VRF, so that no packet goes round. [RCU reader]
+ *
+ * to         the path of the route, PATH_VRF.
+ * flow_hash  as the first choice was made by it: this one is by other bits of it.
  */
-fib_path fib_resolve_in(const struct fib *fib, uint16_t vrf, uint8_t family,
-			const struct ipaddr *dst, uint32_t flow_hash);
+fib_path fib_resolve_there(const struct fib *fib, fib_path to, uint8_t family,
+			   const struct ipaddr *dst, uint32_t flow_hash);
 
 /*
  * Resolve a destination to its path: lookup and choice among equals by `flow_hash`; an
  * on-link destination with a known host becomes PATH_ADJ. In a VRF without a FIB nothing
- * leads anywhere (PATH_NONE). Where the route leads to a VRF, the path there.  [RCU reader]
+ * leads anywhere (PATH_NO_FIB). Where the route leads to a VRF, the path there.  [RCU reader]
  *
  * vrf    whose FIB: 0 for table main.
  *

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whether an ICMP error may be sent: never about an error, never towards a group or nowhere,
- * never about what went to many. Reads octets and tables, changes nothing.
+ * Which ICMP error tells of a drop, and whether it may be sent: never about an error, never
+ * towards a group or nowhere, never about what went to many. Reads octets and tables, changes
+ * nothing.
  */
 #include "fib/icmp.h"
 
@@ -107,6 +108,27 @@ has_way_back(const struct fib *fib, uint16_t vrf, uint8_t family, const struct i
 		return true;
 	kind = path_kind(fib_resolve(fib, vrf, family, to, 0));
 	return kind == PATH_ADJ || kind == PATH_ONLINK;
+}
+
+struct icmp_kind
+icmp_of_drop(enum reason cause, uint8_t family)
+{
+	/* RFC 792 and RFC 1812 5.2.7.1; RFC 4443 3.1. */
+	static const struct icmp_kind error[N_DROP][2] = {
+		[DROP_ttl] = {{11, 0}, {3, 0}},
+		[DROP_no_route] = {{3, 0}, {1, 0}},
+		[DROP_unresolved_nh] = {{3, 0}, {1, 0}},
+		[DROP_foreign_oif] = {{3, 0}, {1, 0}},
+		[DROP_unsupported_encap] = {{3, 0}, {1, 0}},
+		[DROP_vrf_again] = {{3, 0}, {1, 0}},
+		[DROP_egress_down] = {{3, 0}, {1, 0}},
+		[DROP_unreachable] = {{3, 1}, {1, 3}},
+		[DROP_prohibit] = {{3, 13}, {1, 1}},
+		[DROP_neigh_failed] = {{3, 1}, {1, 3}},
+		[DROP_ip6_linklocal] = {{0, 0}, {1, 2}},
+	};
+
+	return error[cause][family == 6];
 }
 
 const char *

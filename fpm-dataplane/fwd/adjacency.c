@@ -90,8 +90,9 @@ in_other_vrf(struct burst *b, unsigned int i)
 	struct ipaddr dst = {0};
 
 	memcpy(dst.octet, ip + (family == 4 ? 16 : 24), family_octets(family));
-	b->path[i] = fib_resolve_in(fib, (uint16_t)path_index(b->path[i]), family, &dst,
-				    flow_hash(ip, burst_l3_room(b, i), family, fib->seed));
+	b->path[i] =
+		fib_resolve_there(fib, b->path[i], family, &dst,
+				  flow_hash(ip, burst_l3_room(b, i), family, fib->seed));
 }
 
 /* Paths that send nothing on: ours, refused, or broken. */
@@ -108,6 +109,7 @@ terminal(struct burst *b, unsigned int i)
 		break;
 	case PATH_BCAST:
 	case PATH_BLACKHOLE:
+	case PATH_NO_FIB:
 		burst_leave(b, i, path_cause(kind));
 		break;
 	default:

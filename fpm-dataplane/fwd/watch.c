@@ -45,6 +45,7 @@ note_found(struct burst *b, const struct fwd_found *found)
 					 memory_order_consume);
 		note_path(b, i);
 		rec->looked_up = true;
+		rec->vrf = b->in->vrf;
 		rec->group = found->group[k];
 		rec->log2_buckets = (uint8_t)group_word_log2(w);
 		rec->flow_hash = flow_hash(burst_l3(b, i), burst_l3_room(b, i),
@@ -58,8 +59,10 @@ note_vrfs(struct burst *b)
 {
 	for (unsigned int i = 0; i < b->n; i++)
 		if (b->rec[i] != NULL && b->rec[i]->looked_up &&
-		    path_kind(b->rec[i]->path) == PATH_VRF)
+		    path_kind(b->rec[i]->path) == PATH_VRF) {
+			b->rec[i]->to_vrf = (uint16_t)path_index(b->rec[i]->path);
 			note_path(b, i);
+		}
 }
 
 static void

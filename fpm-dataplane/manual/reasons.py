@@ -15,7 +15,7 @@ BEGIN = """\
 
 Made by `make reference` of the daemon's own list, by the names that `fpmctl show drops`, `show counters`, `trace`, `explain`, captures and
 `fpmdp_drop_packets_total{reason="..."}` use. *What to do* is what `show drops` says beside the count: ADDRESS stands for the destination, PORT
-for the port that the packet came in by. What only one packet knows, `fpmctl trace reason NAME` tells.
+for the port that the packet came in by, [vrf NAME] for the VRF where it was looked for. What only one packet knows, `fpmctl trace reason NAME` tells.
 
 ## Dropped
 

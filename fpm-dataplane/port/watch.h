@@ -77,6 +77,8 @@ struct watch_record {
 	uint16_t in_ifidx, out_ifidx;
 	uint16_t mtu_bytes; /* of egress and route, 0: not got there */
 	uint16_t l3_bytes;  /* of the IP packet */
+	uint16_t vrf;       /* it was looked up in; 0: none, table main */
+	uint16_t to_vrf;    /* its route leads to: path and via are of there; 0: none */
 	uint8_t point;      /* enum watch_point */
 	uint8_t sessions;   /* bit a session that wants it; 0: none, skip it */
 	uint8_t stage;      /* enum watch_stage */

@@ -135,25 +135,8 @@ icmp_error(struct punt *p, struct rte_mbuf *m, uint8_t type, uint8_t code, uint3
 void
 icmp_for_drop(struct punt *p, struct rte_mbuf *m, enum reason cause)
 {
-	/* Type and code: RFC 792 and RFC 1812 5.2.7.1; RFC 4443 3.1. */
-	static const struct {
-		uint8_t type4, code4, type6, code6;
-	} icmp[N_DROP] = {
-		[DROP_ttl] = {11, 0, 3, 0},
-		[DROP_no_route] = {3, 0, 1, 0},
-		[DROP_unresolved_nh] = {3, 0, 1, 0},
-		[DROP_foreign_oif] = {3, 0, 1, 0},
-		[DROP_unsupported_encap] = {3, 0, 1, 0},
-		[DROP_egress_down] = {3, 0, 1, 0},
-		[DROP_unreachable] = {3, 1, 1, 3},
-		[DROP_prohibit] = {3, 13, 1, 1},
-		[DROP_neigh_failed] = {3, 1, 1, 3},
-		[DROP_ip6_linklocal] = {0, 0, 1, 2},
-	};
+	struct icmp_kind error = icmp_of_drop(cause, packet_meta(m)->family);
 
-	/* What has no entry is silent by design. */
-	if (packet_meta(m)->family == 6 && icmp[cause].type6 != 0)
-		icmp_error(p, m, icmp[cause].type6, icmp[cause].code6, 0);
-	else if (packet_meta(m)->family == 4 && icmp[cause].type4 != 0)
-		icmp_error(p, m, icmp[cause].type4, icmp[cause].code4, 0);
+	if (error.type != 0)
+		icmp_error(p, m, error.type, error.code, 0);
 }

@@ -211,7 +211,9 @@ kernel_slot(struct rib *rib, uint32_t table, const struct prefix *p)
 		return 0;
 	ways_clear(ways);
 	w = ways_push(ways);
-	*w = (struct way){.ifindex = ifindex, .weight = 1};
+	*w = (struct way){.ifindex = ifindex,
+			  .weight = 1,
+			  .vrfs_own = rib_link_find(rib, ifindex)->vrf != 0};
 	return slot_for_ways(rib, ways, 0);
 }
 

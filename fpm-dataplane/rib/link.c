@@ -191,9 +191,9 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 	*path = PATH(PATH_DOWN, 0);
 	if (!link->known || !link->up)
 		return LEG_DOWN;
-	if (link->vrf != 0) {
+	if (link->vrf != 0 && !w->vrfs_own) {
 		/* A gateway is of no use: as in Linux, the destination is looked up there. */
-		*path = PATH(PATH_VRF, link->vrf);
+		*path = path_with_mtu(PATH(PATH_VRF, link->vrf), w->mtu_class);
 		return LEG_ALIVE;
 	}
 	if (link->ifidx == 0) {

@@ -131,10 +131,14 @@ route_json(const struct rib *rib, const struct route *r)
 	const struct vrf *vrf = vrf_find(rib, r->table);
 	bool zebra = r->kslot == 0, has_fib = vrf != NULL || r->table == RIB_TABLE_MAIN;
 	bool beside = r->table == FPM_TABLE_NONE;
-	enum path_kind kind = slot_path_kind(rib, s->number);
+	fib_path path = fib_group_path(rib->fib, s->number, 0);
+	enum path_kind kind = path_kind(path);
 	struct prefix p = route_prefix(r);
 	char buf[PREFIX_STRLEN];
 
+	/* Back into the VRF that it is in: by that nothing leaves. */
+	if (kind == PATH_VRF && vrf != NULL && path_index(path) == vrf->number)
+		kind = PATH_FOREIGN;
 	return json_pack(
 		"{s:s, s:I, s:o, s:s, s:o, s:o, s:I, s:I, s:s, s:b, s:o, s:o}", "prefix",
 		prefix_str(&p, buf), "table", (json_int_t)(beside ? 0 : r->table), "vrf",

@@ -135,7 +135,7 @@ struct way {
 	uint8_t onlink;
 	uint8_t kind;       /* PATH_NONE: a hop; else this path, and all above is zero */
 	uint16_t mtu_class; /* of the route: the same in all ways of a slot */
-	uint16_t zero;
+	uint16_t vrfs_own;  /* 1: a subnet on a VRF's own interface, no way into the VRF */
 };
 static_assert(sizeof(struct way) == 32, "no padding: memcmp compares");
 

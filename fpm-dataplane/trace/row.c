@@ -159,6 +159,15 @@ add_verdict(json_t *row, const struct trace *t, const struct watch_record *rec)
 		set(row, "class", json_string(punt_class_info[rec->class].name));
 }
 
+/* The name of a VRF; of main, and of one that has no FIB (yet), it is null. */
+static json_t *
+vrf_json(const struct trace *t, uint16_t number)
+{
+	const struct fib_vrf *vrf = number == 0 ? NULL : fib_vrf(t->conf.fib, number);
+
+	return vrf == NULL ? json_null() : json_string(vrf->name);
+}
+
 static void
 add_found(json_t *row, const struct trace *t, const struct watch_record *rec)
 {
@@ -176,10 +185,14 @@ add_found(json_t *row, const struct trace *t, const struct watch_record *rec)
 		[PATH_ENCAP] = "unsupported",
 		[PATH_DOWN] = "down",
 		[PATH_VRF] = "vrf",
+		[PATH_NO_FIB] = "none",
 	};
 
 	if (!rec->looked_up)
 		return;
+	set(row, "vrf", vrf_json(t, rec->vrf));
+	if (rec->to_vrf != 0)
+		set(row, "to_vrf", vrf_json(t, rec->to_vrf));
 	set(row, "group", json_integer(rec->group));
 	set(row, "path", json_string(kind[path_kind(rec->path)]));
 	set(row, "hash", json_integer(rec->flow_hash));

@@ -480,6 +480,7 @@ rig_path_text(const struct rig *g, fib_path path, char *out, size_t size)
 		[PATH_ENCAP] = "encap",
 		[PATH_DOWN] = "down",
 		[PATH_VRF] = "vrf",
+		[PATH_NO_FIB] = "no fib",
 	};
 	char buf[PREFIX_STRLEN];
 	int n;

@@ -15,7 +15,8 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/inet.h"
-#include "fib/fib.h"
+#include "base/policer.h"
+#include "fib/icmp.h"
 #include "fwd/fwd.h"
 #include "port/watch.h"
 
@@ -51,6 +52,7 @@ fib_up(void **state)
 	struct fib *fib;
 
 	urcu_qsbr_register_thread();
+	policer_init(1000000000, policer_default);
 	assert_int_equal(fib_create(&fib, &(struct fib_conf){.n_nodes = 0}), 0);
 	iface_make(fib, IN, mac_in);
 	iface_make(fib, OUT, mac_out);
@@ -271,6 +273,11 @@ a_route_to_another_vrf_is_followed_once(void **state)
 	fib->group[TO_RED] = group_word_single(PATH(PATH_VRF, 3));
 	assert_int_equal(poptrie_add(red->tries.pt4, net, 24, TO_BLUE), 0);
 	assert_int_equal(poptrie_commit(red->tries.pt4), 0);
+	fib->vrf[4] = NULL; /* for it as for a member of it */
+	rec = explain(fib, 100, 64, false);
+	assert_int_equal(rec.verdict, DROP_vrf_no_fib);
+	assert_int_equal(rec.to_vrf, 4);
+	fib->vrf[4] = blue;
 	rec = explain(fib, 100, 64, false);
 	assert_int_equal(rec.verdict, PUNT_unreach);
 	assert_int_equal(rec.cause, DROP_no_route);
@@ -281,14 +288,96 @@ a_route_to_another_vrf_is_followed_once(void **state)
 	assert_int_equal(rec.verdict, WATCH_GO);
 	assert_int_equal(rec.group, TO_BLUE);
 	assert_int_equal(rec.path, PATH(PATH_ADJ, ADJ));
+	assert_int_equal(rec.vrf, 3);
+	assert_int_equal(rec.to_vrf, 4);
 	assert_int_equal(rec.out_ifidx, OUT);
 	assert_int_equal(rec.rewritten[22], 63);
+
+	fib->mtu_bytes[1] = 1300;
+	fib->mtu_bytes[2] = 1200;
+	fib->group[TO_BLUE] = group_word_single(path_with_mtu(PATH(PATH_VRF, 4), 1));
+	rec = explain(fib, 1301, 64, true);
+	assert_int_equal(watch_reason(&rec), DROP_mtu);
+	assert_int_equal(rec.mtu_bytes, 1300);
+	fib->group[GROUP] = group_word_single(path_with_mtu(PATH(PATH_ADJ, ADJ), 2));
+	rec = explain(fib, 1200, 64, true);
+	assert_int_equal(rec.verdict, WATCH_GO);
+	assert_int_equal(rec.mtu_bytes, 1200);
 
 	assert_int_equal(poptrie_add(blue->tries.pt4, net, 24, TO_RED), 0);
 	assert_int_equal(poptrie_commit(blue->tries.pt4), 0);
 	rec = explain(fib, 100, 64, false);
 	assert_int_equal(rec.verdict, PUNT_unreach);
 	assert_int_equal(rec.cause, DROP_vrf_again);
+}
+
+/* Who comes to the second choice has the bits of the hash in common that the first took. */
+static void
+the_second_choice_among_equals_is_not_the_first(void **state)
+{
+	static const uint8_t net[4] = {198, 51, 100, 0};
+	enum { TO_BLUE = GROUP + 1, THERE };
+	const fib_path first[2] = {PATH(PATH_VRF, 4), PATH(PATH_DOWN, 0)},
+		       second[2] = {PATH(PATH_ADJ, ADJ), PATH(PATH_ADJ, ADJ + 1)};
+	struct fib *fib = *state;
+	struct fib_vrf *blue = fib_vrf_new(fib, 2000, "blue");
+	struct ipaddr dst = ipaddr_from_v4(DST4);
+	unsigned int n[2] = {0, 0};
+
+	fib->vrf[4] = blue;
+	fib->adj[ADJ + 1] = fib->adj[ADJ];
+	fib->group[TO_BLUE] = group_word_block(first, 1);
+	fib->group[THERE] = group_word_block(second, 1);
+	assert_int_equal(poptrie_add(fib->copy[0].pt4, net, 24, TO_BLUE), 0);
+	assert_int_equal(poptrie_commit(fib->copy[0].pt4), 0);
+	assert_int_equal(poptrie_add(blue->tries.pt4, net, 24, THERE), 0);
+	assert_int_equal(poptrie_commit(blue->tries.pt4), 0);
+	for (uint16_t sport = 1; sport <= 400; sport++) {
+		uint8_t f[64];
+		uint16_t len = frame_make(f, 100, 64, false);
+		struct watch_record rec;
+
+		put_be16(f + 34, sport);
+		fwd_explain(fib, IN, f, len, 114, &rec);
+		/* The punt thread sends what waited the same way. */
+		assert_int_equal(rec.path, fib_resolve(fib, 0, 4, &dst, rec.flow_hash));
+		if (path_kind(rec.path) == PATH_ADJ)
+			n[path_index(rec.path) - ADJ]++;
+	}
+	assert_in_range(n[0] + n[1], 100, 300);
+	assert_in_range(n[0], (n[0] + n[1]) / 4, (n[0] + n[1]) * 3 / 4);
+}
+
+/* None takes a token of its class and a place in the ring for nothing. */
+static void
+each_error_that_is_asked_for_is_sent(void **state)
+{
+	struct fib *fib = *state;
+	unsigned int n = 0;
+
+	for (enum path_kind kind = PATH_NONE; kind <= PATH_NO_FIB; kind++) {
+		struct watch_record rec;
+
+		fib->vrf[4] = fib_vrf_new(fib, 2000, "blue");
+		fib->group[GROUP] =
+			group_word_single(PATH(kind, kind == PATH_ADJ ? ADJ : 4));
+		if (kind == PATH_VRF) { /* back to where it came from */
+			static const uint8_t net[4] = {198, 51, 100, 0};
+
+			poptrie_add(fib->vrf[4]->tries.pt4, net, 24, GROUP);
+			poptrie_commit(fib->vrf[4]->tries.pt4);
+		}
+		rec = explain(fib, 100, 64, false);
+		fib_vrf_free(fib->vrf[4]);
+		fib->vrf[4] = NULL;
+		if (!rec.icmp)
+			continue;
+		n++;
+		if (icmp_of_drop(rec.cause, 4).type == 0 ||
+		    icmp_of_drop(rec.cause, 6).type == 0)
+			fail_msg("%s: none is sent", reason_info[rec.cause].name);
+	}
+	assert_int_equal(n, 8);
 }
 
 int
@@ -306,6 +395,10 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 			a_member_of_a_vrf_goes_by_its_fib_or_not_at_all, fib_up, fib_down),
 		cmocka_unit_test_setup_teardown(a_route_to_another_vrf_is_followed_once,
+						fib_up, fib_down),
+		cmocka_unit_test_setup_teardown(
+			the_second_choice_among_equals_is_not_the_first, fib_up, fib_down),
+		cmocka_unit_test_setup_teardown(each_error_that_is_asked_for_is_sent,
 						fib_up, fib_down),
 		cmocka_unit_test(filters_match_what_they_say),
 		cmocka_unit_test(a_full_ring_costs_records_and_counts_them),

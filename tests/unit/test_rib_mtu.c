@@ -105,6 +105,40 @@ all_ways_of_a_route_have_it(void **state)
 	rig_free(g);
 }
 
+/* What leads to another VRF has two: the one there, and the one of the route to it. */
+static void
+of_two_look_ups_the_smaller_one_counts(void **state)
+{
+	static const struct {
+		const char *prefix, *dst;
+		uint32_t to_mtu, there_mtu;
+		const char *want;
+	} c[] = {
+		{"10.1.0.0/16", "10.1.0.1", 0, 0, "192.0.2.9@2"},
+		{"10.2.0.0/16", "10.2.0.1", 1400, 0, "192.0.2.9@2 mtu 1400"},
+		{"10.3.0.0/16", "10.3.0.1", 0, 1300, "192.0.2.9@2 mtu 1300"},
+		{"10.4.0.0/16", "10.4.0.1", 1400, 1300, "192.0.2.9@2 mtu 1300"},
+		{"10.5.0.0/16", "10.5.0.1", 1300, 1400, "192.0.2.9@2 mtu 1300"},
+		{"10.6.0.0/16", "10.6.0.1", 1400, 1400, "192.0.2.9@2 mtu 1400"},
+	};
+	struct rig *g = rig_two_vrfs();
+
+	rig_link_of_vrf(g, 50, 2, true);
+	for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+		rig_route_in(g, 100, c[i].prefix, NULL, 50);
+		g->batch->ev[g->batch->n - 1].mtu_bytes = c[i].to_mtu;
+		rig_route_in(g, 2000, c[i].prefix, "192.0.2.9", 12);
+		g->batch->ev[g->batch->n - 1].mtu_bytes = c[i].there_mtu;
+	}
+	rig_route_in(g, 100, "192.0.2.64/26", NULL, 50);
+	g->batch->ev[g->batch->n - 1].mtu_bytes = 1200;
+	rig_go(g);
+	for (size_t i = 0; i < sizeof(c) / sizeof(c[0]); i++)
+		assert_seen_in(g, 1, c[i].dst, c[i].want);
+	assert_seen_in(g, 1, "192.0.2.65", "onlink@2 mtu 1200");
+	rig_free(g);
+}
+
 static void
 every_link_carries_the_least_of_its_family(void **state)
 {
@@ -207,6 +241,7 @@ main(void)
 		cmocka_unit_test(a_changed_mtu_is_a_changed_route),
 		cmocka_unit_test(a_changed_id_changes_the_routes_of_every_mtu),
 		cmocka_unit_test(all_ways_of_a_route_have_it),
+		cmocka_unit_test(of_two_look_ups_the_smaller_one_counts),
 		cmocka_unit_test(every_link_carries_the_least_of_its_family),
 		cmocka_unit_test(a_replay_by_other_ids_rewrites_no_prefix),
 		cmocka_unit_test(more_mtus_than_there_is_room_for_are_counted),

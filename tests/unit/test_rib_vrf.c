@@ -95,9 +95,56 @@ a_route_may_lead_to_another_vrf_and_not_round(void **state)
 	assert_seen_in(g, 2, "203.0.113.1", "down");
 	rig_link_of_vrf(g, 50, 2, true);
 	rig_vrf(g, RIG_BLUE, NULL);
-	assert_seen_in(g, 1, "203.0.113.1", "none");
+	assert_seen_in(g, 1, "203.0.113.1", "no fib");
 	rig_link_gone(g, 50);
 	assert_seen_in(g, 1, "203.0.113.1", "down");
+	rig_free(g);
+}
+
+/* As it is shown, of a prefix in a VRF. */
+static const char *
+state_in(struct rig *g, uint16_t vrf, const char *prefix)
+{
+	static char text[32];
+	struct msg_query q = {
+		.kind = QUERY_ROUTES, .vrf = vrf, .has_prefix = true, .max = 10};
+	json_t *rows;
+
+	assert_int_equal(prefix_parse(prefix, &q.prefix, NULL), 0);
+	rows = rig_ask(g, &q, NULL);
+	snprintf(text, sizeof(text), "%s",
+		 json_string_value(json_object_get(json_array_get(rows, 0), "state")));
+	json_decref(rows);
+	return text;
+}
+
+/* A subnet on it has no hosts, and a route by it leads nowhere else: nothing is forwarded. */
+static void
+a_vrfs_own_interface_is_no_way_out_of_it(void **state)
+{
+	struct rig *g = rig_two_vrfs();
+
+	rig_link_of_vrf(g, 51, 1, true);
+	rig_addr_in(g, 100, 51, "10.255.0.1/24", false);
+	rig_route_in(g, 100, "198.51.100.0/24", NULL, 51);
+	rig_route_in(g, 2000, "198.51.100.0/24", NULL, 51);
+	rig_route_in(g, 2000, "10.255.0.0/24", NULL, 51);
+	rig_go(g);
+	assert_string_equal(state_in(g, 1, "10.255.0.0/24"), "foreign");
+	assert_seen_in(g, 1, "10.255.0.9", "foreign");
+	assert_seen_in(g, 1, "10.255.0.1", "local");
+	assert_string_equal(state_in(g, 1, "198.51.100.0/24"), "foreign");
+	/* Another VRF's route by it does lead there. */
+	assert_string_equal(state_in(g, 2, "198.51.100.0/24"), "forwarding");
+	assert_string_equal(state_in(g, 2, "10.255.0.0/24"), "forwarding");
+	assert_seen_in(g, 2, "10.255.0.1", "local");
+	/* Its number is heard of late: there were none left. */
+	rig_link_of_vrf(g, 51, 0, true);
+	assert_seen_in(g, 2, "10.255.0.1", "foreign");
+	assert_seen_in(g, 1, "10.255.0.9", "foreign");
+	rig_link_of_vrf(g, 51, 1, true);
+	assert_seen_in(g, 2, "10.255.0.1", "local");
+	assert_seen_in(g, 1, "10.255.0.9", "foreign");
 	rig_free(g);
 }
 
@@ -138,7 +185,7 @@ a_vrf_that_goes_takes_its_fib_along_and_its_routes_stay_zebras(void **state)
 	rig_addr_in(g, 100, 11, "192.0.2.1/24", true);
 	rig_vrf(g, RIG_RED, NULL);
 	assert_null(fib_vrf(g->fib, 1));
-	assert_seen_in(g, 1, "198.51.100.1", "none");
+	assert_seen_in(g, 1, "198.51.100.1", "no fib");
 	rig_settle(g);
 	assert_int_equal(g->rib->n_reclaims, 0);
 	q.has_prefix = true;
@@ -500,6 +547,7 @@ main(void)
 		cmocka_unit_test(addresses_and_subnets_are_those_of_the_vrf),
 		cmocka_unit_test(a_route_may_leave_by_an_interface_of_another_vrf),
 		cmocka_unit_test(a_route_may_lead_to_another_vrf_and_not_round),
+		cmocka_unit_test(a_vrfs_own_interface_is_no_way_out_of_it),
 		cmocka_unit_test(a_fib_is_published_when_all_that_came_before_it_is_in),
 		cmocka_unit_test(
 			a_vrf_that_goes_takes_its_fib_along_and_its_routes_stay_zebras),

@@ -8,7 +8,6 @@ import os
 import shlex
 import socket
 import time
-from types import SimpleNamespace
 
 import pytest
 from scapy.layers.inet import ICMP, IP
@@ -17,17 +16,10 @@ from scapy.layers.inet6 import ICMPv6TimeExceeded, IPv6
 from lib import api, netns
 from lib.frr import Frr
 from lib.wait import eventually
-from router import Router, running
+from vrfs import BEFORE, BEHIND, HOST, MEMBERS, NET, TABLE, add, enslave, goes, route, row, vrfs
+from vrfs import machine, router, two  # noqa: F401
 from wire import token_of
 
-TABLE = {"red": 100, "blue": 2000}  # the second does not fit rtm_table
-MEMBERS = {"red": ("lan", "wan"), "blue": ("alt", "ext")}
-# The same in both: what is before the router, behind it, and far behind that.
-BEFORE = {4: "10.0.1.{}", 6: "2001:db8:51::{}"}
-BEHIND = {4: "10.0.2.{}", 6: "2001:db8:52::{}"}
-PLEN = {4: 24, 6: 64}
-NET = {4: "198.51.100.0/24", 6: "2001:db8:a::/48"}
-HOST = {4: "198.51.100.9", 6: "2001:db8:a::9"}
 SENTINEL = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128"
 LEAKED, LEAKED_HOST = "203.0.113.0/24", "203.0.113.9"
 
@@ -47,93 +39,10 @@ exit-vrf
 DAEMONS = 'zebra_options="-A 127.0.0.1 -s 90000000 -M dplane_fpm_nl"\n'
 
 
-@pytest.fixture(scope="module")
-def machine():
-    """A router on veths in a kernel that has VRFs, kept by a supervisor."""
-    with running(Router(name="vrf", supervised=True)) as router:
-        yield router
-
-
-@pytest.fixture
-def router(machine):
-    """It, in its standard state: without VRFs."""
-    for vrf in TABLE:
-        netns.command(["ip", "-n", machine.ctl, "link", "del", vrf], check=False)
-    eventually(lambda: set(vrfs(machine).values()) == {None}, 5, 0.01, "in no VRF")
-    machine.ready()
-    return machine
-
-
-@pytest.fixture
-def two(router):
-    """It, with two ports in each of two VRFs, the addresses of which are the same."""
-    for vrf, names in MEMBERS.items():
-        add(router, vrf)
-        for name, net in zip(names, (BEFORE, BEHIND)):
-            wire = router.wires[name]
-            enslave(router, vrf, wire)
-            for family in (4, 6):
-                ours, peer = net[family].format(1), net[family].format(2)
-                router.ip(f"addr add {ours}/{PLEN[family]} dev {wire.tap} nodad")
-                router.neighbor(peer, wire)
-            eventually(
-                lambda v=vrf, n=net: row(router, v, n[6].format(1) + "/128"),
-                5,
-                0.01,
-                "addresses in the FIB",
-            )
-    return router
-
-
-def vrfs(router):
-    """{interface: name of its VRF, or None}."""
-    rows = router.control.ask("interfaces")
-    return {r["name"]: r["vrf"] for r in rows if r["port"]}
-
-
 def fib4(router, vrf):
     """The compiled IPv4 table of a VRF."""
     rows = router.control.ask("fib")
     return next(r for r in rows if (r["vrf"], r["family"]) == (vrf, "ipv4"))
-
-
-def row(router, vrf, prefix):
-    """The row of a prefix in a VRF's FIB, or None."""
-    with contextlib.suppress(LookupError):
-        rows = router.control.ask("routes", vrf=vrf, prefix=prefix, longest=False)
-        return rows[0] if rows else None
-    return None
-
-
-def add(router, vrf):
-    """A VRF of the kernel, for which the dataplane has a FIB."""
-    router.ip(f"link add {vrf} type vrf table {TABLE[vrf]}", f"link set {vrf} up")
-    fibs = lambda: {r["vrf"] for r in router.control.ask("fib")}  # noqa: E731
-    eventually(lambda: vrf in fibs(), 5, 0.01, f"{vrf} has a FIB")
-
-
-def enslave(router, vrf, wire):
-    """A port becomes a member; the kernel takes its IPv6 addresses away, and neighbours."""
-    router.ip(f"link set {wire.tap} master {vrf}")
-    eventually(lambda: vrfs(router)[wire.tap] == vrf, 5, 0.01, "in the VRF")
-    router.ip(f"addr replace {wire.ip6}/64 dev {wire.tap} nodad")
-
-
-def route(router, vrf, prefix, via, out):
-    """A route of a VRF's table as zebra sends it, and in force when this returns."""
-    router.zebra.add(prefix, router.zebra.hop(via, out), table=TABLE[vrf])
-    eventually(lambda: row(router, vrf, prefix), 5, 0.005, f"{prefix} in {vrf}")
-    assert row(router, vrf, prefix)["state"] == "forwarding"
-
-
-def goes(router, wire, out, dst, **words):
-    """A probe from the host before `wire` leaves by `out` to the peer there, nowhere else."""
-    family = 6 if ":" in dst else 4
-    probe = wire.probe(dst, src=BEFORE[family].format(2), **words)
-    left = router.forwarded(wire, probe, out)
-    assert (left.src, left.dst) == (out.port_mac, out.mac)
-    for other in router.wires.values():
-        assert other is out or other.got(token_of(probe)) == []
 
 
 def counted(router, vrf):
@@ -220,64 +129,6 @@ def test_an_icmp_error_goes_back_into_the_vrf(two, family):
         # A port has one address of each family for all its errors: the first.
         assert error[layer].src in (wire.ip4, wire.ip6, BEFORE[family].format(1))
         assert kind in error and error[kind].type in (3, 11)
-
-
-@pytest.mark.quick
-def test_a_route_may_leave_by_a_port_of_another_vrf(two, family):
-    ext = two.wires["ext"]
-    route(two, "red", NET[family], BEHIND[family].format(2), ext)
-
-    goes(two, two.wires["lan"], ext, HOST[family])
-
-
-def test_a_route_may_lead_to_another_vrf_itself(two, family):
-    """What is connected or static there FRR leaks so from 8.5 on (`dev blue`): it is looked up
-    there, costs one hop, and goes no further than that VRF."""
-    lan, ext = two.wires["lan"], two.wires["ext"]
-    other = {4: "203.0.113.0/24", 6: "2001:db8:c::/48"}[family]
-    round_trip = {4: "203.0.113.9", 6: "2001:db8:c::9"}[family]
-    nhids = {vrf: two.zebra.hop(wire=SimpleNamespace(tap=vrf)) for vrf in TABLE}
-    leads = {("red", "blue"): (NET[family], other), ("blue", "red"): (other,)}
-    route(two, "blue", NET[family], BEHIND[family].format(2), ext)
-    for (vrf, to), prefixes in leads.items():
-        for prefix in prefixes:
-            two.zebra.add(prefix, nhids[to], table=TABLE[vrf])
-            eventually(lambda v=vrf, p=prefix: row(two, v, p), 5, 0.005, f"{prefix} in {vrf}")
-            assert row(two, vrf, prefix)["state"] == "forwarding"
-
-    probe = lan.probe(HOST[family], src=BEFORE[family].format(2))
-    left = two.forwarded(lan, probe, ext)
-
-    assert (left.src, left.dst) == (ext.port_mac, ext.mac)
-    assert (left[IP].ttl if family == 4 else left[IPv6].hlim) == 63
-    lost = lan.probe(round_trip, src=BEFORE[family].format(2))
-    assert two.not_forwarded(lan, lost) == {"vrf_again": 1}
-    said = two.fpmctl("explain", "port", "lan0", "src", BEFORE[family].format(2),
-                      "dst", HOST[family]).stdout  # fmt: skip
-    assert "FORWARDED" in said and "ext0" in said, said
-    # In blue nobody has it any more, then there is no blue.
-    two.zebra.drop(NET[family], table=TABLE["blue"])
-    eventually(lambda: not row(two, "blue", NET[family]), 5, 0.01, "withdrawn")
-    assert two.not_forwarded(lan, lan.probe(HOST[family])) == {"no_route": 1}
-    two.ip("link del blue")
-    eventually(lambda: vrfs(two)["ext0"] is None, 5, 0.01, "in no VRF")
-    down = lambda: two.not_forwarded(lan, lan.probe(HOST[family])) == {"egress_down": 1}  # noqa: E731
-    eventually(down, 5, 0.1, "no way out")
-
-
-def test_what_is_connected_in_another_vrf_is_reached(two):
-    """Hosts on its links as well, first of all those that have to be asked for."""
-    lan, ext = two.wires["lan"], two.wires["ext"]
-    link = ipaddress.ip_interface(f"{ext.ip4}/26").network
-    host = str(link[50])
-    assert row(two, "blue", str(link))["state"] == "onlink"
-    two.zebra.add(str(link), two.zebra.hop(wire=SimpleNamespace(tap="blue")), table=TABLE["red"])
-    eventually(lambda: row(two, "red", str(link)), 5, 0.005, "in red")
-
-    ext.answer(host)
-
-    for _ in range(3):
-        goes(two, lan, ext, host)
 
 
 def test_what_is_in_no_vrf_goes_by_main_and_that_by_nothing_else(router, family):

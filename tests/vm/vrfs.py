@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A router with VRFs of the kernel, and what tests of them say about it."""
+
+import contextlib
+from types import SimpleNamespace
+
+import pytest
+
+from lib import netns
+from lib.wait import eventually
+from router import Router, running
+from wire import token_of
+
+TABLE = {"red": 100, "blue": 2000}  # the second does not fit rtm_table
+MEMBERS = {"red": ("lan", "wan"), "blue": ("alt", "ext")}
+# The same in both: what is before the router, behind it, and far behind that.
+BEFORE = {4: "10.0.1.{}", 6: "2001:db8:51::{}"}
+BEHIND = {4: "10.0.2.{}", 6: "2001:db8:52::{}"}
+PLEN = {4: 24, 6: 64}
+NET = {4: "198.51.100.0/24", 6: "2001:db8:a::/48"}
+HOST = {4: "198.51.100.9", 6: "2001:db8:a::9"}
+
+
+@pytest.fixture(scope="module")
+def machine():
+    """A router on veths in a kernel that has VRFs, kept by a supervisor."""
+    with running(Router(name="vrf", supervised=True)) as router:
+        yield router
+
+
+@pytest.fixture
+def router(machine):
+    """It, in its standard state: without VRFs."""
+    for vrf in TABLE:
+        netns.command(["ip", "-n", machine.ctl, "link", "del", vrf], check=False)
+    eventually(lambda: set(vrfs(machine).values()) == {None}, 5, 0.01, "in no VRF")
+    machine.ready()
+    return machine
+
+
+@pytest.fixture
+def two(router):
+    """It, with two ports in each of two VRFs, the addresses of which are the same."""
+    for vrf, names in MEMBERS.items():
+        add(router, vrf)
+        for name, net in zip(names, (BEFORE, BEHIND)):
+            wire = router.wires[name]
+            enslave(router, vrf, wire)
+            for family in (4, 6):
+                ours, peer = net[family].format(1), net[family].format(2)
+                router.ip(f"addr add {ours}/{PLEN[family]} dev {wire.tap} nodad")
+                router.neighbor(peer, wire)
+            eventually(
+                lambda v=vrf, n=net: row(router, v, n[6].format(1) + "/128"),
+                5,
+                0.01,
+                "addresses in the FIB",
+            )
+    return router
+
+
+def vrfs(router):
+    """{interface: name of its VRF, or None}."""
+    rows = router.control.ask("interfaces")
+    return {r["name"]: r["vrf"] for r in rows if r["port"]}
+
+
+def row(router, vrf, prefix):
+    """The row of a prefix in a VRF's FIB, or None."""
+    with contextlib.suppress(LookupError):
+        rows = router.control.ask("routes", vrf=vrf, prefix=prefix, longest=False)
+        return rows[0] if rows else None
+    return None
+
+
+def add(router, vrf):
+    """A VRF of the kernel, for which the dataplane has a FIB."""
+    router.ip(f"link add {vrf} type vrf table {TABLE[vrf]}", f"link set {vrf} up")
+    fibs = lambda: {r["vrf"] for r in router.control.ask("fib")}  # noqa: E731
+    eventually(lambda: vrf in fibs(), 5, 0.01, f"{vrf} has a FIB")
+
+
+def enslave(router, vrf, wire):
+    """A port becomes a member; the kernel takes its IPv6 addresses away, and neighbours."""
+    router.ip(f"link set {wire.tap} master {vrf}")
+    eventually(lambda: vrfs(router)[wire.tap] == vrf, 5, 0.01, "in the VRF")
+    router.ip(f"addr replace {wire.ip6}/64 dev {wire.tap} nodad")
+
+
+def route(router, vrf, prefix, via, out):
+    """A route of a VRF's table as zebra sends it, and in force when this returns."""
+    router.zebra.add(prefix, router.zebra.hop(via, out), table=TABLE[vrf])
+    eventually(lambda: row(router, vrf, prefix), 5, 0.005, f"{prefix} in {vrf}")
+    assert row(router, vrf, prefix)["state"] == "forwarding"
+
+
+def goes(router, wire, out, dst, **words):
+    """A probe from the host before `wire` leaves by `out` to the peer there, nowhere else."""
+    family = 6 if ":" in dst else 4
+    probe = wire.probe(dst, src=BEFORE[family].format(2), **words)
+    left = router.forwarded(wire, probe, out)
+    assert (left.src, left.dst) == (out.port_mac, out.mac)
+    for other in router.wires.values():
+        assert other is out or other.got(token_of(probe)) == []
+
+
+def leads(router, vrf, to, prefix, **more):
+    """A route of a VRF that leads to another one itself, in force when this returns."""
+    hop = router.zebra.hop(wire=SimpleNamespace(tap=to))
+    router.zebra.add(prefix, hop, table=TABLE[vrf], **more)
+    eventually(lambda: row(router, vrf, prefix), 5, 0.005, f"{prefix} in {vrf}")
