@@ -116,6 +116,7 @@ def test_addresses_of_ours_in_another_vrf_answer_who_is_led_there(two):
     before = ipaddress.ip_interface(f"{lan.ip4}/26").network
     two.ip(f"route add {link} dev blue table {TABLE['red']}",
            f"route add {before} dev red table {TABLE['blue']}")  # fmt: skip
+    lan.answer(lan.peer4)
     ping = lan.probe(ext.ip4)
     ping[IP].payload = ICMP() / ping[Raw].load
 
