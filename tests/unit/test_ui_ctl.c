@@ -215,6 +215,9 @@ a_word_that_chooses_is_one_of_its_list(void **state)
 	assert_int_equal(ctl("show routes proto 99"), 3);
 	t.n_routes = 1;
 	assert_int_equal(ctl("show routes proto 186 state forwarding"), 0);
+	t.n_routes = 600; /* slices of which nothing is wanted are three */
+	assert_int_equal(ctl("show routes proto rip"), 3);
+	assert_string_equal(out, "none of routes has proto rip\n");
 }
 
 static void
