@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import signal
 import statistics
 import time
@@ -345,6 +346,42 @@ def test_a_planned_restart_costs_transit_milliseconds(kept):
 
     print(f"{sent} packets; transit rested, ms: {told(rests)}")
     assert statistics.median(rests) < 200
+
+
+def test_an_upgrade_costs_transit_milliseconds(own_dut):
+    """What dpkg and the package's postinst do: another file in the place of the program, then
+    SIGUSR1. With ports of net_af_packet transit rests no longer than at `fpmctl restart`; the
+    one that runs then is the new file."""
+    dut = own_dut(supervised=True)
+    program = dut.dir + "/fpm-dataplane"
+    shutil.copy(dut.daemon.program, program)
+    dut.daemon.program = program
+    dut.start()
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.zebra.close()
+    rate, rests, sent = 2000, [], 0
+
+    for _ in range(int(os.environ.get("REPEAT") or 5)):
+        was = dut.daemon.pid()
+        with dut.stream(lan, HOST, rate=rate) as stream:
+            shutil.copy(program, program + ".dpkg-new")
+            with open(program + ".dpkg-new", "ab") as file:
+                file.write(b"later")
+            os.rename(program + ".dpkg-new", program)
+            procs.signal_pid(was, signal.SIGUSR1)
+            come_back(dut, was)
+            eventually(lambda: not procs.is_alive(was), 10, 0.01, "the old one ends")
+        assert os.path.samefile(f"/proc/{dut.daemon.pid()}/exe", program)
+        assert set(stream.arrived(wan).values()) == {1}
+        rests.append(len(stream.lost(wan)) / rate * 1000)
+        sent += stream.sent
+        wan.clear()
+        lan.clear()
+
+    print(f"{sent} packets; transit rested, ms: {told(rests)}")
+    assert statistics.median(rests) < 200
+    assert dut.daemon.log(5000).count("supervise: succeeded by") == len(rests)
 
 
 def test_restarts_with_no_more_than_the_units_capabilities(own_dut):
