@@ -298,6 +298,8 @@ void pt_bulk6_avx512(const struct pt_view *v, const uint8_t *const *addr, uint32
 		     unsigned int n);
 void pt_bulk4_few_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
 			 unsigned int n);
+void pt_each4_avx512(const struct poptrie *const *pt, const uint32_t *addr, uint32_t *value,
+		     unsigned int n);
 void pt_bulk6_few_avx512(const struct pt_view *v, const uint8_t *const *addr,
 			 uint32_t *value, unsigned int n);
 

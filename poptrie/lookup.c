@@ -62,6 +62,18 @@ poptrie4_lookup_bulk(const struct poptrie *pt, const uint32_t *addr, uint32_t *v
 }
 
 void
+poptrie4_lookup_each(const struct poptrie *const *pt, const uint32_t *addr, uint32_t *value,
+		     unsigned int n)
+{
+	if (pt_isa_best() == PT_AVX512) {
+		pt_each4_avx512(pt, addr, value, n);
+		return;
+	}
+	for (unsigned int i = 0; i < n; i++)
+		poptrie4_lookup_bulk(pt[i], &addr[i], &value[i], 1);
+}
+
+void
 poptrie6_lookup_bulk(const struct poptrie *pt, const uint8_t *const *addr, uint32_t *value,
 		     unsigned int n)
 {

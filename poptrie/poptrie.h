@@ -121,6 +121,13 @@ void poptrie4_lookup_bulk(const struct poptrie *pt, const uint32_t *addr, uint32
 			  unsigned int n);
 
 /*
+ * Look up `n` keys, each in a table of its own: value[i] answers addr[i] (host order) in pt[i].
+ * The arrays do not overlap.                                             [any reader]
+ */
+void poptrie4_lookup_each(const struct poptrie *const *pt, const uint32_t *addr,
+			  uint32_t *value, unsigned int n);
+
+/*
  * Ask for what a lookup will read first, before its key is known: a table among hundreds is in
  * no near cache.                                                         [any reader]
  */

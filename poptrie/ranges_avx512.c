@@ -84,11 +84,24 @@ ranges_find_one(const struct pt_view *v, uint32_t addr)
 	__m512i key = _mm512_set1_epi32((int)addr);
 	unsigned int at = 0;
 
+	if (__builtin_expect(v->n_ranges <= 16, 1)) {
+		at = (unsigned int)__builtin_popcount(
+			_mm512_cmplt_epu32_mask(_mm512_load_si512(v->ranges[0].last), key));
+		return v->ranges[0].value[at % 16];
+	}
 	for (unsigned int i = 0; i * 16 < v->n_ranges && i < PT_RANGES / 16; i++)
 		at += (unsigned int)__builtin_popcount(
 			_mm512_cmplt_epu32_mask(_mm512_load_si512(v->ranges[i].last), key));
 	at %= PT_RANGES; /* whatever is being written */
 	return v->ranges[at / 16].value[at % 16];
+}
+
+/* Was the list there all the time since it had this turn? */
+PT_INLINE bool
+ranges_kept(const struct pt_view *v, uint32_t turn)
+{
+	atomic_signal_fence(memory_order_acquire);
+	return atomic_load_explicit(&v->ranges_turn, memory_order_relaxed) == turn;
 }
 
 /* Returns false when there are no ranges, or not all that time: the answers are none. */
@@ -108,8 +121,25 @@ pt_ranges_bulk_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *v
 		ranges_find(v, addr, value, n, 2);
 	else
 		ranges_find(v, addr, value, n, 4);
-	atomic_signal_fence(memory_order_acquire);
-	return atomic_load_explicit(&v->ranges_turn, memory_order_relaxed) == turn;
+	return ranges_kept(v, turn);
+}
+
+/* Without a call for each key: what tables are of near memory, or on their way, meet here. */
+void
+pt_each4_avx512(const struct poptrie *const *pt, const uint32_t *addr, uint32_t *value,
+		unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		const struct pt_view *v = pt_view(pt[i]);
+		uint32_t turn = atomic_load_explicit(&v->ranges_turn, memory_order_acquire);
+
+		if (v->bulk4 == pt_bulk4_few_avx512 && (turn & 1) == 0) {
+			value[i] = ranges_find_one(v, addr[i]);
+			if (__builtin_expect(ranges_kept(v, turn), 1))
+				continue;
+		}
+		v->bulk4(v, &addr[i], &value[i], 1);
+	}
 }
 #ifdef __clang__
 #pragma clang attribute pop

@@ -42,9 +42,9 @@ choose(struct burst *b, const struct fwd_found *found, bool all)
 		choose_among(b, found);
 }
 
-/* All of them plain IPv4: the keys lie ready. */
-static void
-lookup_plain4(struct burst *b, const struct fib_copy *tries)
+/* All of them are plain IPv4: what is found, in a row. */
+static struct fwd_found *
+all_found4(struct burst *b)
 {
 	struct fwd_found *v4 = &b->found[0];
 
@@ -52,6 +52,15 @@ lookup_plain4(struct burst *b, const struct fib_copy *tries)
 	b->found[1].n = 0;
 	for (unsigned int i = 0; i < BURST_MAX; i++)
 		v4->at[i] = (uint8_t)i;
+	return v4;
+}
+
+/* All of them plain IPv4: the keys lie ready. */
+static void
+lookup_plain4(struct burst *b, const struct fib_copy *tries)
+{
+	struct fwd_found *v4 = all_found4(b);
+
 	poptrie4_lookup_bulk(tries->pt4, b->dst4, v4->group, b->n);
 	choose(b, v4, true);
 }
@@ -114,32 +123,54 @@ fwd_lookup(struct burst *b)
 	}
 }
 
-/* Those of many VRFs, each in its own: nothing to do at once. */
+/* The FIB of a plain packet's own VRF; one without: that of table main, and its bit in *none. */
+static inline const struct fib_copy *
+own_tries(const struct burst *b, unsigned int i, uint64_t *none)
+{
+	const struct fib_vrf *vrf = b->vrf[i] == 0 ? NULL : fib_vrf(b->fwd->fib, b->vrf[i]);
+
+	*none |= (uint64_t)(vrf == NULL && b->vrf[i] != 0) << i;
+	return vrf == NULL ? b->fwd->tries : &vrf->tries;
+}
+
+/* Those of many VRFs, each in its own. */
 static void
 lookup_each(struct burst *b)
 {
-	const struct fib *fib = b->fwd->fib;
+	struct fwd_found *v4 = &b->found[0], *v6 = &b->found[1];
+	const struct poptrie *pt4[BURST_MAX];
+	uint32_t dst4[BURST_MAX];
+	unsigned int n4 = 0, n6 = 0;
 	uint64_t none = 0;
 
-	b->found[0].n = b->found[1].n = 0;
-	for (uint64_t rest = b->plain4 | b->plain6; rest != 0; rest &= rest - 1) {
-		unsigned int i = (unsigned int)__builtin_ctzll(rest);
-		bool four = (b->plain4 >> i & 1) != 0;
-		const struct fib_vrf *vrf = b->vrf[i] == 0 ? NULL : fib_vrf(fib, b->vrf[i]);
-		const struct fib_copy *tries = vrf == NULL ? b->fwd->tries : &vrf->tries;
-		struct fwd_found *found = &b->found[four ? 0 : 1];
-
-		none |= (uint64_t)(vrf == NULL && b->vrf[i] != 0) << i;
-		found->at[found->n] = (uint8_t)i;
-		if (four) /* the bulk variant knows more ways */
-			poptrie4_lookup_bulk(tries->pt4, &b->dst4[i],
-					     &found->group[found->n++], 1);
-		else
-			found->group[found->n++] =
-				poptrie6_lookup(tries->pt6, burst_l3(b, i) + 24);
+	if (b->plain4 == burst_all(b)) {
+		for (unsigned int i = 0; i < b->n; i++)
+			pt4[i] = own_tries(b, i, &none)->pt4;
+		all_found4(b);
+		poptrie4_lookup_each(pt4, b->dst4, v4->group, b->n);
+		choose(b, v4, true);
+		burst_unplain(b, none);
+		return;
 	}
-	choose(b, &b->found[0], false);
-	choose(b, &b->found[1], false);
+	for (uint64_t rest = b->plain4; rest != 0; rest &= rest - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(rest);
+
+		pt4[n4] = own_tries(b, i, &none)->pt4;
+		dst4[n4] = b->dst4[i];
+		v4->at[n4++] = (uint8_t)i;
+	}
+	for (uint64_t rest = b->plain6; rest != 0; rest &= rest - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(rest);
+
+		v6->group[n6] =
+			poptrie6_lookup(own_tries(b, i, &none)->pt6, burst_l3(b, i) + 24);
+		v6->at[n6++] = (uint8_t)i;
+	}
+	v4->n = n4;
+	v6->n = n6;
+	poptrie4_lookup_each(pt4, dst4, v4->group, n4);
+	choose(b, v4, false);
+	choose(b, v6, false);
 	burst_unplain(b, none);
 }
 

@@ -364,6 +364,22 @@ edges(struct pair *p, uint32_t *ip4, unsigned int room)
 	return n;
 }
 
+/* Keys by turns in two tables: each is answered by its own. */
+static void
+each_agrees(const struct pair *p, const struct pair *q, const uint32_t *ip4, unsigned int n)
+{
+	const struct poptrie *pt[64];
+	uint32_t value[64];
+
+	for (unsigned int from = 0; from + 64 <= n; from += 64) {
+		for (unsigned int i = 0; i < 64; i++)
+			pt[i] = (ip4[from + i] >> 3 ^ i) % 3 == 0 ? q->pt : p->pt;
+		poptrie4_lookup_each(pt, ip4 + from, value, 64);
+		for (unsigned int i = 0; i < 64; i++)
+			assert_int_equal(value[i], poptrie4_lookup(pt[i], ip4[from + i]));
+	}
+}
+
 /*
  * Small tables are also lists of ranges, of sixteen or twice or four times as many, or have too
  * many for one: each was there, and each count of keys from 1 to 64 was asked for.
@@ -372,6 +388,7 @@ static void
 small_tables_agree_as_ranges_or_not(void **state)
 {
 	struct pair p = pair_new(__func__, FEW4, 5, false);
+	struct pair large = pair_new(__func__, FUSED4, 5, false);
 	unsigned int seen[4] = {0}, len;
 	static uint32_t ip4[800], value[800];
 	uint8_t a[16];
@@ -402,11 +419,15 @@ small_tables_agree_as_ranges_or_not(void **state)
 				a[k] = (uint8_t)(ip4[i] >> (24 - 8 * k));
 			assert_int_equal(value[i], oracle_match(p.o, a, 32, NULL));
 		}
+		change(&large, a, &len);
+		assert_int_equal(poptrie_commit(large.pt), 0);
+		each_agrees(&p, &large, ip4, 800);
 	}
 	print_message("ranges: %u to 16, %u to 32, %u to 64; %u none\n", seen[0], seen[1],
 		      seen[2], seen[3]);
 	for (int i = 0; i < 4 && isa == PT_AVX512; i++)
 		assert_true(seen[i] > 10);
+	pair_free(&large);
 	pair_free(&p);
 }
 
