@@ -485,6 +485,18 @@ port_link_up(const struct port *port)
 	return up;
 }
 
+bool
+port_takes_all(const struct port *port)
+{
+	return rte_eth_promiscuous_get(port->port_id) == 1;
+}
+
+bool
+port_takes_groups(const struct port *port)
+{
+	return rte_eth_allmulticast_get(port->port_id) == 1;
+}
+
 int
 port_bond(const struct port *port, struct bond_state *state)
 {

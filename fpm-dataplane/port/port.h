@@ -132,6 +132,13 @@ const char *port_rss(const struct port *port, char buf[64]);
  */
 bool port_link_up(const struct port *port);
 
+/*
+ * What the device lets in beside frames to its MAC, as its driver took it: all frames, or all
+ * that are for groups.                                                 [any thread]
+ */
+bool port_takes_all(const struct port *port);
+bool port_takes_groups(const struct port *port);
+
 /* How the members of a bond are now. Returns 0 or -errno.             [any thread] */
 int port_bond(const struct port *port, struct bond_state *state);
 

@@ -177,7 +177,7 @@ show_port(const struct ui *ui, const struct port *port)
 	/* Missed: the device had a frame and no room for it, in its ring or in our pool. */
 	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:i, s:s, s:i, s:I, s:I, s:I, s:I, "
 			 "s:I, s:I, s:I, "
-			 "s:s, s:o, s:o, s:o, s:s, s:o, s:o, s:b, s:b}",
+			 "s:s, s:o, s:o, s:o, s:s, s:o, s:o, s:b, s:b, s:b, s:b}",
 			 "name", port->name, "device", port->device, "driver", port->driver,
 			 "ifindex", i != NULL ? (int)i->ifindex : 0, "mac", text, "mtu",
 			 i != NULL ? (int)i->mtu_bytes : (int)port->mtu_bytes, "link",
@@ -193,7 +193,8 @@ show_port(const struct ui *ui, const struct port *port)
 			 port_rss(port, rss), "node",
 			 port->node < 0 ? json_null() : json_integer(port->node), "bond",
 			 bond_of(port), "vlan_offload", port->vlan_offload,
-			 "checksum_offload", port->rx_cksum);
+			 "checksum_offload", port->rx_cksum, "promiscuous",
+			 port_takes_all(port), "allmulticast", port_takes_groups(port));
 }
 
 static int

@@ -62,6 +62,18 @@ port_bond(const struct port *port, struct bond_state *state)
 	return -ENODEV;
 }
 
+bool
+port_takes_all(const struct port *port)
+{
+	return false;
+}
+
+bool
+port_takes_groups(const struct port *port)
+{
+	return true;
+}
+
 const char *
 port_rss(const struct port *port, char buf[64])
 {
