@@ -13,6 +13,7 @@ sys.path[:0] = [TESTS, os.path.join(TESTS, "system")]
 
 from lib import netns  # noqa: E402
 from qmp import Qmp  # noqa: E402
+from router import Router, running  # noqa: E402
 from service import DPKG, machine, router  # noqa: E402, F401
 
 
@@ -27,6 +28,13 @@ def qmp():
     """QEMU's monitor."""
     with Qmp() as monitor:
         yield monitor
+
+
+@pytest.fixture(scope="session")
+def on_veths():
+    """A router that some files share."""
+    with running(Router(name="veths")) as router:
+        yield router
 
 
 @pytest.fixture(scope="session")

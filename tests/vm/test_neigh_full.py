@@ -11,25 +11,17 @@ import pytest
 from gateways import case
 from lib import netns
 from lib.wait import eventually
-from router import Router, running
 from wire import token_of
 
 FULL = 200  # neighbours that the kernel takes then
 AN_HOUR = 3600000
 
 
-@pytest.fixture(scope="module")
-def machine():
-    """A router of its own."""
-    with running(Router(name="full")) as router:
-        yield router
-
-
 @pytest.fixture
-def dut(machine):
-    """It, in its standard state."""
-    machine.ready()
-    return machine
+def dut(on_veths):
+    """A router in its standard state."""
+    on_veths.ready()
+    return on_veths
 
 
 def limit(family):

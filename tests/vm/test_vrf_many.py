@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What many VRFs of the kernel with few routes each take: memory in proportion to their routes,
+no table of a fixed size."""
+
+from lib.wait import eventually
+
+MANY, TEN, TABLE = 256, 10, 3000
+
+
+def test_256_vrfs_with_ten_routes_each_take_a_few_mib(on_veths, capsys):
+    """Of the whole daemon: interfaces, RIB and FIBs."""
+    router = on_veths
+    router.ready()
+    wan = router.wires["wan"]
+    nhid = router.zebra.hop(wan.peer4, wan)
+    routes = lambda k: router.zebra.speaker.routes("20.0.0.0/28", TEN, nhid, table=TABLE + k)  # noqa: E731
+
+    def filled(n):
+        rows = [r for r in router.control.ask("fib") if r["vrf"] and r["family"] == "ipv4"]
+        return len(rows) == n and min(r["routes"] for r in rows) == TEN
+
+    def make(first, last):
+        for k in range(first, last):
+            routes(k)
+        names = [f"many{k}" for k in range(first, last)]
+        router.ip(*(f"link add {name} type vrf table {TABLE + k}" for k, name in
+                    enumerate(names, first)))  # fmt: skip
+        eventually(lambda: filled(last), 60, 0.1, "all in their FIBs")
+
+    # What there is for the first of them is no cost of more.
+    make(0, 1)
+    before = router.rss()
+    try:
+        make(1, 1 + MANY)
+        grown = router.rss() - before
+    finally:
+        router.ip(*(f"link del many{k}" for k in range(1 + MANY)))
+    with capsys.disabled():
+        print(f"\n{MANY} VRFs of {TEN} routes: {grown >> 10} KiB")
+    assert grown < 8 << 20
+    for k in range(1 + MANY):
+        router.zebra.speaker.routes_del("20.0.0.0/28", TEN, table=TABLE + k)
