@@ -203,10 +203,13 @@ SOAK := churn,table,core_flap,isp_dies,isp_moves,neighbours_forgotten,mtu_change
 soak: ## hours of chaos without a kill of the daemon: a line a minute, a verdict (H=8)
 	@$(MAKE) --no-print-directory chaos T=$$(( $(or $(H),8) * 3600 )) RATE=300 ONLY=$(SOAK)
 
-test-vm: ## tests in a virtual machine: PCI NICs, VLANs, VRFs, systemd, the manual (T=expression)
-	$(call in_guests,$(if $(T),"$(T)"),$(PKGS_DEB))
+test-vm: ## tests in a virtual machine: PCI NICs, bonds, VLANs, VRFs, scenarios (T=expression)
+	$(call in_guests,$(if $(T),"$(T)"))
 
-test-vm-quick: ## what make test runs of test-vm: two NICs, links, a scenario
+test-vm-package: ## tests in a virtual machine: the package, systemd, upgrades, the manual (T=expression)
+	$(call in_guests,--package $(if $(T),"$(T)"),$(PKGS_DEB))
+
+test-vm-quick: ## what make test runs of test-vm: each NIC, links, a bond, scenarios
 	$(call in_guests,--quick)
 
 define in_guests
@@ -460,4 +463,4 @@ help: ## this list
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
 .PHONY: chaos soak reference all deps build demo demo-down lab lab-vm lab-down vtysh test unit unit-asan unit-tsan tsan-bins tsan-run unit-bins system frr-root lint analyze \
-	format test-vm test-vm-quick bench bench-fib bench-fpm bench-forward fuzz fuzz-quick deb deps-deb test-deb image test-image test-image-run prometheus clean help
+	format test-vm test-vm-package test-vm-quick bench bench-fib bench-fpm bench-forward fuzz fuzz-quick deb deps-deb test-deb image test-image test-image-run prometheus clean help

@@ -6,6 +6,7 @@ printed is in build/vm/.
 
     run.py [WORDS]            WORDS choose tests, as pytest's -k does
     run.py --quick            some of them, as `make test-vm-quick`
+    run.py --package [WORDS]  those of the package, systemd and the manual, instead
     run.py --part NAME TESTS  one guest with some tests, in pytest's words; the build is yours
     run.py --lab [NAME]       `make lab-vm`: a scenario of frr-config, or the list of them
 """
@@ -41,14 +42,17 @@ PYTEST = (
 
 # What `make test-vm-quick` runs of which parts: pytest's words for it. Minutes in all.
 QUICK = {
+    "scenarios": "-k readme",
+    "links": "-m quick",
+    "bonds": "-m quick",
     "e1000e": "",
     "virtio-net-pci": "",
-    "links": "-m quick",
-    "scenarios": "-k vrf-lite",
+    "vmxnet3": "-m quick",
 }
 
-# Parts whose guest installs the package.
+# Parts whose guest installs the package: `make test-vm-package`.
 PACKAGED = ("service", "manual")
+LIMIT_S = 600  # that `make test-vm` may take
 # Two queue pairs and a hash over them; the other models have one, or no hash in QEMU.
 ONE_PAIR = "disable-legacy=on,iommu_platform=on,ats=on"
 VIRTIO = f",mq=on,vectors=6,rss=on,{ONE_PAIR}"
@@ -193,10 +197,16 @@ def all_parts(kernel):
     """{name: (what runs it, its tests in pytest's words)}, those that take longest first."""
     some = functools.partial
     return {
+        # Scenarios that this machine's own kernel may not have.
+        "scenarios": (
+            some(hosted, kernel, "scenarios"),
+            "tests/vm/test_vhost_user.py tests/system/test_scenarios.py -m guest",
+        ),
         "links": (
             some(two_nodes, kernel, "links"),
             "tests/vm/test_vlan.py tests/vm/test_vrf.py tests/vm/test_vrf_leak.py "
-            "tests/vm/test_numa.py tests/vm/test_pcie.py tests/vm/test_neigh_full.py",
+            "tests/vm/test_numa.py tests/vm/test_pcie.py tests/vm/test_neigh_full.py "
+            "tests/vm/test_vrf_many.py",
         ),
         "service": (
             some(packaged, kernel, "service", "e1000e", "", 2),
@@ -206,16 +216,42 @@ def all_parts(kernel):
             some(packaged, kernel, "manual", "virtio-net-pci", VIRTIO, 3),
             "tests/vm/test_manual.py",
         ),
+        "bonds": (some(bonds, kernel), "tests/vm/test_bond.py"),
         # Tags by the NIC, and by us on the same.
         "tags": (some(nics, kernel, "e1000e", name="tags"), "tests/vm/test_vlan.py"),
-        # Scenarios that this machine's own kernel may not have.
-        "scenarios": (
-            some(hosted, kernel, "scenarios"),
-            "tests/vm/test_vhost_user.py tests/system/test_scenarios.py -m guest",
-        ),
-        "bonds": (some(bonds, kernel), "tests/vm/test_bond.py"),
         **{m: (some(nics, kernel, m), "tests/vm/test_nic.py") for m in MODELS},
     }
+
+
+def chosen_parts(which):
+    """{name: its tests in pytest's words} of a run: --quick, --package, or "" for all but the
+    package's."""
+    parts = {name: tests for name, (_, tests) in all_parts(None).items()}
+    if which == "--quick":
+        return {n: f"{parts[n]} {words}" for n, words in QUICK.items()}
+    return {n: t for n, t in parts.items() if (n in PACKAGED) is (which == "--package")}
+
+
+def left_out():
+    """What --quick does not run, in words."""
+    all_ = chosen_parts("")
+    none = [name for name in all_ if name not in QUICK]
+    some = [name for name in all_ if QUICK.get(name)]
+    return (
+        f"not run here: {', '.join(none)}, and more of {', '.join(some)} (make test-vm); "
+        f"{', '.join(PACKAGED)} (make test-vm-package)"
+    )
+
+
+def compile_tests():
+    """Byte code of the tests, as Python and as pytest has it: a guest sees this machine's files,
+    and takes seconds for what takes a moment here."""
+    files = sorted({w for tests in chosen_parts("").values() for w in tests.split() if "/" in w})
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    for argv in (["-m", "compileall", "-q", "tests"],
+                 ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--collect-only", *files]):  # fmt: skip
+        words = ["/usr/bin/python3", *argv]
+        subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, check=False)
 
 
 def none_chosen(tests):
@@ -256,19 +292,18 @@ def how_it_went(name, code):
     return found
 
 
-def run_tests(words="", quick=False):
-    """All parts, of each the tests that `words` choose, or what is quick; returns the exit
-    code."""
+def run_tests(words="", which=""):
+    """All parts of a run, of each the tests that `words` choose; returns the exit code."""
     start = time.monotonic()
     choose = f"-k '{words}'" if words else ""
-    parts = {name: tests for name, (_, tests) in all_parts(None).items()}
-    if quick:
-        parts = {n: f"{tests} {QUICK[n]}" for n, tests in parts.items() if n in QUICK}
+    what = target(which)
+    parts = chosen_parts(which)
     for old in glob.glob(f"{ROOT}/build/vm/*.log"):
         os.unlink(old)
+    compile_tests()
     jobs = jobs_for(parts, choose)
     if not jobs:
-        print(f"test-vm: no test is called {words}")
+        print(f"{what}: no test is called {words}; the others: make {target(OTHER[which])}")
         return 0
     said, total = [], dict.fromkeys(("passed", "failed", "skipped"), 0)
     for job in beside.run(jobs, slots(), ROOT):
@@ -276,16 +311,34 @@ def run_tests(words="", quick=False):
             found = how_it_went(job.name, job.code)
         else:
             found = {"failed": 1} if job.code != 0 else {}
-        for what, n in found.items():
-            total[what] += n
-        how = ", ".join(f"{n} {what}" for what, n in found.items()) or "made"
+        for key, n in found.items():
+            total[key] += n
+        how = ", ".join(f"{n} {key}" for key, n in found.items()) or "made"
         if job.code is None:
             how = f"not run: no {job.needs}"
         said.append(f"{job.name} {how} ({job.took:.0f} s, {job.cpu:.0f} of CPU)")
     print("guests: " + "; ".join(said))
-    counts = ", ".join(f"{n} {what}" for what, n in total.items() if n or what == "passed")
-    print(f"test-vm: {counts} in {time.monotonic() - start:.0f} s")
+    print(summary(what, total, time.monotonic() - start, words, which))
     return 1 if total["failed"] or not total["passed"] else 0
+
+
+def target(which):
+    """Of the Makefile; in the last line --quick is no other than all."""
+    return "test-vm-package" if which == "--package" else "test-vm"
+
+
+OTHER = {"": "--package", "--quick": "--package", "--package": ""}
+
+
+def summary(what, total, took, words, which):
+    """The last line."""
+    counts = ", ".join(f"{n} {key}" for key, n in total.items() if n or key == "passed")
+    line = f"{what}: {counts} in {took:.0f} s"
+    if which == "--quick":
+        line += f"; {left_out()}"
+    elif which == "" and not words and took > LIMIT_S:
+        line += f": WARNING: more than the {LIMIT_S} s that it may take"
+    return line
 
 
 def slots():
@@ -339,6 +392,7 @@ def main(words):
         code = no_scenario(words[1:])
         if code is not None:
             return code
+    which = words.pop(0) if words[:1] in (["--quick"], ["--package"]) else ""
     kernel = guest.Kernel(f"{ROOT}/build/vm")
     try:
         if words[:1] == ["--part"]:
@@ -353,14 +407,13 @@ def main(words):
                 return 1
             kernel.prepare()
             return run_lab(kernel, words[1])
-        if not can_run("test-vm: skipped", kernel):
+        if not can_run(f"{target(which)}: skipped", kernel):
             return 0
         kernel.prepare()
     except guest.GuestError as error:
-        print(f"test-vm: failed: {error}")
+        print(f"{target(which)}: failed: {error}")
         return 1
-    quick = words == ["--quick"]
-    return run_tests("" if quick else " ".join(words), quick)
+    return run_tests(" ".join(words), which)
 
 
 def _interrupted(number, _):

@@ -212,6 +212,7 @@ def comes_back(router, end, as_it_was):
     assert router.fpm()["checkpoint"]["restored"] == 1
 
 
+@pytest.mark.quick
 @lacp
 def test_lacp_comes_up_within_three_seconds(bond, qmp):
     """From two cables without link, each time: the TAP has carrier and both members carry

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where there can be no guest, `make test-vm` and its kin say so in a line and are no failure;
+what there is to run says what it leaves out. Nothing is booted here."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from lib.dataplane import ROOT
+
+VM = os.path.join(ROOT, "tests", "vm")
+NEEDED = ("qemu-system-x86_64", "busybox", "cpio", "modprobe", "unshare", "sh", "ip")
+sys.path.append(VM)
+
+import run as vm  # noqa: E402
+
+
+def path_without(folder, *missing):
+    """A PATH that leads to what a guest needs, but for these."""
+    for name in set(NEEDED) - set(missing):
+        os.symlink(shutil.which(name) or "/bin/true", folder / name)
+    return {**os.environ, "PATH": str(folder)}
+
+
+@pytest.mark.parametrize(
+    "words, begin",
+    [
+        ([], "test-vm: skipped"),
+        (["--quick"], "test-vm: skipped"),
+        (["--package", "upgrade"], "test-vm-package: skipped"),
+        (["--lab", "vrf-lite"], "lab-vm"),
+    ],
+)
+def test_without_qemu_the_reason_is_told(tmp_path, words, begin):
+    """No failure of who runs all tests; one of who asked for a scenario."""
+    env = path_without(tmp_path, "qemu-system-x86_64")
+
+    done = subprocess.run(
+        [sys.executable, f"{VM}/run.py", *words],
+        env=env, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+    assert done.stdout == f"{begin}: not installed: qemu-system-x86_64\n", done
+    assert (done.returncode, done.stderr) == (1 if words[:1] == ["--lab"] else 0, "")
+
+
+def test_all_that_is_missing_is_named(tmp_path):
+    env = path_without(tmp_path, "busybox", "cpio")
+
+    done = subprocess.run(
+        [sys.executable, f"{VM}/run.py"],
+        env=env, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stdout) == (0, "test-vm: skipped: not installed: busybox, cpio\n")
+
+
+@pytest.mark.parametrize("what", ["test-vm", "test-vm-quick"])
+def test_packages_that_cannot_be_had_are_named(tmp_path, what):
+    """By make, before anything is built for it."""
+    for name in ("apt-get", "tee"):  # build/deps.log stays another's
+        (tmp_path / name).write_text("#!/bin/sh\nexit 100\n")
+        (tmp_path / name).chmod(0o755)
+    env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    env["PATH"] = f"{tmp_path}:{env['PATH']}"
+
+    done = subprocess.run(
+        ["make", "-s", "-C", ROOT, what, "PKGS_VM=nonesuch-of-a-package"],
+        env=env, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+    said = done.stdout.splitlines()[-1].rstrip()
+    assert said == "test-vm: skipped: not installable here: nonesuch-of-a-package", done
+    assert done.returncode == 0
+
+
+def test_what_is_quick_is_of_the_whole_and_the_rest_is_named():
+    whole, quick, package = map(vm.chosen_parts, ("", "--quick", "--package"))
+
+    assert set(quick) < set(whole) and not set(package) & set(whole)
+    assert set(vm.all_parts(None)) == set(whole) | set(package)
+    assert all(quick[name].startswith(whole[name]) for name in quick)
+    said = vm.summary("test-vm", {"passed": 9, "failed": 0, "skipped": 1}, 200, "", "--quick")
+    assert said.startswith("test-vm: 9 passed, 1 skipped in 200 s; not run here: tags, and more of ")
+    assert all(name in said for name in ("bonds", "vmxnet3", "service", "make test-vm-package"))
+
+
+@pytest.mark.parametrize(
+    "took, words, which, warns",
+    [(599, "", "", False), (601, "", "", True), (601, "lacp", "", False), (700, "", "--package", False)],
+)
+def test_the_whole_has_ten_minutes(took, words, which, warns):
+    said = vm.summary("test-vm", {"passed": 9}, took, words, which)
+
+    assert (f"in {took} s: WARNING: more than the 600 s" in said) is warns, said
