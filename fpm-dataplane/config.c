@@ -22,6 +22,8 @@
 #define QUEUE_MIN_MIB 64
 /* Buffers for all packets that there can be (pool_make() in main.c) are 4 GiB. */
 #define MEMORY_MAX_MIB 16384
+/* fib/fib.h: FIB_ADJ_MAX less the number 0, which means none. */
+#define LIMIT_ADJ_HOSTS 262143u
 
 #define AT(member)                                 \
 	.offset = offsetof(struct config, member), \
@@ -277,6 +279,38 @@ static const struct cfg_key memory_keys[] = {
 	{NULL},
 };
 
+static const struct cfg_key limit_keys[] = {
+#define TABLE(name, room, max, about)
+#define LIMIT(name, key, room, least, usual, most, about) \
+	{                                                 \
+		key,                                      \
+		cfg_take_uint,                            \
+		AT(limits.max[TABLE_##name]),             \
+		.min = (least),                           \
+		.max = (most),                            \
+		.text = cfg_text_uint},
+#include "base/table.def"
+#undef LIMIT
+#undef TABLE
+	{NULL},
+};
+
+/* Both have numbers of one space, which forwarders read. */
+static void
+take_limits(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	struct config *conf = out;
+	const unsigned int *max = conf->limits.max;
+
+	cfg_take_map(c, key, at, out);
+	if (max[TABLE_adjacencies] + max[TABLE_hosts] > LIMIT_ADJ_HOSTS)
+		cfg_error_at(c, at->pos, "limits.hosts",
+			     "%u and adjacencies, %u, are more than %u together; expected "
+			     "at most %u",
+			     max[TABLE_hosts], max[TABLE_adjacencies], LIMIT_ADJ_HOSTS,
+			     LIMIT_ADJ_HOSTS - max[TABLE_adjacencies]);
+}
+
 const struct cfg_key cfg_top_keys[] = {
 	{"ports", take_ports, .required = true, .sub = cfg_port_keys,
 	 .expected = "a list of ports, each with tap and device"},
@@ -294,6 +328,7 @@ const struct cfg_key cfg_top_keys[] = {
 	{"checkpoint-max-age-s", cfg_take_uint, AT(checkpoint_max_age_s), .min = 0,
 	 .max = 3600, .text = cfg_text_uint, .live = true},
 	{"memory", cfg_take_map, .sub = memory_keys},
+	{"limits", take_limits, .sub = limit_keys},
 	{"plugins", cfg_take_plugins,
 	 .expected = "a list of absolute paths of shared objects",
 	 .text = cfg_text_plugins},
@@ -328,6 +363,8 @@ cfg_defaults(struct config *conf)
 	conf->sweep_max_s = 120;
 	conf->sweep_restart_s = 120;
 	memcpy(conf->policer, policer_default, sizeof(conf->policer));
+	for (unsigned int t = 0; t < N_TABLE; t++)
+		conf->limits.max[t] = table_limit(NULL, (enum table)t);
 	conf->checkpoint_max_age_s = 60;
 	conf->memory_mib = 256;
 	conf->rx_burst = conf->tx_burst = 64;

@@ -33,6 +33,9 @@
  *     hugepages: false           # optional
  *     size-mib: 256              # optional: packet buffers and rings
  *     fib-copies: one            # optional: one, or per-node: one a NUMA node that forwards
+ *   limits:                      # room in tables (base/table.def); each key optional
+ *     routes: 0                  # 0: no limit
+ *     hosts: 131072
  *   plugins: [/usr/lib/pmd/librte_net_x.so]   # optional: drivers that DPDK does not know
  *   idle: adaptive               # optional: adaptive or poll
  *   rx-burst: 64                 # optional: packets a receive call, and a transmit call
@@ -53,6 +56,7 @@
 
 #include "base/log.h"
 #include "base/policer.h"
+#include "base/table.h"
 
 #define CONFIG_PORTS_MAX   64
 #define CONFIG_CORES_MAX   64
@@ -94,6 +98,7 @@ struct config {
 	bool fpm_feedback;
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
 	struct policer_conf policer[N_PUNT_CLASS];
+	struct table_limits limits;        /* room in tables; of routes 0: no limit */
 	unsigned int checkpoint_max_age_s; /* 0: none */
 	char control_socket[108];
 	bool metrics_on;

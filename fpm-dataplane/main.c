@@ -147,8 +147,10 @@ rib_begin(const struct config *conf)
 			       .checkpoint_fd = service_take(KEEP_CHECKPOINT),
 			       .heir = dp.heir_of >= 0,
 			       .checkpoint_max_age_s = conf->checkpoint_max_age_s,
-			       .netns_id = netns_id(conf->control_netns)};
-	struct fib_conf fib = {.retire = rib_retire, .retire_ctx = &w[W_RIB]};
+			       .netns_id = netns_id(conf->control_netns),
+			       .limits = &dp.conf.limits};
+	struct fib_conf fib = {
+		.retire = rib_retire, .retire_ctx = &w[W_RIB], .limits = &dp.conf.limits};
 	int rc = rib_setup(&w[W_RIB], &rib);
 
 	if (conf->fib_per_node)
@@ -230,6 +232,7 @@ workers_setup(const struct config *conf)
 	int rc;
 
 	neigh.fib = punt.fib = ui.fib = trace.fib = dp.fib;
+	neigh.limits = punt.limits = ui.limits = &dp.conf.limits;
 	punt.count = counters_register("punt");
 	punt.watch = trace.watch = dp.watch = watch_create();
 	if (dp.watch == NULL)

@@ -12,10 +12,13 @@
 #include "base/log.h"
 
 static const struct {
-	const char *name, *room, *text;
+	const char *name, *key, *room, *text;
 } info[N_TABLE] = {
-#define TABLE(name, room, text) {#name, #room, text},
+#define TABLE(name, room, max, text) {#name, NULL, #room, text},
+#define LIMIT(name, key, room, least, usual, most, text) \
+	{#name, "limits." key, #room, text},
 #include "base/table.def"
+#undef LIMIT
 #undef TABLE
 };
 
@@ -65,9 +68,10 @@ tell(enum table table, bool again)
 	if (full && (again || is_news(table)) &&
 	    log_allowed(&state[table].limit, &missed)) {
 		atomic_store(&state[table].told, true);
-		log_warn("%s: table is full table=%s max=%llu refused=%llu",
+		log_warn("%s: table is full table=%s max=%llu refused=%llu%s%s",
 			 info[table].room, now.name, (unsigned long long)now.max,
-			 (unsigned long long)now.refused);
+			 (unsigned long long)now.refused, now.key != NULL ? " key=" : "",
+			 now.key != NULL ? now.key : "");
 	} else if (!full && is_news(table)) {
 		atomic_store(&state[table].told, false);
 		log_info("%s: table has room again table=%s used=%llu max=%llu "
@@ -86,9 +90,8 @@ table_used(enum table table, uint64_t used)
 	atomic_store_explicit(&state[table].used, used, memory_order_relaxed);
 	if (!atomic_load_explicit(&state[table].full, memory_order_relaxed))
 		return;
-	/* Not at every entry that comes and goes at the brim. */
 	max = atomic_load_explicit(&state[table].max, memory_order_relaxed);
-	if (used > max - max / 8)
+	if (used > table_brim(max))
 		return;
 	atomic_store(&state[table].full, false);
 	tell(table, false);
@@ -115,6 +118,7 @@ table_state(enum table table)
 {
 	return (struct table_state){
 		.name = info[table].name,
+		.key = info[table].key,
 		.text = info[table].text,
 		.used = atomic_load_explicit(&state[table].used, memory_order_relaxed),
 		.max = atomic_load_explicit(&state[table].max, memory_order_relaxed),

@@ -255,6 +255,31 @@ checkpoint_print(const json_t *row)
 		    row_int(c, "discarded") > 0 ? "; the one it found was discarded" : "");
 }
 
+/* What found no room, when anything did: of `show memory` the part that routes feel. */
+static void
+no_room_print(const json_t *row)
+{
+	static const struct {
+		const char *key, *what;
+	} lack[] = {
+		{"out_of_memory", "for want of memory"},
+		{"routes_full", "beyond limits.routes"},
+		{"groups_full", "beyond limits.groups"},
+		{"adjacencies_full", "gateways beyond limits.adjacencies"},
+		{"mtus_full", "MTUs beyond those there may be"},
+	};
+	char text[256] = "";
+	size_t n = 0;
+
+	for (unsigned int i = 0; i < sizeof(lack) / sizeof(lack[0]); i++)
+		if (row_int(row, lack[i].key) > 0)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%lld %s",
+					      n > 0 ? ", " : "", row_int(row, lack[i].key),
+					      lack[i].what);
+	if (n > 0)
+		say("No room", "times: %s", text);
+}
+
 void
 status_fpm(const json_t *row)
 {
@@ -296,6 +321,7 @@ status_fpm(const json_t *row)
 	    row_int(row, "nexthop_ids_absent"), row_int(row, "adjacencies"),
 	    noun(row_int(row, "adjacencies"), "adjacency", "adjacencies"),
 	    count_of(row, "unresolved", "route", n[2]), row_int(row, "unsupported"));
+	no_room_print(row);
 	checkpoint_print(row);
 }
 
@@ -359,11 +385,19 @@ status_memory(const json_t *row)
 	say("Packets", "%lld of %s in use",
 	    row_int(row, "packet_buffers") - row_int(row, "packet_buffers_free"),
 	    count_of(row, "packet_buffers", "buffer", n));
-	printf("\n%-14s %10s %10s %10s\n", "Table", "used", "of", "refused");
-	json_array_foreach (json_object_get(row, "tables"), i, table)
-		printf("%-14s %10lld %10lld %10lld\n", row_str(table, "table"),
-		       row_int(table, "used"), row_int(table, "max"),
-		       row_int(table, "refused"));
+	printf("\n%-14s %10s %10s %10s  %s\n", "Table", "used", "of", "refused", "set by");
+	json_array_foreach (json_object_get(row, "tables"), i, table) {
+		const char *key = row_str(table, "key");
+		char max[24] = "no limit";
+
+		if (row_int(table, "max") != 0)
+			snprintf(max, sizeof(max), "%lld", row_int(table, "max"));
+		printf("%-14s %10lld %10s %10lld  %s\n", row_str(table, "table"),
+		       row_int(table, "used"), max, row_int(table, "refused"),
+		       key[0] != '\0'               ? key
+		       : row_int(table, "max") == 0 ? "grows"
+						    : "fixed");
+	}
 }
 
 void

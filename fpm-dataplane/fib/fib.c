@@ -16,7 +16,15 @@
 #include <unistd.h>
 #include <urcu/urcu-qsbr.h>
 
+#include "base/table.h"
 #include "base/tsan.h"
+
+/* What the file may ask for is what the fields of a path, and of rib's routes, have bits for. */
+static_assert((int)TABLE_MOST_groups + 1 == FIB_GROUP_MAX &&
+		      TABLE_MOST_mtus + 1 == FIB_MTU_MAX &&
+		      TABLE_MOST_vrfs == FIB_VRF_NONE - 1 &&
+		      TABLE_MOST_vlans == IFIDX_MAX - PORT_MAX,
+	      "base/table.def says how much there is room for");
 
 /* Zeroed, page-aligned, and paid for only where it is touched. */
 static void *
@@ -120,9 +128,16 @@ fib_create(struct fib **out, const struct fib_conf *conf)
 	atomic_init(&fib->mtu_bytes[0], UINT16_MAX);
 	fib->retire = conf->retire;
 	fib->retire_ctx = conf->retire_ctx;
-	fib->group = reserve(FIB_GROUP_MAX * sizeof(*fib->group));
-	fib->adj = reserve(FIB_ADJ_MAX * sizeof(*fib->adj));
-	fib->adj_used = reserve(FIB_ADJ_MAX * sizeof(*fib->adj_used));
+	/* Subnets of ours, each of an interface, have some of their own behind the others. */
+	fib->group_end = 1 + table_limit(conf->limits, TABLE_groups) + IFIDX_MAX;
+	if (fib->group_end > FIB_GROUP_MAX)
+		fib->group_end = FIB_GROUP_MAX;
+	fib->adj_hosts = 1 + table_limit(conf->limits, TABLE_adjacencies);
+	fib->adj_end = fib->adj_hosts + table_limit(conf->limits, TABLE_hosts);
+	assert(fib->adj_end <= FIB_ADJ_MAX);
+	fib->group = reserve(fib->group_end * sizeof(*fib->group));
+	fib->adj = reserve(fib->adj_end * sizeof(*fib->adj));
+	fib->adj_used = reserve(fib->adj_end * sizeof(*fib->adj_used));
 	fib->hosts = cds_lfht_new_flavor(1024, 1024, 0, CDS_LFHT_AUTO_RESIZE,
 					 &urcu_qsbr_flavor, NULL);
 	if (fib->group == NULL || fib->adj == NULL || fib->adj_used == NULL ||
@@ -161,9 +176,9 @@ fib_destroy(struct fib *fib)
 	}
 	for (unsigned int i = 1; i < FIB_VRF_NONE; i++)
 		fib_vrf_free(atomic_load_explicit(&fib->vrf[i], memory_order_relaxed));
-	release(fib->adj_used, FIB_ADJ_MAX * sizeof(*fib->adj_used));
-	release(fib->adj, FIB_ADJ_MAX * sizeof(*fib->adj));
-	release(fib->group, FIB_GROUP_MAX * sizeof(*fib->group));
+	release(fib->adj_used, fib->adj_end * sizeof(*fib->adj_used));
+	release(fib->adj, fib->adj_end * sizeof(*fib->adj));
+	release(fib->group, fib->group_end * sizeof(*fib->group));
 	free(fib);
 }
 

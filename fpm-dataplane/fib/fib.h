@@ -23,6 +23,8 @@
 #include "base/prefix.h"
 #include "poptrie.h"
 
+struct table_limits;
+
 /*
  * A path: what to do with a packet. Four bits of kind, ten of MTU class (paths that send),
  * 18 of index. The MTU of a route (RTAX_MTU) is here because here it costs nothing: the word
@@ -138,12 +140,12 @@ group_word_path(uint64_t w, uint32_t flow_hash)
 }
 
 /*
- * An adjacency: one neighbour on one interface. Slots below FIB_ADJ_HOSTS are given out by
- * rib (next hops), the rest by neigh (hosts of connected subnets). The key is written by
- * whoever gives the slot out, before the slot is published anywhere; `hop` only by neigh.
+ * An adjacency: one neighbour on one interface. Slots from 1 on, as many as limits.adjacencies,
+ * are given out by rib (next hops), those behind (from fib->adj_hosts), limits.hosts, by neigh
+ * (hosts of connected subnets). The key is written by whoever gives the slot out, before the
+ * slot is published anywhere; `hop` only by neigh.
  */
-#define FIB_ADJ_HOSTS 65536u
-#define FIB_ADJ_MAX   (FIB_ADJ_HOSTS + 131072u)
+#define FIB_ADJ_MAX (1u << 18)
 static_assert(FIB_ADJ_MAX <= 1u << 18 && IFIDX_MAX <= 1u << 18, "an index fits a path");
 
 struct fib_adj {
@@ -223,7 +225,7 @@ struct fib_host {
 	uint16_t ifidx;
 	uint8_t family;
 	struct ipaddr addr;
-	uint32_t adj; /* slot >= FIB_ADJ_HOSTS */
+	uint32_t adj; /* slot >= fib->adj_hosts */
 };
 
 struct fib_host_key {
@@ -274,9 +276,11 @@ struct fib {
 	struct fib_copy copy[FIB_COPIES_MAX]; /* of table main; rib writes to all */
 	void (*retire)(void *ctx, struct poptrie *pt, struct poptrie_retired *r);
 	void *retire_ctx;
-	unsigned int n_copies;     /* at least one */
-	_Atomic uint64_t *group;   /* W:rib  FIB_GROUP_MAX words */
-	struct fib_adj *adj;       /* FIB_ADJ_MAX */
+	unsigned int n_copies; /* at least one */
+	/* W:main before the threads start: room, the slots 0 included */
+	uint32_t group_end, adj_hosts, adj_end;
+	_Atomic uint64_t *group;   /* W:rib  group_end words */
+	struct fib_adj *adj;       /* adj_end */
 	_Atomic uint8_t *adj_used; /* W:fwd,punt,neigh  ADJ_UNUSED, ... */
 	_Atomic(struct fib_iface *) iface[IFIDX_MAX]; /* W:neigh */
 	_Atomic(struct fib_vlans *) vlans[IFIDX_MAX]; /* W:neigh once  NULL: never any */
@@ -294,6 +298,7 @@ struct fib_conf {
 	void *retire_ctx;
 	int node[FIB_COPIES_MAX]; /* NUMA nodes that get a copy each, all different */
 	unsigned int n_nodes;     /* 0: one copy, wherever */
+	const struct table_limits *limits; /* groups, adjacencies, hosts; NULL: the usual */
 };
 
 /*
@@ -447,7 +452,7 @@ fib_group_path(const struct fib *fib, uint32_t group, uint32_t flow_hash)
 }
 
 /*
- * What a byte of `used` (fib->adj_used, of FIB_ADJ_MAX) says of an adjacency. A forwarder that
+ * What a byte of `used` (fib->adj_used, of adj_end) says of an adjacency. A forwarder that
  * sends a packet to wait for it makes it ADJ_BEHIND: while that packet is on its way, others
  * that come when the MAC is there follow it by the punt thread, so that none is overtaken. That one
  * makes it ADJ_OPEN when nobody waits any more; a forwarder none of whose packets are still

@@ -174,7 +174,7 @@ watch_add(struct neigh *n, struct msg_adj *m)
 	struct watch *w;
 	struct nb *nb;
 
-	assert(m->adj > 0 && m->adj < FIB_ADJ_HOSTS && m->ifidx < IFIDX_MAX);
+	assert(m->adj > 0 && m->adj < n->fib->adj_hosts && m->ifidx < IFIDX_MAX);
 	if (n->watch[m->adj] != NULL)
 		watch_forget(n, n->watch[m->adj]);
 	nb = nb_get(n, m->ifidx, m->family, &m->addr);
@@ -202,7 +202,7 @@ watch_add(struct neigh *n, struct msg_adj *m)
 void
 watch_remove(struct neigh *n, struct msg_adj *m)
 {
-	assert(m->adj > 0 && m->adj < FIB_ADJ_HOSTS);
+	assert(m->adj > 0 && m->adj < n->fib->adj_hosts);
 	if (n->watch[m->adj] != NULL)
 		watch_forget(n, n->watch[m->adj]);
 	m->m.type = MSG_ADJ_FREED;
@@ -319,7 +319,7 @@ neigh_event(void *ctx, const struct kmon_neigh *kn, bool gone)
 		return;
 	}
 	/* However many the kernel knows: gateways, and who is waited for, have room. */
-	if (nb == NULL && n->n_nb < NB_KERNEL_MAX)
+	if (nb == NULL && n->n_nb < n->most_known)
 		nb = nb_get(n, ifidx, kn->family, &addr);
 	if (nb == NULL) {
 		table_refuse(TABLE_neighbours);

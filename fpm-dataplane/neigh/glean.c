@@ -50,8 +50,8 @@ glean_ask(struct neigh *n, const struct msg_neigh *m)
 	struct nb *nb;
 
 	if (m->ifidx == 0 || m->ifidx >= IFIDX_MAX || !n->iface[m->ifidx].up ||
-	    n->n_gleans >= GLEAN_MAX) {
-		if (n->n_gleans >= GLEAN_MAX)
+	    n->n_gleans >= n->most_gleans) {
+		if (n->n_gleans >= n->most_gleans)
 			table_refuse(TABLE_asked);
 		answer(n, m->ifidx, m->family, &m->addr, false);
 		return;

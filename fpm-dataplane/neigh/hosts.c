@@ -16,7 +16,7 @@
 static void
 tell_used(const struct neigh *n)
 {
-	table_used(TABLE_hosts, n->next_adj - FIB_ADJ_HOSTS - n->n_free_adj);
+	table_used(TABLE_hosts, n->next_adj - n->fib->adj_hosts - n->n_free_adj);
 }
 
 static uint32_t
@@ -26,7 +26,7 @@ slot_take(struct neigh *n)
 
 	if (n->n_free_adj > 0)
 		slot = n->free_adj[--n->n_free_adj];
-	else if (n->next_adj < FIB_ADJ_MAX)
+	else if (n->next_adj < n->fib->adj_end)
 		slot = n->next_adj++;
 	tell_used(n);
 	return slot;

@@ -17,10 +17,7 @@
 #define CARRIER_POLL_S 0.1 /* devices whose link state no kernel event tells */
 #define SWEEP_S        5.0 /* hosts in use are kept fresh */
 #define GLEAN_S        5.0 /* packets wait no longer for an answer */
-#define GLEAN_MAX      4096
 #define LINK_CHAINS    4096
-#define NB_KERNEL_MAX  (FIB_ADJ_MAX - FIB_ADJ_HOSTS) /* as many as have slots */
-#define NB_MAX         (FIB_ADJ_MAX + GLEAN_MAX)     /* all next hops and gleans, too */
 
 struct neigh;
 
@@ -131,6 +128,8 @@ struct neigh {
 	struct neigh_conf conf;
 	struct fib *fib;
 	struct worker *worker;
+	/* Room: neighbours of the kernel's, records in all, questions, VLANs, VRFs. */
+	uint32_t most_known, most_nb, most_gleans, most_vlans, most_vrfs;
 	struct kmon *control; /* control namespace */
 	struct kmon *behind;  /* our namespace: links behind ports; NULL: none needed */
 	bool resync;          /* a monitor failed: try again at the next tick */
@@ -163,7 +162,7 @@ struct neigh {
 	struct cds_list_head retry, wish, gleans;
 	unsigned int n_gleans;
 
-	struct watch **watch; /* by adjacency, FIB_ADJ_HOSTS entries */
+	struct watch **watch; /* by adjacency, fib->adj_hosts entries */
 	uint32_t *free_adj;   /* host slots given back */
 	uint32_t n_free_adj, next_adj;
 

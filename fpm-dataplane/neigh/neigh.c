@@ -130,7 +130,7 @@ on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 			    (n->behind != NULL && kmon_resync(n->behind) < 0);
 	}
 	iface_reopen_lost(n);
-	if (n->untold && n->n_nb <= NB_KERNEL_MAX - NB_KERNEL_MAX / 8) {
+	if (n->untold && n->n_nb <= table_brim(n->most_known)) {
 		n->untold = false;
 		kmon_tell_neighbours(n->control);
 	}
@@ -321,6 +321,24 @@ init(struct worker *w)
 	return 0;
 }
 
+static void
+tables_begin(struct neigh *n)
+{
+	const struct table_limits *limits = n->conf.limits;
+
+	n->most_known = table_limit(limits, TABLE_neighbours);
+	n->most_gleans = table_limit(limits, TABLE_asked);
+	n->most_vlans = table_limit(limits, TABLE_vlans);
+	n->most_vrfs = table_limit(limits, TABLE_vrfs);
+	/* All next hops and questions have room, however many the kernel knows. */
+	n->most_nb = n->most_known + n->fib->adj_hosts + n->most_gleans;
+	table_begin(TABLE_hosts, n->fib->adj_end - n->fib->adj_hosts);
+	table_begin(TABLE_neighbours, n->most_known);
+	table_begin(TABLE_vlans, n->most_vlans);
+	table_begin(TABLE_vrfs, n->most_vrfs);
+	table_begin(TABLE_asked, n->most_gleans);
+}
+
 int
 neigh_setup(struct worker *w, const struct neigh_conf *conf)
 {
@@ -328,8 +346,9 @@ neigh_setup(struct worker *w, const struct neigh_conf *conf)
 
 	if (n == NULL)
 		return -ENOMEM;
-	n->watch = calloc(FIB_ADJ_HOSTS, sizeof(*n->watch));
-	n->free_adj = calloc(FIB_ADJ_MAX - FIB_ADJ_HOSTS, sizeof(*n->free_adj));
+	n->fib = conf->fib;
+	n->watch = calloc(n->fib->adj_hosts, sizeof(*n->watch));
+	n->free_adj = calloc(n->fib->adj_end - n->fib->adj_hosts, sizeof(*n->free_adj));
 	if (n->watch == NULL || n->free_adj == NULL) {
 		free(n->watch);
 		free(n->free_adj);
@@ -337,15 +356,10 @@ neigh_setup(struct worker *w, const struct neigh_conf *conf)
 		return -ENOMEM;
 	}
 	n->conf = *conf;
-	n->fib = conf->fib;
 	n->worker = w;
-	n->next_adj = FIB_ADJ_HOSTS;
+	n->next_adj = n->fib->adj_hosts;
 	n->iface_end = n->next_vlan = PORT_MAX;
-	table_begin(TABLE_hosts, FIB_ADJ_MAX - FIB_ADJ_HOSTS);
-	table_begin(TABLE_neighbours, NB_KERNEL_MAX);
-	table_begin(TABLE_vlans, IFIDX_MAX - PORT_MAX);
-	table_begin(TABLE_vrfs, FIB_VRF_NONE - 1);
-	table_begin(TABLE_asked, GLEAN_MAX);
+	tables_begin(n);
 	CDS_INIT_LIST_HEAD(&n->retry);
 	CDS_INIT_LIST_HEAD(&n->wish);
 	CDS_INIT_LIST_HEAD(&n->gleans);
@@ -377,7 +391,7 @@ neigh_teardown(struct worker *w)
 	if (n == NULL)
 		return;
 	w->ctx = NULL;
-	for (uint32_t i = 0; i < FIB_ADJ_HOSTS; i++)
+	for (uint32_t i = 0; i < n->fib->adj_hosts; i++)
 		free(n->watch[i]);
 	nb_free_all(n);
 	link_free_all(n);

@@ -11,6 +11,7 @@
 struct counters;
 struct fib;
 struct port;
+struct table_limits;
 
 struct neigh_conf {
 	struct fib *fib;
@@ -18,7 +19,8 @@ struct neigh_conf {
 	struct worker *punt;   /* MSG_LINK, MSG_NEIGH, MSG_TAP */
 	struct worker *manage; /* MSG_TAP */
 	struct counters *count;
-	const char *netns; /* control namespace */
+	const char *netns;                 /* control namespace */
+	const struct table_limits *limits; /* of tables; NULL: the usual */
 	struct port *
 		port; /* array of slots; only name, ifidx, port_id, kernel_if are read here */
 	unsigned int n_port;

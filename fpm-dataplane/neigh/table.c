@@ -78,7 +78,7 @@ grow_slots(struct neigh *n)
 static bool
 make_room(struct neigh *n)
 {
-	if (n->n_nb >= NB_MAX)
+	if (n->n_nb >= n->most_nb)
 		return false;
 	if (n->n_nb >= n->n_chain)
 		grow_chains(n);

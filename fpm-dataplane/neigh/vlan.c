@@ -31,7 +31,8 @@ depth(const struct neigh *n, uint16_t ifidx)
 static uint16_t
 number_take(struct neigh *n)
 {
-	for (unsigned int tries = 0; n->n_vlans < VLANS_MAX && tries < VLANS_MAX; tries++) {
+	for (unsigned int tries = 0; n->n_vlans < n->most_vlans && tries < VLANS_MAX;
+	     tries++) {
 		uint16_t i = n->next_vlan;
 
 		n->next_vlan = i + 1 < IFIDX_MAX ? i + 1 : PORT_MAX;
@@ -175,7 +176,7 @@ rested(struct neigh *n, struct grave *g)
 void
 vlan_retry(struct neigh *n)
 {
-	if (!n->left_out || n->n_vlans > VLANS_MAX - VLANS_MAX / 8)
+	if (!n->left_out || n->n_vlans > table_brim(n->most_vlans))
 		return;
 	n->left_out = false;
 	link_forget_left_out(n);

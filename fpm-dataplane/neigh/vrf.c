@@ -72,7 +72,7 @@ hold(struct neigh *n, struct link *l, uint32_t table)
 		n->vrf[l->vrf].refs++;
 		return;
 	}
-	l->vrf = number_new(n);
+	l->vrf = n->n_vrfs < n->most_vrfs ? number_new(n) : FIB_VRF_NONE;
 	if (l->vrf == FIB_VRF_NONE) {
 		table_refuse(TABLE_vrfs);
 		n->vrf_left_out = true;

@@ -3,12 +3,36 @@
  * Packets that wait for a neighbour: a bounded table, a few packets each. The kernel is
  * asked once a neighbour (through neigh); its answer frees them either way.      [punt]
  */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/table.h"
 #include "base/worker.h"
 #include "punt/internal.h"
+
+int
+hold_begin(struct punt *p)
+{
+	unsigned int buffers = p->conf.pool->size;
+
+	p->most_hosts = table_limit(p->conf.limits, TABLE_waited_for);
+	p->most_hold = p->most_hosts + p->most_hosts / 6;
+	p->n_places = p->most_hosts + (p->most_hosts + 2) / 3;
+	p->most_packets = table_limit(p->conf.limits, TABLE_waiting);
+	if (p->most_packets > buffers / 2) {
+		log_warn("punt: limits.waiting is more than half of the packet buffers, "
+			 "which is taken max=%u buffers=%u",
+			 buffers / 2, buffers);
+		p->most_packets = buffers / 2;
+	}
+	p->hold = calloc(p->n_places, sizeof(*p->hold));
+	table_begin(TABLE_waited_for, p->most_hosts);
+	table_begin(TABLE_waiting, p->most_packets);
+	return p->hold == NULL ? -ENOMEM : 0;
+}
 
 static struct held *
 find(struct punt *p, uint16_t ifidx, uint8_t family, const struct ipaddr *addr)
@@ -17,7 +41,7 @@ find(struct punt *p, uint16_t ifidx, uint8_t family, const struct ipaddr *addr)
 
 	/* Never full: hold_packet() keeps some free, so the probe ends. */
 	for (unsigned int i = 0;; i++) {
-		struct held *e = &p->hold[(h + i) % HOLD_NEIGHBOURS];
+		struct held *e = &p->hold[(h + i) % p->n_places];
 
 		if (e->family == 0 || (e->ifidx == ifidx && e->family == family &&
 				       ipaddr_equal(&e->addr, addr)))
@@ -33,8 +57,8 @@ remove_entry(struct punt *p, struct held *e)
 
 	e->family = 0;
 	table_used(TABLE_waited_for, --p->n_hold);
-	for (unsigned int i = (hole + 1) % HOLD_NEIGHBOURS; p->hold[i].family != 0;
-	     i = (i + 1) % HOLD_NEIGHBOURS) {
+	for (unsigned int i = (hole + 1) % p->n_places; p->hold[i].family != 0;
+	     i = (i + 1) % p->n_places) {
 		struct held moved = p->hold[i];
 
 		p->hold[i].family = 0;
@@ -78,7 +102,7 @@ make_room(struct punt *p, double now)
 
 	if (now < p->none_before)
 		return;
-	for (unsigned int i = 0; i < HOLD_NEIGHBOURS; i++) {
+	for (unsigned int i = 0; i < p->n_places; i++) {
 		struct held *e = &p->hold[i];
 
 		if (e->family != 0 && e->adj == 0 &&
@@ -100,13 +124,13 @@ make_room(struct punt *p, double now)
 static struct held *
 enter(struct punt *p, const struct awaited *who)
 {
-	unsigned int most = who->adj != 0 ? HOLD_MAX : HOLD_HOSTS_MAX;
+	unsigned int most = who->adj != 0 ? p->most_hold : p->most_hosts;
 	double now = monotonic_s();
 	struct held *e;
 
-	if (p->n_hold >= most || p->n_held >= HOLD_PACKETS)
+	if (p->n_hold >= most || p->n_held >= p->most_packets)
 		make_room(p, now);
-	if (p->n_hold >= most || p->n_held >= HOLD_PACKETS) {
+	if (p->n_hold >= most || p->n_held >= p->most_packets) {
 		table_refuse(p->n_hold >= most ? TABLE_waited_for : TABLE_waiting);
 		return NULL;
 	}
@@ -131,9 +155,9 @@ hold_packet(struct punt *p, struct rte_mbuf *m, const struct awaited *who)
 		punt_drop(p, m, DROP_hold_full);
 		return;
 	}
-	if (e->n == HOLD_PER_NEIGHBOUR || p->n_held >= HOLD_PACKETS) {
+	if (e->n == HOLD_PER_NEIGHBOUR || p->n_held >= p->most_packets) {
 		/* RFC 1122, 2.3.2.2: save at least the latest. The oldest makes room. */
-		if (p->n_held >= HOLD_PACKETS)
+		if (p->n_held >= p->most_packets)
 			table_refuse(TABLE_waiting);
 		punt_drop(p, e->m[0], DROP_hold_full);
 		memmove(e->m, e->m + 1, (e->n - 1u) * sizeof(e->m[0]));
@@ -194,7 +218,7 @@ hold_answer(struct punt *p, const struct msg_neigh *answer)
 void
 hold_expire(struct punt *p, double now)
 {
-	for (unsigned int i = 0; i < HOLD_NEIGHBOURS; i++)
+	for (unsigned int i = 0; i < p->n_places; i++)
 		while (p->hold[i].family != 0 && now - p->hold[i].since > HOLD_SECONDS)
 			finish(p, &p->hold[i], false); /* may move another entry here */
 }
@@ -202,7 +226,7 @@ hold_expire(struct punt *p, double now)
 void
 hold_clear(struct punt *p)
 {
-	for (unsigned int i = 0; i < HOLD_NEIGHBOURS; i++) {
+	for (unsigned int i = 0; i < p->n_places; i++) {
 		struct held *e = &p->hold[i];
 
 		if (e->family != 0)

@@ -12,25 +12,21 @@
 #include "port/port.h"
 #include "punt/punt.h"
 
-#define L2_LEN          14
-#define TAP_BURST       64
-#define HOLD_NEIGHBOURS 1024 /* unresolved neighbours with packets waiting */
+#define L2_LEN    14
+#define TAP_BURST 64
 /*
  * The next hop of a route that changes is resolved within the millisecond, but on a busy
  * machine neigh may be late by ten: enough for a few thousand packets a second.
  */
 #define HOLD_PER_NEIGHBOUR 64
-#define HOLD_PACKETS       2048 /* of all neighbours: never the whole pool */
 /*
  * When there is no room, the oldest entry that had so long for an answer makes it: a host that
  * is there answers within milliseconds, so it is found while a scan asks for 3000 a second that are
- * not. Next hops are never pushed out, and have the last eighth to themselves.
+ * not. Next hops are never pushed out, and have a sixth as many places to themselves.
  */
-#define HOLD_HOSTS_MAX (HOLD_NEIGHBOURS * 3 / 4)
-#define HOLD_MAX       (HOLD_NEIGHBOURS * 7 / 8) /* the rest ends probes */
-#define HOLD_AT_LEAST  0.25                      /* seconds */
-#define HOLD_AGAIN     10 /* answers in vain, as many as `ip neigh flush` has rounds */
-#define HOLD_SECONDS   10 /* nobody waits longer, whatever neigh says */
+#define HOLD_AT_LEAST 0.25 /* seconds */
+#define HOLD_AGAIN    10   /* answers in vain, as many as `ip neigh flush` has rounds */
+#define HOLD_SECONDS  10   /* nobody waits longer, whatever neigh says */
 
 struct held {
 	uint16_t ifidx;
@@ -50,11 +46,14 @@ struct punt {
 	struct worker *worker;
 	ev_io *tap_io; /* one a slot; .data is NULL where no port is */
 	ev_timer tick;
-	struct held *hold;   /* HOLD_NEIGHBOURS entries, open addressing by hash */
-	unsigned int n_hold; /* entries in use */
-	unsigned int n_held; /* packets in them */
-	double none_before;  /* until then no entry is old enough to make room */
-	uint8_t *linear;     /* scratch for chained mbufs, LINEAR_BYTES */
+	struct held *hold; /* n_places entries, open addressing by hash */
+	unsigned int n_places, most_hosts,
+		most_hold;         /* some are always free: they end probes */
+	unsigned int most_packets; /* of all neighbours: never the whole pool */
+	unsigned int n_hold;       /* entries in use */
+	unsigned int n_held;       /* packets in them */
+	double none_before;        /* until then no entry is old enough to make room */
+	uint8_t *linear;           /* scratch for chained mbufs, LINEAR_BYTES */
 	uint16_t ip_id;
 };
 
@@ -97,6 +96,8 @@ void hold_over(struct punt *p, const struct awaited *who);
 void hold_answer(struct punt *p, const struct msg_neigh *answer);
 /* Free what waited too long. */
 void hold_expire(struct punt *p, double now);
+/* As much room as p->conf.limits says. Returns 0 or -ENOMEM. */
+int hold_begin(struct punt *p);
 void hold_clear(struct punt *p);
 
 /*

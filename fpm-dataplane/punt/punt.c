@@ -240,9 +240,6 @@ punt_setup(struct worker *w, const struct punt_conf *conf)
 	p->fib = conf->fib;
 	p->count = conf->count;
 	p->worker = w;
-	table_begin(TABLE_waited_for, HOLD_HOSTS_MAX);
-	table_begin(TABLE_waiting, HOLD_PACKETS);
-	p->hold = calloc(HOLD_NEIGHBOURS, sizeof(*p->hold));
 	p->tap_io = calloc(conf->n_port, sizeof(*p->tap_io));
 	p->linear = malloc(LINEAR_BYTES);
 	w->name = "punt";
@@ -252,7 +249,7 @@ punt_setup(struct worker *w, const struct punt_conf *conf)
 	w->on_msg = punt_msg;
 	w->on_round = punt_round;
 	w->fini = punt_fini;
-	if (p->hold != NULL && p->tap_io != NULL && p->linear != NULL)
+	if (hold_begin(p) == 0 && p->tap_io != NULL && p->linear != NULL)
 		return 0;
 	punt_teardown(w);
 	return -ENOMEM;

@@ -12,6 +12,7 @@
 struct fib;
 struct port;
 struct rte_mempool;
+struct table_limits;
 struct watch;
 struct watch_ring;
 
@@ -23,6 +24,7 @@ struct punt_conf {
 	struct fwd_rings *rings; /* array, one a forwarder */
 	unsigned int n_fwd;
 	struct rte_mempool *pool;
+	const struct table_limits *limits; /* of tables; NULL: the usual */
 	struct counters *count;
 	const struct watch *watch;
 	struct watch_ring *watch_ring; /* ours */

@@ -56,7 +56,7 @@ number_new(struct rib *rib)
 			rib->adj_free_at = rib->adj_free.n = 0;
 		return number;
 	}
-	if (rib->adj_high + 1 >= FIB_ADJ_HOSTS)
+	if (rib->adj_high + 1 >= rib->fib->adj_hosts)
 		return 0;
 	return ++rib->adj_high;
 }
@@ -84,7 +84,7 @@ bool
 adj_is_to_be_had(const struct rib *rib, const struct link *link, uint8_t family,
 		 const struct ipaddr *addr)
 {
-	return used(rib) < FIB_ADJ_HOSTS - 1 ||
+	return used(rib) < rib->fib->adj_hosts - 1 ||
 	       find(rib, adj_hash(rib, link->ifindex, family, addr), link, family, addr) !=
 		       0;
 }
@@ -133,7 +133,7 @@ adj_get(struct rib *rib, const struct link *link, uint8_t family, const struct i
 void
 adj_event_ready(struct rib *rib, const struct msg_adj *m)
 {
-	if (m->adj == 0 || m->adj >= FIB_ADJ_HOSTS || !rib->adj[m->adj].asked)
+	if (m->adj == 0 || m->adj >= rib->fib->adj_hosts || !rib->adj[m->adj].asked)
 		return;
 	rib->adj[m->adj].asked = false;
 	rib->n_asked--;
@@ -163,7 +163,7 @@ adj_put(struct rib *rib, uint32_t number)
 void
 adj_event_freed(struct rib *rib, const struct msg_adj *m)
 {
-	if (m->adj == 0 || m->adj >= FIB_ADJ_HOSTS ||
+	if (m->adj == 0 || m->adj >= rib->fib->adj_hosts ||
 	    rib->adj[m->adj].state != ADJ_UNWATCHED)
 		return;
 	rib->adj[m->adj].state = ADJ_FREE;
@@ -178,7 +178,7 @@ adj_event_state(struct rib *rib, const struct msg_adj *m)
 	struct adj *a;
 	struct leg *leg;
 
-	if (m->adj == 0 || m->adj >= FIB_ADJ_HOSTS)
+	if (m->adj == 0 || m->adj >= rib->fib->adj_hosts)
 		return;
 	a = &rib->adj[m->adj];
 	/* A number gets no new tenant before neigh has said the old one's last word. */

@@ -446,6 +446,7 @@ checkpoint_json(const struct rib *rib)
 	set_int(o, "routes", rib->ckpt->head->n_routes[CKPT_MAIN]);
 	set_int(o, "other_tables", rib->ckpt->head->n_routes[CKPT_OTHER]);
 	set_int(o, "groups", rib->ckpt->head->n_slots);
+	set_int(o, "routes_full", table_state(TABLE_routes).refused);
 	set_int(o, "groups_full", rib->ckpt->full);
 	set_int(o, "bytes", ckpt_bytes(rib->ckpt));
 	set_int(o, "restored", rib->count.restored);
@@ -488,6 +489,7 @@ summary(const struct rib *rib, struct msg_query *q)
 	set_int(o, "ignored_kernel", rib->count.ignored_kernel);
 	set_int(o, "ignored_linklocal", rib->count.ignored_linklocal);
 	set_int(o, "out_of_memory", rib->count.route_nomem + rib->count.commit_nomem);
+	set_int(o, "routes_full", table_state(TABLE_routes).refused);
 	set_int(o, "groups_full", table_state(TABLE_groups).refused);
 	set_int(o, "adjacencies_full", table_state(TABLE_adjacencies).refused);
 	set_int(o, "mtus_full", table_state(TABLE_mtus).refused);

@@ -110,6 +110,10 @@ route_restore(struct rib *rib, const struct ckpt_route *old, uint32_t slot, uint
 
 	if (routes_find(t, old->table, &p, hash) != NULL)
 		return false;
+	if (routes_are_full(rib)) {
+		routes_refuse(rib); /* its limit is another than the last daemon's */
+		return false;
+	}
 	r = routes_insert(t, old->table, &p, hash);
 	if (r == NULL) {
 		rib->count.route_nomem++;

@@ -133,6 +133,7 @@ rib_round(struct rib *rib)
 	if (rib->adj_freed)
 		legs_feed(rib);
 	vrfs_retry(rib);
+	routes_told(rib);
 	if (rib->resync && !ckpt_is_frozen(rib->ckpt)) /* it withdraws routes, too */
 		more |= rib_resync(rib);
 	if (rib->retell_at != 0)
@@ -235,7 +236,8 @@ rib_new(struct worker *w, const struct rib_conf *conf)
 
 	if (rib == NULL)
 		return NULL;
-	rib->adj = calloc(FIB_ADJ_HOSTS, sizeof(*rib->adj));
+	rib->adj = calloc(1u + table_limit(conf->limits, TABLE_adjacencies),
+			  sizeof(*rib->adj));
 	if (rib->adj == NULL) {
 		free(rib);
 		return NULL;
@@ -274,9 +276,12 @@ rib_set_fib(struct worker *w, struct fib *fib)
 	rib->fib = fib;
 	routes_init(&rib->main, fib->seed);
 	routes_init(&rib->other, fib->seed);
-	table_begin(TABLE_groups, FIB_GROUP_MAX - 1);
-	table_begin(TABLE_adjacencies, FIB_ADJ_HOSTS - 1);
-	table_begin(TABLE_mtus, FIB_MTU_MAX - 1);
+	assert(fib->adj_hosts == 1 + table_limit(rib->conf.limits, TABLE_adjacencies));
+	table_begin(TABLE_routes, table_limit(rib->conf.limits, TABLE_routes));
+	table_begin(TABLE_nexthops, table_limit(rib->conf.limits, TABLE_nexthops));
+	table_begin(TABLE_groups, table_limit(rib->conf.limits, TABLE_groups));
+	table_begin(TABLE_adjacencies, fib->adj_hosts - 1);
+	table_begin(TABLE_mtus, table_limit(rib->conf.limits, TABLE_mtus));
 	slots_init(rib);
 }
 

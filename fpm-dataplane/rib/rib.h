@@ -10,6 +10,7 @@
 struct fib;
 struct poptrie;
 struct poptrie_retired;
+struct table_limits;
 
 struct rib_conf {
 	struct fib *fib;
@@ -22,6 +23,7 @@ struct rib_conf {
 	bool heir;         /* that one still forwards: without memory for it do not start */
 	unsigned int checkpoint_max_age_s; /* 0: none is read or kept */
 	uint64_t netns_id;                 /* what interface numbers refer to */
+	const struct table_limits *limits; /* of tables; outlives it. NULL: the usual */
 };
 
 /*

@@ -326,8 +326,8 @@ struct rib {
 
 	struct slot *slot_chunk[FIB_GROUP_MAX / SLOT_CHUNK];
 	uint32_t slot_high, n_slots, n_orphans;
-	bool slots_short;       /* routes are unresolved for want of one */
-	struct vec32 slot_free; /* first in, first out from slot_free_at */
+	bool slots_short, routes_short; /* no room: some are unresolved, not taken */
+	struct vec32 slot_free;         /* first in, first out from slot_free_at */
 	uint32_t slot_free_at;
 	uint32_t slot_unresolved; /* permanent; also what is left when slots run out */
 	struct hidx by_content;   /* SLOT_INLINE and SLOT_ORPHAN */
@@ -363,7 +363,7 @@ struct rib {
 	struct vec32 subnet_unused;
 	struct hidx subnet_by_prefix, subnet_by_special[2];
 
-	struct adj *adj; /* FIB_ADJ_HOSTS */
+	struct adj *adj; /* as many as fib->adj_hosts */
 	bool adj_freed;  /* in this round */
 	uint32_t adj_high, n_adj;
 	uint32_t mtu_high; /* classes of fib->mtu_bytes in use, for good */

@@ -150,23 +150,31 @@ idle_push(struct rib *rib, struct slot *s)
 	s->idle = true;
 }
 
-/* Number of a fresh slot; 0 when all are in use. */
-static struct slot *
-slot_new(struct rib *rib, enum slot_kind kind)
+/* Content that needs no neighbour: own addresses, subnets, drops. There is little of it. */
+static bool
+is_small(const struct ways *ways)
 {
-	uint32_t number;
+	return ways->n == 1 && ways->v[0].gw_family == 0;
+}
+
+/* A fresh slot; NULL when as many are in use as there may be, or, for `small` content, all. */
+static struct slot *
+slot_new(struct rib *rib, enum slot_kind kind, bool small)
+{
+	uint32_t number, most = small ? rib->fib->group_end - 1
+				      : table_limit(rib->conf.limits, TABLE_groups);
 	struct slot *s;
 
+	if (rib->n_slots >= most) {
+		table_refuse(TABLE_groups);
+		rib->slots_short = true;
+		return NULL;
+	}
 	if (rib->slot_free_at < rib->slot_free.n) {
 		number = rib->slot_free.v[rib->slot_free_at++];
 		if (rib->slot_free_at == rib->slot_free.n)
 			rib->slot_free_at = rib->slot_free.n = 0;
 	} else {
-		if (rib->slot_high + 1 >= FIB_GROUP_MAX) {
-			table_refuse(TABLE_groups);
-			rib->slots_short = true;
-			return NULL;
-		}
 		number = ++rib->slot_high;
 		if (rib->slot_chunk[number / SLOT_CHUNK] == NULL)
 			rib->slot_chunk[number / SLOT_CHUNK] =
@@ -236,7 +244,7 @@ slot_for_ways(struct rib *rib, const struct ways *ways, uint32_t hint)
 		rib->count.adopted++;
 	}
 	if (s == NULL) {
-		s = slot_new(rib, SLOT_INLINE);
+		s = slot_new(rib, SLOT_INLINE, is_small(ways));
 		if (s == NULL)
 			return rib->slot_unresolved;
 		slot_set_ways(rib, s, ways);
@@ -248,7 +256,7 @@ slot_for_ways(struct rib *rib, const struct ways *ways, uint32_t hint)
 uint32_t
 slot_restore(struct rib *rib, const struct ways *ways)
 {
-	struct slot *s = slot_new(rib, SLOT_ORPHAN);
+	struct slot *s = slot_new(rib, SLOT_ORPHAN, is_small(ways));
 
 	if (s == NULL)
 		return 0;
@@ -308,7 +316,7 @@ slot_for_id(struct rib *rib, uint32_t id, uint16_t mtu_class, uint32_t hint)
 		rib->n_orphans--;
 		rib->count.adopted++;
 	} else {
-		s = slot_new(rib, SLOT_ID);
+		s = slot_new(rib, SLOT_ID, false);
 		if (s == NULL) {
 			nh_maybe_free(rib, nh);
 			return rib->slot_unresolved;
@@ -385,7 +393,7 @@ slot_release(struct rib *rib, uint32_t number)
 	table_used(TABLE_groups, --rib->n_slots);
 	/* Which routes found none is not noted: zebra says them all again, to who goes on. */
 	if (rib->slots_short && !rib->stopping &&
-	    rib->n_slots <= FIB_GROUP_MAX - FIB_GROUP_MAX / 8) {
+	    rib->n_slots <= table_brim(table_limit(rib->conf.limits, TABLE_groups))) {
 		rib->slots_short = false;
 		worker_send(rib->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
 	}

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/table.h"
 #include "rib/rib_impl.h"
 
 static uint32_t
@@ -193,4 +194,35 @@ tallies_free(struct rib *rib)
 	free(rib->tally);
 	vec32_free(&rib->tally_unused);
 	hidx_free(&rib->tally_by_table);
+}
+
+bool
+routes_are_full(const struct rib *rib)
+{
+	unsigned int max = table_limit(rib->conf.limits, TABLE_routes);
+
+	return max != 0 && rib->main.n + rib->other.n >= max;
+}
+
+void
+routes_refuse(struct rib *rib)
+{
+	routes_told(rib);
+	table_refuse(TABLE_routes);
+	rib->routes_short = true;
+}
+
+void
+routes_told(struct rib *rib)
+{
+	unsigned int max = table_limit(rib->conf.limits, TABLE_routes);
+	uint32_t n = rib->main.n + rib->other.n;
+
+	table_used(TABLE_routes, n);
+	table_used(TABLE_nexthops, rib->n_nh);
+	/* Which were refused is not noted: zebra says them all again, to who goes on. */
+	if (!rib->routes_short || rib->stopping || n > table_brim(max))
+		return;
+	rib->routes_short = false;
+	worker_send(rib->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
 }

@@ -39,4 +39,11 @@ bool tally_is_foreign(const struct rib *rib, const struct route *r);
 void tallies_own(struct rib *rib); /* all foreign ones are out */
 void tallies_free(struct rib *rib);
 
+/* Is there no room for one more of zebra's? Own addresses and connected subnets have some always. */
+bool routes_are_full(const struct rib *rib);
+/* One is not taken: counted, and zebra asked for it when there is room again. */
+void routes_refuse(struct rib *rib);
+/* Once a round: how many there are, and whether that leaves room. */
+void routes_told(struct rib *rib);
+
 #endif

@@ -180,8 +180,13 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 			zebra_withdraw(rib, r);
 		return;
 	}
+	if (r == NULL && routes_are_full(rib)) {
+		routes_refuse(rib);
+		feedback_refuse(rib, ev);
+		return;
+	}
 	mtu_class = mtu_class_of(rib, ev->prefix.family, ev->mtu_bytes);
-	early = is_early(rib, ev, r, mtu_class);
+	early = r != NULL && is_early(rib, ev, r, mtu_class);
 	if (early) {
 		slot = r->zslot;
 	} else {

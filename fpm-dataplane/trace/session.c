@@ -9,6 +9,7 @@
 
 #include "base/base64.h"
 #include "base/clock.h"
+#include "base/table.h"
 #include "trace/internal.h"
 
 static struct session *
@@ -18,6 +19,18 @@ find(struct trace *t, uint64_t id)
 		if (t->session[i].id == id)
 			return &t->session[i];
 	return NULL;
+}
+
+/* How many run; says so. */
+static unsigned int
+count(const struct trace *t)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < WATCH_SESSIONS; i++)
+		n += t->session[i].id != 0;
+	table_used(TABLE_captures, n);
+	return n;
 }
 
 static void
@@ -35,6 +48,7 @@ start(struct trace *t, struct session *s, const struct watch_want *want)
 	trace_publish(t);
 	s->epoch = t->epoch;
 	ev_timer_start(t->w->loop, &t->tick);
+	count(t);
 }
 
 static void
@@ -62,10 +76,8 @@ stop(struct trace *t, struct session *s)
 	CDS_INIT_LIST_HEAD(&s->row);
 	if (was_live)
 		trace_publish(t);
-	for (unsigned int i = 0; i < WATCH_SESSIONS; i++)
-		if (t->session[i].id != 0)
-			return;
-	ev_timer_stop(t->w->loop, &t->tick);
+	if (count(t) == 0)
+		ev_timer_stop(t->w->loop, &t->tick);
 }
 
 static void
@@ -202,6 +214,7 @@ session_ask(struct trace *t, struct msg_watch *mw)
 	if (mw->q.cursor[0] == 0) {
 		s = find(t, 0);
 		if (s == NULL) {
+			table_refuse(TABLE_captures);
 			mw->error = "8 traces and captures are running already";
 			trace_reply(mw, true);
 			return;

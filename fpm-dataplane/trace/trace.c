@@ -10,6 +10,7 @@
 #include <string.h>
 #include <urcu/urcu-qsbr.h>
 
+#include "base/table.h"
 #include "trace/internal.h"
 
 /* --- what is looked for ------------------------------------------------------------------ */
@@ -299,6 +300,8 @@ trace_setup(struct worker *w, const struct trace_conf *conf)
 		return -ENOMEM;
 	t->conf = *conf;
 	t->w = w;
+	static_assert((int)TABLE_MOST_captures == WATCH_SESSIONS, "a bit each in a record");
+	table_begin(TABLE_captures, WATCH_SESSIONS);
 	CDS_INIT_LIST_HEAD(&t->explained);
 	CDS_INIT_LIST_HEAD(&t->questions);
 	for (unsigned int i = 0; i < WATCH_SESSIONS; i++)

@@ -16,9 +16,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/table.h"
 #include "ui/http.h"
 
-#define CONNECTIONS_MAX  64
 #define CONNECTION_BYTES (16u << 10) /* of a head, and of what is read of a body at once */
 #define IDLE_S           60          /* a reader that takes nothing, a request that stops */
 #define BLOCK_BYTES      (16u << 10)
@@ -368,11 +368,11 @@ on_connection(void *ctx, struct MHD_Connection *conn, void **spoke,
 		*spoke = calloc(1, sizeof(bool));
 		if (*spoke == NULL)
 			abort();
-		api->n_connection++;
+		table_used(TABLE_http_clients, ++api->n_connection);
 		on_half_closed(conn);
 		return;
 	}
-	api->n_connection--;
+	table_used(TABLE_http_clients, --api->n_connection);
 	api->count.garbage += !*(bool *)*spoke;
 	free(*spoke);
 }
@@ -385,11 +385,12 @@ api_take(struct ui *ui, int fd)
 				   "Content-Length: 29\r\nConnection: close\r\n\r\n"
 				   "{\"error\":\"too many clients\"}\n";
 
-	if (ui->api->n_connection < CONNECTIONS_MAX) {
+	if (ui->api->n_connection < table_limit(ui->conf.limits, TABLE_http_clients)) {
 		http_add(ui->api->http, fd);
 		return;
 	}
 	ui->api->count.refused++;
+	table_refuse(TABLE_http_clients);
 	(void)!send(fd, full, sizeof(full) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	close(fd);
 }
@@ -404,8 +405,9 @@ int
 api_open(struct ui *ui)
 {
 	struct api *api = calloc(1, sizeof(*api));
+	unsigned int most = table_limit(ui->conf.limits, TABLE_http_clients);
 	const struct MHD_OptionItem options[] = {
-		{MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, NULL},
+		{MHD_OPTION_CONNECTION_LIMIT, most, NULL},
 		{MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_BYTES, NULL},
 		{MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, NULL},
 		{MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)unescape, NULL},
@@ -418,6 +420,7 @@ api_open(struct ui *ui)
 		return -ENOMEM;
 	api->ui = ui;
 	CDS_INIT_LIST_HEAD(&api->calls);
+	table_begin(TABLE_http_clients, most);
 	api->http = http_open(ui, -1, on_request, api, options);
 	if (api->http == NULL) {
 		free(api);

@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/table.h"
+
 #include "ui/client.h"
 
 enum client_state {
@@ -33,6 +35,12 @@ struct client {
 	char in[UI_REQUEST_MAX + 1];
 };
 
+void
+clients_told(const struct ui *ui)
+{
+	table_used(TABLE_clients, ui->n_client + ui->n_flight);
+}
+
 /* Without closing its socket. */
 static void
 client_forget(struct client *c)
@@ -43,6 +51,7 @@ client_forget(struct client *c)
 	answer_drop(&c->answer);
 	cds_list_del(&c->list);
 	ui->n_client--;
+	clients_told(ui);
 	free(c);
 }
 
@@ -261,8 +270,10 @@ client_new(struct ui *ui, int fd)
 	c->io.data = c;
 	cds_list_add(&c->list, &ui->clients);
 	ui->n_client++;
+	clients_told(ui);
 	ev_io_start(ui->w->loop, &c->io);
-	if (ui->n_client + ui->n_flight > UI_CLIENTS_MAX) {
+	if (ui->n_client + ui->n_flight > table_limit(ui->conf.limits, TABLE_clients)) {
+		table_refuse(TABLE_clients);
 		put_error(c, REFUSED_BUSY, "too many clients");
 		c->closing = true;
 		client_pump(c);

@@ -20,7 +20,6 @@
 #include "port/watch.h"
 #include "ui/ui.h"
 
-#define UI_CLIENTS_MAX     256  /* connections, and queries of connections that are gone */
 #define UI_REQUEST_MAX     4096 /* octets of a request line, or of an HTTP request's body */
 #define UI_WHY_MAX         512  /* octets of a sentence, its end included */
 #define UI_NAME_MAX        64   /* of a row that is asked for, its end included */

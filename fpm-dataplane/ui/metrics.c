@@ -239,9 +239,9 @@ limits(struct buf *b)
 		const char *name, *type, *help;
 		size_t offset;
 	} metric[] = {
-		{"table_used", "gauge", "Entries in tables that have a limit.",
+		{"table_used", "gauge", "Entries in tables.",
 		 offsetof(struct table_state, used)},
-		{"table_max", "gauge", "The limit of each.",
+		{"table_max", "gauge", "The limit of each; 0: none but memory.",
 		 offsetof(struct table_state, max)},
 		{"table_refused_total", "counter", "For how many there was no room.",
 		 offsetof(struct table_state, refused)},

@@ -427,11 +427,11 @@ tables_json(void)
 	for (unsigned int t = 0; t < N_TABLE; t++) {
 		struct table_state s = table_state((enum table)t);
 
-		json_array_append_new(rows,
-				      json_pack("{s:s, s:I, s:I, s:I, s:s}", "table",
-						s.name, "used", (json_int_t)s.used, "max",
-						(json_int_t)s.max, "refused",
-						(json_int_t)s.refused, "text", s.text));
+		json_array_append_new(
+			rows, json_pack("{s:s, s:I, s:I, s:I, s:s?, s:s}", "table", s.name,
+					"used", (json_int_t)s.used, "max",
+					(json_int_t)s.max, "refused", (json_int_t)s.refused,
+					"key", s.key, "text", s.text));
 	}
 	return rows;
 }

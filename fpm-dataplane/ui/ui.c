@@ -4,6 +4,7 @@
  * rib once a second. Runs in ui. It waits for nobody: a query that rib has not answered
  * costs its asker time and everybody else nothing.
  */
+#include "ui/client.h"
 #include "ui/internal.h"
 
 #include <errno.h>
@@ -44,6 +45,7 @@ ui_ask(struct ui *ui, struct msg_query *q, struct answer *answer)
 	f->rows = q->rows = json_array();
 	cds_list_add(&f->list, &ui->flights);
 	ui->n_flight++;
+	clients_told(ui);
 	if (answer != NULL)
 		answer->flight = f;
 	q->m.type = MSG_QUERY;
@@ -145,6 +147,7 @@ on_reply(struct ui *ui, struct msg_query *q)
 
 	cds_list_del(&f->list);
 	ui->n_flight--;
+	clients_told(ui);
 	if (f->rows != rows) /* the owner made an array of its own */
 		json_decref(f->rows);
 	q->rows = NULL;
@@ -226,6 +229,7 @@ ui_setup(struct worker *w, const struct ui_conf *conf)
 	ui->w = w;
 	ui->listen_fd = -1;
 	ui->started_s = monotonic_s();
+	table_begin(TABLE_clients, table_limit(conf->limits, TABLE_clients));
 	CDS_INIT_LIST_HEAD(&ui->clients);
 	CDS_INIT_LIST_HEAD(&ui->answers);
 	CDS_INIT_LIST_HEAD(&ui->flights);

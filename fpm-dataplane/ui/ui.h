@@ -13,6 +13,7 @@
 struct fib;
 struct port;
 struct serving;
+struct table_limits;
 
 struct ui_conf {
 	struct fib *fib;
@@ -30,9 +31,10 @@ struct ui_conf {
 	struct sockaddr_storage metrics_listen;
 	const char *netns; /* where the page is: FRR's; lives as long as ui */
 	const char *version;
-	const char *dpdk;        /* its version, NULL: not told */
-	const char *config_file; /* NULL: not told */
-	const char *fpm_listen;  /* "127.0.0.1:2620", NULL: not told */
+	const char *dpdk;                  /* its version, NULL: not told */
+	const char *config_file;           /* NULL: not told */
+	const char *fpm_listen;            /* "127.0.0.1:2620", NULL: not told */
+	const struct table_limits *limits; /* of tables; outlives ui. NULL: the usual */
 	bool hugepages;
 	unsigned int memory_mib;
 };

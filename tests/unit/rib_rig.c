@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A rib without its thread, see rib_rig.h.
- */
+/* A rib without its thread, see rib_rig.h. */
 #include "rib_rig.h"
 
 #include <stdio.h>
 #include <urcu/urcu-qsbr.h>
 
+const struct table_limits *rig_limits;
 uint64_t rig_now_ms = 1000000;
 
 static uint64_t
@@ -21,11 +20,12 @@ rig_make(unsigned int n_nodes)
 {
 	static __thread bool registered;
 	struct rig *g = calloc(1, sizeof(*g));
-	struct rib_conf conf = {.sweep_quiet_s = 5,
+	struct rib_conf conf = {.limits = rig_limits,
+				.sweep_quiet_s = 5,
 				.sweep_max_s = 120,
 				.sweep_restart_s = 60,
 				.checkpoint_fd = -1};
-	struct fib_conf fc = {.retire = rib_retire};
+	struct fib_conf fc = {.retire = rib_retire, .limits = rig_limits};
 
 	if (!registered)
 		urcu_qsbr_register_thread();

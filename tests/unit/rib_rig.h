@@ -29,7 +29,8 @@ struct rig {
 	bool hold_freed; /* do not answer MSG_ADJ_UNWATCH by itself */
 };
 
-extern uint64_t rig_now_ms; /* the clock of all rigs */
+extern uint64_t rig_now_ms;                   /* the clock of all rigs */
+extern const struct table_limits *rig_limits; /* of the next ones; NULL: the usual */
 
 struct rig *rig_new(void);
 /* One that begins as a daemon does, with the checkpoint `fd` or -1; two links, addresses. */

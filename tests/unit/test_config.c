@@ -316,7 +316,7 @@ an_unknown_key_gets_the_nearest_known_one(void **state)
 	says("\"\\e[31mx\": 1\n",
 	     "2: \\x1b[31mx: unknown key; expected one of ports, cores, "
 	     "control-netns, fpm, policers, control-socket, metrics, checkpoint-max-age-s, "
-	     "memory, plugins, "
+	     "memory, limits, plugins, "
 	     "idle, rx-burst, tx-burst, "
 	     "log-level\n");
 	says("? [1]\n: 2\n", "2: top: key is a list; expected a word\n");

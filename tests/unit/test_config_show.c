@@ -148,7 +148,10 @@ every_key_there_is_reads_back(void **state)
 		"\"[::]:9\"\n"
 		"memory: {hugepages: true, size-mib: 65, fib-copies: per-node}\n"
 		"plugins: [/usr/bin/env]\nidle: poll\nrx-burst: 10\ntx-burst: 11\n"
-		"log-level: debug\npolicers:\n",
+		"log-level: debug\n"
+		"limits: {routes: 100, groups: 101, adjacencies: 102, hosts: 103, "
+		"neighbours: 104, vlans: 105, vrfs: 106, asked: 107, waited-for: 108, "
+		"waiting: 109, clients: 110, http-clients: 111}\npolicers:\n",
 		cpu, cpu, cpu);
 	for (unsigned int i = 0; i < N_PUNT_CLASS; i++)
 		n += (unsigned int)snprintf(
@@ -157,6 +160,7 @@ every_key_there_is_reads_back(void **state)
 			punt_class_info[i].name);
 	assert_int_equal(load(text), 0);
 	config_diff(&standard, &conf, note, &c);
+	assert_non_null(strstr(c.told, " limits.hosts "));
 	config_keys(differs_in, &c);
 	assert_true(c.n_key > 100);
 	reads_back();

@@ -274,7 +274,7 @@ neighbour_of_the_kernel_becomes_a_host_and_goes(void **state)
 	ip(r->bed, "neigh add fe80::7 dev t0 lladdr 02:00:5e:00:53:0b nud stale");
 	wait_for(r, host_adj(r, "192.0.2.7") != 0 && host_adj(r, "fe80::7") != 0);
 	adj = host_adj(r, "192.0.2.7");
-	assert_true(adj >= FIB_ADJ_HOSTS);
+	assert_true(adj >= r->fib->adj_hosts);
 	assert_int_equal(hop_of(r, adj), hop_to(mac_c));
 	assert_int_equal(r->fib->adj[adj].ifidx, IFIDX);
 	assert_memory_equal(&r->fib->adj[adj].addr, &addr, sizeof(addr));
@@ -346,7 +346,7 @@ many_hosts_come_and_go(void **state)
 		wait_for(r, host_adj(r, text) == 0);
 	}
 	/* Slots are used again: far fewer than hosts there were. */
-	assert_true(host_adj(r, "2001:db8::77") < FIB_ADJ_HOSTS + ROUNDS * HOSTS);
+	assert_true(host_adj(r, "2001:db8::77") < r->fib->adj_hosts + ROUNDS * HOSTS);
 	rig_stop(r);
 }
 

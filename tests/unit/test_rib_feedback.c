@@ -147,7 +147,7 @@ a_route_without_an_adjacency_has_failed(void **state)
 	struct rig *g = rig_with_feedback();
 	char text[32];
 
-	for (unsigned int i = 0; i + 2 < FIB_ADJ_HOSTS; i++) {
+	for (unsigned int i = 0; i + 2 < g->fib->adj_hosts; i++) {
 		snprintf(text, sizeof(text), "10.%u.%u.%u", i >> 16, i >> 8 & 255, i & 255);
 		rig_hop(g, 1000 + i, text, 11);
 		snprintf(text, sizeof(text), "11.%u.%u.%u/32", i >> 16, i >> 8 & 255,
@@ -182,16 +182,16 @@ static void
 a_route_without_a_group_has_failed(void **state)
 {
 	struct rig *g = rig_with_feedback();
-	uint32_t high = g->rib->slot_high;
+	uint32_t n = g->rib->n_slots;
 	struct msg *m;
 
-	g->rib->slot_high = FIB_GROUP_MAX; /* all are given out */
+	g->rib->n_slots = FIB_GROUP_MAX; /* all are given out */
 	rig_route(g, "198.51.100.0/24", 1);
 	rig_settle(g);
 	assert_int_equal(table_state(TABLE_groups).refused, 1);
 	assert_true(log_said("rib: table is full table=groups") > 0);
 	assert_string_equal(said(g), "!198.51.100.0/24 ");
-	g->rib->slot_high = high;
+	g->rib->n_slots = n;
 	rig_route(g, "198.51.100.0/24", 1);
 	rig_settle(g);
 	assert_string_equal(said(g), "198.51.100.0/24 ");

@@ -170,14 +170,14 @@ adjacencies_that_run_out_are_counted_and_come_to_who_waits(void **state)
 	struct rig *g = rig_two_ports();
 	char gw[32], text[32];
 
-	for (unsigned int i = 0; i < FIB_ADJ_HOSTS + 10; i++) {
+	for (unsigned int i = 0; i < g->fib->adj_hosts + 10; i++) {
 		snprintf(gw, sizeof(gw), "10.%u.%u.%u", i >> 16, i >> 8 & 255, i & 255);
 		snprintf(text, sizeof(text), "11.%u.%u.%u/32", i >> 16, i >> 8 & 255,
 			 i & 255);
 		rig_route_inline(g, text, gw, 11);
 	}
 	rig_go(g);
-	assert_int_equal(g->rib->n_adj, FIB_ADJ_HOSTS - 1);
+	assert_int_equal(g->rib->n_adj, g->fib->adj_hosts - 1);
 	assert_int_equal(table_state(TABLE_adjacencies).refused, 11);
 	assert_true(log_said("rib: table is full table=adjacencies") > 0);
 	assert_seen(g, "11.0.0.1", "10.0.0.1@1");
@@ -195,7 +195,7 @@ adjacencies_that_run_out_are_counted_and_come_to_who_waits(void **state)
 	assert_seen(g, "11.1.0.9", "10.1.0.9@1");
 	assert_seen(g, "12.0.0.1", "10.1.0.9@1");
 	assert_true(cds_list_empty(&g->rib->starved));
-	assert_int_equal(table_state(TABLE_adjacencies).used, FIB_ADJ_HOSTS - 1);
+	assert_int_equal(table_state(TABLE_adjacencies).used, g->fib->adj_hosts - 1);
 	rig_free(g);
 }
 

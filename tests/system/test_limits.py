@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tables as small as the file says (`limits:`): what is refused is counted, said and shown; it
+comes in when others go; and a successor with other limits takes over."""
+
+import pytest
+
+from back import HOST, NET, come_back
+from lib.wait import eventually
+from test_resources import permanent, said, table
+
+ROUTES, HOSTS, WAITING = 100, 24, 16
+
+
+@pytest.fixture
+def small(own_dut):
+    """A router of its own with little room, under the supervisor."""
+    dut = own_dut(supervised=True)
+    limits = {"routes": ROUTES, "hosts": HOSTS, "waiting": WAITING}
+    lines = "".join(f"  {key}: {value}\n" for key, value in limits.items())
+    dut.edit_config("log-level:", f"limits:\n{lines}log-level:")
+    dut.start()
+    return dut
+
+
+def shown(dut, name):
+    """A row of `fpmctl show memory`, in words: table, used, of, refused, set by."""
+    lines = dut.fpmctl("show", "memory").stdout.splitlines()
+    return next(x.split() for x in lines if x.startswith(name + " "))
+
+
+def nth(n):
+    return f"100.64.{n}.0/24"
+
+
+def teach(dut, *numbers):
+    """Routes by one gateway."""
+    wan = dut.wires["wan"]
+    nhid = dut.zebra.hop(wan.peer4, wan)
+    dut.zebra.send(*(dut.zebra.add_message(nth(n), nhid) for n in numbers))
+
+
+def test_routes_beyond_the_limit_come_in_when_others_go(small):
+    """Those there is no room for are not taken, which is no harm to the others; when an eighth
+    is free zebra is asked to say all again."""
+    dut, lan, wan = small, small.wires["lan"], small.wires["wan"]
+    room = ROUTES - table(dut, "routes")["used"]
+    assert 30 < room < ROUTES
+    teach(dut, *range(room + 5))
+    row = eventually(lambda: (r := table(dut, "routes"))["refused"] and r, 5)
+
+    assert row["used"] == row["max"] == ROUTES and row["key"] == "limits.routes"
+    assert row["refused"] == 5 == dut.fpm()["routes_full"]
+    assert shown(dut, "routes") == ["routes", "100", "100", "5", "limits.routes"]
+    assert "5 beyond limits.routes" in dut.fpmctl("show", "fpm").stdout
+    assert said(dut, "table is full table=routes max=100 .*key=limits.routes")[0] == 1
+    dut.forwarded(lan, lan.probe(f"100.64.{room - 1}.9"), wan)
+    assert dut.not_forwarded(lan, lan.probe(f"100.64.{room}.9")) == {"no_route": 1}
+
+    dut.zebra.drop(*(nth(n) for n in range(20)))
+    eventually(lambda: not dut.fpm()["connected"], 5, 0.01, "zebra is to say all again")
+    dut.zebra.connect()
+    teach(dut, *range(20, room + 5))
+    eventually(lambda: dut.route_row(nth(room + 4)), 5)
+    dut.forwarded(lan, lan.probe(f"100.64.{room}.9"), wan)
+    assert said(dut, "table has room again table=routes")[1] == 1
+    assert table(dut, "routes")["refused"] == 5
+
+
+def test_hosts_and_packets_that_wait_have_the_room_that_the_file_says(small):
+    """Hosts on a link, and packets for who does not answer: counted, bounded, and over."""
+    dut, lan, wan = small, small.wires["lan"], small.wires["wan"]
+    base, first = wan.ip4.rpartition(".")[::2]
+    hosts = [f"{base}.{int(first) + 5 + n}" for n in range(40)]
+    silent, there = hosts.pop(), hosts[:]
+    permanent(dut, there, wan)
+    row = eventually(lambda: (r := table(dut, "hosts"))["refused"] and r, 5)
+    assert row["used"] == row["max"] == HOSTS
+    assert said(dut, "table is full table=hosts")[1] >= 1
+
+    before = dut.counters()
+    lan.send(*(lan.probe(silent) for _ in range(60)))
+    eventually(lambda: dut.drops(before).get("hold_full", 0) == 60 - WAITING, 5)
+    row = table(dut, "waiting")
+    assert (row["used"], row["max"], row["refused"]) == (WAITING, WAITING, 60 - WAITING)
+    assert shown(dut, "waiting")[2:] == [str(WAITING), str(60 - WAITING), "limits.waiting"]
+    wan.answer(silent, "02:00:00:00:81:01")
+    eventually(lambda: table(dut, "waiting")["used"] == 0, 10)
+
+    permanent(dut, there[:30], wan, "del")
+    eventually(lambda: table(dut, "hosts")["used"] < HOSTS, 10)
+    # Those that had no place are looked for every five seconds.
+    eventually(lambda: dut.forwarded(lan, lan.probe(there[-1]), wan, timeout=0.5), 15)
+    eventually(lambda: said(dut, "table has room again table=hosts")[1] >= 1, 5)
+
+
+def test_other_limits_need_a_restart_which_may_have_less_room(small):
+    """A reload refuses them and says why; a successor takes over what it has room for, and
+    forwards by it; the next one, which has more, by all again."""
+    dut, lan, wan = small, small.wires["lan"], small.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    numbers = range(ROUTES // 2)
+    teach(dut, *numbers)
+    eventually(lambda: dut.route_row(nth(numbers[-1])), 5)
+    mine = table(dut, "routes")["used"] - len(numbers) - 1
+    dut.edit_config(f"routes: {ROUTES}", "routes: 20\n  groups: 64")
+
+    done = dut.fpmctl("config", "reload")
+    assert done.returncode == 2
+    assert f"! limits.routes: {ROUTES} -> 20  (needs a restart" in done.stdout
+    assert table(dut, "routes")["max"] == ROUTES
+
+    was = dut.daemon.pid()
+    dut.zebra.close()
+    assert dut.fpmctl("restart").returncode == 0
+    come_back(dut, was)
+    row = table(dut, "routes")
+    assert row["max"] == 20 and row["refused"] == len(numbers) + 1 - 20
+    assert dut.fpm()["zebra4"] == 20 and row["used"] == 20 + mine
+    assert dut.fpm()["checkpoint"]["restored"] == 20
+    kept = [r["prefix"] for r in dut.control.ask("routes") if r["source"] == "zebra"]
+    for prefix in kept[:: len(kept) - 1]:
+        host = prefix.rpartition(".")[0] + ".9"
+        dut.forwarded(lan, lan.probe(host), wan)
+
+    dut.edit_config("routes: 20", "routes: 0")
+    was = dut.daemon.pid()
+    assert dut.fpmctl("restart").returncode == 0
+    come_back(dut, was)
+    assert shown(dut, "routes")[2:] == ["no", "limit", "0", "limits.routes"]
+    dut.zebra.connect()
+    dut.route(NET, via=wan.peer4, wire=wan)
+    teach(dut, *numbers)
+    eventually(lambda: dut.fpm()["zebra4"] == len(numbers) + 1, 5)
+    dut.forwarded(lan, lan.probe(HOST), wan)

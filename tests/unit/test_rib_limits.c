@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tables as small as the file says (`limits:`): what is refused, what then comes in, and a
+ * checkpoint that holds more than its successor has room for.
+ * link: fpm-dataplane/rib/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
+ * link: tests/unit/rib_rig.c tests/unit/ckpt_rig.c tests/unit/oracle.c
+ */
+#include "ckpt_rig.h"
+
+#include <stdio.h>
+
+#include "log_said.h"
+#include "oracle.h"
+#include "base/table.h"
+
+static struct table_limits limits;
+
+/* As by default, but for one table; of the rigs that are made from here on. */
+static void
+limit(enum table table, unsigned int max)
+{
+	for (unsigned int t = 0; t < N_TABLE; t++)
+		limits.max[t] = table_limit(NULL, (enum table)t);
+	limits.max[table] = max;
+	rig_limits = &limits;
+}
+
+static int
+no_limit(void **state)
+{
+	rig_limits = NULL;
+	return 0;
+}
+
+static char *
+nth(char text[32], unsigned int i)
+{
+	snprintf(text, 32, "11.0.%u.0/24", i);
+	return text;
+}
+
+static void
+teach(struct rig *g, unsigned int from, unsigned int to)
+{
+	char text[32];
+
+	for (unsigned int i = from; i < to; i++)
+		rig_route_inline(g, nth(text, i), "192.0.2.1", 11);
+	rig_settle(g);
+}
+
+static bool
+is_asked_to_say_all_again(struct rig *g)
+{
+	struct msg *m = worker_take(&g->fpm);
+	bool is = m != NULL && m->type == MSG_REPLAY;
+
+	if (m != NULL)
+		msg_free(m);
+	return is;
+}
+
+static void
+routes_beyond_the_limit_are_refused_and_asked_for_when_an_eighth_is_free(void **state)
+{
+	unsigned int before;
+	struct rig *g;
+	char text[32];
+
+	limit(TABLE_routes, 40);
+	g = rig_two_ports();
+	g->rib->conf.fpm = &g->fpm;
+	rig_session(g, 100);
+	before = g->rib->main.n; /* addresses and subnets of our own */
+	assert_in_range(before, 1, 20);
+	teach(g, 0, 41 - before);
+	assert_int_equal(table_state(TABLE_routes).used, 40);
+	assert_int_equal(table_state(TABLE_routes).max, 40);
+	assert_int_equal(table_state(TABLE_routes).refused, 1);
+	assert_true(log_said("rib: table is full table=routes max=40 refused=1 "
+			     "key=limits.routes") > 0);
+	snprintf(text, sizeof(text), "11.0.%u.1", 39 - before);
+	assert_seen(g, text, "192.0.2.1@1");
+	snprintf(text, sizeof(text), "11.0.%u.1", 40 - before);
+	assert_seen(g, text, "none");
+	/* What is there may change, and own addresses have room always. */
+	rig_route_inline(g, nth(text, 0), "192.0.2.129", 12);
+	rig_addr(g, 11, "203.0.113.1/24", false);
+	rig_settle(g);
+	assert_seen(g, "11.0.0.1", "192.0.2.129@2");
+	assert_seen(g, "203.0.113.1", "local");
+	assert_int_equal(table_state(TABLE_routes).refused, 1);
+	assert_true(table_state(TABLE_routes).used > 40);
+
+	for (unsigned int i = 0; table_state(TABLE_routes).used > 36; i++) {
+		assert_false(is_asked_to_say_all_again(g));
+		rig_del(g, nth(text, i));
+		rig_settle(g);
+	}
+	assert_false(is_asked_to_say_all_again(g));
+	for (unsigned int i = 10; table_state(TABLE_routes).used > 35; i++) {
+		rig_del(g, nth(text, i));
+		rig_settle(g);
+	}
+	assert_true(is_asked_to_say_all_again(g));
+	assert_true(log_said("rib: table has room again table=routes") > 0);
+	teach(g, 40 - before, 41 - before);
+	snprintf(text, sizeof(text), "11.0.%u.1", 40 - before);
+	assert_seen(g, text, "192.0.2.1@1");
+	assert_false(is_asked_to_say_all_again(g)); /* once */
+	rig_free(g);
+}
+
+/* Routes by as many gateways. */
+static void
+teach_ways(struct rig *g, unsigned int n)
+{
+	char gw[32], text[32];
+
+	for (unsigned int i = 0; i < n; i++) {
+		snprintf(gw, sizeof(gw), "192.0.2.%u", i + 1);
+		rig_route_inline(g, nth(text, i), gw, 11);
+	}
+	rig_settle(g);
+}
+
+static void
+groups_and_adjacencies_have_the_room_that_the_file_says(void **state)
+{
+	struct rig *g;
+	char text[32];
+
+	limit(TABLE_adjacencies, 16);
+	g = rig_two_ports();
+	teach_ways(g, 17);
+	assert_int_equal(table_state(TABLE_adjacencies).max, 16);
+	assert_int_equal(table_state(TABLE_adjacencies).used, 16);
+	assert_seen(g, "11.0.15.1", "192.0.2.16@1");
+	assert_seen(g, "11.0.16.1", "down");
+	rig_del(g, nth(text, 3));
+	rig_settle(g);
+	assert_seen(g, "11.0.16.1", "192.0.2.17@1");
+	rig_free(g);
+
+	limit(TABLE_groups, 64);
+	g = rig_two_ports();
+	teach_ways(g, 100);
+	assert_int_equal(table_state(TABLE_groups).used, 64);
+	assert_true(table_state(TABLE_groups).refused > 0);
+	assert_seen(g, "11.0.0.1", "192.0.2.1@1");
+	assert_seen(g, "11.0.99.1", "unresolved");
+	/* Own addresses and subnets have room always. */
+	rig_link(g, 13, 3, true);
+	rig_addr(g, 13, "203.0.113.1/24", false);
+	rig_settle(g);
+	assert_seen(g, "203.0.113.1", "local");
+	assert_seen(g, "203.0.113.7", "onlink@3");
+	rig_free(g);
+}
+
+/* Such routes of a daemon that has ended. */
+static int
+left_behind(unsigned int n)
+{
+	struct rig *g = rig_begun(-1, NETNS);
+
+	rig_session(g, 100);
+	teach_ways(g, n);
+	return ckpt_of_killed(g);
+}
+
+/* How many of those are forwarded. */
+static unsigned int
+n_forwarded(struct rig *g, unsigned int n)
+{
+	unsigned int n_seen = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		const struct ipaddr dst = {{11, 0, (uint8_t)i, 1}};
+
+		n_seen += path_kind(fib_resolve(g->fib, 0, 4, &dst, 0)) == PATH_ADJ;
+	}
+	return n_seen;
+}
+
+static void
+a_checkpoint_of_more_than_there_is_room_for_is_restored_as_far_as_it_goes(void **state)
+{
+	static const struct {
+		enum table table;
+		unsigned int max;
+	} smaller[] = {{TABLE_routes, 50}, {TABLE_groups, 64}, {TABLE_adjacencies, 16}};
+
+	for (unsigned int i = 0; i < 3; i++) {
+		struct rig *g;
+		int fd;
+
+		rig_limits = NULL;
+		fd = left_behind(100);
+		limit(smaller[i].table, smaller[i].max);
+		g = rig_begun(fd, NETNS);
+		assert_int_equal(g->rib->count.restored + g->rib->count.restore_lost, 100);
+		assert_in_range(n_forwarded(g, 100), 10, smaller[i].max);
+		assert_true(table_state(smaller[i].table).refused > 0);
+		/* And so when zebra says all again. */
+		rig_session(g, 100);
+		teach_ways(g, 100);
+		rig_sentinel(g);
+		rig_settle(g);
+		assert_in_range(n_forwarded(g, 100), 10, smaller[i].max);
+		/* The other way: what is larger takes all of it. */
+		fd = ckpt_of_killed(g);
+		rig_limits = NULL;
+		g = rig_begun(fd, NETNS);
+		assert_in_range(n_forwarded(g, 100), 10, 100);
+		teach_ways(g, 100);
+		assert_int_equal(n_forwarded(g, 100), 100);
+		rig_free(g);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(
+			routes_beyond_the_limit_are_refused_and_asked_for_when_an_eighth_is_free,
+			no_limit),
+		cmocka_unit_test_teardown(
+			groups_and_adjacencies_have_the_room_that_the_file_says, no_limit),
+		cmocka_unit_test_teardown(
+			a_checkpoint_of_more_than_there_is_room_for_is_restored_as_far_as_it_goes,
+			no_limit),
+	};
+
+	return cmocka_run_group_tests_name("rib_limits", tests, NULL, NULL);
+}
