@@ -22,6 +22,8 @@
 #define LINK_PATIENCE_S 4.0 /* copper has to agree on a speed again */
 #define LACP_PATIENCE_S 3.0 /* and then LACP on who is there */
 
+#define SAID_A_ROUND 16u /* carriers, to FRR */
+
 /* fib_destroy() frees the last copy, by the address of its first member. */
 struct iface_copy {
 	struct fib_iface fib;
@@ -398,21 +400,47 @@ iface_of_tap(const struct neigh *n, const struct kmon_link *kl)
 /* --- carrier ------------------------------------------------------------------------------ */
 
 /*
- * FRR, too, hears it now: of the TAP, and of each VLAN, which the kernel takes along in a later
- * turn. What fails here is gone, or told by the kernel itself within a second.
+ * FRR, too, is to hear it: of the TAP, and of each VLAN, which the kernel takes along in a later
+ * turn. Not before the round is over: each takes the kernel's lock for all links, and forwarders
+ * go by all carriers of the round before that.
  */
 static void
 announce(struct neigh *n, uint16_t ifidx, bool up)
 {
-	const struct iface *ifc = &n->iface[ifidx];
+	struct iface *ifc = &n->iface[ifidx];
 
-	if (ifc->present)
-		kmon_operstate(n->control, ifc->tap.ifindex, up);
+	n->unsaid = ifc->unsaid = true;
+	ifc->unsaid_up = up;
 	if (fib_vlans(n->fib, ifidx) == NULL)
 		return;
 	for (uint16_t i = PORT_MAX; i < n->iface_end; i++)
 		if (n->iface[i].on == ifidx && n->iface[i].port != NULL)
 			announce(n, i, up);
+}
+
+void
+iface_announce(struct neigh *n)
+{
+	unsigned int left = SAID_A_ROUND;
+
+	if (!n->unsaid || n->control == NULL)
+		return;
+	/* TAPs have the lower numbers. */
+	for (uint16_t i = 1; i < n->iface_end && left > 0; i++) {
+		struct iface *ifc = &n->iface[i];
+
+		if (!ifc->unsaid)
+			continue;
+		ifc->unsaid = false;
+		if (ifc->port == NULL || !ifc->present)
+			continue;
+		/* What fails here is gone, or told by the kernel itself within a second. */
+		kmon_operstate(n->control, ifc->tap.ifindex, ifc->unsaid_up);
+		left--;
+	}
+	n->unsaid = left == 0;
+	if (n->unsaid)
+		worker_wake(n->worker);
 }
 
 static void

@@ -71,6 +71,7 @@ struct iface {
 	bool leaving;            /* the port is about to go, by intent */
 	bool carrier;            /* of the port */
 	bool carrier_set;        /* and the TAP has been told */
+	bool unsaid, unsaid_up;  /* (*) FRR is to hear of a carrier, of which */
 	double patience_until_s; /* monotonic; until then a link that is down may be late */
 	bool up;      /* (*) admin up, with carrier; a VLAN: what it is on, too */
 	bool can_ask; /* (*) up, and the kernel's own view is too */
@@ -138,6 +139,7 @@ struct neigh {
 
 	struct iface iface[IFIDX_MAX];
 	uint32_t n_nb_on[IFIDX_MAX]; /* neighbour records of each */
+	bool unsaid;                 /* of some interface */
 	uint16_t iface_end;          /* no interface has this number or a higher one */
 	uint16_t next_vlan;          /* number to try first */
 	uint16_t n_vlans;            /* numbers that are in use, or rest */
@@ -220,6 +222,7 @@ void iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone);
 /* Event of the namespace where the devices are. */
 void iface_behind_event(void *ctx, const struct kmon_link *kl, bool gone);
 void iface_poll_carriers(struct neigh *n);
+void iface_announce(struct neigh *n); /* carriers to FRR; the rest in the next round */
 void iface_settle_carriers(struct neigh *n); /* of ports that nobody spoke of: down */
 
 /* --- reopen.c: TAPs that went -------------------------------------------------------------- */

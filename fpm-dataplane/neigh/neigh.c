@@ -214,6 +214,7 @@ on_round(struct worker *w)
 	vlan_macs(n);
 	nb_ask_flush(n);
 	retire_flush(n);
+	iface_announce(n);
 }
 
 /* --- birth and death ---------------------------------------------------------------------- */

@@ -37,10 +37,12 @@ static const uint8_t mac_b[6] = {0x02, 0, 0x5e, 0, 0x53, 0x0b};
 static uint8_t added_mac[6];
 static unsigned int n_added_macs;
 
+static bool link_is_down;
+
 bool
 port_link_up(const struct port *port)
 {
-	return true;
+	return !link_is_down;
 }
 
 int
@@ -185,7 +187,8 @@ up(void **state)
 	memset(&kernel, 0, sizeof(kernel));
 	kernel.row[kernel.n++].link = link_of(TAP, "wan0");
 	kernel.row[kernel.n++].link = link_of(OTHER, "eth0");
-	n_added_macs = n_resolves = 0;
+	n_added_macs = n_resolves = n_states = 0;
+	link_is_down = false;
 	if (fib_create(&fib, &(struct fib_conf){.n_nodes = 0}) < 0)
 		return -1;
 	conf.fib = fib;

@@ -101,9 +101,13 @@ kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 	return 0;
 }
 
+static unsigned int n_states, first_state; /* set since, of which ifindex */
+
 int
 kmon_operstate(struct kmon *km, unsigned int ifindex, bool up)
 {
+	if (n_states++ == 0)
+		first_state = ifindex;
 	return 0;
 }
 

@@ -133,6 +133,30 @@ a_vlan_that_goes_by_its_ports_mac_needs_no_other(void **state)
 	assert_int_equal(n_added_macs, 0);
 }
 
+/* Of as many VLANs as there may be, with the kernel's lock held for each: others first. */
+static void
+carriers_are_told_in_slices_and_the_tap_first(void **state)
+{
+	struct neigh *n = neigh.ctx;
+	unsigned int before, rounds = 0;
+
+	for (unsigned int i = 0; i < 100; i++)
+		add(vlan_of(20 + i, TAP, VLAN_C_TYPE, (uint16_t)(1 + i)));
+	round_over();
+	n_states = 0;
+	link_is_down = true;
+	iface_poll_carriers(n);
+	assert_int_equal(n_states, 0);
+	assert_false(iface_of(VLAN_C_TYPE, 100)->up);
+	do {
+		before = n_states;
+		round_over();
+		assert_in_range(n_states - before, 0, 16);
+	} while (n_states > before && ++rounds < 100);
+	assert_int_equal(n_states, 101);
+	assert_int_equal(first_state, TAP);
+}
+
 /* All numbers in use: 802.1Q and 802.1ad on the port, then others on the first of those. */
 static struct kmon_link
 the_nth(unsigned int n)
@@ -224,6 +248,7 @@ main(void)
 		bed_test(one_that_can_not_leaves_tags_to_software),
 		bed_test(a_successor_that_is_told_first_keeps_the_tag),
 		bed_test(one_that_is_on_another_link_all_at_once_is_ours_no_more),
+		bed_test(carriers_are_told_in_slices_and_the_tap_first),
 		bed_test(a_mac_that_was_the_ports_is_still_accepted_for_a_vlan),
 		bed_test(a_vlan_that_goes_by_its_ports_mac_needs_no_other),
 		bed_test(vlans_without_a_number_are_counted_and_come_when_others_go),
