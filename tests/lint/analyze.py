@@ -20,8 +20,6 @@ FOLDERS = ("poptrie", "tap-bridge", "fpm-dataplane")
 
 # (tool, file, check): why it is none.
 KNOWN = {
-    ("gcc", "fpm-dataplane/config.c", "null-dereference"): "`text` is NULL with `len` 0 only, "
-    "and each index is below `len`",
     ("gcc", "fpm-dataplane/ctl/audit.c", "null-dereference"): "`order` is >= 0 only with both, "
     "or with in_zebra alone: one of the two is always there",
     ("gcc", "fpm-dataplane/base/inet.h", "null-dereference"): "mbufs just allocated have room: "
@@ -39,7 +37,8 @@ KNOWN = {
     "is what it descends from",
     ("cppcheck", "tap-bridge/netns.c", "resourceLeak"): "the descriptor is what is returned",
     ("cppcheck", "tap-bridge/tap.c", "resourceLeak"): "rc < 0 there means that there is none",
-    ("tidy", "fpm-dataplane/config.c", "clang-analyzer-core.NullDereference"): "as gcc's",
+    ("tidy", "fpm-dataplane/config.c", "clang-analyzer-core.NullDereference"): "`text` is "
+    "NULL with `len` 0 only, and each index is below `len`",
     ("tidy", "fpm-dataplane/fwd/loop.c", "clang-analyzer-core.CallAndMessage"): "the ring has "
     "filled the first n entries",
     ("tidy", "fpm-dataplane/neigh/iface.c", "bugprone-suspicious-memory-comparison"): "padding "
