@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "keep.h"
+#include "manage.h"
 #include "rib/rib.h"
 
 #define FREEZE_MS 30000u
@@ -24,7 +25,7 @@ static struct {
 bool
 freeze_must_wait(const struct worker *manage)
 {
-	return worker_rests(manage, monotonic_ms());
+	return manage_is_busy() || worker_rests(manage, monotonic_ms());
 }
 
 /* One that is told to stop cannot be told otherwise: manage is looked at before each. */

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -377,9 +378,18 @@ port_change(struct manage *mg, struct msg_manage *mm)
 
 /* --- the thread -------------------------------------------------------------------------- */
 
+static atomic_bool busy; /* W:manage */
+
+bool
+manage_is_busy(void)
+{
+	return atomic_load(&busy);
+}
+
 static void
 answer(struct manage *mg, struct msg_manage *mm)
 {
+	atomic_store(&busy, true);
 	if (mm->q.rows == NULL)
 		mm->q.rows = json_array();
 	switch (mm->want.op) {
@@ -404,6 +414,7 @@ answer(struct manage *mg, struct msg_manage *mm)
 		break;
 	}
 	mm->q.done = true;
+	atomic_store(&busy, false);
 }
 
 /* What a person would have been told goes to the log. */

@@ -16,17 +16,20 @@
 
 #include "base/log.h"
 #include "netns.h"
+#include "ui/ui.h"
 
 /*
- * EAL, event loops, monitors, zebra and a few dozen fpmctl: libraries abort the process when
- * they get none. A port has its TAP, an event queue and a socket a forwarder.
+ * EAL, event loops, monitors, zebra: libraries abort the process when they get none. Whoever may
+ * ask has one each; a port has its TAP, an event queue and a socket a forwarder.
  */
 #define FILES_OWN 64
 
 static int
 files_try(const struct config *conf)
 {
-	rlim_t want = FILES_OWN + conf->n_port * (2 + conf->n_core);
+	rlim_t want = FILES_OWN + conf->n_port * (2 + conf->n_core) +
+		      table_limit(&conf->limits, TABLE_clients) +
+		      table_limit(&conf->limits, TABLE_http_clients) + SCRAPES_MAX;
 	struct rlimit lim;
 
 	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)

@@ -409,6 +409,8 @@ announce(struct neigh *n, uint16_t ifidx, bool up)
 {
 	struct iface *ifc = &n->iface[ifidx];
 
+	if (!n->unsaid || ifidx < n->unsaid_from)
+		n->unsaid_from = ifidx;
 	n->unsaid = ifc->unsaid = true;
 	ifc->unsaid_up = up;
 	if (fib_vlans(n->fib, ifidx) == NULL)
@@ -426,8 +428,10 @@ iface_announce(struct neigh *n)
 	if (!n->unsaid || n->control == NULL)
 		return;
 	/* TAPs have the lower numbers. */
-	for (uint16_t i = 1; i < n->iface_end && left > 0; i++) {
+	for (uint16_t i = n->unsaid_from; i < n->iface_end && left > 0; i++) {
 		struct iface *ifc = &n->iface[i];
+
+		n->unsaid_from = i + 1u;
 
 		if (!ifc->unsaid)
 			continue;
@@ -583,6 +587,9 @@ iface_remove(struct neigh *n, uint16_t ifidx)
 	ifc->leaving = true;
 	/* Next hops and neighbours on it are dead from here on. */
 	set_carrier(n, ifidx, false);
+	if (n->control != NULL &&
+	    ifc->present) /* no round is waited for: then it is gone */
+		kmon_operstate(n->control, ifc->tap.ifindex, false);
 	kmon_retell(n->control, ifc->twin.ifindex, false);
 	ifc->present = false;
 	ifc->lost = true;

@@ -140,6 +140,7 @@ struct neigh {
 	struct iface iface[IFIDX_MAX];
 	uint32_t n_nb_on[IFIDX_MAX]; /* neighbour records of each */
 	bool unsaid;                 /* of some interface */
+	uint16_t unsaid_from;        /* of none before */
 	uint16_t iface_end;          /* no interface has this number or a higher one */
 	uint16_t next_vlan;          /* number to try first */
 	uint16_t n_vlans;            /* numbers that are in use, or rest */

@@ -446,7 +446,6 @@ checkpoint_json(const struct rib *rib)
 	set_int(o, "routes", rib->ckpt->head->n_routes[CKPT_MAIN]);
 	set_int(o, "other_tables", rib->ckpt->head->n_routes[CKPT_OTHER]);
 	set_int(o, "groups", rib->ckpt->head->n_slots);
-	set_int(o, "routes_full", table_state(TABLE_routes).refused);
 	set_int(o, "groups_full", rib->ckpt->full);
 	set_int(o, "bytes", ckpt_bytes(rib->ckpt));
 	set_int(o, "restored", rib->count.restored);

@@ -220,6 +220,8 @@ restore(struct rib *rib, const struct ckpt *old)
 	rib->session.nl_pid = old->head->nl_pid;
 	if (rib->ckpt != NULL)
 		rib->ckpt->head->nl_pid = old->head->nl_pid;
+	/* What found no room is not asked for again: zebra says all to whoever is new. */
+	rib->slots_short = rib->routes_short = false;
 	rib_commit(rib);
 }
 

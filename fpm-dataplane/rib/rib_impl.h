@@ -183,9 +183,9 @@ struct slot {
 	uint8_t kind;
 	uint8_t dirty;
 	uint8_t log2_block;
-	bool queued; /* in rib->dirty */
-	bool idle;   /* in rib->idle */
-	bool indexed;
+	bool queued;         /* in rib->dirty */
+	bool idle;           /* in rib->idle */
+	bool indexed, small; /* small: it came with content that needs no neighbour */
 };
 
 #define SLOT_CHUNK 1024u
@@ -325,7 +325,7 @@ struct rib {
 	struct hidx tally_by_table;
 
 	struct slot *slot_chunk[FIB_GROUP_MAX / SLOT_CHUNK];
-	uint32_t slot_high, n_slots, n_orphans;
+	uint32_t slot_high, n_slots, n_small, n_orphans; /* small: of n_slots */
 	bool slots_short, routes_short; /* no room: some are unresolved, not taken */
 	struct vec32 slot_free;         /* first in, first out from slot_free_at */
 	uint32_t slot_free_at;

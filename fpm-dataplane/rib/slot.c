@@ -157,15 +157,22 @@ is_small(const struct ways *ways)
 	return ways->n == 1 && ways->v[0].gw_family == 0;
 }
 
+/* Slots that the limit is about: small content has places of its own, be the rest full. */
+static uint32_t
+n_large(const struct rib *rib)
+{
+	return rib->n_slots - rib->n_small;
+}
+
 /* A fresh slot; NULL when as many are in use as there may be, or, for `small` content, all. */
 static struct slot *
 slot_new(struct rib *rib, enum slot_kind kind, bool small)
 {
-	uint32_t number, most = small ? rib->fib->group_end - 1
-				      : table_limit(rib->conf.limits, TABLE_groups);
+	uint32_t number;
 	struct slot *s;
 
-	if (rib->n_slots >= most) {
+	if (rib->n_slots >= rib->fib->group_end - 1 ||
+	    (!small && n_large(rib) >= table_limit(rib->conf.limits, TABLE_groups))) {
 		table_refuse(TABLE_groups);
 		rib->slots_short = true;
 		return NULL;
@@ -181,8 +188,10 @@ slot_new(struct rib *rib, enum slot_kind kind, bool small)
 				must(calloc(SLOT_CHUNK, sizeof(*s)));
 	}
 	s = slot_at(rib, number);
-	*s = (struct slot){.number = number, .kind = (uint8_t)kind};
-	table_used(TABLE_groups, ++rib->n_slots);
+	*s = (struct slot){.number = number, .kind = (uint8_t)kind, .small = small};
+	rib->n_slots++;
+	rib->n_small += small;
+	table_used(TABLE_groups, n_large(rib));
 	idle_push(rib, s); /* until a route takes it */
 	return s;
 }
@@ -390,10 +399,12 @@ slot_release(struct rib *rib, uint32_t number)
 
 	assert(s->kind == SLOT_DYING && s->refs == 0);
 	s->kind = SLOT_FREE;
-	table_used(TABLE_groups, --rib->n_slots);
+	rib->n_slots--;
+	rib->n_small -= s->small;
+	table_used(TABLE_groups, n_large(rib));
 	/* Which routes found none is not noted: zebra says them all again, to who goes on. */
 	if (rib->slots_short && !rib->stopping &&
-	    rib->n_slots <= table_brim(table_limit(rib->conf.limits, TABLE_groups))) {
+	    n_large(rib) <= table_brim(table_limit(rib->conf.limits, TABLE_groups))) {
 		rib->slots_short = false;
 		worker_send(rib->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
 	}

@@ -15,8 +15,7 @@
 #include "ui/http.h"
 #include "ui/internal.h"
 
-#define CONNECTIONS_MAX 32
-#define IDLE_S          10
+#define IDLE_S 10
 
 #define TOTAL "_total"
 
@@ -133,7 +132,7 @@ listen_on(const char *netns, const struct sockaddr_storage *addr)
 	if (addr->ss_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
 	if (bind(fd, (const struct sockaddr *)addr, len) == 0 &&
-	    listen(fd, CONNECTIONS_MAX) == 0)
+	    listen(fd, SCRAPES_MAX) == 0)
 		return fd;
 	rc = -errno;
 	close(fd);
@@ -144,7 +143,7 @@ int
 metrics_open(struct ui *ui)
 {
 	static const struct MHD_OptionItem options[] = {
-		{MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, NULL},
+		{MHD_OPTION_CONNECTION_LIMIT, SCRAPES_MAX, NULL},
 		{MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, NULL},
 		{MHD_OPTION_END, 0, NULL},
 	};

@@ -15,6 +15,8 @@ struct port;
 struct serving;
 struct table_limits;
 
+#define SCRAPES_MAX 32 /* connections to the metrics page; more wait */
+
 struct ui_conf {
 	struct fib *fib;
 	struct worker *rib, *neigh; /* MSG_QUERY goes there, MSG_REPLY comes back */

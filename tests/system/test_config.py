@@ -259,6 +259,16 @@ def test_too_few_open_files_are_refused_in_words(check, files):
     assert f"only {files} open files are allowed" in done.stderr
 
 
+def test_who_may_ask_counts_among_open_files(check):
+    """A daemon full of clients would have none left to tell the supervisor that it lives."""
+    text = STARTS + "limits:\n  clients: 4096\n"
+
+    done = check(text, start=True, before=["prlimit", "--nofile=4096"])
+
+    assert done.returncode == 1
+    assert "only 4096 open files are allowed" in done.stderr
+
+
 def test_a_missing_file_is_one_sentence(dut):
     """No file: its name, the reason, exit code 2."""
     argv = [dut.daemon.program, "-c", "/nowhere/config.yaml", "--check"]

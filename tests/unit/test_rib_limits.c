@@ -158,6 +158,32 @@ groups_and_adjacencies_have_the_room_that_the_file_says(void **state)
 	rig_free(g);
 }
 
+static void
+own_subnets_take_no_room_of_groups(void **state)
+{
+	char text[32];
+	struct rig *g;
+
+	limit(TABLE_groups, 64);
+	g = rig_two_ports();
+	g->rib->conf.fpm = &g->fpm;
+	for (unsigned int i = 0; i < 100; i++) {
+		snprintf(text, sizeof(text), "198.18.%u.1/24", i);
+		rig_link(g, 100 + i, (uint16_t)(10 + i), true);
+		rig_addr(g, 100 + i, text, false);
+	}
+	teach_ways(g, 65);
+	assert_int_equal(table_state(TABLE_groups).used, 64);
+	assert_seen(g, "11.0.63.1", "192.0.2.64@1");
+	assert_seen(g, "11.0.64.1", "unresolved");
+	/* Those that go make room, whatever the subnets have. */
+	for (unsigned int i = 0; i < 8; i++)
+		rig_del(g, nth(text, i));
+	rig_settle(g);
+	assert_true(is_asked_to_say_all_again(g));
+	rig_free(g);
+}
+
 /* Such routes of a daemon that has ended. */
 static int
 left_behind(unsigned int n)
@@ -167,6 +193,21 @@ left_behind(unsigned int n)
 	rig_session(g, 100);
 	teach_ways(g, n);
 	return ckpt_of_killed(g);
+}
+
+/* FPM's thread is not there yet, as here; and whoever connects to it says all by itself. */
+static void
+nobody_is_asked_for_what_a_checkpoint_had_too_much(void **state)
+{
+	struct rig *g;
+	int fd = left_behind(100);
+
+	limit(TABLE_groups, 64);
+	limits.max[TABLE_routes] = 20;
+	g = rig_begun(fd, NETNS);
+	rig_settle(g);
+	assert_true(table_state(TABLE_groups).used < 56);
+	rig_free(g);
 }
 
 /* How many of those are forwarded. */
@@ -228,6 +269,9 @@ main(void)
 			no_limit),
 		cmocka_unit_test_teardown(
 			groups_and_adjacencies_have_the_room_that_the_file_says, no_limit),
+		cmocka_unit_test_teardown(own_subnets_take_no_room_of_groups, no_limit),
+		cmocka_unit_test_teardown(
+			nobody_is_asked_for_what_a_checkpoint_had_too_much, no_limit),
 		cmocka_unit_test_teardown(
 			a_checkpoint_of_more_than_there_is_room_for_is_restored_as_far_as_it_goes,
 			no_limit),
