@@ -109,13 +109,14 @@ def test_write_memory_keeps_every_line_of_frr_conf(lab):
 
 
 def test_vtysh_answers_what_advice_has_it_asked(lab):
-    """What `show drops` says to type there, whichever daemons FRR has. Of what it has no route
-    to it says so, or nothing."""
+    """What `show drops` says to type there, whichever daemons FRR has, of both families, with a
+    VRF and without. Of what it has no route to it says so, or nothing."""
     with open(os.path.join(ROOT, "fpm-dataplane", "ctl", "advice.c"), encoding="utf-8") as file:
         asked = re.findall(r"\bshow (?:bgp|ip|ipv6)\b[^;,)]*? ADDRESS", file.read())
 
     assert asked
-    for command in asked:
+    plain = [command.replace("[vrf NAME] ", vrf) for command in asked for vrf in ("", "vrf default ")]
+    for command in plain + [command.replace("ip route", "ipv6 route") for command in plain]:
         address = "2001:db8:c0::9" if "ipv6" in command else "198.51.100.9"
         said = lab.r1.vtysh(command.replace("ADDRESS", address))
         assert "%" not in said.replace("% Network not in table", ""), f"{command}: {said}"
