@@ -16,7 +16,7 @@ from test_idle import forwarders
 
 # What forwarders' objects, and those of the lookup, may call beyond themselves.
 ALLOWED = {
-    "fib_(resolve(_in)?|host_adj|iface_has_linklocal)": "reads tables, under QSBR",
+    "fib_(resolve(_there)?|host_adj|iface_has_linklocal)": "reads tables, under QSBR",
     "peer_\\w+_key|peers_know|policer_\\w+|punt_class_info": "words with atomic accesses",
     "rte_pktmbuf_free_bulk|rte_mempool_ops_table": "buffers back to their pool",
     "rte_eth_fp_ops|rte_eth_call_[rt]x_callbacks|port_rxqs_arm": "the port's driver",
@@ -24,7 +24,7 @@ ALLOWED = {
     "idle_\\w+|worker_wake": "the edge between idle and busy",
     "watch_\\w+": "fpmctl trace and capture: rings",
     "mem(cpy|set)|__rte_panic|__cpu_model|_GLOBAL_OFFSET_TABLE_|per_lcore__lcore_id": "C, EAL",
-    "rte_get_tsc_hz|thread_role|pthread_self|pthread_setname_np": "constants, a name at birth",
+    "pt_isa_best|rte_get_tsc_hz|thread_role|pthread_self|pthread_setname_np": "constants, a name at birth",
 }
 
 
