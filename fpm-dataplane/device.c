@@ -214,6 +214,29 @@ device_serves_dpdk(const char *driver)
 }
 
 bool
+device_is_unprotected(const struct device *d)
+{
+	return d->unprotected ||
+	       (is_given(d->driver) && strcmp(d->driver, "vfio-pci") != 0);
+}
+
+static struct path
+unsafe_mode(const char *root)
+{
+	return path_of(root, "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
+}
+
+bool
+device_vfio_is_unsafe(const char *root)
+{
+	struct path mode = unsafe_mode(root);
+	char on[8];
+
+	read_line(&mode, on, sizeof(on));
+	return on[0] == 'Y';
+}
+
+bool
 device_is_open(const char *root, const struct device *d)
 {
 	struct path path =
@@ -365,22 +388,24 @@ static int
 check_vfio(const char *root, const struct device *d, char *why, size_t why_size)
 {
 	struct path driver = path_of(root, PCI "drivers/vfio-pci");
-	struct path unsafe =
-		path_of(root, "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
-	char on[8];
+	struct path mode = unsafe_mode(root);
 
 	if (access(driver.text, F_OK) < 0)
 		load_module(root, "vfio-pci");
 	if (access(driver.text, F_OK) < 0)
 		return why_not(why, why_size, -ENOTSUP,
 			       "this kernel has no vfio-pci: `modprobe vfio-pci` says why");
-	read_line(&unsafe, on, sizeof(on));
-	if (d->group < 0 && on[0] != 'Y')
-		return why_not(why, why_size, -ENOTSUP,
-			       "it is in no IOMMU group: turn VT-d or AMD-Vi on in the "
-			       "firmware, on Intel with intel_iommu=on iommu=pt on the "
-			       "kernel's command line; in a VM the hypervisor has to offer "
-			       "an IOMMU, or vfio be told to do without (install.md)");
+	if (d->group < 0 && !device_vfio_is_unsafe(root))
+		return why_not(
+			why, why_size, -ENOTSUP,
+			"it is in no IOMMU group: turn VT-d or AMD-Vi on in the "
+			"firmware, on Intel with intel_iommu=on iommu=pt on the "
+			"kernel's command line; in a VM the hypervisor has to offer "
+			"an IOMMU, or %s (install.md)",
+			access(mode.text, F_OK) == 0
+				? "vfio be told to do without"
+				: "uio_pci_generic do without, for this kernel's vfio "
+				  "cannot");
 	return 0;
 }
 

@@ -46,6 +46,13 @@ bool device_is_nic(const struct device *d);
 bool device_is_shared(const char *driver);
 /* Is it, as it is now, a driver that DPDK works with? */
 bool device_serves_dpdk(const char *driver);
+/*
+ * Does it write where it is told, by physical addresses, with no IOMMU that translates or
+ * forbids? As it is now: uio, or vfio in its no-IOMMU mode.
+ */
+bool device_is_unprotected(const struct device *d);
+/* Would vfio, as it is set now, give away devices without an IOMMU? */
+bool device_vfio_is_unsafe(const char *root);
 /* Has a process opened it by vfio? Only root finds out: to others it never is. */
 bool device_is_open(const char *root, const struct device *d);
 

@@ -18,6 +18,7 @@
 #include <rte_mbuf.h>
 
 #include "base/log.h"
+#include "device.h"
 #include "port/packet.h"
 
 /*
@@ -169,6 +170,9 @@ eal_start(const struct config *conf, pid_t old)
 		argv[argc++] = "--file-prefix";
 		argv[argc++] = prefix;
 	}
+	/* With our list of none it does not see that vfio's devices have no IOMMU. */
+	if (conf->hugepages && device_vfio_is_unsafe(""))
+		argv[argc++] = "--iova-mode=pa";
 	/* Only configured devices are attached: an empty allow list would probe them all. */
 	argv[argc++] = "--allow=0000:00:00.0";
 	for (unsigned int i = 0; i < conf->n_plugin; i++) {

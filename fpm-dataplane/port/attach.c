@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include <rte_dev.h>
+#include <rte_eal.h>
 #include <rte_ethdev.h>
 
 #include "base/why.h"
@@ -33,6 +34,15 @@ refused(const char *name, int rc, char *why, unsigned int why_size)
 			       address, d.vendor & 0xffff, d.id & 0xffff, d.driver);
 	if (found < 0)
 		return found;
+	/* Which of the two the EAL takes is its choice at its start. */
+	if (device_is_unprotected(&d) && rte_eal_iova_mode() != RTE_IOVA_PA)
+		return why_not(
+			why, why_size, rc,
+			"%s, which %s has without an IOMMU, needs physical addresses, and "
+			"DPDK has virtual ones: so it is without memory.hugepages, and on "
+			"a machine with an IOMMU, where `fpmctl device bind %s` makes use "
+			"of it",
+			address, d.driver, address);
 	return why_not(why, why_size, rc,
 		       "DPDK's driver refuses %s (%04x:%04x), which %s has; its own words "
 		       "are in the log",

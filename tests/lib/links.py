@@ -70,13 +70,15 @@ class Nics:
 
     def __init__(self):
         self.names = []
+        self.to_vfio = True
         self.memory = f"  size-mib: {os.environ.get('FDP_MIB', 96)}\n  hugepages: true"
 
     def make(self, dut):
         netns.command(["modprobe", "-a", "virtio_net", "vfio-pci"])
         self.names = list(dut.names)
         for n, name in enumerate(dut.names):
-            give_to_vfio(pci(n))
+            if self.to_vfio:
+                give_to_vfio(pci(n))
             # One that was in a namespace comes back when the kernel has taken that apart.
             ifname = eventually(
                 lambda n=n: _kernel_name(far_mac(n)), 10, 0.05, f"NIC of {name}"

@@ -10,7 +10,11 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 from lib import docs  # noqa: E402
 
-RUNNERS = {"lab": "tests/system/test_docs.py", "vm": "tests/vm/test_manual.py"}
+RUNNERS = {
+    "lab": "tests/system/test_docs.py",
+    "vm": "tests/vm/test_manual.py",
+    "noiommu": "tests/vm/test_noiommu.py",
+}
 # A line that begins so is a command, wherever it stands.
 PROGRAMS = re.compile(
     r"^\s*(\$ |sudo |(make|fpmctl|systemctl|vtysh|apt-get|docker|podman|containerlab|"

@@ -292,6 +292,35 @@ without_vfio_or_iommu_nothing_is_taken(void **state)
 }
 
 static void
+what_this_kernels_vfio_cannot_do_is_not_asked_of_it(void **state)
+{
+	refused(bind_it(TWIN, true), -ENOTSUP, TWIN, "this kernel's vfio cannot");
+	assert_false(device_vfio_is_unsafe(t.root));
+	put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "N\n");
+	refused(bind_it(TWIN, true), -ENOTSUP, TWIN, "vfio be told to do without");
+	assert_false(device_vfio_is_unsafe(t.root));
+	put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y\n");
+	assert_true(device_vfio_is_unsafe(t.root));
+}
+
+static void
+what_no_iommu_stands_before_is_unprotected(void **state)
+{
+	struct device d = {.driver = "vfio-pci", .group = 9};
+
+	assert_false(device_is_unprotected(&d));
+	d.unprotected = true;
+	assert_true(device_is_unprotected(&d));
+	d = (struct device){.driver = "uio_pci_generic", .group = 9};
+	assert_true(device_is_unprotected(&d));
+	/* The kernel's driver has it, beside DPDK or instead. */
+	strcpy(d.driver, "mlx5_core");
+	assert_false(device_is_unprotected(&d));
+	d.driver[0] = '\0';
+	assert_false(device_is_unprotected(&d));
+}
+
+static void
 what_vfio_does_not_take_is_given_back(void **state)
 {
 	put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y\n");
@@ -473,12 +502,14 @@ main(void)
 		TEST(an_interface_in_another_namespace_is_left_alone),
 		TEST(a_driver_that_dpdk_works_beside_stays),
 		TEST(without_vfio_or_iommu_nothing_is_taken),
+		TEST(what_this_kernels_vfio_cannot_do_is_not_asked_of_it),
 		TEST(what_vfio_does_not_take_is_given_back),
 		TEST(what_is_so_already_stays),
 		TEST(what_the_kernel_does_not_take_back_is_said),
 		TEST(who_holds_a_group_is_found),
 		TEST(why_dpdk_gets_no_device_is_said),
 		TEST(who_keeps_a_group_from_dpdk_is_said),
+		cmocka_unit_test(what_no_iommu_stands_before_is_unprotected),
 		cmocka_unit_test(a_pci_device_is_told_from_others),
 		cmocka_unit_test(a_bond_is_read),
 		cmocka_unit_test(what_is_no_good_bond_is_said),

@@ -166,6 +166,7 @@ def run(
     seconds=1200,
     cpus=2,
     hugepages=256,
+    iommu=True,
 ):
     """Boot, run `command` (text for bash) as root, return its exit code; what it prints
     goes to stdout and to the file `log`, what the kernel says to `log`.console, what QEMU
@@ -174,6 +175,7 @@ def run(
     devices   more arguments for QEMU
     network   text for sh in QEMU's network namespace, before it starts
     systemd   it is process 1, and the command a service of it
+    iommu     there is one, and the kernel uses it
     seconds   for the command: what stands still is ended; no test is meant to need that long
 
     GuestError when the guest died, or took `seconds` and a minute, or more than BOOT_S to boot.
@@ -205,8 +207,9 @@ def run(
             # A kernel that gets no CPU for ten ticks takes its timer for broken, and panics, but
             # with no_timer_check.
             "-append", f"console=ttyS1 quiet panic=-1 {KERNEL_WORDS} net.ifnames=0 "
-            f"intel_iommu=on iommu=pt tsc=reliable no_timer_check hugepages={hugepages} {more}",
-            "-device", "intel-iommu,intremap=on,device-iotlb=on",
+            f"tsc=reliable no_timer_check hugepages={hugepages} {more}"
+            + (" intel_iommu=on iommu=pt" if iommu else ""),
+            *(["-device", "intel-iommu,intremap=on,device-iotlb=on"] if iommu else []),
             *_share("hostroot", "/", "readonly=on,multidevs=remap"),
             *_share("exchange", shared, "writeout=immediate"),
             "-device", "virtio-serial-pci",
