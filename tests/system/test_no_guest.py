@@ -84,7 +84,7 @@ def test_what_is_quick_is_of_the_whole_and_the_rest_is_named():
     assert set(vm.all_parts(None)) == set(whole) | set(package)
     assert all(quick[name].startswith(whole[name]) for name in quick)
     said = vm.summary("test-vm", {"passed": 9, "failed": 0, "skipped": 1}, 200, "", "--quick")
-    assert said.startswith("test-vm: 9 passed, 1 skipped in 200 s; not run here: tags, and more of ")
+    assert said.startswith("test-vm: 9 passed, 1 skipped in 200 s; not run here: noiommu, tags, ")
     assert all(name in said for name in ("bonds", "vmxnet3", "service", "make test-vm-package"))
 
 
