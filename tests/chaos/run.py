@@ -96,7 +96,7 @@ class Kept:
     def __init__(self, run):
         self.run, self.was, self.since = run, None, []
 
-    def _look(self):
+    def look(self):
         with contextlib.suppress(Exception):  # some of FRR is away
             r1 = self.run.bed.r1
             return sessions.flaps(r1) if sessions.are_up(r1) else None
@@ -110,7 +110,7 @@ class Kept:
         if not function.sessions_stay or crashed or function.kills > 1:
             self.was, self.since = None, []
             return
-        self.was = self.was or self._look()
+        self.was = self.was or self.look()
         self.since.append(function.__name__)
 
     def compare(self):
@@ -131,6 +131,9 @@ def one_by_one(run, times, seconds, only):
         function = faults.FAULTS[name]
         if function.sessions_stay:  # else a kill is a crash in a row, with a wait after it
             eventually(lambda: run.bed.dp.show("version")[0]["uptime_s"] > GOOD_RUN_S, 30, 0.2)
+            # After one that FRR itself noticed they are still about to come up.
+            kept, up = Kept(run), "FRR's sessions are up"
+            eventually(lambda: kept.look() is not None, run.bed.patience(60), 0.2, up)
         stamp(run, name)
         before = sessions.flaps(run.bed.r1)
         with LinkWatch(run.bed.ns["r1"]) as watch:
