@@ -56,6 +56,7 @@
 #define END_MS 1000u /* a forwarder ends within a burst, or 100 ms of sleep */
 
 enum { W_RIB, W_NEIGH, W_PUNT, W_FPM, W_UI, W_TRACE, W_MANAGE, N_WORKER };
+enum end { END_FOR_GOOD, END_FAILED, END_GOES_ON /* in another daemon */ };
 
 static struct {
 	struct config conf, running; /* with what was chosen here; as manage changes it */
@@ -317,7 +318,7 @@ forwarders_end(void)
 }
 
 static void
-stop(bool failed)
+stop(enum end end)
 {
 	static const int order[] = {W_UI, W_MANAGE, W_FPM, W_TRACE, W_NEIGH, W_PUNT, W_RIB};
 
@@ -330,14 +331,14 @@ stop(bool failed)
 	urcu_qsbr_barrier();
 	for (unsigned int i = 0; i < N_WORKER; i++)
 		worker_free(&dp.worker[order[i]]);
-	ui_teardown(&dp.worker[W_UI]);
+	ui_teardown(&dp.worker[W_UI], end != END_GOES_ON);
 	manage_teardown(&dp.worker[W_MANAGE]);
 	trace_teardown(&dp.worker[W_TRACE]);
 	fpm_teardown(&dp.worker[W_FPM]);
 	punt_teardown(&dp.worker[W_PUNT]);
 	neigh_teardown(&dp.worker[W_NEIGH]);
 	rib_teardown(&dp.worker[W_RIB]);
-	ports_close(dp.port, failed);
+	ports_close(dp.port, end == END_FAILED);
 	if (dp.fib != NULL)
 		fib_destroy(dp.fib);
 	watch_free(dp.watch);
@@ -427,7 +428,7 @@ let_go(void)
 	/* As they are now: ports have come and gone since the start. */
 	dp.shared = ports_are_shared(dp.port);
 	if (!dp.shared)
-		stop(false); /* the devices are free */
+		stop(END_GOES_ON); /* the devices are free */
 }
 
 static enum handover
@@ -448,9 +449,8 @@ hand_over(void)
 						       .thaw = thaw,
 						       .rest = rest,
 						       .let_go = let_go});
-
 	if (done == HANDOVER_DONE && dp.shared)
-		stop(false);
+		stop(END_GOES_ON);
 	return done;
 }
 
@@ -480,7 +480,7 @@ live(void)
 	}
 	service_hint("STOPPING=1");
 	log_info("main: stopping signal=%d", sig);
-	stop(false);
+	stop(sig == SERVICE_SIGNAL_RESTART ? END_GOES_ON : END_FOR_GOOD);
 	return sig == SERVICE_SIGNAL_RESTART ? SERVICE_EXIT_RESTART : 0;
 }
 
@@ -558,7 +558,7 @@ run(const struct config *conf)
 	if (rc == 0)
 		rc = start(conf);
 	if (rc < 0) {
-		stop(true);
+		stop(END_FAILED);
 		return failed(rc);
 	}
 	log_info("main: forwarding version=%s ports=%u cores=%u socket=%s", FPMDP_VERSION,

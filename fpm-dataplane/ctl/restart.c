@@ -2,9 +2,13 @@
 /*
  * `fpmctl restart`: have another daemon take the place of this one, and wait until it has, or
  * until this one says why not. It is asked again and again, on new connections: none outlives
- * the daemon that it was made to.
+ * the daemon that it was made to. One that is stopped meanwhile takes its socket's path away; all through
+ * a restart it is there (ui/ui.h).
  */
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -41,18 +45,38 @@ look(const char *socket, bool quiet, struct seen *s)
 	return rc;
 }
 
+/* No daemon, nor one to come. */
+static bool
+is_gone(const char *socket, long long pid)
+{
+	struct stat st;
+
+	return lstat(socket, &st) < 0 && errno == ENOENT && kill((pid_t)pid, 0) < 0 &&
+	       errno == ESRCH;
+}
+
 /* Returns an exit code, when there is one to return. */
 static int
 await(const struct options *opt, const struct seen *before)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
+	unsigned int gone = 0;
 	struct seen now;
 
 	/* A look may take its time as well: it is a daemon that is about to end. */
 	for (uint64_t end = monotonic_ms() + RESTART_S * 1000; monotonic_ms() < end;) {
 		nanosleep(&pause, NULL);
-		if (look(opt->socket, true, &now) != CTL_OK)
-			continue;
+		if (look(opt->socket, true, &now) != CTL_OK) {
+			/* Twice: the next one's path is put in the place of the last one's. */
+			gone = is_gone(opt->socket, before->pid) ? gone + 1 : 0;
+			if (gone < 2)
+				continue;
+			fputs("fpmctl: the daemon has been stopped meanwhile, no other "
+			      "takes "
+			      "its place\n",
+			      stderr);
+			return CTL_NO_DAEMON;
+		}
 		if (now.pid != before->pid) {
 			if (opt->json)
 				puts("[]");

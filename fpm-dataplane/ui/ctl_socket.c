@@ -132,19 +132,25 @@ undo_fd:
 	return rc;
 }
 
+/* The path stays: there may be another daemon, or this one may listen again. */
 void
 ctl_socket_close(struct ui *ui)
 {
-	struct stat st;
-
 	if (ui->listen_fd < 0)
 		return;
 	clients_free(ui);
 	ev_io_stop(ui->w->loop, &ui->accept);
 	ev_timer_stop(ui->w->loop, &ui->accept_pause);
-	if (stat(ui->conf.control_socket, &st) == 0 && st.st_dev == ui->socket_dev &&
-	    st.st_ino == ui->socket_ino)
-		unlink(ui->conf.control_socket);
 	close(ui->listen_fd);
 	ui->listen_fd = -1;
+}
+
+void
+ctl_socket_remove(const struct ui *ui)
+{
+	struct stat st;
+
+	if (ui->socket_ino != 0 && stat(ui->conf.control_socket, &st) == 0 &&
+	    st.st_dev == ui->socket_dev && st.st_ino == ui->socket_ino)
+		unlink(ui->conf.control_socket);
 }

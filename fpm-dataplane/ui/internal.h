@@ -238,6 +238,7 @@ void query_drop(struct ui *ui, struct msg_query *q);
 /* ctl_socket.c. Returns 0 or -errno. */
 int ctl_socket_open(struct ui *ui);
 void ctl_socket_close(struct ui *ui);
+void ctl_socket_remove(const struct ui *ui); /* its path, when it is ours */
 
 /* host.c: what the process says of itself. */
 void show_threads(struct rows *out);

@@ -243,13 +243,15 @@ ui_setup(struct worker *w, const struct ui_conf *conf)
 }
 
 void
-ui_teardown(struct worker *w)
+ui_teardown(struct worker *w, bool for_good)
 {
 	struct ui *ui = w->ctx;
 	struct flight *f, *next;
 
 	if (ui == NULL)
 		return;
+	if (for_good)
+		ctl_socket_remove(ui);
 	/* Queries that travelled when the threads stopped: the message is freed with the
 	 * mailbox it lies in, the rows here. */
 	cds_list_for_each_entry_safe (f, next, &ui->flights, list) {

@@ -100,6 +100,12 @@ def successor(dut):
     return eventually(prepares, 5, 0.002)
 
 
+def listens(dut):
+    """Does somebody take connections at the control socket?"""
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(dut.socket) == 0
+
+
 def refused(dut, restarts, why):
     """`fpmctl restart` says so, with code 3, and so does the daemon, which is the same."""
     _, err = restarts.communicate(timeout=30)
@@ -143,7 +149,7 @@ def test_a_successor_that_crashes_when_it_has_nearly_got_ready_changes_nothing(k
             with frozen(was, "fdp-rib"):
                 restarts = dut.fpmctl_begin("restart")
                 heir = successor(dut)
-                eventually(lambda: not os.path.exists(dut.socket), 30, 0.01, "nobody listens")
+                eventually(lambda: not listens(dut), 30, 0.01, "nobody listens")
                 procs.signal_pid(heir, signal.SIGSTOP)
             procs.signal_pid(heir, signal.SIGKILL)
             dut.control.close()
@@ -357,3 +363,37 @@ def test_who_asks_twice_is_told_once(kept):
         eventually(lambda n=n: dut.daemon.log(200).count(UNREADABLE) == n, 10)
 
     assert dut.daemon.log(200).count("main: successor prepares") == 1
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["prepares", "lets_go"])
+def test_a_stop_in_the_middle_of_a_restart_is_told_at_once(kept, late):
+    """Nobody will take its place: who waits for that is told, with the code of no daemon."""
+    dut, was = kept, kept.daemon.pid()
+
+    with contextlib.suppress(OSError), frozen(was, "fdp-rib" if late else "fdp-fpm"):
+        restarts = dut.fpmctl_begin("restart")
+        procs.signal_pid(successor(dut), signal.SIGSTOP)
+        if late:
+            procs.signal_pid(successor(dut), signal.SIGCONT)
+            eventually(lambda: not listens(dut), 30, 0.01, "it lets go")
+        dut.daemon.process.send_signal(signal.SIGTERM)
+    out, err = restarts.communicate(timeout=30)
+    assert dut.daemon.process.wait(15) == 0
+
+    assert (out, restarts.returncode) == ("", 1)
+    assert err == "fpmctl: the daemon has been stopped meanwhile, no other takes its place\n"
+    assert not os.path.exists(dut.socket)
+
+
+def test_the_socket_stays_where_it_is_while_another_daemon_is_to_come(kept):
+    """It tells a restart, in which nobody listens for a while, from a stop."""
+    dut, was, seen = kept, kept.daemon.pid(), []
+
+    restarts = dut.fpmctl_begin("restart")
+    while restarts.poll() is None:
+        seen.append(os.path.exists(dut.socket))
+    come_back(dut, was)
+
+    assert restarts.returncode == 0
+    # The successor puts its own in the place of the old one's, which takes two steps.
+    assert len(seen) > 1000 and seen.count(False) < len(seen) / 100

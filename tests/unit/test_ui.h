@@ -241,7 +241,7 @@ ui_end(struct worker *w)
 {
 	worker_stop(w);
 	worker_free(w);
-	ui_teardown(w);
+	ui_teardown(w, true);
 }
 
 static inline int
@@ -305,7 +305,7 @@ house_down(void **state)
 	worker_free(&t.ui);
 	worker_free(&t.neigh);
 	worker_free(&t.rib);
-	ui_teardown(&t.ui);
+	ui_teardown(&t.ui, true);
 	assert_int_equal(access(t.socket, F_OK), -1);
 	snprintf(path, sizeof(path), "%s/run", t.dir);
 	rmdir(path);
