@@ -232,12 +232,37 @@ apply_settings(struct manage *mg, const struct config *next)
 	}
 }
 
+static atomic_bool busy; /* W:manage */
+
+bool
+manage_is_busy(void)
+{
+	return atomic_load(&busy);
+}
+
+/* What is sure to begin. A device takes its time, and what runs is neither of the two then. */
+static void
+change(struct manage *mg, struct msg_manage *mm, struct config *next, struct reload *r)
+{
+	char why[sizeof(mm->error)];
+
+	if (manage_ports(&mg->conf.ports, mg->conf.running, next, why, sizeof(why)) < 0) {
+		refuse(mm, "%s", why);
+		return;
+	}
+	r->apply = true;
+	config_diff(mg->conf.running, next, on_change, r);
+	apply_settings(mg, next);
+	/* The file of the start remains the one that a reload reads. */
+	memcpy(next->file, mg->conf.running->file, sizeof(next->file));
+	*mg->conf.running = *next;
+}
+
 /* From what runs to `next`: all of it, or nothing and why not. */
 static void
 change_to(struct manage *mg, struct msg_manage *mm, struct config *next)
 {
 	struct reload r = {.mm = mm, .next = next};
-	char why[sizeof(mm->error)];
 
 	config_diff(mg->conf.running, next, on_change, &r);
 	if (mm->want.dry_run)
@@ -247,16 +272,9 @@ change_to(struct manage *mg, struct msg_manage *mm, struct config *next)
 		       r.n_impossible);
 		return;
 	}
-	if (manage_ports(&mg->conf.ports, mg->conf.running, next, why, sizeof(why)) < 0) {
-		refuse(mm, "%s", why);
-		return;
-	}
-	r.apply = true;
-	config_diff(mg->conf.running, next, on_change, &r);
-	apply_settings(mg, next);
-	/* The file of the start remains the one that a reload reads. */
-	memcpy(next->file, mg->conf.running->file, sizeof(next->file));
-	*mg->conf.running = *next;
+	atomic_store(&busy, true);
+	change(mg, mm, next, &r);
+	atomic_store(&busy, false);
 }
 
 static struct config *
@@ -378,18 +396,9 @@ port_change(struct manage *mg, struct msg_manage *mm)
 
 /* --- the thread -------------------------------------------------------------------------- */
 
-static atomic_bool busy; /* W:manage */
-
-bool
-manage_is_busy(void)
-{
-	return atomic_load(&busy);
-}
-
 static void
 answer(struct manage *mg, struct msg_manage *mm)
 {
-	atomic_store(&busy, true);
 	if (mm->q.rows == NULL)
 		mm->q.rows = json_array();
 	switch (mm->want.op) {
@@ -414,7 +423,6 @@ answer(struct manage *mg, struct msg_manage *mm)
 		break;
 	}
 	mm->q.done = true;
-	atomic_store(&busy, false);
 }
 
 /* What a person would have been told goes to the log. */
