@@ -196,6 +196,19 @@ slot_new(struct rib *rib, enum slot_kind kind, bool small)
 	return s;
 }
 
+/* An orphan that is somebody's again: the limit holds it for what it is now. */
+static void
+slot_adopt(struct rib *rib, struct slot *s, enum slot_kind kind, uint32_t nhid, bool small)
+{
+	s->kind = (uint8_t)kind;
+	s->nhid = nhid;
+	rib->n_small += small - s->small;
+	s->small = small;
+	table_used(TABLE_groups, n_large(rib));
+	rib->n_orphans--;
+	rib->count.adopted++;
+}
+
 static void
 legs_drop(struct rib *rib, struct slot *s)
 {
@@ -247,10 +260,7 @@ slot_for_ways(struct rib *rib, const struct ways *ways, uint32_t hint)
 	s = index_find(rib, ways, hash, SLOT_INLINE, SLOT_INLINE);
 	if (s == NULL && (s = index_find(rib, ways, hash, SLOT_ORPHAN, SLOT_ORPHAN))) {
 		/* zebra stopped using nexthop ids: same content, same slot. */
-		s->kind = SLOT_INLINE;
-		s->nhid = 0;
-		rib->n_orphans--;
-		rib->count.adopted++;
+		slot_adopt(rib, s, SLOT_INLINE, 0, is_small(ways));
 	}
 	if (s == NULL) {
 		s = slot_new(rib, SLOT_INLINE, is_small(ways));
@@ -321,9 +331,7 @@ slot_for_id(struct rib *rib, uint32_t id, uint16_t mtu_class, uint32_t hint)
 	s = adoptable(rib, &rib->scratch, hint);
 	if (s != NULL) {
 		index_del(rib, s);
-		s->kind = SLOT_ID;
-		rib->n_orphans--;
-		rib->count.adopted++;
+		slot_adopt(rib, s, SLOT_ID, id, false);
 	} else {
 		s = slot_new(rib, SLOT_ID, false);
 		if (s == NULL) {
@@ -331,8 +339,8 @@ slot_for_id(struct rib *rib, uint32_t id, uint16_t mtu_class, uint32_t hint)
 			return rib->slot_unresolved;
 		}
 		slot_set_ways(rib, s, &rib->scratch);
+		s->nhid = id;
 	}
-	s->nhid = id;
 	s->mtu_class = mtu_class;
 	s->sibling = nh->slot;
 	nh->slot = s->number;

@@ -184,6 +184,43 @@ own_subnets_take_no_room_of_groups(void **state)
 	rig_free(g);
 }
 
+/* A way without a neighbour is small; under an id, which may mean anything next, it is not. */
+static void
+an_orphan_is_counted_as_what_it_becomes(void **state)
+{
+	struct rig *g;
+	int fd;
+
+	limit(TABLE_groups, 64);
+	g = rig_begun(-1, NETNS);
+	rig_link(g, 13, 3,
+		 true); /* without an address, whose subnet would be the same way */
+	rig_session(g, 100);
+	rig_route_inline(g, "11.0.0.0/24", NULL, 13);
+	rig_settle(g);
+	assert_int_equal(table_state(TABLE_groups).used, 0);
+	fd = ckpt_of_killed(g);
+	g = rig_begun(fd, NETNS);
+	rig_link(g, 13, 3, true);
+	assert_int_equal(table_state(TABLE_groups).used, 0);
+
+	rig_session(g, 200);
+	rig_hop(g, 5, NULL, 13);
+	rig_route(g, "11.0.0.0/24", 5);
+	rig_settle(g);
+	assert_seen(g, "11.0.0.1", "onlink@3");
+	assert_int_equal(table_state(TABLE_groups).used, 1);
+	assert_int_equal(g->rib->count.adopted, 1);
+
+	/* And back, when zebra uses ids no more. */
+	rig_session(g, 300);
+	rig_route_inline(g, "11.0.0.0/24", NULL, 13);
+	rig_settle(g);
+	assert_seen(g, "11.0.0.1", "onlink@3");
+	assert_int_equal(table_state(TABLE_groups).used, 0);
+	rig_free(g);
+}
+
 /* Such routes of a daemon that has ended. */
 static int
 left_behind(unsigned int n)
@@ -270,6 +307,8 @@ main(void)
 		cmocka_unit_test_teardown(
 			groups_and_adjacencies_have_the_room_that_the_file_says, no_limit),
 		cmocka_unit_test_teardown(own_subnets_take_no_room_of_groups, no_limit),
+		cmocka_unit_test_teardown(an_orphan_is_counted_as_what_it_becomes,
+					  no_limit),
 		cmocka_unit_test_teardown(
 			nobody_is_asked_for_what_a_checkpoint_had_too_much, no_limit),
 		cmocka_unit_test_teardown(
