@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,6 +129,25 @@ no_memory(const struct config *conf, int rc, pid_t old)
 
 /* --- DPDK ----------------------------------------------------------------------------------- */
 
+#define PAGEMAP_FRAME ((UINT64_C(1) << 55) - 1) /* admin-guide/mm/pagemap.rst of Linux */
+
+/* Does the kernel tell us where in memory our pages are? In most containers it tells nobody. */
+static bool
+has_physical_addresses(void)
+{
+	uint64_t entry = 0, in_use = 1;
+	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	off_t at = (off_t)((uintptr_t)&in_use / (uintptr_t)sysconf(_SC_PAGESIZE) *
+			   sizeof(entry));
+
+	if (fd < 0)
+		return false;
+	if (pread(fd, &entry, sizeof(entry), at) != sizeof(entry))
+		entry = 0;
+	close(fd);
+	return (entry & PAGEMAP_FRAME) != 0;
+}
+
 /*
  * lcore 0 is main, where plan_cores() left it, and the mould of the control threads.
  * lcore k is forwarder k-1, pinned.
@@ -171,7 +191,7 @@ eal_start(const struct config *conf, pid_t old)
 		argv[argc++] = prefix;
 	}
 	/* With our list of none it does not see that vfio's devices have no IOMMU. */
-	if (conf->hugepages && device_vfio_is_unsafe(""))
+	if (conf->hugepages && device_vfio_is_unsafe("") && has_physical_addresses())
 		argv[argc++] = "--iova-mode=pa";
 	/* Only configured devices are attached: an empty allow list would probe them all. */
 	argv[argc++] = "--allow=0000:00:00.0";
