@@ -20,14 +20,15 @@
 
 /*
  * EAL, event loops, monitors, zebra: libraries abort the process when they get none. Whoever may
- * ask has one each; a port has its TAP, an event queue and a socket a forwarder.
+ * ask has one each; a port has its TAP, an event queue, a socket a forwarder,
+ * and in a planned restart its TAP has a second number.
  */
 #define FILES_OWN 64
 
 static int
 files_try(const struct config *conf)
 {
-	rlim_t want = FILES_OWN + conf->n_port * (2 + conf->n_core) +
+	rlim_t want = FILES_OWN + conf->n_port * (3 + conf->n_core) +
 		      table_limit(&conf->limits, TABLE_clients) +
 		      table_limit(&conf->limits, TABLE_http_clients) + SCRAPES_MAX;
 	struct rlimit lim;
@@ -41,9 +42,9 @@ files_try(const struct config *conf)
 		if (setrlimit(RLIMIT_NOFILE, &lim) == 0)
 			return 0;
 	}
-	log_error(
-		"main: only %llu open files are allowed, %llu are needed; see `ulimit -n`",
-		(unsigned long long)lim.rlim_max, (unsigned long long)want);
+	log_error("main: only %llu open files are allowed, %llu are needed; see "
+		  "`ulimit -n`, or lower limits.clients and limits.http-clients",
+		  (unsigned long long)lim.rlim_max, (unsigned long long)want);
 	return -EMFILE;
 }
 

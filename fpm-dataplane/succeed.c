@@ -27,10 +27,8 @@
 #define SIGN_MS    1000   /* of life, to the service manager */
 #define PREPARE_MS 60000u /* a successor that has not got ready by then will not */
 #define NAMES      8192
-#define HIGH_FD    512 /* out of the way of those that the successor inherits */
-
-#define DEATH_MS 5000 /* for the kernel, to take a killed one apart */
-#define SPARE_S  5    /* of one that hangs, behind what its successor gives it */
+#define DEATH_MS   5000 /* for the kernel, to take a killed one apart */
+#define SPARE_S    5    /* of one that hangs, behind what its successor gives it */
 
 enum step { PREPARED = 1, FROZEN, READY, NAMED, RESTED, GONE };
 
@@ -39,7 +37,10 @@ struct successor {
 	int sock;
 };
 
-/* Where they are wanted: from SERVICE_FIRST_FD on, and nothing above them. */
+/*
+ * Where they are wanted: from SERVICE_FIRST_FD on, and nothing above them. By numbers that are out
+ * of the way of those, and no higher than need be: a limit of open files is one of numbers.
+ */
 static int
 place(posix_spawn_file_actions_t *actions, const struct kept *fd, unsigned int n_fd,
       int *high)
@@ -47,7 +48,7 @@ place(posix_spawn_file_actions_t *actions, const struct kept *fd, unsigned int n
 	int rc = 0;
 
 	for (unsigned int i = 0; i < n_fd && rc == 0; i++) {
-		high[i] = fcntl(fd[i].fd, F_DUPFD_CLOEXEC, HIGH_FD);
+		high[i] = fcntl(fd[i].fd, F_DUPFD_CLOEXEC, SERVICE_FIRST_FD + (int)n_fd);
 		rc = high[i] < 0 ? errno
 				 : posix_spawn_file_actions_adddup2(
 					   actions, high[i], SERVICE_FIRST_FD + (int)i);

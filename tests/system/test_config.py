@@ -267,6 +267,7 @@ def test_who_may_ask_counts_among_open_files(check):
 
     assert done.returncode == 1
     assert "only 4096 open files are allowed" in done.stderr
+    assert "lower limits.clients and limits.http-clients" in done.stderr
 
 
 def test_a_missing_file_is_one_sentence(dut):

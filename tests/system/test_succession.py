@@ -5,14 +5,18 @@ test_hang.py has threads that hang."""
 
 import contextlib
 import os
+import re
 import resource
 import signal
 import socket
+import subprocess
+import threading
 
 import pytest
 
 from back import HOST, NET, come_back, forwards
 from lib import netns, procs
+from lib.dut import Control
 from lib.freeze import frozen
 from lib.linkwatch import LinkWatch
 from lib.wait import eventually
@@ -344,6 +348,49 @@ def test_a_restart_while_a_device_starts_is_refused(kept):
     assert dut.daemon.pid() == was
     dut.control.close()
     assert dut.fpmctl("restart").returncode == 0
+    come_back(dut, was)
+
+
+def test_questions_are_no_change_of_a_port(kept):
+    """What runs is shown, and files are compared with it, without an end: restarts are none
+    the worse."""
+    dut, over = kept, threading.Event()
+
+    def asks(request):
+        control = Control(dut.socket)
+        while not over.is_set():
+            with contextlib.suppress(OSError, LookupError):  # while the two change places
+                control.request({"config": request})
+        control.close()
+
+    requests = [{"do": "show"}, {"do": "reload", "dry_run": True}] * 3
+    askers = [threading.Thread(target=asks, args=(request,)) for request in requests]
+    for asker in askers:
+        asker.start()
+    try:
+        for _ in range(3):
+            was = dut.daemon.pid()
+            done = dut.fpmctl("restart")
+            assert done.returncode == 0, done.stderr
+            come_back(dut, was)
+    finally:
+        over.set()
+        for asker in askers:
+            asker.join(20)
+
+
+def test_files_for_a_daemon_are_files_for_its_successor(kept):
+    """A limit of open files that a start is content with is enough for a restart."""
+    dut, was = kept, kept.daemon.pid()
+    argv = ["ip", "netns", "exec", dut.dp, "prlimit", "--nofile=64"]
+    argv += [dut.daemon.program, "-c", dut.config]
+    refusal = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+    needed = int(re.search(r"(\d+) are needed", refusal.stderr)[1])
+
+    resource.prlimit(was, resource.RLIMIT_NOFILE, (needed, needed))
+    done = dut.fpmctl("restart")
+
+    assert done.returncode == 0, done.stderr
     come_back(dut, was)
 
 
