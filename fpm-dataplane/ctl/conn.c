@@ -113,13 +113,15 @@ request_line(const json_t *request)
 	return NULL;
 }
 
+/* Who has closed already may have said why: that is to be read. */
 static bool
 send_line(FILE *f, char *text)
 {
 	size_t len = strlen(text);
 
 	text[len] = '\n'; /* in place of the terminator: one write, one line */
-	return send(fileno(f), text, len + 1, MSG_NOSIGNAL) == (ssize_t)(len + 1);
+	return send(fileno(f), text, len + 1, MSG_NOSIGNAL) == (ssize_t)(len + 1) ||
+	       errno == EPIPE || errno == ECONNRESET;
 }
 
 static int

@@ -2,20 +2,32 @@
 """Tables as small as the file says (`limits:`): what is refused is counted, said and shown; it
 comes in when others go; and a successor with other limits takes over."""
 
+import contextlib
+import json
+import socket
+
 import pytest
 
 from back import HOST, NET, come_back
+from lib import api
 from lib.wait import eventually
 from test_resources import permanent, said, table
 
-ROUTES, HOSTS, WAITING = 100, 24, 16
+ROUTES, HOSTS, WAITING, AWAITED, CLIENTS, HTTP = 100, 24, 16, 12, 12, 4
 
 
 @pytest.fixture
 def small(own_dut):
     """A router of its own with little room, under the supervisor."""
     dut = own_dut(supervised=True)
-    limits = {"routes": ROUTES, "hosts": HOSTS, "waiting": WAITING}
+    limits = {
+        "routes": ROUTES,
+        "hosts": HOSTS,
+        "waiting": WAITING,
+        "waited-for": AWAITED,
+        "clients": CLIENTS,
+        "http-clients": HTTP,
+    }
     lines = "".join(f"  {key}: {value}\n" for key, value in limits.items())
     dut.edit_config("log-level:", f"limits:\n{lines}log-level:")
     dut.start()
@@ -83,14 +95,97 @@ def test_hosts_and_packets_that_wait_have_the_room_that_the_file_says(small):
     row = table(dut, "waiting")
     assert (row["used"], row["max"], row["refused"]) == (WAITING, WAITING, 60 - WAITING)
     assert shown(dut, "waiting")[2:] == [str(WAITING), str(60 - WAITING), "limits.waiting"]
+    assert said(dut, "table is full table=waiting max=16 .*key=limits.waiting")[0] == 1
     wan.answer(silent, "02:00:00:00:81:01")
     eventually(lambda: table(dut, "waiting")["used"] == 0, 10)
+    eventually(lambda: said(dut, "table has room again table=waiting")[1] == 1, 5)
 
     permanent(dut, there[:30], wan, "del")
     eventually(lambda: table(dut, "hosts")["used"] < HOSTS, 10)
     # Those that had no place are looked for every five seconds.
     eventually(lambda: dut.forwarded(lan, lan.probe(there[-1]), wan, timeout=0.5), 15)
     eventually(lambda: said(dut, "table has room again table=hosts")[1] >= 1, 5)
+
+
+def test_more_neighbours_are_waited_for_than_there_is_room(small):
+    """One packet each: those beyond have theirs dropped, are counted, and have a place when
+    the others are given up."""
+    dut, lan, wan = small, small.wires["lan"], small.wires["wan"]
+    base = wan.ip4.rpartition(".")[0]
+    silent = [f"{base}.{n}" for n in range(90, 110)]
+
+    before = dut.counters()
+    lan.send(*(lan.probe(address) for address in silent[:-1]))
+    beyond = len(silent) - 1 - AWAITED
+    eventually(lambda: dut.drops(before).get("hold_full", 0) == beyond, 5)
+    row = table(dut, "waited_for")
+    assert (row["used"], row["max"], row["refused"]) == (AWAITED, AWAITED, beyond)
+    words = ["waited_for", str(AWAITED), str(AWAITED), str(beyond), "limits.waited-for"]
+    assert shown(dut, "waited_for") == words
+    assert said(dut, "table is full table=waited_for .*key=limits.waited-for")[0] == 1
+
+    eventually(lambda: table(dut, "waited_for")["used"] == 0, 15)
+    eventually(lambda: said(dut, "table has room again table=waited_for")[1] == 1, 5)
+    wan.answer(silent[-1], "02:00:00:00:81:02")
+    dut.forwarded(lan, lan.probe(silent[-1]), wan, timeout=5)
+
+
+def connected(dut, until):
+    """A connection to the control socket that says nothing."""
+    client = until.enter_context(socket.socket(socket.AF_UNIX))
+    client.settimeout(10)
+    client.connect(dut.socket)
+    return client
+
+
+def test_more_clients_than_there_is_room_for(small):
+    """Those that are there are served on, those beyond are told so and closed; when some leave
+    others are let in."""
+    dut = small
+    others = table(dut, "clients")["used"]  # we, and what we ask
+    with contextlib.ExitStack() as until:
+        idle = [connected(dut, until) for _ in range(CLIENTS - others)]
+        eventually(lambda: table(dut, "clients")["used"] == CLIENTS, 5)
+        turned_away = [connected(dut, until) for _ in range(40)]
+        for client in turned_away:
+            assert json.loads(client.makefile().read()) == {"error": "too many clients", "code": 1}
+        done = dut.fpmctl("show", "version")
+        assert (done.returncode, done.stderr) == (1, "fpmctl: too many clients\n")
+        row = table(dut, "clients")
+        assert row["max"] == CLIENTS and row["refused"] >= 41
+        assert said(dut, "table is full table=clients max=12 .*key=limits.clients")[0] <= 2
+        assert not said(dut, "table has room again table=clients")[1]
+        for client in idle:
+            client.sendall(b'{"show": "version"}\n')
+            answer = client.makefile()
+            assert "pid" in json.loads(answer.readline())
+            assert json.loads(answer.readline()) == {"end": True, "rows": 1}
+    eventually(lambda: said(dut, "table has room again table=clients")[1] == 1, 5)
+    refused = str(table(dut, "clients")["refused"])
+    assert shown(dut, "clients")[2:] == [str(CLIENTS), refused, "limits.clients"]
+
+
+def test_more_clients_of_http_than_there_is_room_for(small):
+    """Those beyond have a 503, on the lines' side nothing is missed, and room comes again."""
+    dut = small
+    with contextlib.ExitStack() as until:
+        conns = [until.enter_context(contextlib.closing(api.Connection(dut.socket)))
+                 for _ in range(HTTP + 3)]  # fmt: skip
+        for n, conn in enumerate(conns):
+            conn.request("GET", "/v1/version")
+            said_so = conn.getresponse()
+            assert said_so.status == (200 if n < HTTP else 503)
+            assert ("too many clients" in said_so.read().decode()) == (n >= HTTP)
+        row = table(dut, "http_clients")
+        assert (row["used"], row["max"], row["refused"]) == (HTTP, HTTP, 3)
+        words = ["http_clients", str(HTTP), str(HTTP), "3", "limits.http-clients"]
+        assert shown(dut, "http_clients") == words
+        assert said(dut, "table is full table=http_clients .*key=limits.http-clients")[0] == 1
+    eventually(lambda: table(dut, "http_clients")["used"] == 0, 5)
+    eventually(lambda: said(dut, "table has room again table=http_clients")[1] == 1, 5)
+    with contextlib.closing(api.Connection(dut.socket)) as conn:
+        conn.request("GET", "/v1/version")
+        assert conn.getresponse().status == 200
 
 
 def test_other_limits_need_a_restart_which_may_have_less_room(small):
