@@ -39,6 +39,14 @@ slot_give_back(struct neigh *n, uint32_t slot)
 	tell_used(n);
 }
 
+/* Who has waited longest for a place has this one: one search a place, however many wait. */
+static void
+place_one(struct neigh *n)
+{
+	if (!cds_list_empty(&n->placeless))
+		nb_apply(n, cds_list_first_entry(&n->placeless, struct nb, placeless));
+}
+
 static void
 host_bury(struct neigh *n, struct grave *g)
 {
@@ -46,6 +54,7 @@ host_bury(struct neigh *n, struct grave *g)
 
 	slot_give_back(n, h->fib.adj);
 	free(h);
+	place_one(n);
 }
 
 static void
@@ -60,6 +69,8 @@ host_add(struct neigh *n, struct nb *nb, uint64_t hop)
 		if (slot != 0)
 			slot_give_back(n, slot);
 		table_refuse(TABLE_hosts);
+		if (cds_list_empty(&nb->placeless))
+			cds_list_add_tail(&nb->placeless, &n->placeless);
 		return;
 	}
 	h->fib.ifidx = n->fib->adj[slot].ifidx = nb->ifidx;
@@ -75,6 +86,7 @@ host_add(struct neigh *n, struct nb *nb, uint64_t hop)
 	/* A full barrier inside: who finds the host sees its slot filled. */
 	cds_lfht_add(n->fib->hosts, fib_host_hash(n->fib, &key), &h->fib.node);
 	nb->host = h;
+	cds_list_del_init(&nb->placeless);
 }
 
 static void
@@ -92,6 +104,8 @@ host_remove(struct neigh *n, struct nb *nb)
 void
 host_apply(struct neigh *n, struct nb *nb, uint64_t hop)
 {
+	if (hop == 0)
+		cds_list_del_init(&nb->placeless);
 	if (hop == 0 && nb->host != NULL)
 		host_remove(n, nb);
 	else if (hop != 0 && nb->host == NULL)
@@ -128,17 +142,15 @@ was_used(struct neigh *n, const struct host *h)
 void
 host_sweep(struct neigh *n)
 {
+	/* Whom a slot given back did not help: there was no memory then. */
+	for (uint32_t k = n->n_free_adj + n->fib->adj_end - n->next_adj; k > 0; k--)
+		place_one(n);
 	for (uint32_t i = 0; i < n->n_slot; i++) {
 		struct nb *nb = n->nb_slot[i];
 		bool used;
 
 		if (nb == NULL)
 			continue;
-		if (nb->host == NULL && nb_usable(n, nb)) {
-			nb_apply(n,
-				 nb); /* there was no slot for it; perhaps there is now */
-			continue;
-		}
 		used = nb->host != NULL && was_used(n, nb->host);
 		if (nb->host != NULL)
 			nb->host->used = used;

@@ -122,7 +122,9 @@ struct nb {
 	struct cds_list_head retry; /* neigh.retry: wanted and not settled */
 	struct cds_list_head wish;  /* neigh.wish: ask the kernel at the end of the round */
 	struct cds_list_head glean; /* neigh.gleans, oldest first */
-	double glean_until;         /* monotonic_s() */
+	struct cds_list_head
+		placeless;  /* neigh.placeless: usable, and no slot for its host */
+	double glean_until; /* monotonic_s() */
 };
 
 struct neigh {
@@ -162,7 +164,7 @@ struct neigh {
 	uint32_t n_free_slot;
 	uint32_t n_nb;
 	bool untold; /* the kernel knows some that found no room */
-	struct cds_list_head retry, wish, gleans;
+	struct cds_list_head retry, wish, gleans, placeless;
 	unsigned int n_gleans;
 
 	struct watch **watch; /* by adjacency, fib->adj_hosts entries */

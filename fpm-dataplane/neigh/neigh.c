@@ -364,6 +364,7 @@ neigh_setup(struct worker *w, const struct neigh_conf *conf)
 	CDS_INIT_LIST_HEAD(&n->retry);
 	CDS_INIT_LIST_HEAD(&n->wish);
 	CDS_INIT_LIST_HEAD(&n->gleans);
+	CDS_INIT_LIST_HEAD(&n->placeless);
 	ev_init(&n->control_io, on_control);
 	ev_init(&n->behind_io, on_behind);
 	ev_init(&n->retry_timer, on_retry);

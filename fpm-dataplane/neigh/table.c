@@ -106,6 +106,7 @@ nb_get(struct neigh *n, uint16_t ifidx, uint8_t family, const struct ipaddr *add
 	CDS_INIT_LIST_HEAD(&nb->retry);
 	CDS_INIT_LIST_HEAD(&nb->wish);
 	CDS_INIT_LIST_HEAD(&nb->glean);
+	CDS_INIT_LIST_HEAD(&nb->placeless);
 	to = chain_of(n, ifidx, family, addr);
 	nb->next = *to;
 	*to = nb;
@@ -133,6 +134,7 @@ nb_release(struct neigh *n, struct nb *nb)
 	table_used(TABLE_neighbours, --n->n_nb);
 	cds_list_del(&nb->retry);
 	cds_list_del(&nb->wish);
+	cds_list_del(&nb->placeless);
 	free(nb);
 }
 

@@ -66,6 +66,7 @@ struct inbox {
 };
 
 struct rig {
+	const struct table_limits *limits; /* NULL: the usual */
 	struct bed *bed;
 	struct port port;
 	struct fib *fib;
@@ -399,9 +400,11 @@ rig_start(struct rig *r)
 				  .manage = &r->manage.w,
 				  .netns = r->bed->netns,
 				  .port = &r->port,
-				  .n_port = 1};
+				  .n_port = 1,
+				  .limits = r->limits};
+	const struct fib_conf fib = {.n_nodes = 0, .limits = r->limits};
 
-	assert_int_equal(fib_create(&r->fib, &(struct fib_conf){.n_nodes = 0}), 0);
+	assert_int_equal(fib_create(&r->fib, &fib), 0);
 	conf.fib = r->fib;
 	assert_int_equal(worker_prepare(&r->rib.w), 0);
 	assert_int_equal(worker_prepare(&r->punt.w), 0);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * More hosts than there are places for, on the kernel's own neighbour table: who has none has
+ * the next one that is given back.
+ *
+ * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ tap-bridge/ poptrie/
+ */
+#include "test_neigh.h"
+
+#include "base/table.h"
+
+static uint32_t
+host_adj_of(struct rig *r, int h)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "192.0.2.%d", h);
+	return host_adj(r, text);
+}
+
+/* Of those from .20 on, the first that has a place: its last octet. */
+static int
+host_placed(struct rig *r)
+{
+	for (int h = 20; h < 50; h++)
+		if (host_adj_of(r, h) != 0)
+			return h;
+	return 0;
+}
+
+static void
+place_given_back_has_the_next_host_at_once(void **state)
+{
+	enum { PLACES = 16, ROUNDS = 8 };
+	struct rig *r = rig_of(state);
+	struct table_limits few;
+	int64_t begin;
+
+	for (unsigned int i = 0; i < N_TABLE; i++)
+		few.max[i] = table_limit(NULL, (enum table)i);
+	few.max[TABLE_hosts] = PLACES;
+	r->limits = &few;
+	rig_start(r);
+	wait_for(r, said_up(&r->rib, "t0", true));
+	for (int h = 20; h < 50; h++)
+		ip(r->bed, "neigh replace 192.0.2.%d dev t0 lladdr %s nud permanent", h,
+		   "02:00:5e:00:53:0b");
+	wait_for(r, table_state(TABLE_hosts).refused >= 30 - PLACES);
+
+	/* A sweep comes every five seconds: it would help some of them, not all in time. */
+	begin = now_ms();
+	for (int i = 0; i < ROUNDS; i++) {
+		unsigned int n = 0;
+
+		ip(r->bed, "neigh del 192.0.2.%d dev t0", host_placed(r));
+		wait_for(r, host_adj_of(r, 20 + PLACES + i) != 0);
+		for (int h = 20; h < 50; h++)
+			n += host_adj_of(r, h) != 0;
+		assert_int_equal(n, PLACES);
+	}
+	assert_in_range(now_ms() - begin, 0, 5000 * (ROUNDS - 2));
+	/* Each was refused once. */
+	assert_int_equal(table_state(TABLE_hosts).refused, 30 - PLACES);
+	rig_stop(r);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		bed_test(place_given_back_has_the_next_host_at_once),
+	};
+
+	return cmocka_run_group_tests_name("neigh_few", tests, NULL, NULL);
+}
