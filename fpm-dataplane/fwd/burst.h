@@ -38,7 +38,8 @@ struct tx_buffer {
 	uint16_t n;
 	uint16_t port_id;
 	bool listed;      /* in fwd.tx_used, until the round's flush */
-	bool has_vlans;   /* some of them are frames of VLANs */
+	bool has_vlans;   /* some are frames of VLANs, and say whose: tx_ifidx() */
+	uint16_t vlan;    /* not 0: all are its, and say nothing */
 	bool has_inserts; /* into some of those the device puts the tag */
 	struct rte_mbuf *m[TX_BURST_MAX + 8]; /* with room for a vector stored too far */
 };
@@ -110,10 +111,11 @@ struct burst {
 	uint16_t vrf[BURST_MAX];             /* see vrfs_differ */
 	/* Of plain packets, once rewritten: the port that they leave by. */
 	uint8_t way[BURST_MAX];
-	bool tags_out; /* some leave by a VLAN */
-	bool inserts;  /* and some of them get their tag from the device */
-	bool waits;    /* one of them is to wait for a neighbour */
-	uint64_t now;  /* ticks, read when the first packet wants to leave; 0 */
+	bool tags_out;    /* some leave by a VLAN */
+	bool vlan_a_port; /* all do, those of a port by the same, and do not say so */
+	bool inserts;     /* some that leave by a VLAN get their tag from the device */
+	bool waits;       /* one of them is to wait for a neighbour */
+	uint64_t now;     /* ticks, read when the first packet wants to leave; 0 */
 	/* The first frame's first octets; bits that are others, or may be, in one of the rest. */
 	uint64_t head, heads_differ;
 };
@@ -304,8 +306,14 @@ void fwd_tx_flush(struct fwd *f);
  */
 uint64_t fwd_spread_avx512(struct burst *b);
 
-/* Where the next `n` packets of an interface go, which counts as done; NULL: there is no room. */
+/* Where the next `n` packets of a port go, which counts as done; NULL: there is no room. */
 struct rte_mbuf **fwd_tx_room(struct fwd *f, uint16_t ifidx, unsigned int n);
+
+/*
+ * The next packets of a port all leave by `vlan`, without saying so (see tx_ifidx()); 0: those
+ * that leave by VLANs do. Returns false when they have to, for others are there already.
+ */
+bool fwd_tx_vlan(struct fwd *f, uint16_t port, uint16_t vlan);
 
 /* They are there: send them, if the buffer is full. */
 void fwd_tx_full(struct fwd *f, uint16_t ifidx);

@@ -60,16 +60,29 @@ count_vlans(struct fwd *f, const struct vlan_frames *v, uint16_t n, uint64_t byt
 		count_vlan(f, v->frame[i] % IFIDX_MAX, 1, v->frame[i] / IFIDX_MAX);
 }
 
+/* All in the buffer leave by one VLAN; from here on each says so, for others come. */
+static __attribute__((noinline)) void
+say_vlans(struct tx_buffer *tx)
+{
+	for (uint16_t i = 0; i < tx->n; i++)
+		tx->m[i]->port = tx->vlan;
+	tx->has_vlans |= tx->n > 0;
+	tx->vlan = 0;
+}
+
 static void
 flush_one(struct fwd *f, uint16_t ifidx)
 {
 	struct tx_buffer *tx = &f->tx[ifidx];
 	struct if_counters *c = &f->count->port[ifidx];
 	struct vlan_frames vlans;
-	bool has_vlans = tx->has_vlans;
 	uint64_t begin_tsc, bytes = 0;
+	bool has_vlans;
 	uint16_t sent;
 
+	if (tx->vlan != 0 && fwd_watched(f))
+		say_vlans(tx);
+	has_vlans = tx->has_vlans;
 	if (has_vlans)
 		bytes = note_vlans(tx, ifidx, &vlans);
 	else
@@ -88,11 +101,14 @@ flush_one(struct fwd *f, uint16_t ifidx)
 	counter_add(&c->tx_bytes, bytes);
 	if (has_vlans)
 		count_vlans(f, &vlans, sent, bytes);
+	else if (tx->vlan != 0)
+		count_vlan(f, tx->vlan, sent, bytes);
 	if (sent < tx->n) {
 		rte_pktmbuf_free_bulk(tx->m + sent, tx->n - sent);
 		counter_add(&f->count->reason[DROP_tx_full], tx->n - sent);
 	}
 	tx->n = 0;
+	tx->vlan = 0;
 	tx->has_vlans = tx->has_inserts = false;
 }
 
@@ -116,6 +132,8 @@ put(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
 
 	if (n == 0)
 		list(f, ifidx);
+	if (tx->vlan != 0)
+		say_vlans(tx);
 	tx->m[n++] = m;
 	tx->n = n;
 	if (n == f->tx_burst)
@@ -141,6 +159,23 @@ put_any(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
 		put_vlan(f, ifidx, m);
 	else
 		put(f, ifidx, m);
+}
+
+bool
+fwd_tx_vlan(struct fwd *f, uint16_t port, uint16_t vlan)
+{
+	struct tx_buffer *tx = &f->tx[port];
+
+	if (tx->vlan == vlan)
+		return true;
+	if (tx->n == 0) {
+		tx->vlan = vlan;
+		return true;
+	}
+	if (tx->vlan != 0)
+		say_vlans(tx);
+	tx->has_vlans |= vlan != 0;
+	return vlan == 0;
 }
 
 struct rte_mbuf **

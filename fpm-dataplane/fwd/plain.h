@@ -39,4 +39,10 @@ uint64_t fwd_look_avx512(struct burst *b, uint8_t tag_bytes);
 /* As many whole sixteens as there are, with AVX-512; returns the entries looked at. */
 unsigned int fwd_plain_avx512(struct burst *b);
 
+/*
+ * fwd_rewrite_plain() with AVX-512, of a burst that it is made for; false: it is not, and nothing
+ * has been done.
+ */
+bool fwd_rewrite_avx512(struct burst *b);
+
 #endif

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "base/inet.h"
-#include "fwd/burst.h"
+#include "fwd/plain.h"
 #include "port/vlan.h"
 
 static_assert(offsetof(struct fib_iface, mac) == 6 && offsetof(struct fib_iface, tag) == 12,
@@ -240,12 +240,30 @@ trim_padded(struct burst *b)
 	}
 }
 
+static bool
+none(struct burst *b)
+{
+	return false;
+}
+
+static bool (*few_ways)(struct burst *b) = none;
+
+/* Before main, so that nobody can come too early. */
+__attribute__((constructor)) static void
+choose(void)
+{
+	if (fwd_has_avx512())
+		few_ways = fwd_rewrite_avx512;
+}
+
 void
 fwd_rewrite_plain(struct burst *b)
 {
-	b->tags_out = b->inserts = false;
+	b->tags_out = b->inserts = b->vlan_a_port = false;
 	/* True before the first hop that leads to such an interface, and hops have been read. */
-	if (atomic_load_explicit(&b->fwd->fib->tags_by_device, memory_order_relaxed))
+	if (few_ways(b)) /* it is done */
+		;
+	else if (atomic_load_explicit(&b->fwd->fib->tags_by_device, memory_order_relaxed))
 		rewrite_plain(b, false, b->tag_bytes != 0, true);
 	else if (b->tag_bytes != 0 && b->plain4 == burst_all(b))
 		rewrite_plain(b, true, true, false);

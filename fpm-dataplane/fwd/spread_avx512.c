@@ -34,9 +34,12 @@ fwd_spread_avx512(struct burst *b)
 	__m512i out = _mm512_loadu_si512((const void *)b->way);
 
 	for (unsigned int k = 0; todo != 0 && k < MOST; k++) {
-		uint16_t ifidx = b->way[__builtin_ctzll(todo)];
+		unsigned int first = (unsigned int)__builtin_ctzll(todo);
+		uint16_t ifidx = b->way[first];
+		uint16_t vlan = b->vlan_a_port ? (uint16_t)b->hop[first] : 0;
 		uint64_t mine = _mm512_mask_cmpeq_epi8_mask(todo, out,
 							    _mm512_set1_epi8((char)ifidx));
+		bool said = fwd_tx_vlan(f, ifidx, vlan);
 		struct rte_mbuf **m =
 			fwd_tx_room(f, ifidx, (unsigned int)__builtin_popcountll(mine));
 
@@ -55,7 +58,9 @@ fwd_spread_avx512(struct burst *b)
 					of, _mm512_loadu_si512((const void *)&b->m[i])));
 			m += __builtin_popcount(of);
 		}
-		f->tx[ifidx].has_vlans |= b->tags_out;
+		for (uint64_t rest = said ? 0 : mine; rest != 0; rest &= rest - 1)
+			b->m[__builtin_ctzll(rest)]->port = vlan;
+		f->tx[ifidx].has_vlans |= b->tags_out && !b->vlan_a_port;
 		f->tx[ifidx].has_inserts |= b->inserts;
 		fwd_tx_full(f, ifidx);
 	}

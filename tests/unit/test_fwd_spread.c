@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A burst that all leaves: each packet comes to the buffer of its interface, in order, with
- * vectors as one by one. The seed is printed.
+ * vectors as one by one, and is counted for its VLAN whatever else is in that buffer. The seed
+ * is printed.
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/fib/ fpm-dataplane/base/ fpm-dataplane/port/watch.c
  * link: fpm-dataplane/port/rxq.c
@@ -16,10 +17,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_ethdev.h>
+
 #include "fwd/plain.h"
 
-#define ROUNDS 20000
-#define WAYS   20 /* interfaces 1 to 20 */
+#define ROUNDS     20000
+#define WAYS       20 /* interfaces 1 to 20 */
+#define FIRST_PORT 10 /* of DPDK, that interface 0 would have */
 
 static struct fib_iface iface[WAYS + 1];
 static struct rte_mbuf mbuf[BURST_MAX]; /* only their addresses matter */
@@ -70,7 +74,7 @@ expect_in_order(uint64_t left, const unsigned int before[WAYS + 1])
 		assert_int_equal(fwd.tx[ifidx].listed, n[ifidx] > 0);
 		n_listed += n[ifidx] > 0;
 		if (n[ifidx] > 0)
-			assert_int_equal(fwd.tx[ifidx].port_id, 100 + ifidx);
+			assert_int_equal(fwd.tx[ifidx].port_id, FIRST_PORT + ifidx);
 	}
 	assert_int_equal(fwd.n_tx_used, n_listed);
 }
@@ -133,6 +137,87 @@ what_has_no_room_is_left_over_all_of_an_interface(void **state)
 	assert_true(n_left > 100);
 }
 
+#define PORT 3
+static unsigned int n_sent;
+static void *queue[1], *no_callback[1];
+
+static uint16_t
+transmit(void *q, struct rte_mbuf **m, uint16_t n)
+{
+	n_sent += n;
+	return n;
+}
+
+/* A burst to PORT by `vlan`, which the buffers say, or (`a_port`) the burst; 0: the port's own. */
+static void
+burst_by(uint16_t vlan, bool a_port)
+{
+	burst.fwd = &fwd;
+	burst.n = (uint16_t)(1 + below(16));
+	burst.tags_out = vlan != 0;
+	burst.vlan_a_port = vlan != 0 && a_port;
+	for (unsigned int i = 0; i < burst.n; i++) {
+		mbuf[i].port = vlan != 0 && !a_port ? vlan : 0;
+		mbuf[i].pkt_len = 60 + below(1000);
+		burst.m[i] = &mbuf[i];
+		burst.way[i] = PORT;
+		burst.hop[i] = vlan != 0 ? vlan : PORT;
+	}
+}
+
+static void
+frames_are_counted_for_their_vlan_whoever_is_in_the_buffer(void **state)
+{
+	static struct counters count;
+	static struct fib_iface vlan[2] = {{.port = PORT}, {.port = PORT}};
+	struct rte_eth_fp_ops *ops = &rte_eth_fp_ops[FIRST_PORT + PORT];
+	struct fwd_conf conf = {.index = 0};
+	uint64_t packets[3] = {0}, bytes[3] = {0};
+	static struct rte_mbuf all[8][16];
+
+	fwd.conf = &conf;
+	fwd.count = &count;
+	fwd.tx_burst = TX_BURST_MAX;
+	ops->tx_pkt_burst = transmit;
+	ops->txq.data = queue;
+	ops->txq.clbk = no_callback;
+	for (unsigned int k = 0; k < 2; k++)
+		atomic_store(&fwd.fib->iface[PORT_MAX + k], &vlan[k]);
+	buffers_empty();
+	n_sent = 0;
+	for (unsigned int round = 0; round < ROUNDS; round++) {
+		for (unsigned int n = 1 + below(8), j = 0; j < n; j++) {
+			unsigned int k = below(3); /* 2: the port's own */
+			uint16_t by = k < 2 ? (uint16_t)(PORT_MAX + k) : 0;
+
+			burst_by(by, below(4) != 0);
+			for (unsigned int i = 0; i < burst.n; i++) {
+				all[j][i] = mbuf[i];
+				burst.m[i] = &all[j][i];
+				packets[k]++;
+				bytes[k] += mbuf[i].pkt_len;
+			}
+			if (below(4) != 0)
+				assert_int_equal(fwd_spread_avx512(&burst), 0);
+			else
+				for (unsigned int i = 0; i < burst.n; i++)
+					fwd_tx(&fwd, by != 0 ? by : PORT, burst.m[i]);
+		}
+		fwd_tx_flush(&fwd);
+	}
+	for (unsigned int k = 0; k < 2; k++) {
+		const struct if_counters *c = &count.port[PORT_MAX + k];
+
+		assert_int_equal(c->tx_packets, packets[k]);
+		assert_int_equal(c->tx_bytes, bytes[k]);
+		atomic_store(&fwd.fib->iface[PORT_MAX + k], NULL);
+	}
+	assert_int_equal(count.port[PORT].tx_packets, packets[0] + packets[1] + packets[2]);
+	assert_int_equal(count.port[PORT].tx_bytes, bytes[0] + bytes[1] + bytes[2]);
+	assert_int_equal(count.port[PORT].tx_packets, n_sent);
+	buffers_empty();
+}
+
 static int
 set_up(void **state)
 {
@@ -147,7 +232,7 @@ set_up(void **state)
 	if (fib_create(&fwd.fib, &(struct fib_conf){.n_nodes = 0}) < 0)
 		return -1;
 	for (uint16_t ifidx = 1; ifidx <= WAYS; ifidx++) {
-		iface[ifidx].port_id = (uint16_t)(100 + ifidx);
+		iface[ifidx].port_id = (uint16_t)(FIRST_PORT + ifidx);
 		atomic_store(&fwd.fib->iface[ifidx], &iface[ifidx]);
 	}
 	return 0;
@@ -168,6 +253,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_packet_is_in_its_buffer_in_order),
 		cmocka_unit_test(what_has_no_room_is_left_over_all_of_an_interface),
+		cmocka_unit_test(
+			frames_are_counted_for_their_vlan_whoever_is_in_the_buffer),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

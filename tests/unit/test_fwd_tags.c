@@ -20,6 +20,7 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/inet.h"
+#include "fwd/plain.h"
 #include "fwd/watch.h"
 #include "port/vlan.h"
 
@@ -34,7 +35,8 @@
 #define C_VRF   (PORT_MAX + 6) /* 110 on IN, of VRF 1 */
 #define C_NOFIB (PORT_MAX + 7) /* 111 on IN, of VRF 2, which has no FIB */
 #define TWO_C   (PORT_MAX + 8) /* 40 on C_LIKE */
-#define N_IFACE 11
+#define C_TOO   (PORT_MAX + 9) /* 201 on OUT */
+#define N_IFACE 12
 #define ROOM    64
 #define BYTES   128
 #define ROUNDS  6000
@@ -52,11 +54,20 @@ static struct packet {
 static_assert(offsetof(struct packet, meta) == sizeof(struct rte_mbuf), "no padding");
 
 static const uint16_t iface[N_IFACE] = {IN,      OUT,    C_IN,  S_IN,    TWO_IN, C_OUT,
-					TWO_OUT, C_LIKE, C_VRF, C_NOFIB, TWO_C};
+					TWO_OUT, C_LIKE, C_VRF, C_NOFIB, TWO_C,  C_TOO};
 static struct fwd fwd;
 static struct counters count;
 static struct burst burst;
-static unsigned int n_go, n_left, n_at_once, n_mixed, n_taken, n_inserted, n_whole;
+static unsigned int n_go, n_left, n_at_once, n_mixed, n_taken, n_inserted, n_whole,
+	n_by_port;
+
+/* Where good packets go: neighbours of routes_make(). */
+static const struct where {
+	unsigned int n;
+	uint8_t k[4];
+} wheres[] = {{4, {0, 1, 2, 4}}, {1, {0}}, {1, {1}}, {2, {1, 4}}}, *where;
+
+static uint8_t families; /* that packets are of; neither 4 nor 6: both */
 
 static unsigned int
 below(unsigned int n)
@@ -105,20 +116,20 @@ route_add(struct fib_copy *tries, const uint8_t *net4, const uint8_t *net6, uint
 	assert_int_equal(poptrie_commit(tries->pt6), 0);
 }
 
-/* 20.k/16 and 2a0k::/16 by neighbour k of: OUT, C_OUT, TWO_OUT, and one that is not there. */
+/* 20.k/16 and 2a0k::/16 by neighbour k of: OUT, C_OUT, TWO_OUT, one that is not there, C_TOO. */
 static void
 routes_make(void)
 {
-	static const uint16_t out[] = {OUT, C_OUT, TWO_OUT};
+	static const uint16_t out[] = {OUT, C_OUT, TWO_OUT, 0, C_TOO};
 	struct fib *fib = fwd.fib;
 	struct fib_vrf *vrf = fib_vrf_new(fib, 1001, "one");
 
 	assert_non_null(vrf);
-	for (unsigned int k = 0; k < 4; k++) {
+	for (unsigned int k = 0; k < RTE_DIM(out); k++) {
 		const uint8_t net4[4] = {20, (uint8_t)k}, net6[16] = {0x2a, (uint8_t)k};
 		const uint8_t mac[6] = {2, 0, 0, 0, 9, (uint8_t)k};
 
-		if (k < 3)
+		if (out[k] != 0)
 			fib->adj[1 + k].hop = adj_hop_make(mac, out[k]);
 		fib->group[1 + k] = group_word_single(PATH(PATH_ADJ, 1 + k));
 		route_add(&fib->copy[0], net4, net6, 1 + k);
@@ -149,6 +160,7 @@ up(void **state)
 	fwd.fib->iface[C_VRF]->vrf = 1;
 	fwd.fib->iface[C_NOFIB]->vrf = 2;
 	vlan_make(C_OUT, OUT, VLAN_C_TYPE, 200);
+	vlan_make(C_TOO, OUT, VLAN_C_TYPE, 201);
 	vlan_make(1000 + PORT_MAX, OUT, VLAN_S_TYPE, 40);
 	vlan_make(TWO_OUT, 1000 + PORT_MAX, VLAN_C_TYPE, 300);
 	routes_make();
@@ -198,8 +210,9 @@ static void
 packet_make(struct packet *p, unsigned int k, bool odd)
 {
 	uint8_t *f = p->memory + ROOM, *ip;
-	bool four = below(4) != 0;
+	bool four = families == 4 || (families != 6 && below(4) != 0);
 	unsigned int len = 60 + below(20), at = VLAN_AT;
+	unsigned int to = odd ? below(6) : where->k[below(where->n)];
 
 	for (unsigned int i = 0; i < sizeof(p->memory); i++)
 		p->memory[i] = (uint8_t)random();
@@ -213,7 +226,7 @@ packet_make(struct packet *p, unsigned int k, bool odd)
 		put_be16(ip + 2, (uint16_t)(len - 14));
 		ip[8] = (uint8_t)(2 + below(9));
 		put_be32(ip + 12, 0x0a000000 | below(1 << 24));
-		put_be32(ip + 16, 20u << 24 | below(odd ? 5 : 3) << 16);
+		put_be32(ip + 16, 20u << 24 | to << 16);
 		put_be16(ip + 10, 0);
 		put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, 20, 0)));
 	} else {
@@ -223,7 +236,7 @@ packet_make(struct packet *p, unsigned int k, bool odd)
 		ip[7] = (uint8_t)(2 + below(9));
 		ip[8] = 0x20;
 		ip[24] = 0x2a;
-		ip[25] = (uint8_t)below(odd ? 5 : 3);
+		ip[25] = (uint8_t)to;
 	}
 	len += at - VLAN_AT;
 	if (odd && below(4) == 0)
@@ -300,7 +313,8 @@ note(struct burst *b, unsigned int i)
 	assert_int_equal(p->verdict, VERDICT_GO);
 	assert_int_equal(b->way[i], OUT);
 	assert_true(b->tags_out || out == OUT);
-	assert_true(out == OUT || p->m.port == out);
+	assert_true(out == OUT || b->vlan_a_port || p->m.port == out);
+	assert_true(!b->vlan_a_port || out == (b->hop[0] & 0xffff));
 	assert_true(b->inserts || (p->m.ol_flags & RTE_MBUF_F_TX_VLAN) == 0);
 }
 
@@ -312,6 +326,7 @@ walk(struct burst *b)
 	n_whole += b->n > 1 && b->tag_bytes == 0 && b->ifidx >= PORT_MAX &&
 		   (b->all_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0;
 	fwd_walk(b, NULL);
+	n_by_port += b->vlan_a_port;
 	for (unsigned int i = 0; i < b->n; i++) {
 		note(b, i);
 		((struct packet *)b->m[i])->ifidx = b->ifidx;
@@ -328,6 +343,7 @@ walk_plain(struct burst *b)
 	uint16_t n = 0;
 
 	fwd_walk_plain(b, NULL);
+	n_by_port += b->vlan_a_port;
 	for (unsigned int i = 0; i < b->n; i++)
 		if (((b->plain4 | b->plain6) >> i & 1) != 0) {
 			note(b, i);
@@ -389,12 +405,15 @@ burst_of(struct packet *p, unsigned int n)
 static void
 round_of(unsigned int n)
 {
-	unsigned int kind = below(13), kinds = 1 + (below(2) ? 0 : below(12));
+	unsigned int kind = below(2) ? below(2) : below(13),
+		     kinds = 1 + (below(2) ? 0 : below(12));
 	bool odd = below(2), nic = below(2);
 	uint64_t rx = 0, by_vrf[3], bytes = 0, vlan_bytes = 0, vrf_bytes = 0;
 	uint16_t of;
 
 	stale_tci = below(2) ? 100 : 102;
+	where = &wheres[below(RTE_DIM(wheres))];
+	families = (uint8_t)(4 + below(3)); /* 5: both */
 	for (unsigned int i = 0; i < n; i++) {
 		packet_make(&together[i], kind + below(kinds), odd && below(4) == 0);
 		alone[i] = together[i];
@@ -416,7 +435,7 @@ round_of(unsigned int n)
 	for (unsigned int k = 0; k < 3; k++)
 		by_vrf[k] = count.vrf[k].rx_packets;
 	memset(&count, 0, sizeof(count));
-	fwd.fib->iface[C_OUT]->n_written = below(2);
+	fwd.fib->iface[C_OUT]->n_written = below(4) != 0;
 	fwd.fib->tags_by_device = fwd.fib->iface[C_OUT]->n_written == 0 || below(2);
 	burst_of(together, n);
 	of = fwd_look(&burst);
@@ -448,14 +467,22 @@ static void
 who_comes_along_changes_nothing(void **state)
 {
 	n_go = n_left = n_at_once = n_mixed = n_taken = n_inserted = n_whole = 0;
+	n_by_port = 0;
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		fwd.fib->iface[TWO_OUT]->mtu_bytes = below(2) ? 80 : 50;
 		fwd.fib->iface[C_IN]->forward4 = below(4) != 0;
+		fwd.fib->iface[C_TOO]->up = below(8) != 0;
+		fwd.fib->iface[OUT]->mtu_bytes = below(4) ? 80 : 60;
+		fwd.fib->iface[C_OUT]->mtu_bytes = below(4) ? 80 : 60;
+		fwd.fib->mtu_bytes[1] = 55;
+		fwd.fib->group[5] =
+			group_word_single(PATH(PATH_ADJ, 5) | (below(8) ? 0 : 1u << 18));
 		round_of(below(2) ? BURST_MAX : 1 + below(BURST_MAX));
 	}
 	assert_true(n_go > ROUNDS && n_left > ROUNDS && n_at_once > ROUNDS / 10 &&
 		    n_mixed > ROUNDS);
 	assert_true(n_taken > ROUNDS && n_inserted > ROUNDS && n_whole > ROUNDS / 20);
+	assert_true(!fwd_has_avx512() || n_by_port > ROUNDS / 150);
 }
 
 int

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The new headers of a burst that leaves by few interfaces, with AVX-512: an interface is asked
+ * once whether its packets fit, and what it writes is a vector made once; a packet is then a
+ * few stores without a question. As rewrite.c does it one by one, of bursts without anything
+ * rare: what this file does not do, it leaves untouched.                          [fwd-n]
+ *
+ * Tried without gain: the MAC addresses in front of a tag that goes as one store, with octets
+ * of that tag before them; a tag's store cut where a cache line ends.
+ */
+#include <immintrin.h>
+#include <stddef.h>
+
+#include "fwd/plain.h"
+#include "port/vlan.h"
+
+#ifdef __clang__
+#pragma clang attribute push(                                              \
+	__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,bmi"))), \
+	apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,bmi")
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* Packets below which the questions are more than they save. */
+#define LEAST 16
+
+/* Interfaces beyond which a packet at a time is no slower: each costs a look at all entries. */
+#define MOST 16
+
+/* What a frame begins with, for each interface that some leave by. */
+struct ways {
+	__m128i frame[MOST];               /* behind its first six octets */
+	alignas(64) uint8_t at[BURST_MAX]; /* of an entry: octets into frame[] */
+	unsigned int tag_bytes;            /* of all of them */
+	bool by_port;                      /* no two of one port */
+};
+static_assert(MOST * sizeof(__m128i) <= 256, "an octet says where");
+
+/* Numbers of the interfaces that 32 entries leave by, in order. */
+INLINE __m512i
+ifidx32(const uint64_t *hop)
+{
+	/* Entry 8 * j + k is half j of the lane k. */
+	const __m512i order =
+		_mm512_set_epi16(31, 27, 23, 19, 15, 11, 7, 3, 30, 26, 22, 18, 14, 10, 6, 2,
+				 29, 25, 21, 17, 13, 9, 5, 1, 28, 24, 20, 16, 12, 8, 4, 0);
+	__m512i h0 = _mm512_loadu_si512(hop), h1 = _mm512_loadu_si512(hop + 8);
+	__m512i h2 = _mm512_loadu_si512(hop + 16), h3 = _mm512_loadu_si512(hop + 24);
+	__m512i lo = _mm512_mask_blend_epi16(0x22222222, h0, _mm512_slli_epi64(h1, 16));
+	__m512i hi = _mm512_mask_blend_epi16(0x88888888, _mm512_slli_epi64(h2, 32),
+					     _mm512_slli_epi64(h3, 48));
+
+	return _mm512_permutexvar_epi16(order, _mm512_mask_blend_epi16(0xcccccccc, lo, hi));
+}
+
+INLINE uint64_t
+both(__mmask32 lo, __mmask32 hi)
+{
+	return lo | (uint64_t)hi << 32;
+}
+
+/* Is there one whose route says how long it may be? */
+INLINE bool
+any_mtu_class(const struct burst *b)
+{
+	const fib_path class = (FIB_MTU_MAX - 1) << 18; /* see path_mtu_class() */
+	__m512i any = _mm512_setzero_si512();
+	uint64_t all = burst_all(b);
+
+	for (unsigned int i = 0; i < BURST_MAX; i += 16)
+		any = _mm512_or_si512(
+			any, _mm512_maskz_loadu_epi32((__mmask16)(all >> i), &b->path[i]));
+	return _mm512_test_epi32_mask(any, _mm512_set1_epi32((int)class)) != 0;
+}
+
+/* May packets leave by `out` at all, with tags that are as many as those of others? */
+INLINE bool
+usable(const struct fib_iface *out, const struct ways *w, bool first)
+{
+	return out != NULL && out->up && out->n_written == out->n_tags &&
+	       out->n_tags <= 1 && (first || fib_tag_bytes(out) == w->tag_bytes);
+}
+
+/* Fill `w` and b->way. Returns false when one of the packets is not for this file. */
+INLINE bool
+find_ways(struct burst *b, struct ways *w)
+{
+	/* Tags are host order, each half. */
+	const __m128i octets =
+		_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 12, 15, 14);
+	__m512i lo = ifidx32(b->hop), hi = ifidx32(b->hop + 32);
+	__m512i len_lo = _mm512_loadu_si512(b->l3_len);
+	__m512i len_hi = _mm512_loadu_si512(b->l3_len + 32);
+	__m512i at = _mm512_setzero_si512(), way = at;
+	uint64_t todo = burst_all(b), too_long = 0, ports = 0;
+	bool by_port = true;
+
+	w->tag_bytes = 0;
+	for (unsigned int k = 0; todo != 0; k++) {
+		uint16_t ifidx = (uint16_t)b->hop[__builtin_ctzll(todo)];
+		const struct fib_iface *out = fib_iface(b->fwd->fib, ifidx);
+		__m512i of = _mm512_set1_epi16((short)ifidx), mtu;
+		uint64_t mine = both(_mm512_cmpeq_epi16_mask(lo, of),
+				     _mm512_cmpeq_epi16_mask(hi, of)) &
+				todo;
+
+		if (k == MOST || !usable(out, w, k == 0))
+			return false;
+		w->tag_bytes = fib_tag_bytes(out);
+		mtu = _mm512_set1_epi16((short)out->mtu_bytes);
+		too_long |= mine & both(_mm512_cmpgt_epu16_mask(len_lo, mtu),
+					_mm512_cmpgt_epu16_mask(len_hi, mtu));
+		way = _mm512_mask_mov_epi8(way, mine, _mm512_set1_epi8((char)out->port));
+		at = _mm512_mask_mov_epi8(at, mine, _mm512_set1_epi8((char)(k * 16)));
+		w->frame[k] = _mm_shuffle_epi8(_mm_loadu_si128((const void *)out), octets);
+		/* Ports that share a bit are taken for one. */
+		by_port &= (ports >> out->port % 64 & 1) == 0;
+		ports |= 1ull << out->port % 64;
+		todo &= ~mine;
+	}
+	w->by_port = by_port;
+	_mm512_store_si512(w->at, at);
+	_mm512_storeu_si512(b->way, way);
+	return too_long == 0;
+}
+
+/*
+ * Adds `by` to halves of a buffer's 32 octets from data_off on: one load, one store. The buffer is
+ * ours alone, what counts references included.
+ */
+INLINE void
+shorten(struct rte_mbuf *m, __m256i by)
+{
+	void *at = (uint8_t *)m + offsetof(struct rte_mbuf, data_off);
+
+	_mm256_storeu_si256(at, _mm256_add_epi16(_mm256_loadu_si256(at), by));
+}
+
+/* For shorten(): a frame begins so many octets later, and is as much shorter. */
+INLINE __m256i
+shorter_by(int octets)
+{
+	short by = (short)octets, less = (short)-octets;
+
+	static_assert(offsetof(struct rte_mbuf, data_off) == 16 &&
+			      offsetof(struct rte_mbuf, pkt_len) == 16 + 20 &&
+			      offsetof(struct rte_mbuf, data_len) == 16 + 24,
+		      "the first half, the tenth, the twelfth");
+	return _mm256_setr_epi16(by, 0, 0, 0, 0, 0, 0, 0, 0, 0, less, 0, less, 0, 0, 0);
+}
+
+/*
+ * What all have in common: more than one family, tags that they came with (`in`), a tag that
+ * they leave with (`out`), of the same priority then. The compiler makes a loop of its own of each.
+ */
+INLINE void
+write_all(struct burst *b, const struct ways *w, bool families, bool in, bool out)
+{
+	const __m128i octets =
+		_mm_setr_epi8(7, 6, 5, 4, 3, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+	const __m128i priority =
+		_mm_setr_epi32(0, 0, 0, (int)__builtin_bswap32(VLAN_PRIORITY));
+	const __m256i by =
+		shorter_by((in ? (int)VLAN_BYTES : 0) - (out ? (int)VLAN_BYTES : 0));
+	unsigned int hop_at = L2_LEN + burst_hop_at(b->family[0]);
+
+	for (unsigned int i = 0, n = b->n; i < n; i++) {
+		uint8_t *l2 = burst_l2(b, i), *tag = l2 - VLAN_BYTES;
+		__m128i mac = _mm_cvtsi64_si128((int64_t)b->hop[i]);
+		__m128i x = _mm_load_si128(
+			(const void *)((const uint8_t *)w->frame + w->at[i]));
+
+		x = _mm_blend_epi16(x, _mm_shuffle_epi8(mac, octets), 7);
+		if (in && out)
+			x = _mm_or_si128(
+				x, _mm_and_si128(_mm_loadu_si128((void *)tag), priority));
+		if (out) {
+			_mm_storeu_si128((void *)tag, x);
+		} else {
+			_mm_storel_epi64((void *)l2, x);
+			_mm_storel_epi64((void *)(l2 + 4), _mm_srli_si128(x, 4));
+		}
+		if (in != out)
+			shorten(b->m[i], by);
+		if (families)
+			hop_at = L2_LEN + burst_hop_at(b->family[i]);
+		memcpy(l2 + hop_at, &b->hop_octets[i], 4);
+	}
+}
+
+INLINE void
+write_families(struct burst *b, const struct ways *w, bool in, bool out)
+{
+	if (b->plain4 != 0 && b->plain6 != 0)
+		write_all(b, w, true, in, out);
+	else
+		write_all(b, w, false, in, out);
+}
+
+bool
+fwd_rewrite_avx512(struct burst *b)
+{
+	bool in = b->tag_bytes != 0, out;
+	struct ways w;
+
+	if ((b->plain4 | b->plain6) != burst_all(b) || b->n < LEAST ||
+	    b->tag_bytes > VLAN_BYTES || any_mtu_class(b) || !find_ways(b, &w))
+		return false;
+	out = w.tag_bytes != 0;
+	if (out && (b->any_flags & VLAN_STRIPPED) != 0)
+		return false; /* priorities are in the buffers */
+	if (in && out)
+		write_families(b, &w, true, true);
+	else if (out)
+		write_families(b, &w, false, true);
+	else if (in)
+		write_families(b, &w, true, false);
+	else
+		write_families(b, &w, false, false);
+	b->tags_out = out;
+	b->vlan_a_port = out && w.by_port;
+	for (unsigned int i = 0; out && !w.by_port && i < b->n; i++)
+		b->m[i]->port = (uint16_t)b->hop[i]; /* see tx_ifidx() */
+	return true;
+}
+
+#ifdef __clang__
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
