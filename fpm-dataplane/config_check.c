@@ -435,6 +435,18 @@ cfg_take_listen(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 		memcpy(out, &ss, sizeof(ss));
 }
 
+/* No one host has it: 0.0.0.0/8, multicast and above, :: and ff00::/8. */
+static bool
+is_nobody(const struct sockaddr_storage *ss)
+{
+	const struct in6_addr *ip6 = &((const struct sockaddr_in6 *)ss)->sin6_addr;
+	uint32_t ip = ntohl(((const struct sockaddr_in *)ss)->sin_addr.s_addr);
+
+	if (ss->ss_family == AF_INET6)
+		return IN6_IS_ADDR_UNSPECIFIED(ip6) || IN6_IS_ADDR_MULTICAST(ip6);
+	return ss->ss_family == AF_INET && (ip >> 24 == 0 || ip >> 28 >= 0xe);
+}
+
 void
 cfg_take_peer(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
 {
@@ -450,6 +462,9 @@ cfg_take_peer(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 	else if (strcmp(text, "self") != 0)
 		cfg_error(c, at, "'%s' is not an address; expected %s", cfg_show(text),
 			  key->expected);
+	if (is_nobody(&ss))
+		cfg_error(c, at, "%s is nobody's address, to connect from; expected %s",
+			  cfg_show(text), key->expected);
 	memcpy(out, &ss, sizeof(ss));
 }
 

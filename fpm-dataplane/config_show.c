@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "config_walk.h"
 
@@ -17,6 +18,20 @@ at(const struct cfg_key *key, const void *base)
 	return (const char *)base + key->offset;
 }
 
+/* What some reader of YAML, be it ours or another's, takes for no text: YAML 1.1's words. */
+static bool
+is_reserved(const char *text)
+{
+	static const char *const word[] = {"null", "true", "false", "yes", "no",
+					   "on",   "off",  "y",     "n"};
+
+	for (unsigned int i = 0; i < sizeof(word) / sizeof(word[0]); i++)
+		if (strcasecmp(text, word[i]) == 0)
+			return true;
+	return strspn(text, "0123456789_.eE+-xabcdefABCDEF") == strlen(text) &&
+	       text[0] >= '0' && text[0] <= '9';
+}
+
 /* A word that YAML reads as nothing else stands as it is, all others in quotes. */
 static const char *
 quoted(const char *text, char buf[CFG_TEXT_MAX])
@@ -26,7 +41,8 @@ quoted(const char *text, char buf[CFG_TEXT_MAX])
 	const char *in = text;
 	size_t n = 0;
 
-	if (strspn(text, plain) == strlen(text) && strchr("-.,=", text[0]) == NULL)
+	if (strspn(text, plain) == strlen(text) && strchr("-.,=", text[0]) == NULL &&
+	    !is_reserved(text))
 		return strcpy(buf, text);
 	buf[n++] = '"';
 	for (; *in != '\0' && n < CFG_TEXT_MAX - 6; in++) {

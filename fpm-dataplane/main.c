@@ -8,16 +8,13 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <rte_cycles.h>
 #include <rte_eal.h>
-#include <rte_errno.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
-#include <rte_mbuf.h>
 #include <rte_version.h>
 #include <urcu/urcu-qsbr.h>
 
@@ -39,9 +36,7 @@
 #include "netns.h"
 #include "options.h"
 #include "plan.h"
-#include "port/packet.h"
 #include "port/port.h"
-#include "port/rxq.h"
 #include "port/watch.h"
 #include "ports.h"
 #include "preflight.h"
@@ -60,6 +55,7 @@ enum end { END_FOR_GOOD, END_FAILED, END_GOES_ON /* in another daemon */ };
 
 static struct {
 	struct config conf, running; /* with what was chosen here; as manage changes it */
+	bool poll_asked;             /* by the command line */
 	struct rte_mempool *pool;
 	struct port port[PORT_SLOTS];
 	unsigned int n_port;
@@ -221,6 +217,7 @@ workers_setup(const struct config *conf)
 			     .hugepages = conf->hugepages,
 			     .memory_mib = conf->memory_mib};
 	struct manage_conf manage = {.running = &dp.running,
+				     .poll_always = dp.poll_asked,
 				     .rib = &w[W_RIB],
 				     .fpm = &w[W_FPM],
 				     .ports = {.port = dp.port,
@@ -592,9 +589,10 @@ main(int argc, char **argv)
 	service_init();
 	sink_begin();
 	log_set_level(dp.conf.log_level);
+	dp.poll_asked = opt.poll_always;
+	dp.conf.poll_always |= dp.poll_asked;
 	dp.running = dp.conf;
 	dp.argv = argv;
-	dp.conf.poll_always |= opt.poll_always;
 	plan_cores(dp.conf.core, &dp.conf.n_core);
 	return run(&dp.conf);
 }

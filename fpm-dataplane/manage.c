@@ -200,6 +200,7 @@ read_file(struct manage *mg, struct msg_manage *mm, struct config *next)
 		fprintf(err, "%s: is no regular file; expected a YAML file\n", shown);
 	else
 		errors = config_load(file, next, err);
+	next->poll_always |= mg->conf.poll_always;
 	fclose(err);
 	if (errors > 0) {
 		rows_of_errors(mm, text);

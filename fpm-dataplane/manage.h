@@ -12,6 +12,7 @@
 
 struct manage_conf {
 	struct config *running; /* W:manage after start  what runs */
+	bool poll_always;       /* by the command line, whatever a file says */
 	struct worker *rib, *fpm;
 	struct hotplug ports;
 };

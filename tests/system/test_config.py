@@ -60,6 +60,13 @@ BAD = {
     "no such CPU": ("cores: [0]", "cores: [9999]", 8, "cores[0]", "9999"),
     "a CPU twice": ("cores: [0]", "cores: [0, 0]", 8, "cores[1]", "once"),
     "bad listen": ("127.0.0.1:2620", "127.0.0.1", 11, "fpm.listen", "PORT"),
+    "a peer that is nobody": (
+        "  listen: 127.0.0.1:2620",
+        "  peer: 224.0.0.1",
+        11,
+        "fpm.peer",
+        "nobody's",
+    ),
     "bad port number": ("127.0.0.1:2620", "127.0.0.1:99999", 11, "fpm.listen", "PORT"),
     "relative socket": ("{dir}/other.sock", "other.sock", 12, "control-socket", "absolute"),
     "not a boolean": (

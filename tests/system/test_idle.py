@@ -164,6 +164,8 @@ def test_poll_never_sleeps(own_dut, how):
     eventually(lambda: cpu_s(thread) > used + 0.5, 20, 0.05, "it polls")
 
     assert sleeps(router) == 0
+    assert "\nidle: poll\n" in router.fpmctl("config", "show").stdout
+    assert router.fpmctl("config", "reload", "--dry-run").returncode == 0
 
 
 def sleeps(dut):

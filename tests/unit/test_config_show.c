@@ -61,7 +61,7 @@ what_is_shown_reads_back_as_the_same(void **state)
 {
 	cpu_set_t set;
 	unsigned int cpu = 0;
-	char text[2048];
+	char text[2048], *yaml;
 
 	load(PORT);
 	reads_back();
@@ -86,6 +86,17 @@ what_is_shown_reads_back_as_the_same(void **state)
 	reads_back();
 	load(PORT "metrics: \"[::]:9\"\n");
 	reads_back();
+	/* Names that would be nothing, or a number, without their quotes. */
+	assert_int_equal(load("ports:\n  - {tap: \"null\", device: net_null}\n"
+			      "  - {tap: \"Off\", device: net_null1}\n"
+			      "  - {tap: \"1e3\", device: net_null2}\n"),
+			 0);
+	reads_back();
+	yaml = shown();
+	assert_non_null(strstr(yaml, "\"null\""));
+	assert_non_null(strstr(yaml, "\"Off\""));
+	assert_non_null(strstr(yaml, "\"1e3\""));
+	free(yaml);
 }
 
 /* Of no key: which the machine decides, or other tests show. */
