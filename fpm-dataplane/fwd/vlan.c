@@ -166,6 +166,7 @@ struct told {
 	const struct fib_iface
 		*iface[BURST_MAX]; /* NULL: the port's, which has none (any more) */
 	uint16_t of[BURST_MAX];
+	uint32_t bytes[BURST_MAX]; /* as they came */
 	uint8_t tags[BURST_MAX]; /* that lead there, and are still on; a NIC may have one */
 	uint64_t left;           /* to be walked */
 };
@@ -210,16 +211,19 @@ tell_apart(struct burst *b, struct told *t, bool stripped)
 		uint16_t of = stripped ? find(fib, b->ifidx, m, &at)
 				       : vlan_find(fib, b->ifidx, b->l2[i],
 						   rte_pktmbuf_data_len(m), &at);
-		uint64_t bytes = rte_pktmbuf_pkt_len(m);
 
 		t->m[i] = m;
+		t->bytes[i] = rte_pktmbuf_pkt_len(m);
 		t->of[i] = of;
 		t->iface[i] = fib_iface(fib, of);
 		t->tags[i] = (uint8_t)((at - VLAN_AT) / VLAN_BYTES);
 		if (stripped)
-			bytes += vlan_stripped(m) * VLAN_BYTES;
-		count_in(b, of, 1, bytes);
-		count_in_vrf(b, t->iface[i], bytes);
+			t->bytes[i] += vlan_stripped(m) * VLAN_BYTES;
+	}
+	/* On its own: a counter is not read before it is known where all stores before it go. */
+	for (unsigned int i = 0; i < b->n; i++) {
+		count_in(b, t->of[i], 1, t->bytes[i]);
+		count_in_vrf(b, t->iface[i], t->bytes[i]);
 	}
 	b->vrf_counted = true;
 }
