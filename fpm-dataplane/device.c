@@ -236,19 +236,69 @@ device_vfio_is_unsafe(const char *root)
 	return on[0] == 'Y';
 }
 
+/* The file by which a process has it, below `root`; "": there is none. */
+static struct path
+node_of(const char *root, const struct device *d)
+{
+	glob_t found = {0};
+	struct path path;
+
+	if (strcmp(d->driver, "vfio-pci") == 0)
+		return d->group < 0 ? path_of("", "%s", "")
+				    : path_of(root, "/dev/vfio/%s%d",
+					      d->unprotected ? "noiommu-" : "", d->group);
+	glob(path_of(root, PCI "devices/%s/uio/uio*", d->address).text, 0, NULL, &found);
+	path = found.gl_pathc == 0
+		       ? path_of("", "%s", "")
+		       : path_of(root, "/dev/%s", strrchr(found.gl_pathv[0], '/') + 1);
+	globfree(&found);
+	return path;
+}
+
+/* Of uio any number may open a device: who has is looked for among all that root sees. */
+static bool
+is_someones(const char *root, const char *node)
+{
+	glob_t found = {0};
+	bool is = false;
+
+	glob(path_of(root, "/proc/[0-9]*/fd/*").text, GLOB_NOSORT, NULL, &found);
+	for (size_t i = 0; i < found.gl_pathc && !is; i++) {
+		char to[PATH_MAX];
+		ssize_t n = readlink(found.gl_pathv[i], to, sizeof(to) - 1);
+
+		to[n < 0 ? 0 : n] = '\0';
+		is = strcmp(to, node) == 0;
+	}
+	globfree(&found);
+	return is;
+}
+
 bool
 device_is_open(const char *root, const struct device *d)
 {
-	struct path path =
-		path_of(root, "/dev/vfio/%s%d", d->unprotected ? "noiommu-" : "", d->group);
+	struct path node = node_of(root, d);
 	int fd;
 
-	if (d->group < 0 || strcmp(d->driver, "vfio-pci") != 0)
+	if (node.text[0] == '\0')
 		return false;
-	fd = open(path.text, O_RDWR | O_CLOEXEC); /* a group has one who opens it */
+	if (strcmp(d->driver, "vfio-pci") != 0)
+		return is_someones(root, node.text + strlen(root));
+	fd = open(node.text, O_RDWR | O_CLOEXEC); /* a group has one who opens it */
 	if (fd >= 0)
 		close(fd);
 	return fd < 0 && errno == EBUSY;
+}
+
+static int
+check_open(const char *root, const struct device *d, char *why, size_t why_size)
+{
+	if (!device_is_open(root, d))
+		return 0;
+	return why_not(why, why_size, -EBUSY,
+		       "a process has it open (a dataplane, a virtual machine?); end that "
+		       "first: fuser %s",
+		       node_of(root, d).text + strlen(root));
 }
 
 bool
@@ -316,7 +366,8 @@ device_check(const char *root, const char *address, struct device *d, char *why,
 			       d->ifname, address);
 	if (strcmp(d->driver, "vfio-pci") == 0 && device_group_is_held(root, d, &by))
 		return group_why(d, &by, why, why_size);
-	if (device_is_open(root, d))
+	/* Of uio several may have it: the daemon whose place is taken does, to its end. */
+	if (strcmp(d->driver, "vfio-pci") == 0 && device_is_open(root, d))
 		return why_not(
 			why, why_size, -EBUSY,
 			"%s is open already, by a port of this dataplane in the same "
@@ -411,7 +462,7 @@ check_vfio(const char *root, const struct device *d, char *why, size_t why_size)
 
 /* Looks only. */
 static int
-check_bind(const struct device *d, bool force, char *why, size_t why_size)
+check_bind(const char *root, const struct device *d, bool force, char *why, size_t why_size)
 {
 	int rc = check_nic(d, why, why_size);
 
@@ -420,6 +471,9 @@ check_bind(const struct device *d, bool force, char *why, size_t why_size)
 			     "DPDK works beside its driver %s: name it in the "
 			     "configuration as it is",
 			     d->driver);
+	/* By uio; to who forces it as well: it would go on with what is no longer its own. */
+	if (rc == 0 && check_open(root, d, why, why_size) < 0)
+		rc = -EPERM;
 	if (rc == 0 && !force)
 		rc = check_use(d, why, why_size);
 	return rc;
@@ -435,7 +489,7 @@ device_bind_check(const char *root, const struct device *d, unsigned int n, bool
 
 		*at = i % n;
 		if (strcmp(d[*at].driver, "vfio-pci") != 0)
-			rc = i < n ? check_bind(&d[*at], force, why, why_size)
+			rc = i < n ? check_bind(root, &d[*at], force, why, why_size)
 				   : check_vfio(root, &d[*at], why, why_size);
 		if (rc < 0)
 			return rc;
@@ -473,11 +527,8 @@ device_unbind_check(const char *root, const struct device *d, char *why, size_t 
 {
 	int rc = check_nic(d, why, why_size);
 
-	if (rc == 0 && !is_the_kernels(d) && device_is_open(root, d))
-		rc = why_not(why, why_size, -EBUSY,
-			     "a process has it open (a dataplane, a virtual machine?); "
-			     "end that first: fuser /dev/vfio/%s%d",
-			     d->unprotected ? "noiommu-" : "", d->group);
+	if (rc == 0 && !is_the_kernels(d))
+		rc = check_open(root, d, why, why_size);
 	return rc;
 }
 

@@ -53,7 +53,7 @@ bool device_serves_dpdk(const char *driver);
 bool device_is_unprotected(const struct device *d);
 /* Would vfio, as it is set now, give away devices without an IOMMU? */
 bool device_vfio_is_unsafe(const char *root);
-/* Has a process opened it by vfio? Only root finds out: to others it never is. */
+/* Has a process opened it, by vfio or uio? Only root finds out: to others it never is. */
 bool device_is_open(const char *root, const struct device *d);
 
 /*
@@ -87,6 +87,7 @@ bool device_use_text(const char *ifname, const struct device_use *use, char *why
  * Returns 0 (so, too, when vfio-pci has it already), or with a sentence in `why`
  *   -EINVAL   it is no NIC, or needs no vfio-pci
  *   -EBUSY    the machine uses it, as far as can be seen
+ *   -EPERM    a process has it by uio, --force or not
  *   -ENOTSUP  there is no vfio-pci, or no IOMMU for the device
  *   -EIO      vfio-pci did not take it; it has been given back
  * Nothing has changed but after -EIO.

@@ -303,6 +303,29 @@ what_this_kernels_vfio_cannot_do_is_not_asked_of_it(void **state)
 	assert_true(device_vfio_is_unsafe(t.root));
 }
 
+/* Any number of processes may open what uio has: none of them is to lose it unawares. */
+static void
+what_a_process_has_by_uio_stays(void **state)
+{
+	struct device d;
+
+	put_link(DEV NIC "/driver", "../../../bus/pci/drivers/uio_pci_generic");
+	put(DRV "uio_pci_generic/unbind", "");
+	put(DEV NIC "/uio/uio3/name", "uio_pci_generic\n");
+	put_link("/proc/77/fd/5", "/dev/uio31");
+	assert_int_equal(device_read(t.root, NIC, &d), 0);
+	assert_false(device_is_open(t.root, &d));
+	put_link("/proc/77/fd/6", "/dev/uio3");
+	assert_true(device_is_open(t.root, &d));
+
+	refused(unbind_it(NIC), -EBUSY, NIC, "fuser /dev/uio3");
+	refused(bind_it(NIC, true), -EPERM, NIC, "fuser /dev/uio3");
+
+	assert_string_equal(content(DRV "uio_pci_generic/unbind"), "");
+	/* A predecessor has it until it goes. */
+	assert_int_equal(device_check(t.root, NIC, &d, t.why, sizeof(t.why)), 0);
+}
+
 static void
 what_no_iommu_stands_before_is_unprotected(void **state)
 {
@@ -510,6 +533,7 @@ main(void)
 		TEST(why_dpdk_gets_no_device_is_said),
 		TEST(who_keeps_a_group_from_dpdk_is_said),
 		cmocka_unit_test(what_no_iommu_stands_before_is_unprotected),
+		TEST(what_a_process_has_by_uio_stays),
 		cmocka_unit_test(a_pci_device_is_told_from_others),
 		cmocka_unit_test(a_bond_is_read),
 		cmocka_unit_test(what_is_no_good_bond_is_said),

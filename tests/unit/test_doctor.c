@@ -353,6 +353,26 @@ a_port_without_iommu_is_warned_of(void **state)
 	assert_string_equal(verdict(check_iommu), "ok");
 }
 
+/* What is advised has to help: vfio-pci takes none that has no IOMMU before it. */
+static void
+a_port_of_uio_is_for_vfio_where_that_can_take_it(void **state)
+{
+	char to[PATH_MAX], link[PATH_MAX];
+
+	put(NIC "/class", "0x020000\n");
+	snprintf(link, sizeof(link), "%s" NIC "/driver", t.root);
+	assert_int_equal(symlink("../../drivers/uio_pci_generic", link), 0);
+	assert_string_equal(verdict(check_iommu), "warn");
+	assert_null(strstr(command(), "device bind"));
+	assert_non_null(strstr(command(), "intel_iommu=on"));
+	put("/sys/kernel/iommu_groups/9/name", "\n");
+	snprintf(to, sizeof(to), "%s/sys/kernel/iommu_groups/9", t.root);
+	snprintf(link, sizeof(link), "%s" NIC "/iommu_group", t.root);
+	assert_int_equal(symlink(to, link), 0);
+	assert_string_equal(verdict(check_iommu), "warn");
+	assert_non_null(strstr(command(), "fpmctl device bind "));
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 static void
@@ -397,6 +417,7 @@ main(void)
 		TEST(memory_is_judged_by_what_was_asked_for),
 		TEST(a_daemon_without_spare_descriptors_is_warned_of),
 		TEST(a_port_without_iommu_is_warned_of),
+		TEST(a_port_of_uio_is_for_vfio_where_that_can_take_it),
 		TEST(a_port_that_a_bond_has_taken_is_warned_of),
 		TEST(a_renamed_tap_is_looked_at_by_its_new_name),
 	};

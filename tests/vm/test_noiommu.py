@@ -113,9 +113,20 @@ def test_doctor_warns_of_what_it_costs(router):
     rows = json.loads(netns.command(["fpmctl", "--json", "doctor", "iommu"], check=False))
 
     assert {row["subject"]: (row["status"], row["text"]) for row in rows} == {
-        name: ("warn", "driver uio_pci_generic, not vfio-pci") for name in ("lan0", "wan0")
+        name: ("warn", "driver uio_pci_generic without an IOMMU") for name in ("lan0", "wan0")
     }
-    assert all("No protection of memory" in row["cost"] for row in rows)
+    assert all("can write anywhere" in row["cost"] for row in rows)
+    # That one is refused here: test_vfio_takes_none.
+    assert not any("device bind" in line for row in rows for line in row["fix"])
+
+
+def test_the_log_of_a_start_has_no_errors(uio):
+    """DPDK's driver of virtio asks for interrupts that uio has not: the doctor tells what that
+    costs, once; the log says at debug that it was so."""
+    lines = [row["line"] for row in uio.control.ask("log")]
+
+    assert any("main: forwarding" in line for line in lines)
+    assert [line for line in lines if " E " in line] == []
 
 
 def test_a_restart_and_a_crash_have_the_nics_again(router):
@@ -152,6 +163,10 @@ def test_without_physical_addresses_no_nic_is_started(router):
 def test_at_last_the_kernel_has_them_back(uio):
     """fpmctl device unbind, when the service has ended; not before."""
     assert "is port lan0 of the running dataplane" in refused("device", "unbind", pci(0))
+    # Who has them is seen where the daemon cannot be asked, too.
+    lost = ["-s", "/nowhere", "device", "unbind", pci(0)]
+    assert "a process has it open" in refused(*lost) and devices()[pci(0)]["open"]
+    assert devices()[pci(0)]["driver"] == "uio_pci_generic"
     systemctl("stop", NAME)
 
     for n in range(2):

@@ -131,6 +131,15 @@ on_iommu(struct exam *e, const char *address, const char *name, const json_t *po
 			"on in the firmware; in a VM the hypervisor has to offer it. On "
 			"Intel the kernel has to be told, too:");
 		fix_kernel_words(e, "intel_iommu=on iommu=pt");
+	} else if (unsafe && device_serves_dpdk(driver)) {
+		say(e, VERDICT_WARN, subject, "driver %s without an IOMMU", driver);
+		cost(e, "A broken card or driver can write anywhere, and without an "
+			"interrupt a queue an idle forwarder wakes each 0.8 ms. vfio-pci "
+			"needs an IOMMU: turn VT-d or AMD-Vi on in the firmware; in a VM "
+			"the hypervisor has to offer it. Then stop the daemon and have "
+			"`fpmctl device bind` move the NIC. On Intel the kernel has to be "
+			"told first:");
+		fix_kernel_words(e, "intel_iommu=on iommu=pt");
 	} else {
 		say(e, VERDICT_WARN, subject, "driver %s, not vfio-pci",
 		    driver[0] != '\0' ? driver : "none");
