@@ -214,10 +214,15 @@ device_serves_dpdk(const char *driver)
 }
 
 bool
+device_is_uio(const struct device *d)
+{
+	return is_given(d->driver) && strcmp(d->driver, "vfio-pci") != 0;
+}
+
+bool
 device_is_unprotected(const struct device *d)
 {
-	return d->unprotected ||
-	       (is_given(d->driver) && strcmp(d->driver, "vfio-pci") != 0);
+	return d->unprotected || device_is_uio(d);
 }
 
 static struct path

@@ -46,6 +46,8 @@ bool device_is_nic(const struct device *d);
 bool device_is_shared(const char *driver);
 /* Is it, as it is now, a driver that DPDK works with? */
 bool device_serves_dpdk(const char *driver);
+/* Has a driver of Linux's uio it? That one has an interrupt a device, none a queue. */
+bool device_is_uio(const struct device *d);
 /*
  * Does it write where it is told, by physical addresses, with no IOMMU that translates or
  * forbids? As it is now: uio, or vfio in its no-IOMMU mode.

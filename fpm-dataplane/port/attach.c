@@ -49,6 +49,17 @@ refused(const char *name, int rc, char *why, unsigned int why_size)
 		       address, d.vendor & 0xffff, d.id & 0xffff, d.driver);
 }
 
+bool
+attach_is_by_uio(uint16_t port_id)
+{
+	char name[RTE_ETH_NAME_MAX_LEN], address[DEVICE_ADDRESS_STRLEN];
+	struct device d;
+
+	return rte_eth_dev_get_name_by_port(port_id, name) == 0 &&
+	       device_address(name, address) && device_read("", address, &d) == 0 &&
+	       device_is_uio(&d);
+}
+
 int
 attach(const char *devargs, const char *name, uint16_t *port_id, char *why,
        unsigned int why_size)

@@ -5,6 +5,7 @@
 #ifndef PORT_ATTACH_H
 #define PORT_ATTACH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -13,5 +14,8 @@
  */
 int attach(const char *devargs, const char *name, uint16_t *port_id, char *why,
 	   unsigned int why_size);
+
+/* Is it a NIC that uio has? Who asks that one for an interrupt a queue is refused. */
+bool attach_is_by_uio(uint16_t port_id);
 
 #endif

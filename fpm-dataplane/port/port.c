@@ -222,8 +222,10 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 			       (unsigned int)port->n_rxq + port->n_txq, why, why_size);
 	if (rc < 0)
 		return rc;
-	/* A bond's members have none: they would tell of one NIC each. */
-	eth.intr_conf.rxq = port->interrupts = conf->interrupts && port->bond == BOND_NONE;
+	/* A bond's members have none: they would tell of one NIC each. uio has none to give. */
+	eth.intr_conf.rxq = port->interrupts = conf->interrupts &&
+					       port->bond == BOND_NONE &&
+					       !attach_is_by_uio(port->port_id);
 	rc = device_start(port, &eth, pool, why, why_size);
 	if (rc < 0 && port->interrupts) {
 		/* Not every driver that has none takes no notice of the wish. */

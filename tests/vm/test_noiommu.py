@@ -121,8 +121,8 @@ def test_doctor_warns_of_what_it_costs(router):
 
 
 def test_the_log_of_a_start_has_no_errors(uio):
-    """DPDK's driver of virtio asks for interrupts that uio has not: the doctor tells what that
-    costs, once; the log says at debug that it was so."""
+    """Of uio no interrupt a queue is asked for, which DPDK's driver of virtio would say no to in
+    three lines; the doctor has what that costs."""
     lines = [row["line"] for row in uio.control.ask("log")]
 
     assert any("main: forwarding" in line for line in lines)
