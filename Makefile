@@ -182,8 +182,8 @@ $(O)/tests/flood: $(call obj,tests/lib/flood.c)
 	@$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDFLAGS)
 
 # Loaded into the daemon: a wall clock that jumps, a driver that oversteps its bounds, a kernel
-# that refuses an MTU, or to take privileges away.
-PRELOADS := $(addprefix $(O)/tests/,wall_clock.so overstep.so mtu_refused.so prctl_refused.so)
+# that refuses an MTU, or to take privileges away; into fpmctl: a poll that waits for a tenth.
+PRELOADS := $(addprefix $(O)/tests/,wall_clock.so overstep.so mtu_refused.so prctl_refused.so hasty.so)
 $(PRELOADS): $(O)/tests/%.so: tests/lib/%.c
 	@mkdir -p $(@D)
 	@$(CC) $(ALL_CFLAGS) -shared -fPIC -o $@ $< -ldl
@@ -209,7 +209,7 @@ test-vm: ## tests in a virtual machine: PCI NICs, bonds, VLANs, VRFs, scenarios 
 test-vm-package: ## tests in a virtual machine: the package, systemd, upgrades, the manual (T=expression)
 	$(call in_guests,--package $(if $(T),"$(T)"),$(PKGS_DEB))
 
-test-vm-quick: ## what make test runs of test-vm: each NIC, links, a bond, scenarios
+test-vm-quick: ## what make test runs of test-vm: each NIC, links, a bond, a scenario
 	$(call in_guests,--quick)
 
 define in_guests
