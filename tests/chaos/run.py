@@ -129,8 +129,10 @@ def one_by_one(run, times, seconds, only):
         if time.monotonic() > end:
             break
         function = faults.FAULTS[name]
-        if function.sessions_stay:  # else a kill is a crash in a row, with a wait after it
-            eventually(lambda: run.bed.dp.show("version")[0]["uptime_s"] > GOOD_RUN_S, 30, 0.2)
+        if function.sessions_stay:
+            if function.kills and run.fell:  # else it is a crash in a row, with a wait after it
+                age = lambda: run.bed.dp.show("version")[0]["uptime_s"]  # noqa: E731
+                eventually(lambda: age() > GOOD_RUN_S, 30, 0.2)
             # After one that FRR itself noticed they are still about to come up.
             kept, up = Kept(run), "FRR's sessions are up"
             eventually(lambda: kept.look() is not None, run.bed.patience(60), 0.2, up)

@@ -15,7 +15,7 @@ from lib.wait import eventually
 
 LIMIT = 64 << 20  # the shortest queue that the configuration allows
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
-PAUSE_S = float(os.environ.get("DRAIN_PAUSE_S", "20"))
+PAUSE_S = float(os.environ.get("DRAIN_PAUSE_S", "5"))
 ROOM = 48 << 20  # above what is accounted: malloc's own, socket buffers, answers
 
 
@@ -43,7 +43,7 @@ def warnings(dut, text):
 
 
 def test_a_rib_that_stands_still_holds_up_neither_zebra_nor_packets(short):
-    """20 s without the rib thread while a full table comes at full speed: no send waits, the
+    """PAUSE_S without the rib thread while a full table comes at full speed: no send waits, the
     queue warns in log and show before it is full, transit goes on; then all is there."""
     dut, lan, wan = short, short.wires["lan"], short.wires["wan"]
     octets = table(dut)
