@@ -122,7 +122,7 @@ def vrf_lite(lab):
 
     for host in hosts:
         for vrf in customers:
-            argv = ["ping", "-n", "-c", "2", "-I", vrf, host]
+            argv = ["ping", "-n", "-c", "2", "-i", "0.2", "-I", vrf, host]
             ask = lambda argv=argv: netns.run(lab.ns["r1"], argv, check=False)  # noqa: E731
             said = evidence.answered(lab, ask, lambda heard: " 2 received" in heard)
             check(" 2 received" in said, f"2 answers from {host} in {vrf}", said, LOGS)

@@ -104,4 +104,5 @@ class Dataplane:
         code = self.process.poll()
         if code is not None:
             raise DataplaneError(f"fpm-dataplane ended with code {code}")
-        return self.show("version")
+        # Without a socket nobody answers: a guest has better use for the time that fpmctl takes.
+        return os.path.exists(self.socket) and self.show("version")
