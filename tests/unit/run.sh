@@ -1,7 +1,7 @@
 #!/bin/sh
-# Run the C unit tests named on the command line, as many at a time as there are CPUs; one
-# line each when it has ended, the whole output on failure, the sum at the end. A test that
-# skips says why in a line `skipped: ...`.
+# Run the C unit tests named on the command line, two at a time for each CPU, for half of their
+# time is waiting; one line each when it has ended, the whole output on failure, the sum at the
+# end. A test that skips says why in a line `skipped: ...`.
 # SPDX-License-Identifier: BSD-3-Clause
 
 # $1 build, $2 directory for the output and for one line "passed skipped failed", $3 program
@@ -39,7 +39,7 @@ trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
 export ASAN_OPTIONS="detect_leaks=1:abort_on_error=0" UBSAN_OPTIONS="print_stacktrace=1"
 export TSAN_OPTIONS="ignore_noninstrumented_modules=1"
-printf '%s\n' "$@" | xargs -P "$(nproc)" -n 1 "$0" --one "$build" "$dir"
+printf '%s\n' "$@" | xargs -P $((2 * $(nproc))) -n 1 "$0" --one "$build" "$dir"
 cat "$dir"/*.sum | awk -v build="$build" -v n=$# -v s=$(($(date +%s) - begin)) '
 	{passed += $1; skipped += $2; failed += $3; ran++}
 	END {
