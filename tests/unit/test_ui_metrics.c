@@ -393,8 +393,9 @@ api_ask(const char *request)
 static void
 every_request_of_the_api_is_counted_once(void **state)
 {
-	static char chunked[8192] = "POST /v1/ports HTTP/1.1\r\nHost: x\r\n"
-				    "Transfer-Encoding: chunked\r\n\r\n1001\r\n";
+	static char chunked[8192] =
+		"POST /v1/ports HTTP/1.1\r\nHost: x\r\n"
+		"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n1001\r\n";
 	char *text;
 
 	memset(chunked + strlen(chunked), ' ', 4097);
