@@ -34,6 +34,8 @@
 #define IN_ORDER() atomic_signal_fence(memory_order_seq_cst)
 
 const char ckpt_no_memory[] = "out of memory";
+const char ckpt_other_layout[] = "another version's layout";
+const char ckpt_other_netns[] = "another namespace's interfaces";
 
 static bool
 map(struct ckpt *c)
@@ -494,6 +496,13 @@ highs_are_good(const struct ckpt *c)
 	return high_is_good(c, h->way_high, WAYS, &c->way[h->way_high]);
 }
 
+/* A predecessor that lives may have written it after the caller looked at the clock. */
+static uint64_t
+distance(uint64_t one_ms, uint64_t other_ms)
+{
+	return one_ms > other_ms ? one_ms - other_ms : other_ms - one_ms;
+}
+
 /* What is wrong with it; NULL: nothing. */
 static const char *
 verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms)
@@ -507,10 +516,10 @@ verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms)
 	if (h->crc != CKPT_CRC(h))
 		return "damaged header";
 	if (h->netns != netns)
-		return "another namespace's interfaces";
+		return ckpt_other_netns;
 	if (h->crc != want.crc)
-		return "another version's layout";
-	if (h->alive_ms > now_ms || now_ms - h->alive_ms > max_age_ms)
+		return ckpt_other_layout;
+	if (distance(h->alive_ms, now_ms) > max_age_ms)
 		return "too old";
 	if (h->tries >= TRIES_MAX)
 		return "every start with it has crashed";
@@ -548,7 +557,7 @@ ckpt_open(int fd, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms, const ch
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		*why = "not a checkpoint";
 	else if (is_other_layout(fd))
-		*why = "another version's layout";
+		*why = ckpt_other_layout;
 	else if ((size_t)st.st_size != ALL_BYTES)
 		*why = "not a checkpoint";
 	else if (map(c))

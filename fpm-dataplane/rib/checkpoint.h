@@ -128,6 +128,8 @@ struct ckpt *ckpt_new(uint64_t netns);
 struct ckpt *ckpt_open(int fd, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms,
 		       const char **why);
 extern const char ckpt_no_memory[]; /* one of the reasons, which is none against it */
+/* And these are of an installation or a configuration: there is nothing wrong with it. */
+extern const char ckpt_other_layout[], ckpt_other_netns[];
 void ckpt_free(struct ckpt *c);
 
 /* In which of the arrays routes of a table are. */

@@ -236,12 +236,21 @@ mirror_unresolved(struct rib *rib)
 	free(ways.v);
 }
 
+static const char turned_off[] = "turned off";
+
+/* Is it for what has been installed or configured that it is of no use? */
+static bool
+is_meant(const char *why)
+{
+	return why == turned_off || why == ckpt_other_layout || why == ckpt_other_netns;
+}
+
 int
 checkpoint_begin(struct rib *rib, int old_fd)
 {
 	uint64_t max_age_ms = rib->conf.checkpoint_max_age_s * 1000ull;
 	uint64_t begin_ms = boottime_ms();
-	const char *why = "turned off";
+	const char *why = turned_off;
 	uint64_t alive_ms; /* a predecessor writes it until it has ended */
 	struct ckpt *old = NULL;
 	int rc = 0;
@@ -265,7 +274,7 @@ checkpoint_begin(struct rib *rib, int old_fd)
 	if (old == NULL) {
 		rib->count.restore_refused++;
 		log_warn("rib: checkpoint discarded why=\"%s\"", why);
-		return why == ckpt_no_memory ? -ENOMEM : rc;
+		return why == ckpt_no_memory ? -ENOMEM : is_meant(why) ? rc : -EINVAL;
 	}
 	restore(rib, old);
 	alive_ms = old->head->alive_ms;

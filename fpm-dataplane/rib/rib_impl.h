@@ -480,7 +480,7 @@ void nhs_free(struct rib *rib);
 void way_of_hop(struct way *w, const struct fpm_hop *hop);
 
 /* restore.c */
-/* Begin one of our own and take over the old one, if any, and its memfd. 0 or -errno, -ENOMEM. */
+/* Begin one of our own and take over the old one and its memfd; 0, -errno, -EINVAL: damaged. */
 int checkpoint_begin(struct rib *rib, int old_fd);
 void mirror_route(struct rib *rib, const struct route *r); /* another slot, or kind */
 void mirror_route_gone(struct rib *rib, const struct route *r);

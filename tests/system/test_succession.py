@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -392,6 +393,23 @@ def test_files_for_a_daemon_are_files_for_its_successor(kept):
 
     assert done.returncode == 0, done.stderr
     come_back(dut, was)
+
+
+def test_a_damaged_checkpoint_is_no_reason_to_forward_nothing(kept):
+    """The daemon that runs knows all that is in it: it is not replaced by one that knows none."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    eventually(lambda: dut.fpm()["checkpoint"]["routes"] == 1, 5)
+    dut.zebra.close()
+    files = Path(f"/proc/{dut.daemon.pid()}/fd").iterdir()
+    checkpoint = next(file for file in files if "checkpoint" in os.readlink(file))
+    with open(checkpoint, "r+b", buffering=0) as file:
+        os.pwrite(file.fileno(), b"\xff", 24)  # in its header
+
+    refused(dut, dut.fpmctl_begin("restart"), FAILED)
+
+    dut.forwarded(lan, lan.probe(HOST), wan)
+    assert 'rib: checkpoint discarded why="damaged header"' in dut.daemon.log(60)
 
 
 def test_who_asks_twice_is_told_once(kept):

@@ -135,11 +135,15 @@ other_versions_places_and_times_are_refused(void **state)
 {
 	int fd = taught(), null = open("/dev/null", O_RDWR);
 	struct ckpt *c = ckpt_opened(fd);
+	const char *why = NULL;
 
 	refused(null, NETNS, boottime_ms(), "not a checkpoint");
 	refused(fd, NETNS + 1, boottime_ms(), "another namespace's interfaces");
 	refused(fd, NETNS, boottime_ms() + 61000, "too old");
-	refused(fd, NETNS, c->head->alive_ms - 1, "too old");
+	refused(fd, NETNS, c->head->alive_ms - 61000, "too old");
+	/* A predecessor goes on writing after its successor has looked at the clock. */
+	ckpt_free(ckpt_open(dup(fd), NETNS, c->head->alive_ms - 1, 60000, &why));
+	assert_null(why);
 	c->head->layout++;
 	refused(fd, NETNS, boottime_ms(), "another version's layout");
 	c->head->layout -= 2; /* what VRFs were not in */
