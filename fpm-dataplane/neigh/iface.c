@@ -22,8 +22,6 @@
 #define LINK_PATIENCE_S 4.0 /* copper has to agree on a speed again */
 #define LACP_PATIENCE_S 3.0 /* and then LACP on who is there */
 
-#define SAID_A_ROUND 16u /* carriers, to FRR */
-
 /* fib_destroy() frees the last copy, by the address of its first member. */
 struct iface_copy {
 	struct fib_iface fib;
@@ -397,78 +395,7 @@ iface_of_tap(const struct neigh *n, const struct kmon_link *kl)
 	return 0;
 }
 
-/* --- carrier ------------------------------------------------------------------------------ */
-
-/*
- * FRR, too, is to hear it: of the TAP, and of each VLAN, which the kernel takes along in a later
- * turn. Not before the round is over: each takes the kernel's lock for all links, and forwarders
- * go by all carriers of the round before that.
- */
-static void
-announce(struct neigh *n, uint16_t ifidx, bool up)
-{
-	struct iface *ifc = &n->iface[ifidx];
-
-	if (!n->unsaid || ifidx < n->unsaid_from)
-		n->unsaid_from = ifidx;
-	n->unsaid = ifc->unsaid = true;
-	ifc->unsaid_up = up;
-	if (fib_vlans(n->fib, ifidx) == NULL)
-		return;
-	for (uint16_t i = PORT_MAX; i < n->iface_end; i++)
-		if (n->iface[i].on == ifidx && n->iface[i].port != NULL)
-			announce(n, i, up);
-}
-
-void
-iface_announce(struct neigh *n)
-{
-	unsigned int left = SAID_A_ROUND;
-
-	if (!n->unsaid || n->control == NULL)
-		return;
-	/* TAPs have the lower numbers. */
-	for (uint16_t i = n->unsaid_from; i < n->iface_end && left > 0; i++) {
-		struct iface *ifc = &n->iface[i];
-
-		n->unsaid_from = i + 1u;
-
-		if (!ifc->unsaid)
-			continue;
-		ifc->unsaid = false;
-		if (ifc->port == NULL || !ifc->present)
-			continue;
-		/* What fails here is gone, or told by the kernel itself within a second. */
-		kmon_operstate(n->control, ifc->tap.ifindex, ifc->unsaid_up);
-		left--;
-	}
-	n->unsaid = left == 0;
-	if (n->unsaid)
-		worker_wake(n->worker);
-}
-
-static void
-set_carrier(struct neigh *n, uint16_t ifidx, bool up)
-{
-	struct iface *ifc = &n->iface[ifidx];
-	int rc;
-
-	/* The first word is the daemon's: a TAP kept over a restart has its old carrier. */
-	if (ifc->carrier == up && ifc->carrier_set)
-		return;
-	ifc->carrier = up;
-	ifc->carrier_set = true;
-	if (!ifc->leaving)
-		log_info("neigh: carrier %s port=%s", up ? "up" : "down", ifc->port->name);
-	rc = ifc->lost ? 0 : tap_carrier(&ifc->twin, up);
-	if (rc < 0)
-		log_warn("neigh: carrier not set port=%s error=%s", ifc->port->name,
-			 strerror(-rc));
-	iface_refresh(n, ifidx);
-	/* Before it is open nothing is present, and all is read when it is. */
-	if (n->control != NULL)
-		announce(n, ifidx, up);
-}
+/* --- birth and death ---------------------------------------------------------------------- */
 
 void
 iface_behind_event(void *ctx, const struct kmon_link *kl, bool gone)
@@ -491,45 +418,8 @@ iface_behind_event(void *ctx, const struct kmon_link *kl, bool gone)
 			ifc->behind = 0;
 			ifc->behind_lost = true;
 		}
-		set_carrier(n, i, !gone && kl->admin_up && kl->carrier);
+		carrier_set(n, i, !gone && kl->admin_up && kl->carrier);
 	}
-}
-
-/*
- * A TAP of an earlier life has the carrier that it had then, and keeps it until the device
- * has its link or has had time for that: sessions live on. Nothing is sent there meanwhile.
- */
-static bool
-link_may_be_late(const struct iface *ifc)
-{
-	return !ifc->carrier_set && monotonic_s() < ifc->patience_until_s;
-}
-
-static void
-look_at_link(struct neigh *n, uint16_t ifidx)
-{
-	const struct iface *ifc = &n->iface[ifidx];
-	bool up = port_link_up(ifc->port);
-
-	if (up || !link_may_be_late(ifc))
-		set_carrier(n, ifidx, up);
-}
-
-void
-iface_poll_carriers(struct neigh *n)
-{
-	for (uint16_t i = 1; i < PORT_MAX; i++)
-		if (n->iface[i].port != NULL && n->iface[i].port->kernel_if[0] == '\0')
-			look_at_link(n, i);
-}
-
-void
-iface_settle_carriers(struct neigh *n)
-{
-	for (uint16_t i = 1; i < PORT_MAX; i++)
-		if (n->iface[i].port != NULL && !n->iface[i].carrier_set &&
-		    !link_may_be_late(&n->iface[i]))
-			set_carrier(n, i, false);
 }
 
 static void
@@ -567,9 +457,9 @@ iface_add(struct neigh *n, struct port *port)
 	if (neigh_watch_device(n, port) < 0)
 		log_warn("neigh: link of the device is not watched port=%s", port->name);
 	if (port->kernel_if[0] == '\0')
-		look_at_link(n, ifidx);
+		carrier_look(n, ifidx);
 	else if (!n->iface[ifidx].carrier_set)
-		set_carrier(n, ifidx, false);
+		carrier_set(n, ifidx, false);
 	/* It may have been heard of already, as an interface that is no port, and what is on it. */
 	link_forget_vlans(n, n->iface[ifidx].twin.ifindex);
 	if (kmon_retell(n->control, n->iface[ifidx].twin.ifindex, true) < 0)
@@ -586,7 +476,7 @@ iface_remove(struct neigh *n, uint16_t ifidx)
 		return;
 	ifc->leaving = true;
 	/* Next hops and neighbours on it are dead from here on. */
-	set_carrier(n, ifidx, false);
+	carrier_set(n, ifidx, false);
 	if (n->control != NULL &&
 	    ifc->present) /* no round is waited for: then it is gone */
 		kmon_operstate(n->control, ifc->tap.ifindex, false);

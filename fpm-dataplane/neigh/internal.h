@@ -64,14 +64,16 @@ struct iface {
 	struct tap twin;      /* its TAP, the port's descriptor; punt reads and writes it */
 	struct kmon_link tap; /* (*) newest of it, or of the VLAN; valid while `present` */
 	bool present;         /* (*) that exists */
-	struct if_counters base; /* of a VLAN's number, when it came: not its own */
-	bool resting;            /* (*) a VLAN that was; its number is not given out yet */
-	bool lost;               /* it was deleted, and there is no other yet */
-	int lost_error;          /* why not, as told last; 0: not tried */
-	bool leaving;            /* the port is about to go, by intent */
-	bool carrier;            /* of the port */
-	bool carrier_set;        /* and the TAP has been told */
-	bool unsaid, unsaid_up;  /* (*) FRR is to hear of a carrier, of which */
+	struct if_counters base;  /* of a VLAN's number, when it came: not its own */
+	bool resting;             /* (*) a VLAN that was; its number is not given out yet */
+	bool lost;                /* it was deleted, and there is no other yet */
+	int lost_error;           /* why not, as told last; 0: not tried */
+	bool leaving;             /* the port is about to go, by intent */
+	bool carrier;             /* of the port */
+	bool carrier_set;         /* and the TAP has been told */
+	bool unsaid, unsaid_up;   /* (*) FRR is to hear of a carrier, of which */
+	unsigned int untold;      /* changes of it that the log has no line of */
+	double lines, lines_at_s; /* of the log, that are its due; monotonic, then */
 	double patience_until_s; /* monotonic; until then a link that is down may be late */
 	bool up;      /* (*) admin up, with carrier; a VLAN: what it is on, too */
 	bool can_ask; /* (*) up, and the kernel's own view is too */
@@ -224,9 +226,15 @@ void iface_borrow(struct neigh *n);
 void iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone);
 /* Event of the namespace where the devices are. */
 void iface_behind_event(void *ctx, const struct kmon_link *kl, bool gone);
-void iface_poll_carriers(struct neigh *n);
-void iface_announce(struct neigh *n); /* carriers to FRR; the rest in the next round */
-void iface_settle_carriers(struct neigh *n); /* of ports that nobody spoke of: down */
+
+/* --- carrier.c ----------------------------------------------------------------------------- */
+
+void carrier_set(struct neigh *n, uint16_t ifidx, bool up);
+void carrier_look(struct neigh *n, uint16_t ifidx); /* at the link of a port's device */
+void carrier_poll(struct neigh *n);
+void carrier_announce(struct neigh *n); /* to FRR; the rest in the next round */
+void carrier_settle(struct neigh *n);   /* of ports that nobody spoke of: down */
+void carrier_say_rest(struct neigh *n); /* to the log, once a second */
 
 /* --- reopen.c: TAPs that went -------------------------------------------------------------- */
 

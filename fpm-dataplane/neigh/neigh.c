@@ -130,6 +130,7 @@ on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 			    (n->behind != NULL && kmon_resync(n->behind) < 0);
 	}
 	iface_reopen_lost(n);
+	carrier_say_rest(n);
 	if (n->untold && n->n_nb <= table_brim(n->most_known)) {
 		n->untold = false;
 		kmon_tell_neighbours(n->control);
@@ -140,7 +141,7 @@ on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 static void
 on_carrier(struct ev_loop *loop, ev_timer *timer, int revents)
 {
-	iface_poll_carriers(timer->data);
+	carrier_poll(timer->data);
 }
 
 static void
@@ -214,7 +215,7 @@ on_round(struct worker *w)
 	vlan_macs(n);
 	nb_ask_flush(n);
 	retire_flush(n);
-	iface_announce(n);
+	carrier_announce(n);
 }
 
 /* --- birth and death ---------------------------------------------------------------------- */
@@ -298,8 +299,8 @@ init(struct worker *w)
 	/* Carriers first: TAPs are then reported as they will be. */
 	if (has_devices(n, true))
 		rc = kmon_open(&n->behind, NULL, &behind_ops, n);
-	iface_poll_carriers(n);
-	iface_settle_carriers(n);
+	carrier_poll(n);
+	carrier_settle(n);
 	if (rc == 0)
 		rc = kmon_open(&n->control, n->conf.netns, &control_ops, n);
 	if (rc < 0) {

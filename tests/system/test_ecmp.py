@@ -122,7 +122,7 @@ def test_a_lost_link_moves_its_flows_and_only_those(dut, lan, wan, alt, ext, cas
     far_link(dut, wan, "down")
     time.sleep(0.1)  # the deadline itself
     during = ways()
-    assert f"neigh: carrier down port={wan.tap}" in dut.daemon.log(100)
+    eventually(lambda: f"neigh: carrier down port={wan.tap}" in dut.daemon.log(100), 3)
     far_link(dut, wan, "up")
     eventually(lambda: link(dut, wan) == "up", 5, 0.01)
     after = ways()

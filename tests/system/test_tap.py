@@ -4,6 +4,7 @@
 import ipaddress
 import json
 import random
+import time
 
 import pytest
 from scapy.layers.inet import ICMP, IP
@@ -59,6 +60,31 @@ def test_a_carrier_is_told_at_once(dut, wan):
         eventually(lambda: "state DOWN" in watch.last(wan.tap), 5)
         netns.link_set(dut.far, wan.name, True)
         eventually(lambda: "state UP" in watch.last(wan.tap), 5)
+
+
+def test_a_link_that_flaps_does_not_fill_the_log(dut, ext):
+    """Whoever has the other end of a wire may repeat it at will: a line a second, the last word
+    included, which says how many there were."""
+    head = f"neigh: carrier {{}} port={ext.tap}"
+    lines = lambda: [  # noqa: E731
+        row for row in dut.daemon.log(5000).splitlines() if f"port={ext.tap}" in row
+    ]
+    before = len(lines())
+    flap = [f"link set {ext.name} {word}" for word in ("down", "up")]
+
+    begin = time.monotonic()
+    netns.ip_batch(flap * 400, dut.far)
+    netns.link_set(dut.far, ext.name, False)
+    eventually(lambda: dut.port_row(ext)["link"] == "down", 5, 0.005)
+    eventually(lambda: head.format("down") in lines()[-1], 5)
+    took_s = time.monotonic() - begin
+    said = lines()[before:]
+    netns.link_set(dut.far, ext.name, True)
+    eventually(lambda: head.format("up") in lines()[-1], 5)
+
+    assert len(said) <= took_s + 4, said
+    missed = sum(int(row.partition(" missed=")[2] or 0) for row in said)
+    assert missed + len(said) > 20, "there were far more of them"
 
 
 def test_a_down_link_comes_back_to_work(dut, lan, wan):

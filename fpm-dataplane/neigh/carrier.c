@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The carrier of a port is its TAP's: FRR hears of it, next hops are dead without it. [neigh]
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "neigh/internal.h"
+#include "tap.h"
+
+#define SAID_A_ROUND  16u /* carriers, to FRR */
+#define LINES_AT_ONCE 2   /* of the log, a port; then one a second */
+
+/* --- the log: whoever holds the other end of a wire can let the carrier flap ---------------- */
+
+static bool
+may_say(struct iface *ifc)
+{
+	double now_s = monotonic_s();
+
+	ifc->lines += now_s - ifc->lines_at_s;
+	ifc->lines_at_s = now_s;
+	if (ifc->lines > LINES_AT_ONCE)
+		ifc->lines = LINES_AT_ONCE;
+	if (ifc->lines < 1)
+		return false;
+	ifc->lines--;
+	return true;
+}
+
+static void
+say(struct iface *ifc)
+{
+	char missed[32] = "";
+
+	if (!may_say(ifc)) {
+		ifc->untold++;
+		return;
+	}
+	if (ifc->untold > 0)
+		snprintf(missed, sizeof(missed), " missed=%u", ifc->untold);
+	log_info("neigh: carrier %s port=%s%s", ifc->carrier ? "up" : "down",
+		 ifc->port->name, missed);
+	ifc->untold = 0;
+}
+
+void
+carrier_say_rest(struct neigh *n)
+{
+	for (uint16_t i = 1; i < PORT_MAX; i++)
+		if (n->iface[i].port != NULL && n->iface[i].untold > 0) {
+			n->iface[i].untold--; /* the last one is said now */
+			say(&n->iface[i]);
+		}
+}
+
+/* --- to FRR, and to the TAP ----------------------------------------------------------------- */
+
+/*
+ * FRR, too, is to hear it: of the TAP, and of each VLAN, which the kernel takes along in a later
+ * turn. Not before the round is over: each takes the kernel's lock for all links, and forwarders
+ * go by all carriers of the round before that.
+ */
+static void
+announce(struct neigh *n, uint16_t ifidx, bool up)
+{
+	struct iface *ifc = &n->iface[ifidx];
+
+	if (!n->unsaid || ifidx < n->unsaid_from)
+		n->unsaid_from = ifidx;
+	n->unsaid = ifc->unsaid = true;
+	ifc->unsaid_up = up;
+	if (fib_vlans(n->fib, ifidx) == NULL)
+		return;
+	for (uint16_t i = PORT_MAX; i < n->iface_end; i++)
+		if (n->iface[i].on == ifidx && n->iface[i].port != NULL)
+			announce(n, i, up);
+}
+
+void
+carrier_announce(struct neigh *n)
+{
+	unsigned int left = SAID_A_ROUND;
+
+	if (!n->unsaid || n->control == NULL)
+		return;
+	/* TAPs have the lower numbers. */
+	for (uint16_t i = n->unsaid_from; i < n->iface_end && left > 0; i++) {
+		struct iface *ifc = &n->iface[i];
+
+		n->unsaid_from = i + 1u;
+
+		if (!ifc->unsaid)
+			continue;
+		ifc->unsaid = false;
+		if (ifc->port == NULL || !ifc->present)
+			continue;
+		/* What fails here is gone, or told by the kernel itself within a second. */
+		kmon_operstate(n->control, ifc->tap.ifindex, ifc->unsaid_up);
+		left--;
+	}
+	n->unsaid = left == 0;
+	if (n->unsaid)
+		worker_wake(n->worker);
+}
+
+void
+carrier_set(struct neigh *n, uint16_t ifidx, bool up)
+{
+	struct iface *ifc = &n->iface[ifidx];
+	int rc;
+
+	/* The first word is the daemon's: a TAP kept over a restart has its old carrier. */
+	if (ifc->carrier == up && ifc->carrier_set)
+		return;
+	ifc->carrier = up;
+	ifc->carrier_set = true;
+	if (!ifc->leaving)
+		say(ifc);
+	rc = ifc->lost ? 0 : tap_carrier(&ifc->twin, up);
+	if (rc < 0)
+		log_warn("neigh: carrier not set port=%s error=%s", ifc->port->name,
+			 strerror(-rc));
+	iface_refresh(n, ifidx);
+	/* Before it is open nothing is present, and all is read when it is. */
+	if (n->control != NULL)
+		announce(n, ifidx, up);
+}
+
+/*
+ * A TAP of an earlier life has the carrier that it had then, and keeps it until the device
+ * has its link or has had time for that: sessions live on. Nothing is sent there meanwhile.
+ */
+static bool
+link_may_be_late(const struct iface *ifc)
+{
+	return !ifc->carrier_set && monotonic_s() < ifc->patience_until_s;
+}
+
+void
+carrier_look(struct neigh *n, uint16_t ifidx)
+{
+	const struct iface *ifc = &n->iface[ifidx];
+	bool up = port_link_up(ifc->port);
+
+	if (up || !link_may_be_late(ifc))
+		carrier_set(n, ifidx, up);
+}
+
+void
+carrier_poll(struct neigh *n)
+{
+	for (uint16_t i = 1; i < PORT_MAX; i++)
+		if (n->iface[i].port != NULL && n->iface[i].port->kernel_if[0] == '\0')
+			carrier_look(n, i);
+}
+
+void
+carrier_settle(struct neigh *n)
+{
+	for (uint16_t i = 1; i < PORT_MAX; i++)
+		if (n->iface[i].port != NULL && !n->iface[i].carrier_set &&
+		    !link_may_be_late(&n->iface[i]))
+			carrier_set(n, i, false);
+}
