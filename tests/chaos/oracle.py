@@ -69,10 +69,13 @@ class Oracle:
             for name, value in state.items():
                 setattr(self, name, value)
             now = time.monotonic()
+            fallback = frozenset([link for link in ("core0", "core1") if self.up[link]][:1])
             for cell in self.cells:
-                want = self.expected(cell)
-                if not want <= cell.ways[-1]:
-                    self._note(cell, now, cell.ways[-1] | want)
+                want = may = self.expected(cell)
+                if cell.kind == "isp" and cell.ways[-1] & {"core0", "core1"}:
+                    may = want | fallback  # it is there, or on its way back from there
+                if not may <= cell.ways[-1]:
+                    self._note(cell, now, cell.ways[-1] | may)
                 if want != cell.ways[-1]:
                     cell.changed_at = now
 

@@ -107,6 +107,23 @@ def test_a_window_excuses_what_crosses_its_link():
     assert flap.excuses(oracle, end, cells[0]), "which leaves by core0 from now on"
 
 
+def test_a_prefix_on_its_way_back_may_take_the_fallback_of_now():
+    """The session is back, not yet each route: what still leaves by core0 moves with that link.
+    By core1 it leaves for no other reason."""
+    cell = Cell("isp", "a", "192.0.2.9")
+    oracle = Oracle([cell])
+    oracle.change(session=False)
+    oracle.change(session=True)
+    allowed = lambda: oracle.allowed(cell, time.monotonic(), time.monotonic())  # noqa: E731
+
+    assert allowed() == {"wan", "core0"}
+    oracle.change(up={"core1": False})
+    oracle.change(up={"core1": True})
+    assert allowed() == {"wan", "core0"}
+    oracle.change(up={"core0": False})
+    assert allowed() == {"wan", "core0", "core1"}
+
+
 def test_what_a_soak_calls_a_leak():
     """Of a daemon that runs on it is what it grew by after the first minutes, 8 MiB at most; of
     one that was started anew since, more, for it has a replay behind it."""
