@@ -42,8 +42,7 @@ PYTEST = (
 
 # What `make test-vm-quick` runs of which parts: pytest's words for it. Minutes in all.
 QUICK = {
-    # VLANs and VRFs by one cable; the others prove what `links` tests, in FRR's words.
-    "scenarios": "-k 'readme and vrf-lite'",
+    "scenarios": "-k readme",
     "links": "-m quick",
     "bonds": "-m quick",
     "e1000e": "",
