@@ -19,9 +19,10 @@
 enum fpm_event_kind {
 	FPM_SESSION_UP,   /* a client connected: `gen` is the new generation */
 	FPM_SESSION_DOWN, /* it left; what it taught stays in force */
-	FPM_ROUTE,        /* upsert, key (table, prefix) */
-	FPM_ROUTE_DEL,    /* by the same key */
-	FPM_NEXTHOP,      /* upsert of id `nhid`: one hop, a group, or a blackhole */
+	FPM_ZEBRA,     /* who it is, when that is known late; until when it is held off */
+	FPM_ROUTE,     /* upsert, key (table, prefix) */
+	FPM_ROUTE_DEL, /* by the same key */
+	FPM_NEXTHOP,   /* upsert of id `nhid`: one hop, a group, or a blackhole */
 	FPM_NEXTHOP_DEL,
 };
 
@@ -56,6 +57,7 @@ struct fpm_event {
 		struct {
 			uint32_t gen; /* FPM_SESSION_UP, _DOWN */
 			uint32_t nl_pid;
+			uint32_t held_until_s; /* FPM_ZEBRA: CLOCK_BOOTTIME, 0: is not */
 		} session;
 	};
 	struct fpm_hop *hops; /* owned; NULL when n_hops is 0 */
@@ -131,8 +133,11 @@ struct fpm_status {
 	_Atomic uint64_t overflows;       /* W:fpm  sessions closed: queue limit reached */
 	_Atomic uint32_t gen;             /* W:fpm  session generation, 0: none yet */
 	_Atomic uint32_t connected;       /* W:fpm  1 while a client is there */
-	_Atomic uint32_t nl_pid;         /* W:fpm  netlink port id of the zebra last seen */
-	_Atomic uint64_t queue_bytes_in; /* W:fpm  accounted bytes given to rib */
+	_Atomic uint32_t nl_pid; /* W:fpm  netlink port id of the zebra last seen, also by
+				  * the daemon before */
+	/* What that one knew, by its checkpoint: as in FPM_ZEBRA. */
+	_Atomic uint32_t old_nl_pid, old_held_until_s; /* W:rib before fpm starts R:fpm */
+	_Atomic uint64_t queue_bytes_in;    /* W:fpm  accounted bytes given to rib */
 	_Atomic uint64_t queue_bytes_out;   /* W:rib  of those, handled */
 	_Atomic uint64_t queue_high_bytes;  /* W:fpm high water of in - out */
 	_Atomic uint64_t queue_limit_bytes; /* W:fpm */

@@ -261,7 +261,7 @@ help(const struct options *opt, int n, char **word)
 	     "Exit codes: 0 done; 1 no daemon, connection lost, of audit: no zebra;\n"
 	     "2 wrong words, or refused and nothing changed; 3 nothing found, or found to\n"
 	     "differ (audit), would be dropped (explain), a check failed (doctor), a\n"
-	     "driver did not take it (device), nobody to replay or restart.");
+	     "driver did not take it (device), nobody to replay, hold or restart.");
 	return CTL_OK;
 }
 

@@ -34,7 +34,7 @@ keep_session_events(struct fpm_queue *q)
 	unsigned int kept = 0;
 
 	for (unsigned int i = 0; i < q->n; i++) {
-		if (q->ev[i].kind == FPM_SESSION_UP || q->ev[i].kind == FPM_SESSION_DOWN)
+		if (q->ev[i].kind <= FPM_ZEBRA)
 			q->ev[kept++] = q->ev[i];
 		else
 			fpm_event_clear(&q->ev[i]);
@@ -132,6 +132,14 @@ queue_put(struct fpm_queue *q, const struct fpm_event *ev)
 	return 0;
 }
 
+static void
+put_surely(struct fpm_queue *q, const struct fpm_event *ev)
+{
+	if (q->n == FPM_BATCH_MAX && queue_flush(q) < 0 && q->n == FPM_BATCH_MAX)
+		abort(); /* 64 sessions and not one small allocation: nothing sane is left */
+	q->ev[q->n++] = *ev;
+}
+
 void
 queue_put_session(struct fpm_queue *q, enum fpm_event_kind kind, uint32_t gen,
 		  uint32_t nl_pid)
@@ -140,9 +148,17 @@ queue_put_session(struct fpm_queue *q, enum fpm_event_kind kind, uint32_t gen,
 
 	ev.session.gen = gen;
 	ev.session.nl_pid = nl_pid;
-	if (q->n == FPM_BATCH_MAX && queue_flush(q) < 0 && q->n == FPM_BATCH_MAX)
-		abort(); /* 64 sessions and not one small allocation: nothing sane is left */
-	q->ev[q->n++] = ev;
+	put_surely(q, &ev);
+}
+
+void
+queue_put_zebra(struct fpm_queue *q, uint32_t nl_pid, uint32_t held_until_s)
+{
+	struct fpm_event ev = {.kind = FPM_ZEBRA};
+
+	ev.session.nl_pid = nl_pid;
+	ev.session.held_until_s = held_until_s;
+	put_surely(q, &ev);
 }
 
 void

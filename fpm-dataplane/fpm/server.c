@@ -140,20 +140,51 @@ on_hold(struct ev_loop *loop, ev_timer *timer, int revents)
 	}
 }
 
+/* As long as fpm->held_until_ms says; false: it is not held. */
+static bool
+held_begin(struct fpm *fpm)
+{
+	uint64_t now = boottime_ms();
+	bool held = fpm->held_pid != 0 && fpm->held_until_ms > now &&
+		    fpm->held_until_ms - now <= (FPM_HOLD_MAX_S + 1) * 1000ull;
+
+	atomic_store_explicit(&fpm_status.held, held, memory_order_relaxed);
+	if (!held)
+		return false;
+	ev_timer_set(&fpm->held, (double)(fpm->held_until_ms - now) / 1000, 0.);
+	ev_timer_start(fpm->w->loop, &fpm->held);
+	log_info("fpm: zebra is held off nl_pid=%u seconds=%llu", fpm->held_pid,
+		 (unsigned long long)(fpm->held_until_ms - now + 999) / 1000);
+	return true;
+}
+
+/* The first start of this thread: what the daemon before knew of zebra. */
+static void
+inherit(struct fpm *fpm)
+{
+	uint32_t pid = atomic_load_explicit(&fpm_status.old_nl_pid, memory_order_relaxed);
+
+	if (atomic_load_explicit(&fpm_status.nl_pid, memory_order_relaxed) != 0)
+		return;
+	atomic_store_explicit(&fpm_status.nl_pid, pid, memory_order_relaxed);
+	fpm->held_pid = pid;
+	fpm->held_until_ms = 1000ull * atomic_load_explicit(&fpm_status.old_held_until_s,
+							    memory_order_relaxed);
+}
+
 void
 server_hold_zebra(struct fpm *fpm, unsigned int seconds)
 {
 	if (seconds == 0 && !ev_is_active(&fpm->held))
 		return;
 	ev_timer_stop(fpm->w->loop, &fpm->held);
-	atomic_store_explicit(&fpm_status.held, seconds > 0, memory_order_relaxed);
-	if (seconds == 0) {
+	fpm->held_until_ms = seconds == 0 ? 0 : boottime_ms() + seconds * 1000ull;
+	/* Into the checkpoint at once: the next daemon may be asked for, or needed, at once. */
+	queue_put_zebra(&fpm->queue, fpm->held_pid,
+			(uint32_t)((fpm->held_until_ms + 999) / 1000));
+	(void)queue_flush(&fpm->queue);
+	if (!held_begin(fpm))
 		log_info("fpm: zebra is let in again");
-		return;
-	}
-	ev_timer_set(&fpm->held, seconds, 0.);
-	ev_timer_start(fpm->w->loop, &fpm->held);
-	log_info("fpm: zebra is held off nl_pid=%u seconds=%u", fpm->held_pid, seconds);
 }
 
 static void
@@ -174,10 +205,8 @@ hold_zebra(struct fpm *fpm, unsigned int seconds)
 
 	if (!ev_is_active(&fpm->held))
 		fpm->held_pid = fpm->tally.nl_pid != 0 ? fpm->tally.nl_pid : last;
-	if (fpm->held_pid == 0) {
-		log_info("fpm: nothing to hold, zebra has not been heard");
-		return;
-	}
+	if (fpm->held_pid == 0)
+		return; /* zebra was never heard, and who asks knows (ui) */
 	if (seconds > 0)
 		session_close(fpm, SESSION_HELD, 0);
 	server_hold_zebra(fpm, seconds);
@@ -278,10 +307,8 @@ fpm_init(struct worker *w)
 	ev_init(&fpm->accept, on_accept);
 	ev_init(&fpm->held, on_held);
 	fpm->hold.data = fpm->accept.data = fpm->held.data = fpm;
-	if (fpm->held_left_s > 0) {
-		ev_timer_set(&fpm->held, fpm->held_left_s, 0.);
-		ev_timer_start(w->loop, &fpm->held);
-	}
+	inherit(fpm);
+	held_begin(fpm);
 	return listen_start(fpm);
 }
 
@@ -331,8 +358,6 @@ fpm_fini(struct worker *w)
 	session_close(fpm, SESSION_STOP, 0);
 	queue_drop(&fpm->queue);
 	ev_timer_stop(w->loop, &fpm->hold);
-	fpm->held_left_s =
-		ev_is_active(&fpm->held) ? ev_timer_remaining(w->loop, &fpm->held) : 0;
 	ev_timer_stop(w->loop, &fpm->held);
 	listen_stop(fpm);
 }

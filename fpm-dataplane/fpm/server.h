@@ -72,9 +72,9 @@ struct fpm {
 	struct fpm_session session;
 	struct fpm_queue queue;
 	struct fpm_tally tally;
-	ev_timer held;      /* active: the zebra of port id `held_pid` is not let in */
-	uint32_t held_pid;  /* not 0 */
-	double held_left_s; /* 0: it is not held; while this thread rests (succeed.h) */
+	ev_timer held;          /* active: the zebra of port id `held_pid` is not let in */
+	uint32_t held_pid;      /* not 0 */
+	uint64_t held_until_ms; /* CLOCK_BOOTTIME; 0: it is not held */
 	struct log_limit bad_frame_log, malformed_log, accept_log, stranger_log, memory_log,
 		listen_log, up_log, down_log;
 };
@@ -109,6 +109,9 @@ int queue_put(struct fpm_queue *q, const struct fpm_event *ev);
 /* Add FPM_SESSION_UP or _DOWN; unlike routes, these are never given up. */
 void queue_put_session(struct fpm_queue *q, enum fpm_event_kind kind, uint32_t gen,
 		       uint32_t nl_pid);
+
+/* Add FPM_ZEBRA; not given up either. */
+void queue_put_zebra(struct fpm_queue *q, uint32_t nl_pid, uint32_t held_until_s);
 
 /*
  * Hand over what is there, accounted. Returns 0 or -ENOMEM: then the routes in it are

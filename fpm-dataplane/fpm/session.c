@@ -51,8 +51,13 @@ announce(struct fpm *fpm)
 {
 	struct fpm_session *s = &fpm->session;
 
-	if (s->announced)
+	if (s->announced) {
+		if (s->nl_pid != 0 || fpm->tally.nl_pid == 0)
+			return;
+		s->nl_pid = fpm->tally.nl_pid; /* it was silent, and speaks now */
+		queue_put_zebra(&fpm->queue, s->nl_pid, 0);
 		return;
+	}
 	server_hold_zebra(fpm, 0); /* it is another one */
 	s->announced = true;
 	s->nl_pid = fpm->tally.nl_pid;

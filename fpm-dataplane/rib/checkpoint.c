@@ -120,6 +120,16 @@ ckpt_alive(struct ckpt *c, uint64_t now_ms)
 	c->head->alive_ms = now_ms;
 }
 
+void
+ckpt_zebra(struct ckpt *c, uint32_t nl_pid, uint32_t held_until_s)
+{
+	c->head->held_until_s = 0; /* never another one's */
+	IN_ORDER();
+	c->head->nl_pid = nl_pid;
+	IN_ORDER();
+	c->head->held_until_s = held_until_s;
+}
+
 /* --- writing ------------------------------------------------------------------------------ */
 
 unsigned int

@@ -44,8 +44,11 @@ struct ckpt_header {
 	uint32_t route_high[CKPT_PARTS], way_high; /* highest number ever in use */
 	uint32_t n_routes[CKPT_PARTS], n_slots;    /* there now */
 	uint32_t nl_pid;                           /* of the last zebra */
+	/* It is not let in before: CLOCK_BOOTTIME. 0: it is, also of a writer that knew none. */
+	uint32_t held_until_s;
 	uint64_t alive_ms; /* CLOCK_BOOTTIME of the last sign of life */
 };
+static_assert(offsetof(struct ckpt_header, alive_ms) == 72, "as before held_until_s");
 
 struct ckpt_route {
 	struct ipaddr addr;
@@ -141,6 +144,7 @@ void ckpt_put_slot(struct ckpt *c, uint32_t slot, const struct ways *ways,
 		   uint32_t mtu_bytes);
 void ckpt_drop_slot(struct ckpt *c, uint32_t slot);
 void ckpt_alive(struct ckpt *c, uint64_t now_ms);
+void ckpt_zebra(struct ckpt *c, uint32_t nl_pid, uint32_t held_until_s);
 size_t ckpt_bytes(const struct ckpt *c);
 
 /* The good route of that number, from 1 to head->route_high[part]; NULL: none. */

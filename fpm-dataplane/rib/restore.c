@@ -86,6 +86,13 @@ mirror_slot_gone(struct rib *rib, uint32_t slot)
 }
 
 void
+mirror_zebra(struct rib *rib, uint32_t nl_pid, uint32_t held_until_s)
+{
+	if (is_mirror(rib))
+		ckpt_zebra(rib->ckpt, nl_pid, held_until_s);
+}
+
+void
 mirror_alive(struct rib *rib)
 {
 	if (rib->ckpt != NULL)
@@ -208,6 +215,17 @@ part_restore(struct rib *rib, const struct ckpt *old, unsigned int part,
 		family_restore(rib, old, part, v, slot);
 }
 
+/* Whose routes they are: fpm lets that one in no sooner than the last daemon would have. */
+static void
+zebra_restore(struct rib *rib, const struct ckpt_header *old)
+{
+	rib->session.nl_pid = old->nl_pid;
+	mirror_zebra(rib, old->nl_pid, old->held_until_s);
+	atomic_store_explicit(&fpm_status.old_nl_pid, old->nl_pid, memory_order_relaxed);
+	atomic_store_explicit(&fpm_status.old_held_until_s, old->held_until_s,
+			      memory_order_relaxed);
+}
+
 /* What the records say, in force. */
 static void
 restore(struct rib *rib, const struct ckpt *old)
@@ -217,9 +235,7 @@ restore(struct rib *rib, const struct ckpt *old)
 	for (unsigned int part = 0; part < CKPT_PARTS; part++)
 		part_restore(rib, old, part, slot);
 	free(slot);
-	rib->session.nl_pid = old->head->nl_pid;
-	if (rib->ckpt != NULL)
-		rib->ckpt->head->nl_pid = old->head->nl_pid;
+	zebra_restore(rib, old->head);
 	/* What found no room is not asked for again: zebra says all to whoever is new. */
 	rib->slots_short = rib->routes_short = false;
 	rib_commit(rib);

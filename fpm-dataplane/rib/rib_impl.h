@@ -293,8 +293,7 @@ struct session {
 	bool vrfs_replaying; /* of all tables: theirs is not known yet */
 	bool sweeping; /* end known, stale routes are being taken out: main's, then VRFs' */
 	bool sentinel; /* seen in this generation, at ... */
-	uint64_t sentinel_ms;
-	uint64_t up_ms, last_event_ms, done_ms;
+	uint64_t sentinel_ms, up_ms, last_event_ms, done_ms;
 	uint64_t last_other_ms; /* zebra spoke of a route of another table than main */
 	uint32_t n_before;      /* routes of zebra when it came: to be confirmed or swept */
 	uint64_t n_events, n_routes; /* the sentinel not counted */
@@ -486,6 +485,7 @@ void mirror_route(struct rib *rib, const struct route *r); /* another slot, or k
 void mirror_route_gone(struct rib *rib, const struct route *r);
 void mirror_slot(struct rib *rib, uint32_t slot, const struct ways *ways);
 void mirror_slot_gone(struct rib *rib, uint32_t slot);
+void mirror_zebra(struct rib *rib, uint32_t nl_pid, uint32_t held_until_s);
 void mirror_alive(struct rib *rib);
 
 /* early.c */

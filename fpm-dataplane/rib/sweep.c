@@ -46,8 +46,7 @@ session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
 			       * longer wait harms nobody, the shorter could. */
 			      .restarted = was_pid != 0 && nl_pid != was_pid};
 	s->up_ms = s->last_event_ms = rib->clock_ms();
-	if (rib->ckpt != NULL)
-		rib->ckpt->head->nl_pid = s->nl_pid;
+	mirror_zebra(rib, s->nl_pid, 0);
 	/* All of it, in one step: a route is stale by its generation (struct route). */
 	tallies_renew(rib);
 	s->n_before = rib->stale;

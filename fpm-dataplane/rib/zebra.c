@@ -245,6 +245,10 @@ apply(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 	case FPM_SESSION_DOWN:
 		session_down(rib);
 		return;
+	case FPM_ZEBRA:
+		rib->session.nl_pid = ev->session.nl_pid;
+		mirror_zebra(rib, ev->session.nl_pid, ev->session.held_until_s);
+		return;
 	case FPM_ROUTE:
 	case FPM_ROUTE_DEL:
 		if (is_linklocal(&ev->prefix))

@@ -161,8 +161,16 @@ replay(struct answer *a)
 static void
 hold(struct answer *a)
 {
-	struct msg_hold *mh = msg_new(MSG_HOLD, sizeof(*mh));
+	struct msg_hold *mh;
 
+	if (a->req.seconds > 0 &&
+	    atomic_load_explicit(&fpm_status.nl_pid, memory_order_relaxed) == 0) {
+		refuse(a, REFUSED_STATE,
+		       "nothing to hold: no zebra has said anything yet, nor is one known "
+		       "from before a restart");
+		return;
+	}
+	mh = msg_new(MSG_HOLD, sizeof(*mh));
 	mh->seconds = a->req.seconds;
 	worker_send(a->ui->conf.fpm, &mh->m);
 }

@@ -140,8 +140,23 @@ def test_what_a_zebra_that_is_ended_withdraws_is_not_heard(dut, lan, wan, alt):
     assert dut.fpm()["state"] == "in-step"
 
 
+def test_who_was_never_heard_is_not_held_off_and_that_is_said(own_dut):
+    """Nothing is kept, and nobody restarts FRR in the belief that it is."""
+    dut = own_dut()
+    dut.start()
+    dut.zebra.close()
+
+    said = dut.fpmctl("hold")
+
+    assert (said.stdout, said.returncode) == ("", 3)
+    assert said.stderr.startswith("fpmctl: nothing to hold: no zebra has said anything yet")
+    assert dut.fpmctl("hold", "0").returncode == 0
+    assert dut.fpm()["state"] != "held"
+
+
 def test_who_is_held_off_comes_back_when_the_time_is_over(dut, wan):
     """FRR was not restarted after all: its zebra is heard again, after that time or a word."""
+    dut.route(NET, via=wan.peer4, wire=wan)
     for words in (["hold", "1"], ["hold", "3600"], ["hold", "0"]):
         assert dut.fpmctl(*words).returncode == 0
         if words[1] != "3600":

@@ -29,6 +29,7 @@ from lib.linkwatch import LinkWatch
 from lib.memcg import memory_group
 from lib.wait import Timeout, eventually
 from wire import token
+from zebra import Zebra
 
 MEMORY_LEFT = 16 << 20  # half a million routes take more
 
@@ -323,6 +324,38 @@ def test_a_planned_restart_takes_no_carrier_and_is_no_crash(kept):
     assert watch.lost_carrier() == []
     assert dut.daemon.log(100).count("supervise: succeeded by") == 2
     assert "next start" not in dut.daemon.log(100)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("how", ["crash", "restart"])
+def test_who_is_held_off_is_held_off_by_the_next_daemon(kept, how, when):
+    """`fpmctl hold`, and a daemon that ends before FRR has; or one that has just begun, to which
+    that zebra has not come back yet: what it withdraws as it ends is not heard."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    was, old = dut.daemon.pid(), dut.zebra
+    if when == "before":
+        assert dut.fpmctl("hold", "600").returncode == 0
+        assert old.speaker.wait_closed(5)  # by which time it is written down
+    old.close()
+    if how == "crash":
+        dut.daemon.crash()
+    else:
+        assert dut.fpmctl("restart").returncode == 0
+    come_back(dut, was)
+    if when == "after":
+        said = dut.fpmctl("hold", "600")
+        assert said.returncode == 0 and "stays in force" in said.stdout, said
+
+    eventually(lambda: dut.fpm()["state"] == "held", 5)
+    old.connect()
+    old.speaker.routes_del(NET, 1)
+    assert old.speaker.wait_closed(5)
+    assert dut.fpm()["state"] == "held"
+    dut.forwarded(lan, lan.probe(HOST), wan)
+    dut.zebra = Zebra(dut, first_id=5000, pid=old.pid ^ 0x3333)
+    forwards(dut)
+    assert dut.fpm()["state"] != "held"
 
 
 def test_a_planned_restart_costs_transit_milliseconds(kept):

@@ -69,6 +69,10 @@ text_event(struct text *t, const struct fpm_event *ev)
 		text_add(t, "%s gen%u pid%u", ev->kind == FPM_SESSION_UP ? "up" : "down",
 			 ev->session.gen, ev->session.nl_pid);
 		break;
+	case FPM_ZEBRA:
+		text_add(t, "zebra pid%u%s", ev->session.nl_pid,
+			 ev->session.held_until_s != 0 ? " held" : "");
+		break;
 	case FPM_ROUTE:
 		text_add(t, "route %s t%u", prefix_str(&ev->prefix, p), ev->table);
 		if (ev->rtm_type != RTN_UNICAST)

@@ -96,10 +96,11 @@ zebra_that_is_held_off_is_not_heard_another_one_is(void **state)
 	send_route(fd, "192.0.2.0/24", 1);
 	rib_hears(&b->rib, "up gen1 pid4242;route 192.0.2.0/24 t254 nh1;");
 	hold(b, 600);
-	rib_hears(&b->rib, "down gen1 pid4242;");
+	rib_hears(&b->rib, "down gen1 pid4242;zebra pid4242 held;");
 	is_hung_up(fd);
 	assert_int_equal(fpm_status.held, 1);
-	hold(b, 500);                                /* said again: the same zebra */
+	hold(b, 500); /* said again: the same zebra */
+	rib_hears(&b->rib, "zebra pid4242 held;");
 	for (int silent = 0; silent < 2; silent++) { /* the other tells not who it is */
 		fd = client(b);
 		if (!silent)
@@ -111,7 +112,7 @@ zebra_that_is_held_off_is_not_heard_another_one_is(void **state)
 
 	fd = client(b);
 	send_route_of(fd, ZEBRA_PID + 1);
-	rib_hears(&b->rib, "up gen4 pid4243;route 198.51.100.0/24 t254 nh1;");
+	rib_hears(&b->rib, "zebra pid4242;up gen4 pid4243;route 198.51.100.0/24 t254 nh1;");
 	assert_int_equal(fpm_status.held, 0);
 	close(fd);
 	bench_free(b);
@@ -126,13 +127,14 @@ zebra_is_held_off_no_longer_than_said(void **state)
 	send_route(fd, "192.0.2.0/24", 1);
 	rib_hears(&b->rib, "up gen1 pid4242;route 192.0.2.0/24 t254 nh1;");
 	hold(b, 1);
-	rib_hears(&b->rib, "down gen1 pid4242;");
+	rib_hears(&b->rib, "down gen1 pid4242;zebra pid4242 held;");
 	close(fd);
 	eventually(fpm_status.held == 0);
 	hold(b, 600);
 	eventually(fpm_status.held == 1);
 	hold(b, 0);
 	eventually(fpm_status.held == 0);
+	rib_hears(&b->rib, "zebra pid4242 held;zebra pid4242;");
 	fd = client(b);
 	send_route(fd, "192.0.2.0/24", 2);
 	rib_hears(&b->rib, "up gen2 pid4242;route 192.0.2.0/24 t254 nh2;");
@@ -150,7 +152,7 @@ zebra_is_held_off_over_a_rest(void **state)
 	send_route(fd, "192.0.2.0/24", 1);
 	rib_hears(&b->rib, "up gen1 pid4242;route 192.0.2.0/24 t254 nh1;");
 	hold(b, 2);
-	rib_hears(&b->rib, "down gen1 pid4242;");
+	rib_hears(&b->rib, "down gen1 pid4242;zebra pid4242 held;");
 	close(fd);
 	worker_stop(&b->w);
 	assert_int_equal(worker_start(&b->w), 0);
@@ -163,6 +165,77 @@ zebra_is_held_off_over_a_rest(void **state)
 	send_route(fd, "192.0.2.0/24", 2);
 	rib_hears(&b->rib, "up gen3 pid4242;route 192.0.2.0/24 t254 nh2;");
 	close(fd);
+	bench_free(b);
+}
+
+/* What the daemon before knew, by its checkpoint: `until_s` is CLOCK_BOOTTIME, 0: no hold. */
+static struct bench *
+bench_after(uint32_t until_s)
+{
+	struct bench *b = bench_start(AF_INET, 1 << 20);
+
+	fpm_status.old_nl_pid = ZEBRA_PID;
+	fpm_status.old_held_until_s = until_s;
+	assert_int_equal(bench_run(b), 0);
+	return b;
+}
+
+static void
+zebra_is_held_off_over_the_daemons_end(void **state)
+{
+	struct bench *b = bench_after((uint32_t)(boottime_ms() / 1000) + 2);
+	int fd = client(b);
+
+	send_route(fd, "192.0.2.0/24", 1);
+	is_hung_up(fd);
+	assert_true(rib_text_is(&b->rib, ""));
+	eventually(fpm_status.held == 0);
+	bench_free(b);
+}
+
+/* Over, or further away than anybody could have asked for. */
+static void
+a_hold_that_is_over_or_cannot_be_is_none(void **state)
+{
+	uint32_t now_s = (uint32_t)(boottime_ms() / 1000);
+	const uint32_t until_s[] = {now_s, now_s + FPM_HOLD_MAX_S + 5, UINT32_MAX};
+
+	for (unsigned int i = 0; i < 3; i++) {
+		struct bench *b = bench_after(until_s[i]);
+
+		assert_int_equal(fpm_status.held, 0);
+		bench_free(b);
+	}
+}
+
+/* It tries again every 3 s, and may be about to be ended before. */
+static void
+the_zebra_of_the_daemon_before_is_held_off_before_it_comes(void **state)
+{
+	struct bench *b = bench_after(0);
+	int fd;
+
+	assert_int_equal(fpm_status.nl_pid, ZEBRA_PID);
+	hold(b, 600);
+	rib_hears(&b->rib, "zebra pid4242 held;");
+	fd = client(b);
+	send_route(fd, "192.0.2.0/24", 1);
+	is_hung_up(fd);
+	assert_true(rib_text_is(&b->rib, ""));
+	bench_free(b);
+}
+
+static void
+a_zebra_that_speaks_late_is_known_from_then_on(void **state)
+{
+	struct bench *b = bench_new(1 << 20);
+	int fd = client(b);
+
+	rib_hears(&b->rib, "up gen1 pid0;");
+	send_route(fd, "192.0.2.0/24", 1);
+	rib_hears(&b->rib, "zebra pid4242;route 192.0.2.0/24 t254 nh1;");
+	close(fd);
+	rib_hears(&b->rib, "down gen1 pid4242;");
 	bench_free(b);
 }
 
@@ -503,6 +576,11 @@ main(void)
 		cmocka_unit_test(zebra_that_is_held_off_is_not_heard_another_one_is),
 		cmocka_unit_test(zebra_is_held_off_no_longer_than_said),
 		cmocka_unit_test(zebra_is_held_off_over_a_rest),
+		cmocka_unit_test(zebra_is_held_off_over_the_daemons_end),
+		cmocka_unit_test(a_hold_that_is_over_or_cannot_be_is_none),
+		cmocka_unit_test(
+			the_zebra_of_the_daemon_before_is_held_off_before_it_comes),
+		cmocka_unit_test(a_zebra_that_speaks_late_is_known_from_then_on),
 		cmocka_unit_test(there_is_nothing_to_hold_before_zebra_was_heard),
 		cmocka_unit_test(garbage_ends_the_session_and_what_came_before_counts),
 		cmocka_unit_test(malformed_message_does_not_end_the_session),

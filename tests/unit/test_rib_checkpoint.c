@@ -112,6 +112,32 @@ a_restart_of_zebra_is_told_from_a_reconnect(void **state)
 	rig_free(g);
 }
 
+/* Said by fpm (FPM_ZEBRA), for the next daemon's fpm; over two ends, the second without a word. */
+static void
+who_zebra_is_and_its_hold_are_kept(void **state)
+{
+	struct rig *g = rig_begun(taught(), NETNS);
+	struct fpm_event *ev = rig_event(g, FPM_ZEBRA);
+
+	assert_int_equal(fpm_status.old_nl_pid, 100);
+	assert_int_equal(fpm_status.old_held_until_s, 0);
+	ev->session.nl_pid = 300;
+	ev->session.held_until_s = 4711;
+	rig_go(g);
+	for (unsigned int end = 0; end < 2; end++) {
+		g = rig_begun(ckpt_of_killed(g), NETNS);
+		assert_int_equal(fpm_status.old_nl_pid, 300);
+		assert_int_equal(fpm_status.old_held_until_s, 4711);
+	}
+	rig_session(g, 300); /* it is in, and the one that was known */
+	rig_go(g);
+	assert_false(g->rib->session.restarted);
+	g = rig_begun(ckpt_of_killed(g), NETNS);
+	assert_int_equal(fpm_status.old_nl_pid, 300);
+	assert_int_equal(fpm_status.old_held_until_s, 0);
+	rig_free(g);
+}
+
 /* --- wrong ones --------------------------------------------------------------------------- */
 
 static struct ckpt_route *
@@ -504,6 +530,7 @@ main(void)
 		cmocka_unit_test(a_restored_checkpoint_is_one_itself),
 		cmocka_unit_test(what_was_withdrawn_or_changed_is_not_as_it_was),
 		cmocka_unit_test(a_restart_of_zebra_is_told_from_a_reconnect),
+		cmocka_unit_test(who_zebra_is_and_its_hold_are_kept),
 		cmocka_unit_test(other_versions_places_and_times_are_refused),
 		cmocka_unit_test(three_starts_that_crash_are_enough),
 		cmocka_unit_test(a_file_of_another_size_is_refused),
