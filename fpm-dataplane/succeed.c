@@ -222,6 +222,25 @@ succeed_refuse(const char *why)
 	return HANDOVER_REFUSED;
 }
 
+/*
+ * There is no way but to end first, and to be started again: by nobody, where the supervisor
+ * has ended (a daemon that is frozen and cannot be thawed still forwards).
+ */
+static enum handover
+end_first(const struct predecessor *old, bool frozen, const char *because)
+{
+	char why[SERVICE_WHY_STRLEN];
+
+	if (service_is_heard())
+		return HANDOVER_SLOW;
+	if (frozen)
+		(void)old->thaw();
+	snprintf(why, sizeof(why),
+		 "%.90s, and nobody would start it again: its supervisor has ended",
+		 because);
+	return succeed_refuse(why);
+}
+
 /* What is worse than to go on as we are is to end for one that does not come. */
 static enum handover
 failed(const struct successor *s, const struct predecessor *old, int rc, bool frozen)
@@ -234,8 +253,9 @@ failed(const struct successor *s, const struct predecessor *old, int rc, bool fr
 		return HANDOVER_REFUSED;
 	}
 	if (WIFEXITED(status) && WEXITSTATUS(status) == SERVICE_EXIT_ROOM) {
-		log_warn("main: no memory for two daemons, the old one ends first");
-		return HANDOVER_SLOW;
+		if (service_is_heard())
+			log_warn("main: no memory for two daemons, the old one ends first");
+		return end_first(old, frozen, "there is no memory for two daemons");
 	}
 	explain(rc, status, why);
 	rc = frozen ? old->thaw() : 0;
@@ -243,7 +263,7 @@ failed(const struct successor *s, const struct predecessor *old, int rc, bool fr
 		return succeed_refuse(why);
 	log_error("main: successor is not ready, nor do we go on error=%s: %s",
 		  strerror(-rc), why);
-	return HANDOVER_SLOW;
+	return end_first(old, false, "its successor is not ready");
 }
 
 enum handover
@@ -267,7 +287,7 @@ succeed_hand_over(const struct predecessor *old)
 		return failed(&s, old, rc, true);
 	if (rc < 0) {
 		give_up(&s);
-		return HANDOVER_SLOW;
+		return end_first(old, true, "a thread of it does not come to an end");
 	}
 	say(s.sock, FROZEN);
 	rc = await(&s, READY);
@@ -365,6 +385,7 @@ take_over(int sock, int other, void (*discard)(void))
 	if (rc < 0)
 		return rc;
 	service_speak();
+	service_hint("WATCHDOG=1"); /* from here on the manager counts */
 	rc = obey(sock, RESTED, SUCCEED_REST_MS, discard);
 	if (rc < 0) {
 		other_end(other, rc, "a thread of it hangs");

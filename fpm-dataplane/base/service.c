@@ -19,6 +19,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/log.h"
+
 #define FDS_MAX  256
 #define FOR_HEIR "FPM_DATAPLANE_SUCCESSOR" /* whose process id was not known beforehand */
 
@@ -192,6 +194,28 @@ service_is_kept(void)
 	return service.addr_len != 0;
 }
 
+static bool
+is_of_its_end(int rc)
+{
+	return rc == -ECONNREFUSED || rc == -ENOENT;
+}
+
+bool
+service_is_heard(void)
+{
+	int sock, rc = 0;
+
+	if (!service_is_kept())
+		return false;
+	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (sock < 0)
+		return true; /* nothing tells of its end */
+	if (connect(sock, (struct sockaddr *)&service.addr, service.addr_len) < 0)
+		rc = -errno;
+	close(sock);
+	return !is_of_its_end(rc);
+}
+
 unsigned int
 service_watchdog_ms(void)
 {
@@ -290,7 +314,14 @@ service_speak(void)
 void
 service_hint(const char *state)
 {
-	(void)send_state(state, -1, MSG_DONTWAIT);
+	static bool gone;
+	bool was_gone = gone;
+
+	gone = is_of_its_end(send_state(state, -1, MSG_DONTWAIT));
+	if (gone && !was_gone)
+		log_warn(
+			"service: the supervisor has ended, nobody would start this daemon "
+			"again");
 }
 
 void

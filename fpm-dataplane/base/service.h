@@ -38,6 +38,12 @@ void service_speak(void);
 bool service_is_kept(void);
 
 /*
+ * Does it still? One that is stopped, or too busy to read, does: only its end is told. False
+ * where nobody ever did.
+ */
+bool service_is_heard(void);
+
+/*
  * The inherited descriptor `name`, now the caller's to close; -1: there is none. Of several
  * of one name the last.
  */
@@ -54,7 +60,8 @@ int service_say(const char *state);
 
 /*
  * The same, or nothing when the manager does not listen: never waits. For "WATCHDOG=1", of
- * which it then has enough before it, and "STOPPING=1", which is so whether heard or not.
+ * which it then has enough before it, and "STOPPING=1", which is so whether heard or not. The
+ * manager's end is logged, once.
  */
 void service_hint(const char *state);
 

@@ -220,6 +220,43 @@ def test_no_memory_for_two_is_a_restart_all_the_same(kept):
     assert watch.lost_carrier() == []
 
 
+def test_no_memory_for_two_and_nobody_to_start_another_is_refused(own_dut):
+    """The supervisor has died, which is said; the daemon does not end for a successor that would
+    not come. Where there is room for two that one comes all the same."""
+    dut = own_dut(supervised=True)
+    dut.daemon.supervisor_words = ["--watchdog", "2"]
+    dut.start()
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    if "/asan/" in dut.daemon.program:
+        pytest.skip("with sanitizers no program has that little room")
+    dut.route(NET, via=wan.peer4, wire=wan)
+    was = dut.daemon.pid()
+    dut.daemon.process.kill()
+    eventually(lambda: "the supervisor has ended, nobody would" in dut.daemon.log(60), 10)
+
+    dut.edit_config("size-mib: 96", f"size-mib: {ROOM >> 20}")
+    restarts = dut.fpmctl_begin("restart")
+    resource.prlimit(successor(dut), resource.RLIMIT_AS, (ROOM, ROOM))
+    refused(
+        dut,
+        restarts,
+        "there is no memory for two daemons, and nobody would start it again: its supervisor "
+        "has ended",
+    )
+    assert dut.daemon.pid() == was
+    dut.forwarded(lan, lan.probe(HOST), wan)
+
+    dut.edit_config(f"size-mib: {ROOM >> 20}", "size-mib: 96")
+    dut.zebra.close()
+    assert dut.fpmctl("restart").returncode == 0
+    dut.control.close()
+    heir = dut.daemon.pid()
+    assert heir != was
+    dut.forwarded(lan, lan.probe(HOST), wan)
+    procs.signal_pid(heir, signal.SIGTERM)
+    eventually(lambda: not procs.is_alive(heir), 10)
+
+
 def test_no_memory_for_the_checkpoint_is_none_for_two(kept):
     """A successor that could not have what zebra taught would forward nothing by it."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
