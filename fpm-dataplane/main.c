@@ -270,13 +270,14 @@ static int
 start(const struct config *conf)
 {
 	static const int order[] = {W_RIB, W_PUNT, W_NEIGH, W_TRACE, W_FPM, W_MANAGE, W_UI};
-	unsigned int lcore;
 	int rc;
 
 	for (unsigned int i = 0; i < N_WORKER; i++) {
 		struct worker *w = &dp.worker[order[i]];
 
 		rc = worker_start(w);
+		service_hint(
+			"WATCHDOG=1"); /* of a successor, which has its time from NAMED on */
 		if (rc < 0)
 			log_error("main: %s does not start error=%s", w->name,
 				  strerror(-rc));
@@ -287,9 +288,8 @@ start(const struct config *conf)
 		if (order[i] == W_NEIGH)
 			kernel_learnt();
 	}
-	lcore = 1;
-	for (unsigned int i = 0; i < conf->n_core; i++, lcore++)
-		rte_eal_remote_launch(fwd_main, &dp.fwd[i], lcore);
+	for (unsigned int i = 0; i < conf->n_core; i++)
+		rte_eal_remote_launch(fwd_main, &dp.fwd[i], i + 1);
 	return 0;
 }
 

@@ -55,6 +55,7 @@ static struct {
 
 	pid_t pid; /* 0: it does not run */
 	bool ready, was_ready;
+	bool heir; /* it took another's place: from then on its signs of life count */
 	uint64_t ready_ms;
 	uint64_t next_ms; /* when to start it, or what the next line is about */
 	enum { DO_NOTHING, DO_START, DO_ABORT, DO_KILL } next;
@@ -97,7 +98,7 @@ failed:
 static void
 child_start(void)
 {
-	sup.ready = false;
+	sup.ready = sup.heir = false;
 	sup.pid = fork();
 	if (sup.pid == 0)
 		child_run();
@@ -172,7 +173,10 @@ on_ready(void)
 	sup.ready = sup.was_ready = true;
 }
 
-/* The program has prepared another to take its place: from now on that one counts. */
+/*
+ * The program has prepared another to take its place: from now on that one counts, and has no
+ * more time for each sign of life than any that runs, for nobody forwards meanwhile.
+ */
 static void
 on_successor(const char *number)
 {
@@ -183,29 +187,45 @@ on_successor(const char *number)
 		return;
 	sup.pid = (pid_t)pid;
 	sup.ready = false;
+	sup.heir = true;
 	sup.restarts++;
 	if (sup.stopping) { /* a stop that has met the handing over is this one's, too */
 		kill(sup.pid, SIGTERM);
 		plan(DO_KILL, STOP_MS);
 	} else {
-		plan(DO_ABORT, sup.start_ms);
+		plan(DO_ABORT, sup.watchdog_ms != 0 ? sup.watchdog_ms : sup.start_ms);
 	}
 	log_info("supervise: succeeded by pid=%ld restarts=%u kept=%u", pid, sup.restarts,
 		 sup.store.n);
 }
 
-/* The start goes on and may take so long from here: it is given more time, never less. */
+/* A start that may take so long from here is given more time, never less. */
+static void
+start_goes_on(uint64_t in_ms)
+{
+	uint64_t then = monotonic_ms() + in_ms;
+
+	if (!sup.ready && sup.next == DO_ABORT && then > sup.next_ms)
+		sup.next_ms = then;
+}
+
 static void
 on_extend(const char *usec)
 {
 	char *end;
 	unsigned long long more = strtoull(usec, &end, 10);
-	uint64_t then = monotonic_ms() + more / 1000;
 
-	if (*usec < '0' || *usec > '9' || *end != '\0' || more > EXTEND_MAX_US)
-		return;
-	if (!sup.ready && sup.next == DO_ABORT && then > sup.next_ms)
-		sup.next_ms = then;
+	if (*usec >= '0' && *usec <= '9' && *end == '\0' && more <= EXTEND_MAX_US)
+		start_goes_on(more / 1000);
+}
+
+static void
+on_alive(void)
+{
+	if (sup.ready && sup.next != DO_KILL)
+		plan(sup.watchdog_ms != 0 ? DO_ABORT : DO_NOTHING, sup.watchdog_ms);
+	else if (sup.heir)
+		start_goes_on(sup.watchdog_ms);
 }
 
 /* One datagram: lines of VARIABLE=value; `fd` (or -1) is ours. */
@@ -233,8 +253,8 @@ understand(char *text, int fd)
 		if (strcmp(line, "STOPPING=1") == 0)
 			plan(DO_KILL, STOP_MS);
 	}
-	if (alive && sup.ready && sup.next != DO_KILL)
-		plan(sup.watchdog_ms != 0 ? DO_ABORT : DO_NOTHING, sup.watchdog_ms);
+	if (alive)
+		on_alive();
 	if (drop)
 		store_drop(&sup.store, name);
 	if (fd >= 0 && keep)

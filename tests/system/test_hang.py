@@ -3,6 +3,7 @@
 hangs is ended, by name, and what does not is not."""
 
 import contextlib
+import re
 import signal
 
 import pytest
@@ -124,6 +125,31 @@ def test_a_restart_waits_for_what_zebra_said_and_is_no_hang(watched):
     assert dut.fpm()["checkpoint"]["restored"] == 20001
     dut.zebra.close()
     dut.forwarded(lan, lan.probe(HOST), wan)
+
+
+def test_a_successor_that_hangs_when_it_is_named_has_the_watchdogs_time(watched):
+    """Nobody forwards any more: it has no more time than one that runs, then another starts."""
+    dut = watched(2)
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.zebra.close()
+
+    restarts = dut.fpmctl_begin("restart")
+    line = eventually(
+        lambda: re.search(r"main: successor prepares pid=(\d+)", dut.daemon.log(60)), 20, 0.002
+    )
+    heir = int(line[1])
+    eventually(lambda: f"succeeded by pid={heir}" in dut.daemon.log(60), 20, 0.0005)
+    procs.signal_pid(heir, signal.SIGSTOP)
+    dut.control.close()
+    # Two seconds, and ten more, for it does not take the signal to abort.
+    eventually(lambda: not procs.is_alive(heir), 30, 0.05, "the hanging one is gone")
+    dut.daemon.back(heir)
+
+    assert f"{ABORTED} pid={heir} ready=" in dut.daemon.log(60)
+    eventually(lambda: dut.route_row(NET), 10)
+    dut.forwarded(lan, lan.probe(HOST), wan)
+    restarts.communicate(timeout=60)
 
 
 def test_a_restart_does_not_wait_for_a_thread_that_hangs(watched):

@@ -302,6 +302,40 @@ def test_a_start_that_stands_still_is_aborted(sup, steps):
     sup.end()
 
 
+# One that hands over to a successor which says that it lives, so many times a second, and no more.
+HEIR = """
+import os, socket, time
+def say(text):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    s.sendto(text, os.environ["NOTIFY_SOCKET"].replace("@", "\\0", 1))
+say(b"READY=1")
+print("begins", flush=True)
+there, is_named = os.pipe()
+heir = os.fork()
+if heir != 0:
+    say(b"MAINPID=%d" % heir)
+    os.write(is_named, b"!")
+    os._exit(0)
+os.read(there, 1)
+for _ in range(SIGNS):
+    time.sleep(0.5)
+    say(b"WATCHDOG=1")
+print("silent", flush=True)
+time.sleep(3600)
+"""
+
+
+@pytest.mark.parametrize("signs", [0, 6])
+def test_a_successor_has_the_watchdogs_time(sup, signs):
+    """From being named on, however long a start may take; its signs of life count at once."""
+    sup.python(HEIR.replace("SIGNS", str(signs)), "--watchdog", "1", "--start", "60")
+
+    eventually(lambda: len(sup.said("begins")) == 2, 20, what="it is started again")
+    assert sup.said("silent")
+    assert len(sup.said(r"no sign of life pid=\d+ ready=0, it is aborted")) >= 1
+    sup.end()
+
+
 def test_help_and_nonsense():
     """Words for the operator."""
     program = Dataplane(None, "", "", "", "").supervisor
