@@ -145,7 +145,7 @@ carriers_are_told_in_slices_and_the_tap_first(void **state)
 	round_over();
 	n_states = 0;
 	link_is_down = true;
-	iface_poll_carriers(n);
+	carrier_poll(n);
 	assert_int_equal(n_states, 0);
 	assert_false(iface_of(VLAN_C_TYPE, 100)->up);
 	do {
