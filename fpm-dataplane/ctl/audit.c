@@ -222,6 +222,11 @@ routes_request(const struct audit *a)
 static int
 ask_zebra(struct audit *a)
 {
+	long long least, most;
+
+	/* A zebra that hangs is found out by a short question: a table may take its time. */
+	if (zebra_count(a->vtysh, 4, true, &least, &most) < 0)
+		return CTL_NO_DAEMON;
 	for (uint8_t family = 4; family <= 6; family += 2)
 		if (zebra_table(a->vtysh, a->n_fibs > 0, family, on_zebra, a) < 0)
 			return CTL_NO_DAEMON;

@@ -73,7 +73,7 @@ int conn_ask(const char *path, const json_t *request,
 int conn_try(const char *path, const json_t *request,
 	     bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx);
 
-/* Does somebody listen on `path`? Says nothing. */
+/* Does somebody listen on `path`? Says nothing; errno tells why nobody does. */
 bool conn_is_there(const char *path);
 
 /*
@@ -152,7 +152,10 @@ const char *human_rate(double per_s, char buf[32]); /* "12.3 k" */
 const char *human_bytes(long long bytes, char buf[32]);
 const char *human_seconds(double seconds, char buf[32]);
 
-/* On a terminal, where nobody objects: NO_COLOR is not set, or is empty (no-color.org). */
+/* Is stdout a terminal that knows escape sequences? TERM says so: not missing, empty or dumb. */
+bool terminal_obeys(void);
+
+/* On such a one, where nobody objects: NO_COLOR is not set, or is empty (no-color.org). */
 bool colours_wanted(void);
 
 /*

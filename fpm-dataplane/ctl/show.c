@@ -397,7 +397,7 @@ once(struct ask *ask)
 static int
 run(struct ask *ask)
 {
-	bool terminal = isatty(STDOUT_FILENO) != 0;
+	bool pages = terminal_obeys() && !ask->opt->json;
 	unsigned long long looks = 0; /* after the first */
 	int rc;
 
@@ -414,13 +414,13 @@ run(struct ask *ask)
 		rc = once(ask);
 	}
 	/* Whom nothing was there for is told once; a row that goes later may come back. */
-	while (ask->opt->watch_s > 0 && ask->write_error == 0 &&
+	while (ask->opt->watch_s > 0 && !ferror(stdout) &&
 	       (rc == CTL_OK || (rc == CTL_NOT_FOUND && looks > 0))) {
 		looks++;
 		stop_pause(ask->opt->watch_s);
 		if (stop_wanted())
 			break;
-		if (terminal && !ask->opt->json)
+		if (pages)
 			fputs("\033[H\033[2J", stdout);
 		else if (!ask->opt->json)
 			putchar('\n');
@@ -428,7 +428,7 @@ run(struct ask *ask)
 	}
 	json_decref(ask->before);
 	json_decref(ask->rows);
-	if (stop_wanted() && terminal)
+	if (stop_wanted() && isatty(STDOUT_FILENO) != 0)
 		putchar('\n'); /* behind the ^C that the terminal shows */
 	return stop_wanted() ? CTL_OK : rc;
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 static volatile sig_atomic_t wanted;
 static volatile sig_atomic_t connection = -1; /* to be ended */
@@ -70,6 +71,7 @@ void
 stop_pause(double seconds)
 {
 	struct timespec t = {.tv_sec = (time_t)seconds};
+	struct pollfd out = {.fd = STDOUT_FILENO};
 	sigset_t both, before;
 
 	t.tv_nsec = (long)((seconds - (double)t.tv_sec) * 1e9);
@@ -77,7 +79,8 @@ stop_pause(double seconds)
 	sigaddset(&both, SIGINT);
 	sigaddset(&both, SIGTERM);
 	sigprocmask(SIG_BLOCK, &both, &before);
+	/* No event but that the reader has gone, which the next write is told. */
 	if (!stop_wanted())
-		ppoll(NULL, 0, &t, &before);
+		ppoll(&out, 1, &t, &before);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 }

@@ -24,7 +24,7 @@ void stop_ends(int fd);
 bool stop_wanted(void);
 bool stop_now(void);
 
-/* Wait so long, or until one comes. */
+/* Wait so long, or until one comes, or nobody reads stdout any more. */
 void stop_pause(double seconds);
 
 #endif

@@ -16,11 +16,20 @@
 #define WIDTH_MIN 20 /* of what is left of the indent: for words beyond it, a line each */
 
 bool
+terminal_obeys(void)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) != 0 && term != NULL && term[0] != '\0' &&
+	       strcmp(term, "dumb") != 0;
+}
+
+bool
 colours_wanted(void)
 {
 	const char *no = getenv("NO_COLOR");
 
-	return isatty(STDOUT_FILENO) != 0 && (no == NULL || no[0] == '\0');
+	return terminal_obeys() && (no == NULL || no[0] == '\0');
 }
 
 /* Columns of the terminal, at least 80, for tables take so many; 0: it is none. */

@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
+#include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +20,8 @@
 #include <unistd.h>
 
 #define WORDS_MAX 32
+#define TABLE_S   120 /* zebra makes the text of a million routes before it says the first */
+#define END_MS    1000 /* so long has vtysh, asked to end, for what it has begun itself */
 
 extern char **environ;
 
@@ -96,10 +100,42 @@ ways_join(struct ways_text *w)
 /* --- vtysh --------------------------------------------------------------------------- */
 
 struct run {
-	bool quiet; /* nobody says why it failed, vtysh neither */
+	bool quiet;     /* nobody says why it failed, vtysh neither */
+	int patience_s; /* it may be silent so long */
+	bool silent;    /* it was for longer */
 	pid_t pid;
+	int fd; /* what it says */
 	FILE *out;
 };
+
+/*
+ * A read that does not wait for a zebra that hangs: then vtysh, which would wait for ever, is
+ * ended, and all has been said.
+ */
+static ssize_t
+run_read(void *cookie, char *buf, size_t size)
+{
+	struct run *run = cookie;
+	struct pollfd p = {.fd = run->fd, .events = POLLIN};
+	int rc = run->silent ? 0 : poll(&p, 1, run->patience_s * 1000);
+
+	if (rc > 0)
+		return read(run->fd, buf, size);
+	if (rc < 0 || run->silent)
+		return rc;
+	run->silent = true;
+	/* What stands before vtysh (sudo, ip netns exec) hands on only the first. */
+	kill(run->pid, SIGTERM);
+	if (poll(&p, 1, END_MS) == 0)
+		kill(run->pid, SIGKILL);
+	return 0;
+}
+
+static int
+run_close(void *cookie)
+{
+	return close(((struct run *)cookie)->fd);
+}
 
 /* Start `vtysh -c command`, its output to be read. Returns 0, or -1 and says why. */
 static int
@@ -127,9 +163,14 @@ run_start(struct run *run, const char *vtysh, const char *command)
 		rc = posix_spawnp(&run->pid, argv[0], &actions, NULL, argv, environ);
 		posix_spawn_file_actions_destroy(&actions);
 		close(fd[1]);
-		run->out = rc == 0 ? fdopen(fd[0], "r") : NULL;
+		run->fd = fd[0];
+		run->out = fopencookie(
+			run, "r",
+			(cookie_io_functions_t){.read = run_read, .close = run_close});
+		if (run->out == NULL)
+			abort(); /* some hundred octets */
 		if (rc != 0)
-			close(fd[0]);
+			fclose(run->out);
 	}
 	if (rc != 0 && !run->quiet)
 		fprintf(stderr, "fpmctl: cannot run '%s': %s; --vtysh names another\n",
@@ -138,7 +179,7 @@ run_start(struct run *run, const char *vtysh, const char *command)
 	return rc == 0 ? 0 : -1;
 }
 
-/* Returns 0 when it ended well and said what was asked for. */
+/* Returns 0 when it ended well and said what was asked for, -ETIMEDOUT when it was silent, else -1. */
 static int
 run_end(struct run *run, const char *vtysh, bool said)
 {
@@ -149,12 +190,17 @@ run_end(struct run *run, const char *vtysh, bool said)
 		;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && said)
 		return 0;
-	if (!run->quiet)
+	if (run->silent && !run->quiet)
+		fprintf(stderr,
+			"fpmctl: zebra does not answer: '%s' has been silent for %d s; it, "
+			"or another daemon of FRR, hangs or is very busy: see FRR's log\n",
+			vtysh, run->patience_s);
+	else if (!run->quiet)
 		fprintf(stderr,
 			"fpmctl: '%s' gives no routes of zebra; is zebra running? --vtysh "
 			"names another command\n",
 			vtysh);
-	return -1;
+	return run->silent ? -ETIMEDOUT : -1;
 }
 
 /* --- the table, as text -------------------------------------------------------------- */
@@ -252,9 +298,10 @@ zebra_table(const char *vtysh, bool all_vrfs, uint8_t family, zebra_on_route *on
 	struct prefix p = {0};
 	char *line = NULL;
 	size_t size = 0;
-	struct run run = {0};
+	struct run run = {.patience_s = TABLE_S};
 	bool open = false, is_table = false;
 	long long least, most;
+	int rc;
 
 	if (run_start(&run, vtysh, command[family == 6][all_vrfs]) < 0)
 		return -1;
@@ -279,8 +326,9 @@ zebra_table(const char *vtysh, bool all_vrfs, uint8_t family, zebra_on_route *on
 		on_route(vrf[0] == '\0' ? NULL : vrf, &p, &w, ctx);
 	ways_free(&w);
 	free(line);
-	if (run_end(&run, vtysh, true) < 0)
-		return -1;
+	rc = run_end(&run, vtysh, true);
+	if (rc < 0)
+		return rc;
 	/* Of an empty table vtysh says nothing; the summary tells that from no answer. */
 	return is_table ? 0 : zebra_count(vtysh, family, true, &least, &most);
 }
@@ -335,7 +383,7 @@ zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, char **
 	struct ways_text w = {0};
 	char text[PREFIX_STRLEN], command[PREFIX_STRLEN + 64];
 	json_t *root, *route, *hop;
-	struct run run = {0};
+	struct run run = {.patience_s = ZEBRA_ANSWER_S};
 	size_t i, j;
 	int rc;
 
@@ -371,7 +419,7 @@ int
 zebra_count(const char *vtysh, uint8_t family, bool aloud, long long *least,
 	    long long *most)
 {
-	struct run run = {.quiet = !aloud};
+	struct run run = {.quiet = !aloud, .patience_s = ZEBRA_ANSWER_S};
 	json_t *root;
 	bool said;
 

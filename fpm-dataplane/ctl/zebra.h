@@ -16,6 +16,8 @@
 
 #include "base/prefix.h"
 
+#define ZEBRA_ANSWER_S 10 /* silence of vtysh after which zebra is said not to answer */
+
 /* The ways of one route in one spelling: "via 10.0.1.2 dev wan0 weight 1", sorted. */
 struct ways_text {
 	unsigned int n, cap;
@@ -41,14 +43,15 @@ typedef void zebra_on_route(const char *vrf, const struct prefix *p, struct ways
 /*
  * Call on_route() for each route that zebra has selected and that is not the kernel's own
  * (connected, local): of table main, with `all_vrfs` of every VRF as well. `vtysh` is a command
- * with its words separated by blanks. Returns 0, or -1 when vtysh failed (said on stderr).
+ * with its words separated by blanks. Returns 0, -ETIMEDOUT when vtysh was silent, or -1 when it
+ * failed otherwise (said on stderr).
  */
 int zebra_table(const char *vtysh, bool all_vrfs, uint8_t family, zebra_on_route *on_route,
 		void *ctx);
 
 /*
  * How many routes zebra has installed that are not the kernel's own: from *least to *most, for
- * its summary does not tell which of the kernel's it passes on. Returns 0, or -1 (said on stderr
+ * its summary does not tell which of the kernel's it passes on. Returns as zebra_table() (said on stderr
  * when `aloud`; else vtysh is kept silent, too).
  */
 int zebra_count(const char *vtysh, uint8_t family, bool aloud, long long *least,

@@ -4,12 +4,14 @@ mends it. zebra is played by the speaker, by a process of its name, by a script 
 
 import contextlib
 import json
+import os
 import shlex
 import subprocess
+import time
 
 import pytest
 
-from lib import netns
+from lib import netns, procs
 from lib.wait import eventually
 
 SUMMARY = (
@@ -242,13 +244,81 @@ def test_a_zebra_that_does_not_tell_is_a_warning(dut):
     assert dut.fpmctl("doctor", "routes", "--vtysh", "cat /nonexistent").stderr == ""
 
 
+def test_a_zebra_that_hangs_fails_and_holds_up_nothing(dut, tmp_path):
+    """vtysh would wait for ever: it is ended, other checks are shown before, audit has exit
+    code 1."""
+    script = tmp_path / "vtysh"
+    script.write_text("#!/bin/sh\necho $$ >>$0.pids\nexec sleep 300\n")
+    began = time.monotonic()
+    words = ["doctor", "--vtysh", f"sh {script}", "fpm", "routes"]
+    with dut.fpmctl_begin(*words) as examined:
+        first = examined.stdout.readline()
+        at = time.monotonic() - began
+        said = examined.stdout.read()
+
+    assert first.startswith("OK    fpm") and at < 5
+    assert examined.returncode == 3 and time.monotonic() - began < 25
+    assert "FAIL  routes" in said and "zebra does not answer" in said
+    done = dut.fpmctl("audit", "--vtysh", f"sh {script}")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("fpmctl: zebra does not answer: ")
+    assert len(done.stderr.splitlines()) == 1
+    pids = (tmp_path / "vtysh.pids").read_text().split()
+    assert len(pids) == 2 and not [pid for pid in pids if procs.is_alive(int(pid))]
+
+
+def test_routes_alone_asks_the_zebra_that_runs(dut, tmp_path, monkeypatch):
+    """Where it listens is what its command line says, whether check frr was made or not."""
+    script = tmp_path / "vtysh"
+    script.write_text('#!/bin/sh\n[ "$1 $2" = "-N r1" ] || exit 1\nshift 2\n'
+                      + SCRIPT.format(ipv4=SUMMARY.format(0), ipv6=SUMMARY.format(0)))  # fmt: skip
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with a_zebra(dut, "-M", "dplane_fpm_nl", "-N", "r1"):
+        for words in (["routes"], ["frr", "routes"]):
+            code, found = doctor(dut, *words)
+            assert (code, found["routes", ""]["status"]) == (0, "ok"), found
+
+
+def test_a_port_that_is_shut_down_or_without_a_link_is_told(dut, wan):
+    """By the name that its TAP has; the command shown takes it up again."""
+    dut.ip(f"link set {wan.tap} down")
+    code, found = doctor(dut, "links")
+
+    row = found["links", wan.tap]
+    assert (code, row["status"], row["text"]) == (0, "warn", "shut down in the kernel")
+    assert {r["status"] for r in found.values() if r is not row} == {"ok"}
+    mend(row)
+    eventually(lambda: doctor(dut, "links")[1]["links", wan.tap]["status"] == "ok", 5)
+    netns.ip_batch([f"link set {wan.name} down"], dut.far)
+    eventually(lambda: dut.port_row(wan)["link"] == "down", 5)
+    code, found = doctor(dut, "links")
+    row = found["links", wan.tap]
+    assert (code, row["status"], row["text"][:8]) == (0, "warn", "no link:")
+
+
+def test_who_may_not_ask_is_told_so(dut):
+    """As nobody, while it runs: nothing to start, and no verdict that all is well."""
+    done = subprocess.run([dut.daemon.ctl, "-s", dut.socket, "--json", "doctor", "daemon"],
+                          capture_output=True, text=True, check=False, user=65534, group=65534,
+                          extra_groups=[])  # fmt: skip
+
+    (row,) = json.loads(done.stdout)
+    assert (done.returncode, row["status"]) == (3, "fail")
+    assert "may not be asked" in row["text"]
+    assert row["fix"] == [f"sudo fpmctl -s {dut.socket} doctor"]
+
+
 def test_without_a_daemon_the_machine_is_examined(dut):
-    """What needs no daemon is checked, the rest is n/a; the exit code is that of checks."""
-    done = dut.fpmctl("--json", "doctor", socket_path="/nonexistent/control.sock")
+    """What needs no daemon is checked, the rest is n/a; that it does not answer fails, but a
+    check by its name has an exit code of its own."""
+    path = "/nonexistent/control.sock"
+    done = dut.fpmctl("--json", "doctor", socket_path=path)
 
     found = {(r["check"], r["subject"]): r["status"] for r in json.loads(done.stdout)}
-    assert done.returncode == 0
-    assert found["daemon", ""] == "warn"
+    assert done.returncode == 3
+    assert found["daemon", ""] == "fail"
+    assert dut.fpmctl("doctor", "clock", "files", socket_path=path).returncode == 0
     assert found["hugepages", ""] in ("ok", "warn")
     assert found["forwarding", ""] == found["fpm", ""] == "n/a"
     assert "no daemon answers" in done.stderr

@@ -497,6 +497,20 @@ def test_a_reader_that_stops_is_no_error(taught):
     assert done.returncode == 0 and done.stderr == ""
 
 
+@pytest.mark.parametrize("words", ["show fpm --watch=0.1", "show ports --watch=0.1 --json",
+                                   "show ports --watch=60"])  # fmt: skip
+def test_a_watch_ends_with_its_reader(dut, words):
+    """`fpmctl show fpm --watch | grep -q Session`: done at once, however long it would rest."""
+    watch = dut.fpmctl_begin(*words.split())
+    try:
+        assert watch.stdout.readline()
+        watch.stdout.close()
+        assert watch.wait(10) == 0 and watch.stderr.read() == ""
+    finally:
+        watch.kill()
+        watch.wait()
+
+
 def test_the_version_tells_who_answers(dut):
     """pid and configuration of the daemon that runs."""
     row = rows(dut, "version")[0]

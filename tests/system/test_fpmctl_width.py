@@ -192,7 +192,7 @@ def typed(argv, columns=0, until=None, **environment):
     ours, theirs = pty.openpty()
     if columns:
         subprocess.run(["stty", "cols", str(columns)], stdin=theirs, check=True)
-    env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | environment
+    env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"} | environment
     with subprocess.Popen(argv, stdout=theirs, stdin=subprocess.DEVNULL, env=env) as done:
         os.close(theirs)
         said = b""
@@ -235,6 +235,16 @@ def test_what_is_down_is_red_on_a_terminal_where_nobody_objects(dut, port_down):
     assert dut.fpmctl("show", "ports", socket_path=port_down).stdout.count("\x1b") == 0
 
 
+@pytest.mark.parametrize("term", ["", "dumb"])
+def test_a_terminal_that_knows_no_escapes_gets_none(dut, port_down, term):
+    """A serial console, an editor's shell: neither colours nor a page that is cleared."""
+    argv = [dut.daemon.ctl, "-s", port_down, "--watch=0.1", "show", "ports"]
+
+    said = typed(argv, until=lambda text: text.count("wan0") >= 3, TERM=term)
+
+    assert "\x1b" not in said and said.count("\n\nPORT") >= 2, said
+
+
 def test_watch_clears_a_terminal_before_each_page(dut, port_down):
     """The first page stands where the command was typed; a pipe gets an empty line instead."""
     clear = "\x1b[H\x1b[2J"
@@ -261,7 +271,7 @@ def watched(argv):
     # by then thrown away.
     before[3] = before[3] & ~termios.ECHOCTL | termios.NOFLSH
     termios.tcsetattr(theirs, termios.TCSANOW, before)
-    env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
+    env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"}
     with subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=theirs, env=env,
                           preexec_fn=lambda: os.login_tty(os.dup(0))) as watch:  # fmt: skip
         while said.count(CLEAR.encode()) < 2:

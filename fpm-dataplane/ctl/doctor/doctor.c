@@ -37,6 +37,7 @@ static const struct {
 	{"clock", "is the TSC steady, and the kernel's clock?", check_clock},
 	{"rss", "do ports with several queues spread all protocols?", check_rss},
 	{"queues", "which CPU serves which queue?", check_queues},
+	{"links", "is each port up in the kernel, and has it a link?", check_links},
 	{"rp-filter", "reverse path filter of the TAPs", check_rp_filter},
 	{"forwarding", "the kernel's forwarding sysctls of the TAPs", check_forwarding},
 	{"members", "is a port part of a bond or bridge of the kernel?", check_members},
@@ -57,9 +58,25 @@ check_daemon(struct exam *e)
 		    human_seconds((double)row_int(e->version, "uptime_s"), up));
 		return;
 	}
-	say(e, VERDICT_WARN, "", "does not answer: no checks of what only it knows");
-	cost(e, "Looked at is what needs no daemon, of every network controller.");
-	fix(e, "systemctl start fpm-dataplane");
+	if (conn_is_there(e->socket)) {
+		say(e, VERDICT_FAIL, "", "is there, but does not answer");
+		cost(e,
+		     "It hangs, or is very busy: its supervisor ends one that hangs. The "
+		     "log tells more.");
+		fix(e, "journalctl -u fpm-dataplane -e");
+	} else if (errno == EACCES || errno == EPERM) {
+		say(e, VERDICT_FAIL, "", "may not be asked: only root and its group may");
+		cost(e,
+		     "Whether it runs, and what only it knows, was not looked at. Members "
+		     "of the group fpm-dataplane may ask, root may look at all:");
+		fix(e, "sudo fpmctl -s %s doctor", e->socket);
+	} else {
+		say(e, VERDICT_FAIL, "", "does not answer: %s", strerror(errno));
+		cost(e,
+		     "Where it does not run nothing is forwarded. Looked at is what needs "
+		     "no daemon, of every network controller.");
+		fix(e, "systemctl start fpm-dataplane");
+	}
 }
 
 static void
@@ -163,19 +180,23 @@ list(bool json)
 	json_decref(rows);
 }
 
+/* What was found from row `from` on: at once, for the next check may take its time. */
+static void
+print_from(const struct exam *e, size_t from)
+{
+	for (size_t i = from; i < json_array_size(e->rows); i++)
+		finding_print(json_array_get(e->rows, i), colours_wanted());
+	fflush(stdout);
+}
+
 static void
 conclude(const struct exam *e, bool json)
 {
-	const json_t *row;
-	size_t i;
-
 	if (json) {
 		json_dumpf(e->rows, stdout, JSON_COMPACT);
 		putchar('\n');
 		return;
 	}
-	json_array_foreach (e->rows, i, row)
-		finding_print(row, colours_wanted());
 	printf("%u OK, %u WARN, %u FAIL, %u not applicable\n", e->n[VERDICT_OK],
 	       e->n[VERDICT_WARN], e->n[VERDICT_FAIL], e->n[VERDICT_NA]);
 }
@@ -184,7 +205,10 @@ void
 doctor_help(FILE *out)
 {
 	fputs("      --vtysh COMMAND   how to ask zebra, such as 'vtysh -N r1'\n"
-	      "      Without a daemon: what needs none. The checks:\n",
+	      "      Before the daemon's first start what needs none is looked at, and "
+	      "the check\n"
+	      "      daemon fails; a check by its name has an exit code of its own. The "
+	      "checks:\n",
 	      out);
 	for (unsigned int c = 0; c < N_CHECK; c++)
 		fprintf(out, "      %-12s  %s\n", check[c].name, check[c].about);
@@ -219,9 +243,13 @@ doctor_run(const char *socket, const char *vtysh, bool json, int n, char **word)
 	namespace_enter(&e);
 	for (unsigned int c = 0; c < N_CHECK; c++)
 		if (wanted(check[c].name, n, word)) {
+			size_t from = json_array_size(e.rows);
+
 			e.check = check[c].name;
 			e.about = check[c].about;
 			check[c].run(&e);
+			if (!json)
+				print_from(&e, from);
 		}
 	conclude(&e, json);
 	json_decref(e.rows);
@@ -241,7 +269,6 @@ doctor_vtysh(const char *socket)
 	e.rows = json_array();
 	e.version = exam_ask_one(&e, "version");
 	namespace_enter(&e);
-	check_frr(&e);
 	command = exam_vtysh(&e);
 	json_decref(e.rows);
 	json_decref(e.version);

@@ -25,8 +25,10 @@ struct exam {
 	const char *deny; /* why the control namespace could not be entered; NULL: it was */
 	const char *
 		in; /* words before a command that is to run there: "" or "ip netns ... " */
-	/* Found by check_frr: zebra's process there. */
+	/* Zebra's process there, as zebra_find() has found it; 0: none. */
+	bool looked;
 	pid_t zebra;
+	bool zebra_loads, zebra_listens; /* our module; to acknowledgements */
 
 	const char *check, *about; /* now running */
 	json_t *rows;
@@ -80,7 +82,7 @@ pid_t exam_pid(const struct exam *e);
 unsigned int exam_pci(struct exam *e, void (*each)(struct exam *e, const char *address,
 						   const char *name, const json_t *port));
 
-/* The command that asks the zebra which check_frr() found. Valid until the next call. */
+/* The command that asks the zebra that runs there. Valid until the next call. */
 const char *exam_vtysh(struct exam *e);
 
 /* The checks; doctor.c has their order, names and words. */
@@ -98,6 +100,7 @@ void check_smt(struct exam *e);
 void check_clock(struct exam *e);
 void check_rss(struct exam *e);
 void check_queues(struct exam *e);
+void check_links(struct exam *e);
 void check_rp_filter(struct exam *e);
 void check_forwarding(struct exam *e);
 void check_members(struct exam *e);

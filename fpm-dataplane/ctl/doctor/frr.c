@@ -4,6 +4,7 @@
  * namespace, and asked through vtysh how many routes it has.
  */
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,16 +24,10 @@
 
 /* --- zebra's process ---------------------------------------------------------------------- */
 
-struct zebra_find {
-	char here[64]; /* the namespace we are in, "": any will do */
-	bool loads;    /* zebra was started with the module */
-	bool listens;
-};
-
+/* `here`: the namespace we are in, "": any will do. */
 static void
-on_process(struct exam *e, const char *name, void *ctx)
+on_process(struct exam *e, const char *name, void *here)
 {
-	struct zebra_find *find = ctx;
 	char cmdline[CMDLINE_MAX], netns[64];
 	int n;
 
@@ -41,29 +36,39 @@ on_process(struct exam *e, const char *name, void *ctx)
 	n = exam_read(e, cmdline, sizeof(cmdline), "/proc/%s/cmdline", name);
 	if (n <= 0 || !cmdline_is(cmdline, (size_t)n, "zebra"))
 		return;
-	if (find->here[0] != '\0' &&
+	if (*(const char *)here != '\0' &&
 	    (!exam_link(e, netns, sizeof(netns), "/proc/%s/ns/net", name) ||
-	     strcmp(netns, find->here) != 0))
+	     strcmp(netns, here) != 0))
 		return;
 	/* Of several the one that has it: a namespace may hold more than one FRR. */
 	if (e->zebra == 0 || cmdline_loads(cmdline, (size_t)n, MODULE)) {
 		e->zebra = (pid_t)strtol(name, NULL, 10);
-		find->loads = cmdline_loads(cmdline, (size_t)n, MODULE);
-		find->listens = cmdline_has(cmdline, (size_t)n, LISTENS);
+		e->zebra_loads = cmdline_loads(cmdline, (size_t)n, MODULE);
+		e->zebra_listens = cmdline_has(cmdline, (size_t)n, LISTENS);
 	}
+}
+
+/* Whatever check is the first to need it. */
+static void
+zebra_find(struct exam *e)
+{
+	char here[64] = "";
+
+	if (e->looked)
+		return;
+	e->looked = true;
+	/* Without a daemon nobody says where zebra is to be. */
+	if (e->version != NULL)
+		exam_link(e, here, sizeof(here), "/proc/self/ns/net");
+	if (e->deny == NULL)
+		exam_folder(e, "/proc", on_process, here);
 }
 
 void
 check_frr(struct exam *e)
 {
-	struct zebra_find find = {0};
-
-	/* Without a daemon nobody says where zebra is to be. */
-	if (e->version != NULL)
-		exam_link(e, find.here, sizeof(find.here), "/proc/self/ns/net");
-	if (e->deny == NULL)
-		exam_folder(e, "/proc", on_process, &find);
-	if (find.loads && find.listens && row_has(e->fpm, "feedback_enabled") &&
+	zebra_find(e);
+	if (e->zebra_loads && e->zebra_listens && row_has(e->fpm, "feedback_enabled") &&
 	    !row_true(e->fpm, "feedback_enabled")) {
 		say(e, VERDICT_FAIL, "", "zebra waits for acknowledgements, we send none");
 		cost(e,
@@ -72,7 +77,7 @@ check_frr(struct exam *e)
 		     "below fpm: in %s, then:",
 		     (int)e->zebra, row_str(e->version, "config"));
 		fix(e, "fpmctl config reload");
-	} else if (find.loads) {
+	} else if (e->zebra_loads) {
 		say(e, VERDICT_OK, "", "zebra, pid %d, has -M " MODULE, (int)e->zebra);
 	} else if (e->zebra != 0) {
 		say(e, VERDICT_FAIL, "", "zebra, pid %d, has no -M " MODULE, (int)e->zebra);
@@ -148,14 +153,15 @@ check_fpm(struct exam *e)
 
 /* --- routes --------------------------------------------------------------------------------- */
 
-/* Are as many there? Returns 1, 0, or -1: zebra does not answer. */
+/* Are as many there? Returns 1, 0, or what zebra_count() does when zebra does not tell. */
 static int
 same_count(const char *vtysh, uint8_t family, long long rib, long long *zebra)
 {
 	long long most;
+	int rc = zebra_count(vtysh, family, false, zebra, &most);
 
-	if (zebra_count(vtysh, family, false, zebra, &most) < 0)
-		return -1;
+	if (rc < 0)
+		return rc;
 	return rib >= *zebra && rib <= most;
 }
 
@@ -183,6 +189,7 @@ exam_vtysh(struct exam *e)
 
 	if (e->vtysh != NULL)
 		return e->vtysh;
+	zebra_find(e);
 	n = e->zebra != 0 ? exam_read(e, cmdline, sizeof(cmdline), "/proc/%d/cmdline",
 				      (int)e->zebra)
 			  : 0;
@@ -231,10 +238,19 @@ check_routes(struct exam *e)
 		in_step = strcmp(row_str(fpm, "state"), "in-step") == 0;
 		json_decref(fpm);
 		same = same_count(vtysh, 4, rib[0], &zebra[0]);
-		same6 = same < 0 ? -1 : same_count(vtysh, 6, rib[1], &zebra[1]);
-		same = same6 < 0 ? -1 : same && same6;
+		same6 = same < 0 ? same : same_count(vtysh, 6, rib[1], &zebra[1]);
+		same = same6 < 0 ? same6 : same && same6;
 	}
-	if (same < 0) {
+	if (same == -ETIMEDOUT) {
+		say(e, VERDICT_FAIL, "", "zebra does not answer: '%s' waited %d s for it",
+		    vtysh, ZEBRA_ANSWER_S);
+		cost(e, "It hangs, or another daemon of FRR does, for vtysh asks each: no "
+			"change of routes comes. Forwarding goes on by those that were "
+			"taught, "
+			"over a restart of FRR, too.");
+		fix(e, "journalctl -u frr -n 50");
+		fix(e, "systemctl restart frr");
+	} else if (same < 0) {
 		say(e, VERDICT_WARN, "", "zebra does not tell: is '%s' right?", vtysh);
 		cost(e,
 		     "Nobody knows whether the RIB has all that zebra has. Another way to "

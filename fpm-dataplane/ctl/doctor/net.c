@@ -2,8 +2,12 @@
 /*
  * fpmctl doctor: ports, their queues, and the sysctls of their TAPs in the control namespace.
  */
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "ctl/ctl.h"
 #include "ctl/doctor/exam.h"
@@ -128,6 +132,60 @@ check_queues(struct exam *e)
 	     "`cores:`.");
 	port = json_array_get(e->ports, 0);
 	fix(e, "fpmctl port set %s queues %d", row_str(port, "name"), CPU_COUNT(&e->cpus));
+}
+
+/* --- links ---------------------------------------------------------------------------- */
+
+/*
+ * The flags of a port's TAP, and its name, which may have changed; -1: nobody tells.
+ */
+static int
+tap_flags(const struct exam *e, const json_t *port, char name[IFNAMSIZ])
+{
+	unsigned int ifindex = (unsigned int)row_int(port, "ifindex");
+	struct ifreq request = {0};
+	int rc = -1, fd;
+
+	snprintf(name, IFNAMSIZ, "%s", row_str(port, "name"));
+	if (e->deny != NULL || if_indextoname(ifindex, request.ifr_name) == NULL)
+		return -1;
+	strcpy(name, request.ifr_name);
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &request) == 0)
+		rc = (unsigned short)request.ifr_flags;
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+void
+check_links(struct exam *e)
+{
+	const json_t *port;
+	size_t i;
+
+	if (no_daemon(e))
+		return;
+	json_array_foreach (e->ports, i, port) {
+		char tap[IFNAMSIZ];
+		int flags = tap_flags(e, port, tap);
+
+		if (flags >= 0 && (flags & IFF_UP) == 0) {
+			say(e, VERDICT_WARN, tap, "shut down in the kernel");
+			cost(e, "It forwards nothing, and no route goes by it. FRR's "
+				"`shutdown` does that, and a reboot without `no shutdown`, "
+				"or:");
+			fix(e, "%sip link set %s up", e->in, tap);
+		} else if (strcmp(row_str(port, "link"), "up") != 0) {
+			say(e, VERDICT_WARN, tap, "no link: %s", row_str(port, "device"));
+			cost(e, "It forwards nothing, and no route goes by it. The cable, "
+				"the transceiver, the other end, or what is behind a "
+				"virtual device. When that is mended:");
+			fix(e, "fpmctl show ports %s", row_str(port, "name"));
+		} else {
+			say(e, VERDICT_OK, tap, "up");
+		}
+	}
 }
 
 /* --- ports that the kernel has made part of another interface ------------------------------ */
