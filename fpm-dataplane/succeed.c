@@ -200,7 +200,10 @@ explain(int rc, int status, char why[SERVICE_WHY_STRLEN])
 				 ? " (no memory?)"
 				 : "");
 	else if (WEXITSTATUS(status) == SERVICE_EXIT_CONFIG)
-		snprintf(why, SERVICE_WHY_STRLEN, "the configuration is wrong");
+		snprintf(why, SERVICE_WHY_STRLEN,
+			 "the configuration is wrong; `fpmctl config reload --dry-run` "
+			 "tells "
+			 "where");
 	else
 		snprintf(why, SERVICE_WHY_STRLEN,
 			 "its successor did not start, code %d; the log has the reason",

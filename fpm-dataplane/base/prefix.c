@@ -136,3 +136,15 @@ prefix_parse(const char *text, struct prefix *out, bool *was_addr)
 	*out = p;
 	return 0;
 }
+
+bool
+prefix_text_has_host_bits(const char *text)
+{
+	char addr[PREFIX_STRLEN];
+	struct prefix net, host;
+
+	snprintf(addr, sizeof(addr), "%.*s", (int)strcspn(text, "/"), text);
+	return prefix_parse(text, &net, NULL) == 0 &&
+	       prefix_parse(addr, &host, NULL) == 0 &&
+	       memcmp(&host.addr, &net.addr, sizeof(net.addr)) != 0;
+}

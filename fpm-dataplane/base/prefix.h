@@ -107,4 +107,7 @@ const char *prefix_str(const struct prefix *p, char buf[PREFIX_STRLEN]);
  */
 int prefix_parse(const char *text, struct prefix *out, bool *was_addr);
 
+/* Is `text`, which prefix_parse() takes, 192.0.2.1/24, and not the prefix itself? */
+bool prefix_text_has_host_bits(const char *text);
+
 #endif

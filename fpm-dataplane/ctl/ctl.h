@@ -36,6 +36,10 @@ struct options {
 /* How a command (NULL: any) is used, on stderr; then also which word it was. CTL_USAGE. */
 int usage(const char *command);
 int unexpected(const char *word, const char *command);
+/* The same, with the word that was `meant` (NULL: nobody knows). */
+int unexpected_but(const char *word, const char *meant, const char *command);
+/* May `word` be `known`, cut short or misspelt? (ctl/near.c) */
+bool is_near(const char *word, const char *known);
 
 /* The exit code when all has been written to stdout, or (`error`, an errno) could not be. */
 int flushed(int rc, int error);

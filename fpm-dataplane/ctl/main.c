@@ -81,9 +81,17 @@ replay(const struct options *opt, int n, char **word)
 
 #define HOLD_MAX_S 3600 /* dist/openapi.yaml */
 
+static bool
+on_state(const json_t *row, const char *text, void *held)
+{
+	*(bool *)held |= strcmp(row_str(row, "state"), "held") == 0;
+	return true;
+}
+
 static int
 hold(const struct options *opt, int n, char **word)
 {
+	bool held = n == 0; /* or was, for `hold 0` */
 	long long seconds = 1;
 	json_t *request;
 	int rc;
@@ -93,6 +101,13 @@ hold(const struct options *opt, int n, char **word)
 	if (n > 0 && (!number_whole(word[0], &seconds) || seconds > HOLD_MAX_S))
 		return number_refused("hold", word[0],
 				      "a whole number of seconds from 0 to 3600");
+	if (n > 0 && seconds == 0) {
+		request = json_pack("{s:s}", "show", "fpm");
+		rc = conn_ask(opt->socket, request, on_state, &held);
+		json_decref(request);
+		if (rc != CTL_OK)
+			return rc;
+	}
 	request = json_pack("{s:s}", "do", "hold");
 	if (n > 0)
 		json_object_set_new(request, "seconds", json_integer(seconds));
@@ -102,7 +117,8 @@ hold(const struct options *opt, int n, char **word)
 		puts("[]");
 	else if (rc == CTL_OK)
 		puts(n == 1 && seconds == 0
-			     ? "zebra is let in again; it connects within 3 s."
+			     ? held ? "zebra is let in again; it connects within 3 s."
+				    : "zebra was not held off: nothing has changed."
 			     : "What zebra has taught stays in force until another zebra "
 			       "has connected and\nsaid its routes. Restart FRR now.");
 	return rc;
@@ -226,7 +242,17 @@ usage(const char *name)
 int
 unexpected(const char *word, const char *name)
 {
-	fprintf(stderr, "fpmctl: unexpected word '%s'\n", word);
+	return unexpected_but(word, NULL, name);
+}
+
+int
+unexpected_but(const char *word, const char *meant, const char *name)
+{
+	if (meant != NULL)
+		fprintf(stderr, "fpmctl: unexpected word '%s'; did you mean %s?\n", word,
+			meant);
+	else
+		fprintf(stderr, "fpmctl: unexpected word '%s'\n", word);
 	return usage(name);
 }
 
@@ -257,7 +283,8 @@ help(const struct options *opt, int n, char **word)
 	     "                       stable (openapi.yaml)\n"
 	     "  -h, --help           this list; with a command what there is to say of it\n"
 	     "      --version        of fpmctl itself\n"
-	     "  NO_COLOR in the environment: no colours, which only a terminal gets\n\n"
+	     "  NO_COLOR in the environment: no colours, which only a terminal gets;\n"
+	     "  TERM that is missing, empty or dumb: no escape sequences\n\n"
 	     "Exit codes: 0 done; 1 no daemon, connection lost, of audit: no zebra;\n"
 	     "2 wrong words, or refused and nothing changed; 3 nothing found, or found to\n"
 	     "differ (audit), would be dropped (explain), a check failed (doctor), a\n"
@@ -549,6 +576,7 @@ main(int argc, char **argv)
 {
 	struct options o = {0};
 	const struct command *c;
+	const char *meant = NULL;
 	unsigned int given = 0;
 	int rc;
 
@@ -559,8 +587,11 @@ main(int argc, char **argv)
 	if (optind == argc)
 		return usage(NULL);
 	c = command_find(argv[optind]);
+	for (unsigned int i = 0; i < N_COMMAND && c == NULL && meant == NULL; i++)
+		if (is_near(argv[optind], command[i].name))
+			meant = command[i].name;
 	if (c == NULL)
-		return unexpected(argv[optind], NULL);
+		return unexpected_but(argv[optind], meant, NULL);
 	if (check_options(c, given) != CTL_OK ||
 	    check_utf8(c, argc - optind - 1, argv + optind + 1) != CTL_OK)
 		return CTL_USAGE;

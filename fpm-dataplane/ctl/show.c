@@ -294,6 +294,13 @@ kept_print(struct ask *ask)
 	free(row);
 }
 
+/* Asked for a prefix itself, and not for what covers it? An address is one when that is said. */
+static bool
+is_exact(const struct ask *ask)
+{
+	return ask->has_longest ? !ask->longest : strchr(ask->prefix, '/') != NULL;
+}
+
 /* The answer is complete; what there is to say about none or no rows. */
 static int
 finish(const struct ask *ask)
@@ -309,9 +316,10 @@ finish(const struct ask *ask)
 		       choose_text(&ask->choose, text));
 	else if (rc == CTL_NOT_FOUND && ask->prefix != NULL &&
 		 (ask->what->is & SORTED) == 0)
-		printf("no route to %s%s%s\n", ask->prefix,
-		       ask->vrf != NULL ? " in VRF " : "",
-		       ask->vrf != NULL ? ask->vrf : "");
+		printf("no %s %s%s%s%s\n", is_exact(ask) ? "such prefix as" : "route to",
+		       ask->prefix, ask->vrf != NULL ? " in VRF " : "",
+		       ask->vrf != NULL ? ask->vrf : "",
+		       is_exact(ask) ? "; `longest` finds what covers it" : "");
 	else if (rc == CTL_NOT_FOUND)
 		printf("none of %s is %s; `fpmctl show %s%s` lists them\n", ask->what->show,
 		       ask->prefix != NULL ? ask->prefix : ask->name, ask->what->show,
@@ -441,18 +449,14 @@ static int
 take_prefix(struct ask *ask, const char *word)
 {
 	static char masked[PREFIX_STRLEN];
-	struct prefix net, given;
-	bool is_addr;
-	char addr[PREFIX_STRLEN];
+	struct prefix net;
 
 	ask->prefix = word;
-	if (prefix_parse(word, &net, &is_addr) < 0) {
+	if (prefix_parse(word, &net, NULL) < 0) {
 		fprintf(stderr, "fpmctl: '%s' is not an address or prefix\n", word);
 		return CTL_USAGE;
 	}
-	snprintf(addr, sizeof(addr), "%.*s", (int)strcspn(word, "/"), word);
-	if (is_addr || prefix_parse(addr, &given, NULL) < 0 ||
-	    memcmp(&given.addr, &net.addr, sizeof(net.addr)) == 0)
+	if (!prefix_text_has_host_bits(word))
 		return CTL_OK;
 	ask->prefix = prefix_str(&net, masked);
 	fprintf(stderr, "fpmctl: %s has host bits set; looking up %s\n", word, ask->prefix);
@@ -575,6 +579,7 @@ int
 show_run(const struct options *opt, int n, char **word)
 {
 	struct ask ask = {.opt = opt};
+	const char *meant = NULL;
 
 	if (n == 0) {
 		fputs("fpmctl: show what?\n", stderr);
@@ -583,8 +588,10 @@ show_run(const struct options *opt, int n, char **word)
 	for (unsigned int i = 0; i < N_KNOWN; i++)
 		if (strcmp(word[0], known[i].show) == 0)
 			ask.what = &known[i];
+		else if (meant == NULL && is_near(word[0], known[i].show))
+			meant = known[i].show;
 	if (ask.what == NULL)
-		return unexpected(word[0], "show");
+		return unexpected_but(word[0], meant, "show");
 	if (take_words(&ask, n - 1, word + 1) != CTL_OK)
 		return CTL_USAGE;
 	return run(&ask);

@@ -27,7 +27,9 @@ _fpmctl()
 	fi
 	case "${words[0]} $prev" in
 	*" -s" | *" --socket" | *" -w" | *" --write" | "config check" | "config reload")
-		COMPREPLY=($(compgen -f -- "$cur"))
+		# Readline's own: a folder goes on behind its slash, a blank in a name is quoted.
+		compopt -o default 2> /dev/null
+		COMPREPLY=()
 		return
 		;;
 	"port add" | "port device" | "port mtu" | "port queues" | "port cores" | "set "*rate | "set "*burst)

@@ -209,7 +209,8 @@ ask_manage(struct answer *a)
 	if ((a->req.change.device[0] != '\0' || a->req.change.file[0] != '\0') &&
 	    !is_owner(a)) {
 		refuse(a, REFUSED_RIGHTS,
-		       "only root may name a device or a file: opened as root");
+		       "only root may name a device or a file, for the daemon opens it as "
+		       "root: ask as root (sudo)");
 		return;
 	}
 	mm = msg_new(MSG_QUERY, sizeof(*mm));

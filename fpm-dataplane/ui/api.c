@@ -380,18 +380,25 @@ on_connection(void *ctx, struct MHD_Connection *conn, void **spoke,
 void
 api_take(struct ui *ui, int fd)
 {
-	static const char full[] = "HTTP/1.1 503 Service Unavailable\r\n"
-				   "Content-Type: application/json\r\n"
-				   "Content-Length: 29\r\nConnection: close\r\n\r\n"
-				   "{\"error\":\"too many clients\"}\n";
+	unsigned int limit = table_limit(ui->conf.limits, TABLE_http_clients);
+	char body[96], full[256];
+	int n;
 
-	if (ui->api->n_connection < table_limit(ui->conf.limits, TABLE_http_clients)) {
+	if (ui->api->n_connection < limit) {
 		http_add(ui->api->http, fd);
 		return;
 	}
 	ui->api->count.refused++;
 	table_refuse(TABLE_http_clients);
-	(void)!send(fd, full, sizeof(full) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	n = snprintf(body, sizeof(body),
+		     "{\"error\":\"too many clients: limits.http-clients is %u\"}\n",
+		     limit);
+	n = snprintf(full, sizeof(full),
+		     "HTTP/1.1 503 Service Unavailable\r\n"
+		     "Content-Type: application/json\r\n"
+		     "Content-Length: %d\r\nConnection: close\r\n\r\n%s",
+		     n, body);
+	(void)!send(fd, full, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
 	close(fd);
 }
 

@@ -86,6 +86,14 @@ parse_cores(const json_t *cores, struct manage_want *want)
 }
 
 static int
+bad_number(char *why, size_t size, const char *key, json_int_t value, const char *range)
+{
+	snprintf(why, size, "%s '%lld' is not a whole number %s", key, (long long)value,
+		 range);
+	return -EINVAL;
+}
+
+static int
 parse_port(const json_t *value, struct request *req, char *why, size_t why_size)
 {
 	const char *what = NULL, *name = NULL, *device = NULL;
@@ -113,9 +121,9 @@ parse_port(const json_t *value, struct request *req, char *why, size_t why_size)
 		return bad(why, why_size, "device is longer than 255 characters");
 	/* What a number may be is for manage to say, who knows the device. */
 	if (mtu < 1 || mtu > INT32_MAX)
-		return bad(why, why_size, "mtu is not a whole number from 68 to 9216");
+		return bad_number(why, why_size, "mtu", mtu, "from 68 to 9216");
 	if (queues < 1 || queues > INT32_MAX)
-		return bad(why, why_size, "queues is not a whole number from 1 to 64");
+		return bad_number(why, why_size, "queues", queues, "from 1 to 64");
 	if (want->op == MANAGE_PORT_ADD && device == NULL)
 		return bad(why, why_size, "a port needs a device");
 	if (device != NULL && device[0] == '\0')

@@ -258,6 +258,7 @@ void
 client_new(struct ui *ui, int fd)
 {
 	struct client *c = calloc(1, sizeof(*c));
+	char why[64];
 
 	if (c == NULL) {
 		close(fd);
@@ -274,7 +275,9 @@ client_new(struct ui *ui, int fd)
 	ev_io_start(ui->w->loop, &c->io);
 	if (ui->n_client + ui->n_flight > table_limit(ui->conf.limits, TABLE_clients)) {
 		table_refuse(TABLE_clients);
-		put_error(c, REFUSED_BUSY, "too many clients");
+		snprintf(why, sizeof(why), "too many clients: limits.clients is %u",
+			 table_limit(ui->conf.limits, TABLE_clients));
+		put_error(c, REFUSED_BUSY, why);
 		c->closing = true;
 		client_pump(c);
 	}

@@ -87,6 +87,9 @@ take_prefix(struct parse *p, const json_t *value)
 			   json_is_string(value)
 				   ? request_echo(json_string_value(value), buf)
 				   : "?");
+	if (prefix_text_has_host_bits(json_string_value(value)))
+		return bad(p, "'%s' has host bits set: the prefix is %s",
+			   json_string_value(value), prefix_str(&p->req->prefix, buf));
 	p->req->has_prefix = true;
 	return 0;
 }

@@ -232,7 +232,8 @@ def test_host_bits_are_masked_and_said(taught):
     assert taught.fpmctl("show", "routes", NET).stderr == ""
     assert taught.fpmctl("show", "routes", "2001:db8:f000::/36").stderr == ""
     missing = taught.fpmctl("show", "routes", "8.8.8.8/8")
-    assert (missing.returncode, missing.stdout) == (3, "no route to 8.0.0.0/8\n")
+    said = "no such prefix as 8.0.0.0/8; `longest` finds what covers it\n"
+    assert (missing.returncode, missing.stdout) == (3, said)
 
 
 def test_tables_for_people_have_one_header(taught):
@@ -384,6 +385,16 @@ def test_a_group_is_found_by_its_number(taught):
 def test_the_word_to_blame_is_named(dut, words):
     """The first that is not understood, not the ones before it."""
     assert dut.fpmctl(*words).stderr.startswith("fpmctl: unexpected word 'me'\n")
+
+
+@pytest.mark.parametrize(
+    "words, meant", [("show route", "routes"), ("show port", "ports"), ("confg show", "config"),
+                     ("show neighbours", "neighbors"), ("shwo ports", None), ("show me", None)]
+)  # fmt: skip
+def test_a_word_that_is_nearly_right_has_a_hint(dut, words, meant):
+    """Cut short or misspelt by a letter or two; what may be anything has none."""
+    first = dut.fpmctl(*words.split()).stderr.splitlines()[0]
+    assert first.partition("'; ")[2] == (f"did you mean {meant}?" if meant else ""), first
 
 
 def test_no_daemon_is_1_with_one_sentence(dut, tmp_path):

@@ -3,7 +3,9 @@
 
 import json
 import os
+import pty
 import re
+import select
 import shutil
 import subprocess
 
@@ -104,6 +106,35 @@ def test_what_bash_completes(dut, line):
     )  # fmt: skip
 
     assert (sorted(done.stdout.split()), done.stderr) == (sorted(COMPLETED[line].split()), "")
+
+
+@pytest.mark.parametrize("words", ["config check", "config reload", "-s", "capture -w"])
+def test_files_complete_as_bash_completes_files(dut, tmp_path, words):
+    """A folder with its slash, for more to come; a name with a blank in it is one word."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "a name.yaml").write_text("")
+    rc = tmp_path / "rc"
+    path = os.path.join(ROOT, "fpm-dataplane", "dist", "fpmctl.bash")
+    rc.write_text(f"PS1=; . {path}; fpmctl() {{ printf '<%s>' \"$@\"; echo; echo END; }}\n"
+                  "bind 'set enable-bracketed-paste off'\necho READY\n")  # fmt: skip
+    ours, theirs = pty.openpty()
+    argv = ["bash", "--norc", "--rcfile", str(rc), "-i"]
+    with subprocess.Popen(argv[:1] + argv[2:], stdin=theirs, stdout=theirs, stderr=theirs,
+                          cwd=tmp_path, env={**os.environ, "TERM": "dumb"},
+                          preexec_fn=lambda: os.login_tty(os.dup(0))) as shell:  # fmt: skip
+        os.close(theirs)
+        said = ""
+        try:
+            for typed, awaited in (("", "READY"), (f"fpmctl {words} fol\ta\t\n", "END\r")):
+                os.write(ours, typed.encode())
+                while awaited not in said:
+                    assert select.select([ours], [], [], 10)[0], said
+                    said += os.read(ours, 4096).decode()
+        finally:
+            shell.kill()
+            os.close(ours)
+
+    assert said.count("<") and f"<{words.split()[-1]}><folder/a name.yaml>" in said, said
 
 
 OPTIONS = {

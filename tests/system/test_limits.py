@@ -156,9 +156,9 @@ def test_more_clients_than_there_is_room_for(small):
         while len(there) < CLIENTS - 1:  # a question of the daemon's own counts, too
             there += [c for c in [Client(dut, until)] if c.is_served()]
         beyond = [Client(dut, until) for _ in range(40)]
-        assert {c.file.readline() for c in beyond} == {'{"error":"too many clients","code":1}\n'}
+        assert {c.file.readline() for c in beyond} == {'{"error":"too many clients: limits.clients is 12","code":1}\n'}
         done = dut.fpmctl("show", "version")
-        assert (done.returncode, done.stderr) == (1, "fpmctl: too many clients\n")
+        assert (done.returncode, done.stderr) == (1, "fpmctl: too many clients: limits.clients is 12\n")
         row = table(dut, "clients")
         assert row["used"] >= row["max"] == CLIENTS and row["refused"] >= 41
         assert said(dut, "table is full table=clients max=12 .*key=limits.clients")[0] <= 2

@@ -111,6 +111,9 @@ def listens(dut):
         return client.connect_ex(dut.socket) == 0
 
 
+WRONG = "the configuration is wrong; `fpmctl config reload --dry-run` tells where"
+
+
 def refused(dut, restarts, why):
     """`fpmctl restart` says so, with code 3, and so does the daemon, which is the same."""
     _, err = restarts.communicate(timeout=30)
@@ -319,8 +322,10 @@ def test_a_restart_into_a_wrong_configuration_is_refused(kept):
     was = dut.daemon.pid()
     dut.edit_config("ports:", "harbours:")
 
-    refused(dut, dut.fpmctl_begin("restart"), "the configuration is wrong")
+    refused(dut, dut.fpmctl_begin("restart"), WRONG)
 
+    said = dut.fpmctl(*re.search("`fpmctl (.*)`", WRONG)[1].split())
+    assert said.returncode == 2 and "1:1: harbours" in said.stdout + said.stderr
     assert dut.daemon.pid() == was and dut.fpm()["connected"]
     dut.forwarded(lan, lan.probe(HOST), wan)
 
@@ -459,7 +464,7 @@ def test_who_asks_twice_is_told_once(kept):
     procs.signal_pid(successor(dut), signal.SIGSTOP)
     procs.signal_pid(was, signal.SIGUSR1)
     procs.signal_pid(successor(dut), signal.SIGCONT)
-    refused(dut, restarts, "the configuration is wrong")
+    refused(dut, restarts, WRONG)
     for n in (1, 2):  # between the two it takes what else there is
         dut.daemon.process.send_signal(signal.SIGHUP)
         eventually(lambda n=n: dut.daemon.log(200).count(UNREADABLE) == n, 10)

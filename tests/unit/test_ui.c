@@ -171,6 +171,8 @@ what_is_not_understood_gets_a_sentence(void **state)
 		 "threads, log, drops, groups"},
 		{"{\"show\": \"routes\", \"prefix\": \"10.0.0.0/33\"}",
 		 "'10.0.0.0/33' is not an address or prefix"},
+		{"{\"show\": \"routes\", \"prefix\": \"10.0.0.1/8\"}",
+		 "'10.0.0.1/8' has host bits set: the prefix is 10.0.0.0/8"},
 		{"{\"show\": \"routes\", \"prefix\": 10}",
 		 "'?' is not an address or prefix"},
 		{"{\"show\": \"routes\", \"longest\": true}",
@@ -408,7 +410,8 @@ too_many_clients_are_told_and_room_comes_back(void **state)
 	}
 	one_more = peer_open();
 	row = peer_row(&one_more);
-	assert_string_equal(str_of(row, "error"), "too many clients");
+	assert_string_equal(str_of(row, "error"),
+			    "too many clients: limits.clients is 256");
 	assert_int_equal(int_of(row, "code"), 1);
 	json_decref(row);
 	assert_null(peer_row(&one_more));

@@ -209,6 +209,8 @@ what_is_not_understood_gets_a_status_and_a_sentence(void **state)
 		 "openfabric, srte, connected, local, nor a number below 256"},
 		{"GET /v1/log?level=loud" CLOSE, 400,
 		 "level 'loud' is none of error, warn, info, debug"},
+		{"GET /v1/routes?prefix=10.0.0.1/8" CLOSE, 400,
+		 "'10.0.0.1/8' has host bits set: the prefix is 10.0.0.0/8"},
 		{"GET /v1/routes?prefix=10.0.0.0/33" CLOSE, 400,
 		 "'10.0.0.0/33' is not an address or prefix"},
 		{"GET /v1/trace?port=eth9" CLOSE, 404,
@@ -474,7 +476,8 @@ too_many_connections_are_told_and_room_comes_back(void **state)
 	}
 	error = http("GET /v1/version" CLOSE, &status);
 	assert_int_equal(status, 503);
-	assert_string_equal(str_of(error, "error"), "too many clients");
+	assert_string_equal(str_of(error, "error"),
+			    "too many clients: limits.http-clients is 64");
 	json_decref(error);
 	for (int i = 0; i < 64; i++)
 		peer_close(&p[i]);

@@ -104,6 +104,8 @@ a_route_not_found_is_code_3(void **state)
 	assert_int_equal(ctl("show routes 192.0.2.1"), 3);
 	assert_string_equal(out, "no route to 192.0.2.1\n");
 	assert_int_equal(ctl("show routes 192.0.2.0/24 longest"), 3);
+	assert_int_equal(ctl("show routes 192.0.2.9 exact"), 3);
+	has("no such prefix as 192.0.2.9; `longest` finds what covers it\n");
 	assert_int_equal(ctl("--json show routes 192.0.2.1 exact"), 3);
 	assert_string_equal(out, "[]\n");
 }
@@ -490,7 +492,7 @@ bad_words_of_changes_are_one_sentence(void **state)
 		{"port set wan0 device ''", "fpmctl: device is an empty word\n"},
 		{"port add x device ''", "fpmctl: device is an empty word\n"},
 		{"port set wan0 mtu 0",
-		 "fpmctl: mtu is not a whole number from 68 to 9216\n"},
+		 "fpmctl: mtu '0' is not a whole number from 68 to 9216\n"},
 		{"config reload \"$(printf '/tmp/../\\377/..')\"",
 		 "fpmctl: file '/tmp/../\\xff/..': No such file or directory\n"},
 		{"port add \"$(printf 'a\\377')\" device net_null",

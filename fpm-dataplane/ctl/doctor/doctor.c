@@ -205,7 +205,7 @@ void
 doctor_help(FILE *out)
 {
 	fputs("      --vtysh COMMAND   how to ask zebra, such as 'vtysh -N r1'\n"
-	      "      Before the daemon's first start what needs none is looked at, and "
+	      "      Before the daemon's first start what needs none is seen, and "
 	      "the check\n"
 	      "      daemon fails; a check by its name has an exit code of its own. The "
 	      "checks:\n",
