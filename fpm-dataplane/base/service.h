@@ -14,6 +14,7 @@
 #define SERVICE_EXIT_CONFIG  2  /* the configuration is wrong: do not start it again */
 #define SERVICE_EXIT_RESTART 75 /* start it again at once: it was asked for */
 #define SERVICE_EXIT_ROOM    76 /* a successor's, to its predecessor: no memory for two */
+#define SERVICE_EXIT_LATER   77 /* as 2, but something is kept for us: try again */
 
 #define SERVICE_FIRST_FD  3           /* of those inherited */
 #define SERVICE_SUCCESSOR "successor" /* one of them: the way to whose place we take */
@@ -42,6 +43,13 @@ bool service_is_kept(void);
  * where nobody ever did.
  */
 bool service_is_heard(void);
+
+/*
+ * Are we the next after one that has crashed or was stopped, and born with what is kept of it?
+ * If we end for good, so does that: carriers of TAPs, what zebra taught. False of a successor,
+ * in whose place another forwards on.
+ */
+bool service_is_next(void);
 
 /*
  * The inherited descriptor `name`, now the caller's to close; -1: there is none. Of several

@@ -12,6 +12,12 @@
 	1024 /* octets: less than PIPE_BUF, so that a pipe takes all or nothing */
 
 /*
+ * First of all: who is started with descriptors 0 to 2 closed has /dev/null there, or a TAP, or a
+ * socket of zebra's would be standard error.                                        [main]
+ */
+void sink_stand_in(void);
+
+/*
  * Have a way to a pipe or a terminal that does not block, while rights suffice to open it;
  * without it, it is asked before each line. One thread is there.                    [main]
  */

@@ -10,9 +10,10 @@
  * starts again:
  *
  *   exit code 0, or asked to stop   ends, with that code
- *   exit code 2 (configuration)     ends with 2: starting again would not mend it
- *   another code before the first READY=1    ends with that code
+ *   a code before the first READY=1 ends with that code: 2 is a wrong configuration
  *   exit code 75 after READY=1      starts again at once: a restart that was asked for
+ *   exit code 2, 77 after it        starts again every second: with its TAPs would end what
+ *                                   stays up by them, and a file or a device comes back
  *   MAINPID=                        another takes its place (succeed.h): that one counts
  *   anything else, or a signal      starts again: at once, then after 100 ms, 200 ms, ... 10 s,
  *                                   for ever; ten good seconds and it begins with "at once"
@@ -28,7 +29,6 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +36,7 @@
 #include "base/log.h"
 #include "base/service.h"
 #include "base/sink.h"
+#include "supervise/notify.h"
 #include "supervise/store.h"
 
 #define BACKOFF_MIN_MS 100u
@@ -43,17 +44,19 @@
 #define GOOD_RUN_MS    10000u /* after which a crash counts as the first one */
 #define EXTEND_MAX_US  3600000000ull
 #define STOP_MS        10000u /* between SIGTERM, or SIGABRT, and SIGKILL */
+#define REFUSED_MS     1000u  /* between starts that the configuration does not allow */
+#define NOTICES_MAX    1024u  /* at a time; net.unix.max_dgram_qlen is 10 to 512 */
 #define NEVER          UINT64_MAX
 
 static struct {
 	char **argv;
 	int signal_fd, notify_fd;
-	char notify_name[16];               /* for NOTIFY_SOCKET */
+	char notify_name[NOTIFY_NAME_BYTES];
 	unsigned int watchdog_ms, start_ms; /* between signs of life; until READY=1 */
 	sigset_t old_mask;
 	struct store store;
 
-	pid_t pid; /* 0: it does not run */
+	pid_t pid, pid_before; /* 0: it does not run; there was none */
 	bool ready, was_ready;
 	bool heir; /* it took another's place: from then on its signs of life count */
 	uint64_t ready_ms;
@@ -61,6 +64,7 @@ static struct {
 	enum { DO_NOTHING, DO_START, DO_ABORT, DO_KILL } next;
 	unsigned int backoff_ms;
 	unsigned int restarts;
+	unsigned int strangers; /* heard since its last sign of life */
 	bool stopping;
 } sup;
 
@@ -80,6 +84,7 @@ child_run(void)
 
 	sink_forget();
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	snprintf(text, sizeof(text), "%d", (int)getpid());
 	if (store_pass_on(&sup.store) < 0 ||
 	    setenv("NOTIFY_SOCKET", sup.notify_name, 1) < 0 ||
@@ -137,6 +142,7 @@ child_ended(int status)
 {
 	int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 
+	sup.pid_before = sup.pid;
 	sup.pid = 0;
 	plan(DO_NOTHING, 0);
 	if (sup.stopping)
@@ -145,10 +151,18 @@ child_ended(int status)
 		again("signal", WTERMSIG(status), false);
 		return -1;
 	}
-	if (code == 0 || code == SERVICE_EXIT_CONFIG || !sup.was_ready) {
+	if (code == 0 || !sup.was_ready) {
 		if (code != 0)
 			log_error("supervise: ended code=%d, not started again", code);
 		return code;
+	}
+	if (code == SERVICE_EXIT_CONFIG || code == SERVICE_EXIT_LATER) {
+		log_error("supervise: ended code=%d, not with this configuration, which is "
+			  "tried again in_ms=%u",
+			  code, REFUSED_MS);
+		plan(DO_START, REFUSED_MS);
+		sup.restarts++;
+		return -1;
 	}
 	again("code", code, code == SERVICE_EXIT_RESTART && sup.ready);
 	return -1;
@@ -185,6 +199,7 @@ on_successor(const char *number)
 
 	if (pid <= 1 || *end != '\0')
 		return;
+	sup.pid_before = sup.pid;
 	sup.pid = (pid_t)pid;
 	sup.ready = false;
 	sup.heir = true;
@@ -222,6 +237,7 @@ on_extend(const char *usec)
 static void
 on_alive(void)
 {
+	sup.strangers = 0;
 	if (sup.ready && sup.next != DO_KILL)
 		plan(sup.watchdog_ms != 0 ? DO_ABORT : DO_NOTHING, sup.watchdog_ms);
 	else if (sup.heir)
@@ -263,45 +279,30 @@ understand(char *text, int fd)
 		close(fd);
 }
 
+/*
+ * Only the program is listened to. What its predecessor still says is no news; strangers, who
+ * may be anybody, are told of.
+ */
 static void
 on_notify(void)
 {
-	union {
-		char buf[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
-		struct cmsghdr align;
-	} control;
-	char text[512];
-	struct iovec iov = {.iov_base = text, .iov_len = sizeof(text) - 1};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = control.buf,
-			     .msg_controllen = sizeof(control.buf)};
-	ssize_t n = recvmsg(sup.notify_fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	pid_t from = 0;
-	int fd = -1;
+	static struct log_limit strangers;
+	struct notice n;
+	unsigned int missed;
+	int rc = notify_take(sup.notify_fd, &n);
 
-	if (n < 0)
+	if (rc == -EAGAIN)
 		return;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c != NULL; c = CMSG_NXTHDR(&msg, c)) {
-		struct ucred cred;
-
-		if (c->cmsg_level != SOL_SOCKET)
-			continue;
-		if (c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
-			memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-		if (c->cmsg_type == SCM_CREDENTIALS) {
-			memcpy(&cred, CMSG_DATA(c), sizeof(cred));
-			from = cred.pid;
-		}
-	}
-	/* Anybody may write to an abstract socket: only the program is listened to. */
-	if (sup.pid == 0 || from != sup.pid || (msg.msg_flags & MSG_TRUNC) != 0) {
-		if (fd >= 0)
-			close(fd);
+	if (rc == 0 && sup.pid != 0 && n.from == sup.pid) {
+		understand(n.text, n.fd);
 		return;
 	}
-	text[n] = '\0';
-	understand(text, fd);
+	if (n.fd >= 0)
+		close(n.fd);
+	sup.strangers++;
+	if ((n.from == 0 || n.from != sup.pid_before) && log_allowed(&strangers, &missed))
+		log_warn("supervise: not listened to pid=%d missed=%u", (int)n.from,
+			 missed);
 }
 
 /* --- signals, times ----------------------------------------------------------------------- */
@@ -335,6 +336,19 @@ on_signal(void)
 	return -1;
 }
 
+/* Have others filled the queue, in which its signs of life find no room then? */
+static bool
+is_drowned(void)
+{
+	if (!sup.ready || sup.strangers < NOTICES_MAX)
+		return false;
+	log_warn("supervise: no sign of life among words of others, it is given another "
+		 "while pid=%d of_others=%u",
+		 (int)sup.pid, sup.strangers);
+	sup.strangers = 0;
+	return true;
+}
+
 static void
 on_time(void)
 {
@@ -343,6 +357,10 @@ on_time(void)
 		child_start();
 		break;
 	case DO_ABORT:
+		if (is_drowned()) {
+			plan(DO_ABORT, sup.watchdog_ms);
+			break;
+		}
 		kill(sup.pid, SIGABRT);
 		plan(DO_KILL, STOP_MS);
 		log_error("supervise: no sign of life pid=%d ready=%d, it is aborted",
@@ -380,37 +398,17 @@ loop(void)
 		p[0].revents = p[1].revents = 0;
 		if (poll(p, 2, wait_ms()) < 0 && errno != EINTR)
 			return 1;
-		/* What it said before it died is heard before its death. */
-		while (p[1].revents != 0 && poll(&p[1], 1, 0) > 0)
-			on_notify();
+		/* What it said before it died is heard before its death; who says more than
+		 * the kernel has wait holds up no death and no stop. */
+		for (unsigned int i = 0; i < NOTICES_MAX && p[1].revents != 0; i++)
+			if (poll(&p[1], 1, 0) > 0)
+				on_notify();
 		if (p[0].revents != 0)
 			code = on_signal();
 		if (code < 0 && sup.next_ms <= monotonic_ms())
 			on_time();
 	}
 	return code;
-}
-
-/* An abstract name of the kernel's choice: nothing is left in any directory. */
-static int
-notify_open(void)
-{
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	socklen_t len = sizeof(addr.sun_family);
-	int on = 1;
-
-	sup.notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (sup.notify_fd < 0 ||
-	    setsockopt(sup.notify_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ||
-	    bind(sup.notify_fd, (struct sockaddr *)&addr, len) < 0)
-		return -errno;
-	len = sizeof(addr);
-	if (getsockname(sup.notify_fd, (struct sockaddr *)&addr, &len) < 0)
-		return -errno;
-	len -= (socklen_t)sizeof(addr.sun_family) + 1;
-	snprintf(sup.notify_name, sizeof(sup.notify_name), "@%.*s", (int)len,
-		 addr.sun_path + 1);
-	return 0;
 }
 
 static int
@@ -472,6 +470,7 @@ main(int argc, char **argv)
 	int watchdog_s = 30, start_s = 90;
 	int opt, rc;
 
+	sink_stand_in();
 	while ((opt = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
 		switch (opt) {
 		case 'w':
@@ -502,12 +501,14 @@ main(int argc, char **argv)
 	sup.start_ms = (unsigned int)start_s * 1000;
 	plan(DO_NOTHING, 0);
 	sink_begin();
-	signal(SIGPIPE, SIG_IGN); /* nobody reads the log any more: no reason to end */
+	/* Nobody reads the log any more, or it may grow no further: no reason to end. */
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	/* A successor is its predecessor's child at first, and then ours. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	rc = signals_open();
 	if (rc == 0)
-		rc = notify_open();
+		rc = sup.notify_fd = notify_open(sup.notify_name);
 	if (rc < 0) {
 		log_error("supervise: does not start error=%s", strerror(-rc));
 		return 1;

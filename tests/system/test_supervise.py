@@ -96,16 +96,24 @@ def test_a_wrong_configuration_is_not_tried_again(sup):
     assert sup.said("ended code=2, not started again")
 
 
-def test_a_wrong_configuration_found_after_a_crash_ends_too(sup):
-    """It was ready once, crashed, and meanwhile somebody broke the file."""
+@pytest.mark.parametrize("code", [2, 77])
+def test_a_wrong_configuration_found_after_a_crash_is_tried_again(sup, code):
+    """It was ready once, crashed, and meanwhile somebody broke the file, or a device is away: to
+    end would take the carrier of all TAPs for good, and that may pass. Once a second, said."""
     flag = sup.dir + "/flag"
     sup.python(
-        READY + f"\nif os.path.exists({flag!r}): sys.exit(2)\n"
-        f"open({flag!r}, 'w').close()\nos.abort()"
+        f"import os, sys\nif os.path.exists({flag!r}): sys.exit({code})\n"
+        + READY
+        + f"open({flag!r}, 'w').close()\nos.abort()"
     )
 
-    assert sup.process.wait(20) == 2
-    assert len(sup.said("started pid=")) == 2
+    eventually(lambda: len(sup.said("started pid=")) >= 4, 20)
+    assert sup.process.poll() is None
+    waits = sup.said(rf"ended code={code}, not with this .* tried again in_ms=(\d+)")
+    assert len(waits) >= 2 and set(waits) == {"1000"}
+    os.remove(flag)
+    eventually(lambda: sup.said("ended signal=6, next start in_ms=100"), 20)
+    sup.end()
 
 
 def test_a_start_that_fails_is_reported_not_repeated(sup):
@@ -215,6 +223,83 @@ def test_descriptors_come_back_by_name_and_only_those_kept(sup):
     assert sup.process.wait(20) == 0
     assert sup.said(r"inherited (.*)") == ["[('one', b'new'), ('three', b'3')]"]
     assert len(sup.said("descriptor not kept")) == 2
+
+
+# Words and descriptors of a program that is not the daemon, for anybody's.
+STRANGER = """
+import array, os, socket, sys
+address = "\\0" + sys.argv[1]
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+f = os.open("/dev/null", os.O_RDONLY)
+for n in range(4):
+    for _ in range(50):
+        s.sendmsg([b"READY=1\\nFDSTORE=1\\nFDNAME=x"],
+                  [(1, 1, array.array("i", [f] * n))] if n else [], 0, address)
+while "on" in sys.argv:
+    s.sendto(b"x", address)
+"""
+
+WAITS = """
+print("at", os.environ["NOTIFY_SOCKET"][1:], flush=True)
+import time
+while True: time.sleep(1)
+"""
+
+
+def stranger(sup, *words):
+    """It speaks to the supervisor."""
+    eventually(lambda: sup.said("at (.*)"), 10)
+    argv = ["/usr/bin/python3", "-c", STRANGER, sup.said("at (.*)")[0], *words]
+    return procs.start(argv, sup.dir, "/dev/null")
+
+
+def test_strangers_leave_no_descriptor_and_are_not_listened_to(sup):
+    """An abstract socket is anybody's: one, two, three descriptors in a datagram are closed, none
+    is kept, and the log has one line a second."""
+    sup.python(READY + WAITS)
+    eventually(lambda: sup.said("at (.*)"), 10)
+    own = f"/proc/{sup.process.pid}/fd"
+    before = os.listdir(own)
+
+    assert stranger(sup).wait(20) == 0
+
+    eventually(lambda: sup.said(r"W supervise: not listened to pid=\d+ missed="), 10)
+    eventually(lambda: len(os.listdir(own)) == len(before), 10)
+    assert len(sup.said("not listened to")) <= 3
+    procs.signal_pid(int(sup.said(r"started pid=(\d+)")[0]), signal.SIGKILL)
+    eventually(lambda: sup.said("started pid=.* restarts=1 kept=0"), 10)
+    sup.end()
+
+
+def test_a_stranger_who_never_stops_holds_up_no_restart_and_no_stop(sup):
+    """What the program said before its death is heard, and no more is waited for."""
+    sup.python(READY + WAITS)
+    said = [stranger(sup, "on") for _ in range(3)]
+    eventually(lambda: sup.said("not listened to"), 10)
+
+    procs.signal_pid(int(sup.said(r"started pid=(\d+)")[0]), signal.SIGKILL)
+    eventually(lambda: sup.said("started pid=.* restarts=1"), 10)
+
+    assert sup.end() == 128 + signal.SIGTERM
+    for one in said:
+        one.wait(10)  # its address is gone
+
+
+def test_who_drowns_signs_of_life_has_nothing_aborted(sup):
+    """The program's own find no room then, so that none comes is no proof; when it is quiet
+    again, it is."""
+    sup.python(READY + WAITS, "--watchdog", "2")
+    said = [stranger(sup, "on") for _ in range(3)]
+
+    eventually(lambda: sup.said("no sign of life among words of others"), 20)
+    assert sup.said("it is aborted") == []
+    for one in said:
+        one.kill()
+        one.wait()
+
+    eventually(lambda: sup.said("no sign of life pid=.*, it is aborted"), 20)
+    sup.end()
 
 
 def test_a_log_that_nobody_reads_holds_up_no_restart(sup, unread):
