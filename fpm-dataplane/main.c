@@ -172,6 +172,8 @@ static int
 workers_setup(const struct config *conf)
 {
 	static char listen[CONFIG_LISTEN_STRLEN]; /* ui keeps it */
+	/* Nobody forwards in our place any more when threads start. */
+	bool next = service_is_next() || dp.heir_of >= 0;
 	struct worker *w = dp.worker;
 	struct neigh_conf neigh = {.count = counters_register("neigh"),
 				   .rib = &w[W_RIB],
@@ -190,6 +192,7 @@ workers_setup(const struct config *conf)
 			       .netns = conf->control_netns,
 			       .listen = conf->fpm_listen,
 			       .peer = conf->fpm_peer,
+			       .insists = next,
 			       .queue_limit_bytes = conf->fpm_queue_limit_bytes};
 	struct trace_conf trace = {.rib = &w[W_RIB],
 				   .neigh = &w[W_NEIGH],
@@ -210,6 +213,7 @@ workers_setup(const struct config *conf)
 			     .control_socket = conf->control_socket,
 			     .metrics_on = conf->metrics_on,
 			     .metrics_listen = conf->metrics_listen,
+			     .metrics_insist = next,
 			     .netns = conf->control_netns,
 			     .version = FPMDP_VERSION,
 			     .dpdk = rte_version(),
@@ -513,6 +517,7 @@ run(const struct config *conf)
 	sigaddset(&dp.signals, SERVICE_SIGNAL_RESTART);
 	pthread_sigmask(SIG_BLOCK, &dp.signals, &dp.born_with);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* no checkpoint, and no end */
 	dp.main = pthread_self();
 	sigaction(SERVICE_SIGNAL_RESTART, &act, NULL);
 	dp.heir_of = service_take(SERVICE_SUCCESSOR);
@@ -568,26 +573,15 @@ run(const struct config *conf)
 int
 main(int argc, char **argv)
 {
-	char file[CONFIG_FILE_STRLEN];
 	struct options opt;
-	int errors, code;
+	int code;
 
-	if (!options_parse(argc, argv, &opt, &code))
+	sink_stand_in();
+	service_init();
+	if (!options_parse(argc, argv, &opt, &code) || !options_load(&opt, &dp.conf, &code))
 		return code;
-	errors = config_load(opt.file, &dp.conf, stderr);
-	if (errors > 0) {
-		fprintf(stderr, "%s: %d error%s, nothing started\n",
-			config_file_str(opt.file, file), errors, errors == 1 ? "" : "s");
-		return 2;
-	}
-	if (opt.check) {
-		printf("%s: good: %u port%s\n", config_file_str(opt.file, file),
-		       dp.conf.n_port, dp.conf.n_port == 1 ? "" : "s");
-		return 0;
-	}
 	if (opt.prepare)
 		return prepare_machine(&dp.conf);
-	service_init();
 	sink_begin();
 	log_set_level(dp.conf.log_level);
 	dp.poll_asked = opt.poll_always;

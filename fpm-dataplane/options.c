@@ -7,8 +7,13 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <rte_version.h>
+
+#include "base/service.h"
+
+#define LOOKS 10 /* again, a tenth of a second apart */
 
 static void
 usage(FILE *out)
@@ -93,4 +98,45 @@ options_parse(int argc, char **argv, struct options *opt, int *code)
 	}
 	*code = 2;
 	return false;
+}
+
+static bool
+good_soon(const char *file, struct config *conf)
+{
+	const struct timespec pause = {.tv_nsec = 100000000};
+	FILE *unsaid = fopen("/dev/null", "w");
+	int errors = 1;
+
+	for (unsigned int i = 0; i < LOOKS && errors > 0 && unsaid != NULL; i++) {
+		nanosleep(&pause, NULL);
+		errors = config_load(file, conf, unsaid);
+	}
+	if (unsaid != NULL)
+		fclose(unsaid);
+	return errors == 0;
+}
+
+bool
+options_load(const struct options *opt, struct config *conf, int *code)
+{
+	bool next = service_is_next() && !opt->check && !opt->prepare;
+	int errors = config_load(opt->file, conf, stderr);
+	char file[CONFIG_FILE_STRLEN];
+
+	config_file_str(opt->file, file);
+	if (errors == 0) {
+		if (opt->check)
+			printf("%s: good: %u port%s\n", file, conf->n_port,
+			       conf->n_port == 1 ? "" : "s");
+		*code = 0;
+		return !opt->check;
+	}
+	fprintf(stderr, "%s: %d error%s, nothing started%s\n", file, errors,
+		errors == 1 ? "" : "s",
+		next ? " yet: what is kept for this start waits until it can" : "");
+	*code = next ? SERVICE_EXIT_LATER : SERVICE_EXIT_CONFIG;
+	if (!next || !good_soon(opt->file, conf))
+		return false;
+	fprintf(stderr, "%s: good now\n", file);
+	return true;
 }

@@ -7,10 +7,20 @@
 
 #include <stdbool.h>
 
+#include "config.h"
+
 struct options {
 	const char *file; /* the configuration */
 	bool check, prepare, poll_always;
 };
+
+/*
+ * Read the configuration. Where it is refused and we are the next of a daemon (service.h), what
+ * it names may be away for a moment only, or be half written: it is looked at for a second more.
+ *                                                                                 [main]
+ * False: that was all (--check), or wrong, and has been said; end with *code.
+ */
+bool options_load(const struct options *opt, struct config *conf, int *code);
 
 /* False: that was all, or wrong, and has been said; end with *code.              [main] */
 bool options_parse(int argc, char **argv, struct options *opt, int *code);

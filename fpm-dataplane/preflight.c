@@ -7,14 +7,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/service.h"
 #include "netns.h"
 #include "ui/ui.h"
 
@@ -24,6 +29,9 @@
  * and in a planned restart its TAP has a second number.
  */
 #define FILES_OWN 64
+
+#define DYING_MS \
+	2000 /* as long as the kernel may need for a killed daemon's memory, and more */
 
 static int
 files_try(const struct config *conf)
@@ -88,20 +96,45 @@ listen_try(const char *key, const char *netns, const struct sockaddr_storage *ad
 	return rc;
 }
 
+/*
+ * Is somebody there, and does he answer within `ms`? One that dies has its socket until the kernel
+ * has taken it apart, and says nothing. Returns 1: he answers; 0: not, or not yet; -ECONNREFUSED
+ * and the like: nobody is there.
+ */
 static int
-control_try(const char *path)
+control_ask(const char *path, int ms)
 {
+	static const char question[] = "{\"show\": \"version\"}\n";
 	struct sockaddr_un sun = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	bool answered;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), rc = 0;
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	char octet;
 
 	if (fd < 0)
 		return -errno;
 	memcpy(sun.sun_path, path, strlen(path) + 1);
-	answered = connect(fd, (const struct sockaddr *)&sun, sizeof(sun)) == 0 ||
-		   errno == EAGAIN; /* so many callers: somebody is there */
+	if (connect(fd, (const struct sockaddr *)&sun, sizeof(sun)) < 0)
+		rc = errno == EAGAIN ? 0 : -errno; /* so many callers: somebody is there */
+	else if (send(fd, question, sizeof(question) - 1, MSG_NOSIGNAL) > 0 &&
+		 poll(&p, 1, ms) > 0)
+		rc = recv(fd, &octet, 1, 0) > 0;
 	close(fd);
-	if (!answered)
+	return rc;
+}
+
+static int
+control_try(const char *path)
+{
+	const struct timespec pause = {.tv_nsec = 10000000};
+	uint64_t begin = monotonic_ms();
+	int rc;
+
+	while ((rc = control_ask(path, DYING_MS)) == 0) {
+		if (monotonic_ms() - begin >= DYING_MS)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	if (rc < 0)
 		return 0; /* nothing there, or what a dead daemon left */
 	log_error("main: control-socket %s: a daemon answers on it (a second daemon?)",
 		  path);
@@ -141,22 +174,30 @@ warn_of_mtu(const struct config *conf)
 				 conf->port[i].tap, conf->port[i].mtu_bytes);
 }
 
+static int
+control_socket_try(const struct config *conf)
+{
+	int rc = control_try(conf->control_socket);
+
+	return rc < 0 ? rc : place_try(conf->control_socket);
+}
+
 int
 preflight(const struct config *conf, bool successor)
 {
 	int rc = files_try(conf);
 
 	warn_of_mtu(conf);
-	return rc < 0 || successor ? rc : preflight_listen(conf);
+	if (rc == 0 && !successor)
+		rc = service_is_next() ? control_socket_try(conf) : preflight_listen(conf);
+	return rc;
 }
 
 int
 preflight_listen(const struct config *conf)
 {
-	int rc = control_try(conf->control_socket);
+	int rc = control_socket_try(conf);
 
-	if (rc == 0)
-		rc = place_try(conf->control_socket);
 	if (rc == 0)
 		rc = listen_try("fpm.listen", conf->control_netns, &conf->fpm_listen,
 				false);

@@ -147,6 +147,7 @@ struct fpm_status {
 	struct histogram commit;        /* W:rib  commits that published something */
 	struct histogram
 		grace; /* W:rib  from then on until forwarders had let go of the old */
+	_Atomic uint32_t listening;   /* W:fpm 1 while zebra can connect */
 	_Atomic uint32_t refusing;    /* W:fpm 1 while nobody is accepted: rib is behind */
 	_Atomic uint32_t held;        /* W:fpm 1 while zebra may not come back: it ends */
 	_Atomic uint64_t last_rx_ms;  /* W:fpm  CLOCK_MONOTONIC of the last octet */

@@ -222,6 +222,12 @@ service_watchdog_ms(void)
 	return service.watchdog_ms;
 }
 
+bool
+service_is_next(void)
+{
+	return service.n_in > 0 && !service.mute;
+}
+
 int
 service_take(const char *name)
 {

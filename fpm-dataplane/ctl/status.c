@@ -140,6 +140,10 @@ queue_print(const json_t *row)
 		    "the RIB is too far behind: the session was closed, zebra is refused "
 		    "until the queue is down to half its limit, and will then send all "
 		    "again");
+	else if (json_is_false(json_object_get(row, "listening")))
+		say("WARNING",
+		    "fpm.listen cannot be listened on, another program may have it (ss "
+		    "-tlnp): zebra cannot connect; it is tried again until it can");
 	else if (row_true(row, "queue_warning"))
 		say("WARNING",
 		    "the RIB is behind, the queue above 75 %% of its limit "

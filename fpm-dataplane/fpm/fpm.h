@@ -16,11 +16,12 @@ struct fpm_conf {
 	struct sockaddr_storage listen;
 	struct sockaddr_storage peer; /* who may connect beside the host's own programs */
 	uint64_t queue_limit_bytes;
+	bool insists; /* start without the address and try it until it can be had */
 };
 
 /*
  * Fill `w`; the listening socket is opened by the thread's init, so that worker_start()
- * returns -EADDRINUSE and the like. Returns 0 or -ENOMEM.                        [main]
+ * returns -EADDRINUSE and the like, unless it insists. Returns 0 or -ENOMEM.                        [main]
  */
 int fpm_setup(struct worker *w, const struct fpm_conf *conf);
 void fpm_teardown(struct worker *w);

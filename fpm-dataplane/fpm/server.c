@@ -8,6 +8,9 @@
  * that would only end at the limit again. The listening socket is closed meanwhile: zebra is
  * refused and tries again every 3 s, while a connection left in the backlog would look like
  * a session whose reader has stalled, with all that does to zebra (FPM.md, 7).
+ *
+ * An address that another program has taken while we were away is tried until it is free: by
+ * then packets go by what zebra had taught, and would not if we ended for it.
  */
 #include <assert.h>
 #include <errno.h>
@@ -83,6 +86,12 @@ refusing(bool yes)
 	atomic_store_explicit(&fpm_status.refusing, yes, memory_order_relaxed);
 }
 
+static void
+listening(bool yes)
+{
+	atomic_store_explicit(&fpm_status.listening, yes, memory_order_relaxed);
+}
+
 /* Returns 0 or -errno. */
 static int
 listen_start(struct fpm *fpm)
@@ -96,6 +105,7 @@ listen_start(struct fpm *fpm)
 	ev_io_set(&fpm->accept, fd, EV_READ);
 	ev_io_start(fpm->w->loop, &fpm->accept);
 	refusing(false);
+	listening(true);
 	return 0;
 }
 
@@ -104,6 +114,7 @@ listen_stop(struct fpm *fpm)
 {
 	if (fpm->listen_fd < 0)
 		return;
+	listening(false);
 	ev_io_stop(fpm->w->loop, &fpm->accept);
 	close(fpm->listen_fd);
 	fpm->listen_fd = -1;
@@ -121,23 +132,38 @@ server_hold(struct fpm *fpm)
 		 (unsigned long long)queue_depth());
 }
 
+/* Said once, however often it is tried. */
+static void
+listen_later(struct fpm *fpm, int error)
+{
+	char address[SESSION_ADDRESS_STRLEN];
+
+	refusing(false);
+	if (fpm->told)
+		return;
+	fpm->told = true;
+	session_address(address, sizeof(address), &fpm->conf.listen);
+	log_error("fpm: cannot listen, tried again until it can address=%s error=%s",
+		  address, strerror(error));
+}
+
 static void
 on_hold(struct ev_loop *loop, ev_timer *timer, int revents)
 {
 	struct fpm *fpm = timer->data;
-	unsigned int missed;
 	int rc;
 
 	if (queue_over_half(&fpm->queue))
 		return;
 	rc = listen_start(fpm);
-	if (rc == 0) {
-		ev_timer_stop(loop, timer);
-		log_info("fpm: listening again queue_bytes=%llu",
-			 (unsigned long long)queue_depth());
-	} else if (log_allowed(&fpm->listen_log, &missed)) {
-		log_error("fpm: cannot listen again errno=%d missed=%u", -rc, missed);
+	if (rc < 0) {
+		listen_later(fpm, -rc);
+		return;
 	}
+	ev_timer_stop(loop, timer);
+	fpm->told = false;
+	log_info("fpm: listening again queue_bytes=%llu",
+		 (unsigned long long)queue_depth());
 }
 
 /* As long as fpm->held_until_ms says; false: it is not held. */
@@ -302,6 +328,7 @@ static int
 fpm_init(struct worker *w)
 {
 	struct fpm *fpm = w->ctx;
+	int rc;
 
 	ev_timer_init(&fpm->hold, on_hold, 0., HOLD_CHECK_S);
 	ev_init(&fpm->accept, on_accept);
@@ -309,7 +336,12 @@ fpm_init(struct worker *w)
 	fpm->hold.data = fpm->accept.data = fpm->held.data = fpm;
 	inherit(fpm);
 	held_begin(fpm);
-	return listen_start(fpm);
+	rc = listen_start(fpm);
+	if (rc == 0 || !fpm->conf.insists)
+		return rc;
+	listen_later(fpm, -rc);
+	ev_timer_again(w->loop, &fpm->hold);
+	return 0;
 }
 
 /* Each round's end hands over what the round brought. */

@@ -33,6 +33,8 @@ struct fpm_queue {
 	struct fpm_event ev[FPM_BATCH_MAX];
 };
 
+#define SESSION_ADDRESS_STRLEN 72
+
 enum session_end {
 	SESSION_EOF,
 	SESSION_ERROR,    /* of the socket */
@@ -58,7 +60,7 @@ struct fpm_session {
 	uint32_t gen;
 	uint32_t nl_pid;
 	bool announced; /* FPM_SESSION_UP was sent */
-	char peer[72];
+	char peer[SESSION_ADDRESS_STRLEN];
 };
 
 struct fpm {
@@ -66,6 +68,7 @@ struct fpm {
 	struct fpm_conf conf;
 	char netns[256];
 	int listen_fd; /* -1 while rib is too far behind: connects are refused */
+	bool told;     /* that it cannot listen */
 	uint16_t port; /* that we listen on: tests ask for port 0 */
 	ev_io accept;
 	ev_timer hold; /* looks whether to listen again */
@@ -76,7 +79,7 @@ struct fpm {
 	uint32_t held_pid;      /* not 0 */
 	uint64_t held_until_ms; /* CLOCK_BOOTTIME; 0: it is not held */
 	struct log_limit bad_frame_log, malformed_log, accept_log, stranger_log, memory_log,
-		listen_log, up_log, down_log;
+		up_log, down_log;
 };
 
 /* fpm_status has one writer, this thread: a plain add that others read whole. */
@@ -126,6 +129,9 @@ bool queue_over_half(const struct fpm_queue *q);
 void queue_drop(struct fpm_queue *q);
 
 /* --- session.c                                                                [fpm] */
+
+/* "192.0.2.1:2620", "[2001:db8::1]:2620" */
+void session_address(char *out, size_t size, const struct sockaddr_storage *addr);
 
 /* Take over the connected, non-blocking socket `fd`. Returns 0 or -ENOMEM (fd is closed). */
 int session_open(struct fpm *fpm, int fd, const struct sockaddr_storage *peer);

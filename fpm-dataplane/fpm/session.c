@@ -200,8 +200,8 @@ on_readable(struct ev_loop *loop, ev_io *io, int revents)
 				      memory_order_relaxed);
 }
 
-static void
-peer_name(char *out, size_t size, const struct sockaddr_storage *peer)
+void
+session_address(char *out, size_t size, const struct sockaddr_storage *peer)
 {
 	char host[48], port[8];
 
@@ -232,7 +232,7 @@ session_open(struct fpm *fpm, int fd, const struct sockaddr_storage *peer)
 	s->nl_pid = 0;
 	s->announced = false;
 	fpm->tally = (struct fpm_tally){0};
-	peer_name(s->peer, sizeof(s->peer), peer);
+	session_address(s->peer, sizeof(s->peer), peer);
 	ev_io_init(&s->io, on_readable, fd, EV_READ);
 	s->io.data = fpm;
 	ev_io_start(fpm->w->loop, &s->io);

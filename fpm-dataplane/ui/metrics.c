@@ -343,6 +343,8 @@ channel(const struct ui *ui, struct buf *b)
 	const char *now = channel_state(ui);
 	char name[64];
 
+	gauge(b, "fpm_listening", "1 while zebra can connect; 0: refused, or no address.",
+	      fpm_status.listening);
 	gauge(b, "fpm_connected", "1 while zebra is connected.", fpm_status.connected);
 	gauge(b, "fpm_generation", "Number of the session; 0: none yet.", fpm_status.gen);
 	gauge(b, "fpm_queue_bytes", "Events received and not yet digested.", queue_depth());

@@ -379,9 +379,10 @@ fpm_row(const struct ui *ui)
 	uint64_t depth = queue_depth();
 	bool warning = depth > queue_warn_bytes((uint64_t)LOAD(queue_limit_bytes));
 	json_t *row = json_pack(
-		"{s:s, s:b, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:b, s:I, s:I}", "state",
-		channel_state(ui), "connected", connected, "generation", LOAD(gen),
-		"uptime_s", age_s(connected, LOAD(up_since_ms)), "last_rx_age_s",
+		"{s:s, s:b, s:b, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:b, s:I, s:I}",
+		"state", channel_state(ui), "listening", LOAD(listening) != 0, "connected",
+		connected, "generation", LOAD(gen), "uptime_s",
+		age_s(connected, LOAD(up_since_ms)), "last_rx_age_s",
 		age_s(true, LOAD(last_rx_ms)), "nl_pid", LOAD(nl_pid), "queue_bytes",
 		(json_int_t)depth, "queue_high_bytes", LOAD(queue_high_bytes),
 		"queue_limit_bytes", LOAD(queue_limit_bytes), "queue_warning", warning,

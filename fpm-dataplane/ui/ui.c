@@ -105,11 +105,21 @@ buffers_look(struct ui *ui)
 	}
 }
 
+/* One that was another program's when we came. */
+static void
+metrics_look(struct ui *ui)
+{
+	if (!ui->conf.metrics_on || ui->metrics != NULL || metrics_open(ui) < 0)
+		return;
+	log_info("ui: metrics address opened");
+}
+
 static void
 on_summary_timer(struct ev_loop *loop, ev_timer *t, int revents)
 {
 	struct ui *ui = t->data;
 
+	metrics_look(ui);
 	buffers_look(ui);
 	table_tell();
 	ui_summary_ask(ui);
@@ -194,7 +204,11 @@ init(struct worker *w)
 	}
 	if (ui->conf.metrics_on) {
 		rc = metrics_open(ui);
-		if (rc < 0) {
+		if (rc < 0 && ui->conf.metrics_insist) {
+			log_error("ui: metrics address not opened, tried again until it is "
+				  "error=%s",
+				  strerror(-rc));
+		} else if (rc < 0) {
 			log_error("ui: metrics address not opened error=%s", strerror(-rc));
 			ctl_socket_close(ui);
 			api_close(ui);

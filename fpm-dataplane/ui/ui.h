@@ -31,7 +31,8 @@ struct ui_conf {
 	const char *control_socket; /* path of a Unix stream socket, mode 0660 */
 	bool metrics_on;
 	struct sockaddr_storage metrics_listen;
-	const char *netns; /* where the page is: FRR's; lives as long as ui */
+	bool metrics_insist; /* start without that address, and try it until it can be had */
+	const char *netns;   /* where the page is: FRR's; lives as long as ui */
 	const char *version;
 	const char *dpdk;                  /* its version, NULL: not told */
 	const char *config_file;           /* NULL: not told */

@@ -140,7 +140,7 @@ FIGURES = {
     "fpm_state": {"state"}, "fpm_queue_bytes": set(), "rib_commit_seconds_bucket": {"le"},
     "rib_grace_seconds_bucket": {"le"}, "rib_routes": {"family"}, "rib_bytes": set(),
     "fib_routes": {"family"}, "fib_bytes": {"family"}, "neighbors": {"family", "state"},
-    "neighbors_waited_for": set(),
+    "neighbors_waited_for": set(), "fpm_listening": set(),
 }  # fmt: skip
 
 

@@ -540,32 +540,6 @@ who_comes_and_goes_in_a_loop_fills_no_log(void **state)
 	bench_free(b);
 }
 
-static int
-start_refused(struct bench *b, const char *netns, uint16_t port)
-{
-	struct fpm_conf conf = {
-		.rib = &b->rib.w, .netns = netns, .listen = loopback(AF_INET, port)};
-	struct worker w = {0};
-	int rc;
-
-	assert_int_equal(fpm_setup(&w, &conf), 0);
-	assert_int_equal(worker_prepare(&w), 0);
-	rc = worker_start(&w);
-	worker_free(&w);
-	fpm_teardown(&w);
-	return rc;
-}
-
-static void
-start_fails_where_it_cannot_listen(void **state)
-{
-	struct bench *b = bench_new(1 << 20);
-
-	assert_int_equal(start_refused(b, "", b->port), -EADDRINUSE);
-	assert_int_equal(start_refused(b, "no-such-namespace", 0), -ENOENT);
-	bench_free(b);
-}
-
 int
 main(void)
 {
@@ -593,7 +567,6 @@ main(void)
 			nobody_is_accepted_while_rib_is_more_than_half_the_limit_behind),
 		cmocka_unit_test(listens_on_ipv6_too),
 		cmocka_unit_test(who_comes_and_goes_in_a_loop_fills_no_log),
-		cmocka_unit_test(start_fails_where_it_cannot_listen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,6 +112,14 @@ not_connected(struct exam *e)
 		fix(e, "fpmctl show fpm");
 		return;
 	}
+	if (json_is_false(json_object_get(e->fpm, "listening"))) {
+		say(e, VERDICT_FAIL, "", "zebra cannot connect: another program has %s",
+		    at);
+		cost(e, "Forwarding goes on by the routes that were taught; no change of "
+			"them arrives. The address is tried again until it is free.");
+		fix(e, "ss -tlnp");
+		return;
+	}
 	if (strcmp(state, "held") == 0) {
 		say(e, VERDICT_WARN, "", "zebra is held off: somebody restarts FRR");
 		cost(e, "Forwarding goes on by the routes that were taught, until another "

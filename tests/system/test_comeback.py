@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The daemon has crashed, and what its next start meets is not as it was: a device is away, the
+file is half written, an address is another program's, the one before it still dies."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+
+import pytest
+
+from back import HOST, NET, come_back, forwards
+from lib import netns, procs
+from lib.dataplane import ROOT
+from lib.linkwatch import LinkWatch
+from lib.wait import eventually
+
+METRICS = "127.0.0.1:9468"
+
+
+@pytest.fixture
+def kept(own_dut):
+    """A router of its own, under the supervisor."""
+    dut = own_dut(supervised=True, metrics=METRICS)
+    dut.start()
+    return dut
+
+
+@contextlib.contextmanager
+def dead(dut):
+    """The daemon has crashed, and nobody starts it before the end of the block."""
+    was = dut.daemon.pid()
+    procs.signal_pid(dut.daemon.process.pid, signal.SIGSTOP)
+    try:
+        dut.daemon.crash()
+        dut.zebra.close()
+        dut.control.close()
+        eventually(lambda: not procs.is_alive(was), 5)
+        yield was
+    finally:
+        procs.signal_pid(dut.daemon.process.pid, signal.SIGCONT)
+
+
+def renamed(dut):
+    """The interface of a port has another name for a moment."""
+    netns.ip_batch(["link set p-ext name p-tmp"], dut.dp)
+    return lambda: netns.ip_batch(["link set p-tmp name p-ext"], dut.dp)
+
+
+def misspelt(dut):
+    """Somebody has saved half of a change."""
+    dut.edit_config("log-level:", "log-lewel:")
+    return lambda: dut.edit_config("log-lewel:", "log-level:")
+
+
+def squatted(dut):
+    """An interface that is no TAP has the name of a port's."""
+    dut.ip("link del ext0", "link add ext0 type bridge")
+    return lambda: dut.ip("link del ext0")
+
+
+@pytest.mark.parametrize("harm", [renamed, misspelt, squatted])
+def test_what_is_not_there_at_a_crash_is_waited_for(kept, harm):
+    """However long: no TAP loses its carrier, and when it is there again so is the daemon."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+    with LinkWatch(dut.ctl) as watch:
+        with dead(dut) as was:
+            undo = harm(dut)
+        eventually(lambda: dut.daemon.log(99).count("supervise: started pid=") >= 3, 20)
+        undo()
+        dut.daemon.back(was)
+        dut.forwarded(lan, lan.probe(HOST), wan)
+
+    assert [name for name in watch.lost_carrier() if "ext0" not in name] == []
+    assert dut.daemon.process.poll() is None
+
+
+def test_what_is_there_again_within_a_second_costs_no_start(kept):
+    """The one start that was at once waits for it."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+    with dead(dut) as was:
+        undo = renamed(dut)
+    eventually(lambda: "1 error, nothing started yet" in dut.daemon.log(20), 10, 0.005)
+    undo()
+    dut.daemon.back(was)
+
+    dut.forwarded(lan, lan.probe(HOST), wan)
+    assert "config.yaml: good now" in dut.daemon.log(60)
+    assert dut.daemon.log(99).count("supervise: started pid=") == 2
+
+
+def test_with_what_is_kept_a_wrong_file_is_another_code(kept):
+    """For systemd, too: what its unit has for the end is not it."""
+    dut = kept
+    dut.edit_config("log-level:", "log-lewel:")
+    start = f"LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=tap-x exec {dut.daemon.program}"
+
+    def code(words):
+        argv = ["sh", "-c", f"{words} -c {dut.config} 3</dev/null"]
+        return subprocess.run(argv, capture_output=True, check=False, timeout=20).returncode
+
+    assert (code(dut.daemon.program), code(start), code(f"{start} --check")) == (2, 77, 2)
+    with open(f"{ROOT}/fpm-dataplane/dist/fpm-dataplane.service", encoding="utf-8") as file:
+        assert "\nRestartPreventExitStatus=2\n" in file.read()
+
+
+def test_a_port_that_another_has_taken_costs_no_transit(kept):
+    """zebra's and the metrics page's: it forwards by what zebra taught, says so once, and listens
+    when it can."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+    with contextlib.ExitStack() as taken:
+        with dead(dut) as was, netns.entered(dut.ctl):
+            for port in (2620, int(METRICS.rpartition(":")[2])):
+                taken.enter_context(socket.create_server(("127.0.0.1", port)))
+        dut.daemon.back(was)
+        dut.forwarded(lan, lan.probe(HOST), wan)
+        assert dut.fpm()["listening"] is False
+        assert "fpm.listen cannot be listened on" in dut.fpmctl("show", "fpm").stdout
+        log = dut.daemon.log(99)
+        assert "fpm: cannot listen, tried again until it can address=127.0.0.1:2620" in log
+        assert "ui: metrics address not opened, tried again until it is error=Address" in log
+
+    eventually(lambda: dut.fpm()["listening"], 5)
+    eventually(lambda: "ui: metrics address opened" in dut.daemon.log(60), 5)
+    assert dut.daemon.log(99).count("fpm: cannot listen") == 1
+    assert dut.daemon.log(99).count("ui: metrics address not") == 1
+    assert sum(dut.forwarded_by().values()) > 0
+    dut.route_row(NET)
+    forwards(dut)
+
+
+def test_a_start_waits_for_the_one_that_dies(kept):
+    """Both were killed: what the kernel takes apart is no second daemon."""
+    dut, daemon = kept, kept.daemon
+    dut.zebra.close()
+    was = daemon.pid()
+    dut.control.close()
+    procs.signal_pid(was, signal.SIGSTOP)  # has its sockets, and answers nobody
+    daemon.process.kill()
+    daemon.process.wait()
+
+    argv = [daemon.supervisor, daemon.program, "-c", daemon.config]
+    daemon.process = procs.start(argv, daemon.mark, daemon.log_file, dut.dp)
+    try:
+        eventually(lambda: waiting(dut) > 0, 10, 0.005, "the new one has asked it")
+    finally:
+        procs.signal_pid(was, signal.SIGKILL)
+
+    eventually(lambda: daemon.process.poll() is not None or daemon.pid() != was, 20)
+    assert daemon.process.poll() is None
+    forwards(dut)
+
+
+def waiting(dut):
+    """Connections to the control socket that nobody has taken."""
+    row = netns.run(dut.dp, ["ss", "-xlH", "src", dut.socket]).split()
+    return int(row[2])
+
+
+def test_closed_descriptors_are_nobodys(kept):
+    """Started without 0 to 2: no device and no socket is standard error, now or later."""
+    dut = kept
+    dut.stop()
+    dut.daemon.within = ["sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "x"]
+    dut.daemon.start()
+
+    for crash in (False, True):
+        if crash:
+            dut.zebra.close()
+            come_back(dut, dut.daemon.crash())
+        for pid in (dut.daemon.process.pid, dut.daemon.pid()):
+            found = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in (0, 1, 2)]
+            assert found == ["/dev/null"] * 3
+    forwards(dut)
+
+
+def test_a_limit_of_file_sizes_costs_the_checkpoint_alone(kept):
+    """RLIMIT_FSIZE holds for a memfd, too: said, and no reason to end."""
+    dut = kept
+    dut.stop()
+    dut.daemon.within = ["prlimit", "--fsize=1000000"]
+    dut.daemon.start()
+
+    assert "rib: no checkpoint error=File too large" in dut.daemon.log(60)
+    forwards(dut)
