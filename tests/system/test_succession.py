@@ -458,7 +458,7 @@ def test_who_asks_twice_is_told_once(kept):
     """A second request, of a restart that is refused, is not one for another try; nor does its
     signal, which main does not wait for then, end the daemon."""
     dut, was = kept, kept.daemon.pid()
-    dut.edit_config("ports:", "harbours:")
+    dut.edit_config("ports:", f"# {'a long story ' * (2 << 20)}\nharbours:")  # to be read
 
     restarts = dut.fpmctl_begin("restart")
     procs.signal_pid(successor(dut), signal.SIGSTOP)
