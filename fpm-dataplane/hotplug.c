@@ -157,6 +157,14 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 }
 
 void
+hotplug_forget(const char *tap)
+{
+	slow_begin();
+	keep_forget(tap);
+	slow_end();
+}
+
+void
 hotplug_del(struct hotplug *h, struct port *port, struct hotplug_rest *rest)
 {
 	uint16_t ifidx = port->ifidx;
@@ -174,6 +182,7 @@ hotplug_del(struct hotplug *h, struct port *port, struct hotplug_rest *rest)
 	if (rest != NULL) {
 		*rest = (struct hotplug_rest){dup(gone.tap.fd), gone.place};
 	} else {
+		/* Before who asked is told: a new port of that name could not have it. */
 		keep_forget(gone.name);
 		if (tap_destroy(&gone.tap) < 0)
 			log_warn("port: tap not deleted name=%s", gone.name);

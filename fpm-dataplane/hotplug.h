@@ -38,6 +38,9 @@ int hotplug_add(struct hotplug *h, const struct config *conf, const struct confi
 /* What other threads tell of ports; takes the message. */
 void hotplug_msg(const struct hotplug *h, struct msg *m);
 
+/* Nobody keeps the TAP of that port any more; it has been closed here. */
+void hotplug_forget(const char *tap);
+
 /* The port of that name, or NULL. */
 struct port *hotplug_find(const struct hotplug *h, const char *tap);
 

@@ -93,8 +93,8 @@ keep_tap(const struct port *port)
 	int rc;
 
 	/* Of several of one name systemd keeps all, also those that lead nowhere any more. */
-	keep_forget(port->name);
-	rc = service_keep(key_of(port->name, key), port->tap.fd);
+	service_forget(key_of(port->name, key));
+	rc = service_keep(key, port->tap.fd);
 	if (rc < 0 && rc != -ENOTCONN)
 		log_warn("keep: tap not kept over a restart name=%s error=%s", port->name,
 			 strerror(-rc));
@@ -105,7 +105,11 @@ keep_forget(const char *tap)
 {
 	char key[64];
 
-	service_forget(key_of(tap, key));
+	if (service_forget(key_of(tap, key)) < 0)
+		return;
+	if (service_barrier(KEEP_FORGET_MS) == -ETIMEDOUT)
+		log_warn("keep: the service manager has not let go of the tap yet name=%s",
+			 tap);
 }
 
 void

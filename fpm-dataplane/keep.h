@@ -42,6 +42,9 @@ void keep_ready(const struct port *port, unsigned int n_port, int checkpoint_fd)
  * go.                                                                         [manage]
  */
 void keep_tap(const struct port *port);
+
+/* Comes back when it has been let go of, or after KEEP_FORGET_MS, with a line in the log. */
+#define KEEP_FORGET_MS 5000u
 void keep_forget(const char *tap);
 
 /*

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "keep.h"
 
 /* Of another MTU the TAP is told, and all else follows it. */
 static int
@@ -50,7 +49,7 @@ port_exchange(struct hotplug *h, const struct config *running,
 	}
 	if (rc < 0 && hotplug_add(h, running, was, &spare, again, sizeof(again)) < 0) {
 		log_error("manage: port is lost name=%s: %s", was->tap, again);
-		keep_forget(was->tap);
+		hotplug_forget(was->tap);
 	}
 	return rc;
 }

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>
+#include <linux/rtnetlink.h>
 #include <net/if_arp.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -348,11 +349,69 @@ tap_close(struct tap *tap)
 	tap->fd = -1;
 }
 
+/* RTM_DELLINK. Returns 0 or -errno.                              [inside the namespace] */
+static int
+delete_link(unsigned int ifindex)
+{
+	struct {
+		struct nlmsghdr hdr;
+		struct ifinfomsg link;
+	} ask = {.hdr = {.nlmsg_len = sizeof(ask),
+			 .nlmsg_type = RTM_DELLINK,
+			 .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK},
+		 .link = {.ifi_index = (int)ifindex}};
+	struct {
+		struct nlmsghdr hdr;
+		struct nlmsgerr said;
+		char and_the_question[sizeof(ask)];
+	} answer;
+	int rc = 0, fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+	if (fd < 0)
+		return -errno;
+	/* The kernel has done it, and has answered, when send() returns. */
+	if (send(fd, &ask, sizeof(ask), 0) < 0)
+		rc = -errno;
+	else if (recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) <
+			 (ssize_t)NLMSG_LENGTH(sizeof(struct nlmsgerr)) ||
+		 answer.hdr.nlmsg_type != NLMSG_ERROR)
+		rc = -EPROTO;
+	else
+		rc = answer.said.error;
+	close(fd);
+	return rc;
+}
+
+/* For all who have it open, at once. Returns 0 or -errno with nothing changed. */
+static int
+delete_now(const struct tap *tap)
+{
+	struct netns_guard guard;
+	struct ifreq ifr;
+	int rc = netns_enter(tap->netns, &guard);
+
+	if (rc < 0)
+		return rc;
+	rc = device_of(tap->fd, &ifr);
+	if (rc == 0)
+		rc = is_in_this_netns(tap->fd);
+	/* By what both the number and the name of today lead to: it may have been elsewhere. */
+	if (rc == 0 && if_nametoindex(ifr.ifr_name) != tap->ifindex)
+		rc = -ENODEV;
+	if (rc == 0)
+		rc = delete_link(tap->ifindex);
+	netns_leave(&guard);
+	return rc;
+}
+
 int
 tap_destroy(struct tap *tap)
 {
-	int rc = ioctl(tap->fd, TUNSETPERSIST, 0) < 0 ? -errno : 0;
+	int rc = delete_now(tap);
 
+	/* Else it goes when the last descriptor of it is closed. */
+	if (rc < 0)
+		rc = ioctl(tap->fd, TUNSETPERSIST, 0) < 0 ? -errno : 0;
 	tap_close(tap);
 	/* EBADFD: somebody else has deleted the interface already. */
 	return rc == -EBADFD ? 0 : rc;

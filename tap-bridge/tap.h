@@ -72,7 +72,10 @@ int tap_write(struct tap *tap, const void *frame, size_t len);
 /* Detach; the interface stays (persistent). */
 void tap_close(struct tap *tap);
 
-/* Close and delete the interface for good. Returns 0 or -errno. */
+/*
+ * Close and delete the interface for good, whoever else has it open: its name is free. One that
+ * somebody moved to another namespace goes when nobody has it open any more. Returns 0 or -errno.
+ */
 int tap_destroy(struct tap *tap);
 
 #endif

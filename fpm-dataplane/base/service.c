@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,6 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 
 #define FDS_MAX  256
@@ -383,4 +385,27 @@ service_forget(const char *name)
 
 	snprintf(state, sizeof(state), "FDSTOREREMOVE=1\nFDNAME=%s", name);
 	return send_state(state, -1, 0);
+}
+
+int
+service_barrier(unsigned int most_ms)
+{
+	uint64_t end_ms = monotonic_ms() + most_ms, now;
+	struct pollfd p = {.events = 0}; /* but POLLHUP: no copy of the other end is open */
+	int pair[2], rc;
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -errno;
+	rc = send_state("BARRIER=1", pair[1], 0);
+	close(pair[1]);
+	p.fd = pair[0];
+	while (rc == 0 && (p.revents & POLLHUP) == 0) {
+		now = monotonic_ms();
+		if (now >= end_ms)
+			rc = -ETIMEDOUT;
+		else if (poll(&p, 1, (int)(end_ms - now)) < 0 && errno != EINTR)
+			rc = -errno;
+	}
+	close(pair[0]);
+	return rc;
 }

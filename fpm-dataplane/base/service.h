@@ -96,6 +96,12 @@ int service_keep(const char *name, int fd);
 int service_forget(const char *name);
 
 /*
+ * Wait until the manager has done all that it was told before: it closes a descriptor then
+ * (BARRIER=1). Returns 0, -ETIMEDOUT after `most_ms`, or -errno.               [any thread]
+ */
+int service_barrier(unsigned int most_ms);
+
+/*
  * The environment of a process that is to take our place (succeed.h): the same manager, and
  * `n` descriptors from SERVICE_FIRST_FD on, their names with ':' between. The caller's, to
  * be freed by service_env_free(); NULL: no memory.

@@ -276,7 +276,7 @@ understand(char *text, int fd)
 	if (fd >= 0 && keep)
 		fd_put(name, fd);
 	else if (fd >= 0)
-		close(fd);
+		close(fd); /* of BARRIER=1: all that was said before has been done by now */
 }
 
 /*

@@ -5,6 +5,7 @@ other ports lose not one packet."""
 import contextlib
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import threading
 import pytest
 import yaml
 
-from lib import netns, preload
+from lib import netns, preload, procs
 from lib.wait import Timeout, eventually
 from whereabouts import Whereabouts
 from wire import token_of
@@ -517,6 +518,52 @@ def test_a_port_that_came_later_is_kept_over_a_crash(own_dut):
     assert dut.link_row("null0")["ifindex"] == index and "ext0" not in taps(dut)
     assert "name=null0 device=net_null,no-rx=1" in dut.daemon.log(40)
     assert "tap=kept" in [t for t in dut.daemon.log(40).splitlines() if "name=null0" in t][-1]
+
+
+def kept_taps(dut):
+    """TAPs that the supervisor holds open."""
+    files = f"/proc/{dut.daemon.process.pid}/fd"
+    paths = [f"{files}/{name}" for name in os.listdir(files)]
+    return sum(os.readlink(path) == "/dev/net/tun" for path in paths)
+
+
+def test_a_port_that_went_can_come_again_at_once(own_dut):
+    """`port del` answers when its TAP is gone and the supervisor has let go of it."""
+    dut = own_dut(supervised=True)
+    dut.start()
+    kept = kept_taps(dut)
+
+    for _ in range(40):
+        done(dut, "port", "add", "t", "device", "net_null50,no-rx=1")
+        done(dut, "port", "del", "t")
+        assert kept_taps(dut) == kept and "t" not in taps(dut)
+
+
+def test_a_port_goes_although_the_supervisor_does_not_listen(own_dut):
+    """It is waited for, and not for ever; the TAP is gone all the same, so that a port of that
+    name can come again, and a daemon that starts has that one's."""
+    dut = own_dut(supervised=True)
+    dut.start()
+    add = ("port", "add", "t", "device", "net_null50,no-rx=1")
+    done(dut, *add)
+    before = dut.link_row("t")["ifindex"]
+    procs.signal_pid(dut.daemon.process.pid, signal.SIGSTOP)
+    try:
+        done(dut, "port", "del", "t")
+        assert "t" not in taps(dut)
+        said = "keep: the service manager has not let go of the tap yet name=t"
+        assert said in dut.daemon.log(60)
+        done(dut, *add)
+        index = dut.link_row("t")["ifindex"]
+    finally:
+        procs.signal_pid(dut.daemon.process.pid, signal.SIGCONT)
+    assert index != before
+    dut.write_config(done(dut, "config", "show"))
+
+    was = dut.daemon.crash()
+    dut.control.close()
+    dut.daemon.back(was)
+    assert dut.link_row("t")["ifindex"] == index
 
 
 def test_two_hundred_comings_leave_no_memory_behind(router):

@@ -17,7 +17,6 @@
 #include <string.h>
 #include <urcu/urcu-qsbr.h>
 
-#include "keep.h"
 #include "manage_ports.h"
 #include "port/rxq.h"
 
@@ -119,7 +118,7 @@ port_mtu_is_beyond(const struct port *port, unsigned int mtu_bytes)
 }
 
 void
-keep_forget(const char *tap)
+hotplug_forget(const char *tap)
 {
 }
 

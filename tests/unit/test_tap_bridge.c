@@ -405,6 +405,26 @@ closing_keeps_the_interface_and_destroying_removes_it(void **state)
 	assert_int_equal(query(bed, "t0", SIOCGIFINDEX, &ifr), -ENODEV);
 }
 
+/* As a service manager does, or a process that is about to end. */
+static void
+destroying_removes_what_somebody_else_has_open(void **state)
+{
+	struct bed *bed = bed_of(state);
+	struct ifreq ifr;
+	int other;
+
+	bed_tap(bed);
+	other = dup(bed->tap.fd);
+	assert_true(other >= 0);
+	assert_int_equal(tap_destroy(&bed->tap), 0);
+	assert_int_equal(query(bed, "t0", SIOCGIFINDEX, &ifr), -ENODEV);
+
+	bed_tap(bed);
+	assert_int_equal(close(other), 0);
+	assert_int_equal(query(bed, "t0", SIOCGIFINDEX, &ifr), 0);
+	assert_int_equal(tap_destroy(&bed->tap), 0);
+}
+
 /* At this moment: flags such as IFF_RUNNING follow as much as a second later. */
 static bool
 has_carrier(struct bed *bed)
@@ -538,6 +558,7 @@ main(void)
 		bed_test(an_interface_down_refuses_frames_and_works_again_when_up),
 		bed_test(a_deleted_interface_is_an_error_not_a_crash),
 		bed_test(closing_keeps_the_interface_and_destroying_removes_it),
+		bed_test(destroying_removes_what_somebody_else_has_open),
 		bed_test(a_descriptor_kept_open_keeps_carrier_and_is_adopted_with_it),
 		bed_test(a_descriptor_of_another_thing_is_not_adopted),
 		bed_test(a_renamed_tap_is_adopted_and_obeys_under_its_new_name),
