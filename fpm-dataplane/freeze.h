@@ -11,16 +11,16 @@
 /* In the order in which they stop, rib last, which goes on. */
 enum { FREEZE_UI, FREEZE_MANAGE, FREEZE_FPM, FREEZE_RIB, FREEZE_WORKERS };
 
-/* Is a port being changed? A device may take minutes, and manage with it. */
-bool freeze_must_wait(const struct worker *manage);
+/* Before the others. */
+void freeze_whom(struct worker *const w[FREEZE_WORKERS]);
 
 /*
- * Returns 0, or, when freeze_undo() is due: -EBUSY: freeze_must_wait(), -ETIMEDOUT: one of them
- * does not come to an end, which the log names.
+ * Changes are barred (base/change.h): manage has nothing in hand. Returns 0, or -ETIMEDOUT: one
+ * of them does not come to an end, which the log names.
  */
-int freeze_begin(struct worker *const w[FREEZE_WORKERS]);
+int freeze_begin(void);
 
 /* There is no successor: zebra and people are listened to again. Returns 0 or -errno. */
-int freeze_undo(struct worker *const w[FREEZE_WORKERS]);
+int freeze_undo(void);
 
 #endif

@@ -19,6 +19,7 @@
 #include <rte_version.h>
 #include <urcu/urcu-qsbr.h>
 
+#include "base/change.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/service.h"
@@ -405,18 +406,6 @@ static struct worker *const freezing[FREEZE_WORKERS] = {
 	[FREEZE_RIB] = &dp.worker[W_RIB],
 };
 
-static int
-freeze(void)
-{
-	return freeze_begin(freezing);
-}
-
-static int
-thaw(void)
-{
-	return freeze_undo(freezing);
-}
-
 static void
 rest(void)
 {
@@ -433,26 +422,37 @@ let_go(void)
 		stop(END_GOES_ON); /* the devices are free */
 }
 
+static void
+go_on(void)
+{
+	if (change_unbar())
+		manage_reload(&dp.worker[W_MANAGE]);
+}
+
 static enum handover
 hand_over(void)
 {
 	struct kept kept[KEPT_MAX];
-	unsigned int n =
-		keep_list(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]), kept);
 	enum handover done;
+	unsigned int n;
 
-	if (freeze_must_wait(&dp.worker[W_MANAGE]))
+	if (!change_bar())
 		return succeed_refuse(SUCCEED_BUSY);
+	freeze_whom(freezing);
+	n = keep_list(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]), kept);
 	done = succeed_hand_over(&(struct predecessor){.argv = dp.argv,
 						       .kept = kept,
 						       .n_kept = n,
 						       .born_with = dp.born_with,
-						       .freeze = freeze,
-						       .thaw = thaw,
+						       .freeze = freeze_begin,
+						       .thaw = freeze_undo,
+						       .go_on = go_on,
 						       .rest = rest,
 						       .let_go = let_go});
 	if (done == HANDOVER_DONE && dp.shared)
 		stop(END_GOES_ON);
+	if (done == HANDOVER_DONE)
+		succeed_pass_on();
 	return done;
 }
 

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 
 #include <jansson.h>
 
+#include "base/change.h"
 #include "base/log.h"
 #include "base/manage.h"
 #include "manage_ports.h"
@@ -33,6 +33,19 @@ refuse(struct msg_manage *mm, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(mm->error, sizeof(mm->error), fmt, ap);
 	va_end(ap);
+}
+
+/*
+ * From here on what runs is neither what it was nor what it will be, which a device may take its
+ * time for, until change_end(). A reload that nobody waits for is made when the restart is over.
+ */
+static bool
+may_begin(struct msg_manage *mm)
+{
+	mm->is_barred = !change_begin(mm->q.from == NULL);
+	if (mm->is_barred)
+		refuse(mm, "%s", CHANGE_BARRED);
+	return !mm->is_barred;
 }
 
 static void
@@ -78,11 +91,14 @@ rate_str(uint32_t rate, char buf[16])
 }
 
 static void
-policer_change(struct manage *mg, const struct manage_want *want)
+policer_change(struct manage *mg, struct msg_manage *mm)
 {
+	const struct manage_want *want = &mm->want;
 	struct policer_conf *now = &mg->conf.running->policer[want->class];
 	char rate[16], source_rate[16];
 
+	if (!may_begin(mm))
+		return;
 #define CHANGE(field)                            \
 	if (want->policer.field != POLICER_KEEP) \
 		now->field = want->policer.field;
@@ -92,6 +108,7 @@ policer_change(struct manage *mg, const struct manage_want *want)
 	CHANGE(source_burst)
 #undef CHANGE
 	policer_set(want->class, now);
+	change_end();
 	log_info("manage: policer set class=%s rate=%s burst=%u source_rate=%s "
 		 "source_burst=%u",
 		 punt_class_info[want->class].name, rate_str(now->rate, rate), now->burst,
@@ -233,15 +250,7 @@ apply_settings(struct manage *mg, const struct config *next)
 	}
 }
 
-static atomic_bool busy; /* W:manage */
-
-bool
-manage_is_busy(void)
-{
-	return atomic_load(&busy);
-}
-
-/* What is sure to begin. A device takes its time, and what runs is neither of the two then. */
+/* What is sure to begin. */
 static void
 change(struct manage *mg, struct msg_manage *mm, struct config *next, struct reload *r)
 {
@@ -273,9 +282,10 @@ change_to(struct manage *mg, struct msg_manage *mm, struct config *next)
 		       r.n_impossible);
 		return;
 	}
-	atomic_store(&busy, true);
+	if (!may_begin(mm))
+		return;
 	change(mg, mm, next, &r);
-	atomic_store(&busy, false);
+	change_end();
 }
 
 static struct config *
@@ -418,7 +428,7 @@ answer(struct manage *mg, struct msg_manage *mm)
 		port_change(mg, mm);
 		break;
 	case MANAGE_POLICER:
-		policer_change(mg, &mm->want);
+		policer_change(mg, mm);
 		break;
 	case MANAGE_NOTHING:
 		break;
@@ -443,7 +453,9 @@ rows_to_log(const struct msg_manage *mm)
 				  json_string_value(json_object_get(object, "key")),
 				  json_string_value(json_object_get(object, "note")));
 	}
-	if (mm->error[0] != '\0')
+	if (mm->is_barred)
+		log_info("manage: reload waits for the end of the restart");
+	else if (mm->error[0] != '\0')
 		log_error("manage: configuration not reloaded: %s", mm->error);
 }
 

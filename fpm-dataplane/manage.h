@@ -24,7 +24,4 @@ void manage_teardown(struct worker *w);
 /* Have it read its file again, as if asked for by `fpmctl config reload`.        [main] */
 void manage_reload(struct worker *w);
 
-/* Is what runs being changed? A device may take its time.                [any thread] */
-bool manage_is_busy(void);
-
 #endif

@@ -37,6 +37,8 @@ struct successor {
 	int sock;
 };
 
+static pid_t heir; /* the last one that was started */
+
 /*
  * Where they are wanted: from SERVICE_FIRST_FD on, and nothing above them. By numbers that are out
  * of the way of those, and no higher than need be: a limit of open files is one of numbers.
@@ -188,9 +190,7 @@ give_up(const struct successor *s)
 static void
 explain(int rc, int status, char why[SERVICE_WHY_STRLEN])
 {
-	if (rc == -EBUSY)
-		snprintf(why, SERVICE_WHY_STRLEN, SUCCEED_BUSY);
-	else if (rc == -ETIMEDOUT)
+	if (rc == -ETIMEDOUT)
 		snprintf(why, SERVICE_WHY_STRLEN, "its successor was not ready after %u s",
 			 PREPARE_MS / 1000);
 	else if (WIFSIGNALED(status))
@@ -225,6 +225,14 @@ succeed_refuse(const char *why)
 	return HANDOVER_REFUSED;
 }
 
+/* Who hears of it finds all as it was. */
+static enum handover
+refuse(const struct predecessor *old, const char *why)
+{
+	old->go_on();
+	return succeed_refuse(why);
+}
+
 /*
  * There is no way but to end first, and to be started again: by nobody, where the supervisor
  * has ended (a daemon that is frozen and cannot be thawed still forwards).
@@ -241,7 +249,7 @@ end_first(const struct predecessor *old, bool frozen, const char *because)
 	snprintf(why, sizeof(why),
 		 "%.90s, and nobody would start it again: its supervisor has ended",
 		 because);
-	return succeed_refuse(why);
+	return refuse(old, why);
 }
 
 /* What is worse than to go on as we are is to end for one that does not come. */
@@ -263,7 +271,7 @@ failed(const struct successor *s, const struct predecessor *old, int rc, bool fr
 	explain(rc, status, why);
 	rc = frozen ? old->thaw() : 0;
 	if (rc == 0)
-		return succeed_refuse(why);
+		return refuse(old, why);
 	log_error("main: successor is not ready, nor do we go on error=%s: %s",
 		  strerror(-rc), why);
 	return end_first(old, false, "its successor is not ready");
@@ -272,22 +280,21 @@ failed(const struct successor *s, const struct predecessor *old, int rc, bool fr
 enum handover
 succeed_hand_over(const struct predecessor *old)
 {
+	struct successor s = {.sock = -1};
 	char said[SERVICE_WHY_STRLEN];
-	struct successor s;
 	int rc = start(&s, old);
 
 	if (rc < 0) {
 		snprintf(said, sizeof(said), "its successor does not start: %s",
 			 strerror(-rc));
-		return succeed_refuse(said);
+		return refuse(old, said);
 	}
+	heir = s.pid;
 	log_info("main: successor prepares pid=%d", (int)s.pid);
 	rc = await(&s, PREPARED);
 	if (rc < 0)
 		return failed(&s, old, rc, false);
 	rc = old->freeze();
-	if (rc == -EBUSY)
-		return failed(&s, old, rc, true);
 	if (rc < 0) {
 		give_up(&s);
 		return end_first(old, true, "a thread of it does not come to an end");
@@ -309,6 +316,20 @@ succeed_hand_over(const struct predecessor *old)
 	say(s.sock, GONE);
 	close(s.sock);
 	return HANDOVER_DONE;
+}
+
+void
+succeed_pass_on(void)
+{
+	sigset_t there;
+
+	sigpending(&there);
+	if (!sigismember(&there, SIGHUP))
+		return;
+	/* It may have read its file before that was changed. It is no other's number: its parent
+	 * is who we are, and has not waited for it. */
+	log_info("main: its successor reloads the configuration pid=%d", (int)heir);
+	kill(heir, SIGHUP);
 }
 
 /* --- the successor -------------------------------------------------------------------------- */

@@ -41,10 +41,10 @@ struct predecessor {
 	char **argv; /* argv[0] is the program */
 	const struct kept *kept;
 	unsigned int n_kept;
-	sigset_t born_with; /* the signal mask */
-	int (*freeze)(
-		void); /* 0, -EBUSY: not now (SUCCEED_BUSY), or -errno: it never will be */
+	sigset_t born_with;   /* the signal mask */
+	int (*freeze)(void);  /* 0, or -errno: it never will be */
 	int (*thaw)(void);    /* undo that: 0 or -errno */
+	void (*go_on)(void);  /* there is no successor: all is as before */
 	void (*rest)(void);   /* end forwarding */
 	void (*let_go)(void); /* of devices that only one can have */
 };
@@ -55,9 +55,11 @@ enum handover {
 	HANDOVER_REFUSED, /* it could not: nothing has changed, go on */
 };
 
+/*
+ * Nothing has been begun, because of a change (base/change.h): note and log why, as below.
+ * Returns HANDOVER_REFUSED.
+ */
 #define SUCCEED_BUSY "a port is being changed, or its device starts or ends"
-
-/* Nothing has been begun: note and log why, as below. Returns HANDOVER_REFUSED. */
 enum handover succeed_refuse(const char *why);
 
 /*
@@ -66,6 +68,9 @@ enum handover succeed_refuse(const char *why);
  * successor given up for it: HANDOVER_REFUSED.
  */
 enum handover succeed_hand_over(const struct predecessor *old);
+
+/* In the old one, as its last: reloads that it was told of meanwhile are its successor's. */
+void succeed_pass_on(void);
 
 /* In the successor: the old one's process id; 0: nobody knows, or `sock` is -1. */
 pid_t succeed_whom(int sock);

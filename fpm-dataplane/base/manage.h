@@ -50,6 +50,7 @@ struct msg_manage {
 	struct manage_want want;
 	char error[512]; /* why nothing was changed; "": done */
 	bool is_missing; /* with it: because there is no port of that name */
+	bool is_barred;  /* with it: because a restart is under way (base/change.h) */
 };
 
 /* MSG_SETTINGS: numbers that rib and fpm go by. */

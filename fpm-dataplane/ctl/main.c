@@ -142,7 +142,7 @@ help_restart(FILE *out)
 	      "fpm-supervise.\n"
 	      "      Waits until it has happened; what could not start is refused, and "
 	      "the\n"
-	      "      daemon forwards on\n",
+	      "      daemon forwards on. Meanwhile nothing else can be changed\n",
 	      out);
 }
 
@@ -288,7 +288,8 @@ help(const struct options *opt, int n, char **word)
 	     "Exit codes: 0 done; 1 no daemon, connection lost, of audit: no zebra;\n"
 	     "2 wrong words, or refused and nothing changed; 3 nothing found, or found to\n"
 	     "differ (audit), would be dropped (explain), a check failed (doctor), a\n"
-	     "driver did not take it (device), nobody to replay, hold or restart.");
+	     "driver did not take it (device), nobody to replay, hold or restart, a\n"
+	     "change while a restart is under way.");
 	return CTL_OK;
 }
 

@@ -325,7 +325,10 @@ conclude(struct answer *a, struct msg_query *q)
 		const struct msg_manage *mm = caa_container_of(q, struct msg_manage, q);
 
 		if (mm->error[0] != '\0')
-			refuse(a, mm->is_missing ? REFUSED_MISSING : REFUSED_CHANGE,
+			refuse(a,
+			       mm->is_missing  ? REFUSED_MISSING
+			       : mm->is_barred ? REFUSED_STATE
+					       : REFUSED_CHANGE,
 			       mm->error);
 	}
 	msg_free(&q->m);
@@ -340,7 +343,8 @@ answer_reply(struct answer *a, struct msg_query *q, const json_t *rows)
 	a->flight = NULL;
 	json_array_foreach ((json_t *)(uintptr_t)rows, i, row)
 		rows_put(&a->out, json_incref(row));
-	if (q->kind == QUERY_MANAGE && a->req.change.op == MANAGE_POLICER)
+	if (q->kind == QUERY_MANAGE && a->req.change.op == MANAGE_POLICER &&
+	    !caa_container_of(q, struct msg_manage, q)->is_barred)
 		rows_put(&a->out, show_class(a->req.change.class));
 	if (q->done) {
 		conclude(a, q);

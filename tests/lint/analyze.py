@@ -49,8 +49,6 @@ KNOWN = {
     "several ways has members",
     ("tidy", "fpm-dataplane/rib/zebra.c", "clang-analyzer-core.CallAndMessage"): "the first "
     "loop fills in as many as the last reads",
-    ("tidy", "fpm-dataplane/succeed.c", "clang-analyzer-core.CallAndMessage"): "start() fills "
-    "it in when it returns 0",
     ("tidy", "fpm-dataplane/supervise/store.c", "clang-analyzer-core.CallAndMessage"): "the "
     "first loop fills in as many as the others read",
     ("tidy", "poptrie/build.c", "clang-analyzer-core.UndefinedBinaryOperatorResult"): "`s` is "

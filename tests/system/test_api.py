@@ -236,6 +236,10 @@ NOT_YOURS = {("POST", "/ports"): {"name": "x", "device": "net_pcap,tx_pcap=/tmp/
              ("POST", "/config/reload"): {"file": "/etc/shadow"}}  # fmt: skip
 
 
+# While a restart is under way, which the daemon here can have none of: test_restart_changes.
+IN_RESTARTS = {("PATCH", "/punt/{name}", "409")}
+
+
 def test_every_status_that_is_described_is_given_and_as_it_is_described(own_dut):
     """Of every operation, but 200; one that is not described fails in api.call()."""
     dut, given = own_dut(), set()
@@ -276,7 +280,7 @@ def test_every_status_that_is_described_is_given_and_as_it_is_described(own_dut)
     gives(409, "DELETE", "/ports/{name}", "ext0")
     described = {(*key, status) for key, said in api.operations().items()
                  for status in said["responses"]}  # fmt: skip
-    assert given == {one for one in described if one[2] != "200"}
+    assert given | IN_RESTARTS == {one for one in described if one[2] != "200"}
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
  * Words shared by all: prefixes, header arithmetic, flow hashes, log escapes, workers.
  * link: fpm-dataplane/base/
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -19,6 +20,7 @@
 
 #include <cmocka.h>
 
+#include "base/change.h"
 #include "base/counters.h"
 #include "base/inet.h"
 #include "base/log.h"
@@ -417,9 +419,9 @@ manager_heard(int manager)
 	return text;
 }
 
-/* The last test: who listens is known from here on. */
-static void
-a_successor_is_mute_until_it_counts(void **state)
+/* A socket that the next service_init() finds. */
+static int
+manager_open(void)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	socklen_t len = sizeof(addr.sun_family);
@@ -432,7 +434,17 @@ a_successor_is_mute_until_it_counts(void **state)
 	snprintf(name, sizeof(name), "@%.*s", (int)(len - sizeof(addr.sun_family)) - 1,
 		 addr.sun_path + 1);
 	setenv("NOTIFY_SOCKET", name, 1);
+	return manager;
+}
+
+/* The last but one: who listens is known from here on. */
+static void
+a_successor_is_mute_until_it_counts(void **state)
+{
+	int manager;
+
 	setenv("FPM_DATAPLANE_SUCCESSOR", "1", 1);
+	manager = manager_open();
 	service_init();
 	assert_true(service_is_kept());
 	service_goes_on();
@@ -444,6 +456,51 @@ a_successor_is_mute_until_it_counts(void **state)
 	assert_string_equal(manager_heard(manager),
 			    "[WATCHDOG=1][EXTEND_TIMEOUT_USEC=90000000]");
 	close(manager);
+}
+
+/* Hears three words, and lets go of the descriptor of the third. */
+static void *
+manager_main(void *arg)
+{
+	const int *manager = arg;
+	char word[64];
+
+	for (unsigned int i = 0; i < 3; i++)
+		recv(*manager, word, sizeof(word), 0);
+	return NULL;
+}
+
+static void
+a_barrier_is_passed_when_the_manager_has_heard_all(void **state)
+{
+	int manager = manager_open();
+	pthread_t thread;
+
+	service_init();
+	assert_int_equal(service_barrier(10), -ETIMEDOUT);
+	assert_int_equal(service_forget("tap-lan0"), 0);
+	assert_int_equal(pthread_create(&thread, NULL, manager_main, &manager), 0);
+	assert_int_equal(service_barrier(60000), 0);
+	pthread_join(thread, NULL);
+	assert_string_equal(manager_heard(manager), "");
+	close(manager);
+}
+
+/* Either of the two is told of the other; a reload that met a restart is remembered once. */
+static void
+a_change_and_a_restart_exclude_one_another(void **state)
+{
+	assert_true(change_begin(false));
+	assert_false(change_bar());
+	change_end();
+	assert_true(change_bar());
+	assert_false(change_begin(true));
+	assert_false(change_begin(false));
+	assert_true(change_unbar());
+	assert_true(change_begin(false));
+	change_end();
+	assert_true(change_bar());
+	assert_false(change_unbar());
 }
 
 int
@@ -469,7 +526,9 @@ main(void)
 			worker_takes_routes_last_but_in_every_round_and_each_kind_in_order),
 		cmocka_unit_test(worker_start_returns_what_init_returns),
 		cmocka_unit_test(an_heirs_environment_is_ours_and_five_words_more),
+		cmocka_unit_test(a_change_and_a_restart_exclude_one_another),
 		cmocka_unit_test(a_successor_is_mute_until_it_counts),
+		cmocka_unit_test(a_barrier_is_passed_when_the_manager_has_heard_all),
 	};
 
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);

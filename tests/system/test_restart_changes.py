@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A planned restart and changes of what runs: of the two one is told of the other, so that a
+successor knows all that was said to be applied, and nobody holds a TAP of no port."""
+
+import contextlib
+import re
+import signal
+
+import pytest
+import yaml
+
+from back import come_back
+from lib import api, procs
+from lib.wait import eventually
+from test_succession import refused, successor
+
+UNDER_WAY = "refused, nothing changed: a restart is under way; ask again when it is over"
+
+
+@pytest.fixture
+def kept(own_dut):
+    """A router of its own, under the supervisor."""
+    dut = own_dut(supervised=True)
+    dut.start()
+    return dut
+
+
+@contextlib.contextmanager
+def under_way(dut):
+    """A restart whose successor has read its file and opened its ports, and stands still: its
+    process id and who waits for the restart. It goes on when the block is left."""
+    restarts = dut.fpmctl_begin("restart")
+    heir = successor(dut)
+    begun = dut.daemon.log(1000).count("main: successor prepares")
+
+    def said():
+        return dut.daemon.log(1000).split("main: successor prepares")[begun]
+
+    eventually(lambda: "port: up" in said(), 20, 0.001)
+    procs.signal_pid(heir, signal.SIGSTOP)
+    try:
+        yield heir, restarts
+    finally:
+        procs.signal_pid(heir, signal.SIGCONT)
+
+
+CHANGES = (
+    "port add z device net_null60,no-rx=1",
+    "port set ext0 mtu 1400",
+    "port del ext0",
+    "config reload",
+    "set policer icmp rate 7",
+)
+
+
+def test_nothing_is_changed_while_a_restart_is_under_way(kept):
+    """The successor would not know of it: a port would be gone, and its TAP held by nobody
+    that reads it. Each change is refused, questions are answered; when the restart is over,
+    and when it has been refused, all can be changed again."""
+    dut, was = kept, kept.daemon.pid()
+    dut.edit_config("sweep-quiet-s: 1", "sweep-quiet-s: 3")
+    before = dut.fpmctl("config", "show").stdout
+
+    with under_way(dut) as (heir, restarts):
+        for words in CHANGES:
+            done = dut.fpmctl(*words.split())
+            assert done.returncode == 3 and "applied" not in done.stdout, words
+            assert done.stderr == f"fpmctl: {UNDER_WAY}\n", words
+        status, said = api.call(dut, "DELETE", "/ports/{name}", "ext0")
+        assert (status, said["error"]) == (409, UNDER_WAY)
+        status, said = api.call(dut, "PATCH", "/punt/{name}", "icmp", body={"rate": 7})
+        assert (status, said["error"]) == (409, UNDER_WAY)
+        dry = dut.fpmctl("config", "reload", "--dry-run")
+        assert dry.returncode == 0 and "fpm.sweep-quiet-s: 1 -> 3" in dry.stdout
+        assert dut.fpmctl("config", "show").stdout == before
+        procs.signal_pid(heir, signal.SIGKILL)
+    refused(dut, restarts, "its successor was ended by signal 9 (no memory?)")
+
+    assert dut.daemon.pid() == was
+    done = dut.fpmctl("port", "add", "z", "device", "net_null60,no-rx=1")
+    assert done.returncode == 0, done.stderr
+    assert dut.fpmctl("port", "del", "z").returncode == 0
+    with under_way(dut) as (_, restarts):
+        done = dut.fpmctl("port", "add", "z", "device", "net_null60,no-rx=1")
+        assert done.returncode == 3 and "applied" not in done.stdout
+    assert restarts.wait(20) == 0
+    come_back(dut, was)
+    assert "z" not in {link["ifname"] for link in dut.links()}
+    done = dut.fpmctl("port", "add", "z", "device", "net_null60,no-rx=1")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_port_that_has_just_gone_is_not_there_after_a_restart(kept):
+    """Nor is its TAP, over a restart right behind `port del`, and over a crash behind that."""
+    dut, was = kept, kept.daemon.pid()
+
+    assert dut.fpmctl("port", "del", "ext0").returncode == 0
+    dut.edit_config("  - tap: ext0\n    device: net_af_packet,iface=p-ext\n", "")
+    assert dut.fpmctl("restart").returncode == 0
+    for end in (lambda: was, dut.daemon.crash):
+        gone = end()
+        dut.control.close()
+        dut.daemon.back(gone)
+        assert [row["name"] for row in dut.control.ask("ports")] == ["lan0", "wan0", "alt0"]
+        assert "ext0" not in {link["ifname"] for link in dut.links()}
+    assert "kept descriptor let go" not in dut.daemon.log(1000)
+
+
+def test_a_port_that_is_not_in_the_file_is_let_go_by_a_restart(kept):
+    """Its TAP is held by nobody then, as the log says, so that it has no carrier, and a port
+    of that name has it again."""
+    dut, was = kept, kept.daemon.pid()
+    add = ("port", "add", "z", "device", "net_null60,no-rx=1")
+    assert dut.fpmctl(*add).returncode == 0
+
+    assert dut.fpmctl("restart").returncode == 0
+    come_back(dut, was)
+    eventually(lambda: "NO-CARRIER" in dut.link_row("z")["flags"], 5)
+    assert "main: kept descriptor let go name=tap-z" in dut.daemon.log(60)
+    done = dut.fpmctl(*add)
+    assert done.returncode == 0, done.stderr
+
+
+def quiet_s(dut):
+    """What runs of the file that the test changes."""
+    return yaml.safe_load(dut.fpmctl("config", "show").stdout)["fpm"]["sweep-quiet-s"]
+
+
+@pytest.mark.parametrize("comes", [True, False], ids=["succeeds", "refused"])
+def test_a_hangup_in_a_restart_is_obeyed_after_it(kept, comes):
+    """The successor has read the file before it was changed: it reads it again; when there is
+    none, the old one does."""
+    dut, was = kept, kept.daemon.pid()
+
+    with under_way(dut) as (heir, restarts):
+        dut.edit_config("sweep-quiet-s: 1", "sweep-quiet-s: 3")
+        dut.daemon.process.send_signal(signal.SIGHUP)
+        eventually(lambda: hung_up(was), 5, 0.001, "the supervisor passes it on")
+        if not comes:
+            procs.signal_pid(heir, signal.SIGKILL)
+    assert restarts.wait(30) == (0 if comes else 3)
+
+    dut.control.close()
+    assert (dut.daemon.pid() != was) == comes
+    eventually(lambda: quiet_s(dut) == 3, 5)
+
+
+def hung_up(pid):
+    """Does a SIGHUP wait for it?"""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        pending = re.search(r"^ShdPnd:\s*(\w+)", file.read(), re.M)[1]
+    return int(pending, 16) >> (signal.SIGHUP - 1) & 1
