@@ -133,6 +133,17 @@ def test_a_restart_keeps_the_carrier_too(router):
     forwards(router)
 
 
+def test_a_port_that_went_can_come_again_at_once(router):
+    """`port del` answers when systemd has let go of its TAP as well."""
+    kept = state("NFileDescriptorStore")
+
+    for _ in range(20):
+        netns.command(["fpmctl", "port", "add", "t", "device", "net_null50,no-rx=1"])
+        netns.command(["fpmctl", "port", "del", "t"])
+        assert state("NFileDescriptorStore") == kept
+        assert "t" not in {link["ifname"] for link in router.links()}
+
+
 def test_a_restart_of_frr_is_known_before_it_begins(router, tmp_path):
     """fpm-dataplane-hold: when the first of FRR's daemons is told to end, zebra has gone so far
     as we are concerned; each time, for it is up again with FRR."""
