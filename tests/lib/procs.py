@@ -78,10 +78,14 @@ def comm(pid):
 
 
 def is_alive(pid):
-    """Does `pid` run (a zombie does not)?"""
+    """Does `pid` run, any thread of it (a zombie does not)?
+
+    Killed, the first thread is often a zombie while another still has the sockets open.
+    """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+            state = file.read().rpartition(b")")[2].split()[0]
+        return state not in (b"Z", b"X") or len(os.listdir(f"/proc/{pid}/task")) > 1
     except OSError:
         return False
 
