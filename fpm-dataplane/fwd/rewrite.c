@@ -51,7 +51,7 @@ rewrite_one(struct burst *b, unsigned int i)
 	uint8_t *ip = burst_l3(b, i);
 	const struct fib_iface *out = fib_iface(b->fwd->fib, b->hop[i] & 0xffff);
 	uint8_t *ttl = b->family[i] == 4 ? ip + 8 : ip + 7;
-	unsigned int excess, mtu;
+	unsigned int mtu, bytes = L2_LEN + b->l3_len[i];
 
 	if (*ttl <= 1) {
 		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
@@ -71,9 +71,8 @@ rewrite_one(struct burst *b, unsigned int i)
 		ip4_ttl_dec(ip);
 	else
 		(*ttl)--;
-	excess = rte_pktmbuf_pkt_len(b->m[i]) - L2_LEN - b->l3_len[i];
-	if (excess > 0)
-		rte_pktmbuf_trim(b->m[i], (uint16_t)excess);
+	if (rte_pktmbuf_pkt_len(b->m[i]) > bytes)
+		packet_cut(b->m[i], bytes);
 	write_macs(frame_of(b, i, out), b->hop[i], out);
 }
 

@@ -34,6 +34,27 @@ packet_meta(struct rte_mbuf *m)
 	return rte_mbuf_to_priv(m);
 }
 
+/*
+ * Cut a frame to its first `bytes` octets, no more than it has: a padded one may be of several
+ * segments, of which the last alone is what rte_pktmbuf_trim() knows.
+ */
+static inline void
+packet_cut(struct rte_mbuf *m, uint32_t bytes)
+{
+	struct rte_mbuf *last = m, *rest;
+
+	m->pkt_len = bytes;
+	m->nb_segs = 1;
+	for (; bytes > last->data_len; m->nb_segs++) {
+		bytes -= last->data_len;
+		last = last->next;
+	}
+	last->data_len = (uint16_t)bytes;
+	rest = last->next;
+	last->next = NULL;
+	rte_pktmbuf_free(rest);
+}
+
 #define PACKET_PRIV_BYTES RTE_ALIGN(sizeof(struct packet_meta), RTE_MBUF_PRIV_ALIGN)
 
 struct idle;

@@ -49,7 +49,7 @@ send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated, fib
 	}
 	put_be16(ip - 2, family == 4 ? 0x0800 : 0x86dd);
 	if (rte_pktmbuf_pkt_len(m) > L2_LEN + len)
-		rte_pktmbuf_trim(m, (uint16_t)(rte_pktmbuf_pkt_len(m) - L2_LEN - len));
+		packet_cut(m, L2_LEN + len);
 	eth = vlan_push(m, out);
 	memcpy(eth, &mac, 6);
 	memcpy(eth + 6, out->mac, 6);

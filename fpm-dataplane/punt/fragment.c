@@ -34,7 +34,7 @@ fragment_and_send(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
 	}
 	len = get_be16(ip + 2);
 	if (rte_pktmbuf_pkt_len(m) > L2_LEN + len)
-		rte_pktmbuf_trim(m, (uint16_t)(rte_pktmbuf_pkt_len(m) - L2_LEN - len));
+		packet_cut(m, L2_LEN + len);
 	rte_pktmbuf_adj(m, L2_LEN);
 	n = rte_ipv4_fragment_copy_nonseg_packet(m, piece, PIECES_MAX, mtu, p->conf.pool);
 	if (n < 0) {

@@ -7,8 +7,11 @@ another dataplane, whose port is the guest's end of the same socket.
 
 import json
 import os
+import socket
 
 import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
 
 from lib import netns
 from lib.dataplane import Dataplane
@@ -17,7 +20,7 @@ from lib.wait import eventually
 PORTS = {
     "host": 'tap: vm0, device: "net_vhost,iface={dir}/vhost.sock"',
     "guest": 'tap: eth0, device: "net_virtio_user,path={dir}/vhost.sock,'
-    'mac=02:00:00:00:00:77"',
+    'mac=02:00:00:00:00:77", mtu: 9000',
 }
 CONFIG = """\
 ports:
@@ -81,3 +84,47 @@ def test_a_guest_comes_goes_and_comes_again(pair):
         assert host.ports()["vm0"]["driver"] == "net_vhost"
         guest.stop()
         eventually(lambda: not carrier(host, "vm0"), 10, 0.05, "no carrier")
+
+
+def test_what_is_behind_a_packet_goes_no_further(pair):
+    """A guest's long frame comes in several buffers; as many as its packet has leave, be the rest
+    more than the last of them or less, and whether it waits for its neighbour or is cut."""
+    host, guest = pair
+    netns.ip_batch(["addr add 192.0.2.1/24 dev vm0"], host.space)
+    netns.sysctl(host.space, {"net.ipv4.ip_forward": 1})
+    guest.start()
+    addresses = [f"192.0.2.{n}" for n in range(2, 8)]
+    netns.ip_batch([f"addr add {a}/24 dev eth0" for a in addresses], guest.space)
+    eventually(lambda: pings(host, addresses[0]), 10, 0.05, "there is a way")
+    macs = [daemon.ports()[tap]["mac"] for daemon, tap in ((host, "vm0"), (guest, "eth0"))]
+
+    with netns.open_socket(guest.space, socket.AF_PACKET, socket.SOCK_RAW, 0x0300) as sock:
+        sock.bind(("eth0", 0x0800))
+        sock.settimeout(10)
+
+        def sent(address, octets, more):
+            """Send it; returns its packet."""
+            packet = IP(src=addresses[0], dst=address) / UDP(dport=9) / os.urandom(octets)
+            packet = bytes(Ether(dst=macs[0], src=macs[1]) / packet)
+            sock.send(packet + bytes(more))
+            return packet[14:]
+
+        def had(address):
+            """What the router sends on to there."""
+            while True:
+                frame = sock.recv(65536)
+                packet = Ether(frame)[IP]
+                if (packet.dst, packet.ttl) == (address, 63):
+                    return frame[14:]
+
+        for address, octets, more in zip(
+            addresses[1:], (30, 1400, 1400, 1400), (4000, 4000, 1000, 20)
+        ):
+            for _ in range(2):  # the first waits
+                packet = sent(address, octets, more)
+                assert had(address)[20:] == packet[20:], (octets, more)
+
+        netns.ip_batch(["link set vm0 mtu 800"], host.space)
+        eventually(lambda: host.ports()["vm0"]["mtu"] == 800, 5, 0.01, "MTU in force")
+        packet = sent(addresses[1], 1400, 4000)
+        assert b"".join(had(addresses[1])[20:] for _ in range(2)) == packet[20:]
