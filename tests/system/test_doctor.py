@@ -318,10 +318,24 @@ def test_without_a_daemon_the_machine_is_examined(dut):
     found = {(r["check"], r["subject"]): r["status"] for r in json.loads(done.stdout)}
     assert done.returncode == 3
     assert found["daemon", ""] == "fail"
-    assert dut.fpmctl("doctor", "clock", "files", socket_path=path).returncode == 0
+    assert dut.fpmctl("doctor", "clock", "hugepages", socket_path=path).returncode == 0
     assert found["hugepages", ""] in ("ok", "warn")
     assert found["forwarding", ""] == found["fpm", ""] == "n/a"
     assert "no daemon answers" in done.stderr
+
+
+@pytest.mark.parametrize("check", ["fpm", "routes", "links", "isolation", "memlock", "files"])
+def test_what_only_the_daemon_tells_fails_without_it(dut, check):
+    """Asked for by its name, too: a script that asks `doctor fpm` is not told that all is well."""
+    path = "/nonexistent/control.sock"
+    done = dut.fpmctl("--json", "doctor", check, socket_path=path)
+
+    first, second = json.loads(done.stdout)
+    assert done.returncode == 3
+    assert (first["check"], first["status"]) == (check, "n/a")
+    assert (second["check"], second["status"]) == ("daemon", "fail")
+    said = dut.fpmctl("doctor", "clock", check, "daemon", socket_path=path)
+    assert said.returncode == 3 and said.stdout.count("  daemon  ") == 1
 
 
 @pytest.mark.parametrize(

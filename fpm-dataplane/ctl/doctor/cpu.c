@@ -13,13 +13,10 @@
 #define CLOCK_DIR "/sys/devices/system/clocksource/clocksource0"
 #define LIST_SIZE 256
 
-/* Without a daemon nobody says which CPUs forward. */
 static bool
 no_daemon(struct exam *e)
 {
-	if (e->version == NULL)
-		say(e, VERDICT_NA, "", "no daemon: nobody says which CPUs forward");
-	return e->version == NULL;
+	return exam_no_daemon(e, ": nobody says which CPUs forward");
 }
 
 static void

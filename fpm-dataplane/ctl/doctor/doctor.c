@@ -45,7 +45,8 @@ static const struct {
 	{"fpm", "is zebra connected, does the RIB keep up?", check_fpm},
 	{"routes", "as many routes in zebra as in the RIB?", check_routes},
 };
-#define N_CHECK (sizeof(check) / sizeof(check[0]))
+#define N_CHECK      (sizeof(check) / sizeof(check[0]))
+#define CHECK_DAEMON 0
 
 static void
 check_daemon(struct exam *e)
@@ -80,6 +81,16 @@ check_daemon(struct exam *e)
 }
 
 static void
+answers_free(struct exam *e)
+{
+	json_decref(e->version);
+	json_decref(e->ports);
+	json_decref(e->fpm);
+	json_decref(e->interfaces);
+	e->version = e->ports = e->fpm = e->interfaces = NULL;
+}
+
+static void
 daemon_ask(struct exam *e)
 {
 	const json_t *cpu;
@@ -91,6 +102,11 @@ daemon_ask(struct exam *e)
 	e->ports = exam_ask(e, "ports");
 	e->fpm = exam_ask_one(e, "fpm");
 	e->interfaces = exam_ask(e, "interfaces");
+	if (e->ports == NULL || e->fpm == NULL || e->interfaces == NULL) {
+		/* Half an answer would be half of the ports: as if there were none. */
+		answers_free(e);
+		return;
+	}
 	json_array_foreach (json_object_get(e->version, "cpus"), i, cpu)
 		if (json_integer_value(cpu) < CPU_SETSIZE)
 			CPU_SET((size_t)json_integer_value(cpu), &e->cpus);
@@ -190,6 +206,18 @@ print_from(const struct exam *e, size_t from)
 }
 
 static void
+run(struct exam *e, unsigned int c, bool json)
+{
+	size_t from = json_array_size(e->rows);
+
+	e->check = check[c].name;
+	e->about = check[c].about;
+	check[c].run(e);
+	if (!json)
+		print_from(e, from);
+}
+
+static void
 conclude(const struct exam *e, bool json)
 {
 	if (json) {
@@ -207,8 +235,9 @@ doctor_help(FILE *out)
 	fputs("      --vtysh COMMAND   how to ask zebra, such as 'vtysh -N r1'\n"
 	      "      Before the daemon's first start what needs none is seen, and "
 	      "the check\n"
-	      "      daemon fails; a check by its name has an exit code of its own. The "
-	      "checks:\n",
+	      "      daemon fails; of checks by their names those that need it fail so, "
+	      "too.\n"
+	      "      The checks:\n",
 	      out);
 	for (unsigned int c = 0; c < N_CHECK; c++)
 		fprintf(out, "      %-12s  %s\n", check[c].name, check[c].about);
@@ -242,21 +271,14 @@ doctor_run(const char *socket, const char *vtysh, bool json, int n, char **word)
 	daemon_ask(&e);
 	namespace_enter(&e);
 	for (unsigned int c = 0; c < N_CHECK; c++)
-		if (wanted(check[c].name, n, word)) {
-			size_t from = json_array_size(e.rows);
-
-			e.check = check[c].name;
-			e.about = check[c].about;
-			check[c].run(&e);
-			if (!json)
-				print_from(&e, from);
-		}
+		if (wanted(check[c].name, n, word))
+			run(&e, c, json);
+	/* Of a check that only the daemon could have told something nobody says that all is well. */
+	if (e.missed && !wanted(check[CHECK_DAEMON].name, n, word))
+		run(&e, CHECK_DAEMON, json);
 	conclude(&e, json);
 	json_decref(e.rows);
-	json_decref(e.version);
-	json_decref(e.ports);
-	json_decref(e.fpm);
-	json_decref(e.interfaces);
+	answers_free(&e);
 	return e.n[VERDICT_FAIL] > 0 ? CTL_FAILED : CTL_OK;
 }
 

@@ -291,6 +291,16 @@ exam_pid(const struct exam *e)
 	return e->version != NULL ? (pid_t)row_int(e->version, "pid") : 0;
 }
 
+bool
+exam_no_daemon(struct exam *e, const char *untold)
+{
+	if (e->version != NULL)
+		return false;
+	say(e, VERDICT_NA, "", "no daemon%s", untold);
+	e->missed = true;
+	return true;
+}
+
 /* --- PCI devices ------------------------------------------------------------------------ */
 
 struct pci_walk {

@@ -31,6 +31,7 @@ struct exam {
 	bool zebra_loads, zebra_listens; /* our module; to acknowledgements */
 
 	const char *check, *about; /* now running */
+	bool missed; /* a check came to nothing, for only the daemon could have told */
 	json_t *rows;
 	unsigned int n[N_VERDICT];
 };
@@ -75,6 +76,11 @@ json_t *exam_ask_one(const struct exam *e, const char *show);
 
 /* The daemon's process, 0: none answers. */
 pid_t exam_pid(const struct exam *e);
+/*
+ * Does none answer? Then that is written down, with what nobody tells (": nobody says ...", ""),
+ * and that the daemon was missed: such a check is nothing that was found to be well.
+ */
+bool exam_no_daemon(struct exam *e, const char *untold);
 /*
  * Call each(e, address, name, port) for every PCI device the daemon has as a port; without a
  * daemon for every network controller (name "", port NULL). Returns how many.

@@ -143,9 +143,9 @@ check_fpm(struct exam *e)
 {
 	char up[32];
 
-	if (e->fpm == NULL) {
-		say(e, VERDICT_NA, "", "no daemon");
-	} else if (!row_true(e->fpm, "connected")) {
+	if (exam_no_daemon(e, ""))
+		return;
+	if (!row_true(e->fpm, "connected")) {
 		not_connected(e);
 	} else if (row_true(e->fpm, "queue_warning")) {
 		say(e, VERDICT_WARN, "", "the queue is above 75 %% of its limit");
@@ -228,10 +228,10 @@ check_routes(struct exam *e)
 	bool in_step = false; /* else it is no wonder */
 	int same = 0;
 
-	if (e->fpm == NULL || !row_true(e->fpm, "connected") ||
-	    !row_has(e->fpm, "zebra4")) {
-		say(e, VERDICT_NA, "", "no %s to compare with",
-		    e->fpm == NULL ? "daemon" : "zebra");
+	if (exam_no_daemon(e, " to compare with"))
+		return;
+	if (!row_true(e->fpm, "connected") || !row_has(e->fpm, "zebra4")) {
+		say(e, VERDICT_NA, "", "no zebra to compare with");
 		return;
 	}
 	for (unsigned int round = 0; round < ROUNDS && same == 0; round++) {

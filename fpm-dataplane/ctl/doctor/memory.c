@@ -166,9 +166,10 @@ check_memlock(struct exam *e)
 	unsigned long long soft, caps = 0;
 	pid_t pid = exam_pid(e);
 
-	if (e->version == NULL || exam_pci(e, on_pci_port) == 0) {
-		say(e, VERDICT_NA, "", "%s",
-		    e->version == NULL ? "no daemon" : "no NIC writes to its memory");
+	if (exam_no_daemon(e, ""))
+		return;
+	if (exam_pci(e, on_pci_port) == 0) {
+		say(e, VERDICT_NA, "", "no NIC writes to its memory");
 		return;
 	}
 	exam_read(e, text, sizeof(text), "/proc/%d/status", (int)pid);
@@ -201,10 +202,8 @@ check_files(struct exam *e)
 	pid_t pid = exam_pid(e);
 	char text[PROC_TEXT], path[64];
 
-	if (e->version == NULL) {
-		say(e, VERDICT_NA, "", "no daemon");
+	if (exam_no_daemon(e, ""))
 		return;
-	}
 	exam_read(e, text, sizeof(text), "/proc/%d/limits", (int)pid);
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
 	exam_folder(e, path, count_entry, &used);

@@ -15,13 +15,10 @@
 
 #define KEY_SIZE 32
 
-/* Without a daemon nobody says which ports there are; with another reason: may we look? */
 static bool
 no_daemon(struct exam *e)
 {
-	if (e->version == NULL)
-		say(e, VERDICT_NA, "", "no daemon: nobody says which ports there are");
-	return e->version == NULL;
+	return exam_no_daemon(e, ": nobody says which ports there are");
 }
 
 /* --- queues ------------------------------------------------------------------------------ */
