@@ -38,7 +38,8 @@ files_try(const struct config *conf)
 {
 	rlim_t want = FILES_OWN + conf->n_port * (3 + conf->n_core) +
 		      table_limit(&conf->limits, TABLE_clients) +
-		      table_limit(&conf->limits, TABLE_http_clients) + SCRAPES_MAX;
+		      table_limit(&conf->limits, TABLE_http_clients) + WAITING_MAX +
+		      SCRAPES_MAX;
 	struct rlimit lim;
 
 	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)

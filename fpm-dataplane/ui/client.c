@@ -2,7 +2,9 @@
 /*
  * One connection to the control socket that speaks in lines, from request to `end`. Runs in
  * ui. Writes never wait: what the client has not taken keeps its answer from going on
- * (answer.c). A connection that begins as HTTP does is the API's, before an octet is read.
+ * (answer.c). A connection that begins as HTTP does is the API's, before an octet is read,
+ * and counts among those of HTTP alone: hence one for which there is no room is not refused
+ * before it has begun.
  */
 #include "ui/internal.h"
 
@@ -23,11 +25,12 @@ enum client_state {
 };
 
 struct client {
-	struct cds_list_head list; /* ui->clients */
+	struct cds_list_head list; /* ui->clients, or ui->waiting */
 	struct ui *ui;
 	int fd;
 	ev_io io;
 	enum client_state state;
+	bool waits; /* there was no room: what it speaks decides */
 	struct answer answer;
 	bool eof;     /* it asks no more */
 	bool closing; /* drop it when all is written */
@@ -41,17 +44,34 @@ clients_told(const struct ui *ui)
 	table_used(TABLE_clients, ui->n_client + ui->n_flight);
 }
 
+/* Among those that are served. */
+static void
+client_enter(struct client *c)
+{
+	cds_list_add(&c->list, &c->ui->clients);
+	c->ui->n_client++;
+	clients_told(c->ui);
+}
+
+static void
+client_leave(struct client *c)
+{
+	cds_list_del(&c->list);
+	if (c->waits)
+		c->ui->n_waiting--;
+	else
+		c->ui->n_client--;
+	c->waits = false;
+	clients_told(c->ui);
+}
+
 /* Without closing its socket. */
 static void
 client_forget(struct client *c)
 {
-	struct ui *ui = c->ui;
-
-	ev_io_stop(ui->w->loop, &c->io);
+	ev_io_stop(c->ui->w->loop, &c->io);
 	answer_drop(&c->answer);
-	cds_list_del(&c->list);
-	ui->n_client--;
-	clients_told(ui);
+	client_leave(c);
 	free(c);
 }
 
@@ -70,6 +90,8 @@ clients_free(struct ui *ui)
 	struct client *c, *next;
 
 	cds_list_for_each_entry_safe (c, next, &ui->clients, list)
+		client_free(c);
+	cds_list_for_each_entry_safe (c, next, &ui->waiting, list)
 		client_free(c);
 }
 
@@ -221,6 +243,25 @@ is_http(int fd)
 	return false;
 }
 
+static bool
+is_room(const struct ui *ui)
+{
+	return ui->n_client + ui->n_flight < table_limit(ui->conf.limits, TABLE_clients);
+}
+
+static void
+client_refuse(struct client *c)
+{
+	char why[64];
+
+	table_refuse(TABLE_clients);
+	snprintf(why, sizeof(why), "too many clients: limits.clients is %u",
+		 table_limit(c->ui->conf.limits, TABLE_clients));
+	put_error(c, REFUSED_BUSY, why);
+	c->closing = true;
+	client_pump(c);
+}
+
 static void
 on_io(struct ev_loop *loop, ev_io *io, int revents)
 {
@@ -235,6 +276,14 @@ on_io(struct ev_loop *loop, ev_io *io, int revents)
 			client_forget(c);
 			api_take(ui, fd);
 			return;
+		}
+		if (c->waits && !is_room(c->ui)) {
+			client_refuse(c);
+			return;
+		}
+		if (c->waits) {
+			client_leave(c);
+			client_enter(c);
 		}
 		c->state = CLIENT_IDLE;
 	}
@@ -258,7 +307,6 @@ void
 client_new(struct ui *ui, int fd)
 {
 	struct client *c = calloc(1, sizeof(*c));
-	char why[64];
 
 	if (c == NULL) {
 		close(fd);
@@ -269,16 +317,14 @@ client_new(struct ui *ui, int fd)
 	answer_init(&c->answer, ui, fd, on_moved);
 	ev_io_init(&c->io, on_io, fd, EV_READ);
 	c->io.data = c;
-	cds_list_add(&c->list, &ui->clients);
-	ui->n_client++;
-	clients_told(ui);
 	ev_io_start(ui->w->loop, &c->io);
-	if (ui->n_client + ui->n_flight > table_limit(ui->conf.limits, TABLE_clients)) {
-		table_refuse(TABLE_clients);
-		snprintf(why, sizeof(why), "too many clients: limits.clients is %u",
-			 table_limit(ui->conf.limits, TABLE_clients));
-		put_error(c, REFUSED_BUSY, why);
-		c->closing = true;
-		client_pump(c);
+	if (is_room(ui)) {
+		client_enter(c);
+		return;
 	}
+	c->waits = true;
+	cds_list_add(&c->list, &ui->waiting);
+	/* Who has waited longest without a word makes place. */
+	if (++ui->n_waiting > WAITING_MAX)
+		client_refuse(cds_list_entry(ui->waiting.prev, struct client, list));
 }

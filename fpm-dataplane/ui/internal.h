@@ -214,8 +214,8 @@ struct ui {
 	ino_t socket_ino;
 	ev_io accept;
 	ev_timer accept_pause; /* out of descriptors: try again later */
-	struct cds_list_head clients, answers, flights;
-	unsigned int n_client, n_flight;
+	struct cds_list_head clients, waiting, answers, flights;
+	unsigned int n_client, n_waiting, n_flight;
 
 	ev_timer summary_timer;
 	bool summary_asked; /* one travels */

@@ -245,6 +245,7 @@ ui_setup(struct worker *w, const struct ui_conf *conf)
 	ui->started_s = monotonic_s();
 	table_begin(TABLE_clients, table_limit(conf->limits, TABLE_clients));
 	CDS_INIT_LIST_HEAD(&ui->clients);
+	CDS_INIT_LIST_HEAD(&ui->waiting);
 	CDS_INIT_LIST_HEAD(&ui->answers);
 	CDS_INIT_LIST_HEAD(&ui->flights);
 	*w = (struct worker){.name = "ui",

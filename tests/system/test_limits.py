@@ -156,6 +156,9 @@ def test_more_clients_than_there_is_room_for(small):
         while len(there) < CLIENTS - 1:  # a question of the daemon's own counts, too
             there += [c for c in [Client(dut, until)] if c.is_served()]
         beyond = [Client(dut, until) for _ in range(40)]
+        for client in beyond:
+            with contextlib.suppress(BrokenPipeError):
+                client.sock.sendall(b"{")
         assert {c.file.readline() for c in beyond} == {'{"error":"too many clients: limits.clients is 12","code":1}\n'}
         done = dut.fpmctl("show", "version")
         assert (done.returncode, done.stderr) == (1, "fpmctl: too many clients: limits.clients is 12\n")
@@ -163,6 +166,9 @@ def test_more_clients_than_there_is_room_for(small):
         assert row["used"] >= row["max"] == CLIENTS and row["refused"] >= 41
         assert said(dut, "table is full table=clients max=12 .*key=limits.clients")[0] <= 2
         assert not said(dut, "table has room again table=clients")[1]
+        with contextlib.closing(api.Connection(dut.socket)) as conn:
+            conn.request("GET", "/v1/version")
+            assert conn.getresponse().status == 200
         assert all(client.is_served() for client in there)
     eventually(lambda: said(dut, "table has room again table=clients")[1] == 1, 5)
     refused = str(table(dut, "clients")["refused"])

@@ -409,6 +409,7 @@ too_many_clients_are_told_and_room_comes_back(void **state)
 		json_decref(peer_ask(&p[i], "{\"show\": \"version\"}"));
 	}
 	one_more = peer_open();
+	peer_say(&one_more, "{");
 	row = peer_row(&one_more);
 	assert_string_equal(str_of(row, "error"),
 			    "too many clients: limits.clients is 256");
@@ -426,6 +427,41 @@ too_many_clients_are_told_and_room_comes_back(void **state)
 		json_decref(row);
 		peer_close(&one_more);
 	}
+}
+
+static void
+who_is_silent_beyond_them_makes_place_or_is_served_after_all(void **state)
+{
+	struct peer p[256], silent[WAITING_MAX + 1];
+	json_t *row, *rows;
+
+	for (int i = 0; i < 256; i++) {
+		p[i] = peer_open();
+		json_decref(peer_ask(&p[i], "{\"show\": \"version\"}"));
+	}
+	for (int i = 0; i <= WAITING_MAX; i++)
+		silent[i] = peer_open();
+	row = peer_row(&silent[0]);
+	assert_string_equal(str_of(row, "error"),
+			    "too many clients: limits.clients is 256");
+	json_decref(row);
+	assert_null(peer_row(&silent[0]));
+	for (int i = 0; i < 256; i++)
+		peer_close(&p[i]);
+	for (bool served = false; !served;) { /* they have left when another is let in */
+		struct peer one_more = peer_open();
+
+		peer_say(&one_more, "{\"show\": \"version\"}\n");
+		row = peer_row(&one_more);
+		served = row != NULL && json_object_get(row, "version") != NULL;
+		json_decref(row);
+		peer_close(&one_more);
+	}
+	rows = peer_ask(&silent[WAITING_MAX], "{\"show\": \"version\"}");
+	assert_non_null(json_object_get(json_array_get(rows, 0), "version"));
+	json_decref(rows);
+	for (int i = 0; i <= WAITING_MAX; i++)
+		peer_close(&silent[i]);
 }
 
 static void
@@ -550,6 +586,7 @@ main(void)
 		ui_test(requests_in_one_write_are_answered_in_order),
 		ui_test(a_hundred_clients_are_served_at_once),
 		ui_test(too_many_clients_are_told_and_room_comes_back),
+		ui_test(who_is_silent_beyond_them_makes_place_or_is_served_after_all),
 		ui_test(the_channel_is_shown_with_ribs_summary_and_fpm_wins),
 		ui_test(a_rib_that_does_not_answer_leaves_the_last_summary),
 		ui_test(the_socket_is_for_owner_and_group_only),

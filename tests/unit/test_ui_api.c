@@ -488,6 +488,27 @@ too_many_connections_are_told_and_room_comes_back(void **state)
 	}
 }
 
+/* Each of the two ways to speak has room of its own. */
+static void
+http_is_answered_when_lines_have_no_room_left(void **state)
+{
+	struct peer p[256];
+	int status;
+
+	for (int i = 0; i < 256; i++) {
+		p[i] = peer_open();
+		json_decref(peer_ask(&p[i], "{\"show\": \"version\"}"));
+	}
+	for (int i = 0; i < 40; i++) {
+		json_t *rows = http("GET /v1/version" CLOSE, &status);
+
+		assert_int_equal(status, 200);
+		json_decref(rows);
+	}
+	for (int i = 0; i < 256; i++)
+		peer_close(&p[i]);
+}
+
 #define api_test(name) cmocka_unit_test_setup_teardown(name, house_up, house_down)
 
 int
@@ -509,6 +530,7 @@ main(void)
 		api_test(a_body_without_end_is_cut),
 		api_test(garbage_never_crashes),
 		api_test(too_many_connections_are_told_and_room_comes_back),
+		api_test(http_is_answered_when_lines_have_no_room_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
