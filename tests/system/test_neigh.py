@@ -15,6 +15,15 @@ from lib.wait import eventually
 from wire import token, token_of
 
 
+@pytest.fixture
+def asked_soon(dut, wan):
+    """The kernel asks again after 0.3 s, not after one, and gives up after a second."""
+    names = [f"net.{f}.neigh.{wan.tap}.retrans_time_ms" for f in ("ipv4", "ipv6")]
+    netns.sysctl(dut.ctl, dict.fromkeys(names, 300))
+    yield
+    netns.sysctl(dut.ctl, dict.fromkeys(names, 1000))
+
+
 def test_an_unresolved_gateway_is_asked_for_and_the_first_packets_wait(
     dut, lan, wan, family
 ):
@@ -36,7 +45,7 @@ def test_an_unresolved_gateway_is_asked_for_and_the_first_packets_wait(
 
 
 @pytest.mark.parametrize("kind", ["gateway", "host"])
-def test_nobody_overtakes_those_who_waited(dut, lan, wan, family, kind):
+def test_nobody_overtakes_those_who_waited(dut, lan, wan, family, kind, asked_soon):
     """RFC 4861, 7.2.2 says that what waited is sent when the answer is there; who comes in
     that moment comes after it. Twelve neighbours answer in the middle of a stream."""
     for number in range(100, 112):
@@ -88,7 +97,7 @@ def test_one_solicitation_at_a_time(dut, lan, wan, family):
     assert len(wan.solicitations(host)) <= 2 + int(time.monotonic() - begin)
 
 
-def test_failure_is_told_to_the_sources(dut, lan, wan, family):
+def test_failure_is_told_to_the_sources(dut, lan, wan, family, asked_soon):
     """RFC 1812, 4.3.3.1 and RFC 4443, 3.1: host/address unreachable when nobody answers."""
     host, _, _ = case(family, 73)
     before = dut.counters()
@@ -196,7 +205,7 @@ def test_a_gateway_that_the_kernel_does_not_ask_for_is_told_of_once(dut, lan, wa
         netns.sysctl(dut.ctl, {f"net.ipv6.conf.{wan.tap}.disable_ipv6": 0})
 
 
-def test_a_failed_neighbour_that_comes_back_is_found(dut, lan, wan, family):
+def test_a_failed_neighbour_that_comes_back_is_found(dut, lan, wan, family, asked_soon):
     """RFC 4861, 7.3.3: failure is not for ever; the next packet asks again."""
     host, _, _ = case(family, 74)
     lan.srp1(lan.probe(host), timeout=8)

@@ -15,7 +15,6 @@ from lib.links import pci
 from router import Router
 from service import CONFIG, NAME, Service, forwards, routes, systemctl, wait_for_other, write
 from test_manual import MANUAL, run
-from test_nic import test_bgp_through_the_tap_makes_routes_that_forward  # noqa: F401
 from test_nic import test_forwards_both_ways_without_loss  # noqa: F401
 
 DIST = os.path.dirname(unit.PATH)
