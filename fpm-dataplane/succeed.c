@@ -25,6 +25,7 @@
 
 #define LOOK_MS    10
 #define SIGN_MS    1000   /* of life, to the service manager */
+#define TELL_MS    5000u  /* the service manager: as busy as that it is not */
 #define PREPARE_MS 60000u /* a successor that has not got ready by then will not */
 #define NAMES      8192
 #define DEATH_MS   5000 /* for the kernel, to take a killed one apart */
@@ -193,6 +194,14 @@ explain(int rc, int status, char why[SERVICE_WHY_STRLEN])
 	if (rc == -ETIMEDOUT)
 		snprintf(why, SERVICE_WHY_STRLEN, "its successor was not ready after %u s",
 			 PREPARE_MS / 1000);
+	else if (rc == -EAGAIN)
+		snprintf(why, SERVICE_WHY_STRLEN,
+			 "the service manager does not listen, and would not know its "
+			 "successor");
+	else if (rc != -EPIPE)
+		snprintf(why, SERVICE_WHY_STRLEN,
+			 "the service manager could not be told of its successor: %s",
+			 strerror(-rc));
 	else if (WIFSIGNALED(status))
 		snprintf(why, SERVICE_WHY_STRLEN, "its successor was ended by signal %d%s",
 			 WTERMSIG(status),
@@ -303,10 +312,10 @@ succeed_hand_over(const struct predecessor *old)
 	rc = await(&s, READY);
 	if (rc == 0 && is_told_to_end()) /* all the while, not only in the waits */
 		rc = -EINTR;
+	if (rc == 0)
+		rc = service_succeeded_by(s.pid, TELL_MS);
 	if (rc < 0)
 		return failed(&s, old, rc, true);
-	snprintf(said, sizeof(said), "MAINPID=%d", (int)s.pid);
-	service_say(said);
 	/* The successor sees to it that we end; this, should both hang. */
 	alarm((SUCCEED_REST_MS + SUCCEED_GO_MS) / 1000 + SPARE_S);
 	say(s.sock, NAMED);

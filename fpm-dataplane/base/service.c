@@ -268,9 +268,12 @@ service_take_rest(char *name, unsigned int size)
 	return -1;
 }
 
+/* `most_ms`: as long as there is no room in the manager's queue; 0: for ever. */
 static int
-send_state(const char *state, int fd, int flags)
+send_state(const char *state, int fd, int flags, unsigned int most_ms)
 {
+	const struct timeval most = {.tv_sec = most_ms / 1000,
+				     .tv_usec = most_ms % 1000 * 1000};
 	union {
 		char buf[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
@@ -281,7 +284,7 @@ send_state(const char *state, int fd, int flags)
 			     .msg_namelen = service.addr_len,
 			     .msg_iov = &iov,
 			     .msg_iovlen = 1};
-	int sock, rc = 0;
+	int sock, rc;
 
 	if (!service_is_kept())
 		return -ENOTCONN;
@@ -301,8 +304,11 @@ send_state(const char *state, int fd, int flags)
 	if (sock < 0)
 		return -errno;
 	/* May block while the manager's queue is full, which it empties without us. */
-	if (sendmsg(sock, &msg, MSG_NOSIGNAL | flags) < 0)
-		rc = -errno;
+	if (most_ms > 0)
+		(void)setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
+	do
+		rc = sendmsg(sock, &msg, MSG_NOSIGNAL | flags) < 0 ? -errno : 0;
+	while (rc == -EINTR);
 	close(sock);
 	return rc;
 }
@@ -310,7 +316,18 @@ send_state(const char *state, int fd, int flags)
 int
 service_say(const char *state)
 {
-	return send_state(state, -1, 0);
+	return send_state(state, -1, 0, 0);
+}
+
+int
+service_succeeded_by(pid_t heir, unsigned int most_ms)
+{
+	char state[32];
+	int rc;
+
+	snprintf(state, sizeof(state), "MAINPID=%d", (int)heir);
+	rc = send_state(state, -1, 0, most_ms);
+	return rc == -ENOTCONN || is_of_its_end(rc) ? 0 : rc;
 }
 
 void
@@ -325,7 +342,7 @@ service_hint(const char *state)
 	static bool gone;
 	bool was_gone = gone;
 
-	gone = is_of_its_end(send_state(state, -1, MSG_DONTWAIT));
+	gone = is_of_its_end(send_state(state, -1, MSG_DONTWAIT, 0));
 	if (gone && !was_gone)
 		log_warn(
 			"service: the supervisor has ended, nobody would start this daemon "
@@ -375,28 +392,37 @@ service_keep(const char *name, int fd)
 
 	/* Not polled for its end: whether it is still good is ours to judge, and to say. */
 	snprintf(state, sizeof(state), "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
-	return send_state(state, fd, 0);
+	return send_state(state, fd, 0, 0);
+}
+
+static int
+forget(const char *name, unsigned int most_ms)
+{
+	char state[160];
+
+	snprintf(state, sizeof(state), "FDSTOREREMOVE=1\nFDNAME=%s", name);
+	return send_state(state, -1, 0, most_ms);
 }
 
 int
 service_forget(const char *name)
 {
-	char state[160];
-
-	snprintf(state, sizeof(state), "FDSTOREREMOVE=1\nFDNAME=%s", name);
-	return send_state(state, -1, 0);
+	return forget(name, 0);
 }
 
-int
-service_barrier(unsigned int most_ms)
+/* Until the manager has done all that it was told before: it closes a descriptor then. */
+static int
+barrier(uint64_t end_ms)
 {
-	uint64_t end_ms = monotonic_ms() + most_ms, now;
 	struct pollfd p = {.events = 0}; /* but POLLHUP: no copy of the other end is open */
+	uint64_t now = monotonic_ms();
 	int pair[2], rc;
 
+	if (now >= end_ms)
+		return -ETIMEDOUT;
 	if (pipe2(pair, O_CLOEXEC) < 0)
 		return -errno;
-	rc = send_state("BARRIER=1", pair[1], 0);
+	rc = send_state("BARRIER=1", pair[1], 0, (unsigned int)(end_ms - now));
 	close(pair[1]);
 	p.fd = pair[0];
 	while (rc == 0 && (p.revents & POLLHUP) == 0) {
@@ -408,4 +434,15 @@ service_barrier(unsigned int most_ms)
 	}
 	close(pair[0]);
 	return rc;
+}
+
+int
+service_let_go(const char *name, unsigned int most_ms)
+{
+	uint64_t end_ms = monotonic_ms() + most_ms;
+	int rc = forget(name, most_ms);
+
+	if (rc == 0)
+		rc = barrier(end_ms);
+	return rc == -EAGAIN ? -ETIMEDOUT : rc;
 }

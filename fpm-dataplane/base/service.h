@@ -10,6 +10,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #define SERVICE_EXIT_CONFIG  2  /* the configuration is wrong: do not start it again */
 #define SERVICE_EXIT_RESTART 75 /* start it again at once: it was asked for */
@@ -63,8 +64,15 @@ int service_find(bool (*is_it)(void *ctx, const char *name, int fd), void *ctx);
 /* The name of a descriptor that nobody took, into `name`; returns it or -1. Repeat. */
 int service_take_rest(char *name, unsigned int size);
 
-/* "READY=1", "MAINPID=7", several with newlines between. 0 or -errno. */
+/* "READY=1", several with newlines between. 0 or -errno. */
 int service_say(const char *state);
+
+/*
+ * Another process is the daemon from now on. Returns 0, where nobody listens any more as well;
+ * -EAGAIN: nobody has heard within `most_ms`, or another -errno: to whom our end would be the
+ * daemon's.
+ */
+int service_succeeded_by(pid_t heir, unsigned int most_ms);
 
 /*
  * The same, or nothing when the manager does not listen: never waits. For "WATCHDOG=1", of
@@ -96,10 +104,10 @@ int service_keep(const char *name, int fd);
 int service_forget(const char *name);
 
 /*
- * Wait until the manager has done all that it was told before: it closes a descriptor then
- * (BARRIER=1). Returns 0, -ETIMEDOUT after `most_ms`, or -errno.               [any thread]
+ * Have what is kept under `name` let go of, and wait until it is: the manager closes another
+ * descriptor then (BARRIER=1). Returns 0, -ETIMEDOUT after `most_ms`, or -errno. [any thread]
  */
-int service_barrier(unsigned int most_ms);
+int service_let_go(const char *name, unsigned int most_ms);
 
 /*
  * The environment of a process that is to take our place (succeed.h): the same manager, and

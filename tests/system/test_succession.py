@@ -25,6 +25,7 @@ from lib.wait import eventually
 ROOM = 800 << 20  # for a program and its plug-ins, and not for so many packets
 FAILED = "its successor did not start, code 1; the log has the reason"
 BUSY = "a port is being changed, or its device starts or ends"
+DEAF = "the service manager does not listen, and would not know its successor"
 UNREADABLE = "manage: configuration not reloaded"
 PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 PAGES_OF_ONE = 48  # size-mib: 96
@@ -258,6 +259,40 @@ def test_no_memory_for_two_and_nobody_to_start_another_is_refused(own_dut):
     dut.forwarded(lan, lan.probe(HOST), wan)
     procs.signal_pid(heir, signal.SIGTERM)
     eventually(lambda: not procs.is_alive(heir), 10)
+
+
+def test_a_supervisor_that_does_not_listen_is_not_waited_for(kept):
+    """Stopped, its queue full of what it has not read: it would take the old one's end for the
+    daemon's. Refused in seconds, zebra and people are listened to again; a stop ends it, too."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    was, supervisor = dut.daemon.pid(), dut.daemon.process.pid
+    procs.signal_pid(supervisor, signal.SIGSTOP)
+    try:
+        drown(dut)
+        with dut.stream(lan, HOST, rate=500) as stream:
+            refused(dut, dut.fpmctl_begin("restart"), DEAF)
+            dut.control.close()
+        assert stream.lost(wan) == []
+        dut.zebra.close()
+        forwards(dut)
+        assert dut.daemon.pid() == was
+    finally:
+        procs.signal_pid(supervisor, signal.SIGCONT)
+
+    assert dut.fpmctl("restart").returncode == 0
+    come_back(dut, was)
+
+
+def drown(dut):
+    """Words of a stranger, as many as the supervisor's queue holds."""
+    with open(f"/proc/{dut.daemon.pid()}/environ", encoding="ascii") as file:
+        name = re.search("NOTIFY_SOCKET=@([^\0]*)", file.read())[1]
+    with netns.entered(dut.dp), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as stranger:
+        stranger.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                stranger.sendto(b"x", f"\0{name}")
 
 
 def test_no_memory_for_the_checkpoint_is_none_for_two(kept):

@@ -458,32 +458,57 @@ a_successor_is_mute_until_it_counts(void **state)
 	close(manager);
 }
 
-/* Hears three words, and lets go of the descriptor of the third. */
+/* Hears four words, and lets go of the descriptors of two. */
 static void *
 manager_main(void *arg)
 {
 	const int *manager = arg;
 	char word[64];
 
-	for (unsigned int i = 0; i < 3; i++)
+	for (unsigned int i = 0; i < 4; i++)
 		recv(*manager, word, sizeof(word), 0);
 	return NULL;
 }
 
 static void
-a_barrier_is_passed_when_the_manager_has_heard_all(void **state)
+what_is_kept_is_let_go_when_the_manager_has_heard_all(void **state)
 {
 	int manager = manager_open();
 	pthread_t thread;
 
 	service_init();
-	assert_int_equal(service_barrier(10), -ETIMEDOUT);
-	assert_int_equal(service_forget("tap-lan0"), 0);
+	assert_int_equal(service_let_go("tap-lan0", 10), -ETIMEDOUT);
 	assert_int_equal(pthread_create(&thread, NULL, manager_main, &manager), 0);
-	assert_int_equal(service_barrier(60000), 0);
+	assert_int_equal(service_let_go("tap-lan0", 60000), 0);
 	pthread_join(thread, NULL);
 	assert_string_equal(manager_heard(manager), "");
 	close(manager);
+}
+
+/* Its queue is full: who has a time for it is back after that. Who has died needs no word. */
+static void
+a_manager_that_does_not_listen_is_not_waited_for_without_end(void **state)
+{
+	struct sockaddr_un addr;
+	socklen_t len = sizeof(addr);
+	int manager = manager_open(), sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+	char word;
+
+	service_init();
+	getsockname(manager, (struct sockaddr *)&addr, &len);
+	while (sendto(sock, "", 1, 0, (struct sockaddr *)&addr, len) == 1)
+		continue;
+	alarm(60); /* a test that waits without end has failed */
+	assert_int_equal(service_succeeded_by(7, 10), -EAGAIN);
+	assert_int_equal(service_let_go("tap-lan0", 10), -ETIMEDOUT);
+	while (recv(manager, &word, 1, MSG_DONTWAIT) == 1)
+		continue;
+	assert_int_equal(service_succeeded_by(7, 60000), 0);
+	assert_string_equal(manager_heard(manager), "[MAINPID=7]");
+	close(manager);
+	assert_int_equal(service_succeeded_by(7, 10), 0);
+	alarm(0);
+	close(sock);
 }
 
 /* Either of the two is told of the other; a reload that met a restart is remembered once. */
@@ -528,7 +553,9 @@ main(void)
 		cmocka_unit_test(an_heirs_environment_is_ours_and_five_words_more),
 		cmocka_unit_test(a_change_and_a_restart_exclude_one_another),
 		cmocka_unit_test(a_successor_is_mute_until_it_counts),
-		cmocka_unit_test(a_barrier_is_passed_when_the_manager_has_heard_all),
+		cmocka_unit_test(what_is_kept_is_let_go_when_the_manager_has_heard_all),
+		cmocka_unit_test(
+			a_manager_that_does_not_listen_is_not_waited_for_without_end),
 	};
 
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
