@@ -18,11 +18,14 @@
 #include "base/life.h"
 #include "base/log.h"
 #include "base/service.h"
+#include "rib/rib.h"
 #include "tap.h"
 
 #define LOOKS 4 /* at all threads, while the service manager wants to hear once */
 
 #define KEY "tap-"
+
+static int last_checkpoint = -1; /* the last daemon's, until we forward */
 
 /*
  * A TAP is known by the name that its port is configured by, not by the one that it has: that
@@ -53,6 +56,32 @@ keep_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
 	into[n].fd = checkpoint_fd;
 	snprintf(into[n++].name, sizeof(into->name), KEEP_CHECKPOINT);
 	return n;
+}
+
+/* rib reads and closes the one, the other is what its start is told against. */
+int
+keep_take_checkpoint(void)
+{
+	int fd = service_take(KEEP_CHECKPOINT);
+
+	last_checkpoint = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return fd;
+}
+
+static void
+last_checkpoint_close(void)
+{
+	if (last_checkpoint >= 0)
+		close(last_checkpoint);
+	last_checkpoint = -1;
+}
+
+void
+keep_failed(void)
+{
+	if (last_checkpoint >= 0)
+		rib_checkpoint_forgive(last_checkpoint);
+	last_checkpoint_close();
 }
 
 struct wanted {
@@ -116,6 +145,7 @@ keep_ready(const struct port *port, unsigned int n_port, int checkpoint_fd)
 	char name[128];
 	int fd;
 
+	last_checkpoint_close();
 	while ((fd = service_take_rest(name, sizeof(name))) >= 0) {
 		char shown[128];
 

@@ -31,6 +31,13 @@ unsigned int keep_list(const struct port *port, unsigned int n_port, int checkpo
 int keep_take_tap(const struct config *conf, const char *tap);
 
 /*
+ * The checkpoint of the last daemon, the caller's; -1: none. A start that fails, and says why, has
+ * not crashed by it: keep_failed() when all threads have ended.
+ */
+int keep_take_checkpoint(void);
+void keep_failed(void);
+
+/*
  * Forwarding has begun: have all TAPs kept and the checkpoint (-1: none), in place of those of
  * the last daemon, let go of what was kept and is not wanted any more, and say that we are
  * ready.

@@ -143,7 +143,7 @@ rib_begin(const struct config *conf)
 			       .sweep_max_s = conf->sweep_max_s,
 			       .sweep_restart_s = conf->sweep_restart_s,
 			       .checkpoint = service_is_kept(),
-			       .checkpoint_fd = service_take(KEEP_CHECKPOINT),
+			       .checkpoint_fd = keep_take_checkpoint(),
 			       .heir = dp.heir_of >= 0,
 			       .checkpoint_max_age_s = conf->checkpoint_max_age_s,
 			       .netns_id = netns_id(conf->control_netns),
@@ -490,6 +490,7 @@ live(void)
 static int
 failed(int rc)
 {
+	keep_failed();
 	return dp.heir_of >= 0 && rc == -ENOMEM ? SERVICE_EXIT_ROOM : 1;
 }
 

@@ -577,3 +577,15 @@ ckpt_open(int fd, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms, const ch
 	ckpt_free(c);
 	return NULL;
 }
+
+void
+rib_checkpoint_forgive(int fd)
+{
+	struct ckpt_header h;
+
+	if (pread(fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h) ||
+	    h.crc != header_for(h.netns).crc || h.tries == 0)
+		return;
+	h.tries--;
+	(void)!pwrite(fd, &h.tries, sizeof(h.tries), offsetof(struct ckpt_header, tries));
+}

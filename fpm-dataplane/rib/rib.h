@@ -37,6 +37,9 @@ void rib_set_fib(struct worker *w, struct fib *fib);
 /* Our checkpoint, rib's own; -1: none. After worker_start().                     [main] */
 int rib_checkpoint_fd(const struct worker *w);
 
+/* Of the last daemon: the start that has read it has ended, and has not crashed by it.  [main] */
+void rib_checkpoint_forgive(int fd);
+
 /*
  * Behind all that zebra has said (fpm has ended): that session is over, nothing is swept for it,
  * and the checkpoint stands still for the one who reads it; then *done is true.  [main]

@@ -78,6 +78,23 @@ def test_what_is_not_there_at_a_crash_is_waited_for(kept, harm):
     assert dut.daemon.process.poll() is None
 
 
+def test_starts_that_fail_are_nothing_against_the_checkpoint(kept):
+    """A device that does not open, however often it is tried: when it does, packets go by what
+    zebra had taught. Only starts that crash speak against it."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    eventually(lambda: dut.fpm()["checkpoint"]["routes"] == 1, 5)
+
+    with dead(dut) as was:
+        dut.edit_config("iface=p-ext", "iface=p-ext,blocksz=1")
+    eventually(lambda: dut.daemon.log(999).count("supervise: ended code=1") >= 4, 30)
+    dut.edit_config("iface=p-ext,blocksz=1", "iface=p-ext")
+    dut.daemon.back(was)
+
+    dut.forwarded(lan, lan.probe(HOST), wan)
+    assert "rib: checkpoint discarded" not in dut.daemon.log(999)
+
+
 def test_what_is_there_again_within_a_second_costs_no_start(kept):
     """The one start that was at once waits for it."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
