@@ -418,7 +418,7 @@ WRONG = {
     "set lan0 device net_pcap,rx_pcap=/nowhere.pcap": "nothing changed",
     "set lan0 mtu 99999": "mtu: 99999 is out of range; expected a number from 68 to 9216, and the device of lan0 (net_af_packet) takes",
     "add x device net_null mtu 99999": "mtu: 99999 is out of range; expected a number from 68 to 9216",
-    "set lan0 mtu 0": "mtu is not a whole number from 68 to 9216", "set lan0 queues 99999999999": "queues is not a whole number from 1 to 64",
+    "set lan0 mtu 0": "mtu '0' is not a whole number from 68 to 9216", "set lan0 queues 99999999999": "queues '99999999999' is not a whole number from 1 to 64",
     "set lan0 queues 65": "queues: 65 is out of range; expected a number from 1 to 64", "add x device": "device needs a value",
     "del x y": "del takes a NAME", "set lan0 cores 1,x": "is not a list of CPUs by number such as 1,2",
     "set lan0 queues 9": "device has 1 receive queue, not 9",
