@@ -62,6 +62,7 @@ void audit_help(FILE *out);
 int device_run(const struct options *opt, int n, char **word);
 void device_help(FILE *out);
 int restart_run(const struct options *opt, int n, char **word);
+int hold_run(const struct options *opt, int n, char **word);
 void device_words(FILE *out); /* addresses of NICs, on a line */
 
 /*

@@ -79,51 +79,6 @@ replay(const struct options *opt, int n, char **word)
 	return rc;
 }
 
-#define HOLD_MAX_S 3600 /* dist/openapi.yaml */
-
-static bool
-on_state(const json_t *row, const char *text, void *held)
-{
-	*(bool *)held |= strcmp(row_str(row, "state"), "held") == 0;
-	return true;
-}
-
-static int
-hold(const struct options *opt, int n, char **word)
-{
-	bool held = n == 0; /* or was, for `hold 0` */
-	long long seconds = 1;
-	json_t *request;
-	int rc;
-
-	if (n > 1)
-		return unexpected(word[1], "hold");
-	if (n > 0 && (!number_whole(word[0], &seconds) || seconds > HOLD_MAX_S))
-		return number_refused("hold", word[0],
-				      "a whole number of seconds from 0 to 3600");
-	if (n > 0 && seconds == 0) {
-		request = json_pack("{s:s}", "show", "fpm");
-		rc = conn_ask(opt->socket, request, on_state, &held);
-		json_decref(request);
-		if (rc != CTL_OK)
-			return rc;
-	}
-	request = json_pack("{s:s}", "do", "hold");
-	if (n > 0)
-		json_object_set_new(request, "seconds", json_integer(seconds));
-	rc = conn_ask(opt->socket, request, NULL, NULL);
-	json_decref(request);
-	if (rc == CTL_OK && opt->json)
-		puts("[]");
-	else if (rc == CTL_OK)
-		puts(n == 1 && seconds == 0
-			     ? held ? "zebra is let in again; it connects within 3 s."
-				    : "zebra was not held off: nothing has changed."
-			     : "What zebra has taught stays in force until another zebra "
-			       "has connected and\nsaid its routes. Restart FRR now.");
-	return rc;
-}
-
 static void
 help_hold(FILE *out)
 {
@@ -209,7 +164,7 @@ static const struct command {
 	 OPT_JSON | OPT_VTYSH, doctor_help},
 	{"replay", "", "have zebra connect anew and say everything again", replay, OPT_JSON,
 	 NULL},
-	{"hold", "[SECONDS]", "keep all routes while FRR is restarted", hold, OPT_JSON,
+	{"hold", "[SECONDS]", "keep all routes while FRR is restarted", hold_run, OPT_JSON,
 	 help_hold},
 	{"restart", "", "have another daemon take its place", restart_run, OPT_JSON,
 	 help_restart},

@@ -9,10 +9,12 @@ import signal
 import pytest
 import yaml
 
-from back import come_back
+from back import HOST, NET, come_back
 from lib import api, procs
+from lib.freeze import frozen
 from lib.wait import eventually
-from test_succession import refused, successor
+from test_comeback import dead
+from test_succession import listens, refused, successor
 
 UNDER_WAY = "refused, nothing changed: a restart is under way; ask again when it is over"
 
@@ -119,6 +121,45 @@ def test_a_port_that_is_not_in_the_file_is_let_go_by_a_restart(kept):
     assert "main: kept descriptor let go name=tap-z" in dut.daemon.log(60)
     done = dut.fpmctl(*add)
     assert done.returncode == 0, done.stderr
+
+
+@contextlib.contextmanager
+def letting_go(dut):
+    """A planned restart in which the old daemon listens to nobody any more, nor another yet."""
+    with frozen(dut.daemon.pid(), "fdp-rib"):
+        restarts = dut.fpmctl_begin("restart")
+        eventually(lambda: not listens(dut), 30, 0.01, "it lets go")
+        yield
+    dut.control.close()
+    dut.zebra.close()
+    assert restarts.wait(30) == 0
+
+
+@pytest.mark.parametrize("away", [dead, letting_go])
+def test_a_hold_waits_for_the_daemon_that_is_to_come(kept, away):
+    """FRR is ended while there is no daemon that could be told: the next one is, and what zebra
+    withdraws as it ends is not heard. Of one that was stopped there is none to wait for."""
+    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    was, old = dut.daemon.pid(), dut.zebra
+
+    with away(dut):
+        holds = dut.fpmctl_begin("hold", "600")
+        said = holds.stderr.readline()
+        assert said.endswith("; the daemon is waited for, 30 s at most\n"), said
+    out, _ = holds.communicate(timeout=40)
+    assert holds.returncode == 0 and "stays in force" in out
+
+    come_back(dut, was)
+    eventually(lambda: dut.fpm()["state"] == "held", 5)
+    old.connect()
+    old.speaker.routes_del(NET, 1)
+    assert old.speaker.wait_closed(5)
+    dut.forwarded(lan, lan.probe(HOST), wan)
+
+    assert dut.stop() == 0
+    none = dut.fpmctl("hold")
+    assert (none.returncode, none.stdout) == (1, "") and "no daemon answers" in none.stderr
 
 
 def quiet_s(dut):

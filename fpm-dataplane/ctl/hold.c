@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * `fpmctl hold`: said before FRR is stopped. Who says it, the unit, does so once and does not look
+ * whether it was heard: a daemon that is away for a moment, for it has crashed or another takes its
+ * place, is waited for. It knows by its checkpoint whose routes they are.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "ctl/ctl.h"
+#include "ctl/number.h"
+
+#define HOLD_MAX_S 3600 /* dist/openapi.yaml */
+#define AWAY_S     30   /* a NIC may take 20 to start */
+
+/* The socket's path is there, and nobody listens: of a daemon that was stopped it is not. */
+static bool
+is_away(const char *socket)
+{
+	struct stat st;
+
+	return lstat(socket, &st) == 0 && S_ISSOCK(st.st_mode) && !conn_is_there(socket) &&
+	       errno == ECONNREFUSED;
+}
+
+static void
+await(const char *socket, uint64_t end_ms)
+{
+	const struct timespec pause = {.tv_nsec = 100000000};
+	bool told = false;
+
+	while (is_away(socket) && monotonic_ms() < end_ms) {
+		if (!told)
+			fprintf(stderr,
+				"fpmctl: nobody listens on %s; the daemon is waited for, "
+				"%d s at most\n",
+				socket, AWAY_S);
+		told = true;
+		nanosleep(&pause, NULL);
+	}
+}
+
+/* One that goes away while it is asked is asked again. */
+static int
+ask(const char *socket, json_t *request)
+{
+	uint64_t end_ms = monotonic_ms() + AWAY_S * 1000u;
+	int rc;
+
+	do {
+		await(socket, end_ms);
+		rc = conn_ask(socket, request, NULL, NULL);
+	} while (rc == CTL_NO_DAEMON && monotonic_ms() < end_ms && is_away(socket));
+	return rc;
+}
+
+static bool
+on_state(const json_t *row, const char *text, void *held)
+{
+	*(bool *)held |= strcmp(row_str(row, "state"), "held") == 0;
+	return true;
+}
+
+int
+hold_run(const struct options *opt, int n, char **word)
+{
+	bool held = n == 0; /* or was, for `hold 0` */
+	long long seconds = 1;
+	json_t *request;
+	int rc;
+
+	if (n > 1)
+		return unexpected(word[1], "hold");
+	if (n > 0 && (!number_whole(word[0], &seconds) || seconds > HOLD_MAX_S))
+		return number_refused("hold", word[0],
+				      "a whole number of seconds from 0 to 3600");
+	if (n > 0 && seconds == 0) {
+		request = json_pack("{s:s}", "show", "fpm");
+		rc = conn_ask(opt->socket, request, on_state, &held);
+		json_decref(request);
+		if (rc != CTL_OK)
+			return rc;
+	}
+	request = json_pack("{s:s}", "do", "hold");
+	if (n > 0)
+		json_object_set_new(request, "seconds", json_integer(seconds));
+	rc = ask(opt->socket, request);
+	json_decref(request);
+	if (rc == CTL_OK && opt->json)
+		puts("[]");
+	else if (rc == CTL_OK)
+		puts(n == 1 && seconds == 0
+			     ? held ? "zebra is let in again; it connects within 3 s."
+				    : "zebra was not held off: nothing has changed."
+			     : "What zebra has taught stays in force until another zebra "
+			       "has connected and\nsaid its routes. Restart FRR now.");
+	return rc;
+}
