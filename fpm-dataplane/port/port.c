@@ -39,7 +39,8 @@ static uint64_t missed[RTE_MAX_ETHPORTS];
 
 /*
  * Devargs for the EAL: a virtual device needs a name of its own ("net_af_packet" becomes
- * "net_af_packet_wan0"), af_packet a queue pair a forwarder and room for bursts.
+ * "net_af_packet_wan0"), af_packet a queue pair a forwarder and room for bursts. A guest's frame
+ * has one buffer, as any NIC's: it may say that it is as long as it likes, and would have all.
  */
 static void
 devargs_make(char *out, size_t size, char *name, size_t name_size,
@@ -55,6 +56,9 @@ devargs_make(char *out, size_t size, char *name, size_t name_size,
 	else
 		snprintf(name, name_size, "%.*s", (int)n, conf->device);
 	n = (size_t)snprintf(out, size, "%s%s", name, args != NULL ? args : "");
+	if (n < size && strncmp(name, "net_vhost", 9) == 0 &&
+	    strstr(out, "linear-buffer=") == NULL)
+		snprintf(out + n, size - n, ",linear-buffer=1");
 	if (strncmp(name, "net_af_packet", 13) != 0 || n >= size)
 		return;
 	if (strstr(out, "qpairs=") == NULL)

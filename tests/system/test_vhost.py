@@ -20,7 +20,7 @@ from lib.wait import eventually
 PORTS = {
     "host": 'tap: vm0, device: "net_vhost,iface={dir}/vhost.sock"',
     "guest": 'tap: eth0, device: "net_virtio_user,path={dir}/vhost.sock,'
-    'mac=02:00:00:00:00:77", mtu: 9000',
+    'mac=02:00:00:00:00:77"',
 }
 CONFIG = """\
 ports:
@@ -33,11 +33,12 @@ memory: {{size-mib: 64}}
 
 
 @pytest.fixture
-def pair(tmp_path):
-    """(host, guest); the guest does not run yet."""
-    both = []
+def pair(tmp_path, request):
+    """(host, guest); the guest does not run yet. The one that a test names has long frames."""
+    both, long = [], getattr(request, "param", None)
     try:
         for name, port in PORTS.items():
+            port += ", mtu: 9000" if name == long else ""
             space = f"fdp-{name}-{os.getpid()}"
             config = tmp_path / f"{name}.yaml"
             config.write_text(CONFIG.format(port=port.format(dir=tmp_path), netns=space,
@@ -86,45 +87,74 @@ def test_a_guest_comes_goes_and_comes_again(pair):
         eventually(lambda: not carrier(host, "vm0"), 10, 0.05, "no carrier")
 
 
+class Between:
+    """A router, and a neighbour on its only port that sends it frames and looks at what comes."""
+
+    def __init__(self, router, tap, neighbour, its_tap):
+        self.neighbour, self.dev = neighbour, its_tap
+        self.addresses = [f"192.0.2.{n}" for n in range(2, 8)]
+        netns.ip_batch([f"addr add 192.0.2.1/24 dev {tap}"], router.space)
+        netns.sysctl(router.space, {"net.ipv4.ip_forward": 1})
+        netns.ip_batch([f"addr add {a}/24 dev {its_tap}" for a in self.addresses], neighbour.space)
+        eventually(lambda: pings(router, self.addresses[0]), 10, 0.05, "there is a way")
+        self.macs = [d.ports()[t]["mac"] for d, t in ((router, tap), (neighbour, its_tap))]
+
+    def __enter__(self):
+        self.sock = netns.open_socket(
+            self.neighbour.space, socket.AF_PACKET, socket.SOCK_RAW, 0x0300
+        )
+        self.sock.bind((self.dev, 0x0800))
+        self.sock.settimeout(10)
+        return self
+
+    def __exit__(self, *_):
+        self.sock.close()
+
+    def sent(self, address, octets, more):
+        """Send a packet with so many octets behind it; returns it."""
+        packet = IP(src=self.addresses[0], dst=address) / UDP(dport=9) / os.urandom(octets)
+        packet = bytes(Ether(dst=self.macs[0], src=self.macs[1]) / packet)
+        self.sock.send(packet + bytes(more))
+        return packet[14:]
+
+    def had(self, address):
+        """The next packet, padding and all, that the router sends on to there."""
+        while True:
+            frame = self.sock.recv(65536)
+            packet = Ether(frame)[IP]
+            if (packet.dst, packet.ttl) == (address, 63):
+                return frame[14:]
+
+
+@pytest.mark.parametrize("pair", ["host"], indirect=True)
 def test_what_is_behind_a_packet_goes_no_further(pair):
-    """A guest's long frame comes in several buffers; as many as its packet has leave, be the rest
-    more than the last of them or less, and whether it waits for its neighbour or is cut."""
-    host, guest = pair
-    netns.ip_batch(["addr add 192.0.2.1/24 dev vm0"], host.space)
-    netns.sysctl(host.space, {"net.ipv4.ip_forward": 1})
-    guest.start()
-    addresses = [f"192.0.2.{n}" for n in range(2, 8)]
-    netns.ip_batch([f"addr add {a}/24 dev eth0" for a in addresses], guest.space)
-    eventually(lambda: pings(host, addresses[0]), 10, 0.05, "there is a way")
-    macs = [daemon.ports()[tap]["mac"] for daemon, tap in ((host, "vm0"), (guest, "eth0"))]
-
-    with netns.open_socket(guest.space, socket.AF_PACKET, socket.SOCK_RAW, 0x0300) as sock:
-        sock.bind(("eth0", 0x0800))
-        sock.settimeout(10)
-
-        def sent(address, octets, more):
-            """Send it; returns its packet."""
-            packet = IP(src=addresses[0], dst=address) / UDP(dport=9) / os.urandom(octets)
-            packet = bytes(Ether(dst=macs[0], src=macs[1]) / packet)
-            sock.send(packet + bytes(more))
-            return packet[14:]
-
-        def had(address):
-            """What the router sends on to there."""
-            while True:
-                frame = sock.recv(65536)
-                packet = Ether(frame)[IP]
-                if (packet.dst, packet.ttl) == (address, 63):
-                    return frame[14:]
-
-        for address, octets, more in zip(
-            addresses[1:], (30, 1400, 1400, 1400), (4000, 4000, 1000, 20)
-        ):
+    """A long frame may come in several buffers (net_virtio, net_vmxnet3); as many as its packet
+    has leave, be the rest more than the last of them or less, and whether the packet waits for
+    its neighbour or is cut."""
+    host, router = pair
+    router.start()
+    with Between(router, "eth0", host, "vm0") as between:
+        there = between.addresses[1:]
+        for address, octets, more in zip(there, (30, 1400, 1400, 1400), (4000, 4000, 1000, 20)):
             for _ in range(2):  # the first waits
-                packet = sent(address, octets, more)
-                assert had(address)[20:] == packet[20:], (octets, more)
+                packet = between.sent(address, octets, more)
+                assert between.had(address)[20:] == packet[20:], (octets, more)
 
-        netns.ip_batch(["link set vm0 mtu 800"], host.space)
-        eventually(lambda: host.ports()["vm0"]["mtu"] == 800, 5, 0.01, "MTU in force")
-        packet = sent(addresses[1], 1400, 4000)
-        assert b"".join(had(addresses[1])[20:] for _ in range(2)) == packet[20:]
+        netns.ip_batch(["link set eth0 mtu 800"], router.space)
+        eventually(lambda: router.ports()["eth0"]["mtu"] == 800, 5, 0.01, "MTU in force")
+        packet = between.sent(there[0], 1400, 4000)
+        assert b"".join(between.had(there[0])[20:] for _ in range(2)) == packet[20:]
+
+
+@pytest.mark.parametrize("pair", ["guest"], indirect=True)
+def test_a_guests_frame_has_one_buffer_at_most(pair):
+    """It could have all of them: a guest says how long its frames are."""
+    router, guest = pair
+    guest.start()
+    with Between(router, "vm0", guest, "eth0") as between:
+        there = between.addresses[1]
+        between.sent(there, 1400, 4000)
+        between.sent(there, 4000, 0)
+        packet = between.sent(there, 1400, 0)
+
+        assert between.had(there)[20:] == packet[20:]
