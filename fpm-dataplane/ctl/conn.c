@@ -26,7 +26,7 @@
 enum manner {
 	ASK,
 	TRY,   /* and say nothing */
-	WATCH, /* for hours */
+	WATCH, /* for hours, once it has begun */
 };
 
 static enum manner manner;
@@ -45,22 +45,47 @@ static void __attribute__((format(printf, 1, 2))) complain(const char *fmt, ...)
 }
 
 static int
+lost(const char *path, int error)
+{
+	if (error == EAGAIN || error == EWOULDBLOCK)
+		complain("the daemon on %s has been silent for %d s; it is stuck, or very "
+			 "busy: see its log",
+			 path, SILENCE_S);
+	else
+		complain("the connection to %s was lost before the answer was complete; "
+			 "has the daemon stopped? Ask again",
+			 path);
+	return CTL_NO_DAEMON;
+}
+
+static int
 no_daemon(const char *path, int error)
 {
 	const char *hint = "is fpm-dataplane running? -s SOCKET names another socket";
 
 	if (error == EACCES || error == EPERM)
 		hint = "only root and the socket's group may ask";
+	if (error == EAGAIN) /* others wait for it to let them in */
+		return lost(path, error);
 	complain("no daemon answers on %s: %s; %s", path, strerror(error), hint);
 	return CTL_NO_DAEMON;
 }
 
-/* Returns a stream on the connection, or NULL with errno set. `silence_s` 0: for ever. */
+/* How long a silent daemon is waited for. 0: for ever. */
+static void
+patience_set(int fd, int silence_s)
+{
+	struct timeval silence = {.tv_sec = silence_s};
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof(silence));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &silence, sizeof(silence));
+}
+
+/* Returns a stream on the connection, or NULL with errno set. */
 static FILE *
-connect_to(const char *path, int silence_s)
+connect_to(const char *path)
 {
 	struct sockaddr_un sun = {.sun_family = AF_UNIX};
-	struct timeval silence = {.tv_sec = silence_s};
 	FILE *f = NULL;
 	int fd, error;
 
@@ -72,8 +97,7 @@ connect_to(const char *path, int silence_s)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return NULL;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof(silence));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &silence, sizeof(silence));
+	patience_set(fd, SILENCE_S);
 	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun)) == 0)
 		f = fdopen(fd, "r");
 	if (f == NULL) {
@@ -87,11 +111,11 @@ connect_to(const char *path, int silence_s)
 bool
 conn_is_there(const char *path)
 {
-	FILE *f = connect_to(path, SILENCE_S);
+	FILE *f = connect_to(path);
 
 	if (f != NULL)
 		fclose(f);
-	return f != NULL;
+	return f != NULL || errno == EAGAIN;
 }
 
 /* The request as a line, the caller's; NULL after a sentence: it cannot be one. */
@@ -122,20 +146,6 @@ send_line(FILE *f, char *text)
 	text[len] = '\n'; /* in place of the terminator: one write, one line */
 	return send(fileno(f), text, len + 1, MSG_NOSIGNAL) == (ssize_t)(len + 1) ||
 	       errno == EPIPE || errno == ECONNRESET;
-}
-
-static int
-lost(const char *path, int error)
-{
-	if (error == EAGAIN || error == EWOULDBLOCK)
-		complain("the daemon on %s has been silent for %d s; it is stuck, or very "
-			 "busy: see its log",
-			 path, SILENCE_S);
-	else
-		complain("the connection to %s was lost before the answer was complete; "
-			 "has the daemon stopped? Ask again",
-			 path);
-	return CTL_NO_DAEMON;
 }
 
 /* Returns an exit code when `row` ends the answer, else -1. */
@@ -228,6 +238,7 @@ converse(const char *path, const json_t *request, enum manner how,
 	 bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx)
 {
 	char *line = NULL, *asked = request_line(request);
+	bool begun = false;
 	size_t size = 0;
 	ssize_t len;
 	int rc = -1;
@@ -236,7 +247,7 @@ converse(const char *path, const json_t *request, enum manner how,
 	manner = how;
 	if (asked == NULL)
 		return CTL_USAGE;
-	f = connect_to(path, how == WATCH ? 0 : SILENCE_S);
+	f = connect_to(path);
 	if (f == NULL) {
 		free(asked);
 		return stop_now() ? CTL_OK : no_daemon(path, errno);
@@ -256,6 +267,10 @@ converse(const char *path, const json_t *request, enum manner how,
 			rc = stop_now() ? CTL_OK : lost(path, errno);
 			break;
 		}
+		/* That it watches it says at once; of packets there may be none for hours. */
+		if (how == WATCH && !begun)
+			patience_set(fileno(f), 0);
+		begun = true;
 		line[len - 1] = '\0';
 		row = json_loads(line, 0, NULL);
 		if (is_strange(line))

@@ -5,6 +5,7 @@ hangs is ended, by name, and what does not is not."""
 import contextlib
 import re
 import signal
+import socket
 
 import pytest
 
@@ -44,6 +45,37 @@ def test_a_hanging_daemon_is_started_again(watched):
 
     assert watch.lost_carrier() == []
     assert ABORTED in dut.daemon.log(60)
+
+
+def ends_of(path):
+    """How many connections to a socket there are from here, those that wait among them."""
+    with open("/proc/net/unix", encoding="utf-8") as file:
+        return file.read().count(f" {path}\n")
+
+
+def test_who_asks_one_that_hangs_is_told_so_within_half_a_minute(own_dut):
+    """Whatever is asked, a trace too; and when so many ask that it would have to let them in."""
+    dut = own_dut()
+    dut.start()
+    asked, pid = ["show version", "-j show routes", "trace for 1", "capture -w - for 1"], dut.daemon.pid()
+    procs.signal_pid(pid, signal.SIGSTOP)
+    with contextlib.ExitStack() as until:
+        until.callback(procs.signal_pid, pid, signal.SIGCONT)
+        there = ends_of(dut.socket)
+        asking = {words: dut.fpmctl_begin(*words.split()) for words in asked}
+        eventually(lambda: ends_of(dut.socket) == there + len(asked), 10, 0.01)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                one = until.enter_context(socket.socket(socket.AF_UNIX))
+                one.setblocking(False)
+                one.connect(dut.socket)
+        asking["show ports"] = dut.fpmctl_begin("show", "ports")
+        told = {words: (*one.communicate(timeout=60), one.returncode)
+                for words, one in asking.items()}  # fmt: skip
+
+    for words, (out, err, code) in told.items():
+        assert (out, code, len(err.splitlines())) == ("", 1, 1), (words, err)
+        assert " has been silent for 30 s" in err, (words, err)
 
 
 @pytest.mark.parametrize("thread", ["fwd-0", "fdp-manage"])
