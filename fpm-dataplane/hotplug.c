@@ -146,7 +146,7 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 		rc = deal_begin(h->deal, slot, cp, false);
 	if (rc < 0) {
 		snprintf(why, why_size, "no memory for its queues");
-		hotplug_del(h, slot, NULL);
+		hotplug_undo(h, slot);
 		return rc;
 	}
 	/* One that was passed on may have been made anew since it was kept. */
@@ -190,4 +190,17 @@ hotplug_del(struct hotplug *h, struct port *port, struct hotplug_rest *rest)
 	port_close(&gone);
 	slow_end();
 	log_info("port: removed name=%s device=%s", gone.name, gone.device);
+}
+
+void
+hotplug_undo(struct hotplug *h, struct port *port)
+{
+	bool made = port->tap_new;
+	struct hotplug_rest rest;
+
+	hotplug_del(h, port, made ? NULL : &rest);
+	if (made)
+		return;
+	close(rest.tap_fd);
+	hotplug_forget(port->name);
 }

@@ -51,4 +51,7 @@ struct port *hotplug_find(const struct hotplug *h, const char *tap);
  */
 void hotplug_del(struct hotplug *h, struct port *port, struct hotplug_rest *rest);
 
+/* As if it had not come: a TAP that was there before stays, and nobody keeps it. */
+void hotplug_undo(struct hotplug *h, struct port *port);
+
 #endif

@@ -109,6 +109,16 @@ was_there(const struct deal_seen *seen, const char *tap)
 	return false;
 }
 
+/* A port that came goes again, unless it was lost. */
+static void
+port_undo(struct hotplug *h, const char *tap)
+{
+	struct port *port = hotplug_find(h, tap);
+
+	if (port != NULL)
+		hotplug_undo(h, port);
+}
+
 /*
  * Back from `n` ports of `next` that were seen to, to who served what. Returns 0, or -errno
  * with a sentence in `why` of what is not as before.
@@ -125,7 +135,7 @@ undo(struct hotplug *h, const struct config *running, const struct config *next,
 		const struct config_port *was = config_port(running, now->tap);
 
 		if (was == NULL || !was_there(seen, now->tap)) {
-			port_drop(h, now->tap);
+			port_undo(h, now->tap);
 		} else if (port_set(h, running, now, was, text, sizeof(text)) < 0) {
 			log_error("manage: port not as before name=%s: %s", was->tap, text);
 			snprintf(why, size, "port %s: %s", was->tap, text);

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 import yaml
 
-from lib import api
+from lib import api, netns
 from lib.wait import eventually
 
 
@@ -169,6 +169,29 @@ def test_a_reload_that_fails_in_its_last_part_leaves_policers_and_all_else(route
     assert router.fpmctl("config", "reload").returncode == 0
     after = in_force(router)
     assert after[0]["icmp"][0] == 77 and after[2]["wan0"][2] == 1400
+
+
+def test_a_refused_reload_deletes_no_tap_that_was_there_before(router):
+    """One with the operator's addresses, of a port that is to come back with the file; what was
+    made for a port of that reload is gone."""
+    new = "  - tap: old0\n    device: net_null61,no-rx=1\n"
+    new += "  - tap: made0\n    device: net_null62,no-rx=1\n"
+    bad = "  - tap: new0\n    device: net_pcap,rx_pcap=/nowhere.pcap\n"
+    router.ip("tuntap add dev old0 mode tap", "addr add 203.0.113.1/24 dev old0")
+    before = router.link_row("old0")["ifindex"]
+    router.edit_config("control-netns:", new + bad + "control-netns:")
+
+    refused = router.fpmctl("config", "reload")
+
+    assert "refused, nothing changed: port new0 device net_pcap" in refused.stderr
+    assert router.link_row("old0")["ifindex"] == before
+    assert "203.0.113.1/24" in netns.command(["ip", "-n", router.ctl, "addr", "show", "old0"])
+    assert "made0" not in {link["ifname"] for link in router.links()}
+    router.edit_config(bad, "")
+    assert router.fpmctl("config", "reload").returncode == 0
+    assert router.link_row("old0")["ifindex"] == before
+    assert router.fpmctl("port", "del", "old0").returncode == 0
+    assert "old0" not in {link["ifname"] for link in router.links()}
 
 
 def test_reload_of_a_bad_file_tells_all_that_is_wrong(router, tmp_path):

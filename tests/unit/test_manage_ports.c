@@ -98,6 +98,12 @@ hotplug_del(struct hotplug *h, struct port *port, struct hotplug_rest *rest)
 		*rest = (struct hotplug_rest){.tap_fd = -1};
 }
 
+void
+hotplug_undo(struct hotplug *h, struct port *port)
+{
+	hotplug_del(h, port, NULL);
+}
+
 int
 tap_mtu(const struct tap *tap, unsigned int mtu_bytes)
 {
