@@ -4,6 +4,7 @@
  */
 #include "ctl/number.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +18,9 @@ number_whole(const char *text, long long *out)
 {
 	if (text[0] == '\0' || text[strspn(text, DIGITS)] != '\0')
 		return false;
+	errno = 0;
 	*out = strtoll(text, NULL, 10);
-	return true;
+	return errno == 0; /* else another number would be told than was said */
 }
 
 bool

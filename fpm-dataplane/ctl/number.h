@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* Is `text` a whole number? Then *out has it, LLONG_MAX when it is that or more. */
+/* Is `text` a whole number, of those that *out can have? Then it has it. */
 bool number_whole(const char *text, long long *out);
 
 /* Is it one that may have a fraction, "2", "0.5"? Then *out has it. */
