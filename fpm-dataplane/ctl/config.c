@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ctl/ctl.h"
 #include "ctl/number.h"
@@ -131,6 +132,7 @@ struct answer {
 	bool json;
 	unsigned long long n_rows;
 	json_t *rows; /* of what differs: kept until it is known what came of it */
+	bool unread;  /* the daemon cannot read the file */
 };
 
 static bool
@@ -156,6 +158,7 @@ on_change(const json_t *row, const char *text, void *ctx)
 {
 	struct answer *a = ctx;
 
+	a->unread |= strstr(row_str(row, "wrong"), ": cannot be read: ") != NULL;
 	if (a->json) {
 		printf("%s%s", a->n_rows == 0 ? "[" : ",\n", text);
 	} else if (row_has(row, "wrong")) {
@@ -169,16 +172,22 @@ on_change(const json_t *row, const char *text, void *ctx)
 
 /*
  * Ask for a change and tell what differs, and that it was done; or, of a change that was
- * refused (in words on stderr by now), that it was asked for. Steals `request`.
+ * refused (in words on stderr by now), that it was asked for. `file` (NULL: none) is one that
+ * the daemon is to read. Steals `request`.
  */
 static int
-change(const struct options *opt, json_t *request)
+change(const struct options *opt, json_t *request, const char *file)
 {
 	struct answer a = {.json = opt->json, .rows = json_array()};
 	int rc = conn_ask(opt->socket, request, on_change, &a);
 	const json_t *row;
 	size_t i;
 
+	if (a.unread && file != NULL && access(file, R_OK) == 0)
+		fputs("fpmctl: you can read it, the daemon cannot: its unit hides /tmp, "
+		      "/home and /root from it, and what only another user than root may "
+		      "read; put it below /etc/fpm-dataplane, as root's\n",
+		      stderr);
 	if (rc != CTL_OK && json_array_size(a.rows) > 0)
 		puts("asked for was:");
 	json_array_foreach (a.rows, i, row) {
@@ -205,6 +214,7 @@ reload(const struct options *opt, int n, char **word)
 {
 	char *path = NULL;
 	json_t *what;
+	int rc;
 
 	if (n > 1)
 		return unexpected(word[1], "config");
@@ -219,8 +229,8 @@ reload(const struct options *opt, int n, char **word)
 		}
 	}
 	what = json_pack("{s:s, s:s*}", "do", "reload", "file", path);
-	free(path);
 	if (what == NULL) {
+		free(path);
 		fputs("fpmctl: the file's path is not UTF-8, and what is asked of the "
 		      "daemon has to be: rename it, or start the daemon with it\n",
 		      stderr);
@@ -228,7 +238,9 @@ reload(const struct options *opt, int n, char **word)
 	}
 	if (opt->dry_run)
 		json_object_set_new(what, "dry_run", json_true());
-	return change(opt, json_pack("{s:o}", "config", what));
+	rc = change(opt, json_pack("{s:o}", "config", what), path);
+	free(path);
+	return rc;
 }
 
 int
@@ -390,7 +402,7 @@ port_run(const struct options *opt, int n, char **word)
 	for (int i = 2; i < n && rc == CTL_OK; i += 2)
 		rc = port_pair(what, word[i], word[i + 1]);
 	if (rc == CTL_OK)
-		return change(opt, json_pack("{s:o}", "port", what));
+		return change(opt, json_pack("{s:o}", "port", what), NULL);
 	json_decref(what);
 	return rc;
 }

@@ -47,6 +47,28 @@ def test_config_check_tells_all_errors_with_line_and_column(dut, tmp_path):
     assert "no network interface 'p-lan' here" in good.stderr
 
 
+def test_a_file_that_the_daemons_unit_hides_is_no_file_that_is_not_there(router, tmp_path):
+    """PrivateTmp and ProtectHome, here a mount that only the daemon has: who asks sees the file,
+    and is told what the daemon sees and where to put it; scripts too. What is read is not said so of."""
+    file = tmp_path / "new.yaml"
+    file.write_text(open(router.config, encoding="utf-8").read())
+    hide = ["nsenter", "-m", "-t", str(router.daemon.pid()), "mount", "-t", "tmpfs", "none"]
+    assert router.fpmctl("config", "reload", str(file)).returncode == 0
+    netns.command([*hide, str(tmp_path)])
+    before = running(router)
+
+    for words in ([], ["--json"]):
+        done = router.fpmctl(*words, "config", "reload", str(file))
+        assert done.returncode == 2
+        assert "No such file or directory" in (done.stdout if words else done.stderr)
+        assert "you can read it, the daemon cannot" in done.stderr
+    assert running(router) == before
+    file.write_text("ports: 1\n")
+    netns.command([*hide[:-4], "umount", str(tmp_path)])
+    done = router.fpmctl("config", "reload", str(file))
+    assert done.returncode == 2 and "you can read it" not in done.stderr
+
+
 def test_config_check_for_scripts(dut, tmp_path):
     """--json: a row an error, with its place; of a good file none."""
     schema = {"$ref": "#/components/schemas/FpmctlConfigCheck"}
