@@ -28,7 +28,8 @@
 
 static struct {
 	struct sockaddr_un addr;
-	socklen_t addr_len;                                     /* 0: nobody listens */
+	socklen_t addr_len; /* 0: nobody listens */
+	int to; /* connected to it for good; -1: it is found by its path, each time */
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* as it was told */
 	unsigned int watchdog_ms;
 	bool mute; /* another one is the daemon still */
@@ -37,7 +38,7 @@ static struct {
 		char name[104];
 	} in[FDS_MAX];
 	unsigned int n_in;
-} service;
+} service = {.to = -1};
 
 /* The last restart that was asked for and refused. */
 static struct {
@@ -96,6 +97,19 @@ inherit_fds(void)
 	}
 }
 
+/*
+ * A name in the abstract namespace is whose who takes it: with its owner dead, any program's
+ * that would like TAPs. Who is connected speaks to its owner, or to nobody.
+ */
+static void
+stay_with_manager(void)
+{
+	service.to = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (service.to >= 0)
+		(void)connect(service.to, (struct sockaddr *)&service.addr,
+			      service.addr_len);
+}
+
 static void
 find_manager(void)
 {
@@ -112,6 +126,8 @@ find_manager(void)
 		service.addr.sun_path[0] = '\0';
 	service.addr_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len +
 				       (path[0] == '/'));
+	if (path[0] == '@')
+		stay_with_manager();
 }
 
 void
@@ -157,7 +173,8 @@ service_env(const char *names, unsigned int n)
 	if (env == NULL)
 		return NULL;
 	char *const said[5] = {
-		text("NOTIFY_SOCKET=%s", service.path),
+		/* Of an owner who is gone the name is not passed on. */
+		text("NOTIFY_SOCKET=%s", service_is_heard() ? service.path : ""),
 		text("WATCHDOG_USEC=%llu", service.watchdog_ms * 2000ull),
 		text("LISTEN_FDS=%u", n),
 		text("LISTEN_FDNAMES=%s", names),
@@ -202,6 +219,77 @@ is_of_its_end(int rc)
 	return rc == -ECONNREFUSED || rc == -ENOENT;
 }
 
+/* As send_state(), which other threads may be in as well: no option of the socket is changed. */
+static int
+send_connected(const struct msghdr *msg, int flags, unsigned int most_ms)
+{
+	uint64_t end_ms = monotonic_ms() + most_ms, now;
+	struct pollfd p = {.fd = service.to, .events = POLLOUT};
+
+	if (most_ms > 0)
+		flags |= MSG_DONTWAIT;
+	while (sendmsg(service.to, msg, MSG_NOSIGNAL | flags) < 0) {
+		if (errno ==
+		    ENOTCONN) /* that it has ended is told once, and this from then on */
+			return -ECONNREFUSED;
+		if (errno != EINTR && errno != EAGAIN)
+			return -errno;
+		now = monotonic_ms();
+		if (errno == EAGAIN && now >= end_ms)
+			return -EAGAIN;
+		if (errno == EAGAIN)
+			(void)poll(&p, 1, (int)(end_ms - now));
+	}
+	return 0;
+}
+
+/* `most_ms`: as long as there is no room in the manager's queue; 0: for ever. */
+static int
+send_state(const char *state, int fd, int flags, unsigned int most_ms)
+{
+	const struct timeval most = {.tv_sec = most_ms / 1000,
+				     .tv_usec = most_ms % 1000 * 1000};
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {{0}};
+	struct iovec iov = {.iov_base = (void *)(unsigned long)state,
+			    .iov_len = strlen(state)};
+	struct msghdr msg = {.msg_name = service.to < 0 ? &service.addr : NULL,
+			     .msg_namelen = service.to < 0 ? service.addr_len : 0,
+			     .msg_iov = &iov,
+			     .msg_iovlen = 1};
+	int sock, rc;
+
+	if (!service_is_kept())
+		return -ENOTCONN;
+	if (service.mute)
+		return 0;
+	if (fd >= 0) {
+		struct cmsghdr *c = &control.align;
+
+		msg.msg_control = control.buf;
+		msg.msg_controllen = sizeof(control.buf);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	}
+	if (service.to >= 0)
+		return send_connected(&msg, flags, most_ms);
+	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (sock < 0)
+		return -errno;
+	/* May block while the manager's queue is full, which it empties without us. */
+	if (most_ms > 0)
+		(void)setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
+	do
+		rc = sendmsg(sock, &msg, MSG_NOSIGNAL | flags) < 0 ? -errno : 0;
+	while (rc == -EINTR);
+	close(sock);
+	return rc;
+}
+
 bool
 service_is_heard(void)
 {
@@ -209,6 +297,8 @@ service_is_heard(void)
 
 	if (!service_is_kept())
 		return false;
+	if (service.to >= 0) /* a word as good as any */
+		return !is_of_its_end(send_state("WATCHDOG=1", -1, MSG_DONTWAIT, 0));
 	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (sock < 0)
 		return true; /* nothing tells of its end */
@@ -266,51 +356,6 @@ service_take_rest(char *name, unsigned int size)
 		return service_take(service.in[i].name);
 	}
 	return -1;
-}
-
-/* `most_ms`: as long as there is no room in the manager's queue; 0: for ever. */
-static int
-send_state(const char *state, int fd, int flags, unsigned int most_ms)
-{
-	const struct timeval most = {.tv_sec = most_ms / 1000,
-				     .tv_usec = most_ms % 1000 * 1000};
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {{0}};
-	struct iovec iov = {.iov_base = (void *)(unsigned long)state,
-			    .iov_len = strlen(state)};
-	struct msghdr msg = {.msg_name = &service.addr,
-			     .msg_namelen = service.addr_len,
-			     .msg_iov = &iov,
-			     .msg_iovlen = 1};
-	int sock, rc;
-
-	if (!service_is_kept())
-		return -ENOTCONN;
-	if (service.mute)
-		return 0;
-	if (fd >= 0) {
-		struct cmsghdr *c = &control.align;
-
-		msg.msg_control = control.buf;
-		msg.msg_controllen = sizeof(control.buf);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(int));
-	}
-	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (sock < 0)
-		return -errno;
-	/* May block while the manager's queue is full, which it empties without us. */
-	if (most_ms > 0)
-		(void)setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
-	do
-		rc = sendmsg(sock, &msg, MSG_NOSIGNAL | flags) < 0 ? -errno : 0;
-	while (rc == -EINTR);
-	close(sock);
-	return rc;
 }
 
 int

@@ -2,7 +2,9 @@
 """A TAP that somebody has deleted, moved away or renamed is kept like any other: the daemon
 dies or is restarted, and it has its carrier, index, name and addresses all the while."""
 
+import os
 import signal
+import socket
 
 import pytest
 
@@ -217,3 +219,31 @@ def test_nobody_keeps_a_renamed_tap_over_a_stop(kept):
     after = taps(dut)["uplink"]
     assert (after["ifindex"], after["address"]) == (before["ifindex"], before["address"])
     whole_again(dut, wan)
+
+
+def test_nobody_takes_a_dead_supervisors_place(own_dut):
+    """Its name is in the abstract namespace, anybody's from then on: who has it is given no TAP and
+    no checkpoint, by no daemon that comes after, either."""
+    dut = own_dut(supervised=True)
+    dut.start()
+    with open(f"/proc/{dut.daemon.pid()}/environ", encoding="utf-8") as file:
+        env = dict(row.partition("=")[::2] for row in file.read().split("\0"))
+    name = "\0" + env["NOTIFY_SOCKET"][1:]
+    dut.daemon.process.kill()
+    dut.daemon.process.wait()
+
+    with netns.entered(dut.dp):
+        stranger = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with stranger:
+        stranger.bind(name)
+        dut.zebra.close()
+        for tap, restarts in (("new0", True), ("new1", False)):
+            added = dut.fpmctl("port", "add", tap, "device", "net_null0,no-rx=1")
+            assert added.returncode == 0, added.stderr
+            if restarts:
+                assert dut.fpmctl("restart").returncode == 0
+                dut.control.close()
+        procs.signal_pid(dut.daemon.pid(), signal.SIGTERM)
+        eventually(lambda: not os.path.exists(dut.socket), 10)
+        with pytest.raises(BlockingIOError):
+            stranger.recv(100, socket.MSG_DONTWAIT)
