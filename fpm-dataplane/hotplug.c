@@ -35,6 +35,15 @@ slow_end(void)
 	urcu_qsbr_thread_online();
 }
 
+/* The service manager may be busy, or stopped. */
+static void
+keep(const struct port *port)
+{
+	slow_begin();
+	keep_tap(port);
+	slow_end();
+}
+
 /* Tell a worker of the port and wait until it has done what there is to do. */
 static void
 tell(struct worker *to, uint16_t ifidx, bool gone)
@@ -63,7 +72,7 @@ hotplug_msg(const struct hotplug *h, struct msg *m)
 	if (m->type == MSG_TAP) {
 		port = &h->port[caa_container_of(m, struct msg_tap, m)->ifidx - 1];
 		if (port_is_there(port)) /* else it went while the message was on its way */
-			keep_tap(port);
+			keep(port);
 	}
 	msg_free(m);
 }
@@ -150,7 +159,7 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 		return rc;
 	}
 	/* One that was passed on may have been made anew since it was kept. */
-	keep_tap(slot);
+	keep(slot);
 	log_info("port: added name=%s device=%s ifindex=%u queues=%u", slot->name,
 		 slot->device, slot->tap.ifindex, slot->n_rxq);
 	return 0;

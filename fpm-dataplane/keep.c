@@ -25,7 +25,9 @@
 
 #define KEY "tap-"
 
-static int last_checkpoint = -1; /* the last daemon's, until we forward */
+/* The last daemon's, until we forward; how many starts had read it before this one. */
+static int last_checkpoint = -1;
+static unsigned int last_tries;
 
 /*
  * A TAP is known by the name that its port is configured by, not by the one that it has: that
@@ -65,6 +67,7 @@ keep_take_checkpoint(void)
 	int fd = service_take(KEEP_CHECKPOINT);
 
 	last_checkpoint = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	last_tries = rib_checkpoint_tries(last_checkpoint);
 	return fd;
 }
 
@@ -80,7 +83,7 @@ void
 keep_failed(void)
 {
 	if (last_checkpoint >= 0)
-		rib_checkpoint_forgive(last_checkpoint);
+		rib_checkpoint_forgive(last_checkpoint, last_tries);
 	last_checkpoint_close();
 }
 

@@ -24,12 +24,15 @@
 #include "base/log.h"
 
 #define FDS_MAX  256
+#define TELL_MS  5000                      /* the manager: as busy as that it is not */
 #define FOR_HEIR "FPM_DATAPLANE_SUCCESSOR" /* whose process id was not known beforehand */
+#define ORPHAN   "0"                       /* its value, when the supervisor has ended */
 
 static struct {
 	struct sockaddr_un addr;
 	socklen_t addr_len; /* 0: nobody listens */
-	int to; /* connected to it for good; -1: it is found by its path, each time */
+	int to;    /* connected to it for good; -1: it is found by its path, each time */
+	bool deaf; /* has not listened within the time that it had */
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* as it was told */
 	unsigned int watchdog_ms;
 	bool mute; /* another one is the daemon still */
@@ -113,9 +116,15 @@ stay_with_manager(void)
 static void
 find_manager(void)
 {
-	const char *path = getenv("NOTIFY_SOCKET");
+	const char *path = getenv("NOTIFY_SOCKET"), *heir = getenv(FOR_HEIR);
 	size_t len = path == NULL ? 0 : strlen(path);
 
+	if (heir != NULL && strcmp(heir, ORPHAN) == 0) {
+		/* As whom it succeeds: kept once, and each word says that nobody hears it. */
+		service.to = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		service.addr_len = service.to >= 0 ? sizeof(service.addr.sun_family) : 0;
+		return;
+	}
 	if (len < 2 || len >= sizeof(service.addr.sun_path) ||
 	    strchr("/@", path[0]) == NULL)
 		return;
@@ -164,7 +173,7 @@ char **
 service_env(const char *names, unsigned int n)
 {
 	unsigned int n_old = 0, at;
-	bool whole = true;
+	bool whole = true, orphan = service_is_kept() && !service_is_heard();
 	char **env;
 
 	while (environ[n_old] != NULL)
@@ -174,11 +183,11 @@ service_env(const char *names, unsigned int n)
 		return NULL;
 	char *const said[5] = {
 		/* Of an owner who is gone the name is not passed on. */
-		text("NOTIFY_SOCKET=%s", service_is_heard() ? service.path : ""),
+		text("NOTIFY_SOCKET=%s", orphan ? "" : service.path),
 		text("WATCHDOG_USEC=%llu", service.watchdog_ms * 2000ull),
 		text("LISTEN_FDS=%u", n),
 		text("LISTEN_FDNAMES=%s", names),
-		text(FOR_HEIR "=1"),
+		text(FOR_HEIR "=%s", orphan ? ORPHAN : "1"),
 	};
 	for (unsigned int i = 0; i < 5; i++)
 		whole &= said[i] != NULL;
@@ -243,9 +252,9 @@ send_connected(const struct msghdr *msg, int flags, unsigned int most_ms)
 	return 0;
 }
 
-/* `most_ms`: as long as there is no room in the manager's queue; 0: for ever. */
+/* `most_ms`: as long as there is no room in the manager's queue. */
 static int
-send_state(const char *state, int fd, int flags, unsigned int most_ms)
+send_within(const char *state, int fd, int flags, unsigned int most_ms)
 {
 	const struct timeval most = {.tv_sec = most_ms / 1000,
 				     .tv_usec = most_ms % 1000 * 1000};
@@ -280,7 +289,6 @@ send_state(const char *state, int fd, int flags, unsigned int most_ms)
 	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (sock < 0)
 		return -errno;
-	/* May block while the manager's queue is full, which it empties without us. */
 	if (most_ms > 0)
 		(void)setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
 	do
@@ -288,6 +296,27 @@ send_state(const char *state, int fd, int flags, unsigned int most_ms)
 	while (rc == -EINTR);
 	close(sock);
 	return rc;
+}
+
+static int
+send_state(const char *state, int fd, int flags, unsigned int most_ms)
+{
+	int rc = send_within(state, fd, flags, most_ms);
+
+	/* A sign of life that finds no room says nothing: it has no time to wait for some. */
+	if (rc != -EAGAIN || most_ms > 0)
+		__atomic_store_n(&service.deaf, rc == -EAGAIN, __ATOMIC_RELAXED);
+	return rc;
+}
+
+/* It empties its queue without us; one that does not, for it is stopped, has each word cost its
+ * time once. */
+static int
+tell(const char *state, int fd)
+{
+	bool deaf = __atomic_load_n(&service.deaf, __ATOMIC_RELAXED);
+
+	return send_state(state, fd, 0, deaf ? 1 : TELL_MS);
 }
 
 bool
@@ -361,7 +390,7 @@ service_take_rest(char *name, unsigned int size)
 int
 service_say(const char *state)
 {
-	return send_state(state, -1, 0, 0);
+	return tell(state, -1);
 }
 
 int
@@ -437,22 +466,22 @@ service_keep(const char *name, int fd)
 
 	/* Not polled for its end: whether it is still good is ours to judge, and to say. */
 	snprintf(state, sizeof(state), "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
-	return send_state(state, fd, 0, 0);
+	return tell(state, fd);
 }
 
-static int
-forget(const char *name, unsigned int most_ms)
+static const char *
+forgetting(const char *name, char state[160])
 {
-	char state[160];
-
-	snprintf(state, sizeof(state), "FDSTOREREMOVE=1\nFDNAME=%s", name);
-	return send_state(state, -1, 0, most_ms);
+	snprintf(state, 160, "FDSTOREREMOVE=1\nFDNAME=%s", name);
+	return state;
 }
 
 int
 service_forget(const char *name)
 {
-	return forget(name, 0);
+	char state[160];
+
+	return tell(forgetting(name, state), -1);
 }
 
 /* Until the manager has done all that it was told before: it closes a descriptor then. */
@@ -485,7 +514,8 @@ int
 service_let_go(const char *name, unsigned int most_ms)
 {
 	uint64_t end_ms = monotonic_ms() + most_ms;
-	int rc = forget(name, most_ms);
+	char state[160];
+	int rc = send_state(forgetting(name, state), -1, 0, most_ms);
 
 	if (rc == 0)
 		rc = barrier(end_ms);

@@ -578,14 +578,23 @@ ckpt_open(int fd, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms, const ch
 	return NULL;
 }
 
-void
-rib_checkpoint_forgive(int fd)
+unsigned int
+rib_checkpoint_tries(int fd)
 {
 	struct ckpt_header h;
 
-	if (pread(fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h) ||
-	    h.crc != header_for(h.netns).crc || h.tries == 0)
+	return pread(fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) &&
+			       h.crc == header_for(h.netns).crc
+		       ? h.tries
+		       : 0;
+}
+
+void
+rib_checkpoint_forgive(int fd, unsigned int tries)
+{
+	uint32_t before = tries;
+
+	if (rib_checkpoint_tries(fd) != before + 1)
 		return;
-	h.tries--;
-	(void)!pwrite(fd, &h.tries, sizeof(h.tries), offsetof(struct ckpt_header, tries));
+	(void)!pwrite(fd, &before, sizeof(before), offsetof(struct ckpt_header, tries));
 }

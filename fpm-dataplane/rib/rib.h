@@ -37,8 +37,11 @@ void rib_set_fib(struct worker *w, struct fib *fib);
 /* Our checkpoint, rib's own; -1: none. After worker_start().                     [main] */
 int rib_checkpoint_fd(const struct worker *w);
 
-/* Of the last daemon: the start that has read it has ended, and has not crashed by it.  [main] */
-void rib_checkpoint_forgive(int fd);
+/* Of the last daemon: how many starts have begun to read it; 0 where there is no telling. [main] */
+unsigned int rib_checkpoint_tries(int fd);
+
+/* A start that found `tries` has ended, and has not crashed by it: if it read it, it did not. [main] */
+void rib_checkpoint_forgive(int fd, unsigned int tries);
 
 /*
  * Behind all that zebra has said (fpm has ended): that session is over, nothing is swept for it,

@@ -276,6 +276,8 @@ def test_a_supervisor_that_does_not_listen_is_not_waited_for(kept):
         assert stream.lost(wan) == []
         dut.zebra.close()
         forwards(dut)
+        assert dut.fpmctl("port", "add", "new0", "device", "net_null0,no-rx=1").returncode == 0
+        eventually(lambda: "tap not kept over a restart name=new0" in dut.daemon.log(60), 10)
         assert dut.daemon.pid() == was
     finally:
         procs.signal_pid(supervisor, signal.SIGCONT)

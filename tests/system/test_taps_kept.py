@@ -237,7 +237,7 @@ def test_nobody_takes_a_dead_supervisors_place(own_dut):
     with stranger:
         stranger.bind(name)
         dut.zebra.close()
-        for tap, restarts in (("new0", True), ("new1", False)):
+        for tap, restarts in (("new0", True), ("new1", True), ("new2", False)):
             added = dut.fpmctl("port", "add", tap, "device", "net_null0,no-rx=1")
             assert added.returncode == 0, added.stderr
             if restarts:

@@ -178,7 +178,7 @@ other_versions_places_and_times_are_refused(void **state)
 	c->head->tries = 3;
 	refused(fd, NETNS, boottime_ms(), "every start with it has crashed");
 	c->head->tries = 0;
-	rib_checkpoint_forgive(fd); /* that never read it */
+	rib_checkpoint_forgive(fd, 0); /* that never read it */
 	assert_int_equal(c->head->tries, 0);
 	ckpt_free(ckpt_opened(fd));
 	ckpt_free(c);
@@ -199,7 +199,11 @@ three_starts_that_crash_are_enough(void **state)
 		ckpt_free(c);
 	}
 	refused(fd, NETNS, boottime_ms(), "every start with it has crashed");
-	rib_checkpoint_forgive(fd); /* one of them had another reason */
+	assert_int_equal(rib_checkpoint_tries(fd), 3);
+	rib_checkpoint_forgive(fd,
+			       3); /* that one, for another reason: it has not read it */
+	refused(fd, NETNS, boottime_ms(), "every start with it has crashed");
+	rib_checkpoint_forgive(fd, 2); /* the one before had another reason */
 	ckpt_free(ckpt_open(dup(fd), NETNS, boottime_ms(), 60000, &why));
 	assert_null(why);
 	refused(fd, NETNS, boottime_ms(), "every start with it has crashed");

@@ -144,31 +144,64 @@ def test_a_port_that_went_can_come_again_at_once(router):
         assert "t" not in {link["ifname"] for link in router.links()}
 
 
+@contextlib.contextmanager
+def frr(router, stop="/bin/true"):
+    """A service frr, of which `stop` is all that it does."""
+    unit_file = "/run/systemd/system/frr.service"
+    with open(unit_file, "w", encoding="ascii") as file:
+        file.write(
+            "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n"
+            f"ExecStop={stop}\n"
+        )
+    try:
+        systemctl("daemon-reload")
+        systemctl("start", "frr")
+        yield
+        systemctl("stop", "frr")
+    finally:
+        os.unlink(unit_file)
+        systemctl("daemon-reload")
+        netns.command(["fpmctl", "hold", "0"], check=False)
+
+
 def test_a_restart_of_frr_is_known_before_it_begins(router, tmp_path):
     """fpm-dataplane-hold: when the first of FRR's daemons is told to end, zebra has gone so far
     as we are concerned; each time, for it is up again with FRR."""
     routes(router)  # a zebra that was never heard is not held
     forwards(router)
-    seen, unit = tmp_path / "seen", "/run/systemd/system/frr.service"
-    with open(unit, "w", encoding="ascii") as file:
-        file.write(
-            "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n"
-            f"ExecStop=/bin/sh -c 'fpmctl --json show fpm >>{seen}'\n"
-        )
-    try:
-        systemctl("daemon-reload")
-        systemctl("start", "frr")
+    seen = tmp_path / "seen"
+    with frr(router, f"/bin/sh -c 'fpmctl --json show fpm >>{seen}'"):
         for _ in range(2):
             systemctl("restart", "frr")
             netns.command(["fpmctl", "hold", "0"])
         assert systemctl("is-active", f"{NAME}-hold").strip() == "active"
-        systemctl("stop", "frr")
-    finally:
-        os.unlink(unit)
-        systemctl("daemon-reload")
-        netns.command(["fpmctl", "hold", "0"], check=False)
     assert re.findall(r'"state": *"(\w+)"', seen.read_text()) == ["held"] * 3
     router.zebra.connect()
+
+
+def test_a_restart_of_frr_does_not_wait_for_a_daemon_that_waits_for_it(router):
+    """It has crashed a moment ago, and systemd starts it only when what is being stopped has
+    been, fpm-dataplane-hold too."""
+    os.makedirs(os.path.dirname(DROP_IN), exist_ok=True)
+    with open(DROP_IN, "w", encoding="ascii") as file:
+        file.write("[Service]\nRestartSec=3\n")
+    try:
+        with frr(router):
+            was = router.daemon.pid()
+            os.kill(was, signal.SIGKILL)
+            eventually(lambda: state("SubState") == "auto-restart", 20, 0.02)
+
+            systemctl("restart", "frr")
+
+            wait_for_other(router, was)
+            said = ["journalctl", "-q", "-o", "cat", "-u", f"{NAME}-hold"]
+            assert "the daemon is waited for" not in netns.command(said)
+    finally:
+        os.unlink(DROP_IN)
+        systemctl("daemon-reload")
+    router.zebra.close()
+    routes(router)
+    forwards(router)
 
 
 @contextlib.contextmanager
