@@ -200,6 +200,7 @@ def test_a_restart_of_frr_does_not_wait_for_a_daemon_that_waits_for_it(router):
         os.unlink(DROP_IN)
         systemctl("daemon-reload")
     router.zebra.close()
+    router.zebra.connect()
     routes(router)
     forwards(router)
 
