@@ -137,7 +137,7 @@ keep_forget(const char *tap)
 {
 	char key[64];
 
-	if (service_let_go(key_of(tap, key), KEEP_FORGET_MS) == -ETIMEDOUT)
+	if (service_let_go(key_of(tap, key), SERVICE_TELL_MS) == -ETIMEDOUT)
 		log_warn("keep: the service manager has not let go of the tap yet name=%s",
 			 tap);
 }

@@ -50,8 +50,7 @@ void keep_ready(const struct port *port, unsigned int n_port, int checkpoint_fd)
  */
 void keep_tap(const struct port *port);
 
-/* Comes back when it has been let go of, or after KEEP_FORGET_MS, with a line in the log. */
-#define KEEP_FORGET_MS 5000u
+/* Comes back when it has been let go of, or after SERVICE_TELL_MS, with a line in the log. */
 void keep_forget(const char *tap);
 
 /*

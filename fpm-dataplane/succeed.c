@@ -25,7 +25,6 @@
 
 #define LOOK_MS    10
 #define SIGN_MS    1000   /* of life, to the service manager */
-#define TELL_MS    5000u  /* the service manager: as busy as that it is not */
 #define PREPARE_MS 60000u /* a successor that has not got ready by then will not */
 #define NAMES      8192
 #define DEATH_MS   5000 /* for the kernel, to take a killed one apart */
@@ -313,7 +312,7 @@ succeed_hand_over(const struct predecessor *old)
 	if (rc == 0 && is_told_to_end()) /* all the while, not only in the waits */
 		rc = -EINTR;
 	if (rc == 0)
-		rc = service_succeeded_by(s.pid, TELL_MS);
+		rc = service_succeeded_by(s.pid, SERVICE_TELL_MS);
 	if (rc < 0)
 		return failed(&s, old, rc, true);
 	/* The successor sees to it that we end; this, should both hang. */

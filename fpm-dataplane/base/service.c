@@ -24,7 +24,6 @@
 #include "base/log.h"
 
 #define FDS_MAX  256
-#define TELL_MS  5000                      /* the manager: as busy as that it is not */
 #define FOR_HEIR "FPM_DATAPLANE_SUCCESSOR" /* whose process id was not known beforehand */
 #define ORPHAN   "0"                       /* its value, when the supervisor has ended */
 
@@ -238,8 +237,8 @@ send_connected(const struct msghdr *msg, int flags, unsigned int most_ms)
 	if (most_ms > 0)
 		flags |= MSG_DONTWAIT;
 	while (sendmsg(service.to, msg, MSG_NOSIGNAL | flags) < 0) {
-		if (errno ==
-		    ENOTCONN) /* that it has ended is told once, and this from then on */
+		/* That it has ended is told once, and this from then on. */
+		if (errno == ENOTCONN)
 			return -ECONNREFUSED;
 		if (errno != EINTR && errno != EAGAIN)
 			return -errno;
@@ -316,7 +315,7 @@ tell(const char *state, int fd)
 {
 	bool deaf = __atomic_load_n(&service.deaf, __ATOMIC_RELAXED);
 
-	return send_state(state, fd, 0, deaf ? 1 : TELL_MS);
+	return send_state(state, fd, 0, deaf ? 1 : SERVICE_TELL_MS);
 }
 
 bool

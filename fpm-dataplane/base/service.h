@@ -22,6 +22,8 @@
 
 #define SERVICE_WHY_STRLEN 160
 
+#define SERVICE_TELL_MS 5000u /* the manager's, to hear a word: as busy as that it is not */
+
 #define SERVICE_SIGNAL_RESTART SIGUSR1 /* to ourselves: end with SERVICE_EXIT_RESTART */
 
 /*
