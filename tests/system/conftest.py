@@ -113,6 +113,14 @@ class Unread:
 
 
 @pytest.fixture
+def kept(own_dut):
+    """A router of its own, under the supervisor."""
+    dut = own_dut(supervised=True)
+    dut.start()
+    return dut
+
+
+@pytest.fixture
 def unread(tmp_path):
     """Where a log may go."""
     made = Unread(str(tmp_path / "unread"))

@@ -34,14 +34,6 @@ from zebra import Zebra
 MEMORY_LEFT = 16 << 20  # half a million routes take more
 
 
-@pytest.fixture
-def kept(own_dut):
-    """A router of its own, under the supervisor."""
-    dut = own_dut(supervised=True)
-    dut.start()
-    return dut
-
-
 def taps(dut):
     """All that the kernel says of the TAPs, but what it counts."""
     rows = json.loads(netns.command(["ip", "-n", dut.ctl, "-j", "addr"]))

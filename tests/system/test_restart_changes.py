@@ -19,14 +19,6 @@ from test_succession import listens, refused, successor
 UNDER_WAY = "refused, nothing changed: a restart is under way; ask again when it is over"
 
 
-@pytest.fixture
-def kept(own_dut):
-    """A router of its own, under the supervisor."""
-    dut = own_dut(supervised=True)
-    dut.start()
-    return dut
-
-
 @contextlib.contextmanager
 def under_way(dut):
     """A restart whose successor has read its file and opened its ports, and stands still: its

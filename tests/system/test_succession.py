@@ -31,14 +31,6 @@ PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 PAGES_OF_ONE = 48  # size-mib: 96
 
 
-@pytest.fixture
-def kept(own_dut):
-    """A router of its own, under the supervisor."""
-    dut = own_dut(supervised=True)
-    dut.start()
-    return dut
-
-
 def reserved(pages=None):
     """Hugepages of 2 MiB that the machine has; `pages` of them from now on."""
     if pages is not None:

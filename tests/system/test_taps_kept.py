@@ -17,14 +17,6 @@ NET, HOST = "198.51.100.0/24", "198.51.100.9"
 TWO_QUEUES = "net_af_packet,iface=p-wan,qpairs=2"
 
 
-@pytest.fixture
-def kept(own_dut):
-    """A router of its own, under the supervisor."""
-    dut = own_dut(supervised=True)
-    dut.start()
-    return dut
-
-
 def made_anew(dut, wire, *lines):
     """What `lines` of ip(8) do to its TAP, and that there is another then."""
     index = dut.link_row(wire.tap)["ifindex"]
