@@ -25,7 +25,7 @@ CHECKS = ("pcie-link", "ext-tag", "read-request")
 def doctor(addresses, tmp_path):
     """{(check, address): row} of a daemon that has these devices as ports."""
     path = os.path.join(tempfile.mkdtemp(dir=tmp_path), "sock")
-    answers = {"version": [{"version": "1"}],
+    answers = {"version": [{"version": "1"}], "fpm": [{"state": "up"}],
                "ports": [{"name": a, "device": a} for a in addresses]}  # fmt: skip
     impostor = Impostor(path, lambda request: answers.get(request.get("show"), []))
     try:
