@@ -150,7 +150,7 @@ vtysh: ## a vtysh on the lab's router r1 (C="show ip route summary" for one comm
 
 # --- tests -------------------------------------------------------------------------------
 T ?=
-test: ## lint, analyze, unit, sanitizers, fuzzers, system, some of test-vm; says what it skipped and why (not: test-deb, test-image) (T=...)
+test: ## lint, analyze, unit, sanitizers, fuzzers, system, test-vm; says what it skipped and why (not: test-deb, test-image) (T=...)
 	@$(MAKE) --no-print-directory deps
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all unit-bins
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan all unit-bins
@@ -203,21 +203,21 @@ SOAK := churn,table,core_flap,isp_dies,isp_moves,neighbours_forgotten,mtu_change
 soak: ## hours of chaos without a kill of the daemon: a line a minute, a verdict (H=8)
 	@$(MAKE) --no-print-directory chaos T=$$(( $(or $(H),8) * 3600 )) RATE=300 ONLY=$(SOAK)
 
-test-vm: ## tests in a virtual machine: PCI NICs, bonds, VLANs, VRFs, scenarios (T=expression)
+test-vm: ## in virtual machines, the last part of `make test`: each NIC, links, a bond, scenarios (T=expression: of test-vm-all)
 	$(call in_guests,$(if $(T),"$(T)"))
+
+test-vm-all: ## all tests for a virtual machine: PCI NICs, bonds, VLANs, VRFs, scenarios, no IOMMU (T=expression)
+	$(call in_guests,--all $(if $(T),"$(T)"))
 
 test-vm-package: ## tests in a virtual machine: the package, systemd, upgrades, the manual (T=expression)
 	$(call in_guests,--package $(if $(T),"$(T)"),$(PKGS_DEB))
-
-test-vm-quick: ## what make test runs of test-vm: each NIC, links, a bond, a scenario
-	$(call in_guests,--quick)
 
 define in_guests
 @$(MAKE) --no-print-directory deps
 @if $(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_VM) $(2)"; then \
 	mkdir -p build/vm && $(MAKE) --no-print-directory -j$$(nproc) BUILD=release all && \
 	$(PY) tests/vm/run.py $(1); \
-else echo "test-vm: skipped: not installable here: $(PKGS_VM) $(2)"; fi
+else echo "$@: skipped: not installable here: $(PKGS_VM) $(2)"; fi
 endef
 
 frr-root: ## a newer FRR in build/frr-root, for the tests of feedback
@@ -463,4 +463,4 @@ help: ## this list
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
 .PHONY: chaos soak reference all deps build demo demo-down lab lab-vm lab-down vtysh test unit unit-asan unit-tsan tsan-bins tsan-run unit-bins system frr-root lint analyze \
-	format test-vm test-vm-package test-vm-quick bench bench-fib bench-fpm bench-forward fuzz fuzz-quick deb deps-deb test-deb image test-image test-image-run prometheus clean help
+	format test-vm test-vm-all test-vm-package bench bench-fib bench-fpm bench-forward fuzz fuzz-quick deb deps-deb test-deb image test-image test-image-run prometheus clean help

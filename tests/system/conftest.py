@@ -24,7 +24,7 @@ ASKED_TO_END = (signal.SIGTERM, signal.SIGHUP)
 
 def pytest_configure(config):
     """Who ends the tests (a time limit, a terminal that is closed) leaves nothing behind."""
-    config.addinivalue_line("markers", "guest: `make test-vm` runs it in a virtual machine")
+    config.addinivalue_line("markers", "guest: `make test-vm-all` runs it in a virtual machine")
     for number in ASKED_TO_END:
         signal.signal(number, _end)
 

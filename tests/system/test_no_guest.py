@@ -29,7 +29,7 @@ def path_without(folder, *missing):
     "words, begin",
     [
         ([], "test-vm: skipped"),
-        (["--quick"], "test-vm: skipped"),
+        (["--all"], "test-vm-all: skipped"),
         (["--package", "upgrade"], "test-vm-package: skipped"),
         (["--lab", "vrf-lite"], "lab-vm"),
     ],
@@ -58,7 +58,7 @@ def test_all_that_is_missing_is_named(tmp_path):
     assert (done.returncode, done.stdout) == (0, "test-vm: skipped: not installed: busybox, cpio\n")
 
 
-@pytest.mark.parametrize("what", ["test-vm", "test-vm-quick"])
+@pytest.mark.parametrize("what", ["test-vm", "test-vm-all"])
 def test_packages_that_cannot_be_had_are_named(tmp_path, what):
     """By make, before anything is built for it."""
     for name in ("apt-get", "tee"):  # build/deps.log stays another's
@@ -73,26 +73,27 @@ def test_packages_that_cannot_be_had_are_named(tmp_path, what):
     )  # fmt: skip
 
     said = done.stdout.splitlines()[-1].rstrip()
-    assert said == "test-vm: skipped: not installable here: nonesuch-of-a-package", done
+    assert said == f"{what}: skipped: not installable here: nonesuch-of-a-package", done
     assert done.returncode == 0
 
 
-def test_what_is_quick_is_of_the_whole_and_the_rest_is_named():
-    whole, quick, package = map(vm.chosen_parts, ("", "--quick", "--package"))
+def test_what_is_marked_is_of_the_whole_and_the_rest_is_named():
+    marked, whole, package = map(vm.chosen_parts, ("", "--all", "--package"))
 
-    assert set(quick) < set(whole) and not set(package) & set(whole)
+    assert set(marked) < set(whole) and not set(package) & set(whole)
     assert set(vm.all_parts(None)) == set(whole) | set(package)
-    assert all(quick[name].startswith(whole[name]) for name in quick)
-    said = vm.summary("test-vm", {"passed": 9, "failed": 0, "skipped": 1}, 200, "", "--quick")
+    assert all(marked[name].startswith(whole[name]) for name in marked)
+    said = vm.summary("test-vm", {"passed": 9, "failed": 0, "skipped": 1}, 200, "")
     assert said.startswith("test-vm: 9 passed, 1 skipped in 200 s; not run here: noiommu, tags, ")
-    assert all(name in said for name in ("bonds", "vmxnet3", "service", "make test-vm-package"))
+    for word in ("bonds", "vmxnet3", "service", "make test-vm-all", "make test-vm-package"):
+        assert word in said
 
 
 @pytest.mark.parametrize(
-    "took, words, which, warns",
-    [(599, "", "", False), (601, "", "", True), (601, "lacp", "", False), (700, "", "--package", False)],
+    "took, which, warns",
+    [(599, "", False), (601, "", True), (700, "--all", False), (700, "--package", False)],
 )
-def test_the_whole_has_ten_minutes(took, words, which, warns):
-    said = vm.summary("test-vm", {"passed": 9}, took, words, which)
+def test_what_is_marked_has_ten_minutes(took, which, warns):
+    said = vm.summary("test-vm", {"passed": 9}, took, which)
 
     assert (f"in {took} s: WARNING: more than the 600 s" in said) is warns, said

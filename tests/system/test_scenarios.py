@@ -61,7 +61,7 @@ def lab(request):
     """`make lab S=NAME`, whose proofs hold; `make lab-down`."""
     reason = scenario.why_not(request.param)
     if reason:
-        pytest.skip(f"{reason}; `make test-vm` has it")
+        pytest.skip(f"{reason}; `make test-vm-all` has it")
     name = f"s{os.getpid()}"
     try:
         code, text = make(name, "lab", f"S={request.param}")

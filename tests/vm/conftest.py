@@ -19,8 +19,8 @@ from service import DPKG, machine, router  # noqa: E402, F401
 
 def pytest_configure(config):
     """What tests are marked with."""
-    config.addinivalue_line("markers", "quick: `make test-vm-quick` runs it, too")
-    config.addinivalue_line("markers", "guest: `make test-vm` runs it in a virtual machine")
+    config.addinivalue_line("markers", "quick: `make test-vm` runs it, too")
+    config.addinivalue_line("markers", "guest: `make test-vm-all` runs it in a virtual machine")
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""`make test-vm`: the tests that need a machine of their own, in guests with the NICs they
-are about, several guests side by side. The last line says how many passed; what a guest
+"""`make test-vm` and its kin: the tests that need a machine of their own, in guests with the
+NICs they are about, several guests side by side. The last line says how many passed; what a guest
 printed is in build/vm/.
 
-    run.py [WORDS]            WORDS choose tests, as pytest's -k does
-    run.py --quick            some of them, as `make test-vm-quick`
+    run.py                    those that are marked: minutes
+    run.py --all              all of them, as `make test-vm-all`
+    run.py WORDS              WORDS choose among all, as pytest's -k does
     run.py --package [WORDS]  those of the package, systemd and the manual, instead
     run.py --part NAME TESTS  one guest with some tests, in pytest's words; the build is yours
     run.py --lab [NAME]       `make lab-vm`: a scenario of frr-config, or the list of them
@@ -40,8 +41,8 @@ PYTEST = (
     "--durations=8 --durations-min=5"
 )
 
-# What `make test-vm-quick` runs of which parts: pytest's words for it. Minutes in all.
-QUICK = {
+# What `make test-vm` runs of which parts: pytest's words for it. Minutes in all.
+MARKED = {
     "scenarios": "-k readme",
     "links": "-m quick",
     "bonds": "-m quick",
@@ -233,21 +234,21 @@ def all_parts(kernel):
 
 
 def chosen_parts(which):
-    """{name: its tests in pytest's words} of a run: --quick, --package, or "" for all but the
-    package's."""
+    """{name: its tests in pytest's words} of a run: "" for what is marked, --package, or --all
+    but the package's."""
     parts = {name: tests for name, (_, tests) in all_parts(None).items()}
-    if which == "--quick":
-        return {n: f"{parts[n]} {words}" for n, words in QUICK.items()}
+    if which == "":
+        return {n: f"{parts[n]} {words}" for n, words in MARKED.items()}
     return {n: t for n, t in parts.items() if (n in PACKAGED) is (which == "--package")}
 
 
 def left_out():
-    """What --quick does not run, in words."""
-    all_ = chosen_parts("")
-    none = [name for name in all_ if name not in QUICK]
-    some = [name for name in all_ if QUICK.get(name)]
+    """What is not marked, in words."""
+    all_ = chosen_parts("--all")
+    none = [name for name in all_ if name not in MARKED]
+    some = [name for name in all_ if MARKED.get(name)]
     return (
-        f"not run here: {', '.join(none)}, and more of {', '.join(some)} (make test-vm); "
+        f"not run here: {', '.join(none)}, and more of {', '.join(some)} (make test-vm-all); "
         f"{', '.join(PACKAGED)} (make test-vm-package)"
     )
 
@@ -255,7 +256,7 @@ def left_out():
 def compile_tests():
     """Byte code of the tests, as Python and as pytest has it: a guest sees this machine's files,
     and takes seconds for what takes a moment here."""
-    files = sorted({w for tests in chosen_parts("").values() for w in tests.split() if "/" in w})
+    files = sorted({w for tests in chosen_parts("--all").values() for w in tests.split() if "/" in w})
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     for argv in (["-m", "compileall", "-q", "tests"],
                  ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--collect-only", *files]):  # fmt: skip
@@ -327,26 +328,26 @@ def run_tests(words="", which=""):
             how = f"not run: no {job.needs}"
         said.append(f"{job.name} {how} ({job.took:.0f} s, {job.cpu:.0f} of CPU)")
     print("guests: " + "; ".join(said))
-    print(summary(what, total, time.monotonic() - start, words, which))
+    print(summary(what, total, time.monotonic() - start, which))
     return 1 if total["failed"] or not total["passed"] else 0
 
 
 def target(which):
-    """Of the Makefile; in the last line --quick is no other than all."""
-    return "test-vm-package" if which == "--package" else "test-vm"
+    """Of the Makefile."""
+    return f"test-vm{which.replace('--', '-')}"
 
 
-OTHER = {"": "--package", "--quick": "--package", "--package": ""}
+OTHER = {"--all": "--package", "--package": "--all"}
 
 
-def summary(what, total, took, words, which):
+def summary(what, total, took, which):
     """The last line."""
     counts = ", ".join(f"{n} {key}" for key, n in total.items() if n or key == "passed")
     line = f"{what}: {counts} in {took:.0f} s"
-    if which == "--quick":
-        line += f"; {left_out()}"
-    elif which == "" and not words and took > LIMIT_S:
+    if which == "" and took > LIMIT_S:
         line += f": WARNING: more than the {LIMIT_S} s that it may take"
+    if which == "":
+        line += f"; {left_out()}"
     return line
 
 
@@ -401,7 +402,9 @@ def main(words):
         code = no_scenario(words[1:])
         if code is not None:
             return code
-    which = words.pop(0) if words[:1] in (["--quick"], ["--package"]) else ""
+    which = words.pop(0) if words[:1] in (["--all"], ["--package"]) else ""
+    if which == "" and words and not words[0].startswith("--"):
+        which = "--all"  # of which they choose
     kernel = guest.Kernel(f"{ROOT}/build/vm")
     try:
         if words[:1] == ["--part"]:

@@ -20,6 +20,7 @@ from lib.dataplane import ROOT
 SYS = "/sys/bus/pci"
 FPMCTL = os.path.join(ROOT, "build", "release", "fpmctl")
 CHECKS = ("pcie-link", "ext-tag", "read-request")
+pytestmark = pytest.mark.quick
 
 
 def doctor(addresses, tmp_path):
