@@ -152,7 +152,7 @@ vtysh: ## a vtysh on the lab's router r1 (C="show ip route summary" for one comm
 T ?=
 test: ## lint, analyze, unit, sanitizers, fuzzers, system, test-vm; says what it skipped and why (not: test-deb, test-image) (T=...)
 	@$(MAKE) --no-print-directory deps
-	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all unit-bins
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all unit-bins bench-bins
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan all unit-bins
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=tsan tsan-bins
 	@$(PY) tests/all.py $(MAKE) --no-print-directory
@@ -301,7 +301,11 @@ bench-fpm: ## from what zebra says to what is forwarded: rates, latencies, memor
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all >&2
 	@$(PY) tests/bench/bench_fpm.py
 
-.PHONY: bench-report bench-forwarder bench-loss bench-latency bench-sync bench-watch bench-tags bench-quick
+# What `make test` links, so that a function that comes to a library breaks none unseen.
+bench-bins: $(addprefix $(O)/tests/bench/bench_,fib frames tags)
+	@:
+
+.PHONY: bench-bins bench-report bench-forwarder bench-loss bench-latency bench-sync bench-watch bench-tags bench-quick
 
 # What the forwarding benchmarks need: the packages, the programs.
 bench-forwarder:

@@ -8,5 +8,7 @@
 #define poptrie6_lookup      traced6_lookup
 #define poptrie4_lookup_bulk traced4_lookup_bulk
 #define poptrie6_lookup_bulk traced6_lookup_bulk
+#define poptrie4_lookup_each traced4_lookup_each
+#define poptrie_prefetch     traced_prefetch
 #define pt_bulk_choose       traced_bulk_choose
 #include "lookup.c"
