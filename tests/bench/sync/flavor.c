@@ -2,7 +2,8 @@
 /*
  * Another flavour of liburcu: mb, memb (membarrier where the kernel has it) or signal. FLAVOR
  * is its name, HEADER its header: one a file is all that they allow. UNBLOCK is the signal that
- * it sends to readers, if any: the daemon has SIGUSR1 blocked everywhere, for a use of its own.
+ * it sends to readers, if any: the daemon has SIGUSR1 blocked everywhere, for a use of its own,
+ * and a handler for it.
  */
 #include HEADER
 
@@ -16,7 +17,17 @@
 #define NAME(f, what) JOIN(urcu_, f, what)
 #define OF(what)      NAME(FLAVOR, what)
 
-/* `old`: out, what was blocked before. */
+#ifdef UNBLOCK
+static struct sigaction flavors; /* its handler */
+
+static __attribute__((constructor)) void
+handler_keep(void)
+{
+	sigaction(UNBLOCK, NULL, &flavors);
+}
+#endif
+
+/* The signal comes through, to the flavour's handler. `old`: out, what was blocked before. */
 static void
 unblock(sigset_t *old)
 {
@@ -24,6 +35,7 @@ unblock(sigset_t *old)
 
 	sigemptyset(&set);
 #ifdef UNBLOCK
+	sigaction(UNBLOCK, &flavors, NULL);
 	sigaddset(&set, UNBLOCK);
 #endif
 	pthread_sigmask(SIG_UNBLOCK, &set, old);
