@@ -113,14 +113,14 @@ def forward_table(rows):
     )  # fmt: skip
 
 
-def sweep_rows(what):
-    """Rates on the full table by one thing that varies, a row a program."""
+def sweep_rows(what, on="full"):
+    """Rates on one table by one thing that varies, a row a program."""
 
     def rows(lines):
         here = [
             r
             for r in lines
-            if r["bench"] == "sweep" and (r["what"], r["table"]) == (what, "full")
+            if r["bench"] == "sweep" and (r["what"], r["table"]) == (what, on)
         ]
         return [
             {
@@ -369,7 +369,7 @@ def goals_table(rows):
 PARTS = {
     "forward": ("bench-forward", forward_rows, forward_table),
     "burst": ("bench-forward", sweep_rows("burst"), sweep_table("{:g}".format)),
-    "set": ("bench-forward", sweep_rows("set"), sweep_table(exponent)),
+    "set": ("bench-forward", sweep_rows("set", "set"), sweep_table(exponent)),
     "tags": ("bench-tags", tag_rows(False), tags_table),
     "vrfs": ("bench-tags", tag_rows(True), vrfs_table),
     "loss": ("bench-loss", loss_rows, loss_table),

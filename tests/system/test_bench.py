@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(__file__)), "ben
 
 import bench_report
 import bench_tags
+import command
 import guard
 import measured
 from forward import measure, page, sweep
@@ -381,6 +382,30 @@ def test_what_is_accepted_stands_on_the_page():
     assert [row for row in ROWS if row + "\n" not in text] == []
     assert "old" not in text and measured.filled(text, data) == text
     assert data["set"]["rows"] == [] and json.loads(measured.dumped(data)) == data
+
+
+def test_destinations_are_a_part_of_the_page():
+    """On the table that their sweep has to itself; bursts are on the full one."""
+    lines = [{"bench": "sweep", "what": what, "table": table, "program": "ours", "value": 8, "mpps": 3.5}
+             for what, table in (("set", "set"), ("len", "full"))]  # fmt: skip
+
+    of = {"bench-forward": [MACHINE, *lines]}
+
+    assert measured.accept({}, of, {}) == ["set"]
+
+
+def test_a_command_has_files_by_their_names(monkeypatch):
+    """Where they lie is nobody else's; all else stands as it was given."""
+    given = {"TABLE": "/srv/a/v4.txt.xz v6.txt.xz", "PEERS": "ours,l3*", "REPS": "3", "UPDATES": "/u.xz"}
+    for name in ("TABLE", "PEERS", "REPS", "UPDATES", "LOADS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+
+    line = command.line("bench-fib", {*given, "LOADS"})
+
+    assert line["command"] == ('make bench-fib PEERS="ours,l3*" REPS=3 TABLE="v4.txt.xz v6.txt.xz" '
+                               "UPDATES=u.xz")  # fmt: skip
 
 
 def test_goals_of_other_benchmarks_stay():
