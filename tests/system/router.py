@@ -72,17 +72,19 @@ class Router(Dut):
         via + wire: by a next-hop object; else as Zebra.add() (rtm_type=, nhid=, ...).
         """
         if via:
-            self.zebra.route(prefix, via, wire)
+            nhid = self.zebra.route(prefix, via, wire)
         else:
+            nhid = kinds.get("nhid")
             self.zebra.add(prefix, **kinds)
-        self.in_force(prefix)
+        self.in_force(prefix, nhid)
 
-    def in_force(self, prefix):
-        """Wait until forwarders have a route."""
+    def in_force(self, prefix, nhid=None):
+        """Wait until forwarders have a route; nhid: this one, for one said anew is there before."""
 
         def there():
             row = self.route_row(prefix)
-            return row if row and row["source"] == "zebra" else None
+            is_it = row and row["source"] == "zebra" and nhid in (None, row["nexthop_id"])
+            return row if is_it else None
 
         row = eventually(there, 5, 0.005, f"route {prefix}")
         # The row is rib's; forwarders have it when its round ends, before it answers again.
