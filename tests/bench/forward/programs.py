@@ -41,9 +41,9 @@ class Program:
         if n == 0:
             for family in (4, 6):
                 path = self.bench.frames.get(family)
-                more += f",frames{family}={path}" if path else ""
+                more += f",frames{family}={self.bench.near(path)}" if path else ""
             more += f",len={self.bench.frame_len}"
-        return f"net_bench{n},page={self.page.path},n={n}{more}"
+        return f"net_bench{n},page={self.bench.near(self.page.path)},n={n}{more}"
 
     def eal(self, cores, n_ports):
         """Arguments of the EAL for programs that take them."""
@@ -221,7 +221,7 @@ class Ours(Program):
         self.daemon = Dataplane(
             None,
             str(bench.dir / f"{name}.yaml"),
-            str(bench.dir / f"{name}.sock"),
+            str(bench.near(bench.dir / f"{name}.sock")),
             str(self.log),
             str(bench.dir),
             build,

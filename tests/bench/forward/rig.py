@@ -113,12 +113,18 @@ class Bench:
         # EAL takes no plugin from below a folder that everybody may write to.
         self.plugin_dir = Path(tempfile.mkdtemp(prefix="fdp-bench-", dir="/run"))
         self.plugin = Path(shutil.copy(plugin, self.plugin_dir))
+        (self.plugin_dir / "files").symlink_to(self.dir)
         for name, two in (("l3fwd-4B", False), ("l3fwd-2B", True)):
             try:
                 self.l3fwd[name] = sources.build_l3fwd(tree, folder, name, two)
             except sources.SourceError as error:
                 self.skip(name, error)
         self.tables()
+
+    def near(self, path):
+        """A file of ours by a short path: there is little room in devargs, and in a socket's name,
+        and the project may lie deep."""
+        return self.plugin_dir / "files" / path.relative_to(self.dir)
 
     def make_table(self, folder, *routes):
         """Routes and frames of a table below `folder`; made once for the same table.
