@@ -150,7 +150,7 @@ vtysh: ## a vtysh on the lab's router r1 (C="show ip route summary" for one comm
 
 # --- tests -------------------------------------------------------------------------------
 T ?=
-test: ## lint, analyze, unit, sanitizers, fuzzers, system, test-vm; says what it skipped and why (not: test-deb, test-image) (T=...)
+test: ## lint, analyze, unit, sanitizers, fuzzers, system, test-vm; says what it skipped and why (not: test-deb, test-image, test-bench) (T=...)
 	@$(MAKE) --no-print-directory deps
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all unit-bins bench-bins
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan all unit-bins
@@ -278,6 +278,14 @@ test-image-run:
 	@$(MAKE) --no-print-directory prometheus || true
 	@IMAGE=localhost/fpm-dataplane VERSION="$(VERSION)" $(PY) -m pytest --no-header -p no:cacheprovider -rs \
 		--basetemp=build/pytest-image $(addprefix tests/package/test_,image.py compose.py containerlab.py)
+
+# Not the figures: that each command of the page does what it says.
+test-bench: ## every command of tests/bench/README.md, in its shortest form; figures mean nothing
+	@if $(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_RUN) $(PKGS_BENCH) $(PKGS_PEERS) python3-pytest"; \
+	then $(MAKE) --no-print-directory -j$$(nproc) BUILD=release all bench-bins $(O)/tests/flood \
+		$(SYNC_BIN) $(BLIND_BIN) && $(PY) -m pytest --no-header -p no:cacheprovider \
+		--basetemp=build/pytest-bench -rs -rP --durations=0 tests/bench/test_commands.py $(if $(T),-k "$(T)"); \
+	else echo "test-bench: skipped: not installable here: $(PKGS_BENCH) $(PKGS_PEERS)"; fi
 
 # --- benchmarks: JSON on stdout, tables on stderr; never a verdict on a time ------------------
 BENCHES := bench-quick bench-forward bench-loss bench-latency bench-sync bench-watch bench-tags bench-fpm bench-fib
@@ -467,4 +475,4 @@ help: ## this list
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
 .PHONY: chaos soak reference all deps build demo demo-down lab lab-vm lab-down vtysh test unit unit-asan unit-tsan tsan-bins tsan-run unit-bins system frr-root lint analyze \
-	format test-vm test-vm-all test-vm-package bench bench-fib bench-fpm bench-forward fuzz fuzz-quick deb deps-deb test-deb image test-image test-image-run prometheus clean help
+	format test-bench test-vm test-vm-all test-vm-package bench bench-fib bench-fpm bench-forward fuzz fuzz-quick deb deps-deb test-deb image test-image test-image-run prometheus clean help

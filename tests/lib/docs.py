@@ -8,6 +8,7 @@ which test runs it:
     <!-- run: lab -->             system/test_docs.py, in a lab of its own, in the page's order
     <!-- run: vm -->              vm/test_manual.py, on a machine with NICs and systemd
     <!-- run: noiommu -->         vm/test_noiommu.py, on one without an IOMMU
+    <!-- run: bench -->           bench/test_commands.py, in a copy of the tree, each in its shortest form
     <!-- run: vm, exit 0 3 -->    the same, and these exit codes are good
     <!-- shown by: test_x: `words` -->   the test whose name has these words does the same
     <!-- not run: why -->         nobody, for this reason
@@ -39,7 +40,7 @@ class Block:
 
     @property
     def place(self):
-        """Where it is run: "lab", "vm", "noiommu"; None: nowhere."""
+        """Where it is run: "lab", "vm", "noiommu", "bench"; None: nowhere."""
         return self.words.split(",")[0] if self.how == "run" else None
 
     @property

@@ -14,6 +14,7 @@ RUNNERS = {
     "lab": "tests/system/test_docs.py",
     "vm": "tests/vm/test_manual.py",
     "noiommu": "tests/vm/test_noiommu.py",
+    "bench": "tests/bench/test_commands.py",
 }
 # A line that begins so is a command, wherever it stands.
 PROGRAMS = re.compile(

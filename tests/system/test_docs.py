@@ -164,8 +164,8 @@ def read_by(target):
 
 
 def test_commands_of_benchmarks_name_what_there_is():
-    """They want the machine for themselves, so that no test runs them: but each is a target, and
-    each option is one that its program reads."""
+    """Only `make test-bench` runs them: but each is a target, and each option is one that its
+    program reads."""
     seen = 0
     for block in docs.blocks(docs.ROOT / "tests/bench/README.md"):
         for target, words in re.findall(r"^make (?:-s )?([\w-]+)([^#\n]*)", block.text, re.M):

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The commands of tests/bench/README.md as they stand there, in the order of a reader who does
+them all: in a copy of the tree, for some change the manual, and made short by the environment
+alone (what a command line gives wins, as make has it). No figure means anything. Judged is what
+was done: exit codes (of wrong answers only), the rows that were asked for, files.
+
+`make test-bench` builds all of it first. Skipped where there is no root, where huge pages or the
+source of DPDK cannot be had.
+"""
+
+import json
+import lzma
+import os
+import random
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+from bench_fib import HugePages  # noqa: E402
+from forward import sources  # noqa: E402
+from lib import docs  # noqa: E402
+from lib.dut import why_not  # noqa: E402
+from lib.wait import PATIENCE  # noqa: E402
+
+BLOCKS = [b for b in docs.blocks(HERE / "README.md") if b.place == "bench"]
+HUGE_MIB = 4096
+BLOCK_S = 600
+(BENCHES,) = (m.split() for m in re.findall(r"^BENCHES := (.*)$", (docs.ROOT / "Makefile").read_text(), re.M))
+SHORT = {
+    "QUICK": "1", "REPS": "1", "ROUTES": "20000", "ROUTES6": "4000", "KEYS": "65536",
+    "KEYS6": "65536", "FRAMES": "65536", "FRAMES6": "16384", "SECONDS": "0.05", "TRIAL_S": "0.01",
+    "DROP_SECONDS": "0.05", "TURNS": "3", "TURN_US": "50", "LENS": "64", "SETS": "8,12",
+    "BURSTS": "1,64", "LOADS": "10,80", "HUGE_MIB": str(HUGE_MIB),
+}  # fmt: skip
+# Where a block has both forms of all benchmarks, the long one is not made QUICK.
+LONG = {**SHORT, "QUICK": "", "TABLES": "none,few,full", "L3": "idle", "NEXTHOPS": "64",
+        "BATCH": "64", "BGP_REPS": "1"}  # fmt: skip
+# What each says at least, whatever it is asked for; of ROWS what they stand for.
+SAYS = {
+    "bench-fib": {"verify4", "fib4", "build4", "update4", "verify6", "fib6", "update6"},
+    "bench-forward": set(), "bench-fpm": {"steal"}, "bench-loss": {"loss"},
+    "bench-latency": {"latency"}, "bench-watch": {"watch"}, "bench-tags": {"tags", "tags-right"},
+    "bench-sync": {"sync-turns", "sync"}, "bench-quick": {"guard", "forward", "fib4", "fib6"},
+}  # fmt: skip
+ROWS = {
+    "bench-forward": {None: {"forward"}, "len": {"sweep"}, "set": {"sweep"}},
+    "bench-fpm": {
+        None: {"ingest", "memory", "replay", "change-idle", "group-change"},
+        "change": {"change-idle", "change-replay", "link-loss-replay"},
+        "group": {"group-change", "link-loss"},
+    },
+}
+# Option -> the key of rows that has its values, and no others.
+KEYS = {"LOADS": "load", "DOING": "doing", "DEPTHS": "depth", "KINDS": "kind",
+        "TABLES": "table", "REPS": "runs"}  # fmt: skip
+MAIN = {"bench-loss": "loss", "bench-sync": "sync", "bench-watch": "watch", "bench-tags": "tags"}
+
+
+@dataclass
+class Command:
+    """One line of a block."""
+
+    target: str
+    options: dict
+    files: dict = field(default_factory=dict)  # "1", "2": where its output goes
+
+
+def commands(block):
+    """Those of make in a block; there are no others."""
+    found = []
+    for line in block.text.splitlines():
+        words = [w for w in shlex.split(line, comments=True) if w != "-s"]
+        assert words[0] == "make", line
+        files = [re.fullmatch(r"(\d?)>>?(.+)", w) for w in words]
+        found.append(Command(
+            words[1], dict(w.split("=", 1) for w in words[2:] if re.match(r"[A-Z]\w*=", w)),
+            {f[1] or "1": f[2] for f in files if f},
+        ))  # fmt: skip
+    return found
+
+
+def judge(command, lines):
+    """AssertionError, unless the rows of a benchmark are what its command asks for."""
+    said = [r["command"] for r in lines if r["bench"] == "command"]
+    assert len(said) == 1 and said[0].split()[:2] == ["make", command.target], said
+    assert command.options.items() <= {
+        *(tuple(w.split("=", 1)) for w in shlex.split(said[0])[2:])
+    }, said
+    left_out = [r for r in lines if r["bench"] in ("skip", "skipped")]
+    assert [r for r in left_out if not allowed(r)] == []
+
+    asked = command.options.get("ROWS", "").split(",")
+    kinds = ROWS.get(command.target, {})
+    want = SAYS[command.target].union(*(kinds.get(name or None, set()) for name in asked))
+    assert want <= {r["bench"] for r in lines}
+
+    main = [r for r in lines if r["bench"] == MAIN.get(command.target)]
+    main = [r for r in main if not r.get("program", "").startswith("testpmd")]
+    for option in command.options.keys() & KEYS.keys():
+        got = {str(r[KEYS[option]]) for r in main}
+        assert got == set(command.options[option].split(",")), f"{option}: {got}"
+
+
+def allowed(row):
+    """Not everything can be everywhere: vectors, and what wants a second core."""
+    return row["why"] in ("not on this CPU", "one core only")
+
+
+def prefixes(of):
+    """Lines of a table, with origins."""
+    dice = random.Random(4)
+    found = {of(dice) for _ in range(3000)}
+    return "".join(f"{prefix} {dice.randrange(1, 65000)}\n" for prefix in sorted(found))
+
+
+def prefix4(dice):
+    """A /24 of whom it may be."""
+    return f"{dice.randrange(11, 126)}.{dice.randrange(256)}.{dice.randrange(256)}.0/24"
+
+
+def prefix6(dice):
+    """A /48."""
+    return f"2a{dice.randrange(16):02x}:{dice.randrange(1, 9999)}:{dice.randrange(1, 9999)}::/48"
+
+
+def missing():
+    """One sentence why nothing can be run here, or None."""
+    why = why_not()
+    if why:
+        return why
+    with HugePages(HUGE_MIB) as pages:
+        if not pages.enough:
+            return f"no {HUGE_MIB} MiB of huge pages"
+    return None
+
+
+def peers(folder):
+    """The port and the peers, once; whoever runs a benchmark later has them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        tree = sources.fetch(folder)
+        sources.build_port(tree, HERE / "forward", folder / "librte_net_bench.so")
+        for name, two in (("l3fwd-4B", False), ("l3fwd-2B", True)):
+            sources.build_l3fwd(tree, folder, name, two)
+    except sources.SourceError as error:
+        pytest.skip(f"the source of DPDK: {error}")
+    return folder
+
+
+class Tree:
+    """A copy of the project, with what is built."""
+
+    def __init__(self, root):
+        self.root, self.took = root, {}
+        build = docs.ROOT / "build"
+        shutil.copytree(docs.ROOT, root, symlinks=True,
+                        ignore=shutil.ignore_patterns("build", ".*", "__pycache__"))  # fmt: skip
+        for folder in [build / "release", *build.glob("sync-*"), *build.glob("watch-*")]:
+            shutil.copytree(folder, root / "build" / folder.name,
+                            ignore=shutil.ignore_patterns("bench-peers"))  # fmt: skip
+        (root / "build/release/bench-peers").symlink_to(peers(build / "release/bench-peers"))
+        for name, of in (("rib", prefix4), ("rib4", prefix4), ("rib6", prefix6)):
+            with lzma.open(root / f"{name}.txt.xz", "wt", preset=0) as file:
+                file.write(prefixes(of))
+
+    def text(self, name):
+        """A file's."""
+        return (self.root / name).read_text(encoding="utf-8")
+
+    def do(self, block):
+        """Run a block. Returns [(command, what it printed)]; AssertionError if it fails."""
+        kept = {k: v for k, v in os.environ.items() if not re.match(r"MAKE|BUILD$|VERSION$", k)}
+        short = LONG if re.search(r"^make bench ", block.text, re.M) else SHORT
+        begin = time.monotonic()
+        done = subprocess.run(
+            ["sh", "-e", "-c", block.text], cwd=self.root, env={**kept, **short}, check=False,
+            capture_output=True, text=True, timeout=BLOCK_S * PATIENCE,
+        )  # fmt: skip
+        where = f"README.md:{block.line}"
+        print(f"{where}: {time.monotonic() - begin:.0f} s")
+        assert done.returncode == 0, f"{where}: {block.text}\n{done.stdout}\n{done.stderr[-5000:]}"
+        return done.stdout
+
+    def judge(self, block, printed):
+        """Whether a block has left what it was for."""
+        here = runs(printed)
+        for command in commands(block):
+            for name in command.files.values():
+                assert self.text(name), name
+            if command.target in SAYS:
+                to = command.files.get("1")
+                judge(command, list(runs(self.text(to)))[-1] if to else next(here))
+            elif command.target == "bench":
+                self.judge_all()
+        assert next(here, None) is None
+
+    def judge_all(self):
+        """Of `make bench` its last form: the files of each, and the report."""
+        report = self.text("build/bench/report.md")
+        for target in BENCHES:
+            (one,) = runs(self.text(f"build/bench/{target}.jsonl"))
+            judge(Command(target, {}), one)
+            assert f"make {target} " in report
+        assert "has left nothing here" not in report
+
+
+def runs(text):
+    """The rows of each benchmark that printed to one place, one behind the other."""
+    found = []
+    for line in text.splitlines():
+        if line.startswith("{"):
+            found.append(json.loads(line))
+            if found[-1]["bench"] == "command":
+                yield found
+                found = []
+    assert found == [], "a benchmark has not said its command"
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """Where all blocks run."""
+    why = missing()
+    if why:
+        pytest.skip(why)
+    return Tree(tmp_path_factory.mktemp("bench") / "tree")
+
+
+ACCEPTED, DATA, PAGE = (
+    "tests/bench/accepted.json", "tests/bench/measured.json", "fpm-dataplane/manual/performance.md"
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: str(block.line))
+def test_a_block_does_what_it_says(tree, block):
+    """Each command ends well, says what was asked for, and leaves its files."""
+    before = {name: tree.text(name) for name in (ACCEPTED, DATA, PAGE)}
+
+    printed = tree.do(block)
+
+    tree.judge(block, printed)
+    of = {c.target for c in commands(block) if "ACCEPT" in c.options}
+    changed = {name for name, text in before.items() if tree.text(name) != text}
+    assert changed == {"bench-quick": {ACCEPTED}, "bench-report": {DATA, PAGE}}.get(
+        "".join(of), set()
+    )
+    if "bench-quick" in of:
+        new, old = (json.loads(x)["ratios"].keys() for x in (tree.text(ACCEPTED), before[ACCEPTED]))
+        assert new == old
+    if "bench-report" in of:
+        taken = re.findall(rf"{PAGE}: (.*)", printed)
+        assert taken == ["forward, tags, vrfs, loss, latency, lookups, fpm", "tags, vrfs"]
+        assert "`make bench-tags " in tree.text(PAGE)
+        page = tree.text(PAGE)
+        subprocess.run([sys.executable, "tests/bench/measured.py"], cwd=tree.root, check=True)
+        assert tree.text(PAGE) == page
+
+
+def test_all_blocks_with_a_benchmark_are_run():
+    """None of the page has another mark but the report's own, which a test shows."""
+    marks = [b.how for b in docs.blocks(HERE / "README.md")]
+
+    assert len(BLOCKS) == marks.count("run") == len(marks) - 1
+
+
+@pytest.mark.parametrize("text", ["make bench-fpm ROWS=nonsense\n", "make bench-nothing\n"])
+def test_a_command_that_fails_is_found(tree, text):
+    """Else the test above would find nothing."""
+    with pytest.raises(AssertionError, match="README.md:1: "):
+        tree.do(docs.Block(HERE / "README.md", 1, "sh", text, "run", "bench"))
+
+
+SYNC = [{"bench": "sync-turns"}, {"bench": "sync", "kind": "none", "runs": 3},
+        {"bench": "command", "command": "make bench-sync KINDS=none REPS=3"}]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "options, lines",
+    [
+        ({"KINDS": "none", "TURN": "3"}, SYNC),
+        ({"KINDS": "none"}, SYNC[1:]),
+        ({"REPS": "3"}, [*SYNC, {"bench": "sync", "kind": "qsbr", "runs": 2}]),
+        ({"KINDS": "none"}, [{"bench": "skipped", "why": "it fell over"}, *SYNC]),
+    ],
+    ids=["option", "rows", "value", "skipped"],
+)
+def test_what_was_not_done_is_found(options, lines):
+    """An option that nobody reads, rows that are not there, others than were asked for, and what
+    was left out."""
+    judge(Command("bench-sync", {"KINDS": "none", "REPS": "3"}), SYNC)
+    with pytest.raises(AssertionError):
+        judge(Command("bench-sync", options), lines)
