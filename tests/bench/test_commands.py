@@ -40,10 +40,11 @@ SHORT = {
     "QUICK": "1", "REPS": "1", "ROUTES": "20000", "ROUTES6": "4000", "KEYS": "65536",
     "KEYS6": "65536", "FRAMES": "65536", "FRAMES6": "16384", "SECONDS": "0.05", "TRIAL_S": "0.01",
     "DROP_SECONDS": "0.05", "TURNS": "3", "TURN_US": "50", "LENS": "64", "SETS": "8,12",
-    "BURSTS": "1,64", "LOADS": "10,80", "HUGE_MIB": str(HUGE_MIB),
+    "BURSTS": "1,64", "LOADS": "80", "TABLES": "few,full", "HUGE_MIB": str(HUGE_MIB),
+    "IMPL": "poptrie-avx*,rte_fib-4B-*,rte_fib6-4B-*",
 }  # fmt: skip
 # Where a block has both forms of all benchmarks, the long one is not made QUICK.
-LONG = {**SHORT, "QUICK": "", "TABLES": "none,few,full", "L3": "idle", "NEXTHOPS": "64",
+LONG = {**SHORT, "QUICK": "", "TABLES": "full", "L3": "idle", "NEXTHOPS": "64",
         "BATCH": "64", "BGP_REPS": "1"}  # fmt: skip
 # What each says at least, whatever it is asked for; of ROWS what they stand for.
 SAYS = {
