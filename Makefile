@@ -280,7 +280,7 @@ test-image-run:
 		--basetemp=build/pytest-image $(addprefix tests/package/test_,image.py compose.py containerlab.py)
 
 # Not the figures: that each command of the page does what it says.
-test-bench: ## every command of tests/bench/README.md, in its shortest form; figures mean nothing
+test-bench: ## every command of tests/bench/README.md, in its shortest form: a quarter of an hour; figures mean nothing
 	@if $(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_RUN) $(PKGS_BENCH) $(PKGS_PEERS) python3-pytest"; \
 	then $(MAKE) --no-print-directory -j$$(nproc) BUILD=release all bench-bins $(O)/tests/flood \
 		$(SYNC_BIN) $(BLIND_BIN) && $(PY) -m pytest --no-header -p no:cacheprovider \
