@@ -344,11 +344,11 @@ def summary(what, total, took, which):
     """The last line."""
     counts = ", ".join(f"{n} {key}" for key, n in total.items() if n or key == "passed")
     line = f"{what}: {counts} in {took:.0f} s"
-    if which == "" and took > LIMIT_S:
+    if which != "":
+        return line
+    if took > LIMIT_S:
         line += f": WARNING: more than the {LIMIT_S} s that it may take"
-    if which == "":
-        line += f"; {left_out()}"
-    return line
+    return f"{line}; {left_out()}"
 
 
 def slots():

@@ -143,8 +143,8 @@ receive_nothing(void *queue, struct rte_mbuf **m, uint16_t n)
 }
 
 /*
- * Is it a frame of ours, at the right port, as a router must leave it? What goes to many is the
- * kernel's, of a TAP that came up (MLD, for seconds): no destination of the stream is such.
+ * Is it a frame of ours, at the right port, as a router must leave it? The stream is UDP to one:
+ * of another protocol, to many, are the kernel's by a TAP that came up (MLD, for seconds).
  */
 static void
 check(const struct queue *q, struct rte_mbuf *m)
@@ -156,7 +156,7 @@ check(const struct queue *q, struct rte_mbuf *m)
 	bool good = four ? p[22] == 63 && rte_ipv4_cksum((const void *)(p + STREAM_L2)) == 0
 			 : p[21] == 63;
 
-	if (four ? p[30] >= 224 : p[38] == 0xff)
+	if ((p[0] & 1) != 0 && p[four ? 23 : 20] != IPPROTO_UDP)
 		return;
 	/* The neighbour that the benchmark made for port n is 02:00:00:00:n:02. */
 	good = good && p[4] == d->n && p[5] == 2 && memcmp(p + 6, &d->stream.mac, 6) == 0;
