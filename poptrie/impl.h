@@ -125,13 +125,6 @@ struct pt_view {
 	 * look again when it changed under them.   W:writer R:any
 	 */
 	_Atomic uint64_t dflt;
-	/*
-	 * A small table of IPv4 once more, while it is as few ranges of addresses: each key is
-	 * compared with all their ends, and no node is read. The default is in it. Readers look
-	 * at the turn before and after; where it is odd or another one, the nodes answer.
-	 */
-	_Atomic uint32_t ranges_turn; /* W:writer R:any  odd: not to be read */
-	uint32_t n_ranges;            /* W:writer R:any  1 to PT_RANGES */
 
 	/* Writer only from here. */
 	struct pt_pool nodes, leaves;
@@ -140,8 +133,6 @@ struct pt_view {
 	size_t direct_bytes;
 	struct pt_walk walk; /* of defragment() */
 	unsigned int refs;   /* 1 while current or retired, 1 more for each batch */
-
-	struct pt_ranges ranges[PT_RANGES / 16]; /* W:writer R:any */
 };
 
 /* A changed prefix, remembered until the commit. */
@@ -173,9 +164,19 @@ struct pt_batch {
 
 struct poptrie {
 	_Atomic(struct pt_view *) view; /* W:writer R:any */
+	/*
+	 * A small table of IPv4 once more, while it is as few ranges of addresses: each key is
+	 * compared with all their ends, and neither view nor node is read. The default is in it.
+	 * Readers look at the turn before and after; where it is odd or another one, the nodes
+	 * answer. Here and not behind another pointer: all lines that a lookup of one table among
+	 * hundreds waits for are known at once.
+	 */
+	_Atomic uint32_t ranges_turn;            /* W:writer R:any  odd: not to be read */
+	uint32_t n_ranges;                       /* W:writer R:any  1 to PT_RANGES */
+	struct pt_ranges ranges[PT_RANGES / 16]; /* W:writer R:any */
 
 	/* Writer only from here. */
-	struct pt_mem mem;
+	struct pt_mem mem __attribute__((aligned(64)));
 	void (*retire)(void *ctx, struct poptrie *pt, struct poptrie_retired *r);
 	bool ip6;
 	bool wide;
@@ -255,10 +256,10 @@ void pt_defragment(struct poptrie *pt, struct pt_batch *batch);
 bool pt_walk_begin(struct pt_view *v, uint32_t gain);
 
 /* ranges.c */
-void pt_ranges_close(struct pt_view *v);
-void pt_ranges_open(const struct poptrie *pt, struct pt_view *v);
+void pt_ranges_close(struct poptrie *pt);
+void pt_ranges_open(struct poptrie *pt);
 /* ranges_avx512.c */
-bool pt_ranges_bulk_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
+bool pt_ranges_bulk_avx512(const struct poptrie *pt, const uint32_t *addr, uint32_t *value,
 			   unsigned int n);
 
 /* cover.c */
@@ -307,6 +308,13 @@ static inline struct pt_view *
 pt_view(const struct poptrie *pt)
 {
 	return atomic_load_explicit(&pt->view, memory_order_acquire);
+}
+
+/* So it seems: whoever reads them asks again, see ranges_kept(). Only where there is AVX-512. */
+static inline bool
+pt_has_ranges(const struct poptrie *pt)
+{
+	return (atomic_load_explicit(&pt->ranges_turn, memory_order_relaxed) & 1) == 0;
 }
 
 #endif

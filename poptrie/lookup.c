@@ -45,19 +45,20 @@ poptrie6_lookup(const struct poptrie *pt, const uint8_t *addr)
 void
 poptrie_prefetch(const struct poptrie *pt)
 {
-	const struct pt_view *v = pt_view(pt);
-
-	__builtin_prefetch(v);
-	__builtin_prefetch(v->ranges[0].last);
-	__builtin_prefetch(v->ranges[0].value);
+	__builtin_prefetch(pt);
+	__builtin_prefetch(pt->ranges[0].last);
+	__builtin_prefetch(pt->ranges[0].value);
 }
 
 void
 poptrie4_lookup_bulk(const struct poptrie *pt, const uint32_t *addr, uint32_t *value,
 		     unsigned int n)
 {
-	const struct pt_view *v = pt_view(pt);
+	const struct pt_view *v;
 
+	if (pt_has_ranges(pt) && pt_ranges_bulk_avx512(pt, addr, value, n))
+		return;
+	v = pt_view(pt);
 	v->bulk4(v, addr, value, n);
 }
 

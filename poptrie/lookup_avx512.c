@@ -459,8 +459,6 @@ pt_bulk4_few_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *val
 {
 	uint64_t dflt;
 
-	if (__builtin_expect(pt_ranges_bulk_avx512(v, addr, value, n), 1))
-		return;
 	for (unsigned int i = 0, m; i < n; i += m) {
 		m = n - i > 8 * GROUPS6 ? 8 * GROUPS6 : n - i;
 		do {

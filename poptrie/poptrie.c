@@ -69,6 +69,7 @@ pt_create(struct poptrie **out, const struct poptrie_conf *conf, enum pt_layout 
 	pt->shape = conf->small ? PT_SHAPE_SMALL : pt->ip6 ? PT_SHAPE6 : PT_SHAPE4;
 	pt->isa = isa;
 	pt->least_visits = PT_VISITS;
+	pt_ranges_close(pt);
 	pt->bits_max = pt->ip6 ? 128 : 32;
 	pt->n_slots = pt_slot_count(pt->shape);
 	pt->most_dirty = conf->small ? PT_DIRTY_FEW : PT_DIRTY;
@@ -225,7 +226,7 @@ poptrie_commit(struct poptrie *pt)
 	batch = pt_batch_get(pt, v);
 	if (!batch)
 		return -ENOMEM;
-	pt_ranges_close(v);
+	pt_ranges_close(pt);
 	dirty_settle(pt);
 	if ((pt->want32 && !v->leaf32) || (slots && swing && !pt->dflt && pt->reader_hit))
 		;
@@ -245,7 +246,7 @@ poptrie_commit(struct poptrie *pt)
 	if (rc == 0 && !batch->gone)
 		pt_defragment(pt, batch);
 	if (rc == 0)
-		pt_ranges_open(pt, pt_view(pt));
+		pt_ranges_open(pt);
 	pt->reader_hit = rc < 0 || pt->routes > 0;
 	pt->commits++;
 	pt_batch_end(pt, batch);

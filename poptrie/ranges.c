@@ -12,11 +12,11 @@
 
 /* Readers have the nodes from here on. */
 void
-pt_ranges_close(struct pt_view *v)
+pt_ranges_close(struct poptrie *pt)
 {
-	uint32_t turn = atomic_load_explicit(&v->ranges_turn, memory_order_relaxed);
+	uint32_t turn = atomic_load_explicit(&pt->ranges_turn, memory_order_relaxed);
 
-	atomic_store_explicit(&v->ranges_turn, turn | 1, memory_order_relaxed);
+	atomic_store_explicit(&pt->ranges_turn, turn | 1, memory_order_relaxed);
 	/* Release: who reads what is written from here on sees that it must not. */
 	atomic_thread_fence(memory_order_release);
 }
@@ -51,40 +51,41 @@ ends_of(const struct poptrie *pt, uint32_t *last)
 }
 
 static uint32_t
-range_value(const struct pt_view *v, uint32_t i)
+range_value(const struct poptrie *pt, uint32_t i)
 {
-	return v->ranges[i / 16].value[i % 16];
+	return pt->ranges[i / 16].value[i % 16];
 }
 
 static void
-range_put(struct pt_view *v, uint32_t i, uint32_t last, uint32_t value)
+range_put(struct poptrie *pt, uint32_t i, uint32_t last, uint32_t value)
 {
-	v->ranges[i / 16].last[i % 16] = last;
-	v->ranges[i / 16].value[i % 16] = value;
+	pt->ranges[i / 16].last[i % 16] = last;
+	pt->ranges[i / 16].value[i % 16] = value;
 }
 
 /* All is published; the list of it, if it is short. */
 void
-pt_ranges_open(const struct poptrie *pt, struct pt_view *v)
+pt_ranges_open(struct poptrie *pt)
 {
-	uint32_t turn = atomic_load_explicit(&v->ranges_turn, memory_order_relaxed);
+	uint32_t turn = atomic_load_explicit(&pt->ranges_turn, memory_order_relaxed);
 	uint32_t last[2 * PT_RANGES + 1], n_ends, n = 0;
 
-	if (!v->few || pt->ip6 || pt->isa != PT_AVX512 || pt->routes > PT_RANGES)
+	if (pt->shape != PT_SHAPE_SMALL || pt->ip6 || pt->isa != PT_AVX512 ||
+	    pt->routes > PT_RANGES)
 		return;
 	n_ends = ends_of(pt, last);
 	for (uint32_t i = 0; i < n_ends; i++) {
 		uint32_t value = poptrie4_lookup(pt, last[i]);
 
-		if (n == 0 || range_value(v, n - 1) != value)
+		if (n == 0 || range_value(pt, n - 1) != value)
 			n++;
 		if (n > PT_RANGES)
 			return;
-		range_put(v, n - 1, last[i], value);
+		range_put(pt, n - 1, last[i], value);
 	}
-	v->n_ranges = n;
+	pt->n_ranges = n;
 	for (; n < PT_RANGES; n++)
-		range_put(v, n, UINT32_MAX, POPTRIE_NONE);
+		range_put(pt, n, UINT32_MAX, POPTRIE_NONE);
 	/* Release: who reads the turn sees the list of it. */
-	atomic_store_explicit(&v->ranges_turn, turn + 1, memory_order_release);
+	atomic_store_explicit(&pt->ranges_turn, turn + 1, memory_order_release);
 }

@@ -59,14 +59,14 @@ ranges_find16(const struct ranges *r, __m512i keys)
 
 /* `n` times sixteen of them. */
 PT_INLINE void
-ranges_find(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
+ranges_find(const struct poptrie *pt, const uint32_t *addr, uint32_t *value,
 	    unsigned int n_keys, unsigned int n)
 {
 	struct ranges r = {.n = n};
 
 	for (unsigned int i = 0; i < n; i++) {
-		r.last[i] = _mm512_load_si512(v->ranges[i].last);
-		r.value[i] = _mm512_load_si512(v->ranges[i].value);
+		r.last[i] = _mm512_load_si512(pt->ranges[i].last);
+		r.value[i] = _mm512_load_si512(pt->ranges[i].value);
 	}
 	for (unsigned int i = 0; i < n_keys; i += 16) {
 		__mmask16 k =
@@ -79,49 +79,49 @@ ranges_find(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
 
 /* One key: with all ends at once. */
 PT_INLINE uint32_t
-ranges_find_one(const struct pt_view *v, uint32_t addr)
+ranges_find_one(const struct poptrie *pt, uint32_t addr)
 {
 	__m512i key = _mm512_set1_epi32((int)addr);
 	unsigned int at = 0;
 
-	if (__builtin_expect(v->n_ranges <= 16, 1)) {
-		at = (unsigned int)__builtin_popcount(
-			_mm512_cmplt_epu32_mask(_mm512_load_si512(v->ranges[0].last), key));
-		return v->ranges[0].value[at % 16];
+	if (__builtin_expect(pt->n_ranges <= 16, 1)) {
+		at = (unsigned int)__builtin_popcount(_mm512_cmplt_epu32_mask(
+			_mm512_load_si512(pt->ranges[0].last), key));
+		return pt->ranges[0].value[at % 16];
 	}
-	for (unsigned int i = 0; i * 16 < v->n_ranges && i < PT_RANGES / 16; i++)
-		at += (unsigned int)__builtin_popcount(
-			_mm512_cmplt_epu32_mask(_mm512_load_si512(v->ranges[i].last), key));
+	for (unsigned int i = 0; i * 16 < pt->n_ranges && i < PT_RANGES / 16; i++)
+		at += (unsigned int)__builtin_popcount(_mm512_cmplt_epu32_mask(
+			_mm512_load_si512(pt->ranges[i].last), key));
 	at %= PT_RANGES; /* whatever is being written */
-	return v->ranges[at / 16].value[at % 16];
+	return pt->ranges[at / 16].value[at % 16];
 }
 
 /* Was the list there all the time since it had this turn? */
 PT_INLINE bool
-ranges_kept(const struct pt_view *v, uint32_t turn)
+ranges_kept(const struct poptrie *pt, uint32_t turn)
 {
 	atomic_signal_fence(memory_order_acquire);
-	return atomic_load_explicit(&v->ranges_turn, memory_order_relaxed) == turn;
+	return atomic_load_explicit(&pt->ranges_turn, memory_order_relaxed) == turn;
 }
 
 /* Returns false when there are no ranges, or not all that time: the answers are none. */
 bool
-pt_ranges_bulk_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
+pt_ranges_bulk_avx512(const struct poptrie *pt, const uint32_t *addr, uint32_t *value,
 		      unsigned int n)
 {
-	uint32_t turn = atomic_load_explicit(&v->ranges_turn, memory_order_acquire);
+	uint32_t turn = atomic_load_explicit(&pt->ranges_turn, memory_order_acquire);
 
 	if (turn & 1)
 		return false;
 	if (n == 1)
-		value[0] = ranges_find_one(v, addr[0]);
-	else if (v->n_ranges <= 16)
-		ranges_find(v, addr, value, n, 1);
-	else if (v->n_ranges <= 32)
-		ranges_find(v, addr, value, n, 2);
+		value[0] = ranges_find_one(pt, addr[0]);
+	else if (pt->n_ranges <= 16)
+		ranges_find(pt, addr, value, n, 1);
+	else if (pt->n_ranges <= 32)
+		ranges_find(pt, addr, value, n, 2);
 	else
-		ranges_find(v, addr, value, n, 4);
-	return ranges_kept(v, turn);
+		ranges_find(pt, addr, value, n, 4);
+	return ranges_kept(pt, turn);
 }
 
 /* Without a call for each key: what tables are of near memory, or on their way, meet here. */
@@ -130,14 +130,16 @@ pt_each4_avx512(const struct poptrie *const *pt, const uint32_t *addr, uint32_t 
 		unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++) {
-		const struct pt_view *v = pt_view(pt[i]);
-		uint32_t turn = atomic_load_explicit(&v->ranges_turn, memory_order_acquire);
+		uint32_t turn =
+			atomic_load_explicit(&pt[i]->ranges_turn, memory_order_acquire);
+		const struct pt_view *v;
 
-		if (v->bulk4 == pt_bulk4_few_avx512 && (turn & 1) == 0) {
-			value[i] = ranges_find_one(v, addr[i]);
-			if (__builtin_expect(ranges_kept(v, turn), 1))
+		if ((turn & 1) == 0) {
+			value[i] = ranges_find_one(pt[i], addr[i]);
+			if (__builtin_expect(ranges_kept(pt[i], turn), 1))
 				continue;
 		}
+		v = pt_view(pt[i]);
 		v->bulk4(v, &addr[i], &value[i], 1);
 	}
 }

@@ -67,7 +67,6 @@ pt_view_new(struct poptrie *pt, bool leaf32, uint32_t leaf_cap, uint32_t node_ca
 	v->few = few;
 	v->leaf32 = leaf32;
 	v->refs = 1;
-	pt_ranges_close(v);
 	v->direct_bytes = pt->n_slots * entry;
 	v->entry = pt_mem_get(&pt->mem, v->direct_bytes, 64, PT_MEM_HOT);
 	if (!v->entry ||

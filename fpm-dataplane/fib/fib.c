@@ -108,6 +108,19 @@ fib_vrf_new(const struct fib *fib, uint32_t table, const char *name)
 }
 
 void
+fib_vrf_publish(struct fib *fib, unsigned int number, struct fib_vrf *vrf)
+{
+	struct fib_vrf_tries *tries = &fib->vrf_tries[number];
+
+	/* Release: who finds it sees its tries, and the words that they lead to. */
+	atomic_store_explicit(&tries->pt4, vrf == NULL ? NULL : vrf->tries.pt4,
+			      memory_order_release);
+	atomic_store_explicit(&tries->pt6, vrf == NULL ? NULL : vrf->tries.pt6,
+			      memory_order_release);
+	atomic_store_explicit(&fib->vrf[number], vrf, memory_order_release);
+}
+
+void
 fib_vrf_free(struct fib_vrf *vrf)
 {
 	if (vrf == NULL)

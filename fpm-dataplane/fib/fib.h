@@ -271,6 +271,13 @@ struct fib_vrf {
 	struct vrf_counters base; /* of its number, when it came: not its own */
 };
 
+/*
+ * Its tries as forwarders find them: of hundreds of VRFs those on one line, not a line for each.
+ */
+struct fib_vrf_tries {
+	_Atomic(struct poptrie *) pt4, pt6; /* W:rib  NULL: the VRF has no FIB (yet) */
+};
+
 struct fib {
 	/* W:main before the threads start */
 	struct fib_copy copy[FIB_COPIES_MAX]; /* of table main; rib writes to all */
@@ -285,6 +292,7 @@ struct fib {
 	_Atomic(struct fib_iface *) iface[IFIDX_MAX]; /* W:neigh */
 	_Atomic(struct fib_vlans *) vlans[IFIDX_MAX]; /* W:neigh once  NULL: never any */
 	_Atomic(struct fib_vrf *) vrf[FIB_VRF_MAX];   /* W:rib  NULL: no FIB (yet) */
+	struct fib_vrf_tries vrf_tries[FIB_VRF_MAX];  /* of vrf[], by fib_vrf_publish() */
 	atomic_bool tags_by_device; /* W:neigh  of some interface; never false again */
 	struct cds_lfht *hosts;     /* W:neigh  struct fib_host */
 	_Atomic uint16_t
@@ -307,6 +315,10 @@ struct fib_conf {
  */
 struct fib_vrf *fib_vrf_new(const struct fib *fib, uint32_t table, const char *name);
 void fib_vrf_free(struct fib_vrf *vrf); /* with its tries; NULL is fine */
+
+/* The FIB of VRF `number`, not 0, from now on; NULL: it has none any more. Not whole: a reader
+ * of more than one of its pointers may have one of before.                        [rib] */
+void fib_vrf_publish(struct fib *fib, unsigned int number, struct fib_vrf *vrf);
 
 /* A trie of the large form, for the VRF's that has outgrown the small one. 0 or -ENOMEM. */
 int fib_trie_large(const struct fib *fib, uint8_t family, struct poptrie **out);
@@ -342,6 +354,19 @@ static inline const struct fib_vrf *
 fib_vrf(const struct fib *fib, unsigned int vrf)
 {
 	return atomic_load_explicit(&fib->vrf[vrf], memory_order_consume);
+}
+
+/* Tries of that FIB, which may be replaced between the one and the other; NULL: it has none. */
+static inline const struct poptrie *
+fib_vrf_pt4(const struct fib *fib, unsigned int vrf)
+{
+	return atomic_load_explicit(&fib->vrf_tries[vrf].pt4, memory_order_consume);
+}
+
+static inline const struct poptrie *
+fib_vrf_pt6(const struct fib *fib, unsigned int vrf)
+{
+	return atomic_load_explicit(&fib->vrf_tries[vrf].pt6, memory_order_consume);
 }
 
 /* Number of the VRF of this name; 0: none that has a FIB.              [RCU reader] */

@@ -57,11 +57,11 @@ all_found4(struct burst *b)
 
 /* All of them plain IPv4: the keys lie ready. */
 static void
-lookup_plain4(struct burst *b, const struct fib_copy *tries)
+lookup_plain4(struct burst *b, const struct poptrie *pt4)
 {
 	struct fwd_found *v4 = all_found4(b);
 
-	poptrie4_lookup_bulk(tries->pt4, b->dst4, v4->group, b->n);
+	poptrie4_lookup_bulk(pt4, b->dst4, v4->group, b->n);
 	choose(b, v4, true);
 }
 
@@ -79,7 +79,7 @@ no_fib(struct burst *b)
 void
 fwd_lookup(struct burst *b)
 {
-	const struct fib_copy *tries = b->fwd->tries;
+	const struct poptrie *pt4 = b->fwd->tries->pt4, *pt6 = b->fwd->tries->pt6;
 	struct fwd_found *v4 = &b->found[0], *v6 = &b->found[1];
 	uint32_t dst4[BURST_MAX];
 	const uint8_t *dst6[BURST_MAX];
@@ -87,17 +87,16 @@ fwd_lookup(struct burst *b)
 
 	/* A burst is of one interface, and so of one VRF: asked once, not of each packet. */
 	if (b->in->vrf != 0) {
-		const struct fib_vrf *vrf = fib_vrf(b->fwd->fib, b->in->vrf);
-
+		pt4 = fib_vrf_pt4(b->fwd->fib, b->in->vrf);
+		pt6 = fib_vrf_pt6(b->fwd->fib, b->in->vrf);
 		burst_count_vrf(b);
-		if (vrf == NULL) {
+		if (pt4 == NULL || pt6 == NULL) {
 			no_fib(b);
 			return;
 		}
-		tries = &vrf->tries;
 	}
 	if (b->plain4 == burst_all(b)) {
-		lookup_plain4(b, tries);
+		lookup_plain4(b, pt4);
 		return;
 	}
 	for (unsigned int i = 0; i < b->n; i++) {
@@ -114,23 +113,39 @@ fwd_lookup(struct burst *b)
 	v4->n = n4;
 	v6->n = n6;
 	if (n4 > 0) {
-		poptrie4_lookup_bulk(tries->pt4, dst4, v4->group, n4);
+		poptrie4_lookup_bulk(pt4, dst4, v4->group, n4);
 		choose(b, v4, false);
 	}
 	if (n6 > 0) {
-		poptrie6_lookup_bulk(tries->pt6, dst6, v6->group, n6);
+		poptrie6_lookup_bulk(pt6, dst6, v6->group, n6);
 		choose(b, v6, false);
 	}
 }
 
-/* The FIB of a plain packet's own VRF; one without: that of table main, and its bit in *none. */
-static inline const struct fib_copy *
-own_tries(const struct burst *b, unsigned int i, uint64_t *none)
+/*
+ * The trie of a plain packet's own VRF, `its`; without one that of table main, and, if it is of
+ * a VRF, its bit in *none.
+ */
+static inline const struct poptrie *
+own_or(const struct poptrie *its, const struct poptrie *of_main, const struct burst *b,
+       unsigned int i, uint64_t *none)
 {
-	const struct fib_vrf *vrf = b->vrf[i] == 0 ? NULL : fib_vrf(b->fwd->fib, b->vrf[i]);
+	if (__builtin_expect(its != NULL, 1))
+		return its;
+	*none |= (uint64_t)(b->vrf[i] != 0) << i;
+	return of_main;
+}
 
-	*none |= (uint64_t)(vrf == NULL && b->vrf[i] != 0) << i;
-	return vrf == NULL ? b->fwd->tries : &vrf->tries;
+static inline const struct poptrie *
+own4(const struct burst *b, unsigned int i, uint64_t *none)
+{
+	return own_or(fib_vrf_pt4(b->fwd->fib, b->vrf[i]), b->fwd->tries->pt4, b, i, none);
+}
+
+static inline const struct poptrie *
+own6(const struct burst *b, unsigned int i, uint64_t *none)
+{
+	return own_or(fib_vrf_pt6(b->fwd->fib, b->vrf[i]), b->fwd->tries->pt6, b, i, none);
 }
 
 /* Those of many VRFs, each in its own. */
@@ -145,7 +160,7 @@ lookup_each(struct burst *b)
 
 	if (b->plain4 == burst_all(b)) {
 		for (unsigned int i = 0; i < b->n; i++)
-			pt4[i] = own_tries(b, i, &none)->pt4;
+			pt4[i] = own4(b, i, &none);
 		all_found4(b);
 		poptrie4_lookup_each(pt4, b->dst4, v4->group, b->n);
 		choose(b, v4, true);
@@ -155,15 +170,14 @@ lookup_each(struct burst *b)
 	for (uint64_t rest = b->plain4; rest != 0; rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 
-		pt4[n4] = own_tries(b, i, &none)->pt4;
+		pt4[n4] = own4(b, i, &none);
 		dst4[n4] = b->dst4[i];
 		v4->at[n4++] = (uint8_t)i;
 	}
 	for (uint64_t rest = b->plain6; rest != 0; rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 
-		v6->group[n6] =
-			poptrie6_lookup(own_tries(b, i, &none)->pt6, burst_l3(b, i) + 24);
+		v6->group[n6] = poptrie6_lookup(own6(b, i, &none), burst_l3(b, i) + 24);
 		v6->at[n6++] = (uint8_t)i;
 	}
 	v4->n = n4;

@@ -22,11 +22,11 @@
 static void
 fetch_vrf(struct fwd *f, uint16_t number)
 {
-	const struct fib_vrf *vrf = fib_vrf(f->fib, number);
+	const struct poptrie *pt4 = fib_vrf_pt4(f->fib, number);
 
 	__builtin_prefetch(&f->count->vrf[number], 1);
-	if (vrf != NULL)
-		poptrie_prefetch(vrf->tries.pt4);
+	if (pt4 != NULL)
+		poptrie_prefetch(pt4);
 }
 
 bool

@@ -77,8 +77,7 @@ vrf_bury(struct vrf_grave *graves)
 static void
 publish(struct rib *rib, const struct vrf *vrf)
 {
-	/* Release: who finds it sees its tries, and the words that they lead to. */
-	atomic_store_explicit(&rib->fib->vrf[vrf->number], vrf->fib, memory_order_release);
+	fib_vrf_publish(rib->fib, vrf->number, vrf->fib);
 }
 
 /* In place of what is there, which has come to its end but for its tries. */
@@ -186,7 +185,7 @@ end(struct rib *rib, struct vrf *vrf)
 {
 	struct vrf_grave *g = grave_new(rib);
 
-	atomic_store_explicit(&rib->fib->vrf[vrf->number], NULL, memory_order_release);
+	fib_vrf_publish(rib->fib, vrf->number, NULL);
 	log_info("rib: vrf has no fib any more name=%s table=%u", vrf->fib->name,
 		 vrf->fib->table);
 	g->fib = vrf->fib;
@@ -337,7 +336,7 @@ vrfs_free(struct rib *rib)
 
 		if (vrf == NULL)
 			continue;
-		atomic_store_explicit(&rib->fib->vrf[i], NULL, memory_order_relaxed);
+		fib_vrf_publish(rib->fib, i, NULL);
 		fib_vrf_free(vrf->fib);
 		free(vrf);
 	}

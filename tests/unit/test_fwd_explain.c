@@ -243,7 +243,7 @@ a_member_of_a_vrf_goes_by_its_fib_or_not_at_all(void **state)
 	rec = explain(fib, 1600, 64, false); /* one of those that the rules look at */
 	assert_int_equal(rec.verdict, DROP_vrf_no_fib);
 
-	fib->vrf[3] = red;
+	fib_vrf_publish(fib, 3, red);
 	rec = explain(fib, 100, 64, false);
 	assert_int_equal(rec.verdict, PUNT_unreach);
 	assert_int_equal(rec.cause, DROP_no_route);
@@ -267,17 +267,17 @@ a_route_to_another_vrf_is_followed_once(void **state)
 	struct watch_record rec;
 
 	fib->iface[IN]->vrf = 3;
-	fib->vrf[3] = red;
-	fib->vrf[4] = blue;
+	fib_vrf_publish(fib, 3, red);
+	fib_vrf_publish(fib, 4, blue);
 	fib->group[TO_BLUE] = group_word_single(PATH(PATH_VRF, 4));
 	fib->group[TO_RED] = group_word_single(PATH(PATH_VRF, 3));
 	assert_int_equal(poptrie_add(red->tries.pt4, net, 24, TO_BLUE), 0);
 	assert_int_equal(poptrie_commit(red->tries.pt4), 0);
-	fib->vrf[4] = NULL; /* for it as for a member of it */
+	fib_vrf_publish(fib, 4, NULL); /* for it as for a member of it */
 	rec = explain(fib, 100, 64, false);
 	assert_int_equal(rec.verdict, DROP_vrf_no_fib);
 	assert_int_equal(rec.to_vrf, 4);
-	fib->vrf[4] = blue;
+	fib_vrf_publish(fib, 4, blue);
 	rec = explain(fib, 100, 64, false);
 	assert_int_equal(rec.verdict, PUNT_unreach);
 	assert_int_equal(rec.cause, DROP_no_route);
@@ -324,7 +324,7 @@ the_second_choice_among_equals_is_not_the_first(void **state)
 	struct ipaddr dst = ipaddr_from_v4(DST4);
 	unsigned int n[2] = {0, 0};
 
-	fib->vrf[4] = blue;
+	fib_vrf_publish(fib, 4, blue);
 	fib->adj[ADJ + 1] = fib->adj[ADJ];
 	fib->group[TO_BLUE] = group_word_block(first, 1);
 	fib->group[THERE] = group_word_block(second, 1);
@@ -358,7 +358,7 @@ each_error_that_is_asked_for_is_sent(void **state)
 	for (enum path_kind kind = PATH_NONE; kind <= PATH_NO_FIB; kind++) {
 		struct watch_record rec;
 
-		fib->vrf[4] = fib_vrf_new(fib, 2000, "blue");
+		fib_vrf_publish(fib, 4, fib_vrf_new(fib, 2000, "blue"));
 		fib->group[GROUP] =
 			group_word_single(PATH(kind, kind == PATH_ADJ ? ADJ : 4));
 		if (kind == PATH_VRF) { /* back to where it came from */
@@ -369,7 +369,7 @@ each_error_that_is_asked_for_is_sent(void **state)
 		}
 		rec = explain(fib, 100, 64, false);
 		fib_vrf_free(fib->vrf[4]);
-		fib->vrf[4] = NULL;
+		fib_vrf_publish(fib, 4, NULL);
 		if (!rec.icmp)
 			continue;
 		n++;

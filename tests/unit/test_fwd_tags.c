@@ -135,7 +135,7 @@ routes_make(void)
 		route_add(&fib->copy[0], net4, net6, 1 + k);
 		route_add(&vrf->tries, net4, net6, 1 + (k + 1) % 3); /* others there */
 	}
-	fib->vrf[1] = vrf;
+	fib_vrf_publish(fib, 1, vrf);
 }
 
 static int

@@ -395,7 +395,6 @@ small_tables_agree_as_ranges_or_not(void **state)
 
 	for (int step = 0; step < STEPS / 20; step++) {
 		uint32_t want = (uint32_t)step / 8 % 8 * 8; /* each size for a while */
-		const struct pt_view *v;
 
 		for (unsigned int i = rnd_below(&p.r, 16); i > 0; i--) {
 			if (p.o->routes < want)
@@ -404,11 +403,10 @@ small_tables_agree_as_ranges_or_not(void **state)
 				remove_one(&p, a, &len);
 		}
 		assert_int_equal(poptrie_commit(p.pt), 0);
-		v = pt_view(p.pt);
-		seen[v->ranges_turn % 2 != 0 ? 3
-		     : v->n_ranges <= 16     ? 0
-		     : v->n_ranges <= 32     ? 1
-					     : 2]++;
+		seen[p.pt->ranges_turn % 2 != 0 ? 3
+		     : p.pt->n_ranges <= 16     ? 0
+		     : p.pt->n_ranges <= 32     ? 1
+						: 2]++;
 		for (unsigned int i = 0, n = edges(&p, ip4, 800), m; i < n; i += m) {
 			m = 1 + rnd_below(&p.r, 64);
 			m = m < n - i ? m : n - i;

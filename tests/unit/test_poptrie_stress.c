@@ -293,7 +293,7 @@ stress(bool ip6, enum pt_layout layout, bool small)
 	}
 	for (uint32_t gen = 1; gen <= COMMITS && atomic_load(&s.wrong) == 0; gen++) {
 		write_generation(&s, gen);
-		listed += atomic_load(&pt_view(s.pt)->ranges_turn) % 2 == 0;
+		listed += atomic_load(&s.pt->ranges_turn) % 2 == 0;
 	}
 	atomic_store(&s.stop, true);
 	for (int id = 0; id < READERS; id++)

@@ -108,7 +108,7 @@ vrfs_make(struct fib *fib)
 
 		if (rc < 0)
 			return rc;
-		fib->vrf[k + 1] = v;
+		fib_vrf_publish(fib, k + 1, v);
 	}
 	return 0;
 }
