@@ -194,6 +194,14 @@ system: all $(O)/tests/flood $(PRELOADS) ## system tests against the real daemon
 	@$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest -rs \
 		tests/system $(if $(T),-k "$(T)")
 
+system-asan: ## all of them against programs with AddressSanitizer and UBSan: half an hour (T=expression to choose)
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan sanitized-bins
+	@BUILD=asan FDP_ENDS_WELL=1 FDP_PATIENCE=4 $(PY) -m pytest --no-header -p no:cacheprovider \
+		--basetemp=build/pytest-asan -rs tests/system $(if $(T),-k "$(T)")
+
+sanitized-bins: all $(O)/tests/flood $(PRELOADS)
+
 chaos: all $(O)/tests/flood ## everything goes wrong at random, each packet is checked (T=60 SEED= ROUTES=20000; ONLY=fault,... REPEAT=10)
 	@REPEAT="$(REPEAT)" T="$(T)" SEED="$(SEED)" ROUTES="$(ROUTES)" RATE="$(RATE)" ONLY="$(ONLY)" $(PY) tests/chaos/run.py
 
@@ -474,5 +482,5 @@ help: ## this list
 	sed -n 's/^\([a-z -]*\):.*## \(.*\)/  \1|\2/p' Makefile | sort | \
 		awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
 
-.PHONY: chaos soak reference all deps build demo demo-down lab lab-vm lab-down vtysh test unit unit-asan unit-tsan tsan-bins tsan-run unit-bins system frr-root lint analyze \
+.PHONY: chaos soak reference all deps build demo demo-down lab lab-vm lab-down vtysh test unit unit-asan unit-tsan tsan-bins tsan-run unit-bins system system-asan sanitized-bins frr-root lint analyze \
 	format test-bench test-vm test-vm-all test-vm-package bench bench-fib bench-fpm bench-forward fuzz fuzz-quick deb deps-deb test-deb image test-image test-image-run prometheus clean help

@@ -12,6 +12,16 @@ class Timeout(AssertionError):
     """A condition did not come true; the message holds what was seen last."""
 
 
+def never(fn, seconds, every=0.05):
+    """Assert that `fn` returns nothing true for so long: no longer elsewhere, for whoever should
+    not do something has a clock of its own."""
+    try:
+        seen = eventually(fn, seconds / PATIENCE, every)
+    except Timeout:
+        return
+    raise AssertionError(f"not expected: {seen!r}")
+
+
 def eventually(fn, timeout=10.0, every=0.05, what=""):
     """Call `fn` until it returns something true, and return that.
 

@@ -12,6 +12,7 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+from lib import built  # noqa: E402
 from lib.dut import sweep_leftovers, why_not  # noqa: E402
 from router import Router, running  # noqa: E402
 
@@ -43,6 +44,23 @@ def possible():
     if reason:
         pytest.skip(reason)
     sweep_leftovers()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def sanitizers(tmp_path_factory):
+    """Of `make system-asan`: what their programs found, so far."""
+    log = str(tmp_path_factory.mktemp("sanitizers") / "found")
+    if os.environ.get("BUILD") == "asan":
+        os.environ |= built.reporting_to(log)
+    return lambda: built.reports(log)
+
+
+@pytest.fixture(autouse=True)
+def nothing_found(sanitizers):
+    """A test that had a program report something fails by name."""
+    before = sanitizers()
+    yield
+    assert sanitizers() == before
 
 
 @pytest.fixture(scope="session")
@@ -133,8 +151,7 @@ def short_queue(own_dut):
     """A router of the release build, as memory and time are judged by it, that has the
     shortest queue for zebra which the configuration allows: 64 MiB."""
     router = own_dut()
-    if "/release/" not in router.daemon.program:
-        pytest.skip("time and memory are measured on the release build")
+    built.only_release(router.daemon.program)
     router.edit_config("fpm:", "fpm:\n  queue-limit-mib: 64")
     router.start()
     return router

@@ -14,6 +14,7 @@ from chaos import run as chaos
 from chaos.faults import Happening
 from chaos.oracle import Cell, Oracle
 from chaos.report import Verdict
+from lib.built import only_release
 from lib.dataplane import ROOT, Dataplane
 
 # Those that are over soon. A minute holds most of them, each once before any comes again.
@@ -35,8 +36,7 @@ RUNS = {
 def played(run):
     """What the program says; a failure of it is the test's."""
     program = Dataplane(None, "", "", "", "").program
-    if "/release/" not in program:
-        pytest.skip("times are those of the release build")
+    only_release(program, "times are")
     argv = [sys.executable, os.path.join(ROOT, "tests", "chaos", "run.py")]
     env = {**os.environ, **run, "ONLY": run["ONLY"].replace(" ", ",")}
 

@@ -14,6 +14,7 @@ import time
 import pytest
 
 from lib import api, netns
+from lib.built import only_release
 from lib.fpm_speaker import RTN_BLACKHOLE
 from lib.wait import eventually
 from wire import token_of
@@ -532,8 +533,7 @@ def test_the_version_tells_who_answers(dut):
 
 def test_connections_that_come_and_go_leave_nothing_behind(dut):
     """Three hundred questions, each by a connection of its own: memory stays."""
-    if "/release/" not in dut.daemon.program:
-        pytest.skip("memory is measured on the release build")
+    only_release(dut.daemon.program, "memory is")
     before = dut.rss()
     for _ in range(300):
         dut.control.close()

@@ -13,6 +13,7 @@ from scapy.layers.l2 import ARP, Ether
 
 from gateways import HOST, HOST6, NET, NET6, case
 from lib import netns
+from lib.built import sanitized
 from lib.wait import eventually
 from router import Router, running
 from wire import token_of
@@ -297,7 +298,8 @@ def test_a_scan_leaves_gateways_alone_and_memory_bounded(scanned, family):
     assert len(rows) < 4096, "the kernel's table has at most gc_thresh3 entries"
     assert next(r for r in rows if r["address"] == gateway)["mac"] == "02:00:00:00:70:01"
     grown = dut.rss() - memory
-    assert grown < 16 << 20, f"{grown} octets more"
+    # With sanitizers what was freed is not given back.
+    assert sanitized(dut) or grown < 16 << 20, f"{grown} octets more"
     assert sum(dut.drops(before).values()) > 0.9 * sent
 
 

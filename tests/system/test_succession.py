@@ -17,6 +17,7 @@ import pytest
 
 from back import HOST, NET, come_back, forwards
 from lib import netns, procs
+from lib.built import not_sanitized
 from lib.dut import Control
 from lib.freeze import frozen
 from lib.linkwatch import LinkWatch
@@ -197,8 +198,7 @@ def test_a_predecessor_that_crashes_when_it_lets_go_holds_up_nobody(kept):
 def test_no_memory_for_two_is_a_restart_all_the_same(kept):
     """The old one ends first, and the supervisor starts another, which has the room."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
-    if "/asan/" in dut.daemon.program:
-        pytest.skip("with sanitizers no program has that little room")
+    not_sanitized(dut, "no program has that little room")
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.zebra.close()
     dut.edit_config("size-mib: 96", f"size-mib: {ROOM >> 20}")
@@ -223,8 +223,7 @@ def test_no_memory_for_two_and_nobody_to_start_another_is_refused(own_dut):
     dut.daemon.supervisor_words = ["--watchdog", "2"]
     dut.start()
     lan, wan = dut.wires["lan"], dut.wires["wan"]
-    if "/asan/" in dut.daemon.program:
-        pytest.skip("with sanitizers no program has that little room")
+    not_sanitized(dut, "no program has that little room")
     dut.route(NET, via=wan.peer4, wire=wan)
     was = dut.daemon.pid()
     dut.daemon.process.kill()
@@ -292,8 +291,7 @@ def drown(dut):
 def test_no_memory_for_the_checkpoint_is_none_for_two(kept):
     """A successor that could not have what zebra taught would forward nothing by it."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
-    if "/asan/" in dut.daemon.program:
-        pytest.skip("with sanitizers no program has that little room")
+    not_sanitized(dut, "no program has that little room")
     dut.route(NET, via=wan.peer4, wire=wan)
     eventually(lambda: dut.fpm()["checkpoint"]["routes"] == 1, 5)
     dut.zebra.close()
