@@ -148,6 +148,20 @@ has_physical_addresses(void)
 	return (entry & PAGEMAP_FRAME) != 0;
 }
 
+/* Says that DPDK does not start, and returns rc. */
+static int
+does_not_start(const struct config *conf, int rc)
+{
+	if (conf->hugepages)
+		log_error("main: DPDK does not start error=%s; are there enough free "
+			  "hugepages "
+			  "for memory.size-mib (%u)?",
+			  rte_strerror(-rc), conf->memory_mib);
+	else
+		log_error("main: DPDK does not start error=%s", rte_strerror(-rc));
+	return rc;
+}
+
 /*
  * lcore 0 is main, where plan_cores() left it, and the mould of the control threads.
  * lcore k is forwarder k-1, pinned.
@@ -202,7 +216,7 @@ eal_start(const struct config *conf, pid_t old)
 	argv[argc] = NULL;
 	log_open();
 	if (rte_eal_init(argc, (char **)(uintptr_t)argv) < 0)
-		return no_memory(conf, -rte_errno, old);
+		return does_not_start(conf, no_memory(conf, -rte_errno, old));
 	/* Without shared configuration it stays empty, and the EAL never removes it. */
 	if (!conf->hugepages)
 		(void)rmdir(rte_eal_get_runtime_dir());

@@ -13,7 +13,8 @@ struct rte_mempool;
 
 /*
  * Start DPDK, its main lcore where this thread may run. `old` is the daemon whose place we take,
- * 0: none. Returns 0 or -errno, -ENOMEM when there is room for one and not for two.  [main]
+ * 0: none. Returns 0 or -errno, -ENOMEM when there is room for one and not for two, and why in
+ * the log.                                                                       [main]
  */
 int eal_start(const struct config *conf, pid_t old);
 

@@ -13,7 +13,6 @@
 
 #include <rte_cycles.h>
 #include <rte_eal.h>
-#include <rte_errno.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_version.h>
@@ -269,8 +268,11 @@ kernel_learnt(void)
 	worker_settle(settling, 2);
 }
 
-/* The kernel's state into the FIB first, then the world, then the packets: those that come by
- * a checkpoint's routes alone, without the connected ones, would go astray. */
+/*
+ * The kernel's state into the FIB first, then the packets: those that come by a checkpoint's
+ * routes alone, without the connected ones, would go astray. Then the world, for which no
+ * packet waits.
+ */
 static int
 start(const struct config *conf)
 {
@@ -290,11 +292,12 @@ start(const struct config *conf)
 			return rc;
 		if (order[i] == W_PUNT)
 			plan_spare(w->thread);
-		if (order[i] == W_NEIGH)
-			kernel_learnt();
+		if (order[i] != W_NEIGH)
+			continue;
+		kernel_learnt();
+		for (unsigned int f = 0; f < conf->n_core; f++)
+			rte_eal_remote_launch(fwd_main, &dp.fwd[f], f + 1);
 	}
-	for (unsigned int i = 0; i < conf->n_core; i++)
-		rte_eal_remote_launch(fwd_main, &dp.fwd[i], i + 1);
 	return 0;
 }
 
@@ -320,20 +323,31 @@ forwarders_end(void)
 	rte_eal_mp_wait_lcore();
 }
 
+/* The order in which they end: rib, the last, knows nothing of ports. */
+static const int ending[N_WORKER] = {W_UI,    W_MANAGE, W_FPM, W_TRACE,
+				     W_NEIGH, W_PUNT,   W_RIB};
+
+/* Whoever uses a port ends, and the devices are free: a successor waits for nothing else. */
+static void
+ports_end(enum end end)
+{
+	for (unsigned int i = 0; i < 3; i++)
+		worker_stop(&dp.worker[ending[i]]);
+	forwarders_end();
+	for (unsigned int i = 3; i < N_WORKER - 1; i++)
+		worker_stop(&dp.worker[ending[i]]);
+	ports_close(dp.port, end == END_FAILED);
+}
+
 static void
 stop(enum end end)
 {
-	static const int order[] = {W_UI, W_MANAGE, W_FPM, W_TRACE, W_NEIGH, W_PUNT, W_RIB};
-
-	for (unsigned int i = 0; i < 3; i++)
-		worker_stop(&dp.worker[order[i]]);
-	forwarders_end();
-	for (unsigned int i = 3; i < N_WORKER; i++)
-		worker_stop(&dp.worker[order[i]]);
+	ports_end(end);
+	worker_stop(&dp.worker[W_RIB]);
 	/* All callbacks have posted their reclaims before the mailboxes go. */
 	urcu_qsbr_barrier();
 	for (unsigned int i = 0; i < N_WORKER; i++)
-		worker_free(&dp.worker[order[i]]);
+		worker_free(&dp.worker[ending[i]]);
 	ui_teardown(&dp.worker[W_UI], end != END_GOES_ON);
 	manage_teardown(&dp.worker[W_MANAGE]);
 	trace_teardown(&dp.worker[W_TRACE]);
@@ -341,7 +355,6 @@ stop(enum end end)
 	punt_teardown(&dp.worker[W_PUNT]);
 	neigh_teardown(&dp.worker[W_NEIGH]);
 	rib_teardown(&dp.worker[W_RIB]);
-	ports_close(dp.port, end == END_FAILED);
 	if (dp.fib != NULL)
 		fib_destroy(dp.fib);
 	watch_free(dp.watch);
@@ -419,7 +432,7 @@ let_go(void)
 	/* As they are now: ports have come and gone since the start. */
 	dp.shared = ports_are_shared(dp.port);
 	if (!dp.shared)
-		stop(END_GOES_ON); /* the devices are free */
+		ports_end(END_GOES_ON);
 }
 
 static void
@@ -449,10 +462,10 @@ hand_over(void)
 						       .go_on = go_on,
 						       .rest = rest,
 						       .let_go = let_go});
-	if (done == HANDOVER_DONE && dp.shared)
+	if (done == HANDOVER_DONE) {
 		stop(END_GOES_ON);
-	if (done == HANDOVER_DONE)
 		succeed_pass_on();
+	}
 	return done;
 }
 
@@ -541,13 +554,6 @@ run(const struct config *conf)
 	rc = eal_start(conf, succeed_whom(dp.heir_of));
 	if (rc < 0) {
 		worker_stop(&dp.worker[W_RIB]);
-		if (conf->hugepages)
-			log_error(
-				"main: DPDK does not start error=%s; are there enough free "
-				"hugepages for memory.size-mib (%u)?",
-				rte_strerror(-rc), conf->memory_mib);
-		else
-			log_error("main: DPDK does not start error=%s", rte_strerror(-rc));
 		return failed(rc);
 	}
 	policer_init(rte_get_tsc_hz(), conf->policer);

@@ -58,6 +58,7 @@ ports_close(struct port *port, bool failed)
 		if (failed && port[i].tap_new)
 			tap_destroy(&port[i].tap);
 		port_close(&port[i]);
+		port[i].ifidx = 0; /* nobody else is there to look */
 	}
 }
 

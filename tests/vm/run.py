@@ -229,7 +229,10 @@ def all_parts(kernel):
         "noiommu": (some(unprotected, kernel, "noiommu"), "tests/vm/test_noiommu.py"),
         # Tags by the NIC, and by us on the same.
         "tags": (some(nics, kernel, "e1000e", name="tags"), "tests/vm/test_vlan.py"),
-        **{m: (some(nics, kernel, m), "tests/vm/test_nic.py") for m in MODELS},
+        **{
+            m: (some(nics, kernel, m), "tests/vm/test_nic.py tests/vm/test_nic_restart.py")
+            for m in MODELS
+        },
     }
 
 

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A planned restart on NICs, once a model (run.py): they cannot be open twice, so transit rests
+while the old daemon closes them and the new one opens them."""
+
+import contextlib
+import os
+
+import pytest
+
+from lib.linkwatch import LinkWatch
+from lib.wait import PATIENCE, eventually
+from router import Router
+
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+RATE = 200
+TIMES = 6
+RESTS_S = 15  # at most, in a guest; what it was is told
+
+
+@pytest.fixture(scope="module")
+def router():
+    """A supervised one on NICs, which routes."""
+    router = Router(name="nics", supervised=True)
+    with contextlib.ExitStack() as undo:
+        undo.callback(router.destroy)
+        router.build()
+        router.edit_config("\nmemory:", f"\ncores: {os.environ['FDP_CORES']}\nmemory:")
+        router.start()
+        router.ready()
+        wan = router.wires["wan"]
+        router.route(NET, via=wan.peer4, wire=wan)
+        yield router
+
+
+def restart(router):
+    """As planned, when all that zebra said is in the checkpoint."""
+    was = router.daemon.pid()
+    eventually(lambda: router.fpm()["checkpoint"]["routes"] == 1, 10, 0.05, "a checkpoint")
+    router.zebra.close()
+    done = router.fpmctl("restart", timeout=240)
+    assert done.returncode == 0, done.stderr
+    router.control.close()
+    router.daemon.back(was)
+
+
+def rest(router):
+    """Restart under a stream. Returns (seconds without a packet, packets lost in them, sent)."""
+    lan, wan = router.wires["lan"], router.wires["wan"]
+    with router.stream(lan, HOST, rate=RATE, flows=4) as stream:
+        restart(router)
+        enough = stream.sent + RATE
+        eventually(lambda: any(n > enough for n in stream.arrived(wan)), 60, 0.1, "packets")
+    lost, seen = stream.lost(wan), stream.arrived(wan)
+    assert set(seen.values()) == {1}, "each arrives once"
+    assert stream.arrived(*(w for w in router.wires.values() if w not in (lan, wan))) == {}
+    came = sorted(when for when, _ in wan.timed(stream.mark))
+    lan.clear()
+    wan.clear()
+    return max(b - a for a, b in zip(came, came[1:])), len(lost), stream.sent
+
+
+def test_transit_rests_for_as_long_as_the_drivers_take(router):
+    """And no longer: no carrier is lost, every route is there without zebra."""
+    took = []
+    with LinkWatch(router.ctl) as watch:
+        for _ in range(TIMES):
+            seconds, lost, sent = rest(router)
+            took.append(seconds)
+            print(f"{os.environ['FDP_DRIVER']}: rested {seconds:.2f} s, {lost} of {sent} lost")
+    assert watch.lost_carrier() == []
+    assert router.fpm()["checkpoint"]["restored"] == 1
+    assert max(took) < RESTS_S * PATIENCE
