@@ -176,6 +176,7 @@ def main():
             out += section(folder, name, lines)
         else:
             out += [f"`make {name}` has left nothing here.", ""]
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "report.md").write_text("\n".join(out))
     print(folder / "report.md")
     words = os.environ.get("ACCEPT", "")
