@@ -143,12 +143,12 @@ namespaces() {
 		net.ipv4.conf.default.rp_filter=0 || fail "may not write sysctls of the network $rights"
 }
 
-# Moves port $1 (NAME=WHERE); its addresses go to $addr/NAME until the TAP is there.
+# Moves port $1 (NAME=WHERE); its addresses are kept until the TAP is there.
 take() {
 	local to=port-${1%%=*}
 	[ ${#to} -le 15 ] || to=port-${#taps[@]}
 	wait_for "the interface of port $1" resolved "$1"
-	addresses "$iface" >"$addr/$name"
+	addr[$name]=$(addresses "$iface")
 	mtu+=("$(cat "/sys/class/net/$iface/mtu")")
 	ip link set dev "$iface" down
 	ip link set dev "$iface" netns wire name "$to" || fail "may not move $iface $rights"
@@ -182,9 +182,9 @@ give_addresses() {
 	for name in "${taps[@]}"; do
 		wait_for "the TAP of port $name, which the dataplane makes" tap_is_there "$name"
 		ip link set dev "$name" up
-		while read -r a; do
+		for a in ${addr[$name]}; do
 			ip addr add "$a" dev "$name" 2>/dev/null || true
-		done <"$addr/$name"
+		done
 	done
 }
 
@@ -204,7 +204,8 @@ frr_begins() {
 	/usr/lib/frr/frrinit.sh start || fail "FRR does not start; why is told above"
 }
 
-taps=() mtu=() addr=$(mktemp -d) wait=${WAIT_S:-60} ours=0
+declare -A addr=() # of each port
+taps=() mtu=() wait=${WAIT_S:-60} ours=0
 judge
 wait_for "${CLAB_INTFS:-0} interfaces besides eth0 (CLAB_INTFS)" enough_interfaces
 namespaces

@@ -9,7 +9,9 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <stdlib.h>
@@ -268,6 +270,24 @@ open_folder(const char *path, char dir[256])
 	return NULL;
 }
 
+/* Why it cannot be loaded, of what shows without running any of it; or NULL. */
+static const char *
+no_plugin(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	Elf64_Ehdr elf = {.e_type = ET_NONE};
+	ssize_t n;
+
+	if (fd < 0)
+		return strerror(errno);
+	n = read(fd, &elf, sizeof(elf));
+	close(fd);
+	return n != sizeof(elf) || memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||
+			       elf.e_type != ET_DYN || elf.e_machine != EM_X86_64
+		       ? "not ELF for x86-64"
+		       : NULL;
+}
+
 void
 cfg_take_plugins(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 		 void *out)
@@ -285,9 +305,9 @@ cfg_take_plugins(struct cfg *c, const struct cfg_key *key, const struct cfg_at *
 		static const struct cfg_key file = {
 			.expected = "an absolute path of at most 255 characters"};
 		char path[CFG_PATH_MAX], dir[256];
+		const char *text, *why;
 		struct cfg_at item = {.path = path,
 				      .node = yaml_document_get_node(c->doc, *it)};
-		const char *text;
 
 		cfg_place(&item, item.node);
 		snprintf(path, sizeof(path), "%s[%u]", at->path, i);
@@ -300,11 +320,10 @@ cfg_take_plugins(struct cfg *c, const struct cfg_key *key, const struct cfg_at *
 		else if (text[0] != '/' || strlen(text) >= sizeof(conf->plugin[0]))
 			cfg_error(c, &item, "'%s' is not usable; expected %s",
 				  cfg_show(text), file.expected);
-		else if (access(text, R_OK) < 0)
+		else if ((why = no_plugin(text)) != NULL)
 			cfg_error(c, &item,
-				  "'%s' cannot be read: %s; expected a "
-				  "shared object",
-				  cfg_show(text), strerror(errno));
+				  "'%s' cannot be loaded: %s; expected a shared object",
+				  cfg_show(text), why);
 		else if (open_folder(text, dir) != NULL)
 			cfg_error(c, &item,
 				  "'%s' lies below %s, where everybody may write; expected "

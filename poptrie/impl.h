@@ -21,7 +21,7 @@
 #define PT6_BITS     24   /* direct bits inside 2000::/3, its three leading bits included */
 #define PT6_OTHER    12   /* direct bits of the rest of the IPv6 space */
 #define PT_FEW       8    /* direct bits of a small table, IPv4 or IPv6 */
-#define PT_RANGES    64   /* of a small table of IPv4, at most, see struct pt_view */
+#define PT_RANGES    64   /* of a small table of IPv4, at most, see struct poptrie */
 #define PT_DIRTY     4096 /* exactly remembered changes; above, whole slots are rebuilt */
 #define PT_DIRTY_FEW 64   /* of a small table */
 #define PT_CHILD     0x80000000u /* in 32-bit words: a child or node, not a value */

@@ -17,13 +17,21 @@ def reporting_to(log):
     }
 
 
-def reports(log):
-    """All that they wrote."""
-    found = []
-    for name in sorted(glob.glob(glob.escape(log) + ".*")):
-        with open(name, errors="replace", encoding="utf-8") as file:
-            found.append(file.read())
-    return "\n".join(found)
+class Reports:
+    """What programs with sanitizers wrote to files LOG.PID."""
+
+    def __init__(self, log):
+        self.log, self.seen = log, {}
+
+    def new(self):
+        """All that came since this was asked last."""
+        found = []
+        for name in sorted(glob.glob(glob.escape(self.log) + ".*")):
+            with open(name, errors="replace", encoding="utf-8") as file:
+                text = file.read()
+            found.append(text[len(self.seen.get(name, "")) :])
+            self.seen[name] = text
+        return "".join(found)
 
 
 def sanitized(dut):

@@ -48,19 +48,21 @@ def possible():
 
 @pytest.fixture(scope="session", autouse=True)
 def sanitizers(tmp_path_factory):
-    """Of `make system-asan`: what their programs found, so far."""
+    """Of `make system-asan`: what their programs find."""
     log = str(tmp_path_factory.mktemp("sanitizers") / "found")
     if os.environ.get("BUILD") == "asan":
         os.environ |= built.reporting_to(log)
-    return lambda: built.reports(log)
+    found = built.Reports(log)
+    yield found
+    assert found.new() == "", "of routers that ended after the last test"
 
 
 @pytest.fixture(autouse=True)
 def nothing_found(sanitizers):
-    """A test that had a program report something fails by name."""
-    before = sanitizers()
+    """A test that had a program report something fails by name; so does the one behind it, of a
+    router that ended between them."""
     yield
-    assert sanitizers() == before
+    assert sanitizers.new() == ""
 
 
 @pytest.fixture(scope="session")

@@ -82,7 +82,6 @@ class Flooded:
 
     def __exit__(self, *exc):
         try:
-            procs.end_all(self.dut.dir)
             self.dut.destroy()
         finally:
             netns.delete(self.peer_ns)

@@ -53,7 +53,7 @@ def sanitized(monkeypatch, tmp_path):
         monkeypatch.setenv(name, value)
     if not os.access(os.path.join(ROOT, "build/asan/fpm-dataplane"), os.X_OK):
         pytest.skip("build/asan/fpm-dataplane is not built: make BUILD=asan all")
-    return lambda: built.reports(log)
+    return built.Reports(log).new
 
 
 @pytest.fixture

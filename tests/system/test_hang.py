@@ -205,3 +205,28 @@ def test_a_restart_does_not_wait_for_a_thread_that_hangs(watched):
     assert "main: does not end thread=fwd-0" in log
     assert "supervise: ended" not in log and "no sign of life" not in log
     assert not procs.is_alive(was)
+
+
+def test_a_successor_waits_for_devices_and_for_nothing_else(watched):
+    """Ports that cannot be open twice (a NIC, or net_null here): the next daemon forwards while
+    the old one has everything else to end still, here rib, which stands still."""
+    dut = watched(30)
+    dut.edit_config("ports:\n", "ports:\n  - tap: alone0\n    device: net_null\n")
+    assert dut.fpmctl("config", "reload").returncode == 0
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    dut.zebra.close()
+    was = dut.daemon.pid()
+
+    with contextlib.ExitStack() as rib_stands:
+        with frozen(was, "fwd-0"):  # the old one waits for it before it closes a port
+            restarts = dut.fpmctl_begin("restart")
+            eventually(lambda: "supervise: succeeded by" in dut.daemon.log(60), 20, 0.002)
+            rib_stands.enter_context(frozen(was, "fdp-rib"))
+        come_back(dut, was)
+        dut.forwarded(lan, lan.probe(HOST), wan)
+        assert procs.is_alive(was)
+    eventually(lambda: not procs.is_alive(was), 10, 0.05, "the old one has ended")
+
+    assert restarts.wait(20) == 0
+    assert "does not end" not in dut.daemon.log(100).replace("does not end thread=fwd-0", "")

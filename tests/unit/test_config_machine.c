@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <elf.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,10 +85,13 @@ a_device_must_be_there(void **state)
 static void
 plugins_lie_where_only_root_writes(void **state)
 {
+	const Elf64_Ehdr elf = {
+		.e_ident = ELFMAG, .e_type = ET_DYN, .e_machine = EM_X86_64};
 	char file[] = "/tmp/fdp-plugin-XXXXXX", text[128], want[256];
 	int fd = mkstemp(file);
 
 	assert_true(fd >= 0);
+	assert_int_equal(write(fd, &elf, sizeof(elf)), sizeof(elf));
 	close(fd);
 	says("plugins: x.so\n", "2: plugins: is not a list; expected a list of absolute "
 				"paths of shared objects\n");
@@ -95,7 +99,13 @@ plugins_lie_where_only_root_writes(void **state)
 	     "2: plugins[0]: 'x.so' is not usable; expected an absolute "
 	     "path of at most 255 characters\n");
 	says("plugins: [/nonesuch/x.so]\n",
-	     "2: plugins[0]: '/nonesuch/x.so' cannot be read: No such file or directory; "
+	     "2: plugins[0]: '/nonesuch/x.so' cannot be loaded: No such file or "
+	     "directory; expected a shared object\n");
+	says("plugins: [/etc/passwd]\n",
+	     "2: plugins[0]: '/etc/passwd' cannot be loaded: not ELF for x86-64; "
+	     "expected a shared object\n");
+	says("plugins: [/etc]\n",
+	     "2: plugins[0]: '/etc' cannot be loaded: not ELF for x86-64; "
 	     "expected a shared object\n");
 	snprintf(text, sizeof(text), "plugins: [%s]\n", file);
 	snprintf(want, sizeof(want),

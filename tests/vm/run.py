@@ -317,7 +317,7 @@ def run_tests(words="", which=""):
     jobs = jobs_for(parts, choose)
     if not jobs:
         print(f"{what}: no test is called {words}; the others: make {target(OTHER[which])}")
-        return 0
+        return 2
     said, total = [], dict.fromkeys(("passed", "failed", "skipped"), 0)
     for job in beside.run(jobs, slots(), ROOT):
         if job.name in parts and job.code is not None:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A planned restart on NICs, once a model (run.py): they cannot be open twice, so transit rests
-while the old daemon closes them and the new one opens them."""
+while the old daemon closes them and the new one opens them. How long, it tells with -s:
+
+    tests/vm/run.py --part virtio-net-pci "tests/vm/test_nic_restart.py -s"
+"""
 
 import contextlib
 import os
@@ -8,13 +11,13 @@ import os
 import pytest
 
 from lib.linkwatch import LinkWatch
-from lib.wait import PATIENCE, eventually
+from lib.wait import eventually
 from router import Router
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 RATE = 200
 TIMES = 6
-RESTS_S = 15  # at most, in a guest; what it was is told
+GO_S = 30  # what the new one waits for the old one's devices, before it kills
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +62,8 @@ def rest(router):
     return max(b - a for a, b in zip(came, came[1:])), len(lost), stream.sent
 
 
-def test_transit_rests_for_as_long_as_the_drivers_take(router):
-    """And no longer: no carrier is lost, every route is there without zebra."""
+def test_transit_rests_while_devices_are_closed_and_opened(router):
+    """Nobody had to be killed, no carrier is lost, every route is there without zebra."""
     took = []
     with LinkWatch(router.ctl) as watch:
         for _ in range(TIMES):
@@ -69,4 +72,5 @@ def test_transit_rests_for_as_long_as_the_drivers_take(router):
             print(f"{os.environ['FDP_DRIVER']}: rested {seconds:.2f} s, {lost} of {sent} lost")
     assert watch.lost_carrier() == []
     assert router.fpm()["checkpoint"]["restored"] == 1
-    assert max(took) < RESTS_S * PATIENCE
+    assert max(took) < GO_S
+    assert "predecessor" not in router.log(200)
