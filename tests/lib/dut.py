@@ -227,6 +227,7 @@ class Dut:
         """
         self.collector.close()
         code, said = self.destroy_daemon(), self.log()
+        self.wiring.give_back(self)
         for name in (self.far, self.dp, self.ctl):
             netns.delete(name)
         shutil.rmtree(self.dir, ignore_errors=True)

@@ -3,6 +3,7 @@
 PCI NICs with DPDK's own drivers.
 
     make(dut)       wires of dut.names from namespace dut.far to the daemon's ports
+    give_back(dut)  what is not dut's, before its namespaces go
     device(name)    how the configuration names the port of a wire
 """
 
@@ -60,6 +61,9 @@ class Veths:
             netns.run(dut.far, ["ethtool", "-K", name, *OFF], check=False)
             netns.run(dut.dp, ["ethtool", "-K", "p-" + name, *OFF], check=False)
 
+    def give_back(self, dut):
+        """They go with their namespaces."""
+
     def device(self, name):
         return f"net_af_packet,iface=p-{name}"
 
@@ -79,7 +83,7 @@ class Nics:
         for n, name in enumerate(dut.names):
             if self.to_vfio:
                 give_to_vfio(pci(n))
-            # One that was in a namespace comes back when the kernel has taken that apart.
+            # One that was in a namespace of a test that was killed comes back later.
             ifname = eventually(
                 lambda n=n: _kernel_name(far_mac(n)), 10, 0.05, f"NIC of {name}"
             )
@@ -89,6 +93,13 @@ class Nics:
             ]
             netns.ip_batch(lines)
             netns.ip_batch([f"link set {name} mtu 9000 up"], dut.far)
+
+    def give_back(self, dut):
+        """A namespace ends, and lets go of NICs, with its last socket: a TCP connection whose other
+        end is away lasts, without a process, for as long as the kernel says it once more."""
+        for name in dut.names:
+            argv = ["ip", "-n", dut.far, "link", "set", name, "netns", "1"]
+            netns.command(argv, check=False)
 
     def device(self, name):
         return pci(self.names.index(name))
