@@ -150,7 +150,7 @@ vtysh: ## a vtysh on the lab's router r1 (C="show ip route summary" for one comm
 
 # --- tests -------------------------------------------------------------------------------
 T ?=
-test: ## lint, analyze, unit, sanitizers, fuzzers, system, test-vm; says what it skipped and why (not: test-deb, test-image, test-bench) (T=...)
+test: ## lint, analyze, unit, sanitizers, fuzzers, system, system-asan, test-vm; says what it skipped and why (not: test-deb, test-image, test-bench) (T=...)
 	@$(MAKE) --no-print-directory deps
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all unit-bins bench-bins
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan all unit-bins
@@ -188,17 +188,14 @@ $(PRELOADS): $(O)/tests/%.so: tests/lib/%.c
 	@mkdir -p $(@D)
 	@$(CC) $(ALL_CFLAGS) -shared -fPIC -o $@ $< -ldl
 
-# test_asan.py runs the daemon of another build.
 system: all $(O)/tests/flood $(PRELOADS) ## system tests against the real daemon (T=expression to choose)
-	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan all
 	@$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest -rs \
 		tests/system $(if $(T),-k "$(T)")
 
-system-asan: ## all of them against programs with AddressSanitizer and UBSan: half an hour (T=expression to choose)
+system-asan: ## all of them against programs with AddressSanitizer and UBSan, a file a core (T=expression to choose)
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan sanitized-bins
-	@BUILD=asan FDP_ENDS_WELL=1 FDP_PATIENCE=4 $(PY) -m pytest --no-header -p no:cacheprovider \
-		--basetemp=build/pytest-asan -rs tests/system $(if $(T),-k "$(T)")
+	@BUILD=asan FDP_ENDS_WELL=1 FDP_PATIENCE=4 $(PY) tests/abreast.py system-asan $(if $(T),"$(T)")
 
 sanitized-bins: all $(O)/tests/flood $(PRELOADS)
 

@@ -5,6 +5,7 @@
  */
 #include "ports.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/service.h"
 #include "keep.h"
@@ -29,6 +30,7 @@ ports_open(const struct config *conf, struct rte_mempool *pool, struct port *por
 				       .interrupts = !conf->poll_always,
 				       .vlan_off = cp->vlan_off,
 				       .cksum_off = cp->cksum_off};
+		uint64_t begin = monotonic_ms();
 
 		service_goes_on();
 		rc = port_open(&opened, (uint16_t)(i + 1), &pc, pool, why, sizeof(why));
@@ -39,11 +41,13 @@ ports_open(const struct config *conf, struct rte_mempool *pool, struct port *por
 		}
 		port_publish(&port[i], &opened);
 		++*n;
-		log_info("port: up name=%s device=%s ifindex=%u queues=%u tap=%s", cp->tap,
-			 cp->device, port[i].tap.ifindex, port[i].n_rxq,
+		log_info("port: up name=%s device=%s ifindex=%u queues=%u tap=%s "
+			 "took_ms=%llu",
+			 cp->tap, cp->device, port[i].tap.ifindex, port[i].n_rxq,
 			 opened.tap_kept  ? "kept"
 			 : opened.tap_new ? "made"
-					  : "found");
+					  : "found",
+			 (unsigned long long)(monotonic_ms() - begin));
 	}
 	service_goes_on();
 	return 0;
@@ -52,6 +56,9 @@ ports_open(const struct config *conf, struct rte_mempool *pool, struct port *por
 void
 ports_close(struct port *port, bool failed)
 {
+	uint64_t begin = monotonic_ms();
+	unsigned int n = 0;
+
 	for (unsigned int i = 0; i < PORT_SLOTS; i++) {
 		if (!port_is_there(&port[i]))
 			continue;
@@ -59,7 +66,11 @@ ports_close(struct port *port, bool failed)
 			tap_destroy(&port[i].tap);
 		port_close(&port[i]);
 		port[i].ifidx = 0; /* nobody else is there to look */
+		n++;
 	}
+	if (n > 0)
+		log_info("port: closed n=%u took_ms=%llu", n,
+			 (unsigned long long)(monotonic_ms() - begin));
 }
 
 bool

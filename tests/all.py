@@ -11,7 +11,7 @@ import sys
 
 PARTS = (
     *("lint", "analyze", "unit", "unit-asan", "unit-tsan", "fuzz-quick", "system"),
-    "test-vm",
+    *("system-asan", "test-vm"),
 )
 # Fetched first. Where one cannot be, `system` skips what needs it, and the last line says so.
 FETCHED = ("prometheus",)

@@ -80,6 +80,11 @@ def only_taps(lab):
     return carried
 
 
+def unsent(lab):
+    """Answers that kernels of the lab had no room to send."""
+    return sum(map(netns.icmp_unsent, lab.ns.values()))
+
+
 def answered(lab, ask, is_whole):
     """What ask() hears; asked again while it was a kernel of the lab that could not answer.
 
@@ -87,11 +92,10 @@ def answered(lab, ask, is_whole):
     finds wait in it, 3 s each: a flood in any lab, and the kernels of all are mute.
     """
     end = time.monotonic() + MUTE_S * PATIENCE
-    unsent = lambda: sum(map(netns.icmp_unsent, lab.ns.values()))  # noqa: E731
     while True:
-        before = unsent()
+        before = unsent(lab)
         heard = ask()
-        if is_whole(heard) or unsent() == before or time.monotonic() > end:
+        if is_whole(heard) or unsent(lab) == before or time.monotonic() > end:
             return heard
 
 
@@ -130,8 +134,13 @@ def crossing(lab, node, hosts, port):
 def path(lab, node, target, expected):
     """The way from `node` to `target` is by `expected` addresses. Returns it as text."""
     ask = lambda: probe.traceroute(lab.ns[node], target)  # noqa: E731
+    dropped, mute, fast = drops(lab), unsent(lab), forwarded(lab)
     seen = answered(lab, ask, lambda heard: heard == expected)
-    check(seen == expected, f"traceroute {target} by {expected}", seen, ("dataplane",))
+    what = (
+        f"{seen}; r1 forwarded {forwarded(lab) - fast}, dropped {dict(drops(lab) - dropped)}, "
+        f"kernels could not send {unsent(lab) - mute}"
+    )
+    check(seen == expected, f"traceroute {target} by {expected}", what, ("dataplane",))
     return " > ".join(seen)
 
 

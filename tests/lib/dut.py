@@ -98,7 +98,7 @@ class Control:
 
 
 def has_to_end_well():
-    """A daemon, by itself and with code 0: what looks for leaks does it then (test_asan.py)."""
+    """A daemon, by itself and with code 0: what looks for leaks does it then."""
     return "FDP_ENDS_WELL" in os.environ
 
 
@@ -108,9 +108,7 @@ class Dut:
     `wire` makes an end of a link from (namespace, interface); `collector` reads them all.
     """
 
-    def __init__(
-        self, wire, collector, name="", build=None, metrics="off", supervised=False
-    ):
+    def __init__(self, wire, collector, name="", metrics="off", supervised=False):
         tag = f"{os.getpid()}{name}"
         self.ctl, self.dp, self.far = (f"fdp-{k}-{tag}" for k in ("ctl", "dp", "far"))
         self.dir = f"/tmp/fdp-{tag}"
@@ -119,7 +117,7 @@ class Dut:
         self.socket, self.config = self.dir + "/control.sock", self.dir + "/config.yaml"
         self.log_file = self.dir + "/daemon.log"
         self.daemon = Dataplane(
-            self.dp, self.config, self.socket, self.log_file, self.dir, build, supervised
+            self.dp, self.config, self.socket, self.log_file, self.dir, supervised=supervised
         )
         self.control = Control(self.socket)
         self.collector, self._wire = collector, wire

@@ -17,6 +17,7 @@ from lib.wait import PATIENCE
 
 CLONE_NEWNET = 0x40000000
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1  # netdevice(7)
+SIOCETHTOOL, ETHTOOL_GLINK = 0x8946, 0x0A  # linux/sockios.h, linux/ethtool.h
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -72,6 +73,15 @@ def link_set(name, ifname, up):
         (flags,) = struct.unpack_from("H", fcntl.ioctl(sock, SIOCGIFFLAGS, row), 16)
         flags = flags | IFF_UP if up else flags & ~IFF_UP
         fcntl.ioctl(sock, SIOCSIFFLAGS, struct.pack("16sH14x", ifname.encode(), flags))
+
+
+def has_carrier(name, ifname):
+    """Has the interface a link? Asked without a process, so that the moment is known."""
+    answer = ctypes.create_string_buffer(struct.pack("II", ETHTOOL_GLINK, 0))
+    ask = struct.pack("16sP16x", ifname.encode(), ctypes.addressof(answer))
+    with open_socket(name, socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        fcntl.ioctl(sock, SIOCETHTOOL, ask)
+    return struct.unpack_from("II", answer)[1] != 0
 
 
 def can_have(words):

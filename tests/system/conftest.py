@@ -89,7 +89,7 @@ def dut(session_dut):
 
 @pytest.fixture
 def own_dut():
-    """Makes routers for tests that restart, kill or reconfigure: own_dut(build=...)."""
+    """Makes routers for tests that restart, kill or reconfigure."""
     made = []
 
     def make(**kw):

@@ -138,7 +138,7 @@ def plug(qmp, numbers, up):
 
 
 def carrier(router):
-    return "LOWER_UP" in router.link_row("wan0")["flags"]
+    return netns.has_carrier(router.ctl, "wan0")
 
 
 def routed(router):
