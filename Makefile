@@ -192,7 +192,7 @@ system: all $(O)/tests/flood $(PRELOADS) ## system tests against the real daemon
 	@$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest -rs \
 		tests/system $(if $(T),-k "$(T)")
 
-system-asan: ## all of them against programs with AddressSanitizer and UBSan, a file a core (T=expression to choose)
+system-asan: ## all but those of the pages against programs with AddressSanitizer and UBSan, a file a core (T=expression to choose)
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan sanitized-bins
 	@BUILD=asan FDP_ENDS_WELL=1 FDP_PATIENCE=4 $(PY) tests/abreast.py system-asan $(if $(T),"$(T)")

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <urcu/urcu-qsbr.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/manage.h"
 #include "base/worker.h"
@@ -138,10 +139,12 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 						     : PORT_SLOTS + ++h->n_come};
 	uint16_t ifidx = number_take(h);
 	struct port port, *slot = &h->port[ifidx - 1];
+	uint64_t begin;
 	int rc;
 
 	if (rest == NULL && is_renamed(h, conf, cp->tap, why, why_size))
 		return -EEXIST;
+	begin = monotonic_ms();
 	slow_begin();
 	rc = port_open(&port, ifidx, &pc, h->pool, why, why_size);
 	slow_end();
@@ -160,8 +163,9 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 	}
 	/* One that was passed on may have been made anew since it was kept. */
 	keep(slot);
-	log_info("port: added name=%s device=%s ifindex=%u queues=%u", slot->name,
-		 slot->device, slot->tap.ifindex, slot->n_rxq);
+	log_info("port: added name=%s device=%s ifindex=%u queues=%u took_ms=%llu",
+		 slot->name, slot->device, slot->tap.ifindex, slot->n_rxq,
+		 (unsigned long long)(monotonic_ms() - begin));
 	return 0;
 }
 

@@ -68,8 +68,8 @@ ports_close(struct port *port, bool failed)
 		port[i].ifidx = 0; /* nobody else is there to look */
 		n++;
 	}
-	if (n > 0)
-		log_info("port: closed n=%u took_ms=%llu", n,
+	if (n > 0 && !failed)
+		log_info("main: this daemon has closed its ports n=%u took_ms=%llu", n,
 			 (unsigned long long)(monotonic_ms() - begin));
 }
 

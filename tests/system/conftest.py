@@ -20,7 +20,7 @@ from router import Router, running  # noqa: E402
 # `fpmctl audit` is shown state that was broken on purpose (test_audit.py).
 os.environ["FPM_DATAPLANE_TEST_HOOKS"] = "1"
 
-ASKED_TO_END = (signal.SIGTERM, signal.SIGHUP)
+ASKED_TO_END = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 def pytest_configure(config):
@@ -31,7 +31,8 @@ def pytest_configure(config):
 
 
 def _end(number, frame):
-    """As Ctrl-C, once: timeout(1) sends its signal twice, and cleaning up goes on."""
+    """Once, whatever comes then (timeout(1) sends its signal twice; Ctrl-C is everybody's, and who
+    started us sends another): cleaning up goes on."""
     for also in ASKED_TO_END:
         signal.signal(also, signal.SIG_IGN)
     signal.default_int_handler(number, frame)

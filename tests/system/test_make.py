@@ -44,16 +44,22 @@ def test_the_last_line_says_what_could_not_be_fetched(tmp_path):
 def test_of_files_abreast_each_is_run_once_and_no_failure_is_unseen(tmp_path):
     """A file of which pytest wrote no report, or that ended badly after its last test, has failed
     as well."""
-    there = sorted(f"tests/system/{p.name}" for p in (Path(ROOT) / "tests/system").glob("test_*.py"))
+    there = {f"tests/system/{p.name}" for p in (Path(ROOT) / "tests/system").glob("test_*.py")}
+    path = "tests/system/test_{}.py".format
     jobs = abreast.files()
-    assert sorted(sum(jobs.values(), [])) == there
-    assert jobs["machine"] == [f"tests/system/test_{name}.py" for name in abreast.TOGETHER]
+    assert all(jobs.values()) and set(abreast.ALONE + abreast.LONGEST) < set(jobs)
+    assert sorted(sum(jobs.values(), [])) == sorted(there - set(map(path, abreast.NOT_HERE)))
+    assert jobs["machine"] == list(map(path, abreast.TOGETHER))
 
     report = tmp_path / "report.xml"
-    went = lambda code: dict(+abreast.how_it_went(report, code))  # noqa: E731
-    assert went(0) == went(1) == {"failed": 1} and went(abreast.NO_TESTS) == {}
-    suite = '<testsuite tests="9" errors="{}" failures="{}" skipped="2"/>'
-    report.write_text(f"<testsuites>{suite.format(0, 0)}</testsuites>")
-    assert went(0) == {"passed": 7, "skipped": 2} and went(1)["failed"] == 1
-    report.write_text(f"<testsuites>{suite.format(1, 2)}</testsuites>")
-    assert went(1) == {"passed": 4, "failed": 3, "skipped": 2}
+    went = lambda code, words="": dict(abreast.how_it_went(report, code, words))  # noqa: E731
+    none = abreast.NO_TESTS
+    assert went(0) == went(1) == went(none) == {"failed": 1} and went(none, "words") == {}
+    case = '<testcase classname="file" name="{}">{}</testcase>'.format
+    good = case("a", "") + case("b", "") + case("c", "<skipped/>")
+    report.write_text(f"<testsuites><testsuite>{good}</testsuite></testsuites>")
+    assert went(0) == {"passed": 2, "skipped": 1}
+    assert went(1) == went(124) == {"passed": 2, "skipped": 1, "failed": 1}
+    bad = case("d", "<failure/>") + case("d", "<error/>") + case("e", "<error/>") + case("f", "")
+    report.write_text(f"<testsuites><testsuite>{good}{bad}</testsuite></testsuites>")
+    assert went(1) == {"passed": 3, "skipped": 1, "failed": 2}
