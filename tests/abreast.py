@@ -10,7 +10,6 @@ import collections
 import glob
 import os
 import shutil
-import signal
 import sys
 import time
 import xml.etree.ElementTree
@@ -22,13 +21,38 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NO_TESTS = 5  # pytest: nothing was left to run
 LIMIT_S = 1500  # of a job; no file is meant to need that long
 # What these do to the machine (the table of neighbours and the ICMP sockets that all namespaces
-# share) any other would feel: nothing runs beside them.
-ALONE = ("flood", "neigh", "neigh_life", "lab")
+# share) any other would feel, or they judge tenths of a second: nothing runs beside them.
+ALONE = ("flood", "neigh", "neigh_life", "lab", "frr", "fpmctl", "idle")
 # Each other's hugepages these would feel.
 TOGETHER = ("resources", "succession")
 LONGEST = ("hang", "scenarios", "machine", "ports_live", "restart", "supervise", "robust")
 # As a reader has them are its programs those of the release build, whatever is asked for.
 NOT_HERE = ("docs",)
+# Tests whose daemons go ways that others do not: started anew by a checkpoint or by a predecessor,
+# ports and TAPs that come, go and move, netlink that overruns, queues on other cores, reload, HTTP,
+# VRFs as zebra tells them, tables that are full, sessions held and swept. None may be skipped.
+NEVER_SKIPPED = {
+    "restart": "transit_is_back_before_zebra_is a_planned_restart_takes_no_carrier_and_is_no_crash "
+    "a_tap_deleted_meanwhile_is_made_anew",
+    "succession": "a_successor_that_fails_changes_nothing "
+    "a_successor_that_crashes_when_it_has_nearly_got_ready_changes_nothing",
+    "ports_live": "a_port_goes_and_comes_and_no_other_loses_a_packet "
+    "a_device_that_was_deleted_is_had_again_by_a_new_port a_port_that_is_lost_is_had_again "
+    "another_device_behind_the_same_tap reload_adds_and_removes_ports "
+    "traffic_into_a_port_that_goes_leaves_nothing_behind "
+    "a_port_that_came_later_is_kept_over_a_crash",
+    "kernel_side": "a_tap_moved_to_another_namespace_is_made_anew "
+    "mtu_and_mac_change_under_load taps_deleted_ten_times_under_load",
+    "resources": "an_overrun_of_netlink_is_said_and_leaves_no_wrong_neighbour "
+    "more_gateways_than_adjacencies",
+    "config_live": "reload_applies_what_needs_no_restart reload_is_refused_as_a_whole",
+    "cores": "queues_move_to_other_cores_and_no_packet_is_lost",
+    "api": "changes_are_as_specified packets_are_as_specified a_long_list_is_streamed",
+    "audit": "each_vrf_is_compared_and_differences_are_told_by_name "
+    "a_broken_fib_is_found_and_repaired",
+    "fpm_session": "what_a_zebra_that_is_ended_withdraws_is_not_heard "
+    "a_zebra_without_routes_sweeps_them_all",
+}
 
 
 def files():
@@ -50,23 +74,35 @@ def job(where, name, paths, words):
     return beside.Job(name, [*argv, *(["-k", words] if words else [])])
 
 
-def how_it_went(report, code, chosen):
-    """Counter of "passed", "failed", "skipped" by pytest's report; a run without one has failed,
-    and one without tests, unless some were `chosen`."""
-    if code == NO_TESTS and chosen:
-        return collections.Counter()
+def tests_of(report):
+    """{(file, test): "passed", "failed" or "skipped"} of pytest's report; none: there is none."""
     try:
         cases = list(xml.etree.ElementTree.parse(report).getroot().iter("testcase"))
     except (OSError, xml.etree.ElementTree.ParseError):
-        return collections.Counter(failed=1)
+        return {}
     how = {}  # a test that failed, and whose fixtures did, too, is one
     for case in cases:
         tags = {child.tag for child in case}
         this = "failed" if tags & {"failure", "error"} else "skipped" if "skipped" in tags else "passed"
         name = (case.get("classname"), case.get("name"))
         how[name] = "failed" if "failed" in (this, how.get(name)) else this
-    count = collections.Counter(how.values())
-    if code != 0 and not count["failed"]:
+    return how
+
+
+def skipped_though(how):
+    """Of NEVER_SKIPPED, those that were, or are not there any more."""
+    ran = {(f.rpartition("test_")[2], t.partition("[")[0]) for (f, t), h in how.items() if h != "skipped"}
+    all_ = {(file, f"test_{name}") for file, names in NEVER_SKIPPED.items() for name in names.split()}
+    return sorted(f"{file}: {name}" for file, name in all_ - ran)
+
+
+def how_it_went(report, code, chosen):
+    """Counter of "passed", "failed", "skipped"; a run without a report has failed, and one without
+    tests, unless some were `chosen`."""
+    if code == NO_TESTS and chosen:
+        return collections.Counter()
+    count = collections.Counter(tests_of(report).values())
+    if (code != 0 or not count) and not count["failed"]:
         count["failed"] = 1  # pytest itself, or its time was up
     return count
 
@@ -86,22 +122,20 @@ def main(name, words=""):
     some = files()
     if words:  # few: to look into each file would take longer
         some = {"chosen": sorted(sum(some.values(), []))}
-    count, wrong = collections.Counter(), []
+    count, wrong, how = collections.Counter(), [], {}
     for done in run([job(where, what, paths, words) for what, paths in some.items()]):
         one = how_it_went(f"{where}/{done.name}.xml", done.code, words)
         count += one
+        how |= tests_of(f"{where}/{done.name}.xml")
         wrong += [done.name] if one["failed"] else []
+    if count["passed"] and not words:  # there is a machine that can
+        wrong += [f"{test} did not run" for test in skipped_though(how)]
     said = ", ".join(f"{count[key]} {key}" for key in ("passed", "failed", "skipped") if count[key])
     failed = f": {', '.join(wrong)}" if wrong else ""
     print(f"{name}: {said or 'no tests'} in {time.monotonic() - begin:.0f} s{failed}")
     return 1 if wrong or not said else 0
 
 
-def _interrupted(number, _):
-    sys.exit(128 + number)
-
-
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, _interrupted)
-    signal.signal(signal.SIGINT, _interrupted)
+    beside.end_on_signals()
     sys.exit(main(*sys.argv[1:]))

@@ -16,6 +16,12 @@ PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
 
+def end_on_signals():
+    """Who ends this program ends the jobs as well: run() does, on the way out."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda which, _: sys.exit(128 + which))
+
+
 class Job:
     """A command that may need another job's product."""
 

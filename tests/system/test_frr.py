@@ -19,7 +19,7 @@ from lib import netns
 from lib.dut import Control
 from lib.freeze import frozen
 from lib.probe import Stopwatch, UdpSink
-from lib.wait import PATIENCE, eventually
+from lib.wait import eventually
 
 N4, N6 = 2000, 400
 STATIC, STATIC_HOST = "192.0.2.64/28", "192.0.2.65"
@@ -152,7 +152,7 @@ def test_a_static_route_is_in_packets_within_100_ms(lab):
             took[3].append(change(watch, "unreachable", lambda: vty.run("no " + add)))
 
     print([f"{statistics.median(t) * 1000:.0f} ms" for t in took])
-    assert max(map(statistics.median, took)) < 0.1 * PATIENCE, took
+    assert max(map(statistics.median, took)) < 0.1, took
 
 
 @pytest.mark.parametrize("family", ["ipv4", "ipv6"])
@@ -172,7 +172,7 @@ def test_a_bgp_route_is_in_packets_within_100_ms(lab, family):
                 took[verb].append(change(watch, what, ask))
 
     print({verb: f"{statistics.median(t) * 1000:.0f} ms" for verb, t in took.items()})
-    assert max(map(statistics.median, took.values())) < 0.1 * PATIENCE, took
+    assert max(map(statistics.median, took.values())) < 0.1, took
 
 
 def test_a_rib_that_stands_still_is_not_felt_by_zebra(lab):

@@ -17,7 +17,6 @@ import functools
 import glob
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -442,11 +441,6 @@ def main(words):
     return run_tests(" ".join(words), which)
 
 
-def _interrupted(number, _):
-    sys.exit(128 + number)
-
-
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, _interrupted)
-    signal.signal(signal.SIGINT, _interrupted)
+    beside.end_on_signals()
     sys.exit(main(sys.argv[1:]))

@@ -224,7 +224,7 @@ def test_lacp_comes_up_within_three_seconds(bond, qmp):
             with pulled(qmp, *MEMBERS):
                 eventually(lambda: not carrier(bond), 3, 0.02, "no carrier without a member")
                 # The TAP is told first.
-                eventually(lambda: bond.port_row(wan)["link"] == "down", 1, 0.01)
+                eventually(lambda: bond.port_row(wan)["link"] == "down", 0.05, 0.005)
                 assert members(bond) == dict.fromkeys(MEMBERS, "down")
             begin = time.time()
             eventually(lambda: carrier(bond) and both_active(bond), 5, 0.02, "LACP")

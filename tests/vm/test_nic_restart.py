@@ -18,7 +18,7 @@ from router import Router
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 RATE = 200
-TIMES = int(os.environ.get("REPEAT") or 3)
+TIMES = int(os.environ.get("REPEAT") or 6)
 GO_S = 30  # what the new one waits for the old one's devices, before it kills
 
 
