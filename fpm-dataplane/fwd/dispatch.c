@@ -250,9 +250,12 @@ punt(struct burst *b, unsigned int i, enum reason reason)
 		meta->in_ifidx = b->ifidx;
 		meta->vrf = b->in->vrf;
 		meta->path = b->path[i];
-		if (rte_ring_sp_enqueue(f->conf->rings.punt[class], b->m[i]) == 0) {
+		/* Counted before the punt thread can have it: whoever sees what comes of a
+		 * packet finds it in the counters. A ring with room keeps it: no other fills it. */
+		if (!rte_ring_full(f->conf->rings.punt[class])) {
 			counter_add(&f->count->reason[reason], 1);
 			counter_add(&f->count->class[class].passed, 1);
+			rte_ring_sp_enqueue(f->conf->rings.punt[class], b->m[i]);
 			f->n_gleaned += class == CLASS_glean;
 			f->wake_punt = true;
 			return;

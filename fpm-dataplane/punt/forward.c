@@ -13,9 +13,10 @@
 static void
 give_up(struct punt *p, struct rte_mbuf *m, bool originated, enum reason reason)
 {
+	punt_lost(p, m, reason);
 	if (!originated)
 		icmp_for_drop(p, m, reason);
-	punt_drop(p, m, reason);
+	rte_pktmbuf_free(m);
 }
 
 static void

@@ -22,14 +22,13 @@ fragment_and_send(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
 	unsigned int len;
 	int n;
 
-	if (meta.family == 6) {
-		icmp_error(p, m, 2, 0, mtu);
-		punt_drop(p, m, DROP_mtu);
-		return;
-	}
-	if ((get_be16(ip + 6) & 0x4000) != 0) {
-		icmp_error(p, m, 3, 4, mtu);
-		punt_drop(p, m, DROP_mtu);
+	if (meta.family == 6 || (get_be16(ip + 6) & 0x4000) != 0) {
+		punt_lost(p, m, DROP_mtu);
+		if (meta.family == 6)
+			icmp_error(p, m, 2, 0, mtu);
+		else
+			icmp_error(p, m, 3, 4, mtu);
+		rte_pktmbuf_free(m);
 		return;
 	}
 	len = get_be16(ip + 2);

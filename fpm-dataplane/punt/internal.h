@@ -65,7 +65,13 @@ l3_of(struct rte_mbuf *m)
 	return rte_pktmbuf_mtod_offset(m, uint8_t *, L2_LEN);
 }
 
-/* Count a drop and free the packet. */
+/*
+ * A packet is lost: counted, and shown to who watches. Before its sender is told: who has the
+ * ICMP error finds the drop in the counters. Keeps `m`.
+ */
+void punt_lost(struct punt *p, struct rte_mbuf *m, enum reason reason);
+
+/* The same, and the packet is freed. */
 void punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason);
 
 /* Give a finished frame to a forwarder, to leave by interface `ifidx`; takes `m`. */

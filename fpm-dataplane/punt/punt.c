@@ -31,7 +31,7 @@
 #define TURN_OPEN      8
 
 void
-punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason)
+punt_lost(struct punt *p, struct rte_mbuf *m, enum reason reason)
 {
 	const struct watch_set *set = watch_set(p->conf.watch);
 
@@ -39,6 +39,12 @@ punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason)
 	counter_vrf_drop(p->count, packet_meta(m)->vrf);
 	if (set != NULL)
 		watch_lost(p->conf.watch_ring, set, packet_meta(m)->in_ifidx, m, reason);
+}
+
+void
+punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason)
+{
+	punt_lost(p, m, reason);
 	rte_pktmbuf_free(m);
 }
 
