@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/sink.h"
 
 static _Atomic int max_level = LOG_LEVEL_INFO;
@@ -241,14 +242,11 @@ log_escape_name(const char *name, char *out, size_t out_size)
 bool
 log_allowed(struct log_limit *limit, unsigned int *missed)
 {
-	struct timespec now;
-	unsigned long long last;
+	unsigned long long now = monotonic_ms(), next;
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	last = atomic_load_explicit(&limit->last_s, memory_order_relaxed);
-	if (last == (unsigned long long)now.tv_sec + 1 ||
-	    !atomic_compare_exchange_strong(&limit->last_s, &last,
-					    (unsigned long long)now.tv_sec + 1)) {
+	next = atomic_load_explicit(&limit->next_ms, memory_order_relaxed);
+	if (now < next ||
+	    !atomic_compare_exchange_strong(&limit->next_ms, &next, now + 1000)) {
 		atomic_fetch_add_explicit(&limit->missed, 1, memory_order_relaxed);
 		return false;
 	}

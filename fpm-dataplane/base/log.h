@@ -48,7 +48,7 @@ void log_recent(void (*each)(void *ctx, const char *line, size_t len), void *ctx
  * Returns true when the line may be written; *missed then tells how many were not.
  */
 struct log_limit {
-	_Atomic unsigned long long last_s;
+	_Atomic unsigned long long next_ms;
 	_Atomic unsigned int missed;
 };
 bool log_allowed(struct log_limit *limit, unsigned int *missed);

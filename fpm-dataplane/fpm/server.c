@@ -174,14 +174,14 @@ held_begin(struct fpm *fpm)
 	bool held = fpm->held_pid != 0 && fpm->held_until_ms > now &&
 		    fpm->held_until_ms - now <= (FPM_HOLD_MAX_S + 1) * 1000ull;
 
+	if (held) {
+		ev_timer_set(&fpm->held, (double)(fpm->held_until_ms - now) / 1000, 0.);
+		ev_timer_start(fpm->w->loop, &fpm->held);
+		log_info("fpm: zebra is held off nl_pid=%u seconds=%llu", fpm->held_pid,
+			 (unsigned long long)(fpm->held_until_ms - now + 999) / 1000);
+	}
 	atomic_store_explicit(&fpm_status.held, held, memory_order_relaxed);
-	if (!held)
-		return false;
-	ev_timer_set(&fpm->held, (double)(fpm->held_until_ms - now) / 1000, 0.);
-	ev_timer_start(fpm->w->loop, &fpm->held);
-	log_info("fpm: zebra is held off nl_pid=%u seconds=%llu", fpm->held_pid,
-		 (unsigned long long)(fpm->held_until_ms - now + 999) / 1000);
-	return true;
+	return held;
 }
 
 /* The first start of this thread: what the daemon before knew of zebra. */
@@ -306,8 +306,8 @@ on_accept(struct ev_loop *loop, ev_io *io, int revents)
 		return;
 	}
 	if (!is_welcome(fpm, fd, &peer)) {
-		close(fd);
 		status_add(&fpm_status.strangers, 1);
+		close(fd);
 		if (log_allowed(&fpm->stranger_log, &missed))
 			log_warn("fpm: stranger refused, see fpm.peer missed=%u", missed);
 		return;
@@ -352,11 +352,10 @@ fpm_round(struct worker *w)
 
 	if (queue_flush(&fpm->queue) == 0)
 		return;
-	if (fpm->session.fd >= 0) {
-		status_add(&fpm_status.overflows, 1);
-		session_close(fpm, SESSION_NO_MEMORY, 0);
-	}
-	server_hold(fpm); /* its timer brings the next round, which tries again */
+	if (fpm->session.fd >= 0)
+		session_overflows(fpm, SESSION_NO_MEMORY);
+	else
+		server_hold(fpm); /* its timer brings the next round, which tries again */
 }
 
 static void

@@ -148,6 +148,9 @@ bool session_is_held(const struct fpm *fpm);
 /* End it: tell rib, free all. Nothing when there is none. */
 void session_close(struct fpm *fpm, enum session_end why, int err);
 
+/* It ends for want of memory, and is refused for a while; counted when all of that is so. */
+void session_overflows(struct fpm *fpm, enum session_end why);
+
 /* --- feedback.c                                                               [fpm] */
 
 void feedback_open(struct fpm *fpm);

@@ -145,6 +145,14 @@ session_digest(struct fpm *fpm)
 	return rc;
 }
 
+void
+session_overflows(struct fpm *fpm, enum session_end why)
+{
+	session_close(fpm, why, 0);
+	server_hold(fpm);
+	status_add(&fpm_status.overflows, 1);
+}
+
 /* Digest, and end the session when it must. Returns false when it ended. */
 static bool
 session_advance(struct fpm *fpm)
@@ -162,9 +170,7 @@ session_advance(struct fpm *fpm)
 	}
 	if (rc == 0 && !queue_over_limit(&fpm->queue))
 		return true;
-	status_add(&fpm_status.overflows, 1);
-	session_close(fpm, rc < 0 ? SESSION_NO_MEMORY : SESSION_OVERFLOW, 0);
-	server_hold(fpm);
+	session_overflows(fpm, rc < 0 ? SESSION_NO_MEMORY : SESSION_OVERFLOW);
 	return false;
 }
 

@@ -261,10 +261,13 @@ refresh_one(struct neigh *n, uint16_t ifidx)
 	ifc->up = up;
 	ifc->can_ask = can_ask;
 	iface_publish(n, ifidx);
-	if (l != NULL)
-		link_tell_up(n, l, up);
+	/* rib takes routes off a link before its neighbours go, and on after they are there. */
+	if (l != NULL && !up)
+		link_tell_up(n, l, false);
 	if (news)
 		nb_apply_iface(n, ifidx);
+	if (l != NULL && up)
+		link_tell_up(n, l, true);
 }
 
 void

@@ -210,12 +210,12 @@ same_subnet(const struct kmon_addr *a, const struct kmon_addr *b)
 	return a->plen == b->plen && memcmp(a->peer, b->peer, sizeof(a->peer)) == 0;
 }
 
+/* It is in no list any more. */
 static void
 addr_gone(struct neigh *n, const struct link *l, struct local *a)
 {
 	if (a->told)
 		addr_send(n, l, &a->addr, true);
-	cds_list_del(&a->list);
 	free(a);
 }
 
@@ -248,14 +248,14 @@ addr_event(void *ctx, const struct kmon_addr *ka, bool gone)
 
 	if (l == NULL)
 		return;
-	if (!gone) {
+	a = gone ? local_find(l, ka) : NULL;
+	if (!gone)
 		addr_changed(n, l, ka);
-	} else {
-		a = local_find(l, ka);
-		if (a != NULL)
-			addr_gone(n, l, a);
-	}
+	else if (a != NULL)
+		cds_list_del(&a->list);
 	iface_addresses_changed(n, l->ifidx);
+	if (a != NULL)
+		addr_gone(n, l, a); /* known to all before its route goes */
 	if (!l->known && l->ifidx == 0 && cds_list_empty(&l->locals))
 		link_free(n, l);
 }
@@ -359,8 +359,10 @@ link_gone(struct neigh *n, struct link *l)
 	if (ifidx != 0)
 		each_vlan_on(n, l->ifindex, vlan_lost);
 	l->ifidx = ifidx;
-	cds_list_for_each_entry_safe (a, next, &l->locals, list)
+	cds_list_for_each_entry_safe (a, next, &l->locals, list) {
+		cds_list_del(&a->list);
 		addr_gone(n, l, a);
+	}
 	if (ifidx >= PORT_MAX)
 		vlan_remove(n, ifidx);
 	else if (ifidx != 0)

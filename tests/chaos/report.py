@@ -5,7 +5,7 @@ import collections
 import statistics
 import time
 
-SLACK_S = 0.05  # a packet on its way when a fault begins
+SLACK_S = 0.05  # a packet on its way when a fault begins, beside others that have come
 
 
 class Verdict:
@@ -32,6 +32,7 @@ class Verdict:
             near = [h for h in self.run.happenings if h.begin - SLACK_S <= when]
             to = self.run.oracle.cells[cell]
             excused = [h for h in near if h.excuses(self.run.oracle, when, to)]
+            excused = excused or self._met_on_the_way(when, to)
             if excused:
                 excused[-1].lost.append(when)
             else:
@@ -52,6 +53,15 @@ class Verdict:
             f"{len(outside)} packets lost outside every window, such as "
             + "; ".join(self._where(*some) for some in _spread(outside)),
         )
+
+    def _met_on_the_way(self, when, cell):
+        """The fault, if any, that met a packet on its way for longer: where the machine gave the
+        router no time, nothing of what was sent since had come when it began."""
+        for h in self.run.happenings:
+            if h.begin > when:
+                met = self.traffic.none_newer_came(h.begin) <= when
+                return [h] if met and h.excuses(self.run.oracle, when, cell) else []
+        return []
 
     def _counted(self):
         for h in self.run.happenings:

@@ -97,6 +97,7 @@ class Traffic:
         self.sent_at = array.array("d")  # by number
         self.cell = array.array("H")
         self.came = bytearray()  # how often
+        self.seen_at, self.newest = array.array("d"), array.array("I")  # of all seen by then
         self.refused = 0  # by the sender's own link
         self.wrong, self.mangled, self.twice = [], [], []
         self.ending, self.closing = threading.Event(), threading.Event()
@@ -125,6 +126,11 @@ class Traffic:
         return [
             (self.sent_at[n], self.cell[n]) for n, times in enumerate(self.came) if not times
         ]
+
+    def none_newer_came(self, at):
+        """When the newest of all that had come by `at` was sent."""
+        seen = bisect.bisect_right(self.seen_at, at)
+        return self.sent_at[self.newest[seen - 1]] if seen else at
 
     def sent_between(self, begin, end):
         """How many packets were sent in that time."""
@@ -171,6 +177,8 @@ class Traffic:
         if number >= len(self.came):
             self.mangled.append((now, egress, data))
             return
+        self.seen_at.append(now)
+        self.newest.append(max(number, self.newest[-1]) if self.newest else number)
         cell = self.oracle.cells[self.cell[number]]
         hops = data[22] if head == HEAD4 else data[21]
         if (

@@ -111,6 +111,10 @@ class Router(Dut):
         """Drops since `before`: {reason: count}."""
         return self.moved(before, "drop")
 
+    def all_alive(self, prefix):
+        """Are all next hops of a route? rib answers, by what forwarders go by already."""
+        return all(hop["alive"] for hop in self.route_row(prefix)["nexthops"])
+
     def fence(self, wire):
         """Return when everything sent on `wire` before has been judged, its outcome seen.
 

@@ -107,6 +107,25 @@ def test_a_window_excuses_what_crosses_its_link():
     assert flap.excuses(oracle, end, cells[0]), "which leaves by core0 from now on"
 
 
+def test_what_a_stalled_router_had_not_forwarded_is_lost_by_its_death():
+    """The machine gave it no time for 90 ms, then it was killed: what was sent in those is lost
+    with it. What was sent before, or if something newer had come, is lost without a reason."""
+    oracle = Oracle([Cell("isp", "a", "192.0.2.9")])
+    death = Happening("dies")
+    death.may_lose(3)
+    lost = [(death.begin - 0.2, 0), (death.begin - 0.09, 0)]
+
+    def outside(newest):
+        traffic = SimpleNamespace(lost=lambda: lost, sent_between=lambda *_: 9, rate=1, wrong=[],
+                                  none_newer_came=lambda at: at - newest, mangled=[],
+                                  twice=[])  # fmt: skip
+        run = SimpleNamespace(happenings=[death], oracle=oracle, begin=death.begin)
+        return re.findall(r"\d+ packets lost outside", "".join(Verdict(run, traffic).errors))
+
+    assert outside(0.09) == ["1 packets lost outside"]
+    assert outside(0.08) == ["2 packets lost outside"]
+
+
 def test_a_prefix_on_its_way_back_may_take_the_fallback_of_now():
     """The session is back, not yet each route: what still leaves by core0 moves with that link.
     By core1 it leaves for no other reason."""

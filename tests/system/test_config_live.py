@@ -131,8 +131,8 @@ def test_reload_applies_what_needs_no_restart(router):
     assert now["fpm"]["sweep-quiet-s"] == 3 and now["policers"]["icmp"]["rate"] == 77
     row = next(r for r in router.control.ask("punt") if r["class"] == "icmp")
     assert row["rate"] == 77
-    told = eventually(lambda: (f := router.fpm())["sweep_quiet_s"] == 3 and f, 3)
-    assert told["feedback_enabled"] and told["queue_limit_bytes"] == 64 << 20
+    want = {"sweep_quiet_s": 3, "feedback_enabled": 1, "queue_limit_bytes": 64 << 20}
+    eventually(lambda: want.items() <= router.fpm().items(), 3, 0.01, "rib and fpm have it")
     again = router.fpmctl("config", "reload")
     assert (again.returncode, again.stdout) == (0, "nothing differs from what runs\n")
 

@@ -188,6 +188,7 @@ def test_zebra_that_has_gone_fails_and_its_return_mends_it(dut):
     assert found["frr", ""]["status"] == "fail"
     assert found["routes", ""]["status"] == "n/a"
     dut.zebra.connect()
+    eventually(lambda: dut.fpm()["connected"], 5, 0.01)
     code, found = doctor(dut, "fpm")
     assert (code, found["fpm", ""]["status"]) == (0, "ok")
 
@@ -215,6 +216,7 @@ def test_zebra_that_waits_for_acknowledgements_in_vain_fails(dut):
         dut.edit_config("fpm:\n", "fpm:\n  feedback: true\n")
         try:
             dut.fpmctl("config", "reload")
+            eventually(lambda: dut.fpm()["feedback_enabled"], 5, 0.01)
             code, found = doctor(dut, "frr")
             assert (code, found["frr", ""]["status"]) == (0, "ok")
         finally:

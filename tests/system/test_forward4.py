@@ -395,6 +395,7 @@ def test_a_far_end_of_a_point_to_point_address_is_a_host(dut, lan, wan):
     """RFC 3021 for /32: `ip addr add A peer B/32`; no address of it is a broadcast."""
     dut.ip("addr add 203.0.113.4 peer 203.0.113.7/32 dev wan0")
     dut.neighbor("203.0.113.7", wan)
+    eventually(lambda: dut.route_row("203.0.113.7/32"), 5, 0.005)
 
     assert dut.forwarded(lan, lan.probe("203.0.113.7"), wan).dst == wan.mac
     assert dut.not_forwarded(lan, lan.probe("203.0.113.6")) == {"no_route": 1}
@@ -416,6 +417,7 @@ def test_slash_31_has_no_broadcast_address(dut, lan, wan):
     """RFC 3021, 2.1: both addresses of a /31 are hosts."""
     dut.ip("addr add 203.0.113.0/31 dev wan0")
     dut.neighbor("203.0.113.1", wan)
+    eventually(lambda: dut.route_row("203.0.113.0/31"), 5, 0.005)
 
     out = dut.forwarded(lan, lan.probe("203.0.113.1"), wan)
 

@@ -206,6 +206,7 @@ def test_slash_127_has_no_anycast_address(dut, lan, wan):
     own, peer = "2001:db8:77::1", "2001:db8:77::"
     dut.ip(f"addr add {own}/127 dev {wan.tap} nodad")
     dut.neighbor(peer, wan)
+    eventually(lambda: dut.route_row(f"{peer}/127"), 5, 0.005)
 
     assert dut.forwarded(lan, lan.probe(peer), wan).dst == wan.mac
 

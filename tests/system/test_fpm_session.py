@@ -8,7 +8,8 @@ import pytest
 
 from lib import fpm_speaker as fpm
 from lib import netns
-from lib.wait import eventually
+from lib.freeze import frozen
+from lib.wait import eventually, never
 from zebra import Zebra
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -122,7 +123,7 @@ def test_what_a_zebra_that_is_ended_withdraws_is_not_heard(dut, lan, wan, alt):
 
     with dut.stream(lan, HOST) as stream:
         assert dut.fpmctl("hold", "60").returncode == 0
-        eventually(lambda: dut.fpm()["state"] == "held", 5, 0.01)
+        assert dut.fpm()["state"] == "held"
         assert old.speaker.wait_closed(5)
         assert "fpm: zebra is held off nl_pid=" in dut.daemon.log(100)
         old.connect()
@@ -138,6 +139,23 @@ def test_what_a_zebra_that_is_ended_withdraws_is_not_heard(dut, lan, wan, alt):
 
     assert stream.lost(wan) == []
     assert dut.fpm()["state"] == "in-step"
+
+
+def test_hold_has_answered_when_it_holds(dut, wan):
+    """FRR's unit ends FRR as soon as `fpmctl hold` has: not before a thread that had no time
+    for it has, and has written it down."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+    with frozen(dut.daemon.pid(), "fdp-fpm"):
+        said = dut.fpmctl_begin("hold", "60")
+        never(lambda: said.poll() is not None, 0.5)
+    out, err = said.communicate(timeout=10)
+
+    assert (said.returncode, err) == (0, "") and "stays in force" in out
+    assert dut.fpm()["state"] == "held"
+    assert dut.fpmctl("hold", "0").returncode == 0
+    eventually(lambda: dut.fpm()["state"] != "held", 5, 0.01)
+    dut.zebra.connect()
 
 
 def test_who_was_never_heard_is_not_held_off_and_that_is_said(own_dut):

@@ -142,6 +142,7 @@ def test_addresses_flushed_under_load_and_given_back(busy):
             eventually(
                 lambda: (dut.neighbor_row(ext.peer4, ext) or {}).get("mac") == ext.mac, 5, 0.005
             )
+            eventually(lambda: dut.route_row(ext.host4), 5, 0.005)
             dut.forwarded(lan, lan.probe(THERE), ext)
             dut.forwarded(lan, lan.probe(ext.peer4), ext)
             host_answers(dut, ext)

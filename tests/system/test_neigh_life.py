@@ -190,6 +190,7 @@ def test_a_link_that_flaps_resolves_again(dut, lan, wan, family):
     netns.ip_batch([f"link set {wan.name} down"], dut.far)
     eventually(lambda: dut.port_row(wan)["link"] == "down", 3, 0.005)
     eventually(lambda: not dut.neighbor_row(gateway, wan)["mac"], 3, 0.005, "MAC forgotten")
+    eventually(lambda: dut.route_row(prefix)["state"] == "down", 3, 0.005)
     assert dut.not_forwarded(lan, lan.probe(dst)) == {"egress_down": 1}
     wan.answer(gateway, "02:00:00:00:12:17")
     netns.ip_batch([f"link set {wan.name} up"], dut.far)

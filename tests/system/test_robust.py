@@ -14,6 +14,7 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
 from lib import netns, nonsense
+from lib.freeze import frozen
 from lib.wait import eventually
 from wire import token, token_of
 
@@ -213,7 +214,9 @@ def test_a_port_that_vanishes_takes_nothing_along(tough):
     netns.ip_batch(["link del p-ext"], dut.dp)
 
     eventually(lambda: dut.port_row(dut.wires["ext"])["link"] == "down", 5, 0.01)
-    assert "neigh: device deleted port=ext0" in dut.daemon.log(100)
+    # The kernel tells of the link first.
+    eventually(lambda: "neigh: device deleted port=ext0" in dut.daemon.log(100), 5, 0.01)
+    eventually(lambda: dut.route_row("203.0.113.0/24")["state"] == "down", 5, 0.01)
     dut.route(NET, via=wan.peer4, wire=wan)
     for _ in range(50):
         dut.forwarded(lan, lan.probe(HOST), wan)
@@ -228,11 +231,12 @@ def test_a_tap_that_vanishes_takes_nothing_along_and_is_made_anew(tough):
     ext = dut.wires["ext"]
 
     # Its name is taken at once, so that it cannot come back before it is looked at.
-    dut.ip(f"link del {ext.tap}", f"link add {ext.tap} type veth peer name other")
+    with frozen(dut.daemon.pid(), "fdp-neigh"):
+        dut.ip(f"link del {ext.tap}", f"link add {ext.tap} type veth peer name other")
 
     dut.route(NET, via=wan.peer4, wire=wan)
     eventually(lambda: dut.route_row(ext.host4) is None, 5, 0.01)
-    assert "neigh: tap deleted port=ext0" in dut.daemon.log(100)
+    eventually(lambda: "neigh: tap deleted port=ext0" in dut.daemon.log(100), 5, 0.01)
     probes = [ext.probe(HOST) for _ in range(50)]
     for probe in probes:
         ext.send(probe)
@@ -245,6 +249,7 @@ def test_a_tap_that_vanishes_takes_nothing_along_and_is_made_anew(tough):
     assert dut.link_row(ext.tap)["address"] == ext.port_mac
     dut.kernel_defaults()
     eventually(lambda: dut.neighbor_row(ext.peer4, ext)["mac"] == ext.mac, 5, 0.01)
+    eventually(lambda: dut.route_row(ext.host4), 5, 0.01)
     dut.forwarded(lan, lan.probe(ext.peer4), ext)
     dut.forwarded(ext, ext.probe(HOST), wan)
     echo = IP(src=ext.peer4, dst=ext.ip4) / ICMP() / Raw(mark := token())

@@ -97,8 +97,9 @@ def test_all_interfaces_at_once(dut, lan, wan, case, sysctl):
 def test_an_exception_from_all_is_linuxs(dut, lan, wan, case, sysctl):
     """ip-sysctl.rst: in IPv4 an interface's own setting decides, in IPv6 all's must be on
     as well."""
-    dst, family, _ = case
+    dst, family, other = case
     sysctl(family, "all", 0)
+    in_time(dut, lambda: shown(dut, lan) == other[3])
 
     sysctl(family, lan.tap, 1)
 
@@ -106,6 +107,7 @@ def test_an_exception_from_all_is_linuxs(dut, lan, wan, case, sysctl):
         in_time(dut, lambda: shown(dut, lan) == "on")
         dut.forwarded(lan, lan.probe(dst), wan)
     else:
+        dut.neighbor("192.0.2.60", lan)  # the kernel tells one after the other
         assert dut.not_forwarded(lan, lan.probe(dst)) == {"forwarding_off": 1}
         assert shown(dut, lan) == "ipv4"
 

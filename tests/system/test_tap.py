@@ -92,7 +92,7 @@ def test_a_down_link_comes_back_to_work(dut, lan, wan):
     """A single way out that was down forwards again after it is up."""
     dut.route(NET, via=wan.peer4, wire=wan)
     netns.ip_batch([f"link set {wan.name} down"], dut.far)
-    eventually(lambda: dut.port_row(wan)["link"] == "down", 2, 0.005)
+    eventually(lambda: dut.route_row(NET)["state"] == "down", 2, 0.005)
     assert dut.not_forwarded(lan, lan.probe(HOST)) == {"egress_down": 1}
     netns.ip_batch([f"link set {wan.name} up"], dut.far)
 
@@ -140,7 +140,7 @@ def test_an_ipv6_address_added_is_ours_at_once(dut, lan, wan):
         return dut.taps["lan"].expect_raw(token_of(probe), 0.02)
 
     in_time(dut, lambda: ours(new))
-    assert ours(subnet)
+    in_time(dut, lambda: ours(subnet))
     assert dut.route_row(f"{subnet}/64")["source"] == "connected"
 
     dut.ip(f"addr del {new}/64 dev {lan.tap}")
@@ -213,6 +213,7 @@ def test_errors_come_from_an_address_that_is_there(dut, lan):
         f"neigh replace {lan.peer4} lladdr {lan.mac} dev {lan.tap} nud permanent",
     )
     eventually(lambda: dut.port_row(lan)["addresses4"] == "192.0.2.5", 2, 0.005)
+    eventually(lambda: dut.route_row("192.0.2.5/32"), 2, 0.005)  # and the way back
 
     reply = lan.srp1(lan.probe(HOST))
 

@@ -22,6 +22,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/sink.h"
 
@@ -206,6 +207,27 @@ the_first_line_that_is_lost_is_told_in_the_list(void **state)
 	log_info("test: here somebody is");
 }
 
+/* A second since the last one, not the next of the clock's: two lines a moment apart could be of
+ * two of those. */
+static void
+lines_of_one_kind_are_a_whole_second_apart(void **state)
+{
+	struct log_limit limit = {0};
+	unsigned int missed = 1, refused = 0;
+	uint64_t first_ms = monotonic_ms();
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++) {
+		while (!log_allowed(&limit, &missed)) {
+			refused++;
+			usleep(1000);
+		}
+		assert_int_equal(missed, refused);
+		refused = 0;
+	}
+	assert_true(monotonic_ms() - first_ms >= 2000);
+}
+
 int
 main(void)
 {
@@ -214,6 +236,7 @@ main(void)
 		cmocka_unit_test(who_writes_to_a_terminal_waits_for_nobody),
 		cmocka_unit_test(who_writes_to_a_socket_waits_for_nobody),
 		cmocka_unit_test(the_first_line_that_is_lost_is_told_in_the_list),
+		cmocka_unit_test(lines_of_one_kind_are_a_whole_second_apart),
 	};
 
 	signal(SIGPIPE, SIG_IGN);

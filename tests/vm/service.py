@@ -56,6 +56,7 @@ class Service(Dataplane):
         return self.poll()
 
     def log(self, lines=15):
+        netns.command(["journalctl", "--sync"])  # what a program that has ended said is there
         return netns.command(
             ["journalctl", "-q", "-o", "cat", "-u", NAME, "-n", str(lines)]
         )

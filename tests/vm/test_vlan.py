@@ -338,7 +338,7 @@ def test_a_vlan_that_is_set_down_is_deaf_and_its_routes_are_left(router, lan, wa
 @pytest.mark.usefixtures("vlan")
 def test_a_port_that_is_set_down_takes_its_vlans_along(router, lan):
     router.ip("link set wan0 down")
-    eventually(lambda: not vlans(router)["wan0.100"]["up"], 2, 0.01)
+    eventually(lambda: router.route_row(NET)["state"] == "down", 2, 0.01)
 
     assert router.not_forwarded(lan, lan.probe(HOST)) == {"egress_down": 1}
     router.ip("link set wan0 up", "link set wan0.100 up")
