@@ -152,10 +152,10 @@ keep_ready(const struct port *port, unsigned int n_port, int checkpoint_fd)
 	while ((fd = service_take_rest(name, sizeof(name))) >= 0) {
 		char shown[128];
 
-		log_info("main: kept descriptor let go name=%s",
-			 log_escape(name, strlen(name), shown, sizeof(shown)));
 		close(fd);
 		service_forget(name);
+		log_info("main: kept descriptor let go name=%s",
+			 log_escape(name, strlen(name), shown, sizeof(shown)));
 	}
 	for (unsigned int i = 0; i < n_port; i++) {
 		if (port_is_there(&port[i]))

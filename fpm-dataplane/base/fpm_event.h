@@ -85,13 +85,13 @@ fpm_event_clear(struct fpm_event *ev)
 #define FPM_HOLD_MAX_S 3600u
 
 /*
- * MSG_HOLD: FRR is about to be restarted. It ends its daemons one by one, zebra last, which
+ * QUERY_HOLD: FRR is about to be restarted. It ends its daemons one by one, zebra last, which
  * withdraws their routes meanwhile: what zebra has said until now is kept, as if it had gone
  * already, and that process of zebra is not let in again for so long. Another one is at once.
- * 0 seconds: it is over.
+ * 0 seconds: it is over. The reply comes when all of that is so and the checkpoint has it.
  */
 struct msg_hold {
-	struct msg m;
+	struct msg_query q;
 	unsigned int seconds;
 };
 

@@ -32,11 +32,11 @@ enum msg_type {
 	MSG_FEEDBACK, /* rib -> fpm    routes that are forwarded by now. Bound: the queue */
 	MSG_FREEZE, /* main -> rib  behind the last batch: a successor reads the checkpoint */
 	MSG_REPLAY, /* ui, rib -> fpm end the session, so that zebra comes and says all again */
-	MSG_HOLD,     /* ui -> fpm  end it, and let that zebra not come back for a while */
+	MSG_HELD, /* fpm -> rib  a QUERY_HOLD, obeyed; behind the batch that rib writes down */
 	MSG_SETTINGS, /* manage -> rib, fpm  numbers to go by from now on. Bound: requests */
 	MSG_PORT,     /* manage -> neigh, punt  a port came or goes. Bound: one, awaited */
 	MSG_RECLAIM, /* urcu -> rib, neigh, trace  a grace period is over. Bound: one a commit */
-	MSG_QUERY, /* ui, trace -> rib, neigh; ui -> trace, manage  a slice, please. Bound: clients */
+	MSG_QUERY, /* ui, trace -> rib, neigh; ui -> trace, manage, fpm  a slice, please. Bound: clients */
 	MSG_REPLY, /* rib, neigh, trace, manage -> who asked  the slice */
 };
 
@@ -130,6 +130,7 @@ enum query_kind {
 	QUERY_AUDIT,         /* FIB against RIB; `repair` */
 	QUERY_WATCH,         /* to trace: one of port/watch.h */
 	QUERY_MANAGE,        /* to manage: one of base/manage.h */
+	QUERY_HOLD,          /* to fpm: one of base/fpm_event.h; rib replies */
 	QUERY_BREAK,         /* tests only: make `breaking` of `prefix` wrong */
 };
 
@@ -165,7 +166,7 @@ struct msg_query {
 static inline bool
 msg_is_bulk(enum msg_type type)
 {
-	return type == MSG_FPM_BATCH || type == MSG_FREEZE;
+	return type == MSG_FPM_BATCH || type == MSG_FREEZE || type == MSG_HELD;
 }
 
 /* Allocate a zeroed message of `size` octets; aborts when memory is out. */

@@ -16,8 +16,6 @@
 
 #define HOLD_MAX_S 3600 /* dist/openapi.yaml */
 #define AWAY_S     30   /* a NIC may take 20 to start */
-#define HELD_S     5
-#define STATE_LEN  32
 
 /* The socket's path is there, and nobody listens: of a daemon that was stopped it is not. */
 static bool
@@ -46,53 +44,9 @@ await(const char *socket, uint64_t end_ms)
 	}
 }
 
-static bool
-on_state(const json_t *row, const char *text, void *state)
-{
-	snprintf(state, STATE_LEN, "%s", row_str(row, "state"));
-	return true;
-}
-
-static int
-ask_state(const char *socket, char state[STATE_LEN])
-{
-	json_t *request = json_pack("{s:s}", "show", "fpm");
-	int rc;
-
-	state[0] = '\0';
-	rc = conn_ask(socket, request, on_state, state);
-	json_decref(request);
-	return rc;
-}
-
-/* It has said that it will: FRR is not stopped before it does, and its next life knows of it
- * (who answers `show fpm` has asked rib, which writes that down, behind it). */
-static int
-await_held(const char *socket)
-{
-	const struct timespec pause = {.tv_nsec = 10000000};
-	uint64_t end_ms = monotonic_ms() + HELD_S * 1000u;
-	char state[STATE_LEN];
-	int rc;
-
-	/* Refusing: nobody is let in, and it is held before somebody is. */
-	while ((rc = ask_state(socket, state)) == CTL_OK && strcmp(state, "held") != 0 &&
-	       strcmp(state, "refusing") != 0) {
-		if (monotonic_ms() > end_ms) {
-			fprintf(stderr,
-				"fpmctl: zebra is not held off after %d s (fpmctl show "
-				"fpm: %s)\n",
-				HELD_S, state);
-			return CTL_FAILED;
-		}
-		nanosleep(&pause, NULL);
-	}
-	return rc;
-}
-
 /* One that goes away while it is asked is asked again. */
 static int
-ask(const char *socket, json_t *request, bool off)
+ask(const char *socket, json_t *request)
 {
 	uint64_t end_ms = monotonic_ms() + AWAY_S * 1000u;
 	int rc;
@@ -100,16 +54,21 @@ ask(const char *socket, json_t *request, bool off)
 	do {
 		await(socket, end_ms);
 		rc = conn_ask(socket, request, NULL, NULL);
-		if (rc == CTL_OK && off)
-			rc = await_held(socket);
 	} while (rc == CTL_NO_DAEMON && monotonic_ms() < end_ms && is_away(socket));
 	return rc;
+}
+
+static bool
+on_state(const json_t *row, const char *text, void *held)
+{
+	*(bool *)held |= strcmp(row_str(row, "state"), "held") == 0;
+	return true;
 }
 
 int
 hold_run(const struct options *opt, int n, char **word)
 {
-	char was[STATE_LEN] = "";
+	bool held = n == 0; /* or was, for `hold 0` */
 	long long seconds = 1;
 	json_t *request;
 	int rc;
@@ -120,22 +79,23 @@ hold_run(const struct options *opt, int n, char **word)
 		return number_refused("hold", word[0],
 				      "a whole number of seconds from 0 to 3600");
 	if (n > 0 && seconds == 0) {
-		rc = ask_state(opt->socket, was);
+		request = json_pack("{s:s}", "show", "fpm");
+		rc = conn_ask(opt->socket, request, on_state, &held);
+		json_decref(request);
 		if (rc != CTL_OK)
 			return rc;
 	}
 	request = json_pack("{s:s}", "do", "hold");
 	if (n > 0)
 		json_object_set_new(request, "seconds", json_integer(seconds));
-	rc = ask(opt->socket, request, n == 0 || seconds > 0);
+	rc = ask(opt->socket, request);
 	json_decref(request);
 	if (rc == CTL_OK && opt->json)
 		puts("[]");
 	else if (rc == CTL_OK)
 		puts(n == 1 && seconds == 0
-			     ? strcmp(was, "held") == 0
-				       ? "zebra is let in again; it connects within 3 s."
-				       : "zebra was not held off: nothing has changed."
+			     ? held ? "zebra is let in again; it connects within 3 s."
+				    : "zebra was not held off: nothing has changed."
 			     : "What zebra has taught stays in force until another zebra "
 			       "has connected and\nsaid its routes. Restart FRR now.");
 	return rc;

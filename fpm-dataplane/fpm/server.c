@@ -225,7 +225,7 @@ on_held(struct ev_loop *loop, ev_timer *timer, int revents)
 }
 
 static void
-hold_zebra(struct fpm *fpm, unsigned int seconds)
+zebra_is_held(struct fpm *fpm, unsigned int seconds)
 {
 	uint32_t last = atomic_load_explicit(&fpm_status.nl_pid, memory_order_relaxed);
 
@@ -236,6 +236,15 @@ hold_zebra(struct fpm *fpm, unsigned int seconds)
 	if (seconds > 0)
 		session_close(fpm, SESSION_HELD, 0);
 	server_hold_zebra(fpm, seconds);
+}
+
+/* Answered by rib, when it has read what was flushed before. */
+static void
+hold_zebra(struct fpm *fpm, struct msg_hold *m)
+{
+	zebra_is_held(fpm, m->seconds);
+	m->q.m.type = MSG_HELD;
+	worker_send(fpm->queue.rib, &m->q.m);
 }
 
 /* A peer that vanished without a FIN is noticed after half a minute. */
@@ -307,9 +316,9 @@ on_accept(struct ev_loop *loop, ev_io *io, int revents)
 	}
 	if (!is_welcome(fpm, fd, &peer)) {
 		status_add(&fpm_status.strangers, 1);
-		close(fd);
 		if (log_allowed(&fpm->stranger_log, &missed))
 			log_warn("fpm: stranger refused, see fpm.peer missed=%u", missed);
+		close(fd);
 		return;
 	}
 	if (fpm->session.fd >= 0) {
@@ -352,10 +361,11 @@ fpm_round(struct worker *w)
 
 	if (queue_flush(&fpm->queue) == 0)
 		return;
-	if (fpm->session.fd >= 0)
-		session_overflows(fpm, SESSION_NO_MEMORY);
-	else
-		server_hold(fpm); /* its timer brings the next round, which tries again */
+	server_hold(fpm); /* its timer brings the next round, which tries again */
+	if (fpm->session.fd >= 0) {
+		status_add(&fpm_status.overflows, 1);
+		session_close(fpm, SESSION_NO_MEMORY, 0);
+	}
 }
 
 static void
@@ -368,16 +378,23 @@ limit_set(struct fpm *fpm, uint64_t bytes)
 static void
 fpm_on_msg(struct worker *w, struct msg *m)
 {
-	if (m->type == MSG_FEEDBACK)
+	switch (m->type) {
+	case MSG_FEEDBACK:
 		feedback_take(w->ctx, (struct msg_feedback *)m);
-	else if (m->type == MSG_REPLAY)
+		break;
+	case MSG_REPLAY:
 		session_close(w->ctx, SESSION_REPLAY, 0); /* zebra comes again after 3 s */
-	else if (m->type == MSG_HOLD)
-		hold_zebra(w->ctx, ((struct msg_hold *)m)->seconds);
-	else if (m->type == MSG_SETTINGS)
+		break;
+	case MSG_SETTINGS:
 		limit_set(w->ctx, ((struct msg_settings *)m)->queue_limit_bytes);
-	else
+		break;
+	case MSG_QUERY:
+		hold_zebra(w->ctx, (struct msg_hold *)m);
+		return; /* rib has it */
+	default:
 		assert(!"message not for fpm");
+		break;
+	}
 	msg_free(m);
 }
 

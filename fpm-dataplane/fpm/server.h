@@ -136,20 +136,17 @@ void session_address(char *out, size_t size, const struct sockaddr_storage *addr
 /* Take over the connected, non-blocking socket `fd`. Returns 0 or -ENOMEM (fd is closed). */
 int session_open(struct fpm *fpm, int fd, const struct sockaddr_storage *peer);
 
-/* That zebra is not let in again for so many seconds (MSG_HOLD); 0: no longer. */
+/* That zebra is not let in again for so many seconds (QUERY_HOLD); 0: no longer. */
 void server_hold_zebra(struct fpm *fpm, unsigned int seconds);
 
 /*
- * May whoever speaks now not be heard (MSG_HOLD)? True as well while it has not told yet which
+ * May whoever speaks now not be heard (QUERY_HOLD)? True as well while it has not told yet which
  * zebra it is.
  */
 bool session_is_held(const struct fpm *fpm);
 
 /* End it: tell rib, free all. Nothing when there is none. */
 void session_close(struct fpm *fpm, enum session_end why, int err);
-
-/* It ends for want of memory, and is refused for a while; counted when all of that is so. */
-void session_overflows(struct fpm *fpm, enum session_end why);
 
 /* --- feedback.c                                                               [fpm] */
 

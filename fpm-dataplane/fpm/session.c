@@ -145,14 +145,6 @@ session_digest(struct fpm *fpm)
 	return rc;
 }
 
-void
-session_overflows(struct fpm *fpm, enum session_end why)
-{
-	session_close(fpm, why, 0);
-	server_hold(fpm);
-	status_add(&fpm_status.overflows, 1);
-}
-
 /* Digest, and end the session when it must. Returns false when it ended. */
 static bool
 session_advance(struct fpm *fpm)
@@ -170,7 +162,9 @@ session_advance(struct fpm *fpm)
 	}
 	if (rc == 0 && !queue_over_limit(&fpm->queue))
 		return true;
-	session_overflows(fpm, rc < 0 ? SESSION_NO_MEMORY : SESSION_OVERFLOW);
+	status_add(&fpm_status.overflows, 1);
+	server_hold(fpm); /* before it knows that it may come again */
+	session_close(fpm, rc < 0 ? SESSION_NO_MEMORY : SESSION_OVERFLOW, 0);
 	return false;
 }
 
@@ -294,14 +288,15 @@ session_close(struct fpm *fpm, enum session_end why, int err)
 	ev_io_stop(fpm->w->loop, &s->io);
 	ev_timer_stop(fpm->w->loop, &s->silence);
 	feedback_close(fpm);
+	atomic_store_explicit(&fpm_status.connected, 0, memory_order_relaxed);
+	if (why != SESSION_STOP)
+		status_add(&fpm_status.closes, 1);
 	close(s->fd);
 	s->fd = -1;
 	free(s->buf);
 	s->buf = NULL;
-	atomic_store_explicit(&fpm_status.connected, 0, memory_order_relaxed);
 	if (why == SESSION_STOP)
 		return;
-	status_add(&fpm_status.closes, 1);
 	if (!s->announced && session_is_held(fpm))
 		return; /* it was not heard */
 	announce(fpm);

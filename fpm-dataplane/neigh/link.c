@@ -255,7 +255,7 @@ addr_event(void *ctx, const struct kmon_addr *ka, bool gone)
 		cds_list_del(&a->list);
 	iface_addresses_changed(n, l->ifidx);
 	if (a != NULL)
-		addr_gone(n, l, a); /* known to all before its route goes */
+		addr_gone(n, l, a); /* behind what its own interface shows */
 	if (!l->known && l->ifidx == 0 && cds_list_empty(&l->locals))
 		link_free(n, l);
 }

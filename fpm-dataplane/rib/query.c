@@ -537,6 +537,7 @@ answer(struct rib *rib, struct msg_query *q)
 	case QUERY_NEIGH_SUMMARY:
 	case QUERY_WATCH:
 	case QUERY_MANAGE:
+	case QUERY_HOLD:
 		q->done = true;
 		break;
 	}

@@ -111,6 +111,7 @@ rib_on_msg(struct rib *rib, struct msg *m)
 		settings_event(rib, (struct msg_settings *)m);
 		break;
 	case MSG_QUERY:
+	case MSG_HELD:
 		query_put(rib, (struct msg_query *)m);
 		return; /* answered after the commit */
 	default:

@@ -170,9 +170,11 @@ hold(struct answer *a)
 		       "from before a restart");
 		return;
 	}
-	mh = msg_new(MSG_HOLD, sizeof(*mh));
+	mh = msg_new(MSG_QUERY, sizeof(*mh));
 	mh->seconds = a->req.seconds;
-	worker_send(a->ui->conf.fpm, &mh->m);
+	mh->q.kind = QUERY_HOLD;
+	a->state = ANSWER_ASKING;
+	ui_ask(a->ui, &mh->q, a);
 }
 
 /* main ends as for SIGTERM, with the exit code that asks for another start. */

@@ -28,6 +28,8 @@ who_knows(const struct ui_conf *conf, enum query_kind kind)
 		return conf->trace;
 	case QUERY_MANAGE:
 		return conf->manage;
+	case QUERY_HOLD:
+		return conf->fpm;
 	default:
 		return conf->rib;
 	}

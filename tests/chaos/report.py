@@ -6,6 +6,7 @@ import statistics
 import time
 
 SLACK_S = 0.05  # a packet on its way when a fault begins, beside others that have come
+STALL_S = 0.5  # and if none has come since: so long a machine may leave a router without time
 
 
 class Verdict:
@@ -59,7 +60,7 @@ class Verdict:
         router no time, nothing of what was sent since had come when it began."""
         for h in self.run.happenings:
             if h.begin > when:
-                met = self.traffic.none_newer_came(h.begin) <= when
+                met = max(h.begin - STALL_S, self.traffic.none_newer_came(h.begin)) <= when
                 return [h] if met and h.excuses(self.run.oracle, when, cell) else []
         return []
 

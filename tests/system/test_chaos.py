@@ -124,6 +124,8 @@ def test_what_a_stalled_router_had_not_forwarded_is_lost_by_its_death():
 
     assert outside(0.09) == ["1 packets lost outside"]
     assert outside(0.08) == ["2 packets lost outside"]
+    lost = [(death.begin - 0.6, 0), (death.begin - 0.4, 0)]
+    assert outside(9) == ["1 packets lost outside"], "no machine's fault any more"
 
 
 def test_a_prefix_on_its_way_back_may_take_the_fallback_of_now():

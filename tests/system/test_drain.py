@@ -96,7 +96,8 @@ def test_at_the_limit_the_session_ends_and_a_new_one_brings_all_in_step(short):
             with pytest.raises(OSError):
                 for _ in range(3):
                     send(dut.zebra.speaker, octets)
-            row = eventually(lambda: dut.fpm()["overflows"] == 1 and dut.fpm(), 5)
+            ended = lambda f: f["overflows"] == f["closes"] == 1 and f  # noqa: E731
+            row = eventually(lambda: ended(dut.fpm()), 5)
             shown = dut.fpmctl("show", "fpm").stdout
             with pytest.raises(ConnectionRefusedError):
                 dut.zebra.speaker.connect(timeout=1)  # again and again

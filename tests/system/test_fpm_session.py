@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The FPM session comes and goes; forwarding does not. Garbage is counted and survived."""
 
+import json
 import os
+import select
 import socket
 
 import pytest
@@ -142,17 +144,25 @@ def test_what_a_zebra_that_is_ended_withdraws_is_not_heard(dut, lan, wan, alt):
 
 
 def test_hold_has_answered_when_it_holds(dut, wan):
-    """FRR's unit ends FRR as soon as `fpmctl hold` has: not before a thread that had no time
-    for it has, and has written it down."""
+    """FRR's unit ends FRR as soon as `fpmctl hold` has answered: that is not before who had no
+    time for it, fpm or rib, has done it and written it down."""
     dut.route(NET, via=wan.peer4, wire=wan)
 
-    with frozen(dut.daemon.pid(), "fdp-fpm"):
-        said = dut.fpmctl_begin("hold", "60")
-        never(lambda: said.poll() is not None, 0.5)
-    out, err = said.communicate(timeout=10)
-
-    assert (said.returncode, err) == (0, "") and "stays in force" in out
-    assert dut.fpm()["state"] == "held"
+    for late in ("fdp-fpm", "fdp-rib"):
+        with socket.socket(socket.AF_UNIX) as asks:
+            asks.settimeout(5)
+            asks.connect(dut.socket)
+            with frozen(dut.daemon.pid(), late):
+                asks.send(b'{"do": "hold", "seconds": 60}\n')
+                # ui has heard it by the time it answers another.
+                assert dut.control.ask("counters") and dut.control.ask("counters")
+                never(lambda: select.select([asks], [], [], 0)[0], 0.2)
+                assert (dut.fpm()["state"] == "held") == (late == "fdp-rib")
+            assert json.loads(asks.recv(4096)) == {"end": True, "rows": 0}
+        assert dut.fpm()["state"] == "held"
+        assert dut.fpmctl("hold", "0").returncode == 0
+        dut.zebra.connect()
+        dut.route(NET, via=wan.peer4, wire=wan)
     assert dut.fpmctl("hold", "0").returncode == 0
     eventually(lambda: dut.fpm()["state"] != "held", 5, 0.01)
     dut.zebra.connect()

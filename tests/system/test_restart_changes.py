@@ -110,7 +110,8 @@ def test_a_port_that_is_not_in_the_file_is_let_go_by_a_restart(kept):
     assert dut.fpmctl("restart").returncode == 0
     come_back(dut, was)
     eventually(lambda: "NO-CARRIER" in dut.link_row("z")["flags"], 5)
-    assert "main: kept descriptor let go name=tap-z" in dut.daemon.log(60)
+    said = "main: kept descriptor let go name=tap-z"
+    eventually(lambda: said in dut.daemon.log(60), 5, 0.01)
     done = dut.fpmctl(*add)
     assert done.returncode == 0, done.stderr
 

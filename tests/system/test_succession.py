@@ -184,9 +184,7 @@ def test_a_predecessor_that_crashes_when_it_lets_go_holds_up_nobody(kept):
     with LinkWatch(dut.ctl) as watch:
         with contextlib.suppress(OSError), frozen(was, "fwd-0"):
             restarts = dut.fpmctl_begin("restart")
-            # Which is said when all is named.
-            late = "main: does not end thread=fwd-0"
-            eventually(lambda: late in dut.daemon.log(60), 30, 0.002)
+            eventually(lambda: "supervise: succeeded by" in dut.daemon.log(60), 30, 0.002)
             procs.signal_pid(was, signal.SIGKILL)
         come_back(dut, was)
         dut.forwarded(lan, lan.probe(HOST), wan)

@@ -140,7 +140,8 @@ def test_an_ipv6_address_added_is_ours_at_once(dut, lan, wan):
         return dut.taps["lan"].expect_raw(token_of(probe), 0.02)
 
     in_time(dut, lambda: ours(new))
-    in_time(dut, lambda: ours(subnet))
+    lan.send(probe := lan.probe(subnet))
+    assert dut.taps["lan"].expect_raw(token_of(probe))
     assert dut.route_row(f"{subnet}/64")["source"] == "connected"
 
     dut.ip(f"addr del {new}/64 dev {lan.tap}")

@@ -41,6 +41,10 @@ rib_on_msg(struct worker *w, struct msg *m)
 	const struct fpm_event *last;
 
 	/* Not assert_*(): they leave by longjmp, and this is not the test's thread. */
+	if (m->type == MSG_HELD) { /* nobody waits for the reply */
+		msg_free(m);
+		return;
+	}
 	if (m->type != MSG_FPM_BATCH || b->n == 0 || b->n > FPM_BATCH_MAX)
 		abort();
 	pthread_mutex_lock(&rib->lock);

@@ -68,10 +68,11 @@ new_client_replaces_the_old_one(void **state)
 static void
 hold(struct bench *b, unsigned int seconds)
 {
-	struct msg_hold *m = msg_new(MSG_HOLD, sizeof(*m));
+	struct msg_hold *m = msg_new(MSG_QUERY, sizeof(*m));
 
 	m->seconds = seconds;
-	worker_send(&b->w, &m->m);
+	m->q.kind = QUERY_HOLD;
+	worker_send(&b->w, &m->q.m);
 }
 
 /* A frame with one route, from the zebra of port id `pid`. */

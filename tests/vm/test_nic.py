@@ -131,7 +131,6 @@ def test_every_queue_gets_its_share(router):
     tokens = set(map(token_of, probes))
     wan.expect_many(lambda data: token_of(data) in tokens, len(probes), 10)
 
-
     def shares():
         after = router.forwarded_by()
         by = {lcore: after[lcore] - before[lcore] for lcore in after}
@@ -191,7 +190,8 @@ def test_a_pulled_cable_is_carrier_lost_and_its_ways_are_left(router, qmp):
         eventually(lambda: router.port_row(wan)["link"] == "down", 3, 0.02)
         assert out() == (0, len(flows))
     carrier(router, wan)
-    eventually(lambda: 0 not in out(), 5, 0.02, "both carry flows")
+    eventually(lambda: router.all_alive("198.51.100.0/24"), 3, 0.02, "rib has heard of it")
+    assert 0 not in out()
 
 
 def modes(router, qmp):
