@@ -22,8 +22,6 @@ FOLDERS = ("poptrie", "tap-bridge", "fpm-dataplane")
 KNOWN = {
     ("gcc", "fpm-dataplane/ctl/audit.c", "null-dereference"): "`order` is >= 0 only with both, "
     "or with in_zebra alone: one of the two is always there",
-    ("gcc", "fpm-dataplane/base/inet.h", "null-dereference"): "mbufs just allocated have room: "
-    "l3_of() of a pool's buffer is not NULL",
     ("gcc", "fpm-dataplane/trace/pcapng.c", "malloc-leak"): "the old memory is lost only when "
     "there is no other, and then it aborts",
     ("gcc", "fpm-dataplane/trace/trace.c", "malloc-leak"): "`u` hangs on t->explained, an "
