@@ -402,7 +402,7 @@ def zebra_dies(run):
     lose a packet, nor does one packet take another way."""
     run.note("zebra dies", "kill -9, all of FRR again")
     was = run.bed.r1.kill("zebra")
-    eventually(lambda: run.bed.r1.pid("zebra") != was and _bgp_is_up(run), run.bed.patience(60), 0.2)
+    eventually(lambda: run.bed.r1.pid("zebra") != was and bgp_is_up(run), run.bed.patience(60), 0.2)
 
 
 @fault(1, 40)
@@ -410,7 +410,7 @@ def frr_dies(run):
     """kill -9 of all of FRR at once, then a start of all of it: as when zebra dies."""
     run.note("FRR dies", "kill -9 of all, start")
     run.bed.restart_frr(killed=True)
-    eventually(lambda: _bgp_is_up(run), run.bed.patience(60), 0.2)
+    eventually(lambda: bgp_is_up(run), run.bed.patience(60), 0.2)
 
 
 @fault(1, 40)
@@ -418,7 +418,7 @@ def frr_is_restarted(run):
     """systemctl restart frr."""
     run.note("FRR restarted", "stop, start")
     run.bed.restart_frr(killed=False)
-    eventually(lambda: _bgp_is_up(run), run.bed.patience(60), 0.2)
+    eventually(lambda: bgp_is_up(run), run.bed.patience(60), 0.2)
 
 
 @fault(2, 30)
@@ -427,7 +427,7 @@ def bgpd_dies(run):
     run.note("bgpd dies", "kill -9")
     run.bed.r1.configure(f"router bgp {topology.R1_AS}", "no bgp graceful-restart")
     was = run.bed.r1.kill("bgpd")
-    done = lambda: run.bed.r1.pid("bgpd") != was and _bgp_is_up(run)  # noqa: E731
+    done = lambda: run.bed.r1.pid("bgpd") != was and bgp_is_up(run)  # noqa: E731
     run.in_flux(done, run.bed.patience(60), ("isp",))
 
 
@@ -438,13 +438,14 @@ def bgpd_restarts_gracefully(run):
     again, from the kernel as well."""
     run.note("bgpd, graceful", "kill -9, RFC 4724")
     was = run.bed.r1.kill("bgpd")
-    done = lambda: run.bed.r1.pid("bgpd") != was and _bgp_is_up(run)  # noqa: E731
+    done = lambda: run.bed.r1.pid("bgpd") != was and bgp_is_up(run)  # noqa: E731
     run.in_flux(done, run.bed.patience(60), ("isp",))
     end = time.monotonic() + 3 + (run.bed.n4 + run.bed.n6) / 4000
     run.in_flux(lambda: time.monotonic() > end, 600, ("isp",))
 
 
-def _bgp_is_up(run):
+def bgp_is_up(run):
+    """Has bgpd a session with isp?"""
     r1 = run.bed.r1
     return r1.runs("bgpd") and r1.bgp_state(topology.ISP4) == "Established"
 

@@ -110,8 +110,10 @@ class Oracle:
         """Cells that may still take more than one way they should not."""
         return [c for c in self.cells if c.ways[-1] != self.expected(c)]
 
-    def agree(self, view, seen_at):
-        """zebra's choices, {prefix: links}, as asked for at `seen_at`."""
+    def agree(self, view, seen_at, session=True):
+        """zebra's choices, {prefix: links}, as asked for at `seen_at`; then bgpd said whether it
+        had a session with isp. It takes seconds to withdraw a million routes of one that is gone:
+        until it has the next, a way by isp may be the one of before."""
         with self.lock:
             for cell in self.cells:
                 want = self.expected(cell)
@@ -120,6 +122,8 @@ class Oracle:
                     continue
                 if cell.kind == "lan":  # the kernel's own, zebra is not asked
                     known = want
+                if cell.kind == "isp" and self.session and not session:
+                    known = None
                 if known != want or cell.changed_at > seen_at:
                     cell.agreed_at = 0.0
                 elif cell.agreed_at <= cell.changed_at:

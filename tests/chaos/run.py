@@ -61,7 +61,9 @@ def _settle(run, ending):
             if not run.unsure and not run.bed.in_step():
                 run.unsure = "the dataplane is not in step"
             if not run.unsure:
-                run.oracle.agree(view, seen_at)
+                session = faults.bgp_is_up(run)
+                run.oracle.agree(view, seen_at, session)
+                run.unsure = "" if session else "bgpd has no session with isp"
         except Exception as err:  # one of them is away at the moment
             run.unsure = repr(err)
 

@@ -99,6 +99,9 @@ class Frr:
         """
         argv = [os.path.join(PROGRAMS, "watchfrr"), "-i", "2"]
         argv += ["--min-restart-interval", "2", "--max-restart-interval", "20"]
+        # By default it kills a command after 20 s, and daemons with a million routes take half of
+        # that to end: those of the next start would be there, and never be configured.
+        argv += ["--restart-timeout", "90"]
         for flag, verb in (("-s", "start"), ("-k", "stop"), ("-r", "restart")):
             argv += [flag, command.replace("%VERB", verb) + " %s"]
         log = os.path.join(self.dir, "watchfrr.out")

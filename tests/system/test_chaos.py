@@ -145,6 +145,24 @@ def test_a_prefix_on_its_way_back_may_take_the_fallback_of_now():
     assert allowed() == {"wan", "core0", "core1"}
 
 
+def test_zebra_is_not_believed_what_bgpd_is_about_to_withdraw(monkeypatch):
+    """isp is there again, and bgpd still has a million routes of the lost session to withdraw:
+    the way by wan that zebra has is not the new one. core's is."""
+    monkeypatch.setattr("chaos.oracle.LAG_S", -1)
+    cells = [Cell("isp", "a", "192.0.2.9"), Cell("core", "b", "192.0.2.8")]
+    oracle = Oracle(cells)
+    oracle.change(session=False, up={"core0": False})
+    oracle.change(session=True, up={"core0": True})
+    view = {"a": frozenset({"wan"}), "b": frozenset({"core0", "core1"})}
+
+    for _ in range(2):
+        oracle.agree(view, time.monotonic(), session=False)
+    assert oracle.unsettled() == cells[:1]
+    for _ in range(2):
+        oracle.agree(view, time.monotonic(), session=True)
+    assert not oracle.unsettled()
+
+
 def test_what_a_soak_calls_a_leak():
     """Of a daemon that runs on it is what it grew by after the first minutes, 8 MiB at most; of
     one that was started anew since, more, for it has a replay behind it."""
