@@ -110,10 +110,17 @@ class Oracle:
         """Cells that may still take more than one way they should not."""
         return [c for c in self.cells if c.ways[-1] != self.expected(c)]
 
-    def agree(self, view, seen_at, session=True):
-        """zebra's choices, {prefix: links}, as asked for at `seen_at`; then bgpd said whether it
-        had a session with isp. It takes seconds to withdraw a million routes of one that is gone:
-        until it has the next, a way by isp may be the one of before."""
+    def no_session(self):
+        """bgpd has none with isp. It takes seconds to withdraw a million routes of the one that
+        is gone: a way by isp may be the one of before, and is none to agree on until it has one."""
+        with self.lock:
+            now = time.monotonic()
+            for cell in self.unsettled():
+                if "wan" in self.expected(cell):
+                    cell.changed_at = now
+
+    def agree(self, view, seen_at):
+        """zebra's choices, {prefix: links}, as asked for at `seen_at`."""
         with self.lock:
             for cell in self.cells:
                 want = self.expected(cell)
@@ -122,8 +129,6 @@ class Oracle:
                     continue
                 if cell.kind == "lan":  # the kernel's own, zebra is not asked
                     known = want
-                if cell.kind == "isp" and self.session and not session:
-                    known = None
                 if known != want or cell.changed_at > seen_at:
                     cell.agreed_at = 0.0
                 elif cell.agreed_at <= cell.changed_at:

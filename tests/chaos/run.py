@@ -54,6 +54,9 @@ def _settle(run, ending):
             continue
         seen_at = time.monotonic()
         try:
+            session = _session(run)
+            if not session:
+                run.oracle.no_session()
             view = run.bed.view()
             run.unsure = "" if queues.are_empty() else queues.why
             # A zebra that comes back chooses seconds before it connects to FPM again, and
@@ -61,11 +64,17 @@ def _settle(run, ending):
             if not run.unsure and not run.bed.in_step():
                 run.unsure = "the dataplane is not in step"
             if not run.unsure:
-                session = faults.bgp_is_up(run)
-                run.oracle.agree(view, seen_at, session)
+                run.oracle.agree(view, seen_at)
                 run.unsure = "" if session else "bgpd has no session with isp"
         except Exception as err:  # one of them is away at the moment
             run.unsure = repr(err)
+
+
+def _session(run):
+    """Has bgpd one with isp? One that is away, or is not configured yet, has none."""
+    with contextlib.suppress(Exception):
+        return faults.bgp_is_up(run)
+    return False
 
 
 def schedule(run, seconds, only):

@@ -16,7 +16,7 @@ import shutil
 import signal
 
 from lib import netns, procs
-from lib.wait import Timeout, eventually
+from lib.wait import PATIENCE, Timeout, eventually
 
 PROGRAMS = "/usr/lib/frr"
 # Run by sh with the directory and a command; the mount namespace is that of `ip netns exec`.
@@ -101,7 +101,7 @@ class Frr:
         argv += ["--min-restart-interval", "2", "--max-restart-interval", "20"]
         # By default it kills a command after 20 s, and daemons with a million routes take half of
         # that to end: those of the next start would be there, and never be configured.
-        argv += ["--restart-timeout", "90"]
+        argv += ["--restart-timeout", str(int(100 * PATIENCE))]
         for flag, verb in (("-s", "start"), ("-k", "stop"), ("-r", "restart")):
             argv += [flag, command.replace("%VERB", verb) + " %s"]
         log = os.path.join(self.dir, "watchfrr.out")

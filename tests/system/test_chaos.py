@@ -147,19 +147,26 @@ def test_a_prefix_on_its_way_back_may_take_the_fallback_of_now():
 
 def test_zebra_is_not_believed_what_bgpd_is_about_to_withdraw(monkeypatch):
     """isp is there again, and bgpd still has a million routes of the lost session to withdraw:
-    the way by wan that zebra has is not the new one. core's is."""
+    the way by wan that zebra has is not the new one, however often it was seen. core's is, and
+    that of a prefix that isp has withdrawn."""
     monkeypatch.setattr("chaos.oracle.LAG_S", -1)
-    cells = [Cell("isp", "a", "192.0.2.9"), Cell("core", "b", "192.0.2.8")]
+    cells = [Cell("isp", "a", "192.0.2.9"), Cell("core", "b", "192.0.2.8"),
+             Cell("isp", "c", "192.0.2.7")]  # fmt: skip
     oracle = Oracle(cells)
-    oracle.change(session=False, up={"core0": False})
-    oracle.change(session=True, up={"core0": True})
-    view = {"a": frozenset({"wan"}), "b": frozenset({"core0", "core1"})}
+    oracle.change(session=False)
+    oracle.change(session=True, withdraw=["c"])
+    oracle.change(up={"core1": False})
+    view = {"a": frozenset({"wan"}), "b": frozenset({"core0"}), "c": frozenset({"core0"})}
 
+    oracle.agree(view, time.monotonic())  # bgpd has not noticed yet
     for _ in range(2):
-        oracle.agree(view, time.monotonic(), session=False)
+        now = time.monotonic()
+        oracle.no_session()
+        oracle.agree(view, now)
     assert oracle.unsettled() == cells[:1]
-    for _ in range(2):
-        oracle.agree(view, time.monotonic(), session=True)
+    oracle.agree(view, time.monotonic())
+    assert oracle.unsettled() == cells[:1], "seen once since there is a session"
+    oracle.agree(view, time.monotonic())
     assert not oracle.unsettled()
 
 
