@@ -36,9 +36,9 @@ parents_make(const char *path)
 	return 0;
 }
 
-/* Clear the way. Returns 0, -EADDRINUSE when somebody answers, -EEXIST: not a socket. */
+/* May it be replaced? Returns 0, -EADDRINUSE when somebody answers, -EEXIST: not a socket. */
 static int
-stale_remove(const struct sockaddr_un *sun)
+is_free(const struct sockaddr_un *sun)
 {
 	struct stat st;
 	int fd, rc;
@@ -55,9 +55,18 @@ stale_remove(const struct sockaddr_un *sun)
 	/* Only a refusal proves that nobody listens; a full backlog is somebody. */
 	if (rc == 0 || rc == -EAGAIN)
 		return -EADDRINUSE;
-	if (rc != -ECONNREFUSED)
-		return rc;
-	return unlink(sun->sun_path) < 0 ? -errno : 0;
+	return rc == -ECONNREFUSED ? 0 : rc;
+}
+
+/* Beside it, and no longer: `out` is as `sun`, but for the last octet of the name. */
+static void
+beside(struct sockaddr_un *out, const struct sockaddr_un *sun)
+{
+	char *last;
+
+	*out = *sun;
+	last = &out->sun_path[strlen(out->sun_path) - 1];
+	*last = *last == '~' ? '_' : '~';
 }
 
 static void
@@ -92,7 +101,7 @@ on_accept_pause(struct ev_loop *loop, ev_timer *t, int revents)
 int
 ctl_socket_open(struct ui *ui)
 {
-	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	struct sockaddr_un sun = {.sun_family = AF_UNIX}, made;
 	struct stat st;
 	int fd, rc;
 
@@ -101,17 +110,22 @@ ctl_socket_open(struct ui *ui)
 	strcpy(sun.sun_path, ui->conf.control_socket);
 	rc = parents_make(sun.sun_path);
 	if (rc == 0)
-		rc = stale_remove(&sun);
+		rc = is_free(&sun);
 	if (rc < 0)
 		return rc;
+	beside(&made, &sun);
+	if (unlink(made.sun_path) < 0 && errno != ENOENT)
+		return -errno;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
 	/* Before bind: at no moment is the path open to others (the kernel takes this mode). */
-	if (fchmod(fd, 0660) < 0 || bind(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0)
+	if (fchmod(fd, 0660) < 0 || bind(fd, (struct sockaddr *)&made, sizeof(made)) < 0)
 		goto undo_fd;
-	if (chmod(sun.sun_path, 0660) < 0 || stat(sun.sun_path, &st) < 0 ||
-	    listen(fd, BACKLOG) < 0)
+	/* In the place of a dead one's in one step: that the path is not there says of a daemon
+	 * that it was stopped. */
+	if (chmod(made.sun_path, 0660) < 0 || stat(made.sun_path, &st) < 0 ||
+	    listen(fd, BACKLOG) < 0 || rename(made.sun_path, sun.sun_path) < 0)
 		goto undo_path;
 	ui->socket_dev = st.st_dev;
 	ui->socket_ino = st.st_ino;
@@ -123,7 +137,7 @@ ctl_socket_open(struct ui *ui)
 	return 0;
 undo_path:
 	rc = -errno;
-	unlink(sun.sun_path);
+	unlink(made.sun_path);
 	close(fd);
 	return rc;
 undo_fd:
