@@ -205,30 +205,39 @@ is_strange(const char *line)
 	return false;
 }
 
-/* What the daemon's manage thread does, one after the other. */
-static bool
-is_change(const json_t *request)
+/*
+ * What may take the daemon longer than any answer: what manage does, one after the other, and a
+ * hold, which is answered behind all that zebra had said. Returns what it is about, or NULL.
+ */
+static const char *
+is_slow(const json_t *request)
 {
-	return json_object_get(request, "port") != NULL ||
-	       json_object_get(request, "config") != NULL ||
-	       json_object_get(request, "set") != NULL;
+	if (strcmp(row_str(request, "do"), "hold") == 0)
+		return "it is answered behind all that zebra has said, which is still "
+		       "being learnt; `fpmctl show fpm` tells whether zebra is held off";
+	if (json_object_get(request, "port") != NULL ||
+	    json_object_get(request, "config") != NULL ||
+	    json_object_get(request, "set") != NULL)
+		return "the daemon still works on it: a device takes long to start or to "
+		       "end. It goes on whether you wait or not; `fpmctl config show` "
+		       "tells "
+		       "what came of it";
+	return NULL;
 }
 
 /* Until the answer to one begins. Returns whether it does. */
 static bool
-await_change(int fd)
+await_slow(int fd, const char *what)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 
 	if (poll(&p, 1, SILENCE_S * 1000) != 0)
 		return true;
-	complain("the daemon still works on it: a device takes long to start or to end. It "
-		 "goes on whether you wait or not; `fpmctl config show` tells what came of "
-		 "it");
+	complain("%s", what);
 	if (poll(&p, 1, (CHANGE_S - SILENCE_S) * 1000) != 0)
 		return true;
-	complain("no answer after %d s, and the daemon may not be done: `fpmctl config "
-		 "show` and its log tell what came of it",
+	complain("no answer after %d s, and the daemon may not be done: its log tells what "
+		 "came of it",
 		 CHANGE_S);
 	return false;
 }
@@ -238,6 +247,7 @@ converse(const char *path, const json_t *request, enum manner how,
 	 bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx)
 {
 	char *line = NULL, *asked = request_line(request);
+	const char *slow = is_slow(request);
 	bool begun = false;
 	size_t size = 0;
 	ssize_t len;
@@ -255,7 +265,7 @@ converse(const char *path, const json_t *request, enum manner how,
 	stop_ends(fileno(f));
 	if (!send_line(f, asked))
 		rc = stop_now() ? CTL_OK : lost(path, errno);
-	else if (is_change(request) && !await_change(fileno(f)))
+	else if (slow != NULL && !await_slow(fileno(f), slow))
 		rc = CTL_NO_DAEMON;
 	free(asked);
 	while (rc < 0) {

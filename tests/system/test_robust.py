@@ -224,6 +224,45 @@ def test_a_port_that_vanishes_takes_nothing_along(tough):
     assert dut.stop() == 0
 
 
+def test_a_port_whose_interface_is_renamed_goes_on(tough):
+    """It is who it was, whatever it is called: when it is up again packets leave and come in by
+    it, and its carrier is followed."""
+    dut, lan, ext = tough, tough.wires["lan"], tough.wires["ext"]
+    dut.route("203.0.113.0/24", via=ext.peer4, wire=ext)
+
+    netns.ip_batch(["link set p-ext down", "link set p-ext name q-ext"], dut.dp)
+    eventually(lambda: not dut.all_alive("203.0.113.0/24"), 5, 0.01)
+    netns.ip_batch(["link set q-ext up"], dut.dp)
+
+    eventually(lambda: dut.all_alive("203.0.113.0/24"), 5, 0.01, "rib has heard of it")
+    dut.forwarded(lan, lan.probe("203.0.113.9"), ext)
+    dut.route(NET, via=dut.wires["wan"].peer4, wire=dut.wires["wan"])
+    dut.forwarded(ext, ext.probe(HOST), dut.wires["wan"])
+    assert "device deleted" not in dut.daemon.log(100)
+
+
+def test_a_port_whose_interface_is_moved_away_is_as_one_that_vanished(tough):
+    """Into another network namespace: its way out is down, the other ports live; when it is back,
+    a new port has it."""
+    dut, lan, wan, ext = tough, *(tough.wires[n] for n in ("lan", "wan", "ext"))
+    dut.route("203.0.113.0/24", via=ext.peer4, wire=ext)
+    dut.route(NET, via=wan.peer4, wire=wan)
+
+    netns.ip_batch([f"link set p-ext netns {dut.far}"], dut.dp)
+
+    eventually(lambda: not dut.all_alive("203.0.113.0/24"), 5, 0.01)
+    assert "neigh: device deleted port=ext0" in dut.daemon.log(100)
+    for _ in range(50):
+        dut.forwarded(lan, lan.probe(HOST), wan)
+        assert dut.not_forwarded(lan, lan.probe("203.0.113.9")) == {"egress_down": 1}
+    netns.ip_batch([f"link set p-ext netns {dut.dp}"], dut.far)
+    netns.ip_batch(["link set p-ext up"], dut.dp)
+    for words in (["del", "ext0"], ["add", "ext0", "device", "net_af_packet,iface=p-ext"]):
+        assert dut.fpmctl("port", *words).returncode == 0
+    eventually(lambda: dut.port_row(ext)["link"] == "up", 5, 0.01)
+    assert dut.stop() == 0
+
+
 def test_a_tap_that_vanishes_takes_nothing_along_and_is_made_anew(tough):
     """Somebody deletes a TAP: the daemon and the other ports live. It comes back with its
     MAC; when it has its addresses again (from FRR, or `ip`), it does all it did."""
