@@ -120,11 +120,16 @@ carrier_set(struct neigh *n, uint16_t ifidx, bool up)
 	ifc->carrier_set = true;
 	if (!ifc->leaving)
 		say(ifc);
+	/* What is lost forwarders and groups hear first: the TAP's carrier takes the kernel's lock
+	 * for all links, which others may have for long. */
+	if (!up)
+		iface_refresh(n, ifidx);
 	rc = ifc->lost ? 0 : tap_carrier(&ifc->twin, up);
 	if (rc < 0)
 		log_warn("neigh: carrier not set port=%s error=%s", ifc->port->name,
 			 strerror(-rc));
-	iface_refresh(n, ifidx);
+	if (up)
+		iface_refresh(n, ifidx);
 	/* Before it is open nothing is present, and all is read when it is. */
 	if (n->control != NULL)
 		announce(n, ifidx, up);
