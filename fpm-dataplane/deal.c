@@ -56,6 +56,17 @@ deal_begin(const struct deal *d, const struct port *port, const struct config_po
 	return rc;
 }
 
+int
+deal_all(const struct deal *d, const struct config_port *cp, unsigned int n)
+{
+	int rc = 0;
+
+	for (unsigned int turn = 0; turn < 2; turn++)
+		for (unsigned int p = 0; p < n && rc == 0; p++)
+			rc = deal_begin(d, &d->port[p], &cp[p], turn == 0);
+	return rc;
+}
+
 void
 deal_end(const struct deal *d, const struct port *port)
 {

@@ -27,6 +27,12 @@ struct deal {
 int deal_begin(const struct deal *d, const struct port *port, const struct config_port *cp,
 	       bool named);
 
+/*
+ * At a start: all queues of the first `n` ports, those for which the file names a CPU first, for
+ * the others go where there are fewest. Returns 0 or -ENOMEM.
+ */
+int deal_all(const struct deal *d, const struct config_port *cp, unsigned int n);
+
 /* No queue of a port is served any more when this returns. */
 void deal_end(const struct deal *d, const struct port *port);
 

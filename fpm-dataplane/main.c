@@ -111,17 +111,13 @@ forwarder_make(const struct config *conf, unsigned int i)
 	return f->watch_ring == NULL ? -ENOMEM : 0;
 }
 
-/* Queues for which the file names a CPU first, then the others. */
 static int
-forwarders_plan(const struct config *conf)
+forwarders_make(const struct config *conf)
 {
 	int rc = 0;
 
 	for (unsigned int i = 0; i < conf->n_core && rc == 0; i++)
 		rc = forwarder_make(conf, i);
-	for (unsigned int turn = 0; turn < 2; turn++)
-		for (unsigned int p = 0; p < dp.n_port && rc == 0; p++)
-			rc = deal_begin(&dp.deal, &dp.port[p], &conf->port[p], turn == 0);
 	if (rc < 0)
 		log_error("main: forwarders not made error=%s", strerror(-rc));
 	return rc;
@@ -231,7 +227,7 @@ workers_setup(const struct config *conf)
 					       .interrupts = !conf->poll_always,
 					       .neigh = &w[W_NEIGH],
 					       .punt = &w[W_PUNT],
-					       .last_ifidx = (uint16_t)dp.n_port}};
+					       .last_ifidx = (uint16_t)conf->n_port}};
 	int rc;
 
 	neigh.fib = punt.fib = ui.fib = trace.fib = dp.fib;
@@ -366,16 +362,16 @@ stop(enum end end)
 	rte_eal_cleanup();
 }
 
-/* What threads and forwarders go on with. */
 static int
-make(const struct config *conf)
+ports_begin(const struct config *conf)
 {
 	int rc = ports_open(conf, dp.pool, dp.port, &dp.n_port);
 
-	if (rc == 0)
-		rc = workers_setup(conf);
-	if (rc == 0)
-		rc = forwarders_plan(conf);
+	if (rc < 0)
+		return rc; /* which one, and why, was said */
+	rc = deal_all(&dp.deal, conf->port, dp.n_port);
+	if (rc < 0)
+		log_error("main: queues not dealt error=%s", strerror(-rc));
 	return rc;
 }
 
@@ -558,13 +554,16 @@ run(const struct config *conf)
 	}
 	policer_init(rte_get_tsc_hz(), conf->policer);
 	dp.pool = eal_pool(conf);
-	rc = dp.pool == NULL ? -ENOMEM : 0;
+	rc = dp.pool == NULL ? -ENOMEM : workers_setup(conf);
+	if (rc == 0)
+		rc = forwarders_make(conf);
 	if (rc == 0 && dp.shared)
-		rc = make(conf);
+		rc = ports_begin(conf);
 	if (rc == 0 && dp.heir_of >= 0)
 		rc = succeed_to(dp.heir_of, prepare, discard);
+	/* Of those that cannot be open twice transit waits: for them, and for nothing else. */
 	if (rc == 0 && !dp.shared)
-		rc = make(conf);
+		rc = ports_begin(conf);
 	if (rc == 0)
 		rc = start(conf);
 	if (rc < 0) {
