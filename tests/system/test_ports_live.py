@@ -369,7 +369,7 @@ def test_fpmctl_waits_for_a_device_that_takes_long(own_dut, monkeypatch):
 def test_a_start_with_slow_devices_is_given_time(own_dut):
     """Two that take longer together than a start may take without a step, and each less."""
     dut = own_dut(supervised=True)
-    dut.daemon.supervisor_words = ["--start", "4"]
+    dut.daemon.supervisor_words = ["--start", "8"]
     slow = [SlowDevice(dut, f"slow{n}") for n in range(2)]
     more = [f"  - tap: {one.name}\n    device: {one.device}\n" for one in slow]
     dut.edit_config("ports:\n", "ports:\n" + "".join(more))
@@ -378,7 +378,7 @@ def test_a_start_with_slow_devices_is_given_time(own_dut):
     starts.start()
     for one in slow:
         eventually(one.begun, 20, 0.01)
-        never(lambda: "supervise: no sign of life" in dut.daemon.log(60), 3)
+        never(lambda: "supervise: no sign of life" in dut.daemon.log(60), 5)
         one.get_ready()
     starts.join(30)
 

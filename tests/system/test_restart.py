@@ -23,7 +23,7 @@ from full_table import send
 from lab import routes
 from lib import fpm_speaker as fpm
 from lib import netns, procs
-from lib.built import not_sanitized, only_release
+from lib.built import not_sanitized, only_release, sanitized
 from lib.dataplane import ROOT
 from lib.freeze import frozen
 from lib.linkwatch import LinkWatch
@@ -374,7 +374,7 @@ def test_a_planned_restart_costs_transit_milliseconds(kept):
         lan.clear()
 
     print(f"{sent} packets; transit rested, ms: {told(rests)}")
-    assert statistics.median(rests) < 200
+    assert max(rests) < 200 * (4 if sanitized(dut) else 1)
 
 
 def test_an_upgrade_costs_transit_milliseconds(own_dut):
@@ -409,7 +409,7 @@ def test_an_upgrade_costs_transit_milliseconds(own_dut):
         lan.clear()
 
     print(f"{sent} packets; transit rested, ms: {told(rests)}")
-    assert statistics.median(rests) < 200
+    assert max(rests) < 200 * (4 if sanitized(dut) else 1)
     eventually(lambda: dut.daemon.log(5000).count("supervise: succeeded by") == len(rests), 5)
 
 
@@ -486,8 +486,8 @@ def test_a_full_table_over_restarts_and_kills(own_dut):
     for kind, rest in rests.items():
         print(f"{kind}: transit rested, ms: {told(rest)}")
     print(f"killed: from the kill to the first packet, ms: {told(gaps)}")
-    assert statistics.median(rests["planned"]) < 200
-    assert statistics.median(rests["killed"]) < 4000  # 2 s when the machine is ours
+    assert max(rests["planned"]) < 200
+    assert statistics.median(gaps) < 2000
 
 
 def test_a_restart_that_nobody_would_end_well_is_refused(own_dut):

@@ -129,6 +129,7 @@ zebra_is_held_off_no_longer_than_said(void **state)
 	rib_hears(&b->rib, "up gen1 pid4242;route 192.0.2.0/24 t254 nh1;");
 	hold(b, 1);
 	rib_hears(&b->rib, "down gen1 pid4242;zebra pid4242 held;");
+	eventually(fpm_status.held == 1);
 	close(fd);
 	eventually(fpm_status.held == 0);
 	hold(b, 600);
