@@ -194,10 +194,13 @@ trace_reply(struct msg_watch *mw, bool done)
 static void
 explained(struct subject *u)
 {
-	json_array_append(u->explain->q.rows, u->row);
-	trace_reply(u->explain, true);
+	struct msg_watch *mw = u->explain;
+
+	json_array_append(mw->q.rows, u->row);
 	cds_list_del(&u->list);
 	subject_free(u);
+	/* Last: the row is ui's alone then. jansson orders nothing between two who let go of it. */
+	trace_reply(mw, true);
 }
 
 static void
