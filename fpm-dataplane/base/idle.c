@@ -15,6 +15,7 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/clock.h"
+#include "base/tsan.h"
 
 /* About what a sleep and a wake-up cost: to spin longer is never worth more than twice. */
 #define SPIN_NS 20000
@@ -149,6 +150,7 @@ idle_nothing(struct idle *idle)
 		return;
 	}
 	__atomic_store_n(idle->n_sleeps, *idle->n_sleeps + 1, __ATOMIC_RELAXED);
+	GRACE_LET_GO();
 	urcu_qsbr_thread_offline();
 	if (idle->in_vain > IN_VAIN_MAX) {
 		struct timespec t = {.tv_nsec = DEAF_NS};

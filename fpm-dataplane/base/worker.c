@@ -120,6 +120,7 @@ on_prepare(struct ev_loop *loop, ev_prepare *prepare, int revents)
 static void
 release(struct ev_loop *loop) EV_NOEXCEPT
 {
+	GRACE_LET_GO();
 	urcu_qsbr_thread_offline();
 }
 
@@ -143,6 +144,7 @@ worker_main(void *arg)
 	urcu_qsbr_register_thread();
 	rc = w->init_rc = w->init != NULL ? w->init(w) : 0;
 	atomic_store(&w->begun, true);
+	GRACE_LET_GO();
 	urcu_qsbr_thread_offline();
 	pthread_barrier_wait(&w->started);
 	urcu_qsbr_thread_online();
@@ -151,6 +153,7 @@ worker_main(void *arg)
 		if (w->fini != NULL)
 			w->fini(w);
 	}
+	GRACE_LET_GO();
 	urcu_qsbr_unregister_thread();
 	return NULL;
 }

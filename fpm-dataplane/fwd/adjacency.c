@@ -37,7 +37,7 @@ its_turn(struct burst *b, uint32_t adj)
 	if (b->waits ||
 	    atomic_load_explicit(&f->adj_used[adj], memory_order_acquire) != ADJ_OPEN ||
 	    atomic_load_explicit(r->n_gleaned, memory_order_acquire) != f->n_gleaned ||
-	    !rte_ring_empty(r->inject)) {
+	    ring_has_some(r->inject)) {
 		if (now - f->turn_last > most)
 			f->turn_since = now;
 		f->turn_last = now;

@@ -252,7 +252,7 @@ punt(struct burst *b, unsigned int i, enum reason reason)
 		meta->path = b->path[i];
 		/* Counted before the punt thread can have it: whoever sees what comes of a
 		 * packet finds it in the counters. A ring with room keeps it: no other fills it. */
-		if (!rte_ring_full(f->conf->rings.punt[class])) {
+		if (ring_has_room(f->conf->rings.punt[class])) {
 			counter_add(&f->count->reason[reason], 1);
 			counter_add(&f->count->class[class].passed, 1);
 			rte_ring_sp_enqueue(f->conf->rings.punt[class], b->m[i]);

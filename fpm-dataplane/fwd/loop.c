@@ -10,6 +10,7 @@
 #include <rte_ethdev.h>
 #include <urcu/urcu-qsbr.h>
 
+#include "base/tsan.h"
 #include "base/worker.h"
 #include "fwd/burst.h"
 #include "fwd/cycles.h"
@@ -233,12 +234,15 @@ fwd_main(void *arg)
 			worker_wake(conf->punt);
 		}
 		/* Busy, not each time: a call into a library, 0.4 % of the rate. */
-		if (n == 0 || busy % QUIESCE_EVERY == 0)
+		if (n == 0 || busy % QUIESCE_EVERY == 0) {
+			GRACE_LET_GO();
 			urcu_qsbr_quiescent_state();
+		}
 		counter_add(&f->count->idle_polls, n == 0);
 		counter_add(&f->count->rounds, 1);
 		idle_round(idle, n > 0);
 	}
+	GRACE_LET_GO();
 	urcu_qsbr_unregister_thread();
 	return 0;
 }

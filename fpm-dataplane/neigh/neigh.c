@@ -53,6 +53,7 @@ grace_over(struct rcu_head *head)
 	struct worker *to;
 
 	GRACE_ACQUIRE(b);
+	GRACE_OVER();
 	to = b->to;
 	worker_send(to, &b->reclaim.m);
 	GRACE_RELEASE(to); /* urcu_qsbr_barrier() comes before its end */

@@ -9,6 +9,7 @@
 #include <rte_cycles.h>
 #include <rte_mbuf.h>
 #include <rte_ring.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/counters.h"
@@ -53,6 +54,23 @@ packet_cut(struct rte_mbuf *m, uint32_t bytes)
 	rest = last->next;
 	last->next = NULL;
 	rte_pktmbuf_free(rest);
+}
+
+/*
+ * Has a ring of one producer and one consumer something, to the consumer; has it room, to the
+ * producer? rte_ring_empty() and rte_ring_full() load the other one's word as if nobody wrote it.
+ */
+static inline bool
+ring_has_some(const struct rte_ring *r)
+{
+	return __atomic_load_n(&r->prod.tail, __ATOMIC_ACQUIRE) != r->cons.tail;
+}
+
+static inline bool
+ring_has_room(const struct rte_ring *r)
+{
+	return r->prod.tail - __atomic_load_n(&r->cons.tail, __ATOMIC_ACQUIRE) <
+	       r->capacity;
 }
 
 #define PACKET_PRIV_BYTES RTE_ALIGN(sizeof(struct packet_meta), RTE_MBUF_PRIV_ALIGN)

@@ -40,7 +40,7 @@ have_room(struct serving *s, unsigned int n)
 	s->spare = spare;
 	atomic_store_explicit(&s->set, set, memory_order_release); /* the same queues */
 	urcu_qsbr_synchronize_rcu();
-	GRACE_ACQUIRE(old); /* all its readers have let go */
+	GRACE_OVER();
 	free(old);
 	return 0;
 }
@@ -71,7 +71,7 @@ publish(struct serving *s, struct rxq_set *set)
 	atomic_store_explicit(&s->set, set, memory_order_release);
 	idle_wake(&s->idle);
 	urcu_qsbr_synchronize_rcu();
-	GRACE_ACQUIRE(old); /* all its readers have let go */
+	GRACE_OVER();
 	s->spare = old;
 }
 

@@ -101,7 +101,7 @@ reclaim_due(struct rcu_head *head)
 
 	GRACE_ACQUIRE(p);
 	rib = p->rib;
-	GRACE_ACQUIRE(rib->fib); /* whose readers have all let go */
+	GRACE_OVER();
 	m->fn = reclaim_run;
 	m->arg = p;
 	worker_send(rib->worker, &m->m);

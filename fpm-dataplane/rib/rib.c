@@ -122,6 +122,7 @@ rib_on_msg(struct rib *rib, struct msg *m)
 	if (rib->n_events >= RIB_COMMIT_EVENTS) {
 		rib_commit(rib);
 		/* Nothing that RCU guards is held between messages. */
+		GRACE_LET_GO();
 		urcu_qsbr_quiescent_state();
 	}
 }

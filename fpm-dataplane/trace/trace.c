@@ -11,6 +11,7 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/table.h"
+#include "base/tsan.h"
 #include "trace/internal.h"
 
 /* --- what is looked for ------------------------------------------------------------------ */
@@ -32,8 +33,13 @@ static void
 grace_over(struct rcu_head *head)
 {
 	struct burial *b = caa_container_of(head, struct burial, rcu);
+	struct worker *to;
 
-	worker_send(b->to, &b->m.m);
+	GRACE_ACQUIRE(b);
+	GRACE_OVER();
+	to = b->to;
+	worker_send(to, &b->m.m);
+	GRACE_RELEASE(to); /* urcu_qsbr_barrier() comes before its end */
 }
 
 static void
@@ -48,6 +54,7 @@ swap_set(struct trace *t, struct watch_set *set)
 	b->m.fn = bury;
 	b->m.arg = old;
 	b->to = t->w;
+	GRACE_RELEASE(b);
 	urcu_qsbr_call_rcu(&b->rcu, grace_over);
 }
 
