@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The kernel, and who tells of it (kmon), as tables for the real neigh thread: theirs, but
+ * before it starts. What happens in the kernel comes by the thread's own mailbox, and so does
+ * the answer of a neighbour that is asked for.
+ */
+#ifndef THREADS_KERNEL_H
+#define THREADS_KERNEL_H
+
+#include <errno.h>
+#include <linux/neighbour.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/msg.h"
+#include "base/worker.h"
+#include "kmon.h"
+#include "port/port.h"
+#include "threads_traffic.h"
+
+#define TAP_IFINDEX(port) (10u + (port))
+#define VRF_IFINDEX       30u
+#define VRF_TABLE         1001u
+
+enum news {
+	NBR_MAC,
+	NBR_FAILED,
+	NBR_GONE,
+	NBR_ANSWERS,
+	LINK_CHANGES,
+	LINK_UP,
+	LINK_DOWN,
+	VRF_COMES,
+	VRF_GOES
+};
+
+/* MSG_REPLY, which nobody sends to neigh: something has happened to a neighbour or a port. */
+struct msg_news {
+	struct msg m;
+	enum news news;
+	unsigned int which;
+	uint32_t version; /* its MAC, MTU from now on */
+};
+
+static struct {
+	struct kmon_ops ops;
+	void *ctx;
+	int fd;
+	struct worker *neigh;
+	void (*on_msg)(struct worker *w, struct msg *m); /* neigh's own */
+	struct kmon_link link[N_PORT + 1];
+	uint32_t version[N_NBR];
+} kernel;
+
+static inline void
+tell_neighbour(unsigned int n, uint16_t nud)
+{
+	struct ipaddr addr = nbr_addr(n);
+	struct kmon_neigh kn = {
+		.ifindex = TAP_IFINDEX(nbr[n].port), .family = nbr[n].family, .nud = nud};
+
+	memcpy(kn.addr, addr.octet, sizeof(kn.addr));
+	kn.has_mac = nud == NUD_REACHABLE;
+	versioned_mac(kn.mac, (uint8_t)n, kernel.version[n]);
+	kernel.ops.neigh(kernel.ctx, &kn, nud == NUD_NONE);
+}
+
+static inline void
+tell_addr(uint16_t port, uint8_t family)
+{
+	struct ipaddr addr = addr_on(port, family, 1);
+	struct kmon_addr ka = {.ifindex = TAP_IFINDEX(port),
+			       .family = family,
+			       .plen = family == 4 ? 27 : 64};
+
+	memcpy(ka.addr, addr.octet, sizeof(ka.addr));
+	memcpy(ka.peer, addr.octet, sizeof(ka.peer));
+	kernel.ops.addr(kernel.ctx, &ka, false);
+}
+
+static inline void
+tell_link(uint16_t port)
+{
+	kernel.ops.link(kernel.ctx, &kernel.link[port], false);
+}
+
+static inline void
+news_send(enum news news, unsigned int which, uint32_t version)
+{
+	struct msg_news *m = msg_new(MSG_REPLY, sizeof(*m));
+
+	m->news = news;
+	m->which = which;
+	m->version = version;
+	worker_send(kernel.neigh, &m->m);
+}
+
+/* A VRF with port 2 in it comes; or goes, which its members leave before. */
+static inline void
+tell_vrf(bool comes)
+{
+	struct kmon_link vrf = {.ifindex = VRF_IFINDEX,
+				.name = "red",
+				.mtu_bytes = 65575,
+				.admin_up = true,
+				.carrier = true,
+				.vrf_table = VRF_TABLE};
+
+	if (comes)
+		kernel.ops.link(kernel.ctx, &vrf, false);
+	kernel.link[2].master = comes ? VRF_IFINDEX : 0;
+	tell_link(2);
+	if (!comes)
+		kernel.ops.link(kernel.ctx, &vrf, true);
+}
+
+static inline void
+link_news(uint16_t port, enum news news, uint32_t version)
+{
+	struct kmon_link *link = &kernel.link[port];
+
+	if (news == LINK_CHANGES) {
+		/* Of a port that receives another MAC would make strangers of its packets. */
+		if (port > 2)
+			versioned_mac(link->mac, OUR_MAC(port), version);
+		link->mtu_bytes = versioned_mtu(version);
+	} else {
+		link->admin_up = news == LINK_UP;
+	}
+	tell_link(port);
+}
+
+static inline void
+neighbour_news(unsigned int n, enum news news, uint32_t version)
+{
+	if (news != NBR_ANSWERS)
+		kernel.version[n] = version;
+	tell_neighbour(n, news == NBR_GONE     ? NUD_NONE
+			  : news == NBR_FAILED ? NUD_FAILED
+					       : NUD_REACHABLE);
+	/* Whether neigh asks or not: the kernel has traffic of its own. */
+	if (news == NBR_GONE)
+		news_send(NBR_ANSWERS, n, 0);
+}
+
+static inline void
+kernel_news(const struct msg_news *m)
+{
+	switch (m->news) {
+	case LINK_CHANGES:
+	case LINK_UP:
+	case LINK_DOWN:
+		link_news((uint16_t)m->which, m->news, m->version);
+		break;
+	case VRF_COMES:
+	case VRF_GOES:
+		tell_vrf(m->news == VRF_COMES);
+		break;
+	default:
+		neighbour_news(m->which, m->news, m->version);
+	}
+}
+
+static inline void
+kernel_on_msg(struct worker *w, struct msg *m)
+{
+	if (m->type != MSG_REPLY) {
+		kernel.on_msg(w, m);
+		return;
+	}
+	kernel_news(caa_container_of(m, struct msg_news, m));
+	msg_free(m);
+}
+
+/* neigh is set up, and not started. */
+static inline void
+kernel_make(struct worker *neigh)
+{
+	kernel.neigh = neigh;
+	kernel.on_msg = neigh->on_msg;
+	neigh->on_msg = kernel_on_msg;
+	memset(kernel.version, 0, sizeof(kernel.version));
+	for (uint16_t p = 1; p <= N_PORT; p++) {
+		struct kmon_link *l = &kernel.link[p];
+
+		*l = (struct kmon_link){.ifindex = TAP_IFINDEX(p),
+					.mtu_bytes = 1500,
+					.admin_up = true,
+					.carrier = true};
+		snprintf(l->name, sizeof(l->name), "p%u", p);
+		versioned_mac(l->mac, OUR_MAC(p), 0);
+	}
+}
+
+/* --- its end of the TAPs, in main --------------------------------------------------------- */
+
+static int kernel_end[N_PORT + 1];
+static uint32_t n_sent_of_kernel, kernel_seq[N_PORT + 1];
+
+static inline void
+tap_pump(uint16_t p)
+{
+	uint8_t frame[256];
+	ssize_t n;
+
+	while ((n = read(kernel_end[p], frame, sizeof(frame))) > 0) {
+		/* As it came: what goes to the host is not touched. */
+		must(frame[1] == OUR_MAC(p) && frame[7] >= SENDERS && frame[7] < N_NBR);
+		atomic_fetch_add(&n_read_to_us, 1);
+	}
+	must(n < 0 && errno == EAGAIN);
+}
+
+static inline void
+kernel_sends(uint16_t p)
+{
+	struct ipaddr own = addr_on(p, 4, 1), to = addr_on(p, 4, 30);
+	uint8_t frame[256];
+	unsigned int n;
+
+	if (n_sent_of_kernel - (uint32_t)atomic_load(&n_of_kernel) >= 32)
+		return;
+	n = frame_make(frame, 4, &own, &to, 1024);
+	frame[0] = frame[6] = 2;
+	put_be32(frame + 14 + 24, ++kernel_seq[p]);
+	must(write(kernel_end[p], frame, n) == (ssize_t)n);
+	n_sent_of_kernel++;
+}
+
+/* --- what neigh has of it ------------------------------------------------------------------ */
+
+int
+kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void *ctx)
+{
+	struct kmon_conf conf = {.ifindex = KMON_CONF_ALL, .family = 6, .forwarding = true};
+
+	kernel.ops = *ops;
+	kernel.ctx = ctx;
+	kernel.fd = eventfd(0, 0);
+	*out = (struct kmon *)&kernel;
+	for (uint16_t p = 1; p <= N_PORT; p++)
+		tell_link(p);
+	ops->conf(ctx, &conf, false);
+	for (uint16_t p = 1; p <= N_PORT; p++)
+		for (uint8_t family = 4; family <= 6; family += 2) {
+			conf.ifindex = TAP_IFINDEX(p);
+			conf.family = family;
+			ops->conf(ctx, &conf, false);
+			tell_addr(p, family);
+		}
+	for (unsigned int n = 0; n < N_NBR; n++)
+		tell_neighbour(n, NUD_REACHABLE);
+	return 0;
+}
+
+void
+kmon_close(struct kmon *km)
+{
+	if (km != NULL)
+		close(kernel.fd);
+}
+
+int
+kmon_fd(const struct kmon *km)
+{
+	return kernel.fd;
+}
+
+int
+kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
+{
+	for (unsigned int n = 0; n < N_NBR; n++) {
+		struct ipaddr its = nbr_addr(n);
+
+		if (nbr[n].family == family &&
+		    memcmp(its.octet, addr, family_octets(family)) == 0)
+			news_send(NBR_ANSWERS, n, 0);
+	}
+	return 0;
+}
+
+/* A neighbour that failed answers the next question, and is asked again. */
+bool
+kmon_gave_up(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
+{
+	return false;
+}
+
+int
+kmon_dispatch(struct kmon *km)
+{
+	return 0;
+}
+
+int
+kmon_resync(struct kmon *km)
+{
+	return 0;
+}
+
+int
+kmon_retell(struct kmon *km, unsigned int ifindex, bool again)
+{
+	return 0;
+}
+
+void
+kmon_tell_neighbours(struct kmon *km)
+{
+}
+
+int
+kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
+{
+	return 0;
+}
+
+int
+kmon_operstate(struct kmon *km, unsigned int ifindex, bool up)
+{
+	return 0;
+}
+
+void
+kmon_stats(const struct kmon *km, struct kmon_stats *st)
+{
+	*st = (struct kmon_stats){0};
+}
+
+/* --- the devices, of which neigh asks these ------------------------------------------------ */
+
+bool
+port_link_up(const struct port *port)
+{
+	return true;
+}
+
+int
+port_set_mtu(const struct port *port, unsigned int mtu_bytes)
+{
+	return 0;
+}
+
+int
+port_set_mac(const struct port *port, const uint8_t mac[6])
+{
+	return 0;
+}
+
+bool
+port_take_tags(const struct port *port)
+{
+	return false;
+}
+
+int
+port_add_mac(const struct port *port, const uint8_t mac[6])
+{
+	return 0;
+}
+
+#endif

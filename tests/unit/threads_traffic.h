@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ports that are functions: what they receive they make up, what they are given to send they
+ * judge. A packet may leave by what was in force at some time between the two, and by nothing
+ * else; each leaves once, and who is dropped must have had no way at some time.
+ *
+ * All of it runs in forwarders and in whoever frees a buffer. A queue's state belongs to who
+ * serves it, and a packet's to who has it, without an atomic: ThreadSanitizer sees whether they
+ * are handed over.
+ */
+#ifndef THREADS_TRAFFIC_H
+#define THREADS_TRAFFIC_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include "base/inet.h"
+#include "base/prefix.h"
+#include "port/packet.h"
+
+#define N_PORT     4  /* 1 and 2 receive, 3 and 4 send on */
+#define FIRST_PORT 10 /* of DPDK, that interface 0 would have */
+#define N_QUEUE    4  /* two of each port that receives */
+#define N_FWD      2
+#define N_ROUTE    16
+#define N_BUFFER   2048
+/* So few that a neighbour's place to wait (HOLD_PER_NEIGHBOUR) has room for all of them. */
+#define IN_FLIGHT_MAX 60
+
+/* Neighbours: gateways of routes; that of the steady route; hosts; those that send. */
+enum { GATEWAYS = 4, STEADY = GATEWAYS, HOSTS, SENDERS = HOSTS + 4, N_NBR = SENDERS + 4 };
+
+static const struct nbr {
+	uint16_t port;
+	uint8_t family;
+} nbr[N_NBR] = {
+	{3, 6}, {4, 6}, {3, 6}, {4, 6}, /* GATEWAYS */
+	{3, 6},                         /* STEADY */
+	{3, 4}, {3, 4}, {3, 6}, {3, 6}, /* HOSTS */
+	{1, 4}, {1, 6}, {2, 4}, {2, 6}, /* SENDERS */
+};
+
+/* What changes, each in versions: counted when it is begun, and when it is seen in the FIB. */
+enum {
+	FACT_ROUTE,
+	FACT_NBR = FACT_ROUTE + N_ROUTE,     /* its MAC */
+	FACT_IFACE = FACT_NBR + N_NBR,       /* by port: our MAC, MTU */
+	FACT_LINK = FACT_IFACE + N_PORT + 1, /* of port 4; odd: down */
+	FACT_VRF,                            /* odd: there is one, and port 2 is in it */
+	FACT_VRF_ROUTE,                      /* in its table */
+	N_FACT = FACT_VRF_ROUTE + N_ROUTE
+};
+static _Atomic uint32_t begun[N_FACT], settled[N_FACT];
+
+static atomic_bool wrong;
+
+/* In whatever thread; the first one is told. */
+#define must(what)                                                                         \
+	do {                                                                               \
+		if (!(what) && !atomic_exchange(&wrong, true))                             \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #what); \
+	} while (0)
+
+enum kind { TO_US, TO_ROUTE, TO_STEADY, TO_HOST }; /* TO_US: or of who is here */
+
+/* Of a packet, behind what the daemon has in its buffer. */
+struct ride {
+	bool on_its_way;
+	uint8_t kind; /* enum kind */
+	uint8_t family;
+	uint8_t which; /* route, or neighbour */
+	uint8_t queue;
+	uint32_t seq;             /* in its queue */
+	uint32_t settled[N_FACT]; /* when it came */
+};
+
+static inline struct ride *
+ride_of(struct rte_mbuf *m)
+{
+	return (struct ride *)((uint8_t *)rte_mbuf_to_priv(m) + PACKET_PRIV_BYTES);
+}
+
+struct queue {
+	uint16_t port;
+	uint32_t random, seq, steady_last;
+};
+static struct queue queue[N_QUEUE];
+static uint32_t kernel_last[N_PORT + 1]; /* of who sends by a port */
+
+static atomic_bool quiet; /* nothing comes any more */
+static atomic_int in_flight;
+static _Atomic uint64_t n_came, n_left, n_dropped, n_to_us, n_read_to_us, n_of_kernel,
+	n_icmp;
+
+/* --- addresses ---------------------------------------------------------------------------- */
+
+static inline uint32_t
+net4(unsigned int port)
+{
+	return 0xc0000200u + 32 * port; /* 192.0.2.0/24, /27 a port; ours is .1 */
+}
+
+static inline struct ipaddr
+addr_on(unsigned int port, uint8_t family, uint8_t host)
+{
+	struct ipaddr a = {{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, (uint8_t)port}};
+
+	if (family == 4)
+		return ipaddr_from_v4(net4(port) + host);
+	a.octet[15] = host;
+	return a;
+}
+
+static inline struct ipaddr
+nbr_addr(unsigned int n)
+{
+	return addr_on(nbr[n].port, nbr[n].family, (uint8_t)(2 + n));
+}
+
+/* Route `k`; N_ROUTE is the steady one, others behind it are nobody's destination. */
+static inline struct prefix
+route_prefix(unsigned int k, uint8_t family)
+{
+	struct prefix p = {.family = family, .len = family == 4 ? 24 : 48};
+
+	p.addr = family == 4 ? ipaddr_from_v4(0xc6120000u + (k << 8))
+			     : (struct ipaddr){{0x20, 0x01, 0x0d, 0xb8, 1, (uint8_t)k}};
+	return p;
+}
+
+static inline void
+versioned_mac(uint8_t mac[6], uint8_t whose, uint32_t version)
+{
+	mac[0] = 2;
+	mac[1] = whose;
+	put_be32(mac + 2, version);
+}
+
+#define OUR_MAC(port) ((uint8_t)(0xf0 + (port)))
+
+/* Larger than any packet. */
+static inline uint16_t
+versioned_mtu(uint32_t version)
+{
+	return (uint16_t)(1500 - 100 * (version % 2));
+}
+
+/* --- what is right -------------------------------------------------------------------------- */
+
+/* The gateways of a route (its fact), a bit each; 0: it is withdrawn. */
+static inline uint32_t
+route_ways(unsigned int fact, uint32_t version)
+{
+	static const uint8_t ways[] = {0, 1, 2, 4, 8, 3, 5, 9, 6, 10, 12};
+
+	if (version == 0)
+		return 3;
+	return ways[((version * 2654435761u) ^ (fact * 40503u)) % 4093 % sizeof(ways)];
+}
+
+#define WAYS_DOWN 0xau /* gateways of port 4, whose link comes and goes */
+
+static inline bool
+was_in_force(const struct ride *r, unsigned int fact, uint32_t version)
+{
+	uint32_t now = atomic_load_explicit(&begun[fact], memory_order_acquire);
+
+	return version - r->settled[fact] <= now - r->settled[fact];
+}
+
+/* Could it be so (version odd, or even) at some time while the packet was on its way? */
+static inline bool
+could_be(const struct ride *r, unsigned int fact, bool odd)
+{
+	return r->settled[fact] != atomic_load(&begun[fact]) ||
+	       (r->settled[fact] % 2 != 0) == odd;
+}
+
+/* Can it have been looked up in that table? */
+static inline bool
+could_be_in(const struct ride *r, bool vrf)
+{
+	return queue[r->queue].port == 2 ? could_be(r, FACT_VRF, vrf) : !vrf;
+}
+
+/* Ways of its route in one of the tables; *none: it may have found none. */
+static inline uint32_t
+ways_in(const struct ride *r, unsigned int fact, bool *none)
+{
+	uint32_t end = atomic_load(&begun[fact]) + 1, ways = 0;
+	bool up = could_be(r, FACT_LINK, false), down = could_be(r, FACT_LINK, true);
+
+	for (uint32_t v = r->settled[fact]; v != end; v++) {
+		uint32_t all = route_ways(fact, v), left = all & ~WAYS_DOWN;
+
+		ways |= (up ? all : 0) | (down ? left : 0);
+		*none |= all == 0 || (down && left == 0) || (up && down && all != left);
+	}
+	return ways;
+}
+
+/* The gateways a packet may leave by; *none: it may have found no way. */
+static inline uint32_t
+ways_of(const struct ride *r, bool *none)
+{
+	bool main_table = could_be_in(r, false), vrf = could_be_in(r, true);
+	uint32_t ways = 0;
+
+	/* While a VRF comes or goes its members are in no table. Other routes it has not. */
+	*none = vrf && (main_table || r->kind != TO_ROUTE);
+	if (main_table && r->kind == TO_ROUTE)
+		ways |= ways_in(r, FACT_ROUTE + r->which, none);
+	if (vrf && r->kind == TO_ROUTE)
+		ways |= ways_in(r, FACT_VRF_ROUTE + r->which, none);
+	return ways;
+}
+
+static inline void
+judge_way(const struct ride *r, unsigned int n)
+{
+	struct queue *q = &queue[r->queue];
+	bool none;
+
+	must(r->kind == TO_ROUTE || could_be_in(r, false));
+	switch (r->kind) {
+	case TO_ROUTE:
+		must(n < GATEWAYS && (ways_of(r, &none) >> n & 1) != 0);
+		break;
+	case TO_STEADY:
+		must(n == STEADY);
+		must(r->seq - q->steady_last <
+		     INT32_MAX); /* in the order in which they came */
+		q->steady_last = r->seq;
+		break;
+	default:
+		must(r->kind == TO_HOST && n == r->which);
+	}
+}
+
+/* A packet that came leaves by `port`. */
+static inline void
+judge(struct ride *r, uint16_t port, const uint8_t *frame)
+{
+	const uint8_t *ip = frame + 14;
+	unsigned int n = frame[1];
+
+	must(r->on_its_way);
+	r->on_its_way = false;
+	atomic_fetch_add(&n_left, 1);
+	atomic_fetch_sub(&in_flight, 1);
+	must(n < N_NBR && nbr[n].port == port);
+	if (n >= N_NBR)
+		return;
+	must(was_in_force(r, FACT_NBR + n, get_be32(frame + 2)));
+	must(frame[7] == OUR_MAC(port));
+	must(was_in_force(r, FACT_IFACE + port, get_be32(frame + 8)));
+	must(get_be16(frame + 12) == (r->family == 4 ? 0x0800 : 0x86dd));
+	must((r->family == 4 ? ip[8] : ip[7]) == 63);
+	must(r->family == 6 || inet_fold(inet_sum(ip, 20, 0)) == 0xffff);
+	judge_way(r, n);
+}
+
+/* One of the kernel's, or an ICMP error of the punt thread's. */
+static inline void
+judge_other(uint16_t port, const uint8_t *frame)
+{
+	const uint8_t *ip = frame + 14;
+	uint8_t proto = get_be16(frame + 12) == 0x0800 ? ip[9] : ip[6];
+
+	if (proto != 6) {
+		must(proto == 1 || proto == 58);
+		atomic_fetch_add(&n_icmp, 1);
+		return;
+	}
+	must(get_be32(ip + 24) == kernel_last[port] + 1);
+	kernel_last[port] = get_be32(ip + 24);
+	atomic_fetch_add(&n_of_kernel, 1);
+}
+
+static inline uint16_t
+transmit(void *q, struct rte_mbuf **m, uint16_t n)
+{
+	uint16_t port = *(uint16_t *)q;
+
+	for (uint16_t i = 0; i < n; i++) {
+		const uint8_t *frame = rte_pktmbuf_mtod(m[i], const uint8_t *);
+
+		if (ride_of(m[i])->kind == TO_US)
+			judge_other(port, frame);
+		else
+			judge(ride_of(m[i]), port, frame);
+		rte_pktmbuf_free(m[i]);
+	}
+	return n;
+}
+
+/* --- what comes ------------------------------------------------------------------------------ */
+
+static inline uint32_t
+below(struct queue *q, uint32_t n)
+{
+	q->random = q->random * 1664525 + 1013904223;
+	return (uint32_t)((uint64_t)q->random * n >> 32);
+}
+
+static inline struct ipaddr
+destination(struct queue *q, struct ride *r)
+{
+	struct ipaddr dst;
+	/* What is ours is so in table main; and a TAP has room for a few hundred frames. */
+	bool to_us =
+		q->port == 1 && atomic_load(&n_to_us) - atomic_load(&n_read_to_us) < 50;
+	uint32_t k = below(q, to_us ? 16 : 15);
+
+	r->kind = k < 9 ? TO_ROUTE : k < 11 ? TO_STEADY : k < 15 ? TO_HOST : TO_US;
+	r->family = below(q, 2) ? 6 : 4;
+	if (r->kind == TO_US)
+		return addr_on(3, r->family, 1);
+	if (r->kind == TO_HOST) {
+		r->which = (uint8_t)(HOSTS + below(q, SENDERS - HOSTS));
+		r->family = nbr[r->which].family;
+		return nbr_addr(r->which);
+	}
+	r->which = (uint8_t)(r->kind == TO_STEADY ? N_ROUTE : below(q, N_ROUTE));
+	dst = route_prefix(r->which, r->family).addr;
+	dst.octet[r->family == 4 ? 3 : 15] = (uint8_t)(1 + below(q, 250));
+	return dst;
+}
+
+static inline unsigned int
+frame_make(uint8_t *f, uint8_t family, const struct ipaddr *src, const struct ipaddr *dst,
+	   uint16_t sport)
+{
+	unsigned int head = family == 4 ? 20 : 40;
+	uint8_t *ip = f + 14, *l4 = ip + head;
+
+	memset(f, 0, 14 + head + 26);
+	put_be16(f + 12, family == 4 ? 0x0800 : 0x86dd);
+	if (family == 4) {
+		ip[0] = 0x45;
+		put_be16(ip + 2, 46);
+		ip[8] = 64;
+		ip[9] = 6;
+		memcpy(ip + 12, src->octet, 4);
+		memcpy(ip + 16, dst->octet, 4);
+		put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, 20, 0)));
+	} else {
+		ip[0] = 0x60;
+		put_be16(ip + 4, 26);
+		ip[6] = 6;
+		ip[7] = 64;
+		memcpy(ip + 8, src->octet, 16);
+		memcpy(ip + 24, dst->octet, 16);
+	}
+	put_be16(l4, sport);
+	put_be16(l4 + 2, 179);
+	l4[12] = 5 << 4;
+	l4[13] = 0x10;
+	return 14 + head + 26;
+}
+
+static inline void
+packet_make(struct queue *q, struct rte_mbuf *m)
+{
+	uint8_t *f = rte_pktmbuf_mtod(m, uint8_t *);
+	struct ride *r = ride_of(m);
+	struct ipaddr dst, src;
+	unsigned int n;
+
+	*r = (struct ride){
+		.on_its_way = true, .queue = (uint8_t)(q - queue), .seq = ++q->seq};
+	/* Before it is received: what is seen from here on can be newer only. */
+	for (unsigned int i = 0; i < N_FACT; i++)
+		r->settled[i] = atomic_load_explicit(&settled[i], memory_order_acquire);
+	dst = destination(q, r);
+	n = SENDERS + (q->port == 1 ? 0u : 2u) + (r->family == 6);
+	src = nbr_addr(n);
+	m->data_len = (uint16_t)frame_make(f, r->family, &src, &dst,
+					   (uint16_t)(1024 + below(q, 4096)));
+	m->pkt_len = m->data_len;
+	versioned_mac(f, OUR_MAC(q->port), 0);
+	versioned_mac(f + 6, (uint8_t)n, 0);
+	m->port = FIRST_PORT + q->port;
+}
+
+static struct rte_mempool *pool;
+
+static inline uint16_t
+receive(void *data, struct rte_mbuf **m, uint16_t most)
+{
+	struct queue *q = data;
+	int n = 1 + (int)below(q, most < 32 ? most : 32);
+
+	if (atomic_load(&quiet))
+		return 0;
+	if (atomic_fetch_add(&in_flight, n) + n > IN_FLIGHT_MAX ||
+	    rte_pktmbuf_alloc_bulk(pool, m, (unsigned int)n) < 0) {
+		atomic_fetch_sub(&in_flight, n);
+		return 0;
+	}
+	for (int i = 0; i < n; i++)
+		packet_make(q, m[i]);
+	atomic_fetch_add(&n_came, (uint64_t)n);
+	return (uint16_t)n;
+}
+
+/* --- buffers: a stack under a lock, which ThreadSanitizer knows -------------------------------- */
+
+static struct {
+	pthread_mutex_t lock;
+	void *buffer[N_BUFFER];
+	unsigned int n;
+} stack = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int
+stack_alloc(struct rte_mempool *mp)
+{
+	return 0;
+}
+
+static void
+stack_free(struct rte_mempool *mp)
+{
+}
+
+/* A buffer comes back: has its packet left, or was it one of those that may be dropped? */
+static inline void
+judge_end(struct ride *r)
+{
+	bool none = false;
+
+	if (r->on_its_way && r->kind == TO_US) {
+		atomic_fetch_add(&n_to_us, 1); /* its frame is on the way to the kernel */
+		atomic_fetch_sub(&in_flight, 1);
+	} else if (r->on_its_way) {
+		(void)ways_of(r, &none);
+		must(none);
+		atomic_fetch_add(&n_dropped, 1);
+		atomic_fetch_sub(&in_flight, 1);
+	}
+	*r = (struct ride){.kind = TO_US}; /* whoever has it next is not one of those */
+}
+
+static int
+stack_push(struct rte_mempool *mp, void *const *buffer, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		judge_end(ride_of(buffer[i]));
+	pthread_mutex_lock(&stack.lock);
+	must(stack.n + n <= N_BUFFER);
+	memcpy(stack.buffer + stack.n, buffer, n * sizeof(*buffer));
+	stack.n += n;
+	pthread_mutex_unlock(&stack.lock);
+	return 0;
+}
+
+static int
+stack_pop(struct rte_mempool *mp, void **buffer, unsigned int n)
+{
+	bool enough;
+
+	pthread_mutex_lock(&stack.lock);
+	enough = n <= stack.n;
+	if (enough) {
+		stack.n -= n;
+		memcpy(buffer, stack.buffer + stack.n, n * sizeof(*buffer));
+	}
+	pthread_mutex_unlock(&stack.lock);
+	return enough ? 0 : -ENOBUFS;
+}
+
+static unsigned int
+stack_count(const struct rte_mempool *mp)
+{
+	unsigned int n;
+
+	pthread_mutex_lock(&stack.lock);
+	n = stack.n;
+	pthread_mutex_unlock(&stack.lock);
+	return n;
+}
+
+static const struct rte_mempool_ops stack_ops = {
+	.name = "locked",
+	.alloc = stack_alloc,
+	.free = stack_free,
+	.enqueue = stack_push,
+	.dequeue = stack_pop,
+	.get_count = stack_count,
+};
+RTE_MEMPOOL_REGISTER_OPS(stack_ops)
+
+static inline void
+ports_make(void)
+{
+	static uint16_t number[N_PORT + 1];
+	static void *txq[N_PORT + 1][N_FWD], *rxq[N_PORT + 1][2], *no_callback[N_FWD];
+
+	pool = rte_pktmbuf_pool_create_by_ops(
+		"threads", N_BUFFER, 0,
+		PACKET_PRIV_BYTES + RTE_ALIGN(sizeof(struct ride), 8),
+		RTE_PKTMBUF_HEADROOM + 256, SOCKET_ID_ANY, "locked");
+	for (uint16_t p = 1; p <= N_PORT; p++) {
+		struct rte_eth_fp_ops *ops = &rte_eth_fp_ops[FIRST_PORT + p];
+
+		number[p] = p;
+		ops->tx_pkt_burst = transmit;
+		ops->txq.data = txq[p];
+		ops->txq.clbk = no_callback;
+		ops->rx_pkt_burst = receive;
+		ops->rxq.data = rxq[p];
+		ops->rxq.clbk = no_callback;
+		for (unsigned int i = 0; i < N_FWD; i++)
+			txq[p][i] = &number[p];
+	}
+	for (unsigned int i = 0; i < N_QUEUE; i++) {
+		queue[i].port = (uint16_t)(1 + i / 2);
+		rxq[queue[i].port][i % 2] = &queue[i];
+	}
+}
+
+#endif

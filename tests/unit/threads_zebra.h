@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A zebra that has its routes changed, and what is seen of that, and of the kernel's news, in
+ * the FIB. Main's, who is a reader of it.
+ */
+#ifndef THREADS_ZEBRA_H
+#define THREADS_ZEBRA_H
+
+#include <linux/rtnetlink.h>
+#include <stdlib.h>
+
+#include "base/fpm_event.h"
+#include "fib/fib.h"
+#include "threads_kernel.h"
+
+static struct worker rib;
+static struct fib *fib;
+
+/* --- zebra ------------------------------------------------------------------------------------ */
+
+static struct msg_fpm_batch *batch;
+
+static inline struct fpm_event *
+event(enum fpm_event_kind kind, unsigned int n_hops)
+{
+	struct fpm_event *ev;
+
+	if (batch != NULL && batch->n == FPM_BATCH_MAX) {
+		worker_send(&rib, &batch->m);
+		batch = NULL;
+	}
+	if (batch == NULL)
+		batch = msg_new(MSG_FPM_BATCH, sizeof(*batch));
+	ev = &batch->ev[batch->n++];
+	ev->kind = (uint8_t)kind;
+	ev->rtm_type = RTN_UNICAST;
+	ev->protocol = RTPROT_BGP;
+	ev->table = RT_TABLE_MAIN;
+	ev->n_hops = (uint16_t)n_hops;
+	if (n_hops > 0)
+		ev->hops = calloc(n_hops, sizeof(*ev->hops));
+	return ev;
+}
+
+#define NH_GATEWAY 100
+#define NH_WAYS    200 /* a group of those: never another */
+#define NH_ROUTE   300 /* a route's own */
+
+static inline void
+gateway_say(unsigned int n)
+{
+	struct fpm_event *ev = event(FPM_NEXTHOP, 1);
+
+	ev->nhid = NH_GATEWAY + n;
+	ev->hops[0] = (struct fpm_hop){.ifindex = TAP_IFINDEX(nbr[n].port),
+				       .weight = 1,
+				       .gw_family = nbr[n].family,
+				       .gw = nbr_addr(n)};
+}
+
+static inline void
+group_say(uint32_t nhid, uint32_t ways)
+{
+	struct fpm_event *ev = event(FPM_NEXTHOP, (unsigned int)__builtin_popcount(ways));
+
+	ev->nhid = nhid;
+	ev->is_group = true;
+	for (unsigned int i = 0; ways != 0; ways &= ways - 1, i++)
+		ev->hops[i] = (struct fpm_hop){
+			.id = NH_GATEWAY + (uint32_t)__builtin_ctz(ways), .weight = 1};
+}
+
+static inline void
+route_say(unsigned int k, uint32_t table, uint32_t nhid)
+{
+	for (uint8_t family = 4; family <= 6; family += 2) {
+		struct fpm_event *ev = event(nhid == 0 ? FPM_ROUTE_DEL : FPM_ROUTE, 0);
+
+		ev->table = table;
+		ev->prefix = route_prefix(k, family);
+		ev->nhid = nhid;
+	}
+}
+
+/*
+ * Some routes name another group for each change, some have one of their own that changes; some
+ * replace as FRR 8.4 does, with a DEL in the same batch.
+ */
+static inline void
+route_change(unsigned int fact, uint32_t version)
+{
+	uint32_t ways = route_ways(fact, version), table = RT_TABLE_MAIN;
+	unsigned int k = fact - FACT_ROUTE;
+
+	if (fact >= FACT_VRF_ROUTE) {
+		k = fact - FACT_VRF_ROUTE;
+		table = VRF_TABLE;
+	}
+	if (ways == 0) {
+		route_say(k, table, 0);
+	} else if (k % 2 == 0) {
+		if (k % 4 == 0)
+			route_say(k, table, 0);
+		group_say(NH_WAYS + ways, ways);
+		route_say(k, table, NH_WAYS + ways);
+	} else {
+		group_say(NH_ROUTE + fact, ways);
+		route_say(k, table, NH_ROUTE + fact);
+	}
+}
+
+/*
+ * Ways that are seen may be so by chance, of old: a route with another gateway for each batch
+ * tells that rib has heard it, and one by port 4 alone that it has heard of the link.
+ */
+#define MARK_OF_BATCH (N_ROUTE + 1)
+#define MARK_OF_LINK  (N_ROUTE + 2)
+static bool mark;
+
+static inline void
+batch_send(void)
+{
+	if (batch == NULL)
+		return;
+	mark = !mark;
+	route_say(MARK_OF_BATCH, RT_TABLE_MAIN, NH_GATEWAY + (mark ? 2 : 0));
+	worker_send(&rib, &batch->m);
+	batch = NULL;
+}
+
+/* --- what is seen ------------------------------------------------------------------------------ */
+
+/* The gateway of a path, a bit; 0: none. */
+static inline uint32_t
+way_seen(fib_path path)
+{
+	const struct fib_adj *adj = &fib->adj[path_index(path)];
+
+	if (path_kind(path) != PATH_ADJ)
+		return 0;
+	for (unsigned int n = 0; n < HOSTS; n++) {
+		struct ipaddr addr = nbr_addr(n);
+
+		if (ipaddr_equal(&addr, &adj->addr))
+			return 1u << n;
+	}
+	must(!"a way of ours");
+	return 0;
+}
+
+static inline uint32_t
+group_seen(const struct poptrie *pt4, const struct poptrie *pt6, const struct prefix *p)
+{
+	if (pt4 == NULL || pt6 == NULL)
+		return 0;
+	return p->family == 4 ? poptrie4_lookup(pt4, ipaddr_v4(&p->addr))
+			      : poptrie6_lookup(pt6, p->addr.octet);
+}
+
+/* Of route `k` of table main, or of the VRF that port 2 is in. */
+static inline uint32_t
+ways_seen(unsigned int k, uint8_t family, bool of_vrf)
+{
+	uint16_t vrf = of_vrf ? fib_vrf_of(fib, 2) : 0;
+	struct prefix p = route_prefix(k, family);
+	uint32_t group =
+		of_vrf ? group_seen(fib_vrf_pt4(fib, vrf), fib_vrf_pt6(fib, vrf), &p)
+		       : group_seen(fib->copy[0].pt4, fib->copy[0].pt6, &p);
+	uint64_t w = atomic_load_explicit(&fib->group[group], memory_order_acquire);
+	uint32_t ways = 0;
+
+	if (!group_word_is_block(w))
+		return way_seen((fib_path)w);
+	for (unsigned int i = 0; i < 1u << group_word_log2(w); i++)
+		ways |= way_seen(group_word_buckets(w)[i]);
+	return ways;
+}
+
+static inline bool
+route_is(unsigned int fact, uint32_t version)
+{
+	bool of_vrf = fact >= FACT_VRF_ROUTE;
+	unsigned int k = fact - (of_vrf ? FACT_VRF_ROUTE : FACT_ROUTE);
+	uint32_t ways = route_ways(fact, version);
+
+	if (atomic_load(&begun[FACT_LINK]) % 2 != 0)
+		ways &= ~WAYS_DOWN;
+	return ways_seen(k, 4, of_vrf) == ways && ways_seen(k, 6, of_vrf) == ways;
+}
+
+/* All of a table are as they are to be. */
+static inline bool
+routes_are(unsigned int first)
+{
+	for (unsigned int fact = first; fact < first + N_ROUTE; fact++)
+		if (!route_is(fact, atomic_load(&begun[fact])))
+			return false;
+	return true;
+}
+
+/* Is there a FIB for the VRF that port 2 is in? 0 is none. */
+static inline bool
+vrf_is(bool there)
+{
+	uint16_t vrf = fib_vrf_of(fib, 2);
+
+	if (!there)
+		return vrf == 0 && fib_vrf_named(fib, "red") == 0;
+	return vrf != 0 && fib_vrf(fib, vrf) != NULL && routes_are(FACT_VRF_ROUTE);
+}
+
+static inline bool
+link_is(bool up)
+{
+	const struct fib_iface *i = fib_iface(fib, 4);
+
+	return i != NULL && i->up == up &&
+	       ways_seen(MARK_OF_LINK, 4, false) == (up ? 2u : 0) &&
+	       routes_are(FACT_ROUTE) &&
+	       (atomic_load(&begun[FACT_VRF]) % 2 == 0 || routes_are(FACT_VRF_ROUTE));
+}
+
+static inline bool
+iface_is(unsigned int ifidx, uint32_t version)
+{
+	const struct fib_iface *i = fib_iface(fib, ifidx);
+
+	return i != NULL && i->mtu_bytes == versioned_mtu(version) &&
+	       (ifidx <= 2 || get_be32(i->mac + 2) == version);
+}
+
+static inline bool
+neighbour_is(unsigned int n, uint32_t version)
+{
+	struct ipaddr addr = nbr_addr(n);
+	uint32_t slot = fib_host_adj(fib, nbr[n].port, nbr[n].family, &addr);
+	uint8_t mac[6];
+
+	versioned_mac(mac, (uint8_t)n, version);
+	/* On a link that is down there is none. */
+	if (nbr[n].port == 4 && atomic_load(&begun[FACT_LINK]) % 2 != 0)
+		return slot == 0;
+	return slot != 0 &&
+	       atomic_load_explicit(&fib->adj[slot].hop, memory_order_acquire) ==
+		       adj_hop_make(mac, nbr[n].port);
+}
+
+static inline bool
+batch_is_heard(void)
+{
+	return ways_seen(MARK_OF_BATCH, 4, false) == (mark ? 4u : 1u);
+}
+
+static inline bool
+is_so(unsigned int fact, uint32_t version)
+{
+	if (fact < FACT_NBR || fact >= FACT_VRF_ROUTE)
+		return route_is(fact, version);
+	if (fact < FACT_IFACE)
+		return neighbour_is(fact - FACT_NBR, version);
+	if (fact < FACT_LINK)
+		return iface_is(fact - FACT_IFACE, version);
+	return fact == FACT_LINK ? link_is(version % 2 == 0) : vrf_is(version % 2 != 0);
+}
+
+#endif
