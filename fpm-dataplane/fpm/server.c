@@ -120,16 +120,40 @@ listen_stop(struct fpm *fpm)
 	fpm->listen_fd = -1;
 }
 
+/*
+ * Whether it listens, when that is not what was said last. A queue that swings about its half,
+ * or no descriptors, would be twenty lines a second: what finds no room is said by the timer,
+ * if it is still so. Returns whether the last line is true.
+ */
+static bool
+listening_told(struct fpm *fpm)
+{
+	bool listens = fpm->listen_fd >= 0;
+	unsigned int tries, missed;
+
+	if (listens == fpm->said_listens)
+		return true;
+	if (!log_allowed(&fpm->listen_log[listens], &tries))
+		return false;
+	fpm->said_listens = listens;
+	missed = fpm->n_stops - !listens; /* stops to listen that nobody heard of */
+	fpm->n_stops = 0;
+	log_info("fpm: %s queue_bytes=%llu missed=%u",
+		 listens ? "listening again"
+			 : "not listening until the queue is down to half",
+		 (unsigned long long)queue_depth(), missed);
+	return true;
+}
+
 void
 server_hold(struct fpm *fpm)
 {
 	refusing(true);
+	fpm->n_stops += fpm->listen_fd >= 0;
 	listen_stop(fpm);
-	if (ev_is_active(&fpm->hold))
-		return;
-	ev_timer_again(fpm->w->loop, &fpm->hold);
-	log_info("fpm: not listening until the queue is down to half queue_bytes=%llu",
-		 (unsigned long long)queue_depth());
+	(void)listening_told(fpm);
+	if (!ev_is_active(&fpm->hold))
+		ev_timer_again(fpm->w->loop, &fpm->hold);
 }
 
 /* Said once, however often it is tried. */
@@ -142,6 +166,7 @@ listen_later(struct fpm *fpm, int error)
 	if (fpm->told)
 		return;
 	fpm->told = true;
+	fpm->said_listens = false;
 	session_address(address, sizeof(address), &fpm->conf.listen);
 	log_error("fpm: cannot listen, tried again until it can address=%s error=%s",
 		  address, strerror(error));
@@ -151,19 +176,17 @@ static void
 on_hold(struct ev_loop *loop, ev_timer *timer, int revents)
 {
 	struct fpm *fpm = timer->data;
-	int rc;
+	bool still = fpm->listen_fd < 0 && queue_over_half(&fpm->queue);
+	int rc = still || fpm->listen_fd >= 0 ? 0 : listen_start(fpm);
 
-	if (queue_over_half(&fpm->queue))
-		return;
-	rc = listen_start(fpm);
 	if (rc < 0) {
 		listen_later(fpm, -rc);
 		return;
 	}
-	ev_timer_stop(loop, timer);
-	fpm->told = false;
-	log_info("fpm: listening again queue_bytes=%llu",
-		 (unsigned long long)queue_depth());
+	if (!still)
+		fpm->told = false;
+	if (listening_told(fpm) && !still)
+		ev_timer_stop(loop, timer);
 }
 
 /* As long as fpm->held_until_ms says; false: it is not held. */
@@ -345,6 +368,8 @@ fpm_init(struct worker *w)
 	fpm->hold.data = fpm->accept.data = fpm->held.data = fpm;
 	inherit(fpm);
 	held_begin(fpm);
+	fpm->said_listens = true;
+	fpm->n_stops = 0;
 	rc = listen_start(fpm);
 	if (rc == 0 || !fpm->conf.insists)
 		return rc;

@@ -67,11 +67,13 @@ struct fpm {
 	struct worker *w;
 	struct fpm_conf conf;
 	char netns[256];
-	int listen_fd; /* -1 while rib is too far behind: connects are refused */
-	bool told;     /* that it cannot listen */
-	uint16_t port; /* that we listen on: tests ask for port 0 */
+	int listen_fd;        /* -1 while rib is too far behind: connects are refused */
+	bool told;            /* that it cannot listen */
+	bool said_listens;    /* the last line about it */
+	unsigned int n_stops; /* since then */
+	uint16_t port;        /* that we listen on: tests ask for port 0 */
 	ev_io accept;
-	ev_timer hold; /* looks whether to listen again */
+	ev_timer hold; /* looks whether to listen again, and says so */
 	struct fpm_session session;
 	struct fpm_queue queue;
 	struct fpm_tally tally;
@@ -79,7 +81,7 @@ struct fpm {
 	uint32_t held_pid;      /* not 0 */
 	uint64_t held_until_ms; /* CLOCK_BOOTTIME; 0: it is not held */
 	struct log_limit bad_frame_log, malformed_log, accept_log, stranger_log, memory_log,
-		up_log, down_log;
+		up_log, down_log, listen_log[2];
 };
 
 /* fpm_status has one writer, this thread: a plain add that others read whole. */

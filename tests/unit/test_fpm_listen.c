@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <cmocka.h>
 
+#include "log_said.h"
 #include "test_fpm_bench.h"
 
 static int
@@ -59,12 +60,80 @@ who_insists_listens_when_it_can(void **state)
 	assert_int_equal(fpm_status.listening, 0);
 }
 
+/* What rib has not digested: as if it were more than half the limit, or nothing. */
+static void
+queue_is_full(bool full)
+{
+	uint64_t in = atomic_load(&fpm_status.queue_bytes_in);
+
+	atomic_store(&fpm_status.queue_bytes_out, full ? in - (1 << 20) : in);
+}
+
+static void
+swing(struct bench *b)
+{
+	queue_is_full(true);
+	close(client_when_welcome(b));
+	eventually(fpm_status.listening == 0);
+	queue_is_full(false);
+	eventually(fpm_status.listening == 1);
+}
+
+/* Which of the two lines was the last. */
+static void
+note_state(void *ctx, const char *line, size_t len)
+{
+	bool *listens = ctx;
+
+	if (memmem(line, len, "fpm: not listening", 18) != NULL)
+		*listens = false;
+	if (memmem(line, len, "fpm: listening again", 20) != NULL)
+		*listens = true;
+}
+
+static bool
+said_to_listen(void)
+{
+	bool listens = true;
+
+	log_recent(note_state, &listens);
+	return listens;
+}
+
+static void
+queue_that_swings_about_its_half_fills_no_log(void **state)
+{
+	struct bench *b = bench_start(AF_INET, 1 << 20);
+	unsigned int off = log_said("fpm: not listening"),
+		     on = log_said("fpm: listening again");
+	uint64_t begin_ms = monotonic_ms(), most;
+
+	fpm_status.queue_bytes_in = fpm_status.queue_bytes_out = 1 << 30;
+	assert_int_equal(bench_run(b), 0);
+	log_set_level(LOG_LEVEL_INFO);
+	while (monotonic_ms() - begin_ms < 2300)
+		swing(b);
+	eventually(said_to_listen());
+	queue_is_full(true);
+	close(client_when_welcome(b));
+	eventually(!said_to_listen());
+	most = (monotonic_ms() - begin_ms) / 1000 + 1;
+	assert_in_range(log_said("fpm: not listening") - off, 2, most);
+	assert_in_range(log_said("fpm: listening again") - on, 2, most);
+	assert_true(log_said("missed=") > 0);
+	queue_is_full(false);
+	eventually(said_to_listen());
+	log_set_level(LOG_LEVEL_ERROR);
+	bench_free(b);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(start_fails_where_it_cannot_listen),
 		cmocka_unit_test(who_insists_listens_when_it_can),
+		cmocka_unit_test(queue_that_swings_about_its_half_fills_no_log),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
