@@ -27,17 +27,21 @@ struct watch {
 	int write_error;
 };
 
-/* Write what base64 text stands for. */
-static void
+/* Write what base64 text stands for. Returns 0 or an errno. */
+static int
 write_octets(FILE *out, const char *text)
 {
 	size_t len = strlen(text);
 	uint8_t *data = malloc(base64_room(len) + 1);
+	int error;
 
 	if (data == NULL)
 		abort();
-	fwrite(data, 1, base64_decode(text, len, data), out);
+	len = base64_decode(text, len, data);
+	/* More than the stream has room for is lost here, and fflush() knows nothing of it. */
+	error = fwrite(data, 1, len, out) == len ? 0 : errno;
 	free(data);
+	return error;
 }
 
 static bool
@@ -60,7 +64,7 @@ on_row(const json_t *row, const char *text, void *ctx)
 		    errno != EINVAL)
 			w->write_error = errno;
 		w->begun = true;
-		write_octets(w->out, row_str(row, "pcapng"));
+		w->write_error = write_octets(w->out, row_str(row, "pcapng"));
 	} else if (w->json) {
 		printf("%s%s", w->n_rows == 0 ? "[" : ",\n", text);
 	} else {
@@ -69,7 +73,7 @@ on_row(const json_t *row, const char *text, void *ctx)
 		walk_print(row);
 	}
 	w->n_rows++;
-	if (fflush(w->out) != 0)
+	if (fflush(w->out) != 0 && w->write_error == 0)
 		w->write_error = errno;
 	return w->write_error == 0;
 }
@@ -182,10 +186,10 @@ watch_run(const char *socket, bool capture, const char *file, bool json, int n, 
 	if (w.lost > 0)
 		fprintf(stderr, "fpmctl: %llu more were lost: they came too fast\n",
 			w.lost);
-	if (rc == CTL_OK)
-		rc = conclude(&w, file, words.for_s);
-	if (w.out != stdout && fclose(w.out) != 0)
+	if (w.out != stdout && fclose(w.out) != 0 && w.write_error == 0)
 		w.write_error = errno;
+	if (rc == CTL_OK && w.write_error == 0)
+		rc = conclude(&w, file, words.for_s);
 	if (is_new && !w.begun)
 		unlink(file);
 	return flushed(rc, w.write_error);

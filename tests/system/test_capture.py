@@ -143,6 +143,26 @@ def test_a_signal_ends_it_while_packets_come_without_a_pause(dut, tmp_path, numb
         impostor.close()
 
 
+@pytest.mark.parametrize("size", [100, 8192, 50_000], ids=["buffered", "whole", "and a rest"])
+def test_a_full_disk_is_told_of(dut, tmp_path, size):
+    """What the stream passes on at once, being more than it has room for, fails as well as
+    what it keeps: no capture that is not there is said to be, by the exit code either."""
+    path = str(tmp_path / "full.sock")
+    block = {"pcapng": base64.b64encode(bytes(size)).decode()}
+    impostor = Impostor(path, lambda _: [block, block, {"packets": 2, "lost": 0}])
+    try:
+        argv = [dut.daemon.ctl, "-s", path, "capture", "-w"]
+        for out in ("/dev/full", "-"):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run(
+                    [*argv, out], stdout=full, stderr=subprocess.PIPE, text=True, timeout=10
+                )
+            said = "fpmctl: cannot write: No space left on device\n"
+            assert (done.returncode, done.stderr) == (1, said)
+    finally:
+        impostor.close()
+
+
 def _blocks(path):
     with open(path, "rb") as file:
         return blocks(file.read())
