@@ -28,8 +28,12 @@ FORBIDDEN_IN_FWD = re.compile(
     r"open|close|ioctl|nanosleep|usleep|poll|epoll_wait|pthread_mutex_\w+|rte_spinlock_\w+|"
     r"rte_malloc|rte_free|rte_pktmbuf_alloc)\s*\("
 )
-# libev's idea of now is the wall clock, which jumps.
-WALL_CLOCK = re.compile(r"\b(ev_now|ev_time|gettimeofday|time)\s*\(|\bCLOCK_REALTIME\b")
+# libev's idea of now is the wall clock, which jumps; so is that of who waits until a time.
+WALL_CLOCK = re.compile(
+    r"\b(ev_now|ev_time|gettimeofday|time|pthread_cond_timedwait|sem_timedwait|"
+    r"pthread_\w+_timed(?:rd|wr)?lock|cnd_timedwait|mtx_timedlock|mq_timed\w+)\s*\(|"
+    r"\bCLOCK_REALTIME\w*"
+)
 MAY_ASK_IT = {"log.c", "watch.c", "watch.h"}  # for time stamps that people read
 # The field's words, not their cousins.
 WORDS = re.compile(r"\b(nexthop entry|routing entry|blacklist|whitelist|master/slave)\b", re.I)
