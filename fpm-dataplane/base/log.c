@@ -239,6 +239,18 @@ log_escape_name(const char *name, char *out, size_t out_size)
 	return escape(name, strlen(name), out, out_size, utf8_len);
 }
 
+void
+log_harmless(char *text)
+{
+	while (*text != '\0') {
+		size_t n = strchr("\n\t\\", *text) != NULL ? 1 : utf8_len(text);
+
+		if (n == 0)
+			*text = '?';
+		text += n == 0 ? 1 : n;
+	}
+}
+
 bool
 log_allowed(struct log_limit *limit, unsigned int *missed)
 {

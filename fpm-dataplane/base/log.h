@@ -37,6 +37,12 @@ const char *log_escape(const char *in, size_t len, char *out, size_t out_size);
 const char *log_escape_name(const char *name, char *out, size_t out_size);
 
 /*
+ * For people's eyes: what a terminal obeys, and what is no UTF-8, become question marks, one an
+ * octet. Newlines and tabs stay.
+ */
+void log_harmless(char *text);
+
+/*
  * The last lines, oldest first, whatever took them away from where they were written.
  *                                                          [any thread but forwarders]
  */

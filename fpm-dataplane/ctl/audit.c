@@ -7,6 +7,7 @@
  * VRFs that the daemon has a FIB for are compared as main is; a VRF that zebra alone has routes
  * in is a difference by itself. Memory: 32 octets a route and side.
  */
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/inet.h"
+#include "base/log.h"
 #include "ctl/ctl.h"
 #include "ctl/zebra.h"
 
@@ -88,7 +90,7 @@ vrf_number(struct audit *a, const char *name)
 		if (strcmp(vrf_name(a, at), name) == 0)
 			return last = at;
 	}
-	json_array_append_new(a->vrfs, json_string(name));
+	json_array_append_new(a->vrfs, json_string_nocheck(name)); /* as zebra has it */
 	return last = n + 1;
 }
 
@@ -201,8 +203,11 @@ static bool
 on_vrf(const json_t *row, const char *text, void *ctx)
 {
 	struct audit *a = ctx;
+	/* The row's own is for people to see; by this one zebra and the daemon are asked. */
+	json_t *as_it_came = json_loads(text, 0, NULL);
 
-	json_array_append_new(a->vrfs, json_string(row_str(row, "name")));
+	json_array_append_new(a->vrfs, json_string(row_str(as_it_came, "name")));
+	json_decref(as_it_came);
 	a->n_fibs++;
 	return true;
 }
@@ -301,10 +306,15 @@ report(struct audit *a, uint32_t vrf, const struct prefix *p, const char *zebra,
        const char *rib)
 {
 	const char *name = vrf_name(a, vrf);
-	char text[PREFIX_STRLEN];
+	char text[PREFIX_STRLEN], shown[IFNAMSIZ] = "";
 
 	if (a->n_found++ >= DETAIL_MAX && !a->json)
 		return;
+	if (name != NULL) {
+		snprintf(shown, sizeof(shown), "%s", name);
+		log_harmless(shown);
+		name = shown;
+	}
 	if (a->json)
 		json_array_append_new(a->differences,
 				      json_pack("{s:s, s:s?, s:s, s:s?, s:s?}", "what",

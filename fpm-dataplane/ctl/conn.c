@@ -17,6 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "ctl/stop.h"
 
 #define SILENCE_S   30
@@ -163,18 +164,8 @@ is_last(const json_t *row)
 	return code >= CTL_NO_DAEMON && code <= CTL_NOT_FOUND ? (int)code : CTL_NO_DAEMON;
 }
 
-/* How many octets of UTF-8 at `c` are a character that a terminal obeys (C0, C1)? */
-static size_t
-is_order(const unsigned char *c)
-{
-	if (c[0] == 0xc2 && c[1] < 0xa0)
-		return 2;
-	return (c[0] < 0x20 && c[0] != '\n' && c[0] != '\t') || c[0] == 0x7f;
-}
-
-/* Names of interfaces have any octet; what a terminal obeys is for no table. */
-static void
-make_harmless(json_t *value)
+void
+rows_harmless(json_t *value)
 {
 	const char *text = json_string_value(value);
 	char *clean;
@@ -184,13 +175,12 @@ make_harmless(json_t *value)
 
 	if (json_is_object(value))
 		json_object_foreach (value, key, member)
-			make_harmless(member);
+			rows_harmless(member);
 	json_array_foreach (value, i, member)
-		make_harmless(member);
+		rows_harmless(member);
 	if (text == NULL || (clean = strdup(text)) == NULL)
 		return;
-	for (char *c = clean; *c != '\0'; c++)
-		memset(c, '?', is_order((unsigned char *)c));
+	log_harmless(clean);
 	json_string_set_nocheck(value, clean);
 	free(clean);
 }
@@ -284,7 +274,7 @@ converse(const char *path, const json_t *request, enum manner how,
 		line[len - 1] = '\0';
 		row = json_loads(line, 0, NULL);
 		if (is_strange(line))
-			make_harmless(row);
+			rows_harmless(row);
 		if (!json_is_object(row)) {
 			complain("what answers on %s is no fpm-dataplane, or of another "
 				 "version",

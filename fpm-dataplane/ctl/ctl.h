@@ -78,6 +78,12 @@ int conn_ask(const char *path, const json_t *request,
 int conn_try(const char *path, const json_t *request,
 	     bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx);
 
+/*
+ * All texts in it, for a table: names of interfaces have any octet, and what a terminal obeys
+ * is for none. Rows of conn_ask() and its like are so already.
+ */
+void rows_harmless(json_t *value);
+
 /* Does somebody listen on `path`? Says nothing; errno tells why nobody does. */
 bool conn_is_there(const char *path);
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "ctl/ctl.h"
 
 #define PCI_IDS   "/usr/share/misc/pci.ids"
@@ -126,9 +127,19 @@ model_of(const struct device *d, char *buf, size_t size)
 static json_t *
 text_or_null(const char *text)
 {
-	json_t *json = text[0] != '\0' ? json_string(text) : NULL;
+	json_t *json = text[0] != '\0' ? json_string(text) : json_null();
+	char *clean;
 
-	return json != NULL ? json : json_null();
+	if (json != NULL)
+		return json;
+	/* Names of interfaces need not be UTF-8. */
+	clean = strdup(text);
+	if (clean == NULL)
+		abort();
+	log_harmless(clean);
+	json = json_string(clean);
+	free(clean);
+	return json;
 }
 
 static json_t *
@@ -238,6 +249,7 @@ list(bool json, const json_t *ports)
 	} else if (none) {
 		puts("no network devices on PCI");
 	} else {
+		rows_harmless(list.rows);
 		print_table(list.rows);
 	}
 	json_decref(list.rows);
@@ -329,10 +341,11 @@ find_all(const json_t *ports, bool to_vfio, int n, char **word, struct device *d
 	return CTL_OK;
 }
 
-/* Why one is not moved. Returns an exit code. */
+/* Why one is not moved: names of interfaces are in it. Returns an exit code. */
 static int
-refusal(const struct device *d, bool to_vfio, int rc, const char *why)
+refusal(const struct device *d, bool to_vfio, int rc, char *why)
 {
+	log_harmless(why);
 	fprintf(stderr, "fpmctl: %s: %s%s\n", d->address, why,
 		rc == -EBUSY && to_vfio ? "; or --force" : "");
 	return rc == -EIO ? CTL_FAILED : CTL_USAGE;

@@ -5,6 +5,7 @@
  */
 #include "ctl/zebra.h"
 
+#include "base/log.h"
 #include "ctl/doctor/parse.h"
 
 #include <ctype.h>
@@ -69,6 +70,8 @@ ways_add(struct ways_text *w, const char *via, const char *dev, long long weight
 		     via != NULL ? via : "", via != NULL ? " " : "", dev,
 		     weight > 0 ? weight : 1) < 0)
 		abort();
+	/* As rows of the daemon are, whoever named the interface: both sides are compared. */
+	log_harmless(way);
 	push(w, way);
 }
 
@@ -335,6 +338,22 @@ zebra_table(const char *vtysh, bool all_vrfs, uint8_t family, zebra_on_route *on
 
 /* --- one prefix, as JSON --------------------------------------------------------------- */
 
+/* All that is said, an interface's name among it that need not be UTF-8; NULL: no JSON. */
+static json_t *
+read_json(FILE *f)
+{
+	char *text = NULL;
+	size_t size = 0;
+	json_t *root = NULL;
+
+	if (getdelim(&text, &size, '\0', f) > 0) {
+		log_harmless(text);
+		root = json_loads(text, 0, NULL);
+	}
+	free(text);
+	return root;
+}
+
 static const char *
 str(const json_t *o, const char *key)
 {
@@ -393,7 +412,7 @@ zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, char **
 		 vrf == NULL ? "" : vrf, vrf == NULL ? "" : " ", prefix_str(p, text));
 	if (run_start(&run, vtysh, command) < 0)
 		return -1;
-	root = json_loadf(run.out, 0, NULL);
+	root = read_json(run.out);
 	json_array_foreach (json_object_get(root, text), i, route) {
 		if (!is_true(route, "selected"))
 			continue;
@@ -427,7 +446,7 @@ zebra_count(const char *vtysh, uint8_t family, bool aloud, long long *least,
 		      family == 4 ? "show ip route summary json"
 				  : "show ipv6 route summary json") < 0)
 		return -1;
-	root = json_loadf(run.out, 0, NULL);
+	root = read_json(run.out);
 	said = summary_parse(root, least, most) == 0;
 	json_decref(root);
 	return run_end(&run, vtysh, said);

@@ -8,9 +8,11 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <linux/rtnetlink.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/rtproto.h"
 #include "base/table.h"
 #include "rib/checkpoint.h"
@@ -73,14 +75,19 @@ state_name(enum path_kind kind)
 static json_t *
 dev_json(const struct leg *leg)
 {
-	char text[16];
+	const char *name = leg->link != NULL ? leg->link->name : "";
+	char text[IFNAMSIZ];
 	json_t *dev = NULL;
 
 	if (leg->way.ifindex == 0 && leg->link == NULL)
 		return json_null();
-	if (leg->link != NULL && leg->link->name[0] != '\0')
-		dev = json_string(leg->link->name);
-	if (dev == NULL) { /* unknown, or no UTF-8 */
+	if (name[0] != '\0' && (dev = json_string(name)) == NULL) {
+		/* No UTF-8: as fpmctl audit reads it in zebra's answer. */
+		snprintf(text, sizeof(text), "%s", name);
+		log_harmless(text);
+		dev = json_string(text);
+	}
+	if (dev == NULL) {
 		snprintf(text, sizeof(text), "if%u",
 			 leg->link != NULL ? leg->link->ifindex : leg->way.ifindex);
 		dev = json_string(text);

@@ -208,12 +208,31 @@ def test_whoever_is_forged_in_a_question_for_a_mac_gets_one_answer(dut, lan, ext
         assert 0 < got <= room["source_burst"] + room["source_rate"] * took + 1
 
 
-def test_names_of_interfaces_do_nothing_to_a_terminal(own_dut):
+ZEBRA = """#!/bin/sh
+case "$*" in
+*"show ip route") printf 'Codes:\\n\\n%s\\n' '{}' ;;
+*"show ipv6 route") ;;
+*summary*) echo '{{"routes": []}}' ;;
+*) echo '{{}}' ;;
+esac
+"""
+
+
+def audited(dut, line, tmp_path):
+    """`fpmctl audit` against a zebra that shows this line."""
+    script = tmp_path / "vtysh"
+    script.write_text(ZEBRA.format(line), errors="surrogateescape")
+    return dut.fpmctl("audit", "--vtysh", f"sh {script}")
+
+
+def test_names_of_interfaces_do_nothing_to_a_terminal(own_dut, tmp_path):
     """Linux lets a name have any octet but a few, be it UTF-8 or not: in log and tables there
-    is none that a terminal obeys. --json has the name as it is, escaped."""
+    is none that a terminal obeys. --json has the name as it is, escaped. An audit, that has
+    such a name of zebra, too, finds no difference in it."""
     dut = own_dut()
     dut.start()
     ext, texts = dut.wires["ext"], []
+    dut.route(NET, via=ext.peer4, wire=ext)
 
     def ip(*words):
         subprocess.run(["ip", "-n", dut.ctl, "link", *words], check=True)
@@ -230,6 +249,11 @@ def test_names_of_interfaces_do_nothing_to_a_terminal(own_dut):
             assert "?[2Jx???" in texts[-5], texts[-5]
             rows = json.loads(dut.fpmctl("--json", "show", "interfaces").stdout)
             assert evil in [row["name"] for row in rows]
+        way = f"S>* {NET} [1/0] via {ext.peer4}, {evil}, weight %d, 00:00:06"
+        same, other = (audited(dut, way % weight, tmp_path) for weight in (1, 9))
+        assert same.returncode == 0 and "Equal." in same.stdout, same.stdout
+        assert other.returncode == 3 and f"DIFFERS {NET}: zebra has" in other.stdout
+        texts += [same.stdout, other.stdout]
         ip("set", evil, "mtu", "1500")
         eventually(lambda: dut.port_row(ext)["mtu"] == 1500, 5, 0.01)
         ip("set", evil, "name", ext.tap)
@@ -240,3 +264,26 @@ def test_names_of_interfaces_do_nothing_to_a_terminal(own_dut):
              "\x7f" <= c < "\xa0"]  # fmt: skip
     assert found == []
     assert dut.stop() == 0
+
+
+@pytest.mark.parametrize("evil", ["\x1b[2Jx\x07\x7f\u009b", "\x1b]0;\udc9by"])
+def test_names_of_nics_do_nothing_to_a_terminal(dut, tmp_path, evil):
+    """`fpmctl device list` reads them itself, here of a /sys that has one such NIC."""
+    nic = tmp_path / "bus/pci/devices/0000:00:03.0"
+    (nic / "net" / evil).mkdir(parents=True)
+    for name, text in (("class", "0x020000"), ("vendor", "0x8086"), ("device", "0x10d3")):
+        (nic / name).write_text(text)
+    inside = 'mount --bind "$0" /sys && exec "$@"'
+
+    def run(*words):
+        return subprocess.run(
+            ["unshare", "-m", "sh", "-c", inside, tmp_path, dut.daemon.ctl, "-s", "/none", *words],
+            capture_output=True, text=True, check=True, timeout=30,
+        ).stdout  # fmt: skip
+
+    table, (row,) = run("device", "list"), json.loads(run("--json", "device", "list"))
+
+    assert "0000:00:03.0 8086:10d3" in table
+    shown = "?[2Jx????" if "\udc9b" not in evil else "?]0;?y"
+    assert shown in table and row["interface"] in (evil, shown)
+    assert [c for c in table if c < " " and c != "\n" or "\x7f" <= c < "\xa0"] == []

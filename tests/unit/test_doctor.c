@@ -8,7 +8,7 @@
  * link: fpm-dataplane/ctl/doctor/net.c fpm-dataplane/device.c fpm-dataplane/device_use.c
  * link: fpm-dataplane/device_name.c
  * link: fpm-dataplane/ctl/view.c fpm-dataplane/ctl/wrap.c fpm-dataplane/ctl/status.c
- * link: fpm-dataplane/ctl/advice.c
+ * link: fpm-dataplane/ctl/advice.c fpm-dataplane/base/log.c fpm-dataplane/base/sink.c
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -228,6 +228,27 @@ lines_of_one_kind_are_a_whole_second_apart(void **state)
 	assert_true(monotonic_ms() - first_ms >= 2000);
 }
 
+static void
+what_a_terminal_obeys_or_is_no_utf8_is_harmless(void **state)
+{
+	static const char *const text[][2] = {
+		{"a \\ b\n\tc~", "a \\ b\n\tc~"},
+		{"\x1b[2J\x07\x7f\r", "?[2J???"},
+		{"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+		 "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
+		{"\xc2\x9b[\xc2\xa0", "??[\xc2\xa0"},   /* C1; a space is none */
+		{"\x9b[\xe2\x82", "?[??"},              /* cut */
+		{"\xc0\x9b\xed\xa0\x80\xff", "??????"}, /* overlong, a surrogate */
+	};
+	char buf[64];
+
+	for (unsigned int i = 0; i < sizeof(text) / sizeof(text[0]); i++) {
+		strcpy(buf, text[i][0]);
+		log_harmless(buf);
+		assert_string_equal(buf, text[i][1]);
+	}
+}
+
 int
 main(void)
 {
@@ -237,6 +258,7 @@ main(void)
 		cmocka_unit_test(who_writes_to_a_socket_waits_for_nobody),
 		cmocka_unit_test(the_first_line_that_is_lost_is_told_in_the_list),
 		cmocka_unit_test(lines_of_one_kind_are_a_whole_second_apart),
+		cmocka_unit_test(what_a_terminal_obeys_or_is_no_utf8_is_harmless),
 	};
 
 	signal(SIGPIPE, SIG_IGN);

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "ctl/ctl.h"
 #include "device.h"
 
@@ -48,10 +49,11 @@ text_of(const char *fmt, va_list ap)
 
 	if (vasprintf(&text, fmt, ap) < 0)
 		abort();
+	/* What was read from the machine need not be UTF-8, and is not a terminal's to obey. */
+	log_harmless(text);
 	json = json_string(text);
 	free(text);
-	/* What was read from the machine need not be UTF-8. */
-	return json != NULL ? json : json_string("(unreadable)");
+	return json;
 }
 
 void

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What fpmctl audit reads of vtysh, played by a script.
+ *
+ * link: fpm-dataplane/ctl/zebra.c fpm-dataplane/ctl/doctor/parse.c
+ * link: fpm-dataplane/base/prefix.c fpm-dataplane/base/log.c fpm-dataplane/base/sink.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/zebra.h"
+
+/* A command that says `text` whatever it is asked; it ends with the test. */
+static const char *
+vtysh_that_says(const char *text)
+{
+	static char command[64];
+	char path[] = "/tmp/fdp-vtysh-XXXXXX";
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	dprintf(fd, "rm %s; cat <<'END'\n%s\nEND\n", path, text);
+	close(fd);
+	snprintf(command, sizeof(command), "sh %s", path);
+	return command;
+}
+
+static void
+keep_ways(const char *vrf, const struct prefix *p, struct ways_text *w, void *ctx)
+{
+	char **ways = ctx;
+
+	free(*ways);
+	*ways = ways_join(w);
+}
+
+static char *
+ways_of_table(const char *dev)
+{
+	char text[512], *ways = NULL;
+
+	snprintf(text, sizeof(text),
+		 "Codes: K - kernel route\n\n"
+		 "B>* 198.51.100.0/24 [20/0] via 192.0.2.2, %s, weight 1, 00:00:06",
+		 dev);
+	assert_int_equal(zebra_table(vtysh_that_says(text), false, 4, keep_ways, &ways), 0);
+	return ways;
+}
+
+static char *
+ways_of_prefix(const char *dev)
+{
+	struct prefix p;
+	char text[512], *ways = NULL;
+
+	assert_int_equal(prefix_parse("198.51.100.0/24", &p, NULL), 0);
+	snprintf(text, sizeof(text),
+		 "{\"198.51.100.0/24\":[{\"protocol\":\"bgp\",\"selected\":true,"
+		 "\"installed\":true,\"nexthops\":[{\"fib\":true,\"ip\":\"192.0.2.2\","
+		 "\"interfaceName\":\"%s\",\"weight\":1}]}]}",
+		 dev);
+	assert_int_equal(zebra_prefix(vtysh_that_says(text), NULL, &p, &ways), 0);
+	return ways;
+}
+
+/* As FRR writes it: text as it is, control characters in JSON escaped, other octets not. */
+static void
+names_are_for_a_terminal_and_the_same_in_text_and_json(void **state)
+{
+	static const struct {
+		const char *text, *json, *shown;
+	} name[] = {
+		{"wan0", "wan0", "wan0"},
+		{"caf\xc3\xa9", "caf\xc3\xa9", "caf\xc3\xa9"},
+		{"\x1b[2Jx\x07", "\\u001b[2Jx\\u0007", "?[2Jx?"},
+		{"a\xc2\x9b"
+		 "2J",
+		 "a\xc2\x9b"
+		 "2J",
+		 "a??2J"},
+		{"\x1b]0;\x9b"
+		 "by",
+		 "\\u001b]0;\x9b"
+		 "by",
+		 "?]0;?by"},
+	};
+
+	for (unsigned int i = 0; i < sizeof(name) / sizeof(name[0]); i++) {
+		char *table = ways_of_table(name[i].text);
+		char *prefix = ways_of_prefix(name[i].json), expected[80];
+
+		snprintf(expected, sizeof(expected), "via 192.0.2.2 dev %s weight 1",
+			 name[i].shown);
+		assert_non_null(table);
+		assert_non_null(prefix);
+		assert_string_equal(table, expected);
+		assert_string_equal(prefix, expected);
+		free(table);
+		free(prefix);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_are_for_a_terminal_and_the_same_in_text_and_json),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
