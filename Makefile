@@ -63,7 +63,7 @@ DAEMON_SRC  := $(wildcard fpm-dataplane/*.c) \
 CTL_SRC     := $(wildcard $(addprefix fpm-dataplane/,ctl/*.c ctl/doctor/*.c config*.c device*.c)) \
 	$(addprefix fpm-dataplane/base/,base64.c choose.c prefix.c log.c sink.c policer.c) tap-bridge/netns.c
 SUPER_SRC   := $(wildcard fpm-dataplane/supervise/*.c) \
-	$(addprefix fpm-dataplane/base/,log.c sink.c)
+	$(addprefix fpm-dataplane/base/,caps.c log.c sink.c)
 obj          = $(patsubst %.c,$(O)/obj/%.o,$(1))
 
 all: $(O)/fpm-dataplane $(O)/fpmctl $(O)/fpm-supervise ## build the daemon, its supervisor, fpmctl

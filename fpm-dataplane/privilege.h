@@ -6,6 +6,13 @@
 #ifndef PRIVILEGE_H
 #define PRIVILEGE_H
 
+#include "base/caps.h"
+
+/* Why each: SECURITY.md, "What it may do". */
+#define PRIVILEGE_KEPT                                                            \
+	(CAP_BIT(CAP_NET_ADMIN) | CAP_BIT(CAP_NET_RAW) | CAP_BIT(CAP_SYS_ADMIN) | \
+	 CAP_BIT(CAP_IPC_LOCK) | CAP_BIT(CAP_SYS_RAWIO))
+
 /*
  * Give up, for good and for all threads to come, every capability but those that
  * SECURITY.md names, the way to get any by execve(2) (PR_SET_NO_NEW_PRIVS), and system calls

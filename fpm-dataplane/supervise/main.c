@@ -36,6 +36,7 @@
 #include "base/log.h"
 #include "base/service.h"
 #include "base/sink.h"
+#include "privilege.h"
 #include "supervise/notify.h"
 #include "supervise/store.h"
 
@@ -411,6 +412,22 @@ loop(void)
 	return code;
 }
 
+/*
+ * It needs none itself. What the daemon keeps passes through here, and what its start has a use
+ * for: to read a file and to open a terminal that are not root's, and to give up the rest.
+ */
+static void
+privileges_limit(void)
+{
+	const uint64_t kept =
+		PRIVILEGE_KEPT | CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_SETPCAP);
+	int rc = caps_keep(kept, kept);
+
+	/* The daemon, which somebody may take over, insists on it itself. */
+	if (rc < 0)
+		log_warn("supervise: capabilities not given up error=%s", strerror(-rc));
+}
+
 static int
 signals_open(void)
 {
@@ -501,6 +518,7 @@ main(int argc, char **argv)
 	sup.start_ms = (unsigned int)start_s * 1000;
 	plan(DO_NOTHING, 0);
 	sink_begin();
+	privileges_limit();
 	/* Nobody reads the log any more, or it may grow no further: no reason to end. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);

@@ -74,6 +74,29 @@ def sup(tmp_path):
     procs.end_all(made.dir)
 
 
+TELLS = """
+with open("/proc/self/status") as file:
+    print(file.read(), flush=True)
+s.recv(1)  # never
+"""
+# SECURITY.md: what the daemon keeps, DAC_OVERRIDE and SETPCAP.
+KEPT = sum(1 << bit for bit in (1, 8, 12, 13, 14, 17, 21))
+
+
+def test_it_and_what_it_starts_have_only_the_capabilities_it_says(sup):
+    """Of all that root has: in the program, too, which root's execve(2) gives what there is."""
+    sup.python(READY + TELLS)
+    eventually(lambda: sup.said(r"(?m)^CapAmb:"), 10)
+    sets = "Cap(?:Prm|Eff|Bnd):\t([0-9a-f]+)"
+    with open(f"/proc/{sup.process.pid}/status", encoding="ascii") as file:
+        own = re.findall(sets, file.read())
+    child = sup.said(sets)
+
+    assert len(own) == len(child) == 3
+    assert [int(text, 16) & ~KEPT for text in own + child] == [0] * 6
+    assert sup.end() == 143
+
+
 def test_a_crash_loop_slows_down_and_does_not_end(sup):
     """At once, then 100 ms and twice as long each time, each said; SIGTERM ends the wait."""
     sup.python(READY + "os.abort()")
