@@ -208,8 +208,10 @@ take_ports(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, vo
 static const struct cfg_key fpm_keys[] = {
 	{"listen", take_fpm_listen, AT(fpm_listen), .expected = LISTEN_WANTED,
 	 .text = cfg_text_listen},
-	{"peer", cfg_take_peer, AT(fpm_peer), .expected = "an address, or self",
+	{"peer", cfg_take_peer, AT(fpm_from.peer), .expected = "an address, or self",
 	 .text = cfg_text_peer},
+	{"users", cfg_take_users, .expected = "a list such as [frr, \"101\"], auto or any",
+	 .text = cfg_text_users},
 	{"feedback", cfg_take_bool, AT(fpm_feedback), .expected = "true or false",
 	 .text = cfg_text_bool, .live = true},
 	{"queue-limit-mib", cfg_take_mib, AT(fpm_queue_limit_bytes), .min = QUEUE_MIN_MIB,
@@ -486,6 +488,7 @@ check_document(struct cfg *c, struct config *conf)
 		return;
 	}
 	cfg_walk(c, cfg_top_keys, &top, conf);
+	cfg_find_users(conf);
 	cfg_check_whole(c, conf);
 }
 

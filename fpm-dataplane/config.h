@@ -14,6 +14,8 @@
  *   control-netns: r1            # optional: where FRR runs; TAPs and FPM listener live there
  *   fpm:
  *     listen: 127.0.0.1:2620     # optional
+ *     peer: self                 # optional: an address of another host's zebra
+ *     users: auto                # optional: whose programs of this host may be zebra
  *     feedback: false            # optional: tell zebra which routes are forwarded
  *     queue-limit-mib: 512       # optional: undigested events; beyond it the session closes;
  *                                # at least 64: a full table that waits, all of it
@@ -54,6 +56,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/fpm_from.h"
 #include "base/log.h"
 #include "base/policer.h"
 #include "base/table.h"
@@ -93,7 +96,7 @@ struct config {
 	unsigned int n_core;                 /* 0: choose */
 	char control_netns[64];              /* "": ours */
 	struct sockaddr_storage fpm_listen;
-	struct sockaddr_storage fpm_peer; /* AF_UNSPEC: only the host's own */
+	struct fpm_from fpm_from; /* who may be zebra */
 	uint64_t fpm_queue_limit_bytes;
 	bool fpm_feedback;
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;

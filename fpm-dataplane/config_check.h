@@ -20,7 +20,11 @@ void cfg_take_netns(struct cfg *, const struct cfg_key *, const struct cfg_at *,
 void cfg_take_path(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
 void cfg_take_listen(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
 void cfg_take_peer(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
+void cfg_take_users(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
 void cfg_take_memory(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
+
+/* Who is meant when the file does not say whose programs may be zebra. */
+void cfg_find_users(struct config *);
 
 /* Has a port before `port` the same TAP name, the same device? Then one error. */
 void cfg_check_tap_twin(struct cfg *, const struct cfg_at *, const struct config *,

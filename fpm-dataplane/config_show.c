@@ -131,6 +131,23 @@ cfg_text_peer(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX
 }
 
 const char *
+cfg_text_users(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	const struct fpm_from *from = &((const struct config *)base)->fpm_from;
+	char name[CFG_TEXT_MAX];
+	size_t n = 0;
+
+	if (from->users != FPM_USERS_LISTED)
+		return from->users == FPM_USERS_ANY ? "any" : "auto";
+	for (unsigned int i = 0; i < from->n_user; i++)
+		n += (size_t)snprintf(buf + n, CFG_TEXT_MAX - n, "%s%s",
+				      i == 0 ? "[" : ", ",
+				      quoted(from->user[i].name, name));
+	snprintf(buf + n, CFG_TEXT_MAX - n, "]");
+	return buf;
+}
+
+const char *
 cfg_text_metrics(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
 {
 	const struct config *conf = base;

@@ -117,8 +117,8 @@ void cfg_take_map(struct cfg *, const struct cfg_key *, const struct cfg_at *, v
 
 /* Values as YAML (config_show.c). */
 cfg_text_fn cfg_text_uint, cfg_text_mib, cfg_text_bool, cfg_text_string, cfg_text_listen,
-	cfg_text_peer, cfg_text_metrics, cfg_text_rate, cfg_text_tap, cfg_text_device,
-	cfg_text_queues, cfg_text_cores, cfg_text_port_cores, cfg_text_plugins,
-	cfg_text_idle, cfg_text_level, cfg_text_copies, cfg_text_offload;
+	cfg_text_peer, cfg_text_users, cfg_text_metrics, cfg_text_rate, cfg_text_tap,
+	cfg_text_device, cfg_text_queues, cfg_text_cores, cfg_text_port_cores,
+	cfg_text_plugins, cfg_text_idle, cfg_text_level, cfg_text_copies, cfg_text_offload;
 
 #endif

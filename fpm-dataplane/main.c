@@ -187,7 +187,7 @@ workers_setup(const struct config *conf)
 	struct fpm_conf fpm = {.rib = &w[W_RIB],
 			       .netns = conf->control_netns,
 			       .listen = conf->fpm_listen,
-			       .peer = conf->fpm_peer,
+			       .from = conf->fpm_from,
 			       .insists = next,
 			       .queue_limit_bytes = conf->fpm_queue_limit_bytes};
 	struct trace_conf trace = {.rib = &w[W_RIB],

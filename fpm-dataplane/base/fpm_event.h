@@ -126,7 +126,8 @@ struct fpm_status {
 		skipped_route;      /* W:fpm  routes of a kind we do not take (MPLS, ...) */
 	_Atomic uint64_t malformed; /* W:fpm  messages cut or contradictory: skipped */
 	_Atomic uint64_t bad_frames; /* W:fpm  sessions closed for a broken frame header */
-	_Atomic uint64_t strangers;  /* W:fpm connections refused: not zebra's address */
+	_Atomic uint64_t
+		strangers; /* W:fpm connections refused: not zebra's address or user */
 	_Atomic uint64_t accepts, replaced, closes; /* W:fpm connections */
 	_Atomic uint64_t feedback;        /* W:fpm  routes acknowledged to zebra */
 	_Atomic uint64_t feedback_failed; /* W:fpm  and of those, as failed */

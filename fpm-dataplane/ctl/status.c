@@ -149,6 +149,12 @@ queue_print(const json_t *row)
 		    "the RIB is behind, the queue above 75 %% of its limit "
 		    "(fpm.queue-limit-mib): there the session is closed and zebra sends "
 		    "all again");
+	else if (!row_true(row, "connected") && row_int(row, "strangers") > 0)
+		say("WARNING",
+		    "%lld connection%s refused, perhaps zebra's: the log has from whom; "
+		    "fpm.users and fpm.peer say who may",
+		    row_int(row, "strangers"),
+		    noun(row_int(row, "strangers"), " was", "s were"));
 }
 
 /* All but one in `of` took less than this, us; the longest when that is in the last bucket. */

@@ -8,13 +8,14 @@
 
 #include <sys/socket.h>
 
+#include "base/fpm_from.h"
 #include "base/worker.h"
 
 struct fpm_conf {
 	struct worker *rib; /* MSG_FPM_BATCH */
 	const char *netns;  /* where to listen */
 	struct sockaddr_storage listen;
-	struct sockaddr_storage peer; /* who may connect beside the host's own programs */
+	struct fpm_from from; /* who may connect */
 	uint64_t queue_limit_bytes;
 	bool insists; /* start without the address and try it until it can be had */
 };

@@ -92,16 +92,46 @@ listening(bool yes)
 	atomic_store_explicit(&fpm_status.listening, yes, memory_order_relaxed);
 }
 
+/* From here on the kernel can be asked whose programs connect. Returns 0 or -errno. */
+static int
+peers_begin(struct fpm *fpm)
+{
+	struct sockaddr_storage own = {0};
+	socklen_t len = sizeof(own);
+	unsigned int missed;
+	int rc;
+
+	if (!fpm->asks_users)
+		return 0;
+	if (getsockname(fpm->listen_fd, (struct sockaddr *)&own, &len) < 0)
+		return -errno;
+	rc = peer_begin(&fpm->peers, fpm->netns, &own);
+	if (rc != -EOPNOTSUPP)
+		return rc;
+	if (log_allowed(&fpm->blind_log, &missed))
+		log_warn(
+			"fpm: the kernel does not tell whose programs connect: any of this "
+			"host is let in missed=%u",
+			missed);
+	return 0;
+}
+
 /* Returns 0 or -errno. */
 static int
 listen_start(struct fpm *fpm)
 {
-	int fd = listen_open(fpm->netns, &fpm->conf.listen);
+	int fd = listen_open(fpm->netns, &fpm->conf.listen), rc;
 
 	if (fd < 0)
 		return fd;
 	fpm->listen_fd = fd;
 	note_bound(fpm);
+	rc = peers_begin(fpm);
+	if (rc < 0) {
+		close(fd);
+		fpm->listen_fd = -1;
+		return rc;
+	}
 	ev_io_set(&fpm->accept, fd, EV_READ);
 	ev_io_start(fpm->w->loop, &fpm->accept);
 	refusing(false);
@@ -118,6 +148,7 @@ listen_stop(struct fpm *fpm)
 	ev_io_stop(fpm->w->loop, &fpm->accept);
 	close(fpm->listen_fd);
 	fpm->listen_fd = -1;
+	peer_end(&fpm->peers);
 }
 
 /*
@@ -294,25 +325,77 @@ address_of(const struct sockaddr_storage *ss, uint8_t out[16])
 	memcpy(out + 12, &((const struct sockaddr_in *)ss)->sin_addr, 4);
 }
 
+/* May a program of that user be zebra? */
+static bool
+is_user(struct fpm *fpm, uid_t uid)
+{
+	const struct fpm_from *from = &fpm->conf.from;
+	unsigned int missed;
+
+	if (uid == 0 || uid == geteuid())
+		return true;
+	for (unsigned int i = 0; i < from->n_user; i++)
+		if (uid == from->user[i].uid)
+			return true;
+	if (uid == PEER_NOBODY && !fpm->users_known) {
+		if (log_allowed(&fpm->foreign_log, &missed))
+			log_info("fpm: a user of another namespace is let in uid=%u "
+				 "missed=%u",
+				 uid, missed);
+		return true;
+	}
+	if (log_allowed(&fpm->user_log, &missed))
+		log_warn("fpm: stranger refused, see fpm.users uid=%u missed=%u", uid,
+			 missed);
+	return false;
+}
+
+/* The same of one that speaks from this host. */
+static bool
+is_own(struct fpm *fpm, const struct sockaddr_storage *peer,
+       const struct sockaddr_storage *own)
+{
+	unsigned int missed;
+	uid_t uid;
+	int rc;
+
+	if (fpm->peers == NULL)
+		return true;
+	rc = peer_uid(fpm->peers, peer, own, &uid);
+	if (rc == 0)
+		return is_user(fpm, uid);
+	/* It may have said something first, and nobody can tell whose words those are. */
+	if (log_allowed(&fpm->gone_log, &missed))
+		log_warn("fpm: stranger refused, it went before it was known error=%s "
+			 "missed=%u",
+			 strerror(-rc), missed);
+	return false;
+}
+
 /*
  * May this peer be zebra? One that speaks from the very address it speaks to is a program of
  * this host: the kernel drops packets with our source that come from elsewhere.
  */
 static bool
-is_welcome(const struct fpm *fpm, int fd, const struct sockaddr_storage *peer)
+is_welcome(struct fpm *fpm, int fd, const struct sockaddr_storage *peer)
 {
+	const struct sockaddr_storage *zebra = &fpm->conf.from.peer;
 	uint8_t from[16], to[16] = {0}, listed[16];
 	struct sockaddr_storage own = {0};
 	socklen_t len = sizeof(own);
+	unsigned int missed;
 
 	address_of(peer, from);
 	if (getsockname(fd, (struct sockaddr *)&own, &len) == 0)
 		address_of(&own, to);
 	if (memcmp(from, to, sizeof(to)) == 0)
+		return is_own(fpm, peer, &own);
+	address_of(zebra, listed);
+	if (zebra->ss_family != AF_UNSPEC && memcmp(from, listed, sizeof(listed)) == 0)
 		return true;
-	address_of(&fpm->conf.peer, listed);
-	return fpm->conf.peer.ss_family != AF_UNSPEC &&
-	       memcmp(from, listed, sizeof(listed)) == 0;
+	if (log_allowed(&fpm->stranger_log, &missed))
+		log_warn("fpm: stranger refused, see fpm.peer missed=%u", missed);
+	return false;
 }
 
 static void
@@ -339,8 +422,6 @@ on_accept(struct ev_loop *loop, ev_io *io, int revents)
 	}
 	if (!is_welcome(fpm, fd, &peer)) {
 		status_add(&fpm_status.strangers, 1);
-		if (log_allowed(&fpm->stranger_log, &missed))
-			log_warn("fpm: stranger refused, see fpm.peer missed=%u", missed);
 		close(fd);
 		return;
 	}
@@ -447,6 +528,11 @@ fpm_setup(struct worker *w, const struct fpm_conf *conf)
 	if (conf->netns != NULL)
 		snprintf(fpm->netns, sizeof(fpm->netns), "%s", conf->netns);
 	fpm->conf.netns = fpm->netns;
+	fpm->asks_users = conf->from.users == FPM_USERS_LISTED || conf->from.n_user > 0;
+	fpm->users_known = peer_users_are_all_known();
+	if (conf->from.users == FPM_USERS_AUTO && !fpm->asks_users)
+		log_info("fpm: there is no user frr here: any program of this host may be "
+			 "zebra, see fpm.users");
 	fpm->listen_fd = -1;
 	fpm->session.fd = -1;
 	fpm->queue.rib = conf->rib;

@@ -67,11 +67,14 @@ struct fpm {
 	struct worker *w;
 	struct fpm_conf conf;
 	char netns[256];
-	int listen_fd;        /* -1 while rib is too far behind: connects are refused */
-	bool told;            /* that it cannot listen */
-	bool said_listens;    /* the last line about it */
-	unsigned int n_stops; /* since then */
-	uint16_t port;        /* that we listen on: tests ask for port 0 */
+	int listen_fd;            /* -1 while rib is too far behind: connects are refused */
+	bool told;                /* that it cannot listen */
+	bool said_listens;        /* the last line about it */
+	unsigned int n_stops;     /* since then */
+	uint16_t port;            /* that we listen on: tests ask for port 0 */
+	struct mnl_socket *peers; /* knows whose programs connect; NULL: nobody does */
+	bool asks_users;          /* whose they are */
+	bool users_known;         /* to this user namespace, all that there are */
 	ev_io accept;
 	ev_timer hold; /* looks whether to listen again, and says so */
 	struct fpm_session session;
@@ -80,8 +83,8 @@ struct fpm {
 	ev_timer held;          /* active: the zebra of port id `held_pid` is not let in */
 	uint32_t held_pid;      /* not 0 */
 	uint64_t held_until_ms; /* CLOCK_BOOTTIME; 0: it is not held */
-	struct log_limit bad_frame_log, malformed_log, accept_log, stranger_log, memory_log,
-		up_log, down_log, listen_log[2];
+	struct log_limit bad_frame_log, malformed_log, accept_log, memory_log, stranger_log,
+		user_log, gone_log, foreign_log, blind_log, up_log, down_log, listen_log[2];
 };
 
 /* fpm_status has one writer, this thread: a plain add that others read whole. */
@@ -156,6 +159,29 @@ void feedback_open(struct fpm *fpm);
 void feedback_close(struct fpm *fpm);
 /* Acknowledge routes, if the session that they came by is still there. */
 void feedback_take(struct fpm *fpm, const struct msg_feedback *m);
+
+/* --- peer.c                                                                   [fpm] */
+
+struct mnl_socket;
+
+/*
+ * Begin to ask the kernel of `netns` whose programs connect to the socket that is `listening`
+ * there. Returns 0, -EOPNOTSUPP: it does not tell; or another -errno, of what is scarce.
+ */
+int peer_begin(struct mnl_socket **nl, const char *netns,
+	       const struct sockaddr_storage *listening);
+void peer_end(struct mnl_socket **nl);
+
+/*
+ * The user who made the socket `peer` that is connected to `own`, both within this host.
+ * Returns 0 or -errno: nobody has it (any more), or nobody knows.
+ */
+int peer_uid(struct mnl_socket *nl, const struct sockaddr_storage *peer,
+	     const struct sockaddr_storage *own, uid_t *uid);
+
+/* Else PEER_NOBODY is, beside that user, all of other user namespaces. */
+bool peer_users_are_all_known(void);
+#define PEER_NOBODY 65534u /* /proc/sys/kernel/overflowuid: nobody sets it */
 
 /* --- server.c                                                                 [fpm] */
 

@@ -19,7 +19,8 @@ ONLY_IN = {
     r"rte_.*": {"port", "fwd", "punt", "main.c", "eal.c", "options.c"},
     r"libmnl/.*": {"fpm"},
     r"netlink/.*": {"tap-bridge"},
-    r"yaml\.h": {"config.c", "config_walk.c", "config_check.c", "config_cores.c"},
+    r"yaml\.h": {"config.c", "config_walk.c", "config_check.c", "config_cores.c",
+                  "config_users.c"},
     r"microhttpd\.h": {"ui"},
     r"jansson\.h": {"ui", "rib", "neigh", "trace", "ctl", "manage.c"},
 }

@@ -67,6 +67,13 @@ BAD = {
         "fpm.peer",
         "nobody's",
     ),
+    "a user that is not there": (
+        "  listen: 127.0.0.1:2620",
+        "  users: [nosuchuser]",
+        11,
+        "fpm.users[0]",
+        "getent passwd",
+    ),
     "bad port number": ("127.0.0.1:2620", "127.0.0.1:99999", 11, "fpm.listen", "PORT"),
     "relative socket": ("{dir}/other.sock", "other.sock", 12, "control-socket", "absolute"),
     "not a boolean": (

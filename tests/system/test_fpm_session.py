@@ -5,6 +5,7 @@ import json
 import os
 import select
 import socket
+import subprocess
 
 import pytest
 
@@ -66,6 +67,56 @@ def test_who_is_listed_is_let_in(own_dut):
         dut.in_force(NET)
         dut.forwarded(lan, lan.probe(HOST), wan)
 
+    assert dut.fpm()["strangers"] == 1
+
+
+SPEAKS = """
+import socket, sys
+with socket.create_connection(("127.0.0.1", 2620), 10) as sock:
+    sock.settimeout(60)
+    sock.sendall(bytes.fromhex(sys.argv[1]))
+    try:
+        print(sock.recv(1))
+    except ConnectionResetError:
+        print(b"")  # what it had said was not read
+"""
+
+
+def speak_as(dut, user, *octets):
+    """A program of that user in FRR's namespace, which hears the end of its session."""
+    argv = ["ip", "netns", "exec", dut.ctl, "setpriv", "--reuid", user, "--clear-groups"]
+    return subprocess.Popen(
+        [*argv, "/usr/bin/python3", "-c", SPEAKS, b"".join(octets).hex()],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def test_a_program_of_another_user_is_shut_out(own_dut):
+    """fpm.users: a program of this host is zebra when it is root's or one of these; the session
+    that is there does not notice another, and its routes are not heard."""
+    dut = own_dut()
+    dut.edit_config("fpm:\n", 'fpm:\n  users: ["4321"]\n')
+    dut.start()
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut.route(NET, via=wan.peer4, wire=wan)
+    generation = dut.fpm()["generation"]
+    hole = fpm.frame(fpm.route_message(NET, rtm_type=fpm.RTN_BLACKHOLE))
+
+    with speak_as(dut, "1234", hole) as stranger:
+        assert stranger.communicate(timeout=20)[0] == "b''\n"  # hung up on
+
+    row = dut.fpm()
+    assert (row["strangers"], row["generation"], row["connected"]) == (1, generation, True)
+    assert "fpm: stranger refused, see fpm.users uid=1234 missed=0" in dut.daemon.log(20)
+    dut.forwarded(lan, lan.probe(HOST), wan)
+    dut.zebra.close()
+    eventually(lambda: not dut.fpm()["connected"], 5)
+    assert "1 connection was refused" in dut.fpmctl("show", "fpm").stdout
+    with speak_as(dut, "4321", hole) as listed:
+        eventually(lambda: dut.fpm()["generation"] == generation + 1, 10)
+        eventually(lambda: dut.route_row(NET)["state"] == "blackhole", 10)
+        dut.zebra.connect()  # replaces it
+        assert listed.communicate(timeout=20)[0] == "b''\n"
     assert dut.fpm()["strangers"] == 1
 
 

@@ -3,7 +3,7 @@
  * The configuration file: what is held against the machine that it stands on.
  *
  * link: fpm-dataplane/config.c fpm-dataplane/config_walk.c fpm-dataplane/config_check.c
- * link: fpm-dataplane/device_name.c
+ * link: fpm-dataplane/device_name.c fpm-dataplane/config_users.c
  * link: fpm-dataplane/config_show.c fpm-dataplane/config_cores.c
  * link: fpm-dataplane/base/ tap-bridge/netns.c tests/unit/config_said.c
  */
@@ -261,6 +261,37 @@ two_listeners_need_two_ports(void **state)
 	     "127.0.0.1:2620 or \"[::1]:2620\"\n");
 }
 
+static void
+users_are_known_here_or_numbers(void **state)
+{
+	says("fpm: {users: any}\n", "");
+	assert_int_equal(conf.fpm_from.users, FPM_USERS_ANY);
+	says("fpm: {users: [root, \"4321\", 77]}\n", "");
+	assert_int_equal(conf.fpm_from.users, FPM_USERS_LISTED);
+	assert_int_equal(conf.fpm_from.n_user, 3);
+	assert_int_equal(conf.fpm_from.user[0].uid, 0);
+	assert_int_equal(conf.fpm_from.user[1].uid, 4321);
+	assert_int_equal(conf.fpm_from.user[2].uid, 77);
+	says("", "");
+	assert_int_equal(conf.fpm_from.users, FPM_USERS_AUTO);
+	assert_in_range(conf.fpm_from.n_user, 0, 1);
+	says("fpm: {users: [root, nosuchuser, \"4294967295\", \"1e3\"]}\n",
+	     "2: fpm.users[1]: there is no user 'nosuchuser' here; expected a name that "
+	     "`getent passwd` has, or a number\n"
+	     "2: fpm.users[2]: there is no user '4294967295' here; expected a name that "
+	     "`getent passwd` has, or a number\n"
+	     "2: fpm.users[3]: there is no user '1e3' here; expected a name that "
+	     "`getent passwd` has, or a number\n");
+	says("fpm: {users: []}\n",
+	     "2: fpm.users: is an empty list; expected a list such as [frr, \"101\"], auto "
+	     "or any\n");
+	says("fpm: {users: frr}\n",
+	     "2: fpm.users: 'frr' is not a list; expected a list such as [frr, \"101\"], "
+	     "auto or any\n");
+	says("fpm: {users: [1, 2, 3, 4, 5, 6, 7, 8, 9]}\n",
+	     "2: fpm.users[8]: is one too many; expected at most 8\n");
+}
+
 int
 main(void)
 {
@@ -275,6 +306,7 @@ main(void)
 		cmocka_unit_test(a_tap_name_is_not_that_of_another_interface),
 		cmocka_unit_test(the_control_socket_has_a_place_of_its_own),
 		cmocka_unit_test(two_listeners_need_two_ports),
+		cmocka_unit_test(users_are_known_here_or_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

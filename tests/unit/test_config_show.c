@@ -4,7 +4,7 @@
  * errors have their columns.
  *
  * link: fpm-dataplane/config.c fpm-dataplane/config_walk.c fpm-dataplane/config_check.c
- * link: fpm-dataplane/device_name.c
+ * link: fpm-dataplane/device_name.c fpm-dataplane/config_users.c
  * link: fpm-dataplane/config_show.c fpm-dataplane/config_cores.c
  * link: fpm-dataplane/base/ tap-bridge/netns.c tests/unit/config_said.c
  */
@@ -151,8 +151,8 @@ every_key_there_is_reads_back(void **state)
 		text, sizeof(text),
 		"ports: [{tap: a, device: net_null1, mtu: 9000, queues: 2, cores: [%u, "
 		"%u], vlan-offload: off, checksum-offload: off}]\n"
-		"cores: [%u]\nfpm: {listen: \"[::1]:2621\", peer: 192.0.2.9, feedback: "
-		"true, "
+		"cores: [%u]\nfpm: {listen: \"[::1]:2621\", peer: 192.0.2.9, users: "
+		"[\"0\", root], feedback: true, "
 		"queue-limit-mib: 65, sweep-quiet-s: 6, sweep-max-s: 7, sweep-restart-s: "
 		"8}\n"
 		"checkpoint-max-age-s: 9\ncontrol-socket: /tmp/x.sock\nmetrics: "

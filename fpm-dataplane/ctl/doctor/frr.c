@@ -133,6 +133,11 @@ not_connected(struct exam *e)
 	     "Forwarding goes on by the routes that were taught; no change of them "
 	     "arrives. We listen at %s, zebra tries every 3 s.",
 	     at);
+	if (row_int(e->fpm, "strangers") > 0)
+		cost(e,
+		     "Connections refused: %lld; fpmctl show log has from whom, fpm.users "
+		     "and fpm.peer say who may be zebra.",
+		     row_int(e->fpm, "strangers"));
 	if (colon != NULL)
 		fix(e, "vtysh -c 'conf t' -c 'fpm address %.*s port %s' -c end -c write",
 		    (int)(colon - at), at, colon + 1);

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whose programs the fpm thread takes for zebra, of those of this host: real ones, of other
+ * users; so it is root that runs this, else it is skipped.
+ * link: fpm-dataplane/fpm/ fpm-dataplane/base/ tap-bridge/netns.c
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <errno.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/wait.h>
+
+#include "log_said.h"
+#include "test_fpm_bench.h"
+
+#define LISTED   4321u
+#define STRANGER 1234u
+
+enum goes { STAYS, CLOSES, RESETS, SHUTS };
+
+/* Only as root, for the others are to be others. */
+static void
+need_root(void)
+{
+	if (geteuid() == 0)
+		return;
+	print_message("skipped: not root\n");
+	skip();
+}
+
+/* Hears one of `LISTED`, beside root. */
+static struct bench *
+choosy_bench(int af)
+{
+	struct bench *b = bench_start(af, 1 << 20);
+	struct fpm *fpm = b->w.ctx;
+
+	fpm->conf.from.users = FPM_USERS_LISTED;
+	fpm->conf.from.n_user = 1;
+	fpm->conf.from.user[0].uid = LISTED;
+	fpm->asks_users = true;
+	return b;
+}
+
+/* A socket of user `uid` that is connected to `a`. */
+static int
+connected(const struct sockaddr_storage *a, const void *said, size_t len, enum goes goes)
+{
+	const struct linger reset = {.l_onoff = 1};
+	int fd = socket(a->ss_family, SOCK_STREAM, 0);
+
+	if (fd < 0 || connect(fd, (const struct sockaddr *)a, sizeof(*a)) < 0 ||
+	    send(fd, said, len, MSG_NOSIGNAL) < 0)
+		return -1;
+	if (goes == RESETS)
+		setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+	if (goes == CLOSES || goes == RESETS)
+		close(fd);
+	if (goes == SHUTS)
+		shutdown(fd, SHUT_WR);
+	return fd;
+}
+
+/*
+ * A program of that user, which connects `times`, says a route, and goes, the last time when
+ * it is hung up on. Returns its pid; a word in `done` when it has done all but that.
+ */
+static pid_t
+program(uid_t uid, const struct sockaddr_storage *a, unsigned int times, enum goes goes,
+	int *done)
+{
+	struct wire *w = one_frame();
+	int end[2], fd = -1;
+	pid_t pid;
+	char c;
+
+	put_route(w, "198.51.100.0/24", 1);
+	frame_end(w);
+	assert_int_equal(pipe(end), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (setuid(uid) < 0)
+			_exit(1);
+		for (unsigned int i = 0; i < times; i++)
+			fd = connected(a, w->octet, w->len, goes);
+		if (write(end[1], "!", 1) != 1)
+			_exit(1);
+		if (goes == STAYS || goes == SHUTS)
+			while (recv(fd, &c, 1, 0) > 0)
+				continue;
+		_exit(0);
+	}
+	close(end[1]);
+	*done = end[0];
+	free(w);
+	return pid;
+}
+
+static void
+await(int done)
+{
+	char c;
+
+	assert_int_equal(read(done, &c, 1), 1);
+	close(done);
+}
+
+static void
+ends(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void
+a_program_of_another_user_is_no_zebra(void **state)
+{
+	static const int family[] = {AF_INET, AF_INET6};
+
+	need_root();
+	for (unsigned int i = 0; i < 2; i++) {
+		struct bench *b = choosy_bench(family[i]);
+		struct sockaddr_storage a;
+		unsigned int told;
+		int done;
+		pid_t pid;
+
+		if (bench_run(b) < 0) { /* no IPv6 */
+			bench_free(b);
+			continue;
+		}
+		a = loopback(family[i], b->port);
+		log_set_level(LOG_LEVEL_INFO);
+		told = log_said("fpm: stranger refused, see fpm.users uid=1234");
+		ends(program(STRANGER, &a, 1, STAYS, &done));
+		await(done);
+		assert_int_equal(fpm_status.strangers, 1);
+		assert_int_equal(fpm_status.accepts, 0);
+		assert_true(log_said("fpm: stranger refused, see fpm.users uid=1234") >
+			    told);
+		log_set_level(LOG_LEVEL_ERROR);
+
+		pid = program(LISTED, &a, 1, STAYS, &done);
+		rib_hears(&b->rib, "up gen1 pid4242;route 198.51.100.0/24 t254 nh1;");
+		await(done);
+		close(client(b)); /* root's, and so ours: another one */
+		eventually(fpm_status.strangers + fpm_status.accepts == 3);
+		bench_free(b);
+		ends(pid);
+	}
+}
+
+/* Whatever order its words, its end and our questions come in. */
+static void
+a_program_that_goes_before_it_is_known_is_not_heard(void **state)
+{
+	static const enum goes goes[] = {CLOSES, RESETS};
+	struct bench *b;
+	struct sockaddr_storage a;
+	int done, fd;
+
+	need_root();
+	b = choosy_bench(AF_INET);
+	assert_int_equal(bench_run(b), 0);
+	a = loopback(AF_INET, b->port);
+	for (unsigned int i = 0; i < 2; i++) {
+		uint64_t before = status_get(&fpm_status.strangers);
+
+		ends(program(STRANGER, &a, 300, goes[i], &done));
+		await(done);
+		/* Not all of those that were reset come to be accepted. */
+		eventually(status_get(&fpm_status.strangers) > before);
+	}
+	/* Accepted behind them all: root's. */
+	fd = client(b);
+	send_route(fd, "192.0.2.0/24", 1);
+	rib_hears(&b->rib, "up gen1 pid4242;route 192.0.2.0/24 t254 nh1;");
+	close(fd);
+	bench_free(b);
+}
+
+static struct sockaddr_storage
+listening(int af, int *fd)
+{
+	struct sockaddr_storage a = {.ss_family = (sa_family_t)af}; /* any address */
+	socklen_t len = sizeof(a);
+
+	*fd = socket(af, SOCK_STREAM, 0);
+	assert_true(*fd >= 0);
+	assert_int_equal(bind(*fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(*fd, 4), 0);
+	assert_int_equal(getsockname(*fd, (struct sockaddr *)&a, &len), 0);
+	return a;
+}
+
+/* What peer_uid() says of a program of STRANGER's that goes so; its words are there to read. */
+static int
+uid_of(int af, int to_af, enum goes goes, uid_t *uid)
+{
+	struct sockaddr_storage a, to, peer = {0}, own = {0};
+	socklen_t len = sizeof(peer), own_len = sizeof(own);
+	struct mnl_socket *nl;
+	int fd, conn, done, rc;
+	pid_t pid;
+	char c;
+
+	a = listening(af, &fd);
+	to = loopback(to_af, ntohs(((struct sockaddr_in *)&a)->sin_port));
+	assert_int_equal(peer_begin(&nl, "", &a), 0);
+	assert_non_null(nl);
+	pid = program(STRANGER, &to, 1, goes, &done);
+	await(done);
+	conn = accept(fd, (struct sockaddr *)&peer, &len);
+	assert_true(conn >= 0);
+	assert_int_equal(getsockname(conn, (struct sockaddr *)&own, &own_len), 0);
+	rc = peer_uid(nl, &peer, &own, uid);
+	assert_int_equal(recv(conn, &c, 1, 0), 1);
+	peer_end(&nl);
+	close(conn);
+	close(fd);
+	ends(pid);
+	return rc;
+}
+
+static void
+the_kernel_knows_whose_a_connection_is_while_it_is_open(void **state)
+{
+	uid_t uid = 0;
+
+	need_root();
+	assert_int_equal(uid_of(AF_INET, AF_INET, STAYS, &uid), 0);
+	assert_int_equal(uid, STRANGER);
+	uid = 0;
+	assert_int_equal(uid_of(AF_INET6, AF_INET, STAYS, &uid), 0); /* ::ffff:127.0.0.1 */
+	assert_int_equal(uid, STRANGER);
+	uid = 0;
+	assert_int_equal(uid_of(AF_INET6, AF_INET6, STAYS, &uid), 0);
+	assert_int_equal(uid, STRANGER);
+	/* Of closed ones it says that they are root's, or that there is none. */
+	assert_true(uid_of(AF_INET, AF_INET, SHUTS, &uid) < 0);
+	assert_true(uid_of(AF_INET, AF_INET, CLOSES, &uid) < 0);
+	assert_true(uid_of(AF_INET, AF_INET, RESETS, &uid) < 0);
+}
+
+/* As root of a container that knows one user, itself. Returns an exit code. */
+static int
+contained(const struct sockaddr_storage *other, int other_fd)
+{
+	struct sockaddr_storage peer = {0}, own = {0};
+	socklen_t len = sizeof(peer), own_len = sizeof(own);
+	struct mnl_socket *nl;
+	uid_t uid;
+	int fd, conn;
+
+	if (!peer_users_are_all_known() || unshare(CLONE_NEWUSER) < 0)
+		return 77;
+	fd = open("/proc/self/uid_map", O_WRONLY);
+	if (fd < 0 || write(fd, "0 0 1", 5) != 5)
+		return 77;
+	if (peer_users_are_all_known())
+		return 2;
+	conn = accept(other_fd, (struct sockaddr *)&peer, &len);
+	if (getsockname(conn, (struct sockaddr *)&own, &own_len) < 0 ||
+	    peer_begin(&nl, "", other) < 0 || nl == NULL)
+		return 3;
+	return peer_uid(nl, &peer, &own, &uid) == 0 && uid == PEER_NOBODY ? 0 : 4;
+}
+
+static void
+a_user_of_another_namespace_is_nobody(void **state)
+{
+	struct sockaddr_storage a, to;
+	int fd, done, status;
+	pid_t pid, child;
+
+	need_root();
+	a = listening(AF_INET, &fd);
+	to = loopback(AF_INET, ntohs(((struct sockaddr_in *)&a)->sin_port));
+	pid = program(STRANGER, &to, 1, STAYS, &done);
+	await(done);
+	child = fork();
+	if (child == 0)
+		_exit(contained(&a, fd));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	close(fd);
+	ends(pid);
+	if (WEXITSTATUS(status) == 77) {
+		print_message("skipped: no user namespaces\n");
+		skip();
+	}
+	assert_int_equal(status, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_program_of_another_user_is_no_zebra),
+		cmocka_unit_test(a_program_that_goes_before_it_is_known_is_not_heard),
+		cmocka_unit_test(the_kernel_knows_whose_a_connection_is_while_it_is_open),
+		cmocka_unit_test(a_user_of_another_namespace_is_nobody),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
