@@ -177,14 +177,13 @@ def test_only_tests_may_break(own_dut, monkeypatch):
         router.control.request({"break": "route", "prefix": NET})
 
 
-VRFS = ["red", "blue", "green"]
 VRF_SCRIPT = """#!/bin/sh
 shift
 case "$*" in
 "show ip route vrf all") cat {dir}/all ;;
 "show ipv6 route vrf all") ;;
 *summary*) echo '{{"routes": []}}' ;;
-*"vrf blue 198.51.102.0/24 json") cat {dir}/lost ;;
+*" {blue} 198.51.102.0/24 json") cat {dir}/lost ;;
 *) echo '{{}}' ;;
 esac
 """
@@ -194,20 +193,22 @@ def hop(via, dev):
     return [{"via": via, "dev": dev, "weight": 1, "alive": True, "adj": 1}]
 
 
-def test_each_vrf_is_compared_and_differences_are_told_by_name(dut, tmp_path):
+@pytest.mark.parametrize("blue, shown", [("blue", "blue"), ("b\x1b[2Jue", "b?[2Jue")])
+def test_each_vrf_is_compared_and_differences_are_told_by_name(dut, tmp_path, blue, shown):
     """The same prefix in several; one that leaks; a route lost in one; a VRF that zebra alone
-    has. The kernel here has none, so somebody else speaks in the daemon's place."""
+    has. The kernel here has none, so somebody else speaks in the daemon's place. Both are asked
+    by the name as it is, people are shown what does nothing to their terminal."""
     route = {"prefix": NET, "source": "zebra", "state": "forwarding"}
     rows = {
         None: [route | {"table": 254, "nexthops": hop("192.0.2.2", "lan0")}],
         "red": [route | {"table": 100, "nexthops": hop("10.0.2.2", "ext0")}],
-        "blue": [route | {"table": 2000, "nexthops": hop("10.0.2.2", "ext0")}],
+        blue: [route | {"table": 2000, "nexthops": hop("10.0.2.2", "ext0")}],
         "green": [],
     }
 
     def answer(request):
         if request["show"] == "vrfs":
-            return [{"name": name} for name in VRFS]
+            return [{"name": name} for name in ("red", blue, "green")]
         if request["show"] == "audit":
             zero = {"prefixes": 3, "lookups": 15, "groups": 2, "differences": 0}
             return [{"what": "checked", **zero}]
@@ -227,13 +228,13 @@ def test_each_vrf_is_compared_and_differences_are_told_by_name(dut, tmp_path):
         f"S>* {NET} [1/0] via 192.0.2.2, lan0, weight 1, 00:00:06\n"
         "\nVRF red:\n"
         "C>* 10.0.1.0/24 is directly connected, lan0, 00:00:07\n"
-        f"S>* {NET} [1/0] via 10.0.2.2, ext0 (vrf blue), weight 1, 00:00:06\n"
-        "\nVRF blue:\n"
+        f"S>* {NET} [1/0] via 10.0.2.2, ext0 (vrf {blue}), weight 1, 00:00:06\n"
+        f"\nVRF {blue}:\n"
         f"S>* {NET} [1/0] via 10.0.2.2, ext0, weight 1, 00:00:06\n"
     )
     lost = "S>* 198.51.102.0/24 [1/0] via 10.0.2.2, ext0, weight 1, 00:00:06\n"
     script = tmp_path / "vtysh"
-    script.write_text(VRF_SCRIPT.format(dir=shlex.quote(str(tmp_path))))
+    script.write_text(VRF_SCRIPT.format(dir=shlex.quote(str(tmp_path)), blue=blue))
     path = str(tmp_path / "impostor.sock")
     ask = ["audit", "--vtysh", f"sh {script}"]
     impostor = Impostor(path, answer)
@@ -251,8 +252,8 @@ def test_each_vrf_is_compared_and_differences_are_told_by_name(dut, tmp_path):
     assert differs.returncode == 3, differs.stdout + differs.stderr
     way = "via 10.0.2.2 dev ext0 weight 1"
     assert differs.stdout.splitlines()[0] == (
-        f"VRF blue: DIFFERS 198.51.102.0/24: zebra has {way}, the dataplane has no route"
+        f"VRF {shown}: DIFFERS 198.51.102.0/24: zebra has {way}, the dataplane has no route"
     )
     assert [(d["vrf"], d["prefix"]) for d in told["differences"]] == [
-        ("blue", "198.51.102.0/24")
+        (shown, "198.51.102.0/24")
     ]
