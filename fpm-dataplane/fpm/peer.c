@@ -127,7 +127,7 @@ int
 peer_uid(struct mnl_socket *nl, const struct sockaddr_storage *peer,
 	 const struct sockaddr_storage *own, uid_t *uid)
 {
-	struct inet_diag_msg socket;
+	struct inet_diag_msg socket = {0};
 	int rc = ask(nl, peer, own, &socket);
 
 	if (rc < 0)
