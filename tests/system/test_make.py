@@ -26,19 +26,47 @@ def test_containers_are_skipped_where_no_engine_answers():
     assert make("image", "CONTAINERS=").returncode != 0
 
 
+def all_parts(tmp_path, script):
+    """(exit code, last line) of all parts, with a shell script for make."""
+    fake = tmp_path / "make"
+    fake.write_text(f'#!/bin/sh\n{script}\necho "$1: 3 passed"\n')
+    fake.chmod(0o755)
+    done = subprocess.run([sys.executable, ALL, fake], capture_output=True, text=True)
+    return done.returncode, done.stdout.splitlines()[-1]
+
+
 def test_the_last_line_says_what_could_not_be_fetched(tmp_path):
     """Tests of the metrics page are skipped then; all others run."""
-    fake = tmp_path / "make"
-    fake.write_text('#!/bin/sh\n[ "$1" != prometheus ] || { echo "E: no network"; exit 1; }\n'
-                    'echo "$1: 3 passed"\n')  # fmt: skip
-    fake.chmod(0o755)
+    code, last = all_parts(
+        tmp_path, '[ "$1" != prometheus ] || { echo "E: no network"; exit 1; }'
+    )
 
-    done = subprocess.run([sys.executable, ALL, fake], capture_output=True, text=True)
-
-    assert done.returncode == 0
-    last = done.stdout.splitlines()[-1]
+    assert code == 0
     assert last.startswith("all tests passed (no prometheus, without its tests: E: no network; ")
     assert "; system: 3 passed; " in last
+
+
+def test_parts_that_ran_nothing_are_no_tests_that_passed(tmp_path):
+    """The machine lacks what they need: the exit code is 0, and the verdict names them. A part of
+    which some tests ran, or that failed, is not among them."""
+    less = """case $1 in
+    fuzz-quick | test-vm) echo "${1%-quick}: skipped: not installable here: it"; exit ;;
+    system) echo "SKIPPED [9] tests/a.py:7: system tests need root (TAPs)"; echo
+        echo "===== 9 skipped in 0.4s ====="; exit ;;
+    system-asan) echo "system-asan: 9 skipped in 4 s"; exit ;;
+    unit-*) echo "unit x: 0 passed, 4 skipped, 0 of 1 programs failed, 1 s"; exit ;;
+    unit) echo "unit release: 10 passed, 4 skipped, 0 of 2 programs failed, 1 s"; exit ;;
+    esac"""
+
+    code, last = all_parts(tmp_path, less)
+
+    assert code == 0
+    idle = "unit-asan, unit-tsan, fuzz-quick, system, system-asan, test-vm"
+    assert last.startswith(f"all tests passed, but for those not run here: {idle} (lint: 3 passed; ")
+    assert "; system: 9 skipped in 0.4s: system tests need root (TAPs); system-asan: 9 s" in last
+
+    code, last = all_parts(tmp_path, f'[ "$1" != lint ] || exit 1\n{less}')
+    assert code == 1 and last.startswith(f"FAILED: lint; not run here: {idle} (lint: no output; ")
 
 
 def test_of_files_abreast_each_is_run_once_and_no_failure_is_unseen(tmp_path):
