@@ -7,7 +7,9 @@ there is no finding any more is a problem, too. What is not installed is skipped
     analyze.py CC -- FLAG...       as `make analyze` calls it
 """
 
+import collections
 import concurrent.futures
+import functools
 import os
 import re
 import shutil
@@ -18,40 +20,53 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("poptrie", "tap-bridge", "fpm-dataplane")
 
-# (tool, file, check): why it is none.
+# (tool, file, function, check, in how many lines): why it is none.
+# fmt: off
 KNOWN = {
-    ("gcc", "fpm-dataplane/ctl/audit.c", "null-dereference"): "`order` is >= 0 only with both, "
-    "or with in_zebra alone: one of the two is always there",
-    ("gcc", "fpm-dataplane/trace/pcapng.c", "malloc-leak"): "the old memory is lost only when "
-    "there is no other, and then it aborts",
-    ("gcc", "fpm-dataplane/trace/trace.c", "malloc-leak"): "`u` hangs on t->explained, an "
-    "intrusive list that the analyzer does not follow",
-    ("gcc", "/usr/include/dpdk/rte_ring_elem_pvt.h", "use-of-uninitialized-value"): "DPDK's; "
-    "as many as there are were filled in",
-    ("cppcheck", "fpm-dataplane/base/huge.c", "deallocret"): "two ends are given back, what is "
-    "between them is returned",
-    ("cppcheck", "fpm-dataplane/fib/fib.c", "memleak"): "MAP_FAILED is no memory",
-    ("cppcheck", "poptrie/build.c", "ctunullpointer"): "n_dirty is at least 1 there, and `old` "
-    "is what it descends from",
-    ("cppcheck", "tap-bridge/netns.c", "resourceLeak"): "the descriptor is what is returned",
-    ("cppcheck", "tap-bridge/tap.c", "resourceLeak"): "rc < 0 there means that there is none",
-    ("tidy", "fpm-dataplane/config.c", "clang-analyzer-core.NullDereference"): "`text` is "
-    "NULL with `len` 0 only, and each index is below `len`",
-    ("tidy", "fpm-dataplane/fwd/loop.c", "clang-analyzer-core.CallAndMessage"): "the ring has "
-    "filled the first n entries",
-    ("tidy", "fpm-dataplane/neigh/iface.c", "bugprone-suspicious-memory-comparison"): "padding "
-    "is zero in both, as said there",
-    ("tidy", "fpm-dataplane/neigh/link.c", "clang-analyzer-unix.Malloc"): "it is out of its "
-    "chain before it is freed: the chain is that of its ifindex",
-    ("tidy", "fpm-dataplane/rib/group.c", "clang-analyzer-core.DivideZero"): "a group of "
-    "several ways has members",
-    ("tidy", "fpm-dataplane/rib/zebra.c", "clang-analyzer-core.CallAndMessage"): "the first "
-    "loop fills in as many as the last reads",
-    ("tidy", "fpm-dataplane/supervise/store.c", "clang-analyzer-core.CallAndMessage"): "the "
-    "first loop fills in as many as the others read",
-    ("tidy", "poptrie/build.c", "clang-analyzer-core.UndefinedBinaryOperatorResult"): "`s` is "
-    "the number of a bit that is set; -1 is `only`, which it is compared with",
+    ("gcc", "fpm-dataplane/ctl/audit.c", "compare", "null-dereference", 1):
+        "`order` is >= 0 only with both, or with in_zebra alone: one of the two is always "
+        "there",
+    ("gcc", "fpm-dataplane/trace/pcapng.c", "octets_put", "malloc-leak", 1):
+        "the old memory is lost only when there is no other, and then it aborts",
+    ("gcc", "fpm-dataplane/trace/trace.c", "explain", "malloc-leak", 1):
+        "`u` hangs on t->explained, an intrusive list that the analyzer does not follow",
+    ("gcc", "/usr/include/dpdk/rte_ring_elem_pvt.h", "__rte_ring_enqueue_elems_64",
+     "use-of-uninitialized-value", 1):
+        "DPDK's; as many as there are were filled in",
+    ("cppcheck", "fpm-dataplane/base/huge.c", "huge_new", "deallocret", 1):
+        "two ends are given back, what is between them is returned",
+    ("cppcheck", "fpm-dataplane/fib/fib.c", "reserve", "memleak", 1):
+        "MAP_FAILED is no memory",
+    ("cppcheck", "poptrie/build.c", "node_descend", "ctunullpointer", 2):
+        "n_dirty is at least 1 there, and `old` is what it descends from",
+    ("cppcheck", "tap-bridge/netns.c", "netns_socket", "resourceLeak", 1):
+        "the descriptor is what is returned",
+    ("cppcheck", "tap-bridge/tap.c", "tap_mtu", "resourceLeak", 1):
+        "rc < 0 there means that there is none",
+    ("tidy", "fpm-dataplane/config.c", "syntax_error",
+     "clang-analyzer-core.NullDereference", 3):
+        "`text` is NULL with `len` 0 only, and each index is below `len`",
+    ("tidy", "fpm-dataplane/fwd/loop.c", "drain_inject",
+     "clang-analyzer-core.CallAndMessage", 1):
+        "the ring has filled the first n entries",
+    ("tidy", "fpm-dataplane/neigh/iface.c", "iface_publish",
+     "bugprone-suspicious-memory-comparison", 1):
+        "padding is zero in both, as said there",
+    ("tidy", "fpm-dataplane/neigh/link.c", "link_free", "clang-analyzer-unix.Malloc", 1):
+        "it is out of its chain before it is freed: the chain is that of its ifindex",
+    ("tidy", "fpm-dataplane/rib/group.c", "group_fill", "clang-analyzer-core.DivideZero", 2):
+        "a group of several ways has members",
+    ("tidy", "fpm-dataplane/rib/zebra.c", "zebra_batch",
+     "clang-analyzer-core.CallAndMessage", 1):
+        "the first loop fills in as many as the last reads",
+    ("tidy", "fpm-dataplane/supervise/store.c", "store_pass_on",
+     "clang-analyzer-core.CallAndMessage", 1):
+        "the first loop fills in as many as the others read",
+    ("tidy", "poptrie/build.c", "node_build",
+     "clang-analyzer-core.UndefinedBinaryOperatorResult", 1):
+        "`s` is the number of a bit that is set; -1 is `only`, which it is compared with",
 }
+# fmt: on
 
 CPPCHECK = """--enable=warning,performance,portability --inline-suppr --quiet --error-exitcode=0
 --std=c11 --max-configs=1 --template={file}:{line}:{id}:{message} --library=posix
@@ -89,26 +104,24 @@ def sources():
 
 
 def run(argv):
-    """What a tool says, on both of its outputs."""
+    """(exit code, what a tool says on both of its outputs)."""
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr
+    return done.returncode, done.stdout + done.stderr
 
 
 def gcc(cc, flags, path):
-    """(file, line, check, text) of each finding."""
-    text = run([*cc, *flags, "-fanalyzer", "-O1", "-c", "-o", "/dev/null", path])
+    """(exit code, what it says, [(file, line, check, text) of each finding])."""
+    code, text = run([*cc, *flags, "-fanalyzer", "-O1", "-c", "-o", "/dev/null", path])
     pattern = r"^(\S+?):(\d+):\d+: warning: (.*) \[-Wanalyzer-([\w-]+)\]$"
-    for name, line, said, check in re.findall(pattern, text, re.M):
-        yield name, line, check, said
-    for name, line, said in re.findall(r"^(\S+?):(\d+):\d+: (error: .*)$", text, re.M):
-        yield name, line, "error", said
+    found = re.findall(pattern, text, re.M)
+    return code, text, [(name, line, check, said) for name, line, said, check in found]
 
 
 def cppcheck(_, flags, path):
     """The same of cppcheck."""
     words = [f for f in flags if f.startswith(("-D", "-I")) and not f.startswith("-I/")]
-    text = run(["cppcheck", *CPPCHECK, *words, path])
-    yield from re.findall(r"^([^:\n]+):(\d+):(\w+):(.*)$", text, re.M)
+    code, text = run(["cppcheck", *CPPCHECK, *words, path])
+    return code, text, re.findall(r"^([^:\n]+):(\d+):(\w+):(.*)$", text, re.M)
 
 
 def tidy(_, flags, path):
@@ -120,38 +133,78 @@ def tidy(_, flags, path):
     if "avx" in path:
         words += ["-mavx2", "-mbmi", "-mbmi2", "-mpopcnt"]
     argv = ["clang-tidy-14", "--quiet", f"--checks={TIDY}", path, "--", *words]
+    code, text = run(argv)
     pattern = r"^(\S+?):(\d+):\d+: (?:warning|error): (.*) \[([\w.,-]+)\]$"
-    for name, line, said, check in re.findall(pattern, run(argv), re.M):
-        yield os.path.relpath(name, ROOT) if name.startswith(str(ROOT)) else name, line, check, said
+    found = [
+        (os.path.relpath(name, ROOT) if name.startswith(str(ROOT)) else name, line, check, said)
+        for name, line, said, check in re.findall(pattern, text, re.M)
+    ]
+    return code, text, found
 
 
 TOOLS = {"gcc": (None, gcc), "cppcheck": ("cppcheck", cppcheck), "tidy": ("clang-tidy-14", tidy)}
+
+
+def findings(look, cc, flags, path):
+    """Those of a file. That a tool failed is one, whatever it found before."""
+    code, text, found = look(cc, flags, path)
+    if code != 0:
+        said = text.splitlines() or ["nothing said"]
+        why = next((line for line in said if "error" in line), said[-1])
+        found.append((path, "1", "failed", f"exit code {code}: {why}"))
+    return found
+
+
+@functools.cache
+def heads(name):
+    """(line, function) of a file where a function begins: there is its name, as `make format` has
+    it, and DPDK."""
+    path = ROOT / name  # or a tool's word for none
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    rows = ((n, re.match(r"(\w+)\(", line)) for n, line in enumerate(text.split("\n"), 1))
+    return [(n, head[1]) for n, head in rows if head]
+
+
+def function_of(name, line):
+    """The function that a line is in; "" if none."""
+    return next((head for n, head in reversed(heads(name)) if n <= int(line)), "")
+
+
+def problems(found, skipped):
+    """What is in more lines of a function than KNOWN says, or in fewer, but for skipped tools.
+    `found` has {(tool, file, function, check): {(line, text)}}."""
+    known = {tuple(key): n for *key, n in KNOWN if key[0] not in skipped}
+    for key in found.keys() | known.keys():
+        rows, most = found.get(key, set()), known.get(key, 0)
+        tool, name, function, check = key
+        n = len({line for line, _ in rows})
+        what = f"{tool}: {check}{function and ' in '}{function}"
+        if n < most:
+            yield f"{name}: no such finding any more, or fewer [{what}, {most} known, {n} found]"
+        elif n > most:
+            what += f", {most} known, {n} found" if most else ""
+            yield from (f"{name}:{line}: {text} [{what}]" for line, text in rows)
 
 
 def main(argv):
     """Returns the exit code."""
     split = argv.index("--")
     cc, flags = argv[:split], argv[split + 1 :]
-    files, problems, used, skipped = sources(), set(), set(), []
+    files, found, skipped = sources(), collections.defaultdict(set), {}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for tool, (program, look) in TOOLS.items():
             if program and shutil.which(program) is None:
-                skipped.append(program)
-                used |= {key for key in KNOWN if key[0] == tool}
+                skipped[tool] = program
                 continue
-            jobs = [pool.submit(lambda p, f=look: list(f(cc, flags, p)), path) for path in files]
-            for found in (row for job in jobs for row in job.result()):
-                name, line, check, text = found
-                key = (tool, name, check)
-                used.add(key)
-                if key not in KNOWN:
-                    problems.add(f"{name}:{line}: {text} [{tool}: {check}]")
-    problems |= {f"{k[1]}: no such finding any more [{k[0]}: {k[2]}]" for k in KNOWN.keys() - used}
-    for text in sorted(problems):
+            jobs = [pool.submit(findings, look, cc, flags, path) for path in files]
+            for name, line, check, text in (row for job in jobs for row in job.result()):
+                found[tool, name, function_of(name, line), check].add((line, text))
+    wrong = sorted(problems(found, skipped))
+    for text in wrong:
         print(text)
-    tail = f", skipped: {', '.join(skipped)} (make analyze installs)" if skipped else ""
-    print(f"analyze: {len(files)} C files, {len(KNOWN)} known, {len(problems)} problem(s){tail}")
-    return 1 if problems else 0
+    tail = f", skipped: {', '.join(skipped.values())} (make analyze installs)" if skipped else ""
+    print(f"analyze: {len(files)} C files, {len(KNOWN)} known, {len(wrong)} problem(s){tail}")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
