@@ -172,7 +172,7 @@ a_program_that_goes_before_it_is_known_is_not_heard(void **state)
 	for (unsigned int i = 0; i < 2; i++) {
 		uint64_t before = status_get(&fpm_status.strangers);
 
-		ends(program(STRANGER, &a, 300, goes[i], &done));
+		ends(program(STRANGER, &a, 40, goes[i], &done));
 		await(done);
 		/* Not all of those that were reset come to be accepted. */
 		eventually(status_get(&fpm_status.strangers) > before);
