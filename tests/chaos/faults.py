@@ -73,6 +73,7 @@ class Run:
         self.failures = []  # what faults found that must not be
         self.floods = []  # kinds that have not had their turn yet
         self.rss = []  # (process id, seconds that it runs, octets), now and then
+        self.open = collections.Counter()  # descriptors of a fresh daemon at rest
         self.begin = 0.0
 
     def note(self, name, detail=""):

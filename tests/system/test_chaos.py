@@ -3,9 +3,11 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from types import SimpleNamespace
 
 import pytest
@@ -14,8 +16,10 @@ from chaos import run as chaos
 from chaos.faults import FAULTS, Happening
 from chaos.oracle import Cell, Oracle
 from chaos.report import Verdict
+from lib import procs
 from lib.built import only_release
 from lib.dataplane import ROOT, Dataplane
+from lib.wait import eventually
 
 # Those that are over soon. A minute holds most of them, each once before any comes again.
 SHORT = "churn table wan_flap core_flap isp_dies isp_moves neighbours_forgotten mtu_changes"
@@ -190,13 +194,47 @@ def test_zebra_is_not_believed_what_bgpd_is_about_to_withdraw(monkeypatch):
 
 def test_what_a_soak_calls_a_leak():
     """Of a daemon that runs on it is what it grew by after the first minutes, 8 MiB at most; of
-    one that was started anew since, more, for it has a replay behind it."""
+    one that was started anew since, more, for it has a replay behind it, the more with many
+    routes."""
     mib = 1 << 20
     flat = [(7, 0, 100 * mib), (7, 250, 290 * mib), (7, 310, 300 * mib), (7, 370, 299 * mib)]
 
-    assert chaos.growth(flat, (7, 3600, 309 * mib)) == (9 * mib, 8 * mib)
-    assert chaos.growth(flat, (8, 40, 140 * mib)) == (40 * mib, 48 * mib)
-    assert chaos.growth(flat[:2], (7, 290, 140 * mib)) == (40 * mib, 48 * mib)
+    assert chaos.growth(flat, (7, 3600, 309 * mib), 2400) == (9 * mib, 8 * mib)
+    assert chaos.growth(flat, (8, 40, 140 * mib), 24000) == (40 * mib, 24 * mib)
+    assert chaos.growth(flat, (8, 40, 140 * mib), 240000) == (40 * mib, 48 * mib)
+    assert chaos.growth(flat[:2], (7, 290, 140 * mib), 2400) == (40 * mib, 24 * mib)
+
+
+def test_what_chaos_calls_a_descriptor_left_open():
+    """More of a kind than a fresh daemon has at rest, be it another daemon by now; the kind is
+    told. Of its supervisor as well, and of nobody else's."""
+    fifo = ("fpm-dataplane", "pipe")
+    before = Counter({fifo: 2, ("fpm-dataplane", "socket"): 9, ("fpm-supervise", "socket"): 3})
+
+    assert chaos.left_open(before, before - Counter([fifo])) == ""
+    left = before + Counter([fifo, ("fpm-supervise", "socket"), ("fpm-dataplane", "/dev/net/tun")])
+    assert chaos.left_open(before, left - Counter([("fpm-dataplane", "socket")])) == (
+        "fpm-dataplane /dev/net/tun 0 -> 1; fpm-dataplane pipe 2 -> 3; fpm-supervise socket 3 -> 4"
+    )
+
+
+def test_chaos_sees_what_the_dataplane_has_open(tmp_path):
+    """By kind, whatever the numbers are."""
+    shutil.copy("/bin/sleep", tmp_path / "fpm-dataplane")
+    ends = [end for _ in range(2) for end in os.pipe()]
+    env = {**os.environ, procs.MARK: str(tmp_path)}
+    with subprocess.Popen([tmp_path / "fpm-dataplane", "60"], env=env, pass_fds=ends,
+                          stdin=subprocess.DEVNULL) as program:  # fmt: skip
+        try:
+            eventually(lambda: procs.marked(str(tmp_path)) == [program.pid], 5)
+            seen = eventually(lambda: chaos.descriptors(str(tmp_path)), 5)
+        finally:
+            program.kill()
+            for end in ends:
+                os.close(end)
+
+    assert seen["fpm-dataplane", "pipe"] >= 4 and seen["fpm-dataplane", "/dev/null"] >= 1
+    assert {name for name, _ in seen} == {"fpm-dataplane"}
 
 
 def test_what_chaos_counts_of_the_log(tmp_path):
