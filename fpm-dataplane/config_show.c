@@ -139,11 +139,12 @@ cfg_text_users(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MA
 
 	if (from->users != FPM_USERS_LISTED)
 		return from->users == FPM_USERS_ANY ? "any" : "auto";
-	for (unsigned int i = 0; i < from->n_user; i++)
+	for (unsigned int i = 0; i < from->n_user && n < CFG_TEXT_MAX; i++)
 		n += (size_t)snprintf(buf + n, CFG_TEXT_MAX - n, "%s%s",
 				      i == 0 ? "[" : ", ",
 				      quoted(from->user[i].name, name));
-	snprintf(buf + n, CFG_TEXT_MAX - n, "]");
+	if (n < CFG_TEXT_MAX)
+		snprintf(buf + n, CFG_TEXT_MAX - n, "]");
 	return buf;
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Users in the configuration: whose programs may be zebra. Their numbers are looked up while
- * the file is read: by then the daemon has given up nothing.
+ * Users in the configuration: whose programs may be zebra. Those of this machine: nobody waits,
+ * at a start or a reload, for a directory in a network that may be behind this router.
  */
 #include <errno.h>
 #include <pwd.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
@@ -13,18 +15,33 @@
 
 #define FRR "frr" /* as which FRR's own build and each distribution's has its daemons run */
 
+static bool
+find_name(const char *name, uid_t *uid)
+{
+	struct passwd entry, *found = NULL;
+	FILE *f = fopen("/etc/passwd", "re");
+	char room[16384];
+	bool is_it = false;
+
+	while (!is_it && f != NULL &&
+	       fgetpwent_r(f, &entry, room, sizeof(room), &found) == 0) {
+		is_it = strcmp(entry.pw_name, name) == 0;
+		*uid = entry.pw_uid;
+	}
+	if (f != NULL)
+		fclose(f);
+	return is_it;
+}
+
 /* By name, or by a number that need not have one. Returns 0 or -ENOENT. */
 static int
 find(const char *name, uid_t *uid)
 {
-	char room[16384], *end;
-	struct passwd entry, *found = NULL;
+	char *end;
 	unsigned long number = strtoul(name, &end, 10);
 
-	if (getpwnam_r(name, &entry, room, sizeof(room), &found) == 0 && found != NULL) {
-		*uid = entry.pw_uid;
+	if (find_name(name, uid))
 		return 0;
-	}
 	/* The last one is nobody's: chown(2) takes it for "as it is". */
 	if (name[0] < '0' || name[0] > '9' || *end != '\0' || number >= UINT32_MAX)
 		return -ENOENT;
@@ -35,8 +52,8 @@ find(const char *name, uid_t *uid)
 static void
 take_user(struct cfg *c, const struct cfg_at *item, struct fpm_from *from)
 {
-	static const struct cfg_key user = {
-		.expected = "a name that `getent passwd` has, or a number"};
+	static const struct cfg_key user = {.expected =
+						    "a name in /etc/passwd, or a number"};
 	const char *name = cfg_text(c, &user, item, NULL);
 	uid_t uid;
 

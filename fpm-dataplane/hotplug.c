@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/manage.h"
+#include "base/tsan.h"
 #include "base/worker.h"
 #include "keep.h"
 
@@ -25,6 +26,7 @@
 static void
 slow_begin(void)
 {
+	GRACE_LET_GO();
 	urcu_qsbr_thread_offline();
 	worker_takes_long(SLOW_MS);
 }
@@ -58,6 +60,7 @@ tell(struct worker *to, uint16_t ifidx, bool gone)
 	m->done = &done;
 	worker_send(to, &m->m);
 	/* A grace period must not wait for us meanwhile. */
+	GRACE_LET_GO();
 	urcu_qsbr_thread_offline();
 	while (sem_wait(&done) < 0)
 		continue;
@@ -191,6 +194,7 @@ hotplug_del(struct hotplug *h, struct port *port, struct hotplug_rest *rest)
 	__atomic_store_n(&port->ifidx, 0, __ATOMIC_RELEASE);
 	/* Who had it in its hands has let go; ui, trace and punt see it no more. */
 	urcu_qsbr_synchronize_rcu();
+	GRACE_OVER();
 	slow_begin();
 	if (rest != NULL) {
 		*rest = (struct hotplug_rest){dup(gone.tap.fd), gone.place};

@@ -22,6 +22,7 @@
 
 #define SILENCE_S   30
 #define CHANGE_S    330 /* a device: the daemon counts it as a hang after 300 (hotplug.c) */
+#define HOLD_S      80  /* FRR's unit waits for it, for systemd's 90 */
 #define REQUEST_MAX 4096 /* base/rows.md */
 
 enum manner {
@@ -196,39 +197,44 @@ is_strange(const char *line)
 }
 
 /*
- * What may take the daemon longer than any answer: what manage does, one after the other, and a
- * hold, which is answered behind all that zebra had said. Returns what it is about, or NULL.
+ * For how long a request may take, that may take the daemon longer than any answer, and what to
+ * say of it then: what manage does, one after the other, and a hold, which is answered behind all
+ * that zebra had said. 0: it is neither.
  */
-static const char *
-is_slow(const json_t *request)
+static int
+slow_s(const json_t *request, const char **what)
 {
-	if (strcmp(row_str(request, "do"), "hold") == 0)
-		return "it is answered behind all that zebra has said, which is still "
-		       "being learnt; `fpmctl show fpm` tells whether zebra is held off";
-	if (json_object_get(request, "port") != NULL ||
-	    json_object_get(request, "config") != NULL ||
-	    json_object_get(request, "set") != NULL)
-		return "the daemon still works on it: a device takes long to start or to "
-		       "end. It goes on whether you wait or not; `fpmctl config show` "
-		       "tells "
-		       "what came of it";
-	return NULL;
+	if (strcmp(row_str(request, "do"), "hold") == 0) {
+		*what = "it is answered behind all that zebra has said, which is still "
+			"being learnt; `fpmctl show fpm` tells whether zebra is held off";
+		return HOLD_S;
+	}
+	*what = "the daemon still works on it: a device takes long to start or to end. "
+		"It goes on whether you wait or not; `fpmctl config show` tells what came "
+		"of it";
+	return json_object_get(request, "port") != NULL ||
+			       json_object_get(request, "config") != NULL ||
+			       json_object_get(request, "set") != NULL
+		       ? CHANGE_S
+		       : 0;
 }
 
 /* Until the answer to one begins. Returns whether it does. */
 static bool
-await_slow(int fd, const char *what)
+await_slow(int fd, const json_t *request)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
+	const char *what;
+	int most_s = slow_s(request, &what);
 
-	if (poll(&p, 1, SILENCE_S * 1000) != 0)
+	if (most_s == 0 || poll(&p, 1, SILENCE_S * 1000) != 0)
 		return true;
 	complain("%s", what);
-	if (poll(&p, 1, (CHANGE_S - SILENCE_S) * 1000) != 0)
+	if (poll(&p, 1, (most_s - SILENCE_S) * 1000) != 0)
 		return true;
 	complain("no answer after %d s, and the daemon may not be done: its log tells what "
 		 "came of it",
-		 CHANGE_S);
+		 most_s);
 	return false;
 }
 
@@ -237,7 +243,6 @@ converse(const char *path, const json_t *request, enum manner how,
 	 bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx)
 {
 	char *line = NULL, *asked = request_line(request);
-	const char *slow = is_slow(request);
 	bool begun = false;
 	size_t size = 0;
 	ssize_t len;
@@ -255,7 +260,7 @@ converse(const char *path, const json_t *request, enum manner how,
 	stop_ends(fileno(f));
 	if (!send_line(f, asked))
 		rc = stop_now() ? CTL_OK : lost(path, errno);
-	else if (slow != NULL && !await_slow(fileno(f), slow))
+	else if (!await_slow(fileno(f), request))
 		rc = CTL_NO_DAEMON;
 	free(asked);
 	while (rc < 0) {

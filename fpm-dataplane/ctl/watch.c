@@ -64,7 +64,8 @@ on_row(const json_t *row, const char *text, void *ctx)
 		    errno != EINVAL)
 			w->write_error = errno;
 		w->begun = true;
-		w->write_error = write_octets(w->out, row_str(row, "pcapng"));
+		if (w->write_error == 0)
+			w->write_error = write_octets(w->out, row_str(row, "pcapng"));
 	} else if (w->json) {
 		printf("%s%s", w->n_rows == 0 ? "[" : ",\n", text);
 	} else {

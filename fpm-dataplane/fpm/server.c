@@ -98,21 +98,18 @@ peers_begin(struct fpm *fpm)
 {
 	struct sockaddr_storage own = {0};
 	socklen_t len = sizeof(own);
-	unsigned int missed;
 	int rc;
 
-	if (!fpm->asks_users)
+	if (!fpm->asks_users || fpm->blind)
 		return 0;
 	if (getsockname(fpm->listen_fd, (struct sockaddr *)&own, &len) < 0)
 		return -errno;
 	rc = peer_begin(&fpm->peers, fpm->netns, &own);
 	if (rc != -EOPNOTSUPP)
 		return rc;
-	if (log_allowed(&fpm->blind_log, &missed))
-		log_warn(
-			"fpm: the kernel does not tell whose programs connect: any of this "
-			"host is let in missed=%u",
-			missed);
+	fpm->blind = true; /* to ask again has it look for a module, each time */
+	log_warn("fpm: the kernel does not tell whose programs connect: any of this "
+		 "host is let in");
 	return 0;
 }
 
@@ -450,6 +447,7 @@ fpm_init(struct worker *w)
 	inherit(fpm);
 	held_begin(fpm);
 	fpm->said_listens = true;
+	fpm->told = false;
 	fpm->n_stops = 0;
 	rc = listen_start(fpm);
 	if (rc == 0 || !fpm->conf.insists)
@@ -531,7 +529,7 @@ fpm_setup(struct worker *w, const struct fpm_conf *conf)
 	fpm->asks_users = conf->from.users == FPM_USERS_LISTED || conf->from.n_user > 0;
 	fpm->users_known = peer_users_are_all_known();
 	if (conf->from.users == FPM_USERS_AUTO && !fpm->asks_users)
-		log_info("fpm: there is no user frr here: any program of this host may be "
+		log_warn("fpm: there is no user frr here: any program of this host may be "
 			 "zebra, see fpm.users");
 	fpm->listen_fd = -1;
 	fpm->session.fd = -1;

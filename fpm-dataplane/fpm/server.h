@@ -74,6 +74,7 @@ struct fpm {
 	uint16_t port;            /* that we listen on: tests ask for port 0 */
 	struct mnl_socket *peers; /* knows whose programs connect; NULL: nobody does */
 	bool asks_users;          /* whose they are */
+	bool blind;               /* the kernel has no answer */
 	bool users_known;         /* to this user namespace, all that there are */
 	ev_io accept;
 	ev_timer hold; /* looks whether to listen again, and says so */
@@ -84,7 +85,7 @@ struct fpm {
 	uint32_t held_pid;      /* not 0 */
 	uint64_t held_until_ms; /* CLOCK_BOOTTIME; 0: it is not held */
 	struct log_limit bad_frame_log, malformed_log, accept_log, memory_log, stranger_log,
-		user_log, gone_log, foreign_log, blind_log, up_log, down_log, listen_log[2];
+		user_log, gone_log, foreign_log, up_log, down_log, listen_log[2];
 };
 
 /* fpm_status has one writer, this thread: a plain add that others read whole. */

@@ -58,15 +58,28 @@ is_free(const struct sockaddr_un *sun)
 	return rc == -ECONNREFUSED ? 0 : rc;
 }
 
-/* Beside it, and no longer: `out` is as `sun`, but for the last octet of the name. */
-static void
+/*
+ * A path beside that of `sun`, which no other daemon has: `.PID`. What is there was left by one
+ * that died, and goes. Returns 0 or -errno.
+ */
+static int
 beside(struct sockaddr_un *out, const struct sockaddr_un *sun)
 {
-	char *last;
+	const char *slash = strrchr(sun->sun_path, '/');
+	size_t n = slash == NULL ? 0 : (size_t)(slash - sun->sun_path) + 1;
+	struct stat st;
+	char name[16];
 
+	snprintf(name, sizeof(name), ".%d", (int)getpid());
+	if (n + strlen(name) >= sizeof(out->sun_path))
+		return -ENAMETOOLONG;
 	*out = *sun;
-	last = &out->sun_path[strlen(out->sun_path) - 1];
-	*last = *last == '~' ? '_' : '~';
+	strcpy(out->sun_path + n, name);
+	if (lstat(out->sun_path, &st) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode))
+		return -EEXIST;
+	return unlink(out->sun_path) < 0 ? -errno : 0;
 }
 
 static void
@@ -111,11 +124,10 @@ ctl_socket_open(struct ui *ui)
 	rc = parents_make(sun.sun_path);
 	if (rc == 0)
 		rc = is_free(&sun);
+	if (rc == 0)
+		rc = beside(&made, &sun);
 	if (rc < 0)
 		return rc;
-	beside(&made, &sun);
-	if (unlink(made.sun_path) < 0 && errno != ENOENT)
-		return -errno;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;

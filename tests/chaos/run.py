@@ -305,10 +305,10 @@ def _judge(run, still, names):
     after = rss(bed)
     grown, most = growth(run.rss, after, bed.n4 + bed.n6)
     verdict.must(grown < most, f"memory grew by {grown >> 20} MiB, at most {most >> 20} it may")
-    more = lambda: left_open(run.open, descriptors(bed.dir))  # noqa: E731
-    with contextlib.suppress(Timeout):
-        eventually(lambda: not more(), 15, 0.2)
-    verdict.must(not (left := more()), f"descriptors are left open: {left}")
+    try:
+        eventually(lambda: _no_more_open(run), 15, 0.2, "descriptors are closed again")
+    except Timeout as err:
+        verdict.must(False, str(err))
     starts = bed.tail("fpm-dataplane.log", 1 << 20).count("supervise: started")
     verdict.must(
         starts == 1 + run.fell, f"the daemon was started {starts} times, killed {run.fell}"
@@ -371,6 +371,12 @@ def _no_buffers(bed):
     row = memory(bed)
     if row["packet_buffers"] != row["packet_buffers_free"]:
         raise LookupError(f"{row['packet_buffers'] - row['packet_buffers_free']} in use")
+    return True
+
+
+def _no_more_open(run):
+    if left := left_open(run.open, descriptors(run.bed.dir)):
+        raise LookupError(left)
     return True
 
 

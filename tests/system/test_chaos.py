@@ -54,11 +54,13 @@ def played(run):
     """What the program says; a failure of it is the test's."""
     program = Dataplane(None, "", "", "", "").program
     only_release(program, "times are")
-    argv = [sys.executable, os.path.join(ROOT, "tests", "chaos", "run.py")]
+    # By SIGTERM, at which it takes its bed down.
+    argv = ["timeout", "-k", "60", "400", sys.executable]
+    argv += [os.path.join(ROOT, "tests", "chaos", "run.py")]
     env = environment(**run | {"ONLY": run["ONLY"].replace(" ", ",")})
 
     done = subprocess.run(
-        argv, env=env, capture_output=True, text=True, timeout=400, check=False
+        argv, env=env, capture_output=True, text=True, timeout=480, check=False
     )
 
     assert done.returncode == 0, done.stdout + done.stderr

@@ -72,7 +72,7 @@ BAD = {
         "  users: [nosuchuser]",
         11,
         "fpm.users[0]",
-        "getent passwd",
+        "a name in /etc/passwd",
     ),
     "bad port number": ("127.0.0.1:2620", "127.0.0.1:99999", 11, "fpm.listen", "PORT"),
     "relative socket": ("{dir}/other.sock", "other.sock", 12, "control-socket", "absolute"),

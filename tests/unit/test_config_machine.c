@@ -276,12 +276,12 @@ users_are_known_here_or_numbers(void **state)
 	assert_int_equal(conf.fpm_from.users, FPM_USERS_AUTO);
 	assert_in_range(conf.fpm_from.n_user, 0, 1);
 	says("fpm: {users: [root, nosuchuser, \"4294967295\", \"1e3\"]}\n",
-	     "2: fpm.users[1]: there is no user 'nosuchuser' here; expected a name that "
-	     "`getent passwd` has, or a number\n"
-	     "2: fpm.users[2]: there is no user '4294967295' here; expected a name that "
-	     "`getent passwd` has, or a number\n"
-	     "2: fpm.users[3]: there is no user '1e3' here; expected a name that "
-	     "`getent passwd` has, or a number\n");
+	     "2: fpm.users[1]: there is no user 'nosuchuser' here; expected a name in "
+	     "/etc/passwd, or a number\n"
+	     "2: fpm.users[2]: there is no user '4294967295' here; expected a name in "
+	     "/etc/passwd, or a number\n"
+	     "2: fpm.users[3]: there is no user '1e3' here; expected a name in "
+	     "/etc/passwd, or a number\n");
 	says("fpm: {users: []}\n",
 	     "2: fpm.users: is an empty list; expected a list such as [frr, \"101\"], auto "
 	     "or any\n");
