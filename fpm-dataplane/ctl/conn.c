@@ -197,6 +197,30 @@ is_strange(const char *line)
 }
 
 /*
+ * A line of JSON with what a terminal obeys, and jansson lets pass (U+007F to U+009F), escaped, as
+ * it escapes what is below U+0020. Returns NULL without memory.
+ */
+static char *
+escaped(const char *line)
+{
+	char *out = malloc(strlen(line) * 6 + 1), *at = out;
+
+	while (out != NULL && *line != '\0') {
+		unsigned char c = (unsigned char)line[0], next = (unsigned char)line[1];
+		bool two = c == 0xc2 && next >= 0x80 && next < 0xa0;
+
+		if (two || c == 0x7f)
+			at += sprintf(at, "\\u%04x", two ? next : c);
+		else
+			*at++ = *line;
+		line += two ? 2 : 1;
+	}
+	if (out != NULL)
+		*at = '\0';
+	return out;
+}
+
+/*
  * For how long a request may take, that may take the daemon longer than any answer, and what to
  * say of it then: what manage does, one after the other, and a hold, which is answered behind all
  * that zebra had said. 0: it is neither.
@@ -264,6 +288,7 @@ converse(const char *path, const json_t *request, enum manner how,
 		rc = CTL_NO_DAEMON;
 	free(asked);
 	while (rc < 0) {
+		char *strange = NULL;
 		json_t *row;
 
 		errno = 0;
@@ -278,8 +303,10 @@ converse(const char *path, const json_t *request, enum manner how,
 		begun = true;
 		line[len - 1] = '\0';
 		row = json_loads(line, 0, NULL);
-		if (is_strange(line))
+		if (is_strange(line)) {
+			strange = escaped(line);
 			rows_harmless(row);
+		}
 		if (!json_is_object(row)) {
 			complain("what answers on %s is no fpm-dataplane, or of another "
 				 "version",
@@ -287,9 +314,11 @@ converse(const char *path, const json_t *request, enum manner how,
 			rc = CTL_NO_DAEMON;
 		} else {
 			rc = is_last(row);
-			if (rc < 0 && on_row != NULL && !on_row(row, line, ctx))
+			if (rc < 0 && on_row != NULL &&
+			    !on_row(row, strange != NULL ? strange : line, ctx))
 				rc = CTL_OK;
 		}
+		free(strange);
 		json_decref(row);
 	}
 	free(line);

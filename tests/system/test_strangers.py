@@ -247,8 +247,9 @@ def test_names_of_interfaces_do_nothing_to_a_terminal(own_dut, tmp_path):
             texts.append(done.stdout)
         if "\udc9b" not in evil:
             assert "?[2Jx???" in texts[-5], texts[-5]
-            rows = json.loads(dut.fpmctl("--json", "show", "interfaces").stdout)
-            assert evil in [row["name"] for row in rows]
+            said = dut.fpmctl("--json", "show", "interfaces").stdout
+            assert evil in [row["name"] for row in json.loads(said)]
+            texts.append(said)
         way = f"S>* {NET} [1/0] via {ext.peer4}, {evil}, weight %d, 00:00:06"
         same, other = (audited(dut, way % weight, tmp_path) for weight in (1, 9))
         assert same.returncode == 0 and "Equal." in same.stdout, same.stdout
