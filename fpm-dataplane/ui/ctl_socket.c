@@ -36,9 +36,9 @@ parents_make(const char *path)
 	return 0;
 }
 
-/* May it be replaced? Returns 0, -EADDRINUSE when somebody answers, -EEXIST: not a socket. */
+/* Clear the way. Returns 0, -EADDRINUSE when somebody answers, -EEXIST: not a socket. */
 static int
-is_free(const struct sockaddr_un *sun)
+stale_remove(const struct sockaddr_un *sun)
 {
 	struct stat st;
 	int fd, rc;
@@ -55,31 +55,9 @@ is_free(const struct sockaddr_un *sun)
 	/* Only a refusal proves that nobody listens; a full backlog is somebody. */
 	if (rc == 0 || rc == -EAGAIN)
 		return -EADDRINUSE;
-	return rc == -ECONNREFUSED ? 0 : rc;
-}
-
-/*
- * A path beside that of `sun`, which no other daemon has: `.PID`. What is there was left by one
- * that died, and goes. Returns 0 or -errno.
- */
-static int
-beside(struct sockaddr_un *out, const struct sockaddr_un *sun)
-{
-	const char *slash = strrchr(sun->sun_path, '/');
-	size_t n = slash == NULL ? 0 : (size_t)(slash - sun->sun_path) + 1;
-	struct stat st;
-	char name[16];
-
-	snprintf(name, sizeof(name), ".%d", (int)getpid());
-	if (n + strlen(name) >= sizeof(out->sun_path))
-		return -ENAMETOOLONG;
-	*out = *sun;
-	strcpy(out->sun_path + n, name);
-	if (lstat(out->sun_path, &st) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISSOCK(st.st_mode))
-		return -EEXIST;
-	return unlink(out->sun_path) < 0 ? -errno : 0;
+	if (rc != -ECONNREFUSED)
+		return rc;
+	return unlink(sun->sun_path) < 0 ? -errno : 0;
 }
 
 static void
@@ -114,7 +92,7 @@ on_accept_pause(struct ev_loop *loop, ev_timer *t, int revents)
 int
 ctl_socket_open(struct ui *ui)
 {
-	struct sockaddr_un sun = {.sun_family = AF_UNIX}, made;
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
 	struct stat st;
 	int fd, rc;
 
@@ -123,21 +101,17 @@ ctl_socket_open(struct ui *ui)
 	strcpy(sun.sun_path, ui->conf.control_socket);
 	rc = parents_make(sun.sun_path);
 	if (rc == 0)
-		rc = is_free(&sun);
-	if (rc == 0)
-		rc = beside(&made, &sun);
+		rc = stale_remove(&sun);
 	if (rc < 0)
 		return rc;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
 	/* Before bind: at no moment is the path open to others (the kernel takes this mode). */
-	if (fchmod(fd, 0660) < 0 || bind(fd, (struct sockaddr *)&made, sizeof(made)) < 0)
+	if (fchmod(fd, 0660) < 0 || bind(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0)
 		goto undo_fd;
-	/* In the place of a dead one's in one step: that the path is not there says of a daemon
-	 * that it was stopped. */
-	if (chmod(made.sun_path, 0660) < 0 || stat(made.sun_path, &st) < 0 ||
-	    listen(fd, BACKLOG) < 0 || rename(made.sun_path, sun.sun_path) < 0)
+	if (chmod(sun.sun_path, 0660) < 0 || stat(sun.sun_path, &st) < 0 ||
+	    listen(fd, BACKLOG) < 0)
 		goto undo_path;
 	ui->socket_dev = st.st_dev;
 	ui->socket_ino = st.st_ino;
@@ -149,7 +123,7 @@ ctl_socket_open(struct ui *ui)
 	return 0;
 undo_path:
 	rc = -errno;
-	unlink(made.sun_path);
+	unlink(sun.sun_path);
 	close(fd);
 	return rc;
 undo_fd:
