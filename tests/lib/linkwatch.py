@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the kernel of a namespace announced of its links while a test did something."""
 
+import fcntl
+import os
 import subprocess
 import tempfile
 
@@ -18,7 +20,10 @@ class LinkWatch:
         self._file = self._process = None
 
     def __enter__(self):
-        self._file = tempfile.TemporaryFile("a+", encoding="utf-8")
+        self._file = tempfile.TemporaryFile("r+", encoding="utf-8")
+        # Both have one place in it, which who reads moves: without this (no mode of tempfile's has
+        # it) a line that is said meanwhile is written over the first ones.
+        fcntl.fcntl(self._file, fcntl.F_SETFL, os.O_APPEND)
         self._process = subprocess.Popen(
             ["ip", "-n", self.name, "-o", "monitor", "link"], stdout=self._file
         )
