@@ -3,7 +3,7 @@
 
 BUILD   ?= release
 O       := build/$(BUILD)
-DAEMON_DIRS := base fpm rib neigh fwd punt trace ui fib port
+DAEMON_DIRS := base fpm rib neigh fwd punt trace ui fib port nics
 PY      := /usr/bin/python3
 export PYTHONDONTWRITEBYTECODE := 1
 

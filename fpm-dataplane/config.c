@@ -105,6 +105,13 @@ take_metrics(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, 
 }
 
 static void
+take_keep_nics(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	cfg_take_bool(c, key, at, out);
+	c->keep_nics_pos = at->pos;
+}
+
+static void
 take_fpm_listen(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 		void *out)
 {
@@ -329,6 +336,8 @@ const struct cfg_key cfg_top_keys[] = {
 	 .text = cfg_text_metrics},
 	{"checkpoint-max-age-s", cfg_take_uint, AT(checkpoint_max_age_s), .min = 0,
 	 .max = 3600, .text = cfg_text_uint, .live = true},
+	{"keep-nics", take_keep_nics, AT(keep_nics), .expected = "true or false",
+	 .text = cfg_text_bool},
 	{"memory", cfg_take_map, .sub = memory_keys},
 	{"limits", take_limits, .sub = limit_keys},
 	{"plugins", cfg_take_plugins,

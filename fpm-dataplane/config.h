@@ -29,6 +29,7 @@
  *       source-rate: 1000        # of each source
  *       source-burst: 500
  *   checkpoint-max-age-s: 60     # optional: forward by an older checkpoint no more; 0: none
+ *   keep-nics: false             # optional: their links stay up over planned restarts
  *   control-socket: /run/fpm-dataplane/control.sock   # optional
  *   metrics: 127.0.0.1:9620      # optional; "off" turns it off
  *   memory:
@@ -61,13 +62,14 @@
 #include "base/policer.h"
 #include "base/table.h"
 
-#define CONFIG_PORTS_MAX   64
-#define CONFIG_CORES_MAX   64
-#define CONFIG_PLUGINS_MAX 8
-#define CONFIG_BURST_MAX   256
-#define CONFIG_MTU_MIN     68
-#define CONFIG_MTU_MAX     9216
-#define CONFIG_MTU_IP6_MIN 1280 /* RFC 8200, 5: Linux takes IPv6 off an interface below */
+#define CONFIG_PORTS_MAX        64
+#define CONFIG_CORES_MAX        64
+#define CONFIG_PLUGINS_MAX      8
+#define CONFIG_SHARED_CORES_MAX 62u /* that forward, where DPDK is shared: keep-nics */
+#define CONFIG_BURST_MAX        256
+#define CONFIG_MTU_MIN          68
+#define CONFIG_MTU_MAX          9216
+#define CONFIG_MTU_IP6_MIN      1280 /* RFC 8200, 5: Linux takes IPv6 off an interface below */
 
 /* A place in the file, from 1. */
 struct config_pos {
@@ -103,6 +105,7 @@ struct config {
 	struct policer_conf policer[N_PUNT_CLASS];
 	struct table_limits limits;        /* room in tables; of routes 0: no limit */
 	unsigned int checkpoint_max_age_s; /* 0: none */
+	bool keep_nics; /* a process of its own has them over planned restarts */
 	char control_socket[108];
 	bool metrics_on;
 	struct sockaddr_storage metrics_listen;

@@ -582,6 +582,7 @@ cfg_check_whole(struct cfg *c, const struct config *conf)
 	char path[CFG_PATH_MAX];
 
 	cfg_check_port_cores(c, conf);
+	cfg_check_keep_nics(c, conf);
 	if (c->netns_bad)
 		return;
 	check_listeners(c, conf);

@@ -35,6 +35,9 @@ void cfg_check_device_twin(struct cfg *, const struct cfg_at *, const struct con
 /* Do the cores of ports forward, one a queue? Else an error each. */
 void cfg_check_port_cores(struct cfg *, const struct config *);
 
+/* Can all NICs be kept, where they are to be? Else an error each. */
+void cfg_check_keep_nics(struct cfg *, const struct config *);
+
 /* What shows only when the whole file is known: names in the control namespace, twins. */
 void cfg_check_whole(struct cfg *, const struct config *);
 

@@ -31,7 +31,7 @@ struct cfg {
 	char port_path[CONFIG_PORTS_MAX + 1][CFG_PATH_MAX];
 
 	/* Of two keys that are held against each other; line 0: not given, < 0: bad. */
-	struct config_pos listen_pos, metrics_pos;
+	struct config_pos listen_pos, metrics_pos, keep_nics_pos;
 	bool netns_bad; /* control-netns is not known */
 };
 

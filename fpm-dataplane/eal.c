@@ -4,6 +4,7 @@
  */
 #include "eal.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,9 +19,13 @@
 #include <rte_log.h>
 #include <rte_mbuf.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "device.h"
+#include "port/nics.h"
 #include "port/packet.h"
+
+#define POOL "packets"
 
 /*
  * An error that is none. Linux's vfio refuses to turn interrupts off when they are not on, and
@@ -108,8 +113,8 @@ huge_free_kib(void)
  * Why there is no memory. DPDK says EACCES where no hugepage is free, ENOMEM where too few are.
  * That is no room for two (-ENOMEM) when one alone has it: what `old` holds is free then.
  */
-static int
-no_memory(const struct config *conf, int rc, pid_t old)
+int
+eal_no_memory(const struct config *conf, int rc, pid_t old)
 {
 	unsigned long long unused, others;
 	char path[64];
@@ -162,87 +167,241 @@ does_not_start(const struct config *conf, int rc)
 	return rc;
 }
 
-/*
- * lcore 0 is main, where plan_cores() left it, and the mould of the control threads.
- * lcore k is forwarder k-1, pinned.
- */
-int
-eal_start(const struct config *conf, pid_t old)
+static struct {
+	bool is;
+	char prefix[EAL_PREFIX_STRLEN];
+	unsigned int client;
+} joined;
+
+void
+eal_join(const char *prefix, unsigned int client)
 {
-	char lcores[1024], mem[16], prefix[32];
-	const char *argv[16 + 2 * CONFIG_PLUGINS_MAX];
-	int argc = 0, n = 0;
+	joined.is = true;
+	joined.client = client;
+	snprintf(joined.prefix, sizeof(joined.prefix), "%s", prefix);
+}
+
+unsigned int
+eal_client(void)
+{
+	return joined.client;
+}
+
+const char *
+eal_prefix(void)
+{
+	static char prefix[EAL_PREFIX_STRLEN];
+
+	if (prefix[0] == '\0')
+		snprintf(prefix, sizeof(prefix), EAL_PREFIX, (int)getpid(),
+			 (unsigned int)monotonic_ns());
+	return prefix;
+}
+
+/*
+ * Of a daemon that shares nothing lcore 0 is main, where plan_cores() left it, and the mould of the
+ * control threads. Where DPDK is shared lcore 0 is the other process's.
+ */
+static unsigned int
+main_lcore(void)
+{
+	return joined.is ? 1 + joined.client * (CONFIG_SHARED_CORES_MAX + 1) : 0;
+}
+
+static_assert(1 + NICS_CLIENTS * (CONFIG_SHARED_CORES_MAX + 1) <= RTE_MAX_LCORE,
+	      "each has its own");
+
+/* Pinned; forwarder 0 is the next after main. */
+unsigned int
+eal_lcore(unsigned int i)
+{
+	return main_lcore() + 1 + i;
+}
+
+#define LCORES_STRLEN 2048
+
+static void
+lcores_say(const struct config *conf, char out[LCORES_STRLEN])
+{
 	cpu_set_t set;
+	int n;
 
 	CPU_ZERO(&set);
 	sched_getaffinity(0, sizeof(set), &set);
-	n = snprintf(lcores, sizeof(lcores), "0@(");
+	n = snprintf(out, LCORES_STRLEN, "%u@(", main_lcore());
 	for (unsigned int cpu = 0, first = 1; cpu < CPU_SETSIZE && n < 900; cpu++)
 		if (CPU_ISSET(cpu, &set)) {
-			n += snprintf(lcores + n, sizeof(lcores) - (size_t)n, "%s%u",
+			n += snprintf(out + n, LCORES_STRLEN - (size_t)n, "%s%u",
 				      first ? "" : ",", cpu);
 			first = 0;
 		}
-	n += snprintf(lcores + n, sizeof(lcores) - (size_t)n, ")");
-	for (unsigned int i = 0; i < conf->n_core; i++)
-		n += snprintf(lcores + n, sizeof(lcores) - (size_t)n, ",%u@%u", i + 1,
+	n += snprintf(out + n, LCORES_STRLEN - (size_t)n, ")");
+	for (unsigned int i = 0; conf != NULL && i < conf->n_core; i++)
+		n += snprintf(out + n, LCORES_STRLEN - (size_t)n, ",%u@%u", eal_lcore(i),
 			      conf->core[i]);
-	snprintf(mem, sizeof(mem), "%u", conf->memory_mib);
-	snprintf(prefix, sizeof(prefix), "fdp%d", (int)getpid());
-	argv[argc++] = "fpm-dataplane";
-	argv[argc++] = "--lcores";
-	argv[argc++] = lcores;
-	argv[argc++] = "-m";
-	argv[argc++] = mem;
-	argv[argc++] = "--no-telemetry";
-	argv[argc++] = "--log-level=*:error";
-	if (conf->hugepages) {
-		argv[argc++] = "--in-memory";
-	} else {
-		argv[argc++] = "--no-huge";
-		argv[argc++] = "--no-shconf";
-		argv[argc++] = "--file-prefix";
-		argv[argc++] = prefix;
-	}
+}
+
+/* The words for rte_eal_init(). */
+struct words {
+	int n;
+	const char *word[24 + 2 * CONFIG_PLUGINS_MAX];
+	char lcores[LCORES_STRLEN], mem[16];
+};
+
+static void
+word(struct words *w, const char *text)
+{
+	w->word[w->n++] = text;
+}
+
+static void
+words_of_all(struct words *w, const struct config *conf)
+{
+	word(w, "fpm-dataplane");
+	word(w, "--lcores");
+	word(w, w->lcores);
+	word(w, "--no-telemetry");
+	word(w, "--log-level=*:error");
+	/* Only configured devices are attached: an empty allow list would probe them all. */
+	word(w, "--allow=0000:00:00.0");
 	/* With our list of none it does not see that vfio's devices have no IOMMU. */
 	if (conf->hugepages && device_vfio_is_unsafe("") && has_physical_addresses())
-		argv[argc++] = "--iova-mode=pa";
-	/* Only configured devices are attached: an empty allow list would probe them all. */
-	argv[argc++] = "--allow=0000:00:00.0";
+		word(w, "--iova-mode=pa");
 	for (unsigned int i = 0; i < conf->n_plugin; i++) {
-		argv[argc++] = "-d";
-		argv[argc++] = conf->plugin[i];
+		word(w, "-d");
+		word(w, conf->plugin[i]);
 	}
-	argv[argc] = NULL;
+}
+
+/* Of who has the memory, and not a part in another's. */
+static void
+words_of_memory(struct words *w, const struct config *conf)
+{
+	snprintf(w->mem, sizeof(w->mem), "%u", conf->memory_mib);
+	word(w, "-m");
+	word(w, w->mem);
+}
+
+static int
+init(const struct config *conf, struct words *w, pid_t old)
+{
+	w->word[w->n] = NULL;
 	log_open();
-	if (rte_eal_init(argc, (char **)(uintptr_t)argv) < 0)
-		return does_not_start(conf, no_memory(conf, -rte_errno, old));
-	/* Without shared configuration it stays empty, and the EAL never removes it. */
-	if (!conf->hugepages)
-		(void)rmdir(rte_eal_get_runtime_dir());
+	if (rte_eal_init(w->n, (char **)(uintptr_t)w->word) < 0)
+		return does_not_start(conf, eal_no_memory(conf, -rte_errno, old));
 	return 0;
+}
+
+int
+eal_start(const struct config *conf, pid_t old)
+{
+	struct words w = {.n = 0};
+	int rc;
+
+	lcores_say(conf, w.lcores);
+	words_of_all(&w, conf);
+	if (joined.is) {
+		word(&w, "--proc-type=secondary");
+		word(&w, "--file-prefix");
+		word(&w, joined.prefix);
+	} else {
+		words_of_memory(&w, conf);
+		word(&w, conf->hugepages ? "--in-memory" : "--no-huge");
+	}
+	if (!conf->hugepages) {
+		word(&w, "--no-shconf");
+		word(&w, "--file-prefix");
+		word(&w, eal_prefix());
+	}
+	rc = init(conf, &w, old);
+	/* Without shared configuration it stays empty, and the EAL never removes it. */
+	if (rc == 0 && !conf->hugepages)
+		(void)rmdir(rte_eal_get_runtime_dir());
+	return rc;
+}
+
+int
+eal_start_nics(const struct config *conf)
+{
+	struct words w = {.n = 0};
+
+	lcores_say(NULL, w.lcores);
+	words_of_all(&w, conf);
+	words_of_memory(&w, conf);
+	word(&w, "--proc-type=primary");
+	word(&w, "--file-prefix");
+	word(&w, eal_prefix());
+	return init(conf, &w, 0);
+}
+
+void
+eal_end(struct rte_mempool *pool)
+{
+	if (!joined.is)
+		rte_mempool_free(pool);
+	for (unsigned int i = 0; joined.is && pool != NULL && i <= CONFIG_SHARED_CORES_MAX;
+	     i++)
+		rte_mempool_cache_flush(rte_mempool_default_cache(pool, main_lcore() + i),
+					pool);
+	rte_eal_cleanup();
+}
+
+static unsigned int
+room_bytes(const struct config *conf)
+{
+	unsigned int room = RTE_MBUF_DEFAULT_DATAROOM;
+
+	for (unsigned int i = 0; i < conf->n_port; i++)
+		if (conf->port[i].mtu_bytes + 64 > room)
+			room = RTE_ALIGN(conf->port[i].mtu_bytes + 64, 64);
+	return room + RTE_PKTMBUF_HEADROOM;
+}
+
+/* FNV-1a. */
+static uint32_t
+sum_on(uint32_t sum, const void *octets, size_t len)
+{
+	const uint8_t *at = octets;
+
+	while (len-- > 0)
+		sum = (sum ^ *at++) * 16777619u;
+	return sum;
+}
+
+uint32_t
+eal_sum(const struct config *conf)
+{
+	const unsigned int words[] = {conf->memory_mib, room_bytes(conf),
+				      PACKET_PRIV_BYTES};
+	uint32_t sum = sum_on(2166136261u, words, sizeof(words));
+
+	for (unsigned int i = 0; i < conf->n_plugin; i++)
+		sum = sum_on(sum, conf->plugin[i], strlen(conf->plugin[i]) + 1);
+	return sum;
 }
 
 struct rte_mempool *
 eal_pool(const struct config *conf)
 {
+	unsigned int room = room_bytes(conf), each, n;
 	struct rte_mempool *pool;
 
-	unsigned int room = RTE_MBUF_DEFAULT_DATAROOM, each, n;
-
-	for (unsigned int i = 0; i < conf->n_port; i++)
-		if (conf->port[i].mtu_bytes + 64 > room)
-			room = RTE_ALIGN(conf->port[i].mtu_bytes + 64, 64);
+	if (joined.is) {
+		pool = rte_mempool_lookup(POOL);
+		if (pool == NULL)
+			log_error("main: packet buffers not found error=%s",
+				  rte_strerror(rte_errno));
+		return pool;
+	}
 	/* No packet crosses a page: without hugepages each takes whole ones. */
-	each = room + RTE_PKTMBUF_HEADROOM + 256;
+	each = room + 256;
 	if (!conf->hugepages)
 		each = RTE_ALIGN(each, 4096);
 	/* Three quarters of the memory are packets; the rest is queues and rings. */
 	n = (unsigned int)((uint64_t)conf->memory_mib * 1024 * 1024 * 3 / 4 / each);
 	if (n > 262143)
 		n = 262143;
-	pool = rte_pktmbuf_pool_create("packets", n, 256, PACKET_PRIV_BYTES,
-				       (uint16_t)(room + RTE_PKTMBUF_HEADROOM), 0);
+	pool = rte_pktmbuf_pool_create(POOL, n, 256, PACKET_PRIV_BYTES, (uint16_t)room, 0);
 	if (pool == NULL)
 		log_error("main: packet buffers not made n=%u error=%s; is memory.size-mib "
 			  "(%u) "

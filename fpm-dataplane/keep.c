@@ -18,6 +18,7 @@
 #include "base/life.h"
 #include "base/log.h"
 #include "base/service.h"
+#include "nics/nics.h"
 #include "rib/rib.h"
 #include "tap.h"
 
@@ -42,7 +43,7 @@ key_of(const char *tap, char buf[64])
 }
 
 unsigned int
-keep_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
+keep_list(const struct port *port, unsigned int n_port, int checkpoint_fd, int nics_fd,
 	  struct kept *into)
 {
 	unsigned int n = 0;
@@ -53,10 +54,14 @@ keep_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
 		key_of(port[i].name, into[n].name);
 		into[n++].fd = port[i].tap.fd;
 	}
-	if (checkpoint_fd < 0)
-		return n;
-	into[n].fd = checkpoint_fd;
-	snprintf(into[n++].name, sizeof(into->name), KEEP_CHECKPOINT);
+	if (checkpoint_fd >= 0) {
+		into[n].fd = checkpoint_fd;
+		snprintf(into[n++].name, sizeof(into->name), KEEP_CHECKPOINT);
+	}
+	if (nics_fd >= 0) {
+		into[n].fd = nics_fd;
+		snprintf(into[n++].name, sizeof(into->name), NICS_FD);
+	}
 	return n;
 }
 
@@ -165,6 +170,7 @@ keep_ready(const struct port *port, unsigned int n_port, int checkpoint_fd)
 	service_forget(KEEP_CHECKPOINT);
 	if (checkpoint_fd >= 0)
 		service_keep(KEEP_CHECKPOINT, checkpoint_fd);
+	nics_keep();
 	service_say("READY=1");
 }
 

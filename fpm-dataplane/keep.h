@@ -18,11 +18,14 @@ struct kept {
 	int fd;
 };
 
-#define KEPT_MAX (CONFIG_PORTS_MAX + 2) /* TAPs, checkpoint, the way to a successor */
+#define KEPT_MAX (CONFIG_PORTS_MAX + 3) /* TAPs, checkpoint, ways to NICs and a successor */
 
-/* What a successor goes on with: the TAPs and the checkpoint (-1: none). Returns how many. */
+/*
+ * What a successor goes on with: the TAPs, the checkpoint, and the way to who keeps the NICs (-1:
+ * none, of both). Returns how many.
+ */
 unsigned int keep_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
-		       struct kept *into);
+		       int nics_fd, struct kept *into);
 
 /*
  * The kept descriptor of the port that `conf` calls `tap`, the caller's; -1: none. A port that

@@ -35,8 +35,10 @@
 #include "manage.h"
 #include "neigh/neigh.h"
 #include "netns.h"
+#include "nics/nics.h"
 #include "options.h"
 #include "plan.h"
+#include "port/nics.h"
 #include "port/port.h"
 #include "port/watch.h"
 #include "ports.h"
@@ -45,6 +47,7 @@
 #include "privilege.h"
 #include "punt/punt.h"
 #include "rib/rib.h"
+#include "signals.h"
 #include "succeed.h"
 #include "trace/trace.h"
 #include "ui/ui.h"
@@ -73,7 +76,6 @@ static struct {
 	atomic_bool stop_fwd;
 	int heir_of; /* the way to the daemon whose place we take; -1: there is none */
 	bool shared; /* all ports can be open twice */
-	pthread_t main;
 	char **argv; /* as we were started, for a successor */
 	sigset_t signals /* that main waits for */, born_with;
 } dp;
@@ -85,7 +87,7 @@ forwarder_make(const struct config *conf, unsigned int i)
 	struct fwd_conf *f = &dp.fwd[i];
 	struct serving *s = &dp.serving[i];
 	char name[16];
-	int rc = fwd_rings_make(&dp.rings[i], i, &dp.gleaned[i].n);
+	int rc = fwd_rings_make(&dp.rings[i], i, eal_client(), &dp.gleaned[i].n);
 
 	if (rc < 0)
 		return rc;
@@ -183,6 +185,7 @@ workers_setup(const struct config *conf)
 				 .n_port = PORT_SLOTS,
 				 .rings = dp.rings,
 				 .n_fwd = conf->n_core,
+				 .no_lcore = nics_are_kept(),
 				 .pool = dp.pool};
 	struct fpm_conf fpm = {.rib = &w[W_RIB],
 			       .netns = conf->control_netns,
@@ -279,8 +282,7 @@ start(const struct config *conf)
 		struct worker *w = &dp.worker[order[i]];
 
 		rc = worker_start(w);
-		service_hint(
-			"WATCHDOG=1"); /* of a successor, which has its time from NAMED on */
+		service_hint("WATCHDOG=1"); /* of a successor, from NAMED on */
 		if (rc < 0)
 			log_error("main: %s does not start error=%s", w->name,
 				  strerror(-rc));
@@ -292,7 +294,7 @@ start(const struct config *conf)
 			continue;
 		kernel_learnt();
 		for (unsigned int f = 0; f < conf->n_core; f++)
-			rte_eal_remote_launch(fwd_main, &dp.fwd[f], f + 1);
+			rte_eal_remote_launch(fwd_main, &dp.fwd[f], eal_lcore(f));
 	}
 	return 0;
 }
@@ -308,7 +310,7 @@ forwarders_end(void)
 	for (unsigned int i = 0; i < dp.conf.n_core; i++)
 		idle_wake(&dp.serving[i].idle);
 	for (unsigned int i = 0; i < dp.conf.n_core; i++)
-		while (rte_eal_get_lcore_state(i + 1) == RUNNING) {
+		while (rte_eal_get_lcore_state(eal_lcore(i)) == RUNNING) {
 			if (!told && monotonic_ms() - begin >= END_MS) {
 				log_warn("main: does not end thread=fwd-%u for_ms=%u", i,
 					 END_MS);
@@ -358,8 +360,7 @@ stop(enum end end)
 		serve_close(&dp.serving[i]);
 		fwd_rings_free(&dp.rings[i]);
 	}
-	rte_mempool_free(dp.pool);
-	rte_eal_cleanup();
+	eal_end(dp.pool);
 }
 
 static int
@@ -444,20 +445,30 @@ hand_over(void)
 	struct kept kept[KEPT_MAX];
 	enum handover done;
 	unsigned int n;
+	int nics;
 
 	if (!change_bar())
 		return succeed_refuse(SUCCEED_BUSY);
+	nics = nics_pair();
+	if (nics < 0 && nics_are_kept()) {
+		go_on();
+		return succeed_refuse("the daemon before this one has not quite ended");
+	}
 	freeze_whom(freezing);
-	n = keep_list(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]), kept);
+	n = keep_list(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]), nics,
+		      kept);
 	done = succeed_hand_over(&(struct predecessor){.argv = dp.argv,
 						       .kept = kept,
 						       .n_kept = n,
 						       .born_with = dp.born_with,
+						       .shares = nics >= 0,
 						       .freeze = freeze_begin,
 						       .thaw = freeze_undo,
 						       .go_on = go_on,
 						       .rest = rest,
 						       .let_go = let_go});
+	if (nics >= 0)
+		close(nics);
 	if (done == HANDOVER_DONE) {
 		stop(END_GOES_ON);
 		succeed_pass_on();
@@ -484,7 +495,7 @@ live(void)
 			return 0;
 		case HANDOVER_REFUSED:
 			continue;
-		default:
+		case HANDOVER_SLOW:
 			break;
 		}
 		break;
@@ -492,6 +503,7 @@ live(void)
 	service_hint("STOPPING=1");
 	log_info("main: stopping signal=%d", sig);
 	stop(sig == SERVICE_SIGNAL_RESTART ? END_GOES_ON : END_FOR_GOOD);
+	nics_end();
 	return sig == SERVICE_SIGNAL_RESTART ? SERVICE_EXIT_RESTART : 0;
 }
 
@@ -500,38 +512,18 @@ static int
 failed(int rc)
 {
 	keep_failed();
+	if (dp.heir_of < 0)
+		nics_end();
 	return dp.heir_of >= 0 && rc == -ENOMEM ? SERVICE_EXIT_ROOM : 1;
-}
-
-/*
- * A thread of liburcu's hash table leaves SIGUSR1 open, its own in another flavour of RCU: one
- * that comes while main does not wait for it, as in a restart, would end us. It is main's.
- */
-static void
-on_restart(int sig)
-{
-	pthread_kill(dp.main, sig);
 }
 
 static int
 run(const struct config *conf)
 {
-	const struct sigaction act = {.sa_handler = on_restart, .sa_flags = SA_RESTART};
 	int rc;
 
-	/* Blocked before any thread is born: all inherit it, main alone waits. */
-	sigemptyset(&dp.signals);
-	sigaddset(&dp.signals, SIGINT);
-	sigaddset(&dp.signals, SIGTERM);
-	sigaddset(&dp.signals, SIGHUP);
-	sigaddset(&dp.signals, SERVICE_SIGNAL_RESTART);
-	pthread_sigmask(SIG_BLOCK, &dp.signals, &dp.born_with);
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* no checkpoint, and no end */
-	dp.main = pthread_self();
-	sigaction(SERVICE_SIGNAL_RESTART, &act, NULL);
+	signals_begin(&dp.signals, &dp.born_with);
 	dp.heir_of = service_take(SERVICE_SUCCESSOR);
-	dp.shared = ports_could_be_shared(conf);
 	if (privilege_drop() < 0 || preflight(conf, dp.heir_of >= 0) < 0)
 		return 1;
 	/* Its thread is born here: from a worker it would have that worker's name. */
@@ -547,11 +539,14 @@ run(const struct config *conf)
 		log_error("main: rib does not start error=%s", strerror(-rc));
 		return failed(rc);
 	}
-	rc = eal_start(conf, succeed_whom(dp.heir_of));
+	rc = nics_begin(conf, dp.argv, succeed_whom(dp.heir_of), &dp.born_with);
+	if (rc == 0)
+		rc = eal_start(conf, succeed_whom(dp.heir_of));
 	if (rc < 0) {
 		worker_stop(&dp.worker[W_RIB]);
 		return failed(rc);
 	}
+	dp.shared = ports_could_be_shared(conf);
 	policer_init(rte_get_tsc_hz(), conf->policer);
 	dp.pool = eal_pool(conf);
 	rc = dp.pool == NULL ? -ENOMEM : workers_setup(conf);
@@ -560,7 +555,9 @@ run(const struct config *conf)
 	if (rc == 0 && dp.shared)
 		rc = ports_begin(conf);
 	if (rc == 0 && dp.heir_of >= 0)
-		rc = succeed_to(dp.heir_of, prepare, discard);
+		rc = succeed_to(dp.heir_of,
+				&(struct heir){nics_are_kept() && !dp.shared, prepare,
+					       discard, nics_mistrust});
 	/* Of those that cannot be open twice transit waits: for them, and for nothing else. */
 	if (rc == 0 && !dp.shared)
 		rc = ports_begin(conf);
@@ -595,5 +592,7 @@ main(int argc, char **argv)
 	dp.running = dp.conf;
 	dp.argv = argv;
 	plan_cores(dp.conf.core, &dp.conf.n_core);
+	if (opt.nics)
+		return nics_serve(&dp.conf);
 	return run(&dp.conf);
 }

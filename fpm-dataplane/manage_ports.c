@@ -54,6 +54,14 @@ port_exchange(struct hotplug *h, const struct config *running,
 	return rc;
 }
 
+/*
+ * What is kept is shared with a process that the next daemon meets as well: it comes and goes with
+ * daemons. (DPDK's virtio, 22.11, does not let go of a device in who only shares it.)
+ */
+#define BY_RESTART                                                                  \
+	"keep-nics: NICs come, go and change with a restart: the file first, then " \
+	"`fpmctl restart`"
+
 static unsigned int
 n_queue(const struct config_port *cp)
 {
@@ -77,6 +85,10 @@ port_set(struct hotplug *h, const struct config *running, const struct config_po
 	       (was->vlan_off != now->vlan_off && port->vlan_able) ||
 	       (was->cksum_off != now->cksum_off && port->cksum_able) ||
 	       port_mtu_is_beyond(port, now->mtu_bytes);
+	if ((other || anew) && running->keep_nics) {
+		snprintf(why, size, BY_RESTART);
+		return -ENOTSUP;
+	}
 	if (other || anew)
 		return port_exchange(h, running, was, now, why, size);
 	if (port_mtu(port, was, now, why, size) < 0) /* first: queues do not go back */
@@ -87,6 +99,26 @@ port_set(struct hotplug *h, const struct config *running, const struct config_po
 		return -ENOMEM;
 	}
 	return 0;
+}
+
+static bool
+goes_kept(const struct config *running, const struct config *next)
+{
+	bool any = false;
+
+	for (unsigned int i = 0; running->keep_nics && i < running->n_port; i++)
+		any |= config_port(next, running->port[i].tap) == NULL;
+	return any;
+}
+
+static int
+port_add(struct hotplug *h, const struct config *next, const struct config_port *now,
+	 char *why, unsigned int size)
+{
+	if (!next->keep_nics)
+		return hotplug_add(h, next, now, NULL, why, size);
+	snprintf(why, size, BY_RESTART);
+	return -ENOTSUP;
 }
 
 /* A port goes, unless it was lost. */
@@ -158,11 +190,15 @@ manage_ports(struct hotplug *h, const struct config *running, const struct confi
 	char text[256], other[320];
 	struct deal_seen seen;
 
+	if (goes_kept(running, next)) {
+		snprintf(why, why_size, REFUSED BY_RESTART);
+		return -ENOTSUP;
+	}
 	deal_look(h->deal, &seen);
 	for (unsigned int i = 0; i < next->n_port; i++) {
 		const struct config_port *now = &next->port[i];
 		const struct config_port *was = config_port(running, now->tap);
-		int rc = was == NULL ? hotplug_add(h, next, now, NULL, text, sizeof(text))
+		int rc = was == NULL ? port_add(h, next, now, text, sizeof(text))
 				     : port_set(h, running, was, now, text, sizeof(text));
 
 		if (rc == 0)

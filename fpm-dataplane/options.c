@@ -52,6 +52,7 @@ options_parse(int argc, char **argv, struct options *opt, int *code)
 		{"check", no_argument, NULL, 'k'},
 		{"prepare", no_argument, NULL, 'r'},
 		{"poll", no_argument, NULL, 'p'},
+		{"nics", no_argument, NULL, 'n'},
 		{"version", no_argument, NULL, 'v'},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
@@ -77,6 +78,9 @@ options_parse(int argc, char **argv, struct options *opt, int *code)
 			break;
 		case 'p':
 			opt->poll_always = true;
+			break;
+		case 'n': /* said by the daemon alone: nics/begin.c */
+			opt->nics = true;
 			break;
 		case 'v':
 			printf("fpm-dataplane %s, %s\n", FPMDP_VERSION, rte_version());

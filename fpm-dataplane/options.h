@@ -12,6 +12,7 @@
 struct options {
 	const char *file; /* the configuration */
 	bool check, prepare, poll_always;
+	bool nics; /* be the process that keeps them: nics/serve.c */
 };
 
 /*

@@ -9,6 +9,22 @@
 #include "base/log.h"
 #include "base/service.h"
 #include "keep.h"
+#include "port/nics.h"
+
+static struct port_conf
+conf_of(const struct config *conf, const struct config_port *cp)
+{
+	return (struct port_conf){.tap = cp->tap,
+				  .netns = conf->control_netns,
+				  .device = cp->device,
+				  .tap_fd = -1,
+				  .mtu_bytes = cp->mtu_bytes,
+				  .n_rxq = cp->n_rxq != 0 ? cp->n_rxq : cp->n_core,
+				  .n_txq = conf->n_core,
+				  .interrupts = !conf->poll_always,
+				  .vlan_off = cp->vlan_off,
+				  .cksum_off = cp->cksum_off};
+}
 
 int
 ports_open(const struct config *conf, struct rte_mempool *pool, struct port *port,
@@ -20,18 +36,10 @@ ports_open(const struct config *conf, struct rte_mempool *pool, struct port *por
 
 	for (unsigned int i = 0; i < conf->n_port; i++) {
 		const struct config_port *cp = &conf->port[i];
-		struct port_conf pc = {.tap = cp->tap,
-				       .netns = conf->control_netns,
-				       .device = cp->device,
-				       .tap_fd = keep_take_tap(conf, cp->tap),
-				       .mtu_bytes = cp->mtu_bytes,
-				       .n_rxq = cp->n_rxq != 0 ? cp->n_rxq : cp->n_core,
-				       .n_txq = conf->n_core,
-				       .interrupts = !conf->poll_always,
-				       .vlan_off = cp->vlan_off,
-				       .cksum_off = cp->cksum_off};
+		struct port_conf pc = conf_of(conf, cp);
 		uint64_t begin = monotonic_ms();
 
+		pc.tap_fd = keep_take_tap(conf, cp->tap);
 		service_goes_on();
 		rc = port_open(&opened, (uint16_t)(i + 1), &pc, pool, why, sizeof(why));
 		if (rc < 0) {
@@ -78,8 +86,11 @@ ports_could_be_shared(const struct config *conf)
 {
 	bool all = true;
 
-	for (unsigned int i = 0; i < conf->n_port; i++)
-		all &= port_is_shared(conf->port[i].device);
+	for (unsigned int i = 0; i < conf->n_port; i++) {
+		struct port_conf pc = conf_of(conf, &conf->port[i]);
+
+		all &= nics_are_kept() ? nics_has(&pc) : port_is_shared(pc.device);
+	}
 	return all;
 }
 
@@ -90,6 +101,6 @@ ports_are_shared(const struct port *port)
 
 	for (unsigned int i = 0; i < PORT_SLOTS; i++)
 		if (port_is_there(&port[i]))
-			all &= port_is_shared(port[i].device);
+			all &= port_is_shared(port[i].device) || port[i].held;
 	return all;
 }

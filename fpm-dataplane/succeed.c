@@ -27,6 +27,7 @@
 #define SIGN_MS    1000   /* of life, to the service manager */
 #define PREPARE_MS 60000u /* a successor that has not got ready by then will not */
 #define NAMES      8192
+#define END_MS     5000 /* for one that need not be killed, to end */
 #define DEATH_MS   5000 /* for the kernel, to take a killed one apart */
 #define SPARE_S    5    /* of one that hangs, behind what its successor gives it */
 
@@ -37,7 +38,7 @@ struct successor {
 	int sock;
 };
 
-static pid_t heir; /* the last one that was started */
+static pid_t successor; /* the last one that was started */
 
 /*
  * Where they are wanted: from SERVICE_FIRST_FD on, and nothing above them. By numbers that are out
@@ -174,13 +175,23 @@ await(const struct successor *s, enum step step)
 	return rc;
 }
 
-/* Returns how it ended, as wait(2) has it. */
+/*
+ * Returns how it ended, as wait(2) has it. One that lives ends by its socket, one that hangs does
+ * not; what was killed while it had a lock in memory that we share has it for ever.
+ */
 static int
-give_up(const struct successor *s)
+give_up(const struct successor *s, bool shares)
 {
+	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
+	uint64_t begin = monotonic_ms();
 	int status = 0;
 
-	close(s->sock); /* one that lives ends by it, one that hangs does not */
+	close(s->sock);
+	while (shares && monotonic_ms() - begin < END_MS) {
+		if (waitpid(s->pid, &status, WNOHANG) != 0)
+			return status;
+		nanosleep(&pause, NULL);
+	}
 	kill(s->pid, SIGKILL);
 	waitpid(s->pid, &status, 0);
 	return status;
@@ -264,7 +275,7 @@ end_first(const struct predecessor *old, bool frozen, const char *because)
 static enum handover
 failed(const struct successor *s, const struct predecessor *old, int rc, bool frozen)
 {
-	int status = give_up(s);
+	int status = give_up(s, old->shares);
 	char why[SERVICE_WHY_STRLEN];
 
 	if (rc == -EINTR) {
@@ -297,14 +308,14 @@ succeed_hand_over(const struct predecessor *old)
 			 strerror(-rc));
 		return refuse(old, said);
 	}
-	heir = s.pid;
+	successor = s.pid;
 	log_info("main: successor prepares pid=%d", (int)s.pid);
 	rc = await(&s, PREPARED);
 	if (rc < 0)
 		return failed(&s, old, rc, false);
 	rc = old->freeze();
 	if (rc < 0) {
-		give_up(&s);
+		give_up(&s, old->shares);
 		return end_first(old, true, "a thread of it does not come to an end");
 	}
 	say(s.sock, FROZEN);
@@ -336,8 +347,8 @@ succeed_pass_on(void)
 		return;
 	/* It may have read its file before that was changed. It is no other's number: its parent
 	 * is who we are, and has not waited for it. */
-	log_info("main: its successor reloads the configuration pid=%d", (int)heir);
-	kill(heir, SIGHUP);
+	log_info("main: its successor reloads the configuration pid=%d", (int)successor);
+	kill(successor, SIGHUP);
 }
 
 /* --- the successor -------------------------------------------------------------------------- */
@@ -409,40 +420,58 @@ other_end(int pidfd, int rc, const char *hangs)
 		log_warn("main: predecessor is killed and still there");
 }
 
+/* Of a process. Returns 0 or -ETIMEDOUT. */
 static int
-take_over(int sock, int other, void (*discard)(void))
+await_end(int pidfd)
 {
-	int rc = obey(sock, NAMED, -1, discard);
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+	for (int ms = 0; pidfd >= 0 && poll(&p, 1, SIGN_MS) <= 0; ms += SIGN_MS) {
+		if (ms >= SUCCEED_GO_MS)
+			return -ETIMEDOUT;
+		service_hint("WATCHDOG=1");
+	}
+	return 0;
+}
+
+static int
+take_over(int sock, int other, const struct heir *heir)
+{
+	const char *hangs = "a thread of it hangs";
+	int rc = obey(sock, NAMED, -1, heir->discard);
 
 	if (rc < 0)
 		return rc;
 	service_speak();
 	service_hint("WATCHDOG=1"); /* from here on the manager counts */
-	rc = obey(sock, RESTED, SUCCEED_REST_MS, discard);
-	if (rc < 0) {
-		other_end(other, rc, "a thread of it hangs");
-	} else {
-		rc = obey(sock, GONE, SUCCEED_GO_MS, discard);
-		if (rc < 0)
-			other_end(other, rc, "a device of it hangs");
+	rc = obey(sock, RESTED, SUCCEED_REST_MS, heir->discard);
+	if (rc == 0) {
+		hangs = "a device of it hangs";
+		rc = obey(sock, GONE, SUCCEED_GO_MS, heir->discard);
 	}
-	discard(); /* what came until now was the old one's to forward */
+	if (rc == 0 && heir->apart)
+		rc = await_end(other);
+	if (rc < 0) {
+		other_end(other, rc, hangs);
+		heir->orphaned();
+	}
+	heir->discard(); /* what came until now was the old one's to forward */
 	return 0;
 }
 
 int
-succeed_to(int sock, int (*prepare)(void), void (*discard)(void))
+succeed_to(int sock, const struct heir *heir)
 {
 	int other = other_open(sock), rc;
 
 	say(sock, PREPARED);
 	rc = obey(sock, FROZEN, -1, NULL);
 	if (rc == 0)
-		rc = prepare();
+		rc = heir->prepare();
 	if (rc == 0) {
-		discard();
+		heir->discard();
 		say(sock, READY);
-		rc = take_over(sock, other, discard);
+		rc = take_over(sock, other, heir);
 	}
 	if (other >= 0)
 		close(other);

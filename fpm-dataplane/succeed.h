@@ -30,6 +30,7 @@
 #define SUCCEED_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "keep.h"
@@ -42,6 +43,7 @@ struct predecessor {
 	const struct kept *kept;
 	unsigned int n_kept;
 	sigset_t born_with;   /* the signal mask */
+	bool shares;          /* DPDK's memory, and locks there, with its successor */
 	int (*freeze)(void);  /* 0, or -errno: it never will be */
 	int (*thaw)(void);    /* undo that: 0 or -errno */
 	void (*go_on)(void);  /* there is no successor: all is as before */
@@ -76,10 +78,16 @@ void succeed_pass_on(void);
 pid_t succeed_whom(int sock);
 
 /*
- * In the successor, whose way to the old one is `sock`: `prepare` when that one is frozen (0
- * or -errno), `discard` again and again until it is gone, and once more then. Returns 0: there
- * is no other one by now, or -errno, -EPIPE: it died when it was still the one that counts.
+ * In the successor, whose way to the old one is `sock`. Returns 0: there is no other one by now,
+ * or -errno, -EPIPE: it died when it was still the one that counts.
  */
-int succeed_to(int sock, int (*prepare)(void), void (*discard)(void));
+struct heir {
+	bool apart; /* it has to be gone with its process, not its devices alone */
+	int (*prepare)(void);   /* when it is frozen; 0 or -errno */
+	void (*discard)(void);  /* again and again until it is gone, and once more then */
+	void (*orphaned)(void); /* it has died, or had to be killed, after NAMED */
+};
+
+int succeed_to(int sock, const struct heir *heir);
 
 #endif

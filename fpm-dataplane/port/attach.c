@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include <rte_bus.h>
 #include <rte_dev.h>
+#include <rte_devargs.h>
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 
@@ -60,24 +62,72 @@ attach_is_by_uio(uint16_t port_id)
 	       device_is_uio(&d);
 }
 
-int
-attach(const char *devargs, const char *name, uint16_t *port_id, char *why,
-       unsigned int why_size)
+/* Names are those of all processes that share DPDK: is it attached in this one? */
+static bool
+is_here(const char *name, uint16_t *port_id)
+{
+	return rte_eth_dev_get_port_by_name(name, port_id) == 0 &&
+	       rte_eth_dev_is_valid_port(*port_id);
+}
+
+/* What brings the device: 0 or -errno. */
+typedef int probe_fn(const char *devargs);
+
+static int
+attach_by(probe_fn *probe, const char *devargs, const char *name, uint16_t *port_id,
+	  char *why, unsigned int why_size)
 {
 	int rc;
 
 	/* The EAL attaches none by itself. */
-	if (rte_eth_dev_get_port_by_name(name, port_id) == 0)
+	if (is_here(name, port_id))
 		return why_not(
 			why, why_size, -EBUSY,
 			"%s is the device of a port that runs; `port del` or another "
 			"device there comes first",
 			name);
-	rc = rte_dev_probe(devargs);
+	rc = probe(devargs);
 	if (rc < 0)
 		return refused(name, rc, why, why_size);
-	if (rte_eth_dev_get_port_by_name(name, port_id) < 0)
+	if (!is_here(name, port_id))
 		return why_not(why, why_size, -ENODEV, "%s was attached but made no port",
 			       name);
 	return 0;
+}
+
+int
+attach(const char *devargs, const char *name, uint16_t *port_id, char *why,
+       unsigned int why_size)
+{
+	return attach_by(rte_dev_probe, devargs, name, port_id, why, why_size);
+}
+
+/* As the EAL does at its start with a device that it is allowed. */
+static int
+probe_here(const char *devargs)
+{
+	struct rte_devargs da;
+	uint16_t port_id;
+	int rc = rte_devargs_add(RTE_DEVTYPE_ALLOWED, devargs);
+
+	if (rc < 0)
+		return rc;
+	rc = rte_bus_scan();
+	if (rc == 0)
+		rc = rte_bus_probe();
+	if (rte_devargs_parse(&da, devargs) < 0)
+		return -EINVAL;
+	if (!is_here(da.name, &port_id)) {
+		rte_devargs_remove(&da); /* else it is tried again with each that comes */
+		rc = rc < 0 ? rc : -ENODEV;
+	}
+	rte_devargs_reset(&da);
+	return rc;
+}
+
+int
+attach_here(const char *devargs, const char *name, uint16_t *port_id, char *why,
+	    unsigned int why_size)
+{
+	return attach_by(probe_here, devargs, name, port_id, why, why_size);
 }

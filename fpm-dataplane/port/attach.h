@@ -15,6 +15,12 @@
 int attach(const char *devargs, const char *name, uint16_t *port_id, char *why,
 	   unsigned int why_size);
 
+/*
+ * The same of a PCI device, in this process alone: rte_dev_probe() would have the other processes
+ * that share its DPDK attach it, too, before it has its queues.      [main, manage, nics] */
+int attach_here(const char *devargs, const char *name, uint16_t *port_id, char *why,
+		unsigned int why_size);
+
 /* Is it a NIC that uio has? Who asks that one for an interrupt a queue is refused. */
 bool attach_is_by_uio(uint16_t port_id);
 

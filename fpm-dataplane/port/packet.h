@@ -88,12 +88,21 @@ struct fwd_rings {
 };
 
 /*
- * A ring a class: what fills one leaves the others their room. `n_gleaned` is punt's counter
+ * A ring a class: what fills one leaves the others their room. `client`: eal_client(), for the
+ * rings of two daemons may be in one memory. `n_gleaned` is punt's counter
  * for this forwarder. Returns 0 or -errno, logged; what was made is freed by
  * fwd_rings_free().                                                               [main]
  */
-int fwd_rings_make(struct fwd_rings *r, unsigned int fwd, _Atomic uint32_t *n_gleaned);
+int fwd_rings_make(struct fwd_rings *r, unsigned int fwd, unsigned int client,
+		   _Atomic uint32_t *n_gleaned);
 void fwd_rings_free(struct fwd_rings *r);
+
+/* The end of the names of all rings of a daemon, by its number: eal_client(). */
+#define RINGS_SUFFIX_STRLEN 12
+const char *rings_suffix(unsigned int client, char buf[RINGS_SUFFIX_STRLEN]);
+
+/* Give back what is in a ring that nobody uses any more, and the ring; NULL is none. */
+void ring_end(struct rte_ring *ring);
 
 /* The clock of base/policer.h. */
 static inline uint64_t

@@ -32,7 +32,8 @@ struct port_conf {
 	bool interrupts;    /* of receive queues: wanted */
 	bool vlan_off;      /* tags are not the device's, whatever it can do */
 	bool cksum_off;     /* nor are checksums */
-	uint32_t place;     /* among the ports there are; 0: as its number */
+	bool shared;    /* other processes share DPDK, and attach it when it has queues */
+	uint32_t place; /* among the ports there are; 0: as its number */
 };
 
 struct port {
@@ -47,6 +48,7 @@ struct port {
 	char device[256];           /* as configured */
 	char driver[32];            /* "net_af_packet" */
 	char kernel_if[IFNAMSIZ];   /* interface behind the port (iface=), "" for none */
+	bool held;                  /* by the process that keeps NICs: port/nics.h */
 	enum bond_mode bond;        /* of several NICs: port/bond.h */
 	int node;                   /* NUMA node of the device, -1: unknown */
 	uint64_t rss_hf;            /* what it hashes over its queues, RTE_ETH_RSS_ ... */
@@ -106,10 +108,10 @@ void port_publish(struct port *slot, const struct port *port);
 /* Can the device be open twice at a time, each getting all frames?      [any thread] */
 bool port_is_shared(const char *device);
 
-/* Throw away what waits in the port's queues, before a forwarder has begun.      [main] */
+/* Throw away what waits in a shared port's queues, before a forwarder has begun.  [main] */
 void port_discard(const struct port *port);
 
-/* Stop and close the port and its device; the TAP stays, detached. */
+/* Stop and close the port and its device, but one that is kept; the TAP stays, detached. */
 void port_close(struct port *port);
 
 /* Device statistics. Returns 0 or -errno.                              [any thread] */

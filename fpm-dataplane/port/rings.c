@@ -13,30 +13,38 @@
 #define PUNT_RING_OPEN      512
 #define INJECT_RING         1024
 
+const char *
+rings_suffix(unsigned int client, char buf[RINGS_SUFFIX_STRLEN])
+{
+	snprintf(buf, RINGS_SUFFIX_STRLEN, ".%u", client);
+	return buf;
+}
+
 /* NULL when memory is out. */
 static struct rte_ring *
-ring_make(const char *what, unsigned int fwd, unsigned int size)
+ring_make(const char *what, unsigned int fwd, unsigned int client, unsigned int size)
 {
-	char name[RTE_RING_NAMESIZE];
+	char name[RTE_RING_NAMESIZE], suffix[RINGS_SUFFIX_STRLEN];
 
-	snprintf(name, sizeof(name), "%s-%u", what, fwd);
+	snprintf(name, sizeof(name), "%s-%u%s", what, fwd, rings_suffix(client, suffix));
 	return rte_ring_create(name, size, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
 }
 
 int
-fwd_rings_make(struct fwd_rings *r, unsigned int fwd, _Atomic uint32_t *n_gleaned)
+fwd_rings_make(struct fwd_rings *r, unsigned int fwd, unsigned int client,
+	       _Atomic uint32_t *n_gleaned)
 {
 	bool made = true;
 	char name[16];
 
 	for (unsigned int c = 0; c < N_PUNT_CLASS; c++) {
 		snprintf(name, sizeof(name), "punt-%u", c);
-		r->punt[c] = ring_make(name, fwd,
+		r->punt[c] = ring_make(name, fwd, client,
 				       c < CLASS_FIRST_OPEN ? PUNT_RING_PROTECTED
 							    : PUNT_RING_OPEN);
 		made &= r->punt[c] != NULL;
 	}
-	r->inject = ring_make("inject", fwd, INJECT_RING);
+	r->inject = ring_make("inject", fwd, client, INJECT_RING);
 	r->n_gleaned = n_gleaned;
 	if (made && r->inject != NULL)
 		return 0;
@@ -45,9 +53,19 @@ fwd_rings_make(struct fwd_rings *r, unsigned int fwd, _Atomic uint32_t *n_gleane
 }
 
 void
+ring_end(struct rte_ring *ring)
+{
+	void *m;
+
+	while (ring != NULL && rte_ring_dequeue(ring, &m) == 0)
+		rte_pktmbuf_free(m);
+	rte_ring_free(ring);
+}
+
+void
 fwd_rings_free(struct fwd_rings *r)
 {
 	for (unsigned int c = 0; c < N_PUNT_CLASS; c++)
-		rte_ring_free(r->punt[c]);
-	rte_ring_free(r->inject);
+		ring_end(r->punt[c]);
+	ring_end(r->inject);
 }

@@ -216,7 +216,9 @@ punt_init(struct worker *w)
 	struct punt *p = w->ctx;
 
 	/* An lcore id gives this thread its own mbuf cache; without, it works more slowly. */
-	if (rte_thread_register() < 0)
+	if (p->conf.no_lcore) /* DPDK gives none where processes share it */
+		log_debug("punt: no lcore id: DPDK is shared");
+	else if (rte_thread_register() < 0)
 		log_debug("punt: no lcore id left errno=%d", rte_errno);
 	ev_timer_init(&p->tick, on_tick, 1., 1.);
 	p->tick.data = p;
@@ -232,7 +234,8 @@ punt_fini(struct worker *w)
 	tap_stop(p);
 	ev_timer_stop(w->loop, &p->tick);
 	hold_clear(p);
-	rte_thread_unregister();
+	if (!p->conf.no_lcore)
+		rte_thread_unregister();
 }
 
 int

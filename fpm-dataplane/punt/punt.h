@@ -23,6 +23,7 @@ struct punt_conf {
 	unsigned int n_port;
 	struct fwd_rings *rings; /* array, one a forwarder */
 	unsigned int n_fwd;
+	bool no_lcore; /* DPDK is shared by processes: it has no lcore id for us */
 	struct rte_mempool *pool;
 	const struct table_limits *limits; /* of tables; NULL: the usual */
 	struct counters *count;

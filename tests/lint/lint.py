@@ -16,7 +16,7 @@ THREADS = {"fpm", "rib", "neigh", "fwd", "punt", "trace", "ui"}
 SHARED = {"base", "fib", "port"}
 # Header pattern -> folders (or files) that may include it.
 ONLY_IN = {
-    r"rte_.*": {"port", "fwd", "punt", "main.c", "eal.c", "options.c"},
+    r"rte_.*": {"port", "fwd", "punt", "main.c", "eal.c", "options.c", "nics"},
     r"libmnl/.*": {"fpm"},
     r"netlink/.*": {"tap-bridge"},
     r"yaml\.h": {"config.c", "config_walk.c", "config_check.c", "config_cores.c",

@@ -3,7 +3,7 @@
  * The configuration file: what loads, and the exact words for what does not.
  *
  * link: fpm-dataplane/config.c fpm-dataplane/config_walk.c fpm-dataplane/config_check.c
- * link: fpm-dataplane/device_name.c fpm-dataplane/config_users.c
+ * link: fpm-dataplane/device_name.c fpm-dataplane/config_users.c fpm-dataplane/config_nics.c
  * link: fpm-dataplane/config_show.c fpm-dataplane/config_cores.c
  * link: fpm-dataplane/base/ tap-bridge/netns.c tests/unit/config_said.c
  */
@@ -316,10 +316,26 @@ an_unknown_key_gets_the_nearest_known_one(void **state)
 	says("\"\\e[31mx\": 1\n",
 	     "2: \\x1b[31mx: unknown key; expected one of ports, cores, "
 	     "control-netns, fpm, policers, control-socket, metrics, checkpoint-max-age-s, "
-	     "memory, limits, plugins, "
+	     "keep-nics, memory, limits, plugins, "
 	     "idle, rx-burst, tx-burst, "
 	     "log-level\n");
 	says("? [1]\n: 2\n", "2: top: key is a list; expected a word\n");
+}
+
+static void
+what_cannot_be_kept_is_told(void **state)
+{
+	says("keep-nics: maybe\n",
+	     "2: keep-nics: 'maybe' is neither; expected true or false\n");
+	says_alone(
+		"ports:\n  - tap: a\n    device: net_null0\nkeep-nics: true\nmemory: "
+		"{hugepages: true}\n",
+		"3: ports[a].device: 'net_null0' cannot be kept over a restart; expected "
+		"a NIC's PCI address, or keep-nics: false\n");
+	load("ports:\n  - tap: a\n    device: \"0000:03:00.0\"\nkeep-nics: true\n");
+	assert_non_null(strstr(said, "4: keep-nics: two processes share hugepages only; "
+				     "expected memory.hugepages: true beside it\n"));
+	assert_null(strstr(said, "cannot be kept"));
 }
 
 static void
@@ -554,6 +570,7 @@ main(void)
 		cmocka_unit_test(no_ports_is_told),
 		cmocka_unit_test(a_port_without_a_name_is_told_by_its_device_or_its_place),
 		cmocka_unit_test(an_unknown_key_gets_the_nearest_known_one),
+		cmocka_unit_test(what_cannot_be_kept_is_told),
 		cmocka_unit_test(a_wrong_type_or_range_is_told),
 		cmocka_unit_test(a_key_given_twice_is_told),
 		cmocka_unit_test(a_name_or_device_used_twice_is_told),

@@ -405,7 +405,7 @@ house_up(enum pt_isa isa)
 	}
 	for (unsigned int f = 0; f < N_FWD; f++) {
 		n_gleaned[f] = 0;
-		assert_int_equal(fwd_rings_make(&rings[f], f, &n_gleaned[f]), 0);
+		assert_int_equal(fwd_rings_make(&rings[f], f, 0, &n_gleaned[f]), 0);
 		assert_int_equal(serve_open(&serving[f], false, &count[f]->sleeps), 0);
 		rings[f].idle = &serving[f].idle;
 	}

@@ -48,6 +48,7 @@ MARKED = {
     "e1000e": "",
     "virtio-net-pci": "",
     "vmxnet3": "-m quick",
+    "kept-virtio-net-pci": "-m quick",
 }
 
 # Parts whose guest installs the package: `make test-vm-package`.
@@ -230,6 +231,10 @@ def all_parts(kernel):
         "tags": (some(nics, kernel, "e1000e", name="tags"), "tests/vm/test_vlan.py"),
         **{
             m: (some(nics, kernel, m), "tests/vm/test_nic.py tests/vm/test_nic_restart.py")
+            for m in MODELS
+        },
+        **{
+            f"kept-{m}": (some(nics, kernel, m, name=f"kept-{m}"), "tests/vm/test_nic_kept.py")
             for m in MODELS
         },
     }

@@ -8,9 +8,11 @@ import os
 import re
 import subprocess
 
-from lib import netns
+from lib import netns, procs
 from lib.linkwatch import LinkWatch
-from service import CONFIG, DPKG, NAME, forwards, routes, state, traffic, wait_for_other, write
+from lib.wait import eventually
+from service import (CONFIG, DPKG, HOST, NAME, forwards, routes, state, systemctl, traffic,
+                     wait_for_other, write)  # fmt: skip
 
 UNIT = f"/lib/systemd/system/{NAME}.service"
 POLICY = "/usr/sbin/policy-rc.d"
@@ -125,6 +127,47 @@ def test_an_upgrade_to_what_would_not_start_leaves_the_old_one(router):
     assert "nonsense" in said
     assert router.daemon.pid() == was and state("ActiveState") == "active"
     forwards(router)
+
+
+def test_an_upgrade_loses_no_packet_where_nics_are_kept(router):
+    """Under the unit as it is: an upgrade, a crash, a stop, and nothing is left."""
+    with restored(CONFIG):
+        router.edit_config("\nmemory:", "\nkeep-nics: true\nmemory:")
+        was = router.daemon.pid()
+        systemctl("restart", NAME)
+        wait_for_other(router, was)
+        was, process = router.daemon.pid(), keeper()
+        lan, wan = router.wires["lan"], router.wires["wan"]
+
+        with LinkWatch(router.ctl) as watch, router.stream(lan, HOST[4], rate=100) as stream:
+            assert "forwards on" not in upgrade()
+            router.control.close()
+            router.daemon.back(was, 60)
+            router.forwarded(lan, lan.probe(HOST[4]), wan, 20)
+        eventually(lambda: stream.lost(wan) == [], 10, 0.1, "all arrive")
+        lan.clear()
+        wan.clear()
+        assert keeper() == process
+        wait_for_other(router, was)
+
+        was = router.daemon.crash()
+        wait_for_other(router, was)
+        forwards(router)
+        assert watch.lost_carrier() == []
+        assert keeper() not in (process, None)
+
+        router.stop()
+        assert keeper() is None
+        assert glob.glob("/dev/hugepages/fdp*") + glob.glob(f"/run/{NAME}/dpdk/*") == []
+    router.start()
+    router.ready()
+
+
+def keeper():
+    """The process that keeps NICs, if there is one."""
+    pids = [int(p) for p in os.listdir("/proc") if p.isdigit()]
+    found = [p for p in pids if procs.comm(p) == "fpm-nics"]
+    return found[0] if found else None
 
 
 def test_an_upgrade_starts_no_service_that_is_stopped(router):

@@ -126,7 +126,7 @@ measure(struct world *w, atomic_bool *stop)
 	if (rc == 0)
 		rc = serve_begin(&serving, &q);
 	if (rc == 0)
-		rc = fwd_rings_make(&conf.rings, 0, &n_gleaned);
+		rc = fwd_rings_make(&conf.rings, 0, 0, &n_gleaned);
 	if (rc < 0)
 		return fail("rings and queues", rc);
 	fwd_main(&conf);

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The daemon has a process keep its NICs: starts it, meets that of its predecessor, has it end.
+ *                                                                                   [main]
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/service.h"
+#include "eal.h"
+#include "nics/nics.h"
+#include "plan.h"
+#include "port/nics.h"
+
+#define END_MS   8000 /* for drivers, to close; systemd kills after 10 s */
+#define ALONE_MS 1000 /* for one that ends by itself and asks no driver */
+
+static int process = -1; /* a descriptor of it: pidfd_open(2) */
+static pid_t child;      /* its id, where it is ours to wait for */
+
+static int
+is_over(int most_ms)
+{
+	struct pollfd p = {.fd = process, .events = POLLIN};
+
+	return process < 0 || poll(&p, 1, most_ms) > 0;
+}
+
+static void
+process_kill(void)
+{
+	if (!is_over(0)) {
+		(void)syscall(SYS_pidfd_send_signal, process, SIGKILL, NULL, 0);
+		(void)is_over(END_MS);
+	}
+	if (process >= 0)
+		close(process);
+	process = -1;
+}
+
+/* One that a daemon that crashed has left ends by itself, and has the NICs until it has. */
+static void
+last_one_end(void)
+{
+	process = service_take(NICS_LIFE);
+	(void)is_over(ALONE_MS);
+	process_kill();
+}
+
+static int
+spawn(char *const argv[], const char *file, int sock, const sigset_t *mask, pid_t *pid)
+{
+	char *const words[] = {argv[0], (char *)(uintptr_t) "-c", (char *)(uintptr_t)file,
+			       (char *)(uintptr_t) "--nics", NULL};
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	char **env = service_env(NICS_FD, 1);
+	int rc;
+
+	if (env == NULL)
+		return -ENOMEM;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setsigmask(&attr, mask);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	rc = posix_spawn_file_actions_adddup2(&actions, sock, SERVICE_FIRST_FD);
+	if (rc == 0)
+		rc = posix_spawn_file_actions_addclosefrom_np(&actions,
+							      SERVICE_FIRST_FD + 1);
+	if (rc == 0) {
+		plan_everywhere(true); /* it finds its own place */
+		rc = posix_spawnp(pid, argv[0], &actions, &attr, words, env);
+		plan_everywhere(false);
+	}
+	posix_spawnattr_destroy(&attr);
+	posix_spawn_file_actions_destroy(&actions);
+	service_env_free(env);
+	return -rc;
+}
+
+static int
+start(const struct config *conf, char *const argv[], const sigset_t *born_with, int *sock)
+{
+	int pair[2], rc;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	rc = spawn(argv, conf->file, pair[1], born_with, &pid);
+	close(pair[1]);
+	if (rc < 0) {
+		close(pair[0]);
+		return rc;
+	}
+	process = (int)syscall(SYS_pidfd_open, pid, 0);
+	child = pid;
+	*sock = pair[0];
+	return 0;
+}
+
+static int
+refuse_heir(const char *why)
+{
+	log_warn("main: the process that keeps the NICs cannot be taken over: %s", why);
+	nics_part(false);
+	return -ENOMEM;
+}
+
+static int
+take_over(const struct config *conf, int sock, struct nics_reply *hello)
+{
+	int rc = nics_meet(sock, hello);
+
+	if (rc == -EPROTO)
+		return refuse_heir("it is of another version");
+	if (rc < 0)
+		return refuse_heir(strerror(-rc));
+	if (!conf->keep_nics)
+		return refuse_heir("keep-nics is false now");
+	if (hello->began_with != eal_sum(conf))
+		return refuse_heir(
+			"memory.size-mib, the largest MTU or plugins are others now");
+	process = (int)syscall(SYS_pidfd_open, hello->pid, 0);
+	return 0;
+}
+
+/* One that was started has ended, or does not speak as it should: because of what? */
+static int
+why_not_started(const struct config *conf, int rc, pid_t old)
+{
+	int status = 0;
+
+	if (rc == -EPIPE && child != 0 && waitpid(child, &status, 0) == child &&
+	    WIFEXITED(status) && WEXITSTATUS(status) == SERVICE_EXIT_ROOM)
+		rc = eal_no_memory(conf, -ENOMEM, old);
+	if (rc != -ENOMEM || old == 0)
+		log_error("main: no process that keeps the NICs error=%s",
+			  rc == -EPIPE ? "it has ended" : strerror(-rc));
+	return rc;
+}
+
+/* A new one. */
+static int
+begin(const struct config *conf, char *const argv[], pid_t old, const sigset_t *born_with,
+      struct nics_reply *hello)
+{
+	int sock = -1, rc;
+
+	if (old == 0)
+		last_one_end();
+	if (!conf->keep_nics)
+		return 0;
+	rc = start(conf, argv, born_with, &sock);
+	if (rc == 0)
+		rc = nics_meet(sock, hello);
+	return rc < 0 ? why_not_started(conf, rc, old) : 0;
+}
+
+int
+nics_begin(const struct config *conf, char *const argv[], pid_t old,
+	   const sigset_t *born_with)
+{
+	int sock = service_take(NICS_FD), rc;
+	struct nics_reply hello = {0};
+
+	if (sock >= 0)
+		rc = take_over(conf, sock, &hello);
+	else
+		rc = begin(conf, argv, old, born_with, &hello);
+	if (rc == 0 && conf->keep_nics)
+		eal_join(hello.prefix, hello.client);
+	return rc;
+}
+
+void
+nics_keep(void)
+{
+	service_forget(NICS_LIFE);
+	if (process >= 0)
+		service_keep(NICS_LIFE, process);
+}
+
+void
+nics_mistrust(void)
+{
+	if (!nics_are_kept())
+		return;
+	log_error("main: DPDK is shared with a daemon that has died: this one begins anew");
+	_exit(1); /* a crash, to the service manager */
+}
+
+void
+nics_end(void)
+{
+	nics_part(true);
+	if (!is_over(END_MS))
+		log_warn(
+			"main: the process that keeps the NICs does not end, it is killed");
+	process_kill();
+}

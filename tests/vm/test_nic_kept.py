@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`keep-nics: true`: a process of its own has the NICs, so that a planned restart of the daemon
+loses no packet; what happens when one of the two dies, when the next daemon wants NICs otherwise,
+and what is left at the end. Once a model (run.py)."""
+
+import contextlib
+import glob
+import os
+import signal
+
+import pytest
+
+from lib import procs
+from lib.linkwatch import LinkWatch
+from lib.wait import eventually
+from router import Router
+
+NET, HOST = "198.51.100.0/24", "198.51.100.9"
+RATE = 400
+TIMES = int(os.environ.get("REPEAT") or 3)
+A_FEW = 64  # packet buffers: the kernel's frames may have some at any moment
+
+
+@pytest.fixture(scope="module")
+def kept():
+    """A supervised one whose NICs are kept."""
+    router = Router(name="kept", supervised=True)
+    with contextlib.ExitStack() as undo:
+        undo.callback(router.destroy)
+        router.build()
+        router.edit_config("\nmemory:", f"\ncores: {os.environ['FDP_CORES']}\nkeep-nics: true\nmemory:")
+        router.start()
+        yield router
+
+
+@pytest.fixture
+def router(kept):
+    """It, with a route, and all that zebra said in the checkpoint."""
+    kept.ready()
+    wan = kept.wires["wan"]
+    kept.route(NET, via=wan.peer4, wire=wan)
+    eventually(lambda: kept.fpm()["checkpoint"]["routes"] == 1, 10, 0.05, "a checkpoint")
+    return kept
+
+
+def keeper(router):
+    """The process id of who keeps the NICs; None: there is none, or are two."""
+    found = [p for p in procs.marked(router.dir, "fpm-nics") if procs.is_alive(p)]
+    return found[0] if len(found) == 1 else None
+
+
+def restart(router):
+    """As planned. Returns what the log says of it."""
+    was = router.daemon.pid()
+    router.zebra.close()
+    done = router.fpmctl("restart", timeout=240)
+    assert done.returncode == 0, done.stderr
+    router.control.close()
+    router.daemon.back(was)
+    log = router.daemon.log(300)
+    return log[log.rindex("main: successor prepares") :]
+
+
+def forwards(router):
+    """A packet by the route, which zebra need not have said again."""
+    lan, wan = router.wires["lan"], router.wires["wan"]
+    eventually(lambda: router.forwarded(lan, lan.probe(HOST), wan, 0.5), 60, 0.05, "a packet")
+
+
+def buffers_free(router):
+    return router.control.ask("memory")[0]["packet_buffers_free"]
+
+
+@pytest.mark.quick
+def test_no_packet_is_lost_in_a_planned_restart(router):
+    """Nor does one come twice; the process is the same all the while."""
+    lan, wan = router.wires["lan"], router.wires["wan"]
+    process = keeper(router)
+    with LinkWatch(router.ctl) as watch, router.stream(lan, HOST, rate=RATE, flows=8) as stream:
+        for _ in range(TIMES):
+            log = restart(router)
+            assert log.count(" E ") == 0, log
+            enough = stream.sent + RATE
+            eventually(lambda n=enough: any(a > n for a in stream.arrived(wan)), 30, 0.1, "packets")
+            router.zebra.connect()
+            eventually(lambda: router.fpm()["checkpoint"]["routes"] == 1, 10, 0.05, "a checkpoint")
+    eventually(lambda: stream.lost(wan) == [], 5, 0.1, "all arrive")
+    assert set(stream.arrived(wan).values()) == {1}
+    came = sorted(when for when, _ in wan.timed(stream.mark))
+    took = sorted((b - a for a, b in zip(came, came[1:])), reverse=True)[:TIMES]
+    print(f"{os.environ['FDP_DRIVER']}: {TIMES} restarts, {stream.sent} sent, none lost, "
+          f"longest silences {', '.join(f'{t:.3f}' for t in took)} s")  # fmt: skip
+    lan.clear()
+    wan.clear()
+    assert watch.lost_carrier() == []
+    assert keeper(router) == process is not None
+    assert took[0] < 1.5, "what waits in rings is bounded"
+
+
+@pytest.mark.quick
+def test_no_packet_buffer_is_lost_in_planned_restarts(router):
+    """What the old daemon had in its hands, or in its caches, it gives back. (What is to be sent
+    has left a transmit ring only when another takes its place: no stream runs.)"""
+    restart(router)
+    free = buffers_free(router)
+    for _ in range(TIMES):
+        router.zebra.connect()
+        restart(router)
+    eventually(lambda: buffers_free(router) > free - A_FEW, 10, 0.1, f"{free} are free again")
+
+
+@pytest.mark.quick
+def test_a_crash_has_them_opened_anew_by_another_process(router):
+    """kill -9: of what the daemon had in its hands nobody knows."""
+    was, process = router.daemon.pid(), keeper(router)
+    with LinkWatch(router.ctl) as watch:
+        router.daemon.crash()
+        router.control.close()
+        router.daemon.back(was, 60)
+    forwards(router)
+    assert watch.lost_carrier() == []
+    assert not procs.is_alive(process)
+    assert keeper(router) is not None
+
+
+@pytest.mark.quick
+def test_the_process_that_keeps_them_dies_and_the_daemon_begins_anew(router):
+    was = router.daemon.pid()
+    procs.signal_pid(keeper(router), signal.SIGKILL)
+    router.control.close()
+    router.daemon.back(was, 60)
+    forwards(router)
+    assert "the process that keeps the NICs has died" in router.daemon.log(300)
+    assert keeper(router) is not None
+
+
+def test_a_daemon_that_stands_still_keeps_nobody_from_a_start(router):
+    """Stopped, and killed with its process: neither leaves what the next one needs."""
+    was, process = router.daemon.pid(), keeper(router)
+    for pid in (was, process):
+        procs.signal_pid(pid, signal.SIGSTOP)
+    procs.signal_pid(was, signal.SIGKILL)
+    router.control.close()
+    router.daemon.back(was, 60)
+    forwards(router)
+    assert not procs.is_alive(process)
+
+
+def test_a_successor_that_dies_leaves_the_old_one_as_it_was(router):
+    """Killed when it has all ports open and its rings made; the next restart is as any."""
+    lan, wan = router.wires["lan"], router.wires["wan"]
+    was, process, before = router.daemon.pid(), keeper(router), router.daemon.log(300)
+    with router.stream(lan, HOST, rate=RATE, flows=8) as stream:
+        procs.signal_pid(was, signal.SIGUSR1)
+        heir = eventually(lambda: heir_of(router, before), 60, 0.005, "a successor")
+        procs.signal_pid(heir, signal.SIGKILL)
+        eventually(lambda: "restart refused" in news(router, before), 20, 0.05, "it is refused")
+        router.control.close()  # it had rested for its successor
+    eventually(lambda: stream.lost(wan) == [], 5, 0.1, "all arrive")
+    assert (router.daemon.pid(), keeper(router)) == (was, process)
+    lan.clear()
+    wan.clear()
+    restart(router)
+    forwards(router)
+    assert keeper(router) == process
+
+
+def test_a_restart_right_after_another(router):
+    """The one before it may not have ended yet: refused then, and the router forwards on."""
+    process = keeper(router)
+    restart(router)
+    done = router.fpmctl("restart", timeout=240)
+    assert done.returncode == 0 or "has not quite ended" in done.stderr, done.stderr
+    router.control.close()
+    eventually(router.daemon.pid, 60, 0.05, "a daemon answers")
+    forwards(router)
+    assert keeper(router) == process
+
+
+def news(router, before):
+    """What was logged since."""
+    log = router.daemon.log(300)
+    return log[len(os.path.commonprefix([log, before])) :]
+
+
+def heir_of(router, before):
+    """The process id of a successor whose last port is up."""
+    log = news(router, before)
+    words = log.partition("main: successor prepares pid=")[2].split()
+    return int(words[0]) if words and log.count("port: up") == len(router.names) else None
+
+
+def test_what_the_next_daemon_wants_otherwise_is_opened_anew(router):
+    """By the same process: of virtio another number of queues, of the others, which keep the MTU
+    that they start with, a larger one."""
+    virtio, process, n = os.environ["FDP_DRIVER"] == "net_virtio", keeper(router), len(router.names)
+    was, now = "    device:", "    mtu: 1600\n    device:"
+    if virtio:
+        was, now = f"cores: {os.environ['FDP_CORES']}", "cores: [1]"
+    router.edit_config(was, now)
+    try:
+        log = restart(router)
+        assert "no memory for two" not in log
+        assert log.count("nics: device opened") == n
+        assert keeper(router) == process
+        forwards(router)
+    finally:
+        router.edit_config(now, was)
+    log = restart(router)
+    assert log.count("nics: device opened") == (n if virtio else 0), "a smaller MTU they take"
+    forwards(router)
+
+
+def test_other_memory_takes_another_process(router):
+    """The old daemon ends first, as where there is no memory for two."""
+    process = keeper(router)
+    mib = os.environ.get("FDP_MIB", "96")
+    router.edit_config(f"size-mib: {mib}", f"size-mib: {int(mib) + 16}")
+    try:
+        log = restart(router)
+        assert "memory.size-mib, the largest MTU or plugins are others now" in log
+        assert keeper(router) not in (process, None)
+        assert router.daemon.show("version")[0]["memory_mib"] == int(mib) + 16
+        forwards(router)
+    finally:
+        router.edit_config(f"size-mib: {int(mib) + 16}", f"size-mib: {mib}")
+    restart(router)
+    forwards(router)
+
+
+def test_kept_no_more_and_again(router):
+    router.edit_config("keep-nics: true", "keep-nics: false")
+    try:
+        restart(router)
+        assert procs.marked(router.dir, "fpm-nics") == []
+        forwards(router)
+    finally:
+        router.edit_config("keep-nics: false", "keep-nics: true")
+    restart(router)
+    forwards(router)
+    assert keeper(router) is not None
+
+
+def test_ports_go_and_come_with_restarts(router):
+    """Not while the daemon runs, which says so; a NIC that no daemon wants is closed."""
+    device = router.wiring.device("ext")
+    done = router.fpmctl("port", "del", "ext0")
+    assert done.returncode != 0 and "come, go and change with a restart" in done.stderr
+    block = f"  - tap: ext0\n    device: {device}"
+    router.edit_config("\n" + block, "")
+    try:
+        restart(router)
+        gone = f"nics: device let go device={device}"
+        eventually(lambda: gone in router.daemon.log(300), 20, 0.1, "it is closed")
+        assert "ext0" not in router.daemon.ports()
+        forwards(router)
+    finally:
+        router.edit_config("ports:\n", f"ports:\n{block}\n")
+    restart(router)
+    forwards(router)
+    router.taps["ext"] = router._wire(router.ctl, "ext0")
+    router.collector.add(router.taps["ext"])
+    router.ready()
+    lan, ext = router.wires["lan"], router.wires["ext"]
+    router.route("203.0.113.0/24", via=ext.peer4, wire=ext)
+    assert router.forwarded(lan, lan.probe("203.0.113.9"), ext)
+
+
+@pytest.mark.quick
+def test_nothing_is_left_of_them(router):
+    """Neither of those that were killed above, nor of the one that is told to end."""
+    router.zebra.close()
+    assert router.stop(timeout=60) == 0
+    assert procs.marked(router.dir, "fpm-nics") == []
+    assert glob.glob("/dev/hugepages/fdp*") == glob.glob("/var/run/dpdk/fdp*") == []
