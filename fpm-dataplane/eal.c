@@ -357,26 +357,27 @@ room_bytes(const struct config *conf)
 	return room + RTE_PKTMBUF_HEADROOM;
 }
 
-/* FNV-1a. */
+/* FNV-1a, with the end of the text. */
 static uint32_t
-sum_on(uint32_t sum, const void *octets, size_t len)
+sum_on(uint32_t sum, const char *text)
 {
-	const uint8_t *at = octets;
-
-	while (len-- > 0)
-		sum = (sum ^ *at++) * 16777619u;
+	do
+		sum = (sum ^ (uint8_t)*text) * 16777619u;
+	while (*text++ != '\0');
 	return sum;
 }
 
 uint32_t
 eal_sum(const struct config *conf)
 {
-	const unsigned int words[] = {conf->memory_mib, room_bytes(conf),
-				      PACKET_PRIV_BYTES};
-	uint32_t sum = sum_on(2166136261u, words, sizeof(words));
+	char numbers[64];
+	uint32_t sum;
 
+	snprintf(numbers, sizeof(numbers), "%u %u %u", conf->memory_mib, room_bytes(conf),
+		 (unsigned int)PACKET_PRIV_BYTES);
+	sum = sum_on(2166136261u, numbers);
 	for (unsigned int i = 0; i < conf->n_plugin; i++)
-		sum = sum_on(sum, conf->plugin[i], strlen(conf->plugin[i]) + 1);
+		sum = sum_on(sum, conf->plugin[i]);
 	return sum;
 }
 

@@ -91,8 +91,8 @@ spawn(char *const argv[], const char *file, int sock, const sigset_t *mask, pid_
 static int
 start(const struct config *conf, char *const argv[], const sigset_t *born_with, int *sock)
 {
-	int pair[2], rc;
-	pid_t pid;
+	int pair[2] = {-1, -1}, rc;
+	pid_t pid = 0;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;

@@ -120,12 +120,13 @@ open_anew(const struct nics_conf *c, struct nics_reply *a)
 	snprintf(port.name, sizeof(port.name), "%s", c->tap);
 	snprintf(port.device, sizeof(port.device), "%s", c->device);
 	rc = nic_open(&port, &conf, serve.pool, a->why, sizeof(a->why));
-	if (rc == 0)
-		log_info("nics: device opened device=%s took_ms=%llu", c->device,
-			 (unsigned long long)(monotonic_ms() - begin));
-	if (rc == 0)
-		serve.nic[at] = (struct open_nic){.is = true, .conf = *c, .port = port};
-	return rc;
+	if (rc < 0)
+		return rc;
+	log_info("nics: device opened device=%s took_ms=%llu", c->device,
+		 (unsigned long long)(monotonic_ms() - begin));
+	serve.nic[at] = (struct open_nic){.is = true, .conf = *c, .port = port};
+	a->port = port;
+	return 0;
 }
 
 static int
@@ -135,20 +136,14 @@ open_nic(const struct nics_conf *c, struct nics_reply *a)
 
 	if (nic != NULL && can_be(nic, c)) {
 		as_new(&nic->port, c);
-	} else {
-		int rc;
-
-		if (nic != NULL)
-			nic_close(&nic->port);
-		if (nic != NULL)
-			nic->is = false;
-		rc = open_anew(c, a);
-		if (rc < 0)
-			return rc;
-		nic = nic_of(c->device);
+		a->port = nic->port;
+		return 0;
 	}
-	a->port = nic->port;
-	return 0;
+	if (nic != NULL) {
+		nic_close(&nic->port);
+		nic->is = false;
+	}
+	return open_anew(c, a);
 }
 
 /* A daemon has ended, and with it what it wanted and no other one does. */

@@ -105,6 +105,7 @@ ask_by(enum way way, struct nics_request *q, int fd, struct nics_reply *a)
 	int rc;
 
 	q->layout = NICS_LAYOUT;
+	a->rc = -EPIPE;
 	pthread_mutex_lock(&with.lock[way]);
 	rc = nics_send(with.sock[way], q, sizeof(*q), fd);
 	if (rc == 0)

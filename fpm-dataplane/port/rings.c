@@ -55,7 +55,7 @@ fwd_rings_make(struct fwd_rings *r, unsigned int fwd, unsigned int client,
 void
 ring_end(struct rte_ring *ring)
 {
-	void *m;
+	void *m = NULL;
 
 	while (ring != NULL && rte_ring_dequeue(ring, &m) == 0)
 		rte_pktmbuf_free(m);
