@@ -173,6 +173,9 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 	/* Every queue of an af_packet fanout group gets its share: all must be read. */
 	if (strcmp(port->driver, "net_af_packet") == 0 && port->n_rxq < info.max_rx_queues)
 		port->n_rxq = info.max_rx_queues;
+	/* Its queues come in pairs, and its host spreads frames over all pairs that are in use. */
+	if (is_driven_by(port, "net_virtio") && port->n_rxq < port->n_txq)
+		port->n_rxq = port->n_txq;
 	rc = check_limits(port, &info, port->n_rxq, conf->mtu_bytes, why, why_size);
 	if (rc < 0)
 		return rc;

@@ -143,6 +143,22 @@ def test_every_queue_gets_its_share(router):
     ), by
 
 
+def test_fewer_queues_than_cores_leave_no_flow_out(router):
+    """Of virtio, whose queues come in pairs, there are as many all the same."""
+    lan, wan = router.wires["lan"], router.wires["wan"]
+    n = len(json.loads(os.environ["FDP_CORES"]))
+    done(router, "port", "set", "lan0", "queues", "1")
+    try:
+        carrier(router, lan)
+        router.ready()
+        host = behind(router, "wan", 4)
+        for sport in range(2000, 2040):
+            assert router.forwarded(lan, lan.probe(host, sport=sport), wan), sport
+    finally:
+        done(router, "port", "set", "lan0", "queues", str(n))
+    carrier(router, lan)
+
+
 def test_doctor_says_of_the_nic_what_is_so(router):
     """Of each port, by every check that is about it; what only metal has is asked of no other."""
     rows = json.loads(done(router, "--json", "device", "list"))
