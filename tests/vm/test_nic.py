@@ -137,26 +137,18 @@ def test_every_queue_gets_its_share(router):
         return sum(by.values()) >= len(probes) and by
 
     by = eventually(shares, 3, 0.02, "a burst that has left is counted")
-    assert len(by) == queues
-    assert (
-        sum(by.values()) == len(probes) and min(by.values()) > len(probes) / queues / 3
-    ), by
+    assert len(by) == queues and sum(by.values()) == len(probes)
+    assert min(by.values()) > len(probes) / queues / 3, by
 
 
 def test_fewer_queues_than_cores_leave_no_flow_out(router):
     """Of virtio, whose queues come in pairs, there are as many all the same."""
     lan, wan = router.wires["lan"], router.wires["wan"]
-    n = len(json.loads(os.environ["FDP_CORES"]))
-    done(router, "port", "set", "lan0", "queues", "1")
-    try:
-        carrier(router, lan)
-        router.ready()
-        host = behind(router, "wan", 4)
-        for sport in range(2000, 2040):
-            assert router.forwarded(lan, lan.probe(host, sport=sport), wan), sport
-    finally:
+    host = behind(router, "wan", 4)
+    for n in (1, len(json.loads(os.environ["FDP_CORES"]))):
         done(router, "port", "set", "lan0", "queues", str(n))
-    carrier(router, lan)
+        carrier(router, lan)
+        assert all(router.forwarded(lan, lan.probe(host, sport=s), wan) for s in range(2000, 2040))
 
 
 def test_doctor_says_of_the_nic_what_is_so(router):
