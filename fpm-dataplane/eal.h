@@ -14,6 +14,7 @@ struct rte_mempool;
 
 #define EAL_PREFIX        "fdp%d-%08x" /* process, and what tells it from one of that number */
 #define EAL_PREFIX_STRLEN 32
+
 /*
  * Start DPDK, its main lcore where this thread may run. `old` is the daemon whose place we take,
  * 0: none. Returns 0 or -errno, -ENOMEM when there is room for one and not for two, and why in

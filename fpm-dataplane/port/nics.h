@@ -30,7 +30,7 @@
 enum nics_op {
 	NICS_HELLO, /* who are you, and who am I? */
 	NICS_PAIR, /* here is one end more (SCM_RIGHTS); the first pair of its daemon if `yes` */
-	NICS_KEPT, /* is the device open, as `conf` wants it? then as NICS_OPEN */
+	NICS_KEPT, /* is the device open, as `conf` wants it? then it waits for NICS_OPEN */
 	NICS_OPEN, /* open it, or leave it open; `port` is as it is then */
 	NICS_STATS,
 	NICS_LINK_UP,
