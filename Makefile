@@ -191,7 +191,7 @@ $(PRELOADS): $(O)/tests/%.so: tests/lib/%.c
 	@$(CC) $(ALL_CFLAGS) -shared -fPIC -o $@ $< -ldl
 
 system: all $(O)/tests/flood $(PRELOADS) ## system tests against the real daemon (T=expression to choose)
-	@$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest -rs \
+	@$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest -rfEs \
 		tests/system $(if $(T),-k "$(T)")
 
 system-asan: ## all but those of the pages against programs with AddressSanitizer and UBSan, a file a core (T=expression to choose)

@@ -69,7 +69,7 @@ def files():
 def job(where, name, paths, words):
     """pytest, whose temporary files and report are in the folder `where`."""
     limit = str(LIMIT_S * min(len(paths), 2))
-    argv = ["timeout", "-k", "60", limit, sys.executable, "-m", "pytest", "-q", "-rs"]
+    argv = ["timeout", "-k", "60", limit, sys.executable, "-m", "pytest", "-q", "-rfEs"]
     argv += ["--no-header", "-p", "no:cacheprovider", f"--basetemp={where}/{name}"]
     argv += [f"--junit-xml={where}/{name}.xml", *paths]
     return beside.Job(name, [*argv, *(["-k", words] if words else [])])

@@ -28,13 +28,19 @@ def test_containers_are_skipped_where_no_engine_answers():
     assert make("image", "CONTAINERS=").returncode != 0
 
 
-def all_parts(tmp_path, script):
-    """(exit code, last line) of all parts, with a shell script for make."""
+def all_lines(tmp_path, script):
+    """(exit code, lines) of all parts, with a shell script for make."""
     fake = tmp_path / "make"
     fake.write_text(f'#!/bin/sh\n{script}\necho "$1: 3 passed"\n')
     fake.chmod(0o755)
     done = subprocess.run([sys.executable, ALL, fake], capture_output=True, text=True)
-    return done.returncode, done.stdout.splitlines()[-1]
+    return done.returncode, done.stdout.splitlines()
+
+
+def all_parts(tmp_path, script):
+    """(exit code, last line) of them."""
+    code, lines = all_lines(tmp_path, script)
+    return code, lines[-1]
 
 
 def test_the_last_line_says_what_could_not_be_fetched(tmp_path):
@@ -46,6 +52,22 @@ def test_the_last_line_says_what_could_not_be_fetched(tmp_path):
     assert code == 0
     assert last.startswith("all tests passed (no prometheus, without its tests: E: no network; ")
     assert "; system: 3 passed; " in last
+
+
+def test_the_end_names_what_failed_and_why(tmp_path):
+    """Of parts that failed, once each, without colours, above the verdict."""
+    fails = """case $1 in
+    lint) echo "FAILED a.py::of_a_part_that_passed" ;;
+    unit) echo "unit release  test_fib   FAILED"; echo "unit: 1 failed"; exit 1 ;;
+    system) printf '\033[31mFAILED\033[0m t.py::\033[1mtest_a\033[0m - AssertionError: %s\n' it it
+        echo "ERROR t.py::test_b - OSError"; printf '=== 2 failed ==='; exit 1 ;;
+    esac"""
+    code, (*_, empty, unit, one, other, verdict) = all_lines(tmp_path, fails)
+
+    assert (empty, unit) == ("", "unit: unit release  test_fib   FAILED")
+    assert one == "system: FAILED t.py::test_a - AssertionError: it"
+    assert other == "system: ERROR t.py::test_b - OSError"
+    assert code == 1 and verdict.startswith("FAILED: unit, system (")
 
 
 def test_parts_that_ran_nothing_are_no_tests_that_passed(tmp_path):

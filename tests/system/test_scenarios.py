@@ -65,11 +65,16 @@ def lab(request):
     name = f"s{os.getpid()}"
     try:
         code, text = make(name, "lab", f"S={request.param}")
-        assert code == 0 and "All proofs hold" in text, text
+        assert code == 0 and "All proofs hold" in text, why(text)
         yield Lab(name)
     finally:
         code, text = make(name, "lab-down")
     assert code == 0 and no_trace(name), text
+
+
+def why(text):
+    """What a lab that failed has printed, and before it the proof that does not hold, on a line."""
+    return " ".join(text.partition("FAIL ")[2].split())[:400] + "\n" + text
 
 
 def no_trace(name):

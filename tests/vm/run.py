@@ -30,13 +30,14 @@ from lib.links import FAR_SLOT, PORT_SLOT, far_mac, port_mac  # noqa: E402
 ROOT = os.path.dirname(os.path.dirname(guest.HERE))
 NO_TESTS = 5  # pytest: nothing was left to run
 NAMES = 4  # wires of the device under test
-# A guest may starve: what its tests wait for has four times as long (lib/wait.py).
-ENVIRONMENT = "FDP_PATIENCE=4 FDP_BUILT=1" + "".join(
+# A guest may starve: what its tests wait for has four times as long (lib/wait.py). For pytest CI
+# is where reasons are whole, whatever the width of a terminal.
+ENVIRONMENT = "CI=true FDP_PATIENCE=4 FDP_BUILT=1" + "".join(
     # How many, for a run by hand.
     f" {word}={int(os.environ[word])}" for word in ("N_ROUTES", "N_VLANS", "REPEAT") if word in os.environ
 )
 PYTEST = (
-    f"{ENVIRONMENT} /usr/bin/python3 -m pytest --no-header -p no:cacheprovider -q -rs "
+    f"{ENVIRONMENT} /usr/bin/python3 -m pytest --no-header -p no:cacheprovider -q -rfEs "
     "--durations=8 --durations-min=5"
 )
 
