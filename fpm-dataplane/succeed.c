@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One process starts another and the two exchange single octets. posix_spawn() and not
- * fork(): that would mark all memory for copying under the forwarders' hands.      [main]
+ * One process starts another and the two exchange single octets.                     [main]
  */
 #include "succeed.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -21,104 +18,18 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/service.h"
-#include "plan.h"
+#include "offspring.h"
 
 #define LOOK_MS    10
 #define SIGN_MS    1000   /* of life, to the service manager */
 #define PREPARE_MS 60000u /* a successor that has not got ready by then will not */
-#define NAMES      8192
-#define END_MS     5000 /* for one that need not be killed, to end */
-#define DEATH_MS   5000 /* for the kernel, to take a killed one apart */
-#define SPARE_S    5    /* of one that hangs, behind what its successor gives it */
+#define END_MS     5000   /* for one that need not be killed, to end */
+#define DEATH_MS   5000   /* for the kernel, to take a killed one apart */
+#define SPARE_S    5      /* of one that hangs, behind what its successor gives it */
 
 enum step { PREPARED = 1, FROZEN, READY, NAMED, RESTED, GONE };
 
-struct successor {
-	pid_t pid;
-	int sock;
-};
-
 static pid_t successor; /* the last one that was started */
-
-/*
- * Where they are wanted: from SERVICE_FIRST_FD on, and nothing above them. By numbers that are out
- * of the way of those, and no higher than need be: a limit of open files is one of numbers.
- */
-static int
-place(posix_spawn_file_actions_t *actions, const struct kept *fd, unsigned int n_fd,
-      int *high)
-{
-	int rc = 0;
-
-	for (unsigned int i = 0; i < n_fd && rc == 0; i++) {
-		high[i] = fcntl(fd[i].fd, F_DUPFD_CLOEXEC, SERVICE_FIRST_FD + (int)n_fd);
-		rc = high[i] < 0 ? errno
-				 : posix_spawn_file_actions_adddup2(
-					   actions, high[i], SERVICE_FIRST_FD + (int)i);
-	}
-	if (rc == 0)
-		rc = posix_spawn_file_actions_addclosefrom_np(actions,
-							      SERVICE_FIRST_FD + (int)n_fd);
-	return -rc;
-}
-
-/* With all CPUs and the signals that we were born with. */
-static int
-spawn(pid_t *pid, char *const argv[], const struct kept *fd, unsigned int n_fd,
-      const sigset_t *mask)
-{
-	posix_spawn_file_actions_t actions;
-	char names[NAMES], **env;
-	posix_spawnattr_t attr;
-	int high[KEPT_MAX], rc;
-	size_t len = 0;
-
-	for (unsigned int i = 0; i < n_fd; i++) {
-		high[i] = -1;
-		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s",
-					i == 0 ? "" : ":", fd[i].name);
-	}
-	env = service_env(names, n_fd);
-	if (env == NULL)
-		return -ENOMEM;
-	posix_spawn_file_actions_init(&actions);
-	posix_spawnattr_init(&attr);
-	posix_spawnattr_setsigmask(&attr, mask);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-	rc = place(&actions, fd, n_fd, high);
-	if (rc == 0) {
-		plan_everywhere(true);
-		rc = -posix_spawnp(pid, argv[0], &actions, &attr, argv, env);
-		plan_everywhere(false);
-	}
-	for (unsigned int i = 0; i < n_fd; i++)
-		if (high[i] >= 0)
-			close(high[i]);
-	posix_spawnattr_destroy(&attr);
-	posix_spawn_file_actions_destroy(&actions);
-	service_env_free(env);
-	return rc;
-}
-
-static int
-start(struct successor *s, const struct predecessor *old)
-{
-	unsigned int n = old->n_kept;
-	struct kept all[KEPT_MAX];
-	int pair[2], rc;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	memcpy(all, old->kept, n * sizeof(*all));
-	all[n].fd = pair[1];
-	snprintf(all[n].name, sizeof(all[n].name), SERVICE_SUCCESSOR);
-	rc = spawn(&s->pid, old->argv, all, n + 1, &old->born_with);
-	close(pair[1]);
-	s->sock = pair[0];
-	if (rc < 0)
-		close(pair[0]);
-	return rc;
-}
 
 /* Whether it is heard tells what the other one answers. */
 static void
@@ -155,7 +66,7 @@ is_told_to_end(void)
 
 /* Returns 0, -ETIMEDOUT, -EPIPE: it ended, -EINTR: we are to end. */
 static int
-await(const struct successor *s, enum step step)
+await(const struct offspring *s, enum step step)
 {
 	uint64_t begin = monotonic_ms(), sign = begin;
 	int rc;
@@ -180,7 +91,7 @@ await(const struct successor *s, enum step step)
  * not; what was killed while it had a lock in memory that we share has it for ever.
  */
 static int
-give_up(const struct successor *s, bool shares)
+give_up(const struct offspring *s, bool shares)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
 	uint64_t begin = monotonic_ms();
@@ -273,7 +184,7 @@ end_first(const struct predecessor *old, bool frozen, const char *because)
 
 /* What is worse than to go on as we are is to end for one that does not come. */
 static enum handover
-failed(const struct successor *s, const struct predecessor *old, int rc, bool frozen)
+failed(const struct offspring *s, const struct predecessor *old, int rc, bool frozen)
 {
 	int status = give_up(s, old->shares);
 	char why[SERVICE_WHY_STRLEN];
@@ -299,9 +210,10 @@ failed(const struct successor *s, const struct predecessor *old, int rc, bool fr
 enum handover
 succeed_hand_over(const struct predecessor *old)
 {
-	struct successor s = {.sock = -1};
+	struct offspring s = {.sock = -1};
 	char said[SERVICE_WHY_STRLEN];
-	int rc = start(&s, old);
+	int rc = offspring_start(&s, old->argv, old->kept, old->n_kept, SERVICE_SUCCESSOR,
+				 &old->born_with);
 
 	if (rc < 0) {
 		snprintf(said, sizeof(said), "its successor does not start: %s",

@@ -4,13 +4,10 @@
  *                                                                                   [main]
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,10 +16,10 @@
 #include "base/service.h"
 #include "eal.h"
 #include "nics/nics.h"
-#include "plan.h"
+#include "offspring.h"
 #include "port/nics.h"
 
-#define END_MS   8000 /* for drivers, to close; systemd kills after 10 s */
+#define END_MS   8000 /* for drivers, to close; systemd kills after 20 s */
 #define ALONE_MS 1000 /* for one that ends by itself and asks no driver */
 
 static int process = -1; /* a descriptor of it: pidfd_open(2) */
@@ -58,53 +55,19 @@ last_one_end(void)
 }
 
 static int
-spawn(char *const argv[], const char *file, int sock, const sigset_t *mask, pid_t *pid)
-{
-	char *const words[] = {argv[0], (char *)(uintptr_t) "-c", (char *)(uintptr_t)file,
-			       (char *)(uintptr_t) "--nics", NULL};
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attr;
-	char **env = service_env(NICS_FD, 1);
-	int rc;
-
-	if (env == NULL)
-		return -ENOMEM;
-	posix_spawn_file_actions_init(&actions);
-	posix_spawnattr_init(&attr);
-	posix_spawnattr_setsigmask(&attr, mask);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-	rc = posix_spawn_file_actions_adddup2(&actions, sock, SERVICE_FIRST_FD);
-	if (rc == 0)
-		rc = posix_spawn_file_actions_addclosefrom_np(&actions,
-							      SERVICE_FIRST_FD + 1);
-	if (rc == 0) {
-		plan_everywhere(true); /* it finds its own place */
-		rc = posix_spawnp(pid, argv[0], &actions, &attr, words, env);
-		plan_everywhere(false);
-	}
-	posix_spawnattr_destroy(&attr);
-	posix_spawn_file_actions_destroy(&actions);
-	service_env_free(env);
-	return -rc;
-}
-
-static int
 start(const struct config *conf, char *const argv[], const sigset_t *born_with, int *sock)
 {
-	int pair[2] = {-1, -1}, rc;
-	pid_t pid = 0;
+	char *const words[] = {argv[0], (char *)(uintptr_t) "-c",
+			       (char *)(uintptr_t)conf->file, (char *)(uintptr_t) "--nics",
+			       NULL};
+	struct offspring o;
+	int rc = offspring_start(&o, words, NULL, 0, NICS_FD, born_with);
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	rc = spawn(argv, conf->file, pair[1], born_with, &pid);
-	close(pair[1]);
-	if (rc < 0) {
-		close(pair[0]);
+	if (rc < 0)
 		return rc;
-	}
-	process = (int)syscall(SYS_pidfd_open, pid, 0);
-	child = pid;
-	*sock = pair[0];
+	process = (int)syscall(SYS_pidfd_open, o.pid, 0);
+	child = o.pid;
+	*sock = o.sock;
 	return 0;
 }
 
