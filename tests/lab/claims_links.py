@@ -8,6 +8,7 @@ import struct
 from lab import evidence, steps
 from lab.evidence import check, wait_for
 from lib import netns, probe
+from lib.wait import PATIENCE
 
 LOGS = ("dataplane", "zebra")
 
@@ -122,10 +123,9 @@ def vrf_lite(lab):
 
     for host in hosts:
         for vrf in customers:
-            argv = ["ping", "-n", "-c", "2", "-i", "0.2", "-I", vrf, host]
-            ask = lambda argv=argv: netns.run(lab.ns["r1"], argv, check=False)  # noqa: E731
-            said = evidence.answered(lab, ask, lambda heard: " 2 received" in heard)
-            check(" 2 received" in said, f"2 answers from {host} in {vrf}", said, LOGS)
+            ask = lambda h=host, v=vrf: probe.ping(lab.ns["r1"], h, dev=v)[0]  # noqa: E731
+            got = evidence.answered(lab, ask, lambda heard: heard == 3)
+            check(got == 3, f"3 answers from {host} in {vrf}", got, LOGS)
         said = netns.command(
             ["ip", "netns", "exec", lab.ns["r1"], "sh", "-c", f"ping -n -c 1 {host} 2>&1"],
             check=False,
@@ -244,7 +244,7 @@ def _echoes(lab, node):
 def _too_long(lab, node, host, octets):
     """Who says that a packet of so many octets is too long for its way, and what would fit."""
     size = octets - (48 if ":" in host else 28)
-    argv = ["ping", "-n", "-c", "1", "-W", "5", "-M", "do", "-s", str(size), host]
+    argv = ["ping", "-n", "-c", "1", "-W", str(5 * PATIENCE), "-M", "do", "-s", str(size), host]
     said = netns.run(lab.ns[node], argv, check=False)
     found = re.search(
         r"From (\S+) icmp_seq=1 (?:Frag needed.*|Packet too big:.*)mtu ?= ?(\d+)", said

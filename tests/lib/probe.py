@@ -21,14 +21,16 @@ def family_of(address):
     return ipaddress.ip_address(address).version
 
 
-def ping(name, address, count=3, timeout=2):
-    """System ping, all at once. Returns (answers, smallest round trip in ms or None).
+def ping(name, address, count=3, timeout=2, dev=""):
+    """System ping, all at once, by device or VRF `dev`. Returns (answers, smallest round trip in
+    ms or None).
 
-    Once one is answered it waits for the others no longer than its interval, whatever -W.
+    Once one is answered it waits for the others no longer than its interval, whatever -W: with a
+    short one a machine that stands still for as long has lost an answer.
     """
     patience = str(timeout * PATIENCE)
     argv = ["ping", "-n", "-c", str(count), "-l", str(count)]
-    argv += ["-i", patience, "-W", patience, address]
+    argv += ["-i", patience, "-W", patience, *(["-I", dev] if dev else []), address]
     text = netns.run(name, argv, check=False)
     got = re.search(r"(\d+) received", text)
     best = re.search(r"= ([\d.]+)/", text)

@@ -15,6 +15,7 @@ from scapy.layers.inet6 import ICMPv6TimeExceeded, IPv6
 
 from lib import api, netns
 from lib.frr import Frr
+from lib.probe import ping
 from lib.wait import eventually
 from vrfs import BEFORE, BEHIND, HOST, MEMBERS, NET, TABLE, add, enslave, goes, route, row, vrfs
 from vrfs import machine, router, two  # noqa: F401
@@ -342,12 +343,11 @@ def test_the_host_is_served_in_the_vrf(router):
     assert router.taps["lan"].expect_raw(token_of(probe)) == bytes(probe)
     netns.ip_batch([f"addr add {peer}/26 dev lan"], router.far)
     try:
-        here = netns.run(router.far, ["ping", "-c", "2", "-W", "5", lan.ip4])
-        there = netns.run(router.ctl, ["ping", "-I", "red", "-c", "2", "-W", "5", peer])
+        here = ping(router.far, lan.ip4)[0]
+        there = ping(router.ctl, peer, dev="red")[0]
     finally:
         netns.ip_batch([f"addr del {peer}/26 dev lan"], router.far)
-    assert " 2 received" in here, here
-    assert " 2 received" in there, there
+    assert (here, there) == (3, 3)
 
 
 def passed(router):
