@@ -22,6 +22,7 @@
 #include <rte_ethdev.h>
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
+#include <rte_ring.h>
 
 #include "eal.h"
 #include "port/bond.h"
@@ -92,10 +93,11 @@ start_with(size_t kib, int say)
 	said = (char)(bond_room(N_DESC, 0, why, sizeof(why)) < 0);
 	if (write(say, &said, 1) != 1 || rte_eth_dev_start((uint16_t)bond) < 0)
 		_exit(BROKEN);
-	/* Links that were up at the start are seen by now or by DPDK's alarm. */
+	/* Links that were up at the start are seen by now or by DPDK's alarm. The ring to send by is
+	 * the last that is made for one, and listed when it is whole; its packets are listed before
+	 * there is memory for them. */
 	for (unsigned int i = 0; i < 1000; i++) {
-		if (rte_mempool_lookup("slave_port1_pool") != NULL &&
-		    rte_mempool_lookup("slave_port0_pool") != NULL)
+		if (rte_ring_lookup("slave_1_tx") != NULL && rte_ring_lookup("slave_0_tx") != NULL)
 			_exit(0);
 		usleep(10000);
 	}
