@@ -6,17 +6,19 @@ import time
 
 from lib.built import sanitized
 from lib.wait import eventually
+from wire import token_of
 
 IN_TIME_S = 0.1
 
 
 class Clock:
     """Seconds since it was made, but for those in which the machine had no CPU for us or
-    for a thread of the daemon: these say nothing of the daemon. At rest there are none."""
+    for a thread of the daemon, or its host none for it: these say nothing of the daemon. At
+    rest there are none."""
 
     def __init__(self, dut):
         self._pid = dut.daemon.process.pid
-        self._begin, self._before = time.monotonic(), self._waits()
+        self._begin, self._before, self._stolen = time.monotonic(), self._waits(), _stolen_s()
 
     def _waits(self):
         """{thread: ns that it was ready to run and did not} (proc(5), schedstat)."""
@@ -34,16 +36,37 @@ class Clock:
         took, now = time.monotonic() - self._begin, self._waits()
         waits = {path: now[path] - self._before.get(path, 0) for path in now}
         ours = waits.pop("/proc/thread-self")
-        return took - (ours + max(waits.values(), default=0)) / 1e9
+        waited = (ours + max(waits.values(), default=0)) / 1e9
+        return took - waited - (_stolen_s() - self._stolen)
 
 
 def _tasks(pid):
     return [f"/proc/{pid}/task/{tid}" for tid in os.listdir(f"/proc/{pid}/task")]
 
 
+def _stolen_s():
+    """Seconds in which all CPUs were the host's since it began (proc_stat(5), steal)."""
+    with open("/proc/stat", encoding="ascii") as file:
+        return int(file.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
+
+
 def in_time(dut, fn):
     """Assert that fn() becomes true within the 100 ms that a change may take."""
     true_in_time(Clock(dut), fn, IN_TIME_S * (4 if sanitized(dut) else 1))
+
+
+def comes_in_time(dut, wire, probe, out):
+    """Assert that the packets of probe(), sent one after another on `wire`, come out at `out`
+    within the 100 ms that a change may take. None is waited for before the next: what is lost
+    before the change is in force costs no time."""
+    tokens = set()
+
+    def comes():
+        wire.send(packet := probe())
+        tokens.add(token_of(packet))
+        return out.got(lambda data: token_of(data) in tokens)
+
+    in_time(dut, comes)
 
 
 def true_in_time(clock, fn, seconds=IN_TIME_S):

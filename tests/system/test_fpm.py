@@ -7,7 +7,7 @@ import pytest
 
 from lib import fpm_speaker as fpm
 from lib.wait import eventually
-from on_time import in_time
+from on_time import comes_in_time, in_time
 from wire import token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -23,12 +23,7 @@ def case(request):
 
 def leads_to(dut, wire, dst, out):
     """Assert that packets come out at `out` within the 100 ms that a change may take."""
-
-    def comes():
-        wire.send(probe := wire.probe(dst))
-        return out.expect_raw(token_of(probe), 0.02)
-
-    in_time(dut, comes)
+    comes_in_time(dut, wire, lambda: wire.probe(dst), out)
 
 
 def test_a_route_is_added_replaced_and_withdrawn_in_time(dut, lan, wan, alt, case):

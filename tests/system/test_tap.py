@@ -13,7 +13,7 @@ from scapy.layers.l2 import Ether
 from lib import netns
 from lib.linkwatch import LinkWatch
 from lib.wait import eventually
-from on_time import in_time
+from on_time import comes_in_time, in_time
 from wire import token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -110,20 +110,12 @@ def test_an_address_added_is_ours_at_once(dut, lan, wan):
 
     dut.ip(f"addr add 203.0.113.1/28 dev {lan.tap}")
 
-    def ours():
-        lan.send(probe := lan.probe("203.0.113.1"))
-        return dut.taps["lan"].expect_raw(token_of(probe), 0.02)
-
-    in_time(dut, ours)
+    comes_in_time(dut, lan, lambda: lan.probe("203.0.113.1"), dut.taps["lan"])
     assert dut.route_row("203.0.113.0/28")["source"] == "connected"
 
     dut.ip(f"addr del 203.0.113.1/28 dev {lan.tap}")
 
-    def zebras_again():
-        lan.send(probe := lan.probe("203.0.113.1"))
-        return wan.expect_raw(token_of(probe), 0.02)
-
-    in_time(dut, zebras_again)
+    comes_in_time(dut, lan, lambda: lan.probe("203.0.113.1"), wan)  # zebra's again
     assert dut.route_row("203.0.113.0/28") is None
 
 
@@ -135,22 +127,14 @@ def test_an_ipv6_address_added_is_ours_at_once(dut, lan, wan):
 
     dut.ip(f"addr add {new}/64 dev {lan.tap} nodad")
 
-    def ours(dst):
-        lan.send(probe := lan.probe(dst))
-        return dut.taps["lan"].expect_raw(token_of(probe), 0.02)
-
-    in_time(dut, lambda: ours(new))
+    comes_in_time(dut, lan, lambda: lan.probe(new), dut.taps["lan"])
     lan.send(probe := lan.probe(subnet))
     assert dut.taps["lan"].expect_raw(token_of(probe))
     assert dut.route_row(f"{subnet}/64")["source"] == "connected"
 
     dut.ip(f"addr del {new}/64 dev {lan.tap}")
 
-    def zebras_again():
-        lan.send(probe := lan.probe(new))
-        return wan.expect_raw(token_of(probe), 0.02)
-
-    in_time(dut, zebras_again)
+    comes_in_time(dut, lan, lambda: lan.probe(new), wan)  # zebra's again
     assert dut.route_row(f"{subnet}/64") is None
 
 
@@ -235,13 +219,12 @@ def test_a_mac_changed_with_ip_is_the_ports(dut, lan, wan, new_mac):
 
     dut.ip(f"link set {lan.tap} address {new_mac}")
 
-    def accepted():
+    def to_the_new():
         probe = lan.probe(HOST)
         probe[Ether].dst = new_mac
-        lan.send(probe)
-        return wan.expect_raw(token_of(probe), 0.02)
+        return probe
 
-    in_time(dut, accepted)
+    comes_in_time(dut, lan, to_the_new, wan)
     # A new address of the device empties the kernel's cache of neighbours, static ones too.
     dut.neighbor(lan.peer4, lan)
     assert dut.forwarded(wan, wan.probe(lan.peer4), lan).src == new_mac

@@ -97,7 +97,8 @@ start_with(size_t kib, int say)
 	 * the last that is made for one, and listed when it is whole; its packets are listed before
 	 * there is memory for them. */
 	for (unsigned int i = 0; i < 1000; i++) {
-		if (rte_ring_lookup("slave_1_tx") != NULL && rte_ring_lookup("slave_0_tx") != NULL)
+		if (rte_ring_lookup("slave_1_tx") != NULL &&
+		    rte_ring_lookup("slave_0_tx") != NULL)
 			_exit(0);
 		usleep(10000);
 	}
