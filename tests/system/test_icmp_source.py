@@ -137,7 +137,7 @@ def test_an_expiring_packet_waits_for_no_neighbour(dut, lan, wan, family):
     nobody is asked for an address that it will never go to."""
     host = "192.0.2.111" if family == 4 else "2001:db8:1::111"
 
-    reply = lan.srp1(lan.probe(host, **{"ttl" if family == 4 else "hlim": 1}), timeout=0.5)
+    reply = lan.srp1(lan.probe(host, **{"ttl" if family == 4 else "hlim": 1}))
 
     if family == 4:
         assert (reply[ICMP].type, reply[ICMP].code) == (11, 0)
