@@ -11,6 +11,7 @@ import signal
 import time
 
 from chaos.bed import CHURN4, CHURN6
+from chaos.report import stamp
 from lab import routes, topology
 from lib import netns, procs
 from lib.freeze import frozen
@@ -114,9 +115,10 @@ def churn(run):
 
 
 def _churn(run, rng, turns):
-    table, begin = CHURN4 + CHURN6, time.monotonic()
+    table, begin, changes = CHURN4 + CHURN6, time.monotonic(), 0
     for turn in range(turns):
         some = rng.sample(table, 256)
+        changes += len(some)
         gone = [p for p in some if p not in run.oracle.withdrawn]
         back = [p for p in some if p in run.oracle.withdrawn]
         run.oracle.change(withdraw=gone, announce=back)
@@ -124,6 +126,7 @@ def _churn(run, rng, turns):
         run.bed.announce(back)
         late = begin + (turn + 1) / 40 - time.monotonic()
         time.sleep(max(late, 0))
+    stamp(run, f"churn: {changes} changes in {time.monotonic() - begin:.2f} s")
 
 
 @fault(3, sessions_stay=True)
@@ -200,6 +203,24 @@ def isp_is_silent(run):
         procs.signal_pid(pid, signal.SIGCONT)
 
 
+@fault(1, 60)
+def core_dies(run):
+    """kill -9 of core's OSPF and BFD daemons: its routes are withdrawn, static ones lead to it
+    instead, until others have come."""
+    run.note("core dies", "kill -9 of its OSPF and BFD")
+    core, r1, daemons = run.bed.neighbours["core"], run.bed.r1, ("bfdd", "ospfd", "ospf6d")
+    run.oracle.change(ospf=False)
+    for daemon in daemons:
+        core.kill(daemon)
+    eventually(lambda: r1.ospf_states(4) == r1.ospf_states(6) == {}, 60, 0.2)
+    run.pause(0.1, 3)
+    run.oracle.change(ospf=True)
+    for daemon in daemons:
+        core.restart(daemon)
+    full = {"core0": "Full", "core1": "Full"}
+    eventually(lambda: r1.ospf_states(4) == r1.ospf_states(6) == full, 60, 0.2)
+
+
 @fault(3)
 def neighbours_forgotten(run):
     """All that the kernel knows of the neighbours on a link is thrown away."""
@@ -264,8 +285,11 @@ def netlink_overrun(run):
         for verb in ("replace",)
     ]
     lines += [f"neigh del 203.0.113.{100 + n} dev lan0" for n in range(100)]
+    overruns = lambda: run.bed.dp.counter("total", "resyncs")  # noqa: E731
+    before = overruns()
     with _still(run, "fdp-neigh"):
         netns.ip_batch(lines, run.bed.ns["r1"])
+    eventually(lambda: overruns() > before, 20, 0.05, "an overrun is counted")
 
 
 # -- programs ---------------------------------------------------------------------------------------
@@ -434,11 +458,13 @@ def bgpd_dies(run):
 
 @fault(1, 30)
 def bgpd_restarts_gracefully(run):
-    """kill -9 of bgpd with RFC 4724: zebra keeps its routes until it is back. When bgpd has
-    heard its peers, zebra 8.4 withdraws some, or all, for 0.1 to 2 s until bgpd has said them
-    again, from the kernel as well."""
-    run.note("bgpd, graceful", "kill -9, RFC 4724")
+    """kill -9 of bgpd with RFC 4724: zebra keeps its routes until it is back, and no packet takes
+    another way. When bgpd has heard its peers, zebra 8.4 withdraws some, or all, for 0.1 to 2 s
+    until bgpd has said them again, from the kernel as well."""
+    what = run.note("bgpd, graceful", "kill -9, RFC 4724")
     was = run.bed.r1.kill("bgpd")
+    eventually(lambda: run.bed.r1.pid("bgpd") != was, 60, 0.02)
+    stamp(run, f"bgpd starts after {time.monotonic() - what.begin:.2f} s")
     done = lambda: run.bed.r1.pid("bgpd") != was and bgp_is_up(run)  # noqa: E731
     run.in_flux(done, run.bed.patience(60), ("isp",))
     end = time.monotonic() + 3 + (run.bed.n4 + run.bed.n6) / 4000

@@ -155,7 +155,7 @@ def _room_is_counted(run, what):
 def nonsense_frames(run):
     """3,000 broken frames by the lan."""
     what = run.note("nonsense frames", "3,000 by lan0")
-    sock = run.bed.traffic.out["lan"]
+    sock, before = run.bed.traffic.out["lan"], _dropped(run)
     with _room_is_counted(run, what):
         frames = nonsense.frames(run.rng, Attacker(run.bed, run.rng), 3000)
         for n, data in enumerate(frames):
@@ -163,6 +163,14 @@ def nonsense_frames(run):
                 sock.send(data)
             if n % 32 == 31:
                 time.sleep(0.005)
+    dropped = _dropped(run) - before
+    stamp(run, f"nonsense frames: {dropped} dropped")
+    run.must(dropped > 300, f"of 3,000 broken frames {dropped} were dropped")  # two thirds, else
+
+
+def _dropped(run):
+    """Packets that were dropped so far, for whatever reason."""
+    return sum(n for (kind, _), n in run.bed.dp.counters().items() if kind == "drop")
 
 
 @fault(2)
@@ -170,6 +178,7 @@ def nonsense_channels(run):
     """Nonsense to FPM (zebra is thrown out by it, and comes again), to the control socket
     and to the metrics."""
     run.note("nonsense channels", "FPM, control socket, metrics")
+    before = run.bed.dp.fpm()["bad_frames"]
     for _ in range(3):
         with contextlib.suppress(OSError):
             with fpm_speaker.FpmSpeaker(netns=run.bed.ns["r1"]).connect(1) as speaker:
@@ -190,6 +199,7 @@ def nonsense_channels(run):
             sock.connect(("127.0.0.1", 9620))
             sock.sendall(run.rng.randbytes(run.rng.randrange(1, 5000)))
             sock.recv(100)
+    run.must(run.bed.dp.fpm()["bad_frames"] > before, "nonsense to FPM was not counted")
 
 
 @fault(2, sessions_stay=True)

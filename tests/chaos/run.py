@@ -320,6 +320,8 @@ def _judge(run, still, names):
         print(line)
     never = ", ".join(n for n in names if n not in run.drawn)
     print(f"drawn: {len(run.drawn)} of {len(names)} faults{never and f', not {never}'}")
+    if run.drawn["flood"]:
+        print(f"floods of this round still to come: {', '.join(sorted(run.floods)) or 'none'}")
     sent = len(bed.traffic.came) - bed.traffic.refused
     print(
         f"sent {sent}, lost {len(bed.traffic.lost())}, refused by links that were down "

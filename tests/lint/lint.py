@@ -38,6 +38,10 @@ WALL_CLOCK = re.compile(
 MAY_ASK_IT = {"log.c", "watch.c", "watch.h"}  # for time stamps that people read
 # The field's words, not their cousins.
 WORDS = re.compile(r"\b(nexthop entry|routing entry|blacklist|whitelist|master/slave)\b", re.I)
+# Who logs: the first word of a line.
+LOG_ROOMS = re.compile(
+    "(main|dpdk|fib|fpm|keep|log|manage|neigh|nics|port|prepare|punt|rib|service|supervise|ui): "
+)
 MAX_LINES = 600
 
 problems = []
@@ -173,7 +177,7 @@ def check_failures(path, sources_c):
                     problem(path, n, f"chaos has no fault {name}")
         for said in re.findall(r"`((?:\w+): [^`=]+)(?=[`=])", line):
             words = said.rsplit(" ", 1)[0] if f"`{said}=" in line else said
-            if re.match(r"(main|rib|fpm|neigh|ui|punt|supervise|manage|port): ", said):
+            if re.match(LOG_ROOMS, said):
                 if words not in code.replace("%%", "%"):
                     problem(path, n, f"no log line {words!r}")
 

@@ -30,7 +30,8 @@ AT_LEAST = 14  # of those; a run says which were not drawn
 
 # Others, and those that the minute may not come to, each once, when all is quiet again; zebra takes
 # all of FRR along.
-FRR = "zebra_dies zebra_stands_still ospfd_dies frr_dies frr_is_restarted bgpd_restarts_gracefully"
+FRR = "zebra_dies zebra_stands_still ospfd_dies core_dies frr_dies frr_is_restarted"
+FRR += " bgpd_restarts_gracefully"
 OTHERS = "address_goes isp_is_silent flood nonsense_frames nonsense_channels nonsense_requests"
 OTHERS += " nonsense_file"
 

@@ -64,6 +64,31 @@ def test_forged_control_packets_are_left_to_frr_as_they_came(dut, lan, wan, alt,
     assert left_by(dut, token_of(data)) == []
 
 
+def martian(lan):
+    """{a control packet by lan from where nobody can be: the reason it is dropped for}."""
+    bgp, bfd = TCP(dport=179, flags="S"), UDP(sport=49152, dport=3784)
+    ospf = IP(src="127.0.0.9", dst="224.0.0.5", ttl=1) / OSPF_Hdr() / OSPF_Hello()
+    return [
+        (Ether(dst=lan.port_mac) / IP(src="127.0.0.1", dst=lan.ip4, ttl=255) / bgp,
+         "ip4_martian_src"),
+        (Ether(dst=lan.port_mac) / IP(src="240.0.0.1", dst=lan.ip4, ttl=255) / bfd,
+         "ip4_martian_src"),
+        (Ether(dst="01:00:5e:00:00:05") / ospf, "ip4_martian_src"),
+        (Ether(dst=lan.port_mac) / IPv6(src="::1", dst=lan.ip6, hlim=255) / bgp,
+         "ip6_martian_src"),
+    ]  # fmt: skip
+
+
+def test_control_packets_of_martians_are_dropped(dut, lan):
+    """RFC 1812, 5.3.7 and RFC 4291, 2.5.3: FRR does not see what nobody can have sent."""
+    for packet, reason in martian(lan):
+        packet.src = lan.mac
+        probe = packet / Raw(token())
+
+        assert dut.not_forwarded(lan, probe) == {reason: 1}, packet.summary()
+        assert dut.taps["lan"].got(token_of(probe)) == []
+
+
 def left_by(dut, mark):
     """The wires on which a packet was seen, whatever its MACs and its TTL are there; an error
     that quotes it is the kernel's answer."""
