@@ -2,6 +2,7 @@
 """Real FRR behind the dataplane: what vtysh and BGP change is seen in packets, and what
 dies comes back without a person."""
 
+import contextlib
 import json
 import os
 import signal
@@ -90,6 +91,25 @@ class Load:
         except AssertionError:
             pass
         return self.sent - self.sink.count()
+
+
+@contextlib.contextmanager
+def fpm_says(lab, line):
+    """The dataplane runs with one more line below `fpm:` of its configuration."""
+
+    def reload(was, now):
+        with open(lab.dp.config, encoding="utf-8") as file:
+            text = file.read()
+        assert text.count(was) == 1
+        with open(lab.dp.config, "w", encoding="utf-8") as file:
+            file.write(text.replace(was, now))
+        netns.command([lab.dp.ctl, "-s", lab.socket, "config", "reload"])
+
+    reload("fpm:\n", f"fpm:\n  {line}\n")
+    try:
+        yield
+    finally:
+        reload(f"fpm:\n  {line}\n", "fpm:\n")
 
 
 class Vty:
@@ -219,16 +239,7 @@ def test_acknowledgements_are_nothing_to_a_zebra_that_cannot_read_them(lab):
     """FRR 8.4 reads and throws away what the dataplane says (FPM.md, 8): a replay is
     acknowledged, route by route, and neither the session nor a route notices."""
 
-    def feedback(was, now):
-        with open(lab.dp.config, encoding="utf-8") as file:
-            text = file.read()
-        assert text.count(was) == 1
-        with open(lab.dp.config, "w", encoding="utf-8") as file:
-            file.write(text.replace(was, now))
-        netns.command([lab.dp.ctl, "-s", lab.socket, "config", "reload"])
-
-    feedback("fpm:\n", "fpm:\n  feedback: true\n")
-    try:
+    with fpm_says(lab, "feedback: true"):
         eventually(lambda: lab.dp.fpm()["feedback_enabled"], 3)
         before = lab.dp.fpm()
         errors = lab.r1.json("show fpm counters json")["connection-errors"]
@@ -243,8 +254,6 @@ def test_acknowledgements_are_nothing_to_a_zebra_that_cannot_read_them(lab):
         now = lab.dp.fpm()
         assert (now["generation"], now["connected"]) == (before["generation"] + 1, True)
         assert lab.r1.json("show fpm counters json")["connection-errors"] == errors
-    finally:
-        feedback("fpm:\n  feedback: true\n", "fpm:\n")
 
 
 def in_force(fn):
@@ -373,6 +382,41 @@ def test_the_loss_of_zebra_and_all_of_frr_loses_no_transit_packet(lab):
         assert load.lost() == 0
 
     assert lab.dp.fpm()["malformed"] == 0
+
+
+def test_a_route_that_went_while_zebra_was_away_goes_sweep_restart_s_later(lab):
+    """Until then it is forwarded by, for daemons may not be through with it; its neighbours lose
+    nothing at all."""
+    (gone, _), (_, host) = [row.values() for row in lab.isp("lonely", count=2, seed=7)["ipv4"]]
+    control = Control(lab.socket)
+    there = lambda: gone in {row["prefix"] for row in control.ask("routes")}  # noqa: E731
+    generation = lab.dp.fpm()["generation"]
+
+    with fpm_says(lab, "sweep-restart-s: 5"), Load(lab, host) as load:
+        lab.r1.kill("zebra", signal.SIGKILL)
+        eventually(lambda: not lab.dp.fpm()["connected"], 10, what="the session ends")
+        lab.isp("withdraw", prefixes=[gone])
+        lab.r1.restart_all()
+        eventually(lambda: lab.dp.fpm()["generation"] > generation, 20, what="it is back")
+        assert there() and lab.dp.fpm()["state"] == "holding"
+        eventually(lambda: not there(), 60, 0.2, "the route is gone")
+        assert "swept=1 end=" in lab.dp.log(20)
+        lab.isp("announce", prefixes=[gone])
+        settled(lab)
+        assert load.lost() == 0
+
+
+def test_a_deleted_tap_has_its_addresses_and_its_sessions_of_frr_again(lab):
+    """Nobody but FRR gives them back: zebra configures an interface that comes."""
+    _, host = announced(lab)
+
+    netns.ip_batch(["link del wan0"], lab.ns["r1"])
+
+    eventually(lambda: "neigh: tap made anew" in lab.dp.log(100), 5)
+    settled(lab)
+    with Load(lab, host) as load:
+        eventually(lambda: load.sent > 300, 10)
+        assert load.lost() == 0
 
 
 def test_a_killed_bgpd_takes_its_routes_along_and_brings_them_back(lab):

@@ -199,6 +199,20 @@ more_nodes_than_there_may_be_copies_share_the_first(void **state_)
 	assert_int_equal(conf.n_nodes, FIB_COPIES_MAX);
 }
 
+/* Who could guess it could choose destinations that collide. */
+static void
+two_fibs_have_two_seeds(void **state_)
+{
+	struct fib_conf conf = {.n_nodes = 0};
+	struct fib *a, *b;
+
+	assert_int_equal(fib_create(&a, &conf), 0);
+	assert_int_equal(fib_create(&b, &conf), 0);
+	assert_int_not_equal(a->seed, b->seed);
+	fib_destroy(a);
+	fib_destroy(b);
+}
+
 int
 main(void)
 {
@@ -209,6 +223,7 @@ main(void)
 		cmocka_unit_test(the_audit_finds_a_copy_that_differs_and_mends_it),
 		cmocka_unit_test(each_node_that_forwards_has_one_copy),
 		cmocka_unit_test(more_nodes_than_there_may_be_copies_share_the_first),
+		cmocka_unit_test(two_fibs_have_two_seeds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
