@@ -3,6 +3,8 @@
  * Any octets as a frame from the wire, through parse, lookup and rewrite to its verdict: by
  * the function that all packets take (fwd_walk), without a port.
  *
+ * So is the frame in a burst of others, by the forwarder's way: packet_burst.c.
+ *
  * An input is two octets (what the port, its VLANs and the route are like; whether the frame
  * is given our MAC and a right checksum, which chance does not find) and a frame. What lies in memory
  * behind a frame must not matter: each is judged twice, behind it once all ones and once all
@@ -19,17 +21,19 @@
 #include "fib/fib.h"
 #include "fwd/fwd.h"
 #include "must.h"
+#include "packet_burst.h"
 #include "port/watch.h"
 
 #define IN        1
 #define OUT       2
-#define VLAN_IN   (PORT_MAX)     /* 100 on IN */
-#define VLAN_TWO  (PORT_MAX + 1) /* 30 on that */
+#define VLAN_IN   (PORT_MAX)     /* on IN */
+#define VLAN_TWO  (PORT_MAX + 1) /* on that */
 #define VLAN_OUT  (PORT_MAX + 2) /* 200 on OUT */
-#define ADJ       7
+#define VLAN_RED  (PORT_MAX + 3) /* on IN, of a VRF */
+#define VRF_RED   3
+#define ADJ       7 /* and the next, which is as good */
 #define GROUP     5 /* what 198.51.100.0/24 and 2001:db8:77::/48 take */
 #define GROUP_OWN 6
-#define FRAME_MAX 2048u
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -79,18 +83,22 @@ tables_make(void)
 	static const uint8_t net4[4] = {198, 51, 100}, own4[4] = {192, 0, 2, 1};
 	static const uint8_t net6[16] = {0x20, 1, 0x0d, 0xb8, 0, 0x77};
 	static const uint8_t own6[16] = {0x20, 1, 0x0d, 0xb8, 0, 1, [15] = 1};
+	struct fib_vrf *red;
 
 	urcu_qsbr_register_thread();
 	policer_init(1000000000, policer_default);
 	MUST(fib_create(&fib, &(struct fib_conf){.n_nodes = 0}) == 0);
 	iface_make(IN, IN, 1500);
 	iface_make(OUT, OUT, 1400);
-	vlan_make(VLAN_IN, IN, VLAN_S_TYPE, 100);
-	vlan_make(VLAN_TWO, VLAN_IN, VLAN_C_TYPE, 30);
+	vlan_make(VLAN_IN, IN, VLAN_S_TYPE, VLAN_IN_ID);
+	vlan_make(VLAN_TWO, VLAN_IN, VLAN_C_TYPE, VLAN_TWO_ID);
 	vlan_make(VLAN_OUT, OUT, VLAN_C_TYPE, 200);
-	fib->adj[ADJ].ifidx = OUT;
-	fib->adj[ADJ].family = 4;
-	fib->adj[ADJ].addr = ipaddr_from_v4(0xc0000242);
+	vlan_make(VLAN_RED, IN, VLAN_C_TYPE, VLAN_RED_ID);
+	for (unsigned int k = ADJ; k < ADJ + 2; k++) {
+		fib->adj[k].ifidx = OUT;
+		fib->adj[k].family = 4;
+		fib->adj[k].addr = ipaddr_from_v4(0xc0000242);
+	}
 	fib->group[GROUP_OWN] = group_word_single(PATH(PATH_LOCAL, 0));
 	MUST(poptrie_add(fib->copy[0].pt4, net4, 24, GROUP) == 0);
 	MUST(poptrie_add(fib->copy[0].pt4, own4, 32, GROUP_OWN) == 0);
@@ -98,6 +106,12 @@ tables_make(void)
 	MUST(poptrie_add(fib->copy[0].pt6, own6, 128, GROUP_OWN) == 0);
 	MUST(poptrie_commit(fib->copy[0].pt4) == 0 &&
 	     poptrie_commit(fib->copy[0].pt6) == 0);
+	/* One of its two, so that what is of main is seen. */
+	red = fib_vrf_new(fib, 100, "red");
+	MUST(red != NULL && poptrie_add(red->tries.pt4, net4, 24, GROUP) == 0);
+	MUST(poptrie_commit(red->tries.pt4) == 0);
+	fib_vrf_publish(fib, VRF_RED, red);
+	fib->iface[VLAN_RED]->vrf = VRF_RED;
 }
 
 /* What the port and the route are like. */
@@ -107,23 +121,31 @@ set_up(const uint8_t *how)
 	static const uint8_t kind[] = {PATH_ADJ,         PATH_ADJ,       PATH_ONLINK,
 				       PATH_BLACKHOLE,   PATH_PROHIBIT,  PATH_LOCAL,
 				       PATH_UNREACHABLE, PATH_UNRESOLVED};
+	static const fib_path two[2] = {PATH(PATH_ADJ, ADJ), PATH(PATH_ADJ, ADJ + 1)};
 	uint8_t k = kind[how[1] & 7];
+	bool by_device = (how[1] & 32) != 0;
 
 	fib->iface[IN]->up = (how[0] & 1) == 0;
 	fib->iface[IN]->forward4 = (how[0] & 2) == 0;
 	fib->iface[IN]->forward6 = (how[0] & 4) == 0;
+	fib->iface[IN]->unnumbered4 = !fib->iface[IN]->forward6; /* may wait for DHCP */
 	fib->iface[IN]->tag_type_lost = (how[1] & 8) != 0;
 	out = (how[1] & 16) == 0 ? OUT : VLAN_OUT;
 	fib->iface[out]->up = (how[0] & 8) == 0;
 	fib->iface[out]->mtu_bytes = (how[0] & 16) == 0 ? 1400 : 68;
+	/* What puts the tag of VLAN_OUT in. */
+	fib->tags_by_device = by_device;
+	fib->iface[VLAN_OUT]->n_written = by_device ? 0 : 1;
 	fib->adj[ADJ].hop = (how[0] & 32) == 0 ? adj_hop_make(mac_peer, out) : 0;
+	fib->adj[ADJ + 1].hop = fib->adj[ADJ].hop;
 	fib->group[GROUP] = group_word_single(PATH(k, k == PATH_ADJ      ? ADJ
 						      : k == PATH_ONLINK ? OUT
 									 : 0));
+	if ((how[1] & 7) == 1)
+		fib->group[GROUP] = group_word_block(two, 1);
 }
 
-/* Where the packet is in a frame of at least 34 octets, behind at most three tags. */
-static const uint8_t *
+const uint8_t *
 packet_of(const uint8_t *frame, uint16_t n)
 {
 	const uint8_t *end = frame + n;
@@ -138,8 +160,8 @@ packet_of(const uint8_t *frame, uint16_t n)
 	return frame + 14;
 }
 
-static void
-cksum_set(uint8_t *frame, uint16_t n)
+void
+packet_cksum(uint8_t *frame, uint16_t n)
 {
 	uint8_t *ip = frame + (packet_of(frame, n) - frame);
 	size_t len = (ip[0] & 15) * 4u;
@@ -184,11 +206,23 @@ sent_on(const struct watch_record *rec, const uint8_t *frame, uint16_t n)
 	MUST(ip - frame - 14 <= 8);
 }
 
+/* FNV-1a: each input has a burst of its own, always the same. */
+static uint64_t
+seed_from(const uint8_t *data, size_t size)
+{
+	uint64_t h = 0xcbf29ce484222325;
+
+	for (size_t i = 0; i < size; i++)
+		h = (h ^ data[i]) * 0x100000001b3;
+	return h;
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static uint8_t frame[FRAME_MAX];
 	struct watch_record rec, again;
+	struct packet_port port;
 	uint16_t n;
 
 	if (fib == NULL)
@@ -201,7 +235,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if ((data[1] & 0x80) != 0)
 		memcpy(frame, mac[IN], 6);
 	if ((data[1] & 0x40) != 0 && n >= 34)
-		cksum_set(frame, n);
+		packet_cksum(frame, n);
 	rec = judge(frame, n, 0xff);
 	again = judge(frame, n, 0);
 	MUST(rec.verdict == again.verdict && rec.stage == again.stage);
@@ -209,5 +243,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	MUST(rec.verdict == WATCH_GO || rec.verdict < N_REASON);
 	if (rec.verdict == WATCH_GO)
 		sent_on(&rec, frame, n);
+	port = (struct packet_port){
+		.ifidx = IN, .strips = (data[0] & 64) != 0, .cksum = (data[0] & 128) != 0};
+	packet_burst(fib, &port, frame, n, seed_from(data, size));
 	return 0;
 }

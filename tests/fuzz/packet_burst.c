@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames by the dozen through the fast path (look, split, both walks, dispatch), with vectors
+ * and without, against each of them alone through fwd_walk_noted() by the rules, of which
+ * nothing is plain: equal verdicts, equal frames in the buffer of the same interface or in a
+ * punt ring, each exactly once.
+ *
+ * A frame is in a heap block that ends where it ends, so that AddressSanitizer sees who reads
+ * on; but for what the forwarder says that it takes for granted, see behind().
+ *
+ * The forms are chosen by standing in between (the Makefile has the linker --wrap them): what
+ * is called without vectors is what a CPU that has none would have called.
+ */
+#include "packet_burst.h"
+
+#include <sanitizer/asan_interface.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/inet.h"
+#include "fwd/plain.h"
+#include "fwd/watch.h"
+#include "must.h"
+#include "packet_frames.h"
+#include "port/vlan.h"
+
+/* The look without vectors is known to its file alone; it has no state, so once more. */
+#define fwd_look_tags look_tags_again
+uint64_t look_tags_again(struct burst *b, uint8_t tag_bytes);
+#include "fwd/look.c"
+#undef fwd_look_tags
+
+#define HEADROOM   RTE_PKTMBUF_HEADROOM
+#define RING_SLOTS 128u /* more than a burst */
+#define KEPT       2 /* references: who frees a packet gives one of two back, to nobody */
+
+struct packet {
+	struct rte_mbuf m;
+	struct packet_meta meta; /* rte_mbuf_to_priv(): right behind */
+	struct rte_mbuf tail;    /* what is not in the first segment; nobody looks there */
+};
+
+/* What became of it. */
+struct outcome {
+	unsigned int times; /* judged */
+	uint8_t verdict, cause, family;
+	uint16_t l3_len, out_ifidx;
+	fib_path path;
+};
+
+static struct given given[BURST_MAX];
+static struct packet alone[BURST_MAX], packet[BURST_MAX];
+static struct outcome outcome[BURST_MAX];
+static struct watch_record rec[BURST_MAX];
+static struct counters count;
+static _Atomic uint8_t adj_used[FIB_ADJ_MAX];
+static struct fwd_conf conf;
+static struct fwd fwd;
+static struct burst burst;
+static enum {
+	RULES,   /* alone do they say what becomes of a packet */
+	SCALAR,  /* plain ones are told one by one */
+	VECTORS, /* as the CPU has them */
+} form;
+
+/* --- forms ------------------------------------------------------------------------- */
+
+void __real_fwd_plain(struct burst *b);
+uint64_t __real_fwd_look_avx512(struct burst *b, uint8_t tag_bytes);
+unsigned int __real_fwd_plain_avx512(struct burst *b);
+bool __real_fwd_rewrite_avx512(struct burst *b);
+uint64_t __real_fwd_spread_avx512(struct burst *b);
+void __wrap_fwd_plain(struct burst *b);
+uint64_t __wrap_fwd_look_avx512(struct burst *b, uint8_t tag_bytes);
+unsigned int __wrap_fwd_plain_avx512(struct burst *b);
+bool __wrap_fwd_rewrite_avx512(struct burst *b);
+uint64_t __wrap_fwd_spread_avx512(struct burst *b);
+
+void
+__wrap_fwd_plain(struct burst *b)
+{
+	if (form == RULES)
+		b->plain4 = b->plain6 = b->padded = 0;
+	else
+		__real_fwd_plain(b);
+}
+
+uint64_t
+__wrap_fwd_look_avx512(struct burst *b, uint8_t tag_bytes)
+{
+	return form == VECTORS ? __real_fwd_look_avx512(b, tag_bytes)
+			       : one_by_one(b, tag_bytes);
+}
+
+unsigned int
+__wrap_fwd_plain_avx512(struct burst *b)
+{
+	return form == VECTORS ? __real_fwd_plain_avx512(b) : 0;
+}
+
+bool
+__wrap_fwd_rewrite_avx512(struct burst *b)
+{
+	return form == VECTORS && __real_fwd_rewrite_avx512(b);
+}
+
+uint64_t
+__wrap_fwd_spread_avx512(struct burst *b)
+{
+	return form == VECTORS ? __real_fwd_spread_avx512(b) : burst_all(b);
+}
+
+/* --- packets ----------------------------------------------------------------------- */
+
+/*
+ * Octets that must be memory, however short a frame is: behind the tags that it may lose, the
+ * look takes those where two more would be (burst_tags()), vectors the 39 of fwd/plain.h.
+ */
+static unsigned int
+behind(void)
+{
+	const unsigned int tags = VLAN_TAGS * VLAN_BYTES;
+
+	return tags + (form == VECTORS ? 39 : VLAN_AT + tags);
+}
+
+static void
+packet_fill(struct packet *p, const struct given *g, uint8_t filler)
+{
+	unsigned int room = RTE_MAX((unsigned int)g->first, behind());
+	uint8_t *block = malloc(HEADROOM + room);
+
+	MUST(block != NULL);
+	memset(block, filler, HEADROOM);
+	memset(block + HEADROOM, filler, room);
+	memcpy(block + HEADROOM, g->frame, g->first);
+	memset(p, 0, sizeof(*p));
+	p->m.buf_addr = block;
+	p->m.buf_len = (uint16_t)(HEADROOM + room);
+	p->m.data_off = HEADROOM;
+	p->m.data_len = g->first;
+	p->m.pkt_len = g->n;
+	p->m.nb_segs = 1;
+	p->m.vlan_tci = g->vlan_tci;
+	p->m.ol_flags = g->ol_flags;
+	p->m.priv_size = PACKET_PRIV_BYTES;
+	rte_mbuf_refcnt_set(&p->m, KEPT);
+	if (g->first == g->n)
+		return;
+	p->m.nb_segs = 2;
+	p->m.next = &p->tail;
+	p->tail.data_len = g->n - g->first;
+	p->tail.nb_segs = 1;
+	rte_mbuf_refcnt_set(&p->tail, KEPT);
+}
+
+static void
+packet_end(struct packet *p)
+{
+	free(p->m.buf_addr);
+	p->m.buf_addr = NULL;
+}
+
+/* --- alone ------------------------------------------------------------------------- */
+
+/* As fwd_explain() does it, by the rules. */
+static void
+walk_alone(const struct packet_port *port, unsigned int i)
+{
+	struct packet *p = &alone[i];
+
+	packet_fill(p, &given[i], 0xa5);
+	memset(&rec[i], 0, offsetof(struct watch_record, frame));
+	memset(&burst, 0, sizeof(burst));
+	burst.fwd = &fwd;
+	burst.ifidx = fwd_enter(fwd.fib, port->ifidx, &p->m);
+	burst.rx_cksum = port->cksum;
+	burst.n = 1;
+	burst.m[0] = &p->m;
+	burst.rec[0] = &rec[i];
+	burst_look(&burst);
+	/* The rules take nothing for granted. */
+	ASAN_POISON_MEMORY_REGION(rte_pktmbuf_mtod_offset(&p->m, void *, p->m.data_len),
+				  p->m.buf_len - p->m.data_off - p->m.data_len);
+	fwd_walk_noted(&burst);
+}
+
+/* --- together ---------------------------------------------------------------------- */
+
+static void
+rings_make(void)
+{
+	for (unsigned int k = 0; k < N_PUNT_CLASS; k++) {
+		ssize_t bytes = rte_ring_get_memsize(RING_SLOTS);
+		struct rte_ring *r;
+
+		MUST(bytes > 0);
+		r = aligned_alloc(RTE_CACHE_LINE_SIZE,
+				  RTE_ALIGN((size_t)bytes, RTE_CACHE_LINE_SIZE));
+		MUST(r != NULL && rte_ring_init(r, "punt", RING_SLOTS,
+						RING_F_SP_ENQ | RING_F_SC_DEQ) == 0);
+		conf.rings.punt[k] = r;
+	}
+	conf.tx_burst = FWD_BURST_MAX; /* so many never come: nothing is sent */
+}
+
+/* The verdicts of the walk; `which`, a bit an entry, has been decided. */
+static void
+take_down(const struct burst *b, uint64_t which)
+{
+	for (uint64_t rest = which; rest != 0; rest &= rest - 1) {
+		unsigned int i = (unsigned int)__builtin_ctzll(rest);
+		struct packet *p = (struct packet *)(void *)b->m[i];
+		struct outcome *o = &outcome[p - packet];
+
+		MUST(p >= packet && p < packet + BURST_MAX);
+		o->times++;
+		o->verdict = b->verdict[i];
+		o->cause = b->cause[i];
+		o->family = b->family[i];
+		o->l3_len = b->l3_len[i];
+		o->out_ifidx = b->hop[i] & 0xffff;
+		o->path = b->path[i];
+	}
+}
+
+/* walk() and walk_plain() of loop.c, of a round that is not timed. */
+static void
+walk(struct burst *b)
+{
+	fwd_walk(b, NULL);
+	take_down(b, burst_all(b));
+	fwd_dispatch(b);
+}
+
+static uint64_t
+walk_plain(struct burst *b)
+{
+	fwd_walk_plain(b, NULL);
+	take_down(b, b->plain4 | b->plain6);
+	return fwd_dispatch_plain(b);
+}
+
+/* handle() of loop.c. */
+static void
+handle(const struct packet_port *port, struct burst *b)
+{
+	bool vlans = fib_vlans(fwd.fib, port->ifidx) != NULL;
+	uint16_t of = port->ifidx;
+
+	b->fwd = &fwd;
+	b->now = 0;
+	b->ifidx = port->ifidx;
+	b->rx_cksum = port->cksum;
+	b->vrf_counted = false;
+	if (vlans)
+		of = fwd_look(b);
+	else
+		burst_look(b);
+	if (vlans)
+		fwd_split(b, of, walk, walk_plain);
+	else
+		walk(b);
+}
+
+/* The frame that leaves, or that the punt thread gets: the same as alone. */
+static void
+same_frame(unsigned int i, bool leaves)
+{
+	struct rte_mbuf *a = &alone[i].m, *b = &packet[i].m;
+
+	if ((a->ol_flags & RTE_MBUF_F_TX_VLAN) != 0)
+		vlan_insert(a);
+	if ((b->ol_flags & RTE_MBUF_F_TX_VLAN) != 0)
+		vlan_insert(b);
+	MUST(a->pkt_len == b->pkt_len && a->data_len == b->data_len);
+	MUST(a->nb_segs == b->nb_segs && (a->next == NULL) == (b->next == NULL));
+	MUST(memcmp(rte_pktmbuf_mtod(a, void *), rte_pktmbuf_mtod(b, void *),
+		    a->data_len) == 0);
+	if (leaves)
+		return;
+	MUST(a->ol_flags == b->ol_flags);
+	MUST(vlan_stripped(a) == 0 || a->vlan_tci == b->vlan_tci);
+	MUST(vlan_stripped(a) < 2 || a->vlan_tci_outer == b->vlan_tci_outer);
+}
+
+/* Is what follows its last tag not all there? */
+static bool
+ends_in_tags(const struct given *g)
+{
+	unsigned int at = VLAN_AT;
+
+	while (at < VLAN_AT + VLAN_TAGS * VLAN_BYTES && at + 2 <= g->first &&
+	       (get_be16(g->frame + at) == VLAN_C_TYPE ||
+		get_be16(g->frame + at) == VLAN_S_TYPE))
+		at += VLAN_BYTES;
+	return at + 2 > g->first;
+}
+
+static void
+same_verdict(unsigned int i)
+{
+	const struct outcome *o = &outcome[i];
+	const struct watch_record *r = &rec[i];
+
+	MUST(o->times == 1);
+	/*
+	 * Among others with its tags it is taken for one of their interface, alone for the
+	 * port's, of which one may be down: a drop in any case, see fwd_untag().
+	 */
+	if (o->verdict != r->verdict && ends_in_tags(&given[i])) {
+		MUST(o->verdict == DROP_vlan_unknown || o->verdict == DROP_ingress_down);
+		MUST(r->verdict == DROP_vlan_unknown || r->verdict == DROP_ingress_down);
+		return;
+	}
+	if (o->verdict != r->verdict) {
+		fprintf(stderr, "entry %u: %s together, %s alone\n", i,
+			o->verdict < N_REASON ? reason_info[o->verdict].name : "go",
+			r->verdict < N_REASON ? reason_info[r->verdict].name : "go");
+		abort();
+	}
+	MUST(o->family == r->family);
+	MUST(o->family == 0 || o->l3_len == r->l3_bytes);
+	MUST(!r->looked_up || o->path == r->path);
+	if (r->verdict == PUNT_ttl_expired || r->verdict == PUNT_unreach)
+		MUST(o->cause == r->cause);
+	MUST(r->verdict != WATCH_GO || o->out_ifidx == r->out_ifidx);
+}
+
+/* What lies in the buffers for the ports. Returns how many. */
+static unsigned int
+sent(void)
+{
+	unsigned int n = 0;
+
+	for (unsigned int k = 0; k < fwd.n_tx_used; k++) {
+		uint16_t port = fwd.tx_used[k];
+		struct tx_buffer *tx = &fwd.tx[port];
+
+		for (unsigned int j = 0; j < tx->n; j++, n++) {
+			struct packet *p = (struct packet *)(void *)tx->m[j];
+			uint16_t by = tx->vlan != 0 ? tx->vlan : tx_ifidx(&p->m, port);
+
+			MUST(p >= packet && p < packet + BURST_MAX);
+			MUST(outcome[p - packet].verdict == VERDICT_GO);
+			MUST(outcome[p - packet].out_ifidx == by);
+			MUST(by < PORT_MAX || tx->vlan != 0 || tx->has_vlans);
+			MUST(tx->has_inserts || (p->m.ol_flags & RTE_MBUF_F_TX_VLAN) == 0);
+			MUST(rte_mbuf_refcnt_read(&p->m) == KEPT);
+			rte_mbuf_refcnt_set(&p->m, 1); /* not again */
+		}
+		memset(tx, 0, offsetof(struct tx_buffer, m));
+	}
+	fwd.n_tx_used = 0;
+	return n;
+}
+
+/* What lies in the punt rings: with what the punt thread needs to know. */
+static void
+punted(void)
+{
+	for (unsigned int k = 0; k < N_PUNT_CLASS; k++) {
+		void *m;
+
+		while (rte_ring_sc_dequeue(conf.rings.punt[k], &m) == 0) {
+			struct packet *p = m;
+			unsigned int i = (unsigned int)(p - packet);
+			const struct watch_record *r = &rec[i];
+
+			MUST(i < BURST_MAX && rte_mbuf_refcnt_read(&p->m) == KEPT);
+			rte_mbuf_refcnt_set(&p->m, 1);
+			MUST(p->meta.reason == r->verdict && p->meta.class == k);
+			MUST(p->meta.class == r->class && p->meta.family == r->family);
+			MUST(p->meta.in_ifidx == r->in_ifidx);
+			MUST(!r->looked_up || p->meta.vrf == r->vrf);
+			MUST(p->meta.mtu_bytes == alone[i].meta.mtu_bytes);
+			MUST(r->verdict != PUNT_unresolved || p->meta.path == r->path);
+		}
+	}
+}
+
+static void
+walk_together(const struct packet_port *port, unsigned int n)
+{
+	unsigned int n_go = 0, cut = below(4) == 0 ? below(n) : 0;
+	uint64_t forwarded = count.forwarded[0] + count.forwarded[1];
+	uint8_t filler = (uint8_t)below(256);
+
+	for (unsigned int i = 0; i < n; i++)
+		packet_fill(&packet[i], &given[i], filler);
+	memset(outcome, 0, sizeof(outcome));
+	memset(&burst, 0, sizeof(burst));
+	/* What the second finds of the first: its burst, and its packets in the buffers. */
+	for (unsigned int from = 0, to; from < n; from = to) {
+		to = from < cut ? cut : n;
+		burst.n = (uint16_t)(to - from);
+		for (unsigned int i = from; i < to; i++)
+			burst.m[i - from] = &packet[i].m;
+		handle(port, &burst);
+	}
+	for (unsigned int i = 0; i < n; i++) {
+		same_verdict(i);
+		n_go += rec[i].verdict == WATCH_GO;
+	}
+	MUST(sent() == n_go);
+	MUST(count.forwarded[0] + count.forwarded[1] - forwarded == n_go);
+	punted();
+	for (unsigned int i = 0; i < n; i++) {
+		/* Sent, in a ring, or freed: once. */
+		MUST(rte_mbuf_refcnt_read(&packet[i].m) == 1);
+		if (rec[i].verdict >= N_DROP)
+			same_frame(i, rec[i].verdict == WATCH_GO);
+		packet_end(&packet[i]);
+	}
+}
+
+void
+packet_burst(struct fib *fib, const struct packet_port *port, const uint8_t *frame,
+	     uint16_t n, uint64_t seed)
+{
+	unsigned int entries;
+
+	if (conf.tx_burst == 0)
+		rings_make();
+	fwd.conf = &conf;
+	fwd.fib = fib;
+	fwd.tries = &fib->copy[0];
+	fwd.count = &count;
+	fwd.adj_used = adj_used;
+	fwd.tx_burst = conf.tx_burst;
+	chance_seed(seed);
+	entries = frames_make(given, port, fib->iface[port->ifidx]->mac, frame, n);
+	memset(adj_used, ADJ_UNUSED, sizeof(adj_used));
+	form = RULES;
+	for (unsigned int i = 0; i < entries; i++)
+		walk_alone(port, i);
+	form = SCALAR;
+	walk_together(port, entries);
+	form = VECTORS;
+	if (fwd_has_avx512())
+		walk_together(port, entries);
+	for (unsigned int i = 0; i < entries; i++)
+		packet_end(&alone[i]);
+}

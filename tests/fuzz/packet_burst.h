@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A frame in company: as many as a port hands over at once, taken the forwarder's way in each
+ * form that the CPU has, must become what each becomes alone by the walk that is noted.
+ */
+#ifndef PACKET_BURST_H
+#define PACKET_BURST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fib/fib.h"
+
+#define FRAME_MAX 2048u
+
+/* VLANs that tables_make() puts on the port, for frames made here. */
+#define VLAN_IN_ID  100 /* of VLAN_S_TYPE */
+#define VLAN_TWO_ID 30  /* of VLAN_C_TYPE, behind that */
+#define VLAN_RED_ID 40  /* of VLAN_C_TYPE, of a VRF */
+
+/* What a port is like that is none of fib's. */
+struct packet_port {
+	uint16_t ifidx;
+	bool strips; /* takes the first tag off, if it is 802.1Q's */
+	bool cksum;  /* looks at IPv4's checksum */
+};
+
+/*
+ * A burst of up to BURST_MAX: the frame (`n` octets, 14 to FRAME_MAX), changes of it, and
+ * good ones of either family, by chance that is `seed` alone; aborts where they differ.
+ */
+void packet_burst(struct fib *fib, const struct packet_port *port, const uint8_t *frame,
+		  uint16_t n, uint64_t seed);
+
+/* Where the packet is in a frame of at least 34 octets, behind at most three tags. */
+const uint8_t *packet_of(const uint8_t *frame, uint16_t n);
+
+/* Write the checksum that an IPv4 header in a frame of at least 34 octets should have. */
+void packet_cksum(uint8_t *frame, uint16_t n);
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What packet_burst.c takes for a burst: the fuzzer's frame, changes of it, and good ones.
+ */
+#include "packet_frames.h"
+
+#include <string.h>
+
+#include "base/inet.h"
+#include "port/vlan.h"
+
+#define KINDS 4 /* of good frames: by their tags */
+
+static uint64_t chance;
+
+void
+chance_seed(uint64_t seed)
+{
+	chance = seed | 1; /* of zero nothing comes */
+}
+
+unsigned int
+below(unsigned int n)
+{
+	chance ^= chance << 13;
+	chance ^= chance >> 7;
+	chance ^= chance << 17;
+	return (unsigned int)(chance >> 32) % n;
+}
+
+/* One that nobody can complain of, of our port or one of its VLANs: `kind`, or any. */
+static void
+good_frame(struct given *g, const uint8_t *mac, unsigned int kind)
+{
+	static const uint16_t tag[KINDS][4] = {
+		{0},
+		{VLAN_S_TYPE, VLAN_IN_ID},
+		{VLAN_S_TYPE, VLAN_IN_ID, VLAN_C_TYPE, VLAN_TWO_ID},
+		{VLAN_C_TYPE, VLAN_RED_ID}};
+	static const uint8_t src6[16] = {0x20, 1, 0x0d, 0xb8, 0, 9},
+			     dst6[16] = {0x20, 1, 0x0d, 0xb8, 0, 0x77};
+	const uint16_t *tags = tag[kind < KINDS ? kind : below(KINDS)];
+	bool is4 = below(3) != 0;
+	unsigned int payload = below(90), head = is4 ? 20 : 40;
+	uint8_t *ip = g->frame + 12;
+
+	for (unsigned int k = 0; k < 160; k++)
+		g->frame[k] = (uint8_t)below(256);
+	memcpy(g->frame, mac, 6);
+	g->frame[6] &= 0xfe;
+	for (unsigned int k = 0; k < 4 && tags[k] != 0; k += 2, ip += 4) {
+		put_be16(ip, tags[k]);
+		put_be16(ip + 2, tags[k + 1] | (uint16_t)(below(16) << 12));
+	}
+	put_be16(ip, is4 ? 0x0800 : 0x86dd);
+	ip += 2;
+	if (is4) {
+		ip[0] = 0x45;
+		put_be16(ip + 2, (uint16_t)(head + payload));
+		ip[8] = (uint8_t)(2 + below(254));
+		put_be32(ip + 12, 0x0a000000 | below(1 << 24));
+		put_be32(ip + 16, 0xc6336400 | below(256));
+	} else {
+		ip[0] = 0x60;
+		put_be16(ip + 4, (uint16_t)payload);
+		ip[6] = 17;
+		ip[7] = (uint8_t)(2 + below(254));
+		memcpy(ip + 8, src6, 15);
+		memcpy(ip + 24, dst6, 15);
+	}
+	g->n = (uint16_t)(ip - g->frame + head + payload);
+	if (is4)
+		packet_cksum(g->frame, g->n);
+}
+
+/* An IP header says how long its frame is, and leads where a route does. */
+static void
+fit(struct given *g)
+{
+	uint8_t *ip;
+	unsigned int room;
+
+	if (g->n < 60)
+		return;
+	ip = g->frame + (packet_of(g->frame, g->n) - g->frame);
+	room = g->n - (unsigned int)(ip - g->frame);
+	if (get_be16(ip - 2) == 0x0800) {
+		ip[0] = 0x45;
+		put_be16(ip + 2, (uint16_t)room);
+		put_be32(ip + 16, 0xc6336400 | below(256));
+	} else if (get_be16(ip - 2) == 0x86dd && room >= 40) {
+		ip[0] = 0x60;
+		put_be16(ip + 4, (uint16_t)(room - 40));
+	}
+}
+
+/* Few hops, or a checksum that goes round when one is spent. */
+static void
+edge(struct given *g)
+{
+	static const uint16_t sum[] = {0xfeff, 0xfefe, 0xff00, 0xfffe, 0x00ff, 1};
+	uint8_t *ip;
+
+	if (g->n < 60)
+		return;
+	ip = g->frame + (packet_of(g->frame, g->n) - g->frame);
+	if (get_be16(ip - 2) != 0x0800) {
+		ip[7] = (uint8_t)below(4);
+	} else if (below(2)) {
+		ip[8] = (uint8_t)below(4);
+	} else {
+		put_be16(ip + 4, 0);
+		packet_cksum(g->frame, g->n);
+		put_be16(ip + 4, inet_fold(get_be16(ip + 10) +
+					   (uint16_t)~sum[below(RTE_DIM(sum))]));
+	}
+}
+
+/* What a DHCP server sends to a client that has the port's MAC: RFC 2131, 2. */
+static void
+dhcp_answer(struct given *g, const uint8_t *mac)
+{
+	uint8_t *ip;
+
+	if (g->n < 96)
+		return;
+	ip = g->frame + (packet_of(g->frame, g->n) - g->frame);
+	ip[9] = 17;
+	put_be16(ip + 6, 0);
+	put_be16(ip + 20, 67);
+	put_be16(ip + 22, 68);
+	memcpy(ip + 20 + 8 + 28, mac, 6);
+}
+
+/* Where classes end, and anything. */
+static void
+change(struct given *g, const uint8_t *mac)
+{
+	static const uint8_t octet[] = {0,    1,    2,    8,    10,   127,  128,  129,
+					169,  192,  198,  223,  224,  239,  240,  254,
+					255,  0x20, 0x3f, 0x40, 0xfc, 0xfd, 0xfe, 0x80,
+					0x81, 0x88, 0x60, 0x45, 0x46, 0xa8, 100,  40};
+	unsigned int most = g->n < 60 ? g->n : 60;
+
+	switch (below(10)) {
+	case 0:
+		g->n = (uint16_t)(14 + below(100));
+		break;
+	case 1: /* Ethernet pads the shortest, and others are longer than they say */
+		g->n = (uint16_t)RTE_MIN(g->n + below(30), FRAME_MAX);
+		break;
+	case 2:
+		fit(g);
+		break;
+	case 3:
+		g->first = (uint16_t)(14 + below(100));
+		break;
+	case 4:
+		g->ol_flags |=
+			below(2) ? RTE_MBUF_F_RX_IP_CKSUM_GOOD : RTE_MBUF_F_RX_IP_CKSUM_BAD;
+		break;
+	case 5:
+		g->frame[below(most)] ^= (uint8_t)(1u << below(8));
+		break;
+	case 6:
+		dhcp_answer(g, mac);
+		break;
+	case 7:
+		edge(g);
+		break;
+	default:
+		g->frame[below(most)] = octet[below(sizeof(octet))];
+	}
+	/* Most changes of a header come with a checksum that suits them. */
+	if (below(4) != 0 && g->n >= 34 &&
+	    get_be16(packet_of(g->frame, g->n) - 2) == 0x0800)
+		packet_cksum(g->frame, g->n);
+}
+
+/* As a NIC does that takes tags off. */
+static void
+strip(struct given *g)
+{
+	if (g->n < L2_LEN + VLAN_BYTES || get_be16(g->frame + VLAN_AT) != VLAN_C_TYPE)
+		return;
+	g->vlan_tci = get_be16(g->frame + VLAN_AT + 2);
+	g->ol_flags |= RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_RX_VLAN_STRIPPED;
+	g->n -= VLAN_BYTES;
+	memmove(g->frame + VLAN_AT, g->frame + VLAN_AT + VLAN_BYTES, g->n - VLAN_AT);
+}
+
+unsigned int
+frames_make(struct given given[BURST_MAX], const struct packet_port *port,
+	    const uint8_t *mac, const uint8_t *frame, uint16_t n)
+{
+	/* In how many of eight is it a good one, and is it changed. */
+	static const uint8_t how[8][2] = {{0, 0}, {0, 1}, {1, 0}, {1, 1},
+					  {7, 0}, {7, 1}, {4, 2}, {4, 7}};
+	const uint8_t *h = how[below(8)];
+	/* All of one, or there are not sixteen of any. */
+	unsigned int kind = below(2 * KINDS);
+	unsigned int entries = below(8) == 0 ? BURST_MAX : 1 + below(40);
+	/* A port that looks at checksums has mostly found all of them right. */
+	uint64_t said = port->cksum && below(2) ? RTE_MBUF_F_RX_IP_CKSUM_GOOD : 0;
+
+	for (unsigned int i = 0; i < entries; i++) {
+		struct given *g = &given[i];
+
+		if (below(8) < h[0]) {
+			good_frame(g, mac, kind);
+		} else {
+			memcpy(g->frame, frame, n);
+			g->n = n;
+		}
+		memset(g->frame + g->n, 0, FRAME_MAX - g->n < 160 ? FRAME_MAX - g->n : 160);
+		g->first = FRAME_MAX;
+		g->vlan_tci = 0;
+		g->ol_flags = said;
+		if (below(8) < h[1])
+			for (unsigned int k = 1 + below(3); k > 0; k--)
+				change(g, mac);
+		if (port->strips)
+			strip(g);
+		if (g->first > g->n)
+			g->first = g->n;
+	}
+	return entries;
+}
