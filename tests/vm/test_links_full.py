@@ -10,7 +10,7 @@ from lib.wait import eventually
 from router import Router, running
 from test_limits import shown
 from test_resources import said, table
-from test_vlan import C, neighbor, tagged, through, vlans
+from vlans import C, neighbor, tagged, through, vlans
 
 VLANS, VRFS, MORE = 8, 2, 3
 NET, HOST = "198.51.100.0/24", "198.51.100.9"

@@ -2,10 +2,8 @@
 """VLANs that the kernel has on a TAP are interfaces of the dataplane: IEEE 802.1Q, 802.1ad. On
 NICs that can take tags off and put them in all is the same whether they do."""
 
-import contextlib
 import os
 import statistics
-import struct
 import time
 from types import SimpleNamespace
 
@@ -21,125 +19,20 @@ from lib.links import on_nics
 from lib.probe import ping
 from lib.wait import eventually
 from router import Router, running
+from vlans import HOST, HOST6, NET, NET6, PEER, PEER6, VLAN, C, S
+from vlans import add, neighbor, tagged, through, untagged, vlans
+from vlans import lan, machine, router, vlan, wan  # noqa: F401
 from wire import token, token_of
 
-NET, HOST = "198.51.100.0/24", "198.51.100.9"
-NET6, HOST6 = "2001:db8:a::/48", "2001:db8:a::9"
-PEER, PEER6 = "203.0.113.2", "2001:db8:64::2"
-# As a wire to route by.
-VLAN = SimpleNamespace(name="wan0.100", tap="wan0.100")
 INNER = SimpleNamespace(name="s.30", tap="s.30")
 GOING, GONE = "198.18.0.0/24", "198.18.0.9"
-C, S = 0x8100, 0x88A8
 # 4000 take the guest two minutes: `N_VLANS=4000 make test-vm T=thousands`.
 MANY = int(os.environ.get("N_VLANS", "1000"))
-
-
-@pytest.fixture(scope="module", params=["auto", "off"] if on_nics() else ["auto"])
-def machine(request):
-    """A router on veths in a kernel that has VLANs, or on NICs, whose tags are theirs or not."""
-    router = Router(name="vlan")
-    with contextlib.ExitStack() as undo:
-        undo.callback(router.destroy)
-        router.build()
-        router.edit_config("    device:", f"    vlan-offload: {request.param}\n    device:")
-        router.start()
-        router.offloads = on_nics() and request.param == "auto"
-        yield router
-
-
-@pytest.fixture
-def router(machine):
-    """It, in its standard state: without VLANs."""
-    for row in machine.links():
-        if "link" in row:
-            machine.ip(f"link set {row['ifname']} group 7")
-    netns.command(["ip", "-n", machine.ctl, "link", "del", "group", "7"], check=False)
-    eventually(lambda: vlans(machine) == {}, 10, 0.05, "VLANs are gone")
-    machine.ready()
-    return machine
-
-
-@pytest.fixture
-def lan(router):
-    """The wire without VLANs."""
-    return router.wires["lan"]
-
-
-@pytest.fixture
-def wan(router):
-    """The wire with VLANs."""
-    return router.wires["wan"]
-
-
-def vlans(router):
-    """{name: row of `show interfaces`} of all VLANs that are interfaces of the dataplane."""
-    return {r["name"]: r for r in router.control.ask("interfaces") if r["vlan"]}
-
-
-def add(
-    router,
-    name="wan0.100",
-    on="wan0",
-    vid=100,
-    protocol="802.1Q",
-    addresses=("203.0.113.1/24", "2001:db8:64::1/64"),
-):
-    """A VLAN with addresses, up, and known to the dataplane."""
-    router.ip(
-        f"link add link {on} name {name} type vlan protocol {protocol} id {vid}",
-        f"link set {name} up",
-        *(f"addr add {a} dev {name} nodad" for a in addresses),
-    )
-
-    def there():
-        row = vlans(router).get(name)
-        return row and row["up"] and set(addresses) <= set(row["addresses"])
-
-    eventually(there, 5, 0.01, f"{name} is an interface")
-
-
-def neighbor(router, wan, address=PEER, vlan=VLAN):
-    """A static neighbour on a VLAN, the peer of the wire."""
-    row = SimpleNamespace(tap=vlan.tap, mac=wan.mac)
-    router.neighbor(address, row)
-
-
-def tagged(packet, *tags):
-    """A frame with tags: (type, id) or (type, id, priority), outermost first."""
-    data = bytes(packet)
-    words = [
-        struct.pack("!HH", kind, vid | (more[0] if more else 0) << 13)
-        for kind, vid, *more in tags
-    ]
-    return data[:12] + b"".join(words) + data[12:]
-
-
-def untagged(data, *tags):
-    """What is within these very tags, dissected."""
-    end = 12 + 4 * len(tags)
-    assert data[12:end] == tagged(bytes(12), *tags)[12:end], data[:26].hex()
-    return Ether(data[:12] + data[end:])
 
 
 def octets(packet, tags=0):
     """Of a frame as it comes: Ethernet's are not shorter, veths let them."""
     return max(len(bytes(packet)) + 4 * tags, 60 if on_nics() else 0)
-
-
-def through(wire, packet, out, *tags):
-    """Send a frame; return what leaves on `out` within these tags."""
-    wire.send(packet)
-    return untagged(out.expect_raw(token_of(packet)), *tags)
-
-
-@pytest.fixture
-def vlan(router, wan):
-    """wan0.100, with a neighbour by which a host is routed."""
-    add(router)
-    for prefix, peer in ((NET, PEER), (NET6, PEER6)):
-        neighbor(router, wan, peer)
-        router.route(prefix, via=peer, wire=VLAN)
 
 
 @pytest.mark.quick
