@@ -8,6 +8,7 @@ neither read nor written. The configuration comes from a folder laid out like /e
 `daemons`, `frr.conf`, `vtysh.conf`.
 """
 
+import contextlib
 import glob
 import json
 import os
@@ -29,8 +30,27 @@ for there in /etc/frr /var/run/frr /var/tmp/frr; do
 done
 exec "$@"
 """
+# Of who only wants static routes, by FPM.
+STATIC_DAEMONS = 'zebra_options="-A 127.0.0.1 -s 90000000 -M dplane_fpm_nl"\n'
 # zebra first; the others in any order.
 ALWAYS_ON = ["zebra", "staticd"]
+
+
+@contextlib.contextmanager
+def beside(dut, conf):
+    """zebra and staticd with this frr.conf for a device under test, as long as a with block."""
+    source = f"{dut.dir}/frr.d"
+    os.makedirs(source, exist_ok=True)
+    texts = {"daemons": STATIC_DAEMONS, "vtysh.conf": "hostname r1\n", "frr.conf": conf}
+    for name, text in texts.items():
+        with open(f"{source}/{name}", "w", encoding="utf-8") as file:
+            file.write(text)
+    frr = Frr(dut.ctl, source, f"{dut.dir}/frr", dut.dir)
+    try:
+        frr.start()
+        yield frr
+    finally:
+        frr.stop(*frr.daemons)
 
 
 class Frr:

@@ -214,7 +214,7 @@ def all_parts(kernel):
         ),
         "links": (
             some(two_nodes, kernel, "links"),
-            "tests/vm/test_vlan.py tests/vm/test_vrf.py tests/vm/test_vrf_leak.py "
+            "tests/vm/test_vlan.py tests/vm/test_vlan_moved.py tests/vm/test_vrf.py tests/vm/test_vrf_leak.py "
             "tests/vm/test_numa.py tests/vm/test_pcie.py tests/vm/test_neigh_full.py "
             "tests/vm/test_vrf_many.py tests/vm/test_links_full.py",
         ),
@@ -229,7 +229,7 @@ def all_parts(kernel):
         "bonds": (some(bonds, kernel), "tests/vm/test_bond.py"),
         "noiommu": (some(unprotected, kernel, "noiommu"), "tests/vm/test_noiommu.py"),
         # Tags by the NIC, and by us on the same.
-        "tags": (some(nics, kernel, "e1000e", name="tags"), "tests/vm/test_vlan.py"),
+        "tags": (some(nics, kernel, "e1000e", name="tags"), "tests/vm/test_vlan.py tests/vm/test_vlan_moved.py"),
         **{
             m: (some(nics, kernel, m), "tests/vm/test_nic.py tests/vm/test_nic_restart.py")
             for m in MODELS

@@ -2,7 +2,6 @@
 """Interfaces in VRFs of the kernel: each VRF is a router of its own, with its FIB, addresses
 and neighbours, whatever the others have."""
 
-import contextlib
 import ipaddress
 import os
 import shlex
@@ -14,7 +13,7 @@ from scapy.layers.inet import ICMP, IP
 from scapy.layers.inet6 import ICMPv6TimeExceeded, IPv6
 
 from lib import api, netns
-from lib.frr import Frr
+from lib.frr import beside
 from lib.probe import ping
 from lib.wait import eventually
 from vrfs import BEFORE, BEHIND, HOST, MEMBERS, NET, TABLE, add, enslave, goes, route, row, vrfs
@@ -37,7 +36,6 @@ vrf blue
  ipv6 route 2001:db8:a::/48 2001:db8:52::2
 exit-vrf
 """
-DAEMONS = 'zebra_options="-A 127.0.0.1 -s 90000000 -M dplane_fpm_nl"\n'
 
 
 def fib4(router, vrf):
@@ -82,6 +80,11 @@ def audited(router, frr):
     assert found in done.stdout.splitlines(), done.stdout
     frr.configure("fpm address 127.0.0.1")
     eventually(same, 30, 0.5, "replayed, and equal")
+
+
+def rename(router, old, new):
+    """A VRF, down meanwhile, as kernels before 6.2 want it."""
+    router.ip(f"link set {old} down", f"link set {old} name {new}", f"link set {new} up")
 
 
 def both(router):
@@ -158,6 +161,30 @@ def test_who_leaves_the_vrf_is_in_main_again(router):
 
     router.forwarded(lan, lan.probe(wan.peer4), wan)
     router.forwarded(wan, wan.probe(lan.peer4), lan)
+
+
+@pytest.mark.quick
+def test_a_renamed_vrf_stays_the_table(two):
+    """Down meanwhile, which its members do not mind: nothing is lost, it has its new name
+    everywhere, and counts on. The kernel moves none to another namespace."""
+    for vrf, _, out in both(two):
+        route(two, vrf, NET[4], BEHIND[4].format(2), out)
+    lan, wan = two.wires["lan"], two.wires["wan"]
+    with two.stream(lan, HOST[4], rate=200) as stream:
+        before = counted(two, "red")[0]
+        for old, new in (("red", "crimson"), ("crimson", "red")) * 3:
+            rename(two, old, new)
+            eventually(lambda n=new: vrfs(two)["lan0"] == n, 5, 0.01, "its new name")
+            assert row(two, new, NET[4])["state"] == "forwarding"
+            assert {r["vrf"] for r in two.control.ask("fib")} == {None, new, "blue"}
+            assert f"\n{new} " in two.fpmctl("show", "vrfs").stdout
+            enough = stream.sent + 20
+            eventually(lambda n=enough: stream.sent > n, 5, 0.01, "packets")
+        with pytest.raises(netns.CommandError):
+            two.ip(f"link set red netns {two.far}")
+    assert stream.lost(wan) == []
+    assert counted(two, "red")[0] >= before + 120
+    assert two.control.ask("audit")[-1]["differences"] == 0
 
 
 def test_a_vlan_moves_from_vrf_to_vrf_and_back_under_load(two):
@@ -401,16 +428,7 @@ def test_frr_with_two_vrfs(two):
     """Real zebra: overlapping routes, a leaked one, a replay, which brings VRFs again."""
     lan, wan, alt, ext = (two.wires[n] for n in ("lan", "wan", "alt", "ext"))
     two.zebra.close()
-    source = f"{two.dir}/r1.conf"
-    os.makedirs(source)
-    texts = {"daemons": DAEMONS, "vtysh.conf": "hostname r1\n", "frr.conf": FRR_CONF}
-    for name, text in texts.items():
-        with open(f"{source}/{name}", "w", encoding="utf-8") as file:
-            file.write(text)
-    frr = Frr(two.ctl, source, f"{two.dir}/r1", two.dir)
-    with contextlib.ExitStack() as undo:
-        undo.callback(frr.stop, *frr.daemons)
-        frr.start()
+    with beside(two, FRR_CONF) as frr:
         for vrf, wire, out in both(two):
             for family in (4, 6):
                 eventually(
@@ -432,6 +450,12 @@ def test_frr_with_two_vrfs(two):
         )
         goes(two, lan, wan, HOST[6])
         goes(two, alt, ext, HOST[4])
+        with two.stream(lan, HOST[6], rate=200) as stream:
+            for was, now in (("red", "crimson"), ("crimson", "red")):
+                rename(two, was, now)
+                knows = lambda n=now: NET[6] in frr.vtysh(f"show ipv6 route vrf {n}")  # noqa: E731
+                eventually(knows, 10, 0.1, "zebra knows its new name")
+        assert stream.lost(wan) == []
         audited(two, frr)
 
         two.ip("link del red")

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What somebody does to VLANs behind our back, and does not delete them: renamed, moved to another
+namespace, and back. On veths and on NICs (vlans.py)."""
+
+import contextlib
+import shlex
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from lib import netns
+from lib.frr import beside
+from lib.wait import eventually
+from vlans import HOST, HOST6, NET, NET6, PEER, PEER6, VLAN, C, S
+from vlans import add, neighbor, tagged, through, vlans
+from vlans import lan, machine, router, vlan, wan  # noqa: F401
+
+NEW = SimpleNamespace(name="uplink", tap="uplink")
+ADDRESSES = ("203.0.113.1/24", "2001:db8:64::1/64")
+OTHER, THERE = "198.18.0.0/24", "198.18.0.9"
+FRR_CONF = f"""\
+hostname r1
+fpm address 127.0.0.1
+ip route {NET} {PEER}
+ipv6 route {NET6} {PEER6}
+"""
+
+
+def rename(router, old, new):
+    """Down meanwhile, as kernels before 6.2 want it."""
+    router.ip(f"link set {old} down", f"link set {old} name {new}", f"link set {new} up")
+
+
+def rename_up(router, old, new):
+    """Without that, where the kernel allows it."""
+    try:
+        router.ip(f"link set {old} name {new}")
+    except netns.CommandError:
+        rename(router, old, new)
+
+
+def give_back(router, wan, dev):
+    """Addresses and neighbours that the kernel has taken, of a VLAN that was down or away."""
+    router.ip(*(f"addr replace {a} dev {dev.tap} nodad" for a in ADDRESSES))
+    for peer in (PEER, PEER6):
+        neighbor(router, wan, peer, dev)
+
+
+def both_ways(router, lan, wan):
+    """Both families, out of the VLAN and into it."""
+    for host, peer, back in ((HOST, PEER, lan.peer4), (HOST6, PEER6, lan.peer6)):
+        eventually(lambda h=host: through(lan, lan.probe(h), wan, (C, 100)), 10, 0.01)
+        through(wan, tagged(wan.probe(back, src=peer), (C, 100)), lan)
+
+
+def shown(router, word):
+    """What an operator reads."""
+    return "\n".join(
+        router.fpmctl(*words).stdout
+        for words in (["show", "interfaces"], ["show", "routes", NET], ["show", "neighbors"])
+    ).count(word)
+
+
+@contextlib.contextmanager
+def away(router, name="wan0.100"):
+    """A VLAN is in another namespace, as long as a with block; in the end it is back, or gone."""
+    router.ip(f"link set {name} netns {router.far}")
+    try:
+        yield
+        netns.ip_batch([f"link set {name} netns {router.ctl}"], router.far)
+    finally:
+        netns.command(["ip", "-n", router.far, "link", "del", name], check=False)
+
+
+def is_equal(router):
+    """RIB and FIB are."""
+    return router.control.ask("audit")[-1]["differences"] == 0
+
+
+@pytest.mark.quick
+@pytest.mark.usefixtures("vlan")
+def test_a_renamed_vlan_stays_the_interface(router, lan, wan):
+    """It has its new name everywhere, goes on counting, and its old name is free."""
+    both_ways(router, lan, wan)
+    before = vlans(router)["wan0.100"]["rx_packets"]
+
+    for change, old, new in ((rename, VLAN, NEW), (rename_up, NEW, VLAN), (rename, VLAN, NEW)):
+        change(router, old.name, new.name)
+        eventually(lambda n=new: list(vlans(router)) == [n.name], 5, 0.01, "its new name")
+        give_back(router, wan, new)
+        both_ways(router, lan, wan)
+        assert shown(router, old.name) == 0 and shown(router, new.name) >= 4
+
+    assert vlans(router)["uplink"]["rx_packets"] >= before + 6
+    said = router.fpmctl("explain", "dst", lan.peer4, "src", PEER, "port", "uplink")
+    assert "FORWARDED" in said.stdout, said.stdout + said.stderr
+    add(router, vid=200, addresses=("192.0.2.193/28",))
+    both_ways(router, lan, wan)
+    assert is_equal(router)
+
+
+@pytest.mark.quick
+@pytest.mark.usefixtures("vlan")
+def test_a_vlan_that_is_moved_away_is_nobodys_and_is_ours_when_it_is_back(router, lan, wan):
+    """Others lose nothing; what is for it is counted by name."""
+    ext = router.wires["ext"]
+    router.route(OTHER, via=ext.peer4, wire=ext)
+
+    with router.stream(lan, THERE, rate=200) as aside:
+        with away(router):
+            eventually(lambda: vlans(router) == {}, 2, 0.01, "it is gone")
+            assert {router.route_row(n)["state"] for n in (NET, NET6)} == {"down"}
+            for host, peer, back in ((HOST, PEER, lan.peer4), (HOST6, PEER6, lan.peer6)):
+                assert router.not_forwarded(lan, lan.probe(host)) == {"egress_down": 1}
+                probe = tagged(wan.probe(back, src=peer), (C, 100))
+                assert router.not_forwarded(wan, probe) == {"vlan_unknown": 1}
+            # In none but the route, which says so.
+            assert shown(router, "wan0.100") == shown(router, "wan0.100 (dead)") == 1
+            assert is_equal(router)
+        eventually(lambda: "wan0.100" in vlans(router), 5, 0.01, "it is back")
+        router.ip("link set wan0.100 up")
+        give_back(router, wan, VLAN)
+        # It may have another index: zebra says its routes again, as it does.
+        for prefix, peer in ((NET, PEER), (NET6, PEER6)):
+            router.route(prefix, nhid=router.zebra.hop(peer, VLAN))
+        both_ways(router, lan, wan)
+
+    assert aside.lost(ext) == []
+    assert is_equal(router)
+
+
+def test_what_is_on_a_vlan_that_is_moved_away_is_ours_again_with_it(router, lan, wan):
+    """Of the inner of two tags the kernel tells nothing then but that it is down."""
+    add(router, "s.20", vid=20, protocol="802.1ad", addresses=())
+    add(router, "s.30", on="s.20", vid=30)
+    inner, tags = SimpleNamespace(name="s.30", tap="s.30"), ((S, 20), (C, 30))
+    neighbor(router, wan, PEER, inner)
+    router.route(NET, via=PEER, wire=inner)
+    through(lan, lan.probe(HOST), wan, *tags)
+
+    with away(router, "s.20"):
+        eventually(lambda: vlans(router) == {}, 2, 0.01, "both are nobody's")
+        probe = tagged(wan.probe(lan.peer4, src=PEER), *tags)
+        assert router.not_forwarded(wan, probe) == {"vlan_unknown": 1}
+    router.ip("link set s.20 up", "link set s.30 up")
+    eventually(lambda: vlans(router).get("s.30", {}).get("up"), 5, 0.01, "both are ours")
+    neighbor(router, wan, PEER, inner)
+    eventually(lambda: through(lan, lan.probe(HOST), wan, *tags), 5, 0.01)
+    through(wan, tagged(wan.probe(lan.peer4, src=PEER), *tags), lan)
+
+
+def audited(router, frr, routes):
+    """zebra, RIB and FIB are equal, and have so many routes."""
+    ask = ["audit", "--vtysh", shlex.join(frr.vtysh_argv())]
+
+    def same():
+        done = router.fpmctl(*ask)
+        if done.returncode != 0 or f"zebra   {routes} routes\n" not in done.stdout:
+            raise LookupError(done.stdout + done.stderr)
+        return True
+
+    eventually(same, 20, 0.5, "equal")
+
+
+def silence(stream, wan):
+    """The longest time in which no packet of a stream came."""
+    stream.stop()
+    came = sorted(when for when, _ in wan.timed(stream.mark))
+    return max(b - a for a, b in zip(came, came[1:]))
+
+
+def test_with_frr(router, lan, wan, capsys):
+    """zebra takes an interface of another name for another one; all three are equal each time, and
+    who has to be told nothing but what the kernel has taken forwards by himself."""
+    router.zebra.close()
+    add(router)
+    neighbor(router, wan)
+    neighbor(router, wan, PEER6)
+    silent = {}
+    with beside(router, FRR_CONF) as frr:
+        both_ways(router, lan, wan)
+        audited(router, frr, 2)
+        stream = router.stream(lan, HOST, rate=200)
+        with stream:
+            rename(router, "wan0.100", "uplink")
+            eventually(lambda: "uplink" in vlans(router), 5, 0.01, "its new name")
+            give_back(router, wan, NEW)
+            both_ways(router, lan, wan)
+        silent["renamed"] = silence(stream, wan)
+        audited(router, frr, 2)
+        assert shown(router, "wan0.100") == 0 and shown(router, "uplink") >= 4
+        rename(router, "uplink", "wan0.100")
+        give_back(router, wan, VLAN)
+        both_ways(router, lan, wan)
+
+        with away(router):
+            eventually(lambda: not router.route_row(NET), 10, 0.05, "zebra withdraws it")
+            assert router.not_forwarded(lan, lan.probe(HOST)) == {"no_route": 1}
+            audited(router, frr, 0)
+        begin = time.monotonic()
+        router.ip("link set wan0.100 up")
+        give_back(router, wan, VLAN)
+        both_ways(router, lan, wan)
+        silent["back"] = time.monotonic() - begin
+        audited(router, frr, 2)
+    with capsys.disabled():
+        print(f"\nno packet for {silent['renamed']:.2f} s when renamed, down meanwhile; "
+              f"forwarded {silent['back']:.2f} s after `up` of one that was away")  # fmt: skip
