@@ -3,7 +3,6 @@
 kernel."""
 
 import errno
-import glob
 import os
 import re
 import shutil
@@ -12,30 +11,14 @@ import subprocess
 import pytest
 
 from lib import netns, preload, procs, unit
+from lib.privileges import assert_dropped, threads
 from lib.wait import eventually
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
-CAPABILITIES = {
-    "NET_ADMIN": 12, "NET_RAW": 13, "IPC_LOCK": 14, "SYS_RAWIO": 17, "SYS_ADMIN": 21
-}  # fmt: skip
-
-
-def threads(pid):
-    """What the kernel says of each thread."""
-    for path in glob.glob(f"/proc/{pid}/task/*/status"):
-        with open(path, encoding="ascii") as file:
-            yield dict(line.split(":\t", 1) for line in file.read().splitlines())
 
 
 def test_it_has_only_the_capabilities_it_says(dut):
-    """In every thread; nothing more can be had by execve(), system calls are filtered."""
-    allowed = sum(1 << bit for bit in CAPABILITIES.values())
-
-    for row in threads(dut.daemon.pid()):
-        for key in ("CapPrm", "CapEff", "CapInh", "CapBnd"):
-            assert int(row[key], 16) & ~allowed == 0, (row["Name"], key, row[key])
-        assert row["NoNewPrivs"].strip() == "1"
-        assert row["Seccomp"].strip() == "2"
+    assert_dropped(dut.daemon.pid())
 
 
 @pytest.fixture

@@ -7,17 +7,34 @@ import contextlib
 import glob
 import os
 import signal
+import socket
+import stat
+import subprocess
 
 import pytest
 
 from lib import procs
 from lib.linkwatch import LinkWatch
+from lib.privileges import assert_dropped
 from lib.wait import eventually
 from router import Router
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 RATE = 400
 TIMES = int(os.environ.get("REPEAT") or 3)
+# Prints those of its words that name what it may read, write or speak to.
+REACH = """
+import contextlib, os, socket, sys
+for path in sys.argv[1:]:
+    for flags in (os.O_RDONLY, os.O_WRONLY, os.O_RDWR):
+        with contextlib.suppress(OSError):
+            os.open(path, flags)
+            print(path)
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
+        one.connect(path)
+        print(path)
+"""
+NOBODY = 65534
 A_FEW = 64  # packet buffers: the kernel's frames may have some at any moment
 
 
@@ -107,6 +124,62 @@ def test_no_packet_buffer_is_lost_in_planned_restarts(router):
         router.zebra.connect()
         restart(router)
     eventually(lambda: buffers_free(router) > free - A_FEW, 10, 0.1, f"{free} are free again")
+
+
+def reached(paths, user):
+    """Those of them that this user gets at."""
+    argv = ["/usr/bin/python3", "-c", REACH, *paths]
+    said = subprocess.run(
+        argv, user=user, group=user, extra_groups=[], capture_output=True, text=True, check=True
+    )
+    return set(said.stdout.split())
+
+
+@pytest.mark.quick
+def test_it_may_do_no_more_than_the_daemon_and_is_closed_to_others(router):
+    """SECURITY.md: capabilities, system calls; what DPDK has of the two in file systems."""
+    process = keeper(router)
+    assert_dropped(process)
+
+    (runtime,) = glob.glob(f"/var/run/dpdk/fdp{process}-*")
+    pages = glob.glob(f"/dev/hugepages/fdp{process}-*map_*")
+    files = glob.glob(f"{runtime}/*")
+    assert sum(stat.S_ISSOCK(os.stat(f).st_mode) for f in files) >= 2, "its own, the daemon's"
+    assert len(pages) * 2 >= int(os.environ.get("FDP_MIB", "96")), "of 2 MiB each"
+    for path in (runtime, *files, *pages):
+        assert (os.stat(path).st_uid, os.stat(path).st_gid) == (0, 0), path
+    for path in (runtime, *pages):
+        assert os.stat(path).st_mode & 0o077 == 0, path
+    assert reached([*files, *pages], 0) == {*files, *pages}
+    assert reached([runtime, *files, *pages], NOBODY) == set()
+    # What it is spoken to by has no name.
+    with open(f"/proc/{process}/net/unix", encoding="ascii") as file:
+        named = {words[6]: words[7] for words in map(str.split, file) if len(words) > 7}
+    inodes = [os.readlink(fd)[8:-1] for fd in glob.glob(f"/proc/{process}/fd/*")]
+    own = {named[n] for n in inodes if n in named}
+    assert own and all(os.path.realpath(path) in map(os.path.realpath, files) for path in own)
+
+
+@pytest.mark.quick
+def test_it_gives_that_up_by_itself(router):
+    """Started as the daemon starts it, by somebody who has given up nothing; and it ends with the
+    last who speaks to it."""
+    ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    shell = f'exec 3<&{its.fileno()}; LISTEN_PID=$$ exec "$@"'
+    argv = ["bash", "-c", shell, "bash", router.daemon.program, "-c", router.config, "--nics"]
+    words = {"LISTEN_FDS": "1", "LISTEN_FDNAMES": "nics"}
+    process = subprocess.Popen(argv, env={**os.environ, **words}, pass_fds=[its.fileno()])
+    try:
+        its.close()
+        files = f"/var/run/dpdk/fdp{process.pid}-*"
+        eventually(lambda: glob.glob(f"{files}/mp_socket"), 30, 0.05, "DPDK has begun")
+        assert_dropped(process.pid)
+        ours.close()
+        assert process.wait(60) == 0
+        assert glob.glob(files) == glob.glob(f"/dev/hugepages/fdp{process.pid}-*") == []
+    finally:
+        process.kill()
+        process.wait()
 
 
 @pytest.mark.quick

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the kernel lets a process do that has given up all but what SECURITY.md lists."""
+
+import glob
+
+CAPABILITIES = {
+    "NET_ADMIN": 12, "NET_RAW": 13, "IPC_LOCK": 14, "SYS_RAWIO": 17, "SYS_ADMIN": 21
+}  # fmt: skip
+
+
+def threads(pid):
+    """What the kernel says of each thread."""
+    for path in glob.glob(f"/proc/{pid}/task/*/status"):
+        with open(path, encoding="ascii") as file:
+            yield dict(line.split(":\t", 1) for line in file.read().splitlines())
+
+
+def assert_dropped(pid):
+    """No thread has more; nothing more can be had by execve(), system calls are filtered."""
+    allowed = sum(1 << bit for bit in CAPABILITIES.values())
+    rows = list(threads(pid))
+
+    assert rows
+    for row in rows:
+        for key in ("CapPrm", "CapEff", "CapInh", "CapBnd", "CapAmb"):
+            assert int(row[key], 16) & ~allowed == 0, (row["Name"], key, row[key])
+        assert row["NoNewPrivs"].strip() == "1", row["Name"]
+        assert row["Seccomp"].strip() == "2", row["Name"]
