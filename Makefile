@@ -436,7 +436,8 @@ $(O)/obj/poptrie/%.o: CFLAGS += -O2 -fno-sanitize=fuzzer-no-link
 $(O)/obj/poptrie/lookup_avx2.o: CFLAGS += -mavx2 -mbmi -mbmi2 -mpopcnt -Wno-unknown-pragmas
 $(O)/obj/poptrie/lookup_avx512.o: CFLAGS += -mavx512f -mavx512bw -mavx512dq -mavx512vl \
 	-mavx512vpopcntdq -mavx2 -mbmi -mbmi2 -Wno-unknown-pragmas
-# How frames are made up for fuzz_packet is no path of the product to look for.
+# How frames are made up for fuzz_packet, and compared, is no path of the product to look for (but
+# for the look without vectors, which is in packet_burst.c once more).
 $(O)/obj/tests/fuzz/packet_%.o: CFLAGS += -O2 -fno-sanitize=fuzzer-no-link
 endif
 build/fuzz/fuzz_fpm: $(call obj,tests/fuzz/fuzz_fpm.c $(FUZZ_LIB))

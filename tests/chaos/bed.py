@@ -31,7 +31,7 @@ router bgp {topology.R1_AS}
  neighbor {topology.ISP4} timers connect 2
  bgp graceful-restart
  bgp graceful-restart preserve-fw-state
- bgp graceful-restart rib-stale-time 20
+ bgp graceful-restart rib-stale-time 60
 exit
 router ospf
  timers throttle spf 0 50 400

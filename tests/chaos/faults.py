@@ -203,7 +203,7 @@ def isp_is_silent(run):
         procs.signal_pid(pid, signal.SIGCONT)
 
 
-@fault(1, 60)
+@fault(1, 40)
 def core_dies(run):
     """kill -9 of core's OSPF and BFD daemons: its routes are withdrawn, static ones lead to it
     instead, until others have come."""
@@ -463,7 +463,7 @@ def bgpd_restarts_gracefully(run):
     until bgpd has said them again, from the kernel as well."""
     what = run.note("bgpd, graceful", "kill -9, RFC 4724")
     was = run.bed.r1.kill("bgpd")
-    eventually(lambda: run.bed.r1.pid("bgpd") != was, 60, 0.02)
+    eventually(lambda: run.bed.r1.pid("bgpd") != was, run.bed.patience(60), 0.02)
     stamp(run, f"bgpd starts after {time.monotonic() - what.begin:.2f} s")
     done = lambda: run.bed.r1.pid("bgpd") != was and bgp_is_up(run)  # noqa: E731
     run.in_flux(done, run.bed.patience(60), ("isp",))

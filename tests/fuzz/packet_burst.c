@@ -284,19 +284,6 @@ same_frame(unsigned int i, bool leaves)
 	MUST(vlan_stripped(a) < 2 || a->vlan_tci_outer == b->vlan_tci_outer);
 }
 
-/* Is what follows its last tag not all there? */
-static bool
-ends_in_tags(const struct given *g)
-{
-	unsigned int at = VLAN_AT;
-
-	while (at < VLAN_AT + VLAN_TAGS * VLAN_BYTES && at + 2 <= g->first &&
-	       (get_be16(g->frame + at) == VLAN_C_TYPE ||
-		get_be16(g->frame + at) == VLAN_S_TYPE))
-		at += VLAN_BYTES;
-	return at + 2 > g->first;
-}
-
 static void
 same_verdict(unsigned int i)
 {
@@ -304,15 +291,6 @@ same_verdict(unsigned int i)
 	const struct watch_record *r = &rec[i];
 
 	MUST(o->times == 1);
-	/*
-	 * Among others with its tags it is taken for one of their interface, alone for the
-	 * port's, of which one may be down: a drop in any case, see fwd_untag().
-	 */
-	if (o->verdict != r->verdict && ends_in_tags(&given[i])) {
-		MUST(o->verdict == DROP_vlan_unknown || o->verdict == DROP_ingress_down);
-		MUST(r->verdict == DROP_vlan_unknown || r->verdict == DROP_ingress_down);
-		return;
-	}
 	if (o->verdict != r->verdict) {
 		fprintf(stderr, "entry %u: %s together, %s alone\n", i,
 			o->verdict < N_REASON ? reason_info[o->verdict].name : "go",
@@ -414,6 +392,35 @@ walk_together(const struct packet_port *port, unsigned int n)
 	}
 }
 
+/* Has it tags, and what follows them is not all there? */
+static bool
+ends_in_tags(const struct given *g)
+{
+	unsigned int at = VLAN_AT;
+
+	while (at < VLAN_AT + VLAN_TAGS * VLAN_BYTES && at + 2 <= g->first &&
+	       (get_be16(g->frame + at) == VLAN_C_TYPE ||
+		get_be16(g->frame + at) == VLAN_S_TYPE))
+		at += VLAN_BYTES;
+	return at > VLAN_AT && at + 2 > g->first;
+}
+
+/*
+ * Those of n that do not end in their tags. Among others with the same ones such a runt is taken
+ * for one of their interface, alone for the port's (fwd_look() asks the first one for its length):
+ * nothing that could be sent, but the reasons may be two.
+ */
+static unsigned int
+whole_ones(unsigned int n)
+{
+	unsigned int whole = 0;
+
+	for (unsigned int i = 0; i < n; i++)
+		if (!ends_in_tags(&given[i]))
+			given[whole++] = given[i];
+	return whole;
+}
+
 void
 packet_burst(struct fib *fib, const struct packet_port *port, const uint8_t *frame,
 	     uint16_t n, uint64_t seed)
@@ -429,7 +436,10 @@ packet_burst(struct fib *fib, const struct packet_port *port, const uint8_t *fra
 	fwd.adj_used = adj_used;
 	fwd.tx_burst = conf.tx_burst;
 	chance_seed(seed);
-	entries = frames_make(given, port, fib->iface[port->ifidx]->mac, frame, n);
+	entries = whole_ones(
+		frames_make(given, port, fib->iface[port->ifidx]->mac, frame, n));
+	if (entries == 0)
+		return;
 	memset(adj_used, ADJ_UNUSED, sizeof(adj_used));
 	form = RULES;
 	for (unsigned int i = 0; i < entries; i++)

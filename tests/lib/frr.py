@@ -37,7 +37,7 @@ ALWAYS_ON = ["zebra", "staticd"]
 
 
 @contextlib.contextmanager
-def beside(dut, conf):
+def static_frr(dut, conf):
     """zebra and staticd with this frr.conf for a device under test, as long as a with block."""
     source = f"{dut.dir}/frr.d"
     os.makedirs(source, exist_ok=True)

@@ -14,6 +14,7 @@ from lib import netns
 from lib.wait import PATIENCE
 
 IPV6_FREEBIND = 78  # linux/in6.h
+SO_RCVBUFFORCE = 33  # asm-generic/socket.h
 
 
 def family_of(address):
@@ -69,7 +70,7 @@ class UdpSink:
     def __init__(self, name, address, port=9, device=""):
         family = socket.AF_INET if family_of(address) == 4 else socket.AF_INET6
         self.sock = netns.open_socket(name, family, socket.SOCK_DGRAM)
-        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        self.sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 16 << 20)
         # A local route makes addresses ours without configuring each (AnyIP).
         if family == socket.AF_INET6:
             self.sock.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)

@@ -168,6 +168,10 @@ class Router(Dut):
                     assert is_icmp_error(data), f"left on {out.name}: {Ether(data)!r}"
         return self.drops(before)
 
+    def rename(self, old, new):
+        """An interface of the kernel, down meanwhile, as kernels before 6.2 want it."""
+        self.ip(f"link set {old} down", f"link set {old} name {new}", f"link set {new} up")
+
     def stream(self, wire, dst, **kw):
         """Numbered packets at a steady rate until stop(): see Stream."""
         return Stream(self, wire, dst, **kw)

@@ -64,8 +64,8 @@ def test_forged_control_packets_are_left_to_frr_as_they_came(dut, lan, wan, alt,
     assert left_by(dut, token_of(data)) == []
 
 
-def martian(lan):
-    """{a control packet by lan from where nobody can be: the reason it is dropped for}."""
+def martians(lan):
+    """[(a control packet by lan from where nobody can be, the reason it is dropped for)]."""
     bgp, bfd = TCP(dport=179, flags="S"), UDP(sport=49152, dport=3784)
     ospf = IP(src="127.0.0.9", dst="224.0.0.5", ttl=1) / OSPF_Hdr() / OSPF_Hello()
     return [
@@ -81,7 +81,7 @@ def martian(lan):
 
 def test_control_packets_of_martians_are_dropped(dut, lan):
     """RFC 1812, 5.3.7 and RFC 4291, 2.5.3: FRR does not see what nobody can have sent."""
-    for packet, reason in martian(lan):
+    for packet, reason in martians(lan):
         packet.src = lan.mac
         probe = packet / Raw(token())
 

@@ -6,6 +6,7 @@ and what is left at the end. Once a model (run.py)."""
 import contextlib
 import glob
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -140,7 +141,12 @@ def test_it_may_do_no_more_than_the_daemon_and_is_closed_to_others(router):
     """SECURITY.md: capabilities, system calls; what DPDK has of the two in file systems."""
     process = keeper(router)
     assert_dropped(process)
+    # What the daemon had whose place was taken goes when it ends.
+    eventually(lambda: is_closed(process), 20, 0.1, "closed to others")
 
+
+def is_closed(process):
+    """To all but root; and it is there."""
     (runtime,) = glob.glob(f"/var/run/dpdk/fdp{process}-*")
     pages = glob.glob(f"/dev/hugepages/fdp{process}-*map_*")
     files = glob.glob(f"{runtime}/*")
@@ -158,6 +164,7 @@ def test_it_may_do_no_more_than_the_daemon_and_is_closed_to_others(router):
     inodes = [os.readlink(fd)[8:-1] for fd in glob.glob(f"/proc/{process}/fd/*")]
     own = {named[n] for n in inodes if n in named}
     assert own and all(os.path.realpath(path) in map(os.path.realpath, files) for path in own)
+    return True
 
 
 @pytest.mark.quick
@@ -169,17 +176,21 @@ def test_it_gives_that_up_by_itself(router):
     argv = ["bash", "-c", shell, "bash", router.daemon.program, "-c", router.config, "--nics"]
     words = {"LISTEN_FDS": "1", "LISTEN_FDNAMES": "nics"}
     process = subprocess.Popen(argv, env={**os.environ, **words}, pass_fds=[its.fileno()])
+    files, pages = (f"{d}/fdp{process.pid}-*" for d in ("/var/run/dpdk", "/dev/hugepages"))
     try:
         its.close()
-        files = f"/var/run/dpdk/fdp{process.pid}-*"
         eventually(lambda: glob.glob(f"{files}/mp_socket"), 30, 0.05, "DPDK has begun")
         assert_dropped(process.pid)
         ours.close()
         assert process.wait(60) == 0
-        assert glob.glob(files) == glob.glob(f"/dev/hugepages/fdp{process.pid}-*") == []
+        assert glob.glob(files) == glob.glob(pages) == []
     finally:
         process.kill()
         process.wait()
+        for path in glob.glob(files):
+            shutil.rmtree(path)
+        for path in glob.glob(pages):
+            os.unlink(path)
 
 
 @pytest.mark.quick

@@ -10,14 +10,14 @@ from types import SimpleNamespace
 import pytest
 
 from lib import netns
-from lib.frr import beside
+from lib.frr import static_frr
 from lib.wait import eventually
-from vlans import HOST, HOST6, NET, NET6, PEER, PEER6, VLAN, C, S
+from router import Router
+from vlans import ADDRESSES, HOST, HOST6, NET, NET6, PEER, PEER6, VLAN, C, S
 from vlans import add, neighbor, tagged, through, vlans
 from vlans import lan, machine, router, vlan, wan  # noqa: F401
 
 NEW = SimpleNamespace(name="uplink", tap="uplink")
-ADDRESSES = ("203.0.113.1/24", "2001:db8:64::1/64")
 OTHER, THERE = "198.18.0.0/24", "198.18.0.9"
 FRR_CONF = f"""\
 hostname r1
@@ -27,17 +27,12 @@ ipv6 route {NET6} {PEER6}
 """
 
 
-def rename(router, old, new):
-    """Down meanwhile, as kernels before 6.2 want it."""
-    router.ip(f"link set {old} down", f"link set {old} name {new}", f"link set {new} up")
-
-
 def rename_up(router, old, new):
     """Without that, where the kernel allows it."""
     try:
         router.ip(f"link set {old} name {new}")
     except netns.CommandError:
-        rename(router, old, new)
+        router.rename(old, new)
 
 
 def give_back(router, wan, dev):
@@ -85,7 +80,9 @@ def test_a_renamed_vlan_stays_the_interface(router, lan, wan):
     both_ways(router, lan, wan)
     before = vlans(router)["wan0.100"]["rx_packets"]
 
-    for change, old, new in ((rename, VLAN, NEW), (rename_up, NEW, VLAN), (rename, VLAN, NEW)):
+    for change, old, new in (
+        (Router.rename, VLAN, NEW), (rename_up, NEW, VLAN), (Router.rename, VLAN, NEW)
+    ):  # fmt: skip
         change(router, old.name, new.name)
         eventually(lambda n=new: list(vlans(router)) == [n.name], 5, 0.01, "its new name")
         give_back(router, wan, new)
@@ -178,19 +175,19 @@ def test_with_frr(router, lan, wan, capsys):
     neighbor(router, wan)
     neighbor(router, wan, PEER6)
     silent = {}
-    with beside(router, FRR_CONF) as frr:
+    with static_frr(router, FRR_CONF) as frr:
         both_ways(router, lan, wan)
         audited(router, frr, 2)
         stream = router.stream(lan, HOST, rate=200)
         with stream:
-            rename(router, "wan0.100", "uplink")
+            router.rename("wan0.100", "uplink")
             eventually(lambda: "uplink" in vlans(router), 5, 0.01, "its new name")
             give_back(router, wan, NEW)
             both_ways(router, lan, wan)
         silent["renamed"] = silence(stream, wan)
         audited(router, frr, 2)
         assert shown(router, "wan0.100") == 0 and shown(router, "uplink") >= 4
-        rename(router, "uplink", "wan0.100")
+        router.rename("uplink", "wan0.100")
         give_back(router, wan, VLAN)
         both_ways(router, lan, wan)
 

@@ -13,10 +13,11 @@ from scapy.layers.inet import ICMP, IP
 from scapy.layers.inet6 import ICMPv6TimeExceeded, IPv6
 
 from lib import api, netns
-from lib.frr import beside
+from lib.frr import static_frr
 from lib.probe import ping
 from lib.wait import eventually
-from vrfs import BEFORE, BEHIND, HOST, MEMBERS, NET, TABLE, add, enslave, goes, route, row, vrfs
+from vrfs import BEFORE, BEHIND, HOST, MEMBERS, NET, RENAMED, TABLE
+from vrfs import add, enslave, goes, route, row, vrfs
 from vrfs import machine, router, two  # noqa: F401
 from wire import token_of
 
@@ -80,11 +81,6 @@ def audited(router, frr):
     assert found in done.stdout.splitlines(), done.stdout
     frr.configure("fpm address 127.0.0.1")
     eventually(same, 30, 0.5, "replayed, and equal")
-
-
-def rename(router, old, new):
-    """A VRF, down meanwhile, as kernels before 6.2 want it."""
-    router.ip(f"link set {old} down", f"link set {old} name {new}", f"link set {new} up")
 
 
 def both(router):
@@ -172,10 +168,12 @@ def test_a_renamed_vrf_stays_the_table(two):
     lan, wan = two.wires["lan"], two.wires["wan"]
     with two.stream(lan, HOST[4], rate=200) as stream:
         before = counted(two, "red")[0]
-        for old, new in (("red", "crimson"), ("crimson", "red")) * 3:
-            rename(two, old, new)
+        for old, new in (("red", RENAMED), (RENAMED, "red")) * 3:
+            two.rename(old, new)
             eventually(lambda n=new: vrfs(two)["lan0"] == n, 5, 0.01, "its new name")
-            assert row(two, new, NET[4])["state"] == "forwarding"
+            # rib hears of it later than neigh.
+            there = eventually(lambda n=new: row(two, n, NET[4]), 5, 0.01, "its routes")
+            assert there["state"] == "forwarding"
             assert {r["vrf"] for r in two.control.ask("fib")} == {None, new, "blue"}
             assert f"\n{new} " in two.fpmctl("show", "vrfs").stdout
             enough = stream.sent + 20
@@ -428,7 +426,7 @@ def test_frr_with_two_vrfs(two):
     """Real zebra: overlapping routes, a leaked one, a replay, which brings VRFs again."""
     lan, wan, alt, ext = (two.wires[n] for n in ("lan", "wan", "alt", "ext"))
     two.zebra.close()
-    with beside(two, FRR_CONF) as frr:
+    with static_frr(two, FRR_CONF) as frr:
         for vrf, wire, out in both(two):
             for family in (4, 6):
                 eventually(
@@ -451,8 +449,8 @@ def test_frr_with_two_vrfs(two):
         goes(two, lan, wan, HOST[6])
         goes(two, alt, ext, HOST[4])
         with two.stream(lan, HOST[6], rate=200) as stream:
-            for was, now in (("red", "crimson"), ("crimson", "red")):
-                rename(two, was, now)
+            for was, now in (("red", RENAMED), (RENAMED, "red")):
+                two.rename(was, now)
                 knows = lambda n=now: NET[6] in frr.vtysh(f"show ipv6 route vrf {n}")  # noqa: E731
                 eventually(knows, 10, 0.1, "zebra knows its new name")
         assert stream.lost(wan) == []

@@ -18,6 +18,7 @@ from wire import token_of
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 NET6, HOST6 = "2001:db8:a::/48", "2001:db8:a::9"
 PEER, PEER6 = "203.0.113.2", "2001:db8:64::2"
+ADDRESSES = ("203.0.113.1/24", "2001:db8:64::1/64")
 # As a wire to route by.
 VLAN = SimpleNamespace(name="wan0.100", tap="wan0.100")
 C, S = 0x8100, 0x88A8
@@ -71,7 +72,7 @@ def add(
     on="wan0",
     vid=100,
     protocol="802.1Q",
-    addresses=("203.0.113.1/24", "2001:db8:64::1/64"),
+    addresses=ADDRESSES,
 ):
     """A VLAN with addresses, up, and known to the dataplane."""
     router.ip(

@@ -12,6 +12,7 @@ from router import Router, running
 from wire import token_of
 
 TABLE = {"red": 100, "blue": 2000}  # the second does not fit rtm_table
+RENAMED = "crimson"  # for a while
 MEMBERS = {"red": ("lan", "wan"), "blue": ("alt", "ext")}
 # The same in both: what is before the router, behind it, and far behind that.
 BEFORE = {4: "10.0.1.{}", 6: "2001:db8:51::{}"}
@@ -31,7 +32,7 @@ def machine():
 @pytest.fixture
 def router(machine):
     """It, in its standard state: without VRFs."""
-    for vrf in TABLE:
+    for vrf in (*TABLE, RENAMED):
         netns.command(["ip", "-n", machine.ctl, "link", "del", vrf], check=False)
     eventually(lambda: set(vrfs(machine).values()) == {None}, 5, 0.01, "in no VRF")
     machine.ready()
