@@ -12,7 +12,7 @@ import time
 
 from chaos.bed import CHURN4, CHURN6
 from chaos.report import stamp
-from lab import routes, topology
+from lab import routes, sessions, topology
 from lib import netns, procs
 from lib.freeze import frozen
 from lib.wait import eventually
@@ -217,8 +217,7 @@ def core_dies(run):
     run.oracle.change(ospf=True)
     for daemon in daemons:
         core.restart(daemon)
-    full = {"core0": "Full", "core1": "Full"}
-    eventually(lambda: r1.ospf_states(4) == r1.ospf_states(6) == full, 60, 0.2)
+    eventually(lambda: sessions.ospf_is_full(r1), 60, 0.2)
 
 
 @fault(3)
@@ -483,12 +482,9 @@ def ospfd_dies(run):
     which, family = run.rng.choice((("ospfd", 4), ("ospf6d", 6)))
     run.note(f"{which} dies", "kill -9")
     was = run.bed.r1.kill(which)
-    full = {"core0": "Full", "core1": "Full"}
-    run.in_flux(
-        lambda: run.bed.r1.pid(which) != was and run.bed.r1.ospf_states(family) == full,
-        60,
-        ("core",),
-    )
+    r1 = run.bed.r1
+    back = lambda: r1.pid(which) != was and sessions.ospf_is_full(r1, (family,))  # noqa: E731
+    run.in_flux(back, 60, ("core",))
 
 
 @fault(1, 8)

@@ -9,12 +9,17 @@ def bfd_up(r1):
     return [p for p in r1.json("show bfd peers json") if p["status"] == "up"]
 
 
+def ospf_is_full(r1, families=(4, 6)):
+    """Has OSPF of these families both links to core?"""
+    full = {"core0": "Full", "core1": "Full"}
+    return all(r1.ospf_states(family) == full for family in families)
+
+
 def are_up(r1):
     """Is every session there: BGP, OSPF of both families and BFD over both links to core?"""
-    full = {"core0": "Full", "core1": "Full"}
     return (
         r1.bgp_state(topology.ISP4) == "Established"
-        and r1.ospf_states(4) == r1.ospf_states(6) == full
+        and ospf_is_full(r1)
         and len(bfd_up(r1)) == 4
     )
 
