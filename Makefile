@@ -1,5 +1,6 @@
 # fpm-dataplane: one Makefile. `make help` lists what a person calls.
 # Every build lands in build/$(BUILD)/; sources are found by folder, one folder a thread.
+# With ccache installed, `make CC="ccache gcc"` compiles a file again only when it differs.
 
 BUILD   ?= release
 O       := build/$(BUILD)
@@ -85,7 +86,16 @@ $(O)/fpm-supervise: $(call obj,$(SUPER_SRC))
 $(O)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	@echo "  CC    $<"
-	@$(CC) $(ALL_CFLAGS) -DFPMDP_VERSION='"$(VERSION)"' -MMD -MP -c -o $@ $<
+	@$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# The version is compiled into the objects that print it, and into no other: a commit that
+# changes one file then leaves all other objects, and what a compiler cache has of them, valid.
+VERSIONED := $(addprefix $(O)/obj/fpm-dataplane/,main.o options.o ctl/main.o supervise/main.o)
+$(VERSIONED): ALL_CFLAGS += -DFPMDP_VERSION='"$(VERSION)"'
+$(VERSIONED): $(O)/version
+$(O)/version: FORCE
+	@mkdir -p $(@D); echo "$(VERSION)" | cmp -s - $@ || echo "$(VERSION)" >$@
+FORCE:
 
 # --- unit tests: the first lines of each test name what it links (`link: dir/ file.c`) ----
 # tests/unit/test_x.c becomes build/.../tests/unit/test_x; helpers sit beside as non-test_*.c
