@@ -35,7 +35,7 @@ from lib.wait import PATIENCE  # noqa: E402
 BLOCKS = [b for b in docs.blocks(HERE / "README.md") if b.place == "bench"]
 HUGE_MIB = 4096
 BLOCK_S = 600
-(BENCHES,) = (m.split() for m in re.findall(r"^BENCHES := (.*)$", (docs.ROOT / "Makefile").read_text(), re.M))
+(BENCHES,) = (m.split() for m in re.findall(r"^BENCHES := (.*)$", docs.makefiles(), re.M))
 SHORT = {
     "QUICK": "1", "REPS": "1", "ROUTES": "20000", "ROUTES6": "4000", "KEYS": "65536",
     "KEYS6": "65536", "FRAMES": "65536", "FRAMES6": "16384", "SECONDS": "0.05", "TRIAL_S": "0.01",

@@ -28,6 +28,12 @@ FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.M | re.S)
 MARK = re.compile(r"^ *<!-- (run|shown by|not run): (.*) -->\n\Z", re.M)
 
 
+def makefiles():
+    """The text of the Makefile and of the fragments that it includes."""
+    fragments = [path for top in ("tests", "fpm-dataplane") for path in ROOT.glob(f"{top}/**/*.mk")]
+    return "".join(path.read_text(encoding="utf-8") for path in [ROOT / "Makefile", *sorted(fragments)])
+
+
 @dataclass
 class Block:
     """One fence of a page."""

@@ -24,8 +24,8 @@ PROGRAMS = re.compile(
 
 
 def targets():
-    """What the Makefile can make."""
-    text = (ROOT / "Makefile").read_text()
+    """The targets of the Makefile and its fragments."""
+    text = docs.makefiles()
     return {
         name for row in re.findall(r"^([a-z][a-z -]*):", text, re.M) for name in row.split()
     }

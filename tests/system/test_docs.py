@@ -146,8 +146,8 @@ def test_all_pages_have_commands_that_are_run():
 
 
 def recipe(target):
-    """What the Makefile does for it; "" when it knows no such."""
-    text = (docs.ROOT / "Makefile").read_text(encoding="utf-8")
+    """The lines of a target's recipe; "" if there is no such target."""
+    text = docs.makefiles()
     found = re.search(rf"^{re.escape(target)}:.*\n((?:\t.*\n)+)", text, re.M)
     return found[1] if found else ""
 

@@ -1,0 +1,65 @@
+# Fuzzers. Included by ../../Makefile.
+
+# --- fuzzing: libFuzzer, seeded with the captures; what it finds new lands in build/fuzz/ --
+FUZZ_S    ?= 60
+FUZZ_EACH_S ?= 8
+FUZZ_SRC  := $(addprefix tests/fuzz/,fuzz_fpm_rib.c fresh.c invariants.c mutate.c)
+FUZZ_LIB  := $(addprefix fpm-dataplane/fpm/,decode.c hops.c frame.c queue.c) \
+	$(foreach d,rib fib base,$(wildcard fpm-dataplane/$(d)/*.c)) $(POPTRIE_SRC) \
+	$(addprefix tests/unit/,rib_rig.c rib_stream.c rib_print.c grace.c oracle.c)
+FUZZ_BIN  := $(addprefix build/fuzz/fuzz_,fpm fpm_rib checkpoint packet config request api)
+FUZZ_ALL  := $(FUZZ_BIN) build/fuzz/fuzz_poptrie
+
+# clang knows no `#pragma GCC target`: what each file of poptrie asks for, it gets whole.
+ifeq ($(BUILD),fuzz)
+# Its walks over large tables would be most of the time, and it has tests of its own.
+$(O)/obj/poptrie/%.o: CFLAGS += -O2 -fno-sanitize=fuzzer-no-link
+$(O)/obj/poptrie/lookup_avx2.o: CFLAGS += -mavx2 -mbmi -mbmi2 -mpopcnt -Wno-unknown-pragmas
+$(O)/obj/poptrie/lookup_avx512.o: CFLAGS += -mavx512f -mavx512bw -mavx512dq -mavx512vl \
+	-mavx512vpopcntdq -mavx2 -mbmi -mbmi2 -Wno-unknown-pragmas
+# How frames are made up for fuzz_packet, and compared, is no path of the product to look for (but
+# for the look without vectors, which is in packet_burst.c once more).
+$(O)/obj/tests/fuzz/packet_%.o: CFLAGS += -O2 -fno-sanitize=fuzzer-no-link
+endif
+build/fuzz/fuzz_fpm: $(call obj,tests/fuzz/fuzz_fpm.c $(FUZZ_LIB))
+build/fuzz/fuzz_fpm_rib: $(call obj,$(FUZZ_SRC) $(FUZZ_LIB))
+build/fuzz/fuzz_checkpoint: $(call obj,tests/fuzz/fuzz_checkpoint.c tests/fuzz/invariants.c \
+	$(FUZZ_LIB))
+build/fuzz/fuzz_config: $(call obj,tests/fuzz/fuzz_config.c \
+	$(filter-out tests/%,$(call link_of,tests/unit/test_config.c)))
+build/fuzz/fuzz_request build/fuzz/fuzz_api: $(call obj,$(wildcard fpm-dataplane/base/*.c) \
+	$(addprefix fpm-dataplane/ui/,request.c change.c watch.c))
+build/fuzz/fuzz_request: $(call obj,tests/fuzz/fuzz_request.c)
+build/fuzz/fuzz_api: $(call obj,tests/fuzz/fuzz_api.c fpm-dataplane/ui/api_request.c)
+# packet_burst.c stands between, and says which form of the forwarder it is.
+build/fuzz/fuzz_packet: LDFLAGS += -Wl,--wrap=fwd_plain \
+	$(foreach f,look plain rewrite spread,-Wl,--wrap=fwd_$(f)_avx512)
+build/fuzz/fuzz_packet: $(call obj,$(addprefix tests/fuzz/,fuzz_packet.c packet_burst.c \
+	packet_frames.c) $(call link_of,tests/unit/test_fwd_explain.c))
+$(FUZZ_BIN):
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	@$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -o $@ $^ $(PC_LIBS) -lcmocka $(LDFLAGS)
+
+# Its own objects: the others have a poptrie that the fuzzer does not look into. Any octets
+# are a script, so there is nothing to guess by tracing comparisons: most of the time went there.
+build/fuzz/fuzz_poptrie: tests/fuzz/fuzz_poptrie.c tests/unit/oracle.c $(POPTRIE_SRC) \
+		$(wildcard poptrie/*.h) tests/fuzz/must.h tests/unit/oracle.h
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	@$(CC) $(ALL_CFLAGS) -O2 -Wno-unknown-pragmas -Itests/unit -fsanitize=fuzzer \
+		-fno-sanitize-coverage=trace-cmp -o $@ $(filter %.c,$^) $(LDFLAGS)
+
+fuzz: ## fuzz FPM, RIB, checkpoint, packets, config, requests, API, poptrie with clang: T=900 seconds each (FUZZ_S=60 in all)
+	@tests/fuzz/run.sh --check "$(or $(T),$(FUZZ_S))"
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(DEPS_ALL) $(PKGS_FUZZ)"
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=fuzz CC=clang-14 $(FUZZ_ALL)
+	@tests/fuzz/run.sh $(if $(T),--each "$(T)",$(FUZZ_S))
+
+fuzz-quick: ## what make test runs of fuzz: each target for some seconds, with its corpus (FUZZ_EACH_S=8)
+	@if $(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_FUZZ)"; then \
+		$(MAKE) --no-print-directory -j$$(nproc) BUILD=fuzz CC=clang-14 $(FUZZ_ALL) && \
+		tests/fuzz/run.sh --each "$(FUZZ_EACH_S)"; \
+	else echo "fuzz: skipped: not installable here: $(PKGS_FUZZ)"; fi
+
+.PHONY: fuzz fuzz-quick

@@ -1,0 +1,107 @@
+# Tests: tiers, unit programs, system tests, guests, lint. Included by ../Makefile.
+
+# --- unit tests: the first lines of each test name what it links (`link: dir/ file.c`) ----
+# tests/unit/test_x.c becomes build/.../tests/unit/test_x; helpers sit beside as non-test_*.c
+UNIT_SRC := $(wildcard tests/unit/test_*.c)
+UNIT_BIN := $(patsubst %.c,$(O)/%,$(UNIT_SRC))
+link_of   = $(foreach p,$(if $(wildcard $(1)),$(shell sed -n 's/^ \* link: *//p' $(1))),$(if $(filter %/,$(p)),$(wildcard $(p)*.c),$(p)))
+
+# To find these takes most of make's own time: targets that link no unit test do without.
+ifneq ($(filter-out $(NO_OBJECTS),$(or $(MAKECMDGOALS),all)),)
+$(foreach t,$(UNIT_SRC:.c=),$(eval $(call program,$(O)/$(t),$(call obj,$(t).c $(call link_of,$(t).c)),$$(PC_LIBS) -lcmocka)))
+endif
+
+unit-bins: $(UNIT_BIN)
+	@:
+
+# --- tiers and parts -----------------------------------------------------------------------
+T ?=
+test: ## lint, analyze, unit, sanitizers, fuzzers, system, system-asan, test-vm; says what it skipped and why (not: test-deb, test-image, test-bench) (T=...)
+	@$(MAKE) --no-print-directory deps
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all unit-bins bench-bins
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan all unit-bins
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=tsan tsan-bins
+	@$(PY) tests/all.py $(MAKE) --no-print-directory
+
+unit: unit-bins ## C unit tests (BUILD=...)
+	@tests/unit/run.sh $(BUILD) $(UNIT_BIN)
+
+unit-asan:
+	@$(MAKE) --no-print-directory BUILD=asan unit
+
+# Those in which threads meet; the rest has one.
+TSAN_BIN := $(addprefix $(O)/tests/unit/test_,base fpm_feedback fpm_listen fpm_server fwd_threads idle life neigh neigh_adj policer \
+	poptrie_stress port rib_thread ui ui_api ui_metrics)
+tsan-bins: $(TSAN_BIN)
+	@:
+
+unit-tsan: ## the unit tests in which threads meet, under ThreadSanitizer
+	@$(MAKE) --no-print-directory BUILD=tsan tsan-run
+
+tsan-run: tsan-bins
+	@tests/unit/run.sh $(BUILD) $(TSAN_BIN)
+
+# The flood generator of tests/system/test_flood.py.
+$(eval $(call program,$(O)/tests/flood,$(call obj,tests/lib/flood.c)))
+
+# Loaded into the daemon: a wall clock that jumps, a driver that oversteps its bounds, a kernel
+# that refuses an MTU, or to take privileges away; into fpmctl: a poll that waits for a tenth.
+PRELOADS := $(addprefix $(O)/tests/,wall_clock.so overstep.so mtu_refused.so prctl_refused.so hasty.so)
+$(PRELOADS): $(O)/tests/%.so: tests/lib/%.c
+	@mkdir -p $(@D)
+	@$(CC) $(ALL_CFLAGS) -shared -fPIC -o $@ $< -ldl
+
+system: all $(O)/tests/flood $(PRELOADS) ## system tests against the real daemon (T=expression to choose)
+	@$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest -rfEs \
+		tests/system $(if $(T),-k "$(T)")
+
+system-asan: ## all but those of the pages against programs with AddressSanitizer and UBSan, a file a core (T=expression to choose)
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan sanitized-bins
+	@BUILD=asan FDP_ENDS_WELL=1 FDP_PATIENCE=4 $(PY) tests/abreast.py system-asan $(if $(T),"$(T)")
+
+sanitized-bins: all $(O)/tests/flood $(PRELOADS)
+
+chaos: all $(O)/tests/flood ## everything goes wrong at random, each packet is checked (T=60 SEED= ROUTES=20000; ONLY=fault,... REPEAT=10)
+	@REPEAT="$(REPEAT)" T="$(T)" SEED="$(SEED)" ROUTES="$(ROUTES)" RATE="$(RATE)" ONLY="$(ONLY)" $(PY) tests/chaos/run.py
+
+# What wears a daemon out, and nothing that would give it a fresh start.
+SOAK := churn,table,core_flap,isp_dies,isp_moves,core_dies,neighbours_forgotten,mtu_changes,$\
+	address_goes,nonsense_frames,nonsense_channels,questions,flood,bgpd_dies,ospfd_dies,zebra_dies
+soak: ## hours of chaos without a kill of the daemon: a line a minute, a verdict (H=8)
+	@$(MAKE) --no-print-directory chaos T=$$(awk 'BEGIN {print "$(or $(H),8)" * 3600}') RATE=300 ONLY=$(SOAK)
+
+test-vm: ## in virtual machines, the last part of `make test`: each NIC, links, a bond, scenarios (T=expression: of test-vm-all)
+	$(call in_guests,$(if $(T),"$(T)"))
+
+test-vm-all: ## all tests for a virtual machine: PCI NICs, bonds, VLANs, VRFs, scenarios, no IOMMU (T=expression)
+	$(call in_guests,--all $(if $(T),"$(T)"))
+
+test-vm-package: ## tests in a virtual machine: the package, systemd, upgrades, the manual (T=expression)
+	$(call in_guests,--package $(if $(T),"$(T)"),$(PKGS_DEB))
+
+define in_guests
+@$(MAKE) --no-print-directory deps
+@if $(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_VM) $(2)"; then \
+	mkdir -p build/vm && $(MAKE) --no-print-directory -j$$(nproc) BUILD=release all && \
+	$(PY) tests/vm/run.py $(1); \
+else echo "$@: skipped: not installable here: $(PKGS_VM) $(2)"; fi
+endef
+
+frr-root: ## a newer FRR in build/frr-root, for the tests of feedback
+	@tests/lab/frr_root.sh $(CURDIR)/build/frr-root
+
+reference: all ## the manual's pages of configuration keys and of reasons, out of the daemon's own tables; those of performance
+	@$(PY) fpm-dataplane/manual/configuration.py $(O)/fpmctl
+	@$(PY) fpm-dataplane/manual/reasons.py
+	@$(PY) tests/bench/measured.py
+
+lint: ## layers, format, words
+	@$(PY) tests/lint/lint.py
+
+# Each file with each tool: findings are argued in analyze.py, or mended.
+analyze: ## gcc -fanalyzer, cppcheck, clang-tidy over the programs
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_LINT)"
+	@$(PY) tests/lint/analyze.py $(CC) -- $(ALL_CFLAGS) -DFPMDP_VERSION='"$(VERSION)"'
+.PHONY: test unit unit-bins unit-asan unit-tsan tsan-bins tsan-run system system-asan sanitized-bins chaos soak \
+	test-vm test-vm-all test-vm-package frr-root reference lint analyze
