@@ -16,17 +16,16 @@ unit-bins: $(UNIT_BIN)
 
 # --- tiers and parts -----------------------------------------------------------------------
 T ?=
-test: ## lint, analyze, unit, sanitizers, fuzzers, system, system-asan, test-vm; says what it skipped and why (not: test-deb, test-image, test-bench) (T=...)
-	@$(MAKE) --no-print-directory deps
-	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all unit-bins bench-bins
-	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan all unit-bins
-	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=tsan tsan-bins
-	@$(PY) tests/all.py $(MAKE) --no-print-directory
+check: ## lint, unit tests and a smoke set of system tests, with sanitizers: three minutes
+test: ## what CI runs: all unit and system tests, sanitizers, fuzzers, a guest: a quarter of an hour
+test-all: ## everything, whatever it takes: all guests, packages, images, chaos, system tests under ASan
+check test test-all: deps
+	@$(PY) tests/suite.py $@ $(MAKE) --no-print-directory
 
 unit: unit-bins ## C unit tests (BUILD=...)
 	@tests/unit/run.sh $(BUILD) $(UNIT_BIN)
 
-unit-asan:
+unit-asan: ## the unit tests under AddressSanitizer and UBSan
 	@$(MAKE) --no-print-directory BUILD=asan unit
 
 # Those in which threads meet; the rest has one.
@@ -51,16 +50,22 @@ $(PRELOADS): $(O)/tests/%.so: tests/lib/%.c
 	@mkdir -p $(@D)
 	@$(CC) $(ALL_CFLAGS) -shared -fPIC -o $@ $< -ldl
 
-system: all $(O)/tests/flood $(PRELOADS) ## system tests against the real daemon (T=expression to choose)
-	@$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest -rfEs \
-		tests/system $(if $(T),-k "$(T)")
+# What system tests run besides the product's programs.
+system-bins: all $(O)/tests/flood $(PRELOADS)
+	@:
 
-system-asan: ## all but those of the pages against programs with AddressSanitizer and UBSan, a file a core (T=expression to choose)
+# To choose tests by marker: PYTEST_ADDOPTS="-m smoke".
+system: system-bins ## system tests, one after the other (T=expression to choose, BUILD=asan)
+	@BUILD=$(BUILD) $(if $(filter asan,$(BUILD)),FDP_ENDS_WELL=1 FDP_PATIENCE=4) $(PY) -m pytest \
+		--no-header -p no:cacheprovider --basetemp=build/pytest -rfEs tests/system $(if $(T),-k "$(T)")
+
+system-asan: ## system tests under AddressSanitizer and UBSan (T=expression to choose)
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=release all
-	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan sanitized-bins
-	@BUILD=asan FDP_ENDS_WELL=1 FDP_PATIENCE=4 $(PY) tests/abreast.py system-asan $(if $(T),"$(T)")
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=asan system-bins
+	@$(MAKE) --no-print-directory BUILD=asan system T="$(T)"
 
-sanitized-bins: all $(O)/tests/flood $(PRELOADS)
+selftest: system-bins ## tests of the test tools
+	@$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest-selftest -rfEs tests/selftest
 
 chaos: all $(O)/tests/flood ## everything goes wrong at random, each packet is checked (T=60 SEED= ROUTES=20000; ONLY=fault,... REPEAT=10)
 	@REPEAT="$(REPEAT)" T="$(T)" SEED="$(SEED)" ROUTES="$(ROUTES)" RATE="$(RATE)" ONLY="$(ONLY)" $(PY) tests/chaos/run.py
@@ -103,5 +108,5 @@ lint: ## layers, format, words
 analyze: ## gcc -fanalyzer, cppcheck, clang-tidy over the programs
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_LINT)"
 	@$(PY) tests/lint/analyze.py $(CC) -- $(ALL_CFLAGS) -DFPMDP_VERSION='"$(VERSION)"'
-.PHONY: test unit unit-bins unit-asan unit-tsan tsan-bins tsan-run system system-asan sanitized-bins chaos soak \
-	test-vm test-vm-all test-vm-package frr-root reference lint analyze
+.PHONY: check test test-all unit unit-bins unit-asan unit-tsan tsan-bins tsan-run system system-asan system-bins selftest \
+	chaos soak test-vm test-vm-all test-vm-package frr-root reference lint analyze

@@ -2,7 +2,7 @@
 
 # --- fuzzing: libFuzzer, seeded with the captures; what it finds new lands in build/fuzz/ --
 FUZZ_S    ?= 60
-FUZZ_EACH_S ?= 8
+FUZZ_EACH_S ?= 5
 FUZZ_SRC  := $(addprefix tests/fuzz/,fuzz_fpm_rib.c fresh.c invariants.c mutate.c)
 FUZZ_LIB  := $(addprefix fpm-dataplane/fpm/,decode.c hops.c frame.c queue.c) \
 	$(foreach d,rib fib base,$(wildcard fpm-dataplane/$(d)/*.c)) $(POPTRIE_SRC) \
@@ -53,13 +53,18 @@ build/fuzz/fuzz_poptrie: tests/fuzz/fuzz_poptrie.c tests/unit/oracle.c $(POPTRIE
 fuzz: ## fuzz FPM, RIB, checkpoint, packets, config, requests, API, poptrie with clang: T=900 seconds each (FUZZ_S=60 in all)
 	@tests/fuzz/run.sh --check "$(or $(T),$(FUZZ_S))"
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(DEPS_ALL) $(PKGS_FUZZ)"
-	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=fuzz CC=clang-14 $(FUZZ_ALL)
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=fuzz CC=clang-14 fuzz-bins
 	@tests/fuzz/run.sh $(if $(T),--each "$(T)",$(FUZZ_S))
 
-fuzz-quick: ## what make test runs of fuzz: each target for some seconds, with its corpus (FUZZ_EACH_S=8)
-	@if $(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_FUZZ)"; then \
-		$(MAKE) --no-print-directory -j$$(nproc) BUILD=fuzz CC=clang-14 $(FUZZ_ALL) && \
-		tests/fuzz/run.sh --each "$(FUZZ_EACH_S)"; \
-	else echo "fuzz: skipped: not installable here: $(PKGS_FUZZ)"; fi
+fuzz-bins: $(FUZZ_ALL)
+	@:
 
-.PHONY: fuzz fuzz-quick
+fuzz-run: # each target for some seconds, with its corpus
+	@tests/fuzz/run.sh --each "$(FUZZ_EACH_S)"
+
+fuzz-quick: ## each fuzzer for some seconds, as make test runs them (FUZZ_EACH_S=5)
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(DEPS_ALL) $(PKGS_FUZZ)"
+	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=fuzz CC=clang-14 fuzz-bins
+	@$(MAKE) --no-print-directory fuzz-run
+
+.PHONY: fuzz fuzz-bins fuzz-run fuzz-quick

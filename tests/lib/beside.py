@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Jobs side by side: each is a process, and so many run at a time. What one prints is shown
-when it has ended, or as it comes when there is no other."""
+"""Run jobs side by side. Each job is a process; what runs at a time is bounded by load.
+
+The load of a job is the number of CPUs that it keeps busy: 1 for a compiler or a guest, less for
+a test that mostly waits. A job with load ALONE runs when no other job does. Jobs start in the
+order of the list, with one exception: while fewer than half of the CPUs have a job of load 1 or
+more, such a job goes first, so that compilers use the time in which tests wait.
+"""
 
 import contextlib
 import ctypes
@@ -13,28 +18,45 @@ import tempfile
 import time
 
 PR_SET_PDEATHSIG = 1
+ALONE = float("inf")
 _libc = ctypes.CDLL(None)
 
 
 def end_on_signals():
-    """Who ends this program ends the jobs as well: run() does, on the way out."""
+    """Make SIGTERM and SIGINT end this program through run(), which ends the jobs."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda which, _: sys.exit(128 + which))
 
 
-class Job:
-    """A command that may need another job's product."""
+def cpus():
+    """The number of CPUs that this process may use."""
+    return len(os.sched_getaffinity(0))
 
-    def __init__(self, name, argv, needs=None, more=None):
-        self.name, self.argv, self.needs, self.more = name, argv, needs, more or {}
-        self.code = None  # exit code; None: never run
-        self.took = self.cpu = 0.0  # seconds, from the clock and of CPU
-        self._output = self._process = self._begin = None
+
+def capacity():
+    """The load at which no further job starts: a quarter more than the CPUs, for jobs that wait."""
+    return 1.25 * cpus()
+
+
+class Job:
+    """A command. `needs` names the jobs that have to succeed before it starts."""
+
+    def __init__(self, name, argv, needs=(), more=None, load=1.0, part="", read=None, log=None):
+        self.name, self.argv, self.part = name, argv, part or name
+        self.needs = {needs} if isinstance(needs, str) else set(needs or ())
+        self.more = more or {}  # of the environment
+        self.load = load
+        self.read, self.result = read, None  # lib/results.py
+        self.report = None  # of pytest, in XML
+        self.code = None  # exit code; None: it never ran
+        self.begin = self.took = self.cpu = 0.0  # monotonic seconds, seconds, seconds of CPU
+        self._log, self._output, self._process = log, None, None
 
     def start(self, cwd, live):
-        """Its output goes to stdout when `live`, else to a file until it has ended."""
-        self._output = None if live else tempfile.TemporaryFile()
-        self._begin = time.monotonic()
+        """Start the process. Its output goes to stdout when `live`, else to a file."""
+        if not live:
+            self._output = open(self._log, "w+b") if self._log else tempfile.TemporaryFile()
+        self.begin = time.monotonic()
         self._process = subprocess.Popen(
             self.argv,
             cwd=cwd,
@@ -42,38 +64,55 @@ class Job:
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=None if live else subprocess.STDOUT,
-            # Else it would outlive a kill -9 of ours.
+            # Else it would outlive a kill -9 of this program.
             preexec_fn=lambda: _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM),
         )
         return self._process.pid
 
     def ended(self, status, usage):
-        """As wait4() tells it; `usage` has what its own processes took as well."""
+        """Take the status and the usage of wait4(), which counts the job's own children too."""
         self.code = self._process.returncode = os.waitstatus_to_exitcode(status)
-        self.took = time.monotonic() - self._begin
+        self.took = time.monotonic() - self.begin
         self.cpu = usage.ru_utime + usage.ru_stime
+
+    def output(self):
+        """All that it printed, as text."""
+        if self._output is None:
+            return ""
+        self._output.seek(0)
+        return self._output.read().decode(errors="replace")
+
+    def show(self):
+        """Print its name and its output."""
         print(f"--- {self.name}", flush=True)
         if self._output is not None:
             self._output.seek(0)
             shutil.copyfileobj(self._output, sys.stdout.buffer)
             sys.stdout.flush()
-            self._output.close()
 
     def end(self):
-        """Now."""
+        """Terminate it, and wait until it has ended."""
         self._process.terminate()
         with contextlib.suppress(ChildProcessError):
             self._process.wait()
 
 
-def run(jobs, slots, cwd):
-    """Run them, `slots` at a time, in this order but for those whose need is not there yet.
-    Yields each when it is done; one whose need has failed is not run."""
+def choose(waiting, running, there, limit):
+    """The job to start next, or None: none may start now."""
+    load = sum(job.load for job in running)
+    able = [j for j in waiting if j.needs <= there and (not running or load + j.load <= limit)]
+    if sum(job.load >= 1 for job in running) < max(1, cpus() // 2):
+        able.sort(key=lambda job: job.load < 1 or job.load == ALONE)
+    return able[0] if able else None
+
+
+def run(jobs, limit, cwd):
+    """Run all jobs and yield each when it has ended. A job whose need has failed is yielded at the
+    end without having run."""
     waiting, running, there = list(jobs), {}, set()
     try:
         while waiting or running:
-            able = [j for j in waiting if j.needs in there or j.needs is None]
-            for job in able[: slots - len(running)]:
+            while job := choose(waiting, running.values(), there, limit):
                 waiting.remove(job)
                 running[job.start(cwd, live=len(jobs) == 1)] = job
             if not running:

@@ -26,6 +26,7 @@ ASKED_TO_END = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 def pytest_configure(config):
     """Who ends the tests (a time limit, a terminal that is closed) leaves nothing behind."""
     config.addinivalue_line("markers", "guest: `make test-vm-all` runs it in a virtual machine")
+    config.addinivalue_line("markers", "smoke: `make check` runs it; quick, and uses the shared router")
     for number in ASKED_TO_END:
         signal.signal(number, _end)
 
@@ -36,6 +37,14 @@ def _end(number, frame):
     for also in ASKED_TO_END:
         signal.signal(also, signal.SIG_IGN)
     signal.default_int_handler(number, frame)
+
+
+def pytest_collection_modifyitems(config, items):
+    """FDP_SHARD=i/n: run the part i of n parts of the tests, in their order (tests/shards.py)."""
+    part, _, parts = os.environ.get("FDP_SHARD", "0/1").partition("/")
+    first, end = (len(items) * (int(part) + more) // int(parts) for more in (0, 1))
+    config.hook.pytest_deselected(items=items[:first] + items[end:])
+    items[:] = items[first:end]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -334,6 +334,7 @@ def run_tests(words="", which=""):
         return 2
     said, total = [], dict.fromkeys(("passed", "failed", "skipped"), 0)
     for job in beside.run(jobs, slots(), ROOT):
+        job.show()
         if job.name in parts and job.code is not None:
             found = how_it_went(job.name, job.code)
         else:
@@ -344,7 +345,7 @@ def run_tests(words="", which=""):
         if found.get("failed") and stood_still(job.name):
             how += f", and a CPU of its guest stood still (build/vm/{job.name}.log.console)"
         if job.code is None:
-            how = f"not run: no {job.needs}"
+            how = f"not run: no {', '.join(job.needs)}"
         said.append(f"{job.name} {how} ({job.took:.0f} s, {job.cpu:.0f} of CPU)")
     print("guests: " + "; ".join(said))
     print(summary(what, total, time.monotonic() - start, which))

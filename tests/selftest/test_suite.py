@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The runner of the tiers: no test is lost, no failure is unseen, what is skipped has a reason."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import alone
+import shards
+import suite
+import tiers
+from lib import beside, results
+from lib.dataplane import ROOT
+
+SYSTEM = Path(ROOT, "tests/system")
+
+
+def make(*words):
+    """Run make without the words of a make that runs these tests, -j among them."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
+    return subprocess.run(["make", "-s", *words], cwd=ROOT, env=env, capture_output=True, text=True)
+
+
+def test_containers_are_skipped_where_no_engine_answers():
+    """`make image` itself fails there: somebody asked for it."""
+    done = make("test-image", "CONTAINERS=")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "test-image: skipped: neither docker nor podman answers here\n"
+    assert make("image", "CONTAINERS=").returncode != 0
+
+
+def test_each_system_test_is_in_one_shard_or_runs_alone():
+    """Files that are cut are there with all of their parts."""
+    there = {path.name for path in SYSTEM.glob("test_*.py")}
+    found, parts = [], {}
+    for _, paths, part in shards.shards():
+        for path in paths:
+            if part:
+                parts.setdefault(path, []).append(part)
+            else:
+                found.append(os.path.basename(path))
+    for path, cut in parts.items():
+        n = len(cut)
+        assert sorted(cut) == sorted(f"{i}/{n}" for i in range(n)), path
+        found.append(os.path.basename(path))
+    whole, tests = shards.alone()
+    assert sorted([*found, *map(os.path.basename, whole)]) == sorted(there)
+    for test in [*whole, *tests]:
+        name, _, case = test.partition("::")
+        assert f"def {case}(" in Path(ROOT, name).read_text() if case else Path(ROOT, name).exists()
+    assert all(len(reason) > 20 for reason in alone.ALONE.values())
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7])
+def test_the_parts_of_a_file_have_each_test_once(n, tmp_path):
+    """As conftest.py cuts it."""
+    sys.path.insert(0, str(SYSTEM))
+    (tmp_path / "conftest.py").write_text(
+        f"import sys\nsys.path[:0] = [{str(SYSTEM)!r}, {str(SYSTEM.parent)!r}]\n"
+        "import importlib.util\n"
+        f"spec = importlib.util.spec_from_file_location('c', {str(SYSTEM / 'conftest.py')!r})\n"
+        "c = importlib.util.module_from_spec(spec)\nspec.loader.exec_module(c)\n"
+        "pytest_collection_modifyitems = c.pytest_collection_modifyitems\n"
+    )
+    (tmp_path / "test_a.py").write_text("".join(f"def test_{i}():\n    pass\n" for i in range(5)))
+    ran = []
+    for i in range(n):
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-v", str(tmp_path)],
+            env={**os.environ, "FDP_SHARD": f"{i}/{n}"}, capture_output=True, text=True, cwd=tmp_path,
+        )  # fmt: skip
+        ran += [line.split("::")[1].split()[0] for line in done.stdout.splitlines() if "PASSED" in line]
+    assert sorted(ran) == [f"test_{i}" for i in range(5)]
+
+
+def job(code, report=None, output=""):
+    """A job as it has ended."""
+    return SimpleNamespace(
+        name="job", code=code, took=1.0, report=report, output=lambda: output, begin=0.0
+    )
+
+
+def test_pytest_without_a_report_or_that_ends_badly_has_failed(tmp_path):
+    """Also when the cases that it has written down passed."""
+    report = tmp_path / "report.xml"
+    count = lambda code: [getattr(results.of_pytest(job(code, report)), o) for o in results.OUTCOMES]  # noqa: E731
+    assert count(1) == count(0) == count(results.NO_TESTS) == [0, 1, 0]
+    case = '<testcase classname="t.test_f" name="{}" time="2.5">{}</testcase>'.format
+    good = case("a", "") + case("b", "") + case("c", '<skipped message="why"/>')
+    report.write_text(f"<testsuites><testsuite>{good}</testsuite></testsuites>")
+    assert count(0) == [2, 0, 1]
+    assert count(1) == count(124) == [2, 1, 1]
+    assert results.of_pytest(job(0, report)).reasons == ["why"]
+    bad = case("d", '<failure message="x&#10;y"/>') + case("d", "<error/>") + case("e", "<error/>")
+    report.write_text(f"<testsuites><testsuite>{good}{bad}</testsuite></testsuites>")
+    assert count(1) == [2, 2, 1]
+    assert results.of_pytest(job(1, report)).names[0] == "t.test_f::d: x"
+
+
+def test_unit_programs_fuzzers_and_guests_are_read_as_they_print():
+    """Failures have names."""
+    unit = results.of_unit(job(1, output=(
+        "unit asan     test_fib                     12 passed, 1 skipped, 0.4 s\n"
+        "    skipped: this CPU has no AVX-512\n"
+        "unit asan     test_rib                     FAILED\n    [ERROR]\n"
+    )))  # fmt: skip
+    assert (unit.passed, unit.failed, unit.skipped) == (12, 1, 1)
+    assert unit.reasons == ["this CPU has no AVX-512"] and unit.names == ["test_rib failed"]
+    assert results.of_unit(job(2)).failed == 1
+    fuzz = results.of_fuzz(job(1, output="fuzz: fuzz_fpm clean, 12 inputs in 5 s\nfuzz: fuzz_api FAILED; again\n"))
+    assert (fuzz.passed, fuzz.failed) == (1, 1)
+    guests = results.of_guests(job(0, output="guests: a\ntest-vm: 30 passed, 2 skipped in 80 s; not run\n"))
+    assert (guests.passed, guests.failed, guests.skipped) == (30, 0, 2)
+    assert results.of_guests(job(1, output="")).failed == 1
+
+
+def test_a_test_about_memory_that_did_not_run_is_a_failure():
+    """On a machine that ran any of them."""
+    def ended(skip):
+        outcome = {
+            (f"tests.system.test_{file}", f"test_{name}[x]"): "passed"
+            for file, names in tiers.LIFETIME.items() for name in names.split()
+        }  # fmt: skip
+        if skip:
+            outcome[next(iter(outcome))] = "skipped"
+        return [SimpleNamespace(part="asan", result=results.Result(passed=9, outcome=outcome))]
+
+    assert tiers.not_run("test", ended(False)) == []
+    assert len(tiers.not_run("test", ended(True))) == 1
+    for file, names in tiers.LIFETIME.items():
+        text = (SYSTEM / f"test_{file}.py").read_text()
+        assert [n for n in names.split() if f"def test_{n}(" not in text] == []
+
+
+def job_of(name, script, **more):
+    """A job that runs a shell script."""
+    return beside.Job(name, ["sh", "-c", script], read=results.by_exit_code, **more)
+
+
+def test_load_bounds_what_runs_beside_what(tmp_path):
+    """A job with load ALONE runs with nothing beside it; what needs a failed job does not run."""
+    note = f"echo b $0 >>{tmp_path}/log; sleep 0.2; echo e $0 >>{tmp_path}/log"
+    jobs = [job_of("alone", note.replace("$0", "alone"), load=beside.ALONE)]
+    jobs += [job_of(f"j{n}", note.replace("$0", f"j{n}"), load=0.5) for n in range(6)]
+    jobs += [job_of("bad", "exit 3"), job_of("after", "true", needs="bad")]
+
+    begin = time.monotonic()
+    done = {j.name: j for j in beside.run(jobs, 2.0, str(tmp_path))}
+
+    assert len(done) == len(jobs) and done["after"].code is None and done["bad"].code == 3
+    assert time.monotonic() - begin < 20
+    running, most = set(), 0
+    for line in (tmp_path / "log").read_text().splitlines():
+        what, name = line.split()
+        (running.add if what == "b" else running.remove)(name)
+        most = max(most, len(running))
+        assert "alone" not in running or len(running) == 1
+    assert 2 <= most <= 4
+
+
+def test_the_report_names_times_failures_and_reasons(tmp_path, monkeypatch, capsys):
+    """The last line is one that a reader of CI's output counts by."""
+    monkeypatch.setattr(suite, "ROOT", str(tmp_path))
+    bad = job_of("lint", "echo wrong; exit 1", part="lint")
+    good = job_of("unit", "true", part="unit")
+    monkeypatch.setattr(tiers, "jobs", lambda *_: ([bad, good], ["guest: no QEMU"]))
+    monkeypatch.setattr(tiers, "finished", lambda *_: None)
+
+    code = suite.main("test", "make")
+
+    lines = capsys.readouterr().out.splitlines()
+    assert code == 1 and lines[-1] == "test: 1 passed, 1 failed, 0 skipped"
+    assert "wrong" in lines and "skipped: guest: no QEMU" in lines and "lint: exit code 1" in lines
+    assert [line.split()[0] for line in lines if line.startswith(("PART", "lint ", "unit ", "all "))]
+    assert (tmp_path / "build/suite/test.txt").read_text().splitlines()[-1] == lines[-1]

@@ -1,0 +1,128 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Run a tier of the tests: builds and tests as jobs side by side, to the end even when one fails.
+
+    suite.py TIER MAKE...    TIER: check, test or test-all; MAKE: how make is called
+
+The output of a job is printed when it has ended: all of it if the job failed, one line if it
+passed. At the end: the reasons of skipped tests, a time table, the twenty slowest cases, the
+failures, and a last line `TIER: N passed, N failed, N skipped`. The same text stays in
+build/suite/TIER.txt, the output of each job in build/suite/TIER/.
+
+What a tier consists of is in tests/tiers.py; what runs beside what, in tests/lib/beside.py.
+"""
+
+import datetime
+import os
+import shutil
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import tiers  # noqa: E402
+from lib import beside, results  # noqa: E402
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SLOWEST = 20
+MOST_NAMED, WIDTH = 40, 500
+
+
+class Report:
+    """Text for the terminal that is kept in a file as well."""
+
+    def __init__(self, path):
+        self.file = open(path, "w", encoding="utf-8")
+
+    def say(self, *lines):
+        """Print lines, and write them to the file."""
+        for line in lines:
+            print(line, flush=True)
+            print(line, file=self.file, flush=True)
+
+
+def header(tier):
+    """The machine and the time, so that figures of two runs can be compared."""
+    model = "unknown CPU"
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        text = file.read()
+    for line in text.splitlines():
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+            break
+    wide = " with AVX-512" if "avx512vpopcntdq" in text else " without AVX-512"
+    when = datetime.datetime.now().isoformat(" ", "seconds")
+    return f"{tier}: {when}, {len(os.sched_getaffinity(0))} CPUs, {model}{wide}, load {os.getloadavg()[0]:.1f}"
+
+
+def time_table(done, took):
+    """Lines: what each part took, from its first job's start to its last job's end."""
+    parts = {}
+    for job in done:
+        parts.setdefault(job.part, []).append(job)
+    lines = [f"{'PART':<14}{'JOBS':>5}{'WALL S':>8}{'SUM S':>8}{'CPU S':>8}{'PASSED':>8}{'FAILED':>8}{'SKIPPED':>8}"]
+    for part, jobs in parts.items():
+        ran = [job for job in jobs if job.code is not None]
+        wall = max((j.begin + j.took for j in ran), default=0) - min((j.begin for j in ran), default=0)
+        count = [sum(getattr(job.result, what) for job in jobs) for what in results.OUTCOMES]
+        lines.append(
+            f"{part:<14}{len(jobs):>5}{wall:>8.0f}{sum(j.took for j in ran):>8.0f}"
+            f"{sum(j.cpu for j in ran):>8.0f}{count[0]:>8}{count[1]:>8}{count[2]:>8}"
+        )
+    lines.append(f"{'all':<14}{len(done):>5}{took:>8.0f}{sum(j.took for j in done):>8.0f}{sum(j.cpu for j in done):>8.0f}")
+    return lines
+
+
+def slowest(done):
+    """Lines: the cases that took longest."""
+    cases = sorted(((s, j.part, name) for j in done for s, name in j.result.cases), reverse=True)
+    return [f"{s:>8.1f} s  {part}: {name}" for s, part, name in cases[:SLOWEST]]
+
+
+def ended(job, report):
+    """Say how a job went; its whole output if it failed."""
+    result = job.result
+    state = "not run, its build failed" if job.code is None else "FAILED" if result.failed else "ok"
+    if result.failed and job.code is not None:
+        sys.stdout.flush()
+        job.show()
+    report.say(
+        f"{state:<7}{job.name:<28}{result.passed:>5} passed, {result.failed} failed, "
+        f"{result.skipped} skipped in {job.took:.0f} s, {job.cpu:.0f} s of CPU"
+    )
+
+
+def main(tier, *make):
+    """Returns the exit code."""
+    where = f"{ROOT}/build/suite"
+    shutil.rmtree(f"{where}/{tier}", ignore_errors=True)
+    os.makedirs(f"{where}/{tier}")
+    report = Report(f"{where}/{tier}.txt")
+    report.say(header(tier))
+    begin, done = time.monotonic(), []
+    jobs, absent = tiers.jobs(tier, make, f"{where}/{tier}")
+    for job in beside.run(jobs, beside.capacity(), ROOT):
+        job.result = job.read(job)
+        done.append(job)
+        ended(job, report)
+    took = time.monotonic() - begin
+    tiers.finished(tier, done)
+    wrong = tiers.not_run(tier, done)
+    skips = sorted({f"{job.part}: {reason}" for job in done for reason in job.result.reasons})
+    report.say("", *(f"skipped: {text}" for text in [*absent, *skips]))
+    report.say("", *time_table(done, took), "", "slowest cases:", *slowest(done), "")
+    named = [f"{job.name}: {name[:WIDTH]}" for job in done for name in job.result.names]
+    report.say(*dict.fromkeys(named[:MOST_NAMED]), *wrong)
+    count = {what: sum(getattr(job.result, what) for job in done) for what in results.OUTCOMES}
+    count["failed"] += len(wrong)
+    report.say(f"{tier}: took {took:.0f} s; this text: build/suite/{tier}.txt")
+    report.say(f"{tier}: " + ", ".join(f"{n} {what}" for what, n in count.items()))
+    return 1 if count["failed"] or not count["passed"] else 0
+
+
+if __name__ == "__main__":
+    beside.end_on_signals()
+    try:
+        sys.exit(main(*sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)

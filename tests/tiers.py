@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What each tier of the tests consists of.
+
+| tier     | content |
+|----------|---------|
+| check    | lint; unit tests and smoke system tests under AddressSanitizer and UBSan |
+| test     | check; unit tests with threads under TSan; fuzzers for seconds; all system tests once; those about the lifetime of memory under ASan; a guest |
+| test-all | test; static analysis; unit tests of the release build; all system tests under ASan; all guests; packages; images; benchmark commands; chaos |
+
+A fault that only test-all finds gets a small case in test (tests/README.md).
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import shards
+from lib import results
+from lib.beside import ALONE, Job
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+LIMIT_S = 900  # of a shard of system tests; none is meant to need that long
+WAITS = 0.5  # load of a process whose tests mostly wait
+
+# System tests whose daemons allocate and free what others do not: restarts, ports that come and
+# go, tables that overflow, sessions that are swept. They run under AddressSanitizer in `make test`,
+# and none may be skipped on a machine that can run system tests at all.
+LIFETIME = {
+    "restart": "transit_is_back_before_zebra_is a_planned_restart_takes_no_carrier_and_is_no_crash "
+    "a_tap_deleted_meanwhile_is_made_anew",
+    "succession": "a_successor_that_fails_changes_nothing "
+    "a_successor_that_crashes_when_it_has_nearly_got_ready_changes_nothing",
+    "ports_live": "a_port_goes_and_comes_and_no_other_loses_a_packet "
+    "a_device_that_was_deleted_is_had_again_by_a_new_port a_port_that_is_lost_is_had_again "
+    "another_device_behind_the_same_tap reload_adds_and_removes_ports "
+    "traffic_into_a_port_that_goes_leaves_nothing_behind "
+    "a_port_that_came_later_is_kept_over_a_crash",
+    "kernel_side": "a_tap_moved_to_another_namespace_is_made_anew "
+    "mtu_and_mac_change_under_load taps_deleted_ten_times_under_load",
+    "resources": "an_overrun_of_netlink_is_said_and_leaves_no_wrong_neighbour "
+    "more_gateways_than_adjacencies",
+    "config_live": "reload_applies_what_needs_no_restart reload_is_refused_as_a_whole",
+    "cores": "queues_move_to_other_cores_and_no_packet_is_lost",
+    "api": "changes_are_as_specified packets_are_as_specified a_long_list_is_streamed",
+    "audit": "each_vrf_is_compared_and_differences_are_told_by_name "
+    "a_broken_fib_is_found_and_repaired",
+    "fpm_session": "what_a_zebra_that_is_ended_withdraws_is_not_heard "
+    "a_zebra_without_routes_sweeps_them_all",
+}
+# Files of system tests that run whole under AddressSanitizer, beside those of LIFETIME.
+LIFETIME_FILES = ("robust", "ends_clean")
+# With a release build only: these show what a reader of the pages sees.
+RELEASE_ONLY = ("test_docs.py",)
+
+
+class Tier:
+    """Makes the jobs of a tier. `where` is the folder for their output."""
+
+    def __init__(self, make, where):
+        self.make, self.where = list(make), where
+        self.jobs, self.absent = [], []
+
+    def add(self, name, argv, part, read, **kw):
+        """Append a job whose output is kept below `where`."""
+        log = os.path.join(self.where, name.replace("/", "-") + ".log")
+        self.jobs.append(job := Job(name, argv, part=part, read=read, log=log, **kw))
+        return job
+
+    def target(self, *words):
+        """How to call make for a target, at a lower priority than tests that judge time."""
+        return ["nice", "-n", "5", *self.make, *words]
+
+    def build(self, name, *words, cores=1):
+        """A build, as a job."""
+        self.add(name, [*self.target(f"-j{cores}"), *words], "build", results.of_build, load=cores)
+
+    def pytest(self, name, part, words, needs, load=WAITS, **more):
+        """A pytest process; `words` say which tests."""
+        base = os.path.join(self.where, name)
+        argv = ["timeout", "-k", "60", str(LIMIT_S), sys.executable, "-m", "pytest", "-q", "-rfEs"]
+        argv += ["--no-header", "-p", "no:cacheprovider", f"--basetemp={base}.tmp"]
+        argv += [f"--junit-xml={base}.xml", *words]
+        job = self.add(name, argv, part, results.of_pytest, needs=needs, load=load, more=more)
+        job.report = f"{base}.xml"
+
+    # -- parts --
+
+    def lint(self):
+        """Layers, format, words."""
+        self.add("lint", self.target("lint"), "lint", results.by_exit_code)
+
+    def units(self, build, target, part):
+        """Unit programs, several at a time."""
+        argv = self.target(f"BUILD={build}", target)
+        self.add(part, argv, part, results.of_unit, needs=f"build {build}", load=1.0)
+
+    def smoke(self):
+        """The quick cases over all areas, in one process with one router."""
+        words = ["tests/system", "-m", "smoke"]
+        self.pytest("smoke", "smoke", words, ["build asan"], **sanitized())
+
+    def system(self, build="release", part="system", without=(), **more):
+        """All system tests once, in shards."""
+        patience = {"FDP_PATIENCE": "2", **more, "BUILD": build}
+        _, tests = shards.alone()
+        drop = [word for test in tests for word in ("--deselect", test)]
+        for name, paths, slice_ in shards.shards(without):
+            env = {**patience, **({"FDP_SHARD": slice_} if slice_ else {})}
+            words = [*(os.path.relpath(p, ROOT) for p in paths), *drop]
+            self.pytest(f"{part} {name}", part, words, [f"build {build}"], **env)
+
+    def alone(self, build="release", part="system", **more):
+        """System tests that need the machine to themselves."""
+        whole, tests = shards.alone()
+        if whole or tests:
+            env = {**more, "BUILD": build}
+            self.pytest(f"{part} alone", part, [*whole, *tests], [f"build {build}"], ALONE, **env)
+
+    def lifetime(self):
+        """System tests about the lifetime of memory, under AddressSanitizer."""
+        names = [f"tests/system/test_{name}.py" for name in LIFETIME_FILES]
+        tests = [
+            f"tests/system/test_{file}.py::test_{test}"
+            for file, tests in LIFETIME.items()
+            for test in tests.split()
+        ]
+        half = len(tests) // 2
+        for name, words in (("1", tests[:half]), ("2", tests[half:]), ("3", names)):
+            self.pytest(f"asan {name}", "asan", words, ["build asan"], **sanitized())
+
+    def selftest(self, always=False):
+        """Tests of the test tools, when these have changed since they last passed."""
+        if always or stamp_of_tools() != kept_stamp():
+            words = ["tests/selftest"]
+            self.pytest("selftest", "selftest", words, ["build release"])
+        else:
+            self.absent.append("selftest: the test tools have not changed since it passed")
+
+    def optional(self, packages):
+        """Are these packages installed now? They are asked for; a machine may not have them."""
+        done = subprocess.run(
+            [*self.make, "deps", f"DEPS_ALL={packages}"], cwd=ROOT, capture_output=True, check=False
+        )
+        return done.returncode == 0
+
+
+    def fetch(self, target, what):
+        """Make a target that needs Debian's servers; without it some tests skip themselves."""
+        done = subprocess.run([*self.make, target], cwd=ROOT, capture_output=True, check=False)
+        if done.returncode != 0:
+            self.absent.append(f"{what}: make {target} failed")
+
+
+def sanitized():
+    """Environment of system tests whose programs have sanitizers."""
+    return {"BUILD": "asan", "FDP_ENDS_WELL": "1", "FDP_PATIENCE": "4"}
+
+
+def stamp_of_tools():
+    """A digest of all that the test tools consist of."""
+    digest = hashlib.sha256()
+    found = [os.path.join(ROOT, "Makefile")]
+    for top, below, names in os.walk(os.path.join(ROOT, "tests")):
+        below[:] = sorted(set(below) - {"__pycache__"})
+        found += [os.path.join(top, n) for n in sorted(names) if n.endswith((".py", ".sh", ".mk"))]
+    for path in found:
+        with open(path, "rb") as file:
+            digest.update(path[len(ROOT) :].encode() + b"\0" + file.read())
+    return digest.hexdigest()
+
+
+STAMP = os.path.join(ROOT, "build", "suite", "selftest.passed")
+
+
+def kept_stamp():
+    """The digest with which they passed last; None: never."""
+    try:
+        with open(STAMP, encoding="ascii") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def jobs(tier, make, where):
+    """(jobs of a tier, reasons of parts that are absent here)."""
+    t = Tier(make, where)
+    {"check": check, "test": test, "test-all": test_all}[tier](t)
+    return t.jobs, t.absent
+
+
+def check(t):
+    """Three minutes: what a commit should pass."""
+    t.build("build asan", "BUILD=asan", "all", "unit-bins", "sanitized-bins", cores=2)
+    t.lint()
+    t.units("asan", "unit", "unit-asan")
+    t.smoke()
+
+
+def test(t):
+    """Fifteen minutes: what a push should pass."""
+    fuzz, guest = t.optional("$(PKGS_FUZZ)"), t.optional("$(PKGS_VM)")
+    t.fetch("prometheus", "tests of the metrics page by Prometheus")
+    t.build("build release", "BUILD=release", "all", "system-bins", cores=2)
+    t.build("build asan", "BUILD=asan", "all", "unit-bins", "sanitized-bins")
+    t.system()
+    t.selftest()
+    t.units("asan", "unit", "unit-asan")
+    t.lint()
+    t.build("build tsan", "BUILD=tsan", "tsan-bins")
+    t.units("tsan", "tsan-run", "unit-tsan")
+    if guest:
+        t.add("guest", t.target("test-vm"), "guest", results.of_guests, needs="build release")
+    else:
+        t.absent.append("guest: its packages cannot be installed here")
+    if fuzz:
+        t.build("build fuzz", "BUILD=fuzz", "CC=clang-14", "fuzz-bins")
+        t.add("fuzz", t.target("fuzz-run"), "fuzz", results.of_fuzz, needs="build fuzz")
+    else:
+        t.absent.append("fuzz: its packages cannot be installed here")
+    t.build("build bench", "BUILD=release", "bench-bins")
+    t.lifetime()
+    t.alone()
+
+
+def test_all(t):
+    """Everything, whatever it takes."""
+    os.environ["FDP_LONG"] = "1"
+    test(t)
+    seed = time.strftime("%Y%m%d")
+    t.fetch("frr-root", "tests with a newer FRR")
+    t.add("analyze", t.target("analyze"), "analyze", results.by_exit_code)
+    t.units("release", "unit", "unit")
+    t.system("asan", "system-asan", RELEASE_ONLY, **sanitized())
+    t.alone("asan", "system-asan", **sanitized())
+    for name in ("test-vm-all", "test-vm-package"):
+        t.add(name, t.target(name), name, results.of_guests, needs="build release", load=ALONE)
+    for name in ("test-deb", "test-image", "test-bench"):
+        t.add(name, t.target(name), name, results.by_exit_code, needs="build release", load=ALONE)
+    chaos = t.target("chaos", "T=600", f"SEED={seed}")
+    t.add(f"chaos {seed}", chaos, "chaos", results.by_exit_code, needs="build release", load=ALONE)
+
+
+def finished(tier, done):
+    """Keep what the next run goes by."""
+    for job in done:
+        if job.name == "selftest" and not job.result.failed and job.result.passed:
+            with open(STAMP, "w", encoding="ascii") as file:
+                file.write(stamp_of_tools())
+    if os.environ.get("RECORD") and tier != "check":
+        shards.record([case for job in done if job.part == "system" for case in job.result.cases])
+    for job in done:
+        if not job.result.failed:
+            shutil.rmtree(os.path.join(ROOT, "build/suite", tier, job.name + ".tmp"), ignore_errors=True)
+
+
+def not_run(tier, done):
+    """Lines: tests of LIFETIME that did not run under AddressSanitizer, on a machine that can."""
+    asan = [job for job in done if job.part == "asan"]
+    if tier == "check" or not any(job.result.passed for job in asan):
+        return []
+    ran = {
+        (file.rpartition("test_")[2], name.partition("[")[0])
+        for job in asan
+        for (file, name), how in job.result.outcome.items()
+        if how != "skipped"
+    }
+    must = {(file, f"test_{name}") for file, names in LIFETIME.items() for name in names.split()}
+    return [f"asan: {file}: {name} did not run" for file, name in sorted(must - ran)]
