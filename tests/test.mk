@@ -76,7 +76,7 @@ SOAK := churn,table,core_flap,isp_dies,isp_moves,core_dies,neighbours_forgotten,
 soak: ## hours of chaos without a kill of the daemon: a line a minute, a verdict (H=8)
 	@$(MAKE) --no-print-directory chaos T=$$(awk 'BEGIN {print "$(or $(H),8)" * 3600}') RATE=300 ONLY=$(SOAK)
 
-test-vm: ## in virtual machines, the last part of `make test`: each NIC, links, a bond, scenarios (T=expression: of test-vm-all)
+test-vm: ## in a virtual machine: one model of NIC, with VLANs and VRFs (T=expression: of test-vm-all)
 	$(call in_guests,$(if $(T),"$(T)"))
 
 test-vm-all: ## all tests for a virtual machine: PCI NICs, bonds, VLANs, VRFs, scenarios, no IOMMU (T=expression)

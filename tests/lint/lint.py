@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import commands
+import commits
 
 ROOT = Path(__file__).resolve().parents[2]
 THREADS = {"fpm", "rib", "neigh", "fwd", "punt", "trace", "ui"}
@@ -221,11 +222,12 @@ def main():
     check_claims(ROOT / "fpm-dataplane/FAILURES.md")
     check_failures(ROOT / "fpm-dataplane/FAILURES.md", c_files)
     check_format(c_files)
+    n_commits = commits.check_history(problems.append)
     for text in problems:
         print(text)
     print(
         f"lint: {len(c_files)} C files, {len(long_files)} files above {ADVISED_LINES} lines, "
-        f"{len(problems)} problem(s)"
+        f"{n_commits} commits, {len(problems)} problem(s)"
     )
     return 1 if problems else 0
 

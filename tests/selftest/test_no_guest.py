@@ -77,23 +77,14 @@ def test_packages_that_cannot_be_had_are_named(tmp_path, what):
     assert done.returncode == 0
 
 
-def test_what_is_marked_is_of_the_whole_and_the_rest_is_named():
-    marked, whole, package = map(vm.chosen_parts, ("", "--all", "--package"))
+def test_each_test_of_the_smoke_guest_is_of_the_whole_and_the_rest_is_named():
+    smoke, whole, package = map(vm.chosen_parts, ("", "--all", "--package"))
 
-    assert set(marked) < set(whole) and not set(package) & set(whole)
-    assert set(vm.all_parts(None)) == set(whole) | set(package)
-    assert all(marked[name].startswith(whole[name]) for name in marked)
+    assert set(vm.all_parts(None)) == set(whole) | set(package) | set(smoke)
+    assert not set(package) & set(whole) and not set(smoke) & set(whole)
+    files = set(smoke[vm.SMOKE].split()) - {"-m", "quick"}
+    assert files and files < set(" ".join(whole.values()).split())
     said = vm.summary("test-vm", {"passed": 9, "failed": 0, "skipped": 1}, 200, "")
-    assert said.startswith("test-vm: 9 passed, 1 skipped in 200 s; not run here: noiommu, tags, ")
+    assert said.startswith("test-vm: 9 passed, 1 skipped in 200 s; not run here: scenarios, links, ")
     for word in ("bonds", "vmxnet3", "service", "make test-vm-all", "make test-vm-package"):
         assert word in said
-
-
-@pytest.mark.parametrize(
-    "took, which, warns",
-    [(599, "", False), (601, "", True), (700, "--all", False), (700, "--package", False)],
-)
-def test_what_is_marked_has_ten_minutes(took, which, warns):
-    said = vm.summary("test-vm", {"passed": 9}, took, which)
-
-    assert (f"in {took} s: WARNING: more than the 600 s" in said) is warns, said

@@ -4,7 +4,7 @@
 NICs they are about, several guests side by side. The last line says how many passed; what a guest
 printed is in build/vm/.
 
-    run.py                    those that are marked: minutes
+    run.py                    a guest with one model of NIC, of its tests those marked `quick`
     run.py --all              all of them, as `make test-vm-all`
     run.py WORDS              WORDS choose among all, as pytest's -k does
     run.py --package [WORDS]  those of the package, systemd and the manual, instead
@@ -41,20 +41,11 @@ PYTEST = (
     "--durations=8 --durations-min=5"
 )
 
-# What `make test-vm` runs of which parts: pytest's words for it. Minutes in all.
-MARKED = {
-    "scenarios": "-k readme",
-    "links": "-m quick",
-    "bonds": "-m quick",
-    "e1000e": "",
-    "virtio-net-pci": "",
-    "vmxnet3": "-m quick",
-    "kept-virtio-net-pci": "-m quick",
-}
+# The one part of `make test-vm`: forwarding, links and queues of one model of NIC, VLANs and VRFs on it.
+SMOKE = "smoke"
 
 # Parts whose guest installs the package: `make test-vm-package`.
 PACKAGED = ("service", "manual")
-LIMIT_S = 600  # that `make test-vm` may take
 # Two queue pairs and a hash over them; the other models have one, or no hash in QEMU.
 ONE_PAIR = "disable-legacy=on,iommu_platform=on,ats=on"
 VIRTIO = f",mq=on,vectors=6,rss=on,{ONE_PAIR}"
@@ -226,6 +217,10 @@ def all_parts(kernel):
             some(packaged, kernel, "manual", "virtio-net-pci", VIRTIO, 3),
             "tests/vm/test_manual.py",
         ),
+        SMOKE: (
+            some(nics, kernel, "virtio-net-pci", name=SMOKE),
+            "tests/vm/test_nic.py tests/vm/test_vlan.py tests/vm/test_vrf.py -m quick",
+        ),
         "bonds": (some(bonds, kernel), "tests/vm/test_bond.py"),
         "noiommu": (some(unprotected, kernel, "noiommu"), "tests/vm/test_noiommu.py"),
         # Tags by the NIC, and by us on the same.
@@ -242,21 +237,17 @@ def all_parts(kernel):
 
 
 def chosen_parts(which):
-    """{name: its tests in pytest's words} of a run: "" for what is marked, --package, or --all
+    """{name: its tests in pytest's words} of a run: "" for the smoke test, --package, or --all
     but the package's."""
     parts = {name: tests for name, (_, tests) in all_parts(None).items()}
-    if which == "":
-        return {n: f"{parts[n]} {words}" for n, words in MARKED.items()}
-    return {n: t for n, t in parts.items() if (n in PACKAGED) is (which == "--package")}
+    smoke = {SMOKE: parts.pop(SMOKE)}
+    return smoke if which == "" else {n: t for n, t in parts.items() if (n in PACKAGED) is (which == "--package")}
 
 
 def left_out():
-    """What is not marked, in words."""
-    all_ = chosen_parts("--all")
-    none = [name for name in all_ if name not in MARKED]
-    some = [name for name in all_ if MARKED.get(name)]
+    """The parts that `make test-vm` does not run, in words."""
     return (
-        f"not run here: {', '.join(none)}, and more of {', '.join(some)} (make test-vm-all); "
+        f"not run here: {', '.join(chosen_parts('--all'))} (make test-vm-all); "
         f"{', '.join(PACKAGED)} (make test-vm-package)"
     )
 
@@ -364,11 +355,7 @@ def summary(what, total, took, which):
     """The last line."""
     counts = ", ".join(f"{n} {key}" for key, n in total.items() if n or key == "passed")
     line = f"{what}: {counts} in {took:.0f} s"
-    if which != "":
-        return line
-    if took > LIMIT_S:
-        line += f": WARNING: more than the {LIMIT_S} s that it may take"
-    return f"{line}; {left_out()}"
+    return line if which != "" else f"{line}; {left_out()}"
 
 
 def slots():
