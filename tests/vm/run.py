@@ -218,7 +218,7 @@ def all_parts(kernel):
             "tests/vm/test_manual.py",
         ),
         SMOKE: (
-            some(nics, kernel, "virtio-net-pci", name=SMOKE),
+            some(nics, kernel, "e1000e", name=SMOKE),
             "tests/vm/test_nic.py tests/vm/test_vlan.py tests/vm/test_vrf.py -m quick",
         ),
         "bonds": (some(bonds, kernel), "tests/vm/test_bond.py"),
