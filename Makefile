@@ -1,10 +1,10 @@
 # fpm-dataplane. `make help` lists the targets for people. The fragments tests/test.mk,
 # tests/fuzz/fuzz.mk, tests/bench/bench.mk and fpm-dataplane/dist/package.mk have the rest.
-# Every build lands in build/$(BUILD)/; sources are found by folder, one folder a thread.
+# Every build lands in build/$(BUILD)/; sources are found by folder.
 
 BUILD   ?= release
 O       := build/$(BUILD)
-DAEMON_DIRS := base fpm rib neigh fwd punt trace ui fib port nics
+DAEMON_DIRS := base pci config fib port fpm rib neigh fwd punt trace ui start restart manage nicd
 PY      := /usr/bin/python3
 export PYTHONDONTWRITEBYTECODE := 1
 
@@ -52,19 +52,19 @@ PC_LIBS   = $(eval PC_LIBS := $$(shell $(PC) --libs libdpdk $(LIBS_PC)) -lrte_ne
 ALL_CFLAGS = -std=gnu17 -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wvla -Wno-unused-parameter -D_GNU_SOURCE -DALLOW_EXPERIMENTAL_API \
 	-DURCU_INLINE_SMALL_FUNCTIONS -DEV_COMPAT3=0 \
-	-Ifpm-dataplane -Ipoptrie -Itap-bridge $(PC_CFLAGS) \
+	-I. -Ifpm-dataplane $(PC_CFLAGS) \
 	-march=x86-64-v2 -pthread $(CFLAGS_$(BUILD)) $(CFLAGS)
 
 # --- what is built ---------------------------------------------------------------------
 POPTRIE_SRC := $(wildcard poptrie/*.c)
 TAP_SRC     := $(wildcard tap-bridge/*.c)
-DAEMON_SRC  := $(wildcard fpm-dataplane/*.c) \
+DAEMON_SRC  := fpm-dataplane/main.c \
 	$(foreach d,$(DAEMON_DIRS),$(wildcard fpm-dataplane/$(d)/*.c))
 # With the daemon's own eyes for a configuration file: `fpmctl config check`.
-CTL_SRC     := $(wildcard $(addprefix fpm-dataplane/,ctl/*.c ctl/doctor/*.c config*.c device*.c)) \
-	$(addprefix fpm-dataplane/base/,base64.c choose.c prefix.c log.c sink.c policer.c) tap-bridge/netns.c
+CTL_SRC     := $(wildcard $(addprefix fpm-dataplane/,ctl/*.c ctl/doctor/*.c config/*.c pci/*.c)) \
+	$(addprefix fpm-dataplane/base/,base64.c filter.c prefix.c log.c log_out.c policer.c) tap-bridge/netns.c
 SUPER_SRC   := $(wildcard fpm-dataplane/supervise/*.c) \
-	$(addprefix fpm-dataplane/base/,caps.c log.c sink.c)
+	$(addprefix fpm-dataplane/base/,caps.c log.c log_out.c)
 obj          = $(patsubst %.c,$(O)/obj/%.o,$(1))
 # With ccache installed, a file is compiled again only when its text or flags differ.
 CCACHE      ?= $(shell command -v ccache)
@@ -95,7 +95,7 @@ $(O)/obj/%.o: %.c Makefile
 
 # The version is compiled into the objects that print it, and into no other: a commit that
 # changes one file then leaves all other objects, and what a compiler cache has of them, valid.
-VERSIONED := $(addprefix $(O)/obj/fpm-dataplane/,main.o options.o ctl/main.o supervise/main.o)
+VERSIONED := $(addprefix $(O)/obj/fpm-dataplane/,main.o start/options.o ctl/main.o supervise/main.o)
 $(VERSIONED): ALL_CFLAGS += -DFPMDP_VERSION='"$(VERSION)"'
 $(VERSIONED): $(O)/version
 $(O)/version: FORCE

@@ -18,37 +18,37 @@
 #include <rte_version.h>
 #include <urcu/urcu-qsbr.h>
 
-#include "base/change.h"
+#include "restart/restart_lock.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/service.h"
-#include "base/sink.h"
+#include "base/sd_notify.h"
+#include "base/log_out.h"
 #include "base/worker.h"
-#include "config.h"
-#include "deal.h"
-#include "eal.h"
+#include "config/config.h"
+#include "manage/rxq_assign.h"
+#include "start/eal.h"
 #include "fib/fib.h"
 #include "fpm/fpm.h"
-#include "freeze.h"
+#include "restart/quiesce.h"
 #include "fwd/fwd.h"
-#include "keep.h"
-#include "manage.h"
+#include "restart/fdstore.h"
+#include "manage/manage.h"
 #include "neigh/neigh.h"
-#include "netns.h"
-#include "nics/nics.h"
-#include "options.h"
-#include "plan.h"
-#include "port/nics.h"
+#include "tap-bridge/netns.h"
+#include "nicd/nicd.h"
+#include "start/options.h"
+#include "start/cpus.h"
+#include "port/nicd_client.h"
 #include "port/port.h"
 #include "port/watch.h"
-#include "ports.h"
-#include "preflight.h"
-#include "prepare.h"
-#include "privilege.h"
+#include "manage/ports.h"
+#include "start/preflight.h"
+#include "start/prepare.h"
+#include "start/privileges.h"
 #include "punt/punt.h"
 #include "rib/rib.h"
-#include "signals.h"
-#include "succeed.h"
+#include "start/signals.h"
+#include "restart/handover.h"
 #include "trace/trace.h"
 #include "ui/ui.h"
 
@@ -376,7 +376,7 @@ ports_begin(const struct config *conf)
 	return rc;
 }
 
-/* --- a successor, and being one (succeed.h) ------------------------------------------------- */
+/* --- a successor, and being one (restart/handover.h) ---------------------------------------- */
 
 static void
 discard(void)

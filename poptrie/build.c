@@ -14,7 +14,7 @@
  * before all that can fail has been done.
  */
 #include <errno.h>
-#include "plan.h"
+#include "poptrie/plan.h"
 
 struct built {
 	bool uniform;

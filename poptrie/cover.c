@@ -7,7 +7,7 @@
  * value; so only leaves change, each by one store in place. A reader sees for each key the
  * value of before or after. It must never change a run or a node, and needs no memory.
  */
-#include "node.h"
+#include "poptrie/node.h"
 
 static void
 recover_node(const struct pt_view *v, const struct node *n, uint32_t value)

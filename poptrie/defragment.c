@@ -10,7 +10,7 @@
  * it: commits in between may change what they like, for a block keeps its place in the trie
  * and a new one is never put into a page that is to be left. Failure does no harm.
  */
-#include "node.h"
+#include "poptrie/node.h"
 
 #define VISITS_A_BLOCK 4  /* for each block that the commit replaced */
 #define SLOTS_A_VISIT  32 /* direct slots without a node, or words of 64 */

@@ -12,9 +12,9 @@
 
 #include <assert.h>
 #include <stdatomic.h>
-#include "poptrie.h"
-#include "pool.h"
-#include "radix.h"
+#include "poptrie/poptrie.h"
+#include "poptrie/pool.h"
+#include "poptrie/radix.h"
 
 #define PT_STRIDE    6
 #define PT4_BITS     18   /* direct bits of IPv4 */

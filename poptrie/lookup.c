@@ -7,7 +7,7 @@
  * Tried without gain: holding back lanes that need a second level and finishing them
  * together.
  */
-#include "walk.h"
+#include "poptrie/walk.h"
 
 uint32_t
 poptrie4_lookup(const struct poptrie *pt, uint32_t addr)

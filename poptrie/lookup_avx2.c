@@ -8,7 +8,7 @@
  */
 #include <string.h>
 #include <immintrin.h>
-#include "impl.h"
+#include "poptrie/impl.h"
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2,popcnt"))), \
 			     apply_to = function)
@@ -16,7 +16,7 @@
 #pragma GCC push_options
 #pragma GCC target("avx2,bmi,bmi2,popcnt")
 #endif
-#include "walk.h"
+#include "poptrie/walk.h"
 
 void
 pt_bulk4_avx2(const struct pt_view *v, const uint32_t *addr, uint32_t *value,

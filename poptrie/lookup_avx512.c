@@ -56,7 +56,7 @@
  */
 #include <string.h>
 #include <immintrin.h>
-#include "impl.h"
+#include "poptrie/impl.h"
 #ifdef __clang__
 #pragma clang attribute push(                                                          \
 	__attribute__((target(                                                         \
@@ -66,7 +66,7 @@
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,avx2,bmi,bmi2")
 #endif
-#include "walk.h"
+#include "poptrie/walk.h"
 
 /* Lanes that become addresses go through memory: the compiler knows a dearer way. */
 #define IN_MEMORY(x) __asm__("" : "+m"(x))

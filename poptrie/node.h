@@ -8,7 +8,7 @@
 
 #include <string.h>
 #include <emmintrin.h>
-#include "impl.h"
+#include "poptrie/impl.h"
 
 /* A node of either layout, taken apart. */
 struct node {

@@ -4,7 +4,7 @@
  * thread only. It never writes anything that readers see.
  */
 #include <emmintrin.h>
-#include "plan.h"
+#include "poptrie/plan.h"
 
 /* Spread radix subtree `i` over the slots of a node at depth d, shorter prefixes first. */
 void

@@ -3,7 +3,7 @@
 #ifndef POPTRIE_PLAN_H
 #define POPTRIE_PLAN_H
 
-#include "node.h"
+#include "poptrie/node.h"
 
 /* What a node is made of: a value or a subtree for each of its 64 slots. */
 struct plan {

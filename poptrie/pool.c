@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "pool.h"
+#include "poptrie/pool.h"
 
 #define HUGE_BYTES ((size_t)2 << 20)
 #define MMAP_BYTES ((size_t)256 << 10)

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "impl.h"
+#include "poptrie/impl.h"
 
 /* Aligned 16-byte vector accesses are atomic on every CPU that has AVX. */
 static enum pt_layout

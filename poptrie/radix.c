@@ -7,7 +7,7 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "radix.h"
+#include "poptrie/radix.h"
 
 #define CHUNK_NODES (1u << PT_CHUNK_SHIFT)
 #define CHUNK_BYTES (CHUNK_NODES * sizeof(struct pt_rnode))

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "pool.h"
+#include "poptrie/pool.h"
 
 /* An address, left-aligned: IPv4 lives in the top 32 bits of `hi`. */
 struct pt_key {

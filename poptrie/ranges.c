@@ -8,7 +8,7 @@
  * table that has more prefixes than ranges fit, nor of one whose commit failed.
  */
 #include <stdlib.h>
-#include "impl.h"
+#include "poptrie/impl.h"
 
 /* Readers have the nodes from here on. */
 void

@@ -5,7 +5,7 @@
  * reader thread, which never waits for the writer: see ranges.c.
  */
 #include <immintrin.h>
-#include "impl.h"
+#include "poptrie/impl.h"
 #ifdef __clang__
 #pragma clang attribute push(                                                 \
 	__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,popcnt"))), \
@@ -14,7 +14,7 @@
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,popcnt")
 #endif
-#include "walk.h"
+#include "poptrie/walk.h"
 
 /* Sixteen times `n` (1, 2 or 4) ranges, in registers. */
 struct ranges {

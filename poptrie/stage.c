@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "walk.h"
+#include "poptrie/walk.h"
 
 /* The value of what covers the slot changed, and maybe nothing else. */
 void

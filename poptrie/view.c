@@ -7,7 +7,7 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "impl.h"
+#include "poptrie/impl.h"
 
 #define LEAF_PAGE 1024u
 #define NODE_PAGE 256u

@@ -8,7 +8,7 @@
 
 #include <string.h>
 #include <emmintrin.h>
-#include "impl.h"
+#include "poptrie/impl.h"
 
 #define PT_BLOCK  64 /* keys between two looks at the default */
 #define PT_INLINE static inline __attribute__((always_inline))

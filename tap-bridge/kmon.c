@@ -24,8 +24,8 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-#include "kmon_impl.h"
-#include "netns.h"
+#include "tap-bridge/kmon_impl.h"
+#include "tap-bridge/netns.h"
 
 #define EVENT_BUFFER_BYTES (4 << 20)
 #define MSG_BUFFER_BYTES   (32 << 10) /* the kernel fills dump messages up to this */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kmon_impl.h"
+#include "tap-bridge/kmon_impl.h"
 
 bool
 kmon_is_watched(const struct kmon *km, enum kmon_kind kind)

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kmon.h"
+#include "tap-bridge/kmon.h"
 
 struct nl_msg;
 struct nl_sock;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kmon_impl.h"
+#include "tap-bridge/kmon_impl.h"
 
 #define MIN_BUCKETS 64
 

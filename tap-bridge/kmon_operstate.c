@@ -8,7 +8,7 @@
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
 
-#include "kmon_impl.h"
+#include "tap-bridge/kmon_impl.h"
 
 /* IF_OPER_* of linux/if.h, which cannot be had beside net/if.h. */
 enum { OPER_DORMANT = 5, OPER_UP = 6 };

@@ -20,7 +20,7 @@
 #include <netlink/route/neighbour.h>
 #include <string.h>
 
-#include "kmon_impl.h"
+#include "tap-bridge/kmon_impl.h"
 
 #define MAC_BYTES 6
 

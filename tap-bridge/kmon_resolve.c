@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "kmon_impl.h"
+#include "tap-bridge/kmon_impl.h"
 
 int
 kmon_exchange(struct kmon *km, struct nl_msg *msg, void *buf, size_t buf_bytes)

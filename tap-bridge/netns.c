@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "netns.h"
+#include "tap-bridge/netns.h"
 
 #define NETNS_DIR "/run/netns/"
 

@@ -19,8 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "netns.h"
-#include "tap.h"
+#include "tap-bridge/netns.h"
+#include "tap-bridge/tap.h"
 
 /* The kernel reads '%' as a pattern ("tap%d"): a name must mean one interface. */
 static bool

@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/sink.h"
+#include "base/log_out.h"
 
 static _Atomic int max_level = LOG_LEVEL_INFO;
 

@@ -129,7 +129,7 @@ enum query_kind {
 	QUERY_NEIGH_SUMMARY, /* to neigh: how many neighbours, by family and state */
 	QUERY_AUDIT,         /* FIB against RIB; `repair` */
 	QUERY_WATCH,         /* to trace: one of port/watch.h */
-	QUERY_MANAGE,        /* to manage: one of base/manage.h */
+	QUERY_MANAGE,        /* to manage: one of base/msg_manage.h */
 	QUERY_HOLD,          /* to fpm: one of base/fpm_event.h; rib replies */
 	QUERY_BREAK,         /* tests only: make `breaking` of `prefix` wrong */
 };

@@ -125,8 +125,9 @@ unsigned long worker_rounds(const struct worker *w);
 
 /*
  * The calling worker does now what may take long, `most_ms` at most: until then it does not
- * hang, should it not go round (base/life.h). 0: that is over. Of a thread that is no worker
- * nobody expects anything.                                                [the worker]
+ * hang, should it not go round (restart/watchdog.h). 0: that is over. Of a thread that is
+ * no worker nobody expects anything.                                                [the
+ * worker]
  */
 void worker_takes_long(unsigned int most_ms);
 

@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "base/choose.h"
+#include "base/filter.h"
 #include "ctl/ctl.h"
 
 /* Take word `k`, and its value (NULL: there is none). Returns CTL_OK, or CTL_USAGE after a sentence. */

@@ -3,7 +3,7 @@
  * `fpmctl config` and `fpmctl set`: what a running daemon goes by. `config check` needs no
  * daemon: it is the daemon's own code, looking at this machine from here.
  */
-#include "config.h"
+#include "config/config.h"
 
 #include <errno.h>
 #include <stdio.h>

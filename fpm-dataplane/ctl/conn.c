@@ -21,8 +21,8 @@
 #include "ctl/stop.h"
 
 #define SILENCE_S   30
-#define CHANGE_S    330 /* a device: the daemon counts it as a hang after 300 (hotplug.c) */
-#define HOLD_S      80  /* FRR's unit waits for it, for systemd's 90 */
+#define CHANGE_S    330  /* a device: it hangs after 300, says manage/hotplug.c */
+#define HOLD_S      80   /* FRR's unit waits for it, for systemd's 90 */
 #define REQUEST_MAX 4096 /* base/rows.md */
 
 enum manner {

@@ -3,7 +3,7 @@
  * `fpmctl device`: which driver has which NIC, and to have another one take it. The daemon is
  * asked for its ports alone, and need not be there.
  */
-#include "device.h"
+#include "pci/device.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -15,7 +15,7 @@
 #include "ctl/ctl.h"
 
 #define LOOK_MS   100
-#define RESTART_S 240 /* succeed.h: prepare, rest, and devices that start */
+#define RESTART_S 240 /* restart/handover.h: prepare, rest, and devices that start */
 
 /* Who answers, and what it has refused. */
 struct seen {

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <urcu/urcu-qsbr.h>
 
-#include "base/table.h"
+#include "base/limits.h"
 #include "base/tsan.h"
 
 /* What the file may ask for is what the fields of a path, and of rib's routes, have bits for. */
@@ -24,7 +24,7 @@ static_assert((int)TABLE_MOST_groups + 1 == FIB_GROUP_MAX &&
 		      TABLE_MOST_mtus + 1 == FIB_MTU_MAX &&
 		      TABLE_MOST_vrfs == FIB_VRF_NONE - 1 &&
 		      TABLE_MOST_vlans == IFIDX_MAX - PORT_MAX,
-	      "base/table.def says how much there is room for");
+	      "base/limits.def says how much there is room for");
 
 /* Zeroed, page-aligned, and paid for only where it is touched. */
 static void *

@@ -21,7 +21,7 @@
 
 #include "base/counters.h"
 #include "base/prefix.h"
-#include "poptrie.h"
+#include "poptrie/poptrie.h"
 
 struct table_limits;
 

@@ -8,7 +8,7 @@
 
 #include <sys/socket.h>
 
-#include "base/fpm_from.h"
+#include "base/fpm_allow.h"
 #include "base/worker.h"
 
 struct fpm_conf {

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "fpm/server.h"
-#include "netns.h"
+#include "tap-bridge/netns.h"
 
 /* Into the two halves of an inet_diag_sockid. */
 static void

@@ -21,9 +21,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/manage.h"
+#include "base/msg_manage.h"
 #include "fpm/server.h"
-#include "netns.h"
+#include "tap-bridge/netns.h"
 
 #define HOLD_CHECK_S 0.1
 #define RCVBUF_BYTES (8 << 20)

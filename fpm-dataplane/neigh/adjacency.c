@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/table.h"
+#include "base/limits.h"
 
 #define NUD_USABLE \
 	(NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_PERMANENT | NUD_NOARP)

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "neigh/internal.h"
-#include "tap.h"
+#include "tap-bridge/tap.h"
 
 #define SAID_A_ROUND  16u /* carriers, to FRR */
 #define LINES_AT_ONCE 2   /* of the log, a port; then one a second */

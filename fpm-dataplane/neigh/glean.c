@@ -7,7 +7,7 @@
 #include "neigh/internal.h"
 
 #include "base/clock.h"
-#include "base/table.h"
+#include "base/limits.h"
 
 static void
 answer(struct neigh *n, uint16_t ifidx, uint8_t family, const struct ipaddr *addr,

@@ -10,7 +10,7 @@
 #include <linux/neighbour.h>
 #include <stdlib.h>
 
-#include "base/table.h"
+#include "base/limits.h"
 #include "base/tsan.h"
 
 static void

@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "tap.h"
+#include "tap-bridge/tap.h"
 
 #define LINK_PATIENCE_S 4.0 /* copper has to agree on a speed again */
 #define LACP_PATIENCE_S 3.0 /* and then LACP on who is there */

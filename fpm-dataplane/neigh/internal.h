@@ -9,7 +9,7 @@
 
 #include "base/msg.h"
 #include "fib/fib.h"
-#include "kmon.h"
+#include "tap-bridge/kmon.h"
 #include "neigh/neigh.h"
 #include "port/port.h"
 

@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/manage.h"
-#include "base/table.h"
+#include "base/msg_manage.h"
+#include "base/limits.h"
 #include "base/tsan.h"
 
 /* --- what waits for a grace period -------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "tap.h"
+#include "tap-bridge/tap.h"
 
 void
 iface_tap_gone(struct neigh *n, uint16_t ifidx)

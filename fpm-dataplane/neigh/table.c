@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/table.h"
+#include "base/limits.h"
 
 #define CHAINS_MIN 1024u
 

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/table.h"
+#include "base/limits.h"
 
 static unsigned int
 depth(const struct neigh *n, uint16_t ifidx)

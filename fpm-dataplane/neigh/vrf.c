@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/table.h"
+#include "base/limits.h"
 #include "neigh/internal.h"
 
 static void

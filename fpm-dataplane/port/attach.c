@@ -14,8 +14,8 @@
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 
-#include "base/why.h"
-#include "device.h"
+#include "base/errmsg.h"
+#include "pci/device.h"
 
 static int
 refused(const char *name, int rc, char *why, unsigned int why_size)

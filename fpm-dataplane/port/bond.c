@@ -17,7 +17,7 @@
 #include <rte_ethdev.h>
 
 #include "base/log.h"
-#include "base/why.h"
+#include "base/errmsg.h"
 #include "port/attach.h"
 
 /* A NIC that stands still, out of its bond: its driver lets go. */

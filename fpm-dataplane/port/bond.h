@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "device_name.h"
+#include "pci/devargs.h"
 
 /*
  * Attach the NICs of `device` and make a bond called `name` of them, not configured yet.

@@ -19,7 +19,7 @@
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
 
-#include "base/why.h"
+#include "base/errmsg.h"
 
 /* As rte_eth_bond_8023ad.c has them: a frame, a cache, one packet beside the descriptors. */
 #define FRAME_BYTES (sizeof(struct slow_protocol_frame) + RTE_PKTMBUF_HEADROOM)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The device of a port: attached, configured, started; stopped and closed. Runs in main at start,
- * in manage later, or in the process that keeps NICs (nics/serve.c); what a vdev cannot do
+ * in manage later, or in the process that keeps NICs (nicd/server.c); what a vdev cannot do
  * (promiscuous off, MAC, MTU) is tolerated, what it lacks and we need is refused with a sentence.
  */
 #include "port/nic.h"
@@ -16,7 +16,7 @@
 #include <rte_ethdev.h>
 
 #include "base/log.h"
-#include "base/why.h"
+#include "base/errmsg.h"
 #include "port/attach.h"
 #include "port/rss.h"
 #include "port/tags.h"

@@ -17,9 +17,9 @@
 #include <rte_ethdev.h>
 
 #include "base/log.h"
-#include "base/why.h"
+#include "base/errmsg.h"
 #include "port/nic.h"
-#include "port/nics.h"
+#include "port/nicd_client.h"
 
 /* What sockets of net_af_packet have told so far of frames without room: who holds control. */
 static uint64_t missed[RTE_MAX_ETHPORTS];

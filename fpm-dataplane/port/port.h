@@ -17,7 +17,7 @@
 #include "base/counters.h"
 #include "port/bond.h"
 #include "port/fanout.h"
-#include "tap.h"
+#include "tap-bridge/tap.h"
 
 struct rte_mempool;
 
@@ -48,7 +48,7 @@ struct port {
 	char device[256];           /* as configured */
 	char driver[32];            /* "net_af_packet" */
 	char kernel_if[IFNAMSIZ];   /* interface behind the port (iface=), "" for none */
-	bool held;                  /* by the process that keeps NICs: port/nics.h */
+	bool held;                  /* by the process that keeps NICs: port/nicd_client.h */
 	enum bond_mode bond;        /* of several NICs: port/bond.h */
 	int node;                   /* NUMA node of the device, -1: unknown */
 	uint64_t rss_hf;            /* what it hashes over its queues, RTE_ETH_RSS_ ... */

@@ -6,7 +6,7 @@
 #define PORT_RXQ_H
 
 #include "port/port.h"
-#include "port/serve.h"
+#include "port/rxq_set.h"
 
 /* Queue `queue` of a started port. */
 void port_rxq(const struct port *port, uint16_t queue, struct rxq *q);

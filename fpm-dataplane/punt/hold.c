@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/table.h"
+#include "base/limits.h"
 #include "base/worker.h"
 #include "punt/internal.h"
 

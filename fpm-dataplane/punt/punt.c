@@ -17,8 +17,8 @@
 #include "base/clock.h"
 #include "base/idle.h"
 #include "base/log.h"
-#include "base/manage.h"
-#include "base/table.h"
+#include "base/msg_manage.h"
+#include "base/limits.h"
 #include "port/watch.h"
 #include "punt/internal.h"
 

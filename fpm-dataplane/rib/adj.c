@@ -13,7 +13,7 @@
  */
 #include <stdlib.h>
 
-#include "base/table.h"
+#include "base/limits.h"
 #include "rib/rib_impl.h"
 
 #define ANSWER_MS 50

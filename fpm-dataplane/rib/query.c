@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 #include "base/rtproto.h"
-#include "base/table.h"
+#include "base/limits.h"
 #include "rib/checkpoint.h"
 #include "rib/rib_impl.h"
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/manage.h"
-#include "base/table.h"
+#include "base/msg_manage.h"
+#include "base/limits.h"
 #include "rib/checkpoint.h"
 #include "rib/rib_impl.h"
 

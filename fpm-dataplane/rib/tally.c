@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/table.h"
+#include "base/limits.h"
 #include "rib/rib_impl.h"
 
 static uint32_t

@@ -14,7 +14,7 @@
  *   exit code 75 after READY=1      starts again at once: a restart that was asked for
  *   exit code 2, 77 after it        starts again every second: with its TAPs would end what
  *                                   stays up by them, and a file or a device comes back
- *   MAINPID=                        another takes its place (succeed.h): that one counts
+ *   MAINPID=                        another takes its place (restart/handover.h): that one counts
  *   anything else, or a signal      starts again: at once, then after 100 ms, 200 ms, ... 10 s,
  *                                   for ever; ten good seconds and it begins with "at once"
  */
@@ -34,9 +34,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/service.h"
-#include "base/sink.h"
-#include "privilege.h"
+#include "base/sd_notify.h"
+#include "base/log_out.h"
+#include "start/privileges.h"
 #include "supervise/notify.h"
 #include "supervise/store.h"
 

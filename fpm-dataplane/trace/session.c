@@ -9,7 +9,7 @@
 
 #include "base/base64.h"
 #include "base/clock.h"
-#include "base/table.h"
+#include "base/limits.h"
 #include "trace/internal.h"
 
 static struct session *

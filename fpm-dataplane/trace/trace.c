@@ -10,7 +10,7 @@
 #include <string.h>
 #include <urcu/urcu-qsbr.h>
 
-#include "base/table.h"
+#include "base/limits.h"
 #include "base/tsan.h"
 #include "trace/internal.h"
 

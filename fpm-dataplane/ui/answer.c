@@ -20,7 +20,7 @@
 #include "base/fpm_event.h"
 #include "base/log.h"
 #include "fib/fib.h"
-#include "base/service.h"
+#include "base/sd_notify.h"
 
 #define VRFS_NAMED 6 /* in a sentence */
 

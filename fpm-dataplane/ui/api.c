@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/table.h"
+#include "base/limits.h"
 #include "ui/http.h"
 
 #define CONNECTION_BYTES (16u << 10) /* of a head, and of what is read of a body at once */

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "base/choose.h"
+#include "base/filter.h"
 #include "base/prefix.h"
 #include "ui/internal.h"
 

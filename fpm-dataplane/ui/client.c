@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/table.h"
+#include "base/limits.h"
 
 #include "ui/client.h"
 

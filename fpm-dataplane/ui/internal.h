@@ -13,8 +13,8 @@
 #include <sys/types.h>
 #include <urcu/list.h>
 
-#include "base/choose.h"
-#include "base/manage.h"
+#include "base/filter.h"
+#include "base/msg_manage.h"
 #include "base/msg.h"
 #include "port/port.h"
 #include "port/watch.h"

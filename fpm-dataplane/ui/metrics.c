@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/fpm_event.h"
-#include "base/table.h"
+#include "base/limits.h"
 #include "fib/fib.h"
 #include "port/port.h"
 

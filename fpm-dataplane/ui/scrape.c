@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "netns.h"
+#include "tap-bridge/netns.h"
 #include "ui/accept.h"
 #include "ui/http.h"
 #include "ui/internal.h"

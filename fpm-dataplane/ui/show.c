@@ -16,11 +16,11 @@
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/fpm_event.h"
-#include "base/service.h"
-#include "base/table.h"
+#include "base/sd_notify.h"
+#include "base/limits.h"
 #include "fib/fib.h"
 #include "port/port.h"
-#include "port/serve.h"
+#include "port/rxq_set.h"
 
 #define LOAD(field) \
 	((json_int_t)atomic_load_explicit(&fpm_status.field, memory_order_relaxed))

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/table.h"
+#include "base/limits.h"
 #include "port/port.h"
 
 static struct worker *

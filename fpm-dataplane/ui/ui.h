@@ -23,7 +23,7 @@ struct ui_conf {
 	struct worker *rib, *neigh; /* MSG_QUERY goes there, MSG_REPLY comes back */
 	struct worker *fpm;         /* MSG_REPLAY goes there */
 	struct worker *trace;       /* MSG_QUERY of port/watch.h goes there */
-	struct worker *manage;      /* MSG_QUERY of base/manage.h goes there */
+	struct worker *manage;      /* MSG_QUERY of base/msg_manage.h goes there */
 	const struct port *port;    /* array; statistics through port/port.h */
 	unsigned int n_port;
 	const struct serving *serving; /* array, one a forwarder; NULL with n_fwd 0 */

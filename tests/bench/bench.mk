@@ -82,7 +82,7 @@ $(eval $(call program,$(O)/tests/bench/bench_frames,$(call obj,tests/bench/forwa
 # The forwarder's own objects, between ports that are functions.
 TAGS_LINK := $(wildcard tests/bench/tags/*.c) tests/bench/forward/stream.c $(POPTRIE_SRC) \
 	$(foreach d,fwd fib base,$(wildcard fpm-dataplane/$(d)/*.c)) \
-	$(addprefix fpm-dataplane/port/,rings.c rxq.c serve.c watch.c)
+	$(addprefix fpm-dataplane/port/,rings.c rxq.c rxq_set.c watch.c)
 
 $(eval $(call program,$(O)/tests/bench/bench_tags,$(call obj,$(TAGS_LINK)),$$(PC_LIBS)))
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "bench.h"
-#include "impl.h"
+#include "poptrie/impl.h"
 
 static int
 pop_open(struct structure *s, const struct table *t, const char **why)

@@ -11,4 +11,4 @@
 #define poptrie4_lookup_each traced4_lookup_each
 #define poptrie_prefetch     traced_prefetch
 #define pt_bulk_choose       traced_bulk_choose
-#include "lookup.c"
+#include "poptrie/lookup.c"

@@ -47,7 +47,7 @@ build/fuzz/fuzz_poptrie: tests/fuzz/fuzz_poptrie.c tests/unit/oracle.c $(POPTRIE
 		$(wildcard poptrie/*.h) tests/fuzz/must.h tests/unit/oracle.h
 	@mkdir -p $(@D)
 	@echo "  LD    $@"
-	@$(CC) $(ALL_CFLAGS) -O2 -Wno-unknown-pragmas -Itests/unit -fsanitize=fuzzer \
+	@$(CC) $(ALL_CFLAGS) -O2 -Wno-unknown-pragmas -fsanitize=fuzzer \
 		-fno-sanitize-coverage=trace-cmp -o $@ $(filter %.c,$^) $(LDFLAGS)
 
 fuzz: ## fuzz FPM, RIB, checkpoint, packets, config, requests, API, poptrie with clang: T=900 seconds each (FUZZ_S=60 in all)

@@ -4,8 +4,8 @@
  * of its own that a terminal can be shown, or what was understood, written out again, is
  * understood as the same.
  */
-#include "config.h"
-#include "config_walk.h"
+#include "config/config.h"
+#include "config/yaml_walk.h"
 #include "must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

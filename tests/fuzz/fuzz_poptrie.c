@@ -6,7 +6,7 @@
  * A libFuzzer target, built and run by `make fuzz`; by hand with clang:
  *
  *   clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -march=x86-64-v2 \
- *       -Ipoptrie -Itests/unit tests/fuzz/fuzz_poptrie.c poptrie/[a-z]*.c \
+ *       -I. tests/fuzz/fuzz_poptrie.c poptrie/[a-z]*.c \
  *       tests/unit/oracle.c -o build/fuzz_poptrie && build/fuzz_poptrie CORPUS
  *
  * Built with -DFUZZ_STANDALONE by any compiler (without "fuzzer") it replays files.
@@ -19,9 +19,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "impl.h"
+#include "poptrie/impl.h"
 #include "must.h"
-#include "oracle.h"
+#include "../unit/oracle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

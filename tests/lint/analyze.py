@@ -43,7 +43,7 @@ KNOWN = {
         "the descriptor is what is returned",
     ("cppcheck", "tap-bridge/tap.c", "tap_mtu", "resourceLeak", 1):
         "rc < 0 there means that there is none",
-    ("tidy", "fpm-dataplane/config.c", "syntax_error",
+    ("tidy", "fpm-dataplane/config/load.c", "syntax_error",
      "clang-analyzer-core.NullDereference", 3):
         "`text` is NULL with `len` 0 only, and each index is below `len`",
     ("tidy", "fpm-dataplane/fwd/loop.c", "drain_inject",

@@ -26,7 +26,7 @@ from lib.freeze import frozen
 from lib.wait import eventually
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
-ADJACENCIES, HOSTS = 65535, 131072  # by default: base/table.def
+ADJACENCIES, HOSTS = 65535, 131072  # by default: base/limits.def
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The daemon dies and comes back: TAPs keep carrier, addresses and index, and FRR does not
-notice. Under fpm-supervise, which speaks systemd's protocol (base/service.h)."""
+notice. Under fpm-supervise, which speaks systemd's protocol (base/sd_notify.h)."""
 
 import contextlib
 import json
@@ -355,7 +355,7 @@ def test_who_is_held_off_is_held_off_by_the_next_daemon(kept, how, when):
 
 
 def test_a_planned_restart_costs_transit_milliseconds(kept):
-    """The successor prepares while the old one forwards (succeed.h). Five restarts under
+    """The successor prepares while the old one forwards (handover.h). Five restarts under
     traffic: what is lost, in ms of it; nothing comes twice; the old one is gone."""
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)

@@ -5,7 +5,7 @@
 #ifndef CONFIG_SAID_H
 #define CONFIG_SAID_H
 
-#include "config.h"
+#include "config/config.h"
 
 #define PORT "ports: [{tap: wan0, device: net_null}]\n"
 

@@ -19,11 +19,11 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/inet.h"
-#include "base/table.h"
+#include "base/limits.h"
 #include "grace.h"
 #include "neigh/internal.h"
 #include "neigh_kernel.h"
-#include "tap.h"
+#include "tap-bridge/tap.h"
 
 #define PORT  1
 #define TAP   10 /* ifindex */

@@ -9,7 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "kmon.h"
+#include "tap-bridge/kmon.h"
 
 #define LINKS_MAX 20000
 

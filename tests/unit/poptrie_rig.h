@@ -3,7 +3,7 @@
 #ifndef POPTRIE_RIG_H
 #define POPTRIE_RIG_H
 
-#include "impl.h"
+#include "poptrie/impl.h"
 #include "oracle.h"
 
 static inline void

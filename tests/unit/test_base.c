@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Words shared by all: prefixes, header arithmetic, flow hashes, log escapes, workers.
- * link: fpm-dataplane/base/
+ * link: fpm-dataplane/base/ fpm-dataplane/restart/restart_lock.c
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -20,12 +20,12 @@
 
 #include <cmocka.h>
 
-#include "base/change.h"
+#include "restart/restart_lock.h"
 #include "base/counters.h"
 #include "base/inet.h"
 #include "base/log.h"
 #include "base/prefix.h"
-#include "base/service.h"
+#include "base/sd_notify.h"
 #include "base/worker.h"
 
 static struct prefix

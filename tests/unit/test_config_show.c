@@ -3,9 +3,7 @@
  * A configuration written out is the same one when it is read back; differences are told;
  * errors have their columns.
  *
- * link: fpm-dataplane/config.c fpm-dataplane/config_walk.c fpm-dataplane/config_check.c
- * link: fpm-dataplane/device_name.c fpm-dataplane/config_users.c fpm-dataplane/config_nics.c
- * link: fpm-dataplane/config_show.c fpm-dataplane/config_cores.c
+ * link: fpm-dataplane/config/ fpm-dataplane/pci/devargs.c
  * link: fpm-dataplane/base/ tap-bridge/netns.c tests/unit/config_said.c
  */
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * PCI devices and their drivers in a folder that stands for /: what is read, what is refused
  * before anything is written. That the kernel then does it is tests/vm's to show.
  *
- * link: fpm-dataplane/device.c fpm-dataplane/device_name.c
+ * link: fpm-dataplane/pci/device.c fpm-dataplane/pci/devargs.c
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "device.h"
+#include "pci/device.h"
 
 #define NIC  "0000:03:00.0"
 #define TWIN "0000:03:00.1" /* virtio, in the same IOMMU group */

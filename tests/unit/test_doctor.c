@@ -5,10 +5,9 @@
  * link: fpm-dataplane/ctl/doctor/exam.c fpm-dataplane/ctl/doctor/pci.c
  * link: fpm-dataplane/ctl/doctor/parse.c fpm-dataplane/ctl/doctor/pcie.c
  * link: fpm-dataplane/ctl/doctor/cpu.c fpm-dataplane/ctl/doctor/memory.c
- * link: fpm-dataplane/ctl/doctor/net.c fpm-dataplane/device.c fpm-dataplane/device_use.c
- * link: fpm-dataplane/device_name.c
+ * link: fpm-dataplane/ctl/doctor/net.c fpm-dataplane/pci/
  * link: fpm-dataplane/ctl/view.c fpm-dataplane/ctl/wrap.c fpm-dataplane/ctl/status.c
- * link: fpm-dataplane/ctl/advice.c fpm-dataplane/base/log.c fpm-dataplane/base/sink.c
+ * link: fpm-dataplane/ctl/advice.c fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
  *
  * link: fpm-dataplane/fwd/ fpm-dataplane/rib/ fpm-dataplane/neigh/ fpm-dataplane/punt/
  * link: fpm-dataplane/trace/ fpm-dataplane/fib/ fpm-dataplane/base/ poptrie/
- * link: fpm-dataplane/port/watch.c fpm-dataplane/port/rxq.c fpm-dataplane/port/serve.c
+ * link: fpm-dataplane/port/watch.c fpm-dataplane/port/rxq.c fpm-dataplane/port/rxq_set.c
  * link: fpm-dataplane/port/rings.c tap-bridge/tap.c tap-bridge/netns.c
  */
 #include <setjmp.h>
@@ -28,9 +28,9 @@
 #include "eal.h"
 #include "fib/fib.h"
 #include "fwd/fwd.h"
-#include "impl.h"
+#include "poptrie/impl.h"
 #include "neigh/neigh.h"
-#include "port/serve.h"
+#include "port/rxq_set.h"
 #include "port/watch.h"
 #include "punt/punt.h"
 #include "rib/rib.h"

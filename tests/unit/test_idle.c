@@ -3,7 +3,7 @@
  * How a forwarder waits and is woken, and how queues change hands, with threads that look
  * at counters where forwarders look at ports.
  *
- * link: fpm-dataplane/base/ fpm-dataplane/port/serve.c
+ * link: fpm-dataplane/base/ fpm-dataplane/port/rxq_set.c
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 
 #include "base/clock.h"
 #include "base/tsan.h"
-#include "port/serve.h"
+#include "port/rxq_set.h"
 
 #define QUEUES 8
 

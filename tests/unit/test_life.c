@@ -2,7 +2,7 @@
 /*
  * Signs of life: who stands still is found, workers and forwarders alike, and who said that
  * he takes long is not, until he takes longer.
- * link: fpm-dataplane/base/
+ * link: fpm-dataplane/base/ fpm-dataplane/restart/watchdog.c
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/clock.h"
-#include "base/life.h"
+#include "restart/watchdog.h"
 #include "base/log.h"
 
 #define PATIENCE_MS 15000u

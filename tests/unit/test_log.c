@@ -24,7 +24,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/sink.h"
+#include "base/log_out.h"
 
 #define WAITS_S 20
 #define LINES   5000 /* more than any of them takes */

@@ -3,7 +3,8 @@
  * Changes of ports that are refused late: who serves which queue is as before, whatever had
  * been done, and when memory runs out at any point of it. Devices are played here.
  *
- * link: fpm-dataplane/manage_ports.c fpm-dataplane/deal.c fpm-dataplane/plan.c
+ * link: fpm-dataplane/manage/reload_ports.c
+ * link: fpm-dataplane/manage/rxq_assign.c fpm-dataplane/start/cpus.c
  * link: fpm-dataplane/base/
  */
 #include <setjmp.h>
@@ -17,12 +18,13 @@
 #include <string.h>
 #include <urcu/urcu-qsbr.h>
 
-#include "manage_ports.h"
+#include "manage/reload_ports.h"
 #include "port/rxq.h"
 
 #define N_FWD 3
 
-static int n_until_none; /* allocations that serve.c still gets; < 0: as many as it likes */
+static int
+	n_until_none; /* allocations that rxq_set.c still gets; < 0: as many as it likes */
 
 static void *
 scarce(size_t bytes)
@@ -34,7 +36,7 @@ scarce(size_t bytes)
 }
 
 #define malloc(bytes) scarce(bytes)
-#include "port/serve.c"
+#include "port/rxq_set.c"
 #undef malloc
 
 static struct {
@@ -47,7 +49,7 @@ static struct {
 	bool once_was; /* the device "once" has been closed: it does not open again */
 } t;
 
-/* --- what manage_ports.c calls ------------------------------------------------------------ */
+/* --- what reload_ports.c calls ------------------------------------------------------------ */
 
 void
 port_rxq(const struct port *port, uint16_t queue, struct rxq *q)

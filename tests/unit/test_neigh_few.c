@@ -7,7 +7,7 @@
  */
 #include "test_neigh.h"
 
-#include "base/table.h"
+#include "base/limits.h"
 
 static uint32_t
 host_adj_of(struct rig *r, int h)

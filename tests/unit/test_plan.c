@@ -2,7 +2,7 @@
 /*
  * Who serves which queue, on machines with one node and with two.
  *
- * link: fpm-dataplane/plan.c
+ * link: fpm-dataplane/start/cpus.c
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "plan.h"
+#include "start/cpus.h"
 
 static void
 every_forwarder_gets_as_many_queues(void **state)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "impl.h"
+#include "poptrie/impl.h"
 #include "oracle.h"
 
 enum { N_ROUTES = 2000, N_COMMITS = 7, MAX_WAITING = 64 };

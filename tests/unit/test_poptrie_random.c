@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "impl.h"
+#include "poptrie/impl.h"
 #include "oracle.h"
 
 #ifdef __SANITIZE_ADDRESS__

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
-#include "impl.h"
+#include "poptrie/impl.h"
 #include "oracle.h"
 
 #define DATA "../shared/data/"

@@ -4,11 +4,10 @@
  * of DPDK's library.
  *
  * link: fpm-dataplane/base/ fpm-dataplane/port/port.c fpm-dataplane/port/nic.c
- * link: fpm-dataplane/port/nics.c fpm-dataplane/port/fanout.c
+ * link: fpm-dataplane/port/nicd_client.c fpm-dataplane/port/fanout.c
  * link: fpm-dataplane/port/bond.c fpm-dataplane/port/bond_room.c fpm-dataplane/port/attach.c
  * link: fpm-dataplane/port/tags.c fpm-dataplane/port/rss.c
- * link: fpm-dataplane/device.c fpm-dataplane/device_name.c fpm-dataplane/device_use.c
- * link: tap-bridge/
+ * link: fpm-dataplane/pci/ tap-bridge/
  */
 #include <setjmp.h>
 #include <stdarg.h>

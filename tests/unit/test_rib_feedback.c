@@ -6,7 +6,7 @@
  */
 #include "rib_rig.h"
 
-#include "base/table.h"
+#include "base/limits.h"
 #include "log_said.h"
 
 #include <stdio.h>

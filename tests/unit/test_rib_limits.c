@@ -11,7 +11,7 @@
 
 #include "log_said.h"
 #include "oracle.h"
-#include "base/table.h"
+#include "base/limits.h"
 
 static struct table_limits limits;
 

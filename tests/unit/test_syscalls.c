@@ -4,7 +4,7 @@
  * this may be root, to whom the kernel would answer otherwise. Each test is a process of its own,
  * for a filter is for good.
  *
- * link: fpm-dataplane/base/log.c fpm-dataplane/base/sink.c
+ * link: fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <sys/wait.h>
 
-#include "../../fpm-dataplane/syscalls.c"
+#include "start/seccomp.c"
 
 #define CALL(name)                \
 	{                         \

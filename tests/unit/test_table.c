@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 #include "base/prefix.h"
-#include "base/table.h"
+#include "base/limits.h"
 
 static void
 count_line(void *ctx, const char *line, size_t len)

@@ -24,8 +24,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "netns.h"
-#include "tap.h"
+#include "tap-bridge/netns.h"
+#include "tap-bridge/tap.h"
 
 #define DEADLINE_MS 15000
 

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "kmon_impl.h"
+#include "tap-bridge/kmon_impl.h"
 
 #define HOSTS 1000
 

@@ -13,7 +13,7 @@
 
 #include <linux/neighbour.h>
 
-#include "kmon.h"
+#include "tap-bridge/kmon.h"
 
 #define MODEL_MAX 4096
 

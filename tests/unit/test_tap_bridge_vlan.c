@@ -14,7 +14,7 @@
 #include <linux/rtnetlink.h>
 #include <netlink/msg.h>
 
-#include "kmon_impl.h"
+#include "tap-bridge/kmon_impl.h"
 
 #define NO_NETNS -1
 

@@ -2,7 +2,7 @@
 /*
  * The control socket: answers, hostile and slow clients, clients that leave.
  *
- * link: fpm-dataplane/ui/ fpm-dataplane/base/ fpm-dataplane/device_name.c tap-bridge/netns.c
+ * link: fpm-dataplane/ui/ fpm-dataplane/base/ fpm-dataplane/pci/devargs.c tap-bridge/netns.c
  */
 #include "test_ui.h"
 

@@ -3,7 +3,7 @@
  * HTTP on the control socket: the same answers, streamed; strangers, slow readers, those who
  * leave. What each path answers is in tests/system/test_api.py.
  *
- * link: fpm-dataplane/ui/ fpm-dataplane/base/ fpm-dataplane/device_name.c tap-bridge/netns.c
+ * link: fpm-dataplane/ui/ fpm-dataplane/base/ fpm-dataplane/pci/devargs.c tap-bridge/netns.c
  */
 #include "test_ui.h"
 

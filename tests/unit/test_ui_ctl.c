@@ -3,7 +3,7 @@
  * fpmctl, the program, against a ui worker: words, tables, JSON, exit codes. Skipped where
  * the program has not been built beside the tests.
  *
- * link: fpm-dataplane/ui/ fpm-dataplane/base/ fpm-dataplane/device_name.c tap-bridge/netns.c
+ * link: fpm-dataplane/ui/ fpm-dataplane/base/ fpm-dataplane/pci/devargs.c tap-bridge/netns.c
  */
 #include "test_ui.h"
 

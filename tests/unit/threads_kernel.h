@@ -15,7 +15,7 @@
 
 #include "base/msg.h"
 #include "base/worker.h"
-#include "kmon.h"
+#include "tap-bridge/kmon.h"
 #include "port/port.h"
 #include "threads_traffic.h"
 

@@ -18,7 +18,7 @@
 
 #include "base/log.h"
 #include "ctl/ctl.h"
-#include "device.h"
+#include "pci/device.h"
 
 #define COLUMNS  80
 #define INDENT   8  /* of what a finding costs, and of commands */

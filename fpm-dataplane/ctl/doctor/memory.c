@@ -10,7 +10,7 @@
 #include "ctl/ctl.h"
 #include "ctl/doctor/exam.h"
 #include "ctl/doctor/parse.h"
-#include "device.h"
+#include "pci/device.h"
 
 #define HUGE_DIR     "/sys/kernel/mm/hugepages"
 #define MEMORY_MIB   256 /* memory.size-mib, when nobody says another number */

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Why something was refused, as a sentence for who asked. Any thread, no state. */
+#ifndef BASE_ERRMSG_H
+#define BASE_ERRMSG_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* The sentence into `why`, cut to `size` octets. Returns `rc`. */
+static inline int __attribute__((format(printf, 4, 5)))
+why_not(char *why, size_t size, int rc, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, size, fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which words there are, of which shows, and what may be said of each: as fpmctl reads them
+ * from people and ui from strangers. What they do to a row is ui's (ui/choose.c).
+ */
+#include "base/filter.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/prefix.h"
+#include "base/rtproto.h"
+
+#define ROUTES    1u
+#define GROUPS    2u
+#define NEIGHBORS 4u
+#define LOG       8u
+
+/* As dist/openapi.yaml has them (State, and of Neighbor); NULL is the last. */
+static const char *const way_states[] = {
+	"forwarding",  "local",         "onlink",  "broadcast",  "blackhole",
+	"unreachable", "prohibit",      "foreign", "unresolved", "unsupported",
+	"down",        "not-installed", NULL};
+static const char *const neighbor_states[] = {"reachable", "stale",      "delay",  "probe",
+					      "permanent", "incomplete", "failed", "noarp",
+					      "none",      NULL};
+static const char *const level_names[] = {"error", "warn", "info", "debug", NULL};
+
+const struct choose_word choose_word[N_CHOOSE] = {
+	{"via", "ADDRESS", "via", ROUTES | GROUPS, CHOOSE_ADDRESS, true, NULL},
+	{"dev", "NAME", "dev", ROUTES | GROUPS, CHOOSE_ANY, true, NULL},
+	{"dev", "NAME", "dev", NEIGHBORS, CHOOSE_ANY, false, NULL},
+	{"proto", "NAME", "protocol", ROUTES, CHOOSE_SOURCE, false, NULL},
+	{"state", "NAME", "state", ROUTES | GROUPS, CHOOSE_ONE_OF, false, way_states},
+	{"state", "NAME", "state", NEIGHBORS, CHOOSE_ONE_OF, false, neighbor_states},
+	{"level", "error|warn|info|debug", "line", LOG, CHOOSE_LEVEL, false, level_names},
+};
+
+static const struct {
+	const char *show;
+	unsigned int of;
+} shows[] = {
+	{"routes", ROUTES},       {"nexthops", GROUPS}, {"groups", GROUPS},
+	{"neighbors", NEIGHBORS}, {"log", LOG},
+};
+
+static unsigned int
+of_show(const char *show)
+{
+	for (unsigned int i = 0; i < sizeof(shows) / sizeof(shows[0]); i++)
+		if (strcmp(show, shows[i].show) == 0)
+			return shows[i].of;
+	return 0;
+}
+
+bool
+choose_is_word(const char *word)
+{
+	for (int i = 0; i < N_CHOOSE; i++)
+		if (strcmp(word, choose_word[i].word) == 0)
+			return true;
+	return false;
+}
+
+int
+choose_find(const char *show, const char *word)
+{
+	for (int i = 0; i < N_CHOOSE; i++)
+		if ((choose_word[i].of & of_show(show)) != 0 &&
+		    strcmp(word, choose_word[i].word) == 0)
+			return i;
+	return -1;
+}
+
+const char *
+choose_words(const char *show, char *buf)
+{
+	size_t n = 0;
+
+	buf[0] = '\0';
+	for (int i = 0; i < N_CHOOSE; i++)
+		if ((choose_word[i].of & of_show(show)) != 0)
+			n += (size_t)snprintf(buf + n, CHOOSE_WORDS - n, "%s ",
+					      choose_word[i].word);
+	return buf;
+}
+
+int
+choose_level(const char *name)
+{
+	for (int i = 0; level_names[i] != NULL; i++)
+		if (strcmp(name, level_names[i]) == 0)
+			return i;
+	return -1;
+}
+
+/* What may be said of `proto`: those that have a name each once, then tables of our own. */
+static const char *
+source_name(unsigned int n)
+{
+	static const char *const ours[] = {"connected", "local"};
+	const char *name = n < 256 ? rtproto_name((uint8_t)n) : ours[n - 256];
+
+	for (unsigned int i = 0; i < n && i < 256 && name != NULL; i++)
+		if (rtproto_name((uint8_t)i) != NULL &&
+		    strcmp(rtproto_name((uint8_t)i), name) == 0)
+			return NULL;
+	return name;
+}
+#define N_SOURCE 258
+
+/* The n-th that may be said of word `k`; NULL: that one is none. */
+static const char *
+value_name(int k, unsigned int n)
+{
+	const char *const *values = choose_word[k].values;
+
+	if (choose_word[k].kind == CHOOSE_SOURCE)
+		return n < N_SOURCE ? source_name(n) : NULL;
+	for (unsigned int i = 0; values != NULL && values[i] != NULL; i++)
+		if (i == n)
+			return values[i];
+	return NULL;
+}
+
+const char *
+choose_values(int k, const char *gap, char *buf, size_t size)
+{
+	size_t n = 0;
+
+	buf[0] = '\0';
+	for (unsigned int i = 0; i < N_SOURCE; i++)
+		if (value_name(k, i) != NULL && n < size)
+			n += (size_t)snprintf(buf + n, size - n, "%s%s", n > 0 ? gap : "",
+					      value_name(k, i));
+	return buf;
+}
+
+/* Is the value one that there can be? A protocol's number becomes its name. */
+static bool
+is_value(int k, const char **value)
+{
+	char *end;
+	unsigned long n = strtoul(*value, &end, 10);
+
+	if (choose_word[k].kind == CHOOSE_SOURCE && **value >= '0' && **value <= '9' &&
+	    *end == '\0' && n < 256) {
+		if (rtproto_name((uint8_t)n) != NULL)
+			*value = rtproto_name((uint8_t)n);
+		return true;
+	}
+	for (unsigned int i = 0; i < N_SOURCE; i++)
+		if (value_name(k, i) != NULL && strcmp(value_name(k, i), *value) == 0)
+			return true;
+	return choose_word[k].kind != CHOOSE_SOURCE && choose_word[k].values == NULL;
+}
+
+int
+choose_take(struct choose *c, int k, const char *value, char *why, size_t why_size)
+{
+	const char *word = choose_word[k].word;
+	char values[CHOOSE_WHY], echo[128];
+	struct prefix p;
+	bool is_addr;
+
+	log_escape(value, strnlen(value, 30), echo, sizeof(echo));
+	if (value[0] == '\0')
+		snprintf(why, why_size, "%s needs %s", word, choose_word[k].value);
+	else if (c->value[k][0] != '\0')
+		snprintf(why, why_size, "%s is given twice", word);
+	else if (strlen(value) >= CHOOSE_VALUE)
+		snprintf(why, why_size, "%s is longer than %d octets", word,
+			 CHOOSE_VALUE - 1);
+	else if (choose_word[k].kind == CHOOSE_ADDRESS &&
+		 (prefix_parse(value, &p, &is_addr) < 0 || !is_addr))
+		snprintf(why, why_size, "%s '%s' is not an address", word, echo);
+	else if (!is_value(k, &value))
+		snprintf(why, why_size, "%s '%s' is none of %s%s", word, echo,
+			 choose_values(k, ", ", values, sizeof(values)),
+			 choose_word[k].kind == CHOOSE_SOURCE ? ", nor a number below 256"
+							      : "");
+	else
+		why = NULL;
+	if (why != NULL)
+		return -EINVAL;
+	strcpy(c->value[k], value);
+	c->any = true;
+	return 0;
+}
+
+const char *
+choose_text(const struct choose *c, char buf[CHOOSE_TEXT])
+{
+	size_t n = 0;
+
+	buf[0] = '\0';
+	for (int i = 0; i < N_CHOOSE; i++)
+		if (c->value[i][0] != '\0' && n < CHOOSE_TEXT)
+			n += (size_t)snprintf(buf + n, CHOOSE_TEXT - n, "%s%s %s",
+					      n > 0 ? " " : "", choose_word[i].word,
+					      c->value[i]);
+	return buf;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Standard error's open file is others' too, the shell's, the supervisor's: it is not ours to
+ * make it non-blocking. A pipe or a terminal is opened a second time instead, which may be; where
+ * that is refused poll(2) tells of room, which another process could still take before us. A
+ * socket is told with each line; a file never waits.           [any thread, under log.c's lock]
+ */
+#include "base/log_out.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static int own_fd = -1; /* W:main once  the second way */
+static bool torn;       /* the last line has no end */
+
+void
+sink_stand_in(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+void
+sink_begin(void)
+{
+	struct stat st;
+
+	sink_forget();
+	if (fstat(STDERR_FILENO, &st) == 0 &&
+	    (S_ISFIFO(st.st_mode) || isatty(STDERR_FILENO)))
+		own_fd = open("/proc/self/fd/2",
+			      O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+void
+sink_forget(void)
+{
+	if (own_fd >= 0)
+		close(own_fd);
+	own_fd = -1;
+}
+
+/*
+ * Is standard error the journal's? It takes <N> at the begin of a line as its priority, which
+ * `journalctl -p warning` goes by; anywhere else it would be in the way. systemd.exec(5)
+ */
+static bool
+is_journal(const struct stat *st)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	char own[64];
+
+	if (stream == NULL)
+		return false;
+	snprintf(own, sizeof(own), "%ju:%ju", (uintmax_t)st->st_dev, (uintmax_t)st->st_ino);
+	return strcmp(stream, own) == 0;
+}
+
+/* Where there is room. Octets that were taken, or -1 and errno. */
+static ssize_t
+ask_and_put(const struct iovec *out, int n_out)
+{
+	struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+	if (poll(&room, 1, 0) > 0)
+		return writev(STDERR_FILENO, out, n_out);
+	errno = EAGAIN;
+	return -1;
+}
+
+/* A terminal says that there is room for one octet, and waits with a line for which there is
+ * less than it needs. */
+static ssize_t
+octets_put(const struct iovec *out, int n_out)
+{
+	ssize_t sent = 0;
+
+	for (int i = 0; i < n_out; i++)
+		for (size_t at = 0; at < out[i].iov_len; at++, sent++) {
+			struct iovec one = {(char *)out[i].iov_base + at, 1};
+
+			if (ask_and_put(&one, 1) != 1)
+				return sent > 0 ? sent : -1;
+		}
+	return sent;
+}
+
+/* Octets that were taken, or -1 and errno. */
+static ssize_t
+put(mode_t kind, struct iovec *out, int n_out)
+{
+	struct msghdr msg = {.msg_iov = out, .msg_iovlen = (size_t)n_out};
+
+	if (S_ISSOCK(kind))
+		return sendmsg(STDERR_FILENO, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (own_fd >= 0)
+		return writev(own_fd, out, n_out);
+	if (S_ISCHR(kind) && isatty(STDERR_FILENO))
+		return octets_put(out, n_out);
+	return ask_and_put(out, n_out);
+}
+
+int
+sink_write(char digit, const char *line, size_t n)
+{
+	char mark[4] = {'\n', '<', digit, '>'};
+	struct stat st;
+	struct iovec out[3];
+	ssize_t sent;
+
+	if (fstat(STDERR_FILENO, &st) < 0)
+		return -errno;
+	out[0] = (struct iovec){mark, torn ? 1 : 0};
+	out[1] = (struct iovec){mark + 1, is_journal(&st) ? 3 : 0};
+	out[2] = (struct iovec){(void *)(uintptr_t)line, n};
+	sent = put(st.st_mode, out, 3);
+	if (sent < 0)
+		return -errno;
+	torn = (size_t)sent < out[0].iov_len + out[1].iov_len + n;
+	return torn ? -EAGAIN : 0;
+}

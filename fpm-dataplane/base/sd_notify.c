@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The service manager's protocol: datagrams of VARIABLE=value lines to a Unix socket, with
+ * descriptors as ancillary data; inherited descriptors count from 3. [main]. Spoken here and
+ * not by libsystemd: it is a screenful, and a daemon that must not fall over gets by without
+ * the compressors and ciphers that library brings along.
+ */
+#include "base/sd_notify.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#define FDS_MAX  256
+#define FOR_HEIR "FPM_DATAPLANE_SUCCESSOR" /* whose process id was not known beforehand */
+#define ORPHAN   "0"                       /* its value, when the supervisor has ended */
+
+static struct {
+	struct sockaddr_un addr;
+	socklen_t addr_len; /* 0: nobody listens */
+	int to;    /* connected to it for good; -1: it is found by its path, each time */
+	bool deaf; /* has not listened within the time that it had */
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* as it was told */
+	unsigned int watchdog_ms;
+	bool mute; /* another one is the daemon still */
+	struct {
+		int fd; /* -1: taken */
+		char name[104];
+	} in[FDS_MAX];
+	unsigned int n_in;
+} service = {.to = -1};
+
+/* The last restart that was asked for and refused. */
+static struct {
+	pthread_mutex_t lock;
+	unsigned int n;
+	char why[SERVICE_WHY_STRLEN];
+} refusal = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* A number of the environment; 0 when it is not there or not one. */
+static unsigned long
+env_number(const char *name)
+{
+	const char *text = getenv(name);
+	char *end;
+	unsigned long n;
+
+	if (text == NULL)
+		return 0;
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	return errno != 0 || end == text || *end != '\0' ? 0 : n;
+}
+
+/* The manager's variables may be another process's: LISTEN_PID tells whose. */
+static bool
+is_for_us(const char *pid_name, bool must_be_there)
+{
+	if (getenv(FOR_HEIR) != NULL)
+		return true;
+	if (getenv(pid_name) == NULL)
+		return !must_be_there;
+	return env_number(pid_name) == (unsigned long)getpid();
+}
+
+static void
+inherit_fds(void)
+{
+	unsigned long n = env_number("LISTEN_FDS");
+	const char *names = getenv("LISTEN_FDNAMES");
+
+	if (!is_for_us("LISTEN_PID", true))
+		return;
+	if (n > FDS_MAX)
+		n = FDS_MAX;
+	for (unsigned int i = 0; i < n; i++) {
+		size_t len = names == NULL ? 0 : strcspn(names, ":");
+		int fd = SERVICE_FIRST_FD + (int)i;
+
+		if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+			break; /* fewer than promised */
+		service.in[i].fd = fd;
+		snprintf(service.in[i].name, sizeof(service.in[i].name), "%.*s", (int)len,
+			 len == 0 ? "" : names);
+		service.n_in++;
+		names = names == NULL || names[len] == '\0' ? NULL : names + len + 1;
+	}
+}
+
+/*
+ * A name in the abstract namespace is whose who takes it: with its owner dead, any program's
+ * that would like TAPs. Who is connected speaks to its owner, or to nobody.
+ */
+static void
+stay_with_manager(void)
+{
+	service.to = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (service.to >= 0)
+		(void)connect(service.to, (struct sockaddr *)&service.addr,
+			      service.addr_len);
+}
+
+static void
+find_manager(void)
+{
+	const char *path = getenv("NOTIFY_SOCKET"), *heir = getenv(FOR_HEIR);
+	size_t len = path == NULL ? 0 : strlen(path);
+
+	if (heir != NULL && strcmp(heir, ORPHAN) == 0) {
+		/* As whom it succeeds: kept once, and each word says that nobody hears it. */
+		service.to = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		service.addr_len = service.to >= 0 ? sizeof(service.addr.sun_family) : 0;
+		return;
+	}
+	if (len < 2 || len >= sizeof(service.addr.sun_path) ||
+	    strchr("/@", path[0]) == NULL)
+		return;
+	service.addr.sun_family = AF_UNIX;
+	memcpy(service.path, path, len);
+	memcpy(service.addr.sun_path, path, len);
+	if (path[0] == '@') /* the abstract namespace: its length is part of the name */
+		service.addr.sun_path[0] = '\0';
+	service.addr_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len +
+				       (path[0] == '/'));
+	if (path[0] == '@')
+		stay_with_manager();
+}
+
+void
+service_init(void)
+{
+	static const char *const ours[] = {
+		"LISTEN_PID",   "LISTEN_FDS",    "LISTEN_FDNAMES", "NOTIFY_SOCKET",
+		"WATCHDOG_PID", "WATCHDOG_USEC", FOR_HEIR};
+
+	inherit_fds();
+	find_manager();
+	service.mute = getenv(FOR_HEIR) != NULL;
+	if (is_for_us("WATCHDOG_PID", false))
+		service.watchdog_ms = (unsigned int)(env_number("WATCHDOG_USEC") / 2000);
+	for (unsigned int i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		unsetenv(ours[i]);
+}
+
+/* NULL when memory is out. */
+static char *
+text(const char *fmt, ...)
+{
+	va_list ap;
+	char *made;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&made, fmt, ap);
+	va_end(ap);
+	return n < 0 ? NULL : made;
+}
+
+char **
+service_env(const char *names, unsigned int n)
+{
+	unsigned int n_old = 0, at;
+	bool whole = true, orphan = service_is_kept() && !service_is_heard();
+	char **env;
+
+	while (environ[n_old] != NULL)
+		n_old++;
+	env = calloc(n_old + 6, sizeof(*env));
+	if (env == NULL)
+		return NULL;
+	char *const said[5] = {
+		/* Of an owner who is gone the name is not passed on. */
+		text("NOTIFY_SOCKET=%s", orphan ? "" : service.path),
+		text("WATCHDOG_USEC=%llu", service.watchdog_ms * 2000ull),
+		text("LISTEN_FDS=%u", n),
+		text("LISTEN_FDNAMES=%s", names),
+		text(FOR_HEIR "=%s", orphan ? ORPHAN : "1"),
+	};
+	for (unsigned int i = 0; i < 5; i++)
+		whole &= said[i] != NULL;
+	if (!whole) {
+		for (unsigned int i = 0; i < 5; i++)
+			free(said[i]);
+		free(env);
+		return NULL;
+	}
+	memcpy(env, environ, n_old * sizeof(*env));
+	at = n_old;
+	for (unsigned int i = 0; i < 5; i++)
+		env[at++] = said[i];
+	return env;
+}
+
+void
+service_env_free(char **env)
+{
+	unsigned int i = 0;
+
+	while (environ[i] != NULL && env[i] == environ[i])
+		i++;
+	for (; env[i] != NULL; i++)
+		free(env[i]);
+	free(env);
+}
+
+bool
+service_is_kept(void)
+{
+	return service.addr_len != 0;
+}
+
+static bool
+is_of_its_end(int rc)
+{
+	return rc == -ECONNREFUSED || rc == -ENOENT;
+}
+
+/* As send_state(), which other threads may be in as well: no option of the socket is changed. */
+static int
+send_connected(const struct msghdr *msg, int flags, unsigned int most_ms)
+{
+	uint64_t end_ms = monotonic_ms() + most_ms, now;
+	struct pollfd p = {.fd = service.to, .events = POLLOUT};
+
+	if (most_ms > 0)
+		flags |= MSG_DONTWAIT;
+	while (sendmsg(service.to, msg, MSG_NOSIGNAL | flags) < 0) {
+		/* That it has ended is told once, and this from then on. */
+		if (errno == ENOTCONN)
+			return -ECONNREFUSED;
+		if (errno != EINTR && errno != EAGAIN)
+			return -errno;
+		now = monotonic_ms();
+		if (errno == EAGAIN && now >= end_ms)
+			return -EAGAIN;
+		if (errno == EAGAIN)
+			(void)poll(&p, 1, (int)(end_ms - now));
+	}
+	return 0;
+}
+
+/* `most_ms`: as long as there is no room in the manager's queue. */
+static int
+send_within(const char *state, int fd, int flags, unsigned int most_ms)
+{
+	const struct timeval most = {.tv_sec = most_ms / 1000,
+				     .tv_usec = most_ms % 1000 * 1000};
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {{0}};
+	struct iovec iov = {.iov_base = (void *)(unsigned long)state,
+			    .iov_len = strlen(state)};
+	struct msghdr msg = {.msg_name = service.to < 0 ? &service.addr : NULL,
+			     .msg_namelen = service.to < 0 ? service.addr_len : 0,
+			     .msg_iov = &iov,
+			     .msg_iovlen = 1};
+	int sock, rc;
+
+	if (!service_is_kept())
+		return -ENOTCONN;
+	if (service.mute)
+		return 0;
+	if (fd >= 0) {
+		struct cmsghdr *c = &control.align;
+
+		msg.msg_control = control.buf;
+		msg.msg_controllen = sizeof(control.buf);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	}
+	if (service.to >= 0)
+		return send_connected(&msg, flags, most_ms);
+	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (sock < 0)
+		return -errno;
+	if (most_ms > 0)
+		(void)setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
+	do
+		rc = sendmsg(sock, &msg, MSG_NOSIGNAL | flags) < 0 ? -errno : 0;
+	while (rc == -EINTR);
+	close(sock);
+	return rc;
+}
+
+static int
+send_state(const char *state, int fd, int flags, unsigned int most_ms)
+{
+	int rc = send_within(state, fd, flags, most_ms);
+
+	/* A sign of life that finds no room says nothing: it has no time to wait for some. */
+	if (rc != -EAGAIN || most_ms > 0)
+		__atomic_store_n(&service.deaf, rc == -EAGAIN, __ATOMIC_RELAXED);
+	return rc;
+}
+
+/* It empties its queue without us; one that does not, for it is stopped, has each word cost its
+ * time once. */
+static int
+tell(const char *state, int fd)
+{
+	bool deaf = __atomic_load_n(&service.deaf, __ATOMIC_RELAXED);
+
+	return send_state(state, fd, 0, deaf ? 1 : SERVICE_TELL_MS);
+}
+
+bool
+service_is_heard(void)
+{
+	int sock, rc = 0;
+
+	if (!service_is_kept())
+		return false;
+	if (service.to >= 0) /* a word as good as any */
+		return !is_of_its_end(send_state("WATCHDOG=1", -1, MSG_DONTWAIT, 0));
+	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (sock < 0)
+		return true; /* nothing tells of its end */
+	if (connect(sock, (struct sockaddr *)&service.addr, service.addr_len) < 0)
+		rc = -errno;
+	close(sock);
+	return !is_of_its_end(rc);
+}
+
+unsigned int
+service_watchdog_ms(void)
+{
+	return service.watchdog_ms;
+}
+
+bool
+service_is_next(void)
+{
+	return service.n_in > 0 && !service.mute;
+}
+
+int
+service_take(const char *name)
+{
+	int fd = -1;
+
+	for (unsigned int i = 0; i < service.n_in; i++) {
+		if (service.in[i].fd < 0 || strcmp(service.in[i].name, name) != 0)
+			continue;
+		if (fd >= 0)
+			close(fd);
+		fd = service.in[i].fd;
+		service.in[i].fd = -1;
+	}
+	return fd;
+}
+
+int
+service_find(bool (*is_it)(void *ctx, const char *name, int fd), void *ctx)
+{
+	for (unsigned int i = 0; i < service.n_in; i++)
+		if (service.in[i].fd >= 0 &&
+		    is_it(ctx, service.in[i].name, service.in[i].fd))
+			return service.in[i].fd;
+	return -1;
+}
+
+int
+service_take_rest(char *name, unsigned int size)
+{
+	for (unsigned int i = 0; i < service.n_in; i++) {
+		if (service.in[i].fd < 0)
+			continue;
+		snprintf(name, size, "%s", service.in[i].name);
+		return service_take(service.in[i].name);
+	}
+	return -1;
+}
+
+int
+service_say(const char *state)
+{
+	return tell(state, -1);
+}
+
+int
+service_succeeded_by(pid_t heir, unsigned int most_ms)
+{
+	char state[32];
+	int rc;
+
+	snprintf(state, sizeof(state), "MAINPID=%d", (int)heir);
+	rc = send_state(state, -1, 0, most_ms);
+	return rc == -ENOTCONN || is_of_its_end(rc) ? 0 : rc;
+}
+
+void
+service_speak(void)
+{
+	service.mute = false;
+}
+
+void
+service_hint(const char *state)
+{
+	static bool gone;
+	bool was_gone = gone;
+
+	gone = is_of_its_end(send_state(state, -1, MSG_DONTWAIT, 0));
+	if (gone && !was_gone)
+		log_warn(
+			"service: the supervisor has ended, nobody would start this daemon "
+			"again");
+}
+
+void
+service_goes_on(void)
+{
+	char state[64];
+
+	/*
+	 * Of a successor, whose predecessor was ready long ago, systemd wants the first one; and
+	 * it reads what is said in one breath in its own order, in which that takes the time
+	 * away again that the other one gives.
+	 */
+	service_hint("WATCHDOG=1");
+	snprintf(state, sizeof(state), "EXTEND_TIMEOUT_USEC=%u000000", SERVICE_STEP_S);
+	service_hint(state);
+}
+
+void
+service_refused(const char *why)
+{
+	pthread_mutex_lock(&refusal.lock);
+	refusal.n++;
+	snprintf(refusal.why, sizeof(refusal.why), "%s", why);
+	pthread_mutex_unlock(&refusal.lock);
+}
+
+unsigned int
+service_refusals(char why[SERVICE_WHY_STRLEN])
+{
+	unsigned int n;
+
+	pthread_mutex_lock(&refusal.lock);
+	n = refusal.n;
+	memcpy(why, refusal.why, SERVICE_WHY_STRLEN);
+	pthread_mutex_unlock(&refusal.lock);
+	return n;
+}
+
+int
+service_keep(const char *name, int fd)
+{
+	char state[160];
+
+	/* Not polled for its end: whether it is still good is ours to judge, and to say. */
+	snprintf(state, sizeof(state), "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
+	return tell(state, fd);
+}
+
+static const char *
+forgetting(const char *name, char state[160])
+{
+	snprintf(state, 160, "FDSTOREREMOVE=1\nFDNAME=%s", name);
+	return state;
+}
+
+int
+service_forget(const char *name)
+{
+	char state[160];
+
+	return tell(forgetting(name, state), -1);
+}
+
+/* Until the manager has done all that it was told before: it closes a descriptor then. */
+static int
+barrier(uint64_t end_ms)
+{
+	struct pollfd p = {.events = 0}; /* but POLLHUP: no copy of the other end is open */
+	uint64_t now = monotonic_ms();
+	int pair[2], rc;
+
+	if (now >= end_ms)
+		return -ETIMEDOUT;
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -errno;
+	rc = send_state("BARRIER=1", pair[1], 0, (unsigned int)(end_ms - now));
+	close(pair[1]);
+	p.fd = pair[0];
+	while (rc == 0 && (p.revents & POLLHUP) == 0) {
+		now = monotonic_ms();
+		if (now >= end_ms)
+			rc = -ETIMEDOUT;
+		else if (poll(&p, 1, (int)(end_ms - now)) < 0 && errno != EINTR)
+			rc = -errno;
+	}
+	close(pair[0]);
+	return rc;
+}
+
+int
+service_let_go(const char *name, unsigned int most_ms)
+{
+	uint64_t end_ms = monotonic_ms() + most_ms;
+	char state[160];
+	int rc = send_state(forgetting(name, state), -1, 0, most_ms);
+
+	if (rc == 0)
+		rc = barrier(end_ms);
+	return rc == -EAGAIN ? -ETIMEDOUT : rc;
+}

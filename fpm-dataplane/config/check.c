@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Configuration values that mean something on this machine: interface names, devices,
+ * CPUs, namespaces, addresses. Runs in main before any thread exists; it looks (sysfs,
+ * /run/netns, the affinity mask, drivers of interfaces) and never makes or changes what it
+ * looks at. What it may not see without being root is left for the start to tell.
+ */
+#include "config/check.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+#include <yaml.h>
+
+#include "pci/devargs.h"
+#include "tap-bridge/netns.h"
+
+/* The kernel's dev_valid_name(). */
+static bool
+ifname_valid(const char *s)
+{
+	if (s[0] == '\0' || strlen(s) >= IFNAMSIZ || strcmp(s, ".") == 0 ||
+	    strcmp(s, "..") == 0)
+		return false;
+	for (; *s != '\0'; s++)
+		if (*s == '/' || *s == ':' || isspace((unsigned char)*s) ||
+		    !isprint((unsigned char)*s))
+			return false;
+	return true;
+}
+
+void
+cfg_take_tap(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	const char *text = cfg_text(c, key, at, NULL);
+
+	if (text == NULL)
+		return;
+	/* The kernel makes a number of "%d", and keeps "all" and "default" for sysctl. */
+	if (!ifname_valid(text) || strchr(text, '%') != NULL)
+		cfg_error(c, at, "'%s' is not an interface name; expected %s",
+			  cfg_show(text), key->expected);
+	else if (strcmp(text, "lo") == 0 || strcmp(text, "all") == 0 ||
+		 strcmp(text, "default") == 0)
+		cfg_error(c, at,
+			  "'%s' is the kernel's own name; expected another, such as wan0",
+			  text);
+	else
+		snprintf(out, key->size, "%s", text);
+}
+
+/* Octets of a PCI address at the start of `s` ("0000:03:00.0" or "03:00.0"), else 0. */
+static size_t
+pci_len(const char *s, unsigned int bdf[4])
+{
+	int n = 0;
+
+	if (sscanf(s, "%4x:%2x:%2x.%1x%n", &bdf[0], &bdf[1], &bdf[2], &bdf[3], &n) != 4) {
+		bdf[0] = 0;
+		if (sscanf(s, "%2x:%2x.%1x%n", &bdf[1], &bdf[2], &bdf[3], &n) != 3)
+			return 0;
+	}
+	return s[n] == '\0' || s[n] == ',' ? (size_t)n : 0;
+}
+
+static void
+check_iface(struct cfg *c, const struct cfg_at *at, const char *device)
+{
+	char name[IFNAMSIZ + 1];
+	const char *p = strstr(device, ",iface=");
+
+	/* There it is a socket's path. */
+	if (strncmp(device, "net_vhost", 9) == 0)
+		return;
+	if (p == NULL) {
+		/* The drivers that stand on a kernel interface do nothing without one. */
+		if (strncmp(device, "net_af_packet", 13) == 0 ||
+		    strncmp(device, "net_af_xdp", 10) == 0)
+			cfg_error(c, at, "names no interface; expected %.*s,iface=NAME",
+				  (int)strcspn(device, ","), device);
+		return;
+	}
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(p + 7, ","), p + 7);
+	if (!ifname_valid(name) || if_nametoindex(name) == 0)
+		cfg_error(c, at,
+			  "no network interface '%s' here; expected one that "
+			  "`ip link` shows in the daemon's network namespace",
+			  cfg_show(name));
+}
+
+static bool
+check_bond(struct cfg *c, const struct cfg_at *at, const char *device)
+{
+	struct device_bond bond;
+	char why[256], path[64];
+
+	if (device_bond_parse(device, &bond, why, sizeof(why)) < 0) {
+		cfg_error(c, at, "%s", why);
+		return false;
+	}
+	for (unsigned int i = 0; i < bond.n_member; i++) {
+		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", bond.member[i]);
+		if (access(path, F_OK) < 0) {
+			cfg_error(c, at,
+				  "no PCI device %s; expected one that `lspci -D` shows",
+				  bond.member[i]);
+			return false;
+		}
+	}
+	return true;
+}
+
+void
+cfg_take_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		void *out)
+{
+	const char *text = cfg_text(c, key, at, NULL);
+	unsigned int bdf[4];
+	size_t n;
+	char pci[32], path[64];
+
+	if (text == NULL)
+		return;
+	for (const char *p = text; *p != '\0'; p++)
+		if (!isgraph((unsigned char)*p)) {
+			cfg_error(c, at,
+				  "'%s' has blanks or control characters; expected %s",
+				  cfg_show(text), key->expected);
+			return;
+		}
+	n = pci_len(text, bdf);
+	if (n != 0) {
+		/* The full form is the name that the EAL gives to the port. */
+		snprintf(pci, sizeof(pci), "%04x:%02x:%02x.%x", bdf[0], bdf[1], bdf[2],
+			 bdf[3]);
+		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", pci);
+		if (access(path, F_OK) < 0)
+			cfg_error(c, at,
+				  "no PCI device %s; expected one that `lspci -D` shows",
+				  pci);
+		else if (strlen(text + n) + strlen(pci) >= key->size)
+			cfg_error(c, at,
+				  "is too long; expected at most %zu "
+				  "characters",
+				  key->size - 1);
+		else
+			snprintf(out, key->size, "%s%s", pci, text + n);
+		return;
+	}
+	if (strlen(text) >= key->size) {
+		cfg_error(c, at, "is too long; expected at most %zu characters",
+			  key->size - 1);
+		return;
+	}
+	if (device_is_bond(text)) {
+		if (check_bond(c, at, text))
+			snprintf(out, key->size, "%s", text);
+	} else if (strncmp(text, "net_", 4) == 0) {
+		snprintf(out, key->size, "%s", text);
+		check_iface(c, at, text);
+	} else if (ifname_valid(text) && if_nametoindex(text) != 0) {
+		cfg_error(c, at,
+			  "'%s' is a kernel interface; expected net_af_packet,iface=%s",
+			  text, text);
+	} else {
+		cfg_error(c, at, "'%s' is not a device; expected %s", cfg_show(text),
+			  key->expected);
+	}
+}
+
+/*
+ * What two ports cannot share: the interface behind them, or the device's own name. A
+ * virtual device without a number is given one name a port (port/port.c).
+ */
+static void
+device_identity(const char *device, char *out, size_t size)
+{
+	const char *p = strstr(device, ",iface=");
+	size_t n = strcspn(device, ",");
+
+	out[0] = '\0';
+	if (n == 0)
+		return;
+	if (p != NULL)
+		snprintf(out, size, "iface %.*s", (int)strcspn(p + 7, ","), p + 7);
+	else if (strncmp(device, "net_", 4) != 0 || isdigit((unsigned char)device[n - 1]))
+		snprintf(out, size, "%.*s", (int)n, device);
+}
+
+/* What both devices need for themselves, in out[]. Returns whether there is something. */
+static bool
+device_conflict(const char *one, const char *other, char *out, size_t size)
+{
+	char nic[2][BOND_MEMBERS_MAX][DEVICE_ADDRESS_STRLEN], theirs[256];
+	unsigned int n[2] = {device_addresses(one, nic[0]),
+			     device_addresses(other, nic[1])};
+
+	for (unsigned int i = 0; i < n[0]; i++)
+		for (unsigned int k = 0; k < n[1]; k++)
+			if (strcmp(nic[0][i], nic[1][k]) == 0) {
+				snprintf(out, size, "%s", nic[0][i]);
+				return true;
+			}
+	device_identity(one, out, size);
+	device_identity(other, theirs, sizeof(theirs));
+	return out[0] != '\0' && strcmp(out, theirs) == 0;
+}
+
+void
+cfg_check_tap_twin(struct cfg *c, const struct cfg_at *at, const struct config *conf,
+		   const struct config_port *port)
+{
+	for (const struct config_port *p = conf->port; p < port && port->tap[0] != '\0';
+	     p++)
+		if (strcmp(p->tap, port->tap) == 0) {
+			cfg_error(c, at,
+				  "'%s' is the name of the port on line %d too; expected "
+				  "another name",
+				  port->tap, p->tap_pos.line);
+			return;
+		}
+}
+
+void
+cfg_check_device_twin(struct cfg *c, const struct cfg_at *at, const struct config *conf,
+		      const struct config_port *port)
+{
+	char both[256];
+
+	for (const struct config_port *p = conf->port; p < port; p++) {
+		if (device_conflict(port->device, p->device, both, sizeof(both))) {
+			char place[32] = "";
+
+			if (c->file != NULL)
+				snprintf(place, sizeof(place), " (line %d)", p->pos.line);
+			cfg_error(c, at, "%s belongs to %s too%s; expected another device",
+				  both, c->port_path[p - conf->port], place);
+			return;
+		}
+	}
+}
+
+/*
+ * The EAL loads no plugin that lies below a folder which everybody may write to, and says so
+ * to nobody: anyone could put code of his there. Returns that folder, or NULL.
+ */
+static const char *
+open_folder(const char *path, char dir[256])
+{
+	struct stat st;
+
+	snprintf(dir, 256, "%s", path);
+	for (char *slash; (slash = strrchr(dir, '/')) != NULL;) {
+		slash[slash == dir] = '\0';
+		if (stat(dir, &st) == 0 && (st.st_mode & S_IWOTH) != 0)
+			return dir;
+		if (slash == dir)
+			break;
+	}
+	return NULL;
+}
+
+/* Why it cannot be loaded, of what shows without running any of it; or NULL. */
+static const char *
+no_plugin(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	Elf64_Ehdr elf = {.e_type = ET_NONE};
+	ssize_t n;
+
+	if (fd < 0)
+		return strerror(errno);
+	n = read(fd, &elf, sizeof(elf));
+	close(fd);
+	return n != sizeof(elf) || memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||
+			       elf.e_type != ET_DYN || elf.e_machine != EM_X86_64
+		       ? "not ELF for x86-64"
+		       : NULL;
+}
+
+void
+cfg_take_plugins(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		 void *out)
+{
+	struct config *conf = out;
+	const yaml_node_t *n = at->node;
+	unsigned int i = 0;
+
+	if (n->type != YAML_SEQUENCE_NODE) {
+		cfg_error(c, at, "is not a list; expected %s", key->expected);
+		return;
+	}
+	for (yaml_node_item_t *it = n->data.sequence.items.start;
+	     it < n->data.sequence.items.top; it++, i++) {
+		static const struct cfg_key file = {
+			.expected = "an absolute path of at most 255 characters"};
+		char path[CFG_PATH_MAX], dir[256];
+		const char *text, *why;
+		struct cfg_at item = {.path = path,
+				      .node = yaml_document_get_node(c->doc, *it)};
+
+		cfg_place(&item, item.node);
+		snprintf(path, sizeof(path), "%s[%u]", at->path, i);
+		text = cfg_text(c, &file, &item, NULL);
+		if (text == NULL)
+			continue;
+		if (conf->n_plugin == CONFIG_PLUGINS_MAX)
+			cfg_error(c, &item, "is one too many; expected at most %u",
+				  CONFIG_PLUGINS_MAX);
+		else if (text[0] != '/' || strlen(text) >= sizeof(conf->plugin[0]))
+			cfg_error(c, &item, "'%s' is not usable; expected %s",
+				  cfg_show(text), file.expected);
+		else if ((why = no_plugin(text)) != NULL)
+			cfg_error(c, &item,
+				  "'%s' cannot be loaded: %s; expected a shared object",
+				  cfg_show(text), why);
+		else if (open_folder(text, dir) != NULL)
+			cfg_error(c, &item,
+				  "'%s' lies below %s, where everybody may write; expected "
+				  "a folder that only root writes to",
+				  cfg_show(text), cfg_show(dir));
+		else
+			snprintf(conf->plugin[conf->n_plugin++], sizeof(conf->plugin[0]),
+				 "%s", text);
+	}
+}
+
+void
+cfg_take_netns(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	const char *text = cfg_text(c, key, at, NULL);
+	char path[128];
+
+	c->netns_bad = true;
+	if (text == NULL)
+		return;
+	if (strlen(text) >= key->size || strchr(text, '/') != NULL || text[0] == '.') {
+		cfg_error(c, at, "'%s' is not a namespace name; expected %s",
+			  cfg_show(text), key->expected);
+		return;
+	}
+	snprintf(path, sizeof(path), "/run/netns/%s", text);
+	if (access(path, F_OK) < 0)
+		cfg_error(c, at,
+			  "no network namespace '%s'; expected one that `ip netns` shows",
+			  cfg_show(text));
+	else {
+		snprintf(out, key->size, "%s", text);
+		c->netns_bad = false;
+	}
+}
+
+void
+cfg_take_path(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	const char *text = cfg_text(c, key, at, NULL);
+	struct stat st;
+
+	if (text == NULL)
+		return;
+	if (text[0] != '/' || text[strlen(text) - 1] == '/' || strlen(text) >= key->size)
+		cfg_error(c, at, "'%s' is not usable; expected %s", cfg_show(text),
+			  key->expected);
+	else if (lstat(text, &st) == 0 && !S_ISSOCK(st.st_mode))
+		cfg_error(c, at,
+			  "'%s' is %s; expected a path where nothing is, or a socket",
+			  cfg_show(text),
+			  S_ISDIR(st.st_mode)   ? "a directory"
+			  : S_ISREG(st.st_mode) ? "a plain file"
+			  : S_ISLNK(st.st_mode) ? "a symbolic link"
+						: "no socket");
+	else if (stat(text, &st) < 0 && errno == ENOTDIR)
+		cfg_error(c, at, "'%s' leads through a file; expected directories above it",
+			  cfg_show(text));
+	else
+		snprintf(out, key->size, "%s", text);
+}
+
+/* More memory than there is makes the EAL fail late and without a word. */
+void
+cfg_take_memory(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		void *out)
+{
+	unsigned long long ram_mib;
+	struct sysinfo info;
+	unsigned int mib;
+
+	if (cfg_number(c, key, at, &mib) < 0 || sysinfo(&info) < 0)
+		return;
+	ram_mib = (unsigned long long)info.totalram * info.mem_unit >> 20;
+	if (mib > ram_mib / 4 * 3)
+		cfg_error(c, at,
+			  "%u is too much for the %llu MiB of this machine; expected at "
+			  "most %llu, three quarters",
+			  mib, ram_mib, ram_mib / 4 * 3);
+	else
+		*(unsigned int *)out = mib;
+}
+
+int
+cfg_listen_parse(const char *text, struct sockaddr_storage *out)
+{
+	const char *colon = strrchr(text, ':');
+	struct sockaddr_in *sin = (struct sockaddr_in *)out;
+	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)out;
+	char addr[INET6_ADDRSTRLEN + 2];
+	unsigned long port;
+	size_t n;
+
+	if (colon == NULL || (size_t)(colon - text) >= sizeof(addr) || colon[1] < '1' ||
+	    colon[1] > '9' || strspn(colon + 1, "0123456789") != strlen(colon + 1))
+		return -EINVAL;
+	port = strtoul(colon + 1, NULL, 10);
+	if (port > 65535)
+		return -EINVAL;
+	n = (size_t)(colon - text);
+	memcpy(addr, text, n);
+	addr[n] = '\0';
+	memset(out, 0, sizeof(*out));
+	if (n >= 2 && addr[0] == '[' && addr[n - 1] == ']') {
+		addr[n - 1] = '\0';
+		sin6->sin6_family = AF_INET6;
+		sin6->sin6_port = htons((uint16_t)port);
+		return inet_pton(AF_INET6, addr + 1, &sin6->sin6_addr) == 1 ? 0 : -EINVAL;
+	}
+	sin->sin_family = AF_INET;
+	sin->sin_port = htons((uint16_t)port);
+	return inet_pton(AF_INET, addr, &sin->sin_addr) == 1 ? 0 : -EINVAL;
+}
+
+void
+cfg_take_listen(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		void *out)
+{
+	const char *text = cfg_text(c, key, at, NULL);
+	struct sockaddr_storage ss;
+
+	if (text == NULL)
+		return;
+	if (cfg_listen_parse(text, &ss) < 0)
+		cfg_error(c, at, "'%s' is not an address and port; expected %s",
+			  cfg_show(text), key->expected);
+	else
+		memcpy(out, &ss, sizeof(ss));
+}
+
+/* No one host has it: 0.0.0.0/8, multicast and above, :: and ff00::/8. */
+static bool
+is_nobody(const struct sockaddr_storage *ss)
+{
+	const struct in6_addr *ip6 = &((const struct sockaddr_in6 *)ss)->sin6_addr;
+	uint32_t ip = ntohl(((const struct sockaddr_in *)ss)->sin_addr.s_addr);
+
+	if (ss->ss_family == AF_INET6)
+		return IN6_IS_ADDR_UNSPECIFIED(ip6) || IN6_IS_ADDR_MULTICAST(ip6);
+	return ss->ss_family == AF_INET && (ip >> 24 == 0 || ip >> 28 >= 0xe);
+}
+
+void
+cfg_take_peer(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	const char *text = cfg_text(c, key, at, NULL);
+	struct sockaddr_storage ss = {0};
+
+	if (text == NULL)
+		return;
+	if (inet_pton(AF_INET, text, &((struct sockaddr_in *)&ss)->sin_addr) == 1)
+		ss.ss_family = AF_INET;
+	else if (inet_pton(AF_INET6, text, &((struct sockaddr_in6 *)&ss)->sin6_addr) == 1)
+		ss.ss_family = AF_INET6;
+	else if (strcmp(text, "self") != 0)
+		cfg_error(c, at, "'%s' is not an address; expected %s", cfg_show(text),
+			  key->expected);
+	if (is_nobody(&ss))
+		cfg_error(c, at, "%s is nobody's address, to connect from; expected %s",
+			  cfg_show(text), key->expected);
+	memcpy(out, &ss, sizeof(ss));
+}
+
+const char *
+config_listen_str(const struct sockaddr_storage *addr, char buf[CONFIG_LISTEN_STRLEN])
+{
+	const struct sockaddr_in *sin = (const struct sockaddr_in *)addr;
+	const struct sockaddr_in6 *sin6 = (const struct sockaddr_in6 *)addr;
+	char text[INET6_ADDRSTRLEN];
+
+	if (addr->ss_family == AF_INET6)
+		snprintf(buf, CONFIG_LISTEN_STRLEN, "[%s]:%u",
+			 inet_ntop(AF_INET6, &sin6->sin6_addr, text, sizeof(text)),
+			 ntohs(sin6->sin6_port));
+	else
+		snprintf(buf, CONFIG_LISTEN_STRLEN, "%s:%u",
+			 inet_ntop(AF_INET, &sin->sin_addr, text, sizeof(text)),
+			 ntohs(sin->sin_port));
+	return buf;
+}
+
+/* Would two listeners in one namespace be in each other's way? */
+static bool
+listeners_clash(const struct sockaddr_storage *fpm, const struct sockaddr_storage *metrics)
+{
+	const struct sockaddr_in6 *f6 = (const struct sockaddr_in6 *)fpm;
+	const struct sockaddr_in6 *m6 = (const struct sockaddr_in6 *)metrics;
+	const struct sockaddr_in *f4 = (const struct sockaddr_in *)fpm;
+	const struct sockaddr_in *m4 = (const struct sockaddr_in *)metrics;
+
+	if (f4->sin_port != m4->sin_port) /* at the same place in both families */
+		return false;
+	if (fpm->ss_family != metrics->ss_family) /* "::" of fpm takes IPv4 callers too */
+		return fpm->ss_family == AF_INET6 &&
+		       IN6_IS_ADDR_UNSPECIFIED(&f6->sin6_addr);
+	if (fpm->ss_family == AF_INET6)
+		return IN6_IS_ADDR_UNSPECIFIED(&f6->sin6_addr) ||
+		       IN6_IS_ADDR_UNSPECIFIED(&m6->sin6_addr) ||
+		       IN6_ARE_ADDR_EQUAL(&f6->sin6_addr, &m6->sin6_addr);
+	return f4->sin_addr.s_addr == 0 || m4->sin_addr.s_addr == 0 ||
+	       f4->sin_addr.s_addr == m4->sin_addr.s_addr;
+}
+
+static void
+check_listeners(struct cfg *c, const struct config *conf)
+{
+	char text[CONFIG_LISTEN_STRLEN];
+
+	if (!conf->metrics_on || c->listen_pos.line < 0 || c->metrics_pos.line < 0 ||
+	    !listeners_clash(&conf->fpm_listen, &conf->metrics_listen))
+		return;
+	if (c->metrics_pos.line > 0)
+		cfg_error_at(c, c->metrics_pos, "metrics",
+			     "its port is that of fpm.listen (%s); expected another",
+			     config_listen_str(&conf->fpm_listen, text));
+	else
+		cfg_error_at(c, c->listen_pos, "fpm.listen",
+			     "its port is that of metrics (%s); expected another",
+			     config_listen_str(&conf->metrics_listen, text));
+}
+
+/*
+ * Is there an interface of the port's name which is no TAP? Its own NIC may have it as long
+ * as the kernel has that: a router keeps its names when it moves to the dataplane. (Not where
+ * the kernel's driver stays beside DPDK's.)                         [inside the namespace]
+ */
+static bool
+name_taken(const struct config_port *port)
+{
+	const char *name = port->tap;
+	size_t pci = strcspn(port->device, ",");
+	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
+	struct ifreq ifr = {.ifr_data = (void *)&info};
+	int fd, rc;
+
+	if (if_nametoindex(name) == 0)
+		return false;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	memcpy(ifr.ifr_name, name, strlen(name) + 1);
+	rc = ioctl(fd, SIOCETHTOOL, &ifr);
+	close(fd);
+	if (rc == 0 && pci > 0 && strlen(info.bus_info) == pci &&
+	    memcmp(info.bus_info, port->device, pci) == 0 &&
+	    strncmp(info.driver, "mlx", 3) != 0)
+		return false;
+	return rc < 0 || strcmp(info.driver, "tun") != 0 ||
+	       strcmp(info.bus_info, "tap") != 0;
+}
+
+void
+cfg_check_whole(struct cfg *c, const struct config *conf)
+{
+	struct netns_guard guard;
+	char path[CFG_PATH_MAX];
+
+	cfg_check_port_cores(c, conf);
+	cfg_check_keep_nics(c, conf);
+	if (c->netns_bad)
+		return;
+	check_listeners(c, conf);
+	if (netns_enter(conf->control_netns, &guard) < 0)
+		return; /* not root: the start will tell */
+	for (unsigned int i = 0; i < conf->n_port; i++) {
+		snprintf(path, sizeof(path), "%s.tap", c->port_path[i]);
+		if (conf->port[i].tap[0] != '\0' && name_taken(&conf->port[i]))
+			cfg_error_at(c, conf->port[i].tap_pos, path,
+				     "an interface '%s' is there and is no TAP; expected "
+				     "another name",
+				     conf->port[i].tap);
+	}
+	netns_leave(&guard);
+}

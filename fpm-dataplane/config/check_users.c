@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Users in the configuration: whose programs may be zebra. Those of this machine: nobody waits,
+ * at a start or a reload, for a directory in a network that may be behind this router.
+ */
+#include <errno.h>
+#include <pwd.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "config/check.h"
+
+#define FRR "frr" /* as which FRR's own build and each distribution's has its daemons run */
+
+static bool
+find_name(const char *name, uid_t *uid)
+{
+	struct passwd entry, *found = NULL;
+	FILE *f = fopen("/etc/passwd", "re");
+	char room[16384];
+	bool is_it = false;
+
+	while (!is_it && f != NULL &&
+	       fgetpwent_r(f, &entry, room, sizeof(room), &found) == 0) {
+		is_it = strcmp(entry.pw_name, name) == 0;
+		*uid = entry.pw_uid;
+	}
+	if (f != NULL)
+		fclose(f);
+	return is_it;
+}
+
+/* By name, or by a number that need not have one. Returns 0 or -ENOENT. */
+static int
+find(const char *name, uid_t *uid)
+{
+	char *end;
+	unsigned long number = strtoul(name, &end, 10);
+
+	if (find_name(name, uid))
+		return 0;
+	/* The last one is nobody's: chown(2) takes it for "as it is". */
+	if (name[0] < '0' || name[0] > '9' || *end != '\0' || number >= UINT32_MAX)
+		return -ENOENT;
+	*uid = (uid_t)number;
+	return 0;
+}
+
+static void
+take_user(struct cfg *c, const struct cfg_at *item, struct fpm_from *from)
+{
+	static const struct cfg_key user = {.expected =
+						    "a name in /etc/passwd, or a number"};
+	const char *name = cfg_text(c, &user, item, NULL);
+	uid_t uid;
+
+	if (name == NULL)
+		return;
+	if (strlen(name) >= FPM_USER_NAME_SIZE || find(name, &uid) < 0) {
+		cfg_error(c, item, "there is no user '%s' here; expected %s",
+			  cfg_show(name), user.expected);
+		return;
+	}
+	strcpy(from->user[from->n_user].name, name);
+	from->user[from->n_user++].uid = uid;
+}
+
+static void
+take_list(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+	  struct fpm_from *from)
+{
+	const yaml_node_t *n = at->node;
+	unsigned int i = 0;
+
+	if (n->data.sequence.items.start == n->data.sequence.items.top)
+		cfg_error(c, at, "is an empty list; expected %s", key->expected);
+	for (yaml_node_item_t *it = n->data.sequence.items.start;
+	     it < n->data.sequence.items.top; it++, i++) {
+		char path[CFG_PATH_MAX];
+		struct cfg_at item = {.path = path,
+				      .node = yaml_document_get_node(c->doc, *it)};
+
+		cfg_place(&item, item.node);
+		snprintf(path, sizeof(path), "%s[%u]", at->path, i);
+		if (i == FPM_USERS_MAX) {
+			cfg_error(c, &item, "is one too many; expected at most %u",
+				  FPM_USERS_MAX);
+			return;
+		}
+		take_user(c, &item, from);
+	}
+}
+
+void
+cfg_take_users(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	struct fpm_from *from = &((struct config *)c->root)->fpm_from;
+	const char *text;
+
+	from->n_user = 0;
+	if (at->node->type == YAML_SEQUENCE_NODE) {
+		from->users = FPM_USERS_LISTED;
+		take_list(c, key, at, from);
+		return;
+	}
+	text = cfg_text(c, key, at, NULL);
+	if (text == NULL)
+		return;
+	if (strcmp(text, "any") == 0)
+		from->users = FPM_USERS_ANY;
+	else if (strcmp(text, "auto") == 0)
+		from->users = FPM_USERS_AUTO;
+	else
+		cfg_error(c, at, "'%s' is not a list; expected %s", cfg_show(text),
+			  key->expected);
+}
+
+void
+cfg_find_users(struct config *conf)
+{
+	struct fpm_from *from = &conf->fpm_from;
+
+	if (from->users != FPM_USERS_AUTO)
+		return;
+	strcpy(from->user[0].name, FRR);
+	from->n_user = find(FRR, &from->user[0].uid) == 0;
+}

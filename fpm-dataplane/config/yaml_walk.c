@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The walk over the YAML document: mappings against their tables of keys, and the plain
+ * kinds of values. Runs in main before any thread exists. It never stops at an error, never
+ * follows the document deeper than the tables go, and prints nothing of the file unescaped.
+ */
+#include "config/yaml_walk.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "base/log.h"
+
+#define NEAR_MAX 32 /* longest key that is compared for likeness */
+
+void
+cfg_place(struct cfg_at *at, const yaml_node_t *node)
+{
+	at->pos.line = (int)node->start_mark.line + 1;
+	at->pos.column = (int)node->start_mark.column + 1;
+}
+
+/* One error, kept until all are known: values that contradict each other show last. */
+struct cfg_wrong {
+	struct config_pos pos;
+	unsigned int n; /* when it was found */
+	char *text;     /* "ports[wan0].mtu: 9 is out of range" */
+};
+
+static void
+note(struct cfg *c, struct config_pos pos, const char *path, const char *fmt, va_list ap)
+{
+	struct cfg_wrong *wrong;
+	size_t size;
+	FILE *text;
+
+	if (++c->n_err > CFG_ERRORS_SHOWN)
+		return;
+	wrong = reallocarray(c->wrong, c->n_err, sizeof(*wrong));
+	if (wrong == NULL)
+		abort(); /* some KiB */
+	c->wrong = wrong;
+	wrong += c->n_err - 1;
+	*wrong = (struct cfg_wrong){.pos = pos, .n = c->n_err};
+	text = open_memstream(&wrong->text, &size);
+	if (text == NULL)
+		abort();
+	fprintf(text, "%s: ", path);
+	vfprintf(text, fmt, ap);
+	fclose(text);
+}
+
+static int
+by_place(const void *a, const void *b)
+{
+	const struct cfg_wrong *x = a, *y = b;
+
+	if (x->pos.line != y->pos.line)
+		return x->pos.line < y->pos.line ? -1 : 1;
+	if (x->pos.column != y->pos.column)
+		return x->pos.column < y->pos.column ? -1 : 1;
+	return x->n < y->n ? -1 : 1;
+}
+
+void
+cfg_errors_print(struct cfg *c, FILE *err)
+{
+	unsigned int n = c->n_err < CFG_ERRORS_SHOWN ? c->n_err : CFG_ERRORS_SHOWN;
+
+	if (n > 1)
+		qsort(c->wrong, n, sizeof(*c->wrong), by_place);
+	for (unsigned int i = 0; i < n; i++) {
+		const struct cfg_wrong *w = &c->wrong[i];
+
+		if (c->file != NULL)
+			fprintf(err, "%s:%d:%d: ", c->file, w->pos.line, w->pos.column);
+		fprintf(err, "%s\n", w->text);
+		free(w->text);
+	}
+	if (c->n_err > n)
+		fprintf(err, "%s%s%u more error%s not shown\n",
+			c->file != NULL ? c->file : "", c->file != NULL ? ": " : "",
+			c->n_err - n, c->n_err - n == 1 ? "" : "s");
+	free(c->wrong);
+	c->wrong = NULL;
+}
+
+void
+cfg_error(struct cfg *c, const struct cfg_at *at, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	note(c, at->pos, at->path, fmt, ap);
+	va_end(ap);
+}
+
+void
+cfg_error_at(struct cfg *c, struct config_pos pos, const char *path, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	note(c, pos, path, fmt, ap);
+	va_end(ap);
+}
+
+const char *
+cfg_show(const char *text)
+{
+	static __thread char buf[2][200];
+	static __thread unsigned int turn;
+	char *out = buf[turn++ % 2]; /* two, so that one message can show two */
+	size_t len = strlen(text);
+
+	log_escape(text, len > 40 ? 40 : len, out, sizeof(buf[0]) - 3);
+	if (len > 40)
+		strcat(out, "...");
+	return out;
+}
+
+/* Levenshtein distance, capped words; for "did you mean". */
+static unsigned int
+distance(const char *a, const char *b)
+{
+	unsigned int row[NEAR_MAX + 1];
+	size_t na = strlen(a), nb = strlen(b);
+
+	if (na > NEAR_MAX || nb > NEAR_MAX)
+		return NEAR_MAX;
+	for (size_t j = 0; j <= nb; j++)
+		row[j] = (unsigned int)j;
+	for (size_t i = 1; i <= na; i++) {
+		unsigned int diag = row[0];
+
+		row[0] = (unsigned int)i;
+		for (size_t j = 1; j <= nb; j++) {
+			unsigned int best = diag + (a[i - 1] != b[j - 1]);
+
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			diag = row[j];
+			row[j] = best;
+		}
+	}
+	return row[nb];
+}
+
+static void
+unknown_key(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at)
+{
+	const struct cfg_key *nearest = NULL;
+	unsigned int best = NEAR_MAX;
+	char all[1024] = "";
+	size_t n = 0;
+
+	for (const struct cfg_key *k = keys; k->name != NULL; k++) {
+		unsigned int d =
+			distance((const char *)at->node->data.scalar.value, k->name);
+
+		if (d < best && d <= 1 + strlen(k->name) / 4) {
+			best = d;
+			nearest = k;
+		}
+		if (n < sizeof(all))
+			n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s",
+					      k == keys ? "" : ", ", k->name);
+	}
+	if (nearest != NULL)
+		cfg_error(c, at, "unknown key; expected %s?", nearest->name);
+	else
+		cfg_error(c, at, "unknown key; expected one of %s", all);
+}
+
+static const char *
+kind_name(const yaml_node_t *node)
+{
+	return node->type == YAML_SEQUENCE_NODE  ? "a list"
+	       : node->type == YAML_MAPPING_NODE ? "a mapping"
+						 : "a single value";
+}
+
+/* A scalar that stands for "nothing": `key:` or `key: ~`. */
+static bool
+is_null(const yaml_node_t *node)
+{
+	const char *s = (const char *)node->data.scalar.value;
+
+	return node->type == YAML_SCALAR_NODE &&
+	       node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+	       (s[0] == '\0' || strcmp(s, "~") == 0 || strcmp(s, "null") == 0);
+}
+
+const char *
+cfg_expected(const struct cfg_key *key, char buf[CFG_EXPECTED_MAX])
+{
+	if (key->expected != NULL)
+		return key->expected;
+	snprintf(buf, 64, "a number from %u to %u", key->min, key->max);
+	return buf;
+}
+
+void
+cfg_walk(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at, void *base)
+{
+	const yaml_node_t *map = at->node;
+	int seen[64] = {0}; /* line where key i stood; tables are shorter than this */
+
+	if (map->type != YAML_MAPPING_NODE) {
+		cfg_error(c, at, "is %s; expected keys such as `%s:`", kind_name(map),
+			  keys->name);
+		return;
+	}
+	for (yaml_node_pair_t *p = map->data.mapping.pairs.start;
+	     p < map->data.mapping.pairs.top; p++) {
+		const yaml_node_t *key = yaml_document_get_node(c->doc, p->key);
+		const struct cfg_key *k = keys;
+		char path[CFG_PATH_MAX];
+		struct cfg_at sub = {.path = path};
+
+		cfg_place(&sub, key);
+		if (key->type != YAML_SCALAR_NODE) {
+			cfg_error_at(c, sub.pos, at->path[0] != '\0' ? at->path : "top",
+				     "key is %s; expected a word", kind_name(key));
+			continue;
+		}
+		snprintf(path, sizeof(path), "%s%s%s", at->path,
+			 at->path[0] != '\0' ? "." : "",
+			 cfg_show((const char *)key->data.scalar.value));
+		while (k->name != NULL &&
+		       strcmp(k->name, (const char *)key->data.scalar.value) != 0)
+			k++;
+		if (k->name == NULL) {
+			sub.node = key;
+			unknown_key(c, keys, &sub);
+			continue;
+		}
+		if (seen[k - keys] != 0) {
+			cfg_error(c, &sub, "given twice, first on line %d; expected once",
+				  seen[k - keys]);
+			continue;
+		}
+		seen[k - keys] = sub.pos.line;
+		sub.node = yaml_document_get_node(c->doc, p->value);
+		k->take(c, k, &sub, (char *)base + k->offset);
+	}
+	for (const struct cfg_key *k = keys; k->name != NULL; k++)
+		if (k->required && seen[k - keys] == 0) {
+			char path[CFG_PATH_MAX], buf[64];
+
+			snprintf(path, sizeof(path), "%s%s%s", at->path,
+				 at->path[0] != '\0' ? "." : "", k->name);
+			cfg_error_at(c, at->pos, path, "is missing; expected %s",
+				     cfg_expected(k, buf));
+		}
+}
+
+const char *
+cfg_text(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, bool *quoted)
+{
+	const yaml_node_t *n = at->node;
+	char buf[CFG_EXPECTED_MAX];
+
+	if (n->type != YAML_SCALAR_NODE) {
+		cfg_error(c, at, "is %s; expected %s", kind_name(n),
+			  cfg_expected(key, buf));
+		return NULL;
+	}
+	if (is_null(n) || n->data.scalar.length == 0) {
+		cfg_error(c, at, "has no value; expected %s", cfg_expected(key, buf));
+		return NULL;
+	}
+	if (strlen((const char *)n->data.scalar.value) != n->data.scalar.length) {
+		cfg_error(c, at, "has a zero octet inside; expected %s",
+			  cfg_expected(key, buf));
+		return NULL;
+	}
+	if (quoted != NULL)
+		*quoted = n->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+	return (const char *)n->data.scalar.value;
+}
+
+const char *
+cfg_peek(const struct cfg *c, const struct cfg_at *at, const char *key)
+{
+	const yaml_node_t *map = at->node;
+
+	if (map->type != YAML_MAPPING_NODE)
+		return NULL;
+	for (yaml_node_pair_t *p = map->data.mapping.pairs.start;
+	     p < map->data.mapping.pairs.top; p++) {
+		const yaml_node_t *k = yaml_document_get_node(c->doc, p->key);
+		const yaml_node_t *v = yaml_document_get_node(c->doc, p->value);
+
+		if (k->type == YAML_SCALAR_NODE && v->type == YAML_SCALAR_NODE &&
+		    strcmp((const char *)k->data.scalar.value, key) == 0)
+			return is_null(v) || v->data.scalar.length == 0
+				       ? NULL
+				       : (const char *)v->data.scalar.value;
+	}
+	return NULL;
+}
+
+int
+cfg_number(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+	   unsigned int *out)
+{
+	bool quoted;
+	const char *text = cfg_text(c, key, at, &quoted);
+	size_t digits;
+	unsigned long n;
+	char buf[CFG_EXPECTED_MAX];
+
+	if (text == NULL)
+		return -EINVAL;
+	digits = strspn(text, "0123456789");
+	/* "010" is eight to some YAML readers and ten to people: refused. */
+	if (quoted || digits != strlen(text) || (digits > 1 && text[0] == '0')) {
+		cfg_error(c, at, "'%s' is %s; expected %s", cfg_show(text),
+			  quoted ? "a string" : "not a plain number",
+			  cfg_expected(key, buf));
+		return -EINVAL;
+	}
+	errno = 0;
+	n = strtoul(text, NULL, 10);
+	if (errno != 0 || n < key->min || n > key->max) {
+		cfg_error(c, at, "%s is out of range; expected %s", cfg_show(text),
+			  cfg_expected(key, buf));
+		return -EINVAL;
+	}
+	*out = (unsigned int)n;
+	return 0;
+}
+
+void
+cfg_take_uint(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	cfg_number(c, key, at, out);
+}
+
+/* A number of MiB, kept as octets. */
+void
+cfg_take_mib(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	unsigned int mib;
+
+	if (cfg_number(c, key, at, &mib) == 0)
+		*(uint64_t *)out = (uint64_t)mib << 20;
+}
+
+void
+cfg_take_bool(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	static const char *const word[] = {"false", "true", "no", "yes", "off", "on"};
+	bool quoted;
+	const char *text = cfg_text(c, key, at, &quoted);
+
+	if (text == NULL)
+		return;
+	for (unsigned int i = 0; i < sizeof(word) / sizeof(word[0]) && !quoted; i++)
+		if (strcmp(text, word[i]) == 0) {
+			*(bool *)out = i % 2 != 0;
+			return;
+		}
+	cfg_error(c, at, "'%s' is %s; expected %s", cfg_show(text),
+		  quoted ? "a string" : "neither", key->expected);
+}
+
+/* `out` is the struct that the keys below fill. All below commented out is allowed. */
+void
+cfg_take_map(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	if (!is_null(at->node))
+		cfg_walk(c, key->sub, at, out);
+}

@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The manage thread: what runs as a configuration, and changes of it. A change is looked at
+ * as a whole first; what cannot be done now refuses all of it. Others are told by message.
+ */
+#include "manage/manage.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "restart/restart_lock.h"
+#include "base/log.h"
+#include "base/msg_manage.h"
+#include "manage/reload_ports.h"
+
+struct manage {
+	struct manage_conf conf;
+};
+
+static void __attribute__((format(printf, 2, 3)))
+refuse(struct msg_manage *mm, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(mm->error, sizeof(mm->error), fmt, ap);
+	va_end(ap);
+}
+
+/*
+ * From here on what runs is neither what it was nor what it will be, which a device may take its
+ * time for, until change_end(). A reload that nobody waits for is made when the restart is over.
+ */
+static bool
+may_begin(struct msg_manage *mm)
+{
+	mm->is_barred = !change_begin(mm->q.from == NULL);
+	if (mm->is_barred)
+		refuse(mm, "%s", CHANGE_BARRED);
+	return !mm->is_barred;
+}
+
+static void
+row(struct msg_manage *mm, json_t *object)
+{
+	json_array_append_new(mm->q.rows, object);
+}
+
+/* --- what runs -------------------------------------------------------------------------- */
+
+static void
+show(struct manage *mg, struct msg_manage *mm)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (f == NULL)
+		abort(); /* a few KiB */
+	config_show(mg->conf.running, f);
+	fclose(f);
+	row(mm, json_pack("{s:s}", "yaml", text));
+	free(text);
+}
+
+static void
+on_key(void *ctx, const struct config_key *key)
+{
+	row(ctx, json_pack("{s:s, s:s?, s:s, s:b, s:b}", "key", key->path, "default",
+			   key->value, "values", key->expected, "required", key->required,
+			   "reload", key->live));
+}
+
+/* --- policers --------------------------------------------------------------------------- */
+
+static const char *
+rate_str(uint32_t rate, char buf[16])
+{
+	if (rate == POLICER_UNLIMITED)
+		return "unlimited";
+	snprintf(buf, 16, "%u", rate);
+	return buf;
+}
+
+static void
+policer_change(struct manage *mg, struct msg_manage *mm)
+{
+	const struct manage_want *want = &mm->want;
+	struct policer_conf *now = &mg->conf.running->policer[want->class];
+	char rate[16], source_rate[16];
+
+	if (!may_begin(mm))
+		return;
+#define CHANGE(field)                            \
+	if (want->policer.field != POLICER_KEEP) \
+		now->field = want->policer.field;
+	CHANGE(rate)
+	CHANGE(burst)
+	CHANGE(source_rate)
+	CHANGE(source_burst)
+#undef CHANGE
+	policer_set(want->class, now);
+	change_end();
+	log_info("manage: policer set class=%s rate=%s burst=%u source_rate=%s "
+		 "source_burst=%u",
+		 punt_class_info[want->class].name, rate_str(now->rate, rate), now->burst,
+		 rate_str(now->source_rate, source_rate), now->source_burst);
+}
+
+/* --- reload ------------------------------------------------------------------------------ */
+
+struct reload {
+	struct msg_manage *mm;
+	const struct config *next;
+	unsigned int n_impossible;
+	bool apply;
+};
+
+/*
+ * Does the change take a TAP below the least MTU of IPv6, or, up, from there? New ports come
+ * from nowhere, as if from above.
+ */
+static bool
+mtu_passes_ip6_min(const struct config *next, const struct config_change *change, bool up)
+{
+	const char *key = strrchr(change->path, '.');
+	unsigned int was = 0, now = 0;
+	char path[64];
+
+	if (key != NULL && strcmp(key, ".mtu") == 0) {
+		was = (unsigned int)atoi(change->from);
+		now = (unsigned int)atoi(change->to);
+	}
+	for (unsigned int i = 0; i < next->n_port && change->from == NULL; i++) {
+		snprintf(path, sizeof(path), "ports[%s]", next->port[i].tap);
+		if (strcmp(path, change->path) == 0) {
+			was = CONFIG_MTU_IP6_MIN;
+			now = next->port[i].mtu_bytes;
+		}
+	}
+	return up ? was < CONFIG_MTU_IP6_MIN && now >= CONFIG_MTU_IP6_MIN
+		  : was >= CONFIG_MTU_IP6_MIN && now < CONFIG_MTU_IP6_MIN;
+}
+
+static const char *
+note_of(const struct config *next, const struct config_change *change)
+{
+	if (mtu_passes_ip6_min(next, change, false))
+		return "below 1280 the kernel has no IPv6 on it: its IPv6 addresses and "
+		       "routes go, RFC 8200 section 5";
+	if (mtu_passes_ip6_min(next, change, true))
+		return "IPv6 comes back with its link-local address alone; the others have "
+		       "to be given again";
+	if (!change->live)
+		return "needs a restart of the daemon";
+	if (strcmp(change->path, "fpm.feedback") == 0 && strcmp(change->to, "true") == 0)
+		return "routes from now on; `fpmctl replay` brings the others";
+	if (strcmp(change->path, "checkpoint-max-age-s") == 0)
+		return "of the next start";
+	return NULL;
+}
+
+static void
+on_change(void *ctx, const struct config_change *change)
+{
+	struct reload *r = ctx;
+
+	r->n_impossible += !change->live;
+	if (r->apply && mtu_passes_ip6_min(r->next, change, false))
+		log_warn("manage: below an MTU of 1280 the kernel has no IPv6 key=%s",
+			 change->path);
+	if (r->apply)
+		log_info("manage: configuration changed key=%s from=%s to=%s", change->path,
+			 change->from != NULL ? change->from : "none",
+			 change->to != NULL ? change->to : "none");
+	else
+		row(r->mm, json_pack("{s:s, s:s?, s:s?, s:b, s:s?}", "key", change->path,
+				     "from", change->from, "to", change->to, "possible",
+				     change->live, "note", note_of(r->next, change)));
+}
+
+/* All that is wrong with a file, a row each. */
+static void
+rows_of_errors(struct msg_manage *mm, char *text)
+{
+	char *rest = text;
+
+	for (char *line; (line = strsep(&rest, "\n")) != NULL;)
+		if (line[0] != '\0')
+			row(mm, json_pack("{s:s}", "wrong", line));
+}
+
+static bool
+read_file(struct manage *mg, struct msg_manage *mm, struct config *next)
+{
+	const char *file =
+		mm->want.file[0] != '\0' ? mm->want.file : mg->conf.running->file;
+	char shown[400], *text = NULL; /* a long name is cut off: refuse() would, too */
+	size_t size;
+	FILE *err = open_memstream(&text, &size);
+	struct stat st;
+	int errors = 1;
+
+	if (err == NULL)
+		abort();
+	log_escape_name(file, shown, sizeof(shown));
+	/* A pipe or a terminal may say nothing for ever, and we with it: until the watchdog. */
+	if (stat(file, &st) == 0 && !S_ISREG(st.st_mode))
+		fprintf(err, "%s: is no regular file; expected a YAML file\n", shown);
+	else
+		errors = config_load(file, next, err);
+	next->poll_always |= mg->conf.poll_always;
+	fclose(err);
+	if (errors > 0) {
+		rows_of_errors(mm, text);
+		refuse(mm, REFUSED "%d error%s in %s", errors, errors == 1 ? "" : "s",
+		       shown);
+	}
+	free(text);
+	return errors == 0;
+}
+
+static void
+apply_settings(struct manage *mg, const struct config *next)
+{
+	struct worker *const to[] = {mg->conf.rib, mg->conf.fpm};
+
+	for (unsigned int c = 0; c < N_PUNT_CLASS; c++)
+		if (memcmp(&next->policer[c], &mg->conf.running->policer[c],
+			   sizeof(next->policer[c])) != 0)
+			policer_set((enum punt_class)c, &next->policer[c]);
+	log_set_level(next->log_level);
+	for (unsigned int i = 0; i < 2; i++) {
+		struct msg_settings *m = msg_new(MSG_SETTINGS, sizeof(*m));
+
+		m->sweep_quiet_s = next->sweep_quiet_s;
+		m->sweep_max_s = next->sweep_max_s;
+		m->sweep_restart_s = next->sweep_restart_s;
+		m->feedback = next->fpm_feedback;
+		m->queue_limit_bytes = next->fpm_queue_limit_bytes;
+		worker_send(to[i], &m->m);
+	}
+}
+
+/* What is sure to begin. */
+static void
+change(struct manage *mg, struct msg_manage *mm, struct config *next, struct reload *r)
+{
+	char why[sizeof(mm->error)];
+
+	if (manage_ports(&mg->conf.ports, mg->conf.running, next, why, sizeof(why)) < 0) {
+		refuse(mm, "%s", why);
+		return;
+	}
+	r->apply = true;
+	config_diff(mg->conf.running, next, on_change, r);
+	apply_settings(mg, next);
+	/* The file of the start remains the one that a reload reads. */
+	memcpy(next->file, mg->conf.running->file, sizeof(next->file));
+	*mg->conf.running = *next;
+}
+
+/* From what runs to `next`: all of it, or nothing and why not. */
+static void
+change_to(struct manage *mg, struct msg_manage *mm, struct config *next)
+{
+	struct reload r = {.mm = mm, .next = next};
+
+	config_diff(mg->conf.running, next, on_change, &r);
+	if (mm->want.dry_run)
+		return;
+	if (r.n_impossible > 0) {
+		refuse(mm, REFUSED "%u of the changes cannot be made while the daemon runs",
+		       r.n_impossible);
+		return;
+	}
+	if (!may_begin(mm))
+		return;
+	change(mg, mm, next, &r);
+	change_end();
+}
+
+static struct config *
+config_new(void)
+{
+	struct config *conf = calloc(1, sizeof(*conf));
+
+	if (conf == NULL)
+		abort(); /* 40 KiB */
+	return conf;
+}
+
+static void
+reload(struct manage *mg, struct msg_manage *mm)
+{
+	struct config *next = config_new();
+
+	if (read_file(mg, mm, next))
+		change_to(mg, mm, next);
+	free(next);
+}
+
+/* --- ports -------------------------------------------------------------------------------- */
+
+/* Is what a person asked for one that a file could say? The file's own code judges. */
+static bool
+would_load(const struct config *next, struct msg_manage *mm)
+{
+	char *yaml = NULL, *said = NULL;
+	size_t len, size;
+	FILE *out = open_memstream(&yaml, &len), *err = open_memstream(&said, &size);
+	struct config *again = config_new();
+	int errors;
+
+	if (out == NULL || err == NULL)
+		abort();
+	config_show(next, out);
+	fclose(out);
+	errors = config_parse(NULL, yaml, len, again, err);
+	fclose(err);
+	if (errors > 0) {
+		said[strcspn(said, "\n")] = '\0';
+		refuse(mm, REFUSED "%s", said);
+	}
+	free(yaml);
+	free(said);
+	free(again);
+	return errors == 0;
+}
+
+static void
+port_wish(const struct manage_want *want, struct config_port *cp)
+{
+	snprintf(cp->tap, sizeof(cp->tap), "%s", want->tap);
+	if (want->device[0] != '\0')
+		memcpy(cp->device, want->device, sizeof(cp->device));
+	if (want->mtu_bytes != 0)
+		cp->mtu_bytes = want->mtu_bytes;
+	if (want->n_rxq != 0)
+		cp->n_rxq = want->n_rxq;
+	if (want->n_core != 0 || want->cores_auto) {
+		cp->n_core = want->n_core;
+		memcpy(cp->core, want->core, sizeof(want->core));
+	}
+}
+
+/* Of a port that is there its device has the last word. */
+static bool
+mtu_could_be(const struct manage *mg, struct msg_manage *mm)
+{
+	const struct port *port = hotplug_find(&mg->conf.ports, mm->want.tap);
+	unsigned int mtu = mm->want.mtu_bytes;
+
+	if (mtu == 0 || port == NULL || (mtu >= CONFIG_MTU_MIN && mtu <= CONFIG_MTU_MAX))
+		return true;
+	refuse(mm,
+	       REFUSED "mtu: %u is out of range; expected a number from %u to %u, and the "
+		       "device of %s (%s) takes %u at most",
+	       mtu, CONFIG_MTU_MIN, CONFIG_MTU_MAX, mm->want.tap, port->driver,
+	       port->mtu_max_bytes < CONFIG_MTU_MAX ? port->mtu_max_bytes : CONFIG_MTU_MAX);
+	return false;
+}
+
+static void
+port_change(struct manage *mg, struct msg_manage *mm)
+{
+	const struct manage_want *want = &mm->want;
+	struct config *next = config_new();
+	unsigned int i = 0;
+
+	*next = *mg->conf.running;
+	while (i < next->n_port && strcmp(next->port[i].tap, want->tap) != 0)
+		i++;
+	if (want->op == MANAGE_PORT_ADD && i < next->n_port) {
+		refuse(mm, "port %s is there already; `port set` changes it", want->tap);
+	} else if (want->op != MANAGE_PORT_ADD && i == next->n_port) {
+		mm->is_missing = true;
+		refuse(mm, "no port %s; `fpmctl show ports` lists them", want->tap);
+	} else if (i == CONFIG_PORTS_MAX) {
+		refuse(mm, "there are %u ports, as many as there can be", i);
+	} else if (want->op == MANAGE_PORT_DEL && next->n_port == 1) {
+		refuse(mm, "%s is the last port", want->tap);
+	} else {
+		if (want->op == MANAGE_PORT_DEL) {
+			memmove(&next->port[i], &next->port[i + 1],
+				(--next->n_port - i) * sizeof(next->port[0]));
+		} else {
+			if (want->op == MANAGE_PORT_ADD)
+				next->port[next->n_port++] =
+					(struct config_port){.mtu_bytes = 1500};
+			port_wish(want, &next->port[i]);
+		}
+		if (want->op == MANAGE_PORT_DEL ||
+		    (mtu_could_be(mg, mm) && would_load(next, mm)))
+			change_to(mg, mm, next);
+	}
+	free(next);
+}
+
+/* --- the thread -------------------------------------------------------------------------- */
+
+static void
+answer(struct manage *mg, struct msg_manage *mm)
+{
+	if (mm->q.rows == NULL)
+		mm->q.rows = json_array();
+	switch (mm->want.op) {
+	case MANAGE_KEYS:
+		config_keys(on_key, mm);
+		break;
+	case MANAGE_SHOW:
+		show(mg, mm);
+		break;
+	case MANAGE_RELOAD:
+		reload(mg, mm);
+		break;
+	case MANAGE_PORT_ADD:
+	case MANAGE_PORT_SET:
+	case MANAGE_PORT_DEL:
+		port_change(mg, mm);
+		break;
+	case MANAGE_POLICER:
+		policer_change(mg, mm);
+		break;
+	case MANAGE_NOTHING:
+		break;
+	}
+	mm->q.done = true;
+}
+
+/* What a person would have been told goes to the log. */
+static void
+rows_to_log(const struct msg_manage *mm)
+{
+	const json_t *object;
+	size_t i;
+
+	json_array_foreach (mm->q.rows, i, object) {
+		const char *wrong = json_string_value(json_object_get(object, "wrong"));
+
+		if (wrong != NULL)
+			log_error("manage: %s", wrong);
+		else if (!json_is_true(json_object_get(object, "possible")))
+			log_error("manage: change is impossible key=%s: %s",
+				  json_string_value(json_object_get(object, "key")),
+				  json_string_value(json_object_get(object, "note")));
+	}
+	if (mm->is_barred)
+		log_info("manage: reload waits for the end of the restart");
+	else if (mm->error[0] != '\0')
+		log_error("manage: configuration not reloaded: %s", mm->error);
+}
+
+static void
+on_msg(struct worker *w, struct msg *m)
+{
+	struct msg_manage *mm = caa_container_of(m, struct msg_manage, q.m);
+	struct manage *mg = w->ctx;
+
+	if (m->type != MSG_QUERY) {
+		hotplug_msg(&mg->conf.ports, m);
+		return;
+	}
+	answer(mg, mm);
+	if (mm->q.from != NULL) {
+		m->type = MSG_REPLY;
+		worker_send(mm->q.from, m);
+		return;
+	}
+	rows_to_log(mm);
+	json_decref(mm->q.rows);
+	msg_free(m);
+}
+
+void
+manage_reload(struct worker *w)
+{
+	struct msg_manage *mm = msg_new(MSG_QUERY, sizeof(*mm));
+
+	mm->q.kind = QUERY_MANAGE;
+	mm->want.op = MANAGE_RELOAD;
+	worker_send(w, &mm->q.m);
+}
+
+int
+manage_setup(struct worker *w, const struct manage_conf *conf)
+{
+	struct manage *mg = calloc(1, sizeof(*mg));
+
+	if (mg == NULL)
+		return -ENOMEM;
+	mg->conf = *conf;
+	w->name = "manage";
+	w->role = ROLE_MANAGE;
+	w->ctx = mg;
+	w->on_msg = on_msg;
+	return 0;
+}
+
+void
+manage_teardown(struct worker *w)
+{
+	free(w->ctx);
+	w->ctx = NULL;
+}

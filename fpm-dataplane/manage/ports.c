@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * All ports at once, one after the other. Devices take their time: a start that comes from one
+ * to the next is none that hangs.                                                 [main]
+ */
+#include "manage/ports.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/sd_notify.h"
+#include "restart/fdstore.h"
+#include "port/nicd_client.h"
+
+static struct port_conf
+conf_of(const struct config *conf, const struct config_port *cp)
+{
+	return (struct port_conf){.tap = cp->tap,
+				  .netns = conf->control_netns,
+				  .device = cp->device,
+				  .tap_fd = -1,
+				  .mtu_bytes = cp->mtu_bytes,
+				  .n_rxq = cp->n_rxq != 0 ? cp->n_rxq : cp->n_core,
+				  .n_txq = conf->n_core,
+				  .interrupts = !conf->poll_always,
+				  .vlan_off = cp->vlan_off,
+				  .cksum_off = cp->cksum_off};
+}
+
+int
+ports_open(const struct config *conf, struct rte_mempool *pool, struct port *port,
+	   unsigned int *n)
+{
+	struct port opened;
+	char why[256];
+	int rc;
+
+	for (unsigned int i = 0; i < conf->n_port; i++) {
+		const struct config_port *cp = &conf->port[i];
+		struct port_conf pc = conf_of(conf, cp);
+		uint64_t begin = monotonic_ms();
+
+		pc.tap_fd = keep_take_tap(conf, cp->tap);
+		service_goes_on();
+		rc = port_open(&opened, (uint16_t)(i + 1), &pc, pool, why, sizeof(why));
+		if (rc < 0) {
+			log_error("%s:%d: port %s device %s: %s", conf->file, cp->pos.line,
+				  cp->tap, cp->device, why);
+			return rc;
+		}
+		port_publish(&port[i], &opened);
+		++*n;
+		log_info("port: up name=%s device=%s ifindex=%u queues=%u tap=%s "
+			 "took_ms=%llu",
+			 cp->tap, cp->device, port[i].tap.ifindex, port[i].n_rxq,
+			 opened.tap_kept  ? "kept"
+			 : opened.tap_new ? "made"
+					  : "found",
+			 (unsigned long long)(monotonic_ms() - begin));
+	}
+	service_goes_on();
+	return 0;
+}
+
+void
+ports_close(struct port *port, bool failed)
+{
+	uint64_t begin = monotonic_ms();
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < PORT_SLOTS; i++) {
+		if (!port_is_there(&port[i]))
+			continue;
+		if (failed && port[i].tap_new)
+			tap_destroy(&port[i].tap);
+		port_close(&port[i]);
+		port[i].ifidx = 0; /* nobody else is there to look */
+		n++;
+	}
+	if (n > 0 && !failed)
+		log_info("main: this daemon has closed its ports n=%u took_ms=%llu", n,
+			 (unsigned long long)(monotonic_ms() - begin));
+}
+
+bool
+ports_could_be_shared(const struct config *conf)
+{
+	bool all = true;
+
+	for (unsigned int i = 0; i < conf->n_port; i++) {
+		struct port_conf pc = conf_of(conf, &conf->port[i]);
+
+		all &= nics_are_kept() ? nics_has(&pc) : port_is_shared(pc.device);
+	}
+	return all;
+}
+
+bool
+ports_are_shared(const struct port *port)
+{
+	bool all = true;
+
+	for (unsigned int i = 0; i < PORT_SLOTS; i++)
+		if (port_is_there(&port[i]))
+			all &= port_is_shared(port[i].device) || port[i].held;
+	return all;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ports from one configuration to another: what can fail comes first, and is taken back when
+ * a part of it does; then ports go, which cannot. Runs in manage, which may wait.
+ */
+#include "manage/reload_ports.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+/* Of another MTU the TAP is told, and all else follows it. */
+static int
+port_mtu(const struct port *port, const struct config_port *was,
+	 const struct config_port *now, char *why, unsigned int size)
+{
+	int rc = was->mtu_bytes != now->mtu_bytes ? tap_mtu(&port->tap, now->mtu_bytes) : 0;
+
+	if (rc < 0)
+		snprintf(why, size, "mtu not set: %s", strerror(-rc));
+	return rc;
+}
+
+/*
+ * Another device, or the same with other queues, offloads or a larger MTU, behind the same
+ * TAP, whose MTU is last: below 1280 the kernel takes addresses. The old one comes back on
+ * failure; when it cannot, the port is lost: configured, but not there.
+ */
+static int
+port_exchange(struct hotplug *h, const struct config *running,
+	      const struct config_port *was, const struct config_port *now, char *why,
+	      unsigned int size)
+{
+	struct hotplug_rest rest, spare;
+	char again[256];
+	int rc;
+
+	hotplug_del(h, hotplug_find(h, now->tap), &rest);
+	spare = (struct hotplug_rest){dup(rest.tap_fd), rest.place};
+	rc = hotplug_add(h, running, now, &rest, why, size);
+	if (rc == 0) {
+		rc = port_mtu(hotplug_find(h, now->tap), was, now, why, size);
+		if (rc < 0)
+			hotplug_del(h, hotplug_find(h, now->tap), &rest);
+		close(rc < 0 ? rest.tap_fd : spare.tap_fd);
+	}
+	if (rc < 0 && hotplug_add(h, running, was, &spare, again, sizeof(again)) < 0) {
+		log_error("manage: port is lost name=%s: %s", was->tap, again);
+		hotplug_forget(was->tap);
+	}
+	return rc;
+}
+
+/*
+ * What is kept is shared with a process that the next daemon meets as well: it comes and goes with
+ * daemons. (DPDK's virtio, 22.11, does not let go of a device in who only shares it.)
+ */
+#define BY_RESTART                                                                  \
+	"keep-nics: NICs come, go and change with a restart: the file first, then " \
+	"`fpmctl restart`"
+
+static unsigned int
+n_queue(const struct config_port *cp)
+{
+	return cp->n_rxq != 0 ? cp->n_rxq : cp->n_core;
+}
+
+static int
+port_set(struct hotplug *h, const struct config *running, const struct config_port *was,
+	 const struct config_port *now, char *why, unsigned int size)
+{
+	const struct port *port = hotplug_find(h, now->tap);
+	unsigned int wanted = n_queue(now) != 0 ? n_queue(now) : h->deal->n_fwd;
+	bool other = strcmp(was->device, now->device) != 0, anew;
+
+	if (port == NULL) /* it was lost */
+		return hotplug_add(h, running, now, NULL, why, size);
+	/* What its own device refuses is known before it is closed. */
+	if (!other && port_could_be(port, n_queue(now), now->mtu_bytes, why, size) < 0)
+		return -EINVAL;
+	anew = (n_queue(was) != n_queue(now) && wanted != port->n_rxq) ||
+	       (was->vlan_off != now->vlan_off && port->vlan_able) ||
+	       (was->cksum_off != now->cksum_off && port->cksum_able) ||
+	       port_mtu_is_beyond(port, now->mtu_bytes);
+	if ((other || anew) && running->keep_nics) {
+		snprintf(why, size, BY_RESTART);
+		return -ENOTSUP;
+	}
+	if (other || anew)
+		return port_exchange(h, running, was, now, why, size);
+	if (port_mtu(port, was, now, why, size) < 0) /* first: queues do not go back */
+		return -EIO;
+	if (deal_move(h->deal, port, now) < 0) {
+		(void)port_mtu(port, now, was, why, size);
+		snprintf(why, size, "no memory to move its queues");
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static bool
+goes_kept(const struct config *running, const struct config *next)
+{
+	bool any = false;
+
+	for (unsigned int i = 0; running->keep_nics && i < running->n_port; i++)
+		any |= config_port(next, running->port[i].tap) == NULL;
+	return any;
+}
+
+static int
+port_add(struct hotplug *h, const struct config *next, const struct config_port *now,
+	 char *why, unsigned int size)
+{
+	if (!next->keep_nics)
+		return hotplug_add(h, next, now, NULL, why, size);
+	snprintf(why, size, BY_RESTART);
+	return -ENOTSUP;
+}
+
+/* A port goes, unless it was lost. */
+static void
+port_drop(struct hotplug *h, const char *tap)
+{
+	struct port *port = hotplug_find(h, tap);
+
+	if (port != NULL)
+		hotplug_del(h, port, NULL);
+}
+
+/* Was it there, or configured only? */
+static bool
+was_there(const struct deal_seen *seen, const char *tap)
+{
+	for (unsigned int i = 0; i < seen->n_port; i++)
+		if (strcmp(seen->port[i].name, tap) == 0)
+			return true;
+	return false;
+}
+
+/* A port that came goes again, unless it was lost. */
+static void
+port_undo(struct hotplug *h, const char *tap)
+{
+	struct port *port = hotplug_find(h, tap);
+
+	if (port != NULL)
+		hotplug_undo(h, port);
+}
+
+/*
+ * Back from `n` ports of `next` that were seen to, to who served what. Returns 0, or -errno
+ * with a sentence in `why` of what is not as before.
+ */
+static int
+undo(struct hotplug *h, const struct config *running, const struct config *next,
+     unsigned int n, const struct deal_seen *seen, char *why, unsigned int size)
+{
+	char text[256];
+	int rc = 0;
+
+	while (n-- > 0) {
+		const struct config_port *now = &next->port[n];
+		const struct config_port *was = config_port(running, now->tap);
+
+		if (was == NULL || !was_there(seen, now->tap)) {
+			port_undo(h, now->tap);
+		} else if (port_set(h, running, now, was, text, sizeof(text)) < 0) {
+			log_error("manage: port not as before name=%s: %s", was->tap, text);
+			snprintf(why, size, "port %s: %s", was->tap, text);
+			rc = -EIO;
+		}
+	}
+	/* Where `cores` is auto the configuration does not say who that was. */
+	if (deal_restore(h->deal, seen) < 0) {
+		log_error("manage: queues not served as before error=no memory");
+		snprintf(why, size, "no memory to move all queues");
+		rc = -ENOMEM;
+	}
+	return rc;
+}
+
+int
+manage_ports(struct hotplug *h, const struct config *running, const struct config *next,
+	     char *why, unsigned int why_size)
+{
+	char text[256], other[320];
+	struct deal_seen seen;
+
+	if (goes_kept(running, next)) {
+		snprintf(why, why_size, REFUSED BY_RESTART);
+		return -ENOTSUP;
+	}
+	deal_look(h->deal, &seen);
+	for (unsigned int i = 0; i < next->n_port; i++) {
+		const struct config_port *now = &next->port[i];
+		const struct config_port *was = config_port(running, now->tap);
+		int rc = was == NULL ? port_add(h, next, now, text, sizeof(text))
+				     : port_set(h, running, was, now, text, sizeof(text));
+
+		if (rc == 0)
+			continue;
+		if (undo(h, running, next, i, &seen, other, sizeof(other)) < 0)
+			snprintf(why, why_size,
+				 "refused, but not all is as before (%s): port %s device "
+				 "%s: %s",
+				 other, now->tap, now->device, text);
+		else if (was == NULL || hotplug_find(h, was->tap) != NULL)
+			snprintf(why, why_size, REFUSED "port %s device %s: %s", now->tap,
+				 now->device, text);
+		else
+			snprintf(why, why_size,
+				 "refused, and the port is lost until `port set` names a "
+				 "device that is there: port %s device %s: %s; nor does "
+				 "its old device come back",
+				 now->tap, now->device, text);
+		return rc;
+	}
+	for (unsigned int i = 0; i < running->n_port; i++)
+		if (config_port(next, running->port[i].tap) == NULL)
+			port_drop(h, running->port[i].tap);
+	return 0;
+}

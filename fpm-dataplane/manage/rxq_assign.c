@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What port/rxq_set.h can do, done for whole ports. Keeps nothing: who serves what is read off
+ * the sets that forwarders go by.
+ */
+#include "manage/rxq_assign.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "start/cpus.h"
+#include "port/rxq.h"
+
+static_assert(CONFIG_CORES_MAX <= PLAN_MAX && CONFIG_PORTS_MAX <= PLAN_MAX,
+	      "all have room");
+
+/* How things stand. *at becomes the number of `port` among the ports there are. */
+static struct plan
+plan_of(const struct deal *d, const struct port *port, unsigned int *at)
+{
+	struct plan plan = {.n_fwd = d->n_fwd};
+
+	for (unsigned int f = 0; f < d->n_fwd; f++) {
+		plan.fwd_node[f] = d->node[f];
+		plan.n_queue[f] = serve_set(&d->serving[f])->n;
+	}
+	for (unsigned int p = 0; p < PORT_SLOTS && plan.n_port < PLAN_MAX; p++) {
+		if (!port_is_there(&d->port[p]))
+			continue;
+		if (&d->port[p] == port)
+			*at = plan.n_port;
+		plan.port_node[plan.n_port++] = d->port[p].node;
+	}
+	return plan;
+}
+
+int
+deal_begin(const struct deal *d, const struct port *port, const struct config_port *cp,
+	   bool named)
+{
+	unsigned int at = 0;
+	struct plan plan = plan_of(d, port, &at);
+	int rc = 0;
+
+	for (uint16_t q = 0; q < port->n_rxq && rc == 0; q++) {
+		struct rxq rxq;
+		unsigned int f;
+
+		if (named != (q < cp->n_core))
+			continue;
+		f = named ? plan_on(d->cpu, d->n_fwd, cp->core[q]) : plan_queue(&plan, at);
+		port_rxq(port, q, &rxq);
+		rc = serve_begin(&d->serving[f], &rxq);
+	}
+	return rc;
+}
+
+int
+deal_all(const struct deal *d, const struct config_port *cp, unsigned int n)
+{
+	int rc = 0;
+
+	for (unsigned int turn = 0; turn < 2; turn++)
+		for (unsigned int p = 0; p < n && rc == 0; p++)
+			rc = deal_begin(d, &d->port[p], &cp[p], turn == 0);
+	return rc;
+}
+
+void
+deal_end(const struct deal *d, const struct port *port)
+{
+	for (uint16_t q = 0; q < port->n_rxq; q++) {
+		unsigned int f = serve_who(d->serving, d->n_fwd, port->ifidx, q);
+
+		if (f < d->n_fwd)
+			(void)serve_end(&d->serving[f], port->ifidx, q);
+	}
+}
+
+/* A queue that somebody serves to forwarder `to`. Returns 0 or -ENOMEM. */
+static int
+queue_move(const struct deal *d, const struct port *port, uint16_t q, unsigned int to)
+{
+	unsigned int f = serve_who(d->serving, d->n_fwd, port->ifidx, q);
+
+	return f < d->n_fwd && to < d->n_fwd
+		       ? serve_move(&d->serving[f], &d->serving[to], port->ifidx, q)
+		       : 0;
+}
+
+int
+deal_move(const struct deal *d, const struct port *port, const struct config_port *cp)
+{
+	unsigned int was[CONFIG_CORES_MAX];
+	uint16_t q = 0;
+	int rc = 0;
+
+	for (; q < port->n_rxq && q < cp->n_core && rc == 0; q++) {
+		was[q] = serve_who(d->serving, d->n_fwd, port->ifidx, q);
+		rc = queue_move(d, port, q, plan_on(d->cpu, d->n_fwd, cp->core[q]));
+	}
+	while (rc < 0 && q-- > 0) /* backwards: who gave a queue away has room for it */
+		(void)queue_move(d, port, q, was[q]);
+	return rc;
+}
+
+void
+deal_look(const struct deal *d, struct deal_seen *seen)
+{
+	struct deal_port *at;
+
+	seen->n_port = 0;
+	for (unsigned int p = 0; p < PORT_SLOTS && seen->n_port < CONFIG_PORTS_MAX; p++) {
+		const struct port *port = &d->port[p];
+
+		if (!port_is_there(port))
+			continue;
+		at = &seen->port[seen->n_port++];
+		memcpy(at->name, port->name, sizeof(at->name));
+		at->n_rxq = 0;
+		while (at->n_rxq < port->n_rxq && at->n_rxq < CONFIG_CORES_MAX) {
+			at->fwd[at->n_rxq] = (uint8_t)serve_who(d->serving, d->n_fwd,
+								port->ifidx, at->n_rxq);
+			at->n_rxq++;
+		}
+	}
+}
+
+int
+deal_restore(const struct deal *d, const struct deal_seen *seen)
+{
+	int rc = 0;
+
+	for (unsigned int s = 0; s < seen->n_port; s++) {
+		const struct deal_port *was = &seen->port[s];
+		unsigned int p = 0;
+
+		while (p < PORT_SLOTS && !(port_is_there(&d->port[p]) &&
+					   strcmp(d->port[p].name, was->name) == 0))
+			p++;
+		for (uint16_t q = 0;
+		     p < PORT_SLOTS && q < d->port[p].n_rxq && q < was->n_rxq; q++)
+			if (queue_move(d, &d->port[p], q, was->fwd[q]) < 0)
+				rc = -ENOMEM;
+	}
+	return rc;
+}

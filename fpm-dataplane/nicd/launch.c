@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The daemon has a process keep its NICs: starts it, meets that of its predecessor, has it end.
+ *                                                                                   [main]
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/sd_notify.h"
+#include "start/eal.h"
+#include "nicd/nicd.h"
+#include "restart/spawn.h"
+#include "port/nicd_client.h"
+
+#define END_MS   8000 /* for drivers, to close; systemd kills after 20 s */
+#define ALONE_MS 1000 /* for one that ends by itself and asks no driver */
+
+static int process = -1; /* a descriptor of it: pidfd_open(2) */
+static pid_t child;      /* its id, where it is ours to wait for */
+
+static int
+is_over(int most_ms)
+{
+	struct pollfd p = {.fd = process, .events = POLLIN};
+
+	return process < 0 || poll(&p, 1, most_ms) > 0;
+}
+
+static void
+process_kill(void)
+{
+	if (!is_over(0)) {
+		(void)syscall(SYS_pidfd_send_signal, process, SIGKILL, NULL, 0);
+		(void)is_over(END_MS);
+	}
+	if (process >= 0)
+		close(process);
+	process = -1;
+}
+
+/* One that a daemon that crashed has left ends by itself, and has the NICs until it has. */
+static void
+last_one_end(void)
+{
+	process = service_take(NICS_LIFE);
+	(void)is_over(ALONE_MS);
+	process_kill();
+}
+
+static int
+start(const struct config *conf, char *const argv[], const sigset_t *born_with, int *sock)
+{
+	char *const words[] = {argv[0], (char *)(uintptr_t) "-c",
+			       (char *)(uintptr_t)conf->file, (char *)(uintptr_t) "--nics",
+			       NULL};
+	struct offspring o;
+	int rc = offspring_start(&o, words, NULL, 0, NICS_FD, born_with);
+
+	if (rc < 0)
+		return rc;
+	process = (int)syscall(SYS_pidfd_open, o.pid, 0);
+	child = o.pid;
+	*sock = o.sock;
+	return 0;
+}
+
+static int
+refuse_heir(const char *why)
+{
+	log_warn("main: the process that keeps the NICs cannot be taken over: %s", why);
+	nics_part(false);
+	return -ENOMEM;
+}
+
+static int
+take_over(const struct config *conf, int sock, struct nics_reply *hello)
+{
+	int rc = nics_meet(sock, hello);
+
+	if (rc == -EPROTO)
+		return refuse_heir("it is of another version");
+	if (rc < 0)
+		return refuse_heir(strerror(-rc));
+	if (!conf->keep_nics)
+		return refuse_heir("keep-nics is false now");
+	if (hello->began_with != eal_sum(conf))
+		return refuse_heir(
+			"memory.size-mib, the largest MTU or plugins are others now");
+	process = (int)syscall(SYS_pidfd_open, hello->pid, 0);
+	return 0;
+}
+
+/* One that was started has ended, or does not speak as it should: because of what? */
+static int
+why_not_started(const struct config *conf, int rc, pid_t old)
+{
+	int status = 0;
+
+	if (rc == -EPIPE && child != 0 && waitpid(child, &status, 0) == child &&
+	    WIFEXITED(status) && WEXITSTATUS(status) == SERVICE_EXIT_ROOM)
+		rc = eal_no_memory(conf, -ENOMEM, old);
+	if (rc != -ENOMEM || old == 0)
+		log_error("main: no process that keeps the NICs error=%s",
+			  rc == -EPIPE ? "it has ended" : strerror(-rc));
+	return rc;
+}
+
+/* A new one. */
+static int
+begin(const struct config *conf, char *const argv[], pid_t old, const sigset_t *born_with,
+      struct nics_reply *hello)
+{
+	int sock = -1, rc;
+
+	if (old == 0)
+		last_one_end();
+	if (!conf->keep_nics)
+		return 0;
+	rc = start(conf, argv, born_with, &sock);
+	if (rc == 0)
+		rc = nics_meet(sock, hello);
+	return rc < 0 ? why_not_started(conf, rc, old) : 0;
+}
+
+int
+nics_begin(const struct config *conf, char *const argv[], pid_t old,
+	   const sigset_t *born_with)
+{
+	int sock = service_take(NICS_FD), rc;
+	struct nics_reply hello = {0};
+
+	if (sock >= 0)
+		rc = take_over(conf, sock, &hello);
+	else
+		rc = begin(conf, argv, old, born_with, &hello);
+	if (rc == 0 && conf->keep_nics)
+		eal_join(hello.prefix, hello.client);
+	return rc;
+}
+
+void
+nics_keep(void)
+{
+	service_forget(NICS_LIFE);
+	if (process >= 0)
+		service_keep(NICS_LIFE, process);
+}
+
+void
+nics_mistrust(void)
+{
+	if (!nics_are_kept())
+		return;
+	log_error("main: DPDK is shared with a daemon that has died: this one begins anew");
+	_exit(1); /* a crash, to the service manager */
+}
+
+void
+nics_end(void)
+{
+	nics_part(true);
+	if (!is_over(END_MS))
+		log_warn(
+			"main: the process that keeps the NICs does not end, it is killed");
+	process_kill();
+}

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * PCI devices and their drivers, by files of /sys: read by anybody, written by root in a
+ * process of its own (`fpm-dataplane --prepare`, fpmctl). It must never take a NIC that the
+ * machine itself uses: whoever works by that could not come back. Nor anything that is no NIC.
+ */
+#include "pci/device.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/errmsg.h"
+
+#define PCI "/sys/bus/pci/"
+
+extern char **environ;
+
+/* --- files -------------------------------------------------------------------------------- */
+
+struct path {
+	char text[PATH_MAX];
+};
+
+static struct path __attribute__((format(printf, 2, 3)))
+path_of(const char *root, const char *fmt, ...)
+{
+	struct path path;
+	va_list ap;
+	size_t n = (size_t)snprintf(path.text, sizeof(path.text), "%s", root);
+
+	va_start(ap, fmt);
+	if (n < sizeof(path.text))
+		vsnprintf(path.text + n, sizeof(path.text) - n, fmt, ap);
+	va_end(ap);
+	return path;
+}
+
+/* The first line of a file; "" when there is none. */
+static void
+read_line(const struct path *path, char *buf, size_t size)
+{
+	FILE *f = fopen(path->text, "re");
+
+	if (f == NULL || fgets(buf, (int)size, f) == NULL)
+		buf[0] = '\0';
+	buf[strcspn(buf, "\n")] = '\0';
+	if (f != NULL)
+		fclose(f);
+}
+
+static long
+read_number(const struct path *path, long otherwise)
+{
+	char text[32], *end;
+	long n;
+
+	read_line(path, text, sizeof(text));
+	n = strtol(text, &end, 0);
+	return end != text && *end == '\0' ? n : otherwise;
+}
+
+/* What the kernel thinks of it shows later, in which driver has the device. */
+static void
+write_text(const struct path *path, const char *text)
+{
+	int fd = open(path->text, O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (write(fd, text, strlen(text)) < 0)
+		errno = 0;
+	close(fd);
+}
+
+/* Name of what a symbolic link leads to; "" when there is none. */
+static void
+link_name(const struct path *path, char *buf, size_t size)
+{
+	char to[PATH_MAX];
+	ssize_t n = readlink(path->text, to, sizeof(to) - 1);
+	const char *slash;
+
+	to[n < 0 ? 0 : n] = '\0';
+	slash = strrchr(to, '/');
+	snprintf(buf, size, "%.*s", (int)size - 1, slash != NULL ? slash + 1 : to);
+}
+
+/* Whether there is a module of that name shows in what is there afterwards. */
+static void
+load_module(const char *root, const char *module)
+{
+	char *argv[] = {"modprobe", "-q", (char *)(size_t)module, NULL};
+	pid_t pid;
+
+	if (root[0] == '\0' &&
+	    posix_spawnp(&pid, "modprobe", NULL, NULL, argv, environ) == 0)
+		waitpid(pid, NULL, 0);
+}
+
+/* --- what there is ------------------------------------------------------------------------ */
+
+/* Paths of a device's folder of interfaces, and `tail` behind it; globfree() is the caller's. */
+static glob_t
+net_glob(const char *root, const char *address, const char *tail)
+{
+	glob_t found = {0};
+
+	glob(path_of(root, PCI "devices/%s/net%s", address, tail).text, 0, NULL, &found);
+	glob(path_of(root, PCI "devices/%s/virtio*/net%s", address, tail).text, GLOB_APPEND,
+	     NULL, &found);
+	return found;
+}
+
+/* An interface in another namespace leaves the folder there, and empty. */
+static void
+read_interface(const char *root, struct device *d)
+{
+	glob_t folder = net_glob(root, d->address, "");
+	glob_t interface = net_glob(root, d->address, "/*");
+
+	if (interface.gl_pathc > 0)
+		snprintf(d->ifname, sizeof(d->ifname), "%s",
+			 strrchr(interface.gl_pathv[0], '/') + 1);
+	d->elsewhere = folder.gl_pathc > 0 && interface.gl_pathc == 0;
+	globfree(&folder);
+	globfree(&interface);
+}
+
+int
+device_read(const char *root, const char *address, struct device *d)
+{
+	struct path path = path_of(root, PCI "devices/%s", address);
+	char text[64];
+
+	*d = (struct device){.group = -1};
+	if (access(path.text, F_OK) < 0)
+		return -ENODEV;
+	snprintf(d->address, sizeof(d->address), "%s", address);
+#define OF(name) (path = path_of(root, PCI "devices/%s/" name, address), &path)
+	d->vendor = (unsigned int)read_number(OF("vendor"), 0);
+	d->id = (unsigned int)read_number(OF("device"), 0);
+	d->class = (unsigned int)read_number(OF("class"), 0);
+	d->node = (int)read_number(OF("numa_node"), -1);
+	link_name(OF("driver"), d->driver, sizeof(d->driver));
+	link_name(OF("iommu_group"), text, sizeof(text));
+	if (text[0] != '\0')
+		d->group = atoi(text);
+	read_line(OF("iommu_group/name"), text, sizeof(text));
+#undef OF
+	d->unprotected = strcmp(text, "vfio-noiommu") == 0;
+	read_interface(root, d);
+	return 0;
+}
+
+void
+device_each(const char *root, void (*each)(const struct device *d, void *ctx), void *ctx)
+{
+	struct dirent **entry;
+	struct device d;
+	int n = scandir(path_of(root, PCI "devices").text, &entry, NULL, alphasort);
+
+	for (int i = 0; i < n; i++) {
+		if (entry[i]->d_name[0] != '.' &&
+		    device_read(root, entry[i]->d_name, &d) == 0 && device_is_nic(&d))
+			each(&d, ctx);
+		free(entry[i]);
+	}
+	if (n >= 0)
+		free(entry);
+}
+
+bool
+device_is_nic(const struct device *d)
+{
+	return d->class >> 16 == 2;
+}
+
+static bool
+is_one_of(const char *driver, const char *const *known)
+{
+	while (*known != NULL && strcmp(driver, *known) != 0)
+		known++;
+	return *known != NULL;
+}
+
+bool
+device_is_shared(const char *driver)
+{
+	return is_one_of(driver, (const char *const[]){"mlx4_core", "mlx5_core", NULL});
+}
+
+/* Drivers that give the device to a process. */
+static bool
+is_given(const char *driver)
+{
+	return is_one_of(driver, (const char *const[]){"vfio-pci", "uio_pci_generic",
+						       "igb_uio", NULL});
+}
+
+bool
+device_serves_dpdk(const char *driver)
+{
+	return is_given(driver) || device_is_shared(driver);
+}
+
+bool
+device_is_uio(const struct device *d)
+{
+	return is_given(d->driver) && strcmp(d->driver, "vfio-pci") != 0;
+}
+
+bool
+device_is_unprotected(const struct device *d)
+{
+	return d->unprotected || device_is_uio(d);
+}
+
+static struct path
+unsafe_mode(const char *root)
+{
+	return path_of(root, "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
+}
+
+bool
+device_vfio_is_unsafe(const char *root)
+{
+	struct path mode = unsafe_mode(root);
+	char on[8];
+
+	read_line(&mode, on, sizeof(on));
+	return on[0] == 'Y';
+}
+
+/* The file by which a process has it, below `root`; "": there is none. */
+static struct path
+node_of(const char *root, const struct device *d)
+{
+	glob_t found = {0};
+	struct path path;
+
+	if (strcmp(d->driver, "vfio-pci") == 0)
+		return d->group < 0 ? path_of("", "%s", "")
+				    : path_of(root, "/dev/vfio/%s%d",
+					      d->unprotected ? "noiommu-" : "", d->group);
+	glob(path_of(root, PCI "devices/%s/uio/uio*", d->address).text, 0, NULL, &found);
+	path = found.gl_pathc == 0
+		       ? path_of("", "%s", "")
+		       : path_of(root, "/dev/%s", strrchr(found.gl_pathv[0], '/') + 1);
+	globfree(&found);
+	return path;
+}
+
+/* Of uio any number may open a device: who has is looked for among all that root sees. */
+static bool
+is_someones(const char *root, const char *node)
+{
+	glob_t found = {0};
+	bool is = false;
+
+	glob(path_of(root, "/proc/[0-9]*/fd/*").text, GLOB_NOSORT, NULL, &found);
+	for (size_t i = 0; i < found.gl_pathc && !is; i++) {
+		char to[PATH_MAX];
+		ssize_t n = readlink(found.gl_pathv[i], to, sizeof(to) - 1);
+
+		to[n < 0 ? 0 : n] = '\0';
+		is = strcmp(to, node) == 0;
+	}
+	globfree(&found);
+	return is;
+}
+
+bool
+device_is_open(const char *root, const struct device *d)
+{
+	struct path node = node_of(root, d);
+	int fd;
+
+	if (node.text[0] == '\0')
+		return false;
+	if (strcmp(d->driver, "vfio-pci") != 0)
+		return is_someones(root, node.text + strlen(root));
+	fd = open(node.text, O_RDWR | O_CLOEXEC); /* a group has one who opens it */
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 && errno == EBUSY;
+}
+
+static int
+check_open(const char *root, const struct device *d, char *why, size_t why_size)
+{
+	if (!device_is_open(root, d))
+		return 0;
+	return why_not(why, why_size, -EBUSY,
+		       "a process has it open (a dataplane, a virtual machine?); end that "
+		       "first: fuser %s",
+		       node_of(root, d).text + strlen(root));
+}
+
+bool
+device_group_is_held(const char *root, const struct device *d, struct device *by)
+{
+	struct path folder =
+		path_of(root, PCI "devices/%s/iommu_group/devices", d->address);
+	struct dirent **entry;
+	int n = scandir(folder.text, &entry, NULL, alphasort);
+	bool held = false;
+
+	for (int i = 0; i < n; i++) {
+		/* Bridges may stay with their driver. */
+		if (!held && device_read(root, entry[i]->d_name, by) == 0)
+			held = by->driver[0] != '\0' && !is_given(by->driver) &&
+			       strcmp(by->driver, "pcieport") != 0;
+		free(entry[i]);
+	}
+	if (n >= 0)
+		free(entry);
+	return held;
+}
+
+/* Of a group, all or none are a process's: what holds it may be no NIC, and stays then. */
+static int
+group_why(const struct device *d, const struct device *by, char *why, size_t why_size)
+{
+	char mend[96];
+
+	if (device_is_nic(by))
+		snprintf(mend, sizeof(mend), "`fpmctl device bind %s` gives it to vfio-pci",
+			 by->address);
+	else
+		snprintf(mend, sizeof(mend), "another slot has another group");
+	return why_not(why, why_size, -EPERM,
+		       "%s is in IOMMU group %d with %s, which the kernel's driver %s has, "
+		       "and vfio gives all of a group or none; %s",
+		       d->address, d->group, by->address, by->driver, mend);
+}
+
+int
+device_check(const char *root, const char *address, struct device *d, char *why,
+	     size_t why_size)
+{
+	struct device by;
+
+	if (device_read(root, address, d) < 0)
+		return why_not(why, why_size, -ENODEV,
+			       "there is no PCI device %s; `fpmctl device list` has those "
+			       "that are there",
+			       address);
+	if (!device_is_nic(d))
+		return why_not(why, why_size, -EINVAL,
+			       "%s is no NIC, but of PCI class %06x", address, d->class);
+	if (d->driver[0] == '\0')
+		return why_not(why, why_size, -ENXIO,
+			       "no driver has %s; `fpmctl device bind %s` gives it to "
+			       "vfio-pci",
+			       address, address);
+	if (!device_serves_dpdk(d->driver))
+		return why_not(why, why_size, -EBUSY,
+			       "the kernel's driver %s has %s%s%s; `fpmctl device bind %s` "
+			       "gives it to vfio-pci",
+			       d->driver, address, d->ifname[0] != '\0' ? " as " : "",
+			       d->ifname, address);
+	if (strcmp(d->driver, "vfio-pci") == 0 && device_group_is_held(root, d, &by))
+		return group_why(d, &by, why, why_size);
+	/* Of uio several may have it: the daemon whose place is taken does, to its end. */
+	if (strcmp(d->driver, "vfio-pci") == 0 && device_is_open(root, d))
+		return why_not(
+			why, why_size, -EBUSY,
+			"%s is open already, by a port of this dataplane in the same "
+			"IOMMU group or by another process (a virtual machine?): "
+			"fuser /dev/vfio/%s%d",
+			address, d->unprotected ? "noiommu-" : "", d->group);
+	return 0;
+}
+
+/* --- from driver to driver ---------------------------------------------------------------- */
+
+/* Have the kernel choose again; "" as `override` leaves it the choice. */
+static void
+give_to(const char *root, struct device *d, const char *override)
+{
+	char address[DEVICE_ADDRESS_STRLEN];
+	struct path path;
+
+	strcpy(address, d->address);
+	if (d->driver[0] != '\0') {
+		path = path_of(root, PCI "drivers/%s/unbind", d->driver);
+		write_text(&path, d->address);
+	}
+	path = path_of(root, PCI "devices/%s/driver_override", d->address);
+	write_text(&path, override[0] != '\0' ? override : "\n");
+	path = path_of(root, PCI "drivers_probe");
+	write_text(&path, d->address);
+	device_read(root, address, d);
+}
+
+/* Give it to whichever of its own drivers the kernel has. */
+static void
+give_back(const char *root, struct device *d)
+{
+	struct path path = path_of(root, PCI "devices/%s/modalias", d->address);
+	char modalias[128];
+
+	read_line(&path, modalias, sizeof(modalias));
+	load_module(root, modalias);
+	give_to(root, d, "");
+}
+
+static int
+check_nic(const struct device *d, char *why, size_t why_size)
+{
+	if (device_is_nic(d))
+		return 0;
+	return why_not(why, why_size, -EINVAL, "it is no NIC, but of PCI class %06x",
+		       d->class);
+}
+
+static int
+check_use(const struct device *d, char *why, size_t why_size)
+{
+	struct device_use use;
+
+	if (d->elsewhere)
+		return why_not(why, why_size, -EBUSY,
+			       "its interface is in another network namespace, where "
+			       "somebody may use it; bring it back first (ip -n NAMESPACE "
+			       "link set INTERFACE netns 1)");
+	if (d->ifname[0] == '\0')
+		return 0;
+	device_use_of(d->ifname, &use);
+	return device_use_text(d->ifname, &use, why, why_size) ? -EBUSY : 0;
+}
+
+static int
+check_vfio(const char *root, const struct device *d, char *why, size_t why_size)
+{
+	struct path driver = path_of(root, PCI "drivers/vfio-pci");
+	struct path mode = unsafe_mode(root);
+
+	if (access(driver.text, F_OK) < 0)
+		load_module(root, "vfio-pci");
+	if (access(driver.text, F_OK) < 0)
+		return why_not(why, why_size, -ENOTSUP,
+			       "this kernel has no vfio-pci: `modprobe vfio-pci` says why");
+	if (d->group < 0 && !device_vfio_is_unsafe(root))
+		return why_not(
+			why, why_size, -ENOTSUP,
+			"it is in no IOMMU group: turn VT-d or AMD-Vi on in the "
+			"firmware, on Intel with intel_iommu=on iommu=pt on the "
+			"kernel's command line; in a VM the hypervisor has to offer "
+			"an IOMMU, or %s (install.md)",
+			access(mode.text, F_OK) == 0
+				? "vfio be told to do without"
+				: "uio_pci_generic do without, for this kernel's vfio "
+				  "cannot");
+	return 0;
+}
+
+/* Looks only. */
+static int
+check_bind(const char *root, const struct device *d, bool force, char *why, size_t why_size)
+{
+	int rc = check_nic(d, why, why_size);
+
+	if (rc == 0 && device_is_shared(d->driver))
+		rc = why_not(why, why_size, -EINVAL,
+			     "DPDK works beside its driver %s: name it in the "
+			     "configuration as it is",
+			     d->driver);
+	/* By uio; to who forces it as well: it would go on with what is no longer its own. */
+	if (rc == 0 && check_open(root, d, why, why_size) < 0)
+		rc = -EPERM;
+	if (rc == 0 && !force)
+		rc = check_use(d, why, why_size);
+	return rc;
+}
+
+int
+device_bind_check(const char *root, const struct device *d, unsigned int n, bool force,
+		  unsigned int *at, char *why, size_t why_size)
+{
+	/* A module is loaded in the second turn, when all have passed the first. */
+	for (unsigned int i = 0; i < 2 * n; i++) {
+		int rc = 0;
+
+		*at = i % n;
+		if (strcmp(d[*at].driver, "vfio-pci") != 0)
+			rc = i < n ? check_bind(root, &d[*at], force, why, why_size)
+				   : check_vfio(root, &d[*at], why, why_size);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+int
+device_bind(const char *root, struct device *d, bool force, char *why, size_t why_size)
+{
+	unsigned int at;
+	int rc = device_bind_check(root, d, 1, force, &at, why, why_size);
+
+	if (rc < 0 || strcmp(d->driver, "vfio-pci") == 0)
+		return rc;
+	give_to(root, d, "vfio-pci");
+	if (strcmp(d->driver, "vfio-pci") == 0)
+		return 0;
+	give_back(root, d);
+	return why_not(
+		why, why_size, -EIO,
+		"vfio-pci does not take it (`dmesg` says why); its driver is %s again",
+		d->driver[0] != '\0' ? d->driver : "none");
+}
+
+/* Has a driver of the kernel it? */
+static bool
+is_the_kernels(const struct device *d)
+{
+	return d->driver[0] != '\0' && !is_given(d->driver);
+}
+
+int
+device_unbind_check(const char *root, const struct device *d, char *why, size_t why_size)
+{
+	int rc = check_nic(d, why, why_size);
+
+	if (rc == 0 && !is_the_kernels(d))
+		rc = check_open(root, d, why, why_size);
+	return rc;
+}
+
+int
+device_unbind(const char *root, struct device *d, char *why, size_t why_size)
+{
+	int rc = device_unbind_check(root, d, why, why_size);
+
+	if (rc < 0 || is_the_kernels(d))
+		return rc;
+	give_back(root, d);
+	if (is_the_kernels(d))
+		return 0;
+	return why_not(why, why_size, -EIO, "no driver of the kernel takes it: it has %s",
+		       d->driver[0] != '\0' ? d->driver : "none");
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sets of queues, replaced as a whole under RCU. Whoever changes them waits; forwarders
+ * never do. No DPDK here: a queue is a number and perhaps a descriptor.
+ */
+#include "port/rxq_set.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "base/tsan.h"
+
+/* The writer's own view. */
+static struct rxq_set *
+mine(const struct serving *s)
+{
+	return atomic_load_explicit(&s->set, memory_order_relaxed);
+}
+
+/* Have room for `n` queues. Returns 0 or -ENOMEM. */
+static int
+have_room(struct serving *s, unsigned int n)
+{
+	struct rxq_set *old = mine(s), *set, *spare;
+
+	if (n <= old->room)
+		return 0;
+	set = malloc(sizeof(*set) + n * sizeof(set->q[0]));
+	spare = malloc(sizeof(*spare) + n * sizeof(spare->q[0]));
+	if (set == NULL || spare == NULL) {
+		free(set);
+		free(spare);
+		return -ENOMEM;
+	}
+	memcpy(set, old, sizeof(*old) + old->n * sizeof(old->q[0]));
+	set->room = spare->room = n;
+	free(s->spare);
+	s->spare = spare;
+	atomic_store_explicit(&s->set, set, memory_order_release); /* the same queues */
+	urcu_qsbr_synchronize_rcu();
+	GRACE_OVER();
+	free(old);
+	return 0;
+}
+
+/* The set that it has without `less` and with `more` (each may be NULL), for which is room. */
+static struct rxq_set *
+set_copy(const struct serving *s, const struct rxq *less, const struct rxq *more)
+{
+	const struct rxq_set *old = mine(s);
+	struct rxq_set *set = s->spare;
+
+	set->n = 0;
+	for (unsigned int i = 0; i < old->n; i++)
+		if (&old->q[i] != less)
+			set->q[set->n++] = old->q[i];
+	if (more != NULL)
+		set->q[set->n++] = *more;
+	return set;
+}
+
+/* From now on `set`; returns when the old one has no reader. */
+static void
+publish(struct serving *s, struct rxq_set *set)
+{
+	struct rxq_set *old = mine(s);
+
+	/* Release: who reads the set also sees the queues in it. */
+	atomic_store_explicit(&s->set, set, memory_order_release);
+	idle_wake(&s->idle);
+	urcu_qsbr_synchronize_rcu();
+	GRACE_OVER();
+	s->spare = old;
+}
+
+static const struct rxq *
+find(const struct serving *s, uint16_t ifidx, uint16_t queue)
+{
+	const struct rxq_set *set = mine(s);
+
+	for (unsigned int i = 0; i < set->n; i++)
+		if (set->q[i].ifidx == ifidx && set->q[i].queue == queue)
+			return &set->q[i];
+	return NULL;
+}
+
+int
+serve_open(struct serving *s, bool never_sleep, uint64_t *n_sleeps)
+{
+	struct rxq_set *set = calloc(1, sizeof(*set));
+	int rc = set == NULL ? -ENOMEM : idle_open(&s->idle, never_sleep, n_sleeps);
+
+	if (rc < 0)
+		free(set);
+	else
+		atomic_init(&s->set, set);
+	s->spare = NULL; /* room for none is in no need of one */
+	return rc;
+}
+
+void
+serve_close(struct serving *s)
+{
+	if (mine(s) == NULL)
+		return;
+	free(mine(s));
+	free(s->spare);
+	atomic_init(&s->set, NULL);
+	s->spare = NULL;
+	idle_close(&s->idle);
+}
+
+/* Should epoll refuse a descriptor, its queue is looked at now and then. */
+static void
+watch(struct serving *s, const struct rxq *q)
+{
+	(void)idle_watch(&s->idle, q->fd, q->interrupt ? IDLE_EDGE : IDLE_LEVEL);
+}
+
+int
+serve_begin(struct serving *s, const struct rxq *q)
+{
+	if (have_room(s, mine(s)->n + 1) < 0)
+		return -ENOMEM;
+	watch(s, q);
+	publish(s, set_copy(s, NULL, q));
+	return 0;
+}
+
+int
+serve_end(struct serving *s, uint16_t ifidx, uint16_t queue)
+{
+	const struct rxq *gone = find(s, ifidx, queue);
+	int fd;
+
+	if (gone == NULL)
+		return -ENOENT;
+	fd = gone->fd;
+	publish(s, set_copy(s, gone, NULL));
+	idle_unwatch(&s->idle, fd);
+	return 0;
+}
+
+unsigned int
+serve_who(const struct serving *s, unsigned int n, uint16_t ifidx, uint16_t queue)
+{
+	unsigned int i = 0;
+
+	while (i < n && find(&s[i], ifidx, queue) == NULL)
+		i++;
+	return i;
+}
+
+int
+serve_move(struct serving *from, struct serving *to, uint16_t ifidx, uint16_t queue)
+{
+	const struct rxq *found = find(from, ifidx, queue);
+	struct rxq q;
+
+	if (found == NULL)
+		return -ENOENT;
+	if (from == to)
+		return 0;
+	if (have_room(to, mine(to)->n + 1) < 0)
+		return -ENOMEM;
+	q = *found;
+	publish(from, set_copy(from, found, NULL));
+	idle_unwatch(&from->idle, q.fd);
+	watch(to, &q);
+	publish(to, set_copy(to, NULL, &q));
+	return 0;
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What outlives the daemon, and the signs of life by which it is told that it should not. A
+ * sign is given only when every worker and every forwarder has gone round since the last one:
+ * a thread that hangs is a daemon that hangs.                                     [main]
+ */
+#include "restart/fdstore.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "restart/watchdog.h"
+#include "base/log.h"
+#include "base/sd_notify.h"
+#include "nicd/nicd.h"
+#include "rib/rib.h"
+#include "tap-bridge/tap.h"
+
+#define LOOKS 4 /* at all threads, while the service manager wants to hear once */
+
+#define KEY "tap-"
+
+/* The last daemon's, until we forward; how many starts had read it before this one. */
+static int last_checkpoint = -1;
+static unsigned int last_tries;
+
+/*
+ * A TAP is known by the name that its port is configured by, not by the one that it has: that
+ * somebody may change. A descriptor's name must not hold ':', which TAP names do not
+ * (tap_open()).
+ */
+static const char *
+key_of(const char *tap, char buf[64])
+{
+	snprintf(buf, 64, KEY "%s", tap);
+	return buf;
+}
+
+unsigned int
+keep_list(const struct port *port, unsigned int n_port, int checkpoint_fd, int nics_fd,
+	  struct kept *into)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < n_port && n < CONFIG_PORTS_MAX; i++) {
+		if (!port_is_there(&port[i]))
+			continue;
+		key_of(port[i].name, into[n].name);
+		into[n++].fd = port[i].tap.fd;
+	}
+	if (checkpoint_fd >= 0) {
+		into[n].fd = checkpoint_fd;
+		snprintf(into[n++].name, sizeof(into->name), KEEP_CHECKPOINT);
+	}
+	if (nics_fd >= 0) {
+		into[n].fd = nics_fd;
+		snprintf(into[n++].name, sizeof(into->name), NICS_FD);
+	}
+	return n;
+}
+
+/* rib reads and closes the one, the other is what its start is told against. */
+int
+keep_take_checkpoint(void)
+{
+	int fd = service_take(KEEP_CHECKPOINT);
+
+	last_checkpoint = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	last_tries = rib_checkpoint_tries(last_checkpoint);
+	return fd;
+}
+
+static void
+last_checkpoint_close(void)
+{
+	if (last_checkpoint >= 0)
+		close(last_checkpoint);
+	last_checkpoint = -1;
+}
+
+void
+keep_failed(void)
+{
+	if (last_checkpoint >= 0)
+		rib_checkpoint_forgive(last_checkpoint, last_tries);
+	last_checkpoint_close();
+}
+
+struct wanted {
+	const struct config *conf;
+	const char *tap;
+};
+
+/* Of a port that is configured no more, and called by now as another is. */
+static bool
+has_its_name(void *ctx, const char *key, int fd)
+{
+	const struct wanted *want = ctx;
+	char name[IFNAMSIZ];
+
+	return strncmp(key, KEY, strlen(KEY)) == 0 &&
+	       config_port(want->conf, key + strlen(KEY)) == NULL &&
+	       tap_name(fd, name) == 0 && strcmp(name, want->tap) == 0;
+}
+
+int
+keep_take_tap(const struct config *conf, const char *tap)
+{
+	struct wanted want = {conf, tap};
+	char key[64];
+	int fd = service_take(key_of(tap, key));
+
+	if (fd >= 0)
+		return fd;
+	/* A copy: what is kept under the old key is let go when this one is kept. */
+	fd = service_find(has_its_name, &want);
+	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+void
+keep_tap(const struct port *port)
+{
+	char key[64];
+	int rc;
+
+	/* Of several of one name systemd keeps all, also those that lead nowhere any more. */
+	service_forget(key_of(port->name, key));
+	rc = service_keep(key, port->tap.fd);
+	if (rc < 0 && rc != -ENOTCONN)
+		log_warn("keep: tap not kept over a restart name=%s error=%s", port->name,
+			 strerror(-rc));
+}
+
+void
+keep_forget(const char *tap)
+{
+	char key[64];
+
+	if (service_let_go(key_of(tap, key), SERVICE_TELL_MS) == -ETIMEDOUT)
+		log_warn("keep: the service manager has not let go of the tap yet name=%s",
+			 tap);
+}
+
+void
+keep_ready(const struct port *port, unsigned int n_port, int checkpoint_fd)
+{
+	char name[128];
+	int fd;
+
+	last_checkpoint_close();
+	while ((fd = service_take_rest(name, sizeof(name))) >= 0) {
+		char shown[128];
+
+		close(fd);
+		service_forget(name);
+		log_info("main: kept descriptor let go name=%s",
+			 log_escape(name, strlen(name), shown, sizeof(shown)));
+	}
+	for (unsigned int i = 0; i < n_port; i++) {
+		if (port_is_there(&port[i]))
+			keep_tap(&port[i]);
+	}
+	/* The old one is not wanted even where there is no new one. */
+	service_forget(KEEP_CHECKPOINT);
+	if (checkpoint_fd >= 0)
+		service_keep(KEEP_CHECKPOINT, checkpoint_fd);
+	nics_keep();
+	service_say("READY=1");
+}
+
+/* Until then, of a time that may be over. */
+static struct timespec
+until(uint64_t then_ms)
+{
+	uint64_t now = monotonic_ms(), ms = then_ms > now ? then_ms - now : 0;
+
+	return (struct timespec){.tv_sec = (time_t)(ms / 1000),
+				 .tv_nsec = (long)(ms % 1000) * 1000000};
+}
+
+int
+keep_wait(const sigset_t *set, struct worker *w, unsigned int n_worker)
+{
+	unsigned int patience_ms = service_watchdog_ms();
+	static struct life life;
+	static uint64_t look_ms; /* kept: signals that come often hold up no look */
+	int sig;
+
+	if (patience_ms == 0) {
+		sigwait(set, &sig);
+		return sig;
+	}
+	if (look_ms == 0)
+		life.since_ms = monotonic_ms();
+	for (;;) {
+		struct timespec wait = until(look_ms);
+
+		sig = sigtimedwait(set, NULL, &wait);
+		if (monotonic_ms() >= look_ms) {
+			if (life_look(&life, w, n_worker, monotonic_ms(), patience_ms))
+				service_hint("WATCHDOG=1");
+			look_ms = monotonic_ms() + patience_ms / LOOKS + 1;
+		}
+		if (sig >= 0)
+			return sig;
+	}
+}
+
+int
+keep_until(bool (*done)(void), unsigned int most_ms)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	uint64_t end_ms = monotonic_ms() + most_ms, sign_ms = 0;
+
+	while (!done()) {
+		uint64_t now = monotonic_ms();
+
+		if (now >= end_ms)
+			return -ETIMEDOUT;
+		if (now >= sign_ms) {
+			service_hint("WATCHDOG=1");
+			sign_ms = now + service_watchdog_ms() / LOOKS;
+		}
+		nanosleep(&pause, NULL);
+	}
+	return 0;
+}

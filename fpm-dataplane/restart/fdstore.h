@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fdstore: what of the daemon outlives it while a service manager stands behind it
+ * (base/sd_notify.h): the TAPs' descriptors, and with them their carrier; the checkpoint of
+ * what zebra taught (rib/checkpoint.h).                                          [main]
+ */
+#ifndef RESTART_FDSTORE_H
+#define RESTART_FDSTORE_H
+
+#include "base/worker.h"
+#include "config/config.h"
+#include "port/port.h"
+
+#define KEEP_CHECKPOINT "checkpoint" /* name of its descriptor; not of a TAP: "tap-..." */
+
+struct kept {
+	char name[64];
+	int fd;
+};
+
+#define KEPT_MAX (CONFIG_PORTS_MAX + 3) /* TAPs, checkpoint, ways to NICs and a successor */
+
+/*
+ * What a successor goes on with: the TAPs, the checkpoint, and the way to who keeps the NICs (-1:
+ * none, of both). Returns how many.
+ */
+unsigned int keep_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
+		       int nics_fd, struct kept *into);
+
+/*
+ * The kept descriptor of the port that `conf` calls `tap`, the caller's; -1: none. A port that
+ * was given the name that somebody had given to its TAP has that one, too.
+ */
+int keep_take_tap(const struct config *conf, const char *tap);
+
+/*
+ * The checkpoint of the last daemon, the caller's; -1: none. A start that fails, and says why, has
+ * not crashed by it: keep_failed() when all threads have ended.
+ */
+int keep_take_checkpoint(void);
+void keep_failed(void);
+
+/*
+ * Forwarding has begun: have all TAPs kept and the checkpoint (-1: none), in place of those of
+ * the last daemon, let go of what was kept and is not wanted any more, and say that we are
+ * ready.
+ */
+void keep_ready(const struct port *port, unsigned int n_port, int checkpoint_fd);
+
+/*
+ * Have the TAP of a port kept, in place of the one that was; or none any more, because it is to
+ * go.                                                                         [manage]
+ */
+void keep_tap(const struct port *port);
+
+/* Comes back when it has been let go of, or after SERVICE_TELL_MS, with a line in the log. */
+void keep_forget(const char *tap);
+
+/*
+ * Wait for a signal of `set` as sigwait(3) does, telling the service manager meanwhile that
+ * all workers and forwarders are alive, while they are (restart/watchdog.h). Returns the signal.
+ */
+int keep_wait(const sigset_t *set, struct worker *w, unsigned int n_worker);
+
+/*
+ * Wait until `done` says so, with signs of life meanwhile: that it takes long is no hang.
+ * Returns 0, or -ETIMEDOUT after `most_ms`.
+ */
+int keep_until(bool (*done)(void), unsigned int most_ms);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "restart/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/sd_notify.h"
+#include "start/cpus.h"
+
+#define NAMES 8192
+
+/*
+ * Where they are wanted: from SERVICE_FIRST_FD on, and nothing above them. By numbers that are out
+ * of the way of those, and no higher than need be: a limit of open files is one of numbers.
+ */
+static int
+place(posix_spawn_file_actions_t *actions, const struct kept *fd, unsigned int n_fd,
+      int *high)
+{
+	int rc = 0;
+
+	for (unsigned int i = 0; i < n_fd && rc == 0; i++) {
+		high[i] = fcntl(fd[i].fd, F_DUPFD_CLOEXEC, SERVICE_FIRST_FD + (int)n_fd);
+		rc = high[i] < 0 ? errno
+				 : posix_spawn_file_actions_adddup2(
+					   actions, high[i], SERVICE_FIRST_FD + (int)i);
+	}
+	if (rc == 0)
+		rc = posix_spawn_file_actions_addclosefrom_np(actions,
+							      SERVICE_FIRST_FD + (int)n_fd);
+	return -rc;
+}
+
+/* With all CPUs and the signals that we were born with. */
+static int
+spawn(pid_t *pid, char *const argv[], const struct kept *fd, unsigned int n_fd,
+      const sigset_t *mask)
+{
+	posix_spawn_file_actions_t actions;
+	char names[NAMES], **env;
+	posix_spawnattr_t attr;
+	int high[KEPT_MAX], rc;
+	size_t len = 0;
+
+	for (unsigned int i = 0; i < n_fd; i++) {
+		high[i] = -1;
+		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s",
+					i == 0 ? "" : ":", fd[i].name);
+	}
+	env = service_env(names, n_fd);
+	if (env == NULL)
+		return -ENOMEM;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setsigmask(&attr, mask);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	rc = place(&actions, fd, n_fd, high);
+	if (rc == 0) {
+		plan_everywhere(true);
+		rc = -posix_spawnp(pid, argv[0], &actions, &attr, argv, env);
+		plan_everywhere(false);
+	}
+	for (unsigned int i = 0; i < n_fd; i++)
+		if (high[i] >= 0)
+			close(high[i]);
+	posix_spawnattr_destroy(&attr);
+	posix_spawn_file_actions_destroy(&actions);
+	service_env_free(env);
+	return rc;
+}
+
+int
+offspring_start(struct offspring *o, char *const argv[], const struct kept *fd,
+		unsigned int n, const char *way, const sigset_t *born_with)
+{
+	struct kept all[KEPT_MAX];
+	int pair[2], rc;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	for (unsigned int i = 0; i < n; i++)
+		all[i] = fd[i];
+	all[n].fd = pair[1];
+	snprintf(all[n].name, sizeof(all[n].name), "%s", way);
+	rc = spawn(&o->pid, argv, all, n + 1, born_with);
+	close(pair[1]);
+	o->sock = pair[0];
+	if (rc < 0)
+		close(pair[0]);
+	return rc;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Counts of queues and distances in whole numbers; nothing of DPDK, nothing started.
+ */
+#include "start/cpus.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define NODES_MAX 64
+
+static cpu_set_t allowed; /* before anybody was kept off any */
+static cpu_set_t spared;  /* of them those that do not forward */
+static bool one_left;     /* one CPU is all that control threads have */
+
+int
+plan_node(unsigned int cpu)
+{
+	char path[64];
+
+	for (int node = 0; node < NODES_MAX; node++) {
+		snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/cpu%u", node,
+			 cpu);
+		if (access(path, F_OK) == 0)
+			return node;
+	}
+	return 0;
+}
+
+unsigned int
+plan_on(const unsigned int *core, unsigned int n_core, unsigned int cpu)
+{
+	unsigned int i = 0;
+
+	while (i < n_core - 1 && core[i] != cpu)
+		i++;
+	return i;
+}
+
+void
+plan_cores(unsigned int *core, unsigned int *n_core)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	sched_getaffinity(0, sizeof(set), &set);
+	allowed = set;
+	if (*n_core == 0) {
+		for (unsigned int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+			if (CPU_ISSET(cpu, &set))
+				core[0] = cpu;
+		*n_core = 1;
+	}
+	for (unsigned int i = 0; i < *n_core; i++)
+		CPU_CLR(core[i], &set);
+	one_left = CPU_COUNT(&set) == 1;
+	spared = CPU_COUNT(&set) > 0 ? set : allowed;
+	sched_setaffinity(0, sizeof(spared), &spared);
+}
+
+void
+plan_everywhere(bool yes)
+{
+	sched_setaffinity(0, sizeof(cpu_set_t), yes ? &allowed : &spared);
+}
+
+void
+plan_spare(pthread_t thread)
+{
+	if (one_left)
+		pthread_setaffinity_np(thread, sizeof(allowed), &allowed);
+}
+
+/* How well a forwarder's node suits packets of a port: ways out count, then the way in. */
+static unsigned int
+nearness(const struct plan *plan, unsigned int fwd, unsigned int port)
+{
+	unsigned int near = 0;
+
+	for (unsigned int p = 0; p < plan->n_port; p++)
+		if (plan->port_node[p] >= 0 && plan->port_node[p] == plan->fwd_node[fwd])
+			near += p == port ? 1 : 2;
+	return near;
+}
+
+unsigned int
+plan_queue(struct plan *plan, unsigned int port)
+{
+	unsigned int best = 0;
+
+	for (unsigned int f = 1; f < plan->n_fwd; f++)
+		if (plan->n_queue[f] < plan->n_queue[best] ||
+		    (plan->n_queue[f] == plan->n_queue[best] &&
+		     nearness(plan, f, port) > nearness(plan, best, port)))
+			best = f;
+	plan->n_queue[best]++;
+	return best;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The command line: what is asked of this start, and no more.                    [main]
+ */
+#include "start/options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_version.h>
+
+#include "base/sd_notify.h"
+
+#define LOOKS 10 /* again, a tenth of a second apart */
+
+static void
+usage(FILE *out)
+{
+	fprintf(out,
+		"usage: fpm-dataplane [-c FILE] [--check | --prepare] [--poll] "
+		"[--version]\n"
+		"                     [--help]\n"
+		"  -c, --config FILE  default /etc/fpm-dataplane/config.yaml\n"
+		"      --check        read and check the configuration, start nothing\n"
+		"      --prepare      reserve hugepages and give NICs to vfio-pci as it "
+		"says\n"
+		"      --poll         never sleep, as `idle: poll` in the file\n");
+}
+
+/* Do options exclude each other? Tells which. The same file again is nothing new. */
+static bool
+contradict(const struct options *opt, const char *file, const char *other)
+{
+	if (other != NULL)
+		fprintf(stderr,
+			"fpm-dataplane: -c is given twice, as '%s' and '%s': say one\n",
+			file, other);
+	else if (opt->check && opt->prepare)
+		fputs("fpm-dataplane: --check and --prepare exclude each other: one only "
+		      "looks\n",
+		      stderr);
+	return other != NULL || (opt->check && opt->prepare);
+}
+
+bool
+options_parse(int argc, char **argv, struct options *opt, int *code)
+{
+	static const struct option known[] = {
+		{"config", required_argument, NULL, 'c'},
+		{"check", no_argument, NULL, 'k'},
+		{"prepare", no_argument, NULL, 'r'},
+		{"poll", no_argument, NULL, 'p'},
+		{"nics", no_argument, NULL, 'n'},
+		{"version", no_argument, NULL, 'v'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	const char *file = NULL, *other = NULL; /* another one than that */
+	int c;
+
+	*opt = (struct options){.file = "/etc/fpm-dataplane/config.yaml"};
+	*code = 0;
+	while ((c = getopt_long(argc, argv, "c:h", known, NULL)) != -1) {
+		switch (c) {
+		case 'c':
+			if (file != NULL && strcmp(file, optarg) != 0)
+				other = optarg;
+			else
+				opt->file = file = optarg;
+			break;
+		case 'k':
+			opt->check = true;
+			break;
+		case 'r':
+			opt->prepare = true;
+			break;
+		case 'p':
+			opt->poll_always = true;
+			break;
+		case 'n': /* said by the daemon alone: nicd/launch.c */
+			opt->nics = true;
+			break;
+		case 'v':
+			printf("fpm-dataplane %s, %s\n", FPMDP_VERSION, rte_version());
+			return false;
+		case 'h':
+			usage(stdout);
+			return false;
+		default:
+			usage(stderr);
+			*code = 2;
+			return false;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "fpm-dataplane: unexpected word '%s'\n", argv[optind]);
+		usage(stderr);
+	} else if (!contradict(opt, file, other)) {
+		return true;
+	}
+	*code = 2;
+	return false;
+}
+
+static bool
+good_soon(const char *file, struct config *conf)
+{
+	const struct timespec pause = {.tv_nsec = 100000000};
+	FILE *unsaid = fopen("/dev/null", "w");
+	int errors = 1;
+
+	for (unsigned int i = 0; i < LOOKS && errors > 0 && unsaid != NULL; i++) {
+		nanosleep(&pause, NULL);
+		errors = config_load(file, conf, unsaid);
+	}
+	if (unsaid != NULL)
+		fclose(unsaid);
+	return errors == 0;
+}
+
+bool
+options_load(const struct options *opt, struct config *conf, int *code)
+{
+	bool next = service_is_next() && !opt->check && !opt->prepare;
+	int errors = config_load(opt->file, conf, stderr);
+	char file[CONFIG_FILE_STRLEN];
+
+	config_file_str(opt->file, file);
+	if (errors == 0) {
+		if (opt->check)
+			printf("%s: good: %u port%s\n", file, conf->n_port,
+			       conf->n_port == 1 ? "" : "s");
+		*code = 0;
+		return !opt->check;
+	}
+	fprintf(stderr, "%s: %d error%s, nothing started%s\n", file, errors,
+		errors == 1 ? "" : "s",
+		next ? " yet: what is kept for this start waits until it can" : "");
+	*code = next ? SERVICE_EXIT_LATER : SERVICE_EXIT_CONFIG;
+	if (!next || !good_soon(opt->file, conf))
+		return false;
+	fprintf(stderr, "%s: good now\n", file);
+	return true;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a start needs of the machine, tried in main before DPDK, ports and TAPs: what can be
+ * refused is refused while there is nothing to undo, and with the words of the configuration.
+ */
+#include "start/preflight.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/sd_notify.h"
+#include "tap-bridge/netns.h"
+#include "ui/ui.h"
+
+/*
+ * EAL, event loops, monitors, zebra: libraries abort the process when they get none. Whoever may
+ * ask has one each; a port has its TAP, an event queue, a socket a forwarder,
+ * and in a planned restart its TAP has a second number.
+ */
+#define FILES_OWN 64
+
+#define DYING_MS \
+	2000 /* as long as the kernel may need for a killed daemon's memory, and more */
+
+static int
+files_try(const struct config *conf)
+{
+	rlim_t want = FILES_OWN + conf->n_port * (3 + conf->n_core) +
+		      table_limit(&conf->limits, TABLE_clients) +
+		      table_limit(&conf->limits, TABLE_http_clients) + WAITING_MAX +
+		      SCRAPES_MAX;
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) < 0)
+		return -errno;
+	if (lim.rlim_cur >= want)
+		return 0;
+	if (lim.rlim_max >= want) { /* what is ours to raise needs no operator */
+		lim.rlim_cur = want;
+		if (setrlimit(RLIMIT_NOFILE, &lim) == 0)
+			return 0;
+	}
+	log_error("main: only %llu open files are allowed, %llu are needed; see "
+		  "`ulimit -n`, or lower limits.clients and limits.http-clients",
+		  (unsigned long long)lim.rlim_max, (unsigned long long)want);
+	return -EMFILE;
+}
+
+static int
+bind_try(const struct sockaddr_storage *addr, bool v6only)
+{
+	socklen_t len = addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+						    : sizeof(struct sockaddr_in);
+	int fd = socket(addr->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int on = 1, only = v6only, rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	/* As the listeners do: old connections that linger are in nobody's way. */
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (addr->ss_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only));
+	if (bind(fd, (const struct sockaddr *)addr, len) < 0)
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
+static int
+listen_try(const char *key, const char *netns, const struct sockaddr_storage *addr,
+	   bool v6only)
+{
+	char text[CONFIG_LISTEN_STRLEN];
+	struct netns_guard guard;
+	int rc = netns_enter(netns, &guard);
+
+	if (rc < 0) {
+		log_error("main: control-netns %s: %s", netns, strerror(-rc));
+		return rc;
+	}
+	rc = bind_try(addr, v6only);
+	netns_leave(&guard);
+	if (rc < 0)
+		log_error("main: %s %s: %s%s", key, config_listen_str(addr, text),
+			  strerror(-rc), rc == -EADDRINUSE ? " (a second daemon?)" : "");
+	return rc;
+}
+
+/*
+ * Is somebody there, and does he answer within `ms`? One that dies has its socket until the kernel
+ * has taken it apart, and says nothing. Returns 1: he answers; 0: not, or not yet; -ECONNREFUSED
+ * and the like: nobody is there.
+ */
+static int
+control_ask(const char *path, int ms)
+{
+	static const char question[] = "{\"show\": \"version\"}\n";
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), rc = 0;
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	char octet;
+
+	if (fd < 0)
+		return -errno;
+	memcpy(sun.sun_path, path, strlen(path) + 1);
+	if (connect(fd, (const struct sockaddr *)&sun, sizeof(sun)) < 0)
+		rc = errno == EAGAIN ? 0 : -errno; /* so many callers: somebody is there */
+	else if (send(fd, question, sizeof(question) - 1, MSG_NOSIGNAL) > 0 &&
+		 poll(&p, 1, ms) > 0)
+		rc = recv(fd, &octet, 1, 0) > 0;
+	close(fd);
+	return rc;
+}
+
+static int
+control_try(const char *path)
+{
+	const struct timespec pause = {.tv_nsec = 10000000};
+	uint64_t begin = monotonic_ms();
+	int rc;
+
+	while ((rc = control_ask(path, DYING_MS)) == 0) {
+		if (monotonic_ms() - begin >= DYING_MS)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	if (rc < 0)
+		return 0; /* nothing there, or what a dead daemon left */
+	log_error("main: control-socket %s: a daemon answers on it (a second daemon?)",
+		  path);
+	return -EADDRINUSE;
+}
+
+/* Could ui make a socket there, and the directories above it? Returns 0 or -errno. */
+static int
+place_try(const char *path)
+{
+	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	struct stat st;
+	int rc = lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode) ? -EEXIST : -ENOENT;
+
+	snprintf(dir, sizeof(dir), "%s", path);
+	/* The nearest that is there decides. */
+	for (char *slash; rc == -ENOENT && (slash = strrchr(dir, '/')) != NULL;) {
+		slash[slash == dir] = '\0';
+		rc = faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
+		if (slash == dir)
+			break;
+	}
+	if (rc < 0)
+		log_error("main: control socket not opened path=%s error=%s", path,
+			  strerror(-rc));
+	return rc;
+}
+
+/* The kernel says nothing when it takes IPv6 off an interface, or makes one without. */
+static void
+warn_of_mtu(const struct config *conf)
+{
+	for (unsigned int i = 0; i < conf->n_port; i++)
+		if (conf->port[i].mtu_bytes < CONFIG_MTU_IP6_MIN)
+			log_warn("main: below an MTU of 1280 the kernel has no IPv6 "
+				 "port=%s mtu=%u",
+				 conf->port[i].tap, conf->port[i].mtu_bytes);
+}
+
+static int
+control_socket_try(const struct config *conf)
+{
+	int rc = control_try(conf->control_socket);
+
+	return rc < 0 ? rc : place_try(conf->control_socket);
+}
+
+int
+preflight(const struct config *conf, bool successor)
+{
+	int rc = files_try(conf);
+
+	warn_of_mtu(conf);
+	if (rc == 0 && !successor)
+		rc = service_is_next() ? control_socket_try(conf) : preflight_listen(conf);
+	return rc;
+}
+
+int
+preflight_listen(const struct config *conf)
+{
+	int rc = control_socket_try(conf);
+
+	if (rc == 0)
+		rc = listen_try("fpm.listen", conf->control_netns, &conf->fpm_listen,
+				false);
+	if (rc == 0 && conf->metrics_on)
+		rc = listen_try("metrics", conf->control_netns, &conf->metrics_listen,
+				true);
+	return rc;
+}

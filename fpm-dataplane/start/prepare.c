@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * `fpm-dataplane --prepare`, which the unit runs before each start, unbounded: hugepages are
+ * reserved, NICs given to vfio-pci (pci/device.c). [main] of a process of its own, which ends
+ * after it.
+ */
+#include "start/prepare.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "pci/device.h"
+
+#define HUGE_2M "/sys/kernel/mm/hugepages/hugepages-2048kB/"
+
+/* --- files of /sys ------------------------------------------------------------------------ */
+
+static long
+number_of(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	long n = -1;
+
+	if (f != NULL && fscanf(f, "%li", &n) != 1)
+		n = -1;
+	if (f != NULL)
+		fclose(f);
+	return n;
+}
+
+/* Returns 0 or -errno, of the write as well: the kernel refuses there. */
+static int
+put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int rc = fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
+
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+/* --- hugepages ---------------------------------------------------------------------------- */
+
+/*
+ * As many free ones as the packets' memory takes; a daemon that still runs has its own, and
+ * its successor wants others. More are asked for than there may be: the kernel gives what it
+ * finds in one piece.
+ */
+static int
+reserve_pages(const struct config *conf)
+{
+	long want = (long)(conf->memory_mib + 1) / 2;
+	long total = number_of(HUGE_2M "nr_hugepages");
+	long unused = number_of(HUGE_2M "free_hugepages");
+	char text[32];
+
+	if (total < 0 || unused < 0) {
+		log_error("prepare: no hugepages of 2 MiB in this kernel");
+		return 1;
+	}
+	if (unused >= want)
+		return 0;
+	snprintf(text, sizeof(text), "%ld", total + want - unused);
+	put(HUGE_2M "nr_hugepages", text);
+	unused = number_of(HUGE_2M "free_hugepages");
+	log_info("prepare: hugepages reserved before=%ld now=%ld free=%ld", total,
+		 number_of(HUGE_2M "nr_hugepages"), unused);
+	if (unused >= want)
+		return 0;
+	log_error("prepare: hugepages short free=%ld wanted=%ld; memory is in pieces: "
+		  "reserve them at boot, kernel parameter hugepages=%ld",
+		  unused, want, want);
+	return 1;
+}
+
+/* --- NICs --------------------------------------------------------------------------------- */
+
+static int
+give_to_vfio(const char *address)
+{
+	struct device d;
+	char was[sizeof(d.driver)], why[400];
+
+	if (device_read("", address, &d) < 0)
+		return 0; /* no PCI device: the kernel has all that it needs */
+	if (device_serves_dpdk(d.driver))
+		return 0;
+	snprintf(was, sizeof(was), "%s", d.driver[0] != '\0' ? d.driver : "none");
+	if (device_bind("", &d, false, why, sizeof(why)) < 0) {
+		log_error("prepare: device left alone address=%s driver=%s: %s", address,
+			  was, why);
+		return 1;
+	}
+	log_info("prepare: device given to vfio-pci address=%s before=%s", address, was);
+	return 0;
+}
+
+int
+prepare_machine(const struct config *conf)
+{
+	int rc = conf->hugepages ? reserve_pages(conf) : 0;
+
+	for (unsigned int i = 0; i < conf->n_port; i++) {
+		char nic[BOND_MEMBERS_MAX][DEVICE_ADDRESS_STRLEN];
+		unsigned int n = device_addresses(conf->port[i].device, nic);
+
+		while (n > 0)
+			rc |= give_to_vfio(nic[--n]);
+	}
+	return rc;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the daemon gives up before its first thread is born.                       [main]
+ */
+#include "start/privileges.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "base/log.h"
+#include "start/seccomp.h"
+
+static int
+drop(void)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	return caps_keep(PRIVILEGE_KEPT, 0);
+}
+
+int
+privilege_drop(void)
+{
+	int rc = drop();
+
+	if (rc < 0) {
+		log_error("main: privileges not dropped error=%s", strerror(-rc));
+		return rc;
+	}
+	rc = syscalls_refuse();
+	if (rc < 0)
+		log_warn("main: system calls not refused error=%s", strerror(-rc));
+	return 0;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the daemon may do of all that root may. The same list as that of the unit, for
+ * where nobody else draws the line.
+ */
+#ifndef START_PRIVILEGES_H
+#define START_PRIVILEGES_H
+
+#include "base/caps.h"
+
+/* Why each: SECURITY.md, "What it may do". */
+#define PRIVILEGE_KEPT                                                            \
+	(CAP_BIT(CAP_NET_ADMIN) | CAP_BIT(CAP_NET_RAW) | CAP_BIT(CAP_SYS_ADMIN) | \
+	 CAP_BIT(CAP_IPC_LOCK) | CAP_BIT(CAP_SYS_RAWIO))
+
+/*
+ * Give up, for good and for all threads to come, every capability but those that
+ * SECURITY.md names, the way to get any by execve(2) (PR_SET_NO_NEW_PRIVS), and system calls
+ * of no use (start/seccomp.h). Before the first thread is born. What cannot be given up is
+ * said in the log.                                                                [main]
+ *
+ * Returns 0 or -errno: it has more capabilities than it should. That system calls are not
+ * refused, by a kernel without seccomp(2), is no such failure.
+ */
+int privilege_drop(void);
+
+#endif
