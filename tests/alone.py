@@ -3,6 +3,5 @@
 when no other job runs. A key is a file of tests/system, or a test of one: `test_x.py::test_name`."""
 
 ALONE = {
-    "test_flood.py": "a flood takes a CPU, and the test judges what the rest of the machine did meanwhile",
     "test_neigh_life.py": "scans fill the kernel's neighbour table, which all namespaces share",
 }

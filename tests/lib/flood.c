@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Send frames by an interface as fast as one core can, for a while:
+ * Send frames by an interface, as fast as one core can or at a rate:
  *
- *     flood INTERFACE FILE SECONDS FRAMES
+ *     flood INTERFACE FILE SECONDS FRAMES [RATE]
  *
  * FILE holds the frames, each after its length (two octets, most significant first); they
  * are sent in turn, past the queueing discipline, for SECONDS at least and until FRAMES have
  * been taken: a machine with other work takes longer. Prints how many the interface took and how
  * long that lasted. SIGTERM ends it early.
+ *
+ * With RATE (frames a second) it sends BATCH frames at a time and never makes up for lost time:
+ * after a stall it sends no faster than before. It ends when exactly FRAMES frames were taken, or
+ * after SECONDS. RATE 0 is the same as none.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -74,19 +79,31 @@ socket_open(const char *interface)
 	return fd;
 }
 
+/* Sleep until `next`, the time of the next batch; returns the time of the one after it. */
+static double
+turn_wait(double next, double rate)
+{
+	double left = next - monotonic_s();
+	const struct timespec rest = {.tv_nsec = (long)(left * 1e9)};
+
+	if (left > 0 && left < 1)
+		nanosleep(&rest, NULL);
+	return (left > 0 ? next : next - left) + BATCH / rate;
+}
+
 int
 main(int argc, char **argv)
 {
 	static struct iovec frame[FRAMES_MAX];
 	static struct mmsghdr msg[FRAMES_MAX];
-	unsigned long long sent = 0, refused = 0, least;
+	unsigned long long sent = 0, refused = 0, frames;
+	double begin, end, next, rate = 0;
 	unsigned int n, at = 0;
-	double begin, end;
 	FILE *file;
 	int fd;
 
-	if (argc != 5) {
-		fputs("usage: flood INTERFACE FILE SECONDS FRAMES\n", stderr);
+	if (argc != 5 && argc != 6) {
+		fputs("usage: flood INTERFACE FILE SECONDS FRAMES [RATE]\n", stderr);
 		return 2;
 	}
 	file = fopen(argv[2], "re");
@@ -100,13 +117,22 @@ main(int argc, char **argv)
 	for (unsigned int i = 0; i < n; i++)
 		msg[i].msg_hdr = (struct msghdr){.msg_iov = &frame[i], .msg_iovlen = 1};
 	signal(SIGTERM, on_term);
-	begin = monotonic_s();
+	if (argc == 6)
+		rate = atof(argv[5]);
+	begin = next = monotonic_s();
 	end = begin + atof(argv[3]);
-	least = strtoull(argv[4], NULL, 10);
-	while (!ended && (monotonic_s() < end || sent < least)) {
+	frames = strtoull(argv[4], NULL, 10);
+	while (!ended && (rate > 0 ? monotonic_s() < end && sent < frames
+				   : monotonic_s() < end || sent < frames)) {
 		unsigned int batch = n - at < BATCH ? n - at : BATCH;
-		int rc = sendmmsg(fd, msg + at, batch, 0);
+		int rc;
 
+		if (rate > 0) {
+			next = turn_wait(next, rate);
+			batch = frames - sent < batch ? (unsigned int)(frames - sent)
+						      : batch;
+		}
+		rc = sendmmsg(fd, msg + at, batch, 0);
 		if (rc < 0 && errno != ENOBUFS && errno != EAGAIN && errno != EINTR)
 			return fail("sendmmsg");
 		/* A frame that the other end had no room for is lost, as on a wire. */

@@ -6,6 +6,8 @@ import time
 
 # All waits are so many times as long: a guest without KVM starves beside a build.
 PATIENCE = float(os.environ.get("FDP_PATIENCE", "1"))
+# `make test-all`: the longer variants of tests, of those that have one.
+LONG = "FDP_LONG" in os.environ
 
 
 class Timeout(AssertionError):

@@ -6,34 +6,45 @@ route it learned, and a generator that floods one port.
     BGP 1/3 s, BFD 3x100 ms                 `-- lan0     any number of hosts behind it
     announces 198.51.100.0/24                  transit comes from here
 
-Two cores carry all of it: the forwarder has the last one, the generator gets the first at
-the lowest priority, everything else runs where the kernel puts it.
+Two cores carry all of it: the forwarder has the last one, the generator gets the first, everything
+else runs where the kernel puts it. The router and FRR have more weight than the generator and than
+other programs of the machine, which are no part of the attack.
+
+A flood has a fixed rate, and as many frames as are more than its class lets pass in that time.
+FDP_LONG=1: as fast as one core can send.
 """
 
 import contextlib
 import glob
+import json
 import os
 import random
+import re
 import struct
 import time
+from types import SimpleNamespace
 
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import ICMPv6EchoRequest, ICMPv6ND_NS, IPv6
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
-from lib import netns, procs
+from lib import ledger, machine, netns, procs
 from lib.dut import Dut
 from lib.frr import Frr
-from lib.wait import eventually
+from lib.wait import LONG, Timeout, eventually
 from router import Router, Stream
 from wire import Wire
 
 OUR4, PEER4 = "203.0.113.1", "203.0.113.2"
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 LINK4, LINK6 = "198.18.0.1", "2001:db8:3::1"  # ext0; RFC 2544's addresses: a /16
-VARIANTS = 2048  # different frames of a flood
-FLOOD = 100_000  # frames at least, of which a busy machine sends fewer in a second
+VARIANTS = 2048 if LONG else 512  # different frames of a flood
+# Frames at least, frames a second (0: as many as can be), seconds at least. The long ones last
+# longer than BGP's hold time.
+FLOOD, RATE, SECONDS = (100_000, 0, 4) if LONG else (30_000, 40_000, 0)
+SECONDS_MOST = 30 if LONG else 10  # on a machine that has other work
+SLACK_S = 0.1  # of the 300 ms of BFD: a thread that waits no longer for a CPU costs no session
 
 DAEMONS = """\
 zebra=yes
@@ -121,6 +132,7 @@ class Flooded:
         self.peer = self._frr("peer", self.peer_ns, 64501, PEER4, 64500, OUR4, "", extra)
         self.far = Wire(self.peer_ns, "eth0")
         dut.collector.add(self.far)
+        machine.prefer(procs.marked(dut.dir))
         eventually(self.is_up, 60, 0.2, "BGP, BFD and the route are there")
 
     def _frr(self, name, space, asn, own, other_asn, other, zebra, extra=""):
@@ -144,23 +156,22 @@ class Flooded:
     def is_up(self):
         """BGP established, BFD up, the route forwarded."""
         rows = self.dut.control.ask("routes", prefix=NET)
+        bgp, bfd = _told(self.r1, f"show bgp neighbors {PEER4} json", "show bfd peers json")
         return (
-            self.r1.bgp_state(PEER4) == "Established"
-            and self.bfd()["status"] == "up"
+            bgp[PEER4]["bgpState"] == "Established"
+            and bfd[0]["status"] == "up"
             and any(r["state"] == "forwarding" for r in rows)
         )
 
-    def bfd(self):
-        """bfdd's view of the session."""
-        return self.r1.json("show bfd peers json")[0]
-
     def losses(self):
         """How often has a session ended so far, at either end: (BGP, BFD)."""
-        bgp = bfd = 0
+        both = [0, 0]
         for frr, other in ((self.r1, PEER4), (self.peer, OUR4)):
-            bgp += frr.json(f"show bgp neighbors {other} json")[other]["connectionsDropped"]
-            bfd += frr.json("show bfd peers counters json")[0]["session-down"]
-        return bgp, bfd
+            lines = f"show bgp neighbors {other} json", "show bfd peers counters json"
+            bgp, bfd = _told(frr, *lines)
+            both[0] += bgp[other]["connectionsDropped"]
+            both[1] += bfd[0]["session-down"]
+        return tuple(both)
 
     def classes(self):
         """`show punt`, by class."""
@@ -169,49 +180,65 @@ class Flooded:
     def cpu_seconds(self, thread):
         """CPU time that a thread of the daemon has used, in the kernel too."""
         pid = self.dut.daemon.process.pid
-        for path in glob.glob(f"/proc/{pid}/task/*/stat"):
-            with open(path, encoding="ascii") as file:
-                text = file.read()
-            if text[text.index("(") + 1 : text.rindex(")")] == thread:
-                fields = text.rpartition(")")[2].split()
-                return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        for path in glob.glob(f"/proc/{pid}/task/*"):
+            with open(path + "/comm", encoding="ascii") as file:
+                if file.read().strip() != thread:
+                    continue
+            with open(path + "/schedstat", encoding="ascii") as file:
+                return int(file.read().split()[0]) / 1e9
         raise LookupError(thread)
+
+    def no_room(self, port):
+        """Frames of a flood that were lost before a forwarder saw them: in the port's ring, and at
+        both ends of its link. None of a flood that is paced, but where the machine stands still."""
+        space, far, near = (
+            (self.dut.far, port, "p-" + port) if port != "peer" else (self.peer_ns, "eth0", "p-peer")
+        )
+        ends = [(space, far, "far"), (self.dut.dp, near, "near")]
+        room = ledger.read(self.dut.daemon, ends)
+        return sum(room[k] for k in (port + "0 rx_missed", "far tx dropped", "near rx dropped"))
 
     # -- traffic --
 
-    def transit(self, rate=2000):
+    def transit(self, rate=2000 if LONG else 1000):
         """Numbered packets from lan to a host behind the peer; lost(self.far) afterwards."""
         return Stream(self.dut, self.dut.wires["lan"], HOST, rate=rate)
 
-    def _flood_argv(self, frames, seconds, port):
-        path = os.path.join(self.dut.dir, "frames")
+    @contextlib.contextmanager
+    def flooding(self, frames, port="ext"):
+        """Flood by a port's far end for the length of a with block; after it, `sent` of what this
+        gives is the number of frames."""
+        path, said = (os.path.join(self.dut.dir, name) for name in ("frames", "flood"))
         with open(path, "wb") as file:
             for frame in frames:
                 file.write(struct.pack("!H", len(frame)) + frame)
-        space, interface = (
-            (self.dut.far, port) if port != "peer" else (self.peer_ns, "eth0")
-        )
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(said)
+        space, interface = (self.dut.far, port) if port != "peer" else (self.peer_ns, "eth0")
         program = os.path.join(os.path.dirname(self.dut.daemon.program), "tests", "flood")
         cpu = str(min(os.sched_getaffinity(0)))
-        argv = ["nice", "-n", "19", "taskset", "-c", cpu, program, interface, path]
-        return space, [*argv, str(seconds), str(FLOOD)]
-
-    def flood(self, frames, seconds, port="ext"):
-        """Send frames by a port's far end for so long. Returns (sent, refused, seconds)."""
-        sent, refused, took = netns.run(*self._flood_argv(frames, seconds, port)).split()
-        return int(sent), int(refused), float(took)
-
-    @contextlib.contextmanager
-    def flooding(self, frames, port="ext"):
-        """Flood for the length of a with block."""
-        space, argv = self._flood_argv(frames, 60, port)
-        flood = procs.start(argv, self.dut.dir, self.dut.log_file, space)
+        argv = ["taskset", "-c", cpu, program, interface, path, "60", str(1 << 40), str(RATE)]
+        flood = procs.start(argv, self.dut.dir, said, space)
+        machine.prefer([flood.pid], 0 if RATE else 5)
+        result = SimpleNamespace(sent=0, seconds=0.0)
         try:
-            yield
+            yield result
             assert flood.poll() is None, "the flood ended early"
         finally:
             flood.terminate()
             flood.wait(10)
+        with open(said, encoding="ascii") as file:
+            sent, _, seconds = file.read().split()
+        result.sent, result.seconds = int(sent), float(seconds)
+
+
+def _told(frr, *lines):
+    """The values of several `show ... json`, by one vtysh."""
+    text, decoder, at, values = frr.vtysh(*lines), json.JSONDecoder(), 0, []
+    while found := re.compile(r"[\[{]").search(text, at):
+        value, at = decoder.raw_decode(text, found.start())
+        values.append(value)
+    return values
 
 
 # -- what is sent: {name: (class it belongs to, a maker of one frame)} -------------------------
@@ -230,8 +257,8 @@ class Maker:
     def _eth(self, dst=None):
         return Ether(src=self.mac(), dst=dst or self.port_mac)
 
-    def _host(self, net="198.19"):
-        return f"{net}.{self.rng.randrange(256)}.{self.rng.randrange(1, 255)}"
+    def _host(self, net="198.19", first=0, last=255):
+        return f"{net}.{self.rng.randint(first, last)}.{self.rng.randrange(1, 255)}"
 
     def _host6(self, net="2001:db8:f000"):
         return f"{net}:{self.rng.randrange(1, 0xFFFF):x}::{self.rng.randrange(1, 0xFFFF):x}"
@@ -239,7 +266,7 @@ class Maker:
     def arp(self):
         """Who has the router? asks everybody on the link (RFC 826)."""
         eth = self._eth("ff:ff:ff:ff:ff:ff")
-        return eth / ARP(op=1, hwsrc=eth.src, psrc=self._host("198.18"), pdst=LINK4)
+        return eth / ARP(op=1, hwsrc=eth.src, psrc=self._host("198.18", last=127), pdst=LINK4)
 
     def nd(self):
         """The same for IPv6 (RFC 4861, 4.3)."""
@@ -258,7 +285,7 @@ class Maker:
 
     def no_route(self):
         """Transit to nowhere."""
-        ip = IP(src=self._host(), dst=self._host("198.51"))  # but for one /24 of them
+        ip = IP(src=self._host(), dst=self._host("198.50"))
         return self._eth() / ip / UDP(dport=9) / Raw(b"x")
 
     def echo(self):
@@ -290,8 +317,9 @@ class Maker:
         return self._eth() / ip / UDP(sport=49152, dport=3784) / Raw(bytes(24))
 
     def unresolved(self):
-        """A scan of the connected /16 (RFC 1812, 3.3.2)."""
-        ip = IP(src=self._host(), dst=self._host("198.18"))
+        """A scan of the connected /16 (RFC 1812, 3.3.2), but for hosts that the kernel knows of
+        their questions (arp)."""
+        ip = IP(src=self._host(), dst=self._host("198.18", first=128))
         return self._eth() / ip / UDP(dport=9) / Raw(b"x")
 
     def fragment(self):
@@ -313,27 +341,51 @@ class Maker:
         return [bytes(getattr(self, kind)()) for _ in range(count)]
 
 
-def measure(flooded, frames, seconds, port="ext"):
-    """One flood with transit beside it. Returns a dictionary of what there is to say."""
-    before, losses = flooded.classes(), flooded.losses()
-    drops = flooded.dut.counters("drop")
-    cpu, begin = flooded.cpu_seconds("fdp-punt"), time.monotonic()
+KEYS = ("passed", "policed", "over_share", "ring_full")
+
+
+def measure(flooded, kind, frames, port="ext"):
+    """One flood, judged by class `kind`, with transit beside it: until it was long enough, and
+    until the peer's BGP and BFD were let pass. Returns a dictionary of what there is to say."""
+    dut = flooded.dut
+    losses, drops = flooded.losses(), dut.counters("drop")
     with flooded.transit() as stream:
-        eventually(lambda: stream.sent > 500, 5)
-        sent, refused, took = flooded.flood(frames, seconds, port)
-        at_end = flooded.cpu_seconds("fdp-punt"), time.monotonic()
+        eventually(lambda: stream.sent > 100, 5)
+        share = machine.Share(procs.marked(dut.dir))
+        before, missed = flooded.classes(), flooded.no_room(port)
+        cpu, begin = flooded.cpu_seconds("fdp-punt"), time.monotonic()
+
+        def moved():
+            now = flooded.classes()
+            return {c: {k: now[c][k] - before[c][k] for k in KEYS} for c in now}
+
+        def is_long_enough():
+            now = moved()
+            judged = sum(now[kind].values()) + flooded.no_room(port) - missed
+            peers = all(now[c]["passed"] for c in ("bfd", "bgp"))
+            return judged >= FLOOD and peers and time.monotonic() > begin + SECONDS
+
+        with flooded.flooding(frames, port) as flood:
+            with contextlib.suppress(Timeout):  # what came of it is judged by who has asked
+                eventually(is_long_enough, SECONDS_MOST)
+        stream.ending.set()
+        stream.join()
+        dut.fence(dut.wires["ext"])
+        classes, seconds = moved(), time.monotonic() - begin
+        missed = flooded.no_room(port) - missed
+        cpu = flooded.cpu_seconds("fdp-punt") - cpu
     lost = len(stream.lost(flooded.far))
-    flooded.far.clear()
-    now = flooded.classes()
-    keys = ("passed", "policed", "over_share", "ring_full")
-    moved = {c: {k: now[c][k] - before[c][k] for k in keys} for c in now}
+    for wire in (flooded.far, *dut.wires.values()):
+        wire.clear()
     after = flooded.losses()
-    drops = {k: v - drops.get(k, 0) for k, v in flooded.dut.counters("drop").items()}
+    drops = {k: v - drops.get(k, 0) for k, v in dut.counters("drop").items()}
+    row = flooded.classes()[kind]
     return {
-        "sent": sent, "refused": refused, "seconds": took,
-        "classes": {c: row for c, row in moved.items() if any(row.values())},
+        "sent": flood.sent, "seconds": flood.seconds, "missed": missed,
+        "judged": sum(classes[kind].values()), "passed": classes[kind]["passed"],
+        "at_most": row["burst"] + row["rate"] * seconds, "classes": classes,
         "bgp_lost": after[0] - losses[0], "bfd_lost": after[1] - losses[1],
-        "transit": stream.sent, "transit_lost": lost,
-        "punt_cpu": (at_end[0] - cpu) / (at_end[1] - begin),
+        "transit": stream.sent, "transit_lost": lost, "punt_cpu": cpu / seconds,
         "drops": {k: v for k, v in drops.items() if v},
+        "taken": share.was_taken(SLACK_S), "others": share.others(), "waits": share.waits(),
     }  # fmt: skip

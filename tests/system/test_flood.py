@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Floods as fast as one core can send them, beside a BGP session with a hold time of 3 s, a
-BFD session of 3 x 100 ms and transit traffic: nothing of these is lost (RFC 6192, 1; RFC
-1812, 5.3.8). Each prints what it measured: PYTEST_ADDOPTS=-s shows it."""
+"""Floods beside a BGP session with a hold time of 3 s, a BFD session of 3 x 100 ms and transit
+traffic: nothing of these is lost (RFC 6192, 1; RFC 1812, 5.3.8). Each prints what it measured:
+PYTEST_ADDOPTS=-s shows it."""
 
 import pytest
 
@@ -9,7 +9,8 @@ from flooded import FLOOD, PEER4, Flooded, Maker, measure
 from lib.built import sanitized
 from lib.wait import eventually
 
-SECONDS = 4  # longer than the hold time
+STRAYS = 20  # frames of others that belong to the class of a flood
+TRIES = 3
 
 # What is flooded (flooded.Maker says what it is and by which RFC), and what is policed.
 FLOODS = {
@@ -45,32 +46,34 @@ def test_nor_from_the_peers_own_link(flooded, kind):
 
 
 def holds(flooded, kind, port):
-    """Flood; what must hold of every class holds."""
-    eventually(flooded.is_up, 20, 0.2, "all is well at first")
-    row = flooded.classes()[FLOODS[kind]]
-
-    said = measure(flooded, frames(flooded, kind, port), SECONDS, port)
-
-    of = said["classes"][FLOODS[kind]]
-    refused = of["policed"] + of["over_share"]
-    print(
-        f"{kind} by {port}0: {said['sent'] / said['seconds'] / 1000:.0f} k/s sent,"
-        f" {of['passed'] / said['seconds']:.0f}/s passed, {refused} policed,"
-        f" {of['ring_full']} ring full; BGP lost {said['bgp_lost']}, BFD {said['bfd_lost']},"
-        f" transit {said['transit_lost']} of {said['transit']},"
-        f" punt thread {said['punt_cpu']:.1%}, drops {said['drops']}"
-    )
-    if sanitized(flooded.dut):
-        return  # that it lives is enough: the next one waits until all is well again
-    assert (said["bgp_lost"], said["bfd_lost"], said["transit_lost"]) == (0, 0, 0)
-    assert flooded.is_up()
-    assert said["sent"] >= FLOOD, "that was no flood"
-    # A second more: the flood ends before the counters are read.
-    assert of["passed"] <= row["burst"] + row["rate"] * (said["seconds"] + 1)
-    assert refused > said["sent"] / 2
-    protected = [c for c in ("bfd", "bgp", "igp", "arp", "nd") if c in said["classes"]]
-    assert [c for c in protected if said["classes"][c]["policed"]] == []
-    assert said["punt_cpu"] < 0.5  # a sanity bound: measured are a few per cent
+    """Flood; what must hold of every class holds. A loss while others had the CPUs may be the
+    machine's: it is measured again, and is the router's when it comes each time."""
+    name = FLOODS[kind]
+    for n in range(TRIES):
+        eventually(flooded.is_up, 20, 0.2, "all is well at first")
+        said = measure(flooded, name, frames(flooded, kind, port), port)
+        print(
+            f"{kind} by {port}0: {said['sent'] / said['seconds'] / 1000:.0f} k/s sent,"
+            f" {said['passed']} passed, {said['at_most']:.0f} may, {said['missed']} missed;"
+            f" BGP lost {said['bgp_lost']}, BFD {said['bfd_lost']},"
+            f" transit {said['transit_lost']} of {said['transit']},"
+            f" punt thread {said['punt_cpu']:.1%}, drops {said['drops']};"
+            f" others had {said['others']:.0%}, longest waits {list(said['waits'].items())[:3]}"
+        )
+        if sanitized(flooded.dut):
+            return  # that it lives is enough: the next one waits until all is well again
+        assert said["sent"] >= FLOOD, "that was no flood"
+        # Each frame is judged or counted as missed, and no more pass than the policer lets.
+        assert 0 <= said["judged"] + said["missed"] - said["sent"] <= STRAYS
+        assert said["passed"] <= said["at_most"]
+        assert all(said["classes"][c]["passed"] for c in ("bfd", "bgp")), "peers have a room"
+        protected = ("bfd", "bgp", "igp", "arp", "nd")
+        assert [c for c in protected if said["classes"][c]["policed"]] == []
+        assert said["punt_cpu"] < 0.5  # a sanity bound: measured are a few per cent
+        lost = (said["bgp_lost"], said["bfd_lost"], said["transit_lost"])
+        if lost == (0, 0, 0) and flooded.is_up():
+            return
+        assert said["taken"] and n < TRIES - 1, f"BGP, BFD, transit lost: {lost}"
 
 
 def test_a_session_comes_up_again_under_a_flood_of_syn(flooded):

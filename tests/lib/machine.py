@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the machine gave to the programs under test, and what it gave to others.
+
+A test that judges time runs beside other tests and other programs. Time in which a thread was
+ready to run and had no CPU is not the fault of that thread's program when others had the CPUs.
+"""
+
+import contextlib
+import os
+import re
+import resource
+import time
+
+AUTOGROUP = "/proc/{}/autogroup"  # sched(7): a session has one weight, whatever is in it
+OTHERS = 0.1  # of all CPU time: a machine at rest gives less to strangers
+
+
+def prefer(pids, nice=-10):
+    """Give processes more weight than others have, or less (sched(7)); some may have ended."""
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for tid in os.listdir(f"/proc/{pid}/task"):
+                os.setpriority(os.PRIO_PROCESS, int(tid), nice)
+        with contextlib.suppress(OSError):
+            with open(AUTOGROUP.format(pid), "w", encoding="ascii") as file:
+                file.write(str(nice))
+
+
+class Share:
+    """Measures from its making on. `pids` names the processes under test; this process and its
+    children belong to them."""
+
+    def __init__(self, pids):
+        self.pids, self.begin = list(pids), time.monotonic()
+        self._threads, self._own, self._cpus = self._read(), _own_s(), _cpus_s()
+
+    def _read(self):
+        """{(process, thread, name): (seconds that it ran, seconds that it was ready and did not)}
+        (proc(5), schedstat)."""
+        found = {}
+        for pid in {*self.pids, os.getpid(), *_softirq_threads()}:
+            with contextlib.suppress(OSError):
+                for tid in os.listdir(f"/proc/{pid}/task"):
+                    with contextlib.suppress(OSError):
+                        found[pid, tid, _word(f"/proc/{pid}/task/{tid}/comm")] = _ran(pid, tid)
+        return found
+
+    def waits(self):
+        """{(process, thread, name): seconds that it was ready and did not run}, longest first.
+        Threads that have begun or ended since do not count."""
+        now = self._read()
+        took = {t: now[t][1] - self._threads[t][1] for t in now if t in self._threads}
+        return dict(sorted(took.items(), key=lambda row: -row[1]))
+
+    def longest_wait(self):
+        """Seconds that the thread which got least was ready and did not run."""
+        return max(self.waits().values(), default=0.0)
+
+    def others(self):
+        """What part of the CPUs' time strangers had, or the host kept for itself."""
+        now, took = self._read(), time.monotonic() - self.begin
+        ours = sum(now[t][0] - self._threads.get(t, (0, 0))[0] for t in now if t[0] != os.getpid())
+        ours += _own_s() - self._own
+        busy = _cpus_s() - self._cpus
+        return max(busy - ours, 0) / (took * os.cpu_count())
+
+    def was_taken(self, seconds):
+        """Did others have CPUs while one of our threads waited for `seconds` or longer in all?"""
+        return self.longest_wait() >= seconds and self.others() > OTHERS
+
+
+def _word(path):
+    with open(path, encoding="ascii") as file:
+        return file.read().strip()
+
+
+def _ran(pid, tid):
+    ran, waited, _ = _word(f"/proc/{pid}/task/{tid}/schedstat").split()
+    return int(ran) / 1e9, int(waited) / 1e9
+
+
+def _own_s():
+    """CPU seconds of this process and of all children that it has waited for."""
+    both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in both)
+
+
+def _softirq_threads():
+    """Process ids of the kernel's threads that handle packets in our stead."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if _word(f"/proc/{pid}/comm").startswith("ksoftirqd/"):
+                yield int(pid)
+
+
+def _cpus_s():
+    """Seconds that all CPUs worked for programs, or that the host stole (proc_stat(5))."""
+    with open("/proc/stat", encoding="ascii") as file:
+        rows = [line.split() for line in file if re.match(r"cpu\d", line)]
+    # user, nice, system, steal
+    return sum(int(row[n]) for row in rows for n in (1, 2, 3, 8)) / os.sysconf("SC_CLK_TCK")
