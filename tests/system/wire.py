@@ -70,6 +70,14 @@ class Wire:
         self.hosts = {}  # packed address: MAC, of the neighbours played here
         self.asked = []  # (monotonic time, address as text) solicitations seen
 
+    def peer(self, family):
+        """Address of this wire's neighbour."""
+        return self.peer4 if family == 4 else self.peer6
+
+    def own(self, family):
+        """Address of the router on this wire."""
+        return self.ip4 if family == 4 else self.ip6
+
     # -- out --
 
     def send(self, *packets):

@@ -1,0 +1,427 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""IPv4 or IPv6 in, the same out: what is forwarded and how it looks afterwards; what is dropped,
+each under its own name. What one family alone has is in test_forward_headers.py."""
+
+import struct
+from collections import namedtuple
+
+import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+
+from gateways import HOST, HOST6, NET, NET6
+from ipv4 import checksum, ident_for_zero
+from lib.wait import eventually
+from wire import token_of
+
+N = 7  # how many of each bad packet are sent
+# A family: names of its fields, octets of its header, a prefix beyond the router, a host in it.
+Way = namedtuple("Way", "family layer type hops header net host default")
+WAYS = {
+    4: Way(4, IP, 0x0800, "ttl", 20, NET, HOST, "0.0.0.0/0"),
+    6: Way(6, IPv6, 0x86DD, "hlim", 40, NET6, HOST6, "::/0"),
+}
+
+
+@pytest.fixture
+def way(family):
+    """Both families."""
+    return WAYS[family]
+
+
+def by_family(**values):
+    """Cases of both families: [(way, value)], named IPv4-value and IPv6-value."""
+    return [
+        pytest.param(WAYS[int(name[-1])], value, id=f"{name}-{value}")
+        for name, some in values.items()
+        for value in some
+    ]
+
+
+def routed(dut, way, wire):
+    """A route to what is beyond the router, by a wire."""
+    dut.route(way.net, via=wire.peer(way.family), wire=wire)
+
+
+# -- what passes --
+
+
+def test_one_hop_less_new_macs_and_nothing_else(dut, lan, wan, way):
+    """RFC 1812, 5.3.1 and 5.2.1; RFC 8200, 3 and 7: one hop is spent, the link layer is rewritten;
+    class, identification, flow label and payload pass untouched."""
+    routed(dut, way, wan)
+    more = {4: {"tos": 0xB8, "id": 4660}, 6: {"tc": 0xB8, "fl": 0xABCDE}}[way.family]
+    probe = lan.probe(way.host, size=200, **{way.hops: 64}, **more)
+
+    out = dut.forwarded(lan, probe, wan)
+
+    assert (out.dst, out.src, out.type) == (wan.mac, wan.port_mac, way.type)
+    want = Ether(bytes(probe))[way.layer]
+    setattr(want, way.hops, 63)
+    if way.family == 4:
+        del want.chksum
+    assert bytes(out[way.layer]) == bytes(want)
+
+
+@pytest.mark.parametrize(
+    "way, size",
+    by_family(IPv4=[42, 64, 576, 1280, 1499, 1500], IPv6=[58, 64, 1280, 1499, 1500]),
+)
+def test_every_size_is_forwarded_whole(dut, lan, wan, way, size):
+    """RFC 2544, 9.1 and RFC 8200, 5: from the smallest packet to the MTU of the way out."""
+    routed(dut, way, wan)
+    probe = lan.probe(way.host, size=size)
+
+    out = dut.forwarded(lan, probe, wan)[way.layer]
+
+    assert (out.len if way.family == 4 else out.plen + 40) == size
+    assert bytes(out)[way.header : size] == bytes(probe[way.layer])[way.header :]
+
+
+def test_order_is_kept_within_a_flow(dut, lan, wan, way):
+    """RFC 1812, 2.2.1 as all expect it: one flow, one order."""
+    routed(dut, way, wan)
+    probes = [lan.probe(way.host) for _ in range(200)]
+
+    lan.send(*map(bytes, probes))
+    dut.fence(lan)
+
+    tokens = [token_of(data) for data in wan.got() if token_of(data)]
+    assert tokens == [token_of(p) for p in probes]
+
+
+@pytest.mark.parametrize("way, octets", by_family(IPv4=[8, 23], IPv6=[8, 40]))
+def test_ethernet_padding_is_trimmed(dut, lan, wan, way, octets):
+    """RFC 894 and RFC 2464, 3: octets after the packet are padding, not data. IPv4 of 38 octets
+    and 8 more make the shortest frame; a veth may fill that up again, with zeros."""
+    routed(dut, way, wan)
+    probe = lan.probe(way.host, size=38 if way.family == 4 else 0)
+    begin, end = 14 + way.header, len(bytes(probe))
+
+    lan.send(bytes(probe) + b"\xee" * octets)
+
+    data = wan.expect_raw(token_of(probe))
+    assert data[begin:end] == bytes(probe)[begin:]
+    assert data[end:] == bytes(len(data) - end)
+
+
+LONGEST = {
+    # (prefixes in order, with the wire each leads to), (destinations, with the wire they take)
+    4: (
+        {
+            "0.0.0.0/0": "ext",
+            NET: "wan",
+            "198.51.100.128/25": "alt",
+            "198.51.100.200/32": "wan",
+        },
+        {
+            "203.0.113.1": "ext",
+            "198.51.100.1": "wan",
+            "198.51.100.199": "alt",
+            "198.51.100.200": "wan",
+            "198.51.100.201": "alt",
+        },
+    ),
+    6: (
+        {
+            "::/0": "ext",
+            NET6: "wan",
+            "2001:db8:f000::/64": "alt",
+            "2001:db8:f000::/125": "ext",
+            "2001:db8:f000::1/128": "wan",
+        },
+        {
+            "2001:db8:e000::1": "ext",
+            "2001:db8:f000:1::1": "wan",
+            "2001:db8:f000::8": "alt",
+            "2001:db8:f000::7": "ext",
+            "2001:db8:f000::1": "wan",
+        },
+    ),
+}
+
+
+@pytest.mark.smoke
+def test_the_longest_prefix_wins(dut, lan, way):
+    """RFC 1812, 5.2.4.3; RFC 4291 and RFC 7608: longest match at any length, from the default
+    route to one address, under one another."""
+    routes, destinations = LONGEST[way.family]
+    for prefix, name in routes.items():
+        wire = dut.wires[name]
+        dut.route(prefix, via=wire.peer(way.family), wire=wire)
+
+    for dst, name in destinations.items():
+        dut.forwarded(lan, lan.probe(dst), dut.wires[name])
+
+
+def test_no_packet_is_lost_while_a_longer_prefix_comes_and_goes(dut, lan, wan, alt, way):
+    """RFC 1812, 5.2.4.3 and RFC 7608, 2: at every moment one of the two routes matches."""
+    routed(dut, way, wan)
+    nhid = dut.zebra.hop(alt.peer(way.family), alt)
+    longer = {4: "198.51.100.8/30", 6: "2001:db8:f000::/64"}[way.family]
+
+    with dut.stream(lan, way.host) as stream:
+        for n in range(60):
+            dut.route(longer, nhid=nhid)
+            if n == 0:
+                eventually(lambda: stream.arrived(alt), 5, 0.002)
+            dut.zebra.drop(longer)
+            eventually(lambda: dut.route_row(longer) is None, 5, 0.002)
+
+    assert stream.lost(wan, alt) == []
+
+
+def test_source_equal_to_destination_is_forwarded(dut, lan, wan, way):
+    """RFC 1812, 5.3.7 does not list it among martians: it is routed."""
+    routed(dut, way, wan)
+
+    dut.forwarded(lan, lan.probe(way.host, src=way.host), wan)
+
+
+def test_out_of_the_interface_it_came_in_by(dut, lan, way):
+    """RFC 1812, 5.2.1: forwarded back; redirects are off."""
+    routed(dut, way, lan)
+    probe = lan.probe(way.host)
+
+    out = dut.forwarded(lan, probe, lan)
+
+    assert getattr(out[way.layer], way.hops) == 63
+    dut.fence(lan)
+    assert len(lan.got(token_of(probe))) == 1
+
+
+@pytest.mark.smoke
+def test_a_host_on_the_connected_subnet(dut, lan, wan, way):
+    """RFC 1812, 5.2.4.2 and RFC 4861, 5.2: an on-link destination is its own next hop."""
+    assert dut.forwarded(lan, lan.probe(wan.peer(way.family)), wan).dst == wan.mac
+
+
+@pytest.mark.parametrize(
+    "own, peer, prefix",
+    [
+        ("203.0.113.0/31", "203.0.113.1", "203.0.113.0/31"),
+        ("2001:db8:77::1/127", "2001:db8:77::", "2001:db8:77::/127"),
+    ],
+    ids=["slash-31", "slash-127"],
+)
+def test_both_addresses_of_a_link_of_two_are_hosts(dut, lan, wan, own, peer, prefix):
+    """RFC 3021, 2.1: a /31 has no broadcast address; RFC 6164, 5.1: a /127 has no anycast address
+    of routers, its even one is a host's too."""
+    dut.ip(f"addr add {own} dev {wan.tap} nodad")
+    dut.neighbor(peer, wan)
+    eventually(lambda: dut.route_row(prefix), 5, 0.005)
+
+    assert dut.forwarded(lan, lan.probe(peer), wan).dst == wan.mac
+
+    lan.send(probe := lan.probe(own.partition("/")[0]))
+    dut.taps["lan"].expect_raw(token_of(probe))
+
+
+def test_counters_of_the_good_count_what_passed(dut, lan, wan):
+    """RFC 2863, 3.1: ports count frames in and out, the total counts what was routed."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    before = dut.counters()
+    ports = {row["name"]: row for row in dut.control.ask("ports")}
+
+    lan.send(*(lan.probe(HOST, size=100) for _ in range(50)))
+    wan.expect_many(lambda d: token_of(d) is not None, 50)
+
+    now = eventually(
+        lambda: (rows := {r["name"]: r for r in dut.control.ask("ports")})
+        and rows["wan0"]["tx_packets"] - ports["wan0"]["tx_packets"] >= 50
+        and rows
+    )
+    assert now["lan0"]["rx_packets"] - ports["lan0"]["rx_packets"] == 50
+    assert now["lan0"]["rx_bytes"] - ports["lan0"]["rx_bytes"] == 50 * 114
+    assert now["wan0"]["tx_bytes"] - ports["wan0"]["tx_bytes"] >= 50 * 114
+    assert (
+        sum(dut.moved(before, "total").get(n, 0) for n in ("forwarded4", "forwarded6"))
+        == 50
+    )
+    assert dut.drops(before) == {}
+
+
+def test_udp_payload_is_left_alone(dut, lan, wan):
+    """RFC 1812, 5.2.1: the payload is not looked at, right or wrong."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    probe = lan.probe(HOST)
+    probe[UDP].chksum = 0xBAD1
+    probe = probe / Raw(b"tail")
+
+    out = dut.forwarded(lan, probe, wan)
+
+    assert out[UDP].chksum == 0xBAD1
+
+
+# -- what must not pass, each under its own name --
+
+
+def _cut(octets):
+    return lambda data: data[:-octets]
+
+
+def _set(at, value):
+    def change(data):
+        data = bytearray(data)
+        data[at] = value
+        data[24:26] = b"\0\0"
+        data[24:26] = (0xFFFF - checksum(bytes(data[14:34]))).to_bytes(2, "big")
+        return bytes(data)
+
+    return change
+
+
+def _bad_sum(data):
+    return data[:24] + bytes([data[24] ^ 0x40]) + data[25:]
+
+
+SHAPES4 = {
+    "IP of 10 octets": (lambda d: d[:24], "l2_short"),
+    "IP of 19 octets": (lambda d: d[:33], "l2_short"),
+    "no IP at all": (lambda d: d[:14], "l2_short"),
+    "version 5": (_set(14, 0x55), "ip4_version"),
+    "version 6": (_set(14, 0x65), "ip4_version"),
+    "version 0": (_set(14, 0x05), "ip4_version"),
+    "header of 16 octets": (_set(14, 0x44), "ip4_ihl"),
+    "header of 0 octets": (_set(14, 0x40), "ip4_ihl"),
+    "header beyond the frame": (lambda d: _set(14, 0x4F)(d[:40]), "ip4_ihl"),
+    "length below the header": (_set(17, 19), "ip4_length"),
+    "length of 0": (_set(17, 0), "ip4_length"),
+    "length beyond the frame": (_cut(1), "ip4_length"),
+    "wrong checksum": (_bad_sum, "ip4_checksum"),
+    "checksum 0xffff for 0x0000": (
+        lambda d: d[:18] + ident_for_zero(d) + d[20:24] + b"\xff\xfe" + d[26:],
+        "ip4_checksum",
+    ),
+    "another unicast MAC": (lambda d: b"\x02\0\0\0\x77\x77" + d[6:], "l2_foreign"),
+    "a group as source": (lambda d: d[:6] + b"\x01" + d[7:], "l2_group_source"),
+    "broadcast MAC": (lambda d: b"\xff" * 6 + d[6:], "l2_not_unicast"),
+    "multicast MAC": (lambda d: b"\x01\0\x5e\0\0\x09" + d[6:], "l2_not_unicast"),
+}
+
+
+# Hop-by-hop header with the jumbo payload option, 65536 octets: RFC 2675, 2.
+JUMBO = bytes([17, 0, 0xC2, 4, 0, 1, 0, 0])
+SHAPES6 = {
+    "IP of 39 octets": (lambda d: d[:53], "l2_short"),
+    "no IP at all": (lambda d: d[:14], "l2_short"),
+    "version 4": (lambda d: d[:14] + b"\x45" + d[15:], "ip6_version"),
+    "version 7": (lambda d: d[:14] + b"\x70" + d[15:], "ip6_version"),
+    "payload beyond the frame": (lambda d: d[:-1], "ip6_length"),
+    "payload far beyond the frame": (
+        lambda d: d[:18] + struct.pack("!H", 65535) + d[20:],
+        "ip6_length",
+    ),
+    "jumbogram": (lambda d: d[:18] + b"\0\0\0" + d[21:54] + JUMBO + d[62:], "ip6_length"),
+    "options of no octets": (lambda d: d[:18] + b"\0\0\0" + d[21:54], "ip6_length"),
+    "another unicast MAC": (lambda d: b"\x02\0\0\0\x77\x77" + d[6:], "l2_foreign"),
+    "a group as source": (lambda d: d[:6] + b"\x33" + d[7:], "l2_group_source"),
+    "broadcast MAC": (lambda d: b"\xff" * 6 + d[6:], "l2_not_unicast"),
+    "multicast MAC": (lambda d: b"\x33\x33\0\0\0\x09" + d[6:], "l2_not_unicast"),
+}
+
+
+@pytest.mark.parametrize("way, name", by_family(IPv4=SHAPES4, IPv6=SHAPES6))
+def test_bad_shape_is_dropped_and_counted(dut, lan, wan, way, name):
+    """RFC 1812, 5.2.2 and RFC 8200, 3: the tests before forwarding; each failure has its own
+    counter."""
+    routed(dut, way, wan)
+    change, reason = (SHAPES4 if way.family == 4 else SHAPES6)[name]
+    probes = [change(bytes(lan.probe(way.host, size=40 + way.header))) for _ in range(N)]
+
+    assert dut.not_forwarded(lan, *probes) == {reason: N}
+
+
+MARTIANS4 = {
+    "src 0.0.0.0": ("0.0.0.0", HOST, "ip4_martian_src"),
+    "src 0.1.2.3": ("0.1.2.3", HOST, "ip4_martian_src"),
+    "src 127.0.0.1": ("127.0.0.1", HOST, "ip4_martian_src"),
+    "src 127.255.255.254": ("127.255.255.254", HOST, "ip4_martian_src"),
+    "src multicast": ("233.252.0.1", HOST, "ip4_martian_src"),
+    "src 240/4": ("240.0.0.1", HOST, "ip4_martian_src"),
+    "src limited broadcast": ("255.255.255.255", HOST, "ip4_martian_src"),
+    "dst 0.0.0.0": (None, "0.0.0.0", "ip4_martian_dst"),
+    "dst 0.1.2.3": (None, "0.1.2.3", "ip4_martian_dst"),
+    "dst 127.0.0.1": (None, "127.0.0.1", "ip4_martian_dst"),
+    "dst 240.0.0.1": (None, "240.0.0.1", "ip4_martian_dst"),
+    "dst 169.254.1.1": (None, "169.254.1.1", "ip4_linklocal"),
+}
+MARTIANS6 = {
+    "src multicast": ("ff02::1", HOST6, "ip6_martian_src"),
+    "src ::": ("::", HOST6, "ip6_martian_src"),
+    "src ::1": ("::1", HOST6, "ip6_martian_src"),
+    "src IPv4-mapped": ("::ffff:198.51.100.1", HOST6, "ip6_martian_src"),
+    "dst IPv4-mapped": (None, "::ffff:198.51.100.1", "ip6_martian_dst"),
+    "src link-local": ("fe80::99", HOST6, "ip6_linklocal"),
+    "dst ::": (None, "::", "ip6_martian_dst"),
+    "dst ::1": (None, "::1", "ip6_martian_dst"),
+    "dst link-local of nobody here": (None, "fe80::99", "ip6_linklocal_dst"),
+    "src multicast to a group": ("ff02::1", "ff02::5", "ip6_martian_src"),
+    "src ::1 to a group": ("::1", "ff02::5", "ip6_martian_src"),
+}
+
+
+@pytest.mark.parametrize("way, name", by_family(IPv4=MARTIANS4, IPv6=MARTIANS6))
+def test_martians_are_dropped_and_counted(dut, lan, wan, way, name):
+    """RFC 1812, 5.3.7; RFC 4291, 2.5.2, 2.5.3, 2.5.6, 2.7 and RFC 6890, 2.2.3: addresses that never
+    pass a router, even with a default route."""
+    dut.route(way.default, via=wan.peer(way.family), wire=wan)
+    src, dst, reason = (MARTIANS4 if way.family == 4 else MARTIANS6)[name]
+    probes = [lan.probe(dst, src=src) for _ in range(N)]
+
+    assert dut.not_forwarded(lan, *probes) == {reason: N}
+
+
+@pytest.mark.parametrize("mac", ["ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:01"])
+def test_a_unicast_to_us_in_a_group_frame_is_dropped(dut, lan, mac):
+    """RFC 1122, 3.3.6: what went to many at the link is no packet to one of us."""
+    probes = [lan.probe(lan.ip4), lan.probe(lan.ip6)]
+    for probe in probes:
+        probe[Ether].dst = mac
+
+    assert dut.not_forwarded(lan, *probes) == {"l2_not_unicast": 2}
+
+    assert [p for p in probes if dut.taps["lan"].got(token_of(p))] == []
+
+
+def test_the_kernels_own_routes_do_not_leak_into_the_dataplane(dut, lan):
+    """No route of zebra, no forwarding: the kernel's table is not ours."""
+    dut.ip("route replace 203.0.113.0/24 via 192.0.2.66")
+    try:
+        assert dut.not_forwarded(lan, lan.probe("203.0.113.7")) == {"no_route": 1}
+    finally:
+        dut.ip("route del 203.0.113.0/24")
+
+
+# 7; 0 below another tag; 7 below a priority; a service tag; one cut short.
+TAGS = [
+    b"\x81\0\0\x07",
+    b"\x81\0\0\x07\x81\0\0\0",
+    b"\x81\0\xa0\0\x81\0\0\x07",
+    b"\x88\xa8\0\x07",
+    b"\x81\0\x0f\xff",
+]
+
+
+def test_a_tagged_packet_is_not_routed_as_if_it_had_no_tag(dut, lan, wan):
+    """IEEE 802.1Q: another VLAN is another link, and one without an interface is nobody's."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    data = bytes(lan.probe(HOST))
+    tagged = [data[:12] + tag + data[12:] for tag in TAGS]
+
+    assert dut.not_forwarded(lan, *tagged) == {"vlan_unknown": len(TAGS)}
+
+
+@pytest.mark.parametrize("priority", [0, 5])
+def test_a_tag_with_a_priority_and_no_vlan_is_none(dut, lan, wan, priority):
+    """IEEE 802.1Q, 9.6: a frame with id 0 belongs to no VLAN; it leaves without the tag."""
+    dut.route(NET, via=wan.peer4, wire=wan)
+    probe = lan.probe(HOST)
+    data = bytes(probe)
+
+    lan.send(data[:12] + bytes([0x81, 0, priority << 5, 0]) + data[12:])
+
+    out = wan.expect(token_of(probe))
+    assert out.type == 0x0800 and out[IP].ttl == 63
