@@ -144,7 +144,7 @@ def vrf_lite(lab):
             stop()
             steps.refused(lab, "red1", h, routers[h])
 
-        took = evidence.silence(lab, "blue1", host, gone)
+        took = evidence.silence(lab, "blue1", [host], gone)[host]
         session("no")
         steps.by(lab, prefix, "trunk0.10", vrf="red")
         _answers(lab, "red1", host)
@@ -201,7 +201,7 @@ def l3vpn_leak(lab):
         for host, router in zip(services, customers["red"][0]):
             steps.refused(lab, "red1", host, router)
 
-    took = evidence.silence(lab, "blue1", services[0], gone)
+    took = evidence.silence(lab, "blue1", services[:1], gone)[services[0]]
     lab.r1.configure(*_imports("import vrf shared"))
     for host, prefix in zip(services, ("198.51.100.0/24", "2001:db8:c0::/64")):
         steps.by(lab, prefix, "srv0", vrf="red")

@@ -3,6 +3,7 @@
 what was expected and what was seen."""
 
 import collections
+import contextlib
 import json
 import subprocess
 import time
@@ -173,19 +174,37 @@ def spread(lab, node, address, flows, at, taps):
     return by_port
 
 
-def silence(lab, node, address, action):
-    """Milliseconds without an answer from `address` around action(), the longest while."""
-    with probe.Stopwatch(lab.ns[node], address) as watch:
-        begin = time.monotonic()
-        answer = lambda since: watch.first("reply", since)  # noqa: E731
-        eventually(lambda: answer(begin), 5, 0.01, f"{address} answers")
+WATCHED_S = 0.5  # more may go wrong after a first late answer; a change takes 25 ms
+
+
+def silence(lab, node, hosts, action):
+    """{host: milliseconds without an answer from it around action(), the longest while}. All are
+    watched at once."""
+    with contextlib.ExitStack() as watching:
+        watches = {
+            host: watching.enter_context(probe.Stopwatch(lab.ns[node], host)) for host in hosts
+        }
+
+        def all_answer(since, what):
+            for host, watch in watches.items():
+                eventually(lambda w=watch: w.first("reply", since), 60, 0.01, f"{host} {what}")
+
+        all_answer(time.monotonic(), "answers")
         action()
         end = time.monotonic()
-        eventually(lambda: answer(end), 60, 0.01, f"{address} answers again")
-        # More may go wrong after a first late answer.
-        eventually(lambda: answer(end + 1.0), 60, 0.01, f"{address} goes on answering")
-        times = [t for t, kind, _ in list(watch.seen) if kind == "reply"]
+        all_answer(end, "answers again")
+        all_answer(end + WATCHED_S, "goes on answering")
+        return {host: _longest_gap(watch) for host, watch in watches.items()}
+
+
+def _longest_gap(watch):
+    times = [t for t, kind, _ in list(watch.seen) if kind == "reply"]
     return 1000 * max(b - a for a, b in zip(times, times[1:]))
+
+
+def milliseconds(took):
+    """What silence() found, as text."""
+    return ", ".join(f"{host} for {ms:.0f} ms" for host, ms in took.items())
 
 
 def audit(lab):

@@ -68,8 +68,9 @@ def is_so(text, seen):
     return re.fullmatch(_pattern(text), _plain(seen)) is not None
 
 
-def differs(lab, command, text, patience=5):
-    """Run a command until it prints `text`. Returns None, or what it prints instead."""
+def differs(lab, command, text, patience=20):
+    """Run a command until it prints `text`. Returns None, or what it prints instead. A ping whose
+    packet was lost takes 10 s; then there is time for another."""
     seen = []
 
     def as_said():

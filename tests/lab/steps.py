@@ -98,14 +98,12 @@ def cable(lab, tap, plugged):
 def pulled(lab, tap, other, node, routes, usual=()):
     """Without the cable of one port packets go by another, with it as usual again.
     `routes`: hosts that `node` pings, and the prefix that leads to each."""
-    for host, prefix in routes.items():
-        took = evidence.silence(lab, node, host, lambda: cable(lab, tap, False))
-        seen = evidence.crossing(lab, node, [host], other)
-        cable(lab, tap, True)
-        by(lab, prefix, *(usual or [tap]))
-        yield f"Cable of {tap} pulled: {host} is silent for {took:.0f} ms, then by {other}. {seen}"
+    took = evidence.silence(lab, node, routes, lambda: cable(lab, tap, False))
+    seen = evidence.crossing(lab, node, routes, other)
+    cable(lab, tap, True)
     for prefix in routes.values():
         by(lab, prefix, *(usual or [tap]))
+    yield f"Cable of {tap} pulled, silent are {evidence.milliseconds(took)}, then by {other}. {seen}"
 
 
 def spreads(lab, node, hosts, at, taps):

@@ -160,7 +160,7 @@ class Stopwatch:
             if self.family == 4:
                 data = data[(data[0] & 15) * 4 :]
             kind, ident = struct.unpack_from("!BxxxH", data)
-            if kind == self.ECHO[self.family][1] and ident == self._ident:
+            if kind == self.ECHO[self.family][1] and (ident, who[0]) == (self._ident, self.address):
                 self.seen.append((now, "reply", who[0]))
             elif kind == self.ERROR[self.family]:
                 quoted = data[24:28] if self.family == 4 else data[32:48]

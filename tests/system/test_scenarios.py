@@ -2,7 +2,8 @@
 """Every scenario of frr-config comes up, shows what it claims, prints what its README says,
 is kept by `write memory`; and leaves nothing behind, however it ends.
 
-SCENARIO_ROUTES=N   in bgp-full-table, IPv6 a fifth; without it as many as its README says
+SCENARIO_ROUTES=N   in bgp-full-table, IPv6 a fifth; without it as many as its README says, or
+                    fewer (lib/wait.py: LONG)
 """
 
 import os
@@ -19,7 +20,7 @@ from lab.plan import Plan
 from lab.readme import Readme, differs
 from lib import netns, procs
 from lib.dataplane import ROOT
-from lib.wait import PATIENCE, eventually
+from lib.wait import LONG, PATIENCE, eventually
 
 # One whose FRR is started anew with what `write memory` wrote: it has a context in another.
 RESTARTED = "dual-stack-edge"
@@ -29,7 +30,7 @@ PROGRAM = os.path.join(ROOT, "tests", "lab", "scenario.py")
 def environment(name, **more):
     """What a lab of another name needs, and none of what `make system` was told."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
-    routes = os.environ.get("SCENARIO_ROUTES", "")
+    routes = os.environ.get("SCENARIO_ROUTES", "" if LONG else "10000")
     return {**kept, "LAB": name, "ROUTES": routes, **more}
 
 
