@@ -3,7 +3,10 @@
 
 import time
 
-N4, N6 = 1_000_000, 200_000  # 55 MiB of the daemon's queue
+from lib.wait import LONG
+
+FULL4, FULL6 = 1_000_000, 200_000  # 55 MiB of the daemon's queue
+N4, N6 = (FULL4, FULL6) if LONG else (100_000, 20_000)
 # zebra's buffer grows and its other work waits while its socket is full; its walk sleeps
 # that long then.
 HELD_S = 1.0

@@ -17,9 +17,7 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
 from back import HOST, NET, come_back, forwards
-from full_table import N4 as FULL4
-from full_table import N6 as FULL6
-from full_table import send
+from full_table import FULL4, FULL6, send
 from lab import routes
 from lib import fpm_speaker as fpm
 from lib import netns, procs

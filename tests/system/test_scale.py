@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A full table: what it costs in time and memory, and that nobody else notices."""
+"""A full table: what it costs in time and memory, and that nobody else notices. `make test` has a
+tenth of one."""
 
 import ipaddress
 import json
@@ -14,17 +15,17 @@ from full_table import HELD_S, N4, N6, send
 from lab import routes
 from lib import fpm_speaker as fpm
 from lib.built import only_release
-from lib.wait import eventually
+from lib.wait import LONG, PATIENCE, eventually
 from router import Router
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
-ALL_S = 25.0  # for loading, looking and withdrawing: some three times what it takes
-RSS_MAX = 600 << 20
+ALL_S = 25.0  # for loading, looking and withdrawing: some three times what a full table takes
+RSS_MAX = (600 if LONG else 240) << 20  # 170 MiB with a tenth of a table
 
 
 def test_a_full_table_comes_and_goes_and_nothing_waits(short_queue):
-    """1 M IPv4 and 200 k IPv6 routes over FPM, the queue as short as the configuration
+    """N4 IPv4 and N6 IPv6 routes over FPM, the queue as short as the configuration
     allows: zebra is never held back, every route is in the FIB and leads where it should,
     transit loses nothing, memory is bounded, and all of it goes again."""
     dut = short_queue
@@ -55,6 +56,7 @@ def test_a_full_table_comes_and_goes_and_nothing_waits(short_queue):
                 out = outs[tables[family].index(prefix) % len(outs)]
                 host = routes.host(prefix, family, random.Random(7))
                 dut.forwarded(lan, lan.probe(host), out)
+        eventually(lambda: min(four.sent, six.sent) > 500, 5, 0.01, "the streams go on")
         looked = time.monotonic()
         held += [send(dut.zebra.speaker, octets) for octets in unteach]
         eventually(lambda: counts() == (0, 0), ALL_S, 0.1, "all routes are gone")
@@ -66,17 +68,17 @@ def test_a_full_table_comes_and_goes_and_nothing_waits(short_queue):
           f"rib {memory['rib_bytes'] >> 20} MiB")  # fmt: skip
     assert max(held) < HELD_S, held
     assert (four.lost(outs[0]), six.lost(outs[0])) == ([], [])
-    assert min(four.sent, six.sent) > 500
-    assert done - begin < ALL_S
+    assert done - begin < ALL_S * PATIENCE
     assert (status["malformed"], status["overflows"]) == (0, 0)
     assert memory["rss_bytes"] < RSS_MAX, memory
     assert [w for w in ("Process", "FIB IPv4", "FIB IPv6", "RIB") if w not in text] == []
 
 
-# -- a million rows, listed ------------------------------------------------------------------
+# -- N4 rows, listed -------------------------------------------------------------------------
 
 PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.M)
-CTL_MAX, GROWN_MAX = 32 << 20, 8 << 20  # of fpmctl; what the daemon may grow by
+# Of fpmctl, which has 2 MiB; what the daemon may grow by. A tenth of a table is 20 MiB of JSON.
+CTL_MAX, GROWN_MAX = 8 << 20, 8 << 20
 
 
 def listing(dut, *words):
@@ -98,10 +100,10 @@ def listing(dut, *words):
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
-def test_a_million_routes_are_listed_each_once_in_little_memory(million, form):
+def test_all_routes_are_listed_each_once_in_little_memory(taught, form):
     """`fpmctl show routes` into a pipe, of the daemon as it runs: every prefix that zebra
     taught, none twice, and neither end holds the list."""
-    dut, taught = million
+    dut, prefixes = taught
     before = dut.rss()
 
     seen, peak, took = listing(dut, *form, "show", "routes")
@@ -109,16 +111,16 @@ def test_a_million_routes_are_listed_each_once_in_little_memory(million, form):
     grown = dut.rss() - before
     print(f"{len(seen)} routes in {took:.1f} s, fpmctl's peak {peak >> 10} KiB, the daemon "
           f"grew by {grown >> 10} KiB")  # fmt: skip
-    assert taught - seen.keys() == set()
+    assert prefixes - seen.keys() == set()
     assert max(seen.values()) == 1
     assert 0 < peak < CTL_MAX
     assert grown < GROWN_MAX
 
 
 @pytest.fixture(scope="module")
-def million():
+def taught():
     """A router that was taught N4 routes by two next hops, and their prefixes."""
-    router = Router(name="million")
+    router = Router(name="taught")
     only_release(router.daemon.program, "memory is")
     try:
         router.build()
