@@ -67,8 +67,8 @@ system-asan: ## system tests under AddressSanitizer and UBSan (T=expression to c
 selftest: system-bins ## tests of the test tools
 	@$(PY) -m pytest --no-header -p no:cacheprovider --basetemp=build/pytest-selftest -rfEs tests/selftest
 
-chaos: all $(O)/tests/flood ## everything goes wrong at random, each packet is checked (T=60 SEED= ROUTES=20000; ONLY=fault,... REPEAT=10)
-	@REPEAT="$(REPEAT)" T="$(T)" SEED="$(SEED)" ROUTES="$(ROUTES)" RATE="$(RATE)" ONLY="$(ONLY)" $(PY) tests/chaos/run.py
+chaos: all $(O)/tests/flood ## everything goes wrong at random, each packet is checked (T=60 SEED= ROUTES=20000; ONLY=fault,... REPEAT=10, EACH=1)
+	@REPEAT="$(REPEAT)" EACH="$(EACH)" T="$(T)" SEED="$(SEED)" ROUTES="$(ROUTES)" RATE="$(RATE)" ONLY="$(ONLY)" $(PY) tests/chaos/run.py
 
 # What wears a daemon out, and nothing that would give it a fresh start.
 SOAK := churn,table,core_flap,isp_dies,isp_moves,core_dies,neighbours_forgotten,mtu_changes,$\

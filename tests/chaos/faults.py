@@ -13,10 +13,11 @@ import time
 from chaos.bed import CHURN4, CHURN6
 from chaos.report import stamp
 from lab import routes, sessions, topology
-from lib import netns, procs
+from lib import machine, netns, procs
 from lib.freeze import frozen
 from lib.wait import eventually
 
+STARVED_S = 0.4  # of a second, in which a thread that keeps sessions was ready and did not run
 _ZEBRAS = ("isp", "core")  # kinds of cells whose ways zebra chooses
 FAULTS = {}
 
@@ -70,7 +71,9 @@ class Run:
         self.fell, self.fell_at = 0, 0.0  # daemons that were killed, and when the last was
         self.drawn = collections.Counter()  # names of faults
         self.unsure = ""  # why zebra's word is not taken yet
+        self.machine = machine.Watch(lambda: procs.marked(bed.dir))
         self.lost_sessions = []  # names of faults that were not to cost any
+        self.taken = []  # the same, where the machine gave our threads no time
         self.failures = []  # what faults found that must not be
         self.floods = []  # kinds that have not had their turn yet
         self.rss = []  # (process id, seconds that it runs, octets), now and then
@@ -87,6 +90,14 @@ class Run:
         """Note what does not hold."""
         if not holds:
             self.failures.append(text)
+
+    def lost(self, names, kinds, since):
+        """Sessions of `kinds` ended by faults that may cost none, or by the machine: BFD waits for
+        2 s, which a start of the dataplane exceeds when others have the CPUs."""
+        text = f"{names}: {', '.join(kinds)}"
+        why = self.machine.taken(since, STARVED_S)
+        stamp(self, f"sessions lost by {text}{why and f': {why}'}")
+        (self.taken if why else self.lost_sessions).append(text)
 
     def pause(self, least, most):
         """A while, by chance."""
@@ -382,7 +393,7 @@ def daemon_dies_twice(run):
 def daemon_is_restarted(run):
     """fpmctl restart: a successor takes the place of the dataplane, within 0.2 s of transit."""
     what = run.note("planned restart", "fpmctl restart")
-    was = run.bed.daemon_pids()
+    was, share = run.bed.daemon_pids(), machine.Share(run.bed.daemon_pids)
     netns.command([run.bed.dp.ctl, "-s", run.bed.socket, "restart"])
     eventually(
         lambda: (now := run.bed.daemon_pids())
@@ -393,7 +404,7 @@ def daemon_is_restarted(run):
         "a successor answers, alone",
     )
     what.may_lose(time.monotonic() - what.begin)
-    what.counted = int(0.2 * run.bed.traffic.rate)
+    what.counted = int((0.2 + share.longest_wait()) * run.bed.traffic.rate)
 
 
 @fault(2, sessions_stay=True)

@@ -3,10 +3,11 @@
 """Chaos for T seconds, the same schedule for the same SEED. Exit code 0: nothing was lost
 outside the declared windows, nothing took a wrong way, and all was whole in the end.
 
-    T=60 SEED=1 ROUTES=20000 RATE=1500 ONLY=fault,fault REPEAT=0
+    T=60 SEED=1 ROUTES=20000 RATE=1500 ONLY=fault,fault REPEAT=0 EACH=0
 
 With REPEAT=n each fault comes n times, by turns, each when all is quiet again, however long
-that takes, or until T is over: for figures.
+that takes, or until T is over: for figures. With EACH=n each fault comes n times in the order of
+ONLY, one into another, or until T is over.
 
 FRR, the kernel and the machine are not in our hands: two runs of one seed do the same things
 at nearly the same times, and no more than that.
@@ -103,12 +104,28 @@ def schedule(run, seconds, only):
     kept.compare()
 
 
+def in_order(run, times, seconds, only):
+    """Each fault so many times in the order of `only`, with short pauses, until the time is up."""
+    kept, end = Kept(run), time.monotonic() + seconds
+    for name in (only or list(faults.FAULTS)) * times:
+        if time.monotonic() > end:
+            break
+        function = faults.FAULTS[name]
+        stamp(run, f"{name}: {function.__doc__.splitlines()[0]}")
+        kept.before(function)
+        function(run)
+        run.drawn[name] += 1
+        run.pause(0.05, 0.3)
+    kept.compare()
+
+
 class Kept:
     """FRR's sessions while nothing happens that may cost one: who came up, or was lost, though
     all were there before, was lost to the faults since."""
 
     def __init__(self, run):
         self.run, self.was, self.since = run, None, []
+        self.looked = 0.0  # when all were there
 
     def look(self):
         with contextlib.suppress(Exception):  # some of FRR is away
@@ -124,7 +141,7 @@ class Kept:
         if not function.sessions_stay or crashed or function.kills > 1:
             self.was, self.since = None, []
             return
-        self.was = self.was or self.look()
+        self.was, self.looked = self.was or self.look(), time.monotonic()
         self.since.append(function.__name__)
 
     def compare(self):
@@ -132,7 +149,7 @@ class Kept:
         now = self.was and sessions.flaps(self.run.bed.r1)
         if now != self.was:
             kinds = [kind for kind in now if now[kind] != self.was[kind]]
-            self.run.lost_sessions.append(f"{', '.join(self.since)}: {', '.join(kinds)}")
+            self.run.lost(", ".join(self.since), kinds, self.looked)
             self.was, self.since = None, []
 
 
@@ -151,7 +168,7 @@ def one_by_one(run, times, seconds, only):
             kept, up = Kept(run), "FRR's sessions are up"
             eventually(lambda: kept.look() is not None, run.bed.patience(60), 0.2, up)
         stamp(run, name)
-        before = sessions.flaps(run.bed.r1)
+        before, begin = sessions.flaps(run.bed.r1), time.monotonic()
         with LinkWatch(run.bed.ns["r1"]) as watch:
             function(run)
         run.drawn[name] += 1
@@ -163,7 +180,7 @@ def one_by_one(run, times, seconds, only):
         # Two crashes in a row take longer than BFD's 2 s now and then.
         if function.sessions_stay and function.kills < 2 and after != before:
             kinds = [kind for kind in after if after[kind] != before[kind]]
-            run.lost_sessions.append(f"{name}: {', '.join(kinds)}")
+            run.lost(name, kinds, begin)
         if function.sessions_stay:
             run.must(not watch.lost_carrier(), f"{name}: TAPs lost their carrier")
 
@@ -250,10 +267,10 @@ def growth(rss, last, routes):
     return now - rss[0][2], LEAK_BYTES if routes <= FEW else LEAK_BYTES_MANY
 
 
-def chaos(seconds, seed, n4, rate, only, repeat):
+def chaos(seconds, seed, n4, rate, only, repeat, each):
     """The whole of it. Returns the exit code."""
     rng = random.Random(seed)
-    long = f"{repeat} of each" if repeat else f"{seconds:g} s"
+    long = f"{repeat or each} of each" if repeat or each else f"{seconds:g} s"
     print(f"chaos: seed {seed}, {long}, {n4} + {n4 // 5} routes, {rate} packets/s")
     with Bed(f"chaos{os.getpid()}", n4, n4 // 5, rng) as bed:
         bed.build(rate)
@@ -266,10 +283,13 @@ def chaos(seconds, seed, n4, rate, only, repeat):
         settler = threading.Thread(target=_settle, args=(run, ending), daemon=True)
         settler.start()
         threading.Thread(target=_tell, args=(run, TELL_S, ending), daemon=True).start()
+        run.machine.start()
         bed.traffic.start()
         time.sleep(1)
         if repeat:
             one_by_one(run, repeat, seconds, only)
+        elif each:
+            in_order(run, each, seconds, only)
         else:
             schedule(run, seconds, only)
         wait_quiet(run, bed.patience(45))
@@ -277,6 +297,7 @@ def chaos(seconds, seed, n4, rate, only, repeat):
         still = run.oracle.unsettled()
         ending.set()
         settler.join()
+        run.machine.end()
         bed.traffic.stop()
         return _judge(run, still, only or list(faults.FAULTS))
 
@@ -407,11 +428,11 @@ def main():
               file=sys.stderr)  # fmt: skip
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    repeat = number("REPEAT", 0, 0)
-    seconds = number("T", math.inf if repeat else 60, 1, float)
+    repeat, each = number("REPEAT", 0, 0), number("EACH", 0, 0)
+    seconds = number("T", math.inf if repeat or each else 60, 1, float)
     # So many that each cell of the full table has a prefix that no other covers.
     table, rate = number("ROUTES", 20000, 100), number("RATE", 1500, 1)
-    return chaos(seconds, seed, table, rate, only, repeat)
+    return chaos(seconds, seed, table, rate, only, repeat, each)
 
 
 if __name__ == "__main__":

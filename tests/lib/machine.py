@@ -9,6 +9,7 @@ import contextlib
 import os
 import re
 import resource
+import threading
 import time
 
 AUTOGROUP = "/proc/{}/autogroup"  # sched(7): a session has one weight, whatever is in it
@@ -27,18 +28,18 @@ def prefer(pids, nice=-10):
 
 
 class Share:
-    """Measures from its making on. `pids` names the processes under test; this process and its
-    children belong to them."""
+    """Measures from its making on. `pids` gives the processes under test, as they are when it is
+    called; this process and its children belong to them."""
 
     def __init__(self, pids):
-        self.pids, self.begin = list(pids), time.monotonic()
+        self.pids, self.begin = pids, time.monotonic()
         self._threads, self._own, self._cpus = self._read(), _own_s(), _cpus_s()
 
     def _read(self):
         """{(process, thread, name): (seconds that it ran, seconds that it was ready and did not)}
         (proc(5), schedstat)."""
         found = {}
-        for pid in {*self.pids, os.getpid(), *_softirq_threads()}:
+        for pid in {*self.pids(), os.getpid(), *_softirq_threads()}:
             with contextlib.suppress(OSError):
                 for tid in os.listdir(f"/proc/{pid}/task"):
                     with contextlib.suppress(OSError):
@@ -46,10 +47,10 @@ class Share:
         return found
 
     def waits(self):
-        """{(process, thread, name): seconds that it was ready and did not run}, longest first.
-        Threads that have begun or ended since do not count."""
+        """{(process, thread, name): seconds that it was ready and did not run}, longest first; of
+        those that live."""
         now = self._read()
-        took = {t: now[t][1] - self._threads[t][1] for t in now if t in self._threads}
+        took = {t: now[t][1] - self._threads.get(t, (0, 0))[1] for t in now}
         return dict(sorted(took.items(), key=lambda row: -row[1]))
 
     def longest_wait(self):
@@ -67,6 +68,37 @@ class Share:
     def was_taken(self, seconds):
         """Did others have CPUs while one of our threads waited for `seconds` or longer in all?"""
         return self.longest_wait() >= seconds and self.others() > OTHERS
+
+
+class Watch(threading.Thread):
+    """Notes once a second what the processes of `pids` were given, and prefers them to others."""
+
+    EVERY_S = 1.0
+
+    def __init__(self, pids):
+        super().__init__(daemon=True, name="machine")
+        self.pids, self.ending, self.rows = pids, threading.Event(), []  # (when, wait, others)
+
+    def run(self):
+        while not self.ending.is_set():
+            prefer(self.pids())
+            share = Share(self.pids)
+            self.ending.wait(self.EVERY_S)
+            took = time.monotonic() - share.begin  # the share of a second that took longer
+            self.rows.append((share.begin, share.longest_wait() / took, share.others()))
+
+    def taken(self, since, wait):
+        """The worst second since then in which others had CPUs and one of our threads waited for
+        `wait` seconds or longer, in words; "" if there was none."""
+        rows = [row for row in self.rows if row[0] > since - 2 * self.EVERY_S]
+        bad = [row for row in rows if row[1] >= wait and row[2] > OTHERS]
+        _, waited, others = max(bad, key=lambda row: row[1], default=(0, 0, 0))
+        return f"a thread waited {waited:.2f} s in a second, others had {others:.0%}" if bad else ""
+
+    def end(self):
+        """Stop."""
+        self.ending.set()
+        self.join()
 
 
 def _word(path):

@@ -351,7 +351,7 @@ def measure(flooded, kind, frames, port="ext"):
     losses, drops = flooded.losses(), dut.counters("drop")
     with flooded.transit() as stream:
         eventually(lambda: stream.sent > 100, 5)
-        share = machine.Share(procs.marked(dut.dir))
+        share = machine.Share(lambda: procs.marked(dut.dir))
         before, missed = flooded.classes(), flooded.no_room(port)
         cpu, begin = flooded.cpu_seconds("fdp-punt"), time.monotonic()
 
