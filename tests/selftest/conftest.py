@@ -6,3 +6,8 @@ import sys
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [TESTS, os.path.join(TESTS, "system")]
+
+
+def pytest_configure(config):
+    """Some tests import files of system tests."""
+    config.addinivalue_line("markers", "long: only with FDP_LONG=1")

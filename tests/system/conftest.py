@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from lib import built  # noqa: E402
 from lib.dut import sweep_leftovers, why_not  # noqa: E402
+from lib.wait import LONG  # noqa: E402
 from router import Router, running  # noqa: E402
 
 
@@ -27,6 +28,7 @@ def pytest_configure(config):
     """Who ends the tests (a time limit, a terminal that is closed) leaves nothing behind."""
     config.addinivalue_line("markers", "guest: `make test-vm-all` runs it in a virtual machine")
     config.addinivalue_line("markers", "smoke: `make check` runs it; quick, and uses the shared router")
+    config.addinivalue_line("markers", "long: only with FDP_LONG=1, as `make test-all` has it")
     for number in ASKED_TO_END:
         signal.signal(number, _end)
 
@@ -40,7 +42,11 @@ def _end(number, frame):
 
 
 def pytest_collection_modifyitems(config, items):
-    """FDP_SHARD=i/n: run the part i of n parts of the tests, in their order (tests/shards.py)."""
+    """FDP_SHARD=i/n: run the part i of n parts of the tests, in their order (tests/shards.py).
+    Tests marked as long run with FDP_LONG=1."""
+    if not LONG:
+        config.hook.pytest_deselected(items=[x for x in items if x.get_closest_marker("long")])
+        items[:] = [x for x in items if not x.get_closest_marker("long")]
     part, _, parts = os.environ.get("FDP_SHARD", "0/1").partition("/")
     first, end = (len(items) * (int(part) + more) // int(parts) for more in (0, 1))
     config.hook.pytest_deselected(items=items[:first] + items[end:])

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What chaos judges by, without a router: windows, ways, leaks, descriptors, the log."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+
+from chaos import run as chaos
+from chaos.faults import FAULTS, Happening, Run
+from chaos.oracle import Cell, Oracle
+from chaos.report import Verdict
+from lib import machine, procs
+from lib.dataplane import ROOT
+from lib.wait import eventually
+from test_chaos import RUNS, WORDS, environment
+
+
+def test_every_fault_has_its_turn_here():
+    """In one run or another."""
+    assert set(" ".join(run["ONLY"] for run in RUNS.values()).split()) == set(FAULTS)
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_what_is_no_number_and_no_fault_is_told(name):
+    """One sentence, exit code 2, and nothing is built."""
+    argv = [sys.executable, os.path.join(ROOT, "tests", "chaos", "run.py")]
+
+    done = subprocess.run(
+        argv, env=environment(**{name: "x"}), capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("chaos: ") and done.stderr.count("\n") == 1
+
+
+def test_a_window_excuses_what_crosses_its_link():
+    """The loss of core0 takes packets that may leave by it along; not those to the lan, and not
+    those that have left by wan all the time."""
+    cells = [Cell("isp", "a", "192.0.2.9"), Cell("core", "b", "192.0.2.8"),
+             Cell("lan", "", "192.0.2.7", "isp")]  # fmt: skip
+    oracle = Oracle(cells)
+    flap = Happening("link core0")
+    flap.may_lose(3, ("core0",))
+    end = time.monotonic() + 1
+    lost = [(end, 0), (end, 1), (end, 2), (end, 1)]
+    traffic = SimpleNamespace(lost=lambda: lost, sent_between=lambda *_: 9, rate=1, wrong=[],
+                              mangled=[], twice=[])  # fmt: skip
+    run = SimpleNamespace(happenings=[flap], oracle=oracle, begin=flap.begin)
+
+    verdict = Verdict(run, traffic)
+
+    assert len(flap.lost) == 2 and len(verdict.errors) == 1
+    assert "2 packets lost outside every window" in verdict.errors[0]
+    oracle.change(up={"wan": False})
+    assert flap.excuses(oracle, end, cells[0]), "which leaves by core0 from now on"
+
+
+def test_what_a_stalled_router_had_not_forwarded_is_lost_by_its_death():
+    """The machine gave it no time for 90 ms, then it was killed: what was sent in those is lost
+    with it. What was sent before, or if something newer had come, is lost without a reason."""
+    oracle = Oracle([Cell("isp", "a", "192.0.2.9")])
+    death = Happening("dies")
+    death.may_lose(3)
+    lost = [(death.begin - 0.2, 0), (death.begin - 0.09, 0)]
+
+    def outside(newest):
+        traffic = SimpleNamespace(lost=lambda: lost, sent_between=lambda *_: 9, rate=1, wrong=[],
+                                  none_newer_came=lambda at: at - newest, mangled=[],
+                                  twice=[])  # fmt: skip
+        run = SimpleNamespace(happenings=[death], oracle=oracle, begin=death.begin)
+        return re.findall(r"\d+ packets lost outside", "".join(Verdict(run, traffic).errors))
+
+    assert outside(0.09) == ["1 packets lost outside"]
+    assert outside(0.08) == ["2 packets lost outside"]
+    lost = [(death.begin - 0.6, 0), (death.begin - 0.4, 0)]
+    assert outside(9) == ["1 packets lost outside"], "no machine's fault any more"
+
+
+def test_a_prefix_on_its_way_back_may_take_the_fallback_of_now():
+    """The session is back, not yet each route: what still leaves by core0 moves with that link.
+    By core1 it leaves for no other reason."""
+    cell = Cell("isp", "a", "192.0.2.9")
+    oracle = Oracle([cell])
+    oracle.change(session=False)
+    oracle.change(session=True)
+    allowed = lambda: oracle.allowed(cell, time.monotonic(), time.monotonic())  # noqa: E731
+
+    assert allowed() == {"wan", "core0"}
+    oracle.change(up={"core1": False})
+    oracle.change(up={"core1": True})
+    assert allowed() == {"wan", "core0"}
+    oracle.change(up={"core0": False})
+    assert allowed() == {"wan", "core0", "core1"}
+
+
+def test_zebra_is_not_believed_what_bgpd_is_about_to_withdraw(monkeypatch):
+    """isp is there again, and bgpd still has a million routes of the lost session to withdraw:
+    the way by wan that zebra has is not the new one, however often it was seen. core's is, and
+    that of a prefix that isp has withdrawn."""
+    monkeypatch.setattr("chaos.oracle.LAG_S", -1)
+    cells = [Cell("isp", "a", "192.0.2.9"), Cell("core", "b", "192.0.2.8"),
+             Cell("isp", "c", "192.0.2.7")]  # fmt: skip
+    oracle = Oracle(cells)
+    oracle.change(session=False)
+    oracle.change(session=True, withdraw=["c"])
+    oracle.change(up={"core1": False})
+    view = {"a": frozenset({"wan"}), "b": frozenset({"core0"}), "c": frozenset({"core0"})}
+
+    oracle.agree(view, time.monotonic())  # bgpd has not noticed yet
+    for _ in range(2):
+        now = time.monotonic()
+        oracle.no_session()
+        oracle.agree(view, now)
+    assert oracle.unsettled() == cells[:1]
+    oracle.agree(view, time.monotonic())
+    assert oracle.unsettled() == cells[:1], "seen once since there is a session"
+    oracle.agree(view, time.monotonic())
+    assert not oracle.unsettled()
+
+
+def test_what_a_soak_calls_a_leak():
+    """Of a daemon that runs on it is what it grew by after the first minutes, 8 MiB at most; of
+    one that was started anew since, more, for it has a replay behind it, the more with many
+    routes."""
+    mib = 1 << 20
+    flat = [(7, 0, 100 * mib), (7, 250, 290 * mib), (7, 310, 300 * mib), (7, 370, 299 * mib)]
+
+    assert chaos.growth(flat, (7, 3600, 309 * mib), 2400) == (9 * mib, 8 * mib)
+    assert chaos.growth(flat, (8, 40, 140 * mib), 24000) == (40 * mib, 24 * mib)
+    assert chaos.growth(flat, (8, 40, 140 * mib), 240000) == (40 * mib, 48 * mib)
+    assert chaos.growth(flat[:2], (7, 290, 140 * mib), 2400) == (40 * mib, 24 * mib)
+
+
+def test_what_chaos_calls_a_descriptor_left_open():
+    """More of a kind than a fresh daemon has at rest, be it another daemon by now; the kind is
+    told. Of its supervisor as well, and of nobody else's."""
+    fifo = ("fpm-dataplane", "pipe")
+    before = Counter({fifo: 2, ("fpm-dataplane", "socket"): 9, ("fpm-supervise", "socket"): 3})
+
+    assert chaos.left_open(before, before - Counter([fifo])) == ""
+    left = before + Counter([fifo, ("fpm-supervise", "socket"), ("fpm-dataplane", "/dev/net/tun")])
+    assert chaos.left_open(before, left - Counter([("fpm-dataplane", "socket")])) == (
+        "fpm-dataplane /dev/net/tun 0 -> 1; fpm-dataplane pipe 2 -> 3; fpm-supervise socket 3 -> 4"
+    )
+
+
+def test_chaos_sees_what_the_dataplane_has_open(tmp_path):
+    """By kind, whatever the numbers are."""
+    shutil.copy("/bin/sleep", tmp_path / "fpm-dataplane")
+    ends = [end for _ in range(2) for end in os.pipe()]
+    env = {**os.environ, procs.MARK: str(tmp_path)}
+    with subprocess.Popen([tmp_path / "fpm-dataplane", "60"], env=env, pass_fds=ends,
+                          stdin=subprocess.DEVNULL) as program:  # fmt: skip
+        try:
+            eventually(lambda: procs.marked(str(tmp_path)) == [program.pid], 5)
+            seen = eventually(lambda: chaos.descriptors(str(tmp_path)), 5)
+        finally:
+            program.kill()
+            for end in ends:
+                os.close(end)
+
+    assert seen["fpm-dataplane", "pipe"] >= 4 and seen["fpm-dataplane", "/dev/null"] >= 1
+    assert {name for name, _ in seen} == {"fpm-dataplane"}
+
+
+def test_what_chaos_counts_of_the_log(tmp_path):
+    """Lines of one kind about one thing in one second, whatever numbers are in them; fewer of
+    those that are limited."""
+    head = "2026-01-01T10:00:0{}.{:03d}Z W "
+    bed = SimpleNamespace(dp=SimpleNamespace(log_file=str(tmp_path / "log")))
+    with open(bed.dp.log_file, "w", encoding="utf-8") as file:
+        for n in range(8):
+            file.write(head.format(0, n) + f"neigh: carrier up port=lan{n}\n")
+            file.write(head.format(n, n) + "rib: table is full table=groups missed=7\n")
+        for n in range(5):
+            file.write(head.format(9, n) + f"fpm: session up peer=127.0.0.1:{n} missed=0\n")
+            file.write(head.format(9, n) + f"neigh: mtu changed port=wan0 mtu={n}\n")
+
+    rows = chaos.log_rates(bed)
+
+    assert rows[:2] == [(5, "neigh: mtu changed wan0", 8), (5, "fpm: session up", 3)]
+    assert {n for n, _, _ in rows[2:]} == {1} and len(rows) == 2 + 16
+
+
+def test_a_session_lost_while_others_have_the_cpus_is_no_fault():
+    """In the second before, a thread of ours waited, and strangers ran. One without the other, or
+    long before, excuses nothing."""
+    watch = machine.Watch(list)
+    run = SimpleNamespace(machine=watch, begin=0, taken=[], lost_sessions=[])
+    lost = lambda: Run.lost(run, "daemon_dies", ["bfd"], 100.0)  # noqa: E731
+
+    watch.rows = [(90.0, 0.9, 0.9), (100.0, 0.3, 0.9), (101.0, 0.9, 0.05)]
+    lost()
+    assert (run.lost_sessions, run.taken) == (["daemon_dies: bfd"], [])
+    watch.rows.append((101.5, 0.5, 0.5))
+    lost()
+    assert run.taken == ["daemon_dies: bfd"] and len(run.lost_sessions) == 1
+
+
+def test_the_machine_is_shared_out_as_it_was():
+    """A busy loop beside us is another's; one of ours is not."""
+    with subprocess.Popen([sys.executable, "-c", "while 1: pass"]) as loop:
+        try:
+            ours, strangers = machine.Share(lambda: [loop.pid]), machine.Share(list)
+            eventually(lambda: time.monotonic() > ours.begin + 1 and strangers.others() > 0.1, 20)
+            assert strangers.others() > ours.others() + 0.1
+            assert any(tid == str(loop.pid) for _, tid, _ in ours.waits())
+        finally:
+            loop.kill()
