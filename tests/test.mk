@@ -44,8 +44,8 @@ tsan-run: tsan-bins
 $(eval $(call program,$(O)/tests/flood,$(call obj,tests/lib/flood.c)))
 
 # Loaded into the daemon: a wall clock that jumps, a driver that oversteps its bounds, a kernel
-# that refuses an MTU, or to take privileges away; into fpmctl: a poll that waits for a tenth.
-PRELOADS := $(addprefix $(O)/tests/,wall_clock.so overstep.so mtu_refused.so prctl_refused.so hasty.so)
+# that refuses an MTU, or to take privileges away.
+PRELOADS := $(addprefix $(O)/tests/,wall_clock.so overstep.so mtu_refused.so prctl_refused.so)
 $(PRELOADS): $(O)/tests/%.so: tests/lib/%.c
 	@mkdir -p $(@D)
 	@$(CC) $(ALL_CFLAGS) -shared -fPIC -o $@ $< -ldl

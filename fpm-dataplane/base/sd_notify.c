@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/haste.h"
 #include "base/log.h"
 
 #define FDS_MAX  256
@@ -315,7 +316,7 @@ tell(const char *state, int fd)
 {
 	bool deaf = __atomic_load_n(&service.deaf, __ATOMIC_RELAXED);
 
-	return send_state(state, fd, 0, deaf ? 1 : SERVICE_TELL_MS);
+	return send_state(state, fd, 0, deaf ? 1 : haste_ms(SERVICE_TELL_MS));
 }
 
 bool

@@ -17,10 +17,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/haste.h"
 #include "base/log.h"
 #include "ctl/stop.h"
 
-#define SILENCE_S   30
+#define SILENCE_MS  30000u
 #define CHANGE_S    330  /* a device: it hangs after 300, says manage/hotplug.c */
 #define HOLD_S      80   /* FRR's unit waits for it, for systemd's 90 */
 #define REQUEST_MAX 4096 /* base/rows.md */
@@ -50,9 +51,9 @@ static int
 lost(const char *path, int error)
 {
 	if (error == EAGAIN || error == EWOULDBLOCK)
-		complain("the daemon on %s has been silent for %d s; it is stuck, or very "
+		complain("the daemon on %s has been silent for %u s; it is stuck, or very "
 			 "busy: see its log",
-			 path, SILENCE_S);
+			 path, haste_ms(SILENCE_MS) / 1000);
 	else
 		complain("the connection to %s was lost before the answer was complete; "
 			 "has the daemon stopped? Ask again",
@@ -75,9 +76,10 @@ no_daemon(const char *path, int error)
 
 /* How long a silent daemon is waited for. 0: for ever. */
 static void
-patience_set(int fd, int silence_s)
+patience_set(int fd, unsigned int silence_ms)
 {
-	struct timeval silence = {.tv_sec = silence_s};
+	struct timeval silence = {.tv_sec = silence_ms / 1000,
+				  .tv_usec = silence_ms % 1000 * 1000};
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof(silence));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &silence, sizeof(silence));
@@ -99,7 +101,7 @@ connect_to(const char *path)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return NULL;
-	patience_set(fd, SILENCE_S);
+	patience_set(fd, haste_ms(SILENCE_MS));
 	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun)) == 0)
 		f = fdopen(fd, "r");
 	if (f == NULL) {
@@ -251,10 +253,10 @@ await_slow(int fd, const json_t *request)
 	const char *what;
 	int most_s = slow_s(request, &what);
 
-	if (most_s == 0 || poll(&p, 1, SILENCE_S * 1000) != 0)
+	if (most_s == 0 || poll(&p, 1, (int)haste_ms(SILENCE_MS)) != 0)
 		return true;
 	complain("%s", what);
-	if (poll(&p, 1, (most_s - SILENCE_S) * 1000) != 0)
+	if (poll(&p, 1, most_s * 1000 - (int)SILENCE_MS) != 0)
 		return true;
 	complain("no answer after %d s, and the daemon may not be done: its log tells what "
 		 "came of it",

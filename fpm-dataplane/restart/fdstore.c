@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/haste.h"
 #include "restart/watchdog.h"
 #include "base/log.h"
 #include "base/sd_notify.h"
@@ -142,7 +143,7 @@ keep_forget(const char *tap)
 {
 	char key[64];
 
-	if (service_let_go(key_of(tap, key), SERVICE_TELL_MS) == -ETIMEDOUT)
+	if (service_let_go(key_of(tap, key), haste_ms(SERVICE_TELL_MS)) == -ETIMEDOUT)
 		log_warn("keep: the service manager has not let go of the tap yet name=%s",
 			 tap);
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/haste.h"
 #include "base/log.h"
 #include "base/sd_notify.h"
 #include "restart/spawn.h"
@@ -235,7 +236,7 @@ succeed_hand_over(const struct predecessor *old)
 	if (rc == 0 && is_told_to_end()) /* all the while, not only in the waits */
 		rc = -EINTR;
 	if (rc == 0)
-		rc = service_succeeded_by(s.pid, SERVICE_TELL_MS);
+		rc = service_succeeded_by(s.pid, haste_ms(SERVICE_TELL_MS));
 	if (rc < 0)
 		return failed(&s, old, rc, true);
 	/* The successor sees to it that we end; this, should both hang. */
@@ -356,7 +357,7 @@ take_over(int sock, int other, const struct heir *heir)
 		return rc;
 	service_speak();
 	service_hint("WATCHDOG=1"); /* from here on the manager counts */
-	rc = obey(sock, RESTED, SUCCEED_REST_MS, heir->discard);
+	rc = obey(sock, RESTED, (int)haste_ms(SUCCEED_REST_MS), heir->discard);
 	if (rc == 0) {
 		hangs = "a device of it hangs";
 		rc = obey(sock, GONE, SUCCEED_GO_MS, heir->discard);

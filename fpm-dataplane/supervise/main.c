@@ -33,6 +33,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/haste.h"
 #include "base/log.h"
 #include "base/sd_notify.h"
 #include "base/log_out.h"
@@ -160,8 +161,8 @@ child_ended(int status)
 	if (code == SERVICE_EXIT_CONFIG || code == SERVICE_EXIT_LATER) {
 		log_error("supervise: ended code=%d, not with this configuration, which is "
 			  "tried again in_ms=%u",
-			  code, REFUSED_MS);
-		plan(DO_START, REFUSED_MS);
+			  code, haste_ms(REFUSED_MS));
+		plan(DO_START, haste_ms(REFUSED_MS));
 		sup.restarts++;
 		return -1;
 	}
@@ -207,7 +208,7 @@ on_successor(const char *number)
 	sup.restarts++;
 	if (sup.stopping) { /* a stop that has met the handing over is this one's, too */
 		kill(sup.pid, SIGTERM);
-		plan(DO_KILL, STOP_MS);
+		plan(DO_KILL, haste_ms(STOP_MS));
 	} else {
 		plan(DO_ABORT, sup.watchdog_ms != 0 ? sup.watchdog_ms : sup.start_ms);
 	}
@@ -268,7 +269,7 @@ understand(char *text, int fd)
 		if (strcmp(line, "READY=1") == 0)
 			alive = true;
 		if (strcmp(line, "STOPPING=1") == 0)
-			plan(DO_KILL, STOP_MS);
+			plan(DO_KILL, haste_ms(STOP_MS));
 	}
 	if (alive)
 		on_alive();
@@ -332,7 +333,7 @@ on_signal(void)
 		return 0;
 	kill(sup.pid, (int)info.ssi_signo);
 	if (!sup.stopping)
-		plan(DO_KILL, STOP_MS);
+		plan(DO_KILL, haste_ms(STOP_MS));
 	sup.stopping = true;
 	return -1;
 }
@@ -363,7 +364,7 @@ on_time(void)
 			break;
 		}
 		kill(sup.pid, SIGABRT);
-		plan(DO_KILL, STOP_MS);
+		plan(DO_KILL, haste_ms(STOP_MS));
 		log_error("supervise: no sign of life pid=%d ready=%d, it is aborted",
 			  (int)sup.pid, sup.ready);
 		break;

@@ -354,9 +354,9 @@ def test_fpmctl_waits_for_a_device_that_takes_long(own_dut, monkeypatch):
     dut.start()
     slow = SlowDevice(dut, "slow0")
 
-    preload.use(dut, monkeypatch, "hasty")
+    monkeypatch.setenv("FPM_DATAPLANE_HASTE", "10")
     asks = dut.fpmctl_begin("port", "add", slow.name, "device", slow.device)
-    monkeypatch.delenv("LD_PRELOAD")
+    monkeypatch.delenv("FPM_DATAPLANE_HASTE")
     eventually(slow.begun, 20, 0.01)
     assert "the daemon still works on it" in asks.stderr.readline()
     slow.get_ready()

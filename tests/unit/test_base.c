@@ -22,6 +22,7 @@
 
 #include "restart/restart_lock.h"
 #include "base/counters.h"
+#include "base/haste.h"
 #include "base/inet.h"
 #include "base/log.h"
 #include "base/prefix.h"
@@ -35,6 +36,24 @@ parsed(const char *text)
 
 	assert_int_equal(prefix_parse(text, &p, NULL), 0);
 	return p;
+}
+
+static void
+a_wait_is_as_long_as_written_unless_the_environment_divides_it(void **state)
+{
+	static const struct {
+		const char *haste;
+		unsigned int ms;
+	} rows[] = {{"10", 500},    {"1", 5000}, {"1000", 5}, {"0", 5000},
+		    {"1001", 5000}, {"x", 5000}, {"", 5000}};
+
+	assert_null(getenv("FPM_DATAPLANE_HASTE"));
+	assert_int_equal(haste_ms(5000), 5000);
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		setenv("FPM_DATAPLANE_HASTE", rows[i].haste, 1);
+		assert_int_equal(haste_ms(5000), rows[i].ms);
+	}
+	unsetenv("FPM_DATAPLANE_HASTE");
 }
 
 static void
@@ -533,6 +552,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			a_wait_is_as_long_as_written_unless_the_environment_divides_it),
 		cmocka_unit_test(prefix_text_goes_round),
 		cmocka_unit_test(prefix_parse_clears_host_bits_and_tells_addresses),
 		cmocka_unit_test(prefix_parse_refuses_nonsense),
