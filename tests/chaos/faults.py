@@ -414,7 +414,7 @@ def daemon_stands_still(run):
     what.may_lose(0.8)
     pids = run.bed.daemon_pids()
     for pid in pids:
-        procs.signal_pid(pid, signal.SIGSTOP)
+        procs.stand_still(pid)
     time.sleep(0.3)
     for pid in pids:
         procs.signal_pid(pid, signal.SIGCONT)

@@ -41,17 +41,24 @@ def thread_of(pid, name):
 
 @contextlib.contextmanager
 def frozen(pid, name):
-    """Stop the thread `name` of `pid` for the time of the block."""
+    """Stop the thread `name` of `pid` for the time of the block. OSError: it was killed meanwhile."""
     tid = thread_of(pid, name)
     _ptrace(PTRACE_SEIZE, tid)
     try:
         _ptrace(PTRACE_INTERRUPT, tid)
         eventually(lambda: os.waitpid(tid, WALL | os.WNOHANG)[0] == tid, 5, 0.001)
         yield
-    finally:
-        try:
-            _ptrace(PTRACE_DETACH, tid)
-        except OSError:
-            # It was killed: until we have heard of that, its parent does not.
-            os.waitpid(tid, WALL)
-            raise
+    except BaseException:  # which is not to be hidden behind an OSError
+        with contextlib.suppress(OSError):
+            _detach(tid)
+        raise
+    _detach(tid)
+
+
+def _detach(tid):
+    try:
+        _ptrace(PTRACE_DETACH, tid)
+    except OSError:
+        # It was killed: until we have heard of that, its parent does not.
+        os.waitpid(tid, WALL)
+        raise

@@ -13,6 +13,8 @@ import signal
 import subprocess
 import time
 
+from lib.wait import eventually
+
 MARK = "FPM_LAB"
 
 
@@ -88,6 +90,25 @@ def is_alive(pid):
         return state not in (b"Z", b"X") or len(os.listdir(f"/proc/{pid}/task")) > 1
     except OSError:
         return False
+
+
+def states(pid):
+    """The states of all threads of `pid`, its first one's first; "" when it is gone."""
+    found = ""
+    try:
+        for tid in sorted(os.listdir(f"/proc/{pid}/task"), key=int):
+            with open(f"/proc/{pid}/task/{tid}/stat", "rb") as file:
+                found += chr(file.read().rpartition(b")")[2].split()[0][0])
+    except OSError:
+        pass  # it, or a thread of it, has just ended
+    return found
+
+
+def stand_still(pid):
+    """SIGSTOP, and until it has its effect: a thread that waits for a CPU does not know yet that
+    another one has the signal, and may still do much."""
+    signal_pid(pid, signal.SIGSTOP)
+    eventually(lambda: (seen := set(states(pid))) and seen <= {"T", "t"}, 10, 0.001, "all of its threads stand still")
 
 
 def signal_pid(pid, number):

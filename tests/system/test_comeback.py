@@ -31,7 +31,7 @@ def kept(own_dut):
 def dead(dut):
     """The daemon has crashed, and nobody starts it before the end of the block."""
     was = dut.daemon.pid()
-    procs.signal_pid(dut.daemon.process.pid, signal.SIGSTOP)
+    procs.stand_still(dut.daemon.process.pid)
     try:
         dut.daemon.crash()
         dut.zebra.close()
@@ -159,7 +159,7 @@ def test_a_start_waits_for_the_one_that_dies(kept):
     dut.zebra.close()
     was = daemon.pid()
     dut.control.close()
-    procs.signal_pid(was, signal.SIGSTOP)  # has its sockets, and answers nobody
+    procs.stand_still(was)  # has its sockets, and answers nobody
     daemon.process.kill()
     daemon.process.wait()
 

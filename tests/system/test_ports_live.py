@@ -545,7 +545,7 @@ def test_a_port_goes_although_the_supervisor_does_not_listen(own_dut):
     add = ("port", "add", "t", "device", "net_null50,no-rx=1")
     done(dut, *add)
     before = dut.link_row("t")["ifindex"]
-    procs.signal_pid(dut.daemon.process.pid, signal.SIGSTOP)
+    procs.stand_still(dut.daemon.process.pid)
     try:
         done(dut, "port", "del", "t")
         assert "t" not in taps(dut)

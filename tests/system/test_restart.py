@@ -148,7 +148,7 @@ def test_what_the_kernel_sent_meanwhile_is_sent_after_all(kept):
     than any protocol's next try."""
     dut, wan = kept, kept.wires["wan"]
     was = dut.daemon.pid()
-    procs.signal_pid(dut.daemon.process.pid, signal.SIGSTOP)
+    procs.stand_still(dut.daemon.process.pid)
     try:
         dut.daemon.crash()
         eventually(lambda: not procs.is_alive(was), 5, 0.005)
@@ -241,7 +241,7 @@ def test_a_tap_deleted_meanwhile_is_made_anew(kept):
     dut = kept
     index = dut.link_row("ext0")["ifindex"]
     was = dut.daemon.pid()
-    procs.signal_pid(dut.daemon.process.pid, signal.SIGSTOP)
+    procs.stand_still(dut.daemon.process.pid)
     try:
         dut.daemon.crash()
         dut.ip("link del ext0")
@@ -276,7 +276,7 @@ def test_a_carrier_lost_meanwhile_is_told(kept):
     """A cable pulled while nobody looked: the TAP follows when somebody looks again."""
     dut = kept
     was = dut.daemon.pid()
-    procs.signal_pid(dut.daemon.process.pid, signal.SIGSTOP)
+    procs.stand_still(dut.daemon.process.pid)
     try:
         dut.daemon.crash()
         netns.ip_batch(["link set ext down"], dut.far)

@@ -31,7 +31,7 @@ def under_way(dut):
         return dut.daemon.log(1000).split("main: successor prepares")[begun]
 
     eventually(lambda: "port: up" in said(), 20, 0.001)
-    procs.signal_pid(heir, signal.SIGSTOP)
+    procs.stand_still(heir)
     try:
         yield heir, restarts
     finally:

@@ -13,7 +13,7 @@ from scapy.layers.inet import ICMP, IP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
-from lib import netns, nonsense
+from lib import netns, nonsense, procs
 from lib.freeze import frozen
 from lib.wait import eventually
 from wire import token, token_of
@@ -188,7 +188,7 @@ def test_what_finds_no_room_in_a_ring_is_counted_as_missed(tough):
     probe, pid = lan.probe(HOST), tough.daemon.pid()
     before = dut.port_row(lan)
 
-    os.kill(pid, signal.SIGSTOP)
+    procs.stand_still(pid)
     try:
         lan.send(*[bytes(probe)] * 10000)
     finally:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from back import HOST, NET, come_back, forwards
+from back import HOST, NET, come_back, drown, forwards
 from lib import netns, procs
 from lib.built import not_sanitized
 from lib.dut import Control
@@ -153,7 +153,7 @@ def test_a_successor_that_crashes_when_it_has_nearly_got_ready_changes_nothing(k
                 restarts = dut.fpmctl_begin("restart")
                 heir = successor(dut)
                 eventually(lambda: not listens(dut), 30, 0.01, "nobody listens")
-                procs.signal_pid(heir, signal.SIGSTOP)
+                procs.stand_still(heir)
             procs.signal_pid(heir, signal.SIGKILL)
             dut.control.close()
             dut.zebra.close()
@@ -259,7 +259,7 @@ def test_a_supervisor_that_does_not_listen_is_not_waited_for(kept):
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     was, supervisor = dut.daemon.pid(), dut.daemon.process.pid
-    procs.signal_pid(supervisor, signal.SIGSTOP)
+    procs.stand_still(supervisor)
     try:
         drown(dut)
         with dut.stream(lan, HOST, rate=500) as stream:
@@ -276,17 +276,6 @@ def test_a_supervisor_that_does_not_listen_is_not_waited_for(kept):
 
     assert dut.fpmctl("restart").returncode == 0
     come_back(dut, was)
-
-
-def drown(dut):
-    """Words of a stranger, as many as the supervisor's queue holds."""
-    with open(f"/proc/{dut.daemon.pid()}/environ", encoding="ascii") as file:
-        name = re.search("NOTIFY_SOCKET=@([^\0]*)", file.read())[1]
-    with netns.entered(dut.dp), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as stranger:
-        stranger.setblocking(False)
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                stranger.sendto(b"x", f"\0{name}")
 
 
 def test_no_memory_for_the_checkpoint_is_none_for_two(kept):
@@ -481,7 +470,7 @@ def test_who_asks_twice_is_told_once(kept):
     dut.edit_config("ports:", f"# {'a long story ' * (2 << 20)}\nharbours:")  # to be read
 
     restarts = dut.fpmctl_begin("restart")
-    procs.signal_pid(successor(dut), signal.SIGSTOP)
+    procs.stand_still(successor(dut))
     procs.signal_pid(was, signal.SIGUSR1)
     procs.signal_pid(successor(dut), signal.SIGCONT)
     refused(dut, restarts, WRONG)
@@ -499,7 +488,7 @@ def test_a_stop_in_the_middle_of_a_restart_is_told_at_once(kept, late):
 
     with contextlib.suppress(OSError), frozen(was, "fdp-rib" if late else "fdp-fpm"):
         restarts = dut.fpmctl_begin("restart")
-        procs.signal_pid(successor(dut), signal.SIGSTOP)
+        procs.stand_still(successor(dut))
         if late:
             procs.signal_pid(successor(dut), signal.SIGCONT)
             eventually(lambda: not listens(dut), 30, 0.01, "it lets go")

@@ -173,7 +173,7 @@ def test_one_deleted_while_a_successor_prepares_is_made_anew(kept):
         return dut.daemon.log(1000).partition("main: successor prepares")[2]
 
     eventually(said, 5, 0.001)
-    procs.signal_pid(was, signal.SIGSTOP)
+    procs.stand_still(was)
     try:
         eventually(lambda: said().count("port: up") == len(dut.wires), 20, 0.01)
         dut.ip(f"link del {wan.tap}")
