@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A daemon that has been away is back, for tests of its ends and its starts."""
 
+import contextlib
+import re
+import socket
+
+from lib import netns
 from lib.wait import eventually
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -21,3 +26,14 @@ def come_back(dut, was):
     eventually(lambda: all(r["link"] == "up" for r in dut.control.ask("ports")), 5)
     own = [f"{w.ip4}/32" for w in dut.wires.values()]
     eventually(lambda: all(dut.route_row(prefix) for prefix in own), 5)
+
+
+def drown(dut):
+    """Words of a stranger, as many as the supervisor's queue holds."""
+    with open(f"/proc/{dut.daemon.pid()}/environ", encoding="ascii") as file:
+        name = re.search("NOTIFY_SOCKET=@([^\0]*)", file.read())[1]
+    with netns.entered(dut.dp), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as stranger:
+        stranger.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                stranger.sendto(b"x", f"\0{name}")
