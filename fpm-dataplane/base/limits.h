@@ -28,6 +28,10 @@ enum table_most {
 #undef TABLE
 };
 
+/* Of ui's sockets; preflight counts their descriptors. */
+#define SCRAPES_MAX 32 /* connections to the metrics page; more wait */
+#define WAITING_MAX 16 /* to the control socket when it is full, that have not asked yet */
+
 /* Room in each table, as the file has it. */
 struct table_limits {
 	unsigned int max[N_TABLE];

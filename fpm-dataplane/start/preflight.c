@@ -18,10 +18,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/sd_notify.h"
 #include "tap-bridge/netns.h"
-#include "ui/ui.h"
 
 /*
  * EAL, event loops, monitors, zebra: libraries abort the process when they get none. Whoever may

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "tap-bridge/netns.h"
 #include "ui/accept.h"
 #include "ui/http.h"

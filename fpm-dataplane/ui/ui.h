@@ -15,9 +15,6 @@ struct port;
 struct serving;
 struct table_limits;
 
-#define SCRAPES_MAX 32 /* connections to the metrics page; more wait */
-#define WAITING_MAX 16 /* to the control socket when it is full, that have not asked yet */
-
 struct ui_conf {
 	struct fib *fib;
 	struct worker *rib, *neigh; /* MSG_QUERY goes there, MSG_REPLY comes back */

@@ -35,7 +35,7 @@ INCLUDES = {
     "start/cpus.c": "",
     "start/eal.c": "pci port DPDK",
     "start/options.c": "DPDK",
-    "start/preflight.c": "tap-bridge/netns.h ui/ui.h",  # for two limits, until they move
+    "start/preflight.c": "tap-bridge/netns.h",
     "start/prepare.c": "pci",
     "restart": "base config port start/cpus.h tap-bridge/tap.h",
     # Until main.c calls in its place:

@@ -4,6 +4,7 @@
  *
  * link: fpm-dataplane/ui/ fpm-dataplane/base/ fpm-dataplane/pci/devargs.c tap-bridge/netns.c
  */
+#include "base/limits.h"
 #include "test_ui.h"
 
 #include <ctype.h>
