@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "base/caps.h"
 #include "base/log.h"
 #include "start/seccomp.h"
 
@@ -16,7 +17,7 @@ drop(void)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
-	return caps_keep(PRIVILEGE_KEPT, 0);
+	return caps_keep(CAPS_DAEMON, 0);
 }
 
 int

@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the daemon may do of all that root may. The same list as that of the unit, for
- * where nobody else draws the line.
+ * Give up privileges that the daemon does not need.
  */
 #ifndef START_PRIVILEGES_H
 #define START_PRIVILEGES_H
-
-#include "base/caps.h"
-
-/* Why each: SECURITY.md, "What it may do". */
-#define PRIVILEGE_KEPT                                                            \
-	(CAP_BIT(CAP_NET_ADMIN) | CAP_BIT(CAP_NET_RAW) | CAP_BIT(CAP_SYS_ADMIN) | \
-	 CAP_BIT(CAP_IPC_LOCK) | CAP_BIT(CAP_SYS_RAWIO))
 
 /*
  * Give up, for good and for all threads to come, every capability but those that

@@ -32,12 +32,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/caps.h"
 #include "base/clock.h"
 #include "base/haste.h"
 #include "base/log.h"
 #include "base/sd_notify.h"
 #include "base/log_out.h"
-#include "start/privileges.h"
 #include "supervise/notify.h"
 #include "supervise/store.h"
 
@@ -421,7 +421,7 @@ static void
 privileges_limit(void)
 {
 	const uint64_t kept =
-		PRIVILEGE_KEPT | CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_SETPCAP);
+		CAPS_DAEMON | CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_SETPCAP);
 	int rc = caps_keep(kept, kept);
 
 	/* The daemon, which somebody may take over, insists on it itself. */

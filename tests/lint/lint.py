@@ -47,7 +47,7 @@ INCLUDES = {
     "nicd": "base config port restart/spawn.h start",
     "nicd/server.c": "DPDK",
     "ctl": "base config pci jansson",
-    "supervise": "base start/privileges.h",  # for a list of capabilities, until it moves
+    "supervise": "base",
     "main.c": "base config fib fpm fwd manage neigh nicd port punt restart rib start "
     "tap-bridge/netns.h trace ui DPDK liburcu",
 }
