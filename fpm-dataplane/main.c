@@ -25,6 +25,7 @@
 #include "base/log_out.h"
 #include "base/worker.h"
 #include "config/config.h"
+#include "config/print.h"
 #include "manage/rxq_assign.h"
 #include "start/eal.h"
 #include "fib/fib.h"

@@ -22,6 +22,7 @@
 #include <unistd.h>
 #include <yaml.h>
 
+#include "config/print.h"
 #include "pci/devargs.h"
 #include "tap-bridge/netns.h"
 
@@ -485,24 +486,6 @@ cfg_take_peer(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
 		cfg_error(c, at, "%s is nobody's address, to connect from; expected %s",
 			  cfg_show(text), key->expected);
 	memcpy(out, &ss, sizeof(ss));
-}
-
-const char *
-config_listen_str(const struct sockaddr_storage *addr, char buf[CONFIG_LISTEN_STRLEN])
-{
-	const struct sockaddr_in *sin = (const struct sockaddr_in *)addr;
-	const struct sockaddr_in6 *sin6 = (const struct sockaddr_in6 *)addr;
-	char text[INET6_ADDRSTRLEN];
-
-	if (addr->ss_family == AF_INET6)
-		snprintf(buf, CONFIG_LISTEN_STRLEN, "[%s]:%u",
-			 inet_ntop(AF_INET6, &sin6->sin6_addr, text, sizeof(text)),
-			 ntohs(sin6->sin6_port));
-	else
-		snprintf(buf, CONFIG_LISTEN_STRLEN, "%s:%u",
-			 inet_ntop(AF_INET, &sin->sin_addr, text, sizeof(text)),
-			 ntohs(sin->sin_port));
-	return buf;
 }
 
 /* Would two listeners in one namespace be in each other's way? */

@@ -2,7 +2,7 @@
 /*
  * check: values that mean something on this machine: names, devices, CPUs,
  * namespaces, addresses. Functions for struct cfg_key, and checks over all ports.
- * Private to config*.c.
+ * Private to config/.
  */
 #ifndef CONFIG_CHECK_H
 #define CONFIG_CHECK_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * config: the one YAML file, checked wholly before anything starts.          [main]
+ * config: what the one YAML file says. load.h reads it, print.h writes it.
  *
  *   ports:                       # at least one
  *     - tap: wan0                # the kernel's twin, and the port's name everywhere
@@ -53,7 +53,6 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -119,42 +118,6 @@ struct config {
 	enum log_level log_level;
 };
 
-/*
- * Read and check `file`. Every error found is written to `err` as a line of its own,
- *   FILE:LINE:COLUMN: KEY: what is wrong; what was expected
- * among them unknown keys, wrong types, duplicate names, a network interface named in
- * `iface=` or a namespace that does not exist, a CPU that is not there, a TAP's name or a
- * socket's path that something else has. FILE is as config_file_str() has it.
- * Returns 0, or the number of errors (conf is then not to be used).
- */
-int config_load(const char *file, struct config *conf, FILE *err);
-
-/*
- * The same of `len` octets that were read already, from what messages call `file`; NULL: from
- * no file of anybody's, and messages name no places in it.
- */
-int config_parse(const char *file, const void *octets, size_t len, struct config *conf,
-		 FILE *err);
-
-/* A file's name in messages: one line of UTF-8, whatever octets the name has; returns buf. */
-#define CONFIG_FILE_STRLEN (4 * PATH_MAX + 1)
-const char *config_file_str(const char *file, char buf[CONFIG_FILE_STRLEN]);
-
-/* Every key but defaults that have no value, as a file that config_load() reads back. */
-void config_show(const struct config *conf, FILE *out);
-
-/* A key of the file, as `fpmctl config keys` tells it. Valid during the call that tells it. */
-struct config_key {
-	const char *path;     /* "fpm.listen", "ports[].mtu" */
-	const char *value;    /* its default as YAML; NULL: has none */
-	const char *expected; /* the values it takes, in words */
-	bool required;
-	bool live; /* a running daemon takes another value */
-};
-
-/* Tell all keys that a file may have. */
-void config_keys(void (*tell)(void *ctx, const struct config_key *key), void *ctx);
-
 /* The port of that name, or NULL. */
 static inline const struct config_port *
 config_port(const struct config *conf, const char *tap)
@@ -164,22 +127,5 @@ config_port(const struct config *conf, const char *tap)
 			return &conf->port[i];
 	return NULL;
 }
-
-/* One difference of two configurations. Valid during the call that tells it. */
-struct config_change {
-	const char *path; /* "fpm.listen", "ports[wan0].mtu"; "ports[wan0]": a whole port */
-	const char *from, *to; /* as YAML; NULL: is not there */
-	bool live;             /* a running daemon can take it */
-};
-
-/* Tell all that differs, ports by their names; returns how many there were. */
-unsigned int config_diff(const struct config *from, const struct config *to,
-			 void (*tell)(void *ctx, const struct config_change *change),
-			 void *ctx);
-
-/* "127.0.0.1:2620" or "[::1]:2620", as in the file; returns buf. */
-#define CONFIG_LISTEN_STRLEN 64
-const char *config_listen_str(const struct sockaddr_storage *addr,
-			      char buf[CONFIG_LISTEN_STRLEN]);
 
 #endif

@@ -5,7 +5,7 @@
  * in config/config.h, one in dist/fpm-dataplane.yaml. Nothing here starts or changes
  * anything: the same code serves --check.
  */
-#include "config/config.h"
+#include "config/load.h"
 
 #include <errno.h>
 #include <stdlib.h>

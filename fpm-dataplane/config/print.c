@@ -3,6 +3,8 @@
  * A configuration as YAML, and what two of them do not have in common: the tables that read
  * the file, walked the other way. Any thread; only writes to the stream it is given.
  */
+#include "config/print.h"
+
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
@@ -99,6 +101,24 @@ cfg_text_string(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_M
 	const char *text = at(key, base);
 
 	return text[0] == '\0' ? NULL : quoted(text, buf);
+}
+
+const char *
+config_listen_str(const struct sockaddr_storage *addr, char buf[CONFIG_LISTEN_STRLEN])
+{
+	const struct sockaddr_in *sin = (const struct sockaddr_in *)addr;
+	const struct sockaddr_in6 *sin6 = (const struct sockaddr_in6 *)addr;
+	char text[INET6_ADDRSTRLEN];
+
+	if (addr->ss_family == AF_INET6)
+		snprintf(buf, CONFIG_LISTEN_STRLEN, "[%s]:%u",
+			 inet_ntop(AF_INET6, &sin6->sin6_addr, text, sizeof(text)),
+			 ntohs(sin6->sin6_port));
+	else
+		snprintf(buf, CONFIG_LISTEN_STRLEN, "%s:%u",
+			 inet_ntop(AF_INET, &sin->sin_addr, text, sizeof(text)),
+			 ntohs(sin->sin_port));
+	return buf;
 }
 
 const char *

@@ -2,7 +2,7 @@
 /*
  * yaml_walk: a table-driven walk over a YAML document. A table of keys says what a
  * mapping may hold; each key has a function that takes its value. Errors are told, counted
- * and walked past, so that one run names them all. Private to config*.c.
+ * and walked past, so that one run names them all. Private to config/.
  */
 #ifndef CONFIG_YAML_WALK_H
 #define CONFIG_YAML_WALK_H

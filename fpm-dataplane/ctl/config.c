@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config/load.h"
+#include "config/print.h"
 #include "ctl/ctl.h"
 #include "ctl/number.h"
 

@@ -19,6 +19,8 @@
 #include "restart/restart_lock.h"
 #include "base/log.h"
 #include "base/msg_manage.h"
+#include "config/load.h"
+#include "config/print.h"
 #include "manage/reload_ports.h"
 
 struct manage {

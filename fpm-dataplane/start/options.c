@@ -12,6 +12,7 @@
 #include <rte_version.h>
 
 #include "base/sd_notify.h"
+#include "config/load.h"
 
 #define LOOKS 10 /* again, a tenth of a second apart */
 

@@ -21,6 +21,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/sd_notify.h"
+#include "config/print.h"
 #include "tap-bridge/netns.h"
 
 /*

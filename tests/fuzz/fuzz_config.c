@@ -5,6 +5,8 @@
  * understood as the same.
  */
 #include "config/config.h"
+#include "config/load.h"
+#include "config/print.h"
 #include "config/yaml_walk.h"
 #include "must.h"
 

@@ -6,6 +6,8 @@
 #define CONFIG_SAID_H
 
 #include "config/config.h"
+#include "config/load.h"
+#include "config/print.h"
 
 #define PORT "ports: [{tap: wan0, device: net_null}]\n"
 
