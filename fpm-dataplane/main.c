@@ -4,6 +4,7 @@
  * for a signal, down in reverse. Only main exits; every failure says one sentence.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -75,6 +76,10 @@ static struct {
 	struct watch *watch;
 	struct worker worker[N_WORKER];
 	atomic_bool stop_fwd;
+	struct {
+		int fd;             /* of the last daemon's checkpoint; -1: none */
+		unsigned int tries; /* starts that had begun to read it before this one */
+	} last_checkpoint;          /* until we forward */
 	int heir_of; /* the way to the daemon whose place we take; -1: there is none */
 	bool shared; /* all ports can be open twice */
 	char **argv; /* as we were started, for a successor */
@@ -126,6 +131,25 @@ forwarders_make(const struct config *conf)
 	return rc;
 }
 
+/* Returns the checkpoint of the last daemon, which rib reads and closes; -1: none. */
+static int
+last_checkpoint_take(void)
+{
+	int fd = service_take(KEEP_CHECKPOINT);
+
+	dp.last_checkpoint.fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	dp.last_checkpoint.tries = rib_checkpoint_tries(dp.last_checkpoint.fd);
+	return fd;
+}
+
+static void
+last_checkpoint_close(void)
+{
+	if (dp.last_checkpoint.fd >= 0)
+		close(dp.last_checkpoint.fd);
+	dp.last_checkpoint.fd = -1;
+}
+
 /*
  * rib first of all: the checkpoint of a large table takes longer to read than DPDK and the
  * ports take to start, and needs neither. Nobody hears of it before start() awaits it.
@@ -141,7 +165,7 @@ rib_begin(const struct config *conf)
 			       .sweep_max_s = conf->sweep_max_s,
 			       .sweep_restart_s = conf->sweep_restart_s,
 			       .checkpoint = service_is_kept(),
-			       .checkpoint_fd = keep_take_checkpoint(),
+			       .checkpoint_fd = last_checkpoint_take(),
 			       .heir = dp.heir_of >= 0,
 			       .checkpoint_max_age_s = conf->checkpoint_max_age_s,
 			       .netns_id = netns_id(conf->control_netns),
@@ -443,7 +467,7 @@ go_on(void)
 static enum handover
 hand_over(void)
 {
-	struct kept kept[KEPT_MAX];
+	struct named_fd kept[KEPT_MAX];
 	enum handover done;
 	unsigned int n;
 	int nics;
@@ -455,9 +479,10 @@ hand_over(void)
 		go_on();
 		return succeed_refuse("the daemon before this one has not quite ended");
 	}
-	freeze_whom(freezing);
-	n = keep_list(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]), nics,
-		      kept);
+	freeze_whom(freezing, rib_freeze, rib_thaw);
+	n = keep_list(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]), kept);
+	if (nics >= 0)
+		kept[n++] = (struct named_fd){.name = NICS_FD, .fd = nics};
 	done = succeed_hand_over(&(struct predecessor){.argv = dp.argv,
 						       .kept = kept,
 						       .n_kept = n,
@@ -512,7 +537,10 @@ live(void)
 static int
 failed(int rc)
 {
-	keep_failed();
+	/* It has not crashed by the checkpoint. All threads have ended. */
+	if (dp.last_checkpoint.fd >= 0)
+		rib_checkpoint_forgive(dp.last_checkpoint.fd, dp.last_checkpoint.tries);
+	last_checkpoint_close();
 	if (dp.heir_of < 0)
 		nics_end();
 	return dp.heir_of >= 0 && rc == -ENOMEM ? SERVICE_EXIT_ROOM : 1;
@@ -570,7 +598,10 @@ run(const struct config *conf)
 	}
 	log_info("main: forwarding version=%s ports=%u cores=%u socket=%s", FPMDP_VERSION,
 		 dp.n_port, conf->n_core, conf->control_socket);
-	keep_ready(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]));
+	last_checkpoint_close();
+	keep_all(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]));
+	nics_keep();
+	service_say("READY=1");
 	return live();
 }
 

@@ -26,6 +26,12 @@
 
 #define SERVICE_SIGNAL_RESTART SIGUSR1 /* to ourselves: end with SERVICE_EXIT_RESTART */
 
+/* A descriptor and the name that a process inherits it by. */
+struct named_fd {
+	char name[64];
+	int fd;
+};
+
 /*
  * Read and remove LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES, NOTIFY_SOCKET of the environment,
  * make the descriptors close-on-exec. Before any other call here, once.

@@ -18,18 +18,11 @@
 #include "base/haste.h"
 #include "restart/watchdog.h"
 #include "base/log.h"
-#include "base/sd_notify.h"
-#include "nicd/nicd.h"
-#include "rib/rib.h"
 #include "tap-bridge/tap.h"
 
 #define LOOKS 4 /* at all threads, while the service manager wants to hear once */
 
 #define KEY "tap-"
-
-/* The last daemon's, until we forward; how many starts had read it before this one. */
-static int last_checkpoint = -1;
-static unsigned int last_tries;
 
 /*
  * A TAP is known by the name that its port is configured by, not by the one that it has: that
@@ -44,8 +37,8 @@ key_of(const char *tap, char buf[64])
 }
 
 unsigned int
-keep_list(const struct port *port, unsigned int n_port, int checkpoint_fd, int nics_fd,
-	  struct kept *into)
+keep_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
+	  struct named_fd *into)
 {
 	unsigned int n = 0;
 
@@ -59,38 +52,7 @@ keep_list(const struct port *port, unsigned int n_port, int checkpoint_fd, int n
 		into[n].fd = checkpoint_fd;
 		snprintf(into[n++].name, sizeof(into->name), KEEP_CHECKPOINT);
 	}
-	if (nics_fd >= 0) {
-		into[n].fd = nics_fd;
-		snprintf(into[n++].name, sizeof(into->name), NICS_FD);
-	}
 	return n;
-}
-
-/* rib reads and closes the one, the other is what its start is told against. */
-int
-keep_take_checkpoint(void)
-{
-	int fd = service_take(KEEP_CHECKPOINT);
-
-	last_checkpoint = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	last_tries = rib_checkpoint_tries(last_checkpoint);
-	return fd;
-}
-
-static void
-last_checkpoint_close(void)
-{
-	if (last_checkpoint >= 0)
-		close(last_checkpoint);
-	last_checkpoint = -1;
-}
-
-void
-keep_failed(void)
-{
-	if (last_checkpoint >= 0)
-		rib_checkpoint_forgive(last_checkpoint, last_tries);
-	last_checkpoint_close();
 }
 
 struct wanted {
@@ -149,12 +111,11 @@ keep_forget(const char *tap)
 }
 
 void
-keep_ready(const struct port *port, unsigned int n_port, int checkpoint_fd)
+keep_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
 {
 	char name[128];
 	int fd;
 
-	last_checkpoint_close();
 	while ((fd = service_take_rest(name, sizeof(name))) >= 0) {
 		char shown[128];
 
@@ -171,8 +132,6 @@ keep_ready(const struct port *port, unsigned int n_port, int checkpoint_fd)
 	service_forget(KEEP_CHECKPOINT);
 	if (checkpoint_fd >= 0)
 		service_keep(KEEP_CHECKPOINT, checkpoint_fd);
-	nics_keep();
-	service_say("READY=1");
 }
 
 /* Until then, of a time that may be over. */

@@ -7,25 +7,20 @@
 #ifndef RESTART_FDSTORE_H
 #define RESTART_FDSTORE_H
 
+#include "base/sd_notify.h"
 #include "base/worker.h"
 #include "config/config.h"
 #include "port/port.h"
 
 #define KEEP_CHECKPOINT "checkpoint" /* name of its descriptor; not of a TAP: "tap-..." */
 
-struct kept {
-	char name[64];
-	int fd;
-};
-
 #define KEPT_MAX (CONFIG_PORTS_MAX + 3) /* TAPs, checkpoint, ways to NICs and a successor */
 
 /*
- * What a successor goes on with: the TAPs, the checkpoint, and the way to who keeps the NICs (-1:
- * none, of both). Returns how many.
+ * What a successor goes on with: the TAPs and the checkpoint (-1: none). Returns how many.
  */
 unsigned int keep_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
-		       int nics_fd, struct kept *into);
+		       struct named_fd *into);
 
 /*
  * The kept descriptor of the port that `conf` calls `tap`, the caller's; -1: none. A port that
@@ -34,18 +29,10 @@ unsigned int keep_list(const struct port *port, unsigned int n_port, int checkpo
 int keep_take_tap(const struct config *conf, const char *tap);
 
 /*
- * The checkpoint of the last daemon, the caller's; -1: none. A start that fails, and says why, has
- * not crashed by it: keep_failed() when all threads have ended.
- */
-int keep_take_checkpoint(void);
-void keep_failed(void);
-
-/*
  * Forwarding has begun: have all TAPs kept and the checkpoint (-1: none), in place of those of
- * the last daemon, let go of what was kept and is not wanted any more, and say that we are
- * ready.
+ * the last daemon, and let go of what was kept and is not wanted any more.
  */
-void keep_ready(const struct port *port, unsigned int n_port, int checkpoint_fd);
+void keep_all(const struct port *port, unsigned int n_port, int checkpoint_fd);
 
 /*
  * Have the TAP of a port kept, in place of the one that was; or none any more, because it is to

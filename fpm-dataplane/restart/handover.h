@@ -40,7 +40,7 @@
 
 struct predecessor {
 	char **argv; /* argv[0] is the program */
-	const struct kept *kept;
+	const struct named_fd *kept;
 	unsigned int n_kept;
 	sigset_t born_with;   /* the signal mask */
 	bool shares;          /* DPDK's memory, and locks there, with its successor */

@@ -7,12 +7,13 @@
 
 #include "base/log.h"
 #include "restart/fdstore.h"
-#include "rib/rib.h"
 
 #define FREEZE_MS 30000u
 
 static struct {
 	struct worker *const *w;
+	void (*rib_freeze)(struct worker *, _Atomic bool *done);
+	void (*rib_thaw)(struct worker *);
 	unsigned int n_stopped; /* of them, in their order */
 	bool asked;
 	_Atomic bool done; /* W:rib, also when we no longer wait */
@@ -28,15 +29,19 @@ is_over(void)
 		freeze.n_stopped++;
 	}
 	if (!freeze.asked)
-		rib_freeze(freeze.w[FREEZE_RIB], &freeze.done);
+		freeze.rib_freeze(freeze.w[FREEZE_RIB], &freeze.done);
 	freeze.asked = true;
 	return atomic_load(&freeze.done);
 }
 
 void
-freeze_whom(struct worker *const w[FREEZE_WORKERS])
+freeze_whom(struct worker *const w[FREEZE_WORKERS],
+	    void (*rib_freeze)(struct worker *, _Atomic bool *done),
+	    void (*rib_thaw)(struct worker *))
 {
 	freeze.w = w;
+	freeze.rib_freeze = rib_freeze;
+	freeze.rib_thaw = rib_thaw;
 }
 
 int
@@ -60,7 +65,7 @@ freeze_undo(void)
 	struct worker *const *w = freeze.w;
 	int rc;
 
-	rib_thaw(w[FREEZE_RIB]);
+	freeze.rib_thaw(w[FREEZE_RIB]);
 	rc = worker_start(w[FREEZE_FPM]);
 	if (rc == 0)
 		rc = worker_start(w[FREEZE_MANAGE]);

@@ -18,7 +18,7 @@
  * of the way of those, and no higher than need be: a limit of open files is one of numbers.
  */
 static int
-place(posix_spawn_file_actions_t *actions, const struct kept *fd, unsigned int n_fd,
+place(posix_spawn_file_actions_t *actions, const struct named_fd *fd, unsigned int n_fd,
       int *high)
 {
 	int rc = 0;
@@ -37,7 +37,7 @@ place(posix_spawn_file_actions_t *actions, const struct kept *fd, unsigned int n
 
 /* With all CPUs and the signals that we were born with. */
 static int
-spawn(pid_t *pid, char *const argv[], const struct kept *fd, unsigned int n_fd,
+spawn(pid_t *pid, char *const argv[], const struct named_fd *fd, unsigned int n_fd,
       const sigset_t *mask)
 {
 	posix_spawn_file_actions_t actions;
@@ -74,10 +74,10 @@ spawn(pid_t *pid, char *const argv[], const struct kept *fd, unsigned int n_fd,
 }
 
 int
-offspring_start(struct offspring *o, char *const argv[], const struct kept *fd,
+offspring_start(struct offspring *o, char *const argv[], const struct named_fd *fd,
 		unsigned int n, const char *way, const sigset_t *born_with)
 {
-	struct kept all[KEPT_MAX];
+	struct named_fd all[KEPT_MAX];
 	int pair[2], rc;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)

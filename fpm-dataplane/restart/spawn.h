@@ -22,7 +22,7 @@ struct offspring {
  * the caller's, and of the way, which it knows as `way`, it has copies, and no others. Returns 0,
  * or -errno with nothing left; n < KEPT_MAX.
  */
-int offspring_start(struct offspring *o, char *const argv[], const struct kept *fd,
+int offspring_start(struct offspring *o, char *const argv[], const struct named_fd *fd,
 		    unsigned int n, const char *way, const sigset_t *born_with);
 
 #endif

@@ -3,6 +3,7 @@
 """The house rules that a machine can check: who includes whom, what forwarders may call,
 format, licence lines, lengths, words. Prints FILE:LINE: rule; exit code 1 when any."""
 
+import graphlib
 import os
 import re
 import subprocess
@@ -32,15 +33,11 @@ INCLUDES = {
     "ui": "base fib port tap-bridge/netns.h jansson libev liburcu",
     "ui/http.h": "libmicrohttpd",
     "start": "base config",
-    "start/cpus.c": "",
     "start/eal.c": "pci port DPDK",
     "start/options.c": "DPDK",
     "start/preflight.c": "tap-bridge/netns.h",
     "start/prepare.c": "pci",
     "restart": "base config port start/cpus.h tap-bridge/tap.h",
-    # Until main.c calls in its place:
-    "restart/fdstore.c": "nicd/nicd.h rib/rib.h",
-    "restart/quiesce.c": "rib/rib.h",
     "manage": "base config port restart/fdstore.h restart/restart_lock.h start/cpus.h "
     "liburcu",
     "manage/manage.c": "jansson",
@@ -128,6 +125,19 @@ def check_includes(path):
             names = {lib for lib, its in LIBRARIES.items() if re.fullmatch(its, header)}
         if here != "tests" and names and not names & allowed:
             problem(path, n, f"{here} may not include {header}: see INCLUDES in lint.py")
+
+
+def check_circles():
+    """INCLUDES lets no two folders include each other, nor any circle of them."""
+    graph = {}
+    for row, words in INCLUDES.items():
+        folder = row.split("/")[0]
+        others = {word.split("/")[0] for word in words.split() if word not in LIBRARIES}
+        graph.setdefault(folder, set()).update(others - {folder})
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        problems.append(f"INCLUDES allows a circle: {' <- '.join(error.args[1])}")
 
 
 def check_fwd(path):
@@ -240,6 +250,7 @@ def main():
     c_files = sources(".c", ".h")
     for folder in {room(path) for path in c_files} - {*INCLUDES, "tests"}:
         problems.append(f"{folder}: no row in INCLUDES")
+    check_circles()
     for path in c_files:
         check_includes(path)
         check_fwd(path)
