@@ -9,11 +9,47 @@
 #include <errno.h>
 #include <string.h>
 
-#include "start/cpus.h"
 #include "port/rxq.h"
 
 static_assert(CONFIG_CORES_MAX <= PLAN_MAX && CONFIG_PORTS_MAX <= PLAN_MAX,
 	      "all have room");
+
+/* Index of the forwarder on a CPU that is one of `core`. */
+static unsigned int
+plan_on(const unsigned int *core, unsigned int n_core, unsigned int cpu)
+{
+	unsigned int i = 0;
+
+	while (i < n_core - 1 && core[i] != cpu)
+		i++;
+	return i;
+}
+
+/* How well a forwarder's node suits packets of a port: ways out count, then the way in. */
+static unsigned int
+nearness(const struct plan *plan, unsigned int fwd, unsigned int port)
+{
+	unsigned int near = 0;
+
+	for (unsigned int p = 0; p < plan->n_port; p++)
+		if (plan->port_node[p] >= 0 && plan->port_node[p] == plan->fwd_node[fwd])
+			near += p == port ? 1 : 2;
+	return near;
+}
+
+unsigned int
+plan_queue(struct plan *plan, unsigned int port)
+{
+	unsigned int best = 0;
+
+	for (unsigned int f = 1; f < plan->n_fwd; f++)
+		if (plan->n_queue[f] < plan->n_queue[best] ||
+		    (plan->n_queue[f] == plan->n_queue[best] &&
+		     nearness(plan, f, port) > nearness(plan, best, port)))
+			best = f;
+	plan->n_queue[best]++;
+	return best;
+}
 
 /* How things stand. *at becomes the number of `port` among the ports there are. */
 static struct plan

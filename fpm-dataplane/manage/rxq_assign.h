@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rxq_assign: receive queues to forwarders, as the file says it or as start/cpus.h has it;
- * at the start, when a port comes, and anew while packets pass.   [main, before the
- * threads; then manage]
+ * rxq_assign: receive queues to forwarders, as the file says it or as plan_queue() has it; at
+ * the start, when a port comes, and anew while packets pass.      [main, before the threads;
+ *                                                                  then manage]
+ *
+ * Where the file leaves it open, every forwarder gets as many queues as the others. Among
+ * those with the fewest the one is taken that is nearest to where the packets go: to send from
+ * another NUMA node costs more than to receive from one ("Kamuee", its comparison WRONGNUMA),
+ * and what comes in by a port mostly leaves by the others.
  */
 #ifndef MANAGE_RXQ_ASSIGN_H
 #define MANAGE_RXQ_ASSIGN_H
@@ -12,6 +17,19 @@
 #include "config/config.h"
 #include "port/port.h"
 #include "port/rxq_set.h"
+
+#define PLAN_MAX 64
+
+struct plan {
+	unsigned int n_fwd;
+	int fwd_node[PLAN_MAX];         /* NUMA node of each forwarder's CPU, -1: unknown */
+	unsigned int n_queue[PLAN_MAX]; /* that it serves already */
+	unsigned int n_port;
+	int port_node[PLAN_MAX]; /* of each port's device, -1: unknown */
+};
+
+/* Who serves the next queue of port `port`? It is counted. Index of a forwarder. */
+unsigned int plan_queue(struct plan *plan, unsigned int port);
 
 struct deal {
 	struct serving *serving;    /* array, one a forwarder */

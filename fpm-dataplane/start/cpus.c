@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counts of queues and distances in whole numbers; nothing of DPDK, nothing started.
+ * CPU sets of the calling thread; nothing of DPDK, nothing started.
  */
 #include "start/cpus.h"
 
@@ -26,16 +26,6 @@ plan_node(unsigned int cpu)
 			return node;
 	}
 	return 0;
-}
-
-unsigned int
-plan_on(const unsigned int *core, unsigned int n_core, unsigned int cpu)
-{
-	unsigned int i = 0;
-
-	while (i < n_core - 1 && core[i] != cpu)
-		i++;
-	return i;
 }
 
 void
@@ -70,30 +60,4 @@ plan_spare(pthread_t thread)
 {
 	if (one_left)
 		pthread_setaffinity_np(thread, sizeof(allowed), &allowed);
-}
-
-/* How well a forwarder's node suits packets of a port: ways out count, then the way in. */
-static unsigned int
-nearness(const struct plan *plan, unsigned int fwd, unsigned int port)
-{
-	unsigned int near = 0;
-
-	for (unsigned int p = 0; p < plan->n_port; p++)
-		if (plan->port_node[p] >= 0 && plan->port_node[p] == plan->fwd_node[fwd])
-			near += p == port ? 1 : 2;
-	return near;
-}
-
-unsigned int
-plan_queue(struct plan *plan, unsigned int port)
-{
-	unsigned int best = 0;
-
-	for (unsigned int f = 1; f < plan->n_fwd; f++)
-		if (plan->n_queue[f] < plan->n_queue[best] ||
-		    (plan->n_queue[f] == plan->n_queue[best] &&
-		     nearness(plan, f, port) > nearness(plan, best, port)))
-			best = f;
-	plan->n_queue[best]++;
-	return best;
 }

@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cpus: which CPUs forward, and which forwarder serves which receive queue, where the
- * configuration leaves it open.
- *
- * Every forwarder gets as many queues as the others. Among those with the fewest the one is
- * taken that is nearest to where the packets go: to send from another NUMA node costs more
- * than to receive from one ("Kamuee", its comparison WRONGNUMA), and what comes in by a port
- * mostly leaves by the others.
+ * cpus: which CPUs forward, where the configuration leaves it open, and which CPUs are left
+ * to the other threads.
  */
 #ifndef START_CPUS_H
 #define START_CPUS_H
 
 #include <pthread.h>
 #include <stdbool.h>
-
-#define PLAN_MAX 64
 
 /*
  * CPUs that forward, when there are none in `core` (`*n_core` 0): the last one we may run
@@ -35,19 +28,5 @@ void plan_everywhere(bool yes);
 
 /* NUMA node of a CPU, 0 where the kernel tells of none. */
 int plan_node(unsigned int cpu);
-
-/* Index of the forwarder on a CPU that is one of `core`. */
-unsigned int plan_on(const unsigned int *core, unsigned int n_core, unsigned int cpu);
-
-struct plan {
-	unsigned int n_fwd;
-	int fwd_node[PLAN_MAX];         /* NUMA node of each forwarder's CPU, -1: unknown */
-	unsigned int n_queue[PLAN_MAX]; /* that it serves already */
-	unsigned int n_port;
-	int port_node[PLAN_MAX]; /* of each port's device, -1: unknown */
-};
-
-/* Who serves the next queue of port `port`? It is counted. Index of a forwarder. */
-unsigned int plan_queue(struct plan *plan, unsigned int port);
 
 #endif

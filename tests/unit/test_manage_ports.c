@@ -4,7 +4,7 @@
  * been done, and when memory runs out at any point of it. Devices are played here.
  *
  * link: fpm-dataplane/manage/reload_ports.c
- * link: fpm-dataplane/manage/rxq_assign.c fpm-dataplane/start/cpus.c
+ * link: fpm-dataplane/manage/rxq_assign.c
  * link: fpm-dataplane/base/
  */
 #include <setjmp.h>

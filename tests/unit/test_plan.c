@@ -2,7 +2,8 @@
 /*
  * Who serves which queue, on machines with one node and with two.
  *
- * link: fpm-dataplane/start/cpus.c
+ * link: fpm-dataplane/base/ fpm-dataplane/start/cpus.c fpm-dataplane/manage/rxq_assign.c
+ * link: fpm-dataplane/port/rxq.c fpm-dataplane/port/rxq_set.c
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "manage/rxq_assign.h"
 #include "start/cpus.h"
 
 static void
