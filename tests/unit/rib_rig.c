@@ -5,7 +5,18 @@
 #include <stdio.h>
 #include <urcu/urcu-qsbr.h>
 
-const struct table_limits *rig_limits;
+struct table_limits *rig_limits;
+
+void
+rig_limit(enum table table, unsigned int max)
+{
+	static struct table_limits limits;
+
+	for (unsigned int t = 0; t < N_TABLE; t++)
+		limits.max[t] = table_limit(NULL, (enum table)t);
+	limits.max[table] = max;
+	rig_limits = &limits;
+}
 uint64_t rig_now_ms = 1000000;
 
 static uint64_t

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "rib/rib_impl.h"
 
 struct rig {
@@ -29,8 +30,11 @@ struct rig {
 	bool hold_freed; /* do not answer MSG_ADJ_UNWATCH by itself */
 };
 
-extern uint64_t rig_now_ms;                   /* the clock of all rigs */
-extern const struct table_limits *rig_limits; /* of the next ones; NULL: the usual */
+extern uint64_t rig_now_ms;             /* the clock of all rigs */
+extern struct table_limits *rig_limits; /* of the next ones; NULL: the usual */
+
+/* Set rig_limits to the defaults, but for `table`, which has room for `max`. */
+void rig_limit(enum table table, unsigned int max);
 
 struct rig *rig_new(void);
 /* One that begins as a daemon does, with the checkpoint `fd` or -1; two links, addresses. */

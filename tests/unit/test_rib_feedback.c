@@ -144,8 +144,12 @@ a_route_that_is_refused_has_failed(void **state)
 static void
 a_route_without_an_adjacency_has_failed(void **state)
 {
-	struct rig *g = rig_with_feedback();
 	char text[32];
+	struct rig *g;
+
+	rig_limit(TABLE_adjacencies, 1023);
+	g = rig_with_feedback();
+	rig_limits = NULL;
 
 	for (unsigned int i = 0; i + 2 < g->fib->adj_hosts; i++) {
 		snprintf(text, sizeof(text), "10.%u.%u.%u", i >> 16, i >> 8 & 255, i & 255);

@@ -13,18 +13,6 @@
 #include "oracle.h"
 #include "base/limits.h"
 
-static struct table_limits limits;
-
-/* As by default, but for one table; of the rigs that are made from here on. */
-static void
-limit(enum table table, unsigned int max)
-{
-	for (unsigned int t = 0; t < N_TABLE; t++)
-		limits.max[t] = table_limit(NULL, (enum table)t);
-	limits.max[table] = max;
-	rig_limits = &limits;
-}
-
 static int
 no_limit(void **state)
 {
@@ -67,7 +55,7 @@ routes_beyond_the_limit_are_refused_and_asked_for_when_an_eighth_is_free(void **
 	struct rig *g;
 	char text[32];
 
-	limit(TABLE_routes, 40);
+	rig_limit(TABLE_routes, 40);
 	g = rig_two_ports();
 	g->rib->conf.fpm = &g->fpm;
 	rig_session(g, 100);
@@ -130,7 +118,7 @@ groups_and_adjacencies_have_the_room_that_the_file_says(void **state)
 	struct rig *g;
 	char text[32];
 
-	limit(TABLE_adjacencies, 16);
+	rig_limit(TABLE_adjacencies, 16);
 	g = rig_two_ports();
 	teach_ways(g, 17);
 	assert_int_equal(table_state(TABLE_adjacencies).max, 16);
@@ -142,7 +130,7 @@ groups_and_adjacencies_have_the_room_that_the_file_says(void **state)
 	assert_seen(g, "11.0.16.1", "192.0.2.17@1");
 	rig_free(g);
 
-	limit(TABLE_groups, 64);
+	rig_limit(TABLE_groups, 64);
 	g = rig_two_ports();
 	teach_ways(g, 100);
 	assert_int_equal(table_state(TABLE_groups).used, 64);
@@ -164,7 +152,7 @@ own_subnets_take_no_room_of_groups(void **state)
 	char text[32];
 	struct rig *g;
 
-	limit(TABLE_groups, 64);
+	rig_limit(TABLE_groups, 64);
 	g = rig_two_ports();
 	g->rib->conf.fpm = &g->fpm;
 	for (unsigned int i = 0; i < 100; i++) {
@@ -191,7 +179,7 @@ an_orphan_is_counted_as_what_it_becomes(void **state)
 	struct rig *g;
 	int fd;
 
-	limit(TABLE_groups, 64);
+	rig_limit(TABLE_groups, 64);
 	g = rig_begun(-1, NETNS);
 	rig_link(g, 13, 3,
 		 true); /* without an address, whose subnet would be the same way */
@@ -239,8 +227,8 @@ nobody_is_asked_for_what_a_checkpoint_had_too_much(void **state)
 	struct rig *g;
 	int fd = left_behind(100);
 
-	limit(TABLE_groups, 64);
-	limits.max[TABLE_routes] = 20;
+	rig_limit(TABLE_groups, 64);
+	rig_limits->max[TABLE_routes] = 20;
 	g = rig_begun(fd, NETNS);
 	rig_settle(g);
 	assert_true(table_state(TABLE_groups).used < 56);
@@ -275,7 +263,7 @@ a_checkpoint_of_more_than_there_is_room_for_is_restored_as_far_as_it_goes(void *
 
 		rig_limits = NULL;
 		fd = left_behind(100);
-		limit(smaller[i].table, smaller[i].max);
+		rig_limit(smaller[i].table, smaller[i].max);
 		g = rig_begun(fd, NETNS);
 		assert_int_equal(g->rib->count.restored + g->rib->count.restore_lost, 100);
 		assert_in_range(n_forwarded(g, 100), 10, smaller[i].max);
