@@ -5,7 +5,7 @@ import json
 import os
 import signal
 
-from lib import netns, procs
+from lib import machine, netns, procs
 from lib.wait import eventually
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -29,6 +29,7 @@ class Dataplane:
         self.supervisor_words = []
         self.options = []  # of the daemon
         self.within = []  # a command that starts it, such as setpriv with its words
+        self.preferred = True  # to other programs of the machine
         self.process = None
 
     def start(self, timeout=20):
@@ -38,6 +39,8 @@ class Dataplane:
             argv = [self.supervisor, *self.supervisor_words, *argv]
         argv = [*self.within, *argv]
         self.process = procs.start(argv, self.mark, self.log_file, self.namespace)
+        if self.preferred:
+            machine.prefer([self.process.pid])
         eventually(self._ready, timeout, what="fpm-dataplane answers fpmctl")
 
     def stop(self, number=signal.SIGTERM, timeout=10):

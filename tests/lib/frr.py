@@ -16,7 +16,7 @@ import shlex
 import shutil
 import signal
 
-from lib import netns, procs
+from lib import machine, netns, procs
 from lib.wait import PATIENCE, Timeout, eventually
 
 PROGRAMS = "/usr/lib/frr"
@@ -223,7 +223,7 @@ class Frr:
 
     def _spawn(self, argv, log):
         argv = ["unshare", "--uts", "sh", "-c", PRIVATE, self.dir, *argv]
-        procs.start(argv, self.mark, log, self.namespace)
+        machine.prefer([procs.start(argv, self.mark, log, self.namespace).pid])
 
     def _listens(self, daemon):
         return os.path.exists(os.path.join(self.dir, daemon + ".vty"))

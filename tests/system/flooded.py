@@ -7,8 +7,8 @@ route it learned, and a generator that floods one port.
     announces 198.51.100.0/24                  transit comes from here
 
 Two cores carry all of it: the forwarder has the last one, the generator gets the first, everything
-else runs where the kernel puts it. The router and FRR have more weight than the generator and than
-other programs of the machine, which are no part of the attack.
+else runs where the kernel puts it. The router and FRR have more weight (lib/machine.py) than the
+generator and than other programs of the machine, which are no part of the attack.
 
 A flood has a fixed rate, and as many frames as are more than its class lets pass in that time.
 FDP_LONG=1: as fast as one core can send.
@@ -132,7 +132,6 @@ class Flooded:
         self.peer = self._frr("peer", self.peer_ns, 64501, PEER4, 64500, OUR4, "", extra)
         self.far = Wire(self.peer_ns, "eth0")
         dut.collector.add(self.far)
-        machine.prefer(procs.marked(dut.dir))
         eventually(self.is_up, 60, 0.2, "BGP, BFD and the route are there")
 
     def _frr(self, name, space, asn, own, other_asn, other, zebra, extra=""):

@@ -17,26 +17,35 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
 from back import HOST, NET, come_back, forwards
-from full_table import FULL4, FULL6, send
+from full_table import N4, N6, send
 from lab import routes
 from lib import fpm_speaker as fpm
-from lib import netns, procs
+from lib import machine, netns, procs
 from lib.built import not_sanitized, only_release, sanitized
 from lib.dataplane import ROOT
 from lib.freeze import frozen
 from lib.linkwatch import LinkWatch
 from lib.memcg import memory_group
-from lib.wait import eventually, never
+from lib.wait import LONG, eventually, never
 from wire import token
 from zebra import Zebra
 
-MEMORY_LEFT = 16 << 20  # half a million routes take more
+MEMORY_LEFT = 8 << 20  # a quarter of a million routes take more
+PLANNED_MS = 200  # that transit rests at a planned restart, by the median
+WORST_MS = 1000  # and at the worst one, with other programs on the CPUs
 
 
 def taps(dut):
     """All that the kernel says of the TAPs, but what it counts."""
     rows = json.loads(netns.command(["ip", "-n", dut.ctl, "-j", "addr"]))
     return {row["ifname"]: row for row in rows}
+
+
+def are_short(dut, rests):
+    """Assert that transit rested no longer than a planned restart costs."""
+    times = 4 if sanitized(dut) else 1
+    assert statistics.median(rests) < PLANNED_MS * times, told(rests)
+    assert max(rests) < WORST_MS * times, told(rests)
 
 
 def told(rests):
@@ -120,7 +129,7 @@ def test_the_kernels_oom_killer_is_as_a_kill(kept):
     dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     eventually(lambda: dut.fpm()["checkpoint"]["routes"] == 1, 5)
-    stream = fpm.table_stream(routes.table4(500000), 4, [dut.zebra.hop(wan.peer4, wan)])
+    stream = fpm.table_stream(routes.table4(250000), 4, [dut.zebra.hop(wan.peer4, wan)])
 
     with memory_group(f"fdp-oom-{os.getpid()}") as group, LinkWatch(dut.ctl) as watch:
         if group is None:
@@ -372,7 +381,7 @@ def test_a_planned_restart_costs_transit_milliseconds(kept):
         lan.clear()
 
     print(f"{sent} packets; transit rested, ms: {told(rests)}")
-    assert max(rests) < 200 * (4 if sanitized(dut) else 1)
+    are_short(dut, rests)
 
 
 def test_an_upgrade_costs_transit_milliseconds(own_dut):
@@ -407,7 +416,7 @@ def test_an_upgrade_costs_transit_milliseconds(own_dut):
         lan.clear()
 
     print(f"{sent} packets; transit rested, ms: {told(rests)}")
-    assert max(rests) < 200 * (4 if sanitized(dut) else 1)
+    are_short(dut, rests)
     eventually(lambda: dut.daemon.log(5000).count("supervise: succeeded by") == len(rests), 5)
 
 
@@ -437,33 +446,36 @@ def test_restarts_with_no_more_than_the_units_capabilities(own_dut):
 
 
 def test_a_full_table_over_restarts_and_kills(own_dut):
-    """1.2 million routes and transit: what a planned restart costs, and a kill -9 at any
-    moment, in packets' time and from the kill to the first packet that leaves again; each
-    packet arrives once at most, zebra is not needed for it."""
+    """120,000 routes (1.2 million with FDP_LONG=1) and transit: what a planned restart costs, and a
+    kill -9 at any moment, in packets' time and from the kill to the first packet that leaves
+    again, less what the machine had no CPU for; each packet arrives once at most, zebra is not
+    needed for it."""
     dut = own_dut(supervised=True)
     only_release(dut.daemon.program, "time is")
     dut.start()
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     hops = {4: [dut.zebra.hop(wan.peer4, wan)], 6: [dut.zebra.hop(wan.peer6, wan)]}
-    send(dut.zebra.speaker, fpm.table_stream(routes.table4(FULL4), 4, hops[4]))
-    send(dut.zebra.speaker, fpm.table_stream(routes.table6(FULL6), 6, hops[6]))
-    eventually(lambda: dut.fpm()["zebra4"] + dut.fpm()["zebra6"] == FULL4 + FULL6 + 1, 40, 0.2)
+    send(dut.zebra.speaker, fpm.table_stream(routes.table4(N4), 4, hops[4]))
+    send(dut.zebra.speaker, fpm.table_stream(routes.table6(N6), 6, hops[6]))
+    eventually(lambda: dut.fpm()["zebra4"] + dut.fpm()["zebra6"] == N4 + N6 + 1, 40, 0.2)
     dut.zebra.close()
     rate, rests, rng, sent = 1000, {"planned": [], "killed": []}, random.Random(8), 0
     gaps = []  # from a kill to the first packet
 
-    for kind in ("planned", "killed") * int(os.environ.get("REPEAT") or 4):
+    for kind in ("planned", "killed") * int(os.environ.get("REPEAT") or (4 if LONG else 3)):
         was = dut.daemon.pid()
         with dut.stream(lan, HOST, rate=rate) as stream:
             begin = stream.sent + rng.randrange(1, 400)
             eventually(lambda: stream.sent > begin, 10, 0.001)
+            share = machine.Share(lambda: procs.marked(dut.dir))
             if kind == "planned":
                 assert dut.fpmctl("restart").returncode == 0
             else:
                 killed = time.monotonic()
                 dut.daemon.crash()
             come_back(dut, was)
+            waited = share.longest_wait()
             eventually(lambda: not procs.is_alive(was), 20, 0.01, "the old one ends")
             back = stream.sent
             eventually(lambda: any(n > back for n in stream.arrived(wan)), 20)
@@ -472,11 +484,11 @@ def test_a_full_table_over_restarts_and_kills(own_dut):
         if kind == "killed":  # crashes in a row: not what a crash costs
             said = dut.daemon.log(200).rpartition("next start in_ms=")[2]
             rests[kind][-1] -= int(said.split()[0])
-            gaps.append((stream.again(wan) - killed) * 1000 - int(said.split()[0]))
+            gaps.append((stream.again(wan) - killed - waited) * 1000 - int(said.split()[0]))
         stray = stream.arrived(*(w for w in dut.wires.values() if w not in (wan, lan)))
         assert stray == {}
         sent += stream.sent
-        assert dut.fpm()["checkpoint"]["restored"] > FULL4 + FULL6
+        assert dut.fpm()["checkpoint"]["restored"] > N4 + N6
         wan.clear()
         lan.clear()
 
@@ -485,7 +497,7 @@ def test_a_full_table_over_restarts_and_kills(own_dut):
         print(f"{kind}: transit rested, ms: {told(rest)}")
     print(f"killed: from the kill to the first packet, ms: {told(gaps)}")
     # On a machine that others fill, too: FAILURES.md, Figures of restarts.
-    assert statistics.median(rests["planned"]) < 200 and max(rests["planned"]) < 1000
+    are_short(dut, rests["planned"])
     assert statistics.median(gaps) < 2000
 
 

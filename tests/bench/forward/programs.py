@@ -226,6 +226,7 @@ class Ours(Program):
             str(bench.dir),
             build,
         )
+        self.daemon.preferred = False  # nor is any other program that is measured
         self.teacher = Teacher(
             self.daemon, self.netns, N_OUT, dict(bench.routes), bench.frames[4]
         )
