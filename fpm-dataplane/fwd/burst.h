@@ -296,28 +296,6 @@ void fwd_dispatch(struct burst *b);           /* tx buffers, punt rings, drops *
 enum punt_class fwd_class(struct burst *b, unsigned int i, enum reason reason);
 bool fwd_police(struct burst *b, unsigned int i, enum punt_class class);
 
-/* Append to the buffer of an interface's port; what that does not take is dropped. */
-void fwd_tx(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m);
-void fwd_tx_flush(struct fwd *f);
-
-/*
- * The whole burst leaves: to the buffers with it. Returns entries that were left over, a bit
- * each, for no room or too many interfaces.
- */
-uint64_t fwd_spread_avx512(struct burst *b);
-
-/* Where the next `n` packets of a port go, which counts as done; NULL: there is no room. */
-struct rte_mbuf **fwd_tx_room(struct fwd *f, uint16_t ifidx, unsigned int n);
-
-/*
- * The next packets of a port all leave by `vlan`, without saying so (see tx_ifidx()); 0: those
- * that leave by VLANs do. Returns false when they have to, for others are there already.
- */
-bool fwd_tx_vlan(struct fwd *f, uint16_t port, uint16_t vlan);
-
-/* They are there: send them, if the buffer is full. */
-void fwd_tx_full(struct fwd *f, uint16_t ifidx);
-
 /* What kind of packet to us is this? PUNT_local_control or PUNT_local. */
 enum reason fwd_local_class(const uint8_t *l3, unsigned int len, uint8_t family);
 /*

@@ -3,220 +3,8 @@
  * Last stage: every packet of the burst goes to a transmit buffer, a punt ring, or is
  * freed; each leaves exactly one mark in the counters.                           [fwd-n]
  */
-#include "fwd/burst.h"
-#include "fwd/cycles.h"
 #include "fwd/plain.h"
-#include "fwd/watch.h"
-#include "port/vlan.h"
-
-/* The frames of a buffer, noted before it is sent: a sent frame is no longer ours. */
-struct vlan_frames {
-	uint32_t differ;              /* in m->port; 0: all leave by frame[0]'s */
-	uint32_t frame[TX_BURST_MAX]; /* octets * IFIDX_MAX + ifidx */
-};
-static_assert((UINT16_MAX + L2_LEN + VLAN_TAGS * VLAN_BYTES) <= UINT32_MAX / IFIDX_MAX,
-	      "the longest frame fits");
-
-/* Returns the octets of all. */
-static uint64_t
-note_vlans(const struct tx_buffer *tx, uint16_t port, struct vlan_frames *v)
-{
-	uint16_t first = tx->m[0]->port, differ = 0;
-	uint64_t bytes = 0;
-
-	for (uint16_t i = 0; i < tx->n; i++) {
-		differ |= tx->m[i]->port ^ first;
-		bytes += rte_pktmbuf_pkt_len(tx->m[i]);
-	}
-	for (uint16_t i = 0; tx->has_inserts && i < tx->n; i++)
-		bytes += vlan_sent_bytes(tx->m[i]) - rte_pktmbuf_pkt_len(tx->m[i]);
-	v->differ = differ;
-	v->frame[0] = tx_ifidx(tx->m[0], port);
-	for (uint16_t i = 0; differ != 0 && i < tx->n; i++)
-		v->frame[i] =
-			vlan_sent_bytes(tx->m[i]) * IFIDX_MAX + tx_ifidx(tx->m[i], port);
-	return bytes;
-}
-
-/* Frames of a VLAN; a port's own are counted. */
-static inline void
-count_vlan(struct fwd *f, uint16_t ifidx, uint64_t n, uint64_t bytes)
-{
-	struct if_counters *c = &f->count->port[ifidx];
-
-	if (ifidx < PORT_MAX)
-		return;
-	counter_add(&c->tx_packets, n);
-	counter_add(&c->tx_bytes, bytes);
-}
-
-/* The first `n`, of `bytes` octets, have left. */
-static void
-count_vlans(struct fwd *f, const struct vlan_frames *v, uint16_t n, uint64_t bytes)
-{
-	if (v->differ == 0)
-		count_vlan(f, v->frame[0] % IFIDX_MAX, n, bytes);
-	for (uint16_t i = 0; v->differ != 0 && i < n; i++)
-		count_vlan(f, v->frame[i] % IFIDX_MAX, 1, v->frame[i] / IFIDX_MAX);
-}
-
-/* All in the buffer leave by one VLAN; from here on each says so, for others come. */
-static __attribute__((noinline)) void
-say_vlans(struct tx_buffer *tx)
-{
-	for (uint16_t i = 0; i < tx->n; i++)
-		tx->m[i]->port = tx->vlan;
-	tx->has_vlans |= tx->n > 0;
-	tx->vlan = 0;
-}
-
-static void
-flush_one(struct fwd *f, uint16_t ifidx)
-{
-	struct tx_buffer *tx = &f->tx[ifidx];
-	struct if_counters *c = &f->count->port[ifidx];
-	struct vlan_frames vlans;
-	uint64_t begin_tsc, bytes = 0;
-	bool has_vlans;
-	uint16_t sent;
-
-	if (tx->vlan != 0 && fwd_watched(f))
-		say_vlans(tx);
-	has_vlans = tx->has_vlans;
-	if (has_vlans)
-		bytes = note_vlans(tx, ifidx, &vlans);
-	else
-		for (uint16_t i = 0; i < tx->n; i++)
-			bytes += rte_pktmbuf_pkt_len(tx->m[i]);
-	begin_tsc = cycles_send(f);
-	if (fwd_watched(f))
-		sent = fwd_send_watched(f, ifidx, tx);
-	else
-		sent = fwd_send(f, tx);
-	cycles_sent(f, begin_tsc);
-	/* Only what was not sent is still ours to look at. */
-	for (uint16_t i = sent; i < tx->n; i++)
-		bytes -= vlan_sent_bytes(tx->m[i]);
-	counter_add(&c->tx_packets, sent);
-	counter_add(&c->tx_bytes, bytes);
-	if (has_vlans)
-		count_vlans(f, &vlans, sent, bytes);
-	else if (tx->vlan != 0)
-		count_vlan(f, tx->vlan, sent, bytes);
-	if (sent < tx->n) {
-		rte_pktmbuf_free_bulk(tx->m + sent, tx->n - sent);
-		counter_add(&f->count->reason[DROP_tx_full], tx->n - sent);
-	}
-	tx->n = 0;
-	tx->vlan = 0;
-	tx->has_vlans = tx->has_inserts = false;
-}
-
-static void
-list(struct fwd *f, uint16_t ifidx)
-{
-	struct tx_buffer *tx = &f->tx[ifidx];
-
-	if (tx->listed)
-		return;
-	tx->listed = true;
-	tx->port_id = fib_iface(f->fib, ifidx)->port_id;
-	f->tx_used[f->n_tx_used++] = ifidx;
-}
-
-static inline void
-put(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
-{
-	struct tx_buffer *tx = &f->tx[ifidx];
-	uint16_t n = tx->n;
-
-	if (n == 0)
-		list(f, ifidx);
-	if (tx->vlan != 0)
-		say_vlans(tx);
-	tx->m[n++] = m;
-	tx->n = n;
-	if (n == f->tx_burst)
-		flush_one(f, ifidx);
-}
-
-/* A frame of a VLAN, into the buffer of its port. */
-static void
-put_vlan(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
-{
-	uint16_t port = fib_iface(f->fib, ifidx)->port;
-
-	m->port = ifidx; /* see tx_ifidx() */
-	f->tx[port].has_vlans = true;
-	f->tx[port].has_inserts |= (m->ol_flags & RTE_MBUF_F_TX_VLAN) != 0;
-	put(f, port, m);
-}
-
-static inline void
-put_any(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
-{
-	if (ifidx >= PORT_MAX)
-		put_vlan(f, ifidx, m);
-	else
-		put(f, ifidx, m);
-}
-
-bool
-fwd_tx_vlan(struct fwd *f, uint16_t port, uint16_t vlan)
-{
-	struct tx_buffer *tx = &f->tx[port];
-
-	if (tx->vlan == vlan)
-		return true;
-	if (tx->n == 0) {
-		tx->vlan = vlan;
-		return true;
-	}
-	if (tx->vlan != 0)
-		say_vlans(tx);
-	tx->has_vlans |= vlan != 0;
-	return vlan == 0;
-}
-
-struct rte_mbuf **
-fwd_tx_room(struct fwd *f, uint16_t ifidx, unsigned int n)
-{
-	struct tx_buffer *tx = &f->tx[ifidx];
-	unsigned int at = tx->n;
-
-	if (at + n > f->tx_burst)
-		return NULL;
-	if (at == 0)
-		list(f, ifidx);
-	tx->n = (uint16_t)(at + n);
-	return tx->m + at;
-}
-
-void
-fwd_tx_full(struct fwd *f, uint16_t ifidx)
-{
-	if (f->tx[ifidx].n == f->tx_burst)
-		flush_one(f, ifidx);
-}
-
-void
-fwd_tx(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
-{
-	put_any(f, ifidx, m);
-}
-
-void
-fwd_tx_flush(struct fwd *f)
-{
-	for (uint16_t i = 0; i < f->n_tx_used; i++) {
-		struct tx_buffer *tx = &f->tx[f->tx_used[i]];
-
-		if (tx->n > 0)
-			flush_one(f, f->tx_used[i]);
-		tx->listed = false;
-	}
-	f->n_tx_used = 0;
-}
+#include "fwd/tx.h"
 
 /* A packet of the burst is dropped; and counted for its VRF, which those that leave are not. */
 static void
@@ -306,7 +94,7 @@ fwd_dispatch(struct burst *b)
 		for (uint64_t rest = spread(b); rest != 0; rest &= rest - 1) {
 			unsigned int i = (unsigned int)__builtin_ctzll(rest);
 
-			put_any(f, b->hop[i] & 0xffff, b->m[i]);
+			fwd_tx_put(f, b->hop[i] & 0xffff, b->m[i]);
 		}
 		n = 0;
 	}
@@ -318,7 +106,7 @@ fwd_dispatch(struct burst *b)
 		} else if (b->verdict[i] != VERDICT_GO) {
 			punt(b, i, b->verdict[i]);
 		} else {
-			put_any(f, b->hop[i] & 0xffff, b->m[i]);
+			fwd_tx_put(f, b->hop[i] & 0xffff, b->m[i]);
 			if ((plain >> i & 1) == 0) {
 				n4 += b->family[i] == 4;
 				n6 += b->family[i] == 6;

@@ -14,6 +14,7 @@
 #include "base/worker.h"
 #include "fwd/burst.h"
 #include "fwd/cycles.h"
+#include "fwd/tx.h"
 #include "fwd/watch.h"
 #include "port/rxq.h"
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A burst of which all leave, to the transmit buffers of their ports with AVX-512: a
- * port at a time, eight packets at once. As dispatch.c does it one by one.     [fwd-n]
+ * port at a time, eight packets at once. As fwd_tx_put() does it one by one.  [fwd-n]
  *
  * With four interfaces 0.95 times the cycles of a whole packet's walk that it is one by one.
  * To add up the octets of each interface here, too, in place of a loop when they are sent: 1.0.
  */
 #include <immintrin.h>
 
-#include "fwd/burst.h"
-#include "fwd/plain.h"
+#include "fwd/tx.h"
 
 #ifdef __clang__
 #pragma clang attribute push(                                          \

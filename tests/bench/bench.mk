@@ -114,7 +114,7 @@ $(SYNC_BIN): build/sync-%/fpm-dataplane: $(DAEMON_OBJ) \
 
 # The daemon with forwarders that nobody can look at (FWD_BLIND), twice: what is between the two
 # is chance. And as it is, linked in the same way.
-BLIND_SRC := fpm-dataplane/fwd/loop.c fpm-dataplane/fwd/dispatch.c
+BLIND_SRC := $(addprefix fpm-dataplane/fwd/,loop.c dispatch.c tx.c)
 BLIND_BIN := $(addsuffix /fpm-dataplane,build/watch-blind build/watch-asking)
 $(BLIND_BIN): build/watch-%/fpm-dataplane: $(DAEMON_OBJ) $(O)/fpmctl
 	@mkdir -p $(@D)

@@ -20,6 +20,7 @@
 #include <rte_ethdev.h>
 
 #include "fwd/plain.h"
+#include "fwd/tx.h"
 
 #define ROUNDS     20000
 #define WAYS       20 /* interfaces 1 to 20 */

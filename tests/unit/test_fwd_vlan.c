@@ -17,7 +17,7 @@
 
 #include <rte_ethdev.h>
 
-#include "fwd/burst.h"
+#include "fwd/tx.h"
 #include "port/vlan.h"
 
 #define PORT  1

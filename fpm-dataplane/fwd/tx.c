@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Transmit buffers, one a port: filled packet by packet (tx.h) or with vectors
+ * (spread_avx512.c), sent when they are full or the round ends. Each frame that leaves is
+ * counted for its port and its VLAN, each that the port does not take is dropped.  [fwd-n]
+ */
+#include "fwd/tx.h"
+
+#include "fwd/cycles.h"
+#include "fwd/watch.h"
+#include "port/vlan.h"
+
+/* The frames of a buffer, noted before it is sent: a sent frame is no longer ours. */
+struct vlan_frames {
+	uint32_t differ;              /* in m->port; 0: all leave by frame[0]'s */
+	uint32_t frame[TX_BURST_MAX]; /* octets * IFIDX_MAX + ifidx */
+};
+static_assert((UINT16_MAX + L2_LEN + VLAN_TAGS * VLAN_BYTES) <= UINT32_MAX / IFIDX_MAX,
+	      "the longest frame fits");
+
+/* Returns the octets of all. */
+static uint64_t
+vlan_frames_note(const struct tx_buffer *tx, uint16_t port, struct vlan_frames *v)
+{
+	uint16_t first = tx->m[0]->port, differ = 0;
+	uint64_t bytes = 0;
+
+	for (uint16_t i = 0; i < tx->n; i++) {
+		differ |= tx->m[i]->port ^ first;
+		bytes += rte_pktmbuf_pkt_len(tx->m[i]);
+	}
+	for (uint16_t i = 0; tx->has_inserts && i < tx->n; i++)
+		bytes += vlan_sent_bytes(tx->m[i]) - rte_pktmbuf_pkt_len(tx->m[i]);
+	v->differ = differ;
+	v->frame[0] = tx_ifidx(tx->m[0], port);
+	for (uint16_t i = 0; differ != 0 && i < tx->n; i++)
+		v->frame[i] =
+			vlan_sent_bytes(tx->m[i]) * IFIDX_MAX + tx_ifidx(tx->m[i], port);
+	return bytes;
+}
+
+/* Frames of a VLAN; a port's own are counted. */
+static inline void
+vlan_count(struct fwd *f, uint16_t ifidx, uint64_t n, uint64_t bytes)
+{
+	struct if_counters *c = &f->count->port[ifidx];
+
+	if (ifidx < PORT_MAX)
+		return;
+	counter_add(&c->tx_packets, n);
+	counter_add(&c->tx_bytes, bytes);
+}
+
+/* The first `n`, of `bytes` octets, have left. */
+static void
+vlan_frames_count(struct fwd *f, const struct vlan_frames *v, uint16_t n, uint64_t bytes)
+{
+	if (v->differ == 0)
+		vlan_count(f, v->frame[0] % IFIDX_MAX, n, bytes);
+	for (uint16_t i = 0; v->differ != 0 && i < n; i++)
+		vlan_count(f, v->frame[i] % IFIDX_MAX, 1, v->frame[i] / IFIDX_MAX);
+}
+
+/* All in the buffer leave by one VLAN; from here on each says so, for others come. */
+void
+fwd_tx_say_vlans(struct tx_buffer *tx)
+{
+	for (uint16_t i = 0; i < tx->n; i++)
+		tx->m[i]->port = tx->vlan;
+	tx->has_vlans |= tx->n > 0;
+	tx->vlan = 0;
+}
+
+void
+fwd_tx_send(struct fwd *f, uint16_t ifidx)
+{
+	struct tx_buffer *tx = &f->tx[ifidx];
+	struct if_counters *c = &f->count->port[ifidx];
+	struct vlan_frames vlans;
+	uint64_t begin_tsc, bytes = 0;
+	bool has_vlans;
+	uint16_t sent;
+
+	if (tx->vlan != 0 && fwd_watched(f))
+		fwd_tx_say_vlans(tx);
+	has_vlans = tx->has_vlans;
+	if (has_vlans)
+		bytes = vlan_frames_note(tx, ifidx, &vlans);
+	else
+		for (uint16_t i = 0; i < tx->n; i++)
+			bytes += rte_pktmbuf_pkt_len(tx->m[i]);
+	begin_tsc = cycles_send(f);
+	if (fwd_watched(f))
+		sent = fwd_send_watched(f, ifidx, tx);
+	else
+		sent = fwd_send(f, tx);
+	cycles_sent(f, begin_tsc);
+	/* Only what was not sent is still ours to look at. */
+	for (uint16_t i = sent; i < tx->n; i++)
+		bytes -= vlan_sent_bytes(tx->m[i]);
+	counter_add(&c->tx_packets, sent);
+	counter_add(&c->tx_bytes, bytes);
+	if (has_vlans)
+		vlan_frames_count(f, &vlans, sent, bytes);
+	else if (tx->vlan != 0)
+		vlan_count(f, tx->vlan, sent, bytes);
+	if (sent < tx->n) {
+		rte_pktmbuf_free_bulk(tx->m + sent, tx->n - sent);
+		counter_add(&f->count->reason[DROP_tx_full], tx->n - sent);
+	}
+	tx->n = 0;
+	tx->vlan = 0;
+	tx->has_vlans = tx->has_inserts = false;
+}
+
+bool
+fwd_tx_vlan(struct fwd *f, uint16_t port, uint16_t vlan)
+{
+	struct tx_buffer *tx = &f->tx[port];
+
+	if (tx->vlan == vlan)
+		return true;
+	if (tx->n == 0) {
+		tx->vlan = vlan;
+		return true;
+	}
+	if (tx->vlan != 0)
+		fwd_tx_say_vlans(tx);
+	tx->has_vlans |= vlan != 0;
+	return vlan == 0;
+}
+
+struct rte_mbuf **
+fwd_tx_room(struct fwd *f, uint16_t ifidx, unsigned int n)
+{
+	struct tx_buffer *tx = &f->tx[ifidx];
+	unsigned int at = tx->n;
+
+	if (at + n > f->tx_burst)
+		return NULL;
+	if (at == 0)
+		tx_list(f, ifidx);
+	tx->n = (uint16_t)(at + n);
+	return tx->m + at;
+}
+
+void
+fwd_tx_full(struct fwd *f, uint16_t ifidx)
+{
+	if (f->tx[ifidx].n == f->tx_burst)
+		fwd_tx_send(f, ifidx);
+}
+
+void
+fwd_tx(struct fwd *f, uint16_t ifidx, struct rte_mbuf *m)
+{
+	fwd_tx_put(f, ifidx, m);
+}
+
+void
+fwd_tx_flush(struct fwd *f)
+{
+	for (uint16_t i = 0; i < f->n_tx_used; i++) {
+		struct tx_buffer *tx = &f->tx[f->tx_used[i]];
+
+		if (tx->n > 0)
+			fwd_tx_send(f, f->tx_used[i]);
+		tx->listed = false;
+	}
+	f->n_tx_used = 0;
+}
