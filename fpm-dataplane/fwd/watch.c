@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/inet.h"
+#include "fwd/walk.h"
 #include "port/vlan.h"
 
 static_assert(WATCH_GO == VERDICT_GO, "a record says what the burst says");

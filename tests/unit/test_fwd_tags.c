@@ -21,7 +21,7 @@
 
 #include "base/inet.h"
 #include "fwd/plain.h"
-#include "fwd/watch.h"
+#include "fwd/walk.h"
 #include "port/vlan.h"
 
 #define IN      1
