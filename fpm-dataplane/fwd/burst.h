@@ -274,10 +274,8 @@ void fwd_split(struct burst *b, uint16_t of, void (*walk)(struct burst *b),
 bool fwd_priority_tag(struct burst *b, unsigned int i);
 
 /* The stages, in order. */
-bool fwd_admit(struct burst *b); /* the interface; false: all have left */
-void fwd_parse(struct burst *b); /* Ethernet, RFC 1812 5.2.2, RFC 8200 */
-void fwd_parse4(struct burst *b, unsigned int i);
-void fwd_parse6(struct burst *b, unsigned int i);
+bool fwd_admit(struct burst *b);     /* the interface; false: all have left */
+void fwd_parse(struct burst *b);     /* Ethernet, RFC 1812 5.2.2, RFC 8200 */
 void fwd_lookup(struct burst *b);    /* destination -> path */
 void fwd_adjacency(struct burst *b); /* path -> MAC and interface, or out */
 void fwd_rewrite(struct burst *b);   /* TTL, checksum, MACs */

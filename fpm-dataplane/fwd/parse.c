@@ -1,11 +1,155 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * First stage: Ethernet, and the class of what it carries. Frames that are not ours to
- * route go to the kernel as they are; unicast IP goes on.                        [fwd-n]
+ * First stage of the rules: Ethernet, then IPv4 or IPv6, validated. Frames that are not ours
+ * to route go to the kernel as they are; unicast IP goes on.                     [fwd-n]
  */
 #include "base/inet.h"
 #include "fwd/burst.h"
 #include "fwd/plain.h"
+
+/* No address of a single host on a wire: RFC 1122, 3.2.1.3; RFC 6890, 2.2.2 for 240/4. */
+static bool
+is_martian4_src(uint32_t src)
+{
+	return src >> 24 == 0 || src >> 24 == 127 || src >= 0xe0000000;
+}
+
+/*
+ * Multicast and broadcast at either layer: for the kernel, or wrong. To an IP group it may
+ * come in a frame for us alone, too: some links have no others, as RFC 6085 says for IPv6.
+ */
+static void
+parse_group4(struct burst *b, unsigned int i, uint32_t src, uint32_t dst)
+{
+	if (src != 0 && is_martian4_src(src)) {
+		/* Only who has no address yet (DHCP, IGMP) may send from none. */
+		burst_leave(b, i, DROP_ip4_martian_src);
+	} else if (dst == 0xffffffff || dst >> 8 == 0xe00000) {
+		burst_leave(b, i, fwd_group_class(burst_l3(b, i), burst_l3_room(b, i), 4));
+	} else if (dst >> 28 == 14) { /* may interest an application */
+		burst_leave(b, i, PUNT_local);
+	} else if ((burst_l2(b, i)[0] & 1) != 0) {
+		/* RFC 1122, 3.3.6: only a directed broadcast may come in such a frame. */
+		struct ipaddr addr = ipaddr_from_v4(dst);
+		fib_path path = fib_resolve(b->fwd->fib, b->in->vrf, 4, &addr, 0);
+
+		burst_leave(b, i,
+			    path_kind(path) == PATH_BCAST ? PUNT_group
+							  : DROP_l2_not_unicast);
+	}
+}
+
+/* IPv4 validation before forwarding, RFC 1812 5.2.2, and martians, 5.3.7. */
+static void
+parse_ip4(struct burst *b, unsigned int i)
+{
+	const uint8_t *ip = burst_l3(b, i);
+	unsigned int room = rte_pktmbuf_data_len(b->m[i]) - L2_LEN;
+	unsigned int frame = rte_pktmbuf_pkt_len(b->m[i]) - L2_LEN;
+	unsigned int ihl, len;
+	uint32_t src, dst;
+
+	if (room < 20) {
+		burst_leave(b, i, DROP_l2_short);
+		return;
+	}
+	ihl = (ip[0] & 15u) * 4;
+	len = get_be16(ip + 2);
+	src = get_be32(ip + 12);
+	dst = get_be32(ip + 16);
+	b->family[i] = 4;
+	b->l3_len[i] = (uint16_t)len;
+	if (ip[0] >> 4 != 4)
+		burst_leave(b, i, DROP_ip4_version);
+	else if (ihl < 20 || ihl > room)
+		burst_leave(b, i, DROP_ip4_ihl);
+	else if (len < ihl || len > frame)
+		burst_leave(b, i, DROP_ip4_length);
+	else if (b->rx_cksum && burst_cksum(b, i) != RTE_MBUF_F_RX_IP_CKSUM_UNKNOWN
+			 ? burst_cksum(b, i) == RTE_MBUF_F_RX_IP_CKSUM_BAD
+			 : !ip4_checksum_ok(ip, ihl))
+		burst_leave(b, i, DROP_ip4_checksum);
+	else if (dst >> 28 == 14 || dst == 0xffffffff || (burst_l2(b, i)[0] & 1) != 0)
+		parse_group4(b, i, src, dst);
+	if (b->verdict[i] != VERDICT_GO)
+		return;
+	if (is_martian4_src(src))
+		burst_leave(b, i, DROP_ip4_martian_src);
+	else if (dst >> 24 == 0 || dst >> 24 == 127 || dst >= 0xf0000000)
+		burst_leave(b, i, DROP_ip4_martian_dst);
+	else if (fwd_dhcp_answer(b, i))
+		burst_leave(b, i, PUNT_local_control);
+}
+
+/* ::, ::1 and ::ffff:0:0/96 are on no wire: RFC 4291 2.5.2, 2.5.3; RFC 6890 2.2.3. */
+static bool
+is_martian6(const uint8_t *a)
+{
+	uint64_t hi, lo;
+
+	memcpy(&hi, a, 8);
+	memcpy(&lo, a + 8, 8);
+	lo = __builtin_bswap64(lo);
+	return hi == 0 && (lo <= 1 || lo >> 32 == 0xffff);
+}
+
+static bool
+is_unspecified6(const uint8_t *a)
+{
+	static const uint8_t zero[16];
+
+	return memcmp(a, zero, sizeof(zero)) == 0;
+}
+
+static bool
+is_linklocal6(const uint8_t *a)
+{
+	return a[0] == 0xfe && (a[1] & 0xc0) == 0x80;
+}
+
+/* IPv6 validation before forwarding, RFC 8200 and RFC 4291. */
+static void
+parse_ip6(struct burst *b, unsigned int i)
+{
+	const uint8_t *ip = burst_l3(b, i), *src = ip + 8, *dst = ip + 24;
+	unsigned int room = rte_pktmbuf_data_len(b->m[i]) - L2_LEN;
+	unsigned int frame = rte_pktmbuf_pkt_len(b->m[i]) - L2_LEN;
+	bool l2_group = (burst_l2(b, i)[0] & 1) != 0;
+	unsigned int len;
+
+	if (room < 40) {
+		burst_leave(b, i, DROP_l2_short);
+		return;
+	}
+	len = 40u + get_be16(ip + 4);
+	b->family[i] = 6;
+	b->l3_len[i] = (uint16_t)len;
+	if (ip[0] >> 4 != 6)
+		burst_leave(b, i, DROP_ip6_version);
+	else if (len > frame || len > 0xffff || (len == 40 && ip[6] == 0))
+		/* The last is a jumbogram (RFC 2675), or lacks the header it announces. */
+		burst_leave(b, i, DROP_ip6_length);
+	else if (src[0] == 0xff ||
+		 (is_martian6(src) && !(dst[0] == 0xff && is_unspecified6(src))))
+		/* Only to a group does who has no address yet send from :: (RFC 4861, 4.3). */
+		burst_leave(b, i, DROP_ip6_martian_src);
+	else if (dst[0] == 0xff) /* in any frame: RFC 6085, 3 */
+		/* Of wider scope it may interest an application. */
+		burst_leave(b, i,
+			    (dst[1] & 15) <= 2 ? fwd_group_class(ip, burst_l3_room(b, i), 6)
+					       : PUNT_local);
+	else if (l2_group)
+		burst_leave(b, i, DROP_l2_not_unicast);
+	else if (is_martian6(dst))
+		burst_leave(b, i, DROP_ip6_martian_dst);
+	else if (
+		is_linklocal6(
+			dst)) /* never forwarded, not even by the kernel: RFC 4291, 2.5.6 */
+		burst_leave(b, i,
+			    fib_iface_has_linklocal(b->in, dst)
+				    ? fwd_local_class(ip, burst_l3_room(b, i), 6)
+				    : DROP_ip6_linklocal_dst);
+}
 
 /*
  * Neighbours, links and routing without IP: ARP, LLDP (IEEE 802.1AB), LACP and other slow
@@ -13,14 +157,14 @@
  * IS-IS (ISO 10589) and spanning tree.
  */
 static bool
-control_type(uint16_t type)
+is_control_type(uint16_t type)
 {
 	return type == 0x0806 || type == 0x88cc || type == 0x8809 || type == 0x888e ||
 	       type < 0x0600;
 }
 
 static void
-parse_one(struct burst *b, unsigned int i)
+parse_frame(struct burst *b, unsigned int i)
 {
 	const uint8_t *eth = burst_l2(b, i);
 	uint16_t type, len = rte_pktmbuf_data_len(b->m[i]);
@@ -45,13 +189,13 @@ parse_one(struct burst *b, unsigned int i)
 	}
 	type = get_be16(burst_l2(b, i) + 12);
 	if (type == 0x0800)
-		fwd_parse4(b, i);
+		parse_ip4(b, i);
 	else if (type == 0x86dd)
-		fwd_parse6(b, i);
+		parse_ip6(b, i);
 	else if (type == VLAN_C_TYPE || type == VLAN_S_TYPE)
 		burst_leave(b, i, DROP_vlan_unknown);
 	else
-		burst_leave(b, i, control_type(type) ? PUNT_l2_control : PUNT_not_ip);
+		burst_leave(b, i, is_control_type(type) ? PUNT_l2_control : PUNT_not_ip);
 }
 
 void
@@ -70,64 +214,5 @@ fwd_parse(struct burst *b)
 	fwd_parse_plain(b);
 	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6); rest != 0;
 	     rest &= rest - 1)
-		parse_one(b, (unsigned int)__builtin_ctzll(rest));
-}
-
-#define CHADDR (8u + 28u) /* UDP header, and what is before it: RFC 2131, 2 */
-
-bool
-fwd_dhcp_answer(const struct burst *b, unsigned int i)
-{
-	const uint8_t *ip = burst_l3(b, i);
-	unsigned int ihl = (ip[0] & 15u) * 4;
-
-	return b->in->unnumbered4 && ip[9] == 17 && (get_be16(ip + 6) & 0x1fff) == 0 &&
-	       burst_l3_room(b, i) >= ihl + CHADDR + 6 && get_be16(ip + ihl) == 67 &&
-	       get_be16(ip + ihl + 2) == 68 &&
-	       memcmp(ip + ihl + CHADDR, b->in->mac, 6) == 0;
-}
-
-/* A port of a control protocol, either end? BGP, BFD (RFC 5881, 5883, 7881), LDP, DHCP, RIP,
- * Babel. */
-static bool
-control_port(uint8_t proto, uint16_t port)
-{
-	if (proto == 6)
-		return port == 179 || port == 646;
-	return port == 3784 || port == 3785 || port == 4784 || port == 7784 ||
-	       port == 646 || port == 67 || port == 68 || port == 546 || port == 547 ||
-	       port == 520 || port == 521 || port == 6696;
-}
-
-enum reason
-fwd_local_class(const uint8_t *l3, unsigned int len, uint8_t family)
-{
-	unsigned int off = family == 4 ? (l3[0] & 15u) * 4 : 40;
-	uint8_t proto = family == 4 ? l3[9] : l3[6];
-
-	switch (proto) {
-	case 2:   /* IGMP */
-	case 46:  /* RSVP */
-	case 88:  /* EIGRP */
-	case 89:  /* OSPF */
-	case 103: /* PIM */
-	case 112: /* VRRP */
-		return PUNT_local_control;
-	case 0: /* IPv6 hop-by-hop options: MLD (RFC 3810, 5) has a router alert there */
-		return family == 6 ? PUNT_local_control : PUNT_local;
-	case 58: /* ICMPv6: neighbour discovery (RFC 4861) and MLD, not echo */
-		if (family == 6 && len > off && l3[off] >= 130 && l3[off] <= 143)
-			return PUNT_local_control;
-		return PUNT_local;
-	case 6:
-	case 17:
-		if (family == 4 && (get_be16(l3 + 6) & 0x1fff) != 0)
-			return PUNT_local; /* no ports in a later fragment */
-		if (len >= off + 4 && (control_port(proto, get_be16(l3 + off)) ||
-				       control_port(proto, get_be16(l3 + off + 2))))
-			return PUNT_local_control;
-		return PUNT_local;
-	default:
-		return PUNT_local;
-	}
+		parse_frame(b, (unsigned int)__builtin_ctzll(rest));
 }
