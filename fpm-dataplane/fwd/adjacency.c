@@ -4,7 +4,7 @@
  * a reason of its own.                                                           [fwd-n]
  */
 #include "base/inet.h"
-#include "fwd/burst.h"
+#include "fwd/vlan.h"
 
 /* A packet at its last hop waits for nobody: RFC 1812, 5.3.1. */
 static void

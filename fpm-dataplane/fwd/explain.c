@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/worker.h"
+#include "fwd/plain.h"
+#include "fwd/vlan.h"
 #include "fwd/watch.h"
 
 #define FRAME_MAX 65535

@@ -3,7 +3,7 @@
  * Destination to path: one bulk lookup a family, then the choice among equals.   [fwd-n]
  */
 #include "base/inet.h"
-#include "fwd/burst.h"
+#include "fwd/vlan.h"
 
 /* Among equals the flow's hash decides; it is computed only where it matters. */
 static void

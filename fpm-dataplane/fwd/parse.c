@@ -4,8 +4,8 @@
  * to route go to the kernel as they are; unicast IP goes on.                     [fwd-n]
  */
 #include "base/inet.h"
-#include "fwd/burst.h"
 #include "fwd/plain.h"
+#include "fwd/vlan.h"
 
 /* No address of a single host on a wire: RFC 1122, 3.2.1.3; RFC 6890, 2.2.2 for 240/4. */
 static bool

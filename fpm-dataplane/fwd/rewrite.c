@@ -9,6 +9,7 @@
 
 #include "base/inet.h"
 #include "fwd/plain.h"
+#include "fwd/vlan.h"
 #include "port/vlan.h"
 
 static_assert(offsetof(struct fib_iface, mac) == 6 && offsetof(struct fib_iface, tag) == 12,

@@ -4,8 +4,10 @@
  * interface's. Here they are told apart, lose the tags that led there, and walk together
  * with others of their interface. A port without VLANs never comes here.         [fwd-n]
  */
+#include "fwd/vlan.h"
+
+#include "fwd/plain.h"
 #include "port/vlan.h"
-#include "fwd/burst.h"
 
 static bool
 is_tag(uint16_t type)

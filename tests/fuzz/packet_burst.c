@@ -19,6 +19,7 @@
 
 #include "base/inet.h"
 #include "fwd/plain.h"
+#include "fwd/vlan.h"
 #include "fwd/walk.h"
 #include "fwd/watch.h"
 #include "must.h"

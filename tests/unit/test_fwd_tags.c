@@ -21,6 +21,7 @@
 
 #include "base/inet.h"
 #include "fwd/plain.h"
+#include "fwd/vlan.h"
 #include "fwd/walk.h"
 #include "port/vlan.h"
 

@@ -17,7 +17,9 @@
 
 #include <rte_ethdev.h>
 
+#include "fwd/plain.h"
 #include "fwd/tx.h"
+#include "fwd/vlan.h"
 #include "port/vlan.h"
 
 #define PORT  1
