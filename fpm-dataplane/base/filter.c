@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which words there are, of which shows, and what may be said of each: as fpmctl reads them
- * from people and ui from strangers. What they do to a row is ui's (ui/choose.c).
+ * from people and ui from strangers. What they do to a row is ui's (ui/rows.c).
  */
 #include "base/filter.h"
 

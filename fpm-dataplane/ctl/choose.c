@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Words of `fpmctl show` that choose among rows: to the request, the help and the completion.
- * Which there are is base/filter.c, and the daemon chooses (ui/choose.c).
+ * Which there are is base/filter.c, and the daemon chooses (ui/rows.c).
  */
 #include "ctl/choose.h"
 

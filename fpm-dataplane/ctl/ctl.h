@@ -171,7 +171,7 @@ bool colours_wanted(void);
 
 /*
  * Words of `text` from column `indent` on, broken before column 80; on a terminal also words
- * that are longer than that (ctl/wrap.c).
+ * that are longer than that (ctl/text.c).
  */
 void wrapped_print(const char *text, int indent);
 
@@ -184,7 +184,7 @@ void usage_print(FILE *out, const char *command, const char *words);
  */
 void line_print(int indent, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* The channel, memory and version, each one row (ctl/status.c). */
+/* The channel, memory and version, each one row (ctl/print_status.c). */
 void status_fpm(const json_t *row);
 void status_memory(const json_t *row);
 void status_version(const json_t *row);

@@ -56,7 +56,7 @@ struct rows {
 	uint64_t n;                  /* put so far */
 };
 
-/* choose.c: is the row one of those that were asked for? */
+/* rows.c: is the row one of those that were asked for? */
 bool choose_wants(const struct choose *c, const json_t *row);
 
 void rows_put(struct rows *out, json_t *row); /* the row is theirs from now on */
@@ -126,13 +126,13 @@ int request_parse(const json_t *root, struct request *req, char *why, size_t why
 	"one thing at a time: show, do, set, config, port, trace, capture or explain"
 
 /*
- * The same for the value of a key "trace", "capture" or "explain" (`ask`), from ui/watch.c;
- * the port's name remains to be looked up.
+ * The same for the value of a key "trace", "capture" or "explain" (`ask`), from
+ * ui/request_watch.c; the port's name remains to be looked up.
  */
 int watch_parse(const char *ask, const json_t *value, struct request *req, char *why,
 		size_t why_size);
 
-/* The same for the value of a key "config" or "port" (ui/change.c). */
+/* The same for the value of a key "config" or "port" (ui/request_change.c). */
 int change_parse(const char *key, const json_t *value, struct request *req, char *why,
 		 size_t why_size);
 
@@ -240,7 +240,7 @@ int ctl_socket_open(struct ui *ui);
 void ctl_socket_close(struct ui *ui);
 void ctl_socket_remove(const struct ui *ui); /* its path, when it is ours */
 
-/* host.c: what the process says of itself. */
+/* show_process.c: what the process says of itself. */
 void show_threads(struct rows *out);
 void show_log(struct rows *out);
 

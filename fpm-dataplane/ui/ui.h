@@ -50,7 +50,7 @@ int ui_setup(struct worker *w, const struct ui_conf *conf);
 /*
  * After worker_free(), when no thread is left that could answer a query. `for_good`: nobody
  * takes our place. The socket's path goes with that, and is there all through a restart: who
- * waits for its end (ctl/restart.c) can tell the one from the other.             [main]
+ * waits for its end (ctl/cmd_restart.c) can tell the one from the other.             [main]
  */
 void ui_teardown(struct worker *w, bool for_good);
 

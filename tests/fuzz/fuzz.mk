@@ -28,7 +28,7 @@ build/fuzz/fuzz_checkpoint: $(call obj,tests/fuzz/fuzz_checkpoint.c tests/fuzz/i
 build/fuzz/fuzz_config: $(call obj,tests/fuzz/fuzz_config.c \
 	$(filter-out tests/%,$(call link_of,tests/unit/test_config.c)))
 build/fuzz/fuzz_request build/fuzz/fuzz_api: $(call obj,$(wildcard fpm-dataplane/base/*.c) \
-	$(addprefix fpm-dataplane/ui/,request.c change.c watch.c))
+	$(addprefix fpm-dataplane/ui/,request.c request_change.c request_watch.c))
 build/fuzz/fuzz_request: $(call obj,tests/fuzz/fuzz_request.c)
 build/fuzz/fuzz_api: $(call obj,tests/fuzz/fuzz_api.c fpm-dataplane/ui/api_request.c)
 # packet_burst.c stands between, and says which form of the forwarder it is.

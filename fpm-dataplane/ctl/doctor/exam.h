@@ -91,7 +91,7 @@ unsigned int exam_pci(struct exam *e, void (*each)(struct exam *e, const char *a
 /* The command that asks the zebra that runs there. Valid until the next call. */
 const char *exam_vtysh(struct exam *e);
 
-/* The checks; doctor.c has their order, names and words. */
+/* The checks; cmd_doctor.c has their order, names and words. */
 void check_hugepages(struct exam *e);
 void check_iommu(struct exam *e);
 void check_memlock(struct exam *e);
