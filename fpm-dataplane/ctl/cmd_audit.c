@@ -427,8 +427,7 @@ conclude(struct audit *a, double seconds)
 				  (json_int_t)a->rib.n, "fib", a->checked, "differences",
 				  a->differences, "seconds", seconds);
 
-		json_dumpf(out, stdout, JSON_COMPACT);
-		putchar('\n');
+		json_print(out);
 		json_decref(out);
 		return;
 	}

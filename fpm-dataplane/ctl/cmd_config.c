@@ -53,8 +53,7 @@ wrong_print(const char *file, char *said)
 	for (char *text; (text = strsep(&rest, "\n")) != NULL;)
 		if (text[0] != '\0')
 			json_array_append_new(rows, wrong_row(file, text));
-	json_dumpf(rows, stdout, JSON_COMPACT);
-	putchar('\n');
+	json_print(rows);
 	json_decref(rows);
 }
 
@@ -114,8 +113,7 @@ keys(const struct options *opt, int n, char **word)
 	rows = json_array();
 	config_keys(on_key, rows);
 	if (opt->json) {
-		json_dumpf(rows, stdout, JSON_COMPACT);
-		putchar('\n');
+		json_print(rows);
 	} else {
 		printf("%-30s %-32s %s\n", "KEY", "DEFAULT", "CHANGED BY");
 		json_array_foreach (rows, i, row)
@@ -142,10 +140,12 @@ on_yaml(const json_t *row, const char *text, void *ctx)
 {
 	const struct answer *a = ctx;
 
-	if (a->json)
-		printf("[%s]\n", text);
-	else
+	if (a->json) {
+		json_row_print(0, text);
+		json_rows_end(1);
+	} else {
 		fputs(row_str(row, "yaml"), stdout);
+	}
 	return true;
 }
 
@@ -162,11 +162,11 @@ on_change(const json_t *row, const char *text, void *ctx)
 
 	a->unread |= strstr(row_str(row, "wrong"), ": cannot be read: ") != NULL;
 	if (a->json) {
-		printf("%s%s", a->n_rows == 0 ? "[" : ",\n", text);
+		json_row_print(a->n_rows, text);
 	} else if (row_has(row, "wrong")) {
 		fprintf(stderr, "%s\n", row_str(row, "wrong"));
 	} else {
-		json_array_append(a->rows, (json_t *)(size_t)row);
+		rows_keep(row, text, a->rows);
 	}
 	a->n_rows++;
 	return true;
@@ -201,7 +201,7 @@ change(const struct options *opt, json_t *request, const char *file)
 			   row_str(row, "note"), note ? ")" : "");
 	}
 	if (a.json && (rc == CTL_OK || a.n_rows > 0))
-		puts(a.n_rows == 0 ? "[]" : "]");
+		json_rows_end(a.n_rows);
 	else if (!a.json && rc == CTL_OK && a.n_rows == 0)
 		puts("nothing differs from what runs");
 	else if (!a.json && rc == CTL_OK)
@@ -452,7 +452,8 @@ on_class(const json_t *row, const char *text, void *ctx)
 	const struct view *view = view_find("punt");
 
 	if (*(const bool *)ctx) {
-		printf("[%s]\n", text);
+		json_row_print(0, text);
+		json_rows_end(1);
 	} else {
 		view->head();
 		view->row(row);

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "ctl/ctl.h"
+#include "ctl/json_row.h"
 
 #define PCI_IDS   "/usr/share/misc/pci.ids"
 #define MODEL_COL 13 /* below the vendor */
@@ -40,12 +41,6 @@ device_help(FILE *out)
 
 /* --- ports of the daemon ------------------------------------------------------------------ */
 
-static bool
-keep_row(const json_t *row, const char *text, void *rows)
-{
-	return json_array_append(rows, (json_t *)(size_t)row) == 0;
-}
-
 /* Returns an exit code; without a daemon there are no ports. */
 static int
 ask_ports(const char *socket, json_t *rows)
@@ -56,7 +51,7 @@ ask_ports(const char *socket, json_t *rows)
 	if (!conn_is_there(socket))
 		return CTL_OK;
 	request = json_pack("{s:s}", "show", "ports");
-	rc = conn_ask(socket, request, keep_row, rows);
+	rc = conn_ask(socket, request, rows_keep, rows);
 	json_decref(request);
 	return rc;
 }
@@ -122,30 +117,6 @@ model_of(const struct device *d, char *buf, size_t size)
 	}
 	if (f != NULL)
 		fclose(f);
-}
-
-static json_t *
-text_or_null(const char *text)
-{
-	json_t *json = text[0] != '\0' ? json_string(text) : json_null();
-	char *clean;
-
-	if (json != NULL)
-		return json;
-	/* Names of interfaces need not be UTF-8. */
-	clean = strdup(text);
-	if (clean == NULL)
-		abort();
-	log_harmless(clean);
-	json = json_string(clean);
-	free(clean);
-	return json;
-}
-
-static json_t *
-number_or_null(int n)
-{
-	return n >= 0 ? json_integer(n) : json_null();
 }
 
 static void
@@ -244,8 +215,7 @@ list(bool json, const json_t *ports)
 	device_each("", on_device, &list);
 	none = json_array_size(list.rows) == 0;
 	if (json) {
-		json_dumpf(list.rows, stdout, JSON_COMPACT);
-		putchar('\n');
+		json_print(list.rows);
 	} else if (none) {
 		puts("no network devices on PCI");
 	} else {
@@ -420,10 +390,8 @@ move_all(const struct options *opt, const json_t *ports, bool to_vfio, int n, ch
 			printf("%s: driver %s, before %s\n", row_str(row, "address"),
 			       or_dash(row_str(row, "driver")),
 			       or_dash(row_str(row, "before")));
-	else if (json_array_size(rows) > 0) {
-		json_dumpf(rows, stdout, JSON_COMPACT);
-		putchar('\n');
-	}
+	else if (json_array_size(rows) > 0)
+		json_print(rows);
 	json_decref(rows);
 	free(d);
 	return rc;

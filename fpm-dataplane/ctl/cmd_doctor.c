@@ -189,10 +189,8 @@ list(bool json)
 							      check[c].about));
 		else
 			printf("%-12s  %s\n", check[c].name, check[c].about);
-	if (json) {
-		json_dumpf(rows, stdout, JSON_COMPACT);
-		putchar('\n');
-	}
+	if (json)
+		json_print(rows);
 	json_decref(rows);
 }
 
@@ -221,8 +219,7 @@ static void
 conclude(const struct exam *e, bool json)
 {
 	if (json) {
-		json_dumpf(e->rows, stdout, JSON_COMPACT);
-		putchar('\n');
+		json_print(e->rows);
 		return;
 	}
 	printf("%u OK, %u WARN, %u FAIL, %u not applicable\n", e->n[VERDICT_OK],

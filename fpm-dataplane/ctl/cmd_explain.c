@@ -29,16 +29,9 @@ struct explain {
 };
 
 static bool
-collect(const json_t *row, const char *text, void *rows)
-{
-	json_array_append(rows, (json_t *)(uintptr_t)row);
-	return true;
-}
-
-static bool
 collect_vlan(const json_t *row, const char *text, void *rows)
 {
-	return !row_has(row, "vlan") || collect(row, text, rows);
+	return !row_has(row, "vlan") || rows_keep(row, text, rows);
 }
 
 static const json_t *
@@ -69,7 +62,7 @@ port_guess(const struct explain *e, const char *src)
 	const json_t *hop, *port = NULL;
 	size_t i;
 
-	if (src != NULL && conn_ask(e->socket, request, collect, rows) == CTL_OK) {
+	if (src != NULL && conn_ask(e->socket, request, rows_keep, rows) == CTL_OK) {
 		hop = json_array_get(json_object_get(json_array_get(rows, 0), "nexthops"),
 				     0);
 		port = port_find(e, row_str(hop, "dev"));
@@ -250,7 +243,7 @@ ask(struct explain *e)
 	json_t *request = json_pack(
 		"{s:{s:s, s:s, s:i}}", "explain", "port", row_str(e->port, "name"), "frame",
 		made != NULL ? made : e->words.hex, "frame_bytes", (int)bytes);
-	int rc = conn_ask(e->socket, request, collect, e->answer);
+	int rc = conn_ask(e->socket, request, rows_keep, e->answer);
 
 	json_decref(request);
 	free(made);
@@ -270,7 +263,7 @@ explain_run(const char *socket, bool json, int n, char **word)
 	if (rc == CTL_OK)
 		rc = check(&e.words);
 	if (rc == CTL_OK)
-		rc = conn_ask(socket, request, collect, e.ports);
+		rc = conn_ask(socket, request, rows_keep, e.ports);
 	if (rc == CTL_OK)
 		rc = conn_ask(socket, more, collect_vlan, e.ports);
 	if (rc == CTL_OK)
@@ -278,12 +271,10 @@ explain_run(const char *socket, bool json, int n, char **word)
 	if (rc == CTL_OK)
 		rc = ask(&e);
 	row = json_array_get(e.answer, 0);
-	if (rc == CTL_OK && json) {
-		json_dumpf(e.answer, stdout, JSON_COMPACT);
-		putchar('\n');
-	} else if (rc == CTL_OK) {
+	if (rc == CTL_OK && json)
+		json_print(e.answer);
+	else if (rc == CTL_OK)
 		walk_print(row);
-	}
 	if (rc == CTL_OK && strcmp(row_str(row, "verdict"), "dropped") == 0)
 		rc = CTL_DROPPED;
 	json_decref(request);

@@ -91,7 +91,7 @@ hold_run(const struct options *opt, int n, char **word)
 	rc = ask(opt->socket, request);
 	json_decref(request);
 	if (rc == CTL_OK && opt->json)
-		puts("[]");
+		json_rows_end(0);
 	else if (rc == CTL_OK)
 		puts(n == 1 && seconds == 0
 			     ? held ? "zebra is let in again; it connects within 3 s."

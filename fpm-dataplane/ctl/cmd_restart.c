@@ -79,7 +79,7 @@ await(const struct options *opt, const struct seen *before)
 		}
 		if (now.pid != before->pid) {
 			if (opt->json)
-				puts("[]");
+				json_rows_end(0);
 			else
 				printf("Another daemon has taken its place, pid %lld.\n",
 				       now.pid);

@@ -175,7 +175,7 @@ row_print(struct ask *ask, const json_t *row, const char *text)
 		return true;
 	errno = 0;
 	if (ask->opt->json) {
-		printf("%s%s", ask->n_rows == 0 ? "[" : ",\n", text);
+		json_row_print(ask->n_rows, text);
 	} else {
 		if (ask->n_rows == 0 && view->head != NULL)
 			view->head();
@@ -194,7 +194,7 @@ on_row(const json_t *row, const char *text, void *ctx)
 
 	if (ask->rows == NULL)
 		return row_print(ask, row, text);
-	return json_array_append(ask->rows, (json_t *)(uintptr_t)row) == 0;
+	return rows_keep(row, text, ask->rows);
 }
 
 static int
@@ -310,7 +310,7 @@ finish(const struct ask *ask)
 	int rc = ask->n_rows == 0 && chosen ? CTL_NOT_FOUND : CTL_OK;
 
 	if (ask->opt->json)
-		puts(ask->n_rows == 0 ? "[]" : "]");
+		json_rows_end(ask->n_rows);
 	else if (rc == CTL_NOT_FOUND && ask->choose.any)
 		printf("none of %s has %s\n", ask->what->show,
 		       choose_text(&ask->choose, text));

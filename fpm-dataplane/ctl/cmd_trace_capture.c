@@ -67,7 +67,7 @@ on_row(const json_t *row, const char *text, void *ctx)
 		if (w->write_error == 0)
 			w->write_error = write_octets(w->out, row_str(row, "pcapng"));
 	} else if (w->json) {
-		printf("%s%s", w->n_rows == 0 ? "[" : ",\n", text);
+		json_row_print(w->n_rows, text);
 	} else {
 		if (w->n_rows > 0)
 			putchar('\n');
@@ -183,7 +183,7 @@ watch_run(const char *socket, bool capture, const char *file, bool json, int n, 
 	rc = conn_watch(socket, request, on_row, &w);
 	json_decref(request);
 	if (rc == CTL_OK && json && !capture)
-		puts(w.n_rows == 0 ? "[]" : "]");
+		json_rows_end(w.n_rows);
 	if (w.lost > 0)
 		fprintf(stderr, "fpmctl: %llu more were lost: they came too fast\n",
 			w.lost);

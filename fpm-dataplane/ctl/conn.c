@@ -167,27 +167,6 @@ is_last(const json_t *row)
 	return code >= CTL_NO_DAEMON && code <= CTL_NOT_FOUND ? (int)code : CTL_NO_DAEMON;
 }
 
-void
-rows_harmless(json_t *value)
-{
-	const char *text = json_string_value(value);
-	char *clean;
-	json_t *member;
-	const char *key;
-	size_t i;
-
-	if (json_is_object(value))
-		json_object_foreach (value, key, member)
-			rows_harmless(member);
-	json_array_foreach (value, i, member)
-		rows_harmless(member);
-	if (text == NULL || (clean = strdup(text)) == NULL)
-		return;
-	log_harmless(clean);
-	json_string_set_nocheck(value, clean);
-	free(clean);
-}
-
 /* May a line of JSON hold such? */
 static bool
 is_strange(const char *line)

@@ -10,6 +10,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "ctl/json_row.h"
+#include "ctl/text.h"
+
 #define CTL_SOCKET "/run/fpm-dataplane/control.sock"
 
 /* Exit codes; scripts rely on them. */
@@ -78,12 +81,6 @@ int conn_ask(const char *path, const json_t *request,
 int conn_try(const char *path, const json_t *request,
 	     bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx);
 
-/*
- * All texts in it, for a table: names of interfaces have any octet, and what a terminal obeys
- * is for none. Rows of conn_ask() and its like are so already.
- */
-void rows_harmless(json_t *value);
-
 /* Does somebody listen on `path`? Says nothing; errno tells why nobody does. */
 bool conn_is_there(const char *path);
 
@@ -136,53 +133,6 @@ struct view {
 	void (*row)(const json_t *row);
 };
 const struct view *view_find(const char *show);
-
-/* Members of a row; 0, "" and false when they are missing or of another type. */
-long long row_int(const json_t *row, const char *key);
-double row_real(const json_t *row, const char *key);
-const char *row_str(const json_t *row, const char *key);
-bool row_true(const json_t *row, const char *key);
-bool row_has(const json_t *row, const char *key); /* and it is not null */
-
-/* What a noun needs behind so many, "%lld packet%s"; those that need more than that. */
-static inline const char *
-plural(long long n)
-{
-	return n == 1 ? "" : "s";
-}
-
-static inline const char *
-noun(long long n, const char *one, const char *many)
-{
-	return n == 1 ? one : many;
-}
-
-/* "12.3 MiB", "1 h 02 min": for people. Returns buf. */
-const char *human_count(long long n, char buf[32]); /* "1234567", "12.3 M" */
-const char *human_rate(double per_s, char buf[32]); /* "12.3 k" */
-const char *human_bytes(long long bytes, char buf[32]);
-const char *human_seconds(double seconds, char buf[32]);
-
-/* Is stdout a terminal that knows escape sequences? TERM says so: not missing, empty or dumb. */
-bool terminal_obeys(void);
-
-/* On such a one, where nobody objects: NO_COLOR is not set, or is empty (no-color.org). */
-bool colours_wanted(void);
-
-/*
- * Words of `text` from column `indent` on, broken before column 80; on a terminal also words
- * that are longer than that (ctl/text.c).
- */
-void wrapped_print(const char *text, int indent);
-
-/* How a command is used. */
-void usage_print(FILE *out, const char *command, const char *words);
-
-/*
- * A line, as it is; on a terminal broken before its last column (80, or what it has more),
- * the rest `indent` from the left.
- */
-void line_print(int indent, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* The channel, memory and version, each one row (ctl/print_status.c). */
 void status_fpm(const json_t *row);

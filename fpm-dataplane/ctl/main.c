@@ -63,7 +63,7 @@ have_done(const struct options *opt, const char *what)
 
 	json_decref(request);
 	if (rc == CTL_OK && opt->json)
-		puts("[]");
+		json_rows_end(0);
 	return rc;
 }
 

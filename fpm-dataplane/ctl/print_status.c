@@ -9,60 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *
-human_bytes(long long bytes, char buf[32])
-{
-	static const char *const unit[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
-	double value = (double)bytes / 1024;
-	unsigned int u = 0;
-
-	if (bytes < 1024) {
-		snprintf(buf, 32, "%lld B", bytes);
-		return buf;
-	}
-	for (; value >= 1024 && u < 4; u++)
-		value /= 1024;
-	snprintf(buf, 32, "%.1f %s", value, unit[u]);
-	return buf;
-}
-
-const char *
-human_rate(double per_s, char buf[32])
-{
-	static const char *const unit[] = {"", " k", " M", " G", " T"};
-	unsigned int u = 0;
-
-	for (; per_s >= 1000 && u < 4; u++)
-		per_s /= 1000;
-	snprintf(buf, 32, u == 0 ? "%.0f%s" : "%.1f%s", per_s, unit[u]);
-	return buf;
-}
-
-const char *
-human_count(long long n, char buf[32])
-{
-	if (n >= 10000000)
-		return human_rate((double)n, buf);
-	snprintf(buf, 32, "%lld", n);
-	return buf;
-}
-
-const char *
-human_seconds(double seconds, char buf[32])
-{
-	long long s = (long long)seconds;
-
-	if (s < 60)
-		snprintf(buf, 32, "%.1f s", seconds);
-	else if (s < 3600)
-		snprintf(buf, 32, "%lld min %02lld s", s / 60, s % 60);
-	else if (s < 86400)
-		snprintf(buf, 32, "%lld h %02lld min", s / 3600, s / 60 % 60);
-	else
-		snprintf(buf, 32, "%lld d %02lld h", s / 86400, s / 3600 % 24);
-	return buf;
-}
-
 /* A paragraph about `subject`, in as many lines as it takes. */
 static void __attribute__((format(printf, 2, 3)))
 say(const char *subject, const char *fmt, ...)

@@ -14,40 +14,6 @@
 #define VIA_WIDTH   43 /* "via ", and the longest IPv6 address */
 #define WAYS_COLUMN 30 /* WAYS OUT of routes */
 
-long long
-row_int(const json_t *row, const char *key)
-{
-	return json_integer_value(json_object_get(row, key));
-}
-
-double
-row_real(const json_t *row, const char *key)
-{
-	return json_number_value(json_object_get(row, key));
-}
-
-const char *
-row_str(const json_t *row, const char *key)
-{
-	const char *s = json_string_value(json_object_get(row, key));
-
-	return s != NULL ? s : "";
-}
-
-bool
-row_true(const json_t *row, const char *key)
-{
-	return json_is_true(json_object_get(row, key));
-}
-
-bool
-row_has(const json_t *row, const char *key)
-{
-	const json_t *v = json_object_get(row, key);
-
-	return v != NULL && !json_is_null(v);
-}
-
 /* Words of a row, from a column on; what does not fit goes on below, `indent` from the left. */
 struct pen {
 	int column, indent;

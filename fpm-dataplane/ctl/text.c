@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lines for people: broken at words before the last column, never on the way to a file or to
- * another program, where a line is what is looked for and nothing may be cut.
+ * Text for people. Numbers get a unit. Lines are broken at words before the last column, never
+ * on the way to a file or to another program, where a line is what is looked for and nothing
+ * may be cut.
  */
-#include "ctl/ctl.h"
+#include "ctl/text.h"
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -14,6 +15,64 @@
 
 #define WIDTH     80
 #define WIDTH_MIN 20 /* of what is left of the indent: for words beyond it, a line each */
+
+/* --- numbers --------------------------------------------------------------------------- */
+
+const char *
+human_bytes(long long bytes, char buf[32])
+{
+	static const char *const unit[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
+	double value = (double)bytes / 1024;
+	unsigned int u = 0;
+
+	if (bytes < 1024) {
+		snprintf(buf, 32, "%lld B", bytes);
+		return buf;
+	}
+	for (; value >= 1024 && u < 4; u++)
+		value /= 1024;
+	snprintf(buf, 32, "%.1f %s", value, unit[u]);
+	return buf;
+}
+
+const char *
+human_rate(double per_s, char buf[32])
+{
+	static const char *const unit[] = {"", " k", " M", " G", " T"};
+	unsigned int u = 0;
+
+	for (; per_s >= 1000 && u < 4; u++)
+		per_s /= 1000;
+	snprintf(buf, 32, u == 0 ? "%.0f%s" : "%.1f%s", per_s, unit[u]);
+	return buf;
+}
+
+const char *
+human_count(long long n, char buf[32])
+{
+	if (n >= 10000000)
+		return human_rate((double)n, buf);
+	snprintf(buf, 32, "%lld", n);
+	return buf;
+}
+
+const char *
+human_seconds(double seconds, char buf[32])
+{
+	long long s = (long long)seconds;
+
+	if (s < 60)
+		snprintf(buf, 32, "%.1f s", seconds);
+	else if (s < 3600)
+		snprintf(buf, 32, "%lld min %02lld s", s / 60, s % 60);
+	else if (s < 86400)
+		snprintf(buf, 32, "%lld h %02lld min", s / 3600, s / 60 % 60);
+	else
+		snprintf(buf, 32, "%lld d %02lld h", s / 86400, s / 3600 % 24);
+	return buf;
+}
+
+/* --- the terminal ------------------------------------------------------------------------- */
 
 bool
 terminal_obeys(void)
@@ -46,6 +105,8 @@ terminal_width(void)
 								      : WIDTH;
 	return width;
 }
+
+/* --- lines -------------------------------------------------------------------------------- */
 
 /* Octets of a word of `n`, of which `room` have it, that stand together. */
 static int

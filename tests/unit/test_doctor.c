@@ -6,7 +6,7 @@
  * link: fpm-dataplane/ctl/doctor/parse.c fpm-dataplane/ctl/doctor/pcie.c
  * link: fpm-dataplane/ctl/doctor/cpu.c fpm-dataplane/ctl/doctor/memory.c
  * link: fpm-dataplane/ctl/doctor/net.c fpm-dataplane/pci/
- * link: fpm-dataplane/ctl/print_table.c fpm-dataplane/ctl/text.c
+ * link: fpm-dataplane/ctl/json_row.c fpm-dataplane/ctl/print_table.c fpm-dataplane/ctl/text.c
  * link: fpm-dataplane/ctl/print_status.c fpm-dataplane/ctl/advice.c
  * link: fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */

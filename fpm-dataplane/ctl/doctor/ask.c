@@ -2,23 +2,15 @@
 /*
  * fpmctl doctor: rows of the daemon, kept.
  */
-#include <stdint.h>
-
 #include "ctl/ctl.h"
 #include "ctl/doctor/exam.h"
-
-static bool
-keep_row(const json_t *row, const char *text, void *rows)
-{
-	return json_array_append(rows, (json_t *)(uintptr_t)row) == 0;
-}
 
 json_t *
 exam_ask(const struct exam *e, const char *show)
 {
 	json_t *request = json_pack("{s:s}", "show", show), *rows = json_array();
 
-	if (conn_ask(e->socket, request, keep_row, rows) != CTL_OK) {
+	if (conn_ask(e->socket, request, rows_keep, rows) != CTL_OK) {
 		json_decref(rows);
 		rows = NULL;
 	}
