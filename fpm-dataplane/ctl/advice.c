@@ -5,7 +5,7 @@
  * for the destination, PORT for the port it came in by, [vrf NAME] for the VRF where it was
  * looked for.
  */
-#include "ctl/ctl.h"
+#include "ctl/print.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -16,7 +16,9 @@
 #include "base/clock.h"
 #include "base/inet.h"
 #include "base/log.h"
-#include "ctl/ctl.h"
+#include "ctl/cmd.h"
+#include "ctl/conn.h"
+#include "ctl/text.h"
 #include "ctl/zebra.h"
 
 #define ROUNDS     3
@@ -452,20 +454,27 @@ conclude(struct audit *a, double seconds)
 	       all == 0 ? "Equal." : "NOT equal.", seconds);
 }
 
-int
-audit_run(const char *socket, const char *vtysh, bool repair, bool json)
+/*
+ * Compare zebra, RIB and FIB; print what differs, with `repair` have it mended. Returns an exit
+ * code: CTL_DIFFERENT when anything differed.
+ */
+static int
+audit_run(const struct options *opt, int n, char **word)
 {
-	struct audit a = {.socket = socket, .json = json, .repair = repair};
+	struct audit a = {.socket = opt->socket, .json = opt->json, .repair = opt->repair};
 	double start = monotonic_s();
 	int rc;
 
+	if (n > 0)
+		return cli_unexpected(word[0], &cmd_audit);
 	a.differences = json_array();
 	a.checked = json_object();
 	a.vrfs = json_array();
-	rc = ask(&a, json_pack("{s:s, s:b}", "show", "audit", "repair", repair), on_fib);
-	if (rc == CTL_OK && vtysh == NULL)
-		vtysh = doctor_vtysh(socket);
-	a.vtysh = vtysh;
+	rc = ask(&a, json_pack("{s:s, s:b}", "show", "audit", "repair", opt->repair),
+		 on_fib);
+	a.vtysh = opt->vtysh;
+	if (rc == CTL_OK && a.vtysh == NULL)
+		a.vtysh = zebra_vtysh_of(opt->socket);
 	if (rc == CTL_OK)
 		rc = ask(&a, json_pack("{s:s}", "show", "vrfs"), on_vrf);
 	if (rc == CTL_OK)
@@ -478,11 +487,11 @@ audit_run(const char *socket, const char *vtysh, bool repair, bool json)
 		conclude(&a, monotonic_s() - start);
 		rc = a.n_found + a.n_fib == 0 ? CTL_OK : CTL_DIFFERENT;
 	}
-	if (rc == CTL_DIFFERENT && repair && a.n_found > 0) {
+	if (rc == CTL_DIFFERENT && opt->repair && a.n_found > 0) {
 		rc = ask(&a, json_pack("{s:s}", "do", "replay"), NULL);
 		if (rc == CTL_OK)
 			rc = CTL_DIFFERENT;
-		if (!json && rc == CTL_DIFFERENT)
+		if (!opt->json && rc == CTL_DIFFERENT)
 			puts("zebra has been asked for a replay: it comes within 3 s, "
 			     "forwarding goes on meanwhile.");
 	}
@@ -495,7 +504,7 @@ audit_run(const char *socket, const char *vtysh, bool repair, bool json)
 	return rc;
 }
 
-void
+static void
 audit_help(FILE *out)
 {
 	fputs("      --repair          write the FIB again, ask zebra for a replay\n"
@@ -504,3 +513,12 @@ audit_help(FILE *out)
 	      "                        the one that runs where the TAPs are\n",
 	      out);
 }
+
+const struct command cmd_audit = {
+	.name = "audit",
+	.words = "[--repair] [--vtysh COMMAND]",
+	.text = "compare what zebra, the RIB and the FIB have",
+	.run = audit_run,
+	.options = OPT_JSON | OPT_REPAIR | OPT_VTYSH,
+	.help = audit_help,
+};

@@ -12,8 +12,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "ctl/ctl.h"
-#include "ctl/json_row.h"
+#include "ctl/cmd.h"
+#include "ctl/conn.h"
+#include "ctl/text.h"
 
 #define PCI_IDS   "/usr/share/misc/pci.ids"
 #define MODEL_COL 13 /* below the vendor */
@@ -23,7 +24,7 @@ struct listing {
 	json_t *rows;
 };
 
-void
+static void
 device_help(FILE *out)
 {
 	fputs("      list    PCI network devices: who has them, and what for\n"
@@ -45,15 +46,9 @@ device_help(FILE *out)
 static int
 ask_ports(const char *socket, json_t *rows)
 {
-	json_t *request;
-	int rc = CTL_OK;
-
 	if (!conn_is_there(socket))
 		return CTL_OK;
-	request = json_pack("{s:s}", "show", "ports");
-	rc = conn_ask(socket, request, rows_keep, rows);
-	json_decref(request);
-	return rc;
+	return conn_fetch(socket, json_pack("{s:s}", "show", "ports"), rows);
 }
 
 /* Is it the interface below net_af_packet and its like? */
@@ -232,9 +227,13 @@ on_word(const struct device *d, void *ctx)
 	fprintf(ctx, "%s ", d->address);
 }
 
-void
-device_words(FILE *out)
+static void
+device_complete(FILE *out, int n, char **word)
 {
+	if (n == 0)
+		fputs("list bind unbind\n", out);
+	if (n == 0 || strcmp(word[0], "list") == 0)
+		return;
 	device_each("", on_word, out);
 	fputc('\n', out);
 }
@@ -397,7 +396,7 @@ move_all(const struct options *opt, const json_t *ports, bool to_vfio, int n, ch
 	return rc;
 }
 
-int
+static int
 device_run(const struct options *opt, int n, char **word)
 {
 	bool bind = n > 0 && strcmp(word[0], "bind") == 0;
@@ -407,19 +406,19 @@ device_run(const struct options *opt, int n, char **word)
 
 	if (n == 0) {
 		fputs("fpmctl: device list, bind or unbind?\n", stderr);
-		return usage("device");
+		return cli_usage(&cmd_device);
 	}
 	if (!bind && !unbind && strcmp(word[0], "list") != 0)
-		return unexpected(word[0], "device");
+		return cli_unexpected(word[0], &cmd_device);
 	if (!bind && !unbind && n > 1)
-		return unexpected(word[1], "device");
+		return cli_unexpected(word[1], &cmd_device);
 	if (!bind && opt->force) {
 		fputs("fpmctl: --force belongs to device bind\n", stderr);
-		return usage("device");
+		return cli_usage(&cmd_device);
 	}
 	if ((bind || unbind) && n == 1) {
 		fprintf(stderr, "fpmctl: device %s needs a DEVICE\n", word[0]);
-		return usage("device");
+		return cli_usage(&cmd_device);
 	}
 	if ((bind || unbind) && geteuid() != 0) {
 		fputs("fpmctl: only root may give a device to another driver\n", stderr);
@@ -433,3 +432,13 @@ device_run(const struct options *opt, int n, char **word)
 	json_decref(ports);
 	return rc;
 }
+
+const struct command cmd_device = {
+	.name = "device",
+	.words = "list | bind DEVICE ... | unbind DEVICE ... [--force]",
+	.text = "NICs: which driver has them; to vfio-pci, and back to the kernel",
+	.run = device_run,
+	.options = OPT_JSON | OPT_FORCE,
+	.help = device_help,
+	.complete = device_complete,
+};

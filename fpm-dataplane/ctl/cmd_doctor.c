@@ -4,17 +4,16 @@
  * checks in order. Changes nothing on the machine.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "ctl/ctl.h"
+#include "ctl/cmd.h"
+#include "ctl/conn.h"
 #include "ctl/doctor/exam.h"
+#include "ctl/text.h"
 
 static void check_daemon(struct exam *e);
 
@@ -112,42 +111,6 @@ daemon_ask(struct exam *e)
 			CPU_SET((size_t)json_integer_value(cpu), &e->cpus);
 }
 
-/*
- * To where the TAPs are: by name, else where the daemon is. There is no way back, and no
- * need of one: sockets on paths, and all that is not /proc/sys/net, are the same there.
- */
-static void
-namespace_enter(struct exam *e)
-{
-	static char path[300], words[320];
-	const char *name = row_str(e->version, "control_netns");
-	struct stat there, here;
-	int fd;
-
-	e->in = "";
-	if (e->version == NULL)
-		return;
-	if (name[0] != '\0')
-		snprintf(path, sizeof(path), "/run/netns/%s", name);
-	else
-		snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)exam_pid(e));
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &there) < 0) {
-		e->deny = strerror(errno);
-	} else if (stat("/proc/self/ns/net", &here) < 0 || here.st_ino != there.st_ino) {
-		if (setns(fd, CLONE_NEWNET) < 0)
-			e->deny = strerror(errno);
-		if (name[0] != '\0')
-			snprintf(words, sizeof(words), "ip netns exec %s ", name);
-		else
-			snprintf(words, sizeof(words), "nsenter -n -t %d ",
-				 (int)exam_pid(e));
-		e->in = words;
-	}
-	if (fd >= 0)
-		close(fd);
-}
-
 /* Is the check wanted? Without words all are. */
 static bool
 wanted(const char *name, int n, char **word)
@@ -226,7 +189,7 @@ conclude(const struct exam *e, bool json)
 	       e->n[VERDICT_WARN], e->n[VERDICT_FAIL], e->n[VERDICT_NA]);
 }
 
-void
+static void
 doctor_help(FILE *out)
 {
 	fputs("      --vtysh COMMAND   how to ask zebra, such as 'vtysh -N r1'\n"
@@ -240,8 +203,8 @@ doctor_help(FILE *out)
 		fprintf(out, "      %-12s  %s\n", check[c].name, check[c].about);
 }
 
-void
-doctor_words(FILE *out)
+static void
+doctor_complete(FILE *out, int n, char **word)
 {
 	fputs("list", out);
 	for (unsigned int c = 0; c < N_CHECK; c++)
@@ -249,14 +212,19 @@ doctor_words(FILE *out)
 	fputc('\n', out);
 }
 
-int
-doctor_run(const char *socket, const char *vtysh, bool json, int n, char **word)
+/*
+ * Examine the machine; `word` are names of checks, none: all of them. Returns an exit code:
+ * CTL_FAILED when a check failed.
+ */
+static int
+doctor_run(const struct options *opt, int n, char **word)
 {
-	struct exam e = {.root = "", .vtysh = vtysh, .socket = socket};
+	struct exam e = {.root = "", .vtysh = opt->vtysh, .socket = opt->socket};
+	bool json = opt->json;
 	int rc = CTL_OK;
 
 	if (n > 1 && strcmp(word[0], "list") == 0)
-		return unexpected(word[1], "doctor");
+		return cli_unexpected(word[1], &cmd_doctor);
 	if (n == 1 && strcmp(word[0], "list") == 0) {
 		list(json);
 		return CTL_OK;
@@ -266,7 +234,7 @@ doctor_run(const char *socket, const char *vtysh, bool json, int n, char **word)
 		return rc;
 	e.rows = json_array();
 	daemon_ask(&e);
-	namespace_enter(&e);
+	exam_enter(&e);
 	for (unsigned int c = 0; c < N_CHECK; c++)
 		if (wanted(check[c].name, n, word))
 			run(&e, c, json);
@@ -279,17 +247,12 @@ doctor_run(const char *socket, const char *vtysh, bool json, int n, char **word)
 	return e.n[VERDICT_FAIL] > 0 ? CTL_FAILED : CTL_OK;
 }
 
-const char *
-doctor_vtysh(const char *socket)
-{
-	struct exam e = {.root = "", .socket = socket, .check = "", .about = ""};
-	const char *command;
-
-	e.rows = json_array();
-	e.version = exam_ask_one(&e, "version");
-	namespace_enter(&e);
-	command = exam_vtysh(&e);
-	json_decref(e.rows);
-	json_decref(e.version);
-	return command;
-}
+const struct command cmd_doctor = {
+	.name = "doctor",
+	.words = "[CHECK ... | list] [--vtysh COMMAND]",
+	.text = "what is wrong with the machine, what it costs, what mends it",
+	.run = doctor_run,
+	.options = OPT_JSON | OPT_VTYSH,
+	.help = doctor_help,
+	.complete = doctor_complete,
+};

@@ -3,14 +3,15 @@
  * `fpmctl explain`: makes the frame that was described, asks the daemon what it would do with
  * it, prints the answer. What was not said is guessed, and the guess is printed.
  */
-#include "ctl/ctl.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/inet.h"
 #include "base/prefix.h"
+#include "ctl/cmd.h"
+#include "ctl/conn.h"
+#include "ctl/print.h"
 #include "ctl/words.h"
 
 #define L2_LEN      14
@@ -56,19 +57,18 @@ port_address(const json_t *port, uint8_t family)
 static const json_t *
 port_guess(const struct explain *e, const char *src)
 {
-	json_t *request =
-		json_pack("{s:s, s:s}", "show", "routes", "prefix", src != NULL ? src : "");
 	json_t *rows = json_array();
 	const json_t *hop, *port = NULL;
 	size_t i;
 
-	if (src != NULL && conn_ask(e->socket, request, rows_keep, rows) == CTL_OK) {
+	if (src != NULL &&
+	    conn_fetch(e->socket, json_pack("{s:s, s:s}", "show", "routes", "prefix", src),
+		       rows) == CTL_OK) {
 		hop = json_array_get(json_object_get(json_array_get(rows, 0), "nexthops"),
 				     0);
 		port = port_find(e, row_str(hop, "dev"));
 	}
 	json_decref(rows);
-	json_decref(request);
 	if (port != NULL)
 		return port;
 	json_array_foreach (e->ports, i, port)
@@ -233,6 +233,19 @@ check(const struct words *w)
 	return CTL_OK;
 }
 
+/* The daemon's ports, and the VLANs on them. */
+static int
+ask_ports(struct explain *e)
+{
+	json_t *request = json_pack("{s:s}", "show", "interfaces");
+	int rc = conn_fetch(e->socket, json_pack("{s:s}", "show", "ports"), e->ports);
+
+	if (rc == CTL_OK)
+		rc = conn_ask(e->socket, request, collect_vlan, e->ports);
+	json_decref(request);
+	return rc;
+}
+
 static int
 ask(struct explain *e)
 {
@@ -243,43 +256,58 @@ ask(struct explain *e)
 	json_t *request = json_pack(
 		"{s:{s:s, s:s, s:i}}", "explain", "port", row_str(e->port, "name"), "frame",
 		made != NULL ? made : e->words.hex, "frame_bytes", (int)bytes);
-	int rc = conn_ask(e->socket, request, rows_keep, e->answer);
+	int rc = conn_fetch(e->socket, request, e->answer);
 
-	json_decref(request);
 	free(made);
 	return rc;
 }
 
-int
-explain_run(const char *socket, bool json, int n, char **word)
+static int
+explain_run(const struct options *opt, int n, char **word)
 {
 	struct explain e = {
-		.socket = socket, .ports = json_array(), .answer = json_array()};
-	json_t *request = json_pack("{s:s}", "show", "ports");
-	json_t *more = json_pack("{s:s}", "show", "interfaces");
+		.socket = opt->socket, .ports = json_array(), .answer = json_array()};
 	const json_t *row;
 	int rc = words_take(&e.words, WORDS_EXPLAIN, n, word);
 
 	if (rc == CTL_OK)
 		rc = check(&e.words);
 	if (rc == CTL_OK)
-		rc = conn_ask(socket, request, rows_keep, e.ports);
-	if (rc == CTL_OK)
-		rc = conn_ask(socket, more, collect_vlan, e.ports);
+		rc = ask_ports(&e);
 	if (rc == CTL_OK)
 		rc = describe(&e);
 	if (rc == CTL_OK)
 		rc = ask(&e);
 	row = json_array_get(e.answer, 0);
-	if (rc == CTL_OK && json)
+	if (rc == CTL_OK && opt->json)
 		json_print(e.answer);
 	else if (rc == CTL_OK)
 		walk_print(row);
 	if (rc == CTL_OK && strcmp(row_str(row, "verdict"), "dropped") == 0)
 		rc = CTL_DROPPED;
-	json_decref(request);
-	json_decref(more);
 	json_decref(e.ports);
 	json_decref(e.answer);
 	return rc;
 }
+
+static void
+explain_help(FILE *out)
+{
+	words_help(out, WORDS_EXPLAIN);
+}
+
+static void
+explain_complete(FILE *out, int n, char **word)
+{
+	words_complete(out, WORDS_EXPLAIN, n, word);
+}
+
+const struct command cmd_explain = {
+	.name = "explain",
+	.words = "dst ADDRESS [port NAME] [WORDS]",
+	.text = "what would become of a packet, stage by stage; nothing is sent",
+	.run = explain_run,
+	.options = OPT_JSON,
+	.help = explain_help,
+	.complete = explain_complete,
+};

@@ -11,8 +11,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "ctl/ctl.h"
-#include "ctl/number.h"
+#include "ctl/cmd.h"
+#include "ctl/conn.h"
 
 #define HOLD_MAX_S 3600 /* dist/openapi.yaml */
 #define AWAY_S     30   /* a NIC may take 20 to start */
@@ -65,7 +65,7 @@ on_state(const json_t *row, const char *text, void *held)
 	return true;
 }
 
-int
+static int
 hold_run(const struct options *opt, int n, char **word)
 {
 	bool held = n == 0; /* or was, for `hold 0` */
@@ -74,7 +74,7 @@ hold_run(const struct options *opt, int n, char **word)
 	int rc;
 
 	if (n > 1)
-		return unexpected(word[1], "hold");
+		return cli_unexpected(word[1], &cmd_hold);
 	if (n > 0 && (!number_whole(word[0], &seconds) || seconds > HOLD_MAX_S))
 		return number_refused("hold", word[0],
 				      "a whole number of seconds from 0 to 3600");
@@ -100,3 +100,22 @@ hold_run(const struct options *opt, int n, char **word)
 			       "has connected and\nsaid its routes. Restart FRR now.");
 	return rc;
 }
+
+static void
+hold_help(FILE *out)
+{
+	fputs("      before FRR is stopped: it ends its daemons before zebra, which\n"
+	      "      withdraws their routes meanwhile. After SECONDS, 0 to 3600, else\n"
+	      "      120, this zebra may come back. The unit fpm-dataplane-hold does it\n"
+	      "      whenever systemd restarts frr\n",
+	      out);
+}
+
+const struct command cmd_hold = {
+	.name = "hold",
+	.words = "[SECONDS]",
+	.text = "keep all routes while FRR is restarted",
+	.run = hold_run,
+	.options = OPT_JSON,
+	.help = hold_help,
+};

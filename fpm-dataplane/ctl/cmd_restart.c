@@ -12,7 +12,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "ctl/ctl.h"
+#include "ctl/cmd.h"
+#include "ctl/conn.h"
 
 #define LOOK_MS   100
 #define RESTART_S 240 /* restart/handover.h: prepare, rest, and devices that start */
@@ -99,20 +100,38 @@ await(const struct options *opt, const struct seen *before)
 	return CTL_NO_DAEMON;
 }
 
-int
+static int
 restart_run(const struct options *opt, int n, char **word)
 {
-	json_t *request;
 	struct seen before;
 	int rc;
 
 	if (n > 0)
-		return unexpected(word[0], "restart");
+		return cli_unexpected(word[0], &cmd_restart);
 	rc = look(opt->socket, false, &before);
 	if (rc != CTL_OK)
 		return rc;
-	request = json_pack("{s:s}", "do", "restart");
-	rc = conn_ask(opt->socket, request, NULL, NULL);
-	json_decref(request);
+	rc = conn_fetch(opt->socket, json_pack("{s:s}", "do", "restart"), NULL);
 	return rc == CTL_OK ? await(opt, &before) : rc;
 }
+
+static void
+restart_help(FILE *out)
+{
+	fputs("      after an upgrade, or for a new configuration; sessions stay, transit "
+	      "rests\n      some milliseconds, or while NICs start. Under systemd or "
+	      "fpm-supervise.\n"
+	      "      Waits until it has happened; what could not start is refused, and "
+	      "the\n"
+	      "      daemon forwards on. Meanwhile nothing else can be changed\n",
+	      out);
+}
+
+const struct command cmd_restart = {
+	.name = "restart",
+	.words = "",
+	.text = "have another daemon take its place",
+	.run = restart_run,
+	.options = OPT_JSON,
+	.help = restart_help,
+};

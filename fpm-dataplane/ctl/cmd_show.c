@@ -4,8 +4,6 @@
  * Long answers are handed on row by row; short ones that have counters can be kept, so that
  * the next says by how much they have moved.
  */
-#include "ctl/ctl.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/filter.h"
 #include "base/prefix.h"
-#include "ctl/choose.h"
-#include "ctl/stop.h"
+#include "ctl/cmd.h"
+#include "ctl/conn.h"
+#include "ctl/print.h"
+#include "ctl/text.h"
 
 #define COUNTS   1u /* has counters: --watch and --rates say how fast they move */
 #define FAMILY   2u /* -4 and -6 choose */
@@ -81,14 +82,71 @@ struct ask {
 	double at_s, before_s; /* monotonic */
 };
 
-void
+/* --- words that choose among rows: which there are is base/filter.c, and the daemon chooses -- */
+
+/* Take word `k`, and its value (NULL: there is none). Returns CTL_OK, or CTL_USAGE after a sentence. */
+static int
+choice_take(struct choose *c, int k, const char *value)
+{
+	char why[CHOOSE_WHY];
+
+	if (choose_take(c, k, value != NULL ? value : "", why, sizeof(why)) == 0)
+		return CTL_OK;
+	fprintf(stderr, "fpmctl: %s\n", why);
+	/* A list says enough. */
+	return choose_values(k, " ", why, sizeof(why))[0] != '\0' ? CTL_USAGE
+								  : cli_usage(&cmd_show);
+}
+
+/* What was said, as keys of the request. */
+static void
+choice_ask(const struct choose *c, json_t *request)
+{
+	for (int i = 0; i < N_CHOOSE; i++)
+		if (c->value[i][0] != '\0')
+			json_object_set_new(request, choose_word[i].word,
+					    json_string(c->value[i]));
+}
+
+/* For the help a line, "only with via ADDRESS, dev NAME". */
+static void
+choice_help(FILE *out, const char *show)
+{
+	const char *gap = "          only with ";
+
+	for (int i = 0; i < N_CHOOSE; i++)
+		if (choose_find(show, choose_word[i].word) == i) {
+			fprintf(out, "%s%s %s", gap, choose_word[i].word,
+				choose_word[i].value);
+			gap = ", ";
+		}
+	if (gap[0] == ',')
+		fputc('\n', out);
+}
+
+/* For the completion what may follow `last`. */
+static void
+choice_complete(FILE *out, const char *show, const char *last)
+{
+	int k = choose_find(show, last);
+	char buf[CHOOSE_WHY];
+
+	if (k >= 0)
+		fputs(choose_values(k, " ", buf, sizeof(buf)), out);
+	else
+		fprintf(out, " %s", choose_words(show, buf));
+}
+
+/* --- help and completion ----------------------------------------------------------------- */
+
+static void
 show_help(FILE *out)
 {
 	for (unsigned int i = 0; i < N_KNOWN; i++) {
 		fprintf(out, "      %s%s%s\n          %s\n", known[i].show,
 			known[i].words[0] == '\0' ? "" : " ", known[i].words,
 			known[i].text);
-		choose_help(out, known[i].show);
+		choice_help(out, known[i].show);
 	}
 	fputs("      --watch[=SECONDS]  again and again (1), with rates from the second "
 	      "on\n"
@@ -96,15 +154,17 @@ show_help(FILE *out)
 	      out);
 }
 
-void
-show_words(FILE *out, const char *what, const char *last)
+static void
+show_complete(FILE *out, int n, char **word)
 {
+	const char *what = n > 0 ? word[0] : NULL, *last = n > 0 ? word[n - 1] : NULL;
+
 	for (unsigned int i = 0; i < N_KNOWN && what == NULL; i++)
 		fprintf(out, "%s%s", i > 0 ? " " : "", known[i].show);
 	if (what != NULL && strcmp(what, "routes") == 0 && choose_find(what, last) < 0)
 		fputs("longest exact vrf", out);
 	if (what != NULL)
-		choose_complete(out, what, last);
+		choice_complete(out, what, last);
 	fputc('\n', out);
 }
 
@@ -158,6 +218,8 @@ show_names(const struct options *opt, const char *what)
 	json_decref(request);
 	return rc;
 }
+
+/* --- rows -------------------------------------------------------------------------------- */
 
 static bool
 is_wanted(const struct ask *ask, const json_t *row)
@@ -329,23 +391,6 @@ finish(const struct ask *ask)
 	return rc;
 }
 
-/* The exit code when all has been written, or could not be. */
-int
-flushed(int rc, int error)
-{
-	static bool told; /* once is enough */
-
-	if (error == 0 && fflush(stdout) != 0)
-		error = errno;
-	/* A reader that has seen enough (`| head`) is no error. */
-	if (error == 0 || error == EPIPE)
-		return rc;
-	if (!told)
-		fprintf(stderr, "fpmctl: cannot write: %s\n", strerror(error));
-	told = true;
-	return CTL_NO_DAEMON;
-}
-
 static int
 ask_daemon(struct ask *ask)
 {
@@ -362,7 +407,7 @@ ask_daemon(struct ask *ask)
 		json_object_set_new(request, "longest", json_boolean(ask->longest));
 	if (ask->opt->family != 0)
 		json_object_set_new(request, "family", json_integer(ask->opt->family));
-	choose_ask(&ask->choose, request);
+	choice_ask(&ask->choose, request);
 	if (ask->what->is & (SORTED | COUNTS))
 		ask->rows = json_array();
 	ask->at_s = now_s();
@@ -396,8 +441,8 @@ once(struct ask *ask)
 	if (rc == CTL_OK)
 		rc = finish(ask);
 	else if (rc == CTL_USAGE)
-		usage("show");
-	rc = flushed(rc, ask->write_error);
+		cli_usage(&cmd_show);
+	rc = stdout_flush(rc, ask->write_error);
 	turn(ask);
 	return rc;
 }
@@ -441,6 +486,8 @@ run(struct ask *ask)
 	return stop_wanted() ? CTL_OK : rc;
 }
 
+/* --- words ------------------------------------------------------------------------------- */
+
 /*
  * An ADDRESS or PREFIX. An address with its interface's length (192.0.2.1/24) means the
  * prefix: it is looked up, and said on stderr, where no script trips over it.
@@ -480,7 +527,7 @@ take_name(struct ask *ask, const char *word)
 		return CTL_OK;
 	if (word[0] == '\0' || strspn(word, "0123456789") != strlen(word)) {
 		fprintf(stderr, "fpmctl: '%s' is not the number of a group\n", word);
-		return usage("show");
+		return cli_usage(&cmd_show);
 	}
 	while (ask->name[0] == '0' && ask->name[1] != '\0')
 		ask->name++; /* 007 is 7 */
@@ -524,16 +571,16 @@ check_words(const struct ask *ask)
 	if (ask->has_longest && ask->prefix == NULL) {
 		fprintf(stderr, "fpmctl: %s needs an ADDRESS or a PREFIX\n",
 			ask->longest ? "longest" : "exact");
-		return usage("show");
+		return cli_usage(&cmd_show);
 	}
 	if (ask->opt->family != 0 && (what->is & FAMILY) == 0) {
 		fputs("fpmctl: -4 and -6 choose routes or neighbors\n", stderr);
-		return usage("show");
+		return cli_usage(&cmd_show);
 	}
 	if (ask->opt->rates_s > 0 && (what->is & COUNTS) == 0) {
 		fprintf(stderr, "fpmctl: %s %s no rates\n", what->show,
 			what->show[strlen(what->show) - 1] == 's' ? "have" : "has");
-		return usage("show");
+		return cli_usage(&cmd_show);
 	}
 	return CTL_OK;
 }
@@ -554,13 +601,13 @@ take_words(struct ask *ask, int n, char **word)
 		some = 1;
 		chosen = choose_find(what->show, word[i]);
 		if (chosen >= 0) {
-			if (choose_read(&ask->choose, chosen,
+			if (choice_take(&ask->choose, chosen,
 					i + 1 < n ? word[i + 1] : NULL) != CTL_OK)
 				return CTL_USAGE;
 			some = 2;
 		} else if ((what->is & PREFIXED) != 0 && ask->prefix == NULL) {
 			if (take_prefix(ask, word[i]) != CTL_OK)
-				return usage("show");
+				return cli_usage(&cmd_show);
 		} else if ((what->is & ZEROS) != 0 && strcmp(word[i], "all") == 0) {
 			if (ask->all)
 				return contradiction("all is given twice");
@@ -569,13 +616,13 @@ take_words(struct ask *ask, int n, char **word)
 			if (take_name(ask, word[i]) != CTL_OK)
 				return CTL_USAGE;
 		} else {
-			return unexpected(word[i], "show");
+			return cli_unexpected(word[i], &cmd_show);
 		}
 	}
 	return check_words(ask);
 }
 
-int
+static int
 show_run(const struct options *opt, int n, char **word)
 {
 	struct ask ask = {.opt = opt};
@@ -583,16 +630,26 @@ show_run(const struct options *opt, int n, char **word)
 
 	if (n == 0) {
 		fputs("fpmctl: show what?\n", stderr);
-		return usage("show");
+		return cli_usage(&cmd_show);
 	}
 	for (unsigned int i = 0; i < N_KNOWN; i++)
 		if (strcmp(word[0], known[i].show) == 0)
 			ask.what = &known[i];
-		else if (meant == NULL && is_near(word[0], known[i].show))
+		else if (meant == NULL && word_is_near(word[0], known[i].show))
 			meant = known[i].show;
 	if (ask.what == NULL)
-		return unexpected_but(word[0], meant, "show");
+		return cli_unexpected_but(word[0], meant, &cmd_show);
 	if (take_words(&ask, n - 1, word + 1) != CTL_OK)
 		return CTL_USAGE;
 	return run(&ask);
 }
+
+const struct command cmd_show = {
+	.name = "show",
+	.words = "WHAT ...",
+	.text = "what the daemon knows: `fpmctl help show` lists it",
+	.run = show_run,
+	.options = OPT_JSON | OPT_FAMILY | OPT_TIMES,
+	.help = show_help,
+	.complete = show_complete,
+};

@@ -3,8 +3,6 @@
  * `fpmctl trace` and `fpmctl capture`: live packets, until the count, the time or the person
  * has enough. Neither keeps more than one row in memory.
  */
-#include "ctl/ctl.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,6 +11,10 @@
 #include <unistd.h>
 
 #include "base/base64.h"
+#include "ctl/cmd.h"
+#include "ctl/conn.h"
+#include "ctl/print.h"
+#include "ctl/text.h"
 #include "ctl/words.h"
 
 #define TRACE_COUNT 10
@@ -163,10 +165,15 @@ conclude(const struct watch *w, const char *file, double for_s)
 	return none && !w->capture ? CTL_NOT_FOUND : CTL_OK;
 }
 
-int
-watch_run(const char *socket, bool capture, const char *file, bool json, int n, char **word)
+/*
+ * What becomes of live packets: shown (trace), or as pcapng to a file ("-", NULL: stdout).
+ * Returns an exit code.
+ */
+static int
+watch_run(const struct options *opt, bool capture, int n, char **word)
 {
-	struct watch w = {.capture = capture, .json = json, .out = stdout};
+	struct watch w = {.capture = capture, .json = opt->json, .out = stdout};
+	const char *file = capture ? opt->file : NULL;
 	struct words words;
 	bool is_new = false;
 	json_t *request;
@@ -180,9 +187,9 @@ watch_run(const char *socket, bool capture, const char *file, bool json, int n, 
 		return CTL_USAGE;
 	request = json_pack("{s:o}", capture ? "capture" : "trace",
 			    filter_of(&words, capture));
-	rc = conn_watch(socket, request, on_row, &w);
+	rc = conn_watch(opt->socket, request, on_row, &w);
 	json_decref(request);
-	if (rc == CTL_OK && json && !capture)
+	if (rc == CTL_OK && opt->json && !capture)
 		json_rows_end(w.n_rows);
 	if (w.lost > 0)
 		fprintf(stderr, "fpmctl: %llu more were lost: they came too fast\n",
@@ -193,5 +200,61 @@ watch_run(const char *socket, bool capture, const char *file, bool json, int n, 
 		rc = conclude(&w, file, words.for_s);
 	if (is_new && !w.begun)
 		unlink(file);
-	return flushed(rc, w.write_error);
+	return stdout_flush(rc, w.write_error);
 }
+
+static int
+trace_run(const struct options *opt, int n, char **word)
+{
+	return watch_run(opt, false, n, word);
+}
+
+static void
+trace_help(FILE *out)
+{
+	words_help(out, WORDS_TRACE);
+}
+
+static void
+trace_complete(FILE *out, int n, char **word)
+{
+	words_complete(out, WORDS_TRACE, n, word);
+}
+
+const struct command cmd_trace = {
+	.name = "trace",
+	.words = "[WORDS]",
+	.text = "what becomes of live packets, stage by stage (10 of them)",
+	.run = trace_run,
+	.options = OPT_JSON,
+	.help = trace_help,
+	.complete = trace_complete,
+};
+
+static int
+capture_run(const struct options *opt, int n, char **word)
+{
+	return watch_run(opt, true, n, word);
+}
+
+static void
+capture_help(FILE *out)
+{
+	words_help(out, WORDS_CAPTURE);
+}
+
+static void
+capture_complete(FILE *out, int n, char **word)
+{
+	words_complete(out, WORDS_CAPTURE, n, word);
+}
+
+const struct command cmd_capture = {
+	.name = "capture",
+	.words = "-w FILE|- [WORDS]",
+	.text = "live packets as pcapng, a dropped one with the reason in it",
+	.run = capture_run,
+	.options = OPT_FILE,
+	.help = capture_help,
+	.complete = capture_complete,
+};

@@ -4,7 +4,7 @@
  * one row, however many there are. Waits for a silent daemon at most half a minute; for one
  * that changes its ports as long as a device may take, and tells that it does.
  */
-#include "ctl/ctl.h"
+#include "ctl/conn.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -19,7 +19,7 @@
 
 #include "base/haste.h"
 #include "base/log.h"
-#include "ctl/stop.h"
+#include "ctl/cli.h"
 
 #define SILENCE_MS  30000u
 #define CHANGE_S    330  /* a device: it hangs after 300, says manage/hotplug.c */
@@ -328,4 +328,13 @@ conn_watch(const char *path, const json_t *request,
 {
 	stop_begin(true);
 	return converse(path, request, WATCH, on_row, ctx);
+}
+
+int
+conn_fetch(const char *path, json_t *request, json_t *rows)
+{
+	int rc = conn_ask(path, request, rows != NULL ? rows_keep : NULL, rows);
+
+	json_decref(request);
+	return rc;
 }

@@ -3,11 +3,14 @@
  * State for people: the channel to zebra, memory, version. One row each, a paragraph a
  * subject; what the daemon did not tell makes none.
  */
-#include "ctl/ctl.h"
+#include "ctl/print.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "ctl/json_row.h"
+#include "ctl/text.h"
 
 /* A paragraph about `subject`, in as many lines as it takes. */
 static void __attribute__((format(printf, 2, 3)))

@@ -3,12 +3,15 @@
  * Tables for people: routes, next hops, neighbours, ports, counters. Column widths are
  * fixed, so that a million rows need no memory; 80 columns where the values allow it.
  */
-#include "ctl/ctl.h"
+#include "ctl/print.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "ctl/json_row.h"
+#include "ctl/text.h"
 
 #define WIDTH       80
 #define VIA_WIDTH   43 /* "via ", and the longest IPv6 address */

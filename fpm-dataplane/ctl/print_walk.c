@@ -2,13 +2,15 @@
 /*
  * The way of one packet for people, a line a stage: rows of explain and trace alike.
  */
-#include "ctl/ctl.h"
+#include "ctl/print.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "ctl/json_row.h"
+#include "ctl/text.h"
 #include "ctl/words.h"
 
 #define STAGE_COL 11 /* what is said of a stage */

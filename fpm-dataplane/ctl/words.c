@@ -11,8 +11,7 @@
 
 #include "base/inet.h"
 #include "base/prefix.h"
-#include "ctl/ctl.h"
-#include "ctl/number.h"
+#include "ctl/cli.h"
 
 #define PROTO_ICMP  1
 #define COUNT_MAX   1000000000 /* as dist/openapi.yaml */
@@ -297,9 +296,9 @@ words_help(FILE *out, enum words_of of)
 }
 
 void
-words_list(FILE *out, enum words_of of, const char *last)
+words_complete(FILE *out, enum words_of of, int n, char **word)
 {
-	const struct word *k = find(last, of);
+	const struct word *k = n > 0 ? find(word[n - 1], of) : NULL;
 	bool value = k != NULL && k->value != NULL; /* is what comes next */
 
 	for (unsigned int i = 0; i < N_PROTOCOL && value && k->kind == PROTO; i++)

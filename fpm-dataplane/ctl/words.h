@@ -28,9 +28,9 @@ enum words_of { WORDS_EXPLAIN = 1, WORDS_TRACE = 2, WORDS_CAPTURE = 4 };
 int words_take(struct words *w, enum words_of of, int n, char **word);
 
 /* One line a word that the command knows, for help. */
-/* For the completion, on a line: what may follow the word `last`. */
-void words_list(FILE *out, enum words_of of, const char *last);
 void words_help(FILE *out, enum words_of of);
+/* For the completion, on a line: what may follow these words. */
+void words_complete(FILE *out, enum words_of of, int n, char **word);
 
 /* "udp" of 17, or the number as text. Returns buf. */
 const char *proto_name(int proto, char buf[16]);

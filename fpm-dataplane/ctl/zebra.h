@@ -16,6 +16,8 @@
 
 #include "base/prefix.h"
 
+struct exam;
+
 #define ZEBRA_ANSWER_S 10 /* silence of vtysh after which zebra is said not to answer */
 
 /* The ways of one route in one spelling: "via 10.0.1.2 dev wan0 weight 1", sorted. */
@@ -62,5 +64,22 @@ int zebra_count(const char *vtysh, uint8_t family, bool aloud, long long *least,
  * has no such route.
  */
 int zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, char **ways);
+
+/* --- which zebra (zebra_find.c) ----------------------------------------------------------- */
+
+#define ZEBRA_MODULE  "dplane_fpm_nl"
+#define ZEBRA_LISTENS "--asic-offload=notify_on_offload" /* to acknowledgements */
+
+/* Find its process, whatever check is the first to need it: e->zebra and what it has. */
+void zebra_find(struct exam *e);
+
+/* The command that asks the zebra that runs there. Valid until the next call. */
+const char *zebra_vtysh(struct exam *e);
+
+/*
+ * The command that asks the zebra where the daemon's TAPs are: vtysh, with what reaches its
+ * own files. We are in its network namespace from then on. Valid until the next call.
+ */
+const char *zebra_vtysh_of(const char *socket);
 
 #endif

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/counters.h"
-#include "ctl/ctl.h"
+#include "ctl/print.h"
 
 static void
 every_drop_has_advice(void **state)

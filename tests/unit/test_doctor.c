@@ -6,8 +6,8 @@
  * link: fpm-dataplane/ctl/doctor/parse.c fpm-dataplane/ctl/doctor/pcie.c
  * link: fpm-dataplane/ctl/doctor/cpu.c fpm-dataplane/ctl/doctor/memory.c
  * link: fpm-dataplane/ctl/doctor/net.c fpm-dataplane/pci/
- * link: fpm-dataplane/ctl/json_row.c fpm-dataplane/ctl/print_table.c fpm-dataplane/ctl/text.c
- * link: fpm-dataplane/ctl/print_status.c fpm-dataplane/ctl/advice.c
+ * link: fpm-dataplane/ctl/json_row.c fpm-dataplane/ctl/text.c
+ * link: fpm-dataplane/ctl/conn.c fpm-dataplane/ctl/cli.c
  * link: fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */
 #include <setjmp.h>
@@ -23,8 +23,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl/ctl.h"
 #include "ctl/doctor/exam.h"
+#include "ctl/json_row.h"
 
 #define NIC "/sys/bus/pci/devices/0000:03:00.0"
 #define CPU "/sys/devices/system/cpu"

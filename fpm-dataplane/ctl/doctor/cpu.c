@@ -5,9 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/ctl.h"
 #include "ctl/doctor/exam.h"
 #include "ctl/doctor/parse.h"
+#include "ctl/json_row.h"
+#include "ctl/text.h"
 
 #define CPU_DIR   "/sys/devices/system/cpu"
 #define CLOCK_DIR "/sys/devices/system/clocksource/clocksource0"

@@ -9,15 +9,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "ctl/ctl.h"
+#include "ctl/cli.h"
+#include "ctl/conn.h"
 #include "pci/device.h"
 
 #define COLUMNS  80
@@ -287,6 +290,29 @@ exam_cpu_node(const struct exam *e, unsigned int cpu)
 	return node;
 }
 
+/* --- the daemon ------------------------------------------------------------------------ */
+
+json_t *
+exam_ask(const struct exam *e, const char *show)
+{
+	json_t *rows = json_array();
+
+	if (conn_fetch(e->socket, json_pack("{s:s}", "show", show), rows) == CTL_OK)
+		return rows;
+	json_decref(rows);
+	return NULL;
+}
+
+json_t *
+exam_ask_one(const struct exam *e, const char *show)
+{
+	json_t *rows = exam_ask(e, show);
+	json_t *row = json_incref(json_array_get(rows, 0));
+
+	json_decref(rows);
+	return row;
+}
+
 pid_t
 exam_pid(const struct exam *e)
 {
@@ -301,6 +327,38 @@ exam_no_daemon(struct exam *e, const char *untold)
 	say(e, VERDICT_NA, "", "no daemon%s", untold);
 	e->missed = true;
 	return true;
+}
+
+void
+exam_enter(struct exam *e)
+{
+	static char path[300], words[320];
+	const char *name = row_str(e->version, "control_netns");
+	struct stat there, here;
+	int fd;
+
+	e->in = "";
+	if (e->version == NULL)
+		return;
+	if (name[0] != '\0')
+		snprintf(path, sizeof(path), "/run/netns/%s", name);
+	else
+		snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)exam_pid(e));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &there) < 0) {
+		e->deny = strerror(errno);
+	} else if (stat("/proc/self/ns/net", &here) < 0 || here.st_ino != there.st_ino) {
+		if (setns(fd, CLONE_NEWNET) < 0)
+			e->deny = strerror(errno);
+		if (name[0] != '\0')
+			snprintf(words, sizeof(words), "ip netns exec %s ", name);
+		else
+			snprintf(words, sizeof(words), "nsenter -n -t %d ",
+				 (int)exam_pid(e));
+		e->in = words;
+	}
+	if (fd >= 0)
+		close(fd);
 }
 
 /* --- PCI devices ------------------------------------------------------------------------ */

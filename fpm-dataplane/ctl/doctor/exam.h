@@ -82,14 +82,17 @@ pid_t exam_pid(const struct exam *e);
  */
 bool exam_no_daemon(struct exam *e, const char *untold);
 /*
+ * To where the TAPs are: by name, else where the daemon is. There is no way back, and no
+ * need of one: sockets on paths, and all that is not /proc/sys/net, are the same there.
+ */
+void exam_enter(struct exam *e);
+
+/*
  * Call each(e, address, name, port) for every PCI device the daemon has as a port; without a
  * daemon for every network controller (name "", port NULL). Returns how many.
  */
 unsigned int exam_pci(struct exam *e, void (*each)(struct exam *e, const char *address,
 						   const char *name, const json_t *port));
-
-/* The command that asks the zebra that runs there. Valid until the next call. */
-const char *exam_vtysh(struct exam *e);
 
 /* The checks; cmd_doctor.c has their order, names and words. */
 void check_hugepages(struct exam *e);

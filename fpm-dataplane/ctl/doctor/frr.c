@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fpmctl doctor: FRR's half. zebra is looked for among the processes of the control
- * namespace, and asked through vtysh how many routes it has.
+ * namespace (zebra_find.c), and asked through vtysh how many routes it has.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,58 +10,13 @@
 #include <time.h>
 
 #include "base/prefix.h"
-#include "ctl/ctl.h"
 #include "ctl/doctor/exam.h"
-#include "ctl/doctor/parse.h"
+#include "ctl/json_row.h"
+#include "ctl/text.h"
 #include "ctl/zebra.h"
 
-#define MODULE      "dplane_fpm_nl"
-#define LISTENS     "--asic-offload=notify_on_offload" /* to acknowledgements */
-#define CMDLINE_MAX 4096
-#define ROUNDS      5 /* both sides change while they are counted */
-#define PAUSE_MS    300
-
-/* --- zebra's process ---------------------------------------------------------------------- */
-
-/* `here`: the namespace we are in, "": any will do. */
-static void
-on_process(struct exam *e, const char *name, void *here)
-{
-	char cmdline[CMDLINE_MAX], netns[64];
-	int n;
-
-	if (!isdigit((unsigned char)name[0]))
-		return;
-	n = exam_read(e, cmdline, sizeof(cmdline), "/proc/%s/cmdline", name);
-	if (n <= 0 || !cmdline_is(cmdline, (size_t)n, "zebra"))
-		return;
-	if (*(const char *)here != '\0' &&
-	    (!exam_link(e, netns, sizeof(netns), "/proc/%s/ns/net", name) ||
-	     strcmp(netns, here) != 0))
-		return;
-	/* Of several the one that has it: a namespace may hold more than one FRR. */
-	if (e->zebra == 0 || cmdline_loads(cmdline, (size_t)n, MODULE)) {
-		e->zebra = (pid_t)strtol(name, NULL, 10);
-		e->zebra_loads = cmdline_loads(cmdline, (size_t)n, MODULE);
-		e->zebra_listens = cmdline_has(cmdline, (size_t)n, LISTENS);
-	}
-}
-
-/* Whatever check is the first to need it. */
-static void
-zebra_find(struct exam *e)
-{
-	char here[64] = "";
-
-	if (e->looked)
-		return;
-	e->looked = true;
-	/* Without a daemon nobody says where zebra is to be. */
-	if (e->version != NULL)
-		exam_link(e, here, sizeof(here), "/proc/self/ns/net");
-	if (e->deny == NULL)
-		exam_folder(e, "/proc", on_process, here);
-}
+#define ROUNDS   5 /* both sides change while they are counted */
+#define PAUSE_MS 300
 
 void
 check_frr(struct exam *e)
@@ -72,18 +26,22 @@ check_frr(struct exam *e)
 	    !row_true(e->fpm, "feedback_enabled")) {
 		say(e, VERDICT_FAIL, "", "zebra waits for acknowledgements, we send none");
 		cost(e,
-		     "zebra, pid %d, has " LISTENS ": its routes stay queued, and with "
+		     "zebra, pid %d, has " ZEBRA_LISTENS
+		     ": its routes stay queued, and with "
 		     "bgp suppress-fib-pending none is advertised. Set feedback: true "
 		     "below fpm: in %s, then:",
 		     (int)e->zebra, row_str(e->version, "config"));
 		fix(e, "fpmctl config reload");
 	} else if (e->zebra_loads) {
-		say(e, VERDICT_OK, "", "zebra, pid %d, has -M " MODULE, (int)e->zebra);
+		say(e, VERDICT_OK, "", "zebra, pid %d, has -M " ZEBRA_MODULE,
+		    (int)e->zebra);
 	} else if (e->zebra != 0) {
-		say(e, VERDICT_FAIL, "", "zebra, pid %d, has no -M " MODULE, (int)e->zebra);
+		say(e, VERDICT_FAIL, "", "zebra, pid %d, has no -M " ZEBRA_MODULE,
+		    (int)e->zebra);
 		cost(e, "It never connects: no route comes. In /etc/frr/daemons, among "
 			"zebra_options:");
-		fix(e, "sed -i 's/^zebra_options=\"/&-M " MODULE " /' /etc/frr/daemons");
+		fix(e,
+		    "sed -i 's/^zebra_options=\"/&-M " ZEBRA_MODULE " /' /etc/frr/daemons");
 		fix(e, "systemctl restart frr");
 	} else if (row_true(e->fpm, "connected")) {
 		say(e, VERDICT_NA, "", "zebra is connected, but not to be seen from here");
@@ -178,57 +136,11 @@ same_count(const char *vtysh, uint8_t family, long long rib, long long *zebra)
 	return rib >= *zebra && rib <= most;
 }
 
-/* Are the files of the zebra that was found others than ours: a container's, a lab's? */
-static bool
-has_own_files(const struct exam *e)
-{
-	char ours[64], its[64];
-
-	return e->zebra != 0 && exam_link(e, ours, sizeof(ours), "/proc/self/ns/mnt") &&
-	       exam_link(e, its, sizeof(its), "/proc/%d/ns/mnt", (int)e->zebra) &&
-	       strcmp(ours, its) != 0;
-}
-
-/*
- * The command that reaches the zebra that was found, where its own words, or its files, say
- * that the usual one does not.
- */
-const char *
-exam_vtysh(struct exam *e)
-{
-	static char command[32 + CMDLINE_MAX];
-	char cmdline[CMDLINE_MAX];
-	int n;
-
-	if (e->vtysh != NULL)
-		return e->vtysh;
-	zebra_find(e);
-	n = e->zebra != 0 ? exam_read(e, cmdline, sizeof(cmdline), "/proc/%d/cmdline",
-				      (int)e->zebra)
-			  : 0;
-	for (const char *p = cmdline; n > 0 && p < cmdline + n; p += strlen(p) + 1) {
-		const char *value = p + strlen(p) + 1;
-
-		if (value < cmdline + n && strchr(value, ' ') == NULL &&
-		    (strcmp(p, "-N") == 0 || strcmp(p, "--pathspace") == 0 ||
-		     strcmp(p, "--vty_socket") == 0)) {
-			snprintf(command, sizeof(command), "vtysh %s %s",
-				 strcmp(p, "--vty_socket") == 0 ? p : "-N", value);
-			return command;
-		}
-	}
-	if (!has_own_files(e))
-		return "vtysh";
-	snprintf(command, sizeof(command), "vtysh --vty_socket /proc/%d/root/run/frr",
-		 (int)e->zebra);
-	return command;
-}
-
 void
 check_routes(struct exam *e)
 {
 	static const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
-	const char *vtysh = exam_vtysh(e);
+	const char *vtysh = zebra_vtysh(e);
 	long long rib[2] = {0}, zebra[2] = {0};
 	bool in_step = false; /* else it is no wonder */
 	int same = 0;

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/ctl.h"
 #include "ctl/doctor/exam.h"
 #include "ctl/doctor/parse.h"
+#include "ctl/json_row.h"
 #include "pci/device.h"
 
 #define HUGE_DIR     "/sys/kernel/mm/hugepages"

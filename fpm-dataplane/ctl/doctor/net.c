@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "ctl/ctl.h"
 #include "ctl/doctor/exam.h"
 #include "ctl/doctor/parse.h"
+#include "ctl/json_row.h"
 
 #define KEY_SIZE 32
 

@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ctl/ctl.h"
 #include "ctl/doctor/exam.h"
 #include "ctl/doctor/pci.h"
+#include "ctl/json_row.h"
 
 #define READ_BYTES_MIN  512  /* the kernel's own choice */
 #define READ_BYTES_WANT 4096 /* 5 in bits 14 to 12 of Device Control */

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A change of what runs, asked for: what it differs in, by row, and what came of it.
+ */
+#include "ctl/change.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/conn.h"
+#include "ctl/text.h"
+
+struct answer {
+	bool json;
+	unsigned long long n_rows;
+	json_t *rows; /* of what differs: kept until it is known what came of it */
+	bool unread;  /* the daemon cannot read the file */
+};
+
+static const char *
+value(const json_t *row, const char *key)
+{
+	return row_has(row, key) ? row_str(row, key) : "none";
+}
+
+static bool
+on_change(const json_t *row, const char *text, void *ctx)
+{
+	struct answer *a = ctx;
+
+	a->unread |= strstr(row_str(row, "wrong"), ": cannot be read: ") != NULL;
+	if (a->json) {
+		json_row_print(a->n_rows, text);
+	} else if (row_has(row, "wrong")) {
+		fprintf(stderr, "%s\n", row_str(row, "wrong"));
+	} else {
+		rows_keep(row, text, a->rows);
+	}
+	a->n_rows++;
+	return true;
+}
+
+int
+change_ask(const struct options *opt, json_t *request, const char *file)
+{
+	struct answer a = {.json = opt->json, .rows = json_array()};
+	int rc = conn_ask(opt->socket, request, on_change, &a);
+	const json_t *row;
+	size_t i;
+
+	if (a.unread && file != NULL && access(file, R_OK) == 0)
+		fputs("fpmctl: you can read it, the daemon cannot: its unit hides /tmp, "
+		      "/home and /root from it, and what only another user than root may "
+		      "read; put it below /etc/fpm-dataplane, as root's\n",
+		      stderr);
+	if (rc != CTL_OK && json_array_size(a.rows) > 0)
+		puts("asked for was:");
+	json_array_foreach (a.rows, i, row) {
+		bool note = row_has(row, "note");
+
+		line_print(4, "%s %s: %s -> %s%s%s%s",
+			   row_true(row, "possible") ? " " : "!", row_str(row, "key"),
+			   value(row, "from"), value(row, "to"), note ? "  (" : "",
+			   row_str(row, "note"), note ? ")" : "");
+	}
+	if (a.json && (rc == CTL_OK || a.n_rows > 0))
+		json_rows_end(a.n_rows);
+	else if (!a.json && rc == CTL_OK && a.n_rows == 0)
+		puts("nothing differs from what runs");
+	else if (!a.json && rc == CTL_OK)
+		puts(opt->dry_run ? "nothing changed: --dry-run" : "applied");
+	json_decref(a.rows);
+	json_decref(request);
+	return rc;
+}

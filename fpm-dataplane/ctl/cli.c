@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What all commands share of the command line. Of state there is only whether a signal has come
+ * that ends what goes on, and whether it was told that stdout cannot be written to.
+ */
+#include "ctl/cli.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl/text.h"
+
+/* --- wrong words -------------------------------------------------------------------------- */
+
+int
+cli_usage(const struct command *c)
+{
+	usage_print(stderr, c != NULL ? c->name : "COMMAND ...", c != NULL ? c->words : "");
+	if (c != NULL)
+		fprintf(stderr, "`fpmctl help %s` tells more\n", c->name);
+	else
+		fputs("`fpmctl help` lists commands and options\n", stderr);
+	return CTL_USAGE;
+}
+
+int
+cli_unexpected(const char *word, const struct command *c)
+{
+	return cli_unexpected_but(word, NULL, c);
+}
+
+int
+cli_unexpected_but(const char *word, const char *meant, const struct command *c)
+{
+	if (meant != NULL)
+		fprintf(stderr, "fpmctl: unexpected word '%s'; did you mean %s?\n", word,
+			meant);
+	else
+		fprintf(stderr, "fpmctl: unexpected word '%s'\n", word);
+	return cli_usage(c);
+}
+
+/* The last of words that go in pairs stands alone. */
+int
+cli_no_value(const char *word, const struct command *c)
+{
+	fprintf(stderr, "fpmctl: %s needs a value\n", word);
+	return cli_usage(c);
+}
+
+/* Of two values neither is chosen for who says both. */
+int
+cli_twice(const char *word, const struct command *c)
+{
+	fprintf(stderr, "fpmctl: %s is given twice\n", word);
+	return cli_usage(c);
+}
+
+/* --- which word somebody may have meant ----------------------------------------------------- */
+
+#define WORD_MAX  16
+#define SHORT_MIN 3 /* a shorter beginning says too little */
+
+/* Letters to add, drop or change until one is the other (Levenshtein's distance). */
+static size_t
+distance(const char *a, const char *b)
+{
+	size_t row[WORD_MAX + 1];
+
+	for (size_t j = 0; j <= strlen(b); j++)
+		row[j] = j;
+	for (size_t i = 1; a[i - 1] != '\0'; i++) {
+		size_t corner = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= strlen(b); j++) {
+			size_t best = corner + (a[i - 1] != b[j - 1]);
+
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			corner = row[j];
+			row[j] = best;
+		}
+	}
+	return row[strlen(b)];
+}
+
+bool
+word_is_near(const char *word, const char *known)
+{
+	size_t len = strlen(word);
+
+	if (len > WORD_MAX || strlen(known) > WORD_MAX)
+		return false;
+	return (len >= SHORT_MIN && strncmp(word, known, len) == 0) ||
+	       distance(word, known) <= len / 4;
+}
+
+/* --- numbers: digits, and nothing that a library would guess at ------------------------------ */
+
+#define DIGITS "0123456789"
+
+bool
+number_whole(const char *text, long long *out)
+{
+	if (text[0] == '\0' || text[strspn(text, DIGITS)] != '\0')
+		return false;
+	errno = 0;
+	*out = strtoll(text, NULL, 10);
+	return errno == 0; /* else another number would be told than was said */
+}
+
+bool
+number_decimal(const char *text, double *out)
+{
+	size_t whole = strspn(text, DIGITS), dot = text[whole] == '.';
+	size_t part = dot ? strspn(text + whole + 1, DIGITS) : 0;
+
+	if (whole + part == 0 || text[whole + dot + part] != '\0')
+		return false;
+	*out = strtod(text, NULL);
+	return true;
+}
+
+int
+number_refused(const char *word, const char *text, const char *want)
+{
+	fprintf(stderr, "fpmctl: %s '%s' is not %s\n", word, text, want);
+	return CTL_USAGE;
+}
+
+/* --- the end ------------------------------------------------------------------------------ */
+
+/* The exit code when all has been written, or could not be. */
+int
+stdout_flush(int rc, int error)
+{
+	static bool told; /* once is enough */
+
+	if (error == 0 && fflush(stdout) != 0)
+		error = errno;
+	/* A reader that has seen enough (`| head`) is no error. */
+	if (error == 0 || error == EPIPE)
+		return rc;
+	if (!told)
+		fprintf(stderr, "fpmctl: cannot write: %s\n", strerror(error));
+	told = true;
+	return CTL_NO_DAEMON;
+}
+
+/*
+ * A flag that signals set. Who waits does so with them let in at that moment alone: one that
+ * comes just before is not slept through.
+ */
+static volatile sig_atomic_t wanted;
+static volatile sig_atomic_t connection = -1; /* to be ended */
+static bool cut_off;
+
+static void
+end_connection(void)
+{
+	if (cut_off && connection >= 0)
+		shutdown(connection, SHUT_RD); /* may be used in a handler: POSIX */
+}
+
+static void
+on_signal(int number)
+{
+	int error = errno;
+
+	wanted = 1;
+	end_connection();
+	errno = error;
+}
+
+void
+stop_ends(int fd)
+{
+	connection = fd;
+	if (wanted) /* before that */
+		end_connection();
+}
+
+void
+stop_begin(bool at_once)
+{
+	struct sigaction end = {.sa_handler = on_signal};
+
+	/* Without SA_RESTART: where it writes to a pipe that nobody reads, that ends, too. */
+	if (!at_once)
+		end.sa_flags = SA_RESTART | (int)SA_RESETHAND;
+	cut_off = at_once;
+	sigaction(SIGINT, &end, NULL);
+	sigaction(SIGTERM, &end, NULL);
+}
+
+bool
+stop_wanted(void)
+{
+	return wanted != 0;
+}
+
+bool
+stop_now(void)
+{
+	return cut_off && wanted != 0;
+}
+
+void
+stop_pause(double seconds)
+{
+	struct timespec t = {.tv_sec = (time_t)seconds};
+	struct pollfd out = {.fd = STDOUT_FILENO};
+	sigset_t both, before;
+
+	t.tv_nsec = (long)((seconds - (double)t.tv_sec) * 1e9);
+	sigemptyset(&both);
+	sigaddset(&both, SIGINT);
+	sigaddset(&both, SIGTERM);
+	sigprocmask(SIG_BLOCK, &both, &before);
+	/* No event but that the reader has gone, which the next write is told. */
+	if (!stop_wanted())
+		ppoll(&out, 1, &t, &before);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * `fpmctl help`, and the list of commands that it prints: whoever looks for a command by its
+ * name, main.c and the completion, asks here.
+ */
+#include "ctl/cmd.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/text.h"
+
+static const struct command *const command[] = {
+	&cmd_show,   &cmd_explain, &cmd_trace,   &cmd_capture, &cmd_config,
+	&cmd_port,   &cmd_device,  &cmd_set,     &cmd_audit,   &cmd_doctor,
+	&cmd_replay, &cmd_hold,    &cmd_restart, &cmd_help,
+};
+#define N_COMMAND (sizeof(command) / sizeof(command[0]))
+
+const struct command *
+command_find(const char *name)
+{
+	for (unsigned int i = 0; name != NULL && i < N_COMMAND; i++)
+		if (strcmp(name, command[i]->name) == 0)
+			return command[i];
+	return NULL;
+}
+
+const char *
+command_nearest(const char *name)
+{
+	for (unsigned int i = 0; i < N_COMMAND; i++)
+		if (word_is_near(name, command[i]->name))
+			return command[i]->name;
+	return NULL;
+}
+
+void
+command_complete(FILE *out, int n, char **word)
+{
+	const struct command *c = n > 0 ? command_find(word[0]) : &cmd_help;
+
+	if (c != NULL && c->complete != NULL)
+		c->complete(out, n > 0 ? n - 1 : 0, word + 1);
+}
+
+static void
+help_complete(FILE *out, int n, char **word)
+{
+	if (n > 0)
+		return;
+	for (unsigned int i = 0; i < N_COMMAND; i++)
+		fprintf(out, "%s ", command[i]->name);
+	fputc('\n', out);
+}
+
+static int
+help_run(const struct options *opt, int n, char **word)
+{
+	const struct command *c = n > 0 ? command_find(word[0]) : NULL;
+
+	if (n > 0 && (c == NULL || n > 1))
+		return cli_unexpected(word[c == NULL ? 0 : 1], NULL);
+	if (c != NULL) {
+		usage_print(stdout, c->name, c->words);
+		printf("  %s\n", c->text);
+		if (c->help != NULL)
+			c->help(stdout);
+		return CTL_OK;
+	}
+	puts("usage: fpmctl [OPTIONS] COMMAND ...\n");
+	for (unsigned int i = 0; i < N_COMMAND; i++)
+		printf("  %s%*s%s\n            %s\n", command[i]->name,
+		       command[i]->words[0] == '\0' ? 0
+						    : 10 - (int)strlen(command[i]->name),
+		       "", command[i]->words, command[i]->text);
+	puts("\n  -s, --socket SOCKET  the daemon's control socket; else $FPMCTL_SOCKET, "
+	     "else\n"
+	     "                       " CTL_SOCKET "\n"
+	     "  -j, --json           one JSON array of rows, of audit one object; the keys "
+	     "are\n"
+	     "                       stable (openapi.yaml)\n"
+	     "  -h, --help           this list; with a command what there is to say of it\n"
+	     "      --version        of fpmctl itself\n"
+	     "  NO_COLOR in the environment: no colours, which only a terminal gets;\n"
+	     "  TERM that is missing, empty or dumb: no escape sequences\n\n"
+	     "Exit codes: 0 done; 1 no daemon, connection lost, of audit: no zebra;\n"
+	     "2 wrong words, or refused and nothing changed; 3 nothing found, or found to\n"
+	     "differ (audit), would be dropped (explain), a check failed (doctor), a\n"
+	     "driver did not take it (device), nobody to replay, hold or restart, a\n"
+	     "change while a restart is under way.");
+	return CTL_OK;
+}
+
+const struct command cmd_help = {
+	.name = "help",
+	.words = "[COMMAND]",
+	.text = "this list, or all there is to say of one",
+	.run = help_run,
+	.complete = help_complete,
+};

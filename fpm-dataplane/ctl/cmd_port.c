@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * `fpmctl port`: ports of a running daemon that come, go and change.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "config/config.h"
+#include "ctl/change.h"
+#include "ctl/cmd.h"
+
+static void
+port_help(FILE *out)
+{
+	fputs("      device DEVICE  a PCI address, or DPDK devargs; add needs it\n"
+	      "      mtu N          IP packet in octets (1500); below 1280 the TAP loses\n"
+	      "                     IPv6, and its IPv6 addresses\n"
+	      "      queues N       receive queues; without it one a core\n"
+	      "      cores N,N,...  the CPU that serves each queue; one moves without a "
+	      "loss,\n"
+	      "                     another number of them makes the device anew; auto:\n"
+	      "                     one a core that forwards, served by any\n"
+	      "      add makes the TAP, set keeps it with its addresses, del deletes it.\n"
+	      "      What is to be there after the next start belongs into the file\n"
+	      "      (`fpmctl config show` is one). Examples:\n"
+	      "      fpmctl port add wan1 device 0000:03:00.0 mtu 9000\n"
+	      "      fpmctl port add wan1 device net_af_packet,iface=eth1\n",
+	      out);
+}
+
+/* "1,2,1" as a JSON array, auto as it is, NULL when it is neither. */
+static json_t *
+cores_parse(const char *text)
+{
+	char copy[CONFIG_CORES_MAX * 8], *rest = copy;
+	json_t *cores;
+
+	if (strcmp(text, "auto") == 0)
+		return json_string(text);
+	if (strlen(text) >= sizeof(copy))
+		return NULL;
+	strcpy(copy, text);
+	cores = json_array();
+	for (char *one; (one = strsep(&rest, ",")) != NULL;) {
+		long long cpu;
+
+		if (!number_whole(one, &cpu)) {
+			json_decref(cores);
+			return NULL;
+		}
+		json_array_append_new(cores, json_integer(cpu));
+	}
+	return cores;
+}
+
+/* Numbers of a port. Which of them it can have is for the daemon to say, who has the device. */
+static const struct {
+	const char *word;
+	int min, max; /* usually: for the message */
+} port_number[] = {
+	{"mtu", CONFIG_MTU_MIN, CONFIG_MTU_MAX},
+	{"queues", 1, CONFIG_CORES_MAX},
+};
+#define N_PORT_NUMBER (sizeof(port_number) / sizeof(port_number[0]))
+
+/* One pair of words of a port. Returns an exit code, not CTL_OK after a sentence. */
+static int
+port_pair(json_t *what, const char *word, const char *value)
+{
+	unsigned int i = 0;
+	char want[64];
+	json_t *json;
+	long long n;
+
+	while (i < N_PORT_NUMBER && strcmp(word, port_number[i].word) != 0)
+		i++;
+	if (i == N_PORT_NUMBER && strcmp(word, "device") != 0 && strcmp(word, "cores") != 0)
+		return cli_unexpected(word, &cmd_port);
+	if (json_object_get(what, word) != NULL)
+		return cli_twice(word, &cmd_port);
+	if (i < N_PORT_NUMBER && !number_whole(value, &n)) {
+		snprintf(want, sizeof(want), "a whole number from %d to %d",
+			 port_number[i].min, port_number[i].max);
+		return number_refused(word, value, want);
+	}
+	if (i < N_PORT_NUMBER)
+		json = json_integer(n);
+	else if (strcmp(word, "cores") == 0)
+		json = cores_parse(value);
+	else
+		json = json_string(value);
+	if (json == NULL) /* a device is UTF-8 here */
+		return number_refused(word, value,
+				      "a list of CPUs by number such as 1,2, nor auto");
+	json_object_set_new(what, word, json);
+	return CTL_OK;
+}
+
+static int
+port_run(const struct options *opt, int n, char **word)
+{
+	json_t *what;
+	int rc = CTL_OK;
+
+	if (n > 0 && strcmp(word[0], "add") != 0 && strcmp(word[0], "set") != 0 &&
+	    strcmp(word[0], "del") != 0)
+		return cli_unexpected(word[0], &cmd_port);
+	if (n < 2) {
+		fputs("fpmctl: port add, set or del, a NAME, then pairs such as `mtu "
+		      "1400`\n",
+		      stderr);
+		return cli_usage(&cmd_port);
+	}
+	if (n > 2 && strcmp(word[0], "del") == 0) {
+		fputs("fpmctl: port del takes a NAME, and nothing else\n", stderr);
+		return cli_usage(&cmd_port);
+	}
+	if (n % 2 != 0)
+		return cli_no_value(word[n - 1], &cmd_port);
+	what = json_pack("{s:s, s:s}", "do", word[0], "name", word[1]);
+	for (int i = 2; i < n && rc == CTL_OK; i += 2)
+		rc = port_pair(what, word[i], word[i + 1]);
+	if (rc == CTL_OK)
+		return change_ask(opt, json_pack("{s:o}", "port", what), NULL);
+	json_decref(what);
+	return rc;
+}
+
+static void
+port_complete(FILE *out, int n, char **word)
+{
+	fputs(n == 0 ? "add set del\n" : "device mtu queues cores\n", out);
+}
+
+const struct command cmd_port = {
+	.name = "port",
+	.words = "add|set|del NAME [device D] [mtu N] [queues N] [cores N,N]",
+	.text = "ports come and go while others forward",
+	.run = port_run,
+	.options = OPT_JSON,
+	.help = port_help,
+	.complete = port_complete,
+};

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which zebra runs where the TAPs are, and which vtysh reaches it: its process is looked for among
+ * those of the control namespace.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/doctor/exam.h"
+#include "ctl/doctor/parse.h"
+#include "ctl/zebra.h"
+
+#define CMDLINE_MAX 4096
+
+/* `here`: the namespace we are in, "": any will do. */
+static void
+on_process(struct exam *e, const char *name, void *here)
+{
+	char cmdline[CMDLINE_MAX], netns[64];
+	int n;
+
+	if (!isdigit((unsigned char)name[0]))
+		return;
+	n = exam_read(e, cmdline, sizeof(cmdline), "/proc/%s/cmdline", name);
+	if (n <= 0 || !cmdline_is(cmdline, (size_t)n, "zebra"))
+		return;
+	if (*(const char *)here != '\0' &&
+	    (!exam_link(e, netns, sizeof(netns), "/proc/%s/ns/net", name) ||
+	     strcmp(netns, here) != 0))
+		return;
+	/* Of several the one that has it: a namespace may hold more than one FRR. */
+	if (e->zebra == 0 || cmdline_loads(cmdline, (size_t)n, ZEBRA_MODULE)) {
+		e->zebra = (pid_t)strtol(name, NULL, 10);
+		e->zebra_loads = cmdline_loads(cmdline, (size_t)n, ZEBRA_MODULE);
+		e->zebra_listens = cmdline_has(cmdline, (size_t)n, ZEBRA_LISTENS);
+	}
+}
+
+void
+zebra_find(struct exam *e)
+{
+	char here[64] = "";
+
+	if (e->looked)
+		return;
+	e->looked = true;
+	/* Without a daemon nobody says where zebra is to be. */
+	if (e->version != NULL)
+		exam_link(e, here, sizeof(here), "/proc/self/ns/net");
+	if (e->deny == NULL)
+		exam_folder(e, "/proc", on_process, here);
+}
+
+/* Are the files of the zebra that was found others than ours: a container's, a lab's? */
+static bool
+has_own_files(const struct exam *e)
+{
+	char ours[64], its[64];
+
+	return e->zebra != 0 && exam_link(e, ours, sizeof(ours), "/proc/self/ns/mnt") &&
+	       exam_link(e, its, sizeof(its), "/proc/%d/ns/mnt", (int)e->zebra) &&
+	       strcmp(ours, its) != 0;
+}
+
+/*
+ * The command that reaches the zebra that was found, where its own words, or its files, say
+ * that the usual one does not.
+ */
+const char *
+zebra_vtysh(struct exam *e)
+{
+	static char command[32 + CMDLINE_MAX];
+	char cmdline[CMDLINE_MAX];
+	int n;
+
+	if (e->vtysh != NULL)
+		return e->vtysh;
+	zebra_find(e);
+	n = e->zebra != 0 ? exam_read(e, cmdline, sizeof(cmdline), "/proc/%d/cmdline",
+				      (int)e->zebra)
+			  : 0;
+	for (const char *p = cmdline; n > 0 && p < cmdline + n; p += strlen(p) + 1) {
+		const char *value = p + strlen(p) + 1;
+
+		if (value < cmdline + n && strchr(value, ' ') == NULL &&
+		    (strcmp(p, "-N") == 0 || strcmp(p, "--pathspace") == 0 ||
+		     strcmp(p, "--vty_socket") == 0)) {
+			snprintf(command, sizeof(command), "vtysh %s %s",
+				 strcmp(p, "--vty_socket") == 0 ? p : "-N", value);
+			return command;
+		}
+	}
+	if (!has_own_files(e))
+		return "vtysh";
+	snprintf(command, sizeof(command), "vtysh --vty_socket /proc/%d/root/run/frr",
+		 (int)e->zebra);
+	return command;
+}
+
+const char *
+zebra_vtysh_of(const char *socket)
+{
+	struct exam e = {.root = "", .socket = socket, .check = "", .about = ""};
+	const char *command;
+
+	e.rows = json_array();
+	e.version = exam_ask_one(&e, "version");
+	exam_enter(&e);
+	command = zebra_vtysh(&e);
+	json_decref(e.rows);
+	json_decref(e.version);
+	return command;
+}
