@@ -19,7 +19,7 @@ struct answer {
 };
 
 static const char *
-value(const json_t *row, const char *key)
+value_or_none(const json_t *row, const char *key)
 {
 	return row_has(row, key) ? row_str(row, key) : "none";
 }
@@ -61,8 +61,8 @@ change_ask(const struct options *opt, json_t *request, const char *file)
 
 		line_print(4, "%s %s: %s -> %s%s%s%s",
 			   row_true(row, "possible") ? " " : "!", row_str(row, "key"),
-			   value(row, "from"), value(row, "to"), note ? "  (" : "",
-			   row_str(row, "note"), note ? ")" : "");
+			   value_or_none(row, "from"), value_or_none(row, "to"),
+			   note ? "  (" : "", row_str(row, "note"), note ? ")" : "");
 	}
 	if (a.json && (rc == CTL_OK || a.n_rows > 0))
 		json_rows_end(a.n_rows);

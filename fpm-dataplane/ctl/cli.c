@@ -166,19 +166,19 @@ static volatile sig_atomic_t connection = -1; /* to be ended */
 static bool cut_off;
 
 static void
-end_connection(void)
+connection_end(void)
 {
 	if (cut_off && connection >= 0)
 		shutdown(connection, SHUT_RD); /* may be used in a handler: POSIX */
 }
 
 static void
-on_signal(int number)
+stop_on_signal(int number)
 {
 	int error = errno;
 
 	wanted = 1;
-	end_connection();
+	connection_end();
 	errno = error;
 }
 
@@ -187,13 +187,13 @@ stop_ends(int fd)
 {
 	connection = fd;
 	if (wanted) /* before that */
-		end_connection();
+		connection_end();
 }
 
 void
 stop_begin(bool at_once)
 {
-	struct sigaction end = {.sa_handler = on_signal};
+	struct sigaction end = {.sa_handler = stop_on_signal};
 
 	/* Without SA_RESTART: where it writes to a pipe that nobody reads, that ends, too. */
 	if (!at_once)

@@ -65,7 +65,7 @@ text_hash(const char *text)
 }
 
 static bool
-is_undecided(const char *ways)
+ways_are_undecided(const char *ways)
 {
 	return ways != NULL && strcmp(ways, ZEBRA_UNDECIDED) == 0;
 }
@@ -107,10 +107,10 @@ table_add(struct table *t, uint32_t vrf, const struct prefix *p, struct ways_tex
 		if (t->entry == NULL)
 			abort();
 	}
-	t->entry[t->n++] = (struct entry){.prefix = *p,
-					  .vrf = vrf,
-					  .ways = is_undecided(text) ? UNDECIDED
-								     : text_hash(text) | 1};
+	t->entry[t->n++] = (struct entry){
+		.prefix = *p,
+		.vrf = vrf,
+		.ways = ways_are_undecided(text) ? UNDECIDED : text_hash(text) | 1};
 	free(text);
 }
 
@@ -136,7 +136,7 @@ entry_order(const void *a, const void *b)
 }
 
 static void
-on_zebra(const char *vrf, const struct prefix *p, struct ways_text *w, void *ctx)
+audit_on_zebra(const char *vrf, const struct prefix *p, struct ways_text *w, void *ctx)
 {
 	struct audit *a = ctx;
 
@@ -163,7 +163,7 @@ row_ways(const struct audit *a, const json_t *row, struct ways_text *w)
 }
 
 static bool
-on_rib(const json_t *row, const char *text, void *ctx)
+audit_on_rib(const json_t *row, const char *text, void *ctx)
 {
 	static struct ways_text w;
 	struct audit *a = ctx;
@@ -176,7 +176,7 @@ on_rib(const json_t *row, const char *text, void *ctx)
 }
 
 static bool
-on_one(const json_t *row, const char *text, void *ctx)
+audit_on_route(const json_t *row, const char *text, void *ctx)
 {
 	struct audit *a = ctx;
 	struct ways_text w = {0};
@@ -192,8 +192,8 @@ on_one(const json_t *row, const char *text, void *ctx)
 /* --- questions to the daemon ------------------------------------------------------------ */
 
 static int
-ask(struct audit *a, json_t *request,
-    bool (*on_row)(const json_t *row, const char *text, void *ctx))
+audit_ask(struct audit *a, json_t *request,
+	  bool (*on_row)(const json_t *row, const char *text, void *ctx))
 {
 	int rc = conn_ask(a->socket, request, on_row, a);
 
@@ -202,7 +202,7 @@ ask(struct audit *a, json_t *request,
 }
 
 static bool
-on_vrf(const json_t *row, const char *text, void *ctx)
+audit_on_vrf(const json_t *row, const char *text, void *ctx)
 {
 	struct audit *a = ctx;
 	/* The row's own is for people to see; by this one zebra and the daemon are asked. */
@@ -227,7 +227,7 @@ routes_request(const struct audit *a)
 
 /* zebra's routes of table main, and of VRFs where there are some. */
 static int
-ask_zebra(struct audit *a)
+audit_ask_zebra(struct audit *a)
 {
 	long long least, most;
 
@@ -235,14 +235,14 @@ ask_zebra(struct audit *a)
 	if (zebra_count(a->vtysh, 4, true, &least, &most) < 0)
 		return CTL_NO_DAEMON;
 	for (uint8_t family = 4; family <= 6; family += 2)
-		if (zebra_table(a->vtysh, a->n_fibs > 0, family, on_zebra, a) < 0)
+		if (zebra_table(a->vtysh, a->n_fibs > 0, family, audit_on_zebra, a) < 0)
 			return CTL_NO_DAEMON;
 	return CTL_OK;
 }
 
 /* The RIB's. */
 static int
-ask_rib(struct audit *a)
+audit_ask_rib(struct audit *a)
 {
 	int rc = CTL_OK;
 
@@ -251,13 +251,13 @@ ask_rib(struct audit *a)
 
 		if (a->asking == 0)
 			json_object_set_new(request, "all_tables", json_false());
-		rc = ask(a, request, on_rib);
+		rc = audit_ask(a, request, audit_on_rib);
 	}
 	return rc;
 }
 
 static bool
-on_fib(const json_t *row, const char *text, void *ctx)
+audit_on_fib(const json_t *row, const char *text, void *ctx)
 {
 	struct audit *a = ctx;
 	const char *what = row_str(row, "what");
@@ -298,14 +298,14 @@ on_fib(const json_t *row, const char *text, void *ctx)
 /* --- the verdict ------------------------------------------------------------------------ */
 
 static const char *
-or_none(const char *ways)
+ways_or_none(const char *ways)
 {
 	return ways != NULL ? ways : "no route";
 }
 
 static void
-report(struct audit *a, uint32_t vrf, const struct prefix *p, const char *zebra,
-       const char *rib)
+audit_report(struct audit *a, uint32_t vrf, const struct prefix *p, const char *zebra,
+	     const char *rib)
 {
 	const char *name = vrf_name(a, vrf);
 	char text[PREFIX_STRLEN], shown[IFNAMSIZ] = "";
@@ -326,13 +326,13 @@ report(struct audit *a, uint32_t vrf, const struct prefix *p, const char *zebra,
 	else
 		line_print(4, "%s%s%sDIFFERS %s: zebra has %s, the dataplane has %s",
 			   name == NULL ? "" : "VRF ", name == NULL ? "" : name,
-			   name == NULL ? "" : ": ", prefix_str(p, text), or_none(zebra),
-			   or_none(rib));
+			   name == NULL ? "" : ": ", prefix_str(p, text),
+			   ways_or_none(zebra), ways_or_none(rib));
 }
 
 /* Ask both sides again about one prefix. Returns 1 same, 0 different, -1 no answer. */
 static int
-settle(struct audit *a, uint32_t vrf, const struct prefix *p)
+audit_settle(struct audit *a, uint32_t vrf, const struct prefix *p)
 {
 	static const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
 	char text[PREFIX_STRLEN], *zebra = NULL;
@@ -354,24 +354,25 @@ settle(struct audit *a, uint32_t vrf, const struct prefix *p)
 		}
 		json_object_set_new(request, "prefix", json_string(prefix_str(p, text)));
 		json_object_set_new(request, "longest", json_false());
-		rc = vrf > a->n_fibs ? CTL_OK : ask(a, request, on_one);
+		rc = vrf > a->n_fibs ? CTL_OK : audit_ask(a, request, audit_on_route);
 		if (vrf > a->n_fibs)
 			json_decref(request);
 		if (rc != CTL_OK) {
 			free(zebra);
 			return -1;
 		}
-		same = is_undecided(zebra) || strcmp(or_none(zebra), or_none(a->one)) == 0;
+		same = ways_are_undecided(zebra) ||
+		       strcmp(ways_or_none(zebra), ways_or_none(a->one)) == 0;
 	}
 	if (!same)
-		report(a, vrf, p, zebra, a->one);
+		audit_report(a, vrf, p, zebra, a->one);
 	free(zebra);
 	return same;
 }
 
 /* Returns 0, or -1 when a side stopped answering. */
 static int
-compare(struct audit *a)
+audit_compare(struct audit *a)
 {
 	size_t r = 0, z = 0, asked = 0;
 
@@ -398,7 +399,7 @@ compare(struct audit *a)
 			continue;
 		if (asked++ >= CHECK_MAX)
 			a->n_found++;
-		else if (settle(a, e->vrf, &e->prefix) < 0)
+		else if (audit_settle(a, e->vrf, &e->prefix) < 0)
 			return -1;
 		if (asked == CHECK_MAX && a->n_found == 0) {
 			fputs("fpmctl: the table that vtysh shows is not understood, or "
@@ -414,7 +415,7 @@ compare(struct audit *a)
 }
 
 static void
-conclude(struct audit *a, double seconds)
+audit_conclude(struct audit *a, double seconds)
 {
 	unsigned long long all = a->n_found + a->n_fib;
 	long long prefixes = row_int(a->checked, "prefixes"),
@@ -470,25 +471,25 @@ audit_run(const struct options *opt, int n, char **word)
 	a.differences = json_array();
 	a.checked = json_object();
 	a.vrfs = json_array();
-	rc = ask(&a, json_pack("{s:s, s:b}", "show", "audit", "repair", opt->repair),
-		 on_fib);
+	rc = audit_ask(&a, json_pack("{s:s, s:b}", "show", "audit", "repair", opt->repair),
+		       audit_on_fib);
 	a.vtysh = opt->vtysh;
 	if (rc == CTL_OK && a.vtysh == NULL)
 		a.vtysh = zebra_vtysh_of(opt->socket);
 	if (rc == CTL_OK)
-		rc = ask(&a, json_pack("{s:s}", "show", "vrfs"), on_vrf);
+		rc = audit_ask(&a, json_pack("{s:s}", "show", "vrfs"), audit_on_vrf);
 	if (rc == CTL_OK)
-		rc = ask_zebra(&a);
+		rc = audit_ask_zebra(&a);
 	if (rc == CTL_OK)
-		rc = ask_rib(&a);
-	if (rc == CTL_OK && compare(&a) < 0)
+		rc = audit_ask_rib(&a);
+	if (rc == CTL_OK && audit_compare(&a) < 0)
 		rc = CTL_NO_DAEMON;
 	if (rc == CTL_OK) {
-		conclude(&a, monotonic_s() - start);
+		audit_conclude(&a, monotonic_s() - start);
 		rc = a.n_found + a.n_fib == 0 ? CTL_OK : CTL_DIFFERENT;
 	}
 	if (rc == CTL_DIFFERENT && opt->repair && a.n_found > 0) {
-		rc = ask(&a, json_pack("{s:s}", "do", "replay"), NULL);
+		rc = audit_ask(&a, json_pack("{s:s}", "do", "replay"), NULL);
 		if (rc == CTL_OK)
 			rc = CTL_DIFFERENT;
 		if (!opt->json && rc == CTL_DIFFERENT)

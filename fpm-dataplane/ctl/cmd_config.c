@@ -59,7 +59,7 @@ wrong_print(const char *file, char *said)
 }
 
 static int
-check(const struct options *opt, int n, char **word)
+config_check_run(const struct options *opt, int n, char **word)
 {
 	static struct config conf;
 	char file[CONFIG_FILE_STRLEN], *said = NULL;
@@ -92,7 +92,7 @@ check(const struct options *opt, int n, char **word)
 }
 
 static void
-on_key(void *ctx, const struct config_key *key)
+keys_add(void *ctx, const struct config_key *key)
 {
 	json_t *rows = ctx;
 
@@ -104,7 +104,7 @@ on_key(void *ctx, const struct config_key *key)
 
 /* Every key that a file may have. */
 static int
-keys(const struct options *opt, int n, char **word)
+config_keys_run(const struct options *opt, int n, char **word)
 {
 	json_t *rows, *row;
 	size_t i;
@@ -112,7 +112,7 @@ keys(const struct options *opt, int n, char **word)
 	if (n > 0)
 		return cli_unexpected(word[0], &cmd_config);
 	rows = json_array();
-	config_keys(on_key, rows);
+	config_keys(keys_add, rows);
 	if (opt->json) {
 		json_print(rows);
 	} else {
@@ -142,7 +142,7 @@ on_yaml(const json_t *row, const char *text, void *ctx)
 }
 
 static int
-reload(const struct options *opt, int n, char **word)
+config_reload_run(const struct options *opt, int n, char **word)
 {
 	char *path = NULL;
 	json_t *what;
@@ -191,11 +191,11 @@ config_run(const struct options *opt, int n, char **word)
 		return cli_usage(&cmd_config);
 	}
 	if (strcmp(word[0], "keys") == 0)
-		return keys(opt, n - 1, word + 1);
+		return config_keys_run(opt, n - 1, word + 1);
 	if (strcmp(word[0], "check") == 0)
-		return check(opt, n - 1, word + 1);
+		return config_check_run(opt, n - 1, word + 1);
 	if (strcmp(word[0], "reload") == 0)
-		return reload(opt, n - 1, word + 1);
+		return config_reload_run(opt, n - 1, word + 1);
 	if (strcmp(word[0], "show") != 0 || n > 1)
 		return cli_unexpected(word[n > 1 && strcmp(word[0], "show") == 0],
 				      &cmd_config);

@@ -44,7 +44,7 @@ device_help(FILE *out)
 
 /* Returns an exit code; without a daemon there are no ports. */
 static int
-ask_ports(const char *socket, json_t *rows)
+ports_ask(const char *socket, json_t *rows)
 {
 	if (!conn_is_there(socket))
 		return CTL_OK;
@@ -53,7 +53,7 @@ ask_ports(const char *socket, json_t *rows)
 
 /* Is it the interface below net_af_packet and its like? */
 static bool
-names_interface(const char *devargs, const char *ifname)
+devargs_name_interface(const char *devargs, const char *ifname)
 {
 	const char *p = strstr(devargs, "iface=");
 	size_t len = strlen(ifname);
@@ -64,7 +64,7 @@ names_interface(const char *devargs, const char *ifname)
 
 /* Name of the port that the device is; "": none. */
 static const char *
-port_of(const json_t *ports, const struct device *d)
+device_port(const json_t *ports, const struct device *d)
 {
 	char nic[BOND_MEMBERS_MAX][DEVICE_ADDRESS_STRLEN];
 	const json_t *port;
@@ -73,7 +73,7 @@ port_of(const json_t *ports, const struct device *d)
 	json_array_foreach (ports, i, port) {
 		const char *devargs = row_str(port, "device");
 		unsigned int n = device_addresses(devargs, nic);
-		bool is = names_interface(devargs, d->ifname);
+		bool is = devargs_name_interface(devargs, d->ifname);
 
 		while (n > 0)
 			is |= strcmp(nic[--n], d->address) == 0;
@@ -87,7 +87,7 @@ port_of(const json_t *ports, const struct device *d)
 
 /* "Vendor Model" by the list of numbers, which need not be installed; "": not known. */
 static void
-model_of(const struct device *d, char *buf, size_t size)
+device_model(const struct device *d, char *buf, size_t size)
 {
 	FILE *f = fopen(PCI_IDS, "re");
 	char line[256];
@@ -115,7 +115,7 @@ model_of(const struct device *d, char *buf, size_t size)
 }
 
 static void
-on_device(const struct device *d, void *ctx)
+listing_add(const struct device *d, void *ctx)
 {
 	struct listing *list = ctx;
 	struct device_use use = {0};
@@ -126,13 +126,13 @@ on_device(const struct device *d, void *ctx)
 		device_use_of(d->ifname, &use);
 	snprintf(vendor, sizeof(vendor), "%04x", d->vendor & 0xffff);
 	snprintf(id, sizeof(id), "%04x", d->id & 0xffff);
-	model_of(d, model, sizeof(model));
+	device_model(d, model, sizeof(model));
 	row = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "address", d->address, "vendor",
 			vendor, "device", id, "model", text_or_null(model), "driver",
 			text_or_null(d->driver), "interface", text_or_null(d->ifname));
 	json_object_set_new(row, "node", number_or_null(d->node));
 	json_object_set_new(row, "iommu_group", number_or_null(d->group));
-	json_object_set_new(row, "port", text_or_null(port_of(list->ports, d)));
+	json_object_set_new(row, "port", text_or_null(device_port(list->ports, d)));
 	json_object_set_new(row, "ssh", json_boolean(use.ssh));
 	json_object_set_new(row, "default_route", json_boolean(use.default_route));
 	json_object_set_new(row, "has_address", json_boolean(use.address));
@@ -144,7 +144,7 @@ on_device(const struct device *d, void *ctx)
 
 /* What weighs most of that which it is used for. */
 static void
-print_use(const json_t *row)
+use_print(const json_t *row)
 {
 	if (row_has(row, "port"))
 		printf("port %s", row_str(row, "port"));
@@ -166,13 +166,13 @@ print_use(const json_t *row)
 }
 
 static const char *
-or_dash(const char *text)
+text_or_dash(const char *text)
 {
 	return text[0] != '\0' ? text : "-";
 }
 
 static void
-print_number(const json_t *row, const char *key, int width)
+number_print(const json_t *row, const char *key, int width)
 {
 	if (row_has(row, key))
 		printf("%*lld ", width, row_int(row, key));
@@ -181,7 +181,7 @@ print_number(const json_t *row, const char *key, int width)
 }
 
 static void
-print_table(const json_t *rows)
+listing_print(const json_t *rows)
 {
 	const json_t *row;
 	size_t i;
@@ -191,10 +191,11 @@ print_table(const json_t *rows)
 	json_array_foreach (rows, i, row) {
 		printf("%-12s %s:%s %-10s %-15s ", row_str(row, "address"),
 		       row_str(row, "vendor"), row_str(row, "device"),
-		       or_dash(row_str(row, "driver")), or_dash(row_str(row, "interface")));
-		print_number(row, "node", 4);
-		print_number(row, "iommu_group", 5);
-		print_use(row);
+		       text_or_dash(row_str(row, "driver")),
+		       text_or_dash(row_str(row, "interface")));
+		number_print(row, "node", 4);
+		number_print(row, "iommu_group", 5);
+		use_print(row);
 		if (row_has(row, "model"))
 			line_print(MODEL_COL, "%*s%s", MODEL_COL, "",
 				   row_str(row, "model"));
@@ -202,12 +203,12 @@ print_table(const json_t *rows)
 }
 
 static int
-list(bool json, const json_t *ports)
+device_list(bool json, const json_t *ports)
 {
 	struct listing list = {.ports = ports, .rows = json_array()};
 	bool none;
 
-	device_each("", on_device, &list);
+	device_each("", listing_add, &list);
 	none = json_array_size(list.rows) == 0;
 	if (json) {
 		json_print(list.rows);
@@ -215,14 +216,14 @@ list(bool json, const json_t *ports)
 		puts("no network devices on PCI");
 	} else {
 		rows_harmless(list.rows);
-		print_table(list.rows);
+		listing_print(list.rows);
 	}
 	json_decref(list.rows);
 	return none ? CTL_NOT_FOUND : CTL_OK;
 }
 
 static void
-on_word(const struct device *d, void *ctx)
+address_print(const struct device *d, void *ctx)
 {
 	fprintf(ctx, "%s ", d->address);
 }
@@ -234,7 +235,7 @@ device_complete(FILE *out, int n, char **word)
 		fputs("list bind unbind\n", out);
 	if (n == 0 || strcmp(word[0], "list") == 0)
 		return;
-	device_each("", on_word, out);
+	device_each("", address_print, out);
 	fputc('\n', out);
 }
 
@@ -246,7 +247,7 @@ struct search {
 };
 
 static void
-on_search(const struct device *d, void *ctx)
+search_look(const struct device *d, void *ctx)
 {
 	struct search *s = ctx;
 
@@ -256,7 +257,7 @@ on_search(const struct device *d, void *ctx)
 
 /* By its address or by its interface. Returns an exit code. */
 static int
-find(const char *word, struct device *d)
+device_find(const char *word, struct device *d)
 {
 	struct search s = {.ifname = word, .found = d};
 	char address[DEVICE_ADDRESS_STRLEN];
@@ -272,7 +273,7 @@ find(const char *word, struct device *d)
 		return CTL_USAGE;
 	}
 	if (word[0] != '\0')
-		device_each("", on_search, &s);
+		device_each("", search_look, &s);
 	if (d->address[0] != '\0')
 		return CTL_OK;
 	fprintf(stderr,
@@ -284,10 +285,10 @@ find(const char *word, struct device *d)
 
 /* All devices that are named, before one of them moves. Returns an exit code. */
 static int
-find_all(const json_t *ports, bool to_vfio, int n, char **word, struct device *d)
+devices_find(const json_t *ports, bool to_vfio, int n, char **word, struct device *d)
 {
 	for (int i = 0; i < n; i++) {
-		int rc = find(word[i], &d[i]);
+		int rc = device_find(word[i], &d[i]);
 		const char *port;
 
 		if (rc != CTL_OK)
@@ -298,7 +299,7 @@ find_all(const json_t *ports, bool to_vfio, int n, char **word, struct device *d
 					d[i].address);
 				return CTL_USAGE;
 			}
-		port = port_of(ports, &d[i]);
+		port = device_port(ports, &d[i]);
 		if (port[0] == '\0' || (to_vfio && device_serves_dpdk(d[i].driver)))
 			continue;
 		fprintf(stderr,
@@ -312,7 +313,7 @@ find_all(const json_t *ports, bool to_vfio, int n, char **word, struct device *d
 
 /* Why one is not moved: names of interfaces are in it. Returns an exit code. */
 static int
-refusal(const struct device *d, bool to_vfio, int rc, char *why)
+device_refuse(const struct device *d, bool to_vfio, int rc, char *why)
 {
 	log_harmless(why);
 	fprintf(stderr, "fpmctl: %s: %s%s\n", d->address, why,
@@ -322,7 +323,7 @@ refusal(const struct device *d, bool to_vfio, int rc, char *why)
 
 /* Whether each of them can be moved, before the first is. Returns an exit code. */
 static int
-check_all(bool to_vfio, bool force, const struct device *d, unsigned int n)
+devices_check(bool to_vfio, bool force, const struct device *d, unsigned int n)
 {
 	unsigned int at = 0;
 	char why[400];
@@ -334,12 +335,12 @@ check_all(bool to_vfio, bool force, const struct device *d, unsigned int n)
 		at = i;
 		rc = device_unbind_check("", &d[i], why, sizeof(why));
 	}
-	return rc < 0 ? refusal(&d[at], to_vfio, rc, why) : CTL_OK;
+	return rc < 0 ? device_refuse(&d[at], to_vfio, rc, why) : CTL_OK;
 }
 
 /* Returns an exit code; of what was done a row goes to `rows`. */
 static int
-move(bool to_vfio, bool force, struct device *d, json_t *rows)
+device_move(bool to_vfio, bool force, struct device *d, json_t *rows)
 {
 	char was[sizeof(d->driver)], why[400];
 	struct device other;
@@ -355,7 +356,7 @@ move(bool to_vfio, bool force, struct device *d, json_t *rows)
 		json_array_foreach (rows, i, moved)
 			fprintf(stderr, "fpmctl: %s was moved before it, and stays so\n",
 				row_str(moved, "address"));
-		return refusal(d, to_vfio, rc, why);
+		return device_refuse(d, to_vfio, rc, why);
 	}
 	json_array_append_new(rows, json_pack("{s:s, s:o, s:o}", "address", d->address,
 					      "driver", text_or_null(d->driver), "before",
@@ -370,7 +371,8 @@ move(bool to_vfio, bool force, struct device *d, json_t *rows)
 
 /* Give what `words` name to vfio-pci, or to the kernel. Returns an exit code. */
 static int
-move_all(const struct options *opt, const json_t *ports, bool to_vfio, int n, char **word)
+devices_move(const struct options *opt, const json_t *ports, bool to_vfio, int n,
+	     char **word)
 {
 	struct device *d = calloc((size_t)n, sizeof(*d));
 	json_t *rows = json_array(), *row;
@@ -379,16 +381,16 @@ move_all(const struct options *opt, const json_t *ports, bool to_vfio, int n, ch
 
 	if (d == NULL)
 		abort();
-	rc = find_all(ports, to_vfio, n, word, d);
+	rc = devices_find(ports, to_vfio, n, word, d);
 	if (rc == CTL_OK)
-		rc = check_all(to_vfio, opt->force, d, (unsigned int)n);
+		rc = devices_check(to_vfio, opt->force, d, (unsigned int)n);
 	for (int k = 0; k < n && rc == CTL_OK; k++)
-		rc = move(to_vfio, opt->force, &d[k], rows);
+		rc = device_move(to_vfio, opt->force, &d[k], rows);
 	if (!opt->json)
 		json_array_foreach (rows, i, row)
 			printf("%s: driver %s, before %s\n", row_str(row, "address"),
-			       or_dash(row_str(row, "driver")),
-			       or_dash(row_str(row, "before")));
+			       text_or_dash(row_str(row, "driver")),
+			       text_or_dash(row_str(row, "before")));
 	else if (json_array_size(rows) > 0)
 		json_print(rows);
 	json_decref(rows);
@@ -425,10 +427,10 @@ device_run(const struct options *opt, int n, char **word)
 		return CTL_USAGE;
 	}
 	ports = json_array();
-	rc = ask_ports(opt->socket, ports);
+	rc = ports_ask(opt->socket, ports);
 	if (rc == CTL_OK)
-		rc = bind || unbind ? move_all(opt, ports, bind, n - 1, word + 1)
-				    : list(opt->json, ports);
+		rc = bind || unbind ? devices_move(opt, ports, bind, n - 1, word + 1)
+				    : device_list(opt->json, ports);
 	json_decref(ports);
 	return rc;
 }

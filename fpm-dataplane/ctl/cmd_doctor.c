@@ -53,29 +53,31 @@ check_daemon(struct exam *e)
 	char up[32];
 
 	if (e->version != NULL) {
-		say(e, VERDICT_OK, "", "%s, pid %d, up %s", row_str(e->version, "version"),
-		    (int)exam_pid(e),
-		    human_seconds((double)row_int(e->version, "uptime_s"), up));
+		finding_add(e, VERDICT_OK, "", "%s, pid %d, up %s",
+			    row_str(e->version, "version"), (int)exam_pid(e),
+			    human_seconds((double)row_int(e->version, "uptime_s"), up));
 		return;
 	}
 	if (conn_is_there(e->socket)) {
-		say(e, VERDICT_FAIL, "", "is there, but does not answer");
-		cost(e,
-		     "It hangs, or is very busy: its supervisor ends one that hangs. The "
-		     "log tells more.");
-		fix(e, "journalctl -u fpm-dataplane -e");
+		finding_add(e, VERDICT_FAIL, "", "is there, but does not answer");
+		finding_cost(e, "It hangs, or is very busy: its supervisor ends one that "
+				"hangs. The "
+				"log tells more.");
+		finding_fix(e, "journalctl -u fpm-dataplane -e");
 	} else if (errno == EACCES || errno == EPERM) {
-		say(e, VERDICT_FAIL, "", "may not be asked: only root and its group may");
-		cost(e,
-		     "Whether it runs, and what only it knows, was not looked at. Members "
-		     "of the group fpm-dataplane may ask, root may look at all:");
-		fix(e, "sudo fpmctl -s %s doctor", e->socket);
+		finding_add(e, VERDICT_FAIL, "",
+			    "may not be asked: only root and its group may");
+		finding_cost(e,
+			     "Whether it runs, and what only it knows, was not looked at. "
+			     "Members "
+			     "of the group fpm-dataplane may ask, root may look at all:");
+		finding_fix(e, "sudo fpmctl -s %s doctor", e->socket);
 	} else {
-		say(e, VERDICT_FAIL, "", "does not answer: %s", strerror(errno));
-		cost(e,
-		     "Where it does not run nothing is forwarded. Looked at is what needs "
-		     "no daemon, of every network controller.");
-		fix(e, "systemctl start fpm-dataplane");
+		finding_add(e, VERDICT_FAIL, "", "does not answer: %s", strerror(errno));
+		finding_cost(e, "Where it does not run nothing is forwarded. Looked at is "
+				"what needs "
+				"no daemon, of every network controller.");
+		finding_fix(e, "systemctl start fpm-dataplane");
 	}
 }
 
@@ -113,7 +115,7 @@ daemon_ask(struct exam *e)
 
 /* Is the check wanted? Without words all are. */
 static bool
-wanted(const char *name, int n, char **word)
+check_is_wanted(const char *name, int n, char **word)
 {
 	for (int i = 0; i < n; i++)
 		if (strcmp(word[i], name) == 0)
@@ -141,7 +143,7 @@ words_check(int n, char **word)
 }
 
 static void
-list(bool json)
+checks_list(bool json)
 {
 	json_t *rows = json_array();
 
@@ -159,7 +161,7 @@ list(bool json)
 
 /* What was found from row `from` on: at once, for the next check may take its time. */
 static void
-print_from(const struct exam *e, size_t from)
+findings_print(const struct exam *e, size_t from)
 {
 	for (size_t i = from; i < json_array_size(e->rows); i++)
 		finding_print(json_array_get(e->rows, i), colours_wanted());
@@ -167,7 +169,7 @@ print_from(const struct exam *e, size_t from)
 }
 
 static void
-run(struct exam *e, unsigned int c, bool json)
+check_run(struct exam *e, unsigned int c, bool json)
 {
 	size_t from = json_array_size(e->rows);
 
@@ -175,11 +177,11 @@ run(struct exam *e, unsigned int c, bool json)
 	e->about = check[c].about;
 	check[c].run(e);
 	if (!json)
-		print_from(e, from);
+		findings_print(e, from);
 }
 
 static void
-conclude(const struct exam *e, bool json)
+findings_conclude(const struct exam *e, bool json)
 {
 	if (json) {
 		json_print(e->rows);
@@ -226,7 +228,7 @@ doctor_run(const struct options *opt, int n, char **word)
 	if (n > 1 && strcmp(word[0], "list") == 0)
 		return cli_unexpected(word[1], &cmd_doctor);
 	if (n == 1 && strcmp(word[0], "list") == 0) {
-		list(json);
+		checks_list(json);
 		return CTL_OK;
 	}
 	rc = words_check(n, word);
@@ -236,12 +238,12 @@ doctor_run(const struct options *opt, int n, char **word)
 	daemon_ask(&e);
 	exam_enter(&e);
 	for (unsigned int c = 0; c < N_CHECK; c++)
-		if (wanted(check[c].name, n, word))
-			run(&e, c, json);
+		if (check_is_wanted(check[c].name, n, word))
+			check_run(&e, c, json);
 	/* Of a check that only the daemon could have told something nobody says that all is well. */
-	if (e.missed && !wanted(check[CHECK_DAEMON].name, n, word))
-		run(&e, CHECK_DAEMON, json);
-	conclude(&e, json);
+	if (e.missed && !check_is_wanted(check[CHECK_DAEMON].name, n, word))
+		check_run(&e, CHECK_DAEMON, json);
+	findings_conclude(&e, json);
 	json_decref(e.rows);
 	answers_free(&e);
 	return e.n[VERDICT_FAIL] > 0 ? CTL_FAILED : CTL_OK;

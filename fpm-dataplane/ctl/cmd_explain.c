@@ -30,7 +30,7 @@ struct explain {
 };
 
 static bool
-collect_vlan(const json_t *row, const char *text, void *rows)
+vlan_keep(const json_t *row, const char *text, void *rows)
 {
 	return !row_has(row, "vlan") || rows_keep(row, text, rows);
 }
@@ -78,7 +78,7 @@ port_guess(const struct explain *e, const char *src)
 }
 
 static int
-choose_port(struct explain *e)
+port_choose(struct explain *e)
 {
 	const char *name = e->words.port;
 
@@ -99,7 +99,7 @@ choose_port(struct explain *e)
 
 /* A neighbour of the port: the address beside its own. */
 static int
-choose_src(struct explain *e)
+src_choose(struct explain *e)
 {
 	const char *own = port_address(e->port, e->dst.family);
 	uint8_t *last = &e->src.addr.octet[family_octets(e->dst.family) - 1];
@@ -119,7 +119,7 @@ choose_src(struct explain *e)
 
 /* Ports, and what else the flow hash and the classes look at. Returns its octets. */
 static unsigned int
-put_upper(const struct words *w, uint8_t *p, int proto, unsigned int room)
+upper_put(const struct words *w, uint8_t *p, int proto, unsigned int room)
 {
 	memset(p, 0, 20);
 	if (proto == 1 || proto == 58) {
@@ -138,7 +138,7 @@ put_upper(const struct words *w, uint8_t *p, int proto, unsigned int room)
 }
 
 static int
-make_frame(struct explain *e)
+frame_make(struct explain *e)
 {
 	const struct words *w = &e->words;
 	uint8_t family = e->dst.family, *ip = e->frame + L2_LEN;
@@ -156,7 +156,7 @@ make_frame(struct explain *e)
 		e->frame[i] = (uint8_t)mac[i];
 	e->frame[6] = 2; /* of nobody: a locally administered address */
 	put_be16(e->frame + 12, family == 4 ? 0x0800 : 0x86dd);
-	upper = put_upper(w, ip + header, proto, len - header);
+	upper = upper_put(w, ip + header, proto, len - header);
 	if (len < header + upper) {
 		fprintf(stderr, "fpmctl: len is at least %u for this packet\n",
 			header + upper);
@@ -185,7 +185,7 @@ make_frame(struct explain *e)
 }
 
 static char *
-hex_of(const uint8_t *data, unsigned int len)
+frame_hex(const uint8_t *data, unsigned int len)
 {
 	char *text = malloc(2 * len + 1);
 
@@ -195,23 +195,23 @@ hex_of(const uint8_t *data, unsigned int len)
 }
 
 static int
-describe(struct explain *e)
+packet_describe(struct explain *e)
 {
 	const struct words *w = &e->words;
 	int rc;
 
 	if (w->hex != NULL)
-		return choose_port(e);
+		return port_choose(e);
 	(void)prefix_parse(w->dst, &e->dst, NULL); /* it was taken as an address */
-	rc = choose_port(e);
+	rc = port_choose(e);
 	if (rc == CTL_OK)
-		rc = choose_src(e);
-	return rc == CTL_OK ? make_frame(e) : rc;
+		rc = src_choose(e);
+	return rc == CTL_OK ? frame_make(e) : rc;
 }
 
 /* Is enough said? What is wrong needs no daemon to be told. */
 static int
-check(const struct words *w)
+explain_check_words(const struct words *w)
 {
 	if (w->hex == NULL && w->dst == NULL) {
 		fputs("fpmctl: explain what? Say at least dst ADDRESS, or hex OCTETS\n",
@@ -235,21 +235,21 @@ check(const struct words *w)
 
 /* The daemon's ports, and the VLANs on them. */
 static int
-ask_ports(struct explain *e)
+explain_ask_ports(struct explain *e)
 {
 	json_t *request = json_pack("{s:s}", "show", "interfaces");
 	int rc = conn_fetch(e->socket, json_pack("{s:s}", "show", "ports"), e->ports);
 
 	if (rc == CTL_OK)
-		rc = conn_ask(e->socket, request, collect_vlan, e->ports);
+		rc = conn_ask(e->socket, request, vlan_keep, e->ports);
 	json_decref(request);
 	return rc;
 }
 
 static int
-ask(struct explain *e)
+explain_ask(struct explain *e)
 {
-	char *made = e->words.hex == NULL ? hex_of(e->frame, e->n_frame) : NULL;
+	char *made = e->words.hex == NULL ? frame_hex(e->frame, e->n_frame) : NULL;
 	unsigned int bytes = e->words.hex == NULL ? e->frame_bytes
 			     : e->words.len > 0   ? (unsigned int)e->words.len
 						  : 0;
@@ -271,13 +271,13 @@ explain_run(const struct options *opt, int n, char **word)
 	int rc = words_take(&e.words, WORDS_EXPLAIN, n, word);
 
 	if (rc == CTL_OK)
-		rc = check(&e.words);
+		rc = explain_check_words(&e.words);
 	if (rc == CTL_OK)
-		rc = ask_ports(&e);
+		rc = explain_ask_ports(&e);
 	if (rc == CTL_OK)
-		rc = describe(&e);
+		rc = packet_describe(&e);
 	if (rc == CTL_OK)
-		rc = ask(&e);
+		rc = explain_ask(&e);
 	row = json_array_get(e.answer, 0);
 	if (rc == CTL_OK && opt->json)
 		json_print(e.answer);

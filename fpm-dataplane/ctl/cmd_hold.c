@@ -19,7 +19,7 @@
 
 /* The socket's path is there, and nobody listens: of a daemon that was stopped it is not. */
 static bool
-is_away(const char *socket)
+daemon_is_away(const char *socket)
 {
 	struct stat st;
 
@@ -28,12 +28,12 @@ is_away(const char *socket)
 }
 
 static void
-await(const char *socket, uint64_t end_ms)
+daemon_await(const char *socket, uint64_t end_ms)
 {
 	const struct timespec pause = {.tv_nsec = 100000000};
 	bool told = false;
 
-	while (is_away(socket) && monotonic_ms() < end_ms) {
+	while (daemon_is_away(socket) && monotonic_ms() < end_ms) {
 		if (!told)
 			fprintf(stderr,
 				"fpmctl: nobody listens on %s; the daemon is waited for, "
@@ -46,20 +46,20 @@ await(const char *socket, uint64_t end_ms)
 
 /* One that goes away while it is asked is asked again. */
 static int
-ask(const char *socket, json_t *request)
+hold_ask(const char *socket, json_t *request)
 {
 	uint64_t end_ms = monotonic_ms() + AWAY_S * 1000u;
 	int rc;
 
 	do {
-		await(socket, end_ms);
+		daemon_await(socket, end_ms);
 		rc = conn_ask(socket, request, NULL, NULL);
-	} while (rc == CTL_NO_DAEMON && monotonic_ms() < end_ms && is_away(socket));
+	} while (rc == CTL_NO_DAEMON && monotonic_ms() < end_ms && daemon_is_away(socket));
 	return rc;
 }
 
 static bool
-on_state(const json_t *row, const char *text, void *held)
+hold_on_state(const json_t *row, const char *text, void *held)
 {
 	*(bool *)held |= strcmp(row_str(row, "state"), "held") == 0;
 	return true;
@@ -80,7 +80,7 @@ hold_run(const struct options *opt, int n, char **word)
 				      "a whole number of seconds from 0 to 3600");
 	if (n > 0 && seconds == 0) {
 		request = json_pack("{s:s}", "show", "fpm");
-		rc = conn_ask(opt->socket, request, on_state, &held);
+		rc = conn_ask(opt->socket, request, hold_on_state, &held);
 		json_decref(request);
 		if (rc != CTL_OK)
 			return rc;
@@ -88,7 +88,7 @@ hold_run(const struct options *opt, int n, char **word)
 	request = json_pack("{s:s}", "do", "hold");
 	if (n > 0)
 		json_object_set_new(request, "seconds", json_integer(seconds));
-	rc = ask(opt->socket, request);
+	rc = hold_ask(opt->socket, request);
 	json_decref(request);
 	if (rc == CTL_OK && opt->json)
 		json_rows_end(0);

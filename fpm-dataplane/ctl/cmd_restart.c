@@ -36,7 +36,7 @@ on_version(const json_t *row, const char *text, void *ctx)
 }
 
 static int
-look(const char *socket, bool quiet, struct seen *s)
+version_look(const char *socket, bool quiet, struct seen *s)
 {
 	json_t *request = json_pack("{s:s}", "show", "version");
 	int rc = quiet ? conn_try(socket, request, on_version, s)
@@ -48,7 +48,7 @@ look(const char *socket, bool quiet, struct seen *s)
 
 /* No daemon, nor one to come. */
 static bool
-is_gone(const char *socket, long long pid)
+daemon_is_gone(const char *socket, long long pid)
 {
 	struct stat st;
 
@@ -58,7 +58,7 @@ is_gone(const char *socket, long long pid)
 
 /* Returns an exit code, when there is one to return. */
 static int
-await(const struct options *opt, const struct seen *before)
+successor_await(const struct options *opt, const struct seen *before)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
 	unsigned int gone = 0;
@@ -67,9 +67,9 @@ await(const struct options *opt, const struct seen *before)
 	/* A look may take its time as well: it is a daemon that is about to end. */
 	for (uint64_t end = monotonic_ms() + RESTART_S * 1000; monotonic_ms() < end;) {
 		nanosleep(&pause, NULL);
-		if (look(opt->socket, true, &now) != CTL_OK) {
+		if (version_look(opt->socket, true, &now) != CTL_OK) {
 			/* Twice: the next one's path is put in the place of the last one's. */
-			gone = is_gone(opt->socket, before->pid) ? gone + 1 : 0;
+			gone = daemon_is_gone(opt->socket, before->pid) ? gone + 1 : 0;
 			if (gone < 2)
 				continue;
 			fputs("fpmctl: the daemon has been stopped meanwhile, no other "
@@ -108,11 +108,11 @@ restart_run(const struct options *opt, int n, char **word)
 
 	if (n > 0)
 		return cli_unexpected(word[0], &cmd_restart);
-	rc = look(opt->socket, false, &before);
+	rc = version_look(opt->socket, false, &before);
 	if (rc != CTL_OK)
 		return rc;
 	rc = conn_fetch(opt->socket, json_pack("{s:s}", "do", "restart"), NULL);
-	return rc == CTL_OK ? await(opt, &before) : rc;
+	return rc == CTL_OK ? successor_await(opt, &before) : rc;
 }
 
 static void

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/filter.h"
 #include "base/prefix.h"
 #include "ctl/cmd.h"
@@ -222,7 +222,7 @@ show_names(const struct options *opt, const char *what)
 /* --- rows -------------------------------------------------------------------------------- */
 
 static bool
-is_wanted(const struct ask *ask, const json_t *row)
+row_is_wanted(const struct ask *ask, const json_t *row)
 {
 	return ask->opt->json || ask->all || ask->name != NULL ||
 	       (ask->what->is & ZEROS) == 0 || row_int(row, "value") != 0;
@@ -233,7 +233,7 @@ row_print(struct ask *ask, const json_t *row, const char *text)
 {
 	const struct view *view = view_find(ask->what->show);
 
-	if (!is_wanted(ask, row))
+	if (!row_is_wanted(ask, row))
 		return true;
 	errno = 0;
 	if (ask->opt->json) {
@@ -250,7 +250,7 @@ row_print(struct ask *ask, const json_t *row, const char *text)
 }
 
 static bool
-on_row(const json_t *row, const char *text, void *ctx)
+show_on_row(const json_t *row, const char *text, void *ctx)
 {
 	struct ask *ask = ctx;
 
@@ -260,7 +260,7 @@ on_row(const json_t *row, const char *text, void *ctx)
 }
 
 static int
-by_device_and_address(const void *a, const void *b)
+neighbor_order(const void *a, const void *b)
 {
 	const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
 	struct prefix p = {0}, q = {0};
@@ -284,7 +284,7 @@ static const char *const counted[] = {"value",    "rx_packets", "rx_bytes",   "t
 
 /* The row of the same name (and kind, for a drop and a punt may be called alike). */
 static const json_t *
-same_row(const json_t *rows, const json_t *row, const char *name)
+row_same(const json_t *rows, const json_t *row, const char *name)
 {
 	const json_t *other;
 	size_t i;
@@ -306,7 +306,7 @@ rates_add(const struct ask *ask)
 	size_t i;
 
 	json_array_foreach (ask->rows, i, row) {
-		const json_t *was = same_row(ask->before, row, ask->what->name);
+		const json_t *was = row_same(ask->before, row, ask->what->name);
 
 		for (unsigned int k = 0; k < sizeof(counted) / sizeof(counted[0]); k++) {
 			double by = row_real(row, counted[k]) - row_real(was, counted[k]);
@@ -322,15 +322,6 @@ rates_add(const struct ask *ask)
 	}
 }
 
-static double
-now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 /* --- one answer ------------------------------------------------------------------------- */
 
 static void
@@ -344,7 +335,7 @@ kept_print(struct ask *ask)
 	for (size_t i = 0; i < n; i++)
 		row[i] = json_array_get(ask->rows, i);
 	if (ask->what->is & SORTED)
-		qsort(row, n, sizeof(*row), by_device_and_address);
+		qsort(row, n, sizeof(*row), neighbor_order);
 	for (size_t i = 0; i < n; i++) {
 		char *text = json_dumps(row[i], JSON_COMPACT);
 		bool more = text != NULL && row_print(ask, row[i], text);
@@ -358,14 +349,14 @@ kept_print(struct ask *ask)
 
 /* Asked for a prefix itself, and not for what covers it? An address is one when that is said. */
 static bool
-is_exact(const struct ask *ask)
+prefix_is_exact(const struct ask *ask)
 {
 	return ask->has_longest ? !ask->longest : strchr(ask->prefix, '/') != NULL;
 }
 
 /* The answer is complete; what there is to say about none or no rows. */
 static int
-finish(const struct ask *ask)
+show_finish(const struct ask *ask)
 {
 	bool chosen = ask->prefix != NULL || ask->name != NULL || ask->choose.any;
 	char text[CHOOSE_TEXT];
@@ -378,10 +369,10 @@ finish(const struct ask *ask)
 		       choose_text(&ask->choose, text));
 	else if (rc == CTL_NOT_FOUND && ask->prefix != NULL &&
 		 (ask->what->is & SORTED) == 0)
-		printf("no %s %s%s%s%s\n", is_exact(ask) ? "such prefix as" : "route to",
-		       ask->prefix, ask->vrf != NULL ? " in VRF " : "",
-		       ask->vrf != NULL ? ask->vrf : "",
-		       is_exact(ask) ? "; `longest` finds what covers it" : "");
+		printf("no %s %s%s%s%s\n",
+		       prefix_is_exact(ask) ? "such prefix as" : "route to", ask->prefix,
+		       ask->vrf != NULL ? " in VRF " : "", ask->vrf != NULL ? ask->vrf : "",
+		       prefix_is_exact(ask) ? "; `longest` finds what covers it" : "");
 	else if (rc == CTL_NOT_FOUND)
 		printf("none of %s is %s; `fpmctl show %s%s` lists them\n", ask->what->show,
 		       ask->prefix != NULL ? ask->prefix : ask->name, ask->what->show,
@@ -392,7 +383,7 @@ finish(const struct ask *ask)
 }
 
 static int
-ask_daemon(struct ask *ask)
+show_ask(struct ask *ask)
 {
 	json_t *request = json_pack("{s:s}", "show", ask->what->show);
 	int rc;
@@ -410,15 +401,15 @@ ask_daemon(struct ask *ask)
 	choice_ask(&ask->choose, request);
 	if (ask->what->is & (SORTED | COUNTS))
 		ask->rows = json_array();
-	ask->at_s = now_s();
-	rc = conn_ask(ask->opt->socket, request, on_row, ask);
+	ask->at_s = monotonic_s();
+	rc = conn_ask(ask->opt->socket, request, show_on_row, ask);
 	json_decref(request);
 	return rc;
 }
 
 /* What was kept becomes what the next answer is compared with. */
 static void
-turn(struct ask *ask)
+rows_turn(struct ask *ask)
 {
 	json_decref(ask->before);
 	ask->before = ask->rows;
@@ -428,9 +419,9 @@ turn(struct ask *ask)
 }
 
 static int
-once(struct ask *ask)
+show_once(struct ask *ask)
 {
-	int rc = ask_daemon(ask);
+	int rc = show_ask(ask);
 
 	if (stop_now())
 		return CTL_OK;
@@ -439,16 +430,16 @@ once(struct ask *ask)
 	if (ask->rows != NULL)
 		kept_print(ask);
 	if (rc == CTL_OK)
-		rc = finish(ask);
+		rc = show_finish(ask);
 	else if (rc == CTL_USAGE)
 		cli_usage(&cmd_show);
 	rc = stdout_flush(rc, ask->write_error);
-	turn(ask);
+	rows_turn(ask);
 	return rc;
 }
 
 static int
-run(struct ask *ask)
+show_repeat(struct ask *ask)
 {
 	bool pages = terminal_obeys() && !ask->opt->json;
 	unsigned long long looks = 0; /* after the first */
@@ -457,14 +448,14 @@ run(struct ask *ask)
 	if (ask->opt->watch_s > 0)
 		stop_begin(!ask->opt->json);
 	if (ask->opt->rates_s > 0) {
-		rc = ask_daemon(ask);
+		rc = show_ask(ask);
 		if (rc == CTL_OK) {
-			turn(ask);
+			rows_turn(ask);
 			stop_pause(ask->opt->rates_s);
-			rc = once(ask);
+			rc = show_once(ask);
 		}
 	} else {
-		rc = once(ask);
+		rc = show_once(ask);
 	}
 	/* Whom nothing was there for is told once; a row that goes later may come back. */
 	while (ask->opt->watch_s > 0 && !ferror(stdout) &&
@@ -477,7 +468,7 @@ run(struct ask *ask)
 			fputs("\033[H\033[2J", stdout);
 		else if (!ask->opt->json)
 			putchar('\n');
-		rc = once(ask);
+		rc = show_once(ask);
 	}
 	json_decref(ask->before);
 	json_decref(ask->rows);
@@ -493,7 +484,7 @@ run(struct ask *ask)
  * prefix: it is looked up, and said on stderr, where no script trips over it.
  */
 static int
-take_prefix(struct ask *ask, const char *word)
+show_take_prefix(struct ask *ask, const char *word)
 {
 	static char masked[PREFIX_STRLEN];
 	struct prefix net;
@@ -512,7 +503,7 @@ take_prefix(struct ask *ask, const char *word)
 
 /* Words that do not go together, in a sentence; CTL_USAGE. */
 static int
-contradiction(const char *said)
+show_contradiction(const char *said)
 {
 	fprintf(stderr, "fpmctl: %s\n", said);
 	return CTL_USAGE;
@@ -520,7 +511,7 @@ contradiction(const char *said)
 
 /* The value of the key by which the daemon chooses a row. */
 static int
-take_name(struct ask *ask, const char *word)
+show_take_name(struct ask *ask, const char *word)
 {
 	ask->name = word;
 	if ((ask->what->is & NUMBERED) == 0)
@@ -539,7 +530,7 @@ take_name(struct ask *ask, const char *word)
  * a sentence less than 0.
  */
 static int
-take_route_word(struct ask *ask, int n, char **word)
+show_take_route_word(struct ask *ask, int n, char **word)
 {
 	bool longest = strcmp(word[0], "longest") == 0;
 
@@ -547,7 +538,8 @@ take_route_word(struct ask *ask, int n, char **word)
 		return 0;
 	if (longest || strcmp(word[0], "exact") == 0) {
 		if (ask->has_longest)
-			return -contradiction("longest or exact: say one of them, once");
+			return -show_contradiction(
+				"longest or exact: say one of them, once");
 		ask->has_longest = true;
 		ask->longest = longest;
 		return 1;
@@ -555,16 +547,16 @@ take_route_word(struct ask *ask, int n, char **word)
 	if (strcmp(word[0], "vrf") != 0)
 		return 0;
 	if (ask->vrf != NULL)
-		return -contradiction("vrf is given twice");
+		return -show_contradiction("vrf is given twice");
 	if (n < 2 || word[1][0] == '\0')
-		return -contradiction("vrf needs NAME; `fpmctl show vrfs` lists them");
+		return -show_contradiction("vrf needs NAME; `fpmctl show vrfs` lists them");
 	ask->vrf = word[1];
 	return 2;
 }
 
 /* What the words that were taken ask for together. */
 static int
-check_words(const struct ask *ask)
+show_check_words(const struct ask *ask)
 {
 	const struct what *what = ask->what;
 
@@ -587,13 +579,13 @@ check_words(const struct ask *ask)
 
 /* Words after `show WHAT`. Returns CTL_OK or CTL_USAGE. */
 static int
-take_words(struct ask *ask, int n, char **word)
+show_take_words(struct ask *ask, int n, char **word)
 {
 	const struct what *what = ask->what;
 	int some, chosen;
 
 	for (int i = 0; i < n; i += some) {
-		some = take_route_word(ask, n - i, word + i);
+		some = show_take_route_word(ask, n - i, word + i);
 		if (some < 0)
 			return -some;
 		if (some > 0)
@@ -606,20 +598,20 @@ take_words(struct ask *ask, int n, char **word)
 				return CTL_USAGE;
 			some = 2;
 		} else if ((what->is & PREFIXED) != 0 && ask->prefix == NULL) {
-			if (take_prefix(ask, word[i]) != CTL_OK)
+			if (show_take_prefix(ask, word[i]) != CTL_OK)
 				return cli_usage(&cmd_show);
 		} else if ((what->is & ZEROS) != 0 && strcmp(word[i], "all") == 0) {
 			if (ask->all)
-				return contradiction("all is given twice");
+				return show_contradiction("all is given twice");
 			ask->all = true;
 		} else if (what->name != NULL && ask->name == NULL) {
-			if (take_name(ask, word[i]) != CTL_OK)
+			if (show_take_name(ask, word[i]) != CTL_OK)
 				return CTL_USAGE;
 		} else {
 			return cli_unexpected(word[i], &cmd_show);
 		}
 	}
-	return check_words(ask);
+	return show_check_words(ask);
 }
 
 static int
@@ -639,9 +631,9 @@ show_run(const struct options *opt, int n, char **word)
 			meant = known[i].show;
 	if (ask.what == NULL)
 		return cli_unexpected_but(word[0], meant, &cmd_show);
-	if (take_words(&ask, n - 1, word + 1) != CTL_OK)
+	if (show_take_words(&ask, n - 1, word + 1) != CTL_OK)
 		return CTL_USAGE;
-	return run(&ask);
+	return show_repeat(&ask);
 }
 
 const struct command cmd_show = {

@@ -31,7 +31,7 @@ struct watch {
 
 /* Write what base64 text stands for. Returns 0 or an errno. */
 static int
-write_octets(FILE *out, const char *text)
+octets_write(FILE *out, const char *text)
 {
 	size_t len = strlen(text);
 	uint8_t *data = malloc(base64_room(len) + 1);
@@ -47,7 +47,7 @@ write_octets(FILE *out, const char *text)
 }
 
 static bool
-on_row(const json_t *row, const char *text, void *ctx)
+watch_on_row(const json_t *row, const char *text, void *ctx)
 {
 	struct watch *w = ctx;
 
@@ -67,7 +67,7 @@ on_row(const json_t *row, const char *text, void *ctx)
 			w->write_error = errno;
 		w->begun = true;
 		if (w->write_error == 0)
-			w->write_error = write_octets(w->out, row_str(row, "pcapng"));
+			w->write_error = octets_write(w->out, row_str(row, "pcapng"));
 	} else if (w->json) {
 		json_row_print(w->n_rows, text);
 	} else {
@@ -82,37 +82,37 @@ on_row(const json_t *row, const char *text, void *ctx)
 }
 
 static void
-put(json_t *filter, const char *key, const char *value)
+filter_put(json_t *filter, const char *key, const char *value)
 {
 	if (value != NULL)
 		json_object_set_new(filter, key, json_string(value));
 }
 
 static void
-put_number(json_t *filter, const char *key, long long value)
+filter_put_number(json_t *filter, const char *key, long long value)
 {
 	if (value > 0)
 		json_object_set_new(filter, key, json_integer(value));
 }
 
 static json_t *
-filter_of(const struct words *w, bool capture)
+filter_make(const struct words *w, bool capture)
 {
 	json_t *filter = json_object(), *points = json_array();
 
-	put(filter, "port", w->port);
-	put(filter, "src", w->src);
-	put(filter, "dst", w->dst);
-	put(filter, "host", w->host);
-	put(filter, "verdict", w->verdict);
-	put(filter, "reason", w->reason);
+	filter_put(filter, "port", w->port);
+	filter_put(filter, "src", w->src);
+	filter_put(filter, "dst", w->dst);
+	filter_put(filter, "host", w->host);
+	filter_put(filter, "verdict", w->verdict);
+	filter_put(filter, "reason", w->reason);
 	if (w->proto >= 0)
 		json_object_set_new(filter, "proto", json_integer(w->proto));
-	put_number(filter, "sport", w->sport);
-	put_number(filter, "dport", w->dport);
-	put_number(filter, "snap", w->snap);
-	put_number(filter, "count",
-		   w->count > 0 || capture || w->for_s > 0 ? w->count : TRACE_COUNT);
+	filter_put_number(filter, "sport", w->sport);
+	filter_put_number(filter, "dport", w->dport);
+	filter_put_number(filter, "snap", w->snap);
+	filter_put_number(filter, "count",
+			  w->count > 0 || capture || w->for_s > 0 ? w->count : TRACE_COUNT);
 	if (w->for_s > 0)
 		json_object_set_new(filter, "for_s", json_real(w->for_s));
 	if (w->rx)
@@ -129,7 +129,7 @@ filter_of(const struct words *w, bool capture)
 
 /* Where a capture goes, what is in it untouched; says why not on stderr. */
 static FILE *
-open_file(const char *file, bool *is_new)
+capture_open(const char *file, bool *is_new)
 {
 	FILE *out = NULL;
 	int fd;
@@ -153,7 +153,7 @@ open_file(const char *file, bool *is_new)
 
 /* What there is to say at the end of one that went well. Returns an exit code. */
 static int
-conclude(const struct watch *w, const char *file, double for_s)
+watch_conclude(const struct watch *w, const char *file, double for_s)
 {
 	bool none = w->ended && w->packets == 0 && w->lost == 0;
 
@@ -182,12 +182,12 @@ watch_run(const struct options *opt, bool capture, int n, char **word)
 	if (rc != CTL_OK)
 		return rc;
 	if (capture)
-		w.out = open_file(file, &is_new);
+		w.out = capture_open(file, &is_new);
 	if (w.out == NULL)
 		return CTL_USAGE;
 	request = json_pack("{s:o}", capture ? "capture" : "trace",
-			    filter_of(&words, capture));
-	rc = conn_watch(opt->socket, request, on_row, &w);
+			    filter_make(&words, capture));
+	rc = conn_watch(opt->socket, request, watch_on_row, &w);
 	json_decref(request);
 	if (rc == CTL_OK && opt->json && !capture)
 		json_rows_end(w.n_rows);
@@ -197,7 +197,7 @@ watch_run(const struct options *opt, bool capture, int n, char **word)
 	if (w.out != stdout && fclose(w.out) != 0 && w.write_error == 0)
 		w.write_error = errno;
 	if (rc == CTL_OK && w.write_error == 0)
-		rc = conclude(&w, file, words.for_s);
+		rc = watch_conclude(&w, file, words.for_s);
 	if (is_new && !w.begun)
 		unlink(file);
 	return stdout_flush(rc, w.write_error);

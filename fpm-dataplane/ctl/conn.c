@@ -34,7 +34,7 @@ enum manner {
 
 static enum manner manner;
 
-static void __attribute__((format(printf, 1, 2))) complain(const char *fmt, ...)
+static void __attribute__((format(printf, 1, 2))) conn_complain(const char *fmt, ...)
 {
 	va_list ap;
 
@@ -48,35 +48,37 @@ static void __attribute__((format(printf, 1, 2))) complain(const char *fmt, ...)
 }
 
 static int
-lost(const char *path, int error)
+conn_lost(const char *path, int error)
 {
 	if (error == EAGAIN || error == EWOULDBLOCK)
-		complain("the daemon on %s has been silent for %u s; it is stuck, or very "
-			 "busy: see its log",
-			 path, haste_ms(SILENCE_MS) / 1000);
+		conn_complain(
+			"the daemon on %s has been silent for %u s; it is stuck, or very "
+			"busy: see its log",
+			path, haste_ms(SILENCE_MS) / 1000);
 	else
-		complain("the connection to %s was lost before the answer was complete; "
-			 "has the daemon stopped? Ask again",
-			 path);
+		conn_complain(
+			"the connection to %s was lost before the answer was complete; "
+			"has the daemon stopped? Ask again",
+			path);
 	return CTL_NO_DAEMON;
 }
 
 static int
-no_daemon(const char *path, int error)
+conn_no_daemon(const char *path, int error)
 {
 	const char *hint = "is fpm-dataplane running? -s SOCKET names another socket";
 
 	if (error == EACCES || error == EPERM)
 		hint = "only root and the socket's group may ask";
 	if (error == EAGAIN) /* others wait for it to let them in */
-		return lost(path, error);
-	complain("no daemon answers on %s: %s; %s", path, strerror(error), hint);
+		return conn_lost(path, error);
+	conn_complain("no daemon answers on %s: %s; %s", path, strerror(error), hint);
 	return CTL_NO_DAEMON;
 }
 
 /* How long a silent daemon is waited for. 0: for ever. */
 static void
-patience_set(int fd, unsigned int silence_ms)
+conn_set_patience(int fd, unsigned int silence_ms)
 {
 	struct timeval silence = {.tv_sec = silence_ms / 1000,
 				  .tv_usec = silence_ms % 1000 * 1000};
@@ -87,7 +89,7 @@ patience_set(int fd, unsigned int silence_ms)
 
 /* Returns a stream on the connection, or NULL with errno set. */
 static FILE *
-connect_to(const char *path)
+conn_open(const char *path)
 {
 	struct sockaddr_un sun = {.sun_family = AF_UNIX};
 	FILE *f = NULL;
@@ -101,7 +103,7 @@ connect_to(const char *path)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return NULL;
-	patience_set(fd, haste_ms(SILENCE_MS));
+	conn_set_patience(fd, haste_ms(SILENCE_MS));
 	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun)) == 0)
 		f = fdopen(fd, "r");
 	if (f == NULL) {
@@ -115,7 +117,7 @@ connect_to(const char *path)
 bool
 conn_is_there(const char *path)
 {
-	FILE *f = connect_to(path);
+	FILE *f = conn_open(path);
 
 	if (f != NULL)
 		fclose(f);
@@ -131,10 +133,10 @@ request_line(const json_t *request)
 
 	/* A word that is none became no member, and there is no object. */
 	if (text == NULL)
-		complain("a word is not UTF-8");
+		conn_complain("a word is not UTF-8");
 	else if (len >= REQUEST_MAX)
-		complain("the words are longer than the daemon takes (%d octets)",
-			 REQUEST_MAX);
+		conn_complain("the words are longer than the daemon takes (%d octets)",
+			      REQUEST_MAX);
 	else
 		return text;
 	free(text);
@@ -143,7 +145,7 @@ request_line(const json_t *request)
 
 /* Who has closed already may have said why: that is to be read. */
 static bool
-send_line(FILE *f, char *text)
+request_send(FILE *f, char *text)
 {
 	size_t len = strlen(text);
 
@@ -154,7 +156,7 @@ send_line(FILE *f, char *text)
 
 /* Returns an exit code when `row` ends the answer, else -1. */
 static int
-is_last(const json_t *row)
+row_ends_answer(const json_t *row)
 {
 	const json_t *error = json_object_get(row, "error");
 	long long code = row_int(row, "code");
@@ -163,13 +165,13 @@ is_last(const json_t *row)
 		return CTL_OK;
 	if (!json_is_string(error))
 		return -1;
-	complain("%s", json_string_value(error));
+	conn_complain("%s", json_string_value(error));
 	return code >= CTL_NO_DAEMON && code <= CTL_NOT_FOUND ? (int)code : CTL_NO_DAEMON;
 }
 
 /* May a line of JSON hold such? */
 static bool
-is_strange(const char *line)
+line_is_strange(const char *line)
 {
 	for (; *line != '\0'; line++)
 		if (*line == '\\' || (unsigned char)*line >= 0x7f)
@@ -182,7 +184,7 @@ is_strange(const char *line)
  * it escapes what is below U+0020. Returns NULL without memory.
  */
 static char *
-escaped(const char *line)
+line_escaped(const char *line)
 {
 	char *out = malloc(strlen(line) * 6 + 1), *at = out;
 
@@ -207,7 +209,7 @@ escaped(const char *line)
  * that zebra had said. 0: it is neither.
  */
 static int
-slow_s(const json_t *request, const char **what)
+request_slow_s(const json_t *request, const char **what)
 {
 	if (strcmp(row_str(request, "do"), "hold") == 0) {
 		*what = "it is answered behind all that zebra has said, which is still "
@@ -226,26 +228,27 @@ slow_s(const json_t *request, const char **what)
 
 /* Until the answer to one begins. Returns whether it does. */
 static bool
-await_slow(int fd, const json_t *request)
+conn_await_slow(int fd, const json_t *request)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	const char *what;
-	int most_s = slow_s(request, &what);
+	int most_s = request_slow_s(request, &what);
 
 	if (most_s == 0 || poll(&p, 1, (int)haste_ms(SILENCE_MS)) != 0)
 		return true;
-	complain("%s", what);
+	conn_complain("%s", what);
 	if (poll(&p, 1, most_s * 1000 - (int)SILENCE_MS) != 0)
 		return true;
-	complain("no answer after %d s, and the daemon may not be done: its log tells what "
-		 "came of it",
-		 most_s);
+	conn_complain(
+		"no answer after %d s, and the daemon may not be done: its log tells what "
+		"came of it",
+		most_s);
 	return false;
 }
 
 static int
-converse(const char *path, const json_t *request, enum manner how,
-	 bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx)
+conn_converse(const char *path, const json_t *request, enum manner how,
+	      bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx)
 {
 	char *line = NULL, *asked = request_line(request);
 	bool begun = false;
@@ -257,15 +260,15 @@ converse(const char *path, const json_t *request, enum manner how,
 	manner = how;
 	if (asked == NULL)
 		return CTL_USAGE;
-	f = connect_to(path);
+	f = conn_open(path);
 	if (f == NULL) {
 		free(asked);
-		return stop_now() ? CTL_OK : no_daemon(path, errno);
+		return stop_now() ? CTL_OK : conn_no_daemon(path, errno);
 	}
 	stop_ends(fileno(f));
-	if (!send_line(f, asked))
-		rc = stop_now() ? CTL_OK : lost(path, errno);
-	else if (!await_slow(fileno(f), request))
+	if (!request_send(f, asked))
+		rc = stop_now() ? CTL_OK : conn_lost(path, errno);
+	else if (!conn_await_slow(fileno(f), request))
 		rc = CTL_NO_DAEMON;
 	free(asked);
 	while (rc < 0) {
@@ -275,26 +278,27 @@ converse(const char *path, const json_t *request, enum manner how,
 		errno = 0;
 		len = getline(&line, &size, f);
 		if (len <= 0 || line[len - 1] != '\n') {
-			rc = stop_now() ? CTL_OK : lost(path, errno);
+			rc = stop_now() ? CTL_OK : conn_lost(path, errno);
 			break;
 		}
 		/* That it watches it says at once; of packets there may be none for hours. */
 		if (how == WATCH && !begun)
-			patience_set(fileno(f), 0);
+			conn_set_patience(fileno(f), 0);
 		begun = true;
 		line[len - 1] = '\0';
 		row = json_loads(line, 0, NULL);
-		if (is_strange(line)) {
-			strange = escaped(line);
+		if (line_is_strange(line)) {
+			strange = line_escaped(line);
 			rows_harmless(row);
 		}
 		if (!json_is_object(row)) {
-			complain("what answers on %s is no fpm-dataplane, or of another "
-				 "version",
-				 path);
+			conn_complain(
+				"what answers on %s is no fpm-dataplane, or of another "
+				"version",
+				path);
 			rc = CTL_NO_DAEMON;
 		} else {
-			rc = is_last(row);
+			rc = row_ends_answer(row);
 			if (rc < 0 && on_row != NULL &&
 			    !on_row(row, strange != NULL ? strange : line, ctx))
 				rc = CTL_OK;
@@ -312,14 +316,14 @@ int
 conn_ask(const char *path, const json_t *request,
 	 bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx)
 {
-	return converse(path, request, ASK, on_row, ctx);
+	return conn_converse(path, request, ASK, on_row, ctx);
 }
 
 int
 conn_try(const char *path, const json_t *request,
 	 bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx)
 {
-	return converse(path, request, TRY, on_row, ctx);
+	return conn_converse(path, request, TRY, on_row, ctx);
 }
 
 int
@@ -327,7 +331,7 @@ conn_watch(const char *path, const json_t *request,
 	   bool (*on_row)(const json_t *row, const char *text, void *ctx), void *ctx)
 {
 	stop_begin(true);
-	return converse(path, request, WATCH, on_row, ctx);
+	return conn_converse(path, request, WATCH, on_row, ctx);
 }
 
 int

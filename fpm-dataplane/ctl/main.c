@@ -35,7 +35,7 @@ stdio_secure(void)
  * is no time: that belongs to the option only with '=' between.
  */
 static int
-take_seconds(const char *name, const char *text, const char *next, double *out)
+option_take_seconds(const char *name, const char *text, const char *next, double *out)
 {
 	double seconds = 1;
 	char *end;
@@ -62,7 +62,7 @@ take_seconds(const char *name, const char *text, const char *next, double *out)
 
 /* The value of an option; the same one again is nothing new. */
 static int
-take_text(const char *name, const char *text, const char **out)
+option_take_text(const char *name, const char *text, const char **out)
 {
 	if (text[0] == '\0') {
 		fprintf(stderr, "fpmctl: %s needs a value\n", name);
@@ -78,7 +78,7 @@ take_text(const char *name, const char *text, const char **out)
 }
 
 static int
-take_family(int family, int *out)
+option_take_family(int family, int *out)
 {
 	if (*out != 0 && *out != family) {
 		fputs("fpmctl: -4 and -6 exclude each other; without them both families "
@@ -92,7 +92,7 @@ take_family(int family, int *out)
 
 /* Options that were given and belong to another command. Returns CTL_OK or CTL_USAGE. */
 static int
-check_options(const struct command *c, unsigned int given)
+options_check(const struct command *c, unsigned int given)
 {
 	static const struct {
 		unsigned int bit;
@@ -119,7 +119,7 @@ check_options(const struct command *c, unsigned int given)
  * Returns CTL_USAGE.
  */
 static int
-bad_option(int opt, const char *given)
+option_refuse(int opt, const char *given)
 {
 	char one[] = {'-', (char)optopt, '\0'};
 	bool is_long = strncmp(given, "--", 2) == 0;
@@ -147,7 +147,7 @@ bad_option(int opt, const char *given)
  * be asked. Files may have any name.
  */
 static int
-check_utf8(const struct command *c, int n, char **word)
+words_check_utf8(const struct command *c, int n, char **word)
 {
 	for (int i = 0; i < n && c != &cmd_config; i++) {
 		json_t *json = json_string(word[i]);
@@ -167,7 +167,7 @@ check_utf8(const struct command *c, int n, char **word)
  * was all.
  */
 static int
-take_options(struct options *o, unsigned int *given, int argc, char **argv)
+options_take(struct options *o, unsigned int *given, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"socket", required_argument, NULL, 's'},
@@ -192,7 +192,7 @@ take_options(struct options *o, unsigned int *given, int argc, char **argv)
 	       (opt = getopt_long(argc, argv, ":s:jhw:46", options, NULL)) != -1) {
 		switch (opt) {
 		case 's':
-			rc = take_text("-s", optarg, &o->socket);
+			rc = option_take_text("-s", optarg, &o->socket);
 			break;
 		case 'j':
 			o->json = true;
@@ -209,11 +209,11 @@ take_options(struct options *o, unsigned int *given, int argc, char **argv)
 			*given |= OPT_REPAIR;
 			break;
 		case 'w':
-			rc = take_text("-w", optarg, &o->file);
+			rc = option_take_text("-w", optarg, &o->file);
 			*given |= OPT_FILE;
 			break;
 		case 'V':
-			rc = take_text("--vtysh", optarg, &o->vtysh);
+			rc = option_take_text("--vtysh", optarg, &o->vtysh);
 			*given |= OPT_VTYSH;
 			break;
 		case 'n':
@@ -225,11 +225,13 @@ take_options(struct options *o, unsigned int *given, int argc, char **argv)
 			*given |= OPT_FORCE;
 			break;
 		case 'W':
-			rc = take_seconds("--watch", optarg, argv[optind], &o->watch_s);
+			rc = option_take_seconds("--watch", optarg, argv[optind],
+						 &o->watch_s);
 			*given |= OPT_TIMES;
 			break;
 		case 'R':
-			rc = take_seconds("--rates", optarg, argv[optind], &o->rates_s);
+			rc = option_take_seconds("--rates", optarg, argv[optind],
+						 &o->rates_s);
 			*given |= OPT_TIMES;
 			break;
 		case 'C':
@@ -238,11 +240,11 @@ take_options(struct options *o, unsigned int *given, int argc, char **argv)
 			break;
 		case '4':
 		case '6':
-			rc = take_family(opt - '0', &o->family);
+			rc = option_take_family(opt - '0', &o->family);
 			*given |= OPT_FAMILY;
 			break;
 		default:
-			return bad_option(opt, argv[optind - 1]);
+			return option_refuse(opt, argv[optind - 1]);
 		}
 	}
 	if (rc != CTL_OK)
@@ -270,7 +272,7 @@ main(int argc, char **argv)
 	int rc;
 
 	stdio_secure();
-	rc = take_options(&o, &given, argc, argv);
+	rc = options_take(&o, &given, argc, argv);
 	if (rc >= 0)
 		return stdout_flush(rc, 0);
 	if (optind == argc)
@@ -279,8 +281,8 @@ main(int argc, char **argv)
 	if (c == NULL)
 		return cli_unexpected_but(argv[optind], command_nearest(argv[optind]),
 					  NULL);
-	if (check_options(c, given) != CTL_OK ||
-	    check_utf8(c, argc - optind - 1, argv + optind + 1) != CTL_OK)
+	if (options_check(c, given) != CTL_OK ||
+	    words_check_utf8(c, argc - optind - 1, argv + optind + 1) != CTL_OK)
 		return CTL_USAGE;
 	return stdout_flush(c->run(&o, argc - optind - 1, argv + optind + 1), 0);
 }

@@ -14,7 +14,7 @@
 
 /* A paragraph about `subject`, in as many lines as it takes. */
 static void __attribute__((format(printf, 2, 3)))
-say(const char *subject, const char *fmt, ...)
+paragraph_print(const char *subject, const char *fmt, ...)
 {
 	char text[512];
 	va_list ap;
@@ -27,14 +27,14 @@ say(const char *subject, const char *fmt, ...)
 
 /* "1 route", "2 routes": so many as the row has. Returns buf. */
 static const char *
-count_of(const json_t *row, const char *key, const char *one, char buf[48])
+count_text(const json_t *row, const char *key, const char *one, char buf[48])
 {
 	snprintf(buf, 48, "%lld %s%s", row_int(row, key), one, plural(row_int(row, key)));
 	return buf;
 }
 
 static const char *
-prefixes_of(const json_t *row, const char *key, char buf[48])
+prefixes_text(const json_t *row, const char *key, char buf[48])
 {
 	snprintf(buf, 48, "%lld %s", row_int(row, key),
 		 noun(row_int(row, key), "prefix", "prefixes"));
@@ -57,20 +57,23 @@ session_print(const json_t *row)
 		if (strcmp(state, meaning[i][0]) == 0)
 			more = meaning[i][1];
 	if (strcmp(state, "never-connected") == 0)
-		say("Session",
-		    "zebra has never connected: is it started with `-M dplane_fpm_nl`?");
+		paragraph_print("Session", "zebra has never connected: is it started with "
+					   "`-M dplane_fpm_nl`?");
 	else if (strcmp(state, "held") == 0)
-		say("Session",
-		    "zebra is held off while FRR is restarted (generation %lld): "
-		    "its routes stay in force",
-		    row_int(row, "generation"));
+		paragraph_print(
+			"Session",
+			"zebra is held off while FRR is restarted (generation %lld): "
+			"its routes stay in force",
+			row_int(row, "generation"));
 	else if (!row_true(row, "connected"))
-		say("Session", "zebra has gone (generation %lld): its routes stay in force",
-		    row_int(row, "generation"));
+		paragraph_print(
+			"Session",
+			"zebra has gone (generation %lld): its routes stay in force",
+			row_int(row, "generation"));
 	else
-		say("Session", "zebra is connected, generation %lld, up %s%s",
-		    row_int(row, "generation"),
-		    human_seconds(row_real(row, "uptime_s"), text), more);
+		paragraph_print("Session", "zebra is connected, generation %lld, up %s%s",
+				row_int(row, "generation"),
+				human_seconds(row_real(row, "uptime_s"), text), more);
 }
 
 static void
@@ -78,37 +81,42 @@ queue_print(const json_t *row)
 {
 	char now[32], high[32], limit[32];
 
-	say("Queue", "%s now, %s at most, limit %s",
-	    human_bytes(row_int(row, "queue_bytes"), now),
-	    human_bytes(row_int(row, "queue_high_bytes"), high),
-	    human_bytes(row_int(row, "queue_limit_bytes"), limit));
-	say("Lag", "%lld ms now, %lld ms at most, from zebra's word to the FIB",
-	    row_int(row, "lag_ms"), row_int(row, "lag_high_ms"));
+	paragraph_print("Queue", "%s now, %s at most, limit %s",
+			human_bytes(row_int(row, "queue_bytes"), now),
+			human_bytes(row_int(row, "queue_high_bytes"), high),
+			human_bytes(row_int(row, "queue_limit_bytes"), limit));
+	paragraph_print("Lag", "%lld ms now, %lld ms at most, from zebra's word to the FIB",
+			row_int(row, "lag_ms"), row_int(row, "lag_high_ms"));
 	if (strcmp(row_str(row, "state"), "refusing") == 0)
-		say("WARNING",
-		    "the RIB is too far behind: the session was closed, zebra is refused "
-		    "until the queue is down to half its limit, and will then send all "
-		    "again");
+		paragraph_print(
+			"WARNING",
+			"the RIB is too far behind: the session was closed, zebra is "
+			"refused "
+			"until the queue is down to half its limit, and will then send all "
+			"again");
 	else if (json_is_false(json_object_get(row, "listening")))
-		say("WARNING",
-		    "fpm.listen cannot be listened on, another program may have it (ss "
-		    "-tlnp): zebra cannot connect; it is tried again until it can");
+		paragraph_print(
+			"WARNING",
+			"fpm.listen cannot be listened on, another program may have it (ss "
+			"-tlnp): zebra cannot connect; it is tried again until it can");
 	else if (row_true(row, "queue_warning"))
-		say("WARNING",
-		    "the RIB is behind, the queue above 75 %% of its limit "
-		    "(fpm.queue-limit-mib): there the session is closed and zebra sends "
-		    "all again");
+		paragraph_print("WARNING",
+				"the RIB is behind, the queue above 75 %% of its limit "
+				"(fpm.queue-limit-mib): there the session is closed and "
+				"zebra sends "
+				"all again");
 	else if (!row_true(row, "connected") && row_int(row, "strangers") > 0)
-		say("WARNING",
-		    "%lld connection%s refused, perhaps zebra's: the log has from whom; "
-		    "fpm.users and fpm.peer say who may",
-		    row_int(row, "strangers"),
-		    noun(row_int(row, "strangers"), " was", "s were"));
+		paragraph_print("WARNING",
+				"%lld connection%s refused, perhaps zebra's: the log has "
+				"from whom; "
+				"fpm.users and fpm.peer say who may",
+				row_int(row, "strangers"),
+				noun(row_int(row, "strangers"), " was", "s were"));
 }
 
 /* All but one in `of` took less than this, us; the longest when that is in the last bucket. */
 static double
-all_but(const json_t *h, long long of)
+histogram_all_but(const json_t *h, long long of)
 {
 	const json_t *below = json_object_get(h, "below_us"), *bucket;
 	long long n = 0, count = row_int(h, "count");
@@ -130,9 +138,12 @@ times_print(const json_t *row, const char *key, const char *name)
 	const json_t *h = json_object_get(row, key);
 
 	if (row_int(h, "count") > 0)
-		say(name, "%lld; half below %.4g ms, 99 %% below %.4g ms, longest %.4g ms",
-		    row_int(h, "count"), all_but(h, 2) / 1e3, all_but(h, 100) / 1e3,
-		    (double)row_int(h, "max_us") / 1e3);
+		paragraph_print(
+			name,
+			"%lld; half below %.4g ms, 99 %% below %.4g ms, longest %.4g ms",
+			row_int(h, "count"), histogram_all_but(h, 2) / 1e3,
+			histogram_all_but(h, 100) / 1e3,
+			(double)row_int(h, "max_us") / 1e3);
 }
 
 /* Of them nothing tells the end but silence; and some zebra may say none of it again. */
@@ -145,18 +156,21 @@ vrf_replay_print(const json_t *row)
 		snprintf(sweep, sizeof(sweep), ", sweep in %s",
 			 human_seconds(row_real(row, "vrf_sweep_in_s"), text));
 	if (row_int(row, "vrfs") > 0)
-		say("VRFs", "%s, by silence: %s stale%s", row_str(row, "vrf_phase"),
-		    count_of(row, "vrf_stale", "route", n), sweep);
+		paragraph_print("VRFs", "%s, by silence: %s stale%s",
+				row_str(row, "vrf_phase"),
+				count_text(row, "vrf_stale", "route", n), sweep);
 	if (row_int(row, "no_vrf_routes") > 0)
-		say("Tables",
-		    "%s of tables that are no VRF's: in no FIB; zebra never says them "
-		    "again, so a reconnect changes nothing of it",
-		    count_of(row, "no_vrf_routes", "route", n));
+		paragraph_print(
+			"Tables",
+			"%s of tables that are no VRF's: in no FIB; zebra never says them "
+			"again, so a reconnect changes nothing of it",
+			count_text(row, "no_vrf_routes", "route", n));
 	if (row_int(row, "vrfs_not_replayed") > 0)
-		say("WARNING",
-		    "zebra said nothing of %s again: what it said before stays in force "
-		    "(`fpmctl show vrfs` has the names)",
-		    count_of(row, "vrfs_not_replayed", "VRF", n));
+		paragraph_print("WARNING",
+				"zebra said nothing of %s again: what it said before stays "
+				"in force "
+				"(`fpmctl show vrfs` has the names)",
+				count_text(row, "vrfs_not_replayed", "VRF", n));
 }
 
 static void
@@ -170,28 +184,33 @@ replay_print(const json_t *row)
 		snprintf(sweep, sizeof(sweep), ", sweep in %s",
 			 human_seconds(row_real(row, "sweep_in_s"), text));
 	if (row_has(row, "replay_s"))
-		say("Replay", "%s %s: %lld of %s confirmed, %lld stale%s; %s removed %lld",
-		    row_true(row, "replaying") ? "running for" : "took",
-		    human_seconds(row_real(row, "replay_s"), text),
-		    row_int(row, "replay_confirmed"),
-		    count_of(row, "replay_before", "route", n[0]), row_int(row, "stale"),
-		    sweep, count_of(row, "sweeps", "sweep", n[1]),
-		    row_int(row, "swept_routes"));
+		paragraph_print(
+			"Replay",
+			"%s %s: %lld of %s confirmed, %lld stale%s; %s removed %lld",
+			row_true(row, "replaying") ? "running for" : "took",
+			human_seconds(row_real(row, "replay_s"), text),
+			row_int(row, "replay_confirmed"),
+			count_text(row, "replay_before", "route", n[0]),
+			row_int(row, "stale"), sweep,
+			count_text(row, "sweeps", "sweep", n[1]),
+			row_int(row, "swept_routes"));
 	else
-		say("Replay", "none yet%s; %s removed %lld", sweep,
-		    count_of(row, "sweeps", "sweep", n[0]), row_int(row, "swept_routes"));
+		paragraph_print("Replay", "none yet%s; %s removed %lld", sweep,
+				count_text(row, "sweeps", "sweep", n[0]),
+				row_int(row, "swept_routes"));
 	vrf_replay_print(row);
-	say("Timers",
-	    "sweep after the sentinel, else %lld s of silence, at most %lld s; not before "
-	    "%lld s when zebra was restarted",
-	    row_int(row, "sweep_quiet_s"), row_int(row, "sweep_max_s"),
-	    row_int(row, "sweep_restart_s"));
+	paragraph_print("Timers",
+			"sweep after the sentinel, else %lld s of silence, at most %lld s; "
+			"not before "
+			"%lld s when zebra was restarted",
+			row_int(row, "sweep_quiet_s"), row_int(row, "sweep_max_s"),
+			row_int(row, "sweep_restart_s"));
 	if (row_true(row, "feedback_enabled"))
-		say("Feedback", "%s acknowledged, %lld of them as failed",
-		    count_of(row, "feedback", "route", n[0]),
-		    row_int(row, "feedback_failed"));
+		paragraph_print("Feedback", "%s acknowledged, %lld of them as failed",
+				count_text(row, "feedback", "route", n[0]),
+				row_int(row, "feedback_failed"));
 	else
-		say("Feedback", "off (fpm.feedback)");
+		paragraph_print("Feedback", "off (fpm.feedback)");
 }
 
 static void
@@ -201,17 +220,20 @@ checkpoint_print(const json_t *row)
 	char text[32], n[3][48];
 
 	if (!json_is_object(c))
-		say("Checkpoint",
-		    "none: nobody keeps one for us (fpm-supervise, systemd), or it is off");
+		paragraph_print("Checkpoint", "none: nobody keeps one for us "
+					      "(fpm-supervise, systemd), or it is off");
 	else
-		say("Checkpoint",
-		    "%s and %lld of other tables, %s, %s; this start restored %s, %lld "
-		    "not%s",
-		    count_of(c, "routes", "route", n[0]), row_int(c, "other_tables"),
-		    count_of(c, "groups", "group", n[1]),
-		    human_bytes(row_int(c, "bytes"), text),
-		    count_of(c, "restored", "route", n[2]), row_int(c, "restore_lost"),
-		    row_int(c, "discarded") > 0 ? "; the one it found was discarded" : "");
+		paragraph_print(
+			"Checkpoint",
+			"%s and %lld of other tables, %s, %s; this start restored %s, %lld "
+			"not%s",
+			count_text(c, "routes", "route", n[0]), row_int(c, "other_tables"),
+			count_text(c, "groups", "group", n[1]),
+			human_bytes(row_int(c, "bytes"), text),
+			count_text(c, "restored", "route", n[2]),
+			row_int(c, "restore_lost"),
+			row_int(c, "discarded") > 0 ? "; the one it found was discarded"
+						    : "");
 }
 
 /* What found no room, when anything did: of `show memory` the part that routes feel. */
@@ -236,7 +258,7 @@ no_room_print(const json_t *row)
 					      n > 0 ? ", " : "", row_int(row, lack[i].key),
 					      lack[i].what);
 	if (n > 0)
-		say("No room", "times: %s", text);
+		paragraph_print("No room", "times: %s", text);
 }
 
 void
@@ -248,38 +270,43 @@ status_fpm(const json_t *row)
 		snprintf(last, sizeof(last), "; the last %s ago",
 			 human_seconds(row_real(row, "last_rx_age_s"), age));
 	session_print(row);
-	say("Received", "%s in %s, %s%s", count_of(row, "messages", "message", n[0]),
-	    count_of(row, "frames", "frame", n[1]),
-	    human_bytes(row_int(row, "bytes"), text), last);
-	say("Routes", "%lld taught, %lld withdrawn", row_int(row, "routes"),
-	    row_int(row, "route_dels"));
-	say("Next hops", "%lld taught, %lld withdrawn", row_int(row, "nexthops"),
-	    row_int(row, "nexthop_dels"));
-	say("Not taken", "%s, %s, %lld malformed, %s",
-	    count_of(row, "skipped_type", "other type", n[0]),
-	    count_of(row, "skipped_route", "other route", n[1]), row_int(row, "malformed"),
-	    count_of(row, "bad_frames", "bad frame", n[2]));
-	say("Sessions",
-	    "%lld accepted, %lld replaced, %lld ended, %lld over the queue limit",
-	    row_int(row, "accepts"), row_int(row, "replaced"), row_int(row, "closes"),
-	    row_int(row, "overflows"));
+	paragraph_print("Received", "%s in %s, %s%s",
+			count_text(row, "messages", "message", n[0]),
+			count_text(row, "frames", "frame", n[1]),
+			human_bytes(row_int(row, "bytes"), text), last);
+	paragraph_print("Routes", "%lld taught, %lld withdrawn", row_int(row, "routes"),
+			row_int(row, "route_dels"));
+	paragraph_print("Next hops", "%lld taught, %lld withdrawn",
+			row_int(row, "nexthops"), row_int(row, "nexthop_dels"));
+	paragraph_print("Not taken", "%s, %s, %lld malformed, %s",
+			count_text(row, "skipped_type", "other type", n[0]),
+			count_text(row, "skipped_route", "other route", n[1]),
+			row_int(row, "malformed"),
+			count_text(row, "bad_frames", "bad frame", n[2]));
+	paragraph_print(
+		"Sessions",
+		"%lld accepted, %lld replaced, %lld ended, %lld over the queue limit",
+		row_int(row, "accepts"), row_int(row, "replaced"), row_int(row, "closes"),
+		row_int(row, "overflows"));
 	queue_print(row);
 	times_print(row, "commit_time", "Commits");
 	times_print(row, "grace_time", "Grace");
 	replay_print(row);
 	if (!row_has(row, "routes4"))
 		return;
-	say("Table IPv4", "%s, %lld of them from zebra", prefixes_of(row, "routes4", n[0]),
-	    row_int(row, "zebra4"));
-	say("Table IPv6", "%s, %lld of them from zebra", prefixes_of(row, "routes6", n[0]),
-	    row_int(row, "zebra6"));
-	say("Behind",
-	    "%s, %s (%lld deleted while in use), %lld %s, %s unresolved, %lld unsupported",
-	    count_of(row, "groups", "group", n[0]),
-	    count_of(row, "nexthop_ids", "next-hop id", n[1]),
-	    row_int(row, "nexthop_ids_absent"), row_int(row, "adjacencies"),
-	    noun(row_int(row, "adjacencies"), "adjacency", "adjacencies"),
-	    count_of(row, "unresolved", "route", n[2]), row_int(row, "unsupported"));
+	paragraph_print("Table IPv4", "%s, %lld of them from zebra",
+			prefixes_text(row, "routes4", n[0]), row_int(row, "zebra4"));
+	paragraph_print("Table IPv6", "%s, %lld of them from zebra",
+			prefixes_text(row, "routes6", n[0]), row_int(row, "zebra6"));
+	paragraph_print("Behind",
+			"%s, %s (%lld deleted while in use), %lld %s, %s unresolved, %lld "
+			"unsupported",
+			count_text(row, "groups", "group", n[0]),
+			count_text(row, "nexthop_ids", "next-hop id", n[1]),
+			row_int(row, "nexthop_ids_absent"), row_int(row, "adjacencies"),
+			noun(row_int(row, "adjacencies"), "adjacency", "adjacencies"),
+			count_text(row, "unresolved", "route", n[2]),
+			row_int(row, "unsupported"));
 	no_room_print(row);
 	checkpoint_print(row);
 }
@@ -292,10 +319,11 @@ fib_print(const json_t *row, const char *key, const char *name)
 
 	if (!json_is_object(fib))
 		return;
-	say(name, "%s; forwarders read %s, of it free %s; writer's tree %s",
-	    prefixes_of(fib, "routes", n), human_bytes(row_int(fib, "bytes"), all),
-	    human_bytes(row_int(fib, "free_bytes"), spare),
-	    human_bytes(row_int(fib, "radix_bytes"), radix));
+	paragraph_print(name, "%s; forwarders read %s, of it free %s; writer's tree %s",
+			prefixes_text(fib, "routes", n),
+			human_bytes(row_int(fib, "bytes"), all),
+			human_bytes(row_int(fib, "free_bytes"), spare),
+			human_bytes(row_int(fib, "radix_bytes"), radix));
 }
 
 /* Where there are several: each has all of it. */
@@ -320,9 +348,12 @@ fib_copies_print(const json_t *row)
 			radix += row_int(fib, "radix_bytes");
 		}
 		snprintf(name, sizeof(name), "FIB node %lld", row_int(copy, "node"));
-		say(name, "a copy of both: forwarders there read %s; writer's trees %s%s",
-		    human_bytes(read, one), human_bytes(radix, two),
-		    row_true(copy, "placed") ? "" : "; the kernel refuses to place memory");
+		paragraph_print(
+			name,
+			"a copy of both: forwarders there read %s; writer's trees %s%s",
+			human_bytes(read, one), human_bytes(radix, two),
+			row_true(copy, "placed") ? ""
+						 : "; the kernel refuses to place memory");
 	}
 }
 
@@ -333,17 +364,19 @@ status_memory(const json_t *row)
 	const json_t *table;
 	size_t i;
 
-	say("Process", "%s, at most %s", human_bytes(row_int(row, "rss_bytes"), now),
-	    human_bytes(row_int(row, "peak_rss_bytes"), peak));
+	paragraph_print("Process", "%s, at most %s",
+			human_bytes(row_int(row, "rss_bytes"), now),
+			human_bytes(row_int(row, "peak_rss_bytes"), peak));
 	fib_print(row, "fib4", "FIB IPv4");
 	fib_print(row, "fib6", "FIB IPv6");
 	fib_copies_print(row);
 	if (row_has(row, "rib_bytes"))
-		say("RIB", "%s", human_bytes(row_int(row, "rib_bytes"), now));
-	say("FPM queue", "%s", human_bytes(row_int(row, "queue_bytes"), now));
-	say("Packets", "%lld of %s in use",
-	    row_int(row, "packet_buffers") - row_int(row, "packet_buffers_free"),
-	    count_of(row, "packet_buffers", "buffer", n));
+		paragraph_print("RIB", "%s", human_bytes(row_int(row, "rib_bytes"), now));
+	paragraph_print("FPM queue", "%s", human_bytes(row_int(row, "queue_bytes"), now));
+	paragraph_print("Packets", "%lld of %s in use",
+			row_int(row, "packet_buffers") -
+				row_int(row, "packet_buffers_free"),
+			count_text(row, "packet_buffers", "buffer", n));
 	printf("\n%-14s %10s %10s %10s  %s\n", "Table", "used", "of", "refused", "set by");
 	json_array_foreach (json_object_get(row, "tables"), i, table) {
 		const char *key = row_str(table, "key");

@@ -23,7 +23,7 @@ struct pen {
 };
 
 static void __attribute__((format(printf, 3, 4)))
-write_on(struct pen *pen, const char *gap, const char *fmt, ...)
+pen_write(struct pen *pen, const char *gap, const char *fmt, ...)
 {
 	char text[128];
 	va_list ap;
@@ -47,15 +47,15 @@ hop_print(struct pen *pen, const json_t *hop)
 	const char *gap = "";
 
 	if (row_has(hop, "via")) {
-		write_on(pen, "", "via %s", row_str(hop, "via"));
+		pen_write(pen, "", "via %s", row_str(hop, "via"));
 		gap = " ";
 	}
 	if (row_has(hop, "dev"))
-		write_on(pen, gap, "dev %s", row_str(hop, "dev"));
+		pen_write(pen, gap, "dev %s", row_str(hop, "dev"));
 	if (row_int(hop, "weight") > 1)
-		write_on(pen, " ", "weight %lld", row_int(hop, "weight"));
+		pen_write(pen, " ", "weight %lld", row_int(hop, "weight"));
 	if (!row_true(hop, "alive"))
-		write_on(pen, " ", "(dead)");
+		pen_write(pen, " ", "(dead)");
 }
 
 /* What the state adds to the ways out; NULL when they say it all. */
@@ -96,19 +96,19 @@ ways_print(const json_t *row, int column)
 	if (more)
 		hop_print(&pen, json_array_get(hops, 0));
 	if (note != NULL)
-		write_on(&pen, gap, "%s", note);
+		pen_write(&pen, gap, "%s", note);
 	if (row_has(row, "mtu"))
-		write_on(&pen, "  ", "mtu %lld", row_int(row, "mtu"));
+		pen_write(&pen, "  ", "mtu %lld", row_int(row, "mtu"));
 	if (row_has(row, "vrf"))
-		write_on(&pen, "  ", "(vrf %s)", row_str(row, "vrf"));
+		pen_write(&pen, "  ", "(vrf %s)", row_str(row, "vrf"));
 	else if (row_int(row, "table") != 0 && row_int(row, "table") != 254)
-		write_on(&pen, "  ", "(table %lld: not forwarded by)",
-			 row_int(row, "table"));
+		pen_write(&pen, "  ", "(table %lld: not forwarded by)",
+			  row_int(row, "table"));
 	if (row_true(row, "stale"))
-		write_on(&pen, "  ", "(stale)");
+		pen_write(&pen, "  ", "(stale)");
 	if (row_true(row, "absent")) {
-		write_on(&pen, "  ", "(deleted by FRR while in use:");
-		write_on(&pen, " ", "the last way stays)");
+		pen_write(&pen, "  ", "(deleted by FRR while in use:");
+		pen_write(&pen, " ", "the last way stays)");
 	}
 	putchar('\n');
 	for (size_t i = 1; i < json_array_size(hops); i++) {
@@ -180,7 +180,7 @@ neighbor_row(const json_t *row)
 
 /* Attention. */
 static const char *
-red(bool on)
+red_switch(bool on)
 {
 	static int colours = -1;
 
@@ -198,7 +198,7 @@ port_head(void)
 
 /* "0 pps", "12.3 kbit/s": so many times what the row has. */
 static const char *
-rate_of(const json_t *row, const char *key, double times, const char *unit, char buf[48])
+per_s_text(const json_t *row, const char *key, double times, const char *unit, char buf[48])
 {
 	double per_s = row_real(row, key) * times;
 	char number[32];
@@ -216,10 +216,10 @@ port_rates(const json_t *row)
 	if (!row_has(row, "rx_packets_per_s"))
 		return;
 	printf("    now rx %s, %s; tx %s, %s\n",
-	       rate_of(row, "rx_packets_per_s", 1, "pps", rx),
-	       rate_of(row, "rx_bytes_per_s", 8, "bit/s", rxb),
-	       rate_of(row, "tx_packets_per_s", 1, "pps", tx),
-	       rate_of(row, "tx_bytes_per_s", 8, "bit/s", txb));
+	       per_s_text(row, "rx_packets_per_s", 1, "pps", rx),
+	       per_s_text(row, "rx_bytes_per_s", 8, "bit/s", rxb),
+	       per_s_text(row, "tx_packets_per_s", 1, "pps", tx),
+	       per_s_text(row, "tx_bytes_per_s", 8, "bit/s", txb));
 }
 
 /* Behind it, and how it is used, in as many lines as that takes. */
@@ -246,8 +246,8 @@ port_device(const json_t *row)
 	if (row_has(row, "bond"))
 		status_bond(out, json_object_get(row, "bond"));
 	if (row_has(row, "forwarding") && strcmp(row_str(row, "forwarding"), "on") != 0)
-		fprintf(out, ", %sforwarding %s (sysctl)%s", red(true),
-			row_str(row, "forwarding"), red(false));
+		fprintf(out, ", %sforwarding %s (sysctl)%s", red_switch(true),
+			row_str(row, "forwarding"), red_switch(false));
 	/* Perhaps borrowed: `show interfaces` has its own. */
 	if (row_has(row, "addresses4") || row_has(row, "addresses6"))
 		fprintf(out, ", ICMP from");
@@ -268,18 +268,18 @@ port_row(const json_t *row)
 	char rx[32], tx[32];
 
 	printf("%-15s %s%-4s%s %5lld %-17s %15lld %15lld\n", row_str(row, "name"),
-	       down ? red(true) : "", row_str(row, "link"), down ? red(false) : "",
-	       row_int(row, "mtu"), row_str(row, "mac"), row_int(row, "rx_packets"),
-	       row_int(row, "tx_packets"));
+	       down ? red_switch(true) : "", row_str(row, "link"),
+	       down ? red_switch(false) : "", row_int(row, "mtu"), row_str(row, "mac"),
+	       row_int(row, "rx_packets"), row_int(row, "tx_packets"));
 	port_device(row);
 	pen.column = printf("    rx %s, tx %s", human_bytes(row_int(row, "rx_bytes"), rx),
 			    human_bytes(row_int(row, "tx_bytes"), tx));
 	if (row_int(row, "rx_missed") != 0)
-		write_on(&pen, ", ", "missed %lld", row_int(row, "rx_missed"));
+		pen_write(&pen, ", ", "missed %lld", row_int(row, "rx_missed"));
 	if (row_int(row, "rx_errors") != 0)
-		write_on(&pen, ", ", "rx errors %lld", row_int(row, "rx_errors"));
+		pen_write(&pen, ", ", "rx errors %lld", row_int(row, "rx_errors"));
 	if (row_int(row, "tx_errors") != 0)
-		write_on(&pen, ", ", "tx errors %lld", row_int(row, "tx_errors"));
+		pen_write(&pen, ", ", "tx errors %lld", row_int(row, "tx_errors"));
 	putchar('\n');
 	port_rates(row);
 }
@@ -305,8 +305,8 @@ interface_row(const json_t *row)
 	size_t i;
 
 	printf("%-15s %7lld %s%-5s%s %-4s %-9s", row_str(row, "name"),
-	       row_int(row, "ifindex"), up ? "" : red(true), up ? "up" : "down",
-	       up ? "" : red(false), row_true(row, "port") ? "yes" : "no",
+	       row_int(row, "ifindex"), up ? "" : red_switch(true), up ? "up" : "down",
+	       up ? "" : red_switch(false), row_true(row, "port") ? "yes" : "no",
 	       vlan ? row_str(row, "vlan") : "-");
 	json_array_foreach (json_object_get(row, "addresses"), i, address) {
 		const char *text = json_string_value(address);
@@ -314,7 +314,7 @@ interface_row(const json_t *row)
 		/* Below the first, but for those that are too long for it. */
 		pen.indent = ADDRESS_COLUMN + strlen(text) > WIDTH ? WIDTH - CIDR_WIDTH
 								   : ADDRESS_COLUMN;
-		write_on(&pen, " ", "%s", text);
+		pen_write(&pen, " ", "%s", text);
 	}
 	putchar('\n');
 	if (row_has(row, "part_of"))
@@ -436,8 +436,8 @@ drop_row(const json_t *row)
 	wrapped_print(row_str(row, "text"), printf("%-18s %14lld  ", row_str(row, "name"),
 						   row_int(row, "value")));
 	if (row_real(row, "value_per_s") != 0)
-		printf("%35s%snow %s/s%s\n", "", red(true),
-		       human_rate(row_real(row, "value_per_s"), rate), red(false));
+		printf("%35s%snow %s/s%s\n", "", red_switch(true),
+		       human_rate(row_real(row, "value_per_s"), rate), red_switch(false));
 	if (what != NULL)
 		wrapped_print(what, printf("%35s", ""));
 }

@@ -19,7 +19,7 @@
 #define line(what, fmt, ...) line_print(STAGE_COL, "%-10s " fmt, what, ##__VA_ARGS__)
 
 static bool
-reached(const json_t *row, const char *stage)
+stage_reached(const json_t *row, const char *stage)
 {
 	const json_t *one;
 	size_t i;
@@ -32,9 +32,9 @@ reached(const json_t *row, const char *stage)
 
 /* A stage was passed when the packet got to the next. */
 static bool
-passed(const json_t *row, const char *next)
+stage_passed(const json_t *row, const char *next)
 {
-	return reached(row, next);
+	return stage_reached(row, next);
 }
 
 static void
@@ -122,7 +122,7 @@ route_print(const json_t *row)
 
 /* Some are dropped before their neighbour's MAC is looked at. */
 static bool
-has_mac(const char *state)
+neighbor_has_mac(const char *state)
 {
 	static const char *const without[] = {"", "none", "incomplete", "failed"};
 
@@ -138,7 +138,7 @@ neighbor_print(const json_t *row)
 	const json_t *neighbor = json_object_get(row, "neighbor");
 	const char *who = row_has(row, "via") ? row_str(row, "via") : row_str(row, "dst");
 
-	if (!row_has(row, "mac") && has_mac(row_str(neighbor, "state")))
+	if (!row_has(row, "mac") && neighbor_has_mac(row_str(neighbor, "state")))
 		line("neighbour", "%s is %s", who, row_str(neighbor, "state"));
 	else if (row_has(row, "mac"))
 		line("neighbour", "%s is %s%s%s%s", who, row_str(row, "mac"),
@@ -223,15 +223,15 @@ arrived_print(const json_t *row)
 	line("arrived", "%s%s%s%s%s%s", row_str(row, "port"), macs ? " from " : "",
 	     macs ? row_str(row, "eth_src") : "", macs ? " to " : "",
 	     macs ? row_str(row, "eth_dst") : "",
-	     passed(row, "parse") ? "" : ", which takes nothing");
+	     stage_passed(row, "parse") ? "" : ", which takes nothing");
 }
 
 void
 walk_print(const json_t *row)
 {
-	bool onward =
-		reached(row, "adjacency") && (row_has(row, "via") || row_has(row, "mac") ||
-					      strcmp(row_str(row, "path"), "onlink") == 0);
+	bool onward = stage_reached(row, "adjacency") &&
+		      (row_has(row, "via") || row_has(row, "mac") ||
+		       strcmp(row_str(row, "path"), "onlink") == 0);
 
 	packet_print(row);
 	if (strcmp(row_str(row, "point"), "lost") == 0) {
@@ -241,9 +241,10 @@ walk_print(const json_t *row)
 		return;
 	}
 	arrived_print(row);
-	if (reached(row, "parse"))
-		line("headers", "%s", passed(row, "lookup") ? "good" : "end its walk here");
-	if (reached(row, "lookup"))
+	if (stage_reached(row, "parse"))
+		line("headers", "%s",
+		     stage_passed(row, "lookup") ? "good" : "end its walk here");
+	if (stage_reached(row, "lookup"))
 		route_print(row);
 	if (onward)
 		neighbor_print(row);

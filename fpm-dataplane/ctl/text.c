@@ -110,7 +110,7 @@ terminal_width(void)
 
 /* Octets of a word of `n`, of which `room` have it, that stand together. */
 static int
-piece(const char *word, int n, int room)
+word_piece(const char *word, int n, int room)
 {
 	int at = room;
 
@@ -130,7 +130,7 @@ piece(const char *word, int n, int room)
  * `split`: words too, of which a line is too short.
  */
 static void
-wrap(FILE *out, const char *text, int at, int indent, int width, bool split)
+text_wrap(FILE *out, const char *text, int at, int indent, int width, bool split)
 {
 	bool begun = false; /* the line has a word */
 
@@ -149,7 +149,7 @@ wrap(FILE *out, const char *text, int at, int indent, int width, bool split)
 			at = indent;
 		}
 		room = width - at - gap;
-		some = split && room > 0 ? piece(text + gap, n, room) : n;
+		some = split && room > 0 ? word_piece(text + gap, n, room) : n;
 		at += fprintf(out, "%.*s", gap + some, text);
 		text += gap + some;
 		begun = true;
@@ -170,14 +170,14 @@ usage_print(FILE *out, const char *command, const char *words)
 	if (asprintf(&text, "usage: fpmctl [OPTIONS] %s%s%s", command,
 		     words[0] != '\0' ? " " : "", words) < 0)
 		abort(); /* some hundred octets */
-	wrap(out, text, 0, 24, WIDTH, false);
+	text_wrap(out, text, 0, 24, WIDTH, false);
 	free(text);
 }
 
 void
 wrapped_print(const char *text, int indent)
 {
-	wrap(stdout, text, indent, indent, WIDTH, terminal_width() > 0);
+	text_wrap(stdout, text, indent, indent, WIDTH, terminal_width() > 0);
 }
 
 void
@@ -193,6 +193,6 @@ line_print(int indent, const char *fmt, ...)
 	if (terminal_width() == 0)
 		puts(text);
 	else
-		wrap(stdout, text, 0, indent, terminal_width(), true);
+		text_wrap(stdout, text, 0, indent, terminal_width(), true);
 	free(text);
 }

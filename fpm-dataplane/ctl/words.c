@@ -84,7 +84,7 @@ proto_name(int proto, char buf[16])
 }
 
 static int
-take_number(const struct word *k, const char *value, int *to)
+word_take_number(const struct word *k, const char *value, int *to)
 {
 	char want[160];
 	long long n;
@@ -102,7 +102,7 @@ take_number(const struct word *k, const char *value, int *to)
 }
 
 static int
-take_address(const struct word *k, const char *value, const char **to)
+word_take_address(const struct word *k, const char *value, const char **to)
 {
 	struct prefix p;
 	bool is_addr;
@@ -116,7 +116,7 @@ take_address(const struct word *k, const char *value, const char **to)
 }
 
 static int
-take_count(const struct word *k, const char *value, long long *to)
+word_take_count(const struct word *k, const char *value, long long *to)
 {
 	long long n;
 
@@ -128,7 +128,7 @@ take_count(const struct word *k, const char *value, long long *to)
 }
 
 static int
-take_seconds(const struct word *k, const char *value, double *to)
+word_take_seconds(const struct word *k, const char *value, double *to)
 {
 	double n;
 
@@ -140,7 +140,7 @@ take_seconds(const struct word *k, const char *value, double *to)
 }
 
 static int
-take_hex(const struct word *k, const char *value, const char **to)
+word_take_hex(const struct word *k, const char *value, const char **to)
 {
 	size_t n = strspn(value, "0123456789abcdefABCDEF");
 
@@ -152,7 +152,7 @@ take_hex(const struct word *k, const char *value, const char **to)
 }
 
 static int
-take_value(const struct word *k, const char *value, void *to)
+word_take_value(const struct word *k, const char *value, void *to)
 {
 	switch (k->kind) {
 	case TEXT:
@@ -163,23 +163,23 @@ take_value(const struct word *k, const char *value, void *to)
 		*(const char **)to = value;
 		return CTL_OK;
 	case HEX:
-		return take_hex(k, value, to);
+		return word_take_hex(k, value, to);
 	case ADDRESS:
 	case PREFIX:
-		return take_address(k, value, to);
+		return word_take_address(k, value, to);
 	case PROTO:
 		for (unsigned int i = 0; i < N_PROTOCOL; i++)
 			if (strcmp(protocol[i].name, value) == 0) {
 				*(int *)to = protocol[i].number;
 				return CTL_OK;
 			}
-		return take_number(k, value, to);
+		return word_take_number(k, value, to);
 	case NUMBER:
-		return take_number(k, value, to);
+		return word_take_number(k, value, to);
 	case COUNT:
-		return take_count(k, value, to);
+		return word_take_count(k, value, to);
 	case SECONDS:
-		return take_seconds(k, value, to);
+		return word_take_seconds(k, value, to);
 	case FLAG:
 		*(bool *)to = true;
 		return CTL_OK;
@@ -191,7 +191,7 @@ take_value(const struct word *k, const char *value, void *to)
 }
 
 static const struct word *
-find(const char *word, enum words_of of)
+word_find(const char *word, enum words_of of)
 {
 	for (unsigned int i = 0; i < N_KNOWN; i++)
 		if ((known[i].of & of) != 0 && strcmp(known[i].word, word) == 0)
@@ -201,7 +201,7 @@ find(const char *word, enum words_of of)
 
 /* The word before that says the same, or the opposite; NULL: none does. */
 static const struct word *
-before(const struct word *const taken[], unsigned int n, const struct word *k)
+word_taken_before(const struct word *const taken[], unsigned int n, const struct word *k)
 {
 	for (unsigned int i = 0; i < n; i++)
 		if (taken[i]->offset == k->offset)
@@ -211,7 +211,7 @@ before(const struct word *const taken[], unsigned int n, const struct word *k)
 
 /* Of an address or prefix, 0: not said. */
 static uint8_t
-family_of(const char *text)
+text_family(const char *text)
 {
 	struct prefix p;
 
@@ -220,9 +220,9 @@ family_of(const char *text)
 
 /* Why no packet can be so, or which word would come to nothing; NULL: all do. */
 static const char *
-contradiction(const struct words *w, enum words_of of)
+words_contradiction(const struct words *w, enum words_of of)
 {
-	uint8_t said[] = {family_of(w->src), family_of(w->dst), family_of(w->host)};
+	uint8_t said[] = {text_family(w->src), text_family(w->dst), text_family(w->host)};
 	uint8_t family = said[0] != 0 ? said[0] : said[1] != 0 ? said[1] : said[2];
 	bool ports = w->sport != 0 || w->dport != 0;
 
@@ -254,7 +254,7 @@ words_take(struct words *w, enum words_of of, int n, char **word)
 
 	*w = (struct words){.proto = -1, .ttl = -1, .label = -1};
 	for (int i = 0; i < n; i++) {
-		const struct word *k = find(word[i], of), *was;
+		const struct word *k = word_find(word[i], of), *was;
 		const char *value = "";
 
 		if (k == NULL) {
@@ -263,7 +263,7 @@ words_take(struct words *w, enum words_of of, int n, char **word)
 			words_help(stderr, of);
 			return CTL_USAGE;
 		}
-		was = before(taken, n_taken, k);
+		was = word_taken_before(taken, n_taken, k);
 		if (was != NULL) {
 			fprintf(stderr, "fpmctl: %s after %s: say one of them, once\n",
 				k->word, was->word);
@@ -276,10 +276,10 @@ words_take(struct words *w, enum words_of of, int n, char **word)
 		}
 		if (k->value != NULL)
 			value = word[i];
-		if (take_value(k, value, (char *)w + k->offset) != CTL_OK)
+		if (word_take_value(k, value, (char *)w + k->offset) != CTL_OK)
 			return CTL_USAGE;
 	}
-	why = contradiction(w, of);
+	why = words_contradiction(w, of);
 	if (why != NULL)
 		fprintf(stderr, "fpmctl: %s\n", why);
 	return why != NULL ? CTL_USAGE : CTL_OK;
@@ -298,7 +298,7 @@ words_help(FILE *out, enum words_of of)
 void
 words_complete(FILE *out, enum words_of of, int n, char **word)
 {
-	const struct word *k = n > 0 ? find(word[n - 1], of) : NULL;
+	const struct word *k = n > 0 ? word_find(word[n - 1], of) : NULL;
 	bool value = k != NULL && k->value != NULL; /* is what comes next */
 
 	for (unsigned int i = 0; i < N_PROTOCOL && value && k->kind == PROTO; i++)

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "ctl/doctor/parse.h"
+#include "ctl/json_row.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -44,7 +45,7 @@ ways_free(struct ways_text *w)
 }
 
 static void
-push(struct ways_text *w, char *way)
+ways_push(struct ways_text *w, char *way)
 {
 	if (w->n == w->cap) {
 		w->cap = w->cap == 0 ? 8 : w->cap * 2;
@@ -58,7 +59,7 @@ push(struct ways_text *w, char *way)
 void
 ways_add_kind(struct ways_text *w, const char *kind)
 {
-	push(w, strdup(kind));
+	ways_push(w, strdup(kind));
 }
 
 void
@@ -72,7 +73,7 @@ ways_add(struct ways_text *w, const char *via, const char *dev, long long weight
 		abort();
 	/* As rows of the daemon are, whoever named the interface: both sides are compared. */
 	log_harmless(way);
-	push(w, way);
+	ways_push(w, way);
 }
 
 static int
@@ -216,20 +217,20 @@ run_end(struct run *run, const char *vtysh, bool said)
 #define STATE_OF_WAY 2
 
 static bool
-in_use(char state)
+way_is_in_use(char state)
 {
 	return state == '*' || state == 't' || state == 'o';
 }
 
 static bool
-undecided(char state)
+way_is_undecided(char state)
 {
 	return state == 'r' || state == 'q';
 }
 
 /* One way, from "via " or "is directly connected" or "unreachable" on. Cuts the line. */
 static void
-take_way(char *line, struct ways_text *w)
+way_take(char *line, struct ways_text *w)
 {
 	char *via = strstr(line, " via "), *dev, *end, *weight;
 
@@ -259,7 +260,7 @@ take_way(char *line, struct ways_text *w)
 
 /* Returns true when the line begins a route that counts, and fills the prefix. */
 static bool
-take_head(const char *line, struct prefix *p)
+head_take(const char *line, struct prefix *p)
 {
 	char text[PREFIX_STRLEN];
 	bool addr;
@@ -275,7 +276,7 @@ take_head(const char *line, struct prefix *p)
 
 /* "VRF red:", and from FRR 10 on "IPv4 unicast VRF red:". True when the line is one. */
 static bool
-take_vrf(const char *line, char vrf[IFNAMSIZ])
+vrf_line_take(const char *line, char vrf[IFNAMSIZ])
 {
 	const char *at = strstr(line, "VRF ");
 	size_t len = at == NULL ? 0 : strcspn(at + 4, ":\n");
@@ -316,13 +317,13 @@ zebra_table(const char *vtysh, bool all_vrfs, uint8_t family, zebra_on_route *on
 			if (open && w.n > 0)
 				on_route(vrf[0] == '\0' ? NULL : vrf, &p, &w, ctx);
 			ways_reset(&w);
-			if (take_vrf(line, next))
+			if (vrf_line_take(line, next))
 				strcpy(vrf, next);
-			open = isalnum((unsigned char)line[0]) && take_head(line, &p);
+			open = isalnum((unsigned char)line[0]) && head_take(line, &p);
 		}
-		if (open && in_use(line[STATE_OF_WAY]))
-			take_way(line, &w);
-		else if (open && undecided(line[STATE_OF_WAY]) && w.n == 0)
+		if (open && way_is_in_use(line[STATE_OF_WAY]))
+			way_take(line, &w);
+		else if (open && way_is_undecided(line[STATE_OF_WAY]) && w.n == 0)
 			ways_add_kind(&w, ZEBRA_UNDECIDED);
 	}
 	if (open && w.n > 0)
@@ -340,7 +341,7 @@ zebra_table(const char *vtysh, bool all_vrfs, uint8_t family, zebra_on_route *on
 
 /* All that is said, an interface's name among it that need not be UTF-8; NULL: no JSON. */
 static json_t *
-read_json(FILE *f)
+json_read(FILE *f)
 {
 	char *text = NULL;
 	size_t size = 0;
@@ -355,35 +356,29 @@ read_json(FILE *f)
 }
 
 static const char *
-str(const json_t *o, const char *key)
+member_text(const json_t *o, const char *key)
 {
 	return json_string_value(json_object_get(o, key));
 }
 
-static bool
-is_true(const json_t *o, const char *key)
-{
-	return json_is_true(json_object_get(o, key));
-}
-
 static void
-take_nexthop(const json_t *hop, struct ways_text *w)
+nexthop_take(const json_t *hop, struct ways_text *w)
 {
-	if (!is_true(hop, "fib") || is_true(hop, "recursive"))
+	if (!row_true(hop, "fib") || row_true(hop, "recursive"))
 		return;
-	if (is_true(hop, "unreachable"))
-		ways_add_kind(w, is_true(hop, "blackhole")         ? "blackhole"
-				 : is_true(hop, "adminProhibited") ? "prohibit"
-								   : "unreachable");
-	else if (str(hop, "interfaceName") != NULL)
-		ways_add(w, str(hop, "ip"), str(hop, "interfaceName"),
+	if (row_true(hop, "unreachable"))
+		ways_add_kind(w, row_true(hop, "blackhole")         ? "blackhole"
+				 : row_true(hop, "adminProhibited") ? "prohibit"
+								    : "unreachable");
+	else if (member_text(hop, "interfaceName") != NULL)
+		ways_add(w, member_text(hop, "ip"), member_text(hop, "interfaceName"),
 			 json_integer_value(json_object_get(hop, "weight")));
 }
 
 static bool
-is_kernels_own(const json_t *route, const struct ways_text *w)
+route_is_kernels(const json_t *route, const struct ways_text *w)
 {
-	const char *protocol = str(route, "protocol");
+	const char *protocol = member_text(route, "protocol");
 
 	if (protocol == NULL || strcmp(protocol, "connected") == 0 ||
 	    strcmp(protocol, "local") == 0)
@@ -412,17 +407,17 @@ zebra_prefix(const char *vtysh, const char *vrf, const struct prefix *p, char **
 		 vrf == NULL ? "" : vrf, vrf == NULL ? "" : " ", prefix_str(p, text));
 	if (run_start(&run, vtysh, command) < 0)
 		return -1;
-	root = read_json(run.out);
+	root = json_read(run.out);
 	json_array_foreach (json_object_get(root, text), i, route) {
-		if (!is_true(route, "selected"))
+		if (!row_true(route, "selected"))
 			continue;
-		if (!is_true(route, "installed")) {
+		if (!row_true(route, "installed")) {
 			ways_add_kind(&w, ZEBRA_UNDECIDED);
 			continue;
 		}
 		json_array_foreach (json_object_get(route, "nexthops"), j, hop)
-			take_nexthop(hop, &w);
-		if (is_kernels_own(route, &w))
+			nexthop_take(hop, &w);
+		if (route_is_kernels(route, &w))
 			ways_reset(&w);
 	}
 	*ways = ways_join(&w);
@@ -446,7 +441,7 @@ zebra_count(const char *vtysh, uint8_t family, bool aloud, long long *least,
 		      family == 4 ? "show ip route summary json"
 				  : "show ipv6 route summary json") < 0)
 		return -1;
-	root = read_json(run.out);
+	root = json_read(run.out);
 	said = summary_parse(root, least, most) == 0;
 	json_decref(root);
 	return run_end(&run, vtysh, said);

@@ -16,7 +16,7 @@
 
 /* `here`: the namespace we are in, "": any will do. */
 static void
-on_process(struct exam *e, const char *name, void *here)
+zebra_on_process(struct exam *e, const char *name, void *here)
 {
 	char cmdline[CMDLINE_MAX], netns[64];
 	int n;
@@ -50,12 +50,12 @@ zebra_find(struct exam *e)
 	if (e->version != NULL)
 		exam_link(e, here, sizeof(here), "/proc/self/ns/net");
 	if (e->deny == NULL)
-		exam_folder(e, "/proc", on_process, here);
+		exam_folder(e, "/proc", zebra_on_process, here);
 }
 
 /* Are the files of the zebra that was found others than ours: a container's, a lab's? */
 static bool
-has_own_files(const struct exam *e)
+zebra_has_own_files(const struct exam *e)
 {
 	char ours[64], its[64];
 
@@ -92,7 +92,7 @@ zebra_vtysh(struct exam *e)
 			return command;
 		}
 	}
-	if (!has_own_files(e))
+	if (!zebra_has_own_files(e))
 		return "vtysh";
 	snprintf(command, sizeof(command), "vtysh --vty_socket /proc/%d/root/run/frr",
 		 (int)e->zebra);

@@ -23,7 +23,7 @@ FOLDERS = ("poptrie", "tap-bridge", "fpm-dataplane")
 # (tool, file, function, check, in how many lines): why it is none.
 # fmt: off
 KNOWN = {
-    ("gcc", "fpm-dataplane/ctl/cmd_audit.c", "compare", "null-dereference", 1):
+    ("gcc", "fpm-dataplane/ctl/cmd_audit.c", "audit_compare", "null-dereference", 1):
         "`order` is >= 0 only with both, or with in_zebra alone: one of the two is always "
         "there",
     ("gcc", "fpm-dataplane/trace/pcapng.c", "octets_put", "malloc-leak", 1):

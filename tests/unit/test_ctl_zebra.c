@@ -2,7 +2,7 @@
 /*
  * What fpmctl audit reads of vtysh, played by a script.
  *
- * link: fpm-dataplane/ctl/zebra.c fpm-dataplane/ctl/doctor/parse.c
+ * link: fpm-dataplane/ctl/zebra.c fpm-dataplane/ctl/json_row.c fpm-dataplane/ctl/doctor/parse.c
  * link: fpm-dataplane/base/prefix.c fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */
 #include <setjmp.h>

@@ -15,13 +15,13 @@
 #define LIST_SIZE 256
 
 static bool
-no_daemon(struct exam *e)
+cpus_are_untold(struct exam *e)
 {
 	return exam_no_daemon(e, ": nobody says which CPUs forward");
 }
 
 static void
-count_node(struct exam *e, const char *name, void *n)
+node_count(struct exam *e, const char *name, void *n)
 {
 	unsigned int node;
 
@@ -30,7 +30,7 @@ count_node(struct exam *e, const char *name, void *n)
 
 /* CPUs for the queues of a port, in turns: those that forward on its node. "": none does. */
 static void
-near_cores(const struct exam *e, int node, size_t n_queue, char *text, size_t size)
+cores_near(const struct exam *e, int node, size_t n_queue, char *text, size_t size)
 {
 	unsigned int cpu[CPU_SETSIZE], n_cpu = 0;
 	size_t n = 0;
@@ -45,7 +45,7 @@ near_cores(const struct exam *e, int node, size_t n_queue, char *text, size_t si
 }
 
 static void
-port_node(struct exam *e, const json_t *port)
+port_check_node(struct exam *e, const json_t *port)
 {
 	int node = (int)row_int(port, "node");
 	char list[LIST_SIZE], near[LIST_SIZE];
@@ -54,7 +54,7 @@ port_node(struct exam *e, const json_t *port)
 	size_t i;
 
 	if (!row_has(port, "node")) {
-		say(e, VERDICT_NA, row_str(port, "name"), "no device of any node");
+		finding_add(e, VERDICT_NA, row_str(port, "name"), "no device of any node");
 		return;
 	}
 	CPU_ZERO(&far);
@@ -65,23 +65,25 @@ port_node(struct exam *e, const json_t *port)
 			CPU_SET((size_t)n, &far);
 	}
 	if (CPU_COUNT(&far) == 0) {
-		say(e, VERDICT_OK, row_str(port, "name"), "node %d, as its CPUs", node);
+		finding_add(e, VERDICT_OK, row_str(port, "name"), "node %d, as its CPUs",
+			    node);
 		return;
 	}
 	exam_read(e, near, sizeof(near), "/sys/devices/system/node/node%d/cpulist", node);
-	say(e, VERDICT_WARN, row_str(port, "name"),
-	    "node %d, but CPUs %s of another serve it", node,
-	    cpulist_text(&far, list, sizeof(list)));
-	near_cores(e, node, json_array_size(json_object_get(port, "cpus")), list,
+	finding_add(e, VERDICT_WARN, row_str(port, "name"),
+		    "node %d, but CPUs %s of another serve it", node,
+		    cpulist_text(&far, list, sizeof(list)));
+	cores_near(e, node, json_array_size(json_object_get(port, "cpus")), list,
 		   sizeof(list));
-	cost(e,
-	     "Each packet crosses between the sockets, often twice. CPUs of node %d: %s. "
-	     "For good `cores:` of the configuration, of all and of this port%s",
-	     node, near, list[0] != '\0' ? "; until the next start:" : ", then:");
+	finding_cost(e,
+		     "Each packet crosses between the sockets, often twice. CPUs of node "
+		     "%d: %s. "
+		     "For good `cores:` of the configuration, of all and of this port%s",
+		     node, near, list[0] != '\0' ? "; until the next start:" : ", then:");
 	if (list[0] != '\0')
-		fix(e, "fpmctl port set %s cores %s", row_str(port, "name"), list);
+		finding_fix(e, "fpmctl port set %s cores %s", row_str(port, "name"), list);
 	else
-		fix(e, "fpmctl restart");
+		finding_fix(e, "fpmctl restart");
 }
 
 void
@@ -91,15 +93,15 @@ check_numa(struct exam *e)
 	const json_t *port;
 	size_t i;
 
-	exam_folder(e, "/sys/devices/system/node", count_node, &n);
+	exam_folder(e, "/sys/devices/system/node", node_count, &n);
 	if (n <= 1) {
-		say(e, VERDICT_OK, "", "one node: everything is near");
+		finding_add(e, VERDICT_OK, "", "one node: everything is near");
 		return;
 	}
-	if (no_daemon(e))
+	if (cpus_are_untold(e))
 		return;
 	json_array_foreach (e->ports, i, port)
-		port_node(e, port);
+		port_check_node(e, port);
 }
 
 void
@@ -108,7 +110,7 @@ check_isolation(struct exam *e)
 	char text[LIST_SIZE], list[LIST_SIZE], words[3 * LIST_SIZE + 64];
 	cpu_set_t isolated, shared;
 
-	if (no_daemon(e))
+	if (cpus_are_untold(e))
 		return;
 	exam_read(e, text, sizeof(text), CPU_DIR "/isolated");
 	(void)cpulist_parse(text, &isolated);
@@ -116,18 +118,18 @@ check_isolation(struct exam *e)
 	CPU_XOR(&shared, &isolated, &e->cpus);
 	cpulist_text(&shared, list, sizeof(list));
 	if (CPU_COUNT(&shared) == 0) {
-		say(e, VERDICT_OK, "", "forwarding CPUs %s are isolated",
-		    cpulist_text(&isolated, list, sizeof(list)));
+		finding_add(e, VERDICT_OK, "", "forwarding CPUs %s are isolated",
+			    cpulist_text(&isolated, list, sizeof(list)));
 		return;
 	}
-	say(e, VERDICT_WARN, "", "forwarding CPUs %s are anybody's", list);
-	cost(e,
-	     "Other programs, timers and interrupts take turns there: losses at high load, "
-	     "packets late by milliseconds.");
+	finding_add(e, VERDICT_WARN, "", "forwarding CPUs %s are anybody's", list);
+	finding_cost(e, "Other programs, timers and interrupts take turns there: losses at "
+			"high load, "
+			"packets late by milliseconds.");
 	snprintf(words, sizeof(words),
 		 "isolcpus=managed_irq,domain,%s nohz_full=%s rcu_nocbs=%s", list, list,
 		 list);
-	fix_kernel_words(e, words);
+	finding_fix_kernel_words(e, words);
 }
 
 void
@@ -137,7 +139,7 @@ check_governor(struct exam *e)
 	unsigned int told = 0;
 	cpu_set_t slow;
 
-	if (no_daemon(e))
+	if (cpus_are_untold(e))
 		return;
 	CPU_ZERO(&slow);
 	for (unsigned int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
@@ -151,20 +153,24 @@ check_governor(struct exam *e)
 	}
 	cpulist_text(&slow, list, sizeof(list));
 	if (told == 0) {
-		say(e, VERDICT_NA, "", "the kernel does not choose it (VM, firmware)");
+		finding_add(e, VERDICT_NA, "",
+			    "the kernel does not choose it (VM, firmware)");
 	} else if (CPU_COUNT(&slow) == 0) {
-		say(e, VERDICT_OK, "", "performance");
+		finding_add(e, VERDICT_OK, "", "performance");
 	} else {
-		say(e, VERDICT_WARN, "", "not performance on CPUs %s", list);
-		cost(e, "A core that was idle begins a burst of packets at a fraction of "
+		finding_add(e, VERDICT_WARN, "", "not performance on CPUs %s", list);
+		finding_cost(
+			e,
+			"A core that was idle begins a burst of packets at a fraction of "
 			"its clock rate.");
-		fix(e, "cpupower -c %s frequency-set -g performance", list);
+		finding_fix(e, "cpupower -c %s frequency-set -g performance", list);
 	}
 }
 
 /* The siblings of one forwarding CPU that are not it. */
 static void
-smt_of(struct exam *e, unsigned int cpu, const cpu_set_t *isolated, unsigned int *n_alone)
+cpu_check_smt(struct exam *e, unsigned int cpu, const cpu_set_t *isolated,
+	      unsigned int *n_alone)
 {
 	char text[LIST_SIZE], subject[32];
 	cpu_set_t siblings, also;
@@ -179,25 +185,30 @@ smt_of(struct exam *e, unsigned int cpu, const cpu_set_t *isolated, unsigned int
 	if (CPU_COUNT(&siblings) == 0) {
 		++*n_alone;
 	} else if (CPU_COUNT(&also) > 0) {
-		say(e, VERDICT_WARN, subject, "shares its core with forwarding CPU %s",
-		    cpulist_text(&also, text, sizeof(text)));
-		cost(e, "Together the two forward about as much as one and a half cores. "
+		finding_add(e, VERDICT_WARN, subject,
+			    "shares its core with forwarding CPU %s",
+			    cpulist_text(&also, text, sizeof(text)));
+		finding_cost(
+			e,
+			"Together the two forward about as much as one and a half cores. "
 			"In the configuration, `cores:` of a core each, then:");
-		fix(e, "fpmctl restart");
+		finding_fix(e, "fpmctl restart");
 	} else {
 		CPU_AND(&also, &siblings, isolated);
 		if (CPU_EQUAL(&also, &siblings)) {
-			say(e, VERDICT_OK, subject, "its sibling %s is isolated",
-			    cpulist_text(&siblings, text, sizeof(text)));
+			finding_add(e, VERDICT_OK, subject, "its sibling %s is isolated",
+				    cpulist_text(&siblings, text, sizeof(text)));
 			return;
 		}
-		say(e, VERDICT_WARN, subject, "shares its core with CPU %s, anybody's",
-		    cpulist_text(&siblings, text, sizeof(text)));
-		cost(e, "Whatever runs there takes up to half of the core's forwarding "
-			"rate, at any moment.");
+		finding_add(e, VERDICT_WARN, subject,
+			    "shares its core with CPU %s, anybody's",
+			    cpulist_text(&siblings, text, sizeof(text)));
+		finding_cost(
+			e, "Whatever runs there takes up to half of the core's forwarding "
+			   "rate, at any moment.");
 		for (unsigned int i = 0; i < CPU_SETSIZE; i++)
 			if (CPU_ISSET(i, &siblings))
-				fix(e, "echo 0 > " CPU_DIR "/cpu%u/online", i);
+				finding_fix(e, "echo 0 > " CPU_DIR "/cpu%u/online", i);
 	}
 }
 
@@ -208,16 +219,16 @@ check_smt(struct exam *e)
 	cpu_set_t isolated;
 	char text[LIST_SIZE];
 
-	if (no_daemon(e))
+	if (cpus_are_untold(e))
 		return;
 	exam_read(e, text, sizeof(text), CPU_DIR "/isolated");
 	(void)cpulist_parse(text, &isolated);
 	for (unsigned int cpu = 0; cpu < CPU_SETSIZE; cpu++)
 		if (CPU_ISSET(cpu, &e->cpus))
-			smt_of(e, cpu, &isolated, &n_alone);
+			cpu_check_smt(e, cpu, &isolated, &n_alone);
 	if (n_alone > 0)
-		say(e, VERDICT_OK, "", "%u forwarding CPU%s %s core alone", n_alone,
-		    plural(n_alone), noun(n_alone, "has its", "have their"));
+		finding_add(e, VERDICT_OK, "", "%u forwarding CPU%s %s core alone", n_alone,
+			    plural(n_alone), noun(n_alone, "has its", "have their"));
 }
 
 void
@@ -231,9 +242,11 @@ check_clock(struct exam *e)
 	constant = has_word(cpuinfo, "constant_tsc");
 	nonstop = has_word(cpuinfo, "nonstop_tsc");
 	if (!constant || !nonstop) {
-		say(e, VERDICT_WARN, "", "the TSC %s",
-		    !constant ? "follows the clock rate" : "stops in deep sleep");
-		cost(e, "Forwarders tell time by it: rates of policers, of ICMP errors and "
+		finding_add(e, VERDICT_WARN, "", "the TSC %s",
+			    !constant ? "follows the clock rate" : "stops in deep sleep");
+		finding_cost(
+			e,
+			"Forwarders tell time by it: rates of policers, of ICMP errors and "
 			"the cycles of `show cycles` are off. A VM has to be given the "
 			"CPU's own flags (host-passthrough).");
 		return;
@@ -241,12 +254,13 @@ check_clock(struct exam *e)
 	if (exam_read(e, source, sizeof(source), CLOCK_DIR "/current_clocksource") <= 0 ||
 	    strcmp(source, "tsc") == 0 || strcmp(source, "kvm-clock") == 0 ||
 	    strcmp(source, "hyperv_clocksource_tsc_page") == 0) {
-		say(e, VERDICT_OK, "", "steady TSC; the kernel's clock is %s",
-		    source[0] != '\0' ? source : "not told");
+		finding_add(e, VERDICT_OK, "", "steady TSC; the kernel's clock is %s",
+			    source[0] != '\0' ? source : "not told");
 		return;
 	}
-	say(e, VERDICT_WARN, "", "the kernel's clock is %s, not the TSC", source);
-	cost(e, "Each look at the clock costs a microsecond, in FRR too. The kernel log "
-		"says why the TSC was dropped (dmesg | grep -i tsc).");
-	fix(e, "echo tsc > " CLOCK_DIR "/current_clocksource");
+	finding_add(e, VERDICT_WARN, "", "the kernel's clock is %s, not the TSC", source);
+	finding_cost(
+		e, "Each look at the clock costs a microsecond, in FRR too. The kernel log "
+		   "says why the TSC was dropped (dmesg | grep -i tsc).");
+	finding_fix(e, "echo tsc > " CLOCK_DIR "/current_clocksource");
 }

@@ -45,7 +45,7 @@ verdict_name(enum verdict v)
 /* --- what was found ------------------------------------------------------------------- */
 
 static json_t *
-text_of(const char *fmt, va_list ap)
+text_make(const char *fmt, va_list ap)
 {
 	char *text = NULL;
 	json_t *json;
@@ -60,13 +60,13 @@ text_of(const char *fmt, va_list ap)
 }
 
 void
-say(struct exam *e, enum verdict v, const char *subject, const char *fmt, ...)
+finding_add(struct exam *e, enum verdict v, const char *subject, const char *fmt, ...)
 {
 	va_list ap;
 	json_t *text;
 
 	va_start(ap, fmt);
-	text = text_of(fmt, ap);
+	text = text_make(fmt, ap);
 	va_end(ap);
 	json_array_append_new(e->rows, json_pack("{s:s, s:s, s:s, s:s, s:o, s:n, s:[]}",
 						 "check", e->check, "subject", subject,
@@ -76,41 +76,42 @@ say(struct exam *e, enum verdict v, const char *subject, const char *fmt, ...)
 }
 
 static json_t *
-latest(const struct exam *e)
+finding_latest(const struct exam *e)
 {
 	return json_array_get(e->rows, json_array_size(e->rows) - 1);
 }
 
 void
-cost(struct exam *e, const char *fmt, ...)
+finding_cost(struct exam *e, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	json_object_set_new(latest(e), "cost", text_of(fmt, ap));
+	json_object_set_new(finding_latest(e), "cost", text_make(fmt, ap));
 	va_end(ap);
 }
 
 void
-fix(struct exam *e, const char *fmt, ...)
+finding_fix(struct exam *e, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	json_array_append_new(json_object_get(latest(e), "fix"), text_of(fmt, ap));
+	json_array_append_new(json_object_get(finding_latest(e), "fix"),
+			      text_make(fmt, ap));
 	va_end(ap);
 }
 
 void
-fix_kernel_words(struct exam *e, const char *words)
+finding_fix_kernel_words(struct exam *e, const char *words)
 {
-	fix(e, "sed -i 's/^GRUB_CMDLINE_LINUX=\"/&%s /' /etc/default/grub", words);
-	fix(e, "update-grub && reboot");
+	finding_fix(e, "sed -i 's/^GRUB_CMDLINE_LINUX=\"/&%s /' /etc/default/grub", words);
+	finding_fix(e, "update-grub && reboot");
 }
 
 /* Words of `text`, from `column` on; what does not fit goes below, from `indent` on. */
 static void
-wrap(const char *text, size_t column, size_t indent)
+finding_wrap(const char *text, size_t column, size_t indent)
 {
 	bool first = true;
 
@@ -152,10 +153,10 @@ finding_print(const json_t *row, bool colour)
 	/* The text begins at its column, or two blanks behind what is longer. */
 	i = column + 2 > TEXT_COL ? 2 : (size_t)(TEXT_COL - column);
 	printf("%*s", (int)i, "");
-	wrap(row_str(row, "text"), (size_t)column + i, TEXT_COL);
+	finding_wrap(row_str(row, "text"), (size_t)column + i, TEXT_COL);
 	if (costs[0] != '\0') {
 		printf("%*s", INDENT, "");
-		wrap(costs, INDENT, INDENT);
+		finding_wrap(costs, INDENT, INDENT);
 	}
 	json_array_foreach (json_object_get(row, "fix"), i, command)
 		printf("%*s%s%s\n", INDENT - 2, "", "$ ", json_string_value(command));
@@ -164,7 +165,7 @@ finding_print(const json_t *row, bool colour)
 /* --- the machine ---------------------------------------------------------------------- */
 
 static void
-path_of(const struct exam *e, char path[PATH_MAX], const char *fmt, va_list ap)
+path_make(const struct exam *e, char path[PATH_MAX], const char *fmt, va_list ap)
 {
 	size_t n = (size_t)snprintf(path, PATH_MAX, "%s", e->root);
 
@@ -207,7 +208,7 @@ exam_read(const struct exam *e, char *buf, size_t size, const char *fmt, ...)
 	int n;
 
 	va_start(ap, fmt);
-	path_of(e, path, fmt, ap);
+	path_make(e, path, fmt, ap);
 	va_end(ap);
 	n = file_read(path, buf, size);
 	if (n > 0 && buf[n - 1] == '\n')
@@ -224,7 +225,7 @@ exam_link(const struct exam *e, char *buf, size_t size, const char *fmt, ...)
 	ssize_t n;
 
 	va_start(ap, fmt);
-	path_of(e, path, fmt, ap);
+	path_make(e, path, fmt, ap);
 	va_end(ap);
 	n = readlink(path, to, sizeof(to) - 1);
 	if (n < 0)
@@ -243,7 +244,7 @@ exam_number(const struct exam *e, long long otherwise, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	path_of(e, path, fmt, ap);
+	path_make(e, path, fmt, ap);
 	va_end(ap);
 	if (file_read(path, text, sizeof(text)) <= 0)
 		return otherwise;
@@ -324,7 +325,7 @@ exam_no_daemon(struct exam *e, const char *untold)
 {
 	if (e->version != NULL)
 		return false;
-	say(e, VERDICT_NA, "", "no daemon%s", untold);
+	finding_add(e, VERDICT_NA, "", "no daemon%s", untold);
 	e->missed = true;
 	return true;
 }

@@ -41,12 +41,14 @@ struct exam {
  * Then, of the same finding: what it costs, and a command that mends it (each call one
  * more). Texts are printf's.
  */
-void say(struct exam *e, enum verdict v, const char *subject, const char *fmt, ...)
+void finding_add(struct exam *e, enum verdict v, const char *subject, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-void cost(struct exam *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void fix(struct exam *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void finding_cost(struct exam *e, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void finding_fix(struct exam *e, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 /* The commands that give the kernel `words` at its next start. */
-void fix_kernel_words(struct exam *e, const char *words);
+void finding_fix_kernel_words(struct exam *e, const char *words);
 
 /* Print one finding for people: at most 80 columns, but commands stay whole. */
 void finding_print(const json_t *row, bool colour);

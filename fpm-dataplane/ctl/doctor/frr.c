@@ -24,81 +24,102 @@ check_frr(struct exam *e)
 	zebra_find(e);
 	if (e->zebra_loads && e->zebra_listens && row_has(e->fpm, "feedback_enabled") &&
 	    !row_true(e->fpm, "feedback_enabled")) {
-		say(e, VERDICT_FAIL, "", "zebra waits for acknowledgements, we send none");
-		cost(e,
-		     "zebra, pid %d, has " ZEBRA_LISTENS
-		     ": its routes stay queued, and with "
-		     "bgp suppress-fib-pending none is advertised. Set feedback: true "
-		     "below fpm: in %s, then:",
-		     (int)e->zebra, row_str(e->version, "config"));
-		fix(e, "fpmctl config reload");
+		finding_add(e, VERDICT_FAIL, "",
+			    "zebra waits for acknowledgements, we send none");
+		finding_cost(
+			e,
+			"zebra, pid %d, has " ZEBRA_LISTENS
+			": its routes stay queued, and with "
+			"bgp suppress-fib-pending none is advertised. Set feedback: true "
+			"below fpm: in %s, then:",
+			(int)e->zebra, row_str(e->version, "config"));
+		finding_fix(e, "fpmctl config reload");
 	} else if (e->zebra_loads) {
-		say(e, VERDICT_OK, "", "zebra, pid %d, has -M " ZEBRA_MODULE,
-		    (int)e->zebra);
+		finding_add(e, VERDICT_OK, "", "zebra, pid %d, has -M " ZEBRA_MODULE,
+			    (int)e->zebra);
 	} else if (e->zebra != 0) {
-		say(e, VERDICT_FAIL, "", "zebra, pid %d, has no -M " ZEBRA_MODULE,
-		    (int)e->zebra);
-		cost(e, "It never connects: no route comes. In /etc/frr/daemons, among "
-			"zebra_options:");
-		fix(e,
-		    "sed -i 's/^zebra_options=\"/&-M " ZEBRA_MODULE " /' /etc/frr/daemons");
-		fix(e, "systemctl restart frr");
+		finding_add(e, VERDICT_FAIL, "", "zebra, pid %d, has no -M " ZEBRA_MODULE,
+			    (int)e->zebra);
+		finding_cost(
+			e, "It never connects: no route comes. In /etc/frr/daemons, among "
+			   "zebra_options:");
+		finding_fix(e, "sed -i 's/^zebra_options=\"/&-M " ZEBRA_MODULE
+			       " /' /etc/frr/daemons");
+		finding_fix(e, "systemctl restart frr");
 	} else if (row_true(e->fpm, "connected")) {
-		say(e, VERDICT_NA, "", "zebra is connected, but not to be seen from here");
+		finding_add(e, VERDICT_NA, "",
+			    "zebra is connected, but not to be seen from here");
 	} else {
-		say(e, e->version != NULL && e->deny == NULL ? VERDICT_FAIL : VERDICT_WARN,
-		    "", "no zebra runs%s", e->version != NULL ? " where the TAPs are" : "");
-		cost(e, "No routes but those of the kernel itself; what an earlier zebra "
+		finding_add(e,
+			    e->version != NULL && e->deny == NULL ? VERDICT_FAIL
+								  : VERDICT_WARN,
+			    "", "no zebra runs%s",
+			    e->version != NULL ? " where the TAPs are" : "");
+		finding_cost(
+			e,
+			"No routes but those of the kernel itself; what an earlier zebra "
 			"taught stays in force.");
-		fix(e, "systemctl start frr");
+		finding_fix(e, "systemctl start frr");
 	}
 }
 
 /* --- the channel ---------------------------------------------------------------------------- */
 
 static void
-not_connected(struct exam *e)
+fpm_not_connected(struct exam *e)
 {
 	const char *state = row_str(e->fpm, "state"),
 		   *at = row_str(e->version, "fpm_listen");
 	const char *colon = strrchr(at, ':');
 
 	if (strcmp(state, "refusing") == 0) {
-		say(e, VERDICT_FAIL, "", "zebra is refused: the RIB is too far behind");
-		cost(e, "Routes are those of the last session until half of the queue is "
+		finding_add(e, VERDICT_FAIL, "",
+			    "zebra is refused: the RIB is too far behind");
+		finding_cost(
+			e,
+			"Routes are those of the last session until half of the queue is "
 			"free. If it comes again, raise fpm.queue-limit-mib.");
-		fix(e, "fpmctl show fpm");
+		finding_fix(e, "fpmctl show fpm");
 		return;
 	}
 	if (json_is_false(json_object_get(e->fpm, "listening"))) {
-		say(e, VERDICT_FAIL, "", "zebra cannot connect: another program has %s",
-		    at);
-		cost(e, "Forwarding goes on by the routes that were taught; no change of "
+		finding_add(e, VERDICT_FAIL, "",
+			    "zebra cannot connect: another program has %s", at);
+		finding_cost(
+			e,
+			"Forwarding goes on by the routes that were taught; no change of "
 			"them arrives. The address is tried again until it is free.");
-		fix(e, "ss -tlnp");
+		finding_fix(e, "ss -tlnp");
 		return;
 	}
 	if (strcmp(state, "held") == 0) {
-		say(e, VERDICT_WARN, "", "zebra is held off: somebody restarts FRR");
-		cost(e, "Forwarding goes on by the routes that were taught, until another "
+		finding_add(e, VERDICT_WARN, "",
+			    "zebra is held off: somebody restarts FRR");
+		finding_cost(
+			e,
+			"Forwarding goes on by the routes that were taught, until another "
 			"zebra comes or the time is over.");
-		fix(e, "systemctl start frr, or fpmctl hold 0");
+		finding_fix(e, "systemctl start frr, or fpmctl hold 0");
 		return;
 	}
-	say(e, VERDICT_FAIL, "", "zebra %s",
-	    strcmp(state, "never-connected") == 0 ? "has never connected" : "has gone");
-	cost(e,
-	     "Forwarding goes on by the routes that were taught; no change of them "
-	     "arrives. We listen at %s, zebra tries every 3 s.",
-	     at);
+	finding_add(e, VERDICT_FAIL, "", "zebra %s",
+		    strcmp(state, "never-connected") == 0 ? "has never connected"
+							  : "has gone");
+	finding_cost(e,
+		     "Forwarding goes on by the routes that were taught; no change of them "
+		     "arrives. We listen at %s, zebra tries every 3 s.",
+		     at);
 	if (row_int(e->fpm, "strangers") > 0)
-		cost(e,
-		     "Connections refused: %lld; fpmctl show log has from whom, fpm.users "
-		     "and fpm.peer say who may be zebra.",
-		     row_int(e->fpm, "strangers"));
+		finding_cost(e,
+			     "Connections refused: %lld; fpmctl show log has from whom, "
+			     "fpm.users "
+			     "and fpm.peer say who may be zebra.",
+			     row_int(e->fpm, "strangers"));
 	if (colon != NULL)
-		fix(e, "vtysh -c 'conf t' -c 'fpm address %.*s port %s' -c end -c write",
-		    (int)(colon - at), at, colon + 1);
+		finding_fix(
+			e,
+			"vtysh -c 'conf t' -c 'fpm address %.*s port %s' -c end -c write",
+			(int)(colon - at), at, colon + 1);
 }
 
 void
@@ -109,16 +130,16 @@ check_fpm(struct exam *e)
 	if (exam_no_daemon(e, ""))
 		return;
 	if (!row_true(e->fpm, "connected")) {
-		not_connected(e);
+		fpm_not_connected(e);
 	} else if (row_true(e->fpm, "queue_warning")) {
-		say(e, VERDICT_WARN, "", "the queue is above 75 %% of its limit");
-		cost(e,
-		     "At the limit the session is closed and zebra sends all again. If it "
-		     "comes again, raise fpm.queue-limit-mib.");
-		fix(e, "fpmctl show fpm");
+		finding_add(e, VERDICT_WARN, "", "the queue is above 75 %% of its limit");
+		finding_cost(e, "At the limit the session is closed and zebra sends all "
+				"again. If it "
+				"comes again, raise fpm.queue-limit-mib.");
+		finding_fix(e, "fpmctl show fpm");
 	} else {
-		say(e, VERDICT_OK, "", "%s for %s", row_str(e->fpm, "state"),
-		    human_seconds(row_real(e->fpm, "uptime_s"), up));
+		finding_add(e, VERDICT_OK, "", "%s for %s", row_str(e->fpm, "state"),
+			    human_seconds(row_real(e->fpm, "uptime_s"), up));
 	}
 }
 
@@ -126,7 +147,7 @@ check_fpm(struct exam *e)
 
 /* Are as many there? Returns 1, 0, or what zebra_count() does when zebra does not tell. */
 static int
-same_count(const char *vtysh, uint8_t family, long long rib, long long *zebra)
+routes_same_count(const char *vtysh, uint8_t family, long long rib, long long *zebra)
 {
 	long long most;
 	int rc = zebra_count(vtysh, family, false, zebra, &most);
@@ -148,7 +169,7 @@ check_routes(struct exam *e)
 	if (exam_no_daemon(e, " to compare with"))
 		return;
 	if (!row_true(e->fpm, "connected") || !row_has(e->fpm, "zebra4")) {
-		say(e, VERDICT_NA, "", "no zebra to compare with");
+		finding_add(e, VERDICT_NA, "", "no zebra to compare with");
 		return;
 	}
 	for (unsigned int round = 0; round < ROUNDS && same == 0; round++) {
@@ -162,38 +183,44 @@ check_routes(struct exam *e)
 		rib[1] = row_int(fpm, "zebra6");
 		in_step = strcmp(row_str(fpm, "state"), "in-step") == 0;
 		json_decref(fpm);
-		same = same_count(vtysh, 4, rib[0], &zebra[0]);
-		same6 = same < 0 ? same : same_count(vtysh, 6, rib[1], &zebra[1]);
+		same = routes_same_count(vtysh, 4, rib[0], &zebra[0]);
+		same6 = same < 0 ? same : routes_same_count(vtysh, 6, rib[1], &zebra[1]);
 		same = same6 < 0 ? same6 : same && same6;
 	}
 	if (same == -ETIMEDOUT) {
-		say(e, VERDICT_FAIL, "", "zebra does not answer: '%s' waited %d s for it",
-		    vtysh, ZEBRA_ANSWER_S);
-		cost(e, "It hangs, or another daemon of FRR does, for vtysh asks each: no "
+		finding_add(e, VERDICT_FAIL, "",
+			    "zebra does not answer: '%s' waited %d s for it", vtysh,
+			    ZEBRA_ANSWER_S);
+		finding_cost(
+			e,
+			"It hangs, or another daemon of FRR does, for vtysh asks each: no "
 			"change of routes comes. Forwarding goes on by those that were "
 			"taught, "
 			"over a restart of FRR, too.");
-		fix(e, "journalctl -u frr -n 50");
-		fix(e, "systemctl restart frr");
+		finding_fix(e, "journalctl -u frr -n 50");
+		finding_fix(e, "systemctl restart frr");
 	} else if (same < 0) {
-		say(e, VERDICT_WARN, "", "zebra does not tell: is '%s' right?", vtysh);
-		cost(e,
-		     "Nobody knows whether the RIB has all that zebra has. Another way to "
-		     "ask it, of an FRR with the path space NAME:");
-		fix(e, "fpmctl doctor --vtysh 'vtysh -N NAME' routes");
+		finding_add(e, VERDICT_WARN, "", "zebra does not tell: is '%s' right?",
+			    vtysh);
+		finding_cost(e, "Nobody knows whether the RIB has all that zebra has. "
+				"Another way to "
+				"ask it, of an FRR with the path space NAME:");
+		finding_fix(e, "fpmctl doctor --vtysh 'vtysh -N NAME' routes");
 	} else if (same > 0) {
-		say(e, VERDICT_OK, "", "%lld IPv4 and %lld IPv6 on both sides", rib[0],
-		    rib[1]);
+		finding_add(e, VERDICT_OK, "", "%lld IPv4 and %lld IPv6 on both sides",
+			    rib[0], rib[1]);
 	} else {
-		say(e, in_step ? VERDICT_FAIL : VERDICT_WARN, "",
-		    "IPv4: zebra %lld, RIB %lld; IPv6: %lld, %lld", zebra[0], rib[0],
-		    zebra[1], rib[1]);
-		cost(e,
-		     in_step ? "Packets go where zebra would not send them. audit tells "
-			       "which routes differ, replay has zebra say everything again."
-			     : "A replay is under way: look again after it.");
-		fix(e, in_step ? "fpmctl audit" : "fpmctl show fpm");
+		finding_add(e, in_step ? VERDICT_FAIL : VERDICT_WARN, "",
+			    "IPv4: zebra %lld, RIB %lld; IPv6: %lld, %lld", zebra[0],
+			    rib[0], zebra[1], rib[1]);
+		finding_cost(
+			e,
+			in_step ? "Packets go where zebra would not send them. audit tells "
+				  "which routes differ, replay has zebra say everything "
+				  "again."
+				: "A replay is under way: look again after it.");
+		finding_fix(e, in_step ? "fpmctl audit" : "fpmctl show fpm");
 		if (in_step)
-			fix(e, "fpmctl replay");
+			finding_fix(e, "fpmctl replay");
 	}
 }

@@ -52,9 +52,9 @@ on_pci_port(struct exam *e, const char *address, const char *name, const json_t 
 
 /* Pages of 2 MiB to be reserved for what the configuration asks. */
 static void
-fix_reserve(struct exam *e, unsigned long long mib)
+hugepages_fix(struct exam *e, unsigned long long mib)
 {
-	fix(e, "sysctl -w vm.nr_hugepages=%llu", (mib + 1) / 2);
+	finding_fix(e, "sysctl -w vm.nr_hugepages=%llu", (mib + 1) / 2);
 }
 
 /* A daemon that runs: it has its memory, of whatever kind. */
@@ -68,17 +68,23 @@ hugepages_of_daemon(struct exam *e, const struct huge *huge)
 	if (row_true(e->version, "hugepages")) {
 		exam_read(e, status, sizeof(status), "/proc/%d/status", (int)exam_pid(e));
 		(void)status_parse(status, "HugetlbPages", &used_kib);
-		say(e, VERDICT_OK, "", "%s; the daemon has %llu MiB, asked for %llu",
-		    huge->text[0] != '\0' ? huge->text : "reserved on demand",
-		    used_kib / 1024, mib);
+		finding_add(e, VERDICT_OK, "",
+			    "%s; the daemon has %llu MiB, asked for %llu",
+			    huge->text[0] != '\0' ? huge->text : "reserved on demand",
+			    used_kib / 1024, mib);
 	} else if (exam_pci(e, on_pci_port) == 0) {
-		say(e, VERDICT_NA, "", "the configuration asks for none, nor does a port");
+		finding_add(e, VERDICT_NA, "",
+			    "the configuration asks for none, nor does a port");
 	} else {
-		say(e, VERDICT_WARN, "", "memory.hugepages is false: small pages, %s",
-		    huge->total_mib > 0 ? "though some are reserved" : "none is reserved");
-		cost(e, "TLB misses at every packet; most NICs cannot do without. Reserve "
+		finding_add(e, VERDICT_WARN, "",
+			    "memory.hugepages is false: small pages, %s",
+			    huge->total_mib > 0 ? "though some are reserved"
+						: "none is reserved");
+		finding_cost(
+			e,
+			"TLB misses at every packet; most NICs cannot do without. Reserve "
 			"them, then set memory.hugepages to true and restart the daemon.");
-		fix_reserve(e, mib);
+		hugepages_fix(e, mib);
 	}
 }
 
@@ -91,14 +97,15 @@ check_hugepages(struct exam *e)
 	if (e->version != NULL) {
 		hugepages_of_daemon(e, &huge);
 	} else if (huge.free_mib >= MEMORY_MIB) {
-		say(e, VERDICT_OK, "", "%s (no mount is needed)", huge.text);
+		finding_add(e, VERDICT_OK, "", "%s (no mount is needed)", huge.text);
 	} else {
-		say(e, VERDICT_WARN, "", "%llu MiB free, %d are the default", huge.free_mib,
-		    MEMORY_MIB);
-		cost(e,
-		     "With memory.hugepages: true, which most NICs need, the daemon does "
-		     "not start; with false it pays TLB misses. No mount is needed.");
-		fix_reserve(e, huge.total_mib - huge.free_mib + MEMORY_MIB);
+		finding_add(e, VERDICT_WARN, "", "%llu MiB free, %d are the default",
+			    huge.free_mib, MEMORY_MIB);
+		finding_cost(
+			e, "With memory.hugepages: true, which most NICs need, the daemon "
+			   "does "
+			   "not start; with false it pays TLB misses. No mount is needed.");
+		hugepages_fix(e, huge.total_mib - huge.free_mib + MEMORY_MIB);
 	}
 }
 
@@ -118,35 +125,42 @@ on_iommu(struct exam *e, const char *address, const char *name, const json_t *po
 			    address) ||
 		 strcmp(kind, "vfio-noiommu") == 0;
 	if (port == NULL && strcmp(driver, "vfio-pci") != 0) {
-		say(e, VERDICT_NA, subject, "driver %s: the kernel's",
-		    driver[0] != '\0' ? driver : "none");
+		finding_add(e, VERDICT_NA, subject, "driver %s: the kernel's",
+			    driver[0] != '\0' ? driver : "none");
 	} else if (device_is_shared(driver)) {
-		say(e, VERDICT_OK, subject, "driver %s, which DPDK shares with the kernel",
-		    driver);
+		finding_add(e, VERDICT_OK, subject,
+			    "driver %s, which DPDK shares with the kernel", driver);
 	} else if (strcmp(driver, "vfio-pci") == 0 && !unsafe) {
-		say(e, VERDICT_OK, subject, "driver vfio-pci, IOMMU group %s", group);
+		finding_add(e, VERDICT_OK, subject, "driver vfio-pci, IOMMU group %s",
+			    group);
 	} else if (strcmp(driver, "vfio-pci") == 0) {
-		say(e, VERDICT_WARN, subject, "driver vfio-pci without an IOMMU");
-		cost(e, "A broken card or driver can write anywhere. Turn VT-d or AMD-Vi "
+		finding_add(e, VERDICT_WARN, subject, "driver vfio-pci without an IOMMU");
+		finding_cost(
+			e,
+			"A broken card or driver can write anywhere. Turn VT-d or AMD-Vi "
 			"on in the firmware; in a VM the hypervisor has to offer it. On "
 			"Intel the kernel has to be told, too:");
-		fix_kernel_words(e, "intel_iommu=on iommu=pt");
+		finding_fix_kernel_words(e, "intel_iommu=on iommu=pt");
 	} else if (unsafe && device_serves_dpdk(driver)) {
-		say(e, VERDICT_WARN, subject, "driver %s without an IOMMU", driver);
-		cost(e, "A broken card or driver can write anywhere, and without an "
+		finding_add(e, VERDICT_WARN, subject, "driver %s without an IOMMU", driver);
+		finding_cost(
+			e,
+			"A broken card or driver can write anywhere, and without an "
 			"interrupt a queue an idle forwarder wakes each 0.8 ms. vfio-pci "
 			"needs an IOMMU: turn VT-d or AMD-Vi on in the firmware; in a VM "
 			"the hypervisor has to offer it. Then stop the daemon and have "
 			"`fpmctl device bind` move the NIC. On Intel the kernel has to be "
 			"told first:");
-		fix_kernel_words(e, "intel_iommu=on iommu=pt");
+		finding_fix_kernel_words(e, "intel_iommu=on iommu=pt");
 	} else {
-		say(e, VERDICT_WARN, subject, "driver %s, not vfio-pci",
-		    driver[0] != '\0' ? driver : "none");
-		cost(e,
-		     "No protection of memory, no interrupt a queue: an idle forwarder "
-		     "wakes each 0.8 ms. Stop the daemon before the device changes hands.");
-		fix(e, "fpmctl device bind %s", address);
+		finding_add(e, VERDICT_WARN, subject, "driver %s, not vfio-pci",
+			    driver[0] != '\0' ? driver : "none");
+		finding_cost(
+			e,
+			"No protection of memory, no interrupt a queue: an idle forwarder "
+			"wakes each 0.8 ms. Stop the daemon before the device changes "
+			"hands.");
+		finding_fix(e, "fpmctl device bind %s", address);
 	}
 }
 
@@ -154,7 +168,7 @@ void
 check_iommu(struct exam *e)
 {
 	if (exam_pci(e, on_iommu) == 0)
-		say(e, VERDICT_NA, "", "no port is a PCI device");
+		finding_add(e, VERDICT_NA, "", "no port is a PCI device");
 }
 
 /* --- limits of the process ------------------------------------------------------------------- */
@@ -169,28 +183,29 @@ check_memlock(struct exam *e)
 	if (exam_no_daemon(e, ""))
 		return;
 	if (exam_pci(e, on_pci_port) == 0) {
-		say(e, VERDICT_NA, "", "no NIC writes to its memory");
+		finding_add(e, VERDICT_NA, "", "no NIC writes to its memory");
 		return;
 	}
 	exam_read(e, text, sizeof(text), "/proc/%d/status", (int)pid);
 	(void)status_parse_hex(text, "CapEff", &caps);
 	exam_read(e, text, sizeof(text), "/proc/%d/limits", (int)pid);
 	if (limit_parse(text, "Max locked memory", &soft) < 0)
-		say(e, VERDICT_NA, "", "/proc/%d/limits is not readable", (int)pid);
+		finding_add(e, VERDICT_NA, "", "/proc/%d/limits is not readable", (int)pid);
 	else if ((caps >> CAP_IPC_LOCK & 1) != 0 || soft == UINT64_MAX)
-		say(e, VERDICT_OK, "", "no limit");
+		finding_add(e, VERDICT_OK, "", "no limit");
 	else if (soft >> 20 >= (unsigned long long)row_int(e->version, "memory_mib"))
-		say(e, VERDICT_OK, "", "%llu MiB", soft >> 20);
+		finding_add(e, VERDICT_OK, "", "%llu MiB", soft >> 20);
 	else {
-		say(e, VERDICT_FAIL, "", "%llu KiB", soft >> 10);
-		cost(e, "vfio cannot map the packets' memory: a port fails to start. "
-			"systemd: LimitMEMLOCK=infinity");
-		fix(e, "prlimit --pid %d --memlock=unlimited", (int)pid);
+		finding_add(e, VERDICT_FAIL, "", "%llu KiB", soft >> 10);
+		finding_cost(e,
+			     "vfio cannot map the packets' memory: a port fails to start. "
+			     "systemd: LimitMEMLOCK=infinity");
+		finding_fix(e, "prlimit --pid %d --memlock=unlimited", (int)pid);
 	}
 }
 
 static void
-count_entry(struct exam *e, const char *name, void *n)
+entry_count(struct exam *e, const char *name, void *n)
 {
 	++*(unsigned long long *)n;
 }
@@ -206,17 +221,19 @@ check_files(struct exam *e)
 		return;
 	exam_read(e, text, sizeof(text), "/proc/%d/limits", (int)pid);
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-	exam_folder(e, path, count_entry, &used);
+	exam_folder(e, path, entry_count, &used);
 	if (limit_parse(text, "Max open files", &soft) < 0)
-		say(e, VERDICT_NA, "", "/proc/%d/limits is not readable", (int)pid);
+		finding_add(e, VERDICT_NA, "", "/proc/%d/limits is not readable", (int)pid);
 	else if (soft == UINT64_MAX)
-		say(e, VERDICT_OK, "", "%llu open, no limit", used);
+		finding_add(e, VERDICT_OK, "", "%llu open, no limit", used);
 	else if (soft - used >= FILES_SPARE && used < soft)
-		say(e, VERDICT_OK, "", "%llu open, %llu allowed", used, soft);
+		finding_add(e, VERDICT_OK, "", "%llu open, %llu allowed", used, soft);
 	else {
-		say(e, VERDICT_WARN, "", "%llu open, only %llu allowed", used, soft);
-		cost(e, "zebra, fpmctl and the metrics page may be refused. systemd: "
-			"LimitNOFILE=65536");
-		fix(e, "prlimit --pid %d --nofile=65536:65536", (int)pid);
+		finding_add(e, VERDICT_WARN, "", "%llu open, only %llu allowed", used,
+			    soft);
+		finding_cost(e,
+			     "zebra, fpmctl and the metrics page may be refused. systemd: "
+			     "LimitNOFILE=65536");
+		finding_fix(e, "prlimit --pid %d --nofile=65536:65536", (int)pid);
 	}
 }

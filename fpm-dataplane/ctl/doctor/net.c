@@ -16,7 +16,7 @@
 #define KEY_SIZE 32
 
 static bool
-no_daemon(struct exam *e)
+ports_are_untold(struct exam *e)
 {
 	return exam_no_daemon(e, ": nobody says which ports there are");
 }
@@ -24,7 +24,7 @@ no_daemon(struct exam *e)
 /* --- queues ------------------------------------------------------------------------------ */
 
 static void
-rss_of(struct exam *e, const json_t *port)
+port_check_rss(struct exam *e, const json_t *port)
 {
 	static const char *const want[] = {"ip", "tcp", "udp", "sctp", "l2"};
 	const char *rss = row_str(port, "rss"), *name = row_str(port, "name");
@@ -36,25 +36,30 @@ rss_of(struct exam *e, const json_t *port)
 			n += (size_t)snprintf(missing + n, sizeof(missing) - n, " %s",
 					      want[i]);
 	if (row_int(port, "queues") <= 1) {
-		say(e, VERDICT_NA, name, "one queue: nothing to spread");
+		finding_add(e, VERDICT_NA, name, "one queue: nothing to spread");
 	} else if (strcmp(row_str(port, "driver"), "net_af_packet") == 0) {
-		say(e, VERDICT_OK, name, "the kernel spreads (AF_PACKET fanout)");
+		finding_add(e, VERDICT_OK, name, "the kernel spreads (AF_PACKET fanout)");
 	} else if (strcmp(rss, "unknown") == 0) {
-		say(e, VERDICT_NA, name,
-		    "%lld queues; the driver does not tell what it hashes",
-		    row_int(port, "queues"));
+		finding_add(e, VERDICT_NA, name,
+			    "%lld queues; the driver does not tell what it hashes",
+			    row_int(port, "queues"));
 	} else if (strcmp(rss, "none") == 0) {
-		say(e, VERDICT_FAIL, name, "%lld queues, but the device hashes nothing",
-		    row_int(port, "queues"));
-		cost(e, "All packets come by queue 0: one CPU works, the others wait. With "
+		finding_add(e, VERDICT_FAIL, name,
+			    "%lld queues, but the device hashes nothing",
+			    row_int(port, "queues"));
+		finding_cost(
+			e,
+			"All packets come by queue 0: one CPU works, the others wait. With "
 			"`queues: 1` they are free for other ports; until the next start:");
-		fix(e, "fpmctl port set %s queues 1", name);
+		finding_fix(e, "fpmctl port set %s queues 1", name);
 	} else if (n > 0) {
-		say(e, VERDICT_WARN, name, "hashes %s, but not:%s", rss, missing);
-		cost(e, "Flows that differ in nothing else share a queue, and its CPU. The "
+		finding_add(e, VERDICT_WARN, name, "hashes %s, but not:%s", rss, missing);
+		finding_cost(
+			e,
+			"Flows that differ in nothing else share a queue, and its CPU. The "
 			"device or its driver offers no more.");
 	} else {
-		say(e, VERDICT_OK, name, "hashes %s", rss);
+		finding_add(e, VERDICT_OK, name, "hashes %s", rss);
 	}
 }
 
@@ -64,14 +69,14 @@ check_rss(struct exam *e)
 	const json_t *port;
 	size_t i;
 
-	if (no_daemon(e))
+	if (ports_are_untold(e))
 		return;
 	json_array_foreach (e->ports, i, port)
-		rss_of(e, port);
+		port_check_rss(e, port);
 }
 
 static void
-queues_of(struct exam *e, const json_t *port, cpu_set_t *busy)
+port_check_queues(struct exam *e, const json_t *port, cpu_set_t *busy)
 {
 	const char *name = row_str(port, "name");
 	const json_t *cpu;
@@ -95,13 +100,15 @@ queues_of(struct exam *e, const json_t *port, cpu_set_t *busy)
 					      c);
 	}
 	if (n_orphan == 0) {
-		say(e, VERDICT_OK, name, "queue:CPU%s", text);
+		finding_add(e, VERDICT_OK, name, "queue:CPU%s", text);
 		return;
 	}
-	say(e, VERDICT_FAIL, name, "nobody serves queue%s", orphans);
-	cost(e, "What comes by it is lost (rx_missed). It should pass within a second of a "
+	finding_add(e, VERDICT_FAIL, name, "nobody serves queue%s", orphans);
+	finding_cost(
+		e,
+		"What comes by it is lost (rx_missed). It should pass within a second of a "
 		"change; else restart the daemon.");
-	fix(e, "systemctl restart fpm-dataplane");
+	finding_fix(e, "systemctl restart fpm-dataplane");
 }
 
 void
@@ -112,23 +119,25 @@ check_queues(struct exam *e)
 	cpu_set_t busy, idle;
 	size_t i;
 
-	if (no_daemon(e))
+	if (ports_are_untold(e))
 		return;
 	CPU_ZERO(&busy);
 	json_array_foreach (e->ports, i, port)
-		queues_of(e, port, &busy);
+		port_check_queues(e, port, &busy);
 	CPU_AND(&busy, &busy, &e->cpus);
 	CPU_XOR(&idle, &busy, &e->cpus);
 	if (CPU_COUNT(&idle) == 0)
 		return;
-	say(e, VERDICT_WARN, "", "CPUs %s forward nothing: no queue is theirs",
-	    cpulist_text(&idle, list, sizeof(list)));
-	cost(e,
-	     "They were taken from the rest of the machine for nothing. More `queues:` a "
-	     "port, where the device has them (until the next start, as below), or fewer "
-	     "`cores:`.");
+	finding_add(e, VERDICT_WARN, "", "CPUs %s forward nothing: no queue is theirs",
+		    cpulist_text(&idle, list, sizeof(list)));
+	finding_cost(e, "They were taken from the rest of the machine for nothing. More "
+			"`queues:` a "
+			"port, where the device has them (until the next start, as below), "
+			"or fewer "
+			"`cores:`.");
 	port = json_array_get(e->ports, 0);
-	fix(e, "fpmctl port set %s queues %d", row_str(port, "name"), CPU_COUNT(&e->cpus));
+	finding_fix(e, "fpmctl port set %s queues %d", row_str(port, "name"),
+		    CPU_COUNT(&e->cpus));
 }
 
 /* --- links ---------------------------------------------------------------------------- */
@@ -161,26 +170,31 @@ check_links(struct exam *e)
 	const json_t *port;
 	size_t i;
 
-	if (no_daemon(e))
+	if (ports_are_untold(e))
 		return;
 	json_array_foreach (e->ports, i, port) {
 		char tap[IFNAMSIZ];
 		int flags = tap_flags(e, port, tap);
 
 		if (flags >= 0 && (flags & IFF_UP) == 0) {
-			say(e, VERDICT_WARN, tap, "shut down in the kernel");
-			cost(e, "It forwards nothing, and no route goes by it. FRR's "
+			finding_add(e, VERDICT_WARN, tap, "shut down in the kernel");
+			finding_cost(
+				e,
+				"It forwards nothing, and no route goes by it. FRR's "
 				"`shutdown` does that, and a reboot without `no shutdown`, "
 				"or:");
-			fix(e, "%sip link set %s up", e->in, tap);
+			finding_fix(e, "%sip link set %s up", e->in, tap);
 		} else if (strcmp(row_str(port, "link"), "up") != 0) {
-			say(e, VERDICT_WARN, tap, "no link: %s", row_str(port, "device"));
-			cost(e, "It forwards nothing, and no route goes by it. The cable, "
+			finding_add(e, VERDICT_WARN, tap, "no link: %s",
+				    row_str(port, "device"));
+			finding_cost(
+				e,
+				"It forwards nothing, and no route goes by it. The cable, "
 				"the transceiver, the other end, or what is behind a "
 				"virtual device. When that is mended:");
-			fix(e, "fpmctl show ports %s", row_str(port, "name"));
+			finding_fix(e, "fpmctl show ports %s", row_str(port, "name"));
 		} else {
-			say(e, VERDICT_OK, tap, "up");
+			finding_add(e, VERDICT_OK, tap, "up");
 		}
 	}
 }
@@ -193,23 +207,25 @@ check_members(struct exam *e)
 	const json_t *row;
 	size_t i;
 
-	if (no_daemon(e))
+	if (ports_are_untold(e))
 		return;
 	json_array_foreach (e->interfaces, i, row) {
 		const char *name = row_str(row, "name"), *owner = row_str(row, "part_of");
 
 		if (!row_has(row, "part_of")) {
 			if (row_true(row, "port"))
-				say(e, VERDICT_OK, name, "of none");
+				finding_add(e, VERDICT_OK, name, "of none");
 			continue;
 		}
-		say(e, VERDICT_WARN, name, "of %s, which is no port", owner);
-		cost(e,
-		     "What is routed by %s is dropped (foreign_oif). A bond is a port of "
-		     "its own: device net_bonding0,... (install.md); bridges there are "
-		     "none.",
-		     owner);
-		fix(e, "%sip link set %s nomaster", e->in, name);
+		finding_add(e, VERDICT_WARN, name, "of %s, which is no port", owner);
+		finding_cost(
+			e,
+			"What is routed by %s is dropped (foreign_oif). A bond is a port "
+			"of "
+			"its own: device net_bonding0,... (install.md); bridges there are "
+			"none.",
+			owner);
+		finding_fix(e, "%sip link set %s nomaster", e->in, name);
 	}
 }
 
@@ -217,7 +233,7 @@ check_members(struct exam *e)
 
 /* /proc/sys/net of the control namespace: -1 when it cannot be read. */
 static long long
-conf_get(const struct exam *e, const char *family, const char *dev, const char *key)
+sysctl_get(const struct exam *e, const char *family, const char *dev, const char *key)
 {
 	return exam_number(e, -1, "/proc/sys/net/%s/conf/%s/%s", family, dev, key);
 }
@@ -234,24 +250,25 @@ sysctl_name(const char *dev, char buf[KEY_SIZE])
 }
 
 static bool
-no_namespace(struct exam *e)
+netns_is_untold(struct exam *e)
 {
-	if (no_daemon(e))
+	if (ports_are_untold(e))
 		return true;
 	if (e->deny != NULL)
-		say(e, VERDICT_NA, "",
-		    "the control namespace is not open to us: %s; as root?", e->deny);
+		finding_add(e, VERDICT_NA, "",
+			    "the control namespace is not open to us: %s; as root?",
+			    e->deny);
 	return e->deny != NULL;
 }
 
 /* Look at each port's TAP, where they are, by the name that it has now. */
 static void
-each_tap(struct exam *e, void (*check)(struct exam *e, const char *tap))
+taps_check(struct exam *e, void (*check)(struct exam *e, const char *tap))
 {
 	const json_t *row;
 	size_t i;
 
-	if (no_namespace(e))
+	if (netns_is_untold(e))
 		return;
 	json_array_foreach (e->interfaces, i, row)
 		if (row_true(row, "port"))
@@ -263,71 +280,78 @@ each_tap(struct exam *e, void (*check)(struct exam *e, const char *tap))
  * port that is not the best way back (RFC 3704, 2.2).
  */
 static void
-rp_filter_of(struct exam *e, const char *tap)
+tap_check_rp_filter(struct exam *e, const char *tap)
 {
-	long long all = conf_get(e, "ipv4", "all", "rp_filter");
-	long long own = conf_get(e, "ipv4", tap, "rp_filter");
+	long long all = sysctl_get(e, "ipv4", "all", "rp_filter");
+	long long own = sysctl_get(e, "ipv4", tap, "rp_filter");
 	char name[KEY_SIZE];
 
 	if (all < 0 || own < 0) {
-		say(e, VERDICT_NA, tap, "no such interface in the control namespace");
+		finding_add(e, VERDICT_NA, tap,
+			    "no such interface in the control namespace");
 	} else if ((all > own ? all : own) != 1) {
-		say(e, VERDICT_OK, tap, "%s", all > 1 || own > 1 ? "loose" : "off");
+		finding_add(e, VERDICT_OK, tap, "%s", all > 1 || own > 1 ? "loose" : "off");
 	} else {
-		say(e, VERDICT_WARN, tap, "strict");
-		cost(e,
-		     "Where ways there and back differ, the kernel drops what is for the "
-		     "router itself: BGP sessions do not come up, pings stay unanswered.");
+		finding_add(e, VERDICT_WARN, tap, "strict");
+		finding_cost(e, "Where ways there and back differ, the kernel drops what "
+				"is for the "
+				"router itself: BGP sessions do not come up, pings stay "
+				"unanswered.");
 		if (all == 1)
-			fix(e, "%ssysctl -w net.ipv4.conf.all.rp_filter=0", e->in);
+			finding_fix(e, "%ssysctl -w net.ipv4.conf.all.rp_filter=0", e->in);
 		if (own == 1)
-			fix(e, "%ssysctl -w net.ipv4.conf.%s.rp_filter=0", e->in,
-			    sysctl_name(tap, name));
+			finding_fix(e, "%ssysctl -w net.ipv4.conf.%s.rp_filter=0", e->in,
+				    sysctl_name(tap, name));
 	}
 }
 
 void
 check_rp_filter(struct exam *e)
 {
-	each_tap(e, rp_filter_of);
+	taps_check(e, tap_check_rp_filter);
 }
 
 /* IPv4 asks the interface alone; of IPv6 we want the interface's and `all`'s. */
 static void
-forwarding_of(struct exam *e, const char *tap)
+tap_check_forwarding(struct exam *e, const char *tap)
 {
-	long long on4 = conf_get(e, "ipv4", tap, "forwarding");
-	long long on6 = conf_get(e, "ipv6", tap, "forwarding");
-	long long all6 = conf_get(e, "ipv6", "all", "forwarding");
-	bool no6 = on6 < 0 || conf_get(e, "ipv6", tap, "disable_ipv6") == 1;
+	long long on4 = sysctl_get(e, "ipv4", tap, "forwarding");
+	long long on6 = sysctl_get(e, "ipv6", tap, "forwarding");
+	long long all6 = sysctl_get(e, "ipv6", "all", "forwarding");
+	bool no6 = on6 < 0 || sysctl_get(e, "ipv6", tap, "disable_ipv6") == 1;
 	bool off4 = on4 == 0, off6 = !no6 && (on6 == 0 || all6 == 0);
 	char name[KEY_SIZE];
 
 	sysctl_name(tap, name);
 	if (on4 < 0) {
-		say(e, VERDICT_NA, tap, "no such interface in the control namespace");
+		finding_add(e, VERDICT_NA, tap,
+			    "no such interface in the control namespace");
 		return;
 	}
 	if (!off4 && !off6) {
-		say(e, VERDICT_OK, tap, "IPv4%s", no6 ? "; it has no IPv6" : " and IPv6");
+		finding_add(e, VERDICT_OK, tap, "IPv4%s",
+			    no6 ? "; it has no IPv6" : " and IPv6");
 		return;
 	}
-	say(e, off4 && (no6 || off6) ? VERDICT_FAIL : VERDICT_WARN, tap, "off: %s%s%s",
-	    off4 ? "IPv4" : "", off4 && off6 ? " and " : "", off6 ? "IPv6" : "");
-	cost(e, "What comes in there of that family and is not for the router is dropped, "
+	finding_add(e, off4 && (no6 || off6) ? VERDICT_FAIL : VERDICT_WARN, tap,
+		    "off: %s%s%s", off4 ? "IPv4" : "", off4 && off6 ? " and " : "",
+		    off6 ? "IPv6" : "");
+	finding_cost(
+		e,
+		"What comes in there of that family and is not for the router is dropped, "
 		"silently (`show counters`: forwarding_off).");
-	if (off4 && conf_get(e, "ipv4", "all", "forwarding") == 0)
-		fix(e, "%ssysctl -w net.ipv4.ip_forward=1", e->in);
+	if (off4 && sysctl_get(e, "ipv4", "all", "forwarding") == 0)
+		finding_fix(e, "%ssysctl -w net.ipv4.ip_forward=1", e->in);
 	else if (off4)
-		fix(e, "%ssysctl -w net.ipv4.conf.%s.forwarding=1", e->in, name);
+		finding_fix(e, "%ssysctl -w net.ipv4.conf.%s.forwarding=1", e->in, name);
 	if (!no6 && all6 == 0)
-		fix(e, "%ssysctl -w net.ipv6.conf.all.forwarding=1", e->in);
+		finding_fix(e, "%ssysctl -w net.ipv6.conf.all.forwarding=1", e->in);
 	else if (!no6 && on6 == 0)
-		fix(e, "%ssysctl -w net.ipv6.conf.%s.forwarding=1", e->in, name);
+		finding_fix(e, "%ssysctl -w net.ipv6.conf.%s.forwarding=1", e->in, name);
 }
 
 void
 check_forwarding(struct exam *e)
 {
-	each_tap(e, forwarding_of);
+	taps_check(e, tap_check_forwarding);
 }

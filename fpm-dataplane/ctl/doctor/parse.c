@@ -93,7 +93,7 @@ has_word(const char *text, const char *word)
 
 /* The rest of the line that begins with `key`; NULL: there is none. */
 static const char *
-line_of(const char *text, const char *key)
+line_find(const char *text, const char *key)
 {
 	size_t len = strlen(key);
 
@@ -109,7 +109,7 @@ line_of(const char *text, const char *key)
 int
 limit_parse(const char *text, const char *row, unsigned long long *soft)
 {
-	const char *p = line_of(text, row);
+	const char *p = line_find(text, row);
 
 	if (p == NULL)
 		return -ENOENT;
@@ -122,9 +122,10 @@ limit_parse(const char *text, const char *row, unsigned long long *soft)
 }
 
 static int
-number_of(const char *text, const char *key, const char *format, unsigned long long *value)
+line_number(const char *text, const char *key, const char *format,
+	    unsigned long long *value)
 {
-	const char *p = line_of(text, key);
+	const char *p = line_find(text, key);
 
 	return p != NULL && *p == ':' && sscanf(p + 1, format, value) == 1 ? 0 : -ENOENT;
 }
@@ -132,13 +133,13 @@ number_of(const char *text, const char *key, const char *format, unsigned long l
 int
 status_parse(const char *text, const char *key, unsigned long long *value)
 {
-	return number_of(text, key, "%llu", value);
+	return line_number(text, key, "%llu", value);
 }
 
 int
 status_parse_hex(const char *text, const char *key, unsigned long long *value)
 {
-	return number_of(text, key, "%llx", value);
+	return line_number(text, key, "%llx", value);
 }
 
 /* The next word, and behind it; NULL at the end. A last word without its zero is none. */
@@ -155,7 +156,7 @@ word_next(const char **p, const char *end)
 }
 
 static bool
-names(const char *word, const char *module)
+word_names_module(const char *word, const char *module)
 {
 	size_t len = strlen(module);
 
@@ -170,12 +171,13 @@ cmdline_loads(const char *cmdline, size_t len, const char *module)
 	while ((word = word_next(&p, end)) != NULL) {
 		if (strcmp(word, "-M") == 0 || strcmp(word, "--module") == 0) {
 			word = word_next(&p, end);
-			if (word == NULL || names(word, module))
+			if (word == NULL || word_names_module(word, module))
 				return word != NULL;
 		} else if (strncmp(word, "--module=", 9) == 0) {
-			if (names(word + 9, module))
+			if (word_names_module(word + 9, module))
 				return true;
-		} else if (strncmp(word, "-M", 2) == 0 && names(word + 2, module)) {
+		} else if (strncmp(word, "-M", 2) == 0 &&
+			   word_names_module(word + 2, module)) {
 			return true;
 		}
 	}

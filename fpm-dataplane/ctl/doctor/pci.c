@@ -39,7 +39,7 @@ le32(const uint8_t *p)
 
 /* Returns the offset of a capability, or -errno. */
 static int
-capability(const uint8_t *config, size_t len, uint8_t id)
+capability_find(const uint8_t *config, size_t len, uint8_t id)
 {
 	size_t at;
 
@@ -71,7 +71,7 @@ pci_express_parse(const uint8_t *config, size_t len, struct pci_express *out)
 		return -ENODEV;
 	if (len > PCI_CONFIG_BYTES)
 		len = PCI_CONFIG_BYTES; /* beyond stand the extended capabilities */
-	at = capability(config, len, CAP_ID_EXPRESS);
+	at = capability_find(config, len, CAP_ID_EXPRESS);
 	if (at < 0)
 		return at;
 	if ((size_t)at + EXPRESS_BYTES > len)

@@ -17,7 +17,7 @@
  * nothing behind it. In metal those that have virtio's number are as others.
  */
 static bool
-is_paravirtual(const struct exam *e, const char *config)
+nic_is_paravirtual(const struct exam *e, const char *config)
 {
 	static const uint8_t vendor[][2] = {{0xf4, 0x1a}, {0xad, 0x15}};
 	char cpu[8192];
@@ -30,35 +30,42 @@ is_paravirtual(const struct exam *e, const char *config)
 
 /* Read the device's capability; what hinders is written down. Returns false then. */
 static bool
-express_of(struct exam *e, const char *address, const char *subject, struct pci_express *x)
+express_read(struct exam *e, const char *address, const char *subject,
+	     struct pci_express *x)
 {
 	char config[PCI_CONFIG_BYTES + 1];
 	int n = exam_read(e, config, sizeof(config), "/sys/bus/pci/devices/%s/config",
 			  address);
 	int rc = n < 0 ? n : pci_express_parse((const uint8_t *)config, (size_t)n, x);
 
-	if (rc == 0 && !is_paravirtual(e, config))
+	if (rc == 0 && !nic_is_paravirtual(e, config))
 		return true;
 	if (rc == 0)
-		say(e, VERDICT_NA, subject, "a hypervisor's device: there is no slot");
+		finding_add(e, VERDICT_NA, subject,
+			    "a hypervisor's device: there is no slot");
 	else if (rc == -ENOENT && n >= 0)
-		say(e, VERDICT_NA, subject, "no PCI Express: a hypervisor's device?");
+		finding_add(e, VERDICT_NA, subject,
+			    "no PCI Express: a hypervisor's device?");
 	else if (rc == -ENODATA)
-		say(e, VERDICT_NA, subject, "only root may read all of %s", address);
+		finding_add(e, VERDICT_NA, subject, "only root may read all of %s",
+			    address);
 	else if (rc == -EPROTO)
-		say(e, VERDICT_NA, subject, "%s: its capabilities make no sense", address);
+		finding_add(e, VERDICT_NA, subject, "%s: its capabilities make no sense",
+			    address);
 	else if (rc == -ENODEV) {
-		say(e, VERDICT_FAIL, subject, "%s does not answer: all ones", address);
-		cost(e, "The device is gone, or asleep: nothing passes by it. What the "
-			"kernel saw of it:");
-		fix(e, "dmesg | grep %s", address);
+		finding_add(e, VERDICT_FAIL, subject, "%s does not answer: all ones",
+			    address);
+		finding_cost(
+			e, "The device is gone, or asleep: nothing passes by it. What the "
+			   "kernel saw of it:");
+		finding_fix(e, "dmesg | grep %s", address);
 	} else
-		say(e, VERDICT_NA, subject, "%s: %s", address, strerror(-rc));
+		finding_add(e, VERDICT_NA, subject, "%s: %s", address, strerror(-rc));
 	return false;
 }
 
 static const char *
-gt_per_s(unsigned int speed)
+speed_text(unsigned int speed)
 {
 	static const char *const text[] = {"0", "2.5", "5", "8", "16", "32", "64"};
 
@@ -66,95 +73,101 @@ gt_per_s(unsigned int speed)
 }
 
 static void
-on_link(struct exam *e, const char *address, const char *name, const json_t *port)
+nic_check_link(struct exam *e, const char *address, const char *name, const json_t *port)
 {
 	const char *subject = name[0] != '\0' ? name : address;
 	struct pci_express x;
 
-	if (!express_of(e, address, subject, &x))
+	if (!express_read(e, address, subject, &x))
 		return;
 	if (x.width_max == 0 || x.width == 0) {
-		say(e, VERDICT_NA, subject, "no link: part of the chip set");
+		finding_add(e, VERDICT_NA, subject, "no link: part of the chip set");
 	} else if (x.speed >= x.speed_max && x.width >= x.width_max) {
-		say(e, VERDICT_OK, subject,
-		    "x%u at %s GT/s, as much as it can: %.0f Gbit/s", x.width,
-		    gt_per_s(x.speed), pci_gbit_per_s(x.speed, x.width));
+		finding_add(e, VERDICT_OK, subject,
+			    "x%u at %s GT/s, as much as it can: %.0f Gbit/s", x.width,
+			    speed_text(x.speed), pci_gbit_per_s(x.speed, x.width));
 	} else {
-		say(e, VERDICT_WARN, subject, "x%u at %s GT/s, it can x%u at %s GT/s",
-		    x.width, gt_per_s(x.speed), x.width_max, gt_per_s(x.speed_max));
-		cost(e,
-		     "%.0f Gbit/s of %.0f a direction, less what PCIe needs itself. "
-		     "Another "
-		     "slot, the firmware's setting of this one, a riser; some cards only "
-		     "slow down while idle: look again under load.",
-		     pci_gbit_per_s(x.speed, x.width),
-		     pci_gbit_per_s(x.speed_max, x.width_max));
-		fix(e, "lspci -vv -s %s | grep Lnk", address);
+		finding_add(e, VERDICT_WARN, subject,
+			    "x%u at %s GT/s, it can x%u at %s GT/s", x.width,
+			    speed_text(x.speed), x.width_max, speed_text(x.speed_max));
+		finding_cost(
+			e,
+			"%.0f Gbit/s of %.0f a direction, less what PCIe needs itself. "
+			"Another "
+			"slot, the firmware's setting of this one, a riser; some cards "
+			"only "
+			"slow down while idle: look again under load.",
+			pci_gbit_per_s(x.speed, x.width),
+			pci_gbit_per_s(x.speed_max, x.width_max));
+		finding_fix(e, "lspci -vv -s %s | grep Lnk", address);
 	}
 }
 
 static void
-on_tag(struct exam *e, const char *address, const char *name, const json_t *port)
+nic_check_tag(struct exam *e, const char *address, const char *name, const json_t *port)
 {
 	const char *subject = name[0] != '\0' ? name : address;
 	struct pci_express x;
 
-	if (!express_of(e, address, subject, &x))
+	if (!express_read(e, address, subject, &x))
 		return;
 	if (x.tag_on) {
-		say(e, VERDICT_OK, subject, "on");
+		finding_add(e, VERDICT_OK, subject, "on");
 	} else if (!x.tag_able) {
-		say(e, VERDICT_NA, subject, "the device has none");
+		finding_add(e, VERDICT_NA, subject, "the device has none");
 	} else {
-		say(e, VERDICT_WARN, subject, "off, though the device can");
-		cost(e, "Only 32 reads under way: 6 to 7 Gbit/s of 80 were lost by it with "
+		finding_add(e, VERDICT_WARN, subject, "off, though the device can");
+		finding_cost(
+			e,
+			"Only 32 reads under way: 6 to 7 Gbit/s of 80 were lost by it with "
 			"128-octet frames (two 40GbE ports). Until the next boot:");
-		fix(e, "setpci -s %s CAP_EXP+8.w=0100:0100", address);
+		finding_fix(e, "setpci -s %s CAP_EXP+8.w=0100:0100", address);
 	}
 }
 
 static void
-on_read(struct exam *e, const char *address, const char *name, const json_t *port)
+nic_check_read(struct exam *e, const char *address, const char *name, const json_t *port)
 {
 	const char *subject = name[0] != '\0' ? name : address;
 	struct pci_express x;
 
-	if (!express_of(e, address, subject, &x))
+	if (!express_read(e, address, subject, &x))
 		return;
 	if (x.read_bytes >= READ_BYTES_MIN) {
-		say(e, VERDICT_OK, subject, "%u octets", x.read_bytes);
+		finding_add(e, VERDICT_OK, subject, "%u octets", x.read_bytes);
 	} else {
-		say(e, VERDICT_WARN, subject, "%u octets", x.read_bytes);
-		cost(e,
-		     "A long frame is fetched in many reads: less goes out than the port "
-		     "takes. Until the next boot, to %d:",
-		     READ_BYTES_WANT);
-		fix(e, "setpci -s %s CAP_EXP+8.w=5000:7000", address);
+		finding_add(e, VERDICT_WARN, subject, "%u octets", x.read_bytes);
+		finding_cost(e,
+			     "A long frame is fetched in many reads: less goes out than "
+			     "the port "
+			     "takes. Until the next boot, to %d:",
+			     READ_BYTES_WANT);
+		finding_fix(e, "setpci -s %s CAP_EXP+8.w=5000:7000", address);
 	}
 }
 
 static void
-of_each(struct exam *e, void (*each)(struct exam *e, const char *address, const char *name,
-				     const json_t *port))
+nics_check(struct exam *e, void (*each)(struct exam *e, const char *address,
+					const char *name, const json_t *port))
 {
 	if (exam_pci(e, each) == 0)
-		say(e, VERDICT_NA, "", "no port is a PCI device");
+		finding_add(e, VERDICT_NA, "", "no port is a PCI device");
 }
 
 void
 check_pcie_link(struct exam *e)
 {
-	of_each(e, on_link);
+	nics_check(e, nic_check_link);
 }
 
 void
 check_ext_tag(struct exam *e)
 {
-	of_each(e, on_tag);
+	nics_check(e, nic_check_tag);
 }
 
 void
 check_read_request(struct exam *e)
 {
-	of_each(e, on_read);
+	nics_check(e, nic_check_read);
 }
