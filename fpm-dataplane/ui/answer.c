@@ -103,7 +103,7 @@ ask_first(struct answer *a, enum query_kind kind)
 	q->vrf = vrf;
 	q->max = UI_SLICE_ROWS;
 	a->state = ANSWER_ASKING;
-	ui_ask(a->ui, q, a);
+	query_send(a->ui, q, a);
 }
 
 static void
@@ -144,7 +144,7 @@ ask_trace(struct answer *a)
 	mw->want.ifidx = mw->want.filter.ifidx = ifidx;
 	mw->q.kind = QUERY_WATCH;
 	a->state = ANSWER_ASKING;
-	ui_ask(a->ui, &mw->q, a);
+	query_send(a->ui, &mw->q, a);
 }
 
 static void
@@ -174,7 +174,7 @@ hold(struct answer *a)
 	mh->seconds = a->req.seconds;
 	mh->q.kind = QUERY_HOLD;
 	a->state = ANSWER_ASKING;
-	ui_ask(a->ui, &mh->q, a);
+	query_send(a->ui, &mh->q, a);
 }
 
 /* main ends as for SIGTERM, with the exit code that asks for another start. */
@@ -219,7 +219,7 @@ ask_manage(struct answer *a)
 	mm->want = a->req.change;
 	mm->q.kind = QUERY_MANAGE;
 	a->state = ANSWER_ASKING;
-	ui_ask(a->ui, &mm->q, a);
+	query_send(a->ui, &mm->q, a);
 }
 
 static void
@@ -258,7 +258,7 @@ show(struct answer *a)
 		a->state = ANSWER_WAITING;
 		ev_timer_set(&a->patience, UI_SUMMARY_WAIT_S, 0);
 		ev_timer_start(a->ui->w->loop, &a->patience);
-		ui_summary_ask(a->ui);
+		query_summary(a->ui);
 		break;
 	default:
 		answer_here(a);
@@ -301,7 +301,7 @@ answer_more(struct answer *a)
 
 	a->query = NULL;
 	a->state = ANSWER_ASKING;
-	ui_ask(a->ui, q, a);
+	query_send(a->ui, q, a);
 }
 
 bool

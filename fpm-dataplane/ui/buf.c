@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Text that grows, and rows as text. Runs in ui; never written to by anybody else, never kept
- * large once it is empty.
+ * Text that grows. Runs in ui; never written to by anybody else, never kept large once it is
+ * empty.
  */
 #include "ui/internal.h"
 
@@ -10,12 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base64.h"
-
 #define KEEP_BYTES (64u << 10)
 
-static void
-reserve(struct buf *b, size_t more)
+void
+buf_reserve(struct buf *b, size_t more)
 {
 	size_t size = b->size == 0 ? 1024 : b->size;
 
@@ -32,7 +30,7 @@ reserve(struct buf *b, size_t more)
 void
 buf_put(struct buf *b, const char *data, size_t len)
 {
-	reserve(b, len);
+	buf_reserve(b, len);
 	memcpy(b->data + b->len, data, len);
 	b->len += len;
 }
@@ -63,58 +61,6 @@ buf_json(struct buf *b, const json_t *row)
 {
 	/* Digits that a double holds for sure: seconds stay as short as they were made. */
 	json_dump_callback(row, dump, b, JSON_COMPACT | JSON_REAL_PRECISION(15));
-}
-
-static bool
-is_wanted(const struct rows *out, const json_t *row)
-{
-	const json_t *value;
-	char number[24] = "";
-
-	if (out->choose != NULL && !choose_wants(out->choose, row))
-		return false;
-	if (out->key == NULL)
-		return true;
-	value = json_object_get(row, out->key);
-	if (json_is_integer(value))
-		snprintf(number, sizeof(number), "%lld",
-			 (long long)json_integer_value(value));
-	return strcmp(json_is_string(value) ? json_string_value(value) : number,
-		      out->value) == 0;
-}
-
-static void
-octets_put(struct buf *b, const json_t *row)
-{
-	const char *text = json_string_value(json_object_get(row, "pcapng"));
-	size_t len = text != NULL ? strlen(text) : 0;
-
-	reserve(b, base64_room(len));
-	b->len += base64_decode(text, len, (uint8_t *)b->data + b->len);
-}
-
-void
-rows_put(struct rows *out, json_t *row)
-{
-	if (is_wanted(out, row)) {
-		if (out->form == ROWS_ARRAY)
-			buf_put(&out->buf, out->n == 0 ? "[" : ",\n", out->n == 0 ? 1 : 2);
-		if (out->form == ROWS_OCTETS)
-			octets_put(&out->buf, row);
-		else
-			buf_json(&out->buf, row);
-		if (out->form == ROWS_LINES)
-			buf_put(&out->buf, "\n", 1);
-		out->n++;
-	}
-	json_decref(row);
-}
-
-void
-rows_end(struct rows *out)
-{
-	if (out->form == ROWS_ARRAY)
-		buf_printf(&out->buf, "%s]\n", out->n == 0 ? "[" : "");
 }
 
 void

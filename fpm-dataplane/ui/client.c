@@ -38,12 +38,6 @@ struct client {
 	char in[UI_REQUEST_MAX + 1];
 };
 
-void
-clients_told(const struct ui *ui)
-{
-	table_used(TABLE_clients, ui->n_client + ui->n_flight);
-}
-
 /* Among those that are served. */
 static void
 client_enter(struct client *c)

@@ -10,9 +10,6 @@ struct ui;
 /* Serve a new connection; `fd` is the client's from now on. */
 void client_new(struct ui *ui, int fd);
 
-/* There are more or fewer of them, or of questions under way: says so. */
-void clients_told(const struct ui *ui);
-
 /* Drop them all. */
 void clients_free(struct ui *ui);
 

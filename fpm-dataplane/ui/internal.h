@@ -10,10 +10,12 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 #include <urcu/list.h>
 
 #include "base/filter.h"
+#include "base/log.h"
 #include "base/msg_manage.h"
 #include "base/msg.h"
 #include "port/port.h"
@@ -34,6 +36,7 @@ struct buf {
 	size_t off; /* octets already written to the client */
 };
 
+void buf_reserve(struct buf *b, size_t more); /* room for so many octets behind it */
 void buf_put(struct buf *b, const char *data, size_t len);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_json(struct buf *b, const json_t *row);
@@ -56,9 +59,7 @@ struct rows {
 	uint64_t n;                  /* put so far */
 };
 
-/* rows.c: is the row one of those that were asked for? */
-bool choose_wants(const struct choose *c, const json_t *row);
-
+/* rows.c */
 void rows_put(struct rows *out, json_t *row); /* the row is theirs from now on */
 void rows_end(struct rows *out);
 
@@ -113,7 +114,13 @@ struct request {
 json_t *request_load(const char *text, size_t len);
 
 /* What a stranger said, printable and short, to be told in a sentence. Returns buf. */
-const char *request_echo(const char *text, char buf[128]);
+static inline const char *
+request_echo(const char *text, char buf[128])
+{
+	size_t len = strlen(text);
+
+	return log_escape(text, len > 30 ? 30 : len, buf, 128);
+}
 
 /*
  * Understand one request (NULL: no JSON). Returns 0, or with a sentence in `why` -EINVAL, or
@@ -229,11 +236,15 @@ struct ui {
 	struct api *api;
 };
 
-/* ui.c */
-void ui_ask(struct ui *ui, struct msg_query *q, struct answer *answer);
-void ui_summary_ask(struct ui *ui);
+/* query.c */
+void query_send(struct ui *ui, struct msg_query *q, struct answer *answer);
+/* Have rib, or neigh, sum up what it has, unless it does so already. */
+void query_summary(struct ui *ui);
+void query_neigh_summary(struct ui *ui);
 /* Nobody wants the rest of this answer. */
 void query_drop(struct ui *ui, struct msg_query *q);
+/* There are more or fewer clients, or questions under way: says so. */
+void clients_told(const struct ui *ui);
 
 /* ctl_socket.c. Returns 0 or -errno. */
 int ctl_socket_open(struct ui *ui);
@@ -243,12 +254,14 @@ void ctl_socket_remove(const struct ui *ui); /* its path, when it is ours */
 /* show_process.c: what the process says of itself. */
 void show_threads(struct rows *out);
 void show_log(struct rows *out);
+void show_memory(const struct ui *ui, struct rows *out);
+void show_version(const struct ui *ui, struct rows *out);
+uint64_t proc_status_bytes(const char *key); /* "VmRSS"; 0 when unknown */
 
 /* show.c: the answers made here. */
 void show_rows(struct ui *ui, enum show show, struct rows *out);
 json_t *show_class(enum punt_class class);
 json_t *show_port(const struct ui *ui, const struct port *port);
-uint64_t proc_status_bytes(const char *key); /* "VmRSS"; 0 when unknown */
 
 struct total {
 	const char *name, *text;

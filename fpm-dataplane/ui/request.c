@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/fpm_event.h"
-#include "base/log.h"
 
 const struct show_info show_info[N_SHOW] = {
 	[SHOW_ROUTES] = {"routes", NULL},       [SHOW_NEXTHOPS] = {"nexthops", "group"},
@@ -45,14 +44,6 @@ bad(struct parse *p, const char *fmt, ...)
 	vsnprintf(p->why, p->why_size, fmt, ap);
 	va_end(ap);
 	return -EINVAL;
-}
-
-const char *
-request_echo(const char *text, char buf[128])
-{
-	size_t len = strlen(text);
-
-	return log_escape(text, len > 30 ? 30 : len, buf, 128);
 }
 
 static int

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which rows of an answer are wanted: of those that the thread which knows has handed over, a
- * slice at a time. Runs in ui; nothing is kept.
+ * Rows on their way out: which of those are wanted that the thread which knows has handed over, a
+ * slice at a time, and how they are written. Runs in ui; nothing is kept.
  */
+#include "ui/internal.h"
+
+#include <stdio.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/filter.h"
 #include "base/prefix.h"
-#include "ui/internal.h"
+
+/* --- which are wanted --------------------------------------------------------------------- */
 
 static const char *
 text_of(const json_t *row, const char *key)
@@ -85,8 +90,63 @@ has_way(const struct choose *c, const json_t *row)
 	return !asked;
 }
 
-bool
-choose_wants(const struct choose *c, const json_t *row)
+/* Is the row one of those that were asked for? */
+static bool
+is_chosen(const struct choose *c, const json_t *row)
 {
 	return !c->any || (all_so(c, row, false) && has_way(c, row));
+}
+
+static bool
+row_is_wanted(const struct rows *out, const json_t *row)
+{
+	const json_t *value;
+	char number[24] = "";
+
+	if (out->choose != NULL && !is_chosen(out->choose, row))
+		return false;
+	if (out->key == NULL)
+		return true;
+	value = json_object_get(row, out->key);
+	if (json_is_integer(value))
+		snprintf(number, sizeof(number), "%lld",
+			 (long long)json_integer_value(value));
+	return strcmp(json_is_string(value) ? json_string_value(value) : number,
+		      out->value) == 0;
+}
+
+/* --- how they are written ----------------------------------------------------------------- */
+
+static void
+octets_put(struct buf *b, const json_t *row)
+{
+	const char *text = json_string_value(json_object_get(row, "pcapng"));
+	size_t len = text != NULL ? strlen(text) : 0;
+
+	buf_reserve(b, base64_room(len));
+	b->len += base64_decode(text, len, (uint8_t *)b->data + b->len);
+}
+
+void
+rows_put(struct rows *out, json_t *row)
+{
+	if (row_is_wanted(out, row)) {
+		if (out->form == ROWS_ARRAY)
+			buf_put(&out->buf, out->n == 0 ? "[" : ",\n", out->n == 0 ? 1 : 2);
+		if (out->form == ROWS_OCTETS)
+			octets_put(&out->buf, row);
+		else
+			buf_json(&out->buf, row);
+		if (out->form == ROWS_LINES)
+			buf_put(&out->buf, "\n", 1);
+		out->n++;
+	}
+	json_decref(row);
+}
+
+void
+rows_end(struct rows *out)
+{
+	if (out->form == ROWS_ARRAY)
+		buf_printf(&out->buf, "%s]\n", out->n == 0 ? "[" : "");
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The answers made here: ports, counters, the channel, memory, version. Runs in ui. Reads
- * single-writer counters and what neigh published under RCU (callbacks of a worker are
- * online); takes rib's part from the last summary, and never waits for it.
+ * The answers made here: ports, counters, the channel. Runs in ui. Reads single-writer counters
+ * and what neigh published under RCU (callbacks of a worker are online); takes rib's part from
+ * the last summary, and never waits for it.
  */
 #include "ui/internal.h"
 
@@ -11,13 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/counters.h"
 #include "base/fpm_event.h"
-#include "base/sd_notify.h"
-#include "base/limits.h"
 #include "fib/fib.h"
 #include "port/port.h"
 #include "port/rxq_set.h"
@@ -403,85 +400,6 @@ fpm_row(const struct ui *ui)
 	return row;
 }
 
-uint64_t
-proc_status_bytes(const char *key)
-{
-	FILE *f = fopen("/proc/self/status", "re");
-	size_t n = strlen(key);
-	unsigned long long kib = 0;
-	char line[256];
-
-	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
-		if (strncmp(line, key, n) == 0 && line[n] == ':') {
-			kib = strtoull(line + n + 1, NULL, 10);
-			break;
-		}
-	if (f != NULL)
-		fclose(f);
-	return kib << 10;
-}
-
-static json_t *
-tables_json(void)
-{
-	json_t *rows = json_array();
-
-	for (unsigned int t = 0; t < N_TABLE; t++) {
-		struct table_state s = table_state((enum table)t);
-
-		json_array_append_new(
-			rows, json_pack("{s:s, s:I, s:I, s:I, s:s?, s:s}", "table", s.name,
-					"used", (json_int_t)s.used, "max",
-					(json_int_t)s.max, "refused", (json_int_t)s.refused,
-					"key", s.key, "text", s.text));
-	}
-	return rows;
-}
-
-static json_t *
-memory_row(const struct ui *ui)
-{
-	static const char *const of_rib[] = {"rib_bytes", "fib4", "fib6", "fib_copies"};
-	json_t *row = json_pack("{s:I, s:I, s:I}", "rss_bytes",
-				(json_int_t)proc_status_bytes("VmRSS"), "peak_rss_bytes",
-				(json_int_t)proc_status_bytes("VmHWM"), "queue_bytes",
-				(json_int_t)queue_depth());
-	unsigned int n, n_free;
-
-	port_buffers(&ui->conf.port[0], &n, &n_free);
-	json_object_set_new(row, "packet_buffers", json_integer(n));
-	json_object_set_new(row, "packet_buffers_free", json_integer(n_free));
-	json_object_set_new(row, "tables", tables_json());
-	for (unsigned int i = 0; i < 4; i++) {
-		json_t *value = json_object_get(ui->summary, of_rib[i]);
-
-		if (value != NULL)
-			json_object_set(row, of_rib[i], value);
-	}
-	return row;
-}
-
-static json_t *
-version_row(const struct ui *ui)
-{
-	const char *netns = ui->conf.netns;
-	char why[SERVICE_WHY_STRLEN];
-	unsigned int refused = service_refusals(why);
-	json_t *cpus = json_array();
-
-	for (unsigned int i = 0; i < ui->conf.n_fwd; i++)
-		json_array_append_new(cpus, json_integer(ui->conf.cpu[i]));
-	return json_pack(
-		"{s:s, s:s?, s:i, s:I, s:s?, s:s?, s:s?, s:b, s:i, s:o, s:i, s:s?}",
-		"version", ui->conf.version, "dpdk", ui->conf.dpdk, "pid", (int)getpid(),
-		"uptime_s", (json_int_t)(monotonic_s() - ui->started_s), "config",
-		ui->conf.config_file, "control_netns",
-		netns != NULL && netns[0] != '\0' ? netns : NULL, "fpm_listen",
-		ui->conf.fpm_listen, "hugepages", ui->conf.hugepages, "memory_mib",
-		(int)ui->conf.memory_mib, "cpus", cpus, "restarts_refused", (int)refused,
-		"restart_refused", refused > 0 ? why : NULL);
-}
-
 void
 show_rows(struct ui *ui, enum show show, struct rows *out)
 {
@@ -506,7 +424,7 @@ show_rows(struct ui *ui, enum show show, struct rows *out)
 		rows_put(out, fpm_row(ui));
 		break;
 	case SHOW_MEMORY:
-		rows_put(out, memory_row(ui));
+		show_memory(ui, out);
 		break;
 	case SHOW_THREADS:
 		show_threads(out);
@@ -515,7 +433,7 @@ show_rows(struct ui *ui, enum show show, struct rows *out)
 		show_log(out);
 		break;
 	case SHOW_VERSION:
-		rows_put(out, version_row(ui));
+		show_version(ui, out);
 		break;
 	default: /* others make them */
 		break;

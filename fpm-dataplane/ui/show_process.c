@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Answers about the process itself: its threads as the kernel sees them, the last lines of
- * the log. Runs in ui.
+ * Answers about the process itself: its threads as the kernel sees them, its memory and tables,
+ * its version, the last lines of the log. Runs in ui; takes rib's part from the last summary.
  */
 #include "ui/internal.h"
 
@@ -11,7 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/fpm_event.h"
+#include "base/limits.h"
 #include "base/log.h"
+#include "base/sd_notify.h"
+#include "port/port.h"
 
 /* Field 39 of proc(5)'s stat, counted from the state, which follows the name. */
 #define FIELD_UTIME 11
@@ -84,4 +89,95 @@ void
 show_log(struct rows *out)
 {
 	log_recent(on_line, out);
+}
+
+uint64_t
+proc_status_bytes(const char *key)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	size_t n = strlen(key);
+	unsigned long long kib = 0;
+	char line[256];
+
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+		if (strncmp(line, key, n) == 0 && line[n] == ':') {
+			kib = strtoull(line + n + 1, NULL, 10);
+			break;
+		}
+	if (f != NULL)
+		fclose(f);
+	return kib << 10;
+}
+
+static json_t *
+tables_json(void)
+{
+	json_t *rows = json_array();
+
+	for (unsigned int t = 0; t < N_TABLE; t++) {
+		struct table_state s = table_state((enum table)t);
+
+		json_array_append_new(
+			rows, json_pack("{s:s, s:I, s:I, s:I, s:s?, s:s}", "table", s.name,
+					"used", (json_int_t)s.used, "max",
+					(json_int_t)s.max, "refused", (json_int_t)s.refused,
+					"key", s.key, "text", s.text));
+	}
+	return rows;
+}
+
+static json_t *
+memory_row(const struct ui *ui)
+{
+	static const char *const of_rib[] = {"rib_bytes", "fib4", "fib6", "fib_copies"};
+	json_t *row = json_pack("{s:I, s:I, s:I}", "rss_bytes",
+				(json_int_t)proc_status_bytes("VmRSS"), "peak_rss_bytes",
+				(json_int_t)proc_status_bytes("VmHWM"), "queue_bytes",
+				(json_int_t)queue_depth());
+	unsigned int n, n_free;
+
+	port_buffers(&ui->conf.port[0], &n, &n_free);
+	json_object_set_new(row, "packet_buffers", json_integer(n));
+	json_object_set_new(row, "packet_buffers_free", json_integer(n_free));
+	json_object_set_new(row, "tables", tables_json());
+	for (unsigned int i = 0; i < 4; i++) {
+		json_t *value = json_object_get(ui->summary, of_rib[i]);
+
+		if (value != NULL)
+			json_object_set(row, of_rib[i], value);
+	}
+	return row;
+}
+
+static json_t *
+version_row(const struct ui *ui)
+{
+	const char *netns = ui->conf.netns;
+	char why[SERVICE_WHY_STRLEN];
+	unsigned int refused = service_refusals(why);
+	json_t *cpus = json_array();
+
+	for (unsigned int i = 0; i < ui->conf.n_fwd; i++)
+		json_array_append_new(cpus, json_integer(ui->conf.cpu[i]));
+	return json_pack(
+		"{s:s, s:s?, s:i, s:I, s:s?, s:s?, s:s?, s:b, s:i, s:o, s:i, s:s?}",
+		"version", ui->conf.version, "dpdk", ui->conf.dpdk, "pid", (int)getpid(),
+		"uptime_s", (json_int_t)(monotonic_s() - ui->started_s), "config",
+		ui->conf.config_file, "control_netns",
+		netns != NULL && netns[0] != '\0' ? netns : NULL, "fpm_listen",
+		ui->conf.fpm_listen, "hugepages", ui->conf.hugepages, "memory_mib",
+		(int)ui->conf.memory_mib, "cpus", cpus, "restarts_refused", (int)refused,
+		"restart_refused", refused > 0 ? why : NULL);
+}
+
+void
+show_memory(const struct ui *ui, struct rows *out)
+{
+	rows_put(out, memory_row(ui));
+}
+
+void
+show_version(const struct ui *ui, struct rows *out)
+{
+	rows_put(out, version_row(ui));
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Wiring of the ui thread: sockets up and down, queries out, replies in, and a summary of
- * rib once a second. Runs in ui. It waits for nobody: a query that rib has not answered
- * costs its asker time and everybody else nothing.
+ * Wiring of the ui thread: sockets up and down, replies in, and a summary of rib once a second
+ * (query.c sends the questions). Runs in ui.
  */
-#include "ui/client.h"
 #include "ui/internal.h"
 
 #include <errno.h>
@@ -15,81 +13,6 @@
 #include "base/log.h"
 #include "base/limits.h"
 #include "port/port.h"
-
-static struct worker *
-who_knows(const struct ui_conf *conf, enum query_kind kind)
-{
-	switch (kind) {
-	case QUERY_NEIGHBORS:
-	case QUERY_INTERFACES:
-	case QUERY_NEIGH_SUMMARY:
-		return conf->neigh;
-	case QUERY_WATCH:
-		return conf->trace;
-	case QUERY_MANAGE:
-		return conf->manage;
-	case QUERY_HOLD:
-		return conf->fpm;
-	default:
-		return conf->rib;
-	}
-}
-
-/* Send a query on its way; ui holds its rows and finds its answer by the flight. */
-void
-ui_ask(struct ui *ui, struct msg_query *q, struct answer *answer)
-{
-	struct flight *f = calloc(1, sizeof(*f));
-
-	if (f == NULL)
-		abort();
-	f->answer = answer;
-	f->rows = q->rows = json_array();
-	cds_list_add(&f->list, &ui->flights);
-	ui->n_flight++;
-	clients_told(ui);
-	if (answer != NULL)
-		answer->flight = f;
-	q->m.type = MSG_QUERY;
-	q->from = ui->w;
-	q->client = f;
-	q->done = false;
-	worker_send(who_knows(&ui->conf, q->kind), &q->m);
-}
-
-void
-query_drop(struct ui *ui, struct msg_query *q)
-{
-	if (q->kind != QUERY_WATCH || q->done) {
-		msg_free(&q->m);
-		return;
-	}
-	/* trace keeps a session: it goes when the question comes back for the last time. */
-	caa_container_of(q, struct msg_watch, q)->cancel = true;
-	q->m.type = MSG_QUERY;
-	worker_send(ui->conf.trace, &q->m);
-}
-
-/* Have a thread sum up what it has, unless a question of that kind still travels. */
-static void
-ask_to_sum_up(struct ui *ui, enum query_kind kind, bool *asked)
-{
-	struct msg_query *q;
-
-	if (*asked)
-		return;
-	q = msg_new(MSG_QUERY, sizeof(*q));
-	q->kind = kind;
-	q->max = 1;
-	*asked = true;
-	ui_ask(ui, q, NULL);
-}
-
-void
-ui_summary_ask(struct ui *ui)
-{
-	ask_to_sum_up(ui, QUERY_SUMMARY, &ui->summary_asked);
-}
 
 /* Who takes the last ones, forwarders count (rx_missed, no_mbuf); this is for the log. */
 static void
@@ -124,9 +47,9 @@ on_summary_timer(struct ev_loop *loop, ev_timer *t, int revents)
 	metrics_look(ui);
 	buffers_look(ui);
 	table_tell();
-	ui_summary_ask(ui);
+	query_summary(ui);
 	if (ui->conf.metrics_on)
-		ask_to_sum_up(ui, QUERY_NEIGH_SUMMARY, &ui->neigh_asked);
+		query_neigh_summary(ui);
 }
 
 static void
