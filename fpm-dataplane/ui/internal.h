@@ -263,12 +263,16 @@ void show_rows(struct ui *ui, enum show show, struct rows *out);
 json_t *show_class(enum punt_class class);
 json_t *show_port(const struct ui *ui, const struct port *port);
 
+/* What each thread counts: a row of `show counters`, the sum of all; a metric, by thread. */
 struct total {
-	const char *name, *text;
+	const char *name, *text; /* NULL: no row */
+	const char *metric, *labels,
+		*help; /* NULL: no metric; `help`: the one above goes on */
 	size_t offset; /* of the uint64_t in struct counters */
 };
 extern const struct total totals[];
 extern const unsigned int n_totals;
+uint64_t total_read(const struct total *t, const struct counters *block);
 
 /* Counters of the channel. */
 struct fpm_count {

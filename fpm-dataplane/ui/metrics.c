@@ -20,6 +20,22 @@
 
 #define P "fpmdp_"
 
+/* A metric, and where its value is in a struct that there is one of for each sample. */
+struct metric {
+	const char *name, *type, *help;
+	size_t offset; /* of a uint64_t */
+};
+#define METRIC(name, type, of, field, help)                  \
+	{                                                    \
+		name, type, help, offsetof(struct of, field) \
+	}
+
+static unsigned long long
+value_at(const void *at, size_t offset)
+{
+	return *(const uint64_t *)((const char *)at + offset);
+}
+
 static void
 head(struct buf *b, const char *name, const char *type, const char *help)
 {
@@ -78,11 +94,9 @@ punt_classes(struct buf *b)
 
 		counters_class((enum punt_class)c, &sum);
 		for (unsigned int v = 0; v < sizeof(verdict) / sizeof(verdict[0]); v++)
-			buf_printf(
-				b, P "%s{class=\"%s\",verdict=\"%s\"} %llu\n", name,
-				punt_class_info[c].name, verdict[v].verdict,
-				(unsigned long long)*(const uint64_t *)((const char *)&sum +
-									verdict[v].offset));
+			buf_printf(b, P "%s{class=\"%s\",verdict=\"%s\"} %llu\n", name,
+				   punt_class_info[c].name, verdict[v].verdict,
+				   value_at(&sum, verdict[v].offset));
 	}
 }
 
@@ -127,46 +141,17 @@ policers(struct buf *b)
 static void
 thread_counters(struct buf *b)
 {
-	static const struct {
-		const char *name, *labels, *help; /* help NULL: the metric above goes on */
-		size_t offset;
-	} metric[] = {
-		{"forwarded_packets_total", "family=\"ipv4\",", "Packets forwarded.",
-		 offsetof(struct counters, forwarded[0])},
-		{"forwarded_packets_total", "family=\"ipv6\",", NULL,
-		 offsetof(struct counters, forwarded[1])},
-		{"to_kernel_packets_total", "", "Frames given to the kernel.",
-		 offsetof(struct counters, to_kernel)},
-		{"from_kernel_packets_total", "", "Frames of the kernel sent.",
-		 offsetof(struct counters, from_kernel)},
-		{"icmp_sent_packets_total", "", "ICMP errors sent.",
-		 offsetof(struct counters, icmp_sent)},
-		{"icmp_limited_packets_total", "",
-		 "ICMP errors withheld: rate limit or RFC 1812.",
-		 offsetof(struct counters, icmp_limited)},
-		{"held_packets_total", "", "Packets let go when their neighbour answered.",
-		 offsetof(struct counters, held)},
-		{"bursts_total", "", "Bursts handled.", offsetof(struct counters, bursts)},
-		{"idle_polls_total", "", "Polls that found nothing.",
-		 offsetof(struct counters, idle_polls)},
-		{"sleeps_total", "", "Times a forwarder fell asleep for want of work.",
-		 offsetof(struct counters, sleeps)},
-		{"resyncs_total", "", "Times all was read from the kernel again: overruns.",
-		 offsetof(struct counters, resyncs)},
-	};
 	struct counters *const *block;
 	unsigned int n = counters_blocks(&block);
 	char lcore[64];
 
-	for (unsigned int m = 0; m < sizeof(metric) / sizeof(metric[0]); m++) {
-		if (metric[m].help != NULL)
-			head(b, metric[m].name, "counter", metric[m].help);
-		for (unsigned int i = 0; i < n; i++)
-			buf_printf(b, P "%s{%slcore=\"%s\"} %llu\n", metric[m].name,
-				   metric[m].labels, label(block[i]->name, lcore),
-				   (unsigned long long)counter_read(
-					   (const uint64_t *)((const char *)block[i] +
-							      metric[m].offset)));
+	for (const struct total *t = totals; t < totals + n_totals; t++) {
+		if (t->help != NULL)
+			head(b, t->metric, "counter", t->help);
+		for (unsigned int i = 0; i < n && t->metric != NULL; i++)
+			buf_printf(b, P "%s{%slcore=\"%s\"} %llu\n", t->metric, t->labels,
+				   label(block[i]->name, lcore),
+				   (unsigned long long)total_read(t, block[i]));
 	}
 }
 
@@ -195,6 +180,12 @@ cycles(struct buf *b)
 				b, P "lcore_timed_packets_total{lcore=\"%s\"} %llu\n",
 				label(block[i]->name, lcore),
 				(unsigned long long)counter_read(&block[i]->timed_packets));
+}
+
+static const char *
+port_label(const json_t *row, char out[64])
+{
+	return label(json_string_value(json_object_get(row, "name")), out);
 }
 
 /* By queue as far as the driver counts so; the CPU that serves each. */
@@ -226,36 +217,28 @@ queues(const struct ui *ui, struct buf *b, const json_t *rows)
 					   P "port_queue_info{port=\"%s\",queue=\"%zu\","
 					     "cpu=\"%lld\"} "
 					     "1\n",
-					   label(json_string_value(
-							 json_object_get(row, "name")),
-						 name),
-					   q, (long long)json_integer_value(cpu));
+					   port_label(row, name), q,
+					   (long long)json_integer_value(cpu));
 }
 
 static void
 limits(struct buf *b)
 {
-	static const struct {
-		const char *name, *type, *help;
-		size_t offset;
-	} metric[] = {
-		{"table_used", "gauge", "Entries in tables.",
-		 offsetof(struct table_state, used)},
-		{"table_max", "gauge", "The limit of each; 0: none but memory.",
-		 offsetof(struct table_state, max)},
-		{"table_refused_total", "counter", "For how many there was no room.",
-		 offsetof(struct table_state, refused)},
+	static const struct metric metric[] = {
+		METRIC("table_used", "gauge", table_state, used, "Entries in tables."),
+		METRIC("table_max", "gauge", table_state, max,
+		       "The limit of each; 0: none but memory."),
+		METRIC("table_refused_total", "counter", table_state, refused,
+		       "For how many there was no room."),
 	};
 
 	for (unsigned int m = 0; m < sizeof(metric) / sizeof(metric[0]); m++) {
 		head(b, metric[m].name, metric[m].type, metric[m].help);
 		for (unsigned int t = 0; t < N_TABLE; t++) {
 			struct table_state s = table_state((enum table)t);
-			const uint64_t *value =
-				(const uint64_t *)((const char *)&s + metric[m].offset);
 
 			buf_printf(b, P "%s{table=\"%s\"} %llu\n", metric[m].name, s.name,
-				   (unsigned long long)*value);
+				   value_at(&s, metric[m].offset));
 		}
 	}
 }
@@ -287,15 +270,13 @@ ports(const struct ui *ui, struct buf *b)
 		head(b, metric[m].name, "counter", metric[m].help);
 		json_array_foreach (rows, i, row)
 			buf_printf(b, P "%s{port=\"%s\"} %lld\n", metric[m].name,
-				   label(json_string_value(json_object_get(row, "name")),
-					 name),
+				   port_label(row, name),
 				   (long long)json_integer_value(
 					   json_object_get(row, metric[m].key)));
 	}
 	head(b, "port_up", "gauge", "1 when the port may send: admin up with carrier.");
 	json_array_foreach (rows, i, row)
-		buf_printf(b, P "port_up{port=\"%s\"} %d\n",
-			   label(json_string_value(json_object_get(row, "name")), name),
+		buf_printf(b, P "port_up{port=\"%s\"} %d\n", port_label(row, name),
 			   strcmp(json_string_value(json_object_get(row, "link")), "up") ==
 				   0);
 	queues(ui, b, rows);
@@ -337,25 +318,23 @@ histogram(struct buf *b, const char *name, const char *help, const struct histog
 		   name, (unsigned long long)n);
 }
 
+/* A field of fpm_status, and the gauge of that name. */
+#define STATUS_GAUGE(b, field, help) gauge(b, "fpm_" #field, help, fpm_status.field)
+
 static void
 channel(const struct ui *ui, struct buf *b)
 {
 	const char *now = channel_state(ui);
 	char name[64];
 
-	gauge(b, "fpm_listening", "1 while zebra can connect; 0: refused, or no address.",
-	      fpm_status.listening);
-	gauge(b, "fpm_connected", "1 while zebra is connected.", fpm_status.connected);
+	STATUS_GAUGE(b, listening, "1 while zebra can connect; 0: refused, or no address.");
+	STATUS_GAUGE(b, connected, "1 while zebra is connected.");
 	gauge(b, "fpm_generation", "Number of the session; 0: none yet.", fpm_status.gen);
 	gauge(b, "fpm_queue_bytes", "Events received and not yet digested.", queue_depth());
-	gauge(b, "fpm_queue_high_bytes", "High water of fpm_queue_bytes.",
-	      fpm_status.queue_high_bytes);
-	gauge(b, "fpm_queue_limit_bytes", "There the session is closed.",
-	      fpm_status.queue_limit_bytes);
-	gauge(b, "fpm_refusing", "1 while zebra is refused: the RIB is too far behind.",
-	      fpm_status.refusing);
-	gauge(b, "fpm_held", "1 while zebra is held off: FRR is being restarted.",
-	      fpm_status.held);
+	STATUS_GAUGE(b, queue_high_bytes, "High water of fpm_queue_bytes.");
+	STATUS_GAUGE(b, queue_limit_bytes, "There the session is closed.");
+	STATUS_GAUGE(b, refusing, "1 while zebra is refused: the RIB is too far behind.");
+	STATUS_GAUGE(b, held, "1 while zebra is held off: FRR is being restarted.");
 	head(b, "fpm_state", "gauge", "1 for the state that show fpm tells, 0 for others.");
 	for (unsigned int i = 0; channel_states[i] != NULL; i++)
 		buf_printf(b, P "fpm_state{state=\"%s\"} %d\n", channel_states[i],
@@ -433,14 +412,15 @@ tables(const struct ui *ui, struct buf *b)
 			   (long long)json_integer_value(v));
 	}
 	for (unsigned int m = 0; m < sizeof(of_fib) / sizeof(of_fib[0]); m++) {
+		const char *key = of_fib[m][0];
 		const json_t *v4 =
-			json_object_get(json_object_get(ui->summary, "fib4"), of_fib[m][0]);
+			json_object_get(json_object_get(ui->summary, "fib4"), key);
 		const json_t *v6 =
-			json_object_get(json_object_get(ui->summary, "fib6"), of_fib[m][0]);
+			json_object_get(json_object_get(ui->summary, "fib6"), key);
 
 		if (!json_is_integer(v4) || !json_is_integer(v6))
 			continue;
-		snprintf(name, sizeof(name), "fib_%s", of_fib[m][0]);
+		snprintf(name, sizeof(name), "fib_%s", key);
 		head(b, name, "gauge", of_fib[m][1]);
 		buf_printf(b, P "%s{family=\"ipv4\"} %lld\n" P "%s{family=\"ipv6\"} %lld\n",
 			   name, (long long)json_integer_value(v4), name,
@@ -452,16 +432,13 @@ tables(const struct ui *ui, struct buf *b)
 static void
 vrfs(const struct ui *ui, struct buf *b)
 {
-	static const struct {
-		const char *name, *help;
-		size_t offset; /* of the uint64_t in struct vrf_counters */
-	} metric[] = {
-		{"vrf_rx_packets_total", "Frames received by members of a VRF.",
-		 offsetof(struct vrf_counters, rx_packets)},
-		{"vrf_rx_bytes_total", "Octets of those frames.",
-		 offsetof(struct vrf_counters, rx_bytes)},
-		{"vrf_drop_packets_total", "Of those frames, dropped, for whatever reason.",
-		 offsetof(struct vrf_counters, dropped)},
+	static const struct metric metric[] = {
+		METRIC("vrf_rx_packets_total", "counter", vrf_counters, rx_packets,
+		       "Frames received by members of a VRF."),
+		METRIC("vrf_rx_bytes_total", "counter", vrf_counters, rx_bytes,
+		       "Octets of those frames."),
+		METRIC("vrf_drop_packets_total", "counter", vrf_counters, dropped,
+		       "Of those frames, dropped, for whatever reason."),
 	};
 	struct vrf_counters sum;
 	char name[64];
@@ -475,14 +452,12 @@ vrfs(const struct ui *ui, struct buf *b)
 			if (vrf == NULL)
 				continue;
 			if (!any)
-				head(b, metric[m].name, "counter", metric[m].help);
+				head(b, metric[m].name, metric[m].type, metric[m].help);
 			any = true;
 			counters_vrf(i, &vrf->base, &sum);
-			buf_printf(
-				b, P "%s{vrf=\"%s\"} %llu\n", metric[m].name,
-				label(vrf->name, name),
-				(unsigned long long)*(const uint64_t *)((const char *)&sum +
-									metric[m].offset));
+			buf_printf(b, P "%s{vrf=\"%s\"} %llu\n", metric[m].name,
+				   label(vrf->name, name),
+				   value_at(&sum, metric[m].offset));
 		}
 	}
 }
@@ -512,23 +487,21 @@ neighbours(const struct ui *ui, struct buf *b)
 static void
 api(const struct ui *ui, struct buf *b)
 {
-	struct api_counts n = api_counts(ui);
-	const struct {
-		const char *name, *help;
-		uint64_t value;
-	} metric[] = {
-		{"api_requests_total", "HTTP requests on the control socket.", n.requests},
-		{"api_refused_total",
-		 "Those answered with an error or cut off; connections beyond the limit.",
-		 n.refused},
-		{"api_garbage_total", "Connections to it that ended without one.",
-		 n.garbage},
+	static const struct metric metric[] = {
+		METRIC("api_requests_total", "counter", api_counts, requests,
+		       "HTTP requests on the control socket."),
+		METRIC("api_refused_total", "counter", api_counts, refused,
+		       "Those answered with an error or cut off; connections beyond the "
+		       "limit."),
+		METRIC("api_garbage_total", "counter", api_counts, garbage,
+		       "Connections to it that ended without one."),
 	};
+	struct api_counts n = api_counts(ui);
 
 	for (unsigned int m = 0; m < sizeof(metric) / sizeof(metric[0]); m++) {
-		head(b, metric[m].name, "counter", metric[m].help);
+		head(b, metric[m].name, metric[m].type, metric[m].help);
 		buf_printf(b, P "%s %llu\n", metric[m].name,
-			   (unsigned long long)metric[m].value);
+			   value_at(&n, metric[m].offset));
 	}
 }
 

@@ -22,21 +22,37 @@
 #define LOAD(field) \
 	((json_int_t)atomic_load_explicit(&fpm_status.field, memory_order_relaxed))
 
+#define TOTAL(field, name, text, metric, labels, help)                             \
+	{                                                                          \
+		name, text, metric, labels, help, offsetof(struct counters, field) \
+	}
 const struct total totals[] = {
-	{"forwarded4", "IPv4 packets forwarded", offsetof(struct counters, forwarded[0])},
-	{"forwarded6", "IPv6 packets forwarded", offsetof(struct counters, forwarded[1])},
-	{"to_kernel", "frames given to the kernel", offsetof(struct counters, to_kernel)},
-	{"from_kernel", "frames of the kernel sent",
-	 offsetof(struct counters, from_kernel)},
-	{"icmp_sent", "ICMP errors sent", offsetof(struct counters, icmp_sent)},
-	{"icmp_limited", "ICMP errors not sent: rate limit, or not allowed for that packet",
-	 offsetof(struct counters, icmp_limited)},
-	{"held", "packets let go when their neighbour answered",
-	 offsetof(struct counters, held)},
-	{"watch_lost", "packets that a trace or capture missed: its ring was full",
-	 offsetof(struct counters, watch_lost)},
-	{"resyncs", "times that all was read from the kernel again: netlink had overrun",
-	 offsetof(struct counters, resyncs)},
+	TOTAL(forwarded[0], "forwarded4", "IPv4 packets forwarded",
+	      "forwarded_packets_total", "family=\"ipv4\",", "Packets forwarded."),
+	TOTAL(forwarded[1], "forwarded6", "IPv6 packets forwarded",
+	      "forwarded_packets_total", "family=\"ipv6\",", NULL),
+	TOTAL(to_kernel, "to_kernel", "frames given to the kernel",
+	      "to_kernel_packets_total", "", "Frames given to the kernel."),
+	TOTAL(from_kernel, "from_kernel", "frames of the kernel sent",
+	      "from_kernel_packets_total", "", "Frames of the kernel sent."),
+	TOTAL(icmp_sent, "icmp_sent", "ICMP errors sent", "icmp_sent_packets_total", "",
+	      "ICMP errors sent."),
+	TOTAL(icmp_limited, "icmp_limited",
+	      "ICMP errors not sent: rate limit, or not allowed for that packet",
+	      "icmp_limited_packets_total", "",
+	      "ICMP errors withheld: rate limit or RFC 1812."),
+	TOTAL(held, "held", "packets let go when their neighbour answered",
+	      "held_packets_total", "", "Packets let go when their neighbour answered."),
+	TOTAL(watch_lost, "watch_lost",
+	      "packets that a trace or capture missed: its ring was full", NULL, NULL,
+	      NULL),
+	TOTAL(bursts, NULL, NULL, "bursts_total", "", "Bursts handled."),
+	TOTAL(idle_polls, NULL, NULL, "idle_polls_total", "", "Polls that found nothing."),
+	TOTAL(sleeps, NULL, NULL, "sleeps_total", "",
+	      "Times a forwarder fell asleep for want of work."),
+	TOTAL(resyncs, "resyncs",
+	      "times that all was read from the kernel again: netlink had overrun",
+	      "resyncs_total", "", "Times all was read from the kernel again: overruns."),
 };
 const unsigned int n_totals = sizeof(totals) / sizeof(totals[0]);
 
@@ -69,6 +85,12 @@ const struct fpm_count fpm_counts[] = {
 };
 const unsigned int n_fpm_counts = sizeof(fpm_counts) / sizeof(fpm_counts[0]);
 
+uint64_t
+total_read(const struct total *t, const struct counters *block)
+{
+	return counter_read((const uint64_t *)((const char *)block + t->offset));
+}
+
 static uint64_t
 total_sum(const struct total *t)
 {
@@ -77,7 +99,7 @@ total_sum(const struct total *t)
 	uint64_t sum = 0;
 
 	for (unsigned int i = 0; i < n; i++)
-		sum += counter_read((const uint64_t *)((const char *)block[i] + t->offset));
+		sum += total_read(t, block[i]);
 	return sum;
 }
 
@@ -234,10 +256,11 @@ show_counters(struct rows *out)
 {
 	show_reasons(out, N_REASON);
 	for (unsigned int t = 0; t < n_totals; t++)
-		rows_put(out,
-			 json_pack("{s:s, s:s, s:I, s:s}", "name", totals[t].name, "kind",
-				   "total", "value", (json_int_t)total_sum(&totals[t]),
-				   "text", totals[t].text));
+		if (totals[t].name != NULL)
+			rows_put(out, json_pack("{s:s, s:s, s:I, s:s}", "name",
+						totals[t].name, "kind", "total", "value",
+						(json_int_t)total_sum(&totals[t]), "text",
+						totals[t].text));
 }
 
 /* A row a stage of each forwarder; all zero while none of its rounds was timed. */
