@@ -71,7 +71,7 @@ static struct {
 } sup;
 
 static void
-plan(int what, uint64_t in_ms)
+next_plan(int what, uint64_t in_ms)
 {
 	sup.next = what;
 	sup.next_ms = what == DO_NOTHING ? NEVER : monotonic_ms() + in_ms;
@@ -112,16 +112,16 @@ child_start(void)
 	if (sup.pid < 0) { /* out of processes or memory: that may pass */
 		log_error("supervise: fork failed error=%s", strerror(errno));
 		sup.pid = 0;
-		plan(DO_START, BACKOFF_MAX_MS);
+		next_plan(DO_START, BACKOFF_MAX_MS);
 		return;
 	}
-	plan(DO_ABORT, sup.start_ms);
+	next_plan(DO_ABORT, sup.start_ms);
 	log_info("supervise: started pid=%d restarts=%u kept=%u", (int)sup.pid,
 		 sup.restarts, sup.store.n);
 }
 
 static void
-again(const char *why, int number, bool asked_for)
+child_start_again(const char *why, int number, bool asked_for)
 {
 	if (sup.ready && monotonic_ms() - sup.ready_ms >= GOOD_RUN_MS)
 		sup.backoff_ms = 0;
@@ -130,7 +130,7 @@ again(const char *why, int number, bool asked_for)
 	else
 		log_error("supervise: ended %s=%d, next start in_ms=%u", why, number,
 			  sup.backoff_ms);
-	plan(DO_START, asked_for ? 0 : sup.backoff_ms);
+	next_plan(DO_START, asked_for ? 0 : sup.backoff_ms);
 	sup.restarts++;
 	if (!asked_for)
 		sup.backoff_ms = sup.backoff_ms == 0                   ? BACKOFF_MIN_MS
@@ -146,11 +146,11 @@ child_ended(int status)
 
 	sup.pid_before = sup.pid;
 	sup.pid = 0;
-	plan(DO_NOTHING, 0);
+	next_plan(DO_NOTHING, 0);
 	if (sup.stopping)
 		return code;
 	if (WIFSIGNALED(status)) {
-		again("signal", WTERMSIG(status), false);
+		child_start_again("signal", WTERMSIG(status), false);
 		return -1;
 	}
 	if (code == 0 || !sup.was_ready) {
@@ -162,11 +162,11 @@ child_ended(int status)
 		log_error("supervise: ended code=%d, not with this configuration, which is "
 			  "tried again in_ms=%u",
 			  code, haste_ms(REFUSED_MS));
-		plan(DO_START, haste_ms(REFUSED_MS));
+		next_plan(DO_START, haste_ms(REFUSED_MS));
 		sup.restarts++;
 		return -1;
 	}
-	again("code", code, code == SERVICE_EXIT_RESTART && sup.ready);
+	child_start_again("code", code, code == SERVICE_EXIT_RESTART && sup.ready);
 	return -1;
 }
 
@@ -208,9 +208,9 @@ on_successor(const char *number)
 	sup.restarts++;
 	if (sup.stopping) { /* a stop that has met the handing over is this one's, too */
 		kill(sup.pid, SIGTERM);
-		plan(DO_KILL, haste_ms(STOP_MS));
+		next_plan(DO_KILL, haste_ms(STOP_MS));
 	} else {
-		plan(DO_ABORT, sup.watchdog_ms != 0 ? sup.watchdog_ms : sup.start_ms);
+		next_plan(DO_ABORT, sup.watchdog_ms != 0 ? sup.watchdog_ms : sup.start_ms);
 	}
 	log_info("supervise: succeeded by pid=%ld restarts=%u kept=%u", pid, sup.restarts,
 		 sup.store.n);
@@ -218,7 +218,7 @@ on_successor(const char *number)
 
 /* A start that may take so long from here is given more time, never less. */
 static void
-start_goes_on(uint64_t in_ms)
+start_extend(uint64_t in_ms)
 {
 	uint64_t then = monotonic_ms() + in_ms;
 
@@ -233,7 +233,7 @@ on_extend(const char *usec)
 	unsigned long long more = strtoull(usec, &end, 10);
 
 	if (*usec >= '0' && *usec <= '9' && *end == '\0' && more <= EXTEND_MAX_US)
-		start_goes_on(more / 1000);
+		start_extend(more / 1000);
 }
 
 static void
@@ -241,14 +241,14 @@ on_alive(void)
 {
 	sup.strangers = 0;
 	if (sup.ready && sup.next != DO_KILL)
-		plan(sup.watchdog_ms != 0 ? DO_ABORT : DO_NOTHING, sup.watchdog_ms);
+		next_plan(sup.watchdog_ms != 0 ? DO_ABORT : DO_NOTHING, sup.watchdog_ms);
 	else if (sup.heir)
-		start_goes_on(sup.watchdog_ms);
+		start_extend(sup.watchdog_ms);
 }
 
 /* One datagram: lines of VARIABLE=value; `fd` (or -1) is ours. */
 static void
-understand(char *text, int fd)
+notice_understand(char *text, int fd)
 {
 	const char *name = "stored";
 	bool keep = false, drop = false, alive = false;
@@ -269,7 +269,7 @@ understand(char *text, int fd)
 		if (strcmp(line, "READY=1") == 0)
 			alive = true;
 		if (strcmp(line, "STOPPING=1") == 0)
-			plan(DO_KILL, haste_ms(STOP_MS));
+			next_plan(DO_KILL, haste_ms(STOP_MS));
 	}
 	if (alive)
 		on_alive();
@@ -296,7 +296,7 @@ on_notify(void)
 	if (rc == -EAGAIN)
 		return;
 	if (rc == 0 && sup.pid != 0 && n.from == sup.pid) {
-		understand(n.text, n.fd);
+		notice_understand(n.text, n.fd);
 		return;
 	}
 	if (n.fd >= 0)
@@ -333,14 +333,14 @@ on_signal(void)
 		return 0;
 	kill(sup.pid, (int)info.ssi_signo);
 	if (!sup.stopping)
-		plan(DO_KILL, haste_ms(STOP_MS));
+		next_plan(DO_KILL, haste_ms(STOP_MS));
 	sup.stopping = true;
 	return -1;
 }
 
 /* Have others filled the queue, in which its signs of life find no room then? */
 static bool
-is_drowned(void)
+child_is_drowned(void)
 {
 	if (!sup.ready || sup.strangers < NOTICES_MAX)
 		return false;
@@ -359,18 +359,18 @@ on_time(void)
 		child_start();
 		break;
 	case DO_ABORT:
-		if (is_drowned()) {
-			plan(DO_ABORT, sup.watchdog_ms);
+		if (child_is_drowned()) {
+			next_plan(DO_ABORT, sup.watchdog_ms);
 			break;
 		}
 		kill(sup.pid, SIGABRT);
-		plan(DO_KILL, haste_ms(STOP_MS));
+		next_plan(DO_KILL, haste_ms(STOP_MS));
 		log_error("supervise: no sign of life pid=%d ready=%d, it is aborted",
 			  (int)sup.pid, sup.ready);
 		break;
 	case DO_KILL:
 		kill(sup.pid, SIGKILL);
-		plan(DO_NOTHING, 0);
+		next_plan(DO_NOTHING, 0);
 		log_error("supervise: does not end pid=%d, it is killed", (int)sup.pid);
 		break;
 	default:
@@ -379,7 +379,7 @@ on_time(void)
 }
 
 static int
-wait_ms(void)
+next_wait_ms(void)
 {
 	uint64_t now = monotonic_ms();
 
@@ -389,7 +389,7 @@ wait_ms(void)
 }
 
 static int
-loop(void)
+events_loop(void)
 {
 	struct pollfd p[] = {{.fd = sup.signal_fd, .events = POLLIN},
 			     {.fd = sup.notify_fd, .events = POLLIN}};
@@ -398,7 +398,7 @@ loop(void)
 	child_start();
 	while (code < 0) {
 		p[0].revents = p[1].revents = 0;
-		if (poll(p, 2, wait_ms()) < 0 && errno != EINTR)
+		if (poll(p, 2, next_wait_ms()) < 0 && errno != EINTR)
 			return 1;
 		/* What it said before it died is heard before its death; who says more than
 		 * the kernel has wait holds up no death and no stop. */
@@ -444,7 +444,7 @@ signals_open(void)
 }
 
 static void
-usage(FILE *out)
+usage_print(FILE *out)
 {
 	fprintf(out,
 		"usage: fpm-supervise [--watchdog SECONDS] [--start SECONDS] PROGRAM "
@@ -461,7 +461,7 @@ usage(FILE *out)
 
 /* Returns the number, -1 after a sentence. */
 static int
-seconds(const char *option, const char *text, unsigned long min)
+option_seconds(const char *option, const char *text, unsigned long min)
 {
 	char *end;
 	unsigned long n = strtoul(text, &end, 10);
@@ -492,32 +492,32 @@ main(int argc, char **argv)
 	while ((opt = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
 		switch (opt) {
 		case 'w':
-			watchdog_s = seconds("--watchdog", optarg, 0);
+			watchdog_s = option_seconds("--watchdog", optarg, 0);
 			break;
 		case 's':
-			start_s = seconds("--start", optarg, 1);
+			start_s = option_seconds("--start", optarg, 1);
 			break;
 		case 'v':
 			printf("fpm-supervise %s\n", FPMDP_VERSION);
 			return 0;
 		case 'h':
-			usage(stdout);
+			usage_print(stdout);
 			return 0;
 		default:
-			usage(stderr);
+			usage_print(stderr);
 			return 2;
 		}
 		if (watchdog_s < 0 || start_s < 0)
 			return 2;
 	}
 	if (optind == argc) {
-		usage(stderr);
+		usage_print(stderr);
 		return 2;
 	}
 	sup.argv = argv + optind;
 	sup.watchdog_ms = (unsigned int)watchdog_s * 1000;
 	sup.start_ms = (unsigned int)start_s * 1000;
-	plan(DO_NOTHING, 0);
+	next_plan(DO_NOTHING, 0);
 	sink_begin();
 	privileges_limit();
 	/* Nobody reads the log any more, or it may grow no further: no reason to end. */
@@ -532,7 +532,7 @@ main(int argc, char **argv)
 		log_error("supervise: does not start error=%s", strerror(-rc));
 		return 1;
 	}
-	rc = loop();
+	rc = events_loop();
 	store_clear(&sup.store);
 	return rc;
 }

@@ -40,7 +40,7 @@ undo:
 
 /* All descriptors of `c`: the first that comes goes to `*fd`, others are closed. */
 static unsigned int
-descriptors(const struct cmsghdr *c, int *fd)
+descriptors_take(const struct cmsghdr *c, int *fd)
 {
 	unsigned int n = (unsigned int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
 
@@ -83,7 +83,7 @@ notify_take(int sock, struct notice *n)
 		if (c->cmsg_level != SOL_SOCKET)
 			continue;
 		if (c->cmsg_type == SCM_RIGHTS)
-			n_fd += descriptors(c, &n->fd);
+			n_fd += descriptors_take(c, &n->fd);
 		if (c->cmsg_type == SCM_CREDENTIALS) {
 			memcpy(&cred, CMSG_DATA(c), sizeof(cred));
 			n->from = cred.pid;

@@ -32,7 +32,7 @@ const struct refusal_info refusal_info[N_REFUSAL] = {
 };
 
 static void
-refuse(struct answer *a, enum refusal why, const char *sentence)
+answer_refuse(struct answer *a, enum refusal why, const char *sentence)
 {
 	snprintf(a->error, sizeof(a->error), "%s", sentence);
 	a->refused = why;
@@ -48,7 +48,7 @@ answer_here(struct answer *a)
 
 /* Which VRFs there are, for whom named another. */
 static void
-refuse_vrf(struct answer *a)
+answer_refuse_vrf(struct answer *a)
 {
 	struct buf said = {0};
 	unsigned int n = 0;
@@ -56,9 +56,9 @@ refuse_vrf(struct answer *a)
 
 	/* As FRR and iproute2 call what is none. */
 	if (strcmp(a->req.vrf, "default") == 0 || strcmp(a->req.vrf, "main") == 0) {
-		refuse(a, REFUSED_MISSING,
-		       "table main is no VRF: its routes are those without one in "
-		       "`fpmctl show routes`");
+		answer_refuse(a, REFUSED_MISSING,
+			      "table main is no VRF: its routes are those without one in "
+			      "`fpmctl show routes`");
 		return;
 	}
 	buf_printf(&said, "no VRF '%s' has a FIB", request_echo(a->req.vrf, text));
@@ -76,19 +76,19 @@ refuse_vrf(struct answer *a)
 			 : ", and none else has: `ip link add NAME type vrf table N` in "
 			   "the control namespace makes one");
 	buf_put(&said, "", 1);
-	refuse(a, REFUSED_MISSING, said.data);
+	answer_refuse(a, REFUSED_MISSING, said.data);
 	buf_free(&said);
 }
 
 static void
-ask_first(struct answer *a, enum query_kind kind)
+answer_ask(struct answer *a, enum query_kind kind)
 {
 	bool in_vrf = a->req.vrf[0] != '\0';
 	uint16_t vrf = in_vrf ? fib_vrf_named(a->ui->conf.fib, a->req.vrf) : 0;
 	struct msg_query *q;
 
 	if (in_vrf && vrf == 0) {
-		refuse_vrf(a);
+		answer_refuse_vrf(a);
 		return;
 	}
 	q = msg_new(MSG_QUERY, sizeof(*q));
@@ -107,18 +107,18 @@ ask_first(struct answer *a, enum query_kind kind)
 }
 
 static void
-refuse_port(struct answer *a)
+answer_refuse_port(struct answer *a)
 {
 	char said[256], name[128];
 
 	snprintf(said, sizeof(said),
 		 "no such port '%s', nor VLAN: `fpmctl show interfaces` lists them",
 		 request_echo(a->req.port, name));
-	refuse(a, REFUSED_MISSING, said);
+	answer_refuse(a, REFUSED_MISSING, said);
 }
 
 static void
-ask_trace(struct answer *a)
+answer_ask_trace(struct answer *a)
 {
 	struct msg_watch *mw;
 	const struct ui_conf *conf = &a->ui->conf;
@@ -136,7 +136,7 @@ ask_trace(struct answer *a)
 			ifidx = (uint16_t)i;
 	}
 	if (a->req.port[0] != '\0' && ifidx == 0) {
-		refuse_port(a);
+		answer_refuse_port(a);
 		return;
 	}
 	mw = msg_new(MSG_QUERY, sizeof(*mw));
@@ -148,26 +148,27 @@ ask_trace(struct answer *a)
 }
 
 static void
-replay(struct answer *a)
+answer_replay(struct answer *a)
 {
 	if (atomic_load_explicit(&fpm_status.connected, memory_order_relaxed) == 0)
-		refuse(a, REFUSED_STATE,
-		       "zebra is not connected; it will replay when it comes");
+		answer_refuse(a, REFUSED_STATE,
+			      "zebra is not connected; it will replay when it comes");
 	else
 		worker_send(a->ui->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
 }
 
 /* Before FRR ends its daemons; when zebra is away, before it comes back. */
 static void
-hold(struct answer *a)
+answer_hold(struct answer *a)
 {
 	struct msg_hold *mh;
 
 	if (a->req.seconds > 0 &&
 	    atomic_load_explicit(&fpm_status.nl_pid, memory_order_relaxed) == 0) {
-		refuse(a, REFUSED_STATE,
-		       "nothing to hold: no zebra has said anything yet, nor is one known "
-		       "from before a restart");
+		answer_refuse(
+			a, REFUSED_STATE,
+			"nothing to hold: no zebra has said anything yet, nor is one known "
+			"from before a restart");
 		return;
 	}
 	mh = msg_new(MSG_QUERY, sizeof(*mh));
@@ -179,12 +180,13 @@ hold(struct answer *a)
 
 /* main ends as for SIGTERM, with the exit code that asks for another start. */
 static void
-restart(struct answer *a)
+answer_restart(struct answer *a)
 {
 	if (!service_is_kept()) {
-		refuse(a, REFUSED_STATE,
-		       "nobody would start it again: it runs neither under systemd nor "
-		       "under fpm-supervise");
+		answer_refuse(
+			a, REFUSED_STATE,
+			"nobody would start it again: it runs neither under systemd nor "
+			"under fpm-supervise");
 		return;
 	}
 	log_info("ui: restart asked for");
@@ -193,7 +195,7 @@ restart(struct answer *a)
 
 /* Is the other end root, or who we are? Not only of the socket's group. */
 static bool
-is_owner(const struct answer *a)
+asker_is_owner(const struct answer *a)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
@@ -203,16 +205,17 @@ is_owner(const struct answer *a)
 }
 
 static void
-ask_manage(struct answer *a)
+answer_ask_manage(struct answer *a)
 {
 	struct msg_manage *mm;
 
 	/* The drivers of some devices write to any file. */
 	if ((a->req.change.device[0] != '\0' || a->req.change.file[0] != '\0') &&
-	    !is_owner(a)) {
-		refuse(a, REFUSED_RIGHTS,
-		       "only root may name a device or a file, for the daemon opens it as "
-		       "root: ask as root (sudo)");
+	    !asker_is_owner(a)) {
+		answer_refuse(
+			a, REFUSED_RIGHTS,
+			"only root may name a device or a file, for the daemon opens it as "
+			"root: ask as root (sudo)");
 		return;
 	}
 	mm = msg_new(MSG_QUERY, sizeof(*mm));
@@ -223,7 +226,7 @@ ask_manage(struct answer *a)
 }
 
 static void
-show(struct answer *a)
+answer_show(struct answer *a)
 {
 	if (a->req.name[0] != '\0') {
 		a->out.key = show_info[a->req.show].key;
@@ -231,26 +234,26 @@ show(struct answer *a)
 	}
 	switch (a->req.show) {
 	case SHOW_AUDIT:
-		ask_first(a, QUERY_AUDIT);
+		answer_ask(a, QUERY_AUDIT);
 		break;
 	case SHOW_ROUTES:
-		ask_first(a, QUERY_ROUTES);
+		answer_ask(a, QUERY_ROUTES);
 		break;
 	case SHOW_NEXTHOPS:
 	case SHOW_GROUPS:
-		ask_first(a, QUERY_NEXTHOPS);
+		answer_ask(a, QUERY_NEXTHOPS);
 		break;
 	case SHOW_NEIGHBORS:
-		ask_first(a, QUERY_NEIGHBORS);
+		answer_ask(a, QUERY_NEIGHBORS);
 		break;
 	case SHOW_INTERFACES:
-		ask_first(a, QUERY_INTERFACES);
+		answer_ask(a, QUERY_INTERFACES);
 		break;
 	case SHOW_FIB:
-		ask_first(a, QUERY_FIB);
+		answer_ask(a, QUERY_FIB);
 		break;
 	case SHOW_VRFS:
-		ask_first(a, QUERY_VRFS);
+		answer_ask(a, QUERY_VRFS);
 		break;
 	case SHOW_FPM:
 	case SHOW_MEMORY:
@@ -277,21 +280,21 @@ answer_begin(struct answer *a, const json_t *request)
 	a->refused = REFUSED_NOT;
 	a->state = ANSWER_DONE;
 	if (rc < 0)
-		refuse(a, rc == -ENOENT ? REFUSED_MISSING : REFUSED_WORDS, why);
+		answer_refuse(a, rc == -ENOENT ? REFUSED_MISSING : REFUSED_WORDS, why);
 	else if (a->req.replay)
-		replay(a);
+		answer_replay(a);
 	else if (a->req.hold)
-		hold(a);
+		answer_hold(a);
 	else if (a->req.restart)
-		restart(a);
+		answer_restart(a);
 	else if (a->req.change.op != MANAGE_NOTHING)
-		ask_manage(a);
+		answer_ask_manage(a);
 	else if (a->req.breaking != BREAK_NOTHING)
-		ask_first(a, QUERY_BREAK);
+		answer_ask(a, QUERY_BREAK);
 	else if (a->req.want.ask != WATCH_ASK_NONE)
-		ask_trace(a);
+		answer_ask_trace(a);
 	else
-		show(a);
+		answer_show(a);
 }
 
 void
@@ -314,7 +317,7 @@ answer_is_unheard(const struct answer *a)
 
 /* What came of it, now that the last rows are there. */
 static void
-conclude(struct answer *a, struct msg_query *q)
+answer_conclude(struct answer *a, struct msg_query *q)
 {
 	const char *error;
 
@@ -322,16 +325,16 @@ conclude(struct answer *a, struct msg_query *q)
 	if (q->kind == QUERY_WATCH) {
 		error = caa_container_of(q, struct msg_watch, q)->error;
 		if (error != NULL)
-			refuse(a, REFUSED_BUSY, error);
+			answer_refuse(a, REFUSED_BUSY, error);
 	} else if (q->kind == QUERY_MANAGE) {
 		const struct msg_manage *mm = caa_container_of(q, struct msg_manage, q);
 
 		if (mm->error[0] != '\0')
-			refuse(a,
-			       mm->is_missing  ? REFUSED_MISSING
-			       : mm->is_barred ? REFUSED_STATE
-					       : REFUSED_CHANGE,
-			       mm->error);
+			answer_refuse(a,
+				      mm->is_missing  ? REFUSED_MISSING
+				      : mm->is_barred ? REFUSED_STATE
+						      : REFUSED_CHANGE,
+				      mm->error);
 	}
 	msg_free(&q->m);
 }
@@ -349,7 +352,7 @@ answer_reply(struct answer *a, struct msg_query *q, const json_t *rows)
 	    !caa_container_of(q, struct msg_manage, q)->is_barred)
 		rows_put(&a->out, show_class(a->req.change.class));
 	if (q->done) {
-		conclude(a, q);
+		answer_conclude(a, q);
 	} else {
 		a->query = q;
 		a->state = ANSWER_SLICE;
@@ -358,7 +361,7 @@ answer_reply(struct answer *a, struct msg_query *q, const json_t *rows)
 }
 
 static void
-go_on(struct answer *a)
+answer_go_on(struct answer *a)
 {
 	ev_timer_stop(a->ui->w->loop, &a->patience);
 	answer_here(a);
@@ -372,13 +375,13 @@ answers_summary(struct ui *ui)
 
 	cds_list_for_each_entry_safe (a, next, &ui->answers, list)
 		if (a->state == ANSWER_WAITING)
-			go_on(a);
+			answer_go_on(a);
 }
 
 static void
 on_patience(struct ev_loop *loop, ev_timer *t, int revents)
 {
-	go_on(t->data);
+	answer_go_on(t->data);
 }
 
 void

@@ -54,8 +54,8 @@ static const char *const type_of[] = {
 
 /* {"error": ..., "rows": [...]}: the rows tell what of it was wrong; the text is theirs. */
 static enum MHD_Result
-answer_error(struct call *call, unsigned int status, const char *why, json_t *rows,
-	     const char *allow)
+call_answer_error(struct call *call, unsigned int status, const char *why, json_t *rows,
+		  const char *allow)
 {
 	json_t *error = json_pack("{s:s, s:o*}", "error", why, "rows", rows);
 	struct buf text = {0};
@@ -69,14 +69,14 @@ answer_error(struct call *call, unsigned int status, const char *why, json_t *ro
 }
 
 static void
-suspend(struct call *call)
+call_suspend(struct call *call)
 {
 	call->suspended = true;
 	MHD_suspend_connection(call->conn);
 }
 
 static void
-resume(struct call *call)
+call_resume(struct call *call)
 {
 	if (call->suspended)
 		http_resume(call->api->http, call->conn);
@@ -84,7 +84,7 @@ resume(struct call *call)
 }
 
 static void
-on_moved(struct answer *a)
+call_on_moved(struct answer *a)
 {
 	struct call *call = caa_container_of(a, struct call, answer);
 
@@ -94,12 +94,12 @@ on_moved(struct answer *a)
 		answer_more(a);
 		return;
 	}
-	resume(call);
+	call_resume(call);
 }
 
 /* libmicrohttpd has room for `max` octets. */
 static ssize_t
-on_read(void *ctx, uint64_t pos, char *to, size_t max)
+call_on_read(void *ctx, uint64_t pos, char *to, size_t max)
 {
 	struct call *call = ctx;
 	struct answer *a = &call->answer;
@@ -117,7 +117,7 @@ on_read(void *ctx, uint64_t pos, char *to, size_t max)
 		if (a->state == ANSWER_SLICE)
 			answer_more(a);
 		if (a->state != ANSWER_DONE) {
-			suspend(call);
+			call_suspend(call);
 			return 0;
 		}
 		rows_end(&a->out);
@@ -134,10 +134,10 @@ on_read(void *ctx, uint64_t pos, char *to, size_t max)
 
 /* The first rows are there, and there will be more. */
 static enum MHD_Result
-answer_stream(struct call *call)
+call_answer_stream(struct call *call)
 {
 	struct MHD_Response *resp = MHD_create_response_from_callback(
-		MHD_SIZE_UNKNOWN, BLOCK_BYTES, on_read, call, NULL);
+		MHD_SIZE_UNKNOWN, BLOCK_BYTES, call_on_read, call, NULL);
 	enum MHD_Result rc = MHD_NO;
 
 	if (resp == NULL)
@@ -152,7 +152,7 @@ answer_stream(struct call *call)
 
 /* All of it is there. */
 static enum MHD_Result
-answer_whole(struct call *call)
+call_answer_whole(struct call *call)
 {
 	struct answer *a = &call->answer;
 	struct buf *out = &a->out.buf;
@@ -163,14 +163,14 @@ answer_whole(struct call *call)
 	if (a->refused == REFUSED_NOT && a->out.key != NULL && a->out.n == 0) {
 		snprintf(why, sizeof(why), "none of %s is %s", show_info[a->req.show].name,
 			 a->req.name);
-		return answer_error(call, MHD_HTTP_NOT_FOUND, why, NULL, NULL);
+		return call_answer_error(call, MHD_HTTP_NOT_FOUND, why, NULL, NULL);
 	}
 	rows_end(&a->out);
 	if (a->refused != REFUSED_NOT) {
 		if (a->out.n > 0)
 			rows = json_loadb(out->data, out->len, 0, NULL);
-		return answer_error(call, refusal_info[a->refused].status, a->error, rows,
-				    NULL);
+		return call_answer_error(call, refusal_info[a->refused].status, a->error,
+					 rows, NULL);
 	}
 	rc = http_answer(call->conn, MHD_HTTP_OK, type_of[a->out.form], NULL, out->data,
 			 out->len);
@@ -179,7 +179,7 @@ answer_whole(struct call *call)
 }
 
 static enum MHD_Result
-on_arg(void *ctx, enum MHD_ValueKind kind, const char *key, const char *value)
+input_add_arg(void *ctx, enum MHD_ValueKind kind, const char *key, const char *value)
 {
 	struct api_input *in = ctx;
 
@@ -191,20 +191,20 @@ on_arg(void *ctx, enum MHD_ValueKind kind, const char *key, const char *value)
 
 /* Returns false when it is refused already, with `rc` then. */
 static bool
-begin(struct call *call, const char *method, const char *path, enum MHD_Result *rc)
+call_begin(struct call *call, const char *method, const char *path, enum MHD_Result *rc)
 {
 	struct api_input in = {
 		.method = method, .path = path, .body = call->body, .n_body = call->n_body};
 	struct api_output out;
 
-	MHD_get_connection_values(call->conn, MHD_GET_ARGUMENT_KIND, on_arg, &in);
+	MHD_get_connection_values(call->conn, MHD_GET_ARGUMENT_KIND, input_add_arg, &in);
 	api_request(&in, &out);
 	call->begun = true;
 	if (out.request == NULL) {
 		bool method_not = out.status == MHD_HTTP_METHOD_NOT_ALLOWED;
 
-		*rc = answer_error(call, out.status, out.why, NULL,
-				   method_not ? out.allow : NULL);
+		*rc = call_answer_error(call, out.status, out.why, NULL,
+					method_not ? out.allow : NULL);
 		return false;
 	}
 	call->answer.out.form = out.form;
@@ -228,21 +228,21 @@ call_new(struct api *api, struct MHD_Connection *conn)
 	api->count.requests++;
 	call->api = api;
 	call->conn = conn;
-	answer_init(&call->answer, api->ui, info->connect_fd, on_moved);
+	answer_init(&call->answer, api->ui, info->connect_fd, call_on_moved);
 	cds_list_add(&call->list, &api->calls);
 	return call;
 }
 
 static enum MHD_Result
-answer_too_long(struct call *call)
+call_answer_too_long(struct call *call)
 {
-	return answer_error(call, MHD_HTTP_CONTENT_TOO_LARGE,
-			    "the body is longer than 4096 octets", NULL, NULL);
+	return call_answer_error(call, MHD_HTTP_CONTENT_TOO_LARGE,
+				 "the body is longer than 4096 octets", NULL, NULL);
 }
 
 /* Refuses what its head alone tells cannot be taken; else its body is waited for. */
 static enum MHD_Result
-judge_head(struct call *call)
+call_judge_head(struct call *call)
 {
 	const char *length = MHD_lookup_connection_value(call->conn, MHD_HEADER_KIND,
 							 MHD_HTTP_HEADER_CONTENT_LENGTH);
@@ -251,11 +251,11 @@ judge_head(struct call *call)
 
 	/* libmicrohttpd takes it for a body that ends with the connection, and waits. */
 	if (coding != NULL && strcasecmp(coding, "chunked") != 0)
-		return answer_error(call, MHD_HTTP_NOT_IMPLEMENTED,
-				    "a body comes with its Content-Length, or chunked",
-				    NULL, NULL);
+		return call_answer_error(call, MHD_HTTP_NOT_IMPLEMENTED,
+					 "a body comes with its Content-Length, or chunked",
+					 NULL, NULL);
 	if (length != NULL && strtoull(length, NULL, 10) > UI_REQUEST_MAX)
-		return answer_too_long(call);
+		return call_answer_too_long(call);
 	return MHD_YES;
 }
 
@@ -264,7 +264,7 @@ judge_head(struct call *call)
  * sends no answer before its end: what is too long is read and forgotten, for a while.
  */
 static enum MHD_Result
-take_body(struct call *call, const char *piece, size_t len)
+call_take_body(struct call *call, const char *piece, size_t len)
 {
 	call->n_body += len;
 	if (call->n_body > SWALLOW_BYTES) {
@@ -282,7 +282,7 @@ take_body(struct call *call, const char *piece, size_t len)
  * the whole is refused.
  */
 static size_t
-unescape(void *ctx, struct MHD_Connection *conn, char *text)
+url_unescape(void *ctx, struct MHD_Connection *conn, char *text)
 {
 	size_t len = MHD_http_unescape(text);
 
@@ -293,8 +293,8 @@ unescape(void *ctx, struct MHD_Connection *conn, char *text)
 }
 
 static enum MHD_Result
-on_request(void *ctx, struct MHD_Connection *conn, const char *path, const char *method,
-	   const char *version, const char *upload, size_t *upload_size, void **state)
+api_on_request(void *ctx, struct MHD_Connection *conn, const char *path, const char *method,
+	       const char *version, const char *upload, size_t *upload_size, void **state)
 {
 	struct call *call = *state;
 	enum MHD_Result rc = MHD_YES;
@@ -305,28 +305,28 @@ on_request(void *ctx, struct MHD_Connection *conn, const char *path, const char 
 			return MHD_NO;
 		/* A request: from here on its reader is waited for. */
 		MHD_set_connection_option(conn, MHD_CONNECTION_OPTION_TIMEOUT, IDLE_S);
-		return judge_head(call);
+		return call_judge_head(call);
 	}
 	if (*upload_size > 0) {
-		rc = take_body(call, upload, *upload_size);
+		rc = call_take_body(call, upload, *upload_size);
 		*upload_size = 0;
 		return rc;
 	}
 	if (call->n_body > sizeof(call->body))
-		return answer_too_long(call);
-	if (!call->begun && !begin(call, method, path, &rc))
+		return call_answer_too_long(call);
+	if (!call->begun && !call_begin(call, method, path, &rc))
 		return rc;
 	if (call->answer.state == ANSWER_DONE)
-		return answer_whole(call);
+		return call_answer_whole(call);
 	if (call->answer.state == ANSWER_SLICE)
-		return answer_stream(call);
-	suspend(call);
+		return call_answer_stream(call);
+	call_suspend(call);
 	return MHD_YES;
 }
 
 static void
-on_completed(void *ctx, struct MHD_Connection *conn, void **state,
-	     enum MHD_RequestTerminationCode code)
+api_on_completed(void *ctx, struct MHD_Connection *conn, void **state,
+		 enum MHD_RequestTerminationCode code)
 {
 	struct call *call = *state;
 
@@ -346,7 +346,7 @@ on_completed(void *ctx, struct MHD_Connection *conn, void **state,
  * that stood behind it already it would never see, and wait for the rest of a request.
  */
 static void
-on_half_closed(struct MHD_Connection *conn)
+connection_on_half_closed(struct MHD_Connection *conn)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -359,8 +359,8 @@ on_half_closed(struct MHD_Connection *conn)
 
 /* The context of a connection: has it said anything that is HTTP? */
 static void
-on_connection(void *ctx, struct MHD_Connection *conn, void **spoke,
-	      enum MHD_ConnectionNotificationCode code)
+api_on_connection(void *ctx, struct MHD_Connection *conn, void **spoke,
+		  enum MHD_ConnectionNotificationCode code)
 {
 	struct api *api = ctx;
 
@@ -369,7 +369,7 @@ on_connection(void *ctx, struct MHD_Connection *conn, void **spoke,
 		if (*spoke == NULL)
 			abort();
 		table_used(TABLE_http_clients, ++api->n_connection);
-		on_half_closed(conn);
+		connection_on_half_closed(conn);
 		return;
 	}
 	table_used(TABLE_http_clients, --api->n_connection);
@@ -417,9 +417,9 @@ api_open(struct ui *ui)
 		{MHD_OPTION_CONNECTION_LIMIT, most, NULL},
 		{MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_BYTES, NULL},
 		{MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, NULL},
-		{MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)unescape, NULL},
-		{MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)on_completed, api},
-		{MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)on_connection, api},
+		{MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)url_unescape, NULL},
+		{MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)api_on_completed, api},
+		{MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)api_on_connection, api},
 		{MHD_OPTION_END, 0, NULL},
 	};
 
@@ -428,7 +428,7 @@ api_open(struct ui *ui)
 	api->ui = ui;
 	CDS_INIT_LIST_HEAD(&api->calls);
 	table_begin(TABLE_http_clients, most);
-	api->http = http_open(ui, -1, on_request, api, options);
+	api->http = http_open(ui, -1, api_on_request, api, options);
 	if (api->http == NULL) {
 		free(api);
 		return -EIO;
@@ -446,7 +446,7 @@ api_close(struct ui *ui)
 		return;
 	/* libmicrohttpd does not stop while something is suspended. */
 	cds_list_for_each_entry (call, &ui->api->calls, list)
-		resume(call);
+		call_resume(call);
 	http_close(ui->api->http);
 	free(ui->api);
 	ui->api = NULL;

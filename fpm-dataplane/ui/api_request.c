@@ -13,7 +13,7 @@
 #define ROOT "/v1/"
 
 static void __attribute__((format(printf, 3, 4)))
-refuse(struct api_output *out, unsigned int status, const char *fmt, ...)
+output_refuse(struct api_output *out, unsigned int status, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -27,7 +27,7 @@ refuse(struct api_output *out, unsigned int status, const char *fmt, ...)
 
 /* Those that are no strings. */
 static json_t *
-typed(const char *key, const char *value)
+arg_typed(const char *key, const char *value)
 {
 	static const char *const flags[] = {"longest", "all_tables"};
 	static const char *const numbers[] = {"family", "proto", "sport", "dport",
@@ -59,7 +59,7 @@ typed(const char *key, const char *value)
 
 /* "rx,drop"; NULL: no UTF-8 */
 static json_t *
-listed(const char *value)
+arg_listed(const char *value)
 {
 	json_t *list = json_array();
 
@@ -78,7 +78,7 @@ listed(const char *value)
 
 /* `known` in words: "a, b" of "a b ". */
 static const char *
-in_words(const char *known, char buf[128])
+known_in_words(const char *known, char buf[128])
 {
 	size_t n = 0;
 
@@ -94,7 +94,7 @@ in_words(const char *known, char buf[128])
 
 /* All parameters into `to`; only those in `known` (NULL: all there are). */
 static bool
-take_args(const struct api_input *in, const char *known, json_t *to, struct api_output *out)
+args_take(const struct api_input *in, const char *known, json_t *to, struct api_output *out)
 {
 	char buf[128], words[128];
 
@@ -107,24 +107,27 @@ take_args(const struct api_input *in, const char *known, json_t *to, struct api_
 		if (known != NULL && (len == 0 || at == NULL || at[len] != ' ' ||
 				      (at > known && at[-1] != ' '))) {
 			if (known[0] == '\0')
-				refuse(out, 400,
-				       "unknown parameter '%s': there are none here",
-				       request_echo(key, buf));
+				output_refuse(out, 400,
+					      "unknown parameter '%s': there are none here",
+					      request_echo(key, buf));
 			else
-				refuse(out, 400, "unknown parameter '%s'; known are %s",
-				       request_echo(key, buf), in_words(known, words));
+				output_refuse(out, 400,
+					      "unknown parameter '%s'; known are %s",
+					      request_echo(key, buf),
+					      known_in_words(known, words));
 			return false;
 		}
 		if (json_object_get(to, key) != NULL) {
-			refuse(out, 400, "parameter '%s' twice", request_echo(key, buf));
+			output_refuse(out, 400, "parameter '%s' twice",
+				      request_echo(key, buf));
 			return false;
 		}
 		json = value == NULL                ? NULL
-		       : strcmp(key, "points") == 0 ? listed(value)
-						    : typed(key, value);
+		       : strcmp(key, "points") == 0 ? arg_listed(value)
+						    : arg_typed(key, value);
 		if (json == NULL || json_object_set_new(to, key, json) < 0) {
-			refuse(out, 400, "parameter '%s' %s", request_echo(key, buf),
-			       value == NULL ? "has no value" : "is not UTF-8");
+			output_refuse(out, 400, "parameter '%s' %s", request_echo(key, buf),
+				      value == NULL ? "has no value" : "is not UTF-8");
 			return false;
 		}
 	}
@@ -135,160 +138,163 @@ take_args(const struct api_input *in, const char *known, json_t *to, struct api_
 
 /* The body as an object; an empty one is an empty object. NULL: refused. */
 static json_t *
-body_of(const struct api_input *in, struct api_output *out)
+body_load(const struct api_input *in, struct api_output *out)
 {
 	json_t *body = in->n_body == 0 ? json_object() : request_load(in->body, in->n_body);
 
 	if (json_is_object(body))
 		return body;
 	json_decref(body);
-	refuse(out, 400, "the body is not a JSON object");
+	output_refuse(out, 400, "the body is not a JSON object");
 	return NULL;
 }
 
 /* `key` is for the path to say. */
 static bool
-put(json_t *body, const char *key, const char *value, struct api_output *out)
+body_put(json_t *body, const char *key, const char *value, struct api_output *out)
 {
 	if (json_object_get(body, key) != NULL)
-		refuse(out, 400, "unknown key '%s' in the body", key);
+		output_refuse(out, 400, "unknown key '%s' in the body", key);
 	else if (json_object_set_new(body, key, json_string(value)) < 0)
-		refuse(out, 400, "the path is not UTF-8");
+		output_refuse(out, 400, "the path is not UTF-8");
 	return out->status == 0;
 }
 
 /* {"port": {"do": `what`, "name": `name`, ...}} */
 static json_t *
-port(const struct api_input *in, const char *what, const char *name, struct api_output *out)
+request_port(const struct api_input *in, const char *what, const char *name,
+	     struct api_output *out)
 {
-	json_t *body = body_of(in, out);
+	json_t *body = body_load(in, out);
 
 	if (body == NULL)
 		return NULL;
-	if (put(body, "do", what, out) && (name == NULL || put(body, "name", name, out)))
+	if (body_put(body, "do", what, out) &&
+	    (name == NULL || body_put(body, "name", name, out)))
 		return json_pack("{s:o}", "port", body);
 	json_decref(body);
 	return NULL;
 }
 
 static json_t *
-port_add(const struct api_input *in, const char *name, struct api_output *out)
+request_port_add(const struct api_input *in, const char *name, struct api_output *out)
 {
-	return port(in, "add", NULL, out);
+	return request_port(in, "add", NULL, out);
 }
 
 static json_t *
-port_set(const struct api_input *in, const char *name, struct api_output *out)
+request_port_set(const struct api_input *in, const char *name, struct api_output *out)
 {
-	return port(in, "set", name, out);
+	return request_port(in, "set", name, out);
 }
 
 static json_t *
-port_del(const struct api_input *in, const char *name, struct api_output *out)
+request_port_del(const struct api_input *in, const char *name, struct api_output *out)
 {
-	return port(in, "del", name, out);
+	return request_port(in, "del", name, out);
 }
 
 static json_t *
-punt_set(const struct api_input *in, const char *name, struct api_output *out)
+request_punt_set(const struct api_input *in, const char *name, struct api_output *out)
 {
-	json_t *body = body_of(in, out);
+	json_t *body = body_load(in, out);
 
 	if (body == NULL)
 		return NULL;
-	if (put(body, "set", "policer", out) && put(body, "class", name, out))
+	if (body_put(body, "set", "policer", out) && body_put(body, "class", name, out))
 		return body;
 	json_decref(body);
 	return NULL;
 }
 
 static json_t *
-config_show(const struct api_input *in, const char *name, struct api_output *out)
+request_config_show(const struct api_input *in, const char *name, struct api_output *out)
 {
 	return json_pack("{s:{s:s}}", "config", "do", "show");
 }
 
 static json_t *
-config_keys(const struct api_input *in, const char *name, struct api_output *out)
+request_config_keys(const struct api_input *in, const char *name, struct api_output *out)
 {
 	return json_pack("{s:{s:s}}", "config", "do", "keys");
 }
 
 static json_t *
-config_reload(const struct api_input *in, const char *name, struct api_output *out)
+request_config_reload(const struct api_input *in, const char *name, struct api_output *out)
 {
-	json_t *body = body_of(in, out);
+	json_t *body = body_load(in, out);
 
 	if (body == NULL)
 		return NULL;
-	if (put(body, "do", "reload", out))
+	if (body_put(body, "do", "reload", out))
 		return json_pack("{s:o}", "config", body);
 	json_decref(body);
 	return NULL;
 }
 
 static json_t *
-replay(const struct api_input *in, const char *name, struct api_output *out)
+request_replay(const struct api_input *in, const char *name, struct api_output *out)
 {
 	return json_pack("{s:s}", "do", "replay");
 }
 
 static json_t *
-hold(const struct api_input *in, const char *name, struct api_output *out)
+request_hold(const struct api_input *in, const char *name, struct api_output *out)
 {
-	json_t *body = body_of(in, out);
+	json_t *body = body_load(in, out);
 
-	if (body != NULL && put(body, "do", "hold", out))
+	if (body != NULL && body_put(body, "do", "hold", out))
 		return body;
 	json_decref(body);
 	return NULL;
 }
 
 static json_t *
-restart(const struct api_input *in, const char *name, struct api_output *out)
+request_restart(const struct api_input *in, const char *name, struct api_output *out)
 {
 	return json_pack("{s:s}", "do", "restart");
 }
 
 static json_t *
-audit_repair(const struct api_input *in, const char *name, struct api_output *out)
+request_audit_repair(const struct api_input *in, const char *name, struct api_output *out)
 {
 	return json_pack("{s:s, s:b}", "show", "audit", "repair", 1);
 }
 
 /* {"trace": {PARAMETERS}}, or capture, or explain */
 static json_t *
-watch(const struct api_input *in, const char *what, struct api_output *out)
+request_watch(const struct api_input *in, const char *what, struct api_output *out)
 {
 	json_t *args = json_object();
 
-	if (take_args(in, NULL, args, out))
+	if (args_take(in, NULL, args, out))
 		return json_pack("{s:o}", what, args);
 	json_decref(args);
 	return NULL;
 }
 
 static json_t *
-trace(const struct api_input *in, const char *name, struct api_output *out)
+request_trace(const struct api_input *in, const char *name, struct api_output *out)
 {
-	return watch(in, "trace", out);
+	return request_watch(in, "trace", out);
 }
 
 static json_t *
-capture(const struct api_input *in, const char *name, struct api_output *out)
+request_capture(const struct api_input *in, const char *name, struct api_output *out)
 {
-	return watch(in, "capture", out);
+	return request_watch(in, "capture", out);
 }
 
 static json_t *
-explain(const struct api_input *in, const char *name, struct api_output *out)
+request_explain(const struct api_input *in, const char *name, struct api_output *out)
 {
-	return watch(in, "explain", out);
+	return request_watch(in, "explain", out);
 }
 
 /* {"show": ..., PARAMETERS} */
 static json_t *
-show(const struct api_input *in, enum show what, const char *name, struct api_output *out)
+request_show(const struct api_input *in, enum show what, const char *name,
+	     struct api_output *out)
 {
 	json_t *request = json_pack("{s:s}", "show", show_info[what].name);
 	char known[128], words[CHOOSE_WORDS];
@@ -299,8 +305,8 @@ show(const struct api_input *in, enum show what, const char *name, struct api_ou
 					  : "",
 		 /* Whose name is in the path, that row is wanted. */
 		 name == NULL ? choose_words(show_info[what].name, words) : "");
-	if (take_args(in, known, request, out) &&
-	    (name == NULL || put(request, "name", name, out)))
+	if (args_take(in, known, request, out) &&
+	    (name == NULL || body_put(request, "name", name, out)))
 		return request;
 	json_decref(request);
 	return NULL;
@@ -317,25 +323,25 @@ static const struct call {
 	unsigned int has;
 	enum rows_form form;
 } call[] = {
-	{"POST", "ports", port_add, BODY, ROWS_ARRAY},
-	{"PATCH", "ports", port_set, BODY | NAMED, ROWS_ARRAY},
-	{"DELETE", "ports", port_del, NAMED, ROWS_ARRAY},
-	{"PATCH", "punt", punt_set, BODY | NAMED, ROWS_ARRAY},
-	{"GET", "config", config_show, 0, ROWS_ARRAY},
-	{"GET", "config/keys", config_keys, 0, ROWS_ARRAY},
-	{"POST", "config/reload", config_reload, BODY, ROWS_ARRAY},
-	{"POST", "replay", replay, 0, ROWS_ARRAY},
-	{"POST", "hold", hold, BODY, ROWS_ARRAY},
-	{"POST", "restart", restart, 0, ROWS_ARRAY},
-	{"POST", "audit/repair", audit_repair, 0, ROWS_ARRAY},
-	{"GET", "trace", trace, ASKED, ROWS_LINES},
-	{"GET", "capture", capture, ASKED, ROWS_OCTETS},
-	{"GET", "explain", explain, ASKED, ROWS_ARRAY},
+	{"POST", "ports", request_port_add, BODY, ROWS_ARRAY},
+	{"PATCH", "ports", request_port_set, BODY | NAMED, ROWS_ARRAY},
+	{"DELETE", "ports", request_port_del, NAMED, ROWS_ARRAY},
+	{"PATCH", "punt", request_punt_set, BODY | NAMED, ROWS_ARRAY},
+	{"GET", "config", request_config_show, 0, ROWS_ARRAY},
+	{"GET", "config/keys", request_config_keys, 0, ROWS_ARRAY},
+	{"POST", "config/reload", request_config_reload, BODY, ROWS_ARRAY},
+	{"POST", "replay", request_replay, 0, ROWS_ARRAY},
+	{"POST", "hold", request_hold, BODY, ROWS_ARRAY},
+	{"POST", "restart", request_restart, 0, ROWS_ARRAY},
+	{"POST", "audit/repair", request_audit_repair, 0, ROWS_ARRAY},
+	{"GET", "trace", request_trace, ASKED, ROWS_LINES},
+	{"GET", "capture", request_capture, ASKED, ROWS_OCTETS},
+	{"GET", "explain", request_explain, ASKED, ROWS_ARRAY},
 };
 
 /* Does `path` say `words`, alone or, `named`, with one word more? That goes to `name`. */
 static bool
-is_path(const char *path, const char *words, bool named, const char **name)
+path_is(const char *path, const char *words, bool named, const char **name)
 {
 	size_t len = strlen(words);
 
@@ -350,7 +356,7 @@ is_path(const char *path, const char *words, bool named, const char **name)
 
 /* Is it for `method`? When not, what would be is noted. */
 static bool
-is_method(const struct api_input *in, const char *method, struct api_output *out)
+method_is(const struct api_input *in, const char *method, struct api_output *out)
 {
 	size_t n = strlen(out->allow);
 
@@ -362,46 +368,46 @@ is_method(const struct api_input *in, const char *method, struct api_output *out
 
 /* Is there something that nobody would look at? */
 static bool
-is_surplus(const struct api_input *in, unsigned int has, struct api_output *out)
+input_is_surplus(const struct api_input *in, unsigned int has, struct api_output *out)
 {
 	if (in->n_body > 0 && (has & BODY) == 0)
-		refuse(out, 400, "%s takes no body", in->method);
+		output_refuse(out, 400, "%s takes no body", in->method);
 	else if (in->n_arg > 0 && (has & ASKED) == 0)
-		refuse(out, 400, "this takes no parameters");
+		output_refuse(out, 400, "this takes no parameters");
 	return out->status != 0;
 }
 
 static bool
-try_shows(const struct api_input *in, const char *path, struct api_output *out)
+shows_try(const struct api_input *in, const char *path, struct api_output *out)
 {
 	const char *name;
 
 	for (unsigned int i = 0; i < N_SHOW; i++) {
-		bool all = is_path(path, show_info[i].name, false, &name);
+		bool all = path_is(path, show_info[i].name, false, &name);
 
 		if (!all && (show_info[i].key == NULL ||
-			     !is_path(path, show_info[i].name, true, &name)))
+			     !path_is(path, show_info[i].name, true, &name)))
 			continue;
-		if (!is_method(in, "GET", out) || is_surplus(in, ASKED, out))
+		if (!method_is(in, "GET", out) || input_is_surplus(in, ASKED, out))
 			return false;
 		out->form = ROWS_ARRAY;
-		out->request = show(in, (enum show)i, name, out);
+		out->request = request_show(in, (enum show)i, name, out);
 		return true;
 	}
 	return false;
 }
 
 static bool
-try_calls(const struct api_input *in, const char *path, struct api_output *out)
+calls_try(const struct api_input *in, const char *path, struct api_output *out)
 {
 	const char *name;
 
 	for (unsigned int i = 0; i < sizeof(call) / sizeof(call[0]); i++) {
-		if (!is_path(path, call[i].path, (call[i].has & NAMED) != 0, &name) ||
-		    !is_method(in, call[i].method, out))
+		if (!path_is(path, call[i].path, (call[i].has & NAMED) != 0, &name) ||
+		    !method_is(in, call[i].method, out))
 			continue;
 		out->form = call[i].form;
-		if (!is_surplus(in, call[i].has, out))
+		if (!input_is_surplus(in, call[i].has, out))
 			out->request = call[i].make(in, name, out);
 		return true;
 	}
@@ -416,12 +422,12 @@ api_request(const struct api_input *in, struct api_output *out)
 
 	*out = (struct api_output){0};
 	if (strncmp(in->path, ROOT, sizeof(ROOT) - 1) == 0 &&
-	    (try_calls(in, path, out) || try_shows(in, path, out) || out->status != 0))
+	    (calls_try(in, path, out) || shows_try(in, path, out) || out->status != 0))
 		return;
 	if (out->allow[0] != '\0')
-		refuse(out, 405, "not with %s: it takes %s", request_echo(in->method, buf),
-		       out->allow);
+		output_refuse(out, 405, "not with %s: it takes %s",
+			      request_echo(in->method, buf), out->allow);
 	else
-		refuse(out, 404, "no such path '%s': " ROOT "ports is one",
-		       request_echo(in->path, buf));
+		output_refuse(out, 404, "no such path '%s': " ROOT "ports is one",
+			      request_echo(in->path, buf));
 }

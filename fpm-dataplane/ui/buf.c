@@ -50,7 +50,7 @@ buf_printf(struct buf *b, const char *fmt, ...)
 }
 
 static int
-dump(const char *text, size_t len, void *b)
+buf_dump(const char *text, size_t len, void *b)
 {
 	buf_put(b, text, len);
 	return 0;
@@ -60,7 +60,7 @@ void
 buf_json(struct buf *b, const json_t *row)
 {
 	/* Digits that a double holds for sure: seconds stay as short as they were made. */
-	json_dump_callback(row, dump, b, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	json_dump_callback(row, buf_dump, b, JSON_COMPACT | JSON_REAL_PRECISION(15));
 }
 
 void

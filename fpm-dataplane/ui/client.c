@@ -90,7 +90,7 @@ clients_free(struct ui *ui)
 }
 
 static void
-put_error(struct client *c, enum refusal why, const char *text)
+client_put_error(struct client *c, enum refusal why, const char *text)
 {
 	json_t *row =
 		json_pack("{s:s, s:i}", "error", text, "code", refusal_info[why].code);
@@ -101,12 +101,12 @@ put_error(struct client *c, enum refusal why, const char *text)
 }
 
 static void
-put_end(struct client *c)
+client_put_end(struct client *c)
 {
 	struct answer *a = &c->answer;
 
 	if (a->refused != REFUSED_NOT)
-		put_error(c, a->refused, a->error);
+		client_put_error(c, a->refused, a->error);
 	else
 		buf_printf(&a->out.buf, "{\"end\":true,\"rows\":%llu}\n",
 			   (unsigned long long)a->out.n);
@@ -115,13 +115,13 @@ put_end(struct client *c)
 
 /* Take the next line from what has been read. Returns false when there is none yet. */
 static bool
-serve_line(struct client *c)
+client_serve_line(struct client *c)
 {
 	char *nl = memchr(c->in, '\n', c->in_len);
 	size_t len = nl != NULL ? (size_t)(nl - c->in) : c->in_len, used;
 
 	if (nl == NULL && c->in_len >= UI_REQUEST_MAX) {
-		put_error(c, REFUSED_WORDS, "request longer than 4096 octets");
+		client_put_error(c, REFUSED_WORDS, "request longer than 4096 octets");
 		c->closing = true; /* where the next one starts is not known */
 		c->in_len = 0;
 		return true;
@@ -144,7 +144,7 @@ serve_line(struct client *c)
 
 /* Write what there is. Returns 0 (all out or socket full), or -errno: the client left. */
 static int
-flush(struct client *c)
+client_flush(struct client *c)
 {
 	struct buf *out = &c->answer.out.buf;
 
@@ -163,7 +163,7 @@ flush(struct client *c)
 }
 
 static void
-watch(struct client *c, int events)
+client_watch(struct client *c, int events)
 {
 	if (events == c->io.events && ev_is_active(&c->io))
 		return;
@@ -181,13 +181,13 @@ client_pump(struct client *c)
 
 	for (;;) {
 		if (c->state == CLIENT_ANSWERED && a->state == ANSWER_DONE)
-			put_end(c);
-		if (flush(c) < 0) {
+			client_put_end(c);
+		if (client_flush(c) < 0) {
 			client_free(c);
 			return;
 		}
 		if (a->out.buf.len != 0) {
-			watch(c, EV_WRITE);
+			client_watch(c, EV_WRITE);
 			return;
 		}
 		if (a->state == ANSWER_SLICE) {
@@ -199,28 +199,28 @@ client_pump(struct client *c)
 			answer_more(a);
 		}
 		if (c->state == CLIENT_ANSWERED) {
-			watch(c, 0);
+			client_watch(c, 0);
 			return;
 		}
-		if (c->closing || !serve_line(c)) {
+		if (c->closing || !client_serve_line(c)) {
 			if (c->closing || c->eof)
 				client_free(c);
 			else
-				watch(c, EV_READ);
+				client_watch(c, EV_READ);
 			return;
 		}
 	}
 }
 
 static void
-on_moved(struct answer *a)
+client_on_moved(struct answer *a)
 {
 	client_pump(caa_container_of(a, struct client, answer));
 }
 
 /* Does it begin as a request of HTTP does? No line of ours begins with a capital letter. */
 static bool
-is_http(int fd)
+fd_speaks_http(int fd)
 {
 	static const char *const method[] = {"GET ",     "HEAD ",  "POST ",
 					     "PUT ",     "PATCH ", "DELETE ",
@@ -238,7 +238,7 @@ is_http(int fd)
 }
 
 static bool
-is_room(const struct ui *ui)
+clients_have_room(const struct ui *ui)
 {
 	return ui->n_client + ui->n_flight < table_limit(ui->conf.limits, TABLE_clients);
 }
@@ -251,19 +251,19 @@ client_refuse(struct client *c)
 	table_refuse(TABLE_clients);
 	snprintf(why, sizeof(why), "too many clients: limits.clients is %u",
 		 table_limit(c->ui->conf.limits, TABLE_clients));
-	put_error(c, REFUSED_BUSY, why);
+	client_put_error(c, REFUSED_BUSY, why);
 	c->closing = true;
 	client_pump(c);
 }
 
 static void
-on_io(struct ev_loop *loop, ev_io *io, int revents)
+client_on_io(struct ev_loop *loop, ev_io *io, int revents)
 {
 	struct client *c = io->data;
 	ssize_t n;
 
 	if (c->state == CLIENT_NEW && (revents & EV_READ) != 0) {
-		if (is_http(c->fd)) {
+		if (fd_speaks_http(c->fd)) {
 			struct ui *ui = c->ui;
 			int fd = c->fd;
 
@@ -271,7 +271,7 @@ on_io(struct ev_loop *loop, ev_io *io, int revents)
 			api_take(ui, fd);
 			return;
 		}
-		if (c->waits && !is_room(c->ui)) {
+		if (c->waits && !clients_have_room(c->ui)) {
 			client_refuse(c);
 			return;
 		}
@@ -308,11 +308,11 @@ client_new(struct ui *ui, int fd)
 	}
 	c->ui = ui;
 	c->fd = fd;
-	answer_init(&c->answer, ui, fd, on_moved);
-	ev_io_init(&c->io, on_io, fd, EV_READ);
+	answer_init(&c->answer, ui, fd, client_on_moved);
+	ev_io_init(&c->io, client_on_io, fd, EV_READ);
 	c->io.data = c;
 	ev_io_start(ui->w->loop, &c->io);
-	if (is_room(ui)) {
+	if (clients_have_room(ui)) {
 		client_enter(c);
 		return;
 	}

@@ -61,7 +61,7 @@ stale_remove(const struct sockaddr_un *sun)
 }
 
 static void
-on_accept(struct ev_loop *loop, ev_io *io, int revents)
+socket_on_accept(struct ev_loop *loop, ev_io *io, int revents)
 {
 	static struct log_limit paused;
 	struct ui *ui = io->data;
@@ -82,7 +82,7 @@ on_accept(struct ev_loop *loop, ev_io *io, int revents)
 }
 
 static void
-on_accept_pause(struct ev_loop *loop, ev_timer *t, int revents)
+socket_on_accept_pause(struct ev_loop *loop, ev_timer *t, int revents)
 {
 	struct ui *ui = t->data;
 
@@ -116,8 +116,8 @@ ctl_socket_open(struct ui *ui)
 	ui->socket_dev = st.st_dev;
 	ui->socket_ino = st.st_ino;
 	ui->listen_fd = fd;
-	ev_io_init(&ui->accept, on_accept, fd, EV_READ);
-	ev_timer_init(&ui->accept_pause, on_accept_pause, 0, 0);
+	ev_io_init(&ui->accept, socket_on_accept, fd, EV_READ);
+	ev_timer_init(&ui->accept_pause, socket_on_accept_pause, 0, 0);
 	ui->accept.data = ui->accept_pause.data = ui;
 	ev_io_start(ui->w->loop, &ui->accept);
 	return 0;

@@ -20,7 +20,7 @@ struct http {
 };
 
 static void
-run_in(struct http *h, double seconds)
+http_run_in(struct http *h, double seconds)
 {
 	ev_timer_stop(h->loop, &h->timeout);
 	ev_timer_set(&h->timeout, seconds, 0);
@@ -33,26 +33,26 @@ run_in(struct http *h, double seconds)
  * longer than a second.
  */
 static void
-run(struct http *h)
+http_run(struct http *h)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
 
 	MHD_run(h->mhd);
 	if (MHD_get_timeout(h->mhd, &ms) != MHD_YES || ms > WAIT_MAX_MS)
 		ms = WAIT_MAX_MS;
-	run_in(h, (double)ms / 1000);
+	http_run_in(h, (double)ms / 1000);
 }
 
 static void
-on_io(struct ev_loop *loop, ev_io *io, int revents)
+http_on_io(struct ev_loop *loop, ev_io *io, int revents)
 {
-	run(io->data);
+	http_run(io->data);
 }
 
 static void
-on_timeout(struct ev_loop *loop, ev_timer *t, int revents)
+http_on_timeout(struct ev_loop *loop, ev_timer *t, int revents)
 {
-	run(t->data);
+	http_run(t->data);
 }
 
 struct http *
@@ -82,11 +82,11 @@ http_open(struct ui *ui, int listen_fd, MHD_AccessHandlerCallback handler, void 
 		free(h);
 		return NULL;
 	}
-	ev_io_init(&h->io, on_io, info->epoll_fd, EV_READ);
-	ev_timer_init(&h->timeout, on_timeout, 0, 0);
+	ev_io_init(&h->io, http_on_io, info->epoll_fd, EV_READ);
+	ev_timer_init(&h->timeout, http_on_timeout, 0, 0);
 	h->io.data = h->timeout.data = h;
 	ev_io_start(h->loop, &h->io);
-	run(h);
+	http_run(h);
 	return h;
 }
 
@@ -109,14 +109,14 @@ http_add(struct http *h, int fd)
 	/* Closes the socket when it cannot be served. */
 	if (MHD_add_connection(h->mhd, fd, (struct sockaddr *)&nobody, sizeof(nobody)) ==
 	    MHD_YES)
-		run(h);
+		http_run(h);
 }
 
 void
 http_resume(struct http *h, struct MHD_Connection *conn)
 {
 	MHD_resume_connection(conn);
-	run_in(h, 0);
+	http_run_in(h, 0);
 }
 
 enum MHD_Result

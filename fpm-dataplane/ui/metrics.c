@@ -37,14 +37,14 @@ value_at(const void *at, size_t offset)
 }
 
 static void
-head(struct buf *b, const char *name, const char *type, const char *help)
+metric_head(struct buf *b, const char *name, const char *type, const char *help)
 {
 	buf_printf(b, "# HELP " P "%s %s\n# TYPE " P "%s %s\n", name, help, name, type);
 }
 
 /* A label's value: the format escapes backslash, quote and newline. */
 static const char *
-label(const char *value, char out[64])
+label_escape(const char *value, char out[64])
 {
 	size_t o = 0;
 
@@ -58,23 +58,23 @@ label(const char *value, char out[64])
 }
 
 static void
-reasons(struct buf *b, const char *name, const char *help, unsigned int from,
-	unsigned int to)
+reasons_put(struct buf *b, const char *name, const char *help, unsigned int from,
+	    unsigned int to)
 {
 	struct counters *const *block;
 	unsigned int n = counters_blocks(&block);
 	char lcore[64];
 
-	head(b, name, "counter", help);
+	metric_head(b, name, "counter", help);
 	for (unsigned int i = 0; i < n; i++)
 		for (unsigned int r = from; r < to; r++)
 			buf_printf(b, P "%s{reason=\"%s\",lcore=\"%s\"} %llu\n", name,
-				   reason_info[r].name, label(block[i]->name, lcore),
+				   reason_info[r].name, label_escape(block[i]->name, lcore),
 				   (unsigned long long)counter_read(&block[i]->reason[r]));
 }
 
 static void
-punt_classes(struct buf *b)
+punt_classes_put(struct buf *b)
 {
 	static const struct {
 		const char *verdict;
@@ -87,8 +87,8 @@ punt_classes(struct buf *b)
 	};
 	static const char name[] = "punt_class_packets_total";
 
-	head(b, name, "counter",
-	     "Packets for the host, by class and by what its policer said.");
+	metric_head(b, name, "counter",
+		    "Packets for the host, by class and by what its policer said.");
 	for (unsigned int c = 0; c < N_PUNT_CLASS; c++) {
 		struct class_counters sum;
 
@@ -101,7 +101,7 @@ punt_classes(struct buf *b)
 }
 
 static void
-policers(struct buf *b)
+policers_put(struct buf *b)
 {
 	static const struct {
 		const char *name, *help;
@@ -121,7 +121,7 @@ policers(struct buf *b)
 	struct policer_conf conf;
 
 	for (unsigned int m = 0; m < sizeof(metric) / sizeof(metric[0]); m++) {
-		head(b, metric[m].name, "gauge", metric[m].help);
+		metric_head(b, metric[m].name, "gauge", metric[m].help);
 		for (unsigned int c = 0; c < N_PUNT_CLASS; c++) {
 			uint32_t value;
 
@@ -139,7 +139,7 @@ policers(struct buf *b)
 }
 
 static void
-thread_counters(struct buf *b)
+thread_counters_put(struct buf *b)
 {
 	struct counters *const *block;
 	unsigned int n = counters_blocks(&block);
@@ -147,58 +147,58 @@ thread_counters(struct buf *b)
 
 	for (const struct total *t = totals; t < totals + n_totals; t++) {
 		if (t->help != NULL)
-			head(b, t->metric, "counter", t->help);
+			metric_head(b, t->metric, "counter", t->help);
 		for (unsigned int i = 0; i < n && t->metric != NULL; i++)
 			buf_printf(b, P "%s{%slcore=\"%s\"} %llu\n", t->metric, t->labels,
-				   label(block[i]->name, lcore),
+				   label_escape(block[i]->name, lcore),
 				   (unsigned long long)total_read(t, block[i]));
 	}
 }
 
 /* Where a forwarder's time goes: of the rounds that were timed (base/counters.h). */
 static void
-cycles(struct buf *b)
+cycles_put(struct buf *b)
 {
 	struct counters *const *block;
 	unsigned int n = counters_blocks(&block);
 	char lcore[64];
 
-	head(b, "lcore_timed_cycles_total", "counter",
-	     "TSC ticks by stage, in the rounds that were timed.");
+	metric_head(b, "lcore_timed_cycles_total", "counter",
+		    "TSC ticks by stage, in the rounds that were timed.");
 	for (unsigned int i = 0; i < n; i++)
 		for (unsigned int s = 0; block[i]->forwards && s < N_CYCLES; s++)
 			buf_printf(b,
 				   P "lcore_timed_cycles_total{lcore=\"%s\",stage=\"%s\"} "
 				     "%llu\n",
-				   label(block[i]->name, lcore), cycles_name[s],
+				   label_escape(block[i]->name, lcore), cycles_name[s],
 				   (unsigned long long)counter_read(&block[i]->cycles[s]));
-	head(b, "lcore_timed_packets_total", "counter",
-	     "Packets received in the rounds that were timed.");
+	metric_head(b, "lcore_timed_packets_total", "counter",
+		    "Packets received in the rounds that were timed.");
 	for (unsigned int i = 0; i < n; i++)
 		if (block[i]->forwards)
 			buf_printf(
 				b, P "lcore_timed_packets_total{lcore=\"%s\"} %llu\n",
-				label(block[i]->name, lcore),
+				label_escape(block[i]->name, lcore),
 				(unsigned long long)counter_read(&block[i]->timed_packets));
 }
 
 static const char *
 port_label(const json_t *row, char out[64])
 {
-	return label(json_string_value(json_object_get(row, "name")), out);
+	return label_escape(json_string_value(json_object_get(row, "name")), out);
 }
 
 /* By queue as far as the driver counts so; the CPU that serves each. */
 static void
-queues(const struct ui *ui, struct buf *b, const json_t *rows)
+queues_put(const struct ui *ui, struct buf *b, const json_t *rows)
 {
 	struct port_stats st;
 	const json_t *row, *cpu;
 	char name[64];
 	size_t i, q;
 
-	head(b, "port_queue_rx_packets_total", "counter",
-	     "Frames of a receive queue; absent where the driver does not tell.");
+	metric_head(b, "port_queue_rx_packets_total", "counter",
+		    "Frames of a receive queue; absent where the driver does not tell.");
 	for (unsigned int p = 0; p < ui->conf.n_port; p++)
 		if (port_is_there(&ui->conf.port[p]) &&
 		    port_stats(&ui->conf.port[p], &st) == 0)
@@ -206,10 +206,10 @@ queues(const struct ui *ui, struct buf *b, const json_t *rows)
 				buf_printf(b,
 					   P "port_queue_rx_packets_total{port=\"%s\","
 					     "queue=\"%zu\"} %llu\n",
-					   label(ui->conf.port[p].name, name), q,
+					   label_escape(ui->conf.port[p].name, name), q,
 					   (unsigned long long)st.queue_rx_packets[q]);
-	head(b, "port_queue_info", "gauge",
-	     "Always 1; its labels tell who serves a queue.");
+	metric_head(b, "port_queue_info", "gauge",
+		    "Always 1; its labels tell who serves a queue.");
 	json_array_foreach (rows, i, row)
 		json_array_foreach (json_object_get(row, "cpus"), q, cpu)
 			if (json_is_integer(cpu))
@@ -222,7 +222,7 @@ queues(const struct ui *ui, struct buf *b, const json_t *rows)
 }
 
 static void
-limits(struct buf *b)
+limits_put(struct buf *b)
 {
 	static const struct metric metric[] = {
 		METRIC("table_used", "gauge", table_state, used, "Entries in tables."),
@@ -233,7 +233,7 @@ limits(struct buf *b)
 	};
 
 	for (unsigned int m = 0; m < sizeof(metric) / sizeof(metric[0]); m++) {
-		head(b, metric[m].name, metric[m].type, metric[m].help);
+		metric_head(b, metric[m].name, metric[m].type, metric[m].help);
 		for (unsigned int t = 0; t < N_TABLE; t++) {
 			struct table_state s = table_state((enum table)t);
 
@@ -244,7 +244,7 @@ limits(struct buf *b)
 }
 
 static void
-ports(const struct ui *ui, struct buf *b)
+ports_put(const struct ui *ui, struct buf *b)
 {
 	static const struct {
 		const char *name, *key, *help;
@@ -267,44 +267,45 @@ ports(const struct ui *ui, struct buf *b)
 		if (port_is_there(&ui->conf.port[p]))
 			json_array_append_new(rows, show_port(ui, &ui->conf.port[p]));
 	for (unsigned int m = 0; m < sizeof(metric) / sizeof(metric[0]); m++) {
-		head(b, metric[m].name, "counter", metric[m].help);
+		metric_head(b, metric[m].name, "counter", metric[m].help);
 		json_array_foreach (rows, i, row)
 			buf_printf(b, P "%s{port=\"%s\"} %lld\n", metric[m].name,
 				   port_label(row, name),
 				   (long long)json_integer_value(
 					   json_object_get(row, metric[m].key)));
 	}
-	head(b, "port_up", "gauge", "1 when the port may send: admin up with carrier.");
+	metric_head(b, "port_up", "gauge",
+		    "1 when the port may send: admin up with carrier.");
 	json_array_foreach (rows, i, row)
 		buf_printf(b, P "port_up{port=\"%s\"} %d\n", port_label(row, name),
 			   strcmp(json_string_value(json_object_get(row, "link")), "up") ==
 				   0);
-	queues(ui, b, rows);
+	queues_put(ui, b, rows);
 	json_decref(rows);
 }
 
 static void
-gauge(struct buf *b, const char *name, const char *help, uint64_t value)
+gauge_put(struct buf *b, const char *name, const char *help, uint64_t value)
 {
-	head(b, name, "gauge", help);
+	metric_head(b, name, "gauge", help);
 	buf_printf(b, P "%s %llu\n", name, (unsigned long long)value);
 }
 
 /* A gauge of a time that is known in milliseconds: the format's base unit is the second. */
 static void
-seconds(struct buf *b, const char *name, const char *help, uint64_t ms)
+seconds_put(struct buf *b, const char *name, const char *help, uint64_t ms)
 {
-	head(b, name, "gauge", help);
+	metric_head(b, name, "gauge", help);
 	buf_printf(b, P "%s %llu.%03llu\n", name, (unsigned long long)ms / 1000,
 		   (unsigned long long)ms % 1000);
 }
 
 static void
-histogram(struct buf *b, const char *name, const char *help, const struct histogram *h)
+histogram_put(struct buf *b, const char *name, const char *help, const struct histogram *h)
 {
 	uint64_t n = 0;
 
-	head(b, name, "histogram", help);
+	metric_head(b, name, "histogram", help);
 	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS; i++) {
 		n += atomic_load_explicit(&h->bucket[i], memory_order_relaxed);
 		if (i + 1 < HISTOGRAM_BUCKETS)
@@ -319,38 +320,42 @@ histogram(struct buf *b, const char *name, const char *help, const struct histog
 }
 
 /* A field of fpm_status, and the gauge of that name. */
-#define STATUS_GAUGE(b, field, help) gauge(b, "fpm_" #field, help, fpm_status.field)
+#define STATUS_GAUGE(b, field, help) gauge_put(b, "fpm_" #field, help, fpm_status.field)
 
 static void
-channel(const struct ui *ui, struct buf *b)
+channel_put(const struct ui *ui, struct buf *b)
 {
 	const char *now = channel_state(ui);
 	char name[64];
 
 	STATUS_GAUGE(b, listening, "1 while zebra can connect; 0: refused, or no address.");
 	STATUS_GAUGE(b, connected, "1 while zebra is connected.");
-	gauge(b, "fpm_generation", "Number of the session; 0: none yet.", fpm_status.gen);
-	gauge(b, "fpm_queue_bytes", "Events received and not yet digested.", queue_depth());
+	gauge_put(b, "fpm_generation", "Number of the session; 0: none yet.",
+		  fpm_status.gen);
+	gauge_put(b, "fpm_queue_bytes", "Events received and not yet digested.",
+		  queue_depth());
 	STATUS_GAUGE(b, queue_high_bytes, "High water of fpm_queue_bytes.");
 	STATUS_GAUGE(b, queue_limit_bytes, "There the session is closed.");
 	STATUS_GAUGE(b, refusing, "1 while zebra is refused: the RIB is too far behind.");
 	STATUS_GAUGE(b, held, "1 while zebra is held off: FRR is being restarted.");
-	head(b, "fpm_state", "gauge", "1 for the state that show fpm tells, 0 for others.");
+	metric_head(b, "fpm_state", "gauge",
+		    "1 for the state that show fpm tells, 0 for others.");
 	for (unsigned int i = 0; channel_states[i] != NULL; i++)
 		buf_printf(b, P "fpm_state{state=\"%s\"} %d\n", channel_states[i],
 			   strcmp(now, channel_states[i]) == 0);
-	seconds(b, "fpm_lag_seconds", "How long what zebra said waits for the RIB.",
-		fpm_lag_ms());
-	seconds(b, "fpm_lag_high_seconds", "High water, from zebra's word to the FIB.",
-		fpm_status.lag_high_ms);
-	histogram(b, "rib_commit_seconds", "Commits to the FIB: how long each took.",
-		  &fpm_status.commit);
-	histogram(b, "rib_grace_seconds",
-		  "After a commit, until all forwarders had let go of what it replaced.",
-		  &fpm_status.grace);
+	seconds_put(b, "fpm_lag_seconds", "How long what zebra said waits for the RIB.",
+		    fpm_lag_ms());
+	seconds_put(b, "fpm_lag_high_seconds", "High water, from zebra's word to the FIB.",
+		    fpm_status.lag_high_ms);
+	histogram_put(b, "rib_commit_seconds", "Commits to the FIB: how long each took.",
+		      &fpm_status.commit);
+	histogram_put(
+		b, "rib_grace_seconds",
+		"After a commit, until all forwarders had let go of what it replaced.",
+		&fpm_status.grace);
 	for (unsigned int i = 0; i < n_fpm_counts; i++) {
 		snprintf(name, sizeof(name), "fpm_%s_total", fpm_counts[i].name);
-		head(b, name, "counter", fpm_counts[i].text);
+		metric_head(b, name, "counter", fpm_counts[i].text);
 		buf_printf(b, P "%s %llu\n", name,
 			   (unsigned long long)fpm_count_read(&fpm_counts[i]));
 	}
@@ -358,7 +363,7 @@ channel(const struct ui *ui, struct buf *b)
 
 /* From rib's summary; a key that is not there makes no line. */
 static void
-tables(const struct ui *ui, struct buf *b)
+tables_put(const struct ui *ui, struct buf *b)
 {
 	static const struct {
 		const char *name, *type, *key, *labels, *help;
@@ -407,7 +412,7 @@ tables(const struct ui *ui, struct buf *b)
 		if (!json_is_integer(v))
 			continue;
 		if (metric[m].help != NULL)
-			head(b, metric[m].name, metric[m].type, metric[m].help);
+			metric_head(b, metric[m].name, metric[m].type, metric[m].help);
 		buf_printf(b, P "%s%s %lld\n", metric[m].name, metric[m].labels,
 			   (long long)json_integer_value(v));
 	}
@@ -421,7 +426,7 @@ tables(const struct ui *ui, struct buf *b)
 		if (!json_is_integer(v4) || !json_is_integer(v6))
 			continue;
 		snprintf(name, sizeof(name), "fib_%s", key);
-		head(b, name, "gauge", of_fib[m][1]);
+		metric_head(b, name, "gauge", of_fib[m][1]);
 		buf_printf(b, P "%s{family=\"ipv4\"} %lld\n" P "%s{family=\"ipv6\"} %lld\n",
 			   name, (long long)json_integer_value(v4), name,
 			   (long long)json_integer_value(v6));
@@ -430,7 +435,7 @@ tables(const struct ui *ui, struct buf *b)
 
 /* What forwarders have a FIB for; the page has no line of them when there are none. */
 static void
-vrfs(const struct ui *ui, struct buf *b)
+vrfs_put(const struct ui *ui, struct buf *b)
 {
 	static const struct metric metric[] = {
 		METRIC("vrf_rx_packets_total", "counter", vrf_counters, rx_packets,
@@ -452,11 +457,12 @@ vrfs(const struct ui *ui, struct buf *b)
 			if (vrf == NULL)
 				continue;
 			if (!any)
-				head(b, metric[m].name, metric[m].type, metric[m].help);
+				metric_head(b, metric[m].name, metric[m].type,
+					    metric[m].help);
 			any = true;
 			counters_vrf(i, &vrf->base, &sum);
 			buf_printf(b, P "%s{vrf=\"%s\"} %llu\n", metric[m].name,
-				   label(vrf->name, name),
+				   label_escape(vrf->name, name),
 				   value_at(&sum, metric[m].offset));
 		}
 	}
@@ -464,7 +470,7 @@ vrfs(const struct ui *ui, struct buf *b)
 
 /* From neigh's summary. */
 static void
-neighbours(const struct ui *ui, struct buf *b)
+neighbors_put(const struct ui *ui, struct buf *b)
 {
 	static const char *const family[] = {"ipv4", "ipv6"};
 	const char *state;
@@ -472,20 +478,21 @@ neighbours(const struct ui *ui, struct buf *b)
 
 	if (ui->neigh_summary == NULL)
 		return;
-	head(b, "neighbors", "gauge", "Neighbours known, by the kernel's state of each.");
+	metric_head(b, "neighbors", "gauge",
+		    "Neighbours known, by the kernel's state of each.");
 	for (unsigned int f = 0; f < 2; f++) {
 		of = json_object_get(ui->neigh_summary, family[f]);
 		json_object_foreach (of, state, n)
 			buf_printf(b, P "neighbors{family=\"%s\",state=\"%s\"} %lld\n",
 				   family[f], state, (long long)json_integer_value(n));
 	}
-	gauge(b, "neighbors_waited_for", "Neighbours that packets wait for.",
-	      (uint64_t)json_integer_value(
-		      json_object_get(ui->neigh_summary, "waited_for")));
+	gauge_put(b, "neighbors_waited_for", "Neighbours that packets wait for.",
+		  (uint64_t)json_integer_value(
+			  json_object_get(ui->neigh_summary, "waited_for")));
 }
 
 static void
-api(const struct ui *ui, struct buf *b)
+api_put(const struct ui *ui, struct buf *b)
 {
 	static const struct metric metric[] = {
 		METRIC("api_requests_total", "counter", api_counts, requests,
@@ -499,7 +506,7 @@ api(const struct ui *ui, struct buf *b)
 	struct api_counts n = api_counts(ui);
 
 	for (unsigned int m = 0; m < sizeof(metric) / sizeof(metric[0]); m++) {
-		head(b, metric[m].name, metric[m].type, metric[m].help);
+		metric_head(b, metric[m].name, metric[m].type, metric[m].help);
 		buf_printf(b, P "%s %llu\n", metric[m].name,
 			   value_at(&n, metric[m].offset));
 	}
@@ -511,29 +518,30 @@ metrics_page(struct ui *ui, struct buf *b)
 	char version[64];
 	unsigned int n, n_free;
 
-	head(b, "build_info", "gauge", "Always 1; its labels tell the build.");
-	buf_printf(b, P "build_info{version=\"%s\"} 1\n", label(ui->conf.version, version));
-	gauge(b, "uptime_seconds", "Since the start.",
-	      (uint64_t)(monotonic_s() - ui->started_s));
-	gauge(b, "resident_memory_bytes", "Memory of the process.",
-	      proc_status_bytes("VmRSS"));
-	gauge(b, "resident_memory_peak_bytes", "High water of it.",
-	      proc_status_bytes("VmHWM"));
+	metric_head(b, "build_info", "gauge", "Always 1; its labels tell the build.");
+	buf_printf(b, P "build_info{version=\"%s\"} 1\n",
+		   label_escape(ui->conf.version, version));
+	gauge_put(b, "uptime_seconds", "Since the start.",
+		  (uint64_t)(monotonic_s() - ui->started_s));
+	gauge_put(b, "resident_memory_bytes", "Memory of the process.",
+		  proc_status_bytes("VmRSS"));
+	gauge_put(b, "resident_memory_peak_bytes", "High water of it.",
+		  proc_status_bytes("VmHWM"));
 	port_buffers(&ui->conf.port[0], &n, &n_free);
-	gauge(b, "packet_buffers", "Packet buffers there are.", n);
-	gauge(b, "packet_buffers_free", "Packet buffers that nobody holds.", n_free);
-	reasons(b, "drop_packets_total", "Packets dropped, by reason.", 0, N_DROP);
-	reasons(b, "punt_packets_total", "Packets that left the fast path, by reason.",
-		N_DROP, N_REASON);
-	punt_classes(b);
-	policers(b);
-	api(ui, b);
-	thread_counters(b);
-	cycles(b);
-	ports(ui, b);
-	channel(ui, b);
-	limits(b);
-	tables(ui, b);
-	vrfs(ui, b);
-	neighbours(ui, b);
+	gauge_put(b, "packet_buffers", "Packet buffers there are.", n);
+	gauge_put(b, "packet_buffers_free", "Packet buffers that nobody holds.", n_free);
+	reasons_put(b, "drop_packets_total", "Packets dropped, by reason.", 0, N_DROP);
+	reasons_put(b, "punt_packets_total", "Packets that left the fast path, by reason.",
+		    N_DROP, N_REASON);
+	punt_classes_put(b);
+	policers_put(b);
+	api_put(ui, b);
+	thread_counters_put(b);
+	cycles_put(b);
+	ports_put(ui, b);
+	channel_put(ui, b);
+	limits_put(b);
+	tables_put(ui, b);
+	vrfs_put(ui, b);
+	neighbors_put(ui, b);
 }

@@ -36,7 +36,7 @@ struct parse {
 };
 
 static int
-bad(struct parse *p, const char *fmt, ...)
+request_refuse(struct parse *p, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -47,13 +47,13 @@ bad(struct parse *p, const char *fmt, ...)
 }
 
 static int
-take_show(struct parse *p, const json_t *value)
+request_take_show(struct parse *p, const json_t *value)
 {
 	char buf[128], known[192];
 	size_t n = 0;
 
 	if (!json_is_string(value))
-		return bad(p, "show is not a string");
+		return request_refuse(p, "show is not a string");
 	for (unsigned int i = 0; i < N_SHOW; i++)
 		if (strcmp(json_string_value(value), show_info[i].name) == 0) {
 			p->req->show = (enum show)i;
@@ -63,53 +63,55 @@ take_show(struct parse *p, const json_t *value)
 	for (unsigned int i = 0; i < N_SHOW; i++)
 		n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s",
 				      i > 0 ? ", " : "", show_info[i].name);
-	return bad(p, "cannot show '%s'; known are %s",
-		   request_echo(json_string_value(value), buf), known);
+	return request_refuse(p, "cannot show '%s'; known are %s",
+			      request_echo(json_string_value(value), buf), known);
 }
 
 static int
-take_prefix(struct parse *p, const json_t *value)
+request_take_prefix(struct parse *p, const json_t *value)
 {
 	char buf[128];
 
 	if (!json_is_string(value) ||
 	    prefix_parse(json_string_value(value), &p->req->prefix, &p->was_addr) < 0)
-		return bad(p, "'%s' is not an address or prefix",
-			   json_is_string(value)
-				   ? request_echo(json_string_value(value), buf)
-				   : "?");
+		return request_refuse(p, "'%s' is not an address or prefix",
+				      json_is_string(value)
+					      ? request_echo(json_string_value(value), buf)
+					      : "?");
 	if (prefix_text_has_host_bits(json_string_value(value)))
-		return bad(p, "'%s' has host bits set: the prefix is %s",
-			   json_string_value(value), prefix_str(&p->req->prefix, buf));
+		return request_refuse(p, "'%s' has host bits set: the prefix is %s",
+				      json_string_value(value),
+				      prefix_str(&p->req->prefix, buf));
 	p->req->has_prefix = true;
 	return 0;
 }
 
 static int
-take_name(struct parse *p, const json_t *value)
+request_take_name(struct parse *p, const json_t *value)
 {
 	const char *name = json_is_string(value) ? json_string_value(value) : "";
 
 	if (name[0] == '\0' || strlen(name) >= sizeof(p->req->name))
-		return bad(p, "name is a string of 1 to %u octets", UI_NAME_MAX - 1);
+		return request_refuse(p, "name is a string of 1 to %u octets",
+				      UI_NAME_MAX - 1);
 	strcpy(p->req->name, name);
 	return 0;
 }
 
 static int
-take_vrf(struct parse *p, const json_t *value)
+request_take_vrf(struct parse *p, const json_t *value)
 {
 	const char *name = json_is_string(value) ? json_string_value(value) : "";
 
 	if (name[0] == '\0' || strlen(name) >= sizeof(p->req->vrf))
-		return bad(p, "vrf is a string of 1 to %zu octets",
-			   sizeof(p->req->vrf) - 1);
+		return request_refuse(p, "vrf is a string of 1 to %zu octets",
+				      sizeof(p->req->vrf) - 1);
 	strcpy(p->req->vrf, name);
 	return 0;
 }
 
 static int
-take_do(struct parse *p, const json_t *value)
+request_take_do(struct parse *p, const json_t *value)
 {
 	const char *what = json_is_string(value) ? json_string_value(value) : "";
 
@@ -117,34 +119,35 @@ take_do(struct parse *p, const json_t *value)
 	p->req->restart = strcmp(what, "restart") == 0;
 	p->req->hold = strcmp(what, "hold") == 0;
 	if (!p->req->replay && !p->req->restart && !p->req->hold)
-		return bad(p, "what to do is 'replay', 'hold' or 'restart'");
+		return request_refuse(p, "what to do is 'replay', 'hold' or 'restart'");
 	p->has_do = true;
 	return 0;
 }
 
 static int
-take_seconds(struct parse *p, const json_t *value)
+request_take_seconds(struct parse *p, const json_t *value)
 {
 	if (!json_is_integer(value) || json_integer_value(value) < 0 ||
 	    json_integer_value(value) > FPM_HOLD_MAX_S)
-		return bad(p, "seconds is not a whole number from 0 to %u", FPM_HOLD_MAX_S);
+		return request_refuse(p, "seconds is not a whole number from 0 to %u",
+				      FPM_HOLD_MAX_S);
 	p->req->seconds = (unsigned int)json_integer_value(value);
 	p->has_seconds = true;
 	return 0;
 }
 
 static int
-take_set(struct parse *p, const json_t *value)
+request_take_set(struct parse *p, const json_t *value)
 {
 	if (!json_is_string(value) || strcmp(json_string_value(value), "policer") != 0)
-		return bad(p, "the only thing to set is a 'policer'");
+		return request_refuse(p, "the only thing to set is a 'policer'");
 	p->has_set = true;
 	p->req->change.op = MANAGE_POLICER;
 	return 0;
 }
 
 static int
-take_class(struct parse *p, const json_t *value)
+request_take_class(struct parse *p, const json_t *value)
 {
 	const char *name = json_is_string(value) ? json_string_value(value) : "";
 	char buf[128];
@@ -153,13 +156,14 @@ take_class(struct parse *p, const json_t *value)
 	p->req->change.class = punt_class_find(name);
 	if (p->req->change.class != N_PUNT_CLASS)
 		return 0;
-	bad(p, "no class '%s'; `fpmctl show punt` lists them", request_echo(name, buf));
+	request_refuse(p, "no class '%s'; `fpmctl show punt` lists them",
+		       request_echo(name, buf));
 	return -ENOENT;
 }
 
 /* One number of a policer. Returns 0, -EINVAL, or 1: `key` is no such number. */
 static int
-take_rate(struct parse *p, const char *key, const json_t *value)
+request_take_rate(struct parse *p, const char *key, const json_t *value)
 {
 	struct policer_conf *conf = &p->req->change.policer;
 	const struct {
@@ -185,77 +189,78 @@ take_rate(struct parse *p, const char *key, const json_t *value)
 	}
 	if (!json_is_integer(value) || json_integer_value(value) < of[i].min ||
 	    json_integer_value(value) > of[i].max)
-		return bad(p, "%s is not a whole number from %u to %u%s", key, of[i].min,
-			   of[i].max, of[i].min == 0 ? ", nor unlimited" : "");
+		return request_refuse(p, "%s is not a whole number from %u to %u%s", key,
+				      of[i].min, of[i].max,
+				      of[i].min == 0 ? ", nor unlimited" : "");
 	*of[i].out = (uint32_t)json_integer_value(value);
 	return 0;
 }
 
 /* Tests only; any other daemon knows no such key. */
 static int
-take_break(struct parse *p, const json_t *value)
+request_take_break(struct parse *p, const json_t *value)
 {
 	static const char *const name[] = {"", "route", "table", "group"};
 
 	for (unsigned int i = BREAK_ROUTE; i <= BREAK_GROUP; i++)
 		if (json_is_string(value) && strcmp(json_string_value(value), name[i]) == 0)
 			p->req->breaking = (uint8_t)i;
-	return p->req->breaking == BREAK_NOTHING ? bad(p, "break what?") : 0;
+	return p->req->breaking == BREAK_NOTHING ? request_refuse(p, "break what?") : 0;
 }
 
 static int
-take_family(struct parse *p, const json_t *value)
+request_take_family(struct parse *p, const json_t *value)
 {
 	json_int_t family = json_integer_value(value);
 
 	if (!json_is_integer(value) || (family != 4 && family != 6 && family != 0))
-		return bad(p, "family is not 4, 6 or 0");
+		return request_refuse(p, "family is not 4, 6 or 0");
 	p->req->family = (uint8_t)family;
 	return 0;
 }
 
 static int
-take_key(struct parse *p, const char *key, const json_t *value)
+request_take_key(struct parse *p, const char *key, const json_t *value)
 {
 	char buf[128];
-	int rc = take_rate(p, key, value);
+	int rc = request_take_rate(p, key, value);
 
 	if (rc <= 0)
 		return rc;
 	if (strcmp(key, "set") == 0)
-		return take_set(p, value);
+		return request_take_set(p, value);
 	if (strcmp(key, "class") == 0)
-		return take_class(p, value);
+		return request_take_class(p, value);
 	if (strcmp(key, "show") == 0)
-		return take_show(p, value);
+		return request_take_show(p, value);
 	if (strcmp(key, "prefix") == 0)
-		return take_prefix(p, value);
+		return request_take_prefix(p, value);
 	if (strcmp(key, "name") == 0)
-		return take_name(p, value);
+		return request_take_name(p, value);
 	if (strcmp(key, "vrf") == 0)
-		return take_vrf(p, value);
+		return request_take_vrf(p, value);
 	if (strcmp(key, "family") == 0)
-		return take_family(p, value);
+		return request_take_family(p, value);
 	if (strcmp(key, "do") == 0)
-		return take_do(p, value);
+		return request_take_do(p, value);
 	if (strcmp(key, "seconds") == 0)
-		return take_seconds(p, value);
+		return request_take_seconds(p, value);
 	if (strcmp(key, "trace") == 0 || strcmp(key, "capture") == 0 ||
 	    strcmp(key, "explain") == 0)
 		return watch_parse(key, value, p->req, p->why, p->why_size);
 	if (strcmp(key, "config") == 0 || strcmp(key, "port") == 0) {
 		if (p->has_change)
-			return bad(p, ONE_THING);
+			return request_refuse(p, ONE_THING);
 		p->has_change = true;
 		return change_parse(key, value, p->req, p->why, p->why_size);
 	}
 	if (strcmp(key, "break") == 0 && getenv("FPM_DATAPLANE_TEST_HOOKS") != NULL)
-		return take_break(p, value);
+		return request_take_break(p, value);
 	if (choose_is_word(key))
-		return 0; /* when it is known what is shown: take_choice() */
+		return 0; /* when it is known what is shown: request_take_choice() */
 	if (strcmp(key, "longest") != 0 && strcmp(key, "all_tables") != 0 &&
 	    strcmp(key, "repair") != 0)
-		return bad(
+		return request_refuse(
 			p,
 			"unknown key '%s'; known are show, prefix, longest, family, "
 			"all_tables, vrf, via, dev, proto, state, level, name, repair, do, "
@@ -263,7 +268,7 @@ take_key(struct parse *p, const char *key, const json_t *value)
 			"burst, source_rate, source_burst",
 			request_echo(key, buf));
 	if (!json_is_boolean(value))
-		return bad(p, "%s is not true or false", key);
+		return request_refuse(p, "%s is not true or false", key);
 	if (key[0] == 'r') {
 		p->req->repair = json_is_true(value);
 		p->has_repair = true;
@@ -279,22 +284,23 @@ take_key(struct parse *p, const char *key, const json_t *value)
 
 /* A word that chooses among rows. */
 static int
-take_choice(struct parse *p, const char *word, const json_t *value)
+request_take_choice(struct parse *p, const char *word, const json_t *value)
 {
 	const char *show = p->has_show ? show_info[p->req->show].name : "";
 	int k = choose_find(show, word);
 	char number[24];
 
 	if (k < 0)
-		return bad(p, "%s does not go with %s", word,
-			   p->has_show ? show : "this: it chooses what is shown");
+		return request_refuse(p, "%s does not go with %s", word,
+				      p->has_show ? show
+						  : "this: it chooses what is shown");
 	if (json_is_integer(value) && choose_word[k].kind == CHOOSE_SOURCE) {
 		snprintf(number, sizeof(number), "%lld",
 			 (long long)json_integer_value(value));
 		return choose_take(&p->req->choose, k, number, p->why, p->why_size);
 	}
 	if (!json_is_string(value))
-		return bad(p, "%s is not a string", word);
+		return request_refuse(p, "%s is not a string", word);
 	return choose_take(&p->req->choose, k, json_string_value(value), p->why,
 			   p->why_size);
 }
@@ -320,40 +326,44 @@ request_parse(const json_t *root, struct request *req, char *why, size_t why_siz
 						   .source_burst = POLICER_KEEP},
 				.seconds = FPM_HOLD_S};
 	if (!json_is_object(root))
-		return bad(&p, "not a JSON object, such as {\"show\": \"ports\"}");
+		return request_refuse(&p,
+				      "not a JSON object, such as {\"show\": \"ports\"}");
 	json_object_foreach ((json_t *)(uintptr_t)root, key, value) {
-		int rc = take_key(&p, key, value);
+		int rc = request_take_key(&p, key, value);
 
 		if (rc < 0)
 			return rc;
 	}
 	json_object_foreach ((json_t *)(uintptr_t)root, key, value)
-		if (choose_is_word(key) && take_choice(&p, key, value) < 0)
+		if (choose_is_word(key) && request_take_choice(&p, key, value) < 0)
 			return -EINVAL;
 	if (p.has_set && (!p.has_class || !p.has_rate))
-		return bad(&p, "set needs a class, and a rate, burst, source_rate or "
-			       "source_burst");
+		return request_refuse(
+			&p, "set needs a class, and a rate, burst, source_rate or "
+			    "source_burst");
 	if (!p.has_set && (p.has_class || p.has_rate))
-		return bad(&p, "class and rates go with set");
+		return request_refuse(&p, "class and rates go with set");
 	if ((req->want.ask != WATCH_ASK_NONE) + p.has_show + p.has_do + p.has_set +
 		    p.has_change >
 	    1)
-		return bad(&p, ONE_THING);
+		return request_refuse(&p, ONE_THING);
 	if (p.has_seconds && !req->hold)
-		return bad(&p, "seconds goes with hold");
+		return request_refuse(&p, "seconds goes with hold");
 	if (p.has_do || req->breaking != BREAK_NOTHING ||
 	    req->change.op != MANAGE_NOTHING || req->want.ask != WATCH_ASK_NONE)
 		return 0;
 	if (!p.has_show)
-		return bad(&p, "what to show is missing");
+		return request_refuse(&p, "what to show is missing");
 	if (req->name[0] != '\0' && show_info[req->show].key == NULL)
-		return bad(&p, "%s are not found by name", show_info[req->show].name);
+		return request_refuse(&p, "%s are not found by name",
+				      show_info[req->show].name);
 	if (p.has_repair && req->show != SHOW_AUDIT)
-		return bad(&p, "repair goes with audit");
+		return request_refuse(&p, "repair goes with audit");
 	if (req->vrf[0] != '\0' && req->show != SHOW_ROUTES)
-		return bad(&p, "vrf goes with routes");
+		return request_refuse(&p, "vrf goes with routes");
 	if (req->has_prefix && req->show != SHOW_ROUTES && req->show != SHOW_NEIGHBORS)
-		return bad(&p, "%s are not found by prefix", show_info[req->show].name);
+		return request_refuse(&p, "%s are not found by prefix",
+				      show_info[req->show].name);
 	/* An address alone asks for the route a packet would take. */
 	if (req->has_prefix && !p.has_longest)
 		req->longest = p.was_addr;
@@ -361,8 +371,8 @@ request_parse(const json_t *root, struct request *req, char *why, size_t why_siz
 	if (!p.has_tables)
 		req->all_tables = !req->longest;
 	if (req->longest && !req->has_prefix)
-		return bad(&p, "longest needs a prefix or address");
+		return request_refuse(&p, "longest needs a prefix or address");
 	if (req->has_prefix && req->family != 0 && req->family != req->prefix.family)
-		return bad(&p, "the prefix is not of family %u", req->family);
+		return request_refuse(&p, "the prefix is not of family %u", req->family);
 	return 0;
 }

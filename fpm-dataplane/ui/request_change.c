@@ -10,7 +10,7 @@
 #include <string.h>
 
 static int
-bad(char *why, size_t why_size, const char *text)
+change_refuse(char *why, size_t why_size, const char *text)
 {
 	snprintf(why, why_size, "%s", text);
 	return -EINVAL;
@@ -22,7 +22,7 @@ bad(char *why, size_t why_size, const char *text)
 
 /* Is each key of a port one that we know, and what it should be? Else which, and what. */
 static bool
-port_keys_good(const json_t *value, char *why, size_t why_size)
+port_keys_are_good(const json_t *value, char *why, size_t why_size)
 {
 	static const struct {
 		const char *key, *is;
@@ -62,7 +62,7 @@ port_keys_good(const json_t *value, char *why, size_t why_size)
 
 /* A CPU a queue, or "auto". */
 static int
-parse_cores(const json_t *cores, struct manage_want *want)
+cores_parse(const json_t *cores, struct manage_want *want)
 {
 	const json_t *cpu;
 	size_t i;
@@ -86,7 +86,8 @@ parse_cores(const json_t *cores, struct manage_want *want)
 }
 
 static int
-bad_number(char *why, size_t size, const char *key, json_int_t value, const char *range)
+change_refuse_number(char *why, size_t size, const char *key, json_int_t value,
+		     const char *range)
 {
 	snprintf(why, size, "%s '%lld' is not a whole number %s", key, (long long)value,
 		 range);
@@ -94,7 +95,7 @@ bad_number(char *why, size_t size, const char *key, json_int_t value, const char
 }
 
 static int
-parse_port(const json_t *value, struct request *req, char *why, size_t why_size)
+port_parse(const json_t *value, struct request *req, char *why, size_t why_size)
 {
 	const char *what = NULL, *name = NULL, *device = NULL;
 	struct manage_want *want = &req->change;
@@ -102,38 +103,41 @@ parse_port(const json_t *value, struct request *req, char *why, size_t why_size)
 	const json_t *cores = NULL;
 	json_error_t error;
 
-	if (json_is_object(value) && !port_keys_good(value, why, why_size))
+	if (json_is_object(value) && !port_keys_are_good(value, why, why_size))
 		return -EINVAL;
 	if (json_unpack_ex((json_t *)(uintptr_t)value, &error, JSON_STRICT,
 			   "{s:s, s:s, s?s, s?I, s?I, s?o}", "do", &what, "name", &name,
 			   "device", &device, "mtu", &mtu, "queues", &queues, "cores",
 			   &cores) < 0)
-		return bad(why, why_size, PORT_KEYS);
+		return change_refuse(why, why_size, PORT_KEYS);
 	want->op = strcmp(what, "add") == 0   ? MANAGE_PORT_ADD
 		   : strcmp(what, "set") == 0 ? MANAGE_PORT_SET
 		   : strcmp(what, "del") == 0 ? MANAGE_PORT_DEL
 					      : MANAGE_NOTHING;
 	if (want->op == MANAGE_NOTHING)
-		return bad(why, why_size, PORT_KEYS);
+		return change_refuse(why, why_size, PORT_KEYS);
 	if (name[0] == '\0' || strlen(name) >= sizeof(want->tap))
-		return bad(why, why_size, "a port's name has 1 to 15 characters");
+		return change_refuse(why, why_size, "a port's name has 1 to 15 characters");
 	if (device != NULL && strlen(device) >= sizeof(want->device))
-		return bad(why, why_size, "device is longer than 255 characters");
+		return change_refuse(why, why_size, "device is longer than 255 characters");
 	/* What a number may be is for manage to say, who knows the device. */
 	if (mtu < 1 || mtu > INT32_MAX)
-		return bad_number(why, why_size, "mtu", mtu, "from 68 to 9216");
+		return change_refuse_number(why, why_size, "mtu", mtu, "from 68 to 9216");
 	if (queues < 1 || queues > INT32_MAX)
-		return bad_number(why, why_size, "queues", queues, "from 1 to 64");
+		return change_refuse_number(why, why_size, "queues", queues,
+					    "from 1 to 64");
 	if (want->op == MANAGE_PORT_ADD && device == NULL)
-		return bad(why, why_size, "a port needs a device");
+		return change_refuse(why, why_size, "a port needs a device");
 	if (device != NULL && device[0] == '\0')
-		return bad(why, why_size, "device is an empty word");
+		return change_refuse(why, why_size, "device is an empty word");
 	if (want->op == MANAGE_PORT_DEL && json_object_size(value) != 2)
-		return bad(why, why_size, "del takes a name, and nothing else");
+		return change_refuse(why, why_size, "del takes a name, and nothing else");
 	if (want->op == MANAGE_PORT_SET && json_object_size(value) == 2)
-		return bad(why, why_size, "set what? device, mtu, queues or cores");
-	if (cores != NULL && parse_cores(cores, want) < 0)
-		return bad(why, why_size, "cores takes CPU numbers, one a queue, or auto");
+		return change_refuse(why, why_size,
+				     "set what? device, mtu, queues or cores");
+	if (cores != NULL && cores_parse(cores, want) < 0)
+		return change_refuse(why, why_size,
+				     "cores takes CPU numbers, one a queue, or auto");
 	strcpy(want->tap, name);
 	strcpy(want->device, device != NULL ? device : "");
 	want->mtu_bytes = json_object_get(value, "mtu") != NULL ? (unsigned int)mtu : 0;
@@ -142,7 +146,7 @@ parse_port(const json_t *value, struct request *req, char *why, size_t why_size)
 }
 
 static int
-parse_config(const json_t *value, struct request *req, char *why, size_t why_size)
+config_parse(const json_t *value, struct request *req, char *why, size_t why_size)
 {
 	const char *what = NULL, *file = NULL;
 	int dry_run = 0;
@@ -155,17 +159,17 @@ parse_config(const json_t *value, struct request *req, char *why, size_t why_siz
 			     *flag = json_object_get(value, "dry_run");
 
 		if (name != NULL && !json_is_string(name))
-			return bad(why, why_size, "file is not a string");
+			return change_refuse(why, why_size, "file is not a string");
 		if (flag != NULL && !json_is_boolean(flag))
-			return bad(why, why_size, "dry_run is not true or false");
-		return bad(
+			return change_refuse(why, why_size, "dry_run is not true or false");
+		return change_refuse(
 			why, why_size,
 			"config takes an object: do (show, keys, reload), file, dry_run");
 	}
 	n_known = 1 + (file != NULL) + (json_object_get(value, "dry_run") != NULL);
 	if (json_object_size(value) != n_known)
-		return bad(why, why_size,
-			   "unknown key in config; known are do, file, dry_run");
+		return change_refuse(why, why_size,
+				     "unknown key in config; known are do, file, dry_run");
 	if (strcmp(what, "show") == 0 && n_known == 1)
 		req->change.op = MANAGE_SHOW;
 	else if (strcmp(what, "keys") == 0 && n_known == 1)
@@ -173,11 +177,12 @@ parse_config(const json_t *value, struct request *req, char *why, size_t why_siz
 	else if (strcmp(what, "reload") == 0)
 		req->change.op = MANAGE_RELOAD;
 	else
-		return bad(why, why_size,
-			   "config can `show`, tell `keys`, or `reload` a file");
+		return change_refuse(why, why_size,
+				     "config can `show`, tell `keys`, or `reload` a file");
 	req->change.dry_run = dry_run != 0;
 	if (file != NULL && (file[0] != '/' || strlen(file) >= sizeof(req->change.file)))
-		return bad(why, why_size, "file is no absolute path of at most 255 octets");
+		return change_refuse(why, why_size,
+				     "file is no absolute path of at most 255 octets");
 	if (file != NULL)
 		strcpy(req->change.file, file);
 	return 0;
@@ -187,6 +192,6 @@ int
 change_parse(const char *key, const json_t *value, struct request *req, char *why,
 	     size_t why_size)
 {
-	return strcmp(key, "port") == 0 ? parse_port(value, req, why, why_size)
-					: parse_config(value, req, why, why_size);
+	return strcmp(key, "port") == 0 ? port_parse(value, req, why, why_size)
+					: config_parse(value, req, why, why_size);
 }

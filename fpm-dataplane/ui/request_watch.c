@@ -21,24 +21,24 @@ struct parse {
 };
 
 static int
-bad(struct parse *p, const char *sentence)
+watch_refuse(struct parse *p, const char *sentence)
 {
 	snprintf(p->why, p->why_size, "%s", sentence);
 	return -EINVAL;
 }
 
 static int
-take_prefix(struct parse *p, const json_t *value, struct prefix *to)
+watch_take_prefix(struct parse *p, const json_t *value, struct prefix *to)
 {
 	if (!json_is_string(value) || prefix_parse(json_string_value(value), to, NULL) < 0)
-		return bad(p, "src, dst and host are addresses or prefixes");
+		return watch_refuse(p, "src, dst and host are addresses or prefixes");
 	p->req->want.filter.packet = true;
 	return 0;
 }
 
 /* An integer of min..max. Returns -1 when it is none. */
 static json_int_t
-number(const json_t *value, json_int_t min, json_int_t max)
+number_in_range(const json_t *value, json_int_t min, json_int_t max)
 {
 	json_int_t n = json_integer_value(value);
 
@@ -46,31 +46,31 @@ number(const json_t *value, json_int_t min, json_int_t max)
 }
 
 static int
-take_port_number(struct parse *p, const json_t *value, uint16_t *to)
+watch_take_port_number(struct parse *p, const json_t *value, uint16_t *to)
 {
-	json_int_t n = number(value, 1, 65535);
+	json_int_t n = number_in_range(value, 1, 65535);
 
 	if (n < 0)
-		return bad(p, "sport and dport are 1 to 65535");
+		return watch_refuse(p, "sport and dport are 1 to 65535");
 	*to = (uint16_t)n;
 	p->req->want.filter.packet = true;
 	return 0;
 }
 
 static int
-take_proto(struct parse *p, const json_t *value)
+watch_take_proto(struct parse *p, const json_t *value)
 {
-	json_int_t n = number(value, 0, 255);
+	json_int_t n = number_in_range(value, 0, 255);
 
 	if (n < 0)
-		return bad(p, "proto is 0 to 255");
+		return watch_refuse(p, "proto is 0 to 255");
 	p->req->want.filter.proto = (uint8_t)n;
 	p->req->want.filter.has_proto = p->req->want.filter.packet = true;
 	return 0;
 }
 
 static int
-take_verdict(struct parse *p, const json_t *value)
+watch_take_verdict(struct parse *p, const json_t *value)
 {
 	static const char *const name[] = {"forwarded", "punted", "dropped"};
 
@@ -80,11 +80,11 @@ take_verdict(struct parse *p, const json_t *value)
 			p->req->want.filter.verdicts = (uint8_t)(1u << i);
 			return 0;
 		}
-	return bad(p, "verdict is forwarded, punted or dropped");
+	return watch_refuse(p, "verdict is forwarded, punted or dropped");
 }
 
 static int
-take_reason(struct parse *p, const json_t *value)
+watch_take_reason(struct parse *p, const json_t *value)
 {
 	char buf[128];
 
@@ -101,7 +101,7 @@ take_reason(struct parse *p, const json_t *value)
 }
 
 static int
-take_points(struct parse *p, const json_t *value)
+watch_take_points(struct parse *p, const json_t *value)
 {
 	const json_t *one;
 	size_t i;
@@ -116,22 +116,24 @@ take_points(struct parse *p, const json_t *value)
 		else if (strcmp(name, "drop") == 0)
 			p->drop = true;
 		else
-			return bad(p, "points are rx, tx and drop");
+			return watch_refuse(p, "points are rx, tx and drop");
 	}
-	return json_array_size(value) > 0 ? 0 : bad(p, "points are rx, tx and drop");
+	return json_array_size(value) > 0 ? 0
+					  : watch_refuse(p, "points are rx, tx and drop");
 }
 
 static int
-take_frame(struct parse *p, const json_t *value)
+watch_take_frame(struct parse *p, const json_t *value)
 {
 	const char *hex = json_string_value(value);
 	size_t len = json_string_length(value);
 	unsigned int octet;
 
 	if (hex == NULL || len % 2 != 0 || strspn(hex, "0123456789abcdefABCDEF") != len)
-		return bad(p, "frame is not an even number of hexadecimal digits");
+		return watch_refuse(p, "frame is not an even number of hexadecimal digits");
 	if (len / 2 > WATCH_FRAME_MAX)
-		return bad(p, "frame is too long; frame_bytes adds zeros behind it");
+		return watch_refuse(p,
+				    "frame is too long; frame_bytes adds zeros behind it");
 	for (size_t i = 0; i < len / 2; i++) {
 		sscanf(hex + 2 * i, "%2x", &octet);
 		p->req->want.frame[i] = (uint8_t)octet;
@@ -141,35 +143,39 @@ take_frame(struct parse *p, const json_t *value)
 }
 
 static int
-take_limit(struct parse *p, const char *key, const json_t *value)
+watch_take_limit(struct parse *p, const char *key, const json_t *value)
 {
 	struct watch_want *want = &p->req->want;
 	json_int_t n;
 
 	if (strcmp(key, "count") == 0) {
-		n = number(value, 0, 1000000000);
+		n = number_in_range(value, 0, 1000000000);
 		want->count = (uint64_t)n;
-		return n < 0 ? bad(p, "count is a whole number from 0 to 1000000000") : 0;
+		return n < 0 ? watch_refuse(p,
+					    "count is a whole number from 0 to 1000000000")
+			     : 0;
 	}
 	if (strcmp(key, "for_s") == 0) {
 		want->for_s = json_number_value(value);
 		return !json_is_number(value) || want->for_s < 0 || want->for_s > 86400
-			       ? bad(p, "for_s is a number of seconds from 0 to 86400")
+			       ? watch_refuse(
+					 p, "for_s is a number of seconds from 0 to 86400")
 			       : 0;
 	}
 	if (strcmp(key, "snap") == 0) {
-		n = number(value, 14, WATCH_SNAP_MAX);
+		n = number_in_range(value, 14, WATCH_SNAP_MAX);
 		want->filter.snap_bytes = (uint16_t)n;
-		return n < 0 ? bad(p, "snap is a whole number from 14 to 1920") : 0;
+		return n < 0 ? watch_refuse(p, "snap is a whole number from 14 to 1920")
+			     : 0;
 	}
-	n = number(value, 0, 65535);
+	n = number_in_range(value, 0, 65535);
 	want->frame_bytes = (uint32_t)n;
-	return n < 0 ? bad(p, "frame_bytes is a whole number from 0 to 65535") : 0;
+	return n < 0 ? watch_refuse(p, "frame_bytes is a whole number from 0 to 65535") : 0;
 }
 
 /* What none of the requests knows, or another of them. */
 static int
-unknown(struct parse *p, const char *key)
+watch_refuse_key(struct parse *p, const char *key)
 {
 	static const char *const known[] = {
 		[WATCH_ASK_TRACE] = "trace has port, src, dst, host, proto, sport, dport, "
@@ -186,58 +192,58 @@ unknown(struct parse *p, const char *key)
 }
 
 static int
-take_port(struct parse *p, const json_t *value)
+watch_take_port(struct parse *p, const json_t *value)
 {
 	size_t len = json_string_length(value);
 
 	if (len == 0 || len >= sizeof(p->req->port))
-		return bad(p, "a port's name has 1 to 15 characters");
+		return watch_refuse(p, "a port's name has 1 to 15 characters");
 	strcpy(p->req->port, json_string_value(value));
 	return 0;
 }
 
 static int
-take_key(struct parse *p, const char *key, const json_t *value)
+watch_take_key(struct parse *p, const char *key, const json_t *value)
 {
 	struct watch_filter *f = &p->req->want.filter;
 
 	if (strcmp(key, "port") == 0)
-		return take_port(p, value);
+		return watch_take_port(p, value);
 	if (p->req->want.ask == WATCH_ASK_EXPLAIN) {
 		if (strcmp(key, "frame") == 0)
-			return take_frame(p, value);
+			return watch_take_frame(p, value);
 		if (strcmp(key, "frame_bytes") == 0)
-			return take_limit(p, key, value);
-		return unknown(p, key);
+			return watch_take_limit(p, key, value);
+		return watch_refuse_key(p, key);
 	}
 	if (strcmp(key, "src") == 0)
-		return take_prefix(p, value, &f->src);
+		return watch_take_prefix(p, value, &f->src);
 	if (strcmp(key, "dst") == 0)
-		return take_prefix(p, value, &f->dst);
+		return watch_take_prefix(p, value, &f->dst);
 	if (strcmp(key, "host") == 0)
-		return take_prefix(p, value, &f->host);
+		return watch_take_prefix(p, value, &f->host);
 	if (strcmp(key, "proto") == 0)
-		return take_proto(p, value);
+		return watch_take_proto(p, value);
 	if (strcmp(key, "sport") == 0)
-		return take_port_number(p, value, &f->sport);
+		return watch_take_port_number(p, value, &f->sport);
 	if (strcmp(key, "dport") == 0)
-		return take_port_number(p, value, &f->dport);
+		return watch_take_port_number(p, value, &f->dport);
 	if (strcmp(key, "reason") == 0)
-		return take_reason(p, value);
+		return watch_take_reason(p, value);
 	if (strcmp(key, "count") == 0 || strcmp(key, "for_s") == 0)
-		return take_limit(p, key, value);
+		return watch_take_limit(p, key, value);
 	if (p->req->want.ask == WATCH_ASK_TRACE && strcmp(key, "verdict") == 0)
-		return take_verdict(p, value);
+		return watch_take_verdict(p, value);
 	if (p->req->want.ask == WATCH_ASK_CAPTURE && strcmp(key, "points") == 0)
-		return take_points(p, value);
+		return watch_take_points(p, value);
 	if (p->req->want.ask == WATCH_ASK_CAPTURE && strcmp(key, "snap") == 0)
-		return take_limit(p, key, value);
-	return unknown(p, key);
+		return watch_take_limit(p, key, value);
+	return watch_refuse_key(p, key);
 }
 
 /* Why no packet can be so; NULL: one can. */
 static const char *
-contradiction(const struct watch_filter *f)
+filter_contradiction(const struct watch_filter *f)
 {
 	uint8_t family[] = {f->src.family, f->dst.family, f->host.family}, first = 0;
 
@@ -255,7 +261,7 @@ contradiction(const struct watch_filter *f)
 
 /* Points and verdicts that follow from what is asked for. */
 static void
-choose_points(struct parse *p)
+watch_choose_points(struct parse *p)
 {
 	struct watch_filter *f = &p->req->want.filter;
 	bool all = !p->rx && !p->tx && !p->drop;
@@ -290,30 +296,31 @@ watch_parse(const char *ask, const json_t *value, struct request *req, char *why
 	int rc = 0;
 
 	if (req->want.ask != WATCH_ASK_NONE)
-		return bad(&p, ONE_THING);
+		return watch_refuse(&p, ONE_THING);
 	req->want.ask = ask[0] == 't'   ? WATCH_ASK_TRACE
 			: ask[0] == 'c' ? WATCH_ASK_CAPTURE
 					: WATCH_ASK_EXPLAIN;
 	req->want.filter.reason = N_REASON;
 	if (!json_is_object(value))
-		return bad(&p, "trace, capture and explain take an object");
+		return watch_refuse(&p, "trace, capture and explain take an object");
 	json_object_foreach ((json_t *)(uintptr_t)value, key, one) {
-		rc = take_key(&p, key, one);
+		rc = watch_take_key(&p, key, one);
 		if (rc < 0)
 			return rc;
 	}
 	if (req->want.ask == WATCH_ASK_EXPLAIN) {
 		if (req->port[0] == '\0')
-			return bad(&p, "explain needs a port");
+			return watch_refuse(&p, "explain needs a port");
 		if (req->want.frame_bytes < req->want.n_frame)
 			req->want.frame_bytes = req->want.n_frame;
 		return 0;
 	}
-	not = contradiction(&req->want.filter);
+	not = filter_contradiction(&req->want.filter);
 	if (not != NULL)
-		return bad(&p, not );
-	choose_points(&p);
+		return watch_refuse(&p, not );
+	watch_choose_points(&p);
 	return req->want.filter.points != 0
 		       ? 0
-		       : bad(&p, "what is sent has no reason; points rx and drop have");
+		       : watch_refuse(
+				 &p, "what is sent has no reason; points rx and drop have");
 }

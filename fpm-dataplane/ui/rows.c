@@ -15,7 +15,7 @@
 /* --- which are wanted --------------------------------------------------------------------- */
 
 static const char *
-text_of(const json_t *row, const char *key)
+row_text(const json_t *row, const char *key)
 {
 	const char *text = json_string_value(json_object_get(row, key));
 
@@ -23,7 +23,7 @@ text_of(const json_t *row, const char *key)
 }
 
 static bool
-same_address(const char *text, const char *other)
+address_is_same(const char *text, const char *other)
 {
 	struct prefix a, b;
 
@@ -33,7 +33,7 @@ same_address(const char *text, const char *other)
 
 /* "2026-11-22T02:24:21.764Z I port: ...": as bad as the level, or worse? */
 static bool
-bad_enough(const char *line, const char *level)
+line_is_bad_enough(const char *line, const char *level)
 {
 	const char *blank = strchr(line, ' ');
 	const char *at =
@@ -43,19 +43,19 @@ bad_enough(const char *line, const char *level)
 }
 
 static bool
-is_so(const struct choose_word *word, const json_t *row, const char *value)
+row_is_so(const struct choose_word *word, const json_t *row, const char *value)
 {
-	const char *text = text_of(row, word->key);
+	const char *text = row_text(row, word->key);
 
 	switch (word->kind) {
 	case CHOOSE_ADDRESS:
-		return same_address(text, value);
+		return address_is_same(text, value);
 	case CHOOSE_SOURCE: /* as the table of routes has it */
-		if (strcmp(text_of(row, "source"), "zebra") != 0)
-			text = text_of(row, "source");
+		if (strcmp(row_text(row, "source"), "zebra") != 0)
+			text = row_text(row, "source");
 		break;
 	case CHOOSE_LEVEL:
-		return bad_enough(text, value);
+		return line_is_bad_enough(text, value);
 	case CHOOSE_ANY:
 	case CHOOSE_ONE_OF:
 		break;
@@ -65,18 +65,18 @@ is_so(const struct choose_word *word, const json_t *row, const char *value)
 
 /* Is all so that is asked of the row itself, or, `hops`, of one way out? */
 static bool
-all_so(const struct choose *c, const json_t *row, bool hops)
+row_is_all_so(const struct choose *c, const json_t *row, bool hops)
 {
 	for (int i = 0; i < N_CHOOSE; i++)
 		if (choose_word[i].hops == hops && c->value[i][0] != '\0' &&
-		    !is_so(&choose_word[i], row, c->value[i]))
+		    !row_is_so(&choose_word[i], row, c->value[i]))
 			return false;
 	return true;
 }
 
 /* Is there one way out for which all is so that is asked of ways? */
 static bool
-has_way(const struct choose *c, const json_t *row)
+row_has_way(const struct choose *c, const json_t *row)
 {
 	const json_t *hop;
 	bool asked = false;
@@ -85,16 +85,16 @@ has_way(const struct choose *c, const json_t *row)
 	for (int i = 0; i < N_CHOOSE; i++)
 		asked |= choose_word[i].hops && c->value[i][0] != '\0';
 	json_array_foreach (json_object_get(row, "nexthops"), h, hop)
-		if (all_so(c, hop, true))
+		if (row_is_all_so(c, hop, true))
 			return true;
 	return !asked;
 }
 
 /* Is the row one of those that were asked for? */
 static bool
-is_chosen(const struct choose *c, const json_t *row)
+row_is_chosen(const struct choose *c, const json_t *row)
 {
-	return !c->any || (all_so(c, row, false) && has_way(c, row));
+	return !c->any || (row_is_all_so(c, row, false) && row_has_way(c, row));
 }
 
 static bool
@@ -103,7 +103,7 @@ row_is_wanted(const struct rows *out, const json_t *row)
 	const json_t *value;
 	char number[24] = "";
 
-	if (out->choose != NULL && !is_chosen(out->choose, row))
+	if (out->choose != NULL && !row_is_chosen(out->choose, row))
 		return false;
 	if (out->key == NULL)
 		return true;
@@ -118,7 +118,7 @@ row_is_wanted(const struct rows *out, const json_t *row)
 /* --- how they are written ----------------------------------------------------------------- */
 
 static void
-octets_put(struct buf *b, const json_t *row)
+row_put_octets(struct buf *b, const json_t *row)
 {
 	const char *text = json_string_value(json_object_get(row, "pcapng"));
 	size_t len = text != NULL ? strlen(text) : 0;
@@ -134,7 +134,7 @@ rows_put(struct rows *out, json_t *row)
 		if (out->form == ROWS_ARRAY)
 			buf_put(&out->buf, out->n == 0 ? "[" : ",\n", out->n == 0 ? 1 : 2);
 		if (out->form == ROWS_OCTETS)
-			octets_put(&out->buf, row);
+			row_put_octets(&out->buf, row);
 		else
 			buf_json(&out->buf, row);
 		if (out->form == ROWS_LINES)

@@ -24,7 +24,7 @@
  * the name without the ending that its samples have, and the end is said.
  */
 static void
-as_openmetrics(const struct buf *page, struct buf *out)
+page_as_openmetrics(const struct buf *page, struct buf *out)
 {
 	const char *end = page->data + page->len;
 
@@ -66,7 +66,7 @@ struct accepted {
 
 /* Octets up to one of `ends` that is in no quoted string, or to the end. */
 static size_t
-span(const char *p, const char *ends)
+header_span(const char *p, const char *ends)
 {
 	bool quoted = false;
 	size_t n = 0;
@@ -82,7 +82,7 @@ span(const char *p, const char *ends)
 
 /* "0.5", of three decimals at most; what is no weight weighs nothing. */
 static unsigned int
-weight_of(const char *p, size_t len)
+weight_parse(const char *p, size_t len)
 {
 	unsigned int sum = 0, unit = MOST;
 
@@ -103,7 +103,7 @@ weight_of(const char *p, size_t len)
 
 /* The weight that the parameters of a range say, from its first ';' on or its end. */
 static unsigned int
-weight_said(const char *p)
+params_weight(const char *p)
 {
 	unsigned int weight = MOST;
 
@@ -111,8 +111,8 @@ weight_said(const char *p)
 		p++;
 		p += strspn(p, " \t");
 		if (strncasecmp(p, "q=", 2) == 0)
-			weight = weight_of(p + 2, span(p + 2, ";,"));
-		p += span(p, ";,");
+			weight = weight_parse(p + 2, header_span(p + 2, ";,"));
+		p += header_span(p, ";,");
 	}
 	return weight;
 }
@@ -130,7 +130,7 @@ accept_add(struct accepted *of, const char *type, const char *line)
 
 		p += strspn(p, " \t");
 		len = strcspn(p, ";, \t");
-		weight = weight_said(p + len + strspn(p + len, " \t"));
+		weight = params_weight(p + len + strspn(p + len, " \t"));
 		if (len == 3 && strncmp(p, "*/*", 3) == 0)
 			by = ACCEPT_BY_ANY;
 		else if (len == main + 1 && strncasecmp(p, type, main) == 0 &&
@@ -141,7 +141,7 @@ accept_add(struct accepted *of, const char *type, const char *line)
 		/* The closest counts; of several as close, which differ in parameters, the best. */
 		if (by > of->by || (by == of->by && weight > of->weight))
 			*of = (struct accepted){by, by == ACCEPT_BY_NONE ? 0 : weight};
-		p += span(p, ",");
+		p += header_span(p, ",");
 	}
 }
 
@@ -150,7 +150,7 @@ struct forms {
 };
 
 static enum MHD_Result
-on_header(void *ctx, enum MHD_ValueKind kind, const char *key, const char *value)
+forms_add(void *ctx, enum MHD_ValueKind kind, const char *key, const char *value)
 {
 	struct forms *f = ctx;
 
@@ -163,11 +163,11 @@ on_header(void *ctx, enum MHD_ValueKind kind, const char *key, const char *value
 
 /* Rather than the plain page, which is for who has no preference. */
 static bool
-asks_for_openmetrics(struct MHD_Connection *conn)
+connection_asks_openmetrics(struct MHD_Connection *conn)
 {
 	struct forms f = {0};
 
-	MHD_get_connection_values(conn, MHD_HEADER_KIND, on_header, &f);
+	MHD_get_connection_values(conn, MHD_HEADER_KIND, forms_add, &f);
 	if (f.openmetrics.weight != f.plain.weight)
 		return f.openmetrics.weight > f.plain.weight;
 	return f.openmetrics.by == ACCEPT_BY_NAME && f.openmetrics.weight > 0;
@@ -176,8 +176,9 @@ asks_for_openmetrics(struct MHD_Connection *conn)
 /* --- the listener --------------------------------------------------------------------------- */
 
 static enum MHD_Result
-on_request(void *ctx, struct MHD_Connection *conn, const char *url, const char *method,
-	   const char *version, const char *upload, size_t *upload_size, void **state)
+scrape_on_request(void *ctx, struct MHD_Connection *conn, const char *url,
+		  const char *method, const char *version, const char *upload,
+		  size_t *upload_size, void **state)
 {
 	static const char text[] = "text/plain; charset=utf-8";
 	struct buf page = {0};
@@ -200,10 +201,10 @@ on_request(void *ctx, struct MHD_Connection *conn, const char *url, const char *
 				   text, get ? NULL : "GET, HEAD", page.data, page.len);
 	}
 	metrics_page(ctx, &page);
-	if (asks_for_openmetrics(conn)) {
+	if (connection_asks_openmetrics(conn)) {
 		struct buf open = {0};
 
-		as_openmetrics(&page, &open);
+		page_as_openmetrics(&page, &open);
 		buf_free(&page);
 		return http_answer(conn, MHD_HTTP_OK,
 				   "application/openmetrics-text; version=1.0.0; "
@@ -219,7 +220,7 @@ on_request(void *ctx, struct MHD_Connection *conn, const char *url, const char *
  * fd or -errno.
  */
 static int
-listen_on(const char *netns, const struct sockaddr_storage *addr)
+scrape_listen(const char *netns, const struct sockaddr_storage *addr)
 {
 	socklen_t len = addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 						    : sizeof(struct sockaddr_in);
@@ -247,11 +248,11 @@ metrics_open(struct ui *ui)
 		{MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, NULL},
 		{MHD_OPTION_END, 0, NULL},
 	};
-	int fd = listen_on(ui->conf.netns, &ui->conf.metrics_listen);
+	int fd = scrape_listen(ui->conf.netns, &ui->conf.metrics_listen);
 
 	if (fd < 0)
 		return fd;
-	ui->metrics = http_open(ui, fd, on_request, ui, options);
+	ui->metrics = http_open(ui, fd, scrape_on_request, ui, options);
 	if (ui->metrics != NULL)
 		return 0;
 	close(fd);

@@ -125,7 +125,7 @@ addr_or_null(uint8_t family, const struct ipaddr *addr)
 
 /* The CPU that serves each receive queue of a port, null while nobody does. */
 static json_t *
-cpus_of(const struct ui *ui, const struct port *port)
+port_cpus(const struct ui *ui, const struct port *port)
 {
 	json_t *cpus = json_array();
 
@@ -146,7 +146,7 @@ cpus_of(const struct ui *ui, const struct port *port)
 
 /* What the port is a bond of, null when it is none. */
 static json_t *
-bond_of(const struct port *port)
+port_bond_row(const struct port *port)
 {
 	struct bond_state st = {0};
 	json_t *members;
@@ -209,16 +209,16 @@ show_port(const struct ui *ui, const struct port *port)
 			 "rx_errors", (json_int_t)st.rx_errors, "tx_errors",
 			 (json_int_t)st.tx_errors, "forwarding", forwarding_text(i),
 			 "addresses4", addr_or_null(4, &src4), "addresses6",
-			 addr_or_null(6, &src6), "cpus", cpus_of(ui, port), "rss",
+			 addr_or_null(6, &src6), "cpus", port_cpus(ui, port), "rss",
 			 port_rss(port, rss), "node",
 			 port->node < 0 ? json_null() : json_integer(port->node), "bond",
-			 bond_of(port), "vlan_offload", port->vlan_offload,
+			 port_bond_row(port), "vlan_offload", port->vlan_offload,
 			 "checksum_offload", port->rx_cksum, "promiscuous",
 			 port_takes_all(port), "allmulticast", port_takes_groups(port));
 }
 
 static int
-by_place(const void *a, const void *b)
+port_order(const void *a, const void *b)
 {
 	const struct port *x = *(const struct port *const *)a,
 			  *y = *(const struct port *const *)b;
@@ -235,7 +235,7 @@ show_ports(const struct ui *ui, struct rows *out)
 	for (unsigned int i = 0; i < ui->conf.n_port; i++)
 		if (port_is_there(&ui->conf.port[i]))
 			port[n++] = &ui->conf.port[i];
-	qsort(port, n, sizeof(port[0]), by_place);
+	qsort(port, n, sizeof(port[0]), port_order);
 	for (unsigned int i = 0; i < n; i++)
 		rows_put(out, show_port(ui, port[i]));
 }

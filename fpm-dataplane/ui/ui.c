@@ -40,7 +40,7 @@ metrics_look(struct ui *ui)
 }
 
 static void
-on_summary_timer(struct ev_loop *loop, ev_timer *t, int revents)
+ui_on_summary_timer(struct ev_loop *loop, ev_timer *t, int revents)
 {
 	struct ui *ui = t->data;
 
@@ -53,7 +53,7 @@ on_summary_timer(struct ev_loop *loop, ev_timer *t, int revents)
 }
 
 static void
-on_summary(struct ui *ui, const json_t *rows)
+ui_on_summary(struct ui *ui, const json_t *rows)
 {
 	json_t *row = json_array_get(rows, 0);
 
@@ -67,7 +67,7 @@ on_summary(struct ui *ui, const json_t *rows)
 }
 
 static void
-on_neigh_summary(struct ui *ui, const json_t *rows)
+ui_on_neigh_summary(struct ui *ui, const json_t *rows)
 {
 	ui->neigh_asked = false;
 	json_decref(ui->neigh_summary);
@@ -75,7 +75,7 @@ on_neigh_summary(struct ui *ui, const json_t *rows)
 }
 
 static void
-on_reply(struct ui *ui, struct msg_query *q)
+ui_on_reply(struct ui *ui, struct msg_query *q)
 {
 	struct flight *f = q->client;
 	json_t *rows = q->rows;
@@ -88,10 +88,10 @@ on_reply(struct ui *ui, struct msg_query *q)
 	q->rows = NULL;
 	q->client = NULL;
 	if (q->kind == QUERY_SUMMARY) {
-		on_summary(ui, rows);
+		ui_on_summary(ui, rows);
 		msg_free(&q->m);
 	} else if (q->kind == QUERY_NEIGH_SUMMARY) {
-		on_neigh_summary(ui, rows);
+		ui_on_neigh_summary(ui, rows);
 		msg_free(&q->m);
 	} else if (f->answer != NULL) {
 		answer_reply(f->answer, q, rows);
@@ -103,16 +103,16 @@ on_reply(struct ui *ui, struct msg_query *q)
 }
 
 static void
-on_msg(struct worker *w, struct msg *m)
+ui_on_msg(struct worker *w, struct msg *m)
 {
 	if (m->type == MSG_REPLY)
-		on_reply(w->ctx, caa_container_of(m, struct msg_query, m));
+		ui_on_reply(w->ctx, caa_container_of(m, struct msg_query, m));
 	else
 		msg_free(m);
 }
 
 static int
-init(struct worker *w)
+ui_init(struct worker *w)
 {
 	struct ui *ui = w->ctx;
 	int rc = api_open(ui);
@@ -140,14 +140,14 @@ init(struct worker *w)
 			return rc;
 		}
 	}
-	ev_timer_init(&ui->summary_timer, on_summary_timer, 0, UI_SUMMARY_EVERY_S);
+	ev_timer_init(&ui->summary_timer, ui_on_summary_timer, 0, UI_SUMMARY_EVERY_S);
 	ui->summary_timer.data = ui;
 	ev_timer_start(w->loop, &ui->summary_timer);
 	return 0;
 }
 
 static void
-fini(struct worker *w)
+ui_fini(struct worker *w)
 {
 	struct ui *ui = w->ctx;
 
@@ -176,9 +176,9 @@ ui_setup(struct worker *w, const struct ui_conf *conf)
 	*w = (struct worker){.name = "ui",
 			     .role = ROLE_UI,
 			     .ctx = ui,
-			     .init = init,
-			     .on_msg = on_msg,
-			     .fini = fini};
+			     .init = ui_init,
+			     .on_msg = ui_on_msg,
+			     .fini = ui_fini};
 	return 0;
 }
 
