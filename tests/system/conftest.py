@@ -3,6 +3,7 @@
 every test, and its four wires by name."""
 
 import contextlib
+import fcntl
 import os
 import random
 import signal
@@ -118,6 +119,14 @@ def own_dut():
     make.made = made
     with contextlib.ExitStack() as ending:  # one that fails to end holds up no other
         yield make
+
+
+@pytest.fixture
+def hugepages():
+    """The machine's hugepages are this test's: another process that asks for them waits."""
+    with open("/tmp/fdp-hugepages.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 class Unread:

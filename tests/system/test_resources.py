@@ -418,7 +418,7 @@ def started_in_vain(dut):
     assert dut.links() == [row for row in dut.links() if row["ifname"] == "lo"]
 
 
-def test_huge_pages_that_are_not_there_are_told_and_nothing_is_left(own_dut):
+def test_huge_pages_that_are_not_there_are_told_and_nothing_is_left(own_dut, hugepages):
     """memory.hugepages without any: one sentence that names the key, exit code 1, no TAP."""
     if any(int(n) for n in glob_of(FREE_PAGES)):
         pytest.skip("there are huge pages here")
@@ -427,7 +427,7 @@ def test_huge_pages_that_are_not_there_are_told_and_nothing_is_left(own_dut):
 
 
 @pytest.fixture
-def one_page():
+def one_page(hugepages):
     """One huge page of 2 MiB, and none other, for the length of a test."""
     room = "/sys/kernel/mm/hugepages/hugepages-2048kB/"
     if any(int(n) for n in glob_of(FREE_PAGES)) or not os.access(room + "nr_hugepages", os.W_OK):

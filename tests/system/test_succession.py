@@ -7,11 +7,11 @@ import contextlib
 import os
 import re
 import resource
+import shutil
 import signal
 import socket
 import subprocess
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -21,8 +21,9 @@ from lib import netns, procs
 from lib.built import not_sanitized
 from lib.dut import Control
 from lib.freeze import frozen
+from lib.haste import hasty
 from lib.linkwatch import LinkWatch
-from lib.wait import eventually
+from lib.wait import eventually, never
 
 ROOM = 800 << 20  # for a program and its plug-ins, and not for so many packets
 FAILED = "its successor did not start, code 1; the log has the reason"
@@ -63,6 +64,39 @@ def starting(dut, name):
         asks.communicate(timeout=20)
 
 
+@pytest.fixture
+def own_program(own_dut):
+    """As kept, and the daemon's program is a file of its own."""
+    dut = own_dut(supervised=True)
+    program = dut.dir + "/fpm-dataplane"
+    shutil.copy(dut.daemon.program, program)
+    dut.daemon.program = program
+    dut.start()
+    return dut
+
+
+@contextlib.contextmanager
+def early(dut):
+    """The successor of a restart that was asked for in this block: it has not begun yet."""
+    program = dut.daemon.program
+    real, gate = program + ".real", program + ".gate"
+    os.rename(program, real)
+    os.mkfifo(gate)
+    with open(program, "w", encoding="utf-8") as file:
+        file.write(f'#!/bin/sh\nread go < {gate}\nexec {real} "$@"\n')
+    os.chmod(program, 0o755)
+    pipe = os.open(gate, os.O_RDWR)  # of which a reader waits for no writer, nor we for one
+    try:
+        yield lambda: successor(dut)
+        heir = successor(dut)
+        os.rename(real, program)
+        os.symlink(program, real)
+        os.write(pipe, b"go\n")
+        eventually(lambda: procs.comm(heir) != "sh", 10, 0.001, "it is the daemon's program")
+    finally:
+        os.close(pipe)
+
+
 @contextlib.contextmanager
 def busy(dut, port):
     """Somebody else listens there."""
@@ -73,7 +107,7 @@ def busy(dut, port):
 
 
 @pytest.fixture
-def packed(own_dut):
+def packed(hugepages, own_dut):
     """A router whose daemon has all hugepages of the machine, and they are as many as it takes."""
     if not os.access(PAGES, os.W_OK) or reserved() != 0:
         pytest.skip("the huge pages here are not ours to reserve")
@@ -127,8 +161,9 @@ def test_a_successor_that_fails_changes_nothing(kept):
     was = dut.daemon.pid()
 
     with dut.stream(lan, HOST, rate=500) as stream:
-        restarts = dut.fpmctl_begin("restart")
-        procs.signal_pid(successor(dut), signal.SIGKILL)
+        with frozen(was, "fdp-rib"):  # it cannot get ready before
+            restarts = dut.fpmctl_begin("restart")
+            procs.signal_pid(successor(dut), signal.SIGKILL)
         refused(dut, restarts, "its successor was ended by signal 9 (no memory?)")
         forwards(dut)
     assert stream.lost(wan) == []
@@ -196,9 +231,9 @@ def test_a_predecessor_that_crashes_when_it_lets_go_holds_up_nobody(kept):
     assert "main: predecessor has died, this daemon goes on in its place" in log
 
 
-def test_no_memory_for_two_is_a_restart_all_the_same(kept):
+def test_no_memory_for_two_is_a_restart_all_the_same(own_program):
     """The old one ends first, and the supervisor starts another, which has the room."""
-    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut, lan, wan = own_program, *(own_program.wires[n] for n in ("lan", "wan"))
     not_sanitized(dut, "no program has that little room")
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.zebra.close()
@@ -206,8 +241,9 @@ def test_no_memory_for_two_is_a_restart_all_the_same(kept):
     was = dut.daemon.pid()
 
     with LinkWatch(dut.ctl) as watch:
-        restarts = dut.fpmctl_begin("restart")
-        resource.prlimit(successor(dut), resource.RLIMIT_AS, (ROOM, ROOM))
+        with early(dut) as heir:
+            restarts = dut.fpmctl_begin("restart")
+            resource.prlimit(heir(), resource.RLIMIT_AS, (ROOM, ROOM))
         come_back(dut, was)
 
     assert restarts.wait(20) == 0
@@ -217,13 +253,10 @@ def test_no_memory_for_two_is_a_restart_all_the_same(kept):
     assert watch.lost_carrier() == []
 
 
-def test_no_memory_for_two_and_nobody_to_start_another_is_refused(own_dut):
+def test_no_memory_for_two_and_nobody_to_start_another_is_refused(own_program):
     """The supervisor has died, which is said; the daemon does not end for a successor that would
     not come. Where there is room for two that one comes all the same."""
-    dut = own_dut(supervised=True)
-    dut.daemon.supervisor_words = ["--watchdog", "2"]
-    dut.start()
-    lan, wan = dut.wires["lan"], dut.wires["wan"]
+    dut, lan, wan = own_program, *(own_program.wires[n] for n in ("lan", "wan"))
     not_sanitized(dut, "no program has that little room")
     dut.route(NET, via=wan.peer4, wire=wan)
     was = dut.daemon.pid()
@@ -231,8 +264,9 @@ def test_no_memory_for_two_and_nobody_to_start_another_is_refused(own_dut):
     eventually(lambda: "the supervisor has ended, nobody would" in dut.daemon.log(60), 10)
 
     dut.edit_config("size-mib: 96", f"size-mib: {ROOM >> 20}")
-    restarts = dut.fpmctl_begin("restart")
-    resource.prlimit(successor(dut), resource.RLIMIT_AS, (ROOM, ROOM))
+    with early(dut) as heir:
+        restarts = dut.fpmctl_begin("restart")
+        resource.prlimit(heir(), resource.RLIMIT_AS, (ROOM, ROOM))
     refused(
         dut,
         restarts,
@@ -253,10 +287,13 @@ def test_no_memory_for_two_and_nobody_to_start_another_is_refused(own_dut):
     eventually(lambda: not procs.is_alive(heir), 10)
 
 
-def test_a_supervisor_that_does_not_listen_is_not_waited_for(kept):
+def test_a_supervisor_that_does_not_listen_is_not_waited_for(own_dut):
     """Stopped, its queue full of what it has not read: it would take the old one's end for the
     daemon's. Refused in seconds, zebra and people are listened to again; a stop ends it, too."""
-    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut = own_dut(supervised=True)
+    with hasty(5):
+        dut.start()
+    lan, wan = dut.wires["lan"], dut.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     was, supervisor = dut.daemon.pid(), dut.daemon.process.pid
     procs.stand_still(supervisor)
@@ -278,9 +315,9 @@ def test_a_supervisor_that_does_not_listen_is_not_waited_for(kept):
     come_back(dut, was)
 
 
-def test_no_memory_for_the_checkpoint_is_none_for_two(kept):
+def test_no_memory_for_the_checkpoint_is_none_for_two(own_program):
     """A successor that could not have what zebra taught would forward nothing by it."""
-    dut, lan, wan = kept, kept.wires["lan"], kept.wires["wan"]
+    dut, lan, wan = own_program, *(own_program.wires[n] for n in ("lan", "wan"))
     not_sanitized(dut, "no program has that little room")
     dut.route(NET, via=wan.peer4, wire=wan)
     eventually(lambda: dut.fpm()["checkpoint"]["routes"] == 1, 5)
@@ -289,8 +326,9 @@ def test_no_memory_for_the_checkpoint_is_none_for_two(kept):
     with open(f"/proc/{was}/statm", encoding="ascii") as file:
         size = int(file.read().split()[0]) * os.sysconf("SC_PAGESIZE")  # one checkpoint's too
 
-    restarts = dut.fpmctl_begin("restart")
-    resource.prlimit(successor(dut), resource.RLIMIT_AS, (size, size))
+    with early(dut) as heir:
+        restarts = dut.fpmctl_begin("restart")
+        resource.prlimit(heir(), resource.RLIMIT_AS, (size, size))
     come_back(dut, was)
 
     assert restarts.wait(20) == 0
@@ -463,16 +501,16 @@ def test_a_damaged_checkpoint_is_no_reason_to_forward_nothing(kept):
     assert 'rib: checkpoint discarded why="damaged header"' in dut.daemon.log(60)
 
 
-def test_who_asks_twice_is_told_once(kept):
+def test_who_asks_twice_is_told_once(own_program):
     """A second request, of a restart that is refused, is not one for another try; nor does its
     signal, which main does not wait for then, end the daemon."""
-    dut, was = kept, kept.daemon.pid()
-    dut.edit_config("ports:", f"# {'a long story ' * (2 << 20)}\nharbours:")  # to be read
+    dut, was = own_program, own_program.daemon.pid()
+    dut.edit_config("ports:", "harbours:")
 
-    restarts = dut.fpmctl_begin("restart")
-    procs.stand_still(successor(dut))
-    procs.signal_pid(was, signal.SIGUSR1)
-    procs.signal_pid(successor(dut), signal.SIGCONT)
+    with early(dut) as heir:
+        restarts = dut.fpmctl_begin("restart")
+        heir()
+        procs.signal_pid(was, signal.SIGUSR1)
     refused(dut, restarts, WRONG)
     for n in (1, 2):  # between the two it takes what else there is
         dut.daemon.process.send_signal(signal.SIGHUP)
@@ -502,15 +540,14 @@ def test_a_stop_in_the_middle_of_a_restart_is_told_at_once(kept, late):
 
 
 def test_the_socket_stays_where_it_is_while_another_daemon_is_to_come(kept):
-    """It tells a restart, in which nobody listens for a while, from a stop."""
-    dut, was, seen = kept, kept.daemon.pid(), []
+    """It tells a restart, in which nobody listens for a while, from a stop. The successor puts its
+    own in the place of the old one's, which takes two steps and no time."""
+    dut, was = kept, kept.daemon.pid()
 
-    restarts = dut.fpmctl_begin("restart")
-    while restarts.poll() is None:
-        seen.append(os.path.exists(dut.socket))
-        time.sleep(0.0002)  # the successor gets its CPU
+    with frozen(was, "fdp-rib"):
+        restarts = dut.fpmctl_begin("restart")
+        eventually(lambda: not listens(dut), 30, 0.01, "it lets go")
+        never(lambda: not os.path.exists(dut.socket), 0.5, 0.001)
     come_back(dut, was)
 
-    assert restarts.returncode == 0
-    # It puts its own in the place of the old one's, which takes two steps.
-    assert len(seen) > 500 and seen.count(False) < len(seen) / 50
+    assert restarts.wait(20) == 0 and os.path.exists(dut.socket)
