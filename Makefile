@@ -62,7 +62,8 @@ DAEMON_SRC  := fpm-dataplane/main.c \
 	$(foreach d,$(DAEMON_DIRS),$(wildcard fpm-dataplane/$(d)/*.c))
 # With the daemon's own eyes for a configuration file: `fpmctl config check`.
 CTL_SRC     := $(wildcard $(addprefix fpm-dataplane/,ctl/*.c ctl/doctor/*.c config/*.c pci/*.c)) \
-	$(addprefix fpm-dataplane/base/,base64.c filter.c prefix.c log.c log_out.c policer.c) tap-bridge/netns.c
+	$(addprefix fpm-dataplane/base/,base64.c edit_distance.c filter.c prefix.c log.c log_out.c policer.c) \
+	tap-bridge/netns.c
 SUPER_SRC   := $(wildcard fpm-dataplane/supervise/*.c) \
 	$(addprefix fpm-dataplane/base/,caps.c log.c log_out.c)
 obj          = $(patsubst %.c,$(O)/obj/%.o,$(1))

@@ -12,9 +12,8 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "base/edit_distance.h"
 #include "base/log.h"
-
-#define NEAR_MAX 32 /* longest key that is compared for likeness */
 
 void
 cfg_place(struct cfg_at *at, const yaml_node_t *node)
@@ -122,46 +121,17 @@ cfg_show(const char *text)
 	return out;
 }
 
-/* Levenshtein distance, capped words; for "did you mean". */
-static unsigned int
-distance(const char *a, const char *b)
-{
-	unsigned int row[NEAR_MAX + 1];
-	size_t na = strlen(a), nb = strlen(b);
-
-	if (na > NEAR_MAX || nb > NEAR_MAX)
-		return NEAR_MAX;
-	for (size_t j = 0; j <= nb; j++)
-		row[j] = (unsigned int)j;
-	for (size_t i = 1; i <= na; i++) {
-		unsigned int diag = row[0];
-
-		row[0] = (unsigned int)i;
-		for (size_t j = 1; j <= nb; j++) {
-			unsigned int best = diag + (a[i - 1] != b[j - 1]);
-
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			diag = row[j];
-			row[j] = best;
-		}
-	}
-	return row[nb];
-}
-
 static void
 unknown_key(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at)
 {
 	const struct cfg_key *nearest = NULL;
-	unsigned int best = NEAR_MAX;
+	unsigned int best = EDIT_WORD_MAX;
 	char all[1024] = "";
 	size_t n = 0;
 
 	for (const struct cfg_key *k = keys; k->name != NULL; k++) {
 		unsigned int d =
-			distance((const char *)at->node->data.scalar.value, k->name);
+			edit_distance((const char *)at->node->data.scalar.value, k->name);
 
 		if (d < best && d <= 1 + strlen(k->name) / 4) {
 			best = d;

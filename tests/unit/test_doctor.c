@@ -7,7 +7,7 @@
  * link: fpm-dataplane/ctl/doctor/cpu.c fpm-dataplane/ctl/doctor/memory.c
  * link: fpm-dataplane/ctl/doctor/net.c fpm-dataplane/pci/
  * link: fpm-dataplane/ctl/json_row.c fpm-dataplane/ctl/text.c
- * link: fpm-dataplane/ctl/conn.c fpm-dataplane/ctl/cli.c
+ * link: fpm-dataplane/ctl/conn.c fpm-dataplane/ctl/cli.c fpm-dataplane/base/edit_distance.c
  * link: fpm-dataplane/base/log.c fpm-dataplane/base/log_out.c
  */
 #include <setjmp.h>
