@@ -15,7 +15,8 @@ import pytest
 import yaml
 
 from lib import netns, preload, procs
-from lib.wait import eventually, never
+from lib.haste import hasty
+from lib.wait import LONG, eventually, never
 from whereabouts import Whereabouts
 from wire import token_of
 
@@ -302,7 +303,7 @@ def test_a_device_that_takes_long_to_start_is_no_hang(own_dut):
     """`port add` of a device that needs longer than the watchdog waits (here: it reads a pipe
     that nobody writes to) holds up other changes, and nothing else; then it fails by itself."""
     dut = own_dut(supervised=True)
-    dut.daemon.supervisor_words = ["--watchdog", "4"]
+    dut.daemon.supervisor_words = ["--watchdog", "2"]
     dut.start()
     was, slow = dut.daemon.pid(), dut.dir + "/slow.pcap"
     os.mkfifo(slow)
@@ -312,7 +313,7 @@ def test_a_device_that_takes_long_to_start_is_no_hang(own_dut):
 
     asks.start()
     try:
-        never(lambda: answer or "no sign of life" in dut.daemon.log(60), 10)
+        never(lambda: answer or "no sign of life" in dut.daemon.log(60), 4)
     finally:
         with open(os.open(slow, os.O_WRONLY | os.O_NONBLOCK), "wb") as pipe:
             pipe.write(b"no pcap at all")
@@ -347,16 +348,15 @@ class SlowDevice:
         os.close(self._pipe)
 
 
-def test_fpmctl_waits_for_a_device_that_takes_long(own_dut, monkeypatch):
+def test_fpmctl_waits_for_a_device_that_takes_long(own_dut):
     """Longer than for any other answer (of which it has a tenth here): what then succeeds is no
     failure, and who waits is told that it goes on."""
     dut = own_dut()
     dut.start()
     slow = SlowDevice(dut, "slow0")
 
-    monkeypatch.setenv("FPM_DATAPLANE_HASTE", "10")
-    asks = dut.fpmctl_begin("port", "add", slow.name, "device", slow.device)
-    monkeypatch.delenv("FPM_DATAPLANE_HASTE")
+    with hasty(10):
+        asks = dut.fpmctl_begin("port", "add", slow.name, "device", slow.device)
     eventually(slow.begun, 20, 0.01)
     assert "the daemon still works on it" in asks.stderr.readline()
     slow.get_ready()
@@ -369,7 +369,7 @@ def test_fpmctl_waits_for_a_device_that_takes_long(own_dut, monkeypatch):
 def test_a_start_with_slow_devices_is_given_time(own_dut):
     """Two that take longer together than a start may take without a step, and each less."""
     dut = own_dut(supervised=True)
-    dut.daemon.supervisor_words = ["--start", "8"]
+    dut.daemon.supervisor_words = ["--start", "3"]
     slow = [SlowDevice(dut, f"slow{n}") for n in range(2)]
     more = [f"  - tap: {one.name}\n    device: {one.device}\n" for one in slow]
     dut.edit_config("ports:\n", "ports:\n" + "".join(more))
@@ -378,7 +378,7 @@ def test_a_start_with_slow_devices_is_given_time(own_dut):
     starts.start()
     for one in slow:
         eventually(one.begun, 20, 0.01)
-        never(lambda: "supervise: no sign of life" in dut.daemon.log(60), 5)
+        never(lambda: "supervise: no sign of life" in dut.daemon.log(60), 2)
         one.get_ready()
     starts.join(30)
 
@@ -541,7 +541,8 @@ def test_a_port_goes_although_the_supervisor_does_not_listen(own_dut):
     """It is waited for, and not for ever; the TAP is gone all the same, so that a port of that
     name can come again, and a daemon that starts has that one's."""
     dut = own_dut(supervised=True)
-    dut.start()
+    with hasty(5):
+        dut.start()
     add = ("port", "add", "t", "device", "net_null50,no-rx=1")
     done(dut, *add)
     before = dut.link_row("t")["ifindex"]
@@ -564,23 +565,25 @@ def test_a_port_goes_although_the_supervisor_does_not_listen(own_dut):
     assert dut.link_row("t")["ifindex"] == index
 
 
-def test_two_hundred_comings_leave_no_memory_behind(router):
-    """Slots, devices, TAPs and descriptors are given back."""
+def test_many_comings_leave_no_memory_behind(router):
+    """Slots, devices, TAPs and descriptors are given back: less than 40 KiB grows with each of 60, or
+    of 200 with FDP_LONG=1."""
     dut = router
     files = lambda: len(netns.command(["ls", f"/proc/{dut.daemon.pid()}/fd"]).split())  # noqa: E731
     rss = lambda: dut.control.ask("memory")[0]["rss_bytes"]  # noqa: E731
 
     def round_trip():
-        done(dut, "port", "add", "null0", "device", "net_null,no-rx=1")
-        done(dut, "port", "del", "null0")
+        for change in ({"do": "add", "device": "net_null,no-rx=1"}, {"do": "del"}):
+            assert dut.control.request({"port": {"name": "null0", **change}})
 
     for _ in range(3):
         round_trip()
     n, before = files(), rss()
-    for _ in range(200):
+    rounds = 200 if LONG else 60
+    for _ in range(rounds):
         round_trip()
     # One more or less is somebody's connection that comes or goes.
     eventually(lambda: files() <= n, 5)
     if "/release/" in dut.daemon.program:
-        assert rss() - before < 8 << 20
+        assert rss() - before < rounds * (40 << 10)
     assert json.loads(done(dut, "--json", "port", "add", "null0", "device", "net_null"))
