@@ -309,7 +309,7 @@ start(const struct config *conf)
 		rc = worker_start(w);
 		service_hint("WATCHDOG=1"); /* of a successor, from NAMED on */
 		if (rc < 0)
-			log_error("main: %s does not start error=%s", w->name,
+			log_error("main: %s does not start error=%s", w->ops->name,
 				  strerror(-rc));
 		if (rc < 0)
 			return rc;

@@ -61,6 +61,51 @@ worker_send(struct worker *to, struct msg *m)
 	ev_async_send(to->loop, &to->wake);
 }
 
+/* --- what waits for a grace period -------------------------------------------------------- */
+
+struct deferred {
+	struct msg_reclaim reclaim; /* first: the message is the whole */
+	struct rcu_head rcu;
+	struct worker *to;
+};
+
+/* On liburcu's thread: frees nothing. */
+static void
+deferred_due(struct rcu_head *head)
+{
+	struct deferred *d = caa_container_of(head, struct deferred, rcu);
+	struct worker *to;
+
+	GRACE_ACQUIRE(d);
+	GRACE_OVER();
+	to = d->to;
+	worker_send(to, &d->reclaim.m);
+	GRACE_RELEASE(to); /* urcu_qsbr_barrier() comes before its end */
+}
+
+void
+worker_defer(struct worker *w, void (*fn)(void *owner, void *arg), void *arg)
+{
+	struct deferred *d = msg_new(MSG_RECLAIM, sizeof(*d));
+
+	d->reclaim.fn = fn;
+	d->reclaim.arg = arg;
+	d->to = w;
+	GRACE_RELEASE(d);
+	urcu_qsbr_call_rcu(&d->rcu, deferred_due);
+}
+
+void
+worker_reclaim(struct worker *w, struct msg *m)
+{
+	const struct msg_reclaim *reclaim = caa_container_of(m, struct msg_reclaim, m);
+
+	reclaim->fn(w->ctx, reclaim->arg);
+	msg_free(m);
+}
+
+/* --- mailboxes ---------------------------------------------------------------------------- */
+
 static struct msg *
 mailbox_take(struct mailbox *box)
 {
@@ -90,12 +135,12 @@ on_wake(struct ev_loop *loop, ev_async *async, int revents)
 	struct msg *m;
 
 	for (; n < ROUND_MSGS && (m = worker_take(w)) != NULL; n++)
-		w->on_msg(w, m);
+		w->ops->on_msg(w, m);
 	if (n < ROUND_MSGS)
 		return;
 	m = mailbox_take(&w->bulk);
 	if (m != NULL)
-		w->on_msg(w, m);
+		w->ops->on_msg(w, m);
 	/* More is waiting: come again after the others. */
 	ev_async_send(loop, async);
 }
@@ -113,8 +158,8 @@ on_prepare(struct ev_loop *loop, ev_prepare *prepare, int revents)
 	struct worker *w = prepare->data;
 
 	atomic_fetch_add_explicit(&w->rounds, 1, memory_order_relaxed);
-	if (w->on_round != NULL)
-		w->on_round(w);
+	if (w->ops->on_round != NULL)
+		w->ops->on_round(w);
 }
 
 static void
@@ -137,12 +182,12 @@ worker_main(void *arg)
 	char name[16];
 	int rc;
 
-	snprintf(name, sizeof(name), "fdp-%s", w->name);
+	snprintf(name, sizeof(name), "fdp-%s", w->ops->name);
 	pthread_setname_np(pthread_self(), name);
-	thread_role = w->role;
+	thread_role = w->ops->role;
 	self = w;
 	urcu_qsbr_register_thread();
-	rc = w->init_rc = w->init != NULL ? w->init(w) : 0;
+	rc = w->init_rc = w->ops->init != NULL ? w->ops->init(w) : 0;
 	atomic_store(&w->begun, true);
 	GRACE_LET_GO();
 	urcu_qsbr_thread_offline();
@@ -150,12 +195,18 @@ worker_main(void *arg)
 	urcu_qsbr_thread_online();
 	if (rc == 0) {
 		ev_run(w->loop, 0);
-		if (w->fini != NULL)
-			w->fini(w);
+		if (w->ops->fini != NULL)
+			w->ops->fini(w);
 	}
 	GRACE_LET_GO();
 	urcu_qsbr_unregister_thread();
 	return NULL;
+}
+
+void
+worker_init(struct worker *w, const struct worker_ops *ops, void *ctx)
+{
+	*w = (struct worker){.ops = ops, .ctx = ctx};
 }
 
 int
@@ -314,7 +365,7 @@ worker_free(struct worker *w)
 	GRACE_ACQUIRE(w);
 	while ((m = worker_take(w)) != NULL) {
 		if (m->type == MSG_RECLAIM)
-			w->on_msg(w, m);
+			w->ops->on_msg(w, m);
 		else
 			msg_free(m);
 	}

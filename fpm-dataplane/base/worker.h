@@ -51,12 +51,12 @@ extern __thread enum role thread_role;
 #define ASSERT_ROLE(r) ((void)0)
 #endif
 
-struct worker {
+struct worker;
+
+/* The callbacks of a thread, in one constant table. */
+struct worker_ops {
 	const char *name; /* "rib": thread name too */
 	enum role role;
-	struct ev_loop *loop;
-	void *ctx; /* the thread's own state, given to the callbacks */
-
 	/* In the worker's thread, before the first wait. Returns 0 or -errno. May be NULL. */
 	int (*init)(struct worker *w);
 	/* One message; the callee owns it. */
@@ -65,6 +65,12 @@ struct worker {
 	void (*on_round)(struct worker *w);
 	/* In the worker's thread, after the last round. May be NULL. */
 	void (*fini)(struct worker *w);
+};
+
+struct worker {
+	const struct worker_ops *ops;
+	void *ctx; /* the thread's own state, given to the callbacks */
+	struct ev_loop *loop;
 
 	/* private to base/worker.c */
 	pthread_t thread;
@@ -80,6 +86,9 @@ struct worker {
 	ev_async stop;
 	ev_prepare round;
 };
+
+/* Set the thread's callbacks and state; clear all other fields.                  [main] */
+void worker_init(struct worker *w, const struct worker_ops *ops, void *ctx);
 
 /*
  * Start the thread, unless that has been done, and wait until its init has run. Returns 0 or
@@ -133,6 +142,15 @@ void worker_takes_long(unsigned int most_ms);
 
 /* At `now_ms` (monotonic_ms()): is that so?                               [any thread] */
 bool worker_rests(const struct worker *w, uint64_t now_ms);
+
+/*
+ * Call `fn(w->ctx, arg)` in the worker after a grace period: a MSG_RECLAIM carries the call.
+ * urcu_qsbr_barrier() and worker_free() make the calls that are left.       [the worker]
+ */
+void worker_defer(struct worker *w, void (*fn)(void *owner, void *arg), void *arg);
+
+/* Make the call of a MSG_RECLAIM and free the message.    [the worker, main at its end] */
+void worker_reclaim(struct worker *w, struct msg *m);
 
 /* Hand a message over; never blocks, never fails.                       [any thread] */
 void worker_send(struct worker *to, struct msg *m);

@@ -514,6 +514,15 @@ fpm_fini(struct worker *w)
 	listen_stop(fpm);
 }
 
+static const struct worker_ops fpm_ops = {
+	.name = "fpm",
+	.role = ROLE_FPM,
+	.init = fpm_init,
+	.on_msg = fpm_on_msg,
+	.on_round = fpm_round,
+	.fini = fpm_fini,
+};
+
 int
 fpm_setup(struct worker *w, const struct fpm_conf *conf)
 {
@@ -535,13 +544,7 @@ fpm_setup(struct worker *w, const struct fpm_conf *conf)
 	fpm->session.fd = -1;
 	fpm->queue.rib = conf->rib;
 	limit_set(fpm, conf->queue_limit_bytes);
-	w->name = "fpm";
-	w->role = ROLE_FPM;
-	w->ctx = fpm;
-	w->init = fpm_init;
-	w->on_msg = fpm_on_msg;
-	w->on_round = fpm_round;
-	w->fini = fpm_fini;
+	worker_init(w, &fpm_ops, fpm);
 	return 0;
 }
 

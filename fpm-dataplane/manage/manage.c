@@ -492,6 +492,12 @@ manage_reload(struct worker *w)
 	worker_send(w, &mm->q.m);
 }
 
+static const struct worker_ops manage_ops = {
+	.name = "manage",
+	.role = ROLE_MANAGE,
+	.on_msg = on_msg,
+};
+
 int
 manage_setup(struct worker *w, const struct manage_conf *conf)
 {
@@ -500,10 +506,7 @@ manage_setup(struct worker *w, const struct manage_conf *conf)
 	if (mg == NULL)
 		return -ENOMEM;
 	mg->conf = *conf;
-	w->name = "manage";
-	w->role = ROLE_MANAGE;
-	w->ctx = mg;
-	w->on_msg = on_msg;
+	worker_init(w, &manage_ops, mg);
 	return 0;
 }
 

@@ -17,15 +17,8 @@
 #include "base/log.h"
 #include "base/msg_manage.h"
 #include "base/limits.h"
-#include "base/tsan.h"
 
 /* --- what waits for a grace period -------------------------------------------------------- */
-
-struct burial {
-	struct msg_reclaim reclaim; /* first: the message is the whole */
-	struct rcu_head rcu;
-	struct worker *to;
-};
 
 void
 neigh_retire(struct neigh *n, struct grave *g,
@@ -45,34 +38,13 @@ bury_all(void *owner, void *arg)
 	}
 }
 
-/* On liburcu's thread: frees nothing. */
-static void
-grace_over(struct rcu_head *head)
-{
-	struct burial *b = caa_container_of(head, struct burial, rcu);
-	struct worker *to;
-
-	GRACE_ACQUIRE(b);
-	GRACE_OVER();
-	to = b->to;
-	worker_send(to, &b->reclaim.m);
-	GRACE_RELEASE(to); /* urcu_qsbr_barrier() comes before its end */
-}
-
 static void
 retire_flush(struct neigh *n)
 {
-	struct burial *b;
-
 	if (n->graves == NULL)
 		return;
-	b = msg_new(MSG_RECLAIM, sizeof(*b));
-	b->reclaim.fn = bury_all;
-	b->reclaim.arg = n->graves;
-	b->to = n->worker;
+	worker_defer(n->worker, bury_all, n->graves);
 	n->graves = NULL;
-	GRACE_RELEASE(b);
-	urcu_qsbr_call_rcu(&b->rcu, grace_over);
 }
 
 /* --- events ------------------------------------------------------------------------------- */
@@ -173,14 +145,9 @@ on_msg(struct worker *w, struct msg *m)
 	struct neigh *n = w->ctx;
 
 	switch (m->type) {
-	case MSG_RECLAIM: {
-		/* Also from worker_free(), hence in main. */
-		struct msg_reclaim *r = caa_container_of(m, struct msg_reclaim, m);
-
-		if (n != NULL)
-			r->fn(n, r->arg);
-		break;
-	}
+	case MSG_RECLAIM:
+		worker_reclaim(w, m);
+		return;
 	case MSG_ADJ_WATCH:
 		ASSERT_ROLE(ROLE_NEIGH);
 		watch_add(n, caa_container_of(m, struct msg_adj, m));
@@ -342,6 +309,15 @@ tables_begin(struct neigh *n)
 	table_begin(TABLE_asked, n->most_gleans);
 }
 
+static const struct worker_ops neigh_ops = {
+	.name = "neigh",
+	.role = ROLE_NEIGH,
+	.init = init,
+	.on_msg = on_msg,
+	.on_round = on_round,
+	.fini = fini,
+};
+
 int
 neigh_setup(struct worker *w, const struct neigh_conf *conf)
 {
@@ -376,14 +352,7 @@ neigh_setup(struct worker *w, const struct neigh_conf *conf)
 	n->control_io.data = n->behind_io.data = n->retry_timer.data = n;
 	n->carrier_timer.data = n->sweep_timer.data = n->glean_timer.data = n;
 
-	memset(w, 0, sizeof(*w));
-	w->name = "neigh";
-	w->role = ROLE_NEIGH;
-	w->ctx = n;
-	w->init = init;
-	w->on_msg = on_msg;
-	w->on_round = on_round;
-	w->fini = fini;
+	worker_init(w, &neigh_ops, n);
 	return 0;
 }
 

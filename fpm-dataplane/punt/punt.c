@@ -238,6 +238,15 @@ punt_fini(struct worker *w)
 		rte_thread_unregister();
 }
 
+static const struct worker_ops punt_ops = {
+	.name = "punt",
+	.role = ROLE_PUNT,
+	.init = punt_init,
+	.on_msg = punt_msg,
+	.on_round = punt_round,
+	.fini = punt_fini,
+};
+
 int
 punt_setup(struct worker *w, const struct punt_conf *conf)
 {
@@ -251,13 +260,7 @@ punt_setup(struct worker *w, const struct punt_conf *conf)
 	p->worker = w;
 	p->tap_io = calloc(conf->n_port, sizeof(*p->tap_io));
 	p->linear = malloc(LINEAR_BYTES);
-	w->name = "punt";
-	w->role = ROLE_PUNT;
-	w->ctx = p;
-	w->init = punt_init;
-	w->on_msg = punt_msg;
-	w->on_round = punt_round;
-	w->fini = punt_fini;
+	worker_init(w, &punt_ops, p);
 	if (hold_begin(p) == 0 && p->tap_io != NULL && p->linear != NULL)
 		return 0;
 	punt_teardown(w);

@@ -55,7 +55,7 @@ freeze_begin(void)
 	rc = keep_until(is_over, FREEZE_MS);
 	if (rc < 0)
 		log_error("main: does not come to an end thread=%s for_s=%u",
-			  freeze.w[freeze.n_stopped]->name, FREEZE_MS / 1000);
+			  freeze.w[freeze.n_stopped]->ops->name, FREEZE_MS / 1000);
 	return rc;
 }
 

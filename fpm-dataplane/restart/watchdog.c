@@ -23,7 +23,7 @@ one_of(struct worker *w, unsigned int n, unsigned int i, uint64_t now_ms, struct
 	unsigned int n_block = counters_blocks(&block);
 
 	if (i < n) {
-		*one = (struct one){w[i].name, worker_rounds(&w[i]),
+		*one = (struct one){w[i].ops->name, worker_rounds(&w[i]),
 				    worker_rests(&w[i], now_ms)};
 		return true;
 	}

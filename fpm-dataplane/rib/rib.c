@@ -253,16 +253,19 @@ rib_new(struct worker *w, const struct rib_conf *conf)
 	return rib;
 }
 
+static const struct worker_ops rib_ops = {
+	.name = "rib",
+	.role = ROLE_RIB,
+	.init = init,
+	.on_msg = on_msg,
+	.on_round = on_round,
+	.fini = fini,
+};
+
 int
 rib_setup(struct worker *w, const struct rib_conf *conf)
 {
-	w->name = "rib";
-	w->role = ROLE_RIB;
-	w->init = init;
-	w->on_msg = on_msg;
-	w->on_round = on_round;
-	w->fini = fini;
-	w->ctx = rib_new(w, conf);
+	worker_init(w, &rib_ops, rib_new(w, conf));
 	if (w->ctx == NULL)
 		return -ENOMEM;
 	if (conf->fib != NULL)

@@ -8,19 +8,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <urcu/urcu-qsbr.h>
 
 #include "base/limits.h"
-#include "base/tsan.h"
 #include "trace/internal.h"
 
 /* --- what is looked for ------------------------------------------------------------------ */
-
-struct burial {
-	struct msg_reclaim m;
-	struct rcu_head rcu;
-	struct worker *to;
-};
 
 static void
 bury(void *owner, void *set)
@@ -28,34 +20,13 @@ bury(void *owner, void *set)
 	free(set);
 }
 
-/* On liburcu's thread: frees nothing. */
-static void
-grace_over(struct rcu_head *head)
-{
-	struct burial *b = caa_container_of(head, struct burial, rcu);
-	struct worker *to;
-
-	GRACE_ACQUIRE(b);
-	GRACE_OVER();
-	to = b->to;
-	worker_send(to, &b->m.m);
-	GRACE_RELEASE(to); /* urcu_qsbr_barrier() comes before its end */
-}
-
 static void
 swap_set(struct trace *t, struct watch_set *set)
 {
 	struct watch_set *old = atomic_exchange(&t->conf.watch->set, set);
-	struct burial *b;
 
-	if (old == NULL)
-		return;
-	b = msg_new(MSG_RECLAIM, sizeof(*b));
-	b->m.fn = bury;
-	b->m.arg = old;
-	b->to = t->w;
-	GRACE_RELEASE(b);
-	urcu_qsbr_call_rcu(&b->rcu, grace_over);
+	if (old != NULL)
+		worker_defer(t->w, bury, old);
 }
 
 void
@@ -262,13 +233,9 @@ on_msg(struct worker *w, struct msg *m)
 	case MSG_REPLY:
 		on_reply(t, caa_container_of(m, struct msg_query, m));
 		return;
-	case MSG_RECLAIM: {
-		/* Also from worker_free(), hence in main. */
-		struct msg_reclaim *r = caa_container_of(m, struct msg_reclaim, m);
-
-		r->fn(t, r->arg);
-		break;
-	}
+	case MSG_RECLAIM:
+		worker_reclaim(w, m);
+		return;
 	case MSG_QUERY:
 		mw = caa_container_of(m, struct msg_watch, q.m);
 		if (mw->want.ask == WATCH_ASK_EXPLAIN && !mw->cancel)
@@ -301,6 +268,14 @@ fini(struct worker *w)
 	swap_set(t, NULL);
 }
 
+static const struct worker_ops trace_ops = {
+	.name = "trace",
+	.role = ROLE_TRACE,
+	.init = init,
+	.on_msg = on_msg,
+	.fini = fini,
+};
+
 int
 trace_setup(struct worker *w, const struct trace_conf *conf)
 {
@@ -316,12 +291,7 @@ trace_setup(struct worker *w, const struct trace_conf *conf)
 	CDS_INIT_LIST_HEAD(&t->questions);
 	for (unsigned int i = 0; i < WATCH_SESSIONS; i++)
 		CDS_INIT_LIST_HEAD(&t->session[i].row);
-	*w = (struct worker){.name = "trace",
-			     .role = ROLE_TRACE,
-			     .ctx = t,
-			     .init = init,
-			     .on_msg = on_msg,
-			     .fini = fini};
+	worker_init(w, &trace_ops, t);
 	return 0;
 }
 

@@ -157,6 +157,14 @@ ui_fini(struct worker *w)
 	api_close(ui);
 }
 
+static const struct worker_ops ui_ops = {
+	.name = "ui",
+	.role = ROLE_UI,
+	.init = ui_init,
+	.on_msg = ui_on_msg,
+	.fini = ui_fini,
+};
+
 int
 ui_setup(struct worker *w, const struct ui_conf *conf)
 {
@@ -173,12 +181,7 @@ ui_setup(struct worker *w, const struct ui_conf *conf)
 	CDS_INIT_LIST_HEAD(&ui->waiting);
 	CDS_INIT_LIST_HEAD(&ui->answers);
 	CDS_INIT_LIST_HEAD(&ui->flights);
-	*w = (struct worker){.name = "ui",
-			     .role = ROLE_UI,
-			     .ctx = ui,
-			     .init = ui_init,
-			     .on_msg = ui_on_msg,
-			     .fini = ui_fini};
+	worker_init(w, &ui_ops, ui);
 	return 0;
 }
 

@@ -166,10 +166,10 @@ round_over(void)
 {
 	struct msg *m;
 
-	neigh.on_round(&neigh);
+	neigh.ops->on_round(&neigh);
 	grace_over();
 	while ((m = worker_take(&neigh)) != NULL)
-		neigh.on_msg(&neigh, m);
+		neigh.ops->on_msg(&neigh, m);
 	empty(&rib);
 	empty(&punt);
 }
@@ -195,13 +195,13 @@ up(void **state)
 	if (worker_prepare(&rib) < 0 || worker_prepare(&punt) < 0 ||
 	    neigh_setup(&neigh, &conf) < 0 || worker_prepare(&neigh) < 0)
 		return -1;
-	return neigh.init(&neigh);
+	return neigh.ops->init(&neigh);
 }
 
 static inline int
 down(void **state)
 {
-	neigh.fini(&neigh);
+	neigh.ops->fini(&neigh);
 	round_over();
 	worker_free(&neigh);
 	neigh_teardown(&neigh);

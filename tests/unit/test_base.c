@@ -319,9 +319,12 @@ count_round(struct worker *w)
 static void
 worker_gets_every_message_and_stops(void **state)
 {
-	struct worker w = {.name = "test", .on_msg = count_msg, .on_round = count_round};
+	static const struct worker_ops ops = {
+		.name = "test", .on_msg = count_msg, .on_round = count_round};
+	struct worker w;
 	struct timespec tick = {.tv_nsec = 1000000};
 
+	worker_init(&w, &ops, NULL);
 	assert_int_equal(worker_prepare(&w), 0);
 	worker_send(&w, msg_new(MSG_GLEAN, sizeof(struct msg_neigh)));
 	assert_int_equal(worker_start(&w), 0);
@@ -363,10 +366,12 @@ note_msg(struct worker *w, struct msg *m)
 static void
 worker_takes_routes_last_but_in_every_round_and_each_kind_in_order(void **state)
 {
-	struct worker w = {.name = "test", .on_msg = note_msg};
+	static const struct worker_ops ops = {.name = "test", .on_msg = note_msg};
+	struct worker w;
 	struct timespec tick = {.tv_nsec = 1000000};
 	unsigned int last = 0;
 
+	worker_init(&w, &ops, NULL);
 	assert_int_equal(worker_prepare(&w), 0);
 	for (uint32_t i = 0; i < N_EACH; i++)
 		for (unsigned int bulk = 0; bulk < 2; bulk++) {
@@ -397,8 +402,11 @@ failing_init(struct worker *w)
 static void
 worker_start_returns_what_init_returns(void **state)
 {
-	struct worker w = {.name = "test", .on_msg = count_msg, .init = failing_init};
+	static const struct worker_ops ops = {
+		.name = "test", .on_msg = count_msg, .init = failing_init};
+	struct worker w;
 
+	worker_init(&w, &ops, NULL);
 	assert_int_equal(worker_prepare(&w), 0);
 	assert_int_equal(worker_start(&w), -5);
 	worker_stop(&w);

@@ -144,6 +144,8 @@ loopback(int af, uint16_t port)
 static inline struct bench *
 bench_start(int af, uint64_t limit)
 {
+	static const struct worker_ops rib_ops = {
+		.name = "rib", .role = ROLE_RIB, .on_msg = rib_on_msg};
 	struct bench *b = calloc(1, sizeof(*b));
 	struct fpm_conf conf = {.listen = loopback(af, 0), .queue_limit_bytes = limit};
 
@@ -151,8 +153,7 @@ bench_start(int af, uint64_t limit)
 	memset(&fpm_status, 0, sizeof(fpm_status));
 	log_set_level(LOG_LEVEL_ERROR);
 	b->listen_af = af;
-	b->rib.w = (struct worker){.name = "rib", .role = ROLE_RIB, .on_msg = rib_on_msg};
-	b->rib.w.ctx = &b->rib;
+	worker_init(&b->rib.w, &rib_ops, &b->rib);
 	pthread_mutex_init(&b->rib.lock, NULL);
 	assert_int_equal(worker_prepare(&b->rib.w), 0);
 	assert_int_equal(worker_start(&b->rib.w), 0);

@@ -290,6 +290,7 @@ ports_up(void)
 static void
 workers_make(void)
 {
+	static const struct worker_ops ui_ops = {.name = "ui"};
 	struct rib_conf rib_conf = {.checkpoint_fd = -1, .neigh = &neigh};
 	struct neigh_conf neigh_conf = {.rib = &rib,
 					.punt = &punt,
@@ -313,8 +314,7 @@ workers_make(void)
 					.version = "test",
 					.explain = fwd_explain};
 
-	rib = neigh = punt = trace = (struct worker){0};
-	ui = (struct worker){.name = "ui"};
+	worker_init(&ui, &ui_ops, NULL);
 	assert_int_equal(rib_setup(&rib, &rib_conf), 0);
 	assert_int_equal(fib_create(&fib, &(struct fib_conf){.retire = rib_retire,
 							     .retire_ctx = &rib}),

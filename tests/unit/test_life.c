@@ -170,13 +170,14 @@ two_that_pause_one_after_the_other_are_alive(void **state)
 static int
 start(void **state)
 {
+	static const struct worker_ops ops = {.name = "slow", .on_msg = hang};
+
 	forwarder = counters_register("fwd-0");
 	forwarder->forwards = true;
 	other = counters_register("punt"); /* a worker's: its rounds are counted there */
 	sem_init(&here, 0, 0);
 	sem_init(&go, 0, 0);
-	worker.name = "slow";
-	worker.on_msg = hang;
+	worker_init(&worker, &ops, NULL);
 	return worker_prepare(&worker) != 0 || worker_start(&worker) != 0;
 }
 

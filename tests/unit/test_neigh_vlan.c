@@ -229,11 +229,11 @@ packets_that_wait_outlive_what_the_kernel_says_of_the_entry_before(void **state)
 	m->ifidx = PORT;
 	m->family = 4;
 	m->addr = (struct ipaddr){{192, 0, 2, 9}};
-	neigh.on_msg(&neigh, &m->m);
-	neigh.on_round(&neigh);
+	neigh.ops->on_msg(&neigh, &m->m);
+	neigh.ops->on_round(&neigh);
 	hear(0, true);
 	assert_int_equal(answer(), -1);
-	neigh.on_round(&neigh);
+	neigh.ops->on_round(&neigh);
 	assert_int_equal(n_resolves, 2); /* the first one went with the entry */
 	hear(NUD_REACHABLE, false);
 	assert_int_equal(answer(), 1);

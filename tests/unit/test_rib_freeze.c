@@ -102,7 +102,7 @@ begun_poor(int fd, bool heir)
 	g->rib->conf.checkpoint_fd = fd;
 	g->rib->conf.heir = heir;
 	rig_no_memory = true;
-	rc = g->w.init(&g->w);
+	rc = g->w.ops->init(&g->w);
 	rig_no_memory = false;
 	rig_free(g);
 	return rc;

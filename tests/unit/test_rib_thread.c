@@ -47,6 +47,8 @@ neigh_on_msg(struct worker *w, struct msg *m)
 static struct house *
 house_new(void)
 {
+	static const struct worker_ops neigh_ops = {
+		.name = "neigh", .role = ROLE_NEIGH, .on_msg = neigh_on_msg};
 	struct house *h = calloc(1, sizeof(*h));
 	struct rib_conf conf = {.checkpoint_fd = -1,
 				.neigh = &h->neigh,
@@ -59,10 +61,7 @@ house_new(void)
 								.retire_ctx = &h->rib}),
 			 0);
 	rib_set_fib(&h->rib, h->fib);
-	h->neigh.name = "neigh";
-	h->neigh.role = ROLE_NEIGH;
-	h->neigh.ctx = h;
-	h->neigh.on_msg = neigh_on_msg;
+	worker_init(&h->neigh, &neigh_ops, h);
 	assert_int_equal(worker_prepare(&h->rib), 0);
 	assert_int_equal(worker_prepare(&h->neigh), 0);
 	assert_int_equal(worker_start(&h->rib), 0);

@@ -187,6 +187,11 @@ fake_on_msg(struct worker *w, struct msg *m)
 	}
 }
 
+static const struct worker_ops fake_rib = {
+	.name = "rib", .role = ROLE_RIB, .on_msg = fake_on_msg};
+static const struct worker_ops fake_neigh = {
+	.name = "neigh", .role = ROLE_NEIGH, .on_msg = fake_on_msg};
+
 static inline void
 rib_hold(bool hold)
 {
@@ -279,9 +284,8 @@ house_up(void **state)
 			 i == 0 ? "wan0" : "la\"n\\0");
 		strcpy(t.port[i].device, "net_null");
 	}
-	t.rib = (struct worker){.name = "rib", .role = ROLE_RIB, .on_msg = fake_on_msg};
-	t.neigh =
-		(struct worker){.name = "neigh", .role = ROLE_NEIGH, .on_msg = fake_on_msg};
+	worker_init(&t.rib, &fake_rib, NULL);
+	worker_init(&t.neigh, &fake_neigh, NULL);
 	assert_int_equal(worker_prepare(&t.rib), 0);
 	assert_int_equal(worker_prepare(&t.neigh), 0);
 	assert_int_equal(worker_start(&t.rib), 0);

@@ -48,7 +48,8 @@ static struct {
 	void *ctx;
 	int fd;
 	struct worker *neigh;
-	void (*on_msg)(struct worker *w, struct msg *m); /* neigh's own */
+	const struct worker_ops *own; /* neigh's own ... */
+	struct worker_ops ops_here;   /* ... and as they are here */
 	struct kmon_link link[N_PORT + 1];
 	uint32_t version[N_NBR];
 } kernel;
@@ -166,7 +167,7 @@ static inline void
 kernel_on_msg(struct worker *w, struct msg *m)
 {
 	if (m->type != MSG_REPLY) {
-		kernel.on_msg(w, m);
+		kernel.own->on_msg(w, m);
 		return;
 	}
 	kernel_news(caa_container_of(m, struct msg_news, m));
@@ -178,8 +179,10 @@ static inline void
 kernel_make(struct worker *neigh)
 {
 	kernel.neigh = neigh;
-	kernel.on_msg = neigh->on_msg;
-	neigh->on_msg = kernel_on_msg;
+	kernel.own = neigh->ops;
+	kernel.ops_here = *neigh->ops;
+	kernel.ops_here.on_msg = kernel_on_msg;
+	neigh->ops = &kernel.ops_here;
 	memset(kernel.version, 0, sizeof(kernel.version));
 	for (uint16_t p = 1; p <= N_PORT; p++) {
 		struct kmon_link *l = &kernel.link[p];
