@@ -128,7 +128,7 @@ worker_take(struct worker *w)
 }
 
 static void
-on_wake(struct ev_loop *loop, ev_async *async, int revents)
+worker_on_wake(struct ev_loop *loop, ev_async *async, int revents)
 {
 	struct worker *w = async->data;
 	unsigned int n = 0;
@@ -146,14 +146,14 @@ on_wake(struct ev_loop *loop, ev_async *async, int revents)
 }
 
 static void
-on_stop(struct ev_loop *loop, ev_async *async, int revents)
+worker_on_stop(struct ev_loop *loop, ev_async *async, int revents)
 {
 	ev_break(loop, EVBREAK_ALL);
 }
 
 /* Runs before each wait: the round is over. */
 static void
-on_prepare(struct ev_loop *loop, ev_prepare *prepare, int revents)
+worker_on_prepare(struct ev_loop *loop, ev_prepare *prepare, int revents)
 {
 	struct worker *w = prepare->data;
 
@@ -163,14 +163,14 @@ on_prepare(struct ev_loop *loop, ev_prepare *prepare, int revents)
 }
 
 static void
-release(struct ev_loop *loop) EV_NOEXCEPT
+loop_release(struct ev_loop *loop) EV_NOEXCEPT
 {
 	GRACE_LET_GO();
 	urcu_qsbr_thread_offline();
 }
 
 static void
-acquire(struct ev_loop *loop) EV_NOEXCEPT
+loop_acquire(struct ev_loop *loop) EV_NOEXCEPT
 {
 	urcu_qsbr_thread_online();
 }
@@ -217,14 +217,14 @@ worker_prepare(struct worker *w)
 		return -ENOMEM;
 	cds_wfcq_init(&w->prompt.head, &w->prompt.tail);
 	cds_wfcq_init(&w->bulk.head, &w->bulk.tail);
-	ev_async_init(&w->wake, on_wake);
-	ev_async_init(&w->stop, on_stop);
-	ev_prepare_init(&w->round, on_prepare);
+	ev_async_init(&w->wake, worker_on_wake);
+	ev_async_init(&w->stop, worker_on_stop);
+	ev_prepare_init(&w->round, worker_on_prepare);
 	w->wake.data = w->stop.data = w->round.data = w;
 	ev_async_start(w->loop, &w->wake);
 	ev_async_start(w->loop, &w->stop);
 	ev_prepare_start(w->loop, &w->round);
-	ev_set_loop_release_cb(w->loop, release, acquire);
+	ev_set_loop_release_cb(w->loop, loop_release, loop_acquire);
 	return 0;
 }
 
@@ -243,7 +243,7 @@ worker_launch(struct worker *w)
 }
 
 static int
-await(struct worker *w)
+worker_await(struct worker *w)
 {
 	pthread_barrier_wait(&w->started);
 	w->launched = false;
@@ -258,7 +258,7 @@ worker_start(struct worker *w)
 {
 	int rc = w->running || w->launched ? 0 : worker_launch(w);
 
-	return rc < 0 || w->running ? rc : await(w);
+	return rc < 0 || w->running ? rc : worker_await(w);
 }
 
 bool
@@ -268,7 +268,7 @@ worker_has_begun(const struct worker *w)
 }
 
 static void
-go_round(struct worker *w)
+worker_go_round(struct worker *w)
 {
 	const struct timespec pause = {.tv_nsec = 20000};
 	unsigned long seen = worker_rounds(w);
@@ -285,7 +285,7 @@ worker_busy(struct worker *w, bool more)
 }
 
 static bool
-has_work(struct worker *w)
+worker_has_work(struct worker *w)
 {
 	return atomic_load_explicit(&w->busy, memory_order_relaxed) ||
 	       !cds_wfcq_empty(&w->prompt.head, &w->prompt.tail) ||
@@ -297,9 +297,9 @@ worker_settle(struct worker *const *w, unsigned int n)
 {
 	for (unsigned int quiet = 0; quiet < QUIET_ROUNDS; quiet++) {
 		for (unsigned int i = 0; i < n; i++)
-			go_round(w[i]);
+			worker_go_round(w[i]);
 		for (unsigned int i = 0; i < n; i++)
-			if (has_work(w[i]))
+			if (worker_has_work(w[i]))
 				quiet = 0;
 	}
 }
@@ -335,7 +335,7 @@ void
 worker_stop(struct worker *w)
 {
 	if (w->launched)
-		await(w);
+		worker_await(w);
 	if (!w->running)
 		return;
 	ev_async_send(w->loop, &w->stop);
@@ -347,7 +347,7 @@ bool
 worker_stop_try(struct worker *w)
 {
 	if (w->launched)
-		await(w);
+		worker_await(w);
 	if (!w->running)
 		return true;
 	ev_async_send(w->loop, &w->stop);
