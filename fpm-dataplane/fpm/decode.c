@@ -18,34 +18,6 @@
 
 enum verdict { TAKEN, SKIP_TYPE, SKIP_ROUTE };
 
-int
-attrs_index(struct attrs *attrs, const void *p, size_t len)
-{
-	const uint8_t *at = p;
-
-	attrs->have = 0;
-	while (len > 0) {
-		const struct nlattr *a = (const struct nlattr *)at;
-		unsigned int type;
-		size_t step;
-
-		if (len < MNL_ATTR_HDRLEN || a->nla_len < MNL_ATTR_HDRLEN ||
-		    a->nla_len > len)
-			return -EBADMSG;
-		type = a->nla_type & NLA_TYPE_MASK;
-		if (type < ATTR_MAX) {
-			attrs->by_type[type] = a;
-			attrs->have |= 1u << type;
-		}
-		step = MNL_ALIGN(a->nla_len);
-		if (step >= len)
-			break; /* the last one may lack its padding */
-		at += step;
-		len -= step;
-	}
-	return 0;
-}
-
 /* Index what follows the fixed header of `fixed` octets in a message. */
 static int
 message_attrs(const struct nlmsghdr *nlh, size_t fixed, struct attrs *attrs)
