@@ -80,7 +80,7 @@ route_type_taken(uint8_t type, bool del)
 }
 
 static void
-key_u32(uint8_t *at, uint32_t v)
+key_put_u32(uint8_t *at, uint32_t v)
 {
 	v = htonl(v);
 	memcpy(at, &v, sizeof(v));
@@ -118,7 +118,7 @@ decode_label(const struct rtmsg *rtm, const struct attrs *attrs, bool del,
 	ev->protocol = rtm->rtm_protocol;
 	ev->table = FPM_TABLE_NONE;
 	ev->prefix = (struct prefix){.family = FAMILY_LABEL, .len = 32};
-	key_u32(ev->prefix.addr.octet, ntohl(entry) >> 12);
+	key_put_u32(ev->prefix.addr.octet, ntohl(entry) >> 12);
 	if (del)
 		return TAKEN;
 	rc = attrs_have(attrs, RTA_MULTIPATH)
@@ -150,7 +150,7 @@ decode_neighbour(const struct nlmsghdr *nlh, struct fpm_event *ev)
 	ev->table = FPM_TABLE_NONE;
 	ev->prefix.family = FAMILY_MAC;
 	ev->prefix.len = 96;
-	key_u32(key + 6, (uint32_t)ndm->ndm_ifindex);
+	key_put_u32(key + 6, (uint32_t)ndm->ndm_ifindex);
 	key[10] = (uint8_t)(vlan >> 8);
 	key[11] = (uint8_t)vlan;
 	if (ev->kind == FPM_ROUTE_DEL)

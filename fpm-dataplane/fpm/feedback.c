@@ -74,57 +74,9 @@ ack_make(struct ack *a, const struct fpm_feedback *f)
 	return len;
 }
 
-/* Send what is there, as far as the socket takes it. */
-static void
-push(struct fpm *fpm)
-{
-	struct fpm_session *s = &fpm->session;
-	size_t round = 0;
-
-	while (s->out_at < s->out_len && round < SEND_BYTES) {
-		ssize_t n = send(s->fd, s->out + s->out_at, s->out_len - s->out_at,
-				 MSG_NOSIGNAL | MSG_DONTWAIT);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			break;
-		if (n < 0) {
-			session_close(fpm, SESSION_ERROR, errno);
-			return;
-		}
-		s->out_at += (size_t)n;
-		round += (size_t)n;
-	}
-	if (s->out_at == s->out_len) {
-		s->out_at = s->out_len = 0;
-		ev_io_stop(fpm->w->loop, &s->writable);
-	} else {
-		ev_io_start(fpm->w->loop, &s->writable);
-	}
-}
-
-static void
-on_writable(struct ev_loop *loop, ev_io *io, int revents)
-{
-	push(io->data);
-}
-
 void
-feedback_open(struct fpm *fpm)
+feedback_free(struct fpm_session *s)
 {
-	struct fpm_session *s = &fpm->session;
-
-	ev_io_init(&s->writable, on_writable, s->fd, EV_WRITE);
-	s->writable.data = fpm;
-}
-
-void
-feedback_close(struct fpm *fpm)
-{
-	struct fpm_session *s = &fpm->session;
-
-	ev_io_stop(fpm->w->loop, &s->writable);
 	free(s->out);
 	s->out = NULL;
 	s->out_at = s->out_len = s->out_size = 0;
@@ -132,7 +84,7 @@ feedback_close(struct fpm *fpm)
 
 /* Room for `more` octets. Returns 0 or -ENOMEM. */
 static int
-make_room(struct fpm_session *s, size_t more)
+feedback_make_room(struct fpm_session *s, size_t more)
 {
 	size_t size = s->out_size == 0 ? 64u << 10 : s->out_size;
 	uint8_t *out;
@@ -154,20 +106,16 @@ make_room(struct fpm_session *s, size_t more)
 	return 0;
 }
 
-void
-feedback_take(struct fpm *fpm, const struct msg_feedback *m)
+int
+feedback_add(struct fpm *fpm, const struct msg_feedback *m)
 {
 	struct fpm_session *s = &fpm->session;
 	uint64_t failed = 0;
 	struct ack ack;
 
-	if (s->fd < 0 || s->gen != m->gen)
-		return; /* of a session that is over: the replay will be acknowledged */
-	if (make_room(s, m->n * sizeof(ack)) < 0 ||
-	    s->out_len - s->out_at > fpm->conf.queue_limit_bytes) {
-		session_close(fpm, SESSION_DEAF, 0);
-		return;
-	}
+	if (feedback_make_room(s, m->n * sizeof(ack)) < 0 ||
+	    s->out_len - s->out_at > fpm->conf.queue_limit_bytes)
+		return -ENOMEM;
 	for (uint32_t i = 0; i < m->n; i++) {
 		size_t len = ack_make(&ack, &m->route[i]);
 
@@ -177,5 +125,28 @@ feedback_take(struct fpm *fpm, const struct msg_feedback *m)
 	}
 	status_add(&fpm_status.feedback, m->n);
 	status_add(&fpm_status.feedback_failed, failed);
-	push(fpm);
+	return 0;
+}
+
+int
+feedback_push(struct fpm_session *s)
+{
+	size_t round = 0;
+
+	while (s->out_at < s->out_len && round < SEND_BYTES) {
+		ssize_t n = send(s->fd, s->out + s->out_at, s->out_len - s->out_at,
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			break;
+		if (n < 0)
+			return -errno;
+		s->out_at += (size_t)n;
+		round += (size_t)n;
+	}
+	if (s->out_at == s->out_len)
+		s->out_at = s->out_len = 0;
+	return 0;
 }

@@ -5,22 +5,26 @@
  * socket that a connection comes from (sock_diag(7)), and answers within the call. A socket
  * that was closed since, with what it had said still to be read, is nobody's there, which
  * reads as root's: such a peer is not known, and must not be let in.              [fpm]
+ *
+ * By that, `fpm.peer` and `fpm.users`, a client is let in or refused.
  */
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/inet_diag.h>
 #include <linux/sock_diag.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fpm/server.h"
 #include "tap-bridge/netns.h"
 
 /* Into the two halves of an inet_diag_sockid. */
 static void
-end_put(const struct sockaddr_storage *a, __be16 *port, __be32 addr[4], __u32 *ifindex)
+sockid_put(const struct sockaddr_storage *a, __be16 *port, __be32 addr[4], __u32 *ifindex)
 {
 	const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)a;
 	const struct sockaddr_in *a4 = (const struct sockaddr_in *)a;
@@ -37,7 +41,7 @@ end_put(const struct sockaddr_storage *a, __be16 *port, __be32 addr[4], __u32 *i
 }
 
 static int
-error_of(const struct nlmsghdr *nlh)
+nlmsg_error(const struct nlmsghdr *nlh)
 {
 	const struct nlmsgerr *e = mnl_nlmsg_get_payload(nlh);
 
@@ -47,8 +51,8 @@ error_of(const struct nlmsghdr *nlh)
 
 /* The socket at `local` whose other end is at `remote`. Returns 0 or -errno. */
 static int
-ask(struct mnl_socket *nl, const struct sockaddr_storage *local,
-    const struct sockaddr_storage *remote, struct inet_diag_msg *out)
+socket_ask(struct mnl_socket *nl, const struct sockaddr_storage *local,
+	   const struct sockaddr_storage *remote, struct inet_diag_msg *out)
 {
 	char buf[4096] __attribute__((aligned(8)));
 	static uint32_t seq;
@@ -64,8 +68,8 @@ ask(struct mnl_socket *nl, const struct sockaddr_storage *local,
 	req->sdiag_protocol = IPPROTO_TCP;
 	req->idiag_states = UINT32_MAX;
 	req->id.idiag_cookie[0] = req->id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
-	end_put(local, &req->id.idiag_sport, req->id.idiag_src, &req->id.idiag_if);
-	end_put(remote, &req->id.idiag_dport, req->id.idiag_dst, &req->id.idiag_if);
+	sockid_put(local, &req->id.idiag_sport, req->id.idiag_src, &req->id.idiag_if);
+	sockid_put(remote, &req->id.idiag_dport, req->id.idiag_dst, &req->id.idiag_if);
 	if (mnl_socket_sendto(nl, nlh, nlh->nlmsg_len) < 0)
 		return -errno;
 	while ((len = mnl_socket_recvfrom(nl, buf, sizeof(buf))) >= 0) {
@@ -73,7 +77,7 @@ ask(struct mnl_socket *nl, const struct sockaddr_storage *local,
 		if (!mnl_nlmsg_ok(nlh, (int)len) || nlh->nlmsg_seq != seq)
 			continue; /* of a question before, whose answer did not come in time */
 		if (nlh->nlmsg_type == NLMSG_ERROR)
-			return error_of(nlh);
+			return nlmsg_error(nlh);
 		if (mnl_nlmsg_get_payload_len(nlh) < sizeof(*out))
 			return -EPROTO;
 		memcpy(out, mnl_nlmsg_get_payload(nlh), sizeof(*out));
@@ -84,7 +88,7 @@ ask(struct mnl_socket *nl, const struct sockaddr_storage *local,
 
 /* What passes, and says nothing of what the kernel can tell. */
 static bool
-is_scarcity(int error)
+error_is_scarcity(int error)
 {
 	return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
 }
@@ -107,12 +111,12 @@ peer_begin(struct mnl_socket **out, const char *netns,
 	netns_leave(&guard);
 	/* Of ours it must know; a kernel without tcp_diag does not, either. */
 	if (rc == 0)
-		rc = ask(nl, listening, &none, &own);
+		rc = socket_ask(nl, listening, &none, &own);
 	if (rc == 0)
 		*out = nl;
 	else if (nl != NULL)
 		mnl_socket_close(nl);
-	return is_scarcity(-rc) ? rc : rc < 0 ? -EOPNOTSUPP : 0;
+	return error_is_scarcity(-rc) ? rc : rc < 0 ? -EOPNOTSUPP : 0;
 }
 
 void
@@ -128,7 +132,7 @@ peer_uid(struct mnl_socket *nl, const struct sockaddr_storage *peer,
 	 const struct sockaddr_storage *own, uid_t *uid)
 {
 	struct inet_diag_msg socket = {0};
-	int rc = ask(nl, peer, own, &socket);
+	int rc = socket_ask(nl, peer, own, &socket);
 
 	if (rc < 0)
 		return rc;
@@ -149,4 +153,120 @@ peer_users_are_all_known(void)
 	if (f != NULL)
 		fclose(f);
 	return first == 0 && as == 0 && n == UINT32_MAX;
+}
+
+int
+peer_ask_begin(struct fpm *fpm)
+{
+	struct sockaddr_storage own = {0};
+	socklen_t len = sizeof(own);
+	int rc;
+
+	if (!fpm->asks_users || fpm->blind)
+		return 0;
+	if (getsockname(fpm->listen_fd, (struct sockaddr *)&own, &len) < 0)
+		return -errno;
+	rc = peer_begin(&fpm->peers, fpm->netns, &own);
+	if (rc != -EOPNOTSUPP)
+		return rc;
+	fpm->blind = true; /* to ask again has it look for a module, each time */
+	log_warn("fpm: the kernel does not tell whose programs connect: any of this "
+		 "host is let in");
+	return 0;
+}
+
+/* The 16 octets of an address, IPv4 as ::ffff:0:0/96 (RFC 4291, 2.5.5.2). */
+static void
+peer_octets(const struct sockaddr_storage *ss, uint8_t out[16])
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	if (ss->ss_family == AF_INET6) {
+		memcpy(out, &((const struct sockaddr_in6 *)ss)->sin6_addr, 16);
+		return;
+	}
+	memcpy(out, mapped, 12);
+	memcpy(out + 12, &((const struct sockaddr_in *)ss)->sin_addr, 4);
+}
+
+/* May a program of that user be zebra? */
+static bool
+peer_user_is_listed(struct fpm *fpm, uid_t uid)
+{
+	const struct fpm_from *from = &fpm->conf.from;
+	unsigned int missed;
+
+	if (uid == 0 || uid == geteuid())
+		return true;
+	for (unsigned int i = 0; i < from->n_user; i++)
+		if (uid == from->user[i].uid)
+			return true;
+	if (uid == PEER_NOBODY && !fpm->users_known) {
+		if (log_allowed(&fpm->foreign_log, &missed))
+			log_info("fpm: a user of another namespace is let in uid=%u "
+				 "missed=%u",
+				 uid, missed);
+		return true;
+	}
+	if (log_allowed(&fpm->user_log, &missed))
+		log_warn("fpm: stranger refused, see fpm.users uid=%u missed=%u", uid,
+			 missed);
+	return false;
+}
+
+/* The same of one that speaks from this host. */
+static bool
+peer_is_own(struct fpm *fpm, const struct sockaddr_storage *peer,
+	    const struct sockaddr_storage *own)
+{
+	unsigned int missed;
+	uid_t uid;
+	int rc;
+
+	if (fpm->peers == NULL)
+		return true;
+	rc = peer_uid(fpm->peers, peer, own, &uid);
+	if (rc == 0)
+		return peer_user_is_listed(fpm, uid);
+	/* It may have said something first, and nobody can tell whose words those are. */
+	if (log_allowed(&fpm->gone_log, &missed))
+		log_warn("fpm: stranger refused, it went before it was known error=%s "
+			 "missed=%u",
+			 strerror(-rc), missed);
+	return false;
+}
+
+bool
+peer_is_welcome(struct fpm *fpm, int fd, const struct sockaddr_storage *peer)
+{
+	const struct sockaddr_storage *zebra = &fpm->conf.from.peer;
+	uint8_t from[16], to[16] = {0}, listed[16];
+	struct sockaddr_storage own = {0};
+	socklen_t len = sizeof(own);
+	unsigned int missed;
+
+	peer_octets(peer, from);
+	if (getsockname(fd, (struct sockaddr *)&own, &len) == 0)
+		peer_octets(&own, to);
+	if (memcmp(from, to, sizeof(to)) == 0)
+		return peer_is_own(fpm, peer, &own);
+	peer_octets(zebra, listed);
+	if (zebra->ss_family != AF_UNSPEC && memcmp(from, listed, sizeof(listed)) == 0)
+		return true;
+	if (log_allowed(&fpm->stranger_log, &missed))
+		log_warn("fpm: stranger refused, see fpm.peer missed=%u", missed);
+	return false;
+}
+
+void
+peer_address(char *out, size_t size, const struct sockaddr_storage *peer)
+{
+	char host[48], port[8];
+
+	if (getnameinfo((const struct sockaddr *)peer, sizeof(*peer), host, sizeof(host),
+			port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+		snprintf(out, size, "?");
+	else
+		snprintf(out, size, peer->ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host,
+			 port);
 }

@@ -29,7 +29,7 @@ queue_over_half(const struct fpm_queue *q)
 
 /* Memory is out: keep what says where sessions begin and end, let the rest go. */
 static void
-keep_session_events(struct fpm_queue *q)
+queue_keep_session_events(struct fpm_queue *q)
 {
 	unsigned int kept = 0;
 
@@ -45,7 +45,7 @@ keep_session_events(struct fpm_queue *q)
 
 /* One warning, a second one only after half of the limit was free again. */
 static void
-warn(struct fpm_queue *q, uint64_t depth)
+queue_warn(struct fpm_queue *q, uint64_t depth)
 {
 	unsigned int missed;
 
@@ -62,7 +62,7 @@ warn(struct fpm_queue *q, uint64_t depth)
 }
 
 static void
-account(struct fpm_queue *q, const struct msg_fpm_batch *batch)
+queue_account(struct fpm_queue *q, const struct msg_fpm_batch *batch)
 {
 	uint64_t depth = queue_depth();
 
@@ -74,7 +74,7 @@ account(struct fpm_queue *q, const struct msg_fpm_batch *batch)
 	if (depth > status_get(&fpm_status.queue_high_bytes))
 		atomic_store_explicit(&fpm_status.queue_high_bytes, depth,
 				      memory_order_relaxed);
-	warn(q, depth);
+	queue_warn(q, depth);
 }
 
 int
@@ -90,7 +90,7 @@ queue_flush(struct fpm_queue *q)
 	/* Not msg_new(): as long as needed, and no abort when a flood ate the memory. */
 	batch = malloc(bytes);
 	if (batch == NULL) {
-		keep_session_events(q);
+		queue_keep_session_events(q);
 		return -ENOMEM;
 	}
 	batch->m.type = MSG_FPM_BATCH;
@@ -100,7 +100,7 @@ queue_flush(struct fpm_queue *q)
 	memcpy(batch->ev, q->ev, events_bytes);
 	q->n = 0;
 	q->hops_bytes = 0;
-	account(q, batch);
+	queue_account(q, batch);
 	worker_send(q->rib, &batch->m);
 	return 0;
 }
@@ -133,7 +133,7 @@ queue_put(struct fpm_queue *q, const struct fpm_event *ev)
 }
 
 static void
-put_surely(struct fpm_queue *q, const struct fpm_event *ev)
+queue_put_surely(struct fpm_queue *q, const struct fpm_event *ev)
 {
 	if (q->n == FPM_BATCH_MAX && queue_flush(q) < 0 && q->n == FPM_BATCH_MAX)
 		abort(); /* 64 sessions and not one small allocation: nothing sane is left */
@@ -148,7 +148,7 @@ queue_put_session(struct fpm_queue *q, enum fpm_event_kind kind, uint32_t gen,
 
 	ev.session.gen = gen;
 	ev.session.nl_pid = nl_pid;
-	put_surely(q, &ev);
+	queue_put_surely(q, &ev);
 }
 
 void
@@ -158,7 +158,7 @@ queue_put_zebra(struct fpm_queue *q, uint32_t nl_pid, uint32_t held_until_s)
 
 	ev.session.nl_pid = nl_pid;
 	ev.session.held_until_s = held_until_s;
-	put_surely(q, &ev);
+	queue_put_surely(q, &ev);
 }
 
 void

@@ -4,7 +4,11 @@
  *
  *   socket -> session.c (bytes, frames) -> decode.c (events) -> queue.c (batches) -> rib
  *      ^---- feedback.c (acknowledgements) <-------------------------------------------'
- *                 ^ server.c: listen, accept, one client at a time
+ *                 ^ server.c: one client at a time
+ *                     listen.c: the socket and its accept, peer.c: which clients are let in,
+ *                     hold.c: a zebra that is held off
+ *
+ * server.c calls session.c, both call the others, and none of these calls back.
  */
 #ifndef FPM_SERVER_H
 #define FPM_SERVER_H
@@ -33,7 +37,7 @@ struct fpm_queue {
 	struct fpm_event ev[FPM_BATCH_MAX];
 };
 
-#define SESSION_ADDRESS_STRLEN 72
+#define PEER_ADDRESS_STRLEN 72
 
 enum session_end {
 	SESSION_EOF,
@@ -60,7 +64,7 @@ struct fpm_session {
 	uint32_t gen;
 	uint32_t nl_pid;
 	bool announced; /* FPM_SESSION_UP was sent */
-	char peer[SESSION_ADDRESS_STRLEN];
+	char peer[PEER_ADDRESS_STRLEN];
 };
 
 struct fpm {
@@ -77,7 +81,7 @@ struct fpm {
 	bool blind;               /* the kernel has no answer */
 	bool users_known;         /* to this user namespace, all that there are */
 	ev_io accept;
-	ev_timer hold; /* looks whether to listen again, and says so */
+	ev_timer relisten; /* looks whether to listen again, and says so */
 	struct fpm_session session;
 	struct fpm_queue queue;
 	struct fpm_tally tally;
@@ -134,32 +138,15 @@ bool queue_over_half(const struct fpm_queue *q);
 /* Free what was never handed over. */
 void queue_drop(struct fpm_queue *q);
 
-/* --- session.c                                                                [fpm] */
-
-/* "192.0.2.1:2620", "[2001:db8::1]:2620" */
-void session_address(char *out, size_t size, const struct sockaddr_storage *addr);
-
-/* Take over the connected, non-blocking socket `fd`. Returns 0 or -ENOMEM (fd is closed). */
-int session_open(struct fpm *fpm, int fd, const struct sockaddr_storage *peer);
-
-/* That zebra is not let in again for so many seconds (QUERY_HOLD); 0: no longer. */
-void server_hold_zebra(struct fpm *fpm, unsigned int seconds);
-
-/*
- * May whoever speaks now not be heard (QUERY_HOLD)? True as well while it has not told yet which
- * zebra it is.
- */
-bool session_is_held(const struct fpm *fpm);
-
-/* End it: tell rib, free all. Nothing when there is none. */
-void session_close(struct fpm *fpm, enum session_end why, int err);
-
 /* --- feedback.c                                                               [fpm] */
 
-void feedback_open(struct fpm *fpm);
-void feedback_close(struct fpm *fpm);
-/* Acknowledge routes, if the session that they came by is still there. */
-void feedback_take(struct fpm *fpm, const struct msg_feedback *m);
+/* Add acknowledgements of routes. Returns 0 or -ENOMEM: the client does not take them. */
+int feedback_add(struct fpm *fpm, const struct msg_feedback *m);
+
+/* Send what is there, as far as the socket takes it. Returns 0 or -errno of send(2). */
+int feedback_push(struct fpm_session *s);
+
+void feedback_free(struct fpm_session *s);
 
 /* --- peer.c                                                                   [fpm] */
 
@@ -173,6 +160,9 @@ int peer_begin(struct mnl_socket **nl, const char *netns,
 	       const struct sockaddr_storage *listening);
 void peer_end(struct mnl_socket **nl);
 
+/* From here on the kernel can be asked whose programs connect. Returns 0 or -errno. */
+int peer_ask_begin(struct fpm *fpm);
+
 /*
  * The user who made the socket `peer` that is connected to `own`, both within this host.
  * Returns 0 or -errno: nobody has it (any more), or nobody knows.
@@ -184,9 +174,65 @@ int peer_uid(struct mnl_socket *nl, const struct sockaddr_storage *peer,
 bool peer_users_are_all_known(void);
 #define PEER_NOBODY 65534u /* /proc/sys/kernel/overflowuid: nobody sets it */
 
-/* --- server.c                                                                 [fpm] */
+/*
+ * May this peer be zebra? One that speaks from the very address it speaks to is a program of
+ * this host: the kernel drops packets with our source that come from elsewhere.
+ */
+bool peer_is_welcome(struct fpm *fpm, int fd, const struct sockaddr_storage *peer);
+
+/* "192.0.2.1:2620", "[2001:db8::1]:2620" */
+void peer_address(char *out, size_t size, const struct sockaddr_storage *addr);
+
+/* --- listen.c                                                                 [fpm] */
+
+/*
+ * Listen where fpm->conf says; fpm->accept tells of clients. Returns 0 or -errno, and 0 as well
+ * when the address is to be tried until it can be had (fpm->conf.insists).
+ */
+int listen_begin(struct fpm *fpm);
+void listen_end(struct fpm *fpm);
+
+/* Accept a client that is let in. Returns its socket, or -1: there is none (now). */
+int listen_accept(struct fpm *fpm, struct sockaddr_storage *peer);
 
 /* Refuse connections until rib has caught up. */
-void server_hold(struct fpm *fpm);
+void listen_pause(struct fpm *fpm);
+
+/* --- hold.c                                                                   [fpm] */
+
+/* Go on with a hold that the daemon before began. */
+void fpm_hold_begin(struct fpm *fpm);
+void fpm_hold_end(struct fpm *fpm);
+
+/*
+ * Choose the zebra to hold: that of this session, else the last one; a hold that is on keeps
+ * its own. Returns false when zebra was never heard, and who asks knows (ui).
+ */
+bool fpm_hold_choose(struct fpm *fpm);
+
+/* That zebra is not let in again for so many seconds (QUERY_HOLD); 0: no longer. */
+void fpm_hold_set(struct fpm *fpm, unsigned int seconds);
+
+/*
+ * May whoever speaks now not be heard (QUERY_HOLD)? True as well while it has not told yet which
+ * zebra it is.
+ */
+static inline bool
+fpm_hold_is_on(const struct fpm *fpm)
+{
+	return ev_is_active(&fpm->held) &&
+	       (fpm->tally.nl_pid == 0 || fpm->tally.nl_pid == fpm->held_pid);
+}
+
+/* --- session.c                                                                [fpm] */
+
+/* Take over the connected, non-blocking socket `fd`. Returns 0 or -ENOMEM (fd is closed). */
+int session_open(struct fpm *fpm, int fd, const struct sockaddr_storage *peer);
+
+/* Acknowledge routes, if the session that they came by is still there. */
+void session_acknowledge(struct fpm *fpm, const struct msg_feedback *m);
+
+/* End it: tell rib, free all. Nothing when there is none. */
+void session_close(struct fpm *fpm, enum session_end why, int err);
 
 #endif

@@ -8,8 +8,6 @@
  * back after 3 s and replays everything.
  */
 #include <errno.h>
-#include <netdb.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -34,20 +32,13 @@ static const char *const end_name[] = {
 	[SESSION_STOP] = "stop",
 };
 
-bool
-session_is_held(const struct fpm *fpm)
-{
-	return ev_is_active(&fpm->held) &&
-	       (fpm->tally.nl_pid == 0 || fpm->tally.nl_pid == fpm->held_pid);
-}
-
 /*
  * FPM_SESSION_UP waits for the first message, which brings zebra's netlink port id: by that
  * rib tells a reconnect from a restart. A zebra with nothing to say is announced after
  * SILENCE_S without its id: what an earlier session taught must not stay for ever.
  */
 static void
-announce(struct fpm *fpm)
+session_announce(struct fpm *fpm)
 {
 	struct fpm_session *s = &fpm->session;
 
@@ -58,39 +49,39 @@ announce(struct fpm *fpm)
 		queue_put_zebra(&fpm->queue, s->nl_pid, 0);
 		return;
 	}
-	server_hold_zebra(fpm, 0); /* it is another one */
+	fpm_hold_set(fpm, 0); /* it is another one */
 	s->announced = true;
 	s->nl_pid = fpm->tally.nl_pid;
 	queue_put_session(&fpm->queue, FPM_SESSION_UP, s->gen, s->nl_pid);
 }
 
 static void
-on_silence(struct ev_loop *loop, ev_timer *timer, int revents)
+session_on_silence(struct ev_loop *loop, ev_timer *timer, int revents)
 {
 	struct fpm *fpm = timer->data;
 
 	ev_timer_stop(loop, timer);
-	if (session_is_held(fpm))
+	if (fpm_hold_is_on(fpm))
 		session_close(fpm, SESSION_HELD, 0);
 	else
-		announce(fpm);
+		session_announce(fpm);
 }
 
 static int
-on_event(void *arg, const struct fpm_event *ev)
+session_on_event(void *arg, const struct fpm_event *ev)
 {
 	struct fpm *fpm = arg;
 
-	if (session_is_held(fpm)) {
+	if (fpm_hold_is_on(fpm)) {
 		free(ev->hops);
 		return -ECONNREFUSED;
 	}
-	announce(fpm);
+	session_announce(fpm);
 	return queue_put(&fpm->queue, ev);
 }
 
 static void
-publish_tally(struct fpm *fpm)
+session_publish_tally(struct fpm *fpm)
 {
 	struct fpm_tally *t = &fpm->tally;
 	unsigned int missed;
@@ -132,16 +123,16 @@ session_digest(struct fpm *fpm)
 		frames++;
 		rc = queue_begin_frame(&fpm->queue, frame.len);
 		if (rc == 0)
-			rc = fpm_decode(&frame, on_event, fpm, &fpm->tally);
+			rc = fpm_decode(&frame, session_on_event, fpm, &fpm->tally);
 		if (rc < 0)
 			break;
-		if (fpm->tally.nl_pid != 0 && !session_is_held(fpm))
-			announce(fpm);
+		if (fpm->tally.nl_pid != 0 && !fpm_hold_is_on(fpm))
+			session_announce(fpm);
 	}
 	s->len -= used;
 	memmove(s->buf, s->buf + used, s->len);
 	status_add(&fpm_status.frames, frames);
-	publish_tally(fpm);
+	session_publish_tally(fpm);
 	return rc;
 }
 
@@ -163,13 +154,13 @@ session_advance(struct fpm *fpm)
 	if (rc == 0 && !queue_over_limit(&fpm->queue))
 		return true;
 	status_add(&fpm_status.overflows, 1);
-	server_hold(fpm); /* before it knows that it may come again */
+	listen_pause(fpm); /* before it knows that it may come again */
 	session_close(fpm, rc < 0 ? SESSION_NO_MEMORY : SESSION_OVERFLOW, 0);
 	return false;
 }
 
 static void
-on_readable(struct ev_loop *loop, ev_io *io, int revents)
+session_on_readable(struct ev_loop *loop, ev_io *io, int revents)
 {
 	struct fpm *fpm = io->data;
 	struct fpm_session *s = &fpm->session;
@@ -200,17 +191,38 @@ on_readable(struct ev_loop *loop, ev_io *io, int revents)
 				      memory_order_relaxed);
 }
 
-void
-session_address(char *out, size_t size, const struct sockaddr_storage *peer)
+/* Send acknowledgements, as far as the socket takes them. */
+static void
+session_push(struct fpm *fpm)
 {
-	char host[48], port[8];
+	struct fpm_session *s = &fpm->session;
+	int rc = feedback_push(s);
 
-	if (getnameinfo((const struct sockaddr *)peer, sizeof(*peer), host, sizeof(host),
-			port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-		snprintf(out, size, "?");
+	if (rc < 0)
+		session_close(fpm, SESSION_ERROR, -rc);
+	else if (s->out_len == 0)
+		ev_io_stop(fpm->w->loop, &s->writable);
 	else
-		snprintf(out, size, peer->ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host,
-			 port);
+		ev_io_start(fpm->w->loop, &s->writable);
+}
+
+static void
+session_on_writable(struct ev_loop *loop, ev_io *io, int revents)
+{
+	session_push(io->data);
+}
+
+void
+session_acknowledge(struct fpm *fpm, const struct msg_feedback *m)
+{
+	const struct fpm_session *s = &fpm->session;
+
+	if (s->fd < 0 || s->gen != m->gen)
+		return; /* of a session that is over: the replay will be acknowledged */
+	if (feedback_add(fpm, m) < 0)
+		session_close(fpm, SESSION_DEAF, 0);
+	else
+		session_push(fpm);
 }
 
 int
@@ -232,12 +244,13 @@ session_open(struct fpm *fpm, int fd, const struct sockaddr_storage *peer)
 	s->nl_pid = 0;
 	s->announced = false;
 	fpm->tally = (struct fpm_tally){0};
-	session_address(s->peer, sizeof(s->peer), peer);
-	ev_io_init(&s->io, on_readable, fd, EV_READ);
+	peer_address(s->peer, sizeof(s->peer), peer);
+	ev_io_init(&s->io, session_on_readable, fd, EV_READ);
 	s->io.data = fpm;
 	ev_io_start(fpm->w->loop, &s->io);
-	feedback_open(fpm);
-	ev_timer_init(&s->silence, on_silence, SILENCE_S, 0.);
+	ev_io_init(&s->writable, session_on_writable, fd, EV_WRITE);
+	s->writable.data = fpm;
+	ev_timer_init(&s->silence, session_on_silence, SILENCE_S, 0.);
 	s->silence.data = fpm;
 	ev_timer_start(fpm->w->loop, &s->silence);
 
@@ -253,7 +266,7 @@ session_open(struct fpm *fpm, int fd, const struct sockaddr_storage *peer)
 }
 
 static void
-log_close(struct fpm *fpm, enum session_end why, int err)
+session_log_close(struct fpm *fpm, enum session_end why, int err)
 {
 	const struct fpm_session *s = &fpm->session;
 	unsigned int missed = 0;
@@ -284,10 +297,11 @@ session_close(struct fpm *fpm, enum session_end why, int err)
 
 	if (s->fd < 0)
 		return;
-	log_close(fpm, why, err);
+	session_log_close(fpm, why, err);
 	ev_io_stop(fpm->w->loop, &s->io);
 	ev_timer_stop(fpm->w->loop, &s->silence);
-	feedback_close(fpm);
+	ev_io_stop(fpm->w->loop, &s->writable);
+	feedback_free(s);
 	atomic_store_explicit(&fpm_status.connected, 0, memory_order_relaxed);
 	if (why != SESSION_STOP)
 		status_add(&fpm_status.closes, 1);
@@ -297,8 +311,8 @@ session_close(struct fpm *fpm, enum session_end why, int err)
 	s->buf = NULL;
 	if (why == SESSION_STOP)
 		return;
-	if (!s->announced && session_is_held(fpm))
+	if (!s->announced && fpm_hold_is_on(fpm))
 		return; /* it was not heard */
-	announce(fpm);
+	session_announce(fpm);
 	queue_put_session(&fpm->queue, FPM_SESSION_DOWN, s->gen, s->nl_pid);
 }

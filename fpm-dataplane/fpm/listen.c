@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The listening socket: opened, closed while rib is too far behind, and its clients.   [fpm]
+ *
+ * While rib is more than half the queue limit behind, nobody is accepted: a replay on top of
+ * that would only end at the limit again. The listening socket is closed meanwhile: zebra is
+ * refused and tries again every 3 s, while a connection left in the backlog would look like
+ * a session whose reader has stalled, with all that does to zebra (FPM.md, 7).
+ *
+ * An address that another program has taken while we were away is tried until it is free: by
+ * then packets go by what zebra had taught, and would not if we ended for it.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fpm/server.h"
+#include "tap-bridge/netns.h"
+
+#define RETRY_S      0.1
+#define RCVBUF_BYTES (8 << 20)
+#define LISTEN_QUEUE 4
+
+static socklen_t
+sockaddr_bytes(const struct sockaddr_storage *a)
+{
+	return a->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					: sizeof(struct sockaddr_in);
+}
+
+static void
+sock_set(int fd, int level, int option, int value)
+{
+	/* All of these make things better, none is needed. */
+	(void)setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+/* Returns a listening socket of namespace `netns`, or -errno. */
+static int
+listen_open(const char *netns, const struct sockaddr_storage *addr)
+{
+	int fd = netns_socket(netns, addr->ss_family, SOCK_STREAM | SOCK_NONBLOCK), rc;
+
+	if (fd < 0)
+		return fd;
+	sock_set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	/*
+	 * Before listen(), so that accepted sockets offer a window that large. Only the
+	 * forced kind: a plain SO_RCVBUF is cut to rmem_max (208 KiB by default) and turns
+	 * off the kernel's own growth to tcp_rmem[2], which is larger.
+	 */
+	sock_set(fd, SOL_SOCKET, SO_RCVBUFFORCE, RCVBUF_BYTES);
+	if (bind(fd, (const struct sockaddr *)addr, sockaddr_bytes(addr)) < 0 ||
+	    listen(fd, LISTEN_QUEUE) < 0) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+/* The address that was really bound: asked for with port 0, it has one from now on. */
+static void
+listen_note_port(struct fpm *fpm)
+{
+	struct sockaddr_storage *a = &fpm->conf.listen;
+	socklen_t len = sizeof(*a);
+
+	if (getsockname(fpm->listen_fd, (struct sockaddr *)a, &len) < 0)
+		return;
+	fpm->port = ntohs(a->ss_family == AF_INET6 ? ((struct sockaddr_in6 *)a)->sin6_port
+						   : ((struct sockaddr_in *)a)->sin_port);
+}
+
+static void
+status_refusing(bool yes)
+{
+	atomic_store_explicit(&fpm_status.refusing, yes, memory_order_relaxed);
+}
+
+static void
+status_listening(bool yes)
+{
+	atomic_store_explicit(&fpm_status.listening, yes, memory_order_relaxed);
+}
+
+/* Returns 0 or -errno. */
+static int
+listen_start(struct fpm *fpm)
+{
+	int fd = listen_open(fpm->netns, &fpm->conf.listen), rc;
+
+	if (fd < 0)
+		return fd;
+	fpm->listen_fd = fd;
+	listen_note_port(fpm);
+	rc = peer_ask_begin(fpm);
+	if (rc < 0) {
+		close(fd);
+		fpm->listen_fd = -1;
+		return rc;
+	}
+	ev_io_set(&fpm->accept, fd, EV_READ);
+	ev_io_start(fpm->w->loop, &fpm->accept);
+	status_refusing(false);
+	status_listening(true);
+	return 0;
+}
+
+static void
+listen_stop(struct fpm *fpm)
+{
+	if (fpm->listen_fd < 0)
+		return;
+	status_listening(false);
+	ev_io_stop(fpm->w->loop, &fpm->accept);
+	close(fpm->listen_fd);
+	fpm->listen_fd = -1;
+	peer_end(&fpm->peers);
+}
+
+/*
+ * Whether it listens, when that is not what was said last. A queue that swings about its half,
+ * or no descriptors, would be twenty lines a second: what finds no room is said by the timer,
+ * if it is still so. Returns whether the last line is true.
+ */
+static bool
+listen_told(struct fpm *fpm)
+{
+	bool listens = fpm->listen_fd >= 0;
+	unsigned int tries, missed;
+
+	if (listens == fpm->said_listens)
+		return true;
+	if (!log_allowed(&fpm->listen_log[listens], &tries))
+		return false;
+	fpm->said_listens = listens;
+	missed = fpm->n_stops - !listens; /* stops to listen that nobody heard of */
+	fpm->n_stops = 0;
+	log_info("fpm: %s queue_bytes=%llu missed=%u",
+		 listens ? "listening again"
+			 : "not listening until the queue is down to half",
+		 (unsigned long long)queue_depth(), missed);
+	return true;
+}
+
+void
+listen_pause(struct fpm *fpm)
+{
+	status_refusing(true);
+	fpm->n_stops += fpm->listen_fd >= 0;
+	listen_stop(fpm);
+	(void)listen_told(fpm);
+	if (!ev_is_active(&fpm->relisten))
+		ev_timer_again(fpm->w->loop, &fpm->relisten);
+}
+
+/* Said once, however often it is tried. */
+static void
+listen_later(struct fpm *fpm, int error)
+{
+	char address[PEER_ADDRESS_STRLEN];
+
+	status_refusing(false);
+	if (fpm->told)
+		return;
+	fpm->told = true;
+	fpm->said_listens = false;
+	peer_address(address, sizeof(address), &fpm->conf.listen);
+	log_error("fpm: cannot listen, tried again until it can address=%s error=%s",
+		  address, strerror(error));
+}
+
+static void
+listen_on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
+{
+	struct fpm *fpm = timer->data;
+	bool still = fpm->listen_fd < 0 && queue_over_half(&fpm->queue);
+	int rc = still || fpm->listen_fd >= 0 ? 0 : listen_start(fpm);
+
+	if (rc < 0) {
+		listen_later(fpm, -rc);
+		return;
+	}
+	if (!still)
+		fpm->told = false;
+	if (listen_told(fpm) && !still)
+		ev_timer_stop(loop, timer);
+}
+
+/* A peer that vanished without a FIN is noticed after half a minute. */
+static void
+sock_keepalive(int fd)
+{
+	sock_set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	sock_set(fd, IPPROTO_TCP, TCP_KEEPIDLE, 15);
+	sock_set(fd, IPPROTO_TCP, TCP_KEEPINTVL, 5);
+	sock_set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+int
+listen_accept(struct fpm *fpm, struct sockaddr_storage *peer)
+{
+	socklen_t len = sizeof(*peer);
+	unsigned int missed;
+	int fd;
+
+	if (queue_over_half(&fpm->queue)) {
+		listen_pause(fpm);
+		return -1;
+	}
+	*peer = (struct sockaddr_storage){0};
+	fd = accept4(fpm->listen_fd, (struct sockaddr *)peer, &len,
+		     SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (fd < 0) {
+		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+			return -1;
+		if (log_allowed(&fpm->accept_log, &missed))
+			log_error("fpm: accept failed errno=%d missed=%u", errno, missed);
+		listen_pause(fpm); /* out of descriptors: do not spin on it */
+		return -1;
+	}
+	if (!peer_is_welcome(fpm, fd, peer)) {
+		status_add(&fpm_status.strangers, 1);
+		close(fd);
+		return -1;
+	}
+	sock_keepalive(fd);
+	return fd;
+}
+
+int
+listen_begin(struct fpm *fpm)
+{
+	int rc;
+
+	ev_timer_init(&fpm->relisten, listen_on_retry, 0., RETRY_S);
+	fpm->relisten.data = fpm;
+	fpm->said_listens = true;
+	fpm->told = false;
+	fpm->n_stops = 0;
+	rc = listen_start(fpm);
+	if (rc == 0 || !fpm->conf.insists)
+		return rc;
+	listen_later(fpm, -rc);
+	ev_timer_again(fpm->w->loop, &fpm->relisten);
+	return 0;
+}
+
+void
+listen_end(struct fpm *fpm)
+{
+	ev_timer_stop(fpm->w->loop, &fpm->relisten);
+	listen_stop(fpm);
+}
