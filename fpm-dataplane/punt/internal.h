@@ -65,6 +65,8 @@ l3_of(struct rte_mbuf *m)
 	return rte_pktmbuf_mtod_offset(m, uint8_t *, L2_LEN);
 }
 
+/* --- out.c -------------------------------------------------------------------------------- */
+
 /*
  * A packet is lost: counted, and shown to who watches. Before its sender is told: who has the
  * ICMP error finds the drop in the counters. Keeps `m`.

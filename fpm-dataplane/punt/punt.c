@@ -8,18 +8,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <urcu/urcu-qsbr.h>
 
 #include <rte_errno.h>
 #include <rte_lcore.h>
 #include <rte_ring.h>
 
 #include "base/clock.h"
-#include "base/idle.h"
 #include "base/log.h"
 #include "base/msg_manage.h"
 #include "base/limits.h"
-#include "port/watch.h"
 #include "punt/internal.h"
 
 /*
@@ -29,35 +26,6 @@
 #define TURNS          16
 #define TURN_PROTECTED 64
 #define TURN_OPEN      8
-
-void
-punt_lost(struct punt *p, struct rte_mbuf *m, enum reason reason)
-{
-	const struct watch_set *set = watch_set(p->conf.watch);
-
-	counter_add(&p->count->reason[reason], 1);
-	counter_vrf_drop(p->count, packet_meta(m)->vrf);
-	if (set != NULL)
-		watch_lost(p->conf.watch_ring, set, packet_meta(m)->in_ifidx, m, reason);
-}
-
-void
-punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason)
-{
-	punt_lost(p, m, reason);
-	rte_pktmbuf_free(m);
-}
-
-void
-punt_inject(struct punt *p, struct rte_mbuf *m, uint16_t ifidx)
-{
-	struct fwd_rings *r = &p->conf.rings[packet_meta(m)->fwd];
-
-	packet_meta(m)->out_ifidx = ifidx;
-	if (rte_ring_sp_enqueue(r->inject, m) < 0)
-		punt_drop(p, m, DROP_inject_ring_full);
-	idle_wake(r->idle);
-}
 
 /* Which neighbour does this packet lack? */
 static struct awaited

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How a packet leaves the punt thread: by a forwarder, or dropped and counted. The other files
+ * of punt/ call these functions, and they call none of those back.               [punt]
+ */
+#include "base/idle.h"
+#include "port/watch.h"
+#include "punt/internal.h"
+
+void
+punt_lost(struct punt *p, struct rte_mbuf *m, enum reason reason)
+{
+	const struct watch_set *set = watch_set(p->conf.watch);
+
+	counter_add(&p->count->reason[reason], 1);
+	counter_vrf_drop(p->count, packet_meta(m)->vrf);
+	if (set != NULL)
+		watch_lost(p->conf.watch_ring, set, packet_meta(m)->in_ifidx, m, reason);
+}
+
+void
+punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason)
+{
+	punt_lost(p, m, reason);
+	rte_pktmbuf_free(m);
+}
+
+void
+punt_inject(struct punt *p, struct rte_mbuf *m, uint16_t ifidx)
+{
+	struct fwd_rings *r = &p->conf.rings[packet_meta(m)->fwd];
+
+	packet_meta(m)->out_ifidx = ifidx;
+	if (rte_ring_sp_enqueue(r->inject, m) < 0)
+		punt_drop(p, m, DROP_inject_ring_full);
+	idle_wake(r->idle);
+}
