@@ -2,26 +2,46 @@
 /*
  * The slow walk of one packet: held ones whose neighbour came, ICMP errors of our own,
  * fragments. The same rules as the fast path, one packet at a time.              [punt]
+ *
+ * Packets larger than the egress MTU: IPv4 without DF is cut (librte_ip_frag), all else is
+ * answered with the MTU.
+ *
+ * An error or a fragment that is made here walks the same way, so punt_forward() calls itself;
+ * hold.c, icmp.c, tapio.c and out.c, which it calls, never call it.
  */
+#include <errno.h>
 #include <string.h>
+
+#include <rte_ip_frag.h>
 
 #include "base/inet.h"
 #include "port/vlan.h"
 #include "punt/internal.h"
 
+/* 1500 octets under 60 of header and an MTU of 68 are 180. */
+#define PIECES_MAX 256
+
+/* Send an ICMP error of our own; NULL: there is none. */
+static void
+error_send(struct punt *p, struct rte_mbuf *e)
+{
+	if (e != NULL)
+		punt_forward(p, e, packet_meta(e)->family, true, true);
+}
+
 /* Nowhere to go: its sender is told, unless that is us. */
 static void
-give_up(struct punt *p, struct rte_mbuf *m, bool originated, enum reason reason)
+packet_give_up(struct punt *p, struct rte_mbuf *m, bool originated, enum reason reason)
 {
 	punt_lost(p, m, reason);
 	if (!originated)
-		icmp_for_drop(p, m, reason);
+		error_send(p, icmp_make_for_drop(p, m, reason));
 	rte_pktmbuf_free(m);
 }
 
 static void
-send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated, fib_path path,
-	uint64_t hop)
+packet_send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
+	       fib_path path, uint64_t hop)
 {
 	const struct fib_iface *out = fib_iface(p->fib, hop & 0xffff);
 	uint8_t *eth, *ip = l3_of(m);
@@ -30,15 +50,15 @@ send_by(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated, fib
 	uint8_t *ttl = family == 4 ? ip + 8 : ip + 7;
 
 	if (!originated && *ttl <= 1) {
-		give_up(p, m, originated, DROP_ttl);
+		packet_give_up(p, m, originated, DROP_ttl);
 		return;
 	}
 	if (out == NULL || !out->up) {
-		give_up(p, m, originated, DROP_egress_down);
+		packet_give_up(p, m, originated, DROP_egress_down);
 		return;
 	}
 	if (len > fib_mtu(p->fib, path, out)) {
-		fragment_and_send(p, m, fib_mtu(p->fib, path, out));
+		punt_fragment(p, m, fib_mtu(p->fib, path, out));
 		return;
 	}
 	if (!originated) {
@@ -83,7 +103,7 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 		fib_adj_touch(p->fib->adj_used, path_index(path));
 	}
 	if (hop != 0) {
-		send_by(p, m, family, originated, path, hop);
+		packet_send_by(p, m, family, originated, path, hop);
 		return;
 	}
 	if (kind == PATH_LOCAL && !originated) {
@@ -91,22 +111,113 @@ punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated
 		return;
 	}
 	if (kind != PATH_ADJ && kind != PATH_ONLINK) {
-		give_up(p, m, originated, originated ? DROP_no_route : path_cause(kind));
+		packet_give_up(p, m, originated,
+			       originated ? DROP_no_route : path_cause(kind));
 		return;
 	}
 	if (!may_hold) {
-		give_up(p, m, originated, DROP_neigh_failed);
+		packet_give_up(p, m, originated, DROP_neigh_failed);
 		return;
 	}
 	meta->family = family;
 	if (originated)
 		meta->in_ifidx = 0;
-	who = (struct awaited){(uint16_t)path_index(path), family, dst, 0};
-	if (kind == PATH_ADJ) {
-		const struct fib_adj *adj = &p->fib->adj[path_index(path)];
-
-		who = (struct awaited){adj->ifidx, adj->family, adj->addr,
-				       path_index(path)};
-	}
+	who = hold_awaited(p, path, family, ip);
 	hold_packet(p, m, &who);
+}
+
+void
+punt_tell_sender(struct punt *p, struct rte_mbuf *m, enum reason cause)
+{
+	error_send(p, icmp_make_for_drop(p, m, cause));
+	rte_pktmbuf_free(m);
+}
+
+/* --- packets larger than the MTU: RFC 791 2.3, RFC 1191, RFC 8200 5 ----------------------- */
+
+void
+punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu)
+{
+	struct packet_meta meta = *packet_meta(m);
+	struct rte_mbuf *piece[PIECES_MAX];
+	uint8_t *ip = l3_of(m);
+	unsigned int len;
+	int n;
+
+	if (meta.family == 6 || (get_be16(ip + 6) & 0x4000) != 0) {
+		punt_lost(p, m, DROP_mtu);
+		if (meta.family == 6)
+			error_send(p, icmp_make(p, m, 2, 0, mtu));
+		else
+			error_send(p, icmp_make(p, m, 3, 4, mtu));
+		rte_pktmbuf_free(m);
+		return;
+	}
+	len = get_be16(ip + 2);
+	if (rte_pktmbuf_pkt_len(m) > L2_LEN + len)
+		packet_cut(m, L2_LEN + len);
+	rte_pktmbuf_adj(m, L2_LEN);
+	n = rte_ipv4_fragment_copy_nonseg_packet(m, piece, PIECES_MAX, mtu, p->conf.pool);
+	if (n < 0) {
+		rte_pktmbuf_prepend(m, L2_LEN); /* whole again, for who captures it */
+		punt_drop(p, m, n == -ENOMEM ? DROP_no_mbuf : DROP_mtu);
+		return;
+	}
+	for (int i = 0; i < n; i++) {
+		uint8_t *eth = (uint8_t *)rte_pktmbuf_prepend(piece[i], L2_LEN);
+
+		ip = eth + L2_LEN;
+		put_be16(ip + 10, 0); /* the library leaves the checksum to offload */
+		put_be16(ip + 10, (uint16_t)~inet_fold(inet_sum(ip, (ip[0] & 15u) * 4, 0)));
+		*packet_meta(piece[i]) = meta;
+		vlan_inherit(piece[i], m);
+		punt_forward(p, piece[i], 4, false, true);
+	}
+	rte_pktmbuf_free(m);
+}
+
+/* --- packets that waited ------------------------------------------------------------------ */
+
+/*
+ * Let the packets of an entry go, each by the route that it has now: on its way, or to the ICMP
+ * error that says why there is none any more. `ip neigh flush` deletes who has just answered, in
+ * as many rounds as it takes: then they wait for the next answer.
+ */
+static void
+held_release(struct punt *p, const struct held *waited, bool resolved)
+{
+	struct awaited who = {waited->ifidx, waited->family, waited->addr, waited->adj};
+	bool may_hold = resolved && waited->again < HOLD_AGAIN;
+
+	for (unsigned int i = 0; i < waited->n; i++) {
+		struct rte_mbuf *m = waited->m[i];
+		unsigned int n_held = p->n_held;
+
+		if (may_hold && hold_waits(p, &who)) {
+			hold_packet(p, m, &who); /* behind those before it */
+			continue;
+		}
+		punt_forward(p, m, packet_meta(m)->family, packet_meta(m)->in_ifidx == 0,
+			     may_hold);
+		counter_add(&p->count->held, resolved && p->n_held == n_held);
+	}
+	hold_again(p, waited);
+}
+
+void
+punt_release_answered(struct punt *p, const struct msg_neigh *answer)
+{
+	struct held waited;
+
+	if (hold_take_answered(p, answer, &waited))
+		held_release(p, &waited, answer->resolved);
+}
+
+void
+punt_release_expired(struct punt *p, double now)
+{
+	struct held waited;
+
+	for (unsigned int place = 0; hold_take_expired(p, now, &place, &waited);)
+		held_release(p, &waited, false);
 }

@@ -35,7 +35,7 @@ hold_begin(struct punt *p)
 }
 
 static struct held *
-find(struct punt *p, uint16_t ifidx, uint8_t family, const struct ipaddr *addr)
+held_find(struct punt *p, uint16_t ifidx, uint8_t family, const struct ipaddr *addr)
 {
 	uint64_t h = ipaddr_hash(addr, p->fib->seed ^ ifidx);
 
@@ -51,7 +51,7 @@ find(struct punt *p, uint16_t ifidx, uint8_t family, const struct ipaddr *addr)
 
 /* Empty an entry and close the gap it leaves in the probe sequence. */
 static void
-remove_entry(struct punt *p, struct held *e)
+held_remove(struct punt *p, struct held *e)
 {
 	unsigned int hole = (unsigned int)(e - p->hold);
 
@@ -62,14 +62,29 @@ remove_entry(struct punt *p, struct held *e)
 		struct held moved = p->hold[i];
 
 		p->hold[i].family = 0;
-		*find(p, moved.ifidx, moved.family, &moved.addr) = moved;
+		*held_find(p, moved.ifidx, moved.family, &moved.addr) = moved;
 	}
+}
+
+struct awaited
+hold_awaited(const struct punt *p, fib_path path, uint8_t family, const uint8_t *ip)
+{
+	uint32_t index = path_index(path);
+	struct awaited who = {.ifidx = (uint16_t)index, .family = family};
+
+	if (path_kind(path) == PATH_ADJ) {
+		const struct fib_adj *adj = &p->fib->adj[index];
+
+		return (struct awaited){adj->ifidx, adj->family, adj->addr, index};
+	}
+	memcpy(who.addr.octet, family == 4 ? ip + 16 : ip + 24, family_octets(family));
+	return who;
 }
 
 bool
 hold_waits(struct punt *p, const struct awaited *who)
 {
-	return find(p, who->ifidx, who->family, &who->addr)->family != 0;
+	return held_find(p, who->ifidx, who->family, &who->addr)->family != 0;
 }
 
 void
@@ -84,7 +99,7 @@ hold_over(struct punt *p, const struct awaited *who)
 }
 
 static void
-tell_neigh(struct punt *p, enum msg_type type, const struct held *e)
+held_tell_neigh(struct punt *p, enum msg_type type, const struct held *e)
 {
 	struct msg_neigh *m = msg_new(type, sizeof(*m));
 
@@ -96,7 +111,7 @@ tell_neigh(struct punt *p, enum msg_type type, const struct held *e)
 
 /* The host that had longest for an answer gives up its place, if that was long enough. */
 static void
-make_room(struct punt *p, double now)
+hold_make_room(struct punt *p, double now)
 {
 	struct held *oldest = NULL;
 
@@ -116,41 +131,41 @@ make_room(struct punt *p, double now)
 	for (unsigned int i = 0; i < oldest->n; i++)
 		punt_drop(p, oldest->m[i], DROP_hold_full);
 	p->n_held -= oldest->n;
-	tell_neigh(p, MSG_GLEAN_OVER, oldest);
-	remove_entry(p, oldest);
+	held_tell_neigh(p, MSG_GLEAN_OVER, oldest);
+	held_remove(p, oldest);
 }
 
 /* A free entry for a neighbour; NULL when there is no room for it. */
 static struct held *
-enter(struct punt *p, const struct awaited *who)
+hold_enter(struct punt *p, const struct awaited *who)
 {
 	unsigned int most = who->adj != 0 ? p->most_hold : p->most_hosts;
 	double now = monotonic_s();
 	struct held *e;
 
 	if (p->n_hold >= most || p->n_held >= p->most_packets)
-		make_room(p, now);
+		hold_make_room(p, now);
 	if (p->n_hold >= most || p->n_held >= p->most_packets) {
 		table_refuse(p->n_hold >= most ? TABLE_waited_for : TABLE_waiting);
 		return NULL;
 	}
-	e = find(p, who->ifidx, who->family, &who->addr);
+	e = held_find(p, who->ifidx, who->family, &who->addr);
 	*e = (struct held){.ifidx = who->ifidx,
 			   .family = who->family,
 			   .addr = who->addr,
 			   .since = now};
 	table_used(TABLE_waited_for, ++p->n_hold);
-	tell_neigh(p, MSG_GLEAN, e);
+	held_tell_neigh(p, MSG_GLEAN, e);
 	return e;
 }
 
 void
 hold_packet(struct punt *p, struct rte_mbuf *m, const struct awaited *who)
 {
-	struct held *e = find(p, who->ifidx, who->family, &who->addr);
+	struct held *e = held_find(p, who->ifidx, who->family, &who->addr);
 
 	if (e->family == 0)
-		e = enter(p, who);
+		e = hold_enter(p, who);
 	if (e == NULL) {
 		punt_drop(p, m, DROP_hold_full);
 		return;
@@ -170,57 +185,53 @@ hold_packet(struct punt *p, struct rte_mbuf *m, const struct awaited *who)
 	table_used(TABLE_waiting, ++p->n_held);
 }
 
-/*
- * Let the packets of an entry go, each by the route that it has now: on its way, or to the ICMP
- * error that says why there is none any more. `ip neigh flush` deletes who has just answered, in
- * as many rounds as it takes: then they wait for the next answer.
- */
+/* Empty an entry; its packets are the caller's, in `*out`. */
 static void
-finish(struct punt *p, struct held *e, bool resolved)
+held_take(struct punt *p, struct held *e, struct held *out)
 {
-	struct held copy = *e;
-	struct awaited who = {copy.ifidx, copy.family, copy.addr, copy.adj};
-	bool may_hold = resolved && copy.again < HOLD_AGAIN;
-
-	remove_entry(p, e);
-	p->n_held -= copy.n;
+	*out = *e;
+	held_remove(p, e);
+	p->n_held -= out->n;
 	table_used(TABLE_waiting, p->n_held);
-	for (unsigned int i = 0; i < copy.n; i++) {
-		struct rte_mbuf *m = copy.m[i];
-		unsigned int n_held = p->n_held;
+}
 
-		if (may_hold && hold_waits(p, &who)) {
-			hold_packet(p, m, &who); /* behind those before it */
+bool
+hold_take_answered(struct punt *p, const struct msg_neigh *answer, struct held *out)
+{
+	struct held *e = held_find(p, answer->ifidx, answer->family, &answer->addr);
+
+	if (e->family == 0)
+		return false;
+	held_take(p, e, out);
+	return true;
+}
+
+bool
+hold_take_expired(struct punt *p, double now, unsigned int *place, struct held *out)
+{
+	for (; *place < p->n_places; ++*place) {
+		struct held *e = &p->hold[*place];
+
+		if (e->family == 0 || now - e->since <= HOLD_SECONDS)
 			continue;
-		}
-		punt_forward(p, m, packet_meta(m)->family, packet_meta(m)->in_ifidx == 0,
-			     may_hold);
-		counter_add(&p->count->held, resolved && p->n_held == n_held);
+		held_take(p, e, out); /* may move another entry here */
+		return true;
 	}
-	e = find(p, who.ifidx, who.family, &who.addr);
+	return false;
+}
+
+void
+hold_again(struct punt *p, const struct held *was)
+{
+	struct awaited who = {was->ifidx, was->family, was->addr, was->adj};
+	struct held *e = held_find(p, who.ifidx, who.family, &who.addr);
+
 	if (e->family == 0) {
 		hold_over(p, &who);
 		return;
 	}
-	e->again = copy.again + 1;
-	e->since = copy.since;
-}
-
-void
-hold_answer(struct punt *p, const struct msg_neigh *answer)
-{
-	struct held *e = find(p, answer->ifidx, answer->family, &answer->addr);
-
-	if (e->family != 0)
-		finish(p, e, answer->resolved);
-}
-
-void
-hold_expire(struct punt *p, double now)
-{
-	for (unsigned int i = 0; i < p->n_places; i++)
-		while (p->hold[i].family != 0 && now - p->hold[i].since > HOLD_SECONDS)
-			finish(p, &p->hold[i], false); /* may move another entry here */
+	e->again = was->again + 1;
+	e->since = was->since;
 }
 
 void

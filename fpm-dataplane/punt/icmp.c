@@ -14,8 +14,8 @@
 static_assert(RTE_MBUF_DEFAULT_DATAROOM >= L2_LEN + QUOTE6, "an error fits one mbuf");
 
 static void
-error4(struct punt *p, struct rte_mbuf *m, struct rte_mbuf *e, uint8_t type, uint8_t code,
-       uint32_t arg, const struct ipaddr *src)
+icmp_fill4(struct punt *p, struct rte_mbuf *m, struct rte_mbuf *e, uint8_t type,
+	   uint8_t code, uint32_t arg, const struct ipaddr *src)
 {
 	unsigned int quote = get_be16(l3_of(m) + 2), len;
 	uint8_t *ip = l3_of(e);
@@ -42,8 +42,8 @@ error4(struct punt *p, struct rte_mbuf *m, struct rte_mbuf *e, uint8_t type, uin
 }
 
 static void
-error6(struct punt *p, struct rte_mbuf *m, struct rte_mbuf *e, uint8_t type, uint8_t code,
-       uint32_t arg, const struct ipaddr *src)
+icmp_fill6(struct punt *p, struct rte_mbuf *m, struct rte_mbuf *e, uint8_t type,
+	   uint8_t code, uint32_t arg, const struct ipaddr *src)
 {
 	unsigned int quote = 40u + get_be16(l3_of(m) + 4), len;
 	uint8_t *ip = l3_of(e);
@@ -69,7 +69,7 @@ error6(struct punt *p, struct rte_mbuf *m, struct rte_mbuf *e, uint8_t type, uin
 
 /* Has the forwarder not asked for this very error, the policer is asked now. */
 static bool
-within_rate(struct punt *p, struct rte_mbuf *m, enum punt_class class)
+icmp_within_rate(struct punt *p, struct rte_mbuf *m, enum punt_class class)
 {
 	struct packet_meta *meta = packet_meta(m);
 	const uint8_t *ip = l3_of(m);
@@ -93,8 +93,8 @@ within_rate(struct punt *p, struct rte_mbuf *m, enum punt_class class)
 	return verdict == POLICER_PASS;
 }
 
-void
-icmp_error(struct punt *p, struct rte_mbuf *m, uint8_t type, uint8_t code, uint32_t arg)
+struct rte_mbuf *
+icmp_make(struct punt *p, struct rte_mbuf *m, uint8_t type, uint8_t code, uint32_t arg)
 {
 	struct packet_meta *meta = packet_meta(m);
 	const uint8_t *ip = l3_of(m);
@@ -111,32 +111,31 @@ icmp_error(struct punt *p, struct rte_mbuf *m, uint8_t type, uint8_t code, uint3
 	struct rte_mbuf *e;
 
 	if (icmp_refusal(p->fib, &about, &src) != NULL ||
-	    !within_rate(p, m, punt_class_icmp(meta->family, type, code))) {
+	    !icmp_within_rate(p, m, punt_class_icmp(meta->family, type, code))) {
 		counter_add(&p->count->icmp_limited, 1);
-		return;
+		return NULL;
 	}
 	e = rte_pktmbuf_alloc(p->conf.pool);
 	if (e == NULL) {
 		counter_add(&p->count->reason[DROP_no_mbuf], 1);
-		return;
+		return NULL;
 	}
 	if (meta->family == 6)
-		error6(p, m, e, type, code, arg, &src);
+		icmp_fill6(p, m, e, type, code, arg, &src);
 	else
-		error4(p, m, e, type, code, arg, &src);
+		icmp_fill4(p, m, e, type, code, arg, &src);
 	counter_add(&p->count->icmp_sent, 1);
 	*packet_meta(e) = (struct packet_meta){.family = meta->family,
 					       .out_ifidx = meta->in_ifidx,
 					       .vrf = meta->vrf,
 					       .fwd = meta->fwd};
-	punt_forward(p, e, meta->family, true, true);
+	return e;
 }
 
-void
-icmp_for_drop(struct punt *p, struct rte_mbuf *m, enum reason cause)
+struct rte_mbuf *
+icmp_make_for_drop(struct punt *p, struct rte_mbuf *m, enum reason cause)
 {
 	struct icmp_kind error = icmp_of_drop(cause, packet_meta(m)->family);
 
-	if (error.type != 0)
-		icmp_error(p, m, error.type, error.code, 0);
+	return error.type == 0 ? NULL : icmp_make(p, m, error.type, error.code, 0);
 }

@@ -79,12 +79,27 @@ void punt_drop(struct punt *p, struct rte_mbuf *m, enum reason reason);
 /* Give a finished frame to a forwarder, to leave by interface `ifidx`; takes `m`. */
 void punt_inject(struct punt *p, struct rte_mbuf *m, uint16_t ifidx);
 
+/* --- forward.c ---------------------------------------------------------------------------- */
+
 /*
  * Forward one packet the slow way: lookup, neighbour, MTU, TTL (unless we originated it),
  * MACs. What still lacks a neighbour is held when `may_hold`. Takes `m`.
  */
 void punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
 		  bool may_hold);
+
+/* Send the ICMP error that belongs to the drop of a packet, if any; takes `m`. */
+void punt_tell_sender(struct punt *p, struct rte_mbuf *m, enum reason cause);
+
+/* Cut an IPv4 packet to fit `mtu` and send the pieces; takes `m`. */
+void punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu);
+
+/* The answer about a neighbour: its packets leave or die. */
+void punt_release_answered(struct punt *p, const struct msg_neigh *answer);
+/* Free what waited too long. */
+void punt_release_expired(struct punt *p, double now);
+
+/* --- hold.c ------------------------------------------------------------------------------- */
 
 /* Whom a packet waits for. */
 struct awaited {
@@ -94,28 +109,44 @@ struct awaited {
 	uint32_t adj; /* adjacency of the next hop; 0: a host of the link */
 };
 
+/* Which neighbour does a packet lack, whose header is at `ip` and whose path is `path`? */
+struct awaited hold_awaited(const struct punt *p, fib_path path, uint8_t family,
+			    const uint8_t *ip);
+
 /* Wait for a neighbour; takes `m`. */
 void hold_packet(struct punt *p, struct rte_mbuf *m, const struct awaited *who);
 /* Do packets wait for it? */
 bool hold_waits(struct punt *p, const struct awaited *who);
 /* Nobody does: forwarders need not follow by this thread any more. */
 void hold_over(struct punt *p, const struct awaited *who);
-/* The answer about a neighbour: its packets leave or die. */
-void hold_answer(struct punt *p, const struct msg_neigh *answer);
-/* Free what waited too long. */
-void hold_expire(struct punt *p, double now);
+
+/* Take out the packets that wait for this neighbour; false: none do. */
+bool hold_take_answered(struct punt *p, const struct msg_neigh *answer, struct held *out);
+/* Take out packets that have waited too long, the next from `*place` on; false: none. */
+bool hold_take_expired(struct punt *p, double now, unsigned int *place, struct held *out);
+/*
+ * Call this when the packets that were taken out have left or wait again. Packets that wait keep
+ * the time since when `was` waits, and count one more answer.
+ */
+void hold_again(struct punt *p, const struct held *was);
+
 /* As much room as p->conf.limits says. Returns 0 or -ENOMEM. */
 int hold_begin(struct punt *p);
 void hold_clear(struct punt *p);
 
+/* --- icmp.c ------------------------------------------------------------------------------- */
+
 /*
- * Send an ICMP error about `m` (type and code of its family), when RFC 1812, 4.3.2.7 or RFC
- * 4443, 2.4 (e) allow and the rate does; `arg` goes into octets 4..7 (MTU). Keeps `m`.
+ * Make an ICMP error about `m` (type and code of its family), when RFC 1812, 4.3.2.7 or RFC
+ * 4443, 2.4 (e) allow and the rate does; `arg` goes into octets 4..7 (MTU). Keeps `m`. Returns
+ * the packet, the caller's to forward, or NULL.
  */
-void icmp_error(struct punt *p, struct rte_mbuf *m, uint8_t type, uint8_t code,
-		uint32_t arg);
-/* The error that belongs to a drop reason. Keeps `m`. */
-void icmp_for_drop(struct punt *p, struct rte_mbuf *m, enum reason cause);
+struct rte_mbuf *icmp_make(struct punt *p, struct rte_mbuf *m, uint8_t type, uint8_t code,
+			   uint32_t arg);
+/* The same for the error that belongs to a drop reason. */
+struct rte_mbuf *icmp_make_for_drop(struct punt *p, struct rte_mbuf *m, enum reason cause);
+
+/* --- learn.c ------------------------------------------------------------------------------ */
 
 /*
  * Whom does the kernel speak with? One frame of its own, from the TAP of port `ifidx`.
@@ -123,8 +154,7 @@ void icmp_for_drop(struct punt *p, struct rte_mbuf *m, enum reason cause);
  */
 uint16_t learn_peer(struct punt *p, const uint8_t *frame, uint32_t len, uint16_t ifidx);
 
-/* Cut an IPv4 packet to fit `mtu` and send the pieces; takes `m`. */
-void fragment_and_send(struct punt *p, struct rte_mbuf *m, uint16_t mtu);
+/* --- tapio.c ------------------------------------------------------------------------------ */
 
 /* TAP side: wire to kernel (takes `m`), kernel to wire. */
 void tap_deliver(struct punt *p, struct rte_mbuf *m);

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <rte_errno.h>
 #include <rte_lcore.h>
@@ -27,28 +26,11 @@
 #define TURN_PROTECTED 64
 #define TURN_OPEN      8
 
-/* Which neighbour does this packet lack? */
-static struct awaited
-awaited_by(const struct punt *p, struct rte_mbuf *m)
+static void
+punt_hold_unresolved(struct punt *p, struct rte_mbuf *m)
 {
 	const struct packet_meta *meta = packet_meta(m);
-	uint32_t index = path_index(meta->path);
-	struct awaited who = {.ifidx = (uint16_t)index, .family = meta->family};
-
-	if (path_kind(meta->path) == PATH_ADJ) {
-		const struct fib_adj *adj = &p->fib->adj[index];
-
-		return (struct awaited){adj->ifidx, adj->family, adj->addr, index};
-	}
-	memcpy(who.addr.octet, who.family == 4 ? l3_of(m) + 16 : l3_of(m) + 24,
-	       family_octets(who.family));
-	return who;
-}
-
-static void
-hold_unresolved(struct punt *p, struct rte_mbuf *m)
-{
-	struct awaited who = awaited_by(p, m);
+	struct awaited who = hold_awaited(p, meta->path, meta->family, l3_of(m));
 
 	if (hold_waits(p, &who)) {
 		hold_packet(p, m, &who);
@@ -56,27 +38,27 @@ hold_unresolved(struct punt *p, struct rte_mbuf *m)
 	}
 	/* The neighbour may have come meanwhile: looked up anew, it is sent, or is the first
 	 * that waits. */
-	punt_forward(p, m, packet_meta(m)->family, false, true);
+	punt_forward(p, m, meta->family, false, true);
 	if (!hold_waits(p, &who))
 		hold_over(p, &who);
 }
 
 static void
-handle(struct punt *p, struct rte_mbuf *m)
+punt_handle(struct punt *p, struct rte_mbuf *m)
 {
 	struct packet_meta *meta = packet_meta(m);
 
 	switch (meta->reason) {
 	case PUNT_unresolved:
-		hold_unresolved(p, m);
+		punt_hold_unresolved(p, m);
 		break;
 	case PUNT_ttl_expired:
 	case PUNT_unreach:
-		icmp_for_drop(p, m, meta->cause); /* the drop itself is counted already */
-		rte_pktmbuf_free(m);
+		/* The drop itself is counted already. */
+		punt_tell_sender(p, m, meta->cause);
 		break;
 	case PUNT_too_big:
-		fragment_and_send(p, m, meta->mtu_bytes);
+		punt_fragment(p, m, meta->mtu_bytes);
 		break;
 	default:
 		tap_deliver(p, m);
@@ -85,7 +67,7 @@ handle(struct punt *p, struct rte_mbuf *m)
 
 /* One forwarder's packets of a class, `most` of them. Returns how many there were. */
 static unsigned int
-drain(struct punt *p, unsigned int fwd, enum punt_class class, unsigned int most)
+punt_drain(struct punt *p, unsigned int fwd, enum punt_class class, unsigned int most)
 {
 	struct rte_mbuf *m[TURN_PROTECTED];
 	unsigned int n = rte_ring_sc_dequeue_burst(p->conf.rings[fwd].punt[class],
@@ -93,7 +75,7 @@ drain(struct punt *p, unsigned int fwd, enum punt_class class, unsigned int most
 
 	for (unsigned int i = 0; i < n; i++) {
 		packet_meta(m[i])->fwd = (uint16_t)fwd;
-		handle(p, m[i]);
+		punt_handle(p, m[i]);
 	}
 	counter_add(&p->count->class[class].taken, n);
 	if (n > 0 && class == CLASS_glean)
@@ -104,14 +86,14 @@ drain(struct punt *p, unsigned int fwd, enum punt_class class, unsigned int most
 }
 
 static unsigned int
-turn(struct punt *p)
+punt_turn(struct punt *p)
 {
 	unsigned int n = 0;
 
 	for (enum punt_class c = 0; c < N_PUNT_CLASS; c++)
 		for (unsigned int f = 0; f < p->conf.n_fwd; f++)
-			n += drain(p, f, c,
-				   c < CLASS_FIRST_OPEN ? TURN_PROTECTED : TURN_OPEN);
+			n += punt_drain(p, f, c,
+					c < CLASS_FIRST_OPEN ? TURN_PROTECTED : TURN_OPEN);
 	return n;
 }
 
@@ -121,13 +103,13 @@ punt_round(struct worker *w)
 	struct punt *p = w->ctx;
 
 	for (unsigned int i = 0; i < TURNS; i++)
-		if (turn(p) == 0)
+		if (punt_turn(p) == 0)
 			return;
 	worker_wake(w);
 }
 
 static void
-on_link(struct punt *p, const struct msg_link *link)
+punt_on_link(struct punt *p, const struct msg_link *link)
 {
 	/* Reading stopped when the TAP was down. */
 	if (link->ifidx != 0 && link->ifidx < PORT_MAX && !link->gone &&
@@ -136,7 +118,7 @@ on_link(struct punt *p, const struct msg_link *link)
 }
 
 static void
-on_port(struct punt *p, const struct msg_port *m)
+punt_on_port(struct punt *p, const struct msg_port *m)
 {
 	if (m->gone)
 		tap_forget(p, m->ifidx - 1u);
@@ -146,22 +128,22 @@ on_port(struct punt *p, const struct msg_port *m)
 }
 
 static void
-punt_msg(struct worker *w, struct msg *m)
+punt_on_msg(struct worker *w, struct msg *m)
 {
 	struct punt *p = w->ctx;
 
 	switch (m->type) {
 	case MSG_NEIGH:
-		hold_answer(p, caa_container_of(m, struct msg_neigh, m));
+		punt_release_answered(p, caa_container_of(m, struct msg_neigh, m));
 		break;
 	case MSG_TAP:
 		tap_replace(p, caa_container_of(m, struct msg_tap, m));
 		break;
 	case MSG_LINK:
-		on_link(p, caa_container_of(m, struct msg_link, m));
+		punt_on_link(p, caa_container_of(m, struct msg_link, m));
 		break;
 	case MSG_PORT:
-		on_port(p, (struct msg_port *)m);
+		punt_on_port(p, (struct msg_port *)m);
 		break;
 	default:
 		break;
@@ -170,12 +152,12 @@ punt_msg(struct worker *w, struct msg *m)
 }
 
 static void
-on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
+punt_on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
 {
 	struct punt *p = timer->data;
 
 	if (p->n_hold > 0)
-		hold_expire(p, monotonic_s());
+		punt_release_expired(p, monotonic_s());
 }
 
 static int
@@ -188,7 +170,7 @@ punt_init(struct worker *w)
 		log_debug("punt: no lcore id: DPDK is shared");
 	else if (rte_thread_register() < 0)
 		log_debug("punt: no lcore id left errno=%d", rte_errno);
-	ev_timer_init(&p->tick, on_tick, 1., 1.);
+	ev_timer_init(&p->tick, punt_on_tick, 1., 1.);
 	p->tick.data = p;
 	ev_timer_start(w->loop, &p->tick);
 	return tap_start(p);
@@ -210,7 +192,7 @@ static const struct worker_ops punt_ops = {
 	.name = "punt",
 	.role = ROLE_PUNT,
 	.init = punt_init,
-	.on_msg = punt_msg,
+	.on_msg = punt_on_msg,
 	.on_round = punt_round,
 	.fini = punt_fini,
 };

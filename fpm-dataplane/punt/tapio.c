@@ -40,7 +40,7 @@ tap_deliver(struct punt *p, struct rte_mbuf *m)
  * and a frame larger than a buffer is cut by the read: none of it may go out.
  */
 static bool
-fits(const struct punt *p, const struct port *port, uint32_t len)
+frame_fits(const struct punt *p, const struct port *port, uint32_t len)
 {
 	const struct fib_iface *out = fib_iface(p->fib, port->ifidx);
 
@@ -48,7 +48,7 @@ fits(const struct punt *p, const struct port *port, uint32_t len)
 }
 
 static void
-on_tap(struct ev_loop *loop, ev_io *io, int revents)
+tap_on_frames(struct ev_loop *loop, ev_io *io, int revents)
 {
 	struct punt *p = io->data;
 	struct port *port = &p->conf.port[io - p->tap_io];
@@ -75,7 +75,7 @@ on_tap(struct ev_loop *loop, ev_io *io, int revents)
 			.fwd = (uint16_t)(port->ifidx % p->conf.n_fwd)};
 		m->data_len = (uint16_t)len;
 		m->pkt_len = (uint32_t)len;
-		if (!fits(p, port, (uint32_t)len)) {
+		if (!frame_fits(p, port, (uint32_t)len)) {
 			punt_drop(p, m, DROP_mtu);
 			continue;
 		}
@@ -112,7 +112,7 @@ tap_replace(struct punt *p, const struct msg_tap *t)
 void
 tap_begin(struct punt *p, unsigned int port)
 {
-	ev_io_init(&p->tap_io[port], on_tap, p->conf.port[port].tap.fd, EV_READ);
+	ev_io_init(&p->tap_io[port], tap_on_frames, p->conf.port[port].tap.fd, EV_READ);
 	p->tap_io[port].data = p;
 	tap_watch(p, port, true);
 }
