@@ -18,7 +18,7 @@
 #include "pci/device.h"
 
 static int
-refused(const char *name, int rc, char *why, unsigned int why_size)
+attach_refused(const char *name, int rc, char *why, unsigned int why_size)
 {
 	char address[DEVICE_ADDRESS_STRLEN];
 	struct device d;
@@ -64,7 +64,7 @@ attach_is_by_uio(uint16_t port_id)
 
 /* Names are those of all processes that share DPDK: is it attached in this one? */
 static bool
-is_here(const char *name, uint16_t *port_id)
+device_is_attached(const char *name, uint16_t *port_id)
 {
 	return rte_eth_dev_get_port_by_name(name, port_id) == 0 &&
 	       rte_eth_dev_is_valid_port(*port_id);
@@ -80,7 +80,7 @@ attach_by(probe_fn *probe, const char *devargs, const char *name, uint16_t *port
 	int rc;
 
 	/* The EAL attaches none by itself. */
-	if (is_here(name, port_id))
+	if (device_is_attached(name, port_id))
 		return why_not(
 			why, why_size, -EBUSY,
 			"%s is the device of a port that runs; `port del` or another "
@@ -88,8 +88,8 @@ attach_by(probe_fn *probe, const char *devargs, const char *name, uint16_t *port
 			name);
 	rc = probe(devargs);
 	if (rc < 0)
-		return refused(name, rc, why, why_size);
-	if (!is_here(name, port_id))
+		return attach_refused(name, rc, why, why_size);
+	if (!device_is_attached(name, port_id))
 		return why_not(why, why_size, -ENODEV, "%s was attached but made no port",
 			       name);
 	return 0;
@@ -117,7 +117,7 @@ probe_here(const char *devargs)
 		rc = rte_bus_probe();
 	if (rte_devargs_parse(&da, devargs) < 0)
 		return -EINVAL;
-	if (!is_here(da.name, &port_id)) {
+	if (!device_is_attached(da.name, &port_id)) {
 		rte_devargs_remove(&da); /* else it is tried again with each that comes */
 		rc = rc < 0 ? rc : -ENODEV;
 	}

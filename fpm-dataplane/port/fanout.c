@@ -42,7 +42,7 @@ fanout_missed(int fd)
  * one takes the place of another) may make the same of different ones: the kernel chooses.
  */
 static unsigned int
-group_of(unsigned int fanout)
+fanout_group(unsigned int fanout)
 {
 	unsigned int first;
 	socklen_t len = sizeof(first);
@@ -66,7 +66,7 @@ setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 		return (int)syscall(SYS_setsockopt, fd, level, name, value, len);
 	memcpy(&fanout, value, sizeof(fanout));
 	fanout &= ~((unsigned int)PACKET_FANOUT_FLAG_DEFRAG << 16);
-	fanout = group_of(fanout);
+	fanout = fanout_group(fanout);
 	if (seen != NULL && seen->n < FANOUT_QUEUES)
 		seen->fd[seen->n++] = fd;
 	return (int)syscall(SYS_setsockopt, fd, level, name, &fanout, len);

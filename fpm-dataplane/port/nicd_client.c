@@ -90,7 +90,7 @@ nics_recv(int sock, void *record, size_t len, int *fd)
 /* --- questions ----------------------------------------------------------------------------- */
 
 /* Who asks has no answer, now or later. To the service manager it is a crash. */
-static void __attribute__((noreturn)) end_without(int rc)
+static void __attribute__((noreturn)) nics_end_without(int rc)
 {
 	log_error("port: the process that keeps the NICs has died error=%s; the daemon "
 		  "begins "
@@ -100,7 +100,7 @@ static void __attribute__((noreturn)) end_without(int rc)
 }
 
 static void
-ask_by(enum way way, struct nics_request *q, int fd, struct nics_reply *a)
+nics_ask_by(enum way way, struct nics_request *q, int fd, struct nics_reply *a)
 {
 	int rc;
 
@@ -112,34 +112,35 @@ ask_by(enum way way, struct nics_request *q, int fd, struct nics_reply *a)
 		rc = nics_recv(with.sock[way], a, sizeof(*a), NULL);
 	pthread_mutex_unlock(&with.lock[way]);
 	if (rc < 0)
-		end_without(rc);
+		nics_end_without(rc);
 }
 
 static int
-ask(struct nics_request *q, struct nics_reply *a)
+nics_ask(struct nics_request *q, struct nics_reply *a)
 {
-	ask_by(QUICK, q, -1, a);
+	nics_ask_by(QUICK, q, -1, a);
 	return a->rc;
 }
 
 /* What may take a driver long, with the reason why not. */
 static int
-ask_slow(struct nics_request *q, struct nics_reply *a, char *why, unsigned int why_size)
+nics_ask_slow(struct nics_request *q, struct nics_reply *a, char *why,
+	      unsigned int why_size)
 {
-	ask_by(SLOW, q, -1, a);
+	nics_ask_by(SLOW, q, -1, a);
 	if (a->rc < 0)
 		why_not(why, why_size, a->rc, "%s", a->why);
 	return a->rc;
 }
 
 static struct nics_request
-about(enum nics_op op, const struct port *port)
+request_about(enum nics_op op, const struct port *port)
 {
 	return (struct nics_request){.op = op, .port = *port};
 }
 
 static struct nics_request
-wanting(enum nics_op op, const struct port_conf *conf)
+request_wanting(enum nics_op op, const struct port_conf *conf)
 {
 	struct nics_request q = {.op = op,
 				 .conf = {.mtu_bytes = conf->mtu_bytes,
@@ -156,7 +157,7 @@ wanting(enum nics_op op, const struct port_conf *conf)
 /* --- beginning and end --------------------------------------------------------------------- */
 
 static int
-pair_more(bool first)
+nics_pair_more(bool first)
 {
 	struct nics_request q = {.op = NICS_PAIR, .yes = first};
 	struct nics_reply a;
@@ -164,7 +165,7 @@ pair_more(bool first)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -1;
-	ask_by(QUICK, &q, pair[1], &a);
+	nics_ask_by(QUICK, &q, pair[1], &a);
 	close(pair[1]);
 	if (a.rc == 0)
 		return pair[0];
@@ -187,7 +188,7 @@ nics_meet(int sock, struct nics_reply *hello)
 		rc = hello->rc;
 	with.sock[QUICK] = sock;
 	if (rc == 0) {
-		with.sock[SLOW] = pair_more(false);
+		with.sock[SLOW] = nics_pair_more(false);
 		rc = with.sock[SLOW] < 0 ? -ENOMEM : 0;
 	}
 	with.kept = rc == 0;
@@ -205,7 +206,7 @@ nics_are_kept(void)
 int
 nics_pair(void)
 {
-	return with.kept ? pair_more(true) : -1;
+	return with.kept ? nics_pair_more(true) : -1;
 }
 
 void
@@ -228,15 +229,15 @@ nics_part(bool bye)
 bool
 nics_has(const struct port_conf *conf)
 {
-	struct nics_request q = wanting(NICS_KEPT, conf);
+	struct nics_request q = request_wanting(NICS_KEPT, conf);
 	struct nics_reply a;
 
-	return ask(&q, &a) == 0 && a.yes;
+	return nics_ask(&q, &a) == 0 && a.yes;
 }
 
 /* What the other process has found out of the device, beside what is ours to know. */
 static void
-adopt(struct port *port, const struct port *it)
+port_adopt(struct port *port, const struct port *it)
 {
 	port->port_id = it->port_id;
 	port->n_rxq = it->n_rxq;
@@ -258,15 +259,15 @@ adopt(struct port *port, const struct port *it)
 int
 nics_open(struct port *port, const struct port_conf *conf, char *why, unsigned int why_size)
 {
-	struct nics_request q = wanting(NICS_OPEN, conf);
+	struct nics_request q = request_wanting(NICS_OPEN, conf);
 	char name[sizeof(q.conf.device)];
 	struct nics_reply a;
 	uint16_t port_id;
-	int rc = ask_slow(&q, &a, why, why_size);
+	int rc = nics_ask_slow(&q, &a, why, why_size);
 
 	if (rc < 0)
 		return rc;
-	adopt(port, &a.port);
+	port_adopt(port, &a.port);
 	/* From here on it has its queues: what we attach is what they are. */
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(conf->device, ","), conf->device);
 	rc = attach_here(conf->device, name, &port_id, why, why_size);
@@ -278,10 +279,10 @@ nics_open(struct port *port, const struct port_conf *conf, char *why, unsigned i
 int
 nics_stats(const struct port *port, struct port_stats *st)
 {
-	struct nics_request q = about(NICS_STATS, port);
+	struct nics_request q = request_about(NICS_STATS, port);
 	struct nics_reply a;
 
-	if (ask(&q, &a) == 0)
+	if (nics_ask(&q, &a) == 0)
 		*st = a.stats;
 	return a.rc;
 }
@@ -289,49 +290,49 @@ nics_stats(const struct port *port, struct port_stats *st)
 bool
 nics_link_up(const struct port *port)
 {
-	struct nics_request q = about(NICS_LINK_UP, port);
+	struct nics_request q = request_about(NICS_LINK_UP, port);
 	struct nics_reply a;
 
-	return ask(&q, &a) == 0 && a.yes;
+	return nics_ask(&q, &a) == 0 && a.yes;
 }
 
 int
 nics_set_mtu(const struct port *port, unsigned int mtu_bytes)
 {
-	struct nics_request q = about(NICS_SET_MTU, port);
+	struct nics_request q = request_about(NICS_SET_MTU, port);
 	struct nics_reply a;
 
 	q.mtu_bytes = mtu_bytes;
-	return ask(&q, &a);
+	return nics_ask(&q, &a);
 }
 
 static int
-ask_mac(enum nics_op op, const struct port *port, const uint8_t mac[6])
+nics_ask_mac(enum nics_op op, const struct port *port, const uint8_t mac[6])
 {
-	struct nics_request q = about(op, port);
+	struct nics_request q = request_about(op, port);
 	struct nics_reply a;
 
 	memcpy(q.mac, mac, sizeof(q.mac));
-	return ask(&q, &a);
+	return nics_ask(&q, &a);
 }
 
 int
 nics_set_mac(const struct port *port, const uint8_t mac[6])
 {
-	return ask_mac(NICS_SET_MAC, port, mac);
+	return nics_ask_mac(NICS_SET_MAC, port, mac);
 }
 
 int
 nics_add_mac(const struct port *port, const uint8_t mac[6])
 {
-	return ask_mac(NICS_ADD_MAC, port, mac);
+	return nics_ask_mac(NICS_ADD_MAC, port, mac);
 }
 
 bool
 nics_take_tags(const struct port *port)
 {
-	struct nics_request q = about(NICS_TAKE_TAGS, port);
+	struct nics_request q = request_about(NICS_TAKE_TAGS, port);
 	struct nics_reply a;
 
-	return ask(&q, &a) == 0 && a.yes;
+	return nics_ask(&q, &a) == 0 && a.yes;
 }

@@ -14,16 +14,16 @@
 
 /* The writer's own view. */
 static struct rxq_set *
-mine(const struct serving *s)
+serving_mine(const struct serving *s)
 {
 	return atomic_load_explicit(&s->set, memory_order_relaxed);
 }
 
 /* Have room for `n` queues. Returns 0 or -ENOMEM. */
 static int
-have_room(struct serving *s, unsigned int n)
+serving_make_room(struct serving *s, unsigned int n)
 {
-	struct rxq_set *old = mine(s), *set, *spare;
+	struct rxq_set *old = serving_mine(s), *set, *spare;
 
 	if (n <= old->room)
 		return 0;
@@ -49,7 +49,7 @@ have_room(struct serving *s, unsigned int n)
 static struct rxq_set *
 set_copy(const struct serving *s, const struct rxq *less, const struct rxq *more)
 {
-	const struct rxq_set *old = mine(s);
+	const struct rxq_set *old = serving_mine(s);
 	struct rxq_set *set = s->spare;
 
 	set->n = 0;
@@ -63,9 +63,9 @@ set_copy(const struct serving *s, const struct rxq *less, const struct rxq *more
 
 /* From now on `set`; returns when the old one has no reader. */
 static void
-publish(struct serving *s, struct rxq_set *set)
+serving_publish(struct serving *s, struct rxq_set *set)
 {
-	struct rxq_set *old = mine(s);
+	struct rxq_set *old = serving_mine(s);
 
 	/* Release: who reads the set also sees the queues in it. */
 	atomic_store_explicit(&s->set, set, memory_order_release);
@@ -76,9 +76,9 @@ publish(struct serving *s, struct rxq_set *set)
 }
 
 static const struct rxq *
-find(const struct serving *s, uint16_t ifidx, uint16_t queue)
+serving_find(const struct serving *s, uint16_t ifidx, uint16_t queue)
 {
-	const struct rxq_set *set = mine(s);
+	const struct rxq_set *set = serving_mine(s);
 
 	for (unsigned int i = 0; i < set->n; i++)
 		if (set->q[i].ifidx == ifidx && set->q[i].queue == queue)
@@ -103,9 +103,9 @@ serve_open(struct serving *s, bool never_sleep, uint64_t *n_sleeps)
 void
 serve_close(struct serving *s)
 {
-	if (mine(s) == NULL)
+	if (serving_mine(s) == NULL)
 		return;
-	free(mine(s));
+	free(serving_mine(s));
 	free(s->spare);
 	atomic_init(&s->set, NULL);
 	s->spare = NULL;
@@ -114,7 +114,7 @@ serve_close(struct serving *s)
 
 /* Should epoll refuse a descriptor, its queue is looked at now and then. */
 static void
-watch(struct serving *s, const struct rxq *q)
+serving_watch(struct serving *s, const struct rxq *q)
 {
 	(void)idle_watch(&s->idle, q->fd, q->interrupt ? IDLE_EDGE : IDLE_LEVEL);
 }
@@ -122,23 +122,23 @@ watch(struct serving *s, const struct rxq *q)
 int
 serve_begin(struct serving *s, const struct rxq *q)
 {
-	if (have_room(s, mine(s)->n + 1) < 0)
+	if (serving_make_room(s, serving_mine(s)->n + 1) < 0)
 		return -ENOMEM;
-	watch(s, q);
-	publish(s, set_copy(s, NULL, q));
+	serving_watch(s, q);
+	serving_publish(s, set_copy(s, NULL, q));
 	return 0;
 }
 
 int
 serve_end(struct serving *s, uint16_t ifidx, uint16_t queue)
 {
-	const struct rxq *gone = find(s, ifidx, queue);
+	const struct rxq *gone = serving_find(s, ifidx, queue);
 	int fd;
 
 	if (gone == NULL)
 		return -ENOENT;
 	fd = gone->fd;
-	publish(s, set_copy(s, gone, NULL));
+	serving_publish(s, set_copy(s, gone, NULL));
 	idle_unwatch(&s->idle, fd);
 	return 0;
 }
@@ -148,7 +148,7 @@ serve_who(const struct serving *s, unsigned int n, uint16_t ifidx, uint16_t queu
 {
 	unsigned int i = 0;
 
-	while (i < n && find(&s[i], ifidx, queue) == NULL)
+	while (i < n && serving_find(&s[i], ifidx, queue) == NULL)
 		i++;
 	return i;
 }
@@ -156,19 +156,19 @@ serve_who(const struct serving *s, unsigned int n, uint16_t ifidx, uint16_t queu
 int
 serve_move(struct serving *from, struct serving *to, uint16_t ifidx, uint16_t queue)
 {
-	const struct rxq *found = find(from, ifidx, queue);
+	const struct rxq *found = serving_find(from, ifidx, queue);
 	struct rxq q;
 
 	if (found == NULL)
 		return -ENOENT;
 	if (from == to)
 		return 0;
-	if (have_room(to, mine(to)->n + 1) < 0)
+	if (serving_make_room(to, serving_mine(to)->n + 1) < 0)
 		return -ENOMEM;
 	q = *found;
-	publish(from, set_copy(from, found, NULL));
+	serving_publish(from, set_copy(from, found, NULL));
 	idle_unwatch(&from->idle, q.fd);
-	watch(to, &q);
-	publish(to, set_copy(to, NULL, &q));
+	serving_watch(to, &q);
+	serving_publish(to, set_copy(to, NULL, &q));
 	return 0;
 }

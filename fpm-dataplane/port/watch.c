@@ -71,7 +71,7 @@ watch_now_ns(void)
 }
 
 static bool
-covers(const struct prefix *p, uint8_t family, const uint8_t *octets)
+prefix_covers_octets(const struct prefix *p, uint8_t family, const uint8_t *octets)
 {
 	struct ipaddr addr = {0};
 
@@ -83,7 +83,7 @@ covers(const struct prefix *p, uint8_t family, const uint8_t *octets)
 
 /* Ports where they follow the IP header and it is no later fragment; else 0. */
 static void
-ports_of(const uint8_t *ip, unsigned int len, uint8_t family, uint16_t port[2])
+ip_ports(const uint8_t *ip, unsigned int len, uint8_t family, uint16_t port[2])
 {
 	unsigned int off = family == 4 ? (ip[0] & 15u) * 4 : 40;
 	bool later = family == 4 && (get_be16(ip + 6) & 0x1fff) != 0;
@@ -96,8 +96,8 @@ ports_of(const uint8_t *ip, unsigned int len, uint8_t family, uint16_t port[2])
 }
 
 static bool
-matches_ip(const struct watch_filter *f, const uint8_t *ip, unsigned int len,
-	   uint8_t family)
+filter_matches_ip(const struct watch_filter *f, const uint8_t *ip, unsigned int len,
+		  uint8_t family)
 {
 	const uint8_t *src = family == 4 ? ip + 12 : ip + 8;
 	const uint8_t *dst = src + family_octets(family);
@@ -105,28 +105,28 @@ matches_ip(const struct watch_filter *f, const uint8_t *ip, unsigned int len,
 
 	if (f->has_proto && f->proto != (family == 4 ? ip[9] : ip[6]))
 		return false;
-	if (f->src.family != 0 && !covers(&f->src, family, src))
+	if (f->src.family != 0 && !prefix_covers_octets(&f->src, family, src))
 		return false;
-	if (f->dst.family != 0 && !covers(&f->dst, family, dst))
+	if (f->dst.family != 0 && !prefix_covers_octets(&f->dst, family, dst))
 		return false;
-	if (f->host.family != 0 && !covers(&f->host, family, src) &&
-	    !covers(&f->host, family, dst))
+	if (f->host.family != 0 && !prefix_covers_octets(&f->host, family, src) &&
+	    !prefix_covers_octets(&f->host, family, dst))
 		return false;
 	if (f->sport == 0 && f->dport == 0)
 		return true;
-	ports_of(ip, len, family, port);
+	ip_ports(ip, len, family, port);
 	return (f->sport == 0 || f->sport == port[0]) &&
 	       (f->dport == 0 || f->dport == port[1]);
 }
 
 static bool
-is_tag(uint16_t type)
+type_is_tag(uint16_t type)
 {
 	return type == VLAN_C_TYPE || type == VLAN_S_TYPE;
 }
 
 static bool
-matches(const struct watch_filter *f, const uint8_t *frame, unsigned int len)
+filter_matches(const struct watch_filter *f, const uint8_t *frame, unsigned int len)
 {
 	unsigned int tag = 0;
 	uint16_t type;
@@ -134,7 +134,7 @@ matches(const struct watch_filter *f, const uint8_t *frame, unsigned int len)
 	if (!f->packet)
 		return true;
 	/* What is about to be sent has its tags. */
-	while (len >= L2_LEN + 4 && tag < 2 && is_tag(get_be16(frame + 12))) {
+	while (len >= L2_LEN + 4 && tag < 2 && type_is_tag(get_be16(frame + 12))) {
 		frame += 4;
 		len -= 4;
 		tag++;
@@ -143,9 +143,9 @@ matches(const struct watch_filter *f, const uint8_t *frame, unsigned int len)
 		return false;
 	type = get_be16(frame + 12);
 	if (type == 0x0800)
-		return matches_ip(f, frame + L2_LEN, len - L2_LEN, 4);
+		return filter_matches_ip(f, frame + L2_LEN, len - L2_LEN, 4);
 	return type == 0x86dd && len >= L2_LEN + 40 &&
-	       matches_ip(f, frame + L2_LEN, len - L2_LEN, 6);
+	       filter_matches_ip(f, frame + L2_LEN, len - L2_LEN, 6);
 }
 
 uint8_t
@@ -160,7 +160,7 @@ watch_wanted(const struct watch_set *set, enum watch_point point, uint16_t ifidx
 		const struct watch_filter *f = &set->filter[i];
 
 		if ((set->live & 1u << i) != 0 && (f->points & 1u << point) != 0 &&
-		    (f->ifidx == 0 || f->ifidx == ifidx) && matches(f, frame, len))
+		    (f->ifidx == 0 || f->ifidx == ifidx) && filter_matches(f, frame, len))
 			wanted |= (uint8_t)(1u << i);
 	}
 	return wanted;
