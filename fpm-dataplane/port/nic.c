@@ -19,7 +19,6 @@
 #include "base/errmsg.h"
 #include "port/attach.h"
 #include "port/rss.h"
-#include "port/tags.h"
 
 pthread_mutex_t nic_control[RTE_MAX_ETHPORTS] = {
 	[0 ... RTE_MAX_ETHPORTS - 1] = PTHREAD_MUTEX_INITIALIZER,
@@ -55,6 +54,73 @@ devargs_make(char *out, size_t size, char *name, size_t name_size,
 		n += (size_t)snprintf(out + n, size - n, ",qpairs=%u", conf->n_txq);
 	if (n < size && strstr(out, "framecnt=") == NULL)
 		snprintf(out + n, size - n, ",framecnt=2048");
+}
+
+/*
+ * Which devices may take VLAN tags off frames and put them in. DPDK tells what a port offers,
+ * and not who does it, nor what it costs; so this goes by the driver, and by what was read there
+ * (22.11) and tried.
+ *
+ * Not here: net_virtio, net_vhost and net_af_packet, which do it in software, later than we do.
+ * net_vmxnet3 takes 802.1ad's tags off, too, and does not tell them from 802.1Q's (in QEMU).
+ * net_ixgbe and net_i40e send by a slower loop as soon as they may insert, VLANs or not, and
+ * net_ixgbe hands out frames that come while it begins to strip without a word of their tag.
+ * net_e1000_igb is as net_e1000_em by its text, and not tried. net_bonding does not pass on to
+ * its members what is asked of it while it runs.
+ */
+bool
+nic_takes_tags(const struct rte_eth_dev_info *info)
+{
+	return strcmp(info->driver_name, "net_e1000_em") == 0 &&
+	       (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_STRIP) != 0 &&
+	       (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_VLAN_INSERT) != 0;
+}
+
+/*
+ * The driver of vmxnet3 (22.11) gives a running device another MTU by stopping it under those
+ * who poll it, and leaves it marked as stopped: its link is never asked for again; the one of
+ * e1000e takes it and long frames do not come in (tests/vm/test_nic.py, QEMU). So these keep the
+ * MTU that they start with; shorter frames are no matter of the device's.
+ */
+static bool
+nic_mtu_is_fixed(const struct port *port)
+{
+	return strcmp(port->driver, "net_vmxnet3") == 0 ||
+	       strcmp(port->driver, "net_e1000_em") == 0;
+}
+
+/* Of a device that keeps its MTU: does it hold back frames of that length?  [with control] */
+static bool
+nic_mtu_is_more(const struct port *port, unsigned int mtu_bytes)
+{
+	uint16_t now;
+
+	return rte_eth_dev_get_mtu(port->port_id, &now) == 0 && mtu_bytes > now;
+}
+
+bool
+nic_mtu_is_beyond(const struct port *port, unsigned int mtu_bytes)
+{
+	bool beyond;
+
+	pthread_mutex_lock(&nic_control[port->port_id]);
+	beyond = nic_mtu_is_fixed(port) && nic_mtu_is_more(port, mtu_bytes);
+	pthread_mutex_unlock(&nic_control[port->port_id]);
+	return beyond;
+}
+
+int
+nic_set_mtu(const struct port *port, unsigned int mtu_bytes)
+{
+	int rc;
+
+	pthread_mutex_lock(&nic_control[port->port_id]);
+	if (nic_mtu_is_fixed(port))
+		rc = nic_mtu_is_more(port, mtu_bytes) ? -EBUSY : 0;
+	else
+		rc = rte_eth_dev_set_mtu(port->port_id, (uint16_t)mtu_bytes);
+	pthread_mutex_unlock(&nic_control[port->port_id]);
+	return rc;
 }
 
 /* Beside an IP packet in a buffer: Ethernet header, two VLAN tags, checksum, reserve. */
@@ -106,15 +172,16 @@ device_start(const struct port *port, const struct rte_eth_conf *eth,
 
 /* Is the device, or one of a bond's, driven by that driver? */
 static bool
-is_driven_by(const struct port *port, const char *driver)
+nic_is_driven_by(const struct port *port, const char *driver)
 {
 	return port->bond != BOND_NONE ? bond_has_driver(port->port_id, driver)
 				       : strcmp(port->driver, driver) == 0;
 }
 
 static int
-check_limits(const struct port *port, const struct rte_eth_dev_info *info,
-	     unsigned int n_rxq, unsigned int mtu_bytes, char *why, unsigned int why_size)
+nic_check_limits(const struct port *port, const struct rte_eth_dev_info *info,
+		 unsigned int n_rxq, unsigned int mtu_bytes, char *why,
+		 unsigned int why_size)
 {
 	if (mtu_bytes > port->mtu_max_bytes)
 		return why_not(why, why_size, -EINVAL,
@@ -139,12 +206,12 @@ nic_could_be(const struct port *port, unsigned int n_rxq, unsigned int mtu_bytes
 	pthread_mutex_unlock(&nic_control[port->port_id]);
 	if (rc < 0)
 		return 0; /* to be seen when it is opened */
-	return check_limits(port, &info, n_rxq, mtu_bytes, why, why_size);
+	return nic_check_limits(port, &info, n_rxq, mtu_bytes, why, why_size);
 }
 
 static int
-configure(struct port *port, const struct port_conf *conf, struct rte_mempool *pool,
-	  char *why, unsigned int why_size)
+nic_configure(struct port *port, const struct port_conf *conf, struct rte_mempool *pool,
+	      char *why, unsigned int why_size)
 {
 	struct rte_eth_conf eth = {.rxmode = {.mtu = (uint16_t)conf->mtu_bytes}};
 	struct rte_eth_dev_info info;
@@ -174,16 +241,16 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 	if (strcmp(port->driver, "net_af_packet") == 0 && port->n_rxq < info.max_rx_queues)
 		port->n_rxq = info.max_rx_queues;
 	/* Its queues come in pairs, and its host spreads frames over all pairs that are in use. */
-	if (is_driven_by(port, "net_virtio") && port->n_rxq < port->n_txq)
+	if (nic_is_driven_by(port, "net_virtio") && port->n_rxq < port->n_txq)
 		port->n_rxq = port->n_txq;
-	rc = check_limits(port, &info, port->n_rxq, conf->mtu_bytes, why, why_size);
+	rc = nic_check_limits(port, &info, port->n_rxq, conf->mtu_bytes, why, why_size);
 	if (rc < 0)
 		return rc;
 	port->cksum_able = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0;
 	port->rx_cksum = port->cksum_able && !conf->cksum_off;
 	if (port->rx_cksum)
 		eth.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
-	port->vlan_able = tags_by_device(&info);
+	port->vlan_able = nic_takes_tags(&info);
 	port->vlan_offload = port->vlan_able && !conf->vlan_off;
 	if (port->vlan_offload)
 		eth.txmode.offloads |= RTE_ETH_TX_OFFLOAD_VLAN_INSERT;
@@ -211,13 +278,13 @@ configure(struct port *port, const struct port_conf *conf, struct rte_mempool *p
 	if (rc < 0)
 		return why_not(why, why_size, rc, "device has no MAC address");
 	memcpy(port->mac, mac.addr_bytes, sizeof(port->mac));
-	if (port_set_mtu(port, conf->mtu_bytes) < 0)
+	if (nic_set_mtu(port, conf->mtu_bytes) < 0)
 		log_debug("port: mtu not set port=%s mtu=%u", port->name, conf->mtu_bytes);
 	/*
 	 * Its host lets no tag in that was not asked for (QEMU: VIRTIO_NET_F_CTRL_VLAN, which
 	 * the driver always takes), but to who takes everything; others' frames we drop.
 	 */
-	if (is_driven_by(port, "net_virtio") &&
+	if (nic_is_driven_by(port, "net_virtio") &&
 	    rte_eth_promiscuous_enable(port->port_id) < 0)
 		log_debug("port: promiscuous mode not supported port=%s", port->name);
 	/* OSPF, ND and others come as multicast; virtual devices often have no filter. */
@@ -280,7 +347,7 @@ nic_open(struct port *port, const struct port_conf *conf, struct rte_mempool *po
 		rc = device_attach(port, devargs, name, conf->shared, why, why_size);
 	if (rc < 0)
 		return rc;
-	rc = configure(port, conf, pool, why, why_size);
+	rc = nic_configure(port, conf, pool, why, why_size);
 	/* Of what it has taken, bonds that came before may need some. */
 	if (rc == 0)
 		rc = bond_room(port->n_txq * TX_DESC, 0, why, why_size);

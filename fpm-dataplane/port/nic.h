@@ -12,6 +12,8 @@
 
 #include "port/port.h"
 
+struct rte_eth_dev_info;
+
 #define NIC_RX_DESC 1024 /* frames that a receive queue holds */
 
 /*
@@ -31,6 +33,16 @@ int nic_open(struct port *port, const struct port_conf *conf, struct rte_mempool
 /* As port_could_be(). */
 int nic_could_be(const struct port *port, unsigned int n_rxq, unsigned int mtu_bytes,
 		 char *why, unsigned int why_size);
+
+/* As port_set_mtu() and port_mtu_is_beyond(). */
+int nic_set_mtu(const struct port *port, unsigned int mtu_bytes);
+bool nic_mtu_is_beyond(const struct port *port, unsigned int mtu_bytes);
+
+/*
+ * Does the device, and not its driver, take 802.1Q tags off and put them in, from whatever moment
+ * it is told to, and at no cost before?                                 [any thread]
+ */
+bool nic_takes_tags(const struct rte_eth_dev_info *info);
 
 /* With its device, so that it can come again, as it or with other arguments. */
 void nic_close(const struct port *port);

@@ -25,7 +25,7 @@
 static uint64_t missed[RTE_MAX_ETHPORTS];
 
 static void
-kernel_if_find(struct port *port)
+port_find_kernel_if(struct port *port)
 {
 	const char *p = strstr(port->device, "iface=");
 
@@ -37,24 +37,11 @@ kernel_if_find(struct port *port)
 }
 
 /*
- * The driver of vmxnet3 (22.11) gives a running device another MTU by stopping it under those
- * who poll it, and leaves it marked as stopped: its link is never asked for again; the one of
- * e1000e takes it and long frames do not come in (tests/vm/test_nic.py, QEMU). So these keep the
- * MTU that they start with; shorter frames are no matter of the device's.
- */
-static bool
-mtu_is_fixed(const struct port *port)
-{
-	return strcmp(port->driver, "net_vmxnet3") == 0 ||
-	       strcmp(port->driver, "net_e1000_em") == 0;
-}
-
-/*
  * The TAP: the one that was kept over a restart if it is still good, whatever it is called
  * by now, else by its name. Returns 0 or -errno.
  */
 static int
-tap_get(struct port *port, const struct port_conf *conf)
+port_get_tap(struct port *port, const struct port_conf *conf)
 {
 	int rc;
 
@@ -76,7 +63,7 @@ tap_get(struct port *port, const struct port_conf *conf)
 
 /* One that is kept goes on until no daemon wants it any more. */
 static void
-device_close(const struct port *port)
+port_close_device(const struct port *port)
 {
 	if (!port->held)
 		nic_close(port);
@@ -96,7 +83,7 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	port->tap.fd = -1;
 	snprintf(port->name, sizeof(port->name), "%s", conf->tap);
 	snprintf(port->device, sizeof(port->device), "%s", conf->device);
-	kernel_if_find(port);
+	port_find_kernel_if(port);
 	if (nics_are_kept())
 		rc = nics_open(port, conf, why, why_size);
 	else
@@ -107,7 +94,7 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 		return rc;
 	}
 	missed[port->port_id] = 0; /* of one that had this number before */
-	rc = tap_get(port, conf);
+	rc = port_get_tap(port, conf);
 	if (rc == -EBUSY)
 		why_not(why, why_size, rc,
 			"TAP is held by another process (a second daemon, or the "
@@ -118,7 +105,7 @@ port_open(struct port *port, uint16_t ifidx, const struct port_conf *conf,
 	else if (rc < 0)
 		why_not(why, why_size, rc, "TAP cannot be made: %s", strerror(-rc));
 	if (rc < 0)
-		device_close(port);
+		port_close_device(port);
 	return rc;
 }
 
@@ -160,7 +147,7 @@ void
 port_close(struct port *port)
 {
 	tap_close(&port->tap);
-	device_close(port);
+	port_close_device(port);
 }
 
 int
@@ -266,40 +253,16 @@ port_bond(const struct port *port, struct bond_state *state)
 	return rc;
 }
 
-/* Of a device that keeps its MTU: does it hold back frames of that length?  [with control] */
-static bool
-is_beyond(const struct port *port, unsigned int mtu_bytes)
-{
-	uint16_t now;
-
-	return rte_eth_dev_get_mtu(port->port_id, &now) == 0 && mtu_bytes > now;
-}
-
 bool
 port_mtu_is_beyond(const struct port *port, unsigned int mtu_bytes)
 {
-	bool beyond;
-
-	pthread_mutex_lock(&nic_control[port->port_id]);
-	beyond = mtu_is_fixed(port) && is_beyond(port, mtu_bytes);
-	pthread_mutex_unlock(&nic_control[port->port_id]);
-	return beyond;
+	return nic_mtu_is_beyond(port, mtu_bytes);
 }
 
 int
 port_set_mtu(const struct port *port, unsigned int mtu_bytes)
 {
-	int rc;
-
-	if (port->held)
-		return nics_set_mtu(port, mtu_bytes);
-	pthread_mutex_lock(&nic_control[port->port_id]);
-	if (mtu_is_fixed(port))
-		rc = is_beyond(port, mtu_bytes) ? -EBUSY : 0;
-	else
-		rc = rte_eth_dev_set_mtu(port->port_id, (uint16_t)mtu_bytes);
-	pthread_mutex_unlock(&nic_control[port->port_id]);
-	return rc;
+	return port->held ? nics_set_mtu(port, mtu_bytes) : nic_set_mtu(port, mtu_bytes);
 }
 
 int

@@ -4,7 +4,8 @@
  * to fit does, and what is refused would have ended the program, or nearly. Each try is a
  * process of its own.
  *
- * link: fpm-dataplane/port/bond_room.c
+ * link: fpm-dataplane/base/ fpm-dataplane/port/bond.c fpm-dataplane/port/attach.c
+ * link: fpm-dataplane/pci/
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,8 @@
  * Room for LACP is tried before a link comes up. DPDK is played here: its calls stand before
  * those of its library.
  *
- * link: fpm-dataplane/port/bond_room.c
+ * link: fpm-dataplane/base/ fpm-dataplane/port/bond.c fpm-dataplane/port/attach.c
+ * link: fpm-dataplane/pci/
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,8 +5,7 @@
  *
  * link: fpm-dataplane/base/ fpm-dataplane/port/port.c fpm-dataplane/port/nic.c
  * link: fpm-dataplane/port/nicd_client.c fpm-dataplane/port/fanout.c
- * link: fpm-dataplane/port/bond.c fpm-dataplane/port/bond_room.c fpm-dataplane/port/attach.c
- * link: fpm-dataplane/port/tags.c fpm-dataplane/port/rss.c
+ * link: fpm-dataplane/port/bond.c fpm-dataplane/port/attach.c fpm-dataplane/port/rss.c
  * link: fpm-dataplane/pci/ tap-bridge/
  */
 #include <setjmp.h>
@@ -22,8 +21,8 @@
 
 #include <rte_ethdev.h>
 
+#include "port/nic.h"
 #include "port/port.h"
-#include "port/tags.h"
 
 /* So long a call stays inside, in case another one comes. */
 #define INSIDE_NS 20000000
@@ -180,14 +179,14 @@ tags_are_the_devices_where_that_is_tried(void **state)
 					.rx_offload_capa = RTE_ETH_RX_OFFLOAD_VLAN_STRIP,
 					.tx_offload_capa = RTE_ETH_TX_OFFLOAD_VLAN_INSERT};
 
-	assert_true(tags_by_device(&info));
+	assert_true(nic_takes_tags(&info));
 	info.driver_name = "net_virtio";
-	assert_false(tags_by_device(&info));
+	assert_false(nic_takes_tags(&info));
 	info.driver_name = "net_vmxnet3";
-	assert_false(tags_by_device(&info));
+	assert_false(nic_takes_tags(&info));
 	info.driver_name = "net_e1000_em";
 	info.tx_offload_capa = 0;
-	assert_false(tags_by_device(&info));
+	assert_false(nic_takes_tags(&info));
 }
 
 static void
