@@ -83,9 +83,18 @@ ipaddr_str(const struct ipaddr *a, uint8_t family, char buf[PREFIX_STRLEN])
 }
 
 const char *
+mac_str(const uint8_t mac[6], char buf[MAC_STRLEN])
+{
+	snprintf(buf, MAC_STRLEN, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2],
+		 mac[3], mac[4], mac[5]);
+	return buf;
+}
+
+const char *
 prefix_str(const struct prefix *p, char buf[PREFIX_STRLEN])
 {
 	const uint8_t *o = p->addr.octet;
+	char mac[MAC_STRLEN];
 	size_t n;
 
 	if (p->family == FAMILY_LABEL) {
@@ -93,8 +102,7 @@ prefix_str(const struct prefix *p, char buf[PREFIX_STRLEN])
 		return buf;
 	}
 	if (p->family == FAMILY_MAC) {
-		snprintf(buf, PREFIX_STRLEN, "mac %02x:%02x:%02x:%02x:%02x:%02x vlan %u",
-			 o[0], o[1], o[2], o[3], o[4], o[5],
+		snprintf(buf, PREFIX_STRLEN, "mac %s vlan %u", mac_str(o, mac),
 			 (unsigned int)(o[10] << 8 | o[11]));
 		return buf;
 	}

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #define PREFIX_STRLEN 64
+#define MAC_STRLEN    18
 
 struct ipaddr {
 	uint8_t octet[16]; /* unused octets are zero, so that memcmp compares */
@@ -100,6 +101,9 @@ uint64_t ipaddr_hash(const struct ipaddr *a, uint64_t seed);
 /* Text; both write at most PREFIX_STRLEN octets into buf and return it. */
 const char *ipaddr_str(const struct ipaddr *a, uint8_t family, char buf[PREFIX_STRLEN]);
 const char *prefix_str(const struct prefix *p, char buf[PREFIX_STRLEN]);
+
+/* Text of a MAC address: writes MAC_STRLEN octets into buf and returns it. */
+const char *mac_str(const uint8_t mac[6], char buf[MAC_STRLEN]);
 
 /*
  * Parse "192.0.2.0/24", "2001:db8::1" (an address is a full-length prefix). Host bits are

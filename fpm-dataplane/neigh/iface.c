@@ -354,6 +354,7 @@ static void
 follow_tap(struct neigh *n, struct iface *ifc, const struct kmon_link *kl)
 {
 	static const uint8_t zero[6];
+	char mac[MAC_STRLEN];
 	int rc;
 
 	if (kl->mtu_bytes != ifc->tap_mtu_bytes) {
@@ -365,10 +366,8 @@ follow_tap(struct neigh *n, struct iface *ifc, const struct kmon_link *kl)
 		memcpy(ifc->dev_mac, kl->mac, sizeof(ifc->dev_mac));
 		rc = port_set_mac(ifc->port, kl->mac);
 		n->macs_due = true;
-		log_info("neigh: mac changed port=%s mac=%02x:%02x:%02x:%02x:%02x:%02x "
-			 "device=%s",
-			 ifc->port->name, kl->mac[0], kl->mac[1], kl->mac[2], kl->mac[3],
-			 kl->mac[4], kl->mac[5], rc < 0 ? strerror(-rc) : "ok");
+		log_info("neigh: mac changed port=%s mac=%s device=%s", ifc->port->name,
+			 mac_str(kl->mac, mac), rc < 0 ? strerror(-rc) : "ok");
 	}
 }
 

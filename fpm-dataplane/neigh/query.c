@@ -40,19 +40,11 @@ state_of(struct nb *nb)
 }
 
 static json_t *
-mac_json(const uint8_t mac[6])
-{
-	char text[18];
-
-	snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1],
-		 mac[2], mac[3], mac[4], mac[5]);
-	return json_string(text);
-}
-
-static json_t *
 nb_mac_json(const struct nb *nb)
 {
-	return nb->has_mac || nb->grace ? mac_json(nb->mac) : json_null();
+	char mac[MAC_STRLEN];
+
+	return nb->has_mac || nb->grace ? json_string(mac_str(nb->mac, mac)) : json_null();
 }
 
 static json_t *
@@ -112,7 +104,7 @@ add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 	const struct if_counters *base = &n->iface[fi->ifidx].base;
 	struct ipaddr src4 = ipaddr_from_v4(fi->src4);
 	struct if_counters c;
-	char text[16];
+	char text[16], mac[MAC_STRLEN];
 
 	/* Outermost first. */
 	if (fi->n_tags == 1)
@@ -123,7 +115,7 @@ add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 	counters_port(fi->ifidx, &c);
 	set(row, "vlan", json_string(text));
 	set(row, "on", json_string(n->iface[fi->port].port->name));
-	set(row, "mac", mac_json(fi->mac));
+	set(row, "mac", json_string(mac_str(fi->mac, mac)));
 	set(row, "mtu", json_integer(fi->mtu_bytes));
 	set(row, "addresses4", source_json(4, &src4));
 	set(row, "addresses6", source_json(6, &fi->src6));

@@ -38,11 +38,9 @@ port_name(const struct trace *t, uint16_t ifidx)
 static json_t *
 mac_json(const uint8_t *mac)
 {
-	char text[18];
+	char text[MAC_STRLEN];
 
-	snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1],
-		 mac[2], mac[3], mac[4], mac[5]);
-	return json_string(text);
+	return json_string(mac_str(mac, text));
 }
 
 static json_t *

@@ -158,11 +158,9 @@ port_bond_row(const struct port *port)
 		st.n_member = 0;
 	for (unsigned int i = 0; i < st.n_member; i++) {
 		const struct bond_member *m = &st.member[i];
-		const uint8_t *p = m->partner;
-		char mac[18];
+		char mac[MAC_STRLEN];
 
-		snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", p[0], p[1],
-			 p[2], p[3], p[4], p[5]);
+		mac_str(m->partner, mac);
 		json_array_append_new(
 			members,
 			json_pack("{s:s, s:s, s:s, s:b, s:s?}", "device", m->device,
@@ -182,7 +180,7 @@ show_port(const struct ui *ui, const struct port *port)
 	struct ipaddr src6 = i != NULL ? i->src6 : (struct ipaddr){0};
 	struct port_stats st = {0};
 	struct if_counters c;
-	char text[18], rss[64];
+	char text[MAC_STRLEN], rss[64];
 
 	/* A number may have had another port before. */
 	counters_port(port->ifidx, &c);
@@ -192,8 +190,7 @@ show_port(const struct ui *ui, const struct port *port)
 	c.tx_bytes -= port->base.tx_bytes;
 	if (port_stats(port, &st) < 0)
 		st = (struct port_stats){0};
-	snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1],
-		 mac[2], mac[3], mac[4], mac[5]);
+	mac_str(mac, text);
 	/* Missed: the device had a frame and no room for it, in its ring or in our pool. */
 	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:i, s:s, s:i, s:I, s:I, s:I, s:I, "
 			 "s:I, s:I, s:I, "
