@@ -86,17 +86,20 @@ void row_add(json_t *row, enum query_kind kind, const json_t *rows);
 void session_ask(struct trace *t, struct msg_watch *mw);
 void session_record(struct trace *t, struct session *s, const struct watch_record *rec);
 void sessions_tick(struct trace *t);
+void sessions_end(struct trace *t); /* stop looking at packets */
 void sessions_free(struct trace *t);
 /* All answers about this subject of a session are in. */
 void session_row_done(struct trace *t, struct session *s);
 
-/* trace.c */
-void trace_publish(struct trace *t); /* what all sessions together look for */
-uint64_t trace_lost(const struct trace *t);
+/* subject.c */
 /* A packet to be told about; rib is asked for its route, neigh (explain) for its neighbour. */
 struct subject *subject_make(struct trace *t, const struct watch_record *rec,
 			     struct session *s, struct msg_watch *explain);
+/* Take an answer about a packet into its row, and free it. Returns the packet. */
+struct subject *subject_answered(struct msg_query *q);
 void subject_free(struct subject *u);
+/* Those that wait for answers, when no thread answers any more. */
+void subjects_free(struct trace *t);
 void trace_reply(struct msg_watch *mw, bool done);
 
 /* pcapng.c: append to `out`. */

@@ -43,20 +43,20 @@ octets_put(struct octets *out, const void *data, size_t len)
 }
 
 static void
-put32(struct octets *out, uint32_t v)
+octets_put32(struct octets *out, uint32_t v)
 {
 	octets_put(out, &v, sizeof(v));
 }
 
 static void
-put16(struct octets *out, uint16_t v)
+octets_put16(struct octets *out, uint16_t v)
 {
 	octets_put(out, &v, sizeof(v));
 }
 
 /* Octets, and zeros up to a multiple of four. */
 static void
-put_padded(struct octets *out, const void *data, size_t len)
+octets_put_padded(struct octets *out, const void *data, size_t len)
 {
 	static const uint8_t zero[4];
 
@@ -65,33 +65,33 @@ put_padded(struct octets *out, const void *data, size_t len)
 }
 
 static void
-option(struct octets *out, uint16_t code, const void *data, size_t len)
+option_put(struct octets *out, uint16_t code, const void *data, size_t len)
 {
-	put16(out, code);
-	put16(out, (uint16_t)len);
-	put_padded(out, data, len);
+	octets_put16(out, code);
+	octets_put16(out, (uint16_t)len);
+	octets_put_padded(out, data, len);
 }
 
 /* Begin a block, its length not known yet. Returns where it begins. */
 static size_t
-begin(struct octets *out, uint32_t type)
+block_begin(struct octets *out, uint32_t type)
 {
 	size_t at = out->len;
 
-	put32(out, type);
-	put32(out, 0);
+	octets_put32(out, type);
+	octets_put32(out, 0);
 	return at;
 }
 
 static void
-finish(struct octets *out, size_t at)
+block_finish(struct octets *out, size_t at)
 {
 	uint32_t len;
 
-	put16(out, OPT_END);
-	put16(out, 0);
+	octets_put16(out, OPT_END);
+	octets_put16(out, 0);
 	len = (uint32_t)(out->len - at + 4);
-	put32(out, len);
+	octets_put32(out, len);
 	memcpy(out->data + at + 4, &len, sizeof(len));
 }
 
@@ -99,16 +99,16 @@ static void
 interface_block(struct octets *out, struct pcapng_ports *known, const struct port *port)
 {
 	static const uint8_t nanoseconds = 9;
-	size_t at = begin(out, BLOCK_INTERFACE);
+	size_t at = block_begin(out, BLOCK_INTERFACE);
 
-	put16(out, LINKTYPE_ETHERNET);
-	put16(out, 0);
-	put32(out, 0); /* no limit of its own */
-	option(out, IF_NAME, port->name, strlen(port->name));
-	option(out, IF_DESCRIPTION, port->device, strlen(port->device));
-	option(out, IF_MAC, port->mac, sizeof(port->mac));
-	option(out, IF_TSRESOL, &nanoseconds, 1);
-	finish(out, at);
+	octets_put16(out, LINKTYPE_ETHERNET);
+	octets_put16(out, 0);
+	octets_put32(out, 0); /* no limit of its own */
+	option_put(out, IF_NAME, port->name, strlen(port->name));
+	option_put(out, IF_DESCRIPTION, port->device, strlen(port->device));
+	option_put(out, IF_MAC, port->mac, sizeof(port->mac));
+	option_put(out, IF_TSRESOL, &nanoseconds, 1);
+	block_finish(out, at);
 	known->block[port->ifidx] = (uint16_t)++known->n;
 }
 
@@ -117,15 +117,15 @@ pcapng_header(struct octets *out, struct pcapng_ports *known, const struct trace
 {
 	static const uint64_t unknown = UINT64_MAX;
 	char text[64];
-	size_t at = begin(out, BLOCK_SECTION);
+	size_t at = block_begin(out, BLOCK_SECTION);
 
-	put32(out, BYTE_ORDER_MAGIC);
-	put16(out, 1); /* version 1.0 */
-	put16(out, 0);
+	octets_put32(out, BYTE_ORDER_MAGIC);
+	octets_put16(out, 1); /* version 1.0 */
+	octets_put16(out, 0);
 	octets_put(out, &unknown, sizeof(unknown));
 	snprintf(text, sizeof(text), "fpm-dataplane %s", conf->version);
-	option(out, SHB_USERAPPL, text, strlen(text));
-	finish(out, at);
+	option_put(out, SHB_USERAPPL, text, strlen(text));
+	block_finish(out, at);
 	*known = (struct pcapng_ports){0};
 	for (unsigned int i = 0; i < conf->n_port; i++)
 		if (port_is_there(&conf->port[i]))
@@ -134,8 +134,8 @@ pcapng_header(struct octets *out, struct pcapng_ports *known, const struct trace
 
 /* Number of the block of a port, made now when it came after the header. */
 static uint32_t
-block_of(struct octets *out, struct pcapng_ports *known, const struct trace_conf *conf,
-	 uint16_t ifidx)
+port_block(struct octets *out, struct pcapng_ports *known, const struct trace_conf *conf,
+	   uint16_t ifidx)
 {
 	/* A VLAN's frames are its port's. */
 	if (ifidx >= PORT_MAX)
@@ -149,7 +149,7 @@ block_of(struct octets *out, struct pcapng_ports *known, const struct trace_conf
 
 /* What became of it, in a line; "" when there is nothing to say. */
 static void
-comment(const struct watch_record *rec, char text[160])
+record_comment(const struct watch_record *rec, char text[160])
 {
 	enum reason reason = watch_reason(rec);
 
@@ -168,19 +168,19 @@ pcapng_packet(struct octets *out, struct pcapng_ports *known, const struct trace
 	uint32_t flags = rec->point == WATCH_WALK   ? EPB_INBOUND
 			 : rec->point == WATCH_SENT ? EPB_OUTBOUND
 						    : 0;
-	uint32_t block = block_of(out, known, conf, ifidx);
+	uint32_t block = port_block(out, known, conf, ifidx);
 	char text[160];
-	size_t at = begin(out, BLOCK_PACKET);
+	size_t at = block_begin(out, BLOCK_PACKET);
 
-	put32(out, block);
-	put32(out, (uint32_t)(rec->time_ns >> 32));
-	put32(out, (uint32_t)rec->time_ns);
-	put32(out, len);
-	put32(out, rec->frame_bytes);
-	put_padded(out, rec->frame, len);
-	option(out, EPB_FLAGS, &flags, sizeof(flags));
-	comment(rec, text);
+	octets_put32(out, block);
+	octets_put32(out, (uint32_t)(rec->time_ns >> 32));
+	octets_put32(out, (uint32_t)rec->time_ns);
+	octets_put32(out, len);
+	octets_put32(out, rec->frame_bytes);
+	octets_put_padded(out, rec->frame, len);
+	option_put(out, EPB_FLAGS, &flags, sizeof(flags));
+	record_comment(rec, text);
 	if (text[0] != '\0')
-		option(out, OPT_COMMENT, text, strlen(text));
-	finish(out, at);
+		option_put(out, OPT_COMMENT, text, strlen(text));
+	block_finish(out, at);
 }

@@ -16,7 +16,7 @@
 #define REWRITTEN_TTL6 (L2_LEN + 7)
 
 static void
-set(json_t *row, const char *key, json_t *value)
+row_set(json_t *row, const char *key, json_t *value)
 {
 	json_object_set_new(row, key, value);
 }
@@ -73,50 +73,50 @@ via_json(const struct watch_record *rec)
 
 /* The fields of an IP header, as far as the frame has them. */
 static void
-add_ip(json_t *row, const uint8_t *ip, unsigned int len, uint8_t family)
+row_add_ip(json_t *row, const uint8_t *ip, unsigned int len, uint8_t family)
 {
 	unsigned int off = family == 4 ? (ip[0] & 15u) * 4 : 40;
 	uint8_t proto = family == 4 ? ip[9] : ip[6];
 	uint16_t frag = family == 4 ? get_be16(ip + 6) : 0;
 
-	set(row, "family", json_integer(family));
-	set(row, "src", addr_json(family, family == 4 ? ip + 12 : ip + 8));
-	set(row, "dst", addr_json(family, family == 4 ? ip + 16 : ip + 24));
-	set(row, "proto", json_integer(proto));
-	set(row, "ttl", json_integer(family == 4 ? ip[8] : ip[7]));
-	set(row, "length",
-	    json_integer(family == 4 ? get_be16(ip + 2) : 40 + get_be16(ip + 4)));
-	set(row, "df", json_boolean((frag & 0x4000) != 0));
-	set(row, "fragment", json_boolean((frag & 0x3fff) != 0));
+	row_set(row, "family", json_integer(family));
+	row_set(row, "src", addr_json(family, family == 4 ? ip + 12 : ip + 8));
+	row_set(row, "dst", addr_json(family, family == 4 ? ip + 16 : ip + 24));
+	row_set(row, "proto", json_integer(proto));
+	row_set(row, "ttl", json_integer(family == 4 ? ip[8] : ip[7]));
+	row_set(row, "length",
+		json_integer(family == 4 ? get_be16(ip + 2) : 40 + get_be16(ip + 4)));
+	row_set(row, "df", json_boolean((frag & 0x4000) != 0));
+	row_set(row, "fragment", json_boolean((frag & 0x3fff) != 0));
 	if ((frag & 0x1fff) == 0 && proto_has_ports(proto) && len >= off + 4) {
-		set(row, "sport", json_integer(get_be16(ip + off)));
-		set(row, "dport", json_integer(get_be16(ip + off + 2)));
+		row_set(row, "sport", json_integer(get_be16(ip + off)));
+		row_set(row, "dport", json_integer(get_be16(ip + off + 2)));
 	}
 }
 
 static void
-add_frame(json_t *row, const struct watch_record *rec)
+row_add_frame(json_t *row, const struct watch_record *rec)
 {
 	const uint8_t *f = rec->frame;
 	uint16_t type;
 
-	set(row, "frame_bytes", json_integer(rec->frame_bytes));
-	set(row, "frame", hex_json(f, rec->snap_bytes));
+	row_set(row, "frame_bytes", json_integer(rec->frame_bytes));
+	row_set(row, "frame", hex_json(f, rec->snap_bytes));
 	if (rec->snap_bytes < L2_LEN)
 		return;
 	type = get_be16(f + 12);
-	set(row, "eth_dst", mac_json(f));
-	set(row, "eth_src", mac_json(f + 6));
-	set(row, "eth_type", json_integer(type));
+	row_set(row, "eth_dst", mac_json(f));
+	row_set(row, "eth_src", mac_json(f + 6));
+	row_set(row, "eth_type", json_integer(type));
 	if (type == 0x0800 && rec->snap_bytes >= L2_LEN + 20)
-		add_ip(row, f + L2_LEN, rec->snap_bytes - L2_LEN, 4);
+		row_add_ip(row, f + L2_LEN, rec->snap_bytes - L2_LEN, 4);
 	else if (type == 0x86dd && rec->snap_bytes >= L2_LEN + 40)
-		add_ip(row, f + L2_LEN, rec->snap_bytes - L2_LEN, 6);
+		row_add_ip(row, f + L2_LEN, rec->snap_bytes - L2_LEN, 6);
 }
 
 /* Why the error that is asked for will not be sent, if so. */
 static void
-add_refusal(json_t *row, const struct trace *t, const struct watch_record *rec)
+row_add_refusal(json_t *row, const struct trace *t, const struct watch_record *rec)
 {
 	unsigned int room = rec->snap_bytes - L2_LEN;
 	struct icmp_about about = {.ip = rec->frame + L2_LEN,
@@ -132,29 +132,29 @@ add_refusal(json_t *row, const struct trace *t, const struct watch_record *rec)
 		return;
 	why = icmp_refusal(t->conf.fib, &about, &src);
 	if (why != NULL)
-		set(row, "icmp_refused", json_string(why));
+		row_set(row, "icmp_refused", json_string(why));
 	else
-		set(row, "icmp_src", addr_json(rec->family, src.octet));
+		row_set(row, "icmp_src", addr_json(rec->family, src.octet));
 }
 
 static void
-add_verdict(json_t *row, const struct trace *t, const struct watch_record *rec)
+row_add_verdict(json_t *row, const struct trace *t, const struct watch_record *rec)
 {
 	enum reason reason = watch_reason(rec);
 
 	if (rec->verdict == WATCH_GO) {
-		set(row, "verdict", json_string("forwarded"));
+		row_set(row, "verdict", json_string("forwarded"));
 		return;
 	}
 	/* A punt that asks for an ICMP error was dropped for its cause, and counted so. */
-	set(row, "verdict", json_string(reason < N_DROP ? "dropped" : "punted"));
-	set(row, "reason", json_string(reason_info[reason].name));
-	set(row, "text", json_string(reason_info[reason].text));
-	set(row, "icmp", json_boolean(rec->icmp));
+	row_set(row, "verdict", json_string(reason < N_DROP ? "dropped" : "punted"));
+	row_set(row, "reason", json_string(reason_info[reason].name));
+	row_set(row, "text", json_string(reason_info[reason].text));
+	row_set(row, "icmp", json_boolean(rec->icmp));
 	if (rec->icmp)
-		add_refusal(row, t, rec);
+		row_add_refusal(row, t, rec);
 	if (rec->verdict >= N_DROP)
-		set(row, "class", json_string(punt_class_info[rec->class].name));
+		row_set(row, "class", json_string(punt_class_info[rec->class].name));
 }
 
 /* The name of a VRF; of main, and of one that has no FIB (yet), it is null. */
@@ -167,7 +167,7 @@ vrf_json(const struct trace *t, uint16_t number)
 }
 
 static void
-add_found(json_t *row, const struct trace *t, const struct watch_record *rec)
+row_add_found(json_t *row, const struct trace *t, const struct watch_record *rec)
 {
 	static const char *const kind[16] = {
 		[PATH_NONE] = "none",
@@ -188,22 +188,22 @@ add_found(json_t *row, const struct trace *t, const struct watch_record *rec)
 
 	if (!rec->looked_up)
 		return;
-	set(row, "vrf", vrf_json(t, rec->vrf));
+	row_set(row, "vrf", vrf_json(t, rec->vrf));
 	if (rec->to_vrf != 0)
-		set(row, "to_vrf", vrf_json(t, rec->to_vrf));
-	set(row, "group", json_integer(rec->group));
-	set(row, "path", json_string(kind[path_kind(rec->path)]));
-	set(row, "hash", json_integer(rec->flow_hash));
-	set(row, "buckets", json_integer((json_int_t)1 << rec->log2_buckets));
+		row_set(row, "to_vrf", vrf_json(t, rec->to_vrf));
+	row_set(row, "group", json_integer(rec->group));
+	row_set(row, "path", json_string(kind[path_kind(rec->path)]));
+	row_set(row, "hash", json_integer(rec->flow_hash));
+	row_set(row, "buckets", json_integer((json_int_t)1 << rec->log2_buckets));
 	if (rec->log2_buckets > 0)
-		set(row, "bucket",
-		    json_integer(rec->flow_hash >> (32 - rec->log2_buckets)));
+		row_set(row, "bucket",
+			json_integer(rec->flow_hash >> (32 - rec->log2_buckets)));
 	if (rec->via_family != 0)
-		set(row, "via", via_json(rec));
+		row_set(row, "via", via_json(rec));
 	if (path_kind(rec->path) == PATH_ADJ)
-		set(row, "adj", json_integer(path_index(rec->path)));
+		row_set(row, "adj", json_integer(path_index(rec->path)));
 	if (path_kind(rec->path) == PATH_ONLINK)
-		set(row, "dev", port_name(t, (uint16_t)path_index(rec->path)));
+		row_set(row, "dev", port_name(t, (uint16_t)path_index(rec->path)));
 }
 
 /* The stages, "ok" up to the one that decided; the rest was not reached. */
@@ -232,27 +232,27 @@ row_make(const struct trace *t, const struct watch_record *rec)
 	uint8_t octets[6];
 
 	if (rec->time_ns != 0)
-		set(row, "time_ns", json_integer((json_int_t)rec->time_ns));
-	set(row, "point", json_string(point[rec->point]));
-	set(row, "port", port_name(t, rec->in_ifidx));
-	add_frame(row, rec);
+		row_set(row, "time_ns", json_integer((json_int_t)rec->time_ns));
+	row_set(row, "point", json_string(point[rec->point]));
+	row_set(row, "port", port_name(t, rec->in_ifidx));
+	row_add_frame(row, rec);
 	if (rec->point == WATCH_WALK)
-		set(row, "stages", stages_json(rec));
-	add_found(row, t, rec);
+		row_set(row, "stages", stages_json(rec));
+	row_add_found(row, t, rec);
 	if (rec->hop != 0) {
 		for (int i = 5; i >= 0; i--, mac >>= 8)
 			octets[i] = (uint8_t)mac;
-		set(row, "mac", mac_json(octets));
-		set(row, "out", port_name(t, rec->out_ifidx));
-		set(row, "mtu", json_integer(rec->mtu_bytes));
+		row_set(row, "mac", mac_json(octets));
+		row_set(row, "out", port_name(t, rec->out_ifidx));
+		row_set(row, "mtu", json_integer(rec->mtu_bytes));
 	}
 	if (rec->point == WATCH_WALK && rec->verdict == WATCH_GO) {
-		set(row, "out_src_mac", mac_json(rec->rewritten + 6));
-		set(row, "out_ttl",
-		    json_integer(rec->rewritten[rec->family == 4 ? REWRITTEN_TTL4
-								 : REWRITTEN_TTL6]));
+		row_set(row, "out_src_mac", mac_json(rec->rewritten + 6));
+		row_set(row, "out_ttl",
+			json_integer(rec->rewritten[rec->family == 4 ? REWRITTEN_TTL4
+								     : REWRITTEN_TTL6]));
 	}
-	add_verdict(row, t, rec);
+	row_add_verdict(row, t, rec);
 	return row;
 }
 
@@ -270,9 +270,9 @@ row_add(json_t *row, enum query_kind kind, const json_t *rows)
 			return;
 		json_object_set(row, "route", one);
 		/* rib answers now; the packet was looked up then. */
-		set(row, "route_changed",
-		    json_boolean(json_integer_value(json_object_get(one, "group")) !=
-				 json_integer_value(json_object_get(row, "group"))));
+		row_set(row, "route_changed",
+			json_boolean(json_integer_value(json_object_get(one, "group")) !=
+				     json_integer_value(json_object_get(row, "group"))));
 		return;
 	}
 	json_array_foreach ((json_t *)(uintptr_t)rows, i, one) {

@@ -12,8 +12,64 @@
 #include "base/limits.h"
 #include "trace/internal.h"
 
+/* --- what all sessions together look for -------------------------------------------------- */
+
+static void
+set_free(void *owner, void *set)
+{
+	free(set);
+}
+
+static void
+set_swap(struct trace *t, struct watch_set *set)
+{
+	struct watch_set *old = atomic_exchange(&t->conf.watch->set, set);
+
+	if (old != NULL)
+		worker_defer(t->w, set_free, old);
+}
+
+static void
+set_publish(struct trace *t)
+{
+	struct watch_set *set = calloc(1, sizeof(*set));
+
+	if (set == NULL)
+		abort();
+	for (unsigned int i = 0; i < WATCH_SESSIONS; i++) {
+		const struct session *s = &t->session[i];
+
+		if (s->id == 0 || s->ended)
+			continue;
+		set->filter[i] = s->filter;
+		set->points |= s->filter.points;
+		set->live |= (uint8_t)(1u << i);
+	}
+	set->epoch = ++t->epoch;
+	if (set->live == 0) {
+		free(set);
+		set = NULL;
+	}
+	set_swap(t, set);
+}
+
+/* --- records without room ----------------------------------------------------------------- */
+
+/* Of all rings. */
+static uint64_t
+rings_lost(const struct trace *t)
+{
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < t->conf.watch->n_ring; i++)
+		sum += counter_read(t->conf.watch->ring[i].n_lost);
+	return sum;
+}
+
+/* --- beginning and end -------------------------------------------------------------------- */
+
 static struct session *
-find(struct trace *t, uint64_t id)
+session_find(struct trace *t, uint64_t id)
 {
 	for (unsigned int i = 0; i < WATCH_SESSIONS; i++)
 		if (t->session[i].id == id)
@@ -23,7 +79,7 @@ find(struct trace *t, uint64_t id)
 
 /* How many run; says so. */
 static unsigned int
-count(const struct trace *t)
+sessions_count(const struct trace *t)
 {
 	unsigned int n = 0;
 
@@ -34,25 +90,25 @@ count(const struct trace *t)
 }
 
 static void
-start(struct trace *t, struct session *s, const struct watch_want *want)
+session_start(struct trace *t, struct session *s, const struct watch_want *want)
 {
 	s->id = ++t->last_id;
 	s->filter = want->filter;
 	s->capture = want->ask == WATCH_ASK_CAPTURE;
 	s->n_max = want->count;
 	s->until_s = want->for_s > 0 ? monotonic_s() + want->for_s : 0;
-	s->lost_before = trace_lost(t);
+	s->lost_before = rings_lost(t);
 	if (s->capture)
 		pcapng_header(&s->pcapng, &s->ports, &t->conf);
 	watch_populate(t->conf.watch);
-	trace_publish(t);
+	set_publish(t);
 	s->epoch = t->epoch;
 	ev_timer_start(t->w->loop, &t->tick);
-	count(t);
+	sessions_count(t);
 }
 
 static void
-rows_free(struct session *s)
+session_free_rows(struct session *s)
 {
 	struct subject *u, *next;
 
@@ -66,28 +122,30 @@ rows_free(struct session *s)
 
 /* The session is over: its place is free for another. */
 static void
-stop(struct trace *t, struct session *s)
+session_stop(struct trace *t, struct session *s)
 {
 	bool was_live = !s->ended;
 
-	rows_free(s);
+	session_free_rows(s);
 	free(s->pcapng.data);
 	*s = (struct session){0};
 	CDS_INIT_LIST_HEAD(&s->row);
 	if (was_live)
-		trace_publish(t);
-	if (count(t) == 0)
+		set_publish(t);
+	if (sessions_count(t) == 0)
 		ev_timer_stop(t->w->loop, &t->tick);
 }
 
 static void
-end(struct trace *t, struct session *s)
+session_end(struct trace *t, struct session *s)
 {
 	if (s->ended)
 		return;
 	s->ended = true;
-	trace_publish(t);
+	set_publish(t);
 }
+
+/* --- records and answers ------------------------------------------------------------------ */
 
 void
 session_record(struct trace *t, struct session *s, const struct watch_record *rec)
@@ -110,12 +168,12 @@ session_record(struct trace *t, struct session *s, const struct watch_record *re
 	}
 	s->n_seen++;
 	if (s->n_max != 0 && s->n_seen >= s->n_max)
-		end(t, s);
+		session_end(t, s);
 }
 
 /* Move what is complete, in order, to the answer. */
 static void
-rows_take(struct session *s, json_t *rows)
+session_take_rows(struct session *s, json_t *rows)
 {
 	struct subject *u, *next;
 
@@ -131,14 +189,14 @@ rows_take(struct session *s, json_t *rows)
 
 /* What the session has missed so far. */
 static json_int_t
-lost(const struct trace *t, const struct session *s)
+session_lost(const struct trace *t, const struct session *s)
 {
-	return (json_int_t)(trace_lost(t) - s->lost_before + s->n_lost);
+	return (json_int_t)(rings_lost(t) - s->lost_before + s->n_lost);
 }
 
 /* Whole blocks from `at` on, up to CHUNK_BYTES: who stops in between has a whole file. */
 static size_t
-whole_blocks(const struct octets *o, size_t at)
+octets_whole_blocks(const struct octets *o, size_t at)
 {
 	size_t n = 0;
 	uint32_t len;
@@ -153,16 +211,16 @@ whole_blocks(const struct octets *o, size_t at)
 }
 
 static void
-pcapng_take(const struct trace *t, struct session *s, json_t *rows)
+session_take_pcapng(const struct trace *t, struct session *s, json_t *rows)
 {
 	for (size_t at = 0, n; at < s->pcapng.len; at += n) {
 		char *text;
 
-		n = whole_blocks(&s->pcapng, at);
+		n = octets_whole_blocks(&s->pcapng, at);
 		text = base64_encode(s->pcapng.data + at, n);
 		json_array_append_new(rows, json_pack("{s:s, s:I, s:I}", "pcapng", text,
 						      "packets", (json_int_t)s->n_seen,
-						      "lost", lost(t, s)));
+						      "lost", session_lost(t, s)));
 		free(text);
 	}
 	s->pcapng.len = 0;
@@ -170,14 +228,14 @@ pcapng_take(const struct trace *t, struct session *s, json_t *rows)
 
 /* Give ui what there is; the last answer says what was lost. */
 static void
-answer(struct trace *t, struct session *s, double now)
+session_answer(struct trace *t, struct session *s, double now)
 {
 	json_t *rows = s->query->q.rows;
 	struct msg_watch *mw = s->query;
 	bool done;
 
-	rows_take(s, rows);
-	pcapng_take(t, s, rows);
+	session_take_rows(s, rows);
+	session_take_pcapng(t, s, rows);
 	done = s->ended && s->n_row == 0;
 	if (json_array_size(rows) == 0 && !done && now - s->asked_s < SILENCE_S)
 		return;
@@ -186,10 +244,10 @@ answer(struct trace *t, struct session *s, double now)
 			rows,
 			json_pack(
 				"{s:I, s:I}", "packets", (json_int_t)s->n_seen, "lost",
-				(json_int_t)(trace_lost(t) - s->lost_before + s->n_lost)));
+				(json_int_t)(rings_lost(t) - s->lost_before + s->n_lost)));
 	s->query = NULL;
 	if (done)
-		stop(t, s);
+		session_stop(t, s);
 	trace_reply(mw, done);
 }
 
@@ -197,29 +255,29 @@ void
 session_row_done(struct trace *t, struct session *s)
 {
 	if (s->query != NULL)
-		answer(t, s, monotonic_s());
+		session_answer(t, s, monotonic_s());
 }
 
 void
 session_ask(struct trace *t, struct msg_watch *mw)
 {
-	struct session *s = mw->q.cursor[0] != 0 ? find(t, mw->q.cursor[0]) : NULL;
+	struct session *s = mw->q.cursor[0] != 0 ? session_find(t, mw->q.cursor[0]) : NULL;
 
 	if (mw->cancel) {
 		if (s != NULL)
-			stop(t, s);
+			session_stop(t, s);
 		msg_free(&mw->q.m);
 		return;
 	}
 	if (mw->q.cursor[0] == 0) {
-		s = find(t, 0);
+		s = session_find(t, 0);
 		if (s == NULL) {
 			table_refuse(TABLE_captures);
 			mw->error = "8 traces and captures are running already";
 			trace_reply(mw, true);
 			return;
 		}
-		start(t, s, &mw->want);
+		session_start(t, s, &mw->want);
 		mw->q.cursor[0] = s->id;
 		if (!s->capture) /* whose first row is the header of the file */
 			json_array_append_new(mw->q.rows,
@@ -232,7 +290,7 @@ session_ask(struct trace *t, struct msg_watch *mw)
 	s->query = mw;
 	s->asked_s = monotonic_s();
 	if (s->pcapng.len > 0 || s->ended || json_array_size(mw->q.rows) > 0)
-		answer(t, s, s->asked_s);
+		session_answer(t, s, s->asked_s);
 }
 
 void
@@ -246,17 +304,23 @@ sessions_tick(struct trace *t)
 		if (s->id == 0)
 			continue;
 		if (s->until_s != 0 && now >= s->until_s)
-			end(t, s);
+			session_end(t, s);
 		if (s->query != NULL)
-			answer(t, s, now);
+			session_answer(t, s, now);
 	}
+}
+
+void
+sessions_end(struct trace *t)
+{
+	set_swap(t, NULL);
 }
 
 void
 sessions_free(struct trace *t)
 {
 	for (unsigned int i = 0; i < WATCH_SESSIONS; i++) {
-		rows_free(&t->session[i]);
+		session_free_rows(&t->session[i]);
 		free(t->session[i].pcapng.data);
 		if (t->session[i].query != NULL)
 			msg_free(&t->session[i].query->q.m);

@@ -7,66 +7,14 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/limits.h"
 #include "trace/internal.h"
 
-/* --- what is looked for ------------------------------------------------------------------ */
-
-static void
-bury(void *owner, void *set)
-{
-	free(set);
-}
-
-static void
-swap_set(struct trace *t, struct watch_set *set)
-{
-	struct watch_set *old = atomic_exchange(&t->conf.watch->set, set);
-
-	if (old != NULL)
-		worker_defer(t->w, bury, old);
-}
-
-void
-trace_publish(struct trace *t)
-{
-	struct watch_set *set = calloc(1, sizeof(*set));
-
-	if (set == NULL)
-		abort();
-	for (unsigned int i = 0; i < WATCH_SESSIONS; i++) {
-		const struct session *s = &t->session[i];
-
-		if (s->id == 0 || s->ended)
-			continue;
-		set->filter[i] = s->filter;
-		set->points |= s->filter.points;
-		set->live |= (uint8_t)(1u << i);
-	}
-	set->epoch = ++t->epoch;
-	if (set->live == 0) {
-		free(set);
-		set = NULL;
-	}
-	swap_set(t, set);
-}
-
 /* --- the rings --------------------------------------------------------------------------- */
 
-uint64_t
-trace_lost(const struct trace *t)
-{
-	uint64_t sum = 0;
-
-	for (unsigned int i = 0; i < t->conf.watch->n_ring; i++)
-		sum += counter_read(t->conf.watch->ring[i].n_lost);
-	return sum;
-}
-
 static void
-drain(struct trace *t, struct watch_ring *ring)
+trace_drain(struct trace *t, struct watch_ring *ring)
 {
 	uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 	uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
@@ -83,94 +31,19 @@ drain(struct trace *t, struct watch_ring *ring)
 }
 
 static void
-on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
+trace_on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
 {
 	struct trace *t = timer->data;
 
 	for (unsigned int i = 0; i < t->conf.watch->n_ring; i++)
-		drain(t, &t->conf.watch->ring[i]);
+		trace_drain(t, &t->conf.watch->ring[i]);
 	sessions_tick(t);
 }
 
-/* --- what rib and neigh know about a packet ---------------------------------------------- */
+/* --- explain, and the answers of rib and neigh ------------------------------------------- */
 
 static void
-ask(struct trace *t, struct subject *u, enum query_kind kind, uint16_t vrf, uint8_t family,
-    const struct ipaddr *addr)
-{
-	struct msg_query *q = msg_new(MSG_QUERY, sizeof(*q));
-	struct question *question = calloc(1, sizeof(*question));
-
-	if (question == NULL)
-		abort();
-	question->subject = u;
-	question->rows = q->rows = json_array();
-	cds_list_add(&question->list, &t->questions);
-	u->n_waiting++;
-	q->kind = kind;
-	q->from = t->w;
-	q->client = question;
-	q->has_prefix = true;
-	q->longest = kind == QUERY_ROUTES;
-	q->vrf = vrf;
-	q->prefix = (struct prefix){
-		.addr = *addr, .family = family, .len = (uint8_t)family_bits(family)};
-	q->max = 4; /* an address may be a neighbour on several links */
-	worker_send(kind == QUERY_NEIGHBORS ? t->conf.neigh : t->conf.rib, &q->m);
-}
-
-/* The destination of a frame that was looked up. */
-static struct ipaddr
-destination(const struct watch_record *rec)
-{
-	struct ipaddr dst = {0};
-
-	memcpy(dst.octet, rec->frame + 14 + (rec->family == 4 ? 16 : 24),
-	       family_octets(rec->family));
-	return dst;
-}
-
-struct subject *
-subject_make(struct trace *t, const struct watch_record *rec, struct session *s,
-	     struct msg_watch *explain)
-{
-	struct subject *u = calloc(1, sizeof(*u));
-	struct ipaddr dst;
-
-	if (u == NULL)
-		abort();
-	u->session = s;
-	u->explain = explain;
-	u->row = row_make(t, rec);
-	if (!rec->looked_up)
-		return u;
-	dst = destination(rec);
-	/* rib answers now, for the VRF that the interface is in now. */
-	ask(t, u, QUERY_ROUTES, fib_vrf_of(t->conf.fib, rec->in_ifidx), rec->family, &dst);
-	if (explain != NULL && rec->via_family != 0)
-		ask(t, u, QUERY_NEIGHBORS, 0, rec->via_family, &rec->via);
-	else if (explain != NULL && path_kind(rec->path) == PATH_ONLINK)
-		ask(t, u, QUERY_NEIGHBORS, 0, rec->family, &dst);
-	return u;
-}
-
-void
-subject_free(struct subject *u)
-{
-	json_decref(u->row);
-	free(u);
-}
-
-void
-trace_reply(struct msg_watch *mw, bool done)
-{
-	mw->q.done = done;
-	mw->q.m.type = MSG_REPLY;
-	worker_send(mw->q.from, &mw->q.m);
-}
-
-static void
-explained(struct subject *u)
+trace_explained(struct subject *u)
 {
 	struct msg_watch *mw = u->explain;
 
@@ -182,32 +55,22 @@ explained(struct subject *u)
 }
 
 static void
-on_reply(struct trace *t, struct msg_query *q)
+trace_on_reply(struct trace *t, struct msg_query *q)
 {
-	struct question *question = q->client;
-	struct subject *u = question->subject;
+	struct subject *u = subject_answered(q);
 
-	row_add(u->row, q->kind, q->rows);
-	if (question->rows != q->rows)
-		json_decref(question->rows);
-	json_decref(q->rows);
-	cds_list_del(&question->list);
-	free(question);
-	msg_free(&q->m);
-	if (--u->n_waiting > 0)
+	if (u->n_waiting > 0)
 		return;
 	if (u->explain != NULL)
-		explained(u);
+		trace_explained(u);
 	else if (u->session != NULL)
 		session_row_done(t, u->session);
 	else
 		subject_free(u);
 }
 
-/* --- explain ----------------------------------------------------------------------------- */
-
 static void
-explain(struct trace *t, struct msg_watch *mw)
+trace_explain(struct trace *t, struct msg_watch *mw)
 {
 	const struct watch_want *want = &mw->want;
 	struct watch_record rec;
@@ -218,20 +81,20 @@ explain(struct trace *t, struct msg_watch *mw)
 	u = subject_make(t, &rec, NULL, mw);
 	cds_list_add(&u->list, &t->explained);
 	if (u->n_waiting == 0)
-		explained(u);
+		trace_explained(u);
 }
 
 /* --- the worker -------------------------------------------------------------------------- */
 
 static void
-on_msg(struct worker *w, struct msg *m)
+trace_on_msg(struct worker *w, struct msg *m)
 {
 	struct trace *t = w->ctx;
 	struct msg_watch *mw;
 
 	switch (m->type) {
 	case MSG_REPLY:
-		on_reply(t, caa_container_of(m, struct msg_query, m));
+		trace_on_reply(t, caa_container_of(m, struct msg_query, m));
 		return;
 	case MSG_RECLAIM:
 		worker_reclaim(w, m);
@@ -239,7 +102,7 @@ on_msg(struct worker *w, struct msg *m)
 	case MSG_QUERY:
 		mw = caa_container_of(m, struct msg_watch, q.m);
 		if (mw->want.ask == WATCH_ASK_EXPLAIN && !mw->cancel)
-			explain(t, mw);
+			trace_explain(t, mw);
 		else
 			session_ask(t, mw);
 		return;
@@ -250,30 +113,30 @@ on_msg(struct worker *w, struct msg *m)
 }
 
 static int
-init(struct worker *w)
+trace_init(struct worker *w)
 {
 	struct trace *t = w->ctx;
 
-	ev_timer_init(&t->tick, on_tick, TICK_S, TICK_S);
+	ev_timer_init(&t->tick, trace_on_tick, TICK_S, TICK_S);
 	t->tick.data = t;
 	return 0;
 }
 
 static void
-fini(struct worker *w)
+trace_fini(struct worker *w)
 {
 	struct trace *t = w->ctx;
 
 	ev_timer_stop(w->loop, &t->tick);
-	swap_set(t, NULL);
+	sessions_end(t);
 }
 
 static const struct worker_ops trace_ops = {
 	.name = "trace",
 	.role = ROLE_TRACE,
-	.init = init,
-	.on_msg = on_msg,
-	.fini = fini,
+	.init = trace_init,
+	.on_msg = trace_on_msg,
+	.fini = trace_fini,
 };
 
 int
@@ -299,26 +162,11 @@ void
 trace_teardown(struct worker *w)
 {
 	struct trace *t = w->ctx;
-	struct question *question, *next;
-	struct subject *u, *more;
 
 	if (t == NULL)
 		return;
 	sessions_free(t);
-	/* Questions that travelled when the threads stopped: the message is freed with the
-	 * mailbox it lies in, the rows here. */
-	cds_list_for_each_entry_safe (question, next, &t->questions, list) {
-		if (question->subject->explain == NULL &&
-		    question->subject->session == NULL &&
-		    --question->subject->n_waiting == 0)
-			subject_free(question->subject); /* of a session that is gone */
-		json_decref(question->rows);
-		free(question);
-	}
-	cds_list_for_each_entry_safe (u, more, &t->explained, list) {
-		msg_free(&u->explain->q.m);
-		subject_free(u);
-	}
+	subjects_free(t);
 	free(t);
 	w->ctx = NULL;
 }

@@ -28,7 +28,7 @@ KNOWN = {
         "there",
     ("gcc", "fpm-dataplane/trace/pcapng.c", "octets_put", "malloc-leak", 1):
         "the old memory is lost only when there is no other, and then it aborts",
-    ("gcc", "fpm-dataplane/trace/trace.c", "explain", "malloc-leak", 1):
+    ("gcc", "fpm-dataplane/trace/trace.c", "trace_explain", "malloc-leak", 1):
         "`u` hangs on t->explained, an intrusive list that the analyzer does not follow",
     ("gcc", "/usr/include/dpdk/rte_ring_elem_pvt.h", "__rte_ring_enqueue_elems_64",
      "use-of-uninitialized-value", 1):
