@@ -124,6 +124,7 @@ forwarders_make(const struct config *conf)
 {
 	int rc = 0;
 
+	fwd_cpu_init();
 	for (unsigned int i = 0; i < conf->n_core && rc == 0; i++)
 		rc = forwarder_make(conf, i);
 	if (rc < 0)

@@ -132,20 +132,6 @@ burst_tags(const uint8_t *frame)
 	return tags;
 }
 
-/*
- * Look at the buffers: where the frames begin and their octets, what the port says of them.
- * Plain ones keep `tag_bytes` of tags for now. Returns what is not the same in all of where
- * burst_tags() are, a bit each. look.c
- */
-uint64_t fwd_look_tags(struct burst *b, uint8_t tag_bytes);
-
-/* Look at those of a port without VLANs, or whose tags are off. */
-static inline void
-burst_look(struct burst *b)
-{
-	(void)fwd_look_tags(b, 0);
-}
-
 static inline uint8_t *
 burst_l2(const struct burst *b, unsigned int i)
 {

@@ -3,7 +3,7 @@
  * Last stage: every packet of the burst goes to a transmit buffer, a punt ring, or is
  * freed; each leaves exactly one mark in the counters.                           [fwd-n]
  */
-#include "fwd/plain.h"
+#include "fwd/cpu.h"
 #include "fwd/tx.h"
 
 /* A packet of the burst is dropped; and counted for its VRF, which those that leave are not. */
@@ -64,22 +64,6 @@ punt(struct burst *b, unsigned int i, enum reason reason)
 	rte_pktmbuf_free(b->m[i]);
 }
 
-static uint64_t
-one_by_one(struct burst *b)
-{
-	return burst_all(b);
-}
-
-static uint64_t (*spread)(struct burst *b) = one_by_one;
-
-/* Before main, so that nobody can come too early. */
-__attribute__((constructor)) static void
-choose(void)
-{
-	if (fwd_has_avx512())
-		spread = fwd_spread_avx512;
-}
-
 void
 fwd_dispatch(struct burst *b)
 {
@@ -91,7 +75,9 @@ fwd_dispatch(struct burst *b)
 	unsigned int n = b->n;
 
 	if (plain == burst_all(b)) {
-		for (uint64_t rest = spread(b); rest != 0; rest &= rest - 1) {
+		uint64_t rest = fwd_uses_avx512() ? fwd_spread_avx512(b) : plain;
+
+		for (; rest != 0; rest &= rest - 1) {
 			unsigned int i = (unsigned int)__builtin_ctzll(rest);
 
 			fwd_tx_put(f, b->hop[i] & 0xffff, b->m[i]);

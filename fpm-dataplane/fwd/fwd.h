@@ -38,6 +38,12 @@ struct fwd_conf {
 	const atomic_bool *stop;       /* to be followed by idle_wake() */
 };
 
+/*
+ * Choose the forwarders' code for this CPU, with AVX-512 or without. Before fwd_main() and
+ * fwd_explain().                                                                  [main]
+ */
+void fwd_cpu_init(void);
+
 /* Body of an EAL lcore; `conf` is a struct fwd_conf that outlives it. Returns 0. [fwd-n] */
 int fwd_main(void *conf);
 

@@ -12,6 +12,7 @@
 
 #include "base/tsan.h"
 #include "base/worker.h"
+#include "fwd/cpu.h"
 #include "fwd/cycles.h"
 #include "fwd/plain.h"
 #include "fwd/tx.h"
@@ -179,6 +180,7 @@ fwd_main(void *arg)
 	struct burst b = {0};
 	unsigned int busy = 0;
 
+	RTE_VERIFY(fwd_isa != FWD_UNCHOSEN);
 	pthread_setname_np(pthread_self(), conf->count->name);
 	thread_role = ROLE_FWD;
 	idle->arm = port_rxqs_arm;

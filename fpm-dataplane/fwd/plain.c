@@ -1,11 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
+ * The first look at a burst: where its frames begin, what the port says of them, whether the
+ * octets that decide whose they are (MAC addresses, tags) are the same in all.
+ *
  * The dominant class, packet by packet: what it is in words that a person can check, the
  * reference for the vector form (plain_avx512.c), and what CPUs without vectors run.
  */
 #include "fwd/plain.h"
 
 #include "base/inet.h"
+#include "fwd/cpu.h"
+
+/* Not inlined, so that the form with AVX-512 is a jump. */
+static __attribute__((noinline)) uint64_t
+look_one_by_one(struct burst *b, uint8_t tag_bytes)
+{
+	uint64_t bytes = 0, any = 0, all = UINT64_MAX, differ = 0;
+	uint64_t tags = burst_tags(rte_pktmbuf_mtod(b->m[0], const uint8_t *));
+
+	for (unsigned int i = 0; i < b->n; i++) {
+		const struct rte_mbuf *m = b->m[i];
+		uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+
+		b->l2[i] = frame + tag_bytes;
+		bytes += m->pkt_len;
+		any |= m->ol_flags;
+		all &= m->ol_flags;
+		differ |= burst_tags(frame) ^ tags;
+	}
+	b->tag_bytes = tag_bytes;
+	b->bytes = bytes;
+	b->any_flags = any;
+	b->all_flags = all;
+	b->heads_differ = UINT64_MAX; /* who asks looks at each anyway */
+	return differ;
+}
+
+uint64_t
+fwd_look_tags(struct burst *b, uint8_t tag_bytes)
+{
+	return fwd_uses_avx512() ? fwd_look_avx512(b, tag_bytes)
+				 : look_one_by_one(b, tag_bytes);
+}
 
 /* Neither 0/8, 127/8, 169.254/16 nor from 224/3 on. */
 static bool
@@ -89,22 +125,6 @@ fwd_plain_one(struct burst *b, unsigned int i)
 	return b->family[i];
 }
 
-static unsigned int
-none(struct burst *b)
-{
-	return 0;
-}
-
-static unsigned int (*whole_sixteens)(struct burst *b) = none;
-
-/* Before main, so that nobody can come too early. */
-__attribute__((constructor)) static void
-choose(void)
-{
-	if (fwd_has_avx512())
-		whole_sixteens = fwd_plain_avx512;
-}
-
 /* On a port without an address, what may be for a DHCP client is looked at by the rules. */
 static void
 except_dhcp(struct burst *b)
@@ -117,10 +137,12 @@ except_dhcp(struct burst *b)
 void
 fwd_plain(struct burst *b)
 {
-	unsigned int i;
+	unsigned int i = 0;
 
 	b->plain4 = b->plain6 = b->padded = 0;
-	for (i = whole_sixteens(b); i < b->n; i++) {
+	if (fwd_uses_avx512())
+		i = fwd_plain_avx512(b); /* whole sixteens */
+	for (; i < b->n; i++) {
 		uint8_t family = fwd_plain_one(b, i);
 
 		b->plain4 |= (uint64_t)(family == 4) << i;

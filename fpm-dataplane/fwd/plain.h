@@ -17,6 +17,20 @@
 #define PLAIN_PADDED_MAX 46
 
 /*
+ * Look at the buffers: where the frames begin and their octets, what the port says of them.
+ * Plain ones keep `tag_bytes` of tags for now. Returns what is not the same in all of where
+ * burst_tags() are, a bit each.
+ */
+uint64_t fwd_look_tags(struct burst *b, uint8_t tag_bytes);
+
+/* Look at those of a port without VLANs, or whose tags are off. */
+static inline void
+burst_look(struct burst *b)
+{
+	(void)fwd_look_tags(b, 0);
+}
+
+/*
  * Fill b->plain4, b->plain6 and b->padded, and of their packets family, l3_len, hop_octets, and (IPv4)
  * dst4. b->in must be there, burst_look() have looked, and 39 octets from each packet's first
  * on be memory, which any packet buffer is.
@@ -25,13 +39,6 @@ void fwd_plain(struct burst *b);
 
 /* One packet, whatever the CPU. Returns its family, 0 when it is not plain. */
 uint8_t fwd_plain_one(struct burst *b, unsigned int i);
-
-static inline bool
-fwd_has_avx512(void)
-{
-	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-	       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-}
 
 /* fwd_look_tags() with AVX-512; b->heads_differ is exact then. */
 uint64_t fwd_look_avx512(struct burst *b, uint8_t tag_bytes);

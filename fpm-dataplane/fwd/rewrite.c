@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "base/inet.h"
+#include "fwd/cpu.h"
 #include "fwd/plain.h"
 #include "fwd/vlan.h"
 #include "port/vlan.h"
@@ -240,28 +241,12 @@ trim_padded(struct burst *b)
 	}
 }
 
-static bool
-none(struct burst *b)
-{
-	return false;
-}
-
-static bool (*few_ways)(struct burst *b) = none;
-
-/* Before main, so that nobody can come too early. */
-__attribute__((constructor)) static void
-choose(void)
-{
-	if (fwd_has_avx512())
-		few_ways = fwd_rewrite_avx512;
-}
-
 void
 fwd_rewrite_plain(struct burst *b)
 {
 	b->tags_out = b->inserts = b->vlan_a_port = false;
 	/* True before the first hop that leads to such an interface, and hops have been read. */
-	if (few_ways(b)) /* it is done */
+	if (fwd_uses_avx512() && fwd_rewrite_avx512(b)) /* it is done */
 		;
 	else if (atomic_load_explicit(&b->fwd->fib->tags_by_device, memory_order_relaxed))
 		rewrite_plain(b, false, b->tag_bytes != 0, true);

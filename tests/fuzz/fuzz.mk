@@ -17,8 +17,7 @@ $(O)/obj/poptrie/%.o: CFLAGS += -O2 -fno-sanitize=fuzzer-no-link
 $(O)/obj/poptrie/lookup_avx2.o: CFLAGS += -mavx2 -mbmi -mbmi2 -mpopcnt -Wno-unknown-pragmas
 $(O)/obj/poptrie/lookup_avx512.o: CFLAGS += -mavx512f -mavx512bw -mavx512dq -mavx512vl \
 	-mavx512vpopcntdq -mavx2 -mbmi -mbmi2 -Wno-unknown-pragmas
-# How frames are made up for fuzz_packet, and compared, is no path of the product to look for (but
-# for the look without vectors, which is in packet_burst.c once more).
+# How frames are made up for fuzz_packet, and compared, is no path of the product to look for.
 $(O)/obj/tests/fuzz/packet_%.o: CFLAGS += -O2 -fno-sanitize=fuzzer-no-link
 endif
 build/fuzz/fuzz_fpm: $(call obj,tests/fuzz/fuzz_fpm.c $(FUZZ_LIB))
@@ -31,9 +30,8 @@ build/fuzz/fuzz_request build/fuzz/fuzz_api: $(call obj,$(wildcard fpm-dataplane
 	$(addprefix fpm-dataplane/ui/,request.c request_change.c request_watch.c))
 build/fuzz/fuzz_request: $(call obj,tests/fuzz/fuzz_request.c)
 build/fuzz/fuzz_api: $(call obj,tests/fuzz/fuzz_api.c fpm-dataplane/ui/api_request.c)
-# packet_burst.c stands between, and says which form of the forwarder it is.
-build/fuzz/fuzz_packet: LDFLAGS += -Wl,--wrap=fwd_plain \
-	$(foreach f,look plain rewrite spread,-Wl,--wrap=fwd_$(f)_avx512)
+# packet_burst.c stands between, and says whether any packet is plain.
+build/fuzz/fuzz_packet: LDFLAGS += -Wl,--wrap=fwd_plain
 build/fuzz/fuzz_packet: $(call obj,$(addprefix tests/fuzz/,fuzz_packet.c packet_burst.c \
 	packet_frames.c) $(call link_of,tests/unit/test_fwd_explain.c))
 $(FUZZ_BIN):

@@ -8,8 +8,9 @@
  * A frame is in a heap block that ends where it ends, so that AddressSanitizer sees who reads
  * on; but for what the forwarder says that it takes for granted, see behind().
  *
- * The forms are chosen by standing in between (the Makefile has the linker --wrap them): what
- * is called without vectors is what a CPU that has none would have called.
+ * The forms with vectors and without are chosen as fwd_cpu_init() does it. That no packet is
+ * plain is made so by a function that the linker puts in the place of fwd_plain() (--wrap, see
+ * fuzz.mk).
  */
 #include "packet_burst.h"
 
@@ -18,6 +19,7 @@
 #include <string.h>
 
 #include "base/inet.h"
+#include "fwd/cpu.h"
 #include "fwd/plain.h"
 #include "fwd/vlan.h"
 #include "fwd/walk.h"
@@ -25,12 +27,6 @@
 #include "must.h"
 #include "packet_frames.h"
 #include "port/vlan.h"
-
-/* The look without vectors is known to its file alone; it has no state, so once more. */
-#define fwd_look_tags look_tags_again
-uint64_t look_tags_again(struct burst *b, uint8_t tag_bytes);
-#include "fwd/look.c"
-#undef fwd_look_tags
 
 #define HEADROOM   RTE_PKTMBUF_HEADROOM
 #define RING_SLOTS 128u /* more than a burst */
@@ -59,7 +55,7 @@ static _Atomic uint8_t adj_used[FIB_ADJ_MAX];
 static struct fwd_conf conf;
 static struct fwd fwd;
 static struct burst burst;
-static enum {
+static enum form {
 	RULES,   /* alone do they say what becomes of a packet */
 	SCALAR,  /* plain ones are told one by one */
 	VECTORS, /* as the CPU has them */
@@ -68,15 +64,7 @@ static enum {
 /* --- forms ------------------------------------------------------------------------- */
 
 void __real_fwd_plain(struct burst *b);
-uint64_t __real_fwd_look_avx512(struct burst *b, uint8_t tag_bytes);
-unsigned int __real_fwd_plain_avx512(struct burst *b);
-bool __real_fwd_rewrite_avx512(struct burst *b);
-uint64_t __real_fwd_spread_avx512(struct burst *b);
 void __wrap_fwd_plain(struct burst *b);
-uint64_t __wrap_fwd_look_avx512(struct burst *b, uint8_t tag_bytes);
-unsigned int __wrap_fwd_plain_avx512(struct burst *b);
-bool __wrap_fwd_rewrite_avx512(struct burst *b);
-uint64_t __wrap_fwd_spread_avx512(struct burst *b);
 
 void
 __wrap_fwd_plain(struct burst *b)
@@ -87,29 +75,11 @@ __wrap_fwd_plain(struct burst *b)
 		__real_fwd_plain(b);
 }
 
-uint64_t
-__wrap_fwd_look_avx512(struct burst *b, uint8_t tag_bytes)
+static void
+form_set(enum form now)
 {
-	return form == VECTORS ? __real_fwd_look_avx512(b, tag_bytes)
-			       : one_by_one(b, tag_bytes);
-}
-
-unsigned int
-__wrap_fwd_plain_avx512(struct burst *b)
-{
-	return form == VECTORS ? __real_fwd_plain_avx512(b) : 0;
-}
-
-bool
-__wrap_fwd_rewrite_avx512(struct burst *b)
-{
-	return form == VECTORS && __real_fwd_rewrite_avx512(b);
-}
-
-uint64_t
-__wrap_fwd_spread_avx512(struct burst *b)
-{
-	return form == VECTORS ? __real_fwd_spread_avx512(b) : burst_all(b);
+	form = now;
+	fwd_isa = now == VECTORS ? FWD_AVX512 : FWD_SCALAR;
 }
 
 /* --- packets ----------------------------------------------------------------------- */
@@ -443,14 +413,15 @@ packet_burst(struct fib *fib, const struct packet_port *port, const uint8_t *fra
 	if (entries == 0)
 		return;
 	memset(adj_used, ADJ_UNUSED, sizeof(adj_used));
-	form = RULES;
+	form_set(RULES);
 	for (unsigned int i = 0; i < entries; i++)
 		walk_alone(port, i);
-	form = SCALAR;
+	form_set(SCALAR);
 	walk_together(port, entries);
-	form = VECTORS;
-	if (fwd_has_avx512())
+	if (fwd_has_avx512()) {
+		form_set(VECTORS);
 		walk_together(port, entries);
+	}
 	for (unsigned int i = 0; i < entries; i++)
 		packet_end(&alone[i]);
 }

@@ -257,5 +257,6 @@ main(void)
 						down),
 	};
 
+	fwd_cpu_init();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -404,5 +404,6 @@ main(void)
 		cmocka_unit_test(a_full_ring_costs_records_and_counts_them),
 	};
 
+	fwd_cpu_init();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -388,5 +388,6 @@ main(void)
 		cmocka_unit_test(so_is_what_comes_in_by_a_member_that_is_down),
 	};
 
+	fwd_cpu_init();
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -19,6 +19,7 @@
 
 #include <rte_ethdev.h>
 
+#include "fwd/cpu.h"
 #include "fwd/plain.h"
 #include "fwd/tx.h"
 
@@ -267,5 +268,6 @@ main(void)
 			frames_are_counted_for_their_vlan_whoever_is_in_the_buffer),
 	};
 
+	fwd_cpu_init();
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -20,6 +20,7 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/inet.h"
+#include "fwd/cpu.h"
 #include "fwd/plain.h"
 #include "fwd/vlan.h"
 #include "fwd/walk.h"
@@ -493,5 +494,6 @@ main(void)
 		cmocka_unit_test(who_comes_along_changes_nothing),
 	};
 
+	fwd_cpu_init();
 	return cmocka_run_group_tests(tests, up, down);
 }

@@ -27,6 +27,7 @@
 #include "base/tsan.h"
 #include "eal.h"
 #include "fib/fib.h"
+#include "fwd/cpu.h"
 #include "fwd/fwd.h"
 #include "poptrie/impl.h"
 #include "neigh/neigh.h"
@@ -530,12 +531,14 @@ all_is_well(enum pt_isa isa)
 static void
 packets_pass_while_all_changes(void **state)
 {
+	fwd_cpu_init();
 	all_is_well(pt_isa_best());
 }
 
 static void
 packets_pass_while_all_changes_without_vectors(void **state)
 {
+	fwd_isa = FWD_SCALAR;
 	all_is_well(PT_SCALAR);
 }
 

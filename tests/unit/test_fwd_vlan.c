@@ -17,6 +17,7 @@
 
 #include <rte_ethdev.h>
 
+#include "fwd/cpu.h"
 #include "fwd/plain.h"
 #include "fwd/tx.h"
 #include "fwd/vlan.h"
@@ -479,6 +480,13 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 			of_two_tags_each_has_the_priority_of_its_like, up, down),
 	};
+	int rc;
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	fwd_isa = FWD_SCALAR;
+	rc = cmocka_run_group_tests_name("scalar", tests, NULL, NULL);
+	if (rc == 0 && fwd_has_avx512()) {
+		fwd_isa = FWD_AVX512;
+		rc = cmocka_run_group_tests_name("AVX-512", tests, NULL, NULL);
+	}
+	return rc;
 }

@@ -154,6 +154,7 @@ main(int argc, char **argv)
 	rc = eal(argv[1]);
 	if (rc < 0)
 		return fail("EAL", rc);
+	fwd_cpu_init();
 	rc = world_make(&w, argv[2]);
 	if (rc < 0)
 		return fail(argv[2], rc);

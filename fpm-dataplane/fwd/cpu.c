@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Choose the forwarders' code for this CPU, once and before any of them runs. It never calls
+ * that code: each stage asks fwd_uses_avx512() once a burst.                        [main]
+ */
+#include "fwd/cpu.h"
+
+#include "fwd/fwd.h"
+
+enum fwd_isa fwd_isa;
+
+bool
+fwd_has_avx512(void)
+{
+	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+	       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+	       __builtin_cpu_supports("bmi");
+}
+
+void
+fwd_cpu_init(void)
+{
+	fwd_isa = fwd_has_avx512() ? FWD_AVX512 : FWD_SCALAR;
+}
