@@ -79,7 +79,7 @@ icmp_within_rate(struct punt *p, struct rte_mbuf *m, enum punt_class class)
 
 	if (meta->class == class)
 		return true;
-	/* KEY_NET, as fwd/police.c has it. */
+	/* KEY_NET, as fwd/classify.c has it. */
 	source = policer_source(seed_of(p->fib->seed, meta->vrf),
 				meta->family == 4 ? ip + 12 : ip + 8,
 				meta->family == 4 ? 4 : 8);
