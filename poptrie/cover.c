@@ -10,7 +10,7 @@
 #include "poptrie/node.h"
 
 static void
-recover_node(const struct pt_view *v, const struct node *n, uint32_t value)
+node_recover(const struct pt_view *v, const struct node *n, uint32_t value)
 {
 	uint64_t first = ~n->child & -~n->child; /* where the first leaf shows */
 
@@ -24,7 +24,7 @@ recover_node(const struct pt_view *v, const struct node *n, uint32_t value)
 		struct node kid = node_child(v, n, (unsigned int)__builtin_ctzll(m));
 
 		if (kid.bare)
-			recover_node(v, &kid, value);
+			node_recover(v, &kid, value);
 	}
 }
 
@@ -45,7 +45,7 @@ pt_slot_recover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,
 		e = atomic_load_explicit(&v->entry[slot], memory_order_relaxed);
 		if (e & PT_CHILD) {
 			n = node_get(v, e & ~PT_CHILD);
-			recover_node(v, &n, cover);
+			node_recover(v, &n, cover);
 		} else if (root == 0 && e != cover) {
 			atomic_store_explicit(&v->entry[slot], cover, memory_order_release);
 		}
@@ -54,7 +54,7 @@ pt_slot_recover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,
 	f = v->fused[slot];
 	if (f.run) {
 		n = fused_open(v, &f, v->bare_slot[slot]);
-		recover_node(v, &n, cover);
+		node_recover(v, &n, cover);
 		return true;
 	}
 	/* With routes inside, a uniform slot is filled by one of them. */

@@ -160,7 +160,7 @@ slot_next(struct piece *w, uint32_t s)
 
 /* Go on with the walk until it ends or has used up the piece. */
 static void
-walk_on(struct piece *w)
+piece_walk(struct piece *w)
 {
 	struct pt_walk *at = &w->v->walk;
 	bool resumed, whole;
@@ -200,7 +200,7 @@ pt_walk_begin(struct pt_view *v, uint32_t gain)
 }
 
 static bool
-too_many_holes(const struct pt_view *v)
+pools_too_many_holes(const struct pt_view *v)
 {
 	const struct pt_pool *pool[] = {&v->nodes, &v->leaves};
 
@@ -222,7 +222,7 @@ pt_defragment(struct poptrie *pt, struct pt_batch *batch)
 	if (!v->walk.on) {
 		/* What was left waits for its readers: no page is sparse yet or again. */
 		if (v->nodes.leaving != PT_NIL || v->leaves.leaving != PT_NIL ||
-		    !too_many_holes(v))
+		    !pools_too_many_holes(v))
 			return;
 		if (!pt_walk_begin(v, 1)) {
 			v->walk.futile = pt_pool_frag(&v->nodes) +
@@ -231,7 +231,7 @@ pt_defragment(struct poptrie *pt, struct pt_batch *batch)
 		}
 	}
 	w.left = pt->least_visits + (int64_t)batch->old.n * VISITS_A_BLOCK;
-	walk_on(&w);
+	piece_walk(&w);
 	if (w.no_memory) {
 		pt_pool_stay(&v->nodes);
 		pt_pool_stay(&v->leaves);

@@ -211,7 +211,7 @@ pt_pool_free(struct pt_pool *p, uint32_t idx, uint32_t n)
 }
 
 static bool
-is_sparse(const struct pt_pool *p, const struct pt_page *pg)
+page_is_sparse(const struct pt_pool *p, const struct pt_page *pg)
 {
 	return 4u * pg->n_free > p->page_elems / pg->size;
 }
@@ -223,7 +223,7 @@ pt_pool_leave(struct pt_pool *p, uint32_t gain)
 		uint32_t pages = 0, blocks = 0, each = p->page_elems / n, next;
 
 		for (uint32_t i = p->partial[n]; i != PT_NIL; i = p->page[i].next) {
-			if (!is_sparse(p, &p->page[i]))
+			if (!page_is_sparse(p, &p->page[i]))
 				continue;
 			pages++;
 			blocks += each - p->page[i].n_free;
@@ -232,7 +232,7 @@ pt_pool_leave(struct pt_pool *p, uint32_t gain)
 			continue;
 		for (uint32_t i = p->partial[n]; i != PT_NIL; i = next) {
 			next = p->page[i].next;
-			if (!is_sparse(p, &p->page[i]))
+			if (!page_is_sparse(p, &p->page[i]))
 				continue;
 			list_drop(p, &p->partial[n], i);
 			p->page[i].leaving = true;

@@ -95,7 +95,7 @@ node_free(struct pt_radix *rx, uint32_t i)
 
 /* How many leading bits two keys share, at most `max`. */
 static unsigned int
-common_bits(struct pt_key a, struct pt_key b, unsigned int max)
+key_common_bits(struct pt_key a, struct pt_key b, unsigned int max)
 {
 	unsigned int n = 128;
 
@@ -123,7 +123,7 @@ pt_radix_set(struct pt_radix *rx, uint32_t *root, struct pt_key key, unsigned in
 	*old = 0;
 	while ((i = *link) != 0) {
 		n = pt_rnode(rx, i);
-		share = common_bits(n->key, key, min_len(n->len, len));
+		share = key_common_bits(n->key, key, min_len(n->len, len));
 		if (share < n->len)
 			break;
 		if (n->len == len) {
@@ -161,7 +161,7 @@ pt_radix_del(struct pt_radix *rx, uint32_t *root, struct pt_key key, unsigned in
 		if ((i = *link) == 0)
 			return 0;
 		n = pt_rnode(rx, i);
-		if (n->len > len || common_bits(n->key, key, n->len) < n->len)
+		if (n->len > len || key_common_bits(n->key, key, n->len) < n->len)
 			return 0;
 		if (n->len == len)
 			break;
@@ -206,7 +206,7 @@ pt_radix_match(const struct pt_radix *rx, uint32_t root, struct pt_key key,
 	for (uint32_t i = root; i;) {
 		const struct pt_rnode *n = pt_rnode(rx, i);
 
-		if (n->len > len || common_bits(n->key, key, n->len) < n->len)
+		if (n->len > len || key_common_bits(n->key, key, n->len) < n->len)
 			break;
 		if (n->value)
 			best = i;
@@ -223,7 +223,7 @@ pt_radix_under(const struct pt_radix *rx, uint32_t root, struct pt_key key,
 {
 	for (uint32_t i = root; i;) {
 		const struct pt_rnode *n = pt_rnode(rx, i);
-		unsigned int share = common_bits(n->key, key, min_len(n->len, len));
+		unsigned int share = key_common_bits(n->key, key, min_len(n->len, len));
 
 		if (share == len)
 			return i;
@@ -235,7 +235,7 @@ pt_radix_under(const struct pt_radix *rx, uint32_t root, struct pt_key key,
 }
 
 static uint32_t
-first_value(const struct pt_radix *rx, uint32_t i)
+node_first_value(const struct pt_radix *rx, uint32_t i)
 {
 	while (i && pt_rnode(rx, i)->value == 0)
 		i = pt_rnode(rx, i)->child[0];
@@ -250,16 +250,16 @@ pt_radix_next(const struct pt_radix *rx, uint32_t root, struct pt_key key, unsig
 
 	for (uint32_t i = root; i;) {
 		const struct pt_rnode *n = pt_rnode(rx, i);
-		unsigned int share = common_bits(n->key, key, min_len(n->len, len));
+		unsigned int share = key_common_bits(n->key, key, min_len(n->len, len));
 
 		if (share == len && n->len == len) {
 			if (inclusive && n->value)
 				return i;
 			i = n->child[0] ? n->child[0] : n->child[1];
-			return first_value(rx, i ? i : later);
+			return node_first_value(rx, i ? i : later);
 		}
 		if (share == len)
-			return first_value(rx, i);
+			return node_first_value(rx, i);
 		if (share < n->len) {
 			if (pt_key_bit(n->key, share))
 				later = i;
@@ -273,5 +273,5 @@ pt_radix_next(const struct pt_radix *rx, uint32_t root, struct pt_key key, unsig
 			i = n->child[1];
 		}
 	}
-	return first_value(rx, later);
+	return node_first_value(rx, later);
 }

@@ -22,7 +22,7 @@ pt_ranges_close(struct poptrie *pt)
 }
 
 static int
-ascending(const void *a, const void *b)
+addr_order(const void *a, const void *b)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
@@ -31,7 +31,7 @@ ascending(const void *a, const void *b)
 
 /* Where an answer may be the last of its kind; room for two a prefix and one more. */
 static uint32_t
-ends_of(const struct poptrie *pt, uint32_t *last)
+range_ends(const struct poptrie *pt, uint32_t *last)
 {
 	uint8_t a[4] = {0};
 	unsigned int len = 0;
@@ -46,7 +46,7 @@ ends_of(const struct poptrie *pt, uint32_t *last)
 		last[n++] = addr | (uint32_t)((1ull << 32 >> len) - 1);
 	}
 	last[n++] = UINT32_MAX;
-	qsort(last, n, sizeof(*last), ascending);
+	qsort(last, n, sizeof(*last), addr_order);
 	return n;
 }
 
@@ -73,7 +73,7 @@ pt_ranges_open(struct poptrie *pt)
 	if (pt->shape != PT_SHAPE_SMALL || pt->ip6 || pt->isa != PT_AVX512 ||
 	    pt->routes > PT_RANGES)
 		return;
-	n_ends = ends_of(pt, last);
+	n_ends = range_ends(pt, last);
 	for (uint32_t i = 0; i < n_ends; i++) {
 		uint32_t value = poptrie4_lookup(pt, last[i]);
 

@@ -153,7 +153,7 @@ depth_of(const struct poptrie *pt, struct pt_key key, unsigned int len)
  * alone, half of that).
  */
 static void
-way_ahead(const struct poptrie *pt, struct pt_key key, const uint8_t *addr)
+way_prefetch(const struct poptrie *pt, struct pt_key key, const uint8_t *addr)
 {
 	const struct pt_view *v = pt_view(pt);
 	uint32_t ip4 = (uint32_t)(key.hi >> 32), got;
@@ -188,7 +188,7 @@ poptrie_add(struct poptrie *pt, const uint8_t *addr, unsigned int len, uint32_t 
 			mark_short(pt, key, len);
 	} else {
 		slot = pt_slot_of(pt->shape, key);
-		way_ahead(pt, key, addr);
+		way_prefetch(pt, key, addr);
 		rc = pt_radix_set(&pt->radix, &pt->slot[slot].root, key, len, value, &old);
 		if (rc < 0)
 			return rc;
@@ -223,7 +223,7 @@ poptrie_del(struct poptrie *pt, const uint8_t *addr, unsigned int len)
 			mark_short(pt, key, len);
 	} else {
 		slot = pt_slot_of(pt->shape, key);
-		way_ahead(pt, key, addr);
+		way_prefetch(pt, key, addr);
 		old = pt_radix_del(&pt->radix, &pt->slot[slot].root, key, len);
 		if (old)
 			mark_prefix(pt, key, len, slot);

@@ -28,7 +28,7 @@ static_assert((int)TABLE_MOST_groups + 1 == FIB_GROUP_MAX &&
 
 /* Zeroed, page-aligned, and paid for only where it is touched. */
 static void *
-reserve(size_t bytes)
+pages_reserve(size_t bytes)
 {
 	void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -37,7 +37,7 @@ reserve(size_t bytes)
 }
 
 static void
-release(void *mem, size_t bytes)
+pages_release(void *mem, size_t bytes)
 {
 	if (mem != NULL)
 		munmap(mem, bytes);
@@ -45,16 +45,16 @@ release(void *mem, size_t bytes)
 
 /* Does the kernel place memory on a node for us? A container may forbid it. Returns errno. */
 static int
-refusal(uint64_t nodes)
+mbind_refusal(uint64_t nodes)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	void *mem = reserve(page);
+	void *mem = pages_reserve(page);
 	int error = 0;
 
 	if (mem != NULL &&
 	    syscall(SYS_mbind, mem, page, MPOL_PREFERRED, &nodes, 65ul, 0u) < 0)
 		error = errno;
-	release(mem, page);
+	pages_release(mem, page);
 	return error;
 }
 
@@ -69,7 +69,7 @@ copy_create(struct fib_copy *copy, const struct fib_conf *conf, int node)
 
 	copy->node = node;
 	if (pc.nodes != 0)
-		copy->refused = refusal(pc.nodes);
+		copy->refused = mbind_refusal(pc.nodes);
 	pc.family = POPTRIE_IP6;
 	return rc < 0 ? rc : poptrie_create(&copy->pt6, &pc);
 }
@@ -148,9 +148,9 @@ fib_create(struct fib **out, const struct fib_conf *conf)
 	fib->adj_hosts = 1 + table_limit(conf->limits, TABLE_adjacencies);
 	fib->adj_end = fib->adj_hosts + table_limit(conf->limits, TABLE_hosts);
 	assert(fib->adj_end <= FIB_ADJ_MAX);
-	fib->group = reserve(fib->group_end * sizeof(*fib->group));
-	fib->adj = reserve(fib->adj_end * sizeof(*fib->adj));
-	fib->adj_used = reserve(fib->adj_end * sizeof(*fib->adj_used));
+	fib->group = pages_reserve(fib->group_end * sizeof(*fib->group));
+	fib->adj = pages_reserve(fib->adj_end * sizeof(*fib->adj));
+	fib->adj_used = pages_reserve(fib->adj_end * sizeof(*fib->adj_used));
 	fib->hosts = cds_lfht_new_flavor(1024, 1024, 0, CDS_LFHT_AUTO_RESIZE,
 					 &urcu_qsbr_flavor, NULL);
 	if (fib->group == NULL || fib->adj == NULL || fib->adj_used == NULL ||
@@ -189,9 +189,9 @@ fib_destroy(struct fib *fib)
 	}
 	for (unsigned int i = 1; i < FIB_VRF_NONE; i++)
 		fib_vrf_free(atomic_load_explicit(&fib->vrf[i], memory_order_relaxed));
-	release(fib->adj_used, fib->adj_end * sizeof(*fib->adj_used));
-	release(fib->adj, fib->adj_end * sizeof(*fib->adj));
-	release(fib->group, fib->group_end * sizeof(*fib->group));
+	pages_release(fib->adj_used, fib->adj_end * sizeof(*fib->adj_used));
+	pages_release(fib->adj, fib->adj_end * sizeof(*fib->adj));
+	pages_release(fib->group, fib->group_end * sizeof(*fib->group));
 	free(fib);
 }
 
@@ -271,8 +271,8 @@ fib_onlink(const struct fib *fib, uint16_t ifidx, uint8_t family, const struct i
 }
 
 static fib_path
-resolve_in(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipaddr *dst,
-	   uint32_t flow_hash)
+vrf_resolve(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipaddr *dst,
+	    uint32_t flow_hash)
 {
 	const struct fib_vrf *its = vrf == 0 ? NULL : fib_vrf(fib, vrf);
 	const struct fib_copy *tries = its == NULL ? &fib->copy[0] : &its->tries;
@@ -292,7 +292,7 @@ resolve_in(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipa
 
 /* That of two MTU classes which lets less through; class 0 is the largest MTU there is. */
 static uint32_t
-smaller_mtu(const struct fib *fib, uint32_t a, uint32_t b)
+mtu_class_smaller(const struct fib *fib, uint32_t a, uint32_t b)
 {
 	return atomic_load_explicit(&fib->mtu_bytes[a], memory_order_relaxed) <
 			       atomic_load_explicit(&fib->mtu_bytes[b],
@@ -307,19 +307,20 @@ fib_resolve_there(const struct fib *fib, fib_path to, uint8_t family,
 {
 	/* The first choice took the high bits: who came here has them in common. */
 	uint32_t other_bits = flow_hash << 16 | flow_hash >> 16;
-	fib_path path = resolve_in(fib, (uint16_t)path_index(to), family, dst, other_bits);
+	fib_path path = vrf_resolve(fib, (uint16_t)path_index(to), family, dst, other_bits);
 
 	if (path_kind(path) != PATH_ADJ && path_kind(path) != PATH_ONLINK)
 		return path;
-	return path_with_mtu(PATH(path_kind(path), path_index(path)),
-			     smaller_mtu(fib, path_mtu_class(path), path_mtu_class(to)));
+	return path_with_mtu(
+		PATH(path_kind(path), path_index(path)),
+		mtu_class_smaller(fib, path_mtu_class(path), path_mtu_class(to)));
 }
 
 fib_path
 fib_resolve(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipaddr *dst,
 	    uint32_t flow_hash)
 {
-	fib_path path = resolve_in(fib, vrf, family, dst, flow_hash);
+	fib_path path = vrf_resolve(fib, vrf, family, dst, flow_hash);
 
 	return path_kind(path) != PATH_VRF
 		       ? path

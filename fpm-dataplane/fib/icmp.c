@@ -14,7 +14,7 @@
 
 /* RFC 1812, 4.3.2.7 */
 static const char *
-refusal4(const struct icmp_about *about)
+icmp4_refusal(const struct icmp_about *about)
 {
 	const uint8_t *ip = about->ip;
 	unsigned int ihl = (ip[0] & 15u) * 4;
@@ -36,7 +36,7 @@ refusal4(const struct icmp_about *about)
 
 /* Next header after extension headers, within `room`; 255 when it cannot be told. */
 static uint8_t
-upper_layer6(const uint8_t *ip, unsigned int room, unsigned int *off)
+ip6_upper_layer(const uint8_t *ip, unsigned int room, unsigned int *off)
 {
 	uint8_t next = ip[6];
 	unsigned int len;
@@ -60,7 +60,7 @@ upper_layer6(const uint8_t *ip, unsigned int room, unsigned int *off)
 
 /* RFC 4443, 2.4 (e) */
 static const char *
-refusal6(const struct icmp_about *about)
+icmp6_refusal(const struct icmp_about *about)
 {
 	const uint8_t *ip = about->ip;
 	unsigned int off;
@@ -71,7 +71,7 @@ refusal6(const struct icmp_about *about)
 	if (ip[8] == 0xff ||
 	    (get_be32(ip + 8) | get_be32(ip + 12) | get_be32(ip + 16)) == 0)
 		return "its source is no single host's (RFC 4443, 2.4 (e))";
-	if (upper_layer6(ip, about->room, &off) == 58 &&
+	if (ip6_upper_layer(ip, about->room, &off) == 58 &&
 	    (off >= about->room || ip[off] < 128 || ip[off] == 137))
 		return "it is an ICMPv6 error or redirect itself (RFC 4443, 2.4 (e))";
 	return NULL;
@@ -82,8 +82,8 @@ refusal6(const struct icmp_about *about)
  * (neigh/iface.c). In IPv6 of the scope of who is told: RFC 6724, 5 (rule 2).
  */
 static bool
-source(const struct fib *fib, const struct icmp_about *about, const struct ipaddr *to,
-       struct ipaddr *src)
+icmp_source(const struct fib *fib, const struct icmp_about *about, const struct ipaddr *to,
+	    struct ipaddr *src)
 {
 	static const struct ipaddr none;
 	const struct fib_iface *in = fib_iface(fib, about->in_ifidx);
@@ -100,7 +100,8 @@ source(const struct fib *fib, const struct icmp_about *about, const struct ipadd
 
 /* Not to ourselves, not to a broadcast address, not where no route leads. */
 static bool
-has_way_back(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipaddr *to)
+addr_has_way_back(const struct fib *fib, uint16_t vrf, uint8_t family,
+		  const struct ipaddr *to)
 {
 	enum path_kind kind;
 
@@ -134,7 +135,7 @@ icmp_of_drop(enum reason cause, uint8_t family)
 const char *
 icmp_refusal(const struct fib *fib, const struct icmp_about *about, struct ipaddr *src)
 {
-	const char *why = about->family == 4 ? refusal4(about) : refusal6(about);
+	const char *why = about->family == 4 ? icmp4_refusal(about) : icmp6_refusal(about);
 	struct ipaddr to = {0};
 
 	if (why != NULL)
@@ -143,9 +144,9 @@ icmp_refusal(const struct fib *fib, const struct icmp_about *about, struct ipadd
 		return "it is our own";
 	memcpy(to.octet, about->family == 4 ? about->ip + 12 : about->ip + 8,
 	       family_octets(about->family));
-	if (!has_way_back(fib, fib_vrf_of(fib, about->in_ifidx), about->family, &to))
+	if (!addr_has_way_back(fib, fib_vrf_of(fib, about->in_ifidx), about->family, &to))
 		return "no route leads back to its source";
-	if (!source(fib, about, &to, src))
+	if (!icmp_source(fib, about, &to, src))
 		return "we have no address to send it from";
 	return NULL;
 }

@@ -8,7 +8,7 @@
 
 /* A packet at its last hop waits for nobody: RFC 1812, 5.3.1. */
 static void
-unresolved(struct burst *b, unsigned int i)
+packet_unresolved(struct burst *b, unsigned int i)
 {
 	if (burst_l3(b, i)[b->family[i] == 4 ? 8 : 7] <= 1) {
 		burst_icmp(b, i, PUNT_ttl_expired, DROP_ttl);
@@ -26,7 +26,7 @@ unresolved(struct burst *b, unsigned int i)
  * by the inject ring, which is emptied before a burst is received.
  */
 static bool
-its_turn(struct burst *b, uint32_t adj)
+packet_has_turn(struct burst *b, uint32_t adj)
 {
 	struct fwd *f = b->fwd;
 	const struct fwd_rings *r = &f->conf->rings;
@@ -49,7 +49,7 @@ its_turn(struct burst *b, uint32_t adj)
 }
 
 static void
-use_adj(struct burst *b, unsigned int i, uint32_t adj)
+adj_use(struct burst *b, unsigned int i, uint32_t adj)
 {
 	const struct fib *fib = b->fwd->fib;
 	_Atomic uint8_t *used = b->fwd->adj_used;
@@ -57,12 +57,12 @@ use_adj(struct burst *b, unsigned int i, uint32_t adj)
 	b->hop[i] = atomic_load_explicit(&fib->adj[adj].hop, memory_order_acquire);
 	if (b->hop[i] == 0)
 		atomic_store_explicit(&used[adj], ADJ_BEHIND, memory_order_relaxed);
-	if (!fib_adj_touch(used, adj) && (b->hop[i] == 0 || !its_turn(b, adj)))
-		unresolved(b, i);
+	if (!fib_adj_touch(used, adj) && (b->hop[i] == 0 || !packet_has_turn(b, adj)))
+		packet_unresolved(b, i);
 }
 
 static void
-onlink(struct burst *b, unsigned int i)
+onlink_use(struct burst *b, unsigned int i)
 {
 	const uint8_t *ip = burst_l3(b, i);
 	struct ipaddr dst = {0};
@@ -75,14 +75,14 @@ onlink(struct burst *b, unsigned int i)
 	adj = fib_host_adj(b->fwd->fib, (uint16_t)path_index(b->path[i]), b->family[i],
 			   &dst);
 	if (adj == 0)
-		unresolved(b, i);
+		packet_unresolved(b, i);
 	else
-		use_adj(b, i, adj);
+		adj_use(b, i, adj);
 }
 
 /* Where the packet goes in the VRF that its route leads to: looked up there, and no further. */
 static void
-in_other_vrf(struct burst *b, unsigned int i)
+path_in_other_vrf(struct burst *b, unsigned int i)
 {
 	const struct fib *fib = b->fwd->fib;
 	const uint8_t *ip = burst_l3(b, i);
@@ -97,7 +97,7 @@ in_other_vrf(struct burst *b, unsigned int i)
 
 /* Paths that send nothing on: ours, refused, or broken. */
 static void
-terminal(struct burst *b, unsigned int i)
+path_end(struct burst *b, unsigned int i)
 {
 	enum path_kind kind = path_kind(b->path[i]);
 
@@ -120,7 +120,7 @@ terminal(struct burst *b, unsigned int i)
 /* Addresses of link scope, source or destination, are never forwarded: RFC 3927 7,
  * RFC 4291 2.5.6; in IPv6 the source is told, RFC 4007 9. */
 static bool
-link_scope(struct burst *b, unsigned int i)
+packet_link_scope(struct burst *b, unsigned int i)
 {
 	const uint8_t *ip = burst_l3(b, i);
 
@@ -139,13 +139,13 @@ link_scope(struct burst *b, unsigned int i)
 /* May this packet go on to another link at all? On a host's interface none may, and a host
  * is silent about it: RFC 1122, 3.2.1.3. */
 static bool
-may_pass(struct burst *b, unsigned int i)
+packet_may_pass(struct burst *b, unsigned int i)
 {
 	if (!(b->family[i] == 4 ? b->in->forward4 : b->in->forward6)) {
 		burst_leave(b, i, DROP_forwarding_off);
 		return false;
 	}
-	return !link_scope(b, i);
+	return !packet_link_scope(b, i);
 }
 
 /*
@@ -153,7 +153,7 @@ may_pass(struct burst *b, unsigned int i)
  * may be plain: the compiler makes a loop of its own of that.
  */
 static inline __attribute__((always_inline)) void
-use_plain(struct burst *b, bool all)
+adj_use_plain(struct burst *b, bool all)
 {
 	const struct fib_adj *slot = b->fwd->fib->adj;
 	_Atomic uint8_t *used = b->fwd->adj_used;
@@ -178,9 +178,9 @@ void
 fwd_adjacency_plain(struct burst *b)
 {
 	if ((b->plain4 | b->plain6) == burst_all(b))
-		use_plain(b, true);
+		adj_use_plain(b, true);
 	else
-		use_plain(b, false);
+		adj_use_plain(b, false);
 }
 
 void
@@ -196,15 +196,15 @@ fwd_adjacency(struct burst *b)
 		if (b->verdict[i] != VERDICT_GO)
 			continue;
 		if (path_kind(b->path[i]) == PATH_VRF)
-			in_other_vrf(b, i);
+			path_in_other_vrf(b, i);
 		kind = path_kind(b->path[i]);
-		if (kind != PATH_LOCAL && !may_pass(b, i))
+		if (kind != PATH_LOCAL && !packet_may_pass(b, i))
 			continue;
 		if (kind == PATH_ADJ)
-			use_adj(b, i, path_index(b->path[i]));
+			adj_use(b, i, path_index(b->path[i]));
 		else if (kind == PATH_ONLINK)
-			onlink(b, i);
+			onlink_use(b, i);
 		else
-			terminal(b, i);
+			path_end(b, i);
 	}
 }

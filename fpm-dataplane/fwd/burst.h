@@ -65,7 +65,7 @@ struct fwd {
 	bool timed;                    /* this round is, see fwd/cycles.h */
 	uint64_t mark_tsc;
 	uint32_t n_gleaned; /* packets given to the punt thread to wait for a neighbour */
-	uint64_t turn_since, turn_last; /* ticks, see its_turn(); 0: never */
+	uint64_t turn_since, turn_last; /* ticks, see packet_has_turn(); 0: never */
 	bool wake_punt;                 /* something went into a punt ring this round */
 	struct tx_buffer tx[PORT_MAX];
 	uint16_t tx_used[PORT_MAX]; /* ports sent to in this round */

@@ -20,7 +20,7 @@ count_drop(const struct burst *b, enum reason reason)
  * its own cause when an ICMP error was wanted: then the error is what was withheld.
  */
 static void
-punt(struct burst *b, unsigned int i, enum reason reason)
+packet_punt(struct burst *b, unsigned int i, enum reason reason)
 {
 	struct fwd *f = b->fwd;
 	struct packet_meta *meta = packet_meta(b->m[i]);
@@ -90,7 +90,7 @@ fwd_dispatch(struct burst *b)
 			count_drop(b, b->verdict[i]);
 			rte_pktmbuf_free(b->m[i]);
 		} else if (b->verdict[i] != VERDICT_GO) {
-			punt(b, i, b->verdict[i]);
+			packet_punt(b, i, b->verdict[i]);
 		} else {
 			fwd_tx_put(f, b->hop[i] & 0xffff, b->m[i]);
 			if ((plain >> i & 1) == 0) {
@@ -105,7 +105,7 @@ fwd_dispatch(struct burst *b)
 
 /* Only those of `keep` stay, all of them plain and rewritten, in order. */
 static void
-keep_plain(struct burst *b, uint64_t keep)
+burst_keep_plain(struct burst *b, uint64_t keep)
 {
 	unsigned int n = 0;
 
@@ -128,7 +128,7 @@ fwd_dispatch_plain(struct burst *b)
 	uint64_t left = burst_all(b) & ~(b->plain4 | b->plain6);
 
 	if (left != 0)
-		keep_plain(b, b->plain4 | b->plain6);
+		burst_keep_plain(b, b->plain4 | b->plain6);
 	fwd_dispatch(b);
 	return left;
 }

@@ -7,7 +7,7 @@
 
 /* Among equals the flow's hash decides; it is computed only where it matters. */
 static void
-choose_among(struct burst *b, const struct fwd_found *found)
+paths_choose_by_hash(struct burst *b, const struct fwd_found *found)
 {
 	const struct fib *fib = b->fwd->fib;
 
@@ -26,7 +26,7 @@ choose_among(struct burst *b, const struct fwd_found *found)
 
 /* Paths of what one family's lookup found; `all` entries in a row, or those at found->at. */
 static inline __attribute__((always_inline)) void
-choose(struct burst *b, const struct fwd_found *found, bool all)
+paths_choose(struct burst *b, const struct fwd_found *found, bool all)
 {
 	_Atomic uint64_t *group = b->fwd->fib->group;
 	uint64_t any = 0;
@@ -39,12 +39,12 @@ choose(struct burst *b, const struct fwd_found *found, bool all)
 		any |= w;
 	}
 	if (group_word_is_block(any))
-		choose_among(b, found);
+		paths_choose_by_hash(b, found);
 }
 
 /* All of them are plain IPv4: what is found, in a row. */
 static struct fwd_found *
-all_found4(struct burst *b)
+found_all4(struct burst *b)
 {
 	struct fwd_found *v4 = &b->found[0];
 
@@ -59,15 +59,15 @@ all_found4(struct burst *b)
 static void
 lookup_plain4(struct burst *b, const struct poptrie *pt4)
 {
-	struct fwd_found *v4 = all_found4(b);
+	struct fwd_found *v4 = found_all4(b);
 
 	poptrie4_lookup_bulk(pt4, b->dst4, v4->group, b->n);
-	choose(b, v4, true);
+	paths_choose(b, v4, true);
 }
 
 /* Of a VRF that has no FIB: no other one may tell the way. */
 static void
-no_fib(struct burst *b)
+burst_no_fib(struct burst *b)
 {
 	burst_unplain(b, burst_all(b));
 	b->found[0].n = b->found[1].n = 0;
@@ -91,7 +91,7 @@ fwd_lookup(struct burst *b)
 		pt6 = fib_vrf_pt6(b->fwd->fib, b->in->vrf);
 		burst_count_vrf(b);
 		if (pt4 == NULL || pt6 == NULL) {
-			no_fib(b);
+			burst_no_fib(b);
 			return;
 		}
 	}
@@ -114,11 +114,11 @@ fwd_lookup(struct burst *b)
 	v6->n = n6;
 	if (n4 > 0) {
 		poptrie4_lookup_bulk(pt4, dst4, v4->group, n4);
-		choose(b, v4, false);
+		paths_choose(b, v4, false);
 	}
 	if (n6 > 0) {
 		poptrie6_lookup_bulk(pt6, dst6, v6->group, n6);
-		choose(b, v6, false);
+		paths_choose(b, v6, false);
 	}
 }
 
@@ -127,8 +127,8 @@ fwd_lookup(struct burst *b)
  * a VRF, its bit in *none.
  */
 static inline const struct poptrie *
-own_or(const struct poptrie *its, const struct poptrie *of_main, const struct burst *b,
-       unsigned int i, uint64_t *none)
+trie_own_or_main(const struct poptrie *its, const struct poptrie *of_main,
+		 const struct burst *b, unsigned int i, uint64_t *none)
 {
 	if (__builtin_expect(its != NULL, 1))
 		return its;
@@ -137,20 +137,22 @@ own_or(const struct poptrie *its, const struct poptrie *of_main, const struct bu
 }
 
 static inline const struct poptrie *
-own4(const struct burst *b, unsigned int i, uint64_t *none)
+trie_own4(const struct burst *b, unsigned int i, uint64_t *none)
 {
-	return own_or(fib_vrf_pt4(b->fwd->fib, b->vrf[i]), b->fwd->tries->pt4, b, i, none);
+	return trie_own_or_main(fib_vrf_pt4(b->fwd->fib, b->vrf[i]), b->fwd->tries->pt4, b,
+				i, none);
 }
 
 static inline const struct poptrie *
-own6(const struct burst *b, unsigned int i, uint64_t *none)
+trie_own6(const struct burst *b, unsigned int i, uint64_t *none)
 {
-	return own_or(fib_vrf_pt6(b->fwd->fib, b->vrf[i]), b->fwd->tries->pt6, b, i, none);
+	return trie_own_or_main(fib_vrf_pt6(b->fwd->fib, b->vrf[i]), b->fwd->tries->pt6, b,
+				i, none);
 }
 
 /* Those of many VRFs, each in its own. */
 static void
-lookup_each(struct burst *b)
+lookup_each_vrf(struct burst *b)
 {
 	struct fwd_found *v4 = &b->found[0], *v6 = &b->found[1];
 	const struct poptrie *pt4[BURST_MAX];
@@ -160,31 +162,32 @@ lookup_each(struct burst *b)
 
 	if (b->plain4 == burst_all(b)) {
 		for (unsigned int i = 0; i < b->n; i++)
-			pt4[i] = own4(b, i, &none);
-		all_found4(b);
+			pt4[i] = trie_own4(b, i, &none);
+		found_all4(b);
 		poptrie4_lookup_each(pt4, b->dst4, v4->group, b->n);
-		choose(b, v4, true);
+		paths_choose(b, v4, true);
 		burst_unplain(b, none);
 		return;
 	}
 	for (uint64_t rest = b->plain4; rest != 0; rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 
-		pt4[n4] = own4(b, i, &none);
+		pt4[n4] = trie_own4(b, i, &none);
 		dst4[n4] = b->dst4[i];
 		v4->at[n4++] = (uint8_t)i;
 	}
 	for (uint64_t rest = b->plain6; rest != 0; rest &= rest - 1) {
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 
-		v6->group[n6] = poptrie6_lookup(own6(b, i, &none), burst_l3(b, i) + 24);
+		v6->group[n6] =
+			poptrie6_lookup(trie_own6(b, i, &none), burst_l3(b, i) + 24);
 		v6->at[n6++] = (uint8_t)i;
 	}
 	v4->n = n4;
 	v6->n = n6;
 	poptrie4_lookup_each(pt4, dst4, v4->group, n4);
-	choose(b, v4, false);
-	choose(b, v6, false);
+	paths_choose(b, v4, false);
+	paths_choose(b, v6, false);
 	burst_unplain(b, none);
 }
 
@@ -192,7 +195,7 @@ void
 fwd_lookup_plain(struct burst *b)
 {
 	if (b->vrfs_differ) {
-		lookup_each(b);
+		lookup_each_vrf(b);
 		return;
 	}
 	for (uint64_t rest = burst_all(b) & ~(b->plain4 | b->plain6); rest != 0;

@@ -24,7 +24,7 @@
 #define QUIESCE_EVERY 4 /* rounds with packets, some microseconds each */
 
 static void
-mark_stage(struct burst *b, enum watch_stage stage)
+cycles_mark_stage(struct burst *b, enum watch_stage stage)
 {
 	static const uint8_t of[N_STAGE] = {
 		[STAGE_ADMIT] = CYCLES_PARSE,     [STAGE_PARSE] = CYCLES_PARSE,
@@ -37,22 +37,22 @@ mark_stage(struct burst *b, enum watch_stage stage)
 
 /* The walk of a round that is timed. */
 static void
-walk_timed(struct burst *b)
+burst_walk_timed(struct burst *b)
 {
 	cycles_mark(b->fwd, CYCLES_RECEIVE);
 	counter_add(&b->fwd->count->timed_packets, b->n);
 	counter_add(&b->fwd->count->timed_bursts, 1);
-	fwd_walk(b, mark_stage);
+	fwd_walk(b, cycles_mark_stage);
 	fwd_dispatch(b);
 	cycles_mark(b->fwd, CYCLES_DISPATCH);
 }
 
 /* The b->n packets of one interface. */
 static void
-walk(struct burst *b)
+burst_walk(struct burst *b)
 {
 	if (b->fwd->timed) {
-		walk_timed(b);
+		burst_walk_timed(b);
 		return;
 	}
 	if (fwd_watched(b->fwd))
@@ -64,14 +64,14 @@ walk(struct burst *b)
 
 /* Plain packets of interfaces that are alike; see fwd_split(). */
 static uint64_t
-walk_plain(struct burst *b)
+burst_walk_plain(struct burst *b)
 {
 	bool timed = b->fwd->timed;
 	uint64_t left;
 
 	if (timed) {
 		cycles_mark(b->fwd, CYCLES_RECEIVE);
-		fwd_walk_plain(b, mark_stage);
+		fwd_walk_plain(b, cycles_mark_stage);
 	} else {
 		fwd_walk_plain(b, NULL);
 	}
@@ -86,7 +86,7 @@ walk_plain(struct burst *b)
 
 /* The b->n packets of a burst that has been received, or of a part of it. */
 static void
-handle(struct fwd *f, const struct rxq *q, struct burst *b)
+burst_handle(struct fwd *f, const struct rxq *q, struct burst *b)
 {
 	struct if_counters *c = &f->count->port[q->ifidx];
 	bool vlans = fib_vlans(f->fib, q->ifidx) != NULL;
@@ -105,27 +105,27 @@ handle(struct fwd *f, const struct rxq *q, struct burst *b)
 	counter_add(&c->rx_bytes, b->bytes);
 	counter_add(&f->count->bursts, 1);
 	if (vlans)
-		fwd_split(b, of, walk, walk_plain);
+		fwd_split(b, of, burst_walk, burst_walk_plain);
 	else
-		walk(b);
+		burst_walk(b);
 }
 
 /* A burst longer than what walks together, in parts. Returns how many came. */
 static unsigned int
-poll_long(struct fwd *f, const struct rxq *q, struct burst *b)
+queue_poll_long(struct fwd *f, const struct rxq *q, struct burst *b)
 {
 	unsigned int n = rte_eth_rx_burst(q->port_id, q->queue, f->rx, f->conf->rx_burst);
 
 	for (unsigned int from = 0; from < n; from += BURST_MAX) {
 		b->n = (uint16_t)RTE_MIN(n - from, (unsigned int)BURST_MAX);
 		memcpy(b->m, f->rx + from, b->n * sizeof(b->m[0]));
-		handle(f, q, b);
+		burst_handle(f, q, b);
 	}
 	return n;
 }
 
 static unsigned int
-poll_queue(struct fwd *f, const struct rxq *q, struct burst *b)
+queue_poll(struct fwd *f, const struct rxq *q, struct burst *b)
 {
 	uint16_t most = f->conf->rx_burst;
 
@@ -135,16 +135,16 @@ poll_queue(struct fwd *f, const struct rxq *q, struct burst *b)
 	if (f->timed)
 		f->mark_tsc = rte_rdtsc();
 	if (most > BURST_MAX)
-		return poll_long(f, q, b);
+		return queue_poll_long(f, q, b);
 	b->n = rte_eth_rx_burst(q->port_id, q->queue, b->m, most);
 	if (b->n > 0)
-		handle(f, q, b);
+		burst_handle(f, q, b);
 	return b->n;
 }
 
 /* Frames of the kernel and of the punt thread leave as they are. */
 static unsigned int
-drain_inject(struct fwd *f)
+inject_drain(struct fwd *f)
 {
 	struct rte_mbuf *m[BURST_MAX];
 	unsigned int n = rte_ring_sc_dequeue_burst(f->conf->rings.inject, (void **)m,
@@ -193,9 +193,9 @@ fwd_main(void *arg)
 
 		f->watch = FWD_BLIND ? NULL : watch_set(conf->watch);
 		f->timed = busy % CYCLES_EVERY == 0 && !fwd_watched(f);
-		n = drain_inject(f);
+		n = inject_drain(f);
 		for (unsigned int i = 0; i < set->n; i++)
-			n += poll_queue(f, &set->q[i], &b);
+			n += queue_poll(f, &set->q[i], &b);
 		busy += n > 0;
 		fwd_tx_flush(f);
 		if (f->wake_punt) {

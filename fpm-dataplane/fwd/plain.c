@@ -45,7 +45,7 @@ fwd_look_tags(struct burst *b, uint8_t tag_bytes)
 
 /* Neither 0/8, 127/8, 169.254/16 nor from 224/3 on. */
 static bool
-passes4(uint32_t addr)
+addr4_passes(uint32_t addr)
 {
 	uint32_t top = addr >> 24;
 
@@ -54,29 +54,29 @@ passes4(uint32_t addr)
 
 /* Global unicast (2000::/3) or unique local (fc00::/7): by the first octet. */
 static bool
-passes6(uint8_t first)
+addr6_passes(uint8_t first)
 {
 	return (first & 0xe0) == 0x20 || (first & 0xfe) == 0xfc;
 }
 
 /* Is a packet of `len` octets all there is in `room`, but for what Ethernet pads the shortest with? */
 static bool
-as_long(unsigned int len, unsigned int room)
+len_fits_room(unsigned int len, unsigned int room)
 {
 	return len == room || (room <= PLAIN_PADDED_MAX && len < room && len >= 20);
 }
 
 static bool
-plain4(struct burst *b, unsigned int i, unsigned int room)
+packet_plain4(struct burst *b, unsigned int i, unsigned int room)
 {
 	const uint8_t *ip = b->l2[i] + L2_LEN;
 	uint32_t dst;
 
 	b->l3_len[i] = get_be16(ip + 2);
-	if (room < 20 || ip[0] != 0x45 || !as_long(b->l3_len[i], room) || ip[8] <= 1)
+	if (room < 20 || ip[0] != 0x45 || !len_fits_room(b->l3_len[i], room) || ip[8] <= 1)
 		return false;
 	dst = get_be32(ip + 16);
-	if (!passes4(get_be32(ip + 12)) || !passes4(dst))
+	if (!addr4_passes(get_be32(ip + 12)) || !addr4_passes(dst))
 		return false;
 	if (b->rx_cksum && burst_cksum(b, i) == RTE_MBUF_F_RX_IP_CKSUM_BAD)
 		return false;
@@ -89,15 +89,15 @@ plain4(struct burst *b, unsigned int i, unsigned int room)
 }
 
 static bool
-plain6(struct burst *b, unsigned int i, unsigned int room)
+packet_plain6(struct burst *b, unsigned int i, unsigned int room)
 {
 	const uint8_t *ip = b->l2[i] + L2_LEN;
 	unsigned int len = 40u + get_be16(ip + 4);
 
 	b->l3_len[i] = (uint16_t)len;
 	/* Options hop by hop (0) are looked at by somebody with more time. */
-	if (room < 40 || ip[0] >> 4 != 6 || !as_long(len, room) || ip[6] == 0 ||
-	    ip[7] <= 1 || !passes6(ip[8]) || !passes6(ip[24]))
+	if (room < 40 || ip[0] >> 4 != 6 || !len_fits_room(len, room) || ip[6] == 0 ||
+	    ip[7] <= 1 || !addr6_passes(ip[8]) || !addr6_passes(ip[24]))
 		return false;
 	b->hop_octets[i] = ip6_hop_spent(ip);
 	return true;
@@ -115,9 +115,9 @@ fwd_plain_one(struct burst *b, unsigned int i)
 	    memcmp(macs, b->in->mac, 6) != 0 || (macs[6] & 1) != 0)
 		return 0;
 	type = get_be16(b->l2[i] + 12);
-	if (type == 0x0800 && b->in->forward4 && plain4(b, i, room))
+	if (type == 0x0800 && b->in->forward4 && packet_plain4(b, i, room))
 		b->family[i] = 4;
-	else if (type == 0x86dd && b->in->forward6 && plain6(b, i, room))
+	else if (type == 0x86dd && b->in->forward6 && packet_plain6(b, i, room))
 		b->family[i] = 6;
 	else
 		return 0;
@@ -127,7 +127,7 @@ fwd_plain_one(struct burst *b, unsigned int i)
 
 /* On a port without an address, what may be for a DHCP client is looked at by the rules. */
 static void
-except_dhcp(struct burst *b)
+plain_except_dhcp(struct burst *b)
 {
 	for (uint64_t rest = b->plain4; rest != 0; rest &= rest - 1)
 		if (fwd_dhcp_answer(b, (unsigned int)__builtin_ctzll(rest)))
@@ -149,5 +149,5 @@ fwd_plain(struct burst *b)
 		b->plain6 |= (uint64_t)(family == 6) << i;
 	}
 	if (b->in->unnumbered4)
-		except_dhcp(b);
+		plain_except_dhcp(b);
 }

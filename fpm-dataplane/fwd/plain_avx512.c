@@ -31,7 +31,7 @@ struct words {
 };
 
 INLINE __m512i
-two(const uint8_t *a, const uint8_t *b)
+headers_load_two(const uint8_t *a, const uint8_t *b)
 {
 	return _mm512_inserti64x4(
 		_mm512_castsi256_si512(_mm256_loadu_si256((const void *)(a + 2))),
@@ -46,7 +46,7 @@ words_load(struct words *x, uint8_t *const *p)
 
 	for (int h = 0; h < 2; h++, p += 8) {
 		for (int j = 0; j < 4; j++)
-			r[j] = two(p[j], p[j + 4]);
+			r[j] = headers_load_two(p[j], p[j + 4]);
 		t[0] = _mm512_unpacklo_epi32(r[0], r[1]);
 		t[1] = _mm512_unpackhi_epi32(r[0], r[1]);
 		t[2] = _mm512_unpacklo_epi32(r[2], r[3]);
@@ -63,7 +63,7 @@ words_load(struct words *x, uint8_t *const *p)
 }
 
 INLINE long long
-lengths(const struct rte_mbuf *m)
+mbuf_lengths(const struct rte_mbuf *m)
 {
 	long long x;
 
@@ -72,20 +72,21 @@ lengths(const struct rte_mbuf *m)
 }
 
 INLINE __m512i
-lengths8(struct rte_mbuf *const *m)
+mbuf_lengths8(struct rte_mbuf *const *m)
 {
-	return _mm512_set_epi64(lengths(m[7]), lengths(m[6]), lengths(m[5]), lengths(m[4]),
-				lengths(m[3]), lengths(m[2]), lengths(m[1]), lengths(m[0]));
+	return _mm512_set_epi64(mbuf_lengths(m[7]), mbuf_lengths(m[6]), mbuf_lengths(m[5]),
+				mbuf_lengths(m[4]), mbuf_lengths(m[3]), mbuf_lengths(m[2]),
+				mbuf_lengths(m[1]), mbuf_lengths(m[0]));
 }
 
 INLINE __m512i
-low16(__m512i x)
+lanes_low16(__m512i x)
 {
 	return _mm512_and_si512(x, _mm512_set1_epi32(0xffff));
 }
 
 INLINE __m512i
-swap32(__m512i x)
+lanes_swap32(__m512i x)
 {
 	return _mm512_shuffle_epi8(
 		x, _mm512_broadcast_i32x4(_mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5,
@@ -93,7 +94,7 @@ swap32(__m512i x)
 }
 
 INLINE __mmask16
-passes4(__mmask16 k, __m512i addr)
+addrs4_pass(__mmask16 k, __m512i addr)
 {
 	__m512i top = _mm512_srli_epi32(addr, 24);
 
@@ -106,21 +107,21 @@ passes4(__mmask16 k, __m512i addr)
 
 /* The one's complement sum of the ten half-words is all ones. */
 INLINE __mmask16
-checksum_ok(const struct words *x)
+words_checksum_ok(const struct words *x)
 {
 	__m512i s = _mm512_setzero_si512();
 
 	for (int c = 3; c < 8; c++)
-		s = _mm512_add_epi32(s, _mm512_add_epi32(low16(x->w[c]),
+		s = _mm512_add_epi32(s, _mm512_add_epi32(lanes_low16(x->w[c]),
 							 _mm512_srli_epi32(x->w[c], 16)));
-	s = _mm512_add_epi32(low16(s), _mm512_srli_epi32(s, 16));
-	s = _mm512_add_epi32(low16(s), _mm512_srli_epi32(s, 16));
+	s = _mm512_add_epi32(lanes_low16(s), _mm512_srli_epi32(s, 16));
+	s = _mm512_add_epi32(lanes_low16(s), _mm512_srli_epi32(s, 16));
 	return _mm512_cmpeq_epi32_mask(s, _mm512_set1_epi32(0xffff));
 }
 
 /* Has the port looked at all of the burst and found nothing? */
 INLINE bool
-all_good(const struct burst *b)
+burst_cksums_good(const struct burst *b)
 {
 	return (b->all_flags & RTE_MBUF_F_RX_IP_CKSUM_GOOD) != 0 &&
 	       (b->any_flags & RTE_MBUF_F_RX_IP_CKSUM_BAD) == 0;
@@ -128,13 +129,13 @@ all_good(const struct burst *b)
 
 /* Right by what the port found, where it is one that looks, else by our own sum. */
 INLINE __mmask16
-checksums_ok(const struct burst *b, unsigned int from, const struct words *x)
+sixteen_checksums_ok(const struct burst *b, unsigned int from, const struct words *x)
 {
 	unsigned int good = 0, bad = 0;
 
 	if (!b->rx_cksum || (b->any_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == 0)
-		return checksum_ok(x); /* it looks at none, or not at these */
-	if (all_good(b))
+		return words_checksum_ok(x); /* it looks at none, or not at these */
+	if (burst_cksums_good(b))
 		return 0xffff;
 	for (unsigned int j = 0; j < 16; j++) {
 		uint64_t said = burst_cksum(b, from + j);
@@ -142,25 +143,25 @@ checksums_ok(const struct burst *b, unsigned int from, const struct words *x)
 		good |= (unsigned int)(said == RTE_MBUF_F_RX_IP_CKSUM_GOOD) << j;
 		bad |= (unsigned int)(said == RTE_MBUF_F_RX_IP_CKSUM_BAD) << j;
 	}
-	return (__mmask16)((checksum_ok(x) | good) & ~bad);
+	return (__mmask16)((words_checksum_ok(x) | good) & ~bad);
 }
 
 /* ip4_hop_spent() of all: TTL less one, checksum by RFC 1624. */
 INLINE __m512i
-hop_spent(const struct words *x)
+words_hop_spent(const struct words *x)
 {
 	const __m512i one = _mm512_set1_epi32(1);
 	__m512i sum = _mm512_add_epi32(_mm512_srli_epi32(x->w[5], 16), one);
 	__mmask16 wrap = _mm512_cmpge_epu32_mask(sum, _mm512_set1_epi32(0xffff));
 
 	sum = _mm512_mask_add_epi32(sum, wrap, sum, one);
-	return _mm512_or_si512(low16(_mm512_sub_epi32(x->w[5], one)),
+	return _mm512_or_si512(lanes_low16(_mm512_sub_epi32(x->w[5], one)),
 			       _mm512_slli_epi32(sum, 16));
 }
 
-/* as_long() of plain.c, of those of `k`; `room` is what their frames have. */
+/* len_fits_room() of plain.c, of those of `k`; `room` is what their frames have. */
 INLINE __mmask16
-as_long(__mmask16 k, __m512i len, __m512i room)
+lens_fit_room(__mmask16 k, __m512i len, __m512i room)
 {
 	__mmask16 small =
 		_mm512_cmple_epu32_mask(room, _mm512_set1_epi32(PLAIN_PADDED_MAX));
@@ -172,8 +173,8 @@ as_long(__mmask16 k, __m512i len, __m512i room)
 
 /* Those of `k` that are IPv4; theirs are dst4, and lanes of *hop and *l3_len, which is the room. */
 INLINE __mmask16
-sixteen4(struct burst *b, unsigned int from, const struct words *x, __mmask16 k,
-	 __m512i *l3_len, __m512i *hop)
+sixteen_plain4(struct burst *b, unsigned int from, const struct words *x, __mmask16 k,
+	       __m512i *l3_len, __m512i *hop)
 {
 	__m512i dst, len;
 
@@ -185,22 +186,23 @@ sixteen4(struct burst *b, unsigned int from, const struct words *x, __mmask16 k,
 	k = _mm512_mask_cmpeq_epi32_mask(k,
 					 _mm512_and_si512(x->w[3], _mm512_set1_epi32(0xff)),
 					 _mm512_set1_epi32(0x45));
-	len = low16(swap32(x->w[3]));
-	k = as_long(k, len, *l3_len);
+	len = lanes_low16(lanes_swap32(x->w[3]));
+	k = lens_fit_room(k, len, *l3_len);
 	k = _mm512_mask_cmpgt_epu32_mask(k,
 					 _mm512_and_si512(x->w[5], _mm512_set1_epi32(0xff)),
 					 _mm512_set1_epi32(1));
-	dst = swap32(x->w[7]);
-	k = passes4(passes4(k, swap32(x->w[6])), dst) & checksums_ok(b, from, x);
+	dst = lanes_swap32(x->w[7]);
+	k = addrs4_pass(addrs4_pass(k, lanes_swap32(x->w[6])), dst) &
+	    sixteen_checksums_ok(b, from, x);
 	_mm512_storeu_si512(&b->dst4[from], dst);
-	*hop = hop_spent(x);
+	*hop = words_hop_spent(x);
 	*l3_len = _mm512_mask_mov_epi32(*l3_len, k, len);
 	return k;
 }
 
 /* 2000::/3 or fc00::/7, by the first octet in `x`. */
 INLINE __mmask16
-passes6(__mmask16 k, __m512i x)
+addrs6_pass(__mmask16 k, __m512i x)
 {
 	return _mm512_mask_cmpeq_epi32_mask(k, _mm512_and_si512(x, _mm512_set1_epi32(0xe0)),
 					    _mm512_set1_epi32(0x20)) |
@@ -210,8 +212,8 @@ passes6(__mmask16 k, __m512i x)
 
 /* Those of `k` that are IPv6; theirs are lanes of *hop and *l3_len. */
 INLINE __mmask16
-sixteen6(const struct burst *b, unsigned int from, const struct words *x, __mmask16 k,
-	 __m512i *l3_len, __m512i *hop)
+sixteen_plain6(const struct burst *b, unsigned int from, const struct words *x, __mmask16 k,
+	       __m512i *l3_len, __m512i *hop)
 {
 	__m512i len;
 	unsigned int m;
@@ -223,12 +225,12 @@ sixteen6(const struct burst *b, unsigned int from, const struct words *x, __mmas
 	k = _mm512_mask_cmpeq_epi32_mask(k,
 					 _mm512_and_si512(x->w[3], _mm512_set1_epi32(0xf0)),
 					 _mm512_set1_epi32(0x60));
-	len = _mm512_add_epi32(_mm512_srli_epi32(swap32(x->w[4]), 16),
+	len = _mm512_add_epi32(_mm512_srli_epi32(lanes_swap32(x->w[4]), 16),
 			       _mm512_set1_epi32(40));
-	k = as_long(k, len, *l3_len);
+	k = lens_fit_room(k, len, *l3_len);
 	k = _mm512_mask_test_epi32_mask(k, x->w[4], _mm512_set1_epi32(0xff0000));
 	k = _mm512_mask_cmpgt_epu32_mask(k, x->w[4], _mm512_set1_epi32(0x1ffffff));
-	k = passes6(k, x->w[5]);
+	k = addrs6_pass(k, x->w[5]);
 	*hop = _mm512_mask_sub_epi32(*hop, k, x->w[4], _mm512_set1_epi32(1 << 24));
 	*l3_len = _mm512_mask_mov_epi32(*l3_len, k, len);
 	/* The destination lies beyond the words; what is plain so far is as long. */
@@ -312,9 +314,9 @@ fwd_plain_avx512(struct burst *b)
 	memcpy(&mac, b->in->mac, sizeof(b->in->mac));
 	for (i = 0; i + 16 <= b->n; i += 16) {
 		uint8_t *const *p = &b->l2[i];
-		__m512i lo = lengths8(&b->m[i]), hi = lengths8(&b->m[i + 8]);
+		__m512i lo = mbuf_lengths8(&b->m[i]), hi = mbuf_lengths8(&b->m[i + 8]);
 		__m512i pkt_len = _mm512_permutex2var_epi32(lo, even, hi);
-		__m512i data_len = low16(_mm512_permutex2var_epi32(lo, odd, hi));
+		__m512i data_len = lanes_low16(_mm512_permutex2var_epi32(lo, odd, hi));
 		__m512i room = _mm512_sub_epi32(pkt_len, _mm512_set1_epi32((int)l2_len));
 		__m512i l3_len = room;
 		__m512i hop = _mm512_setzero_si512();
@@ -327,9 +329,10 @@ fwd_plain_avx512(struct burst *b)
 		ok = _mm512_mask_cmpge_epu32_mask(ok, pkt_len,
 						  _mm512_set1_epi32((int)l2_len + 20));
 		if (b->in->forward4)
-			four = sixteen4(b, i, &x, ok, &l3_len, &hop);
+			four = sixteen_plain4(b, i, &x, ok, &l3_len, &hop);
 		if (b->in->forward6)
-			six = sixteen6(b, i, &x, ok & (__mmask16)~four, &l3_len, &hop);
+			six = sixteen_plain6(b, i, &x, ok & (__mmask16)~four, &l3_len,
+					     &hop);
 		_mm512_storeu_si512(&b->hop_octets[i], hop);
 		_mm256_storeu_si256((void *)&b->l3_len[i], _mm512_cvtepi32_epi16(l3_len));
 		_mm_storeu_si128(

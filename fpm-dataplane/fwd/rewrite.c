@@ -18,7 +18,7 @@ static_assert(offsetof(struct fib_iface, mac) == 6 && offsetof(struct fib_iface,
 
 /* The MAC of `hop` in front of `rest`, which has all but the first six octets of a frame. */
 static inline __m128i
-with_mac(uint64_t hop, __m128i rest)
+frame_with_mac(uint64_t hop, __m128i rest)
 {
 	const __m128i octets =
 		_mm_setr_epi8(7, 6, 5, 4, 3, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
@@ -29,17 +29,17 @@ with_mac(uint64_t hop, __m128i rest)
 
 /* Both MAC addresses with two stores: `hop` has theirs, `out` ours. */
 static inline void
-write_macs(uint8_t *eth, uint64_t hop, const struct fib_iface *out)
+frame_write_macs(uint8_t *eth, uint64_t hop, const struct fib_iface *out)
 {
 	__m128i rest = _mm_loadu_si128((const void *)out);
 
-	_mm_storel_epi64((void *)eth, with_mac(hop, rest));
+	_mm_storel_epi64((void *)eth, frame_with_mac(hop, rest));
 	memcpy(eth + 8, out->mac + 2, 4);
 }
 
 /* First octet of the frame that leaves by `out`, tags written. */
 static inline uint8_t *
-frame_of(struct burst *b, unsigned int i, const struct fib_iface *out)
+frame_begin(struct burst *b, unsigned int i, const struct fib_iface *out)
 {
 	if (out->n_tags == 0)
 		return burst_l2(b, i);
@@ -48,7 +48,7 @@ frame_of(struct burst *b, unsigned int i, const struct fib_iface *out)
 }
 
 static void
-rewrite_one(struct burst *b, unsigned int i)
+packet_rewrite(struct burst *b, unsigned int i)
 {
 	uint8_t *ip = burst_l3(b, i);
 	const struct fib_iface *out = fib_iface(b->fwd->fib, b->hop[i] & 0xffff);
@@ -75,7 +75,7 @@ rewrite_one(struct burst *b, unsigned int i)
 		(*ttl)--;
 	if (rte_pktmbuf_pkt_len(b->m[i]) > bytes)
 		packet_cut(b->m[i], bytes);
-	write_macs(frame_of(b, i, out), b->hop[i], out);
+	frame_write_macs(frame_begin(b, i, out), b->hop[i], out);
 }
 
 static_assert(sizeof(struct fib_tag) == VLAN_BYTES && offsetof(struct fib_tag, type) == 0,
@@ -93,7 +93,8 @@ struct tagged {
  * frame has its first tag.
  */
 static inline __attribute__((always_inline)) __m128i
-priority_of(const struct tagged *t, const struct rte_mbuf *m, const uint8_t *l2, bool outer)
+tag_priority(const struct tagged *t, const struct rte_mbuf *m, const uint8_t *l2,
+	     bool outer)
 {
 	const __m128i bits = _mm_setr_epi32(0, 0, 0, (int)__builtin_bswap32(VLAN_PRIORITY));
 	unsigned int stripped = t->stripped ? vlan_stripped(m) : 0;
@@ -112,27 +113,27 @@ priority_of(const struct tagged *t, const struct rte_mbuf *m, const uint8_t *l2,
 
 /* MAC addresses and the one or two tags of `out`, before the EtherType at `l2` + VLAN_AT. */
 static inline void
-write_tags(const struct tagged *t, const struct rte_mbuf *m, uint8_t *l2, uint64_t hop,
-	   const struct fib_iface *out)
+frame_write_tags(const struct tagged *t, const struct rte_mbuf *m, uint8_t *l2,
+		 uint64_t hop, const struct fib_iface *out)
 {
 	/* Tags are host order, each half. */
 	const __m128i first =
 		_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 12, 15, 14);
 	const __m128i second = _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
 					     13, 12, 15, 14);
-	__m128i inner = priority_of(t, m, l2, false), outer = inner, x, y;
+	__m128i inner = tag_priority(t, m, l2, false), outer = inner, x, y;
 	int tag;
 
 	x = _mm_shuffle_epi8(_mm_loadu_si128((const void *)out), first);
 	if (out->n_written == 2) {
-		outer = priority_of(t, m, l2, true);
+		outer = tag_priority(t, m, l2, true);
 		y = _mm_loadu_si128((const void *)((const uint8_t *)out + VLAN_BYTES));
 		tag = _mm_extract_epi32(_mm_or_si128(_mm_shuffle_epi8(y, second), inner),
 					3);
 		memcpy(l2 + VLAN_AT - VLAN_BYTES, &tag, sizeof(tag));
 	}
 	_mm_storeu_si128((void *)(l2 - fib_tag_bytes(out)),
-			 _mm_or_si128(with_mac(hop, x), outer));
+			 _mm_or_si128(frame_with_mac(hop, x), outer));
 }
 
 /*
@@ -140,7 +141,7 @@ write_tags(const struct tagged *t, const struct rte_mbuf *m, uint8_t *l2, uint64
  * are the same, and are one store.
  */
 static inline void
-shorten(struct rte_mbuf *m, int by)
+frame_shorten(struct rte_mbuf *m, int by)
 {
 	uint64_t lengths;
 
@@ -155,20 +156,20 @@ shorten(struct rte_mbuf *m, int by)
 
 /* A plain packet that came or leaves with tags: those of `out` in place of its own. */
 static inline void
-write_tagged(struct tagged *t, struct rte_mbuf *m, uint8_t *l2, uint64_t hop,
-	     const struct fib_iface *out)
+frame_write_tagged(struct tagged *t, struct rte_mbuf *m, uint8_t *l2, uint64_t hop,
+		   const struct fib_iface *out)
 {
 	unsigned int bytes = fib_tag_bytes(out);
 
 	if (bytes != 0) {
-		write_tags(t, m, l2, hop, out);
+		frame_write_tags(t, m, l2, hop, out);
 		m->port = out->ifidx; /* see tx_ifidx() */
 		t->out = true;
 	} else {
-		write_macs(l2, hop, out);
+		frame_write_macs(l2, hop, out);
 	}
 	if (bytes != t->bytes)
-		shorten(m, (int)t->bytes - (int)bytes);
+		frame_shorten(m, (int)t->bytes - (int)bytes);
 }
 
 /*
@@ -176,11 +177,11 @@ write_tagged(struct tagged *t, struct rte_mbuf *m, uint8_t *l2, uint64_t hop,
  * that the packet came with, and still has.
  */
 static inline void
-leave_tag(struct burst *b, unsigned int i, const struct tagged *t,
-	  const struct fib_iface *out)
+packet_leave_tag(struct burst *b, unsigned int i, const struct tagged *t,
+		 const struct fib_iface *out)
 {
 	struct rte_mbuf *m = b->m[i];
-	int octets = _mm_extract_epi32(priority_of(t, m, burst_l2(b, i), false), 3);
+	int octets = _mm_extract_epi32(tag_priority(t, m, burst_l2(b, i), false), 3);
 
 	m->vlan_tci = (uint16_t)(out->tag[0].id | __builtin_bswap32((uint32_t)octets));
 	m->ol_flags |= RTE_MBUF_F_TX_VLAN;
@@ -194,7 +195,7 @@ leave_tag(struct burst *b, unsigned int i, const struct tagged *t,
  * makes a loop of its own of each.
  */
 static inline __attribute__((always_inline)) void
-rewrite_plain(struct burst *b, bool only4, bool tagged, bool by_device)
+burst_rewrite_plain(struct burst *b, bool only4, bool tagged, bool by_device)
 {
 	const struct fib *fib = b->fwd->fib;
 	uint64_t plain = b->plain4 | b->plain6, odd = 0;
@@ -215,11 +216,11 @@ rewrite_plain(struct burst *b, bool only4, bool tagged, bool by_device)
 		}
 		b->way[i] = (uint8_t)out->port;
 		if (by_device && out->n_written != out->n_tags)
-			leave_tag(b, i, &t, out);
+			packet_leave_tag(b, i, &t, out);
 		if (tagged || out->n_written != 0)
-			write_tagged(&t, b->m[i], l2, b->hop[i], out);
+			frame_write_tagged(&t, b->m[i], l2, b->hop[i], out);
 		else
-			write_macs(l2, b->hop[i], out);
+			frame_write_macs(l2, b->hop[i], out);
 		memcpy(ip + burst_hop_at(only4 ? 4 : b->family[i]), &b->hop_octets[i], 4);
 	}
 	b->tags_out |= t.out;
@@ -228,7 +229,7 @@ rewrite_plain(struct burst *b, bool only4, bool tagged, bool by_device)
 
 /* What Ethernet padded plain packets with is not theirs (RFC 894). */
 static __attribute__((noinline)) void
-trim_padded(struct burst *b)
+burst_trim_padded(struct burst *b)
 {
 	for (uint64_t rest = b->padded & (b->plain4 | b->plain6); rest != 0;
 	     rest &= rest - 1) {
@@ -249,17 +250,17 @@ fwd_rewrite_plain(struct burst *b)
 	if (fwd_uses_avx512() && fwd_rewrite_avx512(b)) /* it is done */
 		;
 	else if (atomic_load_explicit(&b->fwd->fib->tags_by_device, memory_order_relaxed))
-		rewrite_plain(b, false, b->tag_bytes != 0, true);
+		burst_rewrite_plain(b, false, b->tag_bytes != 0, true);
 	else if (b->tag_bytes != 0 && b->plain4 == burst_all(b))
-		rewrite_plain(b, true, true, false);
+		burst_rewrite_plain(b, true, true, false);
 	else if (b->tag_bytes != 0)
-		rewrite_plain(b, false, true, false);
+		burst_rewrite_plain(b, false, true, false);
 	else if (b->plain4 == burst_all(b))
-		rewrite_plain(b, true, false, false);
+		burst_rewrite_plain(b, true, false, false);
 	else
-		rewrite_plain(b, false, false, false);
+		burst_rewrite_plain(b, false, false, false);
 	if (b->padded != 0)
-		trim_padded(b);
+		burst_trim_padded(b);
 }
 
 void
@@ -271,6 +272,6 @@ fwd_rewrite(struct burst *b)
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 
 		if (b->verdict[i] == VERDICT_GO)
-			rewrite_one(b, i);
+			packet_rewrite(b, i);
 	}
 }

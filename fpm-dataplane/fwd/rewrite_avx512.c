@@ -42,7 +42,7 @@ static_assert(MOST * sizeof(__m128i) <= 256, "an octet says where");
 
 /* Numbers of the interfaces that 32 entries leave by, in order. */
 INLINE __m512i
-ifidx32(const uint64_t *hop)
+hops_ifidx32(const uint64_t *hop)
 {
 	/* Entry 8 * j + k is half j of the lane k. */
 	const __m512i order =
@@ -58,14 +58,14 @@ ifidx32(const uint64_t *hop)
 }
 
 INLINE uint64_t
-both(__mmask32 lo, __mmask32 hi)
+masks_join(__mmask32 lo, __mmask32 hi)
 {
 	return lo | (uint64_t)hi << 32;
 }
 
 /* Is there one whose route says how long it may be? */
 INLINE bool
-any_mtu_class(const struct burst *b)
+burst_any_mtu_class(const struct burst *b)
 {
 	const fib_path class = (FIB_MTU_MAX - 1) << 18; /* see path_mtu_class() */
 	__m512i any = _mm512_setzero_si512();
@@ -79,7 +79,7 @@ any_mtu_class(const struct burst *b)
 
 /* May packets leave by `out` at all, with tags that are as many as those of others? */
 INLINE bool
-usable(const struct fib_iface *out, const struct ways *w, bool first)
+iface_usable(const struct fib_iface *out, const struct ways *w, bool first)
 {
 	return out != NULL && out->up && out->n_written == out->n_tags &&
 	       out->n_tags <= 1 && (first || fib_tag_bytes(out) == w->tag_bytes);
@@ -87,12 +87,12 @@ usable(const struct fib_iface *out, const struct ways *w, bool first)
 
 /* Fill `w` and b->way. Returns false when one of the packets is not for this file. */
 INLINE bool
-find_ways(struct burst *b, struct ways *w)
+ways_find(struct burst *b, struct ways *w)
 {
 	/* Tags are host order, each half. */
 	const __m128i octets =
 		_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 12, 15, 14);
-	__m512i lo = ifidx32(b->hop), hi = ifidx32(b->hop + 32);
+	__m512i lo = hops_ifidx32(b->hop), hi = hops_ifidx32(b->hop + 32);
 	__m512i len_lo = _mm512_loadu_si512(b->l3_len);
 	__m512i len_hi = _mm512_loadu_si512(b->l3_len + 32);
 	__m512i at = _mm512_setzero_si512(), way = at;
@@ -104,16 +104,16 @@ find_ways(struct burst *b, struct ways *w)
 		uint16_t ifidx = (uint16_t)b->hop[__builtin_ctzll(todo)];
 		const struct fib_iface *out = fib_iface(b->fwd->fib, ifidx);
 		__m512i of = _mm512_set1_epi16((short)ifidx), mtu;
-		uint64_t mine = both(_mm512_cmpeq_epi16_mask(lo, of),
-				     _mm512_cmpeq_epi16_mask(hi, of)) &
+		uint64_t mine = masks_join(_mm512_cmpeq_epi16_mask(lo, of),
+					   _mm512_cmpeq_epi16_mask(hi, of)) &
 				todo;
 
-		if (k == MOST || !usable(out, w, k == 0))
+		if (k == MOST || !iface_usable(out, w, k == 0))
 			return false;
 		w->tag_bytes = fib_tag_bytes(out);
 		mtu = _mm512_set1_epi16((short)out->mtu_bytes);
-		too_long |= mine & both(_mm512_cmpgt_epu16_mask(len_lo, mtu),
-					_mm512_cmpgt_epu16_mask(len_hi, mtu));
+		too_long |= mine & masks_join(_mm512_cmpgt_epu16_mask(len_lo, mtu),
+					      _mm512_cmpgt_epu16_mask(len_hi, mtu));
 		way = _mm512_mask_mov_epi8(way, mine, _mm512_set1_epi8((char)out->port));
 		at = _mm512_mask_mov_epi8(at, mine, _mm512_set1_epi8((char)(k * 16)));
 		w->frame[k] = _mm_shuffle_epi8(_mm_loadu_si128((const void *)out), octets);
@@ -133,16 +133,16 @@ find_ways(struct burst *b, struct ways *w)
  * ours alone, what counts references included.
  */
 INLINE void
-shorten(struct rte_mbuf *m, __m256i by)
+frame_shorten(struct rte_mbuf *m, __m256i by)
 {
 	void *at = (uint8_t *)m + offsetof(struct rte_mbuf, data_off);
 
 	_mm256_storeu_si256(at, _mm256_add_epi16(_mm256_loadu_si256(at), by));
 }
 
-/* For shorten(): a frame begins so many octets later, and is as much shorter. */
+/* For frame_shorten(): a frame begins so many octets later, and is as much shorter. */
 INLINE __m256i
-shorter_by(int octets)
+frame_shorten_vector(int octets)
 {
 	short by = (short)octets, less = (short)-octets;
 
@@ -158,14 +158,14 @@ shorter_by(int octets)
  * they leave with (`out`), of the same priority then. The compiler makes a loop of its own of each.
  */
 INLINE void
-write_all(struct burst *b, const struct ways *w, bool families, bool in, bool out)
+frames_write(struct burst *b, const struct ways *w, bool families, bool in, bool out)
 {
 	const __m128i octets =
 		_mm_setr_epi8(7, 6, 5, 4, 3, 2, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
 	const __m128i priority =
 		_mm_setr_epi32(0, 0, 0, (int)__builtin_bswap32(VLAN_PRIORITY));
-	const __m256i by =
-		shorter_by((in ? (int)VLAN_BYTES : 0) - (out ? (int)VLAN_BYTES : 0));
+	const __m256i by = frame_shorten_vector((in ? (int)VLAN_BYTES : 0) -
+						(out ? (int)VLAN_BYTES : 0));
 	unsigned int hop_at = L2_LEN + burst_hop_at(b->family[0]);
 
 	for (unsigned int i = 0, n = b->n; i < n; i++) {
@@ -185,7 +185,7 @@ write_all(struct burst *b, const struct ways *w, bool families, bool in, bool ou
 			_mm_storel_epi64((void *)(l2 + 4), _mm_srli_si128(x, 4));
 		}
 		if (in != out)
-			shorten(b->m[i], by);
+			frame_shorten(b->m[i], by);
 		if (families)
 			hop_at = L2_LEN + burst_hop_at(b->family[i]);
 		memcpy(l2 + hop_at, &b->hop_octets[i], 4);
@@ -193,12 +193,12 @@ write_all(struct burst *b, const struct ways *w, bool families, bool in, bool ou
 }
 
 INLINE void
-write_families(struct burst *b, const struct ways *w, bool in, bool out)
+frames_write_families(struct burst *b, const struct ways *w, bool in, bool out)
 {
 	if (b->plain4 != 0 && b->plain6 != 0)
-		write_all(b, w, true, in, out);
+		frames_write(b, w, true, in, out);
 	else
-		write_all(b, w, false, in, out);
+		frames_write(b, w, false, in, out);
 }
 
 bool
@@ -208,19 +208,19 @@ fwd_rewrite_avx512(struct burst *b)
 	struct ways w;
 
 	if ((b->plain4 | b->plain6) != burst_all(b) || b->n < LEAST ||
-	    b->tag_bytes > VLAN_BYTES || any_mtu_class(b) || !find_ways(b, &w))
+	    b->tag_bytes > VLAN_BYTES || burst_any_mtu_class(b) || !ways_find(b, &w))
 		return false;
 	out = w.tag_bytes != 0;
 	if (out && (b->any_flags & VLAN_STRIPPED) != 0)
 		return false; /* priorities are in the buffers */
 	if (in && out)
-		write_families(b, &w, true, true);
+		frames_write_families(b, &w, true, true);
 	else if (out)
-		write_families(b, &w, false, true);
+		frames_write_families(b, &w, false, true);
 	else if (in)
-		write_families(b, &w, true, false);
+		frames_write_families(b, &w, true, false);
 	else
-		write_families(b, &w, false, false);
+		frames_write_families(b, &w, false, false);
 	b->tags_out = out;
 	b->vlan_a_port = out && w.by_port;
 	for (unsigned int i = 0; out && !w.by_port && i < b->n; i++)

@@ -41,7 +41,7 @@ vlan_frames_note(const struct tx_buffer *tx, uint16_t port, struct vlan_frames *
 
 /* Frames of a VLAN; a port's own are counted. */
 static inline void
-vlan_count(struct fwd *f, uint16_t ifidx, uint64_t n, uint64_t bytes)
+vlan_count_tx(struct fwd *f, uint16_t ifidx, uint64_t n, uint64_t bytes)
 {
 	struct if_counters *c = &f->count->port[ifidx];
 
@@ -56,9 +56,9 @@ static void
 vlan_frames_count(struct fwd *f, const struct vlan_frames *v, uint16_t n, uint64_t bytes)
 {
 	if (v->differ == 0)
-		vlan_count(f, v->frame[0] % IFIDX_MAX, n, bytes);
+		vlan_count_tx(f, v->frame[0] % IFIDX_MAX, n, bytes);
 	for (uint16_t i = 0; v->differ != 0 && i < n; i++)
-		vlan_count(f, v->frame[i] % IFIDX_MAX, 1, v->frame[i] / IFIDX_MAX);
+		vlan_count_tx(f, v->frame[i] % IFIDX_MAX, 1, v->frame[i] / IFIDX_MAX);
 }
 
 /* All in the buffer leave by one VLAN; from here on each says so, for others come. */
@@ -103,7 +103,7 @@ fwd_tx_send(struct fwd *f, uint16_t ifidx)
 	if (has_vlans)
 		vlan_frames_count(f, &vlans, sent, bytes);
 	else if (tx->vlan != 0)
-		vlan_count(f, tx->vlan, sent, bytes);
+		vlan_count_tx(f, tx->vlan, sent, bytes);
 	if (sent < tx->n) {
 		rte_pktmbuf_free_bulk(tx->m + sent, tx->n - sent);
 		counter_add(&f->count->reason[DROP_tx_full], tx->n - sent);

@@ -10,14 +10,14 @@
 #include "port/vlan.h"
 
 static bool
-is_tag(uint16_t type)
+is_tag_type(uint16_t type)
 {
 	return type == VLAN_C_TYPE || type == VLAN_S_TYPE;
 }
 
 /* The VLAN on a port whose tag, with this TCI, the NIC took off; 0: none. */
 static uint16_t
-stripped_vlan(const struct fib *fib, uint16_t ifidx, uint16_t tci)
+tci_find_vlan(const struct fib *fib, uint16_t ifidx, uint16_t tci)
 {
 	uint8_t tag[VLAN_BYTES];
 
@@ -32,17 +32,17 @@ stripped_vlan(const struct fib *fib, uint16_t ifidx, uint16_t tci)
  * on the wire.
  */
 static uint16_t
-find(const struct fib *fib, uint16_t ifidx, struct rte_mbuf *m, unsigned int *at)
+frame_find_vlan(const struct fib *fib, uint16_t ifidx, struct rte_mbuf *m, unsigned int *at)
 {
 	unsigned int stripped = vlan_stripped(m);
 
 	if (stripped != 0) {
 		const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
-		uint16_t of = stripped_vlan(fib, ifidx, m->vlan_tci);
+		uint16_t of = tci_find_vlan(fib, ifidx, m->vlan_tci);
 
 		*at = VLAN_AT;
 		if (of != 0 && stripped == 1 && rte_pktmbuf_data_len(m) >= L2_LEN &&
-		    !is_tag(get_be16(frame + VLAN_AT)))
+		    !is_tag_type(get_be16(frame + VLAN_AT)))
 			return of;
 		vlan_restore(m, NULL);
 	}
@@ -54,7 +54,7 @@ uint16_t
 fwd_enter(const struct fib *fib, uint16_t ifidx, struct rte_mbuf *m)
 {
 	unsigned int at;
-	uint16_t in = find(fib, ifidx, m, &at);
+	uint16_t in = frame_find_vlan(fib, ifidx, m, &at);
 
 	if (at > VLAN_AT)
 		vlan_strip(m, (at - VLAN_AT) / VLAN_BYTES);
@@ -75,12 +75,12 @@ fwd_untag(struct burst *b, unsigned int i)
 
 /* Has any of them a tag, or had it one? Too short ones have what was there before. */
 static bool
-any_tagged(const struct burst *b)
+burst_any_tagged(const struct burst *b)
 {
 	bool any = false;
 
 	for (unsigned int i = 0; i < b->n; i++)
-		any |= is_tag(get_be16(burst_l2(b, i) + VLAN_AT));
+		any |= is_tag_type(get_be16(burst_l2(b, i) + VLAN_AT));
 	return any || (b->any_flags & VLAN_STRIPPED) != 0;
 }
 
@@ -96,7 +96,7 @@ tags_mask(unsigned int n, bool more, const uint8_t *frame)
 	uint64_t mask = n == 0 ? 0 : n == 1 ? tag : tag | tag << 32;
 
 	if (n < VLAN_TAGS && more) /* of what is no tag the type is all that matters */
-		mask |= (is_tag(type) ? tag : 0xffff) << n * 32;
+		mask |= (is_tag_type(type) ? tag : 0xffff) << n * 32;
 	return mask;
 }
 
@@ -105,7 +105,7 @@ tags_mask(unsigned int n, bool more, const uint8_t *frame)
 
 /* The octets of tags that the NIC took off came, too. */
 static void
-add_stripped(struct burst *b)
+bytes_add_stripped(struct burst *b)
 {
 	for (unsigned int i = 0; i < b->n; i++)
 		b->bytes += vlan_stripped(b->m[i]) * VLAN_BYTES;
@@ -113,22 +113,23 @@ add_stripped(struct burst *b)
 
 /* fwd_look() where the NIC took the first one's tag off. */
 static __attribute__((noinline)) uint16_t
-look_stripped(struct burst *b)
+burst_look_stripped(struct burst *b)
 {
 	const struct fib *fib = b->fwd->fib;
 	const struct rte_mbuf *m = b->m[0];
 	const uint8_t *first = rte_pktmbuf_mtod(m, const uint8_t *);
-	uint16_t of = stripped_vlan(fib, b->ifidx, m->vlan_tci), differ = 0;
+	uint16_t of = tci_find_vlan(fib, b->ifidx, m->vlan_tci), differ = 0;
 	uint64_t more = fwd_look_tags(b, 0);
 
-	add_stripped(b);
+	bytes_add_stripped(b);
 	for (unsigned int i = 0; i < b->n; i++)
 		differ |= b->m[i]->vlan_tci ^ m->vlan_tci;
 	/* All had the same tag, and have no other that could lead elsewhere. */
 	if (of != 0 && (differ & ~VLAN_PRIORITY) == 0 &&
 	    (b->all_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0 &&
 	    (b->any_flags & RTE_MBUF_F_RX_QINQ_STRIPPED) == 0 &&
-	    rte_pktmbuf_data_len(m) >= LONG_ENOUGH && !is_tag(get_be16(first + VLAN_AT)) &&
+	    rte_pktmbuf_data_len(m) >= LONG_ENOUGH &&
+	    !is_tag_type(get_be16(first + VLAN_AT)) &&
 	    (more & tags_mask(0, fib_vlans(fib, of) != NULL, first)) == 0 &&
 	    !fwd_watched(b->fwd))
 		return of;
@@ -145,7 +146,7 @@ fwd_look(struct burst *b)
 	uint64_t differ;
 
 	if (vlan_stripped(b->m[0]) != 0)
-		return look_stripped(b);
+		return burst_look_stripped(b);
 	n = (at - VLAN_AT) / VLAN_BYTES;
 	differ = fwd_look_tags(b, (uint8_t)(n * VLAN_BYTES)) &
 		 tags_mask(n, fib_vlans(fib, of) != NULL, first);
@@ -158,7 +159,7 @@ fwd_look(struct burst *b)
 		return of;
 	burst_look(b);
 	if ((b->any_flags & VLAN_STRIPPED) != 0)
-		add_stripped(b);
+		bytes_add_stripped(b);
 	return 0;
 }
 
@@ -175,7 +176,7 @@ struct told {
 
 /* `n` frames of a VLAN have come; a port's are counted. */
 static void
-count_in(const struct burst *b, uint16_t ifidx, uint64_t n, uint64_t bytes)
+iface_count_rx(const struct burst *b, uint16_t ifidx, uint64_t n, uint64_t bytes)
 {
 	struct if_counters *c = &b->fwd->count->port[ifidx];
 
@@ -186,7 +187,7 @@ count_in(const struct burst *b, uint16_t ifidx, uint64_t n, uint64_t bytes)
 }
 
 static inline void
-count_in_vrf(const struct burst *b, const struct fib_iface *in, uint64_t bytes)
+vrf_count_rx(const struct burst *b, const struct fib_iface *in, uint64_t bytes)
 {
 	struct vrf_counters *c;
 
@@ -202,7 +203,7 @@ count_in_vrf(const struct burst *b, const struct fib_iface *in, uint64_t bytes)
  * makes a loop without that question for all others.
  */
 static inline __attribute__((always_inline)) void
-tell_apart(struct burst *b, struct told *t, bool stripped)
+burst_tell_apart(struct burst *b, struct told *t, bool stripped)
 {
 	const struct fib *fib = b->fwd->fib;
 
@@ -210,7 +211,7 @@ tell_apart(struct burst *b, struct told *t, bool stripped)
 	for (unsigned int i = 0; i < b->n; i++) {
 		struct rte_mbuf *m = b->m[i];
 		unsigned int at;
-		uint16_t of = stripped ? find(fib, b->ifidx, m, &at)
+		uint16_t of = stripped ? frame_find_vlan(fib, b->ifidx, m, &at)
 				       : vlan_find(fib, b->ifidx, b->l2[i],
 						   rte_pktmbuf_data_len(m), &at);
 
@@ -224,15 +225,15 @@ tell_apart(struct burst *b, struct told *t, bool stripped)
 	}
 	/* On its own: a counter is not read before it is known where all stores before it go. */
 	for (unsigned int i = 0; i < b->n; i++) {
-		count_in(b, t->of[i], 1, t->bytes[i]);
-		count_in_vrf(b, t->iface[i], t->bytes[i]);
+		iface_count_rx(b, t->of[i], 1, t->bytes[i]);
+		vrf_count_rx(b, t->iface[i], t->bytes[i]);
 	}
 	b->vrf_counted = true;
 }
 
 /* Is what a packet must be to be plain the same on both? Tags aside. */
 static inline bool
-are_alike(const struct fib_iface *a, const struct fib_iface *b)
+ifaces_alike(const struct fib_iface *a, const struct fib_iface *b)
 {
 	return memcmp(a->mac, b->mac, sizeof(a->mac)) == 0 && a->forward4 == b->forward4 &&
 	       a->forward6 == b->forward6 && a->unnumbered4 == b->unnumbered4 &&
@@ -241,8 +242,8 @@ are_alike(const struct fib_iface *a, const struct fib_iface *b)
 
 /* The plain ones of `untried` that came by the interface of `like`, or by ones that are alike. */
 static void
-walk_alike(struct burst *b, struct told *t, unsigned int like, uint64_t *untried,
-	   uint64_t (*walk_plain)(struct burst *b))
+told_walk_alike(struct burst *b, struct told *t, unsigned int like, uint64_t *untried,
+		uint64_t (*walk_plain)(struct burst *b))
 {
 	const struct fib_iface *in = t->iface[like];
 	uint8_t from[BURST_MAX], tags = t->tags[like];
@@ -253,7 +254,7 @@ walk_alike(struct burst *b, struct told *t, unsigned int like, uint64_t *untried
 		unsigned int i = (unsigned int)__builtin_ctzll(rest);
 
 		if (t->iface[i] == NULL || t->tags[i] != tags ||
-		    !are_alike(t->iface[i], in))
+		    !ifaces_alike(t->iface[i], in))
 			continue;
 		*untried &= ~(1ull << i);
 		t->left &= ~(1ull << i);
@@ -276,7 +277,7 @@ walk_alike(struct burst *b, struct told *t, unsigned int like, uint64_t *untried
 
 /* Those that are left, interface by interface. */
 static void
-walk_left(struct burst *b, struct told *t, void (*walk)(struct burst *b))
+told_walk_left(struct burst *b, struct told *t, void (*walk)(struct burst *b))
 {
 	while (t->left != 0) {
 		uint16_t ifidx = t->of[__builtin_ctzll(t->left)];
@@ -307,29 +308,29 @@ fwd_split(struct burst *b, uint16_t of_all, void (*walk)(struct burst *b),
 
 	if (of_all != 0) {
 		b->ifidx = of_all;
-		count_in(b, of_all, b->n, b->bytes);
+		iface_count_rx(b, of_all, b->n, b->bytes);
 		walk(b);
 		return;
 	}
-	if (!any_tagged(b)) {
+	if (!burst_any_tagged(b)) {
 		walk(b);
 		return;
 	}
 	if ((b->any_flags & VLAN_STRIPPED) != 0)
-		tell_apart(b, &t, true);
+		burst_tell_apart(b, &t, true);
 	else
-		tell_apart(b, &t, false);
+		burst_tell_apart(b, &t, false);
 	untried = fwd_watched(b->fwd) ? 0 : t.left;
 	for (unsigned int k = 0; k < ALIKE_MAX && untried != 0; k++) {
 		unsigned int like = (unsigned int)__builtin_ctzll(untried);
 
 		if (t.iface[like] != NULL && t.iface[like]->up &&
 		    t.iface[like]->ifindex != 0)
-			walk_alike(b, &t, like, &untried, walk_plain);
+			told_walk_alike(b, &t, like, &untried, walk_plain);
 		else
 			untried &= untried - 1;
 	}
-	walk_left(b, &t, walk);
+	told_walk_left(b, &t, walk);
 }
 
 bool

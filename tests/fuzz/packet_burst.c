@@ -196,7 +196,7 @@ take_down(const struct burst *b, uint64_t which)
 	}
 }
 
-/* walk() and walk_plain() of loop.c, of a round that is not timed. */
+/* burst_walk() and burst_walk_plain() of loop.c, of a round that is not timed. */
 static void
 walk(struct burst *b)
 {
@@ -213,7 +213,7 @@ walk_plain(struct burst *b)
 	return fwd_dispatch_plain(b);
 }
 
-/* handle() of loop.c. */
+/* burst_handle() of loop.c. */
 static void
 handle(const struct packet_port *port, struct burst *b)
 {

@@ -37,7 +37,7 @@ KNOWN = {
         "DPDK's; as many as there are were filled in",
     ("cppcheck", "fpm-dataplane/base/huge.c", "huge_new", "deallocret", 1):
         "two ends are given back, what is between them is returned",
-    ("cppcheck", "fpm-dataplane/fib/fib.c", "reserve", "memleak", 1):
+    ("cppcheck", "fpm-dataplane/fib/fib.c", "pages_reserve", "memleak", 1):
         "MAP_FAILED is no memory",
     ("cppcheck", "poptrie/build.c", "node_descend", "ctunullpointer", 2):
         "n_dirty is at least 1 there, and `old` is what it descends from",
@@ -48,7 +48,7 @@ KNOWN = {
     ("tidy", "fpm-dataplane/config/load.c", "syntax_error",
      "clang-analyzer-core.NullDereference", 3):
         "`text` is NULL with `len` 0 only, and each index is below `len`",
-    ("tidy", "fpm-dataplane/fwd/loop.c", "drain_inject",
+    ("tidy", "fpm-dataplane/fwd/loop.c", "inject_drain",
      "clang-analyzer-core.CallAndMessage", 1):
         "the ring has filled the first n entries",
     ("tidy", "fpm-dataplane/neigh/iface.c", "iface_publish",
