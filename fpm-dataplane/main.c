@@ -51,6 +51,7 @@
 #include "rib/rib.h"
 #include "start/signals.h"
 #include "restart/handover.h"
+#include "restart/watchdog.h"
 #include "trace/trace.h"
 #include "ui/ui.h"
 
@@ -510,7 +511,7 @@ live(void)
 	int sig;
 
 	for (;;) {
-		sig = keep_wait(&dp.signals, dp.worker, N_WORKER);
+		sig = watchdog_sigwait(&dp.signals, dp.worker, N_WORKER);
 		if (sig == SIGHUP) {
 			manage_reload(&dp.worker[W_MANAGE]);
 			continue;

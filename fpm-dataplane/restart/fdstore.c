@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What outlives the daemon, and the signs of life by which it is told that it should not. A
- * sign is given only when every worker and every forwarder has gone round since the last one:
- * a thread that hangs is a daemon that hangs.                                     [main]
+ * Store descriptors of the daemon with the service manager, and find those of the last daemon.
+ *                                                                          [main, manage]
  */
 #include "restart/fdstore.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -19,8 +16,6 @@
 #include "restart/watchdog.h"
 #include "base/log.h"
 #include "tap-bridge/tap.h"
-
-#define LOOKS 4 /* at all threads, while the service manager wants to hear once */
 
 #define KEY "tap-"
 
@@ -132,62 +127,4 @@ keep_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
 	service_forget(KEEP_CHECKPOINT);
 	if (checkpoint_fd >= 0)
 		service_keep(KEEP_CHECKPOINT, checkpoint_fd);
-}
-
-/* Until then, of a time that may be over. */
-static struct timespec
-until(uint64_t then_ms)
-{
-	uint64_t now = monotonic_ms(), ms = then_ms > now ? then_ms - now : 0;
-
-	return (struct timespec){.tv_sec = (time_t)(ms / 1000),
-				 .tv_nsec = (long)(ms % 1000) * 1000000};
-}
-
-int
-keep_wait(const sigset_t *set, struct worker *w, unsigned int n_worker)
-{
-	unsigned int patience_ms = service_watchdog_ms();
-	static struct life life;
-	static uint64_t look_ms; /* kept: signals that come often hold up no look */
-	int sig;
-
-	if (patience_ms == 0) {
-		sigwait(set, &sig);
-		return sig;
-	}
-	if (look_ms == 0)
-		life.since_ms = monotonic_ms();
-	for (;;) {
-		struct timespec wait = until(look_ms);
-
-		sig = sigtimedwait(set, NULL, &wait);
-		if (monotonic_ms() >= look_ms) {
-			if (life_look(&life, w, n_worker, monotonic_ms(), patience_ms))
-				service_hint("WATCHDOG=1");
-			look_ms = monotonic_ms() + patience_ms / LOOKS + 1;
-		}
-		if (sig >= 0)
-			return sig;
-	}
-}
-
-int
-keep_until(bool (*done)(void), unsigned int most_ms)
-{
-	const struct timespec pause = {.tv_nsec = 1000000};
-	uint64_t end_ms = monotonic_ms() + most_ms, sign_ms = 0;
-
-	while (!done()) {
-		uint64_t now = monotonic_ms();
-
-		if (now >= end_ms)
-			return -ETIMEDOUT;
-		if (now >= sign_ms) {
-			service_hint("WATCHDOG=1");
-			sign_ms = now + service_watchdog_ms() / LOOKS;
-		}
-		nanosleep(&pause, NULL);
-	}
-	return 0;
 }

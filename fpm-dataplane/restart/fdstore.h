@@ -43,16 +43,4 @@ void keep_tap(const struct port *port);
 /* Comes back when it has been let go of, or after SERVICE_TELL_MS, with a line in the log. */
 void keep_forget(const char *tap);
 
-/*
- * Wait for a signal of `set` as sigwait(3) does, telling the service manager meanwhile that
- * all workers and forwarders are alive, while they are (restart/watchdog.h). Returns the signal.
- */
-int keep_wait(const sigset_t *set, struct worker *w, unsigned int n_worker);
-
-/*
- * Wait until `done` says so, with signs of life meanwhile: that it takes long is no hang.
- * Returns 0, or -ETIMEDOUT after `most_ms`.
- */
-int keep_until(bool (*done)(void), unsigned int most_ms);
-
 #endif

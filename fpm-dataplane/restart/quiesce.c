@@ -6,7 +6,7 @@
 #include "restart/quiesce.h"
 
 #include "base/log.h"
-#include "restart/fdstore.h"
+#include "restart/watchdog.h"
 
 #define FREEZE_MS 30000u
 
@@ -52,7 +52,7 @@ freeze_begin(void)
 	freeze.n_stopped = 0;
 	freeze.asked = false;
 	atomic_store(&freeze.done, false);
-	rc = keep_until(is_over, FREEZE_MS);
+	rc = watchdog_until(is_over, FREEZE_MS);
 	if (rc < 0)
 		log_error("main: does not come to an end thread=%s for_s=%u",
 			  freeze.w[freeze.n_stopped]->ops->name, FREEZE_MS / 1000);

@@ -7,18 +7,20 @@
 #ifndef RESTART_WATCHDOG_H
 #define RESTART_WATCHDOG_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/counters.h"
 #include "base/worker.h"
 
-#define LIFE_WORKERS_MAX 8
+#define WATCHDOG_WORKERS_MAX 8
 
-struct life {
+struct watchdog {
 	uint64_t since_ms; /* when all were seen alive last */
 	bool told;         /* who is not, since then */
-	unsigned long rounds[LIFE_WORKERS_MAX + COUNTERS_MAX]; /* as they were then */
+	/* As they were then. */
+	unsigned long rounds[WATCHDOG_WORKERS_MAX + COUNTERS_MAX];
 };
 
 /*
@@ -26,7 +28,19 @@ struct life {
  * answer was yes? Wakes the workers, so that they do. Who has not for `patience_ms` is told
  * in the log, once a time.
  */
-bool life_look(struct life *life, struct worker *w, unsigned int n, uint64_t now_ms,
-	       unsigned int patience_ms);
+bool watchdog_look(struct watchdog *dog, struct worker *w, unsigned int n, uint64_t now_ms,
+		   unsigned int patience_ms);
+
+/*
+ * Wait for a signal of `set` as sigwait(3) does, telling the service manager meanwhile that
+ * all workers and forwarders are alive, while they are. Returns the signal.
+ */
+int watchdog_sigwait(const sigset_t *set, struct worker *w, unsigned int n_worker);
+
+/*
+ * Wait until `done` says so, with signs of life meanwhile: that it takes long is no hang.
+ * Returns 0, or -ETIMEDOUT after `most_ms`.
+ */
+int watchdog_until(bool (*done)(void), unsigned int most_ms);
 
 #endif

@@ -24,7 +24,7 @@
 static const struct timespec moment = {.tv_nsec = 100000};
 static struct worker worker;
 static struct counters *forwarder, *other;
-static struct life life;
+static struct watchdog watchdog;
 static sem_t here, go;
 static unsigned int takes_ms;
 
@@ -52,7 +52,7 @@ begin_to_hang(unsigned int most_ms)
 static bool
 look(uint64_t now_ms)
 {
-	return life_look(&life, &worker, 1, now_ms, PATIENCE_MS);
+	return watchdog_look(&watchdog, &worker, 1, now_ms, PATIENCE_MS);
 }
 
 /* Whose round had not ended yet when all were seen alive has gone round once more. */
@@ -99,10 +99,10 @@ a_forwarder_that_stands_still_is_no_sign_of_life(void **state)
 {
 	uint64_t now = monotonic_ms();
 
-	life = (struct life){.since_ms = now};
+	watchdog = (struct watchdog){.since_ms = now};
 	all_alive(now);
 	assert_false(look(now));
-	while (worker_rounds(&worker) == life.rounds[0])
+	while (worker_rounds(&worker) == watchdog.rounds[0])
 		nanosleep(&moment, NULL);
 	for (unsigned int s = 1; s <= 30; s++)
 		assert_false(look(now + s * 1000));
@@ -117,7 +117,7 @@ a_worker_that_hangs_is_no_sign_of_life(void **state)
 {
 	uint64_t now = monotonic_ms();
 
-	life = (struct life){.since_ms = now};
+	watchdog = (struct watchdog){.since_ms = now};
 	all_alive(now);
 	begin_to_hang(0);
 	hangs_now(now);
@@ -135,7 +135,7 @@ who_takes_long_as_he_said_is_alive_and_no_longer(void **state)
 {
 	uint64_t now = monotonic_ms();
 
-	life = (struct life){.since_ms = now};
+	watchdog = (struct watchdog){.since_ms = now};
 	all_alive(now);
 	begin_to_hang(LONG_MS);
 	for (unsigned int s = 0; s < LONG_MS / 1000; s++) {
@@ -153,7 +153,7 @@ two_that_pause_one_after_the_other_are_alive(void **state)
 {
 	uint64_t now = monotonic_ms();
 
-	life = (struct life){.since_ms = now};
+	watchdog = (struct watchdog){.since_ms = now};
 	all_alive(now);
 	begin_to_hang(0);
 	hangs_now(now);
