@@ -137,7 +137,7 @@ forwarders_make(const struct config *conf)
 static int
 last_checkpoint_take(void)
 {
-	int fd = service_take(KEEP_CHECKPOINT);
+	int fd = service_take(FDSTORE_CHECKPOINT);
 
 	dp.last_checkpoint.fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	dp.last_checkpoint.tries = rib_checkpoint_tries(dp.last_checkpoint.fd);
@@ -462,19 +462,19 @@ let_go(void)
 static void
 go_on(void)
 {
-	if (change_unbar())
+	if (restart_unlock())
 		manage_reload(&dp.worker[W_MANAGE]);
 }
 
 static enum handover
 hand_over(void)
 {
-	struct named_fd kept[KEPT_MAX];
+	struct named_fd kept[FDSTORE_MAX];
 	enum handover done;
 	unsigned int n;
 	int nics;
 
-	if (!change_bar())
+	if (!restart_lock())
 		return succeed_refuse(SUCCEED_BUSY);
 	nics = nics_pair();
 	if (nics < 0 && nics_are_kept()) {
@@ -482,7 +482,7 @@ hand_over(void)
 		return succeed_refuse("the daemon before this one has not quite ended");
 	}
 	freeze_whom(freezing, rib_freeze, rib_thaw);
-	n = keep_list(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]), kept);
+	n = fdstore_list(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]), kept);
 	if (nics >= 0)
 		kept[n++] = (struct named_fd){.name = NICS_FD, .fd = nics};
 	done = succeed_hand_over(&(struct predecessor){.argv = dp.argv,
@@ -601,7 +601,7 @@ run(const struct config *conf)
 	log_info("main: forwarding version=%s ports=%u cores=%u socket=%s", FPMDP_VERSION,
 		 dp.n_port, conf->n_core, conf->control_socket);
 	last_checkpoint_close();
-	keep_all(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]));
+	fdstore_keep_all(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]));
 	nics_keep();
 	service_say("READY=1");
 	return live();

@@ -43,7 +43,7 @@ static void
 keep(const struct port *port)
 {
 	slow_begin();
-	keep_tap(port);
+	fdstore_keep_tap(port);
 	slow_end();
 }
 
@@ -176,7 +176,7 @@ void
 hotplug_forget(const char *tap)
 {
 	slow_begin();
-	keep_forget(tap);
+	fdstore_remove_tap(tap);
 	slow_end();
 }
 
@@ -200,7 +200,7 @@ hotplug_del(struct hotplug *h, struct port *port, struct hotplug_rest *rest)
 		*rest = (struct hotplug_rest){dup(gone.tap.fd), gone.place};
 	} else {
 		/* Before who asked is told: a new port of that name could not have it. */
-		keep_forget(gone.name);
+		fdstore_remove_tap(gone.name);
 		if (tap_destroy(&gone.tap) < 0)
 			log_warn("port: tap not deleted name=%s", gone.name);
 	}

@@ -39,14 +39,15 @@ refuse(struct msg_manage *mm, const char *fmt, ...)
 
 /*
  * From here on what runs is neither what it was nor what it will be, which a device may take its
- * time for, until change_end(). A reload that nobody waits for is made when the restart is over.
+ * time for, until change_unlock(). A reload that nobody waits for is made when the restart is
+ * over.
  */
 static bool
 may_begin(struct msg_manage *mm)
 {
-	mm->is_barred = !change_begin(mm->q.from == NULL);
+	mm->is_barred = !change_lock(mm->q.from == NULL);
 	if (mm->is_barred)
-		refuse(mm, "%s", CHANGE_BARRED);
+		refuse(mm, "%s", CHANGE_REFUSED);
 	return !mm->is_barred;
 }
 
@@ -110,7 +111,7 @@ policer_change(struct manage *mg, struct msg_manage *mm)
 	CHANGE(source_burst)
 #undef CHANGE
 	policer_set(want->class, now);
-	change_end();
+	change_unlock();
 	log_info("manage: policer set class=%s rate=%s burst=%u source_rate=%s "
 		 "source_burst=%u",
 		 punt_class_info[want->class].name, rate_str(now->rate, rate), now->burst,
@@ -287,7 +288,7 @@ change_to(struct manage *mg, struct msg_manage *mm, struct config *next)
 	if (!may_begin(mm))
 		return;
 	change(mg, mm, next, &r);
-	change_end();
+	change_unlock();
 }
 
 static struct config *

@@ -39,7 +39,7 @@ ports_open(const struct config *conf, struct rte_mempool *pool, struct port *por
 		struct port_conf pc = conf_of(conf, cp);
 		uint64_t begin = monotonic_ms();
 
-		pc.tap_fd = keep_take_tap(conf, cp->tap);
+		pc.tap_fd = fdstore_take_tap(conf, cp->tap);
 		service_goes_on();
 		rc = port_open(&opened, (uint16_t)(i + 1), &pc, pool, why, sizeof(why));
 		if (rc < 0) {

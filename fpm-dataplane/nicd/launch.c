@@ -60,14 +60,14 @@ start(const struct config *conf, char *const argv[], const sigset_t *born_with, 
 	char *const words[] = {argv[0], (char *)(uintptr_t) "-c",
 			       (char *)(uintptr_t)conf->file, (char *)(uintptr_t) "--nics",
 			       NULL};
-	struct offspring o;
-	int rc = offspring_start(&o, words, NULL, 0, NICS_FD, born_with);
+	struct child nicd;
+	int rc = child_start(&nicd, words, NULL, 0, NICS_FD, born_with);
 
 	if (rc < 0)
 		return rc;
-	process = (int)syscall(SYS_pidfd_open, o.pid, 0);
-	child = o.pid;
-	*sock = o.sock;
+	process = (int)syscall(SYS_pidfd_open, nicd.pid, 0);
+	child = nicd.pid;
+	*sock = nicd.sock;
 	return 0;
 }
 

@@ -25,27 +25,27 @@
  * (tap_open()).
  */
 static const char *
-key_of(const char *tap, char buf[64])
+tap_key(const char *tap, char buf[64])
 {
 	snprintf(buf, 64, KEY "%s", tap);
 	return buf;
 }
 
 unsigned int
-keep_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
-	  struct named_fd *into)
+fdstore_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
+	     struct named_fd *into)
 {
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < n_port && n < CONFIG_PORTS_MAX; i++) {
 		if (!port_is_there(&port[i]))
 			continue;
-		key_of(port[i].name, into[n].name);
+		tap_key(port[i].name, into[n].name);
 		into[n++].fd = port[i].tap.fd;
 	}
 	if (checkpoint_fd >= 0) {
 		into[n].fd = checkpoint_fd;
-		snprintf(into[n++].name, sizeof(into->name), KEEP_CHECKPOINT);
+		snprintf(into[n++].name, sizeof(into->name), FDSTORE_CHECKPOINT);
 	}
 	return n;
 }
@@ -55,9 +55,12 @@ struct wanted {
 	const char *tap;
 };
 
-/* Of a port that is configured no more, and called by now as another is. */
+/*
+ * True if the descriptor's port was removed from the configuration and its TAP has since been
+ * renamed to `want->tap`.
+ */
 static bool
-has_its_name(void *ctx, const char *key, int fd)
+tap_was_renamed(void *ctx, const char *key, int fd)
 {
 	const struct wanted *want = ctx;
 	char name[IFNAMSIZ];
@@ -68,27 +71,27 @@ has_its_name(void *ctx, const char *key, int fd)
 }
 
 int
-keep_take_tap(const struct config *conf, const char *tap)
+fdstore_take_tap(const struct config *conf, const char *tap)
 {
 	struct wanted want = {conf, tap};
 	char key[64];
-	int fd = service_take(key_of(tap, key));
+	int fd = service_take(tap_key(tap, key));
 
 	if (fd >= 0)
 		return fd;
 	/* A copy: what is kept under the old key is let go when this one is kept. */
-	fd = service_find(has_its_name, &want);
+	fd = service_find(tap_was_renamed, &want);
 	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
 void
-keep_tap(const struct port *port)
+fdstore_keep_tap(const struct port *port)
 {
 	char key[64];
 	int rc;
 
 	/* Of several of one name systemd keeps all, also those that lead nowhere any more. */
-	service_forget(key_of(port->name, key));
+	service_forget(tap_key(port->name, key));
 	rc = service_keep(key, port->tap.fd);
 	if (rc < 0 && rc != -ENOTCONN)
 		log_warn("keep: tap not kept over a restart name=%s error=%s", port->name,
@@ -96,17 +99,17 @@ keep_tap(const struct port *port)
 }
 
 void
-keep_forget(const char *tap)
+fdstore_remove_tap(const char *tap)
 {
 	char key[64];
 
-	if (service_let_go(key_of(tap, key), haste_ms(SERVICE_TELL_MS)) == -ETIMEDOUT)
+	if (service_let_go(tap_key(tap, key), haste_ms(SERVICE_TELL_MS)) == -ETIMEDOUT)
 		log_warn("keep: the service manager has not let go of the tap yet name=%s",
 			 tap);
 }
 
 void
-keep_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
+fdstore_keep_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
 {
 	char name[128];
 	int fd;
@@ -121,10 +124,10 @@ keep_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
 	}
 	for (unsigned int i = 0; i < n_port; i++) {
 		if (port_is_there(&port[i]))
-			keep_tap(&port[i]);
+			fdstore_keep_tap(&port[i]);
 	}
 	/* The old one is not wanted even where there is no new one. */
-	service_forget(KEEP_CHECKPOINT);
+	service_forget(FDSTORE_CHECKPOINT);
 	if (checkpoint_fd >= 0)
-		service_keep(KEEP_CHECKPOINT, checkpoint_fd);
+		service_keep(FDSTORE_CHECKPOINT, checkpoint_fd);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fdstore: what of the daemon outlives it while a service manager stands behind it
- * (base/sd_notify.h): the TAPs' descriptors, and with them their carrier; the checkpoint of
- * what zebra taught (rib/checkpoint.h).                                          [main]
+ * fdstore: the descriptors that outlive the daemon in the service manager's descriptor store
+ * (base/sd_notify.h): those of the TAPs, which so keep their carrier; that of the checkpoint of
+ * zebra's routes (rib/checkpoint.h). A successor inherits the same list.         [main]
  */
 #ifndef RESTART_FDSTORE_H
 #define RESTART_FDSTORE_H
@@ -12,35 +12,36 @@
 #include "config/config.h"
 #include "port/port.h"
 
-#define KEEP_CHECKPOINT "checkpoint" /* name of its descriptor; not of a TAP: "tap-..." */
+#define FDSTORE_CHECKPOINT \
+	"checkpoint" /* name of its descriptor; not of a TAP: "tap-..." */
 
-#define KEPT_MAX (CONFIG_PORTS_MAX + 3) /* TAPs, checkpoint, ways to NICs and a successor */
+#define FDSTORE_MAX \
+	(CONFIG_PORTS_MAX + 3) /* TAPs, checkpoint, sockets to fpm-nics and a successor */
 
-/*
- * What a successor goes on with: the TAPs and the checkpoint (-1: none). Returns how many.
- */
-unsigned int keep_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
-		       struct named_fd *into);
-
-/*
- * The kept descriptor of the port that `conf` calls `tap`, the caller's; -1: none. A port that
- * was given the name that somebody had given to its TAP has that one, too.
- */
-int keep_take_tap(const struct config *conf, const char *tap);
+/* List the descriptors of the TAPs and the checkpoint (-1: none). Returns how many. */
+unsigned int fdstore_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
+			  struct named_fd *into);
 
 /*
- * Forwarding has begun: have all TAPs kept and the checkpoint (-1: none), in place of those of
- * the last daemon, and let go of what was kept and is not wanted any more.
+ * Take the inherited descriptor of the port that `conf` calls `tap`; the caller closes it. -1:
+ * none. If the TAP of a removed port was renamed to `tap`, its descriptor is returned.
  */
-void keep_all(const struct port *port, unsigned int n_port, int checkpoint_fd);
+int fdstore_take_tap(const struct config *conf, const char *tap);
 
 /*
- * Have the TAP of a port kept, in place of the one that was; or none any more, because it is to
- * go.                                                                         [manage]
+ * Store the descriptors of all TAPs and of the checkpoint (-1: none) in place of those of the
+ * last daemon, and remove inherited descriptors that were not taken. To be called when
+ * forwarding has begun.
  */
-void keep_tap(const struct port *port);
+void fdstore_keep_all(const struct port *port, unsigned int n_port, int checkpoint_fd);
 
-/* Comes back when it has been let go of, or after SERVICE_TELL_MS, with a line in the log. */
-void keep_forget(const char *tap);
+/* Store the descriptor of a port's TAP in place of an older one.       [main, manage] */
+void fdstore_keep_tap(const struct port *port);
+
+/*
+ * Remove the descriptor of a TAP from the store. Returns when the service manager has closed
+ * it, or after SERVICE_TELL_MS with a line in the log.                        [manage]
+ */
+void fdstore_remove_tap(const char *tap);
 
 #endif

@@ -67,7 +67,7 @@ is_told_to_end(void)
 
 /* Returns 0, -ETIMEDOUT, -EPIPE: it ended, -EINTR: we are to end. */
 static int
-await(const struct offspring *s, enum step step)
+await(const struct child *s, enum step step)
 {
 	uint64_t begin = monotonic_ms(), sign = begin;
 	int rc;
@@ -92,7 +92,7 @@ await(const struct offspring *s, enum step step)
  * not; what was killed while it had a lock in memory that we share has it for ever.
  */
 static int
-give_up(const struct offspring *s, bool shares)
+give_up(const struct child *s, bool shares)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
 	uint64_t begin = monotonic_ms();
@@ -185,7 +185,7 @@ end_first(const struct predecessor *old, bool frozen, const char *because)
 
 /* What is worse than to go on as we are is to end for one that does not come. */
 static enum handover
-failed(const struct offspring *s, const struct predecessor *old, int rc, bool frozen)
+failed(const struct child *s, const struct predecessor *old, int rc, bool frozen)
 {
 	int status = give_up(s, old->shares);
 	char why[SERVICE_WHY_STRLEN];
@@ -211,10 +211,10 @@ failed(const struct offspring *s, const struct predecessor *old, int rc, bool fr
 enum handover
 succeed_hand_over(const struct predecessor *old)
 {
-	struct offspring s = {.sock = -1};
+	struct child s = {.sock = -1};
 	char said[SERVICE_WHY_STRLEN];
-	int rc = offspring_start(&s, old->argv, old->kept, old->n_kept, SERVICE_SUCCESSOR,
-				 &old->born_with);
+	int rc = child_start(&s, old->argv, old->kept, old->n_kept, SERVICE_SUCCESSOR,
+			     &old->born_with);
 
 	if (rc < 0) {
 		snprintf(said, sizeof(said), "its successor does not start: %s",

@@ -9,52 +9,52 @@
 
 static struct {
 	pthread_mutex_t lock;
-	bool busy;   /* W:manage */
-	bool barred; /* W:main */
-	bool due;    /* W:manage, and taken back by main */
-} change = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	bool busy;       /* W:manage */
+	bool restarting; /* W:main */
+	bool due;        /* W:manage, and taken back by main */
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 bool
-change_begin(bool later)
+change_lock(bool later)
 {
 	bool may;
 
-	pthread_mutex_lock(&change.lock);
-	may = !change.barred;
-	change.busy |= may;
-	change.due |= !may && later;
-	pthread_mutex_unlock(&change.lock);
+	pthread_mutex_lock(&state.lock);
+	may = !state.restarting;
+	state.busy |= may;
+	state.due |= !may && later;
+	pthread_mutex_unlock(&state.lock);
 	return may;
 }
 
 void
-change_end(void)
+change_unlock(void)
 {
-	pthread_mutex_lock(&change.lock);
-	change.busy = false;
-	pthread_mutex_unlock(&change.lock);
+	pthread_mutex_lock(&state.lock);
+	state.busy = false;
+	pthread_mutex_unlock(&state.lock);
 }
 
 bool
-change_bar(void)
+restart_lock(void)
 {
 	bool may;
 
-	pthread_mutex_lock(&change.lock);
-	may = !change.busy;
-	change.barred |= may;
-	pthread_mutex_unlock(&change.lock);
+	pthread_mutex_lock(&state.lock);
+	may = !state.busy;
+	state.restarting |= may;
+	pthread_mutex_unlock(&state.lock);
 	return may;
 }
 
 bool
-change_unbar(void)
+restart_unlock(void)
 {
 	bool due;
 
-	pthread_mutex_lock(&change.lock);
-	due = change.due;
-	change.barred = change.due = false;
-	pthread_mutex_unlock(&change.lock);
+	pthread_mutex_lock(&state.lock);
+	due = state.due;
+	state.restarting = state.due = false;
+	pthread_mutex_unlock(&state.lock);
 	return due;
 }

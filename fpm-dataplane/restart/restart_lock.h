@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * restart_lock: what runs is being changed, or another daemon is about to take our place,
- * never both: a successor has the configuration's file and the TAPs of the moment in which
- * it was begun, and would not know of what was changed since.
+ * restart_lock: a change of the running daemon and a restart exclude each other. A successor
+ * has the configuration file and the TAPs of the moment in which it was started, and would not
+ * know of a change made since.
  */
 #ifndef RESTART_RESTART_LOCK_H
 #define RESTART_RESTART_LOCK_H
 
 #include <stdbool.h>
 
-/* What who asks for one is told. */
-#define CHANGE_BARRED \
+/* The error that a client gets whose change is refused during a restart. */
+#define CHANGE_REFUSED \
 	"refused, nothing changed: a restart is under way; ask again when it is over"
 
 /*
- * May a change be made now? Then none is barred before change_end(); else CHANGE_BARRED, and
- * `later` has it remembered until change_unbar().                              [manage]
+ * Begin a change. Returns true: no restart begins before change_unlock(). Returns false during
+ * a restart: the caller answers CHANGE_REFUSED; with `later`, restart_unlock() reports the
+ * change.                                                                      [manage]
  */
-bool change_begin(bool later);
-void change_end(void);
+bool change_lock(bool later);
+void change_unlock(void);
 
-/* A restart begins, unless a change is being made: false then.                   [main] */
-bool change_bar(void);
+/* Begin a restart. Returns false while a change is being made.                   [main] */
+bool restart_lock(void);
 
-/* There was none. Returns whether a change was to be remembered meanwhile.       [main] */
-bool change_unbar(void);
+/* The restart failed. Returns true if a change was refused `later` meanwhile.     [main] */
+bool restart_unlock(void);
 
 #endif

@@ -14,12 +14,12 @@
 #define NAMES 8192
 
 /*
- * Where they are wanted: from SERVICE_FIRST_FD on, and nothing above them. By numbers that are out
- * of the way of those, and no higher than need be: a limit of open files is one of numbers.
+ * Place the descriptors from SERVICE_FIRST_FD on, and nothing above them. They are copied first
+ * to numbers above that range, no higher than need be: a limit of open files is one of numbers.
  */
 static int
-place(posix_spawn_file_actions_t *actions, const struct named_fd *fd, unsigned int n_fd,
-      int *high)
+fds_place(posix_spawn_file_actions_t *actions, const struct named_fd *fd, unsigned int n_fd,
+	  int *high)
 {
 	int rc = 0;
 
@@ -35,15 +35,15 @@ place(posix_spawn_file_actions_t *actions, const struct named_fd *fd, unsigned i
 	return -rc;
 }
 
-/* With all CPUs and the signals that we were born with. */
+/* Start the program with all CPUs and the signal mask `mask`. */
 static int
-spawn(pid_t *pid, char *const argv[], const struct named_fd *fd, unsigned int n_fd,
-      const sigset_t *mask)
+program_spawn(pid_t *pid, char *const argv[], const struct named_fd *fd, unsigned int n_fd,
+	      const sigset_t *mask)
 {
 	posix_spawn_file_actions_t actions;
 	char names[NAMES], **env;
 	posix_spawnattr_t attr;
-	int high[KEPT_MAX], rc;
+	int high[FDSTORE_MAX], rc;
 	size_t len = 0;
 
 	for (unsigned int i = 0; i < n_fd; i++) {
@@ -58,7 +58,7 @@ spawn(pid_t *pid, char *const argv[], const struct named_fd *fd, unsigned int n_
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setsigmask(&attr, mask);
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-	rc = place(&actions, fd, n_fd, high);
+	rc = fds_place(&actions, fd, n_fd, high);
 	if (rc == 0) {
 		plan_everywhere(true);
 		rc = -posix_spawnp(pid, argv[0], &actions, &attr, argv, env);
@@ -74,10 +74,10 @@ spawn(pid_t *pid, char *const argv[], const struct named_fd *fd, unsigned int n_
 }
 
 int
-offspring_start(struct offspring *o, char *const argv[], const struct named_fd *fd,
-		unsigned int n, const char *way, const sigset_t *born_with)
+child_start(struct child *child, char *const argv[], const struct named_fd *fd,
+	    unsigned int n, const char *sock_name, const sigset_t *born_with)
 {
-	struct named_fd all[KEPT_MAX];
+	struct named_fd all[FDSTORE_MAX];
 	int pair[2], rc;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -85,10 +85,10 @@ offspring_start(struct offspring *o, char *const argv[], const struct named_fd *
 	for (unsigned int i = 0; i < n; i++)
 		all[i] = fd[i];
 	all[n].fd = pair[1];
-	snprintf(all[n].name, sizeof(all[n].name), "%s", way);
-	rc = spawn(&o->pid, argv, all, n + 1, born_with);
+	snprintf(all[n].name, sizeof(all[n].name), "%s", sock_name);
+	rc = program_spawn(&child->pid, argv, all, n + 1, born_with);
 	close(pair[1]);
-	o->sock = pair[0];
+	child->sock = pair[0];
 	if (rc < 0)
 		close(pair[0]);
 	return rc;

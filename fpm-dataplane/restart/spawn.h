@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * spawn: the daemon starts a program, itself mostly, that is given descriptors by name as a
- * service manager would give them (base/sd_notify.h), and a way to talk. posix_spawn() and not
- * fork(): that would mark all memory for copying under the forwarders' hands.      [main]
+ * spawn: start a program, mostly the daemon's own, that inherits named descriptors as a
+ * service manager would pass them (base/sd_notify.h), and a socket to its parent.
+ * posix_spawn() and not fork(), which would mark all memory for copying while forwarders write
+ * to it.                                                                          [main]
  */
 #ifndef RESTART_SPAWN_H
 #define RESTART_SPAWN_H
@@ -12,17 +13,17 @@
 
 #include "restart/fdstore.h"
 
-struct offspring {
+struct child {
 	pid_t pid;
-	int sock; /* ours of the way to it, SOCK_SEQPACKET; close-on-exec */
+	int sock; /* our end of the socket pair, SOCK_SEQPACKET; close-on-exec */
 };
 
 /*
- * Start argv[0] with all CPUs and the signal mask `born_with`; of the `n` descriptors, which stay
- * the caller's, and of the way, which it knows as `way`, it has copies, and no others. Returns 0,
- * or -errno with nothing left; n < KEPT_MAX.
+ * Start argv[0] with all CPUs and the signal mask `born_with`. The child inherits copies of the
+ * `n` descriptors (n < FDSTORE_MAX), which stay the caller's, its end of the socket pair under
+ * the name `sock_name`, and no others. Returns 0, or -errno with nothing left.
  */
-int offspring_start(struct offspring *o, char *const argv[], const struct named_fd *fd,
-		    unsigned int n, const char *way, const sigset_t *born_with);
+int child_start(struct child *child, char *const argv[], const struct named_fd *fd,
+		unsigned int n, const char *sock_name, const sigset_t *born_with);
 
 #endif

@@ -543,17 +543,17 @@ a_manager_that_does_not_listen_is_not_waited_for_without_end(void **state)
 static void
 a_change_and_a_restart_exclude_one_another(void **state)
 {
-	assert_true(change_begin(false));
-	assert_false(change_bar());
-	change_end();
-	assert_true(change_bar());
-	assert_false(change_begin(true));
-	assert_false(change_begin(false));
-	assert_true(change_unbar());
-	assert_true(change_begin(false));
-	change_end();
-	assert_true(change_bar());
-	assert_false(change_unbar());
+	assert_true(change_lock(false));
+	assert_false(restart_lock());
+	change_unlock();
+	assert_true(restart_lock());
+	assert_false(change_lock(true));
+	assert_false(change_lock(false));
+	assert_true(restart_unlock());
+	assert_true(change_lock(false));
+	change_unlock();
+	assert_true(restart_lock());
+	assert_false(restart_unlock());
 }
 
 int
