@@ -168,7 +168,7 @@ rib_begin(const struct config *conf)
 			       .sweep_restart_s = conf->sweep_restart_s,
 			       .checkpoint = service_is_kept(),
 			       .checkpoint_fd = last_checkpoint_take(),
-			       .heir = dp.heir_of >= 0,
+			       .successor = dp.heir_of >= 0,
 			       .checkpoint_max_age_s = conf->checkpoint_max_age_s,
 			       .netns_id = netns_id(conf->control_netns),
 			       .limits = &dp.conf.limits};
@@ -481,7 +481,7 @@ hand_over(void)
 		go_on();
 		return succeed_refuse("the daemon before this one has not quite ended");
 	}
-	freeze_whom(freezing, rib_freeze, rib_thaw);
+	freeze_whom(freezing, rib_quiesce, rib_resume);
 	n = fdstore_list(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]), kept);
 	if (nics >= 0)
 		kept[n++] = (struct named_fd){.name = NICS_FD, .fd = nics};

@@ -30,7 +30,7 @@ enum msg_type {
 	MSG_NEIGH,      /* neigh -> punt  (ifidx, addr) resolved or failed. Bound: gleans */
 	MSG_TAP, /* neigh -> punt, manage  a port has a new TAP. Bound: one a port a second */
 	MSG_FEEDBACK, /* rib -> fpm    routes that are forwarded by now. Bound: the queue */
-	MSG_FREEZE, /* main -> rib  behind the last batch: a successor reads the checkpoint */
+	MSG_QUIESCE, /* main -> rib  behind the last batch: a successor reads the checkpoint */
 	MSG_REPLAY, /* ui, rib -> fpm end the session, so that zebra comes and says all again */
 	MSG_HELD, /* fpm -> rib  a QUERY_HOLD, obeyed; behind the batch that rib writes down */
 	MSG_SETTINGS, /* manage -> rib, fpm  numbers to go by from now on. Bound: requests */
@@ -109,10 +109,10 @@ struct msg_reclaim {
 	void *arg;
 };
 
-/* MSG_FREEZE: `done` is true when the checkpoint stands still, until one comes without it. */
-struct msg_freeze {
+/* MSG_QUIESCE: `done` is true when the checkpoint stands still, until one comes without it. */
+struct msg_quiesce {
 	struct msg m;
-	_Atomic bool *done; /* main's, for as long as it lives; NULL: thaw */
+	_Atomic bool *done; /* main's, for as long as it lives; NULL: resume */
 };
 
 struct worker;
@@ -166,7 +166,7 @@ struct msg_query {
 static inline bool
 msg_is_bulk(enum msg_type type)
 {
-	return type == MSG_FPM_BATCH || type == MSG_FREEZE || type == MSG_HELD;
+	return type == MSG_FPM_BATCH || type == MSG_QUIESCE || type == MSG_HELD;
 }
 
 /* Allocate a zeroed message of `size` octets; aborts when memory is out. */

@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/haste.h"
-#include "restart/watchdog.h"
 #include "base/log.h"
 #include "tap-bridge/tap.h"
 

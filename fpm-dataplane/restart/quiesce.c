@@ -12,8 +12,8 @@
 
 static struct {
 	struct worker *const *w;
-	void (*rib_freeze)(struct worker *, _Atomic bool *done);
-	void (*rib_thaw)(struct worker *);
+	void (*rib_quiesce)(struct worker *, _Atomic bool *done);
+	void (*rib_resume)(struct worker *);
 	unsigned int n_stopped; /* of them, in their order */
 	bool asked;
 	_Atomic bool done; /* W:rib, also when we no longer wait */
@@ -29,19 +29,19 @@ is_over(void)
 		freeze.n_stopped++;
 	}
 	if (!freeze.asked)
-		freeze.rib_freeze(freeze.w[FREEZE_RIB], &freeze.done);
+		freeze.rib_quiesce(freeze.w[FREEZE_RIB], &freeze.done);
 	freeze.asked = true;
 	return atomic_load(&freeze.done);
 }
 
 void
 freeze_whom(struct worker *const w[FREEZE_WORKERS],
-	    void (*rib_freeze)(struct worker *, _Atomic bool *done),
-	    void (*rib_thaw)(struct worker *))
+	    void (*rib_quiesce)(struct worker *, _Atomic bool *done),
+	    void (*rib_resume)(struct worker *))
 {
 	freeze.w = w;
-	freeze.rib_freeze = rib_freeze;
-	freeze.rib_thaw = rib_thaw;
+	freeze.rib_quiesce = rib_quiesce;
+	freeze.rib_resume = rib_resume;
 }
 
 int
@@ -65,7 +65,7 @@ freeze_undo(void)
 	struct worker *const *w = freeze.w;
 	int rc;
 
-	freeze.rib_thaw(w[FREEZE_RIB]);
+	freeze.rib_resume(w[FREEZE_RIB]);
 	rc = worker_start(w[FREEZE_FPM]);
 	if (rc == 0)
 		rc = worker_start(w[FREEZE_MANAGE]);

@@ -11,10 +11,10 @@
 /* In the order in which they stop, rib last, which goes on. */
 enum { FREEZE_UI, FREEZE_MANAGE, FREEZE_FPM, FREEZE_RIB, FREEZE_WORKERS };
 
-/* Before the others: the workers, and rib_freeze() and rib_thaw() of rib/rib.h. */
+/* Before the others: the workers, and rib_quiesce() and rib_resume() of rib/rib.h. */
 void freeze_whom(struct worker *const w[FREEZE_WORKERS],
-		 void (*rib_freeze)(struct worker *, _Atomic bool *done),
-		 void (*rib_thaw)(struct worker *));
+		 void (*rib_quiesce)(struct worker *, _Atomic bool *done),
+		 void (*rib_resume)(struct worker *));
 
 /*
  * Changes are barred (restart/restart_lock.h): manage has nothing in hand. Returns 0, or

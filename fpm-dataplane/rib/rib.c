@@ -53,20 +53,20 @@ settings_event(struct rib *rib, const struct msg_settings *m)
  * there is no successor any more: that its start failed is nothing against the checkpoint.
  */
 static void
-freeze_event(struct rib *rib, const struct msg_freeze *m)
+quiesce_event(struct rib *rib, const struct msg_quiesce *m)
 {
-	bool thaw = m->done == NULL;
+	bool resume = m->done == NULL;
 
 	/* What zebra has said last waits for the end of the round. */
-	if (!thaw && rib->ids_changed && rib->n_early > 0)
+	if (!resume && rib->ids_changed && rib->n_early > 0)
 		early_bind(rib, EARLY_KNOWN);
-	if (!thaw)
+	if (!resume)
 		slots_bind(rib);
 	if (rib->ckpt != NULL)
-		rib->ckpt->frozen = !thaw;
-	if (rib->ckpt != NULL && thaw)
+		rib->ckpt->frozen = !resume;
+	if (rib->ckpt != NULL && resume)
 		rib->ckpt->head->tries = 0;
-	if (thaw)
+	if (resume)
 		return;
 	session_down(rib);
 	atomic_store(m->done, true);
@@ -104,8 +104,8 @@ rib_on_msg(struct rib *rib, struct msg *m)
 		reclaim = (struct msg_reclaim *)m;
 		reclaim->fn(rib, reclaim->arg);
 		break;
-	case MSG_FREEZE:
-		freeze_event(rib, (struct msg_freeze *)m);
+	case MSG_QUIESCE:
+		quiesce_event(rib, (struct msg_quiesce *)m);
 		break;
 	case MSG_SETTINGS:
 		settings_event(rib, (struct msg_settings *)m);
@@ -210,7 +210,7 @@ init(struct worker *w)
 	rc = checkpoint_begin(rib, rib->conf.checkpoint_fd);
 	if (rc == 0 && is_short(rib))
 		rc = -ENOMEM;
-	if (rc < 0 && rib->conf.heir)
+	if (rc < 0 && rib->conf.successor)
 		return rc;
 	if (rib->ckpt != NULL)
 		ev_timer_start(w->loop, &rib->alive);
@@ -307,18 +307,18 @@ rib_was_short(const struct worker *w)
 }
 
 void
-rib_freeze(struct worker *w, _Atomic bool *done)
+rib_quiesce(struct worker *w, _Atomic bool *done)
 {
-	struct msg_freeze *m = msg_new(MSG_FREEZE, sizeof(*m));
+	struct msg_quiesce *m = msg_new(MSG_QUIESCE, sizeof(*m));
 
 	m->done = done;
 	worker_send(w, &m->m);
 }
 
 void
-rib_thaw(struct worker *w)
+rib_resume(struct worker *w)
 {
-	worker_send(w, msg_new(MSG_FREEZE, sizeof(struct msg_freeze)));
+	worker_send(w, msg_new(MSG_QUIESCE, sizeof(struct msg_quiesce)));
 }
 
 void

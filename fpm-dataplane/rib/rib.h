@@ -20,7 +20,7 @@ struct rib_conf {
 	unsigned int sweep_quiet_s, sweep_max_s, sweep_restart_s;
 	bool checkpoint;   /* somebody keeps it: have one */
 	int checkpoint_fd; /* of the last daemon (taken over); -1: none */
-	bool heir;         /* that one still forwards: without memory for it do not start */
+	bool successor;    /* that one still forwards: without memory for it do not start */
 	unsigned int checkpoint_max_age_s; /* 0: none is read or kept */
 	uint64_t netns_id;                 /* what interface numbers refer to */
 	const struct table_limits *limits; /* of tables; outlives it. NULL: the usual */
@@ -47,13 +47,13 @@ void rib_checkpoint_forgive(int fd, unsigned int tries);
  * Behind all that zebra has said (fpm has ended): that session is over, nothing is swept for it,
  * and the checkpoint stands still for the one who reads it; then *done is true.  [main]
  */
-void rib_freeze(struct worker *w, _Atomic bool *done);
+void rib_quiesce(struct worker *w, _Atomic bool *done);
 
 /* Has there been no memory for a route since the start, be it in the RIB or the FIB? [any thread] */
 bool rib_was_short(const struct worker *w);
 
-/* The one who read it is no more: the checkpoint is written to again, what comes is heard. [main] */
-void rib_thaw(struct worker *w);
+/* Cancel rib_quiesce(): resume checkpoint updates and message processing.        [main] */
+void rib_resume(struct worker *w);
 
 /* Retire hook of both tries; ctx is the worker. */
 void rib_retire(void *ctx, struct poptrie *pt, struct poptrie_retired *r);

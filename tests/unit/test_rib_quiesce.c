@@ -10,9 +10,9 @@
 #include <stdio.h>
 
 static void
-freeze(struct rig *g, _Atomic bool *done)
+quiesce(struct rig *g, _Atomic bool *done)
 {
-	struct msg_freeze *m = msg_new(MSG_FREEZE, sizeof(*m));
+	struct msg_quiesce *m = msg_new(MSG_QUIESCE, sizeof(*m));
 
 	m->done = done;
 	rib_on_msg(g->rib, &m->m);
@@ -33,7 +33,7 @@ nothing_moves_under_a_successor(void **state)
 	rig_route(g, "203.0.113.128/25", 7); /* nobody's slot after the next commit */
 	rig_sentinel(g);
 	rig_flush_batch(g);
-	freeze(g, &done);
+	quiesce(g, &done);
 	assert_true(done);
 	slots = g->rib->ckpt->head->n_slots;
 	rig_settle(g);
@@ -49,7 +49,7 @@ nothing_moves_under_a_successor(void **state)
 	rig_free(g);
 }
 
-/* In the round of the freeze itself: no route is touched, so only its next hop tells. */
+/* In the round of the message itself: no route is touched, so only its next hop tells. */
 static void
 what_zebra_said_last_is_known_to_a_successor(void **state)
 {
@@ -59,7 +59,7 @@ what_zebra_said_last_is_known_to_a_successor(void **state)
 	ckpt_teach(g);
 	rig_hop(g, 7, "192.0.2.3", 11);
 	rig_flush_batch(g);
-	freeze(g, &done);
+	quiesce(g, &done);
 	rig_settle(g);
 	g = rig_begun(ckpt_of_killed(g), NETNS);
 
@@ -80,9 +80,9 @@ a_checkpoint_that_rested_is_whole_after_it(void **state)
 	slots = g->rib->ckpt->head->n_slots;
 	rig_route(g, "203.0.113.128/25", 7); /* the last of its slot */
 	rig_flush_batch(g);
-	freeze(g, &done);
+	quiesce(g, &done);
 	rig_settle(g);
-	freeze(g, NULL);
+	quiesce(g, NULL);
 	rig_settle(g);
 
 	assert_int_equal(g->rib->ckpt->head->n_slots, slots - 1);
@@ -91,7 +91,7 @@ a_checkpoint_that_rested_is_whole_after_it(void **state)
 
 /* Returns what its thread says when it begins. */
 static int
-begun_poor(int fd, bool heir)
+begun_poor(int fd, bool successor)
 {
 	struct rig *g = rig_poor(1);
 	int rc;
@@ -100,7 +100,7 @@ begun_poor(int fd, bool heir)
 	g->rib->conf.checkpoint_max_age_s = 60;
 	g->rib->conf.netns_id = NETNS;
 	g->rib->conf.checkpoint_fd = fd;
-	g->rib->conf.heir = heir;
+	g->rib->conf.successor = successor;
 	rig_no_memory = true;
 	rc = g->w.ops->init(&g->w);
 	rig_no_memory = false;
@@ -112,7 +112,7 @@ begun_poor(int fd, bool heir)
 static void
 part_of_the_routes_is_nothing_to_take_over_with(void **state)
 {
-	for (unsigned int heir = 0; heir < 2; heir++) {
+	for (unsigned int successor = 0; successor < 2; successor++) {
 		struct rig *g = rig_begun(-1, NETNS);
 		char prefix[32];
 
@@ -123,8 +123,8 @@ part_of_the_routes_is_nothing_to_take_over_with(void **state)
 			rig_route(g, prefix, 7);
 		}
 		rig_settle(g);
-		assert_int_equal(begun_poor(ckpt_of_killed(g), heir == 1),
-				 heir == 1 ? -ENOMEM : 0);
+		assert_int_equal(begun_poor(ckpt_of_killed(g), successor == 1),
+				 successor == 1 ? -ENOMEM : 0);
 	}
 }
 
@@ -138,5 +138,5 @@ main(void)
 		cmocka_unit_test(part_of_the_routes_is_nothing_to_take_over_with),
 	};
 
-	return cmocka_run_group_tests_name("rib freeze", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("rib quiesce", tests, NULL, NULL);
 }
