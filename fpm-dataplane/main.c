@@ -81,9 +81,9 @@ static struct {
 		int fd;             /* of the last daemon's checkpoint; -1: none */
 		unsigned int tries; /* starts that had begun to read it before this one */
 	} last_checkpoint;          /* until we forward */
-	int heir_of; /* the way to the daemon whose place we take; -1: there is none */
-	bool shared; /* all ports can be open twice */
-	char **argv; /* as we were started, for a successor */
+	int predecessor; /* socket to the daemon whose place we take; -1: there is none */
+	bool shared;     /* all ports can be open twice */
+	char **argv;     /* as we were started, for a successor */
 	sigset_t signals /* that main waits for */, born_with;
 } dp;
 
@@ -168,7 +168,7 @@ rib_begin(const struct config *conf)
 			       .sweep_restart_s = conf->sweep_restart_s,
 			       .checkpoint = service_is_kept(),
 			       .checkpoint_fd = last_checkpoint_take(),
-			       .successor = dp.heir_of >= 0,
+			       .successor = dp.predecessor >= 0,
 			       .checkpoint_max_age_s = conf->checkpoint_max_age_s,
 			       .netns_id = netns_id(conf->control_netns),
 			       .limits = &dp.conf.limits};
@@ -190,7 +190,7 @@ rib_begin(const struct config *conf)
 	rib_set_fib(&w[W_RIB], dp.fib);
 	rc = worker_prepare(&w[W_RIB]);
 	/* A checkpoint that is still written to is none yet. */
-	return rc < 0 || dp.heir_of >= 0 ? rc : worker_launch(&w[W_RIB]);
+	return rc < 0 || dp.predecessor >= 0 ? rc : worker_launch(&w[W_RIB]);
 }
 
 static int
@@ -198,7 +198,7 @@ workers_setup(const struct config *conf)
 {
 	static char listen[CONFIG_LISTEN_STRLEN]; /* ui keeps it */
 	/* Nobody forwards in our place any more when threads start. */
-	bool next = service_is_next() || dp.heir_of >= 0;
+	bool next = service_is_next() || dp.predecessor >= 0;
 	struct worker *w = dp.worker;
 	struct neigh_conf neigh = {.count = counters_register("neigh"),
 				   .rib = &w[W_RIB],
@@ -309,7 +309,7 @@ start(const struct config *conf)
 		struct worker *w = &dp.worker[order[i]];
 
 		rc = worker_start(w);
-		service_hint("WATCHDOG=1"); /* of a successor, from NAMED on */
+		service_hint("WATCHDOG=1"); /* of a successor, from COMMITTED on */
 		if (rc < 0)
 			log_error("main: %s does not start error=%s", w->ops->name,
 				  strerror(-rc));
@@ -403,55 +403,17 @@ ports_begin(const struct config *conf)
 	return rc;
 }
 
-/* --- a successor, and being one (restart/handover.h) ---------------------------------------- */
+/* --- handover (restart/handover.h) ---------------------------------------------------------- */
 
 static void
-discard(void)
-{
-	for (unsigned int i = 0; dp.shared && i < dp.n_port; i++)
-		port_discard(&dp.port[i]);
-}
-
-/* Everything but to forward. What cannot be listened on has to be known now: from NAMED on
- * nobody would forward in our place. */
-static int
-prepare(void)
-{
-	const struct timespec pause = {.tv_nsec = 1000000};
-	int rc = preflight_listen(&dp.conf);
-
-	if (rc == 0)
-		rc = worker_launch(&dp.worker[W_RIB]);
-	if (rc < 0)
-		return rc;
-	while (!worker_has_begun(&dp.worker[W_RIB]))
-		nanosleep(&pause, NULL);
-	rc = worker_start(&dp.worker[W_RIB]);
-	if (!dp.shared)
-		return rc;
-	if (rc == 0)
-		rc = worker_start(&dp.worker[W_NEIGH]);
-	if (rc == 0)
-		kernel_learnt();
-	return rc == 0 && rib_was_short(&dp.worker[W_RIB]) ? -ENOMEM : rc;
-}
-
-static struct worker *const freezing[FREEZE_WORKERS] = {
-	[FREEZE_UI] = &dp.worker[W_UI],
-	[FREEZE_MANAGE] = &dp.worker[W_MANAGE],
-	[FREEZE_FPM] = &dp.worker[W_FPM],
-	[FREEZE_RIB] = &dp.worker[W_RIB],
-};
-
-static void
-rest(void)
+stop_forwarding(void)
 {
 	forwarders_end();
 	worker_stop(&dp.worker[W_PUNT]);
 }
 
 static void
-let_go(void)
+close_exclusive(void)
 {
 	/* As they are now: ports have come and gone since the start. */
 	dp.shared = ports_are_shared(dp.port);
@@ -460,48 +422,54 @@ let_go(void)
 }
 
 static void
-go_on(void)
+reload(void)
 {
-	if (restart_unlock())
-		manage_reload(&dp.worker[W_MANAGE]);
+	manage_reload(&dp.worker[W_MANAGE]);
 }
 
 static enum handover
 hand_over(void)
 {
-	struct named_fd kept[FDSTORE_MAX];
-	enum handover done;
-	unsigned int n;
-	int nics;
+	struct predecessor this = {
+		.argv = dp.argv,
+		.born_with = dp.born_with,
+		.port = dp.port,
+		.checkpoint_fd = rib_checkpoint_fd(&dp.worker[W_RIB]),
+		.quiesce = {.worker = {[QUIESCE_UI] = &dp.worker[W_UI],
+				       [QUIESCE_MANAGE] = &dp.worker[W_MANAGE],
+				       [QUIESCE_FPM] = &dp.worker[W_FPM],
+				       [QUIESCE_RIB] = &dp.worker[W_RIB]},
+			    .rib_quiesce = rib_quiesce,
+			    .rib_resume = rib_resume},
+		.stop_forwarding = stop_forwarding,
+		.close_exclusive = close_exclusive,
+		.reload = reload,
+	};
+	enum handover done = handover_to_successor(&this);
 
-	if (!restart_lock())
-		return succeed_refuse(SUCCEED_BUSY);
-	nics = nics_pair();
-	if (nics < 0 && nics_are_kept()) {
-		go_on();
-		return succeed_refuse("the daemon before this one has not quite ended");
-	}
-	freeze_whom(freezing, rib_quiesce, rib_resume);
-	n = fdstore_list(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]), kept);
-	if (nics >= 0)
-		kept[n++] = (struct named_fd){.name = NICS_FD, .fd = nics};
-	done = succeed_hand_over(&(struct predecessor){.argv = dp.argv,
-						       .kept = kept,
-						       .n_kept = n,
-						       .born_with = dp.born_with,
-						       .shares = nics >= 0,
-						       .freeze = freeze_begin,
-						       .thaw = freeze_undo,
-						       .go_on = go_on,
-						       .rest = rest,
-						       .let_go = let_go});
-	if (nics >= 0)
-		close(nics);
 	if (done == HANDOVER_DONE) {
 		stop(END_GOES_ON);
-		succeed_pass_on();
+		handover_pass_on_reload();
 	}
 	return done;
+}
+
+static int
+take_over(const struct config *conf)
+{
+	struct successor this = {
+		.sock = dp.predecessor,
+		.conf = conf,
+		.rib = &dp.worker[W_RIB],
+		.neigh = &dp.worker[W_NEIGH],
+		.port = dp.port,
+		.n_port = dp.n_port,
+		.shared = dp.shared,
+		.rib_was_short = rib_was_short,
+		.mistrust = nics_mistrust,
+	};
+
+	return handover_from_predecessor(&this);
 }
 
 /* Until there is a reason to end. Returns the exit code. */
@@ -513,7 +481,7 @@ live(void)
 	for (;;) {
 		sig = watchdog_sigwait(&dp.signals, dp.worker, N_WORKER);
 		if (sig == SIGHUP) {
-			manage_reload(&dp.worker[W_MANAGE]);
+			reload();
 			continue;
 		}
 		if (sig != SERVICE_SIGNAL_RESTART)
@@ -543,9 +511,9 @@ failed(int rc)
 	if (dp.last_checkpoint.fd >= 0)
 		rib_checkpoint_forgive(dp.last_checkpoint.fd, dp.last_checkpoint.tries);
 	last_checkpoint_close();
-	if (dp.heir_of < 0)
+	if (dp.predecessor < 0)
 		nics_end();
-	return dp.heir_of >= 0 && rc == -ENOMEM ? SERVICE_EXIT_ROOM : 1;
+	return dp.predecessor >= 0 && rc == -ENOMEM ? SERVICE_EXIT_ROOM : 1;
 }
 
 static int
@@ -554,8 +522,8 @@ run(const struct config *conf)
 	int rc;
 
 	signals_begin(&dp.signals, &dp.born_with);
-	dp.heir_of = service_take(SERVICE_SUCCESSOR);
-	if (privilege_drop() < 0 || preflight(conf, dp.heir_of >= 0) < 0)
+	dp.predecessor = service_take(SERVICE_SUCCESSOR);
+	if (privilege_drop() < 0 || preflight(conf, dp.predecessor >= 0) < 0)
 		return 1;
 	/* Its thread is born here: from a worker it would have that worker's name. */
 	(void)urcu_qsbr_get_default_call_rcu_data();
@@ -570,9 +538,9 @@ run(const struct config *conf)
 		log_error("main: rib does not start error=%s", strerror(-rc));
 		return failed(rc);
 	}
-	rc = nics_begin(conf, dp.argv, succeed_whom(dp.heir_of), &dp.born_with);
+	rc = nics_begin(conf, dp.argv, predecessor_pid(dp.predecessor), &dp.born_with);
 	if (rc == 0)
-		rc = eal_start(conf, succeed_whom(dp.heir_of));
+		rc = eal_start(conf, predecessor_pid(dp.predecessor));
 	if (rc < 0) {
 		worker_stop(&dp.worker[W_RIB]);
 		return failed(rc);
@@ -585,10 +553,8 @@ run(const struct config *conf)
 		rc = forwarders_make(conf);
 	if (rc == 0 && dp.shared)
 		rc = ports_begin(conf);
-	if (rc == 0 && dp.heir_of >= 0)
-		rc = succeed_to(dp.heir_of,
-				&(struct heir){nics_are_kept() && !dp.shared, prepare,
-					       discard, nics_mistrust});
+	if (rc == 0 && dp.predecessor >= 0)
+		rc = take_over(conf);
 	/* Of those that cannot be open twice transit waits: for them, and for nothing else. */
 	if (rc == 0 && !dp.shared)
 		rc = ports_begin(conf);

@@ -14,7 +14,6 @@
 
 #include "config/config.h"
 
-#define NICS_FD   "nics"         /* name of the inherited way to it (base/sd_notify.h) */
 #define NICS_LIFE "nics-process" /* of a descriptor of it, kept by the service manager */
 
 /* Be that process. Returns its exit code, of a start that failed. */

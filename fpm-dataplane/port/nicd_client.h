@@ -25,6 +25,8 @@
 	((uint32_t)sizeof(struct nics_request) << 16 | \
 	 (uint32_t)(sizeof(struct nics_reply) & 0xfff) << 4 | 1u)
 
+#define NICS_FD "nics" /* name of the inherited socket to it (base/sd_notify.h) */
+
 #define NICS_WHY_STRLEN 256
 #define NICS_CLIENTS    2 /* daemons at a time: one, and its successor */
 

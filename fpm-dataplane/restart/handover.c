@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One process starts another and the two exchange single octets.                     [main]
+ * The two roles in a handover: the predecessor's first, then the successor's.     [main]
  */
 #include "restart/handover.h"
 
@@ -19,7 +19,11 @@
 #include "base/haste.h"
 #include "base/log.h"
 #include "base/sd_notify.h"
+#include "port/nicd_client.h"
+#include "restart/fdstore.h"
+#include "restart/restart_lock.h"
 #include "restart/spawn.h"
+#include "start/preflight.h"
 
 #define LOOK_MS    10
 #define SIGN_MS    1000   /* of life, to the service manager */
@@ -28,22 +32,22 @@
 #define DEATH_MS   5000   /* for the kernel, to take a killed one apart */
 #define SPARE_S    5      /* of one that hangs, behind what its successor gives it */
 
-enum step { PREPARED = 1, FROZEN, READY, NAMED, RESTED, GONE };
+enum step { PREPARED = 1, QUIESCED, READY, COMMITTED, STOPPED, CLOSED };
 
-static pid_t successor; /* the last one that was started */
+static pid_t successor_pid; /* of the last one that was started */
 
-/* Whether it is heard tells what the other one answers. */
+/* Ignores errors: the wait for the next step tells whether the other process lives. */
 static void
-say(int sock, enum step step)
+step_send(int sock, enum step step)
 {
 	unsigned char word = (unsigned char)step;
 
 	(void)!send(sock, &word, sizeof(word), MSG_NOSIGNAL);
 }
 
-/* Returns 0, -EPIPE, -EAGAIN after `most_ms`. */
+/* Receive a step. Returns 0, -EPIPE, -EAGAIN after `most_ms`. */
 static int
-hear(int sock, enum step step, int most_ms)
+step_receive(int sock, enum step step, int most_ms)
 {
 	struct pollfd p = {.fd = sock, .events = POLLIN};
 	unsigned char word;
@@ -55,9 +59,9 @@ hear(int sock, enum step step, int most_ms)
 	return n == 1 && word == step ? 0 : -EPIPE;
 }
 
-/* Are we to end? The signal is left to who waits for it. */
+/* Is a signal pending that ends the daemon? It stays pending. */
 static bool
-is_told_to_end(void)
+end_is_pending(void)
 {
 	sigset_t there;
 
@@ -65,17 +69,17 @@ is_told_to_end(void)
 	return sigismember(&there, SIGTERM) || sigismember(&there, SIGINT);
 }
 
-/* Returns 0, -ETIMEDOUT, -EPIPE: it ended, -EINTR: we are to end. */
+/* Await a step of the successor. Returns 0, -ETIMEDOUT, -EPIPE: it ended, -EINTR: signal. */
 static int
-await(const struct child *s, enum step step)
+successor_await(const struct child *s, enum step step)
 {
 	uint64_t begin = monotonic_ms(), sign = begin;
 	int rc;
 
-	while ((rc = hear(s->sock, step, LOOK_MS)) == -EAGAIN) {
+	while ((rc = step_receive(s->sock, step, LOOK_MS)) == -EAGAIN) {
 		uint64_t now = monotonic_ms();
 
-		if (is_told_to_end())
+		if (end_is_pending())
 			return -EINTR;
 		if (now - begin >= PREPARE_MS)
 			return -ETIMEDOUT;
@@ -88,11 +92,12 @@ await(const struct child *s, enum step step)
 }
 
 /*
- * Returns how it ended, as wait(2) has it. One that lives ends by its socket, one that hangs does
- * not; what was killed while it had a lock in memory that we share has it for ever.
+ * End the successor. Returns how it ended, as wait(2) has it. One that lives ends by its socket,
+ * one that hangs does not; what was killed while it had a lock in memory that we share has it
+ * for ever.
  */
 static int
-give_up(const struct child *s, bool shares)
+successor_end(const struct child *s, bool shares)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
 	uint64_t begin = monotonic_ms();
@@ -109,9 +114,9 @@ give_up(const struct child *s, bool shares)
 	return status;
 }
 
-/* Why there is none, for who has asked for one. */
+/* Explain to clients why there is no successor. */
 static void
-explain(int rc, int status, char why[SERVICE_WHY_STRLEN])
+failure_explain(int rc, int status, char why[SERVICE_WHY_STRLEN])
 {
 	if (rc == -ETIMEDOUT)
 		snprintf(why, SERVICE_WHY_STRLEN, "its successor was not ready after %u s",
@@ -141,8 +146,9 @@ explain(int rc, int status, char why[SERVICE_WHY_STRLEN])
 			 WEXITSTATUS(status));
 }
 
-enum handover
-succeed_refuse(const char *why)
+/* Note and log why nothing has been begun. */
+static enum handover
+handover_refuse(const char *why)
 {
 	const struct timespec now = {0};
 	sigset_t again;
@@ -156,38 +162,40 @@ succeed_refuse(const char *why)
 	return HANDOVER_REFUSED;
 }
 
-/* Who hears of it finds all as it was. */
+/* Go on as before, and only then tell clients: they find all as it was. */
 static enum handover
-refuse(const struct predecessor *old, const char *why)
+handover_cancel(const struct predecessor *old, const char *why)
 {
-	old->go_on();
-	return succeed_refuse(why);
+	if (restart_unlock())
+		old->reload();
+	return handover_refuse(why);
 }
 
 /*
- * There is no way but to end first, and to be started again: by nobody, where the supervisor
- * has ended (a daemon that is frozen and cannot be thawed still forwards).
+ * End first, and be started again. Without a supervisor to do that go on instead: a daemon that
+ * is quiesced and cannot resume still forwards.
  */
 static enum handover
-end_first(const struct predecessor *old, bool frozen, const char *because)
+handover_slow(const struct predecessor *old, bool quiesced, const char *because)
 {
 	char why[SERVICE_WHY_STRLEN];
 
 	if (service_is_heard())
 		return HANDOVER_SLOW;
-	if (frozen)
-		(void)old->thaw();
+	if (quiesced)
+		(void)workers_resume(&old->quiesce);
 	snprintf(why, sizeof(why),
 		 "%.90s, and nobody would start it again: its supervisor has ended",
 		 because);
-	return refuse(old, why);
+	return handover_cancel(old, why);
 }
 
-/* What is worse than to go on as we are is to end for one that does not come. */
+/* Resume rather than end for a successor that does not come. */
 static enum handover
-failed(const struct child *s, const struct predecessor *old, int rc, bool frozen)
+successor_failed(const struct child *s, const struct predecessor *old, int rc,
+		 bool quiesced)
 {
-	int status = give_up(s, old->shares);
+	int status = successor_end(s, nics_are_kept());
 	char why[SERVICE_WHY_STRLEN];
 
 	if (rc == -EINTR) {
@@ -197,93 +205,134 @@ failed(const struct child *s, const struct predecessor *old, int rc, bool frozen
 	if (WIFEXITED(status) && WEXITSTATUS(status) == SERVICE_EXIT_ROOM) {
 		if (service_is_heard())
 			log_warn("main: no memory for two daemons, the old one ends first");
-		return end_first(old, frozen, "there is no memory for two daemons");
+		return handover_slow(old, quiesced, "there is no memory for two daemons");
 	}
-	explain(rc, status, why);
-	rc = frozen ? old->thaw() : 0;
+	failure_explain(rc, status, why);
+	rc = quiesced ? workers_resume(&old->quiesce) : 0;
 	if (rc == 0)
-		return refuse(old, why);
+		return handover_cancel(old, why);
 	log_error("main: successor is not ready, nor do we go on error=%s: %s",
 		  strerror(-rc), why);
-	return end_first(old, false, "its successor is not ready");
+	return handover_slow(old, false, "its successor is not ready");
 }
 
-enum handover
-succeed_hand_over(const struct predecessor *old)
+/* Start the successor with the TAPs, the checkpoint, and a socket to fpm-nics (-1: none). */
+static int
+successor_start(struct child *s, const struct predecessor *old, int nics)
+{
+	struct named_fd fd[FDSTORE_MAX];
+	unsigned int n = fdstore_list(old->port, PORT_SLOTS, old->checkpoint_fd, fd);
+
+	if (nics >= 0)
+		fd[n++] = (struct named_fd){.name = NICS_FD, .fd = nics};
+	return child_start(s, old->argv, fd, n, SERVICE_SUCCESSOR, &old->born_with);
+}
+
+static enum handover
+hand_over(const struct predecessor *old, int nics)
 {
 	struct child s = {.sock = -1};
 	char said[SERVICE_WHY_STRLEN];
-	int rc = child_start(&s, old->argv, old->kept, old->n_kept, SERVICE_SUCCESSOR,
-			     &old->born_with);
+	int rc = successor_start(&s, old, nics);
 
 	if (rc < 0) {
 		snprintf(said, sizeof(said), "its successor does not start: %s",
 			 strerror(-rc));
-		return refuse(old, said);
+		return handover_cancel(old, said);
 	}
-	successor = s.pid;
+	successor_pid = s.pid;
 	log_info("main: successor prepares pid=%d", (int)s.pid);
-	rc = await(&s, PREPARED);
+	rc = successor_await(&s, PREPARED);
 	if (rc < 0)
-		return failed(&s, old, rc, false);
-	rc = old->freeze();
+		return successor_failed(&s, old, rc, false);
+	rc = workers_quiesce(&old->quiesce);
 	if (rc < 0) {
-		give_up(&s, old->shares);
-		return end_first(old, true, "a thread of it does not come to an end");
+		successor_end(&s, nics_are_kept());
+		return handover_slow(old, true, "a thread of it does not come to an end");
 	}
-	say(s.sock, FROZEN);
-	rc = await(&s, READY);
-	if (rc == 0 && is_told_to_end()) /* all the while, not only in the waits */
+	step_send(s.sock, QUIESCED);
+	rc = successor_await(&s, READY);
+	if (rc == 0 && end_is_pending()) /* all the while, not only in the waits */
 		rc = -EINTR;
 	if (rc == 0)
 		rc = service_succeeded_by(s.pid, haste_ms(SERVICE_TELL_MS));
 	if (rc < 0)
-		return failed(&s, old, rc, true);
+		return successor_failed(&s, old, rc, true);
 	/* The successor sees to it that we end; this, should both hang. */
-	alarm((SUCCEED_REST_MS + SUCCEED_GO_MS) / 1000 + SPARE_S);
-	say(s.sock, NAMED);
-	old->rest();
-	say(s.sock, RESTED);
-	old->let_go();
-	say(s.sock, GONE);
+	alarm((HANDOVER_STOP_MS + HANDOVER_CLOSE_MS) / 1000 + SPARE_S);
+	step_send(s.sock, COMMITTED);
+	old->stop_forwarding();
+	step_send(s.sock, STOPPED);
+	old->close_exclusive();
+	step_send(s.sock, CLOSED);
 	close(s.sock);
 	return HANDOVER_DONE;
 }
 
+enum handover
+handover_to_successor(const struct predecessor *old)
+{
+	enum handover done;
+	int nics;
+
+	if (!restart_lock())
+		return handover_refuse(
+			"a port is being changed, or its device starts or ends");
+	nics = nics_pair();
+	if (nics < 0 && nics_are_kept())
+		return handover_cancel(old,
+				       "the daemon before this one has not quite ended");
+	done = hand_over(old, nics);
+	if (nics >= 0)
+		close(nics);
+	return done;
+}
+
 void
-succeed_pass_on(void)
+handover_pass_on_reload(void)
 {
 	sigset_t there;
 
 	sigpending(&there);
 	if (!sigismember(&there, SIGHUP))
 		return;
-	/* It may have read its file before that was changed. It is no other's number: its parent
-	 * is who we are, and has not waited for it. */
-	log_info("main: its successor reloads the configuration pid=%d", (int)successor);
-	kill(successor, SIGHUP);
+	/*
+	 * The successor may have parsed the old file. The PID cannot have been reused: we are its
+	 * parent and have not reaped it.
+	 */
+	log_info("main: its successor reloads the configuration pid=%d",
+		 (int)successor_pid);
+	kill(successor_pid, SIGHUP);
 }
 
 /* --- the successor -------------------------------------------------------------------------- */
 
+/* Packets that came until now were the predecessor's to forward: both receive each. */
+static void
+packets_discard(const struct successor *next)
+{
+	for (unsigned int i = 0; next->shared && i < next->n_port; i++)
+		port_discard(&next->port[i]);
+}
+
 /*
- * Returns 0, -EPIPE: the old one has died, -ETIMEDOUT after `most_ms` (-1: never).
- * `meanwhile` (or NULL) runs every millisecond.
+ * Await a step of the predecessor. Returns 0, -EPIPE: it has died, -ETIMEDOUT after `most_ms`
+ * (-1: never). With `discard` packets are discarded every millisecond.
  */
 static int
-obey(int sock, enum step step, int most_ms, void (*meanwhile)(void))
+predecessor_await(const struct successor *next, enum step step, int most_ms, bool discard)
 {
 	uint64_t begin = monotonic_ms(), sign = begin;
 	int rc;
 
-	while ((rc = hear(sock, step, meanwhile == NULL ? -1 : 1)) == -EAGAIN) {
+	while ((rc = step_receive(next->sock, step, discard ? 1 : -1)) == -EAGAIN) {
 		uint64_t now = monotonic_ms();
 
-		if (meanwhile != NULL)
-			meanwhile();
+		if (discard)
+			packets_discard(next);
 		if (most_ms >= 0 && now - begin >= (uint64_t)most_ms)
 			return -ETIMEDOUT;
-		if (now - sign >= SIGN_MS) { /* heard from NAMED on */
+		if (now - sign >= SIGN_MS) { /* heard from COMMITTED on */
 			service_hint("WATCHDOG=1");
 			sign = now;
 		}
@@ -292,7 +341,7 @@ obey(int sock, enum step step, int most_ms, void (*meanwhile)(void))
 }
 
 pid_t
-succeed_whom(int sock)
+predecessor_pid(int sock)
 {
 	struct ucred other;
 	socklen_t len = sizeof(other);
@@ -302,21 +351,21 @@ succeed_whom(int sock)
 	return other.pid;
 }
 
-/* A descriptor that tells of the old one's end, and is the old one; -1: an old kernel. */
+/* A descriptor of the predecessor that tells of its end; -1: an old kernel. */
 static int
-other_open(int sock)
+predecessor_open(int sock)
 {
-	pid_t pid = succeed_whom(sock);
+	pid_t pid = predecessor_pid(sock);
 
 	return pid == 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
 /*
- * It has died (-EPIPE), or does not go on: the old one is no more then, or we cannot do anything
- * about it.
+ * The predecessor has died (-EPIPE), or does not go on: it is gone when this returns, or cannot
+ * be killed.
  */
 static void
-other_end(int pidfd, int rc, const char *hangs)
+predecessor_end(int pidfd, int rc, const char *hangs)
 {
 	struct pollfd p = {.fd = pidfd, .events = POLLIN};
 
@@ -333,62 +382,90 @@ other_end(int pidfd, int rc, const char *hangs)
 		log_warn("main: predecessor is killed and still there");
 }
 
-/* Of a process. Returns 0 or -ETIMEDOUT. */
+/* Await the end of a process. Returns 0 or -ETIMEDOUT. */
 static int
-await_end(int pidfd)
+process_await_end(int pidfd)
 {
 	struct pollfd p = {.fd = pidfd, .events = POLLIN};
 
 	for (int ms = 0; pidfd >= 0 && poll(&p, 1, SIGN_MS) <= 0; ms += SIGN_MS) {
-		if (ms >= SUCCEED_GO_MS)
+		if (ms >= HANDOVER_CLOSE_MS)
 			return -ETIMEDOUT;
 		service_hint("WATCHDOG=1");
 	}
 	return 0;
 }
 
+/*
+ * All but to forward. What cannot be listened on has to be known now: from COMMITTED on no other
+ * process would forward in our place. Returns 0 or -errno.
+ */
 static int
-take_over(int sock, int other, const struct heir *heir)
+successor_prepare(const struct successor *next)
+{
+	struct worker *const settling[] = {next->rib, next->neigh};
+	const struct timespec pause = {.tv_nsec = 1000000};
+	int rc = preflight_listen(next->conf);
+
+	if (rc == 0)
+		rc = worker_launch(next->rib);
+	if (rc < 0)
+		return rc;
+	while (!worker_has_begun(next->rib))
+		nanosleep(&pause, NULL);
+	rc = worker_start(next->rib);
+	if (!next->shared)
+		return rc;
+	if (rc == 0)
+		rc = worker_start(next->neigh);
+	if (rc == 0)
+		worker_settle(settling, 2);
+	return rc == 0 && next->rib_was_short(next->rib) ? -ENOMEM : rc;
+}
+
+static int
+take_over(const struct successor *next, int pidfd)
 {
 	const char *hangs = "a thread of it hangs";
-	int rc = obey(sock, NAMED, -1, heir->discard);
+	int rc = predecessor_await(next, COMMITTED, -1, true);
 
 	if (rc < 0)
 		return rc;
 	service_speak();
 	service_hint("WATCHDOG=1"); /* from here on the manager counts */
-	rc = obey(sock, RESTED, (int)haste_ms(SUCCEED_REST_MS), heir->discard);
+	rc = predecessor_await(next, STOPPED, (int)haste_ms(HANDOVER_STOP_MS), true);
 	if (rc == 0) {
 		hangs = "a device of it hangs";
-		rc = obey(sock, GONE, SUCCEED_GO_MS, heir->discard);
+		rc = predecessor_await(next, CLOSED, HANDOVER_CLOSE_MS, true);
 	}
-	if (rc == 0 && heir->apart)
-		rc = await_end(other);
+	/* fpm-nics reopens devices only when the whole predecessor is gone. */
+	if (rc == 0 && nics_are_kept() && !next->shared)
+		rc = process_await_end(pidfd);
 	if (rc < 0) {
-		other_end(other, rc, hangs);
-		heir->orphaned();
+		predecessor_end(pidfd, rc, hangs);
+		next->mistrust();
 	}
-	heir->discard(); /* what came until now was the old one's to forward */
+	packets_discard(next);
 	return 0;
 }
 
 int
-succeed_to(int sock, const struct heir *heir)
+handover_from_predecessor(const struct successor *next)
 {
-	int other = other_open(sock), rc;
+	int pidfd = predecessor_open(next->sock), rc;
 
-	say(sock, PREPARED);
-	rc = obey(sock, FROZEN, -1, NULL);
+	step_send(next->sock, PREPARED);
+	rc = predecessor_await(next, QUIESCED, -1, false);
 	if (rc == 0)
-		rc = heir->prepare();
+		rc = successor_prepare(next);
 	if (rc == 0) {
-		heir->discard();
-		say(sock, READY);
-		rc = take_over(sock, other, heir);
+		packets_discard(next);
+		step_send(next->sock, READY);
+		rc = take_over(next, pidfd);
 	}
-	if (other >= 0)
-		close(other);
+	if (pidfd >= 0)
+		close(pidfd);
 	if (rc == 0)
-		close(sock);
+		close(next->sock);
 	return rc;
 }

@@ -1,30 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * handover: a restart that was asked for, without a pause. The daemon starts another of itself
- * (the program of its command line: after an upgrade, the new one), which prepares while the
- * old one still forwards:
+ * handover: a requested restart without a pause in forwarding. The running daemon, the
+ * predecessor, starts its successor: the program of its command line, after an upgrade the new
+ * one. The successor prepares while the predecessor forwards. They exchange single octets over a
+ * socket pair:
  *
- *   the old one                              its successor
- *   starts it                           ->   reads the configuration, starts DPDK, makes
+ *   predecessor                              successor
+ *   starts the successor                ->   reads the configuration, starts DPDK, makes
  *                                            packet buffers, opens ports
  *                                       <-   PREPARED: from here on it can hardly fail
- *   closes FPM, control socket, metrics;
- *   digests what zebra has said; no
- *   sweep goes on, the checkpoint rests
- *   FROZEN                              ->   restores the checkpoint, asks the kernel
+ *   quiesces: closes FPM, control socket
+ *   and metrics; rib digests what zebra
+ *   sent, sweeps nothing; the checkpoint
+ *   stands still
+ *   QUIESCED                            ->   restores the checkpoint, asks the kernel
  *                                       <-   READY
  *   names it to the service manager
- *   NAMED                               ->   from here on it forwards, come what may
+ *   COMMITTED                           ->   from here on it forwards in any case
  *   its forwarders and punt end
- *   RESTED                              ->
+ *   STOPPED                             ->
  *   closes devices that cannot be open
  *   twice (NICs)
- *   GONE                                ->   opens those; forwards, reads TAPs, listens
+ *   CLOSED                              ->   opens those; forwards, reads TAPs, listens
  *
- * A successor that does not get ready is killed, and the old one goes on as if nobody had asked
- * for one; whose predecessor dies before NAMED, ends. After it a predecessor that dies is gone
- * all the same, and one that hangs is killed: when it does not rest SUCCEED_REST_MS after NAMED,
- * or is not gone SUCCEED_GO_MS after RESTED.                                      [main]
+ * A successor that does not get ready is killed, and the predecessor resumes as if no restart
+ * had been requested. A successor whose predecessor dies before COMMITTED ends. After COMMITTED
+ * the death of the predecessor counts as its end, and a predecessor that hangs is killed: when
+ * it has not stopped HANDOVER_STOP_MS after COMMITTED, or has not closed its devices
+ * HANDOVER_CLOSE_MS after STOPPED.                                                [main]
  */
 #ifndef RESTART_HANDOVER_H
 #define RESTART_HANDOVER_H
@@ -33,22 +36,23 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "restart/fdstore.h"
+#include "config/config.h"
+#include "port/port.h"
+#include "restart/quiesce.h"
 
-#define SUCCEED_REST_MS 3000  /* for a burst, or 100 ms of sleep */
-#define SUCCEED_GO_MS   30000 /* for all its devices */
+#define HANDOVER_STOP_MS  3000  /* for a burst, or 100 ms of sleep */
+#define HANDOVER_CLOSE_MS 30000 /* for all its devices */
 
+/* The daemon that hands over. */
 struct predecessor {
-	char **argv; /* argv[0] is the program */
-	const struct named_fd *kept;
-	unsigned int n_kept;
-	sigset_t born_with;   /* the signal mask */
-	bool shares;          /* DPDK's memory, and locks there, with its successor */
-	int (*freeze)(void);  /* 0, or -errno: it never will be */
-	int (*thaw)(void);    /* undo that: 0 or -errno */
-	void (*go_on)(void);  /* there is no successor: all is as before */
-	void (*rest)(void);   /* end forwarding */
-	void (*let_go)(void); /* of devices that only one can have */
+	char **argv;             /* of the successor; argv[0] is the program */
+	sigset_t born_with;      /* the signal mask that the successor starts with */
+	const struct port *port; /* PORT_SLOTS of them, whose TAPs the successor inherits */
+	int checkpoint_fd;       /* that the successor inherits; -1: none */
+	struct quiesce quiesce;
+	void (*stop_forwarding)(void); /* end forwarders and punt */
+	void (*close_exclusive)(void); /* close devices that cannot be open twice */
+	void (*reload)(void); /* make the reload that was put off: no successor came */
 };
 
 enum handover {
@@ -58,36 +62,36 @@ enum handover {
 };
 
 /*
- * Nothing has been begun, because of a change (restart/restart_lock.h): note and log why,
- * as below. Returns HANDOVER_REFUSED.
+ * Hand over, from the start of a successor to CLOSED. The log says why a restart is refused, and
+ * clients that asked for one get the same text (service_refused()). A signal that ends the
+ * daemon is left pending and cancels the handover: HANDOVER_REFUSED.
  */
-#define SUCCEED_BUSY "a port is being changed, or its device starts or ends"
-enum handover succeed_refuse(const char *why);
+enum handover handover_to_successor(const struct predecessor *old);
 
-/*
- * In the old one, from beginning to GONE. Why a restart is refused is said in the log, and noted
- * for who has asked for it (service_refused()). A signal that ends us is left pending, and the
- * successor given up for it: HANDOVER_REFUSED.
- */
-enum handover succeed_hand_over(const struct predecessor *old);
+/* The predecessor's last act: pass a reload (SIGHUP) that came meanwhile to the successor. */
+void handover_pass_on_reload(void);
 
-/* In the old one, as its last: reloads that it was told of meanwhile are its successor's. */
-void succeed_pass_on(void);
-
-/* In the successor: the old one's process id; 0: nobody knows, or `sock` is -1. */
-pid_t succeed_whom(int sock);
-
-/*
- * In the successor, whose way to the old one is `sock`. Returns 0: there is no other one by now,
- * or -errno, -EPIPE: it died when it was still the one that counts.
- */
-struct heir {
-	bool apart; /* it has to be gone with its process, not its devices alone */
-	int (*prepare)(void);   /* when it is frozen; 0 or -errno */
-	void (*discard)(void);  /* again and again until it is gone, and once more then */
-	void (*orphaned)(void); /* it has died, or had to be killed, after NAMED */
+/* The daemon that takes over. */
+struct successor {
+	int sock; /* to the predecessor; closed when the handover has succeeded */
+	const struct config *conf;
+	struct worker *rib, *neigh; /* prepared, not launched */
+	struct port *port; /* array, opened before if all ports can be open twice */
+	unsigned int n_port;
+	bool shared; /* all ports can be open twice */
+	/* Has rib been out of memory since its start? rib_was_short() of rib/rib.h. */
+	bool (*rib_was_short)(const struct worker *rib);
+	void (*mistrust)(void); /* the predecessor died, or was killed, after COMMITTED */
 };
 
-int succeed_to(int sock, const struct heir *heir);
+/*
+ * Take over from the predecessor, from PREPARED to CLOSED: rib is restored then, and neigh runs
+ * if the ports are shared. Returns 0 when there is no other daemon any more, or -errno; -EPIPE:
+ * the predecessor died before COMMITTED.
+ */
+int handover_from_predecessor(const struct successor *next);
+
+/* Process id of the predecessor behind `sock`; 0: not known, or `sock` is -1. */
+pid_t predecessor_pid(int sock);
 
 #endif

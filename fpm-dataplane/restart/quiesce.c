@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads end one after the other, who speak to people first: after them nobody asks manage for
+ * Stop the workers one after the other, ui first: without it no client asks manage for
  * anything.                                                                       [main]
  */
 #include "restart/quiesce.h"
@@ -8,66 +8,57 @@
 #include "base/log.h"
 #include "restart/watchdog.h"
 
-#define FREEZE_MS 30000u
+#define QUIESCE_MS 30000u
 
 static struct {
-	struct worker *const *w;
-	void (*rib_quiesce)(struct worker *, _Atomic bool *done);
-	void (*rib_resume)(struct worker *);
-	unsigned int n_stopped; /* of them, in their order */
+	const struct quiesce *q;
+	unsigned int n_stopped; /* of the workers, in their order */
 	bool asked;
-	_Atomic bool done; /* W:rib, also when we no longer wait */
-} freeze;
+	_Atomic bool done; /* W:rib, also after we stopped waiting */
+} state;
 
-/* Nothing is heard any more that would have to be passed on; rib has digested the rest. */
+/* Have all workers stopped, and has rib digested what they sent to it? */
 static bool
-is_over(void)
+workers_are_quiet(void)
 {
-	while (freeze.n_stopped < FREEZE_RIB) {
-		if (!worker_stop_try(freeze.w[freeze.n_stopped]))
-			return false;
-		freeze.n_stopped++;
-	}
-	if (!freeze.asked)
-		freeze.rib_quiesce(freeze.w[FREEZE_RIB], &freeze.done);
-	freeze.asked = true;
-	return atomic_load(&freeze.done);
-}
+	struct worker *const *w = state.q->worker;
 
-void
-freeze_whom(struct worker *const w[FREEZE_WORKERS],
-	    void (*rib_quiesce)(struct worker *, _Atomic bool *done),
-	    void (*rib_resume)(struct worker *))
-{
-	freeze.w = w;
-	freeze.rib_quiesce = rib_quiesce;
-	freeze.rib_resume = rib_resume;
+	while (state.n_stopped < QUIESCE_RIB) {
+		if (!worker_stop_try(w[state.n_stopped]))
+			return false;
+		state.n_stopped++;
+	}
+	if (!state.asked)
+		state.q->rib_quiesce(w[QUIESCE_RIB], &state.done);
+	state.asked = true;
+	return atomic_load(&state.done);
 }
 
 int
-freeze_begin(void)
+workers_quiesce(const struct quiesce *q)
 {
 	int rc;
 
-	freeze.n_stopped = 0;
-	freeze.asked = false;
-	atomic_store(&freeze.done, false);
-	rc = watchdog_until(is_over, FREEZE_MS);
+	state.q = q;
+	state.n_stopped = 0;
+	state.asked = false;
+	atomic_store(&state.done, false);
+	rc = watchdog_until(workers_are_quiet, QUIESCE_MS);
 	if (rc < 0)
 		log_error("main: does not come to an end thread=%s for_s=%u",
-			  freeze.w[freeze.n_stopped]->ops->name, FREEZE_MS / 1000);
+			  q->worker[state.n_stopped]->ops->name, QUIESCE_MS / 1000);
 	return rc;
 }
 
 int
-freeze_undo(void)
+workers_resume(const struct quiesce *q)
 {
-	struct worker *const *w = freeze.w;
+	struct worker *const *w = q->worker;
 	int rc;
 
-	freeze.rib_resume(w[FREEZE_RIB]);
-	rc = worker_start(w[FREEZE_FPM]);
+	q->rib_resume(w[QUIESCE_RIB]);
+	rc = worker_start(w[QUIESCE_FPM]);
 	if (rc == 0)
-		rc = worker_start(w[FREEZE_MANAGE]);
-	return rc < 0 ? rc : worker_start(w[FREEZE_UI]);
+		rc = worker_start(w[QUIESCE_MANAGE]);
+	return rc < 0 ? rc : worker_start(w[QUIESCE_UI]);
 }

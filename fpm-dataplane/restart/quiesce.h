@@ -1,28 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * quiesce: what a successor is to know of zebra rests (restart/handover.h): nobody is
- * listened to any more, and rib has digested what was said.                      [main]
+ * quiesce: before a successor (restart/handover.h) reads the checkpoint, the daemon listens to
+ * no process any more, and rib has digested what zebra sent.                      [main]
  */
 #ifndef RESTART_QUIESCE_H
 #define RESTART_QUIESCE_H
 
 #include "base/worker.h"
 
-/* In the order in which they stop, rib last, which goes on. */
-enum { FREEZE_UI, FREEZE_MANAGE, FREEZE_FPM, FREEZE_RIB, FREEZE_WORKERS };
+/* The workers in the order in which they stop; rib, the last, goes on. */
+enum quiesce_worker {
+	QUIESCE_UI,
+	QUIESCE_MANAGE,
+	QUIESCE_FPM,
+	QUIESCE_RIB,
+	QUIESCE_WORKERS
+};
 
-/* Before the others: the workers, and rib_quiesce() and rib_resume() of rib/rib.h. */
-void freeze_whom(struct worker *const w[FREEZE_WORKERS],
-		 void (*rib_quiesce)(struct worker *, _Atomic bool *done),
-		 void (*rib_resume)(struct worker *));
+struct quiesce {
+	struct worker *worker[QUIESCE_WORKERS];
+	/* rib_quiesce() and rib_resume() of rib/rib.h. */
+	void (*rib_quiesce)(struct worker *rib, _Atomic bool *done);
+	void (*rib_resume)(struct worker *rib);
+};
 
 /*
- * Changes are barred (restart/restart_lock.h): manage has nothing in hand. Returns 0, or
- * -ETIMEDOUT: one of them does not come to an end, which the log names.
+ * Stop the workers and quiesce rib. The caller has restart_lock(), so manage works on nothing.
+ * Returns 0, or -ETIMEDOUT when a worker does not stop; the log names it.
  */
-int freeze_begin(void);
+int workers_quiesce(const struct quiesce *q);
 
-/* There is no successor: zebra and people are listened to again. Returns 0 or -errno. */
-int freeze_undo(void);
+/* Undo workers_quiesce(): listen to zebra and clients again. Returns 0 or -errno. */
+int workers_resume(const struct quiesce *q);
 
 #endif

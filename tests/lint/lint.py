@@ -37,7 +37,7 @@ INCLUDES = {
     "start/options.c": "DPDK",
     "start/preflight.c": "tap-bridge/netns.h",
     "start/prepare.c": "pci",
-    "restart": "base config port start/cpus.h tap-bridge/tap.h",
+    "restart": "base config port start tap-bridge/tap.h",
     "manage": "base config port restart/fdstore.h restart/restart_lock.h liburcu",
     "manage/manage.c": "jansson",
     "nicd": "base config port restart/spawn.h start",
