@@ -2,6 +2,19 @@
 """System tests that need the machine to themselves, each with the reason. tests/suite.py runs them
 when no other job runs. A key is a file of tests/system, or a test of one: `test_x.py::test_name`."""
 
+import os
+
 ALONE = {
     "test_neigh_life.py": "scans fill the kernel's neighbour table, which all namespaces share",
 }
+
+# Those that do so in their longer variants (FDP_LONG) alone.
+ALONE_LONG = {
+    "test_flood.py": "scans fill the kernel's neighbour table, and floods take a CPU",
+    "test_resources.py": "133,000 neighbours are in the kernel's table",
+}
+
+
+def alone():
+    """{file or test: reason} of this run."""
+    return {**ALONE, **(ALONE_LONG if "FDP_LONG" in os.environ else {})}

@@ -12,7 +12,7 @@ import glob
 import json
 import os
 
-from alone import ALONE
+import alone as those_alone
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TIMES = os.path.join(ROOT, "tests", "times.json")
@@ -51,7 +51,7 @@ def shards(without=()):
     1.5 * SHARD_S is cut into n parts; files of less are put together. Files that run alone and
     those of `without` are left out."""
     left = {os.path.basename(path): path for path in files()}
-    for name in [*without, *ALONE]:
+    for name in [*without, *those_alone.alone()]:
         left.pop(name, None)
     took, found, small = times(), [], []
     for name, path in left.items():
@@ -78,6 +78,7 @@ def shards(without=()):
 
 def alone():
     """([whole files], [tests of others]) of tests/alone.py, in pytest's words."""
-    whole = [f"tests/system/{key}" for key in ALONE if "::" not in key]
-    tests = [f"tests/system/{key}" for key in ALONE if "::" in key]
+    keys = [f"tests/system/{key}" for key in those_alone.alone()]
+    whole = [key for key in keys if "::" not in key]
+    tests = [key for key in keys if "::" in key]
     return whole, tests

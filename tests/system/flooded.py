@@ -44,6 +44,8 @@ VARIANTS = 2048 if LONG else 512  # different frames of a flood
 # longer than BGP's hold time.
 FLOOD, RATE, SECONDS = (100_000, 0, 4) if LONG else (30_000, 40_000, 0)
 SECONDS_MOST = 30 if LONG else 10  # on a machine that has other work
+# Hosts of the link: the kernel has room for 1,024 neighbours in all namespaces together.
+NEAR = 1 << 16 if LONG else 64
 SLACK_S = 0.1  # of the 300 ms of BFD: a thread that waits no longer for a CPU costs no session
 
 DAEMONS = """\
@@ -256,8 +258,13 @@ class Maker:
     def _eth(self, dst=None):
         return Ether(src=self.mac(), dst=dst or self.port_mac)
 
-    def _host(self, net="198.19", first=0, last=255):
-        return f"{net}.{self.rng.randint(first, last)}.{self.rng.randrange(1, 255)}"
+    def _host(self, net="198.19"):
+        return f"{net}.{self.rng.randrange(256)}.{self.rng.randrange(1, 255)}"
+
+    def _near(self, first):
+        """A host of the link, in the lower half of it or in the upper one."""
+        n = self.rng.randrange(2, min(NEAR, 1 << 15))
+        return f"198.18.{first + (n >> 8)}.{n & 255}"
 
     def _host6(self, net="2001:db8:f000"):
         return f"{net}:{self.rng.randrange(1, 0xFFFF):x}::{self.rng.randrange(1, 0xFFFF):x}"
@@ -265,12 +272,12 @@ class Maker:
     def arp(self):
         """Who has the router? asks everybody on the link (RFC 826)."""
         eth = self._eth("ff:ff:ff:ff:ff:ff")
-        return eth / ARP(op=1, hwsrc=eth.src, psrc=self._host("198.18", last=127), pdst=LINK4)
+        return eth / ARP(op=1, hwsrc=eth.src, psrc=self._near(0), pdst=LINK4)
 
     def nd(self):
         """The same for IPv6 (RFC 4861, 4.3)."""
         eth = self._eth("33:33:ff:00:00:01")
-        src = f"2001:db8:3::{self.rng.randrange(2, 0xFFFF):x}"
+        src = f"2001:db8:3::{self.rng.randrange(2, min(NEAR, 0xFFFF)):x}"
         return eth / IPv6(src=src, dst="ff02::1:ff00:1", hlim=255) / ICMPv6ND_NS(tgt=LINK6)
 
     def ttl(self):
@@ -318,7 +325,7 @@ class Maker:
     def unresolved(self):
         """A scan of the connected /16 (RFC 1812, 3.3.2), but for hosts that the kernel knows of
         their questions (arp)."""
-        ip = IP(src=self._host(), dst=self._host("198.18", first=128))
+        ip = IP(src=self._host(), dst=self._near(128))
         return self._eth() / ip / UDP(dport=9) / Raw(b"x")
 
     def fragment(self):
