@@ -18,40 +18,13 @@
 #include "base/log.h"
 #include "base/limits.h"
 
-#define NUD_USABLE \
-	(NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_PERMANENT | NUD_NOARP)
 #define ASKS_A_ROUND 512
-
-bool
-nb_usable(const struct neigh *n, const struct nb *nb)
-{
-	static const uint8_t zero[6];
-
-	if (!n->iface[nb->ifidx].up)
-		return false;
-	if (nb->grace)
-		return true;
-	if (!nb->known || !nb->has_mac || (nb->nud & NUD_USABLE) == 0)
-		return false;
-	/* RFC 1812, 3.3.2: no ARP reply makes a unicast neighbour a group; an operator may. */
-	if ((nb->mac[0] & 1) != 0 && (nb->nud & NUD_PERMANENT) == 0)
-		return false;
-	return memcmp(nb->mac, zero, sizeof(zero)) != 0;
-}
 
 /* --- asking the kernel -------------------------------------------------------------------- */
 
-void
-nb_ask(struct neigh *n, struct nb *nb)
-{
-	/* Else asked by nb_apply_iface() as soon as there is a way out. */
-	if (n->iface[nb->ifidx].can_ask && cds_list_empty(&nb->wish))
-		cds_list_add_tail(&nb->wish, &n->wish);
-}
-
 /* Once: a next hop is tried again every second, for as long as the cause is there. */
 static void
-refusal_tell(const struct neigh *n, struct nb *nb, int rc)
+nb_tell_refusal(const struct neigh *n, struct nb *nb, int rc)
 {
 	static struct log_limit limit;
 	bool off = nb->family == 6 && rc == -EINVAL;
@@ -68,7 +41,7 @@ refusal_tell(const struct neigh *n, struct nb *nb, int rc)
 }
 
 static void
-ask_now(struct neigh *n, struct nb *nb)
+nb_ask_now(struct neigh *n, struct nb *nb)
 {
 	const struct iface *ifc = &n->iface[nb->ifidx];
 	int rc;
@@ -84,7 +57,7 @@ ask_now(struct neigh *n, struct nb *nb)
 		return;
 	}
 	/* Its table is full, or the TAP just went: next hops are tried again by the timer. */
-	refusal_tell(n, nb, rc);
+	nb_tell_refusal(n, nb, rc);
 	glean_answer(n, nb, false);
 	nb_release(n, nb);
 }
@@ -100,7 +73,7 @@ nb_ask_flush(struct neigh *n)
 			return;
 		}
 		cds_list_del_init(&nb->wish);
-		ask_now(n, nb);
+		nb_ask_now(n, nb);
 	}
 }
 
@@ -262,13 +235,13 @@ nb_forget_iface(struct neigh *n, uint16_t ifidx)
 }
 
 static void
-on_failed(struct neigh *n, struct nb *nb)
+nb_on_failed(struct neigh *n, struct nb *nb)
 {
 	struct watch *w;
 
 	nb->grace = false;
 	nb_apply(n, nb);
-	/* Who was deleted while asked for may yet answer: on_gone() has the kernel ask again. */
+	/* Who was deleted while asked for may yet answer: nb_on_gone() has the kernel ask again. */
 	if (nb_is_waited_for(nb) &&
 	    kmon_gave_up(n->control, n->iface[nb->ifidx].tap.ifindex, nb->family,
 			 nb->addr.octet))
@@ -281,7 +254,7 @@ on_failed(struct neigh *n, struct nb *nb)
 }
 
 static void
-on_gone(struct neigh *n, struct nb *nb)
+nb_on_gone(struct neigh *n, struct nb *nb)
 {
 	bool waited_for = nb_is_waited_for(nb);
 
@@ -296,7 +269,7 @@ on_gone(struct neigh *n, struct nb *nb)
 }
 
 static bool
-is_group(const struct kmon_neigh *kn)
+addr_is_group(const struct kmon_neigh *kn)
 {
 	return kn->family == 4 ? kn->addr[0] >= 224 : kn->addr[0] == 0xff;
 }
@@ -309,13 +282,13 @@ neigh_event(void *ctx, const struct kmon_neigh *kn, bool gone)
 	struct ipaddr addr = {{0}};
 	struct nb *nb;
 
-	if (ifidx == 0 || is_group(kn))
+	if (ifidx == 0 || addr_is_group(kn))
 		return;
 	memcpy(addr.octet, kn->addr, family_octets(kn->family));
 	nb = nb_find(n, ifidx, kn->family, &addr);
 	if (gone) {
 		if (nb != NULL)
-			on_gone(n, nb);
+			nb_on_gone(n, nb);
 		return;
 	}
 	/* However many the kernel knows: gateways, and who is waited for, have room. */
@@ -332,7 +305,7 @@ neigh_event(void *ctx, const struct kmon_neigh *kn, bool gone)
 	if (kn->has_mac)
 		memcpy(nb->mac, kn->mac, sizeof(nb->mac));
 	if (kn->nud & NUD_FAILED) {
-		on_failed(n, nb);
+		nb_on_failed(n, nb);
 		return;
 	}
 	if (kn->has_mac && (kn->nud & NUD_USABLE))

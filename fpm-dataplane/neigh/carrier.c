@@ -17,7 +17,7 @@
 /* --- the log: whoever holds the other end of a wire can let the carrier flap ---------------- */
 
 static bool
-may_say(struct iface *ifc)
+carrier_may_say(struct iface *ifc)
 {
 	double now_s = monotonic_s();
 
@@ -32,11 +32,11 @@ may_say(struct iface *ifc)
 }
 
 static void
-say(struct iface *ifc)
+carrier_say(struct iface *ifc)
 {
 	char missed[32] = "";
 
-	if (!may_say(ifc)) {
+	if (!carrier_may_say(ifc)) {
 		ifc->untold++;
 		return;
 	}
@@ -53,7 +53,7 @@ carrier_say_rest(struct neigh *n)
 	for (uint16_t i = 1; i < PORT_MAX; i++)
 		if (n->iface[i].port != NULL && n->iface[i].untold > 0) {
 			n->iface[i].untold--; /* the last one is said now */
-			say(&n->iface[i]);
+			carrier_say(&n->iface[i]);
 		}
 }
 
@@ -65,7 +65,7 @@ carrier_say_rest(struct neigh *n)
  * go by all carriers of the round before that.
  */
 static void
-announce(struct neigh *n, uint16_t ifidx, bool up)
+carrier_to_announce(struct neigh *n, uint16_t ifidx, bool up)
 {
 	struct iface *ifc = &n->iface[ifidx];
 
@@ -77,7 +77,7 @@ announce(struct neigh *n, uint16_t ifidx, bool up)
 		return;
 	for (uint16_t i = PORT_MAX; i < n->iface_end; i++)
 		if (n->iface[i].on == ifidx && n->iface[i].port != NULL)
-			announce(n, i, up);
+			carrier_to_announce(n, i, up);
 }
 
 void
@@ -119,7 +119,7 @@ carrier_set(struct neigh *n, uint16_t ifidx, bool up)
 	ifc->carrier = up;
 	ifc->carrier_set = true;
 	if (!ifc->leaving)
-		say(ifc);
+		carrier_say(ifc);
 	/* What is lost forwarders and groups hear first: the TAP's carrier takes the kernel's lock
 	 * for all links, which others may have for long. */
 	if (!up)
@@ -132,7 +132,7 @@ carrier_set(struct neigh *n, uint16_t ifidx, bool up)
 		iface_refresh(n, ifidx);
 	/* Before it is open nothing is present, and all is read when it is. */
 	if (n->control != NULL)
-		announce(n, ifidx, up);
+		carrier_to_announce(n, ifidx, up);
 }
 
 /*
@@ -140,7 +140,7 @@ carrier_set(struct neigh *n, uint16_t ifidx, bool up)
  * has its link or has had time for that: sessions live on. Nothing is sent there meanwhile.
  */
 static bool
-link_may_be_late(const struct iface *ifc)
+carrier_may_be_late(const struct iface *ifc)
 {
 	return !ifc->carrier_set && monotonic_s() < ifc->patience_until_s;
 }
@@ -151,7 +151,7 @@ carrier_look(struct neigh *n, uint16_t ifidx)
 	const struct iface *ifc = &n->iface[ifidx];
 	bool up = port_link_up(ifc->port);
 
-	if (up || !link_may_be_late(ifc))
+	if (up || !carrier_may_be_late(ifc))
 		carrier_set(n, ifidx, up);
 }
 
@@ -168,6 +168,6 @@ carrier_settle(struct neigh *n)
 {
 	for (uint16_t i = 1; i < PORT_MAX; i++)
 		if (n->iface[i].port != NULL && !n->iface[i].carrier_set &&
-		    !link_may_be_late(&n->iface[i]))
+		    !carrier_may_be_late(&n->iface[i]))
 			carrier_set(n, i, false);
 }

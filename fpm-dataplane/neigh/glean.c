@@ -10,8 +10,8 @@
 #include "base/limits.h"
 
 static void
-answer(struct neigh *n, uint16_t ifidx, uint8_t family, const struct ipaddr *addr,
-       bool resolved)
+glean_send_answer(struct neigh *n, uint16_t ifidx, uint8_t family,
+		  const struct ipaddr *addr, bool resolved)
 {
 	struct msg_neigh *m = msg_new(MSG_NEIGH, sizeof(*m));
 
@@ -24,13 +24,13 @@ answer(struct neigh *n, uint16_t ifidx, uint8_t family, const struct ipaddr *add
 
 /* Can a forwarder find it now? A host that got no slot stays unknown. */
 static bool
-is_published(const struct neigh *n, struct nb *nb)
+nb_is_published(const struct neigh *n, struct nb *nb)
 {
 	return nb_usable(n, nb) && (nb->host != NULL || nb_is_watched(nb));
 }
 
 static void
-arm_timer(struct neigh *n)
+glean_arm_timer(struct neigh *n)
 {
 	struct ev_loop *loop = n->worker->loop;
 	struct nb *oldest;
@@ -53,16 +53,16 @@ glean_ask(struct neigh *n, const struct msg_neigh *m)
 	    n->n_gleans >= n->most_gleans) {
 		if (n->n_gleans >= n->most_gleans)
 			table_refuse(TABLE_asked);
-		answer(n, m->ifidx, m->family, &m->addr, false);
+		glean_send_answer(n, m->ifidx, m->family, &m->addr, false);
 		return;
 	}
 	nb = nb_get(n, m->ifidx, m->family, &m->addr);
 	if (nb == NULL) {
-		answer(n, m->ifidx, m->family, &m->addr, false);
+		glean_send_answer(n, m->ifidx, m->family, &m->addr, false);
 		return;
 	}
 	if (nb_usable(n, nb)) {
-		answer(n, m->ifidx, m->family, &m->addr, is_published(n, nb));
+		glean_send_answer(n, m->ifidx, m->family, &m->addr, nb_is_published(n, nb));
 		nb_release(n, nb);
 		return;
 	}
@@ -72,7 +72,7 @@ glean_ask(struct neigh *n, const struct msg_neigh *m)
 	cds_list_add_tail(&nb->glean, &n->gleans);
 	table_used(TABLE_asked, ++n->n_gleans);
 	if (n->n_gleans == 1)
-		arm_timer(n);
+		glean_arm_timer(n);
 	nb_ask(n, nb);
 }
 
@@ -83,7 +83,8 @@ glean_answer(struct neigh *n, struct nb *nb, bool resolved)
 		return;
 	cds_list_del_init(&nb->glean);
 	table_used(TABLE_asked, --n->n_gleans);
-	answer(n, nb->ifidx, nb->family, &nb->addr, resolved && is_published(n, nb));
+	glean_send_answer(n, nb->ifidx, nb->family, &nb->addr,
+			  resolved && nb_is_published(n, nb));
 }
 
 void
@@ -115,5 +116,5 @@ glean_expire(struct neigh *n)
 		glean_answer(n, nb, false);
 		nb_release(n, nb);
 	}
-	arm_timer(n);
+	glean_arm_timer(n);
 }

@@ -14,13 +14,13 @@
 #include "base/tsan.h"
 
 static void
-tell_used(const struct neigh *n)
+hosts_tell_used(const struct neigh *n)
 {
 	table_used(TABLE_hosts, n->next_adj - n->fib->adj_hosts - n->n_free_adj);
 }
 
 static uint32_t
-slot_take(struct neigh *n)
+host_take_slot(struct neigh *n)
 {
 	uint32_t slot = 0;
 
@@ -28,20 +28,20 @@ slot_take(struct neigh *n)
 		slot = n->free_adj[--n->n_free_adj];
 	else if (n->next_adj < n->fib->adj_end)
 		slot = n->next_adj++;
-	tell_used(n);
+	hosts_tell_used(n);
 	return slot;
 }
 
 static void
-slot_give_back(struct neigh *n, uint32_t slot)
+host_give_back_slot(struct neigh *n, uint32_t slot)
 {
 	n->free_adj[n->n_free_adj++] = slot;
-	tell_used(n);
+	hosts_tell_used(n);
 }
 
 /* Who has waited longest for a place has this one: one search a place, however many wait. */
 static void
-place_one(struct neigh *n)
+host_place_next(struct neigh *n)
 {
 	if (!cds_list_empty(&n->placeless))
 		nb_apply(n, cds_list_first_entry(&n->placeless, struct nb, placeless));
@@ -52,9 +52,9 @@ host_bury(struct neigh *n, struct grave *g)
 {
 	struct host *h = caa_container_of(g, struct host, grave);
 
-	slot_give_back(n, h->fib.adj);
+	host_give_back_slot(n, h->fib.adj);
 	free(h);
-	place_one(n);
+	host_place_next(n);
 }
 
 static void
@@ -62,12 +62,12 @@ host_add(struct neigh *n, struct nb *nb, uint64_t hop)
 {
 	struct fib_host_key key = {
 		.ifidx = nb->ifidx, .family = nb->family, .addr = nb->addr};
-	uint32_t slot = slot_take(n);
+	uint32_t slot = host_take_slot(n);
 	struct host *h = slot == 0 ? NULL : calloc(1, sizeof(*h));
 
 	if (h == NULL) {
 		if (slot != 0)
-			slot_give_back(n, slot);
+			host_give_back_slot(n, slot);
 		table_refuse(TABLE_hosts);
 		if (cds_list_empty(&nb->placeless))
 			cds_list_add_tail(&nb->placeless, &n->placeless);
@@ -126,7 +126,7 @@ host_in_use(const struct neigh *n, const struct nb *nb)
 }
 
 static bool
-was_used(struct neigh *n, const struct host *h)
+host_was_used(struct neigh *n, const struct host *h)
 {
 	uint8_t used = ADJ_USED;
 
@@ -144,14 +144,14 @@ host_sweep(struct neigh *n)
 {
 	/* Whom a slot given back did not help: there was no memory then. */
 	for (uint32_t k = n->n_free_adj + n->fib->adj_end - n->next_adj; k > 0; k--)
-		place_one(n);
+		host_place_next(n);
 	for (uint32_t i = 0; i < n->n_slot; i++) {
 		struct nb *nb = n->nb_slot[i];
 		bool used;
 
 		if (nb == NULL)
 			continue;
-		used = nb->host != NULL && was_used(n, nb->host);
+		used = nb->host != NULL && host_was_used(n, nb->host);
 		if (nb->host != NULL)
 			nb->host->used = used;
 		if (nb->known && (nb->nud & NUD_STALE) && (used || nb_is_watched(nb)))

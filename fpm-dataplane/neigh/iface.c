@@ -4,9 +4,6 @@
  * forwarding) becomes a fresh immutable fib_iface and, where the device can, the device's
  * own; what the device says of its link becomes the TAP's carrier. Runs in neigh; it never
  * writes to a TAP, and never changes what it has published.
- *
- * AF_PACKET ports claim to be up for ever, so the carrier of the interface behind them is
- * taken from the kernel; of all other devices the link state is polled.
  */
 #include "neigh/internal.h"
 
@@ -15,12 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
-#include "tap-bridge/tap.h"
-
-#define LINK_PATIENCE_S 4.0 /* copper has to agree on a speed again */
-#define LACP_PATIENCE_S 3.0 /* and then LACP on who is there */
 
 /* fib_destroy() frees the last copy, by the address of its first member. */
 struct iface_copy {
@@ -29,18 +21,10 @@ struct iface_copy {
 };
 static_assert(offsetof(struct iface_copy, fib) == 0, "freed as a fib_iface");
 
-uint16_t
-iface_by_ifindex(struct neigh *n, uint32_t ifindex)
-{
-	const struct link *l = link_find(n, ifindex);
-
-	return l == NULL ? 0 : l->ifidx;
-}
-
 /* --- publication -------------------------------------------------------------------------- */
 
 static void
-copy_bury(struct neigh *n, struct grave *g)
+iface_copy_bury(struct neigh *n, struct grave *g)
 {
 	free(caa_container_of(g, struct iface_copy, grave));
 }
@@ -54,7 +38,7 @@ struct ranks {
 
 /* How good an address is as the source of an ICMP error; 0: not at all. */
 static int
-source_rank(const struct kmon_addr *ka)
+addr_source_rank(const struct kmon_addr *ka)
 {
 	const uint8_t *a = ka->addr;
 
@@ -72,13 +56,13 @@ source_rank(const struct kmon_addr *ka)
 
 /* The best of the addresses on a link, where it beats what `fi` has. */
 static void
-sources_of(const struct link *l, struct fib_iface *fi, struct ranks *best)
+link_sources(const struct link *l, struct fib_iface *fi, struct ranks *best)
 {
 	struct local *a;
 
 	cds_list_for_each_entry (a, &l->locals, list) {
 		int *rank = a->addr.family == 4 ? &best->v4 : &best->v6;
-		int its = source_rank(&a->addr);
+		int its = addr_source_rank(&a->addr);
 		struct ipaddr addr;
 
 		if (its <= *rank)
@@ -94,7 +78,7 @@ sources_of(const struct link *l, struct fib_iface *fi, struct ranks *best)
 
 /* Ours on the link; one that is still being tried (DAD) is no source of anything yet. */
 static void
-linklocal_of(const struct link *l, struct fib_iface *fi)
+link_linklocals(const struct link *l, struct fib_iface *fi)
 {
 	static const struct ipaddr none;
 	struct local *a;
@@ -116,7 +100,7 @@ linklocal_of(const struct link *l, struct fib_iface *fi)
 
 /* Has it what is still lacking? Of thousands of VLANs most have not: they are passed quickly. */
 static bool
-could_lend(const struct iface *ifc, const struct ranks *best)
+iface_could_lend(const struct iface *ifc, const struct ranks *best)
 {
 	return ifc->present &&
 	       ((best->v4 < RANK_GLOBAL && ifc->lends4) || (best->v6 == 0 && ifc->lends6));
@@ -129,7 +113,7 @@ could_lend(const struct iface *ifc, const struct ranks *best)
  * link while there is a better one.
  */
 static void
-choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
+iface_choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 {
 	const struct link *l = ifc->present ? link_find(n, ifc->tap.ifindex) : NULL;
 	const struct link *lo;
@@ -142,8 +126,8 @@ choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 	lo = link_vrf(n, l->kernel.master); /* a VRF has its loopback addresses on itself */
 	if (lo == NULL)
 		lo = link_find(n, LOOPBACK_IFINDEX);
-	linklocal_of(l, fi);
-	sources_of(l, fi, &best);
+	link_linklocals(l, fi);
+	link_sources(l, fi, &best);
 	ifc->borrows = best.v4 < RANK_GLOBAL || best.v6 == 0;
 	ifc->lends4 = best.v4 != 0;
 	ifc->lends6 = best.v6 != 0;
@@ -152,26 +136,27 @@ choose_sources(struct neigh *n, struct iface *ifc, struct fib_iface *fi)
 	if (best.v6 != 0)
 		best.v6 = RANK_GLOBAL;
 	if (lo != NULL)
-		sources_of(lo, fi, &best);
+		link_sources(lo, fi, &best);
 	for (uint16_t i = 1; i < n->iface_end && (best.v4 < RANK_GLOBAL || best.v6 == 0);
 	     i++) {
 		const struct iface *other = &n->iface[i];
 
-		l = could_lend(other, &best) ? link_find(n, other->tap.ifindex) : NULL;
+		l = iface_could_lend(other, &best) ? link_find(n, other->tap.ifindex)
+						   : NULL;
 		if (l != NULL && link_table(n, l) == table)
-			sources_of(l, fi, &best);
+			link_sources(l, fi, &best);
 	}
 }
 
 /* The tags of its frames: those of what it is on, and its own. */
 static void
-tags_of(const struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
+iface_tags(const struct neigh *n, const struct iface *ifc, struct fib_iface *fi)
 {
 	if (ifc->on == 0) {
 		fi->tag_type_lost = strcmp(ifc->port->driver, "net_af_packet") == 0;
 		return;
 	}
-	tags_of(n, &n->iface[ifc->on], fi);
+	iface_tags(n, &n->iface[ifc->on], fi);
 	fi->tag_type_lost = false;
 	fi->tag[fi->n_tags++] =
 		(struct fib_tag){.type = ifc->tap.vlan_type, .id = ifc->tap.vlan_id};
@@ -203,7 +188,7 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	if (mtu_bytes > n->iface[ifc->port->ifidx].dev_mtu_bytes)
 		mtu_bytes = n->iface[ifc->port->ifidx].dev_mtu_bytes;
 	fi->port = ifc->port->ifidx;
-	tags_of(n, ifc, fi);
+	iface_tags(n, ifc, fi);
 	fi->mtu_bytes = (uint16_t)mtu_bytes;
 	memcpy(fi->mac, ifc->present ? ifc->tap.mac : ifc->port->mac, sizeof(fi->mac));
 	fi->up = ifc->up;
@@ -213,7 +198,7 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	l = link_find(n, fi->ifindex);
 	fi->vrf = l == NULL ? 0 : vrf_of(n, l);
 	memcpy(fi->name, ifc->present ? ifc->tap.name : ifc->port->name, sizeof(fi->name));
-	choose_sources(n, ifc, fi);
+	iface_choose_sources(n, ifc, fi);
 
 	/* Padding is zero in both: calloc, and stores member by member. */
 	if (old != NULL && memcmp(old, fi, sizeof(*fi)) == 0) {
@@ -224,7 +209,7 @@ iface_publish(struct neigh *n, uint16_t ifidx)
 	atomic_store_explicit(&n->fib->iface[ifidx], fi, memory_order_release);
 	if (old != NULL)
 		neigh_retire(n, &caa_container_of(old, struct iface_copy, fib)->grave,
-			     copy_bury);
+			     iface_copy_bury);
 	return true;
 }
 
@@ -248,7 +233,7 @@ iface_borrow(struct neigh *n)
 
 /* Publish, tell, and see to neighbours. */
 static void
-refresh_one(struct neigh *n, uint16_t ifidx)
+iface_refresh_one(struct neigh *n, uint16_t ifidx)
 {
 	struct iface *ifc = &n->iface[ifidx];
 	const struct iface *on = ifc->on == 0 ? NULL : &n->iface[ifc->on];
@@ -273,7 +258,7 @@ refresh_one(struct neigh *n, uint16_t ifidx)
 void
 iface_refresh(struct neigh *n, uint16_t ifidx)
 {
-	refresh_one(n, ifidx);
+	iface_refresh_one(n, ifidx);
 	if (fib_vlans(n->fib, ifidx) == NULL)
 		return; /* nothing was ever on it: as on most of thousands of VLANs */
 	for (uint16_t i = PORT_MAX; i < n->iface_end; i++)
@@ -285,7 +270,7 @@ iface_refresh(struct neigh *n, uint16_t ifidx)
 
 /* Tell the operator, who may wonder for long why nothing passes. */
 static void
-forwarding_tell(struct neigh *n, uint16_t ifidx)
+iface_tell_forwarding(struct neigh *n, uint16_t ifidx)
 {
 	const struct fib_iface *fi =
 		atomic_load_explicit(&n->fib->iface[ifidx], memory_order_relaxed);
@@ -322,7 +307,7 @@ iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
 		else if (!of_all)
 			ifc->forward6 = kc->forwarding;
 		if (iface_publish(n, i))
-			forwarding_tell(n, i);
+			iface_tell_forwarding(n, i);
 	}
 }
 
@@ -330,7 +315,7 @@ iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone)
 
 /* What the device does not take, it keeps: the smaller of the two is in force. */
 static void
-follow_mtu(struct iface *ifc, unsigned int mtu_bytes)
+iface_follow_mtu(struct iface *ifc, unsigned int mtu_bytes)
 {
 	const struct port *port = ifc->port;
 	unsigned int want =
@@ -351,7 +336,7 @@ follow_mtu(struct iface *ifc, unsigned int mtu_bytes)
 
 /* Hand MTU and MAC on to the device; one that cannot take them is told once a change. */
 static void
-follow_tap(struct neigh *n, struct iface *ifc, const struct kmon_link *kl)
+iface_follow_tap(struct neigh *n, struct iface *ifc, const struct kmon_link *kl)
 {
 	static const uint8_t zero[6];
 	char mac[MAC_STRLEN];
@@ -359,7 +344,7 @@ follow_tap(struct neigh *n, struct iface *ifc, const struct kmon_link *kl)
 
 	if (kl->mtu_bytes != ifc->tap_mtu_bytes) {
 		ifc->tap_mtu_bytes = kl->mtu_bytes;
-		follow_mtu(ifc, kl->mtu_bytes);
+		iface_follow_mtu(ifc, kl->mtu_bytes);
 	}
 	if (memcmp(kl->mac, zero, sizeof(zero)) != 0 &&
 	    memcmp(kl->mac, ifc->dev_mac, sizeof(ifc->dev_mac)) != 0) {
@@ -371,6 +356,32 @@ follow_tap(struct neigh *n, struct iface *ifc, const struct kmon_link *kl)
 	}
 }
 
+/* Have the port accept frames to a MAC that a VLAN has for itself. */
+static void
+iface_add_vlan_mac(const struct neigh *n, const struct iface *ifc)
+{
+	const struct iface *port = &n->iface[ifc->port->ifidx];
+	int rc;
+
+	if (memcmp(ifc->tap.mac, port->dev_mac, sizeof(port->dev_mac)) == 0)
+		return;
+	rc = port_add_mac(ifc->port, ifc->tap.mac);
+	if (rc < 0)
+		log_warn("neigh: device does not take the mac of a vlan dev=%s port=%s "
+			 "error=%s",
+			 ifc->tap.name, ifc->port->name, strerror(-rc));
+}
+
+/* After the round: of VLANs that go by their port's MAC the kernel tells right behind it. */
+void
+iface_vlan_macs(struct neigh *n)
+{
+	for (uint16_t i = PORT_MAX; n->macs_due && i < n->iface_end; i++)
+		if (n->iface[i].port != NULL)
+			iface_add_vlan_mac(n, &n->iface[i]);
+	n->macs_due = false;
+}
+
 void
 iface_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
 {
@@ -379,10 +390,23 @@ iface_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl)
 	ifc->present = true;
 	ifc->tap = *kl;
 	if (ifc->on == 0)
-		follow_tap(n, ifc, kl);
+		iface_follow_tap(n, ifc, kl);
 	else
-		vlan_mac(n, ifc);
+		iface_add_vlan_mac(n, ifc);
 	iface_refresh(n, ifidx);
+}
+
+void
+iface_tap_gone(struct neigh *n, uint16_t ifidx)
+{
+	struct iface *ifc = &n->iface[ifidx];
+
+	if (!ifc->leaving)
+		log_warn("neigh: tap deleted port=%s", ifc->port->name);
+	ifc->present = false;
+	ifc->lost = true;
+	iface_refresh(n, ifidx);
+	iface_addresses_changed(n, ifidx);
 }
 
 uint16_t
@@ -395,97 +419,4 @@ iface_of_tap(const struct neigh *n, const struct kmon_link *kl)
 			return i;
 	}
 	return 0;
-}
-
-/* --- birth and death ---------------------------------------------------------------------- */
-
-void
-iface_behind_event(void *ctx, const struct kmon_link *kl, bool gone)
-{
-	struct neigh *n = ctx;
-
-	for (uint16_t i = 1; i < PORT_MAX; i++) {
-		struct iface *ifc = &n->iface[i];
-
-		if (ifc->port == NULL || ifc->port->kernel_if[0] == '\0')
-			continue;
-		if (!gone && ifc->behind == 0 && !ifc->behind_lost &&
-		    strcmp(ifc->port->kernel_if, kl->name) == 0)
-			ifc->behind = kl->ifindex;
-		if (ifc->behind != kl->ifindex)
-			continue;
-		if (gone) {
-			log_warn("neigh: device deleted port=%s device=%s", ifc->port->name,
-				 ifc->port->kernel_if);
-			ifc->behind = 0;
-			ifc->behind_lost = true;
-		}
-		carrier_set(n, i, !gone && kl->admin_up && kl->carrier);
-	}
-}
-
-static void
-iface_begin(struct neigh *n, struct port *port)
-{
-	struct iface *ifc = &n->iface[port->ifidx];
-
-	assert(port->ifidx > 0 && port->ifidx < PORT_MAX && ifc->port == NULL);
-	*ifc = (struct iface){
-		.port = port, .twin = port->tap, .forward4 = true, .forward6 = true};
-	ifc->dev_mtu_bytes = ifc->tap_mtu_bytes = port->mtu_bytes;
-	memcpy(ifc->dev_mac, port->mac, sizeof(ifc->dev_mac));
-	/* A device that a kernel interface stands for has its link already. */
-	if (port->tap_kept && port->kernel_if[0] == '\0')
-		ifc->patience_until_s = monotonic_s() + LINK_PATIENCE_S +
-					(port->bond == BOND_LACP ? LACP_PATIENCE_S : 0);
-}
-
-void
-iface_setup(struct neigh *n)
-{
-	n->forward6_all = true;
-	for (unsigned int i = 0; i < n->conf.n_port; i++)
-		if (port_is_there(&n->conf.port[i]))
-			iface_begin(n, &n->conf.port[i]);
-}
-
-void
-iface_add(struct neigh *n, struct port *port)
-{
-	uint16_t ifidx = port->ifidx;
-
-	iface_begin(n, port);
-	/* Before the TAP is heard of, as at start: it is then told as it will be. */
-	if (neigh_watch_device(n, port) < 0)
-		log_warn("neigh: link of the device is not watched port=%s", port->name);
-	if (port->kernel_if[0] == '\0')
-		carrier_look(n, ifidx);
-	else if (!n->iface[ifidx].carrier_set)
-		carrier_set(n, ifidx, false);
-	/* It may have been heard of already, as an interface that is no port, and what is on it. */
-	link_forget_vlans(n, n->iface[ifidx].twin.ifindex);
-	if (kmon_retell(n->control, n->iface[ifidx].twin.ifindex, true) < 0)
-		n->resync = true;
-	iface_publish(n, ifidx);
-}
-
-void
-iface_remove(struct neigh *n, uint16_t ifidx)
-{
-	struct iface *ifc = &n->iface[ifidx];
-
-	if (ifc->port == NULL)
-		return;
-	ifc->leaving = true;
-	/* Next hops and neighbours on it are dead from here on. */
-	carrier_set(n, ifidx, false);
-	if (n->control != NULL &&
-	    ifc->present) /* no round is waited for: then it is gone */
-		kmon_operstate(n->control, ifc->tap.ifindex, false);
-	kmon_retell(n->control, ifc->twin.ifindex, false);
-	ifc->present = false;
-	ifc->lost = true;
-	/* The last copy stays: a forwarder between two stages finds it, and sends nothing. */
-	iface_publish(n, ifidx);
-	*ifc = (struct iface){.port = NULL};
 }

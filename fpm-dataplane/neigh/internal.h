@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the neigh thread share; nobody else includes this. All is [neigh]. */
+/*
+ * What the files of the neigh thread share; nobody else includes this. All is [neigh].
+ *
+ *   neigh.c -> ports.c -> link_event.c -> vlan.c -> iface.c -> adjacency.c <-> hosts.c
+ *                `-> carrier.c -> iface.c                         `-> glean.c
+ *
+ * Each file may call those to its right, and link.c, table.c, vrf.c and retire.c, which call
+ * none of these back. hosts.c calls adjacency.c for one thing: the next neighbour gets a place
+ * that became free.
+ */
 #ifndef NEIGH_INTERNAL_H
 #define NEIGH_INTERNAL_H
 
 #include <ev.h>
+#include <linux/neighbour.h>
 #include <urcu/urcu-qsbr.h>
 #include <urcu/list.h>
 
@@ -18,6 +28,9 @@
 #define SWEEP_S        5.0 /* hosts in use are kept fresh */
 #define GLEAN_S        5.0 /* packets wait no longer for an answer */
 #define LINK_CHAINS    4096
+
+#define NUD_USABLE \
+	(NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_PERMANENT | NUD_NOARP)
 
 struct neigh;
 
@@ -150,7 +163,7 @@ struct neigh {
 	uint16_t n_vlans;            /* numbers that are in use, or rest */
 	bool left_out;               /* the kernel knows VLANs that found no number */
 	bool borrow_due; /* addresses changed, or their VRF: who borrows looks again */
-	bool macs_due;   /* a port has another: see vlan_macs() */
+	bool macs_due;   /* a port has another: see iface_vlan_macs() */
 	struct link *link[LINK_CHAINS];
 	struct vrf vrf[FIB_VRF_NONE]; /* by number, from 1 */
 	uint16_t vrf_end, next_vrf; /* none has this number or a higher one; to try first */
@@ -176,43 +189,63 @@ struct neigh {
 	struct grave *graves; /* retired in this round */
 };
 
-/* --- neigh.c ---------------------------------------------------------------------------- */
-
-/* Have the link of a port's device watched or polled. Returns 0 or -errno. */
-int neigh_watch_device(struct neigh *n, const struct port *port);
+/* --- retire.c ------------------------------------------------------------------------------ */
 
 /* Free something after a grace period; one call_rcu a round. */
 void neigh_retire(struct neigh *n, struct grave *g,
 		  void (*bury)(struct neigh *n, struct grave *g));
+void neigh_retire_flush(struct neigh *n); /* at the end of a round */
 
-/* --- link.c: interfaces and addresses, told to rib and punt ------------------------------ */
+/* --- link.c: records of links --------------------------------------------------------------- */
 
-void link_event(void *ctx, const struct kmon_link *kl, bool gone);
-void addr_event(void *ctx, const struct kmon_addr *ka, bool gone);
 struct link *link_find(struct neigh *n, uint32_t ifindex);
+/* Find or make one; NULL, logged: no memory. */
+struct link *link_get(struct neigh *n, uint32_t ifindex);
+/* With its addresses. */
+void link_free(struct neigh *n, struct link *l);
+void link_free_all(struct neigh *n);
 /* The VRF of this ifindex, which may be 0; NULL: it is none. */
 const struct link *link_vrf(struct neigh *n, unsigned int ifindex);
 /* The bond, bridge or team that one of ours is part of: no VRF. NULL: none. */
 const struct link *link_owner(struct neigh *n, const struct link *l);
 /* The table that an interface's addresses are in: of a VRF, or 0 for main. */
 uint32_t link_table(struct neigh *n, const struct link *l);
-/* Send MSG_LINK when `up` is news. */
-void link_tell_up(struct neigh *n, struct link *l, bool up);
-/* Have VLANs on a link forgotten, until the kernel is asked again. */
-void link_forget_vlans(struct neigh *n, unsigned int ifindex);
-/* Those on our links that are not ours, for want of a number. */
-void link_forget_left_out(struct neigh *n);
-void link_free_all(struct neigh *n);
-
-/* --- iface.c: ports as forwarders see them ------------------------------------------------ */
-
 /* Port of a TAP; 0 when the interface is none of ours. */
 uint16_t iface_by_ifindex(struct neigh *n, uint32_t ifindex);
-void iface_setup(struct neigh *n);
+/* Send MSG_LINK to rib and punt. */
+void link_tell(struct neigh *n, const struct link *l, bool gone);
+/* The same when `up` is news. */
+void link_tell_up(struct neigh *n, struct link *l, bool up);
+
+/* --- link_event.c: interfaces and addresses, told to rib and punt --------------------------- */
+
+void link_event(void *ctx, const struct kmon_link *kl, bool gone);
+void addr_event(void *ctx, const struct kmon_addr *ka, bool gone);
+/* Have VLANs on a link forgotten, until the kernel is asked again. */
+void link_forget_vlans(struct neigh *n, unsigned int ifindex);
+/* VLANs were left out, and there are numbers again: have the kernel asked for them. */
+void link_retry_vlans(struct neigh *n);
+
+/* --- ports.c: ports that come and go, and their TAPs ---------------------------------------- */
+
+/* Take the ports that are there at the start; open the monitor of their devices, where any needs
+ * one. Returns 0 or -errno. */
+int ports_setup(struct neigh *n);
+/* Have the links of devices watched or polled. */
+void ports_watch(struct neigh *n);
+/* All that the kernel has was told: a TAP that was not is gone. */
+void ports_first_look(struct neigh *n);
 /* A port comes, or goes, while packets pass. */
-void iface_add(struct neigh *n, struct port *port);
-void iface_remove(struct neigh *n, uint16_t ifidx);
+void ports_add(struct neigh *n, struct port *port);
+void ports_remove(struct neigh *n, uint16_t ifidx);
+/* Make TAPs anew in place of those that are gone. */
+void ports_reopen_lost(struct neigh *n);
+
+/* --- iface.c: ports and VLANs as forwarders see them ----------------------------------------- */
+
 void iface_changed(struct neigh *n, uint16_t ifidx, const struct kmon_link *kl);
+/* The TAP of a port was deleted, or has left the namespace. */
+void iface_tap_gone(struct neigh *n, uint16_t ifidx);
 /* What decides on `up` of an interface, or of those on it, may have changed. */
 void iface_refresh(struct neigh *n, uint16_t ifidx);
 /* Port whose TAP this is, be it known by then or not; 0: none. */
@@ -223,9 +256,9 @@ bool iface_publish(struct neigh *n, uint16_t ifidx);
 void iface_addresses_changed(struct neigh *n, uint16_t ifidx);
 /* Once a round: who has no address of its own looks for one. */
 void iface_borrow(struct neigh *n);
+/* Once a round: a MAC that was a port's may be its VLANs' alone now. */
+void iface_vlan_macs(struct neigh *n);
 void iface_conf_event(void *ctx, const struct kmon_conf *kc, bool gone);
-/* Event of the namespace where the devices are. */
-void iface_behind_event(void *ctx, const struct kmon_link *kl, bool gone);
 
 /* --- carrier.c ----------------------------------------------------------------------------- */
 
@@ -236,27 +269,12 @@ void carrier_announce(struct neigh *n); /* to FRR; the rest in the next round */
 void carrier_settle(struct neigh *n);   /* of ports that nobody spoke of: down */
 void carrier_say_rest(struct neigh *n); /* to the log, once a second */
 
-/* --- reopen.c: TAPs that went -------------------------------------------------------------- */
-
-/* All that the kernel has was told: a TAP that was not is gone. */
-void iface_first_look(struct neigh *n, uint16_t ifidx);
-/* The TAP of a port was deleted, or has left the namespace. */
-void iface_tap_gone(struct neigh *n, uint16_t ifidx);
-/* Make TAPs anew in place of those. */
-void iface_reopen_lost(struct neigh *n);
-
 /* --- vlan.c: VLANs on ports, and VLANs on those ------------------------------------------- */
 
 /* Number of a new interface for the VLAN `kl`; 0 when it is none on one of ours, logged. */
 uint16_t vlan_add(struct neigh *n, const struct kmon_link *kl);
 /* Is this still what the VLAN was when it was added: on the same interface, by that tag? */
 bool vlan_is(const struct neigh *n, uint16_t ifidx, const struct kmon_link *kl);
-/* Have the port accept frames to a MAC that a VLAN has for itself. */
-void vlan_mac(const struct neigh *n, const struct iface *ifc);
-/* Once a round: a MAC that was a port's may be its VLANs' alone now. */
-void vlan_macs(struct neigh *n);
-/* VLANs were left out, and there are numbers again: have the kernel asked for them. */
-void vlan_retry(struct neigh *n);
 /* It is no more, or what it was on; nothing of it is known from here on. */
 void vlan_remove(struct neigh *n, uint16_t ifidx);
 
@@ -279,6 +297,10 @@ struct nb *nb_get(struct neigh *n, uint16_t ifidx, uint8_t family,
 /* Free a record that nobody has a use for any more. */
 void nb_release(struct neigh *n, struct nb *nb);
 void nb_free_all(struct neigh *n);
+/* Is the kernel's entry one to send to? */
+bool nb_usable(const struct neigh *n, const struct nb *nb);
+/* Ask the kernel for `nb` at the end of this round. */
+void nb_ask(struct neigh *n, struct nb *nb);
 
 /* --- adjacency.c: the kernel's word, and watched next hops --------------------------------- */
 
@@ -289,10 +311,6 @@ void nb_apply(struct neigh *n, struct nb *nb);
 void nb_apply_iface(struct neigh *n, uint16_t ifidx);
 /* The same for all of an interface that is about to be no more: the kernel knows none. */
 void nb_forget_iface(struct neigh *n, uint16_t ifidx);
-/* Is the kernel's entry one to send to? */
-bool nb_usable(const struct neigh *n, const struct nb *nb);
-/* Ask the kernel for `nb` at the end of this round. */
-void nb_ask(struct neigh *n, struct nb *nb);
 void nb_ask_flush(struct neigh *n);
 void nb_retry(struct neigh *n);
 void watch_add(struct neigh *n, struct msg_adj *m); /* sends m back */
@@ -319,6 +337,20 @@ void glean_expire(struct neigh *n);
 
 /* Takes the message: it becomes the answer. */
 void query_answer(struct neigh *n, struct msg_query *q);
+
+static inline void
+neigh_start_timer(struct neigh *n, ev_timer *timer, double every_s)
+{
+	ev_timer_set(timer, every_s, every_s);
+	ev_timer_start(n->worker->loop, timer);
+}
+
+static inline void
+neigh_start_io(struct neigh *n, ev_io *io, const struct kmon *km)
+{
+	ev_io_set(io, kmon_fd(km), EV_READ);
+	ev_io_start(n->worker->loop, io);
+}
 
 static inline bool
 nb_is_waited_for(struct nb *nb)

@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Interfaces and addresses of the control namespace, told to rib (both) and punt (links) in
- * an order that needs no second thought: a link before its addresses, and after them when
- * it goes. Runs in neigh. Link-local IPv6 addresses are ours on one link only, so no table
- * of prefixes may have them: forwarders give such packets to the kernel by themselves.
+ * Records of the links of the control namespace: found by ifindex, and told to rib and punt.
+ * Runs in neigh. The other files of neigh/ call these functions, and they call none of those.
  */
 #include "neigh/internal.h"
 
 #include <linux/rtnetlink.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 
 static struct link **
-chain_of(struct neigh *n, uint32_t ifindex)
+link_chain(struct neigh *n, uint32_t ifindex)
 {
 	return &n->link[ifindex % LINK_CHAINS];
 }
@@ -23,7 +20,7 @@ chain_of(struct neigh *n, uint32_t ifindex)
 struct link *
 link_find(struct neigh *n, uint32_t ifindex)
 {
-	struct link *l = *chain_of(n, ifindex);
+	struct link *l = *link_chain(n, ifindex);
 
 	while (l != NULL && l->ifindex != ifindex)
 		l = l->next;
@@ -59,10 +56,10 @@ link_table(struct neigh *n, const struct link *l)
 		       : vrf->kernel.vrf_table;
 }
 
-static struct link *
+struct link *
 link_get(struct neigh *n, uint32_t ifindex)
 {
-	struct link *l = link_find(n, ifindex), **to = chain_of(n, ifindex);
+	struct link *l = link_find(n, ifindex), **to = link_chain(n, ifindex);
 
 	if (l != NULL)
 		return l;
@@ -78,10 +75,10 @@ link_get(struct neigh *n, uint32_t ifindex)
 	return l;
 }
 
-static void
+void
 link_free(struct neigh *n, struct link *l)
 {
-	struct link **p = chain_of(n, l->ifindex);
+	struct link **p = link_chain(n, l->ifindex);
 	struct local *a, *next;
 
 	while (*p != l)
@@ -100,167 +97,15 @@ link_free_all(struct neigh *n)
 			link_free(n, n->link[i]);
 }
 
-/* --- addresses ---------------------------------------------------------------------------- */
-
-static void
-addr_send(struct neigh *n, const struct link *l, const struct kmon_addr *ka, bool gone)
+uint16_t
+iface_by_ifindex(struct neigh *n, uint32_t ifindex)
 {
-	struct msg_addr *m = msg_new(MSG_ADDR, sizeof(*m));
+	const struct link *l = link_find(n, ifindex);
 
-	m->ifindex = ka->ifindex;
-	m->gone = gone;
-	m->subnet.family = ka->family;
-	m->subnet.len = ka->plen;
-	m->table = l->table;
-	memcpy(m->addr.octet, ka->addr, family_octets(ka->family));
-	memcpy(m->subnet.addr.octet, ka->peer, family_octets(ka->family));
-	prefix_mask(&m->subnet);
-	worker_send(n->conf.rib, &m->m);
+	return l == NULL ? 0 : l->ifidx;
 }
 
-static bool
-is_told(const struct link *l, const struct kmon_addr *ka)
-{
-	struct ipaddr addr = {{0}};
-
-	memcpy(addr.octet, ka->addr, family_octets(ka->family));
-	/* 127/8 and ::1 never come from or go to a wire: no entry of the FIB is theirs. */
-	return l->known && !ka->tentative &&
-	       (ka->family == 4
-			? addr.octet[0] != 127
-			: !ipaddr_is_linklocal6(&addr) && !ipaddr_is_loopback6(&addr));
-}
-
-/* Let rib know of `a` or of its end, where it does not yet. */
-static void
-addr_tell(struct neigh *n, const struct link *l, struct local *a)
-{
-	bool tell = is_told(l, &a->addr);
-
-	if (tell != a->told)
-		addr_send(n, l, &a->addr, !tell);
-	a->told = tell;
-}
-
-/* IPv4 may have one address several times, with different subnets; IPv6 may not. */
-static bool
-same_addr(const struct kmon_addr *a, const struct kmon_addr *b)
-{
-	if (a->family != b->family ||
-	    memcmp(a->addr, b->addr, family_octets(a->family)) != 0)
-		return false;
-	return a->family == 6 || (a->plen == b->plen && memcmp(a->peer, b->peer, 4) == 0);
-}
-
-/* In a VRF now, in another, or in none any more: its addresses are told again. */
-static void
-link_follow_vrf(struct neigh *n, struct link *l)
-{
-	uint32_t table = link_table(n, l);
-	struct local *a;
-
-	if (table == l->table)
-		return;
-	cds_list_for_each_entry (a, &l->locals, list) {
-		if (a->told)
-			addr_send(n, l, &a->addr, true);
-		a->told = false;
-	}
-	l->table = table;
-	n->borrow_due = true; /* its addresses are lent in another VRF now */
-	if (l->ifidx != 0)
-		log_info("neigh: interface has another table dev=%s table=%u",
-			 l->kernel.name, table == 0 ? RT_TABLE_MAIN : table);
-}
-
-/* Then routes name that other one, which is no port: nothing leaves. */
-static void
-link_follow_owner(struct neigh *n, struct link *l)
-{
-	const struct link *owner = link_owner(n, l);
-	uint32_t ifindex = owner != NULL ? owner->ifindex : 0;
-
-	if (ifindex == l->owner)
-		return;
-	l->owner = ifindex;
-	if (owner != NULL)
-		log_warn(
-			"neigh: interface is part of another, which is no port: nothing is "
-			"forwarded by that dev=%s part_of=%s",
-			l->kernel.name, owner->kernel.name);
-	else
-		log_info("neigh: interface is part of no other any more dev=%s",
-			 l->kernel.name);
-}
-
-static struct local *
-local_find(struct link *l, const struct kmon_addr *ka)
-{
-	struct local *a;
-
-	cds_list_for_each_entry (a, &l->locals, list)
-		if (same_addr(&a->addr, ka))
-			return a;
-	return NULL;
-}
-
-static bool
-same_subnet(const struct kmon_addr *a, const struct kmon_addr *b)
-{
-	return a->plen == b->plen && memcmp(a->peer, b->peer, sizeof(a->peer)) == 0;
-}
-
-/* It is in no list any more. */
-static void
-addr_gone(struct neigh *n, const struct link *l, struct local *a)
-{
-	if (a->told)
-		addr_send(n, l, &a->addr, true);
-	free(a);
-}
-
-static void
-addr_changed(struct neigh *n, struct link *l, const struct kmon_addr *ka)
-{
-	struct local *a = local_find(l, ka);
-
-	if (a == NULL) {
-		a = calloc(1, sizeof(*a));
-		if (a == NULL) {
-			log_error("neigh: no memory for an address dev=%s", l->name);
-			return;
-		}
-		cds_list_add_tail(&a->list, &l->locals);
-	} else if (a->told && !same_subnet(&a->addr, ka)) {
-		addr_send(n, l, &a->addr, true);
-		a->told = false;
-	}
-	a->addr = *ka;
-	addr_tell(n, l, a);
-}
-
-void
-addr_event(void *ctx, const struct kmon_addr *ka, bool gone)
-{
-	struct neigh *n = ctx;
-	struct link *l = gone ? link_find(n, ka->ifindex) : link_get(n, ka->ifindex);
-	struct local *a;
-
-	if (l == NULL)
-		return;
-	a = gone ? local_find(l, ka) : NULL;
-	if (!gone)
-		addr_changed(n, l, ka);
-	else if (a != NULL)
-		cds_list_del(&a->list);
-	iface_addresses_changed(n, l->ifidx);
-	if (a != NULL)
-		addr_gone(n, l, a); /* behind what its own interface shows */
-	if (!l->known && l->ifidx == 0 && cds_list_empty(&l->locals))
-		link_free(n, l);
-}
-
-/* --- links -------------------------------------------------------------------------------- */
+/* --- told to rib and punt ----------------------------------------------------------------- */
 
 static void
 link_send(struct neigh *n, struct worker *to, const struct link *l, bool gone)
@@ -276,7 +121,7 @@ link_send(struct neigh *n, struct worker *to, const struct link *l, bool gone)
 	worker_send(to, &m->m);
 }
 
-static void
+void
 link_tell(struct neigh *n, const struct link *l, bool gone)
 {
 	link_send(n, n->conf.rib, l, gone);
@@ -291,232 +136,4 @@ link_tell_up(struct neigh *n, struct link *l, bool up)
 	l->told = true;
 	l->told_up = up;
 	link_tell(n, l, false);
-}
-
-static void
-warn_of_namesake(const struct neigh *n, const struct kmon_link *kl)
-{
-	for (uint16_t i = 1; i < PORT_MAX; i++)
-		if (n->iface[i].port != NULL &&
-		    strcmp(n->iface[i].port->name, kl->name) == 0)
-			log_warn("neigh: interface of a port's name is not its tap name=%s "
-				 "ifindex=%u",
-				 kl->name, kl->ifindex);
-}
-
-/* An interface has become one of ours, or is one no more: let it be a new one. */
-static void
-link_changes_side(struct neigh *n, struct link *l)
-{
-	struct local *a;
-
-	cds_list_for_each_entry (a, &l->locals, list) {
-		if (a->told)
-			addr_send(n, l, &a->addr, true);
-		a->told = false;
-	}
-	if (l->told)
-		link_tell(n, l, true);
-	l->told = false;
-}
-
-/* Call `fn` for each VLAN that the kernel has on a link, ours or not. */
-static void
-each_vlan_on(struct neigh *n, unsigned int ifindex,
-	     void (*fn)(struct neigh *n, struct link *l))
-{
-	for (unsigned int i = 0; i < LINK_CHAINS; i++)
-		for (struct link *l = n->link[i]; l != NULL; l = l->next)
-			if (l->known && l->kernel.vlan_on == ifindex)
-				fn(n, l);
-}
-
-static void link_changed(struct neigh *n, struct link *l);
-
-/* What it was on is no more, or no longer ours. */
-static void
-vlan_lost(struct neigh *n, struct link *l)
-{
-	uint16_t ifidx = l->ifidx;
-
-	if (ifidx == 0)
-		return;
-	l->ifidx = 0;
-	each_vlan_on(n, l->ifindex, vlan_lost);
-	vlan_remove(n, ifidx);
-	link_changes_side(n, l);
-	link_changed(n, l);
-}
-
-static void
-link_gone(struct neigh *n, struct link *l)
-{
-	uint16_t ifidx = l->ifidx;
-	struct local *a, *next;
-
-	/* As nobody's, or what is on it would be ours again. */
-	l->ifidx = 0;
-	if (ifidx != 0)
-		each_vlan_on(n, l->ifindex, vlan_lost);
-	l->ifidx = ifidx;
-	cds_list_for_each_entry_safe (a, next, &l->locals, list) {
-		cds_list_del(&a->list);
-		addr_gone(n, l, a);
-	}
-	if (ifidx >= PORT_MAX)
-		vlan_remove(n, ifidx);
-	else if (ifidx != 0)
-		iface_tap_gone(n, ifidx);
-	if (l->known)
-		link_tell(n, l, true);
-	link_free(n, l);
-}
-
-static void
-link_forget(struct neigh *n, struct link *l)
-{
-	uint32_t ifindex = l->ifindex;
-
-	link_forget_vlans(n, ifindex);
-	kmon_retell(n->control, ifindex, false);
-	/* The monitor's memory and ours are the same; if ever not, this walk still ends. */
-	if (link_find(n, ifindex) != NULL)
-		link_gone(n, link_find(n, ifindex));
-}
-
-static void
-forget_those(struct neigh *n, unsigned int ifindex,
-	     bool (*want)(struct neigh *n, const struct link *l, unsigned int ifindex))
-{
-	for (unsigned int i = 0; i < LINK_CHAINS; i++)
-		for (struct link *l = n->link[i], *next; l != NULL; l = next) {
-			next = l->next;
-			if (l->known && want(n, l, ifindex)) {
-				link_forget(n, l);
-				next = n->link[i]; /* others may have gone with it */
-			}
-		}
-}
-
-static bool
-is_on(struct neigh *n, const struct link *l, unsigned int ifindex)
-{
-	return l->kernel.vlan_on == ifindex;
-}
-
-void
-link_forget_vlans(struct neigh *n, unsigned int ifindex)
-{
-	forget_those(n, ifindex, is_on);
-}
-
-static bool
-is_left_out(struct neigh *n, const struct link *l, unsigned int ifindex)
-{
-	return l->ifidx == 0 && l->kernel.vlan_on != 0 &&
-	       iface_by_ifindex(n, l->kernel.vlan_on) != 0;
-}
-
-void
-link_forget_left_out(struct neigh *n)
-{
-	forget_those(n, 0, is_left_out);
-}
-
-/* Is it one of ours? */
-static uint16_t
-link_number(struct neigh *n, const struct kmon_link *kl)
-{
-	uint16_t ifidx = iface_of_tap(n, kl);
-
-	return ifidx != 0 ? ifidx : vlan_add(n, kl);
-}
-
-static void
-link_changed(struct neigh *n, struct link *l)
-{
-	const struct kmon_link *kl = &l->kernel;
-	bool was_ours = l->ifidx != 0;
-	struct local *a;
-
-	/* No VLAN changes its link or tag, but what it was on may have gone unheard of. */
-	if (l->ifidx >= PORT_MAX && !vlan_is(n, l->ifidx, kl)) {
-		vlan_lost(n, l);
-		return;
-	}
-	if (l->ifidx == 0) {
-		l->ifidx = link_number(n, kl);
-		if (l->ifidx != 0)
-			link_changes_side(n, l);
-		else if (l->name[0] == '\0')
-			warn_of_namesake(n, kl);
-	}
-	link_follow_vrf(n, l);
-	link_follow_owner(n, l);
-	if (strcmp(l->name, kl->name) != 0) {
-		snprintf(l->name, sizeof(l->name), "%s", kl->name);
-		l->told = false;
-	}
-	if (l->ifidx != 0)
-		iface_changed(n, l->ifidx, kl);
-	else
-		link_tell_up(n, l, kl->admin_up);
-	/* Addresses that were heard of before their link. */
-	cds_list_for_each_entry (a, &l->locals, list)
-		addr_tell(n, l, a);
-	if (!was_ours && l->ifidx != 0)
-		each_vlan_on(n, l->ifindex, link_changed);
-}
-
-/* A master may be heard of after its members, and go before them. */
-static void
-members_changed(struct neigh *n, unsigned int ifindex)
-{
-	for (unsigned int i = 0; i < LINK_CHAINS; i++)
-		for (struct link *l = n->link[i]; l != NULL; l = l->next)
-			if (l->known && l->kernel.master == ifindex)
-				link_changed(n, l);
-}
-
-/* One may be free again: VRFs that found no number try anew, and their members with them. */
-static void
-retry_vrfs(struct neigh *n)
-{
-	n->vrf_left_out = false;
-	for (unsigned int i = 0; i < LINK_CHAINS; i++)
-		for (struct link *l = n->link[i]; l != NULL; l = l->next) {
-			if (l->vrf != FIB_VRF_NONE)
-				continue;
-			vrf_follow(n, l);
-			link_changed(n, l); /* routes may lead to it */
-			members_changed(n, l->ifindex);
-		}
-}
-
-void
-link_event(void *ctx, const struct kmon_link *kl, bool gone)
-{
-	struct neigh *n = ctx;
-	struct link *l = gone ? link_find(n, kl->ifindex) : link_get(n, kl->ifindex);
-	bool news = kl->vrf_table != 0;
-	uint16_t vrf;
-
-	if (l == NULL)
-		return;
-	vrf = l->vrf;
-	news |= !gone && !l->known;
-	if (gone) {
-		link_gone(n, l);
-	} else {
-		l->known = true;
-		l->kernel = *kl;
-		vrf_follow(n, l);
-		link_changed(n, l);
-	}
-	if (news)
-		members_changed(n, kl->ifindex);
-	if (gone)
-		vrf_release(n, vrf);
-	if (gone && vrf != 0 && n->vrf_left_out)
-		retry_vrfs(n);
 }

@@ -18,39 +18,10 @@
 #include "base/msg_manage.h"
 #include "base/limits.h"
 
-/* --- what waits for a grace period -------------------------------------------------------- */
-
-void
-neigh_retire(struct neigh *n, struct grave *g,
-	     void (*bury)(struct neigh *n, struct grave *g))
-{
-	g->bury = bury;
-	g->next = n->graves;
-	n->graves = g;
-}
-
-static void
-bury_all(void *owner, void *arg)
-{
-	for (struct grave *g = arg, *next; g != NULL; g = next) {
-		next = g->next;
-		g->bury(owner, g);
-	}
-}
-
-static void
-retire_flush(struct neigh *n)
-{
-	if (n->graves == NULL)
-		return;
-	worker_defer(n->worker, bury_all, n->graves);
-	n->graves = NULL;
-}
-
 /* --- events ------------------------------------------------------------------------------- */
 
 static void
-dispatch(struct neigh *n, struct kmon *km)
+neigh_dispatch(struct neigh *n, struct kmon *km)
 {
 	static struct log_limit limit, overrun;
 	struct kmon_stats before, after;
@@ -77,32 +48,32 @@ dispatch(struct neigh *n, struct kmon *km)
 }
 
 static void
-on_control(struct ev_loop *loop, ev_io *io, int revents)
+neigh_on_control(struct ev_loop *loop, ev_io *io, int revents)
 {
 	struct neigh *n = io->data;
 
-	dispatch(n, n->control);
+	neigh_dispatch(n, n->control);
 }
 
 static void
-on_behind(struct ev_loop *loop, ev_io *io, int revents)
+neigh_on_behind(struct ev_loop *loop, ev_io *io, int revents)
 {
 	struct neigh *n = io->data;
 
-	dispatch(n, n->behind);
+	neigh_dispatch(n, n->behind);
 }
 
 static void
-on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
+neigh_on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 {
 	struct neigh *n = timer->data;
 
-	vlan_retry(n);
+	link_retry_vlans(n);
 	if (n->resync) {
 		n->resync = kmon_resync(n->control) < 0 ||
 			    (n->behind != NULL && kmon_resync(n->behind) < 0);
 	}
-	iface_reopen_lost(n);
+	ports_reopen_lost(n);
 	carrier_say_rest(n);
 	if (n->untold && n->n_nb <= table_brim(n->most_known)) {
 		n->untold = false;
@@ -112,35 +83,35 @@ on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 }
 
 static void
-on_carrier(struct ev_loop *loop, ev_timer *timer, int revents)
+neigh_on_carrier(struct ev_loop *loop, ev_timer *timer, int revents)
 {
 	carrier_poll(timer->data);
 }
 
 static void
-on_sweep(struct ev_loop *loop, ev_timer *timer, int revents)
+neigh_on_sweep(struct ev_loop *loop, ev_timer *timer, int revents)
 {
 	host_sweep(timer->data);
 }
 
 static void
-on_glean(struct ev_loop *loop, ev_timer *timer, int revents)
+neigh_on_glean(struct ev_loop *loop, ev_timer *timer, int revents)
 {
 	glean_expire(timer->data);
 }
 
 static void
-on_port(struct neigh *n, const struct msg_port *m)
+neigh_on_port(struct neigh *n, const struct msg_port *m)
 {
 	if (m->gone)
-		iface_remove(n, m->ifidx);
+		ports_remove(n, m->ifidx);
 	else
-		iface_add(n, &n->conf.port[m->ifidx - 1]);
+		ports_add(n, &n->conf.port[m->ifidx - 1]);
 	sem_post(m->done);
 }
 
 static void
-on_msg(struct worker *w, struct msg *m)
+neigh_on_msg(struct worker *w, struct msg *m)
 {
 	struct neigh *n = w->ctx;
 
@@ -162,7 +133,7 @@ on_msg(struct worker *w, struct msg *m)
 		glean_over(n, caa_container_of(m, struct msg_neigh, m));
 		break;
 	case MSG_PORT:
-		on_port(n, (struct msg_port *)m);
+		neigh_on_port(n, (struct msg_port *)m);
 		break;
 	case MSG_QUERY:
 		query_answer(n, caa_container_of(m, struct msg_query, m));
@@ -175,45 +146,21 @@ on_msg(struct worker *w, struct msg *m)
 }
 
 static void
-on_round(struct worker *w)
+neigh_on_round(struct worker *w)
 {
 	struct neigh *n = w->ctx;
 
 	iface_borrow(n);
-	vlan_macs(n);
+	iface_vlan_macs(n);
 	nb_ask_flush(n);
-	retire_flush(n);
+	neigh_retire_flush(n);
 	carrier_announce(n);
 }
 
 /* --- birth and death ---------------------------------------------------------------------- */
 
-static bool
-has_devices(const struct neigh *n, bool of_kernel)
-{
-	for (unsigned int i = 0; i < n->conf.n_port; i++)
-		if (port_is_there(&n->conf.port[i]) &&
-		    (n->conf.port[i].kernel_if[0] != '\0') == of_kernel)
-			return true;
-	return false;
-}
-
 static void
-timer_start(struct neigh *n, ev_timer *timer, double every_s)
-{
-	ev_timer_set(timer, every_s, every_s);
-	ev_timer_start(n->worker->loop, timer);
-}
-
-static void
-io_start(struct neigh *n, ev_io *io, const struct kmon *km)
-{
-	ev_io_set(io, kmon_fd(km), EV_READ);
-	ev_io_start(n->worker->loop, io);
-}
-
-static void
-fini(struct worker *w)
+neigh_fini(struct worker *w)
 {
 	struct neigh *n = w->ctx;
 
@@ -230,43 +177,20 @@ fini(struct worker *w)
 	for (uint32_t i = 0; i < n->n_slot; i++)
 		if (n->nb_slot[i] != NULL)
 			host_apply(n, n->nb_slot[i], 0);
-	retire_flush(n);
-}
-
-static const struct kmon_ops behind_ops = {.link = iface_behind_event};
-
-int
-neigh_watch_device(struct neigh *n, const struct port *port)
-{
-	int rc;
-
-	if (port->kernel_if[0] == '\0') {
-		if (!ev_is_active(&n->carrier_timer))
-			timer_start(n, &n->carrier_timer, CARRIER_POLL_S);
-		return 0;
-	}
-	if (n->behind != NULL)
-		return kmon_retell(n->behind, if_nametoindex(port->kernel_if), true);
-	rc = kmon_open(&n->behind, NULL, &behind_ops, n);
-	if (rc == 0)
-		io_start(n, &n->behind_io, n->behind);
-	return rc;
+	neigh_retire_flush(n);
 }
 
 static int
-init(struct worker *w)
+neigh_init(struct worker *w)
 {
 	static const struct kmon_ops control_ops = {.link = link_event,
 						    .conf = iface_conf_event,
 						    .addr = addr_event,
 						    .neigh = neigh_event};
 	struct neigh *n = w->ctx;
-	int rc = 0;
-
-	iface_setup(n);
 	/* Carriers first: TAPs are then reported as they will be. */
-	if (has_devices(n, true))
-		rc = kmon_open(&n->behind, NULL, &behind_ops, n);
+	int rc = ports_setup(n);
+
 	carrier_poll(n);
 	carrier_settle(n);
 	if (rc == 0)
@@ -274,25 +198,19 @@ init(struct worker *w)
 	if (rc < 0) {
 		log_error("neigh: kernel monitor not opened netns=%s error=%s",
 			  n->conf.netns != NULL ? n->conf.netns : "", strerror(-rc));
-		fini(w);
+		neigh_fini(w);
 		return rc;
 	}
-	for (unsigned int i = 0; i < n->conf.n_port; i++)
-		if (port_is_there(&n->conf.port[i]))
-			iface_first_look(n, n->conf.port[i].ifidx);
-
-	io_start(n, &n->control_io, n->control);
-	if (n->behind != NULL)
-		io_start(n, &n->behind_io, n->behind);
-	timer_start(n, &n->retry_timer, RETRY_S);
-	timer_start(n, &n->sweep_timer, SWEEP_S);
-	if (has_devices(n, false))
-		timer_start(n, &n->carrier_timer, CARRIER_POLL_S);
+	ports_first_look(n);
+	neigh_start_io(n, &n->control_io, n->control);
+	ports_watch(n);
+	neigh_start_timer(n, &n->retry_timer, RETRY_S);
+	neigh_start_timer(n, &n->sweep_timer, SWEEP_S);
 	return 0;
 }
 
 static void
-tables_begin(struct neigh *n)
+neigh_begin_tables(struct neigh *n)
 {
 	const struct table_limits *limits = n->conf.limits;
 
@@ -312,10 +230,10 @@ tables_begin(struct neigh *n)
 static const struct worker_ops neigh_ops = {
 	.name = "neigh",
 	.role = ROLE_NEIGH,
-	.init = init,
-	.on_msg = on_msg,
-	.on_round = on_round,
-	.fini = fini,
+	.init = neigh_init,
+	.on_msg = neigh_on_msg,
+	.on_round = neigh_on_round,
+	.fini = neigh_fini,
 };
 
 int
@@ -338,17 +256,17 @@ neigh_setup(struct worker *w, const struct neigh_conf *conf)
 	n->worker = w;
 	n->next_adj = n->fib->adj_hosts;
 	n->iface_end = n->next_vlan = PORT_MAX;
-	tables_begin(n);
+	neigh_begin_tables(n);
 	CDS_INIT_LIST_HEAD(&n->retry);
 	CDS_INIT_LIST_HEAD(&n->wish);
 	CDS_INIT_LIST_HEAD(&n->gleans);
 	CDS_INIT_LIST_HEAD(&n->placeless);
-	ev_init(&n->control_io, on_control);
-	ev_init(&n->behind_io, on_behind);
-	ev_init(&n->retry_timer, on_retry);
-	ev_init(&n->carrier_timer, on_carrier);
-	ev_init(&n->sweep_timer, on_sweep);
-	ev_init(&n->glean_timer, on_glean);
+	ev_init(&n->control_io, neigh_on_control);
+	ev_init(&n->behind_io, neigh_on_behind);
+	ev_init(&n->retry_timer, neigh_on_retry);
+	ev_init(&n->carrier_timer, neigh_on_carrier);
+	ev_init(&n->sweep_timer, neigh_on_sweep);
+	ev_init(&n->glean_timer, neigh_on_glean);
 	n->control_io.data = n->behind_io.data = n->retry_timer.data = n;
 	n->carrier_timer.data = n->sweep_timer.data = n->glean_timer.data = n;
 

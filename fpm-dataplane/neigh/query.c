@@ -31,7 +31,7 @@ static const struct {
 
 /* Index into states[]. */
 static unsigned int
-state_of(struct nb *nb)
+nb_state(struct nb *nb)
 {
 	for (unsigned int i = 0; i < N_STATES - 1; i++)
 		if (nb->nud & states[i].nud)
@@ -48,7 +48,7 @@ nb_mac_json(const struct nb *nb)
 }
 
 static json_t *
-row(const struct neigh *n, struct nb *nb)
+nb_row(const struct neigh *n, struct nb *nb)
 {
 	const struct iface *ifc = &n->iface[nb->ifidx];
 	const char *dev = ifc->present ? ifc->tap.name : ifc->port ? ifc->port->name : "";
@@ -61,12 +61,12 @@ row(const struct neigh *n, struct nb *nb)
 		adj = nb->host->fib.adj;
 	return json_pack("{s:s, s:s, s:o, s:s, s:I, s:s}", "address",
 			 ipaddr_str(&nb->addr, nb->family, addr), "dev", dev, "mac",
-			 nb_mac_json(nb), "state", states[state_of(nb)].name, "adj", adj,
+			 nb_mac_json(nb), "state", states[nb_state(nb)].name, "adj", adj,
 			 "use", nb_is_watched(nb) ? "nexthop" : "host");
 }
 
 static bool
-is_wanted(const struct msg_query *q, const struct nb *nb)
+nb_is_wanted(const struct msg_query *q, const struct nb *nb)
 {
 	if (q->family != 0 && q->family != nb->family)
 		return false;
@@ -75,15 +75,15 @@ is_wanted(const struct msg_query *q, const struct nb *nb)
 }
 
 static void
-set(json_t *row, const char *key, json_t *value)
+row_set(json_t *row, const char *key, json_t *value)
 {
 	json_object_set_new(row, key, value);
 }
 
 static void
-set_count(json_t *row, const char *key, uint64_t count)
+row_set_count(json_t *row, const char *key, uint64_t count)
 {
-	set(row, key, json_integer((json_int_t)count));
+	row_set(row, key, json_integer((json_int_t)count));
 }
 
 /* Null for one that is all zero. */
@@ -99,7 +99,7 @@ source_json(uint8_t family, const struct ipaddr *addr)
 
 /* What a port has in `show ports`, of a VLAN. */
 static void
-add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
+row_add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 {
 	const struct if_counters *base = &n->iface[fi->ifidx].base;
 	struct ipaddr src4 = ipaddr_from_v4(fi->src4);
@@ -113,16 +113,16 @@ add_vlan(json_t *row, const struct neigh *n, const struct fib_iface *fi)
 		snprintf(text, sizeof(text), "%u.%u", fi->tag[0].id, fi->tag[1].id);
 	/* Its number may have been another's before. */
 	counters_port(fi->ifidx, &c);
-	set(row, "vlan", json_string(text));
-	set(row, "on", json_string(n->iface[fi->port].port->name));
-	set(row, "mac", json_string(mac_str(fi->mac, mac)));
-	set(row, "mtu", json_integer(fi->mtu_bytes));
-	set(row, "addresses4", source_json(4, &src4));
-	set(row, "addresses6", source_json(6, &fi->src6));
-	set_count(row, "rx_packets", c.rx_packets - base->rx_packets);
-	set_count(row, "rx_bytes", c.rx_bytes - base->rx_bytes);
-	set_count(row, "tx_packets", c.tx_packets - base->tx_packets);
-	set_count(row, "tx_bytes", c.tx_bytes - base->tx_bytes);
+	row_set(row, "vlan", json_string(text));
+	row_set(row, "on", json_string(n->iface[fi->port].port->name));
+	row_set(row, "mac", json_string(mac_str(fi->mac, mac)));
+	row_set(row, "mtu", json_integer(fi->mtu_bytes));
+	row_set(row, "addresses4", source_json(4, &src4));
+	row_set(row, "addresses6", source_json(6, &fi->src6));
+	row_set_count(row, "rx_packets", c.rx_packets - base->rx_packets);
+	row_set_count(row, "rx_bytes", c.rx_bytes - base->rx_bytes);
+	row_set_count(row, "tx_packets", c.tx_packets - base->tx_packets);
+	row_set_count(row, "tx_bytes", c.tx_bytes - base->tx_bytes);
 }
 
 static json_t *
@@ -146,16 +146,17 @@ interface_row(struct neigh *n, const struct link *l)
 			(json_int_t)l->ifindex, "port",
 			l->ifidx != 0 && l->ifidx < PORT_MAX, "up", l->told && l->told_up,
 			"addresses", addresses, "vlan");
-	set(row, "vrf", vrf == NULL ? json_null() : json_string(vrf->name));
-	set(row, "part_of", owner == NULL ? json_null() : json_string(owner->kernel.name));
+	row_set(row, "vrf", vrf == NULL ? json_null() : json_string(vrf->name));
+	row_set(row, "part_of",
+		owner == NULL ? json_null() : json_string(owner->kernel.name));
 	if (l->ifidx >= PORT_MAX)
-		add_vlan(row, n, fib_iface(n->fib, l->ifidx));
+		row_add_vlan(row, n, fib_iface(n->fib, l->ifidx));
 	return row;
 }
 
 /* All of them: some thousand at most. */
 static void
-list_interfaces(struct neigh *n, struct msg_query *q)
+query_list_interfaces(struct neigh *n, struct msg_query *q)
 {
 	for (unsigned int i = 0; i < LINK_CHAINS; i++)
 		for (const struct link *l = n->link[i]; l != NULL; l = l->next)
@@ -165,14 +166,14 @@ list_interfaces(struct neigh *n, struct msg_query *q)
 
 /* One row: how many there are, by family and state, and how many hold packets back. */
 static void
-summarise(const struct neigh *n, struct msg_query *q)
+query_summarise(const struct neigh *n, struct msg_query *q)
 {
 	unsigned int count[2][N_STATES] = {{0}};
 	json_t *family[2] = {json_object(), json_object()};
 
 	for (uint32_t slot = 0; slot < n->n_slot; slot++)
 		if (n->nb_slot[slot] != NULL)
-			count[n->nb_slot[slot]->family == 6][state_of(n->nb_slot[slot])]++;
+			count[n->nb_slot[slot]->family == 6][nb_state(n->nb_slot[slot])]++;
 	for (unsigned int f = 0; f < 2; f++)
 		for (unsigned int i = 0; i < N_STATES; i++)
 			json_object_set_new(family[f], states[i].name,
@@ -194,17 +195,17 @@ query_answer(struct neigh *n, struct msg_query *q)
 	if (end > n->n_slot)
 		end = n->n_slot;
 	if (q->kind == QUERY_INTERFACES)
-		list_interfaces(n, q);
+		query_list_interfaces(n, q);
 	if (q->kind == QUERY_NEIGH_SUMMARY)
-		summarise(n, q);
+		query_summarise(n, q);
 	if (q->kind != QUERY_NEIGHBORS)
 		end = 0;
 	for (; slot < end && n_rows < q->max; slot++) {
 		struct nb *nb = n->nb_slot[slot];
 
-		if (nb == NULL || !is_wanted(q, nb))
+		if (nb == NULL || !nb_is_wanted(q, nb))
 			continue;
-		json_array_append_new(q->rows, row(n, nb));
+		json_array_append_new(q->rows, nb_row(n, nb));
 		n_rows++;
 	}
 	q->cursor[0] = slot;

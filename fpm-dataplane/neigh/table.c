@@ -6,6 +6,7 @@
  */
 #include "neigh/internal.h"
 
+#include <linux/neighbour.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,8 @@
 #define CHAINS_MIN 1024u
 
 static struct nb **
-chain_of(const struct neigh *n, uint16_t ifidx, uint8_t family, const struct ipaddr *addr)
+nb_chain_of(const struct neigh *n, uint16_t ifidx, uint8_t family,
+	    const struct ipaddr *addr)
 {
 	struct fib_host_key key = {.ifidx = ifidx, .family = family, .addr = *addr};
 
@@ -27,7 +29,7 @@ nb_find(const struct neigh *n, uint16_t ifidx, uint8_t family, const struct ipad
 	struct nb *nb = NULL;
 
 	if (n->n_chain > 0)
-		nb = *chain_of(n, ifidx, family, addr);
+		nb = *nb_chain_of(n, ifidx, family, addr);
 	while (nb != NULL && (nb->ifidx != ifidx || nb->family != family ||
 			      !ipaddr_equal(&nb->addr, addr)))
 		nb = nb->next;
@@ -36,7 +38,7 @@ nb_find(const struct neigh *n, uint16_t ifidx, uint8_t family, const struct ipad
 
 /* Double the chains. Failing to is harmless once there are some: they get longer. */
 static void
-grow_chains(struct neigh *n)
+nb_grow_chains(struct neigh *n)
 {
 	uint32_t n_chain = n->n_chain == 0 ? CHAINS_MIN : 2 * n->n_chain;
 	struct nb **chain = calloc(n_chain, sizeof(*chain));
@@ -51,14 +53,14 @@ grow_chains(struct neigh *n)
 
 		if (nb == NULL)
 			continue;
-		to = chain_of(n, nb->ifidx, nb->family, &nb->addr);
+		to = nb_chain_of(n, nb->ifidx, nb->family, &nb->addr);
 		nb->next = *to;
 		*to = nb;
 	}
 }
 
 static bool
-grow_slots(struct neigh *n)
+nb_grow_slots(struct neigh *n)
 {
 	uint32_t room = n->room_slot == 0 ? CHAINS_MIN : 2 * n->room_slot;
 	struct nb **slot = realloc(n->nb_slot, room * sizeof(*slot));
@@ -76,13 +78,13 @@ grow_slots(struct neigh *n)
 }
 
 static bool
-make_room(struct neigh *n)
+nb_make_room(struct neigh *n)
 {
 	if (n->n_nb >= n->most_nb)
 		return false;
 	if (n->n_nb >= n->n_chain)
-		grow_chains(n);
-	if (n->n_free_slot == 0 && n->n_slot == n->room_slot && !grow_slots(n))
+		nb_grow_chains(n);
+	if (n->n_free_slot == 0 && n->n_slot == n->room_slot && !nb_grow_slots(n))
 		return false;
 	return n->n_chain > 0;
 }
@@ -94,7 +96,7 @@ nb_get(struct neigh *n, uint16_t ifidx, uint8_t family, const struct ipaddr *add
 
 	if (nb != NULL)
 		return nb;
-	if (!make_room(n))
+	if (!nb_make_room(n))
 		return NULL;
 	nb = calloc(1, sizeof(*nb));
 	if (nb == NULL)
@@ -107,7 +109,7 @@ nb_get(struct neigh *n, uint16_t ifidx, uint8_t family, const struct ipaddr *add
 	CDS_INIT_LIST_HEAD(&nb->wish);
 	CDS_INIT_LIST_HEAD(&nb->glean);
 	CDS_INIT_LIST_HEAD(&nb->placeless);
-	to = chain_of(n, ifidx, family, addr);
+	to = nb_chain_of(n, ifidx, family, addr);
 	nb->next = *to;
 	*to = nb;
 	nb->slot = n->n_free_slot > 0 ? n->free_slot[--n->n_free_slot] : n->n_slot++;
@@ -124,7 +126,7 @@ nb_release(struct neigh *n, struct nb *nb)
 
 	if (nb->known || nb->host != NULL || nb_is_watched(nb) || nb_is_waited_for(nb))
 		return;
-	p = chain_of(n, nb->ifidx, nb->family, &nb->addr);
+	p = nb_chain_of(n, nb->ifidx, nb->family, &nb->addr);
 	while (*p != nb)
 		p = &(*p)->next;
 	*p = nb->next;
@@ -146,4 +148,29 @@ nb_free_all(struct neigh *n)
 	free(n->nb_slot);
 	free(n->free_slot);
 	free(n->nb_chain);
+}
+
+bool
+nb_usable(const struct neigh *n, const struct nb *nb)
+{
+	static const uint8_t zero[6];
+
+	if (!n->iface[nb->ifidx].up)
+		return false;
+	if (nb->grace)
+		return true;
+	if (!nb->known || !nb->has_mac || (nb->nud & NUD_USABLE) == 0)
+		return false;
+	/* RFC 1812, 3.3.2: no ARP reply makes a unicast neighbour a group; an operator may. */
+	if ((nb->mac[0] & 1) != 0 && (nb->nud & NUD_PERMANENT) == 0)
+		return false;
+	return memcmp(nb->mac, zero, sizeof(zero)) != 0;
+}
+
+void
+nb_ask(struct neigh *n, struct nb *nb)
+{
+	/* Else asked by nb_apply_iface() as soon as there is a way out. */
+	if (n->iface[nb->ifidx].can_ask && cds_list_empty(&nb->wish))
+		cds_list_add_tail(&nb->wish, &n->wish);
 }

@@ -18,18 +18,18 @@
 #include "base/limits.h"
 
 static unsigned int
-depth(const struct neigh *n, uint16_t ifidx)
+vlan_depth(const struct neigh *n, uint16_t ifidx)
 {
 	const struct iface *ifc = &n->iface[ifidx];
 
-	return ifc->on == 0 ? 0 : 1 + depth(n, ifc->on);
+	return ifc->on == 0 ? 0 : 1 + vlan_depth(n, ifc->on);
 }
 
 #define VLANS_MAX (IFIDX_MAX - PORT_MAX)
 
 /* A number for a new one; 0: all are in use. */
 static uint16_t
-number_take(struct neigh *n)
+vlan_take_number(struct neigh *n)
 {
 	for (unsigned int tries = 0; n->n_vlans < n->most_vlans && tries < VLANS_MAX;
 	     tries++) {
@@ -44,7 +44,7 @@ number_take(struct neigh *n)
 
 /* The table of what is on an interface; once made it stays. NULL: no memory. */
 static struct fib_vlans *
-table_of(struct neigh *n, uint16_t ifidx)
+vlan_table(struct neigh *n, uint16_t ifidx)
 {
 	struct fib_vlans *t =
 		atomic_load_explicit(&n->fib->vlans[ifidx], memory_order_relaxed);
@@ -58,14 +58,14 @@ table_of(struct neigh *n, uint16_t ifidx)
 }
 
 static const char *
-type_name(uint16_t type)
+vlan_type_name(uint16_t type)
 {
 	return type == VLAN_S_TYPE ? "802.1ad" : "802.1Q";
 }
 
 /* Of which table which entry leads to a VLAN. */
 static _Atomic uint16_t *
-entry_of(struct fib_vlans *table, const struct kmon_link *kl)
+vlan_entry(struct fib_vlans *table, const struct kmon_link *kl)
 {
 	return &table->ifidx[kl->vlan_type == VLAN_S_TYPE][kl->vlan_id];
 }
@@ -90,9 +90,9 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 		return 0;
 	if (kl->vlan_id == 0)
 		why = "id 0 is a priority, no vlan";
-	else if (depth(n, on) == VLAN_TAGS)
+	else if (vlan_depth(n, on) == VLAN_TAGS)
 		why = "a third tag is not supported";
-	else if ((table = table_of(n, on)) == NULL)
+	else if ((table = vlan_table(n, on)) == NULL)
 		why = "no memory";
 	else
 		why = NULL;
@@ -109,7 +109,7 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 		n->iface[on].tags_asked = true;
 		n->iface[on].takes_tags = port_take_tags(n->iface[on].port);
 	}
-	ifidx = number_take(n);
+	ifidx = vlan_take_number(n);
 	if (ifidx == 0) {
 		table_refuse(TABLE_vlans);
 		n->left_out = true;
@@ -127,35 +127,10 @@ vlan_add(struct neigh *n, const struct kmon_link *kl)
 		n->iface_end = ifidx + 1;
 	iface_publish(n, ifidx);
 	/* Release: who finds the number finds the interface. */
-	atomic_store_explicit(entry_of(table, kl), ifidx, memory_order_release);
+	atomic_store_explicit(vlan_entry(table, kl), ifidx, memory_order_release);
 	log_info("neigh: vlan dev=%s port=%s tag=%s id=%u", kl->name,
-		 n->iface[ifidx].port->name, type_name(kl->vlan_type), kl->vlan_id);
+		 n->iface[ifidx].port->name, vlan_type_name(kl->vlan_type), kl->vlan_id);
 	return ifidx;
-}
-
-void
-vlan_mac(const struct neigh *n, const struct iface *ifc)
-{
-	const struct iface *port = &n->iface[ifc->port->ifidx];
-	int rc;
-
-	if (memcmp(ifc->tap.mac, port->dev_mac, sizeof(port->dev_mac)) == 0)
-		return;
-	rc = port_add_mac(ifc->port, ifc->tap.mac);
-	if (rc < 0)
-		log_warn("neigh: device does not take the mac of a vlan dev=%s port=%s "
-			 "error=%s",
-			 ifc->tap.name, ifc->port->name, strerror(-rc));
-}
-
-/* After the round: of VLANs that go by their port's MAC the kernel tells right behind it. */
-void
-vlan_macs(struct neigh *n)
-{
-	for (uint16_t i = PORT_MAX; n->macs_due && i < n->iface_end; i++)
-		if (n->iface[i].port != NULL)
-			vlan_mac(n, &n->iface[i]);
-	n->macs_due = false;
 }
 
 struct rest {
@@ -164,7 +139,7 @@ struct rest {
 };
 
 static void
-rested(struct neigh *n, struct grave *g)
+vlan_rested(struct neigh *n, struct grave *g)
 {
 	struct rest *r = caa_container_of(g, struct rest, grave);
 
@@ -174,20 +149,10 @@ rested(struct neigh *n, struct grave *g)
 }
 
 void
-vlan_retry(struct neigh *n)
-{
-	if (!n->left_out || n->n_vlans > table_brim(n->most_vlans))
-		return;
-	n->left_out = false;
-	link_forget_left_out(n);
-	n->resync = true;
-}
-
-void
 vlan_remove(struct neigh *n, uint16_t ifidx)
 {
 	struct iface *ifc = &n->iface[ifidx];
-	_Atomic uint16_t *entry = entry_of(table_of(n, ifc->on), &ifc->tap);
+	_Atomic uint16_t *entry = vlan_entry(vlan_table(n, ifc->on), &ifc->tap);
 	struct rest *r = calloc(1, sizeof(*r));
 
 	if (r == NULL)
@@ -203,5 +168,5 @@ vlan_remove(struct neigh *n, uint16_t ifidx)
 	iface_addresses_changed(n, ifidx);
 	*ifc = (struct iface){.resting = true};
 	r->ifidx = ifidx;
-	neigh_retire(n, &r->grave, rested);
+	neigh_retire(n, &r->grave, vlan_rested);
 }

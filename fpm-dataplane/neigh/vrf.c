@@ -13,7 +13,7 @@
 #include "neigh/internal.h"
 
 static void
-tell(struct neigh *n, uint16_t number, const char *name, bool gone)
+vrf_tell(struct neigh *n, uint16_t number, const char *name, bool gone)
 {
 	struct msg_vrf *m = msg_new(MSG_VRF, sizeof(*m));
 
@@ -26,7 +26,7 @@ tell(struct neigh *n, uint16_t number, const char *name, bool gone)
 
 /* FIB_VRF_NONE: none. */
 static uint16_t
-number_of(const struct neigh *n, uint32_t table)
+vrf_number(const struct neigh *n, uint32_t table)
 {
 	if (table == 0)
 		return 0;
@@ -44,12 +44,12 @@ vrf_of(struct neigh *n, const struct link *l)
 	/* Of whom nothing is known yet, or no more: maybe a VRF, and then not table main. */
 	if (l->kernel.master != 0 && (master == NULL || !master->known))
 		return FIB_VRF_NONE;
-	return number_of(n, link_table(n, l));
+	return vrf_number(n, link_table(n, l));
 }
 
 /* A number that nobody has, FIB_VRF_NONE when there is none. */
 static uint16_t
-number_new(struct neigh *n)
+vrf_new_number(struct neigh *n)
 {
 	for (unsigned int tried = 1; tried < FIB_VRF_NONE; tried++) {
 		uint16_t number = n->next_vrf % (FIB_VRF_NONE - 1) + 1;
@@ -65,14 +65,14 @@ number_new(struct neigh *n)
 }
 
 static void
-hold(struct neigh *n, struct link *l, uint32_t table)
+vrf_hold(struct neigh *n, struct link *l, uint32_t table)
 {
-	l->vrf = number_of(n, table);
+	l->vrf = vrf_number(n, table);
 	if (l->vrf != FIB_VRF_NONE) {
 		n->vrf[l->vrf].refs++;
 		return;
 	}
-	l->vrf = n->n_vrfs < n->most_vrfs ? number_new(n) : FIB_VRF_NONE;
+	l->vrf = n->n_vrfs < n->most_vrfs ? vrf_new_number(n) : FIB_VRF_NONE;
 	if (l->vrf == FIB_VRF_NONE) {
 		table_refuse(TABLE_vrfs);
 		n->vrf_left_out = true;
@@ -80,12 +80,12 @@ hold(struct neigh *n, struct link *l, uint32_t table)
 	}
 	table_used(TABLE_vrfs, ++n->n_vrfs);
 	n->vrf[l->vrf] = (struct vrf){.table = table, .refs = 1, .namesake = l->ifindex};
-	tell(n, l->vrf, l->kernel.name, false);
+	vrf_tell(n, l->vrf, l->kernel.name, false);
 }
 
 /* Others share it: it has the name of one that is there. */
 static void
-name_by_another(struct neigh *n, uint16_t number)
+vrf_name_by_another(struct neigh *n, uint16_t number)
 {
 	const struct link *named = link_find(n, n->vrf[number].namesake);
 
@@ -99,7 +99,7 @@ name_by_another(struct neigh *n, uint16_t number)
 				named = l;
 	assert(named != NULL);
 	n->vrf[number].namesake = named->ifindex;
-	tell(n, number, named->kernel.name, false);
+	vrf_tell(n, number, named->kernel.name, false);
 }
 
 void
@@ -108,11 +108,11 @@ vrf_release(struct neigh *n, uint16_t number)
 	if (number == 0 || number == FIB_VRF_NONE)
 		return;
 	if (--n->vrf[number].refs > 0) {
-		name_by_another(n, number);
+		vrf_name_by_another(n, number);
 		return;
 	}
 	table_used(TABLE_vrfs, --n->n_vrfs);
-	tell(n, number, "", true);
+	vrf_tell(n, number, "", true);
 }
 
 void
@@ -125,12 +125,12 @@ vrf_follow(struct neigh *n, struct link *l)
 	if (table != 0 && had != 0 && had != FIB_VRF_NONE && n->vrf[had].table == table) {
 		if (n->vrf[had].namesake == l->ifindex &&
 		    strcmp(l->name, l->kernel.name) != 0)
-			tell(n, had, l->kernel.name, false);
+			vrf_tell(n, had, l->kernel.name, false);
 		return;
 	}
 	l->vrf = 0;
 	if (table != 0)
-		hold(n, l, table);
+		vrf_hold(n, l, table);
 	l->told = l->told && l->vrf == had; /* routes may lead to it */
 	vrf_release(n, had);
 }

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Adds and removes ports, and makes TAPs in place of those that somebody deleted or moved away.
+ * Runs in neigh, which knows a new one's ifindex before the kernel speaks of it. The new one takes
+ * the number of the old one's descriptor: who has that in use, in whatever thread, never finds it
+ * closed, and never another thing behind it.
+ *
+ * AF_PACKET ports claim to be up for ever, so the carrier of the interface behind them is
+ * taken from the kernel; of all other devices the link state is polled.
+ */
+#include "neigh/internal.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "tap-bridge/tap.h"
+
+#define LINK_PATIENCE_S 4.0 /* copper has to agree on a speed again */
+#define LACP_PATIENCE_S 3.0 /* and then LACP on who is there */
+
+/* --- devices and their links -------------------------------------------------------------- */
+
+static void
+ports_behind_event(void *ctx, const struct kmon_link *kl, bool gone)
+{
+	struct neigh *n = ctx;
+
+	for (uint16_t i = 1; i < PORT_MAX; i++) {
+		struct iface *ifc = &n->iface[i];
+
+		if (ifc->port == NULL || ifc->port->kernel_if[0] == '\0')
+			continue;
+		if (!gone && ifc->behind == 0 && !ifc->behind_lost &&
+		    strcmp(ifc->port->kernel_if, kl->name) == 0)
+			ifc->behind = kl->ifindex;
+		if (ifc->behind != kl->ifindex)
+			continue;
+		if (gone) {
+			log_warn("neigh: device deleted port=%s device=%s", ifc->port->name,
+				 ifc->port->kernel_if);
+			ifc->behind = 0;
+			ifc->behind_lost = true;
+		}
+		carrier_set(n, i, !gone && kl->admin_up && kl->carrier);
+	}
+}
+
+static const struct kmon_ops behind_ops = {.link = ports_behind_event};
+
+static bool
+ports_have_devices(const struct neigh *n, bool of_kernel)
+{
+	for (unsigned int i = 0; i < n->conf.n_port; i++)
+		if (port_is_there(&n->conf.port[i]) &&
+		    (n->conf.port[i].kernel_if[0] != '\0') == of_kernel)
+			return true;
+	return false;
+}
+
+/* Have the link of a port's device watched or polled. Returns 0 or -errno. */
+static int
+ports_watch_device(struct neigh *n, const struct port *port)
+{
+	int rc;
+
+	if (port->kernel_if[0] == '\0') {
+		if (!ev_is_active(&n->carrier_timer))
+			neigh_start_timer(n, &n->carrier_timer, CARRIER_POLL_S);
+		return 0;
+	}
+	if (n->behind != NULL)
+		return kmon_retell(n->behind, if_nametoindex(port->kernel_if), true);
+	rc = kmon_open(&n->behind, NULL, &behind_ops, n);
+	if (rc == 0)
+		neigh_start_io(n, &n->behind_io, n->behind);
+	return rc;
+}
+
+void
+ports_watch(struct neigh *n)
+{
+	if (n->behind != NULL)
+		neigh_start_io(n, &n->behind_io, n->behind);
+	if (ports_have_devices(n, false))
+		neigh_start_timer(n, &n->carrier_timer, CARRIER_POLL_S);
+}
+
+/* --- ports that come and go --------------------------------------------------------------- */
+
+static void
+port_begin(struct neigh *n, struct port *port)
+{
+	struct iface *ifc = &n->iface[port->ifidx];
+
+	assert(port->ifidx > 0 && port->ifidx < PORT_MAX && ifc->port == NULL);
+	*ifc = (struct iface){
+		.port = port, .twin = port->tap, .forward4 = true, .forward6 = true};
+	ifc->dev_mtu_bytes = ifc->tap_mtu_bytes = port->mtu_bytes;
+	memcpy(ifc->dev_mac, port->mac, sizeof(ifc->dev_mac));
+	/* A device that a kernel interface stands for has its link already. */
+	if (port->tap_kept && port->kernel_if[0] == '\0')
+		ifc->patience_until_s = monotonic_s() + LINK_PATIENCE_S +
+					(port->bond == BOND_LACP ? LACP_PATIENCE_S : 0);
+}
+
+int
+ports_setup(struct neigh *n)
+{
+	n->forward6_all = true;
+	for (unsigned int i = 0; i < n->conf.n_port; i++)
+		if (port_is_there(&n->conf.port[i]))
+			port_begin(n, &n->conf.port[i]);
+	return ports_have_devices(n, true) ? kmon_open(&n->behind, NULL, &behind_ops, n)
+					   : 0;
+}
+
+void
+ports_add(struct neigh *n, struct port *port)
+{
+	uint16_t ifidx = port->ifidx;
+
+	port_begin(n, port);
+	/* Before the TAP is heard of, as at start: it is then told as it will be. */
+	if (ports_watch_device(n, port) < 0)
+		log_warn("neigh: link of the device is not watched port=%s", port->name);
+	if (port->kernel_if[0] == '\0')
+		carrier_look(n, ifidx);
+	else if (!n->iface[ifidx].carrier_set)
+		carrier_set(n, ifidx, false);
+	/* It may have been heard of already, as an interface that is no port, and what is on it. */
+	link_forget_vlans(n, n->iface[ifidx].twin.ifindex);
+	if (kmon_retell(n->control, n->iface[ifidx].twin.ifindex, true) < 0)
+		n->resync = true;
+	iface_publish(n, ifidx);
+}
+
+void
+ports_remove(struct neigh *n, uint16_t ifidx)
+{
+	struct iface *ifc = &n->iface[ifidx];
+
+	if (ifc->port == NULL)
+		return;
+	ifc->leaving = true;
+	/* Next hops and neighbours on it are dead from here on. */
+	carrier_set(n, ifidx, false);
+	if (n->control != NULL &&
+	    ifc->present) /* no round is waited for: then it is gone */
+		kmon_operstate(n->control, ifc->tap.ifindex, false);
+	kmon_retell(n->control, ifc->twin.ifindex, false);
+	ifc->present = false;
+	ifc->lost = true;
+	/* The last copy stays: a forwarder between two stages finds it, and sends nothing. */
+	iface_publish(n, ifidx);
+	*ifc = (struct iface){.port = NULL};
+}
+
+/* --- TAPs that went ----------------------------------------------------------------------- */
+
+void
+ports_first_look(struct neigh *n)
+{
+	for (unsigned int i = 0; i < n->conf.n_port; i++) {
+		uint16_t ifidx = n->conf.port[i].ifidx;
+
+		if (!port_is_there(&n->conf.port[i]))
+			continue;
+		if (n->iface[ifidx].present)
+			iface_publish(n, ifidx);
+		else
+			iface_tap_gone(n, ifidx);
+	}
+}
+
+static void
+port_tell_tap(struct worker *to, const struct iface *ifc)
+{
+	struct msg_tap *m = msg_new(MSG_TAP, sizeof(*m));
+
+	m->ifidx = ifc->port->ifidx;
+	m->ifindex = ifc->twin.ifindex;
+	worker_send(to, &m->m);
+}
+
+static void
+port_reopen_tap(struct neigh *n, struct iface *ifc)
+{
+	struct tap tap;
+	int rc = tap_open(&tap, ifc->port->name, n->conf.netns, ifc->dev_mac,
+			  ifc->port->mtu_bytes, NULL);
+
+	if (rc == 0) {
+		rc = tap_move(&tap, ifc->twin.fd);
+		if (rc < 0)
+			tap_close(&tap); /* it is there the next time */
+	}
+	if (rc < 0) {
+		if (rc != ifc->lost_error)
+			log_warn("neigh: tap cannot be made anew port=%s error=%s, tried "
+				 "every second",
+				 ifc->port->name, strerror(-rc));
+		ifc->lost_error = rc;
+		return;
+	}
+	ifc->twin = tap;
+	ifc->lost = false;
+	ifc->lost_error = 0;
+	log_warn("neigh: tap made anew port=%s ifindex=%u, without addresses",
+		 ifc->port->name, tap.ifindex);
+	port_tell_tap(n->conf.punt, ifc);
+	port_tell_tap(n->conf.manage, ifc);
+	/* Whatever the kernel has told of it by now is told again with this, if not before. */
+	tap_carrier(&ifc->twin, ifc->carrier);
+}
+
+void
+ports_reopen_lost(struct neigh *n)
+{
+	for (uint16_t i = 1; i < PORT_MAX; i++)
+		if (n->iface[i].port != NULL && n->iface[i].lost)
+			port_reopen_tap(n, &n->iface[i]);
+}
