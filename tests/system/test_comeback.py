@@ -13,6 +13,7 @@ import pytest
 from back import HOST, NET, come_back, forwards
 from lib import netns, procs
 from lib.dataplane import ROOT
+from lib.haste import hasty
 from lib.linkwatch import LinkWatch
 from lib.wait import eventually
 
@@ -21,9 +22,11 @@ METRICS = "127.0.0.1:9468"
 
 @pytest.fixture
 def kept(own_dut):
-    """A router of its own, under the supervisor."""
+    """A router of its own, under a supervisor that waits a fifth of a second between starts which
+    the configuration does not allow."""
     dut = own_dut(supervised=True, metrics=METRICS)
-    dut.start()
+    with hasty(5):
+        dut.start()
     return dut
 
 

@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from lib import procs
+from lib import machine, procs
 from lib.dataplane import ROOT
 from lib.wait import PATIENCE, eventually
 
@@ -80,6 +80,7 @@ class Container:
         ]
         argv += ["sh", "-ec", SETUP, "sh", self.dir, interfaces, *within]
         self.process = procs.start(argv, self.dir, self.log_file)
+        machine.prefer([self.process.pid])
 
     def log(self):
         """What `docker logs` shows."""
