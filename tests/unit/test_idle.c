@@ -11,8 +11,10 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <glob.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -116,14 +118,52 @@ wait_asleep(struct fake *f)
 		sched_yield();
 }
 
+/* Time in ms that the threads of this program were ready to run and had no CPU: proc(5), schedstat. */
+static uint64_t
+waited_ms(void)
+{
+	uint64_t sum_ns = 0;
+	glob_t tasks;
+
+	assert_int_equal(glob("/proc/self/task/*/schedstat", 0, NULL, &tasks), 0);
+	for (size_t i = 0; i < tasks.gl_pathc; i++) {
+		FILE *file = fopen(tasks.gl_pathv[i], "r");
+		unsigned long long ns = 0;
+
+		if (file == NULL) /* it has just ended */
+			continue;
+		if (fscanf(file, "%*u %llu", &ns) == 1)
+			sum_ns += ns;
+		fclose(file);
+	}
+	globfree(&tasks);
+	return sum_ns / 1000000;
+}
+
+/*
+ * Of `late` wake-ups that took longer than `late_ms`, assert that they are few, beside those that
+ * the machine had no CPU for since `before`: a thread that sleeps waits for none.
+ */
+static void
+assert_few(unsigned int late, uint64_t late_ms, uint64_t before)
+{
+	uint64_t waited = waited_ms() - before;
+
+	if (late >= 10 + waited / late_ms)
+		fail_msg("%u late, the machine took %llu ms", late,
+			 (unsigned long long)waited);
+}
+
 static void
 who_is_given_work_wakes_up_every_time(void **state)
 {
 	unsigned int late = 0, rounds = 20000;
+	uint64_t before;
 	struct fake f;
 
 	fake_start(&f, false);
 	fake_run(&f);
+	before = waited_ms();
 	for (unsigned int i = 1; i <= rounds; i++) {
 		uint64_t begin = monotonic_ms();
 
@@ -140,7 +180,7 @@ who_is_given_work_wakes_up_every_time(void **state)
 		late += monotonic_ms() - begin > 80;
 	}
 	assert_true(slept(&f) > 0);
-	assert_true(late < 10);
+	assert_few(late, 80, before);
 	fake_stop(&f);
 }
 
@@ -149,6 +189,7 @@ a_descriptor_ends_a_sleep(void **state)
 {
 	struct rxq q = {.ifidx = 1};
 	unsigned int late = 0;
+	uint64_t before;
 	int pair[2];
 	struct fake f;
 
@@ -157,6 +198,7 @@ a_descriptor_ends_a_sleep(void **state)
 	f.drain_fd = q.fd = pair[0];
 	assert_int_equal(serve_begin(&f.serving, &q), 0);
 	fake_run(&f);
+	before = waited_ms();
 	for (unsigned int i = 1; i <= 100; i++) {
 		uint64_t begin;
 
@@ -167,7 +209,7 @@ a_descriptor_ends_a_sleep(void **state)
 			sched_yield();
 		late += monotonic_ms() - begin > 80;
 	}
-	assert_true(late < 10);
+	assert_few(late, 80, before);
 	fake_stop(&f);
 	close(pair[0]);
 	close(pair[1]);
@@ -178,11 +220,13 @@ a_queue_without_a_descriptor_is_looked_at(void **state)
 {
 	struct rxq q = {.ifidx = 1, .fd = -1};
 	unsigned int late = 0;
+	uint64_t before;
 	struct fake f;
 
 	fake_start(&f, false);
 	assert_int_equal(serve_begin(&f.serving, &q), 0);
 	fake_run(&f);
+	before = waited_ms();
 	for (unsigned int i = 1; i <= 50; i++) {
 		uint64_t begin;
 
@@ -193,7 +237,7 @@ a_queue_without_a_descriptor_is_looked_at(void **state)
 			sched_yield();
 		late += monotonic_ms() - begin > 50;
 	}
-	assert_true(late < 10);
+	assert_few(late, 50, before);
 	/* Without it the sleeps are long again: descriptors tell of everything. */
 	assert_int_equal(serve_end(&f.serving, 1, 0), 0);
 	assert_int_equal(atomic_load(&f.serving.idle.n_blind), 0);
@@ -251,7 +295,8 @@ a_descriptor_that_cries_wolf_costs_little(void **state)
 	cpu = cpu_ms(f.thread);
 	while (monotonic_ms() - begin < 300)
 		usleep(10000);
-	assert_true(cpu_ms(f.thread) - cpu < 200);
+	cpu = cpu_ms(f.thread) - cpu;
+	assert_true(cpu < (monotonic_ms() - begin) * 2 / 3);
 	fake_stop(&f);
 	close(pair[0]);
 	close(pair[1]);
