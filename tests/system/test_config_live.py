@@ -69,6 +69,7 @@ def test_a_file_that_the_daemons_unit_hides_is_no_file_that_is_not_there(router,
     assert done.returncode == 2 and "you can read it" not in done.stderr
 
 
+@pytest.mark.smoke
 def test_config_check_for_scripts(dut, tmp_path):
     """--json: a row an error, with its place; of a good file none."""
     schema = {"$ref": "#/components/schemas/FpmctlConfigCheck"}

@@ -264,6 +264,7 @@ def allowed(folder):
     return found
 
 
+@pytest.mark.smoke
 def test_nobody_else_runs_on_a_core_that_forwards(dut):
     """Control threads, DPDK's and liburcu's keep to the other CPUs, when there are any; but
     the one that BFD waits for is not bound to the only other one."""

@@ -16,6 +16,7 @@ import pytest
 
 from lib import netns
 from lib.wait import eventually
+from on_time import Clock
 from wire import token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -69,13 +70,14 @@ def share(dut, seconds=2.0):
 
 
 def median_s(dut, event, times=20):
-    """Median time of something that is done to forwarders that sleep."""
+    """Median time of something that is done to forwarders that sleep, less the time in which the
+    machine had no CPU for them or for us."""
     took = []
     for n in range(times):
         wait_asleep(dut)
-        begin = time.monotonic()
+        clock = Clock(dut)
         event(n)
-        took.append(time.monotonic() - begin)
+        took.append(clock.seconds())
     return statistics.median(took)
 
 
@@ -85,6 +87,7 @@ def test_an_idle_router_uses_next_to_no_cpu(dut):
     assert share(dut) < 0.02
 
 
+@pytest.mark.smoke
 def test_the_first_packet_after_idle_is_forwarded_at_once(dut, lan, wan):
     """It is not lost, and its descriptor woke the forwarder."""
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -111,6 +114,7 @@ def test_the_kernels_first_frame_after_idle_leaves_at_once(dut, lan):
         sock.close()
 
 
+@pytest.mark.smoke
 def test_what_waited_for_a_neighbour_leaves_while_forwarders_sleep(dut, lan, wan):
     """Its release is an inject, too."""
     dut.route(NET, via="192.0.2.79", wire=wan)
@@ -118,11 +122,11 @@ def test_what_waited_for_a_neighbour_leaves_while_forwarders_sleep(dut, lan, wan
     eventually(lambda: wan.solicitations("192.0.2.79"), 3, 0.005, "the kernel asks")
     wait_asleep(dut)
 
-    began = time.monotonic()
+    clock = Clock(dut)
     dut.ip(f"neigh replace 192.0.2.79 lladdr {wan.mac} dev {wan.tap} nud permanent")
     wan.expect_raw(token_of(probe))
 
-    assert time.monotonic() - began < 1
+    assert clock.seconds() < 1
     dut.ip(f"neigh del 192.0.2.79 dev {wan.tap}")
 
 

@@ -17,6 +17,7 @@ from lib.wait import eventually
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 
 
+@pytest.mark.smoke
 def test_it_has_only_the_capabilities_it_says(dut):
     assert_dropped(dut.daemon.pid())
 

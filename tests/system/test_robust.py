@@ -123,6 +123,7 @@ def answer_to(dut, octets):
     return first, False
 
 
+@pytest.mark.smoke
 def test_nonsense_on_the_control_socket(dut, rng):
     """Whatever a script writes there: one sentence that says what is wrong with it, the same
     client is served again, unless nobody knows where its next request begins, and in the log
@@ -150,6 +151,7 @@ def test_nonsense_on_the_control_socket(dut, rng):
         assert file.read() == b""
 
 
+@pytest.mark.smoke
 def test_route_churn_with_traffic(dut, lan, wan, alt):
     """Thousands of routes come and go; a route that stays never loses a packet."""
     nhid = dut.zebra.hop(alt.peer6, alt)
@@ -314,6 +316,7 @@ def test_kill_and_start_again(own_dut):
     assert dut.stop() == 0
 
 
+@pytest.mark.smoke
 def test_a_second_daemon_is_refused_in_words(dut):
     """Two at once: the second says so in one sentence and touches nothing."""
     argv = ["ip", "netns", "exec", dut.dp, dut.daemon.program, "-c", dut.config]
