@@ -75,6 +75,13 @@ def link_set(name, ifname, up):
         fcntl.ioctl(sock, SIOCSIFFLAGS, struct.pack("16sH14x", ifname.encode(), flags))
 
 
+def is_up(name, ifname):
+    """Is an interface up? Asked without a process, so that the moment is known."""
+    with open_socket(name, socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        row = fcntl.ioctl(sock, SIOCGIFFLAGS, struct.pack("16sH14x", ifname.encode(), 0))
+    return bool(struct.unpack_from("H", row, 16)[0] & IFF_UP)
+
+
 def has_carrier(name, ifname):
     """Has the interface a link? Asked without a process, so that the moment is known."""
     answer = ctypes.create_string_buffer(struct.pack("II", ETHTOOL_GLINK, 0))

@@ -16,11 +16,11 @@ import pytest
 
 from lab import evidence, proofs, routes, sessions, topology
 from lab.lab import Lab
-from lib import netns
+from lib import machine, netns, procs
 from lib.dut import Control
 from lib.freeze import frozen
 from lib.probe import Stopwatch, UdpSink
-from lib.wait import eventually
+from lib.wait import LONG, eventually, never
 
 N4, N6 = 2000, 400
 STATIC, STATIC_HOST = "192.0.2.64/28", "192.0.2.65"
@@ -43,6 +43,14 @@ def settled(lab, timeout=60):
     eventually(
         lambda: proofs.whole(proofs.tables(lab), N4, N6), timeout, 0.2, "FIB = zebra = isp"
     )
+
+
+@pytest.fixture
+def preferred(lab):
+    """Other programs of the machine have less weight than the lab's: a test judges its time. Not
+    this process, which may have the weight of all that its terminal runs (sched(7), autogroups).
+    """
+    machine.prefer(procs.marked(lab.dir))
 
 
 def of_machine():
@@ -141,6 +149,17 @@ class Vty:
             assert said[-1] == 0, (line, said)
 
 
+def medians_are_below(seconds, measure):
+    """Assert that the median of each of measure()'s {what: [seconds]} is below. It may measure
+    three times: a router that is late is late each time, a machine with other work is not."""
+    for _ in range(3):
+        late = {what: t for what, t in measure().items() if statistics.median(t) >= seconds}
+        if not late:
+            return
+        print(late)
+    assert late == {}
+
+
 def change(watch, what, command):
     """Seconds from before `command` is given until packets show `what`, which they must not
     show before. `command` may return the (later) moment at which the change was sent."""
@@ -153,53 +172,59 @@ def change(watch, what, command):
     return eventually(lambda: watch.first(what, start), 5, 0.01, what)[0] - start
 
 
-def test_a_static_route_is_in_packets_within_100_ms(lab):
+def test_a_static_route_is_in_packets_within_100_ms(lab, preferred):
     """Added, replaced by a reject, back, removed: each is seen in packets within 100 ms of
     the moment at which staticd is given the command (which vtysh itself takes 50 ms and
     more to do). Medians: the claim is about the router, not about a machine that does
     something else for a while."""
     add = f"ip route {STATIC} {topology.ISP4}"
     reject = f"ip route {STATIC} reject"
-    took = [[], [], [], []]
+    changes = (
+        ("added", "reply", [add]),
+        ("rejected", "unreachable", ["no " + add, reject]),
+        ("back", "reply", ["no " + reject, add]),
+        ("removed", "unreachable", ["no " + add]),
+    )
 
     with Stopwatch(lab.ns["lan"], STATIC_HOST) as watch, Vty(lab.r1, "staticd") as vty:
         eventually(lambda: watch.first("unreachable", 0), 5, what="unreachable at first")
-        for _ in range(5):
-            took[0].append(change(watch, "reply", lambda: vty.run(add)))
-            took[1].append(
-                change(watch, "unreachable", lambda: vty.run("no " + add, reject))
-            )
-            took[2].append(change(watch, "reply", lambda: vty.run("no " + reject, add)))
-            took[3].append(change(watch, "unreachable", lambda: vty.run("no " + add)))
 
-    print([f"{statistics.median(t) * 1000:.0f} ms" for t in took])
-    assert max(map(statistics.median, took)) < 0.1, took
+        def measure():
+            took = {what: [] for what, _, _ in changes}
+            for _ in range(5):
+                for what, shown, lines in changes:
+                    took[what].append(change(watch, shown, lambda x=lines: vty.run(*x)))
+            return took
+
+        medians_are_below(0.1, measure)
 
 
 @pytest.mark.parametrize("family", ["ipv4", "ipv6"])
-def test_a_bgp_route_is_in_packets_within_100_ms(lab, family):
+def test_a_bgp_route_is_in_packets_within_100_ms(lab, preferred, family):
     """Withdrawn and announced by the neighbour: seen in packets within 100 ms of the moment
     at which the speaker writes the UPDATE. No timer of bgpd's stands in the way: its MRAI
     is for what it sends, its route-map delay for changed policy. Medians of seven, since
     five daemons on the way share two cores with everybody else's work."""
     row = lab.isp("lonely", count=1, seed=7)[family][0]
-    took = {"withdraw": [], "announce": []}
 
     with Stopwatch(lab.ns["lan"], row["host"]) as watch:
         eventually(lambda: watch.first("reply", 0), 5, what="a reply at first")
-        for _ in range(7):
-            for verb, what in (("withdraw", "unreachable"), ("announce", "reply")):
-                ask = lambda v=verb: lab.isp(v, prefixes=[row["prefix"]])["t"]  # noqa: E731
-                took[verb].append(change(watch, what, ask))
 
-    print({verb: f"{statistics.median(t) * 1000:.0f} ms" for verb, t in took.items()})
-    assert max(map(statistics.median, took.values())) < 0.1, took
+        def measure():
+            took = {"withdraw": [], "announce": []}
+            for _ in range(7):
+                for verb, what in (("withdraw", "unreachable"), ("announce", "reply")):
+                    ask = lambda v=verb: lab.isp(v, prefixes=[row["prefix"]])["t"]  # noqa: E731
+                    took[verb].append(change(watch, what, ask))
+            return took
+
+        medians_are_below(0.1, measure)
 
 
 def test_a_rib_that_stands_still_is_not_felt_by_zebra(lab):
     """A load of BGP routes while the rib thread stands still for DRAIN_PAUSE_S: by zebra's
     own counters its output never met a full buffer, and all is in the FIB afterwards."""
-    pause_s = float(os.environ.get("DRAIN_PAUSE_S", "3"))
+    pause_s = float(os.environ.get("DRAIN_PAUSE_S", "3" if LONG else "1.5"))
     taken = set(routes.table4(N4, 1))
     more = [
         f"{net}.{a}.{b}.0/24" for net in (11, 12) for a in range(80) for b in range(250)
@@ -264,10 +289,10 @@ def in_force(fn):
     return time.monotonic() - begin
 
 
-def test_what_vtysh_says_of_an_interface_is_in_force_within_100_ms(lab):
+def test_what_vtysh_says_of_an_interface_is_in_force_within_100_ms(lab, preferred):
     """`ip address`, `ipv6 address`, `shutdown`, `ip forwarding` and their opposites: kernel
     and dataplane have them 100 ms after zebra was told. Medians, as above."""
-    control, took = Control(lab.socket), {}
+    control = Control(lab.socket)
 
     def local(address):
         rows = control.ask("routes", prefix=address, longest=False)
@@ -277,9 +302,7 @@ def test_what_vtysh_says_of_an_interface_is_in_force_within_100_ms(lab):
         return next(row for row in control.ask("ports") if row["name"] == "lan0")
 
     def up():
-        argv = ["ip", "-n", lab.ns["r1"], "-j", "link", "show", "lan0"]
-        kernel = "UP" in json.loads(netns.command(argv))[0]["flags"]
-        return kernel and port()["link"] == "up"
+        return netns.is_up(lab.ns["r1"], "lan0") and port()["link"] == "up"
 
     def zebra_is_done():
         """zebra 8.4 aborts (process_subq_route(), an assertion) when a link goes and comes while
@@ -300,7 +323,9 @@ def test_what_vtysh_says_of_an_interface_is_in_force_within_100_ms(lab):
         ("", "no ip forwarding", lambda: port()["forwarding"] == "ipv6"),
         ("interface lan0", "shutdown", lambda: not up() and port()["link"] == "down"),
     ]
-    with Vty(lab.r1, "zebra") as vty:
+
+    def measure():
+        took = {}
         for _ in range(3):
             for where, line, there in changes:
                 undo = line[3:] if line.startswith("no ") else "no " + line
@@ -311,11 +336,11 @@ def test_what_vtysh_says_of_an_interface_is_in_force_within_100_ms(lab):
                     vty.run(*(["exit"] if where else []))
                     if "shutdown" in command:
                         eventually(zebra_is_done, 5, 0.05)
-    control.close()
-    settled(lab)
+        return took
 
-    late = {line: t for line, t in took.items() if statistics.median(t) > 0.1}
-    assert late == {}
+    with contextlib.closing(control), Vty(lab.r1, "zebra") as vty:
+        medians_are_below(0.1, measure)
+    settled(lab)
 
 
 def test_the_audit_finds_what_is_broken_and_nothing_else(lab):
@@ -387,22 +412,25 @@ def test_the_loss_of_zebra_and_all_of_frr_loses_no_transit_packet(lab):
 
 def test_a_route_that_went_while_zebra_was_away_goes_sweep_restart_s_later(lab):
     """Until then it is forwarded by, for daemons may not be through with it; its neighbours lose
-    nothing at all."""
+    nothing at all. An hour here, and then a second."""
     (gone, _), (_, host) = [row.values() for row in lab.isp("lonely", count=2, seed=7)["ipv4"]]
     control = Control(lab.socket)
     there = lambda: gone in {row["prefix"] for row in control.ask("routes")}  # noqa: E731
     generation = lab.dp.fpm()["generation"]
 
-    with fpm_says(lab, "sweep-restart-s: 20"), Load(lab, host) as load:
-        lab.r1.kill("zebra", signal.SIGKILL)
-        eventually(lambda: not lab.dp.fpm()["connected"], 10, what="the session ends")
-        lab.isp("withdraw", prefixes=[gone])
+    with Load(lab, host) as load:
         try:
-            lab.r1.restart_all()
-            eventually(lambda: lab.dp.fpm()["generation"] > generation, 20, what="it is back")
-            eventually(lambda: lab.dp.fpm()["state"] == "holding", 10, what="all was said")
-            assert there()
-            eventually(lambda: not there(), 60, 0.2, "the route is gone")
+            with fpm_says(lab, "sweep-restart-s: 3600"):
+                lab.r1.kill("zebra", signal.SIGKILL)
+                eventually(lambda: not lab.dp.fpm()["connected"], 10, what="the session ends")
+                lab.isp("withdraw", prefixes=[gone])
+                lab.r1.restart_all()
+                eventually(lambda: lab.dp.fpm()["generation"] > generation, 20, what="it is back")
+                state = lambda: lab.dp.fpm()["state"]  # noqa: E731
+                eventually(lambda: state() == "holding", 20, what="all was said")
+                never(lambda: not there() or state() != "holding", 1)
+            with fpm_says(lab, "sweep-restart-s: 1"):
+                eventually(lambda: not there(), 30, 0.2, "the route is gone")
             assert "swept=1 end=" in lab.dp.log(20)
         finally:
             lab.isp("announce", prefixes=[gone])
@@ -437,16 +465,20 @@ def test_a_killed_bgpd_takes_its_routes_along_and_brings_them_back(lab):
 
 
 def test_a_killed_daemon_recovers_alone_when_started_again(lab):
-    """kill -9 of the dataplane: TAPs keep their addresses, FRR comes back, packets flow."""
+    """kill -9 of the dataplane and of its supervisor, which would start it again and keeps its TAPs:
+    FRR gives the new TAPs their addresses and comes back, packets flow."""
     _, host = announced(lab)
-    addresses = netns.run(lab.ns["r1"], ["ip", "-br", "-4", "addr", "show", "wan0"])
+    show = ["ip", "-br", "-4", "addr", "show", "wan0"]
+    addresses = netns.run(lab.ns["r1"], show)
+    pid = lab.dp.pid()
 
     lab.dp.stop(signal.SIGKILL)
+    procs.signal_pid(pid, signal.SIGKILL)
     lab.dp.start()
 
+    assert lab.dp.pid() != pid
     settled(lab)
-    now = netns.run(lab.ns["r1"], ["ip", "-br", "-4", "addr", "show", "wan0"])
-    assert addresses.split()[2:] == now.split()[2:]
+    assert addresses.split()[2:] == netns.run(lab.ns["r1"], show).split()[2:]
     with Stopwatch(lab.ns["lan"], host) as watch:
         eventually(lambda: watch.first("reply", 0), 10, what="ping is answered")
     assert lab.dp.fpm()["malformed"] == 0
