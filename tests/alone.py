@@ -4,8 +4,11 @@ when no other job runs. A key is a file of tests/system, or a test of one: `test
 
 import os
 
+NEIGHBOURS = "a scan fills the kernel's neighbour table, which all namespaces share"
+
 ALONE = {
-    "test_neigh_life.py": "scans fill the kernel's neighbour table, which all namespaces share",
+    "test_neigh_life.py::test_a_scan_leaves_gateways_alone_and_memory_bounded": NEIGHBOURS,
+    "test_neigh_life.py::test_a_scan_keeps_nobody_from_being_found": NEIGHBOURS,
 }
 
 # Those that do so in their longer variants (FDP_LONG) alone.

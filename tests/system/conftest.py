@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from lib import built  # noqa: E402
 from lib.dut import sweep_leftovers, why_not  # noqa: E402
 from lib.wait import LONG  # noqa: E402
+from gateways import solicit  # noqa: E402
 from router import Router, running  # noqa: E402
 
 
@@ -102,6 +103,23 @@ def dut(session_dut):
         code = router.daemon.process.poll()
         router.daemon.process = None
         pytest.fail(f"the daemon died during this test: exit code {code}")
+
+
+@pytest.fixture(scope="module")
+def asked_often(session_dut):
+    """On wan the kernel asks five times a second, not once, and as long as packets may wait (5 s):
+    a neighbour that begins to answer is soon found, and one that does not yet has not failed."""
+    solicit(session_dut, retrans_time_ms=200, mcast_solicit=50)
+    yield
+    solicit(session_dut, retrans_time_ms=1000, mcast_solicit=3)
+
+
+@pytest.fixture
+def given_up_soon(asked_often, dut):
+    """On wan the kernel gives up after 0.6 s."""
+    solicit(dut, mcast_solicit=3)
+    yield
+    solicit(dut, mcast_solicit=50)
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Gateways on wan that nobody else has, and what is routed by them, in both families."""
 
+from lib import netns
+
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
 _WAYS = {4: ("192.0.2.{}", NET, HOST), 6: ("2001:db8:1::{}", NET6, HOST6)}
@@ -13,3 +15,9 @@ def case(family, number):
     """
     gateway, prefix, dst = _WAYS[family]
     return gateway.format(number), prefix, dst
+
+
+def solicit(router, **values):
+    """Set how the router's kernel asks for neighbours on wan: sysctls of either family."""
+    names = [f"net.{f}.neigh.{router.wires['wan'].tap}" for f in ("ipv4", "ipv6")]
+    netns.sysctl(router.ctl, {f"{n}.{k}": v for n in names for k, v in values.items()})

@@ -8,20 +8,14 @@ from scapy.layers.inet import ICMP
 from scapy.layers.inet6 import ICMPv6DestUnreach
 from scapy.layers.l2 import ARP, Ether
 
-from gateways import HOST, HOST6, NET, NET6, case
+from gateways import HOST, HOST6, NET, NET6, case, solicit
 from lib import netns
 from lib.freeze import frozen
 from lib.wait import eventually
 from wire import token, token_of
 
 
-@pytest.fixture
-def asked_soon(dut, wan):
-    """The kernel asks again after 0.3 s, not after one, and gives up after a second."""
-    names = [f"net.{f}.neigh.{wan.tap}.retrans_time_ms" for f in ("ipv4", "ipv6")]
-    netns.sysctl(dut.ctl, dict.fromkeys(names, 300))
-    yield
-    netns.sysctl(dut.ctl, dict.fromkeys(names, 1000))
+pytestmark = pytest.mark.usefixtures("asked_often")
 
 
 def test_an_unresolved_gateway_is_asked_for_and_the_first_packets_wait(
@@ -45,7 +39,7 @@ def test_an_unresolved_gateway_is_asked_for_and_the_first_packets_wait(
 
 
 @pytest.mark.parametrize("kind", ["gateway", "host"])
-def test_nobody_overtakes_those_who_waited(dut, lan, wan, family, kind, asked_soon):
+def test_nobody_overtakes_those_who_waited(dut, lan, wan, family, kind):
     """RFC 4861, 7.2.2 says that what waited is sent when the answer is there; who comes in
     that moment comes after it. Twelve neighbours answer in the middle of a stream."""
     for number in range(100, 112):
@@ -89,16 +83,21 @@ def test_one_solicitation_at_a_time(dut, lan, wan, family):
     """RFC 1122, 2.3.2.1: at most one request a second for one address, however many
     packets want it."""
     host, _, _ = case(family, 72)
-    begin = time.monotonic()
+    word = f"net.ipv{family}.neigh.{wan.tap}.retrans_time_ms"
+    netns.sysctl(dut.ctl, {word: 1000})
+    try:
+        begin = time.monotonic()
+        lan.send(*(lan.probe(host) for _ in range(100)))
+        eventually(lambda: wan.solicitations(host), 3, 0.005, "a solicitation")
+        dut.fence(lan)
 
-    lan.send(*(lan.probe(host) for _ in range(100)))
-    eventually(lambda: wan.solicitations(host), 3, 0.005, "a solicitation")
-    dut.fence(lan)
+        assert len(wan.solicitations(host)) <= 2 + int(time.monotonic() - begin)
+    finally:
+        netns.sysctl(dut.ctl, {word: 200})
+        wan.answer(host)  # or the next test waits for what waits here
 
-    assert len(wan.solicitations(host)) <= 2 + int(time.monotonic() - begin)
 
-
-def test_failure_is_told_to_the_sources(dut, lan, wan, family, asked_soon):
+def test_failure_is_told_to_the_sources(dut, lan, wan, family, given_up_soon):
     """RFC 1812, 4.3.3.1 and RFC 4443, 3.1: host/address unreachable when nobody answers."""
     host, _, _ = case(family, 73)
     before = dut.counters()
@@ -127,7 +126,7 @@ def test_what_waits_goes_by_the_route_that_it_has_then(dut, lan, wan, alt, famil
     before = dut.counters()
 
     dut.zebra.drop(prefix)
-    dut.route(far, via=alt.peer4 if family == 4 else alt.peer6, wire=alt)
+    dut.route(far, via=alt.peer(family), wire=alt)
     eventually(lambda: dut.route_row(prefix) is None, 3, 0.005)
     wan.answer(gateway, "02:00:00:00:85:01")
 
@@ -155,10 +154,13 @@ def test_what_waits_in_vain_goes_by_a_route_that_came_meanwhile(
     before = dut.counters()
     assert _buffers(dut) >= in_use + 21
 
-    dut.route(prefix, via=alt.peer4 if family == 4 else alt.peer6, wire=alt)
-
-    assert alt.expect(token_of(probe), 8).dst == alt.mac
-    lan.expect(token_of(vain[-1]), 8)
+    dut.route(prefix, via=alt.peer(family), wire=alt)
+    solicit(dut, mcast_solicit=3)  # not before: all has to wait when the route comes
+    try:
+        assert alt.expect(token_of(probe), 8).dst == alt.mac
+        lan.expect(token_of(vain[-1]), 8)
+    finally:
+        solicit(dut, mcast_solicit=50)
     assert dut.drops(before) == {"neigh_failed": 20}
     eventually(lambda: _buffers(dut) <= in_use, 3, 0.01, "packet buffers come back")
 
@@ -182,11 +184,13 @@ def test_a_mac_that_is_nobodys_is_not_believed(dut, lan, wan, mac):
     dut.not_forwarded(lan, lan.probe(host))
 
     assert dut.moved(before, "punt")["unresolved"] == 1
+    dut.neighbor(host, wan)  # or the next test waits for what waits here
 
 
 def test_a_gateway_that_the_kernel_does_not_ask_for_is_told_of_once(dut, lan, wan):
     """IPv6 is switched off on the way out (as an MTU below 1280 does, RFC 8200, 5): packets do
-    not wait in vain, senders are told; the operator reads whom and why, not every second."""
+    not wait in vain, senders are told; the operator reads whom and why, not every second: two
+    seconds are looked at."""
     gateway, prefix, dst = case(6, 88)
     netns.sysctl(dut.ctl, {f"net.ipv6.conf.{wan.tap}.disable_ipv6": 1})
     try:
@@ -197,7 +201,7 @@ def test_a_gateway_that_the_kernel_does_not_ask_for_is_told_of_once(dut, lan, wa
 
         reply = lan.srp1(lan.probe(dst))
         with dut.stream(lan, dst, rate=50) as stream:
-            eventually(lambda: stream.sent > 150, 10)
+            eventually(lambda: stream.sent > 110, 10)
 
         assert reply[ICMPv6DestUnreach].code == 3
         failed = {"neigh_failed": stream.sent + 1}
@@ -208,7 +212,7 @@ def test_a_gateway_that_the_kernel_does_not_ask_for_is_told_of_once(dut, lan, wa
         netns.sysctl(dut.ctl, {f"net.ipv6.conf.{wan.tap}.disable_ipv6": 0})
 
 
-def test_a_failed_neighbour_that_comes_back_is_found(dut, lan, wan, family, asked_soon):
+def test_a_failed_neighbour_that_comes_back_is_found(dut, lan, wan, family, given_up_soon):
     """RFC 4861, 7.3.3: failure is not for ever; the next packet asks again."""
     host, _, _ = case(family, 74)
     lan.srp1(lan.probe(host), timeout=8)
@@ -428,11 +432,12 @@ def test_ttl_is_spent_once_by_a_packet_that_waited(dut, lan, wan, family):
 
 
 def test_a_scan_of_a_subnet_leaves_the_gateway_alone(dut, lan, wan, alt):
-    """Hundreds of unanswered hosts neither stop the known neighbours nor stay for ever."""
+    """Hundreds of unanswered hosts neither stop the known neighbours nor stay for ever. Fewer than
+    the kernel's table has room for (1024, of all namespaces): others run beside this."""
     dut.route(NET6, via=alt.peer6, wire=alt)
 
     with dut.stream(lan, HOST6) as stream:
-        for n in range(1000):
+        for n in range(400):
             lan.send(bytes(lan.probe(f"2001:db8:1::a:{n:x}")))
 
     assert stream.lost(alt) == []

@@ -11,39 +11,29 @@ from scapy.layers.inet import ICMP
 from scapy.layers.inet6 import ICMPv6DestUnreach, ICMPv6ND_NA, ICMPv6NDOptDstLLAddr, IPv6
 from scapy.layers.l2 import ARP, Ether
 
-from gateways import HOST, HOST6, NET, NET6, case
+from gateways import HOST, HOST6, NET, NET6, case, solicit
 from lib import netns
 from lib.built import sanitized
-from lib.wait import eventually
+from lib.wait import LONG, eventually
 from router import Router, running
 from wire import token_of
 
 USABLE = {"reachable", "stale", "delay", "probe"}
 
 
+pytestmark = pytest.mark.usefixtures("asked_often")
+
+
 @pytest.fixture
-def fast_time(dut, wan):
-    """Neighbours of wan grow old in a second instead of half a minute, and are given up in
-    a third of one instead of three."""
-    fast = {
-        "base_reachable_time_ms": 600,
-        "delay_first_probe_time": 1,
-        "retrans_time_ms": 100,
-    }
-    slow = {
-        "base_reachable_time_ms": 30000,
-        "delay_first_probe_time": 5,
-        "retrans_time_ms": 1000,
-    }
-
-    def write(values):
-        names = [f"net.{f}.neigh.{wan.tap}" for f in ("ipv4", "ipv6")]
-        rows = {f"{n}.{k}": v for n in names for k, v in values.items()}
-        netns.sysctl(dut.ctl, rows)
-
-    write(fast)
+def fast_time(dut):
+    """Neighbours of wan grow old in a second instead of half a minute. They are asked ten times a
+    second, and given up after three seconds, for this process answers in their stead and may have
+    to wait for a CPU."""
+    solicit(dut, retrans_time_ms=100, ucast_solicit=30)
+    solicit(dut, base_reachable_time_ms=600, delay_first_probe_time=1)
     yield
-    write(slow)
+    solicit(dut, base_reachable_time_ms=30000, delay_first_probe_time=5)
+    solicit(dut, retrans_time_ms=200, ucast_solicit=3, mcast_solicit=50)
 
 
 def test_neighbours_in_use_are_kept_and_missed_when_they_die(dut, lan, wan, fast_time):
@@ -88,6 +78,7 @@ def test_neighbours_in_use_are_kept_and_missed_when_they_die(dut, lan, wan, fast
     assert stream.lost(wan) == []
     assert seen <= USABLE, "never unknown, never failed"
     wan.silence()
+    solicit(dut, ucast_solicit=3, mcast_solicit=3)
     for address, at in life.items():
 
         def told(at=at):
@@ -105,11 +96,17 @@ def test_every_source_is_told_of_a_failure(dut, lan, wan, alt, family):
 
     for wire, probe in probes:
         wire.send(probe)
+    for wire in (lan, alt):
+        dut.fence(wire)
+    solicit(dut, mcast_solicit=3)  # not before: all five have to wait
+    try:
+        replies = [wire.expect(token_of(probe), 8) for wire, probe in probes]
+    finally:
+        solicit(dut, mcast_solicit=50)
 
-    for wire, probe in probes:
-        reply = wire.expect(token_of(probe), 8)
-        own, peer = (wire.ip4, wire.peer4) if family == 4 else (wire.ip6, wire.peer6)
-        assert (reply.payload.src, reply.payload.dst) == (own, peer)
+    for (wire, _), reply in zip(probes, replies):
+        ends = (reply.payload.src, reply.payload.dst)
+        assert ends == (wire.own(family), wire.peer(family))
     assert dut.drops(before) == {"neigh_failed": 5}
 
 
@@ -214,7 +211,7 @@ class Talk(threading.Thread):
         self.address, self.ending, self.sent = address, threading.Event(), 0
 
     def run(self):
-        while not self.ending.wait(0.02):
+        while not self.ending.wait(0.005):
             try:
                 self.sock.sendto(b"talk%08d" % self.sent, (self.address, 179))
                 self.sent += 1
@@ -238,16 +235,20 @@ def scanned(possible):
         yield router
 
 
+SCANNED = 64_500 if LONG else 13_000  # of a /16, or of a /64
+GROWN_MAX = (16 if LONG else 4) << 20
+
+
 def scan_frames(lan, family):
-    """Frames to 65,000 addresses of a /16 or of a /64 on wan, none of which is there."""
+    """Frames to SCANNED addresses of a /16 or of a /64 on wan, none of which is there."""
     if family == 6:
         head = bytearray(bytes(lan.probe("2001:db8:1::aaaa:0")))
-        for n in range(1, 65001):
+        for n in range(1, 1 + SCANNED):
             head[52:54] = n.to_bytes(2, "big")
             yield bytes(head)
         return
     head = bytearray(bytes(lan.probe("198.18.0.0", id=0)))
-    for n in range(1000, 65500):
+    for n in range(1000, 1000 + SCANNED):
         head[32:34] = n.to_bytes(2, "big")
         # Identification takes what the address gives: the sum stays as it was.
         head[18:20] = (0xFFFF - n).to_bytes(2, "big")
@@ -255,7 +256,8 @@ def scan_frames(lan, family):
 
 
 def test_a_scan_leaves_gateways_alone_and_memory_bounded(scanned, family):
-    """RFC 1812, 3.3.2 and RFC 6583, 6.2: a whole /16, or as much of a /64, is scanned. A
+    """RFC 1812, 3.3.2 and RFC 6583, 6.2: SCANNED addresses, thirteen times what the kernel's
+    table holds, with FDP_LONG a whole /16, are scanned. A
     gateway learned by ARP or ND forwards every packet of transit traffic, the router's own
     talk with it goes on, and a new gateway is found in the middle of it. Neither the table
     of neighbours nor memory grows with the scan."""
@@ -283,9 +285,10 @@ def test_a_scan_leaves_gateways_alone_and_memory_bounded(scanned, family):
             lan.send(*some)
             sent += len(some)
             dut.fence(lan)
-            if n == 100:
+            if n == 30:
                 far = "203.0.113.0/24" if family == 4 else "2001:db8:e000::/36"
                 dut.route(far, via=other, wire=wan)
+        eventually(lambda: talk.sent > 40, 5, 0.01, "the router talks")
         begin = time.monotonic()
         at = "203.0.113.9" if family == 4 else "2001:db8:e000::9"
         out = dut.forwarded(lan, lan.probe(at), wan, timeout=3)
@@ -299,8 +302,9 @@ def test_a_scan_leaves_gateways_alone_and_memory_bounded(scanned, family):
     assert len(rows) < 4096, "the kernel's table has at most gc_thresh3 entries"
     assert next(r for r in rows if r["address"] == gateway)["mac"] == "02:00:00:00:70:01"
     grown = dut.rss() - memory
+    print(f"{grown >> 10} KiB more")
     # With sanitizers what was freed is not given back.
-    assert sanitized(dut) or grown < 16 << 20, f"{grown} octets more"
+    assert sanitized(dut) or grown < GROWN_MAX, f"{grown} octets more"
     assert sum(dut.drops(before).values()) > 0.9 * sent
 
 
@@ -312,7 +316,7 @@ def test_a_scan_keeps_nobody_from_being_found(scanned, family):
     dut.ready()
     lan, wan, alt = (dut.wires[name] for name in ("lan", "wan", "alt"))
     known = [case(family, number)[0] for number in range(80, 90)]
-    fresh = [case(family, number)[0] for number in range(90, 120)]
+    fresh = [case(family, number)[0] for number in range(90, 120 if LONG else 102)]
     for host in [*known, *fresh]:
         wan.answer(host)
     if family == 4:
@@ -332,4 +336,6 @@ def test_a_scan_keeps_nobody_from_being_found(scanned, family):
     eventually(lambda: wan.got(probes[-1]), 2, 0.01)
 
     assert stream.lost(wan) == []
-    assert len([mark for mark in probes if wan.got(mark)]) >= 0.9 * len(probes)
+    found = len([mark for mark in probes if wan.got(mark)])
+    print(f"{found} of {len(probes)} were found")
+    assert found >= 0.9 * len(probes)
