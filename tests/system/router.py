@@ -261,17 +261,6 @@ class Stream(threading.Thread):
             if struct.unpack("!I", data[at(data) : at(data) + 4])[0] > first
         )
 
-    def late(self, seconds, *wires):
-        """Numbers of packets that arrived more than `seconds` after they were sent."""
-        found = []
-        for wire in wires:
-            for when, data in wire.timed(self.mark):
-                at = data.index(self.mark) + len(self.mark)
-                number = struct.unpack("!I", data[at : at + 4])[0]
-                if when - self.times[number] > seconds:
-                    found.append(number)
-        return found
-
     def time_of(self, number):
         """When a packet was sent (monotonic)."""
         return self.times[number]

@@ -50,13 +50,8 @@ def gateways(dut, wires, count, address):
 def flow_frames(lan, dst, count):
     """Frames of `count` flows that differ in ports only; the same ones for equal arguments
     but for their tokens."""
-    head = bytes(lan.probe(dst, sport=0, dport=0))
-    at, ports = head.index(token_of(head)), 34 if head[12:14] == b"\x08\x00" else 54
-    frames = []
-    for n in range(count):
-        key = (1024 + n * 7 % 60000).to_bytes(2, "big") + (2000 + n // 8).to_bytes(2, "big")
-        frames.append(head[:ports] + key + b"\0\x1a\0\0" + token())
-    return frames
+    ports = [(1024 + n * 7 % 60000, 2000 + n // 8) for n in range(count)]
+    return lan.flow_frames(dst, ports)
 
 
 def members(dut, lan, outs, frames):

@@ -176,9 +176,9 @@ def test_errors_are_rate_limited_and_the_limit_recovers(dut, lan):
     """RFC 1812, 4.3.2.8 and RFC 4443, 2.4 (f)."""
     for dst in ("198.51.100.77", "2001:db8:f000::77"):
         before = dut.counters()
-        probes = [lan.probe(dst) for _ in range(2000)]
+        probes = lan.flow_frames(dst, [(4000, 4001)] * 2000)
         begin = time.monotonic()
-        lan.send(*map(bytes, probes))
+        lan.send(*probes)
         dut.fence(lan)
         took = time.monotonic() - begin
 

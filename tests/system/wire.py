@@ -110,6 +110,13 @@ class Wire:
         packet = Ether(src=self.mac, dst=self.port_mac) / ip
         return packet / UDP(sport=sport, dport=dport) / Raw(load)
 
+    def flow_frames(self, dst, ports):
+        """Octets of a probe for each (source port, destination port): without UDP's checksum, and
+        quicker than with scapy."""
+        head = bytes(self.probe(dst, sport=0, dport=0))
+        at = head.index(token_of(head)) - 8
+        return [head[:at] + struct.pack("!HHHH", *pair, 18, 0) + token() for pair in ports]
+
     def srp1(self, probe, timeout=2):
         """Send a probe, return the first frame that comes back with its token."""
         self.send(probe)
