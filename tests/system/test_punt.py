@@ -477,7 +477,8 @@ def test_the_kernel_answers_arp_and_nd(dut, lan):
 def test_whatever_comes_up_may_go_out(dut, lan):
     """Every frame of the catalogue above, sent by the kernel's side: the same octets on
     the wire, each once, in order, and nothing dropped."""
-    frames = [bytes(frames_for_us(lan)[name][0]) for name in NAMES]
+    known = frames_for_us(lan)
+    frames = [bytes(known[name][0]) for name in NAMES]
     before = dut.counters()
 
     dut.taps["lan"].send(*frames)

@@ -64,7 +64,8 @@ def test_a_carrier_is_told_at_once(dut, wan):
 
 def test_a_link_that_flaps_does_not_fill_the_log(dut, ext):
     """Whoever has the other end of a wire may repeat it at will: a line a second, the last word
-    included, which says how many there were."""
+    included, which says how many there were. The kernel tells of fewer when it has other work:
+    repeated until it has told of more than lines can be."""
     head = f"neigh: carrier {{}} port={ext.tap}"
     lines = lambda: [  # noqa: E731
         row for row in dut.daemon.log(5000).splitlines() if f"port={ext.tap}" in row
@@ -72,8 +73,13 @@ def test_a_link_that_flaps_does_not_fill_the_log(dut, ext):
     before = len(lines())
     flap = [f"link set {ext.name} {word}" for word in ("down", "up")]
 
+    def told():
+        netns.ip_batch(flap * 100, dut.far)
+        said = lines()[before:]
+        return len(said) + sum(int(row.partition(" missed=")[2] or 0) for row in said) > 20
+
     begin = time.monotonic()
-    netns.ip_batch(flap * 400, dut.far)
+    eventually(told, 20, 0.01, "the log has counted more than 20 changes")
     netns.link_set(dut.far, ext.name, False)
     eventually(lambda: dut.port_row(ext)["link"] == "down", 5, 0.005)
     eventually(lambda: head.format("down") in lines()[-1], 5)
@@ -84,8 +90,6 @@ def test_a_link_that_flaps_does_not_fill_the_log(dut, ext):
     said = lines()[before:]
 
     assert len(said) <= took_s + 4, said
-    missed = sum(int(row.partition(" missed=")[2] or 0) for row in said)
-    assert missed + len(said) > 20, "there were far more of them"
 
 
 def test_a_down_link_comes_back_to_work(dut, lan, wan):
@@ -330,7 +334,7 @@ def test_a_port_that_a_bridge_takes_is_told_of(dut, lan, wan):
     try:
         eventually(lambda: part_of() == "br7", 5, 0.01, "shown")
         assert f"dev={wan.tap} part_of=br7" in dut.daemon.log(50)
-        assert f"part of br7" in dut.fpmctl("show", "interfaces", wan.tap).stdout
+        assert "part of br7" in dut.fpmctl("show", "interfaces", wan.tap).stdout
         done = dut.fpmctl("doctor", "members")
         assert done.returncode == 0
         assert f"WARN  members {wan.tap}" in done.stdout, done.stdout
