@@ -4,7 +4,7 @@
 
 BUILD   ?= release
 O       := build/$(BUILD)
-DAEMON_DIRS := base pci config fib port fpm rib neigh fwd punt trace ui start restart manage nicd
+DAEMON_DIRS := base pci config fib port fpm rib neigh fwd punt trace ui start restart manage nicd daemon
 PY      := /usr/bin/python3
 export PYTHONDONTWRITEBYTECODE := 1
 
@@ -96,7 +96,7 @@ $(O)/obj/%.o: %.c Makefile
 
 # The version is compiled into the objects that print it, and into no other: a commit that
 # changes one file then leaves all other objects, and what a compiler cache has of them, valid.
-VERSIONED := $(addprefix $(O)/obj/fpm-dataplane/,main.o start/options.o ctl/main.o supervise/main.o)
+VERSIONED := $(addprefix $(O)/obj/fpm-dataplane/,main.o daemon/threads.o start/options.o ctl/main.o supervise/main.o)
 $(VERSIONED): ALL_CFLAGS += -DFPMDP_VERSION='"$(VERSION)"'
 $(VERSIONED): $(O)/version
 $(O)/version: FORCE

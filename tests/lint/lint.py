@@ -44,8 +44,9 @@ INCLUDES = {
     "nicd/server.c": "DPDK",
     "ctl": "base config pci jansson",
     "supervise": "base",
-    "main.c": "base config fib fpm fwd manage neigh nicd port punt restart rib start "
+    "daemon": "base config fib fpm fwd manage neigh port punt restart/fdstore.h rib start "
     "tap-bridge/netns.h trace ui DPDK liburcu",
+    "main.c": "base daemon manage nicd restart rib start DPDK liburcu",
 }
 LIBRARIES = {
     "DPDK": r"rte_.*",

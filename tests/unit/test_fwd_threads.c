@@ -421,7 +421,7 @@ house_up(enum pt_isa isa)
 			0);
 }
 
-/* In the order of main.c. */
+/* In the order of daemon/threads.c. */
 static void
 house_down(void)
 {

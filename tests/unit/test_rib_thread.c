@@ -80,7 +80,7 @@ house_new(void)
 static void
 house_free(struct house *h)
 {
-	/* In the order of main.c. */
+	/* In the order of daemon/threads.c. */
 	worker_stop(&h->neigh);
 	worker_stop(&h->rib);
 	urcu_qsbr_barrier();

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * dataplane: all that main.c creates and connects.                                [main]
+ */
+#ifndef DAEMON_DATAPLANE_H
+#define DAEMON_DATAPLANE_H
+
+#include <signal.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/worker.h"
+#include "config/config.h"
+#include "fwd/fwd.h"
+#include "manage/rxq_assign.h"
+#include "port/packet.h"
+#include "port/port.h"
+#include "port/rxq_set.h"
+
+enum { W_RIB, W_NEIGH, W_PUNT, W_FPM, W_UI, W_TRACE, W_MANAGE, N_WORKER };
+enum end { END_FOR_GOOD, END_FAILED, END_GOES_ON /* in another daemon */ };
+
+struct dataplane {
+	struct config conf, running; /* with what was chosen here; as manage changes it */
+	bool poll_asked;             /* by the command line */
+	struct rte_mempool *pool;
+	struct port port[PORT_SLOTS];
+	unsigned int n_port;
+	struct fwd_conf fwd[CONFIG_CORES_MAX];
+	struct fwd_rings rings[CONFIG_CORES_MAX];
+	struct serving serving[CONFIG_CORES_MAX];
+	struct {
+		alignas(64) _Atomic uint32_t n;
+	} gleaned[CONFIG_CORES_MAX]; /* each fwd_rings.n_gleaned */
+	struct deal deal;
+	struct fib *fib;
+	struct watch *watch;
+	struct worker worker[N_WORKER];
+	atomic_bool stop_fwd;
+	struct {
+		int fd;             /* of the last daemon's checkpoint; -1: none */
+		unsigned int tries; /* starts that had begun to read it before this one */
+	} last_checkpoint;          /* until we forward */
+	int predecessor; /* socket to the daemon whose place we take; -1: there is none */
+	bool shared;     /* all ports can be open twice */
+	char **argv;     /* as we were started, for a successor */
+	sigset_t signals /* that main waits for */, born_with;
+};
+
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Wiring of the threads: up in order, down in reverse.                            [main]
+ */
+#include "daemon/threads.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include <rte_version.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "base/counters.h"
+#include "base/log.h"
+#include "base/sd_notify.h"
+#include "config/print.h"
+#include "daemon/forwarders.h"
+#include "fib/fib.h"
+#include "fpm/fpm.h"
+#include "manage/manage.h"
+#include "manage/ports.h"
+#include "neigh/neigh.h"
+#include "port/nicd_client.h"
+#include "port/watch.h"
+#include "punt/punt.h"
+#include "restart/fdstore.h"
+#include "rib/rib.h"
+#include "start/cpus.h"
+#include "tap-bridge/netns.h"
+#include "trace/trace.h"
+#include "ui/ui.h"
+
+/* Returns the checkpoint of the last daemon, which rib reads and closes; -1: none. */
+static int
+last_checkpoint_take(struct dataplane *dp)
+{
+	int fd = service_take(FDSTORE_CHECKPOINT);
+
+	dp->last_checkpoint.fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	dp->last_checkpoint.tries = rib_checkpoint_tries(dp->last_checkpoint.fd);
+	return fd;
+}
+
+/*
+ * rib first of all: the checkpoint of a large table takes longer to read than DPDK and the
+ * ports take to start, and needs neither. Nobody hears of it before threads_start() awaits it.
+ */
+int
+rib_begin(struct dataplane *dp)
+{
+	const struct config *conf = &dp->conf;
+	struct worker *w = dp->worker;
+	struct rib_conf rib = {.neigh = &w[W_NEIGH],
+			       .fpm = &w[W_FPM],
+			       .feedback = conf->fpm_feedback,
+			       .sweep_quiet_s = conf->sweep_quiet_s,
+			       .sweep_max_s = conf->sweep_max_s,
+			       .sweep_restart_s = conf->sweep_restart_s,
+			       .checkpoint = service_is_kept(),
+			       .checkpoint_fd = last_checkpoint_take(dp),
+			       .successor = dp->predecessor >= 0,
+			       .checkpoint_max_age_s = conf->checkpoint_max_age_s,
+			       .netns_id = netns_id(conf->control_netns),
+			       .limits = &dp->conf.limits};
+	struct fib_conf fib = {
+		.retire = rib_retire, .retire_ctx = &w[W_RIB], .limits = &dp->conf.limits};
+	int rc = rib_setup(&w[W_RIB], &rib);
+
+	if (conf->fib_per_node)
+		fib_conf_nodes(&fib, dp->deal.node, conf->n_core);
+	if (rc == 0)
+		rc = fib_create(&dp->fib, &fib);
+	if (rc < 0)
+		return rc;
+	for (unsigned int c = 0; c < fib.n_nodes; c++)
+		log_info("fib: copy node=%d%s%s", fib.node[c],
+			 dp->fib->copy[c].refused != 0 ? " refused=" : "",
+			 dp->fib->copy[c].refused != 0 ? strerror(dp->fib->copy[c].refused)
+						       : "");
+	rib_set_fib(&w[W_RIB], dp->fib);
+	rc = worker_prepare(&w[W_RIB]);
+	/* A checkpoint that is still written to is none yet. */
+	return rc < 0 || dp->predecessor >= 0 ? rc : worker_launch(&w[W_RIB]);
+}
+
+int
+workers_setup(struct dataplane *dp)
+{
+	const struct config *conf = &dp->conf;
+	static char listen[CONFIG_LISTEN_STRLEN]; /* ui keeps it */
+	/* Nobody forwards in our place any more when threads start. */
+	bool next = service_is_next() || dp->predecessor >= 0;
+	struct worker *w = dp->worker;
+	struct neigh_conf neigh = {.count = counters_register("neigh"),
+				   .rib = &w[W_RIB],
+				   .punt = &w[W_PUNT],
+				   .manage = &w[W_MANAGE],
+				   .netns = conf->control_netns,
+				   .port = dp->port,
+				   .n_port = PORT_SLOTS};
+	struct punt_conf punt = {.neigh = &w[W_NEIGH],
+				 .port = dp->port,
+				 .n_port = PORT_SLOTS,
+				 .rings = dp->rings,
+				 .n_fwd = conf->n_core,
+				 .no_lcore = nics_are_kept(),
+				 .pool = dp->pool};
+	struct fpm_conf fpm = {.rib = &w[W_RIB],
+			       .netns = conf->control_netns,
+			       .listen = conf->fpm_listen,
+			       .from = conf->fpm_from,
+			       .insists = next,
+			       .queue_limit_bytes = conf->fpm_queue_limit_bytes};
+	struct trace_conf trace = {.rib = &w[W_RIB],
+				   .neigh = &w[W_NEIGH],
+				   .port = dp->port,
+				   .n_port = PORT_SLOTS,
+				   .version = FPMDP_VERSION,
+				   .explain = fwd_explain};
+	struct ui_conf ui = {.rib = &w[W_RIB],
+			     .neigh = &w[W_NEIGH],
+			     .fpm = &w[W_FPM],
+			     .trace = &w[W_TRACE],
+			     .manage = &w[W_MANAGE],
+			     .port = dp->port,
+			     .n_port = PORT_SLOTS,
+			     .serving = dp->serving,
+			     .cpu = dp->conf.core,
+			     .n_fwd = conf->n_core,
+			     .control_socket = conf->control_socket,
+			     .metrics_on = conf->metrics_on,
+			     .metrics_listen = conf->metrics_listen,
+			     .metrics_insist = next,
+			     .netns = conf->control_netns,
+			     .version = FPMDP_VERSION,
+			     .dpdk = rte_version(),
+			     .config_file = conf->file,
+			     .fpm_listen = config_listen_str(&conf->fpm_listen, listen),
+			     .hugepages = conf->hugepages,
+			     .memory_mib = conf->memory_mib};
+	struct manage_conf manage = {.running = &dp->running,
+				     .poll_always = dp->poll_asked,
+				     .rib = &w[W_RIB],
+				     .fpm = &w[W_FPM],
+				     .ports = {.port = dp->port,
+					       .pool = dp->pool,
+					       .deal = &dp->deal,
+					       .interrupts = !conf->poll_always,
+					       .neigh = &w[W_NEIGH],
+					       .punt = &w[W_PUNT],
+					       .last_ifidx = (uint16_t)conf->n_port}};
+	int rc;
+
+	neigh.fib = punt.fib = ui.fib = trace.fib = dp->fib;
+	neigh.limits = punt.limits = ui.limits = &dp->conf.limits;
+	punt.count = counters_register("punt");
+	punt.watch = trace.watch = dp->watch = watch_create();
+	if (dp->watch == NULL)
+		return -ENOMEM;
+	punt.watch_ring = watch_ring_add(dp->watch, &punt.count->watch_lost);
+	if (punt.watch_ring == NULL)
+		return -ENOMEM;
+	rc = neigh_setup(&w[W_NEIGH], &neigh);
+	if (rc == 0)
+		rc = punt_setup(&w[W_PUNT], &punt);
+	if (rc == 0)
+		rc = fpm_setup(&w[W_FPM], &fpm);
+	if (rc == 0)
+		rc = trace_setup(&w[W_TRACE], &trace);
+	if (rc == 0)
+		rc = ui_setup(&w[W_UI], &ui);
+	if (rc == 0)
+		rc = manage_setup(&w[W_MANAGE], &manage);
+	for (unsigned int i = W_RIB + 1; i < N_WORKER && rc == 0; i++)
+		rc = worker_prepare(&w[i]);
+	return rc;
+}
+
+/* What neigh has heard of the kernel is in the FIB. */
+static void
+kernel_learnt(struct dataplane *dp)
+{
+	struct worker *const settling[] = {&dp->worker[W_RIB], &dp->worker[W_NEIGH]};
+
+	worker_settle(settling, 2);
+}
+
+/*
+ * The kernel's state into the FIB first, then the packets: those that come by a checkpoint's
+ * routes alone, without the connected ones, would go astray. Then the world, for which no
+ * packet waits.
+ */
+int
+threads_start(struct dataplane *dp)
+{
+	static const int order[] = {W_RIB, W_PUNT, W_NEIGH, W_TRACE, W_FPM, W_MANAGE, W_UI};
+	int rc;
+
+	for (unsigned int i = 0; i < N_WORKER; i++) {
+		struct worker *w = &dp->worker[order[i]];
+
+		rc = worker_start(w);
+		service_hint("WATCHDOG=1"); /* of a successor, from COMMITTED on */
+		if (rc < 0)
+			log_error("main: %s does not start error=%s", w->ops->name,
+				  strerror(-rc));
+		if (rc < 0)
+			return rc;
+		if (order[i] == W_PUNT)
+			plan_spare(w->thread);
+		if (order[i] != W_NEIGH)
+			continue;
+		kernel_learnt(dp);
+		forwarders_launch(dp);
+	}
+	return 0;
+}
+
+/* The order in which they end: rib, the last, knows nothing of ports. */
+static const int ending[N_WORKER] = {W_UI,    W_MANAGE, W_FPM, W_TRACE,
+				     W_NEIGH, W_PUNT,   W_RIB};
+
+/* Whoever uses a port ends, and the devices are free: a successor waits for nothing else. */
+void
+ports_end(struct dataplane *dp, enum end end)
+{
+	for (unsigned int i = 0; i < 3; i++)
+		worker_stop(&dp->worker[ending[i]]);
+	forwarders_end(dp);
+	for (unsigned int i = 3; i < N_WORKER - 1; i++)
+		worker_stop(&dp->worker[ending[i]]);
+	ports_close(dp->port, end == END_FAILED);
+}
+
+void
+threads_end(struct dataplane *dp, enum end end)
+{
+	ports_end(dp, end);
+	worker_stop(&dp->worker[W_RIB]);
+	/* All callbacks have posted their reclaims before the mailboxes go. */
+	urcu_qsbr_barrier();
+	for (unsigned int i = 0; i < N_WORKER; i++)
+		worker_free(&dp->worker[ending[i]]);
+	ui_teardown(&dp->worker[W_UI], end != END_GOES_ON);
+	manage_teardown(&dp->worker[W_MANAGE]);
+	trace_teardown(&dp->worker[W_TRACE]);
+	fpm_teardown(&dp->worker[W_FPM]);
+	punt_teardown(&dp->worker[W_PUNT]);
+	neigh_teardown(&dp->worker[W_NEIGH]);
+	rib_teardown(&dp->worker[W_RIB]);
+	if (dp->fib != NULL)
+		fib_destroy(dp->fib);
+	watch_free(dp->watch);
+	forwarders_free(dp);
+}
