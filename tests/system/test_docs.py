@@ -16,6 +16,21 @@ from lab.readme import differs, in_lab
 from lib import docs
 
 PAGES = [p for p in docs.pages() if any(b.place == "lab" for b in docs.blocks(p))]
+
+
+def parts():
+    """The blocks of each page for a lab, cut behind those that take the lab down."""
+    for page in PAGES:
+        part, number = [], 1
+        for block in docs.blocks(page):
+            part += [block] if block.place == "lab" else []
+            if part and block is part[-1] and "lab-down" in block.text:
+                yield pytest.param(part, id=f"{page.stem}-{number}")
+                part, number = [], number + 1
+        if part:
+            yield pytest.param(part, id=f"{page.stem}-{number}")
+
+
 # The tests' machine has it, and may have no way to Debian's servers.
 INSTALL = "apt-get update && apt-get install -y make && "
 
@@ -54,20 +69,18 @@ class Reader:
         Lab(self.name).down()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_reader_who_does_what_the_page_says_sees_what_it_says(page):
+@pytest.mark.parametrize("part", parts())
+def test_a_reader_who_does_what_the_page_says_sees_what_it_says(part):
     """Every block for a lab; exit codes, and what is printed where the page has it. How long
     each took is told, and judged by nobody: it is the machine's, too."""
-    reader, begin = Reader(), time.monotonic()
+    reader = Reader()
     try:
-        for block in docs.blocks(page):
-            if block.place == "lab":
-                at = time.monotonic()
-                reader.do(block)
-                print(f"{page.name}:{block.line}: {time.monotonic() - at:.1f} s")
+        for block in part:
+            at = time.monotonic()
+            reader.do(block)
+            print(f"{block.page.name}:{block.line}: {time.monotonic() - at:.1f} s")
     finally:
         reader.leave()
-    print(f"{page.name}: {time.monotonic() - begin:.1f} s in all")
 
 
 # In a sentence: `fpmctl show ports`, `show ports`, `doctor rss`; of FRR are `show ip route` and
@@ -141,7 +154,11 @@ def test_what_is_no_command_is_found(command):
 
 
 def test_all_pages_have_commands_that_are_run():
-    """README and troubleshooting among them: the harness finds what it is for."""
+    """README and troubleshooting among them: the harness finds what it is for, and each block is
+    of one part, the first of which makes the lab."""
+    of_lab = [b for page in PAGES for b in docs.blocks(page) if b.place == "lab"]
+    assert sum((p.values[0] for p in parts()), []) == of_lab
+    assert all(re.search("make (demo|lab )", p.values[0][0].text) for p in parts())
     assert {"README", "troubleshooting", "behaviour"} <= {page.stem for page in PAGES}
 
 
