@@ -72,6 +72,20 @@ def comes_in_time(dut, wire, probe, out):
     in_time(dut, comes)
 
 
+def dropped_in_time(dut, wire, probe, reason):
+    """Assert that the packets of probe() are dropped for `reason` within the 100 ms that a change
+    may take, and for no other from then on."""
+    before = dut.counters()
+
+    def dropped():
+        wire.send(probe())
+        return dut.drops(before).get(reason)
+
+    in_time(dut, dropped)  # a fence may wait for longer than that
+    dut.fence(wire)
+    assert dut.not_forwarded(wire, probe()) == {reason: 1}
+
+
 def true_in_time(clock, fn, seconds=IN_TIME_S):
     """The same of a change that was made behind `clock`, in every build; returns when it was."""
     eventually(fn, 5, 0.002)

@@ -22,10 +22,11 @@ def test_bursts_of_any_length_leave_whole_and_in_order(own_dut, rx, tx):
     lan, wan, alt = (dut.wires[name] for name in ("lan", "wan", "alt"))
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.route(NET6, via=alt.peer6, wire=alt)
-    probes = [lan.probe((HOST, HOST6)[n % 5 == 0], sport=5000 + n) for n in range(600)]
+    frames = [lan.flow_frames(dst, [(5000 + n, 4001) for n in range(600)]) for dst in (HOST, HOST6)]
+    probes = [frames[n % 5 == 0][n] for n in range(600)]
 
     dut.daemon.process.send_signal(signal.SIGSTOP)
-    lan.send(*map(bytes, probes))
+    lan.send(*probes)
     dut.daemon.process.send_signal(signal.SIGCONT)
 
     for out, wanted in ((wan, [p for n, p in enumerate(probes) if n % 5]), (alt, probes[::5])):

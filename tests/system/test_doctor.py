@@ -257,10 +257,10 @@ def test_a_zebra_that_hangs_fails_and_holds_up_nothing(dut, tmp_path, monkeypatc
     words = ["doctor", "--vtysh", f"sh {script}", "fpm", "routes"]
     with dut.fpmctl_begin(*words) as examined:
         first = examined.stdout.readline()
-        at = time.monotonic() - began
+        at = time.monotonic()
         said = examined.stdout.read()
 
-    assert first.startswith("OK    fpm") and at < 5
+    assert first.startswith("OK    fpm") and time.monotonic() - at > 0.5, "shown before the wait"
     assert examined.returncode == 3 and time.monotonic() - began < 25
     assert "FAIL  routes" in said and "zebra does not answer" in said
     assert "10 s" in said

@@ -7,7 +7,7 @@ import pytest
 
 from lib import fpm_speaker as fpm
 from lib.wait import eventually
-from on_time import comes_in_time, in_time
+from on_time import comes_in_time, dropped_in_time
 from wire import token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -38,7 +38,7 @@ def test_a_route_is_added_replaced_and_withdrawn_in_time(dut, lan, wan, alt, cas
         dut.zebra.add(net, two)
         leads_to(dut, lan, dst, alt)
         dut.zebra.drop(net)
-        in_time(dut, lambda: dut.not_forwarded(lan, lan.probe(dst)) == {"no_route": 1})
+        dropped_in_time(dut, lan, lambda: lan.probe(dst), "no_route")
 
 
 def test_delete_and_add_in_one_frame_shows_no_gap(dut, lan, wan, alt, case):

@@ -9,18 +9,19 @@ import re
 import socket
 import subprocess
 import threading
-import time
 
 import pytest
 
 from lib import api, netns
 from lib.built import only_release
 from lib.fpm_speaker import RTN_BLACKHOLE
-from lib.wait import eventually
+from lib.wait import LONG, eventually
+from on_time import Clock
 from wire import token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 NET6 = "2001:db8:f000::/36"
+MANY = 50_000 if LONG else 20_000  # routes; 256 are asked of rib at a time
 
 @pytest.fixture
 def taught(dut, wan, alt):
@@ -416,13 +417,14 @@ def test_help_is_0(dut):
         assert done.returncode == 0 and "usage:" in done.stdout
 
 
-def test_fifty_thousand_routes_are_streamed(dut, lan, wan):
+def test_many_routes_are_streamed(dut, lan, wan):
     """The list is complete, in order, and made in slices: forwarding, other questions and
-    routes go on meanwhile, and a reader that does not read stalls nobody."""
+    routes go on meanwhile, and a reader that does not read stalls nobody. What the machine gave
+    to others does not count."""
     dut.route(NET, via=wan.peer4, wire=wan)
     nhid = dut.zebra.hop(wan.peer6, wan)
-    dut.zebra.speaker.routes("2001:db8:e000::/64", 50000, nhid)
-    eventually(lambda: dut.fpm()["zebra6"] == 50000, 30, 0.05)
+    dut.zebra.speaker.routes("2001:db8:e000::/64", MANY, nhid)
+    eventually(lambda: dut.fpm()["zebra6"] == MANY, 30, 0.05)
     argv = [dut.daemon.ctl, "-s", dut.socket, "--json", "show", "routes"]
 
     with (
@@ -436,26 +438,26 @@ def test_fifty_thousand_routes_are_streamed(dut, lan, wan):
         reader.start()
         waited = []
         while reader.is_alive():
-            begin = time.monotonic()
+            clock = Clock(dut)
             assert dut.control.ask("version")
-            waited.append(time.monotonic() - begin)
+            waited.append(clock.seconds())
             reader.join(0.01)
         reader.join()
-        begin = time.monotonic()
+        clock = Clock(dut)
         dut.route("203.0.113.0/24", rtm_type=RTN_BLACKHOLE)
-        added = time.monotonic() - begin
+        added = clock.seconds()
         lazy.kill()
         lazy.communicate()
 
     try:
         found = json.loads(said[0].stdout)
-        assert len([r for r in found if r["source"] == "zebra"]) == 50001
+        assert len([r for r in found if r["source"] == "zebra"]) == MANY + 1
         six = [r["prefix"] for r in found if r["prefix"].startswith("2001:db8:e")]
-        assert six == sorted(six, key=_packed) and len(set(six)) == 50000
+        assert six == sorted(six, key=_packed) and len(set(six)) == MANY
         assert stream.lost(wan) == []
         assert max(waited) < 0.5 and added < 0.5
     finally:
-        dut.zebra.speaker.routes_del("2001:db8:e000::/64", 50000)
+        dut.zebra.speaker.routes_del("2001:db8:e000::/64", MANY)
         eventually(lambda: dut.fpm()["zebra6"] == 0, 30, 0.05)
 
 

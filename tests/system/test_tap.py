@@ -13,7 +13,7 @@ from scapy.layers.l2 import Ether
 from lib import netns
 from lib.linkwatch import LinkWatch
 from lib.wait import eventually
-from on_time import comes_in_time, in_time
+from on_time import comes_in_time, dropped_in_time, in_time
 from wire import token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -272,7 +272,7 @@ def test_an_interface_set_down_forwards_nothing(dut, lan, wan, alt):
 
     dut.ip(f"link set {wan.tap} down")
 
-    in_time(dut, lambda: dut.not_forwarded(lan, lan.probe(HOST)) == {"egress_down": 1})
+    dropped_in_time(dut, lan, lambda: lan.probe(HOST), "egress_down")
     dut.ip(f"link set {wan.tap} up")
     dut.neighbor(wan.peer4, wan)
 
