@@ -3,7 +3,7 @@
  * kmon_impl: what kmon's own files share; nobody else includes this.
  *
  * kmon.c has the sockets, kmon_parse.c turns one rtnetlink message into one change,
- * kmon_apply.c holds it against kmon_mirror.c's memory and reports, kmon_resolve.c asks for
+ * kmon_apply.c holds it against kmon_mirror.c's memory and reports, kmon_ask.c asks for
  * neighbours, kmon_operstate.c says what a carrier means.
  * Everything runs in the thread that owns the monitor.
  */
