@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kmon_resolve: have the kernel solicit a neighbour; kmon_forget: and stop it; kmon_gave_up:
- * has it, in vain?
+ * has it, in vain? kmon_operstate: what a carrier means is known at once, and not when the
+ * kernel's linkwatch has its next turn.
  *
  * Runs in the monitor's thread, also from within its callbacks; never waits. Looks before
  * it asks, because asking the wrong entry would destroy it.
@@ -188,4 +189,28 @@ kmon_gave_up(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 		return rc != -ENOENT;
 	ndm = nlmsg_data((struct nlmsghdr *)answer);
 	return (ndm->ndm_state & NUD_FAILED) != 0;
+}
+
+/* IF_OPER_* of linux/if.h, which cannot be had beside net/if.h. */
+enum { OPER_DORMANT = 5, OPER_UP = 6 };
+
+int
+kmon_operstate(struct kmon *km, unsigned int ifindex, bool up)
+{
+	/*
+	 * Of a link in another state than these two the kernel keeps what it has, and of these
+	 * linkwatch, when it comes, makes what the carrier says: nothing has to be taken back.
+	 */
+	struct ifinfomsg info = {.ifi_family = AF_UNSPEC, .ifi_index = (int)ifindex};
+	struct nl_msg *msg = nlmsg_alloc_simple(RTM_SETLINK, NLM_F_REQUEST | NLM_F_ACK);
+	uint32_t answer[64];
+
+	if (msg == NULL)
+		return -ENOMEM;
+	if (nlmsg_append(msg, &info, sizeof(info), NLMSG_ALIGNTO) < 0 ||
+	    nla_put_u8(msg, IFLA_OPERSTATE, up ? OPER_UP : OPER_DORMANT) < 0) {
+		nlmsg_free(msg);
+		return -ENOMEM;
+	}
+	return kmon_exchange(km, msg, answer, sizeof(answer));
 }
