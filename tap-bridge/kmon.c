@@ -3,11 +3,11 @@
  * kmon: compare what the kernel says with what was reported last, and report the rest.
  *
  * Three sockets, made inside the namespace. `events` has joined the groups before the first
- * dump, so nothing falls between the two: what happens during a dump is in both, and saying
+ * kmon_dump, so nothing falls between the two: what happens during a dump is in both, and saying
  * it twice changes nothing. `dumps` and `asks` are apart because a callback may solicit.
  *
  * A dump marks what it shows with its generation; what keeps an older one is gone. Hence
- * the first dump, a resync and an overrun are the same code, and a resync reports exactly
+ * the first kmon_dump, a resync and an overrun are the same code, and a resync reports exactly
  * the differences.
  *
  * Runs in its owner's thread. kmon_dispatch() and kmon_resolve() never wait for an answer
@@ -68,7 +68,7 @@ kmon_drain(struct nl_sock *sk)
 }
 
 static int
-on_message(struct nl_msg *msg, void *arg)
+kmon_on_message(struct nl_msg *msg, void *arg)
 {
 	struct kmon *km = arg;
 	struct kmon_change change;
@@ -89,13 +89,13 @@ on_message(struct nl_msg *msg, void *arg)
 /* --- dumps ------------------------------------------------------------------------------ */
 
 static bool
-is_stale(const struct mirror_entry *e, const void *arg)
+entry_is_stale(const struct mirror_entry *e, const void *arg)
 {
 	return e->gen != *(const uint64_t *)arg;
 }
 
 static int
-dump(struct kmon *km, enum kmon_kind kind)
+kmon_dump(struct kmon *km, enum kmon_kind kind)
 {
 	static const int request[KMON_N_KINDS] = {RTM_GETLINK, RTM_GETNETCONF, RTM_GETADDR,
 						  RTM_GETNEIGH};
@@ -115,12 +115,12 @@ dump(struct kmon *km, enum kmon_kind kind)
 		return kmon_errno(rc);
 	if (km->apply_rc < 0)
 		return km->apply_rc;
-	kmon_bury(km, kind, mirror_take(&km->mirror[kind], is_stale, &km->gen));
+	kmon_bury(km, kind, mirror_take(&km->mirror[kind], entry_is_stale, &km->gen));
 	return 0;
 }
 
 static int
-dump_all(struct kmon *km)
+kmon_dump_all(struct kmon *km)
 {
 	int rc = 0;
 
@@ -129,7 +129,7 @@ dump_all(struct kmon *km)
 	kmon_drain(km->events);
 	for (int kind = 0; rc == 0 && kind < KMON_N_KINDS; kind++)
 		if (kmon_is_watched(km, kind))
-			rc = dump(km, kind);
+			rc = kmon_dump(km, kind);
 	if (rc == 0)
 		km->lost = false;
 	return rc;
@@ -139,7 +139,7 @@ int
 kmon_resync(struct kmon *km)
 {
 	uint64_t before = km->n_reports;
-	int rc = dump_all(km);
+	int rc = kmon_dump_all(km);
 
 	if (rc < 0)
 		return rc;
@@ -190,7 +190,7 @@ socket_open(struct nl_sock **out, struct kmon *km)
 	nl_socket_disable_auto_ack(sk);
 	/* Drained sockets lose count, and events have none. */
 	nl_socket_disable_seq_check(sk);
-	rc = nl_socket_modify_cb(sk, NL_CB_VALID, NL_CB_CUSTOM, on_message, km);
+	rc = nl_socket_modify_cb(sk, NL_CB_VALID, NL_CB_CUSTOM, kmon_on_message, km);
 	if (rc >= 0)
 		rc = nl_connect(sk, NETLINK_ROUTE);
 	/* A fixed size also spares libnl a recv() with MSG_PEEK before each. */
@@ -272,7 +272,7 @@ kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void
 		netns_leave(&guard);
 	}
 	if (rc == 0)
-		rc = dump_all(km);
+		rc = kmon_dump_all(km);
 	if (rc < 0) {
 		kmon_close(km);
 		return rc;

@@ -28,7 +28,7 @@ kmon_is_watched(const struct kmon *km, enum kmon_kind kind)
 }
 
 static void
-report(struct kmon *km, enum kmon_kind kind, const union kmon_item *item, bool gone)
+kmon_report(struct kmon *km, enum kmon_kind kind, const union kmon_item *item, bool gone)
 {
 	struct kmon_neigh dead;
 
@@ -55,18 +55,18 @@ report(struct kmon *km, enum kmon_kind kind, const union kmon_item *item, bool g
 }
 
 static bool
-is_on_link(const struct mirror_entry *e, const void *arg)
+entry_is_on_link(const struct mirror_entry *e, const void *arg)
 {
 	return e->key.ifindex == *(const uint32_t *)arg;
 }
 
 static void
-bury_flat(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list)
+entries_bury(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list)
 {
 	for (struct mirror_entry *next; list != NULL; list = next) {
 		next = list->next;
 		if (!list->early)
-			report(km, kind, &list->item, true);
+			kmon_report(km, kind, &list->item, true);
 		free(list);
 	}
 }
@@ -75,17 +75,17 @@ void
 kmon_bury(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list)
 {
 	if (kind != KMON_LINK) {
-		bury_flat(km, kind, list);
+		entries_bury(km, kind, list);
 		return;
 	}
 	for (struct mirror_entry *next; list != NULL; list = next) {
 		next = list->next;
 		list->next = NULL;
 		for (int k = KMON_NEIGH; k > KMON_LINK; k--)
-			bury_flat(km, k,
-				  mirror_take(&km->mirror[k], is_on_link,
-					      &list->key.ifindex));
-		bury_flat(km, KMON_LINK, list);
+			entries_bury(km, k,
+				     mirror_take(&km->mirror[k], entry_is_on_link,
+						 &list->key.ifindex));
+		entries_bury(km, KMON_LINK, list);
 	}
 }
 
@@ -95,7 +95,7 @@ kmon_bury(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list)
  * settings: those of a new link come before it, and once.
  */
 static bool
-has_link(const struct kmon *km, const struct kmon_key *key)
+kmon_has_link(const struct kmon *km, const struct kmon_key *key)
 {
 	struct kmon_key link = {.ifindex = key->ifindex};
 
@@ -104,7 +104,7 @@ has_link(const struct kmon *km, const struct kmon_key *key)
 }
 
 static bool
-same_subnet(const union kmon_item *a, const union kmon_item *b)
+addr_is_same_subnet(const union kmon_item *a, const union kmon_item *b)
 {
 	return a->addr.plen == b->addr.plen &&
 	       memcmp(a->addr.peer, b->addr.peer, sizeof(a->addr.peer)) == 0;
@@ -112,7 +112,7 @@ same_subnet(const union kmon_item *a, const union kmon_item *b)
 
 /* What came before its link, which is there now. */
 static void
-report_early(struct kmon *km, unsigned int ifindex)
+kmon_report_early(struct kmon *km, unsigned int ifindex)
 {
 	for (uint8_t family = 4; family <= 6; family += 2) {
 		struct kmon_key key = {.ifindex = ifindex, .family = family};
@@ -121,13 +121,13 @@ report_early(struct kmon *km, unsigned int ifindex)
 		if (e == NULL || !e->early)
 			continue;
 		e->early = false;
-		report(km, KMON_CONF, &e->item, false);
+		kmon_report(km, KMON_CONF, &e->item, false);
 	}
 }
 
 static int
-apply_new(struct kmon *km, const struct kmon_change *change, const struct kmon_key *key,
-	  bool early)
+kmon_apply_new(struct kmon *km, const struct kmon_change *change,
+	       const struct kmon_key *key, bool early)
 {
 	struct mirror_entry *e = mirror_add(&km->mirror[change->kind], key);
 
@@ -137,9 +137,9 @@ apply_new(struct kmon *km, const struct kmon_change *change, const struct kmon_k
 	e->item = change->item;
 	e->early = early;
 	if (!early)
-		report(km, change->kind, &change->item, false);
+		kmon_report(km, change->kind, &change->item, false);
 	if (change->kind == KMON_LINK)
-		report_early(km, key->ifindex);
+		kmon_report_early(km, key->ifindex);
 	return 0;
 }
 
@@ -149,7 +149,7 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 	enum kmon_kind kind = change->kind;
 	struct mirror *m = &km->mirror[kind];
 	struct kmon_key key = kmon_key_of(kind, &change->item);
-	bool early = kind != KMON_LINK && !has_link(km, &key);
+	bool early = kind != KMON_LINK && !kmon_has_link(km, &key);
 	struct mirror_entry *e;
 	union kmon_item old;
 
@@ -166,7 +166,7 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 	if (early && kind != KMON_CONF)
 		return 0;
 	if (e == NULL)
-		return apply_new(km, change, &key, early);
+		return kmon_apply_new(km, change, &key, early);
 	e->gen = km->gen;
 	if (kmon_item_equal(kind, &e->item, &change->item))
 		return 0;
@@ -175,9 +175,9 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 	if (early)
 		return 0;
 	/* IPv6 exchanges a peer in place; to whom keeps subnets these are two of them. */
-	if (kind == KMON_ADDR && !same_subnet(&old, &change->item))
-		report(km, kind, &old, true);
-	report(km, kind, &change->item, false);
+	if (kind == KMON_ADDR && !addr_is_same_subnet(&old, &change->item))
+		kmon_report(km, kind, &old, true);
+	kmon_report(km, kind, &change->item, false);
 	return 0;
 }
 
@@ -188,5 +188,5 @@ kmon_tell_neighbours(struct kmon *km)
 
 	for (size_t b = 0; b < m->n_buckets; b++)
 		for (const struct mirror_entry *e = m->bucket[b]; e != NULL; e = e->next)
-			report(km, KMON_NEIGH, &e->item, false);
+			kmon_report(km, KMON_NEIGH, &e->item, false);
 }

@@ -67,7 +67,7 @@ neigh_request(int type, int flags, const struct kmon_neigh *neigh, uint8_t ndm_f
  * externally-learned and managed marks off; so look first, and leave those alone.
  */
 static bool
-is_protected(struct nlmsghdr *hdr)
+neigh_is_protected(struct nlmsghdr *hdr)
 {
 	const struct ndmsg *ndm = nlmsg_data(hdr);
 	struct nlattr *ext;
@@ -85,7 +85,7 @@ is_protected(struct nlmsghdr *hdr)
  * again: without this the second failure would look like no change and be swallowed.
  */
 static void
-note_attempt(struct kmon *km, const struct kmon_neigh *neigh)
+neigh_note_attempt(struct kmon *km, const struct kmon_neigh *neigh)
 {
 	union kmon_item item = {.neigh = *neigh};
 	struct kmon_key key = kmon_key_of(KMON_NEIGH, &item);
@@ -97,7 +97,8 @@ note_attempt(struct kmon *km, const struct kmon_neigh *neigh)
 
 /* What does the kernel know of it? Into `answer`; returns its octets or -errno: -ENOENT nothing. */
 static int
-look_up(struct kmon *km, const struct kmon_neigh *neigh, void *answer, size_t answer_bytes)
+neigh_look_up(struct kmon *km, const struct kmon_neigh *neigh, void *answer,
+	      size_t answer_bytes)
 {
 	struct nl_msg *msg = neigh_request(RTM_GETNEIGH, NLM_F_REQUEST, neigh, 0);
 
@@ -106,7 +107,7 @@ look_up(struct kmon *km, const struct kmon_neigh *neigh, void *answer, size_t an
 
 /* Have the kernel ask, in the entry that is there or that it makes. Returns 0 or -errno. */
 static int
-solicit(struct kmon *km, const struct kmon_neigh *neigh, int flags)
+neigh_solicit(struct kmon *km, const struct kmon_neigh *neigh, int flags)
 {
 	struct nl_msg *msg =
 		neigh_request(RTM_NEWNEIGH, NLM_F_REQUEST | flags, neigh, NTF_USE);
@@ -118,7 +119,7 @@ solicit(struct kmon *km, const struct kmon_neigh *neigh, int flags)
 	rc = kmon_exchange(km, msg, answer, sizeof(answer));
 	if (rc < 0)
 		return rc;
-	note_attempt(km, neigh);
+	neigh_note_attempt(km, neigh);
 	return 0;
 }
 
@@ -133,8 +134,8 @@ kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 		return -EINVAL;
 	memcpy(neigh.addr, addr, family == 4 ? 4 : 16);
 
-	rc = look_up(km, &neigh, answer, sizeof(answer));
-	if (rc > 0 && is_protected((struct nlmsghdr *)answer))
+	rc = neigh_look_up(km, &neigh, answer, sizeof(answer));
+	if (rc > 0 && neigh_is_protected((struct nlmsghdr *)answer))
 		return 0;
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
@@ -143,7 +144,8 @@ kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 	 * Exclusively, so that an entry which somebody adds right now is not overwritten. One that
 	 * somebody deletes right now, which the look does not tell from others, is made again.
 	 */
-	rc = solicit(km, &neigh, NLM_F_CREATE | (rc > 0 ? NLM_F_REPLACE : NLM_F_EXCL));
+	rc = neigh_solicit(km, &neigh,
+			   NLM_F_CREATE | (rc > 0 ? NLM_F_REPLACE : NLM_F_EXCL));
 	return rc == -EEXIST ? 0 : rc;
 }
 
@@ -157,11 +159,11 @@ kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t
 	int rc;
 
 	memcpy(neigh.addr, addr, family == 4 ? 4 : 16);
-	rc = look_up(km, &neigh, answer, sizeof(answer));
+	rc = neigh_look_up(km, &neigh, answer, sizeof(answer));
 	if (rc <= 0)
 		return rc == -ENOENT ? 0 : rc;
 	ndm = nlmsg_data((struct nlmsghdr *)answer);
-	if (is_protected((struct nlmsghdr *)answer) ||
+	if (neigh_is_protected((struct nlmsghdr *)answer) ||
 	    (ndm->ndm_state & (NUD_INCOMPLETE | NUD_FAILED)) == 0)
 		return 0;
 	msg = neigh_request(RTM_DELNEIGH, NLM_F_REQUEST, &neigh, 0);
@@ -181,10 +183,10 @@ kmon_gave_up(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 
 	memcpy(neigh.addr, addr, family == 4 ? 4 : 16);
 	/* Behind the RTNL lock, under which it is told first and deleted then. */
-	rc = solicit(km, &neigh, NLM_F_CREATE | NLM_F_EXCL);
+	rc = neigh_solicit(km, &neigh, NLM_F_CREATE | NLM_F_EXCL);
 	if (rc != -EEXIST)
 		return rc < 0;
-	rc = look_up(km, &neigh, answer, sizeof(answer));
+	rc = neigh_look_up(km, &neigh, answer, sizeof(answer));
 	if (rc <= 0)
 		return rc != -ENOENT;
 	ndm = nlmsg_data((struct nlmsghdr *)answer);

@@ -15,7 +15,7 @@
 
 /* Seeded: hosts on a link choose their addresses. */
 static size_t
-hash_of(const struct mirror *m, const struct kmon_key *key)
+key_hash(const struct mirror *m, const struct kmon_key *key)
 {
 	uint64_t word[sizeof(*key) / 8], h = m->seed;
 
@@ -28,9 +28,9 @@ hash_of(const struct mirror *m, const struct kmon_key *key)
 }
 
 static struct mirror_entry **
-bucket_of(const struct mirror *m, const struct kmon_key *key)
+mirror_bucket(const struct mirror *m, const struct kmon_key *key)
 {
-	return &m->bucket[hash_of(m, key) & (m->n_buckets - 1)];
+	return &m->bucket[key_hash(m, key) & (m->n_buckets - 1)];
 }
 
 struct kmon_key
@@ -117,14 +117,14 @@ mirror_find(const struct mirror *m, const struct kmon_key *key)
 
 	if (m->n_buckets == 0)
 		return NULL;
-	for (e = *bucket_of(m, key); e != NULL; e = e->next)
+	for (e = *mirror_bucket(m, key); e != NULL; e = e->next)
 		if (memcmp(&e->key, key, sizeof(*key)) == 0)
 			return e;
 	return NULL;
 }
 
 static int
-grow(struct mirror *m)
+mirror_grow(struct mirror *m)
 {
 	struct mirror bigger = *m;
 
@@ -134,7 +134,7 @@ grow(struct mirror *m)
 		return -1;
 	for (size_t i = 0; i < m->n_buckets; i++) {
 		for (struct mirror_entry *e = m->bucket[i], *next; e != NULL; e = next) {
-			struct mirror_entry **to = bucket_of(&bigger, &e->key);
+			struct mirror_entry **to = mirror_bucket(&bigger, &e->key);
 
 			next = e->next;
 			e->next = *to;
@@ -151,13 +151,13 @@ mirror_add(struct mirror *m, const struct kmon_key *key)
 {
 	struct mirror_entry *e, **to;
 
-	if (m->n_entries >= m->n_buckets && grow(m) < 0 && m->n_buckets == 0)
+	if (m->n_entries >= m->n_buckets && mirror_grow(m) < 0 && m->n_buckets == 0)
 		return NULL;
 	e = calloc(1, sizeof(*e));
 	if (e == NULL)
 		return NULL;
 	e->key = *key;
-	to = bucket_of(m, key);
+	to = mirror_bucket(m, key);
 	e->next = *to;
 	*to = e;
 	m->n_entries++;
@@ -188,7 +188,7 @@ mirror_take(struct mirror *m, bool (*want)(const struct mirror_entry *e, const v
 void
 mirror_take_one(struct mirror *m, struct mirror_entry *e)
 {
-	struct mirror_entry **p = bucket_of(m, &e->key);
+	struct mirror_entry **p = mirror_bucket(m, &e->key);
 
 	while (*p != e)
 		p = &(*p)->next;

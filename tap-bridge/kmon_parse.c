@@ -179,7 +179,7 @@ parse_object(struct nl_object *obj, void *arg)
 }
 
 static bool
-is_ip(uint8_t family)
+family_is_ip(uint8_t family)
 {
 	return family == AF_INET || family == AF_INET6;
 }
@@ -212,12 +212,12 @@ kmon_parse(struct nl_msg *msg, struct kmon_change *change)
 		/* fall through */
 	case RTM_NEWNETCONF:
 		change->kind = KMON_CONF;
-		return is_ip(family) && parse_conf(hdr, family, change);
+		return family_is_ip(family) && parse_conf(hdr, family, change);
 	case RTM_DELADDR:
 		change->gone = true;
 		/* fall through */
 	case RTM_NEWADDR:
-		if (!is_ip(family))
+		if (!family_is_ip(family))
 			return false;
 		change->kind = KMON_ADDR;
 		break;
@@ -226,7 +226,7 @@ kmon_parse(struct nl_msg *msg, struct kmon_change *change)
 		/* fall through */
 	case RTM_NEWNEIGH:
 		ndm = nlmsg_data(hdr);
-		if (!is_ip(family) || !nlmsg_valid_hdr(hdr, sizeof(*ndm)) ||
+		if (!family_is_ip(family) || !nlmsg_valid_hdr(hdr, sizeof(*ndm)) ||
 		    (ndm->ndm_flags & NTF_PROXY))
 			return false;
 		change->kind = KMON_NEIGH;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tap: create, re-attach, read and write the kernel's twin of a port.
+ * tap: create, re-tap_attach, read and write the kernel's twin of a port.
  *
  * One queue, no packet information header, no offloads: what is read is the frame as it
  * goes on the wire, checksums complete. A new TAP is made persistent last, so that until
@@ -33,7 +33,7 @@ name_is_usable(const char *name)
 }
 
 static struct ifreq
-request_for(const char *name)
+ifreq_for(const char *name)
 {
 	struct ifreq ifr;
 
@@ -43,7 +43,7 @@ request_for(const char *name)
 }
 
 static int
-do_ioctl(int fd, unsigned long what, struct ifreq *ifr)
+ifreq_ioctl(int fd, unsigned long what, struct ifreq *ifr)
 {
 	return ioctl(fd, what, ifr) < 0 ? -errno : 0;
 }
@@ -54,50 +54,50 @@ do_ioctl(int fd, unsigned long what, struct ifreq *ifr)
  * ctl    a socket of the namespace. fresh  out: the interface is new.
  */
 static int
-attach(struct tap *tap, int ctl, const char *name, bool *fresh)
+tap_attach(struct tap *tap, int ctl, const char *name, bool *fresh)
 {
-	struct ifreq ifr = request_for(name);
+	struct ifreq ifr = ifreq_for(name);
 	int off = 0, rc;
 
 	/* Kernels before 6.1 do not know IFF_NO_CARRIER: TUNSETCARRIER corrects these. */
 	ifr.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_NO_CARRIER;
-	rc = do_ioctl(tap->fd, TUNSETIFF, &ifr);
+	rc = ifreq_ioctl(tap->fd, TUNSETIFF, &ifr);
 	if (rc == -EINVAL) {
 		/* Also what a name that is taken by something else is refused with. */
-		ifr = request_for(name);
-		return do_ioctl(ctl, SIOCGIFINDEX, &ifr) == 0 ? -EEXIST : rc;
+		ifr = ifreq_for(name);
+		return ifreq_ioctl(ctl, SIOCGIFINDEX, &ifr) == 0 ? -EEXIST : rc;
 	}
 	if (rc == 0)
 		rc = ioctl(tap->fd, TUNSETCARRIER, &off) < 0 ? -errno : 0;
 	if (rc == 0)
 		rc = ioctl(tap->fd, TUNSETOFFLOAD, 0) < 0 ? -errno : 0;
 	if (rc == 0)
-		rc = do_ioctl(tap->fd, TUNGETIFF, &ifr);
+		rc = ifreq_ioctl(tap->fd, TUNGETIFF, &ifr);
 	if (rc < 0)
 		return rc;
 	/* One that had outlived its last owner can only be a persistent one. */
 	*fresh = (ifr.ifr_flags & IFF_PERSIST) == 0;
 	memcpy(tap->name, ifr.ifr_name, sizeof(tap->name));
-	rc = do_ioctl(ctl, SIOCGIFINDEX, &ifr);
+	rc = ifreq_ioctl(ctl, SIOCGIFINDEX, &ifr);
 	tap->ifindex = (unsigned int)ifr.ifr_ifindex;
 	return rc;
 }
 
 /* Give the interface its MAC and MTU, both or none; what is right is left alone. */
 static int
-set_mac_and_mtu(const struct tap *tap, int ctl, const uint8_t mac[6],
-		unsigned int mtu_bytes)
+tap_set_mac_and_mtu(const struct tap *tap, int ctl, const uint8_t mac[6],
+		    unsigned int mtu_bytes)
 {
-	struct ifreq old_mac = request_for(tap->name);
-	struct ifreq old_mtu = request_for(tap->name);
-	struct ifreq new_mac = request_for(tap->name);
-	struct ifreq new_mtu = request_for(tap->name);
+	struct ifreq old_mac = ifreq_for(tap->name);
+	struct ifreq old_mtu = ifreq_for(tap->name);
+	struct ifreq new_mac = ifreq_for(tap->name);
+	struct ifreq new_mtu = ifreq_for(tap->name);
 	bool mac_differs;
 	int rc;
 
-	rc = do_ioctl(ctl, SIOCGIFHWADDR, &old_mac);
+	rc = ifreq_ioctl(ctl, SIOCGIFHWADDR, &old_mac);
 	if (rc == 0)
-		rc = do_ioctl(ctl, SIOCGIFMTU, &old_mtu);
+		rc = ifreq_ioctl(ctl, SIOCGIFMTU, &old_mtu);
 	if (rc < 0)
 		return rc;
 
@@ -105,33 +105,33 @@ set_mac_and_mtu(const struct tap *tap, int ctl, const uint8_t mac[6],
 	if (mac_differs) {
 		new_mac.ifr_hwaddr.sa_family = ARPHRD_ETHER;
 		memcpy(new_mac.ifr_hwaddr.sa_data, mac, 6);
-		rc = do_ioctl(ctl, SIOCSIFHWADDR, &new_mac);
+		rc = ifreq_ioctl(ctl, SIOCSIFHWADDR, &new_mac);
 		if (rc < 0)
 			return rc;
 	}
 	if ((unsigned int)old_mtu.ifr_mtu != mtu_bytes) {
 		new_mtu.ifr_mtu = (int)mtu_bytes;
-		rc = do_ioctl(ctl, SIOCSIFMTU, &new_mtu);
+		rc = ifreq_ioctl(ctl, SIOCSIFMTU, &new_mtu);
 		if (rc < 0 && mac_differs)
-			do_ioctl(ctl, SIOCSIFHWADDR, &old_mac);
+			ifreq_ioctl(ctl, SIOCSIFHWADDR, &old_mac);
 	}
 	return rc;
 }
 
 static int
-set_up(const struct tap *tap, int ctl)
+tap_set_up(const struct tap *tap, int ctl)
 {
-	struct ifreq ifr = request_for(tap->name);
-	int rc = do_ioctl(ctl, SIOCGIFFLAGS, &ifr);
+	struct ifreq ifr = ifreq_for(tap->name);
+	int rc = ifreq_ioctl(ctl, SIOCGIFFLAGS, &ifr);
 
 	ifr.ifr_flags |= IFF_UP;
-	return rc < 0 ? rc : do_ioctl(ctl, SIOCSIFFLAGS, &ifr);
+	return rc < 0 ? rc : ifreq_ioctl(ctl, SIOCSIFFLAGS, &ifr);
 }
 
 /* The part of tap_open() that is done inside the namespace; undoes itself. */
 static int
-open_inside(struct tap *tap, const char *name, const uint8_t mac[6], unsigned int mtu_bytes,
-	    bool *fresh)
+tap_open_inside(struct tap *tap, const char *name, const uint8_t mac[6],
+		unsigned int mtu_bytes, bool *fresh)
 {
 	int ctl, rc;
 
@@ -141,12 +141,12 @@ open_inside(struct tap *tap, const char *name, const uint8_t mac[6], unsigned in
 	tap->fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	rc = tap->fd < 0 ? -errno : 0;
 	if (rc == 0)
-		rc = attach(tap, ctl, name, fresh);
+		rc = tap_attach(tap, ctl, name, fresh);
 	if (rc == 0)
-		rc = set_mac_and_mtu(tap, ctl, mac, mtu_bytes);
+		rc = tap_set_mac_and_mtu(tap, ctl, mac, mtu_bytes);
 	/* An old one may be down because the operator said so. */
 	if (rc == 0 && *fresh)
-		rc = set_up(tap, ctl);
+		rc = tap_set_up(tap, ctl);
 	if (rc == 0 && *fresh)
 		rc = ioctl(tap->fd, TUNSETPERSIST, 1) < 0 ? -errno : 0;
 	if (rc < 0)
@@ -172,7 +172,7 @@ tap_open(struct tap *tap, const char *name, const char *netns, const uint8_t mac
 	rc = netns_enter(netns, &guard);
 	if (rc < 0)
 		return rc;
-	rc = open_inside(tap, name, mac, mtu_bytes, &fresh);
+	rc = tap_open_inside(tap, name, mac, mtu_bytes, &fresh);
 	netns_leave(&guard);
 	if (rc < 0)
 		return rc;
@@ -185,7 +185,7 @@ tap_open(struct tap *tap, const char *name, const char *netns, const uint8_t mac
 
 /* Is the device behind `fd` in the namespace that this thread is in? 0 or -errno. */
 static int
-is_in_this_netns(int fd)
+tap_is_in_this_netns(int fd)
 {
 	struct stat device, here;
 	int ns, rc = 0;
@@ -203,30 +203,30 @@ is_in_this_netns(int fd)
 
 /* The device behind `fd`, by the name that it has now. Returns 0 or -errno. */
 static int
-device_of(int fd, struct ifreq *ifr)
+tap_device(int fd, struct ifreq *ifr)
 {
 	int rc;
 
 	memset(ifr, 0, sizeof(*ifr));
-	rc = do_ioctl(fd, TUNGETIFF, ifr);
+	rc = ifreq_ioctl(fd, TUNGETIFF, ifr);
 	return rc == -EBADFD ? -ENODEV : rc;
 }
 
 /* What tap_open() would have made of it, and nothing else.  [inside the namespace] */
 static int
-adopt_inside(struct tap *tap)
+tap_adopt_inside(struct tap *tap)
 {
 	struct ifreq ifr;
 	unsigned int ifindex;
 	int rc;
 
-	rc = device_of(tap->fd, &ifr);
+	rc = tap_device(tap->fd, &ifr);
 	if (rc < 0)
 		return rc;
 	if ((ifr.ifr_flags & (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR | IFF_MULTI_QUEUE)) !=
 	    (IFF_TAP | IFF_NO_PI))
 		return -EINVAL;
-	rc = is_in_this_netns(tap->fd);
+	rc = tap_is_in_this_netns(tap->fd);
 	if (rc == 0)
 		rc = ioctl(tap->fd, TUNSETOFFLOAD, 0) < 0 ? -errno : 0;
 	if (rc == 0 && fcntl(tap->fd, F_SETFL, O_RDWR | O_NONBLOCK) < 0)
@@ -254,7 +254,7 @@ tap_adopt(struct tap *tap, int fd, const char *netns)
 	else
 		rc = netns_enter(netns, &guard);
 	if (rc == 0) {
-		rc = adopt_inside(tap);
+		rc = tap_adopt_inside(tap);
 		netns_leave(&guard);
 	}
 	if (rc < 0)
@@ -268,7 +268,7 @@ int
 tap_name(int fd, char name[IFNAMSIZ])
 {
 	struct ifreq ifr;
-	int rc = device_of(fd, &ifr);
+	int rc = tap_device(fd, &ifr);
 
 	if (rc == 0)
 		memcpy(name, ifr.ifr_name, IFNAMSIZ);
@@ -290,7 +290,7 @@ tap_mtu(const struct tap *tap, unsigned int mtu_bytes)
 {
 	struct netns_guard guard;
 	struct ifreq ifr;
-	int ctl, rc = device_of(tap->fd, &ifr);
+	int ctl, rc = tap_device(tap->fd, &ifr);
 
 	if (rc == 0)
 		rc = netns_enter(tap->netns, &guard);
@@ -302,7 +302,7 @@ tap_mtu(const struct tap *tap, unsigned int mtu_bytes)
 	if (rc < 0)
 		return rc;
 	ifr.ifr_mtu = (int)mtu_bytes;
-	rc = do_ioctl(ctl, SIOCSIFMTU, &ifr);
+	rc = ifreq_ioctl(ctl, SIOCSIFMTU, &ifr);
 	close(ctl);
 	return rc;
 }
@@ -351,7 +351,7 @@ tap_close(struct tap *tap)
 
 /* RTM_DELLINK. Returns 0 or -errno.                              [inside the namespace] */
 static int
-delete_link(unsigned int ifindex)
+link_delete(unsigned int ifindex)
 {
 	struct {
 		struct nlmsghdr hdr;
@@ -384,7 +384,7 @@ delete_link(unsigned int ifindex)
 
 /* For all who have it open, at once. Returns 0 or -errno with nothing changed. */
 static int
-delete_now(const struct tap *tap)
+tap_delete_now(const struct tap *tap)
 {
 	struct netns_guard guard;
 	struct ifreq ifr;
@@ -392,14 +392,14 @@ delete_now(const struct tap *tap)
 
 	if (rc < 0)
 		return rc;
-	rc = device_of(tap->fd, &ifr);
+	rc = tap_device(tap->fd, &ifr);
 	if (rc == 0)
-		rc = is_in_this_netns(tap->fd);
+		rc = tap_is_in_this_netns(tap->fd);
 	/* By what both the number and the name of today lead to: it may have been elsewhere. */
 	if (rc == 0 && if_nametoindex(ifr.ifr_name) != tap->ifindex)
 		rc = -ENODEV;
 	if (rc == 0)
-		rc = delete_link(tap->ifindex);
+		rc = link_delete(tap->ifindex);
 	netns_leave(&guard);
 	return rc;
 }
@@ -407,7 +407,7 @@ delete_now(const struct tap *tap)
 int
 tap_destroy(struct tap *tap)
 {
-	int rc = delete_now(tap);
+	int rc = tap_delete_now(tap);
 
 	/* Else it goes when the last descriptor of it is closed. */
 	if (rc < 0)

@@ -47,7 +47,7 @@ serving_make_room(struct serving *s, unsigned int n)
 
 /* The set that it has without `less` and with `more` (each may be NULL), for which is room. */
 static struct rxq_set *
-set_copy(const struct serving *s, const struct rxq *less, const struct rxq *more)
+rxq_set_copy(const struct serving *s, const struct rxq *less, const struct rxq *more)
 {
 	const struct rxq_set *old = serving_mine(s);
 	struct rxq_set *set = s->spare;
@@ -125,7 +125,7 @@ serve_begin(struct serving *s, const struct rxq *q)
 	if (serving_make_room(s, serving_mine(s)->n + 1) < 0)
 		return -ENOMEM;
 	serving_watch(s, q);
-	serving_publish(s, set_copy(s, NULL, q));
+	serving_publish(s, rxq_set_copy(s, NULL, q));
 	return 0;
 }
 
@@ -138,7 +138,7 @@ serve_end(struct serving *s, uint16_t ifidx, uint16_t queue)
 	if (gone == NULL)
 		return -ENOENT;
 	fd = gone->fd;
-	serving_publish(s, set_copy(s, gone, NULL));
+	serving_publish(s, rxq_set_copy(s, gone, NULL));
 	idle_unwatch(&s->idle, fd);
 	return 0;
 }
@@ -166,9 +166,9 @@ serve_move(struct serving *from, struct serving *to, uint16_t ifidx, uint16_t qu
 	if (serving_make_room(to, serving_mine(to)->n + 1) < 0)
 		return -ENOMEM;
 	q = *found;
-	serving_publish(from, set_copy(from, found, NULL));
+	serving_publish(from, rxq_set_copy(from, found, NULL));
 	idle_unwatch(&from->idle, q.fd);
 	serving_watch(to, &q);
-	serving_publish(to, set_copy(to, NULL, &q));
+	serving_publish(to, rxq_set_copy(to, NULL, &q));
 	return 0;
 }

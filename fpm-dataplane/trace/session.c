@@ -15,22 +15,22 @@
 /* --- what all sessions together look for -------------------------------------------------- */
 
 static void
-set_free(void *owner, void *set)
+filters_free(void *owner, void *set)
 {
 	free(set);
 }
 
 static void
-set_swap(struct trace *t, struct watch_set *set)
+filters_swap(struct trace *t, struct watch_set *set)
 {
 	struct watch_set *old = atomic_exchange(&t->conf.watch->set, set);
 
 	if (old != NULL)
-		worker_defer(t->w, set_free, old);
+		worker_defer(t->w, filters_free, old);
 }
 
 static void
-set_publish(struct trace *t)
+filters_publish(struct trace *t)
 {
 	struct watch_set *set = calloc(1, sizeof(*set));
 
@@ -50,7 +50,7 @@ set_publish(struct trace *t)
 		free(set);
 		set = NULL;
 	}
-	set_swap(t, set);
+	filters_swap(t, set);
 }
 
 /* --- records without room ----------------------------------------------------------------- */
@@ -101,7 +101,7 @@ session_start(struct trace *t, struct session *s, const struct watch_want *want)
 	if (s->capture)
 		pcapng_header(&s->pcapng, &s->ports, &t->conf);
 	watch_populate(t->conf.watch);
-	set_publish(t);
+	filters_publish(t);
 	s->epoch = t->epoch;
 	ev_timer_start(t->w->loop, &t->tick);
 	sessions_count(t);
@@ -131,7 +131,7 @@ session_stop(struct trace *t, struct session *s)
 	*s = (struct session){0};
 	CDS_INIT_LIST_HEAD(&s->row);
 	if (was_live)
-		set_publish(t);
+		filters_publish(t);
 	if (sessions_count(t) == 0)
 		ev_timer_stop(t->w->loop, &t->tick);
 }
@@ -142,7 +142,7 @@ session_end(struct trace *t, struct session *s)
 	if (s->ended)
 		return;
 	s->ended = true;
-	set_publish(t);
+	filters_publish(t);
 }
 
 /* --- records and answers ------------------------------------------------------------------ */
@@ -313,7 +313,7 @@ sessions_tick(struct trace *t)
 void
 sessions_end(struct trace *t)
 {
-	set_swap(t, NULL);
+	filters_swap(t, NULL);
 }
 
 void
