@@ -20,6 +20,7 @@
 
 #include "base/inet.h"
 #include "base/limits.h"
+#include "device_fake.h"
 #include "grace.h"
 #include "neigh/internal.h"
 #include "neigh_kernel.h"
@@ -33,47 +34,6 @@ static const uint8_t mac_a[6] = {0x02, 0, 0x5e, 0, 0x53, 0x0a};
 static const uint8_t mac_b[6] = {0x02, 0, 0x5e, 0, 0x53, 0x0b};
 
 /* --- the port ---------------------------------------------------------------------------- */
-
-static uint8_t added_mac[6];
-static unsigned int n_added_macs;
-
-static bool link_is_down;
-
-bool
-port_link_up(const struct port *port)
-{
-	return !link_is_down;
-}
-
-int
-port_set_mtu(const struct port *port, unsigned int mtu_bytes)
-{
-	return 0;
-}
-
-int
-port_set_mac(const struct port *port, const uint8_t mac[6])
-{
-	return 0;
-}
-
-static bool device_can;
-static unsigned int n_told;
-
-bool
-port_take_tags(const struct port *port)
-{
-	n_told++;
-	return device_can;
-}
-
-int
-port_add_mac(const struct port *port, const uint8_t mac[6])
-{
-	memcpy(added_mac, mac, sizeof(added_mac));
-	n_added_macs++;
-	return 0;
-}
 
 int
 tap_open(struct tap *tap, const char *name, const char *netns, const uint8_t mac[6],
@@ -187,8 +147,9 @@ up(void **state)
 	memset(&kernel, 0, sizeof(kernel));
 	kernel.row[kernel.n++].link = link_of(TAP, "wan0");
 	kernel.row[kernel.n++].link = link_of(OTHER, "eth0");
-	n_added_macs = n_resolves = n_states = 0;
-	link_is_down = false;
+	n_resolves = n_states = 0;
+	device.n_added_macs = 0;
+	device.link_down = false;
 	if (fib_create(&fib, &(struct fib_conf){.n_nodes = 0}) < 0)
 		return -1;
 	conf.fib = fib;

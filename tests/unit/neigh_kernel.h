@@ -6,17 +6,11 @@
 #ifndef NEIGH_KERNEL_H
 #define NEIGH_KERNEL_H
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-#include "tap-bridge/kmon.h"
+#include "kmon_fake.h"
 
 #define LINKS_MAX 20000
 
 static struct {
-	struct kmon_ops ops;
-	void *ctx;
-	int fd;
 	struct {
 		struct kmon_link link;
 		bool told;
@@ -27,7 +21,7 @@ static struct {
 static void
 tell(const struct kmon_link *link, bool gone)
 {
-	kernel.ops.link(kernel.ctx, link, gone);
+	monitor.ops.link(monitor.ctx, link, gone);
 }
 
 int
@@ -44,24 +38,8 @@ kmon_resync(struct kmon *km)
 int
 kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void *ctx)
 {
-	kernel.ops = *ops;
-	kernel.ctx = ctx;
-	kernel.fd = eventfd(0, 0);
-	*out = (struct kmon *)&kernel;
+	monitor_open(out, ops, ctx);
 	return kmon_resync(*out);
-}
-
-void
-kmon_close(struct kmon *km)
-{
-	if (km != NULL)
-		close(kernel.fd);
-}
-
-int
-kmon_fd(const struct kmon *km)
-{
-	return kernel.fd;
 }
 
 int
@@ -73,23 +51,6 @@ kmon_retell(struct kmon *km, unsigned int ifindex, bool again)
 			tell(&kernel.row[i].link, true);
 		}
 	return again ? kmon_resync(km) : 0;
-}
-
-int
-kmon_dispatch(struct kmon *km)
-{
-	return 0;
-}
-
-void
-kmon_stats(const struct kmon *km, struct kmon_stats *st)
-{
-	*st = (struct kmon_stats){0};
-}
-
-void
-kmon_tell_neighbours(struct kmon *km)
-{
 }
 
 static unsigned int n_resolves;
@@ -108,12 +69,6 @@ kmon_operstate(struct kmon *km, unsigned int ifindex, bool up)
 {
 	if (n_states++ == 0)
 		first_state = ifindex;
-	return 0;
-}
-
-int
-kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
-{
 	return 0;
 }
 

@@ -34,14 +34,14 @@ mtu_and_mac_of_the_tap_reach_forwarders_and_device(void **state)
 
 	wait_for(r, iface_now(r).mtu_bytes == 1400);
 	wait_for(r, memcmp(iface_now(r).mac, mac_c, 6) == 0);
-	assert_int_equal(atomic_load(&device_mtu_bytes), 1400);
+	assert_int_equal(atomic_load(&device.mtu_bytes), 1400);
 	/* The device takes 1600 at most, and that is then in force. */
 	ip(r->bed, "link set t0 mtu 9000");
 	wait_for(r, iface_now(r).mtu_bytes == 1600);
-	assert_int_equal(atomic_load(&device_mtu_bytes), 1600);
+	assert_int_equal(atomic_load(&device.mtu_bytes), 1600);
 	ip(r->bed, "link set t0 mtu 1400");
 	wait_for(r, iface_now(r).mtu_bytes == 1400);
-	assert_int_equal(atomic_load(&device_mac), adj_hop_make(mac_c, 0));
+	assert_int_equal(atomic_load(&device.mac), adj_hop_make(mac_c, 0));
 	rig_stop(r);
 }
 
@@ -354,12 +354,12 @@ carrier_follows_the_link_of_the_device(void **state)
 	struct rig *r = rig_up(state);
 
 	wait_for(r, tap_has_carrier(r));
-	atomic_store(&device_link, false);
+	atomic_store(&device.link_down, true);
 	wait_for(r, said_up(&r->rib, "t0", false));
 	wait_for(r, !tap_has_carrier(r));
 	assert_false(iface_now(r).up);
 
-	atomic_store(&device_link, true);
+	atomic_store(&device.link_down, false);
 	wait_for(r, said_up(&r->rib, "t0", true));
 	wait_for(r, tap_has_carrier(r));
 	rig_stop(r);

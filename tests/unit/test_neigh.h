@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A rig for the tests of neigh/: the real thread on a real TAP in a namespace of its own.
- * Rib and punt are mailboxes that the test reads, the device is the variables below, and
- * the far end of the wire is `pump`, which answers ARP and ND as told.
+ * Rib and punt are mailboxes that the test reads, the device is that of device_fake.h, and the
+ * far end of the wire is `pump`, which answers ARP and ND as told.
  */
 #ifndef TEST_NEIGH_H
 #define TEST_NEIGH_H
@@ -15,49 +15,13 @@
 
 #include "base/inet.h"
 #include "base/worker.h"
+#include "device_fake.h"
 #include "fib/fib.h"
 #include "neigh/neigh.h"
 #include "port/port.h"
 
 #define IFIDX    1
 #define MSGS_MAX 8192
-
-/* What the device was told, and what it says of its link. */
-static _Atomic bool device_link;
-static _Atomic unsigned int device_mtu_bytes;
-static _Atomic uint64_t device_mac; /* as of adj_hop_make(mac, 0) */
-
-bool
-port_link_up(const struct port *port)
-{
-	return atomic_load(&device_link);
-}
-
-int
-port_set_mtu(const struct port *port, unsigned int mtu_bytes)
-{
-	atomic_store(&device_mtu_bytes, mtu_bytes);
-	return -ENOTSUP;
-}
-
-int
-port_set_mac(const struct port *port, const uint8_t mac[6])
-{
-	atomic_store(&device_mac, adj_hop_make(mac, 0));
-	return 0;
-}
-
-bool
-port_take_tags(const struct port *port)
-{
-	return false;
-}
-
-int
-port_add_mac(const struct port *port, const uint8_t mac[6])
-{
-	return 0;
-}
 
 struct inbox {
 	struct worker w; /* prepared, never started */
@@ -382,9 +346,10 @@ rig_of(void **state)
 	ip(bed, "link set lo up");
 	ip(bed, "addr add 192.0.2.1/24 dev t0");
 	ip(bed, "addr add 2001:db8::1/64 dev t0");
-	atomic_store(&device_link, true);
-	atomic_store(&device_mtu_bytes, 0);
-	atomic_store(&device_mac, 0);
+	atomic_store(&device.link_down, false);
+	atomic_store(&device.mtu_bytes, 0);
+	atomic_store(&device.mac, 0);
+	atomic_store(&device.set_mtu_rc, -ENOTSUP);
 	return r;
 }
 

@@ -47,13 +47,13 @@ watch_set_while_the_link_is_down_is_resolved_when_it_comes(void **state)
 {
 	struct rig *r = rig_of(state);
 
-	atomic_store(&device_link, false);
+	atomic_store(&device.link_down, true);
 	rig_start(r);
 	send_watch(r, MSG_ADJ_WATCH, ADJ, "192.0.2.9");
 	wait_for(r, addr_said(&r->rib, "192.0.2.1") != NULL);
 	assert_int_equal(r->n_asked, 0);
 
-	atomic_store(&device_link, true);
+	atomic_store(&device.link_down, false);
 	wait_for(r, hop_of(r, ADJ) == hop_to(mac_b));
 	rig_stop(r);
 }
@@ -134,9 +134,9 @@ static_neighbour_is_used_and_left_alone(void **state)
 	assert_int_equal(hop_of(r, ADJ), hop_to(mac_c));
 
 	/* Survives the link, as it does in the kernel. */
-	atomic_store(&device_link, false);
+	atomic_store(&device.link_down, true);
 	wait_for(r, hop_of(r, ADJ) == 0);
-	atomic_store(&device_link, true);
+	atomic_store(&device.link_down, false);
 	wait_for(r, hop_of(r, ADJ) == hop_to(mac_c));
 	assert_true(kernel_says(r, "192.0.2.9", "PERMANENT"));
 	assert_int_equal(r->n_asked, 0);
@@ -164,14 +164,14 @@ link_down_empties_adjacencies_and_up_resolves_again(void **state)
 	send_watch(r, MSG_ADJ_WATCH, ADJ, "192.0.2.9");
 	wait_for(r, hop_of(r, ADJ) == hop_to(mac_b));
 
-	atomic_store(&device_link, false);
+	atomic_store(&device.link_down, true);
 	wait_for(r, hop_of(r, ADJ) == 0);
 	wait_for(r, host_adj(r, "192.0.2.9") == 0);
 	/* The kernel takes its time (linkwatch), and forgives a flap that is shorter. */
 	wait_for(r, !kernel_says(r, "192.0.2.9", "lladdr"));
 
 	memcpy(r->peer_mac, mac_c, 6); /* somebody else is there now */
-	atomic_store(&device_link, true);
+	atomic_store(&device.link_down, false);
 	wait_for(r, hop_of(r, ADJ) == hop_to(mac_c));
 	rig_stop(r);
 }

@@ -32,13 +32,13 @@ a_vlan_is_found_by_its_tag_until_it_goes(void **state)
 static void
 a_device_that_can_puts_the_tag_in(void **state)
 {
-	n_told = 0;
-	device_can = true;
+	device.n_asked_tags = 0;
+	device.takes_tags = true;
 	add(vlan_of(20, TAP, VLAN_C_TYPE, 100));
 	add(vlan_of(21, TAP, VLAN_S_TYPE, 101));
 	add(vlan_of(22, 20, VLAN_C_TYPE, 30));
 	round_over();
-	assert_int_equal(n_told, 1); /* at the first VLAN, once and for all */
+	assert_int_equal(device.n_asked_tags, 1); /* at the first VLAN, once and for all */
 	assert_int_equal(iface_of(VLAN_C_TYPE, 100)->n_tags, 1);
 	assert_int_equal(iface_of(VLAN_C_TYPE, 100)->n_written, 0);
 	assert_int_equal(iface_of(VLAN_S_TYPE, 101)->n_written, 1);
@@ -46,22 +46,22 @@ a_device_that_can_puts_the_tag_in(void **state)
 	for (unsigned int i = PORT_MAX; i < IFIDX_MAX; i++)
 		if (fib_iface(fib, i) != NULL && fib_iface(fib, i)->n_tags == 2)
 			assert_int_equal(fib_iface(fib, i)->n_written, 2);
-	device_can = false;
+	device.takes_tags = false;
 }
 
 static void
 one_that_can_not_leaves_tags_to_software(void **state)
 {
-	n_told = 0;
+	device.n_asked_tags = 0;
 	add(vlan_of(20, TAP, VLAN_C_TYPE, 100));
-	device_can = true; /* too late: a VLAN never changes */
+	device.takes_tags = true; /* too late: a VLAN never changes */
 	add(vlan_of(21, TAP, VLAN_C_TYPE, 101));
 	round_over();
-	assert_int_equal(n_told, 1);
+	assert_int_equal(device.n_asked_tags, 1);
 	assert_int_equal(iface_of(VLAN_C_TYPE, 100)->n_written, 1);
 	assert_int_equal(iface_of(VLAN_C_TYPE, 101)->n_written, 1);
 	assert_false(fib->tags_by_device);
-	device_can = false;
+	device.takes_tags = false;
 }
 
 static void
@@ -109,12 +109,12 @@ a_mac_that_was_the_ports_is_still_accepted_for_a_vlan(void **state)
 
 	add(v);
 	round_over();
-	assert_int_equal(n_added_macs, 0);
+	assert_int_equal(device.n_added_macs, 0);
 	memcpy(tap.mac, mac_b, sizeof(mac_b));
 	tell(&tap, false);
 	round_over();
-	assert_int_equal(n_added_macs, 1);
-	assert_memory_equal(added_mac, mac_a, sizeof(mac_a));
+	assert_int_equal(device.n_added_macs, 1);
+	assert_memory_equal(device.added_mac, mac_a, sizeof(mac_a));
 	assert_memory_equal(iface_of(VLAN_C_TYPE, 100)->mac, mac_a, sizeof(mac_a));
 }
 
@@ -130,7 +130,7 @@ a_vlan_that_goes_by_its_ports_mac_needs_no_other(void **state)
 	tell(&tap, false);
 	tell(&v, false);
 	round_over();
-	assert_int_equal(n_added_macs, 0);
+	assert_int_equal(device.n_added_macs, 0);
 }
 
 /* Of as many VLANs as there may be, with the kernel's lock held for each: others first. */
@@ -144,7 +144,7 @@ carriers_are_told_in_slices_and_the_tap_first(void **state)
 		add(vlan_of(20 + i, TAP, VLAN_C_TYPE, (uint16_t)(1 + i)));
 	round_over();
 	n_states = 0;
-	link_is_down = true;
+	device.link_down = true;
 	carrier_poll(n);
 	assert_int_equal(n_states, 0);
 	assert_false(iface_of(VLAN_C_TYPE, 100)->up);
@@ -215,7 +215,7 @@ hear(uint16_t nud, bool gone)
 	kn.nud = nud;
 	kn.has_mac = nud == NUD_REACHABLE;
 	memcpy(kn.mac, mac_b, sizeof(mac_b));
-	kernel.ops.neigh(kernel.ctx, &kn, gone);
+	monitor.ops.neigh(monitor.ctx, &kn, gone);
 }
 
 static void

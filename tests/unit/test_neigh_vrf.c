@@ -212,7 +212,7 @@ who_borrows_an_address_has_one_of_its_own_vrf(void **state)
 	add(one);
 	add(two);
 	add(vrf_link(50, 100));
-	kernel.ops.addr(kernel.ctx, &addr, false);
+	monitor.ops.addr(monitor.ctx, &addr, false);
 	round_over();
 	assert_int_equal(iface_of(VLAN_C_TYPE, 101)->src4, 0xc0000201);
 	/* IPv4 addresses stay as they are, and are not told anew. */

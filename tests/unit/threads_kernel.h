@@ -10,12 +10,12 @@
 #include <errno.h>
 #include <linux/neighbour.h>
 #include <stdio.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/msg.h"
 #include "base/worker.h"
-#include "tap-bridge/kmon.h"
+#include "device_fake.h"
+#include "kmon_fake.h"
 #include "port/port.h"
 #include "threads_traffic.h"
 
@@ -44,12 +44,9 @@ struct msg_news {
 };
 
 static struct {
-	struct kmon_ops ops;
-	void *ctx;
-	int fd;
 	struct worker *neigh;
 	const struct worker_ops *own; /* neigh's own ... */
-	struct worker_ops ops_here;   /* ... and as they are here */
+	struct worker_ops ops;        /* ... and as they are here */
 	struct kmon_link link[N_PORT + 1];
 	uint32_t version[N_NBR];
 } kernel;
@@ -64,7 +61,7 @@ tell_neighbour(unsigned int n, uint16_t nud)
 	memcpy(kn.addr, addr.octet, sizeof(kn.addr));
 	kn.has_mac = nud == NUD_REACHABLE;
 	versioned_mac(kn.mac, (uint8_t)n, kernel.version[n]);
-	kernel.ops.neigh(kernel.ctx, &kn, nud == NUD_NONE);
+	monitor.ops.neigh(monitor.ctx, &kn, nud == NUD_NONE);
 }
 
 static inline void
@@ -77,13 +74,13 @@ tell_addr(uint16_t port, uint8_t family)
 
 	memcpy(ka.addr, addr.octet, sizeof(ka.addr));
 	memcpy(ka.peer, addr.octet, sizeof(ka.peer));
-	kernel.ops.addr(kernel.ctx, &ka, false);
+	monitor.ops.addr(monitor.ctx, &ka, false);
 }
 
 static inline void
 tell_link(uint16_t port)
 {
-	kernel.ops.link(kernel.ctx, &kernel.link[port], false);
+	monitor.ops.link(monitor.ctx, &kernel.link[port], false);
 }
 
 static inline void
@@ -109,11 +106,11 @@ tell_vrf(bool comes)
 				.vrf_table = VRF_TABLE};
 
 	if (comes)
-		kernel.ops.link(kernel.ctx, &vrf, false);
+		monitor.ops.link(monitor.ctx, &vrf, false);
 	kernel.link[2].master = comes ? VRF_IFINDEX : 0;
 	tell_link(2);
 	if (!comes)
-		kernel.ops.link(kernel.ctx, &vrf, true);
+		monitor.ops.link(monitor.ctx, &vrf, true);
 }
 
 static inline void
@@ -180,9 +177,9 @@ kernel_make(struct worker *neigh)
 {
 	kernel.neigh = neigh;
 	kernel.own = neigh->ops;
-	kernel.ops_here = *neigh->ops;
-	kernel.ops_here.on_msg = kernel_on_msg;
-	neigh->ops = &kernel.ops_here;
+	kernel.ops = *neigh->ops;
+	kernel.ops.on_msg = kernel_on_msg;
+	neigh->ops = &kernel.ops;
 	memset(kernel.version, 0, sizeof(kernel.version));
 	for (uint16_t p = 1; p <= N_PORT; p++) {
 		struct kmon_link *l = &kernel.link[p];
@@ -238,10 +235,7 @@ kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void
 {
 	struct kmon_conf conf = {.ifindex = KMON_CONF_ALL, .family = 6, .forwarding = true};
 
-	kernel.ops = *ops;
-	kernel.ctx = ctx;
-	kernel.fd = eventfd(0, 0);
-	*out = (struct kmon *)&kernel;
+	monitor_open(out, ops, ctx);
 	for (uint16_t p = 1; p <= N_PORT; p++)
 		tell_link(p);
 	ops->conf(ctx, &conf, false);
@@ -255,19 +249,6 @@ kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void
 	for (unsigned int n = 0; n < N_NBR; n++)
 		tell_neighbour(n, NUD_REACHABLE);
 	return 0;
-}
-
-void
-kmon_close(struct kmon *km)
-{
-	if (km != NULL)
-		close(kernel.fd);
-}
-
-int
-kmon_fd(const struct kmon *km)
-{
-	return kernel.fd;
 }
 
 int
@@ -291,12 +272,6 @@ kmon_gave_up(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 }
 
 int
-kmon_dispatch(struct kmon *km)
-{
-	return 0;
-}
-
-int
 kmon_resync(struct kmon *km)
 {
 	return 0;
@@ -308,57 +283,8 @@ kmon_retell(struct kmon *km, unsigned int ifindex, bool again)
 	return 0;
 }
 
-void
-kmon_tell_neighbours(struct kmon *km)
-{
-}
-
-int
-kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
-{
-	return 0;
-}
-
 int
 kmon_operstate(struct kmon *km, unsigned int ifindex, bool up)
-{
-	return 0;
-}
-
-void
-kmon_stats(const struct kmon *km, struct kmon_stats *st)
-{
-	*st = (struct kmon_stats){0};
-}
-
-/* --- the devices, of which neigh asks these ------------------------------------------------ */
-
-bool
-port_link_up(const struct port *port)
-{
-	return true;
-}
-
-int
-port_set_mtu(const struct port *port, unsigned int mtu_bytes)
-{
-	return 0;
-}
-
-int
-port_set_mac(const struct port *port, const uint8_t mac[6])
-{
-	return 0;
-}
-
-bool
-port_take_tags(const struct port *port)
-{
-	return false;
-}
-
-int
-port_add_mac(const struct port *port, const uint8_t mac[6])
 {
 	return 0;
 }

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The device of a port, faked for a test program of neigh/: what it answers, and what it was
+ * told. All zero is a device with a link that takes everything but tags.
+ */
+#ifndef DEVICE_FAKE_H
+#define DEVICE_FAKE_H
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "fib/fib.h"
+#include "port/port.h"
+
+static struct {
+	_Atomic bool link_down;
+	_Atomic bool takes_tags;
+	_Atomic int set_mtu_rc;
+
+	_Atomic unsigned int mtu_bytes; /* set last */
+	_Atomic uint64_t mac;           /* set last, as of adj_hop_make(mac, 0) */
+	unsigned int n_asked_tags;
+	unsigned int n_added_macs;
+	uint8_t added_mac[6]; /* the last one */
+} device;
+
+bool
+port_link_up(const struct port *port)
+{
+	return !atomic_load(&device.link_down);
+}
+
+int
+port_set_mtu(const struct port *port, unsigned int mtu_bytes)
+{
+	atomic_store(&device.mtu_bytes, mtu_bytes);
+	return atomic_load(&device.set_mtu_rc);
+}
+
+int
+port_set_mac(const struct port *port, const uint8_t mac[6])
+{
+	atomic_store(&device.mac, adj_hop_make(mac, 0));
+	return 0;
+}
+
+bool
+port_take_tags(const struct port *port)
+{
+	device.n_asked_tags++;
+	return atomic_load(&device.takes_tags);
+}
+
+int
+port_add_mac(const struct port *port, const uint8_t mac[6])
+{
+	memcpy(device.added_mac, mac, sizeof(device.added_mac));
+	device.n_added_macs++;
+	return 0;
+}
+
+#endif
