@@ -11,6 +11,8 @@
  * base/msg.h. There are two of them: bulk (msg_is_bulk()) comes by the million and waits for
  * all else, so that a lost link or a question does not stand behind a full table. Within each,
  * messages are taken in the order sent.
+ *
+ * The mutexes of the program, and in which order they are taken: DESIGN.md, section 2.
  */
 #ifndef BASE_WORKER_H
 #define BASE_WORKER_H

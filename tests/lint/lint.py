@@ -158,6 +158,16 @@ def check_clock(path):
             problem(path, n, f"{m.group(0)}: the wall clock jumps, base/clock.h does not")
 
 
+def check_mutexes(paths):
+    """Which mutex may be taken while another is held is one table in DESIGN.md."""
+    design = (ROOT / "fpm-dataplane/DESIGN.md").read_text()
+    for path in paths:
+        found = re.search(r"^(?!extern).*\bpthread_mutex_t\b", path.read_text(), re.M)
+        file = path.relative_to(ROOT).as_posix().removeprefix("fpm-dataplane/")
+        if room(path) != "tests" and found and f"` of `{file}`" not in design:
+            problem(path, 1, "a mutex that the table of mutexes in DESIGN.md does not have")
+
+
 def check_text(path):
     text = path.read_text()
     lines = text.splitlines()
@@ -251,6 +261,7 @@ def main():
     for folder in {room(path) for path in c_files} - {*INCLUDES, "tests"}:
         problems.append(f"{folder}: no row in INCLUDES")
     check_circles()
+    check_mutexes(c_files)
     for path in c_files:
         check_includes(path)
         check_fwd(path)
