@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/counters.h"
 #include "base/log.h"
 #include "base/rtproto.h"
 #include "base/limits.h"
@@ -131,6 +132,19 @@ mtu_json(const struct rib *rib, const struct slot *s)
 							      memory_order_relaxed));
 }
 
+/* Its name; null when NULL. */
+static json_t *
+vrf_json(const struct vrf *vrf)
+{
+	json_t *name;
+
+	if (vrf == NULL)
+		return json_null();
+	name = json_string(vrf->fib->name);
+	return name != NULL ? name
+			    : json_sprintf("table%u", vrf->fib->table); /* no UTF-8 */
+}
+
 static json_t *
 route_json(const struct rib *rib, const struct route *r)
 {
@@ -164,7 +178,7 @@ route_json(const struct rib *rib, const struct route *r)
 }
 
 static void
-row(struct msg_query *q, json_t *object)
+row_add(struct msg_query *q, json_t *object)
 {
 	if (object != NULL)
 		json_array_append_new(q->rows, object);
@@ -174,7 +188,7 @@ static void
 route_row(const struct rib *rib, struct msg_query *q, const struct route *r)
 {
 	if (r != NULL && route_effective(r) != 0)
-		row(q, route_json(rib, r));
+		row_add(q, route_json(rib, r));
 }
 
 /* What is asked for: main, or a VRF's table, as it is compiled. */
@@ -326,18 +340,18 @@ list_nexthops(const struct rib *rib, struct msg_query *q)
 		nh = s->kind == SLOT_ID ? nh_find(rib, s->nhid) : NULL;
 		word = atomic_load_explicit(&rib->fib->group[s->number],
 					    memory_order_relaxed);
-		row(q, json_pack("{s:I, s:I, s:I, s:s, s:I, s:b, s:o, s:o}", "group",
-				 (json_int_t)s->number, "nexthop_id", (json_int_t)s->nhid,
-				 "routes", (json_int_t)s->refs, "state",
-				 state_name(slot_path_kind(rib, s->number)), "buckets",
-				 (json_int_t)1 << group_word_log2(word), "absent",
-				 nh != NULL && is_absent(nh), "mtu", mtu_json(rib, s),
-				 "nexthops", legs_json(rib, s)));
+		row_add(q, json_pack("{s:I, s:I, s:I, s:s, s:I, s:b, s:o, s:o}", "group",
+				     (json_int_t)s->number, "nexthop_id",
+				     (json_int_t)s->nhid, "routes", (json_int_t)s->refs,
+				     "state", state_name(slot_path_kind(rib, s->number)),
+				     "buckets", (json_int_t)1 << group_word_log2(word),
+				     "absent", nh != NULL && is_absent(nh), "mtu",
+				     mtu_json(rib, s), "nexthops", legs_json(rib, s)));
 	}
 	q->done = true;
 }
 
-json_t *
+static json_t *
 trie_json(const struct poptrie *pt)
 {
 	struct poptrie_stats st;
@@ -350,6 +364,82 @@ trie_json(const struct poptrie *pt)
 		(json_int_t)st.free_bytes, "retired_bytes", (json_int_t)st.retired_bytes,
 		"radix_bytes", (json_int_t)st.radix_bytes);
 }
+
+/*
+ * --- FIBs: that of main, and those of VRFs, of which there may be thousands; so a slice at a
+ *     time, and only when somebody asks --------------------------------------------------
+ */
+
+/* A row a family of `tries`, which are main's when `vrf` is NULL. */
+static void
+fib_rows(struct msg_query *q, const struct vrf *vrf, const struct fib_copy *tries)
+{
+	for (unsigned int v = 0; v < 2; v++) {
+		json_t *row = json_pack("{s:s, s:o}", "family", v == 0 ? "ipv4" : "ipv6",
+					"vrf", vrf_json(vrf));
+		json_t *trie = trie_json(fib_trie(tries, v == 0 ? 4 : 6));
+
+		json_object_update_missing(row, trie);
+		json_decref(trie);
+		json_array_append_new(q->rows, row);
+	}
+}
+
+/* The next VRF behind the cursor; NULL: none is left, or the slice is full. */
+static const struct vrf *
+next_vrf(const struct rib *rib, struct msg_query *q)
+{
+	while (json_array_size(q->rows) + 2 <= q->max) {
+		if (rib->n_vrf == 0 || ++q->cursor[0] >= FIB_VRF_NONE) {
+			q->done = true;
+			return NULL;
+		}
+		if (rib->vrf[q->cursor[0]] != NULL)
+			return rib->vrf[q->cursor[0]];
+	}
+	return NULL;
+}
+
+static void
+list_fibs(const struct rib *rib, struct msg_query *q)
+{
+	const struct vrf *vrf;
+
+	if (q->cursor[1] == 0)
+		fib_rows(q, NULL, rib->fib->copy);
+	q->cursor[1] = 1;
+	while ((vrf = next_vrf(rib, q)) != NULL)
+		fib_rows(q, vrf, &vrf->fib->tries);
+}
+
+static json_t *
+vrf_row(const struct rib *rib, const struct vrf *vrf)
+{
+	const struct tally *t = tally_find(rib, vrf->fib->table);
+	struct vrf_counters c;
+
+	counters_vrf(vrf->number, &vrf->fib->base, &c);
+	return json_pack("{s:o, s:I, s:b, s:I, s:I, s:b, s:I, s:I, s:I, s:o, s:o}", "name",
+			 vrf_json(vrf), "table", (json_int_t)vrf->fib->table, "published",
+			 vrf->published, "zebra", (json_int_t)(t == NULL ? 0 : t->n),
+			 "stale", (json_int_t)(t == NULL ? 0 : t->stale), "replayed",
+			 t == NULL || !tally_is_kept(rib, t), "rx_packets",
+			 (json_int_t)c.rx_packets, "rx_bytes", (json_int_t)c.rx_bytes,
+			 "dropped", (json_int_t)c.dropped, "fib4",
+			 trie_json(vrf->fib->tries.pt4), "fib6",
+			 trie_json(vrf->fib->tries.pt6));
+}
+
+static void
+list_vrfs(const struct rib *rib, struct msg_query *q)
+{
+	const struct vrf *vrf;
+
+	while ((vrf = next_vrf(rib, q)) != NULL)
+		json_array_append_new(q->rows, vrf_row(rib, vrf));
+}
+
+/* --- summary ---------------------------------------------------------------------------- */
 
 /* Of each node's copy of the tries: what is in memory there. */
 static json_t *
@@ -508,7 +598,7 @@ summary(const struct rib *rib, struct msg_query *q)
 	json_object_set_new(o, "fib6", trie_json(rib->fib->copy[0].pt6));
 	json_object_set_new(o, "fib_copies", copies_json(rib->fib));
 	json_object_set_new(o, "checkpoint", checkpoint_json(rib));
-	row(q, o);
+	row_add(q, o);
 	q->done = true;
 }
 

@@ -34,7 +34,6 @@
 /* After so many a long round commits, half a millisecond and still in the cache. */
 #define RIB_COMMIT_EVENTS 1024u
 
-struct json_t;
 struct ckpt;
 
 /* --- routes (routes.c) ------------------------------------------------------------- */
@@ -587,12 +586,6 @@ void audit_break(struct rib *rib, struct msg_query *q);
 /* query.c: what is said is what forwarders have, so questions wait for the commit. */
 void query_put(struct rib *rib, struct msg_query *q);
 void query_answer_all(struct rib *rib);
-struct json_t *trie_json(const struct poptrie *pt);
-
-/* query_vrf.c */
-struct json_t *vrf_json(const struct vrf *vrf); /* its name; null when NULL */
-void list_fibs(const struct rib *rib, struct msg_query *q);
-void list_vrfs(const struct rib *rib, struct msg_query *q);
 
 #include "rib/tally.h"
 #include "rib/vrf.h"
