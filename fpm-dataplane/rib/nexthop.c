@@ -94,21 +94,6 @@ nh_maybe_free(struct rib *rib, struct nh *nh)
 }
 
 void
-way_of_hop(struct way *w, const struct fpm_hop *hop)
-{
-	memset(w, 0, sizeof(*w));
-	w->ifindex = hop->ifindex;
-	w->weight = hop->weight == 0 ? 1 : hop->weight;
-	w->gw_family = hop->gw_family;
-	w->encap = hop->encap;
-	w->onlink = hop->onlink;
-	if (hop->gw_family != 0)
-		w->gw = hop->gw;
-	if (hop->gw_family == 0 && hop->ifindex == 0 && hop->encap == HOP_PLAIN)
-		way_special(w, PATH_UNRESOLVED);
-}
-
-void
 nh_ways(struct rib *rib, const struct nh *nh, uint16_t mtu_class, struct ways *out)
 {
 	ways_clear(out);

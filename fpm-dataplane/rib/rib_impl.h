@@ -28,6 +28,7 @@
 #include "fib/fib.h"
 #include "rib/index.h"
 #include "rib/rib.h"
+#include "rib/ways.h"
 
 #define RIB_TABLE_MAIN 254u
 #define RIB_SLICE      4096u /* routes looked at in one round of a background walk */
@@ -122,27 +123,7 @@ route_prefix(const struct route *r)
 			       .len = (uint8_t)r->len};
 }
 
-/* --- ways, slots ------------------------------------------------------------------- */
-
-/* One way out, as content: compared and sorted with memcmp, so every octet counts. */
-struct way {
-	struct ipaddr gw;
-	uint32_t ifindex;
-	uint32_t weight;
-	uint8_t gw_family;
-	uint8_t encap;
-	uint8_t onlink;
-	uint8_t kind;       /* PATH_NONE: a hop; else this path, and all above is zero */
-	uint16_t mtu_class; /* of the route: the same in all ways of a slot */
-	uint16_t vrfs_own;  /* 1: a subnet on a VRF's own interface, no way into the VRF */
-};
-static_assert(sizeof(struct way) == 32, "no padding: memcmp compares");
-
-struct ways {
-	struct way *v;
-	uint32_t n, cap;
-	bool unresolved; /* some member is not known yet */
-};
+/* --- slots ------------------------------------------------------------------------- */
 
 struct slot;
 
@@ -435,10 +416,6 @@ slot_at(const struct rib *rib, uint32_t number)
 {
 	return &rib->slot_chunk[number / SLOT_CHUNK][number % SLOT_CHUNK];
 }
-void way_special(struct way *w, enum path_kind kind);
-void ways_clear(struct ways *ways);
-struct way *ways_push(struct ways *ways);
-void ways_sort(struct ways *ways);
 bool slot_has_ways(const struct slot *s, const struct ways *ways);
 /* Slot of content without an id; `hint` is the slot that the route has now, or 0. */
 uint32_t slot_for_ways(struct rib *rib, const struct ways *ways, uint32_t hint);
@@ -454,7 +431,6 @@ uint32_t slot_of_id(const struct rib *rib, const struct nh *nh, uint16_t mtu_cla
  * is 0, limits nothing, or all classes mean something else (counted).
  */
 uint16_t mtu_class_of(struct rib *rib, uint8_t family, uint32_t mtu_bytes);
-void ways_set_mtu(struct ways *ways, uint16_t mtu_class);
 void slot_set_ways(struct rib *rib, struct slot *s, const struct ways *ways);
 void slot_ref(struct rib *rib, uint32_t number);
 void slot_unref(struct rib *rib, uint32_t number);
@@ -475,7 +451,6 @@ void nh_ways(struct rib *rib, const struct nh *nh, uint16_t mtu_class, struct wa
 void nh_maybe_free(struct rib *rib, struct nh *nh);
 void nh_forget_all(struct rib *rib); /* session over: slots become orphans */
 void nhs_free(struct rib *rib);
-void way_of_hop(struct way *w, const struct fpm_hop *hop);
 
 /* restore.c */
 /* Begin one of our own and take over the old one and its memfd; 0, -errno, -EINVAL: damaged. */

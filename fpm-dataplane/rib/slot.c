@@ -17,50 +17,6 @@
 #include "base/limits.h"
 #include "rib/rib_impl.h"
 
-void
-way_special(struct way *w, enum path_kind kind)
-{
-	memset(w, 0, sizeof(*w));
-	w->kind = (uint8_t)kind;
-}
-
-void
-ways_clear(struct ways *ways)
-{
-	ways->n = 0;
-	ways->unresolved = false;
-}
-
-struct way *
-ways_push(struct ways *ways)
-{
-	if (ways->n == ways->cap) {
-		ways->cap = ways->cap == 0 ? 16 : ways->cap * 2;
-		ways->v = must(realloc(ways->v, ways->cap * sizeof(*ways->v)));
-	}
-	return &ways->v[ways->n++];
-}
-
-static int
-way_order(const void *a, const void *b)
-{
-	return memcmp(a, b, sizeof(struct way));
-}
-
-void
-ways_sort(struct ways *ways)
-{
-	if (ways->n > 1)
-		qsort(ways->v, ways->n, sizeof(*ways->v), way_order);
-}
-
-void
-ways_set_mtu(struct ways *ways, uint16_t mtu_class)
-{
-	for (uint32_t i = 0; i < ways->n; i++)
-		ways->v[i].mtu_class = mtu_class;
-}
-
 uint16_t
 mtu_class_of(struct rib *rib, uint8_t family, uint32_t mtu_bytes)
 {
@@ -84,21 +40,6 @@ mtu_class_of(struct rib *rib, uint8_t family, uint32_t mtu_bytes)
 			      memory_order_relaxed);
 	table_used(TABLE_mtus, rib->mtu_high);
 	return (uint16_t)rib->mtu_high;
-}
-
-static uint64_t
-ways_hash(const struct rib *rib, const struct ways *ways)
-{
-	uint64_t h = rib->fib->seed + ways->n;
-
-	for (uint32_t i = 0; i < ways->n; i++) {
-		const struct way *w = &ways->v[i];
-
-		h = ipaddr_hash(&w->gw, h ^ ((uint64_t)w->ifindex << 32 | w->weight)) +
-		    ((uint64_t)w->mtu_class << 32 | (uint64_t)w->kind << 24 |
-		     (uint64_t)w->encap << 16 | (uint64_t)w->onlink << 8 | w->gw_family);
-	}
-	return h ^ h >> 32;
 }
 
 bool
@@ -148,13 +89,6 @@ idle_push(struct rib *rib, struct slot *s)
 	if (!s->idle)
 		vec32_push(&rib->idle, s->number);
 	s->idle = true;
-}
-
-/* Content that needs no neighbour: own addresses, subnets, drops. There is little of it. */
-static bool
-is_small(const struct ways *ways)
-{
-	return ways->n == 1 && ways->v[0].gw_family == 0;
 }
 
 /* Slots that the limit is about: small content has places of its own, be the rest full. */
@@ -256,14 +190,14 @@ slot_for_ways(struct rib *rib, const struct ways *ways, uint32_t hint)
 
 	if (s != NULL && s->kind == SLOT_INLINE && slot_has_ways(s, ways))
 		return hint;
-	hash = ways_hash(rib, ways);
+	hash = ways_hash(ways, rib->fib->seed);
 	s = index_find(rib, ways, hash, SLOT_INLINE, SLOT_INLINE);
 	if (s == NULL && (s = index_find(rib, ways, hash, SLOT_ORPHAN, SLOT_ORPHAN))) {
 		/* zebra stopped using nexthop ids: same content, same slot. */
-		slot_adopt(rib, s, SLOT_INLINE, 0, is_small(ways));
+		slot_adopt(rib, s, SLOT_INLINE, 0, ways_are_small(ways));
 	}
 	if (s == NULL) {
-		s = slot_new(rib, SLOT_INLINE, is_small(ways));
+		s = slot_new(rib, SLOT_INLINE, ways_are_small(ways));
 		if (s == NULL)
 			return rib->slot_unresolved;
 		slot_set_ways(rib, s, ways);
@@ -275,12 +209,12 @@ slot_for_ways(struct rib *rib, const struct ways *ways, uint32_t hint)
 uint32_t
 slot_restore(struct rib *rib, const struct ways *ways)
 {
-	struct slot *s = slot_new(rib, SLOT_ORPHAN, is_small(ways));
+	struct slot *s = slot_new(rib, SLOT_ORPHAN, ways_are_small(ways));
 
 	if (s == NULL)
 		return 0;
 	slot_set_ways(rib, s, ways);
-	index_add(rib, s, ways_hash(rib, ways));
+	index_add(rib, s, ways_hash(ways, rib->fib->seed));
 	rib->n_orphans++;
 	return s->number;
 }
@@ -305,7 +239,8 @@ adoptable(struct rib *rib, const struct ways *ways, uint32_t hint)
 		return NULL;
 	if (s != NULL && s->kind == SLOT_ORPHAN && slot_has_ways(s, ways))
 		return s;
-	return index_find(rib, ways, ways_hash(rib, ways), SLOT_ORPHAN, SLOT_ORPHAN);
+	return index_find(rib, ways, ways_hash(ways, rib->fib->seed), SLOT_ORPHAN,
+			  SLOT_ORPHAN);
 }
 
 uint32_t
@@ -373,7 +308,7 @@ slot_orphan(struct rib *rib, struct slot *s)
 	s->kind = SLOT_ORPHAN;
 	s->sibling = 0;
 	rib->n_orphans++;
-	index_add(rib, s, ways_hash(rib, &ways));
+	index_add(rib, s, ways_hash(&ways, rib->fib->seed));
 	free(ways.v);
 }
 
