@@ -13,6 +13,8 @@
 #include "base/msg_manage.h"
 #include "base/limits.h"
 #include "rib/checkpoint.h"
+#include "rib/mirror.h"
+#include "rib/restore.h"
 #include "rib/rib_impl.h"
 
 #define TICK_S  0.1 /* while something waits for a time */

@@ -452,16 +452,6 @@ void nh_maybe_free(struct rib *rib, struct nh *nh);
 void nh_forget_all(struct rib *rib); /* session over: slots become orphans */
 void nhs_free(struct rib *rib);
 
-/* restore.c */
-/* Begin one of our own and take over the old one and its memfd; 0, -errno, -EINVAL: damaged. */
-int checkpoint_begin(struct rib *rib, int old_fd);
-void mirror_route(struct rib *rib, const struct route *r); /* another slot, or kind */
-void mirror_route_gone(struct rib *rib, const struct route *r);
-void mirror_slot(struct rib *rib, uint32_t slot, const struct ways *ways);
-void mirror_slot_gone(struct rib *rib, uint32_t slot);
-void mirror_zebra(struct rib *rib, uint32_t nl_pid, uint32_t held_until_s);
-void mirror_alive(struct rib *rib);
-
 /* early.c */
 /* Is `nhid` to be waited for by `r` (NULL: no such route), which then stays as it is? */
 bool early_put(struct rib *rib, struct route *r, uint32_t nhid, uint16_t mtu_class);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "rib/mirror.h"
 #include "rib/rib_impl.h"
 
 uint16_t

@@ -23,7 +23,7 @@
 #include <linux/rtnetlink.h>
 #include <string.h>
 
-#include "rib/checkpoint.h"
+#include "rib/mirror.h"
 #include "rib/rib_impl.h"
 
 void

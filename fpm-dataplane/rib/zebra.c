@@ -15,6 +15,7 @@
  */
 #include <linux/rtnetlink.h>
 
+#include "rib/mirror.h"
 #include "rib/rib_impl.h"
 
 static uint32_t

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <urcu/urcu-qsbr.h>
 
+#include "rib/restore.h"
+
 struct table_limits *rig_limits;
 
 void

@@ -16,6 +16,7 @@
 #include "log_said.h"
 #include "oracle.h"
 #include "base/clock.h"
+#include "rib/restore.h"
 
 static int
 taught(void)

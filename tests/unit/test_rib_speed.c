@@ -13,6 +13,8 @@
 #include "base/clock.h"
 #include "oracle.h"
 #include "rib/checkpoint.h"
+#include "rib/mirror.h"
+#include "rib/restore.h"
 
 #ifdef DEBUG
 #define N_V4 20000u

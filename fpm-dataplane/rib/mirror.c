@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Keep the checkpoint in step with the tables: one record for each route of zebra and each
+ * slot, written by the function that changes the route or slot. [rib]. These functions only
+ * write; restore.c reads the checkpoint of the last daemon.
+ */
+#include "rib/mirror.h"
+
+#include "base/clock.h"
+#include "rib/checkpoint.h"
+#include "rib/rib_impl.h"
+
+static bool
+is_mirror(const struct rib *rib)
+{
+	return rib->ckpt != NULL && !rib->ckpt->frozen;
+}
+
+/* What is no IP route is in no FIB, however long the daemon lives. */
+static bool
+is_mirrored(const struct rib *rib, const struct route *r)
+{
+	return is_mirror(rib) && r->table != FPM_TABLE_NONE;
+}
+
+void
+mirror_route(struct rib *rib, const struct route *r)
+{
+	const struct ckpt_route now = {.addr = route_addr(r),
+				       .slot = r->zslot,
+				       .family = (uint8_t)r->family,
+				       .len = (uint8_t)r->len,
+				       .protocol = (uint8_t)r->protocol,
+				       .rtm_type = (uint8_t)r->rtm_type,
+				       .table = r->table};
+
+	if (is_mirrored(rib, r))
+		ckpt_put_route(rib->ckpt, routes_number(rib_routes(rib, r->table), r),
+			       &now);
+}
+
+void
+mirror_route_gone(struct rib *rib, const struct route *r)
+{
+	if (is_mirrored(rib, r))
+		ckpt_drop_route(rib->ckpt, r->table,
+				routes_number(rib_routes(rib, r->table), r));
+}
+
+/* Content that only the kernel gives (kernel.c): read from it again at every start. */
+static bool
+is_kernels(const struct ways *ways)
+{
+	return ways->v[0].kind == PATH_LOCAL || ways->v[0].kind == PATH_BCAST;
+}
+
+void
+mirror_slot(struct rib *rib, uint32_t slot, const struct ways *ways)
+{
+	uint16_t class = ways->v[0].mtu_class; /* a number of this process: not kept */
+
+	if (is_mirror(rib) && !is_kernels(ways))
+		ckpt_put_slot(rib->ckpt, slot, ways,
+			      class == 0 ? 0
+					 : atomic_load_explicit(&rib->fib->mtu_bytes[class],
+								memory_order_relaxed));
+}
+
+void
+mirror_slot_gone(struct rib *rib, uint32_t slot)
+{
+	if (is_mirror(rib))
+		ckpt_drop_slot(rib->ckpt, slot);
+}
+
+void
+mirror_zebra(struct rib *rib, uint32_t nl_pid, uint32_t held_until_s)
+{
+	if (is_mirror(rib))
+		ckpt_zebra(rib->ckpt, nl_pid, held_until_s);
+}
+
+void
+mirror_alive(struct rib *rib)
+{
+	if (rib->ckpt != NULL)
+		ckpt_alive(rib->ckpt, boottime_ms());
+}
