@@ -164,8 +164,9 @@ audit_slice(struct rib *rib, struct msg_query *q)
 
 			if (s->kind != SLOT_FREE && s->kind != SLOT_DYING)
 				check_group(rib, q, s);
-		} else if (q->cursor[PHASE] == ROUTES && at <= rib_walk_end(rib)) {
-			const struct route *r = rib_walk_at(rib, at);
+		} else if (q->cursor[PHASE] == ROUTES &&
+			   at <= tables_walk_end(&rib->tables)) {
+			const struct route *r = tables_walk_at(&rib->tables, at);
 
 			if (r != NULL)
 				check_route(rib, q, r);
@@ -195,8 +196,8 @@ audit_break(struct rib *rib, struct msg_query *q)
 
 	q->done = true;
 	prefix_mask(&p);
-	r = routes_find(&rib->main, RIB_TABLE_MAIN, &p,
-			routes_hash(&rib->main, RIB_TABLE_MAIN, &p));
+	r = routes_find(&rib->tables.main, RIB_TABLE_MAIN, &p,
+			routes_hash(&rib->tables.main, RIB_TABLE_MAIN, &p));
 	if (r == NULL)
 		return;
 	switch (q->breaking) {

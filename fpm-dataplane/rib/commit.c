@@ -369,14 +369,14 @@ rib_resync(struct rib *rib)
 {
 	uint32_t end = rib->resync_at + RIB_SLICE;
 
-	for (; rib->resync_at < end && rib->resync_at <= rib_walk_end(rib);
+	for (; rib->resync_at < end && rib->resync_at <= tables_walk_end(&rib->tables);
 	     rib->resync_at++) {
-		struct route *r = rib_walk_at(rib, rib->resync_at);
+		struct route *r = tables_walk_at(&rib->tables, rib->resync_at);
 		uint32_t at = rib->resync_at;
 
 		if (r != NULL && tally_is_foreign(rib, r)) {
 			zebra_withdraw(rib, r);
-			r = rib_walk_at(rib, at);
+			r = tables_walk_at(&rib->tables, at);
 		}
 		if (r == NULL || route_is_staged(rib, r)) {
 			if (r != NULL && route_effective(r) == 0)
@@ -390,7 +390,7 @@ rib_resync(struct rib *rib)
 		if (route_effective(r) == 0)
 			route_settle(rib, r, 0);
 	}
-	if (rib->resync_at <= rib_walk_end(rib))
+	if (rib->resync_at <= tables_walk_end(&rib->tables))
 		return true;
 	rib->resync = false;
 	tallies_own(rib);

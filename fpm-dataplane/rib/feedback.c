@@ -72,14 +72,14 @@ feedback_retell(struct rib *rib)
 
 	if (rib->resync || rib->commit_failed || rib->session.vrfs_replaying)
 		return false; /* not yet: a later round */
-	for (; rib->retell_at < end && rib->retell_at <= rib_walk_end(rib);
+	for (; rib->retell_at < end && rib->retell_at <= tables_walk_end(&rib->tables);
 	     rib->retell_at++) {
-		const struct route *r = rib_walk_at(rib, rib->retell_at);
+		const struct route *r = tables_walk_at(&rib->tables, rib->retell_at);
 
 		if (r != NULL && r->zslot != 0 && r->gen == rib->session.gen)
 			feedback_put(rib, r);
 	}
-	if (rib->retell_at <= rib_walk_end(rib))
+	if (rib->retell_at <= tables_walk_end(&rib->tables))
 		return true;
 	rib->retell_at = 0;
 	return false;
@@ -118,7 +118,7 @@ is_not_in(struct rib *rib, const struct said *s)
 {
 	const struct vrf *vrf = vrf_find(rib, s->table);
 	const bool *staged = vrf == NULL ? rib->staged : vrf->staged;
-	const struct routes *of = rib_routes(rib, s->table);
+	const struct routes *of = tables_routes(&rib->tables, s->table);
 	const struct route *r;
 
 	if (staged[s->prefix.family == 6])

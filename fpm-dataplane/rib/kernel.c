@@ -220,7 +220,7 @@ kernel_slot(struct rib *rib, uint32_t table, const struct prefix *p)
 static void
 reconsider(struct rib *rib, uint32_t table, const struct prefix *p)
 {
-	struct routes *of = rib_routes(rib, table);
+	struct routes *of = tables_routes(&rib->tables, table);
 	uint64_t hash = routes_hash(of, table, p);
 	struct route *r = routes_find(of, table, p, hash);
 	uint32_t slot = kernel_slot(rib, table, p), was, old;
@@ -233,7 +233,7 @@ reconsider(struct rib *rib, uint32_t table, const struct prefix *p)
 			rib->count.route_nomem++;
 			return;
 		}
-		rib->n_main[p->family == 6] += table == RIB_TABLE_MAIN;
+		rib->tables.n_main[p->family == 6] += table == RIB_TABLE_MAIN;
 	}
 	if (r->kslot == slot)
 		return;

@@ -35,7 +35,8 @@ mirror_route(struct rib *rib, const struct route *r)
 				       .table = r->table};
 
 	if (is_mirrored(rib, r))
-		ckpt_put_route(rib->ckpt, routes_number(rib_routes(rib, r->table), r),
+		ckpt_put_route(rib->ckpt,
+			       routes_number(tables_routes(&rib->tables, r->table), r),
 			       &now);
 }
 
@@ -44,7 +45,7 @@ mirror_route_gone(struct rib *rib, const struct route *r)
 {
 	if (is_mirrored(rib, r))
 		ckpt_drop_route(rib->ckpt, r->table,
-				routes_number(rib_routes(rib, r->table), r));
+				routes_number(tables_routes(&rib->tables, r->table), r));
 }
 
 /* Content that only the kernel gives (kernel.c): read from it again at every start. */

@@ -201,7 +201,7 @@ static void
 show_compiled(struct rib *rib, struct msg_query *q, const struct wanted_fib *of,
 	      const struct prefix *p)
 {
-	const struct routes *t = rib_routes(rib, of->table);
+	const struct routes *t = tables_routes(&rib->tables, of->table);
 
 	route_row(rib, q, routes_find(t, of->table, p, routes_hash(t, of->table, p)));
 }
@@ -247,12 +247,12 @@ list_other(const struct rib *rib, struct msg_query *q)
 {
 	uint32_t steps = 0;
 
-	while (q->cursor[1] < rib->other.high) {
+	while (q->cursor[1] < rib->tables.other.high) {
 		const struct route *r;
 
 		if (json_array_size(q->rows) >= q->max || ++steps > SCAN_MAX)
 			return true;
-		r = route_at(&rib->other, (uint32_t)++q->cursor[1]);
+		r = route_at(&rib->tables.other, (uint32_t)++q->cursor[1]);
 		if (wanted(q, r))
 			route_row(rib, q, r);
 	}
@@ -463,7 +463,8 @@ copies_json(const struct fib *fib)
 static size_t
 rib_bytes(const struct rib *rib)
 {
-	return sizeof(*rib) + routes_bytes(&rib->main) + routes_bytes(&rib->other) +
+	return sizeof(*rib) + routes_bytes(&rib->tables.main) +
+	       routes_bytes(&rib->tables.other) +
 	       (rib->slot_high / SLOT_CHUNK + 1) * SLOT_CHUNK * sizeof(struct slot) +
 	       rib->leg_bytes + rib->block_bytes + rib->n_nh * sizeof(struct nh) +
 	       rib->adj_high * sizeof(struct adj) + hidx_bytes(&rib->by_content) +
@@ -568,11 +569,11 @@ summary(const struct rib *rib, struct msg_query *q)
 	}
 	for (uint32_t i = 1; i <= rib->nh_high; i++)
 		absent += rib->nh[i] != NULL && rib->nh[i]->absent;
-	set_int(o, "routes4", rib->n_main[0]);
-	set_int(o, "routes6", rib->n_main[1]);
+	set_int(o, "routes4", rib->tables.n_main[0]);
+	set_int(o, "routes6", rib->tables.n_main[1]);
 	set_int(o, "zebra4", rib->n_zebra[0]);
 	set_int(o, "zebra6", rib->n_zebra[1]);
-	set_int(o, "other_tables", rib->other.n - rib->n_beside);
+	set_int(o, "other_tables", rib->tables.other.n - rib->tables.n_beside);
 	set_int(o, "unsupported", unsupported);
 	set_int(o, "unresolved", unresolved);
 	set_int(o, "groups", groups);

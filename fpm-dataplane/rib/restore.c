@@ -32,7 +32,7 @@ prefix_of(const struct ckpt_route *r)
 static bool
 route_restore(struct rib *rib, const struct ckpt_route *old, uint32_t slot, uint64_t hash)
 {
-	struct routes *t = rib_routes(rib, old->table);
+	struct routes *t = tables_routes(&rib->tables, old->table);
 	struct prefix p = prefix_of(old);
 	unsigned int v = p.family == 6;
 	struct route *r;
@@ -48,7 +48,7 @@ route_restore(struct rib *rib, const struct ckpt_route *old, uint32_t slot, uint
 		rib->count.route_nomem++;
 		return false;
 	}
-	rib->n_main[v] += old->table == RIB_TABLE_MAIN;
+	rib->tables.n_main[v] += old->table == RIB_TABLE_MAIN;
 	r->protocol = old->protocol;
 	r->rtm_type = old->rtm_type;
 	tally_said(rib, r); /* in session 0: there was none yet, so stale in every one */
@@ -81,14 +81,14 @@ batch_restore(struct rib *rib, const struct ckpt_route *const *r, uint32_t n,
 	uint64_t hash[BATCH];
 
 	for (uint32_t i = 0; i < n; i++) {
-		const struct routes *t = rib_routes(rib, r[i]->table);
+		const struct routes *t = tables_routes(&rib->tables, r[i]->table);
 		struct prefix p = prefix_of(r[i]);
 
 		hash[i] = routes_hash(t, r[i]->table, &p);
 		routes_prefetch_bucket(t, hash[i]);
 	}
 	for (uint32_t i = 0; i < n; i++)
-		routes_prefetch_route(rib_routes(rib, r[i]->table), hash[i]);
+		routes_prefetch_route(tables_routes(&rib->tables, r[i]->table), hash[i]);
 	for (uint32_t i = 0; i < n; i++)
 		if (slot[r[i]->slot] != 0 &&
 		    route_restore(rib, r[i], slot[r[i]->slot], hash[i]))
@@ -132,7 +132,8 @@ part_restore(struct rib *rib, const struct ckpt *old, unsigned int part,
 {
 	const uint32_t *n = old->order[part].n;
 
-	routes_expect(part == CKPT_MAIN ? &rib->main : &rib->other, n[0] + n[1]);
+	routes_expect(part == CKPT_MAIN ? &rib->tables.main : &rib->tables.other,
+		      n[0] + n[1]);
 	for (unsigned int v = 0; v < 2; v++)
 		family_restore(rib, old, part, v, slot);
 }
@@ -159,7 +160,7 @@ restore(struct rib *rib, const struct ckpt *old)
 	free(slot);
 	zebra_restore(rib, old->head);
 	/* What found no room is not asked for again: zebra says all to whoever is new. */
-	rib->slots_short = rib->routes_short = false;
+	rib->slots_short = rib->tables.is_short = false;
 	rib_commit(rib);
 }
 

@@ -281,8 +281,8 @@ rib_set_fib(struct worker *w, struct fib *fib)
 	struct rib *rib = w->ctx;
 
 	rib->fib = fib;
-	routes_init(&rib->main, fib->seed);
-	routes_init(&rib->other, fib->seed);
+	routes_init(&rib->tables.main, fib->seed);
+	routes_init(&rib->tables.other, fib->seed);
 	assert(fib->adj_hosts == 1 + table_limit(rib->conf.limits, TABLE_adjacencies));
 	table_begin(TABLE_routes, table_limit(rib->conf.limits, TABLE_routes));
 	table_begin(TABLE_nexthops, table_limit(rib->conf.limits, TABLE_nexthops));
@@ -344,8 +344,8 @@ rib_teardown(struct worker *w)
 	own_free(rib);
 	vrfs_free(rib);
 	tallies_free(rib);
-	routes_free(&rib->main);
-	routes_free(&rib->other);
+	routes_free(&rib->tables.main);
+	routes_free(&rib->tables.other);
 	vec32_free(&rib->adj_free);
 	hidx_free(&rib->adj_by_key);
 	free(rib->adj);

@@ -20,7 +20,6 @@
 #include <urcu/urcu-qsbr.h>
 
 #include "base/fpm_event.h"
-#include "base/huge.h"
 #include "base/log.h"
 #include "base/msg.h"
 #include "base/tsan.h"
@@ -28,100 +27,14 @@
 #include "fib/fib.h"
 #include "rib/index.h"
 #include "rib/rib.h"
+#include "rib/routes.h"
 #include "rib/ways.h"
 
-#define RIB_TABLE_MAIN 254u
-#define RIB_SLICE      4096u /* routes looked at in one round of a background walk */
+#define RIB_SLICE 4096u /* routes looked at in one round of a background walk */
 /* After so many a long round commits, half a millisecond and still in the cache. */
 #define RIB_COMMIT_EVENTS 1024u
 
 struct ckpt;
-
-/* --- routes (routes.c) ------------------------------------------------------------- */
-
-/* Its address is behind it, 4 or 16 octets: most routes are IPv4, and there are many. */
-struct route {
-	uint32_t gen; /* session in which zebra said so last */
-	uint32_t next;
-	uint32_t table;
-	uint32_t zslot : 20; /* what zebra taught; 0: nothing */
-	uint32_t len : 8;
-	uint32_t rtm_type : 4;
-	uint32_t kslot : 20; /* own address, subnet, directed broadcast; 0: none */
-	uint32_t protocol : 8;
-	uint32_t family : 4; /* 0: entry is free */
-	uint8_t octet[];
-};
-static_assert(sizeof(struct route) == 20, "24 octets an IPv4 route, 36 an IPv6 route");
-static_assert(FIB_GROUP_MAX <= 1u << 20, "a slot's number fits");
-static_assert(FAMILY_LABEL < 16 && FAMILY_MAC < 16, "a family fits");
-
-#define ROUTE_CHUNK   4096u /* numbers dealt out to one size at a time */
-#define ROUTE_CHUNKS  16384u
-#define BUCKET_CHUNK  (uint32_t)(HUGE_BYTES / sizeof(uint32_t))
-#define BUCKET_CHUNKS 128u
-
-/* Linear hashing (Litwin 1980): grows one bucket an insert, so no insert ever stalls. */
-struct routes {
-	uint8_t *chunk[ROUTE_CHUNKS];
-	uint8_t route_bytes[ROUTE_CHUNKS]; /* of each route in the chunk */
-	uint32_t *bucket[BUCKET_CHUNKS];
-	uint64_t seed;
-	uint32_t n, high; /* routes; highest number given out */
-	uint32_t n_buckets, mask, n_chunks;
-	struct {
-		uint32_t free;    /* list of free numbers */
-		uint32_t at, end; /* numbers never given out */
-		uint32_t found;   /* chunk in which routes_number() found the last one */
-	} of[2];                  /* 4 octets of address, 16 */
-	uint8_t *room;            /* what is left of the last huge page */
-	size_t room_bytes;
-};
-
-void routes_init(struct routes *t, uint64_t seed);
-void routes_free(struct routes *t);
-uint64_t routes_hash(const struct routes *t, uint32_t table, const struct prefix *p);
-struct route *routes_find(const struct routes *t, uint32_t table, const struct prefix *p,
-			  uint64_t hash);
-/* So many more will come: buckets that are there before them need not be split. */
-void routes_expect(struct routes *t, uint32_t n);
-/* The key must be absent. Returns NULL when memory is out. */
-struct route *routes_insert(struct routes *t, uint32_t table, const struct prefix *p,
-			    uint64_t hash);
-void routes_remove(struct routes *t, struct route *r);
-uint32_t routes_number(struct routes *t, const struct route *r);
-size_t routes_bytes(const struct routes *t);
-/* Two steps, so that the cache misses of a batch overlap. */
-void routes_prefetch_bucket(const struct routes *t, uint64_t hash);
-void routes_prefetch_route(const struct routes *t, uint64_t hash);
-
-static inline struct route *
-route_at(const struct routes *t, uint32_t number)
-{
-	uint32_t c = number / ROUTE_CHUNK;
-
-	return (struct route *)(t->chunk[c] + number % ROUTE_CHUNK * t->route_bytes[c]);
-}
-
-static inline struct ipaddr
-route_addr(const struct route *r)
-{
-	struct ipaddr a = {0};
-
-	if (r->family == 4)
-		memcpy(a.octet, r->octet, 4);
-	else
-		memcpy(a.octet, r->octet, 16);
-	return a;
-}
-
-static inline struct prefix
-route_prefix(const struct route *r)
-{
-	return (struct prefix){.addr = route_addr(r),
-			       .family = (uint8_t)r->family,
-			       .len = (uint8_t)r->len};
-}
 
 /* --- slots ------------------------------------------------------------------------- */
 
@@ -288,25 +201,25 @@ struct rib {
 	uint64_t (*clock_ms)(void);
 	bool stopping; /* send nothing any more */
 
-	struct routes main, other;
+	struct rib_tables tables;
 	struct vrf *vrf[FIB_VRF_MAX]; /* by number, from 1; NULL: none */
 	uint32_t n_vrf, n_vrf_published;
 	struct hidx vrf_by_table;
-	struct vec32 vrf_staged;        /* numbers of those with something to commit */
-	struct vrf_wish *vrf_wishes;    /* those whose FIB found no memory */
-	uint32_t n_main[2], n_zebra[2]; /* IPv4, IPv6 */
-	uint32_t n_beside, n_labels;    /* in `other`: no IP routes; of those, labels */
-	uint32_t stale;       /* of n_zebra and n_labels not seen in session.gen */
-	uint32_t stale_other; /* the same of all tallies */
-	struct tally *tally;  /* by number, from 1 */
+	struct vec32 vrf_staged;     /* numbers of those with something to commit */
+	struct vrf_wish *vrf_wishes; /* those whose FIB found no memory */
+	uint32_t n_zebra[2];         /* IPv4, IPv6 */
+	uint32_t n_labels;           /* of tables.n_beside */
+	uint32_t stale;              /* of n_zebra and n_labels not seen in session.gen */
+	uint32_t stale_other;        /* the same of all tallies */
+	struct tally *tally;         /* by number, from 1 */
 	uint32_t tally_high, tally_cap;
 	struct vec32 tally_unused;
 	struct hidx tally_by_table;
 
 	struct slot *slot_chunk[FIB_GROUP_MAX / SLOT_CHUNK];
 	uint32_t slot_high, n_slots, n_small, n_orphans; /* small: of n_slots */
-	bool slots_short, routes_short; /* no room: some are unresolved, not taken */
-	struct vec32 slot_free;         /* first in, first out from slot_free_at */
+	bool slots_short;                                /* no room: some are unresolved */
+	struct vec32 slot_free; /* first in, first out from slot_free_at */
 	uint32_t slot_free_at;
 	uint32_t slot_unresolved; /* permanent; also what is left when slots run out */
 	struct hidx by_content;   /* SLOT_INLINE and SLOT_ORPHAN */
@@ -404,11 +317,6 @@ bool is_swept(const struct rib *rib, const struct route *r);
 void route_settle(struct rib *rib, struct route *r, uint32_t was);
 /* The route takes slot `slot`, which may be the one it has. */
 void route_bind(struct rib *rib, struct route *r, uint32_t slot);
-static inline uint32_t
-route_effective(const struct route *r)
-{
-	return r->kslot != 0 ? r->kslot : r->zslot;
-}
 
 /* slot.c */
 static inline struct slot *

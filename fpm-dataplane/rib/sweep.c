@@ -310,7 +310,7 @@ bool
 sweep_round(struct rib *rib)
 {
 	struct session *s = &rib->session;
-	uint32_t end, all = rib_walk_end(rib);
+	uint32_t end, all = tables_walk_end(&rib->tables);
 	bool main = s->replaying;
 
 	if (!s->connected || !s->vrfs_replaying)
@@ -321,7 +321,7 @@ sweep_round(struct rib *rib)
 		return main && !s->replaying && s->vrfs_replaying;
 	end = s->sweep_at + RIB_SLICE;
 	for (; s->sweep_at < end && s->sweep_at <= all; s->sweep_at++) {
-		struct route *r = rib_walk_at(rib, s->sweep_at);
+		struct route *r = tables_walk_at(&rib->tables, s->sweep_at);
 
 		if (r == NULL || r->zslot == 0 || r->gen == s->gen || !is_missing(rib, r))
 			continue;

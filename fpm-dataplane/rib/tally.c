@@ -201,7 +201,7 @@ routes_are_full(const struct rib *rib)
 {
 	unsigned int max = table_limit(rib->conf.limits, TABLE_routes);
 
-	return max != 0 && rib->main.n + rib->other.n >= max;
+	return max != 0 && rib->tables.main.n + rib->tables.other.n >= max;
 }
 
 void
@@ -209,20 +209,20 @@ routes_refuse(struct rib *rib)
 {
 	routes_told(rib);
 	table_refuse(TABLE_routes);
-	rib->routes_short = true;
+	rib->tables.is_short = true;
 }
 
 void
 routes_told(struct rib *rib)
 {
 	unsigned int max = table_limit(rib->conf.limits, TABLE_routes);
-	uint32_t n = rib->main.n + rib->other.n;
+	uint32_t n = rib->tables.main.n + rib->tables.other.n;
 
 	table_used(TABLE_routes, n);
 	table_used(TABLE_nexthops, rib->n_nh);
 	/* Which were refused is not noted: zebra says them all again, to who goes on. */
-	if (!rib->routes_short || rib->stopping || n > table_brim(max))
+	if (!rib->tables.is_short || rib->stopping || n > table_brim(max))
 		return;
-	rib->routes_short = false;
+	rib->tables.is_short = false;
 	worker_send(rib->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
 }

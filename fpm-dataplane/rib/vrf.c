@@ -127,11 +127,11 @@ begin(struct rib *rib, uint16_t number, uint32_t table, const char *name)
 	hidx_add(&rib->vrf_by_table, hash32(table), number);
 	log_info("rib: vrf has a fib name=%s table=%u", name, table);
 	tally_vrf_came(rib, table, name);
-	if (rib->other.n == rib->n_beside)
+	if (rib->tables.other.n == rib->tables.n_beside)
 		return 0;
 	/* Routes of its table may have come before. */
-	if (!rib->resync || rib->resync_at > rib->main.high)
-		rib->resync_at = rib->main.high + 1;
+	if (!rib->resync || rib->resync_at > rib->tables.main.high)
+		rib->resync_at = rib->tables.main.high + 1;
 	rib->resync = true;
 	if (rib->conf.feedback)
 		rib->retell_at = 1;

@@ -33,29 +33,6 @@ struct vrf_grave {
 	struct fib_vrf *fib;
 };
 
-static inline struct routes *
-rib_routes(struct rib *rib, uint32_t table)
-{
-	return table == RIB_TABLE_MAIN ? &rib->main : &rib->other;
-}
-
-/* Routes of all tables by number from 1, for walks in slices: main first. */
-static inline uint32_t
-rib_walk_end(const struct rib *rib)
-{
-	return rib->main.high + rib->other.high;
-}
-
-/* NULL: there is none. A route of a walk that goes on never gets a lower number. */
-static inline struct route *
-rib_walk_at(const struct rib *rib, uint32_t at)
-{
-	struct route *r = at <= rib->main.high ? route_at(&rib->main, at)
-					       : route_at(&rib->other, at - rib->main.high);
-
-	return r->family == 0 ? NULL : r;
-}
-
 /* The VRF of a table that is not main; NULL: it has no FIB. */
 struct vrf *vrf_find(const struct rib *rib, uint32_t table);
 

@@ -46,9 +46,9 @@ route_settle(struct rib *rib, struct route *r, uint32_t was)
 	if (now != 0)
 		return;
 	if (r->table == RIB_TABLE_MAIN)
-		rib->n_main[r->family == 6]--;
-	rib->n_beside -= r->table == FPM_TABLE_NONE;
-	routes_remove(rib_routes(rib, r->table), r);
+		rib->tables.n_main[r->family == 6]--;
+	rib->tables.n_beside -= r->table == FPM_TABLE_NONE;
+	routes_remove(tables_routes(&rib->tables, r->table), r);
 }
 
 bool
@@ -169,7 +169,7 @@ static void
 route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 {
 	uint32_t table = table_of(ev), slot;
-	struct routes *t = rib_routes(rib, table);
+	struct routes *t = tables_routes(&rib->tables, table);
 	struct route *r = routes_find(t, table, &ev->prefix, hash);
 	unsigned int v = ev->prefix.family == 6;
 	uint16_t mtu_class;
@@ -202,8 +202,8 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 			feedback_refuse(rib, ev);
 			return;
 		}
-		rib->n_main[v] += table == RIB_TABLE_MAIN;
-		rib->n_beside += table == FPM_TABLE_NONE;
+		rib->tables.n_main[v] += table == RIB_TABLE_MAIN;
+		rib->tables.n_beside += table == FPM_TABLE_NONE;
 	}
 	tally_said(rib, r);
 	same = r->protocol == ev->protocol && r->rtm_type == ev->rtm_type;
@@ -220,7 +220,8 @@ static void
 route_delete(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 {
 	uint32_t table = table_of(ev);
-	struct route *r = routes_find(rib_routes(rib, table), table, &ev->prefix, hash);
+	struct route *r =
+		routes_find(tables_routes(&rib->tables, table), table, &ev->prefix, hash);
 
 	if (r == NULL || r->zslot == 0)
 		rib->count.del_unknown++;
@@ -281,13 +282,14 @@ zebra_batch(struct rib *rib, const struct msg_fpm_batch *b)
 		hash[i] = 0;
 		if (!is_route(&b->ev[i]))
 			continue;
-		hash[i] = routes_hash(rib_routes(rib, table), table, &b->ev[i].prefix);
-		routes_prefetch_bucket(rib_routes(rib, table), hash[i]);
+		hash[i] = routes_hash(tables_routes(&rib->tables, table), table,
+				      &b->ev[i].prefix);
+		routes_prefetch_bucket(tables_routes(&rib->tables, table), hash[i]);
 	}
 	for (uint32_t i = 0; i < b->n; i++)
 		if (is_route(&b->ev[i]))
-			routes_prefetch_route(rib_routes(rib, table_of(&b->ev[i])),
-					      hash[i]);
+			routes_prefetch_route(
+				tables_routes(&rib->tables, table_of(&b->ev[i])), hash[i]);
 	rib->session.last_event_ms = rib->clock_ms();
 	for (uint32_t i = 0; i < b->n; i++)
 		if (i + 1 == b->n || !is_half_of_replace(&b->ev[i], &b->ev[i + 1]))

@@ -146,7 +146,7 @@ begin(int fd)
 
 	MUST(g->rib->count.restore_refused <= 1);
 	MUST(g->rib->count.restore_refused == 0 || g->rib->count.restored == 0);
-	MUST(g->rib->n_zebra[0] + g->rib->n_zebra[1] + g->rib->other.n ==
+	MUST(g->rib->n_zebra[0] + g->rib->n_zebra[1] + g->rib->tables.other.n ==
 	     g->rib->count.restored);
 	rib_must_be_sound(g);
 	rig_vrf(g, 1, TABLE, "red");

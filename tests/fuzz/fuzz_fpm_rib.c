@@ -166,7 +166,8 @@ ask(void)
 
 		json_array_foreach (rows, at, row)
 			MUST(json_is_object(row));
-		MUST(kind[i] != QUERY_ROUTES || at == rig->rib->main.n + rig->rib->other.n);
+		MUST(kind[i] != QUERY_ROUTES ||
+		     at == rig->rib->tables.main.n + rig->rib->tables.other.n);
 		json_decref(rows);
 	}
 }
@@ -196,8 +197,8 @@ breaks_and_mends(uint8_t arg)
 	uint32_t seen = 0;
 
 	give_all();
-	for (uint32_t i = 1; i <= rig->rib->main.high; i++) {
-		const struct route *r = route_at(&rig->rib->main, i);
+	for (uint32_t i = 1; i <= rig->rib->tables.main.high; i++) {
+		const struct route *r = route_at(&rig->rib->tables.main, i);
 
 		if (r->family == 0 || seen++ != arg / 4u)
 			continue;

@@ -38,8 +38,8 @@ routes_must_be_sound(const struct rib *rib, struct counts *c)
 	uint32_t n_beside = 0, n_labels = 0, n_tallied = 0, stale_other = 0;
 	struct poptrie_stats st[2];
 
-	for (uint32_t i = 1; i <= rib->main.high; i++) {
-		const struct route *r = route_at(&rib->main, i);
+	for (uint32_t i = 1; i <= rib->tables.main.high; i++) {
+		const struct route *r = route_at(&rib->tables.main, i);
 		struct prefix p = route_prefix(r);
 		unsigned int v = r->family == 6;
 
@@ -47,15 +47,15 @@ routes_must_be_sound(const struct rib *rib, struct counts *c)
 			continue;
 		count_route(rib, r, c);
 		MUST(r->table == RIB_TABLE_MAIN);
-		MUST(routes_find(&rib->main, r->table, &p,
-				 routes_hash(&rib->main, r->table, &p)) == r);
+		MUST(routes_find(&rib->tables.main, r->table, &p,
+				 routes_hash(&rib->tables.main, r->table, &p)) == r);
 		MUST(route_is_staged(rib, r));
 		n_main[v]++;
 		n_zebra[v] += r->zslot != 0;
 		stale += r->zslot != 0 && r->gen != rib->session.gen;
 	}
-	for (uint32_t i = 1; i <= rib->other.high; i++) {
-		const struct route *r = route_at(&rib->other, i);
+	for (uint32_t i = 1; i <= rib->tables.other.high; i++) {
+		const struct route *r = route_at(&rib->tables.other, i);
 
 		if (r->family == 0)
 			continue;
@@ -81,13 +81,13 @@ routes_must_be_sound(const struct rib *rib, struct counts *c)
 	poptrie_stats(rib->fib->copy[0].pt4, &st[0]);
 	poptrie_stats(rib->fib->copy[0].pt6, &st[1]);
 	for (unsigned int v = 0; v < 2; v++) {
-		MUST(rib->n_main[v] == n_main[v]);
+		MUST(rib->tables.n_main[v] == n_main[v]);
 		MUST(rib->n_zebra[v] == n_zebra[v]);
 		MUST(st[v].routes == n_main[v]);
 	}
-	MUST(rib->main.n == n_main[0] + n_main[1]);
-	MUST(rib->other.n == n_other);
-	MUST(rib->n_beside == n_beside && rib->n_labels == n_labels);
+	MUST(rib->tables.main.n == n_main[0] + n_main[1]);
+	MUST(rib->tables.other.n == n_other);
+	MUST(rib->tables.n_beside == n_beside && rib->n_labels == n_labels);
 	MUST(rib->stale == stale);
 	/* A replay that is over has confirmed or swept all that it could. */
 	MUST(!rib->session.connected || rib->session.replaying || stale == 0);

@@ -74,7 +74,8 @@ routes_print(const struct rig *g, const struct routes *t)
 uint64_t
 rig_fingerprint(const struct rig *g)
 {
-	uint64_t sum = routes_print(g, &g->rib->main) + routes_print(g, &g->rib->other);
+	uint64_t sum = routes_print(g, &g->rib->tables.main) +
+		       routes_print(g, &g->rib->tables.other);
 
 	for (uint32_t i = 1; i <= g->rib->nh_high; i++) {
 		const struct nh *nh = g->rib->nh[i];

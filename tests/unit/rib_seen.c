@@ -190,7 +190,7 @@ assert_rig_is(struct rig *g, const struct model *m, const char *what)
 	}
 	assert_int_equal(g->rib->n_zebra[0], n_zebra[0]);
 	assert_int_equal(g->rib->n_zebra[1], n_zebra[1]);
-	assert_int_equal(g->rib->other.n - g->rib->n_beside, n_other);
+	assert_int_equal(g->rib->tables.other.n - g->rib->tables.n_beside, n_other);
 	assert_int_equal(g->rib->stale, 0);
 	assert_int_equal(g->rib->n_early, 0);
 }

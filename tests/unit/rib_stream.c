@@ -107,8 +107,8 @@ stream_close(struct stream *s)
 static void
 delete_other_tables(struct rig *g)
 {
-	for (uint32_t i = 1; i <= g->rib->other.high; i++) {
-		const struct route *r = route_at(&g->rib->other, i);
+	for (uint32_t i = 1; i <= g->rib->tables.other.high; i++) {
+		const struct route *r = route_at(&g->rib->tables.other, i);
 		struct fpm_event *ev;
 
 		if (r->family == 0)
@@ -130,13 +130,13 @@ kernels_slots(const struct rib *rib, uint32_t *n_routes)
 	for (uint32_t i = 1; i <= rib->slot_high; i++) {
 		bool used = false;
 
-		for (uint32_t j = 1; j <= rib->main.high && !used; j++)
-			used = route_at(&rib->main, j)->family != 0 &&
-			       route_at(&rib->main, j)->kslot == i;
+		for (uint32_t j = 1; j <= rib->tables.main.high && !used; j++)
+			used = route_at(&rib->tables.main, j)->family != 0 &&
+			       route_at(&rib->tables.main, j)->kslot == i;
 		n += used;
 	}
-	for (uint32_t j = 1; j <= rib->main.high; j++)
-		*n_routes += route_at(&rib->main, j)->family != 0;
+	for (uint32_t j = 1; j <= rib->tables.main.high; j++)
+		*n_routes += route_at(&rib->tables.main, j)->family != 0;
 	return n;
 }
 
@@ -155,13 +155,13 @@ stream_withdraw_all(struct rig *g)
 	rig_settle(g);
 	assert_int_equal(rib->stale, 0);
 	assert_int_equal(rib->n_zebra[0] + rib->n_zebra[1], 0);
-	assert_int_equal(rib->other.n, 0);
+	assert_int_equal(rib->tables.other.n, 0);
 	assert_int_equal(rib->n_early, 0);
 	assert_int_equal(rib->n_nh, 0);
 	assert_int_equal(rib->n_orphans, 0);
 	assert_int_equal(rib->n_slots, kernels_slots(rib, &n_routes));
-	assert_int_equal(rib->main.n, n_routes);
-	assert_int_equal(rib->n_main[0] + rib->n_main[1], n_routes);
+	assert_int_equal(rib->tables.main.n, n_routes);
+	assert_int_equal(rib->tables.n_main[0] + rib->tables.n_main[1], n_routes);
 	assert_int_equal(rib->n_adj, 0);
 	assert_int_equal(g->n_watch, g->n_unwatch);
 	assert_int_equal(rib->n_asked, 0);

@@ -51,8 +51,8 @@ expect_routes(const struct rig *g)
 {
 	uint64_t n[2] = {0};
 
-	for (uint32_t i = 1; i <= g->rib->main.high; i++) {
-		const struct route *r = route_at(&g->rib->main, i);
+	for (uint32_t i = 1; i <= g->rib->tables.main.high; i++) {
+		const struct route *r = route_at(&g->rib->tables.main, i);
 
 		if (r->family == 0)
 			continue;

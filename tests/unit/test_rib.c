@@ -263,11 +263,11 @@ other_tables_are_kept_apart_and_table_0_is_main(void **state)
 	rig_go(g);
 	assert_seen(g, "198.51.100.1", "none");
 	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
-	assert_int_equal(g->rib->other.n, 1);
+	assert_int_equal(g->rib->tables.other.n, 1);
 	rig_del(g, "198.51.100.0/24");
 	rig_del(g, "203.0.113.0/24"); /* table 254 */
 	rig_go(g);
-	assert_int_equal(g->rib->other.n, 1);
+	assert_int_equal(g->rib->tables.other.n, 1);
 	assert_seen(g, "203.0.113.1", "none");
 	rig_free(g);
 }
@@ -307,7 +307,7 @@ static void
 routes_survive_growth_and_removal_of_the_table(void **state)
 {
 	struct rig *g = rig_two_ports();
-	struct routes *t = &g->rib->main;
+	struct routes *t = &g->rib->tables.main;
 	uint32_t base = t->n, n = 100000;
 	struct prefix p = {.family = 4, .len = 32};
 

@@ -83,8 +83,8 @@ a_sound_fib_has_no_differences(void **state)
 
 	assert_int_equal(json_array_size(rows), 1);
 	assert_int_equal(num(last, "differences"), 0);
-	assert_int_equal(num(last, "prefixes"), g->rib->main.n);
-	assert_int_equal(num(last, "lookups"), 5 * g->rib->main.n);
+	assert_int_equal(num(last, "prefixes"), g->rib->tables.main.n);
+	assert_int_equal(num(last, "lookups"), 5 * g->rib->tables.main.n);
 	assert_true(num(last, "groups") >= 6);
 	json_decref(rows);
 	rig_free(g);

@@ -96,7 +96,7 @@ a_replay_confirms_routes_of_vrfs_and_sweeps_the_rest(void **state)
 	assert_seen_in(g, 2, "198.51.100.1", "192.0.2.131@2");
 	assert_seen_in(g, 2, "2001:db8:77::1", "none");
 	/* What no VRF has any more nobody would say again, nor withdraw. */
-	assert_int_equal(g->rib->other.n, 2);
+	assert_int_equal(g->rib->tables.other.n, 2);
 	rig_free(g);
 }
 

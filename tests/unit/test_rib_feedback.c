@@ -125,7 +125,7 @@ static void
 a_route_that_is_refused_has_failed(void **state)
 {
 	struct rig *g = rig_with_feedback();
-	struct routes *t = &g->rib->main;
+	struct routes *t = &g->rib->tables.main;
 
 	rig_route(g, "198.51.100.0/24", 1);
 	rig_settle(g);

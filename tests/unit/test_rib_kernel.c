@@ -58,7 +58,7 @@ local_beats_connected_beats_zebra(void **state)
 	assert_seen(g, "192.0.2.126", "local");
 	assert_seen(g, "192.0.2.1", "onlink@1");
 	assert_seen(g, "192.0.2.127", "bcast");
-	assert_int_equal(g->rib->n_main[0], 8);
+	assert_int_equal(g->rib->tables.n_main[0], 8);
 	rig_addr(g, 11, "192.0.2.126/25", true);
 	assert_seen(g, "192.0.2.126", "192.0.2.200@2");
 	assert_seen(g, "192.0.2.1", "192.0.2.200@2");
@@ -179,7 +179,7 @@ static void
 thousands_of_addresses_come_and_go_in_a_subnet_and_in_subnets_of_their_own(void **state)
 {
 	struct rig *g = rig_two_ports();
-	uint32_t routes = g->rib->n_main[0];
+	uint32_t routes = g->rib->tables.n_main[0];
 	char text[32];
 
 	for (int gone = 0; gone < 2; gone++) {
@@ -193,7 +193,8 @@ thousands_of_addresses_come_and_go_in_a_subnet_and_in_subnets_of_their_own(void 
 		if (gone == 0) {
 			assert_seen(g, "10.1.15.200", "local");
 			assert_seen(g, "172.31.100.2", "onlink@1");
-			assert_int_equal(g->rib->n_main[0], routes + 4000 + 3 + 4000 * 4);
+			assert_int_equal(g->rib->tables.n_main[0],
+					 routes + 4000 + 3 + 4000 * 4);
 			rig_link(g, 11, 1, false);
 			rig_go(g);
 			assert_seen(g, "172.31.100.1", "local");
@@ -204,7 +205,7 @@ thousands_of_addresses_come_and_go_in_a_subnet_and_in_subnets_of_their_own(void 
 		}
 	}
 	rig_settle(g);
-	assert_int_equal(g->rib->n_main[0], routes);
+	assert_int_equal(g->rib->tables.n_main[0], routes);
 	rig_free(g);
 }
 

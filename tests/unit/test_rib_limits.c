@@ -59,7 +59,7 @@ routes_beyond_the_limit_are_refused_and_asked_for_when_an_eighth_is_free(void **
 	g = rig_two_ports();
 	g->rib->conf.fpm = &g->fpm;
 	rig_session(g, 100);
-	before = g->rib->main.n; /* addresses and subnets of our own */
+	before = g->rib->tables.main.n; /* addresses and subnets of our own */
 	assert_in_range(before, 1, 20);
 	teach(g, 0, 41 - before);
 	assert_int_equal(table_state(TABLE_routes).used, 40);

@@ -228,8 +228,8 @@ expect_truth(struct rig *g)
 	uint64_t n = 0;
 	struct poptrie_stats st;
 
-	for (uint32_t i = 1; i <= g->rib->main.high; i++) {
-		const struct route *r = route_at(&g->rib->main, i);
+	for (uint32_t i = 1; i <= g->rib->tables.main.high; i++) {
+		const struct route *r = route_at(&g->rib->tables.main, i);
 
 		if (r->family != 4)
 			continue;
@@ -239,7 +239,7 @@ expect_truth(struct rig *g)
 	}
 	poptrie_stats(g->fib->copy[0].pt4, &st);
 	assert_int_equal(st.routes, n);
-	assert_int_equal(g->rib->n_main[0], n);
+	assert_int_equal(g->rib->tables.n_main[0], n);
 }
 
 static void

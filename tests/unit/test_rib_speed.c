@@ -160,9 +160,9 @@ restored(struct rig *g)
 	checkpoint_begin(g->rib, -1);
 	for (uint32_t i = 1; i <= g->rib->slot_high; i++)
 		slot_mirror(g->rib, slot_at(g->rib, i));
-	for (uint32_t i = 1; i <= g->rib->main.high; i++)
-		if (route_at(&g->rib->main, i)->zslot != 0)
-			mirror_route(g->rib, route_at(&g->rib->main, i));
+	for (uint32_t i = 1; i <= g->rib->tables.main.high; i++)
+		if (route_at(&g->rib->tables.main, i)->zslot != 0)
+			mirror_route(g->rib, route_at(&g->rib->tables.main, i));
 	report("checkpoint written whole", monotonic_s() - start);
 	fd = dup(g->rib->ckpt->fd);
 	start = monotonic_s();

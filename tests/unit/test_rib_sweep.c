@@ -260,7 +260,7 @@ other_tables_and_the_kernels_routes_are_never_swept(void **state)
 	rig_sentinel(g);
 	rig_go(g);
 	assert_int_equal(g->rib->count.sweeps, 1);
-	assert_int_equal(g->rib->other.n, 1);
+	assert_int_equal(g->rib->tables.other.n, 1);
 	assert_seen(g, "192.0.2.126", "local");
 	rig_free(g);
 }
@@ -301,7 +301,7 @@ labels_are_replayed_and_swept_and_macs_are_neither(void **state)
 	rig_sentinel(g);
 	rig_go(g);
 	assert_int_equal(g->rib->n_labels, 1);
-	assert_int_equal(g->rib->n_beside, 2);
+	assert_int_equal(g->rib->tables.n_beside, 2);
 	assert_int_equal(g->rib->stale, 0);
 	assert_int_equal(rig_summary_int(g, "unsupported"), 2);
 	rig_free(g);

@@ -43,7 +43,7 @@ addresses_and_subnets_are_those_of_the_vrf(void **state)
 	assert_seen_in(g, 2, "192.0.2.255", "bcast");
 	assert_seen(g, "192.0.2.1", "none");
 	assert_seen(g, "192.0.2.9", "none");
-	assert_int_equal(g->rib->n_main[0], 0);
+	assert_int_equal(g->rib->tables.n_main[0], 0);
 	/* The interface leaves the VRF: neigh tells its address again, of main. */
 	rig_addr_in(g, 100, 11, "192.0.2.1/24", true);
 	rig_addr(g, 11, "192.0.2.1/24", false);

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Routes and the tables that they are in: found by table and prefix, or by number. [rib]. This
+ * header knows nothing of struct rib.
+ */
+#ifndef RIB_ROUTES_H
+#define RIB_ROUTES_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/huge.h"
+#include "base/prefix.h"
+#include "fib/fib.h"
+
+#define RIB_TABLE_MAIN 254u
+
+/* Its address is behind it, 4 or 16 octets: most routes are IPv4, and there are many. */
+struct route {
+	uint32_t gen; /* session in which zebra said so last */
+	uint32_t next;
+	uint32_t table;
+	uint32_t zslot : 20; /* what zebra taught; 0: nothing */
+	uint32_t len : 8;
+	uint32_t rtm_type : 4;
+	uint32_t kslot : 20; /* own address, subnet, directed broadcast; 0: none */
+	uint32_t protocol : 8;
+	uint32_t family : 4; /* 0: entry is free */
+	uint8_t octet[];
+};
+static_assert(sizeof(struct route) == 20, "24 octets an IPv4 route, 36 an IPv6 route");
+static_assert(FIB_GROUP_MAX <= 1u << 20, "a slot's number fits");
+static_assert(FAMILY_LABEL < 16 && FAMILY_MAC < 16, "a family fits");
+
+#define ROUTE_CHUNK   4096u /* numbers dealt out to one size at a time */
+#define ROUTE_CHUNKS  16384u
+#define BUCKET_CHUNK  (uint32_t)(HUGE_BYTES / sizeof(uint32_t))
+#define BUCKET_CHUNKS 128u
+
+/* Linear hashing (Litwin 1980): grows one bucket an insert, so no insert ever stalls. */
+struct routes {
+	uint8_t *chunk[ROUTE_CHUNKS];
+	uint8_t route_bytes[ROUTE_CHUNKS]; /* of each route in the chunk */
+	uint32_t *bucket[BUCKET_CHUNKS];
+	uint64_t seed;
+	uint32_t n, high; /* routes; highest number given out */
+	uint32_t n_buckets, mask, n_chunks;
+	struct {
+		uint32_t free;    /* list of free numbers */
+		uint32_t at, end; /* numbers never given out */
+		uint32_t found;   /* chunk in which routes_number() found the last one */
+	} of[2];                  /* 4 octets of address, 16 */
+	uint8_t *room;            /* what is left of the last huge page */
+	size_t room_bytes;
+};
+
+void routes_init(struct routes *t, uint64_t seed);
+void routes_free(struct routes *t);
+uint64_t routes_hash(const struct routes *t, uint32_t table, const struct prefix *p);
+struct route *routes_find(const struct routes *t, uint32_t table, const struct prefix *p,
+			  uint64_t hash);
+/* So many more will come: buckets that are there before them need not be split. */
+void routes_expect(struct routes *t, uint32_t n);
+/* The key must be absent. Returns NULL when memory is out. */
+struct route *routes_insert(struct routes *t, uint32_t table, const struct prefix *p,
+			    uint64_t hash);
+void routes_remove(struct routes *t, struct route *r);
+uint32_t routes_number(struct routes *t, const struct route *r);
+size_t routes_bytes(const struct routes *t);
+/* Two steps, so that the cache misses of a batch overlap. */
+void routes_prefetch_bucket(const struct routes *t, uint64_t hash);
+void routes_prefetch_route(const struct routes *t, uint64_t hash);
+
+static inline struct route *
+route_at(const struct routes *t, uint32_t number)
+{
+	uint32_t c = number / ROUTE_CHUNK;
+
+	return (struct route *)(t->chunk[c] + number % ROUTE_CHUNK * t->route_bytes[c]);
+}
+
+static inline struct ipaddr
+route_addr(const struct route *r)
+{
+	struct ipaddr a = {0};
+
+	if (r->family == 4)
+		memcpy(a.octet, r->octet, 4);
+	else
+		memcpy(a.octet, r->octet, 16);
+	return a;
+}
+
+static inline struct prefix
+route_prefix(const struct route *r)
+{
+	return (struct prefix){.addr = route_addr(r),
+			       .family = (uint8_t)r->family,
+			       .len = (uint8_t)r->len};
+}
+
+static inline uint32_t
+route_effective(const struct route *r)
+{
+	return r->kslot != 0 ? r->kslot : r->zslot;
+}
+
+/* All routes. Tables other than main share one hash. */
+struct rib_tables {
+	struct routes main, other;
+	uint32_t n_main[2]; /* IPv4, IPv6 */
+	uint32_t n_beside;  /* in `other`: no IP routes */
+	bool is_short;      /* no room: some are not taken */
+};
+
+static inline struct routes *
+tables_routes(struct rib_tables *t, uint32_t table)
+{
+	return table == RIB_TABLE_MAIN ? &t->main : &t->other;
+}
+
+/* Routes of all tables by number from 1, for walks in slices: main first. */
+static inline uint32_t
+tables_walk_end(const struct rib_tables *t)
+{
+	return t->main.high + t->other.high;
+}
+
+/* NULL: there is none. A route of a walk that goes on never gets a lower number. */
+static inline struct route *
+tables_walk_at(const struct rib_tables *t, uint32_t at)
+{
+	struct route *r = at <= t->main.high ? route_at(&t->main, at)
+					     : route_at(&t->other, at - t->main.high);
+
+	return r->family == 0 ? NULL : r;
+}
+
+#endif
