@@ -18,8 +18,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fpm_event.h"
+#include "fib/fib.h"
+#include "rib/index.h"
 #include "rib/order.h"
-#include "rib/rib_impl.h"
+#include "rib/rib.h"
+#include "rib/routes.h"
+#include "rib/ways.h"
 
 #define MAGIC        "FPMDPCKP"
 #define HEADER_BYTES 4096u

@@ -7,9 +7,12 @@
  * more than its new share. Bucket number = top bits of the flow hash, so that a block of
  * twice the size keeps every flow where it was.
  */
+#include "rib/group.h"
+
+#include <stdbool.h>
 #include <stdlib.h>
 
-#include "rib/rib_impl.h"
+#include "rib/index.h"
 
 #define LOG2_MIN 1u
 #define LOG2_MAX 12u
@@ -76,7 +79,6 @@ is_fair(const struct bucket_member *m, uint32_t n, unsigned int log2_n)
 	return true;
 }
 
-/* log2 of the number of buckets for `n` (2 or more) members; fills their targets. */
 unsigned int
 group_log2(struct bucket_member *m, uint32_t n, unsigned int old_log2)
 {
@@ -107,10 +109,6 @@ member_of(const struct bucket_member *m, uint32_t n, fib_path path, uint32_t gue
 	return n;
 }
 
-/*
- * Fill `out` (2^log2_n paths) to m[].target, keeping from `old` (2^old_log2 paths; NULL:
- * nothing to keep) what can stay.
- */
 void
 group_fill(fib_path *out, unsigned int log2_n, struct bucket_member *m, uint32_t n,
 	   const fib_path *old, unsigned int old_log2)

@@ -4,11 +4,11 @@
  * dense numbers (slots, ids, links, adjacencies). [rib]. Never for routes: doubling here
  * rehashes everything at once, which is fine for thousands and not for millions.
  */
+#include "rib/index.h"
+
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/inet.h"
-#include "rib/rib_impl.h"
 
 void *
 must(void *mem)

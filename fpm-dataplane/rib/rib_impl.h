@@ -25,6 +25,7 @@
 #include "base/tsan.h"
 #include "base/worker.h"
 #include "fib/fib.h"
+#include "rib/group.h"
 #include "rib/index.h"
 #include "rib/rib.h"
 #include "rib/routes.h"
@@ -141,14 +142,6 @@ struct adj {
 
 struct own;        /* an own address as the kernel has it (kernel.c) */
 struct own_subnet; /* and the subnet that it is in */
-
-/* --- buckets (group.c) ------------------------------------------------------------- */
-
-struct bucket_member {
-	fib_path path;
-	uint64_t weight;
-	uint32_t target, have;
-};
 
 /* --- commit ------------------------------------------------------------------------ */
 
@@ -412,11 +405,6 @@ void own_link_changed(struct rib *rib, uint32_t ifindex, bool gone);
 void own_free(struct rib *rib);
 /* The one interface whose connected subnet covers `addr` best; 0: none or several. */
 uint32_t own_ifindex_of(const struct rib *rib, uint8_t family, const struct ipaddr *addr);
-
-/* group.c: pure */
-unsigned int group_log2(struct bucket_member *m, uint32_t n, unsigned int old_log2);
-void group_fill(fib_path *out, unsigned int log2_n, struct bucket_member *m, uint32_t n,
-		const fib_path *old, unsigned int old_log2);
 
 /* commit.c */
 void slots_bind(struct rib *rib); /* dirty slots take the ways of their ids */

@@ -6,9 +6,9 @@
  * Buckets grow one at a time (W. Litwin, "Linear Hashing: A New Tool for File and Table
  * Addressing", 1980): never a rehash of all.
  */
-#include <stdlib.h>
+#include "rib/routes.h"
 
-#include "rib/rib_impl.h"
+#include "rib/index.h"
 
 #define N_BUCKETS_MIN 1024u
 

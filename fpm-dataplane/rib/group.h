@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Buckets of a group: how many, and which member has which. Pure functions, any thread. */
+#ifndef RIB_GROUP_H
+#define RIB_GROUP_H
+
+#include <stdint.h>
+
+#include "fib/fib.h"
+
+struct bucket_member {
+	fib_path path;
+	uint64_t weight;
+	uint32_t target, have;
+};
+
+/* log2 of the number of buckets for `n` (2 or more) members; fills their targets. */
+unsigned int group_log2(struct bucket_member *m, uint32_t n, unsigned int old_log2);
+/*
+ * Fill `out` (2^log2_n paths) to m[].target, keeping from `old` (2^old_log2 paths; NULL:
+ * nothing to keep) what can stay.
+ */
+void group_fill(fib_path *out, unsigned int log2_n, struct bucket_member *m, uint32_t n,
+		const fib_path *old, unsigned int old_log2);
+
+#endif
