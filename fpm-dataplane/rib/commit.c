@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where rib writes what forwarders read: group words, the tries; and where what was
- * replaced waits for its grace period. [rib]; it alone stores to fib->group.
+ * Where rib writes what forwarders read: group words, the tries. [rib]; it alone stores to
+ * fib->group.
  *
  * A commit begins when neigh has filled the adjacencies that are new in it (adj.c); until
  * then what is published stays, but for what links and neighbours do to it: a member that
  * is dead waits for nobody (words_publish()). Order within a commit: group words first, then the tries,
  * so that no trie ever leads to a word not yet written; slots that lost their last route
- * die only when the trie that no longer names them is published. One call_rcu a commit;
- * its callback, on liburcu's thread, posts MSG_RECLAIM and frees nothing.
+ * die only when the trie that no longer names them is published. What was replaced waits
+ * for its grace period in a list of reclaim.h.
  *
  * When a trie runs out of memory, forwarding goes on with what is published: nothing is
  * freed that it may still name, and the next rounds try again.
@@ -20,93 +20,6 @@
 #include "base/clock.h"
 #include "rib/checkpoint.h"
 #include "rib/rib_impl.h"
-
-struct reclaim *
-rib_pending(struct rib *rib)
-{
-	if (rib->pending == NULL) {
-		rib->pending = must(calloc(1, sizeof(*rib->pending)));
-		rib->pending->rib = rib;
-		rib->pending->feedback_end = &rib->pending->feedback;
-	}
-	return rib->pending;
-}
-
-void
-pending_block(struct rib *rib, fib_path *block)
-{
-	struct reclaim *p = rib_pending(rib);
-
-	if (p->n_blocks == p->cap_blocks) {
-		p->cap_blocks = p->cap_blocks == 0 ? 16 : p->cap_blocks * 2;
-		p->blocks = must(realloc(p->blocks, p->cap_blocks * sizeof(fib_path *)));
-	}
-	p->blocks[p->n_blocks++] = block;
-}
-
-/* Retire hook of both tries, called by poptrie_commit(). */
-void
-rib_retire(void *ctx, struct poptrie *pt, struct poptrie_retired *r)
-{
-	struct rib *rib = ((struct worker *)ctx)->ctx;
-	struct reclaim *p = rib_pending(rib);
-
-	r->user[0] = p->retired;
-	r->user[1] = pt;
-	p->retired = r;
-}
-
-/* Grace period over: nobody holds any of it.  [rib, by MSG_RECLAIM] */
-void
-reclaim_run(void *owner, void *arg)
-{
-	struct rib *rib = owner;
-	struct reclaim *p = arg;
-	struct poptrie_retired *next;
-
-	for (struct poptrie_retired *r = p->retired; r != NULL; r = next) {
-		next = r->user[0];
-		poptrie_reclaim(r->user[1], r);
-	}
-	for (uint32_t i = 0; i < p->n_blocks; i++)
-		free(p->blocks[i]);
-	for (uint32_t i = 0; i < p->slots.n; i++) {
-		atomic_store_explicit(&rib->fib->group[p->slots.v[i]],
-				      group_word_single(PATH(PATH_UNRESOLVED, 0)),
-				      memory_order_relaxed);
-		slot_release(rib, p->slots.v[i]);
-	}
-	for (uint32_t i = 0; i < p->adjs.n; i++)
-		adj_put(rib, p->adjs.v[i]);
-	if (p->node.next != NULL) {
-		histogram_add(&fpm_status.grace, (monotonic_ns() - p->since_ns) / 1000);
-		cds_list_del(&p->node);
-		rib->n_reclaims--;
-	}
-	vrf_bury(p->vrfs);
-	feedback_send(rib, p->feedback);
-	vec32_free(&p->slots);
-	vec32_free(&p->adjs);
-	free(p->blocks);
-	free(p);
-}
-
-/* On liburcu's thread. */
-static void
-reclaim_due(struct rcu_head *head)
-{
-	struct reclaim *p = caa_container_of(head, struct reclaim, rcu);
-	struct msg_reclaim *m = msg_new(MSG_RECLAIM, sizeof(*m));
-	struct rib *rib;
-
-	GRACE_ACQUIRE(p);
-	rib = p->rib;
-	GRACE_OVER();
-	m->fn = reclaim_run;
-	m->arg = p;
-	worker_send(rib->worker, &m->m);
-	GRACE_RELEASE(rib);
-}
 
 /*
  * The ways of a slot to be used: all of the best class there is, equal paths added up.
@@ -153,7 +66,7 @@ choose(struct rib *rib, const struct slot *s)
 static void
 block_drop(struct rib *rib, struct slot *s)
 {
-	pending_block(rib, s->block);
+	reclaim_block(rib, s->block);
 	rib->block_bytes -= sizeof(*s->block) << s->log2_block;
 	s->block = NULL;
 }
@@ -438,7 +351,7 @@ kill_idle(struct rib *rib)
 		if (s->refs != 0)
 			continue; /* taken again */
 		slot_kill(rib, s);
-		vec32_push(&rib_pending(rib)->slots, s->number);
+		vec32_push(&reclaim_open(rib)->slots, s->number);
 		if (s->block != NULL)
 			block_drop(rib, s);
 	}
@@ -461,12 +374,44 @@ note_lag(struct rib *rib)
 				      memory_order_relaxed);
 }
 
+/* Grace period over: nobody holds any of it.  [rib, by MSG_RECLAIM] */
+static void
+commit_reclaim(void *owner, void *arg)
+{
+	struct rib *rib = owner;
+	struct reclaim *p = arg;
+
+	reclaim_memory(p);
+	for (uint32_t i = 0; i < p->slots.n; i++) {
+		atomic_store_explicit(&rib->fib->group[p->slots.v[i]],
+				      group_word_single(PATH(PATH_UNRESOLVED, 0)),
+				      memory_order_relaxed);
+		slot_release(rib, p->slots.v[i]);
+	}
+	for (uint32_t i = 0; i < p->adjs.n; i++)
+		adj_put(rib, p->adjs.v[i]);
+	reclaim_finish(rib, p);
+	vrf_bury(p->vrfs);
+	feedback_send(rib, p->feedback);
+	reclaim_free(p);
+}
+
+void
+commit_reclaim_all(struct rib *rib)
+{
+	struct reclaim *p, *next;
+
+	cds_list_for_each_entry_safe (p, next, &rib->reclaims.list, node)
+		commit_reclaim(rib, p);
+	if (rib->reclaims.open != NULL)
+		commit_reclaim(rib, rib->reclaims.open);
+}
+
 static void
 commit(struct rib *rib)
 {
 	bool tries = rib->staged[0] || rib->staged[1] || rib->vrf_staged.n > 0;
 	uint64_t begin_ns = monotonic_ns();
-	struct reclaim *p;
 
 	rib->n_events = 0;
 	rib->words_due = false;
@@ -485,15 +430,7 @@ commit(struct rib *rib)
 	rib->words_before = rib->count.word_writes;
 	note_lag(rib);
 	feedback_seal(rib);
-	p = rib->pending;
-	if (p == NULL)
-		return;
-	rib->pending = NULL;
-	cds_list_add_tail(&p->node, &rib->reclaims);
-	rib->n_reclaims++;
-	p->since_ns = monotonic_ns();
-	GRACE_RELEASE(p);
-	urcu_qsbr_call_rcu(&p->rcu, reclaim_due);
+	reclaim_start(rib, commit_reclaim);
 }
 
 void

@@ -143,7 +143,7 @@ has_failed(struct rib *rib, const struct said *s)
 void
 feedback_seal(struct rib *rib)
 {
-	struct reclaim *p = rib->n_said == 0 ? NULL : rib_pending(rib);
+	struct reclaim *p = rib->n_said == 0 ? NULL : reclaim_open(rib);
 	struct msg_feedback *m = NULL;
 
 	for (uint32_t i = 0; i < rib->n_said; i++) {

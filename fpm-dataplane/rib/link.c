@@ -77,7 +77,7 @@ leg_adj_put(struct rib *rib, struct leg *leg)
 		return;
 	cds_list_del(&leg->on_adj);
 	/* Forwarders may still be on their way to it. */
-	vec32_push(&rib_pending(rib)->adjs, leg->adj);
+	vec32_push(&reclaim_open(rib)->adjs, leg->adj);
 	leg->adj = 0;
 }
 

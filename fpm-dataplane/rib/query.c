@@ -582,7 +582,7 @@ summary(const struct rib *rib, struct msg_query *q)
 	set_int(o, "adjacencies", rib->n_adj);
 	summary_session(rib, o);
 	set_int(o, "commits", rib->count.commits);
-	set_int(o, "reclaim_pending", rib->n_reclaims);
+	set_int(o, "reclaim_pending", rib->reclaims.n);
 	set_int(o, "ignored_kernel", rib->count.ignored_kernel);
 	set_int(o, "ignored_linklocal", rib->count.ignored_linklocal);
 	set_int(o, "out_of_memory", rib->count.route_nomem + rib->count.commit_nomem);

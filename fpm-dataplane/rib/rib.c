@@ -251,7 +251,7 @@ rib_new(struct worker *w, const struct rib_conf *conf)
 	rib->clock_ms = monotonic_ms;
 	CDS_INIT_LIST_HEAD(&rib->floating);
 	CDS_INIT_LIST_HEAD(&rib->starved);
-	CDS_INIT_LIST_HEAD(&rib->reclaims);
+	CDS_INIT_LIST_HEAD(&rib->reclaims.list);
 	return rib;
 }
 
@@ -327,15 +327,11 @@ void
 rib_teardown(struct worker *w)
 {
 	struct rib *rib = w->ctx;
-	struct reclaim *p, *next;
 
 	if (rib == NULL)
 		return;
 	rib->stopping = true;
-	cds_list_for_each_entry_safe (p, next, &rib->reclaims, node)
-		reclaim_run(rib, p);
-	if (rib->pending != NULL)
-		reclaim_run(rib, rib->pending);
+	commit_reclaim_all(rib);
 	ckpt_free(rib->ckpt);
 	early_free(rib);
 	nhs_free(rib);

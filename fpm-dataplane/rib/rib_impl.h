@@ -27,6 +27,7 @@
 #include "fib/fib.h"
 #include "rib/group.h"
 #include "rib/index.h"
+#include "rib/reclaim.h"
 #include "rib/rib.h"
 #include "rib/routes.h"
 #include "rib/ways.h"
@@ -143,22 +144,7 @@ struct adj {
 struct own;        /* an own address as the kernel has it (kernel.c) */
 struct own_subnet; /* and the subnet that it is in */
 
-/* --- commit ------------------------------------------------------------------------ */
-
-/* What one commit took out of the readers' sight; freed a grace period later. */
-struct reclaim {
-	struct rcu_head rcu;
-	struct cds_list_head node; /* rib->reclaims, from call_rcu on */
-	struct rib *rib;
-	uint64_t since_ns;               /* CLOCK_MONOTONIC of call_rcu */
-	struct poptrie_retired *retired; /* chained by user[0]; user[1] is the trie */
-	struct vec32 slots;
-	struct vec32 adjs; /* one reference each */
-	struct vrf_grave *vrfs;
-	struct msg_feedback *feedback, **feedback_end;
-	fib_path **blocks;
-	uint32_t n_blocks, cap_blocks;
-};
+/* --- struct rib ------------------------------------------------------------------------ */
 
 struct rib_counters {
 	uint64_t commits, commit_nomem, route_nomem;
@@ -269,9 +255,7 @@ struct rib {
 	uint32_t n_events;     /* since the last commit */
 	uint64_t words_before; /* count.word_writes at the last commit */
 	uint64_t oldest_rx_ms; /* of those: when fpm handed the first over; 0: none */
-	struct reclaim *pending;
-	struct cds_list_head reclaims;
-	uint32_t n_reclaims;
+	struct rib_reclaims reclaims;
 
 	struct session session;
 	struct rib_counters count;
@@ -417,9 +401,8 @@ int rib_stage(struct rib *rib, const struct route *r);
 bool route_is_staged(const struct rib *rib, const struct route *r);
 void rib_commit(struct rib *rib);
 bool rib_resync(struct rib *rib); /* one slice; true: more at once */
-struct reclaim *rib_pending(struct rib *rib);
-void pending_block(struct rib *rib, fib_path *block);
-void reclaim_run(void *owner, void *arg);
+/* Teardown: run all lists of reclaim.h, whether or not their grace period is over. */
+void commit_reclaim_all(struct rib *rib);
 
 /* sweep.c */
 void session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid);

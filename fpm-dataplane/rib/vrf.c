@@ -52,7 +52,7 @@ rib_tries(const struct rib *rib, uint32_t table, unsigned int *n)
 static struct vrf_grave *
 grave_new(struct rib *rib)
 {
-	struct reclaim *p = rib_pending(rib);
+	struct reclaim *p = reclaim_open(rib);
 	struct vrf_grave *g = must(calloc(1, sizeof(*g)));
 
 	g->next = p->vrfs;

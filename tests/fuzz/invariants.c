@@ -269,7 +269,7 @@ rib_must_be_sound(struct rig *g)
 	c.adj = calloc(rib->adj_high + 1u, sizeof(*c.adj));
 	MUST(c.slot != NULL && c.adj != NULL);
 	MUST(!rib->staged[0] && !rib->staged[1] && !rib->resync);
-	MUST(rib->pending == NULL && rib->n_reclaims == 0);
+	MUST(rib->reclaims.open == NULL && rib->reclaims.n == 0);
 	routes_must_be_sound(rib, &c);
 	slots_must_be_sound(rib, &c);
 	ids_must_be_sound(rib);

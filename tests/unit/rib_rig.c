@@ -407,7 +407,7 @@ rig_settle(struct rig *g)
 		while ((m = worker_take(&g->w)) != NULL)
 			rib_on_msg(g->rib, m);
 		rig_neigh_serve(g);
-	} while (g->rib->n_reclaims > 0 || g->rib->pending != NULL || g->rib->adj_freed);
+	} while (g->rib->reclaims.n > 0 || g->rib->reclaims.open != NULL || g->rib->adj_freed);
 }
 
 struct rig *

@@ -187,7 +187,7 @@ a_vrf_that_goes_takes_its_fib_along_and_its_routes_stay_zebras(void **state)
 	assert_null(fib_vrf(g->fib, 1));
 	assert_seen_in(g, 1, "198.51.100.1", "no fib");
 	rig_settle(g);
-	assert_int_equal(g->rib->n_reclaims, 0);
+	assert_int_equal(g->rib->reclaims.n, 0);
 	q.has_prefix = true;
 	assert_int_equal(prefix_parse("198.51.100.0/24", &q.prefix, NULL), 0);
 	rows = rig_ask(g, &q, NULL);

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory and numbers that readers may still use: one list for each commit, and one grace
+ * period for each list. [rib]. Any file may add to the open list; only commit.c closes it
+ * and decides what becomes of its contents.
+ */
+#ifndef RIB_RECLAIM_H
+#define RIB_RECLAIM_H
+
+#include <stdint.h>
+#include <urcu/list.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "fib/fib.h"
+#include "rib/index.h"
+
+struct msg_feedback;
+struct poptrie_retired;
+struct rib;
+struct vrf_grave;
+
+/* What one commit took out of the readers' sight; freed a grace period later. */
+struct reclaim {
+	struct rcu_head rcu;
+	struct cds_list_head node; /* rib->reclaims.list, from call_rcu on */
+	struct rib *rib;
+	void (*run)(void *rib, void *reclaim); /* when the grace period is over */
+	uint64_t since_ns;                     /* CLOCK_MONOTONIC of call_rcu */
+	struct poptrie_retired *retired;       /* chained by user[0]; user[1] is the trie */
+	struct vec32 slots;
+	struct vec32 adjs; /* one reference each */
+	struct vrf_grave *vrfs;
+	struct msg_feedback *feedback, **feedback_end;
+	fib_path **blocks;
+	uint32_t n_blocks, cap_blocks;
+};
+
+struct rib_reclaims {
+	struct reclaim *open; /* of the coming commit; NULL: nothing is in it */
+	struct cds_list_head list;
+	uint32_t n; /* in the list */
+};
+
+/* The open list, to add to. */
+struct reclaim *reclaim_open(struct rib *rib);
+void reclaim_block(struct rib *rib, fib_path *block);
+/* Close the open list and call `run` in the rib thread when the grace period is over. */
+void reclaim_start(struct rib *rib, void (*run)(void *rib, void *reclaim));
+/* Free what needs no other file: trie nodes and blocks. */
+void reclaim_memory(struct reclaim *p);
+/* Take `p` off the list, if it was started, and count the time since then. */
+void reclaim_finish(struct rib *rib, struct reclaim *p);
+void reclaim_free(struct reclaim *p);
+
+#endif
