@@ -187,5 +187,5 @@ adj_event_state(struct rib *rib, const struct msg_adj *m)
 	a->alive = m->alive;
 	cds_list_for_each_entry (leg, &a->legs, on_adj)
 		slot_dirty(rib, leg->slot, SLOT_PATHS);
-	rib->words_due = true;
+	rib->words.due = true;
 }

@@ -15,6 +15,7 @@
 #include <jansson.h>
 
 #include "rib/rib_impl.h"
+#include "rib/words.h"
 
 #define STEPS_A_SLICE 1024u
 #define ROWS_A_ROUTE  6u /* at most */

@@ -1,213 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where rib writes what forwarders read: group words, the tries. [rib]; it alone stores to
- * fib->group.
+ * Commits: where rib publishes to forwarders what has changed, group words and tries. [rib].
  *
  * A commit begins when neigh has filled the adjacencies that are new in it (adj.c); until
- * then what is published stays, but for what links and neighbours do to it: a member that
- * is dead waits for nobody (words_publish()). Order within a commit: group words first, then the tries,
- * so that no trie ever leads to a word not yet written; slots that lost their last route
- * die only when the trie that no longer names them is published. What was replaced waits
- * for its grace period in a list of reclaim.h.
+ * then what is published stays, but for what links and neighbours do to it (words.c).
+ * Order within a commit: group words first, then the tries, so that no trie ever leads to a
+ * word not yet written; slots that lost their last route die only when the trie that no
+ * longer names them is published. What was replaced waits for its grace period in a list of
+ * reclaim.h.
  *
  * When a trie runs out of memory, forwarding goes on with what is published: nothing is
  * freed that it may still name, and the next rounds try again.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "rib/checkpoint.h"
+#include "rib/reclaim.h"
 #include "rib/rib_impl.h"
-
-/*
- * The ways of a slot to be used: all of the best class there is, equal paths added up.
- * Returns how many, at least one.
- */
-static uint32_t
-choose(struct rib *rib, const struct slot *s)
-{
-	enum leg_class best = LEG_UNRESOLVED + 1, class;
-	struct bucket_member *m;
-	uint32_t n = 0, at;
-	fib_path path;
-
-	if (rib->cap_members < s->n_legs) {
-		rib->cap_members = s->n_legs + 16;
-		rib->members = must(realloc(rib->members, rib->cap_members * sizeof(*m)));
-	}
-	m = rib->members;
-	for (uint32_t i = 0; i < s->n_legs; i++) {
-		class = leg_path(rib, &s->leg[i], &path);
-		if (class < best) {
-			best = class;
-			m[0] = (struct bucket_member){.path = path};
-		}
-	}
-	if (best > LEG_FAILED)
-		return 1; /* several of these would do the same */
-	for (uint32_t i = 0; i < s->n_legs; i++) {
-		if (leg_path(rib, &s->leg[i], &path) != best)
-			continue;
-		/* Legs are sorted: equal ones are neighbours, or near. */
-		for (at = n; at > 0 && n - at < 8 && m[at - 1].path != path;)
-			at--;
-		if (at == 0 || m[at - 1].path != path) {
-			m[n++] = (struct bucket_member){.path = path};
-			at = n;
-		}
-		m[at - 1].weight += s->leg[i].way.weight;
-	}
-	return n;
-}
-
-/* Take the block that the present word points at out of use. */
-static void
-block_drop(struct rib *rib, struct slot *s)
-{
-	reclaim_block(rib, s->block);
-	rib->block_bytes -= sizeof(*s->block) << s->log2_block;
-	s->block = NULL;
-}
-
-/* Buckets of a word that is rib's to free. */
-static fib_path *
-own_buckets(uint64_t word)
-{
-	return (fib_path *)(uintptr_t)group_word_buckets(word);
-}
-
-/*
- * The group word of a slot as its next hops ask for now. Returns the published one when
- * nothing has changed; else a word that points to buckets of its own when there are several
- * ways.
- */
-static uint64_t
-compute(struct rib *rib, const struct slot *s)
-{
-	uint64_t old =
-		atomic_load_explicit(&rib->fib->group[s->number], memory_order_relaxed);
-	fib_path single = (fib_path)old, *block;
-	const fib_path *keep = &single;
-	unsigned int log2_old = 0, log2_n;
-	uint32_t n = choose(rib, s);
-
-	if (n == 1)
-		return group_word_single(rib->members[0].path);
-	if (group_word_is_block(old)) {
-		keep = group_word_buckets(old);
-		log2_old = group_word_log2(old);
-	}
-	log2_n = group_log2(rib->members, n, log2_old);
-	block = must(aligned_alloc(64, sizeof(*block) << log2_n));
-	group_fill(block, log2_n, rib->members, n, keep, log2_old);
-	if (log2_n == log2_old && memcmp(block, keep, sizeof(*block) << log2_n) == 0) {
-		free(block);
-		return old;
-	}
-	return group_word_block(block, log2_n);
-}
-
-bool
-slot_is_current(struct rib *rib, const struct slot *s)
-{
-	uint64_t word;
-
-	if (s->kind == SLOT_ID) {
-		nh_ways(rib, nh_find(rib, s->nhid), s->mtu_class, &rib->scratch);
-		if (!slot_has_ways(s, &rib->scratch))
-			return false;
-	}
-	word = compute(rib, s);
-	if (word == atomic_load_explicit(&rib->fib->group[s->number], memory_order_relaxed))
-		return true;
-	if (group_word_is_block(word))
-		free(own_buckets(word));
-	return false;
-}
-
-/* Compute the group word of a slot and store it if it differs. */
-static void
-publish(struct rib *rib, struct slot *s)
-{
-	uint64_t old =
-		atomic_load_explicit(&rib->fib->group[s->number], memory_order_relaxed);
-	uint64_t word = compute(rib, s);
-
-	if (word == old)
-		return;
-	/* Release: who reads the word also sees the buckets and the adjacencies' keys. */
-	atomic_store_explicit(&rib->fib->group[s->number], word, memory_order_release);
-	rib->count.word_writes++;
-	if (s->block != NULL)
-		block_drop(rib, s);
-	if (group_word_is_block(word)) {
-		s->block = own_buckets(word);
-		s->log2_block = (uint8_t)group_word_log2(word);
-		rib->block_bytes += sizeof(*s->block) << s->log2_block;
-	}
-}
-
-/* Dirty slots take the ways that their ids have now; new adjacencies are asked for. */
-void
-slots_bind(struct rib *rib)
-{
-	for (uint32_t i = 0; i < rib->dirty.n; i++) {
-		struct slot *s = slot_at(rib, rib->dirty.v[i]);
-
-		if ((s->dirty & SLOT_CONTENT) != 0 && s->kind == SLOT_ID) {
-			nh_ways(rib, nh_find(rib, s->nhid), s->mtu_class, &rib->scratch);
-			if (!slot_has_ways(s, &rib->scratch))
-				slot_set_ways(rib, s, &rib->scratch);
-		}
-		s->dirty &= (uint8_t)~SLOT_CONTENT;
-	}
-}
-
-static void
-publish_all(struct rib *rib)
-{
-	for (uint32_t i = 0; i < rib->dirty.n; i++) {
-		struct slot *s = slot_at(rib, rib->dirty.v[i]);
-
-		if ((s->dirty & SLOT_PATHS) != 0)
-			publish(rib, s);
-		s->dirty = 0;
-		s->queued = false;
-	}
-	rib->dirty.n = 0;
-}
-
-/* Has neigh still to say what it knows of an adjacency of this slot? */
-static bool
-slot_is_awaited(const struct rib *rib, const struct slot *s)
-{
-	for (uint32_t i = 0; i < s->n_legs; i++)
-		if (s->leg[i].adj != 0 && rib->adj[s->leg[i].adj].asked)
-			return true;
-	return false;
-}
-
-void
-words_publish(struct rib *rib)
-{
-	uint32_t kept = 0;
-
-	rib->words_due = false;
-	for (uint32_t i = 0; i < rib->dirty.n; i++) {
-		struct slot *s = slot_at(rib, rib->dirty.v[i]);
-
-		if ((s->dirty & SLOT_PATHS) != 0 && !slot_is_awaited(rib, s)) {
-			publish(rib, s);
-			s->dirty &= (uint8_t)~SLOT_PATHS;
-		}
-		s->queued = s->dirty != 0;
-		if (s->queued)
-			rib->dirty.v[kept++] = s->number;
-	}
-	rib->dirty.n = kept;
-}
+#include "rib/words.h"
 
 static void
 complain(const char *what, uint64_t count)
@@ -353,7 +165,7 @@ kill_idle(struct rib *rib)
 		slot_kill(rib, s);
 		vec32_push(&reclaim_open(rib)->slots, s->number);
 		if (s->block != NULL)
-			block_drop(rib, s);
+			word_drop_block(rib, s);
 	}
 	rib->idle.n = 0;
 }
@@ -383,9 +195,7 @@ commit_reclaim(void *owner, void *arg)
 
 	reclaim_memory(p);
 	for (uint32_t i = 0; i < p->slots.n; i++) {
-		atomic_store_explicit(&rib->fib->group[p->slots.v[i]],
-				      group_word_single(PATH(PATH_UNRESOLVED, 0)),
-				      memory_order_relaxed);
+		word_clear(rib, p->slots.v[i]);
 		slot_release(rib, p->slots.v[i]);
 	}
 	for (uint32_t i = 0; i < p->adjs.n; i++)
@@ -414,8 +224,8 @@ commit(struct rib *rib)
 	uint64_t begin_ns = monotonic_ns();
 
 	rib->n_events = 0;
-	rib->words_due = false;
-	publish_all(rib);
+	rib->words.due = false;
+	words_publish_all(rib);
 	rib->commit_failed = !commit_tries(rib);
 	/* A trie that could not be completed may still name slots that no route does. */
 	if (!rib->commit_failed && !rib->resync) {
@@ -440,7 +250,7 @@ rib_commit(struct rib *rib)
 		early_bind(rib, EARLY_KNOWN);
 	slots_bind(rib);
 	if (adj_awaited(rib)) {
-		if (rib->words_due)
+		if (rib->words.due)
 			words_publish(rib);
 		return;
 	}

@@ -241,7 +241,7 @@ rib_link_event(struct rib *rib, const struct msg_link *m)
 	}
 	cds_list_for_each_entry (leg, &link->legs, on_link)
 		slot_dirty(rib, leg->slot, SLOT_PATHS);
-	rib->words_due = true;
+	rib->words.due = true;
 	own_link_changed(rib, m->ifindex, m->gone);
 	/* Legs may have left meanwhile, and the link with them. */
 	link = rib_link_find(rib, m->ifindex);

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "rib/rib_impl.h"
+#include "rib/words.h"
 
 struct nh *
 nh_find(const struct rib *rib, uint32_t id)

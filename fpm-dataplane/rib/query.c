@@ -466,7 +466,7 @@ rib_bytes(const struct rib *rib)
 	return sizeof(*rib) + routes_bytes(&rib->tables.main) +
 	       routes_bytes(&rib->tables.other) +
 	       (rib->slot_high / SLOT_CHUNK + 1) * SLOT_CHUNK * sizeof(struct slot) +
-	       rib->leg_bytes + rib->block_bytes + rib->n_nh * sizeof(struct nh) +
+	       rib->leg_bytes + rib->words.block_bytes + rib->n_nh * sizeof(struct nh) +
 	       rib->adj_high * sizeof(struct adj) + hidx_bytes(&rib->by_content) +
 	       hidx_bytes(&rib->nh_by_id) + hidx_bytes(&rib->adj_by_key) +
 	       hidx_bytes(&rib->link_by_ifindex);

@@ -16,6 +16,7 @@
 #include "rib/mirror.h"
 #include "rib/restore.h"
 #include "rib/rib_impl.h"
+#include "rib/words.h"
 
 #define TICK_S  0.1 /* while something waits for a time */
 #define ALIVE_S 1.0 /* the checkpoint's age is this exact */
@@ -31,7 +32,7 @@ status_add(_Atomic uint64_t *counter, uint64_t n)
 static void
 batch_event(struct rib *rib, const struct msg_fpm_batch *b)
 {
-	if (rib->words_due)
+	if (rib->words.due)
 		words_publish(rib);
 	zebra_batch(rib, b);
 	if (rib->oldest_rx_ms == 0)
@@ -348,7 +349,7 @@ rib_teardown(struct worker *w)
 	free(rib->query);
 	free(rib->said);
 	free(rib->scratch.v);
-	free(rib->members);
+	words_free(rib);
 	free(rib);
 	w->ctx = NULL;
 }

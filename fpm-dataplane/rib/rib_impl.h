@@ -31,6 +31,7 @@
 #include "rib/rib.h"
 #include "rib/routes.h"
 #include "rib/ways.h"
+#include "rib/words.h"
 
 #define RIB_SLICE 4096u /* routes looked at in one round of a background walk */
 /* After so many a long round commits, half a millisecond and still in the cache. */
@@ -203,7 +204,7 @@ struct rib {
 	uint32_t slot_unresolved; /* permanent; also what is left when slots run out */
 	struct hidx by_content;   /* SLOT_INLINE and SLOT_ORPHAN */
 	struct vec32 dirty, idle;
-	size_t leg_bytes, block_bytes;
+	size_t leg_bytes;
 
 	struct nh **nh;
 	uint32_t nh_high, nh_cap, n_nh;
@@ -244,7 +245,7 @@ struct rib {
 	uint32_t adj_free_at;
 	struct hidx adj_by_key;
 
-	bool words_due; /* a link or a neighbour changed: do not wait for the commit */
+	struct rib_words words;
 	bool staged[2];
 	bool commit_failed; /* the last one, for a lack of memory: tries are behind */
 	bool resync; /* some prefix is not in a trie: walk and compare until all are */
@@ -269,8 +270,6 @@ struct rib {
 	uint32_t retell_at; /* 0: no route was said to have failed for a lack of memory */
 
 	struct ways scratch;
-	struct bucket_member *members;
-	uint32_t cap_members;
 
 	ev_timer tick, alive;
 	ev_idle more;
@@ -391,11 +390,6 @@ void own_free(struct rib *rib);
 uint32_t own_ifindex_of(const struct rib *rib, uint8_t family, const struct ipaddr *addr);
 
 /* commit.c */
-void slots_bind(struct rib *rib); /* dirty slots take the ways of their ids */
-/* What links and neighbours have changed is stored now, before more routes are looked at. */
-void words_publish(struct rib *rib);
-/* Is what is published of a slot what its next hops, as they are now, ask for? */
-bool slot_is_current(struct rib *rib, const struct slot *s);
 int rib_stage(struct rib *rib, const struct route *r);
 /* Does every copy of the trie say of its prefix what the route says? */
 bool route_is_staged(const struct rib *rib, const struct route *r);

@@ -166,7 +166,7 @@ slots_must_be_sound(const struct rib *rib, struct counts *c)
 		slot_must_be_sound(rib, s, c);
 	}
 	MUST(rib->n_slots == n && rib->n_orphans == orphans);
-	MUST(rib->leg_bytes == c->leg_bytes && rib->block_bytes == c->block_bytes);
+	MUST(rib->leg_bytes == c->leg_bytes && rib->words.block_bytes == c->block_bytes);
 	MUST(rib->idle.n == 0 && rib->dirty.n == 0);
 }
 

@@ -165,7 +165,7 @@ stream_withdraw_all(struct rig *g)
 	assert_int_equal(rib->n_adj, 0);
 	assert_int_equal(g->n_watch, g->n_unwatch);
 	assert_int_equal(rib->n_asked, 0);
-	assert_int_equal(rib->block_bytes, 0);
+	assert_int_equal(rib->words.block_bytes, 0);
 	assert_true(cds_list_empty(&rib->floating));
 	assert_false(rib->resync);
 }

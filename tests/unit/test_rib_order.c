@@ -195,7 +195,7 @@ everything_withdrawn_leaves_nothing_behind(void **state)
 		assert_int_equal(g->rib->n_adj, 0);
 		assert_int_equal(g->n_watch, g->n_unwatch);
 		assert_int_equal(g->rib->n_nh, 0);
-		assert_int_equal(g->rib->block_bytes, 0);
+		assert_int_equal(g->rib->words.block_bytes, 0);
 		assert_int_equal(g->rib->link_by_ifindex.n, 0);
 		rig_free(g);
 	}

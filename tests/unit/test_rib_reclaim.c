@@ -81,7 +81,7 @@ an_old_block_of_buckets_stays_readable_until_readers_are_done(void **state)
 	for (unsigned int i = 0; i < 1u << group_word_log2(word); i++)
 		assert_int_equal(path_kind(bucket[i]), PATH_ADJ);
 	rig_settle(g);
-	assert_int_equal(g->rib->block_bytes, 0);
+	assert_int_equal(g->rib->words.block_bytes, 0);
 	rig_free(g);
 }
 
