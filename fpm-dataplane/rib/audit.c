@@ -15,6 +15,7 @@
 #include <jansson.h>
 
 #include "rib/rib_impl.h"
+#include "rib/route.h"
 #include "rib/words.h"
 
 #define STEPS_A_SLICE 1024u
@@ -55,7 +56,7 @@ stage_again(struct rib *rib, const struct route *r)
 
 	for (unsigned int c = 0; c < n; c++)
 		(void)poptrie_del(fib_trie(&copy[c], r->family), r->octet, r->len);
-	(void)rib_stage(rib, r);
+	(void)route_stage(rib, r);
 }
 
 /* All bits behind the prefix set (or clear, as stored). */

@@ -19,111 +19,8 @@
 #include "rib/checkpoint.h"
 #include "rib/reclaim.h"
 #include "rib/rib_impl.h"
+#include "rib/route.h"
 #include "rib/words.h"
-
-static void
-complain(const char *what, uint64_t count)
-{
-	static struct log_limit limit;
-	unsigned int missed;
-
-	if (log_allowed(&limit, &missed))
-		log_error("rib: out of memory in=%s count=%llu missed=%u", what,
-			  (unsigned long long)count, missed);
-}
-
-/* In every copy. Returns 0, -ENOENT when there is nothing to do anywhere, or -ENOMEM. */
-static int
-stage_copies(const struct rib *rib, const struct route *r)
-{
-	uint32_t slot = route_effective(r);
-	int all = -ENOENT;
-	unsigned int n;
-	const struct fib_copy *copy = rib_tries(rib, r->table, &n);
-
-	for (unsigned int c = 0; c < n; c++) {
-		struct poptrie *pt = fib_trie(&copy[c], r->family);
-		int rc = slot != 0 ? poptrie_add(pt, r->octet, r->len, slot)
-				   : poptrie_del(pt, r->octet, r->len);
-
-		if (all != -ENOMEM && rc != -ENOENT)
-			all = rc;
-	}
-	return all;
-}
-
-/* Bring the trie to what the route says. Returns 0 or -ENOMEM: then a walk repeats it. */
-int
-rib_stage(struct rib *rib, const struct route *r)
-{
-	int rc = stage_copies(rib, r);
-
-	if (rc == -ENOENT)
-		return 0;
-	rib->count.trie_writes++;
-	if (r->table == RIB_TABLE_MAIN)
-		rib->staged[r->family == 6] = true;
-	else
-		vrf_staged(rib, vrf_find(rib, r->table), (uint8_t)r->family);
-	if (rc == 0)
-		return 0;
-	rib->count.route_nomem++;
-	complain("add", rib->count.route_nomem);
-	/* From the start: the walk may have passed this one already. */
-	rib->resync = rib->lacking = true;
-	rib->resync_at = 1;
-	return rc;
-}
-
-bool
-route_is_staged(const struct rib *rib, const struct route *r)
-{
-	unsigned int n;
-	const struct fib_copy *copy = rib_tries(rib, r->table, &n);
-
-	for (unsigned int c = 0; c < n; c++)
-		if (poptrie_exact(fib_trie(&copy[c], r->family), r->octet, r->len) !=
-		    route_effective(r))
-			return false;
-	return true;
-}
-
-/* Some prefix is not in the trie as it should be: compare a slice. */
-bool
-rib_resync(struct rib *rib)
-{
-	uint32_t end = rib->resync_at + RIB_SLICE;
-
-	for (; rib->resync_at < end && rib->resync_at <= tables_walk_end(&rib->tables);
-	     rib->resync_at++) {
-		struct route *r = tables_walk_at(&rib->tables, rib->resync_at);
-		uint32_t at = rib->resync_at;
-
-		if (r != NULL && tally_is_foreign(rib, r)) {
-			zebra_withdraw(rib, r);
-			r = tables_walk_at(&rib->tables, at);
-		}
-		if (r == NULL || route_is_staged(rib, r)) {
-			if (r != NULL && route_effective(r) == 0)
-				route_settle(rib, r, 0);
-			continue;
-		}
-		if (rib_stage(rib, r) < 0) {
-			rib->resync_at = at;
-			return false; /* not now; the next round or tick */
-		}
-		if (route_effective(r) == 0)
-			route_settle(rib, r, 0);
-	}
-	if (rib->resync_at <= tables_walk_end(&rib->tables))
-		return true;
-	rib->resync = false;
-	tallies_own(rib);
-	if (rib->lacking)
-		log_info("rib: tries complete again");
-	rib->lacking = false;
-	return false;
-}
 
 static bool
 commit_tries(struct rib *rib)
@@ -139,7 +36,7 @@ commit_tries(struct rib *rib)
 			if (poptrie_commit(fib_trie(&fib->copy[c], v == 0 ? 4 : 6)) == 0)
 				continue;
 			rib->count.commit_nomem++;
-			complain("commit", rib->count.commit_nomem);
+			route_log_nomem("commit", rib->count.commit_nomem);
 			left = true;
 		}
 		rib->staged[v] = left;
@@ -148,7 +45,7 @@ commit_tries(struct rib *rib)
 	if (vrfs_commit(rib) == 0)
 		return all;
 	rib->count.commit_nomem++;
-	complain("commit", rib->count.commit_nomem);
+	route_log_nomem("commit", rib->count.commit_nomem);
 	return false;
 }
 
@@ -228,7 +125,7 @@ commit(struct rib *rib)
 	words_publish_all(rib);
 	rib->commit_failed = !commit_tries(rib);
 	/* A trie that could not be completed may still name slots that no route does. */
-	if (!rib->commit_failed && !rib->resync) {
+	if (!rib->commit_failed && !rib->resync.due) {
 		if (!ckpt_is_frozen(rib->ckpt)) /* which would not hear of it */
 			kill_idle(rib);
 		vrfs_publish(rib);

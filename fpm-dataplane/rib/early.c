@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "rib/rib_impl.h"
+#include "rib/route.h"
 
 static uint64_t
 hash_of(const struct route *r)
@@ -46,9 +47,9 @@ means_nothing(struct rib *rib, struct nh *nh)
 static bool
 is_awaited(const struct rib *rib, const struct route *r)
 {
-	if (is_replayed(r))
+	if (route_is_replayed(r))
 		return rib->session.replaying;
-	return rib->session.vrfs_replaying && is_swept(rib, r);
+	return rib->session.vrfs_replaying && route_is_swept(rib, r);
 }
 
 bool
@@ -102,7 +103,7 @@ early_bind(struct rib *rib, enum early_due due)
 		uint16_t mtu_class = rib->early[i].mtu_class;
 
 		if (r == NULL ||
-		    (!(due == EARLY_ALL || (due == EARLY_MAIN && is_replayed(r))) &&
+		    (!(due == EARLY_ALL || (due == EARLY_MAIN && route_is_replayed(r))) &&
 		     means_nothing(rib, nh_find(rib, nhid))))
 			continue;
 		drop(rib, i);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "rib/rib_impl.h"
+#include "rib/route.h"
 
 struct said {
 	struct prefix prefix;
@@ -55,7 +56,7 @@ feedback_put(struct rib *rib, const struct route *r)
 void
 feedback_refuse(struct rib *rib, const struct fpm_event *ev)
 {
-	uint32_t table = ev->table == 0 ? RIB_TABLE_MAIN : ev->table;
+	uint32_t table = table_of_event(ev);
 
 	if (!is_told(rib, table))
 		return;
@@ -70,7 +71,7 @@ feedback_retell(struct rib *rib)
 {
 	uint32_t end = rib->retell_at + RIB_SLICE;
 
-	if (rib->resync || rib->commit_failed || rib->session.vrfs_replaying)
+	if (rib->resync.due || rib->commit_failed || rib->session.vrfs_replaying)
 		return false; /* not yet: a later round */
 	for (; rib->retell_at < end && rib->retell_at <= tables_walk_end(&rib->tables);
 	     rib->retell_at++) {
@@ -123,7 +124,7 @@ is_not_in(struct rib *rib, const struct said *s)
 
 	if (staged[s->prefix.family == 6])
 		return true; /* the commit before this question has failed */
-	if (!rib->resync)
+	if (!rib->resync.due)
 		return false;
 	r = routes_find(of, s->table, &s->prefix, routes_hash(of, s->table, &s->prefix));
 	return r != NULL && !route_is_staged(rib, r);

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "rib/rib_impl.h"
+#include "rib/route.h"
 
 struct own_subnet {
 	struct prefix prefix; /* masked; len 0 and family 0: entry is free */

@@ -18,6 +18,7 @@
 #include "base/limits.h"
 #include "rib/checkpoint.h"
 #include "rib/rib_impl.h"
+#include "rib/route.h"
 
 #define SCAN_MAX 16384u
 
@@ -173,8 +174,8 @@ route_json(const struct rib *rib, const struct route *r)
 		has_fib  ? state_name(kind)
 		: beside ? "unsupported"
 			 : "not-installed",
-		"stale", is_swept(rib, r) && zebra && r->gen != rib->session.gen, "mtu",
-		mtu_json(rib, s), "nexthops", legs_json(rib, s));
+		"stale", route_is_swept(rib, r) && zebra && r->gen != rib->session.gen,
+		"mtu", mtu_json(rib, s), "nexthops", legs_json(rib, s));
 }
 
 static void

@@ -20,6 +20,7 @@
 #include "rib/checkpoint.h"
 #include "rib/mirror.h"
 #include "rib/rib_impl.h"
+#include "rib/route.h"
 
 #define BATCH 128u
 

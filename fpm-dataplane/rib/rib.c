@@ -15,7 +15,9 @@
 #include "rib/checkpoint.h"
 #include "rib/mirror.h"
 #include "rib/restore.h"
+#include "rib/resync.h"
 #include "rib/rib_impl.h"
+#include "rib/route.h"
 #include "rib/words.h"
 
 #define TICK_S  0.1 /* while something waits for a time */
@@ -139,8 +141,8 @@ rib_round(struct rib *rib)
 		legs_feed(rib);
 	vrfs_retry(rib);
 	routes_told(rib);
-	if (rib->resync && !ckpt_is_frozen(rib->ckpt)) /* it withdraws routes, too */
-		more |= rib_resync(rib);
+	if (rib->resync.due && !ckpt_is_frozen(rib->ckpt)) /* it withdraws routes, too */
+		more |= resync_round(rib);
 	if (rib->retell_at != 0)
 		more |= feedback_retell(rib);
 	rib_commit(rib);
@@ -174,7 +176,7 @@ on_round(struct worker *w)
 		ev_idle_start(w->loop, &rib->more);
 	else
 		ev_idle_stop(w->loop, &rib->more);
-	timed = rib->session.vrfs_replaying || rib->resync || rib->staged[0] ||
+	timed = rib->session.vrfs_replaying || rib->resync.due || rib->staged[0] ||
 		rib->staged[1] || rib->vrf_staged.n > 0 || rib->vrf_wishes != NULL ||
 		rib->n_asked > 0;
 	if (timed && !ev_is_active(&rib->tick))

@@ -28,7 +28,9 @@
 #include "rib/group.h"
 #include "rib/index.h"
 #include "rib/reclaim.h"
+#include "rib/resync.h"
 #include "rib/rib.h"
+#include "rib/route.h"
 #include "rib/routes.h"
 #include "rib/ways.h"
 #include "rib/words.h"
@@ -248,14 +250,12 @@ struct rib {
 	struct rib_words words;
 	bool staged[2];
 	bool commit_failed; /* the last one, for a lack of memory: tries are behind */
-	bool resync; /* some prefix is not in a trie: walk and compare until all are */
+	struct rib_resync resync;
 	atomic_bool short_once; /* W:rib R:main  some route found no memory */
-	bool lacking;     /* for want of memory, not because the trie is a new VRF's */
-	bool any_foreign; /* and routes of VRFs that went: tally.h */
-	uint32_t resync_at;
-	uint32_t n_events;     /* since the last commit */
-	uint64_t words_before; /* count.word_writes at the last commit */
-	uint64_t oldest_rx_ms; /* of those: when fpm handed the first over; 0: none */
+	bool any_foreign;       /* and routes of VRFs that went: tally.h */
+	uint32_t n_events;      /* since the last commit */
+	uint64_t words_before;  /* count.word_writes at the last commit */
+	uint64_t oldest_rx_ms;  /* of those: when fpm handed the first over; 0: none */
 	struct rib_reclaims reclaims;
 
 	struct session session;
@@ -285,14 +285,6 @@ bool rib_round(struct rib *rib);
 /* zebra.c: what FPM says. */
 void zebra_batch(struct rib *rib, const struct msg_fpm_batch *b);
 void zebra_withdraw(struct rib *rib, struct route *r);
-/* Does zebra say it again to a new session before the sentinel? Table main and labels. */
-bool is_replayed(const struct route *r);
-/* Can a new session that did not say it call it stale? What is replayed, and routes of VRFs. */
-bool is_swept(const struct rib *rib, const struct route *r);
-/* The sources of `r` changed; `was` is what the trie has. Removes an empty route. */
-void route_settle(struct rib *rib, struct route *r, uint32_t was);
-/* The route takes slot `slot`, which may be the one it has. */
-void route_bind(struct rib *rib, struct route *r, uint32_t slot);
 
 /* slot.c */
 static inline struct slot *
@@ -390,11 +382,7 @@ void own_free(struct rib *rib);
 uint32_t own_ifindex_of(const struct rib *rib, uint8_t family, const struct ipaddr *addr);
 
 /* commit.c */
-int rib_stage(struct rib *rib, const struct route *r);
-/* Does every copy of the trie say of its prefix what the route says? */
-bool route_is_staged(const struct rib *rib, const struct route *r);
 void rib_commit(struct rib *rib);
-bool rib_resync(struct rib *rib); /* one slice; true: more at once */
 /* Teardown: run all lists of reclaim.h, whether or not their grace period is over. */
 void commit_reclaim_all(struct rib *rib);
 

@@ -12,11 +12,18 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/fpm_event.h"
 #include "base/huge.h"
 #include "base/prefix.h"
 #include "fib/fib.h"
 
 #define RIB_TABLE_MAIN 254u
+
+static inline uint32_t
+table_of_event(const struct fpm_event *ev)
+{
+	return ev->table == 0 ? RIB_TABLE_MAIN : ev->table;
+}
 
 /* Its address is behind it, 4 or 16 octets: most routes are IPv4, and there are many. */
 struct route {
@@ -106,6 +113,14 @@ static inline uint32_t
 route_effective(const struct route *r)
 {
 	return r->kslot != 0 ? r->kslot : r->zslot;
+}
+
+/* Does zebra say it again to a new session before the sentinel? Table main and labels. */
+bool is_replayed(const struct route *r);
+static inline bool
+route_is_replayed(const struct route *r)
+{
+	return r->table == RIB_TABLE_MAIN || r->family == FAMILY_LABEL;
 }
 
 /* All routes. Tables other than main share one hash. */

@@ -297,8 +297,8 @@ look_for_end(struct rib *rib)
 static bool
 is_missing(const struct rib *rib, const struct route *r)
 {
-	if (rib->session.replaying || is_replayed(r))
-		return rib->session.replaying && is_replayed(r);
+	if (rib->session.replaying || route_is_replayed(r))
+		return rib->session.replaying && route_is_replayed(r);
 	if (r->table == FPM_TABLE_NONE)
 		return false;
 	if (vrf_find(rib, r->table) == NULL)
@@ -325,8 +325,8 @@ sweep_round(struct rib *rib)
 
 		if (r == NULL || r->zslot == 0 || r->gen == s->gen || !is_missing(rib, r))
 			continue;
-		s->swept += is_replayed(r);
-		s->swept_vrf += !is_replayed(r);
+		s->swept += route_is_replayed(r);
+		s->swept_vrf += !route_is_replayed(r);
 		zebra_withdraw(rib, r);
 		rib->count.swept_routes++;
 	}

@@ -76,7 +76,7 @@ tally_said(struct rib *rib, struct route *r)
 	bool stale = r->zslot != 0 && r->gen != rib->session.gen;
 
 	r->gen = rib->session.gen;
-	if (is_replayed(r)) {
+	if (route_is_replayed(r)) {
 		*replayed_count(rib, r) += r->zslot == 0;
 		rib->stale -= stale;
 	} else if (is_counted(r)) {
@@ -105,7 +105,7 @@ tally_gone(struct rib *rib, const struct route *r)
 {
 	bool stale = r->gen != rib->session.gen;
 
-	if (is_replayed(r)) {
+	if (route_is_replayed(r)) {
 		--*replayed_count(rib, r);
 		rib->stale -= stale;
 	} else if (is_counted(r)) {
@@ -173,7 +173,7 @@ tally_vrf_came(struct rib *rib, uint32_t table, const char *name)
 bool
 tally_is_foreign(const struct rib *rib, const struct route *r)
 {
-	const struct tally *t = rib->any_foreign && r->zslot != 0 && !is_replayed(r)
+	const struct tally *t = rib->any_foreign && r->zslot != 0 && !route_is_replayed(r)
 					? tally_find(rib, r->table)
 					: NULL;
 
@@ -194,35 +194,4 @@ tallies_free(struct rib *rib)
 	free(rib->tally);
 	vec32_free(&rib->tally_unused);
 	hidx_free(&rib->tally_by_table);
-}
-
-bool
-routes_are_full(const struct rib *rib)
-{
-	unsigned int max = table_limit(rib->conf.limits, TABLE_routes);
-
-	return max != 0 && rib->tables.main.n + rib->tables.other.n >= max;
-}
-
-void
-routes_refuse(struct rib *rib)
-{
-	routes_told(rib);
-	table_refuse(TABLE_routes);
-	rib->tables.is_short = true;
-}
-
-void
-routes_told(struct rib *rib)
-{
-	unsigned int max = table_limit(rib->conf.limits, TABLE_routes);
-	uint32_t n = rib->tables.main.n + rib->tables.other.n;
-
-	table_used(TABLE_routes, n);
-	table_used(TABLE_nexthops, rib->n_nh);
-	/* Which were refused is not noted: zebra says them all again, to who goes on. */
-	if (!rib->tables.is_short || rib->stopping || n > table_brim(max))
-		return;
-	rib->tables.is_short = false;
-	worker_send(rib->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
 }

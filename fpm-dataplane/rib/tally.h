@@ -31,19 +31,12 @@ bool tally_is_kept(const struct rib *rib, const struct tally *t);
 /*
  * The VRF of a table goes; a VRF comes. zebra, when it is there, says itself what becomes of the
  * routes. When it is not, those that it said before belong to a VRF of that name alone: of
- * another they are foreign, which rib_resync() takes out before that one's FIB is published.
+ * another they are foreign, which resync_round() takes out before that one's FIB is published.
  */
 void tally_vrf_went(struct rib *rib, uint32_t table, const char *name);
 void tally_vrf_came(struct rib *rib, uint32_t table, const char *name);
 bool tally_is_foreign(const struct rib *rib, const struct route *r);
 void tallies_own(struct rib *rib); /* all foreign ones are out */
 void tallies_free(struct rib *rib);
-
-/* Is there no room for one more of zebra's? Own addresses and connected subnets have some always. */
-bool routes_are_full(const struct rib *rib);
-/* One is not taken: counted, and zebra asked for it when there is room again. */
-void routes_refuse(struct rib *rib);
-/* Once a round: how many there are, and whether that leaves room. */
-void routes_told(struct rib *rib);
 
 #endif

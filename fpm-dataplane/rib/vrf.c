@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rib/resync.h"
 #include "rib/rib_impl.h"
 
 #define SMALL_MOST \
@@ -130,9 +131,7 @@ begin(struct rib *rib, uint16_t number, uint32_t table, const char *name)
 	if (rib->tables.other.n == rib->tables.n_beside)
 		return 0;
 	/* Routes of its table may have come before. */
-	if (!rib->resync || rib->resync_at > rib->tables.main.high)
-		rib->resync_at = rib->tables.main.high + 1;
-	rib->resync = true;
+	resync_from(&rib->resync, rib->tables.main.high + 1);
 	if (rib->conf.feedback)
 		rib->retell_at = 1;
 	return 0;

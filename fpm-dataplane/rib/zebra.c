@@ -17,12 +17,7 @@
 
 #include "rib/mirror.h"
 #include "rib/rib_impl.h"
-
-static uint32_t
-table_of(const struct fpm_event *ev)
-{
-	return ev->table == 0 ? RIB_TABLE_MAIN : ev->table;
-}
+#include "rib/route.h"
 
 static bool
 is_linklocal(const struct prefix *p)
@@ -34,33 +29,6 @@ static bool
 is_route(const struct fpm_event *ev)
 {
 	return ev->kind == FPM_ROUTE || ev->kind == FPM_ROUTE_DEL;
-}
-
-void
-route_settle(struct rib *rib, struct route *r, uint32_t was)
-{
-	uint32_t now = route_effective(r);
-
-	if (now != was && rib_stage(rib, r) < 0)
-		return; /* kept, though empty, until the trie has let it go */
-	if (now != 0)
-		return;
-	if (r->table == RIB_TABLE_MAIN)
-		rib->tables.n_main[r->family == 6]--;
-	rib->tables.n_beside -= r->table == FPM_TABLE_NONE;
-	routes_remove(tables_routes(&rib->tables, r->table), r);
-}
-
-bool
-is_replayed(const struct route *r)
-{
-	return r->table == RIB_TABLE_MAIN || r->family == FAMILY_LABEL;
-}
-
-bool
-is_swept(const struct rib *rib, const struct route *r)
-{
-	return is_replayed(r) || vrf_find(rib, r->table) != NULL;
 }
 
 void
@@ -150,25 +118,10 @@ slot_of_event(struct rib *rib, const struct fpm_event *ev, uint16_t mtu_class,
 	return slot_for_ways(rib, ways, hint);
 }
 
-void
-route_bind(struct rib *rib, struct route *r, uint32_t slot)
-{
-	uint32_t was = route_effective(r), old = r->zslot;
-
-	if (slot == old)
-		return;
-	slot_ref(rib, slot);
-	r->zslot = slot;
-	mirror_route(rib, r);
-	route_settle(rib, r, was);
-	if (old != 0)
-		slot_unref(rib, old);
-}
-
 static void
 route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 {
-	uint32_t table = table_of(ev), slot;
+	uint32_t table = table_of_event(ev), slot;
 	struct routes *t = tables_routes(&rib->tables, table);
 	struct route *r = routes_find(t, table, &ev->prefix, hash);
 	unsigned int v = ev->prefix.family == 6;
@@ -219,7 +172,7 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 static void
 route_delete(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 {
-	uint32_t table = table_of(ev);
+	uint32_t table = table_of_event(ev);
 	struct route *r =
 		routes_find(tables_routes(&rib->tables, table), table, &ev->prefix, hash);
 
@@ -234,7 +187,8 @@ static bool
 is_half_of_replace(const struct fpm_event *ev, const struct fpm_event *next)
 {
 	return ev->kind == FPM_ROUTE_DEL && next->kind == FPM_ROUTE &&
-	       table_of(ev) == table_of(next) && prefix_equal(&ev->prefix, &next->prefix);
+	       table_of_event(ev) == table_of_event(next) &&
+	       prefix_equal(&ev->prefix, &next->prefix);
 }
 
 static void
@@ -277,7 +231,7 @@ zebra_batch(struct rib *rib, const struct msg_fpm_batch *b)
 
 	/* Cache misses of the whole batch side by side, not one after the other. */
 	for (uint32_t i = 0; i < b->n; i++) {
-		uint32_t table = table_of(&b->ev[i]);
+		uint32_t table = table_of_event(&b->ev[i]);
 
 		hash[i] = 0;
 		if (!is_route(&b->ev[i]))
@@ -289,7 +243,8 @@ zebra_batch(struct rib *rib, const struct msg_fpm_batch *b)
 	for (uint32_t i = 0; i < b->n; i++)
 		if (is_route(&b->ev[i]))
 			routes_prefetch_route(
-				tables_routes(&rib->tables, table_of(&b->ev[i])), hash[i]);
+				tables_routes(&rib->tables, table_of_event(&b->ev[i])),
+				hash[i]);
 	rib->session.last_event_ms = rib->clock_ms();
 	for (uint32_t i = 0; i < b->n; i++)
 		if (i + 1 == b->n || !is_half_of_replace(&b->ev[i], &b->ev[i + 1]))

@@ -109,7 +109,7 @@ give_all(void)
 		}
 	rig_settle(rig);
 	/* A walk that repairs a trie gives up for a round when it fails. */
-	while (rig->rib->resync)
+	while (rig->rib->resync.due)
 		rig_settle(rig);
 }
 

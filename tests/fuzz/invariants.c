@@ -268,7 +268,7 @@ rib_must_be_sound(struct rig *g)
 	c.slot = calloc(rib->slot_high + 1u, sizeof(*c.slot));
 	c.adj = calloc(rib->adj_high + 1u, sizeof(*c.adj));
 	MUST(c.slot != NULL && c.adj != NULL);
-	MUST(!rib->staged[0] && !rib->staged[1] && !rib->resync);
+	MUST(!rib->staged[0] && !rib->staged[1] && !rib->resync.due);
 	MUST(rib->reclaims.open == NULL && rib->reclaims.n == 0);
 	routes_must_be_sound(rib, &c);
 	slots_must_be_sound(rib, &c);

@@ -167,5 +167,5 @@ stream_withdraw_all(struct rig *g)
 	assert_int_equal(rib->n_asked, 0);
 	assert_int_equal(rib->words.block_bytes, 0);
 	assert_true(cds_list_empty(&rib->floating));
-	assert_false(rib->resync);
+	assert_false(rib->resync.due);
 }

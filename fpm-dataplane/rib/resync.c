@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The walk that completes tries: some prefix is not in its trie as it should be, because
+ * memory was out or the trie is a new VRF's. [rib]. It compares all routes with the tries, a
+ * slice a round, stages what differs, and takes out what is foreign (tally.h).
+ */
+#include "rib/resync.h"
+
+#include "base/log.h"
+#include "rib/rib_impl.h"
+#include "rib/route.h"
+#include "rib/tally.h"
+
+bool
+resync_round(struct rib *rib)
+{
+	uint32_t end = rib->resync.next + RIB_SLICE;
+
+	for (; rib->resync.next < end && rib->resync.next <= tables_walk_end(&rib->tables);
+	     rib->resync.next++) {
+		struct route *r = tables_walk_at(&rib->tables, rib->resync.next);
+		uint32_t at = rib->resync.next;
+
+		if (r != NULL && tally_is_foreign(rib, r)) {
+			zebra_withdraw(rib, r);
+			r = tables_walk_at(&rib->tables, at);
+		}
+		if (r == NULL || route_is_staged(rib, r)) {
+			if (r != NULL && route_effective(r) == 0)
+				route_settle(rib, r, 0);
+			continue;
+		}
+		if (route_stage(rib, r) < 0) {
+			rib->resync.next = at;
+			return false; /* not now; the next round or tick */
+		}
+		if (route_effective(r) == 0)
+			route_settle(rib, r, 0);
+	}
+	if (rib->resync.next <= tables_walk_end(&rib->tables))
+		return true;
+	rib->resync.due = false;
+	tallies_own(rib);
+	if (rib->resync.lacking)
+		log_info("rib: tries complete again");
+	rib->resync.lacking = false;
+	return false;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A route changes its slot: references, the checkpoint, the trie; and the room that routes
+ * have. [rib]. zebra's routes and the kernel's own go the same way here. Nothing is published
+ * to forwarders: the tries are, by commit.c.
+ */
+#include "rib/route.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "base/limits.h"
+#include "rib/mirror.h"
+#include "rib/resync.h"
+#include "rib/rib_impl.h"
+#include "rib/vrf.h"
+
+void
+route_log_nomem(const char *what, uint64_t count)
+{
+	static struct log_limit limit;
+	unsigned int missed;
+
+	if (log_allowed(&limit, &missed))
+		log_error("rib: out of memory in=%s count=%llu missed=%u", what,
+			  (unsigned long long)count, missed);
+}
+
+/* In every copy. Returns 0, -ENOENT when there is nothing to do anywhere, or -ENOMEM. */
+static int
+route_stage_copies(const struct rib *rib, const struct route *r)
+{
+	uint32_t slot = route_effective(r);
+	int all = -ENOENT;
+	unsigned int n;
+	const struct fib_copy *copy = rib_tries(rib, r->table, &n);
+
+	for (unsigned int c = 0; c < n; c++) {
+		struct poptrie *pt = fib_trie(&copy[c], r->family);
+		int rc = slot != 0 ? poptrie_add(pt, r->octet, r->len, slot)
+				   : poptrie_del(pt, r->octet, r->len);
+
+		if (all != -ENOMEM && rc != -ENOENT)
+			all = rc;
+	}
+	return all;
+}
+
+int
+route_stage(struct rib *rib, const struct route *r)
+{
+	int rc = route_stage_copies(rib, r);
+
+	if (rc == -ENOENT)
+		return 0;
+	rib->count.trie_writes++;
+	if (r->table == RIB_TABLE_MAIN)
+		rib->staged[r->family == 6] = true;
+	else
+		vrf_staged(rib, vrf_find(rib, r->table), (uint8_t)r->family);
+	if (rc == 0)
+		return 0;
+	rib->count.route_nomem++;
+	route_log_nomem("add", rib->count.route_nomem);
+	/* From the start: the walk may have passed this one already. */
+	resync_from(&rib->resync, 1);
+	rib->resync.lacking = true;
+	return rc;
+}
+
+bool
+route_is_staged(const struct rib *rib, const struct route *r)
+{
+	unsigned int n;
+	const struct fib_copy *copy = rib_tries(rib, r->table, &n);
+
+	for (unsigned int c = 0; c < n; c++)
+		if (poptrie_exact(fib_trie(&copy[c], r->family), r->octet, r->len) !=
+		    route_effective(r))
+			return false;
+	return true;
+}
+
+void
+route_settle(struct rib *rib, struct route *r, uint32_t was)
+{
+	uint32_t now = route_effective(r);
+
+	if (now != was && route_stage(rib, r) < 0)
+		return; /* kept, though empty, until the trie has let it go */
+	if (now != 0)
+		return;
+	if (r->table == RIB_TABLE_MAIN)
+		rib->tables.n_main[r->family == 6]--;
+	rib->tables.n_beside -= r->table == FPM_TABLE_NONE;
+	routes_remove(tables_routes(&rib->tables, r->table), r);
+}
+
+void
+route_bind(struct rib *rib, struct route *r, uint32_t slot)
+{
+	uint32_t was = route_effective(r), old = r->zslot;
+
+	if (slot == old)
+		return;
+	slot_ref(rib, slot);
+	r->zslot = slot;
+	mirror_route(rib, r);
+	route_settle(rib, r, was);
+	if (old != 0)
+		slot_unref(rib, old);
+}
+
+bool
+route_is_swept(const struct rib *rib, const struct route *r)
+{
+	return route_is_replayed(r) || vrf_find(rib, r->table) != NULL;
+}
+
+bool
+routes_are_full(const struct rib *rib)
+{
+	unsigned int max = table_limit(rib->conf.limits, TABLE_routes);
+
+	return max != 0 && rib->tables.main.n + rib->tables.other.n >= max;
+}
+
+void
+routes_refuse(struct rib *rib)
+{
+	routes_told(rib);
+	table_refuse(TABLE_routes);
+	rib->tables.is_short = true;
+}
+
+void
+routes_told(struct rib *rib)
+{
+	unsigned int max = table_limit(rib->conf.limits, TABLE_routes);
+	uint32_t n = rib->tables.main.n + rib->tables.other.n;
+
+	table_used(TABLE_routes, n);
+	table_used(TABLE_nexthops, rib->n_nh);
+	/* Which were refused is not noted: zebra says them all again, to who goes on. */
+	if (!rib->tables.is_short || rib->stopping || n > table_brim(max))
+		return;
+	rib->tables.is_short = false;
+	worker_send(rib->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
+}
