@@ -161,8 +161,8 @@ audit_slice(struct rib *rib, struct msg_query *q)
 		if (json_array_size(q->rows) + ROWS_A_ROUTE > q->max)
 			return;
 		at = (uint32_t)++q->cursor[AT];
-		if (q->cursor[PHASE] == GROUPS && at <= rib->slot_high) {
-			struct slot *s = slot_at(rib, at);
+		if (q->cursor[PHASE] == GROUPS && at <= rib->slots.high) {
+			struct slot *s = slot_at(&rib->slots, at);
 
 			if (s->kind != SLOT_FREE && s->kind != SLOT_DYING)
 				check_group(rib, q, s);

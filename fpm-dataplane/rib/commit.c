@@ -53,8 +53,8 @@ commit_tries(struct rib *rib)
 static void
 kill_idle(struct rib *rib)
 {
-	for (uint32_t i = 0; i < rib->idle.n; i++) {
-		struct slot *s = slot_at(rib, rib->idle.v[i]);
+	for (uint32_t i = 0; i < rib->slots.idle.n; i++) {
+		struct slot *s = slot_at(&rib->slots, rib->slots.idle.v[i]);
 
 		s->idle = false;
 		if (s->refs != 0)
@@ -64,7 +64,7 @@ kill_idle(struct rib *rib)
 		if (s->block != NULL)
 			word_drop_block(rib, s);
 	}
-	rib->idle.n = 0;
+	rib->slots.idle.n = 0;
 }
 
 /* How long the oldest of what is in this commit has waited for it. */

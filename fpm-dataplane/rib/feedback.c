@@ -106,11 +106,11 @@ cannot_be(const struct rib *rib, const struct said *s)
 {
 	enum path_kind kind;
 
-	if (s->slot == 0 || s->slot == rib->slot_unresolved)
+	if (s->slot == 0 || s->slot == rib->contents.unresolved)
 		return true;
 	kind = path_kind(fib_group_path(rib->fib, s->slot, 0));
 	return kind == PATH_ENCAP ||
-	       (kind == PATH_DOWN && lacks_adjacency(slot_at(rib, s->slot)));
+	       (kind == PATH_DOWN && lacks_adjacency(slot_at(&rib->slots, s->slot)));
 }
 
 /* Is its trie out of memory, and this prefix missing in it? */

@@ -18,7 +18,6 @@
 #include <string.h>
 
 #include "rib/rib_impl.h"
-#include "rib/words.h"
 
 struct nh *
 nh_find(const struct rib *rib, uint32_t id)
@@ -160,8 +159,8 @@ set_members(struct rib *rib, struct nh *nh, const struct fpm_event *ev)
 static void
 slots_follow(struct rib *rib, const struct nh *nh)
 {
-	for (uint32_t i = nh->slot; i != 0; i = slot_at(rib, i)->sibling)
-		slot_dirty(rib, slot_at(rib, i), SLOT_CONTENT);
+	for (uint32_t i = nh->slot; i != 0; i = slot_at(&rib->slots, i)->sibling)
+		slot_dirty(rib, slot_at(&rib->slots, i), SLOT_CONTENT);
 }
 
 /* Late binding: whoever names this id follows, at the latest at the end of the round. */
@@ -217,21 +216,6 @@ nh_delete(struct rib *rib, uint32_t id)
 	}
 	nh->absent = true;
 	nh_maybe_free(rib, nh);
-}
-
-void
-nh_forget_all(struct rib *rib)
-{
-	/* What the session still had to say about its slots, they keep; published when neigh
-	 * is ready (commit.c), for their legs stay as they are. */
-	slots_bind(rib);
-	for (uint32_t i = 1; i <= rib->nh_high; i++)
-		for (uint32_t at = rib->nh[i] == NULL ? 0 : rib->nh[i]->slot, next; at != 0;
-		     at = next) {
-			next = slot_at(rib, at)->sibling;
-			slot_orphan(rib, slot_at(rib, at));
-		}
-	nhs_free(rib);
 }
 
 void

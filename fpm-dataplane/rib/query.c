@@ -149,7 +149,7 @@ vrf_json(const struct vrf *vrf)
 static json_t *
 route_json(const struct rib *rib, const struct route *r)
 {
-	const struct slot *s = slot_at(rib, route_effective(r));
+	const struct slot *s = slot_at(&rib->slots, route_effective(r));
 	const struct vrf *vrf = vrf_find(rib, r->table);
 	bool zebra = r->kslot == 0, has_fib = vrf != NULL || r->table == RIB_TABLE_MAIN;
 	bool beside = r->table == FPM_TABLE_NONE;
@@ -320,7 +320,7 @@ static bool
 is_used(const struct rib *rib, const struct slot *s)
 {
 	return s->kind != SLOT_FREE && s->kind != SLOT_DYING &&
-	       s->refs > (s->number == rib->slot_unresolved);
+	       s->refs > (s->number == rib->contents.unresolved);
 }
 
 static void
@@ -328,14 +328,14 @@ list_nexthops(const struct rib *rib, struct msg_query *q)
 {
 	uint32_t steps = 0;
 
-	while (q->cursor[0] < rib->slot_high) {
+	while (q->cursor[0] < rib->slots.high) {
 		const struct slot *s;
 		const struct nh *nh;
 		uint64_t word;
 
 		if (json_array_size(q->rows) >= q->max || ++steps > SCAN_MAX)
 			return;
-		s = slot_at(rib, (uint32_t)++q->cursor[0]);
+		s = slot_at(&rib->slots, (uint32_t)++q->cursor[0]);
 		if (!is_used(rib, s))
 			continue;
 		nh = s->kind == SLOT_ID ? nh_find(rib, s->nhid) : NULL;
@@ -466,11 +466,11 @@ rib_bytes(const struct rib *rib)
 {
 	return sizeof(*rib) + routes_bytes(&rib->tables.main) +
 	       routes_bytes(&rib->tables.other) +
-	       (rib->slot_high / SLOT_CHUNK + 1) * SLOT_CHUNK * sizeof(struct slot) +
-	       rib->leg_bytes + rib->words.block_bytes + rib->n_nh * sizeof(struct nh) +
-	       rib->adj_high * sizeof(struct adj) + hidx_bytes(&rib->by_content) +
-	       hidx_bytes(&rib->nh_by_id) + hidx_bytes(&rib->adj_by_key) +
-	       hidx_bytes(&rib->link_by_ifindex);
+	       (rib->slots.high / SLOT_CHUNK + 1) * SLOT_CHUNK * sizeof(struct slot) +
+	       rib->contents.leg_bytes + rib->words.block_bytes +
+	       rib->n_nh * sizeof(struct nh) + rib->adj_high * sizeof(struct adj) +
+	       hidx_bytes(&rib->contents.by_ways) + hidx_bytes(&rib->nh_by_id) +
+	       hidx_bytes(&rib->adj_by_key) + hidx_bytes(&rib->link_by_ifindex);
 }
 
 static void
@@ -559,12 +559,12 @@ summary(const struct rib *rib, struct msg_query *q)
 	json_t *o = json_object();
 	uint64_t unresolved = 0, unsupported = 0, absent = 0, groups = 0;
 
-	for (uint32_t i = 1; i <= rib->slot_high; i++) {
-		const struct slot *s = slot_at(rib, i);
+	for (uint32_t i = 1; i <= rib->slots.high; i++) {
+		const struct slot *s = slot_at(&rib->slots, i);
 
 		groups += is_used(rib, s);
 		if (slot_path_kind(rib, i) == PATH_UNRESOLVED)
-			unresolved += s->refs - (i == rib->slot_unresolved);
+			unresolved += s->refs - (i == rib->contents.unresolved);
 		if (slot_path_kind(rib, i) == PATH_ENCAP)
 			unsupported += s->refs;
 	}

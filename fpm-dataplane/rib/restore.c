@@ -161,7 +161,7 @@ restore(struct rib *rib, const struct ckpt *old)
 	free(slot);
 	zebra_restore(rib, old->head);
 	/* What found no room is not asked for again: zebra says all to whoever is new. */
-	rib->slots_short = rib->tables.is_short = false;
+	rib->slots.is_short = rib->tables.is_short = false;
 	rib_commit(rib);
 }
 
@@ -172,7 +172,7 @@ mirror_unresolved(struct rib *rib)
 	struct ways ways = {0};
 
 	way_special(ways_push(&ways), PATH_UNRESOLVED);
-	mirror_slot(rib, rib->slot_unresolved, &ways);
+	mirror_slot(rib, rib->contents.unresolved, &ways);
 	free(ways.v);
 }
 

@@ -292,7 +292,7 @@ rib_set_fib(struct worker *w, struct fib *fib)
 	table_begin(TABLE_groups, table_limit(rib->conf.limits, TABLE_groups));
 	table_begin(TABLE_adjacencies, fib->adj_hosts - 1);
 	table_begin(TABLE_mtus, table_limit(rib->conf.limits, TABLE_mtus));
-	slots_init(rib);
+	contents_init(rib);
 }
 
 int
@@ -339,6 +339,7 @@ rib_teardown(struct worker *w)
 	early_free(rib);
 	nhs_free(rib);
 	slots_free(rib);
+	contents_free(rib);
 	links_free(rib);
 	own_free(rib);
 	vrfs_free(rib);

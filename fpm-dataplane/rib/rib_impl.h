@@ -25,6 +25,7 @@
 #include "base/tsan.h"
 #include "base/worker.h"
 #include "fib/fib.h"
+#include "rib/content.h"
 #include "rib/group.h"
 #include "rib/index.h"
 #include "rib/reclaim.h"
@@ -32,6 +33,7 @@
 #include "rib/rib.h"
 #include "rib/route.h"
 #include "rib/routes.h"
+#include "rib/slot.h"
 #include "rib/ways.h"
 #include "rib/words.h"
 
@@ -56,37 +58,6 @@ struct leg {
 	struct cds_list_head on_adj;   /* in adj->legs, when adj; in rib->starved */
 	struct cds_list_head floating; /* in rib->floating: gateway without interface */
 };
-
-enum slot_kind {
-	SLOT_FREE,
-	SLOT_ID,     /* follows nexthop id `nhid`, alone of its MTU class */
-	SLOT_ORPHAN, /* followed an id of an older session; content frozen, may be adopted */
-	SLOT_INLINE, /* content without an id: shared by all routes with that content */
-	SLOT_DYING,  /* no route left; waits for a grace period */
-};
-
-#define SLOT_CONTENT 1 /* dirty: ask the id for its ways again */
-#define SLOT_PATHS   2 /* dirty: a link or neighbour changed; choose paths again */
-
-struct slot {
-	uint32_t number;
-	uint32_t refs; /* routes */
-	uint32_t nhid;
-	uint32_t
-		sibling; /* next slot of `nhid`, for routes of another MTU class; 0: none */
-	uint32_t n_legs;
-	struct leg *leg;
-	fib_path *block;    /* what the group word points at, NULL when inline */
-	uint16_t mtu_class; /* SLOT_ID */
-	uint8_t kind;
-	uint8_t dirty;
-	uint8_t log2_block;
-	bool queued;         /* in rib->dirty */
-	bool idle;           /* in rib->idle */
-	bool indexed, small; /* small: it came with content that needs no neighbour */
-};
-
-#define SLOT_CHUNK 1024u
 
 /* --- nexthop ids (nexthop.c) ------------------------------------------------------- */
 
@@ -198,15 +169,8 @@ struct rib {
 	struct vec32 tally_unused;
 	struct hidx tally_by_table;
 
-	struct slot *slot_chunk[FIB_GROUP_MAX / SLOT_CHUNK];
-	uint32_t slot_high, n_slots, n_small, n_orphans; /* small: of n_slots */
-	bool slots_short;                                /* no room: some are unresolved */
-	struct vec32 slot_free; /* first in, first out from slot_free_at */
-	uint32_t slot_free_at;
-	uint32_t slot_unresolved; /* permanent; also what is left when slots run out */
-	struct hidx by_content;   /* SLOT_INLINE and SLOT_ORPHAN */
-	struct vec32 dirty, idle;
-	size_t leg_bytes;
+	struct rib_slots slots;
+	struct rib_contents contents;
 
 	struct nh **nh;
 	uint32_t nh_high, nh_cap, n_nh;
@@ -240,7 +204,6 @@ struct rib {
 	struct adj *adj; /* as many as fib->adj_hosts */
 	bool adj_freed;  /* in this round */
 	uint32_t adj_high, n_adj;
-	uint32_t mtu_high; /* classes of fib->mtu_bytes in use, for good */
 	uint32_t n_asked;  /* adjacencies that a commit waits for */
 	uint64_t asked_ms; /* since when there are some */
 	struct vec32 adj_free;
@@ -286,38 +249,6 @@ bool rib_round(struct rib *rib);
 void zebra_batch(struct rib *rib, const struct msg_fpm_batch *b);
 void zebra_withdraw(struct rib *rib, struct route *r);
 
-/* slot.c */
-static inline struct slot *
-slot_at(const struct rib *rib, uint32_t number)
-{
-	return &rib->slot_chunk[number / SLOT_CHUNK][number % SLOT_CHUNK];
-}
-bool slot_has_ways(const struct slot *s, const struct ways *ways);
-/* Slot of content without an id; `hint` is the slot that the route has now, or 0. */
-uint32_t slot_for_ways(struct rib *rib, const struct ways *ways, uint32_t hint);
-/* A slot with the content of one of an older process; 0 when all are in use. */
-uint32_t slot_restore(struct rib *rib, const struct ways *ways);
-uint32_t slot_for_kind(struct rib *rib, enum path_kind kind);
-/* Slot of a nexthop id, announced or not, for routes of one MTU class. */
-uint32_t slot_for_id(struct rib *rib, uint32_t id, uint16_t mtu_class, uint32_t hint);
-/* The same when it is there; 0 when not. */
-uint32_t slot_of_id(const struct rib *rib, const struct nh *nh, uint16_t mtu_class);
-/*
- * Class of a route's MTU, of the family's least and 65535 octets at most; 0 when `mtu_bytes`
- * is 0, limits nothing, or all classes mean something else (counted).
- */
-uint16_t mtu_class_of(struct rib *rib, uint8_t family, uint32_t mtu_bytes);
-void slot_set_ways(struct rib *rib, struct slot *s, const struct ways *ways);
-void slot_ref(struct rib *rib, uint32_t number);
-void slot_unref(struct rib *rib, uint32_t number);
-void slot_dirty(struct rib *rib, struct slot *s, uint8_t what);
-/* The id is of an older session: keep the content, stop following. */
-void slot_orphan(struct rib *rib, struct slot *s);
-void slot_kill(struct rib *rib, struct slot *s);
-void slot_release(struct rib *rib, uint32_t number);
-int slots_init(struct rib *rib);
-void slots_free(struct rib *rib);
-
 /* nexthop.c */
 void nh_upsert(struct rib *rib, const struct fpm_event *ev);
 void nh_delete(struct rib *rib, uint32_t id);
@@ -325,7 +256,6 @@ struct nh *nh_find(const struct rib *rib, uint32_t id);
 struct nh *nh_get(struct rib *rib, uint32_t id);
 void nh_ways(struct rib *rib, const struct nh *nh, uint16_t mtu_class, struct ways *out);
 void nh_maybe_free(struct rib *rib, struct nh *nh);
-void nh_forget_all(struct rib *rib); /* session over: slots become orphans */
 void nhs_free(struct rib *rib);
 
 /* early.c */

@@ -1,94 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Slots of fib->group: which content has which number, who shares, who takes over. [rib].
- *
- * A nexthop id has a slot of its own while routes name it: a later NEWNEXTHOP must be able
- * to change it alone. When a session ends, zebra may number anew: its slots become orphans,
- * with their content frozen, and the next session's id that means the same takes one over,
- * so that a replay rewrites no prefix. Content without an id is shared by all its routes.
+ * Slots of fib->group: their numbers, the references to them, and which of them wait for the
+ * commit. [rib].
  *
  * A slot without routes lives until the end of the round (a replace often takes the last
  * route away and gives it back), then dies: its word stays as it is until no reader can
  * hold its number, and only then the number is free. Nothing here writes group words.
  */
+#include "rib/slot.h"
+
+#include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/limits.h"
 #include "rib/mirror.h"
 #include "rib/rib_impl.h"
 
-uint16_t
-mtu_class_of(struct rib *rib, uint8_t family, uint32_t mtu_bytes)
-{
-	/* What each link must carry: RFC 791, 3.2; RFC 8200, 5. */
-	uint32_t least = family == 4 ? 68 : 1280;
-	uint16_t mtu;
-
-	if (mtu_bytes == 0 || mtu_bytes >= UINT16_MAX)
-		return 0;
-	mtu = (uint16_t)(mtu_bytes < least ? least : mtu_bytes);
-	for (uint32_t c = 1; c <= rib->mtu_high; c++)
-		if (atomic_load_explicit(&rib->fib->mtu_bytes[c], memory_order_relaxed) ==
-		    mtu)
-			return (uint16_t)c;
-	if (rib->mtu_high + 1 == FIB_MTU_MAX) {
-		table_refuse(TABLE_mtus);
-		return 0;
-	}
-	/* Never changed again; a path of this class is published later, with release. */
-	atomic_store_explicit(&rib->fib->mtu_bytes[++rib->mtu_high], mtu,
-			      memory_order_relaxed);
-	table_used(TABLE_mtus, rib->mtu_high);
-	return (uint16_t)rib->mtu_high;
-}
-
-bool
-slot_has_ways(const struct slot *s, const struct ways *ways)
-{
-	if (s->n_legs != ways->n)
-		return false;
-	for (uint32_t i = 0; i < ways->n; i++)
-		if (memcmp(&s->leg[i].way, &ways->v[i], sizeof(struct way)) != 0)
-			return false;
-	return true;
-}
-
-static void
-index_add(struct rib *rib, struct slot *s, uint64_t hash)
-{
-	hidx_add(&rib->by_content, hash, s->number);
-	s->indexed = true;
-}
-
-static void
-index_del(struct rib *rib, struct slot *s)
-{
-	if (s->indexed)
-		hidx_del(&rib->by_content, s->number);
-	s->indexed = false;
-}
-
-/* First slot with this content and one of the two kinds, NULL when there is none. */
-static struct slot *
-index_find(struct rib *rib, const struct ways *ways, uint64_t hash, enum slot_kind kind,
-	   enum slot_kind or_kind)
-{
-	for (uint32_t i = hidx_first(&rib->by_content, hash); i != 0;
-	     i = hidx_next(&rib->by_content, i)) {
-		struct slot *s = slot_at(rib, i);
-
-		if ((s->kind == kind || s->kind == or_kind) && slot_has_ways(s, ways))
-			return s;
-	}
-	return NULL;
-}
-
 static void
 idle_push(struct rib *rib, struct slot *s)
 {
 	if (!s->idle)
-		vec32_push(&rib->idle, s->number);
+		vec32_push(&rib->slots.idle, s->number);
 	s->idle = true;
 }
 
@@ -96,82 +28,46 @@ idle_push(struct rib *rib, struct slot *s)
 static uint32_t
 n_large(const struct rib *rib)
 {
-	return rib->n_slots - rib->n_small;
+	return rib->slots.n - rib->slots.n_small;
 }
 
-/* A fresh slot; NULL when as many are in use as there may be, or, for `small` content, all. */
-static struct slot *
+struct slot *
 slot_new(struct rib *rib, enum slot_kind kind, bool small)
 {
 	uint32_t number;
 	struct slot *s;
 
-	if (rib->n_slots >= rib->fib->group_end - 1 ||
+	if (rib->slots.n >= rib->fib->group_end - 1 ||
 	    (!small && n_large(rib) >= table_limit(rib->conf.limits, TABLE_groups))) {
 		table_refuse(TABLE_groups);
-		rib->slots_short = true;
+		rib->slots.is_short = true;
 		return NULL;
 	}
-	if (rib->slot_free_at < rib->slot_free.n) {
-		number = rib->slot_free.v[rib->slot_free_at++];
-		if (rib->slot_free_at == rib->slot_free.n)
-			rib->slot_free_at = rib->slot_free.n = 0;
+	if (rib->slots.unused_at < rib->slots.unused.n) {
+		number = rib->slots.unused.v[rib->slots.unused_at++];
+		if (rib->slots.unused_at == rib->slots.unused.n)
+			rib->slots.unused_at = rib->slots.unused.n = 0;
 	} else {
-		number = ++rib->slot_high;
-		if (rib->slot_chunk[number / SLOT_CHUNK] == NULL)
-			rib->slot_chunk[number / SLOT_CHUNK] =
+		number = ++rib->slots.high;
+		if (rib->slots.chunk[number / SLOT_CHUNK] == NULL)
+			rib->slots.chunk[number / SLOT_CHUNK] =
 				must(calloc(SLOT_CHUNK, sizeof(*s)));
 	}
-	s = slot_at(rib, number);
+	s = slot_at(&rib->slots, number);
 	*s = (struct slot){.number = number, .kind = (uint8_t)kind, .small = small};
-	rib->n_slots++;
-	rib->n_small += small;
+	rib->slots.n++;
+	rib->slots.n_small += small;
 	table_used(TABLE_groups, n_large(rib));
 	idle_push(rib, s); /* until a route takes it */
 	return s;
 }
 
-/* An orphan that is somebody's again: the limit holds it for what it is now. */
-static void
-slot_adopt(struct rib *rib, struct slot *s, enum slot_kind kind, uint32_t nhid, bool small)
+void
+slot_set_small(struct rib *rib, struct slot *s, bool small)
 {
-	s->kind = (uint8_t)kind;
-	s->nhid = nhid;
-	rib->n_small += small - s->small;
+	rib->slots.n_small += small - s->small;
 	s->small = small;
 	table_used(TABLE_groups, n_large(rib));
-	rib->n_orphans--;
-	rib->count.adopted++;
-}
-
-static void
-legs_drop(struct rib *rib, struct slot *s)
-{
-	for (uint32_t i = 0; i < s->n_legs; i++)
-		leg_detach(rib, &s->leg[i]);
-	rib->leg_bytes -= s->n_legs * sizeof(*s->leg);
-	free(s->leg);
-	s->leg = NULL;
-	s->n_legs = 0;
-}
-
-void
-slot_set_ways(struct rib *rib, struct slot *s, const struct ways *ways)
-{
-	struct leg *leg = must(calloc(ways->n, sizeof(*leg)));
-
-	/* The new legs first: an adjacency that stays keeps its slot and its watch. */
-	for (uint32_t i = 0; i < ways->n; i++) {
-		leg[i].way = ways->v[i];
-		leg[i].slot = s;
-		leg_attach(rib, &leg[i]);
-	}
-	legs_drop(rib, s);
-	s->leg = leg;
-	s->n_legs = ways->n;
-	rib->leg_bytes += ways->n * sizeof(*leg);
-	mirror_slot(rib, s->number, ways);
-	slot_dirty(rib, s, SLOT_PATHS);
 }
 
 void
@@ -179,120 +75,20 @@ slot_dirty(struct rib *rib, struct slot *s, uint8_t what)
 {
 	s->dirty |= what;
 	if (!s->queued)
-		vec32_push(&rib->dirty, s->number);
+		vec32_push(&rib->slots.dirty, s->number);
 	s->queued = true;
-}
-
-uint32_t
-slot_for_ways(struct rib *rib, const struct ways *ways, uint32_t hint)
-{
-	struct slot *s = hint == 0 ? NULL : slot_at(rib, hint);
-	uint64_t hash;
-
-	if (s != NULL && s->kind == SLOT_INLINE && slot_has_ways(s, ways))
-		return hint;
-	hash = ways_hash(ways, rib->fib->seed);
-	s = index_find(rib, ways, hash, SLOT_INLINE, SLOT_INLINE);
-	if (s == NULL && (s = index_find(rib, ways, hash, SLOT_ORPHAN, SLOT_ORPHAN))) {
-		/* zebra stopped using nexthop ids: same content, same slot. */
-		slot_adopt(rib, s, SLOT_INLINE, 0, ways_are_small(ways));
-	}
-	if (s == NULL) {
-		s = slot_new(rib, SLOT_INLINE, ways_are_small(ways));
-		if (s == NULL)
-			return rib->slot_unresolved;
-		slot_set_ways(rib, s, ways);
-		index_add(rib, s, hash);
-	}
-	return s->number;
-}
-
-uint32_t
-slot_restore(struct rib *rib, const struct ways *ways)
-{
-	struct slot *s = slot_new(rib, SLOT_ORPHAN, ways_are_small(ways));
-
-	if (s == NULL)
-		return 0;
-	slot_set_ways(rib, s, ways);
-	index_add(rib, s, ways_hash(ways, rib->fib->seed));
-	rib->n_orphans++;
-	return s->number;
-}
-
-uint32_t
-slot_for_kind(struct rib *rib, enum path_kind kind)
-{
-	struct way way;
-	struct ways ways = {.v = &way, .n = 1, .cap = 1};
-
-	way_special(&way, kind);
-	return slot_for_ways(rib, &ways, 0);
-}
-
-/* An orphan that already means what `nh` means: preferably the one the route has now. */
-static struct slot *
-adoptable(struct rib *rib, const struct ways *ways, uint32_t hint)
-{
-	struct slot *s = hint == 0 ? NULL : slot_at(rib, hint);
-
-	if (rib->n_orphans == 0 || ways->unresolved)
-		return NULL;
-	if (s != NULL && s->kind == SLOT_ORPHAN && slot_has_ways(s, ways))
-		return s;
-	return index_find(rib, ways, ways_hash(ways, rib->fib->seed), SLOT_ORPHAN,
-			  SLOT_ORPHAN);
-}
-
-uint32_t
-slot_of_id(const struct rib *rib, const struct nh *nh, uint16_t mtu_class)
-{
-	uint32_t number = nh->slot;
-
-	while (number != 0 && slot_at(rib, number)->mtu_class != mtu_class)
-		number = slot_at(rib, number)->sibling;
-	return number;
-}
-
-uint32_t
-slot_for_id(struct rib *rib, uint32_t id, uint16_t mtu_class, uint32_t hint)
-{
-	struct nh *nh = nh_get(rib, id);
-	uint32_t number = slot_of_id(rib, nh, mtu_class);
-	struct slot *s;
-
-	if (number != 0)
-		return number;
-	nh_ways(rib, nh, mtu_class, &rib->scratch);
-	s = adoptable(rib, &rib->scratch, hint);
-	if (s != NULL) {
-		index_del(rib, s);
-		slot_adopt(rib, s, SLOT_ID, id, false);
-	} else {
-		s = slot_new(rib, SLOT_ID, false);
-		if (s == NULL) {
-			nh_maybe_free(rib, nh);
-			return rib->slot_unresolved;
-		}
-		slot_set_ways(rib, s, &rib->scratch);
-		s->nhid = id;
-	}
-	s->mtu_class = mtu_class;
-	s->sibling = nh->slot;
-	nh->slot = s->number;
-	return s->number;
 }
 
 void
 slot_ref(struct rib *rib, uint32_t number)
 {
-	slot_at(rib, number)->refs++;
+	slot_at(&rib->slots, number)->refs++;
 }
 
 void
 slot_unref(struct rib *rib, uint32_t number)
 {
-	struct slot *s = slot_at(rib, number);
+	struct slot *s = slot_at(&rib->slots, number);
 
 	assert(s->refs > 0);
 	if (--s->refs == 0)
@@ -300,80 +96,34 @@ slot_unref(struct rib *rib, uint32_t number)
 }
 
 void
-slot_orphan(struct rib *rib, struct slot *s)
-{
-	struct ways ways = {0};
-
-	for (uint32_t i = 0; i < s->n_legs; i++)
-		*ways_push(&ways) = s->leg[i].way;
-	s->kind = SLOT_ORPHAN;
-	s->sibling = 0;
-	rib->n_orphans++;
-	index_add(rib, s, ways_hash(&ways, rib->fib->seed));
-	free(ways.v);
-}
-
-/* No route names it and none can any more; the word stays until readers are done. */
-void
-slot_kill(struct rib *rib, struct slot *s)
-{
-	struct nh *nh;
-	uint32_t *at;
-
-	if (s->kind == SLOT_ORPHAN)
-		rib->n_orphans--;
-	index_del(rib, s);
-	if (s->kind == SLOT_ID) {
-		nh = nh_find(rib, s->nhid);
-		for (at = &nh->slot; *at != s->number;)
-			at = &slot_at(rib, *at)->sibling;
-		*at = s->sibling;
-		nh_maybe_free(rib, nh);
-	}
-	mirror_slot_gone(rib, s->number);
-	s->kind = SLOT_DYING;
-	legs_drop(rib, s);
-}
-
-/* After the grace period. */
-void
 slot_release(struct rib *rib, uint32_t number)
 {
-	struct slot *s = slot_at(rib, number);
+	struct slot *s = slot_at(&rib->slots, number);
 
 	assert(s->kind == SLOT_DYING && s->refs == 0);
 	s->kind = SLOT_FREE;
-	rib->n_slots--;
-	rib->n_small -= s->small;
+	rib->slots.n--;
+	rib->slots.n_small -= s->small;
 	table_used(TABLE_groups, n_large(rib));
 	/* Which routes found none is not noted: zebra says them all again, to who goes on. */
-	if (rib->slots_short && !rib->stopping &&
+	if (rib->slots.is_short && !rib->stopping &&
 	    n_large(rib) <= table_brim(table_limit(rib->conf.limits, TABLE_groups))) {
-		rib->slots_short = false;
+		rib->slots.is_short = false;
 		worker_send(rib->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
 	}
-	vec32_push(&rib->slot_free, number);
-}
-
-int
-slots_init(struct rib *rib)
-{
-	rib->slot_unresolved = slot_for_kind(rib, PATH_UNRESOLVED);
-	slot_ref(rib, rib->slot_unresolved);
-	return 0;
+	vec32_push(&rib->slots.unused, number);
 }
 
 void
 slots_free(struct rib *rib)
 {
-	for (uint32_t i = 1; i <= rib->slot_high; i++) {
-		free(slot_at(rib, i)->leg);
-		free(slot_at(rib, i)->block);
+	for (uint32_t i = 1; i <= rib->slots.high; i++) {
+		free(slot_at(&rib->slots, i)->leg);
+		free(slot_at(&rib->slots, i)->block);
 	}
 	for (uint32_t i = 0; i < FIB_GROUP_MAX / SLOT_CHUNK; i++)
-		free(rib->slot_chunk[i]);
-	vec32_free(&rib->slot_free);
-	vec32_free(&rib->dirty);
-	vec32_free(&rib->idle);
-	hidx_free(&rib->by_content);
+		free(rib->slots.chunk[i]);
+	vec32_free(&rib->slots.unused);
+	vec32_free(&rib->slots.dirty);
+	vec32_free(&rib->slots.idle);
 }

@@ -25,6 +25,7 @@
 
 #include "rib/mirror.h"
 #include "rib/rib_impl.h"
+#include "rib/words.h"
 
 void
 session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
@@ -36,7 +37,11 @@ session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
 
 	early_clear(rib);
 	rib->n_said = rib->retell_at = 0; /* the replay will be acknowledged */
-	nh_forget_all(rib);
+	/* What the session still had to say about its slots, they keep; published when neigh
+	 * is ready (commit.c), for their legs stay as they are. */
+	slots_bind(rib);
+	slots_orphan(rib);
+	nhs_free(rib);
 	*s = (struct session){.gen = gen,
 			      .nl_pid = nl_pid != 0 ? nl_pid : was_pid,
 			      .connected = true,

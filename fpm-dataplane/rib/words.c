@@ -146,8 +146,8 @@ word_publish(struct rib *rib, struct slot *s)
 void
 slots_bind(struct rib *rib)
 {
-	for (uint32_t i = 0; i < rib->dirty.n; i++) {
-		struct slot *s = slot_at(rib, rib->dirty.v[i]);
+	for (uint32_t i = 0; i < rib->slots.dirty.n; i++) {
+		struct slot *s = slot_at(&rib->slots, rib->slots.dirty.v[i]);
 
 		if ((s->dirty & SLOT_CONTENT) != 0 && s->kind == SLOT_ID) {
 			nh_ways(rib, nh_find(rib, s->nhid), s->mtu_class, &rib->scratch);
@@ -161,15 +161,15 @@ slots_bind(struct rib *rib)
 void
 words_publish_all(struct rib *rib)
 {
-	for (uint32_t i = 0; i < rib->dirty.n; i++) {
-		struct slot *s = slot_at(rib, rib->dirty.v[i]);
+	for (uint32_t i = 0; i < rib->slots.dirty.n; i++) {
+		struct slot *s = slot_at(&rib->slots, rib->slots.dirty.v[i]);
 
 		if ((s->dirty & SLOT_PATHS) != 0)
 			word_publish(rib, s);
 		s->dirty = 0;
 		s->queued = false;
 	}
-	rib->dirty.n = 0;
+	rib->slots.dirty.n = 0;
 }
 
 /* Has neigh still to say what it knows of an adjacency of this slot? */
@@ -188,8 +188,8 @@ words_publish(struct rib *rib)
 	uint32_t kept = 0;
 
 	rib->words.due = false;
-	for (uint32_t i = 0; i < rib->dirty.n; i++) {
-		struct slot *s = slot_at(rib, rib->dirty.v[i]);
+	for (uint32_t i = 0; i < rib->slots.dirty.n; i++) {
+		struct slot *s = slot_at(&rib->slots, rib->slots.dirty.v[i]);
 
 		if ((s->dirty & SLOT_PATHS) != 0 && !slot_is_awaited(rib, s)) {
 			word_publish(rib, s);
@@ -197,9 +197,9 @@ words_publish(struct rib *rib)
 		}
 		s->queued = s->dirty != 0;
 		if (s->queued)
-			rib->dirty.v[kept++] = s->number;
+			rib->slots.dirty.v[kept++] = s->number;
 	}
-	rib->dirty.n = kept;
+	rib->slots.dirty.n = kept;
 }
 
 void

@@ -25,7 +25,7 @@ static void
 count_route(const struct rib *rib, const struct route *r, struct counts *c)
 {
 	MUST(r->zslot != 0 || r->kslot != 0);
-	MUST(r->zslot <= rib->slot_high && r->kslot <= rib->slot_high);
+	MUST(r->zslot <= rib->slots.high && r->kslot <= rib->slots.high);
 	MUST(r->len <= family_bits(r->family));
 	c->slot[r->zslot]++;
 	c->slot[r->kslot]++;
@@ -124,7 +124,7 @@ slot_must_be_sound(const struct rib *rib, const struct slot *s, struct counts *c
 {
 	const struct nh *nh;
 
-	MUST(s->refs == c->slot[s->number] + (s->number == rib->slot_unresolved));
+	MUST(s->refs == c->slot[s->number] + (s->number == rib->contents.unresolved));
 	MUST(s->refs > 0 && s->n_legs > 0);
 	MUST(!s->queued && !s->idle && s->dirty == 0);
 	MUST(s->indexed == (s->kind != SLOT_ID));
@@ -153,8 +153,8 @@ slots_must_be_sound(const struct rib *rib, struct counts *c)
 {
 	uint32_t n = 0, orphans = 0;
 
-	for (uint32_t i = 1; i <= rib->slot_high; i++) {
-		const struct slot *s = slot_at(rib, i);
+	for (uint32_t i = 1; i <= rib->slots.high; i++) {
+		const struct slot *s = slot_at(&rib->slots, i);
 
 		if (!is_live(s)) {
 			MUST(s->kind == SLOT_FREE); /* all grace periods are over */
@@ -165,9 +165,10 @@ slots_must_be_sound(const struct rib *rib, struct counts *c)
 		orphans += s->kind == SLOT_ORPHAN;
 		slot_must_be_sound(rib, s, c);
 	}
-	MUST(rib->n_slots == n && rib->n_orphans == orphans);
-	MUST(rib->leg_bytes == c->leg_bytes && rib->words.block_bytes == c->block_bytes);
-	MUST(rib->idle.n == 0 && rib->dirty.n == 0);
+	MUST(rib->slots.n == n && rib->contents.n_orphans == orphans);
+	MUST(rib->contents.leg_bytes == c->leg_bytes &&
+	     rib->words.block_bytes == c->block_bytes);
+	MUST(rib->slots.idle.n == 0 && rib->slots.dirty.n == 0);
 }
 
 static void
@@ -183,9 +184,10 @@ ids_must_be_sound(const struct rib *rib)
 			continue;
 		n++;
 		MUST(nh->number == i && nh_find(rib, nh->id) == nh);
-		for (uint32_t at = nh->slot; at != 0; at = slot_at(rib, at)->sibling)
-			MUST(slot_at(rib, at)->kind == SLOT_ID &&
-			     slot_at(rib, at)->nhid == nh->id);
+		for (uint32_t at = nh->slot; at != 0;
+		     at = slot_at(&rib->slots, at)->sibling)
+			MUST(slot_at(&rib->slots, at)->kind == SLOT_ID &&
+			     slot_at(&rib->slots, at)->nhid == nh->id);
 		/* Who is neither announced nor named by anybody is forgotten. */
 		MUST((nh->known && !nh->absent) || nh->slot != 0 ||
 		     !cds_list_empty(&nh->member_of));
@@ -265,7 +267,7 @@ rib_must_be_sound(struct rig *g)
 	const struct rib *rib = g->rib;
 	struct counts c = {0};
 
-	c.slot = calloc(rib->slot_high + 1u, sizeof(*c.slot));
+	c.slot = calloc(rib->slots.high + 1u, sizeof(*c.slot));
 	c.adj = calloc(rib->adj_high + 1u, sizeof(*c.adj));
 	MUST(c.slot != NULL && c.adj != NULL);
 	MUST(!rib->staged[0] && !rib->staged[1] && !rib->resync.due);

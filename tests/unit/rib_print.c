@@ -57,7 +57,7 @@ routes_print(const struct rig *g, const struct routes *t)
 			continue;
 		h = mix(prefix_hash(&p, 1), r->table);
 		h = mix(h, r->zslot != 0 ? r->protocol * 256u + r->rtm_type : 0);
-		h = mix(h, slot_at(g->rib, slot)->nhid);
+		h = mix(h, slot_at(&g->rib->slots, slot)->nhid);
 		h = mix(h, r->kslot != 0);
 		h = mix(h, slot_print(g, slot));
 		if (r->table == RIB_TABLE_MAIN)

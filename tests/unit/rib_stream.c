@@ -127,7 +127,7 @@ kernels_slots(const struct rib *rib, uint32_t *n_routes)
 	uint32_t n = 1; /* the permanent one */
 
 	*n_routes = 0;
-	for (uint32_t i = 1; i <= rib->slot_high; i++) {
+	for (uint32_t i = 1; i <= rib->slots.high; i++) {
 		bool used = false;
 
 		for (uint32_t j = 1; j <= rib->tables.main.high && !used; j++)
@@ -158,8 +158,8 @@ stream_withdraw_all(struct rig *g)
 	assert_int_equal(rib->tables.other.n, 0);
 	assert_int_equal(rib->n_early, 0);
 	assert_int_equal(rib->n_nh, 0);
-	assert_int_equal(rib->n_orphans, 0);
-	assert_int_equal(rib->n_slots, kernels_slots(rib, &n_routes));
+	assert_int_equal(rib->contents.n_orphans, 0);
+	assert_int_equal(rib->slots.n, kernels_slots(rib, &n_routes));
 	assert_int_equal(rib->tables.main.n, n_routes);
 	assert_int_equal(rib->tables.n_main[0] + rib->tables.n_main[1], n_routes);
 	assert_int_equal(rib->n_adj, 0);

@@ -108,7 +108,7 @@ what_is_not_sound_is_seen(void **state)
 	rig_settle(g);
 	assert_true(is_sound(g));
 	nh = nh_find(g->rib, 3);
-	s = slot_at(g->rib, nh->slot);
+	s = slot_at(&g->rib->slots, nh->slot);
 
 	s->refs++; /* a reference forgotten */
 	assert_false(is_sound(g));

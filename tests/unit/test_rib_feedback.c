@@ -186,16 +186,16 @@ static void
 a_route_without_a_group_has_failed(void **state)
 {
 	struct rig *g = rig_with_feedback();
-	uint32_t n = g->rib->n_slots;
+	uint32_t n = g->rib->slots.n;
 	struct msg *m;
 
-	g->rib->n_slots = FIB_GROUP_MAX; /* all are given out */
+	g->rib->slots.n = FIB_GROUP_MAX; /* all are given out */
 	rig_route(g, "198.51.100.0/24", 1);
 	rig_settle(g);
 	assert_int_equal(table_state(TABLE_groups).refused, 1);
 	assert_true(log_said("rib: table is full table=groups") > 0);
 	assert_string_equal(said(g), "!198.51.100.0/24 ");
-	g->rib->n_slots = n;
+	g->rib->slots.n = n;
 	rig_route(g, "198.51.100.0/24", 1);
 	rig_settle(g);
 	assert_string_equal(said(g), "198.51.100.0/24 ");
@@ -229,7 +229,7 @@ nobody_is_asked_for_routes_again_at_the_end(void **state)
 	rig_route(g, "198.51.100.0/24", 1);
 	rig_settle(g);
 	assert_string_equal(said(g), "198.51.100.0/24 ");
-	g->rib->slots_short = true;
+	g->rib->slots.is_short = true;
 	g->rib->stopping = true; /* fpm's mailbox goes before ours is read to the end */
 	rig_del(g, "198.51.100.0/24");
 	rig_settle(g);

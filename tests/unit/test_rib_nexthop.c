@@ -253,7 +253,7 @@ a_replay_with_new_ids_adopts_the_slots_and_rewrites_no_prefix(void **state)
 	assert_int_equal(g->rib->count.word_writes, words);
 	assert_int_equal(after.commits, before.commits);
 	assert_int_equal(g->rib->count.adopted, 3);
-	assert_int_equal(g->rib->n_orphans, 0);
+	assert_int_equal(g->rib->contents.n_orphans, 0);
 	assert_int_equal(g->rib->stale, 0);
 
 	/* Adopted means followed: the new id binds late. */

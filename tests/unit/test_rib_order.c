@@ -191,7 +191,7 @@ everything_withdrawn_leaves_nothing_behind(void **state)
 		rig_settle(g);
 		assert_int_equal(g->rib->tables.n_main[0], 0);
 		assert_int_equal(g->rib->tables.n_main[1], 1); /* the sentinel */
-		assert_int_equal(g->rib->n_slots, 2); /* its, and the permanent one */
+		assert_int_equal(g->rib->slots.n, 2); /* its, and the permanent one */
 		assert_int_equal(g->rib->n_adj, 0);
 		assert_int_equal(g->n_watch, g->n_unwatch);
 		assert_int_equal(g->rib->n_nh, 0);

@@ -301,12 +301,12 @@ no_slot_dies_while_a_trie_may_still_name_it(void **state)
 	rig_flush_batch(g);
 	rib_round(g->rib);
 	assert_true(g->rib->resync.due || g->rib->staged[0]);
-	assert_int_equal(slot_at(g->rib, slot)->refs, 0);
-	assert_int_equal(slot_at(g->rib, slot)->kind, SLOT_ID);
+	assert_int_equal(slot_at(&g->rib->slots, slot)->refs, 0);
+	assert_int_equal(slot_at(&g->rib->slots, slot)->kind, SLOT_ID);
 	rig_no_memory = false;
 	rig_settle(g);
 	rig_settle(g);
-	assert_int_equal(slot_at(g->rib, slot)->kind, SLOT_FREE);
+	assert_int_equal(slot_at(&g->rib->slots, slot)->kind, SLOT_FREE);
 	expect_truth(g);
 	rig_free(g);
 }

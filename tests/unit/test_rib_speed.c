@@ -158,8 +158,8 @@ restored(struct rig *g)
 	conf->checkpoint = true;
 	conf->checkpoint_max_age_s = 60;
 	checkpoint_begin(g->rib, -1);
-	for (uint32_t i = 1; i <= g->rib->slot_high; i++)
-		slot_mirror(g->rib, slot_at(g->rib, i));
+	for (uint32_t i = 1; i <= g->rib->slots.high; i++)
+		slot_mirror(g->rib, slot_at(&g->rib->slots, i));
 	for (uint32_t i = 1; i <= g->rib->tables.main.high; i++)
 		if (route_at(&g->rib->tables.main, i)->zslot != 0)
 			mirror_route(g->rib, route_at(&g->rib->tables.main, i));

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Contents of slots: which content has which number, who shares, who takes over. [rib].
+ *
+ * A nexthop id has a slot of its own while routes name it: a later NEWNEXTHOP must be able
+ * to change it alone. When a session ends, zebra may number anew: its slots become orphans,
+ * with their content frozen, and the next session's id that means the same takes one over,
+ * so that a replay rewrites no prefix. Content without an id is shared by all its routes.
+ * Nothing here writes group words.
+ */
+#include "rib/content.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "rib/mirror.h"
+#include "rib/rib_impl.h"
+#include "rib/slot.h"
+#include "rib/ways.h"
+
+uint16_t
+mtu_class_of(struct rib *rib, uint8_t family, uint32_t mtu_bytes)
+{
+	/* What each link must carry: RFC 791, 3.2; RFC 8200, 5. */
+	uint32_t least = family == 4 ? 68 : 1280;
+	uint16_t mtu;
+
+	if (mtu_bytes == 0 || mtu_bytes >= UINT16_MAX)
+		return 0;
+	mtu = (uint16_t)(mtu_bytes < least ? least : mtu_bytes);
+	for (uint32_t c = 1; c <= rib->contents.mtu_high; c++)
+		if (atomic_load_explicit(&rib->fib->mtu_bytes[c], memory_order_relaxed) ==
+		    mtu)
+			return (uint16_t)c;
+	if (rib->contents.mtu_high + 1 == FIB_MTU_MAX) {
+		table_refuse(TABLE_mtus);
+		return 0;
+	}
+	/* Never changed again; a path of this class is published later, with release. */
+	atomic_store_explicit(&rib->fib->mtu_bytes[++rib->contents.mtu_high], mtu,
+			      memory_order_relaxed);
+	table_used(TABLE_mtus, rib->contents.mtu_high);
+	return (uint16_t)rib->contents.mtu_high;
+}
+
+bool
+slot_has_ways(const struct slot *s, const struct ways *ways)
+{
+	if (s->n_legs != ways->n)
+		return false;
+	for (uint32_t i = 0; i < ways->n; i++)
+		if (memcmp(&s->leg[i].way, &ways->v[i], sizeof(struct way)) != 0)
+			return false;
+	return true;
+}
+
+static void
+content_add(struct rib *rib, struct slot *s, uint64_t hash)
+{
+	hidx_add(&rib->contents.by_ways, hash, s->number);
+	s->indexed = true;
+}
+
+static void
+content_del(struct rib *rib, struct slot *s)
+{
+	if (s->indexed)
+		hidx_del(&rib->contents.by_ways, s->number);
+	s->indexed = false;
+}
+
+/* First slot with this content and one of the two kinds, NULL when there is none. */
+static struct slot *
+content_find(struct rib *rib, const struct ways *ways, uint64_t hash, enum slot_kind kind,
+	     enum slot_kind or_kind)
+{
+	for (uint32_t i = hidx_first(&rib->contents.by_ways, hash); i != 0;
+	     i = hidx_next(&rib->contents.by_ways, i)) {
+		struct slot *s = slot_at(&rib->slots, i);
+
+		if ((s->kind == kind || s->kind == or_kind) && slot_has_ways(s, ways))
+			return s;
+	}
+	return NULL;
+}
+
+/* An orphan that is somebody's again: the limit holds it for what it is now. */
+static void
+slot_adopt(struct rib *rib, struct slot *s, enum slot_kind kind, uint32_t nhid, bool small)
+{
+	s->kind = (uint8_t)kind;
+	s->nhid = nhid;
+	slot_set_small(rib, s, small);
+	rib->contents.n_orphans--;
+	rib->count.adopted++;
+}
+
+static void
+slot_drop_legs(struct rib *rib, struct slot *s)
+{
+	for (uint32_t i = 0; i < s->n_legs; i++)
+		leg_detach(rib, &s->leg[i]);
+	rib->contents.leg_bytes -= s->n_legs * sizeof(*s->leg);
+	free(s->leg);
+	s->leg = NULL;
+	s->n_legs = 0;
+}
+
+void
+slot_set_ways(struct rib *rib, struct slot *s, const struct ways *ways)
+{
+	struct leg *leg = must(calloc(ways->n, sizeof(*leg)));
+
+	/* The new legs first: an adjacency that stays keeps its slot and its watch. */
+	for (uint32_t i = 0; i < ways->n; i++) {
+		leg[i].way = ways->v[i];
+		leg[i].slot = s;
+		leg_attach(rib, &leg[i]);
+	}
+	slot_drop_legs(rib, s);
+	s->leg = leg;
+	s->n_legs = ways->n;
+	rib->contents.leg_bytes += ways->n * sizeof(*leg);
+	mirror_slot(rib, s->number, ways);
+	slot_dirty(rib, s, SLOT_PATHS);
+}
+
+uint32_t
+slot_for_ways(struct rib *rib, const struct ways *ways, uint32_t hint)
+{
+	struct slot *s = hint == 0 ? NULL : slot_at(&rib->slots, hint);
+	uint64_t hash;
+
+	if (s != NULL && s->kind == SLOT_INLINE && slot_has_ways(s, ways))
+		return hint;
+	hash = ways_hash(ways, rib->fib->seed);
+	s = content_find(rib, ways, hash, SLOT_INLINE, SLOT_INLINE);
+	if (s == NULL && (s = content_find(rib, ways, hash, SLOT_ORPHAN, SLOT_ORPHAN))) {
+		/* zebra stopped using nexthop ids: same content, same slot. */
+		slot_adopt(rib, s, SLOT_INLINE, 0, ways_are_small(ways));
+	}
+	if (s == NULL) {
+		s = slot_new(rib, SLOT_INLINE, ways_are_small(ways));
+		if (s == NULL)
+			return rib->contents.unresolved;
+		slot_set_ways(rib, s, ways);
+		content_add(rib, s, hash);
+	}
+	return s->number;
+}
+
+uint32_t
+slot_restore(struct rib *rib, const struct ways *ways)
+{
+	struct slot *s = slot_new(rib, SLOT_ORPHAN, ways_are_small(ways));
+
+	if (s == NULL)
+		return 0;
+	slot_set_ways(rib, s, ways);
+	content_add(rib, s, ways_hash(ways, rib->fib->seed));
+	rib->contents.n_orphans++;
+	return s->number;
+}
+
+uint32_t
+slot_for_kind(struct rib *rib, enum path_kind kind)
+{
+	struct way way;
+	struct ways ways = {.v = &way, .n = 1, .cap = 1};
+
+	way_special(&way, kind);
+	return slot_for_ways(rib, &ways, 0);
+}
+
+/* An orphan that already means what `nh` means: preferably the one the route has now. */
+static struct slot *
+slot_adoptable(struct rib *rib, const struct ways *ways, uint32_t hint)
+{
+	struct slot *s = hint == 0 ? NULL : slot_at(&rib->slots, hint);
+
+	if (rib->contents.n_orphans == 0 || ways->unresolved)
+		return NULL;
+	if (s != NULL && s->kind == SLOT_ORPHAN && slot_has_ways(s, ways))
+		return s;
+	return content_find(rib, ways, ways_hash(ways, rib->fib->seed), SLOT_ORPHAN,
+			    SLOT_ORPHAN);
+}
+
+uint32_t
+slot_of_id(const struct rib *rib, const struct nh *nh, uint16_t mtu_class)
+{
+	uint32_t number = nh->slot;
+
+	while (number != 0 && slot_at(&rib->slots, number)->mtu_class != mtu_class)
+		number = slot_at(&rib->slots, number)->sibling;
+	return number;
+}
+
+uint32_t
+slot_for_id(struct rib *rib, uint32_t id, uint16_t mtu_class, uint32_t hint)
+{
+	struct nh *nh = nh_get(rib, id);
+	uint32_t number = slot_of_id(rib, nh, mtu_class);
+	struct slot *s;
+
+	if (number != 0)
+		return number;
+	nh_ways(rib, nh, mtu_class, &rib->scratch);
+	s = slot_adoptable(rib, &rib->scratch, hint);
+	if (s != NULL) {
+		content_del(rib, s);
+		slot_adopt(rib, s, SLOT_ID, id, false);
+	} else {
+		s = slot_new(rib, SLOT_ID, false);
+		if (s == NULL) {
+			nh_maybe_free(rib, nh);
+			return rib->contents.unresolved;
+		}
+		slot_set_ways(rib, s, &rib->scratch);
+		s->nhid = id;
+	}
+	s->mtu_class = mtu_class;
+	s->sibling = nh->slot;
+	nh->slot = s->number;
+	return s->number;
+}
+
+/* The id is of an older session: keep the content, stop following. */
+static void
+slot_orphan(struct rib *rib, struct slot *s)
+{
+	struct ways ways = {0};
+
+	for (uint32_t i = 0; i < s->n_legs; i++)
+		*ways_push(&ways) = s->leg[i].way;
+	s->kind = SLOT_ORPHAN;
+	s->sibling = 0;
+	rib->contents.n_orphans++;
+	content_add(rib, s, ways_hash(&ways, rib->fib->seed));
+	free(ways.v);
+}
+
+void
+slots_orphan(struct rib *rib)
+{
+	for (uint32_t i = 1; i <= rib->nh_high; i++)
+		for (uint32_t at = rib->nh[i] == NULL ? 0 : rib->nh[i]->slot, next; at != 0;
+		     at = next) {
+			next = slot_at(&rib->slots, at)->sibling;
+			slot_orphan(rib, slot_at(&rib->slots, at));
+		}
+}
+
+void
+slot_kill(struct rib *rib, struct slot *s)
+{
+	struct nh *nh;
+	uint32_t *at;
+
+	if (s->kind == SLOT_ORPHAN)
+		rib->contents.n_orphans--;
+	content_del(rib, s);
+	if (s->kind == SLOT_ID) {
+		nh = nh_find(rib, s->nhid);
+		for (at = &nh->slot; *at != s->number;)
+			at = &slot_at(&rib->slots, *at)->sibling;
+		*at = s->sibling;
+		nh_maybe_free(rib, nh);
+	}
+	mirror_slot_gone(rib, s->number);
+	s->kind = SLOT_DYING;
+	slot_drop_legs(rib, s);
+}
+
+void
+contents_init(struct rib *rib)
+{
+	rib->contents.unresolved = slot_for_kind(rib, PATH_UNRESOLVED);
+	slot_ref(rib, rib->contents.unresolved);
+}
+
+void
+contents_free(struct rib *rib)
+{
+	hidx_free(&rib->contents.by_ways);
+}
