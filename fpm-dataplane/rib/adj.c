@@ -11,10 +11,15 @@
  * adjacency whose MAC the kernel knows and the forwarders do not. neigh answers at once from
  * what it has; should it be stuck, nobody waits for it longer than ANSWER_MS.
  */
+#include "rib/adj.h"
+
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/limits.h"
+#include "rib/link.h"
 #include "rib/rib_impl.h"
+#include "rib/slot.h"
 
 #define ANSWER_MS 50
 
@@ -27,7 +32,7 @@ adj_hash(const struct rib *rib, uint32_t ifindex, uint8_t family, const struct i
 static void
 tell_neigh(struct rib *rib, enum msg_type type, uint32_t number, uint16_t ifidx)
 {
-	const struct adj *a = &rib->adj[number];
+	const struct adj *a = &rib->adjs.v[number];
 	struct msg_adj *m = msg_new(type, sizeof(*m));
 
 	m->adj = number;
@@ -42,7 +47,7 @@ tell_neigh(struct rib *rib, enum msg_type type, uint32_t number, uint16_t ifidx)
 static uint32_t
 used(const struct rib *rib)
 {
-	return rib->adj_high - (rib->adj_free.n - rib->adj_free_at);
+	return rib->adjs.high - (rib->adjs.unused.n - rib->adjs.unused_at);
 }
 
 static uint32_t
@@ -50,15 +55,15 @@ number_new(struct rib *rib)
 {
 	uint32_t number;
 
-	if (rib->adj_free_at < rib->adj_free.n) {
-		number = rib->adj_free.v[rib->adj_free_at++];
-		if (rib->adj_free_at == rib->adj_free.n)
-			rib->adj_free_at = rib->adj_free.n = 0;
+	if (rib->adjs.unused_at < rib->adjs.unused.n) {
+		number = rib->adjs.unused.v[rib->adjs.unused_at++];
+		if (rib->adjs.unused_at == rib->adjs.unused.n)
+			rib->adjs.unused_at = rib->adjs.unused.n = 0;
 		return number;
 	}
-	if (rib->adj_high + 1 >= rib->fib->adj_hosts)
+	if (rib->adjs.high + 1 >= rib->fib->adj_hosts)
 		return 0;
-	return ++rib->adj_high;
+	return ++rib->adjs.high;
 }
 
 /* 0: there is none. */
@@ -68,9 +73,9 @@ find(const struct rib *rib, uint64_t hash, const struct link *link, uint8_t fami
 {
 	uint32_t number;
 
-	for (number = hidx_first(&rib->adj_by_key, hash); number != 0;
-	     number = hidx_next(&rib->adj_by_key, number)) {
-		const struct adj *a = &rib->adj[number];
+	for (number = hidx_first(&rib->adjs.by_key, hash); number != 0;
+	     number = hidx_next(&rib->adjs.by_key, number)) {
+		const struct adj *a = &rib->adjs.v[number];
 
 		if (a->ifindex == link->ifindex && a->family == family &&
 		    rib->fib->adj[number].ifidx == link->ifidx &&
@@ -98,7 +103,7 @@ adj_get(struct rib *rib, const struct link *link, uint8_t family, const struct i
 	struct adj *a;
 
 	if (number != 0) {
-		rib->adj[number].refs++;
+		rib->adjs.v[number].refs++;
 		return number;
 	}
 	number = number_new(rib);
@@ -106,7 +111,7 @@ adj_get(struct rib *rib, const struct link *link, uint8_t family, const struct i
 		table_refuse(TABLE_adjacencies);
 		return 0;
 	}
-	a = &rib->adj[number];
+	a = &rib->adjs.v[number];
 	*a = (struct adj){.ifindex = link->ifindex,
 			  .refs = 1,
 			  .family = family,
@@ -114,17 +119,17 @@ adj_get(struct rib *rib, const struct link *link, uint8_t family, const struct i
 			  .alive = true,
 			  .addr = *addr};
 	CDS_INIT_LIST_HEAD(&a->legs);
-	rib->n_adj++;
+	rib->adjs.n++;
 	table_used(TABLE_adjacencies, used(rib));
-	hidx_add(&rib->adj_by_key, hash, number);
+	hidx_add(&rib->adjs.by_key, hash, number);
 	/* The key before any path that leads here: publication of the group word orders. */
 	rib->fib->adj[number].ifidx = link->ifidx;
 	rib->fib->adj[number].family = family;
 	rib->fib->adj[number].addr = *addr;
 	if (!rib->stopping) {
 		a->asked = true;
-		if (rib->n_asked++ == 0)
-			rib->asked_ms = rib->clock_ms();
+		if (rib->adjs.n_asked++ == 0)
+			rib->adjs.asked_ms = rib->clock_ms();
 		tell_neigh(rib, MSG_ADJ_WATCH, number, link->ifidx);
 	}
 	return number;
@@ -133,29 +138,29 @@ adj_get(struct rib *rib, const struct link *link, uint8_t family, const struct i
 void
 adj_event_ready(struct rib *rib, const struct msg_adj *m)
 {
-	if (m->adj == 0 || m->adj >= rib->fib->adj_hosts || !rib->adj[m->adj].asked)
+	if (m->adj == 0 || m->adj >= rib->fib->adj_hosts || !rib->adjs.v[m->adj].asked)
 		return;
-	rib->adj[m->adj].asked = false;
-	rib->n_asked--;
+	rib->adjs.v[m->adj].asked = false;
+	rib->adjs.n_asked--;
 }
 
 bool
 adj_awaited(const struct rib *rib)
 {
-	return rib->n_asked > 0 && rib->clock_ms() - rib->asked_ms < ANSWER_MS;
+	return rib->adjs.n_asked > 0 && rib->clock_ms() - rib->adjs.asked_ms < ANSWER_MS;
 }
 
 void
 adj_put(struct rib *rib, uint32_t number)
 {
-	struct adj *a = &rib->adj[number];
+	struct adj *a = &rib->adjs.v[number];
 
 	assert(a->refs > 0);
 	if (--a->refs > 0)
 		return;
-	hidx_del(&rib->adj_by_key, number);
+	hidx_del(&rib->adjs.by_key, number);
 	a->state = ADJ_UNWATCHED;
-	rib->n_adj--;
+	rib->adjs.n--;
 	if (!rib->stopping)
 		tell_neigh(rib, MSG_ADJ_UNWATCH, number, rib->fib->adj[number].ifidx);
 }
@@ -164,12 +169,12 @@ void
 adj_event_freed(struct rib *rib, const struct msg_adj *m)
 {
 	if (m->adj == 0 || m->adj >= rib->fib->adj_hosts ||
-	    rib->adj[m->adj].state != ADJ_UNWATCHED)
+	    rib->adjs.v[m->adj].state != ADJ_UNWATCHED)
 		return;
-	rib->adj[m->adj].state = ADJ_FREE;
-	vec32_push(&rib->adj_free, m->adj);
+	rib->adjs.v[m->adj].state = ADJ_FREE;
+	vec32_push(&rib->adjs.unused, m->adj);
 	table_used(TABLE_adjacencies, used(rib));
-	rib->adj_freed = true;
+	rib->adjs.freed = true;
 }
 
 void
@@ -180,7 +185,7 @@ adj_event_state(struct rib *rib, const struct msg_adj *m)
 
 	if (m->adj == 0 || m->adj >= rib->fib->adj_hosts)
 		return;
-	a = &rib->adj[m->adj];
+	a = &rib->adjs.v[m->adj];
 	/* A number gets no new tenant before neigh has said the old one's last word. */
 	if (a->state != ADJ_WATCHED || a->alive == m->alive)
 		return;
@@ -188,4 +193,12 @@ adj_event_state(struct rib *rib, const struct msg_adj *m)
 	cds_list_for_each_entry (leg, &a->legs, on_adj)
 		slot_dirty(rib, leg->slot, SLOT_PATHS);
 	rib->words.due = true;
+}
+
+void
+adjs_free(struct rib_adjs *adjs)
+{
+	vec32_free(&adjs->unused);
+	hidx_free(&adjs->by_key);
+	free(adjs->v);
 }

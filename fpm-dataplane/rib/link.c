@@ -1,260 +1,56 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Interfaces of the control namespace and the legs that leave by them. [rib].
- *
- * zebra says nothing when an interface goes down (FPM.md, 0.8): a leg is dead while its
- * interface is gone or not up, and back when that is. A change marks the slots of the
- * legs that hang on the link, and never a prefix. A leg may name an interface that the
- * kernel has not told us of (yet): it waits on a stub.
+ * Interfaces of the control namespace, and stubs of interfaces that a leg names and the kernel
+ * has not told us of (yet). [rib]. What a change of a link does is in kernel.c.
  */
-#include <stdlib.h>
-#include <string.h>
+#include "rib/link.h"
 
-#include "rib/rib_impl.h"
+#include <stdlib.h>
 
 struct link *
-rib_link_find(const struct rib *rib, uint32_t ifindex)
+rib_link_find(const struct rib_links *links, uint32_t ifindex)
 {
-	for (uint32_t i = hidx_first(&rib->link_by_ifindex, hash32(ifindex)); i != 0;
-	     i = hidx_next(&rib->link_by_ifindex, i))
-		if (rib->link[i]->ifindex == ifindex)
-			return rib->link[i];
+	for (uint32_t i = hidx_first(&links->by_ifindex, hash32(ifindex)); i != 0;
+	     i = hidx_next(&links->by_ifindex, i))
+		if (links->v[i]->ifindex == ifindex)
+			return links->v[i];
 	return NULL;
 }
 
-static struct link *
-link_get(struct rib *rib, uint32_t ifindex)
+struct link *
+rib_link_get(struct rib_links *links, uint32_t ifindex)
 {
-	struct link *link = rib_link_find(rib, ifindex);
+	struct link *link = rib_link_find(links, ifindex);
 
 	if (link != NULL)
 		return link;
 	link = must(calloc(1, sizeof(*link)));
 	link->ifindex = ifindex;
 	CDS_INIT_LIST_HEAD(&link->legs);
-	link->number = number_get(&rib->link_free, &rib->link_high);
-	rib->link = table_grow(rib->link, &rib->link_cap, link->number, sizeof(*rib->link));
-	rib->link[link->number] = link;
-	hidx_add(&rib->link_by_ifindex, hash32(ifindex), link->number);
+	link->number = number_get(&links->unused, &links->high);
+	links->v = table_grow(links->v, &links->cap, link->number, sizeof(*links->v));
+	links->v[link->number] = link;
+	hidx_add(&links->by_ifindex, hash32(ifindex), link->number);
 	return link;
 }
 
-static void
-link_maybe_free(struct rib *rib, struct link *link)
+void
+rib_link_maybe_free(struct rib_links *links, struct link *link)
 {
 	if (link->known || !cds_list_empty(&link->legs))
 		return;
-	hidx_del(&rib->link_by_ifindex, link->number);
-	rib->link[link->number] = NULL;
-	vec32_push(&rib->link_free, link->number);
+	hidx_del(&links->by_ifindex, link->number);
+	links->v[link->number] = NULL;
+	vec32_push(&links->unused, link->number);
 	free(link);
 }
 
-/* A gateway by one of our ports needs an adjacency; anything else needs none. */
-static void
-leg_adj_get(struct rib *rib, struct leg *leg)
-{
-	const struct way *w = &leg->way;
-
-	if (leg->link == NULL || leg->link->ifidx == 0 || w->gw_family == 0 ||
-	    w->encap != HOP_PLAIN)
-		return;
-	leg->adj = adj_get(rib, leg->link, w->gw_family, &w->gw);
-	leg->starved = leg->adj == 0;
-	if (leg->starved)
-		cds_list_add_tail(&leg->on_adj, &rib->starved);
-	else
-		cds_list_add(&leg->on_adj, &rib->adj[leg->adj].legs);
-}
-
-static void
-leg_adj_put(struct rib *rib, struct leg *leg)
-{
-	if (leg->starved)
-		cds_list_del(&leg->on_adj);
-	leg->starved = false;
-	if (leg->adj == 0)
-		return;
-	cds_list_del(&leg->on_adj);
-	/* Forwarders may still be on their way to it. */
-	vec32_push(&reclaim_open(rib)->adjs, leg->adj);
-	leg->adj = 0;
-}
-
-static void
-leg_tie(struct rib *rib, struct leg *leg, uint32_t ifindex)
-{
-	if (ifindex == 0)
-		return;
-	leg->link = link_get(rib, ifindex);
-	cds_list_add(&leg->on_link, &leg->link->legs);
-	leg_adj_get(rib, leg);
-}
-
-static void
-leg_untie(struct rib *rib, struct leg *leg)
-{
-	struct link *link = leg->link;
-
-	leg_adj_put(rib, leg);
-	if (link == NULL)
-		return;
-	cds_list_del(&leg->on_link);
-	leg->link = NULL;
-	link_maybe_free(rib, link);
-}
-
 void
-legs_feed(struct rib *rib)
+links_free(struct rib_links *links)
 {
-	struct leg *leg, *next;
-
-	rib->adj_freed = false;
-	if (cds_list_empty(&rib->starved))
-		return;
-	cds_list_for_each_entry_safe (leg, next, &rib->starved, on_adj) {
-		if (!adj_is_to_be_had(rib, leg->link, leg->way.gw_family, &leg->way.gw))
-			continue;
-		cds_list_del(&leg->on_adj);
-		leg_adj_get(rib, leg);
-		slot_dirty(rib, leg->slot, SLOT_PATHS);
-	}
-	/* zebra was told that those had failed. */
-	if (cds_list_empty(&rib->starved) && rib->conf.feedback)
-		rib->retell_at = 1;
-}
-
-static bool
-leg_floats(const struct leg *leg)
-{
-	const struct way *w = &leg->way;
-
-	return w->kind == PATH_NONE && w->ifindex == 0 && w->gw_family != 0;
-}
-
-void
-leg_attach(struct rib *rib, struct leg *leg)
-{
-	const struct way *w = &leg->way;
-
-	if (leg_floats(leg)) {
-		cds_list_add(&leg->floating, &rib->floating);
-		leg_tie(rib, leg, own_ifindex_of(rib, w->gw_family, &w->gw));
-	} else if (w->kind == PATH_NONE) {
-		leg_tie(rib, leg, w->ifindex);
-	}
-}
-
-void
-leg_detach(struct rib *rib, struct leg *leg)
-{
-	if (leg_floats(leg))
-		cds_list_del(&leg->floating);
-	leg_untie(rib, leg);
-}
-
-void
-legs_float(struct rib *rib)
-{
-	struct leg *leg;
-
-	cds_list_for_each_entry (leg, &rib->floating, floating) {
-		uint32_t now = own_ifindex_of(rib, leg->way.gw_family, &leg->way.gw);
-		uint32_t was = leg->link == NULL ? 0 : leg->link->ifindex;
-
-		if (now == was)
-			continue;
-		leg_untie(rib, leg);
-		leg_tie(rib, leg, now);
-		slot_dirty(rib, leg->slot, SLOT_PATHS);
-	}
-}
-
-enum leg_class
-leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
-{
-	const struct way *w = &leg->way;
-	const struct link *link = leg->link;
-
-	if (w->kind != PATH_NONE) {
-		*path = PATH(w->kind, 0);
-		return w->kind == PATH_UNRESOLVED ? LEG_UNRESOLVED : LEG_SPECIAL;
-	}
-	if (w->encap != HOP_PLAIN) {
-		*path = PATH(PATH_ENCAP, 0);
-		return LEG_ENCAP;
-	}
-	if (link == NULL) {
-		*path = PATH(PATH_UNRESOLVED, 0);
-		return LEG_UNRESOLVED;
-	}
-	*path = PATH(PATH_DOWN, 0);
-	if (!link->known || !link->up)
-		return LEG_DOWN;
-	if (link->vrf != 0 && !w->vrfs_own) {
-		/* A gateway is of no use: as in Linux, the destination is looked up there. */
-		*path = path_with_mtu(PATH(PATH_VRF, link->vrf), w->mtu_class);
-		return LEG_ALIVE;
-	}
-	if (link->ifidx == 0) {
-		*path = PATH(PATH_FOREIGN, 0);
-		return LEG_FOREIGN;
-	}
-	if (w->gw_family == 0) {
-		*path = path_with_mtu(PATH(PATH_ONLINK, link->ifidx), w->mtu_class);
-		return LEG_ALIVE;
-	}
-	if (leg->adj == 0)
-		return LEG_DOWN; /* adjacencies exhausted */
-	*path = path_with_mtu(PATH(PATH_ADJ, leg->adj), w->mtu_class);
-	return rib->adj[leg->adj].alive ? LEG_ALIVE : LEG_FAILED;
-}
-
-void
-rib_link_event(struct rib *rib, const struct msg_link *m)
-{
-	struct link *link =
-		m->gone ? rib_link_find(rib, m->ifindex) : link_get(rib, m->ifindex);
-	uint16_t ifidx = m->gone ? 0 : m->ifidx, vrf = m->gone ? 0 : m->vrf;
-	struct leg *leg;
-	bool up = m->up && !m->gone;
-
-	if (link == NULL) {
-		own_link_changed(rib, m->ifindex, true);
-		return;
-	}
-	if (!m->gone)
-		memcpy(link->name, m->name, sizeof(link->name));
-	link->name[sizeof(link->name) - 1] = '\0';
-	if (link->known == !m->gone && link->up == up && link->ifidx == ifidx &&
-	    link->vrf == vrf)
-		return;
-	link->vrf = vrf;
-	link->known = !m->gone;
-	link->up = up;
-	if (link->ifidx != ifidx) {
-		link->ifidx = ifidx;
-		cds_list_for_each_entry (leg, &link->legs, on_link) {
-			leg_adj_put(rib, leg);
-			leg_adj_get(rib, leg);
-		}
-	}
-	cds_list_for_each_entry (leg, &link->legs, on_link)
-		slot_dirty(rib, leg->slot, SLOT_PATHS);
-	rib->words.due = true;
-	own_link_changed(rib, m->ifindex, m->gone);
-	/* Legs may have left meanwhile, and the link with them. */
-	link = rib_link_find(rib, m->ifindex);
-	if (link != NULL)
-		link_maybe_free(rib, link);
-}
-
-void
-links_free(struct rib *rib)
-{
-	for (uint32_t i = 1; i <= rib->link_high; i++)
-		free(rib->link[i]);
-	free(rib->link);
-	vec32_free(&rib->link_free);
-	hidx_free(&rib->link_by_ifindex);
+	for (uint32_t i = 1; i <= links->high; i++)
+		free(links->v[i]);
+	free(links->v);
+	vec32_free(&links->unused);
+	hidx_free(&links->by_ifindex);
 }

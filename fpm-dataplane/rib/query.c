@@ -468,9 +468,9 @@ rib_bytes(const struct rib *rib)
 	       routes_bytes(&rib->tables.other) +
 	       (rib->slots.high / SLOT_CHUNK + 1) * SLOT_CHUNK * sizeof(struct slot) +
 	       rib->contents.leg_bytes + rib->words.block_bytes +
-	       rib->n_nh * sizeof(struct nh) + rib->adj_high * sizeof(struct adj) +
+	       rib->n_nh * sizeof(struct nh) + rib->adjs.high * sizeof(struct adj) +
 	       hidx_bytes(&rib->contents.by_ways) + hidx_bytes(&rib->nh_by_id) +
-	       hidx_bytes(&rib->adj_by_key) + hidx_bytes(&rib->link_by_ifindex);
+	       hidx_bytes(&rib->adjs.by_key) + hidx_bytes(&rib->links.by_ifindex);
 }
 
 static void
@@ -580,7 +580,7 @@ summary(const struct rib *rib, struct msg_query *q)
 	set_int(o, "groups", groups);
 	set_int(o, "nexthop_ids", rib->n_nh);
 	set_int(o, "nexthop_ids_absent", absent);
-	set_int(o, "adjacencies", rib->n_adj);
+	set_int(o, "adjacencies", rib->adjs.n);
 	summary_session(rib, o);
 	set_int(o, "commits", rib->count.commits);
 	set_int(o, "reclaim_pending", rib->reclaims.n);

@@ -13,6 +13,8 @@
 #include "base/msg_manage.h"
 #include "base/limits.h"
 #include "rib/checkpoint.h"
+#include "rib/kernel.h"
+#include "rib/leg.h"
 #include "rib/mirror.h"
 #include "rib/restore.h"
 #include "rib/resync.h"
@@ -137,7 +139,7 @@ rib_round(struct rib *rib)
 {
 	bool more = sweep_round(rib);
 
-	if (rib->adj_freed)
+	if (rib->adjs.freed)
 		legs_feed(rib);
 	vrfs_retry(rib);
 	routes_told(rib);
@@ -178,7 +180,7 @@ on_round(struct worker *w)
 		ev_idle_stop(w->loop, &rib->more);
 	timed = rib->session.vrfs_replaying || rib->resync.due || rib->staged[0] ||
 		rib->staged[1] || rib->vrf_staged.n > 0 || rib->vrf_wishes != NULL ||
-		rib->n_asked > 0;
+		rib->adjs.n_asked > 0;
 	if (timed && !ev_is_active(&rib->tick))
 		ev_timer_again(w->loop, &rib->tick);
 	else if (!timed && ev_is_active(&rib->tick))
@@ -243,17 +245,17 @@ rib_new(struct worker *w, const struct rib_conf *conf)
 
 	if (rib == NULL)
 		return NULL;
-	rib->adj = calloc(1u + table_limit(conf->limits, TABLE_adjacencies),
-			  sizeof(*rib->adj));
-	if (rib->adj == NULL) {
+	rib->adjs.v = calloc(1u + table_limit(conf->limits, TABLE_adjacencies),
+			     sizeof(*rib->adjs.v));
+	if (rib->adjs.v == NULL) {
 		free(rib);
 		return NULL;
 	}
 	rib->conf = *conf;
 	rib->worker = w;
 	rib->clock_ms = monotonic_ms;
-	CDS_INIT_LIST_HEAD(&rib->floating);
-	CDS_INIT_LIST_HEAD(&rib->starved);
+	CDS_INIT_LIST_HEAD(&rib->legs.floating);
+	CDS_INIT_LIST_HEAD(&rib->legs.starved);
 	CDS_INIT_LIST_HEAD(&rib->reclaims.list);
 	return rib;
 }
@@ -340,15 +342,13 @@ rib_teardown(struct worker *w)
 	nhs_free(rib);
 	slots_free(rib);
 	contents_free(rib);
-	links_free(rib);
-	own_free(rib);
+	links_free(&rib->links);
+	own_free(&rib->own);
 	vrfs_free(rib);
 	tallies_free(rib);
 	routes_free(&rib->tables.main);
 	routes_free(&rib->tables.other);
-	vec32_free(&rib->adj_free);
-	hidx_free(&rib->adj_by_key);
-	free(rib->adj);
+	adjs_free(&rib->adjs);
 	free(rib->query);
 	free(rib->said);
 	free(rib->scratch.v);

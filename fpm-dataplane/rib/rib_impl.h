@@ -25,9 +25,13 @@
 #include "base/tsan.h"
 #include "base/worker.h"
 #include "fib/fib.h"
+#include "rib/adj.h"
 #include "rib/content.h"
 #include "rib/group.h"
 #include "rib/index.h"
+#include "rib/leg.h"
+#include "rib/link.h"
+#include "rib/own.h"
 #include "rib/reclaim.h"
 #include "rib/resync.h"
 #include "rib/rib.h"
@@ -42,22 +46,6 @@
 #define RIB_COMMIT_EVENTS 1024u
 
 struct ckpt;
-
-/* --- slots ------------------------------------------------------------------------- */
-
-struct slot;
-
-/* A way of a slot, tied to the link and the adjacency it needs. */
-struct leg {
-	struct way way;
-	uint32_t adj;      /* 0: none */
-	bool starved;      /* wants one, and there was none left */
-	struct link *link; /* NULL: needs none, or its interface is not known */
-	struct slot *slot;
-	struct cds_list_head on_link;  /* in link->legs, when link */
-	struct cds_list_head on_adj;   /* in adj->legs, when adj; in rib->starved */
-	struct cds_list_head floating; /* in rib->floating: gateway without interface */
-};
 
 /* --- nexthop ids (nexthop.c) ------------------------------------------------------- */
 
@@ -90,33 +78,6 @@ struct early {
 	uint32_t nhid;
 	uint16_t mtu_class;
 };
-
-/* --- links, adjacencies ------------------------------------------------------------ */
-
-struct link {
-	uint32_t ifindex;
-	uint32_t number;
-	uint16_t ifidx, vrf; /* number of it as a port of ours, as a VRF; 0: it is none */
-	bool known, up;
-	char name[16];
-	struct cds_list_head legs;
-};
-
-enum adj_state { ADJ_FREE, ADJ_WATCHED, ADJ_UNWATCHED };
-
-struct adj {
-	uint32_t ifindex;
-	uint32_t refs;
-	uint8_t family;
-	uint8_t state;
-	bool alive;
-	bool asked; /* neigh has not answered MSG_ADJ_WATCH yet */
-	struct ipaddr addr;
-	struct cds_list_head legs;
-};
-
-struct own;        /* an own address as the kernel has it (kernel.c) */
-struct own_subnet; /* and the subnet that it is in */
 
 /* --- struct rib ------------------------------------------------------------------------ */
 
@@ -185,31 +146,10 @@ struct rib {
 	bool ids_changed;  /* since the last early_bind() */
 	uint64_t ids_turn; /* counts changes of ids, from 1 */
 
-	struct link **link;
-	uint32_t link_high, link_cap;
-	struct vec32 link_free;
-	struct hidx link_by_ifindex;
-	struct cds_list_head floating;
-	struct cds_list_head starved; /* legs without an adjacency for want of room */
-
-	struct own *own; /* by number, from 1 */
-	uint32_t own_high, own_cap;
-	struct vec32 own_unused;
-	struct hidx own_by_addr;
-	struct own_subnet *subnet; /* by number, from 1 */
-	uint32_t subnet_high, subnet_cap;
-	struct vec32 subnet_unused;
-	struct hidx subnet_by_prefix, subnet_by_special[2];
-
-	struct adj *adj; /* as many as fib->adj_hosts */
-	bool adj_freed;  /* in this round */
-	uint32_t adj_high, n_adj;
-	uint32_t n_asked;  /* adjacencies that a commit waits for */
-	uint64_t asked_ms; /* since when there are some */
-	struct vec32 adj_free;
-	uint32_t adj_free_at;
-	struct hidx adj_by_key;
-
+	struct rib_links links;
+	struct rib_legs legs;
+	struct rib_own own;
+	struct rib_adjs adjs;
 	struct rib_words words;
 	bool staged[2];
 	bool commit_failed; /* the last one, for a lack of memory: tries are behind */
@@ -270,46 +210,6 @@ enum early_due {
 void early_bind(struct rib *rib, enum early_due due);
 void early_clear(struct rib *rib);
 void early_free(struct rib *rib);
-
-/* link.c */
-struct link *rib_link_find(const struct rib *rib, uint32_t ifindex);
-void rib_link_event(struct rib *rib, const struct msg_link *m);
-void leg_attach(struct rib *rib, struct leg *leg);
-void leg_detach(struct rib *rib, struct leg *leg);
-void legs_float(struct rib *rib); /* connected subnets changed */
-void legs_feed(struct rib *rib);  /* there are adjacencies again for who had none */
-void links_free(struct rib *rib);
-
-/* In the order of preference: a slot uses the best class that it has. */
-enum leg_class {
-	LEG_ALIVE,
-	LEG_FAILED, /* the neighbour does not answer; packets make the kernel try again */
-	LEG_SPECIAL,
-	LEG_FOREIGN,
-	LEG_ENCAP,
-	LEG_DOWN,
-	LEG_UNRESOLVED,
-};
-enum leg_class leg_path(const struct rib *rib, const struct leg *leg, fib_path *path);
-
-/* adj.c. Is it there, or room for it? */
-bool adj_is_to_be_had(const struct rib *rib, const struct link *link, uint8_t family,
-		      const struct ipaddr *addr);
-uint32_t adj_get(struct rib *rib, const struct link *link, uint8_t family,
-		 const struct ipaddr *addr);
-void adj_put(struct rib *rib, uint32_t number);
-void adj_event_state(struct rib *rib, const struct msg_adj *m);
-void adj_event_freed(struct rib *rib, const struct msg_adj *m);
-void adj_event_ready(struct rib *rib, const struct msg_adj *m);
-/* Is neigh still to say what it knows of a new adjacency? */
-bool adj_awaited(const struct rib *rib);
-
-/* kernel.c */
-void rib_addr_event(struct rib *rib, const struct msg_addr *m);
-void own_link_changed(struct rib *rib, uint32_t ifindex, bool gone);
-void own_free(struct rib *rib);
-/* The one interface whose connected subnet covers `addr` best; 0: none or several. */
-uint32_t own_ifindex_of(const struct rib *rib, uint8_t family, const struct ipaddr *addr);
 
 /* commit.c */
 void rib_commit(struct rib *rib);

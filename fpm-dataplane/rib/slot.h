@@ -5,12 +5,28 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <urcu/list.h>
 
 #include "fib/fib.h"
 #include "rib/index.h"
+#include "rib/ways.h"
 
-struct leg;
+struct link;
 struct rib;
+struct slot;
+
+/* A way of a slot, tied to the link and the adjacency it needs. */
+struct leg {
+	struct way way;
+	uint32_t adj;      /* 0: none */
+	bool starved;      /* wants one, and there was none left */
+	struct link *link; /* NULL: needs none, or its interface is not known */
+	struct slot *slot;
+	struct cds_list_head on_link; /* in link->legs, when link */
+	struct cds_list_head on_adj;  /* in adj->legs, when adj; in rib->legs.starved */
+	struct cds_list_head
+		floating; /* in rib->legs.floating: gateway without interface */
+};
 
 enum slot_kind {
 	SLOT_FREE,

@@ -177,7 +177,7 @@ static bool
 slot_is_awaited(const struct rib *rib, const struct slot *s)
 {
 	for (uint32_t i = 0; i < s->n_legs; i++)
-		if (s->leg[i].adj != 0 && rib->adj[s->leg[i].adj].asked)
+		if (s->leg[i].adj != 0 && rib->adjs.v[s->leg[i].adj].asked)
 			return true;
 	return false;
 }

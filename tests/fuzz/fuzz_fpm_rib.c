@@ -97,8 +97,8 @@ give_all(void)
 	memory_left = UINT_MAX;
 	rig->hold_ready = rig->hold_freed = false;
 	for (unsigned int which = 0; which < 2; which++)
-		for (uint32_t i = 1; i <= rig->rib->adj_high; i++) {
-			const struct adj *a = &rig->rib->adj[i];
+		for (uint32_t i = 1; i <= rig->rib->adjs.high; i++) {
+			const struct adj *a = &rig->rib->adjs.v[i];
 			struct msg_adj *m;
 
 			if (which == 0 ? !a->asked : a->state != ADJ_UNWATCHED)
@@ -140,10 +140,10 @@ neighbour_changes(uint8_t arg)
 	struct rib *rib = rig->rib;
 	uint32_t seen = 0;
 
-	for (uint32_t i = 1; i <= rib->adj_high; i++) {
+	for (uint32_t i = 1; i <= rib->adjs.high; i++) {
 		struct msg_adj *m;
 
-		if (rib->adj[i].state != ADJ_WATCHED || seen++ != arg % 8u)
+		if (rib->adjs.v[i].state != ADJ_WATCHED || seen++ != arg % 8u)
 			continue;
 		m = msg_new(MSG_ADJ_STATE, sizeof(*m));
 		m->adj = i;

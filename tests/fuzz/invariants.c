@@ -137,8 +137,8 @@ slot_must_be_sound(const struct rib *rib, const struct slot *s, struct counts *c
 
 		MUST(leg->slot == s);
 		MUST(leg->link == NULL ||
-		     rib_link_find(rib, leg->link->ifindex) == leg->link);
-		MUST(leg->adj <= rib->adj_high);
+		     rib_link_find(&rib->links, leg->link->ifindex) == leg->link);
+		MUST(leg->adj <= rib->adjs.high);
 		c->adj[leg->adj]++;
 		c->n_legs += leg->link != NULL;
 	}
@@ -209,12 +209,12 @@ links_must_be_sound(const struct rib *rib, const struct counts *c)
 	uint32_t n_legs = 0, n_adj = 0;
 	const struct leg *leg;
 
-	for (uint32_t i = 1; i <= rib->link_high; i++) {
-		struct link *link = rib->link[i];
+	for (uint32_t i = 1; i <= rib->links.high; i++) {
+		struct link *link = rib->links.v[i];
 
 		if (link == NULL)
 			continue;
-		MUST(rib_link_find(rib, link->ifindex) == link);
+		MUST(rib_link_find(&rib->links, link->ifindex) == link);
 		MUST(link->known || !cds_list_empty(&link->legs));
 		cds_list_for_each_entry (leg, &link->legs, on_link) {
 			MUST(leg->link == link);
@@ -222,8 +222,8 @@ links_must_be_sound(const struct rib *rib, const struct counts *c)
 		}
 	}
 	MUST(n_legs == c->n_legs);
-	for (uint32_t i = 1; i <= rib->adj_high; i++) {
-		const struct adj *a = &rib->adj[i];
+	for (uint32_t i = 1; i <= rib->adjs.high; i++) {
+		const struct adj *a = &rib->adjs.v[i];
 		uint32_t refs = 0;
 
 		MUST(a->state != ADJ_UNWATCHED); /* neigh has answered */
@@ -241,7 +241,7 @@ links_must_be_sound(const struct rib *rib, const struct counts *c)
 		MUST(rib->fib->adj[i].family == a->family &&
 		     ipaddr_equal(&rib->fib->adj[i].addr, &a->addr));
 	}
-	MUST(rib->n_adj == n_adj && rib->n_asked == 0);
+	MUST(rib->adjs.n == n_adj && rib->adjs.n_asked == 0);
 }
 
 static void
@@ -268,7 +268,7 @@ rib_must_be_sound(struct rig *g)
 	struct counts c = {0};
 
 	c.slot = calloc(rib->slots.high + 1u, sizeof(*c.slot));
-	c.adj = calloc(rib->adj_high + 1u, sizeof(*c.adj));
+	c.adj = calloc(rib->adjs.high + 1u, sizeof(*c.adj));
 	MUST(c.slot != NULL && c.adj != NULL);
 	MUST(!rib->staged[0] && !rib->staged[1] && !rib->resync.due);
 	MUST(rib->reclaims.open == NULL && rib->reclaims.n == 0);

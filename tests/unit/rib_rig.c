@@ -136,9 +136,9 @@ rig_go(struct rig *g)
 	do {
 		while (rib_round(g->rib))
 			;
-		asked = g->rib->n_asked;
+		asked = g->rib->adjs.n_asked;
 		rig_neigh_serve(g);
-	} while (g->rib->n_asked < asked);
+	} while (g->rib->adjs.n_asked < asked);
 }
 
 void
@@ -350,8 +350,8 @@ rig_adj(struct rig *g, const char *gw, uint32_t ifindex)
 {
 	struct prefix p = prefix(gw);
 
-	for (uint32_t i = 1; i <= g->rib->adj_high; i++) {
-		const struct adj *a = &g->rib->adj[i];
+	for (uint32_t i = 1; i <= g->rib->adjs.high; i++) {
+		const struct adj *a = &g->rib->adjs.v[i];
 
 		if (a->state == ADJ_WATCHED && a->ifindex == ifindex &&
 		    a->family == p.family && ipaddr_equal(&a->addr, &p.addr))
@@ -407,7 +407,8 @@ rig_settle(struct rig *g)
 		while ((m = worker_take(&g->w)) != NULL)
 			rib_on_msg(g->rib, m);
 		rig_neigh_serve(g);
-	} while (g->rib->reclaims.n > 0 || g->rib->reclaims.open != NULL || g->rib->adj_freed);
+	} while (g->rib->reclaims.n > 0 || g->rib->reclaims.open != NULL ||
+		 g->rib->adjs.freed);
 }
 
 struct rig *

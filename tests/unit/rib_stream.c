@@ -162,10 +162,10 @@ stream_withdraw_all(struct rig *g)
 	assert_int_equal(rib->slots.n, kernels_slots(rib, &n_routes));
 	assert_int_equal(rib->tables.main.n, n_routes);
 	assert_int_equal(rib->tables.n_main[0] + rib->tables.n_main[1], n_routes);
-	assert_int_equal(rib->n_adj, 0);
+	assert_int_equal(rib->adjs.n, 0);
 	assert_int_equal(g->n_watch, g->n_unwatch);
-	assert_int_equal(rib->n_asked, 0);
+	assert_int_equal(rib->adjs.n_asked, 0);
 	assert_int_equal(rib->words.block_bytes, 0);
-	assert_true(cds_list_empty(&rib->floating));
+	assert_true(cds_list_empty(&rib->legs.floating));
 	assert_false(rib->resync.due);
 }

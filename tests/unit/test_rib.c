@@ -151,7 +151,7 @@ an_ipv4_route_may_have_an_ipv6_gateway(void **state)
 	rig_go(g);
 	assert_seen(g, "198.51.100.1", "fe80::1@1");
 	assert_seen(g, "2001:db8:f::1", "fe80::1@1");
-	assert_int_equal(g->rib->n_adj, 1);
+	assert_int_equal(g->rib->adjs.n, 1);
 	rig_free(g);
 }
 
@@ -177,7 +177,7 @@ an_interface_that_is_no_port_is_foreign(void **state)
 	rig_route(g, "198.51.100.0/24", 7);
 	rig_go(g);
 	assert_seen(g, "198.51.100.1", "foreign");
-	assert_int_equal(g->rib->n_adj, 0);
+	assert_int_equal(g->rib->adjs.n, 0);
 	rig_free(g);
 }
 

@@ -116,9 +116,9 @@ what_is_not_sound_is_seen(void **state)
 	nh->slot = 0; /* an id that lost its slot */
 	assert_false(is_sound(g));
 	nh->slot = s->number;
-	g->rib->adj[s->leg[0].adj].refs++;
+	g->rib->adjs.v[s->leg[0].adj].refs++;
 	assert_false(is_sound(g));
-	g->rib->adj[s->leg[0].adj].refs--;
+	g->rib->adjs.v[s->leg[0].adj].refs--;
 	word = g->fib->group[s->number]; /* a word that leads elsewhere */
 	g->fib->group[s->number] = group_word_single(PATH(PATH_LOCAL, 0));
 	assert_false(is_sound(g));

@@ -168,10 +168,10 @@ a_next_hop_that_goes_before_neigh_answers_is_not_waited_for_for_ever(void **stat
 	rig_go(g);
 	assert_seen(g, DST, "192.0.2.1@1");
 	rig_ready(g, "192.0.2.2", 11);
-	assert_int_equal(g->rib->n_asked, 0);
+	assert_int_equal(g->rib->adjs.n_asked, 0);
 	g->hold_ready = false;
 	rig_settle(g);
-	assert_int_equal(g->rib->n_adj, 1);
+	assert_int_equal(g->rib->adjs.n, 1);
 	rig_free(g);
 }
 

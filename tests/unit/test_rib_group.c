@@ -276,7 +276,7 @@ an_interface_deleted_and_made_again_works_when_zebra_says_so(void **state)
 	rig_settle(g);
 	assert_seen(g, "198.51.100.1",
 		    "192.0.2.129@2*1024 192.0.2.1@1*2048 192.0.2.2@1*1024");
-	assert_null(rib_link_find(g->rib, 11));
+	assert_null(rib_link_find(&g->rib->links, 11));
 	rig_free(g);
 }
 

@@ -147,9 +147,9 @@ addresses_go_with_their_interface(void **state)
 	assert_seen(g, "192.0.2.1", "none");
 	assert_seen(g, "192.0.2.254", "local");
 	rig_addr(g, 11, "192.0.2.126/25", true); /* late word: no harm */
-	assert_int_equal(g->rib->own_high - g->rib->own_unused.n, 2);
+	assert_int_equal(g->rib->own.high - g->rib->own.unused.n, 2);
 	rig_settle(g);
-	assert_null(rib_link_find(g->rib, 11));
+	assert_null(rib_link_find(&g->rib->links, 11));
 	rig_free(g);
 }
 

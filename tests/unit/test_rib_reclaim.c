@@ -108,7 +108,7 @@ neigh_hears_of_an_adjacency_once_and_of_its_end_after_the_grace_period(void **st
 	assert_int_equal(g->n_unwatch, 0);
 	rig_settle(g);
 	assert_int_equal(g->n_unwatch, 1);
-	assert_int_equal(g->rib->n_adj, 0);
+	assert_int_equal(g->rib->adjs.n, 0);
 	rig_free(g);
 }
 
@@ -181,7 +181,7 @@ adjacencies_that_run_out_are_counted_and_come_to_who_waits(void **state)
 		rig_route_inline(g, text, gw, 11);
 	}
 	rig_go(g);
-	assert_int_equal(g->rib->n_adj, g->fib->adj_hosts - 1);
+	assert_int_equal(g->rib->adjs.n, g->fib->adj_hosts - 1);
 	assert_int_equal(table_state(TABLE_adjacencies).refused, 11);
 	assert_true(log_said("rib: table is full table=adjacencies") > 0);
 	assert_seen(g, "11.0.0.1", "10.0.0.1@1");
@@ -198,7 +198,7 @@ adjacencies_that_run_out_are_counted_and_come_to_who_waits(void **state)
 	rig_settle(g);
 	assert_seen(g, "11.0.4.9", "10.0.4.9@1");
 	assert_seen(g, "12.0.0.1", "10.0.4.9@1");
-	assert_true(cds_list_empty(&g->rib->starved));
+	assert_true(cds_list_empty(&g->rib->legs.starved));
 	assert_int_equal(table_state(TABLE_adjacencies).used, g->fib->adj_hosts - 1);
 	rig_free(g);
 }

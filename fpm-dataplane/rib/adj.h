@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Adjacency slots of next hops. [rib]. */
+#ifndef RIB_ADJ_H
+#define RIB_ADJ_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <urcu/list.h>
+
+#include "base/prefix.h"
+#include "rib/index.h"
+
+struct link;
+struct msg_adj;
+struct rib;
+
+enum adj_state { ADJ_FREE, ADJ_WATCHED, ADJ_UNWATCHED };
+
+struct adj {
+	uint32_t ifindex;
+	uint32_t refs;
+	uint8_t family;
+	uint8_t state;
+	bool alive;
+	bool asked; /* neigh has not answered MSG_ADJ_WATCH yet */
+	struct ipaddr addr;
+	struct cds_list_head legs;
+};
+
+struct rib_adjs {
+	struct adj *v; /* as many as fib->adj_hosts */
+	bool freed;    /* in this round */
+	uint32_t high, n;
+	uint32_t n_asked;    /* adjacencies that a commit waits for */
+	uint64_t asked_ms;   /* since when there are some */
+	struct vec32 unused; /* first in, first out from unused_at */
+	uint32_t unused_at;
+	struct hidx by_key;
+};
+
+/* Is it there, or room for it? */
+bool adj_is_to_be_had(const struct rib *rib, const struct link *link, uint8_t family,
+		      const struct ipaddr *addr);
+uint32_t adj_get(struct rib *rib, const struct link *link, uint8_t family,
+		 const struct ipaddr *addr);
+void adj_put(struct rib *rib, uint32_t number);
+void adj_event_state(struct rib *rib, const struct msg_adj *m);
+void adj_event_freed(struct rib *rib, const struct msg_adj *m);
+void adj_event_ready(struct rib *rib, const struct msg_adj *m);
+/* Is neigh still to say what it knows of a new adjacency? */
+bool adj_awaited(const struct rib *rib);
+void adjs_free(struct rib_adjs *adjs);
+
+#endif

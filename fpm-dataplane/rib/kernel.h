@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the kernel says about its links and its own addresses. [rib]. */
+#ifndef RIB_KERNEL_H
+#define RIB_KERNEL_H
+
+struct msg_addr;
+struct msg_link;
+struct rib;
+
+void rib_addr_event(struct rib *rib, const struct msg_addr *m);
+void rib_link_event(struct rib *rib, const struct msg_link *m);
+
+#endif

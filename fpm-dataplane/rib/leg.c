@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Legs: the ways of slots, tied to the link and the adjacency that each needs. [rib].
+ *
+ * zebra says nothing when an interface goes down (FPM.md, 0.8): a leg is dead while its
+ * interface is gone or not up, and back when that is. A change marks the slots of the
+ * legs that hang on the link, and never a prefix. A leg may name an interface that the
+ * kernel has not told us of (yet): it waits on a stub.
+ */
+#include "rib/leg.h"
+
+#include "rib/adj.h"
+#include "rib/link.h"
+#include "rib/own.h"
+#include "rib/reclaim.h"
+#include "rib/rib_impl.h"
+#include "rib/slot.h"
+
+/* A gateway by one of our ports needs an adjacency; anything else needs none. */
+static void
+leg_adj_get(struct rib *rib, struct leg *leg)
+{
+	const struct way *w = &leg->way;
+
+	if (leg->link == NULL || leg->link->ifidx == 0 || w->gw_family == 0 ||
+	    w->encap != HOP_PLAIN)
+		return;
+	leg->adj = adj_get(rib, leg->link, w->gw_family, &w->gw);
+	leg->starved = leg->adj == 0;
+	if (leg->starved)
+		cds_list_add_tail(&leg->on_adj, &rib->legs.starved);
+	else
+		cds_list_add(&leg->on_adj, &rib->adjs.v[leg->adj].legs);
+}
+
+static void
+leg_adj_put(struct rib *rib, struct leg *leg)
+{
+	if (leg->starved)
+		cds_list_del(&leg->on_adj);
+	leg->starved = false;
+	if (leg->adj == 0)
+		return;
+	cds_list_del(&leg->on_adj);
+	/* Forwarders may still be on their way to it. */
+	vec32_push(&reclaim_open(rib)->adjs, leg->adj);
+	leg->adj = 0;
+}
+
+static void
+leg_tie(struct rib *rib, struct leg *leg, uint32_t ifindex)
+{
+	if (ifindex == 0)
+		return;
+	leg->link = rib_link_get(&rib->links, ifindex);
+	cds_list_add(&leg->on_link, &leg->link->legs);
+	leg_adj_get(rib, leg);
+}
+
+static void
+leg_untie(struct rib *rib, struct leg *leg)
+{
+	struct link *link = leg->link;
+
+	leg_adj_put(rib, leg);
+	if (link == NULL)
+		return;
+	cds_list_del(&leg->on_link);
+	leg->link = NULL;
+	rib_link_maybe_free(&rib->links, link);
+}
+
+void
+legs_renew_adjs(struct rib *rib, struct link *link)
+{
+	struct leg *leg;
+
+	cds_list_for_each_entry (leg, &link->legs, on_link) {
+		leg_adj_put(rib, leg);
+		leg_adj_get(rib, leg);
+	}
+}
+
+void
+legs_feed(struct rib *rib)
+{
+	struct leg *leg, *next;
+
+	rib->adjs.freed = false;
+	if (cds_list_empty(&rib->legs.starved))
+		return;
+	cds_list_for_each_entry_safe (leg, next, &rib->legs.starved, on_adj) {
+		if (!adj_is_to_be_had(rib, leg->link, leg->way.gw_family, &leg->way.gw))
+			continue;
+		cds_list_del(&leg->on_adj);
+		leg_adj_get(rib, leg);
+		slot_dirty(rib, leg->slot, SLOT_PATHS);
+	}
+	/* zebra was told that those had failed. */
+	if (cds_list_empty(&rib->legs.starved) && rib->conf.feedback)
+		rib->retell_at = 1;
+}
+
+static bool
+leg_floats(const struct leg *leg)
+{
+	const struct way *w = &leg->way;
+
+	return w->kind == PATH_NONE && w->ifindex == 0 && w->gw_family != 0;
+}
+
+void
+leg_attach(struct rib *rib, struct leg *leg)
+{
+	const struct way *w = &leg->way;
+
+	if (leg_floats(leg)) {
+		cds_list_add(&leg->floating, &rib->legs.floating);
+		leg_tie(rib, leg, own_ifindex_of(&rib->own, w->gw_family, &w->gw));
+	} else if (w->kind == PATH_NONE) {
+		leg_tie(rib, leg, w->ifindex);
+	}
+}
+
+void
+leg_detach(struct rib *rib, struct leg *leg)
+{
+	if (leg_floats(leg))
+		cds_list_del(&leg->floating);
+	leg_untie(rib, leg);
+}
+
+void
+legs_float(struct rib *rib)
+{
+	struct leg *leg;
+
+	cds_list_for_each_entry (leg, &rib->legs.floating, floating) {
+		uint32_t now = own_ifindex_of(&rib->own, leg->way.gw_family, &leg->way.gw);
+		uint32_t was = leg->link == NULL ? 0 : leg->link->ifindex;
+
+		if (now == was)
+			continue;
+		leg_untie(rib, leg);
+		leg_tie(rib, leg, now);
+		slot_dirty(rib, leg->slot, SLOT_PATHS);
+	}
+}
+
+enum leg_class
+leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
+{
+	const struct way *w = &leg->way;
+	const struct link *link = leg->link;
+
+	if (w->kind != PATH_NONE) {
+		*path = PATH(w->kind, 0);
+		return w->kind == PATH_UNRESOLVED ? LEG_UNRESOLVED : LEG_SPECIAL;
+	}
+	if (w->encap != HOP_PLAIN) {
+		*path = PATH(PATH_ENCAP, 0);
+		return LEG_ENCAP;
+	}
+	if (link == NULL) {
+		*path = PATH(PATH_UNRESOLVED, 0);
+		return LEG_UNRESOLVED;
+	}
+	*path = PATH(PATH_DOWN, 0);
+	if (!link->known || !link->up)
+		return LEG_DOWN;
+	if (link->vrf != 0 && !w->vrfs_own) {
+		/* A gateway is of no use: as in Linux, the destination is looked up there. */
+		*path = path_with_mtu(PATH(PATH_VRF, link->vrf), w->mtu_class);
+		return LEG_ALIVE;
+	}
+	if (link->ifidx == 0) {
+		*path = PATH(PATH_FOREIGN, 0);
+		return LEG_FOREIGN;
+	}
+	if (w->gw_family == 0) {
+		*path = path_with_mtu(PATH(PATH_ONLINK, link->ifidx), w->mtu_class);
+		return LEG_ALIVE;
+	}
+	if (leg->adj == 0)
+		return LEG_DOWN; /* adjacencies exhausted */
+	*path = path_with_mtu(PATH(PATH_ADJ, leg->adj), w->mtu_class);
+	return rib->adjs.v[leg->adj].alive ? LEG_ALIVE : LEG_FAILED;
+}
