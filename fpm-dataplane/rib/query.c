@@ -19,6 +19,7 @@
 #include "rib/checkpoint.h"
 #include "rib/rib_impl.h"
 #include "rib/route.h"
+#include "rib/sweep.h"
 
 #define SCAN_MAX 16384u
 
@@ -504,7 +505,7 @@ summary_tables(const struct rib *rib, json_t *o)
 static void
 summary_session(const struct rib *rib, json_t *o)
 {
-	const struct session *s = &rib->session;
+	const struct rib_session *s = &rib->session;
 	uint64_t now = rib->clock_ms();
 	uint64_t replay_ms = (s->done_ms != 0 ? s->done_ms : now) - s->up_ms;
 	int64_t sweep_ms = sweep_in_ms(rib, now), vrfs_ms = sweep_vrfs_in_ms(rib, now);

@@ -20,6 +20,8 @@
 #include "rib/resync.h"
 #include "rib/rib_impl.h"
 #include "rib/route.h"
+#include "rib/session.h"
+#include "rib/sweep.h"
 #include "rib/words.h"
 
 #define TICK_S  0.1 /* while something waits for a time */

@@ -37,6 +37,7 @@
 #include "rib/rib.h"
 #include "rib/route.h"
 #include "rib/routes.h"
+#include "rib/session.h"
 #include "rib/slot.h"
 #include "rib/ways.h"
 #include "rib/words.h"
@@ -92,22 +93,6 @@ struct rib_counters {
 	uint64_t restore_refused;        /* checkpoints discarded: 0 or 1 */
 };
 
-struct session {
-	uint32_t gen, nl_pid;
-	bool connected;
-	bool restarted;      /* another zebra than the one before */
-	bool replaying;      /* of main: its end is not known yet */
-	bool vrfs_replaying; /* of all tables: theirs is not known yet */
-	bool sweeping; /* end known, stale routes are being taken out: main's, then VRFs' */
-	bool sentinel; /* seen in this generation, at ... */
-	uint64_t sentinel_ms, up_ms, last_event_ms, done_ms;
-	uint64_t last_other_ms; /* zebra spoke of a route of another table than main */
-	uint32_t n_before;      /* routes of zebra when it came: to be confirmed or swept */
-	uint64_t n_events, n_routes; /* the sentinel not counted */
-	uint64_t swept, swept_vrf;   /* the latter are not in n_before */
-	uint32_t sweep_at;
-};
-
 struct rib {
 	struct rib_conf conf;
 	struct worker *worker;
@@ -161,7 +146,7 @@ struct rib {
 	uint64_t oldest_rx_ms;  /* of those: when fpm handed the first over; 0: none */
 	struct rib_reclaims reclaims;
 
-	struct session session;
+	struct rib_session session;
 	struct rib_counters count;
 	struct ckpt *ckpt; /* NULL: none is kept */
 
@@ -215,17 +200,6 @@ void early_free(struct rib *rib);
 void rib_commit(struct rib *rib);
 /* Teardown: run all lists of reclaim.h, whether or not their grace period is over. */
 void commit_reclaim_all(struct rib *rib);
-
-/* sweep.c */
-void session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid);
-void session_down(struct rib *rib);
-void session_event(struct rib *rib, const struct fpm_event *ev);
-bool sweep_round(struct rib *rib); /* true: more at once */
-/* Of main, and of VRFs. A word of dist/openapi.yaml; milliseconds, -1: not in sight. */
-const char *session_phase(const struct rib *rib);
-const char *session_vrf_phase(const struct rib *rib);
-int64_t sweep_in_ms(const struct rib *rib, uint64_t now_ms);
-int64_t sweep_vrfs_in_ms(const struct rib *rib, uint64_t now_ms);
 
 /* feedback.c */
 void feedback_put(struct rib *rib, const struct route *r);         /* zebra has sent it */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sessions of zebra: generations, the end of a replay, the sweep of what it left out. [rib].
+ * The end of a replay, and the sweep of what it left out. [rib].
  *
  * FPM has neither an end mark nor a "delete all": each connect is a generation, forwarding
  * goes on with the old routes, and what the replay did not confirm is taken out when it is
@@ -19,101 +19,15 @@
  * The sweep goes in slices, so that live updates never wait for it. Nexthop ids need none:
  * they do not outlive their session (nexthop.c), and a slot goes with its last route.
  */
+#include "rib/sweep.h"
+
 #include <inttypes.h>
-#include <linux/rtnetlink.h>
-#include <string.h>
 
-#include "rib/mirror.h"
+#include "base/log.h"
 #include "rib/rib_impl.h"
-#include "rib/words.h"
-
-void
-session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
-{
-	static struct log_limit limit; /* who connects in a loop fills no log */
-	struct session *s = &rib->session;
-	uint32_t was_pid = s->nl_pid;
-	unsigned int missed;
-
-	early_clear(rib);
-	rib->n_said = rib->retell_at = 0; /* the replay will be acknowledged */
-	/* What the session still had to say about its slots, they keep; published when neigh
-	 * is ready (commit.c), for their legs stay as they are. */
-	slots_bind(rib);
-	slots_orphan(rib);
-	nhs_free(rib);
-	*s = (struct session){.gen = gen,
-			      .nl_pid = nl_pid != 0 ? nl_pid : was_pid,
-			      .connected = true,
-			      .replaying = true,
-			      .vrfs_replaying = true,
-			      /* An unknown id (0) is held as long as another one: the
-			       * longer wait harms nobody, the shorter could. */
-			      .restarted = was_pid != 0 && nl_pid != was_pid};
-	s->up_ms = s->last_event_ms = rib->clock_ms();
-	mirror_zebra(rib, s->nl_pid, 0);
-	/* All of it, in one step: a route is stale by its generation (struct route). */
-	tallies_renew(rib);
-	s->n_before = rib->stale;
-	if (log_allowed(&limit, &missed))
-		log_info("rib: session up gen=%u stale=%u of_other_tables=%u "
-			 "zebra_restarted=%d missed=%u",
-			 gen, rib->stale, rib->stale_other, s->restarted, missed);
-}
-
-void
-session_down(struct rib *rib)
-{
-	static struct log_limit limit;
-	struct session *s = &rib->session;
-	unsigned int missed;
-
-	if (!s->connected)
-		return;
-	s->connected = s->replaying = s->vrfs_replaying = s->sweeping = false;
-	if (log_allowed(&limit, &missed))
-		log_info("rib: session down gen=%u routes=%u missed=%u", s->gen,
-			 rib->n_zebra[0] + rib->n_zebra[1], missed);
-}
-
-static bool
-is_of_main(const struct fpm_event *ev)
-{
-	return ev->table == 0 || ev->table == RIB_TABLE_MAIN;
-}
-
-static bool
-is_sentinel(const struct fpm_event *ev)
-{
-	static const struct ipaddr ones = {{255, 255, 255, 255, 255, 255, 255, 255, 255,
-					    255, 255, 255, 255, 255, 255, 255}};
-
-	return ev->prefix.len == 128 && ev->rtm_type == RTN_BLACKHOLE && is_of_main(ev) &&
-	       ipaddr_equal(&ev->prefix.addr, &ones);
-}
-
-void
-session_event(struct rib *rib, const struct fpm_event *ev)
-{
-	struct session *s = &rib->session;
-
-	s->n_events++;
-	if (ev->kind != FPM_ROUTE && ev->kind != FPM_ROUTE_DEL)
-		return;
-	if (!is_of_main(ev) && ev->table != FPM_TABLE_NONE) {
-		s->last_other_ms = s->last_event_ms;
-		tally_heard(rib, ev->table);
-	}
-	if (ev->kind != FPM_ROUTE)
-		return;
-	/* One that comes before any other route is a live one of a restarted staticd. */
-	if (!is_sentinel(ev)) {
-		s->n_routes++;
-	} else if (s->n_routes > 0 && !s->sentinel) {
-		s->sentinel = true;
-		s->sentinel_ms = s->last_event_ms;
-	}
-}
+#include "rib/session.h"
+#include "rib/tally.h"
+#include "rib/vrf.h"
 
 static uint64_t
 earlier(uint64_t a, uint64_t b)
@@ -142,7 +56,7 @@ quiet_ms(const struct rib *rib, uint64_t since_ms)
 static uint64_t
 end_ms(const struct rib *rib)
 {
-	const struct session *s = &rib->session;
+	const struct rib_session *s = &rib->session;
 
 	return s->sentinel ? s->up_ms : quiet_ms(rib, s->last_event_ms);
 }
@@ -150,7 +64,7 @@ end_ms(const struct rib *rib)
 static uint64_t
 vrfs_end_ms(const struct rib *rib)
 {
-	const struct session *s = &rib->session;
+	const struct rib_session *s = &rib->session;
 
 	/* What zebra says of main meanwhile is no part of it. */
 	return quiet_ms(rib, s->sentinel ? later(s->sentinel_ms, s->last_other_ms)
@@ -160,14 +74,14 @@ vrfs_end_ms(const struct rib *rib)
 static uint64_t
 hold_ms(const struct rib *rib)
 {
-	const struct session *s = &rib->session;
+	const struct rib_session *s = &rib->session;
 
 	return s->restarted ? s->up_ms + rib->conf.sweep_restart_s * 1000ull : 0;
 }
 
 /* Silence ends a replay that said something; a silent zebra has the hold of a restart. */
 static bool
-has_begun(const struct session *s)
+has_begun(const struct rib_session *s)
 {
 	return s->n_events > 0 || s->restarted;
 }
@@ -220,7 +134,7 @@ phase(const struct rib *rib, bool replaying, bool sweeping, uint64_t at_ms)
 const char *
 session_phase(const struct rib *rib)
 {
-	const struct session *s = &rib->session;
+	const struct rib_session *s = &rib->session;
 
 	return phase(rib, s->replaying, s->sweeping, end_ms(rib));
 }
@@ -228,7 +142,7 @@ session_phase(const struct rib *rib)
 const char *
 session_vrf_phase(const struct rib *rib)
 {
-	const struct session *s = &rib->session;
+	const struct rib_session *s = &rib->session;
 
 	return phase(rib, s->vrfs_replaying, s->sweeping && !s->replaying,
 		     vrfs_end_ms(rib));
@@ -246,7 +160,7 @@ static void
 replay_done(struct rib *rib)
 {
 	static struct log_limit limit;
-	struct session *s = &rib->session;
+	struct rib_session *s = &rib->session;
 	unsigned int missed;
 
 	s->replaying = s->sweeping = false;
@@ -263,15 +177,16 @@ replay_done(struct rib *rib)
 static void
 vrfs_done(struct rib *rib)
 {
-	struct session *s = &rib->session;
+	struct rib_session *s = &rib->session;
 	uint32_t kept = 0, routes = 0;
 
 	s->vrfs_replaying = s->sweeping = false;
 	for (uint32_t i = 1; i <= rib->tally_high; i++) {
-		bool is_kept = tally_is_kept(rib, &rib->tally[i]);
+		const struct tally *t = &rib->tally[i];
+		bool is_kept = tally_is_kept(rib, t) && vrf_find(rib, t->table) != NULL;
 
 		kept += is_kept;
-		routes += is_kept ? rib->tally[i].stale : 0;
+		routes += is_kept ? t->stale : 0;
 	}
 	log_info("rib: replay of vrfs done gen=%u swept=%" PRIu64, s->gen, s->swept_vrf);
 	if (kept > 0)
@@ -282,7 +197,7 @@ vrfs_done(struct rib *rib)
 static void
 look_for_end(struct rib *rib)
 {
-	struct session *s = &rib->session;
+	struct rib_session *s = &rib->session;
 	bool main = s->replaying;
 
 	if (!is_over(rib, main ? end_ms(rib) : vrfs_end_ms(rib)))
@@ -314,7 +229,7 @@ is_missing(const struct rib *rib, const struct route *r)
 bool
 sweep_round(struct rib *rib)
 {
-	struct session *s = &rib->session;
+	struct rib_session *s = &rib->session;
 	uint32_t end, all = tables_walk_end(&rib->tables);
 	bool main = s->replaying;
 

@@ -136,8 +136,7 @@ tallies_renew(struct rib *rib)
 bool
 tally_is_kept(const struct rib *rib, const struct tally *t)
 {
-	return t->stale > 0 && t->gen != rib->session.gen &&
-	       vrf_find(rib, t->table) != NULL;
+	return t->stale > 0 && t->gen != rib->session.gen;
 }
 
 void

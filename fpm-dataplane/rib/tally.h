@@ -26,7 +26,7 @@ void tally_heard(struct rib *rib, uint32_t table);
 void tallies_renew(struct rib *rib);
 /* NULL: zebra has no route there. */
 const struct tally *tally_find(const struct rib *rib, uint32_t table);
-/* Was it not replayed, though it is a VRF's? (While the replay runs: not yet.) */
+/* Of a VRF's table: was it not replayed? (While the replay runs: not yet.) */
 bool tally_is_kept(const struct rib *rib, const struct tally *t);
 /*
  * The VRF of a table goes; a VRF comes. zebra, when it is there, says itself what becomes of the

@@ -18,6 +18,7 @@
 #include "rib/mirror.h"
 #include "rib/rib_impl.h"
 #include "rib/route.h"
+#include "rib/session.h"
 
 static bool
 is_linklocal(const struct prefix *p)

@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "rib/sweep.h"
+
 static void
 quiesce(struct rig *g, _Atomic bool *done)
 {

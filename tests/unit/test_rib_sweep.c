@@ -8,6 +8,8 @@
 
 #include <stdio.h>
 
+#include "rib/sweep.h"
+
 /* A session of zebra 100 that taught two routes and ended. */
 static struct rig *
 taught(void)

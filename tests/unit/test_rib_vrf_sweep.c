@@ -7,6 +7,8 @@
  */
 #include "rib_rig.h"
 
+#include "rib/sweep.h"
+
 /* What main has, the sentinel, then three tables; in step when this returns. */
 static struct rig *
 taught(void)

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sessions of zebra: generations, and what each event says of the replay. [rib].
+ *
+ * FPM has neither an end mark nor a "delete all": each connect is a generation, and forwarding
+ * goes on with the old routes. When the replay is over, and what happens then, is in sweep.c.
+ */
+#include "rib/session.h"
+
+#include <linux/rtnetlink.h>
+
+#include "base/fpm_event.h"
+#include "base/log.h"
+#include "rib/content.h"
+#include "rib/mirror.h"
+#include "rib/rib_impl.h"
+#include "rib/tally.h"
+#include "rib/words.h"
+
+void
+session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
+{
+	static struct log_limit limit; /* who connects in a loop fills no log */
+	struct rib_session *s = &rib->session;
+	uint32_t was_pid = s->nl_pid;
+	unsigned int missed;
+
+	early_clear(rib);
+	rib->n_said = rib->retell_at = 0; /* the replay will be acknowledged */
+	/* What the session still had to say about its slots, they keep; published when neigh
+	 * is ready (commit.c), for their legs stay as they are. */
+	slots_bind(rib);
+	slots_orphan(rib);
+	nhs_free(rib);
+	*s = (struct rib_session){.gen = gen,
+				  .nl_pid = nl_pid != 0 ? nl_pid : was_pid,
+				  .connected = true,
+				  .replaying = true,
+				  .vrfs_replaying = true,
+				  /* An unknown id (0) is held as long as another one: the
+			       * longer wait harms nobody, the shorter could. */
+				  .restarted = was_pid != 0 && nl_pid != was_pid};
+	s->up_ms = s->last_event_ms = rib->clock_ms();
+	mirror_zebra(rib, s->nl_pid, 0);
+	/* All of it, in one step: a route is stale by its generation (struct route). */
+	tallies_renew(rib);
+	s->n_before = rib->stale;
+	if (log_allowed(&limit, &missed))
+		log_info("rib: session up gen=%u stale=%u of_other_tables=%u "
+			 "zebra_restarted=%d missed=%u",
+			 gen, rib->stale, rib->stale_other, s->restarted, missed);
+}
+
+void
+session_down(struct rib *rib)
+{
+	static struct log_limit limit;
+	struct rib_session *s = &rib->session;
+	unsigned int missed;
+
+	if (!s->connected)
+		return;
+	s->connected = s->replaying = s->vrfs_replaying = s->sweeping = false;
+	if (log_allowed(&limit, &missed))
+		log_info("rib: session down gen=%u routes=%u missed=%u", s->gen,
+			 rib->n_zebra[0] + rib->n_zebra[1], missed);
+}
+
+static bool
+event_is_of_main(const struct fpm_event *ev)
+{
+	return ev->table == 0 || ev->table == RIB_TABLE_MAIN;
+}
+
+static bool
+event_is_sentinel(const struct fpm_event *ev)
+{
+	static const struct ipaddr ones = {{255, 255, 255, 255, 255, 255, 255, 255, 255,
+					    255, 255, 255, 255, 255, 255, 255}};
+
+	return ev->prefix.len == 128 && ev->rtm_type == RTN_BLACKHOLE &&
+	       event_is_of_main(ev) && ipaddr_equal(&ev->prefix.addr, &ones);
+}
+
+void
+session_event(struct rib *rib, const struct fpm_event *ev)
+{
+	struct rib_session *s = &rib->session;
+
+	s->n_events++;
+	if (ev->kind != FPM_ROUTE && ev->kind != FPM_ROUTE_DEL)
+		return;
+	if (!event_is_of_main(ev) && ev->table != FPM_TABLE_NONE) {
+		s->last_other_ms = s->last_event_ms;
+		tally_heard(rib, ev->table);
+	}
+	if (ev->kind != FPM_ROUTE)
+		return;
+	/* One that comes before any other route is a live one of a restarted staticd. */
+	if (!event_is_sentinel(ev)) {
+		s->n_routes++;
+	} else if (s->n_routes > 0 && !s->sentinel) {
+		s->sentinel = true;
+		s->sentinel_ms = s->last_event_ms;
+	}
+}
