@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "base/limits.h"
+#include "rib/index.h"
 #include "rib/link.h"
 #include "rib/rib_impl.h"
 #include "rib/slot.h"

@@ -12,11 +12,18 @@
  *
  * Repair stages what differs again; the commit at the end of the round publishes it.
  */
+#include "rib/audit.h"
+
 #include <jansson.h>
 
+#include "rib/index.h"
 #include "rib/rib_impl.h"
 #include "rib/route.h"
+#include "rib/routes.h"
+#include "rib/slot.h"
+#include "rib/vrf.h"
 #include "rib/words.h"
+#include "rib/zebra.h"
 
 #define STEPS_A_SLICE 1024u
 #define ROWS_A_ROUTE  6u /* at most */
@@ -214,7 +221,7 @@ audit_break(struct rib *rib, struct msg_query *q)
 		(void)poptrie_del(
 			fib_trie(&rib->fib->copy[rib->fib->n_copies - 1], p.family),
 			p.addr.octet, p.len);
-		rib->staged[p.family == 6] = true;
+		rib->pending.staged[p.family == 6] = true;
 		break;
 	case BREAK_GROUP:
 		atomic_store_explicit(&rib->fib->group[route_effective(r)],

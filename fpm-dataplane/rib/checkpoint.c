@@ -22,7 +22,6 @@
 #include "fib/fib.h"
 #include "rib/index.h"
 #include "rib/order.h"
-#include "rib/rib.h"
 #include "rib/routes.h"
 #include "rib/ways.h"
 
@@ -584,7 +583,7 @@ ckpt_open(int fd, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms, const ch
 }
 
 unsigned int
-rib_checkpoint_tries(int fd)
+ckpt_tries(int fd)
 {
 	struct ckpt_header h;
 
@@ -595,11 +594,11 @@ rib_checkpoint_tries(int fd)
 }
 
 void
-rib_checkpoint_forgive(int fd, unsigned int tries)
+ckpt_forgive(int fd, unsigned int tries)
 {
 	uint32_t before = tries;
 
-	if (rib_checkpoint_tries(fd) != before + 1)
+	if (ckpt_tries(fd) != before + 1)
 		return;
 	(void)!pwrite(fd, &before, sizeof(before), offsetof(struct ckpt_header, tries));
 }

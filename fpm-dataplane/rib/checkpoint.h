@@ -134,6 +134,9 @@ extern const char ckpt_no_memory[]; /* one of the reasons, which is none against
 /* And these are of an installation or a configuration: there is nothing wrong with it. */
 extern const char ckpt_other_layout[], ckpt_other_netns[];
 void ckpt_free(struct ckpt *c);
+/* As rib_checkpoint_tries() and rib_checkpoint_forgive() of rib.h. */
+unsigned int ckpt_tries(int fd);
+void ckpt_forgive(int fd, unsigned int tries);
 
 /* In which of the arrays routes of a table are. */
 unsigned int ckpt_part(uint32_t table);

@@ -12,14 +12,21 @@
  * When a trie runs out of memory, forwarding goes on with what is published: nothing is
  * freed that it may still name, and the next rounds try again.
  */
-#include <errno.h>
-#include <string.h>
+#include "rib/commit.h"
 
 #include "base/clock.h"
+#include "rib/adj.h"
 #include "rib/checkpoint.h"
+#include "rib/content.h"
+#include "rib/early.h"
+#include "rib/feedback.h"
+#include "rib/index.h"
+#include "rib/query.h"
 #include "rib/reclaim.h"
 #include "rib/rib_impl.h"
 #include "rib/route.h"
+#include "rib/slot.h"
+#include "rib/vrf.h"
 #include "rib/words.h"
 
 static bool
@@ -32,14 +39,14 @@ commit_tries(struct rib *rib)
 		bool left = false;
 
 		/* A copy that has all of it costs nothing when it is asked again. */
-		for (unsigned int c = 0; rib->staged[v] && c < fib->n_copies; c++) {
+		for (unsigned int c = 0; rib->pending.staged[v] && c < fib->n_copies; c++) {
 			if (poptrie_commit(fib_trie(&fib->copy[c], v == 0 ? 4 : 6)) == 0)
 				continue;
 			rib->count.commit_nomem++;
 			route_log_nomem("commit", rib->count.commit_nomem);
 			left = true;
 		}
-		rib->staged[v] = left;
+		rib->pending.staged[v] = left;
 		all &= !left;
 	}
 	if (vrfs_commit(rib) == 0)
@@ -73,11 +80,11 @@ note_lag(struct rib *rib)
 {
 	uint64_t now, lag_ms;
 
-	if (rib->oldest_rx_ms == 0)
+	if (rib->pending.oldest_rx_ms == 0)
 		return;
 	now = rib->clock_ms();
-	lag_ms = now > rib->oldest_rx_ms ? now - rib->oldest_rx_ms : 0;
-	rib->oldest_rx_ms = 0;
+	lag_ms = now > rib->pending.oldest_rx_ms ? now - rib->pending.oldest_rx_ms : 0;
+	rib->pending.oldest_rx_ms = 0;
 	if (lag_ms > atomic_load_explicit(&fpm_status.lag_high_ms, memory_order_relaxed))
 		atomic_store_explicit(&fpm_status.lag_high_ms, lag_ms,
 				      memory_order_relaxed);
@@ -117,24 +124,25 @@ commit_reclaim_all(struct rib *rib)
 static void
 commit(struct rib *rib)
 {
-	bool tries = rib->staged[0] || rib->staged[1] || rib->vrf_staged.n > 0;
+	bool tries =
+		rib->pending.staged[0] || rib->pending.staged[1] || rib->vrfs.staged.n > 0;
 	uint64_t begin_ns = monotonic_ns();
 
-	rib->n_events = 0;
+	rib->pending.n_events = 0;
 	rib->words.due = false;
 	words_publish_all(rib);
-	rib->commit_failed = !commit_tries(rib);
+	rib->pending.failed = !commit_tries(rib);
 	/* A trie that could not be completed may still name slots that no route does. */
-	if (!rib->commit_failed && !rib->resync.due) {
+	if (!rib->pending.failed && !rib->resync.due) {
 		if (!ckpt_is_frozen(rib->ckpt)) /* which would not hear of it */
 			kill_idle(rib);
 		vrfs_publish(rib);
 	}
-	if (tries || rib->count.word_writes != rib->words_before) {
+	if (tries || rib->count.word_writes != rib->pending.words_before) {
 		rib->count.commits++;
 		histogram_add(&fpm_status.commit, (monotonic_ns() - begin_ns) / 1000);
 	}
-	rib->words_before = rib->count.word_writes;
+	rib->pending.words_before = rib->count.word_writes;
 	note_lag(rib);
 	feedback_seal(rib);
 	reclaim_start(rib, commit_reclaim);
@@ -143,7 +151,7 @@ commit(struct rib *rib)
 void
 rib_commit(struct rib *rib)
 {
-	if (rib->ids_changed && rib->n_early > 0)
+	if (rib->nhs.changed && rib->early.n > 0)
 		early_bind(rib, EARLY_KNOWN);
 	slots_bind(rib);
 	if (adj_awaited(rib)) {

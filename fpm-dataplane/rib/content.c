@@ -14,7 +14,10 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "rib/index.h"
+#include "rib/leg.h"
 #include "rib/mirror.h"
+#include "rib/nexthop.h"
 #include "rib/rib_impl.h"
 #include "rib/slot.h"
 #include "rib/ways.h"
@@ -244,9 +247,9 @@ slot_orphan(struct rib *rib, struct slot *s)
 void
 slots_orphan(struct rib *rib)
 {
-	for (uint32_t i = 1; i <= rib->nh_high; i++)
-		for (uint32_t at = rib->nh[i] == NULL ? 0 : rib->nh[i]->slot, next; at != 0;
-		     at = next) {
+	for (uint32_t i = 1; i <= rib->nhs.high; i++)
+		for (uint32_t at = rib->nhs.v[i] == NULL ? 0 : rib->nhs.v[i]->slot, next;
+		     at != 0; at = next) {
 			next = slot_at(&rib->slots, at)->sibling;
 			slot_orphan(rib, slot_at(&rib->slots, at));
 		}

@@ -8,10 +8,17 @@
  * replay is over, for then zebra has said all it has to say. A route without an old way
  * needs none of this: it is bound at once, and late binding does the rest (nexthop.c).
  */
+#include "rib/early.h"
+
 #include <stdlib.h>
 
+#include "rib/content.h"
+#include "rib/feedback.h"
+#include "rib/index.h"
+#include "rib/nexthop.h"
 #include "rib/rib_impl.h"
 #include "rib/route.h"
+#include "rib/routes.h"
 
 static uint64_t
 hash_of(const struct route *r)
@@ -22,10 +29,10 @@ hash_of(const struct route *r)
 static uint32_t
 find(const struct rib *rib, const struct route *r)
 {
-	uint32_t i = hidx_first(&rib->early_by_route, hash_of(r));
+	uint32_t i = hidx_first(&rib->early.by_route, hash_of(r));
 
-	while (i != 0 && rib->early[i].route != r)
-		i = hidx_next(&rib->early_by_route, i);
+	while (i != 0 && rib->early.v[i].route != r)
+		i = hidx_next(&rib->early.by_route, i);
 	return i;
 }
 
@@ -35,10 +42,10 @@ means_nothing(struct rib *rib, struct nh *nh)
 	if (nh == NULL || !nh->known)
 		return true;
 	/* Asked for every route of a replay, after ids that have mostly come before. */
-	if (nh->judged != rib->ids_turn) {
+	if (nh->judged != rib->nhs.turn) {
 		nh_ways(rib, nh, 0, &rib->scratch);
 		nh->means_nothing = rib->scratch.unresolved;
-		nh->judged = rib->ids_turn;
+		nh->judged = rib->nhs.turn;
 	}
 	return nh->means_nothing;
 }
@@ -59,36 +66,36 @@ early_put(struct rib *rib, struct route *r, uint32_t nhid, uint16_t mtu_class)
 
 	if (r == NULL || r->zslot == 0 || !is_awaited(rib, r))
 		return false;
-	i = rib->n_early == 0 ? 0 : find(rib, r);
+	i = rib->early.n == 0 ? 0 : find(rib, r);
 	/* What it has is this session's own word already: that is over now. */
 	if (r->gen == rib->session.gen && i == 0)
 		return false;
 	if (!means_nothing(rib, nh_find(rib, nhid)))
 		return false;
 	if (i == 0) {
-		i = number_get(&rib->early_unused, &rib->early_high);
-		rib->early =
-			table_grow(rib->early, &rib->early_cap, i, sizeof(*rib->early));
-		hidx_add(&rib->early_by_route, hash_of(r), i);
-		rib->n_early++;
+		i = number_get(&rib->early.unused, &rib->early.high);
+		rib->early.v =
+			table_grow(rib->early.v, &rib->early.cap, i, sizeof(*rib->early.v));
+		hidx_add(&rib->early.by_route, hash_of(r), i);
+		rib->early.n++;
 	}
-	rib->early[i] = (struct early){.route = r, .nhid = nhid, .mtu_class = mtu_class};
+	rib->early.v[i] = (struct early){.route = r, .nhid = nhid, .mtu_class = mtu_class};
 	return true;
 }
 
 static void
 drop(struct rib *rib, uint32_t i)
 {
-	hidx_del(&rib->early_by_route, i);
-	rib->early[i].route = NULL;
-	vec32_push(&rib->early_unused, i);
-	rib->n_early--;
+	hidx_del(&rib->early.by_route, i);
+	rib->early.v[i].route = NULL;
+	vec32_push(&rib->early.unused, i);
+	rib->early.n--;
 }
 
 void
 early_forget(struct rib *rib, const struct route *r)
 {
-	uint32_t i = rib->n_early == 0 ? 0 : find(rib, r);
+	uint32_t i = rib->early.n == 0 ? 0 : find(rib, r);
 
 	if (i != 0)
 		drop(rib, i);
@@ -97,10 +104,10 @@ early_forget(struct rib *rib, const struct route *r)
 void
 early_bind(struct rib *rib, enum early_due due)
 {
-	for (uint32_t i = 1; rib->n_early > 0 && i <= rib->early_high; i++) {
-		struct route *r = rib->early[i].route;
-		uint32_t nhid = rib->early[i].nhid;
-		uint16_t mtu_class = rib->early[i].mtu_class;
+	for (uint32_t i = 1; rib->early.n > 0 && i <= rib->early.high; i++) {
+		struct route *r = rib->early.v[i].route;
+		uint32_t nhid = rib->early.v[i].nhid;
+		uint16_t mtu_class = rib->early.v[i].mtu_class;
 
 		if (r == NULL ||
 		    (!(due == EARLY_ALL || (due == EARLY_MAIN && route_is_replayed(r))) &&
@@ -110,21 +117,21 @@ early_bind(struct rib *rib, enum early_due due)
 		route_bind(rib, r, slot_for_id(rib, nhid, mtu_class, r->zslot));
 		feedback_put(rib, r);
 	}
-	rib->ids_changed = false;
+	rib->nhs.changed = false;
 }
 
 void
 early_clear(struct rib *rib)
 {
-	for (uint32_t i = 1; i <= rib->early_high; i++)
-		if (rib->early[i].route != NULL)
+	for (uint32_t i = 1; i <= rib->early.high; i++)
+		if (rib->early.v[i].route != NULL)
 			drop(rib, i);
 }
 
 void
 early_free(struct rib *rib)
 {
-	free(rib->early);
-	vec32_free(&rib->early_unused);
-	hidx_free(&rib->early_by_route);
+	free(rib->early.v);
+	vec32_free(&rib->early.unused);
+	hidx_free(&rib->early.by_route);
 }

@@ -10,10 +10,17 @@
  * When a trie lacks memory, what is not in it has failed. Which routes were told so is not
  * noted, memory being short: when all are in it, all of the session are told again.
  */
+#include "rib/feedback.h"
+
 #include <stdlib.h>
 
+#include "rib/index.h"
+#include "rib/reclaim.h"
 #include "rib/rib_impl.h"
 #include "rib/route.h"
+#include "rib/routes.h"
+#include "rib/slot.h"
+#include "rib/vrf.h"
 
 struct said {
 	struct prefix prefix;
@@ -34,11 +41,12 @@ is_told(const struct rib *rib, uint32_t table)
 static void
 put(struct rib *rib, const struct said *said)
 {
-	if (rib->n_said == rib->cap_said) {
-		rib->cap_said = rib->cap_said == 0 ? 256 : rib->cap_said * 2;
-		rib->said = must(realloc(rib->said, rib->cap_said * sizeof(*rib->said)));
+	if (rib->feedback.n == rib->feedback.cap) {
+		rib->feedback.cap = rib->feedback.cap == 0 ? 256 : rib->feedback.cap * 2;
+		rib->feedback.v = must(realloc(
+			rib->feedback.v, rib->feedback.cap * sizeof(*rib->feedback.v)));
 	}
-	rib->said[rib->n_said++] = *said;
+	rib->feedback.v[rib->feedback.n++] = *said;
 }
 
 void
@@ -69,20 +77,22 @@ feedback_refuse(struct rib *rib, const struct fpm_event *ev)
 bool
 feedback_retell(struct rib *rib)
 {
-	uint32_t end = rib->retell_at + RIB_SLICE;
+	uint32_t end = rib->feedback.retell_at + RIB_SLICE;
 
-	if (rib->resync.due || rib->commit_failed || rib->session.vrfs_replaying)
+	if (rib->resync.due || rib->pending.failed || rib->session.vrfs_replaying)
 		return false; /* not yet: a later round */
-	for (; rib->retell_at < end && rib->retell_at <= tables_walk_end(&rib->tables);
-	     rib->retell_at++) {
-		const struct route *r = tables_walk_at(&rib->tables, rib->retell_at);
+	for (; rib->feedback.retell_at < end &&
+	       rib->feedback.retell_at <= tables_walk_end(&rib->tables);
+	     rib->feedback.retell_at++) {
+		const struct route *r =
+			tables_walk_at(&rib->tables, rib->feedback.retell_at);
 
 		if (r != NULL && r->zslot != 0 && r->gen == rib->session.gen)
 			feedback_put(rib, r);
 	}
-	if (rib->retell_at <= tables_walk_end(&rib->tables))
+	if (rib->feedback.retell_at <= tables_walk_end(&rib->tables))
 		return true;
-	rib->retell_at = 0;
+	rib->feedback.retell_at = 0;
 	return false;
 }
 
@@ -118,7 +128,7 @@ static bool
 is_not_in(struct rib *rib, const struct said *s)
 {
 	const struct vrf *vrf = vrf_find(rib, s->table);
-	const bool *staged = vrf == NULL ? rib->staged : vrf->staged;
+	const bool *staged = vrf == NULL ? rib->pending.staged : vrf->staged;
 	const struct routes *of = tables_routes(&rib->tables, s->table);
 	const struct route *r;
 
@@ -137,18 +147,18 @@ has_failed(struct rib *rib, const struct said *s)
 		return true;
 	if (!is_not_in(rib, s))
 		return false;
-	rib->retell_at = 1;
+	rib->feedback.retell_at = 1;
 	return true;
 }
 
 void
 feedback_seal(struct rib *rib)
 {
-	struct reclaim *p = rib->n_said == 0 ? NULL : reclaim_open(rib);
+	struct reclaim *p = rib->feedback.n == 0 ? NULL : reclaim_open(rib);
 	struct msg_feedback *m = NULL;
 
-	for (uint32_t i = 0; i < rib->n_said; i++) {
-		const struct said *s = &rib->said[i];
+	for (uint32_t i = 0; i < rib->feedback.n; i++) {
+		const struct said *s = &rib->feedback.v[i];
 
 		if (m == NULL || m->n == FPM_FEEDBACK_MAX) {
 			m = msg_new(MSG_FEEDBACK, sizeof(*m));
@@ -162,7 +172,7 @@ feedback_seal(struct rib *rib)
 							 .rtm_type = s->rtm_type,
 							 .failed = has_failed(rib, s)};
 	}
-	rib->n_said = 0;
+	rib->feedback.n = 0;
 }
 
 void
@@ -177,4 +187,16 @@ feedback_send(struct rib *rib, struct msg_feedback *m)
 		else
 			worker_send(rib->conf.fpm, &m->m);
 	}
+}
+
+void
+feedback_clear(struct rib *rib)
+{
+	rib->feedback.n = rib->feedback.retell_at = 0;
+}
+
+void
+rib_feedback_free(struct rib *rib)
+{
+	free(rib->feedback.v);
 }

@@ -26,6 +26,7 @@
 #include "rib/route.h"
 #include "rib/routes.h"
 #include "rib/slot.h"
+#include "rib/ways.h"
 
 /* The slot that the kernel's side gives to `p` in a table; 0 when it has no say. */
 static uint32_t

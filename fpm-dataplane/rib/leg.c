@@ -10,11 +10,13 @@
 #include "rib/leg.h"
 
 #include "rib/adj.h"
+#include "rib/index.h"
 #include "rib/link.h"
 #include "rib/own.h"
 #include "rib/reclaim.h"
 #include "rib/rib_impl.h"
 #include "rib/slot.h"
+#include "rib/ways.h"
 
 /* A gateway by one of our ports needs an adjacency; anything else needs none. */
 static void
@@ -98,7 +100,7 @@ legs_feed(struct rib *rib)
 	}
 	/* zebra was told that those had failed. */
 	if (cds_list_empty(&rib->legs.starved) && rib->conf.feedback)
-		rib->retell_at = 1;
+		rib->feedback.retell_at = 1;
 }
 
 static bool

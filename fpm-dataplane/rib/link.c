@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "rib/index.h"
+
 struct link *
 rib_link_find(const struct rib_links *links, uint32_t ifindex)
 {

@@ -9,6 +9,8 @@
 #include "base/clock.h"
 #include "rib/checkpoint.h"
 #include "rib/rib_impl.h"
+#include "rib/routes.h"
+#include "rib/ways.h"
 
 static bool
 is_mirror(const struct rib *rib)

@@ -14,18 +14,23 @@
  * Ids never outlive a session. Whether it was zebra or the connection that died, the replay
  * announces all ids again, and a restarted zebra means something else by the same number.
  */
+#include "rib/nexthop.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+#include "rib/index.h"
 #include "rib/rib_impl.h"
+#include "rib/slot.h"
+#include "rib/ways.h"
 
 struct nh *
 nh_find(const struct rib *rib, uint32_t id)
 {
-	for (uint32_t i = hidx_first(&rib->nh_by_id, hash32(id)); i != 0;
-	     i = hidx_next(&rib->nh_by_id, i))
-		if (rib->nh[i]->id == id)
-			return rib->nh[i];
+	for (uint32_t i = hidx_first(&rib->nhs.by_id, hash32(id)); i != 0;
+	     i = hidx_next(&rib->nhs.by_id, i))
+		if (rib->nhs.v[i]->id == id)
+			return rib->nhs.v[i];
 	return NULL;
 }
 
@@ -39,11 +44,11 @@ nh_get(struct rib *rib, uint32_t id)
 	nh = must(calloc(1, sizeof(*nh)));
 	nh->id = id;
 	CDS_INIT_LIST_HEAD(&nh->member_of);
-	nh->number = number_get(&rib->nh_free, &rib->nh_high);
-	rib->nh = table_grow(rib->nh, &rib->nh_cap, nh->number, sizeof(*rib->nh));
-	rib->nh[nh->number] = nh;
-	rib->n_nh++;
-	hidx_add(&rib->nh_by_id, hash32(id), nh->number);
+	nh->number = number_get(&rib->nhs.unused, &rib->nhs.high);
+	rib->nhs.v = table_grow(rib->nhs.v, &rib->nhs.cap, nh->number, sizeof(*rib->nhs.v));
+	rib->nhs.v[nh->number] = nh;
+	rib->nhs.n++;
+	hidx_add(&rib->nhs.by_id, hash32(id), nh->number);
 	return nh;
 }
 
@@ -65,10 +70,10 @@ members_drop(struct rib *rib, struct nh *nh)
 static void
 nh_free(struct rib *rib, struct nh *nh)
 {
-	hidx_del(&rib->nh_by_id, nh->number);
-	rib->nh[nh->number] = NULL;
-	vec32_push(&rib->nh_free, nh->number);
-	rib->n_nh--;
+	hidx_del(&rib->nhs.by_id, nh->number);
+	rib->nhs.v[nh->number] = NULL;
+	vec32_push(&rib->nhs.unused, nh->number);
+	rib->nhs.n--;
 	members_drop(rib, nh);
 	free(nh);
 }
@@ -84,13 +89,13 @@ nh_maybe_free(struct rib *rib, struct nh *nh)
 	    !cds_list_empty(&nh->member_of))
 		return;
 	nh->doomed = true;
-	vec32_push(&rib->nh_doomed, nh->number);
-	if (rib->nh_dooming)
+	vec32_push(&rib->nhs.doomed, nh->number);
+	if (rib->nhs.dooming)
 		return;
-	rib->nh_dooming = true;
-	while (rib->nh_doomed.n > 0)
-		nh_free(rib, rib->nh[rib->nh_doomed.v[--rib->nh_doomed.n]]);
-	rib->nh_dooming = false;
+	rib->nhs.dooming = true;
+	while (rib->nhs.doomed.n > 0)
+		nh_free(rib, rib->nhs.v[rib->nhs.doomed.v[--rib->nhs.doomed.n]]);
+	rib->nhs.dooming = false;
 }
 
 void
@@ -169,8 +174,8 @@ nh_changed(struct rib *rib, struct nh *nh)
 {
 	struct member *m;
 
-	rib->ids_changed = true;
-	rib->ids_turn++;
+	rib->nhs.changed = true;
+	rib->nhs.turn++;
 	slots_follow(rib, nh);
 	cds_list_for_each_entry (m, &nh->member_of, in)
 		slots_follow(rib, m->group);
@@ -221,15 +226,15 @@ nh_delete(struct rib *rib, uint32_t id)
 void
 nhs_free(struct rib *rib)
 {
-	for (uint32_t i = 1; i <= rib->nh_high; i++)
-		if (rib->nh[i] != NULL) {
-			free(rib->nh[i]->member);
-			free(rib->nh[i]);
+	for (uint32_t i = 1; i <= rib->nhs.high; i++)
+		if (rib->nhs.v[i] != NULL) {
+			free(rib->nhs.v[i]->member);
+			free(rib->nhs.v[i]);
 		}
-	free(rib->nh);
-	rib->nh = NULL;
-	rib->nh_high = rib->nh_cap = rib->n_nh = 0;
-	vec32_free(&rib->nh_free);
-	vec32_free(&rib->nh_doomed);
-	hidx_free(&rib->nh_by_id);
+	free(rib->nhs.v);
+	rib->nhs.v = NULL;
+	rib->nhs.high = rib->nhs.cap = rib->nhs.n = 0;
+	vec32_free(&rib->nhs.unused);
+	vec32_free(&rib->nhs.doomed);
+	hidx_free(&rib->nhs.by_id);
 }

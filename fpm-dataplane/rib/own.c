@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "rib/index.h"
 #include "rib/link.h"
 #include "rib/routes.h"
 

@@ -5,6 +5,8 @@
  * nobody's way. The cursor is the last prefix shown, not a place in memory: it stays good
  * while the table changes under it. Changes nothing.
  */
+#include "rib/query.h"
+
 #include <inttypes.h>
 #include <jansson.h>
 #include <linux/rtnetlink.h>
@@ -16,10 +18,21 @@
 #include "base/log.h"
 #include "base/rtproto.h"
 #include "base/limits.h"
+#include "rib/adj.h"
+#include "rib/audit.h"
 #include "rib/checkpoint.h"
+#include "rib/index.h"
+#include "rib/leg.h"
+#include "rib/nexthop.h"
 #include "rib/rib_impl.h"
 #include "rib/route.h"
+#include "rib/routes.h"
+#include "rib/session.h"
+#include "rib/slot.h"
 #include "rib/sweep.h"
+#include "rib/tally.h"
+#include "rib/vrf.h"
+#include "rib/ways.h"
 
 #define SCAN_MAX 16384u
 
@@ -282,7 +295,7 @@ one_prefix(struct rib *rib, struct msg_query *q, const struct wanted_fib *of)
 static void
 list_routes(struct rib *rib, struct msg_query *q)
 {
-	const struct vrf *vrf = rib->vrf[q->vrf];
+	const struct vrf *vrf = rib->vrfs.v[q->vrf];
 	struct wanted_fib of = {RIB_TABLE_MAIN, rib->fib->copy};
 
 	if (vrf != NULL)
@@ -392,12 +405,12 @@ static const struct vrf *
 next_vrf(const struct rib *rib, struct msg_query *q)
 {
 	while (json_array_size(q->rows) + 2 <= q->max) {
-		if (rib->n_vrf == 0 || ++q->cursor[0] >= FIB_VRF_NONE) {
+		if (rib->vrfs.n == 0 || ++q->cursor[0] >= FIB_VRF_NONE) {
 			q->done = true;
 			return NULL;
 		}
-		if (rib->vrf[q->cursor[0]] != NULL)
-			return rib->vrf[q->cursor[0]];
+		if (rib->vrfs.v[q->cursor[0]] != NULL)
+			return rib->vrfs.v[q->cursor[0]];
 	}
 	return NULL;
 }
@@ -469,8 +482,8 @@ rib_bytes(const struct rib *rib)
 	       routes_bytes(&rib->tables.other) +
 	       (rib->slots.high / SLOT_CHUNK + 1) * SLOT_CHUNK * sizeof(struct slot) +
 	       rib->contents.leg_bytes + rib->words.block_bytes +
-	       rib->n_nh * sizeof(struct nh) + rib->adjs.high * sizeof(struct adj) +
-	       hidx_bytes(&rib->contents.by_ways) + hidx_bytes(&rib->nh_by_id) +
+	       rib->nhs.n * sizeof(struct nh) + rib->adjs.high * sizeof(struct adj) +
+	       hidx_bytes(&rib->contents.by_ways) + hidx_bytes(&rib->nhs.by_id) +
 	       hidx_bytes(&rib->adjs.by_key) + hidx_bytes(&rib->links.by_ifindex);
 }
 
@@ -486,8 +499,8 @@ summary_tables(const struct rib *rib, json_t *o)
 {
 	uint32_t stale = 0, kept = 0, no_vrf = 0;
 
-	for (uint32_t i = 1; i <= rib->tally_high; i++) {
-		const struct tally *t = &rib->tally[i];
+	for (uint32_t i = 1; i <= rib->tallies.high; i++) {
+		const struct tally *t = &rib->tallies.v[i];
 
 		if (vrf_find(rib, t->table) == NULL) {
 			no_vrf += t->n;
@@ -516,8 +529,8 @@ summary_session(const struct rib *rib, json_t *o)
 	json_object_set_new(o, "zebra_restarted", json_boolean(s->restarted));
 	json_object_set_new(o, "sentinel", json_boolean(s->sentinel));
 	set_int(o, "replay_before", s->n_before);
-	set_int(o, "replay_confirmed", s->n_before - rib->stale - s->swept);
-	set_int(o, "stale", rib->stale);
+	set_int(o, "replay_confirmed", s->n_before - rib->tallies.stale - s->swept);
+	set_int(o, "stale", rib->tallies.stale);
 	json_object_set_new(o, "replay_s",
 			    s->up_ms == 0 ? json_null()
 					  : json_real((double)replay_ms / 1e3));
@@ -569,17 +582,17 @@ summary(const struct rib *rib, struct msg_query *q)
 		if (slot_path_kind(rib, i) == PATH_ENCAP)
 			unsupported += s->refs;
 	}
-	for (uint32_t i = 1; i <= rib->nh_high; i++)
-		absent += rib->nh[i] != NULL && rib->nh[i]->absent;
+	for (uint32_t i = 1; i <= rib->nhs.high; i++)
+		absent += rib->nhs.v[i] != NULL && rib->nhs.v[i]->absent;
 	set_int(o, "routes4", rib->tables.n_main[0]);
 	set_int(o, "routes6", rib->tables.n_main[1]);
-	set_int(o, "zebra4", rib->n_zebra[0]);
-	set_int(o, "zebra6", rib->n_zebra[1]);
+	set_int(o, "zebra4", rib->tallies.n_zebra[0]);
+	set_int(o, "zebra6", rib->tallies.n_zebra[1]);
 	set_int(o, "other_tables", rib->tables.other.n - rib->tables.n_beside);
 	set_int(o, "unsupported", unsupported);
 	set_int(o, "unresolved", unresolved);
 	set_int(o, "groups", groups);
-	set_int(o, "nexthop_ids", rib->n_nh);
+	set_int(o, "nexthop_ids", rib->nhs.n);
 	set_int(o, "nexthop_ids_absent", absent);
 	set_int(o, "adjacencies", rib->adjs.n);
 	summary_session(rib, o);
@@ -596,7 +609,7 @@ summary(const struct rib *rib, struct msg_query *q)
 	set_int(o, "prefix_writes", rib->count.trie_writes);
 	set_int(o, "group_writes", rib->count.word_writes);
 	set_int(o, "rib_bytes", rib_bytes(rib));
-	set_int(o, "vrfs", rib->n_vrf);
+	set_int(o, "vrfs", rib->vrfs.n);
 	json_object_set_new(o, "fib4", trie_json(rib->fib->copy[0].pt4));
 	json_object_set_new(o, "fib6", trie_json(rib->fib->copy[0].pt6));
 	json_object_set_new(o, "fib_copies", copies_json(rib->fib));
@@ -648,17 +661,18 @@ answer(struct rib *rib, struct msg_query *q)
 void
 query_put(struct rib *rib, struct msg_query *q)
 {
-	if (rib->n_query == rib->cap_query) {
-		rib->cap_query = rib->cap_query == 0 ? 16 : rib->cap_query * 2;
-		rib->query = must(realloc(rib->query, rib->cap_query * sizeof(q)));
+	if (rib->queries.n == rib->queries.cap) {
+		rib->queries.cap = rib->queries.cap == 0 ? 16 : rib->queries.cap * 2;
+		rib->queries.v =
+			must(realloc(rib->queries.v, rib->queries.cap * sizeof(q)));
 	}
-	rib->query[rib->n_query++] = q;
+	rib->queries.v[rib->queries.n++] = q;
 }
 
 void
 query_answer_all(struct rib *rib)
 {
-	for (uint32_t i = 0; i < rib->n_query; i++)
-		answer(rib, rib->query[i]);
-	rib->n_query = 0;
+	for (uint32_t i = 0; i < rib->queries.n; i++)
+		answer(rib, rib->queries.v[i]);
+	rib->queries.n = 0;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "rib/index.h"
 #include "rib/rib_impl.h"
 
 struct reclaim *
@@ -33,11 +34,9 @@ reclaim_block(struct rib *rib, fib_path *block)
 	p->blocks[p->n_blocks++] = block;
 }
 
-/* Retire hook of both tries, called by poptrie_commit(). */
 void
-rib_retire(void *ctx, struct poptrie *pt, struct poptrie_retired *r)
+reclaim_nodes(struct rib *rib, struct poptrie *pt, struct poptrie_retired *r)
 {
-	struct rib *rib = ((struct worker *)ctx)->ctx;
 	struct reclaim *p = reclaim_open(rib);
 
 	r->user[0] = p->retired;

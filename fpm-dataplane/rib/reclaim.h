@@ -15,6 +15,7 @@
 #include "rib/index.h"
 
 struct msg_feedback;
+struct poptrie;
 struct poptrie_retired;
 struct rib;
 struct vrf_grave;
@@ -43,6 +44,8 @@ struct rib_reclaims {
 
 /* The open list, to add to. */
 struct reclaim *reclaim_open(struct rib *rib);
+/* Nodes and leaves that a trie has replaced. */
+void reclaim_nodes(struct rib *rib, struct poptrie *pt, struct poptrie_retired *r);
 void reclaim_block(struct rib *rib, fib_path *block);
 /* Close the open list and call `run` in the rib thread when the grace period is over. */
 void reclaim_start(struct rib *rib, void (*run)(void *rib, void *reclaim));

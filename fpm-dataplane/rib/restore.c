@@ -18,9 +18,15 @@
 
 #include "base/clock.h"
 #include "rib/checkpoint.h"
+#include "rib/commit.h"
+#include "rib/content.h"
+#include "rib/index.h"
 #include "rib/mirror.h"
 #include "rib/rib_impl.h"
 #include "rib/route.h"
+#include "rib/routes.h"
+#include "rib/tally.h"
+#include "rib/ways.h"
 
 #define BATCH 128u
 

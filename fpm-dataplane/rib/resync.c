@@ -9,7 +9,9 @@
 #include "base/log.h"
 #include "rib/rib_impl.h"
 #include "rib/route.h"
+#include "rib/routes.h"
 #include "rib/tally.h"
+#include "rib/zebra.h"
 
 bool
 resync_round(struct rib *rib)

@@ -10,19 +10,34 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/msg_manage.h"
 #include "base/limits.h"
+#include "base/msg_manage.h"
+#include "rib/adj.h"
 #include "rib/checkpoint.h"
+#include "rib/commit.h"
+#include "rib/content.h"
+#include "rib/early.h"
+#include "rib/feedback.h"
 #include "rib/kernel.h"
 #include "rib/leg.h"
+#include "rib/link.h"
 #include "rib/mirror.h"
+#include "rib/nexthop.h"
+#include "rib/own.h"
+#include "rib/query.h"
+#include "rib/reclaim.h"
 #include "rib/restore.h"
 #include "rib/resync.h"
 #include "rib/rib_impl.h"
 #include "rib/route.h"
+#include "rib/routes.h"
 #include "rib/session.h"
+#include "rib/slot.h"
 #include "rib/sweep.h"
+#include "rib/tally.h"
+#include "rib/vrf.h"
 #include "rib/words.h"
+#include "rib/zebra.h"
 
 #define TICK_S  0.1 /* while something waits for a time */
 #define ALIVE_S 1.0 /* the checkpoint's age is this exact */
@@ -41,8 +56,8 @@ batch_event(struct rib *rib, const struct msg_fpm_batch *b)
 	if (rib->words.due)
 		words_publish(rib);
 	zebra_batch(rib, b);
-	if (rib->oldest_rx_ms == 0)
-		rib->oldest_rx_ms = b->rx_ms;
+	if (rib->pending.oldest_rx_ms == 0)
+		rib->pending.oldest_rx_ms = b->rx_ms;
 	atomic_store_explicit(&fpm_status.handled_rx_ms, b->rx_ms, memory_order_relaxed);
 	status_add(&fpm_status.queue_bytes_out, b->bytes);
 }
@@ -67,7 +82,7 @@ quiesce_event(struct rib *rib, const struct msg_quiesce *m)
 	bool resume = m->done == NULL;
 
 	/* What zebra has said last waits for the end of the round. */
-	if (!resume && rib->ids_changed && rib->n_early > 0)
+	if (!resume && rib->nhs.changed && rib->early.n > 0)
 		early_bind(rib, EARLY_KNOWN);
 	if (!resume)
 		slots_bind(rib);
@@ -128,7 +143,7 @@ rib_on_msg(struct rib *rib, struct msg *m)
 		break;
 	}
 	msg_free(m);
-	if (rib->n_events >= RIB_COMMIT_EVENTS) {
+	if (rib->pending.n_events >= RIB_COMMIT_EVENTS) {
 		rib_commit(rib);
 		/* Nothing that RCU guards is held between messages. */
 		GRACE_LET_GO();
@@ -147,7 +162,7 @@ rib_round(struct rib *rib)
 	routes_told(rib);
 	if (rib->resync.due && !ckpt_is_frozen(rib->ckpt)) /* it withdraws routes, too */
 		more |= resync_round(rib);
-	if (rib->retell_at != 0)
+	if (rib->feedback.retell_at != 0)
 		more |= feedback_retell(rib);
 	rib_commit(rib);
 	return more;
@@ -180,9 +195,9 @@ on_round(struct worker *w)
 		ev_idle_start(w->loop, &rib->more);
 	else
 		ev_idle_stop(w->loop, &rib->more);
-	timed = rib->session.vrfs_replaying || rib->resync.due || rib->staged[0] ||
-		rib->staged[1] || rib->vrf_staged.n > 0 || rib->vrf_wishes != NULL ||
-		rib->adjs.n_asked > 0;
+	timed = rib->session.vrfs_replaying || rib->resync.due || rib->pending.staged[0] ||
+		rib->pending.staged[1] || rib->vrfs.staged.n > 0 ||
+		rib->vrfs.wishes != NULL || rib->adjs.n_asked > 0;
 	if (timed && !ev_is_active(&rib->tick))
 		ev_timer_again(w->loop, &rib->tick);
 	else if (!timed && ev_is_active(&rib->tick))
@@ -307,6 +322,18 @@ rib_checkpoint_fd(const struct worker *w)
 	return rib->ckpt == NULL ? -1 : rib->ckpt->fd;
 }
 
+unsigned int
+rib_checkpoint_tries(int fd)
+{
+	return ckpt_tries(fd);
+}
+
+void
+rib_checkpoint_forgive(int fd, unsigned int tries)
+{
+	ckpt_forgive(fd, tries);
+}
+
 bool
 rib_was_short(const struct worker *w)
 {
@@ -330,6 +357,13 @@ rib_resume(struct worker *w)
 	worker_send(w, msg_new(MSG_QUIESCE, sizeof(struct msg_quiesce)));
 }
 
+/* Retire hook of both tries, called by poptrie_commit(). */
+void
+rib_retire(void *ctx, struct poptrie *pt, struct poptrie_retired *r)
+{
+	reclaim_nodes(((struct worker *)ctx)->ctx, pt, r);
+}
+
 void
 rib_teardown(struct worker *w)
 {
@@ -351,8 +385,8 @@ rib_teardown(struct worker *w)
 	routes_free(&rib->tables.main);
 	routes_free(&rib->tables.other);
 	adjs_free(&rib->adjs);
-	free(rib->query);
-	free(rib->said);
+	free(rib->queries.v);
+	rib_feedback_free(rib);
 	free(rib->scratch.v);
 	words_free(rib);
 	free(rib);

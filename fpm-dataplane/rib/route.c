@@ -11,8 +11,9 @@
 #include "base/log.h"
 #include "base/limits.h"
 #include "rib/mirror.h"
-#include "rib/resync.h"
 #include "rib/rib_impl.h"
+#include "rib/routes.h"
+#include "rib/slot.h"
 #include "rib/vrf.h"
 
 void
@@ -55,7 +56,7 @@ route_stage(struct rib *rib, const struct route *r)
 		return 0;
 	rib->count.trie_writes++;
 	if (r->table == RIB_TABLE_MAIN)
-		rib->staged[r->family == 6] = true;
+		rib->pending.staged[r->family == 6] = true;
 	else
 		vrf_staged(rib, vrf_find(rib, r->table), (uint8_t)r->family);
 	if (rc == 0)
@@ -140,7 +141,7 @@ routes_told(struct rib *rib)
 	uint32_t n = rib->tables.main.n + rib->tables.other.n;
 
 	table_used(TABLE_routes, n);
-	table_used(TABLE_nexthops, rib->n_nh);
+	table_used(TABLE_nexthops, rib->nhs.n);
 	/* Which were refused is not noted: zebra says them all again, to who goes on. */
 	if (!rib->tables.is_short || rib->stopping || n > table_brim(max))
 		return;

@@ -12,8 +12,12 @@
 #include "base/fpm_event.h"
 #include "base/log.h"
 #include "rib/content.h"
+#include "rib/early.h"
+#include "rib/feedback.h"
 #include "rib/mirror.h"
+#include "rib/nexthop.h"
 #include "rib/rib_impl.h"
+#include "rib/routes.h"
 #include "rib/tally.h"
 #include "rib/words.h"
 
@@ -26,7 +30,7 @@ session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
 	unsigned int missed;
 
 	early_clear(rib);
-	rib->n_said = rib->retell_at = 0; /* the replay will be acknowledged */
+	feedback_clear(rib);
 	/* What the session still had to say about its slots, they keep; published when neigh
 	 * is ready (commit.c), for their legs stay as they are. */
 	slots_bind(rib);
@@ -44,11 +48,12 @@ session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
 	mirror_zebra(rib, s->nl_pid, 0);
 	/* All of it, in one step: a route is stale by its generation (struct route). */
 	tallies_renew(rib);
-	s->n_before = rib->stale;
+	s->n_before = rib->tallies.stale;
 	if (log_allowed(&limit, &missed))
 		log_info("rib: session up gen=%u stale=%u of_other_tables=%u "
 			 "zebra_restarted=%d missed=%u",
-			 gen, rib->stale, rib->stale_other, s->restarted, missed);
+			 gen, rib->tallies.stale, rib->tallies.stale_other, s->restarted,
+			 missed);
 }
 
 void
@@ -63,7 +68,7 @@ session_down(struct rib *rib)
 	s->connected = s->replaying = s->vrfs_replaying = s->sweeping = false;
 	if (log_allowed(&limit, &missed))
 		log_info("rib: session down gen=%u routes=%u missed=%u", s->gen,
-			 rib->n_zebra[0] + rib->n_zebra[1], missed);
+			 rib->tallies.n_zebra[0] + rib->tallies.n_zebra[1], missed);
 }
 
 static bool

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "base/limits.h"
-#include "rib/mirror.h"
+#include "rib/index.h"
 #include "rib/rib_impl.h"
 
 static void

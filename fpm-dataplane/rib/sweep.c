@@ -24,10 +24,13 @@
 #include <inttypes.h>
 
 #include "base/log.h"
+#include "rib/early.h"
 #include "rib/rib_impl.h"
+#include "rib/routes.h"
 #include "rib/session.h"
 #include "rib/tally.h"
 #include "rib/vrf.h"
+#include "rib/zebra.h"
 
 static uint64_t
 earlier(uint64_t a, uint64_t b)
@@ -106,7 +109,7 @@ left_ms(const struct rib *rib, uint64_t at_ms, uint64_t now_ms)
 int64_t
 sweep_in_ms(const struct rib *rib, uint64_t now_ms)
 {
-	if (!rib->session.replaying || rib->stale == 0)
+	if (!rib->session.replaying || rib->tallies.stale == 0)
 		return -1;
 	return left_ms(rib, end_ms(rib), now_ms);
 }
@@ -114,7 +117,7 @@ sweep_in_ms(const struct rib *rib, uint64_t now_ms)
 int64_t
 sweep_vrfs_in_ms(const struct rib *rib, uint64_t now_ms)
 {
-	if (!rib->session.vrfs_replaying || rib->stale_other == 0)
+	if (!rib->session.vrfs_replaying || rib->tallies.stale_other == 0)
 		return -1;
 	return left_ms(rib, vrfs_end_ms(rib), now_ms);
 }
@@ -152,8 +155,9 @@ session_vrf_phase(const struct rib *rib)
 static bool
 is_settled(const struct rib *rib)
 {
-	return (rib->session.replaying ? rib->stale : rib->stale_other) == 0 &&
-	       rib->n_early == 0;
+	return (rib->session.replaying ? rib->tallies.stale : rib->tallies.stale_other) ==
+		       0 &&
+	       rib->early.n == 0;
 }
 
 static void
@@ -168,8 +172,8 @@ replay_done(struct rib *rib)
 	if (log_allowed(&limit, &missed))
 		log_info("rib: replay done gen=%u routes=%u swept=%" PRIu64
 			 " end=%s missed=%u",
-			 s->gen, rib->n_zebra[0] + rib->n_zebra[1], s->swept,
-			 s->sentinel ? "sentinel" : "time", missed);
+			 s->gen, rib->tallies.n_zebra[0] + rib->tallies.n_zebra[1],
+			 s->swept, s->sentinel ? "sentinel" : "time", missed);
 	if (is_settled(rib))
 		s->vrfs_replaying = false; /* there are none, or all came before */
 }
@@ -181,8 +185,8 @@ vrfs_done(struct rib *rib)
 	uint32_t kept = 0, routes = 0;
 
 	s->vrfs_replaying = s->sweeping = false;
-	for (uint32_t i = 1; i <= rib->tally_high; i++) {
-		const struct tally *t = &rib->tally[i];
+	for (uint32_t i = 1; i <= rib->tallies.high; i++) {
+		const struct tally *t = &rib->tallies.v[i];
 		bool is_kept = tally_is_kept(rib, t) && vrf_find(rib, t->table) != NULL;
 
 		kept += is_kept;
@@ -250,7 +254,8 @@ sweep_round(struct rib *rib)
 		zebra_withdraw(rib, r);
 		rib->count.swept_routes++;
 	}
-	if (s->sweep_at <= all && (main ? rib->stale : rib->stale_other) > 0)
+	if (s->sweep_at <= all &&
+	    (main ? rib->tallies.stale : rib->tallies.stale_other) > 0)
 		return true;
 	rib->count.sweeps++;
 	main ? replay_done(rib) : vrfs_done(rib);

@@ -5,20 +5,23 @@
  * table has a record of its own, be it a VRF's or not, while zebra has a route in it: which
  * VRFs a replay has spoken of decides what is swept (sweep.c).
  */
+#include "rib/tally.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/limits.h"
+#include "rib/index.h"
 #include "rib/rib_impl.h"
+#include "rib/routes.h"
 
 static uint32_t
 number_of(const struct rib *rib, uint32_t table)
 {
-	uint32_t i = hidx_first(&rib->tally_by_table, hash32(table));
+	uint32_t i = hidx_first(&rib->tallies.by_table, hash32(table));
 
-	while (i != 0 && rib->tally[i].table != table)
-		i = hidx_next(&rib->tally_by_table, i);
+	while (i != 0 && rib->tallies.v[i].table != table)
+		i = hidx_next(&rib->tallies.by_table, i);
 	return i;
 }
 
@@ -27,17 +30,18 @@ tally_find(const struct rib *rib, uint32_t table)
 {
 	uint32_t i = number_of(rib, table);
 
-	return i == 0 ? NULL : &rib->tally[i];
+	return i == 0 ? NULL : &rib->tallies.v[i];
 }
 
 static uint32_t
 tally_new(struct rib *rib, uint32_t table)
 {
-	uint32_t i = number_get(&rib->tally_unused, &rib->tally_high);
+	uint32_t i = number_get(&rib->tallies.unused, &rib->tallies.high);
 
-	rib->tally = table_grow(rib->tally, &rib->tally_cap, i, sizeof(*rib->tally));
-	rib->tally[i] = (struct tally){.table = table};
-	hidx_add(&rib->tally_by_table, hash32(table), i);
+	rib->tallies.v =
+		table_grow(rib->tallies.v, &rib->tallies.cap, i, sizeof(*rib->tallies.v));
+	rib->tallies.v[i] = (struct tally){.table = table};
+	hidx_add(&rib->tallies.by_table, hash32(table), i);
 	return i;
 }
 
@@ -45,7 +49,8 @@ tally_new(struct rib *rib, uint32_t table)
 static uint32_t *
 replayed_count(struct rib *rib, const struct route *r)
 {
-	return r->family == FAMILY_LABEL ? &rib->n_labels : &rib->n_zebra[r->family == 6];
+	return r->family == FAMILY_LABEL ? &rib->tallies.n_labels
+					 : &rib->tallies.n_zebra[r->family == 6];
 }
 
 /* MACs are said by nobody again, and are no IP routes of any table. */
@@ -63,11 +68,11 @@ table_said(struct rib *rib, const struct route *r, bool stale)
 
 	if (i == 0)
 		i = tally_new(rib, r->table);
-	t = &rib->tally[i];
+	t = &rib->tallies.v[i];
 	t->n += r->zslot == 0;
 	t->stale -= stale;
 	t->gen = rib->session.gen;
-	rib->stale_other -= stale;
+	rib->tallies.stale_other -= stale;
 }
 
 void
@@ -78,7 +83,7 @@ tally_said(struct rib *rib, struct route *r)
 	r->gen = rib->session.gen;
 	if (route_is_replayed(r)) {
 		*replayed_count(rib, r) += r->zslot == 0;
-		rib->stale -= stale;
+		rib->tallies.stale -= stale;
 	} else if (is_counted(r)) {
 		table_said(rib, r, stale);
 	}
@@ -88,16 +93,16 @@ static void
 table_gone(struct rib *rib, const struct route *r, bool stale)
 {
 	uint32_t i = number_of(rib, r->table);
-	struct tally *t = &rib->tally[i];
+	struct tally *t = &rib->tallies.v[i];
 
 	t->n--;
 	t->stale -= stale;
-	rib->stale_other -= stale;
+	rib->tallies.stale_other -= stale;
 	if (t->n > 0)
 		return;
-	hidx_del(&rib->tally_by_table, i);
+	hidx_del(&rib->tallies.by_table, i);
 	*t = (struct tally){0};
-	vec32_push(&rib->tally_unused, i);
+	vec32_push(&rib->tallies.unused, i);
 }
 
 void
@@ -107,7 +112,7 @@ tally_gone(struct rib *rib, const struct route *r)
 
 	if (route_is_replayed(r)) {
 		--*replayed_count(rib, r);
-		rib->stale -= stale;
+		rib->tallies.stale -= stale;
 	} else if (is_counted(r)) {
 		table_gone(rib, r, stale);
 	}
@@ -119,17 +124,18 @@ tally_heard(struct rib *rib, uint32_t table)
 	uint32_t i = number_of(rib, table);
 
 	if (i != 0)
-		rib->tally[i].gen = rib->session.gen;
+		rib->tallies.v[i].gen = rib->session.gen;
 }
 
 void
 tallies_renew(struct rib *rib)
 {
-	rib->stale = rib->n_zebra[0] + rib->n_zebra[1] + rib->n_labels;
-	rib->stale_other = 0;
-	for (uint32_t i = 1; i <= rib->tally_high; i++) {
-		rib->tally[i].stale = rib->tally[i].n;
-		rib->stale_other += rib->tally[i].n;
+	rib->tallies.stale =
+		rib->tallies.n_zebra[0] + rib->tallies.n_zebra[1] + rib->tallies.n_labels;
+	rib->tallies.stale_other = 0;
+	for (uint32_t i = 1; i <= rib->tallies.high; i++) {
+		rib->tallies.v[i].stale = rib->tallies.v[i].n;
+		rib->tallies.stale_other += rib->tallies.v[i].n;
 	}
 }
 
@@ -145,7 +151,8 @@ tally_vrf_went(struct rib *rib, uint32_t table, const char *name)
 	uint32_t i = number_of(rib, table);
 
 	if (i != 0)
-		snprintf(rib->tally[i].went, sizeof(rib->tally[i].went), "%s", name);
+		snprintf(rib->tallies.v[i].went, sizeof(rib->tallies.v[i].went), "%s",
+			 name);
 }
 
 void
@@ -156,11 +163,11 @@ tally_vrf_came(struct rib *rib, uint32_t table, const char *name)
 
 	if (i == 0) /* nor may there be any */
 		return;
-	t = &rib->tally[i];
+	t = &rib->tallies.v[i];
 	if (t->went[0] == '\0')
 		return;
 	if (strcmp(t->went, name) != 0) {
-		t->foreign = rib->any_foreign = true;
+		t->foreign = rib->tallies.any_foreign = true;
 		t->foreign_gen = rib->session.gen - rib->session.connected;
 		log_info("rib: routes of a vrf that went are not those of another of its "
 			 "table went=%s name=%s table=%u",
@@ -172,9 +179,10 @@ tally_vrf_came(struct rib *rib, uint32_t table, const char *name)
 bool
 tally_is_foreign(const struct rib *rib, const struct route *r)
 {
-	const struct tally *t = rib->any_foreign && r->zslot != 0 && !route_is_replayed(r)
-					? tally_find(rib, r->table)
-					: NULL;
+	const struct tally *t =
+		rib->tallies.any_foreign && r->zslot != 0 && !route_is_replayed(r)
+			? tally_find(rib, r->table)
+			: NULL;
 
 	return t != NULL && t->foreign && r->gen <= t->foreign_gen;
 }
@@ -182,15 +190,15 @@ tally_is_foreign(const struct rib *rib, const struct route *r)
 void
 tallies_own(struct rib *rib)
 {
-	for (uint32_t i = 1; rib->any_foreign && i <= rib->tally_high; i++)
-		rib->tally[i].foreign = false;
-	rib->any_foreign = false;
+	for (uint32_t i = 1; rib->tallies.any_foreign && i <= rib->tallies.high; i++)
+		rib->tallies.v[i].foreign = false;
+	rib->tallies.any_foreign = false;
 }
 
 void
 tallies_free(struct rib *rib)
 {
-	free(rib->tally);
-	vec32_free(&rib->tally_unused);
-	hidx_free(&rib->tally_by_table);
+	free(rib->tallies.v);
+	vec32_free(&rib->tallies.unused);
+	hidx_free(&rib->tallies.by_table);
 }

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What zebra has in each table, counted. [rib]. Part of rib_impl.h, which includes it at its
- * end.
- */
+/* What zebra has in each table, counted. [rib]. */
 #ifndef RIB_TALLY_H
 #define RIB_TALLY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rib/index.h"
+
+struct rib;
+struct route;
 
 /* What zebra has in a table other than main. */
 struct tally {
@@ -15,6 +20,18 @@ struct tally {
 	char went[16];  /* name of the VRF that went and had these routes; "": none did */
 	bool foreign;   /* those said up to this session are still that one's */
 	uint32_t foreign_gen;
+};
+
+struct rib_tallies {
+	uint32_t n_zebra[2];  /* IPv4, IPv6 */
+	uint32_t n_labels;    /* of tables.n_beside */
+	uint32_t stale;       /* of n_zebra and n_labels not seen in session.gen */
+	uint32_t stale_other; /* the same of all tallies */
+	struct tally *v;      /* by number, from 1 */
+	uint32_t high, cap;
+	struct vec32 unused;
+	struct hidx by_table;
+	bool any_foreign; /* routes of VRFs that went */
 };
 
 /* zebra says the route now; it has its new slot after that. */

@@ -9,12 +9,17 @@
  * begins small, for there may be thousands of VRFs with ten routes each; when it has
  * outgrown that, a large one is filled and takes its place, once and for good.
  */
+#include "rib/vrf.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "rib/resync.h"
+#include "rib/index.h"
+#include "rib/reclaim.h"
 #include "rib/rib_impl.h"
+#include "rib/routes.h"
+#include "rib/tally.h"
 
 #define SMALL_MOST \
 	2048u /* routes of a small trie: to fill a large one takes milliseconds */
@@ -23,17 +28,17 @@
 static uint16_t
 number_of(const struct rib *rib, uint32_t table)
 {
-	uint32_t i = hidx_first(&rib->vrf_by_table, hash32(table));
+	uint32_t i = hidx_first(&rib->vrfs.by_table, hash32(table));
 
-	while (i != 0 && rib->vrf[i]->fib->table != table)
-		i = hidx_next(&rib->vrf_by_table, i);
+	while (i != 0 && rib->vrfs.v[i]->fib->table != table)
+		i = hidx_next(&rib->vrfs.by_table, i);
 	return (uint16_t)i;
 }
 
 struct vrf *
 vrf_find(const struct rib *rib, uint32_t table)
 {
-	return rib->n_vrf == 0 ? NULL : rib->vrf[number_of(rib, table)];
+	return rib->vrfs.n == 0 ? NULL : rib->vrfs.v[number_of(rib, table)];
 }
 
 const struct fib_copy *
@@ -123,9 +128,9 @@ begin(struct rib *rib, uint16_t number, uint32_t table, const char *name)
 	vrf->fib = fib;
 	vrf->number = number;
 	vrf->grow_at[0] = vrf->grow_at[1] = SMALL_MOST;
-	rib->vrf[number] = vrf;
-	rib->n_vrf++;
-	hidx_add(&rib->vrf_by_table, hash32(table), number);
+	rib->vrfs.v[number] = vrf;
+	rib->vrfs.n++;
+	hidx_add(&rib->vrfs.by_table, hash32(table), number);
 	log_info("rib: vrf has a fib name=%s table=%u", name, table);
 	tally_vrf_came(rib, table, name);
 	if (rib->tables.other.n == rib->tables.n_beside)
@@ -133,7 +138,7 @@ begin(struct rib *rib, uint16_t number, uint32_t table, const char *name)
 	/* Routes of its table may have come before. */
 	resync_from(&rib->resync, rib->tables.main.high + 1);
 	if (rib->conf.feedback)
-		rib->retell_at = 1;
+		rib->feedback.retell_at = 1;
 	return 0;
 }
 
@@ -145,8 +150,8 @@ wish(struct rib *rib, const struct msg_vrf *m)
 	w->number = m->number;
 	w->table = m->table;
 	memcpy(w->name, m->name, sizeof(w->name));
-	w->next = rib->vrf_wishes;
-	rib->vrf_wishes = w;
+	w->next = rib->vrfs.wishes;
+	rib->vrfs.wishes = w;
 	w->again_ms = rib->clock_ms() + RETRY_MS;
 	log_error("rib: no memory for the fib of a vrf, tried every second name=%s "
 		  "table=%u",
@@ -157,7 +162,7 @@ wish(struct rib *rib, const struct msg_vrf *m)
 static void
 unwish(struct rib *rib, uint16_t number)
 {
-	for (struct vrf_wish **p = &rib->vrf_wishes, *w; (w = *p) != NULL; p = &w->next)
+	for (struct vrf_wish **p = &rib->vrfs.wishes, *w; (w = *p) != NULL; p = &w->next)
 		if (w->number == number) {
 			*p = w->next;
 			free(w);
@@ -170,7 +175,7 @@ vrfs_retry(struct rib *rib)
 {
 	struct vrf_wish *w;
 
-	while ((w = rib->vrf_wishes) != NULL && rib->clock_ms() >= w->again_ms) {
+	while ((w = rib->vrfs.wishes) != NULL && rib->clock_ms() >= w->again_ms) {
 		if (begin(rib, w->number, w->table, w->name) < 0) {
 			w->again_ms = rib->clock_ms() + RETRY_MS;
 			return;
@@ -191,17 +196,17 @@ end(struct rib *rib, struct vrf *vrf)
 	g->trie[0] = vrf->fib->tries.pt4;
 	g->trie[1] = vrf->fib->tries.pt6;
 	tally_vrf_went(rib, vrf->fib->table, vrf->fib->name);
-	hidx_del(&rib->vrf_by_table, vrf->number);
-	rib->vrf[vrf->number] = NULL;
-	rib->n_vrf--;
-	rib->n_vrf_published -= vrf->published;
+	hidx_del(&rib->vrfs.by_table, vrf->number);
+	rib->vrfs.v[vrf->number] = NULL;
+	rib->vrfs.n--;
+	rib->vrfs.n_published -= vrf->published;
 	free(vrf);
 }
 
 void
 rib_vrf_event(struct rib *rib, const struct msg_vrf *m)
 {
-	struct vrf *vrf = rib->vrf[m->number];
+	struct vrf *vrf = rib->vrfs.v[m->number];
 
 	if (m->table == FPM_TABLE_NONE)
 		return; /* is taken, by what is no route */
@@ -219,7 +224,7 @@ vrf_staged(struct rib *rib, struct vrf *vrf, uint8_t family)
 {
 	vrf->staged[family == 6] = true;
 	if (!vrf->listed)
-		vec32_push(&rib->vrf_staged, vrf->number);
+		vec32_push(&rib->vrfs.staged, vrf->number);
 	vrf->listed = true;
 }
 
@@ -288,8 +293,8 @@ vrfs_commit(struct rib *rib)
 	uint32_t kept = 0;
 	int all = 0;
 
-	for (uint32_t i = 0; i < rib->vrf_staged.n; i++) {
-		struct vrf *vrf = rib->vrf[rib->vrf_staged.v[i]];
+	for (uint32_t i = 0; i < rib->vrfs.staged.n; i++) {
+		struct vrf *vrf = rib->vrfs.v[rib->vrfs.staged.v[i]];
 
 		if (vrf == NULL || !vrf->listed)
 			continue; /* went meanwhile, and maybe another came */
@@ -302,27 +307,27 @@ vrfs_commit(struct rib *rib)
 		}
 		vrf->listed = vrf->staged[0] || vrf->staged[1];
 		if (vrf->listed)
-			rib->vrf_staged.v[kept++] = vrf->number;
+			rib->vrfs.staged.v[kept++] = vrf->number;
 	}
-	rib->vrf_staged.n = kept;
+	rib->vrfs.staged.n = kept;
 	return all;
 }
 
 void
 vrfs_publish(struct rib *rib)
 {
-	uint32_t left = rib->n_vrf;
+	uint32_t left = rib->vrfs.n;
 
-	if (rib->n_vrf == rib->n_vrf_published)
+	if (rib->vrfs.n == rib->vrfs.n_published)
 		return;
 	for (uint32_t i = 1; left > 0 && i < FIB_VRF_NONE; i++) {
-		struct vrf *vrf = rib->vrf[i];
+		struct vrf *vrf = rib->vrfs.v[i];
 
 		left -= vrf != NULL;
 		if (vrf == NULL || vrf->published)
 			continue;
 		vrf->published = true;
-		rib->n_vrf_published++;
+		rib->vrfs.n_published++;
 		publish(rib, vrf);
 	}
 }
@@ -331,7 +336,7 @@ void
 vrfs_free(struct rib *rib)
 {
 	for (uint32_t i = 1; i < FIB_VRF_NONE; i++) {
-		struct vrf *vrf = rib->vrf[i];
+		struct vrf *vrf = rib->vrfs.v[i];
 
 		if (vrf == NULL)
 			continue;
@@ -339,8 +344,8 @@ vrfs_free(struct rib *rib)
 		fib_vrf_free(vrf->fib);
 		free(vrf);
 	}
-	while (rib->vrf_wishes != NULL)
-		unwish(rib, rib->vrf_wishes->number);
-	vec32_free(&rib->vrf_staged);
-	hidx_free(&rib->vrf_by_table);
+	while (rib->vrfs.wishes != NULL)
+		unwish(rib, rib->vrfs.wishes->number);
+	vec32_free(&rib->vrfs.staged);
+	hidx_free(&rib->vrfs.by_table);
 }

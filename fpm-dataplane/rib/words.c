@@ -11,9 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rib/content.h"
 #include "rib/group.h"
+#include "rib/index.h"
+#include "rib/leg.h"
+#include "rib/nexthop.h"
 #include "rib/reclaim.h"
 #include "rib/rib_impl.h"
+#include "rib/slot.h"
 
 /*
  * The ways of a slot to be used: all of the best class there is, equal paths added up.

@@ -13,12 +13,22 @@
  * FIB; their next hops are bound and resolved all the same, so that they can be shown. So it
  * is with what is no IP route (labels, MACs of EVPN): table FPM_TABLE_NONE, always unsupported.
  */
+#include "rib/zebra.h"
+
 #include <linux/rtnetlink.h>
 
+#include "rib/content.h"
+#include "rib/early.h"
+#include "rib/feedback.h"
 #include "rib/mirror.h"
+#include "rib/nexthop.h"
 #include "rib/rib_impl.h"
 #include "rib/route.h"
+#include "rib/routes.h"
 #include "rib/session.h"
+#include "rib/slot.h"
+#include "rib/tally.h"
+#include "rib/ways.h"
 
 static bool
 is_linklocal(const struct prefix *p)
@@ -250,5 +260,5 @@ zebra_batch(struct rib *rib, const struct msg_fpm_batch *b)
 	for (uint32_t i = 0; i < b->n; i++)
 		if (i + 1 == b->n || !is_half_of_replace(&b->ev[i], &b->ev[i + 1]))
 			apply(rib, &b->ev[i], hash[i]);
-	rib->n_events += b->n;
+	rib->pending.n_events += b->n;
 }

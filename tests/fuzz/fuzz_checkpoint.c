@@ -146,7 +146,8 @@ begin(int fd)
 
 	MUST(g->rib->count.restore_refused <= 1);
 	MUST(g->rib->count.restore_refused == 0 || g->rib->count.restored == 0);
-	MUST(g->rib->n_zebra[0] + g->rib->n_zebra[1] + g->rib->tables.other.n ==
+	MUST(g->rib->tallies.n_zebra[0] + g->rib->tallies.n_zebra[1] +
+		     g->rib->tables.other.n ==
 	     g->rib->count.restored);
 	rib_must_be_sound(g);
 	rig_vrf(g, 1, TABLE, "red");
@@ -164,7 +165,8 @@ begin(int fd)
 	rig_now_ms += 600000; /* another zebra's peers have had their time */
 	rig_go(g);
 	rig_settle(g);
-	MUST(g->rib->n_zebra[0] == 1 && g->rib->n_zebra[1] == 1); /* and the sentinel */
+	MUST(g->rib->tallies.n_zebra[0] == 1 &&
+	     g->rib->tallies.n_zebra[1] == 1); /* and the sentinel */
 	rib_must_be_sound(g);
 	rig_free(g);
 }

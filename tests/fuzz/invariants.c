@@ -7,6 +7,7 @@
 #include "invariants.h"
 
 #include "../unit/rib_rig.h"
+#include "rib/route.h"
 
 /* References counted from the referring side, by number. */
 struct counts {
@@ -70,25 +71,25 @@ routes_must_be_sound(const struct rib *rib, struct counts *c)
 		stale_other += r->table != FPM_TABLE_NONE && r->zslot != 0 &&
 			       r->gen != rib->session.gen;
 	}
-	for (uint32_t i = 1; i <= rib->tally_high; i++) {
-		const struct tally *t = &rib->tally[i];
+	for (uint32_t i = 1; i <= rib->tallies.high; i++) {
+		const struct tally *t = &rib->tallies.v[i];
 
 		MUST(t->stale <= t->n && n_tallied >= t->n);
 		MUST(t->n == 0 || tally_find(rib, t->table) == t);
 		n_tallied -= t->n;
 	}
-	MUST(n_tallied == 0 && rib->stale_other == stale_other);
+	MUST(n_tallied == 0 && rib->tallies.stale_other == stale_other);
 	poptrie_stats(rib->fib->copy[0].pt4, &st[0]);
 	poptrie_stats(rib->fib->copy[0].pt6, &st[1]);
 	for (unsigned int v = 0; v < 2; v++) {
 		MUST(rib->tables.n_main[v] == n_main[v]);
-		MUST(rib->n_zebra[v] == n_zebra[v]);
+		MUST(rib->tallies.n_zebra[v] == n_zebra[v]);
 		MUST(st[v].routes == n_main[v]);
 	}
 	MUST(rib->tables.main.n == n_main[0] + n_main[1]);
 	MUST(rib->tables.other.n == n_other);
-	MUST(rib->tables.n_beside == n_beside && rib->n_labels == n_labels);
-	MUST(rib->stale == stale);
+	MUST(rib->tables.n_beside == n_beside && rib->tallies.n_labels == n_labels);
+	MUST(rib->tallies.stale == stale);
 	/* A replay that is over has confirmed or swept all that it could. */
 	MUST(!rib->session.connected || rib->session.replaying || stale == 0);
 }
@@ -176,8 +177,8 @@ ids_must_be_sound(const struct rib *rib)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 1; i <= rib->nh_high; i++) {
-		struct nh *nh = rib->nh[i];
+	for (uint32_t i = 1; i <= rib->nhs.high; i++) {
+		struct nh *nh = rib->nhs.v[i];
 		const struct member *m;
 
 		if (nh == NULL)
@@ -200,7 +201,7 @@ ids_must_be_sound(const struct rib *rib)
 		for (uint32_t j = 0; j < nh->n_member; j++)
 			MUST(nh_find(rib, nh->member[j].nh->id) == nh->member[j].nh);
 	}
-	MUST(rib->n_nh == n && rib->nh_doomed.n == 0);
+	MUST(rib->nhs.n == n && rib->nhs.doomed.n == 0);
 }
 
 static void
@@ -249,16 +250,16 @@ early_must_be_sound(const struct rib *rib)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 1; i <= rib->early_high; i++) {
-		const struct route *r = rib->early[i].route;
+	for (uint32_t i = 1; i <= rib->early.high; i++) {
+		const struct route *r = rib->early.v[i].route;
 
 		if (r == NULL)
 			continue;
 		n++;
-		MUST(r->family != 0 && r->zslot != 0 && rib->early[i].nhid != 0);
+		MUST(r->family != 0 && r->zslot != 0 && rib->early.v[i].nhid != 0);
 		MUST(r->gen == rib->session.gen);
 	}
-	MUST(rib->n_early == n);
+	MUST(rib->early.n == n);
 }
 
 void
@@ -270,7 +271,7 @@ rib_must_be_sound(struct rig *g)
 	c.slot = calloc(rib->slots.high + 1u, sizeof(*c.slot));
 	c.adj = calloc(rib->adjs.high + 1u, sizeof(*c.adj));
 	MUST(c.slot != NULL && c.adj != NULL);
-	MUST(!rib->staged[0] && !rib->staged[1] && !rib->resync.due);
+	MUST(!rib->pending.staged[0] && !rib->pending.staged[1] && !rib->resync.due);
 	MUST(rib->reclaims.open == NULL && rib->reclaims.n == 0);
 	routes_must_be_sound(rib, &c);
 	slots_must_be_sound(rib, &c);

@@ -77,8 +77,8 @@ rig_fingerprint(const struct rig *g)
 	uint64_t sum = routes_print(g, &g->rib->tables.main) +
 		       routes_print(g, &g->rib->tables.other);
 
-	for (uint32_t i = 1; i <= g->rib->nh_high; i++) {
-		const struct nh *nh = g->rib->nh[i];
+	for (uint32_t i = 1; i <= g->rib->nhs.high; i++) {
+		const struct nh *nh = g->rib->nhs.v[i];
 		uint64_t h, members = 0;
 
 		if (nh == NULL)

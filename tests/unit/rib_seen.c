@@ -78,9 +78,9 @@ rig_text(struct rig *g)
 	struct lines l = {0};
 	size_t i;
 
-	for (uint32_t n = 1; n <= g->rib->nh_high; n++)
-		if (g->rib->nh[n] != NULL)
-			nh_line(&l, g->rib->nh[n]);
+	for (uint32_t n = 1; n <= g->rib->nhs.high; n++)
+		if (g->rib->nhs.v[n] != NULL)
+			nh_line(&l, g->rib->nhs.v[n]);
 	json_array_foreach (rows, i, row)
 		if (int_of(row, "table") != 0) /* labels and MACs: no part of the model */
 			row_line(&l, row);
@@ -188,9 +188,9 @@ assert_rig_is(struct rig *g, const struct model *m, const char *what)
 		else
 			n_other++;
 	}
-	assert_int_equal(g->rib->n_zebra[0], n_zebra[0]);
-	assert_int_equal(g->rib->n_zebra[1], n_zebra[1]);
+	assert_int_equal(g->rib->tallies.n_zebra[0], n_zebra[0]);
+	assert_int_equal(g->rib->tallies.n_zebra[1], n_zebra[1]);
 	assert_int_equal(g->rib->tables.other.n - g->rib->tables.n_beside, n_other);
-	assert_int_equal(g->rib->stale, 0);
-	assert_int_equal(g->rib->n_early, 0);
+	assert_int_equal(g->rib->tallies.stale, 0);
+	assert_int_equal(g->rib->early.n, 0);
 }

@@ -153,11 +153,11 @@ stream_withdraw_all(struct rig *g)
 	rig_now_ms += 10000000; /* past any hold time */
 	rig_settle(g);
 	rig_settle(g);
-	assert_int_equal(rib->stale, 0);
-	assert_int_equal(rib->n_zebra[0] + rib->n_zebra[1], 0);
+	assert_int_equal(rib->tallies.stale, 0);
+	assert_int_equal(rib->tallies.n_zebra[0] + rib->tallies.n_zebra[1], 0);
 	assert_int_equal(rib->tables.other.n, 0);
-	assert_int_equal(rib->n_early, 0);
-	assert_int_equal(rib->n_nh, 0);
+	assert_int_equal(rib->early.n, 0);
+	assert_int_equal(rib->nhs.n, 0);
 	assert_int_equal(rib->contents.n_orphans, 0);
 	assert_int_equal(rib->slots.n, kernels_slots(rib, &n_routes));
 	assert_int_equal(rib->tables.main.n, n_routes);

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "rib/route.h"
+
 #define N_COPIES 3
 #define ROUNDS   300
 #define CHANGES  40 /* a round */

@@ -278,7 +278,7 @@ what_zebra_says_next_of_the_route_counts(void **state)
 	rig_hop(g, 11, "192.0.2.5", 11);
 	rig_settle(g);
 	assert_seen(g, DST, "none");
-	assert_int_equal(g->rib->n_early, 0);
+	assert_int_equal(g->rib->early.n, 0);
 	rig_free(g);
 }
 

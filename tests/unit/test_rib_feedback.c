@@ -277,7 +277,7 @@ what_a_trie_has_no_memory_for_has_failed_until_it_is_in(void **state)
 		rig_now_ms += 10000;
 		rig_settle(g);
 		good = count(said(g), false);
-		assert_false(g->rib->resync.due || g->rib->commit_failed);
+		assert_false(g->rib->resync.due || g->rib->pending.failed);
 		assert_int_equal(good, MORE + 2);
 		rig_settle(g);
 		assert_string_equal(said(g), "");

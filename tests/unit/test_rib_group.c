@@ -8,6 +8,8 @@
 
 #include <stdio.h>
 
+#include "rib/group.h"
+
 /* Fill members with weights; returns log2 of the bucket count. */
 static unsigned int
 plan(struct bucket_member *m, uint32_t n, const uint32_t *weight)

@@ -212,7 +212,7 @@ more_mtus_than_there_is_room_for_are_counted(void **state)
 	}
 	rig_nh_del(g, 7);
 	rig_settle(g);
-	assert_int_equal(g->rib->n_nh, 0);
+	assert_int_equal(g->rib->nhs.n, 0);
 	rig_free(g);
 }
 

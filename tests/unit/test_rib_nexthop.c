@@ -135,7 +135,7 @@ a_deleted_id_is_forgotten_with_its_last_user(void **state)
 	rig_nh_del(g, 4711);
 	rig_del(g, "198.51.100.0/24");
 	rig_settle(g);
-	assert_int_equal(g->rib->n_nh, 0);
+	assert_int_equal(g->rib->nhs.n, 0);
 	assert_int_equal(g->rib->count.nh_del_unknown, 1);
 	rig_free(g);
 }
@@ -151,7 +151,7 @@ a_long_chain_of_groups_is_forgotten_without_recursion(void **state)
 	for (uint32_t i = n; i >= 1; i--)
 		rig_nh_del(g, i);
 	rig_go(g);
-	assert_int_equal(g->rib->n_nh, 0);
+	assert_int_equal(g->rib->nhs.n, 0);
 	rig_free(g);
 }
 
@@ -254,7 +254,7 @@ a_replay_with_new_ids_adopts_the_slots_and_rewrites_no_prefix(void **state)
 	assert_int_equal(after.commits, before.commits);
 	assert_int_equal(g->rib->count.adopted, 3);
 	assert_int_equal(g->rib->contents.n_orphans, 0);
-	assert_int_equal(g->rib->stale, 0);
+	assert_int_equal(g->rib->tallies.stale, 0);
 
 	/* Adopted means followed: the new id binds late. */
 	rig_hop(g, 3, "192.0.2.2", 11);

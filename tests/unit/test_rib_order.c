@@ -194,7 +194,7 @@ everything_withdrawn_leaves_nothing_behind(void **state)
 		assert_int_equal(g->rib->slots.n, 2); /* its, and the permanent one */
 		assert_int_equal(g->rib->adjs.n, 0);
 		assert_int_equal(g->n_watch, g->n_unwatch);
-		assert_int_equal(g->rib->n_nh, 0);
+		assert_int_equal(g->rib->nhs.n, 0);
 		assert_int_equal(g->rib->words.block_bytes, 0);
 		assert_int_equal(g->rib->links.by_ifindex.n, 0);
 		rig_free(g);

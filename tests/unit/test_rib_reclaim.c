@@ -264,7 +264,7 @@ a_trie_out_of_memory_is_completed_when_there_is_some_again(void **state)
 	rig_no_memory = false;
 	rig_settle(g);
 	rig_settle(g);
-	assert_false(g->rib->resync.due || g->rib->staged[0]);
+	assert_false(g->rib->resync.due || g->rib->pending.staged[0]);
 	assert_true(log_said("rib: tries complete again") > 0);
 	expect_truth(g);
 	for (unsigned int i = 0; i < 30000; i += 97) {
@@ -300,7 +300,7 @@ no_slot_dies_while_a_trie_may_still_name_it(void **state)
 	feed(g, 0, 20000, 8);     /* the last routes of id 7 go */
 	rig_flush_batch(g);
 	rib_round(g->rib);
-	assert_true(g->rib->resync.due || g->rib->staged[0]);
+	assert_true(g->rib->resync.due || g->rib->pending.staged[0]);
 	assert_int_equal(slot_at(&g->rib->slots, slot)->refs, 0);
 	assert_int_equal(slot_at(&g->rib->slots, slot)->kind, SLOT_ID);
 	rig_no_memory = false;

@@ -209,7 +209,7 @@ a_full_table_goes_in(void **state)
 	ids(g, 5000);
 	report("replay of a restarted zebra", feed(g, RIB_TABLE_MAIN, p, 5000));
 	assert_int_equal(g->rib->count.trie_writes, writes);
-	assert_int_equal(g->rib->stale, 0);
+	assert_int_equal(g->rib->tallies.stale, 0);
 
 	restored(g);
 
@@ -238,7 +238,7 @@ a_full_table_goes_in(void **state)
 	rig_sentinel(g);
 	rig_go(g);
 	report("sweep of all", monotonic_s() - start);
-	assert_int_equal(g->rib->stale, 0);
+	assert_int_equal(g->rib->tallies.stale, 0);
 	free(p);
 	rig_free(g);
 }

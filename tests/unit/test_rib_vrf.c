@@ -215,7 +215,7 @@ a_number_that_comes_again_has_nothing_of_who_had_it(void **state)
 	rig_route_in(g, 300, "198.51.100.0/24", "192.0.2.9", 12);
 	rig_go(g);
 	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.9@2");
-	assert_int_equal(g->rib->vrf_staged.n, 0);
+	assert_int_equal(g->rib->vrfs.staged.n, 0);
 	rig_free(g);
 }
 
@@ -254,8 +254,8 @@ a_small_fib_that_is_outgrown_becomes_a_large_one(void **state)
 	}
 	rig_go(g);
 	assert_ptr_not_equal(fib_vrf(g->fib, 1)->tries.pt4, small);
-	assert_true(g->rib->vrf[1]->large[0]);
-	assert_false(g->rib->vrf[1]->large[1]);
+	assert_true(g->rib->vrfs.v[1]->large[0]);
+	assert_false(g->rib->vrfs.v[1]->large[1]);
 	poptrie_stats(fib_vrf(g->fib, 1)->tries.pt4, &after);
 	assert_true(before.direct_bytes * 100 < after.direct_bytes);
 	assert_int_equal(after.routes, 5001 + 4); /* and those of the address */
@@ -535,7 +535,7 @@ a_fib_that_found_no_memory_is_tried_again(void **state)
 	assert_seen_in(g, 3, "198.51.100.1", "192.0.2.9@1");
 	assert_null(fib_vrf(g->fib, 4));
 	assert_int_equal(fib_vrf_named(g->fib, "new"), 5);
-	assert_null(g->rib->vrf_wishes);
+	assert_null(g->rib->vrfs.wishes);
 	rig_free(g);
 }
 

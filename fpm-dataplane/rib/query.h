@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Answers to the ui. [rib]. What is said is what forwarders have, so questions wait for the commit. */
+#ifndef RIB_QUERY_H
+#define RIB_QUERY_H
+
+#include <stdint.h>
+
+struct msg_query;
+struct rib;
+
+struct rib_queries {
+	struct msg_query **v; /* to be answered after the commit. Bound: clients */
+	uint32_t n, cap;
+};
+
+void query_put(struct rib *rib, struct msg_query *q);
+void query_answer_all(struct rib *rib);
+
+#endif
