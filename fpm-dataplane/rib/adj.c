@@ -31,7 +31,7 @@ adj_hash(const struct rib *rib, uint32_t ifindex, uint8_t family, const struct i
 }
 
 static void
-tell_neigh(struct rib *rib, enum msg_type type, uint32_t number, uint16_t ifidx)
+adj_tell_neigh(struct rib *rib, enum msg_type type, uint32_t number, uint16_t ifidx)
 {
 	const struct adj *a = &rib->adjs.v[number];
 	struct msg_adj *m = msg_new(type, sizeof(*m));
@@ -46,13 +46,13 @@ tell_neigh(struct rib *rib, enum msg_type type, uint32_t number, uint16_t ifidx)
 
 /* Numbers that are in use, or will be free when neigh has answered. */
 static uint32_t
-used(const struct rib *rib)
+adj_count_used(const struct rib *rib)
 {
 	return rib->adjs.high - (rib->adjs.unused.n - rib->adjs.unused_at);
 }
 
 static uint32_t
-number_new(struct rib *rib)
+adj_number_new(struct rib *rib)
 {
 	uint32_t number;
 
@@ -69,8 +69,8 @@ number_new(struct rib *rib)
 
 /* 0: there is none. */
 static uint32_t
-find(const struct rib *rib, uint64_t hash, const struct link *link, uint8_t family,
-     const struct ipaddr *addr)
+adj_find(const struct rib *rib, uint64_t hash, const struct link *link, uint8_t family,
+	 const struct ipaddr *addr)
 {
 	uint32_t number;
 
@@ -90,9 +90,9 @@ bool
 adj_is_to_be_had(const struct rib *rib, const struct link *link, uint8_t family,
 		 const struct ipaddr *addr)
 {
-	return used(rib) < rib->fib->adj_hosts - 1 ||
-	       find(rib, adj_hash(rib, link->ifindex, family, addr), link, family, addr) !=
-		       0;
+	return adj_count_used(rib) < rib->fib->adj_hosts - 1 ||
+	       adj_find(rib, adj_hash(rib, link->ifindex, family, addr), link, family,
+			addr) != 0;
 }
 
 /* One reference to the adjacency, new or old; 0 when all numbers are in use. */
@@ -100,14 +100,14 @@ uint32_t
 adj_get(struct rib *rib, const struct link *link, uint8_t family, const struct ipaddr *addr)
 {
 	uint64_t hash = adj_hash(rib, link->ifindex, family, addr);
-	uint32_t number = find(rib, hash, link, family, addr);
+	uint32_t number = adj_find(rib, hash, link, family, addr);
 	struct adj *a;
 
 	if (number != 0) {
 		rib->adjs.v[number].refs++;
 		return number;
 	}
-	number = number_new(rib);
+	number = adj_number_new(rib);
 	if (number == 0) {
 		table_refuse(TABLE_adjacencies);
 		return 0;
@@ -121,7 +121,7 @@ adj_get(struct rib *rib, const struct link *link, uint8_t family, const struct i
 			  .addr = *addr};
 	CDS_INIT_LIST_HEAD(&a->legs);
 	rib->adjs.n++;
-	table_used(TABLE_adjacencies, used(rib));
+	table_used(TABLE_adjacencies, adj_count_used(rib));
 	hidx_add(&rib->adjs.by_key, hash, number);
 	/* The key before any path that leads here: publication of the group word orders. */
 	rib->fib->adj[number].ifidx = link->ifidx;
@@ -131,7 +131,7 @@ adj_get(struct rib *rib, const struct link *link, uint8_t family, const struct i
 		a->asked = true;
 		if (rib->adjs.n_asked++ == 0)
 			rib->adjs.asked_ms = rib->clock_ms();
-		tell_neigh(rib, MSG_ADJ_WATCH, number, link->ifidx);
+		adj_tell_neigh(rib, MSG_ADJ_WATCH, number, link->ifidx);
 	}
 	return number;
 }
@@ -163,7 +163,7 @@ adj_put(struct rib *rib, uint32_t number)
 	a->state = ADJ_UNWATCHED;
 	rib->adjs.n--;
 	if (!rib->stopping)
-		tell_neigh(rib, MSG_ADJ_UNWATCH, number, rib->fib->adj[number].ifidx);
+		adj_tell_neigh(rib, MSG_ADJ_UNWATCH, number, rib->fib->adj[number].ifidx);
 }
 
 void
@@ -174,7 +174,7 @@ adj_event_freed(struct rib *rib, const struct msg_adj *m)
 		return;
 	rib->adjs.v[m->adj].state = ADJ_FREE;
 	vec32_push(&rib->adjs.unused, m->adj);
-	table_used(TABLE_adjacencies, used(rib));
+	table_used(TABLE_adjacencies, adj_count_used(rib));
 	rib->adjs.freed = true;
 }
 

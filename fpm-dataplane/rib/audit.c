@@ -35,8 +35,9 @@ enum { PHASE, AT, N_PREFIXES, N_LOOKUPS, N_GROUPS, N_DIFFERENT };
 
 /* `table` is 0 where it is of none. */
 static void
-differs(struct msg_query *q, const char *what, uint32_t table, const char *prefix,
-	const char *address, uint32_t group, uint32_t found)
+audit_add_difference(struct msg_query *q, const char *what, uint32_t table,
+		     const char *prefix, const char *address, uint32_t group,
+		     uint32_t found)
 {
 	q->cursor[N_DIFFERENT]++;
 	json_array_append_new(
@@ -48,7 +49,7 @@ differs(struct msg_query *q, const char *what, uint32_t table, const char *prefi
 }
 
 static uint32_t
-compiled(const struct poptrie *pt, uint8_t family, const struct ipaddr *addr)
+trie_lookup(const struct poptrie *pt, uint8_t family, const struct ipaddr *addr)
 {
 	return family == 4 ? poptrie4_lookup(pt, ipaddr_v4(addr))
 			   : poptrie6_lookup(pt, addr->octet);
@@ -56,7 +57,7 @@ compiled(const struct poptrie *pt, uint8_t family, const struct ipaddr *addr)
 
 /* Remove and add: a route that is there already is not compiled again. */
 static void
-stage_again(struct rib *rib, const struct route *r)
+route_stage_again(struct rib *rib, const struct route *r)
 {
 	unsigned int n;
 	const struct fib_copy *copy = rib_tries(rib, r->table, &n);
@@ -68,7 +69,7 @@ stage_again(struct rib *rib, const struct route *r)
 
 /* All bits behind the prefix set (or clear, as stored). */
 static struct ipaddr
-last_address(const struct route *r)
+route_last_address(const struct route *r)
 {
 	struct ipaddr a = route_addr(r);
 
@@ -79,7 +80,7 @@ last_address(const struct route *r)
 
 /* One address up or down; wraps, which is an address like any other. */
 static struct ipaddr
-beside(struct ipaddr a, uint8_t family, int step)
+address_beside(struct ipaddr a, uint8_t family, int step)
 {
 	for (unsigned int i = family_octets(family); i-- > 0;) {
 		a.octet[i] = (uint8_t)(a.octet[i] + step);
@@ -90,7 +91,7 @@ beside(struct ipaddr a, uint8_t family, int step)
 }
 
 static struct ipaddr
-inside(const struct route *r, const struct ipaddr *last)
+route_inside_address(const struct route *r, const struct ipaddr *last)
 {
 	struct ipaddr a = route_addr(r);
 	uint64_t bits = hash32((uint32_t)((uintptr_t)r / sizeof(*r)));
@@ -102,20 +103,21 @@ inside(const struct route *r, const struct ipaddr *last)
 
 /* One copy of the trie. True when all is as it should be. */
 static bool
-check_trie(const struct poptrie *pt, struct msg_query *q, const struct route *r)
+audit_trie(const struct poptrie *pt, struct msg_query *q, const struct route *r)
 {
 	uint32_t slot = route_effective(r), found;
 	struct prefix p = route_prefix(r);
-	struct ipaddr last = last_address(r);
-	const struct ipaddr probe[] = {p.addr, last, inside(r, &last),
-				       beside(p.addr, r->family, -1),
-				       beside(last, r->family, 1)};
+	struct ipaddr last = route_last_address(r);
+	const struct ipaddr probe[] = {p.addr, last, route_inside_address(r, &last),
+				       address_beside(p.addr, r->family, -1),
+				       address_beside(last, r->family, 1)};
 	char prefix[PREFIX_STRLEN], address[PREFIX_STRLEN];
 	bool good = true;
 
 	found = poptrie_exact(pt, r->octet, r->len);
 	if (found != slot) {
-		differs(q, "table", r->table, prefix_str(&p, prefix), NULL, slot, found);
+		audit_add_difference(q, "table", r->table, prefix_str(&p, prefix), NULL,
+				     slot, found);
 		good = false;
 	}
 	for (unsigned int i = 0; i < sizeof(probe) / sizeof(probe[0]); i++) {
@@ -124,11 +126,12 @@ check_trie(const struct poptrie *pt, struct msg_query *q, const struct route *r)
 			poptrie_match(pt, probe[i].octet, family_bits(r->family), &len);
 
 		q->cursor[N_LOOKUPS]++;
-		found = compiled(pt, r->family, &probe[i]);
+		found = trie_lookup(pt, r->family, &probe[i]);
 		if (found == truth)
 			continue;
-		differs(q, "lookup", r->table, prefix_str(&p, prefix),
-			ipaddr_str(&probe[i], r->family, address), truth, found);
+		audit_add_difference(q, "lookup", r->table, prefix_str(&p, prefix),
+				     ipaddr_str(&probe[i], r->family, address), truth,
+				     found);
 		good = false;
 	}
 	return good;
@@ -136,25 +139,25 @@ check_trie(const struct poptrie *pt, struct msg_query *q, const struct route *r)
 
 /* The first copy that differs is told; repair is of all. */
 static void
-check_route(struct rib *rib, struct msg_query *q, const struct route *r)
+audit_route(struct rib *rib, struct msg_query *q, const struct route *r)
 {
 	unsigned int c = 0, n;
 	const struct fib_copy *copy = rib_tries(rib, r->table, &n);
 
 	q->cursor[N_PREFIXES] += n > 0;
-	while (c < n && check_trie(fib_trie(&copy[c], r->family), q, r))
+	while (c < n && audit_trie(fib_trie(&copy[c], r->family), q, r))
 		c++;
 	if (c < n && q->repair)
-		stage_again(rib, r);
+		route_stage_again(rib, r);
 }
 
 static void
-check_group(struct rib *rib, struct msg_query *q, struct slot *s)
+audit_group(struct rib *rib, struct msg_query *q, struct slot *s)
 {
 	q->cursor[N_GROUPS]++;
 	if (slot_is_current(rib, s))
 		return;
-	differs(q, "group", 0, NULL, NULL, s->number, s->number);
+	audit_add_difference(q, "group", 0, NULL, NULL, s->number, s->number);
 	if (q->repair)
 		slot_dirty(rib, s, SLOT_PATHS);
 }
@@ -172,13 +175,13 @@ audit_slice(struct rib *rib, struct msg_query *q)
 			struct slot *s = slot_at(&rib->slots, at);
 
 			if (s->kind != SLOT_FREE && s->kind != SLOT_DYING)
-				check_group(rib, q, s);
+				audit_group(rib, q, s);
 		} else if (q->cursor[PHASE] == ROUTES &&
 			   at <= tables_walk_end(&rib->tables)) {
 			const struct route *r = tables_walk_at(&rib->tables, at);
 
 			if (r != NULL)
-				check_route(rib, q, r);
+				audit_route(rib, q, r);
 		} else if (++q->cursor[PHASE] == END) {
 			break;
 		} else {

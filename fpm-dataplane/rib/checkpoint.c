@@ -42,7 +42,7 @@ const char ckpt_other_layout[] = "another version's layout";
 const char ckpt_other_netns[] = "another namespace's interfaces";
 
 static bool
-map(struct ckpt *c)
+ckpt_map(struct ckpt *c)
 {
 	void *mem = mmap(NULL, ALL_BYTES, PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_NORESERVE, c->fd, 0);
@@ -61,7 +61,7 @@ map(struct ckpt *c)
 }
 
 static struct ckpt_header
-header_for(uint64_t netns)
+ckpt_header_for(uint64_t netns)
 {
 	struct ckpt_header h = {.magic = MAGIC,
 				.layout = CKPT_LAYOUT,
@@ -82,11 +82,11 @@ ckpt_new(uint64_t netns)
 	if (c == NULL)
 		return NULL;
 	c->fd = memfd_create("fpm-dataplane-checkpoint", MFD_CLOEXEC);
-	if (c->fd < 0 || ftruncate(c->fd, (off_t)ALL_BYTES) < 0 || !map(c)) {
+	if (c->fd < 0 || ftruncate(c->fd, (off_t)ALL_BYTES) < 0 || !ckpt_map(c)) {
 		ckpt_free(c);
 		return NULL;
 	}
-	*c->head = header_for(netns);
+	*c->head = ckpt_header_for(netns);
 	return c;
 }
 
@@ -178,7 +178,7 @@ ckpt_drop_route(struct ckpt *c, uint32_t table, uint32_t number)
 
 /* Room in the writer's own tables for that number. */
 static uint32_t *
-grow(uint32_t *table, uint32_t *cap, uint32_t number)
+ckpt_grow_table(uint32_t *table, uint32_t *cap, uint32_t number)
 {
 	uint32_t want = *cap == 0 ? 1024 : *cap;
 
@@ -208,7 +208,7 @@ way_take(struct ckpt *c)
 	c->way[number].crc = 0; /* its page is there before anybody counts on it */
 	IN_ORDER();
 	c->head->way_high = number;
-	c->next_way = grow(c->next_way, &c->cap_way, number);
+	c->next_way = ckpt_grow_table(c->next_way, &c->cap_way, number);
 	return number;
 }
 
@@ -253,7 +253,7 @@ ckpt_put_slot(struct ckpt *c, uint32_t slot, const struct ways *ways, uint32_t m
 {
 	uint32_t first = 0, number, old;
 
-	c->first_way = grow(c->first_way, &c->cap_slot, slot);
+	c->first_way = ckpt_grow_table(c->first_way, &c->cap_slot, slot);
 	old = c->first_way[slot];
 	c->turn++;
 	for (uint32_t i = 0; i < ways->n; i++) {
@@ -313,7 +313,7 @@ ckpt_route(const struct ckpt *c, unsigned int part, uint32_t number)
 }
 
 static bool
-is_blank(const void *record, size_t len)
+record_is_blank(const void *record, size_t len)
 {
 	const uint8_t *p = record;
 
@@ -352,7 +352,7 @@ way_is_good(const struct ckpt_way *w, uint32_t number)
 static const struct ckpt *sorting; /* qsort() has no argument for it */
 
 static int
-set_order(const void *a, const void *b)
+way_set_order(const void *a, const void *b)
 {
 	const struct ckpt_way *x = &sorting->way[*(const uint32_t *)a];
 	const struct ckpt_way *y = &sorting->way[*(const uint32_t *)b];
@@ -366,7 +366,7 @@ set_order(const void *a, const void *b)
 
 /* Is there a whole set from `at` on? */
 static bool
-set_is_whole(const struct ckpt *c, uint32_t at)
+way_set_is_whole(const struct ckpt *c, uint32_t at)
 {
 	const struct ckpt_way *w = &c->way[c->sorted[at]];
 
@@ -390,7 +390,7 @@ ckpt_next_slot(const struct ckpt *c, uint32_t *at, struct ways *out, uint32_t *m
 	for (; *at < c->n_sorted; ++*at) {
 		const struct ckpt_way *w = &c->way[c->sorted[*at]];
 
-		if (w->slot == last || !set_is_whole(c, *at))
+		if (w->slot == last || !way_set_is_whole(c, *at))
 			continue; /* an older set, or an unfinished one */
 		ways_clear(out);
 		for (uint32_t i = 0; i < w->n; i++) {
@@ -425,10 +425,10 @@ ways_verify(struct ckpt *c)
 		if (way_is_good(&c->way[i], i))
 			c->sorted[c->n_sorted++] = i;
 		else
-			bad += !is_blank(&c->way[i], sizeof(c->way[i]));
+			bad += !record_is_blank(&c->way[i], sizeof(c->way[i]));
 	}
 	sorting = c;
-	qsort(c->sorted, c->n_sorted, sizeof(*c->sorted), set_order);
+	qsort(c->sorted, c->n_sorted, sizeof(*c->sorted), way_set_order);
 	while (ckpt_next_slot(c, &at, &ways, &mtu) != 0)
 		n++;
 	free(ways.v);
@@ -440,7 +440,7 @@ ways_verify(struct ckpt *c)
 
 /* Where a route is in the address space, as exactly as 32 bits can say it. */
 static uint64_t
-key_of(const struct ckpt_route *r)
+route_address_key(const struct ckpt_route *r)
 {
 	uint64_t hi;
 
@@ -469,9 +469,10 @@ routes_verify(struct ckpt *c, unsigned int part)
 		const struct ckpt_route *r = ckpt_route(c, part, i);
 
 		if (r != NULL)
-			o->word[0][r->family == 4 ? n++ : --back] = key_of(r) << 32 | i;
+			o->word[0][r->family == 4 ? n++ : --back] =
+				route_address_key(r) << 32 | i;
 		else
-			bad += !is_blank(&c->route[part][i], sizeof(*r));
+			bad += !record_is_blank(&c->route[part][i], sizeof(*r));
 	}
 	o->n[0] = n;
 	o->n[1] = high - back;
@@ -491,7 +492,7 @@ routes_verify(struct ckpt *c, unsigned int part)
  * highest numbers, which no CRC covers, must not lead there.
  */
 static bool
-high_is_good(const struct ckpt *c, uint32_t high, size_t most, const void *at)
+ckpt_high_is_good(const struct ckpt *c, uint32_t high, size_t most, const void *at)
 {
 	off_t offset = (off_t)((const char *)at - (const char *)c->head);
 
@@ -499,29 +500,29 @@ high_is_good(const struct ckpt *c, uint32_t high, size_t most, const void *at)
 }
 
 static bool
-highs_are_good(const struct ckpt *c)
+ckpt_highs_are_good(const struct ckpt *c)
 {
 	const struct ckpt_header *h = c->head;
 
 	for (unsigned int part = 0; part < CKPT_PARTS; part++)
-		if (!high_is_good(c, h->route_high[part], ROUTES,
-				  &c->route[part][h->route_high[part]]))
+		if (!ckpt_high_is_good(c, h->route_high[part], ROUTES,
+				       &c->route[part][h->route_high[part]]))
 			return false;
-	return high_is_good(c, h->way_high, WAYS, &c->way[h->way_high]);
+	return ckpt_high_is_good(c, h->way_high, WAYS, &c->way[h->way_high]);
 }
 
 /* A predecessor that lives may have written it after the caller looked at the clock. */
 static uint64_t
-distance(uint64_t one_ms, uint64_t other_ms)
+time_distance(uint64_t one_ms, uint64_t other_ms)
 {
 	return one_ms > other_ms ? one_ms - other_ms : other_ms - one_ms;
 }
 
 /* What is wrong with it; NULL: nothing. */
 static const char *
-verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms)
+ckpt_verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms)
 {
-	struct ckpt_header want = header_for(netns);
+	struct ckpt_header want = ckpt_header_for(netns);
 	struct ckpt_header *h = c->head;
 	const char *why;
 
@@ -533,11 +534,11 @@ verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms)
 		return ckpt_other_netns;
 	if (h->crc != want.crc)
 		return ckpt_other_layout;
-	if (distance(h->alive_ms, now_ms) > max_age_ms)
+	if (time_distance(h->alive_ms, now_ms) > max_age_ms)
 		return "too old";
 	if (h->tries >= TRIES_MAX)
 		return "every start with it has crashed";
-	if (!highs_are_good(c))
+	if (!ckpt_highs_are_good(c))
 		return "damaged header";
 	h->tries++;
 	why = ways_verify(c);
@@ -548,7 +549,7 @@ verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms)
 
 /* Another version's may be of another size: its header says what it is. */
 static bool
-is_other_layout(int fd)
+ckpt_is_other_layout(int fd)
 {
 	struct ckpt_header h;
 
@@ -570,12 +571,12 @@ ckpt_open(int fd, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms, const ch
 	c->fd = fd;
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		*why = "not a checkpoint";
-	else if (is_other_layout(fd))
+	else if (ckpt_is_other_layout(fd))
 		*why = ckpt_other_layout;
 	else if ((size_t)st.st_size != ALL_BYTES)
 		*why = "not a checkpoint";
-	else if (map(c))
-		*why = verify(c, netns, now_ms, max_age_ms);
+	else if (ckpt_map(c))
+		*why = ckpt_verify(c, netns, now_ms, max_age_ms);
 	if (*why == NULL)
 		return c;
 	ckpt_free(c);
@@ -588,7 +589,7 @@ ckpt_tries(int fd)
 	struct ckpt_header h;
 
 	return pread(fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) &&
-			       h.crc == header_for(h.netns).crc
+			       h.crc == ckpt_header_for(h.netns).crc
 		       ? h.tries
 		       : 0;
 }

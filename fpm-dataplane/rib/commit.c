@@ -58,7 +58,7 @@ commit_tries(struct rib *rib)
 
 /* Slots that no route names: nobody can find them after this commit. */
 static void
-kill_idle(struct rib *rib)
+slots_kill_idle(struct rib *rib)
 {
 	for (uint32_t i = 0; i < rib->slots.idle.n; i++) {
 		struct slot *s = slot_at(&rib->slots, rib->slots.idle.v[i]);
@@ -76,7 +76,7 @@ kill_idle(struct rib *rib)
 
 /* How long the oldest of what is in this commit has waited for it. */
 static void
-note_lag(struct rib *rib)
+commit_note_lag(struct rib *rib)
 {
 	uint64_t now, lag_ms;
 
@@ -122,7 +122,7 @@ commit_reclaim_all(struct rib *rib)
 }
 
 static void
-commit(struct rib *rib)
+commit_now(struct rib *rib)
 {
 	bool tries =
 		rib->pending.staged[0] || rib->pending.staged[1] || rib->vrfs.staged.n > 0;
@@ -135,7 +135,7 @@ commit(struct rib *rib)
 	/* A trie that could not be completed may still name slots that no route does. */
 	if (!rib->pending.failed && !rib->resync.due) {
 		if (!ckpt_is_frozen(rib->ckpt)) /* which would not hear of it */
-			kill_idle(rib);
+			slots_kill_idle(rib);
 		vrfs_publish(rib);
 	}
 	if (tries || rib->count.word_writes != rib->pending.words_before) {
@@ -143,7 +143,7 @@ commit(struct rib *rib)
 		histogram_add(&fpm_status.commit, (monotonic_ns() - begin_ns) / 1000);
 	}
 	rib->pending.words_before = rib->count.word_writes;
-	note_lag(rib);
+	commit_note_lag(rib);
 	feedback_seal(rib);
 	reclaim_start(rib, commit_reclaim);
 }
@@ -159,6 +159,6 @@ rib_commit(struct rib *rib)
 			words_publish(rib);
 		return;
 	}
-	commit(rib);
+	commit_now(rib);
 	query_answer_all(rib);
 }

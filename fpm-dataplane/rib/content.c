@@ -178,7 +178,7 @@ slot_for_kind(struct rib *rib, enum path_kind kind)
 
 /* An orphan that already means what `nh` means: preferably the one the route has now. */
 static struct slot *
-slot_adoptable(struct rib *rib, const struct ways *ways, uint32_t hint)
+slot_find_adoptable(struct rib *rib, const struct ways *ways, uint32_t hint)
 {
 	struct slot *s = hint == 0 ? NULL : slot_at(&rib->slots, hint);
 
@@ -210,7 +210,7 @@ slot_for_id(struct rib *rib, uint32_t id, uint16_t mtu_class, uint32_t hint)
 	if (number != 0)
 		return number;
 	nh_ways(rib, nh, mtu_class, &rib->scratch);
-	s = slot_adoptable(rib, &rib->scratch, hint);
+	s = slot_find_adoptable(rib, &rib->scratch, hint);
 	if (s != NULL) {
 		content_del(rib, s);
 		slot_adopt(rib, s, SLOT_ID, id, false);

@@ -21,15 +21,15 @@
 #include "rib/routes.h"
 
 static uint64_t
-hash_of(const struct route *r)
+early_hash(const struct route *r)
 {
 	return hash32((uint32_t)((uintptr_t)r / sizeof(void *)));
 }
 
 static uint32_t
-find(const struct rib *rib, const struct route *r)
+early_find(const struct rib *rib, const struct route *r)
 {
-	uint32_t i = hidx_first(&rib->early.by_route, hash_of(r));
+	uint32_t i = hidx_first(&rib->early.by_route, early_hash(r));
 
 	while (i != 0 && rib->early.v[i].route != r)
 		i = hidx_next(&rib->early.by_route, i);
@@ -37,7 +37,7 @@ find(const struct rib *rib, const struct route *r)
 }
 
 static bool
-means_nothing(struct rib *rib, struct nh *nh)
+nh_means_nothing(struct rib *rib, struct nh *nh)
 {
 	if (nh == NULL || !nh->known)
 		return true;
@@ -52,7 +52,7 @@ means_nothing(struct rib *rib, struct nh *nh)
 
 /* Is what zebra has still to say of such routes not over? */
 static bool
-is_awaited(const struct rib *rib, const struct route *r)
+route_is_awaited(const struct rib *rib, const struct route *r)
 {
 	if (route_is_replayed(r))
 		return rib->session.replaying;
@@ -64,19 +64,19 @@ early_put(struct rib *rib, struct route *r, uint32_t nhid, uint16_t mtu_class)
 {
 	uint32_t i;
 
-	if (r == NULL || r->zslot == 0 || !is_awaited(rib, r))
+	if (r == NULL || r->zslot == 0 || !route_is_awaited(rib, r))
 		return false;
-	i = rib->early.n == 0 ? 0 : find(rib, r);
+	i = rib->early.n == 0 ? 0 : early_find(rib, r);
 	/* What it has is this session's own word already: that is over now. */
 	if (r->gen == rib->session.gen && i == 0)
 		return false;
-	if (!means_nothing(rib, nh_find(rib, nhid)))
+	if (!nh_means_nothing(rib, nh_find(rib, nhid)))
 		return false;
 	if (i == 0) {
 		i = number_get(&rib->early.unused, &rib->early.high);
 		rib->early.v =
 			table_grow(rib->early.v, &rib->early.cap, i, sizeof(*rib->early.v));
-		hidx_add(&rib->early.by_route, hash_of(r), i);
+		hidx_add(&rib->early.by_route, early_hash(r), i);
 		rib->early.n++;
 	}
 	rib->early.v[i] = (struct early){.route = r, .nhid = nhid, .mtu_class = mtu_class};
@@ -84,7 +84,7 @@ early_put(struct rib *rib, struct route *r, uint32_t nhid, uint16_t mtu_class)
 }
 
 static void
-drop(struct rib *rib, uint32_t i)
+early_drop(struct rib *rib, uint32_t i)
 {
 	hidx_del(&rib->early.by_route, i);
 	rib->early.v[i].route = NULL;
@@ -95,10 +95,10 @@ drop(struct rib *rib, uint32_t i)
 void
 early_forget(struct rib *rib, const struct route *r)
 {
-	uint32_t i = rib->early.n == 0 ? 0 : find(rib, r);
+	uint32_t i = rib->early.n == 0 ? 0 : early_find(rib, r);
 
 	if (i != 0)
-		drop(rib, i);
+		early_drop(rib, i);
 }
 
 void
@@ -111,9 +111,9 @@ early_bind(struct rib *rib, enum early_due due)
 
 		if (r == NULL ||
 		    (!(due == EARLY_ALL || (due == EARLY_MAIN && route_is_replayed(r))) &&
-		     means_nothing(rib, nh_find(rib, nhid))))
+		     nh_means_nothing(rib, nh_find(rib, nhid))))
 			continue;
-		drop(rib, i);
+		early_drop(rib, i);
 		route_bind(rib, r, slot_for_id(rib, nhid, mtu_class, r->zslot));
 		feedback_put(rib, r);
 	}
@@ -125,7 +125,7 @@ early_clear(struct rib *rib)
 {
 	for (uint32_t i = 1; i <= rib->early.high; i++)
 		if (rib->early.v[i].route != NULL)
-			drop(rib, i);
+			early_drop(rib, i);
 }
 
 void

@@ -31,7 +31,7 @@ struct said {
 
 /* Does zebra want to know of routes of a table that are ours to forward? */
 static bool
-is_told(const struct rib *rib, uint32_t table)
+table_is_told(const struct rib *rib, uint32_t table)
 {
 	unsigned int n;
 
@@ -39,7 +39,7 @@ is_told(const struct rib *rib, uint32_t table)
 }
 
 static void
-put(struct rib *rib, const struct said *said)
+said_push(struct rib *rib, const struct said *said)
 {
 	if (rib->feedback.n == rib->feedback.cap) {
 		rib->feedback.cap = rib->feedback.cap == 0 ? 256 : rib->feedback.cap * 2;
@@ -52,13 +52,13 @@ put(struct rib *rib, const struct said *said)
 void
 feedback_put(struct rib *rib, const struct route *r)
 {
-	if (!is_told(rib, r->table))
+	if (!table_is_told(rib, r->table))
 		return;
-	put(rib, &(struct said){.prefix = route_prefix(r),
-				.table = r->table,
-				.protocol = r->protocol,
-				.rtm_type = r->rtm_type,
-				.slot = r->zslot});
+	said_push(rib, &(struct said){.prefix = route_prefix(r),
+				      .table = r->table,
+				      .protocol = r->protocol,
+				      .rtm_type = r->rtm_type,
+				      .slot = r->zslot});
 }
 
 void
@@ -66,12 +66,12 @@ feedback_refuse(struct rib *rib, const struct fpm_event *ev)
 {
 	uint32_t table = table_of_event(ev);
 
-	if (!is_told(rib, table))
+	if (!table_is_told(rib, table))
 		return;
-	put(rib, &(struct said){.prefix = ev->prefix,
-				.table = table,
-				.protocol = ev->protocol,
-				.rtm_type = ev->rtm_type});
+	said_push(rib, &(struct said){.prefix = ev->prefix,
+				      .table = table,
+				      .protocol = ev->protocol,
+				      .rtm_type = ev->rtm_type});
 }
 
 bool
@@ -98,7 +98,7 @@ feedback_retell(struct rib *rib)
 
 /* Is there a next hop for which no adjacency was left? */
 static bool
-lacks_adjacency(const struct slot *s)
+slot_lacks_adjacency(const struct slot *s)
 {
 	for (uint32_t i = 0; i < s->n_legs; i++) {
 		const struct leg *leg = &s->leg[i];
@@ -112,7 +112,7 @@ lacks_adjacency(const struct slot *s)
 
 /* Not forwarded, though zebra believes so: not supported, or a table of ours is full. */
 static bool
-cannot_be(const struct rib *rib, const struct said *s)
+said_is_unforwarded(const struct rib *rib, const struct said *s)
 {
 	enum path_kind kind;
 
@@ -120,12 +120,12 @@ cannot_be(const struct rib *rib, const struct said *s)
 		return true;
 	kind = path_kind(fib_group_path(rib->fib, s->slot, 0));
 	return kind == PATH_ENCAP ||
-	       (kind == PATH_DOWN && lacks_adjacency(slot_at(&rib->slots, s->slot)));
+	       (kind == PATH_DOWN && slot_lacks_adjacency(slot_at(&rib->slots, s->slot)));
 }
 
 /* Is its trie out of memory, and this prefix missing in it? */
 static bool
-is_not_in(struct rib *rib, const struct said *s)
+said_is_not_in_trie(struct rib *rib, const struct said *s)
 {
 	const struct vrf *vrf = vrf_find(rib, s->table);
 	const bool *staged = vrf == NULL ? rib->pending.staged : vrf->staged;
@@ -141,11 +141,11 @@ is_not_in(struct rib *rib, const struct said *s)
 }
 
 static bool
-has_failed(struct rib *rib, const struct said *s)
+said_has_failed(struct rib *rib, const struct said *s)
 {
-	if (cannot_be(rib, s))
+	if (said_is_unforwarded(rib, s))
 		return true;
-	if (!is_not_in(rib, s))
+	if (!said_is_not_in_trie(rib, s))
 		return false;
 	rib->feedback.retell_at = 1;
 	return true;
@@ -170,7 +170,7 @@ feedback_seal(struct rib *rib)
 							 .table = s->table,
 							 .protocol = s->protocol,
 							 .rtm_type = s->rtm_type,
-							 .failed = has_failed(rib, s)};
+							 .failed = said_has_failed(rib, s)};
 	}
 	rib->feedback.n = 0;
 }

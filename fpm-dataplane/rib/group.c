@@ -23,7 +23,7 @@ struct remainder {
 };
 
 static int
-by_remainder(const void *a, const void *b)
+remainder_order(const void *a, const void *b)
 {
 	const struct remainder *x = a, *y = b;
 
@@ -33,7 +33,7 @@ by_remainder(const void *a, const void *b)
 }
 
 static uint64_t
-total_weight(const struct bucket_member *m, uint32_t n)
+members_weight(const struct bucket_member *m, uint32_t n)
 {
 	uint64_t sum = 0;
 
@@ -44,9 +44,9 @@ total_weight(const struct bucket_member *m, uint32_t n)
 
 /* Fill m[].target so that the targets add up to 2^log2_n. */
 static void
-set_targets(struct bucket_member *m, uint32_t n, unsigned int log2_n)
+members_set_targets(struct bucket_member *m, uint32_t n, unsigned int log2_n)
 {
-	uint64_t total = total_weight(m, n);
+	uint64_t total = members_weight(m, n);
 	uint32_t left = 1u << log2_n;
 	struct remainder *rest = must(malloc(n * sizeof(*rest)));
 
@@ -57,7 +57,7 @@ set_targets(struct bucket_member *m, uint32_t n, unsigned int log2_n)
 		rest[i] = (struct remainder){.rest = share % total, .member = i};
 		left -= m[i].target;
 	}
-	qsort(rest, n, sizeof(*rest), by_remainder);
+	qsort(rest, n, sizeof(*rest), remainder_order);
 	for (uint32_t i = 0; i < left; i++)
 		m[rest[i].member].target++;
 	free(rest);
@@ -65,9 +65,9 @@ set_targets(struct bucket_member *m, uint32_t n, unsigned int log2_n)
 
 /* Is every member's share within 2 % of what its weight asks for? */
 static bool
-is_fair(const struct bucket_member *m, uint32_t n, unsigned int log2_n)
+members_are_fair(const struct bucket_member *m, uint32_t n, unsigned int log2_n)
 {
-	uint64_t total = total_weight(m, n);
+	uint64_t total = members_weight(m, n);
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t want = m[i].weight << log2_n, got = m[i].target * total;
@@ -87,19 +87,19 @@ group_log2(struct bucket_member *m, uint32_t n, unsigned int old_log2)
 
 	while (k < LOG2_MAX && 1u << k < least)
 		k++;
-	set_targets(m, n, k);
-	while (k < LOG2_MAX && !is_fair(m, n, k))
-		set_targets(m, n, ++k);
+	members_set_targets(m, n, k);
+	while (k < LOG2_MAX && !members_are_fair(m, n, k))
+		members_set_targets(m, n, ++k);
 	/* A somewhat larger block is kept: shrinking would merge buckets and move flows. */
 	if (old_log2 > k && old_log2 <= k + 3) {
 		k = old_log2;
-		set_targets(m, n, k);
+		members_set_targets(m, n, k);
 	}
 	return k;
 }
 
 static uint32_t
-member_of(const struct bucket_member *m, uint32_t n, fib_path path, uint32_t guess)
+member_of_path(const struct bucket_member *m, uint32_t n, fib_path path, uint32_t guess)
 {
 	if (guess < n && m[guess].path == path)
 		return guess;
@@ -121,10 +121,10 @@ group_fill(fib_path *out, unsigned int log2_n, struct bucket_member *m, uint32_t
 		out[b] = PATH(PATH_NONE, 0);
 		if (old == NULL)
 			continue;
-		guess = member_of(m, n,
-				  old[log2_n >= old_log2 ? b >> (log2_n - old_log2)
-							 : b << (old_log2 - log2_n)],
-				  guess);
+		guess = member_of_path(m, n,
+				       old[log2_n >= old_log2 ? b >> (log2_n - old_log2)
+							      : b << (old_log2 - log2_n)],
+				       guess);
 		if (guess < n && m[guess].have < m[guess].target) {
 			out[b] = m[guess].path;
 			m[guess].have++;

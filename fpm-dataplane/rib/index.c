@@ -110,7 +110,7 @@ hidx_del(struct hidx *h, uint32_t number)
 }
 
 static uint32_t
-same_hash(const struct hidx *h, uint32_t number, uint32_t hash)
+hidx_same_hash(const struct hidx *h, uint32_t number, uint32_t hash)
 {
 	while (number != 0 && h->hash[number] != hash)
 		number = h->next[number];
@@ -122,13 +122,13 @@ hidx_first(const struct hidx *h, uint64_t hash)
 {
 	if (h->head == NULL)
 		return 0;
-	return same_hash(h, h->head[(uint32_t)hash & h->mask], (uint32_t)hash);
+	return hidx_same_hash(h, h->head[(uint32_t)hash & h->mask], (uint32_t)hash);
 }
 
 uint32_t
 hidx_next(const struct hidx *h, uint32_t number)
 {
-	return same_hash(h, h->next[number], h->hash[number]);
+	return hidx_same_hash(h, h->next[number], h->hash[number]);
 }
 
 void

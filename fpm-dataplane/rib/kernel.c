@@ -52,7 +52,7 @@ kernel_slot(struct rib *rib, uint32_t table, const struct prefix *p)
 }
 
 static void
-reconsider(struct rib *rib, uint32_t table, const struct prefix *p)
+kernel_reconsider(struct rib *rib, uint32_t table, const struct prefix *p)
 {
 	struct routes *of = tables_routes(&rib->tables, table);
 	uint64_t hash = routes_hash(of, table, p);
@@ -82,15 +82,15 @@ reconsider(struct rib *rib, uint32_t table, const struct prefix *p)
 }
 
 static void
-reconsider_subnet(struct rib *rib, const struct own_subnet *s)
+kernel_reconsider_subnet(struct rib *rib, const struct own_subnet *s)
 {
 	struct own_subnet copy = *s; /* it may be gone already */
 	struct prefix p;
 
-	reconsider(rib, copy.table, &copy.prefix);
+	kernel_reconsider(rib, copy.table, &copy.prefix);
 	for (unsigned int which = 0; which < 2; which++)
 		if (subnet_special(&copy, which, &p))
-			reconsider(rib, copy.table, &p);
+			kernel_reconsider(rib, copy.table, &p);
 }
 
 static void
@@ -101,9 +101,9 @@ own_remove(struct rib *rib, uint32_t i)
 	struct prefix host = own_host_prefix(s.prefix.family, &o.addr);
 
 	own_delete(&rib->own, i);
-	reconsider(rib, s.table, &host);
+	kernel_reconsider(rib, s.table, &host);
 	if (s.refs == 1)
-		reconsider_subnet(rib, &s);
+		kernel_reconsider_subnet(rib, &s);
 }
 
 static void
@@ -113,9 +113,9 @@ own_add(struct rib *rib, uint32_t subnet, const struct ipaddr *addr)
 	struct prefix host = own_host_prefix(s->prefix.family, addr);
 
 	own_insert(&rib->own, subnet, addr);
-	reconsider(rib, s->table, &host);
+	kernel_reconsider(rib, s->table, &host);
 	if (s->refs++ == 0)
-		reconsider_subnet(rib, s);
+		kernel_reconsider_subnet(rib, s);
 }
 
 void
@@ -150,7 +150,7 @@ own_link_changed(struct rib *rib, uint32_t ifindex, bool gone)
 			own_remove(rib, i);
 	for (uint32_t i = 1; i <= own->subnet_high; i++)
 		if (own->subnet[i].refs > 0 && own->subnet[i].ifindex == ifindex)
-			reconsider_subnet(rib, &own->subnet[i]);
+			kernel_reconsider_subnet(rib, &own->subnet[i]);
 	if (gone)
 		legs_float(rib);
 }

@@ -13,16 +13,16 @@
 #include "rib/ways.h"
 
 static bool
-is_mirror(const struct rib *rib)
+mirror_is_on(const struct rib *rib)
 {
 	return rib->ckpt != NULL && !rib->ckpt->frozen;
 }
 
 /* What is no IP route is in no FIB, however long the daemon lives. */
 static bool
-is_mirrored(const struct rib *rib, const struct route *r)
+route_is_mirrored(const struct rib *rib, const struct route *r)
 {
-	return is_mirror(rib) && r->table != FPM_TABLE_NONE;
+	return mirror_is_on(rib) && r->table != FPM_TABLE_NONE;
 }
 
 void
@@ -36,7 +36,7 @@ mirror_route(struct rib *rib, const struct route *r)
 				       .rtm_type = (uint8_t)r->rtm_type,
 				       .table = r->table};
 
-	if (is_mirrored(rib, r))
+	if (route_is_mirrored(rib, r))
 		ckpt_put_route(rib->ckpt,
 			       routes_number(tables_routes(&rib->tables, r->table), r),
 			       &now);
@@ -45,14 +45,14 @@ mirror_route(struct rib *rib, const struct route *r)
 void
 mirror_route_gone(struct rib *rib, const struct route *r)
 {
-	if (is_mirrored(rib, r))
+	if (route_is_mirrored(rib, r))
 		ckpt_drop_route(rib->ckpt, r->table,
 				routes_number(tables_routes(&rib->tables, r->table), r));
 }
 
 /* Content that only the kernel gives (kernel.c): read from it again at every start. */
 static bool
-is_kernels(const struct ways *ways)
+ways_are_kernels(const struct ways *ways)
 {
 	return ways->v[0].kind == PATH_LOCAL || ways->v[0].kind == PATH_BCAST;
 }
@@ -62,7 +62,7 @@ mirror_slot(struct rib *rib, uint32_t slot, const struct ways *ways)
 {
 	uint16_t class = ways->v[0].mtu_class; /* a number of this process: not kept */
 
-	if (is_mirror(rib) && !is_kernels(ways))
+	if (mirror_is_on(rib) && !ways_are_kernels(ways))
 		ckpt_put_slot(rib->ckpt, slot, ways,
 			      class == 0 ? 0
 					 : atomic_load_explicit(&rib->fib->mtu_bytes[class],
@@ -72,14 +72,14 @@ mirror_slot(struct rib *rib, uint32_t slot, const struct ways *ways)
 void
 mirror_slot_gone(struct rib *rib, uint32_t slot)
 {
-	if (is_mirror(rib))
+	if (mirror_is_on(rib))
 		ckpt_drop_slot(rib->ckpt, slot);
 }
 
 void
 mirror_zebra(struct rib *rib, uint32_t nl_pid, uint32_t held_until_s)
 {
-	if (is_mirror(rib))
+	if (mirror_is_on(rib))
 		ckpt_zebra(rib->ckpt, nl_pid, held_until_s);
 }
 

@@ -53,7 +53,7 @@ nh_get(struct rib *rib, uint32_t id)
 }
 
 static void
-members_drop(struct rib *rib, struct nh *nh)
+nh_drop_members(struct rib *rib, struct nh *nh)
 {
 	struct member *member = nh->member;
 	uint32_t n = nh->n_member;
@@ -74,7 +74,7 @@ nh_free(struct rib *rib, struct nh *nh)
 	rib->nhs.v[nh->number] = NULL;
 	vec32_push(&rib->nhs.unused, nh->number);
 	rib->nhs.n--;
-	members_drop(rib, nh);
+	nh_drop_members(rib, nh);
 	free(nh);
 }
 
@@ -127,7 +127,7 @@ nh_ways(struct rib *rib, const struct nh *nh, uint16_t mtu_class, struct ways *o
 }
 
 static bool
-same_members(const struct nh *nh, const struct fpm_event *ev)
+nh_has_members(const struct nh *nh, const struct fpm_event *ev)
 {
 	if (!nh->is_group || nh->n_member != ev->n_hops)
 		return false;
@@ -139,7 +139,7 @@ same_members(const struct nh *nh, const struct fpm_event *ev)
 }
 
 static void
-set_members(struct rib *rib, struct nh *nh, const struct fpm_event *ev)
+nh_set_members(struct rib *rib, struct nh *nh, const struct fpm_event *ev)
 {
 	struct member *member = must(calloc(ev->n_hops + 1u, sizeof(*member)));
 	struct member *old = nh->member;
@@ -162,7 +162,7 @@ set_members(struct rib *rib, struct nh *nh, const struct fpm_event *ev)
 }
 
 static void
-slots_follow(struct rib *rib, const struct nh *nh)
+nh_mark_slots(struct rib *rib, const struct nh *nh)
 {
 	for (uint32_t i = nh->slot; i != 0; i = slot_at(&rib->slots, i)->sibling)
 		slot_dirty(rib, slot_at(&rib->slots, i), SLOT_CONTENT);
@@ -176,9 +176,9 @@ nh_changed(struct rib *rib, struct nh *nh)
 
 	rib->nhs.changed = true;
 	rib->nhs.turn++;
-	slots_follow(rib, nh);
+	nh_mark_slots(rib, nh);
 	cds_list_for_each_entry (m, &nh->member_of, in)
-		slots_follow(rib, m->group);
+		nh_mark_slots(rib, m->group);
 }
 
 void
@@ -189,10 +189,10 @@ nh_upsert(struct rib *rib, const struct fpm_event *ev)
 
 	nh->absent = false;
 	if (ev->is_group) {
-		if (nh->known && same_members(nh, ev))
+		if (nh->known && nh_has_members(nh, ev))
 			return;
 		nh->known = nh->is_group = true;
-		set_members(rib, nh, ev);
+		nh_set_members(rib, nh, ev);
 	} else {
 		if (ev->blackhole)
 			way_special(&way, PATH_BLACKHOLE);
@@ -205,7 +205,7 @@ nh_upsert(struct rib *rib, const struct fpm_event *ev)
 		nh->known = true;
 		nh->is_group = false;
 		nh->way = way;
-		members_drop(rib, nh);
+		nh_drop_members(rib, nh);
 	}
 	nh_changed(rib, nh);
 }

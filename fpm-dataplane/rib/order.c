@@ -12,14 +12,14 @@
 #define N_VALUES   (1u << DIGIT_BITS)
 
 static unsigned int
-digit(uint64_t word, unsigned int turn)
+word_digit(uint64_t word, unsigned int turn)
 {
 	return (unsigned int)(word >> (32 + turn * DIGIT_BITS)) & (N_VALUES - 1);
 }
 
 /* Counts of a digit's values to where the words of each begin. */
 static void
-begins(uint32_t *count)
+digit_begins(uint32_t *count)
 {
 	uint32_t at = 0, n;
 
@@ -37,15 +37,15 @@ order_by_key(uint64_t *word, uint64_t *spare, uint32_t n)
 
 	for (uint32_t i = 0; i < n; i++)
 		for (unsigned int turn = 0; turn < DIGITS; turn++)
-			count[turn][digit(word[i], turn)]++;
+			count[turn][word_digit(word[i], turn)]++;
 	for (unsigned int turn = 0; turn < DIGITS && n > 0; turn++) {
 		uint64_t *from = word;
 
-		if (count[turn][digit(word[0], turn)] == n)
+		if (count[turn][word_digit(word[0], turn)] == n)
 			continue; /* all have the same */
-		begins(count[turn]);
+		digit_begins(count[turn]);
 		for (uint32_t i = 0; i < n; i++)
-			spare[count[turn][digit(from[i], turn)]++] = from[i];
+			spare[count[turn][word_digit(from[i], turn)]++] = from[i];
 		word = spare;
 		spare = from;
 	}

@@ -37,7 +37,7 @@
 #define SCAN_MAX 16384u
 
 static json_t *
-name_or_number(const char *name, unsigned int number)
+json_name_or_number(const char *name, unsigned int number)
 {
 	char text[12];
 
@@ -50,7 +50,7 @@ name_or_number(const char *name, unsigned int number)
 static json_t *
 protocol_json(uint8_t protocol)
 {
-	return name_or_number(rtproto_name(protocol), protocol);
+	return json_name_or_number(rtproto_name(protocol), protocol);
 }
 
 static json_t *
@@ -63,7 +63,8 @@ type_json(uint8_t rtm_type)
 		[RTN_PROHIBIT] = "prohibit",
 	};
 
-	return name_or_number(rtm_type <= RTN_PROHIBIT ? name[rtm_type] : NULL, rtm_type);
+	return json_name_or_number(rtm_type <= RTN_PROHIBIT ? name[rtm_type] : NULL,
+				   rtm_type);
 }
 
 static enum path_kind
@@ -73,7 +74,7 @@ slot_path_kind(const struct rib *rib, uint32_t number)
 }
 
 static const char *
-state_name(enum path_kind kind)
+path_state_name(enum path_kind kind)
 {
 	static const char *const name[] = {
 		[PATH_NONE] = "unresolved",         [PATH_ADJ] = "forwarding",
@@ -185,7 +186,7 @@ route_json(const struct rib *rib, const struct route *r)
 		"protocol", protocol_json(zebra ? r->protocol : RTPROT_KERNEL), "type",
 		type_json(zebra ? r->rtm_type : RTN_UNICAST), "nexthop_id",
 		(json_int_t)(zebra ? s->nhid : 0), "group", (json_int_t)s->number, "state",
-		has_fib  ? state_name(kind)
+		has_fib  ? path_state_name(kind)
 		: beside ? "unsupported"
 			 : "not-installed",
 		"stale", route_is_swept(rib, r) && zebra && r->gen != rib->session.gen,
@@ -193,7 +194,7 @@ route_json(const struct rib *rib, const struct route *r)
 }
 
 static void
-row_add(struct msg_query *q, json_t *object)
+query_add_row(struct msg_query *q, json_t *object)
 {
 	if (object != NULL)
 		json_array_append_new(q->rows, object);
@@ -203,7 +204,7 @@ static void
 route_row(const struct rib *rib, struct msg_query *q, const struct route *r)
 {
 	if (r != NULL && route_effective(r) != 0)
-		row_add(q, route_json(rib, r));
+		query_add_row(q, route_json(rib, r));
 }
 
 /* What is asked for: main, or a VRF's table, as it is compiled. */
@@ -213,7 +214,7 @@ struct wanted_fib {
 };
 
 static void
-show_compiled(struct rib *rib, struct msg_query *q, const struct wanted_fib *of,
+list_compiled(struct rib *rib, struct msg_query *q, const struct wanted_fib *of,
 	      const struct prefix *p)
 {
 	const struct routes *t = tables_routes(&rib->tables, of->table);
@@ -237,13 +238,13 @@ list_trie(struct rib *rib, struct msg_query *q, const struct wanted_fib *of, uin
 		q->cursor[1] = 1;
 		q->cursor[2] = len;
 		memcpy(&q->cursor[3], p.addr.octet, sizeof(p.addr.octet));
-		show_compiled(rib, q, of, &p);
+		list_compiled(rib, q, of, &p);
 	}
 	return true;
 }
 
 static bool
-wanted(const struct msg_query *q, const struct route *r)
+route_is_wanted(const struct msg_query *q, const struct route *r)
 {
 	struct prefix p = route_prefix(r);
 
@@ -268,14 +269,14 @@ list_other(const struct rib *rib, struct msg_query *q)
 		if (json_array_size(q->rows) >= q->max || ++steps > SCAN_MAX)
 			return true;
 		r = route_at(&rib->tables.other, (uint32_t)++q->cursor[1]);
-		if (wanted(q, r))
+		if (route_is_wanted(q, r))
 			route_row(rib, q, r);
 	}
 	return false;
 }
 
 static void
-one_prefix(struct rib *rib, struct msg_query *q, const struct wanted_fib *of)
+list_prefix(struct rib *rib, struct msg_query *q, const struct wanted_fib *of)
 {
 	struct prefix p = q->prefix;
 	unsigned int len;
@@ -289,7 +290,7 @@ one_prefix(struct rib *rib, struct msg_query *q, const struct wanted_fib *of)
 		p.len = (uint8_t)len;
 		prefix_mask(&p);
 	}
-	show_compiled(rib, q, of, &p);
+	list_compiled(rib, q, of, &p);
 }
 
 static void
@@ -307,7 +308,7 @@ list_routes(struct rib *rib, struct msg_query *q)
 
 		if (q->has_prefix) {
 			if (family == q->prefix.family)
-				one_prefix(rib, q, &of);
+				list_prefix(rib, q, &of);
 		} else if ((q->family == 0 || q->family == family) &&
 			   list_trie(rib, q, &of, family)) {
 			return;
@@ -321,7 +322,7 @@ list_routes(struct rib *rib, struct msg_query *q)
 
 /* zebra has deleted the id, or a member of it; what it meant last stays in force. */
 static bool
-is_absent(const struct nh *nh)
+nh_is_absent(const struct nh *nh)
 {
 	for (uint32_t i = 0; i < nh->n_member; i++)
 		if (nh->member[i].nh->absent)
@@ -331,7 +332,7 @@ is_absent(const struct nh *nh)
 
 /* Group 1 is kept for the day when numbers run out: nobody's until a route has it. */
 static bool
-is_used(const struct rib *rib, const struct slot *s)
+slot_is_used(const struct rib *rib, const struct slot *s)
 {
 	return s->kind != SLOT_FREE && s->kind != SLOT_DYING &&
 	       s->refs > (s->number == rib->contents.unresolved);
@@ -350,18 +351,20 @@ list_nexthops(const struct rib *rib, struct msg_query *q)
 		if (json_array_size(q->rows) >= q->max || ++steps > SCAN_MAX)
 			return;
 		s = slot_at(&rib->slots, (uint32_t)++q->cursor[0]);
-		if (!is_used(rib, s))
+		if (!slot_is_used(rib, s))
 			continue;
 		nh = s->kind == SLOT_ID ? nh_find(rib, s->nhid) : NULL;
 		word = atomic_load_explicit(&rib->fib->group[s->number],
 					    memory_order_relaxed);
-		row_add(q, json_pack("{s:I, s:I, s:I, s:s, s:I, s:b, s:o, s:o}", "group",
-				     (json_int_t)s->number, "nexthop_id",
-				     (json_int_t)s->nhid, "routes", (json_int_t)s->refs,
-				     "state", state_name(slot_path_kind(rib, s->number)),
-				     "buckets", (json_int_t)1 << group_word_log2(word),
-				     "absent", nh != NULL && is_absent(nh), "mtu",
-				     mtu_json(rib, s), "nexthops", legs_json(rib, s)));
+		query_add_row(q,
+			      json_pack("{s:I, s:I, s:I, s:s, s:I, s:b, s:o, s:o}", "group",
+					(json_int_t)s->number, "nexthop_id",
+					(json_int_t)s->nhid, "routes", (json_int_t)s->refs,
+					"state",
+					path_state_name(slot_path_kind(rib, s->number)),
+					"buckets", (json_int_t)1 << group_word_log2(word),
+					"absent", nh != NULL && nh_is_absent(nh), "mtu",
+					mtu_json(rib, s), "nexthops", legs_json(rib, s)));
 	}
 	q->done = true;
 }
@@ -402,7 +405,7 @@ fib_rows(struct msg_query *q, const struct vrf *vrf, const struct fib_copy *trie
 
 /* The next VRF behind the cursor; NULL: none is left, or the slice is full. */
 static const struct vrf *
-next_vrf(const struct rib *rib, struct msg_query *q)
+query_next_vrf(const struct rib *rib, struct msg_query *q)
 {
 	while (json_array_size(q->rows) + 2 <= q->max) {
 		if (rib->vrfs.n == 0 || ++q->cursor[0] >= FIB_VRF_NONE) {
@@ -423,7 +426,7 @@ list_fibs(const struct rib *rib, struct msg_query *q)
 	if (q->cursor[1] == 0)
 		fib_rows(q, NULL, rib->fib->copy);
 	q->cursor[1] = 1;
-	while ((vrf = next_vrf(rib, q)) != NULL)
+	while ((vrf = query_next_vrf(rib, q)) != NULL)
 		fib_rows(q, vrf, &vrf->fib->tries);
 }
 
@@ -450,7 +453,7 @@ list_vrfs(const struct rib *rib, struct msg_query *q)
 {
 	const struct vrf *vrf;
 
-	while ((vrf = next_vrf(rib, q)) != NULL)
+	while ((vrf = query_next_vrf(rib, q)) != NULL)
 		json_array_append_new(q->rows, vrf_row(rib, vrf));
 }
 
@@ -488,7 +491,7 @@ rib_bytes(const struct rib *rib)
 }
 
 static void
-set_int(json_t *o, const char *key, uint64_t value)
+json_set_int(json_t *o, const char *key, uint64_t value)
 {
 	json_object_set_new(o, key, json_integer((json_int_t)value));
 }
@@ -509,9 +512,9 @@ summary_tables(const struct rib *rib, json_t *o)
 		stale += t->stale;
 		kept += !rib->session.vrfs_replaying && tally_is_kept(rib, t);
 	}
-	set_int(o, "vrf_stale", stale);
-	set_int(o, "vrfs_not_replayed", kept);
-	set_int(o, "no_vrf_routes", no_vrf);
+	json_set_int(o, "vrf_stale", stale);
+	json_set_int(o, "vrfs_not_replayed", kept);
+	json_set_int(o, "no_vrf_routes", no_vrf);
 }
 
 /* Where the session stands, and the times that it goes by. */
@@ -523,14 +526,14 @@ summary_session(const struct rib *rib, json_t *o)
 	uint64_t replay_ms = (s->done_ms != 0 ? s->done_ms : now) - s->up_ms;
 	int64_t sweep_ms = sweep_in_ms(rib, now), vrfs_ms = sweep_vrfs_in_ms(rib, now);
 
-	set_int(o, "generation", s->gen);
+	json_set_int(o, "generation", s->gen);
 	json_object_set_new(o, "phase", json_string(session_phase(rib)));
 	json_object_set_new(o, "replaying", json_boolean(s->replaying));
 	json_object_set_new(o, "zebra_restarted", json_boolean(s->restarted));
 	json_object_set_new(o, "sentinel", json_boolean(s->sentinel));
-	set_int(o, "replay_before", s->n_before);
-	set_int(o, "replay_confirmed", s->n_before - rib->tallies.stale - s->swept);
-	set_int(o, "stale", rib->tallies.stale);
+	json_set_int(o, "replay_before", s->n_before);
+	json_set_int(o, "replay_confirmed", s->n_before - rib->tallies.stale - s->swept);
+	json_set_int(o, "stale", rib->tallies.stale);
 	json_object_set_new(o, "replay_s",
 			    s->up_ms == 0 ? json_null()
 					  : json_real((double)replay_ms / 1e3));
@@ -540,11 +543,11 @@ summary_session(const struct rib *rib, json_t *o)
 	json_object_set_new(o, "vrf_sweep_in_s",
 			    vrfs_ms < 0 ? json_null() : json_real((double)vrfs_ms / 1e3));
 	summary_tables(rib, o);
-	set_int(o, "sweeps", rib->count.sweeps);
-	set_int(o, "swept_routes", rib->count.swept_routes);
-	set_int(o, "sweep_quiet_s", rib->conf.sweep_quiet_s);
-	set_int(o, "sweep_max_s", rib->conf.sweep_max_s);
-	set_int(o, "sweep_restart_s", rib->conf.sweep_restart_s);
+	json_set_int(o, "sweeps", rib->count.sweeps);
+	json_set_int(o, "swept_routes", rib->count.swept_routes);
+	json_set_int(o, "sweep_quiet_s", rib->conf.sweep_quiet_s);
+	json_set_int(o, "sweep_max_s", rib->conf.sweep_max_s);
+	json_set_int(o, "sweep_restart_s", rib->conf.sweep_restart_s);
 	json_object_set_new(o, "feedback_enabled", json_boolean(rib->conf.feedback));
 }
 
@@ -556,19 +559,19 @@ checkpoint_json(const struct rib *rib)
 	if (rib->ckpt == NULL)
 		return json_null();
 	o = json_object();
-	set_int(o, "routes", rib->ckpt->head->n_routes[CKPT_MAIN]);
-	set_int(o, "other_tables", rib->ckpt->head->n_routes[CKPT_OTHER]);
-	set_int(o, "groups", rib->ckpt->head->n_slots);
-	set_int(o, "groups_full", rib->ckpt->full);
-	set_int(o, "bytes", ckpt_bytes(rib->ckpt));
-	set_int(o, "restored", rib->count.restored);
-	set_int(o, "restore_lost", rib->count.restore_lost);
-	set_int(o, "discarded", rib->count.restore_refused);
+	json_set_int(o, "routes", rib->ckpt->head->n_routes[CKPT_MAIN]);
+	json_set_int(o, "other_tables", rib->ckpt->head->n_routes[CKPT_OTHER]);
+	json_set_int(o, "groups", rib->ckpt->head->n_slots);
+	json_set_int(o, "groups_full", rib->ckpt->full);
+	json_set_int(o, "bytes", ckpt_bytes(rib->ckpt));
+	json_set_int(o, "restored", rib->count.restored);
+	json_set_int(o, "restore_lost", rib->count.restore_lost);
+	json_set_int(o, "discarded", rib->count.restore_refused);
 	return o;
 }
 
 static void
-summary(const struct rib *rib, struct msg_query *q)
+list_summary(const struct rib *rib, struct msg_query *q)
 {
 	json_t *o = json_object();
 	uint64_t unresolved = 0, unsupported = 0, absent = 0, groups = 0;
@@ -576,7 +579,7 @@ summary(const struct rib *rib, struct msg_query *q)
 	for (uint32_t i = 1; i <= rib->slots.high; i++) {
 		const struct slot *s = slot_at(&rib->slots, i);
 
-		groups += is_used(rib, s);
+		groups += slot_is_used(rib, s);
 		if (slot_path_kind(rib, i) == PATH_UNRESOLVED)
 			unresolved += s->refs - (i == rib->contents.unresolved);
 		if (slot_path_kind(rib, i) == PATH_ENCAP)
@@ -584,42 +587,42 @@ summary(const struct rib *rib, struct msg_query *q)
 	}
 	for (uint32_t i = 1; i <= rib->nhs.high; i++)
 		absent += rib->nhs.v[i] != NULL && rib->nhs.v[i]->absent;
-	set_int(o, "routes4", rib->tables.n_main[0]);
-	set_int(o, "routes6", rib->tables.n_main[1]);
-	set_int(o, "zebra4", rib->tallies.n_zebra[0]);
-	set_int(o, "zebra6", rib->tallies.n_zebra[1]);
-	set_int(o, "other_tables", rib->tables.other.n - rib->tables.n_beside);
-	set_int(o, "unsupported", unsupported);
-	set_int(o, "unresolved", unresolved);
-	set_int(o, "groups", groups);
-	set_int(o, "nexthop_ids", rib->nhs.n);
-	set_int(o, "nexthop_ids_absent", absent);
-	set_int(o, "adjacencies", rib->adjs.n);
+	json_set_int(o, "routes4", rib->tables.n_main[0]);
+	json_set_int(o, "routes6", rib->tables.n_main[1]);
+	json_set_int(o, "zebra4", rib->tallies.n_zebra[0]);
+	json_set_int(o, "zebra6", rib->tallies.n_zebra[1]);
+	json_set_int(o, "other_tables", rib->tables.other.n - rib->tables.n_beside);
+	json_set_int(o, "unsupported", unsupported);
+	json_set_int(o, "unresolved", unresolved);
+	json_set_int(o, "groups", groups);
+	json_set_int(o, "nexthop_ids", rib->nhs.n);
+	json_set_int(o, "nexthop_ids_absent", absent);
+	json_set_int(o, "adjacencies", rib->adjs.n);
 	summary_session(rib, o);
-	set_int(o, "commits", rib->count.commits);
-	set_int(o, "reclaim_pending", rib->reclaims.n);
-	set_int(o, "ignored_kernel", rib->count.ignored_kernel);
-	set_int(o, "ignored_linklocal", rib->count.ignored_linklocal);
-	set_int(o, "out_of_memory", rib->count.route_nomem + rib->count.commit_nomem);
-	set_int(o, "routes_full", table_state(TABLE_routes).refused);
-	set_int(o, "groups_full", table_state(TABLE_groups).refused);
-	set_int(o, "adjacencies_full", table_state(TABLE_adjacencies).refused);
-	set_int(o, "mtus_full", table_state(TABLE_mtus).refused);
-	set_int(o, "groups_adopted", rib->count.adopted);
-	set_int(o, "prefix_writes", rib->count.trie_writes);
-	set_int(o, "group_writes", rib->count.word_writes);
-	set_int(o, "rib_bytes", rib_bytes(rib));
-	set_int(o, "vrfs", rib->vrfs.n);
+	json_set_int(o, "commits", rib->count.commits);
+	json_set_int(o, "reclaim_pending", rib->reclaims.n);
+	json_set_int(o, "ignored_kernel", rib->count.ignored_kernel);
+	json_set_int(o, "ignored_linklocal", rib->count.ignored_linklocal);
+	json_set_int(o, "out_of_memory", rib->count.route_nomem + rib->count.commit_nomem);
+	json_set_int(o, "routes_full", table_state(TABLE_routes).refused);
+	json_set_int(o, "groups_full", table_state(TABLE_groups).refused);
+	json_set_int(o, "adjacencies_full", table_state(TABLE_adjacencies).refused);
+	json_set_int(o, "mtus_full", table_state(TABLE_mtus).refused);
+	json_set_int(o, "groups_adopted", rib->count.adopted);
+	json_set_int(o, "prefix_writes", rib->count.trie_writes);
+	json_set_int(o, "group_writes", rib->count.word_writes);
+	json_set_int(o, "rib_bytes", rib_bytes(rib));
+	json_set_int(o, "vrfs", rib->vrfs.n);
 	json_object_set_new(o, "fib4", trie_json(rib->fib->copy[0].pt4));
 	json_object_set_new(o, "fib6", trie_json(rib->fib->copy[0].pt6));
 	json_object_set_new(o, "fib_copies", copies_json(rib->fib));
 	json_object_set_new(o, "checkpoint", checkpoint_json(rib));
-	row_add(q, o);
+	query_add_row(q, o);
 	q->done = true;
 }
 
 static void
-answer(struct rib *rib, struct msg_query *q)
+query_answer_slice(struct rib *rib, struct msg_query *q)
 {
 	if (q->rows == NULL)
 		q->rows = json_array();
@@ -631,7 +634,7 @@ answer(struct rib *rib, struct msg_query *q)
 		list_nexthops(rib, q);
 		break;
 	case QUERY_SUMMARY:
-		summary(rib, q);
+		list_summary(rib, q);
 		break;
 	case QUERY_FIB:
 		list_fibs(rib, q);
@@ -673,6 +676,6 @@ void
 query_answer_all(struct rib *rib)
 {
 	for (uint32_t i = 0; i < rib->queries.n; i++)
-		answer(rib, rib->queries.v[i]);
+		query_answer_slice(rib, rib->queries.v[i]);
 	rib->queries.n = 0;
 }

@@ -31,7 +31,7 @@
 #define BATCH 128u
 
 static struct prefix
-prefix_of(const struct ckpt_route *r)
+ckpt_route_prefix(const struct ckpt_route *r)
 {
 	return (struct prefix){.addr = r->addr, .family = r->family, .len = r->len};
 }
@@ -40,7 +40,7 @@ static bool
 route_restore(struct rib *rib, const struct ckpt_route *old, uint32_t slot, uint64_t hash)
 {
 	struct routes *t = tables_routes(&rib->tables, old->table);
-	struct prefix p = prefix_of(old);
+	struct prefix p = ckpt_route_prefix(old);
 	unsigned int v = p.family == 6;
 	struct route *r;
 
@@ -89,7 +89,7 @@ batch_restore(struct rib *rib, const struct ckpt_route *const *r, uint32_t n,
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct routes *t = tables_routes(&rib->tables, r[i]->table);
-		struct prefix p = prefix_of(r[i]);
+		struct prefix p = ckpt_route_prefix(r[i]);
 
 		hash[i] = routes_hash(t, r[i]->table, &p);
 		routes_prefetch_bucket(t, hash[i]);
@@ -158,7 +158,7 @@ zebra_restore(struct rib *rib, const struct ckpt_header *old)
 
 /* What the records say, in force. */
 static void
-restore(struct rib *rib, const struct ckpt *old)
+checkpoint_restore(struct rib *rib, const struct ckpt *old)
 {
 	uint32_t *slot = slots_restore(rib, old);
 
@@ -186,7 +186,7 @@ static const char turned_off[] = "turned off";
 
 /* Is it for what has been installed or configured that it is of no use? */
 static bool
-is_meant(const char *why)
+reason_is_meant(const char *why)
 {
 	return why == turned_off || why == ckpt_other_layout || why == ckpt_other_netns;
 }
@@ -220,9 +220,11 @@ checkpoint_begin(struct rib *rib, int old_fd)
 	if (old == NULL) {
 		rib->count.restore_refused++;
 		log_warn("rib: checkpoint discarded why=\"%s\"", why);
-		return why == ckpt_no_memory ? -ENOMEM : is_meant(why) ? rc : -EINVAL;
+		return why == ckpt_no_memory  ? -ENOMEM
+		       : reason_is_meant(why) ? rc
+					      : -EINVAL;
 	}
-	restore(rib, old);
+	checkpoint_restore(rib, old);
 	alive_ms = old->head->alive_ms;
 	log_info(
 		"rib: checkpoint restored routes=%llu lost=%llu bad_records=%u age_ms=%llu "

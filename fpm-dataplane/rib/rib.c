@@ -169,25 +169,25 @@ rib_round(struct rib *rib)
 }
 
 static void
-on_msg(struct worker *w, struct msg *m)
+rib_worker_msg(struct worker *w, struct msg *m)
 {
 	rib_on_msg(w->ctx, m);
 }
 
 /* Has there been no memory for a route since the start? */
 static bool
-is_short(const struct rib *rib)
+rib_is_short(const struct rib *rib)
 {
 	return rib->count.route_nomem + rib->count.commit_nomem > 0;
 }
 
 static void
-on_round(struct worker *w)
+rib_worker_round(struct worker *w)
 {
 	struct rib *rib = w->ctx;
 	bool more = rib_round(rib), timed;
 
-	atomic_store_explicit(&rib->short_once, is_short(rib), memory_order_relaxed);
+	atomic_store_explicit(&rib->short_once, rib_is_short(rib), memory_order_relaxed);
 
 	worker_busy(w, more);
 	/* An idle watcher keeps the loop from waiting while a walk has more to do. */
@@ -205,34 +205,34 @@ on_round(struct worker *w)
 }
 
 static void
-on_tick(struct ev_loop *loop, ev_timer *timer, int revents)
+timer_tick(struct ev_loop *loop, ev_timer *timer, int revents)
 {
 }
 
 static void
-on_more(struct ev_loop *loop, ev_idle *idle, int revents)
+idle_more(struct ev_loop *loop, ev_idle *idle, int revents)
 {
 }
 
 static void
-on_alive(struct ev_loop *loop, ev_timer *timer, int revents)
+timer_alive(struct ev_loop *loop, ev_timer *timer, int revents)
 {
 	mirror_alive(timer->data);
 }
 
 static int
-init(struct worker *w)
+rib_worker_init(struct worker *w)
 {
 	struct rib *rib = w->ctx;
 	int rc;
 
-	ev_init(&rib->tick, on_tick);
+	ev_init(&rib->tick, timer_tick);
 	rib->tick.repeat = TICK_S;
-	ev_idle_init(&rib->more, on_more);
-	ev_timer_init(&rib->alive, on_alive, ALIVE_S, ALIVE_S);
+	ev_idle_init(&rib->more, idle_more);
+	ev_timer_init(&rib->alive, timer_alive, ALIVE_S, ALIVE_S);
 	rib->alive.data = rib;
 	rc = checkpoint_begin(rib, rib->conf.checkpoint_fd);
-	if (rc == 0 && is_short(rib))
+	if (rc == 0 && rib_is_short(rib))
 		rc = -ENOMEM;
 	if (rc < 0 && rib->conf.successor)
 		return rc;
@@ -242,7 +242,7 @@ init(struct worker *w)
 }
 
 static void
-fini(struct worker *w)
+rib_worker_fini(struct worker *w)
 {
 	struct rib *rib = w->ctx;
 
@@ -280,10 +280,10 @@ rib_new(struct worker *w, const struct rib_conf *conf)
 static const struct worker_ops rib_ops = {
 	.name = "rib",
 	.role = ROLE_RIB,
-	.init = init,
-	.on_msg = on_msg,
-	.on_round = on_round,
-	.fini = fini,
+	.init = rib_worker_init,
+	.on_msg = rib_worker_msg,
+	.on_round = rib_worker_round,
+	.fini = rib_worker_fini,
 };
 
 int

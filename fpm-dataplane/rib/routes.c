@@ -71,7 +71,7 @@ routes_prefetch_route(const struct routes *t, uint64_t hash)
 }
 
 static bool
-is_route_of(const struct route *r, uint32_t table, const struct prefix *p)
+route_is_of(const struct route *r, uint32_t table, const struct prefix *p)
 {
 	if (r->len != p->len || r->family != p->family || r->table != table)
 		return false;
@@ -86,7 +86,7 @@ routes_find(const struct routes *t, uint32_t table, const struct prefix *p, uint
 	for (uint32_t i = *bucket_of(t, hash); i != 0;) {
 		struct route *r = route_at(t, i);
 
-		if (is_route_of(r, table, p))
+		if (route_is_of(r, table, p))
 			return r;
 		i = r->next;
 	}
@@ -98,7 +98,7 @@ routes_find(const struct routes *t, uint32_t table, const struct prefix *p, uint
  * Returns whether there is one more.
  */
 static bool
-split(struct routes *t)
+routes_split_bucket(struct routes *t)
 {
 	uint32_t nb = t->n_buckets, from = nb - (t->mask + 1);
 	uint32_t both = t->mask << 1 | 1;
@@ -133,23 +133,23 @@ split(struct routes *t)
 void
 routes_expect(struct routes *t, uint32_t n)
 {
-	while (t->n_buckets < t->n + n && split(t))
+	while (t->n_buckets < t->n + n && routes_split_bucket(t))
 		;
 }
 
 /* Keys that are no IPv4 prefix are all as long. */
 static unsigned int
-size_of(uint8_t family)
+family_size(uint8_t family)
 {
 	return family != 4;
 }
 
 /* A chunk of numbers more for one size. False when memory or numbers are out. */
 static bool
-chunk_new(struct routes *t, uint8_t family)
+routes_chunk_new(struct routes *t, uint8_t family)
 {
 	size_t each = sizeof(struct route) + family_octets(family);
-	unsigned int v = size_of(family);
+	unsigned int v = family_size(family);
 	uint32_t c = t->n_chunks;
 
 	if (c == ROUTE_CHUNKS)
@@ -174,16 +174,16 @@ chunk_new(struct routes *t, uint8_t family)
 
 /* Returns 0 when there is none. */
 static uint32_t
-number_new(struct routes *t, uint8_t family)
+routes_number_new(struct routes *t, uint8_t family)
 {
-	unsigned int v = size_of(family);
+	unsigned int v = family_size(family);
 	uint32_t number = t->of[v].free;
 
 	if (number != 0) {
 		t->of[v].free = route_at(t, number)->next;
 		return number;
 	}
-	if (t->of[v].at == t->of[v].end && !chunk_new(t, family))
+	if (t->of[v].at == t->of[v].end && !routes_chunk_new(t, family))
 		return 0;
 	number = t->of[v].at++;
 	if (number > t->high)
@@ -194,7 +194,7 @@ number_new(struct routes *t, uint8_t family)
 struct route *
 routes_insert(struct routes *t, uint32_t table, const struct prefix *p, uint64_t hash)
 {
-	uint32_t number = number_new(t, p->family);
+	uint32_t number = routes_number_new(t, p->family);
 	struct route *r;
 	uint32_t *bucket;
 
@@ -207,7 +207,7 @@ routes_insert(struct routes *t, uint32_t table, const struct prefix *p, uint64_t
 	memcpy(r->octet, p->addr.octet, family_octets(p->family));
 	*bucket = number;
 	if (++t->n > t->n_buckets)
-		split(t);
+		routes_split_bucket(t);
 	return r;
 }
 
@@ -223,8 +223,8 @@ routes_remove(struct routes *t, struct route *r)
 	number = *at;
 	*at = r->next;
 	r->family = 0;
-	r->next = t->of[size_of(p.family)].free;
-	t->of[size_of(p.family)].free = number;
+	r->next = t->of[family_size(p.family)].free;
+	t->of[family_size(p.family)].free = number;
 	t->n--;
 }
 
@@ -232,7 +232,7 @@ routes_remove(struct routes *t, struct route *r)
 uint32_t
 routes_number(struct routes *t, const struct route *r)
 {
-	uint32_t *found = &t->of[size_of((uint8_t)r->family)].found, c = *found;
+	uint32_t *found = &t->of[family_size((uint8_t)r->family)].found, c = *found;
 	uintptr_t at;
 
 	/* As numbers: pointers into different objects do not compare. */

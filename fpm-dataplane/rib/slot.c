@@ -17,7 +17,7 @@
 #include "rib/rib_impl.h"
 
 static void
-idle_push(struct rib *rib, struct slot *s)
+slot_push_idle(struct rib *rib, struct slot *s)
 {
 	if (!s->idle)
 		vec32_push(&rib->slots.idle, s->number);
@@ -26,7 +26,7 @@ idle_push(struct rib *rib, struct slot *s)
 
 /* Slots that the limit is about: small content has places of its own, be the rest full. */
 static uint32_t
-n_large(const struct rib *rib)
+slots_count_large(const struct rib *rib)
 {
 	return rib->slots.n - rib->slots.n_small;
 }
@@ -38,7 +38,8 @@ slot_new(struct rib *rib, enum slot_kind kind, bool small)
 	struct slot *s;
 
 	if (rib->slots.n >= rib->fib->group_end - 1 ||
-	    (!small && n_large(rib) >= table_limit(rib->conf.limits, TABLE_groups))) {
+	    (!small &&
+	     slots_count_large(rib) >= table_limit(rib->conf.limits, TABLE_groups))) {
 		table_refuse(TABLE_groups);
 		rib->slots.is_short = true;
 		return NULL;
@@ -57,8 +58,8 @@ slot_new(struct rib *rib, enum slot_kind kind, bool small)
 	*s = (struct slot){.number = number, .kind = (uint8_t)kind, .small = small};
 	rib->slots.n++;
 	rib->slots.n_small += small;
-	table_used(TABLE_groups, n_large(rib));
-	idle_push(rib, s); /* until a route takes it */
+	table_used(TABLE_groups, slots_count_large(rib));
+	slot_push_idle(rib, s); /* until a route takes it */
 	return s;
 }
 
@@ -67,7 +68,7 @@ slot_set_small(struct rib *rib, struct slot *s, bool small)
 {
 	rib->slots.n_small += small - s->small;
 	s->small = small;
-	table_used(TABLE_groups, n_large(rib));
+	table_used(TABLE_groups, slots_count_large(rib));
 }
 
 void
@@ -92,7 +93,7 @@ slot_unref(struct rib *rib, uint32_t number)
 
 	assert(s->refs > 0);
 	if (--s->refs == 0)
-		idle_push(rib, s);
+		slot_push_idle(rib, s);
 }
 
 void
@@ -104,10 +105,11 @@ slot_release(struct rib *rib, uint32_t number)
 	s->kind = SLOT_FREE;
 	rib->slots.n--;
 	rib->slots.n_small -= s->small;
-	table_used(TABLE_groups, n_large(rib));
+	table_used(TABLE_groups, slots_count_large(rib));
 	/* Which routes found none is not noted: zebra says them all again, to who goes on. */
 	if (rib->slots.is_short && !rib->stopping &&
-	    n_large(rib) <= table_brim(table_limit(rib->conf.limits, TABLE_groups))) {
+	    slots_count_large(rib) <=
+		    table_brim(table_limit(rib->conf.limits, TABLE_groups))) {
 		rib->slots.is_short = false;
 		worker_send(rib->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
 	}

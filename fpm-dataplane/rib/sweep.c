@@ -33,23 +33,23 @@
 #include "rib/zebra.h"
 
 static uint64_t
-earlier(uint64_t a, uint64_t b)
+time_earlier(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
 static uint64_t
-later(uint64_t a, uint64_t b)
+time_later(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
 
 /* Silence since `since_ms`, or the upper bound. */
 static uint64_t
-quiet_ms(const struct rib *rib, uint64_t since_ms)
+replay_quiet_ms(const struct rib *rib, uint64_t since_ms)
 {
-	return earlier(since_ms + rib->conf.sweep_quiet_s * 1000ull,
-		       rib->session.up_ms + rib->conf.sweep_max_s * 1000ull);
+	return time_earlier(since_ms + rib->conf.sweep_quiet_s * 1000ull,
+			    rib->session.up_ms + rib->conf.sweep_max_s * 1000ull);
 }
 
 /*
@@ -57,25 +57,26 @@ quiet_ms(const struct rib *rib, uint64_t since_ms)
  * CLOCK_MONOTONIC ms. Events that are still to come may move it.
  */
 static uint64_t
-end_ms(const struct rib *rib)
+replay_end_ms(const struct rib *rib)
 {
 	const struct rib_session *s = &rib->session;
 
-	return s->sentinel ? s->up_ms : quiet_ms(rib, s->last_event_ms);
+	return s->sentinel ? s->up_ms : replay_quiet_ms(rib, s->last_event_ms);
 }
 
 static uint64_t
-vrfs_end_ms(const struct rib *rib)
+replay_vrfs_end_ms(const struct rib *rib)
 {
 	const struct rib_session *s = &rib->session;
 
 	/* What zebra says of main meanwhile is no part of it. */
-	return quiet_ms(rib, s->sentinel ? later(s->sentinel_ms, s->last_other_ms)
-					 : s->last_event_ms);
+	return replay_quiet_ms(rib, s->sentinel
+					    ? time_later(s->sentinel_ms, s->last_other_ms)
+					    : s->last_event_ms);
 }
 
 static uint64_t
-hold_ms(const struct rib *rib)
+replay_hold_ms(const struct rib *rib)
 {
 	const struct rib_session *s = &rib->session;
 
@@ -84,24 +85,25 @@ hold_ms(const struct rib *rib)
 
 /* Silence ends a replay that said something; a silent zebra has the hold of a restart. */
 static bool
-has_begun(const struct rib_session *s)
+replay_has_begun(const struct rib_session *s)
 {
 	return s->n_events > 0 || s->restarted;
 }
 
 /* What still waits in the queue may be of the replay: rib's silence is not zebra's. */
 static bool
-is_over(const struct rib *rib, uint64_t at_ms)
+replay_is_over(const struct rib *rib, uint64_t at_ms)
 {
-	return has_begun(&rib->session) && rib->clock_ms() >= at_ms && queue_depth() == 0;
+	return replay_has_begun(&rib->session) && rib->clock_ms() >= at_ms &&
+	       queue_depth() == 0;
 }
 
 static int64_t
-left_ms(const struct rib *rib, uint64_t at_ms, uint64_t now_ms)
+sweep_left_ms(const struct rib *rib, uint64_t at_ms, uint64_t now_ms)
 {
-	uint64_t end = later(at_ms, hold_ms(rib));
+	uint64_t end = time_later(at_ms, replay_hold_ms(rib));
 
-	if (!rib->session.connected || !has_begun(&rib->session))
+	if (!rib->session.connected || !replay_has_begun(&rib->session))
 		return -1;
 	return end <= now_ms ? 0 : (int64_t)(end - now_ms);
 }
@@ -111,7 +113,7 @@ sweep_in_ms(const struct rib *rib, uint64_t now_ms)
 {
 	if (!rib->session.replaying || rib->tallies.stale == 0)
 		return -1;
-	return left_ms(rib, end_ms(rib), now_ms);
+	return sweep_left_ms(rib, replay_end_ms(rib), now_ms);
 }
 
 int64_t
@@ -119,11 +121,11 @@ sweep_vrfs_in_ms(const struct rib *rib, uint64_t now_ms)
 {
 	if (!rib->session.vrfs_replaying || rib->tallies.stale_other == 0)
 		return -1;
-	return left_ms(rib, vrfs_end_ms(rib), now_ms);
+	return sweep_left_ms(rib, replay_vrfs_end_ms(rib), now_ms);
 }
 
 static const char *
-phase(const struct rib *rib, bool replaying, bool sweeping, uint64_t at_ms)
+replay_phase(const struct rib *rib, bool replaying, bool sweeping, uint64_t at_ms)
 {
 	if (!rib->session.connected)
 		return "away";
@@ -131,7 +133,7 @@ phase(const struct rib *rib, bool replaying, bool sweeping, uint64_t at_ms)
 		return "in-step";
 	if (sweeping)
 		return "sweeping";
-	return is_over(rib, at_ms) ? "holding" : "replaying";
+	return replay_is_over(rib, at_ms) ? "holding" : "replaying";
 }
 
 const char *
@@ -139,7 +141,7 @@ session_phase(const struct rib *rib)
 {
 	const struct rib_session *s = &rib->session;
 
-	return phase(rib, s->replaying, s->sweeping, end_ms(rib));
+	return replay_phase(rib, s->replaying, s->sweeping, replay_end_ms(rib));
 }
 
 const char *
@@ -147,13 +149,13 @@ session_vrf_phase(const struct rib *rib)
 {
 	const struct rib_session *s = &rib->session;
 
-	return phase(rib, s->vrfs_replaying, s->sweeping && !s->replaying,
-		     vrfs_end_ms(rib));
+	return replay_phase(rib, s->vrfs_replaying, s->sweeping && !s->replaying,
+			    replay_vrfs_end_ms(rib));
 }
 
 /* Nothing is left to be confirmed: neither routes nor ways for those that were. */
 static bool
-is_settled(const struct rib *rib)
+replay_is_settled(const struct rib *rib)
 {
 	return (rib->session.replaying ? rib->tallies.stale : rib->tallies.stale_other) ==
 		       0 &&
@@ -174,12 +176,12 @@ replay_done(struct rib *rib)
 			 " end=%s missed=%u",
 			 s->gen, rib->tallies.n_zebra[0] + rib->tallies.n_zebra[1],
 			 s->swept, s->sentinel ? "sentinel" : "time", missed);
-	if (is_settled(rib))
+	if (replay_is_settled(rib))
 		s->vrfs_replaying = false; /* there are none, or all came before */
 }
 
 static void
-vrfs_done(struct rib *rib)
+replay_vrfs_done(struct rib *rib)
 {
 	struct rib_session *s = &rib->session;
 	uint32_t kept = 0, routes = 0;
@@ -199,18 +201,18 @@ vrfs_done(struct rib *rib)
 
 /* Is it time? Decides once; then the slices run. */
 static void
-look_for_end(struct rib *rib)
+replay_look_for_end(struct rib *rib)
 {
 	struct rib_session *s = &rib->session;
 	bool main = s->replaying;
 
-	if (!is_over(rib, main ? end_ms(rib) : vrfs_end_ms(rib)))
+	if (!replay_is_over(rib, main ? replay_end_ms(rib) : replay_vrfs_end_ms(rib)))
 		return;
-	if (is_settled(rib)) {
-		main ? replay_done(rib) : vrfs_done(rib);
+	if (replay_is_settled(rib)) {
+		main ? replay_done(rib) : replay_vrfs_done(rib);
 		return;
 	}
-	if (rib->clock_ms() < hold_ms(rib))
+	if (rib->clock_ms() < replay_hold_ms(rib))
 		return;
 	early_bind(rib, main ? EARLY_MAIN : EARLY_ALL);
 	s->sweeping = true;
@@ -219,7 +221,7 @@ look_for_end(struct rib *rib)
 
 /* Of a stale route: is it the part that is over now which should have said it? */
 static bool
-is_missing(const struct rib *rib, const struct route *r)
+route_is_missing(const struct rib *rib, const struct route *r)
 {
 	if (rib->session.replaying || route_is_replayed(r))
 		return rib->session.replaying && route_is_replayed(r);
@@ -240,14 +242,15 @@ sweep_round(struct rib *rib)
 	if (!s->connected || !s->vrfs_replaying)
 		return false;
 	if (!s->sweeping)
-		look_for_end(rib);
+		replay_look_for_end(rib);
 	if (!s->sweeping) /* with main's end that of VRFs may have come */
 		return main && !s->replaying && s->vrfs_replaying;
 	end = s->sweep_at + RIB_SLICE;
 	for (; s->sweep_at < end && s->sweep_at <= all; s->sweep_at++) {
 		struct route *r = tables_walk_at(&rib->tables, s->sweep_at);
 
-		if (r == NULL || r->zslot == 0 || r->gen == s->gen || !is_missing(rib, r))
+		if (r == NULL || r->zslot == 0 || r->gen == s->gen ||
+		    !route_is_missing(rib, r))
 			continue;
 		s->swept += route_is_replayed(r);
 		s->swept_vrf += !route_is_replayed(r);
@@ -258,6 +261,6 @@ sweep_round(struct rib *rib)
 	    (main ? rib->tallies.stale : rib->tallies.stale_other) > 0)
 		return true;
 	rib->count.sweeps++;
-	main ? replay_done(rib) : vrfs_done(rib);
+	main ? replay_done(rib) : replay_vrfs_done(rib);
 	return s->vrfs_replaying;
 }

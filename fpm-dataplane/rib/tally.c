@@ -16,7 +16,7 @@
 #include "rib/routes.h"
 
 static uint32_t
-number_of(const struct rib *rib, uint32_t table)
+tally_number(const struct rib *rib, uint32_t table)
 {
 	uint32_t i = hidx_first(&rib->tallies.by_table, hash32(table));
 
@@ -28,7 +28,7 @@ number_of(const struct rib *rib, uint32_t table)
 const struct tally *
 tally_find(const struct rib *rib, uint32_t table)
 {
-	uint32_t i = number_of(rib, table);
+	uint32_t i = tally_number(rib, table);
 
 	return i == 0 ? NULL : &rib->tallies.v[i];
 }
@@ -47,7 +47,7 @@ tally_new(struct rib *rib, uint32_t table)
 
 /* Where routes such as `r` are counted, if they are replayed with main. */
 static uint32_t *
-replayed_count(struct rib *rib, const struct route *r)
+tally_replayed_count(struct rib *rib, const struct route *r)
 {
 	return r->family == FAMILY_LABEL ? &rib->tallies.n_labels
 					 : &rib->tallies.n_zebra[r->family == 6];
@@ -55,15 +55,15 @@ replayed_count(struct rib *rib, const struct route *r)
 
 /* MACs are said by nobody again, and are no IP routes of any table. */
 static bool
-is_counted(const struct route *r)
+route_is_counted(const struct route *r)
 {
 	return r->table != FPM_TABLE_NONE;
 }
 
 static void
-table_said(struct rib *rib, const struct route *r, bool stale)
+tally_table_said(struct rib *rib, const struct route *r, bool stale)
 {
-	uint32_t i = number_of(rib, r->table);
+	uint32_t i = tally_number(rib, r->table);
 	struct tally *t;
 
 	if (i == 0)
@@ -82,17 +82,17 @@ tally_said(struct rib *rib, struct route *r)
 
 	r->gen = rib->session.gen;
 	if (route_is_replayed(r)) {
-		*replayed_count(rib, r) += r->zslot == 0;
+		*tally_replayed_count(rib, r) += r->zslot == 0;
 		rib->tallies.stale -= stale;
-	} else if (is_counted(r)) {
-		table_said(rib, r, stale);
+	} else if (route_is_counted(r)) {
+		tally_table_said(rib, r, stale);
 	}
 }
 
 static void
-table_gone(struct rib *rib, const struct route *r, bool stale)
+tally_table_gone(struct rib *rib, const struct route *r, bool stale)
 {
-	uint32_t i = number_of(rib, r->table);
+	uint32_t i = tally_number(rib, r->table);
 	struct tally *t = &rib->tallies.v[i];
 
 	t->n--;
@@ -111,17 +111,17 @@ tally_gone(struct rib *rib, const struct route *r)
 	bool stale = r->gen != rib->session.gen;
 
 	if (route_is_replayed(r)) {
-		--*replayed_count(rib, r);
+		--*tally_replayed_count(rib, r);
 		rib->tallies.stale -= stale;
-	} else if (is_counted(r)) {
-		table_gone(rib, r, stale);
+	} else if (route_is_counted(r)) {
+		tally_table_gone(rib, r, stale);
 	}
 }
 
 void
 tally_heard(struct rib *rib, uint32_t table)
 {
-	uint32_t i = number_of(rib, table);
+	uint32_t i = tally_number(rib, table);
 
 	if (i != 0)
 		rib->tallies.v[i].gen = rib->session.gen;
@@ -148,7 +148,7 @@ tally_is_kept(const struct rib *rib, const struct tally *t)
 void
 tally_vrf_went(struct rib *rib, uint32_t table, const char *name)
 {
-	uint32_t i = number_of(rib, table);
+	uint32_t i = tally_number(rib, table);
 
 	if (i != 0)
 		snprintf(rib->tallies.v[i].went, sizeof(rib->tallies.v[i].went), "%s",
@@ -158,7 +158,7 @@ tally_vrf_went(struct rib *rib, uint32_t table, const char *name)
 void
 tally_vrf_came(struct rib *rib, uint32_t table, const char *name)
 {
-	uint32_t i = number_of(rib, table);
+	uint32_t i = tally_number(rib, table);
 	struct tally *t;
 
 	if (i == 0) /* nor may there be any */

@@ -26,7 +26,7 @@
 #define RETRY_MS 1000u
 
 static uint16_t
-number_of(const struct rib *rib, uint32_t table)
+vrf_number_of_table(const struct rib *rib, uint32_t table)
 {
 	uint32_t i = hidx_first(&rib->vrfs.by_table, hash32(table));
 
@@ -38,7 +38,7 @@ number_of(const struct rib *rib, uint32_t table)
 struct vrf *
 vrf_find(const struct rib *rib, uint32_t table)
 {
-	return rib->vrfs.n == 0 ? NULL : rib->vrfs.v[number_of(rib, table)];
+	return rib->vrfs.n == 0 ? NULL : rib->vrfs.v[vrf_number_of_table(rib, table)];
 }
 
 const struct fib_copy *
@@ -56,7 +56,7 @@ rib_tries(const struct rib *rib, uint32_t table, unsigned int *n)
 }
 
 static struct vrf_grave *
-grave_new(struct rib *rib)
+vrf_grave_new(struct rib *rib)
 {
 	struct reclaim *p = reclaim_open(rib);
 	struct vrf_grave *g = must(calloc(1, sizeof(*g)));
@@ -81,23 +81,23 @@ vrf_bury(struct vrf_grave *graves)
 }
 
 static void
-publish(struct rib *rib, const struct vrf *vrf)
+vrf_publish(struct rib *rib, const struct vrf *vrf)
 {
 	fib_vrf_publish(rib->fib, vrf->number, vrf->fib);
 }
 
 /* In place of what is there, which has come to its end but for its tries. */
 static void
-replace(struct rib *rib, struct vrf *vrf, struct fib_vrf *now)
+vrf_replace_fib(struct rib *rib, struct vrf *vrf, struct fib_vrf *now)
 {
-	grave_new(rib)->fib = vrf->fib;
+	vrf_grave_new(rib)->fib = vrf->fib;
 	vrf->fib = now;
 	if (vrf->published)
-		publish(rib, vrf);
+		vrf_publish(rib, vrf);
 }
 
 static struct fib_vrf *
-copy_of(const struct fib_vrf *fib)
+fib_vrf_copy(const struct fib_vrf *fib)
 {
 	struct fib_vrf *copy = must(malloc(sizeof(*copy)));
 
@@ -106,17 +106,17 @@ copy_of(const struct fib_vrf *fib)
 }
 
 static void
-rename_to(struct rib *rib, struct vrf *vrf, const char *name)
+vrf_rename(struct rib *rib, struct vrf *vrf, const char *name)
 {
-	struct fib_vrf *now = copy_of(vrf->fib);
+	struct fib_vrf *now = fib_vrf_copy(vrf->fib);
 
 	memcpy(now->name, name, sizeof(now->name));
-	replace(rib, vrf, now);
+	vrf_replace_fib(rib, vrf, now);
 }
 
 /* Returns 0 or -ENOMEM. */
 static int
-begin(struct rib *rib, uint16_t number, uint32_t table, const char *name)
+vrf_begin(struct rib *rib, uint16_t number, uint32_t table, const char *name)
 {
 	struct fib_vrf *fib = fib_vrf_new(rib->fib, table, name);
 	struct vrf *vrf;
@@ -143,7 +143,7 @@ begin(struct rib *rib, uint16_t number, uint32_t table, const char *name)
 }
 
 static void
-wish(struct rib *rib, const struct msg_vrf *m)
+vrf_wish_add(struct rib *rib, const struct msg_vrf *m)
 {
 	struct vrf_wish *w = must(calloc(1, sizeof(*w)));
 
@@ -160,7 +160,7 @@ wish(struct rib *rib, const struct msg_vrf *m)
 
 /* Whatever is heard of a VRF, it is the last word. */
 static void
-unwish(struct rib *rib, uint16_t number)
+vrf_wish_drop(struct rib *rib, uint16_t number)
 {
 	for (struct vrf_wish **p = &rib->vrfs.wishes, *w; (w = *p) != NULL; p = &w->next)
 		if (w->number == number) {
@@ -176,18 +176,18 @@ vrfs_retry(struct rib *rib)
 	struct vrf_wish *w;
 
 	while ((w = rib->vrfs.wishes) != NULL && rib->clock_ms() >= w->again_ms) {
-		if (begin(rib, w->number, w->table, w->name) < 0) {
+		if (vrf_begin(rib, w->number, w->table, w->name) < 0) {
 			w->again_ms = rib->clock_ms() + RETRY_MS;
 			return;
 		}
-		unwish(rib, w->number);
+		vrf_wish_drop(rib, w->number);
 	}
 }
 
 static void
-end(struct rib *rib, struct vrf *vrf)
+vrf_end(struct rib *rib, struct vrf *vrf)
 {
-	struct vrf_grave *g = grave_new(rib);
+	struct vrf_grave *g = vrf_grave_new(rib);
 
 	fib_vrf_publish(rib->fib, vrf->number, NULL);
 	log_info("rib: vrf has no fib any more name=%s table=%u", vrf->fib->name,
@@ -210,13 +210,13 @@ rib_vrf_event(struct rib *rib, const struct msg_vrf *m)
 
 	if (m->table == FPM_TABLE_NONE)
 		return; /* is taken, by what is no route */
-	unwish(rib, m->number);
+	vrf_wish_drop(rib, m->number);
 	if (m->gone && vrf != NULL)
-		end(rib, vrf);
+		vrf_end(rib, vrf);
 	else if (!m->gone && vrf != NULL)
-		rename_to(rib, vrf, m->name);
-	else if (!m->gone && begin(rib, m->number, m->table, m->name) < 0)
-		wish(rib, m);
+		vrf_rename(rib, vrf, m->name);
+	else if (!m->gone && vrf_begin(rib, m->number, m->table, m->name) < 0)
+		vrf_wish_add(rib, m);
 }
 
 void
@@ -230,7 +230,7 @@ vrf_staged(struct rib *rib, struct vrf *vrf, uint8_t family)
 
 /* All that is staged in the small trie, in a large one. */
 static int
-fill(struct poptrie *to, const struct poptrie *from)
+trie_fill(struct poptrie *to, const struct poptrie *from)
 {
 	struct ipaddr addr = {0};
 	unsigned int len = 0;
@@ -248,7 +248,7 @@ fill(struct poptrie *to, const struct poptrie *from)
 
 /* Without memory for it the small one goes on: it is right with any number of routes. */
 static void
-grow(struct rib *rib, struct vrf *vrf, unsigned int v)
+vrf_grow_trie(struct rib *rib, struct vrf *vrf, unsigned int v)
 {
 	struct poptrie *old = fib_trie(&vrf->fib->tries, v == 0 ? 4 : 6), *large;
 	struct fib_vrf *now;
@@ -257,32 +257,32 @@ grow(struct rib *rib, struct vrf *vrf, unsigned int v)
 		vrf->grow_at[v] *= 2;
 		return;
 	}
-	if (fill(large, old) < 0) {
+	if (trie_fill(large, old) < 0) {
 		/* What it replaced in the attempt comes back to it first. */
-		grave_new(rib)->trie[v] = large;
+		vrf_grave_new(rib)->trie[v] = large;
 		vrf->grow_at[v] *= 2;
 		return;
 	}
-	now = copy_of(vrf->fib);
+	now = fib_vrf_copy(vrf->fib);
 	if (v == 0)
 		now->tries.pt4 = large;
 	else
 		now->tries.pt6 = large;
-	replace(rib, vrf, now);
-	grave_new(rib)->trie[v] = old;
+	vrf_replace_fib(rib, vrf, now);
+	vrf_grave_new(rib)->trie[v] = old;
 	vrf->large[v] = true;
 }
 
 /* One trie. Returns 0 or -ENOMEM. */
 static int
-trie_commit(struct rib *rib, struct vrf *vrf, unsigned int v)
+vrf_commit_trie(struct rib *rib, struct vrf *vrf, unsigned int v)
 {
 	struct poptrie_stats st;
 
 	if (!vrf->large[v]) {
 		poptrie_stats(fib_trie(&vrf->fib->tries, v == 0 ? 4 : 6), &st);
 		if (st.routes > vrf->grow_at[v])
-			grow(rib, vrf, v);
+			vrf_grow_trie(rib, vrf, v);
 	}
 	return poptrie_commit(fib_trie(&vrf->fib->tries, v == 0 ? 4 : 6));
 }
@@ -299,7 +299,7 @@ vrfs_commit(struct rib *rib)
 		if (vrf == NULL || !vrf->listed)
 			continue; /* went meanwhile, and maybe another came */
 		for (unsigned int v = 0; v < 2; v++) {
-			int rc = vrf->staged[v] ? trie_commit(rib, vrf, v) : 0;
+			int rc = vrf->staged[v] ? vrf_commit_trie(rib, vrf, v) : 0;
 
 			vrf->staged[v] = rc < 0;
 			if (rc < 0)
@@ -328,7 +328,7 @@ vrfs_publish(struct rib *rib)
 			continue;
 		vrf->published = true;
 		rib->vrfs.n_published++;
-		publish(rib, vrf);
+		vrf_publish(rib, vrf);
 	}
 }
 
@@ -345,7 +345,7 @@ vrfs_free(struct rib *rib)
 		free(vrf);
 	}
 	while (rib->vrfs.wishes != NULL)
-		unwish(rib, rib->vrfs.wishes->number);
+		vrf_wish_drop(rib, rib->vrfs.wishes->number);
 	vec32_free(&rib->vrfs.staged);
 	hidx_free(&rib->vrfs.by_table);
 }

@@ -31,13 +31,13 @@
 #include "rib/ways.h"
 
 static bool
-is_linklocal(const struct prefix *p)
+prefix_is_linklocal(const struct prefix *p)
 {
 	return p->family == 6 && p->len >= 10 && ipaddr_is_linklocal6(&p->addr);
 }
 
 static bool
-is_route(const struct fpm_event *ev)
+event_is_route(const struct fpm_event *ev)
 {
 	return ev->kind == FPM_ROUTE || ev->kind == FPM_ROUTE_DEL;
 }
@@ -63,7 +63,7 @@ way_is_on_link(const struct way *w)
 
 /* A connected or local route as zebra sees it: the kernel tells us better. */
 static bool
-is_kernels_own(struct rib *rib, const struct fpm_event *ev)
+event_is_kernels_own(struct rib *rib, const struct fpm_event *ev)
 {
 	struct ways *ways = &rib->scratch;
 	const struct nh *nh;
@@ -87,16 +87,18 @@ is_kernels_own(struct rib *rib, const struct fpm_event *ev)
 }
 
 static bool
-has_hops(const struct fpm_event *ev)
+event_has_hops(const struct fpm_event *ev)
 {
 	return ev->rtm_type != RTN_BLACKHOLE && ev->rtm_type != RTN_UNREACHABLE &&
 	       ev->rtm_type != RTN_PROHIBIT;
 }
 
 static bool
-is_early(struct rib *rib, const struct fpm_event *ev, struct route *r, uint16_t mtu_class)
+event_is_early(struct rib *rib, const struct fpm_event *ev, struct route *r,
+	       uint16_t mtu_class)
 {
-	return ev->nhid != 0 && has_hops(ev) && early_put(rib, r, ev->nhid, mtu_class);
+	return ev->nhid != 0 && event_has_hops(ev) &&
+	       early_put(rib, r, ev->nhid, mtu_class);
 }
 
 static uint32_t
@@ -139,7 +141,7 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 	uint16_t mtu_class;
 	bool early, same;
 
-	if (is_kernels_own(rib, ev)) {
+	if (event_is_kernels_own(rib, ev)) {
 		rib->count.ignored_kernel++;
 		if (r != NULL && r->zslot != 0)
 			zebra_withdraw(rib, r);
@@ -151,7 +153,7 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 		return;
 	}
 	mtu_class = mtu_class_of(rib, ev->prefix.family, ev->mtu_bytes);
-	early = r != NULL && is_early(rib, ev, r, mtu_class);
+	early = r != NULL && event_is_early(rib, ev, r, mtu_class);
 	if (early) {
 		slot = r->zslot;
 	} else {
@@ -195,7 +197,7 @@ route_delete(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 
 /* DELROUTE and at once the NEWROUTE of the same key: how FRR up to 9.0 replaces. */
 static bool
-is_half_of_replace(const struct fpm_event *ev, const struct fpm_event *next)
+event_is_half_of_replace(const struct fpm_event *ev, const struct fpm_event *next)
 {
 	return ev->kind == FPM_ROUTE_DEL && next->kind == FPM_ROUTE &&
 	       table_of_event(ev) == table_of_event(next) &&
@@ -203,7 +205,7 @@ is_half_of_replace(const struct fpm_event *ev, const struct fpm_event *next)
 }
 
 static void
-apply(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
+event_apply(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 {
 	switch ((enum fpm_event_kind)ev->kind) {
 	case FPM_SESSION_UP:
@@ -218,7 +220,7 @@ apply(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 		return;
 	case FPM_ROUTE:
 	case FPM_ROUTE_DEL:
-		if (is_linklocal(&ev->prefix))
+		if (prefix_is_linklocal(&ev->prefix))
 			rib->count.ignored_linklocal++;
 		else if (ev->kind == FPM_ROUTE)
 			route_upsert(rib, ev, hash);
@@ -245,20 +247,20 @@ zebra_batch(struct rib *rib, const struct msg_fpm_batch *b)
 		uint32_t table = table_of_event(&b->ev[i]);
 
 		hash[i] = 0;
-		if (!is_route(&b->ev[i]))
+		if (!event_is_route(&b->ev[i]))
 			continue;
 		hash[i] = routes_hash(tables_routes(&rib->tables, table), table,
 				      &b->ev[i].prefix);
 		routes_prefetch_bucket(tables_routes(&rib->tables, table), hash[i]);
 	}
 	for (uint32_t i = 0; i < b->n; i++)
-		if (is_route(&b->ev[i]))
+		if (event_is_route(&b->ev[i]))
 			routes_prefetch_route(
 				tables_routes(&rib->tables, table_of_event(&b->ev[i])),
 				hash[i]);
 	rib->session.last_event_ms = rib->clock_ms();
 	for (uint32_t i = 0; i < b->n; i++)
-		if (i + 1 == b->n || !is_half_of_replace(&b->ev[i], &b->ev[i + 1]))
-			apply(rib, &b->ev[i], hash[i]);
+		if (i + 1 == b->n || !event_is_half_of_replace(&b->ev[i], &b->ev[i + 1]))
+			event_apply(rib, &b->ev[i], hash[i]);
 	rib->pending.n_events += b->n;
 }
