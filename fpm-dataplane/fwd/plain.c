@@ -15,23 +15,13 @@
 static __attribute__((noinline)) uint64_t
 look_one_by_one(struct burst *b, uint8_t tag_bytes)
 {
-	uint64_t bytes = 0, any = 0, all = UINT64_MAX, differ = 0;
+	struct look look = {.all_flags = UINT64_MAX};
+	uint64_t differ = 0;
 	uint64_t tags = burst_tags(rte_pktmbuf_mtod(b->m[0], const uint8_t *));
 
-	for (unsigned int i = 0; i < b->n; i++) {
-		const struct rte_mbuf *m = b->m[i];
-		uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
-
-		b->l2[i] = frame + tag_bytes;
-		bytes += m->pkt_len;
-		any |= m->ol_flags;
-		all &= m->ol_flags;
-		differ |= burst_tags(frame) ^ tags;
-	}
-	b->tag_bytes = tag_bytes;
-	b->bytes = bytes;
-	b->any_flags = any;
-	b->all_flags = all;
+	for (unsigned int i = 0; i < b->n; i++)
+		differ |= burst_tags(look_at(&look, b, i, tag_bytes)) ^ tags;
+	look_end(&look, b, tag_bytes);
 	b->heads_differ = UINT64_MAX; /* who asks looks at each anyway */
 	return differ;
 }

@@ -40,6 +40,35 @@ void fwd_plain(struct burst *b);
 /* One packet, whatever the CPU. Returns its family, 0 when it is not plain. */
 uint8_t fwd_plain_one(struct burst *b, unsigned int i);
 
+/* What the port says of the frames looked at so far. */
+struct look {
+	uint64_t bytes, any_flags, all_flags;
+};
+
+/* Look at entry `i`. Returns the frame's first octet. */
+static inline uint8_t *
+look_at(struct look *look, struct burst *b, unsigned int i, uint8_t tag_bytes)
+{
+	const struct rte_mbuf *m = b->m[i];
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+
+	b->l2[i] = frame + tag_bytes;
+	look->bytes += m->pkt_len;
+	look->any_flags |= m->ol_flags;
+	look->all_flags &= m->ol_flags;
+	return frame;
+}
+
+/* All entries have been looked at. */
+static inline void
+look_end(const struct look *look, struct burst *b, uint8_t tag_bytes)
+{
+	b->tag_bytes = tag_bytes;
+	b->bytes = look->bytes;
+	b->any_flags = look->any_flags;
+	b->all_flags = look->all_flags;
+}
+
 /* fwd_look_tags() with AVX-512; b->heads_differ is exact then. */
 uint64_t fwd_look_avx512(struct burst *b, uint8_t tag_bytes);
 

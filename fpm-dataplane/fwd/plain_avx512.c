@@ -6,20 +6,11 @@
  * What plain.c says, in other words; nothing of its own.                          [fwd-n]
  */
 #include <stddef.h>
-#include <immintrin.h>
 
+#include "fwd/avx512.h"
 #include "fwd/plain.h"
 
-#ifdef __clang__
-#pragma clang attribute push(                                          \
-	__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))), \
-	apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl")
-#endif
-
-#define INLINE static inline __attribute__((always_inline))
+FWD_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl")
 
 /* pkt_len, data_len and vlan_tci are one load. */
 static_assert(offsetof(struct rte_mbuf, data_len) == offsetof(struct rte_mbuf, pkt_len) + 4,
@@ -249,7 +240,7 @@ fwd_look_avx512(struct burst *b, uint8_t tag_bytes)
 {
 	/* Octets 12 to 19 in front. */
 	const __m256i tags = _mm256_setr_epi32(3, 4, 0, 0, 0, 0, 0, 0);
-	uint64_t bytes = 0, any = 0, all = UINT64_MAX;
+	struct look look = {.all_flags = UINT64_MAX};
 	const uint8_t *frame0 = rte_pktmbuf_mtod(b->m[0], const uint8_t *);
 	__m256i first = _mm256_loadu_si256((const void *)frame0);
 	__m256i differ = _mm256_setzero_si256();
@@ -257,21 +248,13 @@ fwd_look_avx512(struct burst *b, uint8_t tag_bytes)
 	/* Four at a time: one by one takes 0.1 to 0.5 cycles a packet more. */
 #pragma GCC unroll 4
 	for (unsigned int i = 0; i < b->n; i++) {
-		const struct rte_mbuf *m = b->m[i];
-		uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+		const uint8_t *frame = look_at(&look, b, i, tag_bytes);
 
-		b->l2[i] = frame + tag_bytes;
-		bytes += m->pkt_len;
-		any |= m->ol_flags;
-		all &= m->ol_flags;
 		/* differ | (first ^ frame) */
 		differ = _mm256_ternarylogic_epi64(
 			differ, first, _mm256_loadu_si256((const void *)frame), 0xf6);
 	}
-	b->tag_bytes = tag_bytes;
-	b->bytes = bytes;
-	b->any_flags = any;
-	b->all_flags = all;
+	look_end(&look, b, tag_bytes);
 	b->head = (uint64_t)_mm256_extract_epi64(first, 0);
 	b->heads_differ = (uint64_t)_mm256_extract_epi64(differ, 0);
 	return (uint64_t)_mm256_extract_epi64(_mm256_permutevar8x32_epi32(differ, tags), 0);
@@ -345,8 +328,4 @@ fwd_plain_avx512(struct burst *b)
 	return i;
 }
 
-#ifdef __clang__
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+FWD_TARGET_END

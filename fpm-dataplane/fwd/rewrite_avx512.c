@@ -8,22 +8,13 @@
  * Tried without gain: the MAC addresses in front of a tag that goes as one store, with octets
  * of that tag before them; a tag's store cut where a cache line ends.
  */
-#include <immintrin.h>
 #include <stddef.h>
 
+#include "fwd/avx512.h"
 #include "fwd/plain.h"
 #include "port/vlan.h"
 
-#ifdef __clang__
-#pragma clang attribute push(                                              \
-	__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,bmi"))), \
-	apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,bmi")
-#endif
-
-#define INLINE static inline __attribute__((always_inline))
+FWD_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,bmi")
 
 /* Packets below which the questions are more than they save. */
 #define LEAST 16
@@ -228,8 +219,4 @@ fwd_rewrite_avx512(struct burst *b)
 	return true;
 }
 
-#ifdef __clang__
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+FWD_TARGET_END

@@ -6,18 +6,10 @@
  * With four interfaces 0.95 times the cycles of a whole packet's walk that it is one by one.
  * To add up the octets of each interface here, too, in place of a loop when they are sent: 1.0.
  */
-#include <immintrin.h>
-
+#include "fwd/avx512.h"
 #include "fwd/tx.h"
 
-#ifdef __clang__
-#pragma clang attribute push(                                          \
-	__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))), \
-	apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,popcnt")
-#endif
+FWD_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,popcnt")
 
 /* Ports beyond which a packet at a time is no slower: each costs a look at all entries. */
 #define MOST 12
@@ -66,8 +58,4 @@ fwd_spread_avx512(struct burst *b)
 	return todo | left;
 }
 
-#ifdef __clang__
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+FWD_TARGET_END
