@@ -396,60 +396,81 @@ groups_walk(const struct pt_view *v, struct group6 *g, unsigned int groups,
 	}
 }
 
-static void
-wide6_groups(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
-	     unsigned int groups, uint64_t dflt)
+/* What is walked in groups: a small table of IPv4, of IPv6, or the large one of IPv6. */
+enum table { FEW4, FEW6, WIDE6 };
+
+/* Where the keys of a bulk lookup are: IPv4 addresses, or pointers to those of IPv6. */
+union keys {
+	const uint32_t *ip4;
+	const uint8_t *const *ip6;
+};
+
+/* One key by the scalar walk. */
+PT_INLINE uint32_t
+key_walk(const struct pt_view *v, union keys key, unsigned int i, enum table table)
+{
+	switch (table) {
+	case FEW4:
+		return few4(v, key.ip4[i]);
+	case FEW6:
+		return few6(v, key.ip6[i]);
+	default:
+		return wide6(v, key.ip6[i]);
+	}
+}
+
+/* Keys `i` to `i` + 7 begin. */
+PT_INLINE void
+keys_start(const struct pt_view *v, struct group6 *g, union keys key, unsigned int i,
+	   enum table table)
+{
+	if (table == WIDE6)
+		group_start(v, g, key.ip6 + i);
+	else if (table == FEW6)
+		group_start_few(v, g, keys_hi8(key.ip6 + i));
+	else
+		group_start_few(v, g,
+				_mm512_slli_epi64(_mm512_cvtepu32_epi64(_mm256_loadu_si256(
+							  (const void *)(key.ip4 + i))),
+						  32));
+}
+
+/* Up to GROUPS6 times 8 keys. An IPv4 address has no more than its upper half: no lane is left. */
+PT_INLINE void
+groups_find(const struct pt_view *v, union keys key, unsigned int from, uint32_t *value,
+	    unsigned int groups, uint64_t dflt, enum table table)
 {
 	struct group6 g[GROUPS6];
 
 	for (unsigned int i = 0; i < groups; i++)
-		group_start(v, &g[i], addr + 8 * i);
-	groups_walk(v, g, groups, PT6_BITS);
+		keys_start(v, &g[i], key, from + 8 * i, table);
+	groups_walk(v, g, groups, table == WIDE6 ? PT6_BITS : PT_FEW);
 	for (unsigned int i = 0; i < groups; i++) {
-		unsigned int m = group_finish(v, &g[i], value + 8 * i, dflt);
+		unsigned int m = group_finish(v, &g[i], value + from + 8 * i, dflt);
 
-		for (; __builtin_expect(m, 0); m &= m - 1) {
-			unsigned int j = 8 * i + (unsigned int)__builtin_ctz(m);
+		for (; table != FEW4 && __builtin_expect(m, 0); m &= m - 1) {
+			unsigned int j = from + 8 * i + (unsigned int)__builtin_ctz(m);
 
-			value[j] = or_dflt(wide6(v, addr[j]), dflt);
+			value[j] = or_dflt(key_walk(v, key, j, table), dflt);
 		}
 	}
 }
 
-/* An IPv4 address has no more than its upper half: no lane is left. */
-static void
-few4_groups(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
-	    unsigned int groups, uint64_t dflt)
+/* Answers for `n` keys, each batch again from the start when the default changed under it. */
+PT_INLINE void
+keys_bulk(const struct pt_view *v, union keys key, uint32_t *value, unsigned int n,
+	  enum table table)
 {
-	struct group6 g[GROUPS6];
+	uint64_t dflt;
 
-	for (unsigned int i = 0; i < groups; i++)
-		group_start_few(v, &g[i],
-				_mm512_slli_epi64(_mm512_cvtepu32_epi64(_mm256_loadu_si256(
-							  (const void *)(addr + 8 * i))),
-						  32));
-	groups_walk(v, g, groups, PT_FEW);
-	for (unsigned int i = 0; i < groups; i++)
-		group_finish(v, &g[i], value + 8 * i, dflt);
-}
-
-static void
-few6_groups(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
-	    unsigned int groups, uint64_t dflt)
-{
-	struct group6 g[GROUPS6];
-
-	for (unsigned int i = 0; i < groups; i++)
-		group_start_few(v, &g[i], keys_hi8(addr + 8 * i));
-	groups_walk(v, g, groups, PT_FEW);
-	for (unsigned int i = 0; i < groups; i++) {
-		unsigned int m = group_finish(v, &g[i], value + 8 * i, dflt);
-
-		for (; __builtin_expect(m, 0); m &= m - 1) {
-			unsigned int j = 8 * i + (unsigned int)__builtin_ctz(m);
-
-			value[j] = or_dflt(few6(v, addr[j]), dflt);
-		}
+	for (unsigned int i = 0, m; i < n; i += m) {
+		m = n - i > 8 * GROUPS6 ? 8 * GROUPS6 : n - i;
+		do {
+			dflt = dflt_now(v);
+			groups_find(v, key, i, value, m / 8, dflt, table);
+			for (unsigned int j = i + (m & ~7u); j < i + m; j++)
+				value[j] = or_dflt(key_walk(v, key, j, table), dflt);
+		} while (dflt_changed(v, dflt));
 	}
 }
 
@@ -457,51 +478,21 @@ void
 pt_bulk4_few_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
 		    unsigned int n)
 {
-	uint64_t dflt;
-
-	for (unsigned int i = 0, m; i < n; i += m) {
-		m = n - i > 8 * GROUPS6 ? 8 * GROUPS6 : n - i;
-		do {
-			dflt = dflt_now(v);
-			few4_groups(v, addr + i, value + i, m / 8, dflt);
-			for (unsigned int j = i + (m & ~7u); j < i + m; j++)
-				value[j] = or_dflt(few4(v, addr[j]), dflt);
-		} while (dflt_changed(v, dflt));
-	}
+	keys_bulk(v, (union keys){.ip4 = addr}, value, n, FEW4);
 }
 
 void
 pt_bulk6_few_avx512(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
 		    unsigned int n)
 {
-	uint64_t dflt;
-
-	for (unsigned int i = 0, m; i < n; i += m) {
-		m = n - i > 8 * GROUPS6 ? 8 * GROUPS6 : n - i;
-		do {
-			dflt = dflt_now(v);
-			few6_groups(v, addr + i, value + i, m / 8, dflt);
-			for (unsigned int j = i + (m & ~7u); j < i + m; j++)
-				value[j] = or_dflt(few6(v, addr[j]), dflt);
-		} while (dflt_changed(v, dflt));
-	}
+	keys_bulk(v, (union keys){.ip6 = addr}, value, n, FEW6);
 }
 
 void
 pt_bulk6_avx512(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
 		unsigned int n)
 {
-	uint64_t dflt;
-
-	for (unsigned int i = 0, m; i < n; i += m) {
-		m = n - i > 8 * GROUPS6 ? 8 * GROUPS6 : n - i;
-		do {
-			dflt = dflt_now(v);
-			wide6_groups(v, addr + i, value + i, m / 8, dflt);
-			for (unsigned int j = i + (m & ~7u); j < i + m; j++)
-				value[j] = or_dflt(wide6(v, addr[j]), dflt);
-		} while (dflt_changed(v, dflt));
-	}
+	keys_bulk(v, (union keys){.ip6 = addr}, value, n, WIDE6);
 }
 #ifdef __clang__
 #pragma clang attribute pop
