@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * From the truth to what readers see: rebuild the changed part of one direct slot beside
- * the old one, then publish it with one store. Writer thread only.
+ * the old one, then publish it with one store; show a changed cover through a slot that is
+ * the same otherwise; fill a whole view. Writer thread only.
  *
  * A node is computed anew from the few radix nodes of its own six bits; children that no
  * changed prefix touches are carried over as they are, so that a /32 among thousands of
@@ -30,7 +31,8 @@ struct swing {
 	struct node node; /* or the node */
 };
 
-#define N_SWINGS 32 /* more for one slot: blocks are written anew instead */
+#define ROOM_MAX (1u << 30) /* elements of a pool, at most */
+#define N_SWINGS 32         /* more for one slot: blocks are written anew instead */
 
 struct build {
 	struct poptrie *pt;
@@ -485,4 +487,120 @@ pt_slot_rebuild(struct poptrie *pt, struct pt_view *v, struct pt_batch *batch,
 	pt->fresh.n = 0;
 	pt->slots_rebuilt++;
 	return rc;
+}
+
+/*
+ * A prefix shorter than a direct slot changed: show its value through a thousand slots
+ * without rebuilding them.
+ *
+ * Where nothing in a slot matches, the leaves have runs of their own, also beside an equal
+ * value; so only leaves change, each by one store in place. A reader sees for each key the
+ * value of before or after. It must never change a run or a node, and needs no memory.
+ */
+static void
+node_recover(const struct pt_view *v, const struct node *n, uint32_t value)
+{
+	uint64_t first = ~n->child & -~n->child; /* where the first leaf shows */
+
+	for (uint64_t m = (n->run | first) & n->bare & ~n->child; m; m &= m - 1) {
+		uint64_t upto = m ^ (m - 1);
+
+		leaf_swing(v, n->leaf_base + (uint32_t)__builtin_popcountll(n->run & upto),
+			   value);
+	}
+	for (uint64_t m = n->child & n->bare; m; m &= m - 1) {
+		struct node kid = node_child(v, n, (unsigned int)__builtin_ctzll(m));
+
+		if (kid.bare)
+			node_recover(v, &kid, value);
+	}
+}
+
+/*
+ * Bring one slot of which nothing but the cover has changed up to the truth. Returns false
+ * when that takes a rebuild: a value that has no leaf of its own needs or leaves one.
+ */
+bool
+pt_slot_recover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,
+		uint32_t uncovered)
+{
+	uint32_t cover = pt->slot[slot].cover ? pt->slot[slot].cover : uncovered;
+	uint32_t root = pt->slot[slot].root, e;
+	struct pt_fused f;
+	struct node n;
+
+	if (v->wide) {
+		e = atomic_load_explicit(&v->entry[slot], memory_order_relaxed);
+		if (e & PT_CHILD) {
+			n = node_get(v, e & ~PT_CHILD);
+			node_recover(v, &n, cover);
+		} else if (root == 0 && e != cover) {
+			atomic_store_explicit(&v->entry[slot], cover, memory_order_release);
+		}
+		return true;
+	}
+	f = v->fused[slot];
+	if (f.run) {
+		n = fused_open(v, &f, v->bare_slot[slot]);
+		node_recover(v, &n, cover);
+		return true;
+	}
+	/* With routes inside, a uniform slot is filled by one of them. */
+	if (root)
+		return true;
+	if (f.leaf_base > PT_VALUE16 || cover > PT_VALUE16)
+		return false;
+	fused_publish(&v->fused[slot], (struct pt_fused){0, cover, 0});
+	return true;
+}
+
+/* Fill a new view from the truth. 0, -ENOMEM or -ENOSPC. */
+static int
+view_fill(struct poptrie *pt, struct pt_view *v)
+{
+	int rc = 0;
+
+	for (uint32_t s = 0; s < pt->n_slots && rc == 0; s++)
+		if (pt->slot[s].root | pt->slot[s].cover)
+			rc = pt_slot_rebuild(pt, v, NULL, s, NULL, 0, 0);
+	atomic_store_explicit(&v->dflt, pt->dflt, memory_order_relaxed);
+	return rc;
+}
+
+/*
+ * Build everything anew and swing readers over; all that is staged is published. The old
+ * view goes into the batch. 0 or -ENOMEM with nothing changed.
+ */
+int
+pt_view_rebuild(struct poptrie *pt, struct pt_batch *batch, bool leaf32)
+{
+	struct pt_view *old = batch->of, *v;
+	uint32_t leaf_cap = old->leaves.n_pages * old->leaves.page_elems;
+	uint32_t node_cap = old->nodes.n_pages * old->nodes.page_elems;
+	int rc;
+
+	/* Half empty pools are full of holes: the same room will do. */
+	if (old->leaves.live > leaf_cap / 2)
+		leaf_cap *= 2;
+	if (old->nodes.live > node_cap / 2)
+		node_cap *= 2;
+	for (;;) {
+		v = pt_view_new(pt, leaf32, leaf_cap, node_cap);
+		if (!v)
+			return -ENOMEM;
+		rc = view_fill(pt, v);
+		if (rc == 0)
+			break;
+		if (v->leaves.top == v->leaves.n_pages)
+			leaf_cap *= 2;
+		if (v->nodes.top == v->nodes.n_pages)
+			node_cap *= 2;
+		pt_view_put(pt, v);
+		if (rc != -ENOSPC || leaf_cap > ROOM_MAX || node_cap > ROOM_MAX)
+			return -ENOMEM;
+	}
+	batch->gone = old;
+	/* Release: a reader that follows the pointer sees the view complete. */
+	atomic_store_explicit(&pt->view, v, memory_order_release);
+	return 0;
 }

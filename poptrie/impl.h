@@ -250,6 +250,9 @@ pt_slot_count(enum pt_shape shape)
 int pt_slot_rebuild(struct poptrie *pt, struct pt_view *v, struct pt_batch *batch,
 		    uint32_t slot, const struct pt_dirty *dirty, uint32_t n_dirty,
 		    uint32_t uncovered);
+bool pt_slot_recover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,
+		     uint32_t uncovered);
+int pt_view_rebuild(struct poptrie *pt, struct pt_batch *batch, bool leaf32);
 
 /* defragment.c */
 void pt_defragment(struct poptrie *pt, struct pt_batch *batch);
@@ -262,15 +265,10 @@ void pt_ranges_open(struct poptrie *pt);
 bool pt_ranges_bulk_avx512(const struct poptrie *pt, const uint32_t *addr, uint32_t *value,
 			   unsigned int n);
 
-/* cover.c */
-bool pt_slot_recover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,
-		     uint32_t uncovered);
-
 /* view.c */
 struct pt_view *pt_view_new(struct poptrie *pt, bool leaf32, uint32_t leaf_cap,
 			    uint32_t node_cap);
 void pt_view_put(struct poptrie *pt, struct pt_view *v);
-int pt_view_rebuild(struct poptrie *pt, struct pt_batch *batch, bool leaf32);
 struct pt_batch *pt_batch_get(struct poptrie *pt, struct pt_view *of);
 void pt_batch_free(struct poptrie *pt, struct pt_batch *batch);
 void pt_batch_end(struct poptrie *pt, struct pt_batch *batch);
@@ -285,9 +283,9 @@ void pt_mark_full(struct poptrie *pt, uint32_t slot);
 /* poptrie.c: create with a given layout and variant; poptrie_create chooses by CPU. */
 int pt_create(struct poptrie **out, const struct poptrie_conf *conf, enum pt_layout layout,
 	      enum pt_isa isa);
-enum pt_isa pt_isa_best(void);
 
 /* lookup.c, lookup_avx2.c, lookup_avx512.c */
+enum pt_isa pt_isa_best(void);
 void pt_bulk_choose(struct pt_view *v, bool ip6, enum pt_isa isa);
 void pt_bulk4_avx2(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
 		   unsigned int n);

@@ -9,6 +9,21 @@
  */
 #include "poptrie/walk.h"
 
+/* The widest bulk lookup that this CPU runs. */
+enum pt_isa
+pt_isa_best(void)
+{
+#ifndef __SANITIZE_THREAD__
+	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+	    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+	    __builtin_cpu_supports("avx512vpopcntdq"))
+		return PT_AVX512;
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
+		return PT_AVX2;
+#endif
+	return PT_SCALAR;
+}
+
 uint32_t
 poptrie4_lookup(const struct poptrie *pt, uint32_t addr)
 {

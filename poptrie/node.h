@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Nodes and leaves of either layout as the writer reads and writes them. Writer thread
- * only; what is published already is touched by cover.c alone.
+ * only; what is published already is touched by build.c alone.
  */
 #ifndef POPTRIE_NODE_H
 #define POPTRIE_NODE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Views and batches: what readers see as a whole, and what a commit replaced. A view is
- * built anew when its pools are full, when values need wider leaves, or when a commit can
+ * built anew (build.c) when its pools are full, when values need wider leaves, or when a commit can
  * not be published slot by slot; one pointer store swings readers over. Writer thread
  * only. It must never free what has not come back through poptrie_reclaim().
  */
@@ -20,7 +20,6 @@
 #define FEW_PAGE 64u
 #define LEAF_FEW (1u << 8)
 #define NODE_FEW FEW_PAGE
-#define ROOM_MAX (1u << 30)
 
 /* Leaves that are their own index: the uniform fused entries point there. */
 static uint32_t
@@ -103,57 +102,6 @@ pt_view_put(struct poptrie *pt, struct pt_view *v)
 {
 	if (--v->refs == 0)
 		view_free(pt, v);
-}
-
-/* Fill a new view from the truth. 0, -ENOMEM or -ENOSPC. */
-static int
-view_fill(struct poptrie *pt, struct pt_view *v)
-{
-	int rc = 0;
-
-	for (uint32_t s = 0; s < pt->n_slots && rc == 0; s++)
-		if (pt->slot[s].root | pt->slot[s].cover)
-			rc = pt_slot_rebuild(pt, v, NULL, s, NULL, 0, 0);
-	atomic_store_explicit(&v->dflt, pt->dflt, memory_order_relaxed);
-	return rc;
-}
-
-/*
- * Build everything anew and swing readers over; all that is staged is published. The old
- * view goes into the batch. 0 or -ENOMEM with nothing changed.
- */
-int
-pt_view_rebuild(struct poptrie *pt, struct pt_batch *batch, bool leaf32)
-{
-	struct pt_view *old = batch->of, *v;
-	uint32_t leaf_cap = old->leaves.n_pages * old->leaves.page_elems;
-	uint32_t node_cap = old->nodes.n_pages * old->nodes.page_elems;
-	int rc;
-
-	/* Half empty pools are full of holes: the same room will do. */
-	if (old->leaves.live > leaf_cap / 2)
-		leaf_cap *= 2;
-	if (old->nodes.live > node_cap / 2)
-		node_cap *= 2;
-	for (;;) {
-		v = pt_view_new(pt, leaf32, leaf_cap, node_cap);
-		if (!v)
-			return -ENOMEM;
-		rc = view_fill(pt, v);
-		if (rc == 0)
-			break;
-		if (v->leaves.top == v->leaves.n_pages)
-			leaf_cap *= 2;
-		if (v->nodes.top == v->nodes.n_pages)
-			node_cap *= 2;
-		view_free(pt, v);
-		if (rc != -ENOSPC || leaf_cap > ROOM_MAX || node_cap > ROOM_MAX)
-			return -ENOMEM;
-	}
-	batch->gone = old;
-	/* Release: a reader that follows the pointer sees the view complete. */
-	atomic_store_explicit(&pt->view, v, memory_order_release);
-	return 0;
 }
 
 int

@@ -52,7 +52,7 @@ entry_to(struct pt_fused *to, const struct pt_fused *direct, uint32_t addr)
 	*(volatile __m128i *)to = x;
 }
 
-/* Leaves may change in place, see cover.c: one load, which on x86 is a plain one. */
+/* Leaves may change in place, see build.c: one load, which on x86 is a plain one. */
 PT_INLINE uint32_t
 leaf_load(const void *leaf, uint32_t i, bool leaf32)
 {

@@ -11,4 +11,5 @@
 #define poptrie4_lookup_each traced4_lookup_each
 #define poptrie_prefetch     traced_prefetch
 #define pt_bulk_choose       traced_bulk_choose
+#define pt_isa_best          traced_isa_best
 #include "poptrie/lookup.c"
