@@ -45,6 +45,52 @@ get(struct poptrie *pt, const char *addr)
 	return one;
 }
 
+/* The next of "NAME VALUE, NAME VALUE", where "-" is the value of no route. False: no more. */
+static inline bool
+rig_next(const char **list, char name[64], uint32_t *value)
+{
+	char number[16];
+	int end = 0;
+
+	if (**list == '\0')
+		return false;
+	assert_int_equal(sscanf(*list, " %63[^ ,] %15[0-9-]%n", name, number, &end), 2);
+	*list += end;
+	assert_true(**list == ',' || **list == '\0');
+	*list += **list == ',';
+	*value = number[0] == '-' ? POPTRIE_NONE : (uint32_t)strtoul(number, NULL, 10);
+	return true;
+}
+
+/* Stage routes: "10.0.0.0/8 1, 10.1.0.0/16 -" sets one, and takes out another, which is there. */
+static inline void
+stage(struct poptrie *pt, const char *routes)
+{
+	char prefix[64];
+	uint32_t value;
+
+	while (rig_next(&routes, prefix, &value))
+		if (value == POPTRIE_NONE)
+			assert_int_equal(drop(pt, prefix), 0);
+		else
+			set(pt, prefix, value);
+}
+
+/* Each address has this answer: "10.1.2.3 5, 11.0.0.1 -". */
+static inline void
+answers(struct poptrie *pt, const char *want)
+{
+	char addr[64];
+	uint32_t value, got;
+
+	while (rig_next(&want, addr, &value)) {
+		got = get(pt, addr);
+		if (got != value)
+			print_error("%s: %u, not %u\n", addr, got, value);
+		assert_int_equal(got, value);
+	}
+}
+
 static inline struct poptrie *
 table(enum poptrie_family family, enum pt_layout layout)
 {
@@ -60,6 +106,11 @@ table(enum poptrie_family family, enum pt_layout layout)
 	for (int layout_ = PT_FUSED; layout_ <= PT_WIDE; layout_++)        \
 		for (struct poptrie *pt = table(POPTRIE_IP4, layout_); pt; \
 		     poptrie_destroy(pt), pt = NULL)
+
+/* The same for claims about IPv6, which has one layout. */
+#define FOR_TABLE6(pt)                                             \
+	for (struct poptrie *pt = table(POPTRIE_IP6, PT_WIDE); pt; \
+	     poptrie_destroy(pt), pt = NULL)
 
 static inline void
 commit(struct poptrie *pt)
