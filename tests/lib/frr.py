@@ -12,6 +12,7 @@ import contextlib
 import glob
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -183,6 +184,11 @@ class Frr:
     def json(self, line):
         """Run one `show ... json` and return its value ({} for no output)."""
         return json.loads(self.vtysh(line).strip() or "{}")
+
+    def zebra_queued(self):
+        """The number of entries in zebra's work queues."""
+        text = netns.command([*self.vtysh_argv(), "-d", "zebra", "-c", "show work-queues"])
+        return sum(int(n) for n in re.findall(r"^[P ] +(\d+) +\d+ ", text, re.M))
 
     def log(self, daemon, lines=15):
         """The last lines a daemon wrote."""
