@@ -157,6 +157,7 @@ def test_rates_are_as_specified(taught, what):
     assert any(key.endswith("_per_s") for key in rows[0])
 
 
+@pytest.mark.smoke
 def test_parameters_choose(taught):
     """As the words of fpmctl do."""
     prefixes = lambda **query: [

@@ -49,6 +49,7 @@ def audit(dut, vtysh, *words):
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.smoke
 def test_equal_tables_are_equal_in_every_spelling(dut, lan, wan, vtysh):
     """Gateways, on-link, several ways in any order, rejects; what is the kernel's own, and
     what is not selected, is no part of it."""

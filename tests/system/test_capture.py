@@ -36,6 +36,7 @@ def capture(dut, lan, probes, n, **want):
         return packets(blocks(watch.octets(lambda found: count_of(found) >= n)))
 
 
+@pytest.mark.smoke
 def test_in_out_and_dropped(taught, lan, wan):
     """Interface names, directions, both forms of a forwarded packet, reasons, times."""
     good, bad, expired = lan.probe(HOST), lan.probe("203.0.113.1"), lan.probe(HOST, ttl=1)

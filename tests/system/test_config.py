@@ -147,6 +147,7 @@ def other(dut):
     netns.ip_batch(["link del other"], dut.ctl)
 
 
+@pytest.mark.smoke
 def test_a_good_file_is_called_good(check):
     """Exit code 0, one line, nothing on stderr."""
     done = check(GOOD)

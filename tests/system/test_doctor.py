@@ -89,6 +89,7 @@ def vtysh(tmp_path):
     return make
 
 
+@pytest.mark.smoke
 def test_a_healthy_router_has_no_failure_and_every_check_says_something(dut, vtysh):
     """Exit code 0 with warnings; `list` has the names, each with a line about it."""
     listed = json.loads(dut.fpmctl("--json", "doctor", "list").stdout)

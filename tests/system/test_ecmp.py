@@ -212,6 +212,7 @@ def test_a_failed_neighbour_moves_its_flows(dut, lan, wan, alt, given_up_soon):
     eventually(lambda: state() and all_pass(), 10, what="all flows leave by the living one")
 
 
+@pytest.mark.smoke
 def test_all_members_down_is_told(dut, lan, wan, alt):
     """RFC 1812, 5.2.7.1: no way left is unreachable, counted as egress down."""
     group_route(dut, NET, "peer4", [wan, alt])
@@ -292,6 +293,7 @@ def test_a_member_is_dead_by_any_cause_and_comes_back(dut, lan, wan, alt, ext, c
     assert {a for d, a in zip(during, after) if a != d} == {"wan"}
 
 
+@pytest.mark.smoke
 def test_weights_have_sixteen_bits(dut, lan, wan, alt):
     """zebra --nexthop-weight-16-bit (10.5): 16384 to 49152 is a quarter, and shown whole."""
     group_route(dut, NET, "peer4", [wan, alt], [16384, 49152])

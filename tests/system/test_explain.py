@@ -138,6 +138,7 @@ def kinds(lan, wan):
     }
 
 
+@pytest.mark.smoke
 def test_every_kind_of_verdict(taught, lan, wan):
     """Each by its reason, and the stages up to the one that decided."""
     stages = ["admit", "parse", "lookup", "adjacency", "rewrite", "send"]

@@ -48,6 +48,7 @@ def routed(dut, way, wire):
 # -- what passes --
 
 
+@pytest.mark.smoke
 def test_one_hop_less_new_macs_and_nothing_else(dut, lan, wan, way):
     """RFC 1812, 5.3.1 and 5.2.1; RFC 8200, 3 and 7: one hop is spent, the link layer is rewritten;
     class, identification, flow label and payload pass untouched."""

@@ -56,6 +56,7 @@ def test_checksum_corner_cases(dut, lan, wan, before):
         assert out[22] == ttl - 1
 
 
+@pytest.mark.smoke
 def test_a_checksum_of_ones_is_one_of_zeros(dut, lan, wan):
     """RFC 1071, 2 (B): ones' complement has two zeros and a sum that is right with one is
     right with the other; a sender may write 0xffff."""
@@ -127,6 +128,7 @@ def test_no_group_hears_of_martians(dut, lan, src, dst):
     assert dut.taps["lan"].got(token_of(probe)) == []
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("dst", ["192.0.2.127", "192.0.2.64"], ids=["ones", "zeros"])
 def test_directed_broadcast_is_dropped(dut, lan, wan, dst):
     """RFC 2644 and RFC 1812, 4.2.3.1: neither form of a broadcast to a connected subnet is
@@ -210,6 +212,7 @@ def test_hop_by_hop_options_unknown_to_us_are_passed_on(dut, lan, wan, kind):
     assert wan.expect_raw(mark)[14:] == bytes(want[14:])
 
 
+@pytest.mark.smoke
 def test_a_long_chain_of_extension_headers_is_bounded_work(dut, lan, wan):
     """RFC 8200, 4.1: forwarded by the fixed header alone; no chain, right or nonsense, is
     walked to its end in the fast path, nor crashes the slow one."""

@@ -26,6 +26,7 @@ def leads_to(dut, wire, dst, out):
     comes_in_time(dut, wire, lambda: wire.probe(dst), out)
 
 
+@pytest.mark.smoke
 def test_a_route_is_added_replaced_and_withdrawn_in_time(dut, lan, wan, alt, case):
     """Issue of the whole chain: what zebra says is in packets within 100 ms."""
     net, dst, peer = case

@@ -298,6 +298,7 @@ def test_stale_routes_are_marked_until_they_are_swept(dut, wan):
     eventually(lambda: dut.route_row(NET)["stale"] is False, 1, 0.005)
 
 
+@pytest.mark.smoke
 def test_a_second_client_replaces_the_first(dut, lan, wan):
     """One session at a time: the newest is zebra."""
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -411,6 +412,7 @@ def test_a_malformed_message_is_survived(dut, lan, wan, name):
     dut.forwarded(lan, lan.probe(OTHER_HOST), wan)
 
 
+@pytest.mark.smoke
 def test_groups_inside_groups_lead_nowhere(dut, lan):
     """FPM.md, 3.2: groups are flat. Two that hold each other, and one that holds itself, are
     not followed: their routes are unresolved, and the session goes on."""

@@ -109,6 +109,7 @@ def test_cycles_are_shown_when_there_are_any(taught, lan):
     assert rows(taught, "cycles")[0].keys() >= set("thread stage cycles packets bursts".split())
 
 
+@pytest.mark.smoke
 def test_drops_say_what_they_mean_and_what_to_do(taught, lan):
     """Each reason has a line of meaning and, where something can be done, of advice."""
     lan.srp1(lan.probe("198.51.100.9", ttl=1))
@@ -147,6 +148,7 @@ def test_a_name_chooses_a_row(taught):
         assert taught.fpmctl("show", "ports", name).returncode == 2
 
 
+@pytest.mark.smoke
 def test_words_choose_among_rows(taught, wan, alt):
     """By a way out, where one has all that is asked; by protocol and state; 3 for none."""
     dut = taught

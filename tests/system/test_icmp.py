@@ -127,6 +127,7 @@ def test_the_quote_of_icmpv6_fits_the_minimum_mtu(dut, lan, wan, size):
     assert quote == bytes(probe[IPv6])[: 1280 - 48]
 
 
+@pytest.mark.smoke
 def test_the_quote_leaves_padding_out(dut, lan, wan):
     """RFC 1812, 4.3.2.3: the quote is of the datagram, not of the frame's padding."""
     dut.route(NET, via=wan.peer4, wire=wan)
@@ -310,6 +311,7 @@ def test_echo_is_answered_with_an_error(dut, lan, kind):
     assert lan.expect(mark)[ICMP].type == 3  # no route is found first
 
 
+@pytest.mark.smoke
 def test_echo6_is_answered_with_an_error(dut, lan):
     """RFC 4443, 2.4: informational messages may be answered with errors."""
     for echo in (ICMPv6EchoRequest, ICMPv6EchoReply):
@@ -321,6 +323,7 @@ def test_echo6_is_answered_with_an_error(dut, lan):
         assert lan.expect(mark)[ICMPv6DestUnreach].type == 1
 
 
+@pytest.mark.smoke
 def test_the_error_goes_where_the_source_is_routed(dut, lan, wan, alt):
     """RFC 1812, 4.3.2.4 and 5.2.4: an error is routed like any datagram."""
     dut.route(NET, via=wan.peer4, wire=wan)

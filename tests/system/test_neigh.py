@@ -18,6 +18,7 @@ from wire import token, token_of
 pytestmark = pytest.mark.usefixtures("asked_often")
 
 
+@pytest.mark.smoke
 def test_an_unresolved_gateway_is_asked_for_and_the_first_packets_wait(
     dut, lan, wan, family
 ):
@@ -242,6 +243,7 @@ def test_what_waits_is_bounded(dut, lan, wan, family):
     assert len(wan.got(lambda d: token_of(d) is not None)) == 200 - full
 
 
+@pytest.mark.smoke
 def test_a_changed_mac_is_used_at_once(dut, lan, wan, family):
     """RFC 4861, 7.2.5 and RFC 826: an update of the cache is an update of the way."""
     gateway, prefix, dst = case(family, 76)

@@ -167,6 +167,7 @@ def test_ipv4_waits_for_a_gateway(dut, lan, wan, name):
     assert {(Ether(f).dst, Ether(f).type) for f in frames} == {("02:00:00:00:12:05", 0x800)}
 
 
+@pytest.mark.smoke
 def test_a_slash_31_neighbour_is_resolved(dut, lan, wan):
     """RFC 3021, 2.2.1: both ends are hosts; the other is asked for like any."""
     dut.ip("addr add 203.0.113.1/31 dev wan0")

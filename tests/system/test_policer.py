@@ -172,6 +172,7 @@ def test_a_bgp_session_is_known_by_what_the_router_says_in_it(dut, lan):
     assert moves(dut, lan, theirs("R")) == ["bgp-new"]
 
 
+@pytest.mark.smoke
 def test_what_is_over_the_rate_is_dropped_and_counted_exactly(dut, lan):
     """A policer at its burst: so many pass, the others are policed, by rate or by share."""
     flood = Ether(src=lan.mac, dst=lan.port_mac, type=0x9999) / Raw(token())

@@ -436,6 +436,7 @@ def _ip(text):
     return bytes(map(int, text.split(".")))
 
 
+@pytest.mark.smoke
 def test_the_kernel_answers_a_ping(dut, lan):
     """RFC 1812, 4.3.3.6 and RFC 4443, 4.2: both families, through both directions."""
     eth = Ether(src=lan.mac, dst=lan.port_mac)
@@ -538,6 +539,7 @@ def test_frames_of_the_kernel_keep_their_order(dut, lan):
     assert [d for d in lan.got() if d[:14] == head] == sent
 
 
+@pytest.mark.smoke
 def test_a_tcp_session_with_the_kernel(dut, lan, wan):
     """A listener in FRR's namespace is reached over the wire: SYN, SYN-ACK, RST."""
     with netns.open_socket(dut.ctl, 2, 1) as listener:
@@ -555,6 +557,7 @@ def test_a_tcp_session_with_the_kernel(dut, lan, wan):
         eventually(syn_ack, 2)
 
 
+@pytest.mark.smoke
 def test_the_kernel_forwards_nothing(dut, lan, wan):
     """The packet walk is the dataplane's: the kernel beside it routes no transit packet."""
     dut.route("198.51.100.0/24", via=wan.peer4, wire=wan)

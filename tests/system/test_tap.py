@@ -264,6 +264,7 @@ def test_an_mtu_beyond_the_device_is_not_in_force(dut, lan, wan):
     assert wan.got(lambda d: len(d) > 1514) == []
 
 
+@pytest.mark.smoke
 def test_an_interface_set_down_forwards_nothing(dut, lan, wan, alt):
     """RFC 1812, 5.2.1 with ifAdminStatus: shutdown means neither in nor out."""
     dut.route(NET, via=wan.peer4, wire=wan)

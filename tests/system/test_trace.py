@@ -116,6 +116,7 @@ def test_only_what_was_asked_for_is_told(taught, lan, wan, name):
     assert rows[-1]["lost"] == 0
 
 
+@pytest.mark.smoke
 def test_count_and_time_end_it(taught, lan):
     """Whichever comes first; the sum is the last row."""
     with Watching(taught, trace={"dst": HOST, "count": 2}) as watch:
