@@ -43,6 +43,22 @@ def _end(number, frame):
     signal.default_int_handler(number, frame)
 
 
+def _kept_together(item):
+    """What tests of one shard have in common: the parameter that their module names in TOGETHER."""
+    name = getattr(item.module, "TOGETHER", None)
+    return name and getattr(item, "callspec", None) and item.callspec.params.get(name)
+
+
+def _cut(items, at):
+    """The first place from `at` on that does not cut tests apart which share an expensive fixture."""
+    while 0 < at < len(items):
+        group = _kept_together(items[at])
+        if group is None or group != _kept_together(items[at - 1]):
+            break
+        at += 1
+    return at
+
+
 def pytest_collection_modifyitems(config, items):
     """FDP_SHARD=i/n: run the part i of n parts of the tests, in their order (tests/shards.py).
     Tests marked as long run with FDP_LONG=1."""
@@ -50,7 +66,9 @@ def pytest_collection_modifyitems(config, items):
         config.hook.pytest_deselected(items=[x for x in items if x.get_closest_marker("long")])
         items[:] = [x for x in items if not x.get_closest_marker("long")]
     part, _, parts = os.environ.get("FDP_SHARD", "0/1").partition("/")
-    first, end = (len(items) * (int(part) + more) // int(parts) for more in (0, 1))
+    first, end = (
+        _cut(items, len(items) * (int(part) + more) // int(parts)) for more in (0, 1)
+    )
     config.hook.pytest_deselected(items=items[:first] + items[end:])
     items[:] = items[first:end]
 

@@ -25,6 +25,7 @@ from lib.wait import LONG, PATIENCE, eventually
 # One whose FRR is started anew with what `write memory` wrote: it has a context in another.
 RESTARTED = "dual-stack-edge"
 PROGRAM = os.path.join(ROOT, "tests", "lab", "scenario.py")
+TOGETHER = "lab"  # a scenario takes long to make: its tests are of one shard
 
 
 def environment(name, **more):
