@@ -28,6 +28,18 @@ def come_back(dut, was):
     eventually(lambda: all(dut.route_row(prefix) for prefix in own), 5)
 
 
+@contextlib.contextmanager
+def impatient_kernel(dut):
+    """In the block the kernel gives up a neighbour that is silent after a third of a second instead
+    of three: it asks three times, each 100 ms after the last (arp(7), retrans_time_ms)."""
+    keys = [f"net.ipv{n}.neigh.{w.tap}.retrans_time_ms" for n in (4, 6) for w in dut.wires.values()]
+    netns.sysctl(dut.ctl, dict.fromkeys(keys, 100))
+    try:
+        yield
+    finally:
+        netns.sysctl(dut.ctl, dict.fromkeys(keys, 1000))
+
+
 def drown(dut):
     """Words of a stranger, as many as the supervisor's queue holds."""
     with open(f"/proc/{dut.daemon.pid()}/environ", encoding="ascii") as file:

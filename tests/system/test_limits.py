@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from back import HOST, NET, come_back
+from back import HOST, NET, come_back, impatient_kernel
 from lib import api
 from lib.wait import eventually
 from test_resources import permanent, said, table
@@ -124,7 +124,8 @@ def test_more_neighbours_are_waited_for_than_there_is_room(small):
     assert shown(dut, "waited_for") == words
     assert said(dut, "table is full table=waited_for .*key=limits.waited-for")[0] == 1
 
-    eventually(lambda: table(dut, "waited_for")["used"] == 0, 15)
+    with impatient_kernel(dut):
+        eventually(lambda: table(dut, "waited_for")["used"] == 0, 15)
     eventually(lambda: said(dut, "table has room again table=waited_for")[1] == 1, 5)
     wan.answer(silent[-1], "02:00:00:00:81:02")
     dut.forwarded(lan, lan.probe(silent[-1]), wan, timeout=5)
