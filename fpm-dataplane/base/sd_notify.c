@@ -24,9 +24,10 @@
 #include "base/haste.h"
 #include "base/log.h"
 
-#define FDS_MAX  256
-#define FOR_HEIR "FPM_DATAPLANE_SUCCESSOR" /* whose process id was not known beforehand */
-#define ORPHAN   "0"                       /* its value, when the supervisor has ended */
+#define FDS_MAX 256
+#define FOR_SUCCESSOR \
+	"FPM_DATAPLANE_SUCCESSOR" /* whose process id was not known beforehand */
+#define ORPHAN "0"                /* its value, when the supervisor has ended */
 
 static struct {
 	struct sockaddr_un addr;
@@ -69,7 +70,7 @@ env_number(const char *name)
 static bool
 is_for_us(const char *pid_name, bool must_be_there)
 {
-	if (getenv(FOR_HEIR) != NULL)
+	if (getenv(FOR_SUCCESSOR) != NULL)
 		return true;
 	if (getenv(pid_name) == NULL)
 		return !must_be_there;
@@ -116,10 +117,10 @@ stay_with_manager(void)
 static void
 find_manager(void)
 {
-	const char *path = getenv("NOTIFY_SOCKET"), *heir = getenv(FOR_HEIR);
+	const char *path = getenv("NOTIFY_SOCKET"), *successor = getenv(FOR_SUCCESSOR);
 	size_t len = path == NULL ? 0 : strlen(path);
 
-	if (heir != NULL && strcmp(heir, ORPHAN) == 0) {
+	if (successor != NULL && strcmp(successor, ORPHAN) == 0) {
 		/* As whom it succeeds: kept once, and each word says that nobody hears it. */
 		service.to = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 		service.addr_len = service.to >= 0 ? sizeof(service.addr.sun_family) : 0;
@@ -144,11 +145,11 @@ service_init(void)
 {
 	static const char *const ours[] = {
 		"LISTEN_PID",   "LISTEN_FDS",    "LISTEN_FDNAMES", "NOTIFY_SOCKET",
-		"WATCHDOG_PID", "WATCHDOG_USEC", FOR_HEIR};
+		"WATCHDOG_PID", "WATCHDOG_USEC", FOR_SUCCESSOR};
 
 	inherit_fds();
 	find_manager();
-	service.mute = getenv(FOR_HEIR) != NULL;
+	service.mute = getenv(FOR_SUCCESSOR) != NULL;
 	if (is_for_us("WATCHDOG_PID", false))
 		service.watchdog_ms = (unsigned int)(env_number("WATCHDOG_USEC") / 2000);
 	for (unsigned int i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
@@ -187,7 +188,7 @@ service_env(const char *names, unsigned int n)
 		text("WATCHDOG_USEC=%llu", service.watchdog_ms * 2000ull),
 		text("LISTEN_FDS=%u", n),
 		text("LISTEN_FDNAMES=%s", names),
-		text(FOR_HEIR "=%s", orphan ? ORPHAN : "1"),
+		text(FOR_SUCCESSOR "=%s", orphan ? ORPHAN : "1"),
 	};
 	for (unsigned int i = 0; i < 5; i++)
 		whole &= said[i] != NULL;
@@ -394,12 +395,12 @@ service_say(const char *state)
 }
 
 int
-service_succeeded_by(pid_t heir, unsigned int most_ms)
+service_mainpid(pid_t successor, unsigned int most_ms)
 {
 	char state[32];
 	int rc;
 
-	snprintf(state, sizeof(state), "MAINPID=%d", (int)heir);
+	snprintf(state, sizeof(state), "MAINPID=%d", (int)successor);
 	rc = send_state(state, -1, 0, most_ms);
 	return rc == -ENOTCONN || is_of_its_end(rc) ? 0 : rc;
 }

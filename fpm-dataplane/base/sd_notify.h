@@ -80,7 +80,7 @@ int service_say(const char *state);
  * -EAGAIN: nobody has heard within `most_ms`, or another -errno: to whom our end would be the
  * daemon's.
  */
-int service_succeeded_by(pid_t heir, unsigned int most_ms);
+int service_mainpid(pid_t successor, unsigned int most_ms);
 
 /*
  * The same, or nothing when the manager does not listen: never waits. For "WATCHDOG=1", of

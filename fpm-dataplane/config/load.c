@@ -20,7 +20,7 @@
 #define DEPTH_MAX 8
 /* 1.2 million routes of 48 octets, should rib not have digested one of them: 55 MiB. */
 #define QUEUE_MIN_MIB 64
-/* Buffers for all packets that there can be (pool_make() in main.c) are 4 GiB. */
+/* Buffers for all packets that there can be (eal_pool()) are 4 GiB. */
 #define MEMORY_MAX_MIB 16384
 /* fib/fib.h: FIB_ADJ_MAX less the number 0, which means none. */
 #define LIMIT_ADJ_HOSTS 262143u

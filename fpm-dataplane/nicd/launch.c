@@ -72,7 +72,7 @@ start(const struct config *conf, char *const argv[], const sigset_t *born_with, 
 }
 
 static int
-refuse_heir(const char *why)
+take_over_refuse(const char *why)
 {
 	log_warn("main: the process that keeps the NICs cannot be taken over: %s", why);
 	nics_part(false);
@@ -85,13 +85,13 @@ take_over(const struct config *conf, int sock, struct nics_reply *hello)
 	int rc = nics_meet(sock, hello);
 
 	if (rc == -EPROTO)
-		return refuse_heir("it is of another version");
+		return take_over_refuse("it is of another version");
 	if (rc < 0)
-		return refuse_heir(strerror(-rc));
+		return take_over_refuse(strerror(-rc));
 	if (!conf->keep_nics)
-		return refuse_heir("keep-nics is false now");
+		return take_over_refuse("keep-nics is false now");
 	if (hello->began_with != eal_sum(conf))
-		return refuse_heir(
+		return take_over_refuse(
 			"memory.size-mib, the largest MTU or plugins are others now");
 	process = (int)syscall(SYS_pidfd_open, hello->pid, 0);
 	return 0;

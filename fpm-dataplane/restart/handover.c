@@ -255,7 +255,7 @@ hand_over(const struct predecessor *old, int nics)
 	if (rc == 0 && end_is_pending()) /* all the while, not only in the waits */
 		rc = -EINTR;
 	if (rc == 0)
-		rc = service_succeeded_by(s.pid, haste_ms(SERVICE_TELL_MS));
+		rc = service_mainpid(s.pid, haste_ms(SERVICE_TELL_MS));
 	if (rc < 0)
 		return successor_failed(&s, old, rc, true);
 	/* The successor sees to it that we end; this, should both hang. */

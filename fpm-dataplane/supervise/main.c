@@ -60,7 +60,7 @@ static struct {
 
 	pid_t pid, pid_before; /* 0: it does not run; there was none */
 	bool ready, was_ready;
-	bool heir; /* it took another's place: from then on its signs of life count */
+	bool successor; /* it took another's place: from then on its signs of life count */
 	uint64_t ready_ms;
 	uint64_t next_ms; /* when to start it, or what the next line is about */
 	enum { DO_NOTHING, DO_START, DO_ABORT, DO_KILL } next;
@@ -105,7 +105,7 @@ failed:
 static void
 child_start(void)
 {
-	sup.ready = sup.heir = false;
+	sup.ready = sup.successor = false;
 	sup.pid = fork();
 	if (sup.pid == 0)
 		child_run();
@@ -204,7 +204,7 @@ on_successor(const char *number)
 	sup.pid_before = sup.pid;
 	sup.pid = (pid_t)pid;
 	sup.ready = false;
-	sup.heir = true;
+	sup.successor = true;
 	sup.restarts++;
 	if (sup.stopping) { /* a stop that has met the handing over is this one's, too */
 		kill(sup.pid, SIGTERM);
@@ -242,7 +242,7 @@ on_alive(void)
 	sup.strangers = 0;
 	if (sup.ready && sup.next != DO_KILL)
 		next_plan(sup.watchdog_ms != 0 ? DO_ABORT : DO_NOTHING, sup.watchdog_ms);
-	else if (sup.heir)
+	else if (sup.successor)
 		start_extend(sup.watchdog_ms);
 }
 

@@ -415,7 +415,7 @@ worker_start_returns_what_init_returns(void **state)
 
 /* Whether all of it is given back, AddressSanitizer tells. */
 static void
-an_heirs_environment_is_ours_and_five_words_more(void **state)
+a_successors_environment_is_ours_and_five_words_more(void **state)
 {
 	char **env = service_env("tap-lan0:checkpoint", 2);
 	unsigned int n = 0;
@@ -526,15 +526,15 @@ a_manager_that_does_not_listen_is_not_waited_for_without_end(void **state)
 	while (sendto(sock, "", 1, 0, (struct sockaddr *)&addr, len) == 1)
 		continue;
 	alarm(60); /* a test that waits without end has failed */
-	assert_int_equal(service_succeeded_by(7, 10), -EAGAIN);
+	assert_int_equal(service_mainpid(7, 10), -EAGAIN);
 	assert_int_equal(service_let_go("tap-lan0", 10), -ETIMEDOUT);
 	assert_int_equal(service_keep("tap-lan0", 0), -EAGAIN); /* at once by now */
 	while (recv(manager, &word, 1, MSG_DONTWAIT) == 1)
 		continue;
-	assert_int_equal(service_succeeded_by(7, 60000), 0);
+	assert_int_equal(service_mainpid(7, 60000), 0);
 	assert_string_equal(manager_heard(manager), "[MAINPID=7]");
 	close(manager);
-	assert_int_equal(service_succeeded_by(7, 10), 0);
+	assert_int_equal(service_mainpid(7, 10), 0);
 	alarm(0);
 	close(sock);
 }
@@ -580,7 +580,7 @@ main(void)
 		cmocka_unit_test(
 			worker_takes_routes_last_but_in_every_round_and_each_kind_in_order),
 		cmocka_unit_test(worker_start_returns_what_init_returns),
-		cmocka_unit_test(an_heirs_environment_is_ours_and_five_words_more),
+		cmocka_unit_test(a_successors_environment_is_ours_and_five_words_more),
 		cmocka_unit_test(a_change_and_a_restart_exclude_one_another),
 		cmocka_unit_test(a_successor_is_mute_until_it_counts),
 		cmocka_unit_test(what_is_kept_is_let_go_when_the_manager_has_heard_all),
