@@ -26,7 +26,7 @@ static int process = -1; /* a descriptor of it: pidfd_open(2) */
 static pid_t child;      /* its id, where it is ours to wait for */
 
 static int
-is_over(int most_ms)
+process_has_ended(int most_ms)
 {
 	struct pollfd p = {.fd = process, .events = POLLIN};
 
@@ -36,9 +36,9 @@ is_over(int most_ms)
 static void
 process_kill(void)
 {
-	if (!is_over(0)) {
+	if (!process_has_ended(0)) {
 		(void)syscall(SYS_pidfd_send_signal, process, SIGKILL, NULL, 0);
-		(void)is_over(END_MS);
+		(void)process_has_ended(END_MS);
 	}
 	if (process >= 0)
 		close(process);
@@ -47,15 +47,16 @@ process_kill(void)
 
 /* One that a daemon that crashed has left ends by itself, and has the NICs until it has. */
 static void
-last_one_end(void)
+last_process_end(void)
 {
 	process = service_take(NICS_LIFE);
-	(void)is_over(ALONE_MS);
+	(void)process_has_ended(ALONE_MS);
 	process_kill();
 }
 
 static int
-start(const struct config *conf, char *const argv[], const sigset_t *born_with, int *sock)
+process_start(const struct config *conf, char *const argv[], const sigset_t *born_with,
+	      int *sock)
 {
 	char *const words[] = {argv[0], (char *)(uintptr_t) "-c",
 			       (char *)(uintptr_t)conf->file, (char *)(uintptr_t) "--nics",
@@ -80,7 +81,7 @@ take_over_refuse(const char *why)
 }
 
 static int
-take_over(const struct config *conf, int sock, struct nics_reply *hello)
+process_take_over(const struct config *conf, int sock, struct nics_reply *hello)
 {
 	int rc = nics_meet(sock, hello);
 
@@ -99,7 +100,7 @@ take_over(const struct config *conf, int sock, struct nics_reply *hello)
 
 /* One that was started has ended, or does not speak as it should: because of what? */
 static int
-why_not_started(const struct config *conf, int rc, pid_t old)
+nicd_failure_log(const struct config *conf, int rc, pid_t old)
 {
 	int status = 0;
 
@@ -114,19 +115,19 @@ why_not_started(const struct config *conf, int rc, pid_t old)
 
 /* A new one. */
 static int
-begin(const struct config *conf, char *const argv[], pid_t old, const sigset_t *born_with,
-      struct nics_reply *hello)
+process_begin(const struct config *conf, char *const argv[], pid_t old,
+	      const sigset_t *born_with, struct nics_reply *hello)
 {
 	int sock = -1, rc;
 
 	if (old == 0)
-		last_one_end();
+		last_process_end();
 	if (!conf->keep_nics)
 		return 0;
-	rc = start(conf, argv, born_with, &sock);
+	rc = process_start(conf, argv, born_with, &sock);
 	if (rc == 0)
 		rc = nics_meet(sock, hello);
-	return rc < 0 ? why_not_started(conf, rc, old) : 0;
+	return rc < 0 ? nicd_failure_log(conf, rc, old) : 0;
 }
 
 int
@@ -137,9 +138,9 @@ nics_begin(const struct config *conf, char *const argv[], pid_t old,
 	struct nics_reply hello = {0};
 
 	if (sock >= 0)
-		rc = take_over(conf, sock, &hello);
+		rc = process_take_over(conf, sock, &hello);
 	else
-		rc = begin(conf, argv, old, born_with, &hello);
+		rc = process_begin(conf, argv, old, born_with, &hello);
 	if (rc == 0 && conf->keep_nics)
 		eal_join(hello.prefix, hello.client);
 	return rc;
@@ -166,7 +167,7 @@ void
 nics_end(void)
 {
 	nics_part(true);
-	if (!is_over(END_MS))
+	if (!process_has_ended(END_MS))
 		log_warn(
 			"main: the process that keeps the NICs does not end, it is killed");
 	process_kill();

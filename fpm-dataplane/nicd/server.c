@@ -71,7 +71,7 @@ nic_of(const char *device)
 
 /* Could it be as it is wanted without being opened anew? How the port is called does not matter. */
 static bool
-can_be(const struct open_nic *nic, const struct nics_conf *c)
+nic_can_be(const struct open_nic *nic, const struct nics_conf *c)
 {
 	const struct nics_conf *is = &nic->conf;
 	const struct port *port = &nic->port;
@@ -85,7 +85,7 @@ can_be(const struct open_nic *nic, const struct nics_conf *c)
 
 /* The last daemon may have given it another MTU and MAC, as its TAP had. */
 static void
-as_new(struct port *port, const struct nics_conf *c)
+nic_reset(struct port *port, const struct nics_conf *c)
 {
 	struct rte_ether_addr mac;
 
@@ -98,7 +98,7 @@ as_new(struct port *port, const struct nics_conf *c)
 }
 
 static int
-open_anew(const struct nics_conf *c, struct nics_reply *a)
+nic_reopen(const struct nics_conf *c, struct nics_reply *a)
 {
 	struct port_conf conf = {.tap = c->tap,
 				 .device = c->device,
@@ -130,12 +130,12 @@ open_anew(const struct nics_conf *c, struct nics_reply *a)
 }
 
 static int
-open_nic(const struct nics_conf *c, struct nics_reply *a)
+nic_serve_open(const struct nics_conf *c, struct nics_reply *a)
 {
 	struct open_nic *nic = nic_of(c->device);
 
-	if (nic != NULL && can_be(nic, c)) {
-		as_new(&nic->port, c);
+	if (nic != NULL && nic_can_be(nic, c)) {
+		nic_reset(&nic->port, c);
 		a->port = nic->port;
 		return 0;
 	}
@@ -143,12 +143,12 @@ open_nic(const struct nics_conf *c, struct nics_reply *a)
 		nic_close(&nic->port);
 		nic->is = false;
 	}
-	return open_anew(c, a);
+	return nic_reopen(c, a);
 }
 
 /* A daemon has ended, and with it what it wanted and no other one does. */
 static void
-let_go(unsigned int client)
+nics_release(unsigned int client)
 {
 	for (unsigned int i = 0; i < PORT_SLOTS; i++) {
 		struct open_nic *nic = &serve.nic[i];
@@ -165,7 +165,7 @@ let_go(unsigned int client)
 /* --- answers ------------------------------------------------------------------------------- */
 
 static void
-hello(const struct line *line, struct nics_reply *a)
+hello_answer(const struct line *line, struct nics_reply *a)
 {
 	a->pid = getpid();
 	a->client = line->client;
@@ -176,15 +176,15 @@ hello(const struct line *line, struct nics_reply *a)
 
 /* What there is of devices is for one at a time. */
 static int
-open_or_ask(const struct line *line, const struct nics_request *q, struct nics_reply *a)
+nic_open_or_ask(const struct line *line, const struct nics_request *q, struct nics_reply *a)
 {
 	struct open_nic *nic;
 	int rc;
 
 	pthread_mutex_lock(&serve.lock);
-	rc = q->op == NICS_OPEN ? open_nic(&q->conf, a) : 0;
+	rc = q->op == NICS_OPEN ? nic_serve_open(&q->conf, a) : 0;
 	nic = nic_of(q->conf.device);
-	a->yes = nic != NULL && can_be(nic, &q->conf);
+	a->yes = nic != NULL && nic_can_be(nic, &q->conf);
 	if (a->yes)
 		nic->wanted |= 1u << line->client;
 	pthread_mutex_unlock(&serve.lock);
@@ -192,7 +192,7 @@ open_or_ask(const struct line *line, const struct nics_request *q, struct nics_r
 }
 
 static int
-answer(const struct line *line, struct nics_request *q, struct nics_reply *a)
+request_answer(const struct line *line, struct nics_request *q, struct nics_reply *a)
 {
 	struct port *port = &q->port;
 
@@ -203,11 +203,11 @@ answer(const struct line *line, struct nics_request *q, struct nics_reply *a)
 		return -ENODEV;
 	switch (q->op) {
 	case NICS_HELLO:
-		hello(line, a);
+		hello_answer(line, a);
 		return 0;
 	case NICS_KEPT:
 	case NICS_OPEN:
-		return open_or_ask(line, q, a);
+		return nic_open_or_ask(line, q, a);
 	case NICS_STATS:
 		return port_stats(port, &a->stats);
 	case NICS_LINK_UP:
@@ -230,7 +230,7 @@ answer(const struct line *line, struct nics_request *q, struct nics_reply *a)
 /* --- the end ------------------------------------------------------------------------------- */
 
 static bool
-is_ours(const char *name, const char *prefix)
+file_is_ours(const char *name, const char *prefix)
 {
 	size_t n = strlen(prefix);
 
@@ -248,7 +248,7 @@ pages_remove(const char *prefix)
 			strcmp(m->mnt_type, "hugetlbfs") == 0 ? opendir(m->mnt_dir) : NULL;
 
 		for (struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;)
-			if (is_ours(e->d_name, prefix))
+			if (file_is_ours(e->d_name, prefix))
 				(void)unlinkat(dirfd(dir), e->d_name, 0);
 		if (dir != NULL)
 			closedir(dir);
@@ -273,7 +273,7 @@ directory_remove(const char *path)
 
 /* DPDK's primary has its configuration locked while it lives. */
 static bool
-is_dead(int parent, const char *name)
+primary_is_dead(int parent, const char *name)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 	char path[300];
@@ -305,7 +305,8 @@ leftovers_remove(void)
 	dir = opendir(path);
 	for (struct dirent *e; dir != NULL && (e = readdir(dir)) != NULL;) {
 		if (sscanf(e->d_name, EAL_PREFIX, &pid, &more) != 2 ||
-		    strcmp(e->d_name, eal_prefix()) == 0 || !is_dead(dirfd(dir), e->d_name))
+		    strcmp(e->d_name, eal_prefix()) == 0 ||
+		    !primary_is_dead(dirfd(dir), e->d_name))
 			continue;
 		pages_remove(e->d_name);
 		snprintf(slash, sizeof(path) - (size_t)(slash - path), "/%.200s",
@@ -380,7 +381,7 @@ line_end(struct line *line)
 		end(true);
 	if (serve.lines_of[line->client] == 1) {
 		rings_free(line->client);
-		let_go(line->client);
+		nics_release(line->client);
 	}
 	serve.lines_of[line->client]--;
 	pthread_mutex_unlock(&serve.lock);
@@ -428,7 +429,7 @@ line_main(void *arg)
 		}
 		if (rc == 0)
 			rc = q.op == NICS_PAIR ? line_more(line, q.yes, fd)
-					       : answer(line, &q, &a);
+					       : request_answer(line, &q, &a);
 		else if (fd >= 0)
 			close(fd);
 		a.rc = rc;

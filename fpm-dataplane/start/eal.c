@@ -35,7 +35,7 @@
 #define OFF_ALREADY "EAL: Error disabling MSI-X interrupts"
 
 static void
-to_log_line(enum log_level level, const char *text, size_t n)
+dpdk_log_line(enum log_level level, const char *text, size_t n)
 {
 	if (n >= strlen(OFF_ALREADY) && memcmp(text, OFF_ALREADY, strlen(OFF_ALREADY)) == 0)
 		log_debug("dpdk: %.*s (they were off: harmless)", (int)n, text);
@@ -45,7 +45,7 @@ to_log_line(enum log_level level, const char *text, size_t n)
 
 /* DPDK's own words are lines of the log: for who waits for nobody, and in `fpmctl show log`. */
 static ssize_t
-to_log(void *cookie, const char *text, size_t n)
+dpdk_log_write(void *cookie, const char *text, size_t n)
 {
 	enum log_level level = rte_log_cur_msg_loglevel() <= (int)RTE_LOG_ERR
 				       ? LOG_LEVEL_ERROR
@@ -56,7 +56,7 @@ to_log(void *cookie, const char *text, size_t n)
 
 		len = end != NULL ? (size_t)(end - text) - at : n - at;
 		if (len > 0)
-			to_log_line(level, text + at, len);
+			dpdk_log_line(level, text + at, len);
 	}
 	return (ssize_t)n;
 }
@@ -64,7 +64,8 @@ to_log(void *cookie, const char *text, size_t n)
 static void
 log_open(void)
 {
-	FILE *stream = fopencookie(NULL, "w", (cookie_io_functions_t){.write = to_log});
+	FILE *stream =
+		fopencookie(NULL, "w", (cookie_io_functions_t){.write = dpdk_log_write});
 
 	if (stream != NULL)
 		rte_openlog_stream(stream);
@@ -155,7 +156,7 @@ has_physical_addresses(void)
 
 /* Says that DPDK does not start, and returns rc. */
 static int
-does_not_start(const struct config *conf, int rc)
+eal_failure_log(const struct config *conf, int rc)
 {
 	if (conf->hugepages)
 		log_error("main: DPDK does not start error=%s; are there enough free "
@@ -249,46 +250,46 @@ struct words {
 };
 
 static void
-word(struct words *w, const char *text)
+word_add(struct words *w, const char *text)
 {
 	w->word[w->n++] = text;
 }
 
 static void
-words_of_all(struct words *w, const struct config *conf)
+words_add_common(struct words *w, const struct config *conf)
 {
-	word(w, "fpm-dataplane");
-	word(w, "--lcores");
-	word(w, w->lcores);
-	word(w, "--no-telemetry");
-	word(w, "--log-level=*:error");
+	word_add(w, "fpm-dataplane");
+	word_add(w, "--lcores");
+	word_add(w, w->lcores);
+	word_add(w, "--no-telemetry");
+	word_add(w, "--log-level=*:error");
 	/* Only configured devices are attached: an empty allow list would probe them all. */
-	word(w, "--allow=0000:00:00.0");
+	word_add(w, "--allow=0000:00:00.0");
 	/* With our list of none it does not see that vfio's devices have no IOMMU. */
 	if (conf->hugepages && device_vfio_is_unsafe("") && has_physical_addresses())
-		word(w, "--iova-mode=pa");
+		word_add(w, "--iova-mode=pa");
 	for (unsigned int i = 0; i < conf->n_plugin; i++) {
-		word(w, "-d");
-		word(w, conf->plugin[i]);
+		word_add(w, "-d");
+		word_add(w, conf->plugin[i]);
 	}
 }
 
 /* Of who has the memory, and not a part in another's. */
 static void
-words_of_memory(struct words *w, const struct config *conf)
+words_add_memory(struct words *w, const struct config *conf)
 {
 	snprintf(w->mem, sizeof(w->mem), "%u", conf->memory_mib);
-	word(w, "-m");
-	word(w, w->mem);
+	word_add(w, "-m");
+	word_add(w, w->mem);
 }
 
 static int
-init(const struct config *conf, struct words *w, pid_t old)
+eal_init(const struct config *conf, struct words *w, pid_t old)
 {
 	w->word[w->n] = NULL;
 	log_open();
 	if (rte_eal_init(w->n, (char **)(uintptr_t)w->word) < 0)
-		return does_not_start(conf, eal_no_memory(conf, -rte_errno, old));
+		return eal_failure_log(conf, eal_no_memory(conf, -rte_errno, old));
 	return 0;
 }
 
@@ -299,21 +300,21 @@ eal_start(const struct config *conf, pid_t old)
 	int rc;
 
 	lcores_say(conf, w.lcores);
-	words_of_all(&w, conf);
+	words_add_common(&w, conf);
 	if (joined.is) {
-		word(&w, "--proc-type=secondary");
-		word(&w, "--file-prefix");
-		word(&w, joined.prefix);
+		word_add(&w, "--proc-type=secondary");
+		word_add(&w, "--file-prefix");
+		word_add(&w, joined.prefix);
 	} else {
-		words_of_memory(&w, conf);
-		word(&w, conf->hugepages ? "--in-memory" : "--no-huge");
+		words_add_memory(&w, conf);
+		word_add(&w, conf->hugepages ? "--in-memory" : "--no-huge");
 	}
 	if (!conf->hugepages) {
-		word(&w, "--no-shconf");
-		word(&w, "--file-prefix");
-		word(&w, eal_prefix());
+		word_add(&w, "--no-shconf");
+		word_add(&w, "--file-prefix");
+		word_add(&w, eal_prefix());
 	}
-	rc = init(conf, &w, old);
+	rc = eal_init(conf, &w, old);
 	/* Without shared configuration it stays empty, and the EAL never removes it. */
 	if (rc == 0 && !conf->hugepages)
 		(void)rmdir(rte_eal_get_runtime_dir());
@@ -326,12 +327,12 @@ eal_start_nics(const struct config *conf)
 	struct words w = {.n = 0};
 
 	lcores_say(NULL, w.lcores);
-	words_of_all(&w, conf);
-	words_of_memory(&w, conf);
-	word(&w, "--proc-type=primary");
-	word(&w, "--file-prefix");
-	word(&w, eal_prefix());
-	return init(conf, &w, 0);
+	words_add_common(&w, conf);
+	words_add_memory(&w, conf);
+	word_add(&w, "--proc-type=primary");
+	word_add(&w, "--file-prefix");
+	word_add(&w, eal_prefix());
+	return eal_init(conf, &w, 0);
 }
 
 void

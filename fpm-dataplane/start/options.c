@@ -32,7 +32,7 @@ usage(FILE *out)
 
 /* Do options exclude each other? Tells which. The same file again is nothing new. */
 static bool
-contradict(const struct options *opt, const char *file, const char *other)
+options_contradict(const struct options *opt, const char *file, const char *other)
 {
 	if (other != NULL)
 		fprintf(stderr,
@@ -98,7 +98,7 @@ options_parse(int argc, char **argv, struct options *opt, int *code)
 	if (optind < argc) {
 		fprintf(stderr, "fpm-dataplane: unexpected word '%s'\n", argv[optind]);
 		usage(stderr);
-	} else if (!contradict(opt, file, other)) {
+	} else if (!options_contradict(opt, file, other)) {
 		return true;
 	}
 	*code = 2;
@@ -106,7 +106,7 @@ options_parse(int argc, char **argv, struct options *opt, int *code)
 }
 
 static bool
-good_soon(const char *file, struct config *conf)
+config_load_again(const char *file, struct config *conf)
 {
 	const struct timespec pause = {.tv_nsec = 100000000};
 	FILE *unsaid = fopen("/dev/null", "w");
@@ -140,7 +140,7 @@ options_load(const struct options *opt, struct config *conf, int *code)
 		errors == 1 ? "" : "s",
 		next ? " yet: what is kept for this start waits until it can" : "");
 	*code = next ? SERVICE_EXIT_LATER : SERVICE_EXIT_CONFIG;
-	if (!next || !good_soon(opt->file, conf))
+	if (!next || !config_load_again(opt->file, conf))
 		return false;
 	fprintf(stderr, "%s: good now\n", file);
 	return true;

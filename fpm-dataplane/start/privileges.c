@@ -13,7 +13,7 @@
 #include "start/seccomp.h"
 
 static int
-drop(void)
+capabilities_drop(void)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
@@ -23,7 +23,7 @@ drop(void)
 int
 privilege_drop(void)
 {
-	int rc = drop();
+	int rc = capabilities_drop();
 
 	if (rc < 0) {
 		log_error("main: privileges not dropped error=%s", strerror(-rc));
