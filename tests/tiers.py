@@ -253,8 +253,8 @@ def finished(tier, done):
     if os.environ.get("RECORD") and tier != "check":
         shards.record([case for job in done if job.part == "system" for case in job.result.cases])
     for job in done:
-        if not job.result.failed:
-            shutil.rmtree((job.report or "")[: -len(".xml")] + ".tmp", ignore_errors=True)
+        if job.report and not job.result.failed:
+            shutil.rmtree(job.report[: -len(".xml")] + ".tmp", ignore_errors=True)
 
 
 def not_run(tier, done):

@@ -365,7 +365,9 @@ def test_the_host_is_served_in_the_vrf(router):
 
     lan.send(probe)
 
-    assert router.taps["lan"].expect_raw(token_of(probe)) == bytes(probe)
+    # A NIC pads a frame to 60 octets, a veth does not.
+    came = router.taps["lan"].expect_raw(token_of(probe))
+    assert came in (bytes(probe), bytes(probe).ljust(60, b"\0"))
     netns.ip_batch([f"addr add {peer}/26 dev lan"], router.far)
     try:
         here = ping(router.far, lan.ip4)[0]
