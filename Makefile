@@ -21,6 +21,7 @@ PKGS_DEB   := build-essential debhelper
 # The guest has this machine's files, with systemd as process 1.
 PKGS_VM    := qemu-system-x86 busybox-static cpio kmod systemd udev pciutils
 PKGS_FUZZ  := clang-14 libclang-rt-14-dev
+PKGS_PLANT := python3-clang-14 ccache
 PKGS_BENCH := xz-utils bzip2 bgpdump python3-matplotlib
 
 .DEFAULT_GOAL := all

@@ -76,6 +76,13 @@ SOAK := churn,table,core_flap,isp_dies,isp_moves,core_dies,neighbours_forgotten,
 soak: ## hours of chaos without a kill of the daemon: a line a minute, a verdict (H=8)
 	@$(MAKE) --no-print-directory chaos T=$$(awk 'BEGIN {print "$(or $(H),8)" * 3600}') RATE=300 ONLY=$(SOAK)
 
+# The variables: tests/plant/README.md.
+plant: ## plant faults in the C code, one at a time; say which tests find them (N=100 SEED=1; LIST=1 RESUME=1 FULL=1)
+	@$(MAKE) --no-print-directory deps DEPS_ALL="$(DEPS_ALL) $(PKGS_LINT) $(PKGS_FUZZ) $(PKGS_PLANT)"
+	@N="$(N)" SEED="$(SEED)" LIST="$(LIST)" RESUME="$(RESUME)" FULL="$(FULL)" GUEST="$(GUEST)" \
+		TIERS="$(TIERS)" $(PY) tests/plant/plant.py $(CC) -- $(ALL_CFLAGS) \
+		-DFPMDP_VERSION='"$(VERSION)"'
+
 test-vm: ## in a virtual machine: one model of NIC, with VLANs and VRFs (T=expression: of test-vm-all)
 	$(call in_guests,$(if $(T),"$(T)"))
 
@@ -109,4 +116,4 @@ analyze: ## gcc -fanalyzer, cppcheck, clang-tidy over the programs
 	@$(MAKE) --no-print-directory deps DEPS_ALL="$(PKGS_BUILD) $(PKGS_LINT)"
 	@$(PY) tests/lint/analyze.py $(CC) -- $(ALL_CFLAGS) -DFPMDP_VERSION='"$(VERSION)"'
 .PHONY: check test test-all unit unit-bins unit-asan unit-tsan tsan-bins tsan-run system system-asan system-bins selftest \
-	chaos soak test-vm test-vm-all test-vm-package frr-root reference lint analyze
+	chaos soak plant test-vm test-vm-all test-vm-package frr-root reference lint analyze
