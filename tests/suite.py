@@ -12,11 +12,13 @@ build/suite/TIER.txt, the output of each job in build/suite/TIER/.
 What a tier consists of is in tests/tiers.py; what runs beside what, in tests/lib/beside.py.
 """
 
+import contextlib
 import datetime
 import os
 import shutil
 import signal
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -100,13 +102,17 @@ def main(tier, *make):
     report = Report(f"{where}/{tier}.txt")
     report.say(header(tier))
     begin, done = time.monotonic(), []
-    jobs, absent = tiers.jobs(tier, make, f"{where}/{tier}")
+    short = tempfile.mkdtemp(prefix="suite-")
+    os.chmod(short, 0o755)  # some tests call fpmctl as another user
+    jobs, absent = tiers.jobs(tier, make, f"{where}/{tier}", short)
     for job in beside.run(jobs, beside.capacity(), ROOT):
         job.result = job.read(job)
         done.append(job)
         ended(job, report)
     took = time.monotonic() - begin
     tiers.finished(tier, done)
+    with contextlib.suppress(OSError):  # files of tests that failed stay
+        os.rmdir(short)
     wrong = tiers.not_run(tier, done)
     skips = sorted({f"{job.part}: {reason}" for job in done for reason in job.result.reasons})
     report.say("", *(f"skipped: {text}" for text in [*absent, *skips]))

@@ -57,10 +57,11 @@ RELEASE_ONLY = ("test_docs.py",)
 
 
 class Tier:
-    """Makes the jobs of a tier. `where` is the folder for their output."""
+    """Makes the jobs of a tier. `where` is the folder for their output, `short` the one for files of
+    single tests: a Unix socket in it has 108 octets for its path, wherever this tree is."""
 
-    def __init__(self, make, where):
-        self.make, self.where = list(make), where
+    def __init__(self, make, where, short):
+        self.make, self.where, self.short = list(make), where, short
         self.jobs, self.absent = [], []
 
     def add(self, name, argv, part, read, **kw):
@@ -82,10 +83,10 @@ class Tier:
         # Without blanks: some tests give a path to a program that splits it into words.
         base = os.path.join(self.where, name.replace(" ", "-"))
         argv = ["timeout", "-k", "60", str(LIMIT_S), sys.executable, "-m", "pytest", "-q", "-rfEs"]
-        argv += ["--no-header", "-p", "no:cacheprovider", f"--basetemp={base}.tmp"]
+        argv += ["--no-header", "-p", "no:cacheprovider", f"--basetemp={self.short}/{len(self.jobs)}"]
         argv += [f"--junit-xml={base}.xml", *words]
         job = self.add(name, argv, part, results.of_pytest, needs=needs, load=load, more=more)
-        job.report = f"{base}.xml"
+        job.report, job.temporary = f"{base}.xml", f"{self.short}/{len(self.jobs) - 1}"
 
     # -- parts --
 
@@ -185,9 +186,9 @@ def kept_stamp():
         return None
 
 
-def jobs(tier, make, where):
+def jobs(tier, make, where, short):
     """(jobs of a tier, reasons of parts that are absent here)."""
-    t = Tier(make, where)
+    t = Tier(make, where, short)
     {"check": check, "test": test, "test-all": test_all}[tier](t)
     return t.jobs, t.absent
 
@@ -253,8 +254,8 @@ def finished(tier, done):
     if os.environ.get("RECORD") and tier != "check":
         shards.record([case for job in done if job.part == "system" for case in job.result.cases])
     for job in done:
-        if job.report and not job.result.failed:
-            shutil.rmtree(job.report[: -len(".xml")] + ".tmp", ignore_errors=True)
+        if job.temporary and not job.result.failed:
+            shutil.rmtree(job.temporary, ignore_errors=True)
 
 
 def not_run(tier, done):

@@ -47,7 +47,7 @@ class Job:
         self.more = more or {}  # of the environment
         self.load = load
         self.read, self.result = read, None  # lib/results.py
-        self.report = None  # of pytest, in XML
+        self.report = self.temporary = None  # of pytest: its XML, the folder for files of its tests
         self.code = None  # exit code; None: it never ran
         self.begin = self.took = self.cpu = 0.0  # monotonic seconds, seconds, seconds of CPU
         self._log, self._output, self._process = log, None, None

@@ -215,7 +215,7 @@ def test_a_restart_does_not_wait_for_a_thread_that_hangs(watched):
 def test_a_successor_waits_for_devices_and_for_nothing_else(watched):
     """Ports that cannot be open twice (a NIC, or net_null here): the next daemon forwards while
     the old one has everything else to end still, here rib, which stands still."""
-    dut = watched(30)
+    dut = watched(30, haste=1)  # the successor has patience with the old one: nothing ends by time
     dut.edit_config("ports:\n", "ports:\n  - tap: alone0\n    device: net_null\n")
     assert dut.fpmctl("config", "reload").returncode == 0
     lan, wan = dut.wires["lan"], dut.wires["wan"]

@@ -89,6 +89,9 @@ def early(dut):
     try:
         yield lambda: successor(dut)
         heir = successor(dut)
+        # A shell that has not opened its script yet would open the program instead.
+        at_gate = lambda: os.path.samefile(f"/proc/{heir}/fd/0", gate)  # noqa: E731
+        eventually(at_gate, 10, 0.001, "the script waits at its gate")
         os.rename(real, program)
         os.symlink(program, real)
         os.write(pipe, b"go\n")
