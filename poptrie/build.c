@@ -6,7 +6,7 @@
  *
  * A node is computed anew from the few radix nodes of its own six bits; children that no
  * changed prefix touches are carried over as they are, so that a /32 among thousands of
- * neighbours touches one path. Blocks that come out equal are kept, and so are those that
+ * neighbors touches one path. Blocks that come out equal are kept, and so are those that
  * differ in what one store can change: the value of a leaf, where a node has its blocks.
  * Such stores need no order among them or with that of the slot, as each key has but one
  * place on its way where the old table and the new one part.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kmon: what the kernel of one namespace knows of links, whether they forward, addresses
- * and neighbours.
+ * and neighbors.
  *
  * Over libnl-3. The monitor keeps a cache, so that after an overrun (ENOBUFS) or a missed
  * event a resync reports exactly the differences, deletions included. All callbacks run
@@ -59,13 +59,13 @@ struct kmon_conf {
 #define KMON_CONF_ALL ((unsigned int)-1)
 
 /*
- * `gone`: deleted; the struct is what was last reported (of a neighbour the key only).
+ * `gone`: deleted; the struct is what was last reported (of a neighbor the key only).
  * Nothing is reported twice without a change in between, nothing on a link before the link
  * itself, and a link is reported gone after all that was on it. An IPv4 address is one of
  * its own for each mask and peer. Left out: proxy entries and the kernel's own NOARP
  * entries (loopback, multicast).
  *
- * A neighbour's INCOMPLETE and DELAY often go unannounced by the kernel; FAILED comes once
+ * A neighbor's INCOMPLETE and DELAY often go unannounced by the kernel; FAILED comes once
  * for each kmon_resolve() that failed. A callback may call kmon_resolve(), kmon_forget(),
  * kmon_gave_up() and kmon_operstate(), nothing else here.
  */
@@ -86,7 +86,7 @@ struct kmon;
 
 /*
  * Open a monitor in namespace `netns` (NULL or "": ours), dump once and report everything
- * found through `ops` before returning: links, then settings, addresses, neighbours. A NULL
+ * found through `ops` before returning: links, then settings, addresses, neighbors. A NULL
  * op leaves that kind out entirely (not subscribed). Returns 0 or -errno.
  */
 int kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void *ctx);
@@ -112,13 +112,13 @@ int kmon_resync(struct kmon *km);
 int kmon_retell(struct kmon *km, unsigned int ifindex, bool again);
 
 /*
- * Report every neighbour again as it was reported last: for a caller that had no room for
+ * Report every neighbor again as it was reported last: for a caller that had no room for
  * some of them. Not from a callback.
  */
-void kmon_tell_neighbours(struct kmon *km);
+void kmon_tell_neighbors(struct kmon *km);
 
 /*
- * Ask the kernel to resolve or re-confirm a neighbour (RTM_NEWNEIGH with NTF_USE and state
+ * Ask the kernel to resolve or re-confirm a neighbor (RTM_NEWNEIGH with NTF_USE and state
  * none): it solicits on the link, three tries a second apart, then NUD_FAILED. Not waited
  * for; the answer arrives as a neigh event. Entries that are not the kernel's to resolve
  * (permanent, NOARP, externally learned, managed) are left alone.

@@ -182,7 +182,7 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 }
 
 void
-kmon_tell_neighbours(struct kmon *km)
+kmon_tell_neighbors(struct kmon *km)
 {
 	const struct mirror *m = &km->mirror[KMON_NEIGH];
 

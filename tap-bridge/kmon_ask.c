@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kmon_resolve: have the kernel solicit a neighbour; kmon_forget: and stop it; kmon_gave_up:
+ * kmon_resolve: have the kernel solicit a neighbor; kmon_forget: and stop it; kmon_gave_up:
  * has it, in vain? kmon_operstate: what a carrier means is known at once, and not when the
  * kernel's linkwatch has its next turn.
  *

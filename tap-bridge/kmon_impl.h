@@ -4,7 +4,7 @@
  *
  * kmon.c has the sockets, kmon_parse.c turns one rtnetlink message into one change,
  * kmon_apply.c holds it against kmon_mirror.c's memory and reports, kmon_ask.c asks for
- * neighbours and says what a carrier means.
+ * neighbors and says what a carrier means.
  * Everything runs in the thread that owns the monitor.
  */
 #ifndef TAP_BRIDGE_KMON_IMPL_H

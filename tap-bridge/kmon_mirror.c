@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kmon_mirror: what was last reported of links, addresses and neighbours, by key.
+ * kmon_mirror: what was last reported of links, addresses and neighbors, by key.
  *
- * libnl's own caches search linearly, which 10,000 neighbours do not forgive; these are
+ * libnl's own caches search linearly, which 10,000 neighbors do not forgive; these are
  * chained hash tables. No thread of its own, no reporting: an entry taken out is handed to
  * the caller, who may then call out without this file being in the middle of anything.
  */

@@ -106,7 +106,7 @@ parse_addr(struct rtnl_addr *from, struct kmon_addr *addr)
 
 /*
  * Entries that need no resolving because the link has none (loopback) or the address is a
- * group are the kernel's own bookkeeping; NOARP with a station's MAC is a static neighbour.
+ * group are the kernel's own bookkeeping; NOARP with a station's MAC is a static neighbor.
  */
 static bool
 neigh_is_of_use(const struct kmon_neigh *neigh)

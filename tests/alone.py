@@ -4,17 +4,17 @@ when no other job runs. A key is a file of tests/system, or a test of one: `test
 
 import os
 
-NEIGHBOURS = "a scan fills the kernel's neighbour table, which all namespaces share"
+NEIGHBORS = "a scan fills the kernel's neighbor table, which all namespaces share"
 
 ALONE = {
-    "test_neigh_life.py::test_a_scan_leaves_gateways_alone_and_memory_bounded": NEIGHBOURS,
-    "test_neigh_life.py::test_a_scan_keeps_nobody_from_being_found": NEIGHBOURS,
+    "test_neigh_life.py::test_a_scan_leaves_gateways_alone_and_memory_bounded": NEIGHBORS,
+    "test_neigh_life.py::test_a_scan_keeps_nobody_from_being_found": NEIGHBORS,
 }
 
 # Those that do so in their longer variants (FDP_LONG) alone.
 ALONE_LONG = {
-    "test_flood.py": "scans fill the kernel's neighbour table, and floods take a CPU",
-    "test_resources.py": "133,000 neighbours are in the kernel's table",
+    "test_flood.py": "scans fill the kernel's neighbor table, and floods take a CPU",
+    "test_resources.py": "133,000 neighbors are in the kernel's table",
 }
 
 

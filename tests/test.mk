@@ -71,7 +71,7 @@ chaos: all $(O)/tests/flood ## everything goes wrong at random, each packet is c
 	@REPEAT="$(REPEAT)" EACH="$(EACH)" T="$(T)" SEED="$(SEED)" ROUTES="$(ROUTES)" RATE="$(RATE)" ONLY="$(ONLY)" $(PY) tests/chaos/run.py
 
 # What wears a daemon out, and nothing that would give it a fresh start.
-SOAK := churn,table,core_flap,isp_dies,isp_moves,core_dies,neighbours_forgotten,mtu_changes,$\
+SOAK := churn,table,core_flap,isp_dies,isp_moves,core_dies,neighbors_forgotten,mtu_changes,$\
 	address_goes,nonsense_frames,nonsense_channels,questions,flood,bgpd_dies,ospfd_dies,zebra_dies
 soak: ## hours of chaos without a kill of the daemon: a line a minute, a verdict (H=8)
 	@$(MAKE) --no-print-directory chaos T=$$(awk 'BEGIN {print "$(or $(H),8)" * 3600}') RATE=300 ONLY=$(SOAK)

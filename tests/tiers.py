@@ -40,7 +40,7 @@ LIFETIME = {
     "a_port_that_came_later_is_kept_over_a_crash",
     "kernel_side": "a_tap_moved_to_another_namespace_is_made_anew "
     "mtu_and_mac_change_under_load taps_deleted_again_and_again_under_load",
-    "resources": "an_overrun_of_netlink_is_said_and_leaves_no_wrong_neighbour "
+    "resources": "an_overrun_of_netlink_is_said_and_leaves_no_wrong_neighbor "
     "more_gateways_than_adjacencies",
     "config_live": "reload_applies_what_needs_no_restart reload_is_refused_as_a_whole",
     "cores": "queues_move_to_other_cores_and_no_packet_is_lost",

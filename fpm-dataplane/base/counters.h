@@ -68,7 +68,7 @@ enum cycles {
 	CYCLES_RECEIVE,   /* the port's receive function */
 	CYCLES_PARSE,     /* headers */
 	CYCLES_LOOKUP,    /* route and path */
-	CYCLES_ADJACENCY, /* neighbour */
+	CYCLES_ADJACENCY, /* neighbor */
 	CYCLES_REWRITE,   /* TTL, checksum, MACs */
 	CYCLES_DISPATCH,  /* into transmit buffers, to the punt thread, dropped */
 	CYCLES_SEND,      /* the port's transmit function */
@@ -86,7 +86,7 @@ struct counters {
 	uint64_t from_kernel;  /* frames read from a TAP and sent */
 	uint64_t icmp_sent;    /* ICMP and ICMPv6 errors originated */
 	uint64_t icmp_limited; /* not sent: rate, RFC 1812 4.3.2.7, or no way back */
-	uint64_t held;         /* packets let go when their neighbour answered */
+	uint64_t held;         /* packets let go when their neighbor answered */
 	uint64_t watch_lost;   /* records of fpmctl trace and capture without room */
 	uint64_t resyncs;      /* the kernel's tables read again: netlink had overrun */
 	uint64_t bursts, idle_polls, sleeps;

@@ -24,7 +24,7 @@ enum msg_type {
 	MSG_ADJ_READY, /* neigh -> rib   watched, and what the kernel knows of it is there */
 	MSG_ADJ_UNWATCH, /* rib -> neigh   forget it; answered with MSG_ADJ_FREED */
 	MSG_ADJ_FREED,   /* neigh -> rib   neigh writes slot `adj` no more */
-	MSG_ADJ_STATE,   /* neigh -> rib   a watched neighbour failed or came (back) */
+	MSG_ADJ_STATE,   /* neigh -> rib   a watched neighbor failed or came (back) */
 	MSG_GLEAN, /* punt -> neigh  packets wait for (ifidx, addr). Bound: hold table */
 	MSG_GLEAN_OVER, /* punt -> neigh  they wait no more, and need no answer */
 	MSG_NEIGH,      /* neigh -> punt  (ifidx, addr) resolved or failed. Bound: gleans */
@@ -86,7 +86,7 @@ struct msg_adj {
 	bool alive; /* _STATE: resolved, or still being tried; false: the kernel gave up */
 };
 
-/* MSG_GLEAN, MSG_GLEAN_OVER, MSG_NEIGH: an on-link neighbour. */
+/* MSG_GLEAN, MSG_GLEAN_OVER, MSG_NEIGH: an on-link neighbor. */
 struct msg_neigh {
 	struct msg m;
 	uint16_t ifidx;
@@ -126,7 +126,7 @@ enum query_kind {
 	QUERY_FIB, /* tries, of main, then of VRFs */
 	QUERY_VRFS,
 	QUERY_INTERFACES,    /* to neigh */
-	QUERY_NEIGH_SUMMARY, /* to neigh: how many neighbours, by family and state */
+	QUERY_NEIGH_SUMMARY, /* to neigh: how many neighbors, by family and state */
 	QUERY_AUDIT,         /* FIB against RIB; `repair` */
 	QUERY_WATCH,         /* to trace: one of port/watch.h */
 	QUERY_MANAGE,        /* to manage: one of base/msg_manage.h */

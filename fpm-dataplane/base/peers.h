@@ -22,7 +22,7 @@ enum peer_kind {
 	PEER_TCP,     /* all other TCP connections */
 	PEER_BFD,     /* addresses: peer_addr_key() with what = 0 */
 	PEER_CONTROL, /* addresses, `what` the IP protocol, or UDP port << 8 */
-	PEER_ASKED,   /* neighbours that the kernel asks for, `what` the ifidx */
+	PEER_ASKED,   /* neighbors that the kernel asks for, `what` the ifidx */
 	PEER_LINK,    /* MAC addresses behind which peers are: peer_mac_key() */
 	N_PEER_KIND
 };

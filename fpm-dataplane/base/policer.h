@@ -21,7 +21,7 @@ enum punt_class {
 #include "base/punt_class.def"
 #undef CLASS
 	N_PUNT_CLASS,
-	/* From here on it is not only peers and neighbours that send it. */
+	/* From here on it is not only peers and neighbors that send it. */
 	CLASS_FIRST_OPEN = CLASS_bgp_new,
 };
 

@@ -291,13 +291,13 @@ static const struct cfg_key memory_keys[] = {
 static const struct cfg_key limit_keys[] = {
 #define TABLE(name, room, max, about)
 #define LIMIT(name, key, room, least, usual, most, about) \
-	{                                                 \
-		key,                                      \
-		cfg_take_uint,                            \
-		AT(limits.max[TABLE_##name]),             \
-		.min = (least),                           \
-		.max = (most),                            \
-		.text = cfg_text_uint},
+	{key,                                             \
+	 cfg_take_uint,                                   \
+	 AT(limits.max[TABLE_##name]),                    \
+	 .min = (least),                                  \
+	 .max = (most),                                   \
+	 .text = cfg_text_uint,                           \
+	 .old_name = TABLE_##name == TABLE_neighbors ? "neighbours" : NULL},
 #include "base/limits.def"
 #undef LIMIT
 #undef TABLE

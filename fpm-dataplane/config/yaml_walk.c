@@ -175,6 +175,23 @@ cfg_expected(const struct cfg_key *key, char buf[CFG_EXPECTED_MAX])
 	return buf;
 }
 
+/* The key of this name, or of this old name, which is told; NULL: there is none. */
+static const struct cfg_key *
+key_by_name(const struct cfg_key *keys, const char *name, const char *path)
+{
+	for (const struct cfg_key *k = keys; k->name != NULL; k++) {
+		if (strcmp(k->name, name) == 0)
+			return k;
+		if (k->old_name != NULL && strcmp(k->old_name, name) == 0) {
+			log_warn("main: this key has a new name; the old one is taken for "
+				 "one more release key=%s new=%s",
+				 path, k->name);
+			return k;
+		}
+	}
+	return NULL;
+}
+
 void
 cfg_walk(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at, void *base)
 {
@@ -189,7 +206,7 @@ cfg_walk(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at, voi
 	for (yaml_node_pair_t *p = map->data.mapping.pairs.start;
 	     p < map->data.mapping.pairs.top; p++) {
 		const yaml_node_t *key = yaml_document_get_node(c->doc, p->key);
-		const struct cfg_key *k = keys;
+		const struct cfg_key *k;
 		char path[CFG_PATH_MAX];
 		struct cfg_at sub = {.path = path};
 
@@ -202,10 +219,8 @@ cfg_walk(struct cfg *c, const struct cfg_key *keys, const struct cfg_at *at, voi
 		snprintf(path, sizeof(path), "%s%s%s", at->path,
 			 at->path[0] != '\0' ? "." : "",
 			 cfg_show((const char *)key->data.scalar.value));
-		while (k->name != NULL &&
-		       strcmp(k->name, (const char *)key->data.scalar.value) != 0)
-			k++;
-		if (k->name == NULL) {
+		k = key_by_name(keys, (const char *)key->data.scalar.value, path);
+		if (k == NULL) {
 			sub.node = key;
 			unknown_key(c, keys, &sub);
 			continue;

@@ -62,7 +62,8 @@ struct cfg_key {
 	 * the key is left out. Not of keys with a `sub`.
 	 */
 	cfg_text_fn *text;
-	bool live; /* a running daemon takes another value */
+	bool live;            /* a running daemon takes another value */
+	const char *old_name; /* taken, too, with a warning; NULL: it never had another */
 };
 
 extern const struct cfg_key cfg_top_keys[], cfg_port_keys[];

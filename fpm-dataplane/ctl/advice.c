@@ -63,9 +63,9 @@ static const char *const known[][2] = {
 	{"vrf_again", "leak from where the host is: fpmctl show routes [vrf NAME] ADDRESS"},
 	{"egress_down", "fpmctl show ports: is the link up, and set up with ip link?"},
 	{"neigh_failed",
-	 "the neighbour does not answer: fpmctl show neighbors, is it alive?"},
+	 "the neighbor does not answer: fpmctl show neighbors, is it alive?"},
 	{"hold_full",
-	 "too many silent neighbours at once: a scan? capture it (reason hold_full)"},
+	 "too many silent neighbors at once: a scan? capture it (reason hold_full)"},
 	{"policed",
 	 "a flood, or a low rate: fpmctl show punt tells the class; set policer"},
 	{"punt_ring_full", "the host is behind: fpmctl show punt tells the class"},
@@ -74,7 +74,7 @@ static const char *const known[][2] = {
 	{"tap_down", "the TAP is gone or down: ip link show, in the control namespace"},
 	{"no_mbuf", "raise memory.size-mib in the configuration"},
 	{"unresolved",
-	 "it waits up to some seconds for the neighbour; then ICMP unreachable"},
+	 "it waits up to some seconds for the neighbor; then ICMP unreachable"},
 	{"too_big", "it is cut into fragments, which are forwarded"},
 };
 

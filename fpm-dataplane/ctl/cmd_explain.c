@@ -97,7 +97,7 @@ port_choose(struct explain *e)
 	return CTL_USAGE;
 }
 
-/* A neighbour of the port: the address beside its own. */
+/* A neighbor of the port: the address beside its own. */
 static int
 src_choose(struct explain *e)
 {

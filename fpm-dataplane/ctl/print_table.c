@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tables for people: routes, next hops, neighbours, ports, counters. Column widths are
+ * Tables for people: routes, next hops, neighbors, ports, counters. Column widths are
  * fixed, so that a million rows need no memory; 80 columns where the values allow it.
  */
 #include "ctl/print.h"

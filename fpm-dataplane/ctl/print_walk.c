@@ -120,7 +120,7 @@ route_print(const json_t *row)
 		line("", "to be looked up again in a VRF that has no FIB");
 }
 
-/* Some are dropped before their neighbour's MAC is looked at. */
+/* Some are dropped before their neighbor's MAC is looked at. */
 static bool
 neighbor_has_mac(const char *state)
 {
@@ -139,13 +139,13 @@ neighbor_print(const json_t *row)
 	const char *who = row_has(row, "via") ? row_str(row, "via") : row_str(row, "dst");
 
 	if (!row_has(row, "mac") && neighbor_has_mac(row_str(neighbor, "state")))
-		line("neighbour", "%s is %s", who, row_str(neighbor, "state"));
+		line("neighbor", "%s is %s", who, row_str(neighbor, "state"));
 	else if (row_has(row, "mac"))
-		line("neighbour", "%s is %s%s%s%s", who, row_str(row, "mac"),
+		line("neighbor", "%s is %s%s%s%s", who, row_str(row, "mac"),
 		     neighbor != NULL ? " (" : "", row_str(neighbor, "state"),
 		     neighbor != NULL ? ")" : "");
 	else
-		line("neighbour", "%s has no MAC yet%s%s%s", who,
+		line("neighbor", "%s has no MAC yet%s%s%s", who,
 		     neighbor != NULL ? " (" : "", row_str(neighbor, "state"),
 		     neighbor != NULL ? ")" : "");
 }

@@ -4,7 +4,7 @@
  *
  * prefix --poptrie--> group index --group word--> path --adjacency--> MAC, interface.
  *
- * A prefix points at a group, never at rewrite data; a change of a group, a neighbour or a
+ * A prefix points at a group, never at rewrite data; a change of a group, a neighbor or a
  * link touches one word, whatever the number of prefixes behind it. Readers follow all of
  * this under QSBR: what a reader found stays valid until its next quiescent state.
  */
@@ -33,7 +33,7 @@ struct table_limits;
 enum path_kind {
 	PATH_NONE = 0,    /* no route */
 	PATH_ADJ,         /* index: adjacency of a next hop */
-	PATH_ONLINK,      /* index: ifidx; the destination itself is the neighbour */
+	PATH_ONLINK,      /* index: ifidx; the destination itself is the neighbor */
 	PATH_LOCAL,       /* ours: to the kernel */
 	PATH_BCAST,       /* directed broadcast of a connected subnet: dropped */
 	PATH_BLACKHOLE,   /* silent drop */
@@ -140,7 +140,7 @@ group_word_path(uint64_t w, uint32_t flow_hash)
 }
 
 /*
- * An adjacency: one neighbour on one interface. Slots from 1 on, as many as limits.adjacencies,
+ * An adjacency: one neighbor on one interface. Slots from 1 on, as many as limits.adjacencies,
  * are given out by rib (next hops), those behind (from fib->adj_hosts), limits.hosts, by neigh
  * (hosts of connected subnets). The key is written by whoever gives the slot out, before the
  * slot is published anywhere; `hop` only by neigh.
@@ -151,7 +151,7 @@ static_assert(FIB_ADJ_MAX <= 1u << 18 && IFIDX_MAX <= 1u << 18, "an index fits a
 struct fib_adj {
 	_Atomic uint64_t hop; /* W:neigh R:fwd,punt  MAC << 16 | ifidx; 0: incomplete */
 	uint16_t ifidx;       /* W:owner of the slot */
-	uint8_t family;       /* W:owner  4 or 6: of the neighbour, not of the packet */
+	uint8_t family;       /* W:owner  4 or 6: of the neighbor, not of the packet */
 	uint8_t reserved[5];
 	struct ipaddr addr; /* W:owner */
 };
@@ -219,7 +219,7 @@ struct fib_vlans {
 	_Atomic uint16_t ifidx[2][4096];
 };
 
-/* A neighbour of a connected subnet, found by address. */
+/* A neighbor of a connected subnet, found by address. */
 struct fib_host {
 	struct cds_lfht_node node;
 	uint16_t ifidx;

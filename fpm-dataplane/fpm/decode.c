@@ -129,7 +129,7 @@ decode_label(const struct rtmsg *rtm, const struct attrs *attrs, bool del,
 
 /* A MAC behind a VTEP: FPM.md, 5.5. As decode_route(). */
 static int
-decode_neighbour(const struct nlmsghdr *nlh, struct fpm_event *ev)
+decode_neighbor(const struct nlmsghdr *nlh, struct fpm_event *ev)
 {
 	const struct ndmsg *ndm = mnl_nlmsg_get_payload(nlh);
 	const struct nlattr *vtep;
@@ -281,7 +281,7 @@ decode_message(const struct nlmsghdr *nlh, fpm_sink *sink, void *arg,
 		break;
 	case RTM_NEWNEIGH:
 	case RTM_DELNEIGH:
-		rc = decode_neighbour(nlh, &ev);
+		rc = decode_neighbor(nlh, &ev);
 		break;
 	default:
 		rc = SKIP_TYPE;

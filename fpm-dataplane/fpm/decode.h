@@ -3,7 +3,7 @@
  * decode: the netlink messages of one FPM frame, as events.
  *
  * Taken: RTM_NEWROUTE and RTM_DELROUTE of IPv4 and IPv6, RTM_NEWNEXTHOP, RTM_DELNEXTHOP.
- * Taken to be shown only: label routes (AF_MPLS), and the bridge neighbours of EVPN; they are
+ * Taken to be shown only: label routes (AF_MPLS), and the bridge neighbors of EVPN; they are
  * routes of table FPM_TABLE_NONE, each with one or more hops that have an encapsulation.
  * All else is skipped by length and counted. A message that is cut or contradicts itself
  * is skipped as a whole; half a message never becomes an event.

@@ -22,7 +22,7 @@ packet_unresolved(struct burst *b, unsigned int i)
 #define IN_TURN_PER_S 50 /* 20 ms */
 
 /*
- * Is it this packet's turn, of those for a neighbour that was waited for? What waited leaves
+ * Is it this packet's turn, of those for a neighbor that was waited for? What waited leaves
  * by the inject ring, which is emptied before a burst is received.
  */
 static bool
@@ -149,7 +149,7 @@ packet_may_pass(struct burst *b, unsigned int i)
 }
 
 /*
- * Plain packets to a neighbour that is there; the others are plain no more. `all` of the burst
+ * Plain packets to a neighbor that is there; the others are plain no more. `all` of the burst
  * may be plain: the compiler makes a loop of its own of that.
  */
 static inline __attribute__((always_inline)) void

@@ -64,7 +64,7 @@ struct fwd {
 	const struct watch_set *watch; /* who looks, in this round; NULL: nobody */
 	bool timed;                    /* this round is, see fwd/cycles.h */
 	uint64_t mark_tsc;
-	uint32_t n_gleaned; /* packets given to the punt thread to wait for a neighbour */
+	uint32_t n_gleaned; /* packets given to the punt thread to wait for a neighbor */
 	uint64_t turn_since, turn_last; /* ticks, see packet_has_turn(); 0: never */
 	bool wake_punt;                 /* something went into a punt ring this round */
 	struct tx_buffer tx[PORT_MAX];
@@ -114,7 +114,7 @@ struct burst {
 	bool tags_out;    /* some leave by a VLAN */
 	bool vlan_a_port; /* all do, those of a port by the same, and do not say so */
 	bool inserts;     /* some that leave by a VLAN get their tag from the device */
-	bool waits;       /* one of them is to wait for a neighbour */
+	bool waits;       /* one of them is to wait for a neighbor */
 	uint64_t now;     /* ticks, read when the first packet wants to leave; 0 */
 	/* The first frame's first octets; bits that are others, or may be, in one of the rest. */
 	uint64_t head, heads_differ;

@@ -2,7 +2,7 @@
 /*
  * Which class of base/punt_class.def a packet for the host belongs to. Only what the host is
  * known to expect is let into the protected ones: protocols that cross no router, peers it
- * speaks with, neighbours it asks for (base/peers.h). The packet itself is taken at
+ * speaks with, neighbors it asks for (base/peers.h). The packet itself is taken at
  * its word in nothing that a stranger could write.
  *
  * May a packet go to the host? Asked here, before the ring, so that what is refused costs
@@ -38,7 +38,7 @@ view_peer_known(const struct view *v, enum peer_kind kind, uint32_t what)
 }
 
 /*
- * A neighbour that the kernel asks for or has asked for, or one whose sessions it speaks in.
+ * A neighbor that the kernel asks for or has asked for, or one whose sessions it speaks in.
  * That it has an entry is no sign: a stranger's own question makes it one.
  */
 static bool
@@ -264,7 +264,7 @@ fwd_class(struct burst *b, unsigned int i, enum reason reason)
 
 /*
  * Whose share of the class is it? A switch has one MAC in all VLANs of its trunk, but is a
- * neighbour in each; VRFs may have the same addresses.
+ * neighbor in each; VRFs may have the same addresses.
  */
 static uint32_t
 policer_source_of(const struct burst *b, unsigned int i, enum punt_key key)
@@ -279,7 +279,7 @@ policer_source_of(const struct burst *b, unsigned int i, enum punt_key key)
 	return policer_source(seed, burst_l3(b, i) + 8, key == KEY_NET ? 8 : 16);
 }
 
-/* The neighbour that a packet waits for: its next hop, or its destination on the link. */
+/* The neighbor that a packet waits for: its next hop, or its destination on the link. */
 static uint32_t
 policer_neighbor_of(const struct burst *b, unsigned int i)
 {

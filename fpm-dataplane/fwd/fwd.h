@@ -50,7 +50,7 @@ int fwd_main(void *conf);
 /*
  * Walk a frame that was not received as if it had come in by interface `ifidx`: the stages
  * that every packet takes, and their verdict. Sends nothing, counts nothing, marks no
- * neighbour as used.                                  [one thread at a time, RCU reader]
+ * neighbor as used.                                  [one thread at a time, RCU reader]
  *
  * frame    `n` octets of it, network order; zeros follow up to `frame_bytes` (`n` to
  *          65535).

@@ -48,7 +48,7 @@ fwd_local_class(const uint8_t *l3, unsigned int len, uint8_t family)
 		return PUNT_local_control;
 	case 0: /* IPv6 hop-by-hop options: MLD (RFC 3810, 5) has a router alert there */
 		return family == 6 ? PUNT_local_control : PUNT_local;
-	case 58: /* ICMPv6: neighbour discovery (RFC 4861) and MLD, not echo */
+	case 58: /* ICMPv6: neighbor discovery (RFC 4861) and MLD, not echo */
 		if (family == 6 && len > off && l3[off] >= 130 && l3[off] <= 143)
 			return PUNT_local_control;
 		return PUNT_local;

@@ -152,7 +152,7 @@ parse_ip6(struct burst *b, unsigned int i)
 }
 
 /*
- * Neighbours, links and routing without IP: ARP, LLDP (IEEE 802.1AB), LACP and other slow
+ * Neighbors, links and routing without IP: ARP, LLDP (IEEE 802.1AB), LACP and other slow
  * protocols (802.3), 802.1X, and LLC frames, which have a length in the place of the type:
  * IS-IS (ISO 10589) and spanning tree.
  */

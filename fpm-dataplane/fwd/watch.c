@@ -111,7 +111,7 @@ note_verdict(struct burst *b, unsigned int i, struct watch_record *rec)
 		rec->l3_bytes = b->l3_len[i];
 	if (rec->stage < STAGE_ADJACENCY)
 		return;
-	/* The stage may have left before it got to a neighbour: then this hop is old. */
+	/* The stage may have left before it got to a neighbor: then this hop is old. */
 	if (rec->stage >= STAGE_REWRITE)
 		rec->hop = b->hop[i];
 	rec->out_ifidx = rec->hop & 0xffff;

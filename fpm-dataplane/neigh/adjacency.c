@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the kernel says of a neighbour, carried to all that hangs on it: the adjacencies of
+ * What the kernel says of a neighbor, carried to all that hangs on it: the adjacencies of
  * watched next hops, the host entry, packets that wait. Runs in neigh; the only writer of
  * fib_adj.hop. It never resolves anything itself: it asks the kernel, which solicits, and
  * it never touches what an operator set by hand.
@@ -295,7 +295,7 @@ neigh_event(void *ctx, const struct kmon_neigh *kn, bool gone)
 	if (nb == NULL && n->n_nb < n->most_known)
 		nb = nb_get(n, ifidx, kn->family, &addr);
 	if (nb == NULL) {
-		table_refuse(TABLE_neighbours);
+		table_refuse(TABLE_neighbors);
 		n->untold = true;
 		return;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets wait in punt for a neighbour: have the kernel ask for it, once at a time, and say
+ * Packets wait in punt for a neighbor: have the kernel ask for it, once at a time, and say
  * how it went. Runs in neigh; keeps a bounded number of questions, and answers each exactly
  * once, at the latest after GLEAN_S: whatever the kernel does, no packet waits for ever.
  */

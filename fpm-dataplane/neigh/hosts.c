@@ -136,7 +136,7 @@ host_was_used(struct neigh *n, const struct host *h)
 }
 
 /*
- * The kernel sees none of the traffic that forwarders send to a neighbour, and would let it
+ * The kernel sees none of the traffic that forwarders send to a neighbor, and would let it
  * grow stale and go: have it confirm those that are used. The rest is left to its GC.
  */
 void

@@ -231,7 +231,7 @@ iface_borrow(struct neigh *n)
 	n->borrow_due = false;
 }
 
-/* Publish, tell, and see to neighbours. */
+/* Publish, tell, and see to neighbors. */
 static void
 iface_refresh_one(struct neigh *n, uint16_t ifidx)
 {
@@ -246,7 +246,7 @@ iface_refresh_one(struct neigh *n, uint16_t ifidx)
 	ifc->up = up;
 	ifc->can_ask = can_ask;
 	iface_publish(n, ifidx);
-	/* rib takes routes off a link before its neighbours go, and on after they are there. */
+	/* rib takes routes off a link before its neighbors go, and on after they are there. */
 	if (l != NULL && !up)
 		link_tell_up(n, l, false);
 	if (news)

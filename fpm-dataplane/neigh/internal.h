@@ -6,7 +6,7 @@
  *                `-> carrier.c -> iface.c                         `-> glean.c
  *
  * Each file may call those to its right, and link.c, table.c, vrf.c and retire.c, which call
- * none of these back. hosts.c calls adjacency.c for one thing: the next neighbour gets a place
+ * none of these back. hosts.c calls adjacency.c for one thing: the next neighbor gets a place
  * that became free.
  */
 #ifndef NEIGH_INTERNAL_H
@@ -101,14 +101,14 @@ struct iface {
 	bool tags_asked, takes_tags; /* does the device of a port? From its first VLAN on */
 };
 
-/* A published neighbour of a connected subnet. */
+/* A published neighbor of a connected subnet. */
 struct host {
 	struct fib_host fib;
 	struct grave grave;
 	bool used; /* before the last sweep; fib->adj_used tells of what came since */
 };
 
-/* A next hop of rib's: adjacency `adj` follows neighbour `nb`. */
+/* A next hop of rib's: adjacency `adj` follows neighbor `nb`. */
 struct watch {
 	struct cds_list_head list; /* nb.watches */
 	struct nb *nb;
@@ -117,8 +117,8 @@ struct watch {
 };
 
 /*
- * A neighbour: of the kernel's table, or watched, or waited for, or several of these.
- * Lists are empty heads when the neighbour is not on them.
+ * A neighbor: of the kernel's table, or watched, or waited for, or several of these.
+ * Lists are empty heads when the neighbor is not on them.
  */
 struct nb {
 	struct nb *next; /* chain */
@@ -146,7 +146,7 @@ struct neigh {
 	struct neigh_conf conf;
 	struct fib *fib;
 	struct worker *worker;
-	/* Room: neighbours of the kernel's, records in all, questions, VLANs, VRFs. */
+	/* Room: neighbors of the kernel's, records in all, questions, VLANs, VRFs. */
 	uint32_t most_known, most_nb, most_gleans, most_vlans, most_vrfs;
 	struct kmon *control; /* control namespace */
 	struct kmon *behind;  /* our namespace: links behind ports; NULL: none needed */
@@ -155,7 +155,7 @@ struct neigh {
 	ev_timer retry_timer, carrier_timer, sweep_timer, glean_timer;
 
 	struct iface iface[IFIDX_MAX];
-	uint32_t n_nb_on[IFIDX_MAX]; /* neighbour records of each */
+	uint32_t n_nb_on[IFIDX_MAX]; /* neighbor records of each */
 	bool unsaid;                 /* of some interface */
 	uint16_t unsaid_from;        /* of none before */
 	uint16_t iface_end;          /* no interface has this number or a higher one */
@@ -287,7 +287,7 @@ void vrf_release(struct neigh *n, uint16_t number);
 /* What an interface has in fib_iface.vrf. */
 uint16_t vrf_of(struct neigh *n, const struct link *l);
 
-/* --- table.c: neighbour records ------------------------------------------------------------ */
+/* --- table.c: neighbor records ------------------------------------------------------------ */
 
 struct nb *nb_find(const struct neigh *n, uint16_t ifidx, uint8_t family,
 		   const struct ipaddr *addr);
@@ -307,7 +307,7 @@ void nb_ask(struct neigh *n, struct nb *nb);
 void neigh_event(void *ctx, const struct kmon_neigh *kn, bool gone);
 /* Bring everything that hangs on `nb` in line with its state; may free it. */
 void nb_apply(struct neigh *n, struct nb *nb);
-/* The same for all neighbours of an interface that went up or down. */
+/* The same for all neighbors of an interface that went up or down. */
 void nb_apply_iface(struct neigh *n, uint16_t ifidx);
 /* The same for all of an interface that is about to be no more: the kernel knows none. */
 void nb_forget_iface(struct neigh *n, uint16_t ifidx);
@@ -317,7 +317,7 @@ void watch_add(struct neigh *n, struct msg_adj *m); /* sends m back */
 /* Takes the message: it becomes the answer. */
 void watch_remove(struct neigh *n, struct msg_adj *m);
 
-/* --- hosts.c: neighbours of connected subnets ---------------------------------------------- */
+/* --- hosts.c: neighbors of connected subnets ---------------------------------------------- */
 
 /* Publish, update or (hop 0) withdraw. */
 void host_apply(struct neigh *n, struct nb *nb, uint64_t hop);

@@ -77,7 +77,7 @@ neigh_on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 	carrier_say_rest(n);
 	if (n->untold && n->n_nb <= table_brim(n->most_known)) {
 		n->untold = false;
-		kmon_tell_neighbours(n->control);
+		kmon_tell_neighbors(n->control);
 	}
 	nb_retry(n);
 }
@@ -214,14 +214,14 @@ neigh_begin_tables(struct neigh *n)
 {
 	const struct table_limits *limits = n->conf.limits;
 
-	n->most_known = table_limit(limits, TABLE_neighbours);
+	n->most_known = table_limit(limits, TABLE_neighbors);
 	n->most_gleans = table_limit(limits, TABLE_asked);
 	n->most_vlans = table_limit(limits, TABLE_vlans);
 	n->most_vrfs = table_limit(limits, TABLE_vrfs);
 	/* All next hops and questions have room, however many the kernel knows. */
 	n->most_nb = n->most_known + n->fib->adj_hosts + n->most_gleans;
 	table_begin(TABLE_hosts, n->fib->adj_end - n->fib->adj_hosts);
-	table_begin(TABLE_neighbours, n->most_known);
+	table_begin(TABLE_neighbors, n->most_known);
 	table_begin(TABLE_vlans, n->most_vlans);
 	table_begin(TABLE_vrfs, n->most_vrfs);
 	table_begin(TABLE_asked, n->most_gleans);

@@ -143,7 +143,7 @@ ports_remove(struct neigh *n, uint16_t ifidx)
 	if (ifc->port == NULL)
 		return;
 	ifc->leaving = true;
-	/* Next hops and neighbours on it are dead from here on. */
+	/* Next hops and neighbors on it are dead from here on. */
 	carrier_set(n, ifidx, false);
 	if (n->control != NULL &&
 	    ifc->present) /* no round is waited for: then it is gone */

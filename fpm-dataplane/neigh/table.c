@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Records of neighbours: a hash table by (interface, family, address), seeded because hosts
+ * Records of neighbors: a hash table by (interface, family, address), seeded because hosts
  * on a link choose addresses; and numbered slots, so that a query can stop and resume and
  * meet each record once whatever came and went between. Runs in neigh; sends nothing.
  */
@@ -115,7 +115,7 @@ nb_get(struct neigh *n, uint16_t ifidx, uint8_t family, const struct ipaddr *add
 	nb->slot = n->n_free_slot > 0 ? n->free_slot[--n->n_free_slot] : n->n_slot++;
 	n->nb_slot[nb->slot] = nb;
 	n->n_nb_on[ifidx]++;
-	table_used(TABLE_neighbours, ++n->n_nb);
+	table_used(TABLE_neighbors, ++n->n_nb);
 	return nb;
 }
 
@@ -133,7 +133,7 @@ nb_release(struct neigh *n, struct nb *nb)
 	n->nb_slot[nb->slot] = NULL;
 	n->free_slot[n->n_free_slot++] = nb->slot;
 	n->n_nb_on[nb->ifidx]--;
-	table_used(TABLE_neighbours, --n->n_nb);
+	table_used(TABLE_neighbors, --n->n_nb);
 	cds_list_del(&nb->retry);
 	cds_list_del(&nb->wish);
 	cds_list_del(&nb->placeless);
@@ -161,7 +161,7 @@ nb_usable(const struct neigh *n, const struct nb *nb)
 		return true;
 	if (!nb->known || !nb->has_mac || (nb->nud & NUD_USABLE) == 0)
 		return false;
-	/* RFC 1812, 3.3.2: no ARP reply makes a unicast neighbour a group; an operator may. */
+	/* RFC 1812, 3.3.2: no ARP reply makes a unicast neighbor a group; an operator may. */
 	if ((nb->mac[0] & 1) != 0 && (nb->nud & NUD_PERMANENT) == 0)
 		return false;
 	return memcmp(nb->mac, zero, sizeof(zero)) != 0;

@@ -2,10 +2,10 @@
 /*
  * VLAN interfaces that the kernel has on a port's TAP, or on such a VLAN: each becomes an
  * interface of the dataplane as soon as it is heard of, with a number of its own. Runs in
- * neigh. What the kernel says of it (state, MTU, MAC, addresses, neighbours) goes the way of a
+ * neigh. What the kernel says of it (state, MTU, MAC, addresses, neighbors) goes the way of a
  * port's; here is only where it is found by tag, and its number.
  *
- * Numbers are given out in turns, and again only when no forwarder and no neighbour can have
+ * Numbers are given out in turns, and again only when no forwarder and no neighbor can have
  * the old one: a frame that still waits somewhere is then dropped, not sent by another VLAN.
  */
 #include "neigh/internal.h"

@@ -2,7 +2,7 @@
 /*
  * VRFs of the kernel: each table of one has a number, by which its members' packets find their
  * FIB; rib, told of it, makes that FIB. Runs in neigh. Two VRFs may share a table, and then a
- * number. A number is given out again as late as can be: a packet that waits for a neighbour
+ * number. A number is given out again as late as can be: a packet that waits for a neighbor
  * still has it.
  */
 #include <linux/rtnetlink.h>

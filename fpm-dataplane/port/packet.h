@@ -24,7 +24,7 @@ struct packet_meta {
 			     * own packet to a link-local destination */
 	uint16_t mtu_bytes; /* W:fwd  PUNT_too_big: of egress and route */
 	uint16_t vrf;  /* W:fwd  of in_ifidx when it came; W:punt of our own: whose FIB */
-	uint32_t path; /* W:fwd  PUNT_unresolved: the path that lacks a neighbour */
+	uint32_t path; /* W:fwd  PUNT_unresolved: the path that lacks a neighbor */
 	uint16_t fwd;  /* W:punt by whose inject ring it leaves: the one it came from, so
 		       * that it stays before what follows it */
 };

@@ -34,7 +34,7 @@ enum watch_stage {
 	STAGE_ADMIT,     /* interface */
 	STAGE_PARSE,     /* Ethernet and IP headers */
 	STAGE_LOOKUP,    /* route and path */
-	STAGE_ADJACENCY, /* neighbour */
+	STAGE_ADJACENCY, /* neighbor */
 	STAGE_REWRITE,   /* TTL, MTU, egress */
 	STAGE_SEND,      /* passed all */
 	N_STAGE

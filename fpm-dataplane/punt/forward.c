@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The slow walk of one packet: held ones whose neighbour came, ICMP errors of our own,
+ * The slow walk of one packet: held ones whose neighbor came, ICMP errors of our own,
  * fragments. The same rules as the fast path, one packet at a time.              [punt]
  *
  * Packets larger than the egress MTU: IPv4 without DF is cut (librte_ip_frag), all else is

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets that wait for a neighbour: a bounded table, a few packets each. The kernel is
- * asked once a neighbour (through neigh); its answer frees them either way.      [punt]
+ * Packets that wait for a neighbor: a bounded table, a few packets each. The kernel is
+ * asked once a neighbor (through neigh); its answer frees them either way.      [punt]
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -135,7 +135,7 @@ hold_make_room(struct punt *p, double now)
 	held_remove(p, oldest);
 }
 
-/* A free entry for a neighbour; NULL when there is no room for it. */
+/* A free entry for a neighbor; NULL when there is no room for it. */
 static struct held *
 hold_enter(struct punt *p, const struct awaited *who)
 {
@@ -170,7 +170,7 @@ hold_packet(struct punt *p, struct rte_mbuf *m, const struct awaited *who)
 		punt_drop(p, m, DROP_hold_full);
 		return;
 	}
-	if (e->n == HOLD_PER_NEIGHBOUR || p->n_held >= p->most_packets) {
+	if (e->n == HOLD_PER_NEIGHBOR || p->n_held >= p->most_packets) {
 		/* RFC 1122, 2.3.2.2: save at least the latest. The oldest makes room. */
 		if (p->n_held >= p->most_packets)
 			table_refuse(TABLE_waiting);

@@ -18,7 +18,7 @@
  * The next hop of a route that changes is resolved within the millisecond, but on a busy
  * machine neigh may be late by ten: enough for a few thousand packets a second.
  */
-#define HOLD_PER_NEIGHBOUR 64
+#define HOLD_PER_NEIGHBOR 64
 /*
  * When there is no room, the oldest entry that had so long for an answer makes it: a host that
  * is there answers within milliseconds, so it is found while a scan asks for 3000 a second that are
@@ -30,13 +30,13 @@
 
 struct held {
 	uint16_t ifidx;
-	uint8_t family; /* of the neighbour; 0: free entry */
+	uint8_t family; /* of the neighbor; 0: free entry */
 	uint8_t n;
 	uint8_t again; /* answers that came, and were no longer true */
 	struct ipaddr addr;
 	uint32_t adj; /* of a next hop that leads here; 0: none known */
 	double since; /* monotonic_s() */
-	struct rte_mbuf *m[HOLD_PER_NEIGHBOUR];
+	struct rte_mbuf *m[HOLD_PER_NEIGHBOR];
 };
 
 struct punt {
@@ -49,7 +49,7 @@ struct punt {
 	struct held *hold; /* n_places entries, open addressing by hash */
 	unsigned int n_places, most_hosts,
 		most_hold;         /* some are always free: they end probes */
-	unsigned int most_packets; /* of all neighbours: never the whole pool */
+	unsigned int most_packets; /* of all neighbors: never the whole pool */
 	unsigned int n_hold;       /* entries in use */
 	unsigned int n_held;       /* packets in them */
 	double none_before;        /* until then no entry is old enough to make room */
@@ -82,8 +82,8 @@ void punt_inject(struct punt *p, struct rte_mbuf *m, uint16_t ifidx);
 /* --- forward.c ---------------------------------------------------------------------------- */
 
 /*
- * Forward one packet the slow way: lookup, neighbour, MTU, TTL (unless we originated it),
- * MACs. What still lacks a neighbour is held when `may_hold`. Takes `m`.
+ * Forward one packet the slow way: lookup, neighbor, MTU, TTL (unless we originated it),
+ * MACs. What still lacks a neighbor is held when `may_hold`. Takes `m`.
  */
 void punt_forward(struct punt *p, struct rte_mbuf *m, uint8_t family, bool originated,
 		  bool may_hold);
@@ -94,7 +94,7 @@ void punt_tell_sender(struct punt *p, struct rte_mbuf *m, enum reason cause);
 /* Cut an IPv4 packet to fit `mtu` and send the pieces; takes `m`. */
 void punt_fragment(struct punt *p, struct rte_mbuf *m, uint16_t mtu);
 
-/* The answer about a neighbour: its packets leave or die. */
+/* The answer about a neighbor: its packets leave or die. */
 void punt_release_answered(struct punt *p, const struct msg_neigh *answer);
 /* Free what waited too long. */
 void punt_release_expired(struct punt *p, double now);
@@ -109,18 +109,18 @@ struct awaited {
 	uint32_t adj; /* adjacency of the next hop; 0: a host of the link */
 };
 
-/* Which neighbour does a packet lack, whose header is at `ip` and whose path is `path`? */
+/* Which neighbor does a packet lack, whose header is at `ip` and whose path is `path`? */
 struct awaited hold_awaited(const struct punt *p, fib_path path, uint8_t family,
 			    const uint8_t *ip);
 
-/* Wait for a neighbour; takes `m`. */
+/* Wait for a neighbor; takes `m`. */
 void hold_packet(struct punt *p, struct rte_mbuf *m, const struct awaited *who);
 /* Do packets wait for it? */
 bool hold_waits(struct punt *p, const struct awaited *who);
 /* Nobody does: forwarders need not follow by this thread any more. */
 void hold_over(struct punt *p, const struct awaited *who);
 
-/* Take out the packets that wait for this neighbour; false: none do. */
+/* Take out the packets that wait for this neighbor; false: none do. */
 bool hold_take_answered(struct punt *p, const struct msg_neigh *answer, struct held *out);
 /* Take out packets that have waited too long, the next from `*place` on; false: none. */
 bool hold_take_expired(struct punt *p, double now, unsigned int *place, struct held *out);

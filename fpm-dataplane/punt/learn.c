@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Whom the kernel speaks with, read off its own frames as they leave: TCP connections, BFD
- * and other unicast control protocols, neighbours it asks for. Answers that anybody can draw
+ * and other unicast control protocols, neighbors it asks for. Answers that anybody can draw
  * out of it (RST, SYN-ACK, echo and ARP replies) say nothing.                    [punt]
  */
 #include "base/inet.h"

@@ -36,7 +36,7 @@ punt_hold_unresolved(struct punt *p, struct rte_mbuf *m)
 		hold_packet(p, m, &who);
 		return;
 	}
-	/* The neighbour may have come meanwhile: looked up anew, it is sent, or is the first
+	/* The neighbor may have come meanwhile: looked up anew, it is sent, or is the first
 	 * that waits. */
 	punt_forward(p, m, meta->family, false, true);
 	if (!hold_waits(p, &who))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * punt: everything complex. TAP to port and port to TAP, ICMP errors, fragments, packets
- * that wait for a neighbour. One thread; forwarders hand it packets through bounded rings.
+ * that wait for a neighbor. One thread; forwarders hand it packets through bounded rings.
  */
 #ifndef PUNT_PUNT_H
 #define PUNT_PUNT_H

@@ -4,7 +4,7 @@
  * uses, however many. [rib]. neigh keeps their MACs; here is only who has which number.
  *
  * References are dropped a grace period after the last published path went (commit.c), so
- * that neigh is told to forget a neighbour when no forwarder can still send to it; the number
+ * that neigh is told to forget a neighbor when no forwarder can still send to it; the number
  * is used again when neigh has answered that it writes there no more.
  *
  * A commit waits for neigh's answer about new ones (adj_awaited), so that no packet meets an

@@ -155,7 +155,7 @@ const struct ckpt_route *ckpt_route(const struct ckpt *c, unsigned int part,
 				    uint32_t number);
 /*
  * A reader's: good routes of a family (0: IPv4, 1: IPv6), from 0 to order[part].n[v] - 1, so
- * that neighbours in the address space, which are neighbours in the tries, follow each other:
+ * that neighbors in the address space, which are neighbors in the tries, follow each other:
  * IPv4 by all of the address, IPv6 by 32 bits behind the first three.
  */
 static inline const struct ckpt_route *

@@ -3,7 +3,7 @@
  * Commits: where rib publishes to forwarders what has changed, group words and tries. [rib].
  *
  * A commit begins when neigh has filled the adjacencies that are new in it (adj.c); until
- * then what is published stays, but for what links and neighbours do to it (words.c).
+ * then what is published stays, but for what links and neighbors do to it (words.c).
  * Order within a commit: group words first, then the tries, so that no trie ever leads to a
  * word not yet written; slots that lost their last route die only when the trie that no
  * longer names them is published. What was replaced waits for its grace period in a list of

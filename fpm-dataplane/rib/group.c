@@ -130,7 +130,7 @@ group_fill(fib_path *out, unsigned int log2_n, struct bucket_member *m, uint32_t
 			m[guess].have++;
 		}
 	}
-	/* The rest in turn, so that neighbouring buckets go different ways. */
+	/* The rest in turn, so that neighboring buckets go different ways. */
 	for (uint32_t b = 0; b < n_buckets; b++) {
 		if (out[b] != PATH(PATH_NONE, 0))
 			continue;

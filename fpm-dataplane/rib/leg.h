@@ -26,7 +26,7 @@ void legs_renew_adjs(struct rib *rib, struct link *link);
 /* In the order of preference: a slot uses the best class that it has. */
 enum leg_class {
 	LEG_ALIVE,
-	LEG_FAILED, /* the neighbour does not answer; packets make the kernel try again */
+	LEG_FAILED, /* the neighbor does not answer; packets make the kernel try again */
 	LEG_SPECIAL,
 	LEG_FOREIGN,
 	LEG_ENCAP,

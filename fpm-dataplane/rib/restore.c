@@ -4,7 +4,7 @@
  * first packet, as the word of a session that is over. [rib]. Slots come back as orphans, by
  * content, so that zebra's replay adopts them and rewrites no prefix; the replay confirms
  * routes and the sweep takes out the rest, as after any reconnect. Links, addresses,
- * neighbours and VRFs are not in it: neigh reads them from the kernel at every start. Routes
+ * neighbors and VRFs are not in it: neigh reads them from the kernel at every start. Routes
  * of tables other than main lie there until it says which tables are VRFs', and go into their
  * FIBs then, as those that came before their VRF.
  */

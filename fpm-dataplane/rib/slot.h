@@ -37,7 +37,7 @@ enum slot_kind {
 };
 
 #define SLOT_CONTENT 1 /* dirty: ask the id for its ways again */
-#define SLOT_PATHS   2 /* dirty: a link or neighbour changed; choose paths again */
+#define SLOT_PATHS   2 /* dirty: a link or neighbor changed; choose paths again */
 
 struct slot {
 	uint32_t number;
@@ -54,7 +54,7 @@ struct slot {
 	uint8_t log2_block;
 	bool queued;         /* in rib->slots.dirty */
 	bool idle;           /* in rib->slots.idle */
-	bool indexed, small; /* small: it came with content that needs no neighbour */
+	bool indexed, small; /* small: it came with content that needs no neighbor */
 };
 
 #define SLOT_CHUNK 1024u

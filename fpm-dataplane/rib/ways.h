@@ -39,7 +39,7 @@ struct way *ways_push(struct ways *ways);
 void ways_sort(struct ways *ways);
 void ways_set_mtu(struct ways *ways, uint16_t mtu_class);
 uint64_t ways_hash(const struct ways *ways, uint64_t seed);
-/* Content that needs no neighbour: own addresses, subnets, drops. There is little of it. */
+/* Content that needs no neighbor: own addresses, subnets, drops. There is little of it. */
 bool ways_are_small(const struct ways *ways);
 
 #endif

@@ -3,7 +3,7 @@
  * Group words: what a slot's next hops mean for forwarders, computed and stored. [rib]; this
  * file alone stores to fib->group.
  *
- * Dirty slots wait for the commit, but for what links and neighbours do to them: a member that
+ * Dirty slots wait for the commit, but for what links and neighbors do to them: a member that
  * is dead waits for nobody (words_publish()).
  */
 #include "rib/words.h"
@@ -50,7 +50,7 @@ word_choose_paths(struct rib *rib, const struct slot *s)
 	for (uint32_t i = 0; i < s->n_legs; i++) {
 		if (leg_path(rib, &s->leg[i], &path) != best)
 			continue;
-		/* Legs are sorted: equal ones are neighbours, or near. */
+		/* Legs are sorted: equal ones are neighbors, or near. */
 		for (at = n; at > 0 && n - at < 8 && m[at - 1].path != path;)
 			at--;
 		if (at == 0 || m[at - 1].path != path) {

@@ -12,7 +12,7 @@ struct rib;
 struct slot;
 
 struct rib_words {
-	bool due; /* a link or a neighbour changed: do not wait for the commit */
+	bool due; /* a link or a neighbor changed: do not wait for the commit */
 	size_t block_bytes;
 	struct bucket_member *members; /* scratch */
 	uint32_t cap_members;
@@ -20,7 +20,7 @@ struct rib_words {
 
 /* Dirty slots take the ways that their ids have now; new adjacencies are asked for. */
 void slots_bind(struct rib *rib);
-/* What links and neighbours have changed is stored now, before more routes are looked at. */
+/* What links and neighbors have changed is stored now, before more routes are looked at. */
 void words_publish(struct rib *rib);
 /* A commit: the words of all dirty slots. */
 void words_publish_all(struct rib *rib);

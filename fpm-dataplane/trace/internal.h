@@ -92,7 +92,7 @@ void sessions_free(struct trace *t);
 void session_row_done(struct trace *t, struct session *s);
 
 /* subject.c */
-/* A packet to be told about; rib is asked for its route, neigh (explain) for its neighbour. */
+/* A packet to be told about; rib is asked for its route, neigh (explain) for its neighbor. */
 struct subject *subject_make(struct trace *t, const struct watch_record *rec,
 			     struct session *s, struct msg_watch *explain);
 /* Take an answer about a packet into its row, and free it. Returns the packet. */

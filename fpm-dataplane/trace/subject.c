@@ -28,7 +28,7 @@ subject_ask(struct trace *t, struct subject *u, enum query_kind kind, uint16_t v
 	q->vrf = vrf;
 	q->prefix = (struct prefix){
 		.addr = *addr, .family = family, .len = (uint8_t)family_bits(family)};
-	q->max = 4; /* an address may be a neighbour on several links */
+	q->max = 4; /* an address may be a neighbor on several links */
 	worker_send(kind == QUERY_NEIGHBORS ? t->conf.neigh : t->conf.rib, &q->m);
 }
 

@@ -479,14 +479,14 @@ neighbors_put(const struct ui *ui, struct buf *b)
 	if (ui->neigh_summary == NULL)
 		return;
 	metric_head(b, "neighbors", "gauge",
-		    "Neighbours known, by the kernel's state of each.");
+		    "Neighbors known, by the kernel's state of each.");
 	for (unsigned int f = 0; f < 2; f++) {
 		of = json_object_get(ui->neigh_summary, family[f]);
 		json_object_foreach (of, state, n)
 			buf_printf(b, P "neighbors{family=\"%s\",state=\"%s\"} %lld\n",
 				   family[f], state, (long long)json_integer_value(n));
 	}
-	gauge_put(b, "neighbors_waited_for", "Neighbours that packets wait for.",
+	gauge_put(b, "neighbors_waited_for", "Neighbors that packets wait for.",
 		  (uint64_t)json_integer_value(
 			  json_object_get(ui->neigh_summary, "waited_for")));
 }

@@ -29,7 +29,7 @@ from forward.report import verdict  # noqa: E402
 KINDS = ("none", "qsbr", "memb", "mb", "signal", "thread-mutex", "global-mutex", "rwlock")
 EVERY_US, WITHOUT, PUBLISHED, TOOK = 8, 12, 16, 24  # struct sync_page of sync.h
 PUBLISH_US = 1000  # a thousand new FIBs a second
-TURN_S = 0.01  # longer than what a tick takes, shorter than what neighbours do
+TURN_S = 0.01  # longer than what a tick takes, shorter than what neighbors do
 
 
 class Synced(Ours):

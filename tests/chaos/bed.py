@@ -193,7 +193,7 @@ class Bed(Lab):
         self.isp("withdraw", prefixes=list(prefixes))
 
     def link(self, egress, word):
-        """The neighbour's end of a link up or down."""
+        """The neighbor's end of a link up or down."""
         role, dev = SINKS[egress]
         lines = [f"link set {dev} {word}"]
         if (role, word) == ("isp", "up"):  # its kernel has forgotten them

@@ -153,7 +153,7 @@ def table(run):
     run.bed.announce(some)
 
 
-# -- links and neighbours -------------------------------------------------------------------------
+# -- links and neighbors -------------------------------------------------------------------------
 
 
 @fault(3, 8)
@@ -219,7 +219,7 @@ def core_dies(run):
     """kill -9 of core's OSPF and BFD daemons: its routes are withdrawn, static ones lead to it
     instead, until others have come."""
     run.note("core dies", "kill -9 of its OSPF and BFD")
-    core, r1, daemons = run.bed.neighbours["core"], run.bed.r1, ("bfdd", "ospfd", "ospf6d")
+    core, r1, daemons = run.bed.neighbors["core"], run.bed.r1, ("bfdd", "ospfd", "ospf6d")
     run.oracle.change(ospf=False)
     for daemon in daemons:
         core.kill(daemon)
@@ -232,8 +232,8 @@ def core_dies(run):
 
 
 @fault(3)
-def neighbours_forgotten(run):
-    """All that the kernel knows of the neighbours on a link is thrown away."""
+def neighbors_forgotten(run):
+    """All that the kernel knows of the neighbors on a link is thrown away."""
     which = run.rng.choice(("wan0", "core0", "core1", "lan0"))
     run.note("neigh flush", which)
     try:
@@ -287,7 +287,7 @@ def address_goes(run):
 @fault(1, 8, sessions_stay=True)
 def netlink_overrun(run):
     """More is said by the kernel than neigh can hear while it stands still."""
-    run.note("overrun", "20,000 neighbours while neigh stands still")
+    run.note("overrun", "20,000 neighbors while neigh stands still")
     lines = [
         f"neigh {verb} 203.0.113.{100 + n % 100} lladdr 02:55:00:00:{n >> 8:02x}:{n & 255:02x}"
         f" dev lan0 nud permanent"

@@ -92,8 +92,8 @@ class Attacker:
         load, isp4, isp6 = Raw(bytes(32)), topology.ISP4, topology.ISP6
         all6, wide = "33:33:ff:00:00:01", Raw(bytes(1420))
         return {
-            "arp of a neighbour": ("arp", lambda: self._arp(known(EVERYBODY), topology.LAN4)),
-            "nd of a neighbour": ("nd", lambda: self._nd(known(all6), topology.LAN6)),
+            "arp of a neighbor": ("arp", lambda: self._arp(known(EVERYBODY), topology.LAN4)),
+            "nd of a neighbor": ("nd", lambda: self._nd(known(all6), topology.LAN6)),
             "arp": ("arp-new", lambda: self._arp(self._eth(EVERYBODY), self._near())),
             "nd": ("nd-new", lambda: self._nd(self._eth(all6), self._near6())),
             "ospf": ("igp", lambda: self._group("224.0.0.5", proto=89) / load),

@@ -4,7 +4,7 @@
 A packet carries its number only; when it was sent, to which cell (oracle.py) and whether it
 came is kept here. It is judged when it arrives: the way out must have been right at some
 moment between its departure and its arrival. Raw sockets on both sides: the kernels of the
-neighbours take no part in it.
+neighbors take no part in it.
 """
 
 import array

@@ -18,7 +18,7 @@ enum control {
 	CONTROL_SETTLE,  /* grace periods over, all answered; invariants are checked */
 	CONTROL_LINK,    /* link arg % 4: up or down (bit 3), gone (bit 4), port (bit 5) */
 	CONTROL_ADDR,    /* address of link arg % 4: there or not (bit 3) */
-	CONTROL_NEIGH,   /* neighbour arg % 8 of those watched: answers or not (bit 7) */
+	CONTROL_NEIGH,   /* neighbor arg % 8 of those watched: answers or not (bit 7) */
 	CONTROL_SESSION, /* the connection ends, another begins; 1: of another zebra */
 	CONTROL_TIME,    /* arg seconds pass */
 	CONTROL_SEGMENT, /* from here in pieces of arg octets; 0: whole */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Any octets through frame cutter, decoder, queue and RIB, while links, addresses,
- * neighbours, sessions and time do what they like, zebra is restarted, rib stands still up to
+ * neighbors, sessions and time do what they like, zebra is restarted, rib stands still up to
  * the queue limit and beyond, and the FIB is broken on purpose: the RIB stays sound
  * (invariants.c), the audit finds what is wrong and nothing else, and when zebra has nothing
  * any more, nothing of it is left.
@@ -135,7 +135,7 @@ link_changes(uint8_t arg)
 }
 
 static void
-neighbour_changes(uint8_t arg)
+neighbor_changes(uint8_t arg)
 {
 	struct rib *rib = rig->rib;
 	uint32_t seen = 0;
@@ -243,7 +243,7 @@ control(struct stream *s, uint8_t what, uint8_t arg, size_t *segment)
 			 (arg & 8) != 0);
 		break;
 	case CONTROL_NEIGH:
-		neighbour_changes(arg);
+		neighbor_changes(arg);
 		break;
 	case CONTROL_SESSION:
 		session_changes(s, arg);

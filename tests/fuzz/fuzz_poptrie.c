@@ -80,7 +80,7 @@ value(struct script *s)
 {
 	uint8_t x = octet(s);
 
-	/* Few values, so that neighbours are equal at times, and the largest ones. */
+	/* Few values, so that neighbors are equal at times, and the largest ones. */
 	return x < 0xf0 ? 1 + x % 5 : s->value_max - (x & 7);
 }
 

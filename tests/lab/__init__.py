@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The lab: a router, its neighbours and a host in network namespaces of one machine."""
+"""The lab: a router, its neighbors and a host in network namespaces of one machine."""

@@ -102,7 +102,7 @@ def ibgp_route_reflector(lab):
     hosts = ["198.51.100.10", "2001:db8:c0::10"]
     steps.bgp_up(lab, "192.0.2.130", "192.0.2.131", "2001:db8:ff::2", "2001:db8:ff::3")
     steps.in_fib(lab, "198.51.100.0/24", "203.0.113.0/24", "2001:db8:c0::/64", "2001:db8:2::/64")
-    client = lab.neighbours["c1"]
+    client = lab.neighbors["c1"]
     peers = client.json("show bgp summary json")["ipv4Unicast"]["peers"]
     check(list(peers) == ["192.0.2.129"], "r1 to be c1's only peer", list(peers))
     for family, prefix in (("ipv4", "198.51.100.0/24"), ("ipv6", "2001:db8:c0::/64")):
@@ -226,7 +226,7 @@ def dual_stack_edge(lab):
         steps.refused(lab, "lan", address, router)
     yield "10.1.2.3 and fd00::1, which isp1 announces, are unreachable, says r1."
     for name in ("isp1", "isp2"):
-        isp = lab.neighbours[name]
+        isp = lab.neighbors[name]
         for family, ours in (("ipv4", "203.0.113.0/24"), ("ipv6", "2001:db8:2::/64")):
             table = isp.json(f"show bgp {family} unicast json")["routes"]
             heard = {p for p, rows in table.items() if any(r["path"] for r in rows)}

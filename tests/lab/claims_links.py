@@ -104,7 +104,7 @@ def vrf_lite(lab):
         before = {end: _echoes(lab, end) for end in ends}
         seen = evidence.crossing(lab, f"{vrf}1", hosts, out)
         asked = {end: _echoes(lab, end) - before[end] for end in ends}
-        own = asked.pop(f"{vrf}2")  # and those that found the neighbours
+        own = asked.pop(f"{vrf}2")  # and those that found the neighbors
         check(own >= 6, f"6 pings or more at {vrf}2", f"{own}; {seen}", LOGS)
         check(not any(asked.values()), "none at the other customer's", asked, LOGS)
         ways = [

@@ -89,7 +89,7 @@ def unsent(lab):
 def answered(lab, ask, is_whole):
     """What ask() hears; asked again while it was a kernel of the lab that could not answer.
 
-    All namespaces of a machine have one ICMP socket a CPU. Answers to neighbours that nobody
+    All namespaces of a machine have one ICMP socket a CPU. Answers to neighbors that nobody
     finds wait in it, 3 s each: a flood in any lab, and the kernels of all are mute.
     """
     end = time.monotonic() + MUTE_S * PATIENCE
@@ -104,7 +104,7 @@ def crossing(lab, node, hosts, port):
     """`node` pings each of `hosts`, which are beyond `port` (or a VLAN on one): the dataplane
     forwards, the kernel does not. Returns a sentence."""
     logs = ("dataplane",)
-    for host in hosts:  # neighbours may have to be found first, on a busy machine too
+    for host in hosts:  # neighbors may have to be found first, on a busy machine too
         wait_for(
             f"{host} to answer {node}",
             lambda host=host: probe.ping(lab.ns[node], host, 1, 1)[0],
@@ -153,7 +153,7 @@ def path(lab, node, target, expected):
 def spread(lab, node, address, flows, at, taps):
     """Packets of `flows` UDP flows from `node` to `address`, which is of node `at`, by the
     port they leave r1 by; all of them arrive."""
-    probe.ping(lab.ns[node], address, 1)  # neighbours are known from here on
+    probe.ping(lab.ns[node], address, 1)  # neighbors are known from here on
     with probe.UdpSink(lab.ns[at], address) as sink:
         before = transit(lab)
         sent = probe.udp_flows(lab.ns[node], address, flows)

@@ -29,7 +29,7 @@ if __name__ == "__main__":
 from lab.plan import ROUTER, WIRES, Plan
 from lib import netns, procs
 from lib.dataplane import ROOT, Dataplane
-from lib.frr import Frr, Neighbour
+from lib.frr import Frr, Neighbor
 from lib.wait import eventually
 
 RUN = "/run/fpm-lab"
@@ -56,8 +56,8 @@ class Lab:
             "/run/fpm-dataplane/control.sock" if not suffix else self.path("control.sock")
         )
         self.r1 = Frr(self.ns[ROUTER], self.folder, self.path(ROUTER), self.dir)
-        self.neighbours = {
-            node: Neighbour(
+        self.neighbors = {
+            node: Neighbor(
                 node, self.ns[node], self.folder, daemons, self.path(node), self.dir
             )
             for node, daemons in self.plan.having("frr").items()
@@ -76,7 +76,7 @@ class Lab:
     @property
     def frrs(self):
         """Every FRR by its node, r1's first."""
-        return {ROUTER: self.r1, **self.neighbours}
+        return {ROUTER: self.r1, **self.neighbors}
 
     def path(self, *parts):
         """A file of this lab."""
@@ -147,9 +147,9 @@ class Lab:
         procs.start(argv, self.dir, self.path("isp.log"), self.ns[node])
 
     def start_routers(self):
-        """The dataplane, then r1's FRR, which needs the TAPs; the neighbours meanwhile."""
+        """The dataplane, then r1's FRR, which needs the TAPs; the neighbors meanwhile."""
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            jobs = [pool.submit(frr.start) for frr in self.neighbours.values()]
+            jobs = [pool.submit(frr.start) for frr in self.neighbors.values()]
             self.start_dataplane()
             self.r1.start()
             for job in jobs:

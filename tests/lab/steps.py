@@ -72,7 +72,7 @@ def bfd_up(lab, peers):
 
 def announced(lab, family):
     """How many prefixes isp1 says it has for r1."""
-    isp = lab.neighbours["isp1"]
+    isp = lab.neighbors["isp1"]
     peer = "192.0.2.1" if family == 4 else "2001:db8:1::1"
     words = f"show bgp ipv{family} unicast neighbors {peer} advertised-routes json"
     return isp.json(words)["totalPrefixCounter"]

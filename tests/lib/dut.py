@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The device under test: one dataplane between four wires, in namespaces of its own.
 
-    ctl: TAPs lan0 wan0 alt0 ext0        FRR's place: addresses, neighbours, FPM
+    ctl: TAPs lan0 wan0 alt0 ext0        FRR's place: addresses, neighbors, FPM
     dp:  veths p-lan p-wan p-alt p-ext   the daemon
-    far: veths lan wan alt ext           the neighbours: raw sockets, no kernel addresses
+    far: veths lan wan alt ext           the neighbors: raw sockets, no kernel addresses
 
 In a virtual machine the wires may be NICs (lib/links.py).
 
 The kernel of `far` has no addresses and answers nothing: whoever is there is played by
-the test (Wire.answer) or written into the kernel of `ctl` as a static neighbour.
+the test (Wire.answer) or written into the kernel of `ctl` as a static neighbor.
 """
 
 import contextlib
@@ -239,13 +239,13 @@ class Dut:
         netns.ip_batch(lines, self.ctl)
 
     def kernel_defaults(self):
-        """Bring TAPs, addresses and neighbours back to the standard; only what differs.
+        """Bring TAPs, addresses and neighbors back to the standard; only what differs.
 
-        Standard: up, MTU 1500, an address a family, every wire's peer a static neighbour.
+        Standard: up, MTU 1500, an address a family, every wire's peer a static neighbor.
         """
         netns.ip_batch([f"link set {name} up" for name in self.names], self.far)
         links = self._ip_json("addr")
-        neighbours = self._ip_json("neigh", "show", "nud", "all")
+        neighbors = self._ip_json("neigh", "show", "nud", "all")
         lines = []
         for wire in self.wires.values():
             link = next(row for row in links if row.get("ifname") == wire.tap)
@@ -263,11 +263,11 @@ class Dut:
             }
             lines += [f"addr del {a} dev {wire.tap}" for a in sorted(have - want)]
             lines += [f"addr add {a} dev {wire.tap} nodad" for a in sorted(want - have)]
-            lines += self._neighbour_lines(wire, neighbours, bool(want - have))
+            lines += self._neighbor_lines(wire, neighbors, bool(want - have))
         if lines:
             self.ip(*lines)
 
-    def _neighbour_lines(self, wire, rows, all_anew):
+    def _neighbor_lines(self, wire, rows, all_anew):
         lines, right = [], set()
         for row in rows:
             if row["dev"] != wire.tap or row["state"] == ["NOARP"]:
@@ -293,19 +293,19 @@ class Dut:
         return json.loads(netns.command(["ip", "-n", self.ctl, "-j", *words]) or "[]")
 
     def neighbor(self, address, wire, mac=None):
-        """Write a static neighbour, wait until the dataplane knows. Returns its MAC."""
+        """Write a static neighbor, wait until the dataplane knows. Returns its MAC."""
         mac = mac or wire.mac
         self.ip(f"neigh replace {address} lladdr {mac} dev {wire.tap} nud permanent")
         eventually(
             lambda: (self.neighbor_row(address, wire) or {}).get("mac") == mac,
             5,
             0.005,
-            f"neighbour {address} at {mac}",
+            f"neighbor {address} at {mac}",
         )
         return mac
 
     def neighbor_row(self, address, wire):
-        """The dataplane's row of one neighbour, or None."""
+        """The dataplane's row of one neighbor, or None."""
         for row in self.control.ask("neighbors"):
             if row["address"] == address and row["dev"] == wire.tap:
                 return row
@@ -320,7 +320,7 @@ class Dut:
         """`ip -j link` of a TAP."""
         return self._ip_json("link", "show", tap)[0]
 
-    def static_neighbours(self):
+    def static_neighbors(self):
         """The permanent ones, as `ip -j neigh`."""
         return self._ip_json("neigh", "show", "nud", "permanent")
 

@@ -235,7 +235,7 @@ class Frr:
         return os.path.exists(os.path.join(self.dir, daemon + ".vty"))
 
 
-class Neighbour(Frr):
+class Neighbor(Frr):
     """An FRR over Linux's own forwarding: `daemons` by name, NODE.conf for frr.conf."""
 
     def __init__(self, node, namespace, source, daemons, run_dir, mark):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is between the device under test and its neighbours: veths, or in a virtual machine
+"""What is between the device under test and its neighbors: veths, or in a virtual machine
 PCI NICs with DPDK's own drivers.
 
     make(dut)       wires of dut.names from namespace dut.far to the daemon's ports
@@ -25,7 +25,7 @@ def port_mac(n):
 
 
 def far_mac(n):
-    """MAC of the neighbour on port number n."""
+    """MAC of the neighbor on port number n."""
     return f"02:00:00:00:{n:02x}:02"
 
 

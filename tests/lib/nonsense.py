@@ -41,7 +41,7 @@ def fpm_session(dut, rng, octets=20000):
 
 
 def frames(rng, wire, count):
-    """Frames a broken or hostile neighbour might send: random octets, right packets
+    """Frames a broken or hostile neighbor might send: random octets, right packets
     damaged, and right packets cut short."""
     eth4 = bytes.fromhex(
         wire.port_mac.replace(":", "") + wire.mac.replace(":", "") + "0800"

@@ -30,7 +30,7 @@ def come_back(dut, was):
 
 @contextlib.contextmanager
 def impatient_kernel(dut):
-    """In the block the kernel gives up a neighbour that is silent after a third of a second instead
+    """In the block the kernel gives up a neighbor that is silent after a third of a second instead
     of three: it asks three times, each 100 ms after the last (arp(7), retrans_time_ms)."""
     keys = [f"net.ipv{n}.neigh.{w.tap}.retrans_time_ms" for n in (4, 6) for w in dut.wires.values()]
     netns.sysctl(dut.ctl, dict.fromkeys(keys, 100))

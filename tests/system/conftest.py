@@ -126,7 +126,7 @@ def dut(session_dut):
 @pytest.fixture(scope="module")
 def asked_often(session_dut):
     """On wan the kernel asks five times a second, not once, and as long as packets may wait (5 s):
-    a neighbour that begins to answer is soon found, and one that does not yet has not failed."""
+    a neighbor that begins to answer is soon found, and one that does not yet has not failed."""
     solicit(session_dut, retrans_time_ms=200, mcast_solicit=50)
     yield
     solicit(session_dut, retrans_time_ms=1000, mcast_solicit=3)

@@ -44,7 +44,7 @@ VARIANTS = 2048 if LONG else 512  # different frames of a flood
 # longer than BGP's hold time.
 FLOOD, RATE, SECONDS = (100_000, 0, 4) if LONG else (30_000, 40_000, 0)
 SECONDS_MOST = 30 if LONG else 10  # on a machine that has other work
-# Hosts of the link: the kernel has room for 1,024 neighbours in all namespaces together.
+# Hosts of the link: the kernel has room for 1,024 neighbors in all namespaces together.
 NEAR = 1 << 16 if LONG else 64
 SLACK_S = 0.1  # of the 300 ms of BFD: a thread that waits no longer for a CPU costs no session
 

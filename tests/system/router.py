@@ -43,7 +43,7 @@ class Router(Dut):
         if self.zebra.speaker is None or not self.fpm().get("connected"):
             self.zebra.connect()
         self.zebra.flush()
-        eventually(self._is_ready, 15, 0.01, "standard neighbours and no routes of zebra")
+        eventually(self._is_ready, 15, 0.01, "standard neighbors and no routes of zebra")
         for wire in [*self.wires.values(), *self.taps.values()]:
             wire.silence()
             wire.clear()
@@ -61,7 +61,7 @@ class Router(Dut):
         tables = {t["table"]: t["used"] for t in self.control.ask("memory")[0]["tables"]}
         trouble = (routes[:5], missing, down, own, tables["waiting"])
         if any(trouble) or not self.fpm().get("connected"):
-            raise LookupError(f"routes, neighbours, ports, addresses, waiting amiss: {trouble}")
+            raise LookupError(f"routes, neighbors, ports, addresses, waiting amiss: {trouble}")
         return True
 
     # -- routes --

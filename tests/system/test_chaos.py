@@ -19,12 +19,12 @@ WORDS = ("T", "SEED", "ROUTES", "RATE", "REPEAT", "EACH", "ONLY")
 # two kills of the daemon more than the ten seconds for which the supervisor remembers a crash.
 BRIEF = "daemon_dies_in_churn table questions nonsense_requests nonsense_file nonsense_frames"
 BRIEF += " netlink_overrun rib_stands_still daemon_stands_still flood daemon_is_restarted"
-BRIEF += " mtu_changes neighbours_forgotten isp_moves checkpoint_is_damaged daemon_dies_twice"
+BRIEF += " mtu_changes neighbors_forgotten isp_moves checkpoint_is_damaged daemon_dies_twice"
 BRIEF += " churn core_flap nonsense_channels address_goes isp_dies wan_flap bgpd_dies"
 BRIEF += " zebra_stands_still"
 
 # Those that are over soon. A minute holds most of them, each once before any comes again.
-SHORT = "churn table wan_flap core_flap isp_dies isp_moves neighbours_forgotten mtu_changes"
+SHORT = "churn table wan_flap core_flap isp_dies isp_moves neighbors_forgotten mtu_changes"
 SHORT += " netlink_overrun daemon_dies daemon_dies_twice daemon_is_restarted daemon_stands_still"
 SHORT += " daemon_dies_in_churn checkpoint_is_damaged rib_stands_still bgpd_dies questions flood"
 SHORT += " nonsense_frames nonsense_channels nonsense_requests nonsense_file"

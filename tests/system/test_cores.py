@@ -38,7 +38,7 @@ def two(two_to_be):
 
 def test_every_flow_passes_in_order_on_two_cores(two):
     """Flows are shared out between queues; none is lost or reordered; errors, local
-    delivery and neighbours work from either; the stop is clean."""
+    delivery and neighbors work from either; the stop is clean."""
     dut, lan, wan = two, two.wires["lan"], two.wires["wan"]
     assert dut.port_row(lan)["queues"] == 2
     dut.route(NET, via=wan.peer4, wire=wan)

@@ -21,7 +21,7 @@ FAMILIES = {4: (NET, HOST, "peer4"), 6: (NET6, HOST6, "peer6")}
 
 @pytest.fixture(params=[4, 6], ids=["IPv4", "IPv6"])
 def case(request):
-    """(prefix, destination, name of a wire's neighbour address)."""
+    """(prefix, destination, name of a wire's neighbor address)."""
     return FAMILIES[request.param]
 
 
@@ -194,7 +194,7 @@ def test_a_group_that_loses_a_member_by_message_is_resilient(dut, lan, wan, alt,
     assert {a for d, a in zip(during, after) if a != d} == {"wan"}
 
 
-def test_a_failed_neighbour_moves_its_flows(dut, lan, wan, alt, given_up_soon):
+def test_a_failed_neighbor_moves_its_flows(dut, lan, wan, alt, given_up_soon):
     """A member whose gateway does not answer is no way out."""
     hops = [dut.zebra.hop("192.0.2.99", wan), dut.zebra.hop(alt.peer4, alt)]
     dut.route(NET, nhid=dut.zebra.group(hops))
@@ -241,13 +241,13 @@ def carrier(dut, wan, dead):
 
 
 def admin(dut, wan, dead):
-    """`ip link set down`; the kernel forgets the neighbours of that interface."""
+    """`ip link set down`; the kernel forgets the neighbors of that interface."""
     dut.ip(f"link set {wan.tap} {'down' if dead else 'up'}")
     if not dead:
         dut.neighbor(GATEWAY, wan)
 
 
-def neighbour(dut, wan, dead):
+def neighbor(dut, wan, dead):
     """The gateway does not answer any more: the kernel says failed."""
     if dead:
         dut.ip(f"neigh replace {GATEWAY} dev {wan.tap} nud failed")
@@ -262,9 +262,9 @@ def address(dut, wan, dead):
     dut.zebra.hop(GATEWAY, nhid=881, oif=oif)
 
 
-@pytest.mark.parametrize("cause", [carrier, admin, neighbour, address])
+@pytest.mark.parametrize("cause", [carrier, admin, neighbor, address])
 def test_a_member_is_dead_by_any_cause_and_comes_back(dut, lan, wan, alt, ext, cause):
-    """No carrier, admin-down, neighbour failed, interface missing: it leaves its group at
+    """No carrier, admin-down, neighbor failed, interface missing: it leaves its group at
     once and without a word of zebra's about it, comes back when the cause has gone, and
     the flows of the others stay where they are."""
     dut.neighbor(GATEWAY, wan)

@@ -204,9 +204,9 @@ def test_fragments_of_one_ipv6_datagram_take_one_path(dut, lan, wan, alt):
     assert len(ways) == 2
 
 
-@pytest.mark.parametrize("cause", ["link", "neighbour"])
+@pytest.mark.parametrize("cause", ["link", "neighbor"])
 def test_a_lost_member_moves_twenty_thousand_prefixes_at_once(dut, lan, wan, alt, cause):
-    """Prefixes point at groups: what a lost link or a failed neighbour costs does not grow
+    """Prefixes point at groups: what a lost link or a failed neighbor costs does not grow
     with them. A stream to addresses all over the table loses nothing sent later than 100 ms
     after the loss."""
     count, ids = 20_000, [dut.zebra.hop(wan.peer4, wan), dut.zebra.hop(alt.peer4, alt)]

@@ -29,7 +29,7 @@ def ends_clean(dut):
 
 
 def test_after_nonsense_and_churn_it_ends_clean(watched, rng):
-    """Random frames on every port, damaged FPM, reconnects, churn, neighbours that come
+    """Random frames on every port, damaged FPM, reconnects, churn, neighbors that come
     and go, links that flap, every show; then SIGTERM."""
     dut = watched
     lan, wan = dut.wires["lan"], dut.wires["wan"]

@@ -123,7 +123,7 @@ def kinds(lan, wan):
             "group_control",
         ),
         "not ip": (no_ip / Raw(token()), "punted", "not_ip"),
-        "no neighbour": (frame(lan, udp(p4, "192.0.2.120")), "punted", "unresolved"),
+        "no neighbor": (frame(lan, udp(p4, "192.0.2.120")), "punted", "unresolved"),
         "too big": (
             frame(lan, udp(p4, HOST) / Raw(bytes(1450))),
             "punted",
@@ -177,7 +177,7 @@ def test_an_error_that_is_not_sent_is_told_with_its_reason(taught, lan):
 
 
 def test_a_forwarded_packet_is_told_whole(taught, lan, wan):
-    """Route, next hop, neighbour, MTU, MACs and TTL, for scripts and for people."""
+    """Route, next hop, neighbor, MTU, MACs and TTL, for scripts and for people."""
     row = explain(taught, lan, frame(lan, udp(lan.peer4, HOST, ttl=9)))
     text = said(taught, "port", lan.tap, "src", lan.peer4, "dst", HOST, "ttl", "9")
 
@@ -250,7 +250,7 @@ def test_a_frame_too_short_for_a_header_is_told_as_that(taught):
 
 
 def test_nothing_is_sent_counted_or_marked(taught, lan, wan):
-    """A dry run leaves no trace: no counter, no frame, no question to a neighbour."""
+    """A dry run leaves no trace: no counter, no frame, no question to a neighbor."""
     before = taught.counters()
     for wire in taught.wires.values():
         wire.clear()

@@ -17,7 +17,7 @@ FAMILIES = {4: (NET, HOST, "peer4"), 6: (NET6, HOST6, "peer6")}
 
 @pytest.fixture(params=[4, 6], ids=["IPv4", "IPv6"])
 def case(request):
-    """(prefix, destination, name of a wire's neighbour address)."""
+    """(prefix, destination, name of a wire's neighbor address)."""
     return FAMILIES[request.param]
 
 
@@ -194,7 +194,7 @@ def test_inline_multipath(dut, lan, wan, alt, case):
 
 
 def test_ipv4_over_an_ipv6_next_hop(dut, lan, wan):
-    """RFC 8950: EtherType 0x0800 to the MAC of an IPv6 neighbour."""
+    """RFC 8950: EtherType 0x0800 to the MAC of an IPv6 neighbor."""
     mac = dut.neighbor("fe80::89", wan, "02:00:00:00:89:50")
     nhid = dut.zebra.hop("fe80::89", wan)
     dut.route(NET, nhid=nhid)
@@ -222,7 +222,7 @@ def test_an_onlink_gateway_outside_the_subnet(dut, lan, wan):
 
 
 def test_a_next_hop_without_gateway_is_onlink(dut, lan, wan, case):
-    """A route that names only an interface: every destination is a neighbour there."""
+    """A route that names only an interface: every destination is a neighbor there."""
     net, dst, _ = case
     wan.answer(dst, "02:00:00:00:99:01")
     dut.route(net, nhid=dut.zebra.hop(wire=wan))

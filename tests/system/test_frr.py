@@ -201,7 +201,7 @@ def test_a_static_route_is_in_packets_within_100_ms(lab, preferred):
 
 @pytest.mark.parametrize("family", ["ipv4", "ipv6"])
 def test_a_bgp_route_is_in_packets_within_100_ms(lab, preferred, family):
-    """Withdrawn and announced by the neighbour: seen in packets within 100 ms of the moment
+    """Withdrawn and announced by the neighbor: seen in packets within 100 ms of the moment
     at which the speaker writes the UPDATE. No timer of bgpd's stands in the way: its MRAI
     is for what it sends, its route-map delay for changed policy. Medians of seven, since
     five daemons on the way share two cores with everybody else's work."""
@@ -413,7 +413,7 @@ def test_the_loss_of_zebra_and_all_of_frr_loses_no_transit_packet(lab):
 
 
 def test_a_route_that_went_while_zebra_was_away_goes_sweep_restart_s_later(lab):
-    """Until then it is forwarded by, for daemons may not be through with it; its neighbours lose
+    """Until then it is forwarded by, for daemons may not be through with it; its neighbors lose
     nothing at all. An hour here, and then a second."""
     (gone, _), (_, host) = [row.values() for row in lab.isp("lonely", count=2, seed=7)["ipv4"]]
     control = Control(lab.socket)

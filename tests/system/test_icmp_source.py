@@ -43,7 +43,7 @@ def loopback(dut):
 
 
 def unnumber(dut, wire, family):
-    """Take a port's address of one family away, keep its neighbour: the way back is by a
+    """Take a port's address of one family away, keep its neighbor: the way back is by a
     route out of the port, as on an unnumbered link."""
     own, peer, bits = (
         (wire.ip4, wire.peer4, "26") if family == 4 else (wire.ip6, wire.peer6, "64")
@@ -132,7 +132,7 @@ def test_a_link_local_source_is_told_that_it_reaches_no_further(dut, lan, wan):
     assert dut.drops(before) == {"ip6_linklocal": 1}
 
 
-def test_an_expiring_packet_waits_for_no_neighbour(dut, lan, wan, family):
+def test_an_expiring_packet_waits_for_no_neighbor(dut, lan, wan, family):
     """RFC 1812, 5.3.1 and RFC 8200, 3: at its last hop a packet is answered at once, and
     nobody is asked for an address that it will never go to."""
     host = "192.0.2.111" if family == 4 else "2001:db8:1::111"

@@ -115,7 +115,7 @@ def test_the_kernels_first_frame_after_idle_leaves_at_once(dut, lan):
 
 
 @pytest.mark.smoke
-def test_what_waited_for_a_neighbour_leaves_while_forwarders_sleep(dut, lan, wan):
+def test_what_waited_for_a_neighbor_leaves_while_forwarders_sleep(dut, lan, wan):
     """Its release is an inject, too."""
     dut.route(NET, via="192.0.2.79", wire=wan)
     lan.send(probe := lan.probe(HOST))

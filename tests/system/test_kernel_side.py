@@ -94,7 +94,7 @@ def _link(dut, name):
 
 def _made_anew(dut, wire, index):
     """Is there another TAP of its name, with the port's MAC? Before it has that, the kernel forgets
-    each neighbour that it is given."""
+    each neighbor that it is given."""
     row = _link(dut, wire.tap)
     return row and row["ifindex"] != index and row["address"] == wire.port_mac
 
@@ -127,7 +127,7 @@ def test_mtu_and_mac_change_under_load(busy):
 
 
 def test_addresses_flushed_under_load_and_given_back(busy):
-    """`ip addr flush`: the subnet is nobody's, gateways in it are static neighbours gone with
+    """`ip addr flush`: the subnet is nobody's, gateways in it are static neighbors gone with
     it; other ports lose nothing; what is given back works at once, ten times over."""
     dut, lan, wan, ext = busy
 

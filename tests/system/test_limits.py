@@ -107,7 +107,7 @@ def test_hosts_and_packets_that_wait_have_the_room_that_the_file_says(small):
     eventually(lambda: said(dut, "table has room again table=hosts")[1] >= 1, 5)
 
 
-def test_more_neighbours_are_waited_for_than_there_is_room(small):
+def test_more_neighbors_are_waited_for_than_there_is_room(small):
     """One packet each: those beyond have theirs dropped, are counted, and have a place when
     the others are given up."""
     dut, lan, wan = small, small.wires["lan"], small.wires["wan"]

@@ -176,7 +176,7 @@ def test_the_channels_states_are_those_of_the_api_and_one_is_1(dut):
     assert sorted(row["state"] for row in listed) == sorted(words)
 
 
-def test_queues_and_neighbours_are_counted(dut, tmp_path):
+def test_queues_and_neighbors_are_counted(dut, tmp_path):
     """What came by a queue is the queue's, what the kernel resolved is reachable or the like."""
     wan = dut.wires["wan"]
     value = lambda name, **labels: _value(

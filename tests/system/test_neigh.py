@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Neighbours: found by the kernel, used by the dataplane, and what waits meanwhile."""
+"""Neighbors: found by the kernel, used by the dataplane, and what waits meanwhile."""
 
 import time
 
@@ -42,7 +42,7 @@ def test_an_unresolved_gateway_is_asked_for_and_the_first_packets_wait(
 @pytest.mark.parametrize("kind", ["gateway", "host"])
 def test_nobody_overtakes_those_who_waited(dut, lan, wan, family, kind):
     """RFC 4861, 7.2.2 says that what waited is sent when the answer is there; who comes in
-    that moment comes after it. Twelve neighbours answer in the middle of a stream."""
+    that moment comes after it. Twelve neighbors answer in the middle of a stream."""
     for number in range(100, 112):
         gateway, prefix, dst = case(family, number)
         if kind == "gateway":
@@ -213,7 +213,7 @@ def test_a_gateway_that_the_kernel_does_not_ask_for_is_told_of_once(dut, lan, wa
         netns.sysctl(dut.ctl, {f"net.ipv6.conf.{wan.tap}.disable_ipv6": 0})
 
 
-def test_a_failed_neighbour_that_comes_back_is_found(dut, lan, wan, family, given_up_soon):
+def test_a_failed_neighbor_that_comes_back_is_found(dut, lan, wan, family, given_up_soon):
     """RFC 4861, 7.3.3: failure is not for ever; the next packet asks again."""
     host, _, _ = case(family, 74)
     lan.srp1(lan.probe(host), timeout=8)
@@ -228,7 +228,7 @@ def test_a_failed_neighbour_that_comes_back_is_found(dut, lan, wan, family, give
 
 
 def test_what_waits_is_bounded(dut, lan, wan, family):
-    """RFC 1812, 3.3.2: the queue for an unresolved neighbour is small, the rest counted."""
+    """RFC 1812, 3.3.2: the queue for an unresolved neighbor is small, the rest counted."""
     host, _, _ = case(family, 75)
     before = dut.counters()
 
@@ -313,7 +313,7 @@ def test_a_gratuitous_arp_moves_the_traffic(dut, lan, wan):
     assert dut.forwarded(lan, lan.probe(HOST), wan).dst == "02:00:00:00:78:02"
 
 
-def test_a_stale_neighbour_keeps_forwarding(dut, lan, wan, family):
+def test_a_stale_neighbor_keeps_forwarding(dut, lan, wan, family):
     """RFC 4861, 7.3.3: STALE means unproved, not unusable."""
     gateway, prefix, dst = case(family, 79)
     wan.answer(gateway, "02:00:00:00:79:01")
@@ -326,7 +326,7 @@ def test_a_stale_neighbour_keeps_forwarding(dut, lan, wan, family):
     assert stream.lost(wan) == []
 
 
-def test_a_static_neighbour_is_never_overwritten(dut, lan, wan, family):
+def test_a_static_neighbor_is_never_overwritten(dut, lan, wan, family):
     """A permanent entry is the operator's: traffic and resolution leave it alone."""
     gateway, prefix, dst = case(family, 80)
     dut.neighbor(gateway, wan, "02:00:00:00:80:01")
@@ -338,7 +338,7 @@ def test_a_static_neighbour_is_never_overwritten(dut, lan, wan, family):
     assert wan.solicitations(gateway) == []
 
 
-def test_a_deleted_neighbour_is_resolved_again(dut, lan, wan, family):
+def test_a_deleted_neighbor_is_resolved_again(dut, lan, wan, family):
     """The kernel's cache is the truth: an entry taken away is asked for anew."""
     gateway, prefix, dst = case(family, 81)
     dut.neighbor(gateway, wan, "02:00:00:00:81:01")
@@ -408,7 +408,7 @@ def test_a_gateway_is_resolved_before_there_is_traffic(dut, wan, family):
 
 
 def test_two_routes_share_the_wait(dut, lan, wan, family):
-    """Packets of many flows wait for one neighbour together and leave together."""
+    """Packets of many flows wait for one neighbor together and leave together."""
     gateway, prefix, dst = case(family, 83)
     dut.route(prefix, via=gateway, wire=wan)
     probes = [lan.probe(dst, sport=5000 + n) for n in range(4)]
@@ -434,7 +434,7 @@ def test_ttl_is_spent_once_by_a_packet_that_waited(dut, lan, wan, family):
 
 
 def test_a_scan_of_a_subnet_leaves_the_gateway_alone(dut, lan, wan, alt):
-    """Hundreds of unanswered hosts neither stop the known neighbours nor stay for ever. Fewer than
+    """Hundreds of unanswered hosts neither stop the known neighbors nor stay for ever. Fewer than
     the kernel's table has room for (1024, of all namespaces): others run beside this."""
     dut.route(NET6, via=alt.peer6, wire=alt)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Neighbours over time: used ones stay, dead ones are noticed, links flap, scans go by."""
+"""Neighbors over time: used ones stay, dead ones are noticed, links flap, scans go by."""
 
 import itertools
 import socket
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("asked_often")
 
 @pytest.fixture
 def fast_time(dut):
-    """Neighbours of wan grow old in a second instead of half a minute. They are asked ten times a
+    """Neighbors of wan grow old in a second instead of half a minute. They are asked ten times a
     second, and given up after three seconds, for this process answers in their stead and may have
     to wait for a CPU."""
     solicit(dut, retrans_time_ms=100, ucast_solicit=30)
@@ -36,7 +36,7 @@ def fast_time(dut):
     solicit(dut, retrans_time_ms=200, ucast_solicit=3, mcast_solicit=50)
 
 
-def test_neighbours_in_use_are_kept_and_missed_when_they_die(dut, lan, wan, fast_time):
+def test_neighbors_in_use_are_kept_and_missed_when_they_die(dut, lan, wan, fast_time):
     """RFC 4861, 7.3.3 and RFC 1122, 2.3.2.1: the kernel sees nothing of the traffic, yet
     asks those that are used, unicast, again and again; no packet is lost meanwhile. One
     that does not answer any more is found out, and the sources are told. Gateways and a
@@ -73,7 +73,7 @@ def test_neighbours_in_use_are_kept_and_missed_when_they_die(dut, lan, wan, fast
         return all(unicast(address) >= 2 for address in life)
 
     with dut.stream(lan, list(life.values()), rate=400) as stream:
-        eventually(asked_twice, 25, 0.1, "every neighbour is asked twice")
+        eventually(asked_twice, 25, 0.1, "every neighbor is asked twice")
 
     assert stream.lost(wan) == []
     assert seen <= USABLE, "never unknown, never failed"
@@ -110,7 +110,7 @@ def test_every_source_is_told_of_a_failure(dut, lan, wan, alt, family):
     assert dut.drops(before) == {"neigh_failed": 5}
 
 
-def test_a_neighbour_that_asked_us_is_known(dut, lan, wan):
+def test_a_neighbor_that_asked_us_is_known(dut, lan, wan):
     """RFC 826: who asks tells where he is; his traffic waits for nothing."""
     arp = ARP(op=1, hwsrc="02:00:00:00:12:03", psrc="192.0.2.123", pdst=wan.ip4)
     wan.send(Ether(src="02:00:00:00:12:03", dst="ff:ff:ff:ff:ff:ff") / arp)
@@ -168,7 +168,7 @@ def test_ipv4_waits_for_a_gateway(dut, lan, wan, name):
 
 
 @pytest.mark.smoke
-def test_a_slash_31_neighbour_is_resolved(dut, lan, wan):
+def test_a_slash_31_neighbor_is_resolved(dut, lan, wan):
     """RFC 3021, 2.2.1: both ends are hosts; the other is asked for like any."""
     dut.ip("addr add 203.0.113.1/31 dev wan0")
     wan.answer("203.0.113.0", "02:00:00:00:12:06")
@@ -204,7 +204,7 @@ def test_a_link_that_flaps_resolves_again(dut, lan, wan, family):
 
 
 class Talk(threading.Thread):
-    """The router's own packets to a neighbour, as a BGP session would send them."""
+    """The router's own packets to a neighbor, as a BGP session would send them."""
 
     def __init__(self, dut, address):
         super().__init__(daemon=True, name="talk")
@@ -261,7 +261,7 @@ def test_a_scan_leaves_gateways_alone_and_memory_bounded(scanned, family):
     table holds, with FDP_LONG a whole /16, are scanned. A
     gateway learned by ARP or ND forwards every packet of transit traffic, the router's own
     talk with it goes on, and a new gateway is found in the middle of it. Neither the table
-    of neighbours nor memory grows with the scan."""
+    of neighbors nor memory grows with the scan."""
     dut = scanned
     dut.ready()
     lan, wan = dut.wires["lan"], dut.wires["wan"]

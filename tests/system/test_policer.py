@@ -15,13 +15,13 @@ from lib.wait import eventually
 from test_punt import frames_for_us
 from wire import token, token_of
 
-# The class of each when it comes from a stranger: the lan's peer is a static neighbour, and
+# The class of each when it comes from a stranger: the lan's peer is a static neighbor, and
 # nobody in the router has spoken with it (tests before may have, by its MAC: then arp, nd).
 CLASSES = {
     "BGP": "bgp-new", "BGP answer": "bgp-new", "BGP over IPv6": "bgp-new",
     "BFD": "control-new", "OSPF unicast": "control-new", "echo": "icmp", "UDP": "local",
     "UDP over IPv6": "local", "ARP request": "arp arp-new", "ARP reply": "arp arp-new",
-    "neighbour solicitation": "nd nd-new", "OSPF hello": "igp", "OSPFv3 hello": "igp",
+    "neighbor solicitation": "nd nd-new", "OSPF hello": "igp", "OSPFv3 hello": "igp",
     "RIP": "igp", "IGMP": "membership", "VRRP": "signalling", "DHCP discover": "dhcp",
     "mDNS": "group", "a broadcast of nobody's": "group", "MLD": "membership",
     "LLDP": "l2", "IS-IS": "igp", "LACP": "l2", "unknown EtherType": "group",
@@ -72,7 +72,7 @@ def moves(dut, lan, frame):
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_a_neighbour_of_ours_asks_from_protected_room(dut, lan, family):
+def test_a_neighbor_of_ours_asks_from_protected_room(dut, lan, family):
     """RFC 826, RFC 4861, 7.2.4: one that the kernel has made sure of, not one that merely
     has an entry since it asked before."""
     host = "192.0.2.50" if family == 4 else "2001:db8:4::50"
@@ -120,7 +120,7 @@ def test_a_bgp_peer_asks_from_protected_room(dut, lan):
 
 @pytest.mark.parametrize("family", [4, 6])
 def test_the_answer_to_our_own_question_has_protected_room(dut, lan, family):
-    """RFC 826, RFC 4861, 7.2: a neighbour the kernel asks for may answer while strangers
+    """RFC 826, RFC 4861, 7.2: a neighbor the kernel asks for may answer while strangers
     flood."""
     host, name = ("192.0.2.51", "arp") if family == 4 else ("2001:db8:4::51", "nd")
     before = passed(dut)

@@ -83,7 +83,7 @@ def frames_for_us(lan):
             eth / ARP(op=2, psrc=lan.peer4, hwsrc=lan.mac) / Raw(token()),
             "l2_control",
         ),
-        "neighbour solicitation": (all6 / ns / Raw(token()), "group_control"),
+        "neighbor solicitation": (all6 / ns / Raw(token()), "group_control"),
         "OSPF hello": (
             group / to("224.0.0.5") / OSPF_Hdr() / OSPF_Hello() / Raw(token()),
             "group_control",
@@ -204,7 +204,7 @@ def frames_for_us(lan):
             / Raw(token()),
             "group_control",
         ),
-        "neighbour advertisement": (
+        "neighbor advertisement": (
             eth
             / IPv6(src=lan.peer6, dst=lan.ip6, hlim=255)
             / ICMPv6ND_NA(tgt=lan.peer6, S=1)
@@ -351,12 +351,12 @@ def frames_for_us(lan):
 NAMES = [
     "BGP", "BGP answer", "BGP over IPv6", "BFD", "OSPF unicast", "echo", "UDP",
     "UDP over IPv6", "ttl 1", "another port's address", "ARP request", "ARP reply",
-    "neighbour solicitation", "OSPF hello", "OSPFv3 hello", "RIP", "IGMP", "VRRP",
+    "neighbor solicitation", "OSPF hello", "OSPFv3 hello", "RIP", "IGMP", "VRRP",
     "DHCP discover", "mDNS", "a broadcast of nobody's", "MLD", "subnet-router anycast", "LLDP", "IS-IS", "LACP", "unknown EtherType", "MPLS",
     "link-local unicast", "BFD over IPv6", "BFD multihop", "BFD echo", "LDP session",
     "LDP hello", "PIM hello", "PIM hello over IPv6", "EIGRP", "RSVP with router alert",
     "VRRP over IPv6", "DHCP answer", "DHCPv6 solicit", "RIPng", "router solicitation",
-    "neighbour advertisement", "echo over IPv6", "first fragment", "later fragment",
+    "neighbor advertisement", "echo over IPv6", "first fragment", "later fragment",
     "first fragment of BGP", "first fragment over IPv6", "later fragment over IPv6",
     "fragment of an OSPF update", "destination options for us", "routing header 0 for us",
     "source route for us", "GRE", "wrong UDP checksum", "multicast beyond the link",

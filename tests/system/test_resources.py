@@ -35,7 +35,7 @@ def tough(own_dut):
     """A router of its own with one route in use."""
     dut = own_dut()
     if not LONG:
-        limits = f"limits: {{adjacencies: {ADJACENCIES}, neighbours: {HOSTS}}}\n"
+        limits = f"limits: {{adjacencies: {ADJACENCIES}, neighbors: {HOSTS}}}\n"
         dut.edit_config("log-level:", limits + "log-level:")
     dut.start()
     dut.route(NET, via=dut.wires["wan"].peer4, wire=dut.wires["wan"])
@@ -62,7 +62,7 @@ def hosts4(first, count):
 
 
 def permanent(dut, addresses, wire, verb="replace"):
-    """Static neighbours by the ten thousand: the kernel's limits are not for them."""
+    """Static neighbors by the ten thousand: the kernel's limits are not for them."""
     tail = f" lladdr {wire.mac} nud permanent" if verb == "replace" else ""
     dut.ip(*(f"neigh {verb} {a} dev {wire.tap}{tail}" for a in addresses))
 
@@ -194,8 +194,8 @@ def _host(n):
     return _behind(n).split("/")[0]
 
 
-def test_more_neighbours_than_places(tough):
-    """The kernel knows more neighbours than there is room for: those that found room are in
+def test_more_neighbors_than_places(tough):
+    """The kernel knows more neighbors than there is room for: those that found room are in
     use, and so is a gateway that comes after all of them; when some go, the others come."""
     dut, lan, wan = tough, tough.wires["lan"], tough.wires["wan"]
     beyond = HOSTS // 40
@@ -203,7 +203,7 @@ def test_more_neighbours_than_places(tough):
     dut.ip(f"addr add 10.0.0.0/12 dev {wan.tap}")
     begin = time.monotonic()
     permanent(dut, hosts, wan)
-    row = eventually(lambda: (r := table(dut, "neighbours"))["refused"] and r, 30, 0.1)
+    row = eventually(lambda: (r := table(dut, "neighbors"))["refused"] and r, 30, 0.1)
     full = time.monotonic()
 
     assert row["max"] == HOSTS and row["used"] >= HOSTS
@@ -217,22 +217,22 @@ def test_more_neighbours_than_places(tough):
     commit = clock.seconds()
     dut.forwarded(lan, lan.probe("203.0.113.9"), wan, timeout=5)
     assert late == wan.mac
-    assert said(dut, "table is full table=neighbours")[0] <= 2
+    assert said(dut, "table is full table=neighbors")[0] <= 2
 
     gone = time.monotonic()
     permanent(dut, going, wan, "del")
     eventually(lambda: dut.neighbor_row(left_out, wan), 20, 0.2, "the rest is known")
     back = time.monotonic()
     dut.forwarded(lan, lan.probe(left_out), wan)
-    eventually(lambda: said(dut, "table has room again table=neighbours")[1] == 1, 5)
-    print(f"{len(hosts)} neighbours in {full - begin:.1f} s, {row['refused']} refused, "
+    eventually(lambda: said(dut, "table has room again table=neighbors")[1] == 1, 5)
+    print(f"{len(hosts)} neighbors in {full - begin:.1f} s, {row['refused']} refused, "
           f"the rest known {back - gone:.2f} s after others went; a route in force, with all "
           f"of them there, after {commit * 1000:.0f} ms")  # fmt: skip
     # As ever: nobody walks through who collides.
     assert commit < 0.5 * (4 if sanitized(dut) else 1)
 
 
-def test_an_overrun_of_netlink_is_said_and_leaves_no_wrong_neighbour(tough):
+def test_an_overrun_of_netlink_is_said_and_leaves_no_wrong_neighbor(tough):
     """ENOBUFS: neigh stands still while the kernel says more than its socket holds. MACs that
     changed meanwhile are right afterwards, in every row and on the wire."""
     dut, lan, wan = tough, tough.wires["lan"], tough.wires["wan"]
@@ -255,7 +255,7 @@ def test_an_overrun_of_netlink_is_said_and_leaves_no_wrong_neighbour(tough):
 
     kernel = {
         (row["dev"], row["dst"]): row["lladdr"]
-        for row in dut.static_neighbours()
+        for row in dut.static_neighbors()
     }
     known = {
         (r["dev"], r["address"]): r["mac"]
@@ -481,7 +481,7 @@ def jumping(own_dut, monkeypatch):
 @pytest.mark.parametrize("seconds", [3600, -3600], ids=["forward", "back"])
 def test_a_clock_that_jumps_changes_time_stamps_only(jumping, seconds):
     """An hour either way while packets pass and wait: none is lost, those that wait for a
-    neighbour wait as long as ever, and no longer; sessions and sweep go by their own time."""
+    neighbor wait as long as ever, and no longer; sessions and sweep go by their own time."""
     dut, lan, wan = jumping, jumping.wires["lan"], jumping.wires["wan"]
     dut.route(NET, via=wan.peer4, wire=wan)
     silent = "192.0.2.99"

@@ -44,7 +44,7 @@ def still_works(dut):
 
 
 def addressed_well(out, data):
-    """Is a frame of the router's for the neighbour on `out`, or for a group as the kernel's
+    """Is a frame of the router's for the neighbor on `out`, or for a group as the kernel's
     own ARP and IPv6 multicast are?"""
     if data[6:12] != bytes.fromhex(out.port_mac.replace(":", "")):
         return False
@@ -63,7 +63,7 @@ def _nothing_waits(dut):
 @pytest.mark.parametrize("name", ["lan", "wan", "alt", "ext"])
 def test_random_frames_on_every_port(dut, wan, rng, name):
     """10,000 frames of nonsense on each port: counted, no crash, and not one frame sent
-    to a MAC that is not a neighbour's, but for the questions of ARP, ND and the like."""
+    to a MAC that is not a neighbor's, but for the questions of ARP, ND and the like."""
     wire = dut.wires[name]
     dut.route(NET, via=wan.peer4, wire=wan)
     dut.route(NET6, via=wan.peer6, wire=wan)

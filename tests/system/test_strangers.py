@@ -31,7 +31,7 @@ def forged(lan, wan):
     return {
         "BGP from off-link, 1 hop short of TTL security": (
             None, IP(src=FAR, dst=lan.ip4, ttl=254) / bgp),
-        "BGP from off-link, with a neighbour's address": (
+        "BGP from off-link, with a neighbor's address": (
             None, IP(src=lan.peer4, dst=lan.ip4, ttl=64) / bgp),
         "BGP to another port's address": (None, IP(src=wan.peer4, dst=wan.ip4, ttl=255) / bgp),
         "BGP over IPv6 from off-link": (None, IPv6(src=FAR6, dst=lan.ip6, hlim=3) / bgp),
@@ -184,11 +184,11 @@ def enquiring(lan):
     """(name, a question about the router's MAC, its asker forged: who is answered by MAC)."""
     anybody, victim = "ff:ff:ff:ff:ff:ff", "02:66:00:00:00:01"
     stranger = "02:66:00:00:00:02"  # lan.mac may be a BGP peer's still, by another test
-    for name, who in (("a neighbour", lan.host4.replace(".0/26", ".40")), ("off-link", FAR)):
+    for name, who in (("a neighbor", lan.host4.replace(".0/26", ".40")), ("off-link", FAR)):
         for how, dst in (("everybody", anybody), ("the router", lan.port_mac)):
             arp = ARP(op=1, hwsrc=victim, psrc=who, pdst=lan.ip4)
             yield f"ARP to {how} for {name}", Ether(src=stranger, dst=dst) / arp
-    for name, who in (("a neighbour", lan.ip6 + "40"), ("off-link", FAR6)):
+    for name, who in (("a neighbor", lan.ip6 + "40"), ("off-link", FAR6)):
         for dst, ip in (("33:33:ff:00:00:01", "ff02::1:ff00:1"), (lan.port_mac, lan.ip6)):
             ask = IPv6(src=who, dst=ip, hlim=255) / ICMPv6ND_NS(tgt=lan.ip6)
             ask /= ICMPv6NDOptSrcLLAddr(lladdr=victim)
@@ -201,7 +201,7 @@ def passed(dut):
 
 
 def answers(wire):
-    """The ARP answers and neighbour advertisements that left by a wire."""
+    """The ARP answers and neighbor advertisements that left by a wire."""
     arp = b"\x08\x06\x00\x01\x08\x00\x06\x04\x00\x02"
     return wire.got(lambda d: d[12:22] == arp or
                     (d[12:14] == b"\x86\xdd" and d[20] == 58 and d[54:55] == b"\x88"))  # fmt: skip

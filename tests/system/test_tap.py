@@ -229,7 +229,7 @@ def test_a_mac_changed_with_ip_is_the_ports(dut, lan, wan, new_mac):
         return probe
 
     comes_in_time(dut, lan, to_the_new, wan)
-    # A new address of the device empties the kernel's cache of neighbours, static ones too.
+    # A new address of the device empties the kernel's cache of neighbors, static ones too.
     dut.neighbor(lan.peer4, lan)
     assert dut.forwarded(wan, wan.probe(lan.peer4), lan).src == new_mac
 

@@ -61,7 +61,7 @@ def swapped(dut, wire):
 
 
 def whole_again(dut, wire):
-    """Addresses, neighbours and a route by it, as the operator and FRR give them back; zebra
+    """Addresses, neighbors and a route by it, as the operator and FRR give them back; zebra
     goes away, so that what is forwarded from here on is by the checkpoint."""
     dut.kernel_defaults()
     eventually(lambda: all(r["link"] == "up" for r in dut.control.ask("ports")), 5)

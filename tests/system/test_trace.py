@@ -130,7 +130,7 @@ def test_count_and_time_end_it(taught, lan):
 
 
 def test_a_later_drop_is_told_too(taught, lan, wan, given_up_soon):
-    """The punt thread's: a neighbour that never answers costs the packet that waited."""
+    """The punt thread's: a neighbor that never answers costs the packet that waited."""
     with Watching(taught, trace={"dst": "192.0.2.99", "count": 2}) as watch:
         lan.send(lan.probe("192.0.2.99"))
         held, gone = watch.take(2)

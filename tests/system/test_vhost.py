@@ -88,20 +88,20 @@ def test_a_guest_comes_goes_and_comes_again(pair):
 
 
 class Between:
-    """A router, and a neighbour on its only port that sends it frames and looks at what comes."""
+    """A router, and a neighbor on its only port that sends it frames and looks at what comes."""
 
-    def __init__(self, router, tap, neighbour, its_tap):
-        self.neighbour, self.dev = neighbour, its_tap
+    def __init__(self, router, tap, neighbor, its_tap):
+        self.neighbor, self.dev = neighbor, its_tap
         self.addresses = [f"192.0.2.{n}" for n in range(2, 8)]
         netns.ip_batch([f"addr add 192.0.2.1/24 dev {tap}"], router.space)
         netns.sysctl(router.space, {"net.ipv4.ip_forward": 1})
-        netns.ip_batch([f"addr add {a}/24 dev {its_tap}" for a in self.addresses], neighbour.space)
+        netns.ip_batch([f"addr add {a}/24 dev {its_tap}" for a in self.addresses], neighbor.space)
         eventually(lambda: pings(router, self.addresses[0]), 10, 0.05, "there is a way")
-        self.macs = [d.ports()[t]["mac"] for d, t in ((router, tap), (neighbour, its_tap))]
+        self.macs = [d.ports()[t]["mac"] for d, t in ((router, tap), (neighbor, its_tap))]
 
     def __enter__(self):
         self.sock = netns.open_socket(
-            self.neighbour.space, socket.AF_PACKET, socket.SOCK_RAW, 0x0300
+            self.neighbor.space, socket.AF_PACKET, socket.SOCK_RAW, 0x0300
         )
         self.sock.bind((self.dev, 0x0800))
         self.sock.settimeout(10)
@@ -130,7 +130,7 @@ class Between:
 def test_what_is_behind_a_packet_goes_no_further(pair):
     """A long frame may come in several buffers (net_virtio, net_vmxnet3); as many as its packet
     has leave, be the rest more than the last of them or less, and whether the packet waits for
-    its neighbour or is cut."""
+    its neighbor or is cut."""
     host, router = pair
     router.start()
     with Between(router, "eth0", host, "vm0") as between:

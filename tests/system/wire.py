@@ -3,7 +3,7 @@
 
 AF_PACKET sockets opened inside a namespace and used from outside; scapy builds and
 dissects, it neither sends nor sniffs. One thread collects from all wires, so that frames
-are taken off the sockets while the test does something else, and plays the neighbours
+are taken off the sockets while the test does something else, and plays the neighbors
 that a test put on the wire with answer().
 """
 
@@ -51,7 +51,7 @@ def token_of(packet):
 
 
 class Wire:
-    """Send, collect, wait, and answer ARP and neighbour solicitations."""
+    """Send, collect, wait, and answer ARP and neighbor solicitations."""
 
     # Filled in by the topology: see lib/dut.py.
     name = tap = mac = port_mac = ip4 = peer4 = ip6 = peer6 = host4 = None
@@ -67,11 +67,11 @@ class Wire:
         self.sock.setblocking(False)
         self.came = threading.Condition()
         self.frames = []  # (monotonic time, octets)
-        self.hosts = {}  # packed address: MAC, of the neighbours played here
+        self.hosts = {}  # packed address: MAC, of the neighbors played here
         self.asked = []  # (monotonic time, address as text) solicitations seen
 
     def peer(self, family):
-        """Address of this wire's neighbour."""
+        """Address of this wire's neighbor."""
         return self.peer4 if family == 4 else self.peer6
 
     def own(self, family):
@@ -173,7 +173,7 @@ class Wire:
             self.frames.clear()
             self.asked.clear()
 
-    # -- the neighbours played here --
+    # -- the neighbors played here --
 
     def answer(self, address, mac=None):
         """From now on answer ARP or solicitations for an address. Returns the MAC."""
@@ -292,7 +292,7 @@ def _mac_octets(mac):
 
 
 def _solicited(data):
-    """Packed address that an ARP request or a neighbour solicitation asks for, or None."""
+    """Packed address that an ARP request or a neighbor solicitation asks for, or None."""
     if data[12:14] == b"\x08\x06" and data[20:22] == b"\x00\x01":
         return data[38:42]
     if (

@@ -55,7 +55,7 @@ kmon_stats(const struct kmon *km, struct kmon_stats *st)
 }
 
 void
-kmon_tell_neighbours(struct kmon *km)
+kmon_tell_neighbors(struct kmon *km)
 {
 }
 

@@ -131,7 +131,7 @@ assert_answer(struct rig *g, const struct model *m, uint8_t family,
 	}
 }
 
-/* First and last address of a prefix, and its neighbours outside. */
+/* First and last address of a prefix, and its neighbors outside. */
 static void
 assert_answers(struct rig *g, const struct model *m, const struct prefix *p,
 	       const char *what)

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "config_said.h"
+#include "log_said.h"
 
 static void
 limits_are_what_tables_can_hold(void **state)
@@ -29,7 +30,7 @@ limits_are_what_tables_can_hold(void **state)
 	     "2: limits.hosts: 15 is out of range; expected a number from 16 to 262127\n");
 	says("limits:\n  mtus: 7\n",
 	     "3: limits.mtus: unknown key; expected one of routes, groups, adjacencies, "
-	     "hosts, neighbours, vlans, vrfs, asked, waited-for, waiting, clients, "
+	     "hosts, neighbors, vlans, vrfs, asked, waited-for, waiting, clients, "
 	     "http-clients\n");
 	says("limits:\n", "");
 	says("limits: 7\n",
@@ -46,12 +47,27 @@ gateways_and_hosts_share_their_numbers(void **state)
 						 "expected at most 131071\n");
 }
 
+static void
+an_old_name_of_a_key_is_taken_and_told(void **state)
+{
+	const char *told = "old one is taken for one more release key=limits.neighbours "
+			   "new=neighbors";
+
+	assert_int_equal(log_said(told), 0);
+	assert_int_equal(load(PORT "limits: {neighbours: 17}\n"), 0);
+	assert_int_equal(conf.limits.max[TABLE_neighbors], 17);
+	assert_int_equal(log_said(told), 1);
+	says("limits:\n  neighbors: 18\n  neighbours: 17\n",
+	     "4: limits.neighbours: given twice, first on line 3; expected once\n");
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(limits_are_what_tables_can_hold),
 		cmocka_unit_test(gateways_and_hosts_share_their_numbers),
+		cmocka_unit_test(an_old_name_of_a_key_is_taken_and_told),
 	};
 
 	return cmocka_run_group_tests_name("config_limits", tests, NULL, NULL);

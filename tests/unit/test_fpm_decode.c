@@ -262,7 +262,7 @@ label_routes_become_routes_of_no_table(void **state)
 }
 
 static void
-neighbour_begin(struct wire *w, uint16_t type, uint8_t family, size_t mac_octets)
+neighbor_begin(struct wire *w, uint16_t type, uint8_t family, size_t mac_octets)
 {
 	struct ndmsg ndm = {.ndm_family = family, .ndm_ifindex = 4, .ndm_state = 2};
 
@@ -278,14 +278,14 @@ macs_of_evpn_become_routes_of_no_table(void **state)
 	struct wire *w = one_frame();
 	struct fpm_tally t;
 
-	neighbour_begin(w, RTM_NEWNEIGH, AF_BRIDGE, 6);
+	neighbor_begin(w, RTM_NEWNEIGH, AF_BRIDGE, 6);
 	attr_addr(w, NDA_DST, "10.0.1.2");
 	msg_end(w);
-	neighbour_begin(w, RTM_NEWNEIGH, AF_BRIDGE, 6);
+	neighbor_begin(w, RTM_NEWNEIGH, AF_BRIDGE, 6);
 	attr_addr(w, NDA_DST, "2001:db8::1");
 	attr_u16(w, NDA_VLAN, 300);
 	msg_end(w);
-	neighbour_begin(w, RTM_DELNEIGH, AF_BRIDGE, 6);
+	neighbor_begin(w, RTM_DELNEIGH, AF_BRIDGE, 6);
 	msg_end(w);
 	frame_end(w);
 	t = becomes(w, "route mac 02:11:22:33:44:55 vlan 0 t4294967295"
@@ -295,19 +295,19 @@ macs_of_evpn_become_routes_of_no_table(void **state)
 		       "del mac 02:11:22:33:44:55 vlan 0 t4294967295;");
 	assert_int_equal(t.macs, 3);
 	w = one_frame();
-	neighbour_begin(w, RTM_NEWNEIGH, AF_BRIDGE, 5);
+	neighbor_begin(w, RTM_NEWNEIGH, AF_BRIDGE, 5);
 	assert_int_equal(last_is_nothing(w).malformed, 1);
 	w = one_frame();
-	neighbour_begin(w, RTM_NEWNEIGH, AF_BRIDGE, 6);
+	neighbor_begin(w, RTM_NEWNEIGH, AF_BRIDGE, 6);
 	attr(w, NDA_DST, "abc", 3);
 	assert_int_equal(last_is_nothing(w).malformed, 1);
 	w = one_frame();
-	neighbour_begin(w, RTM_NEWNEIGH, AF_INET, 6); /* ARP is the kernel's */
+	neighbor_begin(w, RTM_NEWNEIGH, AF_INET, 6); /* ARP is the kernel's */
 	assert_int_equal(last_is_nothing(w).skipped_type, 1);
 }
 
 static void
-link_local_prefixes_are_skipped_and_their_neighbours_not(void **state)
+link_local_prefixes_are_skipped_and_their_neighbors_not(void **state)
 {
 	static const char *const skipped[] = {"fe80::/64", "fe80::/10", "febf::1/128"};
 	struct wire *w;
@@ -345,7 +345,7 @@ other_netlink_types_are_skipped_by_length(void **state)
 }
 
 static void
-port_id_0_of_neighbour_messages_is_not_zebras(void **state)
+port_id_0_of_neighbor_messages_is_not_zebras(void **state)
 {
 	struct wire *w = one_frame();
 
@@ -415,9 +415,9 @@ main(void)
 		cmocka_unit_test(unknown_attributes_are_skipped_by_length),
 		cmocka_unit_test(label_routes_become_routes_of_no_table),
 		cmocka_unit_test(macs_of_evpn_become_routes_of_no_table),
-		cmocka_unit_test(link_local_prefixes_are_skipped_and_their_neighbours_not),
+		cmocka_unit_test(link_local_prefixes_are_skipped_and_their_neighbors_not),
 		cmocka_unit_test(other_netlink_types_are_skipped_by_length),
-		cmocka_unit_test(port_id_0_of_neighbour_messages_is_not_zebras),
+		cmocka_unit_test(port_id_0_of_neighbor_messages_is_not_zebras),
 		cmocka_unit_test(sink_that_refuses_ends_the_decoding),
 		cmocka_unit_test(every_alignment_gives_the_same_events),
 	};

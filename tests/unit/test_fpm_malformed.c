@@ -158,7 +158,7 @@ group_that_is_a_blackhole(struct wire *w)
 }
 
 static void
-contradictions_are_counted_and_no_neighbour_is_lost(void **state)
+contradictions_are_counted_and_no_neighbor_is_lost(void **state)
 {
 	void (*const build[])(struct wire * w) = {
 		host_bits,
@@ -360,7 +360,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(contradictions_are_counted_and_no_neighbour_is_lost),
+		cmocka_unit_test(contradictions_are_counted_and_no_neighbor_is_lost),
 		cmocka_unit_test(broken_attributes_are_counted),
 		cmocka_unit_test(message_length_that_lies_costs_the_rest_of_its_frame_only),
 		cmocka_unit_test(every_single_octet_change_of_the_samples_is_survived),

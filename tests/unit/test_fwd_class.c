@@ -206,7 +206,7 @@ the_same_address_has_a_share_in_each_vrf(void **state)
 }
 
 static void
-a_neighbour_waited_for_has_a_share_on_each_link(void **state)
+a_neighbor_waited_for_has_a_share_on_each_link(void **state)
 {
 	struct policer_conf conf;
 
@@ -218,7 +218,7 @@ a_neighbour_waited_for_has_a_share_on_each_link(void **state)
 		comes_by(BLUE, family, packet(family, false, 17, 1, 2));
 		burst.path[0] = PATH(PATH_ONLINK, BLUE);
 		passed(CLASS_glean);
-		frame[L2_LEN + src]++; /* another source, the same neighbour */
+		frame[L2_LEN + src]++; /* another source, the same neighbor */
 		assert_int_equal(passed(CLASS_glean), 0);
 		burst.ifidx = RED;
 		burst.in = fib_iface(fwd.fib, RED);
@@ -228,7 +228,7 @@ a_neighbour_waited_for_has_a_share_on_each_link(void **state)
 	}
 }
 
-/* A switch has one MAC in all VLANs of a trunk, and is a neighbour in each. */
+/* A switch has one MAC in all VLANs of a trunk, and is a neighbor in each. */
 static void
 the_same_mac_has_a_share_in_each_vlan(void **state)
 {
@@ -252,7 +252,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(the_same_address_has_a_share_in_each_vrf,
 						up, down),
 		cmocka_unit_test_setup_teardown(
-			a_neighbour_waited_for_has_a_share_on_each_link, up, down),
+			a_neighbor_waited_for_has_a_share_on_each_link, up, down),
 		cmocka_unit_test_setup_teardown(the_same_mac_has_a_share_in_each_vlan, up,
 						down),
 	};

@@ -63,7 +63,7 @@ static struct burst burst;
 static unsigned int n_go, n_left, n_at_once, n_mixed, n_taken, n_inserted, n_whole,
 	n_by_port;
 
-/* Where good packets go: neighbours of routes_make(). */
+/* Where good packets go: neighbors of routes_make(). */
 static const struct where {
 	unsigned int n;
 	uint8_t k[4];
@@ -118,7 +118,7 @@ route_add(struct fib_copy *tries, const uint8_t *net4, const uint8_t *net6, uint
 	assert_int_equal(poptrie_commit(tries->pt6), 0);
 }
 
-/* 20.k/16 and 2a0k::/16 by neighbour k of: OUT, C_OUT, TWO_OUT, one that is not there, C_TOO. */
+/* 20.k/16 and 2a0k::/16 by neighbor k of: OUT, C_OUT, TWO_OUT, one that is not there, C_TOO. */
 static void
 routes_make(void)
 {

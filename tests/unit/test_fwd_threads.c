@@ -495,7 +495,7 @@ all_is_well(enum pt_isa isa)
 		 ways_seen(N_ROUTE, 4, false) == 1u << STEADY &&
 		 ways_seen(N_ROUTE, 6, false) == 1u << STEADY);
 	for (unsigned int n = 0; n < N_NBR; n++)
-		wait_for(neighbour_is(n, 0));
+		wait_for(neighbor_is(n, 0));
 	queues_serve();
 	assert_int_equal(
 		pthread_create(&manage, NULL, manage_main, (void *)(uintptr_t)random()), 0);

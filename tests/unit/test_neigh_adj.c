@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Next hops, hosts of connected subnets, packets that wait for a neighbour, and the query:
- * against the kernel's own neighbour table, with the far end played by the test.
+ * Next hops, hosts of connected subnets, packets that wait for a neighbor, and the query:
+ * against the kernel's own neighbor table, with the far end played by the test.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ tap-bridge/ poptrie/
  */
@@ -123,7 +123,7 @@ watched_next_hop_stays_fresh_without_traffic_of_the_kernel(void **state)
 }
 
 static void
-static_neighbour_is_used_and_left_alone(void **state)
+static_neighbor_is_used_and_left_alone(void **state)
 {
 	struct rig *r = rig_up(state);
 
@@ -184,7 +184,7 @@ next_hop_evicted_by_the_kernel_is_used_until_it_is_settled(void **state)
 	send_watch(r, MSG_ADJ_WATCH, ADJ, "192.0.2.9");
 	wait_for(r, hop_of(r, ADJ) == hop_to(mac_b));
 
-	/* A new MAC of ours throws all neighbours out without failing them, as the GC does. */
+	/* A new MAC of ours throws all neighbors out without failing them, as the GC does. */
 	r->answers = false;
 	ip(r->bed, "link set t0 address 02:00:5e:00:53:0c");
 	wait_for(r, memcmp(r->asked_from, mac_c, 6) == 0);
@@ -264,7 +264,7 @@ unwatched_slot_is_empty_and_given_back(void **state)
 /* --- hosts ---------------------------------------------------------------------------- */
 
 static void
-neighbour_of_the_kernel_becomes_a_host_and_goes(void **state)
+neighbor_of_the_kernel_becomes_a_host_and_goes(void **state)
 {
 	struct rig *r = rig_up(state);
 	struct ipaddr addr = addr_of("192.0.2.7");
@@ -287,7 +287,7 @@ neighbour_of_the_kernel_becomes_a_host_and_goes(void **state)
 }
 
 static void
-neighbours_known_before_the_start_are_hosts(void **state)
+neighbors_known_before_the_start_are_hosts(void **state)
 {
 	struct rig *r = rig_of(state);
 
@@ -493,7 +493,7 @@ row_of(const json_t *rows, const char *address)
 #define text_of(row, key) json_string_value(json_object_get(row, key))
 
 static void
-query_shows_each_neighbour_once_in_slices(void **state)
+query_shows_each_neighbor_once_in_slices(void **state)
 {
 	struct rig *r = rig_up(state);
 	unsigned int n_slices;
@@ -543,15 +543,15 @@ main(void)
 		bed_test(next_hop_that_does_not_answer_fails_and_comes_back),
 		bed_test(next_hop_that_falls_silent_fails_after_the_kernel_gave_up),
 		bed_test(watched_next_hop_stays_fresh_without_traffic_of_the_kernel),
-		bed_test(static_neighbour_is_used_and_left_alone),
+		bed_test(static_neighbor_is_used_and_left_alone),
 		bed_test(group_mac_that_was_learned_is_not_used),
 		bed_test(link_down_empties_adjacencies_and_up_resolves_again),
 		bed_test(next_hop_evicted_by_the_kernel_is_used_until_it_is_settled),
 		bed_test(host_in_use_evicted_by_the_kernel_is_used_until_it_is_settled),
 		bed_test(glean_that_is_over_is_asked_for_no_longer),
 		bed_test(unwatched_slot_is_empty_and_given_back),
-		bed_test(neighbour_of_the_kernel_becomes_a_host_and_goes),
-		bed_test(neighbours_known_before_the_start_are_hosts),
+		bed_test(neighbor_of_the_kernel_becomes_a_host_and_goes),
+		bed_test(neighbors_known_before_the_start_are_hosts),
 		bed_test(stale_host_in_use_is_confirmed_and_an_unused_one_is_not),
 		bed_test(many_hosts_come_and_go),
 		bed_test(glean_is_answered_when_the_host_can_be_found),
@@ -559,7 +559,7 @@ main(void)
 		bed_test(glean_has_a_time_limit_of_its_own),
 		bed_test(glean_on_a_link_that_is_down_fails_at_once),
 		bed_test(scan_is_answered_whole_and_does_not_touch_the_next_hop),
-		bed_test(query_shows_each_neighbour_once_in_slices),
+		bed_test(query_shows_each_neighbor_once_in_slices),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

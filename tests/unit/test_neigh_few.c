@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * More hosts than there are places for, on the kernel's own neighbour table: who has none has
+ * More hosts than there are places for, on the kernel's own neighbor table: who has none has
  * the next one that is given back.
  *
  * link: fpm-dataplane/neigh/ fpm-dataplane/fib/ fpm-dataplane/base/ tap-bridge/ poptrie/

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * VLANs and neighbours as the kernel tells of them, also when events were missed or are
+ * VLANs and neighbors as the kernel tells of them, also when events were missed or are
  * late: here the kernel is a table in the test, for the machine's own may have no VLANs, and
  * loses no event when a test would like it. All in one thread, grace periods by hand.
  *
@@ -193,7 +193,7 @@ vlans_without_a_number_are_counted_and_come_when_others_go(void **state)
 	assert_int_equal(table_state(TABLE_vlans).used, most - (most / 8 + 1) + beyond);
 }
 
-/* Whether packets that wait for a neighbour were told to go on: 1, 0; -1: nothing yet. */
+/* Whether packets that wait for a neighbor were told to go on: 1, 0; -1: nothing yet. */
 static int
 answer(void)
 {
@@ -206,7 +206,7 @@ answer(void)
 	return resolved;
 }
 
-/* The kernel's word on a neighbour. */
+/* The kernel's word on a neighbor. */
 static void
 hear(uint16_t nud, bool gone)
 {

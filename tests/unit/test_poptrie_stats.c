@@ -367,7 +367,7 @@ holes_are_closed_by_small_pieces(void **state)
 	enum {
 		N = 1 << 17,
 		LEFT = 16
-	}; /* of 64 routes in turn, one and its neighbours stay */
+	}; /* of 64 routes in turn, one and its neighbors stay */
 
 	for (int kind = 0; kind < 3; kind++) {
 		struct churn c = {.r = rnd_seeded(__func__)};

@@ -222,7 +222,7 @@ all_members_down_is_down(void **state)
 }
 
 static void
-a_failed_neighbour_leaves_the_group_and_comes_back(void **state)
+a_failed_neighbor_leaves_the_group_and_comes_back(void **state)
 {
 	struct rig *g = three_ways();
 
@@ -235,7 +235,7 @@ a_failed_neighbour_leaves_the_group_and_comes_back(void **state)
 }
 
 static void
-when_all_neighbours_fail_all_stay_so_that_packets_retry(void **state)
+when_all_neighbors_fail_all_stay_so_that_packets_retry(void **state)
 {
 	struct rig *g = three_ways();
 
@@ -329,8 +329,8 @@ main(void)
 		cmocka_unit_test(
 			link_loss_takes_members_out_at_once_and_link_up_brings_them_back),
 		cmocka_unit_test(all_members_down_is_down),
-		cmocka_unit_test(a_failed_neighbour_leaves_the_group_and_comes_back),
-		cmocka_unit_test(when_all_neighbours_fail_all_stay_so_that_packets_retry),
+		cmocka_unit_test(a_failed_neighbor_leaves_the_group_and_comes_back),
+		cmocka_unit_test(when_all_neighbors_fail_all_stay_so_that_packets_retry),
 		cmocka_unit_test(a_failed_single_way_keeps_its_adjacency),
 		cmocka_unit_test(
 			an_interface_deleted_and_made_again_works_when_zebra_says_so),

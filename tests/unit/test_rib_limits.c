@@ -172,7 +172,7 @@ own_subnets_take_no_room_of_groups(void **state)
 	rig_free(g);
 }
 
-/* A way without a neighbour is small; under an id, which may mean anything next, it is not. */
+/* A way without a neighbor is small; under an id, which may mean anything next, it is not. */
 static void
 an_orphan_is_counted_as_what_it_becomes(void **state)
 {

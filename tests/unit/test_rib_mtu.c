@@ -38,7 +38,7 @@ it_is_one_routes_and_not_its_next_hops(void **state)
 	assert_seen(g, "10.1.0.1", "192.0.2.1@1");
 	assert_seen(g, "10.2.0.1", "192.0.2.1@1 mtu 1400");
 	assert_seen(g, "10.3.0.1", "192.0.2.1@1 mtu 1300");
-	assert_int_equal(g->n_watch, 1); /* one neighbour, one adjacency */
+	assert_int_equal(g->n_watch, 1); /* one neighbor, one adjacency */
 	rig_free(g);
 }
 

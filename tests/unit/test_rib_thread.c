@@ -25,7 +25,7 @@ struct house {
 	struct fib *fib;
 };
 
-/* neigh: every watched neighbour is at 02:00:00:00:00:<adj> at once. */
+/* neigh: every watched neighbor is at 02:00:00:00:00:<adj> at once. */
 static void
 neigh_on_msg(struct worker *w, struct msg *m)
 {

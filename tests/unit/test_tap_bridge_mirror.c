@@ -15,7 +15,7 @@
 
 #define HOSTS 1000
 
-/* Neighbours 10.0.0.0 to 10.0.3.231 of interface 7. */
+/* Neighbors 10.0.0.0 to 10.0.3.231 of interface 7. */
 static struct kmon_key
 host(unsigned int n)
 {

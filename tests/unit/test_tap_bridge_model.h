@@ -172,10 +172,10 @@ on_neigh(void *ctx, const struct kmon_neigh *neigh, bool gone)
 	struct kmon_neigh *at = neigh_like(m, neigh->ifindex, neigh->addr);
 
 	if (link_by_index(m, neigh->ifindex) == NULL)
-		breach(m, "neighbour on an unknown link");
+		breach(m, "neighbor on an unknown link");
 	if (gone) {
 		if (at == NULL || neigh->nud != 0 || neigh->has_mac)
-			breach(m, "neighbour gone that is not");
+			breach(m, "neighbor gone that is not");
 		else
 			*at = m->neigh[--m->n_neighs];
 		return;
@@ -185,7 +185,7 @@ on_neigh(void *ctx, const struct kmon_neigh *neigh, bool gone)
 		at = &m->neigh[m->n_neighs++];
 	else if (at->nud == neigh->nud && neigh->nud != NUD_FAILED &&
 		 at->has_mac == neigh->has_mac && memcmp(at->mac, neigh->mac, 6) == 0)
-		breach(m, "neighbour reported twice");
+		breach(m, "neighbor reported twice");
 	*at = *neigh;
 	if (m->resolve_in_callback &&
 	    kmon_resolve(m->km, neigh->ifindex, neigh->family, neigh->addr) < 0)
@@ -337,7 +337,7 @@ assert_model_is_the_kernels(struct model *m, struct bed *bed)
 	unwatch(fresh);
 }
 
-/* TAP t0 with an address of each family, watched, its neighbour timers ten times faster. */
+/* TAP t0 with an address of each family, watched, its neighbor timers ten times faster. */
 static inline struct model *
 watched_tap(struct bed *bed)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernel monitor on neighbours, resolving them, and resyncs, against the kernel.
+ * The kernel monitor on neighbors, resolving them, and resyncs, against the kernel.
  *
  * link: tap-bridge/
  */
@@ -8,10 +8,10 @@
 
 #include <sys/socket.h>
 
-/* --- neighbours ------------------------------------------------------------------------- */
+/* --- neighbors ------------------------------------------------------------------------- */
 
 static void
-a_neighbour_is_followed_through_state_mac_and_deletion(void **state)
+a_neighbor_is_followed_through_state_mac_and_deletion(void **state)
 {
 	struct bed *bed = bed_of(state);
 	struct model *m = watched_tap(bed);
@@ -60,7 +60,7 @@ is_arp_request(const uint8_t *frame, size_t len)
 }
 
 static bool
-is_neighbour_solicitation(const uint8_t *frame, size_t len)
+is_neighbor_solicitation(const uint8_t *frame, size_t len)
 {
 	/* ICMPv6 type 135 for a target that ends in ::9 */
 	return len >= 78 && frame[12] == 0x86 && frame[13] == 0xdd && frame[20] == 58 &&
@@ -111,7 +111,7 @@ resolve_makes_the_kernel_send_ns_and_ends_in_failed(void **state)
 			 0);
 
 	assert_true(tap_read_until(&bed->tap, frame, sizeof(frame),
-				   is_neighbour_solicitation) > 0);
+				   is_neighbor_solicitation) > 0);
 	eventually(m, neigh_is(m, "2001:db8::9", NUD_FAILED, NULL));
 	unwatch(m);
 }
@@ -171,7 +171,7 @@ a_resolve_that_is_answered_ends_in_reachable(void **state)
 }
 
 static void
-resolving_a_stale_neighbour_keeps_its_mac(void **state)
+resolving_a_stale_neighbor_keeps_its_mac(void **state)
 {
 	struct bed *bed = bed_of(state);
 	struct model *m = watched_tap(bed);
@@ -187,7 +187,7 @@ resolving_a_stale_neighbour_keeps_its_mac(void **state)
 }
 
 static void
-resolving_a_static_neighbour_leaves_it_alone(void **state)
+resolving_a_static_neighbor_leaves_it_alone(void **state)
 {
 	struct bed *bed = bed_of(state);
 	struct model *m = watched_tap(bed);
@@ -225,9 +225,9 @@ resolving_nonsense_is_refused(void **state)
 
 /* --- resync ----------------------------------------------------------------------------- */
 
-/* `count` neighbours 10.x.y.z and so on of t0 in one run of ip(8). */
+/* `count` neighbors 10.x.y.z and so on of t0 in one run of ip(8). */
 static void
-batch_neighbours(struct bed *bed, const char *verb, int count, const char *rest)
+batch_neighbors(struct bed *bed, const char *verb, int count, const char *rest)
 {
 	char command[128];
 	FILE *pipe;
@@ -275,9 +275,9 @@ an_overrun_is_noticed_and_made_good(void **state)
 	assert_int_equal(
 		setsockopt(kmon_fd(m->km), SOL_SOCKET, SO_RCVBUF, &tiny, sizeof(tiny)), 0);
 
-	batch_neighbours(bed, "add", 300, "lladdr 02:00:5e:00:53:0b nud permanent");
+	batch_neighbors(bed, "add", 300, "lladdr 02:00:5e:00:53:0b nud permanent");
 	ip(bed, "link del t1");
-	/* In this order: with its last IPv4 address a link loses its neighbours. */
+	/* In this order: with its last IPv4 address a link loses its neighbors. */
 	ip(bed, "addr add 198.51.100.1/24 dev t0");
 	ip(bed, "addr del 192.0.2.1/24 dev t0");
 	ip(bed, "neigh del 192.0.2.2 dev t0");
@@ -309,7 +309,7 @@ events_after_an_overrun_arrive_again(void **state)
 
 	assert_int_equal(
 		setsockopt(kmon_fd(m->km), SOL_SOCKET, SO_RCVBUF, &tiny, sizeof(tiny)), 0);
-	batch_neighbours(bed, "add", 100, "lladdr 02:00:5e:00:53:0b nud permanent");
+	batch_neighbors(bed, "add", 100, "lladdr 02:00:5e:00:53:0b nud permanent");
 	eventually(m, m->n_neighs == 100);
 	kmon_stats(m->km, &st);
 
@@ -321,15 +321,15 @@ events_after_an_overrun_arrive_again(void **state)
 }
 
 static void
-thousands_of_neighbours_are_followed_without_overrun(void **state)
+thousands_of_neighbors_are_followed_without_overrun(void **state)
 {
 	struct bed *bed = bed_of(state);
 	struct model *m = watched_tap(bed);
 	struct kmon_stats st;
 
-	batch_neighbours(bed, "add", 3000, "lladdr 02:00:5e:00:53:0b nud permanent");
+	batch_neighbors(bed, "add", 3000, "lladdr 02:00:5e:00:53:0b nud permanent");
 	eventually(m, m->n_neighs == 3000);
-	batch_neighbours(bed, "del", 2900, "");
+	batch_neighbors(bed, "del", 2900, "");
 	eventually(m, m->n_neighs == 100);
 
 	kmon_stats(m->km, &st);
@@ -346,7 +346,7 @@ a_callback_may_resolve_in_the_middle_of_a_resync(void **state)
 
 	/* So many that the dump takes several messages; permanent, as the kernel drops
 	 * others at will when the machine has many. They are looked at, not solicited. */
-	batch_neighbours(bed, "add", 900, "lladdr 02:00:5e:00:53:0b nud permanent");
+	batch_neighbors(bed, "add", 900, "lladdr 02:00:5e:00:53:0b nud permanent");
 	m->resolve_in_callback = true;
 	assert_int_equal(kmon_resync(m->km), 0);
 	m->resolve_in_callback = false;
@@ -359,20 +359,20 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		bed_test(a_neighbour_is_followed_through_state_mac_and_deletion),
+		bed_test(a_neighbor_is_followed_through_state_mac_and_deletion),
 		bed_test(the_kernels_own_noarp_entries_are_left_out_static_ones_are_not),
 		bed_test(resolve_makes_the_kernel_send_arp_and_ends_in_failed),
 		bed_test(resolve_makes_the_kernel_send_ns_and_ends_in_failed),
 		bed_test(every_failed_resolve_is_reported),
 		bed_test(a_question_that_is_deleted_has_not_failed_and_is_asked_again),
 		bed_test(a_resolve_that_is_answered_ends_in_reachable),
-		bed_test(resolving_a_stale_neighbour_keeps_its_mac),
-		bed_test(resolving_a_static_neighbour_leaves_it_alone),
+		bed_test(resolving_a_stale_neighbor_keeps_its_mac),
+		bed_test(resolving_a_static_neighbor_leaves_it_alone),
 		bed_test(resolving_nonsense_is_refused),
 		bed_test(a_resync_without_changes_reports_none),
 		bed_test(an_overrun_is_noticed_and_made_good),
 		bed_test(events_after_an_overrun_arrive_again),
-		bed_test(thousands_of_neighbours_are_followed_without_overrun),
+		bed_test(thousands_of_neighbors_are_followed_without_overrun),
 		bed_test(a_callback_may_resolve_in_the_middle_of_a_resync),
 	};
 

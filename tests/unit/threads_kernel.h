@@ -2,7 +2,7 @@
 /*
  * The kernel, and who tells of it (kmon), as tables for the real neigh thread: theirs, but
  * before it starts. What happens in the kernel comes by the thread's own mailbox, and so does
- * the answer of a neighbour that is asked for.
+ * the answer of a neighbor that is asked for.
  */
 #ifndef THREADS_KERNEL_H
 #define THREADS_KERNEL_H
@@ -35,7 +35,7 @@ enum news {
 	VRF_GOES
 };
 
-/* MSG_REPLY, which nobody sends to neigh: something has happened to a neighbour or a port. */
+/* MSG_REPLY, which nobody sends to neigh: something has happened to a neighbor or a port. */
 struct msg_news {
 	struct msg m;
 	enum news news;
@@ -52,7 +52,7 @@ static struct {
 } kernel;
 
 static inline void
-tell_neighbour(unsigned int n, uint16_t nud)
+tell_neighbor(unsigned int n, uint16_t nud)
 {
 	struct ipaddr addr = nbr_addr(n);
 	struct kmon_neigh kn = {
@@ -130,13 +130,13 @@ link_news(uint16_t port, enum news news, uint32_t version)
 }
 
 static inline void
-neighbour_news(unsigned int n, enum news news, uint32_t version)
+neighbor_news(unsigned int n, enum news news, uint32_t version)
 {
 	if (news != NBR_ANSWERS)
 		kernel.version[n] = version;
-	tell_neighbour(n, news == NBR_GONE     ? NUD_NONE
-			  : news == NBR_FAILED ? NUD_FAILED
-					       : NUD_REACHABLE);
+	tell_neighbor(n, news == NBR_GONE     ? NUD_NONE
+			 : news == NBR_FAILED ? NUD_FAILED
+					      : NUD_REACHABLE);
 	/* Whether neigh asks or not: the kernel has traffic of its own. */
 	if (news == NBR_GONE)
 		news_send(NBR_ANSWERS, n, 0);
@@ -156,7 +156,7 @@ kernel_news(const struct msg_news *m)
 		tell_vrf(m->news == VRF_COMES);
 		break;
 	default:
-		neighbour_news(m->which, m->news, m->version);
+		neighbor_news(m->which, m->news, m->version);
 	}
 }
 
@@ -247,7 +247,7 @@ kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void
 			tell_addr(p, family);
 		}
 	for (unsigned int n = 0; n < N_NBR; n++)
-		tell_neighbour(n, NUD_REACHABLE);
+		tell_neighbor(n, NUD_REACHABLE);
 	return 0;
 }
 
@@ -264,7 +264,7 @@ kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 	return 0;
 }
 
-/* A neighbour that failed answers the next question, and is asked again. */
+/* A neighbor that failed answers the next question, and is asked again. */
 bool
 kmon_gave_up(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
 {

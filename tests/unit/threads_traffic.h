@@ -30,10 +30,10 @@
 #define N_FWD      2
 #define N_ROUTE    16
 #define N_BUFFER   2048
-/* So few that a neighbour's place to wait (HOLD_PER_NEIGHBOUR) has room for all of them. */
+/* So few that a neighbor's place to wait (HOLD_PER_NEIGHBOR) has room for all of them. */
 #define IN_FLIGHT_MAX 60
 
-/* Neighbours: gateways of routes; that of the steady route; hosts; those that send. */
+/* Neighbors: gateways of routes; that of the steady route; hosts; those that send. */
 enum { GATEWAYS = 4, STEADY = GATEWAYS, HOSTS, SENDERS = HOSTS + 4, N_NBR = SENDERS + 4 };
 
 static const struct nbr {
@@ -74,7 +74,7 @@ struct ride {
 	bool on_its_way;
 	uint8_t kind; /* enum kind */
 	uint8_t family;
-	uint8_t which; /* route, or neighbour */
+	uint8_t which; /* route, or neighbor */
 	uint8_t queue;
 	uint32_t seq;             /* in its queue */
 	uint32_t settled[N_FACT]; /* when it came */

@@ -230,7 +230,7 @@ iface_is(unsigned int ifidx, uint32_t version)
 }
 
 static inline bool
-neighbour_is(unsigned int n, uint32_t version)
+neighbor_is(unsigned int n, uint32_t version)
 {
 	struct ipaddr addr = nbr_addr(n);
 	uint32_t slot = fib_host_adj(fib, nbr[n].port, nbr[n].family, &addr);
@@ -257,7 +257,7 @@ is_so(unsigned int fact, uint32_t version)
 	if (fact < FACT_NBR || fact >= FACT_VRF_ROUTE)
 		return route_is(fact, version);
 	if (fact < FACT_IFACE)
-		return neighbour_is(fact - FACT_NBR, version);
+		return neighbor_is(fact - FACT_NBR, version);
 	if (fact < FACT_LINK)
 		return iface_is(fact - FACT_IFACE, version);
 	return fact == FACT_LINK ? link_is(version % 2 == 0) : vrf_is(version % 2 != 0);

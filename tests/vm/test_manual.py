@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The manual's chapters for a machine with NICs, read and obeyed there: a router of FRR and
 the kernel moves to the dataplane and back, a new one is installed. systemd runs the machine,
-the commands are those of the pages (lib/docs.py), the neighbours are kernels and an FRR.
+the commands are those of the pages (lib/docs.py), the neighbors are kernels and an FRR.
 
     far0 (isp, AS 65001)  enp3s0f0 or wan0, 192.0.2.1/30   the machine's two ports
     far1 (a host)         enp3s0f1 or lan0, 198.51.100.1/24
@@ -82,7 +82,7 @@ def far_end(n, address, more=()):
 
 @pytest.fixture(scope="module")
 def machine(package):
-    """The neighbours are there, FRR is as Debian's package has it."""
+    """The neighbors are there, FRR is as Debian's package has it."""
     netns.command(["modprobe", "virtio_net"])
     name_nics()
     netns.command(["ip", "netns", "attach", "machine", "1"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The kernel's table of neighbours is full, of such as it will not throw out, and it refuses
+"""The kernel's table of neighbors is full, of such as it will not throw out, and it refuses
 whoever is new (ENOBUFS). Its limits are the machine's and no namespace's
 (net.ipv4.neigh.default.gc_thresh3), so this is a guest's test."""
 
@@ -13,7 +13,7 @@ from lib import netns
 from lib.wait import eventually
 from wire import token_of
 
-FULL = 200  # neighbours that the kernel takes then
+FULL = 200  # neighbors that the kernel takes then
 AN_HOUR = 3600000
 
 
@@ -43,7 +43,7 @@ def write(path, text):
 
 @contextlib.contextmanager
 def kernel_is_full(dut, family):
-    """As many neighbours on ext as the kernel takes, all reachable for an hour."""
+    """As many neighbors on ext as the kernel takes, all reachable for an hour."""
     ext, was = dut.wires["ext"], read(limit(family))
     key = f"net.ipv{family}.neigh.{ext.tap}.base_reachable_time_ms"
     host = "203.0.113.{}" if family == 4 else "2001:db8:e::{:x}"
@@ -68,7 +68,7 @@ def refusals(dut):
 
 
 def found(dut, at, gateway=None):
-    """Does a packet for `at` leave on wan now? If not, what is known of its neighbour is told."""
+    """Does a packet for `at` leave on wan now? If not, what is known of its neighbor is told."""
     lan, wan = dut.wires["lan"], dut.wires["wan"]
     lan.send(probe := lan.probe(at))
     try:

@@ -463,7 +463,7 @@ def test_long_frames_of_the_kernel_leave_and_are_heard(router):
 
 @pytest.fixture
 def vlan(router):
-    """wan0.100 with the peer as a neighbour there, where the longest frames pass."""
+    """wan0.100 with the peer as a neighbor there, where the longest frames pass."""
     wan = router.wires["wan"]
     router.ip(*(f"link set {router.wires[n].tap} mtu {JUMBO}" for n in ("lan", "wan")))
     router.ip("link add link wan0 name wan0.100 type vlan id 100", "link set wan0.100 up")
@@ -555,7 +555,7 @@ def bgp_router(router, namespace, host, more="", **words):
 
 
 def test_bgp_through_the_tap_makes_routes_that_forward(router, qmp):
-    """Real FRR on both ends of the wire: ARP, neighbour discovery and TCP pass by the NIC
+    """Real FRR on both ends of the wire: ARP, neighbor discovery and TCP pass by the NIC
     and the TAP, what the peer announces is forwarded, and a pulled cable ends the session.
     """
     lan, wan = router.wires["lan"], router.wires["wan"]

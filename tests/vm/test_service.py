@@ -400,7 +400,7 @@ def test_a_device_that_is_no_nic_is_left_alone(router, tmp_path):
 
 
 def test_a_stop_is_clean_and_lets_go_of_all(router):
-    """Exit code 0, no descriptor kept, the carrier gone: a neighbour knows at once."""
+    """Exit code 0, no descriptor kept, the carrier gone: a neighbor knows at once."""
     assert router.stop() == 0
 
     assert state("ActiveState") == "inactive"

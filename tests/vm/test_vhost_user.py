@@ -78,7 +78,7 @@ def test_a_guests_kernel_is_routed_by_vhost_user_ports(sides):
     finished when the guest's kernel lets go of them."""
     there = SIDES["right"][1]
     once = ["ping", "-c", "1", "-W", "1", there]
-    eventually(lambda: netns.run("left", once), 10, 0.1, "neighbours are known")
+    eventually(lambda: netns.run("left", once), 10, 0.1, "neighbors are known")
     before = forwarded()
 
     assert ping("left", there, 20)[0] == 20

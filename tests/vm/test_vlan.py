@@ -203,7 +203,7 @@ def test_who_sees_to_tags_changes_by_a_reload(router, lan, wan):
 
 @pytest.mark.quick
 def test_a_vlan_that_goes_is_nobodys(router, lan, wan):
-    """At once, with its neighbours and routes; another one takes the id."""
+    """At once, with its neighbors and routes; another one takes the id."""
     add(router)
     neighbor(router, wan)
     router.route(NET, via=PEER, wire=VLAN)
@@ -344,8 +344,8 @@ def test_the_kernel_gets_what_was_on_the_wire(router, wan):
 
 
 @pytest.mark.quick
-def test_the_kernel_of_a_neighbour_is_pinged_through_a_vlan(router, lan, wan):
-    """ARP and neighbour discovery with tags both ways; what is forwarded waits for them."""
+def test_the_kernel_of_a_neighbor_is_pinged_through_a_vlan(router, lan, wan):
+    """ARP and neighbor discovery with tags both ways; what is forwarded waits for them."""
     add(router)
     netns.ip_batch(["link add link wan name v100 type vlan id 100"], router.far)
     try:

@@ -36,7 +36,7 @@ def rename_up(router, old, new):
 
 
 def give_back(router, wan, dev):
-    """Addresses and neighbours that the kernel has taken, of a VLAN that was down or away."""
+    """Addresses and neighbors that the kernel has taken, of a VLAN that was down or away."""
     router.ip(*(f"addr replace {a} dev {dev.tap} nodad" for a in ADDRESSES))
     for peer in (PEER, PEER6):
         neighbor(router, wan, peer, dev)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Interfaces in VRFs of the kernel: each VRF is a router of its own, with its FIB, addresses
-and neighbours, whatever the others have."""
+and neighbors, whatever the others have."""
 
 import ipaddress
 import os

@@ -89,7 +89,7 @@ def add(
 
 
 def neighbor(router, wan, address=PEER, vlan=VLAN):
-    """A static neighbour on a VLAN, the peer of the wire."""
+    """A static neighbor on a VLAN, the peer of the wire."""
     row = SimpleNamespace(tap=vlan.tap, mac=wan.mac)
     router.neighbor(address, row)
 
@@ -119,7 +119,7 @@ def through(wire, packet, out, *tags):
 
 @pytest.fixture
 def vlan(router, wan):
-    """wan0.100, with a neighbour by which a host is routed."""
+    """wan0.100, with a neighbor by which a host is routed."""
     add(router)
     for prefix, peer in ((NET, PEER), (NET6, PEER6)):
         neighbor(router, wan, peer)

@@ -82,7 +82,7 @@ def add(router, vrf):
 
 
 def enslave(router, vrf, wire):
-    """A port becomes a member; the kernel takes its IPv6 addresses away, and neighbours."""
+    """A port becomes a member; the kernel takes its IPv6 addresses away, and neighbors."""
     router.ip(f"link set {wire.tap} master {vrf}")
     eventually(lambda: vrfs(router)[wire.tap] == vrf, 5, 0.01, "in the VRF")
     router.ip(f"addr replace {wire.ip6}/64 dev {wire.tap} nodad")

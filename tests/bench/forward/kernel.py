@@ -75,7 +75,7 @@ class Kernel:
         return found
 
     def routes(self):
-        """All of them by one neighbour: what a lookup costs does not depend on it."""
+        """All of them by one neighbor: what a lookup costs does not depend on it."""
         with open(self.bench.routes[4], encoding="ascii") as file:
             lines = [f"route add {x.split()[0]} via 192.0.2.18" for x in file]
         netns.command(

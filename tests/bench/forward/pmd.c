@@ -158,7 +158,7 @@ check(const struct queue *q, struct rte_mbuf *m)
 
 	if ((p[0] & 1) != 0 && p[four ? 23 : 20] != IPPROTO_UDP)
 		return;
-	/* The neighbour that the benchmark made for port n is 02:00:00:00:n:02. */
+	/* The neighbor that the benchmark made for port n is 02:00:00:00:n:02. */
 	good = good && p[4] == d->n && p[5] == 2 && memcmp(p + 6, &d->stream.mac, 6) == 0;
 	q->count->wrong_header += !good;
 	q->count->wrong_port += udp[0] << 8 != STREAM_SPORT || udp[1] != d->n;

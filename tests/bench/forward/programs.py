@@ -212,7 +212,7 @@ log-level: info
 
 
 class Ours(Program):
-    """fpm-dataplane as a user runs it: TAPs, static neighbours, routes over FPM."""
+    """fpm-dataplane as a user runs it: TAPs, static neighbors, routes over FPM."""
 
     def __init__(self, name, bench, idle="adaptive", more="", build=None, n_cores=1):
         super().__init__(name, bench, n_cores)

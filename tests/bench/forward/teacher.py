@@ -2,7 +2,7 @@
 """zebra's part: teaches a dataplane the routes of files, replays them, and changes some
 thousand a second without changing where a frame must leave.
 
-Each port has two neighbours of one MAC address, each with a next hop. A change either moves
+Each port has two neighbors of one MAC address, each with a next hop. A change either moves
 a route of the table from one to the other, or adds or takes away a host route to a
 destination that comes, by the port that it leaves by anyway: whenever the change comes, the
 frame's answer stays, and any other one is wrong.
@@ -35,13 +35,13 @@ def nhid(family, port, second=False):
 
 
 def gateway(family, port, second=False):
-    """The neighbour's address."""
+    """The neighbor's address."""
     last = 3 if second else 2
     return f"192.0.2.{16 * port + last}" if family == 4 else f"2001:db8:{port + 1}::{last}"
 
 
 def links(ports):
-    """Lines of `ip -batch`: ports up, with addresses and both neighbours."""
+    """Lines of `ip -batch`: ports up, with addresses and both neighbors."""
     lines = []
     for n in ports:
         dev, mac = f"port{n}", f"02:00:00:00:{n:02x}:02"
@@ -92,7 +92,7 @@ class Teacher:
         self.speaker, self.table, self.oif, self.want = None, None, [], {}
 
     def load(self, timeout):
-        """Addresses and neighbours, then all routes; returns when they are in the FIB."""
+        """Addresses and neighbors, then all routes; returns when they are in the FIB."""
         netns.ip_batch(links(range(self.n_out + 1)), self.space)
         with netns.entered(self.space):
             self.oif = [socket.if_nametoindex(f"port{n}") for n in range(self.n_out + 1)]

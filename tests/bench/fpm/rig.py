@@ -142,7 +142,7 @@ class Rig(Dut):
         self.destroy()
 
     def fresh(self):
-        """A daemon that knows the kernel's neighbours and not one route."""
+        """A daemon that knows the kernel's neighbors and not one route."""
         self.close()
         if self.alive():
             self.stop()
@@ -167,7 +167,7 @@ class Rig(Dut):
                 lambda w=wire: (self.neighbor_row(w.peer4, w) or {}).get("mac") == w.mac,
                 10,
                 0.01,
-                f"neighbour of {wire.name}",
+                f"neighbor of {wire.name}",
             )
 
     def connect(self):
