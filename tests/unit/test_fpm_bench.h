@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "fpm/server.h"
+#include "patience.h"
 #include "test_fpm_events.h"
 
 #define NHID_MIDDLE 999999u /* of a route that is neither first nor last in its frame */
@@ -78,10 +79,10 @@ rib_set_stuck(struct rib *rib, bool stuck)
 	pthread_mutex_unlock(&rib->lock);
 }
 
-/* Try `expression` again and again; fails after ten seconds. */
+/* Try `expression` again and again; fails when patience is over. */
 #define eventually(expression)                                     \
 	do {                                                       \
-		uint64_t until_ms = monotonic_ms() + 10000;        \
+		uint64_t until_ms = monotonic_ms() + PATIENCE_MS;  \
 		while (!(expression) && monotonic_ms() < until_ms) \
 			poll(NULL, 0, 1);                          \
 		assert_true(expression);                           \
@@ -99,11 +100,22 @@ rib_text_is(struct rib *rib, const char *expected)
 	return same;
 }
 
+static inline bool
+rib_text_has(struct rib *rib, const char *words)
+{
+	bool has;
+
+	pthread_mutex_lock(&rib->lock);
+	has = rib->text.s != NULL && strstr(rib->text.s, words) != NULL;
+	pthread_mutex_unlock(&rib->lock);
+	return has;
+}
+
 /* All that rib was told is exactly this, now or soon; then forget it. */
 static inline void
 rib_hears(struct rib *rib, const char *expected)
 {
-	uint64_t end_ms = monotonic_ms() + 10000;
+	uint64_t end_ms = monotonic_ms() + PATIENCE_MS;
 
 	while (!rib_text_is(rib, expected) && monotonic_ms() < end_ms)
 		poll(NULL, 0, 1);

@@ -20,8 +20,6 @@
 #define LISTED   4321u
 #define STRANGER 1234u
 
-#define LIMIT_S 120 /* of whatever waits here: a full queue of who connects, too */
-
 enum goes { STAYS, CLOSES, RESETS, SHUTS };
 
 static struct sockaddr_storage listening(int af, int *fd);
@@ -122,7 +120,7 @@ program(uid_t uid, const struct sockaddr_storage *a, unsigned int times, enum go
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		alarm(LIMIT_S);
+		alarm(PATIENCE_S);
 		/* What its parent listens on is closed when that closes it. */
 		closefrom(end[1] + 1);
 		for (int i = 3; i < end[0]; i++)
@@ -235,7 +233,7 @@ static struct sockaddr_storage
 listening(int af, int *fd)
 {
 	struct sockaddr_storage a = {.ss_family = (sa_family_t)af}; /* any address */
-	const struct timeval most = {.tv_sec = LIMIT_S};
+	const struct timeval most = {.tv_sec = PATIENCE_S};
 	socklen_t len = sizeof(a);
 
 	*fd = socket(af, SOCK_STREAM, 0);
@@ -350,7 +348,7 @@ a_user_of_another_namespace_is_nobody(void **state)
 	await(done);
 	child = fork();
 	if (child == 0) {
-		alarm(LIMIT_S);
+		alarm(PATIENCE_S);
 		_exit(contained(&a, fd));
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);

@@ -31,6 +31,7 @@
 #include "fwd/fwd.h"
 #include "poptrie/impl.h"
 #include "neigh/neigh.h"
+#include "patience.h"
 #include "port/rxq_set.h"
 #include "port/watch.h"
 #include "punt/punt.h"
@@ -130,7 +131,7 @@ go_round(void)
 
 #define wait_for(what)                                                                   \
 	do {                                                                             \
-		uint64_t end_ms = monotonic_ms() + 20000;                                \
+		uint64_t end_ms = monotonic_ms() + PATIENCE_MS;                          \
                                                                                          \
 		while (!(what) && monotonic_ms() < end_ms && !atomic_load(&wrong))       \
 			go_round();                                                      \

@@ -25,9 +25,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/log_out.h"
+#include "patience.h"
 
-#define WAITS_S 20
-#define LINES   5000 /* more than any of them takes */
+#define LINES 5000 /* more than any of them takes */
 
 static int was = -1;
 
@@ -149,7 +149,7 @@ nobody_waits(int (*make)(int *reader), bool begin)
 	stderr_is(make(&reader));
 	if (begin)
 		sink_begin();
-	alarm(WAITS_S);
+	alarm(PATIENCE_S);
 	for (unsigned int i = 0; i < LINES; i++)
 		log_info("test: count=%u.", i);
 	alarm(0);

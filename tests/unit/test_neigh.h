@@ -137,7 +137,7 @@ pump(struct rig *r)
 
 #define wait_for(r, condition)                                              \
 	do {                                                                \
-		int64_t end_ = now_ms() + DEADLINE_MS;                      \
+		int64_t end_ = now_ms() + PATIENCE_MS;                      \
 		while (!(condition)) {                                      \
 			if (now_ms() > end_)                                \
 				fail_msg("did not happen: %s", #condition); \

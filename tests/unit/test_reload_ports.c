@@ -284,6 +284,27 @@ a_refused_change_leaves_queues_that_were_dealt_where_they_were(void **state)
 }
 
 static void
+a_port_whose_nic_is_kept_open_does_not_go_by_reload(void **state)
+{
+	static struct config now, next;
+	char why[512] = "";
+
+	now.n_port = next.n_port = 0;
+	with_port(&now, "a", "nic", 1);
+	with_port(&now, "b", "nic", 1);
+	with_port(&next, "a", "nic", 1);
+	start(&now);
+	now.keep_nics = next.keep_nics = true;
+
+	assert_int_equal(manage_ports(&t.h, &now, &next, why, sizeof(why)), -ENOTSUP);
+
+	assert_non_null(strstr(why, "refused, nothing changed: "));
+	assert_non_null(strstr(why, "restart"));
+	assert_non_null(hotplug_find(&t.h, "b"));
+	now.keep_nics = next.keep_nics = false;
+}
+
+static void
 a_device_that_does_not_come_leaves_the_others_queues_where_they_were(void **state)
 {
 	static struct config now, next;
@@ -357,6 +378,7 @@ main(void)
 		test(what_a_forwarder_served_once_needs_no_memory_again),
 		test(queues_move_all_or_none_wherever_memory_ends),
 		test(a_refused_change_leaves_queues_that_were_dealt_where_they_were),
+		test(a_port_whose_nic_is_kept_open_does_not_go_by_reload),
 		test(a_device_that_does_not_come_leaves_the_others_queues_where_they_were),
 		test(a_port_that_was_lost_is_no_more_there_after_a_refusal),
 		test(what_cannot_be_taken_back_is_told),

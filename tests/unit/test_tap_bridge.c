@@ -262,7 +262,7 @@ a_frame_out_of_the_kernel_is_read(void **state)
 	ssize_t n = 0;
 
 	/* Until the kernel has acted on the carrier, what it sends goes nowhere. */
-	for (int64_t end = now_ms() + DEADLINE_MS; n == 0 && now_ms() < end;) {
+	for (int64_t end = now_ms() + PATIENCE_MS; n == 0 && now_ms() < end;) {
 		struct pollfd pfd = {.fd = tap->fd, .events = POLLIN};
 
 		assert_int_equal(send(fd, sent, len, 0), len);
@@ -289,7 +289,7 @@ a_frame_written_is_seen_by_the_kernel(void **state)
 
 	assert_int_equal(tap_write(tap, sent, len), 0);
 
-	assert_int_equal(poll(&pfd, 1, DEADLINE_MS), 1);
+	assert_int_equal(poll(&pfd, 1, PATIENCE_MS), 1);
 	assert_int_equal(recv(fd, got, sizeof(got), 0), len);
 	assert_memory_equal(got, sent, len);
 	close(fd);
@@ -333,7 +333,7 @@ a_datagram_of_the_kernels_has_its_checksum_complete(void **state)
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	netns_leave(&guard);
 	inet_pton(AF_INET, "192.0.2.9", &to.sin_addr);
-	for (int64_t end = now_ms() + DEADLINE_MS; now_ms() < end;) {
+	for (int64_t end = now_ms() + PATIENCE_MS; now_ms() < end;) {
 		struct pollfd pfd = {.fd = tap->fd, .events = POLLIN};
 
 		assert_int_equal(sendto(fd, "odd", 3, 0, (void *)&to, sizeof(to)), 3);

@@ -24,10 +24,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "patience.h"
 #include "tap-bridge/netns.h"
 #include "tap-bridge/tap.h"
-
-#define DEADLINE_MS 15000
 
 static const uint8_t mac_a[6] = {0x02, 0, 0x5e, 0, 0x53, 0x0a};
 static const uint8_t mac_b[6] = {0x02, 0, 0x5e, 0, 0x53, 0x0b};
@@ -183,7 +182,7 @@ static inline ssize_t
 tap_read_until(struct tap *tap, uint8_t *buf, size_t size,
 	       bool (*want)(const uint8_t *frame, size_t len))
 {
-	for (int64_t end = now_ms() + DEADLINE_MS; now_ms() < end;) {
+	for (int64_t end = now_ms() + PATIENCE_MS; now_ms() < end;) {
 		struct pollfd pfd = {.fd = tap->fd, .events = POLLIN};
 		ssize_t n;
 

@@ -229,7 +229,7 @@ dispatch_until(struct model *m, int64_t end)
 
 #define eventually(m, condition)                                  \
 	do {                                                      \
-		int64_t end_ms = now_ms() + DEADLINE_MS;          \
+		int64_t end_ms = now_ms() + PATIENCE_MS;          \
 		while (!(condition) && dispatch_until(m, end_ms)) \
 			;                                         \
 		assert_true(condition);                           \

@@ -38,7 +38,7 @@ the_kernels_own_noarp_entries_are_left_out_static_ones_are_not(void **state)
 	struct model *m = watched_tap(bed);
 
 	/* The link's own multicast reports leave such entries; nobody announces them. */
-	for (int64_t end = now_ms() + DEADLINE_MS; now_ms() < end;)
+	for (int64_t end = now_ms() + PATIENCE_MS; now_ms() < end;)
 		if (run("ip -n %s neigh show nud noarp | grep -q ^ff02:", bed->netns) == 0)
 			break;
 	ip(bed, "neigh show nud noarp | grep -q ^ff02:");

@@ -29,10 +29,9 @@
 #include "base/fpm_event.h"
 #include "base/worker.h"
 #include "fib/fib.h"
+#include "patience.h"
 #include "port/port.h"
 #include "ui/ui.h"
-
-#define ANSWER_S 20 /* a test that waits longer has failed */
 
 /* --- what ui reads of ports ------------------------------------------------------------ */
 
@@ -330,7 +329,7 @@ static inline struct peer
 peer_open(void)
 {
 	struct sockaddr_un sun = {.sun_family = AF_UNIX};
-	struct timeval limit = {.tv_sec = ANSWER_S};
+	struct timeval limit = {.tv_sec = PATIENCE_S};
 	struct peer p = {.fd = socket(AF_UNIX, SOCK_STREAM, 0)};
 
 	strcpy(sun.sun_path, t.socket);
@@ -423,7 +422,7 @@ str_of(const json_t *row, const char *key)
 
 #define wait_until(condition)                              \
 	do {                                               \
-		time_t give_up = time(NULL) + ANSWER_S;    \
+		time_t give_up = time(NULL) + PATIENCE_S;  \
                                                            \
 		while (!(condition)) {                     \
 			assert_true(time(NULL) < give_up); \

@@ -14,7 +14,7 @@ http_open(void)
 	struct sockaddr_in sin = {.sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 				  .sin_port = htons(t.metrics_port)};
-	struct timeval limit = {.tv_sec = ANSWER_S};
+	struct timeval limit = {.tv_sec = PATIENCE_S};
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
