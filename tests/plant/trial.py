@@ -50,6 +50,7 @@ def lifetime():
 
 SYSTEM = ("system-bins",)
 ASAN = tuple(suite.sanitized().items())
+PATIENT, LONG = (("FDP_PATIENCE", "2"),), (("FDP_LONG", "1"),)  # as tests/tiers.py sets them
 
 # In the order in which a fault is tried: the first tier that fails has found it. `make lint` is
 # not here: it looks at form, and a planted fault has the form that its tool gave it.
@@ -57,14 +58,14 @@ TIERS = (
     Tier("unit", "check", "unit", "asan"),
     Tier("smoke", "check", "system", "asan", SYSTEM, ("-m", "smoke"), ASAN),
     Tier("tsan", "test", "unit", "tsan"),
-    Tier("system", "test", "system", "release", SYSTEM),
+    Tier("system", "test", "system", "release", SYSTEM, env=PATIENT),
     Tier("asan", "test", "system", "asan", SYSTEM, lifetime(), ASAN),
     Tier("fuzz", "test", "fuzz", "fuzz"),
     Tier("guest", "test", "guest", limit=1200),
     Tier("analyze", "test-all", "analyze"),
     Tier("unit-release", "test-all", "unit", "release"),
-    Tier("system-asan", "test-all", "system", "asan", SYSTEM, (), ASAN, 0),
-    Tier("guests", "test-all", "guest", limit=0),
+    Tier("system-asan", "test-all", "system", "asan", SYSTEM, (), ASAN + LONG, 0),
+    Tier("guests", "test-all", "guest", env=LONG, limit=0),
 )
 GUESTS = {"guest": ("test-vm",), "guests": ("test-vm-all",)}
 UNIT_ENV = {
@@ -272,11 +273,12 @@ class Trial:
 
     def guest(self, tier):
         """Tests in virtual machines; which lines those execute is not known."""
-        ok, said = self.tree.make("BUILD=release", *tier.make, *GUESTS[tier.name])
+        words = [f"{name}={value}" for name, value in tier.env]  # make hands them on
+        ok, said = self.tree.make("BUILD=release", *words, *tier.make, *GUESTS[tier.name])
         if "skipped: not installable" in said:
             return "", "", "skipped: no guests here"
         failed = re.findall(r"^FAILED .*|^ERROR .*", said, re.M)
-        if not ok and self.base.make("BUILD=release", *GUESTS[tier.name])[0]:
+        if not ok and self.base.make("BUILD=release", *words, *GUESTS[tier.name])[0]:
             return (failed or ["guest"])[0][:200], "", "found"
         return "", "", "passed"
 
