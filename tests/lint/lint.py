@@ -12,6 +12,7 @@ from pathlib import Path
 
 import commands
 import commits
+import english
 
 ROOT = Path(__file__).resolve().parents[2]
 # Folder -> what its files may include beside their own folder, libc and the kernel's headers:
@@ -77,6 +78,8 @@ WORDS = re.compile(r"\b(nexthop entry|routing entry|blacklist|whitelist|master/s
 LOG_ROOMS = re.compile(
     "(main|dpdk|fib|fpm|keep|log|manage|neigh|nics|port|prepare|punt|rib|service|supervise|ui): "
 )
+# Folders and files whose comments, messages and text are held to the patterns of english.py.
+PLAIN = ("fpm-dataplane/doc/glossary.md",)
 # A file has one idea. Many lines are a hint that it has two; more than the limit are refused.
 ADVISED_LINES, MAX_LINES = 500, 900
 
@@ -274,6 +277,9 @@ def main():
     check_claims(ROOT / "fpm-dataplane/FAILURES.md")
     check_failures(ROOT / "fpm-dataplane/FAILURES.md", c_files)
     check_format(c_files)
+    for path in english.files(ROOT / place for place in PLAIN):
+        for n, text in english.problems(path):
+            problem(path, n, f"English: {text}")
     n_commits = commits.check_history(problems.append)
     for text in problems:
         print(text)

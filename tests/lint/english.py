@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reject sentence patterns that readers have to read twice (fpm-dataplane/doc/style.md).
+
+    english.py PATH...    files or folders; prints FILE:LINE: pattern; exit code 1 when any
+
+Looks at comments and string literals of C, at comments and docstrings of Python, at comments of
+shell scripts, makefiles and YAML, and at the text of Markdown outside of code.
+"""
+
+import io
+import re
+import sys
+import tokenize
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+VERBS = "is|are|was|were|has|have|had|asks?|waits?|reads?|sends?|comes?|came|goes|went|says?|said|wants?|knows?|looks?|takes?|gives?|needs?|does|did"
+# (pattern, what to write in its place)
+PATTERNS = [
+    (r"\b(nobody|somebody|anybody|everybody|no one|whoever)\b", "name the program or the person"),
+    (rf"\bwho(ever)? ({VERBS})\b", "name the program; a program is 'it'"),
+    (rf"\bwhat (?:it |they )?({VERBS}|comes|remains|stays|follows)\b", "name the thing"),
+    (r"\b(those|the ones?|that one|this one) (that|who|which)\b", "name the things"),
+    (r"\b(no more|any more|anymore)\b(?! (than|of|\w+s\b))", "no longer"),
+    (r"\banew\b", "again"),
+    (r"\b(let|lets|letting) go\b", "release, close"),
+    (r"\b(he|him|his|she)\b", "a program is 'it'"),
+    (r", for (it|that|what|who|there|they|this|these|those)\b", "because"),
+    (r"\b(twin|riddle|for ever and ever)\b", "the plain word"),
+]
+# Of the first words of a comment.
+FIRST = [
+    (r"(Of|What|Who|Whose|Is|Has|Have|Does|Do|Did|Are|Was|Were|May|Can|Shall|Will|Which)\b", "start with a verb"),
+]
+# A comment may break between two words of a pattern.
+FOUND = [(re.compile(p.replace(" ", r"\s+"), re.I), hint) for p, hint in PATTERNS]
+BEGINS = [(re.compile(pattern), hint) for pattern, hint in FIRST]
+
+
+def of_c(text):
+    """(line, text, is_comment) of each comment and string literal."""
+    token = r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"' + r"|'(?:\\.|[^'\\\n])*'"
+    for m in re.finditer(token, text, re.S):
+        line, word = text.count("\n", 0, m.start()) + 1, m[0]
+        if word.startswith("/"):
+            if not text[: m.start()].rpartition("\n")[2].lstrip().startswith("#include"):
+                yield line, word, True
+        elif word.startswith('"') and not text[: m.start()].rpartition("\n")[2].startswith("#include"):
+            yield line, word[1:-1], False
+
+
+# A string after one of these tokens is a docstring.
+STATEMENT = {getattr(tokenize, n) for n in "INDENT DEDENT NEWLINE NL COMMENT ENCODING".split()}
+
+
+def of_python(text):
+    """The same of Python: comments and docstrings."""
+    try:
+        before = tokenize.INDENT
+        for t in tokenize.generate_tokens(io.StringIO(text).readline):
+            if t.type == tokenize.COMMENT:
+                yield t.start[0], t.string, True
+            elif t.type == tokenize.STRING and before in STATEMENT:
+                yield t.start[0], t.string, True
+            before = t.type
+    except (tokenize.TokenError, IndentationError):
+        return
+
+
+def of_hashes(text):
+    """The same of shell, make and YAML: comments."""
+    for n, line in enumerate(text.splitlines(), 1):
+        m = re.search(r"(^|\s)#(?!!)(.*)", line)
+        if m:
+            yield n, m[2], True
+
+
+def of_markdown(text):
+    """The same of Markdown: text outside of code."""
+    fenced = False
+    for n, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced:
+            yield n, re.sub(r"`[^`]*`|\]\([^)]*\)", "", line), False
+
+
+def texts(path):
+    """(line, text, is_comment) of a file."""
+    text, name = path.read_text(errors="replace"), path.name
+    if name.endswith((".c", ".h", ".def")):
+        return of_c(text)
+    if name.endswith(".py"):
+        return of_python(text)
+    if name.endswith(".md"):
+        return of_markdown(text)
+    if name.endswith((".sh", ".mk", ".yaml", ".yml", ".service", ".conf")) or name in ("Makefile", "Dockerfile"):
+        return of_hashes(text)
+    return ()
+
+
+def problems(path):
+    """[(line, text)] of a file."""
+    found = []
+    for begin, text, is_comment in texts(path):
+        body = re.sub(r'^(/\*+|//|#|"""|r?""")\s*', "", text)
+        quoted = re.sub(r"`[^`]*`|\"[^\"]*\"" if is_comment else r"`[^`]*`", lambda m: re.sub(r"[^\n]", " ", m[0]), text)
+        flat = re.sub(r"\n\s*(\*|#)?(?!/)", lambda m: "\n" + " " * (len(m[0]) - 1), quoted)
+        one = re.sub(r"\s", " ", flat)
+        for pattern, hint in FOUND:
+            for m in pattern.finditer(one):
+                found.append((begin + flat.count("\n", 0, m.start()), f"'{re.sub(' +', ' ', m[0])}': {hint}"))
+        if is_comment:
+            start = re.sub(r"^[\s*#]+", "", body)
+            for pattern, hint in BEGINS:
+                if pattern.match(start):
+                    found.append((begin, f"begins with '{start.split()[0]}': {hint}"))
+            if re.search(r"\?\s*(\*/)?\s*$", text.rstrip('"')) and "://" not in text:
+                found.append((begin, "a question: state the fact"))
+    return sorted(set(found))
+
+
+def files(paths):
+    """All files below the paths."""
+    for path in map(Path, paths):
+        yield from sorted(p for p in path.rglob("*") if p.is_file() and "build" not in p.parts) if path.is_dir() else [path]
+
+
+def main(paths):
+    """Returns the exit code."""
+    n = 0
+    for path in files(paths):
+        for line, text in problems(path):
+            print(f"{path}:{line}: {text}")
+            n += 1
+    print(f"english: {n} problem(s)")
+    return n > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
