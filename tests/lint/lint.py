@@ -12,6 +12,7 @@ from pathlib import Path
 
 import commands
 import commits
+import design_map
 
 ROOT = Path(__file__).resolve().parents[2]
 # Folder -> what its files may include beside their own folder, libc and the kernel's headers:
@@ -273,6 +274,7 @@ def main():
         check_commands(path)
     check_claims(ROOT / "fpm-dataplane/FAILURES.md")
     check_failures(ROOT / "fpm-dataplane/FAILURES.md", c_files)
+    design_map.check(ROOT, problem)
     check_format(c_files)
     n_commits = commits.check_history(problems.append)
     for text in problems:
