@@ -12,6 +12,7 @@ from pathlib import Path
 
 import commands
 import commits
+import design_map
 import english
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -276,6 +277,7 @@ def main():
         check_commands(path)
     check_claims(ROOT / "fpm-dataplane/FAILURES.md")
     check_failures(ROOT / "fpm-dataplane/FAILURES.md", c_files)
+    design_map.check(ROOT, problem)
     check_format(c_files)
     for path in english.files(ROOT / place for place in PLAIN):
         for n, text in english.problems(path):
