@@ -27,7 +27,7 @@
 
 #define CUT_BYTES 4096u
 #ifdef __SANITIZE_ADDRESS__
-#define CUT_STEP 5u /* each capture at another phase: still every kind of place */
+#define CUT_STEP 13u /* each capture at another phase: still every kind of place */
 #else
 #define CUT_STEP 1u
 #endif
