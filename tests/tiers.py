@@ -7,7 +7,7 @@
 | test     | check; unit tests with threads under TSan; fuzzers for seconds; all system tests once; those about the lifetime of memory under ASan; a guest |
 | test-all | test; static analysis; unit tests of the release build; all system tests under ASan; all guests; packages; images; benchmark commands; chaos |
 
-A fault that only test-all finds gets a small case in test (tests/README.md).
+A fault that only test-all finds gets a small case in test (fpm-dataplane/doc/testing.md).
 """
 
 import hashlib
