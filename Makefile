@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 PKGS_BUILD := gcc pkg-config libdpdk-dev liburcu-dev libnl-3-dev libnl-route-3-dev \
 	libmnl-dev libev-dev libyaml-dev libjansson-dev libmicrohttpd-dev
 PKGS_RUN   := frr iproute2 iputils-ping traceroute ethtool python3 procps
-# What README tells who looks at the lab to type.
+# Programs that README.md and the quick start use to look at the lab.
 PKGS_LOOK  := curl tshark
 PKGS_TEST  := $(PKGS_LOOK) libcmocka-dev python3-pytest python3-scapy python3-yaml python3-jsonschema \
 	clang-format-14 tcpdump groff-base tini

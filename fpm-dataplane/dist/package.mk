@@ -6,7 +6,7 @@ deps-deb:
 deb: deps-deb ## a Debian package of the daemon, its supervisor and fpmctl, in build/deb/
 	@fpm-dataplane/dist/deb.sh "$(VERSION)"
 
-test-deb: deb ## install, run, upgrade and purge the package in a clean Debian root; README's commands there
+test-deb: deb ## install, run, upgrade and purge the package in a clean Debian root; commands of README and quick start there
 	@$(MAKE) --no-print-directory deps DEPS_ALL="python3-pytest debootstrap lintian"
 	@tests/lib/debian_root.sh $(CURDIR)/build/deb-root bookworm >build/deb-root.log 2>&1 || \
 		{ tail -20 build/deb-root.log; exit 1; }

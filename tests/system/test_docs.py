@@ -162,6 +162,26 @@ def test_all_pages_have_commands_that_are_run():
     assert {"README", "troubleshooting", "behaviour"} <= {page.stem for page in PAGES}
 
 
+def test_the_installation_of_readme_is_that_of_the_manual():
+    """The files and commands of README stand in install.md, whose commands test_manual runs."""
+    readme = docs.blocks(docs.ROOT / "README.md")
+    manual = (docs.ROOT / "fpm-dataplane/manual/install.md").read_text(encoding="utf-8")
+    (config,) = [b.text for b in readme if b.language == "yaml"]
+    (commands,) = [b.text for b in readme if "systemctl enable" in b.text]
+    (frr,) = [b.text for b in readme if b.text.startswith("fpm address")]
+    parts = [p.strip() for p in re.split(r"&&|\n", re.sub(r" +#.*", "", commands)) if p.strip()]
+
+    assert config in manual
+    assert all(line in manual for line in frr.splitlines())
+    assert len(commands.splitlines()) == 6
+    for part in parts:
+        if part.startswith("sysctl -w "):
+            part = [setting.replace("=", " = ") for setting in part.split()[2:]]
+        elif part.startswith(("make deb", "apt-get install")):
+            part = [word.rpartition("/")[2] for word in part.split()]
+        assert all(word in manual for word in ([part] if isinstance(part, str) else part)), part
+
+
 def recipe(target):
     """The lines of a target's recipe; "" if there is no such target."""
     text = docs.makefiles()

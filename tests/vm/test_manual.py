@@ -205,14 +205,14 @@ def test_a_router_of_frr_and_the_kernel_moves_and_goes_back(machine):
 
 
 def test_a_new_router_is_installed_and_changed_while_it_runs(machine):
-    """The chapter on installing from the empty file on, then README's changes."""
+    """Install from the empty file on (install.md), then change the running router (operations.md)."""
     netns.command(["systemctl", "stop", "frr"])
     for name in NAMES:
         netns.ip_batch([f"addr flush dev {name}", f"link set {name} down"])
     with open("/etc/frr/frr.conf", "w", encoding="ascii") as file:
         file.write("")
     netns.command(["sed", "-i", "s/-M dplane_fpm_nl //", "/etc/frr/daemons"])
-    pages = [MANUAL / "install.md", docs.ROOT / "README.md"]
+    pages = [MANUAL / "install.md", MANUAL / "operations.md"]
     netns.command(["useradd", "alice"])
 
     for page in pages:
