@@ -14,6 +14,7 @@ import commands
 import commits
 import design_map
 import english
+import pages
 
 ROOT = Path(__file__).resolve().parents[2]
 # Folder -> what its files may include beside their own folder, libc and the kernel's headers:
@@ -80,7 +81,22 @@ LOG_ROOMS = re.compile(
     "(main|dpdk|fib|fpm|keep|log|manage|neigh|nics|port|prepare|punt|rib|service|supervise|ui): "
 )
 # Folders and files whose comments, messages and text are held to the patterns of english.py.
-PLAIN = ("fpm-dataplane/doc/glossary.md",)
+PLAIN = (
+    "README.md",
+    "fpm-dataplane/doc/CHANGELOG.md",
+    "fpm-dataplane/doc/contributing.md",
+    "fpm-dataplane/doc/fpm.md",
+    "fpm-dataplane/doc/glossary.md",
+    "fpm-dataplane/doc/testing.md",
+    "fpm-dataplane/manual/features.md",
+    "fpm-dataplane/manual/index.md",
+    "fpm-dataplane/manual/monitoring.md",
+    "fpm-dataplane/manual/operations.md",
+    "fpm-dataplane/manual/quickstart.md",
+    "tests/README.md",
+    "tests/lint/pages.py",
+    "tests/selftest/test_lint_pages.py",
+)
 # A file has one idea. Many lines are a hint that it has two; more than the limit are refused.
 ADVISED_LINES, MAX_LINES = 500, 900
 
@@ -275,6 +291,7 @@ def main():
     check_claims(ROOT / "tests/system/README.md")
     for path in sources(".md"):
         check_commands(path)
+    pages.check(ROOT, sources(".md"), problem)
     check_claims(ROOT / "fpm-dataplane/FAILURES.md")
     check_failures(ROOT / "fpm-dataplane/FAILURES.md", c_files)
     design_map.check(ROOT, problem)
