@@ -1,20 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Commands in the project's pages (Markdown), and who runs each of them.
-
-A block of commands is a fence: ```sh holds commands alone, ```console each behind `$ ` and
-then what it prints (lab/readme.py). The line before the fence, not shown to readers, tells
-which test runs it:
-
-    <!-- run: lab -->             system/test_docs.py, in a lab of its own, in the page's order
-    <!-- run: vm -->              vm/test_manual.py, on a machine with NICs and systemd
-    <!-- run: noiommu -->         vm/test_noiommu.py, on one without an IOMMU
-    <!-- run: bench -->           bench/test_commands.py, in a copy of the tree, each in its shortest form
-    <!-- run: vm, exit 0 3 -->    the same, and these exit codes are good
-    <!-- shown by: test_x: `words` -->   the test whose name has these words does the same
-    <!-- not run: why -->         nobody, for this reason
-
-Blocks of frr-config/*/README.md need none: system/test_scenarios.py runs them all.
-"""
+"""Commands in the project's pages (Markdown), and the test that runs each of them. A comment
+before a block names that test: fpm-dataplane/doc/testing.md, "How the examples in pages are
+tested"."""
 
 import os
 import re
@@ -42,12 +29,12 @@ class Block:
     line: int  # of its first line
     language: str
     text: str
-    how: str  # "run", "shown by", "not run"; "": nothing is said
-    words: str  # what follows that
+    how: str  # "run", "shown by", "not run"; "": there is no comment
+    words: str  # the rest of the comment
 
     @property
     def place(self):
-        """Where it is run: "lab", "vm", "noiommu", "bench"; None: nowhere."""
+        """The place where it is run: "lab", "vm", "noiommu", "bench"; None: none."""
         return self.words.split(",")[0] if self.how == "run" else None
 
     @property
@@ -58,7 +45,7 @@ class Block:
 
     @property
     def commands(self):
-        """[(command, what it prints)]; of ```sh one, the whole text, printing whatever."""
+        """[(command, its output)]; a block of ```sh is one command with any output."""
         if self.language == "sh":
             return [(self.text, "...")]
         parts = re.split(r"^\$ ", self.text, flags=re.M)[1:]
@@ -70,7 +57,7 @@ def pages():
     """All pages of the project; git is not asked: a tarball has none."""
     found = []
     for where, folders, files in os.walk(ROOT):
-        # Not gone into: whoever builds or tests meanwhile makes and takes away what is in there.
+        # Builds and tests that run meanwhile create and remove files in these folders.
         folders[:] = [f for f in folders if f != "build" and f[0] != "."]
         found += [ROOT / where / name for name in files if name.endswith(".md") and name[0] != "."]
     return sorted(found)
@@ -92,11 +79,11 @@ def blocks(page):
 
 
 def is_scenario(page):
-    """Is it run as a whole by test_scenarios?"""
+    """True if test_scenarios runs the page as a whole."""
     return page.parent.parent.name == "frr-config" and page.name == "README.md"
 
 
 def outside_fences(page):
-    """[(line number, line)] of all that is not in a fence."""
+    """[(line number, line)] of the text outside of fences."""
     text = FENCE.sub(lambda fence: "\n" * fence[0].count("\n"), page.read_text("utf-8"))
     return list(enumerate(text.splitlines(), 1))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands of README and manual, run as they stand there: page by page, in the order of
-a reader who does them all (lib/docs.py tells how a page says so). Those that a sentence names
-are such as fpmctl and the daemon take."""
+"""Run the commands of README and manual as they stand there, page by page, in the order of the
+page (fpm-dataplane/doc/testing.md). fpmctl and the daemon accept commands that a sentence names."""
 
 import os
 import re
