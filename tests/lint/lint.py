@@ -89,6 +89,7 @@ PLAIN = (
     "fpm-dataplane/doc/glossary.md",
     "fpm-dataplane/doc/testing.md",
     "fpm-dataplane/manual/features.md",
+    "fpm-dataplane/manual/frr.md",
     "fpm-dataplane/manual/index.md",
     "fpm-dataplane/manual/monitoring.md",
     "fpm-dataplane/manual/operations.md",
