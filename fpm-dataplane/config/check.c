@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Configuration values that mean something on this machine: interface names, devices,
- * CPUs, namespaces, addresses. Runs in main before any thread exists; it looks (sysfs,
+ * CPUs, namespaces. Runs in main before any thread exists; it looks (sysfs,
  * /run/netns, the affinity mask, drivers of interfaces) and never makes or changes what it
  * looks at. What it may not see without being root is left for the start to tell.
  */
 #include "config/check.h"
 
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <elf.h>
 #include <errno.h>
@@ -23,6 +22,7 @@
 #include <yaml.h>
 
 #include "config/print.h"
+#include "config/types.h"
 #include "pci/devargs.h"
 #include "tap-bridge/netns.h"
 
@@ -336,6 +336,23 @@ cfg_take_plugins(struct cfg *c, const struct cfg_key *key, const struct cfg_at *
 	}
 }
 
+/* As many as there may be are longer than other values: in a buffer of their own. */
+const char *
+cfg_text_plugins(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	static __thread char all[CONFIG_PLUGINS_MAX * CFG_TEXT_MAX];
+	const struct config *conf = base;
+	size_t n = 0;
+
+	if (conf->n_plugin == 0)
+		return NULL;
+	for (unsigned int i = 0; i < conf->n_plugin; i++)
+		n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s", i == 0 ? "[" : ", ",
+				      cfg_quoted(conf->plugin[i], buf));
+	snprintf(all + n, sizeof(all) - n, "]");
+	return all;
+}
+
 void
 cfg_take_netns(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
 {
@@ -406,86 +423,6 @@ cfg_take_memory(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 			  mib, ram_mib, ram_mib / 4 * 3);
 	else
 		*(unsigned int *)out = mib;
-}
-
-int
-cfg_listen_parse(const char *text, struct sockaddr_storage *out)
-{
-	const char *colon = strrchr(text, ':');
-	struct sockaddr_in *sin = (struct sockaddr_in *)out;
-	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)out;
-	char addr[INET6_ADDRSTRLEN + 2];
-	unsigned long port;
-	size_t n;
-
-	if (colon == NULL || (size_t)(colon - text) >= sizeof(addr) || colon[1] < '1' ||
-	    colon[1] > '9' || strspn(colon + 1, "0123456789") != strlen(colon + 1))
-		return -EINVAL;
-	port = strtoul(colon + 1, NULL, 10);
-	if (port > 65535)
-		return -EINVAL;
-	n = (size_t)(colon - text);
-	memcpy(addr, text, n);
-	addr[n] = '\0';
-	memset(out, 0, sizeof(*out));
-	if (n >= 2 && addr[0] == '[' && addr[n - 1] == ']') {
-		addr[n - 1] = '\0';
-		sin6->sin6_family = AF_INET6;
-		sin6->sin6_port = htons((uint16_t)port);
-		return inet_pton(AF_INET6, addr + 1, &sin6->sin6_addr) == 1 ? 0 : -EINVAL;
-	}
-	sin->sin_family = AF_INET;
-	sin->sin_port = htons((uint16_t)port);
-	return inet_pton(AF_INET, addr, &sin->sin_addr) == 1 ? 0 : -EINVAL;
-}
-
-void
-cfg_take_listen(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
-		void *out)
-{
-	const char *text = cfg_text(c, key, at, NULL);
-	struct sockaddr_storage ss;
-
-	if (text == NULL)
-		return;
-	if (cfg_listen_parse(text, &ss) < 0)
-		cfg_error(c, at, "'%s' is not an address and port; expected %s",
-			  cfg_show(text), key->expected);
-	else
-		memcpy(out, &ss, sizeof(ss));
-}
-
-/* No one host has it: 0.0.0.0/8, multicast and above, :: and ff00::/8. */
-static bool
-is_nobody(const struct sockaddr_storage *ss)
-{
-	const struct in6_addr *ip6 = &((const struct sockaddr_in6 *)ss)->sin6_addr;
-	uint32_t ip = ntohl(((const struct sockaddr_in *)ss)->sin_addr.s_addr);
-
-	if (ss->ss_family == AF_INET6)
-		return IN6_IS_ADDR_UNSPECIFIED(ip6) || IN6_IS_ADDR_MULTICAST(ip6);
-	return ss->ss_family == AF_INET && (ip >> 24 == 0 || ip >> 28 >= 0xe);
-}
-
-void
-cfg_take_peer(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
-{
-	const char *text = cfg_text(c, key, at, NULL);
-	struct sockaddr_storage ss = {0};
-
-	if (text == NULL)
-		return;
-	if (inet_pton(AF_INET, text, &((struct sockaddr_in *)&ss)->sin_addr) == 1)
-		ss.ss_family = AF_INET;
-	else if (inet_pton(AF_INET6, text, &((struct sockaddr_in6 *)&ss)->sin6_addr) == 1)
-		ss.ss_family = AF_INET6;
-	else if (strcmp(text, "self") != 0)
-		cfg_error(c, at, "'%s' is not an address; expected %s", cfg_show(text),
-			  key->expected);
-	if (is_nobody(&ss))
-		cfg_error(c, at, "%s is nobody's address, to connect from; expected %s",
-			  cfg_show(text), key->expected);
-	memcpy(out, &ss, sizeof(ss));
 }
 
 /* A NIC, and no bond of some. */

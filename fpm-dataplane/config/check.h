@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * check: values that mean something on this machine: names, devices, CPUs,
- * namespaces, addresses. Functions for struct cfg_key, and checks over all ports.
- * Private to config/.
+ * check: values that mean something on this machine: names, devices, CPUs, namespaces; and
+ * checks over all ports. Readers that struct cfg_key names are in types.h. Private to config/.
  */
 #ifndef CONFIG_CHECK_H
 #define CONFIG_CHECK_H
@@ -10,18 +9,8 @@
 #include "config/config.h"
 #include "config/yaml_walk.h"
 
-void cfg_take_tap(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
-void cfg_take_device(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
-void cfg_take_cores(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
-void cfg_take_port_cores(struct cfg *, const struct cfg_key *, const struct cfg_at *,
-			 void *);
-void cfg_take_plugins(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
-void cfg_take_netns(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
-void cfg_take_path(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
-void cfg_take_listen(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
-void cfg_take_peer(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
-void cfg_take_users(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
-void cfg_take_memory(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
+/* Values of types.c's types that are looked up. */
+cfg_take_fn cfg_take_tap, cfg_take_device;
 
 /* Who is meant when the file does not say whose programs may be zebra. */
 void cfg_find_users(struct config *);
@@ -40,8 +29,5 @@ void cfg_check_keep_nics(struct cfg *, const struct config *);
 
 /* What shows only when the whole file is known: names in the control namespace, twins. */
 void cfg_check_whole(struct cfg *, const struct config *);
-
-/* "127.0.0.1:2620" or "[::1]:2620". Returns 0 or -EINVAL. */
-int cfg_listen_parse(const char *text, struct sockaddr_storage *out);
 
 #endif

@@ -7,6 +7,7 @@
 #include <yaml.h>
 
 #include "config/check.h"
+#include "config/types.h"
 
 /*
  * May this process run there? As it was when the first file was checked, whatever it named:
@@ -76,12 +77,34 @@ take_cpus(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, boo
 	}
 }
 
+static const char *
+cpus_text(const unsigned int *cpu, unsigned int n_cpu, char buf[CFG_TEXT_MAX])
+{
+	size_t n = 0;
+
+	if (n_cpu == 0)
+		return "auto";
+	for (unsigned int i = 0; i < n_cpu; i++)
+		n += (size_t)snprintf(buf + n, CFG_TEXT_MAX - n, "%s%u",
+				      i == 0 ? "[" : ", ", cpu[i]);
+	snprintf(buf + n, CFG_TEXT_MAX - n, "]");
+	return buf;
+}
+
 void
 cfg_take_cores(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
 {
 	struct config *conf = out;
 
 	take_cpus(c, key, at, true, conf->core, &conf->n_core);
+}
+
+const char *
+cfg_text_cores(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	const struct config *conf = base;
+
+	return cpus_text(conf->core, conf->n_core, buf);
 }
 
 void
@@ -92,6 +115,14 @@ cfg_take_port_cores(struct cfg *c, const struct cfg_key *key, const struct cfg_a
 
 	port->cores_pos = at->pos;
 	take_cpus(c, key, at, false, port->core, &port->n_core);
+}
+
+const char *
+cfg_text_port_cores(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	const struct config_port *port = base;
+
+	return cpus_text(port->core, port->n_core, buf);
 }
 
 void

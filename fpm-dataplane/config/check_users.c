@@ -12,6 +12,7 @@
 #include <yaml.h>
 
 #include "config/check.h"
+#include "config/types.h"
 
 #define FRR "frr" /* as which FRR's own build and each distribution's has its daemons run */
 
@@ -116,6 +117,24 @@ cfg_take_users(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at
 	else
 		cfg_error(c, at, "'%s' is not a list; expected %s", cfg_show(text),
 			  key->expected);
+}
+
+const char *
+cfg_text_users(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	const struct fpm_from *from = &((const struct config *)base)->fpm_from;
+	char name[CFG_TEXT_MAX];
+	size_t n = 0;
+
+	if (from->users != FPM_USERS_LISTED)
+		return from->users == FPM_USERS_ANY ? "any" : "auto";
+	for (unsigned int i = 0; i < from->n_user && n < CFG_TEXT_MAX; i++)
+		n += (size_t)snprintf(buf + n, CFG_TEXT_MAX - n, "%s%s",
+				      i == 0 ? "[" : ", ",
+				      cfg_quoted(from->user[i].name, name));
+	if (n < CFG_TEXT_MAX)
+		snprintf(buf + n, CFG_TEXT_MAX - n, "]");
+	return buf;
 }
 
 void

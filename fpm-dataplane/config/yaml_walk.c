@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The walk over the YAML document: mappings against their tables of keys, and the plain
- * kinds of values. Runs in main before any thread exists. It never stops at an error, never
- * follows the document deeper than the tables go, and prints nothing of the file unescaped.
+ * The walk over the YAML document: mappings against their tables of keys. Runs in main before
+ * any thread exists. It never stops at an error, never follows the document deeper than the
+ * tables go, and prints nothing of the file unescaped.
  */
 #include "config/yaml_walk.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -289,71 +288,6 @@ cfg_peek(const struct cfg *c, const struct cfg_at *at, const char *key)
 				       : (const char *)v->data.scalar.value;
 	}
 	return NULL;
-}
-
-int
-cfg_number(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
-	   unsigned int *out)
-{
-	bool quoted;
-	const char *text = cfg_text(c, key, at, &quoted);
-	size_t digits;
-	unsigned long n;
-	char buf[CFG_EXPECTED_MAX];
-
-	if (text == NULL)
-		return -EINVAL;
-	digits = strspn(text, "0123456789");
-	/* "010" is eight to some YAML readers and ten to people: refused. */
-	if (quoted || digits != strlen(text) || (digits > 1 && text[0] == '0')) {
-		cfg_error(c, at, "'%s' is %s; expected %s", cfg_show(text),
-			  quoted ? "a string" : "not a plain number",
-			  cfg_expected(key, buf));
-		return -EINVAL;
-	}
-	errno = 0;
-	n = strtoul(text, NULL, 10);
-	if (errno != 0 || n < key->min || n > key->max) {
-		cfg_error(c, at, "%s is out of range; expected %s", cfg_show(text),
-			  cfg_expected(key, buf));
-		return -EINVAL;
-	}
-	*out = (unsigned int)n;
-	return 0;
-}
-
-void
-cfg_take_uint(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
-{
-	cfg_number(c, key, at, out);
-}
-
-/* A number of MiB, kept as octets. */
-void
-cfg_take_mib(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
-{
-	unsigned int mib;
-
-	if (cfg_number(c, key, at, &mib) == 0)
-		*(uint64_t *)out = (uint64_t)mib << 20;
-}
-
-void
-cfg_take_bool(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
-{
-	static const char *const word[] = {"false", "true", "no", "yes", "off", "on"};
-	bool quoted;
-	const char *text = cfg_text(c, key, at, &quoted);
-
-	if (text == NULL)
-		return;
-	for (unsigned int i = 0; i < sizeof(word) / sizeof(word[0]) && !quoted; i++)
-		if (strcmp(text, word[i]) == 0) {
-			*(bool *)out = i % 2 != 0;
-			return;
-		}
-	cfg_error(c, at, "'%s' is %s; expected %s", cfg_show(text),
-		  quoted ? "a string" : "neither", key->expected);
 }
 
 /* `out` is the struct that the keys below fill. All below commented out is allowed. */

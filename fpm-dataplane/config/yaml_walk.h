@@ -43,13 +43,13 @@ struct cfg_at {
 };
 
 struct cfg_key;
+typedef void cfg_take_fn(struct cfg *, const struct cfg_key *, const struct cfg_at *,
+			 void *out);
 typedef const char *cfg_text_fn(const struct cfg_key *, const void *, char[CFG_TEXT_MAX]);
 
 struct cfg_key {
 	const char *name;
-	/* Check the value and store it at `out`. */
-	void (*take)(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
-		     void *out);
+	cfg_take_fn *take;         /* checks the value and stores it at `out` */
 	size_t offset;             /* of `out` in the struct that the mapping fills */
 	size_t size;               /* of `out`, where the function has to know */
 	unsigned int min, max;     /* of numbers */
@@ -65,12 +65,6 @@ struct cfg_key {
 	bool live;            /* a running daemon takes another value */
 	const char *old_name; /* taken, too, with a warning; NULL: it never had another */
 };
-
-extern const struct cfg_key cfg_top_keys[], cfg_port_keys[];
-
-/* What a configuration file need not say. */
-void cfg_defaults(struct config *conf);
-void cfg_port_defaults(struct config_port *port);
 
 /* The values that a key takes, in words. */
 #define CFG_EXPECTED_MAX 64
@@ -103,23 +97,10 @@ const char *cfg_text(struct cfg *c, const struct cfg_key *key, const struct cfg_
 /* Text of a mapping's key, unchecked and not to be kept; NULL: it has none. */
 const char *cfg_peek(const struct cfg *c, const struct cfg_at *at, const char *key);
 
-/* A number within the key's bounds. Returns 0, or -EINVAL after an error. */
-int cfg_number(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
-	       unsigned int *out);
-
 /* Value of a key made printable and short, for messages; valid until the next call. */
 const char *cfg_show(const char *text);
 
-/* Functions for struct cfg_key. */
-void cfg_take_uint(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
-void cfg_take_mib(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
-void cfg_take_bool(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
-void cfg_take_map(struct cfg *, const struct cfg_key *, const struct cfg_at *, void *);
-
-/* Values as YAML (config/print.c). */
-cfg_text_fn cfg_text_uint, cfg_text_mib, cfg_text_bool, cfg_text_string, cfg_text_listen,
-	cfg_text_peer, cfg_text_users, cfg_text_metrics, cfg_text_rate, cfg_text_tap,
-	cfg_text_device, cfg_text_queues, cfg_text_cores, cfg_text_port_cores,
-	cfg_text_plugins, cfg_text_idle, cfg_text_level, cfg_text_copies, cfg_text_offload;
+/* `take` of a mapping: `out` is the struct that the keys below fill. */
+cfg_take_fn cfg_take_map;
 
 #endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * schema: the keys that a file may have, and their defaults. Private to config/.
+ */
+#ifndef CONFIG_SCHEMA_H
+#define CONFIG_SCHEMA_H
+
+#include "config/yaml_walk.h"
+
+extern const struct cfg_key cfg_top_keys[], cfg_port_keys[];
+
+/* What a configuration file need not say. */
+void cfg_defaults(struct config *conf);
+void cfg_port_defaults(struct config_port *port);
+
+#endif

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The types of values: how each is read from the file, and below that how it is printed. Values
+ * that are looked up on this machine are read and printed in check.c, check_cores.c and
+ * check_users.c. Readers run in main before any thread exists, and in manage; printers in any
+ * thread.
+ */
+#include "config/types.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <yaml.h>
+
+#include "config/check.h"
+#include "config/print.h"
+
+/* --- text --------------------------------------------------------------------------- */
+
+/* What some reader of YAML, be it ours or another's, takes for no text: YAML 1.1's words. */
+static bool
+is_reserved(const char *text)
+{
+	static const char *const word[] = {"null", "true", "false", "yes", "no",
+					   "on",   "off",  "y",     "n"};
+
+	for (unsigned int i = 0; i < sizeof(word) / sizeof(word[0]); i++)
+		if (strcasecmp(text, word[i]) == 0)
+			return true;
+	return strspn(text, "0123456789_.eE+-xabcdefABCDEF") == strlen(text) &&
+	       text[0] >= '0' && text[0] <= '9';
+}
+
+/* A word that YAML reads as nothing else stands as it is, all others in quotes. */
+const char *
+cfg_quoted(const char *text, char buf[CFG_TEXT_MAX])
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_/.,=-";
+	const char *in = text;
+	size_t n = 0;
+
+	if (strspn(text, plain) == strlen(text) && strchr("-.,=", text[0]) == NULL &&
+	    !is_reserved(text))
+		return strcpy(buf, text);
+	buf[n++] = '"';
+	for (; *in != '\0' && n < CFG_TEXT_MAX - 6; in++) {
+		if ((unsigned char)*in < ' ' || (unsigned char)*in == 0x7f)
+			n += (size_t)snprintf(buf + n, CFG_TEXT_MAX - n, "\\x%02x",
+					      (unsigned char)*in);
+		else if (*in == '"' || *in == '\\')
+			n += (size_t)snprintf(buf + n, CFG_TEXT_MAX - n, "\\%c", *in);
+		else
+			buf[n++] = *in;
+	}
+	buf[n++] = '"';
+	buf[n] = '\0';
+	return buf;
+}
+
+const char *
+cfg_text_string(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	const char *text = cfg_value(key, base);
+
+	return text[0] == '\0' ? NULL : cfg_quoted(text, buf);
+}
+
+/* --- numbers ------------------------------------------------------------------------ */
+
+int
+cfg_number(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+	   unsigned int *out)
+{
+	bool quoted;
+	const char *text = cfg_text(c, key, at, &quoted);
+	size_t digits;
+	unsigned long n;
+	char buf[CFG_EXPECTED_MAX];
+
+	if (text == NULL)
+		return -EINVAL;
+	digits = strspn(text, "0123456789");
+	/* "010" is eight to some YAML readers and ten to people: refused. */
+	if (quoted || digits != strlen(text) || (digits > 1 && text[0] == '0')) {
+		cfg_error(c, at, "'%s' is %s; expected %s", cfg_show(text),
+			  quoted ? "a string" : "not a plain number",
+			  cfg_expected(key, buf));
+		return -EINVAL;
+	}
+	errno = 0;
+	n = strtoul(text, NULL, 10);
+	if (errno != 0 || n < key->min || n > key->max) {
+		cfg_error(c, at, "%s is out of range; expected %s", cfg_show(text),
+			  cfg_expected(key, buf));
+		return -EINVAL;
+	}
+	*out = (unsigned int)n;
+	return 0;
+}
+
+void
+cfg_take_uint(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	cfg_number(c, key, at, out);
+}
+
+const char *
+cfg_text_uint(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	unsigned int value;
+
+	memcpy(&value, cfg_value(key, base), sizeof(value));
+	snprintf(buf, CFG_TEXT_MAX, "%u", value);
+	return buf;
+}
+
+/* A number of MiB, kept as octets. */
+void
+cfg_take_mib(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	unsigned int mib;
+
+	if (cfg_number(c, key, at, &mib) == 0)
+		*(uint64_t *)out = (uint64_t)mib << 20;
+}
+
+const char *
+cfg_text_mib(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	uint64_t value;
+
+	memcpy(&value, cfg_value(key, base), sizeof(value));
+	snprintf(buf, CFG_TEXT_MAX, "%llu", (unsigned long long)(value >> 20));
+	return buf;
+}
+
+/* Packets a second. */
+void
+cfg_take_rate(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	if (at->node->type == YAML_SCALAR_NODE &&
+	    strcmp((const char *)at->node->data.scalar.value, "unlimited") == 0)
+		*(uint32_t *)out = POLICER_UNLIMITED;
+	else
+		cfg_take_uint(c, key, at, out);
+}
+
+const char *
+cfg_text_rate(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	const uint32_t *rate = cfg_value(key, base);
+
+	return *rate == POLICER_UNLIMITED ? "unlimited" : cfg_text_uint(key, base, buf);
+}
+
+/* --- words -------------------------------------------------------------------------- */
+
+/* One word of several. */
+static int
+take_word(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+	  const char *const *word)
+{
+	const char *text = cfg_text(c, key, at, NULL);
+
+	for (int i = 0; text != NULL && word[i] != NULL; i++)
+		if (strcmp(text, word[i]) == 0)
+			return i;
+	if (text != NULL)
+		cfg_error(c, at, "'%s' is none of them; expected %s", cfg_show(text),
+			  key->expected);
+	return -EINVAL;
+}
+
+void
+cfg_take_bool(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	static const char *const word[] = {"false", "true", "no", "yes", "off", "on"};
+	bool quoted;
+	const char *text = cfg_text(c, key, at, &quoted);
+
+	if (text == NULL)
+		return;
+	for (unsigned int i = 0; i < sizeof(word) / sizeof(word[0]) && !quoted; i++)
+		if (strcmp(text, word[i]) == 0) {
+			*(bool *)out = i % 2 != 0;
+			return;
+		}
+	cfg_error(c, at, "'%s' is %s; expected %s", cfg_show(text),
+		  quoted ? "a string" : "neither", key->expected);
+}
+
+void
+cfg_take_keep_nics(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		   void *out)
+{
+	cfg_take_bool(c, key, at, out);
+	c->keep_nics_pos = at->pos;
+}
+
+const char *
+cfg_text_bool(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	return *(const bool *)cfg_value(key, base) ? "true" : "false";
+}
+
+void
+cfg_take_idle(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	int i = take_word(c, key, at, (const char *const[]){"adaptive", "poll", NULL});
+
+	if (i >= 0)
+		*(bool *)out = i == 1;
+}
+
+const char *
+cfg_text_idle(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	return *(const bool *)cfg_value(key, base) ? "poll" : "adaptive";
+}
+
+void
+cfg_take_copies(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		void *out)
+{
+	int i = take_word(c, key, at, (const char *const[]){"one", "per-node", NULL});
+
+	if (i >= 0)
+		*(bool *)out = i == 1;
+}
+
+const char *
+cfg_text_copies(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	return *(const bool *)cfg_value(key, base) ? "per-node" : "one";
+}
+
+void
+cfg_take_offload(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		 void *out)
+{
+	int i = take_word(c, key, at, (const char *const[]){"auto", "off", NULL});
+
+	if (i >= 0)
+		*(bool *)out = i == 1;
+}
+
+const char *
+cfg_text_offload(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	return *(const bool *)cfg_value(key, base) ? "off" : "auto";
+}
+
+void
+cfg_take_level(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	int i = take_word(c, key, at,
+			  (const char *const[]){"error", "warn", "info", "debug", NULL});
+
+	if (i >= 0)
+		*(enum log_level *)out = (enum log_level)i;
+}
+
+const char *
+cfg_text_level(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	static const char *const name[] = {"error", "warn", "info", "debug"};
+
+	return name[*(const enum log_level *)cfg_value(key, base)];
+}
+
+/* --- addresses ---------------------------------------------------------------------- */
+
+int
+cfg_listen_parse(const char *text, struct sockaddr_storage *out)
+{
+	const char *colon = strrchr(text, ':');
+	struct sockaddr_in *sin = (struct sockaddr_in *)out;
+	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)out;
+	char addr[INET6_ADDRSTRLEN + 2];
+	unsigned long port;
+	size_t n;
+
+	if (colon == NULL || (size_t)(colon - text) >= sizeof(addr) || colon[1] < '1' ||
+	    colon[1] > '9' || strspn(colon + 1, "0123456789") != strlen(colon + 1))
+		return -EINVAL;
+	port = strtoul(colon + 1, NULL, 10);
+	if (port > 65535)
+		return -EINVAL;
+	n = (size_t)(colon - text);
+	memcpy(addr, text, n);
+	addr[n] = '\0';
+	memset(out, 0, sizeof(*out));
+	if (n >= 2 && addr[0] == '[' && addr[n - 1] == ']') {
+		addr[n - 1] = '\0';
+		sin6->sin6_family = AF_INET6;
+		sin6->sin6_port = htons((uint16_t)port);
+		return inet_pton(AF_INET6, addr + 1, &sin6->sin6_addr) == 1 ? 0 : -EINVAL;
+	}
+	sin->sin_family = AF_INET;
+	sin->sin_port = htons((uint16_t)port);
+	return inet_pton(AF_INET, addr, &sin->sin_addr) == 1 ? 0 : -EINVAL;
+}
+
+const char *
+config_listen_str(const struct sockaddr_storage *addr, char buf[CONFIG_LISTEN_STRLEN])
+{
+	const struct sockaddr_in *sin = (const struct sockaddr_in *)addr;
+	const struct sockaddr_in6 *sin6 = (const struct sockaddr_in6 *)addr;
+	char text[INET6_ADDRSTRLEN];
+
+	if (addr->ss_family == AF_INET6)
+		snprintf(buf, CONFIG_LISTEN_STRLEN, "[%s]:%u",
+			 inet_ntop(AF_INET6, &sin6->sin6_addr, text, sizeof(text)),
+			 ntohs(sin6->sin6_port));
+	else
+		snprintf(buf, CONFIG_LISTEN_STRLEN, "%s:%u",
+			 inet_ntop(AF_INET, &sin->sin_addr, text, sizeof(text)),
+			 ntohs(sin->sin_port));
+	return buf;
+}
+
+static void
+take_listen(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	const char *text = cfg_text(c, key, at, NULL);
+	struct sockaddr_storage ss;
+
+	if (text == NULL)
+		return;
+	if (cfg_listen_parse(text, &ss) < 0)
+		cfg_error(c, at, "'%s' is not an address and port; expected %s",
+			  cfg_show(text), key->expected);
+	else
+		memcpy(out, &ss, sizeof(ss));
+}
+
+void
+cfg_take_fpm_listen(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		    void *out)
+{
+	unsigned int n_err = c->n_err;
+
+	take_listen(c, key, at, out);
+	c->listen_pos = at->pos;
+	if (n_err != c->n_err)
+		c->listen_pos.line = -1;
+}
+
+const char *
+cfg_text_listen(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	char text[CONFIG_LISTEN_STRLEN];
+
+	/* An IPv6 address begins with a bracket, which begins a list. */
+	config_listen_str(cfg_value(key, base), text);
+	if (text[0] == '[')
+		return cfg_quoted(text, buf);
+	return strcpy(buf, text);
+}
+
+void
+cfg_take_metrics(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		 void *out)
+{
+	struct config *conf = c->root;
+	unsigned int n_err = c->n_err;
+
+	conf->metrics_on = at->node->type != YAML_SCALAR_NODE ||
+			   strcmp((const char *)at->node->data.scalar.value, "off") != 0;
+	if (conf->metrics_on)
+		take_listen(c, key, at, out);
+	c->metrics_pos = at->pos;
+	if (n_err != c->n_err)
+		c->metrics_pos.line = -1;
+}
+
+const char *
+cfg_text_metrics(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	const struct config *conf = base;
+
+	return conf->metrics_on ? cfg_text_listen(key, base, buf) : "off";
+}
+
+/* No one host has it: 0.0.0.0/8, multicast and above, :: and ff00::/8. */
+static bool
+is_nobody(const struct sockaddr_storage *ss)
+{
+	const struct in6_addr *ip6 = &((const struct sockaddr_in6 *)ss)->sin6_addr;
+	uint32_t ip = ntohl(((const struct sockaddr_in *)ss)->sin_addr.s_addr);
+
+	if (ss->ss_family == AF_INET6)
+		return IN6_IS_ADDR_UNSPECIFIED(ip6) || IN6_IS_ADDR_MULTICAST(ip6);
+	return ss->ss_family == AF_INET && (ip >> 24 == 0 || ip >> 28 >= 0xe);
+}
+
+void
+cfg_take_peer(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, void *out)
+{
+	const char *text = cfg_text(c, key, at, NULL);
+	struct sockaddr_storage ss = {0};
+
+	if (text == NULL)
+		return;
+	if (inet_pton(AF_INET, text, &((struct sockaddr_in *)&ss)->sin_addr) == 1)
+		ss.ss_family = AF_INET;
+	else if (inet_pton(AF_INET6, text, &((struct sockaddr_in6 *)&ss)->sin6_addr) == 1)
+		ss.ss_family = AF_INET6;
+	else if (strcmp(text, "self") != 0)
+		cfg_error(c, at, "'%s' is not an address; expected %s", cfg_show(text),
+			  key->expected);
+	if (is_nobody(&ss))
+		cfg_error(c, at, "%s is nobody's address, to connect from; expected %s",
+			  cfg_show(text), key->expected);
+	memcpy(out, &ss, sizeof(ss));
+}
+
+const char *
+cfg_text_peer(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	const struct sockaddr_storage *ss = cfg_value(key, base);
+	char text[INET6_ADDRSTRLEN];
+
+	if (ss->ss_family == AF_INET)
+		return strcpy(buf, inet_ntop(AF_INET,
+					     &((const struct sockaddr_in *)ss)->sin_addr,
+					     text, sizeof(text)));
+	if (ss->ss_family != AF_INET6)
+		return "self";
+	return cfg_quoted(inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)ss)->sin6_addr,
+				    text, sizeof(text)),
+			  buf);
+}
+
+/* --- of a port ---------------------------------------------------------------------- */
+
+void
+cfg_take_port_tap(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		  void *out)
+{
+	struct config_port *port = out;
+
+	port->tap_pos = at->pos;
+	cfg_take_tap(c, key, at, port->tap);
+	cfg_check_tap_twin(c, at, c->root, port);
+}
+
+const char *
+cfg_text_tap(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	return cfg_quoted(((const struct config_port *)base)->tap, buf);
+}
+
+void
+cfg_take_port_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+		     void *out)
+{
+	struct config_port *port = out;
+
+	port->pos = at->pos;
+	cfg_take_device(c, key, at, port->device);
+	cfg_check_device_twin(c, at, c->root, port);
+}
+
+const char *
+cfg_text_device(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	return cfg_quoted(((const struct config_port *)base)->device, buf);
+}
+
+const char *
+cfg_text_queues(const struct cfg_key *key, const void *base, char buf[CFG_TEXT_MAX])
+{
+	const struct config_port *port = base;
+
+	return port->n_rxq == 0 ? NULL : cfg_text_uint(key, base, buf);
+}

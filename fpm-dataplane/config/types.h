@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * types: how a value is read from the file (`take` of struct cfg_key) and how it is printed
+ * (`text`), one type a line. Private to config/.
+ */
+#ifndef CONFIG_TYPES_H
+#define CONFIG_TYPES_H
+
+#include "config/yaml_walk.h"
+
+/* The field of a key in `base`, the struct that its mapping fills. */
+static inline const void *
+cfg_value(const struct cfg_key *key, const void *base)
+{
+	return (const char *)base + key->offset;
+}
+
+/* A word that YAML reads as nothing else stands as it is, all others in quotes; returns buf. */
+const char *cfg_quoted(const char *text, char buf[CFG_TEXT_MAX]);
+
+/* Read a number within the key's bounds. Returns 0, or -EINVAL after an error. */
+int cfg_number(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at,
+	       unsigned int *out);
+
+/* Read "127.0.0.1:2620" or "[::1]:2620". Returns 0 or -EINVAL. */
+int cfg_listen_parse(const char *text, struct sockaddr_storage *out);
+
+/* types.c */
+cfg_take_fn cfg_take_uint;
+cfg_text_fn cfg_text_uint;
+cfg_take_fn cfg_take_mib;
+cfg_text_fn cfg_text_mib;
+cfg_take_fn cfg_take_rate;
+cfg_text_fn cfg_text_rate;
+cfg_take_fn cfg_take_bool, cfg_take_keep_nics;
+cfg_text_fn cfg_text_bool;
+cfg_take_fn cfg_take_idle;
+cfg_text_fn cfg_text_idle;
+cfg_take_fn cfg_take_copies;
+cfg_text_fn cfg_text_copies;
+cfg_take_fn cfg_take_offload;
+cfg_text_fn cfg_text_offload;
+cfg_take_fn cfg_take_level;
+cfg_text_fn cfg_text_level;
+cfg_take_fn cfg_take_fpm_listen;
+cfg_text_fn cfg_text_listen;
+cfg_take_fn cfg_take_metrics;
+cfg_text_fn cfg_text_metrics;
+cfg_take_fn cfg_take_peer;
+cfg_text_fn cfg_text_peer;
+cfg_take_fn cfg_take_port_tap;
+cfg_text_fn cfg_text_tap;
+cfg_take_fn cfg_take_port_device;
+cfg_text_fn cfg_text_device;
+cfg_text_fn cfg_text_queues; /* read as a number */
+
+/* check.c: what is looked up on this machine */
+cfg_take_fn cfg_take_netns, cfg_take_path;
+cfg_text_fn cfg_text_string; /* of types.c */
+cfg_take_fn cfg_take_memory; /* printed as a number */
+cfg_take_fn cfg_take_plugins;
+cfg_text_fn cfg_text_plugins;
+
+/* check_cores.c */
+cfg_take_fn cfg_take_cores;
+cfg_text_fn cfg_text_cores;
+cfg_take_fn cfg_take_port_cores;
+cfg_text_fn cfg_text_port_cores;
+
+/* check_users.c */
+cfg_take_fn cfg_take_users;
+cfg_text_fn cfg_text_users;
+
+#endif
