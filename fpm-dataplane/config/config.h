@@ -59,6 +59,7 @@
 #include "base/fpm_allow.h"
 #include "base/log.h"
 #include "base/policer.h"
+#include "base/port_options.h"
 #include "base/limits.h"
 
 #define CONFIG_PORTS_MAX        64
@@ -82,8 +83,7 @@ struct config_port {
 	unsigned int n_rxq; /* 0: as many as n_core; or one a core that forwards */
 	unsigned int core[CONFIG_CORES_MAX]; /* CPU that serves queue 0, 1, ... */
 	unsigned int n_core;                 /* 0: choose */
-	bool vlan_off;             /* tags are never the NIC's to take off and put in */
-	bool cksum_off;            /* IPv4 header checksums are never the NIC's to verify */
+	struct port_options options;
 	struct config_pos pos;     /* in the file, for messages about the device */
 	struct config_pos tap_pos; /* and about the TAP */
 	struct config_pos cores_pos;
@@ -126,6 +126,13 @@ config_port(const struct config *conf, const char *tap)
 		if (strcmp(conf->port[i].tap, tap) == 0)
 			return &conf->port[i];
 	return NULL;
+}
+
+/* Receive queues that the file asks for; 0: as many as there are forwarders, or fewer. */
+static inline unsigned int
+config_port_queues(const struct config_port *port)
+{
+	return port->n_rxq != 0 ? port->n_rxq : port->n_core;
 }
 
 #endif

@@ -41,10 +41,10 @@ const struct cfg_key cfg_port_keys[] = {
 	 .live = true},
 	{"cores", cfg_take_port_cores, .expected = "a CPU a queue, such as [1, 2], or auto",
 	 .text = cfg_text_port_cores, .live = true},
-	{"vlan-offload", cfg_take_offload, P_AT(vlan_off), .expected = "auto or off",
-	 .text = cfg_text_offload, .live = true},
-	{"checksum-offload", cfg_take_offload, P_AT(cksum_off), .expected = "auto or off",
-	 .text = cfg_text_offload, .live = true},
+	{"vlan-offload", cfg_take_offload, P_AT(options.vlan_off),
+	 .expected = "auto or off", .text = cfg_text_offload, .live = true},
+	{"checksum-offload", cfg_take_offload, P_AT(options.cksum_off),
+	 .expected = "auto or off", .text = cfg_text_offload, .live = true},
 	{NULL},
 };
 

@@ -146,7 +146,6 @@ workers_setup(struct dataplane *dp)
 				     .ports = {.port = dp->port,
 					       .pool = dp->pool,
 					       .deal = &dp->deal,
-					       .interrupts = !conf->poll_always,
 					       .neigh = &w[W_NEIGH],
 					       .punt = &w[W_PUNT],
 					       .last_ifidx = (uint16_t)conf->n_port}};

@@ -17,6 +17,7 @@
 #include "base/msg_manage.h"
 #include "base/tsan.h"
 #include "base/worker.h"
+#include "manage/port_conf.h"
 #include "restart/fdstore.h"
 
 #define SLOW_MS 300000u /* no device that works needs as long */
@@ -128,18 +129,7 @@ int
 hotplug_add(struct hotplug *h, const struct config *conf, const struct config_port *cp,
 	    const struct hotplug_rest *rest, char *why, unsigned int why_size)
 {
-	struct port_conf pc = {.tap = cp->tap,
-			       .netns = conf->control_netns,
-			       .device = cp->device,
-			       .tap_fd = rest != NULL ? rest->tap_fd : -1,
-			       .mtu_bytes = cp->mtu_bytes,
-			       .n_rxq = cp->n_rxq != 0 ? cp->n_rxq : cp->n_core,
-			       .n_txq = h->deal->n_fwd,
-			       .interrupts = h->interrupts,
-			       .vlan_off = cp->vlan_off,
-			       .cksum_off = cp->cksum_off,
-			       .place = rest != NULL ? rest->place
-						     : PORT_SLOTS + ++h->n_come};
+	struct port_conf pc = port_conf_from_config(conf, cp, h->deal->n_fwd);
 	uint16_t ifidx = number_take(h);
 	struct port port, *slot = &h->port[ifidx - 1];
 	uint64_t begin;
@@ -147,6 +137,8 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 
 	if (rest == NULL && is_renamed(h, conf, cp->tap, why, why_size))
 		return -EEXIST;
+	pc.tap_fd = rest != NULL ? rest->tap_fd : -1;
+	pc.place = rest != NULL ? rest->place : PORT_SLOTS + ++h->n_come;
 	begin = monotonic_ms();
 	slow_begin();
 	rc = port_open(&port, ifidx, &pc, h->pool, why, why_size);

@@ -15,7 +15,6 @@ struct hotplug {
 	struct port *port; /* PORT_SLOTS of them, shared with all */
 	struct rte_mempool *pool;
 	const struct deal *deal;
-	bool interrupts; /* of receive queues: forwarders sleep */
 	struct worker *neigh, *punt;
 	uint16_t last_ifidx; /* given out last: a number rests before it is used again */
 	uint32_t n_come;     /* ports that came after the start */

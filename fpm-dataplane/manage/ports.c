@@ -8,23 +8,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/sd_notify.h"
-#include "restart/fdstore.h"
+#include "manage/port_conf.h"
 #include "port/nicd_client.h"
-
-static struct port_conf
-conf_of(const struct config *conf, const struct config_port *cp)
-{
-	return (struct port_conf){.tap = cp->tap,
-				  .netns = conf->control_netns,
-				  .device = cp->device,
-				  .tap_fd = -1,
-				  .mtu_bytes = cp->mtu_bytes,
-				  .n_rxq = cp->n_rxq != 0 ? cp->n_rxq : cp->n_core,
-				  .n_txq = conf->n_core,
-				  .interrupts = !conf->poll_always,
-				  .vlan_off = cp->vlan_off,
-				  .cksum_off = cp->cksum_off};
-}
+#include "restart/fdstore.h"
 
 int
 ports_open(const struct config *conf, struct rte_mempool *pool, struct port *port,
@@ -36,7 +22,7 @@ ports_open(const struct config *conf, struct rte_mempool *pool, struct port *por
 
 	for (unsigned int i = 0; i < conf->n_port; i++) {
 		const struct config_port *cp = &conf->port[i];
-		struct port_conf pc = conf_of(conf, cp);
+		struct port_conf pc = port_conf_from_config(conf, cp, conf->n_core);
 		uint64_t begin = monotonic_ms();
 
 		pc.tap_fd = fdstore_take_tap(conf, cp->tap);
@@ -87,7 +73,8 @@ ports_could_be_shared(const struct config *conf)
 	bool all = true;
 
 	for (unsigned int i = 0; i < conf->n_port; i++) {
-		struct port_conf pc = conf_of(conf, &conf->port[i]);
+		struct port_conf pc =
+			port_conf_from_config(conf, &conf->port[i], conf->n_core);
 
 		all &= nics_are_kept() ? nics_has(&pc) : port_is_shared(pc.device);
 	}

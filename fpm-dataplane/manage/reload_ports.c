@@ -62,28 +62,22 @@ port_exchange(struct hotplug *h, const struct config *running,
 	"keep-nics: NICs come, go and change with a restart: the file first, then " \
 	"`fpmctl restart`"
 
-static unsigned int
-n_queue(const struct config_port *cp)
-{
-	return cp->n_rxq != 0 ? cp->n_rxq : cp->n_core;
-}
-
 static int
 port_set(struct hotplug *h, const struct config *running, const struct config_port *was,
 	 const struct config_port *now, char *why, unsigned int size)
 {
 	const struct port *port = hotplug_find(h, now->tap);
-	unsigned int wanted = n_queue(now) != 0 ? n_queue(now) : h->deal->n_fwd;
+	unsigned int n_was = config_port_queues(was), n_now = config_port_queues(now);
+	unsigned int wanted = n_now != 0 ? n_now : h->deal->n_fwd;
 	bool other = strcmp(was->device, now->device) != 0, anew;
 
 	if (port == NULL) /* it was lost */
 		return hotplug_add(h, running, now, NULL, why, size);
 	/* What its own device refuses is known before it is closed. */
-	if (!other && port_could_be(port, n_queue(now), now->mtu_bytes, why, size) < 0)
+	if (!other && port_could_be(port, n_now, now->mtu_bytes, why, size) < 0)
 		return -EINVAL;
-	anew = (n_queue(was) != n_queue(now) && wanted != port->n_rxq) ||
-	       (was->vlan_off != now->vlan_off && port->vlan_able) ||
-	       (was->cksum_off != now->cksum_off && port->cksum_able) ||
+	anew = (n_was != n_now && wanted != port->n_rxq) ||
+	       port_options_differ(port, &was->options, &now->options) ||
 	       port_mtu_is_beyond(port, now->mtu_bytes);
 	if ((other || anew) && running->keep_nics) {
 		snprintf(why, size, BY_RESTART);

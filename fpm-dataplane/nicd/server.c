@@ -40,7 +40,7 @@
 struct open_nic {
 	bool is;
 	unsigned int wanted; /* bits: by which clients */
-	struct nics_conf conf;
+	struct port_conf conf;
 	struct port port;
 };
 
@@ -71,21 +71,20 @@ nic_of(const char *device)
 
 /* Could it be as it is wanted without being opened anew? How the port is called does not matter. */
 static bool
-nic_can_be(const struct open_nic *nic, const struct nics_conf *c)
+nic_can_be(const struct open_nic *nic, const struct port_conf *c)
 {
-	const struct nics_conf *is = &nic->conf;
+	const struct port_conf *is = &nic->conf;
 	const struct port *port = &nic->port;
 
 	return is->n_rxq == c->n_rxq && is->n_txq == c->n_txq &&
-	       (is->vlan_off == c->vlan_off || !port->vlan_able) &&
-	       (is->cksum_off == c->cksum_off || !port->cksum_able) &&
+	       !port_options_differ(port, &is->options, &c->options) &&
 	       (is->mtu_bytes == c->mtu_bytes || (c->mtu_bytes <= port->mtu_max_bytes &&
 						  !port_mtu_is_beyond(port, c->mtu_bytes)));
 }
 
 /* The last daemon may have given it another MTU and MAC, as its TAP had. */
 static void
-nic_reset(struct port *port, const struct nics_conf *c)
+nic_reset(struct port *port, const struct port_conf *c)
 {
 	struct rte_ether_addr mac;
 
@@ -98,16 +97,9 @@ nic_reset(struct port *port, const struct nics_conf *c)
 }
 
 static int
-nic_reopen(const struct nics_conf *c, struct nics_reply *a)
+nic_reopen(const struct port_conf *c, struct nics_reply *a)
 {
-	struct port_conf conf = {.tap = c->tap,
-				 .device = c->device,
-				 .mtu_bytes = c->mtu_bytes,
-				 .n_rxq = c->n_rxq,
-				 .n_txq = c->n_txq,
-				 .vlan_off = c->vlan_off,
-				 .cksum_off = c->cksum_off,
-				 .shared = true};
+	struct port_conf conf = *c;
 	unsigned int at = 0;
 	struct port port = {.tap = {.fd = -1}};
 	uint64_t begin = monotonic_ms();
@@ -117,6 +109,8 @@ nic_reopen(const struct nics_conf *c, struct nics_reply *a)
 		at++;
 	if (at == PORT_SLOTS)
 		return why_not(a->why, sizeof(a->why), -ENOSPC, "too many devices");
+	conf.shared = true;
+	conf.interrupts = false; /* their handlers would be this process's */
 	snprintf(port.name, sizeof(port.name), "%s", c->tap);
 	snprintf(port.device, sizeof(port.device), "%s", c->device);
 	rc = nic_open(&port, &conf, serve.pool, a->why, sizeof(a->why));
@@ -130,7 +124,7 @@ nic_reopen(const struct nics_conf *c, struct nics_reply *a)
 }
 
 static int
-nic_serve_open(const struct nics_conf *c, struct nics_reply *a)
+nic_serve_open(const struct port_conf *c, struct nics_reply *a)
 {
 	struct open_nic *nic = nic_of(c->device);
 

@@ -247,11 +247,11 @@ nic_configure(struct port *port, const struct port_conf *conf, struct rte_mempoo
 	if (rc < 0)
 		return rc;
 	port->cksum_able = (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_IPV4_CKSUM) != 0;
-	port->rx_cksum = port->cksum_able && !conf->cksum_off;
+	port->rx_cksum = port->cksum_able && !conf->options.cksum_off;
 	if (port->rx_cksum)
 		eth.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_IPV4_CKSUM;
 	port->vlan_able = nic_takes_tags(&info);
-	port->vlan_offload = port->vlan_able && !conf->vlan_off;
+	port->vlan_offload = port->vlan_able && !conf->options.vlan_off;
 	if (port->vlan_offload)
 		eth.txmode.offloads |= RTE_ETH_TX_OFFLOAD_VLAN_INSERT;
 	rss_ask(port, &info, &eth);

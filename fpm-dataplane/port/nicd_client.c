@@ -142,16 +142,7 @@ request_about(enum nics_op op, const struct port *port)
 static struct nics_request
 request_wanting(enum nics_op op, const struct port_conf *conf)
 {
-	struct nics_request q = {.op = op,
-				 .conf = {.mtu_bytes = conf->mtu_bytes,
-					  .n_rxq = conf->n_rxq,
-					  .n_txq = conf->n_txq,
-					  .vlan_off = conf->vlan_off,
-					  .cksum_off = conf->cksum_off}};
-
-	snprintf(q.conf.tap, sizeof(q.conf.tap), "%s", conf->tap);
-	snprintf(q.conf.device, sizeof(q.conf.device), "%s", conf->device);
-	return q;
+	return (struct nics_request){.op = op, .conf = *conf};
 }
 
 /* --- beginning and end --------------------------------------------------------------------- */

@@ -44,21 +44,13 @@ enum nics_op {
 	NICS_BYE, /* all ends: close the devices, and end */
 };
 
-/* Of struct port_conf, what the device is about. */
-struct nics_conf {
-	char tap[IFNAMSIZ];
-	char device[256];
-	unsigned int mtu_bytes, n_rxq, n_txq;
-	bool vlan_off, cksum_off;
-};
-
 struct nics_request {
 	uint32_t layout;
 	enum nics_op op;
 	bool yes;
 	uint8_t mac[6];
 	unsigned int mtu_bytes;
-	struct nics_conf conf;
+	struct port_conf conf; /* its TAP is none of that process's */
 	struct port port;
 };
 

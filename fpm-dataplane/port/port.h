@@ -15,25 +15,26 @@
 #include <stdint.h>
 
 #include "base/counters.h"
+#include "base/port_options.h"
 #include "port/bond.h"
 #include "port/fanout.h"
 #include "tap-bridge/tap.h"
 
 struct rte_mempool;
 
+/* Without pointers: it is sent to the process that keeps NICs (port/nicd_client.h) as it is. */
 struct port_conf {
-	const char *tap;    /* name */
-	const char *netns;  /* of the TAP */
-	const char *device; /* devargs or PCI address */
+	char tap[IFNAMSIZ]; /* name */
+	char netns[64];     /* of the TAP, "": ours */
+	char device[256];   /* devargs or PCI address */
 	int tap_fd;         /* of the TAP, from an earlier life (taken over); -1: none */
 	unsigned int mtu_bytes;
 	unsigned int n_rxq; /* 0: n_txq */
 	unsigned int n_txq; /* forwarders: one transmit queue each */
-	bool interrupts;    /* of receive queues: wanted */
-	bool vlan_off;      /* tags are not the device's, whatever it can do */
-	bool cksum_off;     /* nor are checksums */
-	bool shared;    /* other processes share DPDK, and attach it when it has queues */
-	uint32_t place; /* among the ports there are; 0: as its number */
+	struct port_options options;
+	bool interrupts; /* of receive queues: wanted */
+	bool shared;     /* other processes share DPDK, and attach it when it has queues */
+	uint32_t place;  /* among the ports there are; 0: as its number */
 };
 
 struct port {
@@ -75,6 +76,18 @@ port_is_there(const struct port *slot)
 {
 	/* Acquire: who sees the number sees the rest. */
 	return __atomic_load_n(&slot->ifidx, __ATOMIC_ACQUIRE) != 0;
+}
+
+/*
+ * Must a port that was opened with options `was` be opened again to have options `now`? An
+ * option that its device lacks makes no difference.
+ */
+static inline bool
+port_options_differ(const struct port *port, const struct port_options *was,
+		    const struct port_options *now)
+{
+	return (was->vlan_off != now->vlan_off && port->vlan_able) ||
+	       (was->cksum_off != now->cksum_off && port->cksum_able);
 }
 
 #define PORT_STATS_QUEUES 16 /* that DPDK tells apart */

@@ -80,8 +80,8 @@ every_key_is_taken(void **state)
 	assert_string_equal(conf.port[0].device, "net_af_packet,iface=lo");
 	assert_int_equal(conf.port[0].mtu_bytes, 9000);
 	assert_int_equal(conf.port[0].n_rxq, 4);
-	assert_true(conf.port[0].vlan_off);
-	assert_true(conf.port[0].cksum_off);
+	assert_true(conf.port[0].options.vlan_off);
+	assert_true(conf.port[0].options.cksum_off);
 	assert_int_equal(conf.port[0].pos.line, 2);
 	assert_int_equal(conf.n_core, 1);
 	assert_int_equal(conf.core[0], cpu);

@@ -82,9 +82,9 @@ hotplug_add(struct hotplug *h, const struct config *conf, const struct config_po
 	slot = &h->port[h->last_ifidx - 1];
 	snprintf(slot->name, sizeof(slot->name), "%s", cp->tap);
 	snprintf(slot->device, sizeof(slot->device), "%s", cp->device);
-	slot->n_rxq = (uint16_t)(cp->n_rxq != 0    ? cp->n_rxq
-				 : cp->n_core != 0 ? cp->n_core
-						   : N_FWD);
+	slot->n_rxq = (uint16_t)config_port_queues(cp);
+	if (slot->n_rxq == 0)
+		slot->n_rxq = N_FWD;
 	slot->ifidx = h->last_ifidx;
 	rc = deal_begin(h->deal, slot, cp, true);
 	return rc == 0 ? deal_begin(h->deal, slot, cp, false) : rc;
