@@ -55,7 +55,7 @@ stop(enum end end)
 static int
 ports_begin(const struct config *conf)
 {
-	int rc = ports_open(conf, dp.pool, dp.port, &dp.n_port);
+	int rc = ports_open(&dp.hotplug, conf, &dp.n_port);
 
 	if (rc < 0)
 		return rc; /* which one, and why, was said */

@@ -14,6 +14,7 @@
 #include "base/worker.h"
 #include "config/config.h"
 #include "fwd/fwd.h"
+#include "manage/hotplug.h"
 #include "manage/rxq_assign.h"
 #include "port/packet.h"
 #include "port/port.h"
@@ -35,6 +36,7 @@ struct dataplane {
 		alignas(64) _Atomic uint32_t n;
 	} gleaned[CONFIG_CORES_MAX]; /* each fwd_rings.n_gleaned */
 	struct deal deal;
+	struct hotplug hotplug; /* of manage once it runs */
 	struct fib *fib;
 	struct watch *watch;
 	struct worker worker[N_WORKER];

@@ -143,14 +143,14 @@ workers_setup(struct dataplane *dp)
 				     .poll_always = dp->poll_asked,
 				     .rib = &w[W_RIB],
 				     .fpm = &w[W_FPM],
-				     .ports = {.port = dp->port,
-					       .pool = dp->pool,
-					       .deal = &dp->deal,
-					       .neigh = &w[W_NEIGH],
-					       .punt = &w[W_PUNT],
-					       .last_ifidx = (uint16_t)conf->n_port}};
+				     .ports = &dp->hotplug};
 	int rc;
 
+	dp->hotplug = (struct hotplug){.port = dp->port,
+				       .pool = dp->pool,
+				       .deal = &dp->deal,
+				       .neigh = &w[W_NEIGH],
+				       .punt = &w[W_PUNT]};
 	neigh.fib = punt.fib = ui.fib = trace.fib = dp->fib;
 	neigh.limits = punt.limits = ui.limits = &dp->conf.limits;
 	punt.count = counters_register("punt");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A port comes: device, TAP, its slot; then neigh (which publishes it to forwarders), punt,
- * and its queues last. It goes the other way round, with a grace period before anything that
- * a forwarder may still have in its hands is closed. Runs in manage, which may wait.
+ * A port comes: device, TAP, its slot, at a start as later; then neigh (which publishes it to
+ * forwarders), punt, and its queues last. It goes the other way round, with a grace period before
+ * anything that a forwarder may still have in its hands is closed. Runs in manage, which may
+ * wait; hotplug_open() also in main, before there are other threads.
  */
 #include "manage/hotplug.h"
 
@@ -126,28 +127,48 @@ is_renamed(const struct hotplug *h, const struct config *conf, const char *tap, 
 }
 
 int
-hotplug_add(struct hotplug *h, const struct config *conf, const struct config_port *cp,
-	    const struct hotplug_rest *rest, char *why, unsigned int why_size)
+hotplug_open(struct hotplug *h, const struct config *conf, const struct config_port *cp,
+	     const struct hotplug_rest *rest, struct port **slot, char *why,
+	     unsigned int why_size)
 {
 	struct port_conf pc = port_conf_from_config(conf, cp, h->deal->n_fwd);
 	uint16_t ifidx = number_take(h);
-	struct port port, *slot = &h->port[ifidx - 1];
+	struct port port;
+	int rc;
+
+	pc.tap_fd = rest->tap_fd;
+	pc.place = rest->place;
+	rc = port_open(&port, ifidx, &pc, h->pool, why, why_size);
+	if (rc < 0)
+		return rc;
+	*slot = &h->port[ifidx - 1];
+	port_publish(*slot, &port);
+	return 0;
+}
+
+int
+hotplug_add(struct hotplug *h, const struct config *conf, const struct config_port *cp,
+	    const struct hotplug_rest *rest, char *why, unsigned int why_size)
+{
+	struct hotplug_rest nothing = {.tap_fd = -1};
+	struct port *slot;
 	uint64_t begin;
 	int rc;
 
-	if (rest == NULL && is_renamed(h, conf, cp->tap, why, why_size))
-		return -EEXIST;
-	pc.tap_fd = rest != NULL ? rest->tap_fd : -1;
-	pc.place = rest != NULL ? rest->place : PORT_SLOTS + ++h->n_come;
+	if (rest == NULL) {
+		if (is_renamed(h, conf, cp->tap, why, why_size))
+			return -EEXIST;
+		nothing.place = PORT_SLOTS + ++h->n_come;
+		rest = &nothing;
+	}
 	begin = monotonic_ms();
 	slow_begin();
-	rc = port_open(&port, ifidx, &pc, h->pool, why, why_size);
+	rc = hotplug_open(h, conf, cp, rest, &slot, why, why_size);
 	slow_end();
 	if (rc < 0)
 		return rc;
-	port_publish(slot, &port);
-	tell(h->neigh, ifidx, false);
-	tell(h->punt, ifidx, false);
+	tell(h->neigh, slot->ifidx, false);
+	tell(h->punt, slot->ifidx, false);
 	rc = deal_begin(h->deal, slot, cp, true);
 	if (rc == 0)
 		rc = deal_begin(h->deal, slot, cp, false);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * hotplug: ports that come and go while packets pass. Forwarders, neigh and punt are brought
- * round one after the other; no other port's queue is touched. All is [manage].
+ * hotplug: ports that come and go. While packets pass, forwarders, neigh and punt are brought
+ * round one after the other; no other port's queue is touched. All is [manage], but what a
+ * start needs too: hotplug_open().
  */
 #ifndef MANAGE_HOTPLUG_H
 #define MANAGE_HOTPLUG_H
@@ -11,20 +12,32 @@
 #include "manage/rxq_assign.h"
 #include "port/port.h"
 
+/* W:main at start, then manage */
 struct hotplug {
 	struct port *port; /* PORT_SLOTS of them, shared with all */
 	struct rte_mempool *pool;
 	const struct deal *deal;
 	struct worker *neigh, *punt;
-	uint16_t last_ifidx; /* given out last: a number rests before it is used again */
-	uint32_t n_come;     /* ports that came after the start */
+	/* Given out last, 0: none; a number rests before it is used again. */
+	uint16_t last_ifidx;
+	uint32_t n_come; /* ports that came after the start */
 };
 
-/* What stays of a port whose device is exchanged. */
+/* What stays of a port whose device is exchanged, or of the same port of the last daemon. */
 struct hotplug_rest {
-	int tap_fd;
-	uint32_t place;
+	int tap_fd;     /* -1: none */
+	uint32_t place; /* 0: as its number */
 };
+
+/*
+ * Open the device and the TAP of port `cp` of `conf` and publish the port in an empty slot. The
+ * first port gets slot 0, the next ones follow. Ownership of the descriptor in `rest` passes.
+ * No thread is told of the port and no queue is served yet. Returns 0 with the slot in *slot, or
+ * -errno with a sentence in `why`.                              [main at start, then manage]
+ */
+int hotplug_open(struct hotplug *h, const struct config *conf, const struct config_port *cp,
+		 const struct hotplug_rest *rest, struct port **slot, char *why,
+		 unsigned int why_size);
 
 /*
  * Make a port as configured in `conf`, and its TAP; with `rest` (not NULL) that one, in the

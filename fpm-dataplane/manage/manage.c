@@ -259,7 +259,7 @@ change(struct manage *mg, struct msg_manage *mm, struct config *next, struct rel
 {
 	char why[sizeof(mm->error)];
 
-	if (manage_ports(&mg->conf.ports, mg->conf.running, next, why, sizeof(why)) < 0) {
+	if (manage_ports(mg->conf.ports, mg->conf.running, next, why, sizeof(why)) < 0) {
 		refuse(mm, "%s", why);
 		return;
 	}
@@ -359,7 +359,7 @@ port_wish(const struct manage_want *want, struct config_port *cp)
 static bool
 mtu_could_be(const struct manage *mg, struct msg_manage *mm)
 {
-	const struct port *port = hotplug_find(&mg->conf.ports, mm->want.tap);
+	const struct port *port = hotplug_find(mg->conf.ports, mm->want.tap);
 	unsigned int mtu = mm->want.mtu_bytes;
 
 	if (mtu == 0 || port == NULL || (mtu >= CONFIG_MTU_MIN && mtu <= CONFIG_MTU_MAX))
@@ -469,7 +469,7 @@ on_msg(struct worker *w, struct msg *m)
 	struct manage *mg = w->ctx;
 
 	if (m->type != MSG_QUERY) {
-		hotplug_msg(&mg->conf.ports, m);
+		hotplug_msg(mg->conf.ports, m);
 		return;
 	}
 	answer(mg, mm);

@@ -14,7 +14,7 @@ struct manage_conf {
 	struct config *running; /* W:manage after start  what runs */
 	bool poll_always;       /* by the command line, whatever a file says */
 	struct worker *rib, *fpm;
-	struct hotplug ports;
+	struct hotplug *ports;
 };
 
 /* As rib_setup(). Answers MSG_QUERY of base/msg_manage.h.                        [main] */

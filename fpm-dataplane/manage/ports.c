@@ -13,34 +13,31 @@
 #include "restart/fdstore.h"
 
 int
-ports_open(const struct config *conf, struct rte_mempool *pool, struct port *port,
-	   unsigned int *n)
+ports_open(struct hotplug *h, const struct config *conf, unsigned int *n)
 {
-	struct port opened;
+	struct port *port;
 	char why[256];
 	int rc;
 
 	for (unsigned int i = 0; i < conf->n_port; i++) {
 		const struct config_port *cp = &conf->port[i];
-		struct port_conf pc = port_conf_from_config(conf, cp, conf->n_core);
 		uint64_t begin = monotonic_ms();
+		struct hotplug_rest rest = {.tap_fd = fdstore_take_tap(conf, cp->tap)};
 
-		pc.tap_fd = fdstore_take_tap(conf, cp->tap);
 		service_goes_on();
-		rc = port_open(&opened, (uint16_t)(i + 1), &pc, pool, why, sizeof(why));
+		rc = hotplug_open(h, conf, cp, &rest, &port, why, sizeof(why));
 		if (rc < 0) {
 			log_error("%s:%d: port %s device %s: %s", conf->file, cp->pos.line,
 				  cp->tap, cp->device, why);
 			return rc;
 		}
-		port_publish(&port[i], &opened);
 		++*n;
 		log_info("port: up name=%s device=%s ifindex=%u queues=%u tap=%s "
 			 "took_ms=%llu",
-			 cp->tap, cp->device, port[i].tap.ifindex, port[i].n_rxq,
-			 opened.tap_kept  ? "kept"
-			 : opened.tap_new ? "made"
-					  : "found",
+			 cp->tap, cp->device, port->tap.ifindex, port->n_rxq,
+			 port->tap_kept  ? "kept"
+			 : port->tap_new ? "made"
+					 : "found",
 			 (unsigned long long)(monotonic_ms() - begin));
 	}
 	service_goes_on();

@@ -9,17 +9,16 @@
 #include <stdbool.h>
 
 #include "config/config.h"
+#include "manage/hotplug.h"
 #include "port/port.h"
 
-struct rte_mempool;
-
 /*
- * Open all into slots 0, 1, ... of `port`; those that were opened before one failed stay open.
- * *n counts them. Returns 0 or -errno, after a line in the log. For each the service manager
- * is told that the start goes on (service_goes_on()).
+ * Open all by hotplug_open(), with the TAPs of the last daemon: in slots 0, 1, ... if `h` has
+ * opened none before. Those that were opened before one failed stay open; *n counts them.
+ * Returns 0 or -errno, after a line in the log. For each the service manager is told that the
+ * start goes on (service_goes_on()).
  */
-int ports_open(const struct config *conf, struct rte_mempool *pool, struct port *port,
-	       unsigned int *n);
+int ports_open(struct hotplug *h, const struct config *conf, unsigned int *n);
 
 /*
  * Close all that are there. TAPs outlive a daemon that ran; a start that `failed` takes away
