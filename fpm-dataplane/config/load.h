@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 struct config;
+struct config_port;
 
 /*
  * Read and check `file`. Every error found is written to `err` as a line of its own,
@@ -27,6 +28,9 @@ int config_load(const char *file, struct config *conf, FILE *err);
  */
 int config_parse(const char *file, const void *octets, size_t len, struct config *conf,
 		 FILE *err);
+
+/* Fill a port with what its configuration need not say. */
+void config_port_defaults(struct config_port *port);
 
 /* A file's name in messages: one line of UTF-8, whatever octets the name has; returns buf. */
 #define CONFIG_FILE_STRLEN (4 * PATH_MAX + 1)

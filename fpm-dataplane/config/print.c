@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "config/load.h"
 #include "config/schema.h"
 #include "config/types.h"
 
@@ -70,7 +71,7 @@ keys_map(const struct cfg_key *keys, const char *above, const void *base,
 		snprintf(path, sizeof(path), "%s%s%s", above, above[0] != '\0' ? "." : "",
 			 k->name);
 		if (k->sub == cfg_port_keys) {
-			cfg_port_defaults(&port);
+			config_port_defaults(&port);
 			keys_map(k->sub, "ports[]", &port, tell, ctx);
 		} else if (k->sub != NULL) {
 			keys_map(k->sub, path, cfg_value(k, base), tell, ctx);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "config/load.h"
 #include "config/types.h"
 
 /* 1.2 million routes of 48 octets, should rib not have digested one of them: 55 MiB. */
@@ -90,7 +91,7 @@ take_ports(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, vo
 			return;
 		}
 		port = &conf->port[conf->n_port++];
-		cfg_port_defaults(port);
+		config_port_defaults(port);
 		port->pos = item.pos;
 		cfg_walk(c, cfg_port_keys, &item, port);
 	}
@@ -228,7 +229,7 @@ const struct cfg_key cfg_top_keys[] = {
 };
 
 void
-cfg_port_defaults(struct config_port *port)
+config_port_defaults(struct config_port *port)
 {
 	*port = (struct config_port){.mtu_bytes = 1500};
 }

@@ -9,8 +9,7 @@
 
 extern const struct cfg_key cfg_top_keys[], cfg_port_keys[];
 
-/* What a configuration file need not say. */
+/* What a configuration file need not say; of a port: config_port_defaults() (load.h). */
 void cfg_defaults(struct config *conf);
-void cfg_port_defaults(struct config_port *port);
 
 #endif

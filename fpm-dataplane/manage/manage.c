@@ -397,8 +397,7 @@ port_change(struct manage *mg, struct msg_manage *mm)
 				(--next->n_port - i) * sizeof(next->port[0]));
 		} else {
 			if (want->op == MANAGE_PORT_ADD)
-				next->port[next->n_port++] =
-					(struct config_port){.mtu_bytes = 1500};
+				config_port_defaults(&next->port[next->n_port++]);
 			port_wish(want, &next->port[i]);
 		}
 		if (want->op == MANAGE_PORT_DEL ||
