@@ -226,24 +226,22 @@ nics_has(const struct port_conf *conf)
 	return nics_ask(&q, &a) == 0 && a.yes;
 }
 
-/* What the other process has found out of the device, beside what is ours to know. */
+/* The device is as the other process found it; number, name, TAP and packet buffers are ours. */
 static void
 port_adopt(struct port *port, const struct port *it)
 {
-	port->port_id = it->port_id;
-	port->n_rxq = it->n_rxq;
-	port->n_txq = it->n_txq;
-	memcpy(port->mac, it->mac, sizeof(port->mac));
-	port->mtu_max_bytes = it->mtu_max_bytes;
-	memcpy(port->driver, it->driver, sizeof(port->driver));
-	port->bond = it->bond;
-	port->node = it->node;
-	port->rss_hf = it->rss_hf;
-	port->rss_untold = it->rss_untold;
-	port->cksum_able = it->cksum_able;
-	port->rx_cksum = it->rx_cksum;
-	port->vlan_able = it->vlan_able;
-	port->vlan_offload = it->vlan_offload;
+	const struct port own = *port;
+
+	*port = *it;
+	port->ifidx = own.ifidx;
+	port->place = own.place;
+	port->mtu_bytes = own.mtu_bytes;
+	memcpy(port->name, own.name, sizeof(port->name));
+	memcpy(port->device, own.device, sizeof(port->device));
+	memcpy(port->kernel_if, own.kernel_if, sizeof(port->kernel_if));
+	port->tap = own.tap;
+	port->pool = own.pool;
+	port->n_socket = 0; /* those are descriptors of the other process */
 	port->held = true;
 }
 
