@@ -1,49 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * config: what the one YAML file says. load.h reads it, print.h writes it.
- *
- *   ports:                       # at least one
- *     - tap: wan0                # the kernel's twin, and the port's name everywhere
- *       device: net_af_packet,iface=veth-wan   # DPDK devargs or a PCI address
- *       mtu: 1500                # optional: IP packet octets, default 1500
- *       queues: 1                # optional: receive queues, default one a core
- *       cores: [1]               # optional: CPU that serves each of them, default: auto
- *       vlan-offload: auto       # optional: auto, or off: tags are never the NIC's
- *       checksum-offload: auto   # optional: auto, or off: checksums are never the NIC's
- *   cores: [1]                   # optional: CPUs that forward, default: the last one allowed
- *   control-netns: r1            # optional: where FRR runs; TAPs and FPM listener live there
- *   fpm:
- *     listen: 127.0.0.1:2620     # optional
- *     peer: self                 # optional: an address of another host's zebra
- *     users: auto                # optional: whose programs of this host may be zebra
- *     feedback: false            # optional: tell zebra which routes are forwarded
- *     queue-limit-mib: 512       # optional: undigested events; beyond it the session closes;
- *                                # at least 64: a full table that waits, all of it
- *     sweep-quiet-s: 5           # optional: silence that ends a replay
- *     sweep-max-s: 120           # optional: sweep at the latest this long after a connect
- *     sweep-restart-s: 120       # optional: hold after a zebra restart
- *   policers:                    # optional: what of each class may go to the host
- *     icmp:                      # a class of base/punt_class.def; each key optional
- *       rate: 2000               # packets a second; 0 closes; or unlimited
- *       burst: 1000              # packets
- *       source-rate: 1000        # of each source
- *       source-burst: 500
- *   checkpoint-max-age-s: 60     # optional: forward by an older checkpoint no more; 0: none
- *   keep-nics: false             # optional: their links stay up over planned restarts
- *   control-socket: /run/fpm-dataplane/control.sock   # optional
- *   metrics: 127.0.0.1:9620      # optional; "off" turns it off
- *   memory:
- *     hugepages: false           # optional
- *     size-mib: 256              # optional: packet buffers and rings
- *     fib-copies: one            # optional: one, or per-node: one a NUMA node that forwards
- *   limits:                      # room in tables (base/limits.def); each key optional
- *     routes: 0                  # 0: no limit
- *     hosts: 131072
- *   plugins: [/usr/lib/pmd/librte_net_x.so]   # optional: drivers that DPDK does not know
- *   idle: adaptive               # optional: adaptive or poll
- *   rx-burst: 64                 # optional: packets a receive call, and a transmit call
- *   tx-burst: 64
- *   log-level: info              # optional: error, warn, info, debug
+ * dist/fpm-dataplane.yaml has every key with its meaning and its default.
  */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
