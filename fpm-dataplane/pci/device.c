@@ -20,12 +20,13 @@
 #include <unistd.h>
 
 #include "base/errmsg.h"
+#include "pci/sysfs.h"
 
 #define PCI "/sys/bus/pci/"
 
 extern char **environ;
 
-/* --- files -------------------------------------------------------------------------------- */
+/* --- paths -------------------------------------------------------------------------------- */
 
 struct path {
 	char text[PATH_MAX];
@@ -43,56 +44,6 @@ path_of(const char *root, const char *fmt, ...)
 		vsnprintf(path.text + n, sizeof(path.text) - n, fmt, ap);
 	va_end(ap);
 	return path;
-}
-
-/* The first line of a file; "" when there is none. */
-static void
-read_line(const struct path *path, char *buf, size_t size)
-{
-	FILE *f = fopen(path->text, "re");
-
-	if (f == NULL || fgets(buf, (int)size, f) == NULL)
-		buf[0] = '\0';
-	buf[strcspn(buf, "\n")] = '\0';
-	if (f != NULL)
-		fclose(f);
-}
-
-static long
-read_number(const struct path *path, long otherwise)
-{
-	char text[32], *end;
-	long n;
-
-	read_line(path, text, sizeof(text));
-	n = strtol(text, &end, 0);
-	return end != text && *end == '\0' ? n : otherwise;
-}
-
-/* What the kernel thinks of it shows later, in which driver has the device. */
-static void
-write_text(const struct path *path, const char *text)
-{
-	int fd = open(path->text, O_WRONLY | O_TRUNC | O_CLOEXEC);
-
-	if (fd < 0)
-		return;
-	if (write(fd, text, strlen(text)) < 0)
-		errno = 0;
-	close(fd);
-}
-
-/* Name of what a symbolic link leads to; "" when there is none. */
-static void
-link_name(const struct path *path, char *buf, size_t size)
-{
-	char to[PATH_MAX];
-	ssize_t n = readlink(path->text, to, sizeof(to) - 1);
-	const char *slash;
-
-	to[n < 0 ? 0 : n] = '\0';
-	slash = strrchr(to, '/');
-	snprintf(buf, size, "%.*s", (int)size - 1, slash != NULL ? slash + 1 : to);
 }
 
 /* Whether there is a module of that name shows in what is there afterwards. */
@@ -146,16 +97,16 @@ device_read(const char *root, const char *address, struct device *d)
 	if (access(path.text, F_OK) < 0)
 		return -ENODEV;
 	snprintf(d->address, sizeof(d->address), "%s", address);
-#define OF(name) (path = path_of(root, PCI "devices/%s/" name, address), &path)
-	d->vendor = (unsigned int)read_number(OF("vendor"), 0);
-	d->id = (unsigned int)read_number(OF("device"), 0);
-	d->class = (unsigned int)read_number(OF("class"), 0);
-	d->node = (int)read_number(OF("numa_node"), -1);
-	link_name(OF("driver"), d->driver, sizeof(d->driver));
-	link_name(OF("iommu_group"), text, sizeof(text));
+#define OF(name) (path = path_of(root, PCI "devices/%s/" name, address), path.text)
+	d->vendor = (unsigned int)sysfs_read_number(OF("vendor"), 0);
+	d->id = (unsigned int)sysfs_read_number(OF("device"), 0);
+	d->class = (unsigned int)sysfs_read_number(OF("class"), 0);
+	d->node = (int)sysfs_read_number(OF("numa_node"), -1);
+	sysfs_read_link(OF("driver"), d->driver, sizeof(d->driver));
+	sysfs_read_link(OF("iommu_group"), text, sizeof(text));
 	if (text[0] != '\0')
 		d->group = atoi(text);
-	read_line(OF("iommu_group/name"), text, sizeof(text));
+	sysfs_read_line(OF("iommu_group/name"), text, sizeof(text));
 #undef OF
 	d->unprotected = strcmp(text, "vfio-noiommu") == 0;
 	read_interface(root, d);
@@ -237,7 +188,7 @@ device_vfio_is_unsafe(const char *root)
 	struct path mode = unsafe_mode(root);
 	char on[8];
 
-	read_line(&mode, on, sizeof(on));
+	sysfs_read_line(mode.text, on, sizeof(on));
 	return on[0] == 'Y';
 }
 
@@ -394,12 +345,12 @@ give_to(const char *root, struct device *d, const char *override)
 	strcpy(address, d->address);
 	if (d->driver[0] != '\0') {
 		path = path_of(root, PCI "drivers/%s/unbind", d->driver);
-		write_text(&path, d->address);
+		sysfs_write(path.text, d->address);
 	}
 	path = path_of(root, PCI "devices/%s/driver_override", d->address);
-	write_text(&path, override[0] != '\0' ? override : "\n");
+	sysfs_write(path.text, override[0] != '\0' ? override : "\n");
 	path = path_of(root, PCI "drivers_probe");
-	write_text(&path, d->address);
+	sysfs_write(path.text, d->address);
 	device_read(root, address, d);
 }
 
@@ -410,7 +361,7 @@ give_back(const char *root, struct device *d)
 	struct path path = path_of(root, PCI "devices/%s/modalias", d->address);
 	char modalias[128];
 
-	read_line(&path, modalias, sizeof(modalias));
+	sysfs_read_line(path.text, modalias, sizeof(modalias));
 	load_module(root, modalias);
 	give_to(root, d, "");
 }

@@ -20,6 +20,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "pci/sysfs.h"
+
 #define UPPERS_MAX  16  /* interfaces above one another that are followed */
 #define SOCKETS_MAX 256 /* of sshd, that are kept */
 #define SSH_PORT    22
@@ -243,15 +245,10 @@ sockets_of(const char *pid, unsigned long *inode, size_t n)
 {
 	char path[300], text[64];
 	struct dirent *entry;
-	FILE *f;
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%s/comm", pid);
-	f = fopen(path, "re");
-	if (f == NULL || fgets(text, sizeof(text), f) == NULL)
-		text[0] = '\0';
-	if (f != NULL)
-		fclose(f);
+	sysfs_read_line(path, text, sizeof(text));
 	if (strncmp(text, "sshd", 4) != 0 && strncmp(text, "dropbear", 8) != 0)
 		return n;
 	snprintf(path, sizeof(path), "/proc/%s/fd", pid);

@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "pci/device.h"
+#include "pci/sysfs.h"
 #include "port/nicd_client.h"
 #include "port/packet.h"
 
@@ -75,20 +76,18 @@ log_open(void)
 
 #define HUGE_DIR "/sys/kernel/mm/hugepages"
 
-/* The number behind `key` in a file; 0: it is not there. */
+/* Hugepages of a process, as its status file has them; 0 if it cannot be read. */
 static unsigned long long
-number_of(const char *path, const char *key)
+huge_used_kib(pid_t pid)
 {
-	FILE *f = fopen(path, "re");
-	unsigned long long n = 0;
-	char line[256];
+	static const char key[] = "\nHugetlbPages:";
+	char path[64], status[8192];
+	const char *line;
 
-	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
-		if (strncmp(line, key, strlen(key)) == 0)
-			n = strtoull(line + strlen(key), NULL, 10);
-	if (f != NULL)
-		fclose(f);
-	return n;
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	(void)sysfs_read(path, status, sizeof(status));
+	line = strstr(status, key);
+	return line != NULL ? strtoull(line + strlen(key), NULL, 10) : 0;
 }
 
 /* Of all sizes: DPDK takes any. */
@@ -103,7 +102,7 @@ huge_free_kib(void)
 		if (sscanf(e->d_name, "hugepages-%llukB", &each) == 1) {
 			snprintf(path, sizeof(path), HUGE_DIR "/%s/free_hugepages",
 				 e->d_name);
-			kib += each * number_of(path, "");
+			kib += each * (unsigned long long)sysfs_read_number(path, 0);
 		}
 	if (dir != NULL)
 		closedir(dir);
@@ -118,13 +117,11 @@ int
 eal_no_memory(const struct config *conf, int rc, pid_t old)
 {
 	unsigned long long unused, others;
-	char path[64];
 
 	if (!conf->hugepages || old == 0 || (rc != -EACCES && rc != -ENOMEM))
 		return rc;
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)old);
 	unused = huge_free_kib() / 1024;
-	others = number_of(path, "HugetlbPages:") / 1024;
+	others = huge_used_kib(old) / 1024;
 	if (unused + others >= conf->memory_mib)
 		return -ENOMEM;
 	log_error("main: memory.size-mib is %u: hugepages for %llu MiB are free, and for "

@@ -6,43 +6,13 @@
  */
 #include "start/prepare.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "pci/device.h"
+#include "pci/sysfs.h"
 
 #define HUGE_2M "/sys/kernel/mm/hugepages/hugepages-2048kB/"
-
-/* --- files of /sys ------------------------------------------------------------------------ */
-
-static long
-number_of(const char *path)
-{
-	FILE *f = fopen(path, "re");
-	long n = -1;
-
-	if (f != NULL && fscanf(f, "%li", &n) != 1)
-		n = -1;
-	if (f != NULL)
-		fclose(f);
-	return n;
-}
-
-/* Returns 0 or -errno, of the write as well: the kernel refuses there. */
-static int
-put(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	int rc = fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
-
-	if (fd >= 0)
-		close(fd);
-	return rc;
-}
 
 /* --- hugepages ---------------------------------------------------------------------------- */
 
@@ -54,9 +24,9 @@ put(const char *path, const char *text)
 static int
 reserve_pages(const struct config *conf)
 {
-	long want = (long)(conf->memory_mib + 1) / 2;
-	long total = number_of(HUGE_2M "nr_hugepages");
-	long unused = number_of(HUGE_2M "free_hugepages");
+	long long want = (long long)(conf->memory_mib + 1) / 2;
+	long long total = sysfs_read_number(HUGE_2M "nr_hugepages", -1);
+	long long unused = sysfs_read_number(HUGE_2M "free_hugepages", -1);
 	char text[32];
 
 	if (total < 0 || unused < 0) {
@@ -65,15 +35,15 @@ reserve_pages(const struct config *conf)
 	}
 	if (unused >= want)
 		return 0;
-	snprintf(text, sizeof(text), "%ld", total + want - unused);
-	put(HUGE_2M "nr_hugepages", text);
-	unused = number_of(HUGE_2M "free_hugepages");
-	log_info("prepare: hugepages reserved before=%ld now=%ld free=%ld", total,
-		 number_of(HUGE_2M "nr_hugepages"), unused);
+	snprintf(text, sizeof(text), "%lld", total + want - unused);
+	(void)sysfs_write(HUGE_2M "nr_hugepages", text); /* what is free shows below */
+	unused = sysfs_read_number(HUGE_2M "free_hugepages", -1);
+	log_info("prepare: hugepages reserved before=%lld now=%lld free=%lld", total,
+		 sysfs_read_number(HUGE_2M "nr_hugepages", -1), unused);
 	if (unused >= want)
 		return 0;
-	log_error("prepare: hugepages short free=%ld wanted=%ld; memory is in pieces: "
-		  "reserve them at boot, kernel parameter hugepages=%ld",
+	log_error("prepare: hugepages short free=%lld wanted=%lld; memory is in pieces: "
+		  "reserve them at boot, kernel parameter hugepages=%lld",
 		  unused, want, want);
 	return 1;
 }

@@ -3,7 +3,7 @@
  * PCI devices and their drivers in a folder that stands for /: what is read, what is refused
  * before anything is written. That the kernel then does it is tests/vm's to show.
  *
- * link: fpm-dataplane/pci/device.c fpm-dataplane/pci/devargs.c
+ * link: fpm-dataplane/pci/device.c fpm-dataplane/pci/devargs.c fpm-dataplane/pci/sysfs.c
  */
 #include <setjmp.h>
 #include <stdarg.h>

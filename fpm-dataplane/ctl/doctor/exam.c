@@ -22,6 +22,7 @@
 #include "ctl/cli.h"
 #include "ctl/conn.h"
 #include "pci/device.h"
+#include "pci/sysfs.h"
 
 #define COLUMNS  80
 #define INDENT   8  /* of what a finding costs, and of commands */
@@ -173,33 +174,6 @@ path_make(const struct exam *e, char path[PATH_MAX], const char *fmt, va_list ap
 		vsnprintf(path + n, PATH_MAX - n, fmt, ap);
 }
 
-static int
-file_read(const char *path, char *buf, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
-	size_t n = 0;
-
-	buf[0] = '\0';
-	if (fd < 0)
-		return -errno;
-	while (n < size - 1) {
-		ssize_t got = read(fd, buf + n, size - 1 - n);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			rc = -errno;
-		if (got <= 0)
-			break;
-		n += (size_t)got;
-	}
-	close(fd);
-	if (n > 0)
-		rc = (int)n;
-	buf[n] = '\0';
-	return rc;
-}
-
 int
 exam_read(const struct exam *e, char *buf, size_t size, const char *fmt, ...)
 {
@@ -210,7 +184,7 @@ exam_read(const struct exam *e, char *buf, size_t size, const char *fmt, ...)
 	va_start(ap, fmt);
 	path_make(e, path, fmt, ap);
 	va_end(ap);
-	n = file_read(path, buf, size);
+	n = sysfs_read(path, buf, size);
 	if (n > 0 && buf[n - 1] == '\n')
 		buf[--n] = '\0';
 	return n;
@@ -219,37 +193,25 @@ exam_read(const struct exam *e, char *buf, size_t size, const char *fmt, ...)
 bool
 exam_link(const struct exam *e, char *buf, size_t size, const char *fmt, ...)
 {
-	char path[PATH_MAX], to[PATH_MAX];
-	const char *slash;
+	char path[PATH_MAX];
 	va_list ap;
-	ssize_t n;
 
 	va_start(ap, fmt);
 	path_make(e, path, fmt, ap);
 	va_end(ap);
-	n = readlink(path, to, sizeof(to) - 1);
-	if (n < 0)
-		return false;
-	to[n] = '\0';
-	slash = strrchr(to, '/');
-	snprintf(buf, size, "%s", slash != NULL ? slash + 1 : to);
-	return true;
+	return sysfs_read_link(path, buf, size);
 }
 
 long long
 exam_number(const struct exam *e, long long otherwise, const char *fmt, ...)
 {
-	char path[PATH_MAX], text[64], *end;
-	long long value;
+	char path[PATH_MAX];
 	va_list ap;
 
 	va_start(ap, fmt);
 	path_make(e, path, fmt, ap);
 	va_end(ap);
-	if (file_read(path, text, sizeof(text)) <= 0)
-		return otherwise;
-	value = strtoll(text, &end, 0);
-	return end != text && (*end == '\0' || *end == '\n') ? value : otherwise;
+	return sysfs_read_number(path, otherwise);
 }
 
 void
@@ -365,34 +327,32 @@ exam_enter(struct exam *e)
 /* --- PCI devices ------------------------------------------------------------------------ */
 
 struct pci_walk {
+	struct exam *e;
 	void (*each)(struct exam *e, const char *address, const char *name,
 		     const json_t *port);
 	unsigned int n;
 };
 
 static void
-on_pci_entry(struct exam *e, const char *name, void *ctx)
+on_nic(const struct device *d, void *ctx)
 {
 	struct pci_walk *walk = ctx;
-	long long class = exam_number(e, 0, "/sys/bus/pci/devices/%s/class", name);
 
-	if (class >> 16 != 2) /* PCI Code and ID Assignment: network controller */
-		return;
 	walk->n++;
-	walk->each(e, name, "", NULL);
+	walk->each(walk->e, d->address, "", NULL);
 }
 
 unsigned int
 exam_pci(struct exam *e, void (*each)(struct exam *e, const char *address, const char *name,
 				      const json_t *port))
 {
-	struct pci_walk walk = {.each = each};
+	struct pci_walk walk = {.e = e, .each = each};
 	char nic[BOND_MEMBERS_MAX][DEVICE_ADDRESS_STRLEN];
 	const json_t *port;
 	size_t i;
 
 	if (e->version == NULL)
-		exam_folder(e, "/sys/bus/pci/devices", on_pci_entry, &walk);
+		device_each(e->root, on_nic, &walk);
 	json_array_foreach (e->ports, i, port) {
 		unsigned int n = device_addresses(row_str(port, "device"), nic);
 

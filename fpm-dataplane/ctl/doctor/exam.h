@@ -59,7 +59,7 @@ void finding_print(const json_t *row, bool colour);
  */
 int exam_read(const struct exam *e, char *buf, size_t size, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-/* The last part of where a link leads; false: there is none. */
+/* The last part of where a link leads; false and buf "": there is none. */
 bool exam_link(const struct exam *e, char *buf, size_t size, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 /* A number in a file; `otherwise` when there is none. */

@@ -115,15 +115,12 @@ static void
 on_iommu(struct exam *e, const char *address, const char *name, const json_t *port)
 {
 	const char *subject = name[0] != '\0' ? name : address;
-	char driver[64] = "", group[64], kind[64];
+	struct device d;
+	const char *driver = d.driver;
 	bool unsafe;
 
-	exam_link(e, driver, sizeof(driver), "/sys/bus/pci/devices/%s/driver", address);
-	exam_read(e, kind, sizeof(kind), "/sys/bus/pci/devices/%s/iommu_group/name",
-		  address);
-	unsafe = !exam_link(e, group, sizeof(group), "/sys/bus/pci/devices/%s/iommu_group",
-			    address) ||
-		 strcmp(kind, "vfio-noiommu") == 0;
+	(void)device_read(e->root, address, &d); /* none: a device without a driver */
+	unsafe = d.group < 0 || d.unprotected;
 	if (port == NULL && strcmp(driver, "vfio-pci") != 0) {
 		finding_add(e, VERDICT_NA, subject, "driver %s: the kernel's",
 			    driver[0] != '\0' ? driver : "none");
@@ -131,8 +128,8 @@ on_iommu(struct exam *e, const char *address, const char *name, const json_t *po
 		finding_add(e, VERDICT_OK, subject,
 			    "driver %s, which DPDK shares with the kernel", driver);
 	} else if (strcmp(driver, "vfio-pci") == 0 && !unsafe) {
-		finding_add(e, VERDICT_OK, subject, "driver vfio-pci, IOMMU group %s",
-			    group);
+		finding_add(e, VERDICT_OK, subject, "driver vfio-pci, IOMMU group %d",
+			    d.group);
 	} else if (strcmp(driver, "vfio-pci") == 0) {
 		finding_add(e, VERDICT_WARN, subject, "driver vfio-pci without an IOMMU");
 		finding_cost(
