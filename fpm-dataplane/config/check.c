@@ -60,18 +60,17 @@ cfg_take_tap(struct cfg *c, const struct cfg_key *key, const struct cfg_at *at, 
 		snprintf(out, key->size, "%s", text);
 }
 
-/* Octets of a PCI address at the start of `s` ("0000:03:00.0" or "03:00.0"), else 0. */
-static size_t
-pci_len(const char *s, unsigned int bdf[4])
+/* True if this machine has the PCI device; else an error is reported. */
+static bool
+check_pci(struct cfg *c, const struct cfg_at *at, const char *address)
 {
-	int n = 0;
+	char path[64];
 
-	if (sscanf(s, "%4x:%2x:%2x.%1x%n", &bdf[0], &bdf[1], &bdf[2], &bdf[3], &n) != 4) {
-		bdf[0] = 0;
-		if (sscanf(s, "%2x:%2x.%1x%n", &bdf[1], &bdf[2], &bdf[3], &n) != 3)
-			return 0;
-	}
-	return s[n] == '\0' || s[n] == ',' ? (size_t)n : 0;
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", address);
+	if (access(path, F_OK) == 0)
+		return true;
+	cfg_error(c, at, "no PCI device %s; expected one that `lspci -D` shows", address);
+	return false;
 }
 
 static void
@@ -103,21 +102,15 @@ static bool
 check_bond(struct cfg *c, const struct cfg_at *at, const char *device)
 {
 	struct device_bond bond;
-	char why[256], path[64];
+	char why[256];
 
 	if (device_bond_parse(device, &bond, why, sizeof(why)) < 0) {
 		cfg_error(c, at, "%s", why);
 		return false;
 	}
-	for (unsigned int i = 0; i < bond.n_member; i++) {
-		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", bond.member[i]);
-		if (access(path, F_OK) < 0) {
-			cfg_error(c, at,
-				  "no PCI device %s; expected one that `lspci -D` shows",
-				  bond.member[i]);
+	for (unsigned int i = 0; i < bond.n_member; i++)
+		if (!check_pci(c, at, bond.member[i]))
 			return false;
-		}
-	}
 	return true;
 }
 
@@ -126,9 +119,7 @@ cfg_take_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 		void *out)
 {
 	const char *text = cfg_text(c, key, at, NULL);
-	unsigned int bdf[4];
-	size_t n;
-	char pci[32], path[64];
+	char address[DEVICE_ADDRESS_STRLEN];
 
 	if (text == NULL)
 		return;
@@ -139,23 +130,19 @@ cfg_take_device(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 				  cfg_show(text), key->expected);
 			return;
 		}
-	n = pci_len(text, bdf);
-	if (n != 0) {
+	if (device_address(text, address)) {
+		const char *rest = text + strcspn(text, ",");
+
 		/* The full form is the name that the EAL gives to the port. */
-		snprintf(pci, sizeof(pci), "%04x:%02x:%02x.%x", bdf[0], bdf[1], bdf[2],
-			 bdf[3]);
-		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", pci);
-		if (access(path, F_OK) < 0)
-			cfg_error(c, at,
-				  "no PCI device %s; expected one that `lspci -D` shows",
-				  pci);
-		else if (strlen(text + n) + strlen(pci) >= key->size)
+		if (!check_pci(c, at, address))
+			return;
+		if (strlen(rest) + strlen(address) >= key->size)
 			cfg_error(c, at,
 				  "is too long; expected at most %zu "
 				  "characters",
 				  key->size - 1);
 		else
-			snprintf(out, key->size, "%s%s", pci, text + n);
+			snprintf(out, key->size, "%s%s", address, rest);
 		return;
 	}
 	if (strlen(text) >= key->size) {
