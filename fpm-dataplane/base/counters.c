@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The registry of counter blocks and the table of reasons.
+ * The registry of counter blocks, the table of reasons, and the counters of the FPM channel.
  */
 #include "base/counters.h"
 
@@ -8,6 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/fpm_event.h"
+
+struct fpm_status fpm_status;
 
 const struct reason_info reason_info[N_REASON] = {
 #define DROP(n, t) [DROP_##n] = {.name = #n, .text = t},
