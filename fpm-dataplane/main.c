@@ -46,7 +46,7 @@ last_checkpoint_close(void)
 
 /* All threads end, and with them what DPDK has. */
 static void
-stop(enum end end)
+dataplane_stop(enum end end)
 {
 	threads_end(&dp, end);
 	eal_end(dp.pool);
@@ -84,13 +84,13 @@ close_exclusive(void)
 }
 
 static void
-reload(void)
+config_reload(void)
 {
 	manage_reload(&dp.worker[W_MANAGE]);
 }
 
 static enum handover
-hand_over(void)
+dataplane_hand_over(void)
 {
 	struct predecessor this = {
 		.argv = dp.argv,
@@ -105,19 +105,19 @@ hand_over(void)
 			    .rib_resume = rib_resume},
 		.stop_forwarding = stop_forwarding,
 		.close_exclusive = close_exclusive,
-		.reload = reload,
+		.reload = config_reload,
 	};
 	enum handover done = handover_to_successor(&this);
 
 	if (done == HANDOVER_DONE) {
-		stop(END_GOES_ON);
+		dataplane_stop(END_GOES_ON);
 		handover_pass_on_reload();
 	}
 	return done;
 }
 
 static int
-take_over(const struct config *conf)
+dataplane_take_over(const struct config *conf)
 {
 	struct successor this = {
 		.sock = dp.predecessor,
@@ -136,19 +136,19 @@ take_over(const struct config *conf)
 
 /* Until there is a reason to end. Returns the exit code. */
 static int
-live(void)
+signals_serve(void)
 {
 	int sig;
 
 	for (;;) {
 		sig = watchdog_sigwait(&dp.signals, dp.worker, N_WORKER);
 		if (sig == SIGHUP) {
-			reload();
+			config_reload();
 			continue;
 		}
 		if (sig != SERVICE_SIGNAL_RESTART)
 			break;
-		switch (hand_over()) {
+		switch (dataplane_hand_over()) {
 		case HANDOVER_DONE:
 			return 0;
 		case HANDOVER_REFUSED:
@@ -160,14 +160,14 @@ live(void)
 	}
 	service_hint("STOPPING=1");
 	log_info("main: stopping signal=%d", sig);
-	stop(sig == SERVICE_SIGNAL_RESTART ? END_GOES_ON : END_FOR_GOOD);
+	dataplane_stop(sig == SERVICE_SIGNAL_RESTART ? END_GOES_ON : END_FOR_GOOD);
 	nics_end();
 	return sig == SERVICE_SIGNAL_RESTART ? SERVICE_EXIT_RESTART : 0;
 }
 
 /* The exit code of a start: for a successor there may have been no room beside us. */
 static int
-failed(int rc)
+start_failed(int rc)
 {
 	/* It has not crashed by the checkpoint. All threads have ended. */
 	if (dp.last_checkpoint.fd >= 0)
@@ -179,7 +179,7 @@ failed(int rc)
 }
 
 static int
-run(const struct config *conf)
+dataplane_run(const struct config *conf)
 {
 	int rc;
 
@@ -198,14 +198,14 @@ run(const struct config *conf)
 	rc = rib_begin(&dp);
 	if (rc < 0) {
 		log_error("main: rib does not start error=%s", strerror(-rc));
-		return failed(rc);
+		return start_failed(rc);
 	}
 	rc = nics_begin(conf, dp.argv, predecessor_pid(dp.predecessor), &dp.born_with);
 	if (rc == 0)
 		rc = eal_start(conf, predecessor_pid(dp.predecessor));
 	if (rc < 0) {
 		worker_stop(&dp.worker[W_RIB]);
-		return failed(rc);
+		return start_failed(rc);
 	}
 	dp.shared = ports_could_be_shared(conf);
 	policer_init(rte_get_tsc_hz(), conf->policer);
@@ -216,15 +216,15 @@ run(const struct config *conf)
 	if (rc == 0 && dp.shared)
 		rc = ports_begin(conf);
 	if (rc == 0 && dp.predecessor >= 0)
-		rc = take_over(conf);
+		rc = dataplane_take_over(conf);
 	/* Of those that cannot be open twice transit waits: for them, and for nothing else. */
 	if (rc == 0 && !dp.shared)
 		rc = ports_begin(conf);
 	if (rc == 0)
 		rc = threads_start(&dp);
 	if (rc < 0) {
-		stop(END_FAILED);
-		return failed(rc);
+		dataplane_stop(END_FAILED);
+		return start_failed(rc);
 	}
 	log_info("main: forwarding version=%s ports=%u cores=%u socket=%s", FPMDP_VERSION,
 		 dp.n_port, conf->n_core, conf->control_socket);
@@ -232,7 +232,7 @@ run(const struct config *conf)
 	fdstore_keep_all(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]));
 	nics_keep();
 	service_say("READY=1");
-	return live();
+	return signals_serve();
 }
 
 int
@@ -256,5 +256,5 @@ main(int argc, char **argv)
 	plan_cores(dp.conf.core, &dp.conf.n_core);
 	if (opt.nics)
 		return nics_serve(&dp.conf);
-	return run(&dp.conf);
+	return dataplane_run(&dp.conf);
 }

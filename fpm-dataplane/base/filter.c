@@ -49,7 +49,7 @@ static const struct {
 };
 
 static unsigned int
-of_show(const char *show)
+show_mask(const char *show)
 {
 	for (unsigned int i = 0; i < sizeof(shows) / sizeof(shows[0]); i++)
 		if (strcmp(show, shows[i].show) == 0)
@@ -70,7 +70,7 @@ int
 choose_find(const char *show, const char *word)
 {
 	for (int i = 0; i < N_CHOOSE; i++)
-		if ((choose_word[i].of & of_show(show)) != 0 &&
+		if ((choose_word[i].of & show_mask(show)) != 0 &&
 		    strcmp(word, choose_word[i].word) == 0)
 			return i;
 	return -1;
@@ -83,7 +83,7 @@ choose_words(const char *show, char *buf)
 
 	buf[0] = '\0';
 	for (int i = 0; i < N_CHOOSE; i++)
-		if ((choose_word[i].of & of_show(show)) != 0)
+		if ((choose_word[i].of & show_mask(show)) != 0)
 			n += (size_t)snprintf(buf + n, CHOOSE_WORDS - n, "%s ",
 					      choose_word[i].word);
 	return buf;
@@ -142,7 +142,7 @@ choose_values(int k, const char *gap, char *buf, size_t size)
 
 /* Is the value one that there can be? A protocol's number becomes its name. */
 static bool
-is_value(int k, const char **value)
+value_accept(int k, const char **value)
 {
 	char *end;
 	unsigned long n = strtoul(*value, &end, 10);
@@ -178,7 +178,7 @@ choose_take(struct choose *c, int k, const char *value, char *why, size_t why_si
 	else if (choose_word[k].kind == CHOOSE_ADDRESS &&
 		 (prefix_parse(value, &p, &is_addr) < 0 || !is_addr))
 		snprintf(why, why_size, "%s '%s' is not an address", word, echo);
-	else if (!is_value(k, &value))
+	else if (!value_accept(k, &value))
 		snprintf(why, why_size, "%s '%s' is none of %s%s", word, echo,
 			 choose_values(k, ", ", values, sizeof(values)),
 			 choose_word[k].kind == CHOOSE_SOURCE ? ", nor a number below 256"

@@ -44,7 +44,7 @@ table_begin(enum table table, uint64_t max)
 
 /* Is it not as the log has it? */
 static bool
-is_news(enum table table)
+table_is_news(enum table table)
 {
 	return atomic_load_explicit(&state[table].full, memory_order_relaxed) !=
 	       atomic_load_explicit(&state[table].told, memory_order_relaxed);
@@ -56,7 +56,7 @@ is_news(enum table table)
  * when the second is over, by table_tell() at the latest.
  */
 static void
-tell(enum table table, bool again)
+table_log(enum table table, bool again)
 {
 	struct table_state now;
 	unsigned int missed;
@@ -65,14 +65,14 @@ tell(enum table table, bool again)
 	pthread_mutex_lock(&lock);
 	full = atomic_load(&state[table].full);
 	now = table_state(table);
-	if (full && (again || is_news(table)) &&
+	if (full && (again || table_is_news(table)) &&
 	    log_allowed(&state[table].limit, &missed)) {
 		atomic_store(&state[table].told, true);
 		log_warn("%s: table is full table=%s max=%llu refused=%llu%s%s",
 			 info[table].room, now.name, (unsigned long long)now.max,
 			 (unsigned long long)now.refused, now.key != NULL ? " key=" : "",
 			 now.key != NULL ? now.key : "");
-	} else if (!full && is_news(table)) {
+	} else if (!full && table_is_news(table)) {
 		atomic_store(&state[table].told, false);
 		log_info("%s: table has room again table=%s used=%llu max=%llu "
 			 "refused=%llu",
@@ -94,7 +94,7 @@ table_used(enum table table, uint64_t used)
 	if (used > table_brim(max))
 		return;
 	atomic_store(&state[table].full, false);
-	tell(table, false);
+	table_log(table, false);
 }
 
 void
@@ -102,15 +102,15 @@ table_refuse(enum table table)
 {
 	atomic_fetch_add_explicit(&state[table].refused, 1, memory_order_relaxed);
 	atomic_store(&state[table].full, true);
-	tell(table, true);
+	table_log(table, true);
 }
 
 void
 table_tell(void)
 {
 	for (unsigned int t = 0; t < N_TABLE; t++)
-		if (is_news((enum table)t))
-			tell((enum table)t, false);
+		if (table_is_news((enum table)t))
+			table_log((enum table)t, false);
 }
 
 struct table_state

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The log: one write a line, so that lines of different threads never mix; nobody waits for
- * who reads them (sink.h). Any control thread; never a forwarder.
+ * who reads them (log_out.h). Any control thread; never a forwarder.
  */
 #include "base/log.h"
 
@@ -32,7 +32,7 @@ static struct {
 } recent = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void
-keep(const char *line, size_t len)
+line_keep(const char *line, size_t len)
 {
 	unsigned long at;
 
@@ -71,7 +71,7 @@ log_enabled(enum log_level level)
 
 /* The net under log_escape(): names of interfaces may have any octet. Ours is plain ASCII. */
 static void
-make_harmless(char *text)
+text_make_harmless(char *text)
 {
 	for (; *text != '\0'; text++) {
 		unsigned char c = (unsigned char)*text;
@@ -83,7 +83,7 @@ make_harmless(char *text)
 
 /* Time and level before what it says; no newline. Returns its length, 0: there is none. */
 static size_t __attribute__((format(printf, 3, 0)))
-compose(char line[SINK_LINE_MAX], enum log_level level, const char *fmt, va_list ap)
+line_compose(char line[SINK_LINE_MAX], enum log_level level, const char *fmt, va_list ap)
 {
 	struct timespec now;
 	struct tm tm;
@@ -97,26 +97,26 @@ compose(char line[SINK_LINE_MAX], enum log_level level, const char *fmt, va_list
 	m = vsnprintf(line + n, SINK_LINE_MAX - (size_t)n - 1, fmt, ap);
 	if (m < 0)
 		return 0;
-	make_harmless(line + n);
+	text_make_harmless(line + n);
 	n += m;
 	return (size_t)(n > SINK_LINE_MAX - 2 ? SINK_LINE_MAX - 2 : n);
 }
 
 static int
-to_sink(enum log_level level, char *line, size_t len)
+line_write(enum log_level level, char *line, size_t len)
 {
 	line[len] = '\n';
 	return sink_write("3467"[level], line, len + 1); /* syslog(3) */
 }
 
 static size_t __attribute__((format(printf, 3, 4)))
-compose_own(char line[SINK_LINE_MAX], enum log_level level, const char *fmt, ...)
+line_compose_own(char line[SINK_LINE_MAX], enum log_level level, const char *fmt, ...)
 {
 	va_list ap;
 	size_t len;
 
 	va_start(ap, fmt);
-	len = compose(line, level, fmt, ap);
+	len = line_compose(line, level, fmt, ap);
 	va_end(ap);
 	return len;
 }
@@ -126,7 +126,7 @@ compose_own(char line[SINK_LINE_MAX], enum log_level level, const char *fmt, ...
  * it was, also to the log itself, before the first that is taken again.
  */
 static void
-deliver(enum log_level level, char *line, size_t len)
+line_deliver(enum log_level level, char *line, size_t len)
 {
 	static pthread_mutex_t one_by_one = PTHREAD_MUTEX_INITIALIZER;
 	static unsigned long lost;
@@ -136,21 +136,21 @@ deliver(enum log_level level, char *line, size_t len)
 
 	pthread_mutex_lock(&one_by_one);
 	if (lost > 0) {
-		own_len = compose_own(own, LOG_LEVEL_WARN,
-				      "log: lines are taken again lost=%lu", lost);
-		rc = to_sink(LOG_LEVEL_WARN, own, own_len);
+		own_len = line_compose_own(own, LOG_LEVEL_WARN,
+					   "log: lines are taken again lost=%lu", lost);
+		rc = line_write(LOG_LEVEL_WARN, own, own_len);
 		if (rc == 0) {
-			keep(own, own_len);
+			line_keep(own, own_len);
 			lost = 0;
 		}
 	}
 	if (rc == 0)
-		rc = to_sink(level, line, len);
+		rc = line_write(level, line, len);
 	if (rc < 0 && lost++ == 0) {
-		own_len = compose_own(own, LOG_LEVEL_WARN,
-				      "log: lines are lost but for this list error=%s",
-				      strerror(-rc));
-		keep(own, own_len);
+		own_len = line_compose_own(own, LOG_LEVEL_WARN,
+					   "log: lines are lost but for this list error=%s",
+					   strerror(-rc));
+		line_keep(own, own_len);
 	}
 	pthread_mutex_unlock(&one_by_one);
 }
@@ -165,12 +165,12 @@ log_write(enum log_level level, const char *fmt, ...)
 	if (!log_enabled(level))
 		return;
 	va_start(ap, fmt);
-	len = compose(line, level, fmt, ap);
+	len = line_compose(line, level, fmt, ap);
 	va_end(ap);
 	if (len == 0)
 		return;
-	keep(line, len);
-	deliver(level, line, len);
+	line_keep(line, len);
+	line_deliver(level, line, len);
 }
 
 /* Octets of an ASCII character that may be shown as it is; 0: not this one. */
@@ -202,8 +202,8 @@ utf8_len(const char *in)
 
 /* Characters that char_len() knows go to out[] whole, each other octet as \xNN. */
 static const char *
-escape(const char *in, size_t len, char *out, size_t out_size,
-       size_t (*char_len)(const char *in))
+text_escape(const char *in, size_t len, char *out, size_t out_size,
+	    size_t (*char_len)(const char *in))
 {
 	static const char hex[] = "0123456789abcdef";
 	size_t o = 0;
@@ -230,13 +230,13 @@ escape(const char *in, size_t len, char *out, size_t out_size,
 const char *
 log_escape(const char *in, size_t len, char *out, size_t out_size)
 {
-	return escape(in, len, out, out_size, ascii_len);
+	return text_escape(in, len, out, out_size, ascii_len);
 }
 
 const char *
 log_escape_name(const char *name, char *out, size_t out_size)
 {
-	return escape(name, strlen(name), out, out_size, utf8_len);
+	return text_escape(name, strlen(name), out, out_size, utf8_len);
 }
 
 void

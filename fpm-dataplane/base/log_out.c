@@ -60,7 +60,7 @@ sink_forget(void)
  * `journalctl -p warning` goes by; anywhere else it would be in the way. systemd.exec(5)
  */
 static bool
-is_journal(const struct stat *st)
+stderr_is_journal(const struct stat *st)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
 	char own[64];
@@ -73,7 +73,7 @@ is_journal(const struct stat *st)
 
 /* Where there is room. Octets that were taken, or -1 and errno. */
 static ssize_t
-ask_and_put(const struct iovec *out, int n_out)
+line_put_if_room(const struct iovec *out, int n_out)
 {
 	struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
 
@@ -86,7 +86,7 @@ ask_and_put(const struct iovec *out, int n_out)
 /* A terminal says that there is room for one octet, and waits with a line for which there is
  * less than it needs. */
 static ssize_t
-octets_put(const struct iovec *out, int n_out)
+line_put_by_octets(const struct iovec *out, int n_out)
 {
 	ssize_t sent = 0;
 
@@ -94,7 +94,7 @@ octets_put(const struct iovec *out, int n_out)
 		for (size_t at = 0; at < out[i].iov_len; at++, sent++) {
 			struct iovec one = {(char *)out[i].iov_base + at, 1};
 
-			if (ask_and_put(&one, 1) != 1)
+			if (line_put_if_room(&one, 1) != 1)
 				return sent > 0 ? sent : -1;
 		}
 	return sent;
@@ -102,7 +102,7 @@ octets_put(const struct iovec *out, int n_out)
 
 /* Octets that were taken, or -1 and errno. */
 static ssize_t
-put(mode_t kind, struct iovec *out, int n_out)
+line_put(mode_t kind, struct iovec *out, int n_out)
 {
 	struct msghdr msg = {.msg_iov = out, .msg_iovlen = (size_t)n_out};
 
@@ -111,8 +111,8 @@ put(mode_t kind, struct iovec *out, int n_out)
 	if (own_fd >= 0)
 		return writev(own_fd, out, n_out);
 	if (S_ISCHR(kind) && isatty(STDERR_FILENO))
-		return octets_put(out, n_out);
-	return ask_and_put(out, n_out);
+		return line_put_by_octets(out, n_out);
+	return line_put_if_room(out, n_out);
 }
 
 int
@@ -126,9 +126,9 @@ sink_write(char digit, const char *line, size_t n)
 	if (fstat(STDERR_FILENO, &st) < 0)
 		return -errno;
 	out[0] = (struct iovec){mark, torn ? 1 : 0};
-	out[1] = (struct iovec){mark + 1, is_journal(&st) ? 3 : 0};
+	out[1] = (struct iovec){mark + 1, stderr_is_journal(&st) ? 3 : 0};
 	out[2] = (struct iovec){(void *)(uintptr_t)line, n};
-	sent = put(st.st_mode, out, 3);
+	sent = line_put(st.st_mode, out, 3);
 	if (sent < 0)
 		return -errno;
 	torn = (size_t)sent < out[0].iov_len + out[1].iov_len + n;

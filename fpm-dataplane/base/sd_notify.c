@@ -68,7 +68,7 @@ env_number(const char *name)
 
 /* The manager's variables may be another process's: LISTEN_PID tells whose. */
 static bool
-is_for_us(const char *pid_name, bool must_be_there)
+variables_are_ours(const char *pid_name, bool must_be_there)
 {
 	if (getenv(FOR_SUCCESSOR) != NULL)
 		return true;
@@ -78,12 +78,12 @@ is_for_us(const char *pid_name, bool must_be_there)
 }
 
 static void
-inherit_fds(void)
+fds_inherit(void)
 {
 	unsigned long n = env_number("LISTEN_FDS");
 	const char *names = getenv("LISTEN_FDNAMES");
 
-	if (!is_for_us("LISTEN_PID", true))
+	if (!variables_are_ours("LISTEN_PID", true))
 		return;
 	if (n > FDS_MAX)
 		n = FDS_MAX;
@@ -106,7 +106,7 @@ inherit_fds(void)
  * that would like TAPs. Who is connected speaks to its owner, or to nobody.
  */
 static void
-stay_with_manager(void)
+manager_connect(void)
 {
 	service.to = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (service.to >= 0)
@@ -115,7 +115,7 @@ stay_with_manager(void)
 }
 
 static void
-find_manager(void)
+manager_find(void)
 {
 	const char *path = getenv("NOTIFY_SOCKET"), *successor = getenv(FOR_SUCCESSOR);
 	size_t len = path == NULL ? 0 : strlen(path);
@@ -137,7 +137,7 @@ find_manager(void)
 	service.addr_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len +
 				       (path[0] == '/'));
 	if (path[0] == '@')
-		stay_with_manager();
+		manager_connect();
 }
 
 void
@@ -147,10 +147,10 @@ service_init(void)
 		"LISTEN_PID",   "LISTEN_FDS",    "LISTEN_FDNAMES", "NOTIFY_SOCKET",
 		"WATCHDOG_PID", "WATCHDOG_USEC", FOR_SUCCESSOR};
 
-	inherit_fds();
-	find_manager();
+	fds_inherit();
+	manager_find();
 	service.mute = getenv(FOR_SUCCESSOR) != NULL;
-	if (is_for_us("WATCHDOG_PID", false))
+	if (variables_are_ours("WATCHDOG_PID", false))
 		service.watchdog_ms = (unsigned int)(env_number("WATCHDOG_USEC") / 2000);
 	for (unsigned int i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		unsetenv(ours[i]);
@@ -158,7 +158,7 @@ service_init(void)
 
 /* NULL when memory is out. */
 static char *
-text(const char *fmt, ...)
+env_text(const char *fmt, ...)
 {
 	va_list ap;
 	char *made;
@@ -184,11 +184,11 @@ service_env(const char *names, unsigned int n)
 		return NULL;
 	char *const said[5] = {
 		/* Of an owner who is gone the name is not passed on. */
-		text("NOTIFY_SOCKET=%s", orphan ? "" : service.path),
-		text("WATCHDOG_USEC=%llu", service.watchdog_ms * 2000ull),
-		text("LISTEN_FDS=%u", n),
-		text("LISTEN_FDNAMES=%s", names),
-		text(FOR_SUCCESSOR "=%s", orphan ? ORPHAN : "1"),
+		env_text("NOTIFY_SOCKET=%s", orphan ? "" : service.path),
+		env_text("WATCHDOG_USEC=%llu", service.watchdog_ms * 2000ull),
+		env_text("LISTEN_FDS=%u", n),
+		env_text("LISTEN_FDNAMES=%s", names),
+		env_text(FOR_SUCCESSOR "=%s", orphan ? ORPHAN : "1"),
 	};
 	for (unsigned int i = 0; i < 5; i++)
 		whole &= said[i] != NULL;
@@ -224,14 +224,14 @@ service_is_kept(void)
 }
 
 static bool
-is_of_its_end(int rc)
+error_is_of_end(int rc)
 {
 	return rc == -ECONNREFUSED || rc == -ENOENT;
 }
 
-/* As send_state(), which other threads may be in as well: no option of the socket is changed. */
+/* As state_send(), which other threads may be in as well: no option of the socket is changed. */
 static int
-send_connected(const struct msghdr *msg, int flags, unsigned int most_ms)
+state_send_connected(const struct msghdr *msg, int flags, unsigned int most_ms)
 {
 	uint64_t end_ms = monotonic_ms() + most_ms, now;
 	struct pollfd p = {.fd = service.to, .events = POLLOUT};
@@ -255,7 +255,7 @@ send_connected(const struct msghdr *msg, int flags, unsigned int most_ms)
 
 /* `most_ms`: as long as there is no room in the manager's queue. */
 static int
-send_within(const char *state, int fd, int flags, unsigned int most_ms)
+state_send_within(const char *state, int fd, int flags, unsigned int most_ms)
 {
 	const struct timeval most = {.tv_sec = most_ms / 1000,
 				     .tv_usec = most_ms % 1000 * 1000};
@@ -286,7 +286,7 @@ send_within(const char *state, int fd, int flags, unsigned int most_ms)
 		memcpy(CMSG_DATA(c), &fd, sizeof(int));
 	}
 	if (service.to >= 0)
-		return send_connected(&msg, flags, most_ms);
+		return state_send_connected(&msg, flags, most_ms);
 	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (sock < 0)
 		return -errno;
@@ -300,9 +300,9 @@ send_within(const char *state, int fd, int flags, unsigned int most_ms)
 }
 
 static int
-send_state(const char *state, int fd, int flags, unsigned int most_ms)
+state_send(const char *state, int fd, int flags, unsigned int most_ms)
 {
-	int rc = send_within(state, fd, flags, most_ms);
+	int rc = state_send_within(state, fd, flags, most_ms);
 
 	/* A sign of life that finds no room says nothing: it has no time to wait for some. */
 	if (rc != -EAGAIN || most_ms > 0)
@@ -313,11 +313,11 @@ send_state(const char *state, int fd, int flags, unsigned int most_ms)
 /* It empties its queue without us; one that does not, for it is stopped, has each word cost its
  * time once. */
 static int
-tell(const char *state, int fd)
+state_tell(const char *state, int fd)
 {
 	bool deaf = __atomic_load_n(&service.deaf, __ATOMIC_RELAXED);
 
-	return send_state(state, fd, 0, deaf ? 1 : haste_ms(SERVICE_TELL_MS));
+	return state_send(state, fd, 0, deaf ? 1 : haste_ms(SERVICE_TELL_MS));
 }
 
 bool
@@ -328,14 +328,14 @@ service_is_heard(void)
 	if (!service_is_kept())
 		return false;
 	if (service.to >= 0) /* a word as good as any */
-		return !is_of_its_end(send_state("WATCHDOG=1", -1, MSG_DONTWAIT, 0));
+		return !error_is_of_end(state_send("WATCHDOG=1", -1, MSG_DONTWAIT, 0));
 	sock = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (sock < 0)
 		return true; /* nothing tells of its end */
 	if (connect(sock, (struct sockaddr *)&service.addr, service.addr_len) < 0)
 		rc = -errno;
 	close(sock);
-	return !is_of_its_end(rc);
+	return !error_is_of_end(rc);
 }
 
 unsigned int
@@ -391,7 +391,7 @@ service_take_rest(char *name, unsigned int size)
 int
 service_say(const char *state)
 {
-	return tell(state, -1);
+	return state_tell(state, -1);
 }
 
 int
@@ -401,8 +401,8 @@ service_mainpid(pid_t successor, unsigned int most_ms)
 	int rc;
 
 	snprintf(state, sizeof(state), "MAINPID=%d", (int)successor);
-	rc = send_state(state, -1, 0, most_ms);
-	return rc == -ENOTCONN || is_of_its_end(rc) ? 0 : rc;
+	rc = state_send(state, -1, 0, most_ms);
+	return rc == -ENOTCONN || error_is_of_end(rc) ? 0 : rc;
 }
 
 void
@@ -417,7 +417,7 @@ service_hint(const char *state)
 	static bool gone;
 	bool was_gone = gone;
 
-	gone = is_of_its_end(send_state(state, -1, MSG_DONTWAIT, 0));
+	gone = error_is_of_end(state_send(state, -1, MSG_DONTWAIT, 0));
 	if (gone && !was_gone)
 		log_warn(
 			"service: the supervisor has ended, nobody would start this daemon "
@@ -467,11 +467,11 @@ service_keep(const char *name, int fd)
 
 	/* Not polled for its end: whether it is still good is ours to judge, and to say. */
 	snprintf(state, sizeof(state), "FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
-	return tell(state, fd);
+	return state_tell(state, fd);
 }
 
 static const char *
-forgetting(const char *name, char state[160])
+fdstore_remove_text(const char *name, char state[160])
 {
 	snprintf(state, 160, "FDSTOREREMOVE=1\nFDNAME=%s", name);
 	return state;
@@ -482,12 +482,12 @@ service_forget(const char *name)
 {
 	char state[160];
 
-	return tell(forgetting(name, state), -1);
+	return state_tell(fdstore_remove_text(name, state), -1);
 }
 
 /* Until the manager has done all that it was told before: it closes a descriptor then. */
 static int
-barrier(uint64_t end_ms)
+barrier_await(uint64_t end_ms)
 {
 	struct pollfd p = {.events = 0}; /* but POLLHUP: no copy of the other end is open */
 	uint64_t now = monotonic_ms();
@@ -497,7 +497,7 @@ barrier(uint64_t end_ms)
 		return -ETIMEDOUT;
 	if (pipe2(pair, O_CLOEXEC) < 0)
 		return -errno;
-	rc = send_state("BARRIER=1", pair[1], 0, (unsigned int)(end_ms - now));
+	rc = state_send("BARRIER=1", pair[1], 0, (unsigned int)(end_ms - now));
 	close(pair[1]);
 	p.fd = pair[0];
 	while (rc == 0 && (p.revents & POLLHUP) == 0) {
@@ -516,9 +516,9 @@ service_let_go(const char *name, unsigned int most_ms)
 {
 	uint64_t end_ms = monotonic_ms() + most_ms;
 	char state[160];
-	int rc = send_state(forgetting(name, state), -1, 0, most_ms);
+	int rc = state_send(fdstore_remove_text(name, state), -1, 0, most_ms);
 
 	if (rc == 0)
-		rc = barrier(end_ms);
+		rc = barrier_await(end_ms);
 	return rc == -EAGAIN ? -ETIMEDOUT : rc;
 }

@@ -243,7 +243,7 @@ cfg_check_device_twin(struct cfg *c, const struct cfg_at *at, const struct confi
  * to nobody: anyone could put code of his there. Returns that folder, or NULL.
  */
 static const char *
-open_folder(const char *path, char dir[256])
+folder_open_to_all(const char *path, char dir[256])
 {
 	struct stat st;
 
@@ -260,7 +260,7 @@ open_folder(const char *path, char dir[256])
 
 /* Why it cannot be loaded, of what shows without running any of it; or NULL. */
 static const char *
-no_plugin(const char *path)
+plugin_fault(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	Elf64_Ehdr elf = {.e_type = ET_NONE};
@@ -308,11 +308,11 @@ cfg_take_plugins(struct cfg *c, const struct cfg_key *key, const struct cfg_at *
 		else if (text[0] != '/' || strlen(text) >= sizeof(conf->plugin[0]))
 			cfg_error(c, &item, "'%s' is not usable; expected %s",
 				  cfg_show(text), file.expected);
-		else if ((why = no_plugin(text)) != NULL)
+		else if ((why = plugin_fault(text)) != NULL)
 			cfg_error(c, &item,
 				  "'%s' cannot be loaded: %s; expected a shared object",
 				  cfg_show(text), why);
-		else if (open_folder(text, dir) != NULL)
+		else if (folder_open_to_all(text, dir) != NULL)
 			cfg_error(c, &item,
 				  "'%s' lies below %s, where everybody may write; expected "
 				  "a folder that only root writes to",
@@ -414,7 +414,7 @@ cfg_take_memory(struct cfg *c, const struct cfg_key *key, const struct cfg_at *a
 
 /* A NIC, and no bond of some. */
 static bool
-device_is_nic(const char *device)
+devargs_is_nic(const char *device)
 {
 	char address[DEVICE_ADDRESS_STRLEN];
 
@@ -439,7 +439,8 @@ cfg_check_keep_nics(struct cfg *c, const struct config *conf)
 			     CONFIG_SHARED_CORES_MAX);
 	for (unsigned int i = 0; i < conf->n_port; i++) {
 		snprintf(path, sizeof(path), "%s.device", c->port_path[i]);
-		if (conf->port[i].device[0] != '\0' && !device_is_nic(conf->port[i].device))
+		if (conf->port[i].device[0] != '\0' &&
+		    !devargs_is_nic(conf->port[i].device))
 			cfg_error_at(c, conf->port[i].pos, path,
 				     "'%s' cannot be kept over a restart; expected a NIC's "
 				     "PCI address, or keep-nics: false",
@@ -493,7 +494,7 @@ check_listeners(struct cfg *c, const struct config *conf)
  * the kernel's driver stays beside DPDK's.)                         [inside the namespace]
  */
 static bool
-name_taken(const struct config_port *port)
+ifname_taken(const struct config_port *port)
 {
 	const char *name = port->tap;
 	size_t pci = strcspn(port->device, ",");
@@ -532,7 +533,7 @@ cfg_check_whole(struct cfg *c, const struct config *conf)
 		return; /* not root: the start will tell */
 	for (unsigned int i = 0; i < conf->n_port; i++) {
 		snprintf(path, sizeof(path), "%s.tap", c->port_path[i]);
-		if (conf->port[i].tap[0] != '\0' && name_taken(&conf->port[i]))
+		if (conf->port[i].tap[0] != '\0' && ifname_taken(&conf->port[i]))
 			cfg_error_at(c, conf->port[i].tap_pos, path,
 				     "an interface '%s' is there and is no TAP; expected "
 				     "another name",

@@ -17,7 +17,7 @@
 #define FRR "frr" /* as which FRR's own build and each distribution's has its daemons run */
 
 static bool
-find_name(const char *name, uid_t *uid)
+user_find_by_name(const char *name, uid_t *uid)
 {
 	struct passwd entry, *found = NULL;
 	FILE *f = fopen("/etc/passwd", "re");
@@ -36,12 +36,12 @@ find_name(const char *name, uid_t *uid)
 
 /* By name, or by a number that need not have one. Returns 0 or -ENOENT. */
 static int
-find(const char *name, uid_t *uid)
+user_find(const char *name, uid_t *uid)
 {
 	char *end;
 	unsigned long number = strtoul(name, &end, 10);
 
-	if (find_name(name, uid))
+	if (user_find_by_name(name, uid))
 		return 0;
 	/* The last one is nobody's: chown(2) takes it for "as it is". */
 	if (name[0] < '0' || name[0] > '9' || *end != '\0' || number >= UINT32_MAX)
@@ -60,7 +60,7 @@ take_user(struct cfg *c, const struct cfg_at *item, struct fpm_from *from)
 
 	if (name == NULL)
 		return;
-	if (strlen(name) >= FPM_USER_NAME_SIZE || find(name, &uid) < 0) {
+	if (strlen(name) >= FPM_USER_NAME_SIZE || user_find(name, &uid) < 0) {
 		cfg_error(c, item, "there is no user '%s' here; expected %s",
 			  cfg_show(name), user.expected);
 		return;
@@ -145,5 +145,5 @@ cfg_find_users(struct config *conf)
 	if (from->users != FPM_USERS_AUTO)
 		return;
 	strcpy(from->user[0].name, FRR);
-	from->n_user = find(FRR, &from->user[0].uid) == 0;
+	from->n_user = user_find(FRR, &from->user[0].uid) == 0;
 }

@@ -42,8 +42,8 @@ view_peer_known(const struct view *v, enum peer_kind kind, uint32_t what)
  * That it has an entry is no sign: a stranger's own question makes it one.
  */
 static bool
-is_neighbor(const struct burst *b, unsigned int i, uint8_t family, const uint8_t *addr,
-	    uint32_t now_s)
+sender_is_neighbor(const struct burst *b, unsigned int i, uint8_t family,
+		   const uint8_t *addr, uint32_t now_s)
 {
 	uint64_t seed = b->fwd->fib->seed;
 
@@ -60,8 +60,9 @@ class_of_l2(const struct burst *b, unsigned int i, uint32_t now_s)
 	uint16_t type = get_be16(burst_l2(b, i) + 12);
 
 	if (type == 0x0806) /* RFC 826; the sender's protocol address */
-		return room >= 28 && is_neighbor(b, i, 4, l3 + 14, now_s) ? CLASS_arp
-									  : CLASS_arp_new;
+		return room >= 28 && sender_is_neighbor(b, i, 4, l3 + 14, now_s)
+			       ? CLASS_arp
+			       : CLASS_arp_new;
 	/* LLC of IS-IS: ISO 10589, 8.4.8 */
 	if (type < 0x0600 && room >= 2 && l3[0] == 0xfe && l3[1] == 0xfe)
 		return CLASS_igp;
@@ -158,8 +159,8 @@ class_of_icmp6(const struct view *v, unsigned int i, unsigned int off)
 	/* An advertisement is about its target, all others about their source. */
 	if (type == 136 && v->room < off + 24)
 		return CLASS_nd_new;
-	return is_neighbor(v->b, i, 6, type == 136 ? v->l3 + off + 8 : view_source(v),
-			   v->now_s)
+	return sender_is_neighbor(v->b, i, 6,
+				  type == 136 ? v->l3 + off + 8 : view_source(v), v->now_s)
 		       ? CLASS_nd
 		       : CLASS_nd_new;
 }

@@ -23,7 +23,7 @@ fwd_dhcp_answer(const struct burst *b, unsigned int i)
 /* A port of a control protocol, either end? BGP, BFD (RFC 5881, 5883, 7881), LDP, DHCP, RIP,
  * Babel. */
 static bool
-is_control_port(uint8_t proto, uint16_t port)
+port_is_control(uint8_t proto, uint16_t port)
 {
 	if (proto == 6)
 		return port == 179 || port == 646;
@@ -56,8 +56,8 @@ fwd_local_class(const uint8_t *l3, unsigned int len, uint8_t family)
 	case 17:
 		if (family == 4 && (get_be16(l3 + 6) & 0x1fff) != 0)
 			return PUNT_local; /* no ports in a later fragment */
-		if (len >= off + 4 && (is_control_port(proto, get_be16(l3 + off)) ||
-				       is_control_port(proto, get_be16(l3 + off + 2))))
+		if (len >= off + 4 && (port_is_control(proto, get_be16(l3 + off)) ||
+				       port_is_control(proto, get_be16(l3 + off + 2))))
 			return PUNT_local_control;
 		return PUNT_local;
 	default:

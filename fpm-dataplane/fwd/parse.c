@@ -9,7 +9,7 @@
 
 /* No address of a single host on a wire: RFC 1122, 3.2.1.3; RFC 6890, 2.2.2 for 240/4. */
 static bool
-is_martian4_src(uint32_t src)
+ip4_src_is_martian(uint32_t src)
 {
 	return src >> 24 == 0 || src >> 24 == 127 || src >= 0xe0000000;
 }
@@ -21,7 +21,7 @@ is_martian4_src(uint32_t src)
 static void
 parse_group4(struct burst *b, unsigned int i, uint32_t src, uint32_t dst)
 {
-	if (src != 0 && is_martian4_src(src)) {
+	if (src != 0 && ip4_src_is_martian(src)) {
 		/* Only who has no address yet (DHCP, IGMP) may send from none. */
 		burst_leave(b, i, DROP_ip4_martian_src);
 	} else if (dst == 0xffffffff || dst >> 8 == 0xe00000) {
@@ -73,7 +73,7 @@ parse_ip4(struct burst *b, unsigned int i)
 		parse_group4(b, i, src, dst);
 	if (b->verdict[i] != VERDICT_GO)
 		return;
-	if (is_martian4_src(src))
+	if (ip4_src_is_martian(src))
 		burst_leave(b, i, DROP_ip4_martian_src);
 	else if (dst >> 24 == 0 || dst >> 24 == 127 || dst >= 0xf0000000)
 		burst_leave(b, i, DROP_ip4_martian_dst);
@@ -83,7 +83,7 @@ parse_ip4(struct burst *b, unsigned int i)
 
 /* ::, ::1 and ::ffff:0:0/96 are on no wire: RFC 4291 2.5.2, 2.5.3; RFC 6890 2.2.3. */
 static bool
-is_martian6(const uint8_t *a)
+ip6_is_martian(const uint8_t *a)
 {
 	uint64_t hi, lo;
 
@@ -94,7 +94,7 @@ is_martian6(const uint8_t *a)
 }
 
 static bool
-is_unspecified6(const uint8_t *a)
+ip6_is_unspecified(const uint8_t *a)
 {
 	static const uint8_t zero[16];
 
@@ -102,7 +102,7 @@ is_unspecified6(const uint8_t *a)
 }
 
 static bool
-is_linklocal6(const uint8_t *a)
+ip6_is_linklocal(const uint8_t *a)
 {
 	return a[0] == 0xfe && (a[1] & 0xc0) == 0x80;
 }
@@ -130,7 +130,7 @@ parse_ip6(struct burst *b, unsigned int i)
 		/* The last is a jumbogram (RFC 2675), or lacks the header it announces. */
 		burst_leave(b, i, DROP_ip6_length);
 	else if (src[0] == 0xff ||
-		 (is_martian6(src) && !(dst[0] == 0xff && is_unspecified6(src))))
+		 (ip6_is_martian(src) && !(dst[0] == 0xff && ip6_is_unspecified(src))))
 		/* Only to a group does who has no address yet send from :: (RFC 4861, 4.3). */
 		burst_leave(b, i, DROP_ip6_martian_src);
 	else if (dst[0] == 0xff) /* in any frame: RFC 6085, 3 */
@@ -140,10 +140,10 @@ parse_ip6(struct burst *b, unsigned int i)
 					       : PUNT_local);
 	else if (l2_group)
 		burst_leave(b, i, DROP_l2_not_unicast);
-	else if (is_martian6(dst))
+	else if (ip6_is_martian(dst))
 		burst_leave(b, i, DROP_ip6_martian_dst);
 	else if (
-		is_linklocal6(
+		ip6_is_linklocal(
 			dst)) /* never forwarded, not even by the kernel: RFC 4291, 2.5.6 */
 		burst_leave(b, i,
 			    fib_iface_has_linklocal(b->in, dst)
@@ -157,7 +157,7 @@ parse_ip6(struct burst *b, unsigned int i)
  * IS-IS (ISO 10589) and spanning tree.
  */
 static bool
-is_control_type(uint16_t type)
+ethertype_is_control(uint16_t type)
 {
 	return type == 0x0806 || type == 0x88cc || type == 0x8809 || type == 0x888e ||
 	       type < 0x0600;
@@ -195,7 +195,8 @@ parse_frame(struct burst *b, unsigned int i)
 	else if (type == VLAN_C_TYPE || type == VLAN_S_TYPE)
 		burst_leave(b, i, DROP_vlan_unknown);
 	else
-		burst_leave(b, i, is_control_type(type) ? PUNT_l2_control : PUNT_not_ip);
+		burst_leave(b, i,
+			    ethertype_is_control(type) ? PUNT_l2_control : PUNT_not_ip);
 }
 
 void

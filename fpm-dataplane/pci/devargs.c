@@ -111,7 +111,7 @@ take_policy(struct device_bond *bond, const char *value, char *why, size_t why_s
 
 /* What is to be said of all words together. */
 static int
-check(struct device_bond *bond, const char *primary, char *why, size_t why_size)
+bond_check(struct device_bond *bond, const char *primary, char *why, size_t why_size)
 {
 	if (bond->mode == BOND_NONE)
 		return why_not(why, why_size, -EINVAL,
@@ -166,7 +166,7 @@ device_bond_parse(const char *device, struct device_bond *bond, char *why, size_
 			rc = why_not(why, why_size, -EINVAL, "primary=%s is no member",
 				     value);
 	}
-	return rc < 0 ? rc : check(bond, primary, why, why_size);
+	return rc < 0 ? rc : bond_check(bond, primary, why, why_size);
 }
 
 unsigned int

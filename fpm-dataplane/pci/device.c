@@ -48,7 +48,7 @@ path_of(const char *root, const char *fmt, ...)
 
 /* Whether there is a module of that name shows in what is there afterwards. */
 static void
-load_module(const char *root, const char *module)
+module_load(const char *root, const char *module)
 {
 	char *argv[] = {"modprobe", "-q", (char *)(size_t)module, NULL};
 	pid_t pid;
@@ -137,7 +137,7 @@ device_is_nic(const struct device *d)
 }
 
 static bool
-is_one_of(const char *driver, const char *const *known)
+driver_is_one_of(const char *driver, const char *const *known)
 {
 	while (*known != NULL && strcmp(driver, *known) != 0)
 		known++;
@@ -147,27 +147,28 @@ is_one_of(const char *driver, const char *const *known)
 bool
 device_is_shared(const char *driver)
 {
-	return is_one_of(driver, (const char *const[]){"mlx4_core", "mlx5_core", NULL});
+	return driver_is_one_of(driver,
+				(const char *const[]){"mlx4_core", "mlx5_core", NULL});
 }
 
 /* Drivers that give the device to a process. */
 static bool
-is_given(const char *driver)
+driver_is_for_processes(const char *driver)
 {
-	return is_one_of(driver, (const char *const[]){"vfio-pci", "uio_pci_generic",
-						       "igb_uio", NULL});
+	return driver_is_one_of(driver, (const char *const[]){"vfio-pci", "uio_pci_generic",
+							      "igb_uio", NULL});
 }
 
 bool
 device_serves_dpdk(const char *driver)
 {
-	return is_given(driver) || device_is_shared(driver);
+	return driver_is_for_processes(driver) || device_is_shared(driver);
 }
 
 bool
 device_is_uio(const struct device *d)
 {
-	return is_given(d->driver) && strcmp(d->driver, "vfio-pci") != 0;
+	return driver_is_for_processes(d->driver) && strcmp(d->driver, "vfio-pci") != 0;
 }
 
 bool
@@ -177,7 +178,7 @@ device_is_unprotected(const struct device *d)
 }
 
 static struct path
-unsafe_mode(const char *root)
+unsafe_mode_path(const char *root)
 {
 	return path_of(root, "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
 }
@@ -185,7 +186,7 @@ unsafe_mode(const char *root)
 bool
 device_vfio_is_unsafe(const char *root)
 {
-	struct path mode = unsafe_mode(root);
+	struct path mode = unsafe_mode_path(root);
 	char on[8];
 
 	sysfs_read_line(mode.text, on, sizeof(on));
@@ -213,7 +214,7 @@ node_of(const char *root, const struct device *d)
 
 /* Of uio any number may open a device: who has is looked for among all that root sees. */
 static bool
-is_someones(const char *root, const char *node)
+node_has_opener(const char *root, const char *node)
 {
 	glob_t found = {0};
 	bool is = false;
@@ -239,7 +240,7 @@ device_is_open(const char *root, const struct device *d)
 	if (node.text[0] == '\0')
 		return false;
 	if (strcmp(d->driver, "vfio-pci") != 0)
-		return is_someones(root, node.text + strlen(root));
+		return node_has_opener(root, node.text + strlen(root));
 	fd = open(node.text, O_RDWR | O_CLOEXEC); /* a group has one who opens it */
 	if (fd >= 0)
 		close(fd);
@@ -269,7 +270,8 @@ device_group_is_held(const char *root, const struct device *d, struct device *by
 	for (int i = 0; i < n; i++) {
 		/* Bridges may stay with their driver. */
 		if (!held && device_read(root, entry[i]->d_name, by) == 0)
-			held = by->driver[0] != '\0' && !is_given(by->driver) &&
+			held = by->driver[0] != '\0' &&
+			       !driver_is_for_processes(by->driver) &&
 			       strcmp(by->driver, "pcieport") != 0;
 		free(entry[i]);
 	}
@@ -280,7 +282,7 @@ device_group_is_held(const char *root, const struct device *d, struct device *by
 
 /* Of a group, all or none are a process's: what holds it may be no NIC, and stays then. */
 static int
-group_why(const struct device *d, const struct device *by, char *why, size_t why_size)
+group_refusal(const struct device *d, const struct device *by, char *why, size_t why_size)
 {
 	char mend[96];
 
@@ -321,7 +323,7 @@ device_check(const char *root, const char *address, struct device *d, char *why,
 			       d->driver, address, d->ifname[0] != '\0' ? " as " : "",
 			       d->ifname, address);
 	if (strcmp(d->driver, "vfio-pci") == 0 && device_group_is_held(root, d, &by))
-		return group_why(d, &by, why, why_size);
+		return group_refusal(d, &by, why, why_size);
 	/* Of uio several may have it: the daemon whose place is taken does, to its end. */
 	if (strcmp(d->driver, "vfio-pci") == 0 && device_is_open(root, d))
 		return why_not(
@@ -337,7 +339,7 @@ device_check(const char *root, const char *address, struct device *d, char *why,
 
 /* Have the kernel choose again; "" as `override` leaves it the choice. */
 static void
-give_to(const char *root, struct device *d, const char *override)
+device_give(const char *root, struct device *d, const char *override)
 {
 	char address[DEVICE_ADDRESS_STRLEN];
 	struct path path;
@@ -356,14 +358,14 @@ give_to(const char *root, struct device *d, const char *override)
 
 /* Give it to whichever of its own drivers the kernel has. */
 static void
-give_back(const char *root, struct device *d)
+device_give_back(const char *root, struct device *d)
 {
 	struct path path = path_of(root, PCI "devices/%s/modalias", d->address);
 	char modalias[128];
 
 	sysfs_read_line(path.text, modalias, sizeof(modalias));
-	load_module(root, modalias);
-	give_to(root, d, "");
+	module_load(root, modalias);
+	device_give(root, d, "");
 }
 
 static int
@@ -395,10 +397,10 @@ static int
 check_vfio(const char *root, const struct device *d, char *why, size_t why_size)
 {
 	struct path driver = path_of(root, PCI "drivers/vfio-pci");
-	struct path mode = unsafe_mode(root);
+	struct path mode = unsafe_mode_path(root);
 
 	if (access(driver.text, F_OK) < 0)
-		load_module(root, "vfio-pci");
+		module_load(root, "vfio-pci");
 	if (access(driver.text, F_OK) < 0)
 		return why_not(why, why_size, -ENOTSUP,
 			       "this kernel has no vfio-pci: `modprobe vfio-pci` says why");
@@ -461,10 +463,10 @@ device_bind(const char *root, struct device *d, bool force, char *why, size_t wh
 
 	if (rc < 0 || strcmp(d->driver, "vfio-pci") == 0)
 		return rc;
-	give_to(root, d, "vfio-pci");
+	device_give(root, d, "vfio-pci");
 	if (strcmp(d->driver, "vfio-pci") == 0)
 		return 0;
-	give_back(root, d);
+	device_give_back(root, d);
 	return why_not(
 		why, why_size, -EIO,
 		"vfio-pci does not take it (`dmesg` says why); its driver is %s again",
@@ -473,9 +475,9 @@ device_bind(const char *root, struct device *d, bool force, char *why, size_t wh
 
 /* Has a driver of the kernel it? */
 static bool
-is_the_kernels(const struct device *d)
+device_is_the_kernels(const struct device *d)
 {
-	return d->driver[0] != '\0' && !is_given(d->driver);
+	return d->driver[0] != '\0' && !driver_is_for_processes(d->driver);
 }
 
 int
@@ -483,7 +485,7 @@ device_unbind_check(const char *root, const struct device *d, char *why, size_t 
 {
 	int rc = check_nic(d, why, why_size);
 
-	if (rc == 0 && !is_the_kernels(d))
+	if (rc == 0 && !device_is_the_kernels(d))
 		rc = check_open(root, d, why, why_size);
 	return rc;
 }
@@ -493,10 +495,10 @@ device_unbind(const char *root, struct device *d, char *why, size_t why_size)
 {
 	int rc = device_unbind_check(root, d, why, why_size);
 
-	if (rc < 0 || is_the_kernels(d))
+	if (rc < 0 || device_is_the_kernels(d))
 		return rc;
-	give_back(root, d);
-	if (is_the_kernels(d))
+	device_give_back(root, d);
+	if (device_is_the_kernels(d))
 		return 0;
 	return why_not(why, why_size, -EIO, "no driver of the kernel takes it: it has %s",
 		       d->driver[0] != '\0' ? d->driver : "none");

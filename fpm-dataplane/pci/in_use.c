@@ -43,7 +43,7 @@ address_size(const struct address *a)
 
 /* Has it an address that somebody gave it? The kernel makes fe80:: by itself. */
 static bool
-has_address(const char *ifname)
+interface_has_address(const char *ifname)
 {
 	struct ifaddrs *list, *a;
 	bool found = false;
@@ -66,7 +66,7 @@ has_address(const char *ifname)
 
 /* Is the address one of the interface's? */
 static bool
-is_address_of(const char *ifname, const struct address *addr)
+interface_has(const char *ifname, const struct address *addr)
 {
 	struct ifaddrs *list, *a;
 	bool found = false;
@@ -107,7 +107,7 @@ ask_attr(struct route_ask *ask, unsigned short type, const void *value, size_t l
 }
 
 static bool
-closed(int fd, bool answer)
+socket_close(int fd, bool answer)
 {
 	if (fd >= 0)
 		close(fd);
@@ -141,17 +141,18 @@ ask_routes(const struct route_ask *ask, bool (*on_route)(struct nlmsghdr *nl, vo
 			bool is_route = nl->nlmsg_type == RTM_NEWROUTE;
 
 			if (is_route && on_route(nl, ctx))
-				return closed(fd, true);
+				return socket_close(fd, true);
+			/* The end, or no route: ENETUNREACH. */
 			if (!dump || nl->nlmsg_type == NLMSG_DONE)
-				return closed(fd, false); /* or no route: ENETUNREACH */
+				return socket_close(fd, false);
 			more = is_route;
 		}
 	}
-	return closed(fd, true);
+	return socket_close(fd, true);
 }
 
 static bool
-is_default(struct nlmsghdr *nl, void *ctx)
+route_is_default(struct nlmsghdr *nl, void *ctx)
 {
 	const struct rtmsg *rt = NLMSG_DATA(nl);
 
@@ -160,7 +161,7 @@ is_default(struct nlmsghdr *nl, void *ctx)
 
 /* Does a default route of any table go by it, be it one of several ways? */
 static bool
-has_default_route(unsigned int ifindex)
+interface_has_default_route(unsigned int ifindex)
 {
 	struct route_ask ask = {
 		.nl = {.nlmsg_type = RTM_GETROUTE,
@@ -169,14 +170,14 @@ has_default_route(unsigned int ifindex)
 	};
 
 	ask_attr(&ask, RTA_OIF, &ifindex, sizeof(ifindex));
-	if (ask_routes(&ask, is_default, NULL))
+	if (ask_routes(&ask, route_is_default, NULL))
 		return true;
 	ask.rt.rtm_family = AF_INET6;
-	return ask_routes(&ask, is_default, NULL);
+	return ask_routes(&ask, route_is_default, NULL);
 }
 
 static bool
-goes_by(struct nlmsghdr *nl, void *ctx)
+route_goes_by(struct nlmsghdr *nl, void *ctx)
 {
 	int len = (int)RTM_PAYLOAD(nl);
 	const struct rtattr *attr = RTM_RTA(NLMSG_DATA(nl));
@@ -189,7 +190,7 @@ goes_by(struct nlmsghdr *nl, void *ctx)
 
 /* Would the kernel send by it what is for that address? */
 static bool
-is_way_to(unsigned int ifindex, const struct address *addr)
+interface_leads_to(unsigned int ifindex, const struct address *addr)
 {
 	struct route_ask ask = {
 		.nl = {.nlmsg_type = RTM_GETROUTE, .nlmsg_flags = NLM_F_REQUEST},
@@ -198,7 +199,7 @@ is_way_to(unsigned int ifindex, const struct address *addr)
 	};
 
 	ask_attr(&ask, RTA_DST, addr->octet, address_size(addr));
-	return ask_routes(&ask, goes_by, &ifindex);
+	return ask_routes(&ask, route_goes_by, &ifindex);
 }
 
 /* --- SSH sessions ------------------------------------------------------------------------- */
@@ -282,15 +283,15 @@ ssh_sockets(unsigned long inode[SOCKETS_MAX])
 
 /* Does the session come and go by the interface? */
 static bool
-passes(const char *ifname, unsigned int ifindex, const struct session *s)
+session_passes(const char *ifname, unsigned int ifindex, const struct session *s)
 {
-	return s->local.family != 0 &&
-	       (is_address_of(ifname, &s->local) || is_way_to(ifindex, &s->remote));
+	return s->local.family != 0 && (interface_has(ifname, &s->local) ||
+					interface_leads_to(ifindex, &s->remote));
 }
 
 /* One of ours, though sudo hides it more often than not. */
 static bool
-has_own_session(const char *ifname, unsigned int ifindex)
+interface_has_own_session(const char *ifname, unsigned int ifindex)
 {
 	const char *text = getenv("SSH_CONNECTION");
 	char local[64], remote[64];
@@ -300,12 +301,12 @@ has_own_session(const char *ifname, unsigned int ifindex)
 		return false;
 	s.local = address_parse(local);
 	s.remote = address_parse(remote);
-	return s.remote.family != 0 && passes(ifname, ifindex, &s);
+	return s.remote.family != 0 && session_passes(ifname, ifindex, &s);
 }
 
 static bool
-has_session_in(const char *table, const unsigned long *inode, size_t n, const char *ifname,
-	       unsigned int ifindex)
+interface_has_session_in(const char *table, const unsigned long *inode, size_t n,
+			 const char *ifname, unsigned int ifindex)
 {
 	FILE *f = fopen(table, "re");
 	char line[256], local[40], remote[40];
@@ -326,7 +327,7 @@ has_session_in(const char *table, const unsigned long *inode, size_t n, const ch
 		for (size_t i = 0; i < n && !is_ssh; i++)
 			is_ssh = inode[i] == number;
 		s = (struct session){address_of_words(local), address_of_words(remote)};
-		found = (is_ssh || port == SSH_PORT) && passes(ifname, ifindex, &s);
+		found = (is_ssh || port == SSH_PORT) && session_passes(ifname, ifindex, &s);
 	}
 	if (f != NULL)
 		fclose(f);
@@ -334,14 +335,14 @@ has_session_in(const char *table, const unsigned long *inode, size_t n, const ch
 }
 
 static bool
-has_session(const char *ifname, unsigned int ifindex)
+interface_has_session(const char *ifname, unsigned int ifindex)
 {
 	unsigned long inode[SOCKETS_MAX];
 	size_t n = ssh_sockets(inode);
 
-	return has_own_session(ifname, ifindex) ||
-	       has_session_in("/proc/net/tcp", inode, n, ifname, ifindex) ||
-	       has_session_in("/proc/net/tcp6", inode, n, ifname, ifindex);
+	return interface_has_own_session(ifname, ifindex) ||
+	       interface_has_session_in("/proc/net/tcp", inode, n, ifname, ifindex) ||
+	       interface_has_session_in("/proc/net/tcp6", inode, n, ifname, ifindex);
 }
 
 /* --- all of it ---------------------------------------------------------------------------- */
@@ -386,13 +387,13 @@ device_use_of(const char *ifname, struct device_use *use)
 	if (n > 1)
 		snprintf(use->upper, sizeof(use->upper), "%s", name[1]);
 	for (size_t i = 0; i < n; i++)
-		use_add(use, &use->ssh, has_session(name[i], if_nametoindex(name[i])),
-			name[i]);
+		use_add(use, &use->ssh,
+			interface_has_session(name[i], if_nametoindex(name[i])), name[i]);
 	for (size_t i = 0; i < n; i++)
 		use_add(use, &use->default_route,
-			has_default_route(if_nametoindex(name[i])), name[i]);
+			interface_has_default_route(if_nametoindex(name[i])), name[i]);
 	for (size_t i = 0; i < n; i++)
-		use_add(use, &use->address, has_address(name[i]), name[i]);
+		use_add(use, &use->address, interface_has_address(name[i]), name[i]);
 }
 
 bool

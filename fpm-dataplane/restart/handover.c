@@ -229,7 +229,7 @@ successor_start(struct child *s, const struct predecessor *old, int nics)
 }
 
 static enum handover
-hand_over(const struct predecessor *old, int nics)
+predecessor_hand_over(const struct predecessor *old, int nics)
 {
 	struct child s = {.sock = -1};
 	char said[SERVICE_WHY_STRLEN];
@@ -282,7 +282,7 @@ handover_to_successor(const struct predecessor *old)
 	if (nics < 0 && nics_are_kept())
 		return handover_cancel(old,
 				       "the daemon before this one has not quite ended");
-	done = hand_over(old, nics);
+	done = predecessor_hand_over(old, nics);
 	if (nics >= 0)
 		close(nics);
 	return done;
@@ -424,7 +424,7 @@ successor_prepare(const struct successor *next)
 }
 
 static int
-take_over(const struct successor *next, int pidfd)
+successor_take_over(const struct successor *next, int pidfd)
 {
 	const char *hangs = "a thread of it hangs";
 	int rc = predecessor_await(next, COMMITTED, -1, true);
@@ -461,7 +461,7 @@ handover_from_predecessor(const struct successor *next)
 	if (rc == 0) {
 		packets_discard(next);
 		step_send(next->sock, READY);
-		rc = take_over(next, pidfd);
+		rc = successor_take_over(next, pidfd);
 	}
 	if (pidfd >= 0)
 		close(pidfd);

@@ -210,7 +210,7 @@ timer_tick(struct ev_loop *loop, ev_timer *timer, int revents)
 }
 
 static void
-idle_more(struct ev_loop *loop, ev_idle *idle, int revents)
+rib_on_idle(struct ev_loop *loop, ev_idle *idle, int revents)
 {
 }
 
@@ -228,7 +228,7 @@ rib_worker_init(struct worker *w)
 
 	ev_init(&rib->tick, timer_tick);
 	rib->tick.repeat = TICK_S;
-	ev_idle_init(&rib->more, idle_more);
+	ev_idle_init(&rib->more, rib_on_idle);
 	ev_timer_init(&rib->alive, timer_alive, ALIVE_S, ALIVE_S);
 	rib->alive.data = rib;
 	rc = checkpoint_begin(rib, rib->conf.checkpoint_fd);

@@ -63,7 +63,7 @@ dpdk_log_write(void *cookie, const char *text, size_t n)
 }
 
 static void
-log_open(void)
+dpdk_log_open(void)
 {
 	FILE *stream =
 		fopencookie(NULL, "w", (cookie_io_functions_t){.write = dpdk_log_write});
@@ -284,7 +284,7 @@ static int
 eal_init(const struct config *conf, struct words *w, pid_t old)
 {
 	w->word[w->n] = NULL;
-	log_open();
+	dpdk_log_open();
 	if (rte_eal_init(w->n, (char **)(uintptr_t)w->word) < 0)
 		return eal_failure_log(conf, eal_no_memory(conf, -rte_errno, old));
 	return 0;
@@ -357,7 +357,7 @@ room_bytes(const struct config *conf)
 
 /* FNV-1a, with the end of the text. */
 static uint32_t
-sum_on(uint32_t sum, const char *text)
+sum_extend(uint32_t sum, const char *text)
 {
 	do
 		sum = (sum ^ (uint8_t)*text) * 16777619u;
@@ -373,9 +373,9 @@ eal_sum(const struct config *conf)
 
 	snprintf(numbers, sizeof(numbers), "%u %u %u", conf->memory_mib, room_bytes(conf),
 		 (unsigned int)PACKET_PRIV_BYTES);
-	sum = sum_on(2166136261u, numbers);
+	sum = sum_extend(2166136261u, numbers);
 	for (unsigned int i = 0; i < conf->n_plugin; i++)
-		sum = sum_on(sum, conf->plugin[i]);
+		sum = sum_extend(sum, conf->plugin[i]);
 	return sum;
 }
 

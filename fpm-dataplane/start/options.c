@@ -17,7 +17,7 @@
 #define LOOKS 10 /* again, a tenth of a second apart */
 
 static void
-usage(FILE *out)
+usage_print(FILE *out)
 {
 	fprintf(out,
 		"usage: fpm-dataplane [-c FILE] [--check | --prepare] [--poll] "
@@ -87,17 +87,17 @@ options_parse(int argc, char **argv, struct options *opt, int *code)
 			printf("fpm-dataplane %s, %s\n", FPMDP_VERSION, rte_version());
 			return false;
 		case 'h':
-			usage(stdout);
+			usage_print(stdout);
 			return false;
 		default:
-			usage(stderr);
+			usage_print(stderr);
 			*code = 2;
 			return false;
 		}
 	}
 	if (optind < argc) {
 		fprintf(stderr, "fpm-dataplane: unexpected word '%s'\n", argv[optind]);
-		usage(stderr);
+		usage_print(stderr);
 	} else if (!options_contradict(opt, file, other)) {
 		return true;
 	}

@@ -22,7 +22,7 @@
  * finds in one piece.
  */
 static int
-reserve_pages(const struct config *conf)
+hugepages_reserve(const struct config *conf)
 {
 	long long want = (long long)(conf->memory_mib + 1) / 2;
 	long long total = sysfs_read_number(HUGE_2M "nr_hugepages", -1);
@@ -51,7 +51,7 @@ reserve_pages(const struct config *conf)
 /* --- NICs --------------------------------------------------------------------------------- */
 
 static int
-give_to_vfio(const char *address)
+nic_give_to_vfio(const char *address)
 {
 	struct device d;
 	char was[sizeof(d.driver)], why[400];
@@ -73,14 +73,14 @@ give_to_vfio(const char *address)
 int
 prepare_machine(const struct config *conf)
 {
-	int rc = conf->hugepages ? reserve_pages(conf) : 0;
+	int rc = conf->hugepages ? hugepages_reserve(conf) : 0;
 
 	for (unsigned int i = 0; i < conf->n_port; i++) {
 		char nic[BOND_MEMBERS_MAX][DEVICE_ADDRESS_STRLEN];
 		unsigned int n = device_addresses(conf->port[i].device, nic);
 
 		while (n > 0)
-			rc |= give_to_vfio(nic[--n]);
+			rc |= nic_give_to_vfio(nic[--n]);
 	}
 	return rc;
 }

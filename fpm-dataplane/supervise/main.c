@@ -71,7 +71,7 @@ static struct {
 } sup;
 
 static void
-next_plan(int what, uint64_t in_ms)
+plan_set(int what, uint64_t in_ms)
 {
 	sup.next = what;
 	sup.next_ms = what == DO_NOTHING ? NEVER : monotonic_ms() + in_ms;
@@ -112,10 +112,10 @@ child_start(void)
 	if (sup.pid < 0) { /* out of processes or memory: that may pass */
 		log_error("supervise: fork failed error=%s", strerror(errno));
 		sup.pid = 0;
-		next_plan(DO_START, BACKOFF_MAX_MS);
+		plan_set(DO_START, BACKOFF_MAX_MS);
 		return;
 	}
-	next_plan(DO_ABORT, sup.start_ms);
+	plan_set(DO_ABORT, sup.start_ms);
 	log_info("supervise: started pid=%d restarts=%u kept=%u", (int)sup.pid,
 		 sup.restarts, sup.store.n);
 }
@@ -130,7 +130,7 @@ child_start_again(const char *why, int number, bool asked_for)
 	else
 		log_error("supervise: ended %s=%d, next start in_ms=%u", why, number,
 			  sup.backoff_ms);
-	next_plan(DO_START, asked_for ? 0 : sup.backoff_ms);
+	plan_set(DO_START, asked_for ? 0 : sup.backoff_ms);
 	sup.restarts++;
 	if (!asked_for)
 		sup.backoff_ms = sup.backoff_ms == 0                   ? BACKOFF_MIN_MS
@@ -146,7 +146,7 @@ child_ended(int status)
 
 	sup.pid_before = sup.pid;
 	sup.pid = 0;
-	next_plan(DO_NOTHING, 0);
+	plan_set(DO_NOTHING, 0);
 	if (sup.stopping)
 		return code;
 	if (WIFSIGNALED(status)) {
@@ -162,7 +162,7 @@ child_ended(int status)
 		log_error("supervise: ended code=%d, not with this configuration, which is "
 			  "tried again in_ms=%u",
 			  code, haste_ms(REFUSED_MS));
-		next_plan(DO_START, haste_ms(REFUSED_MS));
+		plan_set(DO_START, haste_ms(REFUSED_MS));
 		sup.restarts++;
 		return -1;
 	}
@@ -208,9 +208,9 @@ on_successor(const char *number)
 	sup.restarts++;
 	if (sup.stopping) { /* a stop that has met the handing over is this one's, too */
 		kill(sup.pid, SIGTERM);
-		next_plan(DO_KILL, haste_ms(STOP_MS));
+		plan_set(DO_KILL, haste_ms(STOP_MS));
 	} else {
-		next_plan(DO_ABORT, sup.watchdog_ms != 0 ? sup.watchdog_ms : sup.start_ms);
+		plan_set(DO_ABORT, sup.watchdog_ms != 0 ? sup.watchdog_ms : sup.start_ms);
 	}
 	log_info("supervise: succeeded by pid=%ld restarts=%u kept=%u", pid, sup.restarts,
 		 sup.store.n);
@@ -241,7 +241,7 @@ on_alive(void)
 {
 	sup.strangers = 0;
 	if (sup.ready && sup.next != DO_KILL)
-		next_plan(sup.watchdog_ms != 0 ? DO_ABORT : DO_NOTHING, sup.watchdog_ms);
+		plan_set(sup.watchdog_ms != 0 ? DO_ABORT : DO_NOTHING, sup.watchdog_ms);
 	else if (sup.successor)
 		start_extend(sup.watchdog_ms);
 }
@@ -269,7 +269,7 @@ notice_understand(char *text, int fd)
 		if (strcmp(line, "READY=1") == 0)
 			alive = true;
 		if (strcmp(line, "STOPPING=1") == 0)
-			next_plan(DO_KILL, haste_ms(STOP_MS));
+			plan_set(DO_KILL, haste_ms(STOP_MS));
 	}
 	if (alive)
 		on_alive();
@@ -333,7 +333,7 @@ on_signal(void)
 		return 0;
 	kill(sup.pid, (int)info.ssi_signo);
 	if (!sup.stopping)
-		next_plan(DO_KILL, haste_ms(STOP_MS));
+		plan_set(DO_KILL, haste_ms(STOP_MS));
 	sup.stopping = true;
 	return -1;
 }
@@ -360,17 +360,17 @@ on_time(void)
 		break;
 	case DO_ABORT:
 		if (child_is_drowned()) {
-			next_plan(DO_ABORT, sup.watchdog_ms);
+			plan_set(DO_ABORT, sup.watchdog_ms);
 			break;
 		}
 		kill(sup.pid, SIGABRT);
-		next_plan(DO_KILL, haste_ms(STOP_MS));
+		plan_set(DO_KILL, haste_ms(STOP_MS));
 		log_error("supervise: no sign of life pid=%d ready=%d, it is aborted",
 			  (int)sup.pid, sup.ready);
 		break;
 	case DO_KILL:
 		kill(sup.pid, SIGKILL);
-		next_plan(DO_NOTHING, 0);
+		plan_set(DO_NOTHING, 0);
 		log_error("supervise: does not end pid=%d, it is killed", (int)sup.pid);
 		break;
 	default:
@@ -517,7 +517,7 @@ main(int argc, char **argv)
 	sup.argv = argv + optind;
 	sup.watchdog_ms = (unsigned int)watchdog_s * 1000;
 	sup.start_ms = (unsigned int)start_s * 1000;
-	next_plan(DO_NOTHING, 0);
+	plan_set(DO_NOTHING, 0);
 	sink_begin();
 	privileges_limit();
 	/* Nobody reads the log any more, or it may grow no further: no reason to end. */
