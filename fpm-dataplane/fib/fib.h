@@ -174,6 +174,13 @@ adj_hop_make(const uint8_t mac[6], uint16_t ifidx)
 #define VLAN_C_TYPE 0x8100u
 #define VLAN_S_TYPE 0x88a8u
 
+/* True if an EtherType, in host order, announces a tag. */
+static inline bool
+vlan_type_is_tag(unsigned int type)
+{
+	return type == VLAN_C_TYPE || type == VLAN_S_TYPE;
+}
+
 struct fib_tag {
 	uint16_t type; /* VLAN_C_TYPE or VLAN_S_TYPE, host order */
 	uint16_t id;   /* 0 to 4095 */
@@ -401,7 +408,7 @@ fib_vlan(const struct fib *fib, unsigned int ifidx, const uint8_t tag[VLAN_BYTES
 	const struct fib_vlans *vlans;
 	uint16_t found;
 
-	if (type != VLAN_C_TYPE && type != VLAN_S_TYPE)
+	if (!vlan_type_is_tag(type))
 		return 0;
 	vlans = fib_vlans(fib, ifidx);
 	if (vlans == NULL)

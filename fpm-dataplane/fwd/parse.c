@@ -183,7 +183,7 @@ parse_frame(struct burst *b, unsigned int i)
 		burst_leave(b, i, DROP_l2_group_source);
 		return;
 	}
-	if ((type == VLAN_C_TYPE || type == VLAN_S_TYPE) && !fwd_priority_tag(b, i)) {
+	if (vlan_type_is_tag(type) && !fwd_priority_tag(b, i)) {
 		burst_leave(b, i, DROP_vlan_unknown);
 		return;
 	}
@@ -192,7 +192,7 @@ parse_frame(struct burst *b, unsigned int i)
 		parse_ip4(b, i);
 	else if (type == 0x86dd)
 		parse_ip6(b, i);
-	else if (type == VLAN_C_TYPE || type == VLAN_S_TYPE)
+	else if (vlan_type_is_tag(type))
 		burst_leave(b, i, DROP_vlan_unknown);
 	else
 		burst_leave(b, i,

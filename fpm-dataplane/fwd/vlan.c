@@ -9,12 +9,6 @@
 #include "fwd/plain.h"
 #include "port/vlan.h"
 
-static bool
-type_is_tag(uint16_t type)
-{
-	return type == VLAN_C_TYPE || type == VLAN_S_TYPE;
-}
-
 /* The VLAN on a port whose tag, with this TCI, the NIC took off; 0: none. */
 static uint16_t
 tci_find_vlan(const struct fib *fib, uint16_t ifidx, uint16_t tci)
@@ -42,7 +36,7 @@ frame_find_vlan(const struct fib *fib, uint16_t ifidx, struct rte_mbuf *m, unsig
 
 		*at = VLAN_AT;
 		if (of != 0 && stripped == 1 && rte_pktmbuf_data_len(m) >= L2_LEN &&
-		    !type_is_tag(get_be16(frame + VLAN_AT)))
+		    !vlan_type_is_tag(get_be16(frame + VLAN_AT)))
 			return of;
 		vlan_restore(m, NULL);
 	}
@@ -80,7 +74,7 @@ burst_any_tagged(const struct burst *b)
 	bool any = false;
 
 	for (unsigned int i = 0; i < b->n; i++)
-		any |= type_is_tag(get_be16(burst_l2(b, i) + VLAN_AT));
+		any |= vlan_type_is_tag(get_be16(burst_l2(b, i) + VLAN_AT));
 	return any || (b->any_flags & VLAN_STRIPPED) != 0;
 }
 
@@ -96,7 +90,7 @@ tags_mask(unsigned int n, bool more, const uint8_t *frame)
 	uint64_t mask = n == 0 ? 0 : n == 1 ? tag : tag | tag << 32;
 
 	if (n < VLAN_TAGS && more) /* of what is no tag the type is all that matters */
-		mask |= (type_is_tag(type) ? tag : 0xffff) << n * 32;
+		mask |= (vlan_type_is_tag(type) ? tag : 0xffff) << n * 32;
 	return mask;
 }
 
@@ -129,7 +123,7 @@ burst_look_stripped(struct burst *b)
 	    (b->all_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0 &&
 	    (b->any_flags & RTE_MBUF_F_RX_QINQ_STRIPPED) == 0 &&
 	    rte_pktmbuf_data_len(m) >= LONG_ENOUGH &&
-	    !type_is_tag(get_be16(first + VLAN_AT)) &&
+	    !vlan_type_is_tag(get_be16(first + VLAN_AT)) &&
 	    (more & tags_mask(0, fib_vlans(fib, of) != NULL, first)) == 0 &&
 	    !fwd_watched(b->fwd))
 		return of;

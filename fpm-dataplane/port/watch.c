@@ -120,12 +120,6 @@ filter_matches_ip(const struct watch_filter *f, const uint8_t *ip, unsigned int 
 }
 
 static bool
-type_is_tag(uint16_t type)
-{
-	return type == VLAN_C_TYPE || type == VLAN_S_TYPE;
-}
-
-static bool
 filter_matches(const struct watch_filter *f, const uint8_t *frame, unsigned int len)
 {
 	unsigned int tag = 0;
@@ -134,7 +128,7 @@ filter_matches(const struct watch_filter *f, const uint8_t *frame, unsigned int 
 	if (!f->packet)
 		return true;
 	/* What is about to be sent has its tags. */
-	while (len >= L2_LEN + 4 && tag < 2 && type_is_tag(get_be16(frame + 12))) {
+	while (len >= L2_LEN + 4 && tag < 2 && vlan_type_is_tag(get_be16(frame + 12))) {
 		frame += 4;
 		len -= 4;
 		tag++;
