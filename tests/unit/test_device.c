@@ -10,16 +10,12 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include <errno.h>
-#include <ftw.h>
-#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "pci/device.h"
+#include "root_fake.h"
 
 #define NIC  "0000:03:00.0"
 #define TWIN "0000:03:00.1" /* virtio, in the same IOMMU group */
@@ -28,7 +24,7 @@
 #define DRV  "/sys/bus/pci/drivers/"
 
 static struct {
-	char root[64], why[400];
+	char why[400];
 	struct device_use use; /* what the machine uses each interface for */
 } t;
 
@@ -47,55 +43,10 @@ device_use_text(const char *ifname, const struct device_use *use, char *why,
 }
 
 static const char *
-path_of(const char *path)
-{
-	static char full[PATH_MAX];
-
-	snprintf(full, sizeof(full), "%s%s", t.root, path);
-	return full;
-}
-
-static void
-make_folders(char *full)
-{
-	for (char *p = strchr(full + strlen(t.root) + 1, '/'); p != NULL;
-	     p = strchr(p + 1, '/')) {
-		*p = '\0';
-		mkdir(full, 0755);
-		*p = '/';
-	}
-}
-
-static void
-put(const char *path, const char *text)
-{
-	char full[PATH_MAX];
-	FILE *f;
-
-	strcpy(full, path_of(path));
-	make_folders(full);
-	f = fopen(full, "we");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
-}
-
-static void
-put_link(const char *path, const char *to)
-{
-	char full[PATH_MAX];
-
-	strcpy(full, path_of(path));
-	make_folders(full);
-	unlink(full);
-	assert_int_equal(symlink(to, full), 0);
-}
-
-static const char *
 content(const char *path)
 {
 	static char text[64];
-	FILE *f = fopen(path_of(path), "re");
+	FILE *f = fopen(root_path(path), "re");
 	size_t n;
 
 	assert_non_null(f);
@@ -109,42 +60,35 @@ content(const char *path)
 static int
 setup(void **state)
 {
-	strcpy(t.root, "/tmp/test_device.XXXXXX");
 	t.use = (struct device_use){0};
-	if (mkdtemp(t.root) == NULL)
+	if (root_make() < 0)
 		return -1;
-	put(DEV NIC "/vendor", "0x8086\n");
-	put(DEV NIC "/device", "0x10d3\n");
-	put(DEV NIC "/class", "0x020000\n");
-	put(DEV NIC "/numa_node", "1\n");
-	put(DEV NIC "/driver_override", "(null)\n");
-	put(DEV NIC "/net/eth0/mtu", "1500\n");
-	put_link(DEV NIC "/driver", "../../drivers/e1000e");
-	put_link(DEV NIC "/iommu_group", "../../../../kernel/iommu_groups/7");
-	put(DEV TWIN "/class", "0x020000\n");
-	put(DEV TWIN "/numa_node", "-1\n");
-	put(DEV TWIN "/driver_override", "(null)\n");
-	put(DEV TWIN "/virtio3/net/eth1/mtu", "1500\n");
-	put_link(DEV TWIN "/driver", "../../drivers/virtio-pci");
-	put(DEV DISK "/class", "0x010601\n");
-	put(DEV DISK "/driver_override", "(null)\n");
-	put_link(DEV DISK "/driver", "../../drivers/ahci");
-	put(DRV "vfio-pci/unbind", "");
-	put(DRV "e1000e/unbind", "");
-	put("/sys/bus/pci/drivers_probe", "");
+	root_put(DEV NIC "/vendor", "0x8086\n");
+	root_put(DEV NIC "/device", "0x10d3\n");
+	root_put(DEV NIC "/class", "0x020000\n");
+	root_put(DEV NIC "/numa_node", "1\n");
+	root_put(DEV NIC "/driver_override", "(null)\n");
+	root_put(DEV NIC "/net/eth0/mtu", "1500\n");
+	root_put_link(DEV NIC "/driver", "../../drivers/e1000e");
+	root_put_link(DEV NIC "/iommu_group", "../../../../kernel/iommu_groups/7");
+	root_put(DEV TWIN "/class", "0x020000\n");
+	root_put(DEV TWIN "/numa_node", "-1\n");
+	root_put(DEV TWIN "/driver_override", "(null)\n");
+	root_put(DEV TWIN "/virtio3/net/eth1/mtu", "1500\n");
+	root_put_link(DEV TWIN "/driver", "../../drivers/virtio-pci");
+	root_put(DEV DISK "/class", "0x010601\n");
+	root_put(DEV DISK "/driver_override", "(null)\n");
+	root_put_link(DEV DISK "/driver", "../../drivers/ahci");
+	root_put(DRV "vfio-pci/unbind", "");
+	root_put(DRV "e1000e/unbind", "");
+	root_put("/sys/bus/pci/drivers_probe", "");
 	return 0;
-}
-
-static int
-remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	return remove(path);
 }
 
 static int
 teardown(void **state)
 {
-	return nftw(t.root, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+	return root_remove();
 }
 
 static int
@@ -152,8 +96,8 @@ bind_it(const char *address, bool force)
 {
 	struct device d;
 
-	assert_int_equal(device_read(t.root, address, &d), 0);
-	return device_bind(t.root, &d, force, t.why, sizeof(t.why));
+	assert_int_equal(device_read(root, address, &d), 0);
+	return device_bind(root, &d, force, t.why, sizeof(t.why));
 }
 
 static int
@@ -161,8 +105,8 @@ unbind_it(const char *address)
 {
 	struct device d;
 
-	assert_int_equal(device_read(t.root, address, &d), 0);
-	return device_unbind(t.root, &d, t.why, sizeof(t.why));
+	assert_int_equal(device_read(root, address, &d), 0);
+	return device_unbind(root, &d, t.why, sizeof(t.why));
 }
 
 /* Refused with that code, in words that say so, and nothing was written. */
@@ -193,9 +137,9 @@ what_sys_tells_is_read(void **state)
 	char all[128] = "";
 	struct device d;
 
-	device_each(t.root, on_device, all);
+	device_each(root, on_device, all);
 	assert_string_equal(all, NIC " " TWIN " ");
-	assert_int_equal(device_read(t.root, NIC, &d), 0);
+	assert_int_equal(device_read(root, NIC, &d), 0);
 	assert_int_equal(d.vendor, 0x8086);
 	assert_int_equal(d.id, 0x10d3);
 	assert_string_equal(d.driver, "e1000e");
@@ -203,11 +147,11 @@ what_sys_tells_is_read(void **state)
 	assert_int_equal(d.node, 1);
 	assert_int_equal(d.group, 7);
 	assert_false(d.elsewhere);
-	assert_int_equal(device_read(t.root, TWIN, &d), 0);
+	assert_int_equal(device_read(root, TWIN, &d), 0);
 	assert_string_equal(d.ifname, "eth1");
 	assert_int_equal(d.node, -1);
 	assert_int_equal(d.group, -1);
-	assert_int_equal(device_read(t.root, "0000:03:00.7", &d), -ENODEV);
+	assert_int_equal(device_read(root, "0000:03:00.7", &d), -ENODEV);
 }
 
 static void
@@ -233,8 +177,8 @@ bind_check(const char *const address[], unsigned int n, bool force, unsigned int
 	struct device d[4];
 
 	for (unsigned int i = 0; i < n; i++)
-		assert_int_equal(device_read(t.root, address[i], &d[i]), 0);
-	return device_bind_check(t.root, d, n, force, at, t.why, sizeof(t.why));
+		assert_int_equal(device_read(root, address[i], &d[i]), 0);
+	return device_bind_check(root, d, n, force, at, t.why, sizeof(t.why));
 }
 
 static void
@@ -245,38 +189,38 @@ of_several_none_moves_when_one_is_refused(void **state)
 			  *const twin_first[] = {TWIN, NIC};
 	unsigned int at = 9;
 
-	put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y\n");
+	root_put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y\n");
 	assert_int_equal(bind_check(good_and_used, 2, false, &at), 0);
 	refused(bind_check(good_and_disk, 2, true, &at), -EINVAL, NIC, "no NIC");
 	assert_int_equal(at, 1);
 	/* TWIN is used, and its namespace is another's; NIC has no such trouble. */
-	remove(path_of(DEV TWIN "/virtio3/net/eth1/mtu"));
-	remove(path_of(DEV TWIN "/virtio3/net/eth1"));
+	remove(root_path(DEV TWIN "/virtio3/net/eth1/mtu"));
+	remove(root_path(DEV TWIN "/virtio3/net/eth1"));
 	refused(bind_check(good_and_used, 2, false, &at), -EBUSY, NIC, "another network");
 	assert_int_equal(at, 1);
 	refused(bind_check(twin_first, 2, false, &at), -EBUSY, NIC, "another network");
 	assert_int_equal(at, 0);
 	assert_int_equal(bind_check(good_and_used, 2, true, &at), 0);
-	put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "N\n");
+	root_put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "N\n");
 	refused(bind_check(good_and_used, 2, true, &at), -ENOTSUP, NIC, "no IOMMU group");
 	assert_int_equal(at, 1);
 	/* What vfio-pci has needs nothing. */
-	put_link(DEV TWIN "/driver", "../../drivers/vfio-pci");
+	root_put_link(DEV TWIN "/driver", "../../drivers/vfio-pci");
 	assert_int_equal(bind_check(good_and_used, 2, false, &at), 0);
 }
 
 static void
 an_interface_in_another_namespace_is_left_alone(void **state)
 {
-	remove(path_of(DEV NIC "/net/eth0/mtu"));
-	remove(path_of(DEV NIC "/net/eth0"));
+	remove(root_path(DEV NIC "/net/eth0/mtu"));
+	remove(root_path(DEV NIC "/net/eth0"));
 	refused(bind_it(NIC, false), -EBUSY, NIC, "another network namespace");
 }
 
 static void
 a_driver_that_dpdk_works_beside_stays(void **state)
 {
-	put_link(DEV NIC "/driver", "../../drivers/mlx5_core");
+	root_put_link(DEV NIC "/driver", "../../drivers/mlx5_core");
 	refused(bind_it(NIC, true), -EINVAL, NIC, "mlx5_core");
 }
 
@@ -284,10 +228,10 @@ static void
 without_vfio_or_iommu_nothing_is_taken(void **state)
 {
 	refused(bind_it(TWIN, true), -ENOTSUP, TWIN, "no IOMMU group");
-	put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "N\n");
+	root_put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "N\n");
 	refused(bind_it(TWIN, true), -ENOTSUP, TWIN, "no IOMMU group");
-	remove(path_of(DRV "vfio-pci/unbind"));
-	remove(path_of(DRV "vfio-pci"));
+	remove(root_path(DRV "vfio-pci/unbind"));
+	remove(root_path(DRV "vfio-pci"));
 	refused(bind_it(NIC, true), -ENOTSUP, NIC, "modprobe vfio-pci");
 }
 
@@ -295,12 +239,12 @@ static void
 what_this_kernels_vfio_cannot_do_is_not_asked_of_it(void **state)
 {
 	refused(bind_it(TWIN, true), -ENOTSUP, TWIN, "this kernel's vfio cannot");
-	assert_false(device_vfio_is_unsafe(t.root));
-	put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "N\n");
+	assert_false(device_vfio_is_unsafe(root));
+	root_put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "N\n");
 	refused(bind_it(TWIN, true), -ENOTSUP, TWIN, "vfio be told to do without");
-	assert_false(device_vfio_is_unsafe(t.root));
-	put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y\n");
-	assert_true(device_vfio_is_unsafe(t.root));
+	assert_false(device_vfio_is_unsafe(root));
+	root_put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y\n");
+	assert_true(device_vfio_is_unsafe(root));
 }
 
 /* Any number of processes may open what uio has: none of them is to lose it unawares. */
@@ -309,21 +253,21 @@ what_a_process_has_by_uio_stays(void **state)
 {
 	struct device d;
 
-	put_link(DEV NIC "/driver", "../../../bus/pci/drivers/uio_pci_generic");
-	put(DRV "uio_pci_generic/unbind", "");
-	put(DEV NIC "/uio/uio3/name", "uio_pci_generic\n");
-	put_link("/proc/77/fd/5", "/dev/uio31");
-	assert_int_equal(device_read(t.root, NIC, &d), 0);
-	assert_false(device_is_open(t.root, &d));
-	put_link("/proc/77/fd/6", "/dev/uio3");
-	assert_true(device_is_open(t.root, &d));
+	root_put_link(DEV NIC "/driver", "../../../bus/pci/drivers/uio_pci_generic");
+	root_put(DRV "uio_pci_generic/unbind", "");
+	root_put(DEV NIC "/uio/uio3/name", "uio_pci_generic\n");
+	root_put_link("/proc/77/fd/5", "/dev/uio31");
+	assert_int_equal(device_read(root, NIC, &d), 0);
+	assert_false(device_is_open(root, &d));
+	root_put_link("/proc/77/fd/6", "/dev/uio3");
+	assert_true(device_is_open(root, &d));
 
 	refused(unbind_it(NIC), -EBUSY, NIC, "fuser /dev/uio3");
 	refused(bind_it(NIC, true), -EPERM, NIC, "fuser /dev/uio3");
 
 	assert_string_equal(content(DRV "uio_pci_generic/unbind"), "");
 	/* A predecessor has it until it goes. */
-	assert_int_equal(device_check(t.root, NIC, &d, t.why, sizeof(t.why)), 0);
+	assert_int_equal(device_check(root, NIC, &d, t.why, sizeof(t.why)), 0);
 }
 
 static void
@@ -346,7 +290,7 @@ what_no_iommu_stands_before_is_unprotected(void **state)
 static void
 what_vfio_does_not_take_is_given_back(void **state)
 {
-	put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y\n");
+	root_put("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y\n");
 	assert_int_equal(bind_it(TWIN, false), -EIO);
 	assert_non_null(strstr(t.why, "its driver is virtio-pci again"));
 	assert_string_equal(content(DEV TWIN "/driver_override"), "\n");
@@ -357,7 +301,7 @@ static void
 what_is_so_already_stays(void **state)
 {
 	assert_int_equal(unbind_it(NIC), 0);
-	put_link(DEV NIC "/driver", "../../drivers/vfio-pci");
+	root_put_link(DEV NIC "/driver", "../../drivers/vfio-pci");
 	assert_int_equal(bind_it(NIC, false), 0);
 	assert_string_equal(content(DEV NIC "/driver_override"), "(null)\n");
 	assert_string_equal(content("/sys/bus/pci/drivers_probe"), "");
@@ -366,7 +310,7 @@ what_is_so_already_stays(void **state)
 static void
 what_the_kernel_does_not_take_back_is_said(void **state)
 {
-	put_link(DEV NIC "/driver", "../../drivers/vfio-pci");
+	root_put_link(DEV NIC "/driver", "../../drivers/vfio-pci");
 	assert_int_equal(unbind_it(NIC), -EIO);
 	assert_non_null(strstr(t.why, "no driver of the kernel"));
 	assert_string_equal(content(DRV "vfio-pci/unbind"), NIC);
@@ -378,13 +322,13 @@ who_holds_a_group_is_found(void **state)
 {
 	struct device d, by;
 
-	remove(path_of(DEV NIC "/iommu_group"));
-	put(DEV NIC "/iommu_group/devices/" NIC "/x", "");
-	put_link(DEV NIC "/driver", "../../drivers/vfio-pci");
-	assert_int_equal(device_read(t.root, NIC, &d), 0);
-	assert_false(device_group_is_held(t.root, &d, &by));
-	put(DEV NIC "/iommu_group/devices/" TWIN "/x", "");
-	assert_true(device_group_is_held(t.root, &d, &by));
+	remove(root_path(DEV NIC "/iommu_group"));
+	root_put(DEV NIC "/iommu_group/devices/" NIC "/x", "");
+	root_put_link(DEV NIC "/driver", "../../drivers/vfio-pci");
+	assert_int_equal(device_read(root, NIC, &d), 0);
+	assert_false(device_group_is_held(root, &d, &by));
+	root_put(DEV NIC "/iommu_group/devices/" TWIN "/x", "");
+	assert_true(device_group_is_held(root, &d, &by));
 	assert_string_equal(by.address, TWIN);
 	assert_string_equal(by.driver, "virtio-pci");
 }
@@ -396,7 +340,7 @@ checked(const char *address, int want, const char *words)
 	struct device d;
 
 	t.why[0] = '\0';
-	assert_int_equal(device_check(t.root, address, &d, t.why, sizeof(t.why)), want);
+	assert_int_equal(device_check(root, address, &d, t.why, sizeof(t.why)), want);
 	if (strstr(t.why, words) == NULL)
 		fail_msg("'%s' does not say '%s'", t.why, words);
 }
@@ -410,30 +354,30 @@ why_dpdk_gets_no_device_is_said(void **state)
 	checked(NIC, -EBUSY,
 		"the kernel's driver e1000e has " NIC " as eth0; `fpmctl device bind " NIC
 		"` gives it to vfio-pci");
-	remove(path_of(DEV TWIN "/virtio3/net/eth1/mtu"));
-	remove(path_of(DEV TWIN "/virtio3/net/eth1"));
+	remove(root_path(DEV TWIN "/virtio3/net/eth1/mtu"));
+	remove(root_path(DEV TWIN "/virtio3/net/eth1"));
 	checked(TWIN, -EBUSY,
 		"the kernel's driver virtio-pci has " TWIN "; `fpmctl device");
-	remove(path_of(DEV NIC "/driver"));
+	remove(root_path(DEV NIC "/driver"));
 	checked(NIC, -ENXIO, "no driver has " NIC "; `fpmctl device bind " NIC "`");
-	put_link(DEV NIC "/driver", "../../drivers/mlx5_core");
+	root_put_link(DEV NIC "/driver", "../../drivers/mlx5_core");
 	checked(NIC, 0, "");
-	put_link(DEV NIC "/driver", "../../drivers/vfio-pci");
+	root_put_link(DEV NIC "/driver", "../../drivers/vfio-pci");
 	checked(NIC, 0, "");
 }
 
 static void
 who_keeps_a_group_from_dpdk_is_said(void **state)
 {
-	put("/sys/kernel/iommu_groups/7/devices/" NIC "/x", "");
-	put("/sys/kernel/iommu_groups/7/devices/" TWIN "/x", "");
-	put_link(DEV NIC "/driver", "../../drivers/vfio-pci");
+	root_put("/sys/kernel/iommu_groups/7/devices/" NIC "/x", "");
+	root_put("/sys/kernel/iommu_groups/7/devices/" TWIN "/x", "");
+	root_put_link(DEV NIC "/driver", "../../drivers/vfio-pci");
 	checked(NIC, -EPERM,
 		"IOMMU group 7 with " TWIN ", which the kernel's driver virtio-pci has");
 	assert_non_null(strstr(t.why, "`fpmctl device bind " TWIN "`"));
-	put(DEV TWIN "/class", "0x010601\n");
+	root_put(DEV TWIN "/class", "0x010601\n");
 	checked(NIC, -EPERM, "another slot");
-	put_link(DEV TWIN "/driver", "../../drivers/vfio-pci");
+	root_put_link(DEV TWIN "/driver", "../../drivers/vfio-pci");
 	checked(NIC, 0, "");
 }
 

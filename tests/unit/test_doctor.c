@@ -14,59 +14,30 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
-#include <ftw.h>
-#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "ctl/doctor/exam.h"
 #include "ctl/json_row.h"
+#include "root_fake.h"
 
-#define NIC "/sys/bus/pci/devices/0000:03:00.0"
-#define CPU "/sys/devices/system/cpu"
+#define NIC   "/sys/bus/pci/devices/0000:03:00.0"
+#define CPU   "/sys/devices/system/cpu"
+#define GROUP "../../../../kernel/iommu_groups/9" /* of a link in NIC */
 
 static struct {
-	char root[64];
 	struct exam e;
 } t;
-
-static void
-put_octets(const char *path, const void *octets, size_t len)
-{
-	char full[PATH_MAX];
-	FILE *f;
-
-	snprintf(full, sizeof(full), "%s%s", t.root, path);
-	for (char *p = strchr(full + strlen(t.root) + 1, '/'); p != NULL;
-	     p = strchr(p + 1, '/')) {
-		*p = '\0';
-		mkdir(full, 0755);
-		*p = '/';
-	}
-	f = fopen(full, "we");
-	assert_non_null(f);
-	assert_int_equal(fwrite(octets, 1, len, f), len);
-	fclose(f);
-}
-
-static void
-put(const char *path, const char *text)
-{
-	put_octets(path, text, strlen(text));
-}
 
 /* A router whose port wan0 is the NIC: two queues, CPUs 2 and 3, node 0. */
 static int
 setup(void **state)
 {
-	strcpy(t.root, "/tmp/test_doctor.XXXXXX");
-	if (mkdtemp(t.root) == NULL)
+	if (root_make() < 0)
 		return -1;
-	t.e = (struct exam){.root = t.root, .in = "", .check = "x", .about = "y"};
+	t.e = (struct exam){.root = root, .in = "", .check = "x", .about = "y"};
 	t.e.rows = json_array();
 	t.e.version = json_loads("{\"pid\": 77, \"hugepages\": false, \"memory_mib\": 256,"
 				 "\"cpus\": [2, 3]}",
@@ -81,19 +52,13 @@ setup(void **state)
 }
 
 static int
-remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	return remove(path);
-}
-
-static int
 teardown(void **state)
 {
 	json_decref(t.e.rows);
 	json_decref(t.e.version);
 	json_decref(t.e.ports);
 	json_decref(t.e.interfaces);
-	return nftw(t.root, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+	return root_remove();
 }
 
 /* What is wrong has its cost, and but for what nobody can mend from here a command. */
@@ -147,7 +112,7 @@ a_nic_with_a_poor_slot_is_warned_of(void **state)
 	c[0x44] = 0x20; /* Extended Tag possible, off; 128 octets a read */
 	c[0x4c] = 0x83; /* 8 GT/s x8 */
 	c[0x52] = 0x42; /* 5 GT/s x4 */
-	put_octets(NIC "/config", c, sizeof(c));
+	root_put_octets(NIC "/config", c, sizeof(c));
 
 	assert_string_equal(verdict(check_pcie_link), "warn");
 	assert_string_equal(verdict(check_ext_tag), "warn");
@@ -158,14 +123,14 @@ a_nic_with_a_poor_slot_is_warned_of(void **state)
 	c[0x49] = 0x51; /* what those two commands write */
 	c[0x4d] = 0x00;
 	c[0x52] = 0x83;
-	put_octets(NIC "/config", c, sizeof(c));
+	root_put_octets(NIC "/config", c, sizeof(c));
 	assert_string_equal(verdict(check_ext_tag), "ok");
 	assert_string_equal(verdict(check_read_request), "ok");
-	put_octets(NIC "/config", c, 64);
+	root_put_octets(NIC "/config", c, 64);
 	assert_string_equal(verdict(check_ext_tag), "n/a");
 	assert_string_equal(verdict(check_pcie_link), "n/a");
 	memset(c, 0xff, sizeof(c));
-	put_octets(NIC "/config", c, sizeof(c));
+	root_put_octets(NIC "/config", c, sizeof(c));
 	assert_string_equal(verdict(check_pcie_link), "fail");
 }
 
@@ -176,31 +141,31 @@ a_hypervisors_nic_has_no_slot(void **state)
 	uint8_t c[256] = {0xf4, 0x1a, [0x06] = 0x10, [0x34] = 0x40, [0x40] = 0x10};
 
 	c[0x4c] = c[0x52] = 0x11;
-	put_octets(NIC "/config", c, sizeof(c));
-	put("/proc/cpuinfo", "flags\t\t: fpu vme\n");
+	root_put_octets(NIC "/config", c, sizeof(c));
+	root_put("/proc/cpuinfo", "flags\t\t: fpu vme\n");
 	assert_string_equal(verdict(check_pcie_link), "ok");
 	assert_string_equal(verdict(check_read_request), "warn");
-	put("/proc/cpuinfo", "flags\t\t: fpu hypervisor vme\n");
+	root_put("/proc/cpuinfo", "flags\t\t: fpu hypervisor vme\n");
 	assert_string_equal(verdict(check_pcie_link), "n/a");
 	assert_string_equal(verdict(check_read_request), "n/a");
 	c[0] = 0xad; /* VMware's */
 	c[1] = 0x15;
-	put_octets(NIC "/config", c, sizeof(c));
+	root_put_octets(NIC "/config", c, sizeof(c));
 	assert_string_equal(verdict(check_read_request), "n/a");
 	c[0] = 0x86; /* given to the guest, or made by it to look like one */
 	c[1] = 0x80;
-	put_octets(NIC "/config", c, sizeof(c));
+	root_put_octets(NIC "/config", c, sizeof(c));
 	assert_string_equal(verdict(check_read_request), "warn");
 }
 
 static void
 cpus_of_another_node_are_warned_of(void **state)
 {
-	put("/sys/devices/system/node/node0/cpulist", "0-2\n");
+	root_put("/sys/devices/system/node/node0/cpulist", "0-2\n");
 	assert_string_equal(verdict(check_numa), "ok");
-	put("/sys/devices/system/node/node1/cpulist", "3-5\n");
-	put(CPU "/cpu2/node0/x", "");
-	put(CPU "/cpu3/node1/x", "");
+	root_put("/sys/devices/system/node/node1/cpulist", "3-5\n");
+	root_put(CPU "/cpu2/node0/x", "");
+	root_put(CPU "/cpu3/node1/x", "");
 	assert_string_equal(verdict(check_numa), "warn");
 	assert_string_equal(command(), "fpmctl port set wan0 cores 2,2");
 	CPU_CLR(2, &t.e.cpus);
@@ -215,28 +180,28 @@ cpus_of_another_node_are_warned_of(void **state)
 static void
 forwarding_cpus_want_isolation_clock_rate_and_their_core(void **state)
 {
-	put(CPU "/isolated", "2\n");
+	root_put(CPU "/isolated", "2\n");
 	assert_string_equal(verdict(check_isolation), "warn");
 	assert_string_equal(
 		command(),
 		"sed -i 's/^GRUB_CMDLINE_LINUX=\"/&isolcpus=managed_irq,domain,3 "
 		"nohz_full=3 rcu_nocbs=3 /' /etc/default/grub");
-	put(CPU "/isolated", "2-3\n");
+	root_put(CPU "/isolated", "2-3\n");
 	assert_string_equal(verdict(check_isolation), "ok");
 
 	assert_string_equal(verdict(check_governor), "n/a");
-	put(CPU "/cpu2/cpufreq/scaling_governor", "performance\n");
-	put(CPU "/cpu3/cpufreq/scaling_governor", "powersave\n");
+	root_put(CPU "/cpu2/cpufreq/scaling_governor", "performance\n");
+	root_put(CPU "/cpu3/cpufreq/scaling_governor", "powersave\n");
 	assert_string_equal(verdict(check_governor), "warn");
 	assert_string_equal(command(), "cpupower -c 3 frequency-set -g performance");
 
 	assert_string_equal(verdict(check_smt), "ok");
-	put(CPU "/cpu3/topology/thread_siblings_list", "3,7\n");
+	root_put(CPU "/cpu3/topology/thread_siblings_list", "3,7\n");
 	json_array_clear(t.e.rows);
 	check_smt(&t.e);
 	assert_string_equal(row_str(json_array_get(t.e.rows, 0), "status"), "warn");
 	assert_string_equal(command(), "echo 0 > " CPU "/cpu7/online");
-	put(CPU "/cpu2/topology/thread_siblings_list", "2-3\n");
+	root_put(CPU "/cpu2/topology/thread_siblings_list", "2-3\n");
 	json_array_clear(t.e.rows);
 	check_smt(&t.e);
 	assert_string_equal(command(), "fpmctl restart");
@@ -246,12 +211,14 @@ forwarding_cpus_want_isolation_clock_rate_and_their_core(void **state)
 static void
 the_clock_is_the_tsc(void **state)
 {
-	put("/proc/cpuinfo", "flags\t\t: tsc constant_tsc nonstop_tsc\n");
-	put("/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n");
+	root_put("/proc/cpuinfo", "flags\t\t: tsc constant_tsc nonstop_tsc\n");
+	root_put("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+		 "tsc\n");
 	assert_string_equal(verdict(check_clock), "ok");
-	put("/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n");
+	root_put("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+		 "hpet\n");
 	assert_string_equal(verdict(check_clock), "warn");
-	put("/proc/cpuinfo", "flags\t\t: tsc\n");
+	root_put("/proc/cpuinfo", "flags\t\t: tsc\n");
 	assert_string_equal(verdict_of(check_clock, false), "warn");
 }
 
@@ -295,14 +262,15 @@ memory_is_judged_by_what_was_asked_for(void **state)
 {
 	assert_string_equal(verdict(check_hugepages), "warn");
 	assert_string_equal(command(), "sysctl -w vm.nr_hugepages=128");
-	put("/proc/77/status", "CapEff:\t0000000000000000\nHugetlbPages:\t262144 kB\n");
+	root_put("/proc/77/status",
+		 "CapEff:\t0000000000000000\nHugetlbPages:\t262144 kB\n");
 	json_object_set_new(t.e.version, "hugepages", json_true());
 	assert_string_equal(verdict(check_hugepages), "ok");
 
 	assert_string_equal(verdict(check_memlock), "n/a");
-	put("/proc/77/limits", "Max locked memory         65536   65536   bytes\n");
+	root_put("/proc/77/limits", "Max locked memory         65536   65536   bytes\n");
 	assert_string_equal(verdict(check_memlock), "fail");
-	put("/proc/77/status", "CapEff:\t0000000000004000\n");
+	root_put("/proc/77/status", "CapEff:\t0000000000004000\n");
 	assert_string_equal(verdict(check_memlock), "ok");
 }
 
@@ -312,15 +280,15 @@ a_daemon_without_spare_descriptors_is_warned_of(void **state)
 	char path[32];
 
 	assert_string_equal(verdict(check_files), "n/a");
-	put("/proc/77/limits", "Max open files            64   4096   files\n");
+	root_put("/proc/77/limits", "Max open files            64   4096   files\n");
 	for (unsigned int i = 0; i < 32; i++) {
 		snprintf(path, sizeof(path), "/proc/77/fd/%u", i);
-		put(path, "");
+		root_put(path, "");
 	}
 	assert_string_equal(verdict(check_files), "ok");
 	assert_string_equal(row_str(json_array_get(t.e.rows, 0), "text"),
 			    "32 open, 64 allowed");
-	put("/proc/77/fd/32", "");
+	root_put("/proc/77/fd/32", "");
 	assert_string_equal(verdict(check_files), "warn");
 	assert_string_equal(row_str(json_array_get(t.e.rows, 0), "text"),
 			    "33 open, only 64 allowed");
@@ -329,27 +297,23 @@ a_daemon_without_spare_descriptors_is_warned_of(void **state)
 			    "LimitNOFILE=65536");
 	assert_string_equal(command(), "prlimit --pid 77 --nofile=65536:65536");
 	/* More than it may: it was lowered since. */
-	put("/proc/77/limits", "Max open files            16   4096   files\n");
+	root_put("/proc/77/limits", "Max open files            16   4096   files\n");
 	assert_string_equal(verdict(check_files), "warn");
-	put("/proc/77/limits", "Max open files            unlimited unlimited files\n");
+	root_put("/proc/77/limits",
+		 "Max open files            unlimited unlimited files\n");
 	assert_string_equal(verdict(check_files), "ok");
 }
 
 static void
 a_port_without_iommu_is_warned_of(void **state)
 {
-	char to[PATH_MAX], link[PATH_MAX];
-
-	put(NIC "/class", "0x020000\n");
-	snprintf(link, sizeof(link), "%s" NIC "/driver", t.root);
-	assert_int_equal(symlink("../../drivers/vfio-pci", link), 0);
+	root_put(NIC "/class", "0x020000\n");
+	root_put_link(NIC "/driver", "../../drivers/vfio-pci");
 	assert_string_equal(verdict(check_iommu), "warn");
-	put("/sys/kernel/iommu_groups/9/name", "vfio-noiommu\n");
-	snprintf(to, sizeof(to), "%s/sys/kernel/iommu_groups/9", t.root);
-	snprintf(link, sizeof(link), "%s" NIC "/iommu_group", t.root);
-	assert_int_equal(symlink(to, link), 0);
+	root_put("/sys/kernel/iommu_groups/9/name", "vfio-noiommu\n");
+	root_put_link(NIC "/iommu_group", GROUP);
 	assert_string_equal(verdict(check_iommu), "warn");
-	put("/sys/kernel/iommu_groups/9/name", "\n");
+	root_put("/sys/kernel/iommu_groups/9/name", "\n");
 	assert_string_equal(verdict(check_iommu), "ok");
 }
 
@@ -357,18 +321,13 @@ a_port_without_iommu_is_warned_of(void **state)
 static void
 a_port_of_uio_is_for_vfio_where_that_can_take_it(void **state)
 {
-	char to[PATH_MAX], link[PATH_MAX];
-
-	put(NIC "/class", "0x020000\n");
-	snprintf(link, sizeof(link), "%s" NIC "/driver", t.root);
-	assert_int_equal(symlink("../../drivers/uio_pci_generic", link), 0);
+	root_put(NIC "/class", "0x020000\n");
+	root_put_link(NIC "/driver", "../../drivers/uio_pci_generic");
 	assert_string_equal(verdict(check_iommu), "warn");
 	assert_null(strstr(command(), "device bind"));
 	assert_non_null(strstr(command(), "intel_iommu=on"));
-	put("/sys/kernel/iommu_groups/9/name", "\n");
-	snprintf(to, sizeof(to), "%s/sys/kernel/iommu_groups/9", t.root);
-	snprintf(link, sizeof(link), "%s" NIC "/iommu_group", t.root);
-	assert_int_equal(symlink(to, link), 0);
+	root_put("/sys/kernel/iommu_groups/9/name", "\n");
+	root_put_link(NIC "/iommu_group", GROUP);
 	assert_string_equal(verdict(check_iommu), "warn");
 	assert_non_null(strstr(command(), "fpmctl device bind "));
 }
@@ -396,8 +355,8 @@ a_renamed_tap_is_looked_at_by_its_new_name(void **state)
 	t.e.interfaces = json_loads("[{\"name\": \"lo\", \"port\": false},"
 				    "{\"name\": \"uplink\", \"port\": true}]",
 				    0, NULL);
-	put("/proc/sys/net/ipv4/conf/all/rp_filter", "0\n");
-	put("/proc/sys/net/ipv4/conf/uplink/rp_filter", "1\n");
+	root_put("/proc/sys/net/ipv4/conf/all/rp_filter", "0\n");
+	root_put("/proc/sys/net/ipv4/conf/uplink/rp_filter", "1\n");
 	assert_string_equal(verdict(check_rp_filter), "warn");
 	assert_string_equal(command(), "sysctl -w net.ipv4.conf.uplink.rp_filter=0");
 }
