@@ -224,6 +224,22 @@ rig_route_type(struct rig *g, const char *text, uint8_t rtm_type)
 	ev->rtm_type = rtm_type;
 }
 
+const char *
+rig_net(unsigned int i)
+{
+	static char text[32];
+
+	snprintf(text, sizeof(text), "10.%u.%u.0/24", i >> 8, i & 255);
+	return text;
+}
+
+void
+rig_routes(struct rig *g, unsigned int n, uint32_t nhid)
+{
+	for (unsigned int i = 0; i < n; i++)
+		rig_route(g, rig_net(i), nhid);
+}
+
 void
 rig_del(struct rig *g, const char *text)
 {
@@ -409,6 +425,13 @@ rig_settle(struct rig *g)
 		rig_neigh_serve(g);
 	} while (g->rib->reclaims.n > 0 || g->rib->reclaims.open != NULL ||
 		 g->rib->adjs.freed);
+}
+
+void
+rig_later(struct rig *g, unsigned int s)
+{
+	rig_now_ms += s * 1000;
+	rig_settle(g);
 }
 
 struct rig *

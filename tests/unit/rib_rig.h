@@ -41,6 +41,9 @@ struct rig *rig_new(void);
 struct rig *rig_begun(int fd, uint64_t netns);
 void rig_free(struct rig *g);
 
+/* The i-th of 65536 prefixes: "10.0.0.0/24", "10.0.1.0/24", ...; valid until the next call. */
+const char *rig_net(unsigned int i);
+
 /* fpm: queued in order, given to rib by rig_go() (or when a batch is full). */
 struct fpm_event *rig_event(struct rig *g, enum fpm_event_kind kind);
 void rig_session(struct rig *g, uint32_t nl_pid); /* FPM_SESSION_UP, next generation */
@@ -50,6 +53,8 @@ void rig_route_in(struct rig *g, uint32_t table, const char *prefix, const char 
 		  uint32_t ifindex);
 void rig_route_inline(struct rig *g, const char *prefix, const char *gw, uint32_t ifindex);
 void rig_route_type(struct rig *g, const char *prefix, uint8_t rtm_type);
+/* The first `n` prefixes of rig_net(). */
+void rig_routes(struct rig *g, unsigned int n, uint32_t nhid);
 void rig_del(struct rig *g, const char *prefix);
 void rig_sentinel(struct rig *g);
 void rig_hop(struct rig *g, uint32_t id, const char *gw, uint32_t ifindex); /* gw NULL */
@@ -74,6 +79,8 @@ void rig_neigh_serve(struct rig *g); /* count watches, answer unwatches */
 
 /* Grace periods over, reclaims done, neigh has answered; again until it is quiet. */
 void rig_settle(struct rig *g);
+/* The same, `s` seconds later. */
+void rig_later(struct rig *g, unsigned int s);
 
 /* Two ports (ifindex 11, 12; ifidx 1, 2) with 192.0.2.126/25 and 192.0.2.254/25, v6 too. */
 struct rig *rig_two_ports(void);

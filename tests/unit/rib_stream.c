@@ -150,8 +150,7 @@ stream_withdraw_all(struct rig *g)
 	rig_flush_batch(g);
 	rig_del(g, "203.0.113.255/32"); /* silence alone would not begin a replay */
 	delete_other_tables(g);
-	rig_now_ms += 10000000; /* past any hold time */
-	rig_settle(g);
+	rig_later(g, 10000); /* past any hold time */
 	rig_settle(g);
 	assert_int_equal(rib->tallies.stale, 0);
 	assert_int_equal(rib->tallies.n_zebra[0] + rib->tallies.n_zebra[1], 0);

@@ -289,15 +289,11 @@ static void
 a_long_round_commits_in_between(void **state)
 {
 	struct rig *g = rig_two_ports();
-	char text[32];
 
 	rig_hop(g, 7, "192.0.2.1", 11);
 	rig_route(g, "203.0.113.0/24", 7);
 	rig_go(g);
-	for (unsigned int i = 0; i < RIB_COMMIT_EVENTS + 200; i++) {
-		snprintf(text, sizeof(text), "10.%u.%u.0/24", i >> 8, i & 255);
-		rig_route(g, text, 7);
-	}
+	rig_routes(g, RIB_COMMIT_EVENTS + 200, 7);
 	/* Not one round has ended. */
 	assert_seen(g, "10.0.0.1", "192.0.2.1@1");
 	rig_free(g);

@@ -269,8 +269,7 @@ a_lab_day_of_reconnects_ends_as_its_decodes_say(void **state)
 			/* In the middle of a replay nothing that was known is gone. */
 			if (replay) {
 				assert_true(g->rib->session.replaying);
-				rig_now_ms += 10000;
-				rig_settle(g);
+				rig_later(g, 10);
 				model_replay_over(&m);
 			}
 			assert_rig_is(g, &m, c->name);

@@ -89,8 +89,7 @@ a_replay_confirms_routes_of_vrfs_and_sweeps_the_rest(void **state)
 	rig_flush_batch(g);
 	assert_int_equal(g->rib->count.trie_writes, writes);
 	rig_go(g);
-	rig_now_ms += 5000;
-	rig_settle(g);
+	rig_later(g, 5);
 	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.3@1");
 	assert_seen_in(g, 1, "203.0.113.1", "none");
 	assert_seen_in(g, 2, "198.51.100.1", "192.0.2.131@2");

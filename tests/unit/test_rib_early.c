@@ -235,8 +235,7 @@ at_the_latest_until_the_replay_is_over(void **state)
 	rig_route(g, NET, 7);
 	rig_settle(g);
 	assert_seen(g, DST, "192.0.2.1@1");
-	rig_now_ms += 6000;
-	rig_settle(g);
+	rig_later(g, 6);
 	assert_seen(g, DST, "unresolved");
 	rig_hop(g, 7, "192.0.2.2", 11);
 	rig_settle(g);

@@ -274,8 +274,7 @@ what_a_trie_has_no_memory_for_has_failed_until_it_is_in(void **state)
 		rig_no_memory = false;
 		rig_settle(g);
 		rig_settle(g);
-		rig_now_ms += 10000;
-		rig_settle(g);
+		rig_later(g, 10);
 		good = count(said(g), false);
 		assert_false(g->rib->resync.due || g->rib->pending.failed);
 		assert_int_equal(good, MORE + 2);
@@ -340,12 +339,9 @@ static void
 a_full_batch_goes_in_several_messages_and_in_order(void **state)
 {
 	struct rig *g = rig_with_feedback();
-	char text[32], *at;
+	char *at;
 
-	for (unsigned int i = 0; i < 2500; i++) {
-		snprintf(text, sizeof(text), "10.%u.%u.0/24", i >> 8, i & 255);
-		rig_route(g, text, 1);
-	}
+	rig_routes(g, 2500, 1);
 	rig_settle(g);
 	at = strdup(said(g));
 	assert_int_equal(strncmp(at, "10.0.0.0/24 10.0.1.0/24 ", 24), 0);

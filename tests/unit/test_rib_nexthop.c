@@ -220,15 +220,11 @@ two_ids_of_one_session_never_share_a_slot(void **state)
 static void
 full_feed(struct rig *g, uint32_t base)
 {
-	char text[32];
-
 	rig_group(g, base + 2, 2, base, 1, base + 1, 3);
 	rig_hop(g, base, "192.0.2.1", 11);
 	rig_hop(g, base + 1, "192.0.2.129", 12);
-	for (unsigned int i = 0; i < 1000; i++) {
-		snprintf(text, sizeof(text), "10.%u.%u.0/24", i >> 8, i & 255);
-		rig_route(g, text, base + i % 3);
-	}
+	for (unsigned int i = 0; i < 1000; i++)
+		rig_route(g, rig_net(i), base + i % 3);
 }
 
 static void

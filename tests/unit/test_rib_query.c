@@ -210,13 +210,9 @@ a_listing_survives_a_table_that_changes_under_it(void **state)
 {
 	struct rig *g = rig_new();
 	struct msg_query *q = msg_new(MSG_QUERY, sizeof(*q));
-	char text[32];
 	size_t n = 0;
 
-	for (unsigned int i = 0; i < 1000; i++) {
-		snprintf(text, sizeof(text), "10.%u.%u.0/24", i >> 8, i & 255);
-		rig_route(g, text, 7);
-	}
+	rig_routes(g, 1000, 7);
 	rig_go(g);
 	q->kind = QUERY_ROUTES;
 	q->from = &g->ui;
@@ -230,9 +226,7 @@ a_listing_survives_a_table_that_changes_under_it(void **state)
 		json_decref(q->rows);
 		q->rows = NULL;
 		/* The last one shown goes away. */
-		snprintf(text, sizeof(text), "10.%u.%u.0/24", (slice * 10 + 9) >> 8,
-			 (slice * 10 + 9) & 255);
-		rig_del(g, text);
+		rig_del(g, rig_net(slice * 10 + 9));
 		rig_settle(g);
 	}
 	assert_int_equal(n, 1000);

@@ -10,15 +10,22 @@
 
 #include "rib/sweep.h"
 
+/* A session of that zebra, whose first words are next hop `id` and a route by it. */
+static void
+session_begin(struct rig *g, uint32_t zebra, uint32_t id)
+{
+	rig_session(g, zebra);
+	rig_hop(g, id, "192.0.2.1", 11);
+	rig_route(g, "198.51.100.0/24", id);
+}
+
 /* A session of zebra 100 that taught two routes and ended. */
 static struct rig *
 taught(void)
 {
 	struct rig *g = rig_two_ports();
 
-	rig_session(g, 100);
-	rig_hop(g, 7, "192.0.2.1", 11);
-	rig_route(g, "198.51.100.0/24", 7);
+	session_begin(g, 100, 7);
 	rig_route(g, "203.0.113.0/24", 7);
 	rig_sentinel(g);
 	rig_go(g);
@@ -29,18 +36,11 @@ taught(void)
 }
 
 static void
-later(struct rig *g, unsigned int s)
-{
-	rig_now_ms += s * 1000;
-	rig_settle(g);
-}
-
-static void
 routes_stay_while_zebra_is_away_however_long(void **state)
 {
 	struct rig *g = taught();
 
-	later(g, 100000);
+	rig_later(g, 100000);
 	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
 	rig_free(g);
 }
@@ -50,9 +50,7 @@ the_sentinel_ends_a_replay_and_what_was_not_in_it_is_swept(void **state)
 {
 	struct rig *g = taught();
 
-	rig_session(g, 100);
-	rig_hop(g, 7, "192.0.2.1", 11);
-	rig_route(g, "198.51.100.0/24", 7);
+	session_begin(g, 100, 7);
 	rig_go(g);
 	assert_int_equal(g->rib->tallies.stale, 2); /* the sentinel is one */
 	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
@@ -89,13 +87,13 @@ quiet_time_ends_a_replay_without_sentinel(void **state)
 	rig_session(g, 100);
 	rig_route(g, "198.51.100.0/24", 7);
 	rig_go(g);
-	later(g, 4);
+	rig_later(g, 4);
 	rig_hop(g, 7, "192.0.2.1", 11); /* any event starts the time again */
 	rig_go(g);
-	later(g, 4);
+	rig_later(g, 4);
 	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
 	assert_int_equal(sweep_in_ms(g->rib, rig_now_ms), 1000);
-	later(g, 1);
+	rig_later(g, 1);
 	assert_seen(g, "203.0.113.1", "none");
 	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
 	rig_free(g);
@@ -111,16 +109,16 @@ what_waits_in_the_queue_is_no_silence(void **state)
 	rig_go(g);
 	/* rib gets no time for ten seconds, while the rest of the replay comes. */
 	fpm_status.queue_bytes_in = fpm_status.queue_bytes_out + 1000;
-	later(g, 10);
+	rig_later(g, 10);
 	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
-	later(g, 1000); /* not even at the upper bound */
+	rig_later(g, 1000); /* not even at the upper bound */
 	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
 	assert_string_equal(session_phase(g->rib), "replaying");
 
 	rig_route(g, "203.0.113.0/24", 7);
 	rig_go(g);
 	fpm_status.queue_bytes_out = fpm_status.queue_bytes_in;
-	later(g, 5);
+	rig_later(g, 5);
 	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
 	assert_seen(g, "198.51.100.1", "none");
 	rig_free(g);
@@ -133,7 +131,7 @@ silence_from_the_start_sweeps_nothing(void **state)
 
 	rig_session(g, 100);
 	rig_go(g);
-	later(g, 1000);
+	rig_later(g, 1000);
 	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
 	assert_true(g->rib->session.replaying);
 	rig_free(g);
@@ -148,11 +146,11 @@ a_stream_that_never_pauses_is_swept_at_the_upper_bound(void **state)
 	rig_go(g);
 	for (unsigned int s = 0; s < 119; s++) {
 		rig_route(g, "198.51.100.0/24", 7);
-		later(g, 1);
+		rig_later(g, 1);
 	}
 	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
 	rig_route(g, "198.51.100.0/24", 7);
-	later(g, 1);
+	rig_later(g, 1);
 	assert_seen(g, "203.0.113.1", "none");
 	rig_free(g);
 }
@@ -162,15 +160,13 @@ a_restarted_zebra_is_given_the_hold_time(void **state)
 {
 	struct rig *g = taught();
 
-	rig_session(g, 200);
-	rig_hop(g, 1, "192.0.2.1", 11);
-	rig_route(g, "198.51.100.0/24", 1);
+	session_begin(g, 200, 1);
 	rig_sentinel(g);
 	rig_go(g);
-	later(g, 59);
+	rig_later(g, 59);
 	assert_seen(g, "203.0.113.1", "192.0.2.1@1");
 	assert_int_equal(sweep_in_ms(g->rib, rig_now_ms), 1000);
-	later(g, 1);
+	rig_later(g, 1);
 	assert_seen(g, "203.0.113.1", "none");
 	rig_free(g);
 }
@@ -180,9 +176,7 @@ a_restarted_zebra_that_knows_all_again_needs_no_sweep(void **state)
 {
 	struct rig *g = taught();
 
-	rig_session(g, 200);
-	rig_hop(g, 1, "192.0.2.1", 11);
-	rig_route(g, "198.51.100.0/24", 1);
+	session_begin(g, 200, 1);
 	rig_route(g, "203.0.113.0/24", 1);
 	rig_sentinel(g);
 	rig_go(g);
@@ -195,19 +189,13 @@ static void
 a_session_lost_during_the_sweep_stops_it(void **state)
 {
 	struct rig *g = rig_two_ports();
-	char text[32];
 
 	rig_session(g, 100);
 	rig_hop(g, 7, "192.0.2.1", 11);
-	for (unsigned int i = 0; i < 20000; i++) {
-		snprintf(text, sizeof(text), "10.%u.%u.0/24", i >> 8, i & 255);
-		rig_route(g, text, 7);
-	}
+	rig_routes(g, 20000, 7);
 	rig_sentinel(g);
 	rig_go(g);
-	rig_session(g, 100);
-	rig_hop(g, 7, "192.0.2.1", 11);
-	rig_route(g, "198.51.100.0/24", 7);
+	session_begin(g, 100, 7);
 	rig_sentinel(g);
 	rig_flush_batch(g);
 	assert_true(rib_round(g->rib)); /* one slice */
@@ -223,18 +211,12 @@ static void
 live_updates_between_slices_are_not_swept(void **state)
 {
 	struct rig *g = rig_two_ports();
-	char text[32];
 
 	rig_session(g, 100);
 	rig_hop(g, 7, "192.0.2.1", 11);
-	for (unsigned int i = 0; i < 20000; i++) {
-		snprintf(text, sizeof(text), "10.%u.%u.0/24", i >> 8, i & 255);
-		rig_route(g, text, 7);
-	}
+	rig_routes(g, 20000, 7);
 	rig_go(g);
-	rig_session(g, 100);
-	rig_hop(g, 7, "192.0.2.1", 11);
-	rig_route(g, "198.51.100.0/24", 7);
+	session_begin(g, 100, 7);
 	rig_sentinel(g);
 	rig_flush_batch(g);
 	rib_round(g->rib);
@@ -256,9 +238,7 @@ other_tables_and_the_kernels_routes_are_never_swept(void **state)
 	rig_route(g, "198.51.100.0/24", 7);
 	g->batch->ev[g->batch->n - 1].table = 100;
 	rig_go(g);
-	rig_session(g, 100);
-	rig_hop(g, 7, "192.0.2.1", 11);
-	rig_route(g, "198.51.100.0/24", 7);
+	session_begin(g, 100, 7);
 	rig_sentinel(g);
 	rig_go(g);
 	assert_int_equal(g->rib->count.sweeps, 1);
@@ -352,23 +332,19 @@ the_session_tells_where_it_stands(void **state)
 	json_t *row;
 
 	assert_string_equal(session_phase(g->rib), "away");
-	rig_session(g, 100);
-	rig_hop(g, 7, "192.0.2.1", 11);
-	rig_route(g, "198.51.100.0/24", 7);
+	session_begin(g, 100, 7);
 	rig_route(g, "203.0.113.0/24", 7);
 	rig_go(g);
 	assert_string_equal(session_phase(g->rib), "replaying");
-	later(g, 5);
+	rig_later(g, 5);
 	assert_string_equal(session_phase(g->rib), "in-step");
 	rig_session_down(g);
 	rig_go(g);
 	assert_string_equal(session_phase(g->rib), "away");
 
-	rig_session(g, 200); /* another zebra */
-	rig_hop(g, 1, "192.0.2.1", 11);
-	rig_route(g, "198.51.100.0/24", 1);
+	session_begin(g, 200, 1); /* another zebra */
 	rig_go(g);
-	later(g, 7);
+	rig_later(g, 7);
 	assert_string_equal(session_phase(g->rib), "holding");
 	row = rig_summary(g);
 	assert_string_equal(json_string_value(json_object_get(row, "phase")), "holding");
@@ -379,7 +355,7 @@ the_session_tells_where_it_stands(void **state)
 	assert_int_equal(json_integer_value(json_object_get(row, "stale")), 1);
 	assert_true(json_real_value(json_object_get(row, "replay_s")) == 7.0);
 	json_decref(row);
-	later(g, 53);
+	rig_later(g, 53);
 	assert_string_equal(session_phase(g->rib), "in-step");
 	assert_int_equal(rig_summary_int(g, "replay_confirmed"), 1);
 	assert_int_equal(rig_summary_int(g, "swept_routes"), 1);

@@ -153,13 +153,10 @@ a_fib_is_published_when_all_that_came_before_it_is_in(void **state)
 {
 	struct rig *g = rig_new();
 	struct msg_vrf *m = msg_new(MSG_VRF, sizeof(*m));
-	char text[32];
 
 	rig_link(g, 11, 1, true);
-	for (unsigned int i = 0; i < RIB_SLICE + 10; i++) {
-		snprintf(text, sizeof(text), "10.%u.%u.0/24", i >> 8, i & 255);
-		rig_route_in(g, 100, text, "192.0.2.9", 11);
-	}
+	for (unsigned int i = 0; i < RIB_SLICE + 10; i++)
+		rig_route_in(g, 100, rig_net(i), "192.0.2.9", 11);
 	rig_go(g);
 	m->number = 1;
 	m->table = 100;
@@ -169,7 +166,7 @@ a_fib_is_published_when_all_that_came_before_it_is_in(void **state)
 	rig_go(g);
 	assert_non_null(fib_vrf(g->fib, 1));
 	assert_seen_in(g, 1, "10.0.0.1", "192.0.2.9@1");
-	assert_seen_in(g, 1, text, "192.0.2.9@1");
+	assert_seen_in(g, 1, rig_net(RIB_SLICE + 9), "192.0.2.9@1");
 	rig_free(g);
 }
 
@@ -247,8 +244,7 @@ a_small_fib_that_is_outgrown_becomes_a_large_one(void **state)
 	poptrie_stats(small, &before);
 	rig_route_in(g, 100, "0.0.0.0/0", "192.0.2.8", 11);
 	for (unsigned int i = 0; i < 5000; i++) {
-		snprintf(text, sizeof(text), "10.%u.%u.0/24", i >> 8, i & 255);
-		rig_route_in(g, 100, text, "192.0.2.9", 11);
+		rig_route_in(g, 100, rig_net(i), "192.0.2.9", 11);
 		if (i % 100 == 0)
 			rig_go(g);
 	}
@@ -523,14 +519,12 @@ a_fib_that_found_no_memory_is_tried_again(void **state)
 	rig_vrf(g, 4, 400, NULL);
 	rig_route_in(g, 300, "198.51.100.0/24", "192.0.2.9", 11);
 	rig_settle(g);
-	rig_now_ms += 1000;
-	rig_settle(g);
+	rig_later(g, 1);
 	assert_null(fib_vrf(g->fib, 3));
 	no_fibs = false;
 	rig_settle(g); /* not before its second is over */
 	assert_null(fib_vrf(g->fib, 3));
-	rig_now_ms += 1000;
-	rig_settle(g);
+	rig_later(g, 1);
 	assert_non_null(fib_vrf(g->fib, 3));
 	assert_seen_in(g, 3, "198.51.100.1", "192.0.2.9@1");
 	assert_null(fib_vrf(g->fib, 4));

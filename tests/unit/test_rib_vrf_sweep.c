@@ -9,6 +9,15 @@
 
 #include "rib/sweep.h"
 
+/* A session of that zebra, which has said again one of main's two routes and the sentinel. */
+static void
+session_begin(struct rig *g, uint32_t zebra)
+{
+	rig_session(g, zebra);
+	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
+	rig_sentinel(g);
+}
+
 /* What main has, the sentinel, then three tables; in step when this returns. */
 static struct rig *
 taught(void)
@@ -30,22 +39,13 @@ taught(void)
 	return g;
 }
 
-static void
-later(struct rig *g, unsigned int s)
-{
-	rig_now_ms += s * 1000;
-	rig_settle(g);
-}
-
 /* VRFs are replayed behind the sentinel: it ends main's part at once, and no more. */
 static void
 the_sentinel_ends_mains_replay_and_silence_that_of_vrfs(void **state)
 {
 	struct rig *g = taught();
 
-	rig_session(g, 100);
-	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
-	rig_sentinel(g);
+	session_begin(g, 100);
 	rig_go(g);
 	assert_false(g->rib->session.replaying);
 	assert_seen(g, "10.64.0.1", "192.0.2.9@1"); /* by 10/8 */
@@ -54,17 +54,17 @@ the_sentinel_ends_mains_replay_and_silence_that_of_vrfs(void **state)
 	assert_string_equal(session_vrf_phase(g->rib), "replaying");
 	assert_int_equal(rig_summary_int(g, "vrf_stale"), 3);
 	assert_int_equal(rig_summary_int(g, "no_vrf_routes"), 1);
-	later(g, 4);
+	rig_later(g, 4);
 	rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
 	rig_route_in(g, 2000, "203.0.113.0/24", "192.0.2.9", 12);
 	rig_go(g);
 	assert_int_equal(sweep_vrfs_in_ms(g->rib, rig_now_ms), 5000);
-	later(g, 4);
+	rig_later(g, 4);
 	assert_seen_in(g, 1, "203.0.113.1", "192.0.2.9@1");
 	/* What is said of main is no part of it. */
 	rig_route_inline(g, "10.128.0.0/16", "192.0.2.9", 11);
 	rig_go(g);
-	later(g, 1);
+	rig_later(g, 1);
 	assert_string_equal(session_vrf_phase(g->rib), "in-step");
 	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.9@1");
 	assert_seen_in(g, 1, "203.0.113.1", "none");
@@ -86,13 +86,13 @@ without_a_sentinel_one_silence_ends_both(void **state)
 	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
 	rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
 	rig_go(g);
-	later(g, 4);
+	rig_later(g, 4);
 	rig_route_inline(g, "10.64.0.0/16", "192.0.2.9", 11);
 	rig_go(g);
-	later(g, 4);
+	rig_later(g, 4);
 	assert_true(g->rib->session.replaying);
 	assert_seen_in(g, 1, "203.0.113.1", "192.0.2.9@1");
-	later(g, 1);
+	rig_later(g, 1);
 	assert_false(g->rib->session.vrfs_replaying);
 	assert_seen_in(g, 1, "203.0.113.1", "none");
 	rig_free(g);
@@ -103,14 +103,12 @@ zebras_words_on_vrfs_without_a_pause_are_swept_at_the_upper_bound(void **state)
 {
 	struct rig *g = taught();
 
-	rig_session(g, 100);
-	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
-	rig_sentinel(g);
+	session_begin(g, 100);
 	for (unsigned int s = 0; s < 120; s += 4) {
 		assert_seen_in(g, 1, "203.0.113.1", "192.0.2.9@1");
 		rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
 		rig_go(g);
-		later(g, 4);
+		rig_later(g, 4);
 	}
 	assert_seen_in(g, 1, "203.0.113.1", "none");
 	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.9@1");
@@ -124,12 +122,10 @@ a_vrf_that_is_not_replayed_keeps_its_routes_and_it_is_said(void **state)
 	struct msg_query q = {.kind = QUERY_VRFS, .max = 64};
 	json_t *rows, *vrf;
 
-	rig_session(g, 100);
-	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
-	rig_sentinel(g);
+	session_begin(g, 100);
 	rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
 	rig_go(g);
-	later(g, 5);
+	rig_later(g, 5);
 	assert_false(g->rib->session.vrfs_replaying);
 	assert_seen_in(g, 1, "203.0.113.1", "none");
 	assert_seen_in(g, 2, "203.0.113.1", "192.0.2.9@2");
@@ -142,12 +138,10 @@ a_vrf_that_is_not_replayed_keeps_its_routes_and_it_is_said(void **state)
 	assert_int_equal(json_integer_value(json_object_get(vrf, "stale")), 1);
 	json_decref(rows);
 	/* The next replay has it: then it is one of those that are. */
-	rig_session(g, 100);
-	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
-	rig_sentinel(g);
+	session_begin(g, 100);
 	rig_route_in(g, 2000, "198.51.100.0/24", "192.0.2.9", 12);
 	rig_go(g);
-	later(g, 5);
+	rig_later(g, 5);
 	assert_seen_in(g, 2, "203.0.113.1", "none");
 	assert_seen_in(g, 2, "198.51.100.1", "192.0.2.9@2");
 	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.9@1");
@@ -160,16 +154,14 @@ after_a_restart_of_zebra_vrfs_too_wait_for_its_peers(void **state)
 {
 	struct rig *g = taught();
 
-	rig_session(g, 200);
-	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
-	rig_sentinel(g);
+	session_begin(g, 200);
 	rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
 	rig_go(g);
-	later(g, 59);
+	rig_later(g, 59);
 	assert_string_equal(session_phase(g->rib), "holding");
 	assert_seen(g, "10.64.0.1", "192.0.2.9@1");
 	assert_seen_in(g, 1, "203.0.113.1", "192.0.2.9@1");
-	later(g, 1);
+	rig_later(g, 1);
 	assert_string_equal(session_phase(g->rib), "in-step");
 	assert_string_equal(session_vrf_phase(g->rib), "in-step");
 	assert_seen_in(g, 1, "203.0.113.1", "none");
@@ -182,9 +174,7 @@ a_route_of_a_vrf_that_comes_before_its_next_hop_keeps_its_way(void **state)
 {
 	struct rig *g = taught();
 
-	rig_session(g, 100);
-	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
-	rig_sentinel(g);
+	session_begin(g, 100);
 	rig_go(g);
 	rig_route(g, "198.51.100.0/24", 70);
 	g->batch->ev[g->batch->n - 1].table = 100;
@@ -197,7 +187,7 @@ a_route_of_a_vrf_that_comes_before_its_next_hop_keeps_its_way(void **state)
 	rig_go(g);
 	assert_seen_in(g, 1, "198.51.100.1", "192.0.2.8@1");
 	assert_seen_in(g, 1, "203.0.113.1", "192.0.2.9@1");
-	later(g, 5);
+	rig_later(g, 5);
 	assert_false(g->rib->session.vrfs_replaying);
 	assert_seen_in(g, 1, "203.0.113.1", "unresolved");
 	rig_free(g);
@@ -250,9 +240,7 @@ in_a_replay_another_vrf_has_what_was_said_again(void **state)
 	struct rig *g = taught();
 
 	rig_vrf(g, RIG_RED, NULL);
-	rig_session(g, 100);
-	rig_route_inline(g, "10.0.0.0/8", "192.0.2.9", 11);
-	rig_sentinel(g);
+	session_begin(g, 100);
 	rig_route_in(g, 100, "198.51.100.0/24", "192.0.2.9", 11);
 	rig_go(g);
 	rig_vrf(g, 3, 100, "green");
