@@ -393,6 +393,27 @@ peer_ask(struct peer *p, const char *request)
 	return peer_rows(p);
 }
 
+/*
+ * `stopped` asks for all routes of a table without end, and reads none: its socket fills. `p`
+ * is answered meanwhile.
+ */
+static inline void
+peer_stall(struct peer *stopped, const char *request, struct peer *p)
+{
+	uint64_t before;
+
+	t.n_routes = 1u << 24;
+	peer_say(stopped, request);
+	/* Its socket is full when only our own queries reach rib. */
+	do {
+		before = t.n_asked;
+		for (int i = 0; i < 50; i++)
+			json_decref(peer_ask(
+				p, "{\"show\": \"routes\", \"prefix\": \"10.0.0.1\"}"));
+	} while (t.n_asked != before + 50);
+	assert_true(before < 1000); /* of 65536 slices */
+}
+
 /* The error that a request yields, the caller's. */
 static inline json_t *
 peer_error(struct peer *p, const char *request)
