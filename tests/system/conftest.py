@@ -235,6 +235,14 @@ def family(request):
 
 
 @pytest.fixture
+def case(family):
+    """(prefix, destination, name of a wire's neighbor address)."""
+    if family == 4:
+        return "198.51.100.0/24", "198.51.100.9", "peer4"
+    return "2001:db8:f000::/36", "2001:db8:f000::9", "peer6"
+
+
+@pytest.fixture
 def lan(dut):
     """The wire most probes come from."""
     return dut.wires["lan"]

@@ -178,10 +178,13 @@ class Router(Dut):
 
 
 @contextlib.contextmanager
-def running(router):
-    """`router` runs for the length of a with block, and leaves nothing."""
+def running(router, *edits):
+    """`router` runs for the length of a with block, and leaves nothing; `edits` of its
+    configuration are (old, new)."""
     try:
         router.build()
+        for edit in edits:
+            router.edit_config(*edit)
         router.start()
         yield router
     finally:

@@ -15,14 +15,6 @@ from on_time import Clock, true_in_time
 from wire import token, token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
-NET6, HOST6 = "2001:db8:f000::/36", "2001:db8:f000::9"
-FAMILIES = {4: (NET, HOST, "peer4"), 6: (NET6, HOST6, "peer6")}
-
-
-@pytest.fixture(params=[4, 6], ids=["IPv4", "IPv6"])
-def case(request):
-    """(prefix, destination, name of a wire's neighbor address)."""
-    return FAMILIES[request.param]
 
 
 def spread(dut, lan, outs, probes):
