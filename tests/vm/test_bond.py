@@ -14,7 +14,7 @@ from lacp import COLLECTING, DISTRIBUTING, SYNCHRONIZATION, Watch
 from lib import links, netns
 from lib.linkwatch import LinkWatch
 from lib.wait import eventually, never
-from router import Router
+from router import Router, running
 from wire import token_of
 
 HOST, NET = "203.0.113.9", "203.0.113.0/24"
@@ -84,12 +84,7 @@ def a_router(name, wiring, *edits):
     its configuration are (old, new)."""
     router = Router(name=name, supervised=True, metrics=METRICS)
     router.names, router.wiring = ("lan", "wan"), wiring
-    with contextlib.ExitStack() as undo:
-        undo.callback(router.destroy)
-        router.build()
-        for edit in edits:
-            router.edit_config(*edit)
-        router.start()
+    with running(router, *edits):
         yield router
 
 

@@ -16,7 +16,7 @@ from lib.frr import Frr
 from lib.links import FAR_SLOT
 from lib.linkwatch import LinkWatch
 from lib.wait import eventually
-from router import Router
+from router import Router, running
 from wire import token_of
 
 BEHIND = {("lan", 4): "198.51.100.9", ("wan", 4): "203.0.113.9",
@@ -31,13 +31,9 @@ VLAN = {4: ("203.0.113.1/24", "203.0.113.2"),
 @pytest.fixture(scope="module")
 def nic():
     """A router on NICs, each with a queue pair a forwarder, that may get long frames."""
-    router = Router(name="nic", metrics="127.0.0.1:9620")
-    with contextlib.ExitStack() as undo:
-        undo.callback(router.destroy)
-        router.build()
-        router.edit_config("\nmemory:", f"\ncores: {os.environ['FDP_CORES']}\nmemory:")
-        router.edit_config("    device:", f"    mtu: {JUMBO}\n    checksum-offload: auto\n    device:")
-        router.start()
+    cores = ("\nmemory:", f"\ncores: {os.environ['FDP_CORES']}\nmemory:")
+    jumbo = ("    device:", f"    mtu: {JUMBO}\n    checksum-offload: auto\n    device:")
+    with running(Router(name="nic", metrics="127.0.0.1:9620"), cores, jumbo) as router:
         yield router
 
 

@@ -3,7 +3,6 @@
 loses no packet; what happens when one of the two dies, when the next daemon wants NICs otherwise,
 and what is left at the end. Once a model (run.py)."""
 
-import contextlib
 import glob
 import os
 import shutil
@@ -18,7 +17,7 @@ from lib import procs
 from lib.linkwatch import LinkWatch
 from lib.privileges import assert_dropped
 from lib.wait import eventually
-from router import Router
+from router import Router, running
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 RATE = 400
@@ -42,12 +41,8 @@ A_FEW = 64  # packet buffers: the kernel's frames may have some at any moment
 @pytest.fixture(scope="module")
 def kept():
     """A supervised one whose NICs are kept."""
-    router = Router(name="kept", supervised=True)
-    with contextlib.ExitStack() as undo:
-        undo.callback(router.destroy)
-        router.build()
-        router.edit_config("\nmemory:", f"\ncores: {os.environ['FDP_CORES']}\nkeep-nics: true\nmemory:")
-        router.start()
+    keys = ("\nmemory:", f"\ncores: {os.environ['FDP_CORES']}\nkeep-nics: true\nmemory:")
+    with running(Router(name="kept", supervised=True), keys) as router:
         yield router
 
 

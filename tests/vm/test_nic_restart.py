@@ -6,7 +6,6 @@ their drivers', it tells with -s:
     REPEAT=12 tests/vm/run.py --part virtio-net-pci "tests/vm/test_nic_restart.py -s"
 """
 
-import contextlib
 import os
 import re
 
@@ -14,7 +13,7 @@ import pytest
 
 from lib.linkwatch import LinkWatch
 from lib.wait import eventually
-from router import Router
+from router import Router, running
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
 RATE = 200
@@ -25,12 +24,8 @@ GO_S = 30  # what the new one waits for the old one's devices, before it kills
 @pytest.fixture(scope="module")
 def router():
     """A supervised one on NICs, which routes."""
-    router = Router(name="nics", supervised=True)
-    with contextlib.ExitStack() as undo:
-        undo.callback(router.destroy)
-        router.build()
-        router.edit_config("\nmemory:", f"\ncores: {os.environ['FDP_CORES']}\nmemory:")
-        router.start()
+    cores = ("\nmemory:", f"\ncores: {os.environ['FDP_CORES']}\nmemory:")
+    with running(Router(name="nics", supervised=True), cores) as router:
         router.ready()
         wan = router.wires["wan"]
         router.route(NET, via=wan.peer4, wire=wan)

@@ -2,14 +2,13 @@
 """A machine of two NUMA nodes, a forwarder on each: a copy of the FIB each, in memory there,
 and each forwarder reads its own."""
 
-import contextlib
 import os
 import re
 
 import pytest
 
 from lib.wait import eventually
-from router import Router
+from router import Router, running
 
 NODES = {0: 0, 1: 1}  # CPU -> node, as run.py has QEMU make them
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -20,13 +19,9 @@ MANY = [f"{20 + n % 64}.{n >> 6}.0.0/{24 + n % 3}" for n in range(4000)]
 def numa():
     """A router with a forwarder and a copy of the FIB on each node."""
     os.environ["FPM_DATAPLANE_TEST_HOOKS"] = "1"
-    router = Router(name="numa")
-    with contextlib.ExitStack() as undo:
-        undo.callback(router.destroy)
-        router.build()
-        router.edit_config("\nmemory:", f"\ncores: {list(NODES)}\nmemory:")
-        router.edit_config("\nmemory:", "\nmemory:\n  fib-copies: per-node")
-        router.start()
+    cores = ("\nmemory:", f"\ncores: {list(NODES)}\nmemory:")
+    copies_each = ("\nmemory:", "\nmemory:\n  fib-copies: per-node")
+    with running(Router(name="numa"), cores, copies_each) as router:
         yield router
 
 

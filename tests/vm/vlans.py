@@ -2,7 +2,6 @@
 """A router with VLANs of the kernel on its TAPs, and what tests of them say about it. On NICs
 that can take tags off and put them in all is the same whether they do."""
 
-import contextlib
 import struct
 from types import SimpleNamespace
 
@@ -12,7 +11,7 @@ from scapy.layers.l2 import Ether
 from lib import netns
 from lib.links import on_nics
 from lib.wait import eventually
-from router import Router
+from router import Router, running
 from wire import token_of
 
 NET, HOST = "198.51.100.0/24", "198.51.100.9"
@@ -27,12 +26,8 @@ C, S = 0x8100, 0x88A8
 @pytest.fixture(scope="module", params=["auto", "off"] if on_nics() else ["auto"])
 def machine(request):
     """A router on veths in a kernel that has VLANs, or on NICs, whose tags are theirs or not."""
-    router = Router(name="vlan")
-    with contextlib.ExitStack() as undo:
-        undo.callback(router.destroy)
-        router.build()
-        router.edit_config("    device:", f"    vlan-offload: {request.param}\n    device:")
-        router.start()
+    offload = ("    device:", f"    vlan-offload: {request.param}\n    device:")
+    with running(Router(name="vlan"), offload) as router:
         router.offloads = on_nics() and request.param == "auto"
         yield router
 
