@@ -87,3 +87,9 @@ def outside_fences(page):
     """[(line number, line)] of the text outside of fences."""
     text = FENCE.sub(lambda fence: "\n" * fence[0].count("\n"), page.read_text("utf-8"))
     return list(enumerate(text.splitlines(), 1))
+
+
+def shown_by(page, test):
+    """The commands, a line each and without comments, of the one block that `test` shows."""
+    (block,) = [b for b in blocks(page) if b.how == "shown by" and b.words.startswith(test + ":")]
+    return [line.partition(" #")[0].strip() for line in block.text.splitlines()]

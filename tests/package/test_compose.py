@@ -29,6 +29,7 @@ from lib.dashboard import answers, dashboard, without_their_labels  # noqa: E402
 from lib.wait import eventually  # noqa: E402
 
 PROMETHEUS = docs.ROOT / "build" / "prometheus" / "usr" / "bin"
+COMMANDS = docs.shown_by(docs.ROOT / "docker" / "README.md", "test_compose")
 SERVICES = ["r1", "r2", "h1", "h2"]
 GRAFANA = Path(os.environ.get("GRAFANA") or "/usr/share/grafana")
 # Where the files for an image are, which one must be there, and what the makers' image has.
@@ -164,22 +165,15 @@ def write(path, text):
 def lab(bridges_are_wires, tmp_path_factory):
     compose = Compose(tmp_path_factory.mktemp("compose"))
     try:
-        compose.run(commands()[0])
+        compose.run(COMMANDS[0])
         yield compose
     finally:
         compose.close()
 
 
-def commands():
-    """The page's, a line each."""
-    page = docs.ROOT / "docker" / "README.md"
-    (block,) = [b for b in docs.blocks(page) if "test_compose" in b.words]
-    return block.text.splitlines()
-
-
 def test_the_lab_of_compose_does_what_its_page_says(lab):
     """Up, a ping from host to host through both routers, OSPF, ports."""
-    up, ping, ospf, ports, down = commands()
+    up, ping, ospf, ports, down = COMMANDS
     assert up.startswith("docker compose -f docker/compose.yaml up --detach")
 
     eventually(
@@ -192,7 +186,7 @@ def test_the_lab_of_compose_does_what_its_page_says(lab):
 
 def test_a_router_that_is_restarted_is_one_again(lab):
     """`docker compose restart`: its interfaces are new ones, its namespaces too."""
-    ping = commands()[1]
+    ping = COMMANDS[1]
     eventually(lambda: " 0% packet loss" in lab.run(ping, check=False), 90, 1, "before")
 
     lab.run("docker compose -f docker/compose.yaml restart r2")

@@ -103,16 +103,11 @@ def machine(tmp_path):
         there.close()
 
 
-def commands():
-    """The page's, a line each."""
-    page = docs.ROOT / "docker" / "README.md"
-    (block,) = [b for b in docs.blocks(page) if "test_containerlab" in b.words]
-    return [line.partition(" #")[0].strip() for line in block.text.splitlines()]
-
-
 def test_the_lab_of_containerlab_does_what_its_page_says(machine):
     """Deployed, a ping from host to host through both routers, TCP, ports, and all gone again."""
-    deploy, ping, ports, destroy = commands()
+    deploy, ping, ports, destroy = docs.shown_by(
+        docs.ROOT / "docker" / "README.md", "test_containerlab"
+    )
     nodes = [f"clab-fpm-dataplane-{node}" for node in ("r1", "r2", "h1", "h2")]
     listed = "podman ps --all --format '{{.Names}}'; podman network ls --format '{{.Name}}'"
     before = machine.run(listed).split()
