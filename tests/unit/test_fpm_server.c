@@ -11,14 +11,23 @@
 
 #include "test_fpm_bench.h"
 
-static void
-session_is_announced_with_generation_and_port_id(void **state)
+/* The first client, which has sent a route that rib has. */
+static int
+client_taught(struct bench *b)
 {
-	struct bench *b = bench_new(1 << 20);
 	int fd = client(b);
 
 	send_route(fd, "192.0.2.0/24", 1);
 	rib_hears(&b->rib, "up gen1 pid4242;route 192.0.2.0/24 t254 nh1;");
+	return fd;
+}
+
+static void
+session_is_announced_with_generation_and_port_id(void **state)
+{
+	struct bench *b = bench_new(1 << 20);
+	int fd = client_taught(b);
+
 	assert_int_equal(fpm_status.connected, 1);
 	assert_int_equal(fpm_status.nl_pid, ZEBRA_PID);
 	close(fd);
@@ -49,10 +58,8 @@ static void
 new_client_replaces_the_old_one(void **state)
 {
 	struct bench *b = bench_new(1 << 20);
-	int old = client(b), new;
+	int old = client_taught(b), new;
 
-	send_route(old, "192.0.2.0/24", 1);
-	rib_hears(&b->rib, "up gen1 pid4242;route 192.0.2.0/24 t254 nh1;");
 	new = client(b);
 	send_route(new, "192.0.2.0/24", 2);
 	rib_hears(&b->rib, "down gen1 pid4242;"
@@ -92,10 +99,8 @@ static void
 zebra_that_is_held_off_is_not_heard_another_one_is(void **state)
 {
 	struct bench *b = bench_new(1 << 20);
-	int fd = client(b);
+	int fd = client_taught(b);
 
-	send_route(fd, "192.0.2.0/24", 1);
-	rib_hears(&b->rib, "up gen1 pid4242;route 192.0.2.0/24 t254 nh1;");
 	hold(b, 600);
 	rib_hears(&b->rib, "down gen1 pid4242;zebra pid4242 held;");
 	is_hung_up(fd);
@@ -123,10 +128,8 @@ static void
 zebra_is_held_off_no_longer_than_said(void **state)
 {
 	struct bench *b = bench_new(1 << 20);
-	int fd = client(b);
+	int fd = client_taught(b);
 
-	send_route(fd, "192.0.2.0/24", 1);
-	rib_hears(&b->rib, "up gen1 pid4242;route 192.0.2.0/24 t254 nh1;");
 	hold(b, 1);
 	rib_hears(&b->rib, "down gen1 pid4242;zebra pid4242 held;");
 	eventually(fpm_status.held == 1);
@@ -149,10 +152,8 @@ static void
 zebra_is_held_off_over_a_rest(void **state)
 {
 	struct bench *b = bench_new(1 << 20);
-	int fd = client(b);
+	int fd = client_taught(b);
 
-	send_route(fd, "192.0.2.0/24", 1);
-	rib_hears(&b->rib, "up gen1 pid4242;route 192.0.2.0/24 t254 nh1;");
 	hold(b, 2);
 	rib_hears(&b->rib, "down gen1 pid4242;zebra pid4242 held;");
 	close(fd);
