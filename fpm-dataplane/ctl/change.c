@@ -25,7 +25,7 @@ value_or_none(const json_t *row, const char *key)
 }
 
 static bool
-on_change(const json_t *row, const char *text, void *ctx)
+change_on_row(const json_t *row, const char *text, void *ctx)
 {
 	struct answer *a = ctx;
 
@@ -45,7 +45,7 @@ int
 change_ask(const struct options *opt, json_t *request, const char *file)
 {
 	struct answer a = {.json = opt->json, .rows = json_array()};
-	int rc = conn_ask(opt->socket, request, on_change, &a);
+	int rc = conn_ask(opt->socket, request, change_on_row, &a);
 	const json_t *row;
 	size_t i;
 

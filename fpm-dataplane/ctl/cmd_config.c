@@ -130,7 +130,7 @@ config_keys_run(const struct options *opt, int n, char **word)
 }
 
 static bool
-on_yaml(const json_t *row, const char *text, void *ctx)
+config_on_row(const json_t *row, const char *text, void *ctx)
 {
 	if (*(const bool *)ctx) {
 		json_row_print(0, text);
@@ -200,7 +200,7 @@ config_run(const struct options *opt, int n, char **word)
 		return cli_unexpected(word[n > 1 && strcmp(word[0], "show") == 0],
 				      &cmd_config);
 	request = json_pack("{s:{s:s}}", "config", "do", "show");
-	rc = conn_ask(opt->socket, request, on_yaml, &json);
+	rc = conn_ask(opt->socket, request, config_on_row, &json);
 	json_decref(request);
 	return rc;
 }

@@ -25,7 +25,7 @@ struct seen {
 };
 
 static bool
-on_version(const json_t *row, const char *text, void *ctx)
+version_on_row(const json_t *row, const char *text, void *ctx)
 {
 	struct seen *s = ctx;
 
@@ -39,8 +39,8 @@ static int
 version_look(const char *socket, bool quiet, struct seen *s)
 {
 	json_t *request = json_pack("{s:s}", "show", "version");
-	int rc = quiet ? conn_try(socket, request, on_version, s)
-		       : conn_ask(socket, request, on_version, s);
+	int rc = quiet ? conn_try(socket, request, version_on_row, s)
+		       : conn_ask(socket, request, version_on_row, s);
 
 	json_decref(request);
 	return rc;

@@ -48,7 +48,7 @@ set_complete(FILE *out, int n, char **word)
 }
 
 static bool
-on_class(const json_t *row, const char *text, void *ctx)
+set_on_row(const json_t *row, const char *text, void *ctx)
 {
 	const struct view *view = view_find("punt");
 
@@ -111,7 +111,7 @@ set_run(const struct options *opt, int n, char **word)
 	for (int i = 2; i < n && rc == CTL_OK; i += 2)
 		rc = rate_pair(request, word[i], word[i + 1]);
 	if (rc == CTL_OK)
-		rc = conn_ask(opt->socket, request, on_class, &json);
+		rc = conn_ask(opt->socket, request, set_on_row, &json);
 	json_decref(request);
 	return rc;
 }

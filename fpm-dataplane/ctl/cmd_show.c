@@ -176,7 +176,7 @@ struct names {
 };
 
 static bool
-on_name(const json_t *row, const char *text, void *ctx)
+names_on_row(const json_t *row, const char *text, void *ctx)
 {
 	struct names *names = ctx;
 	const char *name = row_str(row, names->key);
@@ -214,7 +214,7 @@ show_names(const struct options *opt, const char *what)
 	if (names.show == NULL)
 		return CTL_OK; /* nothing to complete with */
 	request = json_pack("{s:s}", "show", names.show);
-	rc = conn_ask(opt->socket, request, on_name, &names);
+	rc = conn_ask(opt->socket, request, names_on_row, &names);
 	json_decref(request);
 	return rc;
 }

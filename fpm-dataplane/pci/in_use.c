@@ -98,7 +98,7 @@ struct route_ask {
 };
 
 static void
-ask_attr(struct route_ask *ask, unsigned short type, const void *value, size_t len)
+ask_put_attr(struct route_ask *ask, unsigned short type, const void *value, size_t len)
 {
 	ask->attr.rta_type = type;
 	ask->attr.rta_len = (unsigned short)RTA_LENGTH(len);
@@ -119,7 +119,7 @@ socket_close(int fd, bool answer)
  * it did; true as well when the kernel did not answer to the end.
  */
 static bool
-ask_routes(const struct route_ask *ask, bool (*on_route)(struct nlmsghdr *nl, void *ctx),
+routes_ask(const struct route_ask *ask, bool (*on_route)(struct nlmsghdr *nl, void *ctx),
 	   void *ctx)
 {
 	static _Alignas(struct nlmsghdr) char buf[65536];
@@ -169,11 +169,11 @@ interface_has_default_route(unsigned int ifindex)
 		.rt = {.rtm_family = AF_INET},
 	};
 
-	ask_attr(&ask, RTA_OIF, &ifindex, sizeof(ifindex));
-	if (ask_routes(&ask, route_is_default, NULL))
+	ask_put_attr(&ask, RTA_OIF, &ifindex, sizeof(ifindex));
+	if (routes_ask(&ask, route_is_default, NULL))
 		return true;
 	ask.rt.rtm_family = AF_INET6;
-	return ask_routes(&ask, route_is_default, NULL);
+	return routes_ask(&ask, route_is_default, NULL);
 }
 
 static bool
@@ -198,8 +198,8 @@ interface_leads_to(unsigned int ifindex, const struct address *addr)
 		       .rtm_dst_len = (unsigned char)(8 * address_size(addr))},
 	};
 
-	ask_attr(&ask, RTA_DST, addr->octet, address_size(addr));
-	return ask_routes(&ask, route_goes_by, &ifindex);
+	ask_put_attr(&ask, RTA_DST, addr->octet, address_size(addr));
+	return routes_ask(&ask, route_goes_by, &ifindex);
 }
 
 /* --- SSH sessions ------------------------------------------------------------------------- */

@@ -136,7 +136,7 @@ eal_no_memory(const struct config *conf, int rc, pid_t old)
 
 /* Does the kernel tell us where in memory our pages are? In most containers it tells nobody. */
 static bool
-has_physical_addresses(void)
+kernel_tells_addresses(void)
 {
 	uint64_t entry = 0, in_use = 1;
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
@@ -263,7 +263,7 @@ words_add_common(struct words *w, const struct config *conf)
 	/* Only configured devices are attached: an empty allow list would probe them all. */
 	word_add(w, "--allow=0000:00:00.0");
 	/* With our list of none it does not see that vfio's devices have no IOMMU. */
-	if (conf->hugepages && device_vfio_is_unsafe("") && has_physical_addresses())
+	if (conf->hugepages && device_vfio_is_unsafe("") && kernel_tells_addresses())
 		word_add(w, "--iova-mode=pa");
 	for (unsigned int i = 0; i < conf->n_plugin; i++) {
 		word_add(w, "-d");

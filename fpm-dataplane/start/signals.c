@@ -12,7 +12,7 @@
 static pthread_t waiter; /* main */
 
 static void
-on_restart(int sig)
+signals_on_restart(int sig)
 {
 	pthread_kill(waiter, sig);
 }
@@ -20,7 +20,8 @@ on_restart(int sig)
 void
 signals_begin(sigset_t *waited, sigset_t *born_with)
 {
-	const struct sigaction act = {.sa_handler = on_restart, .sa_flags = SA_RESTART};
+	const struct sigaction act = {.sa_handler = signals_on_restart,
+				      .sa_flags = SA_RESTART};
 
 	sigemptyset(waited);
 	sigaddset(waited, SIGINT);

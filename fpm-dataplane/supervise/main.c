@@ -182,7 +182,7 @@ fd_put(const char *name, int fd)
 }
 
 static void
-on_ready(void)
+child_on_ready(void)
 {
 	if (!sup.ready)
 		sup.ready_ms = monotonic_ms();
@@ -194,7 +194,7 @@ on_ready(void)
  * more time for each sign of life than any that runs, for nobody forwards meanwhile.
  */
 static void
-on_successor(const char *number)
+child_on_successor(const char *number)
 {
 	char *end;
 	long pid = strtol(number, &end, 10);
@@ -227,7 +227,7 @@ start_extend(uint64_t in_ms)
 }
 
 static void
-on_extend(const char *usec)
+child_on_extend(const char *usec)
 {
 	char *end;
 	unsigned long long more = strtoull(usec, &end, 10);
@@ -237,7 +237,7 @@ on_extend(const char *usec)
 }
 
 static void
-on_alive(void)
+child_on_alive(void)
 {
 	sup.strangers = 0;
 	if (sup.ready && sup.next != DO_KILL)
@@ -261,18 +261,18 @@ notice_understand(char *text, int fd)
 		if (strncmp(line, "FDNAME=", 7) == 0)
 			name = line + 7;
 		if (strncmp(line, "MAINPID=", 8) == 0)
-			on_successor(line + 8);
+			child_on_successor(line + 8);
 		if (strncmp(line, "EXTEND_TIMEOUT_USEC=", 20) == 0)
-			on_extend(line + 20);
+			child_on_extend(line + 20);
 		if (strcmp(line, "READY=1") == 0)
-			on_ready();
+			child_on_ready();
 		if (strcmp(line, "READY=1") == 0)
 			alive = true;
 		if (strcmp(line, "STOPPING=1") == 0)
 			plan_set(DO_KILL, haste_ms(STOP_MS));
 	}
 	if (alive)
-		on_alive();
+		child_on_alive();
 	if (drop)
 		store_drop(&sup.store, name);
 	if (fd >= 0 && keep)
@@ -286,7 +286,7 @@ notice_understand(char *text, int fd)
  * may be anybody, are told of.
  */
 static void
-on_notify(void)
+notify_on_readable(void)
 {
 	static struct log_limit strangers;
 	struct notice n;
@@ -311,7 +311,7 @@ on_notify(void)
 
 /* Returns an exit code, or -1 to go on. */
 static int
-on_signal(void)
+signals_on_readable(void)
 {
 	struct signalfd_siginfo info;
 	int status, code = -1;
@@ -352,7 +352,7 @@ child_is_drowned(void)
 }
 
 static void
-on_time(void)
+plan_on_time(void)
 {
 	switch (sup.next) {
 	case DO_START:
@@ -404,11 +404,11 @@ events_loop(void)
 		 * the kernel has wait holds up no death and no stop. */
 		for (unsigned int i = 0; i < NOTICES_MAX && p[1].revents != 0; i++)
 			if (poll(&p[1], 1, 0) > 0)
-				on_notify();
+				notify_on_readable();
 		if (p[0].revents != 0)
-			code = on_signal();
+			code = signals_on_readable();
 		if (code < 0 && sup.next_ms <= monotonic_ms())
-			on_time();
+			plan_on_time();
 	}
 	return code;
 }

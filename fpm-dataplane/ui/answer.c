@@ -379,7 +379,7 @@ answers_summary(struct ui *ui)
 }
 
 static void
-on_patience(struct ev_loop *loop, ev_timer *t, int revents)
+answer_on_patience(struct ev_loop *loop, ev_timer *t, int revents)
 {
 	answer_go_on(t->data);
 }
@@ -388,7 +388,7 @@ void
 answer_init(struct answer *a, struct ui *ui, int fd, void (*moved)(struct answer *a))
 {
 	*a = (struct answer){.ui = ui, .fd = fd, .moved = moved};
-	ev_timer_init(&a->patience, on_patience, 0, 0);
+	ev_timer_init(&a->patience, answer_on_patience, 0, 0);
 	a->patience.data = a;
 	cds_list_add(&a->list, &ui->answers);
 }

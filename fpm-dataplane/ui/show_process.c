@@ -77,7 +77,7 @@ show_threads(struct rows *out)
 }
 
 static void
-on_line(void *out, const char *line, size_t len)
+log_on_line(void *out, const char *line, size_t len)
 {
 	json_t *text = json_stringn(line, len);
 
@@ -88,7 +88,7 @@ on_line(void *out, const char *line, size_t len)
 void
 show_log(struct rows *out)
 {
-	log_recent(on_line, out);
+	log_recent(log_on_line, out);
 }
 
 uint64_t

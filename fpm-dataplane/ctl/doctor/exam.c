@@ -234,7 +234,7 @@ exam_folder(struct exam *e, const char *path,
 }
 
 static void
-on_cpu_entry(struct exam *e, const char *name, void *ctx)
+cpu_on_entry(struct exam *e, const char *name, void *ctx)
 {
 	int node;
 
@@ -249,7 +249,7 @@ exam_cpu_node(const struct exam *e, unsigned int cpu)
 	int node = -1;
 
 	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u", cpu);
-	exam_folder((struct exam *)(uintptr_t)e, path, on_cpu_entry, &node);
+	exam_folder((struct exam *)(uintptr_t)e, path, cpu_on_entry, &node);
 	return node;
 }
 
@@ -334,7 +334,7 @@ struct pci_walk {
 };
 
 static void
-on_nic(const struct device *d, void *ctx)
+pci_walk_on_nic(const struct device *d, void *ctx)
 {
 	struct pci_walk *walk = ctx;
 
@@ -352,7 +352,7 @@ exam_pci(struct exam *e, void (*each)(struct exam *e, const char *address, const
 	size_t i;
 
 	if (e->version == NULL)
-		device_each(e->root, on_nic, &walk);
+		device_each(e->root, pci_walk_on_nic, &walk);
 	json_array_foreach (e->ports, i, port) {
 		unsigned int n = device_addresses(row_str(port, "device"), nic);
 

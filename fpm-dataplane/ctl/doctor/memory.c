@@ -26,7 +26,7 @@ struct huge {
 };
 
 static void
-on_huge_entry(struct exam *e, const char *name, void *ctx)
+huge_on_entry(struct exam *e, const char *name, void *ctx)
 {
 	struct huge *huge = ctx;
 	unsigned long long kib, total, unused;
@@ -45,7 +45,7 @@ on_huge_entry(struct exam *e, const char *name, void *ctx)
 }
 
 static void
-on_pci_port(struct exam *e, const char *address, const char *name, const json_t *port)
+pci_port_ignore(struct exam *e, const char *address, const char *name, const json_t *port)
 {
 	(void)e;
 }
@@ -72,7 +72,7 @@ hugepages_of_daemon(struct exam *e, const struct huge *huge)
 			    "%s; the daemon has %llu MiB, asked for %llu",
 			    huge->text[0] != '\0' ? huge->text : "reserved on demand",
 			    used_kib / 1024, mib);
-	} else if (exam_pci(e, on_pci_port) == 0) {
+	} else if (exam_pci(e, pci_port_ignore) == 0) {
 		finding_add(e, VERDICT_NA, "",
 			    "the configuration asks for none, nor does a port");
 	} else {
@@ -93,7 +93,7 @@ check_hugepages(struct exam *e)
 {
 	struct huge huge = {0};
 
-	exam_folder(e, HUGE_DIR, on_huge_entry, &huge);
+	exam_folder(e, HUGE_DIR, huge_on_entry, &huge);
 	if (e->version != NULL) {
 		hugepages_of_daemon(e, &huge);
 	} else if (huge.free_mib >= MEMORY_MIB) {
@@ -112,7 +112,7 @@ check_hugepages(struct exam *e)
 /* --- drivers and the IOMMU ------------------------------------------------------------------ */
 
 static void
-on_iommu(struct exam *e, const char *address, const char *name, const json_t *port)
+iommu_check_nic(struct exam *e, const char *address, const char *name, const json_t *port)
 {
 	const char *subject = name[0] != '\0' ? name : address;
 	struct device d;
@@ -164,7 +164,7 @@ on_iommu(struct exam *e, const char *address, const char *name, const json_t *po
 void
 check_iommu(struct exam *e)
 {
-	if (exam_pci(e, on_iommu) == 0)
+	if (exam_pci(e, iommu_check_nic) == 0)
 		finding_add(e, VERDICT_NA, "", "no port is a PCI device");
 }
 
@@ -179,7 +179,7 @@ check_memlock(struct exam *e)
 
 	if (exam_no_daemon(e, ""))
 		return;
-	if (exam_pci(e, on_pci_port) == 0) {
+	if (exam_pci(e, pci_port_ignore) == 0) {
 		finding_add(e, VERDICT_NA, "", "no NIC writes to its memory");
 		return;
 	}
