@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "pci/device.h"
+#include "pci/sysfs.h"
 #include "root_fake.h"
 
 #define NIC  "0000:03:00.0"
@@ -457,11 +458,48 @@ what_is_no_good_bond_is_said(void **state)
 	}
 }
 
+/* pci/sysfs.h, which the rest of this stands on. */
+static void
+a_file_has_one_value_or_none(void **state)
+{
+	char text[8];
+
+	root_put("/sys/n", "0x20\n");
+	assert_int_equal(sysfs_read_number(root_path("/sys/n"), -1), 32);
+	root_put("/sys/n", "-1\n");
+	assert_int_equal(sysfs_read_number(root_path("/sys/n"), 7), -1);
+	root_put("/sys/n", "12 kB\n");
+	assert_int_equal(sysfs_read_number(root_path("/sys/n"), 7), 7);
+	root_put("/sys/n", "");
+	assert_int_equal(sysfs_read_number(root_path("/sys/n"), 7), 7);
+	assert_int_equal(sysfs_read_number(root_path("/sys/none"), 7), 7);
+
+	root_put("/sys/text", "one\ntwo\n");
+	sysfs_read_line(root_path("/sys/text"), text, sizeof(text));
+	assert_string_equal(text, "one");
+	assert_int_equal(sysfs_read(root_path("/sys/text"), text, sizeof(text)), 7);
+	assert_string_equal(text, "one\ntwo");
+	assert_int_equal(sysfs_read(root_path("/sys/none"), text, sizeof(text)), -ENOENT);
+	assert_string_equal(text, "");
+
+	root_put_link("/sys/link", "../../drivers/vfio-pci");
+	assert_true(sysfs_read_link(root_path("/sys/link"), text, sizeof(text)));
+	assert_string_equal(text, "vfio-pc"); /* as much as there is room for */
+	assert_false(sysfs_read_link(root_path("/sys/none"), text, sizeof(text)));
+	assert_string_equal(text, "");
+
+	assert_int_equal(sysfs_write(root_path("/sys/text"), "3"), 0);
+	assert_string_equal(content("/sys/text"), "3");
+	assert_int_equal(sysfs_write(root_path("/sys/none"), "3"), -ENOENT);
+	assert_int_equal(sysfs_write("/dev/full", "3"), -ENOSPC);
+}
+
 int
 main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		TEST(a_file_has_one_value_or_none),
 		TEST(what_sys_tells_is_read),
 		TEST(what_is_no_nic_is_left_alone),
 		TEST(what_the_machine_uses_is_taken_by_force_alone),
