@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lookups: one key, and the scalar bulk variant, which is the reference for the others.
- * Any reader thread, wait-free but for one repetition when the default route changes
- * underneath.
+ * Lookups: one key, and the scalar bulk variant, which is the reference for the others. Any
+ * reader thread. A lookup waits for nothing; it is repeated when the default route changes
+ * during it.
  *
- * Tried without gain: holding back lanes that need a second level and finishing them
+ * Tried without gain: to set aside lanes that need a second level, and to finish them
  * together.
  */
 #include "poptrie/walk.h"
 
-/* The widest bulk lookup that this CPU runs. */
+/* Return the widest bulk variant that this CPU runs. */
 enum pt_isa
 pt_isa_best(void)
 {
@@ -119,7 +119,7 @@ bulk6(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value, unsi
 	scalar_bulk6(v, addr, value, n);
 }
 
-/* Small tables, key by key: what they save is memory. */
+/* Look up keys of small tables one by one: these tables save memory, not time. */
 static void
 bulk4_few(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n)
 {
@@ -145,7 +145,10 @@ bulk6_few(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
 		} while (dflt_changed(v, dflt));
 }
 
-/* IPv4 in the old layout is for CPUs without vectors: it has the scalar variant only. */
+/*
+ * Choose the bulk variant. Wide IPv4 tables have the scalar variant only, because they are
+ * for CPUs without AVX.
+ */
 void
 pt_bulk_choose(struct pt_view *v, bool ip6, enum pt_isa isa)
 {
