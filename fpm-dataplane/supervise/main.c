@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpm-supervise: runs fpm-dataplane where there is no systemd (containers, labs) and is to
- * it what systemd is: it keeps the descriptors that the program gives it, so that TAPs do
- * not lose their carrier while the program is away, and starts it again when it crashed.
- * The protocol is systemd's (sd_notify(3)); the program cannot tell the two apart.
+ * fpm-supervise: run fpm-dataplane where there is no systemd (containers, labs), as systemd
+ * would do it. It stores the descriptors that the program gives it, so that TAPs keep their
+ * carrier while the program does not run, and starts the program again after a crash. The
+ * protocol is systemd's (sd_notify(3)); the program cannot tell the two apart.
  *
- * It never touches a packet, allocates nothing while it runs, has one thread, and waits for
- * nobody who reads its log: what holds the others up must itself not fall. What ends and what
- * starts again:
+ * It must not crash, because it holds the descriptors. Therefore it never touches a packet,
+ * allocates nothing while it runs, has one thread, and never blocks on its log. An end of
+ * the program has this effect:
  *
- *   exit code 0, or asked to stop   ends, with that code
+ *   exit code 0, or after a stop    ends, with that code
  *   a code before the first READY=1 ends with that code: 2 is a wrong configuration
- *   exit code 75 after READY=1      starts again at once: a restart that was asked for
- *   exit code 2, 77 after it        starts again every second: with its TAPs would end what
- *                                   stays up by them, and a file or a device comes back
- *   MAINPID=                        another takes its place (restart/handover.h): that one counts
- *   anything else, or a signal      starts again: at once, then after 100 ms, 200 ms, ... 10 s,
- *                                   for ever; ten good seconds and it begins with "at once"
+ *   exit code 75 after READY=1      starts again at once: a restart was requested
+ *   exit code 2, 77 after READY=1   starts again every second: an end would close the TAPs, and
+ *                                   the file or the device may come back
+ *   MAINPID=                        a successor takes over (restart/handover.h): it counts now
+ *   any other code, or a signal     starts again: at once, then after 100 ms, 200 ms, ... 10 s,
+ *                                   without end; after 10 s of READY it begins with "at once"
  */
 #include <errno.h>
 #include <getopt.h>
@@ -43,30 +43,30 @@
 
 #define BACKOFF_MIN_MS 100u
 #define BACKOFF_MAX_MS 10000u
-#define GOOD_RUN_MS    10000u /* after which a crash counts as the first one */
+#define GOOD_RUN_MS    10000u /* a crash after it counts as the first one */
 #define EXTEND_MAX_US  3600000000ull
 #define STOP_MS        10000u /* between SIGTERM, or SIGABRT, and SIGKILL */
-#define REFUSED_MS     1000u  /* between starts that the configuration does not allow */
-#define NOTICES_MAX    1024u  /* at a time; net.unix.max_dgram_qlen is 10 to 512 */
+#define REFUSED_MS     1000u  /* between starts after exit code 2 or 77 */
+#define NOTICES_MAX    1024u  /* in one round; net.unix.max_dgram_qlen is 10 to 512 */
 #define NEVER          UINT64_MAX
 
 static struct {
 	char **argv;
 	int signal_fd, notify_fd;
 	char notify_name[NOTIFY_NAME_BYTES];
-	unsigned int watchdog_ms, start_ms; /* between signs of life; until READY=1 */
+	unsigned int watchdog_ms, start_ms; /* between two WATCHDOG=1; until READY=1 */
 	sigset_t old_mask;
 	struct store store;
 
-	pid_t pid, pid_before; /* 0: it does not run; there was none */
+	pid_t pid, pid_before; /* 0: no process runs; there was none */
 	bool ready, was_ready;
-	bool successor; /* it took another's place: from then on its signs of life count */
+	bool successor; /* it took over: its WATCHDOG=1 count from then on */
 	uint64_t ready_ms;
-	uint64_t next_ms; /* when to start it, or what the next line is about */
+	uint64_t next_ms; /* the time of `next` */
 	enum { DO_NOTHING, DO_START, DO_ABORT, DO_KILL } next;
 	unsigned int backoff_ms;
 	unsigned int restarts;
-	unsigned int strangers; /* heard since its last sign of life */
+	unsigned int strangers; /* notices of other processes since its last WATCHDOG=1 */
 	bool stopping;
 } sup;
 
@@ -109,7 +109,7 @@ child_start(void)
 	sup.pid = fork();
 	if (sup.pid == 0)
 		child_run();
-	if (sup.pid < 0) { /* out of processes or memory: that may pass */
+	if (sup.pid < 0) { /* no process or memory left: this may pass */
 		log_error("supervise: fork failed error=%s", strerror(errno));
 		sup.pid = 0;
 		next_plan(DO_START, BACKOFF_MAX_MS);
@@ -138,7 +138,10 @@ child_start_again(const char *why, int number, bool asked_for)
 								       : sup.backoff_ms * 2;
 }
 
-/* The program ended. Returns the exit code for ourselves, or -1 to go on. */
+/*
+ * Handle the end of the program. Returns the exit code for fpm-supervise, or -1 to
+ * continue.
+ */
 static int
 child_ended(int status)
 {
@@ -170,7 +173,7 @@ child_ended(int status)
 	return -1;
 }
 
-/* --- what it says ------------------------------------------------------------------------- */
+/* --- notices of the program --------------------------------------------------------------- */
 
 static void
 fd_put(const char *name, int fd)
@@ -190,8 +193,9 @@ on_ready(void)
 }
 
 /*
- * The program has prepared another to take its place: from now on that one counts, and has no
- * more time for each sign of life than any that runs, for nobody forwards meanwhile.
+ * Handle MAINPID=: the program has prepared a successor, which is the program from now on.
+ * The successor gets the watchdog's time until its first WATCHDOG=1, not the time of a
+ * start, because no process forwards meanwhile.
  */
 static void
 on_successor(const char *number)
@@ -206,7 +210,7 @@ on_successor(const char *number)
 	sup.ready = false;
 	sup.successor = true;
 	sup.restarts++;
-	if (sup.stopping) { /* a stop that has met the handing over is this one's, too */
+	if (sup.stopping) { /* a stop during the handover is for the successor, too */
 		kill(sup.pid, SIGTERM);
 		next_plan(DO_KILL, haste_ms(STOP_MS));
 	} else {
@@ -216,7 +220,7 @@ on_successor(const char *number)
 		 sup.store.n);
 }
 
-/* A start that may take so long from here is given more time, never less. */
+/* Extend the time of a start. Never shorten it. */
 static void
 start_extend(uint64_t in_ms)
 {
@@ -246,7 +250,7 @@ on_alive(void)
 		start_extend(sup.watchdog_ms);
 }
 
-/* One datagram: lines of VARIABLE=value; `fd` (or -1) is ours. */
+/* Handle one datagram: lines of VARIABLE=value. It owns `fd` (-1: none). */
 static void
 notice_understand(char *text, int fd)
 {
@@ -278,12 +282,12 @@ notice_understand(char *text, int fd)
 	if (fd >= 0 && keep)
 		fd_put(name, fd);
 	else if (fd >= 0)
-		close(fd); /* of BARRIER=1: all that was said before has been done by now */
+		close(fd); /* BARRIER=1: all earlier datagrams have been handled */
 }
 
 /*
- * Only the program is listened to. What its predecessor still says is no news; strangers, who
- * may be anybody, are told of.
+ * Read a notice. Only the program is obeyed. A notice of the predecessor is ignored. Other
+ * senders are logged; they may be any process.
  */
 static void
 on_notify(void)
@@ -307,9 +311,9 @@ on_notify(void)
 			 missed);
 }
 
-/* --- signals, times ----------------------------------------------------------------------- */
+/* --- signals, timer ----------------------------------------------------------------------- */
 
-/* Returns an exit code, or -1 to go on. */
+/* Handle a signal. Returns an exit code, or -1 to continue. */
 static int
 on_signal(void)
 {
@@ -338,7 +342,10 @@ on_signal(void)
 	return -1;
 }
 
-/* Have others filled the queue, in which its signs of life find no room then? */
+/*
+ * True if other processes may have filled the queue, so that it had no room for WATCHDOG=1
+ * of the program.
+ */
 static bool
 child_is_drowned(void)
 {
@@ -400,8 +407,11 @@ events_loop(void)
 		p[0].revents = p[1].revents = 0;
 		if (poll(p, 2, next_wait_ms()) < 0 && errno != EINTR)
 			return 1;
-		/* What it said before it died is heard before its death; who says more than
-		 * the kernel has wait holds up no death and no stop. */
+		/*
+		 * First handle the notices that a program sent before it died. The limit
+		 * keeps a sender that is faster than this loop from delaying a death or a
+		 * stop.
+		 */
 		for (unsigned int i = 0; i < NOTICES_MAX && p[1].revents != 0; i++)
 			if (poll(&p[1], 1, 0) > 0)
 				on_notify();
@@ -414,8 +424,9 @@ events_loop(void)
 }
 
 /*
- * It needs none itself. What the daemon keeps passes through here, and what its start has a use
- * for: to read a file and to open a terminal that are not root's, and to give up the rest.
+ * Drop capabilities. fpm-supervise needs none. The daemon inherits its own from here, and
+ * two that only its start needs: to read a file and to open a terminal that are not root's
+ * (CAP_DAC_OVERRIDE), and to drop the others (CAP_SETPCAP).
  */
 static void
 privileges_limit(void)
@@ -424,7 +435,10 @@ privileges_limit(void)
 		CAPS_DAEMON | CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_SETPCAP);
 	int rc = caps_keep(kept, kept);
 
-	/* The daemon, which somebody may take over, insists on it itself. */
+	/*
+	 * Only a warning: the daemon, which an attacker may take over, ends if it cannot
+	 * drop its own.
+	 */
 	if (rc < 0)
 		log_warn("supervise: capabilities not given up error=%s", strerror(-rc));
 }
@@ -459,7 +473,7 @@ usage_print(FILE *out)
 		"                          that time, such as a device; default 90\n");
 }
 
-/* Returns the number, -1 after a sentence. */
+/* Parse an option. Returns the number, or -1 after an error message. */
 static int
 option_seconds(const char *option, const char *text, unsigned long min)
 {
@@ -520,10 +534,13 @@ main(int argc, char **argv)
 	next_plan(DO_NOTHING, 0);
 	sink_begin();
 	privileges_limit();
-	/* Nobody reads the log any more, or it may grow no further: no reason to end. */
+	/* A log without a reader, or at its size limit, must not end the process. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
-	/* A successor is its predecessor's child at first, and then ours. */
+	/*
+	 * A successor is a child of its predecessor, and of this process when the
+	 * predecessor has ended.
+	 */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	rc = signals_open();
 	if (rc == 0)
