@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Store descriptors of the daemon with the service manager, and find those of the last daemon.
- *                                                                          [main, manage]
+ * Store descriptors of the daemon with the service manager, and find those of the last
+ * daemon.                                                               [main, manage]
  */
 #include "restart/fdstore.h"
 
@@ -19,9 +19,9 @@
 #define KEY "tap-"
 
 /*
- * A TAP is known by the name that its port is configured by, not by the one that it has: that
- * somebody may change. A descriptor's name must not hold ':', which TAP names do not
- * (tap_open()).
+ * Build the fdstore name of a TAP. It contains the name that the port has in the
+ * configuration, because an operator may rename the interface. An fdstore name must not
+ * contain ':'; TAP names do not (tap_open()).
  */
 static const char *
 tap_key(const char *tap, char buf[64])
@@ -78,7 +78,10 @@ fdstore_take_tap(const struct config *conf, const char *tap)
 
 	if (fd >= 0)
 		return fd;
-	/* A copy: what is kept under the old key is let go when this one is kept. */
+	/*
+	 * Return a copy: fdstore_keep_all() closes the inherited descriptor and removes its
+	 * old name.
+	 */
 	fd = service_find(tap_was_renamed, &want);
 	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
@@ -89,7 +92,10 @@ fdstore_keep_tap(const struct port *port)
 	char key[64];
 	int rc;
 
-	/* Of several of one name systemd keeps all, also those that lead nowhere any more. */
+	/*
+	 * systemd keeps several descriptors of the same name, even closed TAPs, so remove
+	 * the old one first.
+	 */
 	service_forget(tap_key(port->name, key));
 	rc = service_keep(key, port->tap.fd);
 	if (rc < 0 && rc != -ENOTCONN)
@@ -125,7 +131,7 @@ fdstore_keep_all(const struct port *port, unsigned int n_port, int checkpoint_fd
 		if (port_is_there(&port[i]))
 			fdstore_keep_tap(&port[i]);
 	}
-	/* The old one is not wanted even where there is no new one. */
+	/* Remove the checkpoint of the last daemon, even if this daemon has none. */
 	service_forget(FDSTORE_CHECKPOINT);
 	if (checkpoint_fd >= 0)
 		service_keep(FDSTORE_CHECKPOINT, checkpoint_fd);

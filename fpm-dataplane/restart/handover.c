@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The two roles in a handover: the predecessor's first, then the successor's.     [main]
- */
+/* The two roles in a handover: first the predecessor, then the successor.     [main] */
 #include "restart/handover.h"
 
 #include <errno.h>
@@ -26,17 +24,20 @@
 #include "start/preflight.h"
 
 #define LOOK_MS    10
-#define SIGN_MS    1000   /* of life, to the service manager */
-#define PREPARE_MS 60000u /* a successor that has not got ready by then will not */
-#define END_MS     5000   /* for one that need not be killed, to end */
-#define DEATH_MS   5000   /* for the kernel, to take a killed one apart */
-#define SPARE_S    5      /* of one that hangs, behind what its successor gives it */
+#define SIGN_MS    1000   /* between two WATCHDOG=1 to the service manager */
+#define PREPARE_MS 60000u /* for a successor to reach the next step */
+#define END_MS     5000   /* for a successor to end when its socket is closed */
+#define DEATH_MS   5000   /* for the kernel to take a killed process apart */
+#define SPARE_S    5      /* for the successor to kill a predecessor that hangs */
 
 enum step { PREPARED = 1, QUIESCED, READY, COMMITTED, STOPPED, CLOSED };
 
-static pid_t successor_pid; /* of the last one that was started */
+static pid_t successor_pid; /* of the successor that was started last */
 
-/* Ignores errors: the wait for the next step tells whether the other process lives. */
+/*
+ * Send a step. Ignores errors: the wait for the next step tells whether the other process
+ * lives.
+ */
 static void
 step_send(int sock, enum step step)
 {
@@ -45,7 +46,7 @@ step_send(int sock, enum step step)
 	(void)!send(sock, &word, sizeof(word), MSG_NOSIGNAL);
 }
 
-/* Receive a step. Returns 0, -EPIPE, -EAGAIN after `most_ms`. */
+/* Receive a step. Returns 0, -EPIPE, or -EAGAIN after `most_ms`. */
 static int
 step_receive(int sock, enum step step, int most_ms)
 {
@@ -59,7 +60,7 @@ step_receive(int sock, enum step step, int most_ms)
 	return n == 1 && word == step ? 0 : -EPIPE;
 }
 
-/* Is a signal pending that ends the daemon? It stays pending. */
+/* True if a signal that ends the daemon is pending. It stays pending. */
 static bool
 end_is_pending(void)
 {
@@ -69,7 +70,10 @@ end_is_pending(void)
 	return sigismember(&there, SIGTERM) || sigismember(&there, SIGINT);
 }
 
-/* Await a step of the successor. Returns 0, -ETIMEDOUT, -EPIPE: it ended, -EINTR: signal. */
+/*
+ * Wait for a step of the successor. Returns 0, -ETIMEDOUT, -EPIPE (it ended) or -EINTR
+ * (signal).
+ */
 static int
 successor_await(const struct child *s, enum step step)
 {
@@ -92,9 +96,10 @@ successor_await(const struct child *s, enum step step)
 }
 
 /*
- * End the successor. Returns how it ended, as wait(2) has it. One that lives ends by its socket,
- * one that hangs does not; what was killed while it had a lock in memory that we share has it
- * for ever.
+ * End the successor. Returns its status as wait(2) does. A successor that runs ends when
+ * its socket is closed; one that hangs is killed. With `shares` it gets END_MS to end,
+ * because a process that is killed while it holds a lock in shared memory (fpm-nics) never
+ * releases it.
  */
 static int
 successor_end(const struct child *s, bool shares)
@@ -114,7 +119,7 @@ successor_end(const struct child *s, bool shares)
 	return status;
 }
 
-/* Explain to clients why there is no successor. */
+/* Write the reason for clients why there is no successor. */
 static void
 failure_explain(int rc, int status, char why[SERVICE_WHY_STRLEN])
 {
@@ -146,14 +151,17 @@ failure_explain(int rc, int status, char why[SERVICE_WHY_STRLEN])
 			 WEXITSTATUS(status));
 }
 
-/* Note and log why nothing has been begun. */
+/* Log the refusal and note it for clients. */
 static enum handover
 handover_refuse(const char *why)
 {
 	const struct timespec now = {0};
 	sigset_t again;
 
-	/* Who has asked meanwhile is told as well, and has not asked for another try. */
+	/*
+	 * Take a pending restart request: its client gets the same refusal, and no second
+	 * try begins.
+	 */
 	sigemptyset(&again);
 	sigaddset(&again, SERVICE_SIGNAL_RESTART);
 	(void)sigtimedwait(&again, NULL, &now);
@@ -162,7 +170,10 @@ handover_refuse(const char *why)
 	return HANDOVER_REFUSED;
 }
 
-/* Go on as before, and only then tell clients: they find all as it was. */
+/*
+ * Cancel the handover: make the delayed reload, then report the refusal. A client that
+ * reads the refusal finds the daemon as before.
+ */
 static enum handover
 handover_cancel(const struct predecessor *old, const char *why)
 {
@@ -172,8 +183,8 @@ handover_cancel(const struct predecessor *old, const char *why)
 }
 
 /*
- * End first, and be started again. Without a supervisor to do that go on instead: a daemon that
- * is quiesced and cannot resume still forwards.
+ * End this daemon first, so that it is started again. Without a supervisor that starts it
+ * again, resume instead: a daemon that is quiesced and cannot resume still forwards.
  */
 static enum handover
 handover_slow(const struct predecessor *old, bool quiesced, const char *because)
@@ -190,7 +201,7 @@ handover_slow(const struct predecessor *old, bool quiesced, const char *because)
 	return handover_cancel(old, why);
 }
 
-/* Resume rather than end for a successor that does not come. */
+/* End the successor that failed and resume, instead of ending this daemon. */
 static enum handover
 successor_failed(const struct child *s, const struct predecessor *old, int rc,
 		 bool quiesced)
@@ -216,7 +227,9 @@ successor_failed(const struct child *s, const struct predecessor *old, int rc,
 	return handover_slow(old, false, "its successor is not ready");
 }
 
-/* Start the successor with the TAPs, the checkpoint, and a socket to fpm-nics (-1: none). */
+/*
+ * Start the successor with the TAPs, the checkpoint, and a socket to fpm-nics (-1: none).
+ */
 static int
 successor_start(struct child *s, const struct predecessor *old, int nics)
 {
@@ -252,13 +265,15 @@ hand_over(const struct predecessor *old, int nics)
 	}
 	step_send(s.sock, QUIESCED);
 	rc = successor_await(&s, READY);
-	if (rc == 0 && end_is_pending()) /* all the while, not only in the waits */
+	if (rc == 0 && end_is_pending()) /* a signal may also have come between the waits */
 		rc = -EINTR;
 	if (rc == 0)
 		rc = service_mainpid(s.pid, haste_ms(SERVICE_TELL_MS));
 	if (rc < 0)
 		return successor_failed(&s, old, rc, true);
-	/* The successor sees to it that we end; this, should both hang. */
+	/*
+	 * The successor kills this process when it hangs; the alarm ends it when both hang.
+	 */
 	alarm((HANDOVER_STOP_MS + HANDOVER_CLOSE_MS) / 1000 + SPARE_S);
 	step_send(s.sock, COMMITTED);
 	old->stop_forwarding();
@@ -297,8 +312,8 @@ handover_pass_on_reload(void)
 	if (!sigismember(&there, SIGHUP))
 		return;
 	/*
-	 * The successor may have parsed the old file. The PID cannot have been reused: we are its
-	 * parent and have not reaped it.
+	 * The successor may have parsed the old file. Its PID cannot have been reused: this
+	 * process is its parent and has not reaped it.
 	 */
 	log_info("main: its successor reloads the configuration pid=%d",
 		 (int)successor_pid);
@@ -307,7 +322,10 @@ handover_pass_on_reload(void)
 
 /* --- the successor -------------------------------------------------------------------------- */
 
-/* Packets that came until now were the predecessor's to forward: both receive each. */
+/*
+ * Discard packets that came until now: both daemons receive each, and the predecessor
+ * forwards it.
+ */
 static void
 packets_discard(const struct successor *next)
 {
@@ -316,8 +334,8 @@ packets_discard(const struct successor *next)
 }
 
 /*
- * Await a step of the predecessor. Returns 0, -EPIPE: it has died, -ETIMEDOUT after `most_ms`
- * (-1: never). With `discard` packets are discarded every millisecond.
+ * Wait for a step of the predecessor. Returns 0, -EPIPE (it died) or -ETIMEDOUT after
+ * `most_ms` (-1: never). With `discard` it discards packets every millisecond.
  */
 static int
 predecessor_await(const struct successor *next, enum step step, int most_ms, bool discard)
@@ -332,7 +350,7 @@ predecessor_await(const struct successor *next, enum step step, int most_ms, boo
 			packets_discard(next);
 		if (most_ms >= 0 && now - begin >= (uint64_t)most_ms)
 			return -ETIMEDOUT;
-		if (now - sign >= SIGN_MS) { /* heard from COMMITTED on */
+		if (now - sign >= SIGN_MS) { /* read from COMMITTED on */
 			service_hint("WATCHDOG=1");
 			sign = now;
 		}
@@ -351,7 +369,7 @@ predecessor_pid(int sock)
 	return other.pid;
 }
 
-/* A descriptor of the predecessor that tells of its end; -1: an old kernel. */
+/* Open a descriptor that reports the end of the predecessor; -1: the kernel is too old. */
 static int
 predecessor_open(int sock)
 {
@@ -361,8 +379,8 @@ predecessor_open(int sock)
 }
 
 /*
- * The predecessor has died (-EPIPE), or does not go on: it is gone when this returns, or cannot
- * be killed.
+ * Kill a predecessor that has died (-EPIPE) or hangs. When this returns, the process has
+ * ended or cannot be killed.
  */
 static void
 predecessor_end(int pidfd, int rc, const char *hangs)
@@ -377,12 +395,12 @@ predecessor_end(int pidfd, int rc, const char *hangs)
 	if (pidfd < 0)
 		return;
 	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
-	/* What it had open is closed before that. */
+	/* The kernel closes its descriptors before it reports the end. */
 	if (poll(&p, 1, DEATH_MS) <= 0)
 		log_warn("main: predecessor is killed and still there");
 }
 
-/* Await the end of a process. Returns 0 or -ETIMEDOUT. */
+/* Wait for the end of a process. Returns 0 or -ETIMEDOUT. */
 static int
 process_await_end(int pidfd)
 {
@@ -397,8 +415,8 @@ process_await_end(int pidfd)
 }
 
 /*
- * All but to forward. What cannot be listened on has to be known now: from COMMITTED on no other
- * process would forward in our place. Returns 0 or -errno.
+ * Prepare everything except forwarding. An address that cannot be listened on must be found
+ * here, because from COMMITTED on no other process forwards instead. Returns 0 or -errno.
  */
 static int
 successor_prepare(const struct successor *next)
@@ -432,13 +450,13 @@ take_over(const struct successor *next, int pidfd)
 	if (rc < 0)
 		return rc;
 	service_speak();
-	service_hint("WATCHDOG=1"); /* from here on the manager counts */
+	service_hint("WATCHDOG=1"); /* its watchdog counts from now on */
 	rc = predecessor_await(next, STOPPED, (int)haste_ms(HANDOVER_STOP_MS), true);
 	if (rc == 0) {
 		hangs = "a device of it hangs";
 		rc = predecessor_await(next, CLOSED, HANDOVER_CLOSE_MS, true);
 	}
-	/* fpm-nics reopens devices only when the whole predecessor is gone. */
+	/* fpm-nics opens devices again only after the predecessor has ended. */
 	if (rc == 0 && nics_are_kept() && !next->shared)
 		rc = process_await_end(pidfd);
 	if (rc < 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stop the workers one after the other, ui first: without it no client asks manage for
- * anything.                                                                       [main]
+ * Stop the workers one after the other, ui first: without ui no client sends requests to
+ * manage.                                                                       [main]
  */
 #include "restart/quiesce.h"
 
@@ -12,12 +12,15 @@
 
 static struct {
 	const struct quiesce *q;
-	unsigned int n_stopped; /* of the workers, in their order */
+	unsigned int n_stopped; /* number of stopped workers, in the order of `worker` */
 	bool asked;
-	_Atomic bool done; /* W:rib, also after we stopped waiting */
+	_Atomic bool done; /* W:rib, even after the wait has timed out */
 } state;
 
-/* Have all workers stopped, and has rib digested what they sent to it? */
+/*
+ * Ask the next worker to stop. Returns true if all have stopped and rib has processed all
+ * that they sent to it.
+ */
 static bool
 workers_are_quiet(void)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Changes and restarts exclude one another. Under one lock, so that of a change and a restart
- * that begin at the same time one is told of the other; nobody waits in it.
+ * Changes and restarts exclude each other. One lock guards all flags, so that of a change
+ * and a restart that begin at the same time, one sees the other. It is held only to read
+ * and write the flags.
  */
 #include "restart/restart_lock.h"
 
@@ -11,7 +12,7 @@ static struct {
 	pthread_mutex_t lock;
 	bool busy;       /* W:manage */
 	bool restarting; /* W:main */
-	bool due;        /* W:manage, and taken back by main */
+	bool due;        /* W:manage sets, main clears */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 bool

@@ -14,8 +14,9 @@
 #define NAMES 8192
 
 /*
- * Place the descriptors from SERVICE_FIRST_FD on, and nothing above them. They are copied first
- * to numbers above that range, no higher than need be: a limit of open files is one of numbers.
+ * Place the descriptors from SERVICE_FIRST_FD on, and close all above them. They are first
+ * copied to numbers above that range, as low as possible, because RLIMIT_NOFILE limits the
+ * numbers.
  */
 static int
 fds_place(posix_spawn_file_actions_t *actions, const struct named_fd *fd, unsigned int n_fd,

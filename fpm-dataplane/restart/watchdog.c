@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Signs of life, looked for as often as one likes: a thread has time from one yes to the
- * next. So a service manager that waits for 30 s ends who stood still for 30 s, neither a
- * thread that did for 16 nor one that did for 44. The service manager is told only when every
- * worker and every forwarder has gone round: a thread that hangs is a daemon that hangs.
- *                                                                                 [main]
+ * Check that all threads still run. The check may run at any rate: a thread has the time
+ * from one passed check to the next. Therefore a service manager that waits for 30 s ends
+ * the daemon when a thread stood still for 30 s, not for 16 s and not for 44 s. The service
+ * manager gets WATCHDOG=1 only when every worker and every forwarder has gone round,
+ * because a daemon hangs when one of its threads hangs.                         [main]
  */
 #include "restart/watchdog.h"
 
@@ -15,16 +15,16 @@
 #include "base/log.h"
 #include "base/sd_notify.h"
 
-#define LOOKS 4 /* at all threads, while the service manager wants to hear once */
+#define LOOKS 4 /* checks in the time within which the service manager expects WATCHDOG=1 */
 
 /* A thread that counts its rounds: a worker or a forwarder. */
 struct watched {
 	const char *name;
 	unsigned long rounds;
-	bool rests; /* as it said that it would */
+	bool rests; /* in a grace period that it announced, or not a forwarder */
 };
 
-/* Describe the i-th watched thread; false: there are no more. */
+/* Describe the i-th watched thread. Returns false when there is none. */
 static bool
 thread_at(struct worker *w, unsigned int n, unsigned int i, uint64_t now_ms,
 	  struct watched *one)
@@ -72,7 +72,7 @@ watchdog_look(struct watchdog *dog, struct worker *w, unsigned int n, uint64_t n
 	return true;
 }
 
-/* The time until `then_ms`; 0 when it is over. */
+/* Return the time until `then_ms`, 0 if it has passed. */
 static struct timespec
 time_until(uint64_t then_ms)
 {
@@ -87,7 +87,7 @@ watchdog_sigwait(const sigset_t *set, struct worker *w, unsigned int n_worker)
 {
 	unsigned int patience_ms = service_watchdog_ms();
 	static struct watchdog watchdog;
-	static uint64_t look_ms; /* kept: signals that come often hold up no look */
+	static uint64_t look_ms; /* static: frequent signals do not delay a check */
 	int sig;
 
 	if (patience_ms == 0) {
