@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpm-dataplane: the life of the process. Configuration, EAL, ports and TAPs, threads up in
- * order, wait for a signal, down in reverse; daemon/ connects the threads. Only main exits;
- * every failure says one sentence.
+ * fpm-dataplane: start and end the process. Read the configuration, start EAL, ports and
+ * TAPs, start the threads in order, wait for a signal, end all in reverse; daemon/ connects
+ * the threads. Only main exits. Every failure logs one sentence.
  */
 #include <errno.h>
 #include <signal.h>
@@ -44,7 +44,7 @@ last_checkpoint_close(void)
 	dp.last_checkpoint.fd = -1;
 }
 
-/* All threads end, and with them what DPDK has. */
+/* End all threads and free the objects of DPDK. */
 static void
 stop(enum end end)
 {
@@ -58,7 +58,7 @@ ports_begin(const struct config *conf)
 	int rc = ports_open(conf, dp.pool, dp.port, &dp.n_port);
 
 	if (rc < 0)
-		return rc; /* which one, and why, was said */
+		return rc; /* ports_open() has logged the port and the reason */
 	rc = deal_all(&dp.deal, conf->port, dp.n_port);
 	if (rc < 0)
 		log_error("main: queues not dealt error=%s", strerror(-rc));
@@ -77,7 +77,7 @@ stop_forwarding(void)
 static void
 close_exclusive(void)
 {
-	/* As they are now: ports have come and gone since the start. */
+	/* Ports may have been added and removed since the start. */
 	dp.shared = ports_are_shared(dp.port);
 	if (!dp.shared)
 		ports_end(&dp, END_GOES_ON);
@@ -134,7 +134,7 @@ take_over(const struct config *conf)
 	return handover_from_predecessor(&this);
 }
 
-/* Until there is a reason to end. Returns the exit code. */
+/* Handle signals until one ends the daemon. Returns the exit code. */
 static int
 live(void)
 {
@@ -165,11 +165,14 @@ live(void)
 	return sig == SERVICE_SIGNAL_RESTART ? SERVICE_EXIT_RESTART : 0;
 }
 
-/* The exit code of a start: for a successor there may have been no room beside us. */
+/*
+ * Clean up a failed start. Returns the exit code; SERVICE_EXIT_ROOM tells the predecessor
+ * that there is no memory for two daemons.
+ */
 static int
 failed(int rc)
 {
-	/* It has not crashed by the checkpoint. All threads have ended. */
+	/* All threads have ended in order, so the checkpoint did not crash this start. */
 	if (dp.last_checkpoint.fd >= 0)
 		rib_checkpoint_forgive(dp.last_checkpoint.fd, dp.last_checkpoint.tries);
 	last_checkpoint_close();
@@ -187,7 +190,10 @@ run(const struct config *conf)
 	dp.predecessor = service_take(SERVICE_SUCCESSOR);
 	if (privilege_drop() < 0 || preflight(conf, dp.predecessor >= 0) < 0)
 		return 1;
-	/* Its thread is born here: from a worker it would have that worker's name. */
+	/*
+	 * Start the thread of call_rcu here. A worker that started it would give it its own
+	 * thread name.
+	 */
 	(void)urcu_qsbr_get_default_call_rcu_data();
 	dp.deal = (struct deal){.serving = dp.serving,
 				.cpu = dp.conf.core,
@@ -217,7 +223,10 @@ run(const struct config *conf)
 		rc = ports_begin(conf);
 	if (rc == 0 && dp.predecessor >= 0)
 		rc = take_over(conf);
-	/* Of those that cannot be open twice transit waits: for them, and for nothing else. */
+	/*
+	 * Transit waits for ports that cannot be open twice, so all else has been prepared
+	 * before.
+	 */
 	if (rc == 0 && !dp.shared)
 		rc = ports_begin(conf);
 	if (rc == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What forwarders have is made before their threads, and freed after them: under fwd/ there is
- * no allocation and no log.                                                       [main]
+ * Make the objects of the forwarders before their threads start, and free them after the
+ * threads have ended, because code below fwd/ neither allocates nor logs.       [main]
  */
 #include "daemon/forwarders.h"
 
@@ -22,7 +22,7 @@
 
 #define END_MS 1000u /* a forwarder ends within a burst, or 100 ms of sleep */
 
-/* All but its queues: for those it need not stop. */
+/* Make all but the queues of a forwarder. Queues may change while it runs. */
 static int
 forwarder_make(struct dataplane *dp, unsigned int i)
 {
@@ -76,7 +76,10 @@ forwarders_launch(struct dataplane *dp)
 		rte_eal_remote_launch(fwd_main, &dp->fwd[f], eal_lcore(f));
 }
 
-/* Who ends us when one does not end has no idea which. */
+/*
+ * Log a forwarder that does not end: the supervisor, which would kill the daemon, cannot
+ * name it.
+ */
 void
 forwarders_end(struct dataplane *dp)
 {
