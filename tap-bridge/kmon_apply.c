@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kmon_apply: one change against the mirror, and what is new in it to the owner.
+ * kmon_apply: compare one change with the mirror, and report it to the owner if it is new.
  *
- * Runs in the monitor's thread, and calls out of it: entries are out of the mirror, or the
- * mirror is up to date, before a callback sees them. Nothing is reported on a link that has
- * not been reported, and a link is the last of what it carried to go.
+ * Runs in the monitor's thread and calls the owner's callbacks: before a callback runs, the
+ * mirror is up to date or the entries are out of it. An item on a link is reported after
+ * the link, and a link is reported gone after all items on it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -90,9 +90,9 @@ kmon_bury(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list)
 }
 
 /*
- * Does the mirror have the link of `key`? Where it has not, the link is gone already or not
- * yet here, and in either case the events that are still waiting will tell. But not of
- * settings: those of a new link come before it, and once.
+ * True if the mirror has the link of `key`. If not, the link is gone or not yet known, and
+ * a waiting event will report it. Settings are an exception: those of a new link come
+ * before it, and only once.
  */
 static bool
 kmon_has_link(const struct kmon *km, const struct kmon_key *key)
@@ -110,7 +110,7 @@ addr_is_same_subnet(const union kmon_item *a, const union kmon_item *b)
 	       memcmp(a->addr.peer, b->addr.peer, sizeof(a->addr.peer)) == 0;
 }
 
-/* What came before its link, which is there now. */
+/* Report settings that came before their link, which is known now. */
 static void
 kmon_report_early(struct kmon *km, unsigned int ifindex)
 {
@@ -174,7 +174,10 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 	e->item = change->item;
 	if (early)
 		return 0;
-	/* IPv6 exchanges a peer in place; to whom keeps subnets these are two of them. */
+	/*
+	 * IPv6 changes a peer in place; to a caller that keeps subnets, this is another
+	 * subnet.
+	 */
 	if (kind == KMON_ADDR && !addr_is_same_subnet(&old, &change->item))
 		kmon_report(km, kind, &old, true);
 	kmon_report(km, kind, &change->item, false);
