@@ -61,7 +61,7 @@ ports_begin(const struct config *conf)
 		return rc; /* ports_open() has logged the port and the reason */
 	rc = deal_all(&dp.deal, conf->port, dp.n_port);
 	if (rc < 0)
-		log_error("main: queues not dealt error=%s", strerror(-rc));
+		log_error("main: receive queues not assigned error=%s", strerror(-rc));
 	return rc;
 }
 
@@ -203,7 +203,7 @@ run(const struct config *conf)
 		dp.deal.node[i] = plan_node(conf->core[i]);
 	rc = rib_begin(&dp);
 	if (rc < 0) {
-		log_error("main: rib does not start error=%s", strerror(-rc));
+		log_error("main: thread does not start thread=rib error=%s", strerror(-rc));
 		return failed(rc);
 	}
 	rc = nics_begin(conf, dp.argv, predecessor_pid(dp.predecessor), &dp.born_with);

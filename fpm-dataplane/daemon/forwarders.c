@@ -65,7 +65,7 @@ forwarders_make(struct dataplane *dp)
 	for (unsigned int i = 0; i < dp->conf.n_core && rc == 0; i++)
 		rc = forwarder_make(dp, i);
 	if (rc < 0)
-		log_error("main: forwarders not made error=%s", strerror(-rc));
+		log_error("main: forwarders not created error=%s", strerror(-rc));
 	return rc;
 }
 
@@ -92,8 +92,9 @@ forwarders_end(struct dataplane *dp)
 	for (unsigned int i = 0; i < dp->conf.n_core; i++)
 		while (rte_eal_get_lcore_state(eal_lcore(i)) == RUNNING) {
 			if (!told && monotonic_ms() - begin >= END_MS) {
-				log_warn("main: does not end thread=fwd-%u for_ms=%u", i,
-					 END_MS);
+				log_warn(
+					"main: thread does not end thread=fwd-%u for_ms=%u",
+					i, END_MS);
 				told = true;
 			}
 			rte_pause();

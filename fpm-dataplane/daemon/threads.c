@@ -204,8 +204,8 @@ threads_start(struct dataplane *dp)
 		rc = worker_start(w);
 		service_hint("WATCHDOG=1"); /* of a successor, from COMMITTED on */
 		if (rc < 0)
-			log_error("main: %s does not start error=%s", w->ops->name,
-				  strerror(-rc));
+			log_error("main: thread does not start thread=%s error=%s",
+				  w->ops->name, strerror(-rc));
 		if (rc < 0)
 			return rc;
 		if (order[i] == W_PUNT)

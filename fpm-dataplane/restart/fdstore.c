@@ -99,7 +99,7 @@ fdstore_keep_tap(const struct port *port)
 	service_forget(tap_key(port->name, key));
 	rc = service_keep(key, port->tap.fd);
 	if (rc < 0 && rc != -ENOTCONN)
-		log_warn("keep: tap not kept over a restart name=%s error=%s", port->name,
+		log_warn("fdstore: tap not stored name=%s error=%s", port->name,
 			 strerror(-rc));
 }
 
@@ -109,8 +109,7 @@ fdstore_remove_tap(const char *tap)
 	char key[64];
 
 	if (service_let_go(tap_key(tap, key), haste_ms(SERVICE_TELL_MS)) == -ETIMEDOUT)
-		log_warn("keep: the service manager has not let go of the tap yet name=%s",
-			 tap);
+		log_warn("fdstore: tap not removed yet name=%s", tap);
 }
 
 void
@@ -124,7 +123,7 @@ fdstore_keep_all(const struct port *port, unsigned int n_port, int checkpoint_fd
 
 		close(fd);
 		service_forget(name);
-		log_info("main: kept descriptor let go name=%s",
+		log_info("fdstore: unused descriptor removed name=%s",
 			 log_escape(name, strlen(name), shown, sizeof(shown)));
 	}
 	for (unsigned int i = 0; i < n_port; i++) {

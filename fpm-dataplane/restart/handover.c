@@ -128,7 +128,7 @@ failure_explain(int rc, int status, char why[SERVICE_WHY_STRLEN])
 			 PREPARE_MS / 1000);
 	else if (rc == -EAGAIN)
 		snprintf(why, SERVICE_WHY_STRLEN,
-			 "the service manager does not listen, and would not know its "
+			 "the service manager does not answer, so it would not know the "
 			 "successor");
 	else if (rc != -EPIPE)
 		snprintf(why, SERVICE_WHY_STRLEN,
@@ -138,13 +138,12 @@ failure_explain(int rc, int status, char why[SERVICE_WHY_STRLEN])
 		snprintf(why, SERVICE_WHY_STRLEN, "its successor was ended by signal %d%s",
 			 WTERMSIG(status),
 			 WTERMSIG(status) == SIGABRT || WTERMSIG(status) == SIGKILL
-				 ? " (no memory?)"
+				 ? " (perhaps no memory)"
 				 : "");
 	else if (WEXITSTATUS(status) == SERVICE_EXIT_CONFIG)
 		snprintf(why, SERVICE_WHY_STRLEN,
 			 "the configuration is wrong; `fpmctl config reload --dry-run` "
-			 "tells "
-			 "where");
+			 "shows where");
 	else
 		snprintf(why, SERVICE_WHY_STRLEN,
 			 "its successor did not start, code %d; the log has the reason",
@@ -165,7 +164,7 @@ handover_refuse(const char *why)
 	sigemptyset(&again);
 	sigaddset(&again, SERVICE_SIGNAL_RESTART);
 	(void)sigtimedwait(&again, NULL, &now);
-	log_error("main: restart refused, this daemon forwards on: %s", why);
+	log_error("main: restart refused, forwarding continues reason=\"%s\"", why);
 	service_refused(why);
 	return HANDOVER_REFUSED;
 }
@@ -196,7 +195,7 @@ handover_slow(const struct predecessor *old, bool quiesced, const char *because)
 	if (quiesced)
 		(void)workers_resume(&old->quiesce);
 	snprintf(why, sizeof(why),
-		 "%.90s, and nobody would start it again: its supervisor has ended",
+		 "%.90s, and its supervisor has ended, so nothing would start it again",
 		 because);
 	return handover_cancel(old, why);
 }
@@ -210,20 +209,20 @@ successor_failed(const struct child *s, const struct predecessor *old, int rc,
 	char why[SERVICE_WHY_STRLEN];
 
 	if (rc == -EINTR) {
-		log_info("main: restart given up, there is a signal to end");
+		log_info("main: restart cancelled reason=end-signal");
 		return HANDOVER_REFUSED;
 	}
 	if (WIFEXITED(status) && WEXITSTATUS(status) == SERVICE_EXIT_ROOM) {
 		if (service_is_heard())
-			log_warn("main: no memory for two daemons, the old one ends first");
+			log_warn("main: no memory for two daemons, ending first");
 		return handover_slow(old, quiesced, "there is no memory for two daemons");
 	}
 	failure_explain(rc, status, why);
 	rc = quiesced ? workers_resume(&old->quiesce) : 0;
 	if (rc == 0)
 		return handover_cancel(old, why);
-	log_error("main: successor is not ready, nor do we go on error=%s: %s",
-		  strerror(-rc), why);
+	log_error("main: handover and resume failed error=%s reason=\"%s\"", strerror(-rc),
+		  why);
 	return handover_slow(old, false, "its successor is not ready");
 }
 
@@ -254,14 +253,14 @@ hand_over(const struct predecessor *old, int nics)
 		return handover_cancel(old, said);
 	}
 	successor_pid = s.pid;
-	log_info("main: successor prepares pid=%d", (int)s.pid);
+	log_info("main: successor started pid=%d", (int)s.pid);
 	rc = successor_await(&s, PREPARED);
 	if (rc < 0)
 		return successor_failed(&s, old, rc, false);
 	rc = workers_quiesce(&old->quiesce);
 	if (rc < 0) {
 		successor_end(&s, nics_are_kept());
-		return handover_slow(old, true, "a thread of it does not come to an end");
+		return handover_slow(old, true, "a thread of it does not stop");
 	}
 	step_send(s.sock, QUIESCED);
 	rc = successor_await(&s, READY);
@@ -295,8 +294,7 @@ handover_to_successor(const struct predecessor *old)
 			"a port is being changed, or its device starts or ends");
 	nics = nics_pair();
 	if (nics < 0 && nics_are_kept())
-		return handover_cancel(old,
-				       "the daemon before this one has not quite ended");
+		return handover_cancel(old, "the previous daemon has not ended yet");
 	done = hand_over(old, nics);
 	if (nics >= 0)
 		close(nics);
@@ -315,8 +313,7 @@ handover_pass_on_reload(void)
 	 * The successor may have parsed the old file. Its PID cannot have been reused: this
 	 * process is its parent and has not reaped it.
 	 */
-	log_info("main: its successor reloads the configuration pid=%d",
-		 (int)successor_pid);
+	log_info("main: reload passed to successor pid=%d", (int)successor_pid);
 	kill(successor_pid, SIGHUP);
 }
 
@@ -388,16 +385,15 @@ predecessor_end(int pidfd, int rc, const char *hangs)
 	struct pollfd p = {.fd = pidfd, .events = POLLIN};
 
 	if (rc == -EPIPE)
-		log_warn("main: predecessor has died, this daemon goes on in its place");
+		log_warn("main: predecessor died, taking over");
 	else
-		log_warn("main: predecessor does not end as it should, it is killed: %s",
-			 hangs);
+		log_warn("main: killing predecessor hanging=%s", hangs);
 	if (pidfd < 0)
 		return;
 	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 	/* The kernel closes its descriptors before it reports the end. */
 	if (poll(&p, 1, DEATH_MS) <= 0)
-		log_warn("main: predecessor is killed and still there");
+		log_warn("main: killed predecessor has not ended");
 }
 
 /* Wait for the end of a process. Returns 0 or -ETIMEDOUT. */
@@ -444,7 +440,7 @@ successor_prepare(const struct successor *next)
 static int
 take_over(const struct successor *next, int pidfd)
 {
-	const char *hangs = "a thread of it hangs";
+	const char *hangs = "thread";
 	int rc = predecessor_await(next, COMMITTED, -1, true);
 
 	if (rc < 0)
@@ -453,7 +449,7 @@ take_over(const struct successor *next, int pidfd)
 	service_hint("WATCHDOG=1"); /* its watchdog counts from now on */
 	rc = predecessor_await(next, STOPPED, (int)haste_ms(HANDOVER_STOP_MS), true);
 	if (rc == 0) {
-		hangs = "a device of it hangs";
+		hangs = "device";
 		rc = predecessor_await(next, CLOSED, HANDOVER_CLOSE_MS, true);
 	}
 	/* fpm-nics opens devices again only after the predecessor has ended. */

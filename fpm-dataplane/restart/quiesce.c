@@ -48,7 +48,7 @@ workers_quiesce(const struct quiesce *q)
 	atomic_store(&state.done, false);
 	rc = watchdog_until(workers_are_quiet, QUIESCE_MS);
 	if (rc < 0)
-		log_error("main: does not come to an end thread=%s for_s=%u",
+		log_error("main: thread does not stop thread=%s for_s=%u",
 			  q->worker[state.n_stopped]->ops->name, QUIESCE_MS / 1000);
 	return rc;
 }

@@ -60,7 +60,7 @@ watchdog_look(struct watchdog *dog, struct worker *w, unsigned int n, uint64_t n
 		all = false;
 		dog->told |= tell;
 		if (tell)
-			log_warn("main: no sign of life thread=%s for_ms=%llu", one.name,
+			log_warn("main: thread hangs thread=%s for_ms=%llu", one.name,
 				 (unsigned long long)(now_ms - dog->since_ms));
 	}
 	if (!all)

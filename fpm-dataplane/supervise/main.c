@@ -98,7 +98,8 @@ child_run(void)
 	sigprocmask(SIG_SETMASK, &sup.old_mask, NULL);
 	execvp(sup.argv[0], sup.argv);
 failed:
-	log_error("supervise: %s cannot be run: %s", sup.argv[0], strerror(errno));
+	log_error("supervise: cannot run program=%s error=%s", sup.argv[0],
+		  strerror(errno));
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
@@ -116,7 +117,7 @@ child_start(void)
 		return;
 	}
 	next_plan(DO_ABORT, sup.start_ms);
-	log_info("supervise: started pid=%d restarts=%u kept=%u", (int)sup.pid,
+	log_info("supervise: started pid=%d restarts=%u stored=%u", (int)sup.pid,
 		 sup.restarts, sup.store.n);
 }
 
@@ -126,9 +127,9 @@ child_start_again(const char *why, int number, bool asked_for)
 	if (sup.ready && monotonic_ms() - sup.ready_ms >= GOOD_RUN_MS)
 		sup.backoff_ms = 0;
 	if (asked_for)
-		log_info("supervise: restart asked for");
+		log_info("supervise: restart requested");
 	else
-		log_error("supervise: ended %s=%d, next start in_ms=%u", why, number,
+		log_error("supervise: program ended %s=%d next_start_in_ms=%u", why, number,
 			  sup.backoff_ms);
 	next_plan(DO_START, asked_for ? 0 : sup.backoff_ms);
 	sup.restarts++;
@@ -158,12 +159,12 @@ child_ended(int status)
 	}
 	if (code == 0 || !sup.was_ready) {
 		if (code != 0)
-			log_error("supervise: ended code=%d, not started again", code);
+			log_error("supervise: program ended, not restarted code=%d", code);
 		return code;
 	}
 	if (code == SERVICE_EXIT_CONFIG || code == SERVICE_EXIT_LATER) {
-		log_error("supervise: ended code=%d, not with this configuration, which is "
-			  "tried again in_ms=%u",
+		log_error("supervise: program refused its configuration code=%d "
+			  "retry_in_ms=%u",
 			  code, haste_ms(REFUSED_MS));
 		next_plan(DO_START, haste_ms(REFUSED_MS));
 		sup.restarts++;
@@ -181,7 +182,7 @@ fd_put(const char *name, int fd)
 	int rc = store_put(&sup.store, name, fd);
 
 	if (rc < 0)
-		log_warn("supervise: descriptor not kept error=%s", strerror(-rc));
+		log_warn("supervise: descriptor not stored error=%s", strerror(-rc));
 }
 
 static void
@@ -216,8 +217,8 @@ on_successor(const char *number)
 	} else {
 		next_plan(DO_ABORT, sup.watchdog_ms != 0 ? sup.watchdog_ms : sup.start_ms);
 	}
-	log_info("supervise: succeeded by pid=%ld restarts=%u kept=%u", pid, sup.restarts,
-		 sup.store.n);
+	log_info("supervise: successor took over pid=%ld restarts=%u stored=%u", pid,
+		 sup.restarts, sup.store.n);
 }
 
 /* Extend the time of a start. Never shorten it. */
@@ -307,8 +308,7 @@ on_notify(void)
 		close(n.fd);
 	sup.strangers++;
 	if ((n.from == 0 || n.from != sup.pid_before) && log_allowed(&strangers, &missed))
-		log_warn("supervise: not listened to pid=%d missed=%u", (int)n.from,
-			 missed);
+		log_warn("supervise: notice refused pid=%d missed=%u", (int)n.from, missed);
 }
 
 /* --- signals, timer ----------------------------------------------------------------------- */
@@ -351,8 +351,7 @@ child_is_drowned(void)
 {
 	if (!sup.ready || sup.strangers < NOTICES_MAX)
 		return false;
-	log_warn("supervise: no sign of life among words of others, it is given another "
-		 "while pid=%d of_others=%u",
+	log_warn("supervise: watchdog extended, notify socket flooded pid=%d foreign=%u",
 		 (int)sup.pid, sup.strangers);
 	sup.strangers = 0;
 	return true;
@@ -372,13 +371,14 @@ on_time(void)
 		}
 		kill(sup.pid, SIGABRT);
 		next_plan(DO_KILL, haste_ms(STOP_MS));
-		log_error("supervise: no sign of life pid=%d ready=%d, it is aborted",
+		log_error("supervise: program hangs, aborting it pid=%d ready=%d",
 			  (int)sup.pid, sup.ready);
 		break;
 	case DO_KILL:
 		kill(sup.pid, SIGKILL);
 		next_plan(DO_NOTHING, 0);
-		log_error("supervise: does not end pid=%d, it is killed", (int)sup.pid);
+		log_error("supervise: program does not end, killing it pid=%d",
+			  (int)sup.pid);
 		break;
 	default:
 		break;
@@ -440,7 +440,7 @@ privileges_limit(void)
 	 * drop its own.
 	 */
 	if (rc < 0)
-		log_warn("supervise: capabilities not given up error=%s", strerror(-rc));
+		log_warn("supervise: capabilities not dropped error=%s", strerror(-rc));
 }
 
 static int
@@ -463,14 +463,14 @@ usage_print(FILE *out)
 	fprintf(out,
 		"usage: fpm-supervise [--watchdog SECONDS] [--start SECONDS] PROGRAM "
 		"[ARGUMENT...]\n"
-		"Runs `fpm-dataplane -c FILE`, keeps its TAPs while it is away, starts it\n"
-		"again when it crashes. SIGTERM and SIGINT end both, SIGHUP is passed on.\n"
-		"      --watchdog SECONDS  abort a program that shows no sign of life for "
-		"so\n"
-		"                          long; default 30, 0: never\n"
-		"      --start SECONDS     abort one that starts and comes no step further "
-		"in\n"
-		"                          that time, such as a device; default 90\n");
+		"Runs `fpm-dataplane -c FILE`, keeps its TAPs open while it does not run,\n"
+		"starts it again after a crash. SIGTERM and SIGINT end both, SIGHUP is\n"
+		"passed on.\n"
+		"      --watchdog SECONDS  abort the program if it hangs for so long;\n"
+		"                          default 30, 0: never\n"
+		"      --start SECONDS     abort a start without progress (the next "
+		"device\n"
+		"                          is progress) for so long; default 90\n");
 }
 
 /* Parse an option. Returns the number, or -1 after an error message. */
@@ -546,7 +546,7 @@ main(int argc, char **argv)
 	if (rc == 0)
 		rc = sup.notify_fd = notify_open(sup.notify_name);
 	if (rc < 0) {
-		log_error("supervise: does not start error=%s", strerror(-rc));
+		log_error("supervise: start failed error=%s", strerror(-rc));
 		return 1;
 	}
 	rc = events_loop();

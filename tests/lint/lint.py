@@ -76,12 +76,17 @@ MAY_ASK_IT = {"log.c", "watch.c", "watch.h"}  # for time stamps that people read
 WORDS = re.compile(r"\b(nexthop entry|routing entry|blacklist|whitelist|master/slave)\b", re.I)
 # Who logs: the first word of a line.
 LOG_ROOMS = re.compile(
-    "(main|dpdk|fib|fpm|keep|log|manage|neigh|nics|port|prepare|punt|rib|service|supervise|ui): "
+    "(main|dpdk|fdstore|fib|fpm|log|manage|neigh|nics|port|prepare|punt|rib|service|supervise|ui): "
 )
 # Folders and files whose comments, messages and text are held to the patterns of english.py.
 PLAIN = (
     "fpm-dataplane/doc/glossary.md",
     "poptrie",
+    "tap-bridge",
+    "fpm-dataplane/restart",
+    "fpm-dataplane/supervise",
+    "fpm-dataplane/daemon",
+    "fpm-dataplane/main.c",
 )
 # A file has one idea. Many lines are a hint that it has two; more than the limit are refused.
 ADVISED_LINES, MAX_LINES = 500, 900
