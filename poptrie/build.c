@@ -86,8 +86,8 @@ node_retire(struct build *b, const struct node *n)
  * differ.
  */
 static bool
-leaves_keep(struct build *b, const struct plan *p, const struct node *old,
-	    const struct node *now)
+leaves_reuse(struct build *b, const struct plan *p, const struct node *old,
+	     const struct node *now)
 {
 	unsigned int was = b->n_swings;
 	uint32_t i;
@@ -114,7 +114,7 @@ leaves_keep(struct build *b, const struct plan *p, const struct node *old,
  * Change the block of children in place, by one store or two for each child that differs.
  */
 static bool
-kids_keep(struct build *b, const struct node *kid, uint32_t n, const struct node *old)
+children_reuse(struct build *b, const struct node *kid, uint32_t n, const struct node *old)
 {
 	unsigned int was = b->n_swings;
 
@@ -165,7 +165,7 @@ plan_write(struct build *b, struct plan *p, uint64_t child, const struct node *o
 	out->uniform = (out->node.run | child) == 0;
 	out->value = p->value[0];
 
-	keep = !out->uniform && leaves_keep(b, p, old, &out->node);
+	keep = !out->uniform && leaves_reuse(b, p, old, &out->node);
 	if (keep) {
 		out->node.leaf_base = old->leaf_base;
 	} else if (old) {
@@ -183,7 +183,7 @@ plan_write(struct build *b, struct plan *p, uint64_t child, const struct node *o
 	}
 
 	n = (uint32_t)__builtin_popcountll(child);
-	if (child && old && old->child == child && kids_keep(b, p->kid, n, old)) {
+	if (child && old && old->child == child && children_reuse(b, p->kid, n, old)) {
 		out->node.child_base = old->child_base;
 		return 0;
 	}
@@ -467,8 +467,8 @@ pt_slot_rebuild(struct poptrie *pt, struct pt_view *v, struct pt_batch *batch,
 	b.batch = batch;
 	b.n_swings = 0;
 	if (v->wide) {
-		if (v->few)
-			bits = PT_FEW;
+		if (v->small)
+			bits = PT_SMALL_BITS;
 		else if (!pt->ip6)
 			bits = PT4_BITS;
 		else if (slot - (1u << (PT6_OTHER - 3)) < 1u << (PT6_BITS - 3))
@@ -503,7 +503,7 @@ pt_slot_rebuild(struct poptrie *pt, struct pt_view *v, struct pt_batch *batch,
  * needs no memory.
  */
 static void
-node_recover(const struct pt_view *v, const struct node *n, uint32_t value)
+node_set_cover(const struct pt_view *v, const struct node *n, uint32_t value)
 {
 	uint64_t first = ~n->child & -~n->child; /* the slot of the first leaf */
 
@@ -517,7 +517,7 @@ node_recover(const struct pt_view *v, const struct node *n, uint32_t value)
 		struct node kid = node_child(v, n, (unsigned int)__builtin_ctzll(m));
 
 		if (kid.bare)
-			node_recover(v, &kid, value);
+			node_set_cover(v, &kid, value);
 	}
 }
 
@@ -527,8 +527,8 @@ node_recover(const struct pt_view *v, const struct node *n, uint32_t value)
  * bits.
  */
 bool
-pt_slot_recover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,
-		uint32_t uncovered)
+pt_slot_set_cover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,
+		  uint32_t uncovered)
 {
 	uint32_t cover = pt->slot[slot].cover ? pt->slot[slot].cover : uncovered;
 	uint32_t root = pt->slot[slot].root, e;
@@ -539,7 +539,7 @@ pt_slot_recover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,
 		e = atomic_load_explicit(&v->entry[slot], memory_order_relaxed);
 		if (e & PT_CHILD) {
 			n = node_get(v, e & ~PT_CHILD);
-			node_recover(v, &n, cover);
+			node_set_cover(v, &n, cover);
 		} else if (root == 0 && e != cover) {
 			atomic_store_explicit(&v->entry[slot], cover, memory_order_release);
 		}
@@ -548,7 +548,7 @@ pt_slot_recover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,
 	f = v->fused[slot];
 	if (f.run) {
 		n = fused_open(v, &f, v->bare_slot[slot]);
-		node_recover(v, &n, cover);
+		node_set_cover(v, &n, cover);
 		return true;
 	}
 	/* A uniform slot that has routes is filled by one of them. */

@@ -33,7 +33,7 @@ block_move(struct piece *w, bool node, uint32_t idx, uint32_t n)
 	size_t bytes = pool->elem_bytes;
 	uint32_t to;
 
-	if (!pt_pool_leaves(pool, idx) || w->no_memory)
+	if (!pt_pool_is_leaving(pool, idx) || w->no_memory)
 		return idx;
 	to = pt_pool_alloc(pool, n);
 	if (to == PT_NIL)
@@ -199,8 +199,8 @@ piece_walk(struct piece *w)
 bool
 pt_walk_begin(struct pt_view *v, uint32_t gain)
 {
-	bool nodes = pt_pool_leave(&v->nodes, gain);
-	bool leaves = pt_pool_leave(&v->leaves, gain);
+	bool nodes = pt_pool_mark_leaving(&v->nodes, gain);
+	bool leaves = pt_pool_mark_leaving(&v->leaves, gain);
 
 	v->walk = (struct pt_walk){.on = nodes || leaves};
 	return v->walk.on;
@@ -239,11 +239,11 @@ pt_defragment(struct poptrie *pt, struct pt_batch *batch)
 			return;
 		}
 	}
-	w.left = pt->least_visits + (int64_t)batch->old.n * VISITS_A_BLOCK;
+	w.left = pt->min_visits + (int64_t)batch->old.n * VISITS_A_BLOCK;
 	piece_walk(&w);
 	if (w.no_memory) {
-		pt_pool_stay(&v->nodes);
-		pt_pool_stay(&v->leaves);
+		pt_pool_unmark_leaving(&v->nodes);
+		pt_pool_unmark_leaving(&v->leaves);
 		v->walk.on = false;
 	}
 }

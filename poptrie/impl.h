@@ -18,16 +18,16 @@
 #include "poptrie/pool.h"
 #include "poptrie/radix.h"
 
-#define PT_STRIDE    6
-#define PT4_BITS     18   /* direct bits of IPv4 */
-#define PT6_BITS     24   /* direct bits inside 2000::/3, its three leading bits included */
-#define PT6_OTHER    12   /* direct bits of the rest of the IPv6 space */
-#define PT_FEW       8    /* direct bits of a small table, IPv4 or IPv6 */
-#define PT_RANGES    64   /* most ranges of a small IPv4 table, see struct poptrie */
-#define PT_DIRTY     4096 /* most listed prefixes; with more, whole slots are rebuilt */
-#define PT_DIRTY_FEW 64   /* the same, in a small table */
-#define PT_CHILD     0x80000000u /* in 32-bit words: a child or node, not a value */
-#define PT_VALUE16   0x7fffu     /* the largest value of a 16-bit leaf */
+#define PT_STRIDE      6
+#define PT4_BITS       18 /* direct bits of IPv4 */
+#define PT6_BITS       24 /* direct bits inside 2000::/3, its three leading bits included */
+#define PT6_OTHER      12 /* direct bits of the rest of the IPv6 space */
+#define PT_SMALL_BITS  8  /* direct bits of a small table, IPv4 or IPv6 */
+#define PT_RANGES      64 /* most ranges of a small IPv4 table, see struct poptrie */
+#define PT_DIRTY       4096 /* most listed prefixes; with more, whole slots are rebuilt */
+#define PT_DIRTY_SMALL 64   /* the same, in a small table */
+#define PT_CHILD       0x80000000u /* in 32-bit words: a child or node, not a value */
+#define PT_VALUE16     0x7fffu     /* the largest value of a 16-bit leaf */
 #define PT_FRAG \
 	(1u << 19)        /* octets of holes allowed in a pool, beside half of those used */
 #define PT_VISITS   256u  /* nodes that any commit may visit: some 10 us */
@@ -120,7 +120,7 @@ struct pt_view {
 			      uint32_t *value, unsigned int n);
 	};
 	bool wide;   /* W:writer once */
-	bool few;    /* W:writer once  the direct table has PT_FEW bits; wide then */
+	bool small;  /* W:writer once  the direct table has PT_SMALL_BITS bits; wide then */
 	bool leaf32; /* W:writer once */
 	/*
 	 * The value of the zero-length prefix in the low half, the number of its changes in
@@ -202,7 +202,7 @@ struct poptrie {
 	uint64_t *whole; /* of those, the slots to rebuild; else only the cover changed */
 	uint32_t full_lo, full_hi; /* words of `full` that may be set: lo <= w < hi */
 	struct pt_dirty *dirty;
-	uint32_t n_dirty, most_dirty;
+	uint32_t n_dirty, max_dirty;
 	struct pt_blocks fresh; /* new blocks of the slot that is being rebuilt, for undo */
 	struct pt_batch *idle;
 	unsigned int n_idle;
@@ -210,7 +210,7 @@ struct poptrie {
 	uint64_t depth[POPTRIE_DEPTHS];
 	size_t retired_bytes;
 	uint64_t retired_nodes, retired_leaves;
-	uint32_t least_visits; /* fewest visits of a commit while holes are closed */
+	uint32_t min_visits; /* fewest visits of a commit while holes are closed */
 };
 
 /* Return the slot of the key's address. Slots are in address order over the whole space. */
@@ -222,7 +222,7 @@ pt_slot_of(enum pt_shape shape, struct pt_key k)
 	if (shape == PT_SHAPE4)
 		return k.hi >> (64 - PT4_BITS);
 	if (shape == PT_SHAPE_SMALL)
-		return k.hi >> (64 - PT_FEW);
+		return k.hi >> (64 - PT_SMALL_BITS);
 	switch (k.hi >> 61) {
 	case 0:
 		return k.hi >> (64 - PT6_OTHER);
@@ -239,7 +239,7 @@ pt_slot_bits(enum pt_shape shape, struct pt_key k)
 	if (shape == PT_SHAPE4)
 		return PT4_BITS;
 	if (shape == PT_SHAPE_SMALL)
-		return PT_FEW;
+		return PT_SMALL_BITS;
 	return k.hi >> 61 == 1 ? PT6_BITS : PT6_OTHER;
 }
 
@@ -249,7 +249,7 @@ pt_slot_count(enum pt_shape shape)
 	if (shape == PT_SHAPE4)
 		return 1u << PT4_BITS;
 	if (shape == PT_SHAPE_SMALL)
-		return 1u << PT_FEW;
+		return 1u << PT_SMALL_BITS;
 	return (1u << (PT6_BITS - 3)) + (7u << (PT6_OTHER - 3));
 }
 
@@ -257,8 +257,8 @@ pt_slot_count(enum pt_shape shape)
 int pt_slot_rebuild(struct poptrie *pt, struct pt_view *v, struct pt_batch *batch,
 		    uint32_t slot, const struct pt_dirty *dirty, uint32_t n_dirty,
 		    uint32_t uncovered);
-bool pt_slot_recover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,
-		     uint32_t uncovered);
+bool pt_slot_set_cover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,
+		       uint32_t uncovered);
 int pt_view_rebuild(struct poptrie *pt, struct pt_batch *batch, bool leaf32);
 
 /* defragment.c */
@@ -302,12 +302,12 @@ void pt_bulk4_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *va
 		     unsigned int n);
 void pt_bulk6_avx512(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
 		     unsigned int n);
-void pt_bulk4_few_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
-			 unsigned int n);
+void pt_bulk4_small_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
+			   unsigned int n);
 void pt_each4_avx512(const struct poptrie *const *pt, const uint32_t *addr, uint32_t *value,
 		     unsigned int n);
-void pt_bulk6_few_avx512(const struct pt_view *v, const uint8_t *const *addr,
-			 uint32_t *value, unsigned int n);
+void pt_bulk6_small_avx512(const struct pt_view *v, const uint8_t *const *addr,
+			   uint32_t *value, unsigned int n);
 
 static inline struct pt_view *
 pt_view(const struct poptrie *pt)
@@ -317,7 +317,7 @@ pt_view(const struct poptrie *pt)
 
 /*
  * Return true if the ranges may be read. This is a hint: the reader checks the turn again,
- * see ranges_kept(). Always false without AVX-512.
+ * see ranges_unchanged(). Always false without AVX-512.
  */
 static inline bool
 pt_has_ranges(const struct poptrie *pt)

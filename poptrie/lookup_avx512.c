@@ -305,11 +305,11 @@ group_start(const struct pt_view *v, struct group6 *g, const uint8_t *const *add
 
 /* Begin in a small table. */
 PT_INLINE void
-group_start_few(const struct pt_view *v, struct group6 *g, __m512i hi)
+group_start_small(const struct pt_view *v, struct group6 *g, __m512i hi)
 {
-	_mm512_store_si512(g->key, _mm512_slli_epi64(hi, PT_FEW));
+	_mm512_store_si512(g->key, _mm512_slli_epi64(hi, PT_SMALL_BITS));
 	g->other = 0;
-	group_enter(g, v->entry, _mm512_srli_epi64(hi, 64 - PT_FEW));
+	group_enter(g, v->entry, _mm512_srli_epi64(hi, 64 - PT_SMALL_BITS));
 }
 
 /* Load 16 octets of 8 nodes, from octet `from` on, as two vectors of their halves. */
@@ -399,7 +399,7 @@ groups_walk(const struct pt_view *v, struct group6 *g, unsigned int groups,
 }
 
 /* The tables that are walked in groups: small IPv4, small IPv6, large IPv6. */
-enum table { FEW4, FEW6, WIDE6 };
+enum table { SMALL4, SMALL6, WIDE6 };
 
 /* The keys of a bulk lookup: IPv4 addresses, or pointers to IPv6 addresses. */
 union keys {
@@ -412,10 +412,10 @@ PT_INLINE uint32_t
 key_walk(const struct pt_view *v, union keys key, unsigned int i, enum table table)
 {
 	switch (table) {
-	case FEW4:
-		return few4(v, key.ip4[i]);
-	case FEW6:
-		return few6(v, key.ip6[i]);
+	case SMALL4:
+		return small4(v, key.ip4[i]);
+	case SMALL6:
+		return small6(v, key.ip6[i]);
 	default:
 		return wide6(v, key.ip6[i]);
 	}
@@ -428,13 +428,14 @@ keys_start(const struct pt_view *v, struct group6 *g, union keys key, unsigned i
 {
 	if (table == WIDE6)
 		group_start(v, g, key.ip6 + i);
-	else if (table == FEW6)
-		group_start_few(v, g, keys_hi8(key.ip6 + i));
+	else if (table == SMALL6)
+		group_start_small(v, g, keys_hi8(key.ip6 + i));
 	else
-		group_start_few(v, g,
-				_mm512_slli_epi64(_mm512_cvtepu32_epi64(_mm256_loadu_si256(
-							  (const void *)(key.ip4 + i))),
-						  32));
+		group_start_small(
+			v, g,
+			_mm512_slli_epi64(_mm512_cvtepu32_epi64(_mm256_loadu_si256(
+						  (const void *)(key.ip4 + i))),
+					  32));
 }
 
 /*
@@ -449,11 +450,11 @@ groups_find(const struct pt_view *v, union keys key, unsigned int from, uint32_t
 
 	for (unsigned int i = 0; i < groups; i++)
 		keys_start(v, &g[i], key, from + 8 * i, table);
-	groups_walk(v, g, groups, table == WIDE6 ? PT6_BITS : PT_FEW);
+	groups_walk(v, g, groups, table == WIDE6 ? PT6_BITS : PT_SMALL_BITS);
 	for (unsigned int i = 0; i < groups; i++) {
 		unsigned int m = group_finish(v, &g[i], value + from + 8 * i, dflt);
 
-		for (; table != FEW4 && __builtin_expect(m, 0); m &= m - 1) {
+		for (; table != SMALL4 && __builtin_expect(m, 0); m &= m - 1) {
 			unsigned int j = from + 8 * i + (unsigned int)__builtin_ctz(m);
 
 			value[j] = or_dflt(key_walk(v, key, j, table), dflt);
@@ -480,17 +481,17 @@ keys_bulk(const struct pt_view *v, union keys key, uint32_t *value, unsigned int
 }
 
 void
-pt_bulk4_few_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
-		    unsigned int n)
+pt_bulk4_small_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
+		      unsigned int n)
 {
-	keys_bulk(v, (union keys){.ip4 = addr}, value, n, FEW4);
+	keys_bulk(v, (union keys){.ip4 = addr}, value, n, SMALL4);
 }
 
 void
-pt_bulk6_few_avx512(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
-		    unsigned int n)
+pt_bulk6_small_avx512(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
+		      unsigned int n)
 {
-	keys_bulk(v, (union keys){.ip6 = addr}, value, n, FEW6);
+	keys_bulk(v, (union keys){.ip6 = addr}, value, n, SMALL6);
 }
 
 void

@@ -179,7 +179,7 @@ pt_pool_alloc(struct pt_pool *p, uint32_t n)
 	if (i == PT_NIL)
 		i = page_take(p, n);
 	if (i == PT_NIL && p->leaving != PT_NIL) {
-		pt_pool_stay(p);
+		pt_pool_unmark_leaving(p);
 		i = p->partial[n];
 	}
 	if (i == PT_NIL)
@@ -222,7 +222,7 @@ page_is_sparse(const struct pt_pool *p, const struct pt_page *pg)
 }
 
 bool
-pt_pool_leave(struct pt_pool *p, uint32_t gain)
+pt_pool_mark_leaving(struct pt_pool *p, uint32_t gain)
 {
 	for (uint32_t n = 1; n < sizeof(p->partial) / sizeof(p->partial[0]); n++) {
 		uint32_t pages = 0, blocks = 0, each = p->page_elems / n, next;
@@ -248,7 +248,7 @@ pt_pool_leave(struct pt_pool *p, uint32_t gain)
 }
 
 void
-pt_pool_stay(struct pt_pool *p)
+pt_pool_unmark_leaving(struct pt_pool *p)
 {
 	uint32_t i;
 

@@ -72,17 +72,17 @@ void pt_pool_free(struct pt_pool *p, uint32_t idx, uint32_t n);
  * which that frees `gain` pages or more: no new block is put there, and the page can take
  * any size when its blocks have been moved and freed. Returns true if any page is leaving.
  */
-bool pt_pool_leave(struct pt_pool *p, uint32_t gain);
+bool pt_pool_mark_leaving(struct pt_pool *p, uint32_t gain);
 
 /*
- * Cancel pt_pool_leave(): the pages take blocks again. pt_pool_alloc() calls it when the
+ * Cancel pt_pool_mark_leaving(): the pages take blocks again. pt_pool_alloc() calls it when the
  * pool is full.
  */
-void pt_pool_stay(struct pt_pool *p);
+void pt_pool_unmark_leaving(struct pt_pool *p);
 
 /* True if the block is in a leaving page. */
 static inline bool
-pt_pool_leaves(const struct pt_pool *p, uint32_t idx)
+pt_pool_is_leaving(const struct pt_pool *p, uint32_t idx)
 {
 	return p->page[idx / p->page_elems].leaving;
 }

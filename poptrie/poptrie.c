@@ -55,17 +55,17 @@ pt_create(struct poptrie **out, const struct poptrie_conf *conf, enum pt_layout 
 	pt->wide = pt->ip6 || conf->small || layout == PT_WIDE;
 	pt->shape = conf->small ? PT_SHAPE_SMALL : pt->ip6 ? PT_SHAPE6 : PT_SHAPE4;
 	pt->isa = isa;
-	pt->least_visits = PT_VISITS;
+	pt->min_visits = PT_VISITS;
 	pt_ranges_close(pt);
 	pt->bits_max = pt->ip6 ? 128 : 32;
 	pt->n_slots = pt_slot_count(pt->shape);
-	pt->most_dirty = conf->small ? PT_DIRTY_FEW : PT_DIRTY;
+	pt->max_dirty = conf->small ? PT_DIRTY_SMALL : PT_DIRTY;
 	pt_radix_init(&pt->radix, &pt->mem, conf->small ? PT_MEM_SPARSE : PT_MEM_HOT);
 	pt->slot = pt_mem_get(&mem, pt->n_slots * sizeof(*pt->slot), 64, 0);
 	pt->used = pt_mem_get(&mem, bitmap_bytes(pt), 64, 0);
 	pt->full = pt_mem_get(&mem, bitmap_bytes(pt), 64, 0);
 	pt->whole = pt_mem_get(&mem, bitmap_bytes(pt), 64, 0);
-	pt->dirty = pt_mem_get(&mem, pt->most_dirty * sizeof(*pt->dirty), 64, 0);
+	pt->dirty = pt_mem_get(&mem, pt->max_dirty * sizeof(*pt->dirty), 64, 0);
 	if (pt->slot && pt->used && pt->full && pt->whole && pt->dirty) {
 		v = pt_view_new(pt, false, 0, 0);
 		if (v) {
@@ -101,7 +101,7 @@ poptrie_destroy(struct poptrie *pt)
 	pt_mem_put(&mem, pt->used, bitmap_bytes(pt));
 	pt_mem_put(&mem, pt->full, bitmap_bytes(pt));
 	pt_mem_put(&mem, pt->whole, bitmap_bytes(pt));
-	pt_mem_put(&mem, pt->dirty, pt->most_dirty * sizeof(*pt->dirty));
+	pt_mem_put(&mem, pt->dirty, pt->max_dirty * sizeof(*pt->dirty));
 	pt_mem_put(&mem, pt, sizeof(*pt));
 }
 
@@ -167,7 +167,7 @@ commit_slots(struct poptrie *pt, struct pt_view *v, struct pt_batch *batch,
 		for (uint64_t m = pt->full[w]; m; m &= m - 1) {
 			s = w * 64 + (uint32_t)__builtin_ctzll(m);
 			if ((pt->whole[w] & m & -m) ||
-			    !pt_slot_recover(pt, v, s, uncovered))
+			    !pt_slot_set_cover(pt, v, s, uncovered))
 				rc = pt_slot_rebuild(pt, v, batch, s, NULL, 0, uncovered);
 			if (rc < 0)
 				goto fail;
@@ -255,7 +255,7 @@ writer_bytes(const struct poptrie *pt, const struct pt_view *v)
 {
 	size_t bytes = (pt->radix.top - 1) * sizeof(struct pt_rnode) +
 		       pt->n_slots * sizeof(*pt->slot) + 3 * bitmap_bytes(pt) +
-		       pt->most_dirty * sizeof(*pt->dirty) +
+		       pt->max_dirty * sizeof(*pt->dirty) +
 		       (v->nodes.top + v->leaves.top) * sizeof(struct pt_page);
 
 	if (!v->wide)

@@ -101,7 +101,7 @@ ranges_find_one(const struct poptrie *pt, uint32_t addr)
 
 /* True if the list was not closed since it had this turn. */
 PT_INLINE bool
-ranges_kept(const struct poptrie *pt, uint32_t turn)
+ranges_unchanged(const struct poptrie *pt, uint32_t turn)
 {
 	atomic_signal_fence(memory_order_acquire);
 	return atomic_load_explicit(&pt->ranges_turn, memory_order_relaxed) == turn;
@@ -127,7 +127,7 @@ pt_ranges_bulk_avx512(const struct poptrie *pt, const uint32_t *addr, uint32_t *
 		ranges_find(pt, addr, value, n, 2);
 	else
 		ranges_find(pt, addr, value, n, 4);
-	return ranges_kept(pt, turn);
+	return ranges_unchanged(pt, turn);
 }
 
 /*
@@ -145,7 +145,7 @@ pt_each4_avx512(const struct poptrie *const *pt, const uint32_t *addr, uint32_t 
 
 		if ((turn & 1) == 0) {
 			value[i] = ranges_find_one(pt[i], addr[i]);
-			if (__builtin_expect(ranges_kept(pt[i], turn), 1))
+			if (__builtin_expect(ranges_unchanged(pt[i], turn), 1))
 				continue;
 		}
 		v = pt_view(pt[i]);

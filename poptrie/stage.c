@@ -41,7 +41,7 @@ mark_prefix(struct poptrie *pt, struct pt_key key, unsigned int len, uint32_t sl
 		pt->whole[slot / 64] |= 1ull << slot % 64;
 		return;
 	}
-	if (pt->n_dirty == pt->most_dirty) {
+	if (pt->n_dirty == pt->max_dirty) {
 		for (uint32_t i = 0; i < pt->n_dirty; i++)
 			pt_mark_full(pt, pt->dirty[i].slot);
 		pt->n_dirty = 0;
@@ -154,13 +154,13 @@ depth_of(const struct poptrie *pt, struct pt_key key, unsigned int len)
  * the entry and its first node are loaded.
  */
 static void
-way_prefetch(const struct poptrie *pt, struct pt_key key, const uint8_t *addr)
+path_prefetch(const struct poptrie *pt, struct pt_key key, const uint8_t *addr)
 {
 	const struct pt_view *v = pt_view(pt);
 	uint32_t ip4 = (uint32_t)(key.hi >> 32), got;
 
-	if (v->few)
-		got = pt->ip6 ? few6(v, addr) : few4(v, ip4);
+	if (v->small)
+		got = pt->ip6 ? small6(v, addr) : small4(v, ip4);
 	else if (pt->ip6)
 		got = wide6(v, addr);
 	else
@@ -189,7 +189,7 @@ poptrie_add(struct poptrie *pt, const uint8_t *addr, unsigned int len, uint32_t 
 			mark_short(pt, key, len);
 	} else {
 		slot = pt_slot_of(pt->shape, key);
-		way_prefetch(pt, key, addr);
+		path_prefetch(pt, key, addr);
 		rc = pt_radix_set(&pt->radix, &pt->slot[slot].root, key, len, value, &old);
 		if (rc < 0)
 			return rc;
@@ -224,7 +224,7 @@ poptrie_del(struct poptrie *pt, const uint8_t *addr, unsigned int len)
 			mark_short(pt, key, len);
 	} else {
 		slot = pt_slot_of(pt->shape, key);
-		way_prefetch(pt, key, addr);
+		path_prefetch(pt, key, addr);
 		old = pt_radix_del(&pt->radix, &pt->slot[slot].root, key, len);
 		if (old)
 			mark_prefix(pt, key, len, slot);

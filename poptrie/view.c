@@ -20,9 +20,9 @@
 #define LEAF_SMALL (1u << 14)
 #define NODE_SMALL (1u << 11)
 /* Pools of small tables; a page has room for the largest block. */
-#define FEW_PAGE 64u
-#define LEAF_FEW (1u << 8)
-#define NODE_FEW FEW_PAGE
+#define SMALL_PAGE   64u
+#define SMALL_LEAVES (1u << 8)
+#define SMALL_NODES  SMALL_PAGE
 
 /*
  * Return the number of leaves whose value is their index: uniform fused entries point to
@@ -61,26 +61,26 @@ pt_view_new(struct poptrie *pt, bool leaf32, uint32_t leaf_cap, uint32_t node_ca
 	uint32_t identity = identity_leaves(pt);
 	size_t entry = pt->wide ? sizeof(uint32_t) : sizeof(struct pt_fused);
 	size_t node = pt->wide ? sizeof(struct pt_wide) : sizeof(struct pt_fused);
-	bool few = pt->shape == PT_SHAPE_SMALL;
+	bool small = pt->shape == PT_SHAPE_SMALL;
 
 	if (!v)
 		return NULL;
 	if (leaf_cap == 0)
-		leaf_cap = few ? LEAF_FEW
-			       : identity + (pt->mem.alloc ? LEAF_SMALL : LEAF_ROOM);
+		leaf_cap = small ? SMALL_LEAVES
+				 : identity + (pt->mem.alloc ? LEAF_SMALL : LEAF_ROOM);
 	if (node_cap == 0)
-		node_cap = few ? NODE_FEW : pt->mem.alloc ? NODE_SMALL : NODE_ROOM;
+		node_cap = small ? SMALL_NODES : pt->mem.alloc ? NODE_SMALL : NODE_ROOM;
 	v->wide = pt->wide;
-	v->few = few;
+	v->small = small;
 	v->leaf32 = leaf32;
 	v->refs = 1;
 	v->direct_bytes = pt->n_slots * entry;
 	v->entry = pt_mem_get(&pt->mem, v->direct_bytes, 64, PT_MEM_HOT);
 	if (!v->entry ||
-	    pt_pool_init(&v->leaves, &pt->mem, leaf32 ? 4 : 2, few ? FEW_PAGE : LEAF_PAGE,
-			 leaf_cap, identity) < 0 ||
-	    pt_pool_init(&v->nodes, &pt->mem, (uint32_t)node, few ? FEW_PAGE : NODE_PAGE,
-			 node_cap, 0) < 0) {
+	    pt_pool_init(&v->leaves, &pt->mem, leaf32 ? 4 : 2,
+			 small ? SMALL_PAGE : LEAF_PAGE, leaf_cap, identity) < 0 ||
+	    pt_pool_init(&v->nodes, &pt->mem, (uint32_t)node,
+			 small ? SMALL_PAGE : NODE_PAGE, node_cap, 0) < 0) {
 		view_free(pt, v);
 		return NULL;
 	}

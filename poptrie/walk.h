@@ -160,13 +160,13 @@ wide6(const struct pt_view *v, const uint8_t *addr)
 
 /* Look up a key in a small table. */
 PT_INLINE uint32_t
-few4(const struct pt_view *v, uint32_t addr)
+small4(const struct pt_view *v, uint32_t addr)
 {
-	return walk4(v, addr, PT_FEW);
+	return walk4(v, addr, PT_SMALL_BITS);
 }
 
 PT_INLINE uint32_t
-few6(const struct pt_view *v, const uint8_t *addr)
+small6(const struct pt_view *v, const uint8_t *addr)
 {
 	return walk6(v, addr, PT_SHAPE_SMALL);
 }
