@@ -4,7 +4,8 @@
  *
  * Three sockets, opened inside the namespace. `events` joins the groups before the first
  * dump, so no change is missed: a change during a dump is in both, and a second message
- * about it changes nothing. `dumps` and `asks` are separate because a callback may solicit.
+ * about it changes nothing. `dumps` and `requests` are separate because a callback may
+ * solicit.
  *
  * A dump marks the entries that it shows with its generation; entries with an older
  * generation are gone. Hence the first dump, a resync and the recovery from an overrun are
@@ -120,7 +121,8 @@ kmon_dump(struct kmon *km, enum kmon_kind kind)
 		return kmon_errno(rc);
 	if (km->apply_rc < 0)
 		return km->apply_rc;
-	kmon_bury(km, kind, mirror_take(&km->mirror[kind], entry_is_stale, &km->gen));
+	kmon_report_gone(km, kind,
+			 mirror_remove_if(&km->mirror[kind], entry_is_stale, &km->gen));
 	return 0;
 }
 
@@ -154,14 +156,14 @@ kmon_resync(struct kmon *km)
 }
 
 int
-kmon_retell(struct kmon *km, unsigned int ifindex, bool again)
+kmon_reset_link(struct kmon *km, unsigned int ifindex, bool again)
 {
 	struct kmon_key key = {.ifindex = ifindex};
 	struct mirror_entry *e = mirror_find(&km->mirror[KMON_LINK], &key);
 
 	if (e != NULL) {
-		mirror_take_one(&km->mirror[KMON_LINK], e);
-		kmon_bury(km, KMON_LINK, e);
+		mirror_remove(&km->mirror[KMON_LINK], e);
+		kmon_report_gone(km, KMON_LINK, e);
 	}
 	return again ? kmon_resync(km) : 0;
 }
@@ -246,7 +248,7 @@ requests_open(struct kmon *km)
 				  &limit, sizeof(limit)) < 0)
 		rc = -errno;
 	if (rc == 0)
-		rc = socket_open(&km->asks, km);
+		rc = socket_open(&km->requests, km);
 	return rc;
 }
 
@@ -305,7 +307,7 @@ kmon_close(struct kmon *km)
 		return;
 	nl_socket_free(km->events);
 	nl_socket_free(km->dumps);
-	nl_socket_free(km->asks);
+	nl_socket_free(km->requests);
 	for (int kind = 0; kind < KMON_N_KINDS; kind++)
 		mirror_free(&km->mirror[kind]);
 	free(km);

@@ -65,7 +65,7 @@ struct kmon_conf {
  *
  * The kernel often does not announce INCOMPLETE and DELAY of a neighbor. FAILED comes once
  * for each kmon_resolve() that failed. A callback may call kmon_resolve(), kmon_forget(),
- * kmon_gave_up() and kmon_operstate(), no other function of this file.
+ * kmon_has_failed() and kmon_operstate(), no other function of this file.
  */
 struct kmon_ops {
 	void (*link)(void *ctx, const struct kmon_link *link, bool gone);
@@ -107,13 +107,13 @@ int kmon_resync(struct kmon *km);
  * for a caller to whom the link means something else from now on. Without `again`, only
  * later changes are reported. Not from a callback. Returns 0 or -errno, as kmon_resync().
  */
-int kmon_retell(struct kmon *km, unsigned int ifindex, bool again);
+int kmon_reset_link(struct kmon *km, unsigned int ifindex, bool again);
 
 /*
  * Report every neighbor again as it was reported last, for a caller that had no room for
  * some of them. Not from a callback.
  */
-void kmon_tell_neighbors(struct kmon *km);
+void kmon_report_neighbors(struct kmon *km);
 
 /*
  * Ask the kernel to resolve or confirm a neighbor (RTM_NEWNEIGH with NTF_USE and state
@@ -141,8 +141,8 @@ int kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uin
  * is no proof, because since Linux 6.17 it takes no lock.) Returns false when the kernel
  * solicits the neighbor (again); true when it failed, or on an error.
  */
-bool kmon_gave_up(struct kmon *km, unsigned int ifindex, uint8_t family,
-		  const uint8_t *addr);
+bool kmon_has_failed(struct kmon *km, unsigned int ifindex, uint8_t family,
+		     const uint8_t *addr);
 
 /*
  * Make the kernel announce now whether link `ifindex` runs (RFC 2863, ifOperStatus;

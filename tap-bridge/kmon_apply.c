@@ -30,7 +30,7 @@ kmon_is_watched(const struct kmon *km, enum kmon_kind kind)
 static void
 kmon_report(struct kmon *km, enum kmon_kind kind, const union kmon_item *item, bool gone)
 {
-	struct kmon_neigh dead;
+	struct kmon_neigh report;
 
 	km->n_reports++;
 	switch (kind) {
@@ -44,12 +44,12 @@ kmon_report(struct kmon *km, enum kmon_kind kind, const union kmon_item *item, b
 		km->ops.addr(km->ctx, &item->addr, gone);
 		break;
 	default:
-		dead = item->neigh;
+		report = item->neigh;
 		if (gone) {
-			dead.nud = 0;
-			dead.has_mac = false;
+			report.nud = 0;
+			report.has_mac = false;
 		}
-		km->ops.neigh(km->ctx, &dead, gone);
+		km->ops.neigh(km->ctx, &report, gone);
 		break;
 	}
 }
@@ -61,7 +61,7 @@ entry_is_on_link(const struct mirror_entry *e, const void *arg)
 }
 
 static void
-entries_bury(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list)
+entries_report_gone(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list)
 {
 	for (struct mirror_entry *next; list != NULL; list = next) {
 		next = list->next;
@@ -72,20 +72,21 @@ entries_bury(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list)
 }
 
 void
-kmon_bury(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list)
+kmon_report_gone(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list)
 {
 	if (kind != KMON_LINK) {
-		entries_bury(km, kind, list);
+		entries_report_gone(km, kind, list);
 		return;
 	}
 	for (struct mirror_entry *next; list != NULL; list = next) {
 		next = list->next;
 		list->next = NULL;
 		for (int k = KMON_NEIGH; k > KMON_LINK; k--)
-			entries_bury(km, k,
-				     mirror_take(&km->mirror[k], entry_is_on_link,
-						 &list->key.ifindex));
-		entries_bury(km, KMON_LINK, list);
+			entries_report_gone(km, k,
+					    mirror_remove_if(&km->mirror[k],
+							     entry_is_on_link,
+							     &list->key.ifindex));
+		entries_report_gone(km, KMON_LINK, list);
 	}
 }
 
@@ -158,8 +159,8 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 	e = mirror_find(m, &key);
 	if (change->gone) {
 		if (e != NULL) {
-			mirror_take_one(m, e);
-			kmon_bury(km, kind, e);
+			mirror_remove(m, e);
+			kmon_report_gone(km, kind, e);
 		}
 		return 0;
 	}
@@ -185,7 +186,7 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 }
 
 void
-kmon_tell_neighbors(struct kmon *km)
+kmon_report_neighbors(struct kmon *km)
 {
 	const struct mirror *m = &km->mirror[KMON_NEIGH];
 

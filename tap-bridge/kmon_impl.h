@@ -3,9 +3,9 @@
  * kmon_impl: declarations that the files of kmon share. Only they include it.
  *
  * kmon.c has the sockets. kmon_parse.c turns one rtnetlink message into one change.
- * kmon_apply.c compares it with the state in kmon_mirror.c and reports. kmon_ask.c sends
- * requests about neighbors and the operational state. All of it runs in the thread that
- * owns the monitor.
+ * kmon_apply.c compares it with the state in kmon_mirror.c and reports. kmon_request.c
+ * sends requests about neighbors and the operational state. All of it runs in the thread
+ * that owns the monitor.
  */
 #ifndef TAP_BRIDGE_KMON_IMPL_H
 #define TAP_BRIDGE_KMON_IMPL_H
@@ -67,7 +67,7 @@ struct mirror {
 struct kmon {
 	struct nl_sock *events; /* multicast only */
 	struct nl_sock *dumps;
-	struct nl_sock *asks; /* its own, because a callback may solicit during a dump */
+	struct nl_sock *requests; /* separate, because a callback may solicit in a dump */
 	struct kmon_ops ops;
 	void *ctx;
 	struct mirror mirror[KMON_N_KINDS];
@@ -103,7 +103,7 @@ bool kmon_is_watched(const struct kmon *km, enum kmon_kind kind);
 int kmon_apply(struct kmon *km, const struct kmon_change *change);
 
 /* Report a list of entries gone and free it. For a link, first report all on it gone. */
-void kmon_bury(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list);
+void kmon_report_gone(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list);
 
 /* Parse a message. Returns false when it is about nothing that kmon watches. */
 bool kmon_parse(struct nl_msg *msg, struct kmon_change *change);
@@ -120,12 +120,13 @@ struct mirror_entry *mirror_add(struct mirror *m, const struct kmon_key *key);
 /*
  * Remove the entries that `want` selects. Returns them as a list, which the caller frees.
  */
-struct mirror_entry *
-mirror_take(struct mirror *m, bool (*want)(const struct mirror_entry *e, const void *arg),
-	    const void *arg);
+struct mirror_entry *mirror_remove_if(struct mirror *m,
+				      bool (*want)(const struct mirror_entry *e,
+						   const void *arg),
+				      const void *arg);
 
 /* Remove one entry; the caller frees it. */
-void mirror_take_one(struct mirror *m, struct mirror_entry *e);
+void mirror_remove(struct mirror *m, struct mirror_entry *e);
 
 void mirror_free(struct mirror *m);
 

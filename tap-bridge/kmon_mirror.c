@@ -168,8 +168,9 @@ mirror_add(struct mirror *m, const struct kmon_key *key)
 }
 
 struct mirror_entry *
-mirror_take(struct mirror *m, bool (*want)(const struct mirror_entry *e, const void *arg),
-	    const void *arg)
+mirror_remove_if(struct mirror *m,
+		 bool (*want)(const struct mirror_entry *e, const void *arg),
+		 const void *arg)
 {
 	struct mirror_entry *taken = NULL;
 
@@ -189,7 +190,7 @@ mirror_take(struct mirror *m, bool (*want)(const struct mirror_entry *e, const v
 }
 
 void
-mirror_take_one(struct mirror *m, struct mirror_entry *e)
+mirror_remove(struct mirror *m, struct mirror_entry *e)
 {
 	struct mirror_entry **p = mirror_bucket(m, &e->key);
 

@@ -115,7 +115,7 @@ parse_addr(struct rtnl_addr *from, struct kmon_addr *addr)
  * the MAC of a station is a static neighbor.
  */
 static bool
-neigh_is_of_use(const struct kmon_neigh *neigh)
+neigh_is_usable(const struct kmon_neigh *neigh)
 {
 	static const uint8_t zero[MAC_BYTES];
 
@@ -139,7 +139,7 @@ parse_neigh(struct rtnl_neigh *from, struct kmon_change *change)
 	neigh->nud = (uint16_t)rtnl_neigh_get_state(from);
 	/* The kernel sends a MAC only while it is valid (NUD_VALID). */
 	neigh->has_mac = mac_copy(neigh->mac, rtnl_neigh_get_lladdr(from));
-	if (!neigh_is_of_use(neigh))
+	if (!neigh_is_usable(neigh))
 		change->gone = true;
 	return true;
 }

@@ -52,10 +52,10 @@ ifreq_ioctl(int fd, unsigned long what, struct ifreq *ifr)
 /*
  * Bind `tap->fd` to interface `name`, creating it when missing. [inside the namespace]
  *
- * ctl    a socket of the namespace. fresh  out: the interface is new.
+ * ctl    a socket of the namespace. is_new  out: the interface is new.
  */
 static int
-tap_attach(struct tap *tap, int ctl, const char *name, bool *fresh)
+tap_attach(struct tap *tap, int ctl, const char *name, bool *is_new)
 {
 	struct ifreq ifr = ifreq_for(name);
 	int off = 0, rc;
@@ -85,7 +85,7 @@ tap_attach(struct tap *tap, int ctl, const char *name, bool *fresh)
 	 * A TAP that existed before is persistent, else it would have ended with its owner;
 	 * a new one is not.
 	 */
-	*fresh = (ifr.ifr_flags & IFF_PERSIST) == 0;
+	*is_new = (ifr.ifr_flags & IFF_PERSIST) == 0;
 	memcpy(tap->name, ifr.ifr_name, sizeof(tap->name));
 	rc = ifreq_ioctl(ctl, SIOCGIFINDEX, &ifr);
 	tap->ifindex = (unsigned int)ifr.ifr_ifindex;
@@ -140,7 +140,7 @@ tap_set_up(const struct tap *tap, int ctl)
 /* Open the TAP inside the namespace, for tap_open(). Undoes itself on an error. */
 static int
 tap_open_inside(struct tap *tap, const char *name, const uint8_t mac[6],
-		unsigned int mtu_bytes, bool *fresh)
+		unsigned int mtu_bytes, bool *is_new)
 {
 	int ctl, rc;
 
@@ -150,13 +150,13 @@ tap_open_inside(struct tap *tap, const char *name, const uint8_t mac[6],
 	tap->fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	rc = tap->fd < 0 ? -errno : 0;
 	if (rc == 0)
-		rc = tap_attach(tap, ctl, name, fresh);
+		rc = tap_attach(tap, ctl, name, is_new);
 	if (rc == 0)
 		rc = tap_set_mac_and_mtu(tap, ctl, mac, mtu_bytes);
 	/* An existing TAP may be down because an operator wants it. */
-	if (rc == 0 && *fresh)
+	if (rc == 0 && *is_new)
 		rc = tap_set_up(tap, ctl);
-	if (rc == 0 && *fresh)
+	if (rc == 0 && *is_new)
 		rc = ioctl(tap->fd, TUNSETPERSIST, 1) < 0 ? -errno : 0;
 	if (rc < 0)
 		tap_close(tap);
@@ -169,7 +169,7 @@ tap_open(struct tap *tap, const char *name, const char *netns, const uint8_t mac
 	 unsigned int mtu_bytes, bool *created)
 {
 	struct netns_guard guard;
-	bool fresh = false;
+	bool is_new = false;
 	int rc;
 
 	memset(tap, 0, sizeof(*tap));
@@ -181,14 +181,14 @@ tap_open(struct tap *tap, const char *name, const char *netns, const uint8_t mac
 	rc = netns_enter(netns, &guard);
 	if (rc < 0)
 		return rc;
-	rc = tap_open_inside(tap, name, mac, mtu_bytes, &fresh);
+	rc = tap_open_inside(tap, name, mac, mtu_bytes, &is_new);
 	netns_leave(&guard);
 	if (rc < 0)
 		return rc;
 	if (netns != NULL)
 		memcpy(tap->netns, netns, strlen(netns) + 1);
 	if (created != NULL)
-		*created = fresh;
+		*created = is_new;
 	return 0;
 }
 
@@ -371,28 +371,28 @@ link_delete(unsigned int ifindex)
 	struct {
 		struct nlmsghdr hdr;
 		struct ifinfomsg link;
-	} ask = {.hdr = {.nlmsg_len = sizeof(ask),
-			 .nlmsg_type = RTM_DELLINK,
-			 .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK},
-		 .link = {.ifi_index = (int)ifindex}};
+	} request = {.hdr = {.nlmsg_len = sizeof(request),
+			     .nlmsg_type = RTM_DELLINK,
+			     .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK},
+		     .link = {.ifi_index = (int)ifindex}};
 	struct {
 		struct nlmsghdr hdr;
-		struct nlmsgerr said;
-		char and_the_question[sizeof(ask)];
+		struct nlmsgerr error;
+		char request_copy[sizeof(request)];
 	} answer;
 	int rc = 0, fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 
 	if (fd < 0)
 		return -errno;
 	/* The kernel has deleted it and sent the answer when send() returns. */
-	if (send(fd, &ask, sizeof(ask), 0) < 0)
+	if (send(fd, &request, sizeof(request), 0) < 0)
 		rc = -errno;
 	else if (recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) <
 			 (ssize_t)NLMSG_LENGTH(sizeof(struct nlmsgerr)) ||
 		 answer.hdr.nlmsg_type != NLMSG_ERROR)
 		rc = -EPROTO;
 	else
-		rc = answer.said.error;
+		rc = answer.error.error;
 	close(fd);
 	return rc;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kmon_resolve: ask the kernel to solicit a neighbor. kmon_forget: stop that. kmon_gave_up:
- * tell whether it failed. kmon_operstate: set the operational state with the carrier,
- * before the kernel's linkwatch does.
+ * kmon_resolve: ask the kernel to solicit a neighbor. kmon_forget: stop that.
+ * kmon_has_failed: tell whether it failed. kmon_operstate: set the operational state with
+ * the carrier, before the kernel's linkwatch does.
  *
  * Runs in the monitor's thread, also in its callbacks; never waits. It looks an entry up
  * before it changes it, because a change would destroy some entries.
@@ -24,13 +24,13 @@ kmon_exchange(struct kmon *km, struct nl_msg *msg, void *buf, size_t buf_bytes)
 	ssize_t n;
 	int rc;
 
-	kmon_drain(km->asks);
-	rc = nl_send_auto(km->asks, msg);
+	kmon_drain(km->requests);
+	rc = nl_send_auto(km->requests, msg);
 	nlmsg_free(msg);
 	if (rc < 0)
 		return kmon_errno(rc);
 	do
-		n = recv(nl_socket_get_fd(km->asks), buf, buf_bytes, MSG_DONTWAIT);
+		n = recv(nl_socket_get_fd(km->requests), buf, buf_bytes, MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return errno == EAGAIN ? 0 : -errno;
@@ -100,8 +100,8 @@ neigh_note_attempt(struct kmon *km, const struct kmon_neigh *neigh)
  * no entry.
  */
 static int
-neigh_look_up(struct kmon *km, const struct kmon_neigh *neigh, void *answer,
-	      size_t answer_bytes)
+neigh_get(struct kmon *km, const struct kmon_neigh *neigh, void *answer,
+	  size_t answer_bytes)
 {
 	struct nl_msg *msg = neigh_request(RTM_GETNEIGH, NLM_F_REQUEST, neigh, 0);
 
@@ -139,7 +139,7 @@ kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 		return -EINVAL;
 	memcpy(neigh.addr, addr, family == 4 ? 4 : 16);
 
-	rc = neigh_look_up(km, &neigh, answer, sizeof(answer));
+	rc = neigh_get(km, &neigh, answer, sizeof(answer));
 	if (rc > 0 && neigh_is_protected((struct nlmsghdr *)answer))
 		return 0;
 	if (rc < 0 && rc != -ENOENT)
@@ -165,7 +165,7 @@ kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t
 	int rc;
 
 	memcpy(neigh.addr, addr, family == 4 ? 4 : 16);
-	rc = neigh_look_up(km, &neigh, answer, sizeof(answer));
+	rc = neigh_get(km, &neigh, answer, sizeof(answer));
 	if (rc <= 0)
 		return rc == -ENOENT ? 0 : rc;
 	ndm = nlmsg_data((struct nlmsghdr *)answer);
@@ -180,7 +180,7 @@ kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t
 }
 
 bool
-kmon_gave_up(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
+kmon_has_failed(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
 {
 	struct kmon_neigh neigh = {.ifindex = ifindex, .family = family};
 	uint32_t answer[1024];
@@ -195,7 +195,7 @@ kmon_gave_up(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 	rc = neigh_solicit(km, &neigh, NLM_F_CREATE | NLM_F_EXCL);
 	if (rc != -EEXIST)
 		return rc < 0;
-	rc = neigh_look_up(km, &neigh, answer, sizeof(answer));
+	rc = neigh_get(km, &neigh, answer, sizeof(answer));
 	if (rc <= 0)
 		return rc != -ENOENT;
 	ndm = nlmsg_data((struct nlmsghdr *)answer);
