@@ -46,14 +46,14 @@ last_checkpoint_close(void)
 
 /* End all threads and free the objects of DPDK. */
 static void
-stop(enum end end)
+daemon_stop(enum end end)
 {
 	threads_end(&dp, end);
 	eal_end(dp.pool);
 }
 
 static int
-ports_begin(const struct config *conf)
+ports_start(const struct config *conf)
 {
 	int rc = ports_open(conf, dp.pool, dp.port, &dp.n_port);
 
@@ -80,21 +80,21 @@ close_exclusive(void)
 	/* Ports may have been added and removed since the start. */
 	dp.shared = ports_are_shared(dp.port);
 	if (!dp.shared)
-		ports_end(&dp, END_GOES_ON);
+		ports_end(&dp, END_RESTART);
 }
 
 static void
-reload(void)
+daemon_reload(void)
 {
 	manage_reload(&dp.worker[W_MANAGE]);
 }
 
 static enum handover
-hand_over(void)
+daemon_hand_over(void)
 {
 	struct predecessor this = {
 		.argv = dp.argv,
-		.born_with = dp.born_with,
+		.start_mask = dp.start_mask,
 		.port = dp.port,
 		.checkpoint_fd = rib_checkpoint_fd(&dp.worker[W_RIB]),
 		.quiesce = {.worker = {[QUIESCE_UI] = &dp.worker[W_UI],
@@ -105,19 +105,19 @@ hand_over(void)
 			    .rib_resume = rib_resume},
 		.stop_forwarding = stop_forwarding,
 		.close_exclusive = close_exclusive,
-		.reload = reload,
+		.reload = daemon_reload,
 	};
 	enum handover done = handover_to_successor(&this);
 
 	if (done == HANDOVER_DONE) {
-		stop(END_GOES_ON);
-		handover_pass_on_reload();
+		daemon_stop(END_RESTART);
+		handover_pass_reload();
 	}
 	return done;
 }
 
 static int
-take_over(const struct config *conf)
+daemon_take_over(const struct config *conf)
 {
 	struct successor this = {
 		.sock = dp.predecessor,
@@ -128,7 +128,7 @@ take_over(const struct config *conf)
 		.n_port = dp.n_port,
 		.shared = dp.shared,
 		.rib_was_short = rib_was_short,
-		.mistrust = nics_mistrust,
+		.on_predecessor_death = nics_mistrust,
 	};
 
 	return handover_from_predecessor(&this);
@@ -136,19 +136,19 @@ take_over(const struct config *conf)
 
 /* Handle signals until one ends the daemon. Returns the exit code. */
 static int
-live(void)
+daemon_serve(void)
 {
 	int sig;
 
 	for (;;) {
 		sig = watchdog_sigwait(&dp.signals, dp.worker, N_WORKER);
 		if (sig == SIGHUP) {
-			reload();
+			daemon_reload();
 			continue;
 		}
 		if (sig != SERVICE_SIGNAL_RESTART)
 			break;
-		switch (hand_over()) {
+		switch (daemon_hand_over()) {
 		case HANDOVER_DONE:
 			return 0;
 		case HANDOVER_REFUSED:
@@ -160,7 +160,7 @@ live(void)
 	}
 	service_hint("STOPPING=1");
 	log_info("main: stopping signal=%d", sig);
-	stop(sig == SERVICE_SIGNAL_RESTART ? END_GOES_ON : END_FOR_GOOD);
+	daemon_stop(sig == SERVICE_SIGNAL_RESTART ? END_RESTART : END_FOR_GOOD);
 	nics_end();
 	return sig == SERVICE_SIGNAL_RESTART ? SERVICE_EXIT_RESTART : 0;
 }
@@ -170,7 +170,7 @@ live(void)
  * that there is no memory for two daemons.
  */
 static int
-failed(int rc)
+daemon_start_failed(int rc)
 {
 	/* All threads have ended in order, so the checkpoint did not crash this start. */
 	if (dp.last_checkpoint.fd >= 0)
@@ -182,11 +182,11 @@ failed(int rc)
 }
 
 static int
-run(const struct config *conf)
+daemon_run(const struct config *conf)
 {
 	int rc;
 
-	signals_begin(&dp.signals, &dp.born_with);
+	signals_begin(&dp.signals, &dp.start_mask);
 	dp.predecessor = service_take(SERVICE_SUCCESSOR);
 	if (privilege_drop() < 0 || preflight(conf, dp.predecessor >= 0) < 0)
 		return 1;
@@ -204,14 +204,14 @@ run(const struct config *conf)
 	rc = rib_begin(&dp);
 	if (rc < 0) {
 		log_error("main: thread does not start thread=rib error=%s", strerror(-rc));
-		return failed(rc);
+		return daemon_start_failed(rc);
 	}
-	rc = nics_begin(conf, dp.argv, predecessor_pid(dp.predecessor), &dp.born_with);
+	rc = nics_begin(conf, dp.argv, predecessor_pid(dp.predecessor), &dp.start_mask);
 	if (rc == 0)
 		rc = eal_start(conf, predecessor_pid(dp.predecessor));
 	if (rc < 0) {
 		worker_stop(&dp.worker[W_RIB]);
-		return failed(rc);
+		return daemon_start_failed(rc);
 	}
 	dp.shared = ports_could_be_shared(conf);
 	policer_init(rte_get_tsc_hz(), conf->policer);
@@ -220,28 +220,28 @@ run(const struct config *conf)
 	if (rc == 0)
 		rc = forwarders_make(&dp);
 	if (rc == 0 && dp.shared)
-		rc = ports_begin(conf);
+		rc = ports_start(conf);
 	if (rc == 0 && dp.predecessor >= 0)
-		rc = take_over(conf);
+		rc = daemon_take_over(conf);
 	/*
 	 * Transit waits for ports that cannot be open twice, so all else has been prepared
 	 * before.
 	 */
 	if (rc == 0 && !dp.shared)
-		rc = ports_begin(conf);
+		rc = ports_start(conf);
 	if (rc == 0)
 		rc = threads_start(&dp);
 	if (rc < 0) {
-		stop(END_FAILED);
-		return failed(rc);
+		daemon_stop(END_FAILED);
+		return daemon_start_failed(rc);
 	}
 	log_info("main: forwarding version=%s ports=%u cores=%u socket=%s", FPMDP_VERSION,
 		 dp.n_port, conf->n_core, conf->control_socket);
 	last_checkpoint_close();
-	fdstore_keep_all(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]));
+	fdstore_put_all(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]));
 	nics_keep();
 	service_say("READY=1");
-	return live();
+	return daemon_serve();
 }
 
 int
@@ -258,12 +258,12 @@ main(int argc, char **argv)
 		return prepare_machine(&dp.conf);
 	sink_begin();
 	log_set_level(dp.conf.log_level);
-	dp.poll_asked = opt.poll_always;
-	dp.conf.poll_always |= dp.poll_asked;
+	dp.poll_by_option = opt.poll_always;
+	dp.conf.poll_always |= dp.poll_by_option;
 	dp.running = dp.conf;
 	dp.argv = argv;
 	plan_cores(dp.conf.core, &dp.conf.n_core);
 	if (opt.nics)
 		return nics_serve(&dp.conf);
-	return run(&dp.conf);
+	return daemon_run(&dp.conf);
 }

@@ -49,7 +49,10 @@ mark_prefix(struct poptrie *pt, struct pt_key key, unsigned int len, uint32_t sl
 	pt->dirty[pt->n_dirty++] = (struct pt_dirty){key, slot, len};
 }
 
-/* Set the cover of slots lo <= s < hi, which no longer short prefix covers. */
+/*
+ * Set the cover of slots lo <= s < hi: `value` is that of the longest short prefix above
+ * them.
+ */
 static void
 cover_span(struct poptrie *pt, uint32_t lo, uint32_t hi, uint32_t value)
 {

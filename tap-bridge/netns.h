@@ -18,8 +18,8 @@ struct netns_guard {
 int netns_enter(const char *name, struct netns_guard *guard);
 
 /*
- * Return the inode number of namespace `name`, by which it differs from all namespaces that
- * exist; 0: no such namespace, or no /proc.                               [any thread]
+ * Return the inode number of namespace `name`, which no other existing namespace has; 0: no
+ * such namespace, or no /proc.                                            [any thread]
  */
 uint64_t netns_id(const char *name);
 

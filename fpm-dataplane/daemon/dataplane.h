@@ -18,11 +18,11 @@
 #include "port/rxq_set.h"
 
 enum { W_RIB, W_NEIGH, W_PUNT, W_FPM, W_UI, W_TRACE, W_MANAGE, N_WORKER };
-enum end { END_FOR_GOOD, END_FAILED, END_GOES_ON /* in another daemon */ };
+enum end { END_FOR_GOOD, END_FAILED, END_RESTART /* in another daemon */ };
 
 struct dataplane {
 	struct config conf, running; /* at the start; as manage changes it */
-	bool poll_asked;             /* by the option --poll */
+	bool poll_by_option;         /* by the option --poll */
 	struct rte_mempool *pool;
 	struct port port[PORT_SLOTS];
 	unsigned int n_port;
@@ -44,7 +44,7 @@ struct dataplane {
 	int predecessor;            /* socket to the predecessor; -1: there is none */
 	bool shared;                /* all ports can be open twice */
 	char **argv;                /* of this process, for a successor */
-	sigset_t signals /* that main waits for */, born_with;
+	sigset_t signals /* that main waits for */, start_mask;
 };
 
 #endif

@@ -77,25 +77,25 @@ forwarders_launch(struct dataplane *dp)
 }
 
 /*
- * Log a forwarder that does not end: the supervisor, which would kill the daemon, cannot
- * name it.
+ * End the forwarders. The log names one that does not end; the supervisor, which then kills
+ * the daemon, cannot name it.
  */
 void
 forwarders_end(struct dataplane *dp)
 {
 	uint64_t begin = monotonic_ms();
-	bool told = false;
+	bool logged = false;
 
 	atomic_store(&dp->stop_fwd, true);
 	for (unsigned int i = 0; i < dp->conf.n_core; i++)
 		idle_wake(&dp->serving[i].idle);
 	for (unsigned int i = 0; i < dp->conf.n_core; i++)
 		while (rte_eal_get_lcore_state(eal_lcore(i)) == RUNNING) {
-			if (!told && monotonic_ms() - begin >= END_MS) {
+			if (!logged && monotonic_ms() - begin >= END_MS) {
 				log_warn(
 					"main: thread does not end thread=fwd-%u for_ms=%u",
 					i, END_MS);
-				told = true;
+				logged = true;
 			}
 			rte_pause();
 		}

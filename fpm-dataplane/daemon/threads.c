@@ -141,7 +141,7 @@ workers_setup(struct dataplane *dp)
 			     .hugepages = conf->hugepages,
 			     .memory_mib = conf->memory_mib};
 	struct manage_conf manage = {.running = &dp->running,
-				     .poll_always = dp->poll_asked,
+				     .poll_always = dp->poll_by_option,
 				     .rib = &w[W_RIB],
 				     .fpm = &w[W_FPM],
 				     .ports = {.port = dp->port,
@@ -180,7 +180,7 @@ workers_setup(struct dataplane *dp)
 
 /* Wait until the FIB has all that neigh has learned from the kernel. */
 static void
-kernel_learnt(struct dataplane *dp)
+kernel_state_await(struct dataplane *dp)
 {
 	struct worker *const settling[] = {&dp->worker[W_RIB], &dp->worker[W_NEIGH]};
 
@@ -195,11 +195,12 @@ kernel_learnt(struct dataplane *dp)
 int
 threads_start(struct dataplane *dp)
 {
-	static const int order[] = {W_RIB, W_PUNT, W_NEIGH, W_TRACE, W_FPM, W_MANAGE, W_UI};
+	static const int start_order[] = {W_RIB, W_PUNT,   W_NEIGH, W_TRACE,
+					  W_FPM, W_MANAGE, W_UI};
 	int rc;
 
 	for (unsigned int i = 0; i < N_WORKER; i++) {
-		struct worker *w = &dp->worker[order[i]];
+		struct worker *w = &dp->worker[start_order[i]];
 
 		rc = worker_start(w);
 		service_hint("WATCHDOG=1"); /* of a successor, from COMMITTED on */
@@ -208,11 +209,11 @@ threads_start(struct dataplane *dp)
 				  w->ops->name, strerror(-rc));
 		if (rc < 0)
 			return rc;
-		if (order[i] == W_PUNT)
+		if (start_order[i] == W_PUNT)
 			plan_spare(w->thread);
-		if (order[i] != W_NEIGH)
+		if (start_order[i] != W_NEIGH)
 			continue;
-		kernel_learnt(dp);
+		kernel_state_await(dp);
 		forwarders_launch(dp);
 	}
 	return 0;
@@ -221,8 +222,8 @@ threads_start(struct dataplane *dp)
 /*
  * The order in which the workers end: rib is the last, because it knows nothing of ports.
  */
-static const int ending[N_WORKER] = {W_UI,    W_MANAGE, W_FPM, W_TRACE,
-				     W_NEIGH, W_PUNT,   W_RIB};
+static const int end_order[N_WORKER] = {W_UI,    W_MANAGE, W_FPM, W_TRACE,
+					W_NEIGH, W_PUNT,   W_RIB};
 
 /*
  * End all threads that use a port, and free the devices: a successor waits for nothing
@@ -232,10 +233,10 @@ void
 ports_end(struct dataplane *dp, enum end end)
 {
 	for (unsigned int i = 0; i < 3; i++)
-		worker_stop(&dp->worker[ending[i]]);
+		worker_stop(&dp->worker[end_order[i]]);
 	forwarders_end(dp);
 	for (unsigned int i = 3; i < N_WORKER - 1; i++)
-		worker_stop(&dp->worker[ending[i]]);
+		worker_stop(&dp->worker[end_order[i]]);
 	ports_close(dp->port, end == END_FAILED);
 }
 
@@ -250,8 +251,8 @@ threads_end(struct dataplane *dp, enum end end)
 	 */
 	urcu_qsbr_barrier();
 	for (unsigned int i = 0; i < N_WORKER; i++)
-		worker_free(&dp->worker[ending[i]]);
-	ui_teardown(&dp->worker[W_UI], end != END_GOES_ON);
+		worker_free(&dp->worker[end_order[i]]);
+	ui_teardown(&dp->worker[W_UI], end != END_RESTART);
 	manage_teardown(&dp->worker[W_MANAGE]);
 	trace_teardown(&dp->worker[W_TRACE]);
 	fpm_teardown(&dp->worker[W_FPM]);

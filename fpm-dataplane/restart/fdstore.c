@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "tap-bridge/tap.h"
 
-#define KEY "tap-"
+#define TAP_PREFIX "tap-"
 
 /*
  * Build the fdstore name of a TAP. It contains the name that the port has in the
@@ -24,9 +24,9 @@
  * contain ':'; TAP names do not (tap_open()).
  */
 static const char *
-tap_key(const char *tap, char buf[64])
+tap_fd_name(const char *tap, char buf[64])
 {
-	snprintf(buf, 64, KEY "%s", tap);
+	snprintf(buf, 64, TAP_PREFIX "%s", tap);
 	return buf;
 }
 
@@ -39,7 +39,7 @@ fdstore_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
 	for (unsigned int i = 0; i < n_port && n < CONFIG_PORTS_MAX; i++) {
 		if (!port_is_there(&port[i]))
 			continue;
-		tap_key(port[i].name, into[n].name);
+		tap_fd_name(port[i].name, into[n].name);
 		into[n++].fd = port[i].tap.fd;
 	}
 	if (checkpoint_fd >= 0) {
@@ -49,7 +49,7 @@ fdstore_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
 	return n;
 }
 
-struct wanted {
+struct renamed {
 	const struct config *conf;
 	const char *tap;
 };
@@ -61,25 +61,25 @@ struct wanted {
 static bool
 tap_was_renamed(void *ctx, const char *key, int fd)
 {
-	const struct wanted *want = ctx;
+	const struct renamed *want = ctx;
 	char name[IFNAMSIZ];
 
-	return strncmp(key, KEY, strlen(KEY)) == 0 &&
-	       config_port(want->conf, key + strlen(KEY)) == NULL &&
+	return strncmp(key, TAP_PREFIX, strlen(TAP_PREFIX)) == 0 &&
+	       config_port(want->conf, key + strlen(TAP_PREFIX)) == NULL &&
 	       tap_name(fd, name) == 0 && strcmp(name, want->tap) == 0;
 }
 
 int
 fdstore_take_tap(const struct config *conf, const char *tap)
 {
-	struct wanted want = {conf, tap};
+	struct renamed want = {conf, tap};
 	char key[64];
-	int fd = service_take(tap_key(tap, key));
+	int fd = service_take(tap_fd_name(tap, key));
 
 	if (fd >= 0)
 		return fd;
 	/*
-	 * Return a copy: fdstore_keep_all() closes the inherited descriptor and removes its
+	 * Return a copy: fdstore_put_all() closes the inherited descriptor and removes its
 	 * old name.
 	 */
 	fd = service_find(tap_was_renamed, &want);
@@ -87,7 +87,7 @@ fdstore_take_tap(const struct config *conf, const char *tap)
 }
 
 void
-fdstore_keep_tap(const struct port *port)
+fdstore_put_tap(const struct port *port)
 {
 	char key[64];
 	int rc;
@@ -96,7 +96,7 @@ fdstore_keep_tap(const struct port *port)
 	 * systemd keeps several descriptors of the same name, even closed TAPs, so remove
 	 * the old one first.
 	 */
-	service_forget(tap_key(port->name, key));
+	service_forget(tap_fd_name(port->name, key));
 	rc = service_keep(key, port->tap.fd);
 	if (rc < 0 && rc != -ENOTCONN)
 		log_warn("fdstore: tap not stored name=%s error=%s", port->name,
@@ -108,12 +108,12 @@ fdstore_remove_tap(const char *tap)
 {
 	char key[64];
 
-	if (service_let_go(tap_key(tap, key), haste_ms(SERVICE_TELL_MS)) == -ETIMEDOUT)
+	if (service_let_go(tap_fd_name(tap, key), haste_ms(SERVICE_TELL_MS)) == -ETIMEDOUT)
 		log_warn("fdstore: tap not removed yet name=%s", tap);
 }
 
 void
-fdstore_keep_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
+fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
 {
 	char name[128];
 	int fd;
@@ -128,7 +128,7 @@ fdstore_keep_all(const struct port *port, unsigned int n_port, int checkpoint_fd
 	}
 	for (unsigned int i = 0; i < n_port; i++) {
 		if (port_is_there(&port[i]))
-			fdstore_keep_tap(&port[i]);
+			fdstore_put_tap(&port[i]);
 	}
 	/* Remove the checkpoint of the last daemon, even if this daemon has none. */
 	service_forget(FDSTORE_CHECKPOINT);

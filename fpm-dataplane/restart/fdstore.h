@@ -34,10 +34,10 @@ int fdstore_take_tap(const struct config *conf, const char *tap);
  * the last daemon, and remove inherited descriptors that were not taken. Call it after
  * forwarding has begun.
  */
-void fdstore_keep_all(const struct port *port, unsigned int n_port, int checkpoint_fd);
+void fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoint_fd);
 
 /* Store the descriptor of a port's TAP in place of an older one.      [main, manage] */
-void fdstore_keep_tap(const struct port *port);
+void fdstore_put_tap(const struct port *port);
 
 /*
  * Remove the descriptor of a TAP from the store. Returns when the service manager has

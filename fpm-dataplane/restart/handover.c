@@ -23,8 +23,8 @@
 #include "restart/spawn.h"
 #include "start/preflight.h"
 
-#define LOOK_MS    10
-#define SIGN_MS    1000   /* between two WATCHDOG=1 to the service manager */
+#define POLL_MS    10
+#define NOTIFY_MS  1000   /* between two WATCHDOG=1 to the service manager */
 #define PREPARE_MS 60000u /* for a successor to reach the next step */
 #define END_MS     5000   /* for a successor to end when its socket is closed */
 #define DEATH_MS   5000   /* for the kernel to take a killed process apart */
@@ -46,15 +46,15 @@ step_send(int sock, enum step step)
 	(void)!send(sock, &word, sizeof(word), MSG_NOSIGNAL);
 }
 
-/* Receive a step. Returns 0, -EPIPE, or -EAGAIN after `most_ms`. */
+/* Receive a step. Returns 0, -EPIPE, or -EAGAIN after `max_ms`. */
 static int
-step_receive(int sock, enum step step, int most_ms)
+step_receive(int sock, enum step step, int max_ms)
 {
 	struct pollfd p = {.fd = sock, .events = POLLIN};
 	unsigned char word;
 	ssize_t n;
 
-	if (poll(&p, 1, most_ms) <= 0)
+	if (poll(&p, 1, max_ms) <= 0)
 		return -EAGAIN;
 	n = recv(sock, &word, sizeof(word), MSG_DONTWAIT);
 	return n == 1 && word == step ? 0 : -EPIPE;
@@ -62,12 +62,12 @@ step_receive(int sock, enum step step, int most_ms)
 
 /* True if a signal that ends the daemon is pending. It stays pending. */
 static bool
-end_is_pending(void)
+end_signal_is_pending(void)
 {
-	sigset_t there;
+	sigset_t pending;
 
-	sigpending(&there);
-	return sigismember(&there, SIGTERM) || sigismember(&there, SIGINT);
+	sigpending(&pending);
+	return sigismember(&pending, SIGTERM) || sigismember(&pending, SIGINT);
 }
 
 /*
@@ -75,21 +75,21 @@ end_is_pending(void)
  * (signal).
  */
 static int
-successor_await(const struct child *s, enum step step)
+successor_await(const struct child *child, enum step step)
 {
-	uint64_t begin = monotonic_ms(), sign = begin;
+	uint64_t begin = monotonic_ms(), notified = begin;
 	int rc;
 
-	while ((rc = step_receive(s->sock, step, LOOK_MS)) == -EAGAIN) {
+	while ((rc = step_receive(child->sock, step, POLL_MS)) == -EAGAIN) {
 		uint64_t now = monotonic_ms();
 
-		if (end_is_pending())
+		if (end_signal_is_pending())
 			return -EINTR;
 		if (now - begin >= PREPARE_MS)
 			return -ETIMEDOUT;
-		if (now - sign >= SIGN_MS) {
+		if (now - notified >= NOTIFY_MS) {
 			service_hint("WATCHDOG=1");
-			sign = now;
+			notified = now;
 		}
 	}
 	return rc;
@@ -102,26 +102,26 @@ successor_await(const struct child *s, enum step step)
  * releases it.
  */
 static int
-successor_end(const struct child *s, bool shares)
+successor_end(const struct child *child, bool shares)
 {
-	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
+	const struct timespec pause = {.tv_nsec = POLL_MS * 1000000};
 	uint64_t begin = monotonic_ms();
 	int status = 0;
 
-	close(s->sock);
+	close(child->sock);
 	while (shares && monotonic_ms() - begin < END_MS) {
-		if (waitpid(s->pid, &status, WNOHANG) != 0)
+		if (waitpid(child->pid, &status, WNOHANG) != 0)
 			return status;
 		nanosleep(&pause, NULL);
 	}
-	kill(s->pid, SIGKILL);
-	waitpid(s->pid, &status, 0);
+	kill(child->pid, SIGKILL);
+	waitpid(child->pid, &status, 0);
 	return status;
 }
 
 /* Write the reason for clients why there is no successor. */
 static void
-failure_explain(int rc, int status, char why[SERVICE_WHY_STRLEN])
+failure_text(int rc, int status, char why[SERVICE_WHY_STRLEN])
 {
 	if (rc == -ETIMEDOUT)
 		snprintf(why, SERVICE_WHY_STRLEN, "its successor was not ready after %u s",
@@ -155,15 +155,15 @@ static enum handover
 handover_refuse(const char *why)
 {
 	const struct timespec now = {0};
-	sigset_t again;
+	sigset_t requests;
 
 	/*
 	 * Take a pending restart request: its client gets the same refusal, and no second
 	 * try begins.
 	 */
-	sigemptyset(&again);
-	sigaddset(&again, SERVICE_SIGNAL_RESTART);
-	(void)sigtimedwait(&again, NULL, &now);
+	sigemptyset(&requests);
+	sigaddset(&requests, SERVICE_SIGNAL_RESTART);
+	(void)sigtimedwait(&requests, NULL, &now);
 	log_error("main: restart refused, forwarding continues reason=\"%s\"", why);
 	service_refused(why);
 	return HANDOVER_REFUSED;
@@ -202,10 +202,10 @@ handover_slow(const struct predecessor *old, bool quiesced, const char *because)
 
 /* End the successor that failed and resume, instead of ending this daemon. */
 static enum handover
-successor_failed(const struct child *s, const struct predecessor *old, int rc,
+successor_failed(const struct child *child, const struct predecessor *old, int rc,
 		 bool quiesced)
 {
-	int status = successor_end(s, nics_are_kept());
+	int status = successor_end(child, nics_are_kept());
 	char why[SERVICE_WHY_STRLEN];
 
 	if (rc == -EINTR) {
@@ -217,7 +217,7 @@ successor_failed(const struct child *s, const struct predecessor *old, int rc,
 			log_warn("main: no memory for two daemons, ending first");
 		return handover_slow(old, quiesced, "there is no memory for two daemons");
 	}
-	failure_explain(rc, status, why);
+	failure_text(rc, status, why);
 	rc = quiesced ? workers_resume(&old->quiesce) : 0;
 	if (rc == 0)
 		return handover_cancel(old, why);
@@ -230,56 +230,56 @@ successor_failed(const struct child *s, const struct predecessor *old, int rc,
  * Start the successor with the TAPs, the checkpoint, and a socket to fpm-nics (-1: none).
  */
 static int
-successor_start(struct child *s, const struct predecessor *old, int nics)
+successor_start(struct child *child, const struct predecessor *old, int nics)
 {
 	struct named_fd fd[FDSTORE_MAX];
 	unsigned int n = fdstore_list(old->port, PORT_SLOTS, old->checkpoint_fd, fd);
 
 	if (nics >= 0)
 		fd[n++] = (struct named_fd){.name = NICS_FD, .fd = nics};
-	return child_start(s, old->argv, fd, n, SERVICE_SUCCESSOR, &old->born_with);
+	return child_start(child, old->argv, fd, n, SERVICE_SUCCESSOR, &old->start_mask);
 }
 
 static enum handover
-hand_over(const struct predecessor *old, int nics)
+predecessor_hand_over(const struct predecessor *old, int nics)
 {
-	struct child s = {.sock = -1};
+	struct child child = {.sock = -1};
 	char said[SERVICE_WHY_STRLEN];
-	int rc = successor_start(&s, old, nics);
+	int rc = successor_start(&child, old, nics);
 
 	if (rc < 0) {
 		snprintf(said, sizeof(said), "its successor does not start: %s",
 			 strerror(-rc));
 		return handover_cancel(old, said);
 	}
-	successor_pid = s.pid;
-	log_info("main: successor started pid=%d", (int)s.pid);
-	rc = successor_await(&s, PREPARED);
+	successor_pid = child.pid;
+	log_info("main: successor started pid=%d", (int)child.pid);
+	rc = successor_await(&child, PREPARED);
 	if (rc < 0)
-		return successor_failed(&s, old, rc, false);
+		return successor_failed(&child, old, rc, false);
 	rc = workers_quiesce(&old->quiesce);
 	if (rc < 0) {
-		successor_end(&s, nics_are_kept());
+		successor_end(&child, nics_are_kept());
 		return handover_slow(old, true, "a thread of it does not stop");
 	}
-	step_send(s.sock, QUIESCED);
-	rc = successor_await(&s, READY);
-	if (rc == 0 && end_is_pending()) /* a signal may also have come between the waits */
+	step_send(child.sock, QUIESCED);
+	rc = successor_await(&child, READY);
+	if (rc == 0 && end_signal_is_pending()) /* it may have come between the waits */
 		rc = -EINTR;
 	if (rc == 0)
-		rc = service_mainpid(s.pid, haste_ms(SERVICE_TELL_MS));
+		rc = service_mainpid(child.pid, haste_ms(SERVICE_TELL_MS));
 	if (rc < 0)
-		return successor_failed(&s, old, rc, true);
+		return successor_failed(&child, old, rc, true);
 	/*
 	 * The successor kills this process when it hangs; the alarm ends it when both hang.
 	 */
 	alarm((HANDOVER_STOP_MS + HANDOVER_CLOSE_MS) / 1000 + SPARE_S);
-	step_send(s.sock, COMMITTED);
+	step_send(child.sock, COMMITTED);
 	old->stop_forwarding();
-	step_send(s.sock, STOPPED);
+	step_send(child.sock, STOPPED);
 	old->close_exclusive();
-	step_send(s.sock, CLOSED);
-	close(s.sock);
+	step_send(child.sock, CLOSED);
+	close(child.sock);
 	return HANDOVER_DONE;
 }
 
@@ -295,19 +295,19 @@ handover_to_successor(const struct predecessor *old)
 	nics = nics_pair();
 	if (nics < 0 && nics_are_kept())
 		return handover_cancel(old, "the previous daemon has not ended yet");
-	done = hand_over(old, nics);
+	done = predecessor_hand_over(old, nics);
 	if (nics >= 0)
 		close(nics);
 	return done;
 }
 
 void
-handover_pass_on_reload(void)
+handover_pass_reload(void)
 {
-	sigset_t there;
+	sigset_t pending;
 
-	sigpending(&there);
-	if (!sigismember(&there, SIGHUP))
+	sigpending(&pending);
+	if (!sigismember(&pending, SIGHUP))
 		return;
 	/*
 	 * The successor may have parsed the old file. Its PID cannot have been reused: this
@@ -332,12 +332,12 @@ packets_discard(const struct successor *next)
 
 /*
  * Wait for a step of the predecessor. Returns 0, -EPIPE (it died) or -ETIMEDOUT after
- * `most_ms` (-1: never). With `discard` it discards packets every millisecond.
+ * `max_ms` (-1: never). With `discard` it discards packets every millisecond.
  */
 static int
-predecessor_await(const struct successor *next, enum step step, int most_ms, bool discard)
+predecessor_await(const struct successor *next, enum step step, int max_ms, bool discard)
 {
-	uint64_t begin = monotonic_ms(), sign = begin;
+	uint64_t begin = monotonic_ms(), notified = begin;
 	int rc;
 
 	while ((rc = step_receive(next->sock, step, discard ? 1 : -1)) == -EAGAIN) {
@@ -345,11 +345,11 @@ predecessor_await(const struct successor *next, enum step step, int most_ms, boo
 
 		if (discard)
 			packets_discard(next);
-		if (most_ms >= 0 && now - begin >= (uint64_t)most_ms)
+		if (max_ms >= 0 && now - begin >= (uint64_t)max_ms)
 			return -ETIMEDOUT;
-		if (now - sign >= SIGN_MS) { /* read from COMMITTED on */
+		if (now - notified >= NOTIFY_MS) { /* read from COMMITTED on */
 			service_hint("WATCHDOG=1");
-			sign = now;
+			notified = now;
 		}
 	}
 	return rc;
@@ -380,14 +380,14 @@ predecessor_open(int sock)
  * ended or cannot be killed.
  */
 static void
-predecessor_end(int pidfd, int rc, const char *hangs)
+predecessor_end(int pidfd, int rc, const char *hanging)
 {
 	struct pollfd p = {.fd = pidfd, .events = POLLIN};
 
 	if (rc == -EPIPE)
 		log_warn("main: predecessor died, taking over");
 	else
-		log_warn("main: killing predecessor hanging=%s", hangs);
+		log_warn("main: killing predecessor hanging=%s", hanging);
 	if (pidfd < 0)
 		return;
 	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
@@ -402,7 +402,7 @@ process_await_end(int pidfd)
 {
 	struct pollfd p = {.fd = pidfd, .events = POLLIN};
 
-	for (int ms = 0; pidfd >= 0 && poll(&p, 1, SIGN_MS) <= 0; ms += SIGN_MS) {
+	for (int ms = 0; pidfd >= 0 && poll(&p, 1, NOTIFY_MS) <= 0; ms += NOTIFY_MS) {
 		if (ms >= HANDOVER_CLOSE_MS)
 			return -ETIMEDOUT;
 		service_hint("WATCHDOG=1");
@@ -438,9 +438,9 @@ successor_prepare(const struct successor *next)
 }
 
 static int
-take_over(const struct successor *next, int pidfd)
+successor_take_over(const struct successor *next, int pidfd)
 {
-	const char *hangs = "thread";
+	const char *hanging = "thread";
 	int rc = predecessor_await(next, COMMITTED, -1, true);
 
 	if (rc < 0)
@@ -449,15 +449,15 @@ take_over(const struct successor *next, int pidfd)
 	service_hint("WATCHDOG=1"); /* its watchdog counts from now on */
 	rc = predecessor_await(next, STOPPED, (int)haste_ms(HANDOVER_STOP_MS), true);
 	if (rc == 0) {
-		hangs = "device";
+		hanging = "device";
 		rc = predecessor_await(next, CLOSED, HANDOVER_CLOSE_MS, true);
 	}
 	/* fpm-nics opens devices again only after the predecessor has ended. */
 	if (rc == 0 && nics_are_kept() && !next->shared)
 		rc = process_await_end(pidfd);
 	if (rc < 0) {
-		predecessor_end(pidfd, rc, hangs);
-		next->mistrust();
+		predecessor_end(pidfd, rc, hanging);
+		next->on_predecessor_death();
 	}
 	packets_discard(next);
 	return 0;
@@ -475,7 +475,7 @@ handover_from_predecessor(const struct successor *next)
 	if (rc == 0) {
 		packets_discard(next);
 		step_send(next->sock, READY);
-		rc = take_over(next, pidfd);
+		rc = successor_take_over(next, pidfd);
 	}
 	if (pidfd >= 0)
 		close(pidfd);

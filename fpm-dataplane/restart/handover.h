@@ -46,7 +46,7 @@
 /* The daemon that hands over. */
 struct predecessor {
 	char **argv;             /* argv of the successor; argv[0] is the program */
-	sigset_t born_with;      /* the signal mask that the successor starts with */
+	sigset_t start_mask;     /* the signal mask that the successor starts with */
 	const struct port *port; /* PORT_SLOTS of them; the successor inherits the TAPs */
 	int checkpoint_fd;       /* inherited by the successor; -1: none */
 	struct quiesce quiesce;
@@ -69,7 +69,7 @@ enum handover {
 enum handover handover_to_successor(const struct predecessor *old);
 
 /* Pass a reload (SIGHUP) that came during the handover to the successor. Called last. */
-void handover_pass_on_reload(void);
+void handover_pass_reload(void);
 
 /* The daemon that takes over. */
 struct successor {
@@ -81,7 +81,8 @@ struct successor {
 	bool shared; /* all ports can be open twice */
 	/* rib_was_short() of rib/rib.h: rib was out of memory since its start. */
 	bool (*rib_was_short)(const struct worker *rib);
-	void (*mistrust)(void); /* the predecessor died or was killed after COMMITTED */
+	void (*on_predecessor_death)(
+		void); /* called when it died, or was killed, after COMMITTED */
 };
 
 /*

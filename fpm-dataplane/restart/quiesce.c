@@ -13,7 +13,7 @@
 static struct {
 	const struct quiesce *q;
 	unsigned int n_stopped; /* number of stopped workers, in the order of `worker` */
-	bool asked;
+	bool rib_asked;
 	_Atomic bool done; /* W:rib, even after the wait has timed out */
 } state;
 
@@ -22,7 +22,7 @@ static struct {
  * that they sent to it.
  */
 static bool
-workers_are_quiet(void)
+workers_try_quiesce(void)
 {
 	struct worker *const *w = state.q->worker;
 
@@ -31,9 +31,9 @@ workers_are_quiet(void)
 			return false;
 		state.n_stopped++;
 	}
-	if (!state.asked)
+	if (!state.rib_asked)
 		state.q->rib_quiesce(w[QUIESCE_RIB], &state.done);
-	state.asked = true;
+	state.rib_asked = true;
 	return atomic_load(&state.done);
 }
 
@@ -44,9 +44,9 @@ workers_quiesce(const struct quiesce *q)
 
 	state.q = q;
 	state.n_stopped = 0;
-	state.asked = false;
+	state.rib_asked = false;
 	atomic_store(&state.done, false);
-	rc = watchdog_until(workers_are_quiet, QUIESCE_MS);
+	rc = watchdog_wait(workers_try_quiesce, QUIESCE_MS);
 	if (rc < 0)
 		log_error("main: thread does not stop thread=%s for_s=%u",
 			  q->worker[state.n_stopped]->ops->name, QUIESCE_MS / 1000);

@@ -19,7 +19,7 @@
 
 struct watchdog {
 	uint64_t since_ms; /* time of the last passed check */
-	bool told;         /* hanging threads were logged since then */
+	bool reported;     /* hanging threads were logged since then */
 	/* The rounds of each thread at that time. */
 	unsigned long rounds[WATCHDOG_WORKERS_MAX + COUNTERS_MAX];
 };
@@ -27,10 +27,10 @@ struct watchdog {
 /*
  * Check all threads: the `n` workers and all forwarders. Returns true if each has gone
  * round since the last passed check. Wakes the workers, so that they go round. Logs a
- * thread that has not gone round for `patience_ms`, once until the next passed check.
+ * thread that has not gone round for `timeout_ms`, once until the next passed check.
  */
-bool watchdog_look(struct watchdog *dog, struct worker *w, unsigned int n, uint64_t now_ms,
-		   unsigned int patience_ms);
+bool watchdog_check(struct watchdog *wd, struct worker *w, unsigned int n, uint64_t now_ms,
+		    unsigned int timeout_ms);
 
 /*
  * Wait for a signal of `set` as sigwait(3) does. Meanwhile send WATCHDOG=1 to the service
@@ -42,6 +42,6 @@ int watchdog_sigwait(const sigset_t *set, struct worker *w, unsigned int n_worke
  * Wait until `done` returns true, and send WATCHDOG=1 meanwhile, because a long wait is no
  * hang. Returns 0, or -ETIMEDOUT after `most_ms`.
  */
-int watchdog_until(bool (*done)(void), unsigned int most_ms);
+int watchdog_wait(bool (*done)(void), unsigned int most_ms);
 
 #endif

@@ -6,17 +6,20 @@
  * protocol is systemd's (sd_notify(3)); the program cannot tell the two apart.
  *
  * It must not crash, because it holds the descriptors. Therefore it never touches a packet,
- * allocates nothing while it runs, has one thread, and never blocks on its log. An end of
- * the program has this effect:
+ * allocates nothing while it runs, has one thread, and never blocks on its log. What the
+ * program does has these effects:
  *
- *   exit code 0, or after a stop    ends, with that code
- *   a code before the first READY=1 ends with that code: 2 is a wrong configuration
- *   exit code 75 after READY=1      starts again at once: a restart was requested
- *   exit code 2, 77 after READY=1   starts again every second: an end would close the TAPs, and
- *                                   the file or the device may come back
- *   MAINPID=                        a successor takes over (restart/handover.h): it counts now
- *   any other code, or a signal     starts again: at once, then after 100 ms, 200 ms, ... 10 s,
- *                                   without end; after 10 s of READY it begins with "at once"
+ *   exit code 0, or end after a stop     fpm-supervise ends, with that code
+ *   exit code before the first READY=1   fpm-supervise ends, with that code (2: the
+ *                                        configuration is wrong)
+ *   exit code 75 after READY=1           the program starts again at once, because a restart
+ *                                        was requested
+ *   exit code 2 or 77 after READY=1      the program starts again every second: an end would
+ *                                        close the TAPs, and the file or device may come back
+ *   MAINPID=                             a successor (restart/handover.h) is the program now
+ *   any other exit code, or a signal     the program starts again: at once, then after 100 ms,
+ *                                        200 ms, ... 10 s, without end; after 10 s of READY=1
+ *                                        it begins with "at once"
  */
 #include <errno.h>
 #include <getopt.h>
@@ -58,7 +61,7 @@ static struct {
 	sigset_t old_mask;
 	struct store store;
 
-	pid_t pid, pid_before; /* 0: no process runs; there was none */
+	pid_t pid, predecessor; /* 0: no process runs; there was none */
 	bool ready, was_ready;
 	bool successor; /* it took over: its WATCHDOG=1 count from then on */
 	uint64_t ready_ms;
@@ -66,12 +69,12 @@ static struct {
 	enum { DO_NOTHING, DO_START, DO_ABORT, DO_KILL } next;
 	unsigned int backoff_ms;
 	unsigned int restarts;
-	unsigned int strangers; /* notices of other processes since its last WATCHDOG=1 */
+	unsigned int n_foreign; /* notices of other processes since its last WATCHDOG=1 */
 	bool stopping;
 } sup;
 
 static void
-next_plan(int what, uint64_t in_ms)
+timer_set(int what, uint64_t in_ms)
 {
 	sup.next = what;
 	sup.next_ms = what == DO_NOTHING ? NEVER : monotonic_ms() + in_ms;
@@ -80,7 +83,7 @@ next_plan(int what, uint64_t in_ms)
 /* --- the child ---------------------------------------------------------------------------- */
 
 static void
-child_run(void)
+child_exec(void)
 {
 	char text[24];
 
@@ -88,7 +91,7 @@ child_run(void)
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGXFSZ, SIG_DFL);
 	snprintf(text, sizeof(text), "%d", (int)getpid());
-	if (store_pass_on(&sup.store) < 0 ||
+	if (store_export(&sup.store) < 0 ||
 	    setenv("NOTIFY_SOCKET", sup.notify_name, 1) < 0 ||
 	    (sup.watchdog_ms != 0 && setenv("WATCHDOG_PID", text, 1) < 0))
 		goto failed;
@@ -109,14 +112,14 @@ child_start(void)
 	sup.ready = sup.successor = false;
 	sup.pid = fork();
 	if (sup.pid == 0)
-		child_run();
+		child_exec();
 	if (sup.pid < 0) { /* no process or memory left: this may pass */
 		log_error("supervise: fork failed error=%s", strerror(errno));
 		sup.pid = 0;
-		next_plan(DO_START, BACKOFF_MAX_MS);
+		timer_set(DO_START, BACKOFF_MAX_MS);
 		return;
 	}
-	next_plan(DO_ABORT, sup.start_ms);
+	timer_set(DO_ABORT, sup.start_ms);
 	log_info("supervise: started pid=%d restarts=%u stored=%u", (int)sup.pid,
 		 sup.restarts, sup.store.n);
 }
@@ -131,7 +134,7 @@ child_start_again(const char *why, int number, bool asked_for)
 	else
 		log_error("supervise: program ended %s=%d next_start_in_ms=%u", why, number,
 			  sup.backoff_ms);
-	next_plan(DO_START, asked_for ? 0 : sup.backoff_ms);
+	timer_set(DO_START, asked_for ? 0 : sup.backoff_ms);
 	sup.restarts++;
 	if (!asked_for)
 		sup.backoff_ms = sup.backoff_ms == 0                   ? BACKOFF_MIN_MS
@@ -148,9 +151,9 @@ child_ended(int status)
 {
 	int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 
-	sup.pid_before = sup.pid;
+	sup.predecessor = sup.pid;
 	sup.pid = 0;
-	next_plan(DO_NOTHING, 0);
+	timer_set(DO_NOTHING, 0);
 	if (sup.stopping)
 		return code;
 	if (WIFSIGNALED(status)) {
@@ -166,7 +169,7 @@ child_ended(int status)
 		log_error("supervise: program refused its configuration code=%d "
 			  "retry_in_ms=%u",
 			  code, haste_ms(REFUSED_MS));
-		next_plan(DO_START, haste_ms(REFUSED_MS));
+		timer_set(DO_START, haste_ms(REFUSED_MS));
 		sup.restarts++;
 		return -1;
 	}
@@ -206,16 +209,16 @@ on_successor(const char *number)
 
 	if (pid <= 1 || *end != '\0')
 		return;
-	sup.pid_before = sup.pid;
+	sup.predecessor = sup.pid;
 	sup.pid = (pid_t)pid;
 	sup.ready = false;
 	sup.successor = true;
 	sup.restarts++;
 	if (sup.stopping) { /* a stop during the handover is for the successor, too */
 		kill(sup.pid, SIGTERM);
-		next_plan(DO_KILL, haste_ms(STOP_MS));
+		timer_set(DO_KILL, haste_ms(STOP_MS));
 	} else {
-		next_plan(DO_ABORT, sup.watchdog_ms != 0 ? sup.watchdog_ms : sup.start_ms);
+		timer_set(DO_ABORT, sup.watchdog_ms != 0 ? sup.watchdog_ms : sup.start_ms);
 	}
 	log_info("supervise: successor took over pid=%ld restarts=%u stored=%u", pid,
 		 sup.restarts, sup.store.n);
@@ -242,27 +245,27 @@ on_extend(const char *usec)
 }
 
 static void
-on_alive(void)
+on_watchdog(void)
 {
-	sup.strangers = 0;
+	sup.n_foreign = 0;
 	if (sup.ready && sup.next != DO_KILL)
-		next_plan(sup.watchdog_ms != 0 ? DO_ABORT : DO_NOTHING, sup.watchdog_ms);
+		timer_set(sup.watchdog_ms != 0 ? DO_ABORT : DO_NOTHING, sup.watchdog_ms);
 	else if (sup.successor)
 		start_extend(sup.watchdog_ms);
 }
 
 /* Handle one datagram: lines of VARIABLE=value. It owns `fd` (-1: none). */
 static void
-notice_understand(char *text, int fd)
+notice_handle(char *text, int fd)
 {
 	const char *name = "stored";
-	bool keep = false, drop = false, alive = false;
+	bool keep = false, drop = false, watchdog = false;
 	char *rest = text;
 
 	for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
 		keep |= strcmp(line, "FDSTORE=1") == 0;
 		drop |= strcmp(line, "FDSTOREREMOVE=1") == 0;
-		alive |= strcmp(line, "WATCHDOG=1") == 0;
+		watchdog |= strcmp(line, "WATCHDOG=1") == 0;
 		if (strncmp(line, "FDNAME=", 7) == 0)
 			name = line + 7;
 		if (strncmp(line, "MAINPID=", 8) == 0)
@@ -272,14 +275,14 @@ notice_understand(char *text, int fd)
 		if (strcmp(line, "READY=1") == 0)
 			on_ready();
 		if (strcmp(line, "READY=1") == 0)
-			alive = true;
+			watchdog = true;
 		if (strcmp(line, "STOPPING=1") == 0)
-			next_plan(DO_KILL, haste_ms(STOP_MS));
+			timer_set(DO_KILL, haste_ms(STOP_MS));
 	}
-	if (alive)
-		on_alive();
+	if (watchdog)
+		on_watchdog();
 	if (drop)
-		store_drop(&sup.store, name);
+		store_remove(&sup.store, name);
 	if (fd >= 0 && keep)
 		fd_put(name, fd);
 	else if (fd >= 0)
@@ -293,7 +296,7 @@ notice_understand(char *text, int fd)
 static void
 on_notify(void)
 {
-	static struct log_limit strangers;
+	static struct log_limit foreign_limit;
 	struct notice n;
 	unsigned int missed;
 	int rc = notify_take(sup.notify_fd, &n);
@@ -301,13 +304,14 @@ on_notify(void)
 	if (rc == -EAGAIN)
 		return;
 	if (rc == 0 && sup.pid != 0 && n.from == sup.pid) {
-		notice_understand(n.text, n.fd);
+		notice_handle(n.text, n.fd);
 		return;
 	}
 	if (n.fd >= 0)
 		close(n.fd);
-	sup.strangers++;
-	if ((n.from == 0 || n.from != sup.pid_before) && log_allowed(&strangers, &missed))
+	sup.n_foreign++;
+	if ((n.from == 0 || n.from != sup.predecessor) &&
+	    log_allowed(&foreign_limit, &missed))
 		log_warn("supervise: notice refused pid=%d missed=%u", (int)n.from, missed);
 }
 
@@ -337,7 +341,7 @@ on_signal(void)
 		return 0;
 	kill(sup.pid, (int)info.ssi_signo);
 	if (!sup.stopping)
-		next_plan(DO_KILL, haste_ms(STOP_MS));
+		timer_set(DO_KILL, haste_ms(STOP_MS));
 	sup.stopping = true;
 	return -1;
 }
@@ -347,36 +351,36 @@ on_signal(void)
  * of the program.
  */
 static bool
-child_is_drowned(void)
+notify_is_flooded(void)
 {
-	if (!sup.ready || sup.strangers < NOTICES_MAX)
+	if (!sup.ready || sup.n_foreign < NOTICES_MAX)
 		return false;
 	log_warn("supervise: watchdog extended, notify socket flooded pid=%d foreign=%u",
-		 (int)sup.pid, sup.strangers);
-	sup.strangers = 0;
+		 (int)sup.pid, sup.n_foreign);
+	sup.n_foreign = 0;
 	return true;
 }
 
 static void
-on_time(void)
+on_timer(void)
 {
 	switch (sup.next) {
 	case DO_START:
 		child_start();
 		break;
 	case DO_ABORT:
-		if (child_is_drowned()) {
-			next_plan(DO_ABORT, sup.watchdog_ms);
+		if (notify_is_flooded()) {
+			timer_set(DO_ABORT, sup.watchdog_ms);
 			break;
 		}
 		kill(sup.pid, SIGABRT);
-		next_plan(DO_KILL, haste_ms(STOP_MS));
+		timer_set(DO_KILL, haste_ms(STOP_MS));
 		log_error("supervise: program hangs, aborting it pid=%d ready=%d",
 			  (int)sup.pid, sup.ready);
 		break;
 	case DO_KILL:
 		kill(sup.pid, SIGKILL);
-		next_plan(DO_NOTHING, 0);
+		timer_set(DO_NOTHING, 0);
 		log_error("supervise: program does not end, killing it pid=%d",
 			  (int)sup.pid);
 		break;
@@ -418,7 +422,7 @@ events_loop(void)
 		if (p[0].revents != 0)
 			code = on_signal();
 		if (code < 0 && sup.next_ms <= monotonic_ms())
-			on_time();
+			on_timer();
 	}
 	return code;
 }
@@ -531,7 +535,7 @@ main(int argc, char **argv)
 	sup.argv = argv + optind;
 	sup.watchdog_ms = (unsigned int)watchdog_s * 1000;
 	sup.start_ms = (unsigned int)start_s * 1000;
-	next_plan(DO_NOTHING, 0);
+	timer_set(DO_NOTHING, 0);
 	sink_begin();
 	privileges_limit();
 	/* A log without a reader, or at its size limit, must not end the process. */

@@ -43,7 +43,7 @@ undo:
  * Take all descriptors of `c`: the first goes to `*fd` if it is -1, the others are closed.
  */
 static unsigned int
-descriptors_take(const struct cmsghdr *c, int *fd)
+fds_take_first(const struct cmsghdr *c, int *fd)
 {
 	unsigned int n = (unsigned int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
 
@@ -86,7 +86,7 @@ notify_take(int sock, struct notice *n)
 		if (c->cmsg_level != SOL_SOCKET)
 			continue;
 		if (c->cmsg_type == SCM_RIGHTS)
-			n_fd += descriptors_take(c, &n->fd);
+			n_fd += fds_take_first(c, &n->fd);
 		if (c->cmsg_type == SCM_CREDENTIALS) {
 			memcpy(&cred, CMSG_DATA(c), sizeof(cred));
 			n->from = cred.pid;

@@ -31,7 +31,7 @@ store_put(struct store *s, const char *name, int fd)
 	int rc = !name_is_good(name) ? -EINVAL : 0;
 
 	if (rc == 0)
-		store_drop(s, name);
+		store_remove(s, name);
 	if (rc == 0 && s->n == STORE_MAX)
 		rc = -ENOSPC;
 	if (rc < 0) {
@@ -45,7 +45,7 @@ store_put(struct store *s, const char *name, int fd)
 }
 
 bool
-store_drop(struct store *s, const char *name)
+store_remove(struct store *s, const char *name)
 {
 	for (unsigned int i = 0; i < s->n; i++) {
 		if (strcmp(s->item[i].name, name) != 0)
@@ -79,7 +79,7 @@ env_set(unsigned int n, const char *names)
 }
 
 int
-store_pass_on(const struct store *s)
+store_export(const struct store *s)
 {
 	static char names[STORE_MAX * STORE_NAME_BYTES];
 	int high[STORE_MAX];

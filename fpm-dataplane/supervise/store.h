@@ -27,7 +27,7 @@ struct store {
 int store_put(struct store *s, const char *name, int fd);
 
 /* Close the descriptor `name`. Returns true if it was stored. */
-bool store_drop(struct store *s, const char *name);
+bool store_remove(struct store *s, const char *name);
 
 void store_clear(struct store *s);
 
@@ -35,6 +35,6 @@ void store_clear(struct store *s);
  * Pass the descriptors on, in a child between fork and exec: put them at 3, 4, ..., open
  * over exec, and set LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES. Returns 0 or -errno.
  */
-int store_pass_on(const struct store *s);
+int store_export(const struct store *s);
 
 #endif

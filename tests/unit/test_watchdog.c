@@ -52,7 +52,7 @@ begin_to_hang(unsigned int most_ms)
 static bool
 look(uint64_t now_ms)
 {
-	return watchdog_look(&watchdog, &worker, 1, now_ms, PATIENCE_MS);
+	return watchdog_check(&watchdog, &worker, 1, now_ms, PATIENCE_MS);
 }
 
 /* Whose round had not ended yet when all were seen alive has gone round once more. */
