@@ -93,7 +93,7 @@ fdstore_put_tap(const struct port *port)
 	int rc;
 
 	/*
-	 * systemd keeps several descriptors of the same name, even closed TAPs, so remove
+	 * systemd keeps several descriptors of the same name, also of deleted TAPs: remove
 	 * the old one first.
 	 */
 	service_forget(tap_fd_name(port->name, key));

@@ -15,7 +15,7 @@
  *   does not change the checkpoint
  *   QUIESCED                            ->   restores the checkpoint, reads kernel state
  *                                       <-   READY
- *   tells the service manager its PID
+ *   sends MAINPID= to the service manager
  *   COMMITTED                           ->   from here on it forwards in any case
  *   ends forwarders and punt
  *   STOPPED                             ->
