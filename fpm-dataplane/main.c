@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpm-dataplane: the life of the process. Configuration, EAL, ports and TAPs, threads up in
- * order, wait for a signal, down in reverse; daemon/ connects the threads. Only main exits;
- * every failure says one sentence.
+ * fpm-dataplane: start and end the process. Read the configuration, start EAL, ports and
+ * TAPs, start the threads in order, wait for a signal, end all in reverse; daemon/ connects
+ * the threads. Only main exits. Every failure logs one sentence.
  */
 #include <errno.h>
 #include <signal.h>
@@ -44,24 +44,24 @@ last_checkpoint_close(void)
 	dp.last_checkpoint.fd = -1;
 }
 
-/* All threads end, and with them what DPDK has. */
+/* End all threads and free the objects of DPDK. */
 static void
-dataplane_stop(enum end end)
+daemon_stop(enum end end)
 {
 	threads_end(&dp, end);
 	eal_end(dp.pool);
 }
 
 static int
-ports_begin(const struct config *conf)
+ports_start(const struct config *conf)
 {
 	int rc = ports_open(&dp.hotplug, conf, &dp.n_port);
 
 	if (rc < 0)
-		return rc; /* which one, and why, was said */
+		return rc; /* ports_open() has logged the port and the reason */
 	rc = deal_all(&dp.deal, conf->port, dp.n_port);
 	if (rc < 0)
-		log_error("main: queues not dealt error=%s", strerror(-rc));
+		log_error("main: receive queues not assigned error=%s", strerror(-rc));
 	return rc;
 }
 
@@ -77,24 +77,24 @@ stop_forwarding(void)
 static void
 close_exclusive(void)
 {
-	/* As they are now: ports have come and gone since the start. */
+	/* Ports may have been added and removed since the start. */
 	dp.shared = ports_are_shared(dp.port);
 	if (!dp.shared)
-		ports_end(&dp, END_GOES_ON);
+		ports_end(&dp, END_RESTART);
 }
 
 static void
-config_reload(void)
+daemon_reload(void)
 {
 	manage_reload(&dp.worker[W_MANAGE]);
 }
 
 static enum handover
-dataplane_hand_over(void)
+daemon_hand_over(void)
 {
 	struct predecessor this = {
 		.argv = dp.argv,
-		.born_with = dp.born_with,
+		.start_mask = dp.start_mask,
 		.port = dp.port,
 		.checkpoint_fd = rib_checkpoint_fd(&dp.worker[W_RIB]),
 		.quiesce = {.worker = {[QUIESCE_UI] = &dp.worker[W_UI],
@@ -105,19 +105,19 @@ dataplane_hand_over(void)
 			    .rib_resume = rib_resume},
 		.stop_forwarding = stop_forwarding,
 		.close_exclusive = close_exclusive,
-		.reload = config_reload,
+		.reload = daemon_reload,
 	};
 	enum handover done = handover_to_successor(&this);
 
 	if (done == HANDOVER_DONE) {
-		dataplane_stop(END_GOES_ON);
-		handover_pass_on_reload();
+		daemon_stop(END_RESTART);
+		handover_pass_reload();
 	}
 	return done;
 }
 
 static int
-dataplane_take_over(const struct config *conf)
+daemon_take_over(const struct config *conf)
 {
 	struct successor this = {
 		.sock = dp.predecessor,
@@ -128,27 +128,27 @@ dataplane_take_over(const struct config *conf)
 		.n_port = dp.n_port,
 		.shared = dp.shared,
 		.rib_was_short = rib_was_short,
-		.mistrust = nics_mistrust,
+		.on_predecessor_death = nics_mistrust,
 	};
 
 	return handover_from_predecessor(&this);
 }
 
-/* Until there is a reason to end. Returns the exit code. */
+/* Handle signals until one ends the daemon. Returns the exit code. */
 static int
-signals_serve(void)
+daemon_serve(void)
 {
 	int sig;
 
 	for (;;) {
 		sig = watchdog_sigwait(&dp.signals, dp.worker, N_WORKER);
 		if (sig == SIGHUP) {
-			config_reload();
+			daemon_reload();
 			continue;
 		}
 		if (sig != SERVICE_SIGNAL_RESTART)
 			break;
-		switch (dataplane_hand_over()) {
+		switch (daemon_hand_over()) {
 		case HANDOVER_DONE:
 			return 0;
 		case HANDOVER_REFUSED:
@@ -160,16 +160,19 @@ signals_serve(void)
 	}
 	service_hint("STOPPING=1");
 	log_info("main: stopping signal=%d", sig);
-	dataplane_stop(sig == SERVICE_SIGNAL_RESTART ? END_GOES_ON : END_FOR_GOOD);
+	daemon_stop(sig == SERVICE_SIGNAL_RESTART ? END_RESTART : END_FOR_GOOD);
 	nics_end();
 	return sig == SERVICE_SIGNAL_RESTART ? SERVICE_EXIT_RESTART : 0;
 }
 
-/* The exit code of a start: for a successor there may have been no room beside us. */
+/*
+ * Clean up a failed start. Returns the exit code; SERVICE_EXIT_ROOM tells the predecessor
+ * that there is no memory for two daemons.
+ */
 static int
-start_failed(int rc)
+daemon_start_failed(int rc)
 {
-	/* It has not crashed by the checkpoint. All threads have ended. */
+	/* All threads have ended in order, so the checkpoint did not crash this start. */
 	if (dp.last_checkpoint.fd >= 0)
 		rib_checkpoint_forgive(dp.last_checkpoint.fd, dp.last_checkpoint.tries);
 	last_checkpoint_close();
@@ -179,15 +182,18 @@ start_failed(int rc)
 }
 
 static int
-dataplane_run(const struct config *conf)
+daemon_run(const struct config *conf)
 {
 	int rc;
 
-	signals_begin(&dp.signals, &dp.born_with);
+	signals_begin(&dp.signals, &dp.start_mask);
 	dp.predecessor = service_take(SERVICE_SUCCESSOR);
 	if (privilege_drop() < 0 || preflight(conf, dp.predecessor >= 0) < 0)
 		return 1;
-	/* Its thread is born here: from a worker it would have that worker's name. */
+	/*
+	 * Start the thread of call_rcu here. A worker that started it would give it its own
+	 * thread name.
+	 */
 	(void)urcu_qsbr_get_default_call_rcu_data();
 	dp.deal = (struct deal){.serving = dp.serving,
 				.cpu = dp.conf.core,
@@ -197,15 +203,15 @@ dataplane_run(const struct config *conf)
 		dp.deal.node[i] = plan_node(conf->core[i]);
 	rc = rib_begin(&dp);
 	if (rc < 0) {
-		log_error("main: rib does not start error=%s", strerror(-rc));
-		return start_failed(rc);
+		log_error("main: thread does not start thread=rib error=%s", strerror(-rc));
+		return daemon_start_failed(rc);
 	}
-	rc = nics_begin(conf, dp.argv, predecessor_pid(dp.predecessor), &dp.born_with);
+	rc = nics_begin(conf, dp.argv, predecessor_pid(dp.predecessor), &dp.start_mask);
 	if (rc == 0)
 		rc = eal_start(conf, predecessor_pid(dp.predecessor));
 	if (rc < 0) {
 		worker_stop(&dp.worker[W_RIB]);
-		return start_failed(rc);
+		return daemon_start_failed(rc);
 	}
 	dp.shared = ports_could_be_shared(conf);
 	policer_init(rte_get_tsc_hz(), conf->policer);
@@ -214,25 +220,28 @@ dataplane_run(const struct config *conf)
 	if (rc == 0)
 		rc = forwarders_make(&dp);
 	if (rc == 0 && dp.shared)
-		rc = ports_begin(conf);
+		rc = ports_start(conf);
 	if (rc == 0 && dp.predecessor >= 0)
-		rc = dataplane_take_over(conf);
-	/* Of those that cannot be open twice transit waits: for them, and for nothing else. */
+		rc = daemon_take_over(conf);
+	/*
+	 * Transit waits for ports that cannot be open twice, so all else has been prepared
+	 * before.
+	 */
 	if (rc == 0 && !dp.shared)
-		rc = ports_begin(conf);
+		rc = ports_start(conf);
 	if (rc == 0)
 		rc = threads_start(&dp);
 	if (rc < 0) {
-		dataplane_stop(END_FAILED);
-		return start_failed(rc);
+		daemon_stop(END_FAILED);
+		return daemon_start_failed(rc);
 	}
 	log_info("main: forwarding version=%s ports=%u cores=%u socket=%s", FPMDP_VERSION,
 		 dp.n_port, conf->n_core, conf->control_socket);
 	last_checkpoint_close();
-	fdstore_keep_all(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]));
+	fdstore_put_all(dp.port, PORT_SLOTS, rib_checkpoint_fd(&dp.worker[W_RIB]));
 	nics_keep();
 	service_say("READY=1");
-	return signals_serve();
+	return daemon_serve();
 }
 
 int
@@ -249,12 +258,12 @@ main(int argc, char **argv)
 		return prepare_machine(&dp.conf);
 	sink_begin();
 	log_set_level(dp.conf.log_level);
-	dp.poll_asked = opt.poll_always;
-	dp.conf.poll_always |= dp.poll_asked;
+	dp.poll_by_option = opt.poll_always;
+	dp.conf.poll_always |= dp.poll_by_option;
 	dp.running = dp.conf;
 	dp.argv = argv;
 	plan_cores(dp.conf.core, &dp.conf.n_core);
 	if (opt.nics)
 		return nics_serve(&dp.conf);
-	return dataplane_run(&dp.conf);
+	return daemon_run(&dp.conf);
 }

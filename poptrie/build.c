@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From the truth to what readers see: rebuild the changed part of one direct slot beside
- * the old one, then publish it with one store; show a changed cover through a slot that is
- * the same otherwise; fill a whole view. Writer thread only.
+ * Bring the memory that readers see up to the staged routes: rebuild the changed part of
+ * one direct slot beside the old one and publish it with one store; write a changed cover
+ * into a slot that is otherwise the same; fill a whole view. Writer thread only.
  *
- * A node is computed anew from the few radix nodes of its own six bits; children that no
- * changed prefix touches are carried over as they are, so that a /32 among thousands of
- * neighbors touches one path. Blocks that come out equal are kept, and so are those that
- * differ in what one store can change: the value of a leaf, where a node has its blocks.
- * Such stores need no order among them or with that of the slot, as each key has but one
- * place on its way where the old table and the new one part.
+ * A node is computed from the few radix nodes of its own six bits. Children that no changed
+ * prefix touches are taken over as they are, so that a /32 among thousands of neighbors
+ * touches one path. Blocks that come out equal stay in place. So do blocks whose difference
+ * one store can make: the value of a leaf, or where a node has its blocks. Such stores need
+ * no order among themselves or with the store to the slot, because each key has one place
+ * only on its path where the old table and the new one differ.
  *
  * It must never change a block that a reader may see in any other way, and never publish
- * before all that can fail has been done.
+ * before all steps that can fail have succeeded.
  */
 #include <errno.h>
 #include "poptrie/plan.h"
@@ -23,7 +23,7 @@ struct built {
 	struct node node;
 };
 
-/* A store into what readers see, put off until nothing can fail any more. */
+/* A store into memory that readers see, delayed until nothing can fail. */
 struct swing {
 	bool leaf;
 	uint32_t idx;
@@ -31,8 +31,8 @@ struct swing {
 	struct node node; /* or the node */
 };
 
-#define ROOM_MAX (1u << 30) /* elements of a pool, at most */
-#define N_SWINGS 32         /* more for one slot: blocks are written anew instead */
+#define ROOM_MAX (1u << 30) /* most elements of a pool */
+#define N_SWINGS 32         /* most swings in a slot; with more, blocks are written again */
 
 struct build {
 	struct poptrie *pt;
@@ -42,7 +42,7 @@ struct build {
 	struct swing swing[N_SWINGS];
 };
 
-/* A new block, undone by pt_slot_rebuild() when a later step fails. */
+/* Allocate a block. pt_slot_rebuild() frees it when a later step fails. */
 static int
 block_new(struct build *b, bool node, uint32_t n, uint32_t *idx)
 {
@@ -63,7 +63,7 @@ block_retire(struct build *b, bool node, uint32_t idx, uint32_t n)
 	return pt_blocks_push(b->pt, &b->batch->old, node, idx, n);
 }
 
-/* Retire all below and of `n`, but for the place of `n` itself. */
+/* Retire the blocks of `n` and all below it, but not `n` itself. */
 static int
 node_retire(struct build *b, const struct node *n)
 {
@@ -81,12 +81,13 @@ node_retire(struct build *b, const struct node *n)
 }
 
 /*
- * Have the leaves of `old` take the values of `p` in place, if runs and children are the
- * same: then each key keeps its leaf. False when they are not or too many differ.
+ * Change the leaves of `old` in place to the values of `p`, if runs and children are the
+ * same: then each key keeps its leaf. Returns false if they are not or too many values
+ * differ.
  */
 static bool
-leaves_keep(struct build *b, const struct plan *p, const struct node *old,
-	    const struct node *now)
+leaves_reuse(struct build *b, const struct plan *p, const struct node *old,
+	     const struct node *now)
 {
 	unsigned int was = b->n_swings;
 	uint32_t i;
@@ -109,9 +110,11 @@ leaves_keep(struct build *b, const struct plan *p, const struct node *old,
 	return true;
 }
 
-/* The same for the block of children, one store or two for each that differs. */
+/*
+ * Change the block of children in place, by one store or two for each child that differs.
+ */
 static bool
-kids_keep(struct build *b, const struct node *kid, uint32_t n, const struct node *old)
+children_reuse(struct build *b, const struct node *kid, uint32_t n, const struct node *old)
 {
 	unsigned int was = b->n_swings;
 
@@ -132,7 +135,7 @@ kids_keep(struct build *b, const struct node *kid, uint32_t n, const struct node
 	return true;
 }
 
-/* Write the plan as a node, keeping the old blocks that hold the same. */
+/* Write the plan as a node. Old blocks with equal contents stay in use. */
 static int
 plan_write(struct build *b, struct plan *p, uint64_t child, const struct node *old,
 	   struct built *out)
@@ -154,7 +157,7 @@ plan_write(struct build *b, struct plan *p, uint64_t child, const struct node *o
 			last = s;
 		}
 	}
-	/* A value that shows from above the slot has its own runs: it may change alone. */
+	/* A value from above the slot has runs of its own, because it may change alone. */
 	out->node =
 		(struct node){.run = pt_plan_runs(p->value) | ((bare ^ bare << 1) & ~1ull),
 			      .child = child,
@@ -162,7 +165,7 @@ plan_write(struct build *b, struct plan *p, uint64_t child, const struct node *o
 	out->uniform = (out->node.run | child) == 0;
 	out->value = p->value[0];
 
-	keep = !out->uniform && leaves_keep(b, p, old, &out->node);
+	keep = !out->uniform && leaves_reuse(b, p, old, &out->node);
 	if (keep) {
 		out->node.leaf_base = old->leaf_base;
 	} else if (old) {
@@ -180,7 +183,7 @@ plan_write(struct build *b, struct plan *p, uint64_t child, const struct node *o
 	}
 
 	n = (uint32_t)__builtin_popcountll(child);
-	if (child && old && old->child == child && kids_keep(b, p->kid, n, old)) {
+	if (child && old && old->child == child && children_reuse(b, p->kid, n, old)) {
 		out->node.child_base = old->child_base;
 		return 0;
 	}
@@ -203,8 +206,8 @@ static int node_build(struct build *b, const struct node *old, unsigned int d,
 		      uint32_t n_dirty, struct built *out);
 
 /*
- * When all changes lie in one child, `old` itself has nothing to be computed anew. Returns
- * the slot of the child that *r has been built for, -1 when there is no such child.
+ * Descend without a plan for `old` when all changes lie in one child. Returns the slot of
+ * the child that *r was built for, or -1 when the changes are not in one child.
  */
 static int
 node_descend(struct build *b, const struct node *old, unsigned int d, uint32_t root,
@@ -234,7 +237,7 @@ node_descend(struct build *b, const struct node *old, unsigned int d, uint32_t r
 	return (int)s;
 }
 
-/* `old` with the child at slot s become `kid`, no more. */
+/* Set *out to `old` with the child at slot s replaced by `kid`. */
 static int
 node_with_child(struct build *b, const struct node *old, unsigned int s,
 		const struct node *kid, struct node *out)
@@ -265,9 +268,10 @@ node_with_child(struct build *b, const struct node *old, unsigned int s,
 }
 
 /*
- * Build the node at depth d over radix subtree `root`. `old` is what readers see there
- * (NULL: no node). n_dirty = 0 means that all of it may have changed; else `dirty`, sorted,
- * has the changed prefixes, and `old` is there. 0, -ENOMEM, -ENOSPC (a pool is full).
+ * Build the node at depth d over radix subtree `root`. `old` is the node that readers see
+ * there (NULL: none). If n_dirty is 0, all of the node may have changed. Else `dirty` has
+ * the changed prefixes, sorted, and `old` is not NULL. Returns 0, -ENOMEM or -ENOSPC (a
+ * pool is full).
  */
 static int
 node_build(struct build *b, const struct node *old, unsigned int d, uint32_t root,
@@ -334,7 +338,7 @@ node_build(struct build *b, const struct node *old, unsigned int d, uint32_t roo
 		}
 		if (r.uniform) {
 			p.value[s] = r.value;
-			p.bare &= ~(1ull << s); /* there is a prefix, and it fills it */
+			p.bare &= ~(1ull << s); /* a prefix fills the slot */
 		} else {
 			p.kid[n_kids++] = r.node;
 			child |= 1ull << s;
@@ -437,15 +441,15 @@ wide_slot(struct build *b, uint32_t slot, const struct pt_dirty *dirty, uint32_t
 		if (rc < 0)
 			return rc;
 	}
-	/* Release: a reader that meets the node also sees all below it. */
+	/* Release: a reader that sees the node also sees all below it. */
 	atomic_store_explicit(&b->v->entry[slot], now, memory_order_release);
 	return 0;
 }
 
 /*
- * Bring one slot of view `v` up to the truth. `uncovered` is the value to write where no
- * prefix matches, normally 0. `batch` takes what was replaced; a view that nobody reads
- * and that is still empty needs none. 0, -ENOMEM or -ENOSPC with nothing changed.
+ * Rebuild one slot of view `v` from the staged routes. `uncovered` is the value to write
+ * where no prefix matches, normally 0. `batch` receives the replaced blocks; an empty view
+ * without readers needs none. Returns 0, or -ENOMEM or -ENOSPC with nothing changed.
  */
 int
 pt_slot_rebuild(struct poptrie *pt, struct pt_view *v, struct pt_batch *batch,
@@ -463,8 +467,8 @@ pt_slot_rebuild(struct poptrie *pt, struct pt_view *v, struct pt_batch *batch,
 	b.batch = batch;
 	b.n_swings = 0;
 	if (v->wide) {
-		if (v->few)
-			bits = PT_FEW;
+		if (v->small)
+			bits = PT_SMALL_BITS;
 		else if (!pt->ip6)
 			bits = PT4_BITS;
 		else if (slot - (1u << (PT6_OTHER - 3)) < 1u << (PT6_BITS - 3))
@@ -490,17 +494,18 @@ pt_slot_rebuild(struct poptrie *pt, struct pt_view *v, struct pt_batch *batch,
 }
 
 /*
- * A prefix shorter than a direct slot changed: show its value through a thousand slots
- * without rebuilding them.
+ * Write the value of a prefix shorter than a direct slot into a slot without rebuilding it.
+ * Such a prefix may cover a thousand slots.
  *
- * Where nothing in a slot matches, the leaves have runs of their own, also beside an equal
- * value; so only leaves change, each by one store in place. A reader sees for each key the
- * value of before or after. It must never change a run or a node, and needs no memory.
+ * Where no prefix of the slot matches, the leaves have runs of their own, also beside an
+ * equal value. Therefore only leaves change, each by one store in place, and a reader sees
+ * for each key the value from before or after. It must never change a run or a node, and
+ * needs no memory.
  */
 static void
-node_recover(const struct pt_view *v, const struct node *n, uint32_t value)
+node_set_cover(const struct pt_view *v, const struct node *n, uint32_t value)
 {
-	uint64_t first = ~n->child & -~n->child; /* where the first leaf shows */
+	uint64_t first = ~n->child & -~n->child; /* the slot of the first leaf */
 
 	for (uint64_t m = (n->run | first) & n->bare & ~n->child; m; m &= m - 1) {
 		uint64_t upto = m ^ (m - 1);
@@ -512,17 +517,18 @@ node_recover(const struct pt_view *v, const struct node *n, uint32_t value)
 		struct node kid = node_child(v, n, (unsigned int)__builtin_ctzll(m));
 
 		if (kid.bare)
-			node_recover(v, &kid, value);
+			node_set_cover(v, &kid, value);
 	}
 }
 
 /*
- * Bring one slot of which nothing but the cover has changed up to the truth. Returns false
- * when that takes a rebuild: a value that has no leaf of its own needs or leaves one.
+ * Update a slot in which only the cover changed. Returns false when the slot needs a
+ * rebuild: its old or its new value needs a leaf of its own, because it has more than 15
+ * bits.
  */
 bool
-pt_slot_recover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,
-		uint32_t uncovered)
+pt_slot_set_cover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,
+		  uint32_t uncovered)
 {
 	uint32_t cover = pt->slot[slot].cover ? pt->slot[slot].cover : uncovered;
 	uint32_t root = pt->slot[slot].root, e;
@@ -533,7 +539,7 @@ pt_slot_recover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,
 		e = atomic_load_explicit(&v->entry[slot], memory_order_relaxed);
 		if (e & PT_CHILD) {
 			n = node_get(v, e & ~PT_CHILD);
-			node_recover(v, &n, cover);
+			node_set_cover(v, &n, cover);
 		} else if (root == 0 && e != cover) {
 			atomic_store_explicit(&v->entry[slot], cover, memory_order_release);
 		}
@@ -542,10 +548,10 @@ pt_slot_recover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,
 	f = v->fused[slot];
 	if (f.run) {
 		n = fused_open(v, &f, v->bare_slot[slot]);
-		node_recover(v, &n, cover);
+		node_set_cover(v, &n, cover);
 		return true;
 	}
-	/* With routes inside, a uniform slot is filled by one of them. */
+	/* A uniform slot that has routes is filled by one of them. */
 	if (root)
 		return true;
 	if (f.leaf_base > PT_VALUE16 || cover > PT_VALUE16)
@@ -554,7 +560,7 @@ pt_slot_recover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,
 	return true;
 }
 
-/* Fill a new view from the truth. 0, -ENOMEM or -ENOSPC. */
+/* Fill a new view from the staged routes. Returns 0, -ENOMEM or -ENOSPC. */
 static int
 view_fill(struct poptrie *pt, struct pt_view *v)
 {
@@ -568,8 +574,8 @@ view_fill(struct poptrie *pt, struct pt_view *v)
 }
 
 /*
- * Build everything anew and swing readers over; all that is staged is published. The old
- * view goes into the batch. 0 or -ENOMEM with nothing changed.
+ * Build a new view from all staged routes and direct readers to it. The old view goes into
+ * the batch. Returns 0, or -ENOMEM with nothing changed.
  */
 int
 pt_view_rebuild(struct poptrie *pt, struct pt_batch *batch, bool leaf32)
@@ -579,7 +585,9 @@ pt_view_rebuild(struct poptrie *pt, struct pt_batch *batch, bool leaf32)
 	uint32_t node_cap = old->nodes.n_pages * old->nodes.page_elems;
 	int rc;
 
-	/* Half empty pools are full of holes: the same room will do. */
+	/*
+	 * Pools that are less than half full have many holes: the same capacity is enough.
+	 */
 	if (old->leaves.live > leaf_cap / 2)
 		leaf_cap *= 2;
 	if (old->nodes.live > node_cap / 2)

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Closing the holes that churn leaves in the pools: a walk over all nodes, a piece with each
- * commit, moves what is in sparsely used pages to where it stands closer. Writer thread only.
+ * Close the holes that changes leave in the pools. A walk over all nodes, a piece with each
+ * commit, moves the blocks of sparsely used pages into fuller ones. Writer thread only.
  *
- * A piece is as long as a small commit, or a few times what its commit replaced: so no commit
- * takes much longer than without, and no churn makes holes faster than they are closed. A
- * moved block is a copy; one store swings readers over, whatever they read says the same, and
- * the old block waits for its grace period. The walk remembers its place by the way down to
- * it: commits in between may change what they like, for a block keeps its place in the trie
- * and a new one is never put into a page that is to be left. Failure does no harm.
+ * A piece is as long as a small commit, or a few times the blocks that its commit replaced.
+ * Therefore no commit takes much longer than without it, and changes cannot make holes
+ * faster than the walk closes them. A moved block is a copy. One store directs readers to
+ * it; both copies say the same, and the old block waits for its grace period. The walk
+ * stores its position as the path to it. Commits in between may change anything, because a
+ * block keeps its place in the trie and no new block is put into a leaving page. A failure
+ * does no harm.
  */
 #include "poptrie/node.h"
 
 #define VISITS_A_BLOCK 4  /* for each block that the commit replaced */
 #define SLOTS_A_VISIT  32 /* direct slots without a node, or words of 64 */
 
-/* One piece of the walk. */
+/* The state of one piece of the walk. */
 struct piece {
 	struct poptrie *pt;
 	struct pt_view *v;
 	struct pt_batch *batch;
-	int64_t left;   /* visits */
-	bool no_memory; /* to note what was replaced */
+	int64_t left;   /* visits left */
+	bool no_memory; /* no memory to list a replaced block */
 };
 
-/* Where a block is that may not stay: a copy. What may stay, stays. */
+/* Return the new index of a block: a copy if its page is leaving, else the block itself. */
 static uint32_t
 block_move(struct piece *w, bool node, uint32_t idx, uint32_t n)
 {
@@ -32,7 +33,7 @@ block_move(struct piece *w, bool node, uint32_t idx, uint32_t n)
 	size_t bytes = pool->elem_bytes;
 	uint32_t to;
 
-	if (!pt_pool_leaves(pool, idx) || w->no_memory)
+	if (!pt_pool_is_leaving(pool, idx) || w->no_memory)
 		return idx;
 	to = pt_pool_alloc(pool, n);
 	if (to == PT_NIL)
@@ -50,7 +51,7 @@ block_move(struct piece *w, bool node, uint32_t idx, uint32_t n)
 	return to;
 }
 
-/* Both blocks of a node. Returns whether it has to be published anew. */
+/* Move both blocks of a node. Returns true if the node has to be published again. */
 static bool
 blocks_move(struct piece *w, struct node *n)
 {
@@ -64,9 +65,9 @@ blocks_move(struct piece *w, struct node *n)
 }
 
 /*
- * The children of `n`, which are `level` levels below the slot's node, and all below them.
- * With `resumed`, those before walk.path[level] have had their turn. Returns false when it
- * is enough for now.
+ * Walk the children of `n`, which are `level` levels below the slot's node, and all below
+ * them. With `resumed`, the children before walk.path[level] are done. Returns false at the
+ * end of the piece.
  */
 static bool
 children_walk(struct piece *w, const struct node *n, unsigned int level, bool resumed)
@@ -132,14 +133,14 @@ wide_walk(struct piece *w, uint32_t slot, bool resumed)
 	n = node_get(w->v, to);
 	if (blocks_move(w, &n))
 		node_swing(w->v, to, &n);
-	/* Release: who meets the copy sees it whole. */
+	/* Release: a reader that sees the copy sees it complete. */
 	if (to != e)
 		atomic_store_explicit(&w->v->entry[slot], to | PT_CHILD,
 				      memory_order_release);
 	return children_walk(w, &n, 0, resumed);
 }
 
-/* The next slot from `s` on that may have blocks; n_slots when there is none. */
+/* Return the next slot from `s` on that may have blocks, or n_slots when there is none. */
 static uint32_t
 slot_next(struct piece *w, uint32_t s)
 {
@@ -147,10 +148,13 @@ slot_next(struct piece *w, uint32_t s)
 	uint32_t words = (pt->n_slots + 63) / 64, from = s / 64, i = from;
 	uint64_t bits;
 
-	/* A large value that covers a fused slot without routes has a leaf, too. */
+	/*
+	 * A value of more than 15 bits that covers a fused slot without routes has a leaf,
+	 * too.
+	 */
 	if (s >= pt->n_slots || (!w->v->wide && w->v->leaf32))
 		return s;
-	/* Without routes, but not published as that yet: a commit comes that visits it. */
+	/* A slot in `full` may have blocks but no routes; the next commit visits it. */
 	bits = (pt->used[i] | pt->full[i]) & ~0ull << s % 64;
 	while (bits == 0 && ++i < words)
 		bits = pt->used[i] | pt->full[i];
@@ -158,7 +162,7 @@ slot_next(struct piece *w, uint32_t s)
 	return bits ? i * 64 + (uint32_t)__builtin_ctzll(bits) : pt->n_slots;
 }
 
-/* Go on with the walk until it ends or has used up the piece. */
+/* Continue the walk until it ends or the piece is used up. */
 static void
 piece_walk(struct piece *w)
 {
@@ -172,7 +176,10 @@ piece_walk(struct piece *w)
 			at->on = false;
 			return;
 		}
-		/* Else the way down was that of a slot which has no routes any more. */
+		/*
+		 * When the slot of the stored path has no routes left, begin the next slot
+		 * at its top.
+		 */
 		resumed = slot == at->slot && at->n_path > 0;
 		at->slot = slot;
 		whole = w->v->wide ? wide_walk(w, slot, resumed)
@@ -186,14 +193,14 @@ piece_walk(struct piece *w)
 }
 
 /*
- * Begin to leave the sparse pages, where that saves `gain` pages of a block size at least.
- * Returns false when there are none. Tests do it where nothing is to be gained, too.
+ * Mark the sparse pages as leaving and begin a walk, if that frees `gain` pages of a block
+ * size or more. Returns false when it does not. Tests call it with a gain of 0.
  */
 bool
 pt_walk_begin(struct pt_view *v, uint32_t gain)
 {
-	bool nodes = pt_pool_leave(&v->nodes, gain);
-	bool leaves = pt_pool_leave(&v->leaves, gain);
+	bool nodes = pt_pool_mark_leaving(&v->nodes, gain);
+	bool leaves = pt_pool_mark_leaving(&v->leaves, gain);
 
 	v->walk = (struct pt_walk){.on = nodes || leaves};
 	return v->walk.on;
@@ -212,7 +219,7 @@ pools_too_many_holes(const struct pt_view *v)
 	return false;
 }
 
-/* Close holes, a piece: at the end of a commit that has published all. */
+/* Run one piece of the walk. Called at the end of a commit, when all is published. */
 void
 pt_defragment(struct poptrie *pt, struct pt_batch *batch)
 {
@@ -220,7 +227,9 @@ pt_defragment(struct poptrie *pt, struct pt_batch *batch)
 	struct piece w = {.pt = pt, .v = v, .batch = batch};
 
 	if (!v->walk.on) {
-		/* What was left waits for its readers: no page is sparse yet or again. */
+		/*
+		 * Pages of the last walk still wait for their readers: begin no other walk.
+		 */
 		if (v->nodes.leaving != PT_NIL || v->leaves.leaving != PT_NIL ||
 		    !pools_too_many_holes(v))
 			return;
@@ -230,11 +239,11 @@ pt_defragment(struct poptrie *pt, struct pt_batch *batch)
 			return;
 		}
 	}
-	w.left = pt->least_visits + (int64_t)batch->old.n * VISITS_A_BLOCK;
+	w.left = pt->min_visits + (int64_t)batch->old.n * VISITS_A_BLOCK;
 	piece_walk(&w);
 	if (w.no_memory) {
-		pt_pool_stay(&v->nodes);
-		pt_pool_stay(&v->leaves);
+		pt_pool_unmark_leaving(&v->nodes);
+		pt_pool_unmark_leaving(&v->leaves);
 		v->walk.on = false;
 	}
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside of poptrie/: keys, the two node layouts, the view that readers see, the table.
- * Nothing here is for users of the library; the unit tests include it to force a layout.
+ * Internals of poptrie/: keys, the two node layouts, the view that readers see, the table.
+ * Users of the library do not include this file; the unit tests include it to force a
+ * layout.
  *
- * The truth is cut at the direct table: every direct slot owns a small radix tree of the
- * prefixes at least as long as the slot, one more tree (`top`) holds the shorter ones, and
- * the zero-length prefix is a plain value, `dflt`. So an update descends a few nodes only.
+ * The staged routes are cut at the direct table. Each direct slot owns a small radix tree
+ * of the prefixes at least as long as the slot. One more tree (`top`) holds the shorter
+ * ones, and the zero-length prefix is a plain value, `dflt`. Therefore an update descends
+ * few nodes only.
  */
 #ifndef POPTRIE_IMPL_H
 #define POPTRIE_IMPL_H
@@ -16,45 +18,46 @@
 #include "poptrie/pool.h"
 #include "poptrie/radix.h"
 
-#define PT_STRIDE    6
-#define PT4_BITS     18   /* direct bits of IPv4 */
-#define PT6_BITS     24   /* direct bits inside 2000::/3, its three leading bits included */
-#define PT6_OTHER    12   /* direct bits of the rest of the IPv6 space */
-#define PT_FEW       8    /* direct bits of a small table, IPv4 or IPv6 */
-#define PT_RANGES    64   /* of a small table of IPv4, at most, see struct poptrie */
-#define PT_DIRTY     4096 /* exactly remembered changes; above, whole slots are rebuilt */
-#define PT_DIRTY_FEW 64   /* of a small table */
-#define PT_CHILD     0x80000000u /* in 32-bit words: a child or node, not a value */
-#define PT_VALUE16   0x7fffu     /* the largest value of a 16-bit leaf */
+#define PT_STRIDE      6
+#define PT4_BITS       18 /* direct bits of IPv4 */
+#define PT6_BITS       24 /* direct bits inside 2000::/3, its three leading bits included */
+#define PT6_OTHER      12 /* direct bits of the rest of the IPv6 space */
+#define PT_SMALL_BITS  8  /* direct bits of a small table, IPv4 or IPv6 */
+#define PT_RANGES      64 /* most ranges of a small IPv4 table, see struct poptrie */
+#define PT_DIRTY       4096 /* most listed prefixes; with more, whole slots are rebuilt */
+#define PT_DIRTY_SMALL 64   /* the same, in a small table */
+#define PT_CHILD       0x80000000u /* in 32-bit words: a child or node, not a value */
+#define PT_VALUE16     0x7fffu     /* the largest value of a 16-bit leaf */
 #define PT_FRAG \
-	(1u << 19)        /* octets of a pool that may lie idle beside half of those used */
-#define PT_VISITS   256u  /* nodes that any commit can look at: some 10 us */
-#define PT_IDLE     4u    /* batches that are kept to be used again, ... */
-#define PT_IDLE_CAP 4096u /* with no more room in the list of blocks than that: 32 KiB */
-#define PT_LEVELS   21    /* of nodes below a direct slot, at most */
+	(1u << 19)        /* octets of holes allowed in a pool, beside half of those used */
+#define PT_VISITS   256u  /* nodes that any commit may visit: some 10 us */
+#define PT_IDLE     4u    /* most batches that are cached for reuse, ... */
+#define PT_IDLE_CAP 4096u /* and the most entries in the list of a cached batch: 32 KiB */
+#define PT_LEVELS   21    /* most levels of nodes below a direct slot */
 
-/* How the address space is cut into direct slots. */
+/* The division of the address space into direct slots. */
 enum pt_shape { PT_SHAPE4, PT_SHAPE6, PT_SHAPE_SMALL };
 
 enum pt_layout {
 	/*
 	 * The direct entry is the first-level node: 16 octets, replaced by one aligned
-	 * 16-byte store. IPv4 on CPUs where such accesses are atomic (all with AVX).
+	 * 16-byte store. For IPv4 on CPUs where such accesses are atomic (all with AVX).
 	 */
 	PT_FUSED,
 	/*
-	 * The paper's: a 32-bit direct entry is a value or the index of a node, and a node
-	 * names its children by a second vector, so each level costs one load. IPv6, whose
-	 * tries are deep; IPv4 on old CPUs and under TSan, which cannot see vector accesses;
-	 * small tables, whose direct table would be larger than all else.
+	 * The layout of the paper: a 32-bit direct entry is a value or the index of a node,
+	 * and a second vector of a node names its children, so each level costs one load.
+	 * For IPv6, because its tries are deep; for IPv4 on old CPUs and under TSan, which
+	 * cannot see vector accesses; for small tables, because their direct table would be
+	 * larger than all else.
 	 */
 	PT_WIDE,
 };
 
 /*
- * Bit v > 0 of `run` starts a new run of equal leaves at slot v (slot 0 needs no bit, so a
- * zeroed entry means "no route"). A slot with a child is a run of its own whose leaf has
- * the top bit set and counts children from child_base. leaf_base below 32768 names the
+ * Bit v > 0 of `run` starts a new run of equal leaves at slot v. Slot 0 needs no bit, so a
+ * zeroed entry means "no route". A slot with a child is a run of its own; its leaf has the
+ * top bit set and counts children from child_base. A leaf_base below 32768 names the
  * identity leaves: a uniform entry is {0, value, 0}.
  */
 struct pt_fused {
@@ -65,33 +68,33 @@ struct pt_fused {
 static_assert(sizeof(struct pt_fused) == 16, "one aligned vector load and store");
 
 /*
- * Slots with a child (bit in `child`) do not break a run of leaves. The way down needs the
- * first 16 octets only, the leaf at its end the 16 from child_base on.
+ * Slots with a child (bit in `child`) do not end a run of leaves. To descend, a lookup
+ * reads the first 16 octets only; to read the leaf at the end, it reads the 16 octets from
+ * child_base on.
  */
 struct pt_wide {
 	uint64_t child;
 	uint32_t child_base;
 	uint32_t leaf_base;
 	uint64_t run;
-	uint64_t bare; /* for the writer, see struct node */
+	uint64_t bare; /* read by the writer only, see struct node */
 };
 static_assert(sizeof(struct pt_wide) == 32, "two nodes to a cache line");
 
 enum pt_isa { PT_SCALAR, PT_AVX2, PT_AVX512 };
 
-/* How far a walk over all nodes has come that moves blocks out of pages to be left. */
+/* The progress of a walk over all nodes that moves blocks out of leaving pages. */
 struct pt_walk {
 	bool on;
 	uint32_t slot;
-	uint32_t
-		n_path; /* in the slot: the node to go on with, by its slot in each level */
+	uint32_t n_path; /* in the slot: the next node, by its slot in each level */
 	uint8_t path[PT_LEVELS];
-	size_t futile; /* octets of holes when there was nothing to be gained, and some more */
+	size_t futile; /* no walk begins below so many octets of holes: it gains nothing */
 };
 
 /*
- * Sixteen ranges of addresses: their ends, ascending, UINT32_MAX behind the last, and their
- * values. A short list is two lines of the cache.
+ * Sixteen ranges of addresses: their ends, ascending, UINT32_MAX after the last, and their
+ * values. A short list takes two cache lines.
  */
 struct pt_ranges {
 	uint32_t last[16] __attribute__((aligned(64)));
@@ -99,8 +102,8 @@ struct pt_ranges {
 };
 
 /*
- * What readers follow. Everything they need hangs off one pointer, so that the leaf width
- * can change and pools can move by swinging it.
+ * The memory that readers follow. All of it hangs off one pointer, so that the writer can
+ * change the leaf width and replace the pools by a store to that pointer.
  */
 struct pt_view {
 	union {
@@ -117,25 +120,25 @@ struct pt_view {
 			      uint32_t *value, unsigned int n);
 	};
 	bool wide;   /* W:writer once */
-	bool few;    /* W:writer once  direct bits: PT_FEW; wide then */
+	bool small;  /* W:writer once  the direct table has PT_SMALL_BITS bits; wide then */
 	bool leaf32; /* W:writer once */
 	/*
-	 * Value of the zero-length prefix, in the low half, and how often it changed. It
-	 * stands in for leaves of value 0: a default route is one store, not 2^18. Readers
-	 * look again when it changed under them.   W:writer R:any
+	 * The value of the zero-length prefix in the low half, the number of its changes in
+	 * the high half. It stands in for leaves of value 0: a default route is one store,
+	 * not 2^18. A reader that finds it changed looks up again.   W:writer R:any
 	 */
 	_Atomic uint64_t dflt;
 
-	/* Writer only from here. */
+	/* For the writer only from here on. */
 	struct pt_pool nodes, leaves;
 	uint64_t *bare;      /* fused: `bare` of the nodes in the pool, see struct node */
-	uint64_t *bare_slot; /* fused: of those in the direct table */
+	uint64_t *bare_slot; /* fused: the same for nodes in the direct table */
 	size_t direct_bytes;
-	struct pt_walk walk; /* of defragment() */
-	unsigned int refs;   /* 1 while current or retired, 1 more for each batch */
+	struct pt_walk walk; /* of pt_defragment() */
+	unsigned int refs;   /* 1 while current or retired, and 1 for each batch */
 };
 
-/* A changed prefix, remembered until the commit. */
+/* A changed prefix, listed until the commit. */
 struct pt_dirty {
 	struct pt_key key;
 	uint32_t slot;
@@ -147,7 +150,10 @@ struct pt_slot {
 	uint32_t cover; /* value of the longest prefix above the slot, default excluded */
 };
 
-/* A block of a pool, packed: top bit nodes (else leaves), 31 bits size, 32 bits index. */
+/*
+ * Blocks of a pool, each packed in a word: top bit nodes (else leaves), 31 bits size, 32
+ * bits index.
+ */
 struct pt_blocks {
 	uint64_t *rec;
 	size_t n, cap;
@@ -155,58 +161,59 @@ struct pt_blocks {
 
 struct pt_batch {
 	struct poptrie_retired pub;
-	struct pt_view *of;   /* whose pools the blocks belong to; holds a reference */
-	struct pt_view *gone; /* a whole view replaced, or NULL */
+	struct pt_view *of;   /* the view that owns the blocks; holds a reference */
+	struct pt_view *gone; /* a whole view that was replaced, or NULL */
 	struct pt_blocks old;
 	size_t bytes;
-	struct pt_batch *next; /* when idle */
+	struct pt_batch *next; /* of the list of cached batches */
 };
 
 struct poptrie {
 	_Atomic(struct pt_view *) view; /* W:writer R:any */
 	/*
-	 * A small table of IPv4 once more, while it is as few ranges of addresses: each key is
-	 * compared with all their ends, and neither view nor node is read. The default is in it.
-	 * Readers look at the turn before and after; where it is odd or another one, the nodes
-	 * answer. Here and not behind another pointer: all lines that a lookup of one table among
-	 * hundreds waits for are known at once.
+	 * A copy of a small IPv4 table as ranges of addresses, while they are few: a lookup
+	 * compares the key with all their ends, and reads neither view nor node. The
+	 * default route is in it. Readers read the turn before and after. When it is odd or
+	 * has changed, they use the nodes. The list is here and not behind another pointer,
+	 * because a lookup in one table among hundreds then knows the addresses of all
+	 * lines at once.
 	 */
-	_Atomic uint32_t ranges_turn;            /* W:writer R:any  odd: not to be read */
-	uint32_t n_ranges;                       /* W:writer R:any  1 to PT_RANGES */
+	_Atomic uint32_t ranges_turn; /* W:writer R:any  odd: do not read the list */
+	uint32_t n_ranges;            /* W:writer R:any  1 to PT_RANGES */
 	struct pt_ranges ranges[PT_RANGES / 16]; /* W:writer R:any */
 
-	/* Writer only from here. */
+	/* For the writer only from here on. */
 	struct pt_mem mem __attribute__((aligned(64)));
 	void (*retire)(void *ctx, struct poptrie *pt, struct poptrie_retired *r);
 	bool ip6;
 	bool wide;
 	enum pt_shape shape;
 	enum pt_isa isa;
-	bool want32;           /* a value that needs 32-bit leaves was staged; never back */
-	bool reader_hit;       /* readers may have met a route since the table was empty */
+	bool want32;     /* a value that needs 32-bit leaves was staged; never reset */
+	bool reader_hit; /* readers may have met a route since the table was empty */
 	unsigned int bits_max; /* 32 or 128 */
 	uint32_t n_slots;
-	uint32_t dflt; /* staged */
+	uint32_t dflt; /* the staged default route */
 	struct pt_radix radix;
-	uint32_t top; /* tree of the prefixes shorter than a slot */
+	uint32_t top; /* radix tree of the prefixes shorter than a slot */
 	struct pt_slot *slot;
-	uint64_t *used;  /* a bit a slot with a root, for the cursor */
-	uint64_t *full;  /* a bit a slot to visit, its prefixes not being listed */
-	uint64_t *whole; /* of those, to rebuild; else only the cover changed */
+	uint64_t *used;  /* a bit for each slot with a root, for the cursor */
+	uint64_t *full;  /* a bit for each slot to visit without a list of its prefixes */
+	uint64_t *whole; /* of those, the slots to rebuild; else only the cover changed */
 	uint32_t full_lo, full_hi; /* words of `full` that may be set: lo <= w < hi */
 	struct pt_dirty *dirty;
-	uint32_t n_dirty, most_dirty;
-	struct pt_blocks fresh; /* blocks of the slot being rebuilt, to undo */
+	uint32_t n_dirty, max_dirty;
+	struct pt_blocks fresh; /* new blocks of the slot that is being rebuilt, for undo */
 	struct pt_batch *idle;
 	unsigned int n_idle;
 	uint64_t routes, commits, slots_rebuilt;
 	uint64_t depth[POPTRIE_DEPTHS];
 	size_t retired_bytes;
 	uint64_t retired_nodes, retired_leaves;
-	uint32_t least_visits; /* of a commit while there are holes to be closed */
+	uint32_t min_visits; /* fewest visits of a commit while holes are closed */
 };
 
-/* Slot of key's address, in address order over the whole space. */
+/* Return the slot of the key's address. Slots are in address order over the whole space. */
 static inline uint32_t
 pt_slot_of(enum pt_shape shape, struct pt_key k)
 {
@@ -215,7 +222,7 @@ pt_slot_of(enum pt_shape shape, struct pt_key k)
 	if (shape == PT_SHAPE4)
 		return k.hi >> (64 - PT4_BITS);
 	if (shape == PT_SHAPE_SMALL)
-		return k.hi >> (64 - PT_FEW);
+		return k.hi >> (64 - PT_SMALL_BITS);
 	switch (k.hi >> 61) {
 	case 0:
 		return k.hi >> (64 - PT6_OTHER);
@@ -232,7 +239,7 @@ pt_slot_bits(enum pt_shape shape, struct pt_key k)
 	if (shape == PT_SHAPE4)
 		return PT4_BITS;
 	if (shape == PT_SHAPE_SMALL)
-		return PT_FEW;
+		return PT_SMALL_BITS;
 	return k.hi >> 61 == 1 ? PT6_BITS : PT6_OTHER;
 }
 
@@ -242,7 +249,7 @@ pt_slot_count(enum pt_shape shape)
 	if (shape == PT_SHAPE4)
 		return 1u << PT4_BITS;
 	if (shape == PT_SHAPE_SMALL)
-		return 1u << PT_FEW;
+		return 1u << PT_SMALL_BITS;
 	return (1u << (PT6_BITS - 3)) + (7u << (PT6_OTHER - 3));
 }
 
@@ -250,8 +257,8 @@ pt_slot_count(enum pt_shape shape)
 int pt_slot_rebuild(struct poptrie *pt, struct pt_view *v, struct pt_batch *batch,
 		    uint32_t slot, const struct pt_dirty *dirty, uint32_t n_dirty,
 		    uint32_t uncovered);
-bool pt_slot_recover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,
-		     uint32_t uncovered);
+bool pt_slot_set_cover(const struct poptrie *pt, struct pt_view *v, uint32_t slot,
+		       uint32_t uncovered);
 int pt_view_rebuild(struct poptrie *pt, struct pt_batch *batch, bool leaf32);
 
 /* defragment.c */
@@ -280,7 +287,7 @@ void pt_blocks_free(struct pt_view *v, struct pt_blocks *b);
 void pt_mark_cover(struct poptrie *pt, uint32_t slot);
 void pt_mark_full(struct poptrie *pt, uint32_t slot);
 
-/* poptrie.c: create with a given layout and variant; poptrie_create chooses by CPU. */
+/* poptrie.c: create with a given layout and variant; poptrie_create() chooses by CPU. */
 int pt_create(struct poptrie **out, const struct poptrie_conf *conf, enum pt_layout layout,
 	      enum pt_isa isa);
 
@@ -295,12 +302,12 @@ void pt_bulk4_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *va
 		     unsigned int n);
 void pt_bulk6_avx512(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
 		     unsigned int n);
-void pt_bulk4_few_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
-			 unsigned int n);
+void pt_bulk4_small_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
+			   unsigned int n);
 void pt_each4_avx512(const struct poptrie *const *pt, const uint32_t *addr, uint32_t *value,
 		     unsigned int n);
-void pt_bulk6_few_avx512(const struct pt_view *v, const uint8_t *const *addr,
-			 uint32_t *value, unsigned int n);
+void pt_bulk6_small_avx512(const struct pt_view *v, const uint8_t *const *addr,
+			   uint32_t *value, unsigned int n);
 
 static inline struct pt_view *
 pt_view(const struct poptrie *pt)
@@ -308,7 +315,10 @@ pt_view(const struct poptrie *pt)
 	return atomic_load_explicit(&pt->view, memory_order_acquire);
 }
 
-/* So it seems: whoever reads them asks again, see ranges_kept(). Only where there is AVX-512. */
+/*
+ * Return true if the ranges may be read. This is a hint: the reader checks the turn again,
+ * see ranges_unchanged(). Always false without AVX-512.
+ */
 static inline bool
 pt_has_ranges(const struct poptrie *pt)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lookups: one key, and the scalar bulk variant, which is the reference for the others.
- * Any reader thread, wait-free but for one repetition when the default route changes
- * underneath.
+ * Lookups: one key, and the scalar bulk variant, which is the reference for the others. Any
+ * reader thread. A lookup waits for nothing; it is repeated when the default route changes
+ * during it.
  *
- * Tried without gain: holding back lanes that need a second level and finishing them
+ * Tried without gain: to set aside lanes that need a second level, and to finish them
  * together.
  */
 #include "poptrie/walk.h"
 
-/* The widest bulk lookup that this CPU runs. */
+/* Return the widest bulk variant that this CPU runs. */
 enum pt_isa
 pt_isa_best(void)
 {
@@ -33,8 +33,8 @@ poptrie4_lookup(const struct poptrie *pt, uint32_t addr)
 
 	do {
 		dflt = dflt_now(v);
-		if (v->few)
-			value = few4(v, addr);
+		if (v->small)
+			value = small4(v, addr);
 		else if (v->wide)
 			value = wide4(v, addr);
 		else
@@ -52,7 +52,7 @@ poptrie6_lookup(const struct poptrie *pt, const uint8_t *addr)
 
 	do {
 		dflt = dflt_now(v);
-		value = v->few ? few6(v, addr) : wide6(v, addr);
+		value = v->small ? small6(v, addr) : wide6(v, addr);
 	} while (dflt_changed(v, dflt));
 	return or_dflt(value, dflt);
 }
@@ -119,40 +119,43 @@ bulk6(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value, unsi
 	scalar_bulk6(v, addr, value, n);
 }
 
-/* Small tables, key by key: what they save is memory. */
+/* Look up keys of small tables one by one: these tables save memory, not time. */
 static void
-bulk4_few(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n)
+bulk4_small(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n)
 {
 	uint64_t dflt;
 
 	for (unsigned int i = 0; i < n; i++)
 		do {
 			dflt = dflt_now(v);
-			value[i] = or_dflt(few4(v, addr[i]), dflt);
+			value[i] = or_dflt(small4(v, addr[i]), dflt);
 		} while (dflt_changed(v, dflt));
 }
 
 static void
-bulk6_few(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
-	  unsigned int n)
+bulk6_small(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
+	    unsigned int n)
 {
 	uint64_t dflt;
 
 	for (unsigned int i = 0; i < n; i++)
 		do {
 			dflt = dflt_now(v);
-			value[i] = or_dflt(few6(v, addr[i]), dflt);
+			value[i] = or_dflt(small6(v, addr[i]), dflt);
 		} while (dflt_changed(v, dflt));
 }
 
-/* IPv4 in the old layout is for CPUs without vectors: it has the scalar variant only. */
+/*
+ * Choose the bulk variant. Wide IPv4 tables have the scalar variant only, because they are
+ * for CPUs without AVX.
+ */
 void
 pt_bulk_choose(struct pt_view *v, bool ip6, enum pt_isa isa)
 {
-	if (v->few && ip6)
-		v->bulk6 = isa == PT_AVX512 ? pt_bulk6_few_avx512 : bulk6_few;
-	else if (v->few)
-		v->bulk4 = isa == PT_AVX512 ? pt_bulk4_few_avx512 : bulk4_few;
+	if (v->small && ip6)
+		v->bulk6 = isa == PT_AVX512 ? pt_bulk6_small_avx512 : bulk6_small;
+	else if (v->small)
+		v->bulk4 = isa == PT_AVX512 ? pt_bulk4_small_avx512 : bulk4_small;
 	else if (ip6)
 		v->bulk6 = isa == PT_AVX512 ? pt_bulk6_avx512
 			   : isa == PT_AVX2 ? pt_bulk6_avx2

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bulk lookups for CPUs with AVX2 and BMI2: the scalar loop compiled for them (three-operand
- * shifts, VEX loads). Any reader thread.
+ * Bulk lookups for CPUs with AVX2 and BMI2: the scalar loop, compiled for them
+ * (three-operand shifts, VEX loads). Any reader thread.
  *
- * AVX2 has no popcount of 64-bit lanes and no variable-count gather worth its price: the
- * nibble-table popcount costs more than the scalar POPCNT, three of which issue a cycle.
+ * AVX2 has no popcount of 64-bit lanes, and its gathers do not pay. A popcount by a nibble
+ * table costs more than the scalar POPCNT, three of which issue in a cycle.
  */
 #include <string.h>
 #include <immintrin.h>

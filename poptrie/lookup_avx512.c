@@ -1,57 +1,59 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Bulk lookups with AVX-512 (F, BW, DQ, VL, VPOPCNTDQ), 16 IPv4 or 8 IPv6 keys a vector.
- * Any reader thread. A direct entry is taken by one aligned 16-byte load a key, never by
- * gathers, which could meet the halves of two entries.
+ * Any reader thread. A direct entry is read by one aligned 16-byte load for each key, never
+ * by gathers, which could see the halves of two entries.
  *
- * One load a node and a transpose in registers beat three gathers a node by far, and
- * scalar loads beat the other gathers too: those of the keys and direct entries of IPv6
- * halved its rate (82 against 195 M/s), those of the leaves cost a tenth on a CPU where
- * gathers are fast and dearly where microcode slows them. Levels that few keys reach (IPv4
- * beyond /24, IPv6 beyond /60 or outside 2000::/3) are left to the scalar walk, lane by
- * lane.
+ * One load for a node and a transpose in registers beat three gathers by far. Scalar loads
+ * beat the other gathers too: gathers of the keys and direct entries of IPv6 halved its
+ * rate (82 against 195 M/s). Gathers of the leaves cost a tenth on a CPU where gathers are
+ * fast, and much more where microcode slows them. Levels that few keys reach (IPv4 beyond
+ * /24, IPv6 beyond /60 or outside 2000::/3) are left to the scalar walk, lane by lane.
  *
- * The loops of IPv4 are short on purpose. Unrolled to a batch, as the compiler likes it, the
- * same instructions are no slower on a table in the L1, but 0.9 / 0.8 / 0.9 times as fast on
- * a full one (random / inprefix / zipf); what prefetchers learn, they learn by the address
- * of an instruction. Eight keys a round beat 4 and 16 by 1.03 to 1.06.
+ * The loops of IPv4 are short on purpose. When the compiler unrolls them to a batch, the
+ * same instructions are no slower on a table in the L1, but 0.9 / 0.8 / 0.9 times as fast
+ * on a full one (random / inprefix / zipf), because prefetchers learn by the address of an
+ * instruction. Eight keys a round beat 4 and 16 by 1.03 to 1.06.
  *
  * Tried without gain for IPv4, relative to the same loop without, random / inprefix / zipf:
  * - prefetching the entries of all 64 keys first: 0.97 / 0.96 / 0.96; their leaves: 0.69 /
- *   0.72 / 0.70. A hundred instructions more for what the reorder buffer does anyway;
+ *   0.72 / 0.70. It takes a hundred instructions more, and the reorder buffer does the
+ *   same;
  * - gathers of the leaves: 0.91 / 0.92 / 0.91;
- * - making the addresses in vectors: 0.96 / 0.95 / 0.97. Loads forwarded from a vector store
- *   use the two pipes that vector loads need; out of registers they are no cheaper;
+ * - computing the addresses in vectors: 0.96 / 0.95 / 0.97. Loads forwarded from a vector
+ *   store use the two pipes that vector loads need; out of registers they are no cheaper;
  * - entries inserted from memory or broadcast under a mask: 1.0, and not always atomic;
  * - a leaf loaded and stored as a scalar, zeros and children looked for afterwards: 0.76 /
  *   0.70 / 0.73; leaves as 32-bit loads, two of which overlap: 1.0;
- * - one line of the L3 a lookup instead of two: a direct table of 4-octet entries, 1 MiB, which
- *   the L2 nearly holds, in front of records of one line each, run and up to 28 leaves, or 64
- *   leaves as they come where there are more: 0.65 / 0.74 / 0.75, with flat records prefetched,
- *   0.57 / 0.57 / 0.69 without; all of it scalar, without a branch, 0.46 to 0.52. Three loads a
- *   key, each waiting for the one before, cost more than the line that they save.
+ * - one line of the L3 a lookup instead of two: a direct table of 4-octet entries, 1 MiB,
+ *   which the L2 nearly holds, in front of records of one line each (run and up to 28
+ *   leaves, or 64 leaves without a run where there are more): 0.65 / 0.74 / 0.75, with flat
+ *   records prefetched; 0.57 / 0.57 / 0.69 without; all of it scalar, without a branch,
+ *   0.46 to 0.52. Three loads a key, each waiting for the one before, cost more than the
+ *   line that they save.
  *
- * Lanes of IPv6 become addresses by a store and scalar loads, behind a barrier: left alone,
- * the compiler extracts them from registers (193 against 235 M/s). On the way down 16
- * octets of a node do; the leaf runs of all eight lanes are taken once, at the end.
+ * Lanes of IPv6 become addresses by a store and scalar loads, behind a barrier: without it,
+ * the compiler extracts them from registers (193 against 235 M/s). To descend, 16 octets of
+ * a node are enough; the leaf runs of all eight lanes are loaded once, at the end.
  *
  * Tried without gain for IPv6: 26 direct bits (a level less for a /32, but a table four
  * times as long), collecting keys and entries in arrays before (a third slower: the vector
- * loads wait for the stores), and prefetching the nodes of the next level (192 against
- * 250: 16 more instructions a step, for what the reorder buffer does anyway).
+ * loads wait for the stores), and prefetching the nodes of the next level (192 against 250:
+ * 16 more instructions a step, and the reorder buffer does the same).
  *
- * Prototyped and left as too little (inprefix / zipf of 160 k real routes, against the loop
- * below in the same run; one to four runs each, among which that loop itself went from 258
- * to 325 M/s zipf, so read them as hints):
- * - the last node of a /48 loaded whole, which saves the step that only learns that there is
- *   no child, and keys kept complemented, which makes the rank of a child shorter: 1.02 /
- *   1.07; in the library 0.97 / 1.07, less than its spread;
- * - eight bits a level, two direct and six counted (three levels instead of four, but
- *   4.6 MiB of nodes instead of 2.1): 1.09 / 1.09, with the former 1.08 / 1.14;
- * - two plain tables before the nodes: 22 and 10 bits, then eight a level, 0.8 to 1.07 / 1.0
- *   to 1.27, the least steady (8.6 MiB of second tables); 24 and 8, then eight, 0.7 / 0.86;
- *   22 and 8, then six, no better than one table with the first of these;
+ * Tried as prototypes with too little gain (inprefix / zipf of 160 k real routes, against
+ * the loop below in the same run; one to four runs each, in which that loop itself went
+ * from 258 to 325 M/s zipf, so the numbers are hints):
+ * - the last node of a /48 loaded whole, which saves the step that only learns that there
+ *   is no child, and keys kept complemented, which makes the rank of a child shorter: 1.02
+ *   / 1.07; in the library 0.97 / 1.07, less than its spread;
+ * - eight bits a level, two direct and six counted (three levels instead of four, but 4.6
+ *   MiB of nodes instead of 2.1): 1.09 / 1.09, with the former 1.08 / 1.14;
+ * - two plain tables before the nodes: 22 and 10 bits, then eight a level, 0.8 to 1.07 /
+ *   1.0 to 1.27, the least steady (8.6 MiB of second tables); 24 and 8, then eight, 0.7 /
+ *   0.86; 22 and 8, then six, no better than one table with the first of these;
  * - broadcasts under a mask instead of inserts: 1.0.
+ *
  * Even 64 keys that stay in the L1 gained 1.09 by the first and 1.17 by the first two.
  */
 #include <string.h>
@@ -68,16 +70,16 @@
 #endif
 #include "poptrie/walk.h"
 
-/* Lanes that become addresses go through memory: the compiler knows a dearer way. */
+/* Store lanes that become addresses to memory: the compiler's own way costs more. */
 #define IN_MEMORY(x) __asm__("" : "+m"(x))
 /* SHRX with a key in memory is one instruction, if its count is in a register. */
 #define IN_REGISTER(x) __asm__("" : "+r"(x))
 #define GROUP4         64 /* keys whose misses overlap */
-#define GROUPS6        8  /* of 8 keys, all at the same level, so that 64 misses overlap */
+#define GROUPS6        8 /* groups of 8 keys at the same level, so that 64 misses overlap */
 
 /*
- * VMOVDQA is atomic where other forms may not be, so the compiler has no choice of the
- * instruction; of the address it has.
+ * Load an entry by VMOVDQA, which is atomic where other forms may not be. The compiler
+ * chooses the address, but not the instruction.
  */
 PT_INLINE __m128i
 entry_load(const struct pt_fused *f, uint32_t addr, unsigned int to_octet)
@@ -89,7 +91,7 @@ entry_load(const struct pt_fused *f, uint32_t addr, unsigned int to_octet)
 	return x;
 }
 
-/* Entries of keys a, b, c, d, one after the other. */
+/* Load the entries of keys a, b, c, d, one after the other. */
 PT_INLINE __m512i
 entries4(const struct pt_fused *f, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {
@@ -104,7 +106,7 @@ entries4(const struct pt_fused *f, uint32_t a, uint32_t b, uint32_t c, uint32_t 
 	return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1);
 }
 
-/* Leaf indices of 8 keys. */
+/* Return the leaf indices of 8 keys. */
 PT_INLINE __m256i
 fused_index8(const struct pt_fused *f, const uint32_t *addr)
 {
@@ -113,7 +115,7 @@ fused_index8(const struct pt_fused *f, const uint32_t *addr)
 	__m512i run = _mm512_unpacklo_epi64(even, odd);
 	__m512i base = _mm512_unpackhi_epi64(even, odd);
 	__m512i key = _mm512_cvtepu32_epi64(_mm256_loadu_si256((const void *)addr));
-	/* 63 - slot: the complement, of which the shift takes six bits. */
+	/* 63 - slot: the complement; the shift uses six bits of it. */
 	__m512i up = _mm512_andnot_si512(_mm512_srli_epi64(key, 26 - PT4_BITS),
 					 _mm512_set1_epi64(63));
 
@@ -121,7 +123,7 @@ fused_index8(const struct pt_fused *f, const uint32_t *addr)
 	return _mm512_cvtepi64_epi32(_mm512_add_epi64(base, run));
 }
 
-/* Eight 16-bit leaves: scalar loads, see above. */
+/* Load eight 16-bit leaves by scalar loads; see the top of the file. */
 PT_INLINE __m128i
 words8(const uint16_t *leaf, const uint32_t *at)
 {
@@ -163,7 +165,7 @@ leaves16(const void *leaf, const uint32_t *at, bool leaf32)
 	return _mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1);
 }
 
-/* Fetch 16 leaves and finish: children by the scalar walk, zeros by the default. */
+/* Load 16 leaves and replace zeros by the default; the scalar walk answers for children. */
 PT_INLINE void
 fused_finish16(const struct pt_view *v, const uint32_t *at, const uint32_t *addr,
 	       uint32_t *value, __m512i dflt, bool leaf32)
@@ -184,8 +186,8 @@ fused_finish16(const struct pt_view *v, const uint32_t *at, const uint32_t *addr
 }
 
 /*
- * Up to GROUP4 keys: all entries first, then all leaves, so that the misses overlap. The
- * compiler cannot unroll what it does not know the length of: see above.
+ * Look up at most GROUP4 keys: all entries first, then all leaves, so that the misses
+ * overlap. The compiler cannot unroll a loop of unknown length; see the top of the file.
  */
 PT_INLINE void
 fused_group(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n,
@@ -228,16 +230,16 @@ pt_bulk4_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
 		fused_bulk(v, addr, value, n, false);
 }
 
-/* Eight keys on their way down. */
+/* The state of eight keys during the walk. */
 struct group6 {
-	uint64_t at[8];  /* octet where the node reached begins */
-	uint64_t key[8]; /* the next six bits on top */
+	uint64_t at[8];  /* octet at which the reached node begins */
+	uint64_t key[8]; /* the next six bits are the top ones */
 	__m256i entry;   /* direct entries */
-	__mmask8 active; /* there may be a node below */
-	__mmask8 other;  /* to be walked lane by lane */
+	__mmask8 active; /* lanes that may have a node below */
+	__mmask8 other;  /* lanes for the scalar walk */
 } __attribute__((aligned(64)));
 
-/* The upper half of a key that lies in a packet, unaligned. */
+/* Load the upper half of a key from a packet, where it may be unaligned. */
 PT_INLINE int64_t
 key_hi(const uint8_t *addr)
 {
@@ -253,7 +255,7 @@ entry6(const _Atomic uint32_t *entry, int64_t slot)
 	return (int)atomic_load_explicit(&entry[slot], memory_order_acquire);
 }
 
-/* The upper halves of 8 keys. */
+/* Return the upper halves of 8 keys. */
 PT_INLINE __m512i
 keys_hi8(const uint8_t *const *addr)
 {
@@ -269,7 +271,7 @@ keys_hi8(const uint8_t *const *addr)
 	return _mm512_shuffle_epi8(hi, swap);
 }
 
-/* From the direct entries `slot` of `e` to the nodes that they name. */
+/* Begin at the nodes that the direct entries `slot` of `e` name. */
 PT_INLINE void
 group_enter(struct group6 *g, const _Atomic uint32_t *e, __m512i slot)
 {
@@ -301,16 +303,16 @@ group_start(const struct pt_view *v, struct group6 *g, const uint8_t *const *add
 		    _mm512_srli_epi64(_mm512_slli_epi64(hi, 3), 67 - PT6_BITS));
 }
 
-/* Of a small table. */
+/* Begin in a small table. */
 PT_INLINE void
-group_start_few(const struct pt_view *v, struct group6 *g, __m512i hi)
+group_start_small(const struct pt_view *v, struct group6 *g, __m512i hi)
 {
-	_mm512_store_si512(g->key, _mm512_slli_epi64(hi, PT_FEW));
+	_mm512_store_si512(g->key, _mm512_slli_epi64(hi, PT_SMALL_BITS));
 	g->other = 0;
-	group_enter(g, v->entry, _mm512_srli_epi64(hi, 64 - PT_FEW));
+	group_enter(g, v->entry, _mm512_srli_epi64(hi, 64 - PT_SMALL_BITS));
 }
 
-/* 16 octets of 8 nodes, from octet `from` on, as two vectors of their halves. */
+/* Load 16 octets of 8 nodes, from octet `from` on, as two vectors of their halves. */
 PT_INLINE void
 nodes8(const void *node, const uint64_t *at, size_t from, __m512i *lo, __m512i *hi)
 {
@@ -333,7 +335,7 @@ nodes8(const void *node, const uint64_t *at, size_t from, __m512i *lo, __m512i *
 	*hi = _mm512_unpackhi_epi64(even, odd);
 }
 
-/* One level down, by the top six bits of `key`, for the lanes that have a child there. */
+/* Descend one level, by the top six bits of `key`, in the lanes that have a child there. */
 PT_INLINE void
 group_step(const struct pt_view *v, struct group6 *g)
 {
@@ -354,7 +356,7 @@ group_step(const struct pt_view *v, struct group6 *g)
 	g->active = down;
 }
 
-/* The answers; returns the lanes that the scalar walk has to find them for. */
+/* Write the answers. Returns the lanes that are left to the scalar walk. */
 PT_INLINE __mmask8
 group_finish(const struct pt_view *v, struct group6 *g, uint32_t *value, uint64_t dflt)
 {
@@ -364,7 +366,7 @@ group_finish(const struct pt_view *v, struct group6 *g, uint32_t *value, uint64_
 	__m256i r;
 
 	nodes8(v->node, g->at, offsetof(struct pt_wide, child_base), &base, &run);
-	/* 63 - slot: the complement, of which the shift takes six bits. */
+	/* 63 - slot: the complement; the shift uses six bits of it. */
 	up = _mm512_andnot_si512(_mm512_srli_epi64(key, 58), _mm512_set1_epi64(63));
 	run = _mm512_popcnt_epi64(_mm512_sllv_epi64(run, up));
 	base = _mm512_add_epi64(_mm512_srli_epi64(base, 32), run);
@@ -378,7 +380,7 @@ group_finish(const struct pt_view *v, struct group6 *g, uint32_t *value, uint64_
 	return g->other | g->active;
 }
 
-/* Down as far as there are nodes, and bits of the keys' upper halves. */
+/* Descend while there are nodes, and bits of the keys' upper halves. */
 PT_INLINE void
 groups_walk(const struct pt_view *v, struct group6 *g, unsigned int groups,
 	    unsigned int bits)
@@ -396,46 +398,50 @@ groups_walk(const struct pt_view *v, struct group6 *g, unsigned int groups,
 	}
 }
 
-/* What is walked in groups: a small table of IPv4, of IPv6, or the large one of IPv6. */
-enum table { FEW4, FEW6, WIDE6 };
+/* The tables that are walked in groups: small IPv4, small IPv6, large IPv6. */
+enum table { SMALL4, SMALL6, WIDE6 };
 
-/* Where the keys of a bulk lookup are: IPv4 addresses, or pointers to those of IPv6. */
+/* The keys of a bulk lookup: IPv4 addresses, or pointers to IPv6 addresses. */
 union keys {
 	const uint32_t *ip4;
 	const uint8_t *const *ip6;
 };
 
-/* One key by the scalar walk. */
+/* Look up one key by the scalar walk. */
 PT_INLINE uint32_t
 key_walk(const struct pt_view *v, union keys key, unsigned int i, enum table table)
 {
 	switch (table) {
-	case FEW4:
-		return few4(v, key.ip4[i]);
-	case FEW6:
-		return few6(v, key.ip6[i]);
+	case SMALL4:
+		return small4(v, key.ip4[i]);
+	case SMALL6:
+		return small6(v, key.ip6[i]);
 	default:
 		return wide6(v, key.ip6[i]);
 	}
 }
 
-/* Keys `i` to `i` + 7 begin. */
+/* Begin keys `i` to `i` + 7. */
 PT_INLINE void
 keys_start(const struct pt_view *v, struct group6 *g, union keys key, unsigned int i,
 	   enum table table)
 {
 	if (table == WIDE6)
 		group_start(v, g, key.ip6 + i);
-	else if (table == FEW6)
-		group_start_few(v, g, keys_hi8(key.ip6 + i));
+	else if (table == SMALL6)
+		group_start_small(v, g, keys_hi8(key.ip6 + i));
 	else
-		group_start_few(v, g,
-				_mm512_slli_epi64(_mm512_cvtepu32_epi64(_mm256_loadu_si256(
-							  (const void *)(key.ip4 + i))),
-						  32));
+		group_start_small(
+			v, g,
+			_mm512_slli_epi64(_mm512_cvtepu32_epi64(_mm256_loadu_si256(
+						  (const void *)(key.ip4 + i))),
+					  32));
 }
 
-/* Up to GROUPS6 times 8 keys. An IPv4 address has no more than its upper half: no lane is left. */
+/*
+ * Look up at most GROUPS6 times 8 keys. An IPv4 address has an upper half only, so that no
+ * lane is left to the scalar walk.
+ */
 PT_INLINE void
 groups_find(const struct pt_view *v, union keys key, unsigned int from, uint32_t *value,
 	    unsigned int groups, uint64_t dflt, enum table table)
@@ -444,11 +450,11 @@ groups_find(const struct pt_view *v, union keys key, unsigned int from, uint32_t
 
 	for (unsigned int i = 0; i < groups; i++)
 		keys_start(v, &g[i], key, from + 8 * i, table);
-	groups_walk(v, g, groups, table == WIDE6 ? PT6_BITS : PT_FEW);
+	groups_walk(v, g, groups, table == WIDE6 ? PT6_BITS : PT_SMALL_BITS);
 	for (unsigned int i = 0; i < groups; i++) {
 		unsigned int m = group_finish(v, &g[i], value + from + 8 * i, dflt);
 
-		for (; table != FEW4 && __builtin_expect(m, 0); m &= m - 1) {
+		for (; table != SMALL4 && __builtin_expect(m, 0); m &= m - 1) {
 			unsigned int j = from + 8 * i + (unsigned int)__builtin_ctz(m);
 
 			value[j] = or_dflt(key_walk(v, key, j, table), dflt);
@@ -456,7 +462,7 @@ groups_find(const struct pt_view *v, union keys key, unsigned int from, uint32_t
 	}
 }
 
-/* Answers for `n` keys, each batch again from the start when the default changed under it. */
+/* Look up `n` keys in batches. A batch starts again when the default changed during it. */
 PT_INLINE void
 keys_bulk(const struct pt_view *v, union keys key, uint32_t *value, unsigned int n,
 	  enum table table)
@@ -475,17 +481,17 @@ keys_bulk(const struct pt_view *v, union keys key, uint32_t *value, unsigned int
 }
 
 void
-pt_bulk4_few_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
-		    unsigned int n)
+pt_bulk4_small_avx512(const struct pt_view *v, const uint32_t *addr, uint32_t *value,
+		      unsigned int n)
 {
-	keys_bulk(v, (union keys){.ip4 = addr}, value, n, FEW4);
+	keys_bulk(v, (union keys){.ip4 = addr}, value, n, SMALL4);
 }
 
 void
-pt_bulk6_few_avx512(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
-		    unsigned int n)
+pt_bulk6_small_avx512(const struct pt_view *v, const uint8_t *const *addr, uint32_t *value,
+		      unsigned int n)
 {
-	keys_bulk(v, (union keys){.ip6 = addr}, value, n, FEW6);
+	keys_bulk(v, (union keys){.ip6 = addr}, value, n, SMALL6);
 }
 
 void

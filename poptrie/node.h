@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Nodes and leaves of either layout as the writer reads and writes them. Writer thread
- * only; what is published already is touched by build.c alone.
+ * Read and write nodes and leaves of either layout. Writer thread only. Only build.c and
+ * defragment.c change published nodes and leaves.
  */
 #ifndef POPTRIE_NODE_H
 #define POPTRIE_NODE_H
@@ -10,7 +10,7 @@
 #include <emmintrin.h>
 #include "poptrie/impl.h"
 
-/* A node of either layout, taken apart. */
+/* A node of either layout, unpacked. */
 struct node {
 	uint64_t run, child;
 	uint64_t bare; /* slots where no prefix of the direct slot's own tree matches */
@@ -86,7 +86,7 @@ node_put(const struct pt_view *v, uint32_t i, const struct node *n)
 	v->bare[i] = n->bare;
 }
 
-/* To a block that is not published yet. */
+/* Copy nodes to a block that is not published yet. */
 static inline void
 nodes_copy(const struct pt_view *v, uint32_t to, uint32_t from, uint32_t n)
 {
@@ -98,7 +98,7 @@ nodes_copy(const struct pt_view *v, uint32_t to, uint32_t from, uint32_t n)
 		memcpy(v->bare + to, v->bare + from, n * sizeof(*v->bare));
 }
 
-/* Readers never look at `bare`: it may change under them. */
+/* Readers never read `bare`, so the writer may change it at any time. */
 static inline void
 node_put_bare(const struct pt_view *v, uint32_t i, uint64_t bare)
 {
@@ -108,7 +108,10 @@ node_put_bare(const struct pt_view *v, uint32_t i, uint64_t bare)
 		v->bare[i] = bare;
 }
 
-/* To readers; `bare` may differ. Of a fused node, the leaves say where children are. */
+/*
+ * True if readers cannot tell the nodes apart; `bare` may differ. In a fused node, the
+ * leaves mark the children.
+ */
 static inline bool
 node_same(const struct node *a, const struct node *b)
 {
@@ -116,14 +119,17 @@ node_same(const struct node *a, const struct node *b)
 	       a->child_base == b->child_base;
 }
 
-/* Whether one can become the other under readers, each key's answer at one store. */
+/*
+ * True if `was` can become `now` while readers use it: the answer for each key changes by
+ * one store.
+ */
 static inline bool
 node_can_swing(const struct pt_view *v, const struct node *was, const struct node *now)
 {
 	return !v->wide || (was->run == now->run && was->child == now->child);
 }
 
-/* The child of `n` at slot s. */
+/* Return the child of `n` at slot s. */
 static inline struct node
 node_child(const struct pt_view *v, const struct node *n, unsigned int s)
 {
@@ -132,20 +138,23 @@ node_child(const struct pt_view *v, const struct node *n, unsigned int s)
 	return node_get(v, n->child_base + (uint32_t)__builtin_popcountll(below));
 }
 
-/* One aligned vector store: no reader can meet half of an entry. */
+/* Publish an entry by one aligned vector store: no reader can see half of it. */
 static inline void
 fused_publish(struct pt_fused *slot, struct pt_fused f)
 {
 	__m128i x = _mm_set_epi64x((int64_t)((uint64_t)f.child_base << 32 | f.leaf_base),
 				   (int64_t)f.run);
 
-	/* Release: x86 keeps stores in order, the clobber keeps the compiler to it. */
+	/*
+	 * Release: x86 keeps stores in order, and the clobber keeps the compiler from
+	 * moving them.
+	 */
 	__asm__ volatile("movdqa %1, %0" : "=m"(*(__m128i *)slot) : "x"(x) : "memory");
 }
 
 /*
- * Change a published node. Fused: as a whole. Wide: only its bases, which do not depend on
- * each other, since a key goes by either of them.
+ * Change a published node. A fused node is replaced as a whole. In a wide node only the
+ * bases change; they do not depend on each other, because a key follows one or the other.
  */
 static inline void
 node_swing(const struct pt_view *v, uint32_t i, const struct node *n)
@@ -167,7 +176,9 @@ node_swing(const struct pt_view *v, uint32_t i, const struct node *n)
 static inline void
 leaf_swing(const struct pt_view *v, uint32_t i, uint32_t value)
 {
-	/* Release: who reads the value also sees what the caller stored before. */
+	/*
+	 * Release: a reader that sees the value also sees what the caller stored before it.
+	 */
 	if (v->leaf32)
 		__atomic_store_n((uint32_t *)v->leaves.mem + i, value, __ATOMIC_RELEASE);
 	else

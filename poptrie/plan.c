@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the 64 slots of a node are to hold, from the truth or from the node before. Writer
- * thread only. It never writes anything that readers see.
+ * Plan the 64 slots of a node, from the radix trees or from the node before. Writer thread
+ * only. It never writes memory that readers see.
  */
 #include <emmintrin.h>
 #include "poptrie/plan.h"
@@ -41,7 +41,7 @@ pt_plan_fill(const struct pt_radix *rx, struct plan *p, uint32_t i, unsigned int
 	}
 }
 
-/* Take an old node apart: what no changed prefix touches stays. */
+/* Unpack an old node into a plan. Slots that no changed prefix touches stay as they are. */
 void
 pt_plan_open(const struct pt_view *v, struct plan *p, const struct node *old)
 {
@@ -60,9 +60,9 @@ pt_plan_open(const struct pt_view *v, struct plan *p, const struct node *old)
 }
 
 /*
- * Plan anew the slots that changed prefixes touch, whole (the value above may differ) or
- * in part (somewhere inside), by a descent for each rather than a walk over all routes of
- * the node: in a full table a slot has a hundred.
+ * Plan again the slots that changed prefixes touch: `whole` if the value above may differ,
+ * `part` if a change lies inside. It descends once for each prefix and does not walk all
+ * routes of the node, because in a full table a slot has a hundred.
  */
 void
 pt_plan_patch(const struct pt_radix *rx, struct plan *p, uint32_t root, unsigned int d,
@@ -84,7 +84,10 @@ pt_plan_patch(const struct pt_radix *rx, struct plan *p, uint32_t root, unsigned
 		} else {
 			range = (~0ull >> (64 - (1u << (d + PT_STRIDE - len)))) << s;
 		}
-		/* Sorted: a shorter prefix has been here before those inside it. */
+		/*
+		 * `dirty` is sorted: a shorter prefix was planned before the prefixes
+		 * inside it.
+		 */
 		if ((range & ~(*whole | *part)) == 0)
 			continue;
 		match = pt_radix_match(rx, root, key, len);
@@ -104,7 +107,7 @@ pt_plan_patch(const struct pt_radix *rx, struct plan *p, uint32_t root, unsigned
 	*part &= ~*whole;
 }
 
-/* Bit s > 0: value[s] differs from value[s - 1]. */
+/* Return the runs: bit s > 0 is set if value[s] differs from value[s - 1]. */
 uint64_t
 pt_plan_runs(const uint32_t *value)
 {

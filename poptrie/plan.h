@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The contents of one node on their way from the truth to the pools; see plan.c. */
+/* The contents of one node on their way from the radix tree to the pools; see plan.c. */
 #ifndef POPTRIE_PLAN_H
 #define POPTRIE_PLAN_H
 
 #include "poptrie/node.h"
 
-/* What a node is made of: a value or a subtree for each of its 64 slots. */
+/* The 64 slots of a node: a value or a subtree for each. */
 struct plan {
 	uint32_t value[64]; /* with a subtree: of the longest prefix above it */
 	uint32_t root[64];
 	uint64_t kids;
 	uint64_t bare;       /* see struct node */
-	struct node kid[64]; /* one after the other */
+	struct node kid[64]; /* in the order of the slots */
 };
 
-/* What is above a node: the value of the longest prefix, and whether the slot's tree has it. */
+/*
+ * The value of the longest prefix above a node. `bare`: that prefix is not in the tree of
+ * the slot.
+ */
 struct above {
 	uint32_t value;
 	bool bare;

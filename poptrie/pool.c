@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Block allocator of the node and leaf arrays: pages of one block size each, so that a
- * block of n costs n elements (a buddy allocator would round up to the power of two, a
- * quarter of the memory that lookups have to keep in cache), and a page whose blocks are
- * all free can take any other size. Writer thread only. It never moves the array and never
- * writes into a free block: a reader may still look at one until the grace period is over.
+ * Allocate blocks of the node and leaf arrays. Each page has blocks of one size, so that a
+ * block of n elements takes no more than n. (A buddy allocator would round up to the power
+ * of two; this would cost a quarter of the memory that lookups need in the cache.) A page
+ * whose blocks are all free can take any other size. Writer thread only. It never moves the
+ * array, and never writes into a free block, because a reader may still read one until the
+ * grace period is over.
  */
 #include <assert.h>
 #include <errno.h>
@@ -19,7 +20,10 @@
 #define HUGE_BYTES ((size_t)2 << 20)
 #define MMAP_BYTES ((size_t)256 << 10)
 
-/* Pages are touched when used: reserving generously costs address space only. */
+/*
+ * Map memory. The kernel allocates pages at first use, so a large reserve costs address
+ * space only.
+ */
 static void *
 map_pages(const struct pt_mem *m, size_t bytes, unsigned int flags)
 {
@@ -37,10 +41,11 @@ map_pages(const struct pt_mem *m, size_t bytes, unsigned int flags)
 	if (at + bytes < raw + room)
 		munmap(at + bytes, raw + room - (at + bytes));
 	if (flags & PT_MEM_HOT)
-		madvise(at, bytes, MADV_HUGEPAGE); /* a wish; refusal is fine */
+		madvise(at, bytes, MADV_HUGEPAGE); /* a hint, which may fail */
 	if (flags & PT_MEM_SPARSE)
 		madvise(at, bytes, MADV_NOHUGEPAGE);
-	if ((flags & PT_MEM_HOT) && m->nodes != 0) /* another; one bit more than it has */
+	if ((flags & PT_MEM_HOT) &&
+	    m->nodes != 0) /* a hint too; mbind() wants the number of bits plus one */
 		syscall(SYS_mbind, at, bytes, MPOL_PREFERRED, &m->nodes, 65ul, 0u);
 	return at;
 }
@@ -139,7 +144,7 @@ list_drop(struct pt_pool *p, uint32_t *head, uint32_t i)
 		p->page[pg->next].prev = pg->prev;
 }
 
-/* Dedicate an unused page to blocks of `n`. */
+/* Take an unused page for blocks of `n`. */
 static uint32_t
 page_take(struct pt_pool *p, uint32_t n)
 {
@@ -174,7 +179,7 @@ pt_pool_alloc(struct pt_pool *p, uint32_t n)
 	if (i == PT_NIL)
 		i = page_take(p, n);
 	if (i == PT_NIL && p->leaving != PT_NIL) {
-		pt_pool_stay(p);
+		pt_pool_unmark_leaving(p);
 		i = p->partial[n];
 	}
 	if (i == PT_NIL)
@@ -217,7 +222,7 @@ page_is_sparse(const struct pt_pool *p, const struct pt_page *pg)
 }
 
 bool
-pt_pool_leave(struct pt_pool *p, uint32_t gain)
+pt_pool_mark_leaving(struct pt_pool *p, uint32_t gain)
 {
 	for (uint32_t n = 1; n < sizeof(p->partial) / sizeof(p->partial[0]); n++) {
 		uint32_t pages = 0, blocks = 0, each = p->page_elems / n, next;
@@ -243,7 +248,7 @@ pt_pool_leave(struct pt_pool *p, uint32_t gain)
 }
 
 void
-pt_pool_stay(struct pt_pool *p)
+pt_pool_unmark_leaving(struct pt_pool *p)
 {
 	uint32_t i;
 

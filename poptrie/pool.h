@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory for readers: a pool hands out blocks of 1..64 adjacent elements of one array.
- * The array never moves under readers; when it is full, the caller builds a larger one.
+ * Memory for readers: a pool hands out blocks of 1..64 adjacent elements of one array. The
+ * array never moves while readers use it. When it is full, the caller builds a larger one.
  */
 #ifndef POPTRIE_POOL_H
 #define POPTRIE_POOL_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define PT_NIL        UINT32_MAX
-#define PT_MEM_HOT    1u /* read by lookups: ask for huge pages, on their node */
+#define PT_MEM_HOT    1u /* read by lookups: ask for huge pages, on their NUMA nodes */
 #define PT_MEM_SPARSE 2u /* mostly never touched: ask for no huge pages */
 
 /* The caller's memory hooks, or mmap and malloc when `alloc` is NULL. */
@@ -22,19 +22,19 @@ struct pt_mem {
 	uint64_t nodes; /* of struct poptrie_conf */
 };
 
-/* Zeroed memory or NULL.                                                  [writer] */
+/* Return zeroed memory or NULL.                                             [writer] */
 void *pt_mem_get(const struct pt_mem *m, size_t bytes, size_t align, unsigned int flags);
 
-/* `bytes` as it was got. NULL is fine. */
+/* Free memory; `bytes` is as in pt_mem_get(). NULL is allowed. */
 void pt_mem_put(const struct pt_mem *m, void *mem, size_t bytes);
 
-/* One page of a pool holds blocks of one size only. */
+/* One page of a pool. It holds blocks of one size only. */
 struct pt_page {
-	uint64_t free[16]; /* a bit a block */
+	uint64_t free[16]; /* a bit for each free block */
 	uint32_t next, prev;
 	uint16_t n_free;
-	uint8_t size; /* elements a block; 0: the page is free */
-	bool leaving; /* its blocks are to move elsewhere; nothing new goes there */
+	uint8_t size; /* elements of a block; 0: the page is free */
+	bool leaving; /* its blocks move to other pages, and no new block is put here */
 };
 
 struct pt_pool {
@@ -44,45 +44,53 @@ struct pt_pool {
 	uint32_t page_elems; /* a power of two, at most 1024 */
 	uint32_t n_pages;    /* capacity */
 	uint32_t top;        /* pages ever used */
-	uint32_t skip;       /* of those, never handed out */
-	uint32_t free_pages; /* list of pages given back */
+	uint32_t skip;       /* of those, the pages that are never handed out */
+	uint32_t free_pages; /* list of pages that became free again */
 	uint32_t n_free_pages;
 	uint32_t partial
-		[65];     /* pages with a free block of that size, none of them leaving */
-	uint32_t leaving; /* list of pages that are */
+		[65];     /* lists of pages, not leaving, with a free block of that size */
+	uint32_t leaving; /* list of leaving pages */
 	uint32_t live;    /* elements handed out */
 };
 
-/* Room for `cap` elements, of which the first `skip` are never handed out. 0 or -ENOMEM. */
+/*
+ * Reserve room for `cap` elements; the first `skip` are never handed out. Returns 0 or
+ * -ENOMEM.
+ */
 int pt_pool_init(struct pt_pool *p, const struct pt_mem *m, uint32_t elem_bytes,
 		 uint32_t page_elems, uint32_t cap, uint32_t skip);
 void pt_pool_fini(struct pt_pool *p, const struct pt_mem *m);
 
-/* Index of the first of `n` (1..64) elements, PT_NIL when the pool is full. */
+/*
+ * Return the index of the first of `n` (1..64) elements, or PT_NIL when the pool is full.
+ */
 uint32_t pt_pool_alloc(struct pt_pool *p, uint32_t n);
 void pt_pool_free(struct pt_pool *p, uint32_t idx, uint32_t n);
 
 /*
- * Have the emptier pages be left, those that are less than three quarters full, where that
- * saves `gain` pages of one block size at least: nothing new goes there, and when what is
- * there has been moved and freed they can take any size. Returns whether there are any.
+ * Mark pages that are less than three quarters full as leaving, for each block size for
+ * which that frees `gain` pages or more: no new block is put there, and the page can take
+ * any size when its blocks have been moved and freed. Returns true if any page is leaving.
  */
-bool pt_pool_leave(struct pt_pool *p, uint32_t gain);
+bool pt_pool_mark_leaving(struct pt_pool *p, uint32_t gain);
 
-/* No more of that: the pages take blocks again. Done by itself when the pool is full. */
-void pt_pool_stay(struct pt_pool *p);
+/*
+ * Cancel pt_pool_mark_leaving(): the pages take blocks again. pt_pool_alloc() calls it when the
+ * pool is full.
+ */
+void pt_pool_unmark_leaving(struct pt_pool *p);
 
-/* Is the block in a page that is to be left? */
+/* True if the block is in a leaving page. */
 static inline bool
-pt_pool_leaves(const struct pt_pool *p, uint32_t idx)
+pt_pool_is_leaving(const struct pt_pool *p, uint32_t idx)
 {
 	return p->page[idx / p->page_elems].leaving;
 }
 
-/* Octets of the pages in use so far. */
+/* Return the octets of the pages that were ever used. */
 size_t pt_pool_bytes(const struct pt_pool *p);
 
-/* Octets of blocks that are free in pages of which others are not. */
+/* Return the octets of free blocks in pages that are partly used. */
 size_t pt_pool_frag(const struct pt_pool *p);
 
 #endif

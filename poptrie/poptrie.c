@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A table's life and its commits. Writer thread only. A commit must never let a reader
- * see an answer that neither the table before nor the one after has; how the default
- * route keeps to that is told at commit_slots().
+ * Create and destroy a table, commit changes, count. Writer thread only. A commit must
+ * never let a reader see an answer that neither the table before nor the one after has;
+ * commit_slots() explains how this holds for the default route.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "poptrie/impl.h"
 
-/* Aligned 16-byte vector accesses are atomic on every CPU that has AVX. */
+/*
+ * Return the layout. Aligned 16-byte vector accesses are atomic on every CPU that has AVX.
+ */
 static enum pt_layout
 layout_for_cpu(enum poptrie_family family)
 {
@@ -53,17 +55,17 @@ pt_create(struct poptrie **out, const struct poptrie_conf *conf, enum pt_layout 
 	pt->wide = pt->ip6 || conf->small || layout == PT_WIDE;
 	pt->shape = conf->small ? PT_SHAPE_SMALL : pt->ip6 ? PT_SHAPE6 : PT_SHAPE4;
 	pt->isa = isa;
-	pt->least_visits = PT_VISITS;
+	pt->min_visits = PT_VISITS;
 	pt_ranges_close(pt);
 	pt->bits_max = pt->ip6 ? 128 : 32;
 	pt->n_slots = pt_slot_count(pt->shape);
-	pt->most_dirty = conf->small ? PT_DIRTY_FEW : PT_DIRTY;
+	pt->max_dirty = conf->small ? PT_DIRTY_SMALL : PT_DIRTY;
 	pt_radix_init(&pt->radix, &pt->mem, conf->small ? PT_MEM_SPARSE : PT_MEM_HOT);
 	pt->slot = pt_mem_get(&mem, pt->n_slots * sizeof(*pt->slot), 64, 0);
 	pt->used = pt_mem_get(&mem, bitmap_bytes(pt), 64, 0);
 	pt->full = pt_mem_get(&mem, bitmap_bytes(pt), 64, 0);
 	pt->whole = pt_mem_get(&mem, bitmap_bytes(pt), 64, 0);
-	pt->dirty = pt_mem_get(&mem, pt->most_dirty * sizeof(*pt->dirty), 64, 0);
+	pt->dirty = pt_mem_get(&mem, pt->max_dirty * sizeof(*pt->dirty), 64, 0);
 	if (pt->slot && pt->used && pt->full && pt->whole && pt->dirty) {
 		v = pt_view_new(pt, false, 0, 0);
 		if (v) {
@@ -99,7 +101,7 @@ poptrie_destroy(struct poptrie *pt)
 	pt_mem_put(&mem, pt->used, bitmap_bytes(pt));
 	pt_mem_put(&mem, pt->full, bitmap_bytes(pt));
 	pt_mem_put(&mem, pt->whole, bitmap_bytes(pt));
-	pt_mem_put(&mem, pt->dirty, pt->most_dirty * sizeof(*pt->dirty));
+	pt_mem_put(&mem, pt->dirty, pt->max_dirty * sizeof(*pt->dirty));
 	pt_mem_put(&mem, pt, sizeof(*pt));
 }
 
@@ -113,7 +115,7 @@ dirty_order(const void *a, const void *b)
 	return pt_key_before(y->key, y->len, x->key, x->len);
 }
 
-/* Slots that are visited anyway need no list of prefixes; sort the others. */
+/* Drop the listed prefixes of slots that are visited anyway, and sort the others. */
 static void
 dirty_settle(struct poptrie *pt)
 {
@@ -132,7 +134,7 @@ dirty_settle(struct poptrie *pt)
 		qsort(pt->dirty, n, sizeof(*pt->dirty), dirty_order);
 }
 
-/* All is published: nothing is staged any more. */
+/* Clear the marks when all is published. */
 static void
 dirty_clear(struct poptrie *pt)
 {
@@ -147,12 +149,12 @@ dirty_clear(struct poptrie *pt)
 }
 
 /*
- * Publish slot by slot. Where no prefix matches, leaves say 0 and readers take the default
- * instead. When the default changes together with prefixes, there is no order of those
- * stores that is right for an address that loses its prefix in the same commit: so the
- * touched slots get the new default written out, then the default is swung. They stay
- * marked, and the next commit takes it out of them again. (A default that goes away cannot
- * be written out; the caller takes a new view then.)
+ * Publish slot by slot. Where no prefix matches, leaves have the value 0 and readers use
+ * the default instead. When the default changes together with prefixes, no order of those
+ * stores is right for an address that loses its prefix in the same commit. Therefore the
+ * touched slots get the new default written into their leaves, and then the default is
+ * stored. These slots stay marked, and the next commit writes 0 there again. (A withdrawn
+ * default cannot be written into leaves; the caller rebuilds the view then.)
  */
 static int
 commit_slots(struct poptrie *pt, struct pt_view *v, struct pt_batch *batch,
@@ -165,7 +167,7 @@ commit_slots(struct poptrie *pt, struct pt_view *v, struct pt_batch *batch,
 		for (uint64_t m = pt->full[w]; m; m &= m - 1) {
 			s = w * 64 + (uint32_t)__builtin_ctzll(m);
 			if ((pt->whole[w] & m & -m) ||
-			    !pt_slot_recover(pt, v, s, uncovered))
+			    !pt_slot_set_cover(pt, v, s, uncovered))
 				rc = pt_slot_rebuild(pt, v, batch, s, NULL, 0, uncovered);
 			if (rc < 0)
 				goto fail;
@@ -183,7 +185,10 @@ commit_slots(struct poptrie *pt, struct pt_view *v, struct pt_batch *batch,
 		rc = pt_slot_rebuild(pt, v, batch, s, pt->dirty + i, end - i, uncovered);
 		if (rc < 0)
 			goto fail;
-		/* What was not dirty still says 0: runs differ that need not. */
+		/*
+		 * Leaves that no change touched still have 0, so the slot has more runs
+		 * than it needs.
+		 */
 		if (uncovered && pt->slot[s].cover == 0)
 			pt_mark_full(pt, s);
 	}
@@ -225,7 +230,10 @@ poptrie_commit(struct poptrie *pt)
 			dirty_clear(pt);
 	} else if (rc == 0 && swing) {
 		dflt = ((dflt >> 32) + 1) << 32 | pt->dflt;
-		/* Release: who sees the new default sees the slots that went before it. */
+		/*
+		 * Release: a reader that sees the new default sees the slots published
+		 * before it.
+		 */
 		atomic_store_explicit(&v->dflt, dflt, memory_order_release);
 	}
 	if (rc == 0 && !batch->gone)
@@ -238,13 +246,16 @@ poptrie_commit(struct poptrie *pt)
 	return rc;
 }
 
-/* What only the writer reads: the truth, what is staged, its notes about pools and nodes. */
+/*
+ * Return the memory that only the writer reads: the radix trees, staged changes, its data
+ * about pools and nodes.
+ */
 static size_t
 writer_bytes(const struct poptrie *pt, const struct pt_view *v)
 {
 	size_t bytes = (pt->radix.top - 1) * sizeof(struct pt_rnode) +
 		       pt->n_slots * sizeof(*pt->slot) + 3 * bitmap_bytes(pt) +
-		       pt->most_dirty * sizeof(*pt->dirty) +
+		       pt->max_dirty * sizeof(*pt->dirty) +
 		       (v->nodes.top + v->leaves.top) * sizeof(struct pt_page);
 
 	if (!v->wide)

@@ -2,16 +2,16 @@
 /*
  * poptrie: longest-prefix match, prefix -> 32-bit value, for IPv4 or IPv6.
  *
- * A library: libc only. After H. Asai and Y. Ohara, "Poptrie: A Compressed Trie with
- * Population Count for Fast and Scalable Software IP Routing Table Lookup", SIGCOMM 2015,
- * with the direct-pointing entry fused with the first-level node.
+ * A library that needs libc only. After H. Asai and Y. Ohara, "Poptrie: A Compressed Trie
+ * with Population Count for Fast and Scalable Software IP Routing Table Lookup", SIGCOMM
+ * 2015, with the direct-pointing entry fused with the first-level node.
  *
  * One writer, any number of readers. The writer stages changes (add, del) and publishes
- * them with commit; readers look up at any time and see, for each key, the answer of the
- * table before or after a commit, never a third one. Memory that readers may still hold is
- * handed to the caller's `retire` hook at commit; the caller gives it back with
- * poptrie_reclaim() when no reader can hold it any more (a grace period). The library
- * knows of no RCU flavour.
+ * them with commit. Readers look up at any time. They see, for each key, the answer of the
+ * table before a commit or after it, never a third one. A commit hands memory that readers
+ * may still hold to the caller's `retire` hook. The caller gives the memory back with
+ * poptrie_reclaim() when no reader can hold it (after a grace period). The library does not
+ * depend on a flavor of RCU.
  */
 #ifndef POPTRIE_H
 #define POPTRIE_H
@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "No route": what a lookup answers when no prefix covers the key. Never a legal value. */
+/* The answer of a lookup when no prefix covers the key. Never a legal value. */
 #define POPTRIE_NONE 0u
 /* The largest legal value (31 bits). */
 #define POPTRIE_VALUE_MAX 0x7fffffffu
@@ -29,88 +29,99 @@ enum poptrie_family { POPTRIE_IP4 = 4, POPTRIE_IP6 = 6 };
 
 struct poptrie;
 
-/* Blocks replaced by one commit. Opaque; chain and queue it as you like through `user`. */
+/*
+ * The blocks that one commit replaced. Opaque; the caller may chain and queue it through
+ * `user`.
+ */
 struct poptrie_retired {
-	void *user[4]; /* W:caller  room for its own bookkeeping (an rcu_head, say) */
+	void *user[4]; /* W:caller  for its own bookkeeping, such as an rcu_head */
 };
 
 struct poptrie_conf {
 	enum poptrie_family family;
 	/*
-	 * For a table of some hundred routes: it begins with some KiB in place of MiB (a direct
-	 * table of 2^8 slots, pools that grow with the routes), and a lookup reads a level or two
-	 * more. IPv4 prefixes that make no more than 64 ranges of one answer each are a list as
-	 * well, which bulk lookups with AVX-512 read in place of nodes. Right with any number
-	 * of routes; at thousands the large form is faster in all respects.
+	 * For a table of some hundred routes. The table begins with some KiB in place of
+	 * MiB (a direct table of 2^8 slots, pools that grow with the routes), and a lookup
+	 * reads one or two levels more. IPv4 prefixes that make at most 64 ranges of equal
+	 * answers are also stored as a list, which bulk lookups with AVX-512 read in place
+	 * of nodes. The answers are right with any number of routes, but at thousands of
+	 * routes the large form is faster in all respects.
 	 */
 	bool small;
 	/*
-	 * Memory hooks; NULL means malloc-like defaults. alloc returns `bytes` octets aligned
-	 * to `align` (a power of two, at most 4096) or NULL.
+	 * Memory hooks; NULL means malloc-like defaults. alloc returns `bytes` octets
+	 * aligned to `align` (a power of two, at most 4096) or NULL.
 	 */
 	void *(*alloc)(void *ctx, size_t bytes, size_t align);
 	void (*free)(void *ctx, void *mem);
 	/*
-	 * Without hooks: NUMA nodes that lookups should find their memory on, a bit each; 0
-	 * for wherever. A wish: what a node has no room for, or the kernel refuses, is elsewhere.
+	 * Used without hooks: a bit for each NUMA node on which lookups should find their
+	 * memory; 0 for any node. It is only a preference: memory is on another node when a
+	 * node has no room or the kernel refuses.
 	 */
 	uint64_t nodes;
 	/*
-	 * Called at most once a commit, by the committing thread, after publication. The
-	 * callee keeps `r` and calls poptrie_reclaim(pt, r) in the writer thread once no reader
-	 * can see the old blocks. NULL: no concurrent readers, blocks are freed at once.
+	 * Called at most once in each commit, by the committing thread, after publication.
+	 * The callee keeps `r`. It calls poptrie_reclaim(pt, r) in the writer thread when
+	 * no reader can see the old blocks. NULL: there are no concurrent readers, so
+	 * blocks are freed at once.
 	 */
 	void (*retire)(void *ctx, struct poptrie *pt, struct poptrie_retired *r);
 	void *ctx;
 };
 
 /*
- * Make an empty table.                                                   [writer]
+ * Create an empty table.                                                      [writer]
  * Returns 0, -EINVAL (a bad family, one of alloc and free without the other), -ENOMEM.
  */
 int poptrie_create(struct poptrie **out, const struct poptrie_conf *conf);
 
-/* Free the table and all its memory. No reader and no retired batch may be left. [writer] */
+/*
+ * Free the table and all its memory. No reader and no retired batch may be left.
+ *                                                                             [writer]
+ */
 void poptrie_destroy(struct poptrie *pt);
 
 /*
- * Stage one route: add it, or replace its value.                         [writer]
+ * Stage one route: add it, or replace its value.                              [writer]
  *
  * addr   4 or 16 octets in network order (as written: first octet first). Bits beyond
  *        `len` are ignored.
  * value  1..POPTRIE_VALUE_MAX.
  *
- * Nothing is visible to readers before poptrie_commit(). Adding the value that the prefix
- * already has is a cheap no-op.
+ * Readers see nothing of it before poptrie_commit(). Adding the value that the prefix
+ * already has changes nothing and is cheap.
  * Returns 0, -EINVAL (len or value out of range), -ENOMEM (nothing changed).
  */
 int poptrie_add(struct poptrie *pt, const uint8_t *addr, unsigned int len, uint32_t value);
 
-/* Stage a removal. Returns 0, -ENOENT when there is no such prefix, -EINVAL, -ENOMEM. */
+/* Stage a removal. Returns 0, -ENOENT when the prefix is not in the table, or -EINVAL. */
 int poptrie_del(struct poptrie *pt, const uint8_t *addr, unsigned int len);
 
 /*
- * Publish all staged changes: each touched direct slot is rebuilt once and swung with one
- * release store. Retired blocks go to conf.retire.                       [writer]
+ * Publish all staged changes: each touched direct slot is rebuilt once and replaced with
+ * one release store. Retired blocks go to conf.retire.                        [writer]
  *
- * A change takes about a microsecond; a prefix shorter than a direct slot (IPv4 /18, IPv6
- * /24 in 2000::/3, else /12) some 8 ns for each slot that it shows through to: 10 us for an
- * IPv4 /8, but 16 ms for 2000::/3 (the default route is one store). While there are many
- * holes in the pools, each commit closes some: 10 to 30 us more, or as much as it takes itself.
- * All is built anew, 50 to 100 ns a route, when pools are full, once for the first value that
- * needs wide leaves, and when the default route is withdrawn together with others.
+ * A change takes about a microsecond. A prefix shorter than a direct slot (IPv4 /18, IPv6
+ * /24 in 2000::/3, else /12) takes some 8 ns for each slot whose answers it changes: 10 us
+ * for an IPv4 /8, but 16 ms for 2000::/3. A changed default route is one store. While the
+ * pools have many holes, each commit closes some of them: this takes 10 to 30 us more, or
+ * as much as the commit itself. The whole table is rebuilt, at 50 to 100 ns a route, when a
+ * pool is full, when the first value needs wide leaves, and when the default route is
+ * withdrawn together with other changes.
  *
- * Returns 0 or -ENOMEM: slots not yet published keep answering as before and stay staged;
- * a later commit tries them again.
+ * Returns 0 or -ENOMEM. After -ENOMEM, slots that are not yet published answer as before
+ * and stay staged; a later commit tries them again.
  */
 int poptrie_commit(struct poptrie *pt);
 
-/* Give back what a commit retired, after a grace period.                 [writer] */
+/*
+ * Free the blocks that a commit retired. The caller has waited for a grace period.
+ *                                                                             [writer]
+ */
 void poptrie_reclaim(struct poptrie *pt, struct poptrie_retired *r);
 
-/*
- * Look up one IPv4 key, host order. Wait-free.                           [any reader]
- */
+/* Look up one IPv4 key, host order. Wait-free.                          [any reader] */
 uint32_t poptrie4_lookup(const struct poptrie *pt, uint32_t addr);
 
 /*
@@ -121,15 +132,15 @@ void poptrie4_lookup_bulk(const struct poptrie *pt, const uint32_t *addr, uint32
 			  unsigned int n);
 
 /*
- * Look up `n` keys, each in a table of its own: value[i] answers addr[i] (host order) in pt[i].
- * The arrays do not overlap.                                             [any reader]
+ * Look up `n` keys, each in a table of its own: value[i] answers addr[i] (host order) in
+ * pt[i]. The arrays do not overlap.                                       [any reader]
  */
 void poptrie4_lookup_each(const struct poptrie *const *pt, const uint32_t *addr,
 			  uint32_t *value, unsigned int n);
 
 /*
- * Ask for what a lookup will read first, before its key is known: a table among hundreds is in
- * no near cache.                                                         [any reader]
+ * Prefetch the lines that a lookup reads first, before its key is known: one table among
+ * hundreds is in no near cache.                                           [any reader]
  */
 void poptrie_prefetch(const struct poptrie *pt);
 
@@ -141,13 +152,13 @@ void poptrie6_lookup_bulk(const struct poptrie *pt, const uint8_t *const *addr,
 			  uint32_t *value, unsigned int n);
 
 /*
- * The staged truth (what readers see after the next commit), for the writer only.
+ * Read the staged routes (readers see them after the next commit). For the writer only.
  * exact:  value of precisely this prefix, POPTRIE_NONE when absent.
- * match:  longest prefix covering the `len` bits of addr (len = 32/128 for an address);
+ * match:  longest prefix that covers the `len` bits of addr (len = 32/128 for an address);
  *         fills *match_len, returns its value or POPTRIE_NONE.
  * next:   first prefix after (addr, len) in (address, length) order, or at or after it when
  *         `inclusive`; overwrites addr (host bits zero) and *len. Returns its value,
- *         POPTRIE_NONE at the end. A stable cursor over a changing table.
+ *         POPTRIE_NONE at the end. The cursor stays valid while the table changes.
  */
 uint32_t poptrie_exact(const struct poptrie *pt, const uint8_t *addr, unsigned int len);
 uint32_t poptrie_match(const struct poptrie *pt, const uint8_t *addr, unsigned int len,
@@ -158,28 +169,29 @@ uint32_t poptrie_next(const struct poptrie *pt, uint8_t *addr, unsigned int *len
 #define POPTRIE_DEPTHS 21
 
 struct poptrie_stats {
-	uint64_t routes;        /* prefixes in the truth */
-	uint64_t nodes, leaves; /* live ones, direct slots not counted */
+	uint64_t routes;        /* staged prefixes */
+	uint64_t nodes, leaves; /* in use, direct slots not counted */
 	size_t direct_bytes;    /* the direct-pointing table */
-	size_t node_bytes;      /* pools, as far as they were ever used */
+	size_t node_bytes;      /* pages of the pools that were ever used */
 	size_t leaf_bytes;
-	size_t free_bytes;    /* of the pools: not in use (fragmentation included) */
+	size_t free_bytes;    /* in the pools: not in use (fragmentation included) */
 	size_t retired_bytes; /* waiting for poptrie_reclaim() */
-	size_t radix_bytes;   /* the truth and all else that lookups never read */
+	size_t radix_bytes;   /* the radix trees and all else that lookups never read */
 	uint64_t commits, slots_rebuilt;
 	/*
-	 * Routes by the number of nodes that a lookup reads below the direct entry. Their
-	 * length decides: IPv4 up to /24 and IPv6 up to /24 in 2000::/3 are at 0.
+	 * Routes by the number of nodes that a lookup reads below the direct entry. The
+	 * length of a prefix decides: IPv4 up to /24 and IPv6 up to /24 in 2000::/3 are at
+	 * 0.
 	 */
 	uint64_t depth[POPTRIE_DEPTHS];
 	/*
-	 * Of free_bytes, what only blocks of certain sizes can use. Kept below what is in
-	 * use plus 2 MiB: from half of that on, commits close holes, a piece each.
+	 * The part of free_bytes that only blocks of certain sizes can use. It stays below
+	 * the bytes in use plus 2 MiB: from half of that on, each commit closes some holes.
 	 */
 	size_t frag_bytes;
 };
 
-/* Fill `st`. Cheap (no walk).                                            [writer] */
+/* Fill `st`. Cheap, without a walk over the table.                          [writer] */
 void poptrie_stats(const struct poptrie *pt, struct poptrie_stats *st);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Path-compressed binary radix trees: which prefix has which value. Writer thread only;
- * lookups never come here. A node either has a value or branches, so a tree of n prefixes
- * has less than 2n nodes. It must never change a tree before all the memory that the
- * change needs is at hand.
+ * Path-compressed binary radix trees that map prefixes to values. Writer thread only;
+ * lookups never read them. A node has a value, or two children, or both, so a tree of n
+ * prefixes has less than 2n nodes. It must never change a tree before it has all the memory
+ * that the change needs.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,7 +31,7 @@ pt_radix_fini(struct pt_radix *rx)
 	memset(rx, 0, sizeof(*rx));
 }
 
-/* One more chunk of nodes. */
+/* Add a chunk of nodes. */
 static int
 arena_grow(struct pt_radix *rx)
 {
@@ -67,7 +67,7 @@ arena_reserve(struct pt_radix *rx, uint32_t n)
 	return 0;
 }
 
-/* Never fails after arena_reserve(). */
+/* Return a new node. Cannot fail after arena_reserve(). */
 static uint32_t
 node_new(struct pt_radix *rx, struct pt_key key, unsigned int len, uint32_t value)
 {
@@ -93,7 +93,7 @@ node_free(struct pt_radix *rx, uint32_t i)
 	rx->n_free++;
 }
 
-/* How many leading bits two keys share, at most `max`. */
+/* Return how many leading bits two keys share, at most `max`. */
 static unsigned int
 key_common_bits(struct pt_key a, struct pt_key b, unsigned int max)
 {
@@ -133,7 +133,7 @@ pt_radix_set(struct pt_radix *rx, uint32_t *root, struct pt_key key, unsigned in
 		}
 		link = &n->child[pt_key_bit(key, n->len)];
 	}
-	/* `link` lies in the root or in a node: neither moves when the arena grows. */
+	/* `link` is in the root or in a node; neither moves when the arena grows. */
 	if (arena_reserve(rx, 2) < 0)
 		return -ENOMEM;
 	leaf = node_new(rx, key, len, value);
@@ -178,7 +178,7 @@ pt_radix_del(struct pt_radix *rx, uint32_t *root, struct pt_key key, unsigned in
 	node_free(rx, i);
 	if (*link || !up)
 		return value;
-	/* The parent lost a child: without a value it is no branching point any more. */
+	/* The parent lost a child. Without a value it no longer branches, so remove it. */
 	i = *up;
 	p = pt_rnode(rx, i);
 	if (p->value == 0) {
@@ -246,7 +246,7 @@ uint32_t
 pt_radix_next(const struct pt_radix *rx, uint32_t root, struct pt_key key, unsigned int len,
 	      bool inclusive)
 {
-	uint32_t later = 0; /* the nearest subtree that lies behind as a whole */
+	uint32_t later = 0; /* the nearest subtree that is wholly after the key */
 
 	for (uint32_t i = root; i;) {
 		const struct pt_rnode *n = pt_rnode(rx, i);

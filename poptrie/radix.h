@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The truth: path-compressed binary radix trees over one arena of 32-octet nodes.
- * Trees are named by the index of their root, 0 when empty. Writer thread only.
+ * The staged routes: path-compressed binary radix trees over one arena of 32-octet nodes. A
+ * tree is named by the index of its root, 0 when it is empty. Writer thread only.
  */
 #ifndef POPTRIE_RADIX_H
 #define POPTRIE_RADIX_H
@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include "poptrie/pool.h"
 
-/* An address, left-aligned: IPv4 lives in the top 32 bits of `hi`. */
+/* An address, left-aligned: IPv4 is in the top 32 bits of `hi`. */
 struct pt_key {
 	uint64_t hi, lo;
 };
@@ -18,7 +18,7 @@ struct pt_key {
 struct pt_rnode {
 	struct pt_key key;
 	uint32_t child[2];
-	uint32_t value; /* 0: a branching point, then both children are there */
+	uint32_t value; /* 0: a branching point, which has both children */
 	uint8_t len;
 };
 
@@ -30,7 +30,7 @@ struct pt_radix {
 	unsigned int mem_flags; /* of chunks */
 	uint32_t n_chunks, cap_chunks;
 	uint32_t top;  /* nodes ever used, node 0 included */
-	uint32_t free; /* list through child[0] */
+	uint32_t free; /* list of free nodes through child[0] */
 	uint32_t n_free;
 };
 
@@ -46,7 +46,7 @@ pt_key_bit(struct pt_key k, unsigned int i)
 	return (i < 64 ? k.hi >> (63 - i) : k.lo >> (127 - i)) & 1;
 }
 
-/* Six bits from bit d; those beyond the key read as 0. */
+/* Return six bits from bit d on; bits beyond the key read as 0. */
 static inline unsigned int
 pt_key_bits6(struct pt_key k, unsigned int d)
 {
@@ -57,7 +57,7 @@ pt_key_bits6(struct pt_key k, unsigned int d)
 	return (d <= 122 ? k.lo >> (122 - d) : k.lo << (d - 122)) & 63;
 }
 
-/* The first address of (k, len), or with `ones` the last. */
+/* Return the first address of (k, len), or the last if `ones`. */
 static inline struct pt_key
 pt_key_edge(struct pt_key k, unsigned int len, bool ones)
 {
@@ -69,7 +69,7 @@ pt_key_edge(struct pt_key k, unsigned int len, bool ones)
 	return (struct pt_key){k.hi & ~hi, k.lo & ~lo};
 }
 
-/* (address, length) order. */
+/* True if (a, a_len) is before (b, b_len) in (address, length) order. */
 static inline bool
 pt_key_before(struct pt_key a, unsigned int a_len, struct pt_key b, unsigned int b_len)
 {
@@ -83,26 +83,32 @@ pt_key_before(struct pt_key a, unsigned int a_len, struct pt_key b, unsigned int
 int pt_radix_init(struct pt_radix *rx, const struct pt_mem *mem, unsigned int mem_flags);
 void pt_radix_fini(struct pt_radix *rx);
 
-/* Sets *old to the value replaced (0: the prefix is new). 0 or -ENOMEM, nothing changed. */
+/*
+ * Set the value of a prefix and *old to the value before (0: the prefix is new). Returns 0
+ * or -ENOMEM with nothing changed.
+ */
 int pt_radix_set(struct pt_radix *rx, uint32_t *root, struct pt_key key, unsigned int len,
 		 uint32_t value, uint32_t *old);
 
-/* Returns the value removed, 0 when there was none. */
+/* Remove a prefix. Returns its value, or 0 when the tree does not have it. */
 uint32_t pt_radix_del(struct pt_radix *rx, uint32_t *root, struct pt_key key,
 		      unsigned int len);
 
 uint32_t pt_radix_exact(const struct pt_radix *rx, uint32_t root, struct pt_key key,
 			unsigned int len);
 
-/* Node of the longest prefix that covers (key, len), 0 when none does. */
+/* Return the node of the longest prefix that covers (key, len), or 0. */
 uint32_t pt_radix_match(const struct pt_radix *rx, uint32_t root, struct pt_key key,
 			unsigned int len);
 
-/* Topmost node at or under (key, len), 0 when there is none. */
+/* Return the topmost node at or under (key, len), or 0. */
 uint32_t pt_radix_under(const struct pt_radix *rx, uint32_t root, struct pt_key key,
 			unsigned int len);
 
-/* First node with a value after (key, len), or at it when `inclusive`; 0 at the end. */
+/*
+ * Return the first node with a value after (key, len), or at it if `inclusive`; 0 at the
+ * end.
+ */
 uint32_t pt_radix_next(const struct pt_radix *rx, uint32_t root, struct pt_key key,
 		       unsigned int len, bool inclusive);
 

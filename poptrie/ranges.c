@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A small table of IPv4 as a short list of ranges, in place beside the nodes that say the
- * same. Writer thread only.
+ * Keep a small IPv4 table also as a short list of ranges, in place beside the nodes, which
+ * give the same answers. Writer thread only.
  *
- * Closed before a commit touches a node and opened when all is published: so readers go by
- * the nodes meanwhile, and no answer is ever older than one before it. Never a list of a
- * table that has more prefixes than ranges fit, nor of one whose commit failed.
+ * A commit closes the list before it touches a node, and opens it when all is published.
+ * Meanwhile readers use the nodes, so no answer is older than one before it. There is no
+ * list for a table that has more prefixes than ranges, nor after a commit that failed.
  */
 #include <stdlib.h>
 #include "poptrie/impl.h"
 
-/* Readers have the nodes from here on. */
+/* Close the list. From here on readers use the nodes. */
 void
 pt_ranges_close(struct poptrie *pt)
 {
 	uint32_t turn = atomic_load_explicit(&pt->ranges_turn, memory_order_relaxed);
 
 	atomic_store_explicit(&pt->ranges_turn, turn | 1, memory_order_relaxed);
-	/* Release: who reads what is written from here on sees that it must not. */
+	/* Release: a reader that sees a later store to the list also sees the odd turn. */
 	atomic_thread_fence(memory_order_release);
 }
 
@@ -29,7 +29,10 @@ addr_order(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Where an answer may be the last of its kind; room for two a prefix and one more. */
+/*
+ * Collect the addresses at which an answer may end. `last` has room for two for each prefix
+ * and one more.
+ */
 static uint32_t
 range_ends(const struct poptrie *pt, uint32_t *last)
 {
@@ -63,7 +66,7 @@ range_put(struct poptrie *pt, uint32_t i, uint32_t last, uint32_t value)
 	pt->ranges[i / 16].value[i % 16] = value;
 }
 
-/* All is published; the list of it, if it is short. */
+/* Write the list and open it, if it is short enough. All is published. */
 void
 pt_ranges_open(struct poptrie *pt)
 {
@@ -86,6 +89,6 @@ pt_ranges_open(struct poptrie *pt)
 	pt->n_ranges = n;
 	for (; n < PT_RANGES; n++)
 		range_put(pt, n, UINT32_MAX, POPTRIE_NONE);
-	/* Release: who reads the turn sees the list of it. */
+	/* Release: a reader that sees the turn sees its list. */
 	atomic_store_explicit(&pt->ranges_turn, turn + 1, memory_order_release);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lookups in a small table's list of ranges, with AVX-512: a whole list is two, four or eight
- * registers, searched by halves for 16 keys at once; one key is compared with all ends. Any
- * reader thread, which never waits for the writer: see ranges.c.
+ * Look up keys in the list of ranges of a small table, with AVX-512. A whole list takes
+ * two, four or eight registers. A binary search finds 16 keys at once; one key is compared
+ * with all ends. Any reader thread. A reader never waits for the writer; see ranges.c.
  */
 #include <immintrin.h>
 #include "poptrie/impl.h"
@@ -16,13 +16,16 @@
 #endif
 #include "poptrie/walk.h"
 
-/* Sixteen times `n` (1, 2 or 4) ranges, in registers. */
+/* A list of sixteen times `n` (1, 2 or 4) ranges, in registers. */
 struct ranges {
 	__m512i last[PT_RANGES / 16], value[PT_RANGES / 16];
 	unsigned int n;
 };
 
-/* What is at `at` (of its five lowest bits, or four), of the upper half in lanes of `upper`. */
+/*
+ * Return the elements at `at` (its four or five lowest bits), in lanes of `upper` from the
+ * upper half.
+ */
 PT_INLINE __m512i
 ranges_at(const __m512i *of, __m512i at, __mmask16 upper, unsigned int n)
 {
@@ -37,7 +40,7 @@ ranges_at(const __m512i *of, __m512i at, __mmask16 upper, unsigned int n)
 	return x;
 }
 
-/* Answers for lanes of `keys`; a search by halves. */
+/* Look up 16 keys by a binary search. */
 PT_INLINE __m512i
 ranges_find16(const struct ranges *r, __m512i keys)
 {
@@ -57,7 +60,7 @@ ranges_find16(const struct ranges *r, __m512i keys)
 	return ranges_at(r->value, at, upper, r->n);
 }
 
-/* `n` times sixteen of them. */
+/* Look up `n_keys` keys in a list of sixteen times `n` ranges. */
 PT_INLINE void
 ranges_find(const struct poptrie *pt, const uint32_t *addr, uint32_t *value,
 	    unsigned int n_keys, unsigned int n)
@@ -77,7 +80,7 @@ ranges_find(const struct poptrie *pt, const uint32_t *addr, uint32_t *value,
 	}
 }
 
-/* One key: with all ends at once. */
+/* Look up one key: compare it with all ends at once. */
 PT_INLINE uint32_t
 ranges_find_one(const struct poptrie *pt, uint32_t addr)
 {
@@ -92,19 +95,22 @@ ranges_find_one(const struct poptrie *pt, uint32_t addr)
 	for (unsigned int i = 0; i * 16 < pt->n_ranges && i < PT_RANGES / 16; i++)
 		at += (unsigned int)__builtin_popcount(_mm512_cmplt_epu32_mask(
 			_mm512_load_si512(pt->ranges[i].last), key));
-	at %= PT_RANGES; /* whatever is being written */
+	at %= PT_RANGES; /* in bounds, even while the writer changes the list */
 	return pt->ranges[at / 16].value[at % 16];
 }
 
-/* Was the list there all the time since it had this turn? */
+/* True if the list was not closed since it had this turn. */
 PT_INLINE bool
-ranges_kept(const struct poptrie *pt, uint32_t turn)
+ranges_unchanged(const struct poptrie *pt, uint32_t turn)
 {
 	atomic_signal_fence(memory_order_acquire);
 	return atomic_load_explicit(&pt->ranges_turn, memory_order_relaxed) == turn;
 }
 
-/* Returns false when there are no ranges, or not all that time: the answers are none. */
+/*
+ * Look up `n` keys in the list. Returns false if there is no list or it was closed
+ * meanwhile; `value` has no answers then.
+ */
 bool
 pt_ranges_bulk_avx512(const struct poptrie *pt, const uint32_t *addr, uint32_t *value,
 		      unsigned int n)
@@ -121,10 +127,13 @@ pt_ranges_bulk_avx512(const struct poptrie *pt, const uint32_t *addr, uint32_t *
 		ranges_find(pt, addr, value, n, 2);
 	else
 		ranges_find(pt, addr, value, n, 4);
-	return ranges_kept(pt, turn);
+	return ranges_unchanged(pt, turn);
 }
 
-/* Without a call for each key: what tables are of near memory, or on their way, meet here. */
+/*
+ * Look up keys in many tables without a call for each key, so that the loads of tables in
+ * near memory, or already prefetched, overlap.
+ */
 void
 pt_each4_avx512(const struct poptrie *const *pt, const uint32_t *addr, uint32_t *value,
 		unsigned int n)
@@ -136,7 +145,7 @@ pt_each4_avx512(const struct poptrie *const *pt, const uint32_t *addr, uint32_t 
 
 		if ((turn & 1) == 0) {
 			value[i] = ranges_find_one(pt[i], addr[i]);
-			if (__builtin_expect(ranges_kept(pt[i], turn), 1))
+			if (__builtin_expect(ranges_unchanged(pt[i], turn), 1))
 				continue;
 		}
 		v = pt_view(pt[i]);

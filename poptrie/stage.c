@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Staged changes: add and del write the truth at once and remember which slots the next
- * commit has to rebuild. Writer thread only. It must never write what readers see.
+ * Stage changes: add and del write the radix trees at once, and mark the slots that the
+ * next commit has to rebuild. Writer thread only. It must never write memory that readers
+ * see.
  */
 #include <errno.h>
 #include <string.h>
 #include "poptrie/walk.h"
 
-/* The value of what covers the slot changed, and maybe nothing else. */
+/* Mark a slot whose cover changed, and perhaps nothing else. */
 void
 pt_mark_cover(struct poptrie *pt, uint32_t slot)
 {
@@ -24,7 +25,7 @@ pt_mark_cover(struct poptrie *pt, uint32_t slot)
 		pt->full_hi = w + 1;
 }
 
-/* Anything in the slot may have changed. */
+/* Mark a slot in which anything may have changed. */
 void
 pt_mark_full(struct poptrie *pt, uint32_t slot)
 {
@@ -32,7 +33,7 @@ pt_mark_full(struct poptrie *pt, uint32_t slot)
 	pt->whole[slot / 64] |= 1ull << slot % 64;
 }
 
-/* Remember one prefix; when there are too many, whole slots instead. */
+/* List one changed prefix. When the list is full, mark whole slots instead. */
 static void
 mark_prefix(struct poptrie *pt, struct pt_key key, unsigned int len, uint32_t slot)
 {
@@ -40,7 +41,7 @@ mark_prefix(struct poptrie *pt, struct pt_key key, unsigned int len, uint32_t sl
 		pt->whole[slot / 64] |= 1ull << slot % 64;
 		return;
 	}
-	if (pt->n_dirty == pt->most_dirty) {
+	if (pt->n_dirty == pt->max_dirty) {
 		for (uint32_t i = 0; i < pt->n_dirty; i++)
 			pt_mark_full(pt, pt->dirty[i].slot);
 		pt->n_dirty = 0;
@@ -48,7 +49,10 @@ mark_prefix(struct poptrie *pt, struct pt_key key, unsigned int len, uint32_t sl
 	pt->dirty[pt->n_dirty++] = (struct pt_dirty){key, slot, len};
 }
 
-/* Slots lo <= s < hi lie under a prefix of that value and no longer short one. */
+/*
+ * Set the cover of slots lo <= s < hi: `value` is that of the longest short prefix above
+ * them.
+ */
 static void
 cover_span(struct poptrie *pt, uint32_t lo, uint32_t hi, uint32_t value)
 {
@@ -60,7 +64,7 @@ cover_span(struct poptrie *pt, uint32_t lo, uint32_t hi, uint32_t value)
 	}
 }
 
-/* Walk the short prefixes under `i` over the slots from lo to hi. */
+/* Set the cover of the slots from lo to hi by the short prefixes under `i`. */
 static void
 cover_tree(struct poptrie *pt, uint32_t i, uint32_t lo, uint32_t hi, uint32_t value)
 {
@@ -85,7 +89,7 @@ cover_tree(struct poptrie *pt, uint32_t i, uint32_t lo, uint32_t hi, uint32_t va
 	cover_span(pt, lo, hi, value);
 }
 
-/* A prefix shorter than its slots changed: find the slots that it shows through to. */
+/* Set the cover of the slots under a changed prefix that is shorter than a slot. */
 static void
 mark_short(struct poptrie *pt, struct pt_key key, unsigned int len)
 {
@@ -108,7 +112,7 @@ mark_used(struct poptrie *pt, uint32_t slot)
 		pt->used[slot / 64] &= ~bit;
 }
 
-/* Network order to a left-aligned key; bits beyond `len` become 0. */
+/* Convert network order to a left-aligned key; bits beyond `len` become 0. */
 static struct pt_key
 key_of(const struct poptrie *pt, const uint8_t *addr, unsigned int len)
 {
@@ -137,7 +141,7 @@ key_write(const struct poptrie *pt, struct pt_key k, uint8_t *addr)
 		memcpy(addr + 8, &lo, 8);
 }
 
-/* How many nodes a lookup of a prefix reads: told by its length. */
+/* Return how many nodes a lookup of a prefix reads. The length decides. */
 static unsigned int
 depth_of(const struct poptrie *pt, struct pt_key key, unsigned int len)
 {
@@ -147,24 +151,24 @@ depth_of(const struct poptrie *pt, struct pt_key key, unsigned int len)
 }
 
 /*
- * Go the way of a lookup, so that what the commit will want of it comes from memory while the
- * truth is searched: two chains of cache misses beside each other, not one after the other
- * (0.98 to 0.79 of an update, least where the L3 is fast; with the entry and its first node
- * alone, half of that).
+ * Follow the path of a lookup, so that the memory which the commit needs is loaded while
+ * the radix tree is searched: two chains of cache misses overlap. An update then takes 0.79
+ * to 0.98 of the time; the gain is least where the L3 is fast, and half as large when only
+ * the entry and its first node are loaded.
  */
 static void
-way_prefetch(const struct poptrie *pt, struct pt_key key, const uint8_t *addr)
+path_prefetch(const struct poptrie *pt, struct pt_key key, const uint8_t *addr)
 {
 	const struct pt_view *v = pt_view(pt);
 	uint32_t ip4 = (uint32_t)(key.hi >> 32), got;
 
-	if (v->few)
-		got = pt->ip6 ? few6(v, addr) : few4(v, ip4);
+	if (v->small)
+		got = pt->ip6 ? small6(v, addr) : small4(v, ip4);
 	else if (pt->ip6)
 		got = wide6(v, addr);
 	else
 		got = v->wide ? wide4(v, ip4) : fused4(v, ip4, v->leaf32);
-	__asm__ volatile("" : : "r"(got)); /* the loads are what is wanted */
+	__asm__ volatile("" : : "r"(got)); /* keep the loads */
 }
 
 int
@@ -188,7 +192,7 @@ poptrie_add(struct poptrie *pt, const uint8_t *addr, unsigned int len, uint32_t 
 			mark_short(pt, key, len);
 	} else {
 		slot = pt_slot_of(pt->shape, key);
-		way_prefetch(pt, key, addr);
+		path_prefetch(pt, key, addr);
 		rc = pt_radix_set(&pt->radix, &pt->slot[slot].root, key, len, value, &old);
 		if (rc < 0)
 			return rc;
@@ -223,7 +227,7 @@ poptrie_del(struct poptrie *pt, const uint8_t *addr, unsigned int len)
 			mark_short(pt, key, len);
 	} else {
 		slot = pt_slot_of(pt->shape, key);
-		way_prefetch(pt, key, addr);
+		path_prefetch(pt, key, addr);
 		old = pt_radix_del(&pt->radix, &pt->slot[slot].root, key, len);
 		if (old)
 			mark_prefix(pt, key, len, slot);
@@ -274,7 +278,10 @@ poptrie_match(const struct poptrie *pt, const uint8_t *addr, unsigned int len,
 	return pt_rnode(&pt->radix, i)->value;
 }
 
-/* First radix node at or after (key, len) among the slots' trees, 0 at the end. */
+/*
+ * Return the first radix node at or after (key, len) in the trees of the slots, 0 at the
+ * end.
+ */
 static uint32_t
 next_in_slots(const struct poptrie *pt, struct pt_key key, unsigned int len, bool inclusive)
 {

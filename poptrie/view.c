@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Views and batches: what readers see as a whole, and what a commit replaced. A view is
- * built anew (build.c) when its pools are full, when values need wider leaves, or when a commit can
- * not be published slot by slot; one pointer store swings readers over. Writer thread
- * only. It must never free what has not come back through poptrie_reclaim().
+ * Views and batches: the memory that readers see as a whole, and the blocks that a commit
+ * replaced. A view is built again (build.c) when a pool is full, when values need wider
+ * leaves, or when a commit cannot be published slot by slot; one pointer store directs
+ * readers to it. Writer thread only. It must never free blocks before poptrie_reclaim()
+ * gives them back.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,17 +12,22 @@
 
 #define LEAF_PAGE 1024u
 #define NODE_PAGE 256u
-/* With mmap, unused room costs nothing; a caller's allocator gets to see small pools. */
+/*
+ * With mmap, unused capacity costs nothing; a caller's allocator is asked for small pools.
+ */
 #define LEAF_ROOM  (1u << 24)
 #define NODE_ROOM  (1u << 20)
 #define LEAF_SMALL (1u << 14)
 #define NODE_SMALL (1u << 11)
-/* Of small tables; a page has room for the largest block. */
-#define FEW_PAGE 64u
-#define LEAF_FEW (1u << 8)
-#define NODE_FEW FEW_PAGE
+/* Pools of small tables; a page has room for the largest block. */
+#define SMALL_PAGE   64u
+#define SMALL_LEAVES (1u << 8)
+#define SMALL_NODES  SMALL_PAGE
 
-/* Leaves that are their own index: the uniform fused entries point there. */
+/*
+ * Return the number of leaves whose value is their index: uniform fused entries point to
+ * them.
+ */
 static uint32_t
 identity_leaves(const struct poptrie *pt)
 {
@@ -45,7 +51,9 @@ view_free(struct poptrie *pt, struct pt_view *v)
 	pt_mem_put(&pt->mem, v, sizeof(*v));
 }
 
-/* An empty view; room is chosen when the caps are 0. NULL without memory. */
+/*
+ * Create an empty view. A capacity of 0 stands for a default. Returns NULL without memory.
+ */
 struct pt_view *
 pt_view_new(struct poptrie *pt, bool leaf32, uint32_t leaf_cap, uint32_t node_cap)
 {
@@ -53,26 +61,26 @@ pt_view_new(struct poptrie *pt, bool leaf32, uint32_t leaf_cap, uint32_t node_ca
 	uint32_t identity = identity_leaves(pt);
 	size_t entry = pt->wide ? sizeof(uint32_t) : sizeof(struct pt_fused);
 	size_t node = pt->wide ? sizeof(struct pt_wide) : sizeof(struct pt_fused);
-	bool few = pt->shape == PT_SHAPE_SMALL;
+	bool small = pt->shape == PT_SHAPE_SMALL;
 
 	if (!v)
 		return NULL;
 	if (leaf_cap == 0)
-		leaf_cap = few ? LEAF_FEW
-			       : identity + (pt->mem.alloc ? LEAF_SMALL : LEAF_ROOM);
+		leaf_cap = small ? SMALL_LEAVES
+				 : identity + (pt->mem.alloc ? LEAF_SMALL : LEAF_ROOM);
 	if (node_cap == 0)
-		node_cap = few ? NODE_FEW : pt->mem.alloc ? NODE_SMALL : NODE_ROOM;
+		node_cap = small ? SMALL_NODES : pt->mem.alloc ? NODE_SMALL : NODE_ROOM;
 	v->wide = pt->wide;
-	v->few = few;
+	v->small = small;
 	v->leaf32 = leaf32;
 	v->refs = 1;
 	v->direct_bytes = pt->n_slots * entry;
 	v->entry = pt_mem_get(&pt->mem, v->direct_bytes, 64, PT_MEM_HOT);
 	if (!v->entry ||
-	    pt_pool_init(&v->leaves, &pt->mem, leaf32 ? 4 : 2, few ? FEW_PAGE : LEAF_PAGE,
-			 leaf_cap, identity) < 0 ||
-	    pt_pool_init(&v->nodes, &pt->mem, (uint32_t)node, few ? FEW_PAGE : NODE_PAGE,
-			 node_cap, 0) < 0) {
+	    pt_pool_init(&v->leaves, &pt->mem, leaf32 ? 4 : 2,
+			 small ? SMALL_PAGE : LEAF_PAGE, leaf_cap, identity) < 0 ||
+	    pt_pool_init(&v->nodes, &pt->mem, (uint32_t)node,
+			 small ? SMALL_PAGE : NODE_PAGE, node_cap, 0) < 0) {
 		view_free(pt, v);
 		return NULL;
 	}
@@ -123,7 +131,7 @@ pt_blocks_push(struct poptrie *pt, struct pt_blocks *b, bool node, uint32_t idx,
 	return 0;
 }
 
-/* Give the blocks back to their pools. */
+/* Free the blocks in their pools. */
 void
 pt_blocks_free(struct pt_view *v, struct pt_blocks *b)
 {
@@ -137,9 +145,9 @@ pt_blocks_free(struct pt_view *v, struct pt_blocks *b)
 }
 
 /*
- * A batch for one commit, NULL without memory. Some are used again. Were it all of them, each
- * would sooner or later meet a large commit and keep that list's room: after a flood of
- * commits between two grace periods that is tens of MiB for good.
+ * Return a batch for one commit, NULL without memory. Some batches are cached for reuse. If
+ * all were, each would at some time serve a large commit and keep the room of its list:
+ * after a flood of commits between two grace periods, tens of MiB would stay allocated.
  */
 struct pt_batch *
 pt_batch_get(struct poptrie *pt, struct pt_view *of)
@@ -190,7 +198,7 @@ pt_batch_free(struct poptrie *pt, struct pt_batch *batch)
 	pt_mem_put(&pt->mem, batch, sizeof(*batch));
 }
 
-/* Hand the batch to the caller's hook, or free it at once when there is none. */
+/* Hand the batch to the caller's hook, or free its blocks at once when there is no hook. */
 void
 pt_batch_end(struct poptrie *pt, struct pt_batch *batch)
 {

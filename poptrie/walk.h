@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One key through either layout, inlined into each variant and compiled for its CPU.
- * Never a direct entry in two pieces, nor a second look at the table for the same answer.
+ * Look up one key in either layout. The functions are inlined into each variant and
+ * compiled for its CPU. They load a direct entry as a whole, and once for an answer.
  */
 #ifndef POPTRIE_WALK_H
 #define POPTRIE_WALK_H
@@ -10,7 +10,7 @@
 #include <emmintrin.h>
 #include "poptrie/impl.h"
 
-#define PT_BLOCK  64 /* keys between two looks at the default */
+#define PT_BLOCK  64 /* keys between two reads of the default */
 #define PT_INLINE static inline __attribute__((always_inline))
 
 struct pair {
@@ -19,7 +19,7 @@ struct pair {
 };
 
 /*
- * One load of 16 octets: the compiler must not make two of it, as it does with a plain
+ * Load 16 octets at once. The compiler must not split the load, as it does with a plain
  * vector load when it wants both halves in general registers.
  */
 PT_INLINE struct pair
@@ -36,11 +36,13 @@ load16(const struct pt_fused *f)
 			     (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(x, x))};
 }
 
-/* The same into memory, of the direct entry that the upper bits of a key name. */
+/* Load the direct entry of a key at once, and store it into memory. */
 PT_INLINE void
 entry_to(struct pt_fused *to, const struct pt_fused *direct, uint32_t addr)
 {
-	/* To octets at once, 16 an entry: less work than scaling an index. */
+	/*
+	 * Compute the octet offset directly, 16 an entry: less work than scaling an index.
+	 */
 	const uint8_t *f = (const uint8_t *)direct + (addr >> (28 - PT4_BITS) & ~15u);
 	__m128i x;
 
@@ -52,7 +54,10 @@ entry_to(struct pt_fused *to, const struct pt_fused *direct, uint32_t addr)
 	*(volatile __m128i *)to = x;
 }
 
-/* Leaves may change in place, see build.c: one load, which on x86 is a plain one. */
+/*
+ * Load a leaf at once, because leaves may change in place (build.c). On x86 it is a plain
+ * load.
+ */
 PT_INLINE uint32_t
 leaf_load(const void *leaf, uint32_t i, bool leaf32)
 {
@@ -62,7 +67,7 @@ leaf_load(const void *leaf, uint32_t i, bool leaf32)
 					     memory_order_relaxed);
 }
 
-/* `s`: the key, whose next six bits are the top ones. */
+/* Return the leaf of `key` in node `e`; the next six bits of the key are its top ones. */
 PT_INLINE uint32_t
 fused_leaf(const struct pt_view *v, struct pair e, uint32_t key, bool leaf32)
 {
@@ -89,7 +94,9 @@ fused4(const struct pt_view *v, uint32_t addr, bool leaf32)
 	return leaf;
 }
 
-/* From direct entry `e` on, with the key shifted so that unread bits come first. */
+/*
+ * Walk from direct entry `e` down; the key is shifted so that its unread bits come first.
+ */
 PT_INLINE uint32_t
 wide_walk(const struct pt_view *v, uint32_t e, uint64_t hi, uint64_t lo)
 {
@@ -151,15 +158,15 @@ wide6(const struct pt_view *v, const uint8_t *addr)
 	return walk6(v, addr, PT_SHAPE6);
 }
 
-/* Of a small table. */
+/* Look up a key in a small table. */
 PT_INLINE uint32_t
-few4(const struct pt_view *v, uint32_t addr)
+small4(const struct pt_view *v, uint32_t addr)
 {
-	return walk4(v, addr, PT_FEW);
+	return walk4(v, addr, PT_SMALL_BITS);
 }
 
 PT_INLINE uint32_t
-few6(const struct pt_view *v, const uint8_t *addr)
+small6(const struct pt_view *v, const uint8_t *addr)
 {
 	return walk6(v, addr, PT_SHAPE_SMALL);
 }
@@ -177,7 +184,7 @@ dflt_changed(const struct pt_view *v, uint64_t dflt)
 	return __builtin_expect(dflt != dflt_now(v), 0);
 }
 
-/* Without a branch: whether a key has a route is as random as traffic. */
+/* Choose without a branch, because it is as random as traffic whether a key has a route. */
 PT_INLINE uint32_t
 or_dflt(uint32_t value, uint64_t dflt)
 {
@@ -187,7 +194,7 @@ or_dflt(uint32_t value, uint64_t dflt)
 	return value;
 }
 
-/* The direct entries of 16 keys, on their way into memory. */
+/* Copy the direct entries of 16 keys into memory. */
 PT_INLINE void
 entries16(struct pt_fused *entry, const struct pt_view *v, const uint32_t *addr)
 {
@@ -195,7 +202,7 @@ entries16(struct pt_fused *entry, const struct pt_view *v, const uint32_t *addr)
 		entry_to(&entry[j], v->fused, addr[j]);
 }
 
-/* Where the leaves of 16 keys are; they are asked for. */
+/* Compute the leaf indices of 16 keys, and prefetch the leaves. */
 PT_INLINE void
 indices16(uint32_t *at, const struct pt_fused *entry, const struct pt_view *v,
 	  const uint32_t *addr, bool leaf32)
@@ -211,21 +218,23 @@ indices16(uint32_t *at, const struct pt_fused *entry, const struct pt_view *v,
 }
 
 /*
- * In passes, so that the entries of all keys are on their way before the first leaf is
- * asked for: the reorder buffer alone holds a dozen keys (a fifth faster at full tables).
+ * Work in passes, so that the loads of all entries are under way before the first leaf is
+ * loaded: the reorder buffer alone holds a dozen keys (a fifth faster at full tables).
  * Entries go through memory: that is less work than moving halves of vector registers to
- * general ones (a tenth to a fifth). Sixteen at a time, a count that the compiler knows; the
- * next sixteen entries before the leaf indices of these, and their leaves prefetched, so that
- * the last pass seldom waits.
+ * general ones (a tenth to a fifth). A pass has sixteen keys, a number that the compiler
+ * knows. The next sixteen entries are loaded before the leaf indices of these are computed,
+ * and the leaves are prefetched, so that the last pass seldom waits.
  *
  * Relative to sixteen at a time without the two, random / inprefix / zipf, scalar and AVX2:
  * - both, as here: 1.15 / 1.26 / 1.19 and 1.13 / 1.31 / 1.23;
- * - leaves prefetched only: 1.10 / 1.26 / 1.20 and 0.95 / 1.13 / 1.06; 8 or 32 at a time
- *   then: no better;
- * - all entries prefetched, then their leaves: 1.29 / 1.35 / 1.24 and 1.09 / 1.24 / 1.11, but
- *   unsteady with a second core in the L3; without the leaves: 1.0 / 0.95 / 1.0;
+ * - leaves prefetched only: 1.10 / 1.26 / 1.20 and 0.95 / 1.13 / 1.06; then 8 or 32 at a
+ *   time is no better;
+ * - all entries prefetched, then their leaves: 1.29 / 1.35 / 1.24 and 1.09 / 1.24 / 1.11,
+ *   but unsteady with a second core in the L3; without the leaves: 1.0 / 0.95 / 1.0;
  * - both, and the entries behind the next sixteen prefetched, too: as both.
- * Tried without gain: one look for children at the end instead of a branch a key (0.9).
+ *
+ * Tried without gain: one test for children at the end instead of a branch for each key
+ * (0.9).
  */
 PT_INLINE void
 fused_scalar(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n,
@@ -255,8 +264,8 @@ fused_scalar(const struct pt_view *v, const uint32_t *addr, uint32_t *value, uns
 }
 
 /*
- * Answers for up to PT_BLOCK keys, again from the start when the default changed: a 0 is
- * the default only if that was in force when the slot was read.
+ * Look up keys in blocks of PT_BLOCK. A block starts again when the default changed,
+ * because a 0 stands for the default that was in force when the slot was read.
  */
 PT_INLINE void
 scalar_bulk4(const struct pt_view *v, const uint32_t *addr, uint32_t *value, unsigned int n,

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kmon: compare what the kernel says with what was reported last, and report the rest.
+ * kmon: compare the kernel's state with the reported state, and report the differences.
  *
- * Three sockets, made inside the namespace. `events` has joined the groups before the first
- * kmon_dump, so nothing falls between the two: what happens during a dump is in both, and saying
- * it twice changes nothing. `dumps` and `asks` are apart because a callback may solicit.
+ * Three sockets, opened inside the namespace. `events` joins the groups before the first
+ * dump, so no change is missed: a change during a dump is in both, and a second message
+ * about it changes nothing. `dumps` and `requests` are separate because a callback may
+ * solicit.
  *
- * A dump marks what it shows with its generation; what keeps an older one is gone. Hence
- * the first kmon_dump, a resync and an overrun are the same code, and a resync reports exactly
- * the differences.
+ * A dump marks the entries that it shows with its generation; entries with an older
+ * generation are gone. Hence the first dump, a resync and the recovery from an overrun are
+ * the same code, and a resync reports exactly the differences.
  *
  * Runs in its owner's thread. kmon_dispatch() and kmon_resolve() never wait for an answer
  * that the kernel has not yet given.
@@ -30,7 +31,7 @@
 #define EVENT_BUFFER_BYTES (4 << 20)
 #define MSG_BUFFER_BYTES   (32 << 10) /* the kernel fills dump messages up to this */
 #define DUMP_TRIES         8
-#define DISPATCH_BURST     4096 /* datagrams a call: a storm must not starve the owner */
+#define DISPATCH_BURST     4096 /* datagrams in a call: a storm must not starve the owner */
 
 int
 kmon_errno(int nlerr)
@@ -74,7 +75,10 @@ kmon_on_message(struct nl_msg *msg, void *arg)
 	struct kmon_change change;
 	int rc;
 
-	/* Anybody with CAP_NET_ADMIN may send to our port; only the kernel is believed. */
+	/*
+	 * Every process with CAP_NET_ADMIN may send to this port; accept messages of the
+	 * kernel only.
+	 */
 	if (nlmsg_get_src(msg)->nl_pid != 0)
 		return NL_SKIP;
 	km->stats.events++;
@@ -107,7 +111,9 @@ kmon_dump(struct kmon *km, enum kmon_kind kind)
 		rc = nl_rtgen_request(km->dumps, request[kind], AF_UNSPEC, NLM_F_DUMP);
 		if (rc >= 0)
 			rc = nl_recvmsgs_default(km->dumps);
-		/* Interrupted: the tables changed under it and something may be missing. */
+		/*
+		 * Interrupted: the tables changed during the dump, so it may be incomplete.
+		 */
 		if (rc != -NLE_DUMP_INTR)
 			break;
 	}
@@ -115,7 +121,8 @@ kmon_dump(struct kmon *km, enum kmon_kind kind)
 		return kmon_errno(rc);
 	if (km->apply_rc < 0)
 		return km->apply_rc;
-	kmon_bury(km, kind, mirror_take(&km->mirror[kind], entry_is_stale, &km->gen));
+	kmon_report_gone(km, kind,
+			 mirror_remove_if(&km->mirror[kind], entry_is_stale, &km->gen));
 	return 0;
 }
 
@@ -149,14 +156,14 @@ kmon_resync(struct kmon *km)
 }
 
 int
-kmon_retell(struct kmon *km, unsigned int ifindex, bool again)
+kmon_reset_link(struct kmon *km, unsigned int ifindex, bool again)
 {
 	struct kmon_key key = {.ifindex = ifindex};
 	struct mirror_entry *e = mirror_find(&km->mirror[KMON_LINK], &key);
 
 	if (e != NULL) {
-		mirror_take_one(&km->mirror[KMON_LINK], e);
-		kmon_bury(km, KMON_LINK, e);
+		mirror_remove(&km->mirror[KMON_LINK], e);
+		kmon_report_gone(km, KMON_LINK, e);
 	}
 	return again ? kmon_resync(km) : 0;
 }
@@ -169,7 +176,7 @@ kmon_dispatch(struct kmon *km)
 
 		if (rc == -NLE_AGAIN)
 			return 0;
-		/* ENOBUFS above all; but whatever it was, messages may be missing now. */
+		/* ENOBUFS in most cases, but after any error messages may be missing. */
 		if (rc < 0 || km->apply_rc < 0)
 			km->lost = true;
 	}
@@ -186,14 +193,14 @@ socket_open(struct nl_sock **out, struct kmon *km)
 
 	if (sk == NULL)
 		return -ENOMEM;
-	/* Without an ACK: errors are answered all the same. */
+	/* No ACKs; the kernel reports errors without them. */
 	nl_socket_disable_auto_ack(sk);
-	/* Drained sockets lose count, and events have none. */
+	/* A drained socket misses sequence numbers, and events have none. */
 	nl_socket_disable_seq_check(sk);
 	rc = nl_socket_modify_cb(sk, NL_CB_VALID, NL_CB_CUSTOM, kmon_on_message, km);
 	if (rc >= 0)
 		rc = nl_connect(sk, NETLINK_ROUTE);
-	/* A fixed size also spares libnl a recv() with MSG_PEEK before each. */
+	/* A fixed size also avoids a recv() with MSG_PEEK before each message in libnl. */
 	if (rc >= 0)
 		rc = nl_socket_set_msg_buf_size(sk, MSG_BUFFER_BYTES);
 	if (rc < 0) {
@@ -219,7 +226,7 @@ events_open(struct kmon *km)
 	if (rc < 0)
 		return rc;
 	fd = nl_socket_get_fd(km->events);
-	/* Past rmem_max where we may; less room only means earlier resyncs. */
+	/* Exceed rmem_max if permitted; a smaller buffer only means earlier resyncs. */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) < 0)
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
 	rc = nl_socket_set_nonblocking(km->events);
@@ -236,12 +243,12 @@ requests_open(struct kmon *km)
 	struct timeval limit = {.tv_sec = 10};
 	int rc = socket_open(&km->dumps, km);
 
-	/* A dump ends by itself; this is for the day when one does not. */
+	/* A dump ends by itself; the limit is for a kernel that does not end it. */
 	if (rc == 0 && setsockopt(nl_socket_get_fd(km->dumps), SOL_SOCKET, SO_RCVTIMEO,
 				  &limit, sizeof(limit)) < 0)
 		rc = -errno;
 	if (rc == 0)
-		rc = socket_open(&km->asks, km);
+		rc = socket_open(&km->requests, km);
 	return rc;
 }
 
@@ -300,7 +307,7 @@ kmon_close(struct kmon *km)
 		return;
 	nl_socket_free(km->events);
 	nl_socket_free(km->dumps);
-	nl_socket_free(km->asks);
+	nl_socket_free(km->requests);
 	for (int kind = 0; kind < KMON_N_KINDS; kind++)
 		mirror_free(&km->mirror[kind]);
 	free(km);

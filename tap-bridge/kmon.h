@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kmon: what the kernel of one namespace knows of links, whether they forward, addresses
- * and neighbors.
+ * kmon: monitor the links, forwarding settings, addresses and neighbors of one namespace.
  *
- * Over libnl-3. The monitor keeps a cache, so that after an overrun (ENOBUFS) or a missed
- * event a resync reports exactly the differences, deletions included. All callbacks run
- * in the thread that calls kmon_open() and kmon_dispatch().
+ * It uses libnl-3. The monitor keeps a mirror of the kernel's state, so that after an
+ * overrun (ENOBUFS) or a missed event a resync reports exactly the differences, deletions
+ * included. All callbacks run in the thread that calls kmon_open() and kmon_dispatch().
  */
 #ifndef TAP_BRIDGE_KMON_H
 #define TAP_BRIDGE_KMON_H
@@ -21,22 +20,21 @@ struct kmon_link {
 	unsigned int mtu_bytes; /* IP packet, L2 header excluded */
 	bool admin_up;          /* IFF_UP */
 	bool carrier;           /* IFF_LOWER_UP */
-	/* Of a VLAN interface: the link it is on, in the same namespace; else 0. */
+	/* VLAN interface: the link below it, if that is in the same namespace; else 0. */
 	unsigned int vlan_on;
-	uint16_t vlan_type; /* 0x8100 or 0x88a8 */
-	uint16_t vlan_id;   /* 0 to 4095 */
-	unsigned int
-		master; /* ifindex of the VRF, bridge or bond that it is a member of; 0 */
-	uint32_t vrf_table; /* of a VRF: its table; else 0 */
+	uint16_t vlan_type;  /* 0x8100 or 0x88a8 */
+	uint16_t vlan_id;    /* 0 to 4095 */
+	unsigned int master; /* ifindex of its VRF, bridge or bond; 0: none */
+	uint32_t vrf_table;  /* of a VRF: its table; else 0 */
 };
 
 struct kmon_addr {
 	unsigned int ifindex;
 	uint8_t family;   /* 4 or 6 */
 	uint8_t plen;     /* of the connected subnet, which is peer/plen */
-	uint8_t addr[16]; /* ours, network order; IPv4 in the first 4 octets */
+	uint8_t addr[16]; /* local address, network order; IPv4 in the first 4 octets */
 	uint8_t peer[16]; /* point-to-point peer, or equal to addr */
-	bool tentative;   /* IPv6 DAD under way or failed: not yet ours */
+	bool tentative;   /* IPv6 DAD under way or failed: not usable */
 	bool secondary;   /* IPv4: in the subnet of an older address */
 };
 
@@ -59,15 +57,15 @@ struct kmon_conf {
 #define KMON_CONF_ALL ((unsigned int)-1)
 
 /*
- * `gone`: deleted; the struct is what was last reported (of a neighbor the key only).
- * Nothing is reported twice without a change in between, nothing on a link before the link
- * itself, and a link is reported gone after all that was on it. An IPv4 address is one of
- * its own for each mask and peer. Left out: proxy entries and the kernel's own NOARP
- * entries (loopback, multicast).
+ * `gone`: deleted; the struct has the state that was last reported (of a neighbor the key
+ * only). Without a change nothing is reported twice. A link is reported before all that is
+ * on it, and reported gone after all that was on it. Each mask and peer of an IPv4 address
+ * makes an address of its own. Not reported: proxy entries, and the NOARP entries that the
+ * kernel itself makes (loopback, multicast).
  *
- * A neighbor's INCOMPLETE and DELAY often go unannounced by the kernel; FAILED comes once
+ * The kernel often does not announce INCOMPLETE and DELAY of a neighbor. FAILED comes once
  * for each kmon_resolve() that failed. A callback may call kmon_resolve(), kmon_forget(),
- * kmon_gave_up() and kmon_operstate(), nothing else here.
+ * kmon_has_failed() and kmon_operstate(), no other function of this file.
  */
 struct kmon_ops {
 	void (*link)(void *ctx, const struct kmon_link *link, bool gone);
@@ -77,78 +75,82 @@ struct kmon_ops {
 };
 
 struct kmon_stats {
-	uint64_t events;  /* messages seen, dumped ones included */
-	uint64_t resyncs; /* full dumps after the first: overrun or kmon_resync() */
-	uint64_t last_resync_changes; /* differences that the last one found */
+	uint64_t events;  /* messages received, dumped ones included */
+	uint64_t resyncs; /* full dumps after the first: by an overrun or kmon_resync() */
+	uint64_t last_resync_changes; /* differences that the last resync found */
 };
 
 struct kmon;
 
 /*
- * Open a monitor in namespace `netns` (NULL or "": ours), dump once and report everything
- * found through `ops` before returning: links, then settings, addresses, neighbors. A NULL
- * op leaves that kind out entirely (not subscribed). Returns 0 or -errno.
+ * Open a monitor in namespace `netns` (NULL or "": the caller's), dump once, and report all
+ * that is found through `ops` before returning: links, then settings, addresses, neighbors.
+ * A NULL op leaves that kind out entirely (not subscribed). Returns 0 or -errno.
  */
 int kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void *ctx);
 
-/* Descriptor to poll for reading. */
+/* Return the descriptor to poll for reading. */
 int kmon_fd(const struct kmon *km);
 
 /*
- * Handle what is waiting, some thousand messages at most (the descriptor stays readable
- * when there are more); resyncs by itself after an overrun. Returns 0, or -errno when that
- * resync failed: the next call tries again, whether or not the descriptor is readable.
+ * Handle the waiting messages, some thousand at most (the descriptor stays readable when
+ * there are more). Resyncs after an overrun. Returns 0, or -errno when that resync failed:
+ * the next call tries again, even if the descriptor is not readable.
  */
 int kmon_dispatch(struct kmon *km);
 
-/* Dump everything again and report the differences (tests; also doubt). 0 or -errno. */
+/* Dump all state again and report the differences. Returns 0 or -errno. */
 int kmon_resync(struct kmon *km);
 
 /*
- * Report everything of link `ifindex` gone, and then again as it is: for a caller to whom it
- * means something else from now on. With `again` false only gone; what still comes of it is
- * news. Not from a callback. Returns 0 or -errno, as kmon_resync().
+ * Report link `ifindex` and all on it gone. With `again`, then report their present state,
+ * for a caller to whom the link means something else from now on. Without `again`, only
+ * later changes are reported. Not from a callback. Returns 0 or -errno, as kmon_resync().
  */
-int kmon_retell(struct kmon *km, unsigned int ifindex, bool again);
+int kmon_reset_link(struct kmon *km, unsigned int ifindex, bool again);
 
 /*
- * Report every neighbor again as it was reported last: for a caller that had no room for
+ * Report every neighbor again as it was reported last, for a caller that had no room for
  * some of them. Not from a callback.
  */
-void kmon_tell_neighbors(struct kmon *km);
+void kmon_report_neighbors(struct kmon *km);
 
 /*
- * Ask the kernel to resolve or re-confirm a neighbor (RTM_NEWNEIGH with NTF_USE and state
- * none): it solicits on the link, three tries a second apart, then NUD_FAILED. Not waited
- * for; the answer arrives as a neigh event. Entries that are not the kernel's to resolve
- * (permanent, NOARP, externally learned, managed) are left alone.
+ * Ask the kernel to resolve or confirm a neighbor (RTM_NEWNEIGH with NTF_USE and state
+ * none). The kernel solicits it on the link, three times a second apart, and then reports
+ * NUD_FAILED. This function does not wait; the answer arrives as a neigh event. It does not
+ * touch entries that the kernel does not resolve (permanent, NOARP, externally learned,
+ * managed).
  *
- * Returns 0 or -errno: -ENODEV link gone, -EINVAL the link does no IPv4 or IPv6.
+ * Returns 0 or -errno: -ENODEV the link is gone, -EINVAL the link has no IPv4 or IPv6.
  */
 int kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family,
 		 const uint8_t *addr);
 
 /*
- * Take a question back: an entry without an answer goes, and is solicited for no longer. Any
- * other stays. Returns 0 or -errno.
+ * Cancel a resolution: the kernel removes an entry without an answer and stops soliciting
+ * it. Any other entry stays. Returns 0 or -errno.
  */
 int kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr);
 
 /*
- * Did who was reported FAILED not answer? A deletion by hand is told as a failure too, right
- * before the entry goes: then it is solicited anew here, which the kernel does after it has
- * gone (both under its RTNL lock; to look is no proof, since Linux 6.17 that takes no lock).
- * Returns false when it is asked for (again); true when it failed, or the kernel says no more.
+ * Return true if a neighbor that was reported FAILED did not answer. The kernel also
+ * reports a failure just before it removes an entry that a user deletes. For that case this
+ * function solicits the neighbor again. The request needs the RTNL lock, under which the
+ * kernel reports and removes the entry, so it is handled after the removal. (A lookup alone
+ * is no proof, because since Linux 6.17 it takes no lock.) Returns false when the kernel
+ * solicits the neighbor (again); true when it failed, or on an error.
  */
-bool kmon_gave_up(struct kmon *km, unsigned int ifindex, uint8_t family,
-		  const uint8_t *addr);
+bool kmon_has_failed(struct kmon *km, unsigned int ifindex, uint8_t family,
+		     const uint8_t *addr);
 
 /*
- * Have the kernel tell everybody now whether link `ifindex` runs (RFC 2863, ifOperStatus;
- * IFF_RUNNING), after its carrier was set. By itself it does that for one link at once, and for
- * all that change within the same second when that is over (linkwatch): for so long zebra would
- * keep routes over a link that is lost. Until then a lost one is "dormant", and not yet "down".
- * An interface on top is a link of its own. Returns 0 or -errno: -ENODEV link gone.
+ * Make the kernel announce now whether link `ifindex` runs (RFC 2863, ifOperStatus;
+ * IFF_RUNNING), after its carrier was set. The kernel itself (linkwatch) announces one link
+ * at once, and all links that change within the same second at the end of that second; for
+ * that time zebra would keep routes over a lost link. Until linkwatch runs, a lost link is
+ * "dormant" and not yet "down". An interface on top is a link of its own. Returns 0 or
+ * -errno: -ENODEV the link is gone.
  */
 int kmon_operstate(struct kmon *km, unsigned int ifindex, bool up);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kmon_apply: one change against the mirror, and what is new in it to the owner.
+ * kmon_apply: compare one change with the mirror, and report it to the owner if it is new.
  *
- * Runs in the monitor's thread, and calls out of it: entries are out of the mirror, or the
- * mirror is up to date, before a callback sees them. Nothing is reported on a link that has
- * not been reported, and a link is the last of what it carried to go.
+ * Runs in the monitor's thread and calls the owner's callbacks: before a callback runs, the
+ * mirror is up to date or the entries are out of it. An item on a link is reported after
+ * the link, and a link is reported gone after all items on it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ kmon_is_watched(const struct kmon *km, enum kmon_kind kind)
 static void
 kmon_report(struct kmon *km, enum kmon_kind kind, const union kmon_item *item, bool gone)
 {
-	struct kmon_neigh dead;
+	struct kmon_neigh report;
 
 	km->n_reports++;
 	switch (kind) {
@@ -44,12 +44,12 @@ kmon_report(struct kmon *km, enum kmon_kind kind, const union kmon_item *item, b
 		km->ops.addr(km->ctx, &item->addr, gone);
 		break;
 	default:
-		dead = item->neigh;
+		report = item->neigh;
 		if (gone) {
-			dead.nud = 0;
-			dead.has_mac = false;
+			report.nud = 0;
+			report.has_mac = false;
 		}
-		km->ops.neigh(km->ctx, &dead, gone);
+		km->ops.neigh(km->ctx, &report, gone);
 		break;
 	}
 }
@@ -61,7 +61,7 @@ entry_is_on_link(const struct mirror_entry *e, const void *arg)
 }
 
 static void
-entries_bury(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list)
+entries_report_gone(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list)
 {
 	for (struct mirror_entry *next; list != NULL; list = next) {
 		next = list->next;
@@ -72,27 +72,28 @@ entries_bury(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list)
 }
 
 void
-kmon_bury(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list)
+kmon_report_gone(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list)
 {
 	if (kind != KMON_LINK) {
-		entries_bury(km, kind, list);
+		entries_report_gone(km, kind, list);
 		return;
 	}
 	for (struct mirror_entry *next; list != NULL; list = next) {
 		next = list->next;
 		list->next = NULL;
 		for (int k = KMON_NEIGH; k > KMON_LINK; k--)
-			entries_bury(km, k,
-				     mirror_take(&km->mirror[k], entry_is_on_link,
-						 &list->key.ifindex));
-		entries_bury(km, KMON_LINK, list);
+			entries_report_gone(km, k,
+					    mirror_remove_if(&km->mirror[k],
+							     entry_is_on_link,
+							     &list->key.ifindex));
+		entries_report_gone(km, KMON_LINK, list);
 	}
 }
 
 /*
- * Does the mirror have the link of `key`? Where it has not, the link is gone already or not
- * yet here, and in either case the events that are still waiting will tell. But not of
- * settings: those of a new link come before it, and once.
+ * True if the mirror has the link of `key`. If not, the link is gone or not yet known, and
+ * a waiting event will report it. Settings are an exception: those of a new link come
+ * before it, and only once.
  */
 static bool
 kmon_has_link(const struct kmon *km, const struct kmon_key *key)
@@ -110,7 +111,7 @@ addr_is_same_subnet(const union kmon_item *a, const union kmon_item *b)
 	       memcmp(a->addr.peer, b->addr.peer, sizeof(a->addr.peer)) == 0;
 }
 
-/* What came before its link, which is there now. */
+/* Report settings that came before their link, which is known now. */
 static void
 kmon_report_early(struct kmon *km, unsigned int ifindex)
 {
@@ -158,8 +159,8 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 	e = mirror_find(m, &key);
 	if (change->gone) {
 		if (e != NULL) {
-			mirror_take_one(m, e);
-			kmon_bury(km, kind, e);
+			mirror_remove(m, e);
+			kmon_report_gone(km, kind, e);
 		}
 		return 0;
 	}
@@ -174,7 +175,10 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 	e->item = change->item;
 	if (early)
 		return 0;
-	/* IPv6 exchanges a peer in place; to whom keeps subnets these are two of them. */
+	/*
+	 * IPv6 changes a peer in place; to a caller that keeps subnets, this is another
+	 * subnet.
+	 */
 	if (kind == KMON_ADDR && !addr_is_same_subnet(&old, &change->item))
 		kmon_report(km, kind, &old, true);
 	kmon_report(km, kind, &change->item, false);
@@ -182,7 +186,7 @@ kmon_apply(struct kmon *km, const struct kmon_change *change)
 }
 
 void
-kmon_tell_neighbors(struct kmon *km)
+kmon_report_neighbors(struct kmon *km)
 {
 	const struct mirror *m = &km->mirror[KMON_NEIGH];
 

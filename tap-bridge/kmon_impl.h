@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kmon_impl: what kmon's own files share; nobody else includes this.
+ * kmon_impl: declarations that the files of kmon share. Only they include it.
  *
- * kmon.c has the sockets, kmon_parse.c turns one rtnetlink message into one change,
- * kmon_apply.c holds it against kmon_mirror.c's memory and reports, kmon_ask.c asks for
- * neighbors and says what a carrier means.
- * Everything runs in the thread that owns the monitor.
+ * kmon.c has the sockets. kmon_parse.c turns one rtnetlink message into one change.
+ * kmon_apply.c compares it with the state in kmon_mirror.c and reports. kmon_request.c
+ * sends requests about neighbors and the operational state. All of it runs in the thread
+ * that owns the monitor.
  */
 #ifndef TAP_BRIDGE_KMON_IMPL_H
 #define TAP_BRIDGE_KMON_IMPL_H
@@ -29,14 +29,14 @@ union kmon_item {
 	struct kmon_neigh neigh;
 };
 
-/* What one message says. */
+/* The content of one message. */
 struct kmon_change {
 	enum kmon_kind kind;
 	bool gone;
 	union kmon_item item; /* gone: at least its key */
 };
 
-/* Identity of an item within its kind: compared as octets, hence no padding. */
+/* The identity of an item within its kind. It is compared as octets, hence no padding. */
 struct kmon_key {
 	uint32_t ifindex;
 	uint8_t family; /* 0 for a link */
@@ -49,62 +49,63 @@ static_assert(sizeof(struct kmon_key) == 40, "compared with memcmp");
 
 struct mirror_entry {
 	struct mirror_entry *next;
-	uint64_t gen; /* the last dump that showed it */
+	uint64_t gen; /* generation of the last dump that showed it */
 	struct kmon_key key;
 	union kmon_item item; /* as last reported */
-	bool early;           /* its link is not heard of: to be reported with that */
+	bool early;           /* its link is not known yet; to be reported with the link */
 };
 
-/* A hash table with chains; grows, never shrinks. All zero is an empty one. */
+/* A hash table with chains. It grows and never shrinks. All zero is an empty table. */
 struct mirror {
 	struct mirror_entry **bucket;
 	size_t n_buckets;
 	size_t n_entries;
-	uint64_t seed; /* of its hash, set while it is empty */
+	uint64_t seed; /* of the hash, set while the table is empty */
 };
 
-/* Written and read by the thread that owns the monitor, as everything here. */
+/* A monitor. Only the thread of its owner reads and writes it. */
 struct kmon {
 	struct nl_sock *events; /* multicast only */
 	struct nl_sock *dumps;
-	struct nl_sock
-		*asks; /* of its own: a callback may solicit in the middle of a dump */
+	struct nl_sock *requests; /* separate, because a callback may solicit in a dump */
 	struct kmon_ops ops;
 	void *ctx;
 	struct mirror mirror[KMON_N_KINDS];
 	struct kmon_stats stats;
-	uint64_t gen;       /* of the dump under way or last done */
-	uint64_t n_reports; /* callbacks made */
-	int apply_rc;       /* why a message could not be applied; 0 */
-	bool lost;          /* events were missed: the mirror cannot be trusted */
+	uint64_t gen;       /* of the present or the last dump */
+	uint64_t n_reports; /* callbacks called */
+	int apply_rc;       /* reason why a message could not be applied; 0: none */
+	bool lost;          /* events were missed: the mirror may be wrong */
 };
 
-/* libnl's error as -errno: what a caller acts upon; the rest is a broken conversation. */
+/*
+ * Convert libnl's error to the -errno on which a caller acts; -EIO stands for all others.
+ */
 int kmon_errno(int nlerr);
 
 /*
- * Throw away what waits on a socket. After an overrun the kernel delivers nothing more to
- * it until it has been read empty, so this comes before a dump, never after it.
+ * Discard the messages that wait on a socket. After an overrun the kernel delivers nothing
+ * to it until it has been read empty. Therefore call this before a dump, never after it.
  */
 void kmon_drain(struct nl_sock *sk);
 
 /*
- * Send `msg`, free it, and take what has come back. The kernel works on a request within
- * our send(), so its answer or its complaint is there already and nothing is waited for.
+ * Send `msg`, free it, and take the answer. The kernel handles a request within send(), so
+ * that its answer or its error is there at once, and no wait is needed.
  *
- * Returns the octets put into `buf`, 0 when the kernel had nothing to say, or -errno.
+ * Returns the octets put into `buf`, 0 when the kernel did not answer, or -errno.
  */
 int kmon_exchange(struct kmon *km, struct nl_msg *msg, void *buf, size_t buf_bytes);
 
 bool kmon_is_watched(const struct kmon *km, enum kmon_kind kind);
 
-/* Bring the mirror up to date and report what that changes. Returns 0 or -ENOMEM. */
+/* Update the mirror and report the difference. Returns 0 or -ENOMEM. */
 int kmon_apply(struct kmon *km, const struct kmon_change *change);
 
-/* Report a list of entries gone and free it; a link takes with it what is on it. */
-void kmon_bury(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list);
+/* Report a list of entries gone and free it. For a link, first report all on it gone. */
+void kmon_report_gone(struct kmon *km, enum kmon_kind kind, struct mirror_entry *list);
 
-/* Returns false when the message says nothing about what kmon watches. */
+/* Parse a message. Returns false when it is about nothing that kmon watches. */
 bool kmon_parse(struct nl_msg *msg, struct kmon_change *change);
 
 struct kmon_key kmon_key_of(enum kmon_kind kind, const union kmon_item *item);
@@ -113,16 +114,19 @@ bool kmon_item_equal(enum kmon_kind kind, const union kmon_item *a,
 
 struct mirror_entry *mirror_find(const struct mirror *m, const struct kmon_key *key);
 
-/* Add an entry for a key that is not there yet. NULL: out of memory. */
+/* Add an entry for a key that is not in the table. Returns NULL when out of memory. */
 struct mirror_entry *mirror_add(struct mirror *m, const struct kmon_key *key);
 
-/* Take out what `want` picks; returns the entries as a list, now the caller's to free. */
-struct mirror_entry *
-mirror_take(struct mirror *m, bool (*want)(const struct mirror_entry *e, const void *arg),
-	    const void *arg);
+/*
+ * Remove the entries that `want` selects. Returns them as a list, which the caller frees.
+ */
+struct mirror_entry *mirror_remove_if(struct mirror *m,
+				      bool (*want)(const struct mirror_entry *e,
+						   const void *arg),
+				      const void *arg);
 
-/* Take out one entry; it is the caller's to free. */
-void mirror_take_one(struct mirror *m, struct mirror_entry *e);
+/* Remove one entry; the caller frees it. */
+void mirror_remove(struct mirror *m, struct mirror_entry *e);
 
 void mirror_free(struct mirror *m);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kmon_mirror: what was last reported of links, addresses and neighbors, by key.
+ * kmon_mirror: the last reported state of links, settings, addresses and neighbors, by key.
  *
- * libnl's own caches search linearly, which 10,000 neighbors do not forgive; these are
- * chained hash tables. No thread of its own, no reporting: an entry taken out is handed to
- * the caller, who may then call out without this file being in the middle of anything.
+ * libnl's own caches search linearly, which is too slow for 10,000 neighbors; these are
+ * chained hash tables. This file has no thread and reports nothing: it hands a removed
+ * entry to the caller, which may then call callbacks while no table is being changed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 #define MIN_BUCKETS 64
 
-/* Seeded: hosts on a link choose their addresses. */
+/* The hash has a seed, because hosts on a link choose their own addresses. */
 static size_t
 key_hash(const struct mirror *m, const struct kmon_key *key)
 {
@@ -51,7 +51,10 @@ kmon_key_of(enum kmon_kind kind, const union kmon_item *item)
 		key.ifindex = item->addr.ifindex;
 		key.family = item->addr.family;
 		memcpy(key.addr, item->addr.addr, sizeof(key.addr));
-		/* IPv4 may have one address twice, with another mask or another peer. */
+		/*
+		 * An interface may have an IPv4 address twice, with another mask or another
+		 * peer.
+		 */
 		if (item->addr.family == 4) {
 			key.plen = item->addr.plen;
 			memcpy(key.peer, item->addr.peer, sizeof(key.peer));
@@ -165,8 +168,9 @@ mirror_add(struct mirror *m, const struct kmon_key *key)
 }
 
 struct mirror_entry *
-mirror_take(struct mirror *m, bool (*want)(const struct mirror_entry *e, const void *arg),
-	    const void *arg)
+mirror_remove_if(struct mirror *m,
+		 bool (*want)(const struct mirror_entry *e, const void *arg),
+		 const void *arg)
 {
 	struct mirror_entry *taken = NULL;
 
@@ -186,7 +190,7 @@ mirror_take(struct mirror *m, bool (*want)(const struct mirror_entry *e, const v
 }
 
 void
-mirror_take_one(struct mirror *m, struct mirror_entry *e)
+mirror_remove(struct mirror *m, struct mirror_entry *e)
 {
 	struct mirror_entry **p = mirror_bucket(m, &e->key);
 

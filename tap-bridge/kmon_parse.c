@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kmon_parse: one rtnetlink message into one change of the mirror.
+ * kmon_parse: turn one rtnetlink message into one change of the mirror.
  *
- * No state, any thread. What is not ours is turned away before libnl parses it: AF_BRIDGE
- * messages come in the same groups and speak of a bridge's ports and forwarding database,
- * so an RTM_DELLINK among them does not mean that the link is gone.
+ * No state, any thread. It rejects messages of no interest before libnl parses them.
+ * AF_BRIDGE messages come in the same groups, about ports and the forwarding database of a
+ * bridge, so an RTM_DELLINK among them does not mean that the link is gone.
  */
 #include <arpa/inet.h>
-#include <net/if.h> /* before linux/if.h, which has IFF_LOWER_UP and gives way */
+#include <net/if.h> /* before linux/if.h, which has IFF_LOWER_UP and yields to it */
 #include <linux/if.h>
 #include <linux/neighbour.h>
 #include <linux/netconf.h>
@@ -29,7 +29,7 @@ struct parse {
 	bool ok;
 };
 
-/* Copy an IP address; returns its family as 4 or 6, or 0 when it is neither. */
+/* Copy an IP address. Returns its family as 4 or 6, or 0 when it is neither. */
 static uint8_t
 ip_copy(uint8_t to[16], const struct nl_addr *from)
 {
@@ -55,7 +55,9 @@ parse_vlan(struct rtnl_link *from, struct kmon_link *link)
 {
 	int32_t netns;
 
-	/* On a link of another namespace IFLA_LINK is a number that means nothing in ours. */
+	/*
+	 * If the link below is in another namespace, IFLA_LINK has no meaning in this one.
+	 */
 	if (!rtnl_link_is_vlan(from) || rtnl_link_get_link_netnsid(from, &netns) == 0)
 		return;
 	link->vlan_on = (unsigned int)rtnl_link_get_link(from);
@@ -70,7 +72,7 @@ parse_link(struct rtnl_link *from, struct kmon_link *link)
 	unsigned int flags = rtnl_link_get_flags(from);
 	uint32_t table;
 
-	/* Wireless extensions send RTM_NEWLINK with nothing but an event in it. */
+	/* Wireless extensions send RTM_NEWLINK that has an event only. */
 	if (name == NULL)
 		return false;
 	link->ifindex = (unsigned int)rtnl_link_get_ifindex(from);
@@ -86,7 +88,10 @@ parse_link(struct rtnl_link *from, struct kmon_link *link)
 	return true;
 }
 
-/* IFA_LOCAL is ours, IFA_ADDRESS the far end; libnl knows that IPv6 omits the former. */
+/*
+ * IFA_LOCAL is the local address, IFA_ADDRESS the far end; IPv6 omits the former, as libnl
+ * knows.
+ */
 static bool
 parse_addr(struct rtnl_addr *from, struct kmon_addr *addr)
 {
@@ -105,11 +110,12 @@ parse_addr(struct rtnl_addr *from, struct kmon_addr *addr)
 }
 
 /*
- * Entries that need no resolving because the link has none (loopback) or the address is a
- * group are the kernel's own bookkeeping; NOARP with a station's MAC is a static neighbor.
+ * Return true if the entry is a neighbor. The kernel keeps NOARP entries for itself where
+ * the link resolves no addresses (loopback) or the address is a group; a NOARP entry with
+ * the MAC of a station is a static neighbor.
  */
 static bool
-neigh_is_of_use(const struct kmon_neigh *neigh)
+neigh_is_usable(const struct kmon_neigh *neigh)
 {
 	static const uint8_t zero[MAC_BYTES];
 
@@ -131,14 +137,17 @@ parse_neigh(struct rtnl_neigh *from, struct kmon_change *change)
 	if (neigh->family == 0)
 		return false;
 	neigh->nud = (uint16_t)rtnl_neigh_get_state(from);
-	/* The kernel sends a MAC only while it believes in it (NUD_VALID). */
+	/* The kernel sends a MAC only while it is valid (NUD_VALID). */
 	neigh->has_mac = mac_copy(neigh->mac, rtnl_neigh_get_lladdr(from));
-	if (!neigh_is_of_use(neigh))
+	if (!neigh_is_usable(neigh))
 		change->gone = true;
 	return true;
 }
 
-/* libnl would do, at the price of one more kind of object; the message is two numbers. */
+/*
+ * Parse the two numbers of a netconf message; libnl would need one more kind of object for
+ * it.
+ */
 static bool
 parse_conf(struct nlmsghdr *hdr, uint8_t family, struct kmon_change *change)
 {
@@ -152,7 +161,10 @@ parse_conf(struct nlmsghdr *hdr, uint8_t family, struct kmon_change *change)
 	conf->family = family == AF_INET ? 4 : 6;
 	if (change->gone)
 		return true;
-	/* Without, it is about another setting; the defaults concern no link that is there. */
+	/*
+	 * No FORWARDING: the message is about another setting. The defaults apply to no
+	 * existing link.
+	 */
 	if (attr[NETCONFA_FORWARDING] == NULL ||
 	    (int)conf->ifindex == NETCONFA_IFINDEX_DEFAULT)
 		return false;

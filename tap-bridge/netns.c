@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * netns: step into another network namespace and back.
+ * netns: enter another network namespace and return.
  *
- * The calling thread moves, the others stay. What is opened inside (TAPs, netlink sockets)
- * belongs to that namespace for good, so callers enter, open and leave; they never work in
- * there. A thread that could not come back would do everything that follows in the wrong
- * namespace, unnoticed: netns_leave() aborts instead.
+ * Only the calling thread moves. An object that is opened inside (TAP, netlink socket)
+ * belongs to that namespace permanently, so callers enter, open and leave; they do not work
+ * inside. A thread that cannot return would do all that follows in the wrong namespace,
+ * unnoticed; therefore netns_leave() aborts in this case.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * netns: do one thing in another network namespace.
+ * netns: run a step in another network namespace.
  *
- * A namespace is named as `ip netns` names it (/run/netns/NAME); the empty string or NULL
- * is the caller's own. setns(2) moves the calling thread only, so any thread may do this.
+ * A namespace is named as in `ip netns` (/run/netns/NAME); the empty string or NULL is the
+ * caller's own. setns(2) moves the calling thread only, so any thread may do this.
  */
 #ifndef TAP_BRIDGE_NETNS_H
 #define TAP_BRIDGE_NETNS_H
@@ -18,18 +18,18 @@ struct netns_guard {
 int netns_enter(const char *name, struct netns_guard *guard);
 
 /*
- * What tells namespace `name` from all others since boot; 0: no such namespace, or no /proc.
- * [any thread]
+ * Return the inode number of namespace `name`, which no other existing namespace has; 0: no
+ * such namespace, or no /proc.                                            [any thread]
  */
 uint64_t netns_id(const char *name);
 
 /*
- * A socket of that namespace: it stays where it was born, whoever uses it. SOCK_CLOEXEC.
- * Returns fd or -errno.                                                      [any thread]
+ * Open a socket in that namespace, where it stays for any thread that uses it.
+ * SOCK_CLOEXEC. Returns the descriptor or -errno.                         [any thread]
  */
 int netns_socket(const char *name, int family, int type);
 
-/* Return to where netns_enter() came from. Aborts when that fails.           [same thread] */
+/* Return to the namespace before netns_enter(). Aborts when that fails.  [same thread] */
 void netns_leave(struct netns_guard *guard);
 
 #endif

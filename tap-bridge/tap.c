@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tap: create, re-tap_attach, read and write the kernel's twin of a port.
+ * tap: create, reattach, read and write the kernel interface of a port.
  *
- * One queue, no packet information header, no offloads: what is read is the frame as it
- * goes on the wire, checksums complete. A new TAP is made persistent last, so that until
- * then closing its descriptor is all it takes to undo everything.
+ * One queue, no packet information header, no offloads: a frame that is read is as on the
+ * wire, with complete checksums. A new TAP is made persistent last, so that until then
+ * closing its descriptor undoes all.
  *
- * tap_read() and tap_write() neither block nor allocate; the rest is for setting up.
+ * tap_read() and tap_write() neither block nor allocate; the other functions are for
+ * set-up.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,7 @@
 #include "tap-bridge/netns.h"
 #include "tap-bridge/tap.h"
 
-/* The kernel reads '%' as a pattern ("tap%d"): a name must mean one interface. */
+/* The kernel expands '%' in a name ("tap%d"), but a name must mean one interface. */
 static bool
 name_is_usable(const char *name)
 {
@@ -49,21 +50,26 @@ ifreq_ioctl(int fd, unsigned long what, struct ifreq *ifr)
 }
 
 /*
- * Bind `tap->fd` to interface `name`, creating it when missing.  [inside the namespace]
+ * Bind `tap->fd` to interface `name`, creating it when missing. [inside the namespace]
  *
- * ctl    a socket of the namespace. fresh  out: the interface is new.
+ * ctl    a socket of the namespace. is_new  out: the interface is new.
  */
 static int
-tap_attach(struct tap *tap, int ctl, const char *name, bool *fresh)
+tap_attach(struct tap *tap, int ctl, const char *name, bool *is_new)
 {
 	struct ifreq ifr = ifreq_for(name);
 	int off = 0, rc;
 
-	/* Kernels before 6.1 do not know IFF_NO_CARRIER: TUNSETCARRIER corrects these. */
+	/*
+	 * Kernels before 6.1 ignore IFF_NO_CARRIER; TUNSETCARRIER clears the carrier for
+	 * them.
+	 */
 	ifr.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_NO_CARRIER;
 	rc = ifreq_ioctl(tap->fd, TUNSETIFF, &ifr);
 	if (rc == -EINVAL) {
-		/* Also what a name that is taken by something else is refused with. */
+		/*
+		 * The kernel also returns it when another kind of interface has the name.
+		 */
 		ifr = ifreq_for(name);
 		return ifreq_ioctl(ctl, SIOCGIFINDEX, &ifr) == 0 ? -EEXIST : rc;
 	}
@@ -75,15 +81,18 @@ tap_attach(struct tap *tap, int ctl, const char *name, bool *fresh)
 		rc = ifreq_ioctl(tap->fd, TUNGETIFF, &ifr);
 	if (rc < 0)
 		return rc;
-	/* One that had outlived its last owner can only be a persistent one. */
-	*fresh = (ifr.ifr_flags & IFF_PERSIST) == 0;
+	/*
+	 * A TAP that existed before is persistent, else it would have ended with its owner;
+	 * a new one is not.
+	 */
+	*is_new = (ifr.ifr_flags & IFF_PERSIST) == 0;
 	memcpy(tap->name, ifr.ifr_name, sizeof(tap->name));
 	rc = ifreq_ioctl(ctl, SIOCGIFINDEX, &ifr);
 	tap->ifindex = (unsigned int)ifr.ifr_ifindex;
 	return rc;
 }
 
-/* Give the interface its MAC and MTU, both or none; what is right is left alone. */
+/* Set MAC and MTU of the interface, both or none. Equal values are not written. */
 static int
 tap_set_mac_and_mtu(const struct tap *tap, int ctl, const uint8_t mac[6],
 		    unsigned int mtu_bytes)
@@ -128,10 +137,10 @@ tap_set_up(const struct tap *tap, int ctl)
 	return rc < 0 ? rc : ifreq_ioctl(ctl, SIOCSIFFLAGS, &ifr);
 }
 
-/* The part of tap_open() that is done inside the namespace; undoes itself. */
+/* Open the TAP inside the namespace, for tap_open(). Undoes itself on an error. */
 static int
 tap_open_inside(struct tap *tap, const char *name, const uint8_t mac[6],
-		unsigned int mtu_bytes, bool *fresh)
+		unsigned int mtu_bytes, bool *is_new)
 {
 	int ctl, rc;
 
@@ -141,13 +150,13 @@ tap_open_inside(struct tap *tap, const char *name, const uint8_t mac[6],
 	tap->fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	rc = tap->fd < 0 ? -errno : 0;
 	if (rc == 0)
-		rc = tap_attach(tap, ctl, name, fresh);
+		rc = tap_attach(tap, ctl, name, is_new);
 	if (rc == 0)
 		rc = tap_set_mac_and_mtu(tap, ctl, mac, mtu_bytes);
-	/* An old one may be down because the operator said so. */
-	if (rc == 0 && *fresh)
+	/* An existing TAP may be down because an operator wants it. */
+	if (rc == 0 && *is_new)
 		rc = tap_set_up(tap, ctl);
-	if (rc == 0 && *fresh)
+	if (rc == 0 && *is_new)
 		rc = ioctl(tap->fd, TUNSETPERSIST, 1) < 0 ? -errno : 0;
 	if (rc < 0)
 		tap_close(tap);
@@ -160,7 +169,7 @@ tap_open(struct tap *tap, const char *name, const char *netns, const uint8_t mac
 	 unsigned int mtu_bytes, bool *created)
 {
 	struct netns_guard guard;
-	bool fresh = false;
+	bool is_new = false;
 	int rc;
 
 	memset(tap, 0, sizeof(*tap));
@@ -172,18 +181,21 @@ tap_open(struct tap *tap, const char *name, const char *netns, const uint8_t mac
 	rc = netns_enter(netns, &guard);
 	if (rc < 0)
 		return rc;
-	rc = tap_open_inside(tap, name, mac, mtu_bytes, &fresh);
+	rc = tap_open_inside(tap, name, mac, mtu_bytes, &is_new);
 	netns_leave(&guard);
 	if (rc < 0)
 		return rc;
 	if (netns != NULL)
 		memcpy(tap->netns, netns, strlen(netns) + 1);
 	if (created != NULL)
-		*created = fresh;
+		*created = is_new;
 	return 0;
 }
 
-/* Is the device behind `fd` in the namespace that this thread is in? 0 or -errno. */
+/*
+ * Return 0 if the device of `fd` is in the namespace of this thread, -EXDEV if not, or
+ * -errno.
+ */
 static int
 tap_is_in_this_netns(int fd)
 {
@@ -201,7 +213,7 @@ tap_is_in_this_netns(int fd)
 	return rc;
 }
 
-/* The device behind `fd`, by the name that it has now. Returns 0 or -errno. */
+/* Read the device of `fd`, with its present name. Returns 0 or -errno. */
 static int
 tap_device(int fd, struct ifreq *ifr)
 {
@@ -212,7 +224,10 @@ tap_device(int fd, struct ifreq *ifr)
 	return rc == -EBADFD ? -ENODEV : rc;
 }
 
-/* What tap_open() would have made of it, and nothing else.  [inside the namespace] */
+/*
+ * Check that `tap->fd` is a TAP as tap_open() makes it, and fill in `tap`.
+ *                                                               [inside the namespace]
+ */
 static int
 tap_adopt_inside(struct tap *tap)
 {
@@ -349,40 +364,43 @@ tap_close(struct tap *tap)
 	tap->fd = -1;
 }
 
-/* RTM_DELLINK. Returns 0 or -errno.                              [inside the namespace] */
+/* Delete a link (RTM_DELLINK). Returns 0 or -errno.           [inside the namespace] */
 static int
 link_delete(unsigned int ifindex)
 {
 	struct {
 		struct nlmsghdr hdr;
 		struct ifinfomsg link;
-	} ask = {.hdr = {.nlmsg_len = sizeof(ask),
-			 .nlmsg_type = RTM_DELLINK,
-			 .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK},
-		 .link = {.ifi_index = (int)ifindex}};
+	} request = {.hdr = {.nlmsg_len = sizeof(request),
+			     .nlmsg_type = RTM_DELLINK,
+			     .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK},
+		     .link = {.ifi_index = (int)ifindex}};
 	struct {
 		struct nlmsghdr hdr;
-		struct nlmsgerr said;
-		char and_the_question[sizeof(ask)];
+		struct nlmsgerr error;
+		char request_copy[sizeof(request)];
 	} answer;
 	int rc = 0, fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 
 	if (fd < 0)
 		return -errno;
-	/* The kernel has done it, and has answered, when send() returns. */
-	if (send(fd, &ask, sizeof(ask), 0) < 0)
+	/* The kernel has deleted it and sent the answer when send() returns. */
+	if (send(fd, &request, sizeof(request), 0) < 0)
 		rc = -errno;
 	else if (recv(fd, &answer, sizeof(answer), MSG_DONTWAIT) <
 			 (ssize_t)NLMSG_LENGTH(sizeof(struct nlmsgerr)) ||
 		 answer.hdr.nlmsg_type != NLMSG_ERROR)
 		rc = -EPROTO;
 	else
-		rc = answer.said.error;
+		rc = answer.error.error;
 	close(fd);
 	return rc;
 }
 
-/* For all who have it open, at once. Returns 0 or -errno with nothing changed. */
+/*
+ * Delete the interface at once, even if others have it open. Returns 0, or -errno with
+ * nothing changed.
+ */
 static int
 tap_delete_now(const struct tap *tap)
 {
@@ -395,7 +413,10 @@ tap_delete_now(const struct tap *tap)
 	rc = tap_device(tap->fd, &ifr);
 	if (rc == 0)
 		rc = tap_is_in_this_netns(tap->fd);
-	/* By what both the number and the name of today lead to: it may have been elsewhere. */
+	/*
+	 * In another namespace it may have got another ifindex: delete it only if its name
+	 * has this one.
+	 */
 	if (rc == 0 && if_nametoindex(ifr.ifr_name) != tap->ifindex)
 		rc = -ENODEV;
 	if (rc == 0)
@@ -409,10 +430,10 @@ tap_destroy(struct tap *tap)
 {
 	int rc = tap_delete_now(tap);
 
-	/* Else it goes when the last descriptor of it is closed. */
+	/* Else the kernel deletes the interface when its last descriptor is closed. */
 	if (rc < 0)
 		rc = ioctl(tap->fd, TUNSETPERSIST, 0) < 0 ? -errno : 0;
 	tap_close(tap);
-	/* EBADFD: somebody else has deleted the interface already. */
+	/* EBADFD: the interface was already deleted. */
 	return rc == -EBADFD ? 0 : rc;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * dataplane: all that main.c creates and connects.                                [main]
- */
+/* dataplane: all objects that main.c creates and connects.                    [main] */
 #ifndef DAEMON_DATAPLANE_H
 #define DAEMON_DATAPLANE_H
 
@@ -21,11 +19,11 @@
 #include "port/rxq_set.h"
 
 enum { W_RIB, W_NEIGH, W_PUNT, W_FPM, W_UI, W_TRACE, W_MANAGE, N_WORKER };
-enum end { END_FOR_GOOD, END_FAILED, END_GOES_ON /* in another daemon */ };
+enum end { END_FOR_GOOD, END_FAILED, END_RESTART /* in another daemon */ };
 
 struct dataplane {
-	struct config conf, running; /* with what was chosen here; as manage changes it */
-	bool poll_asked;             /* by the command line */
+	struct config conf, running; /* at the start; as manage changes it */
+	bool poll_by_option;         /* by the option --poll */
 	struct rte_mempool *pool;
 	struct port port[PORT_SLOTS];
 	unsigned int n_port;
@@ -42,13 +40,13 @@ struct dataplane {
 	struct worker worker[N_WORKER];
 	atomic_bool stop_fwd;
 	struct {
-		int fd;             /* of the last daemon's checkpoint; -1: none */
-		unsigned int tries; /* starts that had begun to read it before this one */
-	} last_checkpoint;          /* until we forward */
-	int predecessor; /* socket to the daemon whose place we take; -1: there is none */
-	bool shared;     /* all ports can be open twice */
-	char **argv;     /* as we were started, for a successor */
-	sigset_t signals /* that main waits for */, born_with;
+		int fd;             /* checkpoint of the last daemon; -1: none */
+		unsigned int tries; /* starts that began to read it before this one */
+	} last_checkpoint;          /* until forwarding begins */
+	int predecessor;            /* socket to the predecessor; -1: there is none */
+	bool shared;                /* all ports can be open twice */
+	char **argv;                /* of this process, for a successor */
+	sigset_t signals /* that main waits for */, start_mask;
 };
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What forwarders have is made before their threads, and freed after them: under fwd/ there is
- * no allocation and no log.                                                       [main]
+ * Make the objects of the forwarders before their threads start, and free them after the
+ * threads have ended, because code below fwd/ neither allocates nor logs.       [main]
  */
 #include "daemon/forwarders.h"
 
@@ -22,7 +22,7 @@
 
 #define END_MS 1000u /* a forwarder ends within a burst, or 100 ms of sleep */
 
-/* All but its queues: for those it need not stop. */
+/* Make all but the queues of a forwarder. Queues may change while it runs. */
 static int
 forwarder_make(struct dataplane *dp, unsigned int i)
 {
@@ -65,7 +65,7 @@ forwarders_make(struct dataplane *dp)
 	for (unsigned int i = 0; i < dp->conf.n_core && rc == 0; i++)
 		rc = forwarder_make(dp, i);
 	if (rc < 0)
-		log_error("main: forwarders not made error=%s", strerror(-rc));
+		log_error("main: forwarders not created error=%s", strerror(-rc));
 	return rc;
 }
 
@@ -76,22 +76,26 @@ forwarders_launch(struct dataplane *dp)
 		rte_eal_remote_launch(fwd_main, &dp->fwd[f], eal_lcore(f));
 }
 
-/* Who ends us when one does not end has no idea which. */
+/*
+ * End the forwarders. The log names one that does not end; the supervisor, which then kills
+ * the daemon, cannot name it.
+ */
 void
 forwarders_end(struct dataplane *dp)
 {
 	uint64_t begin = monotonic_ms();
-	bool told = false;
+	bool logged = false;
 
 	atomic_store(&dp->stop_fwd, true);
 	for (unsigned int i = 0; i < dp->conf.n_core; i++)
 		idle_wake(&dp->serving[i].idle);
 	for (unsigned int i = 0; i < dp->conf.n_core; i++)
 		while (rte_eal_get_lcore_state(eal_lcore(i)) == RUNNING) {
-			if (!told && monotonic_ms() - begin >= END_MS) {
-				log_warn("main: does not end thread=fwd-%u for_ms=%u", i,
-					 END_MS);
-				told = true;
+			if (!logged && monotonic_ms() - begin >= END_MS) {
+				log_warn(
+					"main: thread does not end thread=fwd-%u for_ms=%u",
+					i, END_MS);
+				logged = true;
 			}
 			rte_pause();
 		}

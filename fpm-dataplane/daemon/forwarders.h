@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * forwarders: the threads of fwd/ as main sees them: made, launched on their lcores, ended.
- *                                                                                 [main]
+ * forwarders: make the threads of fwd/, launch them on their lcores, and end them.
+ *                                                                               [main]
  */
 #ifndef DAEMON_FORWARDERS_H
 #define DAEMON_FORWARDERS_H
@@ -9,15 +9,15 @@
 struct dataplane;
 
 /*
- * Make what each forwarder has, a forwarder for each core of the configuration. The FIB, the
- * watch and dp->deal are there. Returns 0 or -errno, with a line in the log; what was made is
- * freed by forwarders_free().
+ * Make the objects of a forwarder for each core of the configuration. The FIB, the watch
+ * and dp->deal exist. Returns 0 or -errno, with a line in the log; forwarders_free() also
+ * frees a part of the objects.
  */
 int forwarders_make(struct dataplane *dp);
 
 void forwarders_launch(struct dataplane *dp);
 
-/* End all forwarders. One that takes long is named in the log, and waited for. */
+/* End all forwarders and wait for them. The log names one that takes long. */
 void forwarders_end(struct dataplane *dp);
 
 void forwarders_free(struct dataplane *dp);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Wiring of the threads: up in order, down in reverse.                            [main]
- */
+/* Connect the threads; start them in order and end them in reverse.           [main] */
 #include "daemon/threads.h"
 
 #include <errno.h>
@@ -31,7 +29,7 @@
 #include "trace/trace.h"
 #include "ui/ui.h"
 
-/* Returns the checkpoint of the last daemon, which rib reads and closes; -1: none. */
+/* Take the checkpoint of the last daemon, which rib reads and closes; -1: none. */
 static int
 last_checkpoint_take(struct dataplane *dp)
 {
@@ -43,8 +41,8 @@ last_checkpoint_take(struct dataplane *dp)
 }
 
 /*
- * rib first of all: the checkpoint of a large table takes longer to read than DPDK and the
- * ports take to start, and needs neither. Nobody hears of it before threads_start() awaits it.
+ * Start rib first: to read the checkpoint of a large table takes longer than to start DPDK
+ * and the ports, and needs neither. threads_start() waits for it and reports its errors.
  */
 int
 rib_begin(struct dataplane *dp)
@@ -80,7 +78,7 @@ rib_begin(struct dataplane *dp)
 						       : "");
 	rib_set_fib(&w[W_RIB], dp->fib);
 	rc = worker_prepare(&w[W_RIB]);
-	/* A checkpoint that is still written to is none yet. */
+	/* A predecessor still writes its checkpoint. */
 	return rc < 0 || dp->predecessor >= 0 ? rc : worker_launch(&w[W_RIB]);
 }
 
@@ -88,8 +86,11 @@ int
 workers_setup(struct dataplane *dp)
 {
 	const struct config *conf = &dp->conf;
-	static char listen[CONFIG_LISTEN_STRLEN]; /* ui keeps it */
-	/* Nobody forwards in our place any more when threads start. */
+	static char listen[CONFIG_LISTEN_STRLEN]; /* static, because ui keeps the pointer */
+	/*
+	 * True if no other daemon can forward instead of this one: a busy address must not
+	 * end the start.
+	 */
 	bool next = service_is_next() || dp->predecessor >= 0;
 	struct worker *w = dp->worker;
 	struct neigh_conf neigh = {.count = counters_register("neigh"),
@@ -140,7 +141,7 @@ workers_setup(struct dataplane *dp)
 			     .hugepages = conf->hugepages,
 			     .memory_mib = conf->memory_mib};
 	struct manage_conf manage = {.running = &dp->running,
-				     .poll_always = dp->poll_asked,
+				     .poll_always = dp->poll_by_option,
 				     .rib = &w[W_RIB],
 				     .fpm = &w[W_FPM],
 				     .ports = &dp->hotplug};
@@ -176,9 +177,9 @@ workers_setup(struct dataplane *dp)
 	return rc;
 }
 
-/* What neigh has heard of the kernel is in the FIB. */
+/* Wait until the FIB has all that neigh has learned from the kernel. */
 static void
-kernel_learnt(struct dataplane *dp)
+kernel_state_await(struct dataplane *dp)
 {
 	struct worker *const settling[] = {&dp->worker[W_RIB], &dp->worker[W_NEIGH]};
 
@@ -186,49 +187,55 @@ kernel_learnt(struct dataplane *dp)
 }
 
 /*
- * The kernel's state into the FIB first, then the packets: those that come by a checkpoint's
- * routes alone, without the connected ones, would go astray. Then the world, for which no
- * packet waits.
+ * Start the forwarders when the FIB has the kernel's state: with the routes of a checkpoint
+ * alone, without the connected ones, packets would go astray. Start the threads for clients
+ * and zebra last, because no packet waits for them.
  */
 int
 threads_start(struct dataplane *dp)
 {
-	static const int order[] = {W_RIB, W_PUNT, W_NEIGH, W_TRACE, W_FPM, W_MANAGE, W_UI};
+	static const int start_order[] = {W_RIB, W_PUNT,   W_NEIGH, W_TRACE,
+					  W_FPM, W_MANAGE, W_UI};
 	int rc;
 
 	for (unsigned int i = 0; i < N_WORKER; i++) {
-		struct worker *w = &dp->worker[order[i]];
+		struct worker *w = &dp->worker[start_order[i]];
 
 		rc = worker_start(w);
 		service_hint("WATCHDOG=1"); /* of a successor, from COMMITTED on */
 		if (rc < 0)
-			log_error("main: %s does not start error=%s", w->ops->name,
-				  strerror(-rc));
+			log_error("main: thread does not start thread=%s error=%s",
+				  w->ops->name, strerror(-rc));
 		if (rc < 0)
 			return rc;
-		if (order[i] == W_PUNT)
+		if (start_order[i] == W_PUNT)
 			plan_spare(w->thread);
-		if (order[i] != W_NEIGH)
+		if (start_order[i] != W_NEIGH)
 			continue;
-		kernel_learnt(dp);
+		kernel_state_await(dp);
 		forwarders_launch(dp);
 	}
 	return 0;
 }
 
-/* The order in which they end: rib, the last, knows nothing of ports. */
-static const int ending[N_WORKER] = {W_UI,    W_MANAGE, W_FPM, W_TRACE,
-				     W_NEIGH, W_PUNT,   W_RIB};
+/*
+ * The order in which the workers end: rib is the last, because it knows nothing of ports.
+ */
+static const int end_order[N_WORKER] = {W_UI,    W_MANAGE, W_FPM, W_TRACE,
+					W_NEIGH, W_PUNT,   W_RIB};
 
-/* Whoever uses a port ends, and the devices are free: a successor waits for nothing else. */
+/*
+ * End all threads that use a port, and free the devices: a successor waits for nothing
+ * else.
+ */
 void
 ports_end(struct dataplane *dp, enum end end)
 {
 	for (unsigned int i = 0; i < 3; i++)
-		worker_stop(&dp->worker[ending[i]]);
+		worker_stop(&dp->worker[end_order[i]]);
 	forwarders_end(dp);
 	for (unsigned int i = 3; i < N_WORKER - 1; i++)
-		worker_stop(&dp->worker[ending[i]]);
+		worker_stop(&dp->worker[end_order[i]]);
 	ports_close(dp->port, end == END_FAILED);
 }
 
@@ -237,11 +244,14 @@ threads_end(struct dataplane *dp, enum end end)
 {
 	ports_end(dp, end);
 	worker_stop(&dp->worker[W_RIB]);
-	/* All callbacks have posted their reclaims before the mailboxes go. */
+	/*
+	 * Wait until all RCU callbacks have sent their reclaims, before the mailboxes are
+	 * freed.
+	 */
 	urcu_qsbr_barrier();
 	for (unsigned int i = 0; i < N_WORKER; i++)
-		worker_free(&dp->worker[ending[i]]);
-	ui_teardown(&dp->worker[W_UI], end != END_GOES_ON);
+		worker_free(&dp->worker[end_order[i]]);
+	ui_teardown(&dp->worker[W_UI], end != END_RESTART);
 	manage_teardown(&dp->worker[W_MANAGE]);
 	trace_teardown(&dp->worker[W_TRACE]);
 	fpm_teardown(&dp->worker[W_FPM]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * threads: the workers and what each is told of the others; the order in which all threads
- * start and end.                                                                  [main]
+ * threads: set up the workers with pointers to each other; start and end all threads in
+ * order.                                                                        [main]
  */
 #ifndef DAEMON_THREADS_H
 #define DAEMON_THREADS_H
@@ -9,8 +9,8 @@
 #include "daemon/dataplane.h"
 
 /*
- * Begin with rib, before DPDK: it reads the checkpoint of the last daemon beside the rest of the
- * start; that of a predecessor that still forwards it reads later. Returns 0 or -errno.
+ * Start rib, before DPDK: it reads the checkpoint of the last daemon while the rest starts.
+ * It reads the checkpoint of a predecessor that still forwards later. Returns 0 or -errno.
  */
 int rib_begin(struct dataplane *dp);
 
@@ -23,7 +23,10 @@ int threads_start(struct dataplane *dp);
 /* End all threads but rib, and close the ports. May be called again. */
 void ports_end(struct dataplane *dp, enum end end);
 
-/* The same; end rib, too, and free all that the threads had. */
+/*
+ * End all threads and close the ports, as ports_end(); end rib, too, and free the objects
+ * of the threads.
+ */
 void threads_end(struct dataplane *dp, enum end end);
 
 #endif

@@ -45,7 +45,7 @@ static void
 keep(const struct port *port)
 {
 	slow_begin();
-	fdstore_keep_tap(port);
+	fdstore_put_tap(port);
 	slow_end();
 }
 

@@ -243,8 +243,8 @@ nb_on_failed(struct neigh *n, struct nb *nb)
 	nb_apply(n, nb);
 	/* Who was deleted while asked for may yet answer: nb_on_gone() has the kernel ask again. */
 	if (nb_is_waited_for(nb) &&
-	    kmon_gave_up(n->control, n->iface[nb->ifidx].tap.ifindex, nb->family,
-			 nb->addr.octet))
+	    kmon_has_failed(n->control, n->iface[nb->ifidx].tap.ifindex, nb->family,
+			    nb->addr.octet))
 		glean_answer(n, nb, false);
 	/* On a link that is down nothing was tried: rib has heard of the link. */
 	if (!n->iface[nb->ifidx].up)

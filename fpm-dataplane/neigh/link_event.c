@@ -262,7 +262,7 @@ link_forget(struct neigh *n, struct link *l)
 	uint32_t ifindex = l->ifindex;
 
 	link_forget_vlans(n, ifindex);
-	kmon_retell(n->control, ifindex, false);
+	kmon_reset_link(n->control, ifindex, false);
 	/* The monitor's memory and ours are the same; if ever not, this walk still ends. */
 	if (link_find(n, ifindex) != NULL)
 		link_gone(n, link_find(n, ifindex));

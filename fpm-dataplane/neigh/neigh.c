@@ -77,7 +77,7 @@ neigh_on_retry(struct ev_loop *loop, ev_timer *timer, int revents)
 	carrier_say_rest(n);
 	if (n->untold && n->n_nb <= table_brim(n->most_known)) {
 		n->untold = false;
-		kmon_tell_neighbors(n->control);
+		kmon_report_neighbors(n->control);
 	}
 	nb_retry(n);
 }

@@ -70,7 +70,7 @@ ports_watch_device(struct neigh *n, const struct port *port)
 		return 0;
 	}
 	if (n->behind != NULL)
-		return kmon_retell(n->behind, if_nametoindex(port->kernel_if), true);
+		return kmon_reset_link(n->behind, if_nametoindex(port->kernel_if), true);
 	rc = kmon_open(&n->behind, NULL, &behind_ops, n);
 	if (rc == 0)
 		neigh_start_io(n, &n->behind_io, n->behind);
@@ -130,7 +130,7 @@ ports_add(struct neigh *n, struct port *port)
 		carrier_set(n, ifidx, false);
 	/* It may have been heard of already, as an interface that is no port, and what is on it. */
 	link_forget_vlans(n, n->iface[ifidx].twin.ifindex);
-	if (kmon_retell(n->control, n->iface[ifidx].twin.ifindex, true) < 0)
+	if (kmon_reset_link(n->control, n->iface[ifidx].twin.ifindex, true) < 0)
 		n->resync = true;
 	iface_publish(n, ifidx);
 }
@@ -148,7 +148,7 @@ ports_remove(struct neigh *n, uint16_t ifidx)
 	if (n->control != NULL &&
 	    ifc->present) /* no round is waited for: then it is gone */
 		kmon_operstate(n->control, ifc->tap.ifindex, false);
-	kmon_retell(n->control, ifc->twin.ifindex, false);
+	kmon_reset_link(n->control, ifc->twin.ifindex, false);
 	ifc->present = false;
 	ifc->lost = true;
 	/* The last copy stays: a forwarder between two stages finds it, and sends nothing. */

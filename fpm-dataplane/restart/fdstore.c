@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Store descriptors of the daemon with the service manager, and find those of the last daemon.
- *                                                                          [main, manage]
+ * Store descriptors of the daemon with the service manager, and find those of the last
+ * daemon.                                                               [main, manage]
  */
 #include "restart/fdstore.h"
 
@@ -16,17 +16,17 @@
 #include "base/log.h"
 #include "tap-bridge/tap.h"
 
-#define KEY "tap-"
+#define TAP_PREFIX "tap-"
 
 /*
- * A TAP is known by the name that its port is configured by, not by the one that it has: that
- * somebody may change. A descriptor's name must not hold ':', which TAP names do not
- * (tap_open()).
+ * Build the fdstore name of a TAP. It contains the name that the port has in the
+ * configuration, because an operator may rename the interface. An fdstore name must not
+ * contain ':'; TAP names do not (tap_open()).
  */
 static const char *
-tap_key(const char *tap, char buf[64])
+tap_fd_name(const char *tap, char buf[64])
 {
-	snprintf(buf, 64, KEY "%s", tap);
+	snprintf(buf, 64, TAP_PREFIX "%s", tap);
 	return buf;
 }
 
@@ -39,7 +39,7 @@ fdstore_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
 	for (unsigned int i = 0; i < n_port && n < CONFIG_PORTS_MAX; i++) {
 		if (!port_is_there(&port[i]))
 			continue;
-		tap_key(port[i].name, into[n].name);
+		tap_fd_name(port[i].name, into[n].name);
 		into[n++].fd = port[i].tap.fd;
 	}
 	if (checkpoint_fd >= 0) {
@@ -49,7 +49,7 @@ fdstore_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
 	return n;
 }
 
-struct wanted {
+struct renamed {
 	const struct config *conf;
 	const char *tap;
 };
@@ -61,39 +61,45 @@ struct wanted {
 static bool
 tap_was_renamed(void *ctx, const char *key, int fd)
 {
-	const struct wanted *want = ctx;
+	const struct renamed *want = ctx;
 	char name[IFNAMSIZ];
 
-	return strncmp(key, KEY, strlen(KEY)) == 0 &&
-	       config_port(want->conf, key + strlen(KEY)) == NULL &&
+	return strncmp(key, TAP_PREFIX, strlen(TAP_PREFIX)) == 0 &&
+	       config_port(want->conf, key + strlen(TAP_PREFIX)) == NULL &&
 	       tap_name(fd, name) == 0 && strcmp(name, want->tap) == 0;
 }
 
 int
 fdstore_take_tap(const struct config *conf, const char *tap)
 {
-	struct wanted want = {conf, tap};
+	struct renamed want = {conf, tap};
 	char key[64];
-	int fd = service_take(tap_key(tap, key));
+	int fd = service_take(tap_fd_name(tap, key));
 
 	if (fd >= 0)
 		return fd;
-	/* A copy: what is kept under the old key is let go when this one is kept. */
+	/*
+	 * Return a copy: fdstore_put_all() closes the inherited descriptor and removes its
+	 * old name.
+	 */
 	fd = service_find(tap_was_renamed, &want);
 	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
 void
-fdstore_keep_tap(const struct port *port)
+fdstore_put_tap(const struct port *port)
 {
 	char key[64];
 	int rc;
 
-	/* Of several of one name systemd keeps all, also those that lead nowhere any more. */
-	service_forget(tap_key(port->name, key));
+	/*
+	 * systemd keeps several descriptors of the same name, also of deleted TAPs: remove
+	 * the old one first.
+	 */
+	service_forget(tap_fd_name(port->name, key));
 	rc = service_keep(key, port->tap.fd);
 	if (rc < 0 && rc != -ENOTCONN)
-		log_warn("keep: tap not kept over a restart name=%s error=%s", port->name,
+		log_warn("fdstore: tap not stored name=%s error=%s", port->name,
 			 strerror(-rc));
 }
 
@@ -102,13 +108,12 @@ fdstore_remove_tap(const char *tap)
 {
 	char key[64];
 
-	if (service_let_go(tap_key(tap, key), haste_ms(SERVICE_TELL_MS)) == -ETIMEDOUT)
-		log_warn("keep: the service manager has not let go of the tap yet name=%s",
-			 tap);
+	if (service_let_go(tap_fd_name(tap, key), haste_ms(SERVICE_TELL_MS)) == -ETIMEDOUT)
+		log_warn("fdstore: tap not removed yet name=%s", tap);
 }
 
 void
-fdstore_keep_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
+fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoint_fd)
 {
 	char name[128];
 	int fd;
@@ -118,14 +123,14 @@ fdstore_keep_all(const struct port *port, unsigned int n_port, int checkpoint_fd
 
 		close(fd);
 		service_forget(name);
-		log_info("main: kept descriptor let go name=%s",
+		log_info("fdstore: unused descriptor removed name=%s",
 			 log_escape(name, strlen(name), shown, sizeof(shown)));
 	}
 	for (unsigned int i = 0; i < n_port; i++) {
 		if (port_is_there(&port[i]))
-			fdstore_keep_tap(&port[i]);
+			fdstore_put_tap(&port[i]);
 	}
-	/* The old one is not wanted even where there is no new one. */
+	/* Remove the checkpoint of the last daemon, even if this daemon has none. */
 	service_forget(FDSTORE_CHECKPOINT);
 	if (checkpoint_fd >= 0)
 		service_keep(FDSTORE_CHECKPOINT, checkpoint_fd);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fdstore: the descriptors that outlive the daemon in the service manager's descriptor store
- * (base/sd_notify.h): those of the TAPs, which so keep their carrier; that of the checkpoint of
- * zebra's routes (rib/checkpoint.h). A successor inherits the same list.         [main]
+ * fdstore: the descriptors that outlive the daemon in the service manager's descriptor
+ * store (base/sd_notify.h): the TAPs, which keep their carrier by it, and the checkpoint of
+ * zebra's routes (rib/checkpoint.h). A successor inherits the same list.        [main]
  */
 #ifndef RESTART_FDSTORE_H
 #define RESTART_FDSTORE_H
@@ -13,34 +13,35 @@
 #include "port/port.h"
 
 #define FDSTORE_CHECKPOINT \
-	"checkpoint" /* name of its descriptor; not of a TAP: "tap-..." */
+	"checkpoint" /* fdstore name of the checkpoint; a TAP has "tap-..." */
 
 #define FDSTORE_MAX \
 	(CONFIG_PORTS_MAX + 3) /* TAPs, checkpoint, sockets to fpm-nics and a successor */
 
-/* List the descriptors of the TAPs and the checkpoint (-1: none). Returns how many. */
+/* List the descriptors of the TAPs and of the checkpoint (-1: none). Returns how many. */
 unsigned int fdstore_list(const struct port *port, unsigned int n_port, int checkpoint_fd,
 			  struct named_fd *into);
 
 /*
- * Take the inherited descriptor of the port that `conf` calls `tap`; the caller closes it. -1:
- * none. If the TAP of a removed port was renamed to `tap`, its descriptor is returned.
+ * Take the inherited descriptor of the port that `conf` calls `tap`; the caller closes it.
+ * If the TAP of a removed port was renamed to `tap`, take its descriptor. Returns -1 if
+ * there is none.
  */
 int fdstore_take_tap(const struct config *conf, const char *tap);
 
 /*
- * Store the descriptors of all TAPs and of the checkpoint (-1: none) in place of those of the
- * last daemon, and remove inherited descriptors that were not taken. To be called when
+ * Store the descriptors of all TAPs and of the checkpoint (-1: none) in place of those of
+ * the last daemon, and remove inherited descriptors that were not taken. Call it after
  * forwarding has begun.
  */
-void fdstore_keep_all(const struct port *port, unsigned int n_port, int checkpoint_fd);
+void fdstore_put_all(const struct port *port, unsigned int n_port, int checkpoint_fd);
 
-/* Store the descriptor of a port's TAP in place of an older one.       [main, manage] */
-void fdstore_keep_tap(const struct port *port);
+/* Store the descriptor of a port's TAP in place of an older one.      [main, manage] */
+void fdstore_put_tap(const struct port *port);
 
 /*
- * Remove the descriptor of a TAP from the store. Returns when the service manager has closed
- * it, or after SERVICE_TELL_MS with a line in the log.                        [manage]
+ * Remove the descriptor of a TAP from the store. Returns when the service manager has
+ * closed it, or after SERVICE_TELL_MS with a line in the log.                 [manage]
  */
 void fdstore_remove_tap(const char *tap);
 

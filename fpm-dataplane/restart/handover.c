@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The two roles in a handover: the predecessor's first, then the successor's.     [main]
- */
+/* The two roles in a handover: first the predecessor, then the successor.     [main] */
 #include "restart/handover.h"
 
 #include <errno.h>
@@ -25,18 +23,21 @@
 #include "restart/spawn.h"
 #include "start/preflight.h"
 
-#define LOOK_MS    10
-#define SIGN_MS    1000   /* of life, to the service manager */
-#define PREPARE_MS 60000u /* a successor that has not got ready by then will not */
-#define END_MS     5000   /* for one that need not be killed, to end */
-#define DEATH_MS   5000   /* for the kernel, to take a killed one apart */
-#define SPARE_S    5      /* of one that hangs, behind what its successor gives it */
+#define POLL_MS    10
+#define NOTIFY_MS  1000   /* between two WATCHDOG=1 to the service manager */
+#define PREPARE_MS 60000u /* for a successor to reach the next step */
+#define END_MS     5000   /* for a successor to end when its socket is closed */
+#define DEATH_MS   5000   /* for the kernel to take a killed process apart */
+#define SPARE_S    5      /* for the successor to kill a predecessor that hangs */
 
 enum step { PREPARED = 1, QUIESCED, READY, COMMITTED, STOPPED, CLOSED };
 
-static pid_t successor_pid; /* of the last one that was started */
+static pid_t successor_pid; /* of the successor that was started last */
 
-/* Ignores errors: the wait for the next step tells whether the other process lives. */
+/*
+ * Send a step. Ignores errors: the wait for the next step tells whether the other process
+ * lives.
+ */
 static void
 step_send(int sock, enum step step)
 {
@@ -45,85 +46,89 @@ step_send(int sock, enum step step)
 	(void)!send(sock, &word, sizeof(word), MSG_NOSIGNAL);
 }
 
-/* Receive a step. Returns 0, -EPIPE, -EAGAIN after `most_ms`. */
+/* Receive a step. Returns 0, -EPIPE, or -EAGAIN after `max_ms`. */
 static int
-step_receive(int sock, enum step step, int most_ms)
+step_receive(int sock, enum step step, int max_ms)
 {
 	struct pollfd p = {.fd = sock, .events = POLLIN};
 	unsigned char word;
 	ssize_t n;
 
-	if (poll(&p, 1, most_ms) <= 0)
+	if (poll(&p, 1, max_ms) <= 0)
 		return -EAGAIN;
 	n = recv(sock, &word, sizeof(word), MSG_DONTWAIT);
 	return n == 1 && word == step ? 0 : -EPIPE;
 }
 
-/* Is a signal pending that ends the daemon? It stays pending. */
+/* True if a signal that ends the daemon is pending. It stays pending. */
 static bool
-end_is_pending(void)
+end_signal_is_pending(void)
 {
-	sigset_t there;
+	sigset_t pending;
 
-	sigpending(&there);
-	return sigismember(&there, SIGTERM) || sigismember(&there, SIGINT);
+	sigpending(&pending);
+	return sigismember(&pending, SIGTERM) || sigismember(&pending, SIGINT);
 }
 
-/* Await a step of the successor. Returns 0, -ETIMEDOUT, -EPIPE: it ended, -EINTR: signal. */
+/*
+ * Wait for a step of the successor. Returns 0, -ETIMEDOUT, -EPIPE (it ended) or -EINTR
+ * (signal).
+ */
 static int
-successor_await(const struct child *s, enum step step)
+successor_await(const struct child *child, enum step step)
 {
-	uint64_t begin = monotonic_ms(), sign = begin;
+	uint64_t begin = monotonic_ms(), notified = begin;
 	int rc;
 
-	while ((rc = step_receive(s->sock, step, LOOK_MS)) == -EAGAIN) {
+	while ((rc = step_receive(child->sock, step, POLL_MS)) == -EAGAIN) {
 		uint64_t now = monotonic_ms();
 
-		if (end_is_pending())
+		if (end_signal_is_pending())
 			return -EINTR;
 		if (now - begin >= PREPARE_MS)
 			return -ETIMEDOUT;
-		if (now - sign >= SIGN_MS) {
+		if (now - notified >= NOTIFY_MS) {
 			service_hint("WATCHDOG=1");
-			sign = now;
+			notified = now;
 		}
 	}
 	return rc;
 }
 
 /*
- * End the successor. Returns how it ended, as wait(2) has it. One that lives ends by its socket,
- * one that hangs does not; what was killed while it had a lock in memory that we share has it
- * for ever.
+ * End the successor. Returns its status as wait(2) does. A successor that runs ends when
+ * its socket is closed; one that hangs is killed. With `shares` it gets END_MS to end,
+ * because a process that is killed while it holds a lock in shared memory (fpm-nics) never
+ * releases it.
  */
 static int
-successor_end(const struct child *s, bool shares)
+successor_end(const struct child *child, bool shares)
 {
-	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000};
+	const struct timespec pause = {.tv_nsec = POLL_MS * 1000000};
 	uint64_t begin = monotonic_ms();
 	int status = 0;
 
-	close(s->sock);
+	close(child->sock);
 	while (shares && monotonic_ms() - begin < END_MS) {
-		if (waitpid(s->pid, &status, WNOHANG) != 0)
+		if (waitpid(child->pid, &status, WNOHANG) != 0)
 			return status;
 		nanosleep(&pause, NULL);
 	}
-	kill(s->pid, SIGKILL);
-	waitpid(s->pid, &status, 0);
+	kill(child->pid, SIGKILL);
+	waitpid(child->pid, &status, 0);
 	return status;
 }
 
-/* Explain to clients why there is no successor. */
+/* Write the reason for clients why there is no successor. */
 static void
-failure_explain(int rc, int status, char why[SERVICE_WHY_STRLEN])
+failure_text(int rc, int status, char why[SERVICE_WHY_STRLEN])
 {
 	if (rc == -ETIMEDOUT)
 		snprintf(why, SERVICE_WHY_STRLEN, "its successor was not ready after %u s",
 			 PREPARE_MS / 1000);
 	else if (rc == -EAGAIN)
 		snprintf(why, SERVICE_WHY_STRLEN,
-			 "the service manager does not listen, and would not know its "
+			 "the service manager does not answer, so it would not know the "
 			 "successor");
 	else if (rc != -EPIPE)
 		snprintf(why, SERVICE_WHY_STRLEN,
@@ -133,36 +138,41 @@ failure_explain(int rc, int status, char why[SERVICE_WHY_STRLEN])
 		snprintf(why, SERVICE_WHY_STRLEN, "its successor was ended by signal %d%s",
 			 WTERMSIG(status),
 			 WTERMSIG(status) == SIGABRT || WTERMSIG(status) == SIGKILL
-				 ? " (no memory?)"
+				 ? " (perhaps no memory)"
 				 : "");
 	else if (WEXITSTATUS(status) == SERVICE_EXIT_CONFIG)
 		snprintf(why, SERVICE_WHY_STRLEN,
 			 "the configuration is wrong; `fpmctl config reload --dry-run` "
-			 "tells "
-			 "where");
+			 "shows where");
 	else
 		snprintf(why, SERVICE_WHY_STRLEN,
 			 "its successor did not start, code %d; the log has the reason",
 			 WEXITSTATUS(status));
 }
 
-/* Note and log why nothing has been begun. */
+/* Log the refusal and note it for clients. */
 static enum handover
 handover_refuse(const char *why)
 {
 	const struct timespec now = {0};
-	sigset_t again;
+	sigset_t requests;
 
-	/* Who has asked meanwhile is told as well, and has not asked for another try. */
-	sigemptyset(&again);
-	sigaddset(&again, SERVICE_SIGNAL_RESTART);
-	(void)sigtimedwait(&again, NULL, &now);
-	log_error("main: restart refused, this daemon forwards on: %s", why);
+	/*
+	 * Take a pending restart request: its client gets the same refusal, and no second
+	 * try begins.
+	 */
+	sigemptyset(&requests);
+	sigaddset(&requests, SERVICE_SIGNAL_RESTART);
+	(void)sigtimedwait(&requests, NULL, &now);
+	log_error("main: restart refused, forwarding continues reason=\"%s\"", why);
 	service_refused(why);
 	return HANDOVER_REFUSED;
 }
 
-/* Go on as before, and only then tell clients: they find all as it was. */
+/*
+ * Cancel the handover: make the delayed reload, then report the refusal. A client that
+ * reads the refusal finds the daemon as before.
+ */
 static enum handover
 handover_cancel(const struct predecessor *old, const char *why)
 {
@@ -172,8 +182,8 @@ handover_cancel(const struct predecessor *old, const char *why)
 }
 
 /*
- * End first, and be started again. Without a supervisor to do that go on instead: a daemon that
- * is quiesced and cannot resume still forwards.
+ * End this daemon first, so that it is started again. Without a supervisor that starts it
+ * again, resume instead: a daemon that is quiesced and cannot resume still forwards.
  */
 static enum handover
 handover_slow(const struct predecessor *old, bool quiesced, const char *because)
@@ -185,87 +195,91 @@ handover_slow(const struct predecessor *old, bool quiesced, const char *because)
 	if (quiesced)
 		(void)workers_resume(&old->quiesce);
 	snprintf(why, sizeof(why),
-		 "%.90s, and nobody would start it again: its supervisor has ended",
+		 "%.90s, and its supervisor has ended, so nothing would start it again",
 		 because);
 	return handover_cancel(old, why);
 }
 
-/* Resume rather than end for a successor that does not come. */
+/* End the successor that failed and resume, instead of ending this daemon. */
 static enum handover
-successor_failed(const struct child *s, const struct predecessor *old, int rc,
+successor_failed(const struct child *child, const struct predecessor *old, int rc,
 		 bool quiesced)
 {
-	int status = successor_end(s, nics_are_kept());
+	int status = successor_end(child, nics_are_kept());
 	char why[SERVICE_WHY_STRLEN];
 
 	if (rc == -EINTR) {
-		log_info("main: restart given up, there is a signal to end");
+		log_info("main: restart cancelled reason=end-signal");
 		return HANDOVER_REFUSED;
 	}
 	if (WIFEXITED(status) && WEXITSTATUS(status) == SERVICE_EXIT_ROOM) {
 		if (service_is_heard())
-			log_warn("main: no memory for two daemons, the old one ends first");
+			log_warn("main: no memory for two daemons, ending first");
 		return handover_slow(old, quiesced, "there is no memory for two daemons");
 	}
-	failure_explain(rc, status, why);
+	failure_text(rc, status, why);
 	rc = quiesced ? workers_resume(&old->quiesce) : 0;
 	if (rc == 0)
 		return handover_cancel(old, why);
-	log_error("main: successor is not ready, nor do we go on error=%s: %s",
-		  strerror(-rc), why);
+	log_error("main: handover and resume failed error=%s reason=\"%s\"", strerror(-rc),
+		  why);
 	return handover_slow(old, false, "its successor is not ready");
 }
 
-/* Start the successor with the TAPs, the checkpoint, and a socket to fpm-nics (-1: none). */
+/*
+ * Start the successor with the TAPs, the checkpoint, and a socket to fpm-nics (-1: none).
+ */
 static int
-successor_start(struct child *s, const struct predecessor *old, int nics)
+successor_start(struct child *child, const struct predecessor *old, int nics)
 {
 	struct named_fd fd[FDSTORE_MAX];
 	unsigned int n = fdstore_list(old->port, PORT_SLOTS, old->checkpoint_fd, fd);
 
 	if (nics >= 0)
 		fd[n++] = (struct named_fd){.name = NICS_FD, .fd = nics};
-	return child_start(s, old->argv, fd, n, SERVICE_SUCCESSOR, &old->born_with);
+	return child_start(child, old->argv, fd, n, SERVICE_SUCCESSOR, &old->start_mask);
 }
 
 static enum handover
 predecessor_hand_over(const struct predecessor *old, int nics)
 {
-	struct child s = {.sock = -1};
+	struct child child = {.sock = -1};
 	char said[SERVICE_WHY_STRLEN];
-	int rc = successor_start(&s, old, nics);
+	int rc = successor_start(&child, old, nics);
 
 	if (rc < 0) {
 		snprintf(said, sizeof(said), "its successor does not start: %s",
 			 strerror(-rc));
 		return handover_cancel(old, said);
 	}
-	successor_pid = s.pid;
-	log_info("main: successor prepares pid=%d", (int)s.pid);
-	rc = successor_await(&s, PREPARED);
+	successor_pid = child.pid;
+	log_info("main: successor started pid=%d", (int)child.pid);
+	rc = successor_await(&child, PREPARED);
 	if (rc < 0)
-		return successor_failed(&s, old, rc, false);
+		return successor_failed(&child, old, rc, false);
 	rc = workers_quiesce(&old->quiesce);
 	if (rc < 0) {
-		successor_end(&s, nics_are_kept());
-		return handover_slow(old, true, "a thread of it does not come to an end");
+		successor_end(&child, nics_are_kept());
+		return handover_slow(old, true, "a thread of it does not stop");
 	}
-	step_send(s.sock, QUIESCED);
-	rc = successor_await(&s, READY);
-	if (rc == 0 && end_is_pending()) /* all the while, not only in the waits */
+	step_send(child.sock, QUIESCED);
+	rc = successor_await(&child, READY);
+	if (rc == 0 && end_signal_is_pending()) /* it may have come between the waits */
 		rc = -EINTR;
 	if (rc == 0)
-		rc = service_mainpid(s.pid, haste_ms(SERVICE_TELL_MS));
+		rc = service_mainpid(child.pid, haste_ms(SERVICE_TELL_MS));
 	if (rc < 0)
-		return successor_failed(&s, old, rc, true);
-	/* The successor sees to it that we end; this, should both hang. */
+		return successor_failed(&child, old, rc, true);
+	/*
+	 * The successor kills this process when it hangs; the alarm ends it when both hang.
+	 */
 	alarm((HANDOVER_STOP_MS + HANDOVER_CLOSE_MS) / 1000 + SPARE_S);
-	step_send(s.sock, COMMITTED);
+	step_send(child.sock, COMMITTED);
 	old->stop_forwarding();
-	step_send(s.sock, STOPPED);
+	step_send(child.sock, STOPPED);
 	old->close_exclusive();
-	step_send(s.sock, CLOSED);
-	close(s.sock);
+	step_send(child.sock, CLOSED);
+	close(child.sock);
 	return HANDOVER_DONE;
 }
 
@@ -280,8 +294,7 @@ handover_to_successor(const struct predecessor *old)
 			"a port is being changed, or its device starts or ends");
 	nics = nics_pair();
 	if (nics < 0 && nics_are_kept())
-		return handover_cancel(old,
-				       "the daemon before this one has not quite ended");
+		return handover_cancel(old, "the previous daemon has not ended yet");
 	done = predecessor_hand_over(old, nics);
 	if (nics >= 0)
 		close(nics);
@@ -289,25 +302,27 @@ handover_to_successor(const struct predecessor *old)
 }
 
 void
-handover_pass_on_reload(void)
+handover_pass_reload(void)
 {
-	sigset_t there;
+	sigset_t pending;
 
-	sigpending(&there);
-	if (!sigismember(&there, SIGHUP))
+	sigpending(&pending);
+	if (!sigismember(&pending, SIGHUP))
 		return;
 	/*
-	 * The successor may have parsed the old file. The PID cannot have been reused: we are its
-	 * parent and have not reaped it.
+	 * The successor may have parsed the old file. Its PID cannot have been reused: this
+	 * process is its parent and has not reaped it.
 	 */
-	log_info("main: its successor reloads the configuration pid=%d",
-		 (int)successor_pid);
+	log_info("main: reload passed to successor pid=%d", (int)successor_pid);
 	kill(successor_pid, SIGHUP);
 }
 
 /* --- the successor -------------------------------------------------------------------------- */
 
-/* Packets that came until now were the predecessor's to forward: both receive each. */
+/*
+ * Discard packets that came until now: both daemons receive each, and the predecessor
+ * forwards it.
+ */
 static void
 packets_discard(const struct successor *next)
 {
@@ -316,13 +331,13 @@ packets_discard(const struct successor *next)
 }
 
 /*
- * Await a step of the predecessor. Returns 0, -EPIPE: it has died, -ETIMEDOUT after `most_ms`
- * (-1: never). With `discard` packets are discarded every millisecond.
+ * Wait for a step of the predecessor. Returns 0, -EPIPE (it died) or -ETIMEDOUT after
+ * `max_ms` (-1: never). With `discard` it discards packets every millisecond.
  */
 static int
-predecessor_await(const struct successor *next, enum step step, int most_ms, bool discard)
+predecessor_await(const struct successor *next, enum step step, int max_ms, bool discard)
 {
-	uint64_t begin = monotonic_ms(), sign = begin;
+	uint64_t begin = monotonic_ms(), notified = begin;
 	int rc;
 
 	while ((rc = step_receive(next->sock, step, discard ? 1 : -1)) == -EAGAIN) {
@@ -330,11 +345,11 @@ predecessor_await(const struct successor *next, enum step step, int most_ms, boo
 
 		if (discard)
 			packets_discard(next);
-		if (most_ms >= 0 && now - begin >= (uint64_t)most_ms)
+		if (max_ms >= 0 && now - begin >= (uint64_t)max_ms)
 			return -ETIMEDOUT;
-		if (now - sign >= SIGN_MS) { /* heard from COMMITTED on */
+		if (now - notified >= NOTIFY_MS) { /* read from COMMITTED on */
 			service_hint("WATCHDOG=1");
-			sign = now;
+			notified = now;
 		}
 	}
 	return rc;
@@ -351,7 +366,7 @@ predecessor_pid(int sock)
 	return other.pid;
 }
 
-/* A descriptor of the predecessor that tells of its end; -1: an old kernel. */
+/* Open a descriptor that reports the end of the predecessor; -1: the kernel is too old. */
 static int
 predecessor_open(int sock)
 {
@@ -361,34 +376,33 @@ predecessor_open(int sock)
 }
 
 /*
- * The predecessor has died (-EPIPE), or does not go on: it is gone when this returns, or cannot
- * be killed.
+ * Kill a predecessor that has died (-EPIPE) or hangs. When this returns, the process has
+ * ended or cannot be killed.
  */
 static void
-predecessor_end(int pidfd, int rc, const char *hangs)
+predecessor_end(int pidfd, int rc, const char *hanging)
 {
 	struct pollfd p = {.fd = pidfd, .events = POLLIN};
 
 	if (rc == -EPIPE)
-		log_warn("main: predecessor has died, this daemon goes on in its place");
+		log_warn("main: predecessor died, taking over");
 	else
-		log_warn("main: predecessor does not end as it should, it is killed: %s",
-			 hangs);
+		log_warn("main: killing predecessor hanging=%s", hanging);
 	if (pidfd < 0)
 		return;
 	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
-	/* What it had open is closed before that. */
+	/* The kernel closes its descriptors before it reports the end. */
 	if (poll(&p, 1, DEATH_MS) <= 0)
-		log_warn("main: predecessor is killed and still there");
+		log_warn("main: killed predecessor has not ended");
 }
 
-/* Await the end of a process. Returns 0 or -ETIMEDOUT. */
+/* Wait for the end of a process. Returns 0 or -ETIMEDOUT. */
 static int
 process_await_end(int pidfd)
 {
 	struct pollfd p = {.fd = pidfd, .events = POLLIN};
 
-	for (int ms = 0; pidfd >= 0 && poll(&p, 1, SIGN_MS) <= 0; ms += SIGN_MS) {
+	for (int ms = 0; pidfd >= 0 && poll(&p, 1, NOTIFY_MS) <= 0; ms += NOTIFY_MS) {
 		if (ms >= HANDOVER_CLOSE_MS)
 			return -ETIMEDOUT;
 		service_hint("WATCHDOG=1");
@@ -397,8 +411,8 @@ process_await_end(int pidfd)
 }
 
 /*
- * All but to forward. What cannot be listened on has to be known now: from COMMITTED on no other
- * process would forward in our place. Returns 0 or -errno.
+ * Prepare everything except forwarding. An address that cannot be listened on must be found
+ * here, because from COMMITTED on no other process forwards instead. Returns 0 or -errno.
  */
 static int
 successor_prepare(const struct successor *next)
@@ -426,24 +440,24 @@ successor_prepare(const struct successor *next)
 static int
 successor_take_over(const struct successor *next, int pidfd)
 {
-	const char *hangs = "a thread of it hangs";
+	const char *hanging = "thread";
 	int rc = predecessor_await(next, COMMITTED, -1, true);
 
 	if (rc < 0)
 		return rc;
 	service_speak();
-	service_hint("WATCHDOG=1"); /* from here on the manager counts */
+	service_hint("WATCHDOG=1"); /* its watchdog counts from now on */
 	rc = predecessor_await(next, STOPPED, (int)haste_ms(HANDOVER_STOP_MS), true);
 	if (rc == 0) {
-		hangs = "a device of it hangs";
+		hanging = "device";
 		rc = predecessor_await(next, CLOSED, HANDOVER_CLOSE_MS, true);
 	}
-	/* fpm-nics reopens devices only when the whole predecessor is gone. */
+	/* fpm-nics opens devices again only after the predecessor has ended. */
 	if (rc == 0 && nics_are_kept() && !next->shared)
 		rc = process_await_end(pidfd);
 	if (rc < 0) {
-		predecessor_end(pidfd, rc, hangs);
-		next->mistrust();
+		predecessor_end(pidfd, rc, hanging);
+		next->on_predecessor_death();
 	}
 	packets_discard(next);
 	return 0;

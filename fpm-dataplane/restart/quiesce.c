@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stop the workers one after the other, ui first: without it no client asks manage for
- * anything.                                                                       [main]
+ * Stop the workers one after the other, ui first: without ui no client sends requests to
+ * manage.                                                                       [main]
  */
 #include "restart/quiesce.h"
 
@@ -12,14 +12,17 @@
 
 static struct {
 	const struct quiesce *q;
-	unsigned int n_stopped; /* of the workers, in their order */
-	bool asked;
-	_Atomic bool done; /* W:rib, also after we stopped waiting */
+	unsigned int n_stopped; /* number of stopped workers, in the order of `worker` */
+	bool rib_asked;
+	_Atomic bool done; /* W:rib, even after the wait has timed out */
 } state;
 
-/* Have all workers stopped, and has rib digested what they sent to it? */
+/*
+ * Ask the next worker to stop. Returns true if all have stopped and rib has processed all
+ * that they sent to it.
+ */
 static bool
-workers_are_quiet(void)
+workers_try_quiesce(void)
 {
 	struct worker *const *w = state.q->worker;
 
@@ -28,9 +31,9 @@ workers_are_quiet(void)
 			return false;
 		state.n_stopped++;
 	}
-	if (!state.asked)
+	if (!state.rib_asked)
 		state.q->rib_quiesce(w[QUIESCE_RIB], &state.done);
-	state.asked = true;
+	state.rib_asked = true;
 	return atomic_load(&state.done);
 }
 
@@ -41,11 +44,11 @@ workers_quiesce(const struct quiesce *q)
 
 	state.q = q;
 	state.n_stopped = 0;
-	state.asked = false;
+	state.rib_asked = false;
 	atomic_store(&state.done, false);
-	rc = watchdog_until(workers_are_quiet, QUIESCE_MS);
+	rc = watchdog_wait(workers_try_quiesce, QUIESCE_MS);
 	if (rc < 0)
-		log_error("main: does not come to an end thread=%s for_s=%u",
+		log_error("main: thread does not stop thread=%s for_s=%u",
 			  q->worker[state.n_stopped]->ops->name, QUIESCE_MS / 1000);
 	return rc;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * quiesce: before a successor (restart/handover.h) reads the checkpoint, the daemon listens to
- * no process any more, and rib has digested what zebra sent.                      [main]
+ * quiesce: before a successor (restart/handover.h) reads the checkpoint, the daemon stops
+ * listening to other processes, and rib has processed all that zebra sent.      [main]
  */
 #ifndef RESTART_QUIESCE_H
 #define RESTART_QUIESCE_H
 
 #include "base/worker.h"
 
-/* The workers in the order in which they stop; rib, the last, goes on. */
+/* The workers in the order in which they stop; rib, the last, continues. */
 enum quiesce_worker {
 	QUIESCE_UI,
 	QUIESCE_MANAGE,
@@ -25,7 +25,7 @@ struct quiesce {
 };
 
 /*
- * Stop the workers and quiesce rib. The caller has restart_lock(), so manage works on nothing.
+ * Stop the workers and quiesce rib. The caller has restart_lock(), so manage is idle.
  * Returns 0, or -ETIMEDOUT when a worker does not stop; the log names it.
  */
 int workers_quiesce(const struct quiesce *q);

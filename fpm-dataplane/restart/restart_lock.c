@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Changes and restarts exclude one another. Under one lock, so that of a change and a restart
- * that begin at the same time one is told of the other; nobody waits in it.
+ * Changes and restarts exclude each other. One lock guards all flags, so that of a change
+ * and a restart that begin at the same time, one sees the other. It is held only to read
+ * and write the flags.
  */
 #include "restart/restart_lock.h"
 
@@ -11,20 +12,20 @@ static struct {
 	pthread_mutex_t lock;
 	bool busy;       /* W:manage */
 	bool restarting; /* W:main */
-	bool due;        /* W:manage, and taken back by main */
+	bool reload_due; /* W:manage sets, main clears */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 bool
 change_lock(bool later)
 {
-	bool may;
+	bool locked;
 
 	pthread_mutex_lock(&state.lock);
-	may = !state.restarting;
-	state.busy |= may;
-	state.due |= !may && later;
+	locked = !state.restarting;
+	state.busy |= locked;
+	state.reload_due |= !locked && later;
 	pthread_mutex_unlock(&state.lock);
-	return may;
+	return locked;
 }
 
 void
@@ -38,23 +39,23 @@ change_unlock(void)
 bool
 restart_lock(void)
 {
-	bool may;
+	bool locked;
 
 	pthread_mutex_lock(&state.lock);
-	may = !state.busy;
-	state.restarting |= may;
+	locked = !state.busy;
+	state.restarting |= locked;
 	pthread_mutex_unlock(&state.lock);
-	return may;
+	return locked;
 }
 
 bool
 restart_unlock(void)
 {
-	bool due;
+	bool reload_due;
 
 	pthread_mutex_lock(&state.lock);
-	due = state.due;
-	state.restarting = state.due = false;
+	reload_due = state.reload_due;
+	state.restarting = state.reload_due = false;
 	pthread_mutex_unlock(&state.lock);
-	return due;
+	return reload_due;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * restart_lock: a change of the running daemon and a restart exclude each other. A successor
- * has the configuration file and the TAPs of the moment in which it was started, and would not
- * know of a change made since.
+ * restart_lock: a change of the running daemon and a restart exclude each other. A
+ * successor uses the configuration file and the TAPs of the moment at which it was started;
+ * it would miss a later change.
  */
 #ifndef RESTART_RESTART_LOCK_H
 #define RESTART_RESTART_LOCK_H
 
 #include <stdbool.h>
 
-/* The error that a client gets whose change is refused during a restart. */
+/* The error for a client whose change is refused during a restart. */
 #define CHANGE_REFUSED \
 	"refused, nothing changed: a restart is under way; ask again when it is over"
 
@@ -21,10 +21,13 @@
 bool change_lock(bool later);
 void change_unlock(void);
 
-/* Begin a restart. Returns false while a change is being made.                   [main] */
+/* Begin a restart. Returns false while a change is being made.                [main] */
 bool restart_lock(void);
 
-/* The restart failed. Returns true if a change was refused `later` meanwhile.     [main] */
+/*
+ * End a restart that failed. Returns true if a change was refused `later` meanwhile.
+ *                                                                               [main]
+ */
 bool restart_unlock(void);
 
 #endif

@@ -11,11 +11,12 @@
 #include "base/sd_notify.h"
 #include "start/cpus.h"
 
-#define NAMES 8192
+#define NAMES_BYTES 8192
 
 /*
- * Place the descriptors from SERVICE_FIRST_FD on, and nothing above them. They are copied first
- * to numbers above that range, no higher than need be: a limit of open files is one of numbers.
+ * Place the descriptors from SERVICE_FIRST_FD on, and close all above them. They are first
+ * copied to numbers above that range, as low as possible, because RLIMIT_NOFILE limits the
+ * numbers.
  */
 static int
 fds_place(posix_spawn_file_actions_t *actions, const struct named_fd *fd, unsigned int n_fd,
@@ -41,7 +42,7 @@ program_spawn(pid_t *pid, char *const argv[], const struct named_fd *fd, unsigne
 	      const sigset_t *mask)
 {
 	posix_spawn_file_actions_t actions;
-	char names[NAMES], **env;
+	char names[NAMES_BYTES], **env;
 	posix_spawnattr_t attr;
 	int high[FDSTORE_MAX], rc;
 	size_t len = 0;
@@ -75,7 +76,7 @@ program_spawn(pid_t *pid, char *const argv[], const struct named_fd *fd, unsigne
 
 int
 child_start(struct child *child, char *const argv[], const struct named_fd *fd,
-	    unsigned int n, const char *sock_name, const sigset_t *born_with)
+	    unsigned int n, const char *sock_name, const sigset_t *start_mask)
 {
 	struct named_fd all[FDSTORE_MAX];
 	int pair[2], rc;
@@ -86,7 +87,7 @@ child_start(struct child *child, char *const argv[], const struct named_fd *fd,
 		all[i] = fd[i];
 	all[n].fd = pair[1];
 	snprintf(all[n].name, sizeof(all[n].name), "%s", sock_name);
-	rc = program_spawn(&child->pid, argv, all, n + 1, born_with);
+	rc = program_spawn(&child->pid, argv, all, n + 1, start_mask);
 	close(pair[1]);
 	child->sock = pair[0];
 	if (rc < 0)

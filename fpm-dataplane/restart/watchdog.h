@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * watchdog: is every thread alive? Workers and forwarders count the rounds of their loops; who
- * stands still hangs. A forwarder without work sleeps 100 ms at most (base/idle.h); a worker
- * that is about to take long says so and until when (worker_takes_long()).        [main]
+ * watchdog: the check that each thread still runs. Workers and forwarders count the rounds
+ * of their loops; a thread whose count stands still hangs. A forwarder without work sleeps
+ * 100 ms at most (base/idle.h). A worker announces a task that takes long, and its limit
+ * (worker_takes_long()).                                                        [main]
  */
 #ifndef RESTART_WATCHDOG_H
 #define RESTART_WATCHDOG_H
@@ -17,30 +18,30 @@
 #define WATCHDOG_WORKERS_MAX 8
 
 struct watchdog {
-	uint64_t since_ms; /* when all were seen alive last */
-	bool told;         /* who is not, since then */
-	/* As they were then. */
+	uint64_t since_ms; /* time of the last passed check */
+	bool reported;     /* hanging threads were logged since then */
+	/* The rounds of each thread at that time. */
 	unsigned long rounds[WATCHDOG_WORKERS_MAX + COUNTERS_MAX];
 };
 
 /*
- * Has everyone, the `n` workers and all forwarders, gone round since the last time that the
- * answer was yes? Wakes the workers, so that they do. Who has not for `patience_ms` is told
- * in the log, once a time.
+ * Check all threads: the `n` workers and all forwarders. Returns true if each has gone
+ * round since the last passed check. Wakes the workers, so that they go round. Logs a
+ * thread that has not gone round for `timeout_ms`, once until the next passed check.
  */
-bool watchdog_look(struct watchdog *dog, struct worker *w, unsigned int n, uint64_t now_ms,
-		   unsigned int patience_ms);
+bool watchdog_check(struct watchdog *wd, struct worker *w, unsigned int n, uint64_t now_ms,
+		    unsigned int timeout_ms);
 
 /*
- * Wait for a signal of `set` as sigwait(3) does, telling the service manager meanwhile that
- * all workers and forwarders are alive, while they are. Returns the signal.
+ * Wait for a signal of `set` as sigwait(3) does. Meanwhile send WATCHDOG=1 to the service
+ * manager while all workers and forwarders run. Returns the signal.
  */
 int watchdog_sigwait(const sigset_t *set, struct worker *w, unsigned int n_worker);
 
 /*
- * Wait until `done` says so, with signs of life meanwhile: that it takes long is no hang.
- * Returns 0, or -ETIMEDOUT after `most_ms`.
+ * Wait until `done` returns true, and send WATCHDOG=1 meanwhile, because a long wait is no
+ * hang. Returns 0, or -ETIMEDOUT after `most_ms`.
  */
-int watchdog_until(bool (*done)(void), unsigned int most_ms);
+int watchdog_wait(bool (*done)(void), unsigned int most_ms);
 
 #endif

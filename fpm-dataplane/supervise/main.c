@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fpm-supervise: runs fpm-dataplane where there is no systemd (containers, labs) and is to
- * it what systemd is: it keeps the descriptors that the program gives it, so that TAPs do
- * not lose their carrier while the program is away, and starts it again when it crashed.
- * The protocol is systemd's (sd_notify(3)); the program cannot tell the two apart.
+ * fpm-supervise: run fpm-dataplane where there is no systemd (containers, labs), as systemd
+ * would do it. It stores the descriptors that the program gives it, so that TAPs keep their
+ * carrier while the program does not run, and starts the program again after a crash. The
+ * protocol is systemd's (sd_notify(3)); the program cannot tell the two apart.
  *
- * It never touches a packet, allocates nothing while it runs, has one thread, and waits for
- * nobody who reads its log: what holds the others up must itself not fall. What ends and what
- * starts again:
+ * It must not crash, because it holds the descriptors. Therefore it never touches a packet,
+ * allocates nothing while it runs, has one thread, and never blocks on its log. What the
+ * program does has these effects:
  *
- *   exit code 0, or asked to stop   ends, with that code
- *   a code before the first READY=1 ends with that code: 2 is a wrong configuration
- *   exit code 75 after READY=1      starts again at once: a restart that was asked for
- *   exit code 2, 77 after it        starts again every second: with its TAPs would end what
- *                                   stays up by them, and a file or a device comes back
- *   MAINPID=                        another takes its place (restart/handover.h): that one counts
- *   anything else, or a signal      starts again: at once, then after 100 ms, 200 ms, ... 10 s,
- *                                   for ever; ten good seconds and it begins with "at once"
+ *   exit code 0, or end after a stop     fpm-supervise ends, with that code
+ *   exit code before the first READY=1   fpm-supervise ends, with that code (2: the
+ *                                        configuration is wrong)
+ *   exit code 75 after READY=1           the program starts again at once, because a restart
+ *                                        was requested
+ *   exit code 2 or 77 after READY=1      the program starts again every second: an end would
+ *                                        close the TAPs, and the file or device may come back
+ *   MAINPID=                             a successor (restart/handover.h) is the program now
+ *   any other exit code, or a signal     the program starts again: at once, then after 100 ms,
+ *                                        200 ms, ... 10 s, without end; after 10 s of READY=1
+ *                                        it begins with "at once"
  */
 #include <errno.h>
 #include <getopt.h>
@@ -43,35 +46,35 @@
 
 #define BACKOFF_MIN_MS 100u
 #define BACKOFF_MAX_MS 10000u
-#define GOOD_RUN_MS    10000u /* after which a crash counts as the first one */
+#define GOOD_RUN_MS    10000u /* a crash after it counts as the first one */
 #define EXTEND_MAX_US  3600000000ull
 #define STOP_MS        10000u /* between SIGTERM, or SIGABRT, and SIGKILL */
-#define REFUSED_MS     1000u  /* between starts that the configuration does not allow */
-#define NOTICES_MAX    1024u  /* at a time; net.unix.max_dgram_qlen is 10 to 512 */
+#define REFUSED_MS     1000u  /* between starts after exit code 2 or 77 */
+#define NOTICES_MAX    1024u  /* in one round; net.unix.max_dgram_qlen is 10 to 512 */
 #define NEVER          UINT64_MAX
 
 static struct {
 	char **argv;
 	int signal_fd, notify_fd;
 	char notify_name[NOTIFY_NAME_BYTES];
-	unsigned int watchdog_ms, start_ms; /* between signs of life; until READY=1 */
+	unsigned int watchdog_ms, start_ms; /* between two WATCHDOG=1; until READY=1 */
 	sigset_t old_mask;
 	struct store store;
 
-	pid_t pid, pid_before; /* 0: it does not run; there was none */
+	pid_t pid, predecessor; /* 0: no process runs; there was none */
 	bool ready, was_ready;
-	bool successor; /* it took another's place: from then on its signs of life count */
+	bool successor; /* it took over: its WATCHDOG=1 count from then on */
 	uint64_t ready_ms;
-	uint64_t next_ms; /* when to start it, or what the next line is about */
+	uint64_t next_ms; /* the time of `next` */
 	enum { DO_NOTHING, DO_START, DO_ABORT, DO_KILL } next;
 	unsigned int backoff_ms;
 	unsigned int restarts;
-	unsigned int strangers; /* heard since its last sign of life */
+	unsigned int n_foreign; /* notices of other processes since its last WATCHDOG=1 */
 	bool stopping;
 } sup;
 
 static void
-plan_set(int what, uint64_t in_ms)
+timer_set(int what, uint64_t in_ms)
 {
 	sup.next = what;
 	sup.next_ms = what == DO_NOTHING ? NEVER : monotonic_ms() + in_ms;
@@ -80,7 +83,7 @@ plan_set(int what, uint64_t in_ms)
 /* --- the child ---------------------------------------------------------------------------- */
 
 static void
-child_run(void)
+child_exec(void)
 {
 	char text[24];
 
@@ -88,7 +91,7 @@ child_run(void)
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGXFSZ, SIG_DFL);
 	snprintf(text, sizeof(text), "%d", (int)getpid());
-	if (store_pass_on(&sup.store) < 0 ||
+	if (store_export(&sup.store) < 0 ||
 	    setenv("NOTIFY_SOCKET", sup.notify_name, 1) < 0 ||
 	    (sup.watchdog_ms != 0 && setenv("WATCHDOG_PID", text, 1) < 0))
 		goto failed;
@@ -98,7 +101,8 @@ child_run(void)
 	sigprocmask(SIG_SETMASK, &sup.old_mask, NULL);
 	execvp(sup.argv[0], sup.argv);
 failed:
-	log_error("supervise: %s cannot be run: %s", sup.argv[0], strerror(errno));
+	log_error("supervise: cannot run program=%s error=%s", sup.argv[0],
+		  strerror(errno));
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
@@ -108,15 +112,15 @@ child_start(void)
 	sup.ready = sup.successor = false;
 	sup.pid = fork();
 	if (sup.pid == 0)
-		child_run();
-	if (sup.pid < 0) { /* out of processes or memory: that may pass */
+		child_exec();
+	if (sup.pid < 0) { /* no process or memory left: this may pass */
 		log_error("supervise: fork failed error=%s", strerror(errno));
 		sup.pid = 0;
-		plan_set(DO_START, BACKOFF_MAX_MS);
+		timer_set(DO_START, BACKOFF_MAX_MS);
 		return;
 	}
-	plan_set(DO_ABORT, sup.start_ms);
-	log_info("supervise: started pid=%d restarts=%u kept=%u", (int)sup.pid,
+	timer_set(DO_ABORT, sup.start_ms);
+	log_info("supervise: started pid=%d restarts=%u stored=%u", (int)sup.pid,
 		 sup.restarts, sup.store.n);
 }
 
@@ -126,11 +130,11 @@ child_start_again(const char *why, int number, bool asked_for)
 	if (sup.ready && monotonic_ms() - sup.ready_ms >= GOOD_RUN_MS)
 		sup.backoff_ms = 0;
 	if (asked_for)
-		log_info("supervise: restart asked for");
+		log_info("supervise: restart requested");
 	else
-		log_error("supervise: ended %s=%d, next start in_ms=%u", why, number,
+		log_error("supervise: program ended %s=%d next_start_in_ms=%u", why, number,
 			  sup.backoff_ms);
-	plan_set(DO_START, asked_for ? 0 : sup.backoff_ms);
+	timer_set(DO_START, asked_for ? 0 : sup.backoff_ms);
 	sup.restarts++;
 	if (!asked_for)
 		sup.backoff_ms = sup.backoff_ms == 0                   ? BACKOFF_MIN_MS
@@ -138,15 +142,18 @@ child_start_again(const char *why, int number, bool asked_for)
 								       : sup.backoff_ms * 2;
 }
 
-/* The program ended. Returns the exit code for ourselves, or -1 to go on. */
+/*
+ * Handle the end of the program. Returns the exit code for fpm-supervise, or -1 to
+ * continue.
+ */
 static int
 child_ended(int status)
 {
 	int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 
-	sup.pid_before = sup.pid;
+	sup.predecessor = sup.pid;
 	sup.pid = 0;
-	plan_set(DO_NOTHING, 0);
+	timer_set(DO_NOTHING, 0);
 	if (sup.stopping)
 		return code;
 	if (WIFSIGNALED(status)) {
@@ -155,14 +162,14 @@ child_ended(int status)
 	}
 	if (code == 0 || !sup.was_ready) {
 		if (code != 0)
-			log_error("supervise: ended code=%d, not started again", code);
+			log_error("supervise: program ended, not restarted code=%d", code);
 		return code;
 	}
 	if (code == SERVICE_EXIT_CONFIG || code == SERVICE_EXIT_LATER) {
-		log_error("supervise: ended code=%d, not with this configuration, which is "
-			  "tried again in_ms=%u",
+		log_error("supervise: program refused its configuration code=%d "
+			  "retry_in_ms=%u",
 			  code, haste_ms(REFUSED_MS));
-		plan_set(DO_START, haste_ms(REFUSED_MS));
+		timer_set(DO_START, haste_ms(REFUSED_MS));
 		sup.restarts++;
 		return -1;
 	}
@@ -170,7 +177,7 @@ child_ended(int status)
 	return -1;
 }
 
-/* --- what it says ------------------------------------------------------------------------- */
+/* --- notices of the program --------------------------------------------------------------- */
 
 static void
 fd_put(const char *name, int fd)
@@ -178,7 +185,7 @@ fd_put(const char *name, int fd)
 	int rc = store_put(&sup.store, name, fd);
 
 	if (rc < 0)
-		log_warn("supervise: descriptor not kept error=%s", strerror(-rc));
+		log_warn("supervise: descriptor not stored error=%s", strerror(-rc));
 }
 
 static void
@@ -190,8 +197,9 @@ child_on_ready(void)
 }
 
 /*
- * The program has prepared another to take its place: from now on that one counts, and has no
- * more time for each sign of life than any that runs, for nobody forwards meanwhile.
+ * Handle MAINPID=: the program has prepared a successor, which is the program from now on.
+ * The successor gets the watchdog's time until its first WATCHDOG=1, not the time of a
+ * start, because no process forwards meanwhile.
  */
 static void
 child_on_successor(const char *number)
@@ -201,22 +209,22 @@ child_on_successor(const char *number)
 
 	if (pid <= 1 || *end != '\0')
 		return;
-	sup.pid_before = sup.pid;
+	sup.predecessor = sup.pid;
 	sup.pid = (pid_t)pid;
 	sup.ready = false;
 	sup.successor = true;
 	sup.restarts++;
-	if (sup.stopping) { /* a stop that has met the handing over is this one's, too */
+	if (sup.stopping) { /* a stop during the handover is for the successor, too */
 		kill(sup.pid, SIGTERM);
-		plan_set(DO_KILL, haste_ms(STOP_MS));
+		timer_set(DO_KILL, haste_ms(STOP_MS));
 	} else {
-		plan_set(DO_ABORT, sup.watchdog_ms != 0 ? sup.watchdog_ms : sup.start_ms);
+		timer_set(DO_ABORT, sup.watchdog_ms != 0 ? sup.watchdog_ms : sup.start_ms);
 	}
-	log_info("supervise: succeeded by pid=%ld restarts=%u kept=%u", pid, sup.restarts,
-		 sup.store.n);
+	log_info("supervise: successor took over pid=%ld restarts=%u stored=%u", pid,
+		 sup.restarts, sup.store.n);
 }
 
-/* A start that may take so long from here is given more time, never less. */
+/* Extend the time of a start. Never shorten it. */
 static void
 start_extend(uint64_t in_ms)
 {
@@ -237,27 +245,27 @@ child_on_extend(const char *usec)
 }
 
 static void
-child_on_alive(void)
+on_watchdog(void)
 {
-	sup.strangers = 0;
+	sup.n_foreign = 0;
 	if (sup.ready && sup.next != DO_KILL)
-		plan_set(sup.watchdog_ms != 0 ? DO_ABORT : DO_NOTHING, sup.watchdog_ms);
+		timer_set(sup.watchdog_ms != 0 ? DO_ABORT : DO_NOTHING, sup.watchdog_ms);
 	else if (sup.successor)
 		start_extend(sup.watchdog_ms);
 }
 
-/* One datagram: lines of VARIABLE=value; `fd` (or -1) is ours. */
+/* Handle one datagram: lines of VARIABLE=value. It owns `fd` (-1: none). */
 static void
-notice_understand(char *text, int fd)
+notice_handle(char *text, int fd)
 {
 	const char *name = "stored";
-	bool keep = false, drop = false, alive = false;
+	bool keep = false, drop = false, watchdog = false;
 	char *rest = text;
 
 	for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
 		keep |= strcmp(line, "FDSTORE=1") == 0;
 		drop |= strcmp(line, "FDSTOREREMOVE=1") == 0;
-		alive |= strcmp(line, "WATCHDOG=1") == 0;
+		watchdog |= strcmp(line, "WATCHDOG=1") == 0;
 		if (strncmp(line, "FDNAME=", 7) == 0)
 			name = line + 7;
 		if (strncmp(line, "MAINPID=", 8) == 0)
@@ -267,28 +275,28 @@ notice_understand(char *text, int fd)
 		if (strcmp(line, "READY=1") == 0)
 			child_on_ready();
 		if (strcmp(line, "READY=1") == 0)
-			alive = true;
+			watchdog = true;
 		if (strcmp(line, "STOPPING=1") == 0)
-			plan_set(DO_KILL, haste_ms(STOP_MS));
+			timer_set(DO_KILL, haste_ms(STOP_MS));
 	}
-	if (alive)
-		child_on_alive();
+	if (watchdog)
+		on_watchdog();
 	if (drop)
-		store_drop(&sup.store, name);
+		store_remove(&sup.store, name);
 	if (fd >= 0 && keep)
 		fd_put(name, fd);
 	else if (fd >= 0)
-		close(fd); /* of BARRIER=1: all that was said before has been done by now */
+		close(fd); /* BARRIER=1: all earlier datagrams have been handled */
 }
 
 /*
- * Only the program is listened to. What its predecessor still says is no news; strangers, who
- * may be anybody, are told of.
+ * Read a notice. Only the program is obeyed. A notice of the predecessor is ignored. Other
+ * senders are logged; they may be any process.
  */
 static void
 notify_on_readable(void)
 {
-	static struct log_limit strangers;
+	static struct log_limit foreign_limit;
 	struct notice n;
 	unsigned int missed;
 	int rc = notify_take(sup.notify_fd, &n);
@@ -296,20 +304,20 @@ notify_on_readable(void)
 	if (rc == -EAGAIN)
 		return;
 	if (rc == 0 && sup.pid != 0 && n.from == sup.pid) {
-		notice_understand(n.text, n.fd);
+		notice_handle(n.text, n.fd);
 		return;
 	}
 	if (n.fd >= 0)
 		close(n.fd);
-	sup.strangers++;
-	if ((n.from == 0 || n.from != sup.pid_before) && log_allowed(&strangers, &missed))
-		log_warn("supervise: not listened to pid=%d missed=%u", (int)n.from,
-			 missed);
+	sup.n_foreign++;
+	if ((n.from == 0 || n.from != sup.predecessor) &&
+	    log_allowed(&foreign_limit, &missed))
+		log_warn("supervise: notice refused pid=%d missed=%u", (int)n.from, missed);
 }
 
-/* --- signals, times ----------------------------------------------------------------------- */
+/* --- signals, timer ----------------------------------------------------------------------- */
 
-/* Returns an exit code, or -1 to go on. */
+/* Handle a signal. Returns an exit code, or -1 to continue. */
 static int
 signals_on_readable(void)
 {
@@ -333,45 +341,48 @@ signals_on_readable(void)
 		return 0;
 	kill(sup.pid, (int)info.ssi_signo);
 	if (!sup.stopping)
-		plan_set(DO_KILL, haste_ms(STOP_MS));
+		timer_set(DO_KILL, haste_ms(STOP_MS));
 	sup.stopping = true;
 	return -1;
 }
 
-/* Have others filled the queue, in which its signs of life find no room then? */
+/*
+ * True if other processes may have filled the queue, so that it had no room for WATCHDOG=1
+ * of the program.
+ */
 static bool
-child_is_drowned(void)
+notify_is_flooded(void)
 {
-	if (!sup.ready || sup.strangers < NOTICES_MAX)
+	if (!sup.ready || sup.n_foreign < NOTICES_MAX)
 		return false;
-	log_warn("supervise: no sign of life among words of others, it is given another "
-		 "while pid=%d of_others=%u",
-		 (int)sup.pid, sup.strangers);
-	sup.strangers = 0;
+	log_warn("supervise: watchdog extended, notify socket flooded pid=%d foreign=%u",
+		 (int)sup.pid, sup.n_foreign);
+	sup.n_foreign = 0;
 	return true;
 }
 
 static void
-plan_on_time(void)
+on_timer(void)
 {
 	switch (sup.next) {
 	case DO_START:
 		child_start();
 		break;
 	case DO_ABORT:
-		if (child_is_drowned()) {
-			plan_set(DO_ABORT, sup.watchdog_ms);
+		if (notify_is_flooded()) {
+			timer_set(DO_ABORT, sup.watchdog_ms);
 			break;
 		}
 		kill(sup.pid, SIGABRT);
-		plan_set(DO_KILL, haste_ms(STOP_MS));
-		log_error("supervise: no sign of life pid=%d ready=%d, it is aborted",
+		timer_set(DO_KILL, haste_ms(STOP_MS));
+		log_error("supervise: program hangs, aborting it pid=%d ready=%d",
 			  (int)sup.pid, sup.ready);
 		break;
 	case DO_KILL:
 		kill(sup.pid, SIGKILL);
-		plan_set(DO_NOTHING, 0);
-		log_error("supervise: does not end pid=%d, it is killed", (int)sup.pid);
+		timer_set(DO_NOTHING, 0);
+		log_error("supervise: program does not end, killing it pid=%d",
+			  (int)sup.pid);
 		break;
 	default:
 		break;
@@ -400,22 +411,26 @@ events_loop(void)
 		p[0].revents = p[1].revents = 0;
 		if (poll(p, 2, next_wait_ms()) < 0 && errno != EINTR)
 			return 1;
-		/* What it said before it died is heard before its death; who says more than
-		 * the kernel has wait holds up no death and no stop. */
+		/*
+		 * First handle the notices that a program sent before it died. The limit
+		 * keeps a sender that is faster than this loop from delaying a death or a
+		 * stop.
+		 */
 		for (unsigned int i = 0; i < NOTICES_MAX && p[1].revents != 0; i++)
 			if (poll(&p[1], 1, 0) > 0)
 				notify_on_readable();
 		if (p[0].revents != 0)
 			code = signals_on_readable();
 		if (code < 0 && sup.next_ms <= monotonic_ms())
-			plan_on_time();
+			on_timer();
 	}
 	return code;
 }
 
 /*
- * It needs none itself. What the daemon keeps passes through here, and what its start has a use
- * for: to read a file and to open a terminal that are not root's, and to give up the rest.
+ * Drop capabilities. fpm-supervise needs none. The daemon inherits its own from here, and
+ * two that only its start needs: to read a file and to open a terminal that are not root's
+ * (CAP_DAC_OVERRIDE), and to drop the others (CAP_SETPCAP).
  */
 static void
 privileges_limit(void)
@@ -424,9 +439,12 @@ privileges_limit(void)
 		CAPS_DAEMON | CAP_BIT(CAP_DAC_OVERRIDE) | CAP_BIT(CAP_SETPCAP);
 	int rc = caps_keep(kept, kept);
 
-	/* The daemon, which somebody may take over, insists on it itself. */
+	/*
+	 * Only a warning: the daemon, which an attacker may take over, ends if it cannot
+	 * drop its own.
+	 */
 	if (rc < 0)
-		log_warn("supervise: capabilities not given up error=%s", strerror(-rc));
+		log_warn("supervise: capabilities not dropped error=%s", strerror(-rc));
 }
 
 static int
@@ -449,17 +467,17 @@ usage_print(FILE *out)
 	fprintf(out,
 		"usage: fpm-supervise [--watchdog SECONDS] [--start SECONDS] PROGRAM "
 		"[ARGUMENT...]\n"
-		"Runs `fpm-dataplane -c FILE`, keeps its TAPs while it is away, starts it\n"
-		"again when it crashes. SIGTERM and SIGINT end both, SIGHUP is passed on.\n"
-		"      --watchdog SECONDS  abort a program that shows no sign of life for "
-		"so\n"
-		"                          long; default 30, 0: never\n"
-		"      --start SECONDS     abort one that starts and comes no step further "
-		"in\n"
-		"                          that time, such as a device; default 90\n");
+		"Runs `fpm-dataplane -c FILE`, keeps its TAPs open while it does not run,\n"
+		"starts it again after a crash. SIGTERM and SIGINT end both, SIGHUP is\n"
+		"passed on.\n"
+		"      --watchdog SECONDS  abort the program if it hangs for so long;\n"
+		"                          default 30, 0: never\n"
+		"      --start SECONDS     abort a start without progress (the next "
+		"device\n"
+		"                          is progress) for so long; default 90\n");
 }
 
-/* Returns the number, -1 after a sentence. */
+/* Parse an option. Returns the number, or -1 after an error message. */
 static int
 option_seconds(const char *option, const char *text, unsigned long min)
 {
@@ -517,19 +535,22 @@ main(int argc, char **argv)
 	sup.argv = argv + optind;
 	sup.watchdog_ms = (unsigned int)watchdog_s * 1000;
 	sup.start_ms = (unsigned int)start_s * 1000;
-	plan_set(DO_NOTHING, 0);
+	timer_set(DO_NOTHING, 0);
 	sink_begin();
 	privileges_limit();
-	/* Nobody reads the log any more, or it may grow no further: no reason to end. */
+	/* A log without a reader, or at its size limit, must not end the process. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
-	/* A successor is its predecessor's child at first, and then ours. */
+	/*
+	 * A successor is a child of its predecessor, and of this process when the
+	 * predecessor has ended.
+	 */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	rc = signals_open();
 	if (rc == 0)
 		rc = sup.notify_fd = notify_open(sup.notify_name);
 	if (rc < 0) {
-		log_error("supervise: does not start error=%s", strerror(-rc));
+		log_error("supervise: start failed error=%s", strerror(-rc));
 		return 1;
 	}
 	rc = events_loop();

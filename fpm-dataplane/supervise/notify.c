@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is said by a socket that anybody may write to: whose words they are is the kernel's to
- * say, and descriptors that nobody wants are closed, however many came in one datagram. One
- * that stayed open for each would have nothing started again at last.
+ * Read from a socket to which every process may write. The kernel gives the sender of a
+ * datagram. Descriptors that are not wanted are closed, however many a datagram brings;
+ * otherwise fpm-supervise would run out of descriptors and could not start the program
+ * again.
  */
 #include "supervise/notify.h"
 
@@ -38,9 +39,11 @@ undo:
 	return rc;
 }
 
-/* All descriptors of `c`: the first that comes goes to `*fd`, others are closed. */
+/*
+ * Take all descriptors of `c`: the first goes to `*fd` if it is -1, the others are closed.
+ */
 static unsigned int
-descriptors_take(const struct cmsghdr *c, int *fd)
+fds_take_first(const struct cmsghdr *c, int *fd)
 {
 	unsigned int n = (unsigned int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
 
@@ -59,7 +62,7 @@ descriptors_take(const struct cmsghdr *c, int *fd)
 int
 notify_take(int sock, struct notice *n)
 {
-	/* Room for two descriptors, on a machine of 64 bits: alignment makes it so. */
+	/* On 64-bit machines the alignment makes room for two descriptors. */
 	union {
 		char buf[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 		struct cmsghdr align;
@@ -83,7 +86,7 @@ notify_take(int sock, struct notice *n)
 		if (c->cmsg_level != SOL_SOCKET)
 			continue;
 		if (c->cmsg_type == SCM_RIGHTS)
-			n_fd += descriptors_take(c, &n->fd);
+			n_fd += fds_take_first(c, &n->fd);
 		if (c->cmsg_type == SCM_CREDENTIALS) {
 			memcpy(&cred, CMSG_DATA(c), sizeof(cred));
 			n->from = cred.pid;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * notify: the socket by which the program says how it is (sd_notify(3)). It is abstract, and so
- * within reach of every program of the same network namespace, whoever runs it.
+ * notify: the socket by which the program reports its state (sd_notify(3)). It is abstract,
+ * so every program in the same network namespace can write to it, under any user.
  */
 #ifndef SUPERVISE_NOTIFY_H
 #define SUPERVISE_NOTIFY_H
@@ -11,20 +11,20 @@
 #define NOTIFY_NAME_BYTES 16
 
 struct notice {
-	pid_t from;     /* as the kernel says; 0: it does not know */
+	pid_t from;     /* given by the kernel; 0: unknown */
 	char text[512]; /* lines of VARIABLE=value */
-	int fd;         /* the receiver's from now on; -1: none came */
+	int fd;         /* owned by the receiver; -1: none */
 };
 
 /*
- * Open it under a name of the kernel's choice, of which nothing is left in any directory; `name`
- * is what NOTIFY_SOCKET says. Returns the descriptor or -errno.
+ * Open the socket under a name that the kernel chooses, without an entry in a directory.
+ * `name` is the value for NOTIFY_SOCKET. Returns the descriptor or -errno.
  */
 int notify_open(char name[NOTIFY_NAME_BYTES]);
 
 /*
- * The next datagram of `sock`. Returns 0, or -EAGAIN: there is none; -EBADMSG: it is longer than
- * any, or brings more than one descriptor. None of what it brought is open then.
+ * Take the next datagram of `sock`. Returns 0, -EAGAIN (there is none), or -EBADMSG: it is
+ * too long or brings more than one descriptor; all of its descriptors are closed then.
  */
 int notify_take(int sock, struct notice *n);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Kept descriptors: a small table by name, and how a child is born with them.
- */
+/* Stored descriptors: a small table by name, and its handover to a child. */
 #include "supervise/store.h"
 
 #include <errno.h>
@@ -13,7 +11,7 @@
 
 #define FIRST_FD 3
 
-/* As systemd has it: the names travel in one line with ':' between. */
+/* As in systemd: the names are passed in one line with ':' between them. */
 static bool
 name_is_good(const char *name)
 {
@@ -33,7 +31,7 @@ store_put(struct store *s, const char *name, int fd)
 	int rc = !name_is_good(name) ? -EINVAL : 0;
 
 	if (rc == 0)
-		store_drop(s, name);
+		store_remove(s, name);
 	if (rc == 0 && s->n == STORE_MAX)
 		rc = -ENOSPC;
 	if (rc < 0) {
@@ -47,7 +45,7 @@ store_put(struct store *s, const char *name, int fd)
 }
 
 bool
-store_drop(struct store *s, const char *name)
+store_remove(struct store *s, const char *name)
 {
 	for (unsigned int i = 0; i < s->n; i++) {
 		if (strcmp(s->item[i].name, name) != 0)
@@ -81,7 +79,7 @@ env_set(unsigned int n, const char *names)
 }
 
 int
-store_pass_on(const struct store *s)
+store_export(const struct store *s)
 {
 	static char names[STORE_MAX * STORE_NAME_BYTES];
 	int high[STORE_MAX];
@@ -89,7 +87,10 @@ store_pass_on(const struct store *s)
 
 	if (s->n == 0)
 		return 0;
-	/* Out of the way first: one of them may sit where another is to go. */
+	/*
+	 * Copy all to higher numbers first, because one may have a number that another
+	 * gets.
+	 */
 	for (unsigned int i = 0; i < s->n; i++) {
 		high[i] = fcntl(s->item[i].fd, F_DUPFD_CLOEXEC, FIRST_FD + (int)s->n);
 		if (high[i] < 0)

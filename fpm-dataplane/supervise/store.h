@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * store: descriptors kept for a program by name, as FileDescriptorStoreMax= of systemd does.
+ * store: descriptors stored for a program by name, as FileDescriptorStoreMax= of systemd
+ * does.
  */
 #ifndef SUPERVISE_STORE_H
 #define SUPERVISE_STORE_H
@@ -8,7 +9,7 @@
 #include <stdbool.h>
 
 #define STORE_MAX        256
-#define STORE_NAME_BYTES 101 /* with the final zero */
+#define STORE_NAME_BYTES 101 /* with the terminating zero */
 
 struct store {
 	struct {
@@ -19,20 +20,21 @@ struct store {
 };
 
 /*
- * Keep `fd`, now the store's; one of the same name is closed. Returns 0, -EINVAL for a name
- * that cannot be passed on (empty, longer, not printable, ':'), -ENOSPC; `fd` is then closed.
+ * Store `fd`, which the store then owns; one of the same name is closed. Returns 0, -EINVAL
+ * for a name that cannot be passed on (empty, too long, not printable, ':'), or -ENOSPC; on
+ * an error `fd` is closed.
  */
 int store_put(struct store *s, const char *name, int fd);
 
-/* Close what is called `name`. Returns whether there was such a one. */
-bool store_drop(struct store *s, const char *name);
+/* Close the descriptor `name`. Returns true if it was stored. */
+bool store_remove(struct store *s, const char *name);
 
 void store_clear(struct store *s);
 
 /*
- * In a child between fork and exec: put the descriptors at 3, 4, ..., open over exec, and
- * say so in LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES. Returns 0 or -errno.
+ * Pass the descriptors on, in a child between fork and exec: put them at 3, 4, ..., open
+ * over exec, and set LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES. Returns 0 or -errno.
  */
-int store_pass_on(const struct store *s);
+int store_export(const struct store *s);
 
 #endif

@@ -276,7 +276,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		conf.free = heap_free;
 	}
 	MUST(pt_create(&s.pt, &conf, how & 2 ? PT_WIDE : PT_FUSED, isa) == 0);
-	s.pt->least_visits = PT_LEVELS + 3;
+	s.pt->min_visits = PT_LEVELS + 3;
 	s.o = oracle_new(how & 1);
 	for (int i = 0; i < MAX_OPS && s.at < s.end; i++)
 		step(&s);

@@ -61,7 +61,7 @@ KNOWN = {
     ("tidy", "fpm-dataplane/rib/zebra.c", "zebra_batch",
      "clang-analyzer-core.CallAndMessage", 1):
         "the first loop fills in as many as the last reads",
-    ("tidy", "fpm-dataplane/supervise/store.c", "store_pass_on",
+    ("tidy", "fpm-dataplane/supervise/store.c", "store_export",
      "clang-analyzer-core.CallAndMessage", 1):
         "the first loop fills in as many as the others read",
     ("tidy", "poptrie/build.c", "node_build",

@@ -78,22 +78,28 @@ MAY_ASK_IT = {"log.c", "watch.c", "watch.h"}  # for time stamps that people read
 WORDS = re.compile(r"\b(nexthop entry|routing entry|blacklist|whitelist|master/slave)\b", re.I)
 # Who logs: the first word of a line.
 LOG_ROOMS = re.compile(
-    "(main|dpdk|fib|fpm|keep|log|manage|neigh|nics|port|prepare|punt|rib|service|supervise|ui): "
+    "(main|dpdk|fdstore|fib|fpm|log|manage|neigh|nics|port|prepare|punt|rib|service|supervise|ui): "
 )
 # Folders and files whose comments, messages and text are held to the patterns of english.py.
 PLAIN = (
     "README.md",
+    "fpm-dataplane/daemon",
     "fpm-dataplane/doc/CHANGELOG.md",
     "fpm-dataplane/doc/contributing.md",
     "fpm-dataplane/doc/fpm.md",
     "fpm-dataplane/doc/glossary.md",
     "fpm-dataplane/doc/testing.md",
+    "fpm-dataplane/main.c",
     "fpm-dataplane/manual/features.md",
     "fpm-dataplane/manual/frr.md",
     "fpm-dataplane/manual/index.md",
     "fpm-dataplane/manual/monitoring.md",
     "fpm-dataplane/manual/operations.md",
     "fpm-dataplane/manual/quickstart.md",
+    "fpm-dataplane/restart",
+    "fpm-dataplane/supervise",
+    "poptrie",
+    "tap-bridge",
     "tests/README.md",
     "tests/lint/pages.py",
     "tests/selftest/test_lint_pages.py",

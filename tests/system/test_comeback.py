@@ -91,7 +91,7 @@ def test_starts_that_fail_are_nothing_against_the_checkpoint(kept):
 
     with dead(dut) as was:
         dut.edit_config("iface=p-ext", "iface=p-ext,blocksz=1")
-    eventually(lambda: dut.daemon.log(999).count("supervise: ended code=1") >= 4, 30)
+    eventually(lambda: dut.daemon.log(999).count("supervise: program ended code=1") >= 4, 30)
     dut.edit_config("iface=p-ext,blocksz=1", "iface=p-ext")
     dut.daemon.back(was)
 

@@ -278,7 +278,7 @@ def test_health_is_that_of_zebra_and_of_the_dataplane(router):
     eventually(lambda: not router.is_healthy(), 10)
     router.run("pkill -CONT fpm-supervise")
     eventually(router.is_healthy, 30, 0.2, "fpm-supervise starts the dataplane again")
-    assert "supervise: ended signal=9" in router.log()
+    assert "supervise: program ended signal=9" in router.log()
 
 
 def test_without_its_supervisor_the_container_ends(router):

@@ -16,7 +16,7 @@ from lib.haste import hasty
 from lib.linkwatch import LinkWatch
 from lib.wait import eventually, never
 
-ABORTED = "supervise: no sign of life"
+ABORTED = "supervise: program hangs, aborting it"
 
 
 @pytest.fixture
@@ -99,8 +99,8 @@ def test_a_thread_that_hangs_is_found_by_its_name(watched, thread):
         come_back(dut, was)
 
     log = dut.daemon.log(100)
-    assert "main: no sign of life thread=" + thread.removeprefix("fdp-") in log
-    assert f"supervise: ended signal={int(signal.SIGABRT)}" in log
+    assert "main: thread hangs thread=" + thread.removeprefix("fdp-") in log
+    assert f"supervise: program ended signal={int(signal.SIGABRT)}" in log
     assert watch.lost_carrier() == []
     forwards(dut)
 
@@ -152,11 +152,11 @@ def test_a_restart_waits_for_what_zebra_said_and_is_no_hang(watched):
         dut.zebra.speaker.routes("2001:db8:e000::/64", 20000, nhid)
         restarts = dut.fpmctl_begin("restart")
         never(lambda: "supervise: " in dut.daemon.log(2), 4)
-    eventually(lambda: "supervise: succeeded by" in dut.daemon.log(60), 20)
+    eventually(lambda: "supervise: successor took over" in dut.daemon.log(60), 20)
     come_back(dut, was)
 
     assert restarts.wait(20) == 0
-    assert "no sign of life" not in dut.daemon.log(100)
+    assert "hangs" not in dut.daemon.log(100)
     assert dut.fpm()["checkpoint"]["restored"] == 20001
     dut.zebra.close()
     dut.forwarded(lan, lan.probe(HOST), wan)
@@ -171,10 +171,10 @@ def test_a_successor_that_hangs_when_it_is_named_has_the_watchdogs_time(watched)
 
     restarts = dut.fpmctl_begin("restart")
     line = eventually(
-        lambda: re.search(r"main: successor prepares pid=(\d+)", dut.daemon.log(60)), 20, 0.002
+        lambda: re.search(r"main: successor started pid=(\d+)", dut.daemon.log(60)), 20, 0.002
     )
     heir = int(line[1])
-    eventually(lambda: f"succeeded by pid={heir}" in dut.daemon.log(60), 20, 0.0005)
+    eventually(lambda: f"successor took over pid={heir}" in dut.daemon.log(60), 20, 0.0005)
     procs.stand_still(heir)
     dut.control.close()
     # Two seconds, and two more (haste), for it does not take the signal to abort.
@@ -200,15 +200,15 @@ def test_a_restart_does_not_wait_for_a_thread_that_hangs(watched):
         # Killed while it is held, it can be let go of no more.
         with contextlib.suppress(OSError), frozen(was, "fwd-0"):
             restarts = dut.fpmctl_begin("restart")
-            eventually(lambda: "predecessor does not end" in dut.daemon.log(60), 30)
+            eventually(lambda: "killing predecessor hanging=" in dut.daemon.log(60), 30)
         come_back(dut, was)
 
     dut.forwarded(lan, lan.probe(HOST), wan)
     assert restarts.wait(20) == 0
     assert watch.lost_carrier() == []
     log = dut.daemon.log(100)
-    assert "main: does not end thread=fwd-0" in log
-    assert "supervise: ended" not in log and "no sign of life" not in log
+    assert "main: thread does not end thread=fwd-0" in log
+    assert "supervise: program" not in log and "hangs" not in log
     assert not procs.is_alive(was)
 
 
@@ -226,7 +226,7 @@ def test_a_successor_waits_for_devices_and_for_nothing_else(watched):
     with contextlib.ExitStack() as rib_stands:
         with frozen(was, "fwd-0"):  # the old one waits for it before it closes a port
             restarts = dut.fpmctl_begin("restart")
-            eventually(lambda: "supervise: succeeded by" in dut.daemon.log(60), 20, 0.002)
+            eventually(lambda: "supervise: successor took over" in dut.daemon.log(60), 20, 0.002)
             rib_stands.enter_context(frozen(was, "fdp-rib"))
         come_back(dut, was)
         dut.forwarded(lan, lan.probe(HOST), wan)

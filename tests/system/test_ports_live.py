@@ -313,14 +313,14 @@ def test_a_device_that_takes_long_to_start_is_no_hang(own_dut):
 
     asks.start()
     try:
-        never(lambda: answer or "no sign of life" in dut.daemon.log(60), 4)
+        never(lambda: answer or "hangs" in dut.daemon.log(60), 4)
     finally:
         with open(os.open(slow, os.O_WRONLY | os.O_NONBLOCK), "wb") as pipe:
             pipe.write(b"no pcap at all")
         asks.join(20)
 
     assert answer[0].returncode == 2 and "nothing changed" in answer[0].stderr
-    assert dut.daemon.pid() == was and "no sign of life" not in dut.daemon.log(60)
+    assert dut.daemon.pid() == was and "hangs" not in dut.daemon.log(60)
     assert ports(dut) == ["lan0", "wan0", "alt0", "ext0"]
 
 
@@ -378,7 +378,7 @@ def test_a_start_with_slow_devices_is_given_time(own_dut):
     starts.start()
     for one in slow:
         eventually(one.begun, 20, 0.01)
-        never(lambda: "supervise: no sign of life" in dut.daemon.log(60), 2)
+        never(lambda: "supervise: program hangs" in dut.daemon.log(60), 2)
         one.get_ready()
     starts.join(30)
 
@@ -550,7 +550,7 @@ def test_a_port_goes_although_the_supervisor_does_not_listen(own_dut):
     try:
         done(dut, "port", "del", "t")
         assert "t" not in taps(dut)
-        said = "keep: the service manager has not let go of the tap yet name=t"
+        said = "fdstore: tap not removed yet name=t"
         assert said in dut.daemon.log(60)
         done(dut, *add)
         index = dut.link_row("t")["ifindex"]

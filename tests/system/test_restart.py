@@ -119,7 +119,7 @@ def test_a_fault_of_its_own_is_as_a_kill(kept, number):
         dut.forwarded(lan, lan.probe(HOST), wan)
 
     assert watch.lost_carrier() == []
-    assert f"supervise: ended signal={int(number)}" in dut.daemon.log(60)
+    assert f"supervise: program ended signal={int(number)}" in dut.daemon.log(60)
     assert dut.fpm()["checkpoint"]["restored"] == 1
 
 
@@ -146,7 +146,7 @@ def test_the_kernels_oom_killer_is_as_a_kill(kept):
         dut.forwarded(lan, lan.probe(HOST), wan)
 
     assert watch.lost_carrier() == []
-    assert f"supervise: ended signal={int(signal.SIGKILL)}" in dut.daemon.log(60)
+    assert f"supervise: program ended signal={int(signal.SIGKILL)}" in dut.daemon.log(60)
     found = dut.fpm()["checkpoint"]
     assert found["restored"] >= 1 and found["discarded"] == 0
     assert differences(dut) == 0
@@ -277,7 +277,7 @@ def test_a_port_that_is_configured_no_more_is_let_go(kept):
     eventually(lambda: "NO-CARRIER" in dut.link_row("ext0")["flags"], 5)
     assert "NO-CARRIER" not in dut.link_row("wan0")["flags"]
     # The supervisor has let go of it by then, and main says so.
-    said = "kept descriptor let go name=tap-ext0"
+    said = "unused descriptor removed name=tap-ext0"
     eventually(lambda: said in dut.daemon.log(40), 5, 0.01)
 
 
@@ -325,8 +325,8 @@ def test_a_planned_restart_takes_no_carrier_and_is_no_crash(kept):
             dut.forwarded(lan, lan.probe(HOST), wan)
 
     assert watch.lost_carrier() == []
-    eventually(lambda: dut.daemon.log(100).count("supervise: succeeded by") == 2, 5)
-    assert "next start" not in dut.daemon.log(100)
+    eventually(lambda: dut.daemon.log(100).count("supervise: successor took over") == 2, 5)
+    assert "next_start" not in dut.daemon.log(100)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -417,7 +417,7 @@ def test_an_upgrade_costs_transit_milliseconds(own_dut):
 
     print(f"{sent} packets; transit rested, ms: {told(rests)}")
     are_short(dut, rests)
-    eventually(lambda: dut.daemon.log(5000).count("supervise: succeeded by") == len(rests), 5)
+    eventually(lambda: dut.daemon.log(5000).count("supervise: successor took over") == len(rests), 5)
 
 
 def test_restarts_with_no_more_than_the_units_capabilities(own_dut):
@@ -442,7 +442,7 @@ def test_restarts_with_no_more_than_the_units_capabilities(own_dut):
         dut.forwarded(lan, lan.probe(HOST), wan)
 
     assert watch.lost_carrier() == []
-    assert "supervise: succeeded by" in dut.daemon.log(100)
+    assert "supervise: successor took over" in dut.daemon.log(100)
 
 
 def test_a_full_table_over_restarts_and_kills(own_dut):
@@ -482,7 +482,7 @@ def test_a_full_table_over_restarts_and_kills(own_dut):
         assert set(stream.arrived(wan).values()) == {1}
         rests[kind].append(len(stream.lost(wan)) / rate * 1000)
         if kind == "killed":  # crashes in a row: not what a crash costs
-            said = dut.daemon.log(200).rpartition("next start in_ms=")[2]
+            said = dut.daemon.log(200).rpartition("next_start_in_ms=")[2]
             rests[kind][-1] -= int(said.split()[0])
             gaps.append((stream.again(wan) - killed - waited) * 1000 - int(said.split()[0]))
         stray = stream.arrived(*(w for w in dut.wires.values() if w not in (wan, lan)))

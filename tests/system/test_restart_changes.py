@@ -25,10 +25,10 @@ def under_way(dut):
     process id and who waits for the restart. It goes on when the block is left."""
     restarts = dut.fpmctl_begin("restart")
     heir = successor(dut)
-    begun = dut.daemon.log(1000).count("main: successor prepares")
+    begun = dut.daemon.log(1000).count("main: successor started")
 
     def said():
-        return dut.daemon.log(1000).split("main: successor prepares")[begun]
+        return dut.daemon.log(1000).split("main: successor started")[begun]
 
     eventually(lambda: "port: up" in said(), 20, 0.001)
     procs.stand_still(heir)
@@ -68,7 +68,7 @@ def test_nothing_is_changed_while_a_restart_is_under_way(kept):
         assert dry.returncode == 0 and "fpm.sweep-quiet-s: 1 -> 3" in dry.stdout
         assert dut.fpmctl("config", "show").stdout == before
         procs.signal_pid(heir, signal.SIGKILL)
-    refused(dut, restarts, "its successor was ended by signal 9 (no memory?)")
+    refused(dut, restarts, "its successor was ended by signal 9 (perhaps no memory)")
 
     assert dut.daemon.pid() == was
     done = dut.fpmctl("port", "add", "z", "device", "net_null60,no-rx=1")
@@ -97,7 +97,7 @@ def test_a_port_that_has_just_gone_is_not_there_after_a_restart(kept):
         dut.daemon.back(gone)
         assert [row["name"] for row in dut.control.ask("ports")] == ["lan0", "wan0", "alt0"]
         assert "ext0" not in {link["ifname"] for link in dut.links()}
-    assert "kept descriptor let go" not in dut.daemon.log(1000)
+    assert "unused descriptor removed" not in dut.daemon.log(1000)
 
 
 def test_a_port_that_is_not_in_the_file_is_let_go_by_a_restart(kept):
@@ -110,7 +110,7 @@ def test_a_port_that_is_not_in_the_file_is_let_go_by_a_restart(kept):
     assert dut.fpmctl("restart").returncode == 0
     come_back(dut, was)
     eventually(lambda: "NO-CARRIER" in dut.link_row("z")["flags"], 5)
-    said = "main: kept descriptor let go name=tap-z"
+    said = "fdstore: unused descriptor removed name=tap-z"
     eventually(lambda: said in dut.daemon.log(60), 5, 0.01)
     done = dut.fpmctl(*add)
     assert done.returncode == 0, done.stderr

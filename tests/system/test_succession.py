@@ -28,7 +28,7 @@ from lib.wait import eventually, never
 ROOM = 800 << 20  # for a program and its plug-ins, and not for so many packets
 FAILED = "its successor did not start, code 1; the log has the reason"
 BUSY = "a port is being changed, or its device starts or ends"
-DEAF = "the service manager does not listen, and would not know its successor"
+DEAF = "the service manager does not answer, so it would not know the successor"
 UNREADABLE = "manage: configuration not reloaded"
 PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 PAGES_OF_ONE = 48  # size-mib: 96
@@ -131,7 +131,7 @@ def successor(dut):
 
 
     def prepares():
-        last = dut.daemon.log(20).rpartition("main: successor prepares pid=")[2].split()
+        last = dut.daemon.log(20).rpartition("main: successor started pid=")[2].split()
         return int(last[0]) if last and procs.is_alive(int(last[0])) else None
 
     return eventually(prepares, 5, 0.002)
@@ -143,7 +143,7 @@ def listens(dut):
         return client.connect_ex(dut.socket) == 0
 
 
-WRONG = "the configuration is wrong; `fpmctl config reload --dry-run` tells where"
+WRONG = "the configuration is wrong; `fpmctl config reload --dry-run` shows where"
 
 
 def refused(dut, restarts, why):
@@ -151,7 +151,7 @@ def refused(dut, restarts, why):
     _, err = restarts.communicate(timeout=30)
     assert err == f"fpmctl: restart refused, the daemon forwards on: {why}\n"
     assert restarts.returncode == 3
-    assert f"main: restart refused, this daemon forwards on: {why}" in dut.daemon.log(60)
+    assert f'main: restart refused, forwarding continues reason="{why}"' in dut.daemon.log(60)
     assert dut.daemon.log(200).count("supervise: ") == 1  # it was started
     assert f"restart refused: {why}" in dut.fpmctl("show", "version").stdout
 
@@ -167,7 +167,7 @@ def test_a_successor_that_fails_changes_nothing(kept):
         with frozen(was, "fdp-rib"):  # it cannot get ready before
             restarts = dut.fpmctl_begin("restart")
             procs.signal_pid(successor(dut), signal.SIGKILL)
-        refused(dut, restarts, "its successor was ended by signal 9 (no memory?)")
+        refused(dut, restarts, "its successor was ended by signal 9 (perhaps no memory)")
         forwards(dut)
     assert stream.lost(wan) == []
 
@@ -195,7 +195,7 @@ def test_a_successor_that_crashes_when_it_has_nearly_got_ready_changes_nothing(k
             procs.signal_pid(heir, signal.SIGKILL)
             dut.control.close()
             dut.zebra.close()
-            refused(dut, restarts, "its successor was ended by signal 9 (no memory?)")
+            refused(dut, restarts, "its successor was ended by signal 9 (perhaps no memory)")
             assert dut.daemon.pid() == was
             dut.zebra.connect()
             dut.route("203.0.113.0/24", via=alt.peer4, wire=alt)
@@ -223,15 +223,15 @@ def test_a_predecessor_that_crashes_when_it_lets_go_holds_up_nobody(kept):
     with LinkWatch(dut.ctl) as watch:
         with contextlib.suppress(OSError), frozen(was, "fwd-0"):
             restarts = dut.fpmctl_begin("restart")
-            eventually(lambda: "supervise: succeeded by" in dut.daemon.log(60), 30, 0.002)
+            eventually(lambda: "supervise: successor took over" in dut.daemon.log(60), 30, 0.002)
             procs.signal_pid(was, signal.SIGKILL)
         come_back(dut, was)
         dut.forwarded(lan, lan.probe(HOST), wan)
 
     assert restarts.wait(20) == 0 and watch.lost_carrier() == []
     log = dut.daemon.log(100)
-    assert "supervise: ended" not in log and "it is killed" not in log
-    assert "main: predecessor has died, this daemon goes on in its place" in log
+    assert "supervise: program" not in log and "killing" not in log
+    assert "main: predecessor died, taking over" in log
 
 
 def test_no_memory_for_two_is_a_restart_all_the_same(own_program):
@@ -252,7 +252,7 @@ def test_no_memory_for_two_is_a_restart_all_the_same(own_program):
     assert restarts.wait(20) == 0
     dut.forwarded(lan, lan.probe(HOST), wan)
     log = dut.daemon.log(60)
-    assert "main: no memory for two daemons" in log and "supervise: restart asked for" in log
+    assert "main: no memory for two daemons" in log and "supervise: restart requested" in log
     assert watch.lost_carrier() == []
 
 
@@ -273,8 +273,8 @@ def test_no_memory_for_two_and_nobody_to_start_another_is_refused(own_program):
     refused(
         dut,
         restarts,
-        "there is no memory for two daemons, and nobody would start it again: its supervisor "
-        "has ended",
+        "there is no memory for two daemons, and its supervisor has ended, so nothing would start "
+        "it again",
     )
     assert dut.daemon.pid() == was
     dut.forwarded(lan, lan.probe(HOST), wan)
@@ -309,7 +309,7 @@ def test_a_supervisor_that_does_not_listen_is_not_waited_for(own_dut):
         dut.zebra.close()
         forwards(dut)
         assert dut.fpmctl("port", "add", "new0", "device", "net_null0,no-rx=1").returncode == 0
-        eventually(lambda: "tap not kept over a restart name=new0" in dut.daemon.log(60), 10)
+        eventually(lambda: "tap not stored name=new0" in dut.daemon.log(60), 10)
         assert dut.daemon.pid() == was
     finally:
         procs.signal_pid(supervisor, signal.SIGCONT)
@@ -519,7 +519,7 @@ def test_who_asks_twice_is_told_once(own_program):
         dut.daemon.process.send_signal(signal.SIGHUP)
         eventually(lambda n=n: dut.daemon.log(200).count(UNREADABLE) == n, 10)
 
-    assert dut.daemon.log(200).count("main: successor prepares") == 1
+    assert dut.daemon.log(200).count("main: successor started") == 1
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["prepares", "lets_go"])

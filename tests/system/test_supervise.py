@@ -103,8 +103,8 @@ def test_a_crash_loop_slows_down_and_does_not_end(sup):
     """At once, then 100 ms and twice as long each time, each said; SIGTERM ends the wait."""
     sup.python(READY + "os.abort()")
 
-    eventually(lambda: len(sup.said("next start")) >= 5, 20)
-    waits = [int(n) for n in sup.said(r"next start in_ms=(\d+)")][:4]
+    eventually(lambda: len(sup.said("next_start")) >= 5, 20)
+    waits = [int(n) for n in sup.said(r"next_start_in_ms=(\d+)")][:4]
     assert waits == [0, 100, 200, 400]
     assert sup.process.poll() is None
     # In the wait, just started, or dying of itself as it is asked to end.
@@ -119,7 +119,7 @@ def test_a_wrong_configuration_is_not_tried_again(sup):
 
     assert sup.process.wait(20) == 2
     assert len(sup.said("started pid=")) == 1
-    assert sup.said("ended code=2, not started again")
+    assert sup.said("program ended, not restarted code=2")
 
 
 @pytest.mark.parametrize(["code", "haste"], [(2, 1), (77, 10)])
@@ -136,10 +136,10 @@ def test_a_wrong_configuration_found_after_a_crash_is_tried_again(sup, code, has
 
     eventually(lambda: len(sup.said("started pid=")) >= 4, 20)
     assert sup.process.poll() is None
-    waits = sup.said(rf"ended code={code}, not with this .* tried again in_ms=(\d+)")
+    waits = sup.said(rf"program refused its configuration code={code} retry_in_ms=(\d+)")
     assert len(waits) >= 2 and set(waits) == {str(1000 // haste)}
     os.remove(flag)
-    eventually(lambda: sup.said("ended signal=6, next start in_ms=100"), 20)
+    eventually(lambda: sup.said("ended signal=6 next_start_in_ms=100"), 20)
     sup.end()
 
 
@@ -156,7 +156,7 @@ def test_a_program_that_is_not_there(sup):
     sup.start("/not/there")
 
     assert sup.process.wait(20) == 127
-    assert sup.said("/not/there cannot be run: No such file")
+    assert sup.said("cannot run program=/not/there error=No such file")
 
 
 def test_a_restart_asked_for_is_at_once_and_no_crash(sup):
@@ -164,7 +164,7 @@ def test_a_restart_asked_for_is_at_once_and_no_crash(sup):
     sup.python(READY + "sys.exit(75)")
 
     eventually(lambda: len(sup.said("started pid=")) >= 8, 20)
-    assert sup.said("next start in_ms") == []
+    assert sup.said("next_start_in_ms") == []
     sup.end()
 
 
@@ -188,7 +188,7 @@ def test_a_stop_that_meets_a_successor_ends_that_one(sup):
     eventually(lambda: sup.said("waits"), 10)
 
     assert sup.end() == 7
-    assert sup.said("succeeded by pid=")
+    assert sup.said("successor took over pid=")
     assert procs.marked(sup.dir) == []
 
 
@@ -249,7 +249,7 @@ def test_descriptors_come_back_by_name_and_only_those_kept(sup):
 
     assert sup.process.wait(20) == 0
     assert sup.said(r"inherited (.*)") == ["[('one', b'new'), ('three', b'3')]"]
-    assert len(sup.said("descriptor not kept")) == 2
+    assert len(sup.said("descriptor not stored")) == 2
 
 
 # Words and descriptors of a program that is not the daemon, for anybody's.
@@ -291,11 +291,11 @@ def test_strangers_leave_no_descriptor_and_are_not_listened_to(sup):
 
     assert stranger(sup).wait(20) == 0
 
-    eventually(lambda: sup.said(r"W supervise: not listened to pid=\d+ missed="), 10)
+    eventually(lambda: sup.said(r"W supervise: notice refused pid=\d+ missed="), 10)
     eventually(lambda: len(os.listdir(own)) == len(before), 10)
-    assert len(sup.said("not listened to")) <= time.monotonic() - begin + 2
+    assert len(sup.said("notice refused")) <= time.monotonic() - begin + 2
     procs.signal_pid(int(sup.said(r"started pid=(\d+)")[0]), signal.SIGKILL)
-    eventually(lambda: sup.said("started pid=.* restarts=1 kept=0"), 10)
+    eventually(lambda: sup.said("started pid=.* restarts=1 stored=0"), 10)
     sup.end()
 
 
@@ -303,7 +303,7 @@ def test_a_stranger_who_never_stops_holds_up_no_restart_and_no_stop(sup):
     """What the program said before its death is heard, and no more is waited for."""
     sup.python(READY + WAITS)
     said = [stranger(sup, "on") for _ in range(3)]
-    eventually(lambda: sup.said("not listened to"), 10)
+    eventually(lambda: sup.said("notice refused"), 10)
 
     procs.signal_pid(int(sup.said(r"started pid=(\d+)")[0]), signal.SIGKILL)
     eventually(lambda: sup.said("started pid=.* restarts=1"), 10)
@@ -319,13 +319,13 @@ def test_who_drowns_signs_of_life_has_nothing_aborted(sup):
     sup.python(READY + WAITS, "--watchdog", "1")
     said = [stranger(sup, "on") for _ in range(3)]
 
-    eventually(lambda: sup.said("no sign of life among words of others"), 20)
-    assert sup.said("it is aborted") == []
+    eventually(lambda: sup.said("watchdog extended, notify socket flooded"), 20)
+    assert sup.said("aborting it") == []
     for one in said:
         one.kill()
         one.wait()
 
-    eventually(lambda: sup.said("no sign of life pid=.*, it is aborted"), 20)
+    eventually(lambda: sup.said("program hangs, aborting it pid="), 20)
     sup.end()
 
 
@@ -373,7 +373,7 @@ def test_one_that_does_not_end_is_killed(sup):
     eventually(lambda: sup.said("waits"), 10)
 
     assert sup.end() == 128 + signal.SIGKILL
-    assert sup.said("does not end pid=")
+    assert sup.said("program does not end, killing it pid=")
 
 
 STEPS = """
@@ -411,8 +411,8 @@ def test_a_start_that_stands_still_is_aborted(sup, steps):
     )
 
     eventually(lambda: len(sup.said("begins")) == 2, 20, what="it is started again")
-    assert len(sup.said(r"no sign of life pid=\d+ ready=0, it is aborted")) == 1
-    assert sup.said(f"ended signal={int(signal.SIGABRT)}, next start")
+    assert len(sup.said(r"program hangs, aborting it pid=\d+ ready=0")) == 1
+    assert sup.said(f"ended signal={int(signal.SIGABRT)} next_start")
     sup.end()
 
 
@@ -446,7 +446,7 @@ def test_a_successor_has_the_watchdogs_time(sup, signs):
 
     eventually(lambda: len(sup.said("begins")) == 2, 20, what="it is started again")
     assert sup.said("silent")
-    assert len(sup.said(r"no sign of life pid=\d+ ready=0, it is aborted")) >= 1
+    assert len(sup.said(r"program hangs, aborting it pid=\d+ ready=0")) >= 1
     sup.end()
 
 

@@ -136,7 +136,7 @@ def test_a_name_that_was_made_the_ports_own(kept):
     assert watch.lost_carrier() == []
     assert taps(dut) == before
     assert dut.port_row(wan)["link"] == "up"
-    assert "kept descriptor let go name=tap-wan0" in dut.daemon.log(1000)
+    assert "unused descriptor removed name=tap-wan0" in dut.daemon.log(1000)
 
 
 def test_a_renamed_tap_obeys(kept):
@@ -170,7 +170,7 @@ def test_one_deleted_while_a_successor_prepares_is_made_anew(kept):
     restarts = dut.fpmctl_begin("restart")
 
     def said():
-        return dut.daemon.log(1000).partition("main: successor prepares")[2]
+        return dut.daemon.log(1000).partition("main: successor started")[2]
 
     eventually(said, 5, 0.001)
     procs.stand_still(was)

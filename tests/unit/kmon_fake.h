@@ -2,8 +2,8 @@
 /*
  * The kernel monitor (tap-bridge/kmon.h), faked for a test program: the test tells what happens
  * by `monitor.ops`, and nothing comes by the descriptor. The test defines the functions that
- * differ from rig to rig: kmon_open(), kmon_resync(), kmon_retell(), kmon_resolve(),
- * kmon_operstate() and kmon_gave_up().
+ * differ from rig to rig: kmon_open(), kmon_resync(), kmon_reset_link(), kmon_resolve(),
+ * kmon_operstate() and kmon_has_failed().
  */
 #ifndef KMON_FAKE_H
 #define KMON_FAKE_H
@@ -55,7 +55,7 @@ kmon_stats(const struct kmon *km, struct kmon_stats *st)
 }
 
 void
-kmon_tell_neighbors(struct kmon *km)
+kmon_report_neighbors(struct kmon *km)
 {
 }
 

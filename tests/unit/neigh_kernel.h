@@ -43,7 +43,7 @@ kmon_open(struct kmon **out, const char *netns, const struct kmon_ops *ops, void
 }
 
 int
-kmon_retell(struct kmon *km, unsigned int ifindex, bool again)
+kmon_reset_link(struct kmon *km, unsigned int ifindex, bool again)
 {
 	for (unsigned int i = 0; i < kernel.n; i++)
 		if (kernel.row[i].told && kernel.row[i].link.ifindex == ifindex) {
@@ -73,7 +73,7 @@ kmon_operstate(struct kmon *km, unsigned int ifindex, bool up)
 }
 
 bool
-kmon_gave_up(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
+kmon_has_failed(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
 {
 	return true;
 }

@@ -220,7 +220,7 @@ update_sequence(enum kind kind, uint32_t steps, uint32_t values, bool hooks)
 	uint8_t a[64][16];
 	unsigned int len[64];
 
-	p.pt->least_visits = PT_LEVELS + 3; /* so that walks have to go on in the middle */
+	p.pt->min_visits = PT_LEVELS + 3; /* so that walks have to go on in the middle */
 	for (uint32_t step = 0; step < steps;) {
 		uint32_t n = rnd_below(&p.r, 20) ? 1 + rnd_below(&p.r, 3)
 						 : 1 + rnd_below(&p.r, 64);

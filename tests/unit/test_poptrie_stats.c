@@ -384,7 +384,7 @@ holes_are_closed_by_small_pieces(void **state)
 			assert_int_equal(poptrie_add(c.pt, nth_prefix(i), len, 1 + i % 99),
 					 0);
 		commit(c.pt);
-		c.pt->least_visits = 0; /* holes first: */
+		c.pt->min_visits = 0; /* holes first: */
 		for (uint32_t i = 0; i < N; i++)
 			if (i / 4 % LEFT)
 				assert_int_equal(poptrie_del(c.pt, nth_prefix(i), len), 0);
@@ -394,7 +394,7 @@ holes_are_closed_by_small_pieces(void **state)
 		assert_true(begin.frag_bytes > bytes_used(c.pt, &begin) + 2u * PT_FRAG);
 		v = pt_view(c.pt);
 		c.most = 0;
-		c.pt->least_visits = PT_VISITS;
+		c.pt->min_visits = PT_VISITS;
 		do {
 			uint32_t i = rnd_below(&c.r, N / LEFT) / 4 * 4 * LEFT;
 

@@ -282,7 +282,7 @@ stress(bool ip6, enum pt_layout layout, bool small)
 	s.ip6 = ip6;
 	s.places = small ? PLACES_FEW : PLACES;
 	assert_int_equal(pt_create(&s.pt, &conf, layout, pt_isa_best()), 0);
-	s.pt->least_visits = PT_LEVELS + 3;
+	s.pt->min_visits = PT_LEVELS + 3;
 	memset(answers[0], 0, sizeof(answers[0]));
 	for (uint32_t gen = 1; gen <= COMMITS; gen++)
 		for (unsigned int p = 0; p < PLACES; p++)

@@ -141,11 +141,11 @@ a_question_that_is_deleted_has_not_failed_and_is_asked_again(void **state)
 	resolve_9(bed, m, frame);
 	ip(bed, "neigh del 192.0.2.9 dev t0");
 
-	assert_false(kmon_gave_up(m->km, bed->tap.ifindex, 4, ip_octets("192.0.2.9")));
+	assert_false(kmon_has_failed(m->km, bed->tap.ifindex, 4, ip_octets("192.0.2.9")));
 	assert_true(tap_read_until(&bed->tap, frame, sizeof(frame), is_arp_request) > 0);
 
 	eventually(m, neigh_is(m, "192.0.2.9", NUD_FAILED, NULL));
-	assert_true(kmon_gave_up(m->km, bed->tap.ifindex, 4, ip_octets("192.0.2.9")));
+	assert_true(kmon_has_failed(m->km, bed->tap.ifindex, 4, ip_octets("192.0.2.9")));
 	unwatch(m);
 }
 

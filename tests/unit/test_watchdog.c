@@ -52,7 +52,7 @@ begin_to_hang(unsigned int most_ms)
 static bool
 look(uint64_t now_ms)
 {
-	return watchdog_look(&watchdog, &worker, 1, now_ms, PATIENCE_MS);
+	return watchdog_check(&watchdog, &worker, 1, now_ms, PATIENCE_MS);
 }
 
 /* Whose round had not ended yet when all were seen alive has gone round once more. */
@@ -106,8 +106,8 @@ a_forwarder_that_stands_still_is_no_sign_of_life(void **state)
 		nanosleep(&moment, NULL);
 	for (unsigned int s = 1; s <= 30; s++)
 		assert_false(look(now + s * 1000));
-	assert_int_equal(said("main: no sign of life thread=fwd-0 for_ms=15000"), 1);
-	assert_int_equal(said("no sign of life"), 1); /* nobody else, and once */
+	assert_int_equal(said("main: thread hangs thread=fwd-0 for_ms=15000"), 1);
+	assert_int_equal(said("hangs"), 1); /* nobody else, and once */
 	all_alive(now + 31000);
 	assert_false(look(now + 32000));
 }
@@ -126,7 +126,7 @@ a_worker_that_hangs_is_no_sign_of_life(void **state)
 		assert_false(look(now + s * 1000));
 	}
 	sem_post(&go);
-	assert_int_equal(said("main: no sign of life thread=slow for_ms="), 1);
+	assert_int_equal(said("main: thread hangs thread=slow for_ms="), 1);
 	all_alive(now + 31000);
 }
 

@@ -266,7 +266,7 @@ kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 
 /* A neighbor that failed answers the next question, and is asked again. */
 bool
-kmon_gave_up(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
+kmon_has_failed(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
 {
 	return false;
 }
@@ -278,7 +278,7 @@ kmon_resync(struct kmon *km)
 }
 
 int
-kmon_retell(struct kmon *km, unsigned int ifindex, bool again)
+kmon_reset_link(struct kmon *km, unsigned int ifindex, bool again)
 {
 	return 0;
 }

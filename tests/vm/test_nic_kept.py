@@ -71,7 +71,7 @@ def restart(router):
     router.control.close()
     router.daemon.back(was)
     log = router.daemon.log(300)
-    return log[log.rindex("main: successor prepares") :]
+    return log[log.rindex("main: successor started") :]
 
 
 def forwards(router):
@@ -249,7 +249,7 @@ def test_a_restart_right_after_another(router):
     process = keeper(router)
     restart(router)
     done = router.fpmctl("restart", timeout=240)
-    assert done.returncode == 0 or "has not quite ended" in done.stderr, done.stderr
+    assert done.returncode == 0 or "has not ended yet" in done.stderr, done.stderr
     router.control.close()
     eventually(router.daemon.pid, 60, 0.05, "a daemon answers")
     forwards(router)
@@ -265,7 +265,7 @@ def news(router, before):
 def heir_of(router, before):
     """The process id of a successor whose last port is up."""
     log = news(router, before)
-    words = log.partition("main: successor prepares pid=")[2].split()
+    words = log.partition("main: successor started pid=")[2].split()
     return int(words[0]) if words and log.count("port: up") == len(router.names) else None
 
 

@@ -242,7 +242,7 @@ def test_what_hangs_is_started_again(router):
         assert router.daemon.pid() == was
 
         hangs_and_is_ended(router, frozen(was, "fdp-rib"))
-        assert "no sign of life thread=rib" in router.log(400)
+        assert "thread hangs thread=rib" in router.log(400)
         hangs_and_is_ended(router, stopped(router.daemon.pid()))
 
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kmon_resolve: have the kernel solicit a neighbor; kmon_forget: and stop it; kmon_gave_up:
- * has it, in vain? kmon_operstate: what a carrier means is known at once, and not when the
- * kernel's linkwatch has its next turn.
+ * kmon_resolve: ask the kernel to solicit a neighbor. kmon_forget: stop that.
+ * kmon_has_failed: tell whether it failed. kmon_operstate: set the operational state with
+ * the carrier, before the kernel's linkwatch does.
  *
- * Runs in the monitor's thread, also from within its callbacks; never waits. Looks before
- * it asks, because asking the wrong entry would destroy it.
+ * Runs in the monitor's thread, also in its callbacks; never waits. It looks an entry up
+ * before it changes it, because a change would destroy some entries.
  */
 #include <errno.h>
 #include <linux/neighbour.h>
@@ -24,13 +24,13 @@ kmon_exchange(struct kmon *km, struct nl_msg *msg, void *buf, size_t buf_bytes)
 	ssize_t n;
 	int rc;
 
-	kmon_drain(km->asks);
-	rc = nl_send_auto(km->asks, msg);
+	kmon_drain(km->requests);
+	rc = nl_send_auto(km->requests, msg);
 	nlmsg_free(msg);
 	if (rc < 0)
 		return kmon_errno(rc);
 	do
-		n = recv(nl_socket_get_fd(km->asks), buf, buf_bytes, MSG_DONTWAIT);
+		n = recv(nl_socket_get_fd(km->requests), buf, buf_bytes, MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return errno == EAGAIN ? 0 : -errno;
@@ -63,8 +63,8 @@ neigh_request(int type, int flags, const struct kmon_neigh *neigh, uint8_t ndm_f
 }
 
 /*
- * NTF_USE turns a permanent entry into an incomplete one, MAC forgotten, and takes the
- * externally-learned and managed marks off; so look first, and leave those alone.
+ * Return true if NTF_USE must not be applied to the entry. It turns a permanent entry into
+ * an incomplete one without a MAC, and clears the externally-learned and managed flags.
  */
 static bool
 neigh_is_protected(struct nlmsghdr *hdr)
@@ -81,8 +81,8 @@ neigh_is_protected(struct nlmsghdr *hdr)
 }
 
 /*
- * The kernel does not announce that a failed entry is tried again, only that it failed
- * again: without this the second failure would look like no change and be swallowed.
+ * Note a new attempt. The kernel does not announce that it tries a failed entry again, only
+ * that it failed again; without the note the second failure would look like no change.
  */
 static void
 neigh_note_attempt(struct kmon *km, const struct kmon_neigh *neigh)
@@ -95,17 +95,22 @@ neigh_note_attempt(struct kmon *km, const struct kmon_neigh *neigh)
 		e->item.neigh.nud = NUD_INCOMPLETE;
 }
 
-/* What does the kernel know of it? Into `answer`; returns its octets or -errno: -ENOENT nothing. */
+/*
+ * Look the neighbor up in the kernel. Returns the octets in `answer`, or -errno; -ENOENT:
+ * no entry.
+ */
 static int
-neigh_look_up(struct kmon *km, const struct kmon_neigh *neigh, void *answer,
-	      size_t answer_bytes)
+neigh_get(struct kmon *km, const struct kmon_neigh *neigh, void *answer,
+	  size_t answer_bytes)
 {
 	struct nl_msg *msg = neigh_request(RTM_GETNEIGH, NLM_F_REQUEST, neigh, 0);
 
 	return msg == NULL ? -ENOMEM : kmon_exchange(km, msg, answer, answer_bytes);
 }
 
-/* Have the kernel ask, in the entry that is there or that it makes. Returns 0 or -errno. */
+/*
+ * Make the kernel solicit the neighbor, in an existing or a new entry. Returns 0 or -errno.
+ */
 static int
 neigh_solicit(struct kmon *km, const struct kmon_neigh *neigh, int flags)
 {
@@ -134,15 +139,16 @@ kmon_resolve(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 		return -EINVAL;
 	memcpy(neigh.addr, addr, family == 4 ? 4 : 16);
 
-	rc = neigh_look_up(km, &neigh, answer, sizeof(answer));
+	rc = neigh_get(km, &neigh, answer, sizeof(answer));
 	if (rc > 0 && neigh_is_protected((struct nlmsghdr *)answer))
 		return 0;
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
 
 	/*
-	 * Exclusively, so that an entry which somebody adds right now is not overwritten. One that
-	 * somebody deletes right now, which the look does not tell from others, is made again.
+	 * NLM_F_EXCL: an entry that another process adds now is not overwritten. An entry
+	 * that another process deletes now, which the lookup cannot tell from others, is
+	 * created again.
 	 */
 	rc = neigh_solicit(km, &neigh,
 			   NLM_F_CREATE | (rc > 0 ? NLM_F_REPLACE : NLM_F_EXCL));
@@ -159,7 +165,7 @@ kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t
 	int rc;
 
 	memcpy(neigh.addr, addr, family == 4 ? 4 : 16);
-	rc = neigh_look_up(km, &neigh, answer, sizeof(answer));
+	rc = neigh_get(km, &neigh, answer, sizeof(answer));
 	if (rc <= 0)
 		return rc == -ENOENT ? 0 : rc;
 	ndm = nlmsg_data((struct nlmsghdr *)answer);
@@ -174,7 +180,7 @@ kmon_forget(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t
 }
 
 bool
-kmon_gave_up(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
+kmon_has_failed(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_t *addr)
 {
 	struct kmon_neigh neigh = {.ifindex = ifindex, .family = family};
 	uint32_t answer[1024];
@@ -182,26 +188,29 @@ kmon_gave_up(struct kmon *km, unsigned int ifindex, uint8_t family, const uint8_
 	int rc;
 
 	memcpy(neigh.addr, addr, family == 4 ? 4 : 16);
-	/* Behind the RTNL lock, under which it is told first and deleted then. */
+	/*
+	 * This waits for the RTNL lock, under which the kernel reports the failure and
+	 * removes the entry.
+	 */
 	rc = neigh_solicit(km, &neigh, NLM_F_CREATE | NLM_F_EXCL);
 	if (rc != -EEXIST)
 		return rc < 0;
-	rc = neigh_look_up(km, &neigh, answer, sizeof(answer));
+	rc = neigh_get(km, &neigh, answer, sizeof(answer));
 	if (rc <= 0)
 		return rc != -ENOENT;
 	ndm = nlmsg_data((struct nlmsghdr *)answer);
 	return (ndm->ndm_state & NUD_FAILED) != 0;
 }
 
-/* IF_OPER_* of linux/if.h, which cannot be had beside net/if.h. */
+/* IF_OPER_* of linux/if.h, which cannot be included together with net/if.h. */
 enum { OPER_DORMANT = 5, OPER_UP = 6 };
 
 int
 kmon_operstate(struct kmon *km, unsigned int ifindex, bool up)
 {
 	/*
-	 * Of a link in another state than these two the kernel keeps what it has, and of these
-	 * linkwatch, when it comes, makes what the carrier says: nothing has to be taken back.
+	 * The kernel ignores the request for a link that is down. Later linkwatch sets the
+	 * state by the carrier, so nothing has to be undone.
 	 */
 	struct ifinfomsg info = {.ifi_family = AF_UNSPEC, .ifi_index = (int)ifindex};
 	struct nl_msg *msg = nlmsg_alloc_simple(RTM_SETLINK, NLM_F_REQUEST | NLM_F_ACK);
