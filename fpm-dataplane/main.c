@@ -127,7 +127,7 @@ take_over(const struct config *conf)
 		.port = dp.port,
 		.n_port = dp.n_port,
 		.shared = dp.shared,
-		.rib_was_short = rib_was_short,
+		.rib_was_short = rib_had_nomem,
 		.mistrust = nics_mistrust,
 	};
 
@@ -171,7 +171,8 @@ failed(int rc)
 {
 	/* It has not crashed by the checkpoint. All threads have ended. */
 	if (dp.last_checkpoint.fd >= 0)
-		rib_checkpoint_forgive(dp.last_checkpoint.fd, dp.last_checkpoint.tries);
+		rib_checkpoint_reset_attempts(dp.last_checkpoint.fd,
+					      dp.last_checkpoint.tries);
 	last_checkpoint_close();
 	if (dp.predecessor < 0)
 		nics_end();

@@ -302,8 +302,8 @@ mtu_class_smaller(const struct fib *fib, uint32_t a, uint32_t b)
 }
 
 fib_path
-fib_resolve_there(const struct fib *fib, fib_path to, uint8_t family,
-		  const struct ipaddr *dst, uint32_t flow_hash)
+fib_resolve_in_vrf(const struct fib *fib, fib_path to, uint8_t family,
+		   const struct ipaddr *dst, uint32_t flow_hash)
 {
 	/* The first choice took the high bits: who came here has them in common. */
 	uint32_t other_bits = flow_hash << 16 | flow_hash >> 16;
@@ -324,5 +324,5 @@ fib_resolve(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ip
 
 	return path_kind(path) != PATH_VRF
 		       ? path
-		       : fib_resolve_there(fib, path, family, dst, flow_hash);
+		       : fib_resolve_in_vrf(fib, path, family, dst, flow_hash);
 }

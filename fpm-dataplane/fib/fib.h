@@ -440,8 +440,8 @@ fib_path fib_onlink(const struct fib *fib, uint16_t ifidx, uint8_t family,
  * to         the path of the route, PATH_VRF.
  * flow_hash  as the first choice was made by it: this one is by other bits of it.
  */
-fib_path fib_resolve_there(const struct fib *fib, fib_path to, uint8_t family,
-			   const struct ipaddr *dst, uint32_t flow_hash);
+fib_path fib_resolve_in_vrf(const struct fib *fib, fib_path to, uint8_t family,
+			    const struct ipaddr *dst, uint32_t flow_hash);
 
 /*
  * Resolve a destination to its path: lookup and choice among equals by `flow_hash`; an

@@ -100,8 +100,8 @@ icmp_source(const struct fib *fib, const struct icmp_about *about, const struct 
 
 /* Not to ourselves, not to a broadcast address, not where no route leads. */
 static bool
-addr_has_way_back(const struct fib *fib, uint16_t vrf, uint8_t family,
-		  const struct ipaddr *to)
+addr_has_return_route(const struct fib *fib, uint16_t vrf, uint8_t family,
+		      const struct ipaddr *to)
 {
 	enum path_kind kind;
 
@@ -144,7 +144,8 @@ icmp_refusal(const struct fib *fib, const struct icmp_about *about, struct ipadd
 		return "it is our own";
 	memcpy(to.octet, about->family == 4 ? about->ip + 12 : about->ip + 8,
 	       family_octets(about->family));
-	if (!addr_has_way_back(fib, fib_vrf_of(fib, about->in_ifidx), about->family, &to))
+	if (!addr_has_return_route(fib, fib_vrf_of(fib, about->in_ifidx), about->family,
+				   &to))
 		return "no route leads back to its source";
 	if (!icmp_source(fib, about, &to, src))
 		return "we have no address to send it from";

@@ -79,7 +79,7 @@ struct successor {
 	struct port *port; /* array, opened before if all ports can be open twice */
 	unsigned int n_port;
 	bool shared; /* all ports can be open twice */
-	/* Has rib been out of memory since its start? rib_was_short() of rib/rib.h. */
+	/* Has rib been out of memory since its start? rib_had_nomem() of rib/rib.h. */
 	bool (*rib_was_short)(const struct worker *rib);
 	void (*mistrust)(void); /* the predecessor died, or was killed, after COMMITTED */
 };

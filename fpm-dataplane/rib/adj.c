@@ -7,7 +7,7 @@
  * that neigh is told to forget a neighbor when no forwarder can still send to it; the number
  * is used again when neigh has answered that it writes there no more.
  *
- * A commit waits for neigh's answer about new ones (adj_awaited), so that no packet meets an
+ * A commit waits for neigh's answer about new ones (adj_is_awaited), so that no packet meets an
  * adjacency whose MAC the kernel knows and the forwarders do not. neigh answers at once from
  * what it has; should it be stuck, nobody waits for it longer than ANSWER_MS.
  */
@@ -31,7 +31,7 @@ adj_hash(const struct rib *rib, uint32_t ifindex, uint8_t family, const struct i
 }
 
 static void
-adj_tell_neigh(struct rib *rib, enum msg_type type, uint32_t number, uint16_t ifidx)
+adj_send_neigh(struct rib *rib, enum msg_type type, uint32_t number, uint16_t ifidx)
 {
 	const struct adj *a = &rib->adjs.v[number];
 	struct msg_adj *m = msg_new(type, sizeof(*m));
@@ -87,7 +87,7 @@ adj_find(const struct rib *rib, uint64_t hash, const struct link *link, uint8_t 
 }
 
 bool
-adj_is_to_be_had(const struct rib *rib, const struct link *link, uint8_t family,
+adj_is_available(const struct rib *rib, const struct link *link, uint8_t family,
 		 const struct ipaddr *addr)
 {
 	return adj_count_used(rib) < rib->fib->adj_hosts - 1 ||
@@ -131,7 +131,7 @@ adj_get(struct rib *rib, const struct link *link, uint8_t family, const struct i
 		a->asked = true;
 		if (rib->adjs.n_asked++ == 0)
 			rib->adjs.asked_ms = rib->clock_ms();
-		adj_tell_neigh(rib, MSG_ADJ_WATCH, number, link->ifidx);
+		adj_send_neigh(rib, MSG_ADJ_WATCH, number, link->ifidx);
 	}
 	return number;
 }
@@ -146,7 +146,7 @@ adj_event_ready(struct rib *rib, const struct msg_adj *m)
 }
 
 bool
-adj_awaited(const struct rib *rib)
+adj_is_awaited(const struct rib *rib)
 {
 	return rib->adjs.n_asked > 0 && rib->clock_ms() - rib->adjs.asked_ms < ANSWER_MS;
 }
@@ -163,7 +163,7 @@ adj_put(struct rib *rib, uint32_t number)
 	a->state = ADJ_UNWATCHED;
 	rib->adjs.n--;
 	if (!rib->stopping)
-		adj_tell_neigh(rib, MSG_ADJ_UNWATCH, number, rib->fib->adj[number].ifidx);
+		adj_send_neigh(rib, MSG_ADJ_UNWATCH, number, rib->fib->adj[number].ifidx);
 }
 
 void

@@ -39,7 +39,7 @@ struct rib_adjs {
 };
 
 /* Is it there, or room for it? */
-bool adj_is_to_be_had(const struct rib *rib, const struct link *link, uint8_t family,
+bool adj_is_available(const struct rib *rib, const struct link *link, uint8_t family,
 		      const struct ipaddr *addr);
 uint32_t adj_get(struct rib *rib, const struct link *link, uint8_t family,
 		 const struct ipaddr *addr);
@@ -48,7 +48,7 @@ void adj_event_state(struct rib *rib, const struct msg_adj *m);
 void adj_event_freed(struct rib *rib, const struct msg_adj *m);
 void adj_event_ready(struct rib *rib, const struct msg_adj *m);
 /* Is neigh still to say what it knows of a new adjacency? */
-bool adj_awaited(const struct rib *rib);
+bool adj_is_awaited(const struct rib *rib);
 void adjs_free(struct rib_adjs *adjs);
 
 #endif

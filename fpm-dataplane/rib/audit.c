@@ -80,7 +80,7 @@ route_last_address(const struct route *r)
 
 /* One address up or down; wraps, which is an address like any other. */
 static struct ipaddr
-address_beside(struct ipaddr a, uint8_t family, int step)
+address_step(struct ipaddr a, uint8_t family, int step)
 {
 	for (unsigned int i = family_octets(family); i-- > 0;) {
 		a.octet[i] = (uint8_t)(a.octet[i] + step);
@@ -109,8 +109,8 @@ audit_trie(const struct poptrie *pt, struct msg_query *q, const struct route *r)
 	struct prefix p = route_prefix(r);
 	struct ipaddr last = route_last_address(r);
 	const struct ipaddr probe[] = {p.addr, last, route_inside_address(r, &last),
-				       address_beside(p.addr, r->family, -1),
-				       address_beside(last, r->family, 1)};
+				       address_step(p.addr, r->family, -1),
+				       address_step(last, r->family, 1)};
 	char prefix[PREFIX_STRLEN], address[PREFIX_STRLEN];
 	bool good = true;
 
@@ -174,7 +174,7 @@ audit_slice(struct rib *rib, struct msg_query *q)
 		if (q->cursor[PHASE] == GROUPS && at <= rib->slots.high) {
 			struct slot *s = slot_at(&rib->slots, at);
 
-			if (s->kind != SLOT_FREE && s->kind != SLOT_DYING)
+			if (s->kind != SLOT_FREE && s->kind != SLOT_RETIRED)
 				audit_group(rib, q, s);
 		} else if (q->cursor[PHASE] == ROUTES &&
 			   at <= tables_walk_end(&rib->tables)) {

@@ -25,8 +25,8 @@
 
 #include "base/prefix.h"
 
-struct way;
-struct ways;
+struct next_hop;
+struct nh_list;
 
 /* Counts up whenever a record, or the meaning of an octet in it, changes. */
 #define CKPT_LAYOUT 2u
@@ -36,12 +36,12 @@ enum { CKPT_MAIN, CKPT_OTHER, CKPT_PARTS };
 
 struct ckpt_header {
 	char magic[8];
-	uint32_t layout, header_bytes, route_bytes, way_bytes;
+	uint32_t layout, header_bytes, route_bytes, hop_bytes;
 	uint64_t netns; /* of the TAPs: what interface numbers refer to */
 	uint32_t crc;   /* of all above */
 	/* Each one a store of its own, no CRC: the records are counted against them. */
-	uint32_t tries; /* how many starts have begun to read it */
-	uint32_t route_high[CKPT_PARTS], way_high; /* highest number ever in use */
+	uint32_t attempts; /* how many starts have begun to read it */
+	uint32_t route_high[CKPT_PARTS], hop_high; /* highest number ever in use */
 	uint32_t n_routes[CKPT_PARTS], n_slots;    /* there now */
 	uint32_t nl_pid;                           /* of the last zebra */
 	/* It is not let in before: CLOCK_BOOTTIME. 0: it is, also of a writer that knew none. */
@@ -59,8 +59,8 @@ struct ckpt_route {
 };
 static_assert(sizeof(struct ckpt_route) == 32, "two records a cache line");
 
-struct ckpt_way {
-	uint32_t slot, turn, at, n; /* n 0: free, all octets zero */
+struct ckpt_hop {
+	uint32_t slot, version, at, n; /* n 0: free, all octets zero */
 	struct ipaddr gw;
 	uint32_t ifindex, weight;
 	uint8_t gw_family, encap, onlink,
@@ -69,20 +69,20 @@ struct ckpt_way {
 	uint32_t number;
 	uint32_t crc; /* of all above; never 0 */
 };
-static_assert(sizeof(struct ckpt_way) == 56, "no padding");
+static_assert(sizeof(struct ckpt_hop) == 56, "no padding");
 
 struct ckpt {
 	int fd;
 	struct ckpt_header *head;             /* the mapping */
 	struct ckpt_route *route[CKPT_PARTS]; /* each by number, from 1 */
-	struct ckpt_way *way;                 /* by number, from 1 */
+	struct ckpt_hop *hop;                 /* by number, from 1 */
 	/* A writer's, in its own memory. */
 	bool frozen; /* a successor reads it: only the sign of life is still written */
-	uint32_t turn;
-	uint32_t *next_way; /* by way number: next of the same slot, or of the free ones */
-	uint32_t cap_way, free_way;
-	uint32_t *first_way; /* by slot */
-	uint32_t cap_slot;
+	uint32_t version;
+	uint32_t *hop_next; /* by way number: next of the same slot, or of the free ones */
+	uint32_t hop_cap, hop_free;
+	uint32_t *hop_first; /* by slot */
+	uint32_t slot_cap;
 	uint64_t full; /* slots that found no room */
 	/* A reader's: numbers of the good ways, sets together, in order; of the good routes. */
 	uint32_t *sorted;
@@ -134,16 +134,16 @@ extern const char ckpt_no_memory[]; /* one of the reasons, which is none against
 /* And these are of an installation or a configuration: there is nothing wrong with it. */
 extern const char ckpt_other_layout[], ckpt_other_netns[];
 void ckpt_free(struct ckpt *c);
-/* As rib_checkpoint_tries() and rib_checkpoint_forgive() of rib.h. */
-unsigned int ckpt_tries(int fd);
-void ckpt_forgive(int fd, unsigned int tries);
+/* As rib_checkpoint_attempts() and rib_checkpoint_reset_attempts() of rib.h. */
+unsigned int ckpt_attempts(int fd);
+void ckpt_reset_attempts(int fd, unsigned int attempts);
 
 /* In which of the arrays routes of a table are. */
 unsigned int ckpt_part(uint32_t table);
 /* All of `r` but its CRC, as route `number` of those of its part. */
 void ckpt_put_route(struct ckpt *c, uint32_t number, const struct ckpt_route *r);
 void ckpt_drop_route(struct ckpt *c, uint32_t table, uint32_t number);
-void ckpt_put_slot(struct ckpt *c, uint32_t slot, const struct ways *ways,
+void ckpt_put_slot(struct ckpt *c, uint32_t slot, const struct nh_list *hops,
 		   uint32_t mtu_bytes);
 void ckpt_drop_slot(struct ckpt *c, uint32_t slot);
 void ckpt_alive(struct ckpt *c, uint64_t now_ms);
@@ -167,7 +167,7 @@ ckpt_route_by_address(const struct ckpt *c, unsigned int part, unsigned int v, u
  * The next complete slot: its number, its ways into `out` (without MTU class), its MTU; 0: no
  * more. *at is 0 at first.
  */
-uint32_t ckpt_next_slot(const struct ckpt *c, uint32_t *at, struct ways *out,
+uint32_t ckpt_next_slot(const struct ckpt *c, uint32_t *at, struct nh_list *out,
 			uint32_t *mtu_bytes);
 
 #endif

@@ -58,7 +58,7 @@ commit_tries(struct rib *rib)
 
 /* Slots that no route names: nobody can find them after this commit. */
 static void
-slots_kill_idle(struct rib *rib)
+slots_retire_idle(struct rib *rib)
 {
 	for (uint32_t i = 0; i < rib->slots.idle.n; i++) {
 		struct slot *s = slot_at(&rib->slots, rib->slots.idle.v[i]);
@@ -66,7 +66,7 @@ slots_kill_idle(struct rib *rib)
 		s->idle = false;
 		if (s->refs != 0)
 			continue; /* taken again */
-		slot_kill(rib, s);
+		slot_retire(rib, s);
 		vec32_push(&reclaim_open(rib)->slots, s->number);
 		if (s->block != NULL)
 			word_drop_block(rib, s);
@@ -105,7 +105,7 @@ commit_reclaim(void *owner, void *arg)
 	for (uint32_t i = 0; i < p->adjs.n; i++)
 		adj_put(rib, p->adjs.v[i]);
 	reclaim_finish(rib, p);
-	vrf_bury(p->vrfs);
+	vrf_retired_free(p->vrfs);
 	feedback_send(rib, p->feedback);
 	reclaim_free(p);
 }
@@ -135,7 +135,7 @@ commit_now(struct rib *rib)
 	/* A trie that could not be completed may still name slots that no route does. */
 	if (!rib->pending.failed && !rib->resync.due) {
 		if (!ckpt_is_frozen(rib->ckpt)) /* which would not hear of it */
-			slots_kill_idle(rib);
+			slots_retire_idle(rib);
 		vrfs_publish(rib);
 	}
 	if (tries || rib->count.word_writes != rib->pending.words_before) {
@@ -154,7 +154,7 @@ rib_commit(struct rib *rib)
 	if (rib->nhs.changed && rib->early.n > 0)
 		early_bind(rib, EARLY_KNOWN);
 	slots_bind(rib);
-	if (adj_awaited(rib)) {
+	if (adj_is_awaited(rib)) {
 		if (rib->words.due)
 			words_publish(rib);
 		return;

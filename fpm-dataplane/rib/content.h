@@ -13,10 +13,10 @@
 struct nh;
 struct rib;
 struct slot;
-struct ways;
+struct nh_list;
 
 struct rib_contents {
-	struct hidx by_ways; /* SLOT_INLINE and SLOT_ORPHAN */
+	struct hidx by_hops; /* SLOT_INLINE and SLOT_ORPHAN */
 	uint32_t n_orphans;
 	uint32_t unresolved; /* slot; permanent; also what is left when slots run out */
 	uint32_t mtu_high;   /* classes of fib->mtu_bytes in use, for good */
@@ -28,12 +28,12 @@ struct rib_contents {
  * is 0, limits nothing, or all classes mean something else (counted).
  */
 uint16_t mtu_class_of(struct rib *rib, uint8_t family, uint32_t mtu_bytes);
-bool slot_has_ways(const struct slot *s, const struct ways *ways);
-void slot_set_ways(struct rib *rib, struct slot *s, const struct ways *ways);
+bool slot_has_hops(const struct slot *s, const struct nh_list *hops);
+void slot_set_hops(struct rib *rib, struct slot *s, const struct nh_list *hops);
 /* Slot of content without an id; `hint` is the slot that the route has now, or 0. */
-uint32_t slot_for_ways(struct rib *rib, const struct ways *ways, uint32_t hint);
+uint32_t slot_for_hops(struct rib *rib, const struct nh_list *hops, uint32_t hint);
 /* A slot with the content of one of an older process; 0 when all are in use. */
-uint32_t slot_restore(struct rib *rib, const struct ways *ways);
+uint32_t slot_restore(struct rib *rib, const struct nh_list *hops);
 uint32_t slot_for_kind(struct rib *rib, enum path_kind kind);
 /* Slot of a nexthop id, announced or not, for routes of one MTU class. */
 uint32_t slot_for_id(struct rib *rib, uint32_t id, uint16_t mtu_class, uint32_t hint);
@@ -42,7 +42,7 @@ uint32_t slot_of_id(const struct rib *rib, const struct nh *nh, uint16_t mtu_cla
 /* The session is over: all slots of ids become orphans. */
 void slots_orphan(struct rib *rib);
 /* No route names it and none can any more; the word stays until readers are done. */
-void slot_kill(struct rib *rib, struct slot *s);
+void slot_retire(struct rib *rib, struct slot *s);
 void contents_init(struct rib *rib);
 void contents_free(struct rib *rib);
 

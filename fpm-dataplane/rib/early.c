@@ -37,17 +37,17 @@ early_find(const struct rib *rib, const struct route *r)
 }
 
 static bool
-nh_means_nothing(struct rib *rib, struct nh *nh)
+nh_is_unresolved(struct rib *rib, struct nh *nh)
 {
 	if (nh == NULL || !nh->known)
 		return true;
 	/* Asked for every route of a replay, after ids that have mostly come before. */
-	if (nh->judged != rib->nhs.turn) {
-		nh_ways(rib, nh, 0, &rib->scratch);
-		nh->means_nothing = rib->scratch.unresolved;
-		nh->judged = rib->nhs.turn;
+	if (nh->checked != rib->nhs.n_changes) {
+		nh_hops(rib, nh, 0, &rib->scratch);
+		nh->unresolved = rib->scratch.unresolved;
+		nh->checked = rib->nhs.n_changes;
 	}
-	return nh->means_nothing;
+	return nh->unresolved;
 }
 
 /* Is what zebra has still to say of such routes not over? */
@@ -70,7 +70,7 @@ early_put(struct rib *rib, struct route *r, uint32_t nhid, uint16_t mtu_class)
 	/* What it has is this session's own word already: that is over now. */
 	if (r->gen == rib->session.gen && i == 0)
 		return false;
-	if (!nh_means_nothing(rib, nh_find(rib, nhid)))
+	if (!nh_is_unresolved(rib, nh_find(rib, nhid)))
 		return false;
 	if (i == 0) {
 		i = number_get(&rib->early.unused, &rib->early.high);
@@ -111,7 +111,7 @@ early_bind(struct rib *rib, enum early_due due)
 
 		if (r == NULL ||
 		    (!(due == EARLY_ALL || (due == EARLY_MAIN && route_is_replayed(r))) &&
-		     nh_means_nothing(rib, nh_find(rib, nhid))))
+		     nh_is_unresolved(rib, nh_find(rib, nhid))))
 			continue;
 		early_drop(rib, i);
 		route_bind(rib, r, slot_for_id(rib, nhid, mtu_class, r->zslot));

@@ -10,18 +10,18 @@ struct fpm_event;
 struct msg_feedback;
 struct rib;
 struct route;
-struct said;
+struct feedback_item;
 
 struct rib_feedback {
-	struct said *v; /* routes to be acknowledged after the commit */
+	struct feedback_item *v; /* routes to be acknowledged after the commit */
 	uint32_t n, cap;
-	uint32_t retell_at; /* 0: no route was said to have failed for a lack of memory */
+	uint32_t resend_at; /* 0: no route was said to have failed for a lack of memory */
 };
 
 void feedback_put(struct rib *rib, const struct route *r);         /* zebra has sent it */
 void feedback_refuse(struct rib *rib, const struct fpm_event *ev); /* not even kept */
 /* A slice, when there is memory again, of all routes. Returns true when there are more. */
-bool feedback_retell(struct rib *rib);
+bool feedback_resend(struct rib *rib);
 void feedback_seal(struct rib *rib); /* all so far is committed */
 void feedback_send(struct rib *rib, struct msg_feedback *m);
 

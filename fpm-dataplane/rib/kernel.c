@@ -26,15 +26,15 @@
 #include "rib/route.h"
 #include "rib/routes.h"
 #include "rib/slot.h"
-#include "rib/ways.h"
+#include "rib/nh_list.h"
 
 /* The slot that the kernel's side gives to `p` in a table; 0 when it has no say. */
 static uint32_t
 kernel_slot(struct rib *rib, uint32_t table, const struct prefix *p)
 {
-	struct ways *ways = &rib->scratch;
+	struct nh_list *hops = &rib->scratch;
 	uint32_t ifindex;
-	struct way *w;
+	struct next_hop *hop;
 
 	if (own_is_address(&rib->own, table, p))
 		return slot_for_kind(rib, PATH_LOCAL);
@@ -43,12 +43,13 @@ kernel_slot(struct rib *rib, uint32_t table, const struct prefix *p)
 		return slot_for_kind(rib, p->family == 4 ? PATH_BCAST : PATH_LOCAL);
 	if (ifindex == 0)
 		return 0;
-	ways_clear(ways);
-	w = ways_push(ways);
-	*w = (struct way){.ifindex = ifindex,
-			  .weight = 1,
-			  .vrfs_own = rib_link_find(&rib->links, ifindex)->vrf != 0};
-	return slot_for_ways(rib, ways, 0);
+	nh_list_clear(hops);
+	hop = nh_list_push(hops);
+	*hop = (struct next_hop){.ifindex = ifindex,
+				 .weight = 1,
+				 .vrf_subnet =
+					 rib_link_find(&rib->links, ifindex)->vrf != 0};
+	return slot_for_hops(rib, hops, 0);
 }
 
 static void
@@ -135,7 +136,7 @@ rib_addr_event(struct rib *rib, const struct msg_addr *m)
 		own_remove(rib, own);
 	else
 		own_add(rib, subnet, &m->addr);
-	legs_float(rib);
+	legs_rebind_floating(rib);
 }
 
 static void
@@ -152,7 +153,7 @@ own_link_changed(struct rib *rib, uint32_t ifindex, bool gone)
 		if (own->subnet[i].refs > 0 && own->subnet[i].ifindex == ifindex)
 			kernel_reconsider_subnet(rib, &own->subnet[i]);
 	if (gone)
-		legs_float(rib);
+		legs_rebind_floating(rib);
 }
 
 void

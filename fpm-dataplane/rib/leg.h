@@ -13,13 +13,13 @@ struct rib;
 
 struct rib_legs {
 	struct cds_list_head floating;
-	struct cds_list_head starved; /* legs without an adjacency for want of room */
+	struct cds_list_head without_adj; /* legs without an adjacency for want of room */
 };
 
 void leg_attach(struct rib *rib, struct leg *leg);
 void leg_detach(struct rib *rib, struct leg *leg);
-void legs_float(struct rib *rib); /* connected subnets changed */
-void legs_feed(struct rib *rib);  /* there are adjacencies again for who had none */
+void legs_rebind_floating(struct rib *rib); /* connected subnets changed */
+void legs_retry_adjs(struct rib *rib); /* there are adjacencies again for who had none */
 /* The link is another port: all its legs need other adjacencies. */
 void legs_renew_adjs(struct rib *rib, struct link *link);
 

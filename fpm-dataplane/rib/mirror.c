@@ -10,7 +10,7 @@
 #include "rib/checkpoint.h"
 #include "rib/rib_impl.h"
 #include "rib/routes.h"
-#include "rib/ways.h"
+#include "rib/nh_list.h"
 
 static bool
 mirror_is_on(const struct rib *rib)
@@ -52,18 +52,18 @@ mirror_route_gone(struct rib *rib, const struct route *r)
 
 /* Content that only the kernel gives (kernel.c): read from it again at every start. */
 static bool
-ways_are_kernels(const struct ways *ways)
+hops_are_kernel(const struct nh_list *hops)
 {
-	return ways->v[0].kind == PATH_LOCAL || ways->v[0].kind == PATH_BCAST;
+	return hops->v[0].kind == PATH_LOCAL || hops->v[0].kind == PATH_BCAST;
 }
 
 void
-mirror_slot(struct rib *rib, uint32_t slot, const struct ways *ways)
+mirror_slot(struct rib *rib, uint32_t slot, const struct nh_list *hops)
 {
-	uint16_t class = ways->v[0].mtu_class; /* a number of this process: not kept */
+	uint16_t class = hops->v[0].mtu_class; /* a number of this process: not kept */
 
-	if (mirror_is_on(rib) && !ways_are_kernels(ways))
-		ckpt_put_slot(rib->ckpt, slot, ways,
+	if (mirror_is_on(rib) && !hops_are_kernel(hops))
+		ckpt_put_slot(rib->ckpt, slot, hops,
 			      class == 0 ? 0
 					 : atomic_load_explicit(&rib->fib->mtu_bytes[class],
 								memory_order_relaxed));

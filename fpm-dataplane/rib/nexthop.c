@@ -22,7 +22,7 @@
 #include "rib/index.h"
 #include "rib/rib_impl.h"
 #include "rib/slot.h"
-#include "rib/ways.h"
+#include "rib/nh_list.h"
 
 struct nh *
 nh_find(const struct rib *rib, uint32_t id)
@@ -85,45 +85,45 @@ nh_free(struct rib *rib, struct nh *nh)
 void
 nh_maybe_free(struct rib *rib, struct nh *nh)
 {
-	if ((nh->known && !nh->absent) || nh->slot != 0 || nh->doomed ||
+	if ((nh->known && !nh->absent) || nh->slot != 0 || nh->to_free ||
 	    !cds_list_empty(&nh->member_of))
 		return;
-	nh->doomed = true;
-	vec32_push(&rib->nhs.doomed, nh->number);
-	if (rib->nhs.dooming)
+	nh->to_free = true;
+	vec32_push(&rib->nhs.to_free, nh->number);
+	if (rib->nhs.freeing)
 		return;
-	rib->nhs.dooming = true;
-	while (rib->nhs.doomed.n > 0)
-		nh_free(rib, rib->nhs.v[rib->nhs.doomed.v[--rib->nhs.doomed.n]]);
-	rib->nhs.dooming = false;
+	rib->nhs.freeing = true;
+	while (rib->nhs.to_free.n > 0)
+		nh_free(rib, rib->nhs.v[rib->nhs.to_free.v[--rib->nhs.to_free.n]]);
+	rib->nhs.freeing = false;
 }
 
 void
-nh_ways(struct rib *rib, const struct nh *nh, uint16_t mtu_class, struct ways *out)
+nh_hops(struct rib *rib, const struct nh *nh, uint16_t mtu_class, struct nh_list *out)
 {
-	ways_clear(out);
+	nh_list_clear(out);
 	if (nh->known && !nh->is_group)
-		*ways_push(out) = nh->way;
+		*nh_list_push(out) = nh->hop;
 	for (uint32_t i = 0; i < nh->n_member; i++) {
 		const struct member *m = &nh->member[i];
-		struct way *w = ways_push(out);
+		struct next_hop *hop = nh_list_push(out);
 
 		/* Groups are flat (FPM.md, 3.2): a group inside a group is not followed. */
 		if (m->nh->known && !m->nh->is_group) {
-			*w = m->nh->way;
-			if (w->kind == PATH_NONE)
-				w->weight = m->weight;
+			*hop = m->nh->hop;
+			if (hop->kind == PATH_NONE)
+				hop->weight = m->weight;
 		} else {
-			way_special(w, PATH_UNRESOLVED);
+			next_hop_special(hop, PATH_UNRESOLVED);
 			out->unresolved = true;
 		}
 	}
 	if (out->n == 0) {
-		way_special(ways_push(out), PATH_UNRESOLVED);
+		next_hop_special(nh_list_push(out), PATH_UNRESOLVED);
 		out->unresolved = true;
 	}
-	ways_set_mtu(out, mtu_class);
-	ways_sort(out);
+	nh_list_set_mtu(out, mtu_class);
+	nh_list_sort(out);
 }
 
 static bool
@@ -175,7 +175,7 @@ nh_changed(struct rib *rib, struct nh *nh)
 	struct member *m;
 
 	rib->nhs.changed = true;
-	rib->nhs.turn++;
+	rib->nhs.n_changes++;
 	nh_mark_slots(rib, nh);
 	cds_list_for_each_entry (m, &nh->member_of, in)
 		nh_mark_slots(rib, m->group);
@@ -185,7 +185,7 @@ void
 nh_upsert(struct rib *rib, const struct fpm_event *ev)
 {
 	struct nh *nh = nh_get(rib, ev->nhid);
-	struct way way;
+	struct next_hop hop;
 
 	nh->absent = false;
 	if (ev->is_group) {
@@ -195,16 +195,16 @@ nh_upsert(struct rib *rib, const struct fpm_event *ev)
 		nh_set_members(rib, nh, ev);
 	} else {
 		if (ev->blackhole)
-			way_special(&way, PATH_BLACKHOLE);
+			next_hop_special(&hop, PATH_BLACKHOLE);
 		else if (ev->n_hops == 0)
-			way_special(&way, PATH_UNRESOLVED);
+			next_hop_special(&hop, PATH_UNRESOLVED);
 		else
-			way_of_hop(&way, &ev->hops[0]);
-		if (nh->known && !nh->is_group && memcmp(&way, &nh->way, sizeof(way)) == 0)
+			next_hop_from_fpm(&hop, &ev->hops[0]);
+		if (nh->known && !nh->is_group && memcmp(&hop, &nh->hop, sizeof(hop)) == 0)
 			return;
 		nh->known = true;
 		nh->is_group = false;
-		nh->way = way;
+		nh->hop = hop;
 		nh_drop_members(rib, nh);
 	}
 	nh_changed(rib, nh);
@@ -235,6 +235,6 @@ nhs_free(struct rib *rib)
 	rib->nhs.v = NULL;
 	rib->nhs.high = rib->nhs.cap = rib->nhs.n = 0;
 	vec32_free(&rib->nhs.unused);
-	vec32_free(&rib->nhs.doomed);
+	vec32_free(&rib->nhs.to_free);
 	hidx_free(&rib->nhs.by_id);
 }

@@ -8,7 +8,7 @@
 #include <urcu/list.h>
 
 #include "rib/index.h"
-#include "rib/ways.h"
+#include "rib/nh_list.h"
 
 struct fpm_event;
 struct rib;
@@ -28,10 +28,10 @@ struct nh {
 	bool known;  /* announced in this session */
 	bool absent; /* deleted while in use: last content stays in force */
 	bool is_group;
-	bool doomed;        /* in rib->nhs.doomed */
-	bool means_nothing; /* early.c's judgement ... */
-	uint64_t judged;    /* ... when rib->nhs.turn was this */
-	struct way way;     /* of a singleton */
+	bool to_free;        /* in rib->nhs.doomed */
+	bool unresolved;     /* early.c's judgement ... */
+	uint64_t checked;    /* ... when rib->nhs.turn was this */
+	struct next_hop hop; /* of a singleton */
 	struct member *member;
 	struct cds_list_head member_of;
 };
@@ -39,18 +39,18 @@ struct nh {
 struct rib_nexthops {
 	struct nh **v; /* by number, from 1; NULL: number is free */
 	uint32_t high, cap, n;
-	struct vec32 unused, doomed;
-	bool dooming;
+	struct vec32 unused, to_free;
+	bool freeing;
 	struct hidx by_id;
-	bool changed;  /* some id, since the last early_bind() */
-	uint64_t turn; /* counts changes of ids, from 1 */
+	bool changed;       /* some id, since the last early_bind() */
+	uint64_t n_changes; /* counts changes of ids, from 1 */
 };
 
 void nh_upsert(struct rib *rib, const struct fpm_event *ev);
 void nh_delete(struct rib *rib, uint32_t id);
 struct nh *nh_find(const struct rib *rib, uint32_t id);
 struct nh *nh_get(struct rib *rib, uint32_t id);
-void nh_ways(struct rib *rib, const struct nh *nh, uint16_t mtu_class, struct ways *out);
+void nh_hops(struct rib *rib, const struct nh *nh, uint16_t mtu_class, struct nh_list *out);
 void nh_maybe_free(struct rib *rib, struct nh *nh);
 void nhs_free(struct rib *rib);
 

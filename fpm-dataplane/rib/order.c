@@ -12,9 +12,9 @@
 #define N_VALUES   (1u << DIGIT_BITS)
 
 static unsigned int
-word_digit(uint64_t word, unsigned int turn)
+word_digit(uint64_t word, unsigned int pass)
 {
-	return (unsigned int)(word >> (32 + turn * DIGIT_BITS)) & (N_VALUES - 1);
+	return (unsigned int)(word >> (32 + pass * DIGIT_BITS)) & (N_VALUES - 1);
 }
 
 /* Counts of a digit's values to where the words of each begin. */
@@ -36,16 +36,16 @@ order_by_key(uint64_t *word, uint64_t *spare, uint32_t n)
 	uint32_t count[DIGITS][N_VALUES] = {0};
 
 	for (uint32_t i = 0; i < n; i++)
-		for (unsigned int turn = 0; turn < DIGITS; turn++)
-			count[turn][word_digit(word[i], turn)]++;
-	for (unsigned int turn = 0; turn < DIGITS && n > 0; turn++) {
+		for (unsigned int pass = 0; pass < DIGITS; pass++)
+			count[pass][word_digit(word[i], pass)]++;
+	for (unsigned int pass = 0; pass < DIGITS && n > 0; pass++) {
 		uint64_t *from = word;
 
-		if (count[turn][word_digit(word[0], turn)] == n)
+		if (count[pass][word_digit(word[0], pass)] == n)
 			continue; /* all have the same */
-		digit_begins(count[turn]);
+		digit_begins(count[pass]);
 		for (uint32_t i = 0; i < n; i++)
-			spare[count[turn][word_digit(from[i], turn)]++] = from[i];
+			spare[count[pass][word_digit(from[i], pass)]++] = from[i];
 		word = spare;
 		spare = from;
 	}

@@ -30,9 +30,9 @@
 #include "rib/session.h"
 #include "rib/slot.h"
 #include "rib/sweep.h"
-#include "rib/tally.h"
+#include "rib/table_count.h"
 #include "rib/vrf.h"
-#include "rib/ways.h"
+#include "rib/nh_list.h"
 
 #define SCAN_MAX 16384u
 
@@ -96,7 +96,7 @@ dev_json(const struct leg *leg)
 	char text[IFNAMSIZ];
 	json_t *dev = NULL;
 
-	if (leg->way.ifindex == 0 && leg->link == NULL)
+	if (leg->hop.ifindex == 0 && leg->link == NULL)
 		return json_null();
 	if (name[0] != '\0' && (dev = json_string(name)) == NULL) {
 		/* No UTF-8: as fpmctl audit reads it in zebra's answer. */
@@ -106,7 +106,7 @@ dev_json(const struct leg *leg)
 	}
 	if (dev == NULL) {
 		snprintf(text, sizeof(text), "if%u",
-			 leg->link != NULL ? leg->link->ifindex : leg->way.ifindex);
+			 leg->link != NULL ? leg->link->ifindex : leg->hop.ifindex);
 		dev = json_string(text);
 	}
 	return dev;
@@ -121,16 +121,16 @@ legs_json(const struct rib *rib, const struct slot *s)
 
 	for (uint32_t i = 0; i < s->n_legs; i++) {
 		const struct leg *leg = &s->leg[i];
-		const struct way *w = &leg->way;
+		const struct next_hop *hop = &leg->hop;
 		json_t *via = json_null();
 
-		if (w->kind != PATH_NONE)
+		if (hop->kind != PATH_NONE)
 			continue; /* no way out: blackhole, local, a member not announced */
-		if (w->gw_family != 0)
-			via = json_string(ipaddr_str(&w->gw, w->gw_family, buf));
+		if (hop->gw_family != 0)
+			via = json_string(ipaddr_str(&hop->gw, hop->gw_family, buf));
 		json_array_append_new(
 			array, json_pack("{s:o, s:o, s:I, s:b, s:I}", "via", via, "dev",
-					 dev_json(leg), "weight", (json_int_t)w->weight,
+					 dev_json(leg), "weight", (json_int_t)hop->weight,
 					 "alive", leg_path(rib, leg, &path) == LEG_ALIVE,
 					 "adj", (json_int_t)leg->adj));
 	}
@@ -141,7 +141,7 @@ legs_json(const struct rib *rib, const struct slot *s)
 static json_t *
 mtu_json(const struct rib *rib, const struct slot *s)
 {
-	uint16_t class = s->n_legs == 0 ? 0 : s->leg[0].way.mtu_class;
+	uint16_t class = s->n_legs == 0 ? 0 : s->leg[0].hop.mtu_class;
 
 	return class == 0 ? json_null()
 			  : json_integer(atomic_load_explicit(&rib->fib->mtu_bytes[class],
@@ -167,7 +167,7 @@ route_json(const struct rib *rib, const struct route *r)
 	const struct slot *s = slot_at(&rib->slots, route_effective(r));
 	const struct vrf *vrf = vrf_find(rib, r->table);
 	bool zebra = r->kslot == 0, has_fib = vrf != NULL || r->table == RIB_TABLE_MAIN;
-	bool beside = r->table == FPM_TABLE_NONE;
+	bool not_ip = r->table == FPM_TABLE_NONE;
 	fib_path path = fib_group_path(rib->fib, s->number, 0);
 	enum path_kind kind = path_kind(path);
 	struct prefix p = route_prefix(r);
@@ -178,7 +178,7 @@ route_json(const struct rib *rib, const struct route *r)
 		kind = PATH_FOREIGN;
 	return json_pack(
 		"{s:s, s:I, s:o, s:s, s:o, s:o, s:I, s:I, s:s, s:b, s:o, s:o}", "prefix",
-		prefix_str(&p, buf), "table", (json_int_t)(beside ? 0 : r->table), "vrf",
+		prefix_str(&p, buf), "table", (json_int_t)(not_ip ? 0 : r->table), "vrf",
 		vrf_json(vrf), "source",
 		zebra                ? "zebra"
 		: kind == PATH_LOCAL ? "local"
@@ -187,7 +187,7 @@ route_json(const struct rib *rib, const struct route *r)
 		type_json(zebra ? r->rtm_type : RTN_UNICAST), "nexthop_id",
 		(json_int_t)(zebra ? s->nhid : 0), "group", (json_int_t)s->number, "state",
 		has_fib  ? path_state_name(kind)
-		: beside ? "unsupported"
+		: not_ip ? "unsupported"
 			 : "not-installed",
 		"stale", route_is_swept(rib, r) && zebra && r->gen != rib->session.gen,
 		"mtu", mtu_json(rib, s), "nexthops", legs_json(rib, s));
@@ -334,7 +334,7 @@ nh_is_absent(const struct nh *nh)
 static bool
 slot_is_used(const struct rib *rib, const struct slot *s)
 {
-	return s->kind != SLOT_FREE && s->kind != SLOT_DYING &&
+	return s->kind != SLOT_FREE && s->kind != SLOT_RETIRED &&
 	       s->refs > (s->number == rib->contents.unresolved);
 }
 
@@ -433,7 +433,7 @@ list_fibs(const struct rib *rib, struct msg_query *q)
 static json_t *
 vrf_row(const struct rib *rib, const struct vrf *vrf)
 {
-	const struct tally *t = tally_find(rib, vrf->fib->table);
+	const struct table_count *t = table_count_find(rib, vrf->fib->table);
 	struct vrf_counters c;
 
 	counters_vrf(vrf->number, &vrf->fib->base, &c);
@@ -441,7 +441,7 @@ vrf_row(const struct rib *rib, const struct vrf *vrf)
 			 vrf_json(vrf), "table", (json_int_t)vrf->fib->table, "published",
 			 vrf->published, "zebra", (json_int_t)(t == NULL ? 0 : t->n),
 			 "stale", (json_int_t)(t == NULL ? 0 : t->stale), "replayed",
-			 t == NULL || !tally_is_kept(rib, t), "rx_packets",
+			 t == NULL || !table_count_not_replayed(rib, t), "rx_packets",
 			 (json_int_t)c.rx_packets, "rx_bytes", (json_int_t)c.rx_bytes,
 			 "dropped", (json_int_t)c.dropped, "fib4",
 			 trie_json(vrf->fib->tries.pt4), "fib6",
@@ -486,7 +486,7 @@ rib_bytes(const struct rib *rib)
 	       (rib->slots.high / SLOT_CHUNK + 1) * SLOT_CHUNK * sizeof(struct slot) +
 	       rib->contents.leg_bytes + rib->words.block_bytes +
 	       rib->nhs.n * sizeof(struct nh) + rib->adjs.high * sizeof(struct adj) +
-	       hidx_bytes(&rib->contents.by_ways) + hidx_bytes(&rib->nhs.by_id) +
+	       hidx_bytes(&rib->contents.by_hops) + hidx_bytes(&rib->nhs.by_id) +
 	       hidx_bytes(&rib->adjs.by_key) + hidx_bytes(&rib->links.by_ifindex);
 }
 
@@ -502,15 +502,15 @@ summary_tables(const struct rib *rib, json_t *o)
 {
 	uint32_t stale = 0, kept = 0, no_vrf = 0;
 
-	for (uint32_t i = 1; i <= rib->tallies.high; i++) {
-		const struct tally *t = &rib->tallies.v[i];
+	for (uint32_t i = 1; i <= rib->table_counts.high; i++) {
+		const struct table_count *t = &rib->table_counts.v[i];
 
 		if (vrf_find(rib, t->table) == NULL) {
 			no_vrf += t->n;
 			continue;
 		}
 		stale += t->stale;
-		kept += !rib->session.vrfs_replaying && tally_is_kept(rib, t);
+		kept += !rib->session.vrfs_replaying && table_count_not_replayed(rib, t);
 	}
 	json_set_int(o, "vrf_stale", stale);
 	json_set_int(o, "vrfs_not_replayed", kept);
@@ -532,8 +532,9 @@ summary_session(const struct rib *rib, json_t *o)
 	json_object_set_new(o, "zebra_restarted", json_boolean(s->restarted));
 	json_object_set_new(o, "sentinel", json_boolean(s->sentinel));
 	json_set_int(o, "replay_before", s->n_before);
-	json_set_int(o, "replay_confirmed", s->n_before - rib->tallies.stale - s->swept);
-	json_set_int(o, "stale", rib->tallies.stale);
+	json_set_int(o, "replay_confirmed",
+		     s->n_before - rib->table_counts.stale - s->swept);
+	json_set_int(o, "stale", rib->table_counts.stale);
 	json_object_set_new(o, "replay_s",
 			    s->up_ms == 0 ? json_null()
 					  : json_real((double)replay_ms / 1e3));
@@ -589,9 +590,9 @@ list_summary(const struct rib *rib, struct msg_query *q)
 		absent += rib->nhs.v[i] != NULL && rib->nhs.v[i]->absent;
 	json_set_int(o, "routes4", rib->tables.n_main[0]);
 	json_set_int(o, "routes6", rib->tables.n_main[1]);
-	json_set_int(o, "zebra4", rib->tallies.n_zebra[0]);
-	json_set_int(o, "zebra6", rib->tallies.n_zebra[1]);
-	json_set_int(o, "other_tables", rib->tables.other.n - rib->tables.n_beside);
+	json_set_int(o, "zebra4", rib->table_counts.n_zebra[0]);
+	json_set_int(o, "zebra6", rib->table_counts.n_zebra[1]);
+	json_set_int(o, "other_tables", rib->tables.other.n - rib->tables.n_not_ip);
 	json_set_int(o, "unsupported", unsupported);
 	json_set_int(o, "unresolved", unresolved);
 	json_set_int(o, "groups", groups);

@@ -18,7 +18,7 @@ struct msg_feedback;
 struct poptrie;
 struct poptrie_retired;
 struct rib;
-struct vrf_grave;
+struct vrf_retired;
 
 /* What one commit took out of the readers' sight; freed a grace period later. */
 struct reclaim {
@@ -30,7 +30,7 @@ struct reclaim {
 	struct poptrie_retired *retired;       /* chained by user[0]; user[1] is the trie */
 	struct vec32 slots;
 	struct vec32 adjs; /* one reference each */
-	struct vrf_grave *vrfs;
+	struct vrf_retired *vrfs;
 	struct msg_feedback *feedback, **feedback_end;
 	fib_path **blocks;
 	uint32_t n_blocks, cap_blocks;

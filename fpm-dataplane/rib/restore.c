@@ -25,8 +25,8 @@
 #include "rib/rib_impl.h"
 #include "rib/route.h"
 #include "rib/routes.h"
-#include "rib/tally.h"
-#include "rib/ways.h"
+#include "rib/table_count.h"
+#include "rib/nh_list.h"
 
 #define BATCH 128u
 
@@ -58,7 +58,8 @@ route_restore(struct rib *rib, const struct ckpt_route *old, uint32_t slot, uint
 	rib->tables.n_main[v] += old->table == RIB_TABLE_MAIN;
 	r->protocol = old->protocol;
 	r->rtm_type = old->rtm_type;
-	tally_said(rib, r); /* in session 0: there was none yet, so stale in every one */
+	table_count_confirm(
+		rib, r); /* in session 0: there was none yet, so stale in every one */
 	route_bind(rib, r, slot);
 	return true;
 }
@@ -68,15 +69,15 @@ static uint32_t *
 slots_restore(struct rib *rib, const struct ckpt *old)
 {
 	uint32_t *now = must(calloc(FIB_GROUP_MAX, sizeof(*now)));
-	struct ways ways = {0};
+	struct nh_list hops = {0};
 	uint32_t at = 0, slot, mtu_bytes;
 
-	while ((slot = ckpt_next_slot(old, &at, &ways, &mtu_bytes)) != 0) {
+	while ((slot = ckpt_next_slot(old, &at, &hops, &mtu_bytes)) != 0) {
 		/* What a family asks for at least was seen to when it came. */
-		ways_set_mtu(&ways, mtu_class_of(rib, 4, mtu_bytes));
-		now[slot] = slot_restore(rib, &ways);
+		nh_list_set_mtu(&hops, mtu_class_of(rib, 4, mtu_bytes));
+		now[slot] = slot_restore(rib, &hops);
 	}
-	free(ways.v);
+	free(hops.v);
 	return now;
 }
 
@@ -106,7 +107,7 @@ batch_restore(struct rib *rib, const struct ckpt_route *const *r, uint32_t n,
 
 /* Those from `at` on, on their way into the cache. Returns how many. */
 static uint32_t
-batch_take(const struct ckpt *old, unsigned int part, unsigned int v, uint32_t at,
+batch_load(const struct ckpt *old, unsigned int part, unsigned int v, uint32_t at,
 	   const struct ckpt_route **batch)
 {
 	uint32_t n = 0;
@@ -124,12 +125,12 @@ family_restore(struct rib *rib, const struct ckpt *old, unsigned int part, unsig
 	       const uint32_t *slot)
 {
 	const struct ckpt_route *batch[2][BATCH];
-	uint32_t at = 0, n = batch_take(old, part, v, 0, batch[0]), n_next;
+	uint32_t at = 0, n = batch_load(old, part, v, 0, batch[0]), n_next;
 
-	for (unsigned int turn = 0; n > 0; turn ^= 1, n = n_next) {
+	for (unsigned int current = 0; n > 0; current ^= 1, n = n_next) {
 		at += n;
-		n_next = batch_take(old, part, v, at, batch[turn ^ 1]);
-		batch_restore(rib, batch[turn], n, slot);
+		n_next = batch_load(old, part, v, at, batch[current ^ 1]);
+		batch_restore(rib, batch[current], n, slot);
 	}
 }
 
@@ -167,7 +168,7 @@ checkpoint_restore(struct rib *rib, const struct ckpt *old)
 	free(slot);
 	zebra_restore(rib, old->head);
 	/* What found no room is not asked for again: zebra says all to whoever is new. */
-	rib->slots.is_short = rib->tables.is_short = false;
+	rib->slots.refused = rib->tables.refused = false;
 	rib_commit(rib);
 }
 
@@ -175,18 +176,18 @@ checkpoint_restore(struct rib *rib, const struct ckpt *old)
 static void
 mirror_unresolved(struct rib *rib)
 {
-	struct ways ways = {0};
+	struct nh_list hops = {0};
 
-	way_special(ways_push(&ways), PATH_UNRESOLVED);
-	mirror_slot(rib, rib->contents.unresolved, &ways);
-	free(ways.v);
+	next_hop_special(nh_list_push(&hops), PATH_UNRESOLVED);
+	mirror_slot(rib, rib->contents.unresolved, &hops);
+	free(hops.v);
 }
 
 static const char turned_off[] = "turned off";
 
 /* Is it for what has been installed or configured that it is of no use? */
 static bool
-reason_is_meant(const char *why)
+discard_is_expected(const char *why)
 {
 	return why == turned_off || why == ckpt_other_layout || why == ckpt_other_netns;
 }
@@ -220,9 +221,9 @@ checkpoint_begin(struct rib *rib, int old_fd)
 	if (old == NULL) {
 		rib->count.restore_refused++;
 		log_warn("rib: checkpoint discarded why=\"%s\"", why);
-		return why == ckpt_no_memory  ? -ENOMEM
-		       : reason_is_meant(why) ? rc
-					      : -EINVAL;
+		return why == ckpt_no_memory      ? -ENOMEM
+		       : discard_is_expected(why) ? rc
+						  : -EINVAL;
 	}
 	checkpoint_restore(rib, old);
 	alive_ms = old->head->alive_ms;

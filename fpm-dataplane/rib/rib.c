@@ -34,7 +34,7 @@
 #include "rib/session.h"
 #include "rib/slot.h"
 #include "rib/sweep.h"
-#include "rib/tally.h"
+#include "rib/table_count.h"
 #include "rib/vrf.h"
 #include "rib/words.h"
 #include "rib/zebra.h"
@@ -89,7 +89,7 @@ quiesce_event(struct rib *rib, const struct msg_quiesce *m)
 	if (rib->ckpt != NULL)
 		rib->ckpt->frozen = !resume;
 	if (rib->ckpt != NULL && resume)
-		rib->ckpt->head->tries = 0;
+		rib->ckpt->head->attempts = 0;
 	if (resume)
 		return;
 	session_down(rib);
@@ -157,13 +157,13 @@ rib_round(struct rib *rib)
 	bool more = sweep_round(rib);
 
 	if (rib->adjs.freed)
-		legs_feed(rib);
+		legs_retry_adjs(rib);
 	vrfs_retry(rib);
-	routes_told(rib);
+	routes_report(rib);
 	if (rib->resync.due && !ckpt_is_frozen(rib->ckpt)) /* it withdraws routes, too */
 		more |= resync_round(rib);
-	if (rib->feedback.retell_at != 0)
-		more |= feedback_retell(rib);
+	if (rib->feedback.resend_at != 0)
+		more |= feedback_resend(rib);
 	rib_commit(rib);
 	return more;
 }
@@ -176,7 +176,7 @@ rib_worker_msg(struct worker *w, struct msg *m)
 
 /* Has there been no memory for a route since the start? */
 static bool
-rib_is_short(const struct rib *rib)
+rib_has_nomem(const struct rib *rib)
 {
 	return rib->count.route_nomem + rib->count.commit_nomem > 0;
 }
@@ -187,7 +187,7 @@ rib_worker_round(struct worker *w)
 	struct rib *rib = w->ctx;
 	bool more = rib_round(rib), timed;
 
-	atomic_store_explicit(&rib->short_once, rib_is_short(rib), memory_order_relaxed);
+	atomic_store_explicit(&rib->had_nomem, rib_has_nomem(rib), memory_order_relaxed);
 
 	worker_busy(w, more);
 	/* An idle watcher keeps the loop from waiting while a walk has more to do. */
@@ -197,7 +197,7 @@ rib_worker_round(struct worker *w)
 		ev_idle_stop(w->loop, &rib->more);
 	timed = rib->session.vrfs_replaying || rib->resync.due || rib->pending.staged[0] ||
 		rib->pending.staged[1] || rib->vrfs.staged.n > 0 ||
-		rib->vrfs.wishes != NULL || rib->adjs.n_asked > 0;
+		rib->vrfs.retries != NULL || rib->adjs.n_asked > 0;
 	if (timed && !ev_is_active(&rib->tick))
 		ev_timer_again(w->loop, &rib->tick);
 	else if (!timed && ev_is_active(&rib->tick))
@@ -232,7 +232,7 @@ rib_worker_init(struct worker *w)
 	ev_timer_init(&rib->alive, timer_alive, ALIVE_S, ALIVE_S);
 	rib->alive.data = rib;
 	rc = checkpoint_begin(rib, rib->conf.checkpoint_fd);
-	if (rc == 0 && rib_is_short(rib))
+	if (rc == 0 && rib_has_nomem(rib))
 		rc = -ENOMEM;
 	if (rc < 0 && rib->conf.successor)
 		return rc;
@@ -272,7 +272,7 @@ rib_new(struct worker *w, const struct rib_conf *conf)
 	rib->worker = w;
 	rib->clock_ms = monotonic_ms;
 	CDS_INIT_LIST_HEAD(&rib->legs.floating);
-	CDS_INIT_LIST_HEAD(&rib->legs.starved);
+	CDS_INIT_LIST_HEAD(&rib->legs.without_adj);
 	CDS_INIT_LIST_HEAD(&rib->reclaims.list);
 	return rib;
 }
@@ -323,23 +323,23 @@ rib_checkpoint_fd(const struct worker *w)
 }
 
 unsigned int
-rib_checkpoint_tries(int fd)
+rib_checkpoint_attempts(int fd)
 {
-	return ckpt_tries(fd);
+	return ckpt_attempts(fd);
 }
 
 void
-rib_checkpoint_forgive(int fd, unsigned int tries)
+rib_checkpoint_reset_attempts(int fd, unsigned int attempts)
 {
-	ckpt_forgive(fd, tries);
+	ckpt_reset_attempts(fd, attempts);
 }
 
 bool
-rib_was_short(const struct worker *w)
+rib_had_nomem(const struct worker *w)
 {
 	const struct rib *rib = w->ctx;
 
-	return atomic_load_explicit(&rib->short_once, memory_order_relaxed);
+	return atomic_load_explicit(&rib->had_nomem, memory_order_relaxed);
 }
 
 void
@@ -381,7 +381,7 @@ rib_teardown(struct worker *w)
 	links_free(&rib->links);
 	own_free(&rib->own);
 	vrfs_free(rib);
-	tallies_free(rib);
+	table_counts_free(rib);
 	routes_free(&rib->tables.main);
 	routes_free(&rib->tables.other);
 	adjs_free(&rib->adjs);

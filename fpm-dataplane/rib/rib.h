@@ -38,10 +38,10 @@ void rib_set_fib(struct worker *w, struct fib *fib);
 int rib_checkpoint_fd(const struct worker *w);
 
 /* Of the last daemon: how many starts have begun to read it; 0 where there is no telling. [main] */
-unsigned int rib_checkpoint_tries(int fd);
+unsigned int rib_checkpoint_attempts(int fd);
 
 /* A start that found `tries` has ended, and has not crashed by it: if it read it, it did not. [main] */
-void rib_checkpoint_forgive(int fd, unsigned int tries);
+void rib_checkpoint_reset_attempts(int fd, unsigned int attempts);
 
 /*
  * Behind all that zebra has said (fpm has ended): that session is over, nothing is swept for it,
@@ -50,7 +50,7 @@ void rib_checkpoint_forgive(int fd, unsigned int tries);
 void rib_quiesce(struct worker *w, _Atomic bool *done);
 
 /* Has there been no memory for a route since the start, be it in the RIB or the FIB? [any thread] */
-bool rib_was_short(const struct worker *w);
+bool rib_had_nomem(const struct worker *w);
 
 /* Cancel rib_quiesce(): resume checkpoint updates and message processing.        [main] */
 void rib_resume(struct worker *w);

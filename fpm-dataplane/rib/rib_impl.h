@@ -28,7 +28,7 @@
  *     index.c, order.c
  *
  * A lower file does not call a higher one when it has work for it. It leaves a note in struct
- * rib, such as words.due, resync or feedback.retell_at, and the higher file looks for the note
+ * rib, such as words.due, resync or feedback.resend_at, and the higher file looks for the note
  * in its turn. reclaim.c runs a function that commit.c hands to it. checkpoint.c, own.c,
  * link.c, routes.c, ways.c, group.c, order.c and index.c know nothing of struct rib.
  */
@@ -66,9 +66,9 @@
 #include "rib/routes.h"
 #include "rib/session.h"
 #include "rib/slot.h"
-#include "rib/tally.h"
+#include "rib/table_count.h"
 #include "rib/vrf.h"
-#include "rib/ways.h"
+#include "rib/nh_list.h"
 #include "rib/words.h"
 
 #define RIB_SLICE 4096u /* routes looked at in one round of a background walk */
@@ -98,7 +98,7 @@ struct rib {
 	/* What zebra and the kernel say. */
 	struct rib_session session;
 	struct rib_tables tables;
-	struct rib_tallies tallies;
+	struct rib_table_counts table_counts;
 	struct rib_nexthops nhs;
 	struct rib_early early;
 	struct rib_links links;
@@ -121,8 +121,8 @@ struct rib {
 	struct ckpt *ckpt; /* NULL: none is kept */
 
 	struct rib_counters count;
-	struct ways scratch;
-	atomic_bool short_once; /* W:rib R:main  some route found no memory */
+	struct nh_list scratch;
+	atomic_bool had_nomem; /* W:rib R:main  some route found no memory */
 	ev_timer tick, alive;
 	ev_idle more;
 };

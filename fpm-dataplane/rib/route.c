@@ -65,7 +65,7 @@ route_stage(struct rib *rib, const struct route *r)
 	route_log_nomem("add", rib->count.route_nomem);
 	/* From the start: the walk may have passed this one already. */
 	resync_from(&rib->resync, 1);
-	rib->resync.lacking = true;
+	rib->resync.nomem = true;
 	return rc;
 }
 
@@ -93,7 +93,7 @@ route_settle(struct rib *rib, struct route *r, uint32_t was)
 		return;
 	if (r->table == RIB_TABLE_MAIN)
 		rib->tables.n_main[r->family == 6]--;
-	rib->tables.n_beside -= r->table == FPM_TABLE_NONE;
+	rib->tables.n_not_ip -= r->table == FPM_TABLE_NONE;
 	routes_remove(tables_routes(&rib->tables, r->table), r);
 }
 
@@ -129,13 +129,13 @@ routes_are_full(const struct rib *rib)
 void
 routes_refuse(struct rib *rib)
 {
-	routes_told(rib);
+	routes_report(rib);
 	table_refuse(TABLE_routes);
-	rib->tables.is_short = true;
+	rib->tables.refused = true;
 }
 
 void
-routes_told(struct rib *rib)
+routes_report(struct rib *rib)
 {
 	unsigned int max = table_limit(rib->conf.limits, TABLE_routes);
 	uint32_t n = rib->tables.main.n + rib->tables.other.n;
@@ -143,8 +143,8 @@ routes_told(struct rib *rib)
 	table_used(TABLE_routes, n);
 	table_used(TABLE_nexthops, rib->nhs.n);
 	/* Which were refused is not noted: zebra says them all again, to who goes on. */
-	if (!rib->tables.is_short || rib->stopping || n > table_brim(max))
+	if (!rib->tables.refused || rib->stopping || n > table_brim(max))
 		return;
-	rib->tables.is_short = false;
+	rib->tables.refused = false;
 	worker_send(rib->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
 }

@@ -25,7 +25,7 @@ bool routes_are_full(const struct rib *rib);
 /* One is not taken: counted, and zebra asked for it when there is room again. */
 void routes_refuse(struct rib *rib);
 /* Once a round: how many there are, and whether that leaves room. */
-void routes_told(struct rib *rib);
+void routes_report(struct rib *rib);
 
 /* Log that memory is out, once a second at most for all that lacks it. */
 void route_log_nomem(const char *what, uint64_t count);

@@ -127,8 +127,8 @@ route_is_replayed(const struct route *r)
 struct rib_tables {
 	struct routes main, other;
 	uint32_t n_main[2]; /* IPv4, IPv6 */
-	uint32_t n_beside;  /* in `other`: no IP routes */
-	bool is_short;      /* no room: some are not taken */
+	uint32_t n_not_ip;  /* in `other`: no IP routes */
+	bool refused;       /* no room: some are not taken */
 };
 
 static inline struct routes *

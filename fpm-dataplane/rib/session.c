@@ -18,7 +18,7 @@
 #include "rib/nexthop.h"
 #include "rib/rib_impl.h"
 #include "rib/routes.h"
-#include "rib/tally.h"
+#include "rib/table_count.h"
 #include "rib/words.h"
 
 void
@@ -47,13 +47,13 @@ session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
 	s->up_ms = s->last_event_ms = rib->clock_ms();
 	mirror_zebra(rib, s->nl_pid, 0);
 	/* All of it, in one step: a route is stale by its generation (struct route). */
-	tallies_renew(rib);
-	s->n_before = rib->tallies.stale;
+	table_counts_begin_session(rib);
+	s->n_before = rib->table_counts.stale;
 	if (log_allowed(&limit, &missed))
 		log_info("rib: session up gen=%u stale=%u of_other_tables=%u "
 			 "zebra_restarted=%d missed=%u",
-			 gen, rib->tallies.stale, rib->tallies.stale_other, s->restarted,
-			 missed);
+			 gen, rib->table_counts.stale, rib->table_counts.stale_other,
+			 s->restarted, missed);
 }
 
 void
@@ -68,7 +68,8 @@ session_down(struct rib *rib)
 	s->connected = s->replaying = s->vrfs_replaying = s->sweeping = false;
 	if (log_allowed(&limit, &missed))
 		log_info("rib: session down gen=%u routes=%u missed=%u", s->gen,
-			 rib->tallies.n_zebra[0] + rib->tallies.n_zebra[1], missed);
+			 rib->table_counts.n_zebra[0] + rib->table_counts.n_zebra[1],
+			 missed);
 }
 
 static bool
@@ -97,7 +98,7 @@ session_event(struct rib *rib, const struct fpm_event *ev)
 		return;
 	if (!event_is_of_main(ev) && ev->table != FPM_TABLE_NONE) {
 		s->last_other_ms = s->last_event_ms;
-		tally_heard(rib, ev->table);
+		table_count_mention(rib, ev->table);
 	}
 	if (ev->kind != FPM_ROUTE)
 		return;

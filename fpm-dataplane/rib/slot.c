@@ -26,22 +26,22 @@ slot_push_idle(struct rib *rib, struct slot *s)
 
 /* Slots that the limit is about: small content has places of its own, be the rest full. */
 static uint32_t
-slots_count_large(const struct rib *rib)
+slots_count_limited(const struct rib *rib)
 {
-	return rib->slots.n - rib->slots.n_small;
+	return rib->slots.n - rib->slots.n_exempt;
 }
 
 struct slot *
-slot_new(struct rib *rib, enum slot_kind kind, bool small)
+slot_new(struct rib *rib, enum slot_kind kind, bool exempt)
 {
 	uint32_t number;
 	struct slot *s;
 
 	if (rib->slots.n >= rib->fib->group_end - 1 ||
-	    (!small &&
-	     slots_count_large(rib) >= table_limit(rib->conf.limits, TABLE_groups))) {
+	    (!exempt &&
+	     slots_count_limited(rib) >= table_limit(rib->conf.limits, TABLE_groups))) {
 		table_refuse(TABLE_groups);
-		rib->slots.is_short = true;
+		rib->slots.refused = true;
 		return NULL;
 	}
 	if (rib->slots.unused_at < rib->slots.unused.n) {
@@ -55,20 +55,20 @@ slot_new(struct rib *rib, enum slot_kind kind, bool small)
 				must(calloc(SLOT_CHUNK, sizeof(*s)));
 	}
 	s = slot_at(&rib->slots, number);
-	*s = (struct slot){.number = number, .kind = (uint8_t)kind, .small = small};
+	*s = (struct slot){.number = number, .kind = (uint8_t)kind, .exempt = exempt};
 	rib->slots.n++;
-	rib->slots.n_small += small;
-	table_used(TABLE_groups, slots_count_large(rib));
+	rib->slots.n_exempt += exempt;
+	table_used(TABLE_groups, slots_count_limited(rib));
 	slot_push_idle(rib, s); /* until a route takes it */
 	return s;
 }
 
 void
-slot_set_small(struct rib *rib, struct slot *s, bool small)
+slot_set_exempt(struct rib *rib, struct slot *s, bool exempt)
 {
-	rib->slots.n_small += small - s->small;
-	s->small = small;
-	table_used(TABLE_groups, slots_count_large(rib));
+	rib->slots.n_exempt += exempt - s->exempt;
+	s->exempt = exempt;
+	table_used(TABLE_groups, slots_count_limited(rib));
 }
 
 void
@@ -101,16 +101,16 @@ slot_release(struct rib *rib, uint32_t number)
 {
 	struct slot *s = slot_at(&rib->slots, number);
 
-	assert(s->kind == SLOT_DYING && s->refs == 0);
+	assert(s->kind == SLOT_RETIRED && s->refs == 0);
 	s->kind = SLOT_FREE;
 	rib->slots.n--;
-	rib->slots.n_small -= s->small;
-	table_used(TABLE_groups, slots_count_large(rib));
+	rib->slots.n_exempt -= s->exempt;
+	table_used(TABLE_groups, slots_count_limited(rib));
 	/* Which routes found none is not noted: zebra says them all again, to who goes on. */
-	if (rib->slots.is_short && !rib->stopping &&
-	    slots_count_large(rib) <=
+	if (rib->slots.refused && !rib->stopping &&
+	    slots_count_limited(rib) <=
 		    table_brim(table_limit(rib->conf.limits, TABLE_groups))) {
-		rib->slots.is_short = false;
+		rib->slots.refused = false;
 		worker_send(rib->conf.fpm, msg_new(MSG_REPLAY, sizeof(struct msg)));
 	}
 	vec32_push(&rib->slots.unused, number);

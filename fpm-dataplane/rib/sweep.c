@@ -28,7 +28,7 @@
 #include "rib/rib_impl.h"
 #include "rib/routes.h"
 #include "rib/session.h"
-#include "rib/tally.h"
+#include "rib/table_count.h"
 #include "rib/vrf.h"
 #include "rib/zebra.h"
 
@@ -111,7 +111,7 @@ sweep_left_ms(const struct rib *rib, uint64_t at_ms, uint64_t now_ms)
 int64_t
 sweep_in_ms(const struct rib *rib, uint64_t now_ms)
 {
-	if (!rib->session.replaying || rib->tallies.stale == 0)
+	if (!rib->session.replaying || rib->table_counts.stale == 0)
 		return -1;
 	return sweep_left_ms(rib, replay_end_ms(rib), now_ms);
 }
@@ -119,7 +119,7 @@ sweep_in_ms(const struct rib *rib, uint64_t now_ms)
 int64_t
 sweep_vrfs_in_ms(const struct rib *rib, uint64_t now_ms)
 {
-	if (!rib->session.vrfs_replaying || rib->tallies.stale_other == 0)
+	if (!rib->session.vrfs_replaying || rib->table_counts.stale_other == 0)
 		return -1;
 	return sweep_left_ms(rib, replay_vrfs_end_ms(rib), now_ms);
 }
@@ -157,8 +157,8 @@ session_vrf_phase(const struct rib *rib)
 static bool
 replay_is_settled(const struct rib *rib)
 {
-	return (rib->session.replaying ? rib->tallies.stale : rib->tallies.stale_other) ==
-		       0 &&
+	return (rib->session.replaying ? rib->table_counts.stale
+				       : rib->table_counts.stale_other) == 0 &&
 	       rib->early.n == 0;
 }
 
@@ -174,7 +174,8 @@ replay_done(struct rib *rib)
 	if (log_allowed(&limit, &missed))
 		log_info("rib: replay done gen=%u routes=%u swept=%" PRIu64
 			 " end=%s missed=%u",
-			 s->gen, rib->tallies.n_zebra[0] + rib->tallies.n_zebra[1],
+			 s->gen,
+			 rib->table_counts.n_zebra[0] + rib->table_counts.n_zebra[1],
 			 s->swept, s->sentinel ? "sentinel" : "time", missed);
 	if (replay_is_settled(rib))
 		s->vrfs_replaying = false; /* there are none, or all came before */
@@ -187,9 +188,10 @@ replay_vrfs_done(struct rib *rib)
 	uint32_t kept = 0, routes = 0;
 
 	s->vrfs_replaying = s->sweeping = false;
-	for (uint32_t i = 1; i <= rib->tallies.high; i++) {
-		const struct tally *t = &rib->tallies.v[i];
-		bool is_kept = tally_is_kept(rib, t) && vrf_find(rib, t->table) != NULL;
+	for (uint32_t i = 1; i <= rib->table_counts.high; i++) {
+		const struct table_count *t = &rib->table_counts.v[i];
+		bool is_kept =
+			table_count_not_replayed(rib, t) && vrf_find(rib, t->table) != NULL;
 
 		kept += is_kept;
 		routes += is_kept ? t->stale : 0;
@@ -201,7 +203,7 @@ replay_vrfs_done(struct rib *rib)
 
 /* Is it time? Decides once; then the slices run. */
 static void
-replay_look_for_end(struct rib *rib)
+replay_check_end(struct rib *rib)
 {
 	struct rib_session *s = &rib->session;
 	bool main = s->replaying;
@@ -229,7 +231,7 @@ route_is_missing(const struct rib *rib, const struct route *r)
 		return false;
 	if (vrf_find(rib, r->table) == NULL)
 		return r->gen == 0; /* of a checkpoint */
-	return tally_find(rib, r->table)->gen == rib->session.gen;
+	return table_count_find(rib, r->table)->gen == rib->session.gen;
 }
 
 bool
@@ -242,7 +244,7 @@ sweep_round(struct rib *rib)
 	if (!s->connected || !s->vrfs_replaying)
 		return false;
 	if (!s->sweeping)
-		replay_look_for_end(rib);
+		replay_check_end(rib);
 	if (!s->sweeping) /* with main's end that of VRFs may have come */
 		return main && !s->replaying && s->vrfs_replaying;
 	end = s->sweep_at + RIB_SLICE;
@@ -258,7 +260,7 @@ sweep_round(struct rib *rib)
 		rib->count.swept_routes++;
 	}
 	if (s->sweep_at <= all &&
-	    (main ? rib->tallies.stale : rib->tallies.stale_other) > 0)
+	    (main ? rib->table_counts.stale : rib->table_counts.stale_other) > 0)
 		return true;
 	rib->count.sweeps++;
 	main ? replay_done(rib) : replay_vrfs_done(rib);

@@ -24,17 +24,17 @@ struct vrf {
 };
 
 /* A VRF whose FIB found no memory. */
-struct vrf_wish {
-	struct vrf_wish *next;
-	uint64_t again_ms; /* when it is tried next */
+struct vrf_retry {
+	struct vrf_retry *next;
+	uint64_t retry_ms; /* when it is tried next */
 	uint32_t table;
 	uint16_t number;
 	char name[16];
 };
 
 /* What a VRF leaves behind, freed a grace period later. */
-struct vrf_grave {
-	struct vrf_grave *next;
+struct vrf_retired {
+	struct vrf_retired *next;
 	struct poptrie *trie[2];
 	struct fib_vrf *fib;
 };
@@ -43,8 +43,8 @@ struct rib_vrfs {
 	struct vrf *v[FIB_VRF_MAX]; /* by number, from 1; NULL: none */
 	uint32_t n, n_published;
 	struct hidx by_table;
-	struct vec32 staged;     /* numbers of those with something to commit */
-	struct vrf_wish *wishes; /* those whose FIB found no memory */
+	struct vec32 staged;       /* numbers of those with something to commit */
+	struct vrf_retry *retries; /* those whose FIB found no memory */
 };
 
 /* The VRF of a table that is not main; NULL: it has no FIB. */
@@ -55,8 +55,8 @@ const struct fib_copy *rib_tries(const struct rib *rib, uint32_t table, unsigned
 
 /* Tries that are incomplete: resync.c walks all routes until none is. */
 struct rib_resync {
-	bool due;     /* some prefix is not in a trie: walk and compare until all are */
-	bool lacking; /* for want of memory, not because the trie is a new VRF's */
+	bool due;   /* some prefix is not in a trie: walk and compare until all are */
+	bool nomem; /* for want of memory, not because the trie is a new VRF's */
 	uint32_t next;
 };
 
@@ -78,7 +78,7 @@ void vrf_staged(struct rib *rib, struct vrf *vrf, uint8_t family);
 int vrfs_commit(struct rib *rib);
 /* All routes are in: forwarders may have it. */
 void vrfs_publish(struct rib *rib);
-void vrf_bury(struct vrf_grave *graves);
+void vrf_retired_free(struct vrf_retired *list);
 void vrfs_free(struct rib *rib);
 
 #endif

@@ -57,7 +57,7 @@ word_choose_paths(struct rib *rib, const struct slot *s)
 			m[n++] = (struct bucket_member){.path = path};
 			at = n;
 		}
-		m[at - 1].weight += s->leg[i].way.weight;
+		m[at - 1].weight += s->leg[i].hop.weight;
 	}
 	return n;
 }
@@ -114,8 +114,8 @@ slot_is_current(struct rib *rib, const struct slot *s)
 	uint64_t word;
 
 	if (s->kind == SLOT_ID) {
-		nh_ways(rib, nh_find(rib, s->nhid), s->mtu_class, &rib->scratch);
-		if (!slot_has_ways(s, &rib->scratch))
+		nh_hops(rib, nh_find(rib, s->nhid), s->mtu_class, &rib->scratch);
+		if (!slot_has_hops(s, &rib->scratch))
 			return false;
 	}
 	word = word_compute(rib, s);
@@ -155,9 +155,9 @@ slots_bind(struct rib *rib)
 		struct slot *s = slot_at(&rib->slots, rib->slots.dirty.v[i]);
 
 		if ((s->dirty & SLOT_CONTENT) != 0 && s->kind == SLOT_ID) {
-			nh_ways(rib, nh_find(rib, s->nhid), s->mtu_class, &rib->scratch);
-			if (!slot_has_ways(s, &rib->scratch))
-				slot_set_ways(rib, s, &rib->scratch);
+			nh_hops(rib, nh_find(rib, s->nhid), s->mtu_class, &rib->scratch);
+			if (!slot_has_hops(s, &rib->scratch))
+				slot_set_hops(rib, s, &rib->scratch);
 		}
 		s->dirty &= (uint8_t)~SLOT_CONTENT;
 	}

@@ -27,8 +27,8 @@
 #include "rib/routes.h"
 #include "rib/session.h"
 #include "rib/slot.h"
-#include "rib/tally.h"
-#include "rib/ways.h"
+#include "rib/table_count.h"
+#include "rib/nh_list.h"
 
 static bool
 prefix_is_linklocal(const struct prefix *p)
@@ -50,38 +50,38 @@ zebra_withdraw(struct rib *rib, struct route *r)
 	mirror_route_gone(rib, r);
 	r->zslot = 0;
 	early_forget(rib, r);
-	tally_gone(rib, r);
+	table_count_remove(rib, r);
 	route_settle(rib, r, was);
 	slot_unref(rib, old);
 }
 
 static bool
-way_is_on_link(const struct way *w)
+next_hop_is_on_link(const struct next_hop *hop)
 {
-	return w->kind == PATH_NONE && w->gw_family == 0 && w->encap == HOP_PLAIN;
+	return hop->kind == PATH_NONE && hop->gw_family == 0 && hop->encap == HOP_PLAIN;
 }
 
 /* A connected or local route as zebra sees it: the kernel tells us better. */
 static bool
 event_is_kernels_own(struct rib *rib, const struct fpm_event *ev)
 {
-	struct ways *ways = &rib->scratch;
+	struct nh_list *hops = &rib->scratch;
 	const struct nh *nh;
 
 	if (ev->protocol != RTPROT_KERNEL || ev->rtm_type != RTN_UNICAST)
 		return false;
-	ways_clear(ways);
+	nh_list_clear(hops);
 	if (ev->nhid != 0) {
 		nh = nh_find(rib, ev->nhid);
 		if (nh == NULL || !nh->known)
 			return true; /* FRR 10.3 names ids it never announces */
-		nh_ways(rib, nh, 0, ways);
+		nh_hops(rib, nh, 0, hops);
 	} else {
 		for (uint32_t i = 0; i < ev->n_hops; i++)
-			way_of_hop(ways_push(ways), &ev->hops[i]);
+			next_hop_from_fpm(nh_list_push(hops), &ev->hops[i]);
 	}
-	for (uint32_t i = 0; i < ways->n; i++)
-		if (!way_is_on_link(&ways->v[i]))
+	for (uint32_t i = 0; i < hops->n; i++)
+		if (!next_hop_is_on_link(&hops->v[i]))
 			return false;
 	return true;
 }
@@ -105,30 +105,30 @@ static uint32_t
 slot_of_event(struct rib *rib, const struct fpm_event *ev, uint16_t mtu_class,
 	      uint32_t hint)
 {
-	struct ways *ways = &rib->scratch;
+	struct nh_list *hops = &rib->scratch;
 
-	ways_clear(ways);
+	nh_list_clear(hops);
 	switch (ev->rtm_type) {
 	case RTN_BLACKHOLE:
-		way_special(ways_push(ways), PATH_BLACKHOLE);
+		next_hop_special(nh_list_push(hops), PATH_BLACKHOLE);
 		break;
 	case RTN_UNREACHABLE:
-		way_special(ways_push(ways), PATH_UNREACHABLE);
+		next_hop_special(nh_list_push(hops), PATH_UNREACHABLE);
 		break;
 	case RTN_PROHIBIT:
-		way_special(ways_push(ways), PATH_PROHIBIT);
+		next_hop_special(nh_list_push(hops), PATH_PROHIBIT);
 		break;
 	default:
 		if (ev->nhid != 0)
 			return slot_for_id(rib, ev->nhid, mtu_class, hint);
 		for (uint32_t i = 0; i < ev->n_hops; i++)
-			way_of_hop(ways_push(ways), &ev->hops[i]);
+			next_hop_from_fpm(nh_list_push(hops), &ev->hops[i]);
 		if (ev->n_hops == 0)
-			way_special(ways_push(ways), PATH_UNRESOLVED);
-		ways_set_mtu(ways, mtu_class);
-		ways_sort(ways);
+			next_hop_special(nh_list_push(hops), PATH_UNRESOLVED);
+		nh_list_set_mtu(hops, mtu_class);
+		nh_list_sort(hops);
 	}
-	return slot_for_ways(rib, ways, hint);
+	return slot_for_hops(rib, hops, hint);
 }
 
 static void
@@ -169,9 +169,9 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 			return;
 		}
 		rib->tables.n_main[v] += table == RIB_TABLE_MAIN;
-		rib->tables.n_beside += table == FPM_TABLE_NONE;
+		rib->tables.n_not_ip += table == FPM_TABLE_NONE;
 	}
-	tally_said(rib, r);
+	table_count_confirm(rib, r);
 	same = r->protocol == ev->protocol && r->rtm_type == ev->rtm_type;
 	r->protocol = ev->protocol;
 	r->rtm_type = ev->rtm_type;
