@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The checkpoint's memory: writing records as they change, reading them after a crash. [rib].
+ * The memory of the checkpoint: write records as they change, read them after a crash.
+ * [rib]
  *
- * kill -9 stops a thread between two instructions, and what it had stored is there: no
- * fsync, no log, no pause. A record is invalid (CRC 0) while it is written. A slot's new
- * ways are all written, under a new turn, before its old ones are dropped; of two complete
- * sets the later counts. The memory is reserved for the largest table there can be and
- * costs what is written of it.
+ * SIGKILL stops a thread between two instructions, and everything stored before is in the
+ * memfd: no fsync, no log, no pause. A record is invalid (CRC 0) while it is written. All
+ * new hops of a slot are written, with a new version, before the old ones are dropped. Of
+ * two complete sets, the later counts. The memory is reserved for the largest possible
+ * table; only the pages that are written cost memory.
  */
 #include "rib/checkpoint.h"
 
@@ -34,7 +35,10 @@
 #define ALL_BYTES    (HOPS_AT + HOPS_MAX * sizeof(struct ckpt_hop))
 #define ATTEMPTS_MAX 3u
 
-/* The order of stores as a killed thread leaves them: the processor keeps it, so must gcc. */
+/*
+ * Keep the order of stores, as a killed thread leaves them. The processor keeps it; the
+ * compiler must, too.
+ */
 #define COMPILER_BARRIER() atomic_signal_fence(memory_order_seq_cst)
 
 const char ckpt_no_memory[] = "out of memory";
@@ -49,9 +53,9 @@ ckpt_map(struct ckpt *c)
 
 	if (mem == MAP_FAILED)
 		return false;
-	(void)madvise(mem, ALL_BYTES, MADV_DONTDUMP); /* reserved, hardly any of it there */
+	(void)madvise(mem, ALL_BYTES, MADV_DONTDUMP); /* mostly holes */
 	c->head = mem;
-	/* Numbers are from 1. */
+	/* Numbers start at 1. */
 	for (unsigned int part = 0; part < CKPT_PARTS; part++)
 		c->route[part] = (struct ckpt_route *)((char *)mem + HEADER_BYTES +
 						       part * ROUTES_BYTES) -
@@ -127,7 +131,7 @@ ckpt_alive(struct ckpt *c, uint64_t now_ms)
 void
 ckpt_zebra(struct ckpt *c, uint32_t nl_pid, uint32_t held_until_s)
 {
-	c->head->held_until_s = 0; /* never another one's */
+	c->head->held_until_s = 0; /* no reader may take the old time for the new zebra's */
 	COMPILER_BARRIER();
 	c->head->nl_pid = nl_pid;
 	COMPILER_BARRIER();
@@ -176,7 +180,7 @@ ckpt_drop_route(struct ckpt *c, uint32_t table, uint32_t number)
 	c->head->n_routes[part]--;
 }
 
-/* Room in the writer's own tables for that number. */
+/* Make room for index `number` in a table of the writer's own memory. */
 static uint32_t *
 ckpt_grow_table(uint32_t *table, uint32_t *cap, uint32_t number)
 {
@@ -192,7 +196,7 @@ ckpt_grow_table(uint32_t *table, uint32_t *cap, uint32_t number)
 	return table;
 }
 
-/* A free way's number, taken; 0: none. */
+/* Return the number of an unused hop record; 0: none. */
 static uint32_t
 ckpt_hop_take(struct ckpt *c)
 {
@@ -205,7 +209,7 @@ ckpt_hop_take(struct ckpt *c)
 	if (c->head->hop_high == HOPS_MAX)
 		return 0;
 	number = c->head->hop_high + 1;
-	c->hop[number].crc = 0; /* its page is there before anybody counts on it */
+	c->hop[number].crc = 0; /* allocates its page before the number counts it */
 	COMPILER_BARRIER();
 	c->head->hop_high = number;
 	c->hop_next = ckpt_grow_table(c->hop_next, &c->hop_cap, number);
@@ -258,7 +262,7 @@ ckpt_put_slot(struct ckpt *c, uint32_t slot, const struct nh_list *hops, uint32_
 	c->version++;
 	for (uint32_t i = 0; i < hops->n; i++) {
 		number = ckpt_hop_take(c);
-		if (number == 0) { /* its routes will be missed, not misled */
+		if (number == 0) { /* its routes get lost, not misrouted */
 			c->full++;
 			ckpt_hops_drop(c, first);
 			first = 0;
@@ -288,7 +292,10 @@ ckpt_drop_slot(struct ckpt *c, uint32_t slot)
 	ckpt_hops_drop(c, old);
 }
 
-/* --- reading ------------------------------------------------------------------------------ */
+/*
+ * --- reading
+ * ------------------------------------------------------------------------------
+ */
 
 static bool
 ckpt_route_is_valid(const struct ckpt_route *r, unsigned int part, uint32_t number)
@@ -323,7 +330,10 @@ record_is_blank(const void *record, size_t len)
 	return true;
 }
 
-/* What rib makes of nexthop objects and routes, and nothing else (next_hop_from_fpm()). */
+/*
+ * Accept only the values that rib makes of nexthop objects and routes
+ * (next_hop_from_fpm()).
+ */
 static bool
 ckpt_hop_has_valid_fields(const struct ckpt_hop *hop)
 {
@@ -350,7 +360,7 @@ ckpt_hop_is_valid(const struct ckpt_hop *hop, uint32_t number)
 	       ckpt_hop_has_valid_fields(hop);
 }
 
-static const struct ckpt *sorting; /* qsort() has no argument for it */
+static const struct ckpt *sorting; /* qsort() passes no context */
 
 static int
 ckpt_hop_order(const void *a, const void *b)
@@ -360,12 +370,12 @@ ckpt_hop_order(const void *a, const void *b)
 
 	if (x->slot != y->slot)
 		return x->slot < y->slot ? -1 : 1;
-	if (x->version != y->version) /* the later one first */
+	if (x->version != y->version) /* the later first */
 		return x->version > y->version ? -1 : 1;
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Is there a whole set from `at` on? */
+/* Return true if a complete set begins at index `at`. */
 static bool
 hop_set_is_complete(const struct ckpt *c, uint32_t at)
 {
@@ -412,7 +422,7 @@ ckpt_next_slot(const struct ckpt *c, uint32_t *at, struct nh_list *out, uint32_t
 	return 0;
 }
 
-/* All ways: good ones are noted and sorted. Returns what is wrong; NULL: nothing. */
+/* Verify all hops; note and sort the valid ones. Return the fault; NULL: none. */
 static const char *
 ckpt_hops_verify(struct ckpt *c)
 {
@@ -439,7 +449,7 @@ ckpt_hops_verify(struct ckpt *c)
 		       : "damaged next hops";
 }
 
-/* Where a route is in the address space, as exactly as 32 bits can say it. */
+/* Return the position of a route in the address space, with 32 bits of precision. */
 static uint64_t
 route_address_key(const struct ckpt_route *r)
 {
@@ -452,8 +462,8 @@ route_address_key(const struct ckpt_route *r)
 }
 
 /*
- * All routes: good ones are noted, IPv4 from the front and IPv6 from the back, and sorted.
- * Returns what is wrong; NULL: nothing.
+ * Verify all routes. Note the valid ones, IPv4 from the front and IPv6 from the back, and
+ * sort them. Return the fault; NULL: none.
  */
 static const char *
 ckpt_routes_verify(struct ckpt *c, unsigned int part)
@@ -488,9 +498,10 @@ ckpt_routes_verify(struct ckpt *c, unsigned int part)
 }
 
 /*
- * Can that be the highest number of an array, of `most`: was its record, at `at`, ever written?
- * What was not is a hole, and reading holes would cost memory and time for each page: the
- * highest numbers, which no CRC covers, must not lead there.
+ * Return true if `high` can be the highest number of an array of `max` records, that is, if
+ * its record, at `at`, was ever written. Records that were never written are holes of the
+ * file. A walk over holes costs memory and time for each page, so the highest numbers,
+ * which no CRC protects, must not lead there.
  */
 static bool
 ckpt_high_is_valid(const struct ckpt *c, uint32_t high, size_t max, const void *at)
@@ -512,14 +523,17 @@ ckpt_highs_are_valid(const struct ckpt *c)
 	return ckpt_high_is_valid(c, h->hop_high, HOPS_MAX, &c->hop[h->hop_high]);
 }
 
-/* A predecessor that lives may have written it after the caller looked at the clock. */
+/*
+ * Return the difference. A running predecessor may write the time after the caller has read
+ * the clock, so either may be the later.
+ */
 static uint64_t
 time_distance(uint64_t one_ms, uint64_t other_ms)
 {
 	return one_ms > other_ms ? one_ms - other_ms : other_ms - one_ms;
 }
 
-/* What is wrong with it; NULL: nothing. */
+/* Return the fault of the checkpoint; NULL: none. */
 static const char *
 ckpt_verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms)
 {
@@ -548,7 +562,10 @@ ckpt_verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms
 	return why;
 }
 
-/* Another version's may be of another size: its header says what it is. */
+/*
+ * Return true if the checkpoint has another version's layout, and therefore perhaps another
+ * size. The header tells.
+ */
 static bool
 ckpt_is_other_layout(int fd)
 {

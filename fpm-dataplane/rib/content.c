@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Contents of slots: which content has which number, who shares, who takes over. [rib].
+ * The contents of slots: which slot has which content, which routes share it, which session
+ * takes it over. [rib]
  *
- * A nexthop id has a slot of its own while routes name it: a later NEWNEXTHOP must be able
- * to change it alone. When a session ends, zebra may number anew: its slots become orphans,
- * with their content frozen, and the next session's id that means the same takes one over,
- * so that a replay rewrites no prefix. Content without an id is shared by all its routes.
- * Nothing here writes group words.
+ * A nexthop id has a slot of its own while routes name it, because a later NEWNEXTHOP must
+ * change it alone. When a session ends, zebra may number its ids again. The slots then
+ * become orphans with frozen content. If an id of the next session has the same content, it
+ * adopts the orphan, so that a replay rewrites no prefix. Content without an id is shared
+ * by all its routes. This file writes no group words.
  */
 #include "rib/content.h"
 
@@ -25,7 +26,7 @@
 uint16_t
 mtu_class_of(struct rib *rib, uint8_t family, uint32_t mtu_bytes)
 {
-	/* What each link must carry: RFC 791, 3.2; RFC 8200, 5. */
+	/* Minimum MTU of every link: RFC 791, 3.2; RFC 8200, 5. */
 	uint32_t least = family == 4 ? 68 : 1280;
 	uint16_t mtu;
 
@@ -40,7 +41,10 @@ mtu_class_of(struct rib *rib, uint8_t family, uint32_t mtu_bytes)
 		table_refuse(TABLE_mtus);
 		return 0;
 	}
-	/* Never changed again; a path of this class is published later, with release. */
+	/*
+	 * The value of a class never changes. A path of this class is published later, with
+	 * release.
+	 */
 	atomic_store_explicit(&rib->fib->mtu_bytes[++rib->contents.mtu_high], mtu,
 			      memory_order_relaxed);
 	table_used(TABLE_mtus, rib->contents.mtu_high);
@@ -73,7 +77,7 @@ content_del(struct rib *rib, struct slot *s)
 	s->indexed = false;
 }
 
-/* First slot with this content and one of the two kinds, NULL when there is none. */
+/* Return the first slot with this content and one of the two kinds, or NULL. */
 static struct slot *
 content_find(struct rib *rib, const struct nh_list *hops, uint64_t hash,
 	     enum slot_kind kind, enum slot_kind or_kind)
@@ -88,7 +92,9 @@ content_find(struct rib *rib, const struct nh_list *hops, uint64_t hash,
 	return NULL;
 }
 
-/* An orphan that is somebody's again: the limit holds it for what it is now. */
+/*
+ * Give an orphan to a new user. Whether the limit counts it depends on the present content.
+ */
 static void
 slot_adopt(struct rib *rib, struct slot *s, enum slot_kind kind, uint32_t nhid, bool exempt)
 {
@@ -115,7 +121,10 @@ slot_set_hops(struct rib *rib, struct slot *s, const struct nh_list *hops)
 {
 	struct leg *leg = must(calloc(hops->n, sizeof(*leg)));
 
-	/* The new legs first: an adjacency that stays keeps its slot and its watch. */
+	/*
+	 * Attach the new legs first, so that an adjacency in both keeps its number and its
+	 * watch.
+	 */
 	for (uint32_t i = 0; i < hops->n; i++) {
 		leg[i].hop = hops->v[i];
 		leg[i].slot = s;
@@ -140,7 +149,7 @@ slot_for_hops(struct rib *rib, const struct nh_list *hops, uint32_t hint)
 	hash = nh_list_hash(hops, rib->fib->seed);
 	s = content_find(rib, hops, hash, SLOT_INLINE, SLOT_INLINE);
 	if (s == NULL && (s = content_find(rib, hops, hash, SLOT_ORPHAN, SLOT_ORPHAN))) {
-		/* zebra stopped using nexthop ids: same content, same slot. */
+		/* zebra stopped using nexthop ids: equal content keeps its slot. */
 		slot_adopt(rib, s, SLOT_INLINE, 0, nh_list_needs_no_neighbor(hops));
 	}
 	if (s == NULL) {
@@ -176,7 +185,10 @@ slot_for_kind(struct rib *rib, enum path_kind kind)
 	return slot_for_hops(rib, &hops, 0);
 }
 
-/* An orphan that already means what `nh` means: preferably the one the route has now. */
+/*
+ * Return an orphan with the content of `hops`, preferably the slot that the route has now,
+ * or NULL.
+ */
 static struct slot *
 slot_find_adoptable(struct rib *rib, const struct nh_list *hops, uint32_t hint)
 {
@@ -229,7 +241,9 @@ slot_for_id(struct rib *rib, uint32_t id, uint16_t mtu_class, uint32_t hint)
 	return s->number;
 }
 
-/* The id is of an older session: keep the content, stop following. */
+/*
+ * Keep the content of a slot, but stop following its id, which belongs to an ended session.
+ */
 static void
 slot_orphan(struct rib *rib, struct slot *s)
 {

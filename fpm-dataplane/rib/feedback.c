@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is told to zebra of the routes it sent: forwarded, or failed. [rib].
+ * Report to zebra for each of its routes whether it is forwarded or has failed. [rib]
  *
- * A route is acknowledged when a grace period has passed since the commit that it is in: no
- * forwarder can then still answer as before. Each NEWROUTE is answered once, also one that
- * changed nothing (FPM.md, 8); nothing is said of routes that are not ours to forward: the
- * kernel's own, and those of tables that have no FIB.
+ * A route is reported a grace period after the commit that contains it, because no
+ * forwarder can then still use the earlier state. Each NEWROUTE is answered once, even if
+ * it changed nothing (FPM.md, 8). Routes that the dataplane does not forward are not
+ * reported: those of protocol kernel, and those of tables without a FIB.
  *
- * When a trie lacks memory, what is not in it has failed. Which routes were told so is not
- * noted, memory being short: when all are in it, all of the session are told again.
+ * When a trie lacks memory, the routes that are missing in it have failed. Which routes
+ * were reported so is not recorded, because memory is short. When all routes are in the
+ * trie, all routes of the session are reported again.
  */
 #include "rib/feedback.h"
 
@@ -29,7 +30,7 @@ struct feedback_item {
 	uint32_t slot; /* 0: refused */
 };
 
-/* Does zebra want to know of routes of a table that are ours to forward? */
+/* Return true if zebra wants reports, and the table has a FIB. */
 static bool
 feedback_covers_table(const struct rib *rib, uint32_t table)
 {
@@ -80,7 +81,7 @@ feedback_resend(struct rib *rib)
 	uint32_t end = rib->feedback.resend_at + RIB_SLICE;
 
 	if (rib->resync.due || rib->pending.failed || rib->session.vrfs_replaying)
-		return false; /* not yet: a later round */
+		return false; /* a later round continues */
 	for (; rib->feedback.resend_at < end &&
 	       rib->feedback.resend_at <= tables_walk_end(&rib->tables);
 	     rib->feedback.resend_at++) {
@@ -96,7 +97,7 @@ feedback_resend(struct rib *rib)
 	return false;
 }
 
-/* Is there a next hop for which no adjacency was left? */
+/* Return true if a next hop got no adjacency because all were in use. */
 static bool
 slot_lacks_adjacency(const struct slot *s)
 {
@@ -110,7 +111,10 @@ slot_lacks_adjacency(const struct slot *s)
 	return false;
 }
 
-/* Not forwarded, though zebra believes so: not supported, or a table of ours is full. */
+/*
+ * Return true if the route is not forwarded although zebra assumes it: the next hop is not
+ * supported, or a table is full.
+ */
 static bool
 feedback_is_unforwarded(const struct rib *rib, const struct feedback_item *s)
 {
@@ -123,7 +127,7 @@ feedback_is_unforwarded(const struct rib *rib, const struct feedback_item *s)
 	       (kind == PATH_DOWN && slot_lacks_adjacency(slot_at(&rib->slots, s->slot)));
 }
 
-/* Is its trie out of memory, and this prefix missing in it? */
+/* Return true if the prefix is missing in its trie for lack of memory. */
 static bool
 feedback_is_not_in_trie(struct rib *rib, const struct feedback_item *s)
 {
@@ -133,7 +137,7 @@ feedback_is_not_in_trie(struct rib *rib, const struct feedback_item *s)
 	const struct route *r;
 
 	if (staged[s->prefix.family == 6])
-		return true; /* the commit before this question has failed */
+		return true; /* the commit has failed */
 	if (!rib->resync.due)
 		return false;
 	r = routes_find(of, s->table, &s->prefix, routes_hash(of, s->table, &s->prefix));

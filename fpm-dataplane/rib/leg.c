@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Legs: the ways of slots, tied to the link and the adjacency that each needs. [rib].
+ * Legs: the next hops of slots, tied to the link and the adjacency that each needs. [rib]
  *
- * zebra says nothing when an interface goes down (FPM.md, 0.8): a leg is dead while its
- * interface is gone or not up, and back when that is. A change marks the slots of the
- * legs that hang on the link, and never a prefix. A leg may name an interface that the
- * kernel has not told us of (yet): it waits on a stub.
+ * zebra sends nothing when an interface goes down (FPM.md, 0.8). Therefore a leg is down
+ * while its interface is missing or not up, and returns with it. A change of a link marks
+ * the slots of the legs on it, never a prefix. A leg may name an interface that the kernel
+ * has not reported (yet); link.c then keeps a stub of the link.
  */
 #include "rib/leg.h"
 
@@ -18,7 +18,10 @@
 #include "rib/slot.h"
 #include "rib/nh_list.h"
 
-/* A gateway by one of our ports needs an adjacency; anything else needs none. */
+/*
+ * Take an adjacency if the leg has a gateway on a port of the dataplane. Other legs need
+ * none.
+ */
 static void
 leg_adj_get(struct rib *rib, struct leg *leg)
 {
@@ -44,7 +47,7 @@ leg_adj_put(struct rib *rib, struct leg *leg)
 	if (leg->adj == 0)
 		return;
 	cds_list_del(&leg->on_adj);
-	/* Forwarders may still be on their way to it. */
+	/* Forwarders may still be using it. */
 	vec32_push(&reclaim_open(rib)->adjs, leg->adj);
 	leg->adj = 0;
 }
@@ -98,7 +101,7 @@ legs_retry_adjs(struct rib *rib)
 		leg_adj_get(rib, leg);
 		slot_dirty(rib, leg->slot, SLOT_PATHS);
 	}
-	/* zebra was told that those had failed. */
+	/* zebra was told that routes over these legs had failed. */
 	if (cds_list_empty(&rib->legs.without_adj) && rib->conf.feedback)
 		rib->feedback.resend_at = 1;
 }
@@ -171,7 +174,10 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 	if (!link->known || !link->up)
 		return LEG_DOWN;
 	if (link->vrf != 0 && !hop->vrf_subnet) {
-		/* A gateway is of no use: as in Linux, the destination is looked up there. */
+		/*
+		 * The gateway is not used: as in Linux, the destination is looked up in the
+		 * VRF.
+		 */
 		*path = path_with_mtu(PATH(PATH_VRF, link->vrf), hop->mtu_class);
 		return LEG_ALIVE;
 	}
@@ -184,7 +190,7 @@ leg_path(const struct rib *rib, const struct leg *leg, fib_path *path)
 		return LEG_ALIVE;
 	}
 	if (leg->adj == 0)
-		return LEG_DOWN; /* adjacencies exhausted */
+		return LEG_DOWN; /* no adjacency was left */
 	*path = path_with_mtu(PATH(PATH_ADJ, leg->adj), hop->mtu_class);
 	return rib->adjs.v[leg->adj].alive ? LEG_ALIVE : LEG_FAILED;
 }

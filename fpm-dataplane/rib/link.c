@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Interfaces of the control namespace, and stubs of interfaces that a leg names and the kernel
- * has not told us of (yet). [rib]. What a change of a link does is in kernel.c.
+ * Interfaces of the control namespace, and stubs of interfaces that a leg names and the
+ * kernel has not reported (yet). [rib]. kernel.c applies changes of links.
  */
 #include "rib/link.h"
 

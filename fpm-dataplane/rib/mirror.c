@@ -18,7 +18,10 @@ mirror_is_on(const struct rib *rib)
 	return rib->ckpt != NULL && !rib->ckpt->frozen;
 }
 
-/* What is no IP route is in no FIB, however long the daemon lives. */
+/*
+ * Keys that are not IP routes are in no FIB in any session, so the checkpoint does not have
+ * them.
+ */
 static bool
 route_is_mirrored(const struct rib *rib, const struct route *r)
 {
@@ -50,7 +53,10 @@ mirror_route_gone(struct rib *rib, const struct route *r)
 				routes_number(tables_routes(&rib->tables, r->table), r));
 }
 
-/* Content that only the kernel gives (kernel.c): read from it again at every start. */
+/*
+ * Return true for content that only the kernel gives (kernel.c). Each start reads it from
+ * the kernel.
+ */
 static bool
 hops_are_kernel(const struct nh_list *hops)
 {
@@ -60,7 +66,7 @@ hops_are_kernel(const struct nh_list *hops)
 void
 mirror_slot(struct rib *rib, uint32_t slot, const struct nh_list *hops)
 {
-	uint16_t class = hops->v[0].mtu_class; /* a number of this process: not kept */
+	uint16_t class = hops->v[0].mtu_class; /* a number of this process: not stored */
 
 	if (mirror_is_on(rib) && !hops_are_kernel(hops))
 		ckpt_put_slot(rib->ckpt, slot, hops,

@@ -9,7 +9,7 @@ struct rib;
 struct route;
 struct nh_list;
 
-void mirror_route(struct rib *rib, const struct route *r); /* another slot, or kind */
+void mirror_route(struct rib *rib, const struct route *r); /* new slot or type */
 void mirror_route_gone(struct rib *rib, const struct route *r);
 void mirror_slot(struct rib *rib, uint32_t slot, const struct nh_list *hops);
 void mirror_slot_gone(struct rib *rib, uint32_t slot);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Nexthop ids of the present session: singletons, groups, in any order. [rib].
+ * Nexthop ids of the present session: single next hops and groups, in any order. [rib]
  *
  * A NEWNEXTHOP binds late: it marks the slots of the id and of the groups that name it, and
- * never touches a prefix. An id that nobody announced yet is kept as a stub, so that its
- * routes and groups change the moment it comes.
+ * never changes a prefix. An id that zebra has not announced yet is kept as a stub, so that
+ * its routes and groups change as soon as zebra announces it.
  *
- * A DELNEXTHOP of an id still in use marks it absent and keeps its last content in force:
- * FRR 8.4 to 9.x deletes ids right after a replay whose routes still stand (FRR PR 15183),
- * and zebra withdraws or re-sends every route that it really wants changed. Such ids are
- * counted and shown, and forgotten with their last user.
+ * A DELNEXTHOP of an id in use marks it absent and keeps its last content in force. FRR 8.4
+ * to 9.x deletes ids after a replay although their routes still exist (FRR PR 15183), and
+ * zebra withdraws or sends again every route that it wants changed. Such ids are counted
+ * and shown. They are freed with their last user.
  *
- * Ids never outlive a session. Whether it was zebra or the connection that died, the replay
- * announces all ids again, and a restarted zebra means something else by the same number.
+ * Ids do not outlive a session. After a restart of zebra or a loss of the connection, the
+ * replay announces all ids again, and a restarted zebra may give the same number to another
+ * next hop.
  */
 #include "rib/nexthop.h"
 
@@ -79,8 +80,9 @@ nh_free(struct rib *rib, struct nh *nh)
 }
 
 /*
- * Forget an id that zebra does not have (any more) and nothing here names. Its members may
- * follow: one after the other, for a peer can make chains longer than the stack.
+ * Free an id that zebra does not have and that no route or group here names. Its members
+ * may follow. A loop frees them, because a peer can make chains that are longer than the
+ * stack.
  */
 void
 nh_maybe_free(struct rib *rib, struct nh *nh)
@@ -145,7 +147,9 @@ nh_set_members(struct rib *rib, struct nh *nh, const struct fpm_event *ev)
 	struct member *old = nh->member;
 	uint32_t n_old = nh->n_member;
 
-	/* The new ones first, so that an id in both is not forgotten in between. */
+	/*
+	 * Add the new members first, so that an id in both lists is not freed in between.
+	 */
 	for (uint32_t i = 0; i < ev->n_hops; i++) {
 		member[i].nh = nh_get(rib, ev->hops[i].id);
 		member[i].group = nh;
@@ -168,7 +172,10 @@ nh_mark_slots(struct rib *rib, const struct nh *nh)
 		slot_dirty(rib, slot_at(&rib->slots, i), SLOT_CONTENT);
 }
 
-/* Late binding: whoever names this id follows, at the latest at the end of the round. */
+/*
+ * Mark the slots of the id and of the groups that name it. They follow at the end of the
+ * round.
+ */
 static void
 nh_changed(struct rib *rib, struct nh *nh)
 {

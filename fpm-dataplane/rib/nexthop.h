@@ -15,7 +15,7 @@ struct rib;
 
 struct member {
 	struct nh *nh;    /* the singleton */
-	struct nh *group; /* that names it */
+	struct nh *group; /* the group that names it */
 	uint32_t weight;
 	struct cds_list_head in; /* nh->member_of */
 };
@@ -23,14 +23,14 @@ struct member {
 struct nh {
 	uint32_t id;
 	uint32_t number; /* in rib->nhs */
-	uint32_t slot;   /* first of its slots, one an MTU class; 0: no route names it */
+	uint32_t slot;   /* its first, of one for each MTU class; 0: no route names it */
 	uint32_t n_member;
 	bool known;  /* announced in this session */
-	bool absent; /* deleted while in use: last content stays in force */
+	bool absent; /* deleted while in use: the last content stays in force */
 	bool is_group;
-	bool to_free;        /* in rib->nhs.doomed */
-	bool unresolved;     /* early.c's judgement ... */
-	uint64_t checked;    /* ... when rib->nhs.turn was this */
+	bool to_free;        /* in rib->nhs.to_free */
+	bool unresolved;     /* result of nh_is_unresolved() (early.c) ... */
+	uint64_t checked;    /* ... when rib->nhs.n_changes had this value */
 	struct next_hop hop; /* of a singleton */
 	struct member *member;
 	struct cds_list_head member_of;
@@ -42,8 +42,8 @@ struct rib_nexthops {
 	struct vec32 unused, to_free;
 	bool freeing;
 	struct hidx by_id;
-	bool changed;       /* some id, since the last early_bind() */
-	uint64_t n_changes; /* counts changes of ids, from 1 */
+	bool changed;       /* an id changed since the last early_bind() */
+	uint64_t n_changes; /* of ids */
 };
 
 void nh_upsert(struct rib *rib, const struct fpm_event *ev);

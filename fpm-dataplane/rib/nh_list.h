@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Next hops as content: what a slot of fib->group is compared, sorted and kept by. [rib].
+ * Lists of next hops: the content by which slots of fib->group are compared and found.
+ * [rib]
  */
 #ifndef RIB_NH_LIST_H
 #define RIB_NH_LIST_H
@@ -12,7 +13,7 @@
 #include "base/fpm_event.h"
 #include "fib/fib.h"
 
-/* One way out, as content: compared and sorted with memcmp, so every octet counts. */
+/* One next hop as content. It is compared and sorted with memcmp, so every octet counts. */
 struct next_hop {
 	struct ipaddr gw;
 	uint32_t ifindex;
@@ -20,9 +21,9 @@ struct next_hop {
 	uint8_t gw_family;
 	uint8_t encap;
 	uint8_t onlink;
-	uint8_t kind;        /* PATH_NONE: a hop; else this path, and all above is zero */
-	uint16_t mtu_class;  /* of the route: the same in all ways of a slot */
-	uint16_t vrf_subnet; /* 1: a subnet on a VRF's own interface, no way into the VRF */
+	uint8_t kind; /* PATH_NONE: a next hop; else this path, and all above is zero */
+	uint16_t mtu_class;  /* of the route: the same in all next hops of a slot */
+	uint16_t vrf_subnet; /* 1: subnet on a VRF's own interface, not a VRF route */
 };
 static_assert(sizeof(struct next_hop) == 32, "no padding: memcmp compares");
 
@@ -39,7 +40,10 @@ struct next_hop *nh_list_push(struct nh_list *hops);
 void nh_list_sort(struct nh_list *hops);
 void nh_list_set_mtu(struct nh_list *hops, uint16_t mtu_class);
 uint64_t nh_list_hash(const struct nh_list *hops, uint64_t seed);
-/* Content that needs no neighbor: own addresses, subnets, drops. There is little of it. */
+/*
+ * Return true for content that needs no neighbor: own addresses, subnets, drops. Few slots
+ * have such content.
+ */
 bool nh_list_needs_no_neighbor(const struct nh_list *hops);
 
 #endif

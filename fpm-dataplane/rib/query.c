@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Answers to the ui, a slice at a time; dist/openapi.yaml has the keys. [rib]. A slice costs at
- * most q->max rows and SCAN_MAX steps, so that a listing of a million routes stands in
- * nobody's way. The cursor is the last prefix shown, not a place in memory: it stays good
- * while the table changes under it. Changes nothing.
+ * Answers to the ui, a slice at a time; dist/openapi.yaml has the keys. [rib]. A slice
+ * costs at most q->max rows and SCAN_MAX steps, so that a list of a million routes delays
+ * no other work. The cursor is the last prefix shown, not a place in memory: it stays valid
+ * while the table changes. Queries change nothing, except for audits.
  */
 #include "rib/query.h"
 
@@ -99,7 +99,7 @@ dev_json(const struct leg *leg)
 	if (leg->hop.ifindex == 0 && leg->link == NULL)
 		return json_null();
 	if (name[0] != '\0' && (dev = json_string(name)) == NULL) {
-		/* No UTF-8: as fpmctl audit reads it in zebra's answer. */
+		/* Not UTF-8: write it as fpmctl audit reads it in zebra's answer. */
 		snprintf(text, sizeof(text), "%s", name);
 		log_harmless(text);
 		dev = json_string(text);
@@ -125,7 +125,7 @@ legs_json(const struct rib *rib, const struct slot *s)
 		json_t *via = json_null();
 
 		if (hop->kind != PATH_NONE)
-			continue; /* no way out: blackhole, local, a member not announced */
+			continue; /* no next hop: blackhole, local, a member not announced */
 		if (hop->gw_family != 0)
 			via = json_string(ipaddr_str(&hop->gw, hop->gw_family, buf));
 		json_array_append_new(
@@ -137,7 +137,7 @@ legs_json(const struct rib *rib, const struct slot *s)
 	return array;
 }
 
-/* The MTU that a slot's routes came with, or null. */
+/* Return the MTU of a slot's routes, or null. */
 static json_t *
 mtu_json(const struct rib *rib, const struct slot *s)
 {
@@ -148,7 +148,7 @@ mtu_json(const struct rib *rib, const struct slot *s)
 							      memory_order_relaxed));
 }
 
-/* Its name; null when NULL. */
+/* Return the name of a VRF, or null if `vrf` is NULL. */
 static json_t *
 vrf_json(const struct vrf *vrf)
 {
@@ -158,7 +158,7 @@ vrf_json(const struct vrf *vrf)
 		return json_null();
 	name = json_string(vrf->fib->name);
 	return name != NULL ? name
-			    : json_sprintf("table%u", vrf->fib->table); /* no UTF-8 */
+			    : json_sprintf("table%u", vrf->fib->table); /* not UTF-8 */
 }
 
 static json_t *
@@ -173,7 +173,7 @@ route_json(const struct rib *rib, const struct route *r)
 	struct prefix p = route_prefix(r);
 	char buf[PREFIX_STRLEN];
 
-	/* Back into the VRF that it is in: by that nothing leaves. */
+	/* A route that leads into its own VRF forwards nothing. */
 	if (kind == PATH_VRF && vrf != NULL && path_index(path) == vrf->number)
 		kind = PATH_FOREIGN;
 	return json_pack(
@@ -207,7 +207,7 @@ route_row(const struct rib *rib, struct msg_query *q, const struct route *r)
 		query_add_row(q, route_json(rib, r));
 }
 
-/* What is asked for: main, or a VRF's table, as it is compiled. */
+/* The FIB of a query: main's, or that of a VRF. */
 struct wanted_fib {
 	uint32_t table;
 	const struct fib_copy *tries;
@@ -222,7 +222,7 @@ list_compiled(struct rib *rib, struct msg_query *q, const struct wanted_fib *of,
 	route_row(rib, q, routes_find(t, of->table, p, routes_hash(t, of->table, p)));
 }
 
-/* Routes of one trie in prefix order. True when the slice is full. */
+/* List routes of one trie in prefix order. Return true when the slice is full. */
 static bool
 list_trie(struct rib *rib, struct msg_query *q, const struct wanted_fib *of, uint8_t family)
 {
@@ -257,7 +257,10 @@ route_is_wanted(const struct msg_query *q, const struct route *r)
 			  : prefix_equal(&p, &q->prefix);
 }
 
-/* Tables other than main, in no order. With a prefix: what covers it, or is it. */
+/*
+ * List routes of tables other than main, in no order. With a prefix, list equal prefixes,
+ * or with q->longest all that cover it. Return true when the slice is full.
+ */
 static bool
 list_other(const struct rib *rib, struct msg_query *q)
 {
@@ -301,8 +304,11 @@ list_routes(struct rib *rib, struct msg_query *q)
 
 	if (vrf != NULL)
 		of = (struct wanted_fib){vrf->fib->table, &vrf->fib->tries};
-	q->done = q->vrf != 0 && vrf == NULL; /* it went meanwhile */
-	/* cursor[0]: 0 IPv4, 1 IPv6, 2 other tables; the rest is each one's own. */
+	q->done = q->vrf != 0 && vrf == NULL; /* the VRF was removed */
+	/*
+	 * cursor[0]: 0 IPv4, 1 IPv6, 2 other tables; each of them uses the rest in its own
+	 * way.
+	 */
 	for (; q->cursor[0] < 2 && !q->done; q->cursor[0]++) {
 		uint8_t family = q->cursor[0] == 0 ? 4 : 6;
 
@@ -320,7 +326,10 @@ list_routes(struct rib *rib, struct msg_query *q)
 	q->done = true;
 }
 
-/* zebra has deleted the id, or a member of it; what it meant last stays in force. */
+/*
+ * Return true if zebra has deleted the id or a member of it, and the last content stays in
+ * force.
+ */
 static bool
 nh_is_absent(const struct nh *nh)
 {
@@ -330,7 +339,10 @@ nh_is_absent(const struct nh *nh)
 	return nh->absent;
 }
 
-/* Group 1 is kept for the day when numbers run out: nobody's until a route has it. */
+/*
+ * Return true if a route has the slot. rib itself holds a reference to the unresolved slot,
+ * which it needs when slots run out.
+ */
 static bool
 slot_is_used(const struct rib *rib, const struct slot *s)
 {
@@ -384,11 +396,12 @@ trie_json(const struct poptrie *pt)
 }
 
 /*
- * --- FIBs: that of main, and those of VRFs, of which there may be thousands; so a slice at a
- *     time, and only when somebody asks --------------------------------------------------
+ * --- FIBs of main and of VRFs. There may be thousands of VRFs, so they are listed a slice
+ * at a
+ *     time, and only in answer to a query ------------------------------------------------
  */
 
-/* A row a family of `tries`, which are main's when `vrf` is NULL. */
+/* Append one row for each family of `tries`, which are those of main if `vrf` is NULL. */
 static void
 fib_rows(struct msg_query *q, const struct vrf *vrf, const struct fib_copy *tries)
 {
@@ -403,7 +416,7 @@ fib_rows(struct msg_query *q, const struct vrf *vrf, const struct fib_copy *trie
 	}
 }
 
-/* The next VRF behind the cursor; NULL: none is left, or the slice is full. */
+/* Return the next VRF after the cursor. NULL: there is none, or the slice is full. */
 static const struct vrf *
 query_next_vrf(const struct rib *rib, struct msg_query *q)
 {
@@ -459,7 +472,7 @@ list_vrfs(const struct rib *rib, struct msg_query *q)
 
 /* --- summary ---------------------------------------------------------------------------- */
 
-/* Of each node's copy of the tries: what is in memory there. */
+/* Return the memory of each node's copy of the tries. */
 static json_t *
 copies_json(const struct fib *fib)
 {
@@ -496,7 +509,10 @@ json_set_int(json_t *o, const char *key, uint64_t value)
 	json_object_set_new(o, key, json_integer((json_int_t)value));
 }
 
-/* Tables other than main: what the replay has not said (yet), and never says. */
+/*
+ * Add counts of tables other than main: stale routes, VRFs that were not replayed, and
+ * routes of tables without a VRF.
+ */
 static void
 summary_tables(const struct rib *rib, json_t *o)
 {
@@ -517,7 +533,7 @@ summary_tables(const struct rib *rib, json_t *o)
 	json_set_int(o, "no_vrf_routes", no_vrf);
 }
 
-/* Where the session stands, and the times that it goes by. */
+/* Add the phase of the session, and its times. */
 static void
 summary_session(const struct rib *rib, json_t *o)
 {

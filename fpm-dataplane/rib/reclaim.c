@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where what was replaced waits for its grace period. [rib]. One call_rcu a commit;
- * its callback, on liburcu's thread, posts MSG_RECLAIM and frees nothing.
+ * Lists in which replaced objects wait for their grace period. [rib]. Each commit has one
+ * call_rcu. Its callback, on liburcu's thread, sends MSG_RECLAIM and frees nothing.
  */
 #include "rib/reclaim.h"
 
@@ -44,7 +44,7 @@ reclaim_nodes(struct rib *rib, struct poptrie *pt, struct poptrie_retired *r)
 	p->retired = r;
 }
 
-/* On liburcu's thread. */
+/* Send MSG_RECLAIM to rib. [liburcu's thread] */
 static void
 reclaim_due(struct rcu_head *head)
 {

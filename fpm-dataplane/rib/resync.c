@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The walk that completes tries: some prefix is not in its trie as it should be, because
- * memory was out or the trie is a new VRF's. [rib]. It compares all routes with the tries, a
- * slice a round, stages what differs, and takes out what is foreign (table_count.h).
+ * The walk that completes tries: a prefix is missing or wrong in its trie because memory
+ * was out, or because the trie is a new VRF's. [rib]. It compares all routes with the
+ * tries, a slice a round, stages the differing ones, and withdraws foreign routes
+ * (table_count.h).
  */
 #include "rib/resync.h"
 
@@ -34,7 +35,7 @@ resync_round(struct rib *rib)
 		}
 		if (route_stage(rib, r) < 0) {
 			rib->resync.next = at;
-			return false; /* not now; the next round or tick */
+			return false; /* the next round or tick tries again */
 		}
 		if (route_effective(r) == 0)
 			route_settle(rib, r, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The rib thread: its wiring, and nothing else. Messages go to the file whose word they
- * are; after each round what they changed is committed, within the same round, so that a
- * single route waits for nothing but itself. [rib]. Never reads a socket, never waits.
+ * The rib thread: start, messages and rounds. A message goes to the file that handles its
+ * type. Each round ends with a commit of its changes, so that a single route does not wait
+ * for later ones. The thread never reads a socket and never blocks. [rib]
  */
 #include "rib/rib.h"
 
@@ -39,7 +39,7 @@
 #include "rib/words.h"
 #include "rib/zebra.h"
 
-#define TICK_S  0.1 /* while something waits for a time */
+#define TICK_S  0.1 /* period of rounds while a time limit runs */
 #define ALIVE_S 1.0 /* the checkpoint's age is this exact */
 
 static void
@@ -62,7 +62,7 @@ batch_event(struct rib *rib, const struct msg_fpm_batch *b)
 	status_add(&fpm_status.queue_bytes_out, b->bytes);
 }
 
-/* What is being waited for is waited for by the new times. */
+/* Take new settings. They also apply to times that run already. */
 static void
 settings_event(struct rib *rib, const struct msg_settings *m)
 {
@@ -73,15 +73,18 @@ settings_event(struct rib *rib, const struct msg_settings *m)
 }
 
 /*
- * What is kept of it from here on is for a successor, who has no session yet. Without `done`
- * there is no successor any more: that its start failed is nothing against the checkpoint.
+ * With `done`, freeze the checkpoint for the successor, which has no FPM session yet, and
+ * end the session. Without `done`, the handover was cancelled: write the checkpoint again.
+ * The successor's failed start does not count as an attempt to restore.
  */
 static void
 quiesce_event(struct rib *rib, const struct msg_quiesce *m)
 {
 	bool resume = m->done == NULL;
 
-	/* What zebra has said last waits for the end of the round. */
+	/*
+	 * Bind the last changes of zebra, which otherwise happens at the end of the round.
+	 */
 	if (!resume && rib->nhs.changed && rib->early.n > 0)
 		early_bind(rib, EARLY_KNOWN);
 	if (!resume)
@@ -137,7 +140,7 @@ rib_on_msg(struct rib *rib, struct msg *m)
 	case MSG_QUERY:
 	case MSG_HELD:
 		query_put(rib, (struct msg_query *)m);
-		return; /* answered after the commit */
+		return; /* query_answer_all() answers it after the commit */
 	default:
 		assert(!"message not for rib");
 		break;
@@ -145,7 +148,7 @@ rib_on_msg(struct rib *rib, struct msg *m)
 	msg_free(m);
 	if (rib->pending.n_events >= RIB_COMMIT_EVENTS) {
 		rib_commit(rib);
-		/* Nothing that RCU guards is held between messages. */
+		/* rib holds no RCU-protected pointer between messages. */
 		GRACE_LET_GO();
 		urcu_qsbr_quiescent_state();
 	}
@@ -160,7 +163,7 @@ rib_round(struct rib *rib)
 		legs_retry_adjs(rib);
 	vrfs_retry(rib);
 	routes_report(rib);
-	if (rib->resync.due && !ckpt_is_frozen(rib->ckpt)) /* it withdraws routes, too */
+	if (rib->resync.due && !ckpt_is_frozen(rib->ckpt)) /* it withdraws routes */
 		more |= resync_round(rib);
 	if (rib->feedback.resend_at != 0)
 		more |= feedback_resend(rib);
@@ -174,7 +177,7 @@ rib_worker_msg(struct worker *w, struct msg *m)
 	rib_on_msg(w->ctx, m);
 }
 
-/* Has there been no memory for a route since the start? */
+/* Return true if memory was out for a route since the start. */
 static bool
 rib_has_nomem(const struct rib *rib)
 {
@@ -246,7 +249,7 @@ rib_worker_fini(struct worker *w)
 {
 	struct rib *rib = w->ctx;
 
-	/* neigh is gone already: reclaims that still come must not write to it. */
+	/* neigh has ended: a later reclaim must send it nothing. */
 	rib->stopping = true;
 	query_answer_all(rib);
 	ev_timer_stop(w->loop, &rib->tick);
@@ -357,7 +360,7 @@ rib_resume(struct worker *w)
 	worker_send(w, msg_new(MSG_QUIESCE, sizeof(struct msg_quiesce)));
 }
 
-/* Retire hook of both tries, called by poptrie_commit(). */
+/* Retire hook of all tries, called by poptrie_commit(). */
 void
 rib_retire(void *ctx, struct poptrie *pt, struct poptrie_retired *r)
 {

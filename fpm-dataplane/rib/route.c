@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A route changes its slot: references, the checkpoint, the trie; and the room that routes
- * have. [rib]. zebra's routes and the kernel's own go the same way here. Nothing is published
- * to forwarders: the tries are, by commit.c.
+ * Change the slot of a route: references, the checkpoint, the trie; and the limit of
+ * routes. [rib]. Routes of zebra and of the kernel take the same steps. commit.c, not this
+ * file, publishes the tries.
  */
 #include "rib/route.h"
 
@@ -27,7 +27,7 @@ route_log_nomem(const char *what, uint64_t count)
 			  (unsigned long long)count, missed);
 }
 
-/* In every copy. Returns 0, -ENOENT when there is nothing to do anywhere, or -ENOMEM. */
+/* Stage the route in every copy. Return 0, -ENOENT when no copy changes, or -ENOMEM. */
 static int
 route_stage_copies(const struct rib *rib, const struct route *r)
 {
@@ -63,7 +63,7 @@ route_stage(struct rib *rib, const struct route *r)
 		return 0;
 	rib->count.route_nomem++;
 	route_log_nomem("add", rib->count.route_nomem);
-	/* From the start: the walk may have passed this one already. */
+	/* Start from the first route: the walk may have passed this one already. */
 	resync_from(&rib->resync, 1);
 	rib->resync.nomem = true;
 	return rc;
@@ -88,7 +88,7 @@ route_settle(struct rib *rib, struct route *r, uint32_t was)
 	uint32_t now = route_effective(r);
 
 	if (now != was && route_stage(rib, r) < 0)
-		return; /* kept, though empty, until the trie has let it go */
+		return; /* keep the empty route until the trie has dropped it */
 	if (now != 0)
 		return;
 	if (r->table == RIB_TABLE_MAIN)
@@ -142,7 +142,7 @@ routes_report(struct rib *rib)
 
 	table_used(TABLE_routes, n);
 	table_used(TABLE_nexthops, rib->nhs.n);
-	/* Which were refused is not noted: zebra says them all again, to who goes on. */
+	/* The refused routes are not recorded: a replay sends all routes again. */
 	if (!rib->tables.refused || rib->stopping || n > table_brim(max))
 		return;
 	rib->tables.refused = false;

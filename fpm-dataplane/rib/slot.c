@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Slots of fib->group: their numbers, the references to them, and which of them wait for the
- * commit. [rib].
+ * Slots of fib->group: their numbers, the references to them, and the lists of slots that
+ * wait for the commit. [rib]
  *
- * A slot without routes lives until the end of the round (a replace often takes the last
- * route away and gives it back), then dies: its word stays as it is until no reader can
- * hold its number, and only then the number is free. Nothing here writes group words.
+ * A slot without routes lives until the end of the round, because a replace often takes the
+ * last route away and gives it back. It then is retired: its word stays until no reader can
+ * have its number, and only then the number is free. This file writes no group words.
  */
 #include "rib/slot.h"
 
@@ -24,7 +24,10 @@ slot_push_idle(struct rib *rib, struct slot *s)
 	s->idle = true;
 }
 
-/* Slots that the limit is about: small content has places of its own, be the rest full. */
+/*
+ * Return how many slots the limit counts. Exempt content has slots of its own, even if the
+ * others are full.
+ */
 static uint32_t
 slots_count_limited(const struct rib *rib)
 {
@@ -106,7 +109,7 @@ slot_release(struct rib *rib, uint32_t number)
 	rib->slots.n--;
 	rib->slots.n_exempt -= s->exempt;
 	table_used(TABLE_groups, slots_count_limited(rib));
-	/* Which routes found none is not noted: zebra says them all again, to who goes on. */
+	/* The routes without a slot are not recorded: a replay sends all routes again. */
 	if (rib->slots.refused && !rib->stopping &&
 	    slots_count_limited(rib) <=
 		    table_brim(table_limit(rib->conf.limits, TABLE_groups))) {

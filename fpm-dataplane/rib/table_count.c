@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How many routes zebra has in each table, and how many of those its session has not said
- * (yet). [rib]. Table main and labels are replayed together and counted together; each other
- * table has a record of its own, be it a VRF's or not, while zebra has a route in it: which
- * VRFs a replay has spoken of decides what is swept (sweep.c).
+ * Count how many routes zebra has in each table, and how many of them its session has not
+ * sent (yet). [rib]. Table main and labels are replayed together and counted together. Each
+ * other table, of a VRF or not, has a record of its own while zebra has a route in it: the
+ * sweep depends on which VRFs a replay has mentioned (sweep.c).
  */
 #include "rib/table_count.h"
 
@@ -45,7 +45,7 @@ table_count_new(struct rib *rib, uint32_t table)
 	return i;
 }
 
-/* Where routes such as `r` are counted, if they are replayed with main. */
+/* Return the counter of a route that is replayed with main. */
 static uint32_t *
 replayed_count(struct rib *rib, const struct route *r)
 {
@@ -53,7 +53,7 @@ replayed_count(struct rib *rib, const struct route *r)
 					 : &rib->table_counts.n_zebra[r->family == 6];
 }
 
-/* MACs are said by nobody again, and are no IP routes of any table. */
+/* MACs are not replayed, and are not IP routes of a table. */
 static bool
 route_is_counted(const struct route *r)
 {
@@ -161,7 +161,7 @@ table_count_vrf_added(struct rib *rib, uint32_t table, const char *name)
 	uint32_t i = table_count_number(rib, table);
 	struct table_count *t;
 
-	if (i == 0) /* nor may there be any */
+	if (i == 0) /* the table has no routes */
 		return;
 	t = &rib->table_counts.v[i];
 	if (t->removed_vrf[0] == '\0')

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * FIBs of VRFs: made when the kernel has one, filled with the routes of its table that are there
- * already, published when all are in, unpublished when it goes. [rib]; it alone stores to
- * fib->vrf.
+ * FIBs of VRFs: created when the kernel has a VRF, filled with the existing routes of its
+ * table, published when all are in it, unpublished when the VRF is removed. [rib]. No other
+ * file stores to fib->vrf.
  *
- * Routes are not by VRF but by table, and stay when a VRF goes: zebra says when they do; only
- * when it is away, a VRF of another name that has the table then has none of them (table_count.h). A trie
- * begins small, for there may be thousands of VRFs with ten routes each; when it has
- * outgrown that, a large one is filled and takes its place, once and for good.
+ * Routes belong to a table, not to a VRF, and stay when a VRF is removed, because zebra
+ * withdraws them. Only if zebra is not connected then, a VRF of another name that gets the
+ * table has none of them (table_count.h). A trie starts in the small form, because there
+ * may be thousands of VRFs with ten routes each. When it has too many routes for that, a
+ * large one is filled and replaces it for good.
  */
 #include "rib/vrf.h"
 
@@ -22,7 +23,7 @@
 #include "rib/table_count.h"
 
 #define SMALL_TRIE_ROUTES \
-	2048u /* routes of a small trie: to fill a large one takes milliseconds */
+	2048u /* routes of a small trie: more would take long to move to a large one */
 #define RETRY_MS 1000u
 
 static uint16_t
@@ -86,7 +87,7 @@ vrf_publish(struct rib *rib, const struct vrf *vrf)
 	fib_vrf_publish(rib->fib, vrf->number, vrf->fib);
 }
 
-/* In place of what is there, which has come to its end but for its tries. */
+/* Replace the FIB of a VRF. The old one is freed later, without its tries. */
 static void
 vrf_replace_fib(struct rib *rib, struct vrf *vrf, struct fib_vrf *now)
 {
@@ -114,7 +115,7 @@ vrf_rename(struct rib *rib, struct vrf *vrf, const char *name)
 	vrf_replace_fib(rib, vrf, now);
 }
 
-/* Returns 0 or -ENOMEM. */
+/* Create the FIB of a VRF. Return 0 or -ENOMEM. */
 static int
 vrf_begin(struct rib *rib, uint16_t number, uint32_t table, const char *name)
 {
@@ -135,7 +136,7 @@ vrf_begin(struct rib *rib, uint16_t number, uint32_t table, const char *name)
 	table_count_vrf_added(rib, table, name);
 	if (rib->tables.other.n == rib->tables.n_not_ip)
 		return 0;
-	/* Routes of its table may have come before. */
+	/* Routes of its table may have arrived before. */
 	resync_from(&rib->resync, rib->tables.main.high + 1);
 	if (rib->conf.feedback)
 		rib->feedback.resend_at = 1;
@@ -158,7 +159,7 @@ vrf_retry_add(struct rib *rib, const struct msg_vrf *m)
 		  m->name, m->table);
 }
 
-/* Whatever is heard of a VRF, it is the last word. */
+/* Drop the retry of a VRF, because a newer event replaces it. */
 static void
 vrf_retry_drop(struct rib *rib, uint16_t number)
 {
@@ -210,7 +211,7 @@ rib_vrf_event(struct rib *rib, const struct msg_vrf *m)
 	struct vrf *vrf = rib->vrfs.v[m->number];
 
 	if (m->table == FPM_TABLE_NONE)
-		return; /* is taken, by what is no route */
+		return; /* this number stands for keys that are not IP routes */
 	vrf_retry_drop(rib, m->number);
 	if (m->gone && vrf != NULL)
 		vrf_end(rib, vrf);
@@ -229,7 +230,7 @@ vrf_staged(struct rib *rib, struct vrf *vrf, uint8_t family)
 	vrf->listed = true;
 }
 
-/* All that is staged in the small trie, in a large one. */
+/* Copy all staged routes of the small trie to a large one. Return 0 or -ENOMEM. */
 static int
 trie_fill(struct poptrie *to, const struct poptrie *from)
 {
@@ -247,7 +248,10 @@ trie_fill(struct poptrie *to, const struct poptrie *from)
 	return rc < 0 ? rc : poptrie_commit(to);
 }
 
-/* Without memory for it the small one goes on: it is right with any number of routes. */
+/*
+ * Replace a small trie. When memory is out, keep it: it is correct with any number of
+ * routes.
+ */
 static void
 vrf_grow_trie(struct rib *rib, struct vrf *vrf, unsigned int v)
 {
@@ -259,7 +263,10 @@ vrf_grow_trie(struct rib *rib, struct vrf *vrf, unsigned int v)
 		return;
 	}
 	if (trie_fill(large, old) < 0) {
-		/* What it replaced in the attempt comes back to it first. */
+		/*
+		 * Free it later: it first gets back the memory that it retired in the
+		 * attempt.
+		 */
 		vrf_retired_new(rib)->trie[v] = large;
 		vrf->grow_at[v] *= 2;
 		return;
@@ -274,7 +281,7 @@ vrf_grow_trie(struct rib *rib, struct vrf *vrf, unsigned int v)
 	vrf->large[v] = true;
 }
 
-/* One trie. Returns 0 or -ENOMEM. */
+/* Commit one trie. Return 0 or -ENOMEM. */
 static int
 vrf_commit_trie(struct rib *rib, struct vrf *vrf, unsigned int v)
 {
@@ -298,7 +305,7 @@ vrfs_commit(struct rib *rib)
 		struct vrf *vrf = rib->vrfs.v[rib->vrfs.staged.v[i]];
 
 		if (vrf == NULL || !vrf->listed)
-			continue; /* went meanwhile, and maybe another came */
+			continue; /* removed, and perhaps replaced by another */
 		for (unsigned int v = 0; v < 2; v++) {
 			int rc = vrf->staged[v] ? vrf_commit_trie(rib, vrf, v) : 0;
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Group words: what a slot's next hops mean for forwarders, computed and stored. [rib]; this
- * file alone stores to fib->group.
+ * Group words: the next hops of a slot in the form that forwarders read, computed and
+ * stored. [rib]. No other file stores to fib->group, except for the test hook
+ * audit_break().
  *
- * Dirty slots wait for the commit, but for what links and neighbors do to them: a member that
- * is dead waits for nobody (words_publish()).
+ * Dirty slots wait for the commit. Changes of links and neighbors do not, so that a dead
+ * member is left out at once (words_publish()).
  */
 #include "rib/words.h"
 
@@ -21,8 +22,8 @@
 #include "rib/slot.h"
 
 /*
- * The ways of a slot to be used: all of the best class there is, equal paths added up.
- * Returns how many, at least one.
+ * Choose the paths of a slot: all of the best class among its legs, with the weights of
+ * equal paths added up. Return their number, at least one.
  */
 static uint32_t
 word_choose_paths(struct rib *rib, const struct slot *s)
@@ -46,11 +47,11 @@ word_choose_paths(struct rib *rib, const struct slot *s)
 		}
 	}
 	if (best > LEG_FAILED)
-		return 1; /* several of these would do the same */
+		return 1; /* several paths of these classes have the same effect */
 	for (uint32_t i = 0; i < s->n_legs; i++) {
 		if (leg_path(rib, &s->leg[i], &path) != best)
 			continue;
-		/* Legs are sorted: equal ones are neighbors, or near. */
+		/* Legs are sorted, so equal paths are at most a few places apart. */
 		for (at = n; at > 0 && n - at < 8 && m[at - 1].path != path;)
 			at--;
 		if (at == 0 || m[at - 1].path != path) {
@@ -70,7 +71,7 @@ word_drop_block(struct rib *rib, struct slot *s)
 	s->block = NULL;
 }
 
-/* Buckets of a word that is rib's to free. */
+/* Return the buckets of a word that rib may free. */
 static fib_path *
 word_own_buckets(uint64_t word)
 {
@@ -78,9 +79,8 @@ word_own_buckets(uint64_t word)
 }
 
 /*
- * The group word of a slot as its next hops ask for now. Returns the published one when
- * nothing has changed; else a word that points to buckets of its own when there are several
- * ways.
+ * Return the group word of a slot for its present next hops. It is the published one if
+ * nothing has changed, or else a word with new buckets if there are several paths.
  */
 static uint64_t
 word_compute(struct rib *rib, const struct slot *s)
@@ -126,7 +126,7 @@ slot_is_current(struct rib *rib, const struct slot *s)
 	return false;
 }
 
-/* Compute the group word of a slot and store it if it differs. */
+/* Compute the group word of a slot, and store it if it differs. */
 static void
 word_publish(struct rib *rib, struct slot *s)
 {
@@ -136,7 +136,10 @@ word_publish(struct rib *rib, struct slot *s)
 
 	if (word == old)
 		return;
-	/* Release: who reads the word also sees the buckets and the adjacencies' keys. */
+	/*
+	 * Release: a reader of the word also sees the buckets and the keys of the
+	 * adjacencies.
+	 */
 	atomic_store_explicit(&rib->fib->group[s->number], word, memory_order_release);
 	rib->count.word_writes++;
 	if (s->block != NULL)
@@ -177,7 +180,7 @@ words_publish_all(struct rib *rib)
 	rib->slots.dirty.n = 0;
 }
 
-/* Has neigh still to say what it knows of an adjacency of this slot? */
+/* Return true while neigh has not answered about an adjacency of the slot. */
 static bool
 slot_is_awaited(const struct rib *rib, const struct slot *s)
 {

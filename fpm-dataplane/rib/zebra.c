@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What zebra says, applied to the tables in the order it came. [rib].
+ * Apply events of zebra to the tables, in the order of arrival. [rib]
  *
- * A NEWROUTE is an upsert by (table, prefix); protocol and priority are no part of the key.
- * A DELROUTE that is followed by the NEWROUTE of the same key is a replace and skipped: no
- * other thread could see the gap, but two trie updates would be spent on it.
+ * A NEWROUTE is an upsert by (table, prefix); protocol and priority are not part of the
+ * key. A DELROUTE followed by the NEWROUTE of the same key is a replace, and the DELROUTE
+ * is skipped: no other thread could see the gap, but it would cost two trie updates.
  *
- * Own addresses and connected subnets come from the kernel: routes of protocol kernel
- * without a gateway are not taken (some FRR versions never delete them), and since a route
- * message replaces what was there, one of them withdraws what zebra taught before. Of
- * fe80::/10 nothing is taken. Tables that are neither main nor of a VRF are kept and in no
- * FIB; their next hops are bound and resolved all the same, so that they can be shown. So it
- * is with what is no IP route (labels, MACs of EVPN): table FPM_TABLE_NONE, always unsupported.
+ * Own addresses and connected subnets come from the kernel. Therefore routes of protocol
+ * kernel without a gateway are not taken (some FRR versions never delete them). Because a
+ * route message replaces the earlier one, such a message withdraws the earlier route of
+ * zebra. Routes of fe80::/10 are not taken. Routes of tables that are neither main nor of a
+ * VRF are kept and are in no FIB. Their next hops are bound and resolved, so that they can
+ * be shown. Keys that are not IP routes (labels, MACs of EVPN) are kept in the same way:
+ * they have table FPM_TABLE_NONE and always are unsupported.
  */
 #include "rib/zebra.h"
 
@@ -61,7 +62,9 @@ next_hop_is_on_link(const struct next_hop *hop)
 	return hop->kind == PATH_NONE && hop->gw_family == 0 && hop->encap == HOP_PLAIN;
 }
 
-/* A connected or local route as zebra sees it: the kernel tells us better. */
+/*
+ * Return true for a connected or local route: rib gets it from the kernel with more detail.
+ */
 static bool
 event_is_kernels_own(struct rib *rib, const struct fpm_event *ev)
 {
@@ -74,7 +77,7 @@ event_is_kernels_own(struct rib *rib, const struct fpm_event *ev)
 	if (ev->nhid != 0) {
 		nh = nh_find(rib, ev->nhid);
 		if (nh == NULL || !nh->known)
-			return true; /* FRR 10.3 names ids it never announces */
+			return true; /* FRR 10.3 names ids that it never announces */
 		nh_hops(rib, nh, 0, hops);
 	} else {
 		for (uint32_t i = 0; i < ev->n_hops; i++)
@@ -195,7 +198,10 @@ route_delete(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 		zebra_withdraw(rib, r);
 }
 
-/* DELROUTE and at once the NEWROUTE of the same key: how FRR up to 9.0 replaces. */
+/*
+ * Return true for a DELROUTE that the NEWROUTE of the same key follows: FRR up to 9.0
+ * replaces so.
+ */
 static bool
 event_is_half_of_replace(const struct fpm_event *ev, const struct fpm_event *next)
 {
@@ -242,7 +248,7 @@ zebra_batch(struct rib *rib, const struct msg_fpm_batch *b)
 {
 	uint64_t hash[FPM_BATCH_MAX];
 
-	/* Cache misses of the whole batch side by side, not one after the other. */
+	/* Overlap the cache misses of the whole batch. */
 	for (uint32_t i = 0; i < b->n; i++) {
 		uint32_t table = table_of_event(&b->ev[i]);
 
