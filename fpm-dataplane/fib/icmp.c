@@ -29,7 +29,7 @@ icmp4_refusal(const struct icmp_about *about)
 	if ((get_be16(ip + 6) & 0x1fff) != 0)
 		return "it is a later fragment (RFC 1812, 4.3.2.7)";
 	if (src >> 24 == 0 || src >> 24 == 127 || src >= 0xe0000000 || dst >= 0xe0000000)
-		return "an address of it is no single host's (RFC 1812, 4.3.2.7)";
+		return "one of its addresses is not a single host's (RFC 1812, 4.3.2.7)";
 	/* Of ICMP, only queries and replies may be answered with an error. */
 	if (ip[9] == 1 && type != 0 && type != 8 && type != 9 && type != 10 &&
 	    (type < 13 || type > 18))
@@ -76,10 +76,10 @@ icmp6_refusal(const struct icmp_about *about)
 
 	/* Packet too big may answer multicast packets. */
 	if (!about->too_big && (about->l2_group || ip[24] == 0xff))
-		return "it went to many (RFC 4443, 2.4 (e))";
+		return "it was sent to more than one host (RFC 4443, 2.4 (e))";
 	if (ip[8] == 0xff ||
 	    (get_be32(ip + 8) | get_be32(ip + 12) | get_be32(ip + 16)) == 0)
-		return "its source is no single host's (RFC 4443, 2.4 (e))";
+		return "its source is not a single host's (RFC 4443, 2.4 (e))";
 	if (ip6_upper_layer(ip, about->room, &off) == 58 &&
 	    (off >= about->room || ip[off] < 128 || ip[off] == 137))
 		return "it is an ICMPv6 error or redirect itself (RFC 4443, 2.4 (e))";
@@ -151,13 +151,13 @@ icmp_refusal(const struct fib *fib, const struct icmp_about *about, struct ipadd
 	if (why != NULL)
 		return why;
 	if (about->in_ifidx == 0)
-		return "it is our own";
+		return "the router itself sent it";
 	memcpy(to.octet, about->family == 4 ? about->ip + 12 : about->ip + 8,
 	       family_octets(about->family));
 	if (!addr_has_return_route(fib, fib_vrf_of(fib, about->in_ifidx), about->family,
 				   &to))
 		return "no route leads back to its source";
 	if (!icmp_source(fib, about, &to, src))
-		return "we have no address to send it from";
+		return "the interface has no address for its source";
 	return NULL;
 }

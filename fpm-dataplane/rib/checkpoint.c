@@ -42,8 +42,8 @@
 #define COMPILER_BARRIER() atomic_signal_fence(memory_order_seq_cst)
 
 const char ckpt_no_memory[] = "out of memory";
-const char ckpt_other_layout[] = "another version's layout";
-const char ckpt_other_netns[] = "another namespace's interfaces";
+const char ckpt_other_layout[] = "layout of another version";
+const char ckpt_other_netns[] = "interfaces of another namespace";
 
 static bool
 ckpt_map(struct ckpt *c)
@@ -552,7 +552,7 @@ ckpt_verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms
 	if (time_distance(h->alive_ms, now_ms) > max_age_ms)
 		return "too old";
 	if (h->attempts >= ATTEMPTS_MAX)
-		return "every start with it has crashed";
+		return "crash at each start with it";
 	if (!ckpt_highs_are_valid(c))
 		return "damaged header";
 	h->attempts++;
@@ -563,7 +563,7 @@ ckpt_verify(struct ckpt *c, uint64_t netns, uint64_t now_ms, uint64_t max_age_ms
 }
 
 /*
- * Return true if the checkpoint has another version's layout, and therefore perhaps another
+ * Return true if the checkpoint has layout of another version, and therefore perhaps another
  * size. The header tells.
  */
 static bool

@@ -220,7 +220,7 @@ checkpoint_begin(struct rib *rib, int old_fd)
 		rib->ckpt = ckpt_new(rib->conf.netns_id);
 		if (rib->ckpt == NULL) {
 			rc = -errno;
-			log_warn("rib: no checkpoint error=%s", strerror(-rc));
+			log_warn("rib: checkpoint not created error=%s", strerror(-rc));
 		}
 		mirror_alive(rib);
 		mirror_unresolved(rib);
@@ -234,7 +234,7 @@ checkpoint_begin(struct rib *rib, int old_fd)
 		close(old_fd);
 	if (old == NULL) {
 		rib->count.restore_refused++;
-		log_warn("rib: checkpoint discarded why=\"%s\"", why);
+		log_warn("rib: checkpoint discarded reason=\"%s\"", why);
 		return why == ckpt_no_memory      ? -ENOMEM
 		       : discard_is_expected(why) ? rc
 						  : -EINVAL;

@@ -55,7 +55,7 @@ session_up(struct rib *rib, uint32_t gen, uint32_t nl_pid)
 	table_counts_begin_session(rib);
 	s->n_before = rib->table_counts.stale;
 	if (log_allowed(&limit, &missed))
-		log_info("rib: session up gen=%u stale=%u of_other_tables=%u "
+		log_info("rib: session up gen=%u stale=%u stale_other_tables=%u "
 			 "zebra_restarted=%d missed=%u",
 			 gen, rib->table_counts.stale, rib->table_counts.stale_other,
 			 s->restarted, missed);

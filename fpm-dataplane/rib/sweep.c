@@ -208,9 +208,9 @@ replay_vrfs_done(struct rib *rib)
 		kept += is_kept;
 		routes += is_kept ? t->stale : 0;
 	}
-	log_info("rib: replay of vrfs done gen=%u swept=%" PRIu64, s->gen, s->swept_vrf);
+	log_info("rib: vrf replay done gen=%u swept=%" PRIu64, s->gen, s->swept_vrf);
 	if (kept > 0)
-		log_warn("rib: vrfs not replayed are kept vrfs=%u routes=%u", kept, routes);
+		log_warn("rib: unreplayed vrfs kept vrfs=%u routes=%u", kept, routes);
 }
 
 /*

@@ -169,8 +169,7 @@ table_count_vrf_added(struct rib *rib, uint32_t table, const char *name)
 	if (strcmp(t->removed_vrf, name) != 0) {
 		t->foreign = rib->table_counts.any_foreign = true;
 		t->foreign_gen = rib->session.gen - rib->session.connected;
-		log_info("rib: routes of a vrf that went are not those of another of its "
-			 "table went=%s name=%s table=%u",
+		log_info("rib: routes of removed vrf withdrawn old=%s new=%s table=%u",
 			 t->removed_vrf, name, table);
 	}
 	t->removed_vrf[0] = '\0';

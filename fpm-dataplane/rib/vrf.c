@@ -132,7 +132,7 @@ vrf_begin(struct rib *rib, uint16_t number, uint32_t table, const char *name)
 	rib->vrfs.v[number] = vrf;
 	rib->vrfs.n++;
 	hidx_add(&rib->vrfs.by_table, hash32(table), number);
-	log_info("rib: vrf has a fib name=%s table=%u", name, table);
+	log_info("rib: vrf fib created name=%s table=%u", name, table);
 	table_count_vrf_added(rib, table, name);
 	if (rib->tables.other.n == rib->tables.n_not_ip)
 		return 0;
@@ -154,9 +154,8 @@ vrf_retry_add(struct rib *rib, const struct msg_vrf *m)
 	retry->next = rib->vrfs.retries;
 	rib->vrfs.retries = retry;
 	retry->retry_ms = rib->clock_ms() + RETRY_MS;
-	log_error("rib: no memory for the fib of a vrf, tried every second name=%s "
-		  "table=%u",
-		  m->name, m->table);
+	log_error("rib: vrf fib not created error=ENOMEM name=%s table=%u retry_ms=%u",
+		  m->name, m->table, RETRY_MS);
 }
 
 /* Drop the retry of a VRF, because a newer event replaces it. */
@@ -192,8 +191,7 @@ vrf_end(struct rib *rib, struct vrf *vrf)
 	struct vrf_retired *old = vrf_retired_new(rib);
 
 	fib_vrf_publish(rib->fib, vrf->number, NULL);
-	log_info("rib: vrf has no fib any more name=%s table=%u", vrf->fib->name,
-		 vrf->fib->table);
+	log_info("rib: vrf fib removed name=%s table=%u", vrf->fib->name, vrf->fib->table);
 	old->fib = vrf->fib;
 	old->trie[0] = vrf->fib->tries.pt4;
 	old->trie[1] = vrf->fib->tries.pt6;

@@ -165,19 +165,19 @@ other_versions_places_and_times_are_refused(void **state)
 	const char *why = NULL;
 
 	refused(null, NETNS, boottime_ms(), "not a checkpoint");
-	refused(fd, NETNS + 1, boottime_ms(), "another namespace's interfaces");
+	refused(fd, NETNS + 1, boottime_ms(), "interfaces of another namespace");
 	refused(fd, NETNS, boottime_ms() + 61000, "too old");
 	refused(fd, NETNS, c->head->alive_ms - 61000, "too old");
 	/* A predecessor goes on writing after its successor has looked at the clock. */
 	ckpt_free(ckpt_open(dup(fd), NETNS, c->head->alive_ms - 1, 60000, &why));
 	assert_null(why);
 	c->head->layout++;
-	refused(fd, NETNS, boottime_ms(), "another version's layout");
+	refused(fd, NETNS, boottime_ms(), "layout of another version");
 	c->head->layout -= 2; /* what VRFs were not in */
-	refused(fd, NETNS, boottime_ms(), "another version's layout");
+	refused(fd, NETNS, boottime_ms(), "layout of another version");
 	c->head->layout++;
 	c->head->attempts = 3;
-	refused(fd, NETNS, boottime_ms(), "every start with it has crashed");
+	refused(fd, NETNS, boottime_ms(), "crash at each start with it");
 	c->head->attempts = 0;
 	rib_checkpoint_reset_attempts(fd, 0); /* that never read it */
 	assert_int_equal(c->head->attempts, 0);
@@ -199,15 +199,15 @@ three_starts_that_crash_are_enough(void **state)
 		assert_non_null(c);
 		ckpt_free(c);
 	}
-	refused(fd, NETNS, boottime_ms(), "every start with it has crashed");
+	refused(fd, NETNS, boottime_ms(), "crash at each start with it");
 	assert_int_equal(rib_checkpoint_attempts(fd), 3);
 	rib_checkpoint_reset_attempts(
 		fd, 3); /* that one, for another reason: it has not read it */
-	refused(fd, NETNS, boottime_ms(), "every start with it has crashed");
+	refused(fd, NETNS, boottime_ms(), "crash at each start with it");
 	rib_checkpoint_reset_attempts(fd, 2); /* the one before had another reason */
 	ckpt_free(ckpt_open(dup(fd), NETNS, boottime_ms(), 60000, &why));
 	assert_null(why);
-	refused(fd, NETNS, boottime_ms(), "every start with it has crashed");
+	refused(fd, NETNS, boottime_ms(), "crash at each start with it");
 	close(fd);
 }
 
@@ -241,7 +241,7 @@ an_older_version_is_told_from_garbage_whatever_its_size(void **state)
 	c->head->layout = 1;
 	ckpt_free(c);
 	assert_int_equal(ftruncate(fd, 1 << 20), 0);
-	refused(fd, NETNS, boottime_ms(), "another version's layout");
+	refused(fd, NETNS, boottime_ms(), "layout of another version");
 	assert_int_equal(ftruncate(fd, 4), 0);
 	refused(fd, NETNS, boottime_ms(), "not a checkpoint");
 	close(fd);
@@ -340,7 +340,8 @@ a_refused_one_is_counted_and_the_start_is_a_plain_one(void **state)
 
 	assert_int_equal(g->rib->count.restore_refused, 1);
 	assert_int_equal(g->rib->count.restored, 0);
-	assert_int_equal(log_said("rib: checkpoint discarded why=\"damaged routes\""), 1);
+	assert_int_equal(log_said("rib: checkpoint discarded reason=\"damaged routes\""),
+			 1);
 	assert_seen(g, "198.51.100.1", "none");
 	ckpt_teach(g);
 	assert_seen(g, "198.51.100.1", "192.0.2.1@1");
