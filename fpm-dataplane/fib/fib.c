@@ -27,7 +27,7 @@ static_assert((int)TABLE_MOST_groups + 1 == FIB_GROUP_MAX &&
 		      TABLE_MOST_mtus + 1 == FIB_MTU_MAX &&
 		      TABLE_MOST_vrfs == FIB_VRF_NONE - 1 &&
 		      TABLE_MOST_vlans == IFIDX_MAX - PORT_MAX,
-	      "base/limits.def says how much there is room for");
+	      "limits.def and the bit fields agree");
 
 /*
  * Reserve zeroed, page-aligned memory. The kernel allocates a page when it is first
@@ -289,12 +289,12 @@ static fib_path
 vrf_resolve(const struct fib *fib, uint16_t vrf, uint8_t family, const struct ipaddr *dst,
 	    uint32_t flow_hash)
 {
-	const struct fib_vrf *its = vrf == 0 ? NULL : fib_vrf(fib, vrf);
-	const struct fib_copy *tries = its == NULL ? &fib->copy[0] : &its->tries;
+	const struct fib_vrf *vrf_fib = vrf == 0 ? NULL : fib_vrf(fib, vrf);
+	const struct fib_copy *tries = vrf_fib == NULL ? &fib->copy[0] : &vrf_fib->tries;
 	uint32_t group;
 	fib_path path;
 
-	if (vrf != 0 && its == NULL)
+	if (vrf != 0 && vrf_fib == NULL)
 		return PATH(PATH_NO_FIB, 0);
 	group = family == 4 ? poptrie4_lookup(tries->pt4, ipaddr_v4(dst))
 			    : poptrie6_lookup(tries->pt6, dst->octet);

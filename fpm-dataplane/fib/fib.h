@@ -501,13 +501,13 @@ fib_path fib_resolve(const struct fib *fib, uint16_t vrf, uint8_t family,
 static inline uint16_t
 fib_mtu(const struct fib *fib, fib_path path, const struct fib_iface *out)
 {
-	uint16_t most;
+	uint16_t limit;
 
 	if (path_mtu_class(path) == 0)
 		return out->mtu_bytes;
-	most = atomic_load_explicit(&fib->mtu_bytes[path_mtu_class(path)],
-				    memory_order_relaxed);
-	return most < out->mtu_bytes ? most : out->mtu_bytes;
+	limit = atomic_load_explicit(&fib->mtu_bytes[path_mtu_class(path)],
+				     memory_order_relaxed);
+	return limit < out->mtu_bytes ? limit : out->mtu_bytes;
 }
 
 /* Choose the path of one flow in a group. [RCU reader] */

@@ -30,7 +30,7 @@ icmp4_refusal(const struct icmp_about *about)
 		return "it is a later fragment (RFC 1812, 4.3.2.7)";
 	if (src >> 24 == 0 || src >> 24 == 127 || src >= 0xe0000000 || dst >= 0xe0000000)
 		return "one of its addresses is not a single host's (RFC 1812, 4.3.2.7)";
-	/* Of ICMP, only queries and replies may be answered with an error. */
+	/* An ICMP packet may be answered with an error only if it is a query or a reply. */
 	if (ip[9] == 1 && type != 0 && type != 8 && type != 9 && type != 10 &&
 	    (type < 13 || type > 18))
 		return "it is an ICMP error itself (RFC 1812, 4.3.2.7)";

@@ -190,7 +190,7 @@ ckpt_grow_table(uint32_t *table, uint32_t *cap, uint32_t number)
 		want *= 2;
 	if (want == *cap)
 		return table;
-	table = must(realloc(table, want * sizeof(*table)));
+	table = mem_or_abort(realloc(table, want * sizeof(*table)));
 	memset(table + *cap, 0, (want - *cap) * sizeof(*table));
 	*cap = want;
 	return table;

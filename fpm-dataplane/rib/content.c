@@ -119,7 +119,7 @@ slot_drop_legs(struct rib *rib, struct slot *s)
 void
 slot_set_hops(struct rib *rib, struct slot *s, const struct nh_list *hops)
 {
-	struct leg *leg = must(calloc(hops->n, sizeof(*leg)));
+	struct leg *leg = mem_or_abort(calloc(hops->n, sizeof(*leg)));
 
 	/*
 	 * Attach the new legs first, so that an adjacency in both keeps its number and its

@@ -44,7 +44,7 @@ feedback_push(struct rib *rib, const struct feedback_item *item)
 {
 	if (rib->feedback.n == rib->feedback.cap) {
 		rib->feedback.cap = rib->feedback.cap == 0 ? 256 : rib->feedback.cap * 2;
-		rib->feedback.v = must(realloc(
+		rib->feedback.v = mem_or_abort(realloc(
 			rib->feedback.v, rib->feedback.cap * sizeof(*rib->feedback.v)));
 	}
 	rib->feedback.v[rib->feedback.n++] = *item;

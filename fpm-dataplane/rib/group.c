@@ -48,7 +48,7 @@ members_set_targets(struct bucket_member *m, uint32_t n, unsigned int log2_n)
 {
 	uint64_t total = members_weight(m, n);
 	uint32_t left = 1u << log2_n;
-	struct remainder *rest = must(malloc(n * sizeof(*rest)));
+	struct remainder *rest = mem_or_abort(malloc(n * sizeof(*rest)));
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t share = m[i].weight << log2_n;

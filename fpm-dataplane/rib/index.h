@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* Return mem. Abort when it is NULL: rib cannot work without its small control data. */
-void *must(void *mem);
+void *mem_or_abort(void *mem);
 
 struct vec32 {
 	uint32_t *v;

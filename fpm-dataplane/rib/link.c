@@ -26,7 +26,7 @@ rib_link_get(struct rib_links *links, uint32_t ifindex)
 
 	if (link != NULL)
 		return link;
-	link = must(calloc(1, sizeof(*link)));
+	link = mem_or_abort(calloc(1, sizeof(*link)));
 	link->ifindex = ifindex;
 	CDS_INIT_LIST_HEAD(&link->legs);
 	link->number = number_get(&links->unused, &links->high);

@@ -42,7 +42,7 @@ nh_get(struct rib *rib, uint32_t id)
 
 	if (nh != NULL)
 		return nh;
-	nh = must(calloc(1, sizeof(*nh)));
+	nh = mem_or_abort(calloc(1, sizeof(*nh)));
 	nh->id = id;
 	CDS_INIT_LIST_HEAD(&nh->member_of);
 	nh->number = number_get(&rib->nhs.unused, &rib->nhs.high);
@@ -143,7 +143,7 @@ nh_has_members(const struct nh *nh, const struct fpm_event *ev)
 static void
 nh_set_members(struct rib *rib, struct nh *nh, const struct fpm_event *ev)
 {
-	struct member *member = must(calloc(ev->n_hops + 1u, sizeof(*member)));
+	struct member *member = mem_or_abort(calloc(ev->n_hops + 1u, sizeof(*member)));
 	struct member *old = nh->member;
 	uint32_t n_old = nh->n_member;
 

@@ -44,7 +44,7 @@ nh_list_push(struct nh_list *hops)
 {
 	if (hops->n == hops->cap) {
 		hops->cap = hops->cap == 0 ? 16 : hops->cap * 2;
-		hops->v = must(realloc(hops->v, hops->cap * sizeof(*hops->v)));
+		hops->v = mem_or_abort(realloc(hops->v, hops->cap * sizeof(*hops->v)));
 	}
 	return &hops->v[hops->n++];
 }

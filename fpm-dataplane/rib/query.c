@@ -396,9 +396,7 @@ trie_json(const struct poptrie *pt)
 }
 
 /*
- * --- FIBs of main and of VRFs. There may be thousands of VRFs, so they are listed a slice
- * at a
- *     time, and only in answer to a query ------------------------------------------------
+ * --- FIBs of main and of VRFs. There may be thousands, so a slice lists a part of them ------
  */
 
 /* Append one row for each family of `tries`, which are those of main if `vrf` is NULL. */
@@ -684,7 +682,7 @@ query_put(struct rib *rib, struct msg_query *q)
 	if (rib->queries.n == rib->queries.cap) {
 		rib->queries.cap = rib->queries.cap == 0 ? 16 : rib->queries.cap * 2;
 		rib->queries.v =
-			must(realloc(rib->queries.v, rib->queries.cap * sizeof(q)));
+			mem_or_abort(realloc(rib->queries.v, rib->queries.cap * sizeof(q)));
 	}
 	rib->queries.v[rib->queries.n++] = q;
 }

@@ -15,7 +15,7 @@ struct reclaim *
 reclaim_open(struct rib *rib)
 {
 	if (rib->reclaims.open == NULL) {
-		rib->reclaims.open = must(calloc(1, sizeof(*rib->reclaims.open)));
+		rib->reclaims.open = mem_or_abort(calloc(1, sizeof(*rib->reclaims.open)));
 		rib->reclaims.open->rib = rib;
 		rib->reclaims.open->feedback_end = &rib->reclaims.open->feedback;
 	}
@@ -29,7 +29,8 @@ reclaim_block(struct rib *rib, fib_path *block)
 
 	if (p->n_blocks == p->cap_blocks) {
 		p->cap_blocks = p->cap_blocks == 0 ? 16 : p->cap_blocks * 2;
-		p->blocks = must(realloc(p->blocks, p->cap_blocks * sizeof(fib_path *)));
+		p->blocks = mem_or_abort(
+			realloc(p->blocks, p->cap_blocks * sizeof(fib_path *)));
 	}
 	p->blocks[p->n_blocks++] = block;
 }

@@ -67,7 +67,7 @@ route_restore(struct rib *rib, const struct ckpt_route *old, uint32_t slot, uint
 static uint32_t *
 slots_restore(struct rib *rib, const struct ckpt *old)
 {
-	uint32_t *now = must(calloc(FIB_GROUP_MAX, sizeof(*now)));
+	uint32_t *now = mem_or_abort(calloc(FIB_GROUP_MAX, sizeof(*now)));
 	struct nh_list hops = {0};
 	uint32_t at = 0, slot, mtu_bytes;
 

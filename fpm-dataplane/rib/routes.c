@@ -19,7 +19,7 @@ routes_init(struct routes *t, uint64_t seed)
 	t->seed = seed;
 	t->n_buckets = N_BUCKETS_MIN;
 	t->mask = N_BUCKETS_MIN - 1;
-	t->bucket[0] = must(huge_new());
+	t->bucket[0] = mem_or_abort(huge_new());
 	t->high = 0; /* number 0 means none */
 }
 

@@ -122,7 +122,6 @@ route_effective(const struct route *r)
  * Return true if zebra sends the route to a new session before the sentinel: table main and
  * labels.
  */
-bool is_replayed(const struct route *r);
 static inline bool
 route_is_replayed(const struct route *r)
 {

@@ -55,7 +55,7 @@ slot_new(struct rib *rib, enum slot_kind kind, bool exempt)
 		number = ++rib->slots.high;
 		if (rib->slots.chunk[number / SLOT_CHUNK] == NULL)
 			rib->slots.chunk[number / SLOT_CHUNK] =
-				must(calloc(SLOT_CHUNK, sizeof(*s)));
+				mem_or_abort(calloc(SLOT_CHUNK, sizeof(*s)));
 	}
 	s = slot_at(&rib->slots, number);
 	*s = (struct slot){.number = number, .kind = (uint8_t)kind, .exempt = exempt};

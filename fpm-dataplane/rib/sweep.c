@@ -37,13 +37,13 @@
 #include "rib/zebra.h"
 
 static uint64_t
-time_earlier(uint64_t a, uint64_t b)
+time_min(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
 static uint64_t
-time_later(uint64_t a, uint64_t b)
+time_max(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
@@ -54,8 +54,8 @@ time_later(uint64_t a, uint64_t b)
 static uint64_t
 replay_quiet_ms(const struct rib *rib, uint64_t since_ms)
 {
-	return time_earlier(since_ms + rib->conf.sweep_quiet_s * 1000ull,
-			    rib->session.up_ms + rib->conf.sweep_max_s * 1000ull);
+	return time_min(since_ms + rib->conf.sweep_quiet_s * 1000ull,
+			rib->session.up_ms + rib->conf.sweep_max_s * 1000ull);
 }
 
 /*
@@ -76,9 +76,8 @@ replay_vrfs_end_ms(const struct rib *rib)
 	const struct rib_session *s = &rib->session;
 
 	/* Events of main do not count after the sentinel. */
-	return replay_quiet_ms(rib, s->sentinel
-					    ? time_later(s->sentinel_ms, s->last_other_ms)
-					    : s->last_event_ms);
+	return replay_quiet_ms(rib, s->sentinel ? time_max(s->sentinel_ms, s->last_other_ms)
+						: s->last_event_ms);
 }
 
 static uint64_t
@@ -110,7 +109,7 @@ replay_is_over(const struct rib *rib, uint64_t at_ms)
 static int64_t
 sweep_left_ms(const struct rib *rib, uint64_t at_ms, uint64_t now_ms)
 {
-	uint64_t end = time_later(at_ms, replay_hold_ms(rib));
+	uint64_t end = time_max(at_ms, replay_hold_ms(rib));
 
 	if (!rib->session.connected || !replay_has_begun(&rib->session))
 		return -1;
@@ -202,11 +201,11 @@ replay_vrfs_done(struct rib *rib)
 	s->vrfs_replaying = s->sweeping = false;
 	for (uint32_t i = 1; i <= rib->table_counts.high; i++) {
 		const struct table_count *t = &rib->table_counts.v[i];
-		bool is_kept =
+		bool not_replayed =
 			table_count_not_replayed(rib, t) && vrf_find(rib, t->table) != NULL;
 
-		kept += is_kept;
-		routes += is_kept ? t->stale : 0;
+		kept += not_replayed;
+		routes += not_replayed ? t->stale : 0;
 	}
 	log_info("rib: vrf replay done gen=%u swept=%" PRIu64, s->gen, s->swept_vrf);
 	if (kept > 0)

@@ -60,7 +60,7 @@ static struct vrf_retired *
 vrf_retired_new(struct rib *rib)
 {
 	struct reclaim *p = reclaim_open(rib);
-	struct vrf_retired *old = must(calloc(1, sizeof(*old)));
+	struct vrf_retired *old = mem_or_abort(calloc(1, sizeof(*old)));
 
 	old->next = p->vrfs;
 	p->vrfs = old;
@@ -100,7 +100,7 @@ vrf_replace_fib(struct rib *rib, struct vrf *vrf, struct fib_vrf *now)
 static struct fib_vrf *
 fib_vrf_copy(const struct fib_vrf *fib)
 {
-	struct fib_vrf *copy = must(malloc(sizeof(*copy)));
+	struct fib_vrf *copy = mem_or_abort(malloc(sizeof(*copy)));
 
 	*copy = *fib;
 	return copy;
@@ -125,7 +125,7 @@ vrf_begin(struct rib *rib, uint16_t number, uint32_t table, const char *name)
 	if (fib == NULL)
 		return -ENOMEM;
 	counters_vrf(number, &(struct vrf_counters){0}, &fib->base);
-	vrf = must(calloc(1, sizeof(*vrf)));
+	vrf = mem_or_abort(calloc(1, sizeof(*vrf)));
 	vrf->fib = fib;
 	vrf->number = number;
 	vrf->grow_at[0] = vrf->grow_at[1] = SMALL_TRIE_ROUTES;
@@ -146,7 +146,7 @@ vrf_begin(struct rib *rib, uint16_t number, uint32_t table, const char *name)
 static void
 vrf_retry_add(struct rib *rib, const struct msg_vrf *m)
 {
-	struct vrf_retry *retry = must(calloc(1, sizeof(*retry)));
+	struct vrf_retry *retry = mem_or_abort(calloc(1, sizeof(*retry)));
 
 	retry->number = m->number;
 	retry->table = m->table;

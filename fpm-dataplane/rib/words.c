@@ -35,7 +35,7 @@ word_choose_paths(struct rib *rib, const struct slot *s)
 
 	if (rib->words.cap_members < s->n_legs) {
 		rib->words.cap_members = s->n_legs + 16;
-		rib->words.members = must(
+		rib->words.members = mem_or_abort(
 			realloc(rib->words.members, rib->words.cap_members * sizeof(*m)));
 	}
 	m = rib->words.members;
@@ -99,7 +99,7 @@ word_compute(struct rib *rib, const struct slot *s)
 		log2_old = group_word_log2(old);
 	}
 	log2_n = group_log2(rib->words.members, n, log2_old);
-	block = must(aligned_alloc(64, sizeof(*block) << log2_n));
+	block = mem_or_abort(aligned_alloc(64, sizeof(*block) << log2_n));
 	group_fill(block, log2_n, rib->words.members, n, keep, log2_old);
 	if (log2_n == log2_old && memcmp(block, keep, sizeof(*block) << log2_n) == 0) {
 		free(block);

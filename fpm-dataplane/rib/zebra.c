@@ -66,7 +66,7 @@ next_hop_is_on_link(const struct next_hop *hop)
  * Return true for a connected or local route: rib gets it from the kernel with more detail.
  */
 static bool
-event_is_kernels_own(struct rib *rib, const struct fpm_event *ev)
+event_is_kernel_route(struct rib *rib, const struct fpm_event *ev)
 {
 	struct nh_list *hops = &rib->scratch;
 	const struct nh *nh;
@@ -144,7 +144,7 @@ route_upsert(struct rib *rib, const struct fpm_event *ev, uint64_t hash)
 	uint16_t mtu_class;
 	bool early, same;
 
-	if (event_is_kernels_own(rib, ev)) {
+	if (event_is_kernel_route(rib, ev)) {
 		rib->count.ignored_kernel++;
 		if (r != NULL && r->zslot != 0)
 			zebra_withdraw(rib, r);
