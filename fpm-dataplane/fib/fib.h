@@ -197,7 +197,7 @@ struct fib_iface {
 	struct fib_tag tag[VLAN_TAGS]; /* outer tag first */
 	bool up;                       /* admin up with carrier: may send */
 	uint8_t n_tags;                /* tags of its frames; 0: a port */
-	uint8_t n_written; /* tags that forwarders write; 0: the device inserts the only one */
+	uint8_t n_written; /* of them, written by forwarders; 0: none, or the device inserts it */
 	bool tag_type_lost; /* a port whose device reports VLAN_C_TYPE for every outer tag */
 	uint16_t port; /* the port that carries the frames; for a port its own number */
 	bool forward4, forward6; /* kernel's sysctls: received packets may pass */
@@ -520,11 +520,11 @@ fib_group_path(const struct fib *fib, uint32_t group, uint32_t flow_hash)
 
 /*
  * Values of an octet of `used` (fib->adj_used, adj_end octets), one for each adjacency. A
- * forwarder that sends a packet to wait for the neighbor sets ADJ_BEHIND. While that packet
- * waits, later packets take the same route through the punt thread, even when the MAC is
- * known, so that none overtakes another. The punt thread sets ADJ_OPEN when no packet waits
- * any longer. A forwarder then sets ADJ_USED as soon as none of its packets is with the
- * punt thread.
+ * forwarder that sends a packet to wait for the neighbor sets ADJ_BEHIND; neigh sets it for
+ * a new host if packets wait for it. While that packet waits, later packets take the same
+ * route through the punt thread, even when the MAC is known, so that none overtakes
+ * another. The punt thread sets ADJ_OPEN when no packet waits any longer. A forwarder then
+ * sets ADJ_USED as soon as none of its packets is with the punt thread.
  */
 enum { ADJ_UNUSED, ADJ_USED, ADJ_BEHIND, ADJ_OPEN };
 

@@ -152,8 +152,8 @@ part_restore(struct rib *rib, const struct ckpt *old, unsigned int part,
 }
 
 /*
- * Restore which zebra the routes are of. fpm accepts another one only at the time at which
- * the last daemon would have.
+ * Restore which zebra sent the routes. fpm refuses this zebra until the time at which the
+ * last daemon would have accepted it again.
  */
 static void
 zebra_restore(struct rib *rib, const struct ckpt_header *old)
